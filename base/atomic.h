@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * atomic.h - C11 atomics whose names carry their memory order.
+ *
+ * The only door to atomics in this project.  Everything here takes a pointer to an _Atomic
+ * object; there is no default order, no bare fence (thread sanitizers do not model fences) and no
+ * volatile.  Each use carries a comment with its tag just above it: PAIR, RELAXED or PROGRESS;
+ * docs/memory-order.md holds one row for each PAIR.
+ */
+#ifndef TW_BASE_ATOMIC_H
+#define TW_BASE_ATOMIC_H
+
+#include <stdatomic.h>
+
+#define tw_load_relaxed(p) atomic_load_explicit((p), memory_order_relaxed)
+#define tw_load_acquire(p) atomic_load_explicit((p), memory_order_acquire)
+#define tw_load_seq_cst(p) atomic_load_explicit((p), memory_order_seq_cst)
+
+#define tw_store_relaxed(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
+#define tw_store_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
+#define tw_store_seq_cst(p, v) atomic_store_explicit((p), (v), memory_order_seq_cst)
+
+#define tw_exchange_acq_rel(p, v) atomic_exchange_explicit((p), (v), memory_order_acq_rel)
+#define tw_exchange_seq_cst(p, v) atomic_exchange_explicit((p), (v), memory_order_seq_cst)
+
+/* Strong compare-and-swap; on failure *expected holds what was found, loaded with acquire. */
+#define tw_cas_acq_rel(p, expected, desired)                                                                 \
+	atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_acq_rel,            \
+						memory_order_acquire)
+#define tw_cas_relaxed(p, expected, desired)                                                                 \
+	atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_relaxed,            \
+						memory_order_relaxed)
+#define tw_cas_seq_cst(p, expected, desired)                                                                 \
+	atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_seq_cst,            \
+						memory_order_seq_cst)
+
+#define tw_fetch_add_relaxed(p, v) atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
+#define tw_fetch_add_acq_rel(p, v) atomic_fetch_add_explicit((p), (v), memory_order_acq_rel)
+#define tw_fetch_add_seq_cst(p, v) atomic_fetch_add_explicit((p), (v), memory_order_seq_cst)
+#define tw_fetch_sub_acq_rel(p, v) atomic_fetch_sub_explicit((p), (v), memory_order_acq_rel)
+#define tw_fetch_or_acq_rel(p, v)  atomic_fetch_or_explicit((p), (v), memory_order_acq_rel)
+#define tw_fetch_or_seq_cst(p, v)  atomic_fetch_or_explicit((p), (v), memory_order_seq_cst)
+#define tw_fetch_and_acq_rel(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)
+#define tw_fetch_and_seq_cst(p, v) atomic_fetch_and_explicit((p), (v), memory_order_seq_cst)
+
+/*
+ * Keeps the compiler from moving memory accesses across, for what a signal handler on the same
+ * thread must see in order.  Orders nothing between threads.
+ */
+#define tw_compiler_barrier() atomic_signal_fence(memory_order_seq_cst)
+
+/* A hint to the processor inside a spin loop. */
+#if defined __x86_64__
+#define tw_cpu_relax() __builtin_ia32_pause()
+#else
+#define tw_cpu_relax() tw_compiler_barrier()
+#endif
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cacheline.h - how far apart the words of different writers lie.
+ *
+ * 128 and not 64 bytes: the adjacent-line prefetcher of x86 processors moves lines in pairs, so two
+ * writers on neighbouring 64-byte lines still disturb each other.
+ */
+#ifndef TW_BASE_CACHELINE_H
+#define TW_BASE_CACHELINE_H
+
+#define TW_CACHELINE_BYTES 128
+#define TW_CACHELINE_ALIGNED _Alignas(TW_CACHELINE_BYTES)
+
+#define TW_PAGE_BYTES 4096
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * limits.h - every limit of the project in one file, and how they depend on each other.
+ */
+#ifndef TW_BASE_LIMITS_H
+#define TW_BASE_LIMITS_H
+
+/* ---- sessions ---- */
+
+/* Sessions alive at once in one process: one bit each in the words that a hit reads. */
+#define TW_SESSIONS_MAX 64
+
+/* ---- rings ---- */
+
+#define TW_RB_BYTES_MIN     (UINT64_C(64) << 10)
+#define TW_RB_BYTES_MAX     (UINT64_C(1) << 30)
+#define TW_RB_BYTES_DEFAULT (UINT64_C(4) << 20)
+/* All rings of one recording together. */
+#define TW_RB_CAP_BYTES_DEFAULT (UINT64_C(256) << 20)
+/* Positions and records move in steps of this; the smallest record is one step. */
+#define TW_RB_ALIGN_BYTES 16
+/* The length field of a record head has 16 bits. */
+#define TW_RB_RECORD_BYTES_MAX 8192
+/* An overwriting ring is forgotten in this many pieces. */
+#define TW_RB_CHUNKS 8
+/* Rings in one ring set, whoever owns them. */
+#define TW_RS_RINGS_MAX 4096
+/* Process images (a process between two exec calls) in one ring set at a time. */
+#define TW_RS_IMAGES_MAX 64
+/* The definitions log of one process image. */
+#define TW_RS_DEFS_BYTES (UINT64_C(32) << 20)
+/* Configuration text that the command hands to the agents. */
+#define TW_RS_CONFIG_BYTES (UINT64_C(64) << 10)
+
+_Static_assert(TW_RB_RECORD_BYTES_MAX < (1 << 16), "a record's length fits its head");
+_Static_assert(TW_RB_RECORD_BYTES_MAX % TW_RB_ALIGN_BYTES == 0, "the largest record ends on a step");
+_Static_assert(TW_RB_RECORD_BYTES_MAX * 2 <= TW_RB_BYTES_MIN / 2,
+	       "the largest record, its padding and a loss record fit half of the smallest ring");
+_Static_assert(TW_RB_RECORD_BYTES_MAX <= TW_RB_BYTES_MIN / TW_RB_CHUNKS,
+	       "the largest record fits one piece of the smallest overwriting ring");
+
+/* ---- captures ---- */
+
+/* Records of a block before encoding, in ring bytes; LZ4 input is never larger than this. */
+#define TW_BLOCK_RAW_BYTES_MAX (UINT64_C(256) << 10)
+/* What a reader accepts as the size of a stored block: encoding may grow odd records. */
+#define TW_BLOCK_STORED_BYTES_MAX (UINT64_C(1) << 20)
+
+_Static_assert(TW_RB_RECORD_BYTES_MAX * 4 <= TW_BLOCK_RAW_BYTES_MAX, "a block holds several of the largest records");
+
+/* ---- names ---- */
+
+/* Module, function and atom names, in bytes of UTF-8 without the terminator (OTP: 255 characters). */
+#define TW_NAME_BYTES_MAX 1020
+/* A path in the definitions. */
+#define TW_PATH_BYTES_MAX 4095
+/* The largest arity of a function (OTP: 255). */
+#define TW_ARITY_MAX 255
+/* Word arguments that a declared function may hand to a hit. */
+#define TW_ARGS_MAX 6
+
+#endif
