@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clock.c - choice of the source, snapshots, calibration. */
+#include "base/clock.h"
+#include "base/atomic.h"
+
+#include <time.h>
+#if defined __x86_64__
+#include <cpuid.h>
+#endif
+
+#define NS_PER_SECOND          UINT64_C(1000000000)
+#define CALIBRATION_MINIMUM_NS UINT64_C(2000000)
+
+enum tw_clock_source tw_clock_chosen;
+
+static struct tw_clock_snapshot first_snapshot;
+static _Atomic uint64_t measured_rate;
+
+static uint64_t read_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * NS_PER_SECOND + (uint64_t)t.tv_nsec;
+}
+
+uint64_t tw_clock_monotonic_ns(void)
+{
+	return read_ns(CLOCK_MONOTONIC);
+}
+
+/* Leaf 0x80000007, EDX bit 8: the counter runs at one rate in every power state. */
+static int is_tsc_invariant(void)
+{
+#if defined __x86_64__
+	unsigned a, b, c, d;
+
+	return __get_cpuid(0x80000007u, &a, &b, &c, &d) && (d >> 8 & 1);
+#else
+	return 0;
+#endif
+}
+
+void tw_clock_init(void)
+{
+	if (tw_clock_chosen != TW_CLOCK_UNKNOWN)
+		return;
+	tw_clock_chosen = is_tsc_invariant() ? TW_CLOCK_TSC : TW_CLOCK_MONOTONIC;
+	tw_clock_snapshot(&first_snapshot);
+}
+
+enum tw_clock_source tw_clock_source(void)
+{
+	return tw_clock_chosen;
+}
+
+/*
+ * The ticks are read before and after CLOCK_MONOTONIC and averaged; of several tries the one with
+ * the shortest distance counts, so that a preemption between the reads does not show.
+ */
+void tw_clock_snapshot(struct tw_clock_snapshot *out)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int i = 0; i < 4; i++) {
+		uint64_t before = tw_clock_ticks();
+		uint64_t monotonic = read_ns(CLOCK_MONOTONIC);
+		uint64_t after = tw_clock_ticks();
+
+		if (after - before >= best)
+			continue;
+		best = after - before;
+		out->ticks = before + best / 2;
+		out->monotonic_ns = monotonic;
+		out->realtime_ns = read_ns(CLOCK_REALTIME);
+		out->boottime_ns = read_ns(CLOCK_BOOTTIME);
+	}
+}
+
+uint64_t tw_clock_ticks_per_second(void)
+{
+	struct tw_clock_snapshot now;
+	uint64_t ns, rate;
+
+	if (tw_clock_chosen == TW_CLOCK_MONOTONIC)
+		return NS_PER_SECOND;
+	/* RELAXED clock.rate: a lone number; two threads that measure at once both store a good one. */
+	rate = tw_load_relaxed(&measured_rate);
+	if (rate)
+		return rate;
+	tw_clock_snapshot(&now);
+	ns = now.monotonic_ns - first_snapshot.monotonic_ns;
+	if (ns < CALIBRATION_MINIMUM_NS) {
+		struct timespec rest = { 0, (long)(CALIBRATION_MINIMUM_NS - ns) };
+
+		nanosleep(&rest, NULL);
+		tw_clock_snapshot(&now);
+		ns = now.monotonic_ns - first_snapshot.monotonic_ns;
+	}
+	rate = (uint64_t)((unsigned __int128)(now.ticks - first_snapshot.ticks) * NS_PER_SECOND / ns);
+	/* RELAXED clock.rate: as above. */
+	tw_store_relaxed(&measured_rate, rate);
+	return rate;
+}

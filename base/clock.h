@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * clock.h - the clock of events, and snapshots that relate it to all the others.
+ *
+ * Events carry ticks.  Where the processor's time-stamp counter is invariant, a tick is one of its
+ * cycles (read by rdtsc: 9.5 ns on the machines measured, and nothing is cheaper); elsewhere a tick
+ * is a nanosecond of CLOCK_MONOTONIC, and tw_clock_source() says so.  Ticks become time only in the
+ * reader, piecewise between snapshots: drift, suspend and clock steps show as what they are.
+ *
+ * Threads  any, and signal handlers.
+ * Units    *_ns are nanoseconds; ticks are those of tw_clock_ticks().
+ */
+#ifndef TW_BASE_CLOCK_H
+#define TW_BASE_CLOCK_H
+
+#include <stdint.h>
+
+enum tw_clock_source { TW_CLOCK_UNKNOWN = 0, TW_CLOCK_TSC = 1, TW_CLOCK_MONOTONIC = 2 };
+
+/* All clocks at one moment; the ticks lie in the middle of the three reads. */
+struct tw_clock_snapshot {
+	uint64_t ticks;
+	uint64_t monotonic_ns;
+	uint64_t realtime_ns;
+	uint64_t boottime_ns;
+};
+
+/* Set once by tw_clock_init(), before the first tick is read; read-only afterwards. */
+extern enum tw_clock_source tw_clock_chosen;
+
+/* Chooses the source.  Idempotent; called by whatever reads ticks first.  Signal handlers: no. */
+void tw_clock_init(void);
+
+enum tw_clock_source tw_clock_source(void);
+
+/* Nanoseconds of CLOCK_MONOTONIC: what the slow source ticks in, and what time-outs are counted in. */
+uint64_t tw_clock_monotonic_ns(void);
+
+static inline uint64_t tw_clock_ticks(void)
+{
+#if defined __x86_64__
+	if (__builtin_expect(tw_clock_chosen == TW_CLOCK_TSC, 1))
+		return __builtin_ia32_rdtsc();
+#endif
+	return tw_clock_monotonic_ns();
+}
+
+void tw_clock_snapshot(struct tw_clock_snapshot *out);
+
+/*
+ * tw_clock_ticks_per_second - the rate of the ticks, measured against CLOCK_MONOTONIC.
+ *
+ * Measures over at least 2 ms since tw_clock_init() at its first call (it may sleep for the rest of
+ * them), and answers the same ever after.  Exact where the source is CLOCK_MONOTONIC.
+ */
+uint64_t tw_clock_ticks_per_second(void);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sys.h - the Linux calls that libc lacks or wraps in more than a system call.
+ *
+ * All answer 0 or a positive result, or a negative errno; none touches errno, none allocates, none
+ * is a cancellation point, all may be called in signal handlers.
+ */
+#ifndef TW_BASE_SYS_H
+#define TW_BASE_SYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The kernel's id of the calling thread and process: never cached, right in any kind of child. */
+int tw_sys_thread_id(void);
+int tw_sys_process_id(void);
+
+/*
+ * Sleeps while *word == expected, at most timeout_ns (UINT64_MAX: for ever).  Returns 0 when woken
+ * or when the word differs, -ETIMEDOUT, or -EINTR.  The word may be shared between processes.
+ */
+int tw_sys_futex_wait(const _Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);
+/* Wakes up to count sleepers. */
+int tw_sys_futex_wake(const _Atomic uint32_t *word, int count);
+
+/* Makes pages present and writable now; -EFAULT where the file behind them has no room. */
+int tw_sys_populate_write(void *address, size_t bytes);
+
+/* Memory barrier on every thread of this process; with code: instruction fetch as well. */
+int tw_sys_membarrier_register(bool code);
+int tw_sys_membarrier(bool code);
+
+/*
+ * When a process started, in clock ticks since boot (field 22 of /proc/PID/stat): with the pid, its
+ * name for ever.  -ENOENT when there is no such process.
+ */
+int tw_sys_process_start_time(int pid, uint64_t *out);
+
+/* All signals that can be blocked, blocked; and back.  Words are kernel signal sets. */
+int tw_sys_block_signals(uint64_t *saved);
+int tw_sys_restore_signals(const uint64_t *saved);
+
+/* Is the calling thread on its alternate signal stack?  Fills where that stack lies (0, 0: none). */
+bool tw_sys_on_signal_stack(uintptr_t *low, uintptr_t *high);
+
+#endif

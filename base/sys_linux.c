@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sys_linux.c - system calls made directly, so that errno and cancellation stay out of it. */
+#include "base/sys.h"
+#include "base/atomic.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static long call6(long number, long a, long b, long c, long d, long e, long f)
+{
+#if defined __x86_64__
+	long result;
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return result;
+#else
+#error "write the system call of this processor here"
+#endif
+}
+
+int tw_sys_thread_id(void)
+{
+	return (int)call6(SYS_gettid, 0, 0, 0, 0, 0, 0);
+}
+
+int tw_sys_process_id(void)
+{
+	return (int)call6(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+int tw_sys_futex_wait(const _Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
+{
+	struct timespec limit = { (time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u) };
+	long result = call6(SYS_futex, (long)word, FUTEX_WAIT, (long)expected,
+			    timeout_ns == UINT64_MAX ? 0 : (long)&limit, 0, 0);
+
+	return result == -EAGAIN ? 0 : (int)result;
+}
+
+int tw_sys_futex_wake(const _Atomic uint32_t *word, int count)
+{
+	return (int)call6(SYS_futex, (long)word, FUTEX_WAKE, count, 0, 0, 0);
+}
+
+/* Kernels before 5.14 lack the advice: touch each page, which is right but may raise SIGBUS. */
+int tw_sys_populate_write(void *address, size_t bytes)
+{
+	int result = (int)call6(SYS_madvise, (long)address, (long)bytes, MADV_POPULATE_WRITE, 0, 0, 0);
+
+	if (result != -EINVAL)
+		return result;
+	for (size_t at = 0; at < bytes; at += 4096) {
+		_Atomic char *page = (_Atomic char *)((char *)address + at);
+		/* RELAXED sys.touch: adds nothing to a byte, only to make its page present. */
+		tw_fetch_add_relaxed(page, 0);
+	}
+	return 0;
+}
+
+int tw_sys_membarrier_register(bool code)
+{
+	return (int)call6(SYS_membarrier,
+			  code ? MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE
+			       : MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED,
+			  0, 0, 0, 0, 0);
+}
+
+int tw_sys_membarrier(bool code)
+{
+	return (int)call6(SYS_membarrier,
+			  code ? MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE : MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0,
+			  0, 0, 0, 0);
+}
+
+static char *put_decimal(char *end, unsigned n)
+{
+	do {
+		*--end = (char)('0' + n % 10);
+		n /= 10;
+	} while (n);
+	return end;
+}
+
+int tw_sys_process_start_time(int pid, uint64_t *out)
+{
+	char path[32] = "/proc/", digits[12], text[1024];
+	char *end = digits + sizeof digits - 1, *number, *p;
+	long fd, got;
+
+	*end = '\0';
+	number = put_decimal(end, (unsigned)pid);
+	strcat(path, number);
+	strcat(path, "/stat");
+	fd = call6(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	if (fd < 0)
+		return (int)fd;
+	got = call6(SYS_read, fd, (long)text, sizeof text - 1, 0, 0, 0);
+	call6(SYS_close, fd, 0, 0, 0, 0, 0);
+	if (got <= 0)
+		return -ENOENT;
+	text[got] = '\0';
+	/* The command's name may hold anything, also ") ": count fields from its last parenthesis. */
+	p = strrchr(text, ')');
+	for (int field = 2; p && field < 22; field++)
+		p = strchr(p + 1, ' ');
+	if (!p)
+		return -ENOENT;
+	*out = strtoull(p + 1, NULL, 10);
+	return 0;
+}
+
+int tw_sys_block_signals(uint64_t *saved)
+{
+	uint64_t all = ~UINT64_C(0);
+
+	return (int)call6(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)saved, sizeof all, 0, 0);
+}
+
+int tw_sys_restore_signals(const uint64_t *saved)
+{
+	return (int)call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)saved, 0, sizeof *saved, 0, 0);
+}
+
+bool tw_sys_on_signal_stack(uintptr_t *low, uintptr_t *high)
+{
+	stack_t stack = { 0 };
+
+	*low = *high = 0;
+	if (call6(SYS_sigaltstack, 0, (long)&stack, 0, 0, 0, 0) < 0 || (stack.ss_flags & SS_DISABLE))
+		return false;
+	*low = (uintptr_t)stack.ss_sp;
+	*high = *low + stack.ss_size;
+	return stack.ss_flags & SS_ONSTACK;
+}
