@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * definitions.h - the definitions log of a process image: what the ids in its events mean.
+ *
+ * Appended on the control path, published before the id is handed out, never changed; ids are never
+ * reused for the life of the image.  Strings are UTF-8, counted, not terminated, and follow the fixed
+ * part in the order of their *_bytes fields.  The same records stand in a capture's segments.
+ *
+ * Types and layouts are part of the capture format (docs/format.md): little-endian, no holes.
+ */
+#ifndef TW_PIPELINE_DEFINITIONS_H
+#define TW_PIPELINE_DEFINITIONS_H
+
+#include <stdint.h>
+
+enum tw_def_type {
+	TW_DEF_IMAGE = 1,
+	TW_DEF_MODULE = 2,
+	TW_DEF_FUNCTION = 3,
+	TW_DEF_PLACE = 4,
+	TW_DEF_ATOM = 5,
+	TW_DEF_TRACEE = 6,
+	TW_DEF_SESSION = 7,
+	TW_DEF_CLOCK = 8,
+	TW_DEF_NOTE = 9
+};
+
+/* The process image itself; the first record of a log. */
+struct tw_def_image {
+	int32_t process_id;
+	int32_t parent_process_id;
+	uint64_t start_ticks;
+	uint16_t program_bytes; /* the path of the executable */
+	uint16_t command_bytes; /* its arguments, separated by zero bytes, cut at TW_PATH_BYTES_MAX */
+	uint16_t host_bytes;
+	uint16_t reserved;
+};
+
+/* An ELF object, or a module that a run-time declares (base_address 0). */
+struct tw_def_module {
+	uint32_t module_id;
+	uint32_t is_declared;
+	uint64_t base_address; /* where it is loaded: address = base_address + value in the file */
+	uint64_t end_address;
+	uint16_t name_bytes;	 /* as patterns and events show it: "libsqlite3", "sqlite3" */
+	uint16_t path_bytes;	 /* of the file; 0 when declared */
+	uint16_t soname_bytes;	 /* "libsqlite3.so.0" */
+	uint16_t build_id_bytes; /* binary */
+};
+
+#define TW_DEF_ARITY_UNKNOWN UINT32_MAX
+
+struct tw_def_function {
+	uint32_t function_id;
+	uint32_t module_id;
+	uint32_t arity; /* or TW_DEF_ARITY_UNKNOWN */
+	uint16_t name_bytes;
+	uint16_t reserved;
+	uint64_t address; /* 0 when declared */
+};
+
+enum tw_place_kind { TW_PLACE_DECLARED = 1, TW_PLACE_SLED = 2, TW_PLACE_SLOT = 3 };
+
+/* Where events of a function arise.  The id of a call event is a place id. */
+struct tw_def_place {
+	uint32_t place_id;
+	uint32_t function_id;
+	uint32_t kind;		   /* enum tw_place_kind */
+	uint32_t caller_module_id; /* TW_PLACE_SLOT: the object whose slot it is; 0 otherwise */
+	uint64_t address;	   /* of the slot or the sled */
+};
+
+struct tw_def_atom {
+	uint32_t atom_id;
+	uint16_t text_bytes;
+	uint16_t reserved;
+};
+
+/* A process in OTP's sense: by default a thread. */
+struct tw_def_tracee {
+	uint32_t tracee_id;
+	int32_t thread_id;   /* the kernel's; 0 for one that a run-time declares */
+	uint32_t pid_number; /* printed <0.number.serial> */
+	uint32_t pid_serial;
+	uint16_t name_bytes;
+	uint16_t reserved[3];
+};
+
+struct tw_def_session {
+	uint32_t session_index;
+	uint32_t reserved;
+	uint64_t session_id; /* never reused in the image */
+	uint16_t name_bytes;
+	uint16_t reserved2[3];
+};
+
+struct tw_def_clock {
+	uint32_t source; /* enum tw_clock_source */
+	uint32_t reserved;
+	uint64_t ticks_per_second; /* as measured at first; the snapshots in blocks are the truth */
+	uint64_t ticks;
+	uint64_t monotonic_ns;
+	uint64_t realtime_ns;
+	uint64_t boottime_ns;
+};
+
+/* Something a person should know: why a function could not be traced, that memory is anonymous. */
+struct tw_def_note {
+	uint16_t text_bytes;
+	uint16_t reserved[3];
+};
+
+#endif

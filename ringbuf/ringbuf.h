@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ringbuf.h - records of any length from one producer thread to one consumer.
+ *
+ * A ring is a header page and data_bytes (a power of two) of shared memory.  Positions run freely
+ * in 64 bits and never wrap; position & (data_bytes - 1) is the place.
+ *
+ *	tail_pos                    committed_pos
+ *	   |     committed records     | reserved |      free       |
+ *	   +---------------------------+----------+-----------------+--> tail_pos + data_bytes
+ *	        the consumer's               the producer's
+ *
+ * A record never crosses the end of the data: the producer fills the rest with a pad record and
+ * starts at the beginning.  Every record is a multiple of TW_RB_ALIGN_BYTES and starts with
+ *
+ *	u64 ticks; u64 head = kind:8 flags:8 bytes:16 id:32
+ *
+ * of which this room reads the length and two kinds only (pad, loss).
+ *
+ * Guarantees
+ *  (a) What was committed is seen whole or not at all, in order: PAIR rb.commit.
+ *  (b) One release store publishes each record; nothing committed is ever unpublished, so whatever
+ *      kills the producer loses at most the record it was writing.
+ *  (c) A byte is not written again before the consumer has passed it: PAIR rb.consume.
+ *  (d) Every record that was refused is counted by cause; the count and its span of time become a
+ *      loss record in the stream as soon as there is room, before any later record.
+ *
+ *		reserve	commit	peek	consume
+ *	reserve	no	no	yes	yes	producer: one thread; a nested hit of the same thread
+ *	commit		no	yes	yes	calls tw_rb_count_nested() only
+ *	peek			no	no	consumer: one thread at a time
+ *
+ * Progress  Everything is wait-free but tw_rb_wait_room(), which sleeps.
+ * Units     *_bytes are bytes; *_pos are positions; *_ticks are those of base/clock.h.
+ */
+#ifndef TW_RINGBUF_RINGBUF_H
+#define TW_RINGBUF_RINGBUF_H
+
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/cacheline.h"
+#include "base/limits.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The head of every record.  The id is the place, the tracee or whatever the kind says. */
+struct tw_rb_record {
+	uint64_t ticks;
+	uint64_t head;
+};
+
+#define TW_RB_HEAD(kind, flags, bytes, id)                                                                   \
+	((uint64_t)(kind) | (uint64_t)(flags) << 8 | (uint64_t)(bytes) << 16 | (uint64_t)(id) << 32)
+#define TW_RB_HEAD_KIND(head)  ((unsigned)((head)&0xff))
+#define TW_RB_HEAD_FLAGS(head) ((unsigned)((head) >> 8 & 0xff))
+#define TW_RB_HEAD_BYTES(head) ((uint32_t)((head) >> 16 & 0xffff))
+#define TW_RB_HEAD_ID(head)    ((uint32_t)((head) >> 32))
+
+/* The two kinds that the ring itself writes; all others belong to the rooms above. */
+enum { TW_RB_KIND_PAD = 0, TW_RB_KIND_LOSS = 1, TW_RB_KIND_FIRST_FREE = 2 };
+
+/* Why a record was refused.  In this order in files, reports and JSON. */
+enum tw_rb_cause { TW_RB_LOST_FULL, TW_RB_LOST_TOO_BIG, TW_RB_LOST_NESTED, TW_RB_LOST_NO_RING, TW_RB_CAUSES };
+
+/*
+ * A loss record: so many records are missing here, after the record before and before the next.
+ * Its ticks are those of the last loss.
+ */
+struct tw_rb_loss_record {
+	struct tw_rb_record record;
+	uint64_t first_ticks;
+	uint64_t lost[TW_RB_CAUSES];
+	uint64_t reserved;
+};
+_Static_assert(sizeof(struct tw_rb_loss_record) % TW_RB_ALIGN_BYTES == 0, "a loss record is a record");
+
+/* What the producer does when the ring is full. */
+enum tw_rb_policy { TW_RB_DROP, TW_RB_BLOCK, TW_RB_OVERWRITE };
+
+/* Of a ring's life; ringset.h tells who moves it. */
+enum tw_rb_state {
+	TW_RB_ABSENT,  /* no memory behind it yet */
+	TW_RB_READY,   /* touched, empty, waiting in the pool */
+	TW_RB_CLAIMED, /* a thread is setting it up */
+	TW_RB_LIVE,    /* a thread writes it */
+	TW_RB_ENDED    /* its thread ended or gave it back; the consumer drains the rest */
+};
+
+#define TW_RB_MAGIC UINT64_C(0x31424c4545485754) /* "TWHEELB1" */
+
+/*
+ * The header page of a ring, shared by producer, consumer and recovery.  Grouped by who writes.
+ * Recovery reads it from the file of a dead process and trusts nothing in it.
+ */
+struct tw_rb_shared {
+	/* Written once, when the memory is made. */
+	uint64_t magic;
+	uint64_t data_bytes;
+	uint32_t ring_index;
+	uint32_t reserved;
+
+	/* Written by the claimant between CLAIMED and LIVE; constant while LIVE and ENDED. */
+	TW_CACHELINE_ALIGNED uint64_t lease; /* one ownership of one ring: never the same twice in a set */
+	uint64_t first_ticks;
+	uint64_t first_pos;	/* positions run on from one lease to the next */
+	int32_t thread_id;	/* the kernel's */
+	uint32_t image;		/* slot of the process image that the thread belongs to */
+	uint32_t session_index; /* of the session in that image */
+	uint32_t scheduler_id;	/* of the thread in that image, from 1 */
+	uint32_t tracee_id;	/* that the thread was at that time */
+	uint32_t policy;	/* enum tw_rb_policy */
+	char thread_name[16];
+
+	/* Written by the producer. */
+	TW_CACHELINE_ALIGNED _Atomic uint64_t committed_pos;
+	_Atomic uint64_t oldest_pos; /* TW_RB_OVERWRITE: what lies before may be overwritten */
+	/* Also the producer's, on its slow path; lost[TW_RB_LOST_NESTED] by its signal handlers. */
+	TW_CACHELINE_ALIGNED _Atomic uint64_t lost[TW_RB_CAUSES]; /* in this lease, in all */
+	_Atomic uint64_t lost_told[TW_RB_CAUSES];		  /* of these, told by loss records */
+	_Atomic uint64_t lost_first_ticks;			  /* of the untold */
+	_Atomic uint64_t lost_last_ticks;
+
+	/* Written by the consumer. */
+	TW_CACHELINE_ALIGNED _Atomic uint64_t tail_pos;
+
+	/* Written by both: the futex of a producer that waits for room, 1 while it sleeps. */
+	TW_CACHELINE_ALIGNED _Atomic uint32_t waiting;
+};
+_Static_assert(sizeof(struct tw_rb_shared) <= TW_PAGE_BYTES, "the header is one page");
+
+/*
+ * The producer's private half.  Between two commits the next record goes to data[pos & mask];
+ * limit_pos is as far as it may go without another look at anything.
+ */
+struct tw_rb_producer {
+	uint64_t pos;
+	uint64_t limit_pos; /* min(cached tail + data_bytes, next end of the data or of the chunk) */
+	uint64_t mask;
+	uint8_t *data;
+	struct tw_rb_shared *shared; /* NULL: no ring */
+	uint32_t policy;
+	uint32_t ring_index;
+	uint64_t chunk_records[TW_RB_CHUNKS]; /* TW_RB_OVERWRITE: what is lost when a chunk is overwritten */
+	uint64_t chunk_first_ticks[TW_RB_CHUNKS];
+	uint64_t records;
+};
+
+/* Not errors: outcomes that the producer counts and lives with. */
+enum tw_rb_outcome {
+	TW_RB_OK = 0,
+	TW_RB_FULL,    /* counted */
+	TW_RB_TOO_BIG, /* counted */
+	TW_RB_WAIT     /* TW_RB_BLOCK only: leave the read section, tw_rb_wait_room(), try again; not counted */
+};
+
+/*
+ * tw_rb_shared_init - make a header page over zeroed, touched memory.
+ *
+ * @shared	borrows; data_bytes of data follow the header page directly.
+ * @data_bytes	a power of two, TW_RB_BYTES_MIN .. TW_RB_BYTES_MAX.
+ */
+void tw_rb_shared_init(struct tw_rb_shared *shared, uint32_t ring_index, uint64_t data_bytes);
+
+static inline uint8_t *tw_rb_data(const struct tw_rb_shared *shared)
+{
+	return (uint8_t *)(uintptr_t)shared + TW_PAGE_BYTES;
+}
+
+/*
+ * tw_rb_producer_init - begin to write an empty ring that this thread has claimed.
+ *
+ * @shared	shares until tw_rb_producer_fini(); committed_pos == tail_pos; the counts are zeroed.
+ * Threads: the claimant.
+ */
+void tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *shared, enum tw_rb_policy policy);
+
+/* Forgets the ring, which stays as it is: the consumer drains it. */
+void tw_rb_producer_fini(struct tw_rb_producer *producer);
+
+/* The slow half of tw_rb_reserve(): wraps, looks at the tail, tells losses, refuses. */
+enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t bytes, uint64_t ticks, void **out);
+
+/*
+ * tw_rb_reserve - claim room for one record.
+ *
+ * @bytes	a multiple of TW_RB_ALIGN_BYTES; above TW_RB_RECORD_BYTES_MAX is refused and counted.
+ * @ticks	when: what a refusal is stamped with.
+ * @out		lends: until tw_rb_commit(); a reservation that is never committed costs nothing.
+ *
+ * Returns an outcome; *out is set for TW_RB_OK only.
+ * Threads: producer only.  Progress: wait-free.  Signal handlers: only if no hit is under way.
+ * Order: PAIR rb.consume.  Cost: O(1); one shared load when the cached room is used up.
+ */
+static inline enum tw_rb_outcome tw_rb_reserve(struct tw_rb_producer *producer, uint32_t bytes, uint64_t ticks,
+					       void **out)
+{
+	if (tw_unlikely(producer->pos + bytes > producer->limit_pos))
+		return tw_rb_reserve_slow(producer, bytes, ticks, out);
+	*out = producer->data + (producer->pos & producer->mask);
+	return TW_RB_OK;
+}
+
+/* Publishes the record of the last tw_rb_reserve() of this ring, of the same size.  Wait-free. */
+static inline void tw_rb_commit(struct tw_rb_producer *producer, uint32_t bytes)
+{
+	producer->pos += bytes;
+	producer->records++;
+	/*
+	 * PAIR rb.commit: release; acquire in tw_rb_committed().
+	 * Publishes the record's bytes.  Without it the consumer can see the new position over old bytes.
+	 */
+	tw_store_release(&producer->shared->committed_pos, producer->pos);
+}
+
+/*
+ * tw_rb_refuse - count a record that was not written, for another cause than tw_rb_reserve() found.
+ *
+ * TW_RB_LOST_NESTED may be counted by a signal handler inside a hit of the same thread; the others
+ * by the producer only.
+ */
+void tw_rb_refuse(struct tw_rb_shared *shared, enum tw_rb_cause cause, uint64_t ticks);
+
+/*
+ * tw_rb_wait_room - sleep until the consumer has made room for `bytes`, or the time is over.
+ *
+ * Outside read sections only.  Returns whether there is room.  Order: PAIR rb.waiting.
+ */
+bool tw_rb_wait_room(struct tw_rb_producer *producer, uint32_t bytes, uint64_t timeout_ns);
+
+/* ---- the consumer ---- */
+
+/* How far the stream is whole. */
+static inline uint64_t tw_rb_committed(const struct tw_rb_shared *shared)
+{
+	/* PAIR rb.commit: acquire; the bytes before the position are whole. */
+	return tw_load_acquire(&shared->committed_pos);
+}
+
+/*
+ * tw_rb_peek - the next stretch of committed records, without moving the tail.
+ *
+ * @from_pos	tail_pos, or *end_pos of an earlier peek: several stretches may be under way.
+ * @max_bytes	at least TW_RB_RECORD_BYTES_MAX.
+ * @out		lends: records one after another, until tw_rb_consume() passes them.
+ * @end_pos	gives: behind the stretch, and behind the pad record where one follows it.
+ *
+ * Returns the bytes of whole records at *out; 0: none (*end_pos may have passed a pad).
+ * TW_EFORMAT when the memory holds what no producer writes; *end_pos is then committed_pos.
+ * Threads: the consumer.  Every length is checked before it is used.
+ */
+int64_t tw_rb_peek(const struct tw_rb_shared *shared, uint64_t from_pos, size_t max_bytes, const uint8_t **out,
+		   uint64_t *end_pos);
+
+/* Gives everything before pos back to the producer, and wakes it if it waits.  Order: PAIR rb.consume. */
+void tw_rb_consume(struct tw_rb_shared *shared, uint64_t pos);
+
+/*
+ * tw_rb_snapshot - copy the newest records out of an overwriting ring while it may be written.
+ *
+ * @out		room for data_bytes.
+ * @first_pos, @end_pos	give: which stretch was copied.
+ *
+ * Returns the bytes copied: records one after another, pads left out; or TW_EFORMAT.
+ */
+int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint8_t *out, uint64_t *first_pos, uint64_t *end_pos);
+
+/* What was refused and is told by no loss record yet; returns whether there is anything. */
+bool tw_rb_untold_loss(const struct tw_rb_shared *shared, struct tw_rb_loss_record *out);
+
+#endif
