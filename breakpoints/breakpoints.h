@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * breakpoints.h - where events may arise, in two generations, changed under the one permit.
+ *
+ *	struct tw_function (a name) ---> struct tw_place (a declared check, a GOT slot, a sled)
+ *	                                     gen[0]  {sessions, special, parts} \  the active index, one
+ *	                                     gen[1]  {sessions, special, parts} /  word, picks one of them
+ *
+ * A *place* is where a call passes; it lives as long as the process.  A *part* is what one session
+ * wants of it.  Parts are immutable once active: a change builds new ones in the staging generation,
+ * and one store of the active index makes all changes of a transaction visible at once.
+ *
+ * This room knows sessions as numbers (bits) only.  The recipe is in commit.c.
+ *
+ * Threads  Everything that changes something takes the permit as a parameter.  Hits read generations
+ *	    inside a read section of progress/.
+ * Units    session: a bit index below TW_SESSIONS_MAX.
+ */
+#ifndef TW_BREAKPOINTS_BREAKPOINTS_H
+#define TW_BREAKPOINTS_BREAKPOINTS_H
+
+#include "base/atomic.h"
+#include "base/cacheline.h"
+#include "base/limits.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tw_match_program;
+struct tw_function;
+
+/* What a session wants to happen when a call passes. */
+enum {
+	TW_ACTION_CALL = 1,
+	TW_ACTION_RETURN = 2,
+	TW_ACTION_EXCEPTION = 4,
+	TW_ACTION_RETURN_TO = 8,
+	TW_ACTION_COUNT = 16,
+	TW_ACTION_TIME = 32,
+	TW_ACTION_MEMORY = 64,
+	TW_ACTION_META = 128
+};
+
+/* A range test on one raw argument word, decided without the interpreter: word - low <= span. */
+struct tw_bp_quick {
+	uint32_t is_set;
+	uint32_t argument; /* index */
+	uint64_t low;
+	uint64_t span;
+};
+
+/* What one session wants of one place.  Immutable while it can be reached. */
+struct tw_bp_part {
+	uint32_t actions;
+	uint32_t session;
+	struct tw_bp_quick quick;
+	const struct tw_match_program *program; /* borrows: outlives the part; NULL: always */
+	_Atomic uint64_t *counter;		/* TW_ACTION_COUNT: where to count */
+};
+
+/*
+ * One generation of a place.  Written under the permit while it is the staging one; read by hits
+ * while it is the active one: ordered by PAIR bp.active and thread progress.
+ */
+struct tw_bp_generation {
+	uint64_t sessions;	  /* a bit for each session with a part here */
+	uint64_t special;	  /* of these: more than a plain call event */
+	struct tw_bp_part *parts; /* by rank of the session's bit in `sessions`; NULL when none */
+};
+
+enum tw_bp_kind { TW_BP_DECLARED = 1, TW_BP_SLED = 2, TW_BP_SLOT = 3 };
+
+struct tw_place {
+	/* Read by every hit. */
+	TW_CACHELINE_ALIGNED struct tw_bp_generation gen[2];
+	uint32_t place_id;
+	uint32_t arity;	       /* or UINT32_MAX */
+	void *_Atomic target;  /* slot, sled: what the call goes on to */
+	/* Written under the permit. */
+	TW_CACHELINE_ALIGNED uint32_t kind; /* enum tw_bp_kind */
+	uint32_t caller_module_id;	    /* slot: whose it is */
+	bool is_installed;
+	bool is_staged;
+	bool is_gone; /* the object that held it was unloaded: memory at `where` is not touched again */
+	struct tw_function *function;
+	struct tw_place *next_of_function;
+	struct tw_place *next_staged;
+	void *where; /* declared: the armed word; slot: the slot; sled: its first byte */
+	void *stub;  /* slot: what the slot points to when armed */
+};
+
+/* The permit to change code and breakpoints: one at a time in the process, first come first served. */
+struct tw_permit;
+
+/*
+ * tw_permit_seize - wait until nobody else has it.
+ *
+ * Errors: TW_EDEADLK in a hit, in a read section, or when this thread has it already.
+ */
+int tw_permit_seize(struct tw_permit **permit);
+void tw_permit_drop(struct tw_permit *permit);
+
+/*
+ * Called by hits through trampolines (sleds, slots), set once by the room above before any place of
+ * that kind is installed.  `words` are the six integer argument registers in order.  Keeps errno.
+ */
+typedef void (*tw_bp_hit_fn)(struct tw_place *place, const uint64_t *words);
+extern tw_bp_hit_fn tw_bp_trampoline_hit;
+
+/* ---- functions and their places ---- */
+
+struct tw_module {
+	uint32_t module_id;
+	bool is_declared;
+	bool is_gone;
+	const char *name;
+	const char *path;
+	const char *soname;
+	uint64_t base_address, end_address;
+	uint8_t build_id[32];
+	uint32_t build_id_bytes;
+	struct tw_function *functions;
+	struct tw_module *next;
+};
+
+struct tw_function {
+	uint32_t function_id;
+	uint32_t arity; /* or UINT32_MAX */
+	bool is_exported;
+	const char *name;
+	uint64_t address; /* 0 when declared */
+	struct tw_module *module;
+	struct tw_function *next_of_module;
+	struct tw_place *places;
+};
+
+/* Describes a module to tw_bp_module_add(); strings are copied. */
+struct tw_module_options {
+	const char *name, *path, *soname;
+	bool is_declared;
+	uint64_t base_address, end_address;
+	const uint8_t *build_id;
+	uint32_t build_id_bytes;
+};
+
+/* Finds (by name and base address) or adds.  TW_ENOMEM. */
+int tw_bp_module_add(struct tw_permit *permit, const struct tw_module_options *options, struct tw_module **out);
+/* Finds (by name and arity) or adds.  TW_ENOMEM. */
+int tw_bp_function_add(struct tw_permit *permit, struct tw_module *module, const char *name, uint32_t arity,
+		       uint64_t address, struct tw_function **out);
+
+struct tw_place_options {
+	enum tw_bp_kind kind;
+	void *where;
+	void *target;
+	uint32_t caller_module_id;
+};
+/* Adds a place to a function, not installed.  A slot that is known already (same `where`) is found again. */
+int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, const struct tw_place_options *options,
+		    struct tw_place **out);
+
+/* The first module of the process; follow `next`.  Under the permit. */
+struct tw_module *tw_bp_modules(struct tw_permit *permit);
+
+/*
+ * tw_bp_module_gone - an object was unloaded: its places are never written again, nor matched.
+ *
+ * Its functions stay known (events of them may still be on their way).
+ */
+void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *module);
+
+/* ---- staging and commit: the recipe's steps 2 to 12, in commit.c ---- */
+
+/* Step 2.  The part is copied.  Errors: TW_ENOMEM (nothing of this call staged), TW_ENOTSUP. */
+int tw_bp_stage_set(struct tw_permit *permit, struct tw_place *place, const struct tw_bp_part *part);
+/* Step 2.  No part of this session: nothing happens.  TW_ENOMEM. */
+int tw_bp_stage_clear(struct tw_permit *permit, struct tw_place *place, unsigned session);
+/* What is staged for this session at this place; NULL: nothing. */
+const struct tw_bp_part *tw_bp_staged_part(struct tw_permit *permit, struct tw_place *place, unsigned session);
+/* Steps 3 to 12.  Returns how many places changed.  Cannot fail: what can fail was done by staging. */
+unsigned tw_bp_commit(struct tw_permit *permit);
+/* Forgets what is staged. */
+void tw_bp_abort(struct tw_permit *permit);
+
+/*
+ * The gate of every hit, alone in a page that fork() wipes: 0 in a forked child (and before anything
+ * was ever committed), else 1 + the index of the active generation.
+ */
+struct tw_bp_gate {
+	_Atomic uint32_t active;
+};
+extern struct tw_bp_gate *tw_bp_gate;
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * patch.h - what depends on the processor and on the kind of a place: making it fire.
+ *
+ * prepare may fail and changes nothing that runs; install and uninstall cannot fail any more and are
+ * atomic for threads that run the place meanwhile.  All under the permit.
+ */
+#ifndef TW_BREAKPOINTS_PATCH_H
+#define TW_BREAKPOINTS_PATCH_H
+
+#include "breakpoints/breakpoints.h"
+
+/*
+ * Makes whatever must exist before the place can be installed (a stub); resolves its target.
+ * Idempotent.  Errors: TW_ENOMEM, TW_ENOTSUP (this place cannot be traced), TW_EPERM (the system
+ * refuses to make the memory writable).
+ */
+int tw_patch_prepare(struct tw_place *place);
+/* From now on calls come to the hit.  Needs a code wait before anybody relies on it. */
+void tw_patch_install(struct tw_place *place);
+void tw_patch_uninstall(struct tw_place *place);
+/* Does this place's installation change what processors fetch as instructions? */
+bool tw_patch_is_code(const struct tw_place *place);
+
+/* got.c: slots.  The same contracts for TW_BP_SLOT. */
+int tw_got_prepare(struct tw_place *place);
+void tw_got_install(struct tw_place *place);
+void tw_got_uninstall(struct tw_place *place);
+
+#endif
