@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench_gbench.cc - the C binding of Google Benchmark: the only place that knows it.
+//
+// Google Benchmark chooses the iterations, lines the threads up, repeats and keeps the counters. We
+// run the benchmarks one by one, look at the weather between cores around those that need it, and
+// print the medians with their spread.
+#include "bench/bench.h"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace
+{
+
+constexpr int weather_tries = 5;
+constexpr int repetitions_default = 9;
+
+tw_bench_entry *first_entry;
+
+struct arguments {
+	std::string filter;
+	bool list = false;
+	bool json = false;
+	double seconds = 0.25;
+	int repetitions = 0;
+};
+
+// What the repetitions of one benchmark gave.
+class Collector : public benchmark::BenchmarkReporter
+{
+      public:
+	explicit Collector(const tw_bench_entry &entry)
+	    : per_iteration(entry.options.per_iteration ? double(entry.options.per_iteration) : 1)
+	{
+	}
+	bool ReportContext(const Context &) override
+	{
+		return true;
+	}
+	void ReportRuns(const std::vector<Run> &runs) override
+	{
+		for (const Run &run : runs) {
+			if (run.run_type != Run::RT_Iteration)
+				continue;
+			if (run.error_occurred) {
+				why_skipped = run.error_message;
+				continue;
+			}
+			ns.push_back(run.real_accumulated_time * 1e9 / double(run.iterations) * double(run.threads) /
+				     per_iteration);
+			for (const auto &counter : run.counters)
+				counters[counter.first].push_back(counter.second.value);
+		}
+	}
+
+	double per_iteration;
+	std::vector<double> ns;
+	std::map<std::string, std::vector<double>> counters;
+	std::string why_skipped;
+};
+
+double median(std::vector<double> values)
+{
+	std::sort(values.begin(), values.end());
+	size_t half = values.size() / 2;
+	return values.size() % 2 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+void run_entry(benchmark::State &state, const tw_bench_entry *entry, int64_t value)
+{
+	tw_bench bench = {};
+	bench.value = value;
+	bench.thread_index = state.thread_index();
+	bench.thread_count = state.threads();
+	bench.state = &state;
+	entry->run(&bench);
+}
+
+// Prints 12.3 M for 12300000, and small figures as they are.
+void print_figure(double value)
+{
+	static const struct {
+		double from;
+		const char *unit;
+	} scale[] = { { 1e9, " G" }, { 1e6, " M" }, { 1e4, " k" } };
+	for (const auto &step : scale) {
+		if (value >= step.from) {
+			std::printf("%.4g%s", value / (step.from == 1e4 ? 1e3 : step.from), step.unit);
+			return;
+		}
+	}
+	std::printf("%.4g", value);
+}
+
+void print_row(const std::string &name, Collector &result, double hop_before, double hop_after)
+{
+	if (!result.why_skipped.empty() || result.ns.empty()) {
+		std::printf("%-44s skipped: %s\n", name.c_str(),
+			    result.why_skipped.empty() ? "nothing was measured" : result.why_skipped.c_str());
+		return;
+	}
+	double middle = median(result.ns);
+	double low = *std::min_element(result.ns.begin(), result.ns.end());
+	double high = *std::max_element(result.ns.begin(), result.ns.end());
+	std::printf("%-44s %9.2f %9.2f %9.2f %5.0f%%", name.c_str(), middle, low, high,
+		    middle > 0 ? (high - low) / middle * 100 : 0);
+	if (hop_before > 0)
+		std::printf("  hop %3.0f/%3.0f%s", hop_before, hop_after,
+			    std::max(hop_before, hop_after) > TW_BENCH_HOP_FAIR_NS ? " FOUL" : "");
+	for (const auto &counter : result.counters) {
+		std::printf("  %s ", counter.first.c_str());
+		print_figure(median(counter.second));
+	}
+	std::printf("\n");
+	std::fflush(stdout);
+}
+
+void print_json(const std::string &name, Collector &result, double hop_before, double hop_after, bool is_first)
+{
+	if (result.ns.empty())
+		return;
+	std::printf("%s{\"name\":\"%s\",\"median_ns\":%.4f,\"min_ns\":%.4f,\"max_ns\":%.4f,\"repetitions\":%zu", is_first ? "" : ",\n ",
+		    name.c_str(), median(result.ns), *std::min_element(result.ns.begin(), result.ns.end()),
+		    *std::max_element(result.ns.begin(), result.ns.end()), result.ns.size());
+	if (hop_before > 0)
+		std::printf(",\"hop_before_ns\":%.1f,\"hop_after_ns\":%.1f", hop_before, hop_after);
+	for (const auto &counter : result.counters)
+		std::printf(",\"%s\":%.6g", counter.first.c_str(), median(counter.second));
+	std::printf("}");
+}
+
+void run_one(const tw_bench_entry &entry, int64_t value, const arguments &args, int *shown)
+{
+	std::string name = entry.name;
+	if (value)
+		name += "/" + std::to_string(value);
+	if (args.filter.size() && name.find(args.filter) == std::string::npos)
+		return;
+	if (args.list) {
+		std::printf("%s\n", name.c_str());
+		return;
+	}
+	double hop_before = 0, hop_after = 0;
+	for (int attempt = 0; attempt < weather_tries; attempt++) {
+		Collector result(entry);
+		benchmark::ClearRegisteredBenchmarks();
+		auto *registered = benchmark::RegisterBenchmark(
+			name.c_str(), [&entry, value](benchmark::State &state) { run_entry(state, &entry, value); });
+		int repetitions = args.repetitions ? args.repetitions : entry.options.repetitions;
+		registered->Repetitions(repetitions ? repetitions : repetitions_default)->UseRealTime();
+		registered->Threads(std::max(entry.options.threads, 1));
+		if (entry.options.iterations)
+			registered->Iterations(benchmark::IterationCount(entry.options.iterations));
+		else
+			registered->MinTime(args.seconds);
+		if (entry.options.is_cross_core)
+			hop_before = tw_bench_hop();
+		benchmark::RunSpecifiedBenchmarks(&result, std::string("."));
+		if (entry.options.is_cross_core)
+			hop_after = tw_bench_hop();
+		bool is_fair = std::max(hop_before, hop_after) <= TW_BENCH_HOP_FAIR_NS;
+		if (!is_fair && attempt + 1 < weather_tries && result.why_skipped.empty())
+			continue;
+		if (args.json)
+			print_json(name, result, hop_before, hop_after, *shown == 0);
+		else
+			print_row(name, result, hop_before, hop_after);
+		++*shown;
+		return;
+	}
+}
+
+bool parse(int argc, char **argv, arguments *out)
+{
+	for (int i = 1; i < argc; i++) {
+		std::string word = argv[i];
+		if (word == "--list")
+			out->list = true;
+		else if (word == "--json")
+			out->json = true;
+		else if (word == "--seconds" && i + 1 < argc)
+			out->seconds = std::max(0.001, std::atof(argv[++i]));
+		else if (word == "--repetitions" && i + 1 < argc)
+			out->repetitions = std::max(1, std::atoi(argv[++i]));
+		else if (word[0] != '-' && out->filter.empty())
+			out->filter = word;
+		else
+			return false;
+	}
+	return true;
+}
+
+} // namespace
+
+extern "C" void tw_bench_register(struct tw_bench_entry *entry)
+{
+	// By name, whatever order the linker gave.
+	tw_bench_entry **place = &first_entry;
+	while (*place && std::strcmp((*place)->name, entry->name) < 0)
+		place = &(*place)->next;
+	entry->next = *place;
+	*place = entry;
+}
+
+extern "C" uint64_t tw_bench_start(struct tw_bench *bench)
+{
+	auto *state = static_cast<benchmark::State *>(bench->state);
+	return state->KeepRunningBatch(state->max_iterations) ? uint64_t(state->max_iterations) : 0;
+}
+
+extern "C" void tw_bench_stop(struct tw_bench *bench)
+{
+	auto *state = static_cast<benchmark::State *>(bench->state);
+	// With as many iterations left as none, this ends the run and stops the clock.
+	while (!state->error_occurred() && state->KeepRunningBatch(state->max_iterations))
+		;
+}
+
+extern "C" void tw_bench_counter(struct tw_bench *bench, const char *name, double value)
+{
+	static_cast<benchmark::State *>(bench->state)->counters[name] = benchmark::Counter(value);
+}
+
+extern "C" void tw_bench_rate(struct tw_bench *bench, const char *name, double count)
+{
+	static_cast<benchmark::State *>(bench->state)->counters[name] =
+		benchmark::Counter(count, benchmark::Counter::kIsRate);
+}
+
+extern "C" void tw_bench_skip(struct tw_bench *bench, const char *why)
+{
+	static_cast<benchmark::State *>(bench->state)->SkipWithError(why);
+}
+
+int main(int argc, char **argv)
+{
+	arguments args;
+	if (!parse(argc, argv, &args)) {
+		std::fprintf(stderr, "usage: tracewheel-bench [--list] [--json] [--seconds S] [--repetitions N] [FILTER]\n"
+				     "FILTER is a part of a benchmark's name.\n");
+		return 2;
+	}
+	int zero = 1;
+	benchmark::Initialize(&zero, argv);
+	if (args.json)
+		std::printf("[");
+	else if (!args.list)
+		std::printf("%-44s %9s %9s %9s %6s\n", "ns for one operation, wall clock", "median", "min", "max",
+			    "spread");
+	int shown = 0;
+	for (const tw_bench_entry *entry = first_entry; entry; entry = entry->next) {
+		int i = 0;
+		do
+			run_one(*entry, entry->options.values[i], args, &shown);
+		while (entry->options.values[i] && entry->options.values[++i]);
+	}
+	if (args.json)
+		std::printf("]\n");
+	if (!args.list && !shown) {
+		std::fprintf(stderr, "tracewheel-bench: no benchmark's name contains '%s'; --list shows them all.\n",
+			     args.filter.c_str());
+		return 1;
+	}
+	return 0;
+}

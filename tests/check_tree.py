@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""check_tree.py [ROOT] - the rules of the house that a machine can see.
+
+A licence line first in each source; each room knows only the rooms below it, and those outside know
+include/tracewheel only; one door for atomics and for each outside library; a README in each room;
+no file above 600 lines.
+"""
+import pathlib
+import re
+import sys
+
+ROOMS = ["base", "term", "progress", "ringbuf", "match", "symbols", "breakpoints", "pipeline", "session", "agent"]
+STRANGERS = [{"progress", "ringbuf"}, {"progress", "match"}, {"ringbuf", "match"}]
+OUTSIDE = ["tools", "examples", "erlang"]
+LIBRARIES = {"urcu": {"progress"}, "lz4": {"pipeline"}, "ck_": {"base"}, "xxhash": {"base"},
+             "gmp": {"term", "match"}, "elfutils": {"symbols", "tools"}, "gelf": {"symbols", "tools"}}
+QUOTED = re.compile(r'^\s*#\s*include\s*"([\w./-]+)"')
+ANGLED = re.compile(r"^\s*#\s*include\s*<([\w./-]+)>")
+RAW_ATOMIC = re.compile(r"\batomic_(load|store|exchange|fetch|compare)\w*\s*\(|\b__atomic_\w+\s*\(|\b__sync_\w+\s*\(")
+LINES_MAX = 600
+
+
+def check_file(folder, relative, lines):
+    if not any("SPDX-License-Identifier: Apache-2.0" in line for line in lines[:3]):
+        yield 1, "no SPDX line at the top"
+    if len(lines) > LINES_MAX:
+        yield 1, f"{len(lines)} lines: is this one thing?"
+    for number, line in enumerate(lines, 1):
+        quoted, angled = QUOTED.match(line), ANGLED.match(line)
+        other = quoted[1].split("/")[0] if quoted and "/" in quoted[1] else None
+        if other in ROOMS and other != folder and folder in ROOMS:
+            if ROOMS.index(other) > ROOMS.index(folder) or {other, folder} in STRANGERS:
+                yield number, f"{folder}/ must not know {other}/"
+        if folder in OUTSIDE and other in ROOMS:
+            yield number, f"{folder}/ sees include/tracewheel only, not {other}/"
+        if angled and folder in ROOMS:
+            for name, owners in LIBRARIES.items():
+                if angled[1].startswith(name) and folder not in owners:
+                    yield number, f"<{angled[1]}> is seen from {folder}/; its one place is {' or '.join(sorted(owners))}/"
+        if folder in ROOMS and relative != "base/atomic.h" and RAW_ATOMIC.search(line):
+            yield number, "atomics go through base/atomic.h"
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+    problems, count = [], 0
+    for folder in ROOMS + OUTSIDE + ["tests", "bench", "include"]:
+        paths = sorted(p for p in (root / folder).rglob("*") if p.suffix in {".c", ".h", ".S", ".cc", ".py", ".sh"})
+        if folder != "include" and any(p.suffix != ".h" for p in paths) and not (root / folder / "README.md").is_file():
+            problems.append(f"{folder}/: no README.md that says what enters, what leaves and who may call")
+        for path in paths:
+            count += 1
+            relative = str(path.relative_to(root))
+            lines = path.read_text(errors="replace").split("\n")
+            problems += [f"{relative}:{number}: {text}" for number, text in check_file(folder, relative, lines)]
+    print("\n".join(problems) or f"{count} files, all in order")
+    return 1 if problems else 0
+
+
+sys.exit(main())

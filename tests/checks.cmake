@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# Tests that are not C programs: checks of the tree, Spin models, shell tests of the commands. By glob.
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND AND NOT TW_SANITIZE)
+  add_test(NAME check_tree COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/check_tree.py ${CMAKE_SOURCE_DIR})
+  set_tests_properties(check_tree PROPERTIES LABELS check TIMEOUT 60)
+endif()
+
+find_program(TW_SPIN spin)
+file(GLOB models CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/models/*.pml)
+foreach(model ${models})
+  get_filename_component(name ${model} NAME_WE)
+  if(TW_SPIN AND NOT TW_SANITIZE)
+    add_test(NAME model_${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/check_model.sh ${model})
+    set_tests_properties(model_${name} PROPERTIES LABELS model TIMEOUT 600)
+  endif()
+endforeach()
+
+# tests/tools/WHAT.sh is ctest tools_WHAT; it gets the folder of the built programs.
+if(NOT TW_SANITIZE)
+  file(GLOB tool_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/tools/*_test.sh)
+  foreach(script ${tool_tests})
+    get_filename_component(name ${script} NAME_WE)
+    string(REGEX REPLACE "_test$" "" test ${name})
+    add_test(NAME tools_${test} COMMAND ${script} ${CMAKE_BINARY_DIR})
+    set_tests_properties(tools_${test} PROPERTIES LABELS tools TIMEOUT 300)
+  endforeach()
+endif()
