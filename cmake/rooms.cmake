@@ -10,7 +10,7 @@ function(tw_room name)
   add_library(tw_${name} STATIC ${sources})
   target_include_directories(tw_${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
   # Thread-local words are read on every hit: no call into the loader for them.
-  target_compile_options(tw_${name} PRIVATE -ftls-model=initial-exec ${TW_FUZZ_COVERAGE})
+  target_compile_options(tw_${name} PRIVATE -ftls-model=initial-exec)
   foreach(below ${ROOM_UNPARSED_ARGUMENTS})
     if(TARGET tw_${below})
       target_link_libraries(tw_${name} PUBLIC tw_${below})
