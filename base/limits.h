@@ -5,6 +5,8 @@
 #ifndef TW_BASE_LIMITS_H
 #define TW_BASE_LIMITS_H
 
+#include <stdint.h>
+
 /* ---- sessions ---- */
 
 /* Sessions alive at once in one process: one bit each in the words that a hit reads. */

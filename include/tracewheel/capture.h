@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * capture.h - read a capture: what it holds, its events in order, its definitions.
+ *
+ * A capture is a directory NAME.tw/ (docs/format.md).  It may be complete, cut off, damaged or still
+ * being written; what can be read is read, and everything that could not is named (damage) or counted
+ * (loss).  Nothing in a file is trusted.  Files are read with pread(), never mapped.
+ *
+ *	tw_capture_open -> info, streams, images, definitions
+ *	                -> tw_capture_events_create -> tw_capture_events_next ... in order, merged
+ *	                -> tw_capture_scan: every block as it comes, several times faster
+ *
+ * Threads    a struct tw_capture and what was made of it belong to one thread at a time; different
+ *            captures are independent.  Worker threads are started inside and end with their object.
+ * Ownership  everything that is not an out-parameter of a create or open call is lent: until
+ *            tw_capture_close(), or where said until the next call.
+ * Units      *_ns are nanoseconds of CLOCK_MONOTONIC unless the name says wall; *_bytes are bytes.
+ * Memory     proportional to the number of blocks (about 0.3 KB for each 8,000 events) and of definitions,
+ *plus one decoded block of at most 256 KiB for each thread that was active at the time being read. Errors
+ *those of tracewheel/error.h.  Link with libtracewheel-capture.
+ */
+#ifndef TRACEWHEEL_CAPTURE_H
+#define TRACEWHEEL_CAPTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Why events were lost, in the order of every array `lost` in this interface. */
+enum tw_lost_cause {
+	TW_LOST_FULL,    /* the ring was full, or the disk */
+	TW_LOST_TOO_BIG, /* the event was larger than a record may be */
+	TW_LOST_NESTED,  /* it arose in a signal handler inside an event of the same thread */
+	TW_LOST_NO_RING, /* its thread got no ring */
+	TW_LOST_CAUSES
+};
+
+/* "full", "too_big", "nested", "no_ring"; "unknown" for anything else. */
+const char *tw_lost_cause_name(unsigned cause);
+
+/* What an event is; the numbers are those of docs/format.md. */
+enum tw_capture_kind {
+	TW_CAPTURE_LOSS = 1,
+	TW_CAPTURE_SWITCH = 2,
+	TW_CAPTURE_CALL = 3,
+	TW_CAPTURE_RETURN_FROM = 4,
+	TW_CAPTURE_EXCEPTION_FROM = 5,
+	TW_CAPTURE_RETURN_TO = 6,
+	TW_CAPTURE_TERM_FIRST = 16 /* and above: terms as payload */
+};
+
+/* No place, tracee, stream or image. */
+#define TW_CAPTURE_NONE UINT32_MAX
+
+struct tw_capture;
+
+struct tw_capture_options {
+	uint32_t workers; /* decoding threads beside the caller; 0: as many as the machine has processors, at
+			     most 8 */
+	bool no_workers;  /* decode in the calling thread only */
+};
+
+/*
+ * tw_capture_open - read the index of a capture.
+ *
+ * @path	of the directory NAME.tw.
+ * @options	borrows; NULL: the defaults.
+ * @out		gives: tw_capture_close() ends it.
+ *
+ * Reads headers and indexes, no events.  Damaged segments do not fail the call: tw_capture_damage().
+ * Errors: TW_ENOENT, TW_EFORMAT (no segment in it that can be read), TW_EVERSION, TW_EPERM, TW_EIO,
+ * TW_ENOMEM.
+ */
+int tw_capture_open(const char *path, const struct tw_capture_options *options, struct tw_capture **out);
+void tw_capture_close(struct tw_capture *capture);
+
+/* ---- what it holds ---- */
+
+struct tw_capture_info {
+	uint64_t events; /* that can be read: calls, returns, terms; without losses and switches */
+	uint64_t lost[TW_LOST_CAUSES];
+	uint64_t damaged_records;  /* known by sequence numbers to be in what cannot be read */
+	uint64_t file_bytes;       /* of all segments */
+	uint64_t raw_bytes;        /* of the records before encoding */
+	uint64_t start_ns;         /* of the first event */
+	uint64_t end_ns;           /* of the last */
+	uint64_t start_wall_ns;    /* CLOCK_REALTIME at start_ns, since 1970 */
+	uint64_t duplicate_blocks; /* stored twice by a recovery, shown once */
+	uint32_t segments;
+	uint32_t blocks;
+	uint32_t images;
+	uint32_t threads; /* kernel threads that recorded anything */
+	uint32_t streams;
+	uint32_t modules;
+	uint32_t functions;
+	uint32_t places;
+	uint32_t damages;
+	bool is_complete; /* every segment was closed, and nothing is damaged */
+	bool is_live;     /* a recording owns it, or died without clearing up: tw_recover() */
+};
+void tw_capture_info(const struct tw_capture *capture, struct tw_capture_info *out);
+
+/* Something that could not be read.  New ones may appear while events are read. */
+struct tw_capture_damage {
+	const char *file; /* name in the directory */
+	uint64_t offset;
+	uint64_t bytes;     /* that were passed over; 0 where unknown */
+	int error;          /* TW_EFORMAT, TW_EIO, TW_EVERSION ... */
+	const char *reason; /* a constant sentence */
+};
+/* NULL behind the last; numbers from 0. */
+const struct tw_capture_damage *tw_capture_damage(const struct tw_capture *capture, uint32_t number);
+
+/* One thread's events of one session: what came through one ring. */
+struct tw_capture_stream {
+	uint32_t stream; /* its number */
+	uint32_t image;
+	int32_t thread_id; /* the kernel's */
+	uint32_t session_index;
+	uint32_t scheduler_id;
+	uint32_t tracee_id; /* at its beginning */
+	uint64_t events;
+	uint64_t lost[TW_LOST_CAUSES];
+	uint64_t damaged_records;
+	uint64_t start_ns;
+	uint64_t end_ns;
+	char thread_name[17];
+};
+const struct tw_capture_stream *tw_capture_stream(const struct tw_capture *capture, uint32_t number);
+
+/* One process image: a process between two exec calls. */
+struct tw_capture_image {
+	uint32_t image; /* its number */
+	int32_t process_id;
+	int32_t parent_process_id;
+	uint64_t start_ns;
+	uint64_t no_ring_lost; /* events of its threads that got no ring */
+	const char *program;   /* path; "" where unknown */
+	const char *command;   /* arguments separated by zero bytes */
+	size_t command_bytes;
+	const char *host;
+	bool is_final; /* known to have ended */
+};
+const struct tw_capture_image *tw_capture_image(const struct tw_capture *capture, uint32_t number);
+
+/* ---- definitions: what ids mean, in one image ---- */
+
+struct tw_capture_module {
+	uint32_t module_id;
+	bool is_declared;
+	uint64_t base_address;
+	uint64_t end_address;
+	const char *name;
+	const char *path;
+	const char *soname;
+	const uint8_t *build_id;
+	size_t build_id_bytes;
+};
+
+#define TW_CAPTURE_ARITY_UNKNOWN UINT32_MAX
+
+struct tw_capture_function {
+	uint32_t function_id;
+	uint32_t arity; /* or TW_CAPTURE_ARITY_UNKNOWN */
+	uint64_t address;
+	const char *name;                       /* the linkage name */
+	const struct tw_capture_module *module; /* NULL where it was never defined */
+};
+
+enum tw_capture_place_kind { TW_CAPTURE_DECLARED = 1, TW_CAPTURE_SLED = 2, TW_CAPTURE_SLOT = 3 };
+
+struct tw_capture_place {
+	uint32_t place_id;
+	uint32_t kind;
+	uint64_t address;
+	const struct tw_capture_function *function; /* NULL where it was never defined */
+	const struct tw_capture_module *caller;     /* TW_CAPTURE_SLOT: whose slot; NULL otherwise */
+};
+
+struct tw_capture_tracee {
+	uint32_t tracee_id;
+	int32_t thread_id;
+	uint32_t pid_number; /* printed <0.number.serial> */
+	uint32_t pid_serial;
+	const char *name;
+};
+
+struct tw_capture_session {
+	uint32_t session_index;
+	uint64_t session_id;
+	const char *name;
+};
+
+/* By id: NULL where the capture does not define it. */
+const struct tw_capture_module *tw_capture_module(const struct tw_capture *capture, uint32_t image,
+						  uint32_t id);
+const struct tw_capture_function *tw_capture_function(const struct tw_capture *capture, uint32_t image,
+						      uint32_t id);
+const struct tw_capture_place *tw_capture_place(const struct tw_capture *capture, uint32_t image,
+						uint32_t id);
+const struct tw_capture_tracee *tw_capture_tracee(const struct tw_capture *capture, uint32_t image,
+						  uint32_t id);
+const struct tw_capture_session *tw_capture_session(const struct tw_capture *capture, uint32_t image,
+						    uint32_t index);
+const char *tw_capture_atom(const struct tw_capture *capture, uint32_t image, uint32_t id, size_t *bytes);
+
+/* One after another, in the order of their ids: *at is 0 at first; NULL behind the last. */
+const struct tw_capture_module *tw_capture_module_next(const struct tw_capture *capture, uint32_t image,
+						       uint32_t *at);
+const struct tw_capture_function *tw_capture_function_next(const struct tw_capture *capture, uint32_t image,
+							   uint32_t *at);
+const struct tw_capture_place *tw_capture_place_next(const struct tw_capture *capture, uint32_t image,
+						     uint32_t *at);
+const struct tw_capture_tracee *tw_capture_tracee_next(const struct tw_capture *capture, uint32_t image,
+						       uint32_t *at);
+const struct tw_capture_session *tw_capture_session_next(const struct tw_capture *capture, uint32_t image,
+							 uint32_t *at);
+/* What a person should know about the recording of this image. */
+const char *tw_capture_note_next(const struct tw_capture *capture, uint32_t image, uint32_t *at);
+
+/* ---- time ---- */
+
+/* Ticks of a record as CLOCK_MONOTONIC; never backwards when the ticks do not go backwards. */
+uint64_t tw_capture_ns(const struct tw_capture *capture, uint64_t ticks);
+/* CLOCK_REALTIME, since 1970, and CLOCK_BOOTTIME of that moment, as the clocks stood then. */
+uint64_t tw_capture_wall_ns(const struct tw_capture *capture, uint64_t ns);
+uint64_t tw_capture_boot_ns(const struct tw_capture *capture, uint64_t ns);
+
+/* ---- events ---- */
+
+/* What is wanted.  Zeroed: everything but switches. */
+struct tw_capture_filter {
+	uint64_t from_ns; /* events at or after; compared with event.time_ns */
+	uint64_t to_ns;   /* events before; 0: no end */
+	/* Which streams, images and places; NULL: all.  Asked once each, when the object is made. */
+	bool (*wants_stream)(void *context, const struct tw_capture_stream *stream);
+	bool (*wants_place)(void *context, uint32_t image, const struct tw_capture_place *place);
+	void *context;
+	uint64_t kinds; /* bit k: kind k is wanted (63: kind 63 and above); 0: all but switches.  Losses
+			   always come. */
+	/* For tests and comparisons only: order by time alone, without regard to the runs of tracees. */
+	bool by_time_only;
+};
+
+/* The low bits of flags; tracewheel's kinds of time stamp. */
+#define TW_CAPTURE_STAMP_MASK 3u
+/* The session wants the arity and not the arguments. */
+#define TW_CAPTURE_FLAG_ARITY 16u
+
+struct tw_capture_event {
+	uint64_t time_ns;
+	uint64_t ticks;
+	uint64_t sequence;       /* of the record in its stream; lost ones are counted */
+	const uint64_t *payload; /* lends: until the next call on the iterator */
+	uint32_t payload_words;
+	uint32_t id; /* a place (kinds 3 to 6), a tracee (switch), by kind otherwise */
+	uint32_t stream;
+	uint32_t image;
+	uint32_t tracee_id; /* 0: none */
+	uint8_t kind;       /* enum tw_capture_kind */
+	uint8_t flags;
+	uint16_t reserved;
+};
+
+/* The payload of a TW_CAPTURE_LOSS event: so many events are missing between the one before and this. */
+struct tw_capture_loss {
+	uint64_t first_ticks; /* of the first that was lost; event.ticks is the last */
+	uint64_t lost[TW_LOST_CAUSES];
+};
+static inline const struct tw_capture_loss *tw_capture_event_loss(const struct tw_capture_event *event)
+{
+	return (const struct tw_capture_loss *)(const void *)event->payload;
+}
+
+struct tw_capture_events;
+
+/*
+ * tw_capture_events_create - begin to read events in order.
+ *
+ * Each stream's events come in its own order, the events of a tracee in the order of its runs over all
+ * threads, and otherwise by time, then by scheduler and stream.
+ *
+ * @filter	borrows; NULL: all.
+ * @out		gives: tw_capture_events_destroy().
+ */
+int tw_capture_events_create(struct tw_capture *capture, const struct tw_capture_filter *filter,
+			     struct tw_capture_events **out);
+void tw_capture_events_destroy(struct tw_capture_events *events);
+
+/*
+ * tw_capture_events_next - the next events, as many as are at hand.
+ *
+ * @batch	lends: until the next call.
+ *
+ * Returns how many (1 ..), 0 at the end, or an error (TW_ENOMEM).  Damage is passed over and named.
+ */
+int64_t tw_capture_events_next(struct tw_capture_events *events, const struct tw_capture_event **batch);
+
+/* ---- the fast way: blocks in no particular order ---- */
+
+/* A record as it stood in the ring; the next one follows at (bytes of head) behind it. */
+struct tw_capture_record {
+	uint64_t ticks;
+	uint64_t head; /* kind:8 flags:8 bytes:16 id:32 */
+	uint64_t payload[];
+};
+
+static inline unsigned tw_capture_record_kind(const struct tw_capture_record *record)
+{
+	return (unsigned)(record->head & 0xff);
+}
+static inline unsigned tw_capture_record_flags(const struct tw_capture_record *record)
+{
+	return (unsigned)(record->head >> 8 & 0xff);
+}
+static inline uint32_t tw_capture_record_id(const struct tw_capture_record *record)
+{
+	return (uint32_t)(record->head >> 32);
+}
+static inline uint32_t tw_capture_record_bytes(const struct tw_capture_record *record)
+{
+	return (uint32_t)(record->head >> 16 & 0xffff);
+}
+/* Flag 4: the last word is filling. */
+static inline uint32_t tw_capture_record_words(const struct tw_capture_record *record)
+{
+	uint32_t words = tw_capture_record_bytes(record) / 8 - 2;
+
+	return words && (record->head & 0x400) ? words - 1 : words;
+}
+static inline const struct tw_capture_record *tw_capture_record_next(const struct tw_capture_record *record)
+{
+	return (const struct tw_capture_record *)(const void *)((const char *)record +
+								tw_capture_record_bytes(record));
+}
+
+/* Consecutive records of one stream; lends until the callback returns.  Every length in it was checked. */
+struct tw_capture_batch {
+	const struct tw_capture_record *first;
+	const struct tw_capture_record *end;
+	uint64_t first_sequence;
+	uint32_t records;
+	uint32_t stream;
+	uint32_t image;
+	uint32_t tracee_id; /* at the first record; switch records change it */
+	uint64_t start_ticks;
+	uint64_t end_ticks; /* smallest and largest */
+};
+
+/* Returns 0 to go on; anything else ends the scan with that value. */
+typedef int tw_capture_scan_fn(void *context, const struct tw_capture_batch *batch);
+
+/*
+ * tw_capture_scan - all records of the streams and the time range that the filter names, block by block.
+ *
+ * Every record of every stream comes exactly once and in its stream's order; the streams come in no
+ * particular order.  Blocks are kept or left as wholes: records at their ends may lie outside the time
+ * range; places and kinds are not looked at, and events lost for want of a ring are in the image only.
+ *
+ * Threads: the callback is called on the calling thread.
+ * Returns 0, what the callback answered, or an error.
+ */
+int tw_capture_scan(struct tw_capture *capture, const struct tw_capture_filter *filter,
+		    tw_capture_scan_fn *callback, void *context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * consumer.h - record: own the rings of traced programs, and store what comes out of them.
+ *
+ * A recorder creates a ring set (shared memory, see tw_recorder_ring_set_path()) that traced
+ * processes attach to, drains it, and writes a capture NAME.tw/.  It may live in a command beside the
+ * traced program or in a thread of it.  The program never waits for the recorder longer than the
+ * policy says, whatever happens to the recorder or its disk:
+ *
+ *	the disk is full	the rings fill up, the program counts what it drops; writing is tried
+ *				again until there is room
+ *	the recorder dies	the same; tw_recover() stores what the rings still hold
+ *	the program dies	everything it committed is drained
+ *
+ * Exactly once: a ring's memory is given back only after its block is written, and readers take each
+ * position once.
+ *
+ * Threads    a recorder belongs to one thread; tw_recorder_wake() may be called by any thread and by
+ *            signal handlers.
+ * Signals    the caller ignores SIGXFSZ; a file size limit then counts as a full disk.
+ * Units      *_ns nanoseconds, *_bytes bytes.
+ * Errors     those of tracewheel/error.h.  Link with libtracewheel-capture.
+ */
+#ifndef TRACEWHEEL_CONSUMER_H
+#define TRACEWHEEL_CONSUMER_H
+
+#include "tracewheel/capture.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tw_recorder;
+
+/* What a traced thread does when its ring is full. */
+enum tw_recorder_policy {
+	TW_RECORDER_DROP,     /* lose the newest, counted */
+	TW_RECORDER_BLOCK,    /* wait for room; a recorder without progress for a second is not waited for */
+	TW_RECORDER_OVERWRITE /* keep the newest: nothing is stored before tw_recorder_snapshot() or _finish()
+			       */
+};
+
+/* Zeroed fields mean the defaults. */
+struct tw_recorder_options {
+	const char *path;    /* of the capture, borrows; its parent must exist */
+	bool force;          /* replace a capture that is there; never anything that is not a capture */
+	uint64_t ring_bytes; /* of one thread's ring; 0: 4 MiB */
+	uint64_t cap_bytes;  /* of all rings; 0: 256 MiB */
+	enum tw_recorder_policy policy;
+	uint64_t block_timeout_ns; /* TW_RECORDER_BLOCK: the longest wait; 0: as long as the recorder makes
+				      progress */
+	bool follow_fork;          /* children of traced processes are traced */
+	bool allow_anonymous;   /* memory of this process where tmpfs refuses: sessions in one process only */
+	const char *config;     /* text for the agents, borrows; NULL: none */
+	const char *name;       /* of the ring set, borrows; NULL: made from the process id */
+	uint64_t segment_bytes; /* a larger segment is closed and a new one begun; 0: no limit */
+	uint64_t segment_ns;    /* an older segment likewise; 0: no limit */
+	uint32_t segments_kept; /* closed segments kept of each image, the oldest are removed; 0: all */
+	uint64_t durable_ns;    /* fdatasync at most so late; 0: left to the kernel */
+};
+
+struct tw_recorder_stats {
+	uint64_t events;               /* stored */
+	uint64_t lost[TW_LOST_CAUSES]; /* as told by the rings, and what could not be stored (full) */
+	uint64_t unstored;             /* of these: records in the rings that no file took at the end */
+	uint64_t raw_bytes;            /* of the records stored, before encoding */
+	uint64_t file_bytes;           /* written */
+	uint64_t duration_ns;
+	uint64_t blocks;
+	uint64_t write_errors;        /* writes that failed, tried again since */
+	uint64_t definitions_refused; /* by full definition logs */
+	uint32_t damaged_rings;       /* that held what no producer writes; the rest of them was skipped */
+	uint32_t segments;            /* closed and open ones */
+	uint32_t segments_removed;    /* by segments_kept */
+	uint32_t images;              /* processes (between exec calls) seen */
+	uint32_t images_alive;
+	uint32_t streams; /* threads x sessions seen */
+	uint32_t streams_alive;
+	uint32_t functions; /* defined */
+	int last_error;     /* of a write: TW_ENOSPC, TW_EIO; 0: none */
+	bool is_stalled;    /* the last write failed and is tried again */
+};
+
+/*
+ * tw_recorder_create - make the capture directory and the ring set.
+ *
+ * @options	borrows.
+ * @out		gives: tw_recorder_finish() or tw_recorder_abort() ends it.
+ *
+ * Errors: TW_EEXIST (a file or another thing is there, or a capture and not `force`, or it is being
+ * recorded), TW_ENOENT (no parent), TW_EBADARG, TW_EPERM, TW_ENOSPC, TW_ENOMEM, TW_EIO.
+ */
+int tw_recorder_create(const struct tw_recorder_options *options, struct tw_recorder **out);
+
+/* The directory of the ring set, to hand to the agents; "" for anonymous memory.  Lends until the end. */
+const char *tw_recorder_ring_set_path(const struct tw_recorder *recorder);
+
+/*
+ * tw_recorder_poll - one round: drain what is worth it, look after threads and processes that ended, then
+ * sleep until there may be more to do, at most timeout_ns.
+ *
+ * Takes rings that hold 32 KiB or are 20 ms old.  Call it again at once: it sleeps as needed, at least 20 us
+ * while events come, up to 10 ms while none do.
+ * Returns 1 when something was stored, 0 when not; never an error: see stats for the disk.
+ */
+int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns);
+
+/* Ends the sleep of a tw_recorder_poll() that is under way, or of the next. */
+void tw_recorder_wake(struct tw_recorder *recorder);
+
+/*
+ * tw_recorder_drain - store everything that was committed when the call began, whatever its size.
+ *
+ * Returns 0, or the error of the write that failed (it will be tried again).
+ */
+int tw_recorder_drain(struct tw_recorder *recorder);
+
+/* tw_recorder_snapshot - TW_RECORDER_OVERWRITE: store what the rings hold now.  TW_EBADARG for other
+ * policies. */
+int tw_recorder_snapshot(struct tw_recorder *recorder);
+
+void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_recorder_stats *out);
+
+/* No more events are wanted: agents stop recording.  What they committed is still drained. */
+void tw_recorder_close(struct tw_recorder *recorder);
+
+/*
+ * tw_recorder_finish - close the rings, drain everything, close the segments, remove the ring set.
+ *
+ * @recorder	takes, also on error.
+ * @stats	the final account; may be NULL.
+ *
+ * Returns 0, or the error that kept something from being stored (counted in stats.unstored).
+ */
+int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_stats *stats);
+
+/*
+ * tw_recorder_abort - end without draining: removes the ring set and the capture as far as it got.
+ *
+ * @recorder	takes; NULL is allowed.
+ */
+void tw_recorder_abort(struct tw_recorder *recorder);
+
+/*
+ * tw_recover - complete a capture whose recorder died.
+ *
+ * Drains what the ring set still holds, closes the segments that were cut off, removes the ring set
+ * and the mark of the recording.  May be repeated; a complete capture is left as it is.
+ *
+ * @stats	what was added; may be NULL.
+ * Errors: TW_EEXIST while the recording is alive, TW_ENOENT, TW_EFORMAT (not a capture), TW_EPERM, TW_EIO,
+ * TW_ENOSPC, TW_ENOMEM.
+ */
+int tw_recover(const char *capture_path, struct tw_recorder_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

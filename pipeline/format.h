@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * format.h - the bytes of a capture as C structures; docs/format.md is the document.
+ *
+ * Everything read into these structures is somebody else's word until it was checked.
+ */
+#ifndef TW_PIPELINE_FORMAT_H
+#define TW_PIPELINE_FORMAT_H
+
+#include "base/limits.h"
+
+#include <stdint.h>
+
+#define TW_SEGMENT_MAGIC  UINT64_C(0x31544d4745535754) /* "TWSEGMT1" */
+#define TW_BLOCK_MAGIC    UINT64_C(0x314b434f4c425754) /* "TWBLOCK1" */
+#define TW_TRAILER_MAGIC  UINT64_C(0x314c494152545754) /* "TWTRAIL1" */
+#define TW_FORMAT_VERSION 1
+#define TW_FORMAT_CAUSES  4
+/* Everything in a segment begins on a multiple of this. */
+#define TW_FORMAT_ALIGN_BYTES 8
+
+struct tw_format_clock {
+	uint64_t ticks;
+	uint64_t monotonic_ns;
+	uint64_t realtime_ns;
+	uint64_t boottime_ns;
+};
+
+struct tw_segment_header {
+	uint64_t magic;
+	uint64_t header_checksum; /* of everything behind it */
+	uint16_t version;
+	uint16_t header_bytes;
+	uint32_t segment_number;
+	uint32_t clock_source;
+	uint32_t policy;
+	uint8_t boot_id[16];
+	uint64_t capture_id;
+	uint64_t image_lease;
+	uint64_t process_start_time;
+	uint64_t image_start_ticks;
+	int32_t process_id;
+	int32_t parent_process_id;
+	uint64_t ticks_per_second;
+	struct tw_format_clock clock;
+	uint64_t reserved[8];
+};
+_Static_assert(sizeof(struct tw_segment_header) == 192, "the segment header of docs/format.md");
+
+enum tw_block_type { TW_BLOCK_EVENTS = 1, TW_BLOCK_DEFINITIONS = 2, TW_BLOCK_LOSS = 3, TW_BLOCK_INDEX = 4 };
+
+enum tw_block_codec {
+	TW_CODEC_NONE = 0, /* not ring records */
+	TW_CODEC_VERBATIM = 1,
+	TW_CODEC_GENERIC = 2,
+	TW_CODEC_VALUES = 3,
+	TW_CODEC_CALLS = 4
+};
+
+enum tw_block_packing { TW_PACKING_NONE = 0, TW_PACKING_LZ4 = 1 };
+
+/* Positions only order the blocks; they do not lead to a record. */
+#define TW_BLOCK_FLAG_SNAPSHOT 1
+
+struct tw_block_header {
+	uint64_t magic;
+	uint64_t header_checksum; /* of everything behind it in this header */
+	uint64_t payload_checksum;
+	uint16_t version;
+	uint8_t type;
+	uint8_t codec;
+	uint8_t packing;
+	uint8_t flags;
+	uint16_t header_bytes;
+	uint32_t stored_bytes;
+	uint32_t encoded_bytes;
+	uint32_t raw_bytes;
+	uint32_t record_count;
+	uint32_t event_count;
+	uint32_t switch_count;
+	int32_t thread_id;
+	uint32_t session_index;
+	uint32_t scheduler_id;
+	uint32_t tracee_id;
+	uint64_t run_seq;
+	uint64_t ring_lease;
+	uint64_t first_pos;
+	uint64_t end_pos;
+	uint64_t first_sequence;
+	uint64_t end_sequence;
+	uint64_t first_ticks;
+	uint64_t last_ticks;
+	struct tw_format_clock clock;
+	uint64_t lost[TW_FORMAT_CAUSES];
+	char thread_name[16];
+};
+_Static_assert(sizeof(struct tw_block_header) == 216, "the block header of docs/format.md");
+
+/* What a stored block takes in the file. */
+static inline uint64_t tw_block_file_bytes(const struct tw_block_header *header)
+{
+	uint64_t align = TW_FORMAT_ALIGN_BYTES;
+
+	return sizeof *header + (header->stored_bytes + align - 1) / align * align;
+}
+
+struct tw_segment_totals {
+	uint64_t events;
+	uint64_t lost[TW_FORMAT_CAUSES];
+	uint64_t raw_bytes;
+	uint64_t blocks;
+	uint64_t is_final;
+};
+_Static_assert(sizeof(struct tw_segment_totals) == 64, "the totals of docs/format.md");
+
+struct tw_index_entry {
+	uint64_t offset;
+	struct tw_block_header header;
+};
+_Static_assert(sizeof(struct tw_index_entry) == 224, "an index entry without holes");
+
+#define TW_INDEX_ENTRIES_MAX 4096
+_Static_assert(sizeof(struct tw_segment_totals) + TW_INDEX_ENTRIES_MAX * sizeof(struct tw_index_entry) <=
+		       TW_BLOCK_STORED_BYTES_MAX,
+	       "an index block is a block");
+
+struct tw_segment_trailer {
+	uint64_t magic;
+	uint64_t index_offset;
+	uint64_t segment_bytes;
+	uint64_t checksum; /* of the three before */
+};
+_Static_assert(sizeof(struct tw_segment_trailer) == 32, "the trailer of docs/format.md");
+
+/* The head of a record in a definitions block; the payload follows, filled up to 8. */
+struct tw_definition_head {
+	uint32_t type;
+	uint32_t payload_bytes;
+};
+
+#endif
