@@ -15,6 +15,7 @@
 /* The kernel's id of the calling thread and process: never cached, right in any kind of child. */
 int tw_sys_thread_id(void);
 int tw_sys_process_id(void);
+int tw_sys_parent_process_id(void);
 
 /*
  * Sleeps while *word == expected, at most timeout_ns (UINT64_MAX: for ever).  Returns 0 when woken
@@ -33,9 +34,13 @@ int tw_sys_membarrier(bool code);
 
 /*
  * When a process started, in clock ticks since boot (field 22 of /proc/PID/stat): with the pid, its
- * name for ever.  -ENOENT when there is no such process.
+ * name for ever.  -ENOENT when there is no such process, or only a zombie of it.
  */
 int tw_sys_process_start_time(int pid, uint64_t *out);
+/* Does this thread of this process exist?  True also when it may not be asked. */
+bool tw_sys_is_thread_alive(int pid, int tid);
+/* The name of the calling thread, terminated. */
+void tw_sys_thread_name(char name[16]);
 
 /* All signals that can be blocked, blocked; and back.  Words are kernel signal sets. */
 int tw_sys_block_signals(uint64_t *saved);

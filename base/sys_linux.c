@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -44,6 +45,11 @@ int tw_sys_thread_id(void)
 int tw_sys_process_id(void)
 {
 	return (int)call6(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+int tw_sys_parent_process_id(void)
+{
+	return (int)call6(SYS_getppid, 0, 0, 0, 0, 0, 0);
 }
 
 int tw_sys_futex_wait(const _Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
@@ -99,10 +105,34 @@ static char *put_decimal(char *end, unsigned n)
 	return end;
 }
 
+/*
+ * Fields count from the last parenthesis: the command's name may hold anything, also ") ".  A leader
+ * that has ended while other threads go on looks like a zombie, but has threads (field 20).
+ */
+static int parse_stat(const char *text, uint64_t *out)
+{
+	const char *p = strrchr(text, ')');
+	bool is_zombie;
+
+	if (!p || !p[1])
+		return -ENOENT;
+	is_zombie = p[2] == 'Z' || p[2] == 'X';
+	for (int field = 2; p && field < 20; field++)
+		p = strchr(p + 1, ' ');
+	if (!p || (is_zombie && strtoul(p + 1, NULL, 10) <= 1))
+		return -ENOENT;
+	for (int field = 20; p && field < 22; field++)
+		p = strchr(p + 1, ' ');
+	if (!p)
+		return -ENOENT;
+	*out = strtoull(p + 1, NULL, 10);
+	return 0;
+}
+
 int tw_sys_process_start_time(int pid, uint64_t *out)
 {
 	char path[32] = "/proc/", digits[12], text[1024];
-	char *end = digits + sizeof digits - 1, *number, *p;
+	char *end = digits + sizeof digits - 1, *number;
 	long fd, got;
 
 	*end = '\0';
@@ -117,14 +147,18 @@ int tw_sys_process_start_time(int pid, uint64_t *out)
 	if (got <= 0)
 		return -ENOENT;
 	text[got] = '\0';
-	/* The command's name may hold anything, also ") ": count fields from its last parenthesis. */
-	p = strrchr(text, ')');
-	for (int field = 2; p && field < 22; field++)
-		p = strchr(p + 1, ' ');
-	if (!p)
-		return -ENOENT;
-	*out = strtoull(p + 1, NULL, 10);
-	return 0;
+	return parse_stat(text, out);
+}
+
+bool tw_sys_is_thread_alive(int pid, int tid)
+{
+	return call6(SYS_tgkill, pid, tid, 0, 0, 0, 0) != -ESRCH;
+}
+
+void tw_sys_thread_name(char name[16])
+{
+	memset(name, 0, 16);
+	call6(SYS_prctl, PR_GET_NAME, (long)name, 0, 0, 0, 0);
 }
 
 int tw_sys_block_signals(uint64_t *saved)

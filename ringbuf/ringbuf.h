@@ -118,8 +118,7 @@ struct tw_rb_shared {
 	_Atomic uint64_t oldest_pos; /* TW_RB_OVERWRITE: what lies before may be overwritten */
 	/* Also the producer's, on its slow path; lost[TW_RB_LOST_NESTED] by its signal handlers. */
 	TW_CACHELINE_ALIGNED _Atomic uint64_t lost[TW_RB_CAUSES]; /* in this lease, in all */
-	_Atomic uint64_t lost_told[TW_RB_CAUSES];		  /* of these, told by loss records */
-	_Atomic uint64_t lost_first_ticks;			  /* of the untold */
+	_Atomic uint64_t lost_first_ticks;			  /* of those that no loss record tells yet; 0: none */
 	_Atomic uint64_t lost_last_ticks;
 
 	/* Written by the consumer. */
@@ -140,11 +139,14 @@ struct tw_rb_producer {
 	uint64_t mask;
 	uint8_t *data;
 	struct tw_rb_shared *shared; /* NULL: no ring */
+	uint64_t cached_tail_pos;
 	uint32_t policy;
 	uint32_t ring_index;
+	uint64_t records;		      /* in this lease; pads and loss records not counted */
+	uint64_t told[TW_RB_CAUSES];	      /* refusals that loss records in the stream tell */
 	uint64_t chunk_records[TW_RB_CHUNKS]; /* TW_RB_OVERWRITE: what is lost when a chunk is overwritten */
-	uint64_t chunk_first_ticks[TW_RB_CHUNKS];
-	uint64_t records;
+	uint64_t chunk_start_records;
+	uint64_t chunk_end_pos;
 };
 
 /* Not errors: outcomes that the producer counts and lives with. */
@@ -196,7 +198,7 @@ enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t 
 static inline enum tw_rb_outcome tw_rb_reserve(struct tw_rb_producer *producer, uint32_t bytes, uint64_t ticks,
 					       void **out)
 {
-	if (tw_unlikely(producer->pos + bytes > producer->limit_pos))
+	if (tw_unlikely(bytes > TW_RB_RECORD_BYTES_MAX || producer->pos + bytes > producer->limit_pos))
 		return tw_rb_reserve_slow(producer, bytes, ticks, out);
 	*out = producer->data + (producer->pos & producer->mask);
 	return TW_RB_OK;
@@ -215,12 +217,12 @@ static inline void tw_rb_commit(struct tw_rb_producer *producer, uint32_t bytes)
 }
 
 /*
- * tw_rb_refuse - count a record that was not written, for another cause than tw_rb_reserve() found.
+ * tw_rb_refuse - count a record that was not written, for another reason than tw_rb_reserve() found.
  *
  * TW_RB_LOST_NESTED may be counted by a signal handler inside a hit of the same thread; the others
  * by the producer only.
  */
-void tw_rb_refuse(struct tw_rb_shared *shared, enum tw_rb_cause cause, uint64_t ticks);
+void tw_rb_refuse(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t ticks);
 
 /*
  * tw_rb_wait_room - sleep until the consumer has made room for `bytes`, or the time is over.
@@ -266,7 +268,16 @@ void tw_rb_consume(struct tw_rb_shared *shared, uint64_t pos);
  */
 int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint8_t *out, uint64_t *first_pos, uint64_t *end_pos);
 
-/* What was refused and is told by no loss record yet; returns whether there is anything. */
-bool tw_rb_untold_loss(const struct tw_rb_shared *shared, struct tw_rb_loss_record *out);
+/*
+ * tw_rb_untold_loss - what was refused in this lease and stands in no loss record.
+ *
+ * @told	the sums of the loss records that the consumer has seen in this lease: the stream is the
+ *		truth, so that a crash between a count and its record counts nothing twice.
+ * @out		gives: a loss record, as if it stood at the end of the stream.
+ *
+ * Returns whether there is anything.  Exact once the producer is gone; a lower bound before.
+ */
+bool tw_rb_untold_loss(const struct tw_rb_shared *shared, const uint64_t told[TW_RB_CAUSES],
+		       struct tw_rb_loss_record *out);
 
 #endif

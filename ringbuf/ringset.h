@@ -66,7 +66,7 @@ struct tw_rs_image {
 
 /* One entry of the table of rings. */
 struct tw_rs_ring {
-	_Atomic uint32_t state; /* enum tw_rb_state */
+	_Atomic uint32_t state; /* enum tw_rb_state; from CLAIMED on also the claimant's image, shifted by 8 */
 	uint32_t reserved;
 	uint64_t offset_bytes; /* of the header page in `rings`; written by the owner before READY */
 	uint64_t data_bytes;
@@ -113,6 +113,8 @@ struct tw_rs {
 	uint64_t used_bytes; /* owner: cut from `rings` so far */
 	int rings_fd;	     /* owner: to allocate with; -1 otherwise */
 	bool is_owner;
+	/* Member: rings whose pages this process has touched already; a bit each. */
+	_Atomic uint64_t touched[TW_RS_RINGS_MAX / 64];
 	char path[256]; /* of the directory; "" when anonymous */
 };
 
@@ -245,7 +247,7 @@ static inline uint32_t tw_rs_ring_count(const struct tw_rs *rs)
 static inline enum tw_rb_state tw_rs_ring_state(const struct tw_rs *rs, uint32_t index)
 {
 	/* PAIR rs.state: acquire; what the mover wrote before it is seen with the state. */
-	return (enum tw_rb_state)tw_load_acquire(&rs->control->rings[index].state);
+	return (enum tw_rb_state)(tw_load_acquire(&rs->control->rings[index].state) & 0xff);
 }
 
 static inline enum tw_rs_image_state tw_rs_image_state(const struct tw_rs *rs, uint32_t image)

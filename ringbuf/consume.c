@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * consume.c - the consumer's half, also for the memory of a process that died.
+ *
+ * Nothing in the data is believed: a traced program can write over it.  Every length is checked
+ * before it is used, and every walk ends after data_bytes / TW_RB_ALIGN_BYTES steps.
+ */
+#include "ringbuf/ringbuf.h"
+#include "base/error.h"
+#include "base/sys.h"
+
+#include <string.h>
+
+/* The length of the record at `data`, or 0 if no producer writes such a thing in so much room. */
+static uint32_t record_bytes(const uint8_t *data, uint64_t room)
+{
+	uint64_t head;
+	uint32_t bytes;
+
+	memcpy(&head, data + offsetof(struct tw_rb_record, head), sizeof head);
+	bytes = TW_RB_HEAD_BYTES(head);
+	if (bytes < TW_RB_ALIGN_BYTES || bytes % TW_RB_ALIGN_BYTES || bytes > room)
+		return 0;
+	if (TW_RB_HEAD_KIND(head) == TW_RB_KIND_LOSS && bytes != sizeof(struct tw_rb_loss_record))
+		return 0;
+	return bytes;
+}
+
+static bool is_pad(const uint8_t *data)
+{
+	uint64_t head;
+
+	memcpy(&head, data + offsetof(struct tw_rb_record, head), sizeof head);
+	return TW_RB_HEAD_KIND(head) == TW_RB_KIND_PAD;
+}
+
+/* Is [from, to) a stretch that can lie in this ring? */
+static bool is_stretch(uint64_t data_bytes, uint64_t from_pos, uint64_t to_pos)
+{
+	return to_pos - from_pos <= data_bytes && (from_pos | to_pos) % TW_RB_ALIGN_BYTES == 0;
+}
+
+int64_t tw_rb_peek(const struct tw_rb_shared *shared, uint64_t from_pos, size_t max_bytes, const uint8_t **out,
+		   uint64_t *end_pos)
+{
+	uint64_t committed = tw_rb_committed(shared);
+	uint64_t mask = shared->data_bytes - 1;
+	uint64_t start = from_pos & mask;
+	const uint8_t *data = tw_rb_data(shared) + start;
+	uint64_t whole, bytes = 0;
+
+	*out = data;
+	*end_pos = committed;
+	if (!is_stretch(shared->data_bytes, from_pos, committed))
+		return TW_EFORMAT;
+	whole = committed - from_pos;
+	if (whole > shared->data_bytes - start)
+		whole = shared->data_bytes - start;
+	while (bytes < whole) {
+		uint32_t length = record_bytes(data + bytes, whole - bytes);
+
+		if (!length)
+			return TW_EFORMAT;
+		if (is_pad(data + bytes)) {
+			*end_pos = from_pos + bytes + length;
+			return (int64_t)bytes;
+		}
+		if (bytes + length > max_bytes)
+			break;
+		bytes += length;
+	}
+	*end_pos = from_pos + bytes;
+	return (int64_t)bytes;
+}
+
+void tw_rb_consume(struct tw_rb_shared *shared, uint64_t pos)
+{
+	/*
+	 * PAIR rb.consume: release (as part of seq_cst); acquire in the producer's slow path.
+	 * The reads of what lies before pos are over.  Without it the producer could overwrite them.
+	 * PAIR rb.waiting: seq_cst; has_room() reads the tail after it has set `waiting`.
+	 */
+	tw_store_seq_cst(&shared->tail_pos, pos);
+	/* PAIR rb.waiting: seq_cst; as above. */
+	if (tw_load_seq_cst(&shared->waiting)) {
+		/* PAIR rb.waiting: seq_cst; as above. */
+		tw_exchange_seq_cst(&shared->waiting, 0);
+		tw_sys_futex_wake(&shared->waiting, 1);
+	}
+}
+
+bool tw_rb_untold_loss(const struct tw_rb_shared *shared, const uint64_t told[TW_RB_CAUSES],
+		       struct tw_rb_loss_record *out)
+{
+	bool any = false;
+
+	memset(out, 0, sizeof *out);
+	out->record.head = TW_RB_HEAD(TW_RB_KIND_LOSS, 0, sizeof *out, 0);
+	/* RELAXED rb.lost: exact once the ring has ENDED (PAIR rs.state); a lower bound before. */
+	out->record.ticks = tw_load_relaxed(&shared->lost_last_ticks);
+	/* RELAXED rb.lost: as above. */
+	out->first_ticks = tw_load_relaxed(&shared->lost_first_ticks);
+	if (!out->first_ticks)
+		out->first_ticks = out->record.ticks;
+	for (int cause = 0; cause < TW_RB_CAUSES; cause++) {
+		/* RELAXED rb.lost: as above. */
+		uint64_t lost = tw_load_relaxed(&shared->lost[cause]);
+
+		if (lost > told[cause]) {
+			out->lost[cause] = lost - told[cause];
+			any = true;
+		}
+	}
+	return any;
+}

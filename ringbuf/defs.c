@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * defs.c - the definitions log of an image: appended whole, published once, checked when read.
+ *
+ *	| head: checksum, type, payload_bytes | payload | filling to 8 | next ...
+ */
+#include "ringbuf/ringset.h"
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/sys.h"
+
+#include <string.h>
+
+static uint8_t *region(const struct tw_rs *rs, uint32_t image)
+{
+	return rs->defs + (size_t)image * TW_RS_DEFS_BYTES;
+}
+
+static size_t record_bytes(size_t payload_bytes)
+{
+	return (sizeof(struct tw_rs_defs_head) + payload_bytes + 7) & ~(size_t)7;
+}
+
+static uint64_t checksum_of(const struct tw_rs_defs_head *head, const void *payload)
+{
+	return tw_checksum64_two((const uint8_t *)head + sizeof head->checksum, sizeof *head - sizeof head->checksum,
+				 payload, head->payload_bytes);
+}
+
+/* Memory for the pages that the record will touch first: a hole on a full tmpfs would be a SIGBUS. */
+static int make_present(uint8_t *from, size_t bytes)
+{
+	uintptr_t first = (uintptr_t)from & ~(uintptr_t)(TW_PAGE_BYTES - 1);
+	uintptr_t end = ((uintptr_t)from + bytes + TW_PAGE_BYTES - 1) & ~(uintptr_t)(TW_PAGE_BYTES - 1);
+
+	return tw_sys_populate_write((void *)first, end - first) < 0 ? TW_ENOSPC : 0;
+}
+
+int tw_rs_defs_append(struct tw_rs *rs, uint32_t image, uint32_t type, const void *payload, size_t bytes)
+{
+	struct tw_rs_image *slot = &rs->control->images[image];
+	struct tw_rs_defs_head head = { 0, type, (uint32_t)bytes };
+	/* RELAXED rs.defs: this thread's own position. */
+	uint64_t at = tw_load_relaxed(&slot->defs_committed_bytes);
+	size_t whole = record_bytes(bytes);
+	uint8_t *to = region(rs, image) + at;
+
+	if (whole > TW_RS_DEFS_BYTES - at || make_present(to, whole) < 0) {
+		/* RELAXED rs.refused: a count for the summary. */
+		tw_fetch_add_relaxed(&slot->defs_refused, 1);
+		return TW_ENOSPC;
+	}
+	head.checksum = checksum_of(&head, payload);
+	memset(to + whole - 8, 0, 8);
+	memcpy(to, &head, sizeof head);
+	memcpy(to + sizeof head, payload, bytes);
+	/* PAIR rs.defs: release; acquire in tw_rs_defs_next().  The record is whole before it counts. */
+	tw_store_release(&slot->defs_committed_bytes, at + whole);
+	return 0;
+}
+
+int tw_rs_defs_next(const struct tw_rs *rs, uint32_t image, uint64_t *at_bytes, uint32_t *type, const void **payload,
+		    size_t *bytes)
+{
+	/* PAIR rs.defs: acquire; release in tw_rs_defs_append(). */
+	uint64_t end = tw_load_acquire(&rs->control->images[image].defs_committed_bytes);
+	uint64_t at = *at_bytes;
+	struct tw_rs_defs_head head;
+
+	if (end > TW_RS_DEFS_BYTES)
+		end = TW_RS_DEFS_BYTES;
+	if (at >= end)
+		return 0;
+	*at_bytes = end;
+	if (end - at < sizeof head)
+		return TW_EFORMAT;
+	memcpy(&head, region(rs, image) + at, sizeof head);
+	if (head.payload_bytes > end - at - sizeof head || record_bytes(head.payload_bytes) > end - at)
+		return TW_EFORMAT;
+	if (head.checksum != checksum_of(&head, region(rs, image) + at + sizeof head))
+		return TW_EFORMAT;
+	*type = head.type;
+	*payload = region(rs, image) + at + sizeof head;
+	*bytes = head.payload_bytes;
+	*at_bytes = at + record_bytes(head.payload_bytes);
+	return 1;
+}

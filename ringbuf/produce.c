@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * produce.c - the producer's slow half.
+ *
+ * limit_pos is where the fast path must stop and look: the end of the room that was known last, or
+ * the end of the data (of the chunk, where old records are overwritten), whichever comes first.  A
+ * refusal sets it to 0, so that every further record comes here until the loss has been told.
+ */
+#include "ringbuf/ringbuf.h"
+#include "base/clock.h"
+#include "base/sys.h"
+
+#include <string.h>
+
+void tw_rb_shared_init(struct tw_rb_shared *shared, uint32_t ring_index, uint64_t data_bytes)
+{
+	TW_ASSERT(data_bytes >= TW_RB_BYTES_MIN && data_bytes <= TW_RB_BYTES_MAX);
+	TW_ASSERT((data_bytes & (data_bytes - 1)) == 0);
+	shared->magic = TW_RB_MAGIC;
+	shared->data_bytes = data_bytes;
+	shared->ring_index = ring_index;
+}
+
+/* Where the data, or the chunk of it, that holds pos ends. */
+static uint64_t piece_end(const struct tw_rb_producer *producer, uint64_t pos)
+{
+	uint64_t mask = producer->mask;
+
+	if (producer->policy == TW_RB_OVERWRITE)
+		mask = (mask + 1) / TW_RB_CHUNKS - 1;
+	return (pos | mask) + 1;
+}
+
+static void set_limit(struct tw_rb_producer *producer)
+{
+	uint64_t end = piece_end(producer, producer->pos);
+	uint64_t room_end = producer->cached_tail_pos + producer->mask + 1;
+
+	if (producer->policy == TW_RB_OVERWRITE)
+		producer->limit_pos = producer->chunk_end_pos;
+	else
+		producer->limit_pos = end < room_end ? end : room_end;
+}
+
+void tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *shared, enum tw_rb_policy policy)
+{
+	memset(producer, 0, sizeof *producer);
+	producer->shared = shared;
+	producer->data = tw_rb_data(shared);
+	producer->mask = shared->data_bytes - 1;
+	producer->policy = (uint32_t)policy;
+	producer->ring_index = shared->ring_index;
+	/* RELAXED rb.claim: the ring is this thread's alone until it becomes LIVE by PAIR rs.state. */
+	producer->pos = tw_load_relaxed(&shared->committed_pos);
+	/* RELAXED rb.claim: as above. */
+	producer->cached_tail_pos = tw_load_relaxed(&shared->tail_pos);
+	TW_ASSERT(producer->pos == producer->cached_tail_pos);
+	shared->policy = (uint32_t)policy;
+	shared->first_pos = producer->pos;
+	/* RELAXED rb.claim: as above. */
+	tw_store_relaxed(&shared->oldest_pos, producer->pos);
+	for (int cause = 0; cause < TW_RB_CAUSES; cause++) {
+		/* RELAXED rb.claim: as above. */
+		tw_store_relaxed(&shared->lost[cause], 0);
+	}
+	/* RELAXED rb.claim: as above. */
+	tw_store_relaxed(&shared->lost_first_ticks, 0);
+	/* RELAXED rb.claim: as above. */
+	tw_store_relaxed(&shared->lost_last_ticks, 0);
+	producer->chunk_end_pos = piece_end(producer, producer->pos);
+	set_limit(producer);
+}
+
+void tw_rb_producer_fini(struct tw_rb_producer *producer)
+{
+	memset(producer, 0, sizeof *producer);
+}
+
+static void count_refusals(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t count, uint64_t ticks)
+{
+	struct tw_rb_shared *shared = producer->shared;
+
+	/*
+	 * RELAXED rb.lost: counts that nothing is derived from before the ring ENDED (PAIR rs.state);
+	 * an addition in one instruction, because a signal handler may add between load and store.
+	 */
+	tw_fetch_add_relaxed(&shared->lost[cause], count);
+	/* RELAXED rb.lost: as above. */
+	if (!tw_load_relaxed(&shared->lost_first_ticks)) {
+		/* RELAXED rb.lost: as above. */
+		tw_store_relaxed(&shared->lost_first_ticks, ticks);
+	}
+	/* RELAXED rb.lost: as above. */
+	tw_store_relaxed(&shared->lost_last_ticks, ticks);
+}
+
+void tw_rb_refuse(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t ticks)
+{
+	count_refusals(producer, cause, 1, ticks);
+	producer->limit_pos = 0;
+}
+
+static bool has_untold(const struct tw_rb_producer *producer)
+{
+	for (int cause = 0; cause < TW_RB_CAUSES; cause++) {
+		/* RELAXED rb.lost: this thread's own counts. */
+		if (tw_load_relaxed(&producer->shared->lost[cause]) != producer->told[cause])
+			return true;
+	}
+	return false;
+}
+
+static void put_pad(struct tw_rb_producer *producer, uint64_t bytes, uint64_t ticks)
+{
+	struct tw_rb_record *pad = (struct tw_rb_record *)(producer->data + (producer->pos & producer->mask));
+
+	pad->ticks = ticks;
+	pad->head = TW_RB_HEAD(TW_RB_KIND_PAD, 0, bytes, 0);
+	producer->pos += bytes;
+}
+
+/* Room for `bytes` in one piece, behind a pad if need be.  Changes nothing when there is none. */
+static bool find_room(struct tw_rb_producer *producer, uint64_t bytes, uint64_t ticks)
+{
+	uint64_t end = piece_end(producer, producer->pos);
+	uint64_t pad = producer->pos + bytes > end ? end - producer->pos : 0;
+	uint64_t need_pos = producer->pos + pad + bytes;
+
+	if (need_pos > producer->cached_tail_pos + producer->mask + 1) {
+		/*
+		 * PAIR rb.consume: acquire; release in tw_rb_consume().
+		 * The consumer has read what lies before the tail.  Without it the bytes could be
+		 * overwritten while the consumer still reads them.
+		 */
+		producer->cached_tail_pos = tw_load_acquire(&producer->shared->tail_pos);
+		if (need_pos > producer->cached_tail_pos + producer->mask + 1)
+			return false;
+	}
+	if (pad)
+		put_pad(producer, pad, ticks);
+	return true;
+}
+
+/* Enters the next chunk, forgets it, and counts what stood in it. */
+static void enter_chunk(struct tw_rb_producer *producer, uint64_t ticks)
+{
+	uint64_t data_bytes = producer->mask + 1;
+	uint64_t chunk_bytes = data_bytes / TW_RB_CHUNKS;
+	unsigned left = (unsigned)((producer->pos - 1) / chunk_bytes % TW_RB_CHUNKS);
+	unsigned entered = (left + 1) % TW_RB_CHUNKS;
+	uint64_t forgotten = producer->chunk_records[entered];
+
+	producer->chunk_records[left] = producer->records - producer->chunk_start_records;
+	producer->chunk_start_records = producer->records;
+	producer->chunk_records[entered] = 0;
+	producer->chunk_end_pos += chunk_bytes;
+	if (producer->chunk_end_pos <= producer->shared->first_pos + data_bytes)
+		return;
+	/*
+	 * PAIR rb.oldest: acquire and release; acquire in tw_rb_snapshot().
+	 * An exchange and not a store: nothing that is written into the chunk from here on may be seen
+	 * before the position that gives it up.
+	 */
+	tw_exchange_acq_rel(&producer->shared->oldest_pos, producer->chunk_end_pos - data_bytes);
+	if (forgotten)
+		count_refusals(producer, TW_RB_LOST_FULL, forgotten, ticks);
+}
+
+/* Room in an overwriting ring: there always is, in the next chunk at the latest. */
+static void make_room(struct tw_rb_producer *producer, uint64_t bytes, uint64_t ticks)
+{
+	if (producer->pos + bytes <= producer->chunk_end_pos)
+		return;
+	if (producer->pos < producer->chunk_end_pos)
+		put_pad(producer, producer->chunk_end_pos - producer->pos, ticks);
+	enter_chunk(producer, ticks);
+}
+
+static void tell_loss(struct tw_rb_producer *producer, uint64_t ticks)
+{
+	struct tw_rb_shared *shared = producer->shared;
+	struct tw_rb_loss_record *loss =
+		(struct tw_rb_loss_record *)(producer->data + (producer->pos & producer->mask));
+
+	memset(loss, 0, sizeof *loss);
+	loss->record.head = TW_RB_HEAD(TW_RB_KIND_LOSS, 0, sizeof *loss, 0);
+	/* RELAXED rb.lost: this thread's own counts. */
+	loss->first_ticks = tw_load_relaxed(&shared->lost_first_ticks);
+	/* RELAXED rb.lost: as above. */
+	loss->record.ticks = tw_load_relaxed(&shared->lost_last_ticks);
+	/* RELAXED rb.lost: as above; a handler that counts right now is told by the next record. */
+	tw_store_relaxed(&shared->lost_first_ticks, 0);
+	for (int cause = 0; cause < TW_RB_CAUSES; cause++) {
+		/* RELAXED rb.lost: as above. */
+		uint64_t lost = tw_load_relaxed(&shared->lost[cause]);
+
+		loss->lost[cause] = lost - producer->told[cause];
+		producer->told[cause] = lost;
+	}
+	if (!loss->first_ticks)
+		loss->first_ticks = loss->record.ticks;
+	producer->records--;
+	tw_rb_commit(producer, sizeof *loss);
+}
+
+enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t bytes, uint64_t ticks, void **out)
+{
+	bool is_overwriting = producer->policy == TW_RB_OVERWRITE;
+
+	if (bytes > TW_RB_RECORD_BYTES_MAX) {
+		tw_rb_refuse(producer, TW_RB_LOST_TOO_BIG, ticks);
+		return TW_RB_TOO_BIG;
+	}
+	/* Losses by overwriting stand at the beginning of a snapshot, not where the next record comes. */
+	if (!is_overwriting && has_untold(producer)) {
+		if (!find_room(producer, sizeof(struct tw_rb_loss_record), ticks))
+			goto refuse;
+		tell_loss(producer, ticks);
+	}
+	if (is_overwriting)
+		make_room(producer, bytes, ticks);
+	else if (!find_room(producer, bytes, ticks))
+		goto refuse;
+	set_limit(producer);
+	*out = producer->data + (producer->pos & producer->mask);
+	return TW_RB_OK;
+refuse:
+	if (producer->policy == TW_RB_BLOCK)
+		return TW_RB_WAIT;
+	tw_rb_refuse(producer, TW_RB_LOST_FULL, ticks);
+	return TW_RB_FULL;
+}
+
+/* Room for the record, a loss record before it, and a pad. */
+static bool has_room(struct tw_rb_producer *producer, uint32_t bytes)
+{
+	uint64_t need = (uint64_t)bytes * 2 + sizeof(struct tw_rb_loss_record) * 2;
+	/*
+	 * PAIR rb.waiting: seq_cst; the exchange in tw_rb_consume().  Either this load sees the new
+	 * tail, or the consumer's exchange sees the 1 in `waiting`.
+	 */
+	uint64_t tail = tw_load_seq_cst(&producer->shared->tail_pos);
+
+	return producer->pos + need <= tail + producer->mask + 1;
+}
+
+bool tw_rb_wait_room(struct tw_rb_producer *producer, uint32_t bytes, uint64_t timeout_ns)
+{
+	struct tw_rb_shared *shared = producer->shared;
+	uint64_t until = tw_clock_monotonic_ns() + timeout_ns;
+
+	for (;;) {
+		uint64_t now;
+
+		/* PAIR rb.waiting: seq_cst; see has_room(). */
+		tw_store_seq_cst(&shared->waiting, 1);
+		if (has_room(producer, bytes))
+			break;
+		now = tw_clock_monotonic_ns();
+		if (now >= until) {
+			/* PAIR rb.waiting: seq_cst; nobody needs to be woken any more. */
+			tw_store_seq_cst(&shared->waiting, 0);
+			return false;
+		}
+		tw_sys_futex_wait(&shared->waiting, 1, until - now);
+	}
+	/* PAIR rb.waiting: seq_cst; as above. */
+	tw_store_seq_cst(&shared->waiting, 0);
+	return true;
+}

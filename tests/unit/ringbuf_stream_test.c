@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	What a producer commits comes out whole, once and in order, whatever the sizes, the wraps and the
+ *	policy; what is refused is counted exactly and told in the stream where it is missing.
+ * Method	Rings of the smallest size in private memory.  Records carry a running number and a length made
+ *	from it.  One thread first, so that each refusal is foreseen; then producer and consumer threads.
+ *	Seeds are printed; give one as TW_SEED to repeat a run.
+ */
+#include "base/clock.h"
+#include "base/error.h"
+#include "ringbuf/ringbuf.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define KIND 3
+
+struct numbered {
+	struct tw_rb_record record;
+	uint64_t number;
+	uint64_t copies[];
+};
+
+static uint64_t seed;
+
+static uint64_t random64(uint64_t *s)
+{
+	*s ^= *s << 13;
+	*s ^= *s >> 7;
+	*s ^= *s << 17;
+	return *s;
+}
+
+static struct tw_rb_shared *make_ring(uint64_t data_bytes)
+{
+	struct tw_rb_shared *shared = aligned_alloc(TW_PAGE_BYTES, TW_PAGE_BYTES + data_bytes);
+
+	memset(shared, 0, TW_PAGE_BYTES + data_bytes);
+	tw_rb_shared_init(shared, 0, data_bytes);
+	return shared;
+}
+
+static uint32_t bytes_of(uint64_t number)
+{
+	uint64_t s = number * UINT64_C(0x9e3779b97f4a7c15) + 1;
+
+	return 32 + (uint32_t)(random64(&s) % 40) * TW_RB_ALIGN_BYTES;
+}
+
+static enum tw_rb_outcome put(struct tw_rb_producer *producer, uint64_t number)
+{
+	uint32_t bytes = bytes_of(number);
+	struct numbered *n;
+	enum tw_rb_outcome outcome = tw_rb_reserve(producer, bytes, number, (void **)&n);
+
+	if (outcome != TW_RB_OK)
+		return outcome;
+	n->record.ticks = number;
+	n->record.head = TW_RB_HEAD(KIND, 0, bytes, 0);
+	n->number = number;
+	for (uint32_t i = 0; i < (bytes - sizeof *n) / 8; i++)
+		n->copies[i] = number;
+	tw_rb_commit(producer, bytes);
+	return TW_RB_OK;
+}
+
+/* What came out: how many, and that every number missing is told by a loss record before the next. */
+struct reading {
+	uint64_t next;
+	uint64_t records;
+	uint64_t lost[TW_RB_CAUSES];
+};
+
+static void read_record(struct reading *reading, const uint8_t *at)
+{
+	const struct numbered *n = (const void *)at;
+	uint32_t bytes = TW_RB_HEAD_BYTES(n->record.head);
+
+	if (TW_RB_HEAD_KIND(n->record.head) == TW_RB_KIND_LOSS) {
+		const struct tw_rb_loss_record *loss = (const void *)at;
+
+		for (int cause = 0; cause < TW_RB_CAUSES; cause++)
+			reading->lost[cause] += loss->lost[cause];
+		assert_true(loss->first_ticks <= loss->record.ticks);
+		assert_int_equal(loss->first_ticks, reading->next);
+		reading->next += loss->lost[TW_RB_LOST_FULL] + loss->lost[TW_RB_LOST_TOO_BIG];
+		assert_int_equal(loss->record.ticks, reading->next - 1);
+		return;
+	}
+	assert_int_equal(n->number, reading->next);
+	assert_int_equal(bytes, bytes_of(n->number));
+	for (uint32_t i = 0; i < (bytes - sizeof *n) / 8; i++)
+		assert_int_equal(n->copies[i], n->number);
+	reading->next++;
+	reading->records++;
+}
+
+/* Reads what is there, in stretches of at most max_bytes; returns the bytes. */
+static uint64_t drain(struct tw_rb_shared *shared, uint64_t *pos, size_t max_bytes, struct reading *reading)
+{
+	uint64_t total = 0;
+
+	for (;;) {
+		const uint8_t *at;
+		uint64_t end;
+		int64_t bytes = tw_rb_peek(shared, *pos, max_bytes, &at, &end);
+
+		assert_true(bytes >= 0);
+		for (int64_t i = 0; i < bytes; i += TW_RB_HEAD_BYTES(((const struct tw_rb_record *)(at + i))->head))
+			read_record(reading, at + i);
+		if (end == *pos)
+			return total;
+		total += (uint64_t)bytes;
+		*pos = end;
+		tw_rb_consume(shared, end);
+	}
+}
+
+static void records_of_all_sizes_wrap(void **state)
+{
+	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
+	struct tw_rb_producer producer;
+	struct reading reading = { 0 };
+	uint64_t pos = 0;
+
+	tw_rb_producer_init(&producer, shared, TW_RB_DROP);
+	for (uint64_t i = 0; i < 100000; i++) {
+		assert_int_equal(put(&producer, i), TW_RB_OK);
+		if (i % 37 == 0)
+			drain(shared, &pos, TW_RB_RECORD_BYTES_MAX, &reading);
+	}
+	drain(shared, &pos, TW_RB_RECORD_BYTES_MAX, &reading);
+	assert_int_equal(reading.records, 100000);
+	assert_int_equal(producer.records, 100000);
+	free(shared);
+}
+
+static void a_full_ring_drops_the_newest_and_tells_it(void **state)
+{
+	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
+	struct tw_rb_producer producer;
+	struct tw_rb_loss_record rest;
+	struct reading reading = { 0 };
+	uint64_t pos = 0, refused = 0, number = 0;
+
+	tw_rb_producer_init(&producer, shared, TW_RB_DROP);
+	for (int round = 0; round < 50; round++) {
+		for (int i = 0; i < 700; i++)
+			refused += put(&producer, number++) == TW_RB_FULL;
+		drain(shared, &pos, TW_BLOCK_RAW_BYTES_MAX, &reading);
+	}
+	assert_true(refused > 1000);
+	/* What was refused after the last record stands nowhere in the stream yet. */
+	assert_true(tw_rb_untold_loss(shared, reading.lost, &rest));
+	assert_int_equal(reading.lost[TW_RB_LOST_FULL] + rest.lost[TW_RB_LOST_FULL], refused);
+	assert_int_equal(reading.records + refused, number);
+	assert_int_equal(rest.first_ticks, reading.next);
+	free(shared);
+}
+
+static void too_big_and_nested_are_told_apart(void **state)
+{
+	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
+	struct tw_rb_producer producer;
+	struct reading reading = { 0 };
+	uint64_t pos = 0;
+	void *out;
+
+	tw_rb_producer_init(&producer, shared, TW_RB_DROP);
+	assert_int_equal(put(&producer, 0), TW_RB_OK);
+	assert_int_equal(tw_rb_reserve(&producer, TW_RB_RECORD_BYTES_MAX + 16, 1, &out), TW_RB_TOO_BIG);
+	tw_rb_refuse(&producer, TW_RB_LOST_NESTED, 1);
+	assert_int_equal(put(&producer, 2), TW_RB_OK);
+	drain(shared, &pos, TW_RB_RECORD_BYTES_MAX, &reading);
+	assert_int_equal(reading.records, 2);
+	assert_int_equal(reading.lost[TW_RB_LOST_TOO_BIG], 1);
+	assert_int_equal(reading.lost[TW_RB_LOST_NESTED], 1);
+	free(shared);
+}
+
+static void a_reservation_without_commit_leaves_nothing(void **state)
+{
+	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
+	struct tw_rb_producer producer;
+	struct reading reading = { 0 };
+	uint64_t pos = 0;
+	void *out;
+
+	tw_rb_producer_init(&producer, shared, TW_RB_DROP);
+	for (uint64_t i = 0; i < 5000; i++) {
+		assert_int_equal(tw_rb_reserve(&producer, 8192, i, &out), TW_RB_OK);
+		memset(out, 0xff, 8192);
+		assert_int_equal(put(&producer, i), TW_RB_OK);
+		drain(shared, &pos, TW_RB_RECORD_BYTES_MAX, &reading);
+	}
+	assert_int_equal(reading.records, 5000);
+	free(shared);
+}
+
+static void an_overwriting_ring_keeps_the_newest(void **state)
+{
+	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
+	struct tw_rb_producer producer;
+	uint8_t *copy = malloc(TW_RB_BYTES_MIN);
+	uint64_t s = seed, number = 0;
+
+	tw_rb_producer_init(&producer, shared, TW_RB_OVERWRITE);
+	for (int round = 0; round < 300; round++) {
+		uint64_t first, end, none[TW_RB_CAUSES] = { 0 };
+		struct tw_rb_loss_record loss;
+		struct reading reading = { 0 };
+		int64_t bytes;
+
+		for (uint64_t n = random64(&s) % 500; n; n--)
+			assert_int_equal(put(&producer, number++), TW_RB_OK);
+		bytes = tw_rb_snapshot(shared, copy, &first, &end);
+		assert_true(bytes >= 0);
+		if (tw_rb_untold_loss(shared, none, &loss))
+			reading.next = loss.lost[TW_RB_LOST_FULL];
+		for (int64_t i = 0; i < bytes; i += TW_RB_HEAD_BYTES(((struct tw_rb_record *)(copy + i))->head))
+			read_record(&reading, copy + i);
+		assert_int_equal(reading.next, number);
+		assert_true(number < 2000 || end - first >= TW_RB_BYTES_MIN / TW_RB_CHUNKS * (TW_RB_CHUNKS - 2));
+	}
+	free(copy);
+	free(shared);
+}
+
+static void a_damaged_ring_is_refused_and_never_followed(void **state)
+{
+	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
+	struct tw_rb_producer producer;
+	uint64_t s = seed;
+
+	tw_rb_producer_init(&producer, shared, TW_RB_DROP);
+	for (uint64_t i = 0; i < 100; i++)
+		put(&producer, i);
+	for (int round = 0; round < 20000; round++) {
+		uint64_t *words = (uint64_t *)tw_rb_data(shared);
+		uint64_t at = random64(&s) % 500, old = words[at], end;
+		const uint8_t *out;
+		int64_t bytes;
+
+		words[at] = random64(&s);
+		bytes = tw_rb_peek(shared, 0, TW_RB_RECORD_BYTES_MAX, &out, &end);
+		assert_true(bytes == TW_EFORMAT || (bytes >= 0 && bytes <= TW_RB_RECORD_BYTES_MAX));
+		words[at] = old;
+	}
+	atomic_store(&shared->committed_pos, TW_RB_BYTES_MIN * 3);
+	{
+		const uint8_t *out;
+		uint64_t end;
+
+		assert_int_equal(tw_rb_peek(shared, 0, TW_RB_RECORD_BYTES_MAX, &out, &end), TW_EFORMAT);
+	}
+	free(shared);
+}
+
+/* ---- two threads ---- */
+
+struct pair {
+	struct tw_rb_shared *shared;
+	enum tw_rb_policy policy;
+	uint64_t count;
+	uint64_t refused;
+	_Atomic int is_done;
+};
+
+static void *produce(void *arg)
+{
+	struct pair *pair = arg;
+	struct tw_rb_producer producer;
+
+	tw_rb_producer_init(&producer, pair->shared, pair->policy);
+	for (uint64_t i = 0; i < pair->count; i++) {
+		enum tw_rb_outcome outcome;
+
+		while ((outcome = put(&producer, i)) == TW_RB_WAIT)
+			tw_rb_wait_room(&producer, bytes_of(i), UINT64_C(10000000000));
+		pair->refused += outcome == TW_RB_FULL;
+	}
+	tw_store_release(&pair->is_done, 1);
+	return NULL;
+}
+
+static void run_pair(enum tw_rb_policy policy, uint64_t count)
+{
+	struct pair pair = { make_ring(TW_RB_BYTES_MIN), policy, count, 0, 0 };
+	struct tw_rb_loss_record rest;
+	struct reading reading = { 0 };
+	uint64_t pos = 0;
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, produce, &pair);
+	while (!tw_load_acquire(&pair.is_done))
+		drain(pair.shared, &pos, TW_RB_RECORD_BYTES_MAX, &reading);
+	pthread_join(thread, NULL);
+	drain(pair.shared, &pos, TW_RB_RECORD_BYTES_MAX, &reading);
+	tw_rb_untold_loss(pair.shared, reading.lost, &rest);
+	assert_int_equal(reading.records + pair.refused, count);
+	assert_int_equal(reading.lost[TW_RB_LOST_FULL] + rest.lost[TW_RB_LOST_FULL], pair.refused);
+	if (policy == TW_RB_BLOCK)
+		assert_int_equal(pair.refused, 0);
+	free(pair.shared);
+}
+
+static void threads_lose_nothing_that_is_not_counted(void **state)
+{
+	run_pair(TW_RB_DROP, 300000);
+}
+
+static void a_blocked_producer_loses_nothing(void **state)
+{
+	run_pair(TW_RB_BLOCK, 100000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(records_of_all_sizes_wrap),
+		cmocka_unit_test(a_full_ring_drops_the_newest_and_tells_it),
+		cmocka_unit_test(too_big_and_nested_are_told_apart),
+		cmocka_unit_test(a_reservation_without_commit_leaves_nothing),
+		cmocka_unit_test(an_overwriting_ring_keeps_the_newest),
+		cmocka_unit_test(a_damaged_ring_is_refused_and_never_followed),
+		cmocka_unit_test(threads_lose_nothing_that_is_not_counted),
+		cmocka_unit_test(a_blocked_producer_loses_nothing),
+	};
+
+	tw_clock_init();
+	seed = getenv("TW_SEED") ? strtoull(getenv("TW_SEED"), NULL, 0) : tw_clock_ticks() | 1;
+	printf("seed %llu (TW_SEED repeats it)\n", (unsigned long long)seed);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
