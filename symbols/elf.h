@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * elf.h - the dynamic tables of one ELF object in memory: loaded by ld.so, or laid out from a file.
+ *
+ * Both look the same: segments at base + value.  Of a file every offset and index is hostile and is
+ * checked against the image; behind the image lies a zero page, so every string in it ends.
+ *
+ * Threads  any; nothing changes after tw_elf_init().
+ * Units    address = base + value; values are those of the file.
+ */
+#ifndef TW_SYMBOLS_ELF_H
+#define TW_SYMBOLS_ELF_H
+
+#include <elf.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TW_ELF_RANGES_MAX 8
+
+struct tw_elf_range {
+	uintptr_t low, high;
+};
+
+struct tw_elf {
+	uintptr_t base;
+	struct tw_elf_range image; /* from the first to the last byte of all segments */
+	struct tw_elf_range code[TW_ELF_RANGES_MAX];
+	unsigned code_count;
+	struct tw_elf_range relro; /* whole pages; empty: none */
+	const ElfW(Dyn) * dynamic; /* NULL: static */
+	size_t dynamic_count;
+	const ElfW(Sym) * symbols;
+	uint64_t strings;
+	uint64_t string_bytes;
+	const ElfW(Half) * versions;
+	uint64_t needed_versions, needed_version_count;
+	uint64_t defined_versions, defined_version_count;
+	const ElfW(Rela) * plt_relocations;
+	size_t plt_relocation_count;
+	const ElfW(Rela) * relocations;
+	size_t relocation_count;
+	const uint32_t *gnu_hash, *sysv_hash;
+	const char *soname, *runpath, *rpath; /* in the image; "" when there is none */
+	const char *interpreter;
+	const uint8_t *build_id;
+	uint32_t build_id_bytes;
+};
+
+/* Fills all from program headers.  The image is [base + lowest value, base + highest value). */
+void tw_elf_init(struct tw_elf *elf, uintptr_t base, const ElfW(Phdr) * headers, size_t header_count);
+
+/* Does it hold so many bytes at an address? */
+static inline bool tw_elf_holds(const struct tw_elf *elf, uintptr_t address, uint64_t bytes)
+{
+	return address >= elf->image.low && address < elf->image.high && bytes <= elf->image.high - address;
+}
+
+bool tw_elf_is_code(const struct tw_elf *elf, uintptr_t address);
+
+/* Of the dynamic string table; "" for an offset outside of it. */
+const char *tw_elf_string(const struct tw_elf *elf, uint64_t offset);
+/* NULL when there is none of that number. */
+const ElfW(Sym) * tw_elf_symbol(const struct tw_elf *elf, size_t index);
+/* The name of the version that the linker recorded for a symbol, needed or defined; NULL: none. */
+const char *tw_elf_version(const struct tw_elf *elf, size_t index);
+
+/*
+ * tw_elf_lookup - the definition of a name.
+ *
+ * @address	of several versions of it prefer the one at this address; 0: the default one.
+ *
+ * Returns a symbol that is defined here, or NULL.
+ */
+const ElfW(Sym) * tw_elf_lookup(const struct tw_elf *elf, const char *name, uintptr_t address);
+
+/* The function or object symbol that covers an address; NULL: none.  Linear: for the odd case. */
+const ElfW(Sym) * tw_elf_symbol_at(const struct tw_elf *elf, uintptr_t address);
+
+/* How many symbols its hash table reaches. */
+size_t tw_elf_symbol_count(const struct tw_elf *elf);
+
+/* The n-th DT_NEEDED; NULL behind the last. */
+const char *tw_elf_needed(const struct tw_elf *elf, size_t n);
+
+/* A relocation of a slot that calls may go through: JUMP_SLOT, GLOB_DAT. */
+bool tw_elf_is_slot(const ElfW(Rela) * relocation);
+
+#endif

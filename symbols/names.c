@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* names.c - names that are special: functions that no hook may see, objects that are ours, module names. */
+#include "symbols/symbols.h"
+
+#include "base/assert.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+/*
+ * Measured on sqlite3, python3, git and redis with all slots hooked: these break, or are called where
+ * no hook can run (before and after the life of a thread's or the program's data, or by the
+ * compiler with a convention of its own).
+ */
+static const char *const never[] = {
+	"__tls_get_addr",
+	"__tls_get_addr_slow",
+	"__cxa_finalize",
+	"__gmon_start__",
+	"_ITM_deregisterTMCloneTable",
+	"_ITM_registerTMCloneTable",
+	"_ITM_addUserCommitAction",
+	"_ITM_memcpyRtWn",
+	"_ITM_memcpyRnWt",
+	"_ITM_RU1",
+	"_ITM_RU8",
+	"mcount",
+	"_mcount",
+	"__fentry__",
+	"__morestack",
+	"_dl_runtime_resolve",
+	"__xray_FunctionEntry",
+	"__xray_FunctionExit",
+};
+
+/*
+ * A hook on the return must not stand on these.  They return twice (setjmp, vfork, getcontext), never
+ * (exit, throw, longjmp), on another stack (swapcontext), or use their return address to know
+ * their caller (dlopen, dlsym).  _setjmp and __sigsetjmp were seen to fail, the others are here by reasoning.
+ */
+static const char *const never_returning[] = {
+	"setjmp",
+	"_setjmp",
+	"__setjmp",
+	"sigsetjmp",
+	"__sigsetjmp",
+	"longjmp",
+	"_longjmp",
+	"siglongjmp",
+	"__longjmp_chk",
+	"__libc_longjmp",
+	"__libc_siglongjmp",
+	"getcontext",
+	"setcontext",
+	"swapcontext",
+	"makecontext",
+	"vfork",
+	"__vfork",
+	"__libc_vfork",
+	"clone",
+	"__clone",
+	"clone3",
+	"rt_sigreturn",
+	"dlopen",
+	"dlmopen",
+	"dlsym",
+	"dlvsym",
+	"dlclose",
+	"execve",
+	"execv",
+	"execvp",
+	"execvpe",
+	"execl",
+	"execlp",
+	"execle",
+	"fexecve",
+	"execveat",
+	"exit",
+	"_exit",
+	"_Exit",
+	"quick_exit",
+	"abort",
+	"pthread_exit",
+	"thrd_exit",
+	"err",
+	"errx",
+	"verr",
+	"verrx",
+	"__libc_start_main",
+	"__libc_start_call_main",
+	"__stack_chk_fail",
+	"__stack_chk_fail_local",
+	"__assert_fail",
+	"__assert_perror_fail",
+	"__assert",
+	"__fortify_fail",
+	"__chk_fail",
+	"__cxa_throw",
+	"__cxa_rethrow",
+	"__cxa_bad_cast",
+	"__cxa_bad_typeid",
+	"__cxa_pure_virtual",
+	"__cxa_throw_bad_array_new_length",
+	"_Unwind_Resume",
+	"_Unwind_RaiseException",
+	"_Unwind_Resume_or_Rethrow",
+	"_Unwind_ForcedUnwind",
+	"_Unwind_Backtrace",
+	"__libc_fatal",
+	"__libc_alloca_cutoff",
+	"_ZSt9terminatev",
+	"_ZSt10unexpectedv",
+};
+
+static const char *const texts[TW_SYM_REFUSALS] = {
+	[TW_SYM_OK] = "can be traced",
+	[TW_SYM_NEVER] = "the compiler or the loader calls it where no hook can run",
+	[TW_SYM_OWN_CALLER] = "the call is made by Tracewheel itself or by the dynamic loader",
+	[TW_SYM_OWN] = "the function belongs to Tracewheel itself",
+	[TW_SYM_LOADER] = "the function belongs to the dynamic loader",
+	[TW_SYM_VDSO] = "the function belongs to the kernel's vdso",
+	[TW_SYM_NULL] = "no loaded object defines the function",
+	[TW_SYM_UNRESOLVED] = "the call is not bound yet and no loaded object defines the function",
+	[TW_SYM_ADDRESS_TAKEN] =
+		"the code takes the function's address from the same slot, and a hook would change it",
+	[TW_SYM_NOT_FUNCTION] = "it is data, not a function",
+	[TW_SYM_NO_OBJECT] = "the call leads to code outside of all loaded objects",
+	[TW_SYM_IFUNC] = "the implementation is chosen at run time and the choice is not known yet",
+};
+
+const char *tw_sym_refusal_text(enum tw_sym_refusal refusal)
+{
+	return (unsigned)refusal < TW_SYM_REFUSALS ? texts[refusal] : "unknown reason";
+}
+
+static bool is_listed(const char *const *list, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(list[i], name))
+			return true;
+	return false;
+}
+
+bool tw_sym_is_never(const char *function)
+{
+	/* All of them start with an underscore or an m: most names are decided here. */
+	return (*function == '_' || *function == 'm') && is_listed(never, TW_COUNT_OF(never), function);
+}
+
+bool tw_sym_is_never_returning(const char *function)
+{
+	return is_listed(never_returning, TW_COUNT_OF(never_returning), function);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static bool starts_with(const char *text, const char *start)
+{
+	return !strncmp(text, start, strlen(start));
+}
+
+static enum tw_sym_role role_of_name(const char *name)
+{
+	if (starts_with(name, "libtracewheel") || starts_with(name, "liburcu"))
+		return TW_SYM_ROLE_OWN;
+	if (starts_with(name, "ld-linux") || starts_with(name, "ld.so") || starts_with(name, "ld-2."))
+		return TW_SYM_ROLE_LOADER;
+	if (starts_with(name, "linux-vdso") || starts_with(name, "linux-gate"))
+		return TW_SYM_ROLE_VDSO;
+	return TW_SYM_ORDINARY;
+}
+
+/* Files are renamed and copied; the SONAME stays. */
+enum tw_sym_role tw_sym_role_of(const char *path, const char *soname)
+{
+	enum tw_sym_role role = role_of_name(base_name(path));
+
+	return role == TW_SYM_ORDINARY ? role_of_name(soname) : role;
+}
+
+void tw_sym_module_name(const char *path, char *out, size_t bytes)
+{
+	const char *name = base_name(path), *end = name + strlen(name);
+	size_t length;
+
+	/* The first ".so" that ends the name or a part of it: libpython3.11.so.1.0, a.cpython-311.so */
+	for (const char *so = strstr(name, ".so"); so; so = strstr(so + 1, ".so"))
+		if (so != name && (so[3] == '\0' || so[3] == '.')) {
+			end = so;
+			break;
+		}
+	length = (size_t)(end - name);
+	if (length >= bytes)
+		length = bytes - 1;
+	memcpy(out, name, length);
+	out[length] = '\0';
+}
+
+char *tw_sym_demangle(const char *linkage_name)
+{
+	char *(*demangle)(const char *, char *, size_t *, int *);
+	int status = -1;
+	char *text;
+
+	if (strncmp(linkage_name, "_Z", 2))
+		return NULL;
+	*(void **)&demangle = dlsym(RTLD_DEFAULT, "__cxa_demangle");
+	if (!demangle)
+		return NULL;
+	text = demangle(linkage_name, NULL, NULL, &status);
+	return status == 0 ? text : NULL;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * symbols.h - what a pattern can name in this process: loaded objects, their slots, and why not.
+ *
+ *	tw_sym_load()                 one look at everything that ld.so has loaded
+ *	   struct tw_sym_object       a program or a library
+ *	      tw_sym_slots()          its GOT slots that calls go through, each with the function
+ *	                              it leads to, or the reason why it must be left alone
+ *
+ * A *slot* is an aligned word that holds a function's address: JUMP_SLOT (a PLT's, often bound
+ * lazily) or GLOB_DAT (of code without PLT; also read by code that takes a function's address).
+ *
+ * Threads  one look belongs to one thread.  All this calls the loader (dl_iterate_phdr, dlsym), which
+ *	    takes its locks: never call it while the permit is held, for a thread in a constructor
+ *	    holds those locks and may be waiting for the permit.
+ * errno    may be changed, and dlerror() as well: whoever calls on behalf of a program keeps both.
+ */
+#ifndef TW_SYMBOLS_SYMBOLS_H
+#define TW_SYMBOLS_SYMBOLS_H
+
+#include "symbols/elf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Why a slot or a function is left alone. */
+enum tw_sym_refusal {
+	TW_SYM_OK = 0,
+	TW_SYM_NEVER,         /* on the list of functions that no hook may see */
+	TW_SYM_OWN_CALLER,    /* the call is made by Tracewheel, liburcu or ld.so */
+	TW_SYM_OWN,           /* the function is Tracewheel's */
+	TW_SYM_LOADER,        /* the function is part of ld.so */
+	TW_SYM_VDSO,          /* the function is part of the vdso */
+	TW_SYM_NULL,          /* the slot is empty: a weak function that nobody defines */
+	TW_SYM_UNRESOLVED,    /* not bound yet, and no definition is loaded */
+	TW_SYM_ADDRESS_TAKEN, /* code reads the slot as a value: pointers would no longer be equal */
+	TW_SYM_NOT_FUNCTION,  /* data */
+	TW_SYM_NO_OBJECT,     /* leads to code that belongs to no loaded object */
+	TW_SYM_IFUNC,         /* chosen at run time, and it cannot be told what was chosen */
+	TW_SYM_REFUSALS
+};
+
+/* A sentence without full stop; a constant. */
+const char *tw_sym_refusal_text(enum tw_sym_refusal refusal);
+
+/* What an object is to us. */
+enum tw_sym_role { TW_SYM_ORDINARY, TW_SYM_PROGRAM, TW_SYM_ROLE_OWN, TW_SYM_ROLE_LOADER, TW_SYM_ROLE_VDSO };
+
+struct tw_sym_object {
+	struct tw_elf elf;
+	enum tw_sym_role role;
+	char *name; /* as patterns and events show it */
+	char *path; /* of the file, absolute where it is known */
+};
+
+struct tw_sym_set {
+	struct tw_sym_object *objects; /* the program first, then in the loader's order */
+	size_t count;
+	uint64_t loaded_count, unloaded_count; /* of objects, ever: dlpi_adds and dlpi_subs */
+};
+
+/*
+ * tw_sym_load - look at what is loaded now.
+ *
+ * @out		gives; tw_sym_unload() takes.
+ *
+ * An object that another thread unloads meanwhile makes its entry stale: see tw_sym_pin().
+ * Errors: TW_ENOMEM.
+ */
+int tw_sym_load(struct tw_sym_set **out);
+void tw_sym_unload(struct tw_sym_set *set);
+
+/* dlpi_adds and dlpi_subs, without looking at the objects. */
+void tw_sym_counts(uint64_t *loaded_count, uint64_t *unloaded_count);
+
+/*
+ * tw_sym_pin - keep an object from being unloaded until tw_sym_unpin().
+ *
+ * @handle	gives.
+ *
+ * Returns false when it is gone already.  The program and what it was linked with need no pin.
+ * Runs no constructor; tw_sym_unpin() may run destructors, when the program closed it meanwhile.
+ */
+bool tw_sym_pin(const struct tw_sym_object *object, void **handle);
+void tw_sym_unpin(void *handle);
+
+/* The object that holds an address in one of its segments; NULL: none. */
+struct tw_sym_object *tw_sym_object_at(const struct tw_sym_set *set, uintptr_t address);
+
+/* The name in patterns and events of a file: "libsqlite3" of "/lib/libsqlite3.so.0.8.6".  Cuts to size. */
+void tw_sym_module_name(const char *path, char *out, size_t bytes);
+
+/* One slot of an object. */
+struct tw_sym_slot {
+	void **where;
+	void *target; /* what calls lead to now, or would after binding; NULL with some refusals */
+	const char *function;
+	const char *version;                 /* or NULL */
+	const struct tw_sym_object *definer; /* NULL with some refusals */
+	enum tw_sym_refusal refusal;
+	bool is_data_slot; /* GLOB_DAT */
+	bool was_unbound;  /* the slot still leads to the binder */
+};
+
+/* Which functions are asked for: called by name before any work is done for them. */
+typedef bool (*tw_sym_wants_fn)(const char *function, void *arg);
+
+/*
+ * tw_sym_slots - the slots of an object that call the functions asked for.
+ *
+ * @wants	NULL: all.
+ * @out		gives: free().  Names in it are lent by the object.
+ *
+ * Unbound slots are resolved as ld.so would: by name and recorded version, in the global scope and
+ * then in the object's own.  Nothing is changed.  Errors: TW_ENOMEM.
+ */
+int tw_sym_slots(const struct tw_sym_set *set, const struct tw_sym_object *caller, tw_sym_wants_fn wants,
+		 void *arg, struct tw_sym_slot **out, size_t *count);
+
+/* ---- names that are special ---- */
+
+/* No hook may see these. */
+bool tw_sym_is_never(const char *function);
+/* Calls may be seen, returns may not: returns twice, never, or looks at its return address. */
+bool tw_sym_is_never_returning(const char *function);
+/* What a file name says about its role. */
+enum tw_sym_role tw_sym_role_of(const char *path, const char *soname);
+
+/*
+ * tw_sym_demangle - a C++ or Rust linkage name as people write it, where the program has a demangler.
+ *
+ * Returns malloc'ed text, or NULL.  (libstdc++ and libc++abi have one; a program without either has
+ * hardly any such names.)
+ */
+char *tw_sym_demangle(const char *linkage_name);
+
+/*
+ * tw_sym_taken - of data slots, which are used otherwise than by `call *slot` and `jmp *slot`?
+ *
+ * @wheres	slots of the object, ascending.
+ * @taken	gives: one flag a slot.
+ *
+ * One pass over the object's code.  Errs towards "taken".  TW_ENOMEM.
+ */
+int tw_sym_taken(const struct tw_elf *elf, const uintptr_t *wheres, size_t count, bool *taken);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal    The loaded objects of this process are found with their names, and every slot of them leads
+ *         where ld.so would lead it, or is refused for a reason that holds.
+ * Method  Looks at itself: cmocka and libc are loaded, so known functions must be found; every slot that is
+ *         not refused is compared with dladdr().
+ */
+#include "symbols/symbols.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static struct tw_sym_object *object_named(struct tw_sym_set *set, const char *name)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (!strcmp(set->objects[i].name, name))
+			return &set->objects[i];
+	return NULL;
+}
+
+static void objects_have_their_names(void **state)
+{
+	struct tw_sym_set *set;
+	struct tw_sym_object *libc, *cmocka;
+
+	assert_int_equal(tw_sym_load(&set), 0);
+	assert_int_equal(set->objects[0].role, TW_SYM_PROGRAM);
+	assert_string_equal(set->objects[0].name, "symbols_loaded_test");
+	libc = object_named(set, "libc");
+	cmocka = object_named(set, "libcmocka");
+	assert_non_null(libc);
+	assert_non_null(cmocka);
+	assert_string_equal(libc->elf.soname, "libc.so.6");
+	assert_int_equal(libc->elf.build_id_bytes, 20);
+	assert_ptr_equal(tw_sym_object_at(set, (uintptr_t)dlsym(RTLD_DEFAULT, "srandom")), libc);
+	assert_ptr_equal(tw_sym_object_at(set, (uintptr_t)objects_have_their_names), &set->objects[0]);
+	assert_true(set->loaded_count >= set->count - 1);
+	tw_sym_unload(set);
+}
+
+static void module_names_lose_what_follows_so(void **state)
+{
+	static const char *const pairs[][2] = {
+		{"/lib/x86_64-linux-gnu/libsqlite3.so.0.8.6", "libsqlite3"},
+		{"libpython3.11.so.1.0", "libpython3.11"},
+		{"/usr/bin/sqlite3", "sqlite3"},
+		{"_json.cpython-311-x86_64-linux-gnu.so", "_json.cpython-311-x86_64-linux-gnu"},
+		{"/x/libsomething.sound", "libsomething.sound"},
+		{"/x/.so", ".so"},
+		{"ld-linux-x86-64.so.2", "ld-linux-x86-64"},
+	};
+	char out[64], small[5];
+
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+		tw_sym_module_name(pairs[i][0], out, sizeof out);
+		assert_string_equal(out, pairs[i][1]);
+	}
+	tw_sym_module_name("libsqlite3.so", small, sizeof small);
+	assert_string_equal(small, "libs");
+}
+
+static void check_slot(const struct tw_sym_set *set, const struct tw_sym_slot *slot)
+{
+	Dl_info info;
+
+	assert_non_null(slot->function);
+	assert_int_equal((uintptr_t)slot->where % 8, 0);
+	if (slot->refusal)
+		return;
+	assert_non_null(slot->target);
+	assert_non_null(slot->definer);
+	assert_true(tw_elf_is_code(&slot->definer->elf, (uintptr_t)slot->target));
+	assert_true(dladdr(slot->target, &info));
+	assert_ptr_equal(info.dli_fbase, (void *)slot->definer->elf.image.low);
+	if (!slot->was_unbound)
+		assert_ptr_equal(*slot->where, slot->target);
+}
+
+static void every_slot_leads_somewhere(void **state)
+{
+	struct tw_sym_set *set;
+	struct timespec from, to;
+	size_t good = 0, refused[TW_SYM_REFUSALS] = {0};
+
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	assert_int_equal(tw_sym_load(&set), 0);
+	for (size_t i = 0; i < set->count; i++) {
+		struct tw_sym_slot *slots;
+		size_t count;
+
+		assert_int_equal(tw_sym_slots(set, &set->objects[i], NULL, NULL, &slots, &count), 0);
+		for (size_t j = 0; j < count; j++) {
+			check_slot(set, &slots[j]);
+			refused[slots[j].refusal]++;
+			good += !slots[j].refusal;
+		}
+		free(slots);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	assert_true(good > 50);
+	assert_true(refused[TW_SYM_NEVER] > 0);
+	assert_true(refused[TW_SYM_NOT_FUNCTION] > 0);
+	printf("%zu objects, %zu slots good, %.2f ms\n", set->count, good,
+	       (double)(to.tv_sec - from.tv_sec) * 1e3 + (double)(to.tv_nsec - from.tv_nsec) / 1e6);
+	for (int i = 1; i < TW_SYM_REFUSALS; i++)
+		if (refused[i])
+			printf("%5zu %s\n", refused[i], tw_sym_refusal_text(i));
+	tw_sym_unload(set);
+}
+
+static bool wants(const char *function, void *arg)
+{
+	return !strcmp(function, arg);
+}
+
+static void one_function_is_found_by_name(void **state)
+{
+	struct tw_sym_set *set;
+	struct tw_sym_slot *slots;
+	size_t count;
+
+	srandom(1);
+	assert_int_equal(tw_sym_load(&set), 0);
+	assert_int_equal(tw_sym_slots(set, &set->objects[0], wants, "srandom", &slots, &count), 0);
+	assert_int_equal(count, 1);
+	assert_int_equal(slots[0].refusal, TW_SYM_OK);
+	assert_string_equal(slots[0].definer->name, "libc");
+	assert_string_equal(slots[0].version, "GLIBC_2.2.5");
+	assert_ptr_equal(slots[0].target, dlsym(RTLD_DEFAULT, "srandom"));
+	free(slots);
+	tw_sym_unload(set);
+}
+
+static void a_pin_holds_and_lets_go(void **state)
+{
+	struct tw_sym_set *set, *after;
+	void *handle = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL), *pin;
+
+	if (!handle)
+		skip();
+	assert_int_equal(tw_sym_load(&set), 0);
+	assert_non_null(object_named(set, "libsqlite3"));
+	assert_true(tw_sym_pin(object_named(set, "libsqlite3"), &pin));
+	dlclose(handle);
+	assert_int_equal(tw_sym_load(&after), 0);
+	assert_non_null(object_named(after, "libsqlite3"));
+	tw_sym_unload(after);
+	tw_sym_unpin(pin);
+	assert_int_equal(tw_sym_load(&after), 0);
+	assert_null(object_named(after, "libsqlite3"));
+	assert_true(after->unloaded_count > set->unloaded_count);
+	assert_false(tw_sym_pin(object_named(set, "libsqlite3"), &pin));
+	tw_sym_unload(after);
+	tw_sym_unload(set);
+}
+
+static void lists_know_their_names(void **state)
+{
+	assert_true(tw_sym_is_never("__tls_get_addr"));
+	assert_true(tw_sym_is_never("mcount"));
+	assert_false(tw_sym_is_never("malloc"));
+	assert_true(tw_sym_is_never_returning("_setjmp"));
+	assert_true(tw_sym_is_never_returning("__cxa_throw"));
+	assert_false(tw_sym_is_never_returning("malloc"));
+	assert_int_equal(tw_sym_role_of("/x/libtracewheel.so.0", ""), TW_SYM_ROLE_OWN);
+	assert_int_equal(tw_sym_role_of("/x/copy.so", "liburcu-memb.so.8"), TW_SYM_ROLE_OWN);
+	assert_int_equal(tw_sym_role_of("/lib64/ld-linux-x86-64.so.2", ""), TW_SYM_ROLE_LOADER);
+	for (int i = 0; i < TW_SYM_REFUSALS; i++)
+		assert_true(strlen(tw_sym_refusal_text(i)) > 5);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(objects_have_their_names),
+		cmocka_unit_test(module_names_lose_what_follows_so),
+		cmocka_unit_test(every_slot_leads_somewhere),
+		cmocka_unit_test(one_function_is_found_by_name),
+		cmocka_unit_test(a_pin_holds_and_lets_go),
+		cmocka_unit_test(lists_know_their_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal    Patterns mean what a person expects, and bad ones are refused with a sentence.
+ * Method  Tables: pattern, subject, does it match; and texts that must not parse.
+ */
+#include "tracewheel/error.h"
+#include "tracewheel/pattern.h"
+
+#include "base/assert.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <string.h>
+
+#define ANY TW_PATTERN_ARITY_UNKNOWN
+
+struct match_case {
+	const char *pattern;
+	struct tw_pattern_subject subject;
+	bool matches;
+};
+
+#define SQLITE(function, arity)                                                 \
+	{                                                                       \
+		"libsqlite3", "/usr/lib/libsqlite3.so.0", function, NULL, arity \
+	}
+#define CXX(name, demangled)                                  \
+	{                                                     \
+		"libgeo", "libgeo.so.1", name, demangled, ANY \
+	}
+
+static const struct match_case cases[] = {
+	{"libsqlite3:sqlite3_step/_", SQLITE("sqlite3_step", ANY), true},
+	{"libsqlite3:sqlite3_step/1", SQLITE("sqlite3_step", 1), true},
+	{"libsqlite3:sqlite3_step/2", SQLITE("sqlite3_step", 1), false},
+	{"libsqlite3:sqlite3_step/1", SQLITE("sqlite3_step", ANY), false},
+	{"libsqlite3:sqlite3_step", SQLITE("sqlite3_step", 1), true},
+	{"libsqlite3:sqlite3_*/*", SQLITE("sqlite3_step", ANY), true},
+	{"libsqlite3:sqlite3_*", SQLITE("sqlite4_step", ANY), false},
+	{"libsqlite3:sqlite3_ste?", SQLITE("sqlite3_step", ANY), true},
+	{"libsqlite3:sqlite3_[a-s]*", SQLITE("sqlite3_step", ANY), true},
+	{"libsqlite3:sqlite3_[!a-s]*", SQLITE("sqlite3_step", ANY), false},
+	{"libsqlite3:_", SQLITE("sqlite3_step", ANY), true},
+	{"libsqlite3:_/_", SQLITE("sqlite3_step", ANY), true},
+	{"libsqlite:_", SQLITE("sqlite3_step", ANY), false},
+	{"_:_", SQLITE("sqlite3_step", ANY), true},
+	{"_", SQLITE("sqlite3_step", ANY), true},
+	{"sqlite3_step", SQLITE("sqlite3_step", ANY), true},
+	{"step", SQLITE("sqlite3_step", ANY), false},
+	{"libsqlite3.so.0:_", SQLITE("sqlite3_step", ANY), true},
+	{"libsqlite3.so.1:_", SQLITE("sqlite3_step", ANY), false},
+	{"/usr/lib/libsqlite3.so.0:sqlite3_step", SQLITE("sqlite3_step", ANY), true},
+	{"lib*:sqlite3_step/255", SQLITE("sqlite3_step", 255), true},
+	{"libgeo:geo::Point::norm", CXX("_ZNK3geo5Point4normEv", "geo::Point::norm() const"), true},
+	{"geo::Point::norm", CXX("_ZNK3geo5Point4normEv", "geo::Point::norm() const"), true},
+	{"geo::*", CXX("_ZNK3geo5Point4normEv", "geo::Point::norm() const"), true},
+	{"libgeo:geo::Point::norm() const", CXX("_ZNK3geo5Point4normEv", "geo::Point::norm() const"), true},
+	{"libgeo:_ZNK3geo5Point4normEv", CXX("_ZNK3geo5Point4normEv", NULL), true},
+	{"libgeo:geo::Point::norm", CXX("_ZNK3geo5Point4normEv", NULL), false},
+	{"geo::operator/", CXX("_ZN3geodvERKNS_5PointEd", "geo::operator/(geo::Point const&, double)"), true},
+	{"geo::operator//2", {"libgeo", NULL, "x", "geo::operator/(geo::Point const&, double)", 2}, true},
+	{"geo::F::operator()", CXX("_ZN3geo1FclEi", "geo::F::operator()(int)"), true},
+	{"(anonymous namespace)::f", CXX("_ZN12_GLOBAL__N_11fEi", "(anonymous namespace)::f(int)"), true},
+	{"std::less<(E)1>::f", CXX("_Z", "std::less<(E)1>::f(int)"), true},
+};
+
+static void patterns_match_what_they_name(void **state)
+{
+	for (size_t i = 0; i < TW_COUNT_OF(cases); i++) {
+		struct tw_pattern *pattern;
+		const char *problem = "";
+
+		if (tw_pattern_parse(cases[i].pattern, &pattern, &problem))
+			fail_msg("%s: %s", cases[i].pattern, problem);
+		if (tw_pattern_match(pattern, &cases[i].subject) != cases[i].matches)
+			fail_msg("case %zu: %s against %s", i, cases[i].pattern, cases[i].subject.function);
+		tw_pattern_destroy(pattern);
+	}
+}
+
+static void bad_patterns_are_refused_with_a_sentence(void **state)
+{
+	static const char *const bad[] = {"",    ":",    "libc:",   ":f",   "f/",  "f/256", "f/-1",
+					  "f/x", "f/1x", "libc:/_", "f[ab", "f\\", "f/+1",  "f/ 1"};
+
+	for (size_t i = 0; i < TW_COUNT_OF(bad); i++) {
+		struct tw_pattern *pattern = (void *)1;
+		const char *problem = NULL;
+
+		if (tw_pattern_parse(bad[i], &pattern, &problem) != TW_EBADARG)
+			fail_msg("\"%s\" was taken", bad[i]);
+		assert_ptr_equal(pattern, (void *)1);
+		assert_non_null(problem);
+		assert_true(strlen(problem) > 20);
+	}
+	assert_int_equal(tw_pattern_parse(NULL, (struct tw_pattern *[]){NULL}, NULL), TW_EBADARG);
+}
+
+static void questions_about_a_pattern(void **state)
+{
+	struct tw_pattern *pattern;
+
+	assert_int_equal(tw_pattern_parse("libm:sin/1", &pattern, NULL), 0);
+	assert_int_equal(tw_pattern_arity(pattern), 1);
+	assert_true(tw_pattern_wants_demangled(pattern));
+	assert_false(tw_pattern_match_module(pattern, "libc", NULL));
+	tw_pattern_destroy(pattern);
+	assert_int_equal(tw_pattern_parse("_ZN1a*", &pattern, NULL), 0);
+	assert_int_equal(tw_pattern_arity(pattern), ANY);
+	assert_false(tw_pattern_wants_demangled(pattern));
+	assert_true(tw_pattern_match_module(pattern, NULL, NULL));
+	tw_pattern_destroy(pattern);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(patterns_match_what_they_name),
+		cmocka_unit_test(bad_patterns_are_refused_with_a_sentence),
+		cmocka_unit_test(questions_about_a_pattern),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
