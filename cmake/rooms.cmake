@@ -1,9 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# tw_room(NAME [ROOM...] [LIBRARIES LIB...]): all C and assembly files of a folder as one static library
-# tw_NAME, which sees the headers of the rooms below through the project's root.
+# tw_room(NAME [ROOM...] [LIBRARIES LIB...] [FOLDER FOLDER] [ONLY FILE...] [EXCEPT FILE...]): the C and assembly files of a
+# folder (its name is the room's, if not given) as one static library tw_NAME, which sees the headers of the rooms
+# below through the project's root.  All files, or ONLY those named, or all EXCEPT those named.
 function(tw_room name)
-  cmake_parse_arguments(ROOM "" "" "LIBRARIES" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${name}/*.c ${CMAKE_SOURCE_DIR}/${name}/*.S)
+  cmake_parse_arguments(ROOM "" "FOLDER" "LIBRARIES;ONLY;EXCEPT" ${ARGN})
+  if(NOT ROOM_FOLDER)
+    set(ROOM_FOLDER ${name})
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${ROOM_FOLDER}/*.c ${CMAKE_SOURCE_DIR}/${ROOM_FOLDER}/*.S)
+  if(ROOM_ONLY)
+    list(TRANSFORM ROOM_ONLY PREPEND ${CMAKE_SOURCE_DIR}/${ROOM_FOLDER}/ OUTPUT_VARIABLE sources)
+  endif()
+  if(ROOM_EXCEPT)
+    list(TRANSFORM ROOM_EXCEPT PREPEND ${CMAKE_SOURCE_DIR}/${ROOM_FOLDER}/)
+    list(REMOVE_ITEM sources ${ROOM_EXCEPT})
+  endif()
   if(NOT sources)
     return()
   endif()
