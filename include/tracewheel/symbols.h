@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * symbols.h - what could be traced in a program that does not run: its file and the libraries it needs.
+ *
+ * Calls can be traced where they pass a GOT slot (any dynamically linked program) or an entry sled
+ * (compiled with -fpatchable-function-entry).  Functions that a program declares at run time are not
+ * in any file; they show once it runs.
+ *
+ * The files are read, never run or mapped; every byte of them is treated as hostile.  Libraries are
+ * searched as ld.so would: RPATH, LD_LIBRARY_PATH of the calling process, RUNPATH, ld.so.cache, the
+ * default directories.  What a program opens by dlopen() is not known here: open that file as well.
+ *
+ * Threads    one handle belongs to one thread at a time.
+ * Ownership  all strings are lent until tw_symbols_close().
+ */
+#ifndef TRACEWHEEL_SYMBOLS_H
+#define TRACEWHEEL_SYMBOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tw_symbols;
+
+/* An ELF file: the program (index 0) or a library that it needs, in the order of loading. */
+struct tw_symbols_object {
+	const char *name;   /* the module as patterns and events show it: "libsqlite3" */
+	const char *path;   /* of the file */
+	const char *soname; /* "" when it has none */
+	const uint8_t *build_id;
+	uint32_t build_id_bytes; /* 0: none */
+};
+
+/* How a call could be seen. */
+enum tw_symbols_how {
+	TW_SYMBOLS_SLOT = 1, /* calls from `caller` through its GOT slot; OTP: global */
+	TW_SYMBOLS_SLED = 2  /* every call, through the function's entry sled; OTP: local */
+};
+
+/* A place where calls of a function could be traced, or could not. */
+struct tw_symbols_place {
+	enum tw_symbols_how how;
+	const char *function; /* linkage name */
+	/* Whose function it is; NULL: no object that was found defines it. */
+	const struct tw_symbols_object *module;
+	/* TW_SYMBOLS_SLOT: whose slot; otherwise the same as module. */
+	const struct tw_symbols_object *caller;
+	const char *refusal; /* NULL: can be traced; else why not, without a full stop */
+};
+
+/*
+ * tw_symbols_open - read a program or library and what it needs.
+ *
+ * @path	borrows: a file, not searched in PATH.
+ * @out		gives; tw_symbols_close() takes.
+ *
+ * Errors: TW_ENOENT, TW_EPERM, TW_EIO, TW_EFORMAT (not an ELF file, or damaged), TW_ENOTSUP (an ELF file of
+ * another machine), TW_ENOMEM, TW_EBADARG.
+ */
+int tw_symbols_open(const char *path, struct tw_symbols **out);
+void tw_symbols_close(struct tw_symbols *symbols);
+
+/*
+ * tw_symbols_refusal - why nothing of the program can be traced by preloading.
+ *
+ * Returns NULL when it can be, or a sentence without a full stop: statically linked, set-uid, set-gid,
+ * file capabilities.
+ */
+const char *tw_symbols_refusal(const struct tw_symbols *symbols);
+
+size_t tw_symbols_object_count(const struct tw_symbols *symbols);
+const struct tw_symbols_object *tw_symbols_object(const struct tw_symbols *symbols, size_t index);
+
+/* Names of needed libraries that were not found; NULL behind the last. */
+const char *tw_symbols_missing(const struct tw_symbols *symbols, size_t index);
+
+/* Called for each place; a result other than 0 ends the walk and is its answer. */
+typedef int (*tw_symbols_place_fn)(const struct tw_symbols_place *place, void *arg);
+
+/*
+ * tw_symbols_each_place - walk over all places of all objects: slots and sleds, good and refused.
+ *
+ * The place is lent during the call, what it points to until tw_symbols_close().
+ * Returns 0, what @visit answered, or TW_ENOMEM.
+ */
+int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_place_fn visit, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * file.c - opens an ELF file and lays its segments out in memory of our own.
+ *
+ * Read by pread, not mapped: a file that shrinks meanwhile gives an error and no SIGBUS.  Behind the
+ * last segment lies a page of zeroes, so that every string that starts in the image ends.
+ */
+#include "symbols/file.h"
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "tracewheel/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define HEADERS_MAX 256
+#define PAGE        UINT64_C(4096)
+
+int tw_elf_read_at(int fd, void *out, uint64_t bytes, uint64_t offset)
+{
+	uint8_t *at = out;
+
+	if (offset > INT64_MAX || bytes > INT64_MAX - offset)
+		return TW_EFORMAT;
+	while (bytes) {
+		ssize_t got = pread(fd, at, bytes, (off_t)offset);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return got < 0 ? TW_EIO : TW_EFORMAT;
+		at += got;
+		offset += (uint64_t)got;
+		bytes -= (uint64_t)got;
+	}
+	return 0;
+}
+
+static int check_header(const ElfW(Ehdr) * header)
+{
+	if (memcmp(header->e_ident, ELFMAG, SELFMAG))
+		return TW_EFORMAT;
+	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
+	    header->e_machine != EM_X86_64)
+		return TW_ENOTSUP;
+	if ((header->e_type != ET_EXEC && header->e_type != ET_DYN) ||
+	    header->e_phentsize != sizeof(ElfW(Phdr)) || !header->e_phnum || header->e_phnum > HEADERS_MAX)
+		return TW_EFORMAT;
+	return 0;
+}
+
+/* The span of all segments, in whole pages. */
+static int measure(const ElfW(Phdr) * headers, size_t count, uint64_t *low, uint64_t *high)
+{
+	*low = UINT64_MAX;
+	*high = 0;
+	for (size_t i = 0; i < count; i++) {
+		const ElfW(Phdr) *header = &headers[i];
+
+		if (header->p_type != PT_LOAD)
+			continue;
+		if (header->p_filesz > header->p_memsz || header->p_memsz > TW_ELF_IMAGE_BYTES_MAX ||
+		    header->p_vaddr > UINT64_MAX / 2)
+			return TW_EFORMAT;
+		if (header->p_vaddr < *low)
+			*low = header->p_vaddr & ~(PAGE - 1);
+		if (header->p_vaddr + header->p_memsz > *high)
+			*high = header->p_vaddr + header->p_memsz;
+	}
+	*high = (*high + PAGE - 1) & ~(PAGE - 1);
+	return *low < *high && *high - *low <= TW_ELF_IMAGE_BYTES_MAX ? 0 : TW_EFORMAT;
+}
+
+static int lay_out(struct tw_elf_file *file, int fd, const ElfW(Phdr) * headers, size_t count)
+{
+	uint64_t low, high;
+	int error = measure(headers, count, &low, &high);
+	uint8_t *image;
+
+	if (error)
+		return error;
+	file->image_bytes = high - low + PAGE;
+	image = mmap(NULL, file->image_bytes, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (image == MAP_FAILED)
+		return TW_ENOMEM;
+	file->image = image;
+	for (size_t i = 0; i < count && !error; i++)
+		if (headers[i].p_type == PT_LOAD && headers[i].p_filesz)
+			error = tw_elf_read_at(fd, image + (headers[i].p_vaddr - low), headers[i].p_filesz,
+					       headers[i].p_offset);
+	if (!error)
+		tw_elf_init(&file->elf, (uintptr_t)image - low, headers, count);
+	return error;
+}
+
+static int read_file(struct tw_elf_file *file, int fd)
+{
+	ElfW(Phdr) headers[HEADERS_MAX];
+	struct stat status;
+	int error;
+
+	if (fstat(fd, &status))
+		return TW_EIO;
+	/* A pipe or a device would block or never end. */
+	if (!S_ISREG(status.st_mode))
+		return TW_EFORMAT;
+	file->device = status.st_dev;
+	file->inode = status.st_ino;
+	file->mode = status.st_mode;
+	file->owner = status.st_uid;
+	file->group = status.st_gid;
+	file->has_capabilities = fgetxattr(fd, "security.capability", NULL, 0) > 0;
+	error = tw_elf_read_at(fd, &file->header, sizeof file->header, 0);
+	if (!error)
+		error = check_header(&file->header);
+	if (!error)
+		error = tw_elf_read_at(fd, headers, file->header.e_phnum * sizeof *headers,
+				       file->header.e_phoff);
+	if (!error)
+		error = lay_out(file, fd, headers, file->header.e_phnum);
+	if (!error)
+		error = tw_elf_file_read_sleds(file, fd);
+	return error;
+}
+
+int tw_elf_file_open(const char *path, struct tw_elf_file **out)
+{
+	struct tw_elf_file *file;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error = TW_ENOMEM;
+
+	if (fd < 0)
+		return errno == ELOOP ? TW_ENOENT : tw_error_from_errno(errno);
+	file = calloc(1, sizeof *file);
+	if (file)
+		file->path = strdup(path);
+	if (file && file->path)
+		error = read_file(file, fd);
+	close(fd);
+	if (error) {
+		tw_elf_file_close(file);
+		return error;
+	}
+	*out = file;
+	return 0;
+}
+
+void tw_elf_file_close(struct tw_elf_file *file)
+{
+	if (!file)
+		return;
+	if (file->image)
+		munmap(file->image, file->image_bytes);
+	for (size_t i = 0; i < file->sled_count; i++)
+		free(file->sleds[i].function);
+	free(file->sleds);
+	free(file->path);
+	free(file);
+}

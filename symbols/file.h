@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * file.h - an ELF file laid out in memory as ld.so would, without running or mapping it.
+ *
+ * Threads  one file belongs to one thread.  Errors are those of tracewheel/error.h.
+ */
+#ifndef TW_SYMBOLS_FILE_H
+#define TW_SYMBOLS_FILE_H
+
+#include "symbols/elf.h"
+
+#include <sys/types.h>
+
+/* A file that needs more address space than this is refused as damaged. */
+#define TW_ELF_IMAGE_BYTES_MAX (UINT64_C(2) << 30)
+/* A table of sections or symbols, the same. */
+#define TW_ELF_TABLE_BYTES_MAX (UINT64_C(512) << 20)
+
+/* A function with an entry sled. */
+struct tw_elf_sled {
+	uint64_t value; /* where the sled begins, as in the file */
+	char *function;
+};
+
+struct tw_elf_file {
+	struct tw_elf elf;
+	void *image;
+	size_t image_bytes;
+	ElfW(Ehdr) header;
+	char *path;
+	dev_t device;
+	ino_t inode;
+	mode_t mode;
+	uid_t owner;
+	gid_t group;
+	bool has_capabilities;
+	struct tw_elf_sled *sleds;
+	size_t sled_count;
+};
+
+/* TW_ENOENT, TW_EPERM, TW_EIO, TW_EFORMAT, TW_ENOTSUP (not for this machine), TW_ENOMEM. */
+int tw_elf_file_open(const char *path, struct tw_elf_file **out);
+void tw_elf_file_close(struct tw_elf_file *file);
+
+/* Fills sleds; sleds.c.  A file without sections has none.  TW_ENOMEM, TW_EIO, TW_EFORMAT. */
+int tw_elf_file_read_sleds(struct tw_elf_file *file, int fd);
+
+/* Reads all bytes or fails: TW_EIO, TW_EFORMAT when the file ends before. */
+int tw_elf_read_at(int fd, void *out, uint64_t bytes, uint64_t offset);
+
+/*
+ * tw_elf_search - find a needed library as ld.so would; search.c.
+ *
+ * @requester	the object that needs it.
+ * @program	whose RPATH counts as well.
+ *
+ * Returns 0 and the opened file, or TW_ENOENT, TW_ENOMEM.
+ */
+int tw_elf_search(const char *name, const struct tw_elf_file *requester, const struct tw_elf_file *program,
+		  struct tw_elf_file **out);
+
+#endif

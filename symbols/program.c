@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program.c - a program's file and everything it needs: what could be traced, and what not. */
+#include "tracewheel/symbols.h"
+
+#include "base/export.h"
+#include "symbols/file.h"
+#include "symbols/symbols.h"
+#include "tracewheel/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* More libraries than any program has: a bound for hostile files. */
+#define OBJECTS_MAX 2048
+
+struct object {
+	struct tw_symbols_object shown;
+	struct tw_elf_file *file;
+	enum tw_sym_role role;
+	char *name;
+};
+
+struct tw_symbols {
+	struct object *objects;
+	size_t count, room;
+	char **missing; /* closed by NULL */
+	size_t missing_count;
+};
+
+static int add_object(struct tw_symbols *symbols, struct tw_elf_file *file)
+{
+	char name[256];
+	struct object *object;
+
+	if (symbols->count == symbols->room) {
+		size_t room = symbols->room ? symbols->room * 2 : 16;
+		struct object *objects = realloc(symbols->objects, room * sizeof *objects);
+
+		if (!objects)
+			return TW_ENOMEM;
+		symbols->objects = objects;
+		symbols->room = room;
+	}
+	tw_sym_module_name(file->path, name, sizeof name);
+	object = &symbols->objects[symbols->count];
+	*object = (struct object){.file = file, .name = strdup(name)};
+	if (!object->name)
+		return TW_ENOMEM;
+	object->role = symbols->count ? tw_sym_role_of(file->path, file->elf.soname) : TW_SYM_PROGRAM;
+	object->shown = (struct tw_symbols_object){
+		.name = object->name,
+		.path = file->path,
+		.soname = file->elf.soname,
+		.build_id = file->elf.build_id,
+		.build_id_bytes = file->elf.build_id_bytes,
+	};
+	symbols->count++;
+	return 0;
+}
+
+/* ld.so takes a library that is there already by its SONAME, before it searches. */
+static bool has_object(const struct tw_symbols *symbols, const char *soname)
+{
+	for (size_t i = 1; i < symbols->count; i++)
+		if (!strcmp(symbols->objects[i].file->elf.soname, soname))
+			return true;
+	return false;
+}
+
+static bool has_file(const struct tw_symbols *symbols, const struct tw_elf_file *file)
+{
+	for (size_t i = 0; i < symbols->count; i++)
+		if (symbols->objects[i].file->device == file->device &&
+		    symbols->objects[i].file->inode == file->inode)
+			return true;
+	return false;
+}
+
+static int add_missing(struct tw_symbols *symbols, const char *name)
+{
+	char **missing;
+
+	for (size_t i = 0; i < symbols->missing_count; i++)
+		if (!strcmp(symbols->missing[i], name))
+			return 0;
+	missing = realloc(symbols->missing, (symbols->missing_count + 2) * sizeof *missing);
+	if (!missing)
+		return TW_ENOMEM;
+	symbols->missing = missing;
+	missing[symbols->missing_count] = strdup(name);
+	if (!missing[symbols->missing_count])
+		return TW_ENOMEM;
+	missing[++symbols->missing_count] = NULL;
+	return 0;
+}
+
+static int add_needed(struct tw_symbols *symbols, size_t requester, const char *name)
+{
+	struct tw_elf_file *file;
+	int error;
+
+	if (has_object(symbols, name))
+		return 0;
+	error = tw_elf_search(name, symbols->objects[requester].file, symbols->objects[0].file, &file);
+	if (error == TW_ENOENT)
+		return add_missing(symbols, name);
+	if (error)
+		return error;
+	if (has_file(symbols, file) || symbols->count >= OBJECTS_MAX) {
+		tw_elf_file_close(file);
+		return 0;
+	}
+	error = add_object(symbols, file);
+	if (error)
+		tw_elf_file_close(file);
+	return error;
+}
+
+TW_API int tw_symbols_open(const char *path, struct tw_symbols **out)
+{
+	struct tw_symbols *symbols;
+	struct tw_elf_file *file;
+	char *real;
+	int error;
+
+	if (!path || !*path)
+		return TW_EBADARG;
+	/* A running program knows itself by its real name (/proc/self/exe), libraries by the links they came
+	 * by. */
+	real = realpath(path, NULL);
+	error = tw_elf_file_open(real ? real : path, &file);
+	free(real);
+	if (error)
+		return error;
+	symbols = calloc(1, sizeof *symbols);
+	error = symbols ? add_object(symbols, file) : TW_ENOMEM;
+	if (error)
+		tw_elf_file_close(file);
+	/* Breadth first, as ld.so loads: the list grows while it is walked. */
+	for (size_t i = 0; !error && i < symbols->count; i++) {
+		const char *name;
+
+		for (size_t n = 0; !error && (name = tw_elf_needed(&symbols->objects[i].file->elf, n)); n++)
+			error = add_needed(symbols, i, name);
+	}
+	if (error) {
+		tw_symbols_close(symbols);
+		return error;
+	}
+	*out = symbols;
+	return 0;
+}
+
+TW_API void tw_symbols_close(struct tw_symbols *symbols)
+{
+	if (!symbols)
+		return;
+	for (size_t i = 0; i < symbols->count; i++) {
+		tw_elf_file_close(symbols->objects[i].file);
+		free(symbols->objects[i].name);
+	}
+	for (size_t i = 0; i < symbols->missing_count; i++)
+		free(symbols->missing[i]);
+	free(symbols->missing);
+	free(symbols->objects);
+	free(symbols);
+}
+
+TW_API const char *tw_symbols_refusal(const struct tw_symbols *symbols)
+{
+	const struct tw_elf_file *file = symbols->objects[0].file;
+
+	if (file->mode & S_ISUID && file->owner != geteuid())
+		return "the program is set-uid: the loader preloads nothing into it";
+	if (file->mode & S_ISGID && file->mode & S_IXGRP && file->group != getegid())
+		return "the program is set-gid: the loader preloads nothing into it";
+	if (file->has_capabilities && geteuid() != 0)
+		return "the program has file capabilities: the loader preloads nothing into it";
+	if (!file->elf.interpreter && !*file->elf.soname)
+		return "the program is statically linked: it has no dynamic loader that could preload "
+		       "anything";
+	return NULL;
+}
+
+TW_API size_t tw_symbols_object_count(const struct tw_symbols *symbols)
+{
+	return symbols->count;
+}
+
+TW_API const struct tw_symbols_object *tw_symbols_object(const struct tw_symbols *symbols, size_t index)
+{
+	return index < symbols->count ? &symbols->objects[index].shown : NULL;
+}
+
+TW_API const char *tw_symbols_missing(const struct tw_symbols *symbols, size_t index)
+{
+	return index < symbols->missing_count ? symbols->missing[index] : NULL;
+}
+
+/* ---- places ---- */
+
+/* The slots of one object, with what the search found out about each. */
+struct slot {
+	const char *function;
+	const struct object *definer;
+	uintptr_t where;
+	enum tw_sym_refusal refusal;
+	bool is_data_slot;
+};
+
+static void judge_slot(const struct tw_symbols *symbols, const struct object *caller, struct slot *slot,
+		       bool is_weak)
+{
+	const ElfW(Sym) *symbol = NULL;
+	unsigned type;
+
+	/* The global scope: the first that defines it, in the order of loading. */
+	for (size_t i = 0; i < symbols->count && !symbol; i++) {
+		symbol = tw_elf_lookup(&symbols->objects[i].file->elf, slot->function, 0);
+		if (symbol)
+			slot->definer = &symbols->objects[i];
+	}
+	type = symbol ? ELF64_ST_TYPE(symbol->st_info) : STT_NOTYPE;
+	if (tw_sym_is_never(slot->function))
+		slot->refusal = TW_SYM_NEVER;
+	else if (caller->role == TW_SYM_ROLE_OWN || caller->role == TW_SYM_ROLE_LOADER)
+		slot->refusal = TW_SYM_OWN_CALLER;
+	else if (!symbol)
+		slot->refusal = is_weak ? TW_SYM_NULL : TW_SYM_UNRESOLVED;
+	else if (slot->definer->role == TW_SYM_ROLE_OWN)
+		slot->refusal = TW_SYM_OWN;
+	else if (slot->definer->role == TW_SYM_ROLE_LOADER)
+		slot->refusal = TW_SYM_LOADER;
+	else if (type != STT_FUNC && type != STT_GNU_IFUNC && (slot->is_data_slot || type != STT_NOTYPE))
+		slot->refusal = TW_SYM_NOT_FUNCTION;
+}
+
+static size_t collect(const struct tw_symbols *symbols, const struct object *caller, struct slot *slots)
+{
+	const struct tw_elf *elf = &caller->file->elf;
+	size_t count = 0, total = elf->plt_relocation_count + elf->relocation_count;
+
+	for (size_t i = 0; i < total; i++) {
+		const ElfW(Rela) *relocation = i < elf->plt_relocation_count
+						       ? &elf->plt_relocations[i]
+						       : &elf->relocations[i - elf->plt_relocation_count];
+		const ElfW(Sym) *symbol = tw_elf_symbol(elf, ELF64_R_SYM(relocation->r_info));
+		struct slot *slot = &slots[count];
+
+		if (!tw_elf_is_slot(relocation) || !symbol || !*tw_elf_string(elf, symbol->st_name) ||
+		    relocation->r_offset % sizeof(void *) ||
+		    !tw_elf_holds(elf, elf->base + relocation->r_offset, sizeof(void *)))
+			continue;
+		*slot = (struct slot){
+			.function = tw_elf_string(elf, symbol->st_name),
+			.where = elf->base + relocation->r_offset,
+			.is_data_slot = ELF64_R_TYPE(relocation->r_info) == R_X86_64_GLOB_DAT,
+		};
+		judge_slot(symbols, caller, slot, ELF64_ST_BIND(symbol->st_info) == STB_WEAK);
+		count++;
+	}
+	return count;
+}
+
+static int by_where(const void *a, const void *b)
+{
+	uintptr_t x = ((const struct slot *)a)->where, y = ((const struct slot *)b)->where;
+
+	return (x > y) - (x < y);
+}
+
+static int refuse_taken(const struct object *caller, struct slot *slots, size_t count)
+{
+	uintptr_t *wheres = malloc((count + 1) * sizeof *wheres);
+	bool *taken = malloc(count + 1);
+	size_t data_count = 0, at = 0;
+	int error = TW_ENOMEM;
+
+	if (wheres && taken) {
+		qsort(slots, count, sizeof *slots, by_where);
+		for (size_t i = 0; i < count; i++)
+			if (slots[i].is_data_slot && !slots[i].refusal)
+				wheres[data_count++] = slots[i].where;
+		error = tw_sym_taken(&caller->file->elf, wheres, data_count, taken);
+		for (size_t i = 0; !error && i < count; i++)
+			if (slots[i].is_data_slot && !slots[i].refusal && taken[at++])
+				slots[i].refusal = TW_SYM_ADDRESS_TAKEN;
+	}
+	free(wheres);
+	free(taken);
+	return error;
+}
+
+static int visit_slots(const struct tw_symbols *symbols, const struct object *caller,
+		       tw_symbols_place_fn visit, void *arg)
+{
+	const struct tw_elf *elf = &caller->file->elf;
+	struct slot *slots = calloc(elf->plt_relocation_count + elf->relocation_count + 1, sizeof *slots);
+	size_t count;
+	int result;
+
+	if (!slots)
+		return TW_ENOMEM;
+	count = collect(symbols, caller, slots);
+	result = refuse_taken(caller, slots, count);
+	for (size_t i = 0; !result && i < count; i++) {
+		struct tw_symbols_place place = {
+			.how = TW_SYMBOLS_SLOT,
+			.function = slots[i].function,
+			.module = slots[i].definer ? &slots[i].definer->shown : NULL,
+			.caller = &caller->shown,
+			.refusal = slots[i].refusal ? tw_sym_refusal_text(slots[i].refusal) : NULL,
+		};
+
+		result = visit(&place, arg);
+	}
+	free(slots);
+	return result;
+}
+
+TW_API int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_place_fn visit, void *arg)
+{
+	int result = 0;
+
+	for (size_t i = 0; !result && i < symbols->count; i++) {
+		const struct object *object = &symbols->objects[i];
+
+		for (size_t j = 0; !result && j < object->file->sled_count; j++) {
+			struct tw_symbols_place place = {
+				.how = TW_SYMBOLS_SLED,
+				.function = object->file->sleds[j].function,
+				.module = &object->shown,
+				.caller = &object->shown,
+				.refusal = object->role == TW_SYM_ROLE_OWN ? tw_sym_refusal_text(TW_SYM_OWN)
+									   : NULL,
+			};
+
+			result = visit(&place, arg);
+		}
+		if (!result)
+			result = visit_slots(symbols, object, visit, arg);
+	}
+	return result;
+}
