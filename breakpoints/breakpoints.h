@@ -19,6 +19,7 @@
 #ifndef TW_BREAKPOINTS_BREAKPOINTS_H
 #define TW_BREAKPOINTS_BREAKPOINTS_H
 
+#include "base/assert.h"
 #include "base/atomic.h"
 #include "base/cacheline.h"
 #include "base/limits.h"
@@ -64,9 +65,9 @@ struct tw_bp_part {
  * while it is the active one: ordered by PAIR bp.active and thread progress.
  */
 struct tw_bp_generation {
-	uint64_t sessions;	  /* a bit for each session with a part here */
+	uint64_t sessions;	  /* a bit for each session that wants calls here */
 	uint64_t special;	  /* of these: more than a plain call event */
-	struct tw_bp_part *parts; /* by rank of the session's bit in `sessions`; NULL when none */
+	struct tw_bp_part *parts; /* by rank of the session's bit in `special`; NULL when none */
 };
 
 enum tw_bp_kind { TW_BP_DECLARED = 1, TW_BP_SLED = 2, TW_BP_SLOT = 3 };
@@ -176,20 +177,29 @@ void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *module);
 int tw_bp_stage_set(struct tw_permit *permit, struct tw_place *place, const struct tw_bp_part *part);
 /* Step 2.  No part of this session: nothing happens.  TW_ENOMEM. */
 int tw_bp_stage_clear(struct tw_permit *permit, struct tw_place *place, unsigned session);
-/* What is staged for this session at this place; NULL: nothing. */
-const struct tw_bp_part *tw_bp_staged_part(struct tw_permit *permit, struct tw_place *place, unsigned session);
+/* What is staged (or active, if nothing is) for this session at this place; returns whether there is. */
+bool tw_bp_staged_part(struct tw_permit *permit, struct tw_place *place, unsigned session, struct tw_bp_part *out);
 /* Steps 3 to 12.  Returns how many places changed.  Cannot fail: what can fail was done by staging. */
 unsigned tw_bp_commit(struct tw_permit *permit);
 /* Forgets what is staged. */
 void tw_bp_abort(struct tw_permit *permit);
 
 /*
- * The gate of every hit, alone in a page that fork() wipes: 0 in a forked child (and before anything
- * was ever committed), else 1 + the index of the active generation.
+ * The gate of every hit, alone in a page that fork() wipes: 0 in a forked child (and before the first
+ * permit was seized), else 1 + the index of the active generation.
  */
 struct tw_bp_gate {
-	_Atomic uint32_t active;
+	_Alignas(TW_PAGE_BYTES) _Atomic uint32_t active;
 };
-extern struct tw_bp_gate *tw_bp_gate;
+extern struct tw_bp_gate tw_bp_gate;
+
+/* Makes the gate.  Called by tw_permit_seize(). */
+void tw_bp_init(void);
+/* Lets hits through again in a forked child that is traced on its own. */
+void tw_bp_gate_open(void);
+/* The index that is active now.  Under the permit. */
+unsigned tw_bp_active_index(void);
+/* In the child of fork(): whoever held the permit is not here. */
+void tw_permit_after_fork_in_child(void);
 
 #endif

@@ -9,7 +9,7 @@
  *		lock/unlock	join	leave	wait	wait_code
  *	lock/unlock	yes	yes	yes	yes	yes
  *	join			yes	yes	yes	yes	(one after another, by a lock inside)
- *	wait					yes	yes	(waits share one grace period)
+ *	wait					yes	yes	(one after another)
  *
  * Guarantee  A read section that began before tw_progress_wait() has ended when it returns, and
  * what was written before the wait is seen by every read section that begins after it.
@@ -43,7 +43,12 @@ void tw_progress_wait(void);
 /* The same, and every thread fetches instructions anew before it runs the next one. */
 void tw_progress_wait_code(void);
 
-/* In the child of fork(): all other threads are gone; forget them. */
+/*
+ * Around fork(), as pthread_atfork() wants them: no grace period is half-way when the memory is
+ * copied, and the child forgets the threads that it does not have.
+ */
+void tw_progress_before_fork(void);
+void tw_progress_after_fork_in_parent(void);
 void tw_progress_after_fork_in_child(void);
 
 #endif

@@ -132,6 +132,15 @@ static void write_claim(struct tw_rs *rs, struct tw_rb_shared *shared, const str
 	tw_sys_thread_name(shared->thread_name);
 }
 
+void tw_rs_want(struct tw_rs *rs)
+{
+	/* RELAXED rs.wanted: a hint for the owner, who is woken to look. */
+	tw_fetch_add_relaxed(&rs->control->wanted_count, 1);
+	/* PAIR rs.wake: release as part of an addition; the owner reads it before it looks. */
+	if (tw_fetch_add_acq_rel(&rs->control->wake, 1) == 0)
+		tw_sys_futex_wake(&rs->control->wake, 1);
+}
+
 bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw_rb_producer *producer)
 {
 	uint32_t count = tw_rs_ring_count(rs);
@@ -153,11 +162,7 @@ bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw
 		tw_store_release(&rs->control->rings[index].state, ring_word(TW_RB_LIVE, who->image));
 		return true;
 	}
-	/* RELAXED rs.wanted: a hint for the owner, who is woken to look. */
-	tw_fetch_add_relaxed(&rs->control->wanted_count, 1);
-	/* PAIR rs.wake: release as part of an addition; the owner reads it before it looks. */
-	if (tw_fetch_add_acq_rel(&rs->control->wake, 1) == 0)
-		tw_sys_futex_wake(&rs->control->wake, 1);
+	tw_rs_want(rs);
 	return false;
 }
 

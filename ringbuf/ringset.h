@@ -196,6 +196,9 @@ static inline bool tw_rs_may_claim(const struct tw_rs *rs)
 	return tw_load_relaxed(&rs->control->ready_count) != 0;
 }
 
+/* Says that a ring is wanted, and wakes the owner.  Signal handlers: yes. */
+void tw_rs_want(struct tw_rs *rs);
+
 /* Gives a ring back: LIVE to ENDED, and the producer is fini. */
 void tw_rs_ring_end(struct tw_rs *rs, struct tw_rb_producer *producer);
 

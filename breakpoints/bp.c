@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bp.c - parts: building what a session wants of a place in the staging generation.
+ *
+ * A plain call event needs no part at all: the session's bit says everything.  Only what is special
+ * (a match program, a range test, counters, returns) has a part, found by its rank among the special
+ * bits.  So setting ten thousand functions allocates nothing.
+ */
+#include "breakpoints/permit.h"
+#include "base/error.h"
+#include "breakpoints/patch.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned rank(uint64_t bits, unsigned session)
+{
+	return (unsigned)__builtin_popcountll(bits & ((UINT64_C(1) << session) - 1));
+}
+
+static bool is_plain(const struct tw_bp_part *part)
+{
+	return part->actions == TW_ACTION_CALL && !part->quick.is_set && !part->program;
+}
+
+static void enlist(struct tw_permit *permit, struct tw_place *place)
+{
+	if (place->is_staged)
+		return;
+	place->is_staged = true;
+	place->next_staged = permit->staged;
+	permit->staged = place;
+	permit->staged_count++;
+}
+
+/* The parts of the staging generation, without and then with one for this session. */
+static int replace_parts(struct tw_place *place, unsigned session, const struct tw_bp_part *part)
+{
+	struct tw_bp_generation *staging = &place->gen[1 - tw_bp_active_index()];
+	struct tw_bp_generation *active = &place->gen[tw_bp_active_index()];
+	uint64_t bit = UINT64_C(1) << session;
+	uint64_t special = part ? staging->special | bit : staging->special & ~bit;
+	size_t count = (size_t)__builtin_popcountll(special);
+	struct tw_bp_part *parts = NULL;
+
+	if (count) {
+		parts = calloc(count, sizeof *parts);
+		if (!parts)
+			return TW_ENOMEM;
+	}
+	for (size_t i = 0, s = 0; s < TW_SESSIONS_MAX; s++) {
+		if (!(special >> s & 1))
+			continue;
+		if (part && s == session)
+			parts[i] = *part;
+		else
+			parts[i] = staging->parts[rank(staging->special, (unsigned)s)];
+		i++;
+	}
+	if (staging->parts != active->parts)
+		free(staging->parts);
+	staging->parts = parts;
+	staging->special = special;
+	return 0;
+}
+
+int tw_bp_stage_set(struct tw_permit *permit, struct tw_place *place, const struct tw_bp_part *part)
+{
+	struct tw_bp_generation *staging = &place->gen[1 - tw_bp_active_index()];
+	uint64_t bit = UINT64_C(1) << part->session;
+	int error = 0;
+
+	TW_ASSERT(tw_permit_is_held(permit));
+	TW_ASSERT(part->session < TW_SESSIONS_MAX);
+	if (place->is_gone)
+		return TW_ENOTSUP;
+	if (!place->is_installed) {
+		error = tw_patch_prepare(place);
+		if (error)
+			return error;
+	}
+	if (!is_plain(part) || (staging->special & bit))
+		error = replace_parts(place, part->session, is_plain(part) ? NULL : part);
+	if (error)
+		return error;
+	staging->sessions |= bit;
+	enlist(permit, place);
+	return 0;
+}
+
+int tw_bp_stage_clear(struct tw_permit *permit, struct tw_place *place, unsigned session)
+{
+	struct tw_bp_generation *staging = &place->gen[1 - tw_bp_active_index()];
+	uint64_t bit = UINT64_C(1) << session;
+	int error;
+
+	TW_ASSERT(tw_permit_is_held(permit));
+	if (!(staging->sessions & bit))
+		return 0;
+	if (staging->special & bit) {
+		error = replace_parts(place, session, NULL);
+		if (error)
+			return error;
+	}
+	staging->sessions &= ~bit;
+	enlist(permit, place);
+	return 0;
+}
+
+bool tw_bp_staged_part(struct tw_permit *permit, struct tw_place *place, unsigned session, struct tw_bp_part *out)
+{
+	const struct tw_bp_generation *staging = &place->gen[1 - tw_bp_active_index()];
+	uint64_t bit = UINT64_C(1) << session;
+
+	TW_ASSERT(tw_permit_is_held(permit));
+	if (!(staging->sessions & bit))
+		return false;
+	if (staging->special & bit)
+		*out = staging->parts[rank(staging->special, session)];
+	else
+		*out = (struct tw_bp_part){ .actions = TW_ACTION_CALL, .session = session };
+	return true;
+}

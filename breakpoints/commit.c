@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * commit.c - the recipe: from what is staged to what runs, by one store.
+ *
+ *  1  seize the permit				tw_permit_seize()
+ *  2  fill the staging generation			tw_bp_stage_set(), tw_bp_stage_clear(); the active one is untouched
+ *  3  wait: everyone can see the new structures
+ *  4  install new places; they find an active generation without their session
+ *  5  wait + code: every thread runs the installed instructions
+ *  6  switch the active index: the one moment anything changes
+ *  7  wait: nobody uses the old generation
+ *  8  uninstall places that nobody wants any more
+ *  9  wait + code: nobody is on the way from such a place to a hit
+ * 10  consolidate: staging := active, so that the next change visits only what it changes
+ * 11  wait: no hit holds what was unlinked
+ * 12  free
+ * 13  drop the permit					tw_permit_drop()
+ *
+ * Which waits are needed:
+ *  - 3, 5 and 9 only where a place is made or removed whose installation is code (sleds, stubs of slots).
+ *    A declared place is one word that says "look"; who sees it early or late finds the same generation.
+ *  - 7 always, when anything is staged: it is what "when the call returns all threads see it" means.
+ *  - 11 never: places live for ever, and the old parts were reachable through the old generation only,
+ *    which nobody uses after 7.
+ *
+ * Cost: proportional to what is staged, whatever else is set.
+ */
+#include "breakpoints/permit.h"
+#include "breakpoints/patch.h"
+#include "progress/progress.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+/* A page of its own: fork() wipes it, and a child that was not told of us finds 0 and stays silent. */
+_Alignas(TW_PAGE_BYTES) struct tw_bp_gate tw_bp_gate;
+
+tw_bp_hit_fn tw_bp_trampoline_hit;
+
+static _Atomic bool is_initialised;
+static uint32_t active_index;
+
+void tw_bp_init(void)
+{
+	/* RELAXED bp.init: written and read under the permit. */
+	if (tw_load_relaxed(&is_initialised))
+		return;
+#ifdef MADV_WIPEONFORK
+	madvise(&tw_bp_gate, sizeof tw_bp_gate, MADV_WIPEONFORK);
+#endif
+	/* RELAXED bp.init: as above. */
+	tw_store_relaxed(&is_initialised, true);
+	tw_bp_gate_open();
+}
+
+void tw_bp_gate_open(void)
+{
+	/* PAIR bp.active: release; acquire in hits.  The first generation is empty. */
+	tw_store_release(&tw_bp_gate.active, active_index + 1);
+}
+
+unsigned tw_bp_active_index(void)
+{
+	return active_index;
+}
+
+static struct tw_bp_generation *generation(struct tw_place *place, unsigned index)
+{
+	return &place->gen[index];
+}
+
+/* Steps 3 to 5. */
+static void install_new(struct tw_permit *permit)
+{
+	unsigned staging = 1 - active_index;
+	bool has_code = false;
+
+	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
+		if (!place->is_installed && !place->is_gone && generation(place, staging)->sessions &&
+		    tw_patch_is_code(place))
+			has_code = true;
+	}
+	if (has_code)
+		tw_progress_wait_code(); /* 3 */
+	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
+		if (place->is_installed || place->is_gone || !generation(place, staging)->sessions)
+			continue;
+		tw_patch_install(place); /* 4 */
+		place->is_installed = true;
+	}
+	if (has_code)
+		tw_progress_wait_code(); /* 5 */
+}
+
+/* Steps 8 and 9. */
+static void uninstall_unwanted(struct tw_permit *permit)
+{
+	bool has_code = false;
+
+	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
+		if (!place->is_installed || place->is_gone || generation(place, active_index)->sessions)
+			continue;
+		tw_patch_uninstall(place); /* 8 */
+		place->is_installed = false;
+		has_code |= tw_patch_is_code(place);
+	}
+	if (has_code)
+		tw_progress_wait_code(); /* 9 */
+}
+
+/* Steps 10 and 12. */
+static unsigned consolidate(struct tw_permit *permit)
+{
+	unsigned changed = 0;
+
+	for (struct tw_place *place = permit->staged, *next; place; place = next) {
+		struct tw_bp_generation *staging = generation(place, 1 - active_index);
+		struct tw_bp_generation *active = generation(place, active_index);
+
+		next = place->next_staged;
+		if (staging->parts != active->parts)
+			free(staging->parts);
+		*staging = *active;
+		place->is_staged = false;
+		place->next_staged = NULL;
+		changed++;
+	}
+	permit->staged = NULL;
+	permit->staged_count = 0;
+	return changed;
+}
+
+unsigned tw_bp_commit(struct tw_permit *permit)
+{
+	TW_ASSERT(tw_permit_is_held(permit));
+	if (!permit->staged)
+		return 0;
+	install_new(permit);
+	active_index = 1 - active_index;
+	/*
+	 * Step 6.  PAIR bp.active: release; acquire in hits.
+	 * Publishes every staged generation at once.  Without it a hit could read parts that are not
+	 * written yet.
+	 */
+	tw_store_release(&tw_bp_gate.active, active_index + 1);
+	tw_progress_wait(); /* 7 */
+	uninstall_unwanted(permit);
+	return consolidate(permit);
+}
+
+void tw_bp_abort(struct tw_permit *permit)
+{
+	TW_ASSERT(tw_permit_is_held(permit));
+	/* Undoing is the same copy as consolidation: what is active becomes what is staged. */
+	consolidate(permit);
+}

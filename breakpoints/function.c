@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * function.c - the names: modules, functions and their places, found again or added, never removed.
+ *
+ * What an id means stays true for the life of the process: events that carry it may be on their way.
+ */
+#include "breakpoints/permit.h"
+#include "base/error.h"
+
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *copy_string(const char *text)
+{
+	return text ? strdup(text) : NULL;
+}
+
+static bool is_same_module(const struct tw_module *module, const struct tw_module_options *options)
+{
+	return !module->is_gone && module->is_declared == options->is_declared &&
+	       module->base_address == options->base_address && strcmp(module->name, options->name) == 0;
+}
+
+int tw_bp_module_add(struct tw_permit *permit, const struct tw_module_options *options, struct tw_module **out)
+{
+	struct tw_module *module, **end = &permit->modules;
+
+	TW_ASSERT(tw_permit_is_held(permit));
+	for (; *end; end = &(*end)->next) {
+		if (is_same_module(*end, options)) {
+			*out = *end;
+			return 0;
+		}
+	}
+	module = calloc(1, sizeof *module);
+	if (!module)
+		return TW_ENOMEM;
+	module->name = copy_string(options->name);
+	module->path = copy_string(options->path);
+	module->soname = copy_string(options->soname);
+	if (!module->name || (options->path && !module->path) || (options->soname && !module->soname))
+		goto free_module;
+	module->is_declared = options->is_declared;
+	module->base_address = options->base_address;
+	module->end_address = options->end_address;
+	module->build_id_bytes = options->build_id_bytes;
+	if (module->build_id_bytes > sizeof module->build_id)
+		module->build_id_bytes = sizeof module->build_id;
+	if (module->build_id_bytes)
+		memcpy(module->build_id, options->build_id, module->build_id_bytes);
+	module->module_id = permit->next_module_id++;
+	*end = module;
+	*out = module;
+	return 0;
+free_module:
+	free((char *)module->name);
+	free((char *)module->path);
+	free((char *)module->soname);
+	free(module);
+	return TW_ENOMEM;
+}
+
+struct tw_module *tw_bp_modules(struct tw_permit *permit)
+{
+	TW_ASSERT(tw_permit_is_held(permit));
+	return permit->modules;
+}
+
+static int compare_functions(const void *a, const void *b)
+{
+	const struct tw_function *x = a, *y = b;
+
+	if (x->module != y->module)
+		return x->module < y->module ? -1 : 1;
+	if (x->arity != y->arity)
+		return x->arity < y->arity ? -1 : 1;
+	return strcmp(x->name, y->name);
+}
+
+int tw_bp_function_add(struct tw_permit *permit, struct tw_module *module, const char *name, uint32_t arity,
+		       uint64_t address, struct tw_function **out)
+{
+	struct tw_function wanted = { .module = module, .name = name, .arity = arity };
+	struct tw_function *function;
+	void *node;
+
+	TW_ASSERT(tw_permit_is_held(permit));
+	node = tfind(&wanted, &permit->function_tree, compare_functions);
+	if (node) {
+		*out = *(struct tw_function **)node;
+		return 0;
+	}
+	function = calloc(1, sizeof *function);
+	if (!function)
+		return TW_ENOMEM;
+	function->name = strdup(name);
+	function->module = module;
+	function->arity = arity;
+	function->address = address;
+	function->is_exported = true;
+	if (!function->name || !tsearch(function, &permit->function_tree, compare_functions)) {
+		free((char *)function->name);
+		free(function);
+		return TW_ENOMEM;
+	}
+	function->function_id = permit->next_function_id++;
+	function->next_of_module = module->functions;
+	module->functions = function;
+	*out = function;
+	return 0;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct tw_place *x = a, *y = b;
+
+	return x->where < y->where ? -1 : x->where > y->where;
+}
+
+/* An address may have held a slot of an object that was unloaded: such a place is not found again. */
+static struct tw_place *find_place(struct tw_permit *permit, void *where)
+{
+	struct tw_place wanted = { .where = where };
+	void *node = tfind(&wanted, &permit->place_tree, compare_places);
+
+	return node ? *(struct tw_place **)node : NULL;
+}
+
+int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, const struct tw_place_options *options,
+		    struct tw_place **out)
+{
+	struct tw_place *place;
+
+	TW_ASSERT(tw_permit_is_held(permit));
+	place = find_place(permit, options->where);
+	if (place && !place->is_gone) {
+		*out = place;
+		return 0;
+	}
+	place = aligned_alloc(TW_CACHELINE_BYTES, sizeof *place);
+	if (!place)
+		return TW_ENOMEM;
+	memset(place, 0, sizeof *place);
+	place->kind = options->kind;
+	place->arity = function->arity;
+	place->where = options->where;
+	place->caller_module_id = options->caller_module_id;
+	place->function = function;
+	/* RELAXED bp.target: published with the place itself (PAIR bp.place, or step 5's wait). */
+	tw_store_relaxed(&place->target, options->target);
+	if (!tsearch(place, &permit->place_tree, compare_places)) {
+		free(place);
+		return TW_ENOMEM;
+	}
+	place->place_id = permit->next_place_id++;
+	place->next_of_function = function->places;
+	function->places = place;
+	*out = place;
+	return 0;
+}
+
+static void forget_place(struct tw_permit *permit, struct tw_place *place)
+{
+	if (place->is_gone)
+		return;
+	tdelete(place, &permit->place_tree, compare_places);
+	place->is_gone = true;
+	place->is_installed = false;
+}
+
+/* The slots that the object held, whatever they called, and the places inside its own functions. */
+void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *gone)
+{
+	TW_ASSERT(tw_permit_is_held(permit));
+	for (struct tw_module *module = permit->modules; module; module = module->next) {
+		for (struct tw_function *f = module->functions; f; f = f->next_of_module) {
+			for (struct tw_place *place = f->places; place; place = place->next_of_function) {
+				if (place->caller_module_id == gone->module_id ||
+				    (module == gone && place->kind != TW_BP_SLOT))
+					forget_place(permit, place);
+			}
+		}
+	}
+	gone->is_gone = true;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * permit.c - the one permit to change code and breakpoints.
+ *
+ * A ticket lock whose waiters sleep: first come, first served, so a thread that changes breakpoints in
+ * a loop cannot starve the others.
+ */
+#include "breakpoints/permit.h"
+#include "base/error.h"
+#include "base/sys.h"
+#include "progress/progress.h"
+
+static struct tw_permit the_permit = { .next_module_id = 1, .next_function_id = 1, .next_place_id = 1 };
+static _Atomic uint32_t next_ticket;
+static _Atomic uint32_t serving;
+static _Atomic int owner_thread_id;
+
+bool tw_permit_is_held(const struct tw_permit *permit)
+{
+	/* RELAXED permit.owner: equal only if this thread stored it. */
+	return permit == &the_permit && tw_load_relaxed(&owner_thread_id) == tw_sys_thread_id();
+}
+
+int tw_permit_seize(struct tw_permit **permit)
+{
+	uint32_t ticket, now;
+
+	if (tw_progress_is_reading() || tw_permit_is_held(&the_permit))
+		return TW_EDEADLK;
+	tw_progress_init();
+	/* RELAXED permit.ticket: only the number matters; the order comes with `serving`. */
+	ticket = tw_fetch_add_relaxed(&next_ticket, 1);
+	/* PAIR permit.serving: acquire; release in tw_permit_drop().  The holder before has finished. */
+	while ((now = tw_load_acquire(&serving)) != ticket)
+		tw_sys_futex_wait(&serving, now, UINT64_MAX);
+	/* RELAXED permit.owner: read by this thread only, as far as it matters. */
+	tw_store_relaxed(&owner_thread_id, tw_sys_thread_id());
+	tw_bp_init();
+	*permit = &the_permit;
+	return 0;
+}
+
+void tw_permit_drop(struct tw_permit *permit)
+{
+	TW_ASSERT(tw_permit_is_held(permit));
+	TW_ASSERT(permit->staged_count == 0);
+	/* RELAXED permit.owner: as above. */
+	tw_store_relaxed(&owner_thread_id, 0);
+	/* PAIR permit.serving: release (as part of an addition); acquire in tw_permit_seize(). */
+	tw_fetch_add_acq_rel(&serving, 1);
+	/* All wake up, one is served: changes are rare, and tickets need no list of who sleeps. */
+	tw_sys_futex_wake(&serving, INT32_MAX);
+}
+
+void tw_permit_after_fork_in_child(void)
+{
+	/* RELAXED permit.fork: the child has one thread. */
+	tw_store_relaxed(&owner_thread_id, 0);
+	/* RELAXED permit.fork: as above. */
+	tw_store_relaxed(&serving, tw_load_relaxed(&next_ticket));
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* permit.h - what the files of this room share about the permit. */
+#ifndef TW_BREAKPOINTS_PERMIT_H
+#define TW_BREAKPOINTS_PERMIT_H
+
+#include "breakpoints/breakpoints.h"
+
+/* There is one.  Everything in it belongs to the thread that holds it. */
+struct tw_permit {
+	struct tw_place *staged; /* linked by next_staged, ended by the place itself */
+	unsigned staged_count;
+	struct tw_module *modules;
+	void *function_tree; /* tsearch(): by module, name, arity */
+	void *place_tree;    /* tsearch(): by address */
+	uint32_t next_module_id;
+	uint32_t next_function_id;
+	uint32_t next_place_id;
+};
+
+/* Is it this thread that holds it?  What every function with a permit as parameter asserts. */
+bool tw_permit_is_held(const struct tw_permit *permit);
+
+#endif

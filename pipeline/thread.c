@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * thread.c - threads join at their first hit and leave at their exit; lanes get rings and switch records.
+ *
+ * Joining happens in the middle of somebody else's program, perhaps in a signal handler, perhaps
+ * before main(): with all signals blocked and errno kept, by system calls and our own pool only.
+ */
+#include "pipeline/hit.h"
+#include "base/clock.h"
+#include "base/sys.h"
+#include "progress/progress.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <time.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tw_thread *threads;      /* joined */
+static struct tw_thread *free_threads; /* left; never unmapped */
+static uint32_t next_scheduler_id = 1;
+
+static pthread_key_t exit_key;
+static _Atomic bool has_exit_key;
+
+/* ---- leaving ---- */
+
+static void end_lane(struct tw_lane *lane, unsigned session)
+{
+	if (lane->producer.shared)
+		tw_rs_ring_end(tw_hit_sessions[session].rs, &lane->producer);
+	memset(lane, 0, sizeof *lane);
+}
+
+static void unlink_thread(struct tw_thread *thread)
+{
+	*thread->link = thread->next;
+	if (thread->next)
+		thread->next->link = thread->link;
+}
+
+static void leave(struct tw_hit_tls *t)
+{
+	struct tw_thread *thread = t->thread;
+	uint64_t signals;
+
+	tw_sys_block_signals(&signals);
+	t->state = TW_THREAD_ENDED;
+	t->tracee = &tw_hit_nobody;
+	if (thread->own_tracee && tw_hit_host.exit_tracee)
+		tw_hit_host.exit_tracee(thread->own_tracee);
+	thread->own_tracee = NULL;
+	pthread_mutex_lock(&threads_lock);
+	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
+		end_lane(&thread->lanes[session], session);
+	unlink_thread(thread);
+	thread->next = free_threads;
+	free_threads = thread;
+	pthread_mutex_unlock(&threads_lock);
+	tw_progress_leave();
+	t->thread = NULL;
+	tw_sys_restore_signals(&signals);
+}
+
+/*
+ * The destructor of a thread's key: other keys' destructors may still make traced calls, so it asks to
+ * be called again (a value that is not NULL) and leaves in the last round but one.
+ */
+static void on_thread_exit(void *value)
+{
+	uintptr_t round = (uintptr_t)value;
+
+	if (tw_hit_tls.state == TW_THREAD_ENDED || !tw_hit_tls.thread)
+		return;
+	if (round < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(exit_key, (void *)(round + 1)) == 0)
+		return;
+	leave(&tw_hit_tls);
+}
+
+void tw_thread_init(void)
+{
+	tw_clock_init();
+	tw_progress_init();
+	/* RELAXED thread.key: called under the permit, or before there are threads. */
+	if (tw_load_relaxed(&has_exit_key))
+		return;
+	if (pthread_key_create(&exit_key, on_thread_exit) == 0) {
+		/* PAIR thread.key: release; acquire in join(). */
+		tw_store_release(&has_exit_key, true);
+	}
+}
+
+/* ---- joining ---- */
+
+/* A zeroed thread: from those that left, else from the system. */
+static struct tw_thread *take_thread(void)
+{
+	struct tw_thread *thread = free_threads;
+	uint32_t scheduler_id;
+
+	if (!thread) {
+		thread = mmap(NULL, sizeof *thread, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (thread == MAP_FAILED)
+			return NULL;
+		thread->scheduler_id = next_scheduler_id++;
+		return thread;
+	}
+	free_threads = thread->next;
+	scheduler_id = thread->scheduler_id;
+	memset(thread, 0, sizeof *thread);
+	thread->scheduler_id = scheduler_id;
+	return thread;
+}
+
+static struct tw_thread *enlist_thread(void)
+{
+	struct tw_thread *thread;
+
+	pthread_mutex_lock(&threads_lock);
+	thread = take_thread();
+	if (thread) {
+		thread->next = threads;
+		thread->link = &threads;
+		if (threads)
+			threads->link = &thread->next;
+		threads = thread;
+	}
+	pthread_mutex_unlock(&threads_lock);
+	return thread;
+}
+
+static bool join(struct tw_hit_tls *t)
+{
+	struct tw_thread *thread;
+
+	/* PAIR thread.key: acquire; release in tw_thread_init().  Without a key nobody would see the thread leave. */
+	if (!tw_load_acquire(&has_exit_key) || pthread_setspecific(exit_key, (void *)1) != 0)
+		return false;
+	thread = enlist_thread();
+	if (!thread)
+		return false;
+	tw_progress_join();
+	t->thread = thread;
+	t->run_stamp = 1;
+	t->tracee = &tw_hit_nobody;
+	if (tw_hit_host.make_tracee)
+		thread->own_tracee = tw_hit_host.make_tracee(thread, tw_sys_thread_id());
+	if (thread->own_tracee)
+		t->tracee = thread->own_tracee;
+	tw_compiler_barrier();
+	t->state = TW_THREAD_READY;
+	return true;
+}
+
+bool tw_thread_join(void)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	int saved_errno = errno;
+	uint64_t signals;
+	bool has_joined;
+
+	if (t->state != TW_THREAD_NEW)
+		return t->state != TW_THREAD_ENDED;
+	tw_sys_block_signals(&signals);
+	has_joined = t->state != TW_THREAD_NEW || join(t);
+	if (!has_joined)
+		t->state = TW_THREAD_ENDED;
+	tw_sys_restore_signals(&signals);
+	errno = saved_errno;
+	return has_joined;
+}
+
+/* ---- lanes ---- */
+
+#define SWITCH_BYTES ((uint32_t)sizeof(struct tw_rb_record) + 16)
+
+static bool claim_ring(struct tw_hit_tls *t, unsigned session, uint64_t ticks)
+{
+	int saved_errno = errno;
+	const struct tw_hit_session *s = &tw_hit_sessions[session];
+	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_rs_claim who = { s->image, s->session_index, t->thread->scheduler_id, t->tracee->tracee_id };
+	uint64_t signals;
+	bool has_ring = false;
+
+	if (tw_rs_may_claim(s->rs)) {
+		tw_sys_block_signals(&signals);
+		if (tw_hit_host.describe)
+			tw_hit_host.describe(t->tracee, session);
+		has_ring = tw_rs_ring_claim(s->rs, &who, &lane->producer);
+		tw_sys_restore_signals(&signals);
+	} else {
+		tw_rs_want(s->rs);
+	}
+	if (!has_ring)
+		tw_rs_count_no_ring(s->rs, s->image, ticks);
+	errno = saved_errno;
+	return has_ring;
+}
+
+/* Says whose records follow.  Without room for that the records would belong to somebody else. */
+static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_lane *lane, uint64_t ticks)
+{
+	struct tw_rb_record *record;
+	enum tw_rb_outcome outcome = tw_rb_reserve(&lane->producer, SWITCH_BYTES, ticks, (void **)&record);
+
+	if (outcome != TW_RB_OK)
+		return outcome;
+	record->ticks = ticks;
+	record->head = TW_RB_HEAD(TW_EVENT_SWITCH, TW_EVENT_FLAG_HALF, SWITCH_BYTES, t->tracee->tracee_id);
+	*(uint64_t *)(record + 1) = t->run_seq;
+	tw_rb_commit(&lane->producer, SWITCH_BYTES);
+	lane->producer.records--;
+	return TW_RB_OK;
+}
+
+bool tw_lane_catch_up(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint64_t ticks, uint64_t *todo)
+{
+	struct tw_lane *lane = &t->thread->lanes[session];
+	int saved_errno = errno;
+	bool is_new = !lane->producer.shared;
+	enum tw_rb_outcome outcome = TW_RB_OK;
+
+	if (is_new && !claim_ring(t, session, ticks))
+		return false;
+	/* A thread that is its own process, and was from the start of its ring, needs no switch record. */
+	if (!is_new || t->run_seq) {
+		if (!is_new && tw_hit_host.describe)
+			tw_hit_host.describe(t->tracee, session);
+		outcome = put_switch(t, lane, ticks);
+		if (outcome == TW_RB_WAIT && tw_lane_wait(t, place, session, SWITCH_BYTES, ticks, todo))
+			outcome = put_switch(t, lane, ticks);
+	}
+	if (outcome == TW_RB_OK)
+		lane->run_stamp = t->run_stamp;
+	errno = saved_errno;
+	return outcome == TW_RB_OK;
+}
+
+#define STALL_NS      UINT64_C(1000000000)
+#define WAIT_SLICE_NS UINT64_C(50000000)
+
+/* Is the session, as this hit knows it, still wanted here?  Inside a read section. */
+static uint64_t still_wanted(const struct tw_hit_tls *t, const struct tw_place *place)
+{
+	/* PAIR bp.active: acquire; as in hit(). */
+	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
+
+	/* PROGRESS hit.wants: as in hit(). */
+	return active ? place->gen[active - 1].sessions & tw_load_relaxed(&t->tracee->wants_call) : 0;
+}
+
+static bool is_stalled(const struct tw_rs *rs)
+{
+	/* RELAXED rs.heartbeat: a lone time; a stale one makes a producer drop a little early. */
+	uint64_t beat = tw_load_relaxed(&rs->control->heartbeat_ns);
+	uint64_t now = tw_clock_monotonic_ns();
+
+	return now > beat && now - beat > STALL_NS;
+}
+
+/*
+ * The wait itself, outside of the read section: changes of breakpoints go on meanwhile.  The session
+ * may be destroyed; its destroyer closes the set and waits until waiting_session is gone again.
+ */
+static bool wait_outside(struct tw_hit_tls *t, struct tw_lane *lane, struct tw_rs *rs, uint32_t bytes)
+{
+	uint64_t timeout_ns = rs->control->block_timeout_ns;
+	uint64_t until = timeout_ns ? tw_clock_monotonic_ns() + timeout_ns : UINT64_MAX;
+
+	for (;;) {
+		if (tw_rb_wait_room(&lane->producer, bytes, WAIT_SLICE_NS))
+			return true;
+		/* PAIR rs.closed: acquire; release in tw_rs_close(). */
+		if (tw_load_acquire(&rs->control->is_closed) || is_stalled(rs) || tw_clock_monotonic_ns() >= until)
+			return false;
+	}
+}
+
+bool tw_lane_wait(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint32_t bytes, uint64_t ticks,
+		  uint64_t *todo)
+{
+	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_rs *rs = tw_hit_sessions[session].rs;
+	int saved_errno = errno;
+	uint64_t run_stamp = lane->run_stamp, wanted;
+	bool has_room;
+
+	/* PAIR hit.waiting: seq_cst; tw_threads_end_lanes() looks after the session's bits are gone. */
+	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
+	tw_progress_read_unlock();
+	has_room = wait_outside(t, lane, rs, bytes);
+	tw_progress_read_lock();
+	wanted = still_wanted(t, place);
+	*todo &= wanted;
+	if (!(wanted >> session & 1) || lane->run_stamp != run_stamp || !lane->producer.shared)
+		has_room = false;
+	else if (!has_room)
+		tw_rb_refuse(&lane->producer, TW_RB_LOST_FULL, ticks);
+	/* PAIR hit.waiting: seq_cst; as above: from here on the lane is used only if the session still has its bit. */
+	tw_store_seq_cst(&t->thread->waiting_session, 0);
+	errno = saved_errno;
+	return has_room;
+}
+
+static bool is_anybody_waiting(unsigned session)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&threads_lock);
+	for (struct tw_thread *thread = threads; thread; thread = thread->next) {
+		/* PAIR hit.waiting: seq_cst; see tw_lane_wait(). */
+		found |= tw_load_seq_cst(&thread->waiting_session) == session + 1;
+	}
+	pthread_mutex_unlock(&threads_lock);
+	return found;
+}
+
+void tw_threads_end_lanes(unsigned session)
+{
+	const struct timespec pause = { 0, 100000 };
+
+	while (is_anybody_waiting(session))
+		nanosleep(&pause, NULL);
+	tw_progress_wait();
+	pthread_mutex_lock(&threads_lock);
+	for (struct tw_thread *thread = threads; thread; thread = thread->next)
+		end_lane(&thread->lanes[session], session);
+	pthread_mutex_unlock(&threads_lock);
+}
+
+/* ---- what runs here ---- */
+
+void tw_thread_run(struct tw_tracee *tracee)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (!tw_thread_join())
+		return;
+	t->tracee = &tw_hit_nobody;
+	tw_compiler_barrier();
+	t->run_stamp++;
+	/* PAIR tracee.run_seq: acquire and release: what the tracee did on other threads comes before. */
+	t->run_seq = tracee ? tw_fetch_add_acq_rel(&tracee->run_seq, 1) + 1 : 0;
+	tw_compiler_barrier();
+	if (tracee)
+		t->tracee = tracee;
+}
+
+bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame)
+{
+	uintptr_t before = (uintptr_t)t->frame, now = (uintptr_t)frame, low, high;
+	bool is_on_signal_stack = tw_sys_on_signal_stack(&low, &high);
+	bool was_on_signal_stack = before >= low && before < high;
+
+	/* A handler runs below what it interrupted, or on a stack of its own. */
+	if (is_on_signal_stack != was_on_signal_stack)
+		return was_on_signal_stack;
+	return now >= before;
+}
+
+/* ---- fork ---- */
+
+void tw_threads_before_fork(void)
+{
+	pthread_mutex_lock(&threads_lock);
+}
+
+void tw_threads_after_fork_in_parent(void)
+{
+	pthread_mutex_unlock(&threads_lock);
+}
+
+/* The lanes are those of the parent's thread: forgotten without a word to their rings. */
+void tw_threads_after_fork_in_child(void)
+{
+	struct tw_thread *own = tw_hit_tls.thread;
+
+	for (struct tw_thread *thread = threads, *next; thread; thread = next) {
+		next = thread->next;
+		memset(thread->lanes, 0, sizeof thread->lanes);
+		if (thread == own)
+			continue;
+		unlink_thread(thread);
+		thread->next = free_threads;
+		free_threads = thread;
+	}
+	pthread_mutex_unlock(&threads_lock);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * progress_code.c - instruction barriers: no thread runs instructions that it fetched before.
+ *
+ * By membarrier(SYNC_CORE).  Where the kernel lacks it: taking a page away that every processor may
+ * have in its translation buffer makes the kernel interrupt each of them that runs this process, and
+ * the return from an interrupt serialises.
+ */
+#include "progress/progress.h"
+#include "base/assert.h"
+#include "base/atomic.h"
+#include "base/cacheline.h"
+#include "base/sys.h"
+
+#include <sys/mman.h>
+
+static _Atomic int is_initialised;
+static _Atomic int has_sync_core;
+
+void tw_progress_init(void)
+{
+	/* PAIR progress.init: acquire; release below.  What was found out is seen with it. */
+	if (tw_load_acquire(&is_initialised))
+		return;
+	if (tw_sys_membarrier_register(true) == 0) {
+		/* RELAXED progress.sync_core: published by PAIR progress.init. */
+		tw_store_relaxed(&has_sync_core, 1);
+	}
+	tw_sys_membarrier_register(false);
+	/* PAIR progress.init: release; as above. */
+	tw_store_release(&is_initialised, 1);
+}
+
+bool tw_progress_has_code_barrier(void)
+{
+	/* RELAXED progress.sync_core: written before PAIR progress.init, constant after. */
+	return tw_load_relaxed(&has_sync_core);
+}
+
+static void interrupt_all(void)
+{
+	void *page = mmap(NULL, TW_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return;
+	*(volatile char *)page = 1;
+	mprotect(page, TW_PAGE_BYTES, PROT_NONE);
+	munmap(page, TW_PAGE_BYTES);
+}
+
+void tw_progress_wait_code(void)
+{
+	tw_progress_wait();
+	if (!tw_progress_has_code_barrier() || tw_sys_membarrier(true) != 0)
+		interrupt_all();
+}

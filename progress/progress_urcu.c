@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * progress_urcu.c - grace periods by liburcu, membarrier flavour.
+ *
+ * liburcu keeps its readers in a list through their thread-local memory, and this flavour knows
+ * nothing of fork(): in the child the list would lead through the stacks of threads that are not there.
+ * So joins, leaves and waits take a lock of ours that fork() can take too, we keep a list of readers
+ * of our own, and the child unlinks all but itself.
+ */
+#include "progress/progress.h"
+#include "progress/read_side.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+/* One joined thread, in the order of joining. */
+struct reader {
+	struct urcu_reader *urcu;
+	struct reader *next, **link;
+};
+
+char tw_progress_read_tag, tw_progress_wait_tag;
+
+static pthread_mutex_t join_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t wait_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct reader *readers;
+static __thread struct reader self;
+
+void tw_progress_wake_waiter(void)
+{
+	int saved = errno;
+
+	urcu_common_wake_up_gp(&urcu_memb_gp);
+	errno = saved;
+}
+
+void tw_progress_join(void)
+{
+	pthread_mutex_lock(&join_lock);
+	urcu_memb_register_thread();
+	self.urcu = &URCU_TLS(urcu_memb_reader);
+	self.next = readers;
+	self.link = &readers;
+	if (readers)
+		readers->link = &self.next;
+	readers = &self;
+	pthread_mutex_unlock(&join_lock);
+}
+
+static void unlink_reader(struct reader *reader)
+{
+	*reader->link = reader->next;
+	if (reader->next)
+		reader->next->link = reader->link;
+}
+
+void tw_progress_leave(void)
+{
+	pthread_mutex_lock(&join_lock);
+	unlink_reader(&self);
+	urcu_memb_unregister_thread();
+	pthread_mutex_unlock(&join_lock);
+}
+
+void tw_progress_read_lock(void)
+{
+	tw_progress_enter();
+}
+
+void tw_progress_read_unlock(void)
+{
+	tw_progress_exit();
+}
+
+bool tw_progress_is_reading(void)
+{
+	return _urcu_memb_read_ongoing() != 0;
+}
+
+void tw_progress_wait(void)
+{
+	TW_ASSERT(!tw_progress_is_reading());
+	pthread_mutex_lock(&wait_lock);
+	urcu_memb_synchronize_rcu();
+	pthread_mutex_unlock(&wait_lock);
+	TW_TSAN_ACQUIRE(&tw_progress_read_tag);
+	TW_TSAN_RELEASE(&tw_progress_wait_tag);
+}
+
+void tw_progress_before_fork(void)
+{
+	pthread_mutex_lock(&wait_lock);
+	pthread_mutex_lock(&join_lock);
+}
+
+void tw_progress_after_fork_in_parent(void)
+{
+	pthread_mutex_unlock(&join_lock);
+	pthread_mutex_unlock(&wait_lock);
+}
+
+void tw_progress_after_fork_in_child(void)
+{
+	for (struct reader *reader = readers, *next; reader; reader = next) {
+		next = reader->next;
+		if (reader == &self)
+			continue;
+		cds_list_del(&reader->urcu->node);
+		unlink_reader(reader);
+	}
+	tw_progress_after_fork_in_parent();
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * read_side.h - the read side of progress.h, to be inlined into hits.
+ *
+ * What liburcu's own inline functions do, with two differences: errno is kept where an updater must
+ * be woken, and thread sanitizers are told of the order, which they cannot see in liburcu's assembly.
+ */
+#ifndef TW_PROGRESS_READ_SIDE_H
+#define TW_PROGRESS_READ_SIDE_H
+
+#define URCU_INLINE_SMALL_FUNCTIONS
+#define _LGPL_SOURCE
+#include <urcu/urcu-memb.h>
+
+#include "base/assert.h"
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined __SANITIZE_THREAD__ || __has_feature(thread_sanitizer)
+void __tsan_acquire(void *address);
+void __tsan_release(void *address);
+#define TW_TSAN_ACQUIRE(p) __tsan_acquire(p)
+#define TW_TSAN_RELEASE(p) __tsan_release(p)
+#else
+#define TW_TSAN_ACQUIRE(p) ((void)(p))
+#define TW_TSAN_RELEASE(p) ((void)(p))
+#endif
+
+/* For thread sanitizers only: what readers release to waiters, and waiters to readers. */
+extern char tw_progress_read_tag, tw_progress_wait_tag;
+
+/* Wakes the thread that waits for this reader.  Keeps errno. */
+void tw_progress_wake_waiter(void);
+
+static inline void tw_progress_enter(void)
+{
+	_urcu_memb_read_lock();
+	TW_TSAN_ACQUIRE(&tw_progress_wait_tag);
+}
+
+static inline void tw_progress_exit(void)
+{
+	unsigned long ctr = URCU_TLS(urcu_memb_reader).ctr;
+
+	TW_TSAN_RELEASE(&tw_progress_read_tag);
+	if (tw_unlikely((ctr & URCU_GP_CTR_NEST_MASK) != URCU_GP_COUNT)) {
+		_CMM_STORE_SHARED(URCU_TLS(urcu_memb_reader).ctr, ctr - URCU_GP_COUNT);
+		return;
+	}
+	urcu_memb_smp_mb_slave();
+	_CMM_STORE_SHARED(URCU_TLS(urcu_memb_reader).ctr, ctr - URCU_GP_COUNT);
+	urcu_memb_smp_mb_slave();
+	if (tw_unlikely(uatomic_read(&urcu_memb_gp.futex) == -1))
+		tw_progress_wake_waiter();
+	cmm_barrier();
+}
+
+#endif
