@@ -16,6 +16,9 @@
 #define tw_load_acquire(p) atomic_load_explicit((p), memory_order_acquire)
 #define tw_load_seq_cst(p) atomic_load_explicit((p), memory_order_seq_cst)
 
+/* Of a plain word in a public struct: C++ includes those, so they hold no _Atomic. */
+#define tw_load_plain_acquire(p)     __atomic_load_n((p), __ATOMIC_ACQUIRE)
+
 #define tw_store_relaxed(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
 #define tw_store_release(p, v) atomic_store_explicit((p), (v), memory_order_release)
 #define tw_store_seq_cst(p, v) atomic_store_explicit((p), (v), memory_order_seq_cst)

@@ -184,7 +184,7 @@ static __attribute__((noinline, cold)) void hit_unready(struct tw_place *place, 
 }
 
 /* PAIR bp.place: acquire; release in tw_function_declare().  The place is filled in before it is shown. */
-#define PLACE_OF(function) __atomic_load_n(&(function)->place, __ATOMIC_ACQUIRE)
+#define PLACE_OF(function) tw_load_plain_acquire(&(function)->place)
 
 TW_API void tw_hit0(struct tw_declared_function *function)
 {
