@@ -52,7 +52,7 @@ int tw_integer_compare_double(struct tw_term a, double b);
 /* -1, 0 or 1. */
 int tw_integer_sign(struct tw_term a);
 
-/* Rounded to nearest, ties to even; TW_ELIMIT beyond the largest double.  OTP: float/1. */
+/* Rounded limb by limb as OTP's float/1, at most one unit off; TW_ELIMIT beyond the largest double. */
 int tw_integer_to_double(struct tw_term a, double *out);
 
 enum tw_rounding {

@@ -191,7 +191,7 @@ struct tw_term tw_term_map(struct tw_arena *arena, const struct tw_term_pair *pa
  * What a pid, port or reference is made of.
  *
  * @node	the atom of its node, or none for this node.
- * @channel	the first number as printed, <N.I.S>: 0 for this node.  Not compared.
+ * @channel	the first number as printed, <N.I.S>: 0 for this node.  Compared only where there is no @node.
  * @words	pid: number, serial.  Port: the low and the high half of its number.  Reference: 1 to 5
  *		words, the last one printed first, as in OTP.
  */
@@ -222,7 +222,7 @@ struct tw_term tw_term_export(struct tw_arena *arena, struct tw_term module, str
 int tw_term_get_int64(struct tw_term term, int64_t *out);
 int tw_term_get_uint64(struct tw_term term, uint64_t *out);
 
-/* Floats as they are, integers rounded to nearest; TW_ELIMIT beyond the largest double. */
+/* Floats as they are, integers as float/1 converts them; TW_ELIMIT beyond the largest double. */
 int tw_term_get_double(struct tw_term term, double *out);
 
 /* The atom's name in UTF-8: a lent string that ends in NUL and never goes away; NULL for no atom. */
@@ -257,7 +257,7 @@ int tw_term_get_identifier(struct tw_term term, struct tw_identifier *out);
 /*
  * tw_term_compare - Erlang's term order: below 0, 0 or above 0.
  *
- * 0 is ==, so 1 and 1.0 compare as 0; integers and floats are compared exactly at any size.  Deep
+ * 0 is ==, so 1 and 1.0 compare as 0, and 0.0 and -0.0; integers and floats are compared exactly at any size.  Deep
  * terms use an explicit stack: beyond 64 levels it is allocated (and freed on return); where there is
  * no memory for it, the two sub-terms at that place are ordered by address.
  *
@@ -266,9 +266,9 @@ int tw_term_get_identifier(struct tw_term term, struct tw_identifier *out);
 int tw_term_compare(struct tw_term a, struct tw_term b);
 
 /*
- * tw_term_compare_exact - as above, but 0 is =:=: at equal value integers come before floats.
+ * tw_term_compare_exact - as above, but 0 is =:=, and every integer comes before every float.
  *
- * This is the order of keys in a map, where all integers come before all floats.
+ * This is the order of keys in a map.  -0.0 comes before 0.0, which are different since OTP 27.
  */
 int tw_term_compare_exact(struct tw_term a, struct tw_term b);
 
@@ -300,11 +300,13 @@ uint64_t tw_term_hash(struct tw_term term);
  * @out		set when the answer is 0 or more.
  *
  * Returns 0 for a whole copy; 1 for one that was cut to fit @max_bytes or the room in a fixed arena;
- * TW_ENOMEM where there is not even room for the mark.  A cut copy shows where: what is missing of a
- * tuple is the atom '...' in each place, a list ends in it, [1,2|'...'], a binary becomes the tuple
- * {'...', FirstBytes, Size}, and what does not fit at all is '...' itself.
+ * TW_ENOMEM where a growing arena could not grow.  A cut copy shows where: what is missing of a tuple
+ * is the atom '...' in each place, a list ends in it, [1,2|'...'], a binary becomes the tuple
+ * {'...', FirstBytes, Size}, and what does not fit at all is '...' itself.  A map whose keys do not
+ * all fit is '...' too.  Into a fixed arena nothing is allocated, and what lies more than 64 levels
+ * deep is cut.
  *
- * Threads: the arena's.  Allocates nothing but in the arena up to 64 levels.
+ * Threads: the arena's.  Signal handlers: yes, into a fixed arena.  Cost: O(size copied).
  */
 int tw_term_copy(struct tw_arena *arena, struct tw_term term, size_t max_bytes, struct tw_term *out);
 
@@ -405,7 +407,10 @@ int tw_etf_encode(struct tw_term term, struct tw_term node, struct tw_sink *sink
 
 /* How tw_etf_decode() reads; all 0 is a good default. */
 struct tw_etf_options {
-	/* The atom of the node whose pids, ports and references are this node's; none: 'nonode@nohost'. */
+	/*
+	 * The atom of the node whose pids, ports and references are this node's: they get no node and
+	 * creation 0.  None: 'nonode@nohost'.  Those of others print with their node's atom index as channel.
+	 */
 	struct tw_term node;
 	/* Refuse atoms that do not exist yet, as binary_to_term/2 with safe does. */
 	int is_safe;
@@ -422,7 +427,7 @@ struct tw_etf_options {
  * table; TW_ENOENT for a new atom with is_safe; TW_ENOMEM where the arena is full.
  *
  * Funs are kept as they came (opaque), and encoded again unchanged.
- * Threads: the arena's.  Cost: O(bytes), and memory below 24 times the bytes.
+ * Threads: the arena's.  Cost: O(bytes), and memory below 40 times the bytes.
  */
 int tw_etf_decode(struct tw_arena *arena, const void *data, size_t bytes, const struct tw_etf_options *options,
 		  size_t *used_bytes, struct tw_term *out);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* etf.h - the tags of the external term format, as in the ERTS User's Guide. */
+#ifndef TW_TERM_ETF_H
+#define TW_TERM_ETF_H
+
+#define TW_ETF_VERSION 131
+
+enum tw_etf_tag {
+	TW_ETF_NEW_FLOAT = 'F',
+	TW_ETF_BIT_BINARY = 'M',
+	TW_ETF_COMPRESSED = 'P',
+	TW_ETF_NEW_PID = 'X',
+	TW_ETF_NEW_PORT = 'Y',
+	TW_ETF_NEWER_REFERENCE = 'Z',
+	TW_ETF_SMALL_INTEGER = 'a',
+	TW_ETF_INTEGER = 'b',
+	TW_ETF_FLOAT = 'c',
+	TW_ETF_ATOM = 'd',
+	TW_ETF_REFERENCE = 'e',
+	TW_ETF_PORT = 'f',
+	TW_ETF_PID = 'g',
+	TW_ETF_SMALL_TUPLE = 'h',
+	TW_ETF_LARGE_TUPLE = 'i',
+	TW_ETF_NIL = 'j',
+	TW_ETF_STRING = 'k',
+	TW_ETF_LIST = 'l',
+	TW_ETF_BINARY = 'm',
+	TW_ETF_SMALL_BIG = 'n',
+	TW_ETF_LARGE_BIG = 'o',
+	TW_ETF_NEW_FUN = 'p',
+	TW_ETF_EXPORT = 'q',
+	TW_ETF_NEW_REFERENCE = 'r',
+	TW_ETF_SMALL_ATOM = 's',
+	TW_ETF_MAP = 't',
+	TW_ETF_ATOM_UTF8 = 'v',
+	TW_ETF_SMALL_ATOM_UTF8 = 'w',
+	TW_ETF_V4_PORT = 'x',
+	TW_ETF_LOCAL = 'y',
+};
+
+#endif

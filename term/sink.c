@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sink.c - the way of a sink whose buffer is full. */
+#include "term/sink.h"
+
+int tw_sink_put_slowly(struct tw_sink *sink, const void *bytes, size_t count)
+{
+	const char *from = bytes;
+
+	for (;;) {
+		size_t room = (size_t)(sink->end - sink->at);
+		size_t step = count < room ? count : room;
+		int error;
+
+		if (step)
+			memcpy(sink->at, from, step);
+		sink->at += step;
+		from += step;
+		count -= step;
+		if (count == 0)
+			return 0;
+		if (!sink->drain)
+			return TW_ENOSPC;
+		error = sink->drain(sink);
+		if (error)
+			return error;
+		TW_ASSERT(sink->at < sink->end);
+	}
+}
