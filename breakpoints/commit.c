@@ -17,8 +17,9 @@
  * 13  drop the permit					tw_permit_drop()
  *
  * Which waits are needed:
- *  - 3, 5 and 9 only where a place is made or removed whose installation is code (sleds, stubs of slots).
- *    A declared place is one word that says "look"; who sees it early or late finds the same generation.
+ *  - 3, 5 and 9 only where a place is made or removed whose installation is code (sleds).  A declared place is
+ *    one word that says "look", a slot one word that leads to a stub which is there for ever; who sees it
+ *    early or late finds the same generation.
  *  - 7 always, when anything is staged: it is what "when the call returns all threads see it" means.
  *  - 11 never: places live for ever, and the old parts were reachable through the old generation only,
  *    which nobody uses after 7.
@@ -82,12 +83,14 @@ static void install_new(struct tw_permit *permit)
 	}
 	if (has_code)
 		tw_progress_wait_code(); /* 3 */
+	tw_patch_begin();
 	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
 		if (place->is_installed || place->is_gone || !generation(place, staging)->sessions)
 			continue;
 		tw_patch_install(place); /* 4 */
 		place->is_installed = true;
 	}
+	tw_patch_end();
 	if (has_code)
 		tw_progress_wait_code(); /* 5 */
 }
@@ -97,6 +100,7 @@ static void uninstall_unwanted(struct tw_permit *permit)
 {
 	bool has_code = false;
 
+	tw_patch_begin();
 	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
 		if (!place->is_installed || place->is_gone || generation(place, active_index)->sessions)
 			continue;
@@ -104,6 +108,7 @@ static void uninstall_unwanted(struct tw_permit *permit)
 		place->is_installed = false;
 		has_code |= tw_patch_is_code(place);
 	}
+	tw_patch_end();
 	if (has_code)
 		tw_progress_wait_code(); /* 9 */
 }

@@ -22,9 +22,27 @@ void tw_patch_uninstall(struct tw_place *place);
 /* Does this place's installation change what processors fetch as instructions? */
 bool tw_patch_is_code(const struct tw_place *place);
 
+/*
+ * Around a run of installs or of uninstalls: memory that must be made writable for them is made so
+ * once a page, and put back by tw_patch_end().  Without the bracket each call does so on its own.
+ */
+void tw_patch_begin(void);
+void tw_patch_end(void);
+
+/*
+ * tw_patch_call_keeping_vectors - call a function that may use vector registers, from inside a hit.
+ *
+ * Trampolines keep the integer registers only; what a hit seldom does with libc's help (join, claim a ring)
+ * goes through this.  Up to 2.7 KiB of stack.  Threads: any, signal handlers too; after the first
+ * tw_patch_prepare().
+ */
+void tw_patch_call_keeping_vectors(void (*function)(void *), void *argument);
+
 /* got.c: slots.  The same contracts for TW_BP_SLOT. */
 int tw_got_prepare(struct tw_place *place);
 void tw_got_install(struct tw_place *place);
 void tw_got_uninstall(struct tw_place *place);
+void tw_got_begin(void);
+void tw_got_end(void);
 
 #endif

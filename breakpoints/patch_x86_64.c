@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* patch_x86_64.c - which kind of place is made to fire how; what the processor has of vector state. */
+#include "breakpoints/patch.h"
+
+#include "breakpoints/trampoline.h"
+#include "tracewheel/error.h"
+
+#include <cpuid.h>
+
+uint32_t tw_patch_vector_bytes, tw_patch_vector_mask;
+
+/*
+ * x87, SSE, AVX and AVX-512; not protection keys (no vector), not AMX (8 KiB, and no function takes or
+ * keeps tiles across a call).
+ */
+#define VECTOR_STATES 0xe7u
+
+static void measure_vectors(void)
+{
+	unsigned a, b, c, d, mask, bytes = 576;
+
+	if (tw_patch_vector_bytes || !__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+		return;
+	__asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+	mask = a & VECTOR_STATES;
+	for (unsigned state = 2; state < 8; state++) {
+		if (!(mask & 1u << state))
+			continue;
+		__cpuid_count(0xd, state, a, b, c, d);
+		/* a: its size, b: where it lies in the area */
+		if (a + b > bytes)
+			bytes = a + b;
+	}
+	tw_patch_vector_mask = mask;
+	tw_patch_vector_bytes = bytes;
+}
+
+int tw_patch_prepare(struct tw_place *place)
+{
+	measure_vectors();
+	switch ((enum tw_bp_kind)place->kind) {
+	case TW_BP_DECLARED: return 0;
+	case TW_BP_SLOT: return tw_got_prepare(place);
+	default: return TW_ENOTSUP;
+	}
+}
+
+/* A declared function's own word.  It says "look": who sees it early or late finds the same generation. */
+static void set_armed(struct tw_place *place, uint32_t value)
+{
+	_Atomic uint32_t *armed = place->where;
+
+	/* RELAXED bp.armed: a hint, see above; what counts is published by PAIR bp.active. */
+	tw_store_relaxed(armed, value);
+}
+
+void tw_patch_install(struct tw_place *place)
+{
+	if (place->kind == TW_BP_DECLARED)
+		set_armed(place, 1);
+	else if (place->kind == TW_BP_SLOT)
+		tw_got_install(place);
+}
+
+void tw_patch_uninstall(struct tw_place *place)
+{
+	if (place->kind == TW_BP_DECLARED)
+		set_armed(place, 0);
+	else if (place->kind == TW_BP_SLOT)
+		tw_got_uninstall(place);
+}
+
+/* Slots are data, and their stubs are text that never changes. */
+bool tw_patch_is_code(const struct tw_place *place)
+{
+	return place->kind == TW_BP_SLED;
+}
+
+void tw_patch_begin(void)
+{
+	tw_got_begin();
+}
+
+void tw_patch_end(void)
+{
+	tw_got_end();
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * trampoline.h - what C and trampoline_x86_64.S must agree on.  Included by both.
+ *
+ * The stubs are part of our text, made by the assembler, not at run time: no page is ever writable
+ * and executable, no system policy can refuse them, and unwinders find their call frame information
+ * like that of any function.  A stub knows its number; what it stands for lies in a table of data:
+ *
+ *	slot of the program --> stub n:  endbr64
+ *					 movq  tw_got_table[n], %r11	the place
+ *					 jmp   slot_entry		saves, tells the hit, restores,
+ *									jumps to place->target
+ *
+ * 65,536 of them are 1 MiB of text, of which only what is used is ever read from the file.
+ */
+#ifndef TW_BREAKPOINTS_TRAMPOLINE_H
+#define TW_BREAKPOINTS_TRAMPOLINE_H
+
+#define TW_GOT_STUBS	  65536
+#define TW_GOT_STUB_BYTES 16
+
+/* offsetof(struct tw_place, target) */
+#define TW_PLACE_TARGET_OFFSET 56
+
+#ifndef __ASSEMBLER__
+
+#include "breakpoints/breakpoints.h"
+
+#include <stddef.h>
+
+_Static_assert(offsetof(struct tw_place, target) == TW_PLACE_TARGET_OFFSET, "the trampoline jumps through it");
+
+extern const char tw_got_stubs[];
+/* Written under the permit before the slot that leads to the stub; read by stubs. */
+extern struct tw_place *_Atomic tw_got_table[TW_GOT_STUBS];
+
+/* How many bytes of stack the vector registers need, and which parts of them; 0: fxsave. */
+extern uint32_t tw_patch_vector_bytes, tw_patch_vector_mask;
+
+#endif
+
+#endif
