@@ -50,6 +50,29 @@ _Static_assert(TW_RB_RECORD_BYTES_MAX <= TW_RB_BYTES_MIN / TW_RB_CHUNKS,
 
 _Static_assert(TW_RB_RECORD_BYTES_MAX * 4 <= TW_BLOCK_RAW_BYTES_MAX, "a block holds several of the largest records");
 
+/* ---- match specifications ---- */
+
+/* Text of one specification. */
+#define TW_MATCH_TEXT_BYTES_MAX (UINT64_C(4) << 20)
+/* Nesting of patterns and expressions; constants may nest deeper. */
+#define TW_MATCH_DEPTH_MAX 256
+/* Instructions of a program.  There are no backward jumps, so this is also the bound of its steps. */
+#define TW_MATCH_INSNS_MAX 32768
+/* Variables bound inside of arguments (an argument that is a variable as a whole costs none). */
+#define TW_MATCH_VARIABLES_MAX 128
+/* Values on the stack. */
+#define TW_MATCH_STACK_MAX 384
+/* What a run is given to work in: variables and stack at the most, the rest is for terms it builds. */
+#define TW_MATCH_SCRATCH_BYTES_MIN     8192
+#define TW_MATCH_SCRATCH_BYTES_DEFAULT 16384
+/* Frames of {current_stacktrace} (OTP: system_flag(backtrace_depth)). */
+#define TW_BACKTRACE_DEPTH_DEFAULT 8
+#define TW_BACKTRACE_DEPTH_MAX	   1024
+
+_Static_assert(TW_MATCH_INSNS_MAX < (1 << 16), "a jump's target has 16 bits");
+_Static_assert((TW_MATCH_VARIABLES_MAX + TW_MATCH_STACK_MAX) * 8 <= TW_MATCH_SCRATCH_BYTES_MIN / 2,
+	       "half of the smallest scratch memory is left for terms");
+
 /* ---- names ---- */
 
 /* Module, function and atom names, in bytes of UTF-8 without the terminator (OTP: 255 characters). */
