@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * front.h - the small loop: the beginning of every run, included once for each kind of argument.
+ *
+ * Most events are decided by the number of arguments and by comparisons of one argument.  These
+ * instructions need no stack, no memory and no call, so the function has no more of a prologue than
+ * its four arguments; at any other instruction it hands over to the interpreter proper.
+ *
+ *	FRONT_NAME	the function
+ *	FRONT_ARG	the type of an argument
+ *	FRONT_IS_RAW	whether those are machine words
+ *	FRONT_RANGE(x, r, outside)	falls through when x is inside of range r, jumps when it is an integer
+ *			outside; goes on at the next instruction when it is no small
+ *	FRONT_IS(x, constant), FRONT_TYPE(x, type)	conditions
+ */
+enum tw_match_verdict FRONT_NAME(const struct tw_match_program *program, const FRONT_ARG *args,
+				 unsigned int count, struct tw_match_run *run)
+{
+	static const void *const labels[] = {
+#define FRONT_LABEL(op, name, a, b, c, pops, pushes) &&op_##op,
+#define OTHER_LABEL(op, name, a, b, c, pops, pushes) &&other,
+		TW_MATCH_FRONT_OPS(FRONT_LABEL) TW_MATCH_OTHER_OPS(OTHER_LABEL)
+#undef FRONT_LABEL
+#undef OTHER_LABEL
+	};
+	const struct tw_match_insn *const insns = program->insns;
+	const struct tw_match_insn *insn = insns;
+
+	goto *labels[insn->op];
+op_ARITY:
+	if (tw_unlikely(insn->a ? count < insn->b : count != insn->b))
+		goto fail;
+	insn++;
+	goto *labels[insn->op];
+op_RANGE:
+	FRONT_RANGE(args[insn->a], program->ranges[insn->b], fail);
+	insn = insns + insn->d;
+	goto *labels[insn->op];
+op_ARG_IS:
+	if (!FRONT_IS(args[insn->a], program->constants[insn->b]))
+		goto fail;
+	insn++;
+	goto *labels[insn->op];
+op_ARG_TYPE:
+	if (!FRONT_TYPE(args[insn->a], insn->b))
+		goto fail;
+	insn++;
+	goto *labels[insn->op];
+fail:
+	insn = insns + insn->c;
+	goto *labels[insn->op];
+op_ACCEPT:
+	return tw_match_accept(run, program->constants[insn->b], insn->a);
+op_REJECT:
+	return TW_MATCH_NO;
+other : {
+	struct tw_match_machine m = {
+		.program = program, .args = args, .count = count, .is_raw = FRONT_IS_RAW, .run = run};
+
+	return tw_match_go_on(&m, insn);
+}
+}
