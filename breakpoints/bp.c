@@ -84,6 +84,9 @@ int tw_bp_stage_set(struct tw_permit *permit, struct tw_place *place, const stru
 	if (error)
 		return error;
 	staging->sessions |= bit;
+	staging->counting &= ~bit;
+	if (part->actions & TW_ACTION_COUNT)
+		staging->counting |= bit;
 	enlist(permit, place);
 	return 0;
 }
@@ -103,6 +106,7 @@ int tw_bp_stage_clear(struct tw_permit *permit, struct tw_place *place, unsigned
 			return error;
 	}
 	staging->sessions &= ~bit;
+	staging->counting &= ~bit;
 	enlist(permit, place);
 	return 0;
 }

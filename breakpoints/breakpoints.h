@@ -67,6 +67,7 @@ struct tw_bp_part {
 struct tw_bp_generation {
 	uint64_t sessions;	  /* a bit for each session that wants calls here */
 	uint64_t special;	  /* of these: more than a plain call event */
+	uint64_t counting;	  /* of these: count calls of every process, whatever its flags */
 	struct tw_bp_part *parts; /* by rank of the session's bit in `special`; NULL when none */
 };
 
@@ -75,6 +76,7 @@ enum tw_bp_kind { TW_BP_DECLARED = 1, TW_BP_SLED = 2, TW_BP_SLOT = 3 };
 struct tw_place {
 	/* Read by every hit. */
 	TW_CACHELINE_ALIGNED struct tw_bp_generation gen[2];
+	_Atomic uint64_t counting; /* a hint: not 0 while either generation counts */
 	uint32_t place_id;
 	uint32_t arity;	       /* or UINT32_MAX */
 	void *_Atomic target;  /* slot, sled: what the call goes on to */

@@ -70,6 +70,15 @@ static struct tw_bp_generation *generation(struct tw_place *place, unsigned inde
 	return &place->gen[index];
 }
 
+/* Before the switch whoever will count must be let in; after it whoever counts no more may be kept out. */
+static void hint_counting(struct tw_permit *permit)
+{
+	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
+		/* RELAXED bp.counting: a hint that lets hits look; the generation decides. */
+		tw_store_relaxed(&place->counting, place->gen[0].counting | place->gen[1].counting);
+	}
+}
+
 /* Steps 3 to 5. */
 static void install_new(struct tw_permit *permit)
 {
@@ -126,6 +135,8 @@ static unsigned consolidate(struct tw_permit *permit)
 		if (staging->parts != active->parts)
 			free(staging->parts);
 		*staging = *active;
+		/* RELAXED bp.counting: as above. */
+		tw_store_relaxed(&place->counting, active->counting);
 		place->is_staged = false;
 		place->next_staged = NULL;
 		changed++;
@@ -140,6 +151,7 @@ unsigned tw_bp_commit(struct tw_permit *permit)
 	TW_ASSERT(tw_permit_is_held(permit));
 	if (!permit->staged)
 		return 0;
+	hint_counting(permit);
 	install_new(permit);
 	active_index = 1 - active_index;
 	/*

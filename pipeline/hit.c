@@ -97,7 +97,7 @@ static inline __attribute__((always_inline)) void hit(struct tw_place *place, st
 		return;
 	}
 	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
-	if (!tw_load_relaxed(&t->tracee->wants_call))
+	if (!(tw_load_relaxed(&t->tracee->wants_call) | tw_load_relaxed(&place->counting)))
 		return;
 	t->state = TW_THREAD_IN_HIT;
 	t->frame = __builtin_frame_address(0);
@@ -110,7 +110,8 @@ static inline __attribute__((always_inline)) void hit(struct tw_place *place, st
 		/* PROGRESS hit.wants: who takes a flag away waits for this read section to end. */
 		uint64_t todo = generation->sessions & tw_load_relaxed(&t->tracee->wants_call);
 		/* RELAXED hit.special: a change is seen by this call or by the next. */
-		uint64_t special = todo & (generation->special | tw_load_relaxed(&t->tracee->special));
+		uint64_t special = (todo & (generation->special | tw_load_relaxed(&t->tracee->special))) |
+				   generation->counting;
 
 		if (tw_unlikely(special)) {
 			uint64_t pair[2] = { w.a, w.b };

@@ -80,7 +80,9 @@ uint64_t tw_hit_special(struct tw_hit_tls *t, struct tw_place *place, uint64_t t
 			/* RELAXED hit.count: a count, summed when somebody asks. */
 			tw_fetch_add_relaxed(part->counter, 1);
 		}
-		if (!part || (part->actions & TW_ACTION_CALL))
+		/* PROGRESS hit.wants: as in hit(). */
+		if ((!part || (part->actions & TW_ACTION_CALL)) &&
+		    (tw_load_relaxed(&t->tracee->wants_call) & bit))
 			record(t, place, session, call, &wanted);
 	}
 	return wanted;

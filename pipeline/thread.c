@@ -7,7 +7,7 @@
  */
 #include "pipeline/hit.h"
 #include "base/clock.h"
-#include "base/sys.h"
+#include "base/quiet_lock.h"
 #include "progress/progress.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tw_quiet_lock threads_lock = TW_QUIET_LOCK_INIT;
 static struct tw_thread *threads;      /* joined */
 static struct tw_thread *free_threads; /* left; never unmapped */
 static uint32_t next_scheduler_id = 1;
@@ -52,13 +52,13 @@ static void leave(struct tw_hit_tls *t)
 	if (thread->own_tracee && tw_hit_host.exit_tracee)
 		tw_hit_host.exit_tracee(thread->own_tracee);
 	thread->own_tracee = NULL;
-	pthread_mutex_lock(&threads_lock);
+	tw_quiet_lock(&threads_lock);
 	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
 		end_lane(&thread->lanes[session], session);
 	unlink_thread(thread);
 	thread->next = free_threads;
 	free_threads = thread;
-	pthread_mutex_unlock(&threads_lock);
+	tw_quiet_unlock(&threads_lock);
 	tw_progress_leave();
 	t->thread = NULL;
 	tw_sys_restore_signals(&signals);
@@ -118,7 +118,7 @@ static struct tw_thread *enlist_thread(void)
 {
 	struct tw_thread *thread;
 
-	pthread_mutex_lock(&threads_lock);
+	tw_quiet_lock(&threads_lock);
 	thread = take_thread();
 	if (thread) {
 		thread->next = threads;
@@ -127,7 +127,7 @@ static struct tw_thread *enlist_thread(void)
 			threads->link = &thread->next;
 		threads = thread;
 	}
-	pthread_mutex_unlock(&threads_lock);
+	tw_quiet_unlock(&threads_lock);
 	return thread;
 }
 
@@ -309,12 +309,12 @@ static bool is_anybody_waiting(unsigned session)
 {
 	bool found = false;
 
-	pthread_mutex_lock(&threads_lock);
+	tw_quiet_lock(&threads_lock);
 	for (struct tw_thread *thread = threads; thread; thread = thread->next) {
 		/* PAIR hit.waiting: seq_cst; see tw_lane_wait(). */
 		found |= tw_load_seq_cst(&thread->waiting_session) == session + 1;
 	}
-	pthread_mutex_unlock(&threads_lock);
+	tw_quiet_unlock(&threads_lock);
 	return found;
 }
 
@@ -325,10 +325,10 @@ void tw_threads_end_lanes(unsigned session)
 	while (is_anybody_waiting(session))
 		nanosleep(&pause, NULL);
 	tw_progress_wait();
-	pthread_mutex_lock(&threads_lock);
+	tw_quiet_lock(&threads_lock);
 	for (struct tw_thread *thread = threads; thread; thread = thread->next)
 		end_lane(&thread->lanes[session], session);
-	pthread_mutex_unlock(&threads_lock);
+	tw_quiet_unlock(&threads_lock);
 }
 
 /* ---- what runs here ---- */
@@ -365,12 +365,12 @@ bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame)
 
 void tw_threads_before_fork(void)
 {
-	pthread_mutex_lock(&threads_lock);
+	tw_quiet_lock(&threads_lock);
 }
 
 void tw_threads_after_fork_in_parent(void)
 {
-	pthread_mutex_unlock(&threads_lock);
+	tw_quiet_unlock(&threads_lock);
 }
 
 /* The lanes are those of the parent's thread: forgotten without a word to their rings. */
@@ -387,5 +387,5 @@ void tw_threads_after_fork_in_child(void)
 		thread->next = free_threads;
 		free_threads = thread;
 	}
-	pthread_mutex_unlock(&threads_lock);
+	tw_quiet_unlock(&threads_lock);
 }

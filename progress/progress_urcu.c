@@ -9,6 +9,7 @@
  */
 #include "progress/progress.h"
 #include "progress/read_side.h"
+#include "base/quiet_lock.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,7 +22,7 @@ struct reader {
 
 char tw_progress_read_tag, tw_progress_wait_tag;
 
-static pthread_mutex_t join_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tw_quiet_lock join_lock = TW_QUIET_LOCK_INIT;
 static pthread_mutex_t wait_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct reader *readers;
 static __thread struct reader self;
@@ -36,7 +37,7 @@ void tw_progress_wake_waiter(void)
 
 void tw_progress_join(void)
 {
-	pthread_mutex_lock(&join_lock);
+	tw_quiet_lock(&join_lock);
 	urcu_memb_register_thread();
 	self.urcu = &URCU_TLS(urcu_memb_reader);
 	self.next = readers;
@@ -44,7 +45,7 @@ void tw_progress_join(void)
 	if (readers)
 		readers->link = &self.next;
 	readers = &self;
-	pthread_mutex_unlock(&join_lock);
+	tw_quiet_unlock(&join_lock);
 }
 
 static void unlink_reader(struct reader *reader)
@@ -56,10 +57,10 @@ static void unlink_reader(struct reader *reader)
 
 void tw_progress_leave(void)
 {
-	pthread_mutex_lock(&join_lock);
+	tw_quiet_lock(&join_lock);
 	unlink_reader(&self);
 	urcu_memb_unregister_thread();
-	pthread_mutex_unlock(&join_lock);
+	tw_quiet_unlock(&join_lock);
 }
 
 void tw_progress_read_lock(void)
@@ -90,12 +91,12 @@ void tw_progress_wait(void)
 void tw_progress_before_fork(void)
 {
 	pthread_mutex_lock(&wait_lock);
-	pthread_mutex_lock(&join_lock);
+	tw_quiet_lock(&join_lock);
 }
 
 void tw_progress_after_fork_in_parent(void)
 {
-	pthread_mutex_unlock(&join_lock);
+	tw_quiet_unlock(&join_lock);
 	pthread_mutex_unlock(&wait_lock);
 }
 

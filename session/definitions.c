@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* definitions.c - what a session's ids mean, appended to its log before anybody sees an id. */
+#include "session/session.h"
+#include "base/clock.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- sets of ids ---- */
+
+static bool has_id(const struct tw_id_set *set, uint32_t id)
+{
+	return id < set->bits && (set->words[id / 64] >> (id % 64) & 1);
+}
+
+static int add_id(struct tw_id_set *set, uint32_t id)
+{
+	if (id >= set->bits) {
+		uint32_t bits = set->bits ? set->bits : 1024;
+		uint64_t *words;
+
+		while (bits <= id)
+			bits *= 2;
+		words = realloc(set->words, bits / 8);
+		if (!words)
+			return TW_ENOMEM;
+		memset((char *)words + set->bits / 8, 0, (bits - set->bits) / 8);
+		set->words = words;
+		set->bits = bits;
+	}
+	set->words[id / 64] |= UINT64_C(1) << (id % 64);
+	return 0;
+}
+
+void tw_definitions_fini(struct tw_session *session)
+{
+	free(session->modules.words);
+	free(session->functions.words);
+	free(session->places.words);
+}
+
+/* ---- records: a fixed part, copied in last, and strings behind it ---- */
+
+struct record {
+	uint8_t bytes[sizeof(struct tw_def_module) + 4 * (TW_PATH_BYTES_MAX + 1)];
+	size_t used;
+};
+
+/* Appends text, cut at max; returns its length for the fixed part, which is put afterwards. */
+static uint16_t put_text(struct record *record, const void *text, size_t bytes, size_t max)
+{
+	if (bytes > max)
+		bytes = max;
+	if (bytes)
+		memcpy(record->bytes + record->used, text, bytes);
+	record->used += bytes;
+	return (uint16_t)bytes;
+}
+
+static uint16_t put_string(struct record *record, const char *text, size_t max)
+{
+	return put_text(record, text, text ? strlen(text) : 0, max);
+}
+
+static int append(struct tw_session *session, uint32_t type, const struct record *record)
+{
+	return tw_rs_defs_append(session->rs, session->image, type, record->bytes, record->used);
+}
+
+int tw_define(struct tw_session *session, uint32_t type, const void *payload, size_t bytes)
+{
+	int error;
+
+	if (!session->rs)
+		return 0;
+	tw_quiet_lock(&session->definitions);
+	error = tw_rs_defs_append(session->rs, session->image, type, payload, bytes);
+	tw_quiet_unlock(&session->definitions);
+	return error;
+}
+
+static int define_module(struct tw_session *session, const struct tw_module *module)
+{
+	struct record record = { .used = sizeof(struct tw_def_module) };
+	struct tw_def_module fixed = { .module_id = module->module_id,
+				       .is_declared = module->is_declared,
+				       .base_address = module->base_address,
+				       .end_address = module->end_address };
+	int error;
+
+	if (has_id(&session->modules, module->module_id))
+		return 0;
+	fixed.name_bytes = put_string(&record, module->name, TW_NAME_BYTES_MAX);
+	fixed.path_bytes = put_string(&record, module->path, TW_PATH_BYTES_MAX);
+	fixed.soname_bytes = put_string(&record, module->soname, TW_NAME_BYTES_MAX);
+	fixed.build_id_bytes = put_text(&record, module->build_id, module->build_id_bytes, 64);
+	memcpy(record.bytes, &fixed, sizeof fixed);
+	error = append(session, TW_DEF_MODULE, &record);
+	return error ? error : add_id(&session->modules, module->module_id);
+}
+
+static int define_function(struct tw_session *session, const struct tw_function *function)
+{
+	struct record record = { .used = sizeof(struct tw_def_function) };
+	struct tw_def_function fixed = { .function_id = function->function_id,
+					 .module_id = function->module->module_id,
+					 .arity = function->arity,
+					 .address = function->address };
+	int error;
+
+	if (has_id(&session->functions, function->function_id))
+		return 0;
+	fixed.name_bytes = put_string(&record, function->name, TW_NAME_BYTES_MAX);
+	memcpy(record.bytes, &fixed, sizeof fixed);
+	error = append(session, TW_DEF_FUNCTION, &record);
+	return error ? error : add_id(&session->functions, function->function_id);
+}
+
+static const struct tw_module *module_by_id(struct tw_permit *permit, uint32_t module_id)
+{
+	for (const struct tw_module *module = tw_bp_modules(permit); module; module = module->next)
+		if (module->module_id == module_id)
+			return module;
+	return NULL;
+}
+
+int tw_define_place(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place)
+{
+	const struct tw_module *caller = NULL;
+	struct tw_def_place fixed = { place->place_id, place->function->function_id, place->kind,
+				      place->caller_module_id, (uintptr_t)place->where };
+	int error = 0;
+
+	if (!session->rs || has_id(&session->places, place->place_id))
+		return 0;
+	if (place->caller_module_id)
+		caller = module_by_id(permit, place->caller_module_id);
+	tw_quiet_lock(&session->definitions);
+	error = define_module(session, place->function->module);
+	if (!error && caller)
+		error = define_module(session, caller);
+	if (!error)
+		error = define_function(session, place->function);
+	if (!error)
+		error = tw_rs_defs_append(session->rs, session->image, TW_DEF_PLACE, &fixed, sizeof fixed);
+	if (!error)
+		error = add_id(&session->places, place->place_id);
+	tw_quiet_unlock(&session->definitions);
+	return error;
+}
+
+int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee)
+{
+	struct record record = { .used = sizeof(struct tw_def_tracee) };
+	struct tw_def_tracee fixed = { .tracee_id = tracee->tracee_id,
+				       .thread_id = tracee->thread_id,
+				       .pid_number = tracee->pid_number };
+	int error;
+
+	fixed.name_bytes = put_string(&record, tracee->name, sizeof tracee->name);
+	memcpy(record.bytes, &fixed, sizeof fixed);
+	tw_quiet_lock(&session->definitions);
+	error = append(session, TW_DEF_TRACEE, &record);
+	tw_quiet_unlock(&session->definitions);
+	return error;
+}
+
+/* ---- the first three records of a log ---- */
+
+static size_t read_file(const char *path, char *out, size_t room)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t bytes = 0;
+
+	if (fd >= 0) {
+		bytes = read(fd, out, room);
+		close(fd);
+	}
+	return bytes > 0 ? (size_t)bytes : 0;
+}
+
+static int define_process(struct tw_session *session)
+{
+	const struct tw_rs_image *image = &session->rs->control->images[session->image];
+	struct record record = { .used = sizeof(struct tw_def_image) };
+	struct tw_def_image fixed = { .process_id = image->process_id,
+				      .parent_process_id = image->parent_process_id,
+				      .start_ticks = image->start_ticks };
+	char text[TW_PATH_BYTES_MAX], host[256] = "";
+	ssize_t bytes = readlink("/proc/self/exe", text, sizeof text);
+
+	fixed.program_bytes = put_text(&record, text, bytes > 0 ? (size_t)bytes : 0, TW_PATH_BYTES_MAX);
+	fixed.command_bytes =
+		put_text(&record, text, read_file("/proc/self/cmdline", text, sizeof text), TW_PATH_BYTES_MAX);
+	gethostname(host, sizeof host - 1);
+	fixed.host_bytes = put_string(&record, host, sizeof host);
+	memcpy(record.bytes, &fixed, sizeof fixed);
+	return append(session, TW_DEF_IMAGE, &record);
+}
+
+static int define_clock(struct tw_session *session)
+{
+	struct tw_clock_snapshot now;
+	struct tw_def_clock fixed;
+
+	tw_clock_snapshot(&now);
+	fixed = (struct tw_def_clock){ tw_clock_source(),	0,
+				       tw_clock_ticks_per_second(), now.ticks,
+				       now.monotonic_ns,	now.realtime_ns,
+				       now.boottime_ns };
+	return tw_rs_defs_append(session->rs, session->image, TW_DEF_CLOCK, &fixed, sizeof fixed);
+}
+
+static int define_session(struct tw_session *session)
+{
+	struct record record = { .used = sizeof(struct tw_def_session) };
+	struct tw_def_session fixed = { .session_index = (uint32_t)session->id, .session_id = session->id };
+
+	fixed.name_bytes = put_string(&record, session->name, sizeof session->name);
+	memcpy(record.bytes, &fixed, sizeof fixed);
+	return append(session, TW_DEF_SESSION, &record);
+}
+
+int tw_define_image(struct tw_session *session)
+{
+	int error;
+
+	tw_quiet_lock(&session->definitions);
+	error = define_process(session);
+	if (!error)
+		error = define_clock(session);
+	if (!error)
+		error = define_session(session);
+	tw_quiet_unlock(&session->definitions);
+	return error;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * host.c - what hits ask of this room, and what happens to it all in a forked child.
+ *
+ * In the child the gate is closed (a page that fork() wiped), so nothing is traced; sessions live on in
+ * name only.  Whoever wants the child traced (the agent, with follow-fork) opens it again with rings of
+ * its own.
+ */
+#include "session/session.h"
+#include "progress/progress.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void before_fork(void)
+{
+	tw_progress_before_fork();
+	tw_registry_lock();
+	tw_threads_before_fork();
+}
+
+static void after_fork_in_parent(void)
+{
+	tw_threads_after_fork_in_parent();
+	tw_registry_unlock();
+	tw_progress_after_fork_in_parent();
+}
+
+static void after_fork_in_child(void)
+{
+	tw_threads_after_fork_in_child();
+	/* Writers are threads of the parent. */
+	for (struct tw_session *session = tw_sessions(); session; session = session->next)
+		session->writer = NULL;
+	tw_registry_unlock();
+	tw_progress_after_fork_in_child();
+	tw_permit_after_fork_in_child();
+	tw_tracees_after_fork_in_child();
+}
+
+static void init(void)
+{
+	tw_thread_init();
+	tw_hit_host.make_tracee = tw_tracee_of_thread;
+	tw_hit_host.describe = tw_tracee_describe;
+	tw_hit_host.exit_tracee = tw_tracee_exit;
+	tw_bp_trampoline_hit = tw_hit_slot;
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+void tw_session_init(void)
+{
+	pthread_once(&once, init);
+}

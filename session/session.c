@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session.c - the life of sessions: handles, weak ids, clearing.
+ *
+ * put never waits: the last handle only marks the session (handles == 0), and whoever changes
+ * something next, the writer of the session, or tw_progress() clears it.
+ */
+#include "session/session.h"
+#include "progress/progress.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct tw_quiet_lock registry = TW_QUIET_LOCK_INIT;
+static struct tw_session *sessions; /* not dead */
+static struct tw_session *by_slot[TW_SESSIONS_MAX];
+static uint64_t next_id = 1;
+static _Atomic uint32_t dropped_count;
+
+void tw_registry_lock(void)
+{
+	tw_quiet_lock(&registry);
+}
+
+void tw_registry_unlock(void)
+{
+	tw_quiet_unlock(&registry);
+}
+
+struct tw_session *tw_sessions(void)
+{
+	return sessions;
+}
+
+struct tw_session *tw_session_at(unsigned slot)
+{
+	return by_slot[slot];
+}
+
+bool tw_session_is_alive(const struct tw_session *session)
+{
+	/* PAIR session.state: acquire; the compare-and-swap of who clears it. */
+	return tw_load_acquire(&session->state) == TW_SESSION_ALIVE;
+}
+
+/* ---- making ---- */
+
+static int enlist(struct tw_session *session)
+{
+	int error = TW_ELIMIT;
+
+	tw_registry_lock();
+	for (unsigned slot = 0; slot < TW_SESSIONS_MAX; slot++) {
+		if (by_slot[slot])
+			continue;
+		session->slot = slot;
+		session->id = next_id++;
+		session->next = sessions;
+		sessions = session;
+		by_slot[slot] = session;
+		tw_hit_sessions[slot] =
+			(struct tw_hit_session){ session->rs, session->image, (uint32_t)session->id, 0 };
+		error = 0;
+		break;
+	}
+	tw_registry_unlock();
+	return error;
+}
+
+static void delist(struct tw_session *session)
+{
+	tw_registry_lock();
+	for (struct tw_session **p = &sessions; *p; p = &(*p)->next) {
+		if (*p == session) {
+			*p = session->next;
+			break;
+		}
+	}
+	by_slot[session->slot] = NULL;
+	tw_registry_unlock();
+}
+
+static void free_session(struct tw_session *session)
+{
+	tw_definitions_fini(session);
+	for (uint32_t id = 0; id < session->set_room; id++)
+		free((void *)session->set_places[id].counter);
+	free(session->set_places);
+	free(session);
+}
+
+static int make(const char *name, struct tw_session **out)
+{
+	struct tw_session *session;
+	size_t bytes = name ? strlen(name) : sizeof session->name;
+
+	if (bytes >= sizeof session->name)
+		return TW_EBADARG;
+	tw_session_init();
+	session = calloc(1, sizeof *session);
+	if (!session)
+		return TW_ENOMEM;
+	memcpy(session->name, name, bytes);
+	pthread_mutex_init(&session->definitions.mutex, NULL);
+	atomic_init(&session->references, 2);
+	atomic_init(&session->handles, 1);
+	*out = session;
+	return 0;
+}
+
+int tw_session_make(const char *name, struct tw_rs *rs, uint32_t image, struct tw_session **out)
+{
+	struct tw_session *session;
+	int error = make(name, &session);
+
+	if (error)
+		return error;
+	session->rs = rs;
+	session->image = image;
+	error = enlist(session);
+	if (!error && rs)
+		error = tw_define_image(session);
+	if (error) {
+		if (by_slot[session->slot] == session)
+			delist(session);
+		free_session(session);
+		return error;
+	}
+	*out = session;
+	return 0;
+}
+
+TW_API int tw_session_create(const char *name, const struct tw_tracer *tracer, struct tw_session **out)
+{
+	struct tw_session *session;
+	int error;
+
+	if (tracer && tracer->kind != TW_TRACER_NONE && tracer->kind != TW_TRACER_CAPTURE)
+		return TW_EBADARG;
+	if (tracer && tracer->kind == TW_TRACER_CAPTURE && !tracer->capture_path)
+		return TW_EBADARG;
+	if (tw_progress_is_reading())
+		return TW_EDEADLK;
+	tw_sessions_clear_dropped();
+	if (!tracer || tracer->kind == TW_TRACER_NONE)
+		return tw_session_make(name, NULL, 0, out);
+	error = make(name, &session);
+	if (error)
+		return error;
+	error = tw_writer_start(tracer, session);
+	if (error)
+		goto free_session;
+	error = enlist(session);
+	if (!error) {
+		error = tw_define_image(session);
+		if (error)
+			delist(session);
+	}
+	if (error)
+		goto stop_writer;
+	*out = session;
+	return 0;
+stop_writer:
+	tw_writer_stop(session->writer);
+free_session:
+	free_session(session);
+	return error;
+}
+
+/* ---- handles ---- */
+
+static void drop_reference(struct tw_session *session)
+{
+	/* PAIR session.references: acquire and release: whoever frees comes after everybody's use. */
+	if (tw_fetch_sub_acq_rel(&session->references, 1) == 1)
+		free_session(session);
+}
+
+TW_API struct tw_session *tw_session_get(struct tw_session *session)
+{
+	/* RELAXED session.count: the caller has a handle, so neither count can be 0. */
+	tw_fetch_add_relaxed(&session->handles, 1);
+	/* RELAXED session.count: as above. */
+	tw_fetch_add_relaxed(&session->references, 1);
+	return session;
+}
+
+TW_API void tw_session_put(struct tw_session *session)
+{
+	if (!session)
+		return;
+	/* PAIR session.handles: release; acquire in clear_one_dropped().  Uses of the handle are over. */
+	if (tw_fetch_sub_acq_rel(&session->handles, 1) == 1 && tw_session_is_alive(session)) {
+		/* PAIR session.dropped: release; acquire in tw_sessions_clear_dropped(). */
+		tw_fetch_add_acq_rel(&dropped_count, 1);
+	}
+	drop_reference(session);
+}
+
+TW_API tw_session_weak tw_session_weak_of(const struct tw_session *session)
+{
+	return session->id;
+}
+
+TW_API const char *tw_session_name(const struct tw_session *session)
+{
+	return session->name;
+}
+
+/* A handle more, unless the last is gone already. */
+static bool try_get(struct tw_session *session)
+{
+	/* RELAXED session.count: the compare-and-swap decides. */
+	uint32_t handles = tw_load_relaxed(&session->handles);
+
+	while (handles) {
+		/* PAIR session.handles: acquire; a session whose last handle is put never comes back. */
+		if (tw_cas_acq_rel(&session->handles, &handles, handles + 1)) {
+			/* RELAXED session.count: not 0, the registry holds one. */
+			tw_fetch_add_relaxed(&session->references, 1);
+			return true;
+		}
+	}
+	return false;
+}
+
+TW_API int tw_session_lock(tw_session_weak weak, struct tw_session **out)
+{
+	int error = TW_EDEAD;
+
+	tw_registry_lock();
+	for (struct tw_session *session = sessions; session; session = session->next) {
+		if (session->id != weak)
+			continue;
+		if (tw_session_is_alive(session) && try_get(session)) {
+			*out = session;
+			error = 0;
+		}
+		break;
+	}
+	tw_registry_unlock();
+	return error;
+}
+
+/* ---- clearing ---- */
+
+static bool win(struct tw_session *session)
+{
+	uint32_t alive = TW_SESSION_ALIVE;
+
+	/* PAIR session.state: acquire and release; the one that succeeds clears. */
+	return tw_cas_acq_rel(&session->state, &alive, TW_SESSION_CLEARING);
+}
+
+/*
+ * 1 breakpoints off, by one switch	2 flags off, everywhere and for new processes
+ * 3 wait: no hit knows the session	4 rings ended, waiters woken	5 writer stopped, capture complete
+ * 6 the bit is free again
+ */
+int tw_session_clear(struct tw_session *session)
+{
+	struct tw_permit *permit;
+	int error = tw_permit_seize(&permit);
+
+	if (error)
+		return error;
+	tw_session_stage_clear_all(session, permit);
+	tw_bp_commit(permit);
+	tw_tracees_forget(session->slot);
+	if (session->rs) {
+		tw_progress_wait();
+		tw_rs_close(session->rs);
+		tw_threads_end_lanes(session->slot);
+	}
+	tw_permit_drop(permit);
+	if (session->writer)
+		tw_writer_stop(session->writer);
+	delist(session);
+	/* PAIR session.state: release; everything of it is gone. */
+	tw_store_release(&session->state, TW_SESSION_DEAD);
+	drop_reference(session);
+	return 0;
+}
+
+TW_API int tw_session_destroy(struct tw_session *session)
+{
+	int error;
+
+	if (tw_progress_is_reading())
+		return TW_EDEADLK;
+	if (!win(session))
+		return 0;
+	error = tw_session_clear(session);
+	if (error) {
+		/* Nothing is cleared yet (this thread holds the permit): as it was. */
+		/* PAIR session.state: release; as above. */
+		tw_store_release(&session->state, TW_SESSION_ALIVE);
+		return error;
+	}
+	return 1;
+}
+
+TW_API int tw_session_destroy_weak(tw_session_weak weak)
+{
+	struct tw_session *session;
+	int result;
+
+	if (tw_session_lock(weak, &session) < 0)
+		return TW_EBADARG;
+	result = tw_session_destroy(session);
+	tw_session_put(session);
+	return result;
+}
+
+/* One session that nobody has a handle of any more, brought to clearing; NULL: none. */
+static struct tw_session *win_dropped(void)
+{
+	struct tw_session *found = NULL;
+
+	tw_registry_lock();
+	for (struct tw_session *session = sessions; session && !found; session = session->next) {
+		/* PAIR session.handles: acquire; release in tw_session_put(). */
+		if (tw_load_acquire(&session->handles) == 0 && win(session))
+			found = session;
+	}
+	tw_registry_unlock();
+	return found;
+}
+
+int tw_sessions_clear_dropped(void)
+{
+	struct tw_session *session;
+	int cleared = 0;
+
+	/* PAIR session.dropped: acquire; release in tw_session_put(). */
+	if (tw_load_acquire(&dropped_count) == 0 || tw_progress_is_reading())
+		return 0;
+	while ((session = win_dropped())) {
+		/* PAIR session.dropped: release; one less to look for. */
+		tw_fetch_sub_acq_rel(&dropped_count, 1);
+		if (tw_session_clear(session) < 0) {
+			/* This thread holds the permit: somebody else, or a later call, clears it. */
+			tw_fetch_add_acq_rel(&dropped_count, 1);
+			/* PAIR session.state: release; as above. */
+			tw_store_release(&session->state, TW_SESSION_ALIVE);
+			break;
+		}
+		cleared++;
+	}
+	return cleared;
+}
+
+TW_API int tw_progress(void)
+{
+	return tw_sessions_clear_dropped();
+}

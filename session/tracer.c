@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tracer.c - where the events of a session go: a thread that writes a capture.
+ *
+ * The writer lives in libtracewheel-capture, which is loaded when a session first asks for a capture:
+ * a program that is traced from outside, or only counts, maps no compressor.  A program that is linked
+ * with it has it already: then the weak names below are its.
+ */
+#include "session/session.h"
+#include "tracewheel/consumer.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern __typeof__(tw_recorder_create) tw_recorder_create __attribute__((weak));
+extern __typeof__(tw_recorder_ring_set_path) tw_recorder_ring_set_path __attribute__((weak));
+extern __typeof__(tw_recorder_poll) tw_recorder_poll __attribute__((weak));
+extern __typeof__(tw_recorder_wake) tw_recorder_wake __attribute__((weak));
+extern __typeof__(tw_recorder_finish) tw_recorder_finish __attribute__((weak));
+extern __typeof__(tw_recorder_abort) tw_recorder_abort __attribute__((weak));
+
+struct recorder_calls {
+	__typeof__(tw_recorder_create) *create;
+	__typeof__(tw_recorder_ring_set_path) *ring_set_path;
+	__typeof__(tw_recorder_poll) *poll;
+	__typeof__(tw_recorder_wake) *wake;
+	__typeof__(tw_recorder_finish) *finish;
+	__typeof__(tw_recorder_abort) *abort;
+};
+
+struct tw_writer {
+	struct tw_recorder *recorder;
+	struct tw_rs rs; /* the ring set as a member sees it */
+	pthread_t thread;
+	_Atomic bool is_stopping;
+	_Atomic bool is_orphan; /* nobody joins the thread: it frees this */
+};
+
+static struct recorder_calls calls;
+static pthread_once_t calls_once = PTHREAD_ONCE_INIT;
+static __thread struct tw_writer *own_writer;
+
+static void find_calls(void)
+{
+	void *library;
+
+	if (tw_recorder_create) {
+		calls = (struct recorder_calls){ tw_recorder_create, tw_recorder_ring_set_path, tw_recorder_poll,
+						 tw_recorder_wake,   tw_recorder_finish,	tw_recorder_abort };
+		return;
+	}
+	library = dlopen("libtracewheel-capture.so.0", RTLD_NOW | RTLD_LOCAL);
+	if (!library)
+		return;
+	calls.ring_set_path = (__typeof__(calls.ring_set_path))dlsym(library, "tw_recorder_ring_set_path");
+	calls.poll = (__typeof__(calls.poll))dlsym(library, "tw_recorder_poll");
+	calls.wake = (__typeof__(calls.wake))dlsym(library, "tw_recorder_wake");
+	calls.finish = (__typeof__(calls.finish))dlsym(library, "tw_recorder_finish");
+	calls.abort = (__typeof__(calls.abort))dlsym(library, "tw_recorder_abort");
+	if (calls.ring_set_path && calls.poll && calls.wake && calls.finish && calls.abort)
+		calls.create = (__typeof__(calls.create))dlsym(library, "tw_recorder_create");
+}
+
+static void free_writer(struct tw_writer *writer)
+{
+	tw_rs_detach(&writer->rs);
+	free(writer);
+}
+
+/* Signals stay blocked: the program's handlers do not run on a thread that it does not know. */
+static void *run_writer(void *arg)
+{
+	struct tw_writer *writer = arg;
+
+	own_writer = writer;
+	/* PAIR writer.stopping: acquire; release in tw_writer_stop(). */
+	while (!tw_load_acquire(&writer->is_stopping)) {
+		calls.poll(writer->recorder, UINT64_C(10000000));
+		tw_sessions_clear_dropped();
+	}
+	calls.finish(writer->recorder, NULL);
+	/* PAIR writer.orphan: acquire; release in tw_writer_stop(), by this thread or before is_stopping. */
+	if (tw_load_acquire(&writer->is_orphan)) {
+		pthread_detach(pthread_self());
+		free_writer(writer);
+	}
+	return NULL;
+}
+
+static int start_thread(struct tw_writer *writer)
+{
+	uint64_t signals;
+	int error;
+
+	tw_sys_block_signals(&signals);
+	error = pthread_create(&writer->thread, NULL, run_writer, writer);
+	tw_sys_restore_signals(&signals);
+	return error ? TW_ENOMEM : 0;
+}
+
+static int attach(struct tw_writer *writer, struct tw_session *session)
+{
+	int error = tw_rs_attach(&writer->rs, calls.ring_set_path(writer->recorder));
+
+	if (error)
+		return error;
+	error = tw_rs_image_claim(&writer->rs, &session->image);
+	if (error)
+		tw_rs_detach(&writer->rs);
+	return error;
+}
+
+int tw_writer_start(const struct tw_tracer *tracer, struct tw_session *session)
+{
+	struct tw_recorder_options options = { .path = tracer->capture_path,
+					       .force = tracer->force,
+					       .ring_bytes = tracer->ring_bytes,
+					       .cap_bytes = tracer->cap_bytes,
+					       .policy = (enum tw_recorder_policy)tracer->on_full };
+	struct tw_writer *writer;
+	int error;
+
+	if ((unsigned)tracer->on_full > TW_ON_FULL_OVERWRITE)
+		return TW_EBADARG;
+	pthread_once(&calls_once, find_calls);
+	if (!calls.create)
+		return TW_ENOTSUP;
+	writer = calloc(1, sizeof *writer);
+	if (!writer)
+		return TW_ENOMEM;
+	error = calls.create(&options, &writer->recorder);
+	if (error)
+		goto free_writer;
+	error = attach(writer, session);
+	if (error)
+		goto abort_recorder;
+	error = start_thread(writer);
+	if (error)
+		goto detach;
+	session->rs = &writer->rs;
+	session->writer = writer;
+	return 0;
+detach:
+	tw_rs_detach(&writer->rs);
+abort_recorder:
+	calls.abort(writer->recorder);
+free_writer:
+	free(writer);
+	return error;
+}
+
+void tw_writer_stop(struct tw_writer *writer)
+{
+	bool is_own = writer == own_writer;
+
+	if (is_own) {
+		/* PAIR writer.orphan: release; this thread reads it itself. */
+		tw_store_release(&writer->is_orphan, true);
+	}
+	/* PAIR writer.stopping: release; acquire in run_writer(). */
+	tw_store_release(&writer->is_stopping, true);
+	if (is_own)
+		return;
+	calls.wake(writer->recorder);
+	pthread_join(writer->thread, NULL);
+	free_writer(writer);
+}
