@@ -18,6 +18,7 @@
 
 /* Of a plain word in a public struct: C++ includes those, so they hold no _Atomic. */
 #define tw_load_plain_acquire(p)     __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define tw_store_plain_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 
 #define tw_store_relaxed(p, v) atomic_store_explicit((p), (v), memory_order_relaxed)
 #define tw_store_release(p, v) atomic_store_explicit((p), (v), memory_order_release)

@@ -1,1 +1,34 @@
-# libraries
+# SPDX-License-Identifier: Apache-2.0
+# What is installed: the rooms as shared libraries, showing only what is marked TW_API.
+
+# tw_library(TARGET LIBRARIES LIB... ROOMS ROOM...): a shared library made of whole rooms.
+function(tw_library target)
+  cmake_parse_arguments(PART "" "" "LIBRARIES;ROOMS" ${ARGN})
+  add_library(${target} SHARED ${CMAKE_SOURCE_DIR}/cmake/empty.c)
+  set(archives)
+  foreach(room ${PART_ROOMS})
+    if(TARGET tw_${room})
+      list(APPEND archives $<TARGET_FILE:tw_${room}>)
+      add_dependencies(${target} tw_${room})
+      set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS $<TARGET_FILE:tw_${room}>)
+    endif()
+  endforeach()
+  target_link_libraries(${target} PRIVATE -Wl,--whole-archive ${archives} -Wl,--no-whole-archive ${PART_LIBRARIES})
+  target_include_directories(${target} INTERFACE ${CMAKE_SOURCE_DIR}/include)
+  # Bound at load: no hook may run into the loader.  Never unloaded: threads have destructors in it.
+  target_link_options(${target} PRIVATE -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,--no-undefined
+                      -Wl,-Bsymbolic-functions)
+  set_target_properties(${target} PROPERTIES SOVERSION 0 VERSION ${PROJECT_VERSION}
+                                             BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
+  install(TARGETS ${target} LIBRARY DESTINATION lib)
+endfunction()
+
+# In every traced program: from a call to a ring.
+tw_library(tracewheel LIBRARIES urcu-memb urcu-common gmp m pthread dl
+           ROOMS session pipeline breakpoints symbols match ringbuf progress term base)
+# In the command, and where a program writes captures itself: from rings to disk and back.
+tw_library(tracewheel-capture LIBRARIES lz4 gmp m pthread ROOMS capture ringbuf term base)
+# Terms are libtracewheel's to show: two tables of atoms would not know each other's.
+target_link_options(tracewheel-capture PRIVATE -Wl,--exclude-libs,libtw_term.a)
+
+install(DIRECTORY include/tracewheel DESTINATION include)

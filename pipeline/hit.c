@@ -12,7 +12,8 @@
  *	each session		lane, room, 16 bytes and the words, one release store
  *
  * Neither allocates, locks nor calls the system, but to join (once a thread) and to wait for room
- * where `block` was asked for.  Keeps errno.
+ * where `block` was asked for.  Keeps errno.  Compiled without vector registers, as is everything it
+ * calls but what thread.c wraps: trampolines keep the integer registers only.
  */
 #include "pipeline/hit.h"
 #include "base/clock.h"
@@ -162,13 +163,23 @@ static void count_late(struct tw_place *place)
 		tw_rs_count_no_ring(tw_hit_host.pinned_rs, tw_hit_host.pinned_image, tw_clock_ticks());
 }
 
+/* A handler jumped out of a hit, at any instruction of it: perhaps inside its read section, perhaps waiting. */
+static void leave_abandoned(struct tw_hit_tls *t)
+{
+	/* PAIR hit.waiting: seq_cst; who destroys the session waits for this. */
+	tw_store_seq_cst(&t->thread->waiting_session, 0);
+	while (tw_progress_is_inside())
+		tw_progress_exit();
+	t->state = TW_THREAD_READY;
+}
+
 static __attribute__((noinline, cold)) void hit_unready(struct tw_place *place, struct words w, void *frame)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 
 	switch (t->state) {
 	case TW_THREAD_NEW:
-		if (!tw_thread_join())
+		if (!tw_hit_join())
 			return;
 		break;
 	case TW_THREAD_IN_HIT:
@@ -176,8 +187,7 @@ static __attribute__((noinline, cold)) void hit_unready(struct tw_place *place, 
 			count_nested(t, place);
 			return;
 		}
-		tw_progress_exit();
-		t->state = TW_THREAD_READY;
+		leave_abandoned(t);
 		break;
 	default: count_late(place); return;
 	}

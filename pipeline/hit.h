@@ -108,6 +108,8 @@ extern struct tw_hit_host tw_hit_host;
 
 /* Joins the calling thread if it has not; false when it cannot be (it has ended). */
 bool tw_thread_join(void);
+/* The same in the middle of a hit: keeps vector registers. */
+bool tw_hit_join(void);
 /* Makes the leaving of threads at their exit work: called once, early, before threads hit. */
 void tw_thread_init(void);
 /*

@@ -8,8 +8,6 @@
 #include "pipeline/hit.h"
 #include "base/clock.h"
 
-#include <string.h>
-
 static _Atomic uint64_t unique_integer;
 
 uint64_t tw_hit_unique_integer(void)
@@ -50,7 +48,8 @@ static void record(struct tw_hit_tls *t, struct tw_place *place, unsigned sessio
 	r->head = TW_RB_HEAD(TW_EVENT_CALL, flags | (count % 2 ? TW_EVENT_FLAG_HALF : 0), bytes, place->place_id);
 	if (is_strict)
 		*payload++ = tw_hit_unique_integer();
-	memcpy(payload, call->words, 8 * (size_t)call->recorded_count);
+	for (unsigned i = 0; i < call->recorded_count; i++)
+		payload[i] = call->words[i];
 	tw_rb_commit(&lane->producer, bytes);
 }
 

@@ -8,6 +8,7 @@
 #include "pipeline/hit.h"
 #include "base/clock.h"
 #include "base/quiet_lock.h"
+#include "breakpoints/patch.h"
 #include "progress/progress.h"
 
 #include <errno.h>
@@ -154,6 +155,33 @@ static bool join(struct tw_hit_tls *t)
 	return true;
 }
 
+/*
+ * What follows is called in the middle of hits, which may come through a trampoline: then the vector
+ * registers are the program's, and libc would use them.
+ */
+struct catch_up {
+	struct tw_hit_tls *t;
+	struct tw_place *place;
+	unsigned session;
+	uint32_t bytes;
+	uint64_t ticks;
+	uint64_t *todo;
+	bool result;
+};
+
+static void join_keeping_vectors(void *arg)
+{
+	*(bool *)arg = tw_thread_join();
+}
+
+bool tw_hit_join(void)
+{
+	bool has_joined = false;
+
+	tw_patch_call_keeping_vectors(join_keeping_vectors, &has_joined);
+	return has_joined;
+}
+
 bool tw_thread_join(void)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
@@ -216,7 +244,10 @@ static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_lane *lane,
 	return TW_RB_OK;
 }
 
-bool tw_lane_catch_up(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint64_t ticks, uint64_t *todo)
+static bool wait_for_room(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint32_t bytes,
+			  uint64_t ticks, uint64_t *todo);
+
+static bool catch_up(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint64_t ticks, uint64_t *todo)
 {
 	struct tw_lane *lane = &t->thread->lanes[session];
 	int saved_errno = errno;
@@ -230,7 +261,7 @@ bool tw_lane_catch_up(struct tw_hit_tls *t, struct tw_place *place, unsigned ses
 		if (!is_new && tw_hit_host.describe)
 			tw_hit_host.describe(t->tracee, session);
 		outcome = put_switch(t, lane, ticks);
-		if (outcome == TW_RB_WAIT && tw_lane_wait(t, place, session, SWITCH_BYTES, ticks, todo))
+		if (outcome == TW_RB_WAIT && wait_for_room(t, place, session, SWITCH_BYTES, ticks, todo))
 			outcome = put_switch(t, lane, ticks);
 	}
 	if (outcome == TW_RB_OK)
@@ -279,8 +310,8 @@ static bool wait_outside(struct tw_hit_tls *t, struct tw_lane *lane, struct tw_r
 	}
 }
 
-bool tw_lane_wait(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint32_t bytes, uint64_t ticks,
-		  uint64_t *todo)
+static bool wait_for_room(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint32_t bytes,
+			  uint64_t ticks, uint64_t *todo)
 {
 	struct tw_lane *lane = &t->thread->lanes[session];
 	struct tw_rs *rs = tw_hit_sessions[session].rs;
@@ -303,6 +334,37 @@ bool tw_lane_wait(struct tw_hit_tls *t, struct tw_place *place, unsigned session
 	tw_store_seq_cst(&t->thread->waiting_session, 0);
 	errno = saved_errno;
 	return has_room;
+}
+
+static void catch_up_keeping_vectors(void *arg)
+{
+	struct catch_up *c = arg;
+
+	c->result = catch_up(c->t, c->place, c->session, c->ticks, c->todo);
+}
+
+bool tw_lane_catch_up(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint64_t ticks, uint64_t *todo)
+{
+	struct catch_up c = { t, place, session, 0, ticks, todo, false };
+
+	tw_patch_call_keeping_vectors(catch_up_keeping_vectors, &c);
+	return c.result;
+}
+
+static void wait_keeping_vectors(void *arg)
+{
+	struct catch_up *c = arg;
+
+	c->result = wait_for_room(c->t, c->place, c->session, c->bytes, c->ticks, c->todo);
+}
+
+bool tw_lane_wait(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint32_t bytes, uint64_t ticks,
+		  uint64_t *todo)
+{
+	struct catch_up c = { t, place, session, bytes, ticks, todo, false };
+
+	tw_patch_call_keeping_vectors(wait_keeping_vectors, &c);
+	return c.result;
 }
 
 static bool is_anybody_waiting(unsigned session)

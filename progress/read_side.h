@@ -33,6 +33,11 @@ extern char tw_progress_read_tag, tw_progress_wait_tag;
 /* Wakes the thread that waits for this reader.  Keeps errno. */
 void tw_progress_wake_waiter(void);
 
+static inline int tw_progress_is_inside(void)
+{
+	return _urcu_memb_read_ongoing();
+}
+
 static inline void tw_progress_enter(void)
 {
 	_urcu_memb_read_lock();

@@ -182,7 +182,7 @@ static void tell_loss(struct tw_rb_producer *producer, uint64_t ticks)
 	struct tw_rb_loss_record *loss =
 		(struct tw_rb_loss_record *)(producer->data + (producer->pos & producer->mask));
 
-	memset(loss, 0, sizeof *loss);
+	loss->reserved = 0;
 	loss->record.head = TW_RB_HEAD(TW_RB_KIND_LOSS, 0, sizeof *loss, 0);
 	/* RELAXED rb.lost: this thread's own counts. */
 	loss->first_ticks = tw_load_relaxed(&shared->lost_first_ticks);

@@ -50,7 +50,7 @@ TW_API int tw_function_declare(struct tw_declared_function *function)
 		error = tw_bp_place_add(permit, named, &place_options, &place);
 	if (!error) {
 		/* PAIR bp.place: release; acquire in tw_hit0() and its brothers. */
-		__atomic_store_n(&function->place, place, __ATOMIC_RELEASE);
+		tw_store_plain_release(&function->place, place);
 		error = offer(permit, named, place);
 	}
 	return tw_change_end(permit, error);

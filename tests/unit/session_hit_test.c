@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	A call of a declared function gives one event to each session that wants it of this process, and
+ *	none to others; changes are atomic; destroyed sessions leave nothing behind; weak ids are harmless.
+ * Method	Sessions over ring sets of this process, drained by the test itself: what lies in a ring is what
+ *	was recorded, word by word.
+ */
+#include "base/clock.h"
+#include "base/error.h"
+#include "ringbuf/ringset.h"
+#include "session/session.h"
+#include "tracewheel/tracewheel.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static struct tw_declared_function f0 = TW_DECLARED_FUNCTION("m", "f0", 0);
+static struct tw_declared_function f1 = TW_DECLARED_FUNCTION("m", "f1", 1);
+static struct tw_declared_function f2 = TW_DECLARED_FUNCTION("m", "f2", 2);
+static struct tw_declared_function other = TW_DECLARED_FUNCTION("n", "f2", 2);
+
+/* A session and the rings behind it. */
+struct bed {
+	struct tw_rs rs;
+	struct tw_session *session;
+	uint64_t pos[TW_RS_RINGS_MAX];
+};
+
+static void open_bed_with(struct bed *bed, const char *name, const struct tw_rs_options *options)
+{
+	uint32_t image;
+
+	memset(bed, 0, sizeof *bed);
+	assert_int_equal(tw_rs_create(&bed->rs, options), 0);
+	assert_int_equal(tw_rs_image_claim(&bed->rs, &image), 0);
+	assert_int_equal(tw_session_make(name, &bed->rs, image, &bed->session), 0);
+}
+
+static void open_bed(struct bed *bed, const char *name)
+{
+	struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 22, .first_rings = 4 };
+
+	open_bed_with(bed, name, &options);
+}
+
+static void close_bed(struct bed *bed)
+{
+	tw_session_destroy(bed->session);
+	tw_session_put(bed->session);
+	tw_rs_destroy(&bed->rs);
+}
+
+/* Copies the next records of all rings, one after another, to out; returns how many. */
+static unsigned take(struct bed *bed, struct tw_rb_record **out, unsigned max)
+{
+	unsigned count = 0;
+
+	for (uint32_t i = 0; i < tw_rs_ring_count(&bed->rs); i++) {
+		const uint8_t *at;
+		uint64_t end;
+		int64_t bytes;
+
+		while ((bytes = tw_rb_peek(tw_rs_ring(&bed->rs, i), bed->pos[i], TW_BLOCK_RAW_BYTES_MAX, &at, &end)) > 0) {
+			for (int64_t b = 0; b < bytes && count < max; count++) {
+				out[count] = (struct tw_rb_record *)(at + b);
+				b += TW_RB_HEAD_BYTES(out[count]->head);
+			}
+			bed->pos[i] = end;
+		}
+	}
+	return count;
+}
+
+/* Drains all rings; returns how many events there were, loss records left out. */
+static unsigned count_events(struct bed *bed)
+{
+	unsigned count = 0;
+
+	for (uint32_t i = 0; i < tw_rs_ring_count(&bed->rs); i++) {
+		struct tw_rb_shared *ring = tw_rs_ring(&bed->rs, i);
+		const uint8_t *at;
+		uint64_t end = bed->pos[i];
+
+		do {
+			int64_t bytes = tw_rb_peek(ring, bed->pos[i], TW_BLOCK_RAW_BYTES_MAX, &at, &end);
+
+			assert_true(bytes >= 0);
+			for (int64_t b = 0; b < bytes;) {
+				uint64_t head = ((struct tw_rb_record *)(at + b))->head;
+
+				count += TW_RB_HEAD_KIND(head) != TW_EVENT_LOSS;
+				b += TW_RB_HEAD_BYTES(head);
+			}
+			if (end == bed->pos[i])
+				break;
+			bed->pos[i] = end;
+			tw_rb_consume(ring, end);
+		} while (true);
+	}
+	return count;
+}
+
+static uint64_t count_lost(struct bed *bed)
+{
+	uint64_t lost = 0;
+
+	for (uint32_t i = 0; i < tw_rs_ring_count(&bed->rs); i++)
+		for (int cause = 0; cause < TW_RB_CAUSES; cause++)
+			lost += tw_rs_ring(&bed->rs, i)->lost[cause];
+	return lost;
+}
+
+static void trace_all_of_me(struct bed *bed, uint32_t flags)
+{
+	assert_int_equal(tw_trace_process(bed->session, tw_process_self(), true, TW_FLAG_CALL | flags), 1);
+	assert_int_equal(
+		tw_trace_function(bed->session, "m", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 3);
+}
+
+static void a_call_is_recorded_with_its_words(void **state)
+{
+	struct bed bed;
+	struct tw_rb_record *r[8];
+
+	open_bed(&bed, "words");
+	tw_call2(&f2, 1, 2);
+	assert_int_equal(take(&bed, r, 8), 0);
+	trace_all_of_me(&bed, 0);
+	tw_call0(&f0);
+	tw_call1(&f1, 11);
+	tw_call2(&f2, 21, 22);
+	tw_call2(&other, 3, 4);
+	tw_call_words(&f2, (uint64_t[]){ 31, 32, 33 }, 3);
+	assert_int_equal(take(&bed, r, 8), 4);
+	assert_int_equal(TW_RB_HEAD_BYTES(r[0]->head), 16);
+	assert_int_equal(tw_event_payload_words(r[0]->head), 0);
+	assert_int_equal(tw_event_payload_words(r[1]->head), 1);
+	assert_int_equal(tw_event_payload(r[1])[0], 11);
+	assert_int_equal(tw_event_payload_words(r[2]->head), 2);
+	assert_int_equal(tw_event_payload(r[2])[1], 22);
+	assert_int_equal(tw_event_payload_words(r[3]->head), 3);
+	assert_int_equal(tw_event_payload(r[3])[2], 33);
+	assert_int_equal(TW_RB_HEAD_KIND(r[2]->head), TW_EVENT_CALL);
+	assert_true(r[0]->ticks <= r[1]->ticks && r[1]->ticks <= r[2]->ticks);
+	assert_int_equal(TW_RB_HEAD_ID(r[2]->head), TW_RB_HEAD_ID(r[3]->head));
+	close_bed(&bed);
+	assert_int_equal(f2.armed, 0);
+}
+
+static void sessions_do_not_see_each_other(void **state)
+{
+	struct bed a, b;
+
+	open_bed(&a, "a");
+	open_bed(&b, "b");
+	trace_all_of_me(&a, 0);
+	tw_call0(&f0);
+	trace_all_of_me(&b, 0);
+	tw_call0(&f0);
+	assert_int_equal(tw_trace_function(a.session, "m", "f0", 0, TW_MATCH_FALSE, TW_FUNCTION_LOCAL), 1);
+	tw_call0(&f0);
+	assert_int_equal(count_events(&a), 2);
+	assert_int_equal(count_events(&b), 2);
+	assert_int_equal(tw_session_destroy(a.session), 1);
+	tw_call0(&f0);
+	tw_call1(&f1, 1);
+	assert_int_equal(count_events(&a), 0);
+	assert_int_equal(count_events(&b), 2);
+	close_bed(&a);
+	close_bed(&b);
+}
+
+static void function_counts_and_bad_arguments(void **state)
+{
+	struct bed bed;
+	struct tw_session *s;
+
+	open_bed(&bed, "counts");
+	s = bed.session;
+	assert_int_equal(tw_trace_function(s, "m", "f2", 2, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
+	assert_int_equal(tw_trace_function(s, "m", "f2", 3, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 0);
+	assert_int_equal(tw_trace_function(s, "m", "f2", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
+	assert_int_equal(tw_trace_function(s, "no", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 0);
+	assert_int_equal(tw_trace_function(s, "_", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 4);
+	assert_int_equal(tw_trace_function(s, "_", "f2", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), TW_EBADARG);
+	assert_int_equal(tw_trace_function(s, "_", "_", 1, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), TW_EBADARG);
+	assert_int_equal(tw_trace_function(s, "m", "_", 1, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), TW_EBADARG);
+	assert_int_equal(tw_trace_function(s, "m", "f2", 256, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), TW_EBADARG);
+	assert_int_equal(tw_trace_function(s, "m", "f2", 2, TW_MATCH_TRUE, 0), TW_EBADARG);
+	assert_int_equal(tw_trace_function(s, "m", "f2", 2, TW_MATCH_TRUE, 64), TW_EBADARG);
+	assert_int_equal(tw_trace_function(s, "m", "f2", 2, (enum tw_match)7, 1), TW_EBADARG);
+	assert_int_equal(tw_trace_process(s, TW_PID_NEW, true, TW_FLAG_CALL), 0);
+	assert_int_equal(tw_trace_process(s, 999999, true, TW_FLAG_CALL), TW_EBADARG);
+	assert_int_equal(tw_trace_process(s, tw_process_self(), true, 1u << 31), TW_EBADARG);
+	assert_int_equal(tw_trace_process(s, tw_process_self(), true, 0), 1);
+	assert_true(tw_trace_process(s, TW_PID_ALL, true, TW_FLAG_CALL) >= 1);
+	tw_session_destroy(s);
+	assert_int_equal(tw_trace_function(s, "m", "f2", 2, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), TW_EDEAD);
+	assert_int_equal(tw_trace_process(s, TW_PID_ALL, true, TW_FLAG_CALL), TW_EDEAD);
+	close_bed(&bed);
+}
+
+static void time_stamps_have_a_precedence_and_are_remembered(void **state)
+{
+	static const struct {
+		bool how;
+		uint32_t flags;
+		enum tw_stamp shown;
+	} steps[] = {
+		{ true, TW_FLAG_MONOTONIC_TIMESTAMP, TW_STAMP_MONOTONIC },
+		{ true, TW_FLAG_TIMESTAMP, TW_STAMP_TIMESTAMP },
+		{ true, TW_FLAG_STRICT_MONOTONIC_TIMESTAMP, TW_STAMP_TIMESTAMP },
+		{ false, TW_FLAG_TIMESTAMP, TW_STAMP_STRICT_MONOTONIC },
+		{ false, TW_FLAG_STRICT_MONOTONIC_TIMESTAMP, TW_STAMP_MONOTONIC },
+		{ false, TW_FLAG_MONOTONIC_TIMESTAMP, TW_STAMP_NONE },
+	};
+	struct bed bed;
+	struct tw_rb_record *r[4];
+
+	open_bed(&bed, "stamps");
+	trace_all_of_me(&bed, 0);
+	for (size_t i = 0; i < TW_COUNT_OF(steps); i++) {
+		bool is_strict = steps[i].shown == TW_STAMP_STRICT_MONOTONIC;
+
+		tw_trace_process(bed.session, tw_process_self(), steps[i].how, steps[i].flags);
+		tw_call1(&f1, 77);
+		tw_call1(&f1, 78);
+		assert_int_equal(take(&bed, r, 4), 2);
+		assert_int_equal(TW_RB_HEAD_FLAGS(r[0]->head) & TW_EVENT_FLAG_STAMP_MASK, steps[i].shown);
+		assert_int_equal(tw_event_payload_words(r[0]->head), 1 + is_strict);
+		assert_int_equal(tw_event_payload(r[0])[is_strict], 77);
+		if (is_strict)
+			assert_true(tw_event_payload(r[0])[0] < tw_event_payload(r[1])[0]);
+	}
+	close_bed(&bed);
+}
+
+static void several_changes_become_visible_at_once(void **state)
+{
+	struct bed bed;
+
+	open_bed(&bed, "transaction");
+	tw_trace_process(bed.session, TW_PID_ALL, true, TW_FLAG_CALL);
+	assert_int_equal(tw_trace_commit(), TW_EBADARG);
+	assert_int_equal(tw_trace_begin(), 0);
+	assert_int_equal(tw_trace_begin(), TW_EDEADLK);
+	assert_int_equal(tw_trace_function(bed.session, "m", "f0", 0, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
+	assert_int_equal(tw_trace_function(bed.session, "n", "_", -1, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
+	tw_call0(&f0);
+	tw_call2(&other, 1, 2);
+	assert_int_equal(count_events(&bed), 0);
+	assert_int_equal(tw_trace_commit(), 2);
+	tw_call0(&f0);
+	tw_call2(&other, 1, 2);
+	assert_int_equal(count_events(&bed), 2);
+	assert_int_equal(tw_trace_begin(), 0);
+	tw_trace_function(bed.session, "m", "f0", 0, TW_MATCH_FALSE, TW_FUNCTION_LOCAL);
+	assert_int_equal(tw_trace_abort(), 0);
+	tw_call0(&f0);
+	assert_int_equal(count_events(&bed), 1);
+	close_bed(&bed);
+}
+
+static void counters_count_everybody_and_can_rest(void **state)
+{
+	struct tw_session *s, *t;
+	uint64_t n = 99;
+
+	assert_int_equal(tw_session_create("counters", NULL, &s), 0);
+	assert_int_equal(tw_session_create("counters too", NULL, &t), 0);
+	assert_int_equal(tw_trace_call_count(s, "m", "f1", 1, &n), 0);
+	assert_int_equal(tw_trace_function(s, "m", "f1", 1, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT), 1);
+	for (int i = 0; i < 10; i++)
+		tw_call1(&f1, 1);
+	assert_int_equal(tw_trace_call_count(s, "m", "f1", 1, &n), 1);
+	assert_int_equal(n, 10);
+	tw_trace_function(t, "m", "f1", 1, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT);
+	tw_trace_function(s, "m", "f1", 1, TW_MATCH_PAUSE, TW_FUNCTION_CALL_COUNT);
+	tw_call1(&f1, 1);
+	assert_int_equal(tw_trace_call_count(s, "m", "f1", 1, &n), 1);
+	assert_int_equal(n, 10);
+	assert_int_equal(tw_trace_call_count(t, "m", "f1", 1, &n), 1);
+	assert_int_equal(n, 1);
+	tw_trace_function(s, "m", "f1", 1, TW_MATCH_RESTART, TW_FUNCTION_CALL_COUNT);
+	tw_call1(&f1, 1);
+	tw_trace_call_count(s, "m", "f1", 1, &n);
+	assert_int_equal(n, 1);
+	tw_trace_function(s, "m", "f1", 1, TW_MATCH_FALSE, TW_FUNCTION_CALL_COUNT);
+	assert_int_equal(tw_trace_call_count(s, "m", "f1", 1, &n), 0);
+	assert_int_equal(tw_trace_call_count(s, "m", "nobody", 1, &n), TW_EBADARG);
+	tw_session_destroy(s);
+	tw_call1(&f1, 1);
+	tw_trace_call_count(t, "m", "f1", 1, &n);
+	assert_int_equal(n, 3);
+	tw_session_put(s);
+	tw_session_put(t);
+}
+
+static void handles_weak_ids_and_the_last_put(void **state)
+{
+	struct tw_session *s, *again;
+	tw_session_weak weak;
+
+	assert_int_equal(tw_session_create("weak", NULL, &s), 0);
+	weak = tw_session_weak_of(s);
+	tw_trace_function(s, "m", "_", -1, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT);
+	assert_int_not_equal(f0.armed, 0);
+	assert_int_equal(tw_session_lock(weak, &again), 0);
+	assert_ptr_equal(again, s);
+	tw_session_put(again);
+	tw_session_put(s);
+	assert_int_equal(tw_session_lock(weak, &again), TW_EDEAD);
+	assert_true(tw_progress() >= 1);
+	assert_int_equal(f0.armed, 0);
+	assert_int_equal(tw_session_destroy_weak(weak), TW_EBADARG);
+	assert_int_equal(tw_session_create("destroyed", NULL, &s), 0);
+	assert_int_equal(tw_session_destroy_weak(tw_session_weak_of(s)), 1);
+	assert_int_equal(tw_session_destroy(s), 0);
+	assert_int_equal(tw_session_destroy_weak(tw_session_weak_of(s)), TW_EBADARG);
+	assert_string_equal(tw_session_name(s), "destroyed");
+	tw_session_put(s);
+}
+
+static void sixty_four_sessions_and_not_one_more(void **state)
+{
+	struct tw_session *s[TW_SESSIONS_MAX], *more;
+	uint64_t n;
+
+	for (int i = 0; i < TW_SESSIONS_MAX; i++) {
+		assert_int_equal(tw_session_create("many", NULL, &s[i]), 0);
+		tw_trace_function(s[i], "m", "f0", 0, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT);
+	}
+	assert_int_equal(tw_session_create("too many", NULL, &more), TW_ELIMIT);
+	tw_call0(&f0);
+	for (int i = 0; i < TW_SESSIONS_MAX; i++) {
+		tw_trace_call_count(s[i], "m", "f0", 0, &n);
+		assert_int_equal(n, 1);
+		if (i % 2)
+			tw_session_destroy(s[i]);
+		tw_session_put(s[i]);
+	}
+	tw_progress();
+	assert_int_equal(tw_session_create("again", NULL, &more), 0);
+	tw_session_put(more);
+	tw_progress();
+}
+
+static void *call_from_a_thread(void *arg)
+{
+	for (int i = 0; i < 100; i++)
+		tw_call2(&f2, (uint64_t)i, 0);
+	return NULL;
+}
+
+static void threads_come_and_go(void **state)
+{
+	struct bed bed;
+	unsigned seen = 0;
+
+	open_bed(&bed, "threads");
+	tw_trace_process(bed.session, TW_PID_ALL, true, TW_FLAG_CALL);
+	tw_trace_function(bed.session, "m", "_", -1, TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
+	for (int round = 0; round < 40; round++) {
+		pthread_t t[3];
+
+		for (int i = 0; i < 3; i++)
+			pthread_create(&t[i], NULL, call_from_a_thread, NULL);
+		for (int i = 0; i < 3; i++)
+			pthread_join(t[i], NULL);
+		seen += count_events(&bed);
+		for (uint32_t i = 0; i < tw_rs_ring_count(&bed.rs); i++) {
+			if (tw_rs_ring_state(&bed.rs, i) != TW_RB_ENDED)
+				continue;
+			tw_rs_ring_recycle(&bed.rs, i);
+		}
+	}
+	assert_int_equal(seen + bed.rs.control->images[0].no_ring_lost, 12000);
+	assert_int_equal(bed.rs.control->images[0].no_ring_lost, 0);
+	close_bed(&bed);
+}
+
+static void threads_without_rings_are_counted(void **state)
+{
+	struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = (1 << 16) + 4096, .first_rings = 1 };
+	struct bed bed;
+	pthread_t t;
+
+	open_bed_with(&bed, "no rings", &options);
+	trace_all_of_me(&bed, 0);
+	tw_call0(&f0);
+	tw_trace_process(bed.session, TW_PID_ALL, true, TW_FLAG_CALL);
+	pthread_create(&t, NULL, call_from_a_thread, NULL);
+	pthread_join(t, NULL);
+	assert_int_equal(count_events(&bed), 1);
+	assert_int_equal(bed.rs.control->images[0].no_ring_lost, 100);
+	close_bed(&bed);
+}
+
+/* ---- signals ---- */
+
+static sigjmp_buf away;
+static volatile int handled;
+
+static void on_signal_call(int number)
+{
+	tw_call0(&f0);
+	handled++;
+}
+
+static void on_signal_jump(int number)
+{
+	tw_call0(&f0);
+	siglongjmp(away, 1);
+}
+
+static void install(void (*handler)(int))
+{
+	struct sigaction action = { .sa_handler = handler };
+
+	sigaction(SIGALRM, &action, NULL);
+}
+
+static void handlers_record_or_are_counted(void **state)
+{
+	struct tw_rs_options options = { .ring_bytes = 1 << 24, .cap_bytes = 1 << 25, .first_rings = 1 };
+	struct itimerval every = { { 0, 50 }, { 0, 50 } }, off = { 0 };
+	struct bed bed;
+	unsigned called = 0, events = 0, got;
+
+	open_bed_with(&bed, "signals", &options);
+	trace_all_of_me(&bed, 0);
+	handled = 0;
+	install(on_signal_call);
+	setitimer(ITIMER_REAL, &every, NULL);
+	while (handled < 2000) {
+		for (int i = 0; i < 50; i++, called++)
+			tw_call2(&f2, 1, 2);
+		if (called % 1000 == 0)
+			events += count_events(&bed);
+	}
+	setitimer(ITIMER_REAL, &off, NULL);
+	while ((got = count_events(&bed)))
+		events += got;
+	assert_int_equal(events + count_lost(&bed), called + (unsigned)handled);
+	assert_true(tw_rs_ring(&bed.rs, 0)->lost[TW_RB_LOST_NESTED] > 0);
+	install(on_signal_jump);
+	setitimer(ITIMER_REAL, &every, NULL);
+	for (volatile int i = 0; i < 2000; i++) {
+		if (sigsetjmp(away, 1) == 0)
+			for (;;)
+				tw_call2(&f2, 1, 2);
+	}
+	setitimer(ITIMER_REAL, &off, NULL);
+	while (count_events(&bed))
+		;
+	/* The thread is not stuck inside a hit that was left by a jump. */
+	tw_call0(&f0);
+	tw_call0(&f0);
+	assert_true(count_events(&bed) >= 1);
+	close_bed(&bed);
+}
+
+static void a_forked_child_is_silent(void **state)
+{
+	struct bed bed;
+	int status;
+	pid_t child;
+
+	open_bed(&bed, "fork");
+	trace_all_of_me(&bed, 0);
+	tw_call0(&f0);
+	child = fork();
+	if (child == 0) {
+		for (int i = 0; i < 1000; i++)
+			tw_call0(&f0);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	tw_call0(&f0);
+	assert_int_equal(count_events(&bed), 2);
+	close_bed(&bed);
+}
+
+/* ---- processes that move ---- */
+
+static void processes_of_a_run_time_have_switch_records(void **state)
+{
+	struct bed bed;
+	struct tw_process *a, *b;
+	struct tw_rb_record *r[16];
+	unsigned n;
+
+	open_bed(&bed, "processes");
+	tw_trace_function(bed.session, "m", "_", -1, TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
+	tw_trace_process(bed.session, TW_PID_NEW, true, TW_FLAG_CALL);
+	assert_int_equal(tw_process_create("a", &a), 0);
+	assert_int_equal(tw_process_create("b", &b), 0);
+	tw_process_in(a);
+	tw_call1(&f1, 1);
+	tw_process_in(b);
+	tw_call1(&f1, 2);
+	tw_call1(&f1, 3);
+	tw_process_in(a);
+	tw_call1(&f1, 4);
+	tw_process_out();
+	tw_call1(&f1, 5);
+	n = take(&bed, r, 16);
+	assert_int_equal(n, 7);
+	assert_int_equal(TW_RB_HEAD_KIND(r[0]->head), TW_EVENT_SWITCH);
+	assert_int_equal(TW_RB_HEAD_ID(r[0]->head), tw_process_pid(a));
+	assert_int_equal(tw_event_payload(r[0])[0], 1);
+	assert_int_equal(TW_RB_HEAD_ID(r[2]->head), tw_process_pid(b));
+	assert_int_equal(TW_RB_HEAD_ID(r[5]->head), tw_process_pid(a));
+	assert_int_equal(tw_event_payload(r[5])[0], 2);
+	assert_int_equal(tw_event_payload(r[6])[0], 4);
+	tw_process_exit(a);
+	tw_process_exit(b);
+	close_bed(&bed);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_call_is_recorded_with_its_words),
+		cmocka_unit_test(sessions_do_not_see_each_other),
+		cmocka_unit_test(function_counts_and_bad_arguments),
+		cmocka_unit_test(time_stamps_have_a_precedence_and_are_remembered),
+		cmocka_unit_test(several_changes_become_visible_at_once),
+		cmocka_unit_test(counters_count_everybody_and_can_rest),
+		cmocka_unit_test(handles_weak_ids_and_the_last_put),
+		cmocka_unit_test(sixty_four_sessions_and_not_one_more),
+		cmocka_unit_test(threads_come_and_go),
+		cmocka_unit_test(threads_without_rings_are_counted),
+		cmocka_unit_test(handlers_record_or_are_counted),
+		cmocka_unit_test(a_forked_child_is_silent),
+		cmocka_unit_test(processes_of_a_run_time_have_switch_records),
+	};
+
+	assert_int_equal(tw_function_declare(&f0), 0);
+	assert_int_equal(tw_function_declare(&f1), 0);
+	assert_int_equal(tw_function_declare(&f2), 0);
+	assert_int_equal(tw_function_declare(&other), 0);
+	assert_int_equal(tw_function_declare(&f0), 0);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
