@@ -25,6 +25,7 @@ static bool is_plain(const struct tw_bp_part *part)
 
 static void enlist(struct tw_permit *permit, struct tw_place *place)
 {
+	permit->has_counting |= (place->gen[0].counting | place->gen[1].counting) != 0;
 	if (place->is_staged)
 		return;
 	place->is_staged = true;
@@ -78,6 +79,7 @@ int tw_bp_stage_set(struct tw_permit *permit, struct tw_place *place, const stru
 		error = tw_patch_prepare(place);
 		if (error)
 			return error;
+		permit->has_new_code |= tw_patch_is_code(place);
 	}
 	if (!is_plain(part) || (staging->special & bit))
 		error = replace_parts(place, part->session, is_plain(part) ? NULL : part);

@@ -83,14 +83,8 @@ static void hint_counting(struct tw_permit *permit)
 static void install_new(struct tw_permit *permit)
 {
 	unsigned staging = 1 - active_index;
-	bool has_code = false;
 
-	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
-		if (!place->is_installed && !place->is_gone && generation(place, staging)->sessions &&
-		    tw_patch_is_code(place))
-			has_code = true;
-	}
-	if (has_code)
+	if (permit->has_new_code)
 		tw_progress_wait_code(); /* 3 */
 	tw_patch_begin();
 	tw_patch_begin();
@@ -102,7 +96,7 @@ static void install_new(struct tw_permit *permit)
 	}
 	tw_patch_end();
 	tw_patch_end();
-	if (has_code)
+	if (permit->has_new_code)
 		tw_progress_wait_code(); /* 5 */
 }
 
@@ -137,14 +131,17 @@ static unsigned consolidate(struct tw_permit *permit)
 		if (staging->parts != active->parts)
 			free(staging->parts);
 		*staging = *active;
-		/* RELAXED bp.counting: as above. */
-		tw_store_relaxed(&place->counting, active->counting);
+		if (permit->has_counting) {
+			/* RELAXED bp.counting: as above. */
+			tw_store_relaxed(&place->counting, active->counting);
+		}
 		place->is_staged = false;
 		place->next_staged = NULL;
 		changed++;
 	}
 	permit->staged = NULL;
 	permit->staged_count = 0;
+	permit->has_new_code = permit->has_counting = false;
 	return changed;
 }
 
@@ -153,7 +150,8 @@ unsigned tw_bp_commit(struct tw_permit *permit)
 	TW_ASSERT(tw_permit_is_held(permit));
 	if (!permit->staged)
 		return 0;
-	hint_counting(permit);
+	if (permit->has_counting)
+		hint_counting(permit);
 	install_new(permit);
 	active_index = 1 - active_index;
 	/*

@@ -13,12 +13,11 @@
 static struct tw_permit the_permit = { .next_module_id = 1, .next_function_id = 1, .next_place_id = 1 };
 static _Atomic uint32_t next_ticket;
 static _Atomic uint32_t serving;
-static _Atomic int owner_thread_id;
+static __thread bool is_holder;
 
 bool tw_permit_is_held(const struct tw_permit *permit)
 {
-	/* RELAXED permit.owner: equal only if this thread stored it. */
-	return permit == &the_permit && tw_load_relaxed(&owner_thread_id) == tw_sys_thread_id();
+	return permit == &the_permit && is_holder;
 }
 
 int tw_permit_seize(struct tw_permit **permit)
@@ -33,8 +32,7 @@ int tw_permit_seize(struct tw_permit **permit)
 	/* PAIR permit.serving: acquire; release in tw_permit_drop().  The holder before has finished. */
 	while ((now = tw_load_acquire(&serving)) != ticket)
 		tw_sys_futex_wait(&serving, now, UINT64_MAX);
-	/* RELAXED permit.owner: read by this thread only, as far as it matters. */
-	tw_store_relaxed(&owner_thread_id, tw_sys_thread_id());
+	is_holder = true;
 	tw_bp_init();
 	*permit = &the_permit;
 	return 0;
@@ -44,8 +42,7 @@ void tw_permit_drop(struct tw_permit *permit)
 {
 	TW_ASSERT(tw_permit_is_held(permit));
 	TW_ASSERT(permit->staged_count == 0);
-	/* RELAXED permit.owner: as above. */
-	tw_store_relaxed(&owner_thread_id, 0);
+	is_holder = false;
 	/* PAIR permit.serving: release (as part of an addition); acquire in tw_permit_seize(). */
 	tw_fetch_add_acq_rel(&serving, 1);
 	/* All wake up, one is served: changes are rare, and tickets need no list of who sleeps. */
@@ -54,8 +51,7 @@ void tw_permit_drop(struct tw_permit *permit)
 
 void tw_permit_after_fork_in_child(void)
 {
+	is_holder = false;
 	/* RELAXED permit.fork: the child has one thread. */
-	tw_store_relaxed(&owner_thread_id, 0);
-	/* RELAXED permit.fork: as above. */
 	tw_store_relaxed(&serving, tw_load_relaxed(&next_ticket));
 }

@@ -9,6 +9,8 @@
 struct tw_permit {
 	struct tw_place *staged; /* linked by next_staged, ended by the place itself */
 	unsigned staged_count;
+	bool has_new_code;    /* staged: a place whose installation is code */
+	bool has_counting;    /* staged: a place that counts, or did */
 	struct tw_module *modules;
 	void *function_tree; /* tsearch(): by module, name, arity */
 	void *place_tree;    /* tsearch(): by address */
