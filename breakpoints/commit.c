@@ -87,14 +87,12 @@ static void install_new(struct tw_permit *permit)
 	if (permit->has_new_code)
 		tw_progress_wait_code(); /* 3 */
 	tw_patch_begin();
-	tw_patch_begin();
 	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
 		if (place->is_installed || place->is_gone || !generation(place, staging)->sessions)
 			continue;
 		tw_patch_install(place); /* 4 */
 		place->is_installed = true;
 	}
-	tw_patch_end();
 	tw_patch_end();
 	if (permit->has_new_code)
 		tw_progress_wait_code(); /* 5 */

@@ -189,6 +189,7 @@ static __attribute__((noinline, cold)) void hit_unready(struct tw_place *place, 
 		}
 		leave_abandoned(t);
 		break;
+	case TW_THREAD_JOINING: return; /* a call of our own */
 	default: count_late(place); return;
 	}
 	hit(place, w);

@@ -66,7 +66,7 @@ struct tw_thread {
 	struct tw_lane lanes[TW_SESSIONS_MAX];
 };
 
-enum tw_thread_state { TW_THREAD_NEW = 0, TW_THREAD_READY, TW_THREAD_IN_HIT, TW_THREAD_ENDED };
+enum tw_thread_state { TW_THREAD_NEW = 0, TW_THREAD_READY, TW_THREAD_IN_HIT, TW_THREAD_ENDED, TW_THREAD_JOINING };
 
 /* At most 64 bytes: programs that dlopen() the library have little room for such words. */
 struct tw_hit_tls {

@@ -190,9 +190,11 @@ bool tw_thread_join(void)
 	bool has_joined;
 
 	if (t->state != TW_THREAD_NEW)
-		return t->state != TW_THREAD_ENDED;
+		return t->state == TW_THREAD_READY || t->state == TW_THREAD_IN_HIT;
 	tw_sys_block_signals(&signals);
-	has_joined = t->state != TW_THREAD_NEW || join(t);
+	/* libc may make traced calls on our behalf meanwhile: they would join again, without end. */
+	t->state = TW_THREAD_JOINING;
+	has_joined = join(t);
 	if (!has_joined)
 		t->state = TW_THREAD_ENDED;
 	tw_sys_restore_signals(&signals);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * agent.h - what lives inside somebody else's program: preloaded, it traces calls through GOT slots.
+ *
+ *	preload/	what is exported to the program: the constructor, dlopen, dlclose
+ *	start.c		may we, where do events go; a forked child that is followed
+ *	config.c	what the command asks for, as text in the ring set's control page
+ *	plan.c		what to arm: objects and slots, found while no lock of ours is held
+ *	arm.c		the plan becomes places, under the permit; what was unloaded is forgotten
+ *	loader.c	which file a program's dlopen means
+ *
+ * Locks  The loader's are taken before the permit, never while it is held: a constructor runs under
+ *	  the loader's lock and may call dlopen, which ends in the permit.
+ */
+#ifndef TW_AGENT_AGENT_H
+#define TW_AGENT_AGENT_H
+
+#include "ringbuf/ringset.h"
+#include "symbols/symbols.h"
+#include "tracewheel/pattern.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- config.c ---- */
+
+struct tw_agent_config {
+	struct tw_pattern **patterns;
+	size_t pattern_count;
+	bool has_all_callers;    /* else only calls that the program's own file makes */
+	uint32_t argument_words; /* to record with each call: 0 .. 6 */
+};
+
+/*
+ * tw_agent_config_parse - read the lines `KEY VALUE` of the control page.
+ *
+ *	pattern MODULE:FUNCTION/ARITY	may be repeated; none: everything
+ *	callers main|all		whose calls; main where there is no pattern, else all
+ *	arguments N			words recorded with each call, 0 .. 6; 0
+ *
+ * Lines with other keys are of newer commands and are passed over; so is a pattern that does not parse,
+ * which the command has refused already.
+ * @config	init; tw_agent_config_fini() ends it.  TW_ENOMEM.
+ */
+int tw_agent_config_parse(const char *text, size_t bytes, struct tw_agent_config *config);
+void tw_agent_config_fini(struct tw_agent_config *config);
+
+/* ---- plan.c ---- */
+
+/* A slot to arm. */
+struct tw_plan_slot {
+	size_t caller, definer; /* indexes of objects */
+	void **where;
+	void *target;
+	const char *function; /* lent by the object, which is pinned */
+};
+
+struct tw_plan {
+	struct tw_sym_set *set;
+	struct tw_plan_slot *slots;
+	size_t count, room;
+	void **pins;  /* by object; NULL: not pinned */
+	bool *is_new; /* by object: it was looked at for the first time */
+	/* Functions that a pattern names and that must be left alone: sentences. */
+	char **notes;
+	size_t note_count;
+};
+
+/* Which objects need no other look: those that were there before.  Called without locks. */
+typedef bool (*tw_plan_is_known_fn)(const struct tw_sym_object *object, void *arg);
+
+/*
+ * tw_plan_make - find the slots that a configuration asks for.
+ *
+ * @is_known	NULL: look at all objects.  Those that are not known are pinned, so that nothing in the
+ *		plan is unloaded before tw_plan_destroy().
+ * @out		gives.
+ *
+ * Calls the loader: never with the permit.  Errors: TW_ENOMEM.
+ */
+int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_known, void *arg,
+		 struct tw_plan **out);
+/* May run destructors of objects that the program closed meanwhile: never with the permit. */
+void tw_plan_destroy(struct tw_plan *plan);
+
+/* ---- arm.c ---- */
+
+struct tw_session;
+
+/*
+ * tw_agent_arm_init - say what to trace, for whom.
+ *
+ * @config	takes.
+ * @session	shares: never destroyed.
+ * Threads: the constructor's.
+ */
+void tw_agent_arm_init(struct tw_agent_config *config, struct tw_session *session);
+
+/*
+ * tw_agent_look - arm the objects that came since the last look, forget those that went.
+ *
+ * Changes neither errno nor what the thread's dlerror() says of a dlopen() that succeeded; its own calls
+ * of traced functions are not recorded.  Without permit and outside of hits; nested calls do nothing.
+ */
+void tw_agent_look(void);
+
+/* Is the calling thread inside tw_agent_look()?  Its calls of the loader are ours then. */
+bool tw_agent_is_looking(void);
+
+/* Around fork(): no look is half-way. */
+void tw_agent_arm_before_fork(void);
+void tw_agent_arm_after_fork(void);
+
+/* ---- start.c ---- */
+
+/*
+ * tw_agent_start - begin to trace this process, if the environment asks for it.
+ *
+ * Inert without TRACEWHEEL_AGENT, in set-uid programs, in children that are not followed, and where
+ * the ring set cannot be used: the program runs on as if nothing were there.  Threads: the constructor's.
+ */
+void tw_agent_start(void);
+
+/* Does this process trace?  Any thread. */
+bool tw_agent_is_active(void);
+
+/* ---- loader.c ---- */
+
+/*
+ * tw_loader_find - which file does the caller's dlopen(name) mean?
+ *
+ * ld.so answers that by the run path of the object that calls, which it knows by the return address; behind
+ * our wrapper that would be us.  So what depends on the caller is searched here: $ORIGIN in the name, and the
+ * directories of its RPATH and RUNPATH (with LD_LIBRARY_PATH between them, as ld.so orders them).
+ *
+ * @caller	an address inside the calling object.
+ * @open	the real dlopen.
+ * @path	gives: what to open in place of the name.
+ *
+ * Returns false where the name means the same to everybody.
+ */
+bool tw_loader_find(const char *name, const void *caller, void *(*open)(const char *, int), char *path,
+		    size_t bytes);
+
+#endif

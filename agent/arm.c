@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * arm.c - a plan becomes places; objects that were unloaded are forgotten.
+ *
+ *  1  look: which objects are loaded, which are new; pin the new ones, find their slots	loader's locks
+ *  2  seize the permit
+ *  3  forget objects that are not there any more: their slots are never written again
+ *  4  modules, functions and places of the plan, staged for the session
+ *  5  commit, drop the permit
+ *  6  remember the new objects; unpin them (which may run destructors)			loader's locks
+ *
+ * Between 1 and 6 nothing in the plan can be unloaded.  Two threads may look at the same objects at
+ * once: the second one finds the places of the first.
+ */
+#include "agent/agent.h"
+
+#include "breakpoints/breakpoints.h"
+#include "pipeline/definitions.h"
+#include "pipeline/hit.h"
+#include "session/session.h"
+#include "tracewheel/error.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An object that was looked at. */
+struct known {
+	uintptr_t base;
+	char *path;
+};
+
+static struct tw_agent_config config;
+static struct tw_session *session;
+
+/* Known objects and counts: under this lock, which is held for moments only. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct known *known;
+static size_t known_count, known_room;
+static uint64_t seen_loaded, seen_unloaded;
+
+static __thread bool is_looking;
+
+void tw_agent_arm_init(struct tw_agent_config *new_config, struct tw_session *new_session)
+{
+	config = *new_config;
+	session = new_session;
+}
+
+bool tw_agent_is_looking(void)
+{
+	return is_looking;
+}
+
+void tw_agent_arm_before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void tw_agent_arm_after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- what is known ---- */
+
+static bool is_same(const struct known *entry, const struct tw_sym_object *object)
+{
+	return entry->base == object->elf.base && !strcmp(entry->path, object->path);
+}
+
+static bool is_known(const struct tw_sym_object *object, void *arg)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < known_count && !found; i++)
+		found = is_same(&known[i], object);
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+/* Without memory it stays unknown, and is looked at again: slower, not wrong. */
+static void remember(const struct tw_sym_object *object)
+{
+	char *path = strdup(object->path);
+
+	pthread_mutex_lock(&lock);
+	if (path && known_count == known_room) {
+		struct known *more = realloc(known, (known_room * 2 + 32) * sizeof *more);
+
+		if (more) {
+			known = more;
+			known_room = known_room * 2 + 32;
+		}
+	}
+	if (path && known_count < known_room) {
+		known[known_count++] = (struct known){object->elf.base, path};
+		path = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+	free(path);
+}
+
+static bool is_in_set(const struct tw_sym_set *set, const struct known *entry)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (is_same(entry, &set->objects[i]))
+			return true;
+	return false;
+}
+
+/* Step 3 for one object that is gone. */
+static void forget_module(struct tw_permit *permit, uintptr_t base, const char *path)
+{
+	for (struct tw_module *module = tw_bp_modules(permit); module; module = module->next)
+		if (!module->is_gone && !module->is_declared && module->base_address == base &&
+		    module->path && !strcmp(module->path, path))
+			tw_bp_module_gone(permit, module);
+}
+
+static void forget_gone(struct tw_permit *permit, const struct tw_sym_set *set)
+{
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < known_count;) {
+		if (is_in_set(set, &known[i])) {
+			i++;
+			continue;
+		}
+		forget_module(permit, known[i].base, known[i].path);
+		free(known[i].path);
+		known[i] = known[--known_count];
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- arming ---- */
+
+static int add_module(struct tw_permit *permit, const struct tw_sym_object *object, struct tw_module **module)
+{
+	const struct tw_module_options options = {
+		.name = object->name,
+		.path = object->path,
+		.soname = object->elf.soname,
+		.base_address = object->elf.base,
+		.end_address = object->elf.image.high,
+		.build_id = object->elf.build_id,
+		.build_id_bytes = object->elf.build_id_bytes,
+	};
+
+	return *module ? 0 : tw_bp_module_add(permit, &options, module);
+}
+
+static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const struct tw_plan_slot *slot,
+		    struct tw_module **modules)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL};
+	struct tw_function *function;
+	struct tw_place *place;
+	int error = add_module(permit, &plan->set->objects[slot->definer], &modules[slot->definer]);
+
+	if (!error)
+		error = add_module(permit, &plan->set->objects[slot->caller], &modules[slot->caller]);
+	if (!error)
+		error = tw_bp_function_add(permit, modules[slot->definer], slot->function, UINT32_MAX,
+					   (uint64_t)(uintptr_t)slot->target, &function);
+	if (!error) {
+		const struct tw_place_options options = {.kind = TW_BP_SLOT,
+							 .where = slot->where,
+							 .target = slot->target,
+							 .caller_module_id =
+								 modules[slot->caller]->module_id};
+
+		error = tw_bp_place_add(permit, function, &options, &place);
+	}
+	return error ? error : tw_session_stage(session, permit, place, &part);
+}
+
+static void tell(const char *text)
+{
+	struct {
+		struct tw_def_note note;
+		char text[512];
+	} record = {.note = {0}};
+	size_t bytes = strlen(text);
+
+	if (bytes > sizeof record.text)
+		bytes = sizeof record.text;
+	record.note.text_bytes = (uint16_t)bytes;
+	memcpy(record.text, text, bytes);
+	tw_define(session, TW_DEF_NOTE, &record, sizeof record.note + bytes);
+}
+
+static void arm(struct tw_permit *permit, const struct tw_plan *plan)
+{
+	struct tw_module **modules = calloc(plan->set->count + 1, sizeof *modules);
+	unsigned refused = 0;
+	int error = 0;
+
+	if (!modules)
+		return;
+	for (size_t i = 0; i < plan->count; i++) {
+		error = arm_slot(permit, plan, &plan->slots[i], modules);
+		refused += error != 0;
+		if (error == TW_ENOMEM || error == TW_ENOSPC)
+			break;
+	}
+	free(modules);
+	for (size_t i = 0; i < plan->note_count; i++)
+		tell(plan->notes[i]);
+	if (error == TW_ENOMEM || error == TW_ENOSPC)
+		tell("not all functions that were asked for are traced: there was no room for more");
+	else if (refused)
+		tell("some functions are not traced: the system refuses to make their GOT writable");
+}
+
+/* ---- a look ---- */
+
+static bool has_changed(uint64_t *loaded, uint64_t *unloaded)
+{
+	bool changed;
+
+	tw_sym_counts(loaded, unloaded);
+	pthread_mutex_lock(&lock);
+	changed = *loaded != seen_loaded || *unloaded != seen_unloaded;
+	pthread_mutex_unlock(&lock);
+	return changed;
+}
+
+static void look(void)
+{
+	uint64_t loaded, unloaded;
+	struct tw_permit *permit;
+	struct tw_plan *plan;
+
+	if (!has_changed(&loaded, &unloaded) || tw_plan_make(&config, is_known, NULL, &plan))
+		return;
+	if (tw_change_begin(&permit) == 0) {
+		forget_gone(permit, plan->set);
+		arm(permit, plan);
+		tw_change_end(permit, 0);
+		for (size_t i = 0; i < plan->set->count; i++)
+			if (plan->is_new[i])
+				remember(&plan->set->objects[i]);
+		pthread_mutex_lock(&lock);
+		seen_loaded = plan->set->loaded_count;
+		seen_unloaded = plan->set->unloaded_count;
+		pthread_mutex_unlock(&lock);
+	}
+	tw_plan_destroy(plan);
+	/* Names that were not found left a message, which is not the program's. */
+	dlerror();
+}
+
+/*
+ * The calls that libc makes on our behalf pass armed slots as well: for their sake this thread runs
+ * nobody meanwhile.
+ */
+void tw_agent_look(void)
+{
+	struct tw_tracee *tracee;
+	int saved_errno = errno;
+
+	if (is_looking)
+		return;
+	is_looking = true;
+	if (tw_thread_join()) {
+		tracee = tw_hit_tls.tracee;
+		tw_hit_tls.tracee = &tw_hit_nobody;
+		look();
+		tw_hit_tls.tracee = tracee;
+	} else {
+		look();
+	}
+	is_looking = false;
+	errno = saved_errno;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.c - the lines that the command left for us in the control page. */
+#include "agent/agent.h"
+
+#include "base/limits.h"
+#include "tracewheel/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int add_pattern(struct tw_agent_config *config, const char *text)
+{
+	struct tw_pattern **patterns, *pattern;
+	int error = tw_pattern_parse(text, &pattern, NULL);
+
+	if (error)
+		return error == TW_EBADARG ? 0 : error;
+	patterns = realloc(config->patterns, (config->pattern_count + 1) * sizeof *patterns);
+	if (!patterns) {
+		tw_pattern_destroy(pattern);
+		return TW_ENOMEM;
+	}
+	config->patterns = patterns;
+	patterns[config->pattern_count++] = pattern;
+	return 0;
+}
+
+static int take_line(struct tw_agent_config *config, char *line, bool *has_callers)
+{
+	char *value = strchr(line, ' ');
+	unsigned long words;
+
+	if (!value)
+		return 0;
+	*value++ = '\0';
+	if (!strcmp(line, "pattern"))
+		return add_pattern(config, value);
+	if (!strcmp(line, "callers")) {
+		config->has_all_callers = !strcmp(value, "all");
+		*has_callers = true;
+	} else if (!strcmp(line, "arguments")) {
+		words = strtoul(value, NULL, 10);
+		config->argument_words = words < TW_ARGS_MAX ? (uint32_t)words : TW_ARGS_MAX;
+	}
+	return 0;
+}
+
+int tw_agent_config_parse(const char *text, size_t bytes, struct tw_agent_config *config)
+{
+	char *copy = strndup(text, bytes), *rest = copy, *line;
+	bool has_callers = false;
+	int error = copy ? 0 : TW_ENOMEM;
+
+	*config = (struct tw_agent_config){0};
+	while (!error && (line = strsep(&rest, "\n")))
+		error = take_line(config, line, &has_callers);
+	free(copy);
+	if (!error && !has_callers)
+		config->has_all_callers = config->pattern_count > 0;
+	if (error)
+		tw_agent_config_fini(config);
+	return error;
+}
+
+void tw_agent_config_fini(struct tw_agent_config *config)
+{
+	for (size_t i = 0; i < config->pattern_count; i++)
+		tw_pattern_destroy(config->patterns[i]);
+	free(config->patterns);
+	*config = (struct tw_agent_config){0};
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loader.c - which file a program's dlopen means.
+ *
+ * What the caller changes, and where it is dealt with:
+ *
+ *	NULL, a path		nothing
+ *	a path with $ORIGIN	the caller's directory			expanded here
+ *	a plain name		loaded already: nothing			asked of ld.so
+ *				RPATH, LD_LIBRARY_PATH, RUNPATH	searched here, in the order that ld.so itself
+ *								gives for the caller (RTLD_DI_SERINFO)
+ *				cache, default directories		left to ld.so
+ *	the namespace		ours is the first one's, as are all who can reach our wrapper
+ *
+ * One thing differs: an object opened so has us as its loader, which matters only to the old RPATH
+ * (not RUNPATH) of a library that opens another one whose own needs are found by the first one's RPATH.
+ */
+#include "agent/agent.h"
+
+#include "base/limits.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool has_run_path(const struct link_map *map)
+{
+	for (const ElfW(Dyn) *d = map->l_ld; d && d->d_tag != DT_NULL; d++)
+		if (d->d_tag == DT_RPATH || d->d_tag == DT_RUNPATH)
+			return true;
+	return false;
+}
+
+static bool append(char *path, size_t room, size_t *length, const char *text, size_t bytes)
+{
+	if (bytes >= room - *length)
+		return false;
+	memcpy(path + *length, text, bytes);
+	*length += bytes;
+	path[*length] = '\0';
+	return true;
+}
+
+/* Only what differs by caller: $ORIGIN.  $LIB and $PLATFORM mean the same to ld.so whoever calls. */
+static bool expand_origin(const char *name, struct link_map *map, char *path, size_t room)
+{
+	char origin[TW_PATH_BYTES_MAX + 1];
+	size_t length = 0;
+	bool has_origin = false;
+
+	if (dlinfo(map, RTLD_DI_ORIGIN, origin))
+		return false;
+	while (*name) {
+		size_t bytes = strcspn(name, "$");
+
+		if (!append(path, room, &length, name, bytes))
+			return false;
+		name += bytes;
+		bytes = !strncmp(name, "$ORIGIN", 7) ? 7 : !strncmp(name, "${ORIGIN}", 9) ? 9 : 0;
+		if (bytes) {
+			has_origin = true;
+			if (!append(path, room, &length, origin, strlen(origin)))
+				return false;
+			name += bytes;
+		} else if (*name) {
+			if (!append(path, room, &length, name++, 1))
+				return false;
+		}
+	}
+	return has_origin;
+}
+
+/* ld.so passes over files of another class or machine, and takes the first other one for better or worse. */
+static bool is_candidate(const char *path)
+{
+	ElfW(Ehdr) header;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t got;
+
+	if (fd < 0)
+		return false;
+	got = read(fd, &header, sizeof header);
+	close(fd);
+	return got != sizeof header || memcmp(header.e_ident, ELFMAG, SELFMAG) ||
+	       (header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == EM_X86_64);
+}
+
+static bool search(const char *name, struct link_map *map, char *path, size_t room)
+{
+	Dl_serinfo size, *list;
+	bool is_found = false;
+
+	if (dlinfo(map, RTLD_DI_SERINFOSIZE, &size))
+		return false;
+	list = malloc(size.dls_size);
+	if (!list)
+		return false;
+	*list = size;
+	if (dlinfo(map, RTLD_DI_SERINFOSIZE, list) == 0 && dlinfo(map, RTLD_DI_SERINFO, list) == 0) {
+		for (unsigned i = 0; i < list->dls_cnt && !is_found; i++) {
+			const Dl_serpath *directory = &list->dls_serpath[i];
+			size_t length = 0;
+
+			/* Before these comes the cache: ld.so's turn. */
+			if (directory->dls_flags & LA_SER_DEFAULT)
+				break;
+			is_found = append(path, room, &length, directory->dls_name,
+					  strlen(directory->dls_name)) &&
+				   append(path, room, &length, "/", 1) &&
+				   append(path, room, &length, name, strlen(name)) && is_candidate(path);
+		}
+	}
+	free(list);
+	return is_found;
+}
+
+bool tw_loader_find(const char *name, const void *caller, void *(*open)(const char *, int), char *path,
+		    size_t bytes)
+{
+	struct link_map *map = NULL;
+	Dl_info info;
+	void *handle;
+
+	if (!name || !*name || (strchr(name, '/') && !strchr(name, '$')))
+		return false;
+	if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+		return false;
+	if (strchr(name, '$'))
+		return expand_origin(name, map, path, bytes);
+	if (!has_run_path(map))
+		return false;
+	handle = open(name, RTLD_LAZY | RTLD_NOLOAD);
+	if (handle) {
+		dlclose(handle);
+		return false;
+	}
+	return search(name, map, path, bytes);
+}

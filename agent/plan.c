@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan.c - which slots of which objects the configuration asks for.
+ *
+ * Names first: a slot's symbol name costs nothing to look at, and most are not asked for.  Only then is it
+ * resolved, which tells the module that the other half of the pattern is about.
+ */
+#include "agent/agent.h"
+
+#include "tracewheel/error.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOTES_MAX 64
+
+/* ---- patterns ---- */
+
+static bool wants_function(const char *function, void *arg)
+{
+	const struct tw_agent_config *config = arg;
+	char *demangled = NULL;
+	bool is_wanted = config->pattern_count == 0;
+
+	for (size_t i = 0; i < config->pattern_count && !is_wanted; i++) {
+		const struct tw_pattern *pattern = config->patterns[i];
+
+		if (!demangled && tw_pattern_wants_demangled(pattern))
+			demangled = tw_sym_demangle(function);
+		is_wanted = tw_pattern_match_function(pattern, function, demangled);
+	}
+	free(demangled);
+	return is_wanted;
+}
+
+static bool matches(const struct tw_pattern *pattern, const struct tw_sym_object *definer,
+		    const char *function, const char *demangled)
+{
+	struct tw_pattern_subject subject = {.module = definer->name,
+					     .file = definer->path,
+					     .function = function,
+					     .demangled = demangled,
+					     .arity = TW_PATTERN_ARITY_UNKNOWN};
+
+	if (tw_pattern_match(pattern, &subject))
+		return true;
+	subject.file = definer->elf.soname;
+	return *subject.file && tw_pattern_match(pattern, &subject);
+}
+
+static bool is_asked_for(const struct tw_agent_config *config, const struct tw_sym_object *definer,
+			 const char *function)
+{
+	char *demangled = NULL;
+	bool is_wanted = config->pattern_count == 0;
+
+	for (size_t i = 0; i < config->pattern_count && !is_wanted; i++) {
+		if (!demangled && tw_pattern_wants_demangled(config->patterns[i]))
+			demangled = tw_sym_demangle(function);
+		is_wanted = matches(config->patterns[i], definer, function, demangled);
+	}
+	free(demangled);
+	return is_wanted;
+}
+
+/* Somebody wrote this very name: then it deserves an answer. */
+static bool is_named(const struct tw_agent_config *config, const char *function)
+{
+	for (size_t i = 0; i < config->pattern_count; i++)
+		if (tw_pattern_match_function(config->patterns[i], function, NULL) &&
+		    !tw_pattern_match_function(config->patterns[i], "", NULL) &&
+		    !tw_pattern_match_function(config->patterns[i], "\001", NULL))
+			return true;
+	return false;
+}
+
+/* ---- the plan ---- */
+
+static int add_slot(struct tw_plan *plan, const struct tw_plan_slot *slot)
+{
+	if (plan->count == plan->room) {
+		size_t room = plan->room ? plan->room * 2 : 256;
+		struct tw_plan_slot *slots = realloc(plan->slots, room * sizeof *slots);
+
+		if (!slots)
+			return TW_ENOMEM;
+		plan->slots = slots;
+		plan->room = room;
+	}
+	plan->slots[plan->count++] = *slot;
+	return 0;
+}
+
+static void add_note(struct tw_plan *plan, const struct tw_sym_object *caller, const struct tw_sym_slot *slot)
+{
+	char *note, **notes;
+
+	if (plan->note_count == NOTES_MAX ||
+	    asprintf(&note, "%s called by %s is not traced: %s", slot->function, caller->name,
+		     tw_sym_refusal_text(slot->refusal)) < 0)
+		return;
+	notes = realloc(plan->notes, (plan->note_count + 1) * sizeof *notes);
+	if (!notes) {
+		free(note);
+		return;
+	}
+	plan->notes = notes;
+	notes[plan->note_count++] = note;
+}
+
+/*
+ * Calls of dlopen and dlclose come to us first (loader.c).  They are still calls of libc's functions: shown
+ * as such, and going on to ours.
+ */
+static const struct tw_sym_object *real_definer(const struct tw_plan *plan, const struct tw_sym_slot *slot)
+{
+	void *real;
+
+	if (slot->refusal != TW_SYM_OWN ||
+	    (strcmp(slot->function, "dlopen") && strcmp(slot->function, "dlclose")))
+		return NULL;
+	real = dlsym(RTLD_NEXT, slot->function);
+	return real ? tw_sym_object_at(plan->set, (uintptr_t)real) : NULL;
+}
+
+static int add_slots_of(struct tw_plan *plan, const struct tw_agent_config *config, size_t caller)
+{
+	const struct tw_sym_object *object = &plan->set->objects[caller];
+	struct tw_sym_slot *slots;
+	size_t count;
+	int error = tw_sym_slots(plan->set, object, wants_function, (void *)config, &slots, &count);
+
+	if (error)
+		return error;
+	for (size_t i = 0; i < count && !error; i++) {
+		const struct tw_sym_object *definer = slots[i].definer;
+		const struct tw_sym_object *real = real_definer(plan, &slots[i]);
+
+		if (real)
+			definer = real;
+		else if (slots[i].refusal) {
+			if (slots[i].refusal != TW_SYM_NOT_FUNCTION && is_named(config, slots[i].function))
+				add_note(plan, object, &slots[i]);
+			continue;
+		}
+		/* Only what passes from one object to another: its own functions are its own affair. */
+		if (!config->has_all_callers && definer == object)
+			continue;
+		if (!is_asked_for(config, definer, slots[i].function))
+			continue;
+		error = add_slot(plan,
+				 &(struct tw_plan_slot){caller, (size_t)(definer - plan->set->objects),
+							slots[i].where, slots[i].target, slots[i].function});
+	}
+	free(slots);
+	return error;
+}
+
+/*
+ * Which objects' calls: the program's alone, or everybody's but ours and ld.so's.  Character set converters
+ * come and go by libc itself, past our dlclose: their slots could be gone at any time.
+ */
+static bool is_caller(const struct tw_agent_config *config, const struct tw_sym_object *object)
+{
+	if (object->role == TW_SYM_PROGRAM)
+		return true;
+	return config->has_all_callers && object->role == TW_SYM_ORDINARY && !strstr(object->path, "/gconv/");
+}
+
+static int look_at(struct tw_plan *plan, const struct tw_agent_config *config, size_t index, bool is_pinning)
+{
+	const struct tw_sym_object *object = &plan->set->objects[index];
+
+	if (is_pinning && object->role != TW_SYM_PROGRAM && !tw_sym_pin(object, &plan->pins[index]))
+		return 0; /* gone already */
+	plan->is_new[index] = true;
+	return is_caller(config, object) ? add_slots_of(plan, config, index) : 0;
+}
+
+int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_known, void *arg,
+		 struct tw_plan **out)
+{
+	struct tw_plan *plan = calloc(1, sizeof *plan);
+	int error = plan ? tw_sym_load(&plan->set) : TW_ENOMEM;
+
+	if (!error) {
+		plan->pins = calloc(plan->set->count + 1, sizeof *plan->pins);
+		plan->is_new = calloc(plan->set->count + 1, sizeof *plan->is_new);
+		if (!plan->pins || !plan->is_new)
+			error = TW_ENOMEM;
+	}
+	for (size_t i = 0; !error && i < plan->set->count; i++)
+		if (!is_known || !is_known(&plan->set->objects[i], arg))
+			error = look_at(plan, config, i, is_known != NULL);
+	if (error) {
+		tw_plan_destroy(plan);
+		return error;
+	}
+	*out = plan;
+	return 0;
+}
+
+void tw_plan_destroy(struct tw_plan *plan)
+{
+	if (!plan)
+		return;
+	for (size_t i = 0; plan->pins && i < plan->set->count; i++)
+		if (plan->pins[i])
+			tw_sym_unpin(plan->pins[i]);
+	for (size_t i = 0; i < plan->note_count; i++)
+		free(plan->notes[i]);
+	free(plan->notes);
+	free(plan->pins);
+	free(plan->is_new);
+	free(plan->slots);
+	tw_sym_unload(plan->set);
+	free(plan);
+}

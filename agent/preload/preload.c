@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * preload.c - what libtracewheel-agent.so shows to the program: a constructor, dlopen and dlclose.
+ *
+ * A folder of its own: only the preloaded library may define these two names.
+ *
+ * dlsym is left alone, though objects that libc opens by itself would be found a little earlier there: it
+ * asks who calls it (RTLD_NEXT), and every other preloaded library depends on that.  dlmopen as well:
+ * other namespaces have a libc, and slots, of their own, which we do not see.
+ */
+#include "agent/agent.h"
+
+#include "base/atomic.h"
+#include "base/export.h"
+#include "base/limits.h"
+
+#include <dlfcn.h>
+
+typedef void *(*open_fn)(const char *, int);
+typedef int (*close_fn)(void *);
+
+/*
+ * Where we are inert the real function must see our caller, so it is jumped to and not called: also
+ * without optimization.
+ */
+#ifdef __clang__
+#define TAIL_CALLING
+#define TAIL_CALL __attribute__((musttail)) return
+#else
+#define TAIL_CALLING __attribute__((optimize("O2")))
+#define TAIL_CALL    return
+#endif
+
+static _Atomic(open_fn) real_open;
+static _Atomic(close_fn) real_close;
+
+static open_fn find_open(void)
+{
+	/* RELAXED agent.real: whoever comes first finds the same answer. */
+	open_fn real = tw_load_relaxed(&real_open);
+
+	if (!real) {
+		*(void **)&real = dlsym(RTLD_NEXT, "dlopen");
+		/* RELAXED agent.real: as above. */
+		tw_store_relaxed(&real_open, real);
+	}
+	return real;
+}
+
+static close_fn find_close(void)
+{
+	/* RELAXED agent.real: as above. */
+	close_fn real = tw_load_relaxed(&real_close);
+
+	if (!real) {
+		*(void **)&real = dlsym(RTLD_NEXT, "dlclose");
+		/* RELAXED agent.real: as above. */
+		tw_store_relaxed(&real_close, real);
+	}
+	return real;
+}
+
+__attribute__((constructor)) static void construct(void)
+{
+	tw_agent_start();
+}
+
+static __attribute__((noinline)) void *open_and_look(open_fn real, const char *name, int flags,
+						     const void *caller)
+{
+	char path[TW_PATH_BYTES_MAX + 1];
+	void *handle;
+
+	if (tw_loader_find(name, caller, real, path, sizeof path))
+		name = path;
+	handle = real(name, flags);
+	if (handle)
+		tw_agent_look();
+	return handle;
+}
+
+TW_API TAIL_CALLING void *dlopen(const char *name, int flags)
+{
+	open_fn real = find_open();
+
+	if (!tw_agent_is_active() || tw_agent_is_looking())
+		TAIL_CALL real(name, flags);
+	return open_and_look(real, name, flags, __builtin_return_address(0));
+}
+
+TW_API int dlclose(void *handle)
+{
+	close_fn real = find_close();
+	int result;
+
+	if (!tw_agent_is_active() || tw_agent_is_looking())
+		return real(handle);
+	result = real(handle);
+	if (result == 0)
+		tw_agent_look();
+	return result;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * start.c - may this process be traced, where do its events go; and the same for a forked child.
+ *
+ * The environment of the command's child is inherited by everything it starts:
+ *
+ *	TRACEWHEEL_AGENT	the ring set's directory
+ *	TRACEWHEEL_ROOT		the process that is traced when children are not followed; without it, the
+ *				command's own child
+ *
+ * so every program that is started meanwhile comes here, and is inert unless it is the root or children
+ * are followed.  An image that exec() replaced says nothing any more: the new one ends its slot.
+ */
+#include "agent/agent.h"
+
+#include "breakpoints/breakpoints.h"
+#include "pipeline/hit.h"
+#include "session/session.h"
+#include "tracewheel/error.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct tw_rs ring_set;
+static struct tw_session *session;
+static _Atomic bool is_active;
+
+bool tw_agent_is_active(void)
+{
+	/* PAIR agent.active: acquire; release in tw_agent_start().  What was set up before is seen. */
+	return tw_load_acquire(&is_active) &&
+	       /* RELAXED agent.gate: 0 only in a forked child, which has one thread. */
+	       tw_load_relaxed(&tw_bp_gate.active) != 0;
+}
+
+static bool is_root(void)
+{
+	const char *root = secure_getenv("TRACEWHEEL_ROOT");
+
+	if (root && *root)
+		return strtol(root, NULL, 10) == getpid();
+	return ring_set.control->owner_process_id == getppid() ||
+	       ring_set.control->owner_process_id == getpid();
+}
+
+/* ---- a forked child that is followed ---- */
+
+static __thread struct tw_permit *fork_permit;
+
+/* No change is half-way when the memory is copied.  In a transaction of its own the thread forks untraced. */
+static void before_fork(void)
+{
+	fork_permit = NULL;
+	if (tw_agent_is_active() && tw_permit_seize(&fork_permit))
+		fork_permit = NULL;
+	tw_agent_arm_before_fork();
+}
+
+static void after_fork_in_parent(void)
+{
+	tw_agent_arm_after_fork();
+	if (fork_permit)
+		tw_permit_drop(fork_permit);
+}
+
+static void define_places(struct tw_permit *permit)
+{
+	struct tw_bp_part part;
+
+	for (struct tw_module *module = tw_bp_modules(permit); module; module = module->next)
+		for (struct tw_function *f = module->functions; f; f = f->next_of_module)
+			for (struct tw_place *place = f->places; place; place = place->next_of_function)
+				if (!place->is_gone && tw_bp_staged_part(permit, place, session->slot, &part))
+					tw_define_place(session, permit, place);
+}
+
+/*
+ * session/ has forgotten the other threads, the permit and the rings; the gate is closed.  The child gets
+ * an image slot, and a log with the definitions of everything that is set.
+ */
+static void follow(void)
+{
+	struct tw_permit *permit;
+	uint32_t image;
+
+	if (tw_rs_image_claim(&ring_set, &image))
+		return;
+	session->image = image;
+	tw_hit_host.pinned_image = image;
+	tw_hit_sessions[session->slot].image = image;
+	tw_definitions_fini(session);
+	session->modules = session->functions = session->places = (struct tw_id_set){0};
+	if (tw_define_image(session) || tw_permit_seize(&permit))
+		return;
+	define_places(permit);
+	tw_permit_drop(permit);
+	tw_bp_gate_open();
+}
+
+static void after_fork_in_child(void)
+{
+	bool was_whole = fork_permit != NULL;
+
+	fork_permit = NULL;
+	tw_agent_arm_after_fork();
+	if (was_whole)
+		follow();
+}
+
+/* ---- beginning ---- */
+
+static int begin(struct tw_agent_config *config)
+{
+	uint32_t image;
+	int error = tw_rs_image_claim(&ring_set, &image);
+
+	if (error)
+		return error;
+	error = tw_session_make("record", &ring_set, image, &session);
+	if (error) {
+		tw_rs_image_end(&ring_set, image);
+		return error;
+	}
+	tw_hit_host.pinned_rs = &ring_set;
+	tw_hit_host.pinned_image = image;
+	tw_hit_host.pinned_session = session->slot;
+	tw_hit_sessions[session->slot].slot_words = config->argument_words;
+	tw_bp_trampoline_hit = tw_hit_slot;
+	tw_agent_arm_init(config, session);
+	/* After session's own: the last to run in the child, the first before fork. */
+	if (ring_set.control->follow_fork)
+		pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	return 0;
+}
+
+static void start(const char *path)
+{
+	struct tw_agent_config config;
+
+	if (tw_rs_attach(&ring_set, path))
+		return;
+	if (!ring_set.control->follow_fork && !is_root())
+		goto detach;
+	if (tw_agent_config_parse(ring_set.control->config,
+				  ring_set.control->config_bytes < TW_RS_CONFIG_BYTES
+					  ? ring_set.control->config_bytes
+					  : TW_RS_CONFIG_BYTES,
+				  &config))
+		goto detach;
+	if (begin(&config)) {
+		tw_agent_config_fini(&config);
+		goto detach;
+	}
+	tw_agent_look();
+	tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL);
+	/* PAIR agent.active: release; acquire in tw_agent_is_active(). */
+	tw_store_release(&is_active, true);
+	return;
+detach:
+	tw_rs_detach(&ring_set);
+}
+
+void tw_agent_start(void)
+{
+	const char *path = secure_getenv("TRACEWHEEL_AGENT");
+	int saved_errno = errno;
+
+	if (path && *path == '/')
+		start(path);
+	errno = saved_errno;
+}
