@@ -51,11 +51,11 @@ struct tw_bench {
 
 /* Zeroed fields mean the defaults. */
 struct tw_bench_options {
-	int threads;		  /* 1 */
-	int repetitions;	  /* 9 */
-	uint64_t iterations;	  /* as many as take a quarter of a second */
-	bool is_cross_core;	  /* threads talk to each other: look at the weather */
-	uint64_t per_iteration;	  /* operations in one iteration of the loop: the time is divided by it */
+	int threads;            /* 1 */
+	int repetitions;        /* 9 */
+	uint64_t iterations;    /* as many as take a quarter of a second */
+	bool is_cross_core;     /* threads talk to each other: look at the weather */
+	uint64_t per_iteration; /* operations in one iteration of the loop: the time is divided by it */
 	int64_t values[TW_BENCH_VALUES_MAX + 1]; /* one run for each, up to the first 0 */
 };
 
@@ -69,13 +69,13 @@ struct tw_bench_entry {
 /* Called by TW_BENCH before main(). */
 void tw_bench_register(struct tw_bench_entry *entry);
 
-#define TW_BENCH(name_, ...)                                                                                 \
-	static void name_(struct tw_bench *bench);                                                           \
-	static struct tw_bench_entry name_##_entry = { #name_, name_, { __VA_ARGS__ }, NULL };               \
-	__attribute__((constructor)) static void name_##_register(void)                                      \
-	{                                                                                                    \
-		tw_bench_register(&name_##_entry);                                                           \
-	}                                                                                                    \
+#define TW_BENCH(name_, ...)                                                               \
+	static void name_(struct tw_bench *bench);                                         \
+	static struct tw_bench_entry name_##_entry = {#name_, name_, {__VA_ARGS__}, NULL}; \
+	__attribute__((constructor)) static void name_##_register(void)                    \
+	{                                                                                  \
+		tw_bench_register(&name_##_entry);                                         \
+	}                                                                                  \
 	static void name_(struct tw_bench *bench)
 
 /* All threads have arrived; the clock runs.  Returns the iterations to run, the same on each thread. */
