@@ -186,6 +186,16 @@ struct constant_body {
 	unsigned int actions;
 };
 
+static void add_silence(struct tw_term value, struct constant_body *body)
+{
+	bool is_on = tw_term_is_same(value, tw_atom(TW_ATOM_TRUE));
+
+	if (!is_on && !tw_term_is_same(value, tw_atom(TW_ATOM_FALSE)))
+		return;
+	body->actions &= ~(unsigned int)(TW_MATCH_SILENCE | TW_MATCH_UNSILENCE);
+	body->actions |= is_on ? TW_MATCH_SILENCE : TW_MATCH_UNSILENCE;
+}
+
 /* One term of a body; false when what it does is known at the event only. */
 static bool add_constant_action(struct tw_match_builder *b, struct tw_term term, struct constant_body *body)
 {
@@ -207,10 +217,16 @@ static bool add_constant_action(struct tw_match_builder *b, struct tw_term term,
 		body->actions |= TW_MATCH_EXCEPTION_TRACE;
 		return true;
 	}
-	if (arity != 1 || !tw_term_is_same(name, tw_atom(TW_ATOM_MESSAGE)) ||
-	    !tw_match_fold(b, tw_elements(term)[1], 0, &value))
+	if (arity != 1 || !tw_match_fold(b, tw_elements(term)[1], 0, &value))
 		return false;
-	body->message = value;
+	if (tw_term_is_same(name, tw_atom(TW_ATOM_MESSAGE))) {
+		body->message = value;
+		return true;
+	}
+	/* receive refuses it; that is for the general way to say. */
+	if (!tw_term_is_same(name, tw_atom(TW_ATOM_SILENT)) || b->target == TW_MATCH_RECEIVE)
+		return false;
+	add_silence(value, body);
 	return true;
 }
 

@@ -134,14 +134,25 @@ static struct tw_term arithmetic(struct tw_match_machine *m, enum tw_integer_op 
 	return float_arithmetic(m, op, top);
 }
 
+/* Both are smalls: most are, and need no call. */
+static inline bool are_small(const struct tw_term *top)
+{
+	return (FIRST.word & SECOND.word & 15) == TW_TAG_SMALL;
+}
+
 FUNCTION(ADD, 2)
 {
-	return arithmetic(m, TW_INTEGER_ADD, top);
+	int64_t sum = tw_small_value(FIRST) + tw_small_value(SECOND);
+
+	return tw_likely(are_small(top) && tw_small_fits(sum)) ? tw_small(sum) : arithmetic(m, TW_INTEGER_ADD, top);
 }
 
 FUNCTION(SUB, 2)
 {
-	return arithmetic(m, TW_INTEGER_SUB, top);
+	int64_t difference = tw_small_value(FIRST) - tw_small_value(SECOND);
+
+	return tw_likely(are_small(top) && tw_small_fits(difference)) ? tw_small(difference) :
+									arithmetic(m, TW_INTEGER_SUB, top);
 }
 
 FUNCTION(MUL, 2)
@@ -190,11 +201,29 @@ FUNCTION(DIVIDE, 2)
 	}
 INTEGER_FUNCTION(DIV)
 INTEGER_FUNCTION(REM)
-INTEGER_FUNCTION(BAND)
-INTEGER_FUNCTION(BOR)
-INTEGER_FUNCTION(BXOR)
 INTEGER_FUNCTION(BSL)
 INTEGER_FUNCTION(BSR)
+
+FUNCTION(BAND, 2)
+{
+	if (tw_likely(are_small(top)))
+		return tw_word(FIRST.word & SECOND.word);
+	return integer_arithmetic(m, TW_INTEGER_BAND, top);
+}
+
+FUNCTION(BOR, 2)
+{
+	if (tw_likely(are_small(top)))
+		return tw_word(FIRST.word | SECOND.word);
+	return integer_arithmetic(m, TW_INTEGER_BOR, top);
+}
+
+FUNCTION(BXOR, 2)
+{
+	if (tw_likely(are_small(top)))
+		return tw_word((FIRST.word ^ SECOND.word) | TW_TAG_SMALL);
+	return integer_arithmetic(m, TW_INTEGER_BXOR, top);
+}
 
 FUNCTION(BNOT, 1)
 {

@@ -9,9 +9,12 @@
 
 static inline struct tw_term argument(const struct tw_match_machine *m, unsigned int index)
 {
-	if (m->is_raw)
-		return tw_term_integer(&m->run->arena, (int64_t)((const uint64_t *)m->args)[index]);
-	return ((const struct tw_term *)m->args)[index];
+	int64_t word;
+
+	if (!m->is_raw)
+		return ((const struct tw_term *)m->args)[index];
+	word = (int64_t)((const uint64_t *)m->args)[index];
+	return tw_likely(tw_small_fits(word)) ? tw_small(word) : tw_term_integer(&m->run->arena, word);
 }
 
 static struct tw_term all_arguments(const struct tw_match_machine *m)

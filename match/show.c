@@ -118,8 +118,9 @@ static void add_operand(struct line *line, const struct tw_match_code *code, con
 		add(line, " ");
 		add_function(line, value);
 	} else if (strcmp(kind, "ACTIONS") == 0) {
-		add(line, "%s%s", value & TW_MATCH_RETURN_TRACE ? " return_trace" : "",
-		    value & TW_MATCH_EXCEPTION_TRACE ? " exception_trace" : "");
+		add(line, "%s%s%s%s", value & TW_MATCH_RETURN_TRACE ? " return_trace" : "",
+		    value & TW_MATCH_EXCEPTION_TRACE ? " exception_trace" : "",
+		    value & TW_MATCH_SILENCE ? " silence" : "", value & TW_MATCH_UNSILENCE ? " unsilence" : "");
 	} else if (strcmp(kind, "FLAG") == 0) {
 		add(line, "%s", value ? " at least" : "");
 	} else if (strcmp(kind, "NO") != 0) {

@@ -270,6 +270,14 @@ static struct tw_match_result accepted_result(const struct tw_match_code *code, 
 	return result;
 }
 
+/* A machine word is an integer: whether it is one needs no test. */
+static const struct tw_match_insn *skip_types(const struct tw_match_insn *insn)
+{
+	while (insn->op == TW_OP_ARG_TYPE && (insn->b == TW_MATCH_IS_INTEGER || insn->b == TW_MATCH_IS_NUMBER))
+		insn++;
+	return insn;
+}
+
 /* [arity] [range] accept, where all tests that fail end at reject. */
 static void find_quick(struct tw_match_program *p)
 {
@@ -286,6 +294,7 @@ static void find_quick(struct tw_match_program *p)
 		quick.is_prefix = insn->a;
 		insn++;
 	}
+	insn = skip_types(insn);
 	if (insn->op == TW_OP_RANGE) {
 		if (code->insns[insn->c].op != TW_OP_REJECT)
 			return;
@@ -293,7 +302,7 @@ static void find_quick(struct tw_match_program *p)
 		quick.arg = insn->a;
 		quick.low = code->ranges[insn->b].low;
 		quick.span = code->ranges[insn->b].span;
-		insn = &code->insns[insn->d];
+		insn = skip_types(&code->insns[insn->d]);
 	}
 	if (insn->op != TW_OP_ACCEPT)
 		return;
