@@ -133,12 +133,12 @@ static struct tw_term apply(struct reader *r, const char *name, struct tw_term a
 static struct tw_term literal(struct reader *r, size_t start)
 {
 	struct tw_term term;
+	int error = tw_term_parse(r->arena, r->text + start, r->at - start, &term, NULL);
 
-	if (tw_term_parse(r->arena, r->text + start, r->at - start, &term, NULL) != 0) {
-		r->at = start;
-		return fail(r, "this is no value");
-	}
-	return term;
+	if (!error)
+		return term;
+	r->at = start;
+	return error == TW_EBADARG ? fail(r, "this is no value") : none();
 }
 
 /* "..." or '...', from the quote at hand. */
@@ -248,10 +248,8 @@ static bool add(struct reader *r, struct elements *e, struct tw_term term)
 		size_t room = e->room ? e->room * 2 : 8;
 		struct tw_term *bigger = realloc(e->terms, room * sizeof(*bigger));
 
-		if (!bigger) {
-			fail(r, "no memory");
+		if (!bigger)
 			return false;
-		}
 		e->terms = bigger;
 		e->room = room;
 	}
@@ -285,9 +283,11 @@ static struct tw_term list(struct reader *r)
 
 	if (is_read && e.count > 0 && take(r, '|')) {
 		tail = expression(r, 0);
-		is_read = !tw_term_is_none(tail) && take(r, ']');
-		if (!is_read)
+		is_read = !tw_term_is_none(tail);
+		if (is_read && !take(r, ']')) {
 			fail(r, "a closing bracket is missing here");
+			is_read = false;
+		}
 	}
 	if (is_read)
 		result = tw_term_list(r->arena, e.terms, e.count, tail);
@@ -345,8 +345,10 @@ static struct tw_term name(struct reader *r)
 		return r->text[start] == '_' || (r->text[start] >= 'A' && r->text[start] <= 'Z') ?
 			       (r->at = start, fail(r, "names begin with a small letter; arguments are $1, $2")) :
 			       literal(r, start);
+	if (r->at - start > 255)
+		return fail(r, "this name is too long");
 	if (!add(r, &e, tw_term_atom(r->text + start, r->at - start)))
-		return fail(r, "this is no name");
+		return none();
 	r->at++;
 	if (elements(r, &e, ')', false))
 		result = tw_term_tuple(r->arena, e.terms, e.count);
