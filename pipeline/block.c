@@ -104,9 +104,10 @@ static bool survey_uniform(struct survey *survey)
 	in->words_max = tw_shape_words(shape);
 	survey->first_ticks = tw_get64(in->raw);
 	survey->last_ticks = before;
-	survey->calls = TW_RB_HEAD_KIND(shape) >= TW_EVENT_RETURN_FROM && TW_RB_HEAD_KIND(shape) < TW_EVENT_TERM_FIRST ?
-				in->records :
-				0;
+	survey->calls =
+		TW_RB_HEAD_KIND(shape) >= TW_EVENT_RETURN_FROM && TW_RB_HEAD_KIND(shape) < TW_EVENT_TERM_FIRST
+			? in->records
+			: 0;
 	return true;
 }
 
@@ -127,21 +128,15 @@ static void note_shape(struct tw_codec_input *in, uint32_t shape)
 }
 
 /* The records that mean something to the block itself. */
-static bool note_own_kind(struct survey *survey, const uint8_t *record, uint64_t head, struct tw_block_header *header,
-			  struct tw_block_tracee *tracee)
+static void note_own_kind(struct survey *survey, const uint8_t *record, uint64_t head,
+			  struct tw_block_header *header, struct tw_block_tracee *tracee)
 {
-	uint32_t words = tw_shape_words((uint32_t)head);
-
 	if (TW_RB_HEAD_KIND(head) == TW_EVENT_SWITCH) {
-		if (words < 1)
-			return false;
 		survey->switches++;
 		tracee->tracee_id = TW_RB_HEAD_ID(head);
 		tracee->run_seq = tw_get64(record + TW_CODEC_HEAD_BYTES);
-		return true;
+		return;
 	}
-	if (words < 1 + TW_FORMAT_CAUSES)
-		return false;
 	survey->losses++;
 	for (unsigned cause = 0; cause < TW_FORMAT_CAUSES; cause++) {
 		uint64_t lost = tw_get64(record + TW_CODEC_HEAD_BYTES + 8 + 8 * cause);
@@ -149,7 +144,6 @@ static bool note_own_kind(struct survey *survey, const uint8_t *record, uint64_t
 		header->lost[cause] += lost;
 		header->end_sequence += lost;
 	}
-	return true;
 }
 
 static int survey_any(struct survey *survey, struct tw_block_header *header, struct tw_block_tracee *tracee)
@@ -176,8 +170,8 @@ static int survey_any(struct survey *survey, struct tw_block_header *header, str
 		in->records++;
 		survey->first_ticks = ticks < survey->first_ticks ? ticks : survey->first_ticks;
 		survey->last_ticks = ticks > survey->last_ticks ? ticks : survey->last_ticks;
-		if (TW_RB_HEAD_KIND(head) <= TW_EVENT_SWITCH && !note_own_kind(survey, record, head, header, tracee))
-			return TW_EFORMAT;
+		if (TW_RB_HEAD_KIND(head) <= TW_EVENT_SWITCH)
+			note_own_kind(survey, record, head, header, tracee);
 		survey->calls += TW_RB_HEAD_KIND(head) >= TW_EVENT_RETURN_FROM &&
 				 TW_RB_HEAD_KIND(head) < TW_EVENT_TERM_FIRST;
 		at += tw_shape_bytes(shape);
@@ -210,7 +204,8 @@ static int look(struct survey *survey, struct tw_block_header *header, struct tw
 
 /* ---- encoding ---- */
 
-static size_t encode(struct tw_block_encoder *encoder, const struct survey *survey, struct tw_block_header *header)
+static size_t encode(struct tw_block_encoder *encoder, const struct survey *survey,
+		     struct tw_block_header *header)
 {
 	const struct tw_codec_input *in = &survey->input;
 	size_t bytes;
@@ -244,8 +239,8 @@ static void seal(struct tw_block_header *header, const uint8_t *stored)
 	header->header_checksum = tw_block_header_checksum(header);
 }
 
-static const uint8_t *pack(struct tw_block_encoder *encoder, struct tw_block_header *header, const uint8_t *bytes,
-			   uint32_t count)
+static const uint8_t *pack(struct tw_block_encoder *encoder, struct tw_block_header *header,
+			   const uint8_t *bytes, uint32_t count)
 {
 	uint32_t packed;
 
@@ -259,7 +254,7 @@ static const uint8_t *pack(struct tw_block_encoder *encoder, struct tw_block_hea
 int tw_block_encode_events(struct tw_block_encoder *encoder, struct tw_block_header *header, const void *raw,
 			   uint32_t raw_bytes, const uint8_t **stored)
 {
-	struct survey survey = { .input = { .raw = encoder->copy, .raw_bytes = raw_bytes } };
+	struct survey survey = {.input = {.raw = encoder->copy, .raw_bytes = raw_bytes}};
 	uint32_t bytes;
 	int error;
 
@@ -285,8 +280,8 @@ int tw_block_encode_events(struct tw_block_encoder *encoder, struct tw_block_hea
 	return 0;
 }
 
-void tw_block_encode_bytes(struct tw_block_encoder *encoder, struct tw_block_header *header, const void *bytes,
-			   uint32_t count, const uint8_t **stored)
+void tw_block_encode_bytes(struct tw_block_encoder *encoder, struct tw_block_header *header,
+			   const void *bytes, uint32_t count, const uint8_t **stored)
 {
 	TW_ASSERT(count <= TW_BLOCK_STORED_BYTES_MAX);
 	header->codec = TW_CODEC_NONE;
@@ -306,7 +301,8 @@ uint64_t tw_block_header_checksum(const struct tw_block_header *header)
 
 static bool are_sizes_sound(const struct tw_block_header *header)
 {
-	if (header->stored_bytes > TW_BLOCK_STORED_BYTES_MAX || header->encoded_bytes > TW_BLOCK_STORED_BYTES_MAX)
+	if (header->stored_bytes > TW_BLOCK_STORED_BYTES_MAX ||
+	    header->encoded_bytes > TW_BLOCK_STORED_BYTES_MAX)
 		return false;
 	if (header->packing == TW_PACKING_NONE && header->stored_bytes != header->encoded_bytes)
 		return false;
@@ -315,8 +311,9 @@ static bool are_sizes_sound(const struct tw_block_header *header)
 		return false;
 	if (header->type != TW_BLOCK_EVENTS)
 		return header->codec == TW_CODEC_NONE && !header->raw_bytes;
-	return header->codec >= TW_CODEC_VERBATIM && header->codec <= TW_CODEC_CALLS && header->record_count &&
-	       header->raw_bytes <= TW_BLOCK_RAW_BYTES_MAX && header->raw_bytes % TW_RB_ALIGN_BYTES == 0 &&
+	return header->codec >= TW_CODEC_VERBATIM && header->codec <= TW_CODEC_CALLS &&
+	       header->record_count && header->raw_bytes <= TW_BLOCK_RAW_BYTES_MAX &&
+	       header->raw_bytes % TW_RB_ALIGN_BYTES == 0 &&
 	       (uint64_t)header->record_count * TW_CODEC_HEAD_BYTES <= header->raw_bytes &&
 	       (uint64_t)header->event_count + header->switch_count <= header->record_count;
 }
@@ -393,9 +390,10 @@ static bool decode_verbatim(const uint8_t *in, size_t bytes, const struct tw_cod
 	return records == out->records;
 }
 
-int tw_block_decode_events(struct tw_block_decoder *decoder, const struct tw_block_header *header, uint8_t *raw)
+int tw_block_decode_events(struct tw_block_decoder *decoder, const struct tw_block_header *header,
+			   uint8_t *raw)
 {
-	struct tw_codec_output out = { raw, header->raw_bytes, header->record_count };
+	struct tw_codec_output out = {raw, header->raw_bytes, header->record_count};
 	const uint8_t *in;
 	size_t bytes = header->encoded_bytes;
 	int error = tw_block_decode_bytes(decoder, header, &in);

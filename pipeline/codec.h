@@ -20,7 +20,7 @@
 /* Payload words that the codecs with columns take. */
 #define TW_CODEC_WORDS_MAX 16
 /* The smallest record. */
-#define TW_CODEC_HEAD_BYTES 16
+#define TW_CODEC_HEAD_BYTES  16
 #define TW_CODEC_RECORDS_MAX (TW_BLOCK_RAW_BYTES_MAX / TW_CODEC_HEAD_BYTES)
 
 /* What block.c found out about a stretch of records. */
@@ -28,8 +28,8 @@ struct tw_codec_input {
 	const uint8_t *raw;
 	uint32_t raw_bytes;
 	uint32_t records;
-	uint32_t shape_count; /* TW_CODEC_SHAPES_MAX + 1: too many */
-	uint32_t words_max;   /* of any record's payload, without filling */
+	uint32_t shape_count;                 /* TW_CODEC_SHAPES_MAX + 1: too many */
+	uint32_t words_max;                   /* of any record's payload, without filling */
 	uint32_t shapes[TW_CODEC_SHAPES_MAX]; /* low 32 bits of heads, in the order of appearance */
 };
 
@@ -53,11 +53,17 @@ static inline uint32_t tw_shape_words(uint32_t shape)
 	return words && (shape >> 8 & TW_EVENT_FLAG_HALF) ? words - 1 : words;
 }
 
+/* A size that a ring takes, and for losses and switches the payload that they always have. */
 static inline bool tw_shape_is_sound(uint32_t shape)
 {
-	uint32_t bytes = tw_shape_bytes(shape);
+	uint32_t bytes = tw_shape_bytes(shape), kind = TW_RB_HEAD_KIND(shape);
 
-	return bytes >= TW_CODEC_HEAD_BYTES && bytes <= TW_RB_RECORD_BYTES_MAX && bytes % TW_RB_ALIGN_BYTES == 0;
+	if (bytes < TW_CODEC_HEAD_BYTES || bytes > TW_RB_RECORD_BYTES_MAX || bytes % TW_RB_ALIGN_BYTES)
+		return false;
+	if (tw_likely(kind > TW_EVENT_SWITCH))
+		return true;
+	return kind != TW_EVENT_PAD &&
+	       tw_shape_words(shape) >= (kind == TW_EVENT_LOSS ? 1 + TW_RB_CAUSES : 1);
 }
 
 static inline uint64_t tw_record_head(const uint8_t *record)

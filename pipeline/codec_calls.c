@@ -16,23 +16,24 @@
 
 #include <stdlib.h>
 
-#define PREDICTIONS   (1u << 14)
-#define BUCKETS	      (1u << 15)
-#define HEADER_BYTES  24
-#define LONG_DELTA    255
-#define LEB128_BYTES  10
+#define PREDICTIONS  (1u << 14)
+#define BUCKETS      (1u << 15)
+#define HEADER_BYTES 24
+#define LONG_DELTA   255
+#define LEB128_BYTES 10
 
 struct tw_calls_tables {
 	uint16_t next[PREDICTIONS];
 	uint16_t buckets[BUCKETS]; /* encoder: symbol of a head, 0: free */
 	uint16_t misses[TW_CODEC_RECORDS_MAX];
 	uint64_t heads[TW_CODEC_RECORDS_MAX + 1]; /* by symbol */
-	int8_t moves[TW_CODEC_RECORDS_MAX + 1];	  /* of the stack, by symbol */
+	int8_t moves[TW_CODEC_RECORDS_MAX + 1];   /* of the stack, by symbol */
 	uint8_t deltas[TW_CODEC_RECORDS_MAX];
 	uint8_t held[TW_CODEC_RECORDS_MAX / 8 + 8];
 	uint8_t long_deltas[TW_CODEC_RECORDS_MAX * LEB128_BYTES];
 };
-_Static_assert(TW_CODEC_RECORDS_MAX < BUCKETS && TW_CODEC_RECORDS_MAX < UINT16_MAX, "every record may have its symbol");
+_Static_assert(TW_CODEC_RECORDS_MAX < BUCKETS && TW_CODEC_RECORDS_MAX < UINT16_MAX,
+	       "every record may have its symbol");
 
 struct calls_state {
 	uint16_t stack[256];
@@ -63,10 +64,12 @@ static inline int8_t move_of(uint64_t head)
 {
 	unsigned kind = TW_RB_HEAD_KIND(head);
 
-	return (int8_t)((kind == TW_EVENT_CALL) - (kind == TW_EVENT_RETURN_FROM || kind == TW_EVENT_EXCEPTION_FROM));
+	return (int8_t)((kind == TW_EVENT_CALL) -
+			(kind == TW_EVENT_RETURN_FROM || kind == TW_EVENT_EXCEPTION_FROM));
 }
 
-static inline uint64_t head_of(const struct tw_calls_tables *tables, const struct calls_state *state, uint16_t symbol)
+static inline uint64_t head_of(const struct tw_calls_tables *tables, const struct calls_state *state,
+			       uint16_t symbol)
 {
 	uint64_t entered = tables->heads[state->stack[state->depth]];
 	uint64_t head = tables->heads[symbol];
@@ -105,7 +108,7 @@ static uint16_t symbol_of(struct tw_calls_tables *tables, uint64_t head, uint32_
 			return symbol;
 		at++;
 	}
-	symbol = (uint16_t)++*head_count;
+	symbol = (uint16_t)++ * head_count;
 	tables->buckets[at & (BUCKETS - 1)] = symbol;
 	tables->heads[symbol] = head;
 	tables->moves[symbol] = move_of(head);
@@ -138,8 +141,8 @@ struct calls_counts {
 	uint32_t long_bytes;
 };
 
-static void predict(struct tw_calls_tables *tables, const struct tw_codec_input *in, struct calls_state *state,
-		    struct calls_counts *counts)
+static void predict(struct tw_calls_tables *tables, const struct tw_codec_input *in,
+		    struct calls_state *state, struct calls_counts *counts)
 {
 	const uint8_t *record = in->raw;
 	uint64_t ticks = tw_get64(record);
@@ -158,7 +161,8 @@ static void predict(struct tw_calls_tables *tables, const struct tw_codec_input 
 		if (tw_unlikely(delta >= LONG_DELTA))
 			long_at = put_leb128(long_at, delta);
 		if (tw_unlikely(!holds)) {
-			symbol = head_of(tables, state, 0) == head ? 0 : symbol_of(tables, head, &counts->heads);
+			symbol = head_of(tables, state, 0) == head ? 0
+								   : symbol_of(tables, head, &counts->heads);
 			tables->misses[misses++] = symbol;
 			tables->next[context] = symbol;
 		}
@@ -214,8 +218,8 @@ static uint8_t *put_bytes(uint8_t *out, const void *from, size_t bytes)
 
 size_t tw_codec_calls_encode(struct tw_calls_tables *tables, const struct tw_codec_input *in, uint8_t *out)
 {
-	struct tw_codec_group group = { .words_max = in->words_max };
-	struct calls_counts counts = { 0 };
+	struct tw_codec_group group = {.words_max = in->words_max};
+	struct calls_counts counts = {0};
 	struct calls_state state;
 	const uint8_t *record = in->raw;
 	uint8_t *to = out + HEADER_BYTES;
@@ -260,7 +264,8 @@ static const uint8_t *get_heads(struct tw_calls_tables *tables, const uint8_t *i
 	uint64_t shapes[TW_COLUMN_MAX], ids[TW_COLUMN_MAX];
 
 	for (uint32_t first = 1; first <= input->counts.heads; first += TW_COLUMN_MAX) {
-		uint32_t left = input->counts.heads - first + 1, count = left < TW_COLUMN_MAX ? left : TW_COLUMN_MAX;
+		uint32_t left = input->counts.heads - first + 1,
+			 count = left < TW_COLUMN_MAX ? left : TW_COLUMN_MAX;
 
 		in = tw_column_get(in, end, shapes, count);
 		in = in ? tw_column_get(in, end, ids, count) : NULL;
@@ -269,7 +274,8 @@ static const uint8_t *get_heads(struct tw_calls_tables *tables, const uint8_t *i
 		for (uint32_t i = 0; i < count; i++) {
 			uint32_t words;
 
-			if (shapes[i] > UINT32_MAX || ids[i] > UINT32_MAX || !tw_shape_is_sound((uint32_t)shapes[i]))
+			if (shapes[i] > UINT32_MAX || ids[i] > UINT32_MAX ||
+			    !tw_shape_is_sound((uint32_t)shapes[i]))
 				return NULL;
 			words = tw_shape_words((uint32_t)shapes[i]);
 			if (words > TW_CODEC_WORDS_MAX)
@@ -333,7 +339,8 @@ static bool follow(struct tw_calls_tables *tables, struct calls_input *input, st
 	return to == to_end && input->misses == input->misses_end && input->longs == input->longs_end;
 }
 
-static const uint8_t *get_parts(const uint8_t *in, const uint8_t *end, uint32_t records, struct calls_input *input)
+static const uint8_t *get_parts(const uint8_t *in, const uint8_t *end, uint32_t records,
+				struct calls_input *input)
 {
 	uint64_t held_bytes = (records + 7) / 8, miss_bytes = input->counts.misses * UINT64_C(2);
 
@@ -352,14 +359,14 @@ bool tw_codec_calls_decode(struct tw_calls_tables *tables, const uint8_t *in, si
 			   const struct tw_codec_output *out)
 {
 	const uint8_t *end = in + bytes, *record = out->raw;
-	struct calls_input input = { 0 };
+	struct calls_input input = {0};
 	struct tw_codec_group group;
 	struct calls_state state;
 	uint32_t return_shape;
 
 	if (bytes < HEADER_BYTES)
 		return false;
-	input.counts = (struct calls_counts){ tw_get32(in), tw_get32(in + 4), tw_get32(in + 8) };
+	input.counts = (struct calls_counts){tw_get32(in), tw_get32(in + 4), tw_get32(in + 8)};
 	return_shape = tw_get32(in + 12);
 	input.ticks = tw_get64(in + 16);
 	if (input.counts.heads > TW_CODEC_RECORDS_MAX || !tw_shape_is_sound(return_shape))

@@ -93,7 +93,7 @@ static uint8_t *put_uniform(const struct tw_codec_input *in, uint8_t *out)
 
 static uint8_t *put_mixed(const struct tw_codec_input *in, uint32_t bits, uint8_t *out)
 {
-	struct tw_codec_group group = { .words_max = in->words_max };
+	struct tw_codec_group group = {.words_max = in->words_max};
 	uint64_t ticks[TW_COLUMN_MAX], heads[TW_COLUMN_MAX];
 	const uint8_t *from = in->raw;
 
@@ -206,8 +206,8 @@ static const uint8_t *get_uniform(const uint8_t *in, const uint8_t *end, const s
 }
 
 /* Heads and ticks of one group; returns behind its records, NULL where it does not fit. */
-static uint8_t *put_heads(struct tw_codec_group *group, const struct values_header *header, const uint64_t *ticks,
-			  const uint64_t *heads, uint8_t *to, const uint8_t *to_end)
+static uint8_t *put_heads(struct tw_codec_group *group, const struct values_header *header,
+			  const uint64_t *ticks, const uint64_t *heads, uint8_t *to, const uint8_t *to_end)
 {
 	for (uint32_t i = 0; i < group->count; i++) {
 		uint64_t index = heads[i] & ((UINT64_C(1) << header->shape_bits) - 1);
@@ -232,7 +232,7 @@ static uint8_t *put_heads(struct tw_codec_group *group, const struct values_head
 static const uint8_t *get_mixed(const uint8_t *in, const uint8_t *end, const struct values_header *header,
 				const struct tw_codec_output *out)
 {
-	struct tw_codec_group group = { .words_max = header->words_max };
+	struct tw_codec_group group = {.words_max = header->words_max};
 	uint64_t ticks[TW_COLUMN_MAX], heads[TW_COLUMN_MAX];
 	uint8_t *to = out->raw, *to_end = out->raw + out->raw_bytes;
 

@@ -208,7 +208,7 @@ const struct tw_capture_session *tw_capture_session(const struct tw_capture *cap
 						    uint32_t index);
 const char *tw_capture_atom(const struct tw_capture *capture, uint32_t image, uint32_t id, size_t *bytes);
 
-/* One after another, in the order of their ids: *at is 0 at first; NULL behind the last. */
+/* One after another, in the order of definition: *at is 0 at first; NULL behind the last. */
 const struct tw_capture_module *tw_capture_module_next(const struct tw_capture *capture, uint32_t image,
 						       uint32_t *at);
 const struct tw_capture_function *tw_capture_function_next(const struct tw_capture *capture, uint32_t image,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Whatever stands in a ring comes back out of a block bit by bit (but for filling), by the codec that suits it;
- *	damage is found.
- * Method	Blocks of made-up programs and of random records, encoded, decoded and compared; all widths of columns;
- *	each byte of a block changed in turn.  The seed is printed; an argument sets it.
+ * Goal	Whatever stands in a ring comes back out of a block bit by bit (but for filling), by the codec that
+ *suits it; damage is found. Method	Blocks of made-up programs and of random records, encoded, decoded and
+ *compared; all widths of columns; each byte of a block changed in turn.  The seed is printed; an argument
+ *sets it.
  */
 #include "pipeline/block.h"
 #include "tracewheel/error.h"
@@ -111,7 +111,8 @@ static void values_come_back_small(void **state)
 /* A program: functions that call each other in a fixed way, now and then with something odd between. */
 static void run_program(uint32_t function, unsigned depth, uint64_t *ticks, bool is_odd)
 {
-	uint64_t *payload = put_record(*ticks += 5 + number() % 30, TW_EVENT_CALL, 1, is_odd ? function % 3 : 0, function);
+	uint64_t *payload = put_record(*ticks += 5 + number() % 30, TW_EVENT_CALL, 1,
+				       is_odd ? function % 3 : 0, function);
 
 	for (uint32_t i = 0; is_odd && i < function % 3; i++)
 		payload[i] = number_of_any_width();
@@ -123,7 +124,8 @@ static void run_program(uint32_t function, unsigned depth, uint64_t *ticks, bool
 	if (is_odd && number() % 20 == 0)
 		put_record(*ticks += 3, TW_EVENT_EXCEPTION_FROM, 1, 1, function)[0] = number();
 	else
-		put_record(*ticks += 5 + number() % 30, TW_EVENT_RETURN_FROM, 1, is_odd, function)[0] = is_odd ? function : 0;
+		put_record(*ticks += 5 + number() % 30, TW_EVENT_RETURN_FROM, 1, is_odd, function)[0] =
+			is_odd ? function : 0;
 }
 
 static void calls_come_back_small(void **state)
@@ -145,7 +147,7 @@ static void calls_come_back_small(void **state)
 static void random_records_come_back(void **state)
 {
 	struct tw_block_header header;
-	unsigned seen[8] = { 0 };
+	unsigned seen[8] = {0};
 
 	for (int round = 0; round < 600; round++) {
 		uint32_t words_limit = round % 3 == 0 ? 3 : round % 3 == 1 ? 16 : 1000;
@@ -173,7 +175,7 @@ static void random_records_come_back(void **state)
 
 static void losses_and_switches_are_counted(void **state)
 {
-	struct tw_block_header header = { 0 };
+	struct tw_block_header header = {0};
 	const uint8_t *stored;
 	uint64_t *payload;
 
@@ -219,9 +221,14 @@ static void unsound_records_are_refused(void **state)
 {
 	struct tw_block_header header;
 	const uint8_t *stored;
-	const uint64_t heads[] = { 0, 3, TW_RB_HEAD(3, 0, 8, 0), TW_RB_HEAD(3, 0, 24, 0), TW_RB_HEAD(3, 0, 32, 0),
-				   TW_RB_HEAD(3, 0, 65520, 0), TW_RB_HEAD(TW_EVENT_SWITCH, 0, 16, 0),
-				   TW_RB_HEAD(TW_EVENT_LOSS, 0, 16, 0) };
+	const uint64_t heads[] = {0,
+				  3,
+				  TW_RB_HEAD(3, 0, 8, 0),
+				  TW_RB_HEAD(3, 0, 24, 0),
+				  TW_RB_HEAD(3, 0, 32, 0),
+				  TW_RB_HEAD(3, 0, 65520, 0),
+				  TW_RB_HEAD(TW_EVENT_SWITCH, 0, 16, 0),
+				  TW_RB_HEAD(TW_EVENT_LOSS, 0, 16, 0)};
 
 	for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
 		raw_bytes = 0;
@@ -229,7 +236,8 @@ static void unsound_records_are_refused(void **state)
 		put_record(2, TW_EVENT_CALL, 0, 0, 1);
 		tw_put64(raw + 24, heads[i]);
 		memset(&header, 0, sizeof header);
-		assert_int_equal(tw_block_encode_events(encoder, &header, raw, raw_bytes, &stored), TW_EFORMAT);
+		assert_int_equal(tw_block_encode_events(encoder, &header, raw, raw_bytes, &stored),
+				 TW_EFORMAT);
 	}
 }
 
@@ -279,7 +287,7 @@ static void damage_behind_the_checksum_is_survived(void **state)
 		for (uint64_t flips = number() % 4; flips < 4; flips++)
 			bytes[number() % header.encoded_bytes] = (uint8_t)number();
 		count = round % 7 ? header.encoded_bytes : (uint32_t)(number() % header.encoded_bytes);
-		out = (struct tw_codec_output){ back, raw_bytes, header.record_count };
+		out = (struct tw_codec_output){back, raw_bytes, header.record_count};
 		tw_codec_calls_decode(tables, bytes, count, &out);
 		tw_codec_values_decode(bytes, count, &out);
 		tw_codec_generic_decode(bytes, count, &out);
