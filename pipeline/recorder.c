@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recorder.c - consumer.h: the owner of a ring set, and the pace at which it works.
+ *
+ * A ring is taken when it holds TAKE_BYTES, or something for TAKE_NS.  Taking less, or looking more
+ * often, makes the producer slower, not the recorder quicker: every look moves a cache line that the
+ * producer writes, and records that are still in this core's cache cost it as much as a miss.
+ */
+#include "base/error.h"
+#include "base/export.h"
+#include "base/sys.h"
+#include "pipeline/writer.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define MS         UINT64_C(1000000)
+#define TAKE_BYTES (UINT64_C(32) << 10)
+#define TAKE_NS    (20 * MS)
+#define BUSY_NS    UINT64_C(20000)
+/* A full ring's worth of events takes a fast thread this long: looked at no later while any thread lives. */
+#define LIVE_NS     MS
+#define IDLE_NS     (5 * MS)
+#define REAP_NS     (50 * MS)
+#define RETRY_NS    (20 * MS)
+#define SPARE_RINGS 2
+/* How long the end of a recording waits for room on the disk. */
+#define FINISH_TRIES 10
+
+struct tw_recorder {
+	struct tw_writer writer;
+	uint64_t started_ns;
+	uint64_t reaped_ns;
+	uint64_t retry_ns; /* not before, after a write that failed */
+	uint64_t sleep_ns;
+	enum tw_recorder_policy policy;
+};
+
+_Static_assert((int)TW_RECORDER_DROP == TW_RB_DROP && (int)TW_RECORDER_BLOCK == TW_RB_BLOCK &&
+		       (int)TW_RECORDER_OVERWRITE == TW_RB_OVERWRITE,
+	       "the public policies are the rings'");
+_Static_assert((int)TW_LOST_CAUSES == TW_RB_CAUSES && (int)TW_LOST_NESTED == TW_RB_LOST_NESTED,
+	       "the causes too");
+
+TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct tw_recorder **out)
+{
+	struct tw_recorder *recorder;
+	struct tw_rs_options set = {
+		.name = options->name,
+		.ring_bytes = options->ring_bytes,
+		.cap_bytes = options->cap_bytes,
+		.policy = (enum tw_rb_policy)options->policy,
+		.block_timeout_ns = options->block_timeout_ns,
+		.follow_fork = options->follow_fork,
+		.allow_anonymous = options->allow_anonymous,
+		.config = options->config,
+	};
+	int error;
+
+	if (options->policy > TW_RECORDER_OVERWRITE)
+		return TW_EBADARG;
+	recorder = calloc(1, sizeof *recorder);
+	if (!recorder)
+		return TW_ENOMEM;
+	error = tw_writer_init(&recorder->writer);
+	if (error)
+		goto free_recorder;
+	error = tw_store_create(&recorder->writer.store, options, false);
+	if (error)
+		goto fini_writer;
+	error = tw_rs_create(&recorder->writer.rs, &set);
+	if (error)
+		goto remove_capture;
+	error = tw_store_mark_live(&recorder->writer.store, recorder->writer.rs.path);
+	if (error)
+		goto destroy_rings;
+	recorder->policy = options->policy;
+	recorder->started_ns = tw_clock_monotonic_ns();
+	recorder->sleep_ns = BUSY_NS;
+	*out = recorder;
+	return 0;
+destroy_rings:
+	tw_rs_destroy(&recorder->writer.rs);
+remove_capture:
+	tw_store_remove(options->path);
+	tw_store_destroy(&recorder->writer.store);
+fini_writer:
+	tw_writer_fini(&recorder->writer);
+free_recorder:
+	free(recorder);
+	return error;
+}
+
+TW_API const char *tw_recorder_ring_set_path(const struct tw_recorder *recorder)
+{
+	return recorder->writer.rs.path;
+}
+
+struct tw_rs *tw_recorder_ring_set(struct tw_recorder *recorder)
+{
+	return &recorder->writer.rs;
+}
+
+void tw_recorder_set_io(struct tw_recorder *recorder, const struct tw_segment_io *io)
+{
+	recorder->writer.store.io = io;
+}
+
+/* ---- one round ---- */
+
+/* How much makes a ring worth taking: small rings would be full before they held the usual amount. */
+static uint64_t take_bytes(const struct tw_recorder *recorder, uint32_t index)
+{
+	uint64_t quarter = recorder->writer.rs.control->rings[index].data_bytes / 4;
+
+	return quarter < TAKE_BYTES ? quarter : TAKE_BYTES;
+}
+
+/* A ring whose thread is gone: to the end, then what no record tells, then back into the pool. */
+static int drain_ended(struct tw_recorder *recorder, uint32_t index)
+{
+	struct tw_writer *writer = &recorder->writer;
+	int stored = tw_writer_drain_ring(writer, index, 1);
+	int told;
+
+	if (stored < 0)
+		return stored;
+	told = tw_writer_tell_loss(writer, index);
+	if (told < 0)
+		return told;
+	tw_rs_ring_recycle(&writer->rs, index);
+	return stored | told;
+}
+
+static int take_ring(struct tw_recorder *recorder, uint32_t index, uint64_t now_ns, bool wants_all)
+{
+	struct tw_writer *writer = &recorder->writer;
+	struct tw_writer_ring *ring = &writer->rings[index];
+	uint64_t pending = tw_rb_committed(tw_rs_ring(&writer->rs, index)) - ring->pos;
+	bool is_ended = tw_rs_ring_state(&writer->rs, index) == TW_RB_ENDED;
+	int stored;
+
+	if (recorder->policy == TW_RECORDER_OVERWRITE)
+		return 0;
+	if (is_ended)
+		return drain_ended(recorder, index);
+	if (!pending) {
+		ring->pending_ns = 0;
+		return 0;
+	}
+	if (!ring->pending_ns)
+		ring->pending_ns = now_ns;
+	if (wants_all || now_ns - ring->pending_ns >= TAKE_NS)
+		stored = tw_writer_drain_ring(writer, index, 1);
+	else if (pending >= take_bytes(recorder, index))
+		stored = tw_writer_drain_ring(writer, index, take_bytes(recorder, index));
+	else
+		return 0;
+	ring->pending_ns = 0;
+	return stored;
+}
+
+/* An image whose process is gone, and none of whose rings is in use any more. */
+static int end_images(struct tw_recorder *recorder)
+{
+	struct tw_writer *writer = &recorder->writer;
+	uint32_t count = tw_rs_ring_count(&writer->rs);
+	uint64_t in_use = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		enum tw_rb_state state = tw_rs_ring_state(&writer->rs, i);
+
+		if (state == TW_RB_LIVE || state == TW_RB_ENDED || state == TW_RB_CLAIMED)
+			in_use |= UINT64_C(1) << tw_rs_ring(&writer->rs, i)->image % TW_RS_IMAGES_MAX;
+	}
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+		int error;
+
+		if (tw_rs_image_state(&writer->rs, i) != TW_RS_IMAGE_ENDED || in_use >> i & 1)
+			continue;
+		error = tw_writer_end_image(writer, i, true);
+		if (error)
+			return error;
+		tw_rs_image_recycle(&writer->rs, i);
+	}
+	return 0;
+}
+
+/* Asks the kernel who has died: rarely, each question is a system call. */
+static void reap(struct tw_recorder *recorder)
+{
+	struct tw_rs *rs = &recorder->writer.rs;
+	uint32_t count = tw_rs_ring_count(rs);
+
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++)
+		tw_rs_image_reap(rs, i);
+	for (uint32_t i = 0; i < count; i++)
+		tw_rs_ring_reap(rs, i);
+}
+
+/* Returns 1, 0, or the error of a write. */
+static int drain_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_all)
+{
+	struct tw_writer *writer = &recorder->writer;
+	uint32_t count;
+	int any = 0, error;
+
+	tw_writer_look(writer);
+	count = tw_rs_ring_count(&writer->rs);
+	for (uint32_t i = 0; i < count; i++) {
+		int stored;
+
+		if (!writer->rings[i].is_seen)
+			continue;
+		stored = take_ring(recorder, i, now_ns, wants_all);
+		if (stored < 0)
+			return stored;
+		any |= stored;
+	}
+	error = end_images(recorder);
+	return error ? error : any;
+}
+
+static void look_after(struct tw_recorder *recorder, uint64_t now_ns)
+{
+	struct tw_writer *writer = &recorder->writer;
+
+	tw_rs_refill(&writer->rs, SPARE_RINGS);
+	if (now_ns - recorder->reaped_ns < REAP_NS)
+		return;
+	recorder->reaped_ns = now_ns;
+	reap(recorder);
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+		if (tw_rs_image_state(&writer->rs, i) == TW_RS_IMAGE_LIVE && !writer->store.stats.is_stalled)
+			tw_writer_tell_no_ring(writer, i);
+	}
+}
+
+/* While events come, a short sleep that no wake needs to end; then longer ones, that a wake does end. */
+static void rest(struct tw_recorder *recorder, bool is_busy, uint64_t timeout_ns)
+{
+	struct tw_recorder_stats *stats = &recorder->writer.store.stats;
+	uint64_t longest = stats->images_alive ? LIVE_NS : IDLE_NS;
+	uint64_t sleep_ns;
+
+	recorder->sleep_ns = is_busy ? BUSY_NS : recorder->sleep_ns * 2;
+	if (recorder->sleep_ns > longest)
+		recorder->sleep_ns = longest;
+	sleep_ns = recorder->sleep_ns < timeout_ns ? recorder->sleep_ns : timeout_ns;
+	if (is_busy && sleep_ns) {
+		struct timespec pause = {0, (long)sleep_ns};
+
+		nanosleep(&pause, NULL);
+	} else if (sleep_ns) {
+		tw_rs_wait(&recorder->writer.rs, sleep_ns);
+	}
+}
+
+TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
+{
+	struct tw_writer *writer = &recorder->writer;
+	uint64_t now_ns = tw_clock_monotonic_ns();
+	int stored = 0;
+
+	if (now_ns >= recorder->retry_ns)
+		stored = drain_round(recorder, now_ns, false);
+	/* Without a heartbeat for a second nobody waits for us: so it is while the disk is full. */
+	if (stored < 0)
+		recorder->retry_ns = now_ns + RETRY_NS;
+	else if (now_ns >= recorder->retry_ns)
+		tw_rs_heartbeat(&writer->rs);
+	look_after(recorder, now_ns);
+	for (uint32_t i = 0; writer->store.durable_ns && i < TW_RS_IMAGES_MAX; i++)
+		tw_store_sync(&writer->store, &writer->images[i].store, now_ns);
+	rest(recorder, stored > 0, timeout_ns);
+	return stored > 0;
+}
+
+TW_API void tw_recorder_wake(struct tw_recorder *recorder)
+{
+	struct tw_rs *rs = &recorder->writer.rs;
+
+	/* PAIR rs.wake: release as part of an addition; acquire in tw_rs_wait(). */
+	if (tw_fetch_add_acq_rel(&rs->control->wake, 1) == 0)
+		tw_sys_futex_wake(&rs->control->wake, 1);
+}
+
+TW_API int tw_recorder_drain(struct tw_recorder *recorder)
+{
+	int stored;
+
+	reap(recorder);
+	stored = drain_round(recorder, tw_clock_monotonic_ns(), true);
+	tw_rs_refill(&recorder->writer.rs, SPARE_RINGS);
+	if (stored >= 0)
+		tw_rs_heartbeat(&recorder->writer.rs);
+	return stored < 0 ? stored : 0;
+}
+
+static int snapshot_all(struct tw_recorder *recorder)
+{
+	struct tw_writer *writer = &recorder->writer;
+	uint32_t count;
+
+	tw_writer_look(writer);
+	count = tw_rs_ring_count(&writer->rs);
+	for (uint32_t i = 0; i < count; i++) {
+		int error = writer->rings[i].is_seen ? tw_writer_snapshot_ring(writer, i) : 0;
+
+		if (error < 0)
+			return error;
+	}
+	return 0;
+}
+
+TW_API int tw_recorder_snapshot(struct tw_recorder *recorder)
+{
+	return recorder->policy == TW_RECORDER_OVERWRITE ? snapshot_all(recorder) : TW_EBADARG;
+}
+
+TW_API void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_recorder_stats *out)
+{
+	*out = recorder->writer.store.stats;
+	out->duration_ns = tw_clock_monotonic_ns() - recorder->started_ns;
+}
+
+TW_API void tw_recorder_close(struct tw_recorder *recorder)
+{
+	tw_rs_close(&recorder->writer.rs);
+}
+
+/* ---- the end ---- */
+
+static int drain_for_good(struct tw_recorder *recorder)
+{
+	if (recorder->policy == TW_RECORDER_OVERWRITE)
+		return snapshot_all(recorder);
+	return tw_recorder_drain(recorder);
+}
+
+/* What rings of living threads tell beside their records: nobody will ask them again. */
+static int tell_last_losses(struct tw_recorder *recorder)
+{
+	struct tw_writer *writer = &recorder->writer;
+	uint32_t count = tw_rs_ring_count(&writer->rs);
+
+	for (uint32_t i = 0; recorder->policy != TW_RECORDER_OVERWRITE && i < count; i++) {
+		int told =
+			tw_rs_ring_state(&writer->rs, i) == TW_RB_LIVE ? tw_writer_tell_loss(writer, i) : 0;
+
+		if (told < 0)
+			return told;
+	}
+	return 0;
+}
+
+static int end_all_images(struct tw_recorder *recorder)
+{
+	struct tw_writer *writer = &recorder->writer;
+	int first_error = 0;
+
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+		enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, i);
+		int error = 0;
+
+		if (state == TW_RS_IMAGE_LIVE || state == TW_RS_IMAGE_ENDED)
+			error = tw_writer_end_image(writer, i, state == TW_RS_IMAGE_ENDED);
+		if (error && !first_error)
+			first_error = error;
+		if (writer->images[i].store.is_open)
+			tw_segment_abandon(&writer->images[i].store.segment);
+	}
+	return first_error;
+}
+
+/* A capture of nothing is a capture too. */
+static int leave_something(struct tw_recorder *recorder)
+{
+	struct tw_store *store = &recorder->writer.store;
+	struct tw_store_image nobody = {0};
+	int error;
+
+	if (store->stats.segments)
+		return 0;
+	error = tw_store_open_segment(store, &nobody);
+	return error < 0 ? error : tw_store_close_segment(store, &nobody, true);
+}
+
+static void destroy(struct tw_recorder *recorder)
+{
+	tw_rs_destroy(&recorder->writer.rs);
+	tw_store_destroy(&recorder->writer.store);
+	tw_writer_fini(&recorder->writer);
+	free(recorder);
+}
+
+TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_stats *stats)
+{
+	struct tw_writer *writer = &recorder->writer;
+	const struct timespec pause = {0, (long)RETRY_NS};
+	uint32_t count;
+	int error, end_error;
+
+	tw_rs_close(&writer->rs);
+	error = drain_for_good(recorder);
+	/* Who was in the middle of a hit when the rings were closed has committed by now. */
+	if (!error) {
+		nanosleep(&(struct timespec){0, (long)MS}, NULL);
+		error = drain_for_good(recorder);
+	}
+	for (int i = 0; error && i < FINISH_TRIES; i++) {
+		nanosleep(&pause, NULL);
+		error = drain_for_good(recorder);
+	}
+	if (!error)
+		error = tell_last_losses(recorder);
+	count = tw_rs_ring_count(&writer->rs);
+	for (uint32_t i = 0; error && i < count; i++) {
+		if (writer->rings[i].is_seen)
+			tw_writer_count_unstored(writer, i);
+	}
+	end_error = end_all_images(recorder);
+	if (!end_error)
+		end_error = leave_something(recorder);
+	tw_store_unmark_live(&writer->store);
+	if (stats)
+		tw_recorder_stats(recorder, stats);
+	destroy(recorder);
+	return error ? error : end_error;
+}
+
+TW_API void tw_recorder_abort(struct tw_recorder *recorder)
+{
+	if (!recorder)
+		return;
+	tw_rs_close(&recorder->writer.rs);
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+		if (recorder->writer.images[i].store.is_open)
+			tw_segment_abandon(&recorder->writer.images[i].store.segment);
+	}
+	tw_store_remove(recorder->writer.store.path);
+	destroy(recorder);
+}

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * writer.c - one ring, one image at a time.
+ *
+ * The order that makes a capture exact:
+ *
+ *	1 see how far the ring is committed     2 store the definitions published by then
+ *	3 store the block                       4 give the memory back to the producer
+ *
+ * A record's definitions are published before it is committed, so 1 before 2; a crash between 3 and 4
+ * stores a stretch twice, with the same positions, and readers take each position once.
+ */
+#include "pipeline/writer.h"
+#include "base/error.h"
+#include "pipeline/definitions.h"
+
+#include <stdlib.h>
+
+/* Definitions are gathered up to this, unless one alone is larger. */
+#define DEFINITIONS_BYTES (UINT64_C(128) << 10)
+
+int tw_writer_init(struct tw_writer *writer)
+{
+	writer->definitions = malloc(TW_BLOCK_STORED_BYTES_MAX);
+	return writer->definitions ? 0 : TW_ENOMEM;
+}
+
+void tw_writer_fini(struct tw_writer *writer)
+{
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++)
+		free(writer->images[i].store.closed);
+	free(writer->definitions);
+	free(writer->snapshot);
+}
+
+/* ---- who is there ---- */
+
+static enum tw_rs_image_state look_at_image(struct tw_writer *writer, uint32_t index)
+{
+	const struct tw_rs_image *from = &writer->rs.control->images[index];
+	struct tw_writer_image *image = &writer->images[index];
+	enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, index);
+
+	if ((state != TW_RS_IMAGE_LIVE && state != TW_RS_IMAGE_ENDED) || image->store.lease == from->lease)
+		return state;
+	memset(image, 0, sizeof *image);
+	image->store.lease = from->lease;
+	image->store.process_start_time = from->process_start_time;
+	image->store.start_ticks = from->start_ticks;
+	image->store.process_id = from->process_id;
+	image->store.parent_process_id = from->parent_process_id;
+	writer->store.stats.images++;
+	return state;
+}
+
+static enum tw_rb_state look_at_ring(struct tw_writer *writer, uint32_t index)
+{
+	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
+	struct tw_writer_ring *ring = &writer->rings[index];
+	enum tw_rb_state state = tw_rs_ring_state(&writer->rs, index);
+
+	ring->is_seen = (state == TW_RB_LIVE || state == TW_RB_ENDED) && shared->magic == TW_RB_MAGIC &&
+			shared->data_bytes == writer->rs.control->rings[index].data_bytes;
+	if (!ring->is_seen || ring->lease == shared->lease)
+		return state;
+	*ring = (struct tw_writer_ring){
+		.lease = shared->lease,
+		.is_seen = true,
+		.pos = shared->first_pos,
+		.tracee_id = shared->tracee_id,
+	};
+	writer->store.stats.streams++;
+	return state;
+}
+
+void tw_writer_look(struct tw_writer *writer)
+{
+	struct tw_recorder_stats *stats = &writer->store.stats;
+	uint32_t count = tw_rs_ring_count(&writer->rs);
+
+	stats->streams_alive = stats->images_alive = 0;
+	/* Rings first: the image of a ring that is seen was there before it. */
+	for (uint32_t i = 0; i < count; i++)
+		stats->streams_alive += look_at_ring(writer, i) == TW_RB_LIVE;
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++)
+		stats->images_alive += look_at_image(writer, i) == TW_RS_IMAGE_LIVE;
+}
+
+/* ---- definitions ---- */
+
+/* As many records as fit one block; *at moves behind them.  Returns the bytes. */
+static uint32_t gather_definitions(struct tw_writer *writer, uint32_t index, uint64_t *at)
+{
+	struct tw_writer_image *image = &writer->images[index];
+	uint32_t bytes = 0;
+
+	while (bytes < DEFINITIONS_BYTES) {
+		struct tw_definition_head head;
+		uint64_t next = *at;
+		const void *payload;
+		size_t payload_bytes, whole;
+		int found = tw_rs_defs_next(&writer->rs, index, &next, &head.type, &payload, &payload_bytes);
+
+		if (found == 0)
+			break;
+		whole = (sizeof head + payload_bytes + 7) & ~(size_t)7;
+		if (found > 0 && bytes + whole > DEFINITIONS_BYTES && bytes)
+			break;
+		*at = next;
+		if (found < 0 || whole > TW_BLOCK_STORED_BYTES_MAX) {
+			writer->store.stats.definitions_refused++;
+			continue;
+		}
+		if (next > image->defs_seen && head.type == TW_DEF_FUNCTION)
+			writer->store.stats.functions++;
+		head.payload_bytes = (uint32_t)payload_bytes;
+		memset(writer->definitions + bytes + whole - 8, 0, 8);
+		memcpy(writer->definitions + bytes, &head, sizeof head);
+		memcpy(writer->definitions + bytes + sizeof head, payload, payload_bytes);
+		bytes += (uint32_t)whole;
+	}
+	return bytes;
+}
+
+int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
+{
+	struct tw_writer_image *image = &writer->images[index];
+	int opened = tw_store_open_segment(&writer->store, &image->store);
+
+	if (opened < 0)
+		return opened;
+	if (opened)
+		image->defs_at = 0;
+	for (;;) {
+		struct tw_block_header header = {.type = TW_BLOCK_DEFINITIONS, .first_pos = image->defs_at};
+		const uint8_t *stored;
+		uint64_t at = image->defs_at;
+		uint32_t bytes = gather_definitions(writer, index, &at);
+		int error;
+
+		if (!bytes) {
+			image->defs_at = at;
+			return 0;
+		}
+		header.end_pos = at;
+		tw_store_clock(&header.clock);
+		tw_block_encode_bytes(writer->store.encoder, &header, writer->definitions, bytes, &stored);
+		error = tw_segment_append(&image->store.segment, &header, stored);
+		if (error)
+			return error;
+		writer->store.stats.file_bytes += tw_block_file_bytes(&header);
+		writer->store.stats.blocks++;
+		image->defs_at = at;
+		if (at > image->defs_seen)
+			image->defs_seen = at;
+	}
+}
+
+/* ---- rings ---- */
+
+static void start_header(const struct tw_writer_ring *ring, const struct tw_rb_shared *shared,
+			 struct tw_block_header *header)
+{
+	memset(header, 0, sizeof *header);
+	header->thread_id = shared->thread_id;
+	header->session_index = shared->session_index;
+	header->scheduler_id = shared->scheduler_id;
+	header->ring_lease = ring->lease;
+	header->tracee_id = ring->tracee_id;
+	header->run_seq = ring->run_seq;
+	header->first_sequence = ring->sequence;
+	memcpy(header->lost, ring->told, sizeof header->lost);
+	memcpy(header->thread_name, shared->thread_name, sizeof header->thread_name);
+	tw_store_clock(&header->clock);
+}
+
+/* The files hold the block: so does our account of them. */
+static void note_stored(struct tw_writer *writer, uint32_t index, const struct tw_block_header *header)
+{
+	struct tw_writer_ring *ring = &writer->rings[index];
+	struct tw_block_tracee tracee = tw_block_encoder_tracee(writer->store.encoder);
+
+	for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++) {
+		writer->store.stats.lost[cause] += header->lost[cause] - ring->told[cause];
+		ring->told[cause] = header->lost[cause];
+	}
+	ring->pos = header->end_pos;
+	ring->sequence = header->end_sequence;
+	ring->tracee_id = tracee.tracee_id;
+	ring->run_seq = tracee.run_seq;
+	ring->stored_records += header->event_count + header->switch_count;
+}
+
+/* One block of records.  Returns 1, 0 where they were unsound and are passed over, or the error of the write.
+ */
+static int store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header,
+			 const void *raw, uint32_t bytes)
+{
+	uint32_t image_index = tw_rs_ring(&writer->rs, index)->image % TW_RS_IMAGES_MAX;
+	struct tw_writer_image *image = &writer->images[image_index];
+	const uint8_t *stored;
+	int error = tw_writer_definitions(writer, image_index);
+
+	if (error) {
+		writer->store.stats.write_errors++;
+		writer->store.stats.last_error = error;
+		writer->store.stats.is_stalled = true;
+		return error;
+	}
+	if (tw_block_encode_events(writer->store.encoder, header, raw, bytes, &stored)) {
+		writer->store.stats.damaged_rings++;
+		return 0;
+	}
+	error = tw_store_append(&writer->store, &image->store, header, stored);
+	if (error)
+		return error;
+	note_stored(writer, index, header);
+	tw_store_rotate(&writer->store, &image->store);
+	return 1;
+}
+
+static void give_back(struct tw_writer *writer, uint32_t index, uint64_t pos)
+{
+	writer->rings[index].pos = pos;
+	if (!writer->is_dead)
+		tw_rb_consume(tw_rs_ring(&writer->rs, index), pos);
+}
+
+int tw_writer_drain_ring(struct tw_writer *writer, uint32_t index, uint64_t least_bytes)
+{
+	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
+	struct tw_writer_ring *ring = &writer->rings[index];
+	int any = 0;
+
+	for (uint64_t left = shared->data_bytes; tw_rb_committed(shared) - ring->pos >= least_bytes;) {
+		struct tw_block_header header;
+		const uint8_t *raw;
+		uint64_t start_pos = ring->pos, end_pos;
+		int64_t bytes = tw_rb_peek(shared, start_pos, TW_BLOCK_RAW_BYTES_MAX, &raw, &end_pos);
+		int stored = 0;
+
+		if (bytes <= 0 && end_pos == start_pos)
+			break;
+		if (bytes > 0) {
+			start_header(ring, shared, &header);
+			header.first_pos = start_pos;
+			header.end_pos = end_pos;
+			stored = store_records(writer, index, &header, raw, (uint32_t)bytes);
+			if (stored < 0)
+				return stored;
+		} else if (bytes < 0) {
+			writer->store.stats.damaged_rings++;
+		}
+		any |= stored;
+		left -= end_pos - start_pos < left ? end_pos - start_pos : left;
+		give_back(writer, index, end_pos);
+		/* A fast producer must not keep us from all others. */
+		if (!left)
+			break;
+	}
+	return any;
+}
+
+int tw_writer_tell_loss(struct tw_writer *writer, uint32_t index)
+{
+	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
+	struct tw_writer_ring *ring = &writer->rings[index];
+	struct tw_rb_loss_record loss;
+	struct tw_block_header header;
+
+	if (!tw_rb_untold_loss(shared, ring->told, &loss))
+		return 0;
+	start_header(ring, shared, &header);
+	header.first_pos = header.end_pos = ring->pos;
+	return store_records(writer, index, &header, &loss, sizeof loss);
+}
+
+void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index)
+{
+	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
+	struct tw_recorder_stats *stats = &writer->store.stats;
+	uint64_t pos = writer->rings[index].pos, told[TW_RB_CAUSES], end_pos = pos, unstored = 0;
+	struct tw_rb_loss_record loss;
+	const uint8_t *raw;
+	int64_t bytes;
+
+	memcpy(told, writer->rings[index].told, sizeof told);
+	while ((bytes = tw_rb_peek(shared, pos, TW_BLOCK_RAW_BYTES_MAX, &raw, &end_pos)) > 0 ||
+	       end_pos != pos) {
+		for (int64_t at = 0; at < bytes; at += TW_RB_HEAD_BYTES(tw_record_head(raw + at))) {
+			unsigned kind = TW_RB_HEAD_KIND(tw_record_head(raw + at));
+
+			unstored += kind != TW_EVENT_LOSS && kind != TW_EVENT_SWITCH;
+		}
+		pos = end_pos;
+	}
+	stats->unstored += unstored;
+	stats->lost[TW_RB_LOST_FULL] += unstored;
+	/* What its loss records would have told is in the counts of the ring as well. */
+	if (tw_rb_untold_loss(shared, told, &loss)) {
+		for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++)
+			stats->lost[cause] += loss.lost[cause];
+	}
+}
+
+/* ---- overwriting rings ---- */
+
+/* Where the records that the files lack begin: behind the last one stored, if it is still there. */
+static uint64_t skip_stored(const struct tw_writer_ring *ring, const uint8_t *raw, uint64_t bytes,
+			    uint64_t *skipped)
+{
+	uint64_t at = 0, behind = 0, records = 0;
+
+	*skipped = 0;
+	if (!ring->stored_records)
+		return 0;
+	while (at < bytes) {
+		uint64_t head = tw_record_head(raw + at);
+
+		records++;
+		if (tw_get64(raw + at) == ring->last_ticks && head == ring->last_head) {
+			behind = at + TW_RB_HEAD_BYTES(head);
+			*skipped = records;
+		}
+		at += TW_RB_HEAD_BYTES(head);
+	}
+	return behind;
+}
+
+/* How many bytes of whole records fit one block; the last of them is noted. */
+static uint32_t cut_block(struct tw_writer_ring *ring, const uint8_t *raw, uint64_t bytes)
+{
+	uint64_t at = 0;
+
+	while (at < bytes) {
+		uint64_t head = tw_record_head(raw + at);
+
+		if (at + TW_RB_HEAD_BYTES(head) > TW_BLOCK_RAW_BYTES_MAX)
+			break;
+		ring->last_ticks = tw_get64(raw + at);
+		ring->last_head = head;
+		at += TW_RB_HEAD_BYTES(head);
+	}
+	return (uint32_t)at;
+}
+
+/* What was overwritten and never stored: all that is gone, less what the files have of it. */
+static int tell_overwritten(struct tw_writer *writer, uint32_t index, uint64_t skipped)
+{
+	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
+	struct tw_writer_ring *ring = &writer->rings[index];
+	uint64_t known[TW_RB_CAUSES];
+	struct tw_rb_loss_record loss;
+	struct tw_block_header header;
+
+	memcpy(known, ring->told, sizeof known);
+	known[TW_RB_LOST_FULL] += ring->stored_records - skipped;
+	if (!tw_rb_untold_loss(shared, known, &loss))
+		return 0;
+	start_header(ring, shared, &header);
+	header.flags = TW_BLOCK_FLAG_SNAPSHOT;
+	header.first_pos = header.end_pos = ring->pos;
+	return store_records(writer, index, &header, &loss, sizeof loss);
+}
+
+/* Where switches were overwritten nobody knows whose the first events are. */
+static void forget_tracee(struct tw_writer_ring *ring, const uint8_t *raw, uint64_t bytes)
+{
+	for (uint64_t at = 0; at < bytes; at += TW_RB_HEAD_BYTES(tw_record_head(raw + at))) {
+		if (TW_RB_HEAD_KIND(tw_record_head(raw + at)) == TW_EVENT_SWITCH) {
+			ring->tracee_id = 0;
+			ring->run_seq = 0;
+			return;
+		}
+	}
+}
+
+static bool make_snapshot_room(struct tw_writer *writer, uint64_t bytes)
+{
+	uint8_t *more;
+
+	if (writer->snapshot_bytes >= bytes)
+		return true;
+	more = realloc(writer->snapshot, bytes);
+	if (!more)
+		return false;
+	writer->snapshot = more;
+	writer->snapshot_bytes = bytes;
+	return true;
+}
+
+int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index)
+{
+	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
+	struct tw_writer_ring *ring = &writer->rings[index];
+	uint64_t first_pos, end_pos, skipped, at;
+	int64_t bytes;
+	int error;
+
+	if (!make_snapshot_room(writer, writer->rs.control->rings[index].data_bytes))
+		return TW_ENOMEM;
+	bytes = tw_rb_snapshot(shared, writer->snapshot, &first_pos, &end_pos);
+	if (bytes < 0) {
+		writer->store.stats.damaged_rings++;
+		return 0;
+	}
+	at = skip_stored(ring, writer->snapshot, (uint64_t)bytes, &skipped);
+	error = tell_overwritten(writer, index, skipped);
+	if (error < 0)
+		return error;
+	if (ring->pos < first_pos) {
+		ring->pos = first_pos;
+		forget_tracee(ring, writer->snapshot, (uint64_t)bytes);
+	}
+	while (at < (uint64_t)bytes) {
+		struct tw_writer_ring before = *ring;
+		uint32_t block_bytes = cut_block(ring, writer->snapshot + at, (uint64_t)bytes - at);
+		struct tw_block_header header;
+
+		start_header(ring, shared, &header);
+		header.flags = TW_BLOCK_FLAG_SNAPSHOT;
+		header.first_pos = ring->pos;
+		at += block_bytes;
+		header.end_pos = at == (uint64_t)bytes ? end_pos : ring->pos + block_bytes;
+		error = store_records(writer, index, &header, writer->snapshot + at - block_bytes,
+				      block_bytes);
+		if (error < 0) {
+			*ring = before;
+			return error;
+		}
+	}
+	return 1;
+}
+
+/* ---- images ---- */
+
+int tw_writer_tell_no_ring(struct tw_writer *writer, uint32_t index)
+{
+	struct tw_rs_image *from = &writer->rs.control->images[index];
+	struct tw_writer_image *image = &writer->images[index];
+	struct tw_block_header header = {.type = TW_BLOCK_LOSS};
+	const uint8_t *stored;
+	/* RELAXED rs.no_ring: a count that is told again when it grows; exact once the image has ENDED. */
+	uint64_t lost = tw_load_relaxed(&from->no_ring_lost);
+	int error;
+
+	if (lost == image->no_ring_told)
+		return 0;
+	error = tw_writer_definitions(writer, index);
+	if (error)
+		return error;
+	/* RELAXED rs.no_ring: as above. */
+	header.first_ticks = tw_load_relaxed(&from->no_ring_first_ticks);
+	/* RELAXED rs.no_ring: as above. */
+	header.last_ticks = tw_load_relaxed(&from->no_ring_last_ticks);
+	header.lost[TW_RB_LOST_NO_RING] = lost;
+	tw_store_clock(&header.clock);
+	tw_block_encode_bytes(writer->store.encoder, &header, NULL, 0, &stored);
+	error = tw_store_append(&writer->store, &image->store, &header, stored);
+	if (error)
+		return error;
+	writer->store.stats.lost[TW_RB_LOST_NO_RING] += lost - image->no_ring_told;
+	image->no_ring_told = lost;
+	tw_store_rotate(&writer->store, &image->store);
+	return 1;
+}
+
+int tw_writer_end_image(struct tw_writer *writer, uint32_t index, bool is_final)
+{
+	struct tw_writer_image *image = &writer->images[index];
+	/* RELAXED rs.refused: a count for the summary. */
+	uint64_t refused = tw_load_relaxed(&writer->rs.control->images[index].defs_refused);
+	int error = tw_writer_definitions(writer, index);
+
+	if (!error)
+		error = tw_writer_tell_no_ring(writer, index);
+	if (error < 0)
+		return error;
+	writer->store.stats.definitions_refused += refused - image->refused_told;
+	image->refused_told = refused;
+	return tw_store_close_segment(&writer->store, &image->store, is_final);
+}

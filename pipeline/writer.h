@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * writer.h - from the rings of a ring set to the segments of a capture.
+ *
+ * Shared by the recorder, which owns a living ring set, and by recovery, which reads the memory of a
+ * dead one.  For each ring it knows how far the files are; the tail of a ring moves only behind that.
+ *
+ * Threads  one at a time.
+ */
+#ifndef TW_PIPELINE_WRITER_H
+#define TW_PIPELINE_WRITER_H
+
+#include "pipeline/store.h"
+#include "ringbuf/ringset.h"
+
+/* What the files hold of one lease of a ring. */
+struct tw_writer_ring {
+	uint64_t lease; /* 0: none known */
+	uint64_t pos;   /* everything before is stored */
+	uint64_t sequence;
+	uint64_t run_seq;
+	uint64_t told[TW_RB_CAUSES]; /* losses that stand in the files */
+	uint64_t pending_ns;         /* since when something waits; 0: nothing does */
+	uint32_t tracee_id;
+	bool is_seen; /* in the table of rings since the last look */
+	/* TW_RB_OVERWRITE: the last record stored, and how many were. */
+	uint64_t last_ticks;
+	uint64_t last_head;
+	uint64_t stored_records;
+};
+
+/* What the files hold of one image. */
+struct tw_writer_image {
+	struct tw_store_image store;
+	uint64_t defs_at;   /* of the log, in the current segment */
+	uint64_t defs_seen; /* of the log, in any segment: what was counted */
+	uint64_t no_ring_told;
+	uint64_t refused_told;
+	uint64_t loss_told_ns;
+};
+
+struct tw_writer {
+	struct tw_rs rs;
+	struct tw_store store;
+	bool is_dead; /* a private copy of what somebody left: nothing is given back */
+	struct tw_writer_image images[TW_RS_IMAGES_MAX];
+	struct tw_writer_ring rings[TW_RS_RINGS_MAX];
+	uint8_t *definitions; /* a block of them being put together */
+	uint8_t *snapshot;    /* TW_RB_OVERWRITE: a copy of one ring */
+	uint64_t snapshot_bytes;
+};
+
+/* Sees which images and leases are new.  Call before anything is drained. */
+void tw_writer_look(struct tw_writer *writer);
+
+/*
+ * tw_writer_drain_ring - store what a ring holds, block by block.
+ *
+ * @least_bytes	stop where less than this is left.
+ *
+ * Returns 1 when something was stored, 0 when not, or the error of the write that failed; what it
+ * should have written is still in the ring.
+ */
+int tw_writer_drain_ring(struct tw_writer *writer, uint32_t index, uint64_t least_bytes);
+
+/* The losses that no record of the ring tells, when its producer is gone or is not waited for. */
+int tw_writer_tell_loss(struct tw_writer *writer, uint32_t index);
+
+/* TW_RB_OVERWRITE: stores what the ring holds and the files do not. */
+int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index);
+
+/* Definitions that the image's current segment lacks. */
+int tw_writer_definitions(struct tw_writer *writer, uint32_t image);
+
+/* Events of threads without ring, as far as the files do not tell them. */
+int tw_writer_tell_no_ring(struct tw_writer *writer, uint32_t image);
+
+/* Everything of the image is drained: its last words, and the end of its segment. */
+int tw_writer_end_image(struct tw_writer *writer, uint32_t image, bool is_final);
+
+/* What a ring holds and no file took, into the statistics. */
+void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index);
+
+/* Memory for the above. */
+int tw_writer_init(struct tw_writer *writer);
+void tw_writer_fini(struct tw_writer *writer);
+
+/* The ring set of a recorder, for a session in the same process. */
+struct tw_rs *tw_recorder_ring_set(struct tw_recorder *recorder);
+/* For tests: how the recorder's bytes get to the disk. */
+void tw_recorder_set_io(struct tw_recorder *recorder, const struct tw_segment_io *io);
+
+#endif
