@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* events.c - capture.h: records in order become events, as far as the filter wants them. */
+#include "base/error.h"
+#include "base/export.h"
+#include "pipeline/event.h"
+#include "pipeline/merge.h"
+
+#include <stdlib.h>
+
+#define BATCH_EVENTS 1024
+/* A batch ends early when it holds so much decoded memory. */
+#define HELD_BYTES_MAX (UINT64_C(16) << 20)
+#define LAST_KIND_BIT  63
+#define SWITCH_BIT     (UINT64_C(1) << TW_CAPTURE_SWITCH)
+#define LOSS_BIT       (UINT64_C(1) << TW_CAPTURE_LOSS)
+
+struct tw_capture_events {
+	struct tw_capture *capture;
+	struct tw_merge merge;
+	struct tw_capture_filter filter;
+	struct tw_idmap *places; /* by image: those wanted; NULL: all */
+	uint64_t kinds;
+	size_t clock_hint;
+	struct tw_capture_event batch[BATCH_EVENTS];
+};
+
+static int ask_for_places(struct tw_capture_events *events)
+{
+	const struct tw_capture *capture = events->capture;
+
+	events->places = calloc(capture->image_count + 1, sizeof *events->places);
+	if (!events->places)
+		return TW_ENOMEM;
+	for (uint32_t image = 0; image < capture->image_count; image++) {
+		const struct tw_capture_place *place;
+		uint32_t at = 0;
+
+		while ((place = tw_catalog_next(&capture->images[image]->catalog.places, &at)) != NULL) {
+			if (events->filter.wants_place(events->filter.context, image, place) &&
+			    !tw_idmap_put(&events->places[image], place->place_id, 0))
+				return TW_ENOMEM;
+		}
+	}
+	return 0;
+}
+
+TW_API int tw_capture_events_create(struct tw_capture *capture, const struct tw_capture_filter *filter,
+				    struct tw_capture_events **out)
+{
+	struct tw_capture_events *events = calloc(1, sizeof *events);
+	int error;
+
+	if (!events)
+		return TW_ENOMEM;
+	events->capture = capture;
+	if (filter)
+		events->filter = *filter;
+	events->kinds = (events->filter.kinds ? events->filter.kinds : ~SWITCH_BIT) | LOSS_BIT;
+	error = tw_merge_init(&events->merge, capture, &events->filter);
+	if (error) {
+		free(events);
+		return error;
+	}
+	if (events->filter.wants_place)
+		error = ask_for_places(events);
+	if (error) {
+		tw_capture_events_destroy(events);
+		return error;
+	}
+	*out = events;
+	return 0;
+}
+
+TW_API void tw_capture_events_destroy(struct tw_capture_events *events)
+{
+	if (!events)
+		return;
+	tw_merge_fini(&events->merge);
+	for (uint32_t i = 0; events->places && i < events->capture->image_count; i++)
+		tw_idmap_fini(&events->places[i]);
+	free(events->places);
+	free(events);
+}
+
+static bool is_wanted(const struct tw_capture_events *events, unsigned kind, uint32_t image, uint32_t id)
+{
+	if (!(events->kinds >> (kind < LAST_KIND_BIT ? kind : LAST_KIND_BIT) & 1))
+		return false;
+	if (!events->places || kind < TW_CAPTURE_CALL || kind > TW_CAPTURE_RETURN_TO)
+		return true;
+	return tw_idmap_get(&events->places[image], id) != TW_IDMAP_NONE;
+}
+
+/* The record at the cursor as an event; false where nobody wants it. */
+static bool fill(struct tw_capture_events *events, const struct tw_merge_cursor *cursor,
+		 struct tw_capture_event *event)
+{
+	uint64_t ticks = tw_get64(cursor->at), head = tw_record_head(cursor->at);
+	unsigned kind = TW_RB_HEAD_KIND(head);
+
+	if (!is_wanted(events, kind, cursor->image, TW_RB_HEAD_ID(head)))
+		return false;
+	event->time_ns = tw_clockmap_ns(&events->capture->clocks, ticks, &events->clock_hint);
+	if (event->time_ns < events->filter.from_ns ||
+	    (events->filter.to_ns && event->time_ns >= events->filter.to_ns))
+		return false;
+	event->ticks = ticks;
+	event->sequence = cursor->sequence;
+	event->payload = (const uint64_t *)(const void *)(cursor->at + TW_CODEC_HEAD_BYTES);
+	event->payload_words = tw_shape_words((uint32_t)head);
+	event->id = TW_RB_HEAD_ID(head);
+	event->stream = cursor->stream;
+	event->image = cursor->image;
+	event->tracee_id = cursor->tracee_id;
+	event->kind = (uint8_t)kind;
+	event->flags = (uint8_t)TW_RB_HEAD_FLAGS(head);
+	event->reserved = 0;
+	return true;
+}
+
+TW_API int64_t tw_capture_events_next(struct tw_capture_events *events, const struct tw_capture_event **batch)
+{
+	struct tw_merge *merge = &events->merge;
+	uint32_t count = 0;
+	bool has_more;
+
+	tw_merge_let_go(merge);
+	while (count < BATCH_EVENTS && merge->retired_bytes < HELD_BYTES_MAX) {
+		struct tw_merge_cursor *cursor;
+		int error = tw_merge_next(merge, &cursor);
+
+		if (error && !count)
+			return error;
+		if (error || !cursor)
+			break;
+		do {
+			count += fill(events, cursor, &events->batch[count]);
+			has_more = tw_merge_step(merge, cursor);
+		} while (has_more && count < BATCH_EVENTS);
+		/* Nothing of what was passed over is lent to anybody. */
+		if (!count)
+			tw_merge_let_go(merge);
+	}
+	*batch = events->batch;
+	return count;
+}

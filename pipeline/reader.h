@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reader.h - an open capture: its files, images, streams, and which blocks are read of each.
+ *
+ * Everything here is made when the capture is opened and constant afterwards, but for the open files
+ * (a cache under a lock) and the list of damages, so that workers may read blocks of it at once.
+ */
+#ifndef TW_PIPELINE_READER_H
+#define TW_PIPELINE_READER_H
+
+#include "pipeline/catalog.h"
+#include "pipeline/clockmap.h"
+#include "pipeline/segment.h"
+
+#include <pthread.h>
+
+/* Files kept open at once. */
+#define TW_SOURCE_FILES_OPEN 64
+
+/* One block of a stream, in the order of its positions. */
+struct tw_source_block {
+	uint64_t offset;
+	uint32_t file;
+	uint32_t stream;
+	uint32_t skip_bytes; /* that an earlier block has held already */
+	bool is_behind_gap;  /* records are missing before it */
+	struct tw_block_header header;
+};
+
+struct tw_source_file {
+	char name[TW_SEGMENT_NAME_BYTES];
+	uint32_t number;
+	uint32_t image;
+	uint32_t users; /* under the lock, like what follows */
+	uint64_t last_use;
+	struct tw_segment_file file;
+};
+
+struct tw_source_image {
+	struct tw_capture_image info;
+	struct tw_catalog catalog;
+	struct tw_segment_header header; /* of its first segment */
+	bool is_final;
+	/* Events without ring, as loss records that merge as a stream of their own. */
+	uint64_t *losses;
+	uint32_t loss_count;
+	uint64_t no_ring_told;
+};
+
+struct tw_source_stream {
+	struct tw_capture_stream info;
+	uint64_t lease;
+	uint32_t first_block;
+	uint32_t block_count;
+};
+
+struct tw_source_damage {
+	struct tw_capture_damage info;
+	char file[TW_SEGMENT_NAME_BYTES];
+};
+
+struct tw_capture {
+	int directory_fd;
+	uint32_t workers;
+	struct tw_capture_info info;
+	struct tw_source_file *files;
+	uint32_t file_count;
+	struct tw_source_image **images;
+	uint32_t image_count;
+	struct tw_source_stream *streams;
+	uint32_t stream_count;
+	struct tw_source_block *blocks;
+	uint32_t block_count;
+	struct tw_clockmap clocks;
+	pthread_mutex_t lock; /* of the files' cache and the damages */
+	uint32_t files_open;
+	uint64_t uses;
+	struct tw_source_damage **damages;
+	uint32_t damage_count;
+};
+
+/* Names something that could not be read; more than a sensible number are only counted. */
+void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t offset, uint64_t bytes,
+			   int error, const char *reason);
+
+/*
+ * tw_source_load - read and decode one block.
+ *
+ * @raw		room for the block's raw_bytes and TW_COLUMN_SLACK_BYTES.
+ * Returns 0 or an error, which is named as damage.  Threads: any, with a decoder each.
+ */
+int tw_source_load(struct tw_capture *capture, const struct tw_source_block *block,
+		   struct tw_block_decoder *decoder, uint8_t *raw);
+
+/* Opens a file of the capture, or finds it open; give it back. */
+struct tw_segment_file *tw_source_use_file(struct tw_capture *capture, uint32_t file);
+void tw_source_unuse_file(struct tw_capture *capture, uint32_t file);
+
+/* Puts the blocks in order, leaves out what is there twice, and sums up.  After all segments were listed. */
+int tw_source_arrange(struct tw_capture *capture);
+
+/* The lists of the files of a capture directory; catalogs, streams and blocks of one of them. */
+int tw_source_list_files(struct tw_capture *capture);
+int tw_source_list_segments(struct tw_capture *capture);
+
+/* A list with room for one more: the (maybe moved) list, or NULL without memory. */
+void *tw_source_grow(void *list, uint32_t count, size_t item_bytes);
+
+#endif
