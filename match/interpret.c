@@ -186,7 +186,6 @@ enum tw_match_verdict tw_match_go_on(struct tw_match_machine *m, const struct tw
 	struct tw_term *const bottom = begin(m, &variables);
 	struct tw_term *sp = bottom; /* the first free place */
 	struct tw_term x;
-	uint64_t word;
 
 	goto *labels[insn->op];
 
@@ -195,16 +194,16 @@ op_ARITY:
 		goto fail;
 	NEXT;
 op_RANGE:
-	if (m->is_raw) {
-		word = ((const uint64_t *)m->args)[insn->a];
-	} else {
-		x = argument(m, insn->a);
-		if (!tw_is_small(x))
-			NEXT;
-		word = (uint64_t)tw_small_value(x);
+	x = argument(m, insn->a);
+	if (!tw_is_small(x) && !m->is_raw)
+		NEXT;
+	{
+		const struct tw_match_range *range = &m->program->ranges[insn->b];
+		uint64_t word = m->is_raw ? ((const uint64_t *)m->args)[insn->a] : (uint64_t)tw_small_value(x);
+
+		if (word - range->low > range->span)
+			goto fail;
 	}
-	if (word - m->program->ranges[insn->b].low > m->program->ranges[insn->b].span)
-		goto fail;
 	insn = insns + insn->d;
 	goto *labels[insn->op];
 op_ARG_IS:
@@ -212,9 +211,7 @@ op_ARG_IS:
 		goto fail;
 	NEXT;
 op_ARG_TYPE:
-	/* A machine word is an integer, even where there is no room for it as a term. */
-	x = m->is_raw ? tw_small(0) : argument(m, insn->a);
-	if (!tw_match_is_type((enum tw_match_type)insn->b, x))
+	if (!tw_match_is_type((enum tw_match_type)insn->b, argument(m, insn->a)))
 		goto fail;
 	NEXT;
 op_ACCEPT:

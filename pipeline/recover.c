@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recover.c - consumer.h: completing what a dead recorder left.
+ *
+ *	1 nobody may own the ring set         2 what the segments hold, lease by lease
+ *	3 close the segments that were cut    4 store what the rings hold behind that
+ *	5 remove the ring set and the mark
+ *
+ * Each step may be repeated: what 4 stored is found by 2 the next time.
+ */
+#include "base/error.h"
+#include "base/export.h"
+#include "base/sys.h"
+#include "pipeline/reader.h"
+#include "pipeline/scan.h"
+#include "pipeline/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct recovery {
+	struct tw_writer writer;
+	struct tw_capture *known; /* what the segments hold; NULL: nothing */
+	char ring_set[256];
+	bool has_rings;
+};
+
+/* ---- 3: segments that were cut off ---- */
+
+static int note_block(void *context, uint64_t offset, const struct tw_block_header *header)
+{
+	tw_segment_note(context, offset, header);
+	return 0;
+}
+
+static void ignore_damage(void *context, uint64_t offset, uint64_t bytes, int error, const char *reason)
+{
+}
+
+static int close_cut_segment(struct recovery *recovery, const char *name, uint32_t number)
+{
+	struct tw_store *store = &recovery->writer.store;
+	struct tw_segment segment = {.directory_fd = store->directory_fd, .number = number, .io = store->io};
+	const struct tw_segment_visitor visitor = {note_block, ignore_damage, &segment};
+	struct tw_segment_found found = {0};
+	struct tw_segment_file file;
+	int error = tw_segment_open(store->directory_fd, name, &file);
+
+	/* Not even its header is sound: it stays, and readers name it. */
+	if (error == TW_EFORMAT || error == TW_EVERSION)
+		return 0;
+	if (error)
+		return error;
+	segment.offset = sizeof file.header;
+	error = tw_segment_scan(&file, &visitor, &found);
+	tw_segment_file_close(&file);
+	segment.fd = openat(store->directory_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (segment.fd < 0 && !error)
+		error = tw_error_from_errno(errno);
+	if (error) {
+		free(segment.entries);
+		if (segment.fd >= 0)
+			close(segment.fd);
+		return error;
+	}
+	return tw_segment_close(&segment, store->encoder, true);
+}
+
+static int close_cut_segments(struct recovery *recovery)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; recovery->known && !error && i < recovery->known->file_count; i++) {
+		uint32_t number;
+		bool is_open;
+
+		if (tw_segment_parse_name(recovery->known->files[i].name, &number, &is_open) && is_open)
+			error = close_cut_segment(recovery, recovery->known->files[i].name, number);
+	}
+	return error;
+}
+
+/* ---- 4: the rings ---- */
+
+/* What stands behind the last block of a stream: whose turn it was, and the last record. */
+static int look_at_last_block(struct recovery *recovery, const struct tw_source_block *block,
+			      struct tw_writer_ring *ring)
+{
+	struct tw_block_decoder *decoder = tw_block_decoder_create();
+	uint8_t *raw = malloc(TW_BLOCK_RAW_BYTES_MAX + TW_COLUMN_SLACK_BYTES);
+	int error = decoder && raw ? 0 : TW_ENOMEM;
+
+	ring->tracee_id = block->header.tracee_id;
+	ring->run_seq = block->header.run_seq;
+	/* A damaged block was stored all the same: its records are not to be had twice. */
+	if (!error && tw_source_load(recovery->known, block, decoder, raw) == 0) {
+		for (uint32_t at = 0; at < block->header.raw_bytes; at += TW_RB_HEAD_BYTES(ring->last_head)) {
+			ring->last_ticks = tw_get64(raw + at);
+			ring->last_head = tw_record_head(raw + at);
+			if (TW_RB_HEAD_KIND(ring->last_head) != TW_EVENT_SWITCH)
+				continue;
+			ring->tracee_id = TW_RB_HEAD_ID(ring->last_head);
+			ring->run_seq = tw_get64(raw + at + TW_CODEC_HEAD_BYTES);
+		}
+	}
+	tw_block_decoder_destroy(decoder);
+	free(raw);
+	return error;
+}
+
+static int continue_stream(struct recovery *recovery, const struct tw_source_stream *stream,
+			   struct tw_writer_ring *ring)
+{
+	const struct tw_source_block *blocks = &recovery->known->blocks[stream->first_block];
+	const struct tw_source_block *last = &blocks[stream->block_count - 1];
+
+	if (last->header.end_pos > ring->pos)
+		ring->pos = last->header.end_pos;
+	ring->sequence = last->header.end_sequence;
+	memcpy(ring->told, last->header.lost, sizeof ring->told);
+	ring->stored_records = 0;
+	for (uint32_t i = 0; i < stream->block_count; i++)
+		ring->stored_records += blocks[i].header.event_count + blocks[i].header.switch_count;
+	return look_at_last_block(recovery, last, ring);
+}
+
+static int continue_rings(struct recovery *recovery)
+{
+	struct tw_writer *writer = &recovery->writer;
+	uint32_t count = tw_rs_ring_count(&writer->rs);
+	int error = 0;
+
+	tw_writer_look(writer);
+	for (uint32_t i = 0; !error && i < count; i++) {
+		struct tw_writer_ring *ring = &writer->rings[i];
+		const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, i);
+		/* PAIR rb.consume: acquire; the recorder that stored what lies before is dead. */
+		uint64_t tail_pos = tw_load_acquire(&shared->tail_pos);
+
+		if (!ring->is_seen)
+			continue;
+		if (tail_pos > ring->pos)
+			ring->pos = tail_pos;
+		for (uint32_t j = 0; recovery->known && !error && j < recovery->known->stream_count; j++) {
+			if (recovery->known->streams[j].lease == ring->lease)
+				error = continue_stream(recovery, &recovery->known->streams[j], ring);
+		}
+	}
+	return error;
+}
+
+static void continue_images(struct recovery *recovery)
+{
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+		struct tw_writer_image *image = &recovery->writer.images[i];
+
+		for (uint32_t j = 0; recovery->known && j < recovery->known->image_count; j++) {
+			const struct tw_source_image *known = recovery->known->images[j];
+
+			if (known->header.image_lease != image->store.lease)
+				continue;
+			image->defs_seen = known->catalog.log_end;
+			image->no_ring_told = known->no_ring_told;
+		}
+	}
+}
+
+static int drain_rings(struct recovery *recovery)
+{
+	struct tw_writer *writer = &recovery->writer;
+	uint32_t count = tw_rs_ring_count(&writer->rs);
+	bool is_overwriting = writer->rs.control->policy == TW_RB_OVERWRITE;
+
+	for (uint32_t i = 0; i < count; i++) {
+		int stored = 0;
+
+		if (!writer->rings[i].is_seen)
+			continue;
+		if (is_overwriting)
+			stored = tw_writer_snapshot_ring(writer, i);
+		else
+			stored = tw_writer_drain_ring(writer, i, 1);
+		if (stored >= 0 && !is_overwriting)
+			stored = tw_writer_tell_loss(writer, i);
+		if (stored < 0)
+			return stored;
+	}
+	return 0;
+}
+
+/* Ends the images that have something new, even if it is only what they defined or lost without a ring. */
+static int end_images(struct recovery *recovery)
+{
+	struct tw_writer *writer = &recovery->writer;
+
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+		const struct tw_rs_image *image = &writer->rs.control->images[i];
+		enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, i);
+		uint64_t start_time;
+		bool is_dead, has_news;
+		int error;
+
+		if (state != TW_RS_IMAGE_LIVE && state != TW_RS_IMAGE_ENDED)
+			continue;
+		/* PAIR rs.defs: acquire; only to see whether there is more. */
+		has_news = tw_load_acquire(&image->defs_committed_bytes) > writer->images[i].defs_seen;
+		/* RELAXED rs.no_ring: likewise. */
+		has_news |= tw_load_relaxed(&image->no_ring_lost) > writer->images[i].no_ring_told;
+		if (!has_news && !writer->images[i].store.is_open)
+			continue;
+		is_dead = state == TW_RS_IMAGE_ENDED ||
+			  tw_sys_process_start_time(image->process_id, &start_time) != 0 ||
+			  start_time != image->process_start_time;
+		error = tw_writer_end_image(writer, i, is_dead);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+static int store_rings(struct recovery *recovery)
+{
+	int error = continue_rings(recovery);
+
+	if (error)
+		return error;
+	continue_images(recovery);
+	error = drain_rings(recovery);
+	return error ? error : end_images(recovery);
+}
+
+/* ---- all of it ---- */
+
+/* 1 */
+static int find_rings(struct recovery *recovery)
+{
+	struct tw_store *store = &recovery->writer.store;
+	int error = tw_store_read_mark(store->directory_fd, recovery->ring_set, sizeof recovery->ring_set);
+
+	if (error == TW_ENOENT || error == TW_EFORMAT)
+		return 0;
+	if (!error)
+		error = tw_rs_open_dead(&recovery->writer.rs, recovery->ring_set);
+	recovery->has_rings = error == 0;
+	/* After a restart of the machine there are none. */
+	return error == TW_ENOENT ? 0 : error;
+}
+
+/* 2 */
+static int find_known(struct recovery *recovery, const char *path)
+{
+	const struct tw_capture_options options = {.no_workers = true};
+	int error = tw_capture_open(path, &options, &recovery->known);
+
+	if (error == TW_EFORMAT && recovery->has_rings)
+		return 0;
+	if (error || !recovery->known->image_count)
+		return error;
+	/* New segments belong to the same capture. */
+	recovery->writer.store.header = recovery->known->images[0]->header;
+	tw_store_clock(&recovery->writer.store.header.clock);
+	return 0;
+}
+
+static int recover(struct recovery *recovery, const char *path)
+{
+	int error = find_rings(recovery);
+
+	if (!error)
+		error = find_known(recovery, path);
+	if (!error)
+		error = close_cut_segments(recovery);
+	if (!error && recovery->has_rings)
+		error = store_rings(recovery);
+	if (error)
+		return error;
+	if (recovery->has_rings)
+		tw_rs_remove(recovery->ring_set);
+	tw_store_unmark_live(&recovery->writer.store);
+	return 0;
+}
+
+TW_API int tw_recover(const char *capture_path, struct tw_recorder_stats *stats)
+{
+	const struct tw_recorder_options options = {.path = capture_path};
+	struct recovery *recovery = calloc(1, sizeof *recovery);
+	struct tw_writer *writer;
+	int error;
+
+	if (!recovery)
+		return TW_ENOMEM;
+	writer = &recovery->writer;
+	writer->is_dead = true;
+	error = tw_writer_init(writer);
+	if (!error)
+		error = tw_store_create(&writer->store, &options, true);
+	if (error)
+		goto fini_writer;
+	/* What is recovered is worth a sync. */
+	writer->store.durable_ns = 1;
+	error = recover(recovery, capture_path);
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+		if (writer->images[i].store.is_open)
+			tw_segment_abandon(&writer->images[i].store.segment);
+	}
+	if (stats)
+		*stats = writer->store.stats;
+	if (recovery->has_rings)
+		tw_rs_detach(&writer->rs);
+	tw_capture_close(recovery->known);
+	tw_store_destroy(&writer->store);
+fini_writer:
+	tw_writer_fini(writer);
+	free(recovery);
+	return error;
+}
