@@ -130,14 +130,6 @@ int tw_session_make(const char *name, struct tw_rs *rs, uint32_t image, struct t
 	return 0;
 }
 
-void tw_session_set_on_load(struct tw_session *session, tw_session_wants_fn wants, void *arg)
-{
-	tw_registry_lock();
-	session->wants_arg = arg;
-	session->wants = wants;
-	tw_registry_unlock();
-}
-
 int tw_session_continue_in_child(struct tw_session *session, uint32_t image)
 {
 	struct tw_permit *permit;

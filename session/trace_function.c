@@ -330,6 +330,39 @@ TW_API int tw_trace_function_match(struct tw_session *session, const char *modul
 	return tw_change_end(permit, result);
 }
 
+/* ---- on_load ---- */
+
+int tw_session_stage_wanted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
+{
+	struct tw_bp_part part = { .actions = TW_ACTION_CALL };
+
+	if (session->wants_program)
+		tw_session_use_program(&part, place, session->wants_program);
+	return tw_session_stage(session, permit, place, &part);
+}
+
+static int stage_if_wanted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
+			   const void *arg)
+{
+	return session->wants(place->function, session->wants_arg) ? tw_session_stage_wanted(session, permit, place)
+								   : 0;
+}
+
+int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn wants, void *arg,
+			    const struct tw_match_program *program)
+{
+	const struct wanted all = { .arity = TW_ARITY_ANY };
+	struct tw_permit *permit;
+	int result = tw_change_begin(&permit);
+
+	if (result)
+		return result;
+	session->wants_arg = arg;
+	session->wants_program = program;
+	session->wants = wants;
+	return tw_change_end(permit, for_each_place(session, permit, &all, stage_if_wanted, NULL));
+}
+
 static int check_flags(enum tw_match match, uint32_t flags)
 {
 	const uint32_t known = TW_FUNCTION_LOCAL | TW_FUNCTION_CALL_COUNT;

@@ -5,120 +5,19 @@
  * Method	Sessions over ring sets of this process, drained by the test itself: what lies in a ring is what
  *	was recorded, word by word.
  */
-#include "base/clock.h"
-#include "base/error.h"
-#include "ringbuf/ringset.h"
-#include "session/session.h"
-#include "tracewheel/match.h"
-#include "tracewheel/term.h"
-#include "tracewheel/tracewheel.h"
+#include "tests/unit/session_bed.h"
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static struct tw_declared_function f0 = TW_DECLARED_FUNCTION("m", "f0", 0);
 static struct tw_declared_function f1 = TW_DECLARED_FUNCTION("m", "f1", 1);
 static struct tw_declared_function f2 = TW_DECLARED_FUNCTION("m", "f2", 2);
 static struct tw_declared_function other = TW_DECLARED_FUNCTION("n", "f2", 2);
-
-/* A session and the rings behind it. */
-struct bed {
-	struct tw_rs rs;
-	struct tw_session *session;
-	uint64_t pos[TW_RS_RINGS_MAX];
-};
-
-static void open_bed_with(struct bed *bed, const char *name, const struct tw_rs_options *options)
-{
-	uint32_t image;
-
-	memset(bed, 0, sizeof *bed);
-	assert_int_equal(tw_rs_create(&bed->rs, options), 0);
-	assert_int_equal(tw_rs_image_claim(&bed->rs, &image), 0);
-	assert_int_equal(tw_session_make(name, &bed->rs, image, &bed->session), 0);
-}
-
-static void open_bed(struct bed *bed, const char *name)
-{
-	struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 22, .first_rings = 4 };
-
-	open_bed_with(bed, name, &options);
-}
-
-static void close_bed(struct bed *bed)
-{
-	tw_session_destroy(bed->session);
-	tw_session_put(bed->session);
-	tw_rs_destroy(&bed->rs);
-}
-
-/* Copies the next records of all rings, one after another, to out; returns how many. */
-static unsigned take(struct bed *bed, struct tw_rb_record **out, unsigned max)
-{
-	unsigned count = 0;
-
-	for (uint32_t i = 0; i < tw_rs_ring_count(&bed->rs); i++) {
-		const uint8_t *at;
-		uint64_t end;
-		int64_t bytes;
-
-		while ((bytes = tw_rb_peek(tw_rs_ring(&bed->rs, i), bed->pos[i], TW_BLOCK_RAW_BYTES_MAX, &at, &end)) > 0) {
-			for (int64_t b = 0; b < bytes && count < max; count++) {
-				out[count] = (struct tw_rb_record *)(at + b);
-				b += TW_RB_HEAD_BYTES(out[count]->head);
-			}
-			bed->pos[i] = end;
-		}
-	}
-	return count;
-}
-
-/* Drains all rings; returns how many events there were, loss records left out. */
-static unsigned count_events(struct bed *bed)
-{
-	unsigned count = 0;
-
-	for (uint32_t i = 0; i < tw_rs_ring_count(&bed->rs); i++) {
-		struct tw_rb_shared *ring = tw_rs_ring(&bed->rs, i);
-		const uint8_t *at;
-		uint64_t end = bed->pos[i];
-
-		do {
-			int64_t bytes = tw_rb_peek(ring, bed->pos[i], TW_BLOCK_RAW_BYTES_MAX, &at, &end);
-
-			assert_true(bytes >= 0);
-			for (int64_t b = 0; b < bytes;) {
-				uint64_t head = ((struct tw_rb_record *)(at + b))->head;
-
-				count += TW_RB_HEAD_KIND(head) != TW_EVENT_LOSS;
-				b += TW_RB_HEAD_BYTES(head);
-			}
-			if (end == bed->pos[i])
-				break;
-			bed->pos[i] = end;
-			tw_rb_consume(ring, end);
-		} while (true);
-	}
-	return count;
-}
-
-static uint64_t count_lost(struct bed *bed)
-{
-	uint64_t lost = 0;
-
-	for (uint32_t i = 0; i < tw_rs_ring_count(&bed->rs); i++)
-		for (int cause = 0; cause < TW_RB_CAUSES; cause++)
-			lost += tw_rs_ring(&bed->rs, i)->lost[cause];
-	return lost;
-}
 
 static void trace_all_of_me(struct bed *bed, uint32_t flags)
 {
@@ -355,83 +254,6 @@ static void sixty_four_sessions_and_not_one_more(void **state)
 	tw_progress();
 }
 
-/* ---- match specifications ---- */
-
-static struct tw_match_program *compile(const char *text)
-{
-	struct tw_match_program *program = NULL;
-	struct tw_match_error error;
-
-	assert_int_equal(tw_match_compile_text(text, strlen(text), NULL, &program, &error), 0);
-	return program;
-}
-
-static void a_match_spec_decides_which_calls_are_seen(void **state)
-{
-	static const struct {
-		const char *spec;
-		uint64_t low, high; /* which calls f2(i, 2 * i) of 0 .. 99 are seen */
-	} cases[] = {
-		{ "[{['$1','_'],[{'>','$1',89}],[]}]", 90, 100 },
-		{ "[{['$1','_'],[{'<','$1',5}],[]}]", 0, 5 },
-		{ "[{['_','$1'],[{'>=','$1',100},{'<','$1',120}],[]}]", 50, 60 },
-		{ "[{['$1','$2'],[{'=:=',{'*','$1',2},'$2'},{'<','$1',3}],[]}]", 0, 3 },
-		{ "[{['$1','_'],[{is_atom,'$1'}],[]}]", 0, 0 },
-		{ "[{[7,'_'],[],[]}]", 7, 8 },
-		{ "[{['$1'],[],[]}]", 0, 0 },
-		{ "[{'_',[],[]}]", 0, 100 },
-	};
-	struct bed bed;
-
-	open_bed(&bed, "match");
-	tw_trace_process(bed.session, TW_PID_ALL, true, TW_FLAG_CALL);
-	for (size_t c = 0; c < TW_COUNT_OF(cases); c++) {
-		struct tw_match_program *program = compile(cases[c].spec);
-		struct tw_rb_record *r[128];
-		unsigned n;
-
-		assert_int_equal(tw_trace_function_match(bed.session, "m", "f2", 2, program, TW_FUNCTION_LOCAL), 1);
-		for (uint64_t i = 0; i < 100; i++)
-			tw_call2(&f2, i, 2 * i);
-		n = take(&bed, r, 128);
-		assert_int_equal(n, cases[c].high - cases[c].low);
-		for (unsigned i = 0; i < n; i++)
-			assert_int_equal(tw_event_payload(r[i])[0], cases[c].low + i);
-		assert_int_equal(tw_trace_function(bed.session, "m", "f2", 2, TW_MATCH_FALSE, TW_FUNCTION_LOCAL), 1);
-		tw_match_destroy(program);
-	}
-	assert_int_equal(tw_trace_function_match(bed.session, "m", "f2", 2, NULL, TW_FUNCTION_LOCAL), TW_EBADARG);
-	close_bed(&bed);
-}
-
-static void a_match_spec_adds_an_element(void **state)
-{
-	struct tw_match_program *program = compile("[{['$1','$2'],[],[{message,{{'$2',sum,{'+','$1','$2'}}}}]}]");
-	struct bed bed;
-	struct tw_rb_record *r[4];
-	struct tw_term extra;
-	struct tw_arena arena;
-	char text[64];
-
-	open_bed(&bed, "extra");
-	tw_trace_process(bed.session, TW_PID_ALL, true, TW_FLAG_CALL);
-	tw_trace_function_match(bed.session, "m", "f2", 2, program, TW_FUNCTION_LOCAL);
-	tw_call2(&f2, 40, 2);
-	assert_int_equal(take(&bed, r, 4), 1);
-	assert_true(TW_RB_HEAD_FLAGS(r[0]->head) & TW_EVENT_FLAG_EXTRA);
-	assert_int_equal((uint32_t)tw_event_payload(r[0])[0], 2);
-	assert_int_equal(tw_event_payload(r[0])[1], 40);
-	tw_arena_init(&arena, 1 << 16);
-	assert_int_equal(tw_etf_decode(&arena, tw_event_payload(r[0]) + 3, tw_event_payload(r[0])[0] >> 32, NULL, NULL,
-				       &extra),
-			 0);
-	tw_term_format(extra, TW_PRINT_WRITE, text, sizeof text);
-	assert_string_equal(text, "{2,sum,42}");
-	tw_arena_fini(&arena);
-	close_bed(&bed);
-	tw_match_destroy(program);
-}
-
 static void *call_from_a_thread(void *arg)
 {
 	for (int i = 0; i < 100; i++)
@@ -617,8 +439,6 @@ int main(void)
 		cmocka_unit_test(counters_count_everybody_and_can_rest),
 		cmocka_unit_test(handles_weak_ids_and_the_last_put),
 		cmocka_unit_test(sixty_four_sessions_and_not_one_more),
-		cmocka_unit_test(a_match_spec_decides_which_calls_are_seen),
-		cmocka_unit_test(a_match_spec_adds_an_element),
 		cmocka_unit_test(threads_come_and_go),
 		cmocka_unit_test(threads_without_rings_are_counted),
 		cmocka_unit_test(handlers_record_or_are_counted),
