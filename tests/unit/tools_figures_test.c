@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal: figures, sizes, durations, JSON strings and Erlang atoms are written and read right.
+ * Method: tables of values at the edges; what is written is compared as text.
+ */
+#include "tools/names.h"
+#include "tools/tool.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static void test_figures(void **state)
+{
+	char text[TW_FIGURE_BYTES];
+	assert_string_equal(tw_figure_count(text, 0), "0");
+	assert_string_equal(tw_figure_count(text, 999), "999");
+	assert_string_equal(tw_figure_count(text, 1000), "1,000");
+	assert_string_equal(tw_figure_count(text, UINT64_MAX), "18,446,744,073,709,551,615");
+	assert_string_equal(tw_figure_bytes(text, 999), "999 B");
+	assert_string_equal(tw_figure_bytes(text, 1536), "1.50 KiB");
+	assert_string_equal(tw_figure_bytes(text, UINT64_C(300) << 20), "300 MiB");
+	assert_string_equal(tw_figure_short(text, 12345678), "12.3 M");
+	assert_string_equal(tw_figure_short(text, 0), "0");
+	assert_string_equal(tw_figure_seconds(text, 0.0000012), "1.2 us");
+	assert_string_equal(tw_figure_seconds(text, 1.234), "1.23 s");
+	assert_string_equal(tw_figure_seconds(text, 125), "2 min 05 s");
+}
+
+static void test_sizes(void **state)
+{
+	uint64_t bytes;
+	assert_true(tw_parse_bytes("65536", &bytes) && bytes == 65536);
+	assert_true(tw_parse_bytes("64K", &bytes) && bytes == 65536);
+	assert_true(tw_parse_bytes("1.5MiB", &bytes) && bytes == 1572864);
+	assert_true(tw_parse_bytes("2gb", &bytes) && bytes == UINT64_C(2) << 30);
+	static const char *const wrong[] = {"", "-1", "M", "4X", "4MM", "0x10", "1e40", "nan", " 4"};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		assert_false(tw_parse_bytes(wrong[i], &bytes));
+}
+
+static void test_durations(void **state)
+{
+	uint64_t ns;
+	assert_true(tw_parse_duration("1.5", &ns) && ns == 1500000000);
+	assert_true(tw_parse_duration("200ms", &ns) && ns == 200000000);
+	assert_true(tw_parse_duration("3us", &ns) && ns == 3000);
+	assert_true(tw_parse_duration(".25", &ns) && ns == 250000000);
+	assert_false(tw_parse_duration("1.5 s", &ns));
+	assert_false(tw_parse_duration("-1", &ns));
+	assert_false(tw_parse_duration("", &ns));
+}
+
+static struct tw_out out;
+
+static const char *written(void)
+{
+	out.data[out.used] = 0;
+	out.used = 0;
+	return out.data;
+}
+
+static void test_digits(void **state)
+{
+	tw_out_init(&out, STDOUT_FILENO);
+	static const uint64_t values[] = {0, 9, 10, 99, 100, 12345, 1000000, UINT64_MAX};
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+		char expected[32];
+		snprintf(expected, sizeof expected, "%llu", (unsigned long long)values[i]);
+		tw_put_u64(&out, values[i]);
+		assert_string_equal(written(), expected);
+		snprintf(expected, sizeof expected, "%llx", (unsigned long long)values[i]);
+		tw_put_hex(&out, values[i]);
+		assert_string_equal(written(), expected);
+	}
+	tw_put_digits(&out, 1234, 9);
+	assert_string_equal(written(), "000001234");
+}
+
+static void test_json(void **state)
+{
+	tw_out_init(&out, STDOUT_FILENO);
+	tw_json_quote(&out, "a\"b\\c\n\x7f", 7);
+	assert_string_equal(written(), "\"a\\\"b\\\\c\\u000a\\u007f\"");
+	tw_json_quote(&out, "gr\xc3\xbc\xc3\x9f \xff\xc0\x80\xed\xa0\x80", 13);
+	assert_string_equal(written(), "\"gr\xc3\xbc\xc3\x9f \\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\\ufffd\"");
+	struct tw_json json = {.out = &out};
+	tw_json_open(&json, NULL, '{');
+	tw_json_u64(&json, "a", 1);
+	tw_json_open(&json, "b", '[');
+	tw_json_bool(&json, NULL, true);
+	tw_json_double(&json, NULL, 0.5);
+	tw_json_close(&json, ']');
+	tw_json_close(&json, '}');
+	assert_string_equal(written(), "{\"a\":1,\"b\":[true,0.5]}\n");
+}
+
+static void test_atoms(void **state)
+{
+	static const struct {
+		const char *name, *atom;
+	} rows[] = {{"libsqlite3", "libsqlite3"}, {"a@b_C1", "a@b_C1"},	  {"libstdc++", "'libstdc++'"},
+		    {"_ZN1aEv", "'_ZN1aEv'"},	  {"receive", "'receive'"}, {"it's", "'it\\'s'"},
+		    {"a\tb", "'a\\x{9}b'"},	  {"", "''"}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char text[64] = "";
+		text[tw_name_atom(rows[i].name, text, sizeof text)] = 0;
+		assert_string_equal(text, rows[i].atom);
+	}
+	char small[4];
+	assert_int_equal(tw_name_atom("libstdc++", small, sizeof small), sizeof small);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_figures), cmocka_unit_test(test_sizes), cmocka_unit_test(test_durations),
+		cmocka_unit_test(test_digits),	cmocka_unit_test(test_json),  cmocka_unit_test(test_atoms),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* figures.c - numbers with units, written for people and read from them. */
+#include "tools/tool.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *tw_figure_count(char *text, uint64_t count)
+{
+	char digits[24];
+	int n = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
+	char *to = text;
+	for (int i = 0; i < n; i++) {
+		if (i && (n - i) % 3 == 0)
+			*to++ = ',';
+		*to++ = digits[i];
+	}
+	*to = 0;
+	return text;
+}
+
+const char *tw_figure_short(char *text, double value)
+{
+	static const struct {
+		double from;
+		const char *unit;
+	} scale[] = {{1e9, " G"}, {1e6, " M"}, {1e4, " k"}};
+	for (size_t i = 0; i < sizeof scale / sizeof *scale; i++) {
+		double divisor = scale[i].from == 1e4 ? 1e3 : scale[i].from;
+		if (value >= scale[i].from) {
+			snprintf(text, TW_FIGURE_BYTES, "%.3g%s", value / divisor, scale[i].unit);
+			return text;
+		}
+	}
+	snprintf(text, TW_FIGURE_BYTES, value >= 100 || value == (double)(uint64_t)value ? "%.0f" : "%.3g",
+		 value);
+	return text;
+}
+
+const char *tw_figure_bytes(char *text, uint64_t bytes)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+	double value = (double)bytes;
+	size_t unit = 0;
+	while (value >= 1000 && unit + 1 < sizeof units / sizeof *units) {
+		value /= 1024;
+		unit++;
+	}
+	snprintf(text, TW_FIGURE_BYTES,
+		 unit && value < 10    ? "%.2f %s"
+		 : unit && value < 100 ? "%.1f %s"
+				       : "%.0f %s",
+		 value, units[unit]);
+	return text;
+}
+
+const char *tw_figure_seconds(char *text, double seconds)
+{
+	if (seconds >= 120)
+		snprintf(text, TW_FIGURE_BYTES, "%.0f min %02.0f s",
+			 seconds / 60 - 0.5 < 0 ? 0 : (double)(long)(seconds / 60),
+			 seconds - 60 * (double)(long)(seconds / 60));
+	else if (seconds >= 1)
+		snprintf(text, TW_FIGURE_BYTES, "%.3g s", seconds);
+	else if (seconds >= 1e-3)
+		snprintf(text, TW_FIGURE_BYTES, "%.3g ms", seconds * 1e3);
+	else if (seconds >= 1e-6)
+		snprintf(text, TW_FIGURE_BYTES, "%.3g us", seconds * 1e6);
+	else
+		snprintf(text, TW_FIGURE_BYTES, "%.3g ns", seconds * 1e9);
+	return text;
+}
+
+/* A number of base ten without sign, and what follows it. */
+static bool parse_number(const char *text, double *value, const char **rest)
+{
+	if (!isdigit((unsigned char)*text) && *text != '.')
+		return false;
+	char *end;
+	errno = 0;
+	*value = strtod(text, &end);
+	*rest = end;
+	return end != text && errno == 0 && *value >= 0 && text[strspn(text, "0123456789.")] != 'x';
+}
+
+bool tw_parse_bytes(const char *text, uint64_t *out)
+{
+	double value;
+	const char *unit;
+	if (!parse_number(text, &value, &unit))
+		return false;
+	static const char letters[] = "kmgt";
+	double factor = 1;
+	const char *letter = *unit ? strchr(letters, tolower((unsigned char)*unit)) : NULL;
+	if (letter) {
+		for (const char *l = letters; l <= letter; l++)
+			factor *= 1024;
+		unit++;
+		if (*unit == 'i')
+			unit++;
+	}
+	if (*unit == 'B' || *unit == 'b')
+		unit++;
+	if (*unit || value * factor >= 9e18)
+		return false;
+	*out = (uint64_t)(value * factor);
+	return true;
+}
+
+bool tw_parse_duration(const char *text, uint64_t *out_ns)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"m", 6e10}, {"h", 3.6e12}};
+	double value;
+	const char *unit;
+	if (!parse_number(text, &value, &unit))
+		return false;
+	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+		if (strcmp(unit, units[i].name) == 0 && value * units[i].ns < 9e18) {
+			*out_ns = (uint64_t)(value * units[i].ns + 0.5);
+			return true;
+		}
+	}
+	return false;
+}
+
+bool tw_parse_count(const char *text, uint64_t *out)
+{
+	if (!isdigit((unsigned char)*text))
+		return false;
+	char *end;
+	errno = 0;
+	unsigned long long value = strtoull(text, &end, 10);
+	if (errno || *end)
+		return false;
+	*out = value;
+	return true;
+}

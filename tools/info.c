@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* info.c - `tracewheel info`: what a capture holds, without reading its events. */
+#include "tools/names.h"
+#include "tools/tool.h"
+
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { KEY_JSON = 256 };
+
+static const struct tw_option options_table[] = {
+	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
+	{0},
+};
+
+static const struct tw_command command = {
+	.name = "info",
+	.arguments = "[--json] NAME.tw",
+	.summary = "What a capture holds: events, losses by cause, bytes, time, damage.",
+	.options = options_table,
+	.examples = "  tracewheel info sqlite3.tw\n"
+		    "  tracewheel info --json sqlite3.tw | jq .lost\n",
+};
+
+static struct tw_out out;
+
+static void put_command(const struct tw_capture_image *image)
+{
+	for (size_t i = 0; i < image->command_bytes; i++) {
+		char c = image->command[i];
+		if (c == 0 && i + 1 == image->command_bytes)
+			break;
+		tw_out_format(&out, "%c", (unsigned char)c < 0x20 ? ' ' : c);
+	}
+}
+
+static double seconds_of(const struct tw_capture_info *info)
+{
+	return info->end_ns > info->start_ns ? (double)(info->end_ns - info->start_ns) / 1e9 : 0;
+}
+
+static double bytes_per_event(const struct tw_capture_info *info)
+{
+	return info->events ? (double)info->file_bytes / (double)info->events : 0;
+}
+
+static void put_lost(const struct tw_capture_info *info)
+{
+	char count[TW_FIGURE_BYTES];
+	bool is_any = false;
+	tw_out_format(&out, "lost          ");
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
+		if (info->lost[cause])
+			tw_out_format(&out, "%s%s %s", is_any ? ", " : "", tw_lost_cause_name(cause),
+				      tw_figure_count(count, info->lost[cause]));
+		is_any |= info->lost[cause] != 0;
+	}
+	tw_out_format(&out, "%s\n", is_any ? "" : "nothing");
+}
+
+static void put_text(const struct tw_capture *capture, const struct tw_capture_info *info)
+{
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], when[64] = "?";
+	time_t start = (time_t)(info->start_wall_ns / 1000000000);
+	struct tm broken;
+	if (localtime_r(&start, &broken))
+		strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S %z", &broken);
+	tw_out_format(&out, "events        %s\n", tw_figure_count(a, info->events));
+	put_lost(info);
+	tw_out_format(&out, "bytes         %s (%s, %.2f an event)\n", tw_figure_count(a, info->file_bytes),
+		      tw_figure_bytes(b, info->file_bytes), bytes_per_event(info));
+	tw_out_format(&out, "time          %s, from %s\n", tw_figure_seconds(a, seconds_of(info)), when);
+	tw_out_format(&out, "threads       %u\n", info->threads);
+	tw_out_format(&out, "functions     %u in %u modules\n", info->functions, info->modules);
+	tw_out_format(&out, "segments      %u, %s blocks\n", info->segments,
+		      tw_figure_count(a, info->blocks));
+	tw_out_format(&out, "complete      %s\n",
+		      info->is_complete ? "yes"
+		      : info->is_live   ? "no: being recorded, or its recorder died (tracewheel recover)"
+		      : info->damages   ? "no: damaged"
+					: "no: cut off");
+	const struct tw_capture_image *image;
+	for (uint32_t i = 0; (image = tw_capture_image(capture, i)); i++) {
+		tw_out_format(&out, "process       %d: ", image->process_id);
+		put_command(image);
+		tw_out_text(&out, "\n");
+		const char *note;
+		uint32_t at = 0;
+		while ((note = tw_capture_note_next(capture, i, &at)))
+			tw_out_format(&out, "  note        %s\n", note);
+	}
+	const struct tw_capture_damage *damage;
+	for (uint32_t i = 0; (damage = tw_capture_damage(capture, i)); i++)
+		tw_out_format(&out, "damage        %s at byte %llu: %s\n", damage->file,
+			      (unsigned long long)damage->offset, damage->reason);
+}
+
+static void put_json_lists(struct tw_json *json, const struct tw_capture *capture)
+{
+	tw_json_open(json, "processes", '[');
+	const struct tw_capture_image *image;
+	for (uint32_t i = 0; (image = tw_capture_image(capture, i)); i++) {
+		tw_json_open(json, NULL, '{');
+		tw_json_u64(json, "process_id", (uint32_t)image->process_id);
+		tw_json_text(json, "program", image->program, strlen(image->program));
+		tw_json_open(json, "command", '[');
+		for (size_t at = 0; at < image->command_bytes;) {
+			size_t bytes = strnlen(image->command + at, image->command_bytes - at);
+			tw_json_text(json, NULL, image->command + at, bytes);
+			at += bytes + 1;
+		}
+		tw_json_close(json, ']');
+		tw_json_text(json, "host", image->host, strlen(image->host));
+		tw_json_open(json, "notes", '[');
+		const char *note;
+		uint32_t at = 0;
+		while ((note = tw_capture_note_next(capture, i, &at)))
+			tw_json_text(json, NULL, note, strlen(note));
+		tw_json_close(json, ']');
+		tw_json_close(json, '}');
+	}
+	tw_json_close(json, ']');
+	tw_json_open(json, "damage", '[');
+	const struct tw_capture_damage *damage;
+	for (uint32_t i = 0; (damage = tw_capture_damage(capture, i)); i++) {
+		tw_json_open(json, NULL, '{');
+		tw_json_text(json, "file", damage->file, strlen(damage->file));
+		tw_json_u64(json, "offset", damage->offset);
+		tw_json_u64(json, "bytes", damage->bytes);
+		tw_json_text(json, "reason", damage->reason, strlen(damage->reason));
+		tw_json_close(json, '}');
+	}
+	tw_json_close(json, ']');
+}
+
+static void put_json(const struct tw_capture *capture, const struct tw_capture_info *info)
+{
+	struct tw_json json = {.out = &out, .is_spread = true};
+	tw_json_open(&json, NULL, '{');
+	tw_json_u64(&json, "events", info->events);
+	tw_json_open(&json, "lost", '{');
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		tw_json_u64(&json, tw_lost_cause_name(cause), info->lost[cause]);
+	tw_json_close(&json, '}');
+	tw_json_u64(&json, "bytes", info->file_bytes);
+	tw_json_double(&json, "bytes_per_event", bytes_per_event(info));
+	tw_json_double(&json, "seconds", seconds_of(info));
+	tw_json_u64(&json, "threads", info->threads);
+	tw_json_u64(&json, "functions", info->functions);
+	tw_json_u64(&json, "segments", info->segments);
+	tw_json_bool(&json, "complete", info->is_complete);
+	tw_json_bool(&json, "live", info->is_live);
+	tw_json_u64(&json, "blocks", info->blocks);
+	tw_json_u64(&json, "modules", info->modules);
+	tw_json_u64(&json, "places", info->places);
+	tw_json_u64(&json, "raw_bytes", info->raw_bytes);
+	tw_json_u64(&json, "damaged_records", info->damaged_records);
+	tw_json_u64(&json, "start_wall_ns", info->start_wall_ns);
+	put_json_lists(&json, capture);
+	tw_json_close(&json, '}');
+}
+
+int tw_tool_info(int argc, char **argv)
+{
+	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
+	bool is_json = false;
+	int key;
+	while ((key = tw_options_next(&options)) > 0)
+		is_json = true;
+	if (key < 0)
+		return tw_options_exit(key);
+	const char *path = tw_options_capture(&options);
+	if (!path)
+		return TW_EXIT_USAGE;
+	struct tw_capture *capture = tw_names_open(path);
+	if (!capture)
+		return TW_EXIT_FAILURE;
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	tw_out_init(&out, STDOUT_FILENO);
+	if (is_json)
+		put_json(capture, &info);
+	else
+		put_text(capture, &info);
+	int code = tw_out_finish(&out);
+	tw_capture_close(capture);
+	return code;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* json.c - JSON written in order. */
+#include "tools/tool.h"
+
+#include <math.h>
+
+/* The length of the UTF-8 sequence at text, or 0 where it is none (RFC 3629: no surrogates, no overlong). */
+static size_t utf8_bytes(const unsigned char *text, size_t left)
+{
+	unsigned c = text[0];
+	size_t n = c < 0x80                ? 1
+		   : c >= 0xc2 && c < 0xe0 ? 2
+		   : c >= 0xe0 && c < 0xf0 ? 3
+		   : c >= 0xf0 && c < 0xf5 ? 4
+					   : 0;
+	if (n == 0 || n > left)
+		return 0;
+	for (size_t i = 1; i < n; i++) {
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	if ((c == 0xe0 && text[1] < 0xa0) || (c == 0xed && text[1] > 0x9f) || (c == 0xf0 && text[1] < 0x90) ||
+	    (c == 0xf4 && text[1] > 0x8f))
+		return 0;
+	return n;
+}
+
+void tw_json_quote(struct tw_out *out, const char *text, size_t bytes)
+{
+	tw_out_bytes(out, "\"", 1);
+	for (size_t i = 0; i < bytes;) {
+		unsigned char c = (unsigned char)text[i];
+		size_t n = utf8_bytes((const unsigned char *)text + i, bytes - i);
+		if (c == '"' || c == '\\')
+			tw_out_format(out, "\\%c", c);
+		else if (c < 0x20 || c == 0x7f)
+			tw_out_format(out, "\\u%04x", c);
+		else if (n)
+			tw_out_bytes(out, text + i, n);
+		else
+			tw_out_text(out, "\\ufffd");
+		i += n ? n : 1;
+	}
+	tw_out_bytes(out, "\"", 1);
+}
+
+static void member(struct tw_json *json, const char *name)
+{
+	bool *has = &json->has_members[json->depth];
+	if (*has)
+		tw_out_text(json->out, ",");
+	*has = true;
+	if (json->is_spread && json->depth) {
+		tw_out_text(json->out, "\n");
+		for (unsigned i = 0; i < json->depth; i++)
+			tw_out_text(json->out, "  ");
+	}
+	if (name) {
+		tw_json_quote(json->out, name, strlen(name));
+		tw_out_text(json->out, json->is_spread ? ": " : ":");
+	}
+}
+
+void tw_json_open(struct tw_json *json, const char *name, char bracket)
+{
+	member(json, name);
+	tw_out_bytes(json->out, &bracket, 1);
+	if (json->depth + 1 < sizeof json->has_members)
+		json->depth++;
+	json->has_members[json->depth] = false;
+}
+
+void tw_json_close(struct tw_json *json, char bracket)
+{
+	bool had = json->has_members[json->depth];
+	json->depth--;
+	if (json->is_spread && had) {
+		tw_out_text(json->out, "\n");
+		for (unsigned i = 0; i < json->depth; i++)
+			tw_out_text(json->out, "  ");
+	}
+	tw_out_bytes(json->out, &bracket, 1);
+	if (json->depth == 0)
+		tw_out_text(json->out, "\n");
+}
+
+void tw_json_u64(struct tw_json *json, const char *name, uint64_t value)
+{
+	member(json, name);
+	tw_out_format(json->out, "%llu", (unsigned long long)value);
+}
+
+void tw_json_double(struct tw_json *json, const char *name, double value)
+{
+	member(json, name);
+	tw_out_format(json->out, "%.9g", isfinite(value) ? value : 0.0);
+}
+
+void tw_json_bool(struct tw_json *json, const char *name, bool value)
+{
+	member(json, name);
+	tw_out_text(json->out, value ? "true" : "false");
+}
+
+void tw_json_text(struct tw_json *json, const char *name, const char *value, size_t bytes)
+{
+	member(json, name);
+	tw_json_quote(json->out, value, bytes);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * main.c - the command `tracewheel`: one table of commands.
+ */
+#include "tools/tool.h"
+
+#include <stdio.h>
+
+struct row {
+	const char *name;
+	const char *summary;
+	int (*run)(int argc, char **argv);
+};
+
+static const struct row rows[] = {
+	{"record", "run a program and record its calls", tw_tool_record},
+	{"report", "calls by function, caller and thread; rates; losses", tw_tool_report},
+	{"print", "every event in order of time: text, Erlang terms, JSON", tw_tool_print},
+	{"info", "what a capture holds", tw_tool_info},
+	{"functions", "what could be traced in a program, and which way", tw_tool_functions},
+	{"recover", "make a whole capture of one that was cut off", tw_tool_recover},
+};
+
+static void print_help(FILE *to)
+{
+	fprintf(to, "tracewheel - Erlang's tracing for native programs\n\n"
+		    "Usage: tracewheel COMMAND [OPTION]... [ARGUMENT]...\n\nCommands:\n");
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		fprintf(to, "  %-11s %s\n", rows[i].name, rows[i].summary);
+	fprintf(to, "\n"
+		    "  --help      this text; `tracewheel COMMAND --help` explains one command\n"
+		    "  --version   version and build\n\n"
+		    "Examples:\n"
+		    "  tracewheel record -t 'libsqlite3:_' -- sqlite3 app.db < work.sql\n"
+		    "  tracewheel report sqlite3.tw\n"
+		    "  tracewheel print --from 1.5 --to 1.6 sqlite3.tw\n\n"
+		    "Exit codes: 0, 1 failure, 2 usage, 125 to 127 the program could not be started;\n"
+		    "record passes on the program's own (128 + signal when it was killed).\n");
+}
+
+static void print_version(void)
+{
+	printf("tracewheel " TW_VERSION " (Linux x86-64; LZ4, XXH3; built by "
+#if defined __clang__
+	       "clang " __clang_version__
+#else
+	       "gcc " __VERSION__
+#endif
+	       ")\n");
+}
+
+int main(int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : "";
+	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+		print_help(stdout);
+		return fflush(stdout) == 0 ? TW_EXIT_OK : TW_EXIT_FAILURE;
+	}
+	if (strcmp(word, "--version") == 0) {
+		print_version();
+		return fflush(stdout) == 0 ? TW_EXIT_OK : TW_EXIT_FAILURE;
+	}
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		if (strcmp(word, rows[i].name) == 0)
+			return rows[i].run(argc - 1, argv + 1);
+	}
+	if (*word)
+		tw_say("there is no command '%s'.\n", word);
+	print_help(stderr);
+	return TW_EXIT_USAGE;
+}

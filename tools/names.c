@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* names.c - what the events of a capture are called. */
+#include "tools/names.h"
+#include "tools/tool.h"
+
+#include "tracewheel/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Appends, and never writes behind room. */
+static size_t add(char *text, size_t used, size_t room, const char *more)
+{
+	size_t bytes = strlen(more);
+	if (bytes > room - used)
+		bytes = room - used;
+	memcpy(text + used, more, bytes);
+	return used + bytes;
+}
+
+size_t tw_name_arity(uint32_t arity, char *text, size_t room)
+{
+	char digits[16] = "_";
+	if (arity != TW_CAPTURE_ARITY_UNKNOWN)
+		snprintf(digits, sizeof digits, "%u", arity);
+	return add(text, 0, room, digits);
+}
+
+size_t tw_name_function(const struct tw_capture_function *function, char *text, size_t room)
+{
+	if (!function)
+		return add(text, 0, room, "?:?/_");
+	size_t used = add(text, 0, room, function->module ? function->module->name : "?");
+	used = add(text, used, room, ":");
+	char *demangled = tw_name_demangled(function->name);
+	used = add(text, used, room, demangled ? demangled : function->name);
+	free(demangled);
+	used = add(text, used, room, "/");
+	return used + tw_name_arity(function->arity, text + used, room - used);
+}
+
+static bool is_reserved(const char *name)
+{
+	static const char *const words[] = {
+		"after", "and",   "andalso", "band",   "begin",   "bnot", "bor", "bsl",  "bsr", "bxor",
+		"case",  "catch", "cond",    "div",    "else",    "end",  "fun", "if",   "let", "maybe",
+		"not",   "of",    "or",      "orelse", "receive", "rem",  "try", "when", "xor"};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		if (strcmp(name, words[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+size_t tw_name_atom(const char *name, char *text, size_t room)
+{
+	bool is_plain = *name >= 'a' && *name <= 'z' && !is_reserved(name);
+	for (const char *c = name; *c && is_plain; c++)
+		is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
+			   *c == '_' || *c == '@';
+	if (is_plain)
+		return add(text, 0, room, name);
+	size_t used = add(text, 0, room, "'");
+	for (const char *c = name; *c; c++) {
+		char piece[8] = {*c, 0};
+		if (*c == '\'' || *c == '\\')
+			snprintf(piece, sizeof piece, "\\%c", *c);
+		else if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			snprintf(piece, sizeof piece, "\\x{%x}", (unsigned char)*c);
+		used = add(text, used, room, piece);
+	}
+	return add(text, used, room, "'");
+}
+
+size_t tw_name_mfa_open(const struct tw_capture_function *function, char *text, size_t room)
+{
+	size_t used = add(text, 0, room, "{");
+	used += tw_name_atom(function && function->module ? function->module->name : "?", text + used,
+			     room - used);
+	used = add(text, used, room, ",");
+	used += tw_name_atom(function ? function->name : "?", text + used, room - used);
+	return add(text, used, room, ",");
+}
+
+size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text,
+		   size_t room)
+{
+	const struct tw_capture_tracee *tracee = tw_capture_tracee(capture, image, tracee_id);
+	char pid[64];
+	snprintf(pid, sizeof pid, "<0.%u.%u>", tracee ? tracee->pid_number : tracee_id,
+		 tracee ? tracee->pid_serial : 0);
+	return add(text, 0, room, pid);
+}
+
+static bool set_name(struct tw_names *names, uint32_t id, const char *text, size_t bytes)
+{
+	if (id >= names->count) {
+		/* Ids are small and dense; a hostile file may say otherwise, and goes without. */
+		if (id > UINT32_C(1) << 26)
+			return true;
+		uint32_t count = id + id / 2 + 64;
+		struct tw_name *grown = realloc(names->at, count * sizeof *grown);
+		if (!grown)
+			return false;
+		memset(grown + names->count, 0, (count - names->count) * sizeof *grown);
+		names->at = grown;
+		names->count = count;
+	}
+	char *copy = malloc(bytes + 1);
+	if (!copy)
+		return false;
+	memcpy(copy, text, bytes);
+	copy[bytes] = 0;
+	free(names->at[id].text);
+	names->at[id] = (struct tw_name){copy, (uint32_t)bytes};
+	return true;
+}
+
+bool tw_names_places(struct tw_names *names, const struct tw_capture *capture, uint32_t image,
+		     tw_names_make *make)
+{
+	const struct tw_capture_place *place;
+	char text[TW_NAME_ROOM];
+	uint32_t at = 0;
+	*names = (struct tw_names){0};
+	while ((place = tw_capture_place_next(capture, image, &at))) {
+		if (!set_name(names, place->place_id, text, make(place, text, sizeof text))) {
+			tw_names_free(names);
+			return false;
+		}
+	}
+	return true;
+}
+
+void tw_names_free(struct tw_names *names)
+{
+	for (uint32_t id = 0; id < names->count; id++)
+		free(names->at[id].text);
+	free(names->at);
+	*names = (struct tw_names){0};
+}
+
+struct tw_capture *tw_names_open(const char *path)
+{
+	struct tw_capture *capture;
+	int error = tw_capture_open(path, NULL, &capture);
+	if (error == 0)
+		return capture;
+	if (error == TW_ENOENT)
+		tw_say("there is no capture '%s'.", path);
+	else if (error == TW_EPERM)
+		tw_say("the capture '%s' may not be read by you.", path);
+	else if (error == TW_EFORMAT)
+		tw_say("'%s' is not a capture, or nothing in it can be read: no segment begins as one "
+		       "should. After a crash, "
+		       "`tracewheel recover %s` may help.",
+		       path, path);
+	else
+		tw_say("the capture '%s' cannot be read: %s", path, tw_strerror(error));
+	return NULL;
+}
+
+void tw_names_say_damage(const struct tw_capture *capture, const char *path)
+{
+	const struct tw_capture_damage *damage;
+	for (uint32_t i = 0; (damage = tw_capture_damage(capture, i)) && i < 5; i++)
+		tw_say("%s/%s is damaged at byte %llu: %s", path, damage->file,
+		       (unsigned long long)damage->offset, damage->reason);
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	if (info.damages > 5)
+		tw_say("... and at %u more places; `tracewheel info %s` lists them.", info.damages - 5, path);
+	if (info.is_live)
+		tw_say("%s is being recorded, or its recorder died: `tracewheel recover %s` completes it "
+		       "then.",
+		       path, path);
+}

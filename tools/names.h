@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * names.h - what the events of a capture are called, made once and looked up by number.
+ *
+ * A place's text depends on the format; it is made before the first event is printed, so that a line
+ * is little more than a few copies.  Numbers without a definition get a text that says so.
+ */
+#ifndef TW_TOOLS_NAMES_H
+#define TW_TOOLS_NAMES_H
+
+#include "tracewheel/capture.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tw_name {
+	char *text;
+	uint32_t bytes;
+};
+
+/* The names of one kind of thing in one image, by id. */
+struct tw_names {
+	struct tw_name *at;
+	uint32_t count;
+};
+
+/*
+ * tw_names_places - a text for each place of an image.
+ *
+ * @make	writes at most room bytes and answers how many it wrote.
+ * Answers false without memory.
+ */
+#define TW_NAME_ROOM 4096
+typedef size_t tw_names_make(const struct tw_capture_place *place, char *text, size_t room);
+bool tw_names_places(struct tw_names *names, const struct tw_capture *capture, uint32_t image,
+		     tw_names_make *make);
+void tw_names_free(struct tw_names *names);
+
+/* A C++ or Rust linkage name as people write it: free(); NULL for all others. */
+char *tw_name_demangled(const char *name);
+/* For people: demangled.  MODULE:FUNCTION/ARITY with _ for what is not known; '?' for what the capture does not define. */
+size_t tw_name_function(const struct tw_capture_function *function, char *text, size_t room);
+/* The arity as a string: a number or _. */
+size_t tw_name_arity(uint32_t arity, char *text, size_t room);
+/* A name as an Erlang atom: quoted where Erlang asks for it. */
+size_t tw_name_atom(const char *name, char *text, size_t room);
+/* {'module',function,Arity}, but for the closing brace and what stands in the place of the arity. */
+size_t tw_name_mfa_open(const struct tw_capture_function *function, char *text, size_t room);
+
+/* The pid of a tracee, <0.number.serial>; where it is not defined, from its number alone. */
+size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text,
+		   size_t room);
+
+/* Opens a capture for a command: says what is wrong, and answers NULL. */
+struct tw_capture *tw_names_open(const char *path);
+/* Says on standard error what could not be read; nothing when all could. */
+void tw_names_say_damage(const struct tw_capture *capture, const char *path);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * print.h - one event as a line: text, Erlang's trace tuples, or JSON.
+ *
+ * A format makes the text of each place beforehand; a line is then a time, a thread, that text and
+ * the payload.  Millions of lines a second: nothing here allocates, or calls printf for a call.
+ */
+#ifndef TW_TOOLS_PRINT_H
+#define TW_TOOLS_PRINT_H
+
+#include "tools/names.h"
+#include "tools/tool.h"
+
+struct tw_printer {
+	struct tw_out *out;
+	const struct tw_capture *capture;
+	uint64_t start_ns;
+	struct tw_names *places; /* by image */
+	uint32_t image_count;
+	struct tw_name *streams; /* by stream: the thread's number, filled to a column */
+	uint32_t stream_count;
+	/* The pid that was looked up last. */
+	char pid[64];
+	size_t pid_bytes;
+	uint32_t pid_image;
+	uint32_t pid_tracee;
+};
+
+struct tw_print_format {
+	const char *name;
+	tw_names_make *make_place;
+	void (*event)(struct tw_printer *printer, const struct tw_capture_event *event);
+	void (*loss)(struct tw_printer *printer, const struct tw_capture_event *event);
+};
+
+extern const struct tw_print_format tw_print_text, tw_print_erlang, tw_print_json;
+
+/* The kind of an event in Erlang's word; NULL for one that carries terms. */
+static inline const char *tw_print_kind(unsigned kind)
+{
+	static const char *const words[] = {[TW_CAPTURE_SWITCH] = "in",
+					    [TW_CAPTURE_CALL] = "call",
+					    [TW_CAPTURE_RETURN_FROM] = "return_from",
+					    [TW_CAPTURE_EXCEPTION_FROM] = "exception_from",
+					    [TW_CAPTURE_RETURN_TO] = "return_to"};
+	return kind < sizeof words / sizeof *words ? words[kind] : NULL;
+}
+
+static inline const struct tw_name *tw_print_place(const struct tw_printer *printer,
+						   const struct tw_capture_event *event)
+{
+	static const struct tw_name unknown = {(char *)"", 0};
+	const struct tw_names *places =
+		event->image < printer->image_count ? &printer->places[event->image] : NULL;
+	if (places && event->id < places->count && places->at[event->id].text)
+		return &places->at[event->id];
+	return &unknown;
+}
+
+/* The pid of an event's tracee, into the output. */
+void tw_print_pid(struct tw_printer *printer, const struct tw_capture_event *event);
+
+/* The kinds of time stamp that a session may have asked for, in the low bits of an event's flags. */
+enum { TW_PRINT_STAMP_NONE, TW_PRINT_STAMP_MONOTONIC, TW_PRINT_STAMP_STRICT, TW_PRINT_STAMP_WALL };
+
+static inline unsigned tw_print_stamp(const struct tw_capture_event *event)
+{
+	return event->flags & TW_CAPTURE_STAMP_MASK;
+}
+
+/* The payload without the unique integer that a strict time stamp puts first. */
+static inline const uint64_t *tw_print_words(const struct tw_capture_event *event, uint32_t *count)
+{
+	uint32_t stamp_words = tw_print_stamp(event) == TW_PRINT_STAMP_STRICT && event->payload_words > 0;
+	*count = event->payload_words - stamp_words;
+	return event->payload + stamp_words;
+}
+
+#endif

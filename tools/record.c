@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record.c - `tracewheel record`: run a program with the agent preloaded, drain its rings from outside.
+ *
+ *	1 is the program there, and can it be traced?      2 make the capture and the ring set
+ *	3 start it                                         4 drain until it ends, or until we are asked to
+ *stop 5 drain the rest, close the capture                6 the account, and the program's exit code
+ *
+ * The traced program gets no thread and no open file of ours.  What the keyboard sends goes to it as
+ * well (same process group); what kill(1) sends to us is passed on.
+ */
+#include "tools/launch.h"
+#include "tools/tool.h"
+
+#include "tracewheel/consumer.h"
+#include "tracewheel/error.h"
+#include "tracewheel/pattern.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How long one round may sleep; signals cut it short. */
+#define POLL_NS UINT64_C(100000000)
+
+enum {
+	KEY_RING = 256,
+	KEY_ON_FULL,
+	KEY_FOLLOW,
+	KEY_FORCE,
+	KEY_DURABLE,
+	KEY_ROTATE,
+	KEY_KEEP,
+	KEY_GLOBAL,
+	KEY_CALLERS,
+	KEY_CAP
+};
+
+static const struct tw_option options_table[] = {
+	{'o', "output", "NAME.tw", "the capture to make (COMMAND.tw)"},
+	{'t', "trace", "PATTERN",
+	 "trace these functions: MODULE:FUNCTION/ARITY with globs, _ is\n"
+	 "anything; may be given often. Without it: every call from\n"
+	 "the program itself into shared libraries"},
+	{KEY_CALLERS, "callers", "main|all",
+	 "whose calls: the program's own, or those of its libraries as\n"
+	 "well (with -t: all)"},
+	{KEY_GLOBAL, "global", NULL, "only calls from one object into another, not entry sleds"},
+	{KEY_FOLLOW, "follow-fork", NULL, "children are traced as well"},
+	{KEY_ON_FULL, "on-full", "drop|block|overwrite",
+	 "when events come faster than they are written: lose the newest\n"
+	 "(counted; the default), make the program wait, or keep the\n"
+	 "newest only"},
+	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (4M)"},
+	{KEY_CAP, "ring-cap", "SIZE", "memory for all threads together (256M)"},
+	{KEY_ROTATE, "rotate", "SIZE", "begin a new segment after so many bytes"},
+	{KEY_KEEP, "keep", "N", "keep the newest N closed segments only"},
+	{KEY_DURABLE, "durable", "MS", "on the disk itself after so many milliseconds at most"},
+	{KEY_FORCE, "force", NULL, "replace a capture of that name"},
+	{'q', "quiet", NULL, "no account at the end; errors are still said"},
+	{0}};
+
+static const struct tw_command command = {
+	.name = "record",
+	.arguments = "[OPTION]... [--] COMMAND [ARGUMENT]...",
+	.summary = "Runs COMMAND and records its calls. Its exit code is passed on; 1 where it was 0 and the "
+		   "capture\n"
+		   "could not be completed.",
+	.options = options_table,
+	.examples = "  tracewheel record -- ls -l\n"
+		    "  tracewheel record -t 'libsqlite3:_' -o app.tw -- sqlite3 app.db < work.sql\n"
+		    "  tracewheel record -t 'libc:malloc' -t 'libc:free' --on-full block -- python3 app.py\n"
+		    "  tracewheel record --follow-fork --rotate 256M --keep 4 -- make\n"
+		    "Ctrl-C goes to the program too; the capture is whole when it has ended. Ctrl-C once "
+		    "more stops\n"
+		    "recording at once.\n"};
+
+struct request {
+	struct tw_recorder_options recorder;
+	char path[PATH_MAX + 4];
+	char *config;
+	size_t config_bytes;
+	bool has_patterns;
+	bool is_global;
+	bool is_quiet;
+	const char *callers;
+};
+
+/* ---- signals: counted here, looked at between two rounds ---- */
+
+static struct tw_recorder *volatile signalled_recorder;
+static volatile sig_atomic_t stops_asked;
+static volatile sig_atomic_t stop_signal;
+static volatile sig_atomic_t signal_to_pass_on;
+
+static void on_signal(int number, siginfo_t *info, void *unused)
+{
+	(void)unused;
+	int saved = errno;
+	if (number != SIGCHLD) {
+		stops_asked++;
+		stop_signal = number;
+		/* The terminal has told the whole process group; kill(1) told only us. */
+		if (info->si_code <= 0)
+			signal_to_pass_on = number;
+	}
+	if (signalled_recorder)
+		tw_recorder_wake(signalled_recorder);
+	errno = saved;
+}
+
+static void catch_signals(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD};
+	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART}, found;
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		/* What somebody had us ignore (nohup, a shell's background job) stays ignored. */
+		if (sigaction(numbers[i], NULL, &found) == 0 &&
+		    (numbers[i] == SIGCHLD || found.sa_handler != SIG_IGN))
+			sigaction(numbers[i], &action, NULL);
+	}
+}
+
+/* ---- what was asked for ---- */
+
+static bool add_config(struct request *request, const char *key, const char *value)
+{
+	size_t bytes = strlen(key) + strlen(value) + 2;
+	char *grown = realloc(request->config, request->config_bytes + bytes + 1);
+	if (!grown) {
+		tw_say("no memory.");
+		return false;
+	}
+	sprintf(grown + request->config_bytes, "%s %s\n", key, value);
+	request->config = grown;
+	request->config_bytes += bytes;
+	return true;
+}
+
+static bool add_pattern(struct request *request, const char *text)
+{
+	struct tw_pattern *pattern = NULL;
+	const char *problem = NULL;
+	if (strchr(text, '\n') || tw_pattern_parse(text, &pattern, &problem) != 0) {
+		tw_usage(&command, "'%s' is not a pattern: %s.", text,
+			 problem ? problem : "it has more than one line");
+		return false;
+	}
+	tw_pattern_destroy(pattern);
+	request->has_patterns = true;
+	return add_config(request, "pattern", text);
+}
+
+static bool set_policy(struct request *request, const char *word)
+{
+	static const char *const words[] = {"drop", "block", "overwrite"};
+	for (int i = 0; i < 3; i++) {
+		if (strcmp(word, words[i]) == 0) {
+			request->recorder.policy = (enum tw_recorder_policy)i;
+			return true;
+		}
+	}
+	tw_usage(&command, "--on-full is drop, block or overwrite, not '%s'.", word);
+	return false;
+}
+
+/* "250" or "250ms": milliseconds unless a unit says otherwise. */
+static bool parse_milliseconds(const char *text, uint64_t *out_ns)
+{
+	uint64_t count;
+	if (tw_parse_count(text, &count) && count < UINT64_C(1) << 40) {
+		*out_ns = count * 1000000;
+		return true;
+	}
+	return tw_parse_duration(text, out_ns);
+}
+
+static bool set_figure(struct request *request, int key, const char *value)
+{
+	uint64_t number;
+	bool is_right = true;
+	if (key == KEY_RING)
+		is_right = tw_parse_bytes(value, &request->recorder.ring_bytes) &&
+			   request->recorder.ring_bytes >= 65536 &&
+			   request->recorder.ring_bytes <= UINT64_C(1) << 30 &&
+			   (request->recorder.ring_bytes & (request->recorder.ring_bytes - 1)) == 0;
+	else if (key == KEY_CAP)
+		is_right = tw_parse_bytes(value, &request->recorder.cap_bytes) &&
+			   request->recorder.cap_bytes >= 65536;
+	else if (key == KEY_ROTATE)
+		is_right = tw_parse_bytes(value, &request->recorder.segment_bytes) &&
+			   request->recorder.segment_bytes >= 65536;
+	else if (key == KEY_DURABLE)
+		is_right = parse_milliseconds(value, &request->recorder.durable_ns) &&
+			   request->recorder.durable_ns > 0;
+	else if ((is_right = tw_parse_count(value, &number) && number >= 1 && number <= UINT32_MAX))
+		request->recorder.segments_kept = (uint32_t)number;
+	if (!is_right)
+		tw_usage(&command,
+			 key == KEY_RING      ? "--ring is a power of two from 64K to 1G, not '%s'."
+			 : key == KEY_DURABLE ? "--durable is a number of milliseconds, not '%s'."
+			 : key == KEY_KEEP    ? "--keep is a number from 1 on, not '%s'."
+					      : "'%s' is not a size of at least 64K, such as 16M.",
+			 value);
+	return is_right;
+}
+
+static bool take_option(struct request *request, int key, const char *value)
+{
+	switch (key) {
+	case 'o':
+		if (!*value || strlen(value) >= PATH_MAX) {
+			tw_usage(&command, "-o wants the name of a capture.");
+			return false;
+		}
+		strcpy(request->path, value);
+		return true;
+	case 't': return add_pattern(request, value);
+	case 'q': request->is_quiet = true; return true;
+	case KEY_GLOBAL: request->is_global = true; return true;
+	case KEY_FORCE: request->recorder.force = true; return true;
+	case KEY_FOLLOW: request->recorder.follow_fork = true; return true;
+	case KEY_ON_FULL: return set_policy(request, value);
+	case KEY_CALLERS:
+		request->callers = value;
+		if (strcmp(value, "main") == 0 || strcmp(value, "all") == 0)
+			return true;
+		tw_usage(&command, "--callers is main or all, not '%s'.", value);
+		return false;
+	default: return set_figure(request, key, value);
+	}
+}
+
+static bool complete_request(struct request *request, const char *program)
+{
+	const char *callers = request->callers ? request->callers : request->has_patterns ? "all" : "main";
+	if (!request->has_patterns && !add_config(request, "pattern", "_:_"))
+		return false;
+	if (!add_config(request, "callers", callers) ||
+	    (request->is_global && !add_config(request, "global", "1")))
+		return false;
+	if (!request->path[0]) {
+		const char *slash = strrchr(program, '/');
+		snprintf(request->path, sizeof request->path, "%s.tw", slash ? slash + 1 : program);
+	}
+	request->recorder.path = request->path;
+	request->recorder.config = request->config;
+	return true;
+}
+
+/* ---- the recording ---- */
+
+static int create_recorder(const struct request *request, struct tw_recorder **recorder)
+{
+	int error = tw_recorder_create(&request->recorder, recorder);
+	if (error == 0)
+		return 0;
+	const char *path = request->path;
+	if (error == TW_EEXIST && !request->recorder.force)
+		tw_say("'%s' is there already; --force replaces it, -o names another.", path);
+	else if (error == TW_EEXIST)
+		tw_say("'%s' is not replaced: it is no capture, or is being recorded at this moment; -o "
+		       "names another.",
+		       path);
+	else if (error == TW_ENOENT)
+		tw_say("'%s' cannot be made: its folder does not exist.", path);
+	else if (error == TW_EPERM)
+		tw_say("'%s' cannot be made: its folder, or /dev/shm, may not be written by you; -o names "
+		       "another place.",
+		       path);
+	else if (error == TW_ENOSPC)
+		tw_say("'%s' cannot be made: no room on its disk, or in /dev/shm for the rings; --ring 256K "
+		       "needs less.",
+		       path);
+	else if (error == TW_EBADARG)
+		tw_say("'%s' cannot be made: the patterns or the path are too long, or the rings larger than "
+		       "all memory for them "
+		       "(--ring, --ring-cap).",
+		       path);
+	else
+		tw_say("'%s' cannot be made: %s", path, tw_strerror(error));
+	return TW_EXIT_NOT_STARTED;
+}
+
+/* Drains until the program has ended (true, with its status) or a second signal says to stop now. */
+static bool drain_while_running(struct tw_recorder *recorder, const struct request *request, pid_t child,
+				int *status)
+{
+	int seen = 0;
+	for (;;) {
+		tw_recorder_poll(recorder, POLL_NS);
+		pid_t ended = waitpid(child, status, WNOHANG);
+		if (ended == child || (ended < 0 && errno == ECHILD))
+			return true;
+		if (signal_to_pass_on) {
+			kill(child, signal_to_pass_on);
+			signal_to_pass_on = 0;
+		}
+		if (stops_asked > 1)
+			return false;
+		if (stops_asked != seen && !request->is_quiet && isatty(STDERR_FILENO))
+			tw_say("the program has been told; Ctrl-C once more stops recording at once.");
+		seen = stops_asked;
+	}
+}
+
+static void say_losses(const struct tw_recorder_stats *stats, const struct request *request)
+{
+	char text[256] = "", figure[TW_FIGURE_BYTES];
+	uint64_t lost = 0;
+	int used = 0;
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
+		if (stats->lost[cause])
+			used += snprintf(text + used, sizeof text - (size_t)used, "%s %s %s", lost ? "," : "",
+					 tw_lost_cause_name(cause),
+					 tw_figure_count(figure, stats->lost[cause]));
+		lost += stats->lost[cause];
+	}
+	bool is_slow = stats->lost[TW_LOST_FULL] && !stats->write_errors;
+	tw_figure_count(figure, lost);
+	if (lost && request->recorder.policy == TW_RECORDER_OVERWRITE)
+		tw_say("%s older events gave way to newer ones, as --on-full overwrite asks.", figure);
+	else if (lost)
+		tw_say("LOST %s events:%s. `tracewheel report %s` shows where%s.", figure, text,
+		       request->path, is_slow ? "; --ring 64M or --on-full block avoids it" : "");
+}
+
+/* What a person must know even when quiet. */
+static void say_troubles(const struct tw_recorder_stats *stats, const char *path, int error)
+{
+	char figure[TW_FIGURE_BYTES];
+	if (stats->write_errors)
+		tw_say("writing '%s' failed %s times%s%s", path, tw_figure_count(figure, stats->write_errors),
+		       stats->last_error ? ": " : ".",
+		       stats->last_error ? tw_strerror(stats->last_error) : "");
+	else if (error)
+		tw_say("'%s' could not be completed: %s", path, tw_strerror(error));
+	if (stats->unstored)
+		tw_say("%s events found no place in the file.", tw_figure_count(figure, stats->unstored));
+	if (stats->damaged_rings)
+		tw_say("the program overwrote %u of the rings it was recorded in; what they held is skipped.",
+		       stats->damaged_rings);
+	if (stats->definitions_refused)
+		tw_say("%s names found no room and are shown as numbers.",
+		       tw_figure_count(figure, stats->definitions_refused));
+}
+
+static void say_account(const struct tw_recorder_stats *stats, const struct request *request)
+{
+	char count[TW_FIGURE_BYTES], time[TW_FIGURE_BYTES], rate[TW_FIGURE_BYTES], bytes[TW_FIGURE_BYTES];
+	double seconds = (double)stats->duration_ns / 1e9;
+	const char *path = request->path;
+	if (!stats->images) {
+		tw_say("%s is empty: the program did not load the tracing library.", path);
+		return;
+	}
+	if (!stats->events) {
+		tw_say("%s holds no events: nothing that was asked for was called. `tracewheel functions` "
+		       "shows what could be "
+		       "traced in a program.",
+		       path);
+		return;
+	}
+	tw_say("%s: %s events of %u thread%s in %s (%s/s), %s, %.2f B an event.", path,
+	       tw_figure_count(count, stats->events), stats->streams, stats->streams == 1 ? "" : "s",
+	       tw_figure_seconds(time, seconds),
+	       tw_figure_short(rate, seconds > 0 ? (double)stats->events / seconds : 0),
+	       tw_figure_bytes(bytes, stats->file_bytes), (double)stats->file_bytes / (double)stats->events);
+}
+
+/* The whole life of a recorder; answers the exit code. */
+static int record(struct request *request, struct tw_launch *launch, char **argv)
+{
+	char agent[PATH_MAX];
+	if (!tw_launch_agent(agent, launch->reason)) {
+		tw_say("%s", launch->reason);
+		return TW_EXIT_NOT_STARTED;
+	}
+	struct tw_recorder *recorder;
+	tw_launch_ignore_signals();
+	int code = create_recorder(request, &recorder);
+	if (code)
+		return code;
+	signalled_recorder = recorder;
+	catch_signals();
+	pid_t child;
+	code = tw_launch_start(launch, argv, agent, tw_recorder_ring_set_path(recorder), &child);
+	if (code) {
+		signalled_recorder = NULL;
+		tw_recorder_abort(recorder);
+		tw_say("%s", launch->reason);
+		return code;
+	}
+	int status = 0;
+	bool has_ended = drain_while_running(recorder, request, child, &status);
+	tw_recorder_close(recorder);
+	struct tw_recorder_stats stats = {0};
+	signalled_recorder = NULL;
+	int error = tw_recorder_finish(recorder, &stats);
+	say_troubles(&stats, request->path, error);
+	if (!request->is_quiet) {
+		say_account(&stats, request);
+		if (has_ended && stats.images_alive && request->recorder.follow_fork)
+			tw_say("%u of its processes still run, and are traced no longer.",
+			       stats.images_alive);
+		if (!has_ended)
+			tw_say("the program (process %d) goes on, and is traced no longer.", (int)child);
+	}
+	say_losses(&stats, request);
+	if (!has_ended)
+		return 128 + stop_signal;
+	int ending = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	return ending == 0 && error ? TW_EXIT_FAILURE : ending;
+}
+
+int tw_tool_record(int argc, char **argv)
+{
+	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
+	struct request request = {0};
+	int key, code = TW_EXIT_USAGE;
+	while ((key = tw_options_next(&options)) > 0) {
+		if (!take_option(&request, key, options.value))
+			goto free_config;
+	}
+	if (key < 0) {
+		code = tw_options_exit(key);
+		goto free_config;
+	}
+	if (options.index >= argc) {
+		code = tw_usage(&command, "which program? Its command line comes last.");
+		goto free_config;
+	}
+	static struct tw_launch launch;
+	code = tw_launch_find(&launch, argv[options.index]);
+	if (code)
+		tw_say("%s", launch.reason);
+	else if (!complete_request(&request, launch.path))
+		code = TW_EXIT_NOT_STARTED;
+	else
+		code = record(&request, &launch, argv + options.index);
+free_config:
+	free(request.config);
+	return code;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recover.c - `tracewheel recover`: complete a capture whose recorder died. */
+#include "tools/tool.h"
+
+#include "tracewheel/consumer.h"
+#include "tracewheel/error.h"
+
+#include <stdio.h>
+
+static const struct tw_option options_table[] = {
+	{'q', "quiet", NULL, "say nothing when all went well"},
+	{0},
+};
+
+static const struct tw_command command = {
+	.name = "recover",
+	.arguments = "[--quiet] NAME.tw",
+	.summary =
+		"Completes a capture whose recorder died: stores what the rings in /dev/shm still hold, and\n"
+		"closes segments that were cut off. May be repeated; a complete capture is left as it is.",
+	.options = options_table,
+	.examples = "  tracewheel recover sqlite3.tw\n",
+};
+
+int tw_tool_recover(int argc, char **argv)
+{
+	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
+	bool is_quiet = false;
+	int key;
+	while ((key = tw_options_next(&options)) > 0)
+		is_quiet = true;
+	if (key < 0)
+		return tw_options_exit(key);
+	const char *path = tw_options_capture(&options);
+	if (!path)
+		return TW_EXIT_USAGE;
+	struct tw_recorder_stats stats = {0};
+	int error = tw_recover(path, &stats);
+	if (error == TW_ENOENT)
+		return tw_fail("there is no capture '%s'.", path);
+	if (error == TW_EFORMAT)
+		return tw_fail("'%s' is not a capture; it was not touched.", path);
+	if (error == TW_EEXIST)
+		return tw_fail("'%s' is being recorded at this moment; there is nothing to recover.", path);
+	if (error)
+		return tw_fail("'%s' could not be recovered: %s", path, tw_strerror(error));
+	char figure[TW_FIGURE_BYTES];
+	if (!is_quiet)
+		tw_say("%s is whole: %s events were added to it.", path,
+		       tw_figure_count(figure, stats.events));
+	return TW_EXIT_OK;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* say.c - sentences for people: messages, the terminal, how far the work is. */
+#include "tools/tool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COLUMNS_DEFAULT 80
+#define METER_FIRST_NS  UINT64_C(1000000000)
+#define METER_EVERY_NS  UINT64_C(200000000)
+
+static void say(const char *format, va_list list)
+{
+	fprintf(stderr, "tracewheel: ");
+	vfprintf(stderr, format, list);
+	fprintf(stderr, "\n");
+}
+
+void tw_say(const char *format, ...)
+{
+	va_list list;
+	va_start(list, format);
+	say(format, list);
+	va_end(list);
+}
+
+int tw_fail(const char *format, ...)
+{
+	va_list list;
+	va_start(list, format);
+	say(format, list);
+	va_end(list);
+	return TW_EXIT_FAILURE;
+}
+
+int tw_terminal_columns(int fd)
+{
+	const char *asked = getenv("COLUMNS");
+	int columns = asked ? atoi(asked) : 0;
+	struct winsize size;
+	if (columns <= 0 && ioctl(fd, TIOCGWINSZ, &size) == 0)
+		columns = size.ws_col;
+	if (columns <= 0)
+		columns = COLUMNS_DEFAULT;
+	return columns < 40 ? 40 : columns > 1000 ? 1000 : columns;
+}
+
+bool tw_colour_is_wanted(int fd)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+	return isatty(fd) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+void tw_meter_start(struct tw_meter *meter, const char *what)
+{
+	*meter =
+		(struct tw_meter){.what = what, .started_ns = now_ns(), .is_terminal = isatty(STDERR_FILENO)};
+	meter->shown_ns = meter->started_ns + METER_FIRST_NS - METER_EVERY_NS;
+}
+
+void tw_meter_at(struct tw_meter *meter, uint64_t done, uint64_t total)
+{
+	if (!meter->is_terminal)
+		return;
+	uint64_t now = now_ns();
+	if (now < meter->shown_ns + METER_EVERY_NS)
+		return;
+	meter->shown_ns = now;
+	meter->is_shown = true;
+	double share = total ? (double)done / (double)total : 0;
+	if (share <= 0 || share > 1) {
+		fprintf(stderr, "\r\033[K%s ...", meter->what);
+		return;
+	}
+	double left = (double)(now - meter->started_ns) / 1e9 * (1 - share) / share;
+	fprintf(stderr, "\r\033[K%s: %.0f %%, about %.0f s left", meter->what, share * 100, left);
+}
+
+void tw_meter_stop(struct tw_meter *meter)
+{
+	if (meter->is_shown)
+		fprintf(stderr, "\r\033[K");
+	meter->is_shown = false;
+}

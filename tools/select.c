@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* select.c - the part of a capture that a person asked for. */
+#include "tools/names.h"
+#include "tools/select.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key,
+		       const char *value)
+{
+	const char *problem = "there are too many patterns";
+	if (key == TW_KEY_FROM)
+		selection->from = value;
+	else if (key == TW_KEY_TO)
+		selection->to = value;
+	else if (key == TW_KEY_THREAD) {
+		if (tw_parse_count(value, &selection->thread_id) && selection->thread_id)
+			return true;
+		tw_usage(command, "--thread wants the number of a thread, not '%s'.", value);
+		return false;
+	} else {
+		if (selection->pattern_count < TW_SELECTION_PATTERNS_MAX &&
+		    tw_pattern_parse(value, &selection->patterns[selection->pattern_count], &problem) == 0) {
+			selection->pattern_count++;
+			return true;
+		}
+		tw_usage(command, "'%s' is not a pattern: %s.", value, problem);
+		return false;
+	}
+	return true;
+}
+
+/* "17:03:12.25" on the day of `start_ns`, or with its date: since 1970. */
+static bool parse_wall(const char *text, uint64_t start_ns, uint64_t *out_ns)
+{
+	time_t day = (time_t)(start_ns / 1000000000);
+	struct tm when;
+	int year, month, date, used = 0;
+	if (!localtime_r(&day, &when))
+		return false;
+	if (sscanf(text, "%4d-%2d-%2d%n", &year, &month, &date, &used) == 3 && used == 10) {
+		when.tm_year = year - 1900;
+		when.tm_mon = month - 1;
+		when.tm_mday = date;
+		text += used;
+		if (*text != 'T' && *text != ' ')
+			return false;
+		text++;
+	}
+	int bytes = 0;
+	when.tm_sec = 0;
+	if (sscanf(text, "%2d:%2d%n:%2d%n", &when.tm_hour, &when.tm_min, &bytes, &when.tm_sec, &bytes) < 2)
+		return false;
+	uint64_t fraction_ns = 0;
+	if (text[bytes] == '.' && !tw_parse_duration(text + bytes, &fraction_ns))
+		return false;
+	if (text[bytes] && text[bytes] != '.')
+		return false;
+	when.tm_isdst = -1;
+	time_t seconds = mktime(&when);
+	if (seconds < 0)
+		return false;
+	*out_ns = (uint64_t)seconds * 1000000000 + fraction_ns;
+	return true;
+}
+
+/* A time on the capture's own clock. */
+static bool parse_time(const char *text, const struct tw_capture_info *info, uint64_t *out_ns)
+{
+	uint64_t offset;
+	if (!strchr(text, ':')) {
+		if (!tw_parse_duration(text, &offset))
+			return false;
+		*out_ns = info->start_ns + offset;
+		return true;
+	}
+	uint64_t wall;
+	if (!parse_wall(text, info->start_wall_ns, &wall))
+		return false;
+	*out_ns = wall > info->start_wall_ns ? info->start_ns + (wall - info->start_wall_ns) : info->start_ns;
+	return true;
+}
+
+bool tw_selection_wants_place(const struct tw_selection *selection, const struct tw_capture_place *place)
+{
+	if (!selection->pattern_count)
+		return true;
+	const struct tw_capture_function *function = place->function;
+	if (!function || !function->module)
+		return false;
+	struct tw_pattern_subject subject = {.module = function->module->name,
+					     .file = function->module->path,
+					     .function = function->name,
+					     .arity = function->arity};
+	char *demangled = tw_name_demangled(function->name);
+	subject.demangled = demangled;
+	bool is_wanted = false;
+	for (size_t i = 0; i < selection->pattern_count && !is_wanted; i++) {
+		subject.file = function->module->path;
+		is_wanted = tw_pattern_match(selection->patterns[i], &subject);
+		subject.file = function->module->soname;
+		is_wanted = is_wanted || tw_pattern_match(selection->patterns[i], &subject);
+	}
+	free(demangled);
+	return is_wanted;
+}
+
+static bool wants_place(void *context, uint32_t image, const struct tw_capture_place *place)
+{
+	(void)image;
+	return tw_selection_wants_place(context, place);
+}
+
+static bool wants_stream(void *context, const struct tw_capture_stream *stream)
+{
+	const struct tw_selection *selection = context;
+	return stream->thread_id == (int32_t)selection->thread_id;
+}
+
+bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture *capture,
+			 const struct tw_command *command, struct tw_capture_filter *out)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	*out = (struct tw_capture_filter){.context = selection};
+	if (selection->from && !parse_time(selection->from, &info, &out->from_ns)) {
+		tw_usage(command, "--from '%s' is not a time such as 1.5, 200ms or 17:03:12.",
+			 selection->from);
+		return false;
+	}
+	if (selection->to && !parse_time(selection->to, &info, &out->to_ns)) {
+		tw_usage(command, "--to '%s' is not a time such as 1.5, 200ms or 17:03:12.", selection->to);
+		return false;
+	}
+	if (selection->to && out->to_ns <= out->from_ns) {
+		tw_usage(command, "--to '%s' is not after --from.", selection->to);
+		return false;
+	}
+	if (selection->pattern_count)
+		out->wants_place = wants_place;
+	if (selection->thread_id)
+		out->wants_stream = wants_stream;
+	return true;
+}
+
+void tw_selection_free(struct tw_selection *selection)
+{
+	for (size_t i = 0; i < selection->pattern_count; i++)
+		tw_pattern_destroy(selection->patterns[i]);
+	selection->pattern_count = 0;
+}

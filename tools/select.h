@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * select.h - the part of a capture that a person asked for: times, functions, one thread.
+ *
+ * Shared by the commands that read events; each adds tw_selection_options to what it takes.
+ */
+#ifndef TW_TOOLS_SELECT_H
+#define TW_TOOLS_SELECT_H
+
+#include "tools/tool.h"
+
+#include "tracewheel/capture.h"
+#include "tracewheel/pattern.h"
+
+#define TW_SELECTION_PATTERNS_MAX 64
+
+enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD };
+
+/* Rows for a command's table of options; 't' is the fourth key. */
+#define TW_SELECTION_OPTIONS                                                                   \
+	{TW_KEY_FROM, "from", "T",                                                             \
+	 "from this time on: 1.5 or 200ms after the start, or the time\n"                      \
+	 "of day, 17:03:12.25, or 2024-05-01T17:03:12"},                                       \
+		{TW_KEY_TO, "to", "T", "before this time"},                                    \
+		{'t', "trace", "PATTERN", "these functions only; may be given often"},         \
+	{                                                                                      \
+		TW_KEY_THREAD, "thread", "ID", "this thread only, by its number in the system" \
+	}
+
+struct tw_selection {
+	const char *from;
+	const char *to;
+	uint64_t thread_id; /* 0: all */
+	struct tw_pattern *patterns[TW_SELECTION_PATTERNS_MAX];
+	size_t pattern_count;
+};
+
+/* Takes an option of the four; false when it was wrong, which has been said. */
+bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key,
+		       const char *value);
+/* Fills in a filter for a capture; false when a time makes no sense, which has been said. */
+bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture *capture,
+			 const struct tw_command *command, struct tw_capture_filter *out);
+/* Does any pattern match?  True where none was given. */
+bool tw_selection_wants_place(const struct tw_selection *selection, const struct tw_capture_place *place);
+void tw_selection_free(struct tw_selection *selection);
+
+#endif

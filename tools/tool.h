@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tool.h - what the commands share: options, messages, figures, output, JSON.
+ *
+ * A command is `int NAME(int argc, char **argv)` with argv[0] the command's name; it answers the exit
+ * code.  Everything for people goes to standard error, but for the answer that was asked for.
+ *
+ * Threads  one: the command's own.
+ */
+#ifndef TW_TOOLS_TOOL_H
+#define TW_TOOLS_TOOL_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Exit codes.  The last three are those of env(1): the traced program was not started. */
+enum {
+	TW_EXIT_OK = 0,
+	TW_EXIT_FAILURE = 1,
+	TW_EXIT_USAGE = 2,
+	TW_EXIT_NOT_STARTED = 125,
+	TW_EXIT_NOT_EXECUTABLE = 126,
+	TW_EXIT_NOT_FOUND = 127
+};
+
+int tw_tool_record(int argc, char **argv);
+int tw_tool_print(int argc, char **argv);
+int tw_tool_report(int argc, char **argv);
+int tw_tool_info(int argc, char **argv);
+int tw_tool_functions(int argc, char **argv);
+int tw_tool_recover(int argc, char **argv);
+
+/* ---- options: one table, from which both the parser and --help are made ---- */
+
+struct tw_option {
+	int key;              /* a letter, or a number from 256 on where there is none */
+	const char *name;     /* the long name */
+	const char *argument; /* its name in the help; NULL: takes none */
+	const char *help;     /* lines are separated by \n */
+};
+
+struct tw_command {
+	const char *name;
+	const char *arguments; /* "[OPTION]... NAME.tw" */
+	const char *summary;
+	const struct tw_option *options; /* up to the first without a name */
+	const char *examples;            /* lines */
+};
+
+/* Zeroed at first, but for command, argc and argv. */
+struct tw_options {
+	const struct tw_command *command;
+	int argc;
+	char **argv;
+	const char *value; /* of the option just answered */
+	int index;         /* of the first argument that is no option, at the end */
+	void *table;
+};
+
+/* What tw_options_next() answers besides the keys. */
+enum { TW_OPTIONS_END = 0, TW_OPTIONS_HELPED = -1, TW_OPTIONS_BAD = -2 };
+
+/*
+ * tw_options_next - the next option's key.
+ *
+ * Options end at the first other argument.  --help is printed here (TW_OPTIONS_HELPED); what is wrong
+ * with an option has been said (TW_OPTIONS_BAD).  Both want the command to end: tw_options_exit().
+ */
+int tw_options_next(struct tw_options *options);
+int tw_options_exit(int answer);
+/* Says that the arguments are not right, and where to look.  Answers TW_EXIT_USAGE. */
+int tw_usage(const struct tw_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The one capture that a reading command wants; NULL after having said what is wrong. */
+const char *tw_options_capture(struct tw_options *options);
+
+/* ---- messages ---- */
+
+/* "tracewheel: " and one sentence, on standard error. */
+void tw_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same, and answers TW_EXIT_FAILURE. */
+int tw_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* The width of the terminal on a file descriptor, or 80 where there is none (COLUMNS is obeyed). */
+int tw_terminal_columns(int fd);
+/* Is colour wanted on this file descriptor?  A terminal, NO_COLOR unset or empty, TERM not dumb. */
+bool tw_colour_is_wanted(int fd);
+
+/* How far a long piece of work is: on standard error, if that is a terminal, after one second. */
+struct tw_meter {
+	const char *what;
+	uint64_t started_ns;
+	uint64_t shown_ns;
+	bool is_shown;
+	bool is_terminal;
+};
+void tw_meter_start(struct tw_meter *meter, const char *what);
+/* Call it often: it looks at the clock and does little else.  total 0: unknown. */
+void tw_meter_at(struct tw_meter *meter, uint64_t done, uint64_t total);
+void tw_meter_stop(struct tw_meter *meter);
+
+/* ---- figures ---- */
+
+#define TW_FIGURE_BYTES 32
+
+/* All write a string of less than TW_FIGURE_BYTES into text and answer it. */
+const char *tw_figure_count(char *text, uint64_t count);   /* 1,234,567 */
+const char *tw_figure_short(char *text, double value);     /* 1.23 M */
+const char *tw_figure_bytes(char *text, uint64_t bytes);   /* 12.3 MiB */
+const char *tw_figure_seconds(char *text, double seconds); /* 1.23 s, 45.6 ms */
+
+/* "64K", "4MiB", "1G": false when it is not a size. */
+bool tw_parse_bytes(const char *text, uint64_t *out);
+/* "1.5", "200ms", "3us", "2m": seconds unless a unit says otherwise; false when it is not a duration. */
+bool tw_parse_duration(const char *text, uint64_t *out_ns);
+bool tw_parse_count(const char *text, uint64_t *out);
+
+/* ---- output: standard output in large pieces ---- */
+
+#define TW_OUT_BYTES (256 << 10)
+/* What fits behind tw_out_room() without another look. */
+#define TW_OUT_SLACK (16 << 10)
+
+struct tw_out {
+	int fd;
+	int error; /* an errno of the first write that failed; nothing is written after it */
+	size_t used;
+	char data[TW_OUT_BYTES + TW_OUT_SLACK];
+};
+
+void tw_out_init(struct tw_out *out, int fd);
+/* Answers 0 or the errno of the first failure. */
+int tw_out_flush(struct tw_out *out);
+/* Of any length. */
+void tw_out_bytes(struct tw_out *out, const void *data, size_t bytes);
+void tw_out_text(struct tw_out *out, const char *text);
+void tw_out_format(struct tw_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The exit code for a command that has written all: says what failed, but for a closed pipe. */
+int tw_out_finish(struct tw_out *out);
+
+/* Makes room for TW_OUT_SLACK bytes of the calls below, which do not look. */
+static inline void tw_out_room(struct tw_out *out)
+{
+	if (out->used > TW_OUT_BYTES)
+		tw_out_flush(out);
+}
+
+static inline void tw_put_char(struct tw_out *out, char c)
+{
+	out->data[out->used++] = c;
+}
+
+/* At most TW_OUT_SLACK / 4 bytes. */
+static inline void tw_put(struct tw_out *out, const void *data, size_t bytes)
+{
+	memcpy(out->data + out->used, data, bytes);
+	out->used += bytes;
+}
+
+void tw_put_u64(struct tw_out *out, uint64_t value);
+/* With leading zeros, `digits` of them at most 20. */
+void tw_put_digits(struct tw_out *out, uint64_t value, unsigned digits);
+void tw_put_hex(struct tw_out *out, uint64_t value);
+
+/* ---- JSON: written in order, never held ---- */
+
+struct tw_json {
+	struct tw_out *out;
+	unsigned depth;
+	bool has_members[16];
+	bool is_spread; /* one member a line */
+};
+
+/* A name is NULL inside arrays. */
+void tw_json_open(struct tw_json *json, const char *name, char bracket);
+void tw_json_close(struct tw_json *json, char bracket);
+void tw_json_u64(struct tw_json *json, const char *name, uint64_t value);
+void tw_json_double(struct tw_json *json, const char *name, double value);
+void tw_json_bool(struct tw_json *json, const char *name, bool value);
+void tw_json_text(struct tw_json *json, const char *name, const char *value, size_t bytes);
+/* A JSON string with its quotes; bytes that are not UTF-8 become U+FFFD. */
+void tw_json_quote(struct tw_out *out, const char *text, size_t bytes);
+
+#endif
