@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: colour on terminals only, and not where NO_COLOR is set; the report fits its terminal.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+expect 0 "$tw" record -q -t 'libc:_' -o a.tw -- ls -l /usr/lib
+# terminal COLUMNS: the report as a terminal of that width gets it, in the file shown.
+terminal() {
+	python3 - "$1" "$tw" report a.tw <<-'EOT' >shown || fail "the report failed on a terminal"
+		import fcntl, os, pty, struct, sys, termios
+		pid, fd = pty.fork()
+		if pid == 0:
+		    os.environ["TERM"] = "xterm"
+		    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50, int(sys.argv[1]), 0, 0))
+		    os.execv(sys.argv[2], sys.argv[2:])
+		data = b""
+		try:
+		    while chunk := os.read(fd, 65536):
+		        data += chunk
+		except OSError:
+		    pass
+		sys.stdout.buffer.write(data)
+		sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+	EOT
+}
+for columns in 80 120; do
+	terminal "$columns"
+	grep -q $'\033\\[' shown || fail "no colour on a terminal"
+	sed 's/\x1b\[[0-9;]*m//g; s/\r//' shown | awk -v most="$columns" 'length($0) > most { print; bad = 1 } END { exit bad }' ||
+		fail "lines longer than $columns columns"
+done
+export NO_COLOR=1
+terminal 80
+! grep -q $'\033\\[' shown || fail "colour in spite of NO_COLOR"
+unset NO_COLOR
+expect 0 "$tw" report a.tw
+! grep -q $'\033\\[' out || fail "colour in a pipe"

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: a full disk neither stops nor kills the program; it is said, and what was stored can be read.
+build=$1
+. "$(dirname "$0")/lib.sh"
+make_work
+sed -i 's/2000/60000/' work.sql
+
+mkdir small
+code=0
+# shellcheck disable=SC2016 # expanded inside
+unshare -rm bash -c '
+	mount -t tmpfs -o size=128k none small || exit 99
+	"$0" record -t "libsqlite3:_" -t "libc:_" -o small/a.tw -- sqlite3 a.db <work.sql >out 2>err
+	code=$?
+	cp -r small/a.tw kept.tw
+	exit $code' "$tw" || code=$?
+if [ "$code" = 99 ]; then
+	echo "no file systems may be mounted here: not tested"
+	exit 77
+fi
+sqlite3 b.db <work.sql >expected
+cmp -s out expected || fail "the program answered otherwise on a full disk"
+says "small/a.tw"
+says "LOST"
+expect 0 "$tw" info --json kept.tw
+[ "$(json 'd["events"]')" -gt 0 ] || fail "nothing can be read"

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2034
+# lib.sh - what the shell tests of the commands share. A test starts with
+#	build=$1; . "$(dirname "$0")/lib.sh"
+# and then stands in an empty folder of its own, which is removed at the end.
+set -u
+build=$(realpath "$build")
+tw=$build/bin/tracewheel
+work=$(mktemp -d "${TMPDIR:-/tmp}/tracewheel-test.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+export LC_ALL=C.UTF-8
+unset NO_COLOR COLUMNS LD_PRELOAD
+
+fail() {
+	echo "FAILED: $*" >&2
+	[ ! -s out ] || { echo "--- out" >&2 && head -n 30 out >&2; }
+	[ ! -s err ] || { echo "--- err" >&2 && head -n 30 err >&2; }
+	exit 1
+}
+
+# expect CODE COMMAND...: runs it with its output in the files out and err, and compares the exit code.
+expect() {
+	local code=$1 got=0
+	shift
+	"$@" >out 2>err </dev/null || got=$?
+	[ "$got" = "$code" ] || fail "exit code $got instead of $code: $*"
+}
+
+says() {
+	grep -q -- "$1" err || fail "no '$1' on standard error"
+}
+
+shows() {
+	grep -q -- "$1" out || fail "no '$1' on standard output"
+}
+
+# json EXPRESSION: of the object d in the file out, with Python.
+json() {
+	python3 -c "import json; d = json.load(open('out')); print($1)" || fail "not the JSON expected: $1"
+}
+
+is() {
+	[ "$1" = "$2" ] || fail "'$1' is not '$2'${3:+: $3}"
+}
+
+# A small piece of real work for SQLite's shell.
+make_work() {
+	cat >work.sql <<-'SQL'
+		CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT);
+		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+			INSERT INTO t SELECT i, 'row ' || i FROM n;
+		SELECT count(*) FROM t WHERE b LIKE '%7%';
+	SQL
+}
