@@ -123,6 +123,8 @@ struct tw_match_result {
 struct tw_match_program {
 	struct tw_match_quick quick;
 	struct tw_match_result accepted; /* what quick accepts with; verdict TW_MATCH_NO where quick is NONE */
+	/* Runs over machine words stay in the small loop: they use no scratch, no host, and only integer registers. */
+	bool is_raw_small;
 	const struct tw_match_insn *insns;
 	const struct tw_term *constants;
 	const struct tw_match_range *ranges;
@@ -224,7 +226,12 @@ static inline struct tw_arena *tw_match_arena(struct tw_match_run *run)
 enum tw_match_verdict tw_match_run(const struct tw_match_program *program, const struct tw_term *args,
 				   unsigned int count, struct tw_match_run *run);
 
-/* The same over machine words, which are integers from -2^63 to 2^63 - 1. */
+/*
+ * The same over machine words, which are integers from -2^63 to 2^63 - 1.
+ *
+ * Vector and floating-point registers are left alone where program->is_raw_small; for other programs a
+ * hit that came through a trampoline must have saved them.
+ */
 enum tw_match_verdict tw_match_run_raw(const struct tw_match_program *program, const uint64_t *args,
 				       unsigned int count, struct tw_match_run *run);
 

@@ -176,11 +176,34 @@ static void quick_programs(void **state)
 	assert_false(tw_match_quick_fits(&two->quick, 3));
 	assert_int_equal(prefix->quick.op, TW_MATCH_QUICK_RANGE);
 	assert_int_equal(prefix->quick.arg, 1);
+	assert_true(always->is_raw_small && two->is_raw_small && prefix->is_raw_small);
 	assert_true(tw_match_quick_fits(&prefix->quick, 2) && tw_match_quick_fits(&prefix->quick, 5));
 	assert_false(tw_match_quick_fits(&prefix->quick, 1));
 	tw_match_destroy(always);
 	tw_match_destroy(two);
 	tw_match_destroy(prefix);
+}
+
+/* What needs more than integer registers says so. */
+static void small_programs(void **state)
+{
+	static const struct {
+		const char *spec;
+		bool is_small;
+	} cases[] = {
+		{"[{['$1','$2'],[{'>','$1',1},{'<','$2',1}],[{message,false}]},{[7,8],[],[{return_trace}]},{'_',[],[]}]", true},
+		{"[{['$1'],[{'>','$1',1}],[{message,'$1'}]}]", false},
+		{"[{['$1'],[{'>','$1',1.5}],[]}]", false},
+		{"[{['$1'],[{is_float,'$1'}],[]},{[{a}],[],[]}]", false},
+	};
+	uint32_t i;
+
+	for (i = 0; i < TW_COUNT_OF(cases); i++) {
+		struct tw_match_program *program = compiled(cases[i].spec);
+
+		assert_int_equal(program->is_raw_small, cases[i].is_small);
+		tw_match_destroy(program);
+	}
 }
 
 /* ---- hosts ---- */
@@ -374,10 +397,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_are_integers), cmocka_unit_test(ranges_and_other_terms),
-		cmocka_unit_test(quick_programs),     cmocka_unit_test(host_functions),
-		cmocka_unit_test(no_host),	      cmocka_unit_test(control_word),
-		cmocka_unit_test(process_dump),	      cmocka_unit_test(what_does_not_fit_raises),
-		cmocka_unit_test(deep_terms),
+		cmocka_unit_test(quick_programs),     cmocka_unit_test(small_programs),
+		cmocka_unit_test(host_functions),     cmocka_unit_test(no_host),
+		cmocka_unit_test(control_word),	      cmocka_unit_test(process_dump),
+		cmocka_unit_test(deep_terms),	      cmocka_unit_test(what_does_not_fit_raises),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
