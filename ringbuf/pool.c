@@ -158,8 +158,9 @@ bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw
 		}
 		tw_rb_producer_init(producer, shared, (enum tw_rb_policy)rs->control->policy);
 		write_claim(rs, shared, who);
+		producer->live_word = ring_word(TW_RB_LIVE, who->image) | (uint32_t)(shared->lease & 0xffff) << 16;
 		/* PAIR rs.state: release; acquire in tw_rs_ring_state().  Who writes this ring is seen with LIVE. */
-		tw_store_release(&rs->control->rings[index].state, ring_word(TW_RB_LIVE, who->image));
+		tw_store_release(&rs->control->rings[index].state, producer->live_word);
 		return true;
 	}
 	tw_rs_want(rs);
@@ -169,11 +170,12 @@ bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw
 void tw_rs_ring_end(struct tw_rs *rs, struct tw_rb_producer *producer)
 {
 	uint32_t index = producer->ring_index;
-	uint32_t image = producer->shared->image;
+	uint32_t word = producer->live_word;
 
 	tw_rb_producer_fini(producer);
 	/* PAIR rs.state: release; acquire in tw_rs_ring_state().  All counts of the producer are in. */
-	tw_store_release(&rs->control->rings[index].state, ring_word(TW_RB_ENDED, image));
+	tw_cas_acq_rel(&rs->control->rings[index].state, &word,
+		       ring_word(TW_RB_ENDED, word >> 8 & (TW_RS_IMAGES_MAX - 1)));
 }
 
 void tw_rs_count_no_ring(struct tw_rs *rs, uint32_t image, uint64_t ticks)

@@ -142,6 +142,8 @@ struct tw_rb_producer {
 	uint64_t cached_tail_pos;
 	uint32_t policy;
 	uint32_t ring_index;
+	uint32_t live_word; /* ringset.h: what the ring's entry in the table is during this lease */
+	uint32_t reserved;
 	uint64_t records;		      /* in this lease; pads and loss records not counted */
 	uint64_t told[TW_RB_CAUSES];	      /* refusals that loss records in the stream tell */
 	uint64_t chunk_records[TW_RB_CHUNKS]; /* TW_RB_OVERWRITE: what is lost when a chunk is overwritten */

@@ -66,7 +66,11 @@ struct tw_rs_image {
 
 /* One entry of the table of rings. */
 struct tw_rs_ring {
-	_Atomic uint32_t state; /* enum tw_rb_state; from CLAIMED on also the claimant's image, shifted by 8 */
+	/*
+	 * enum tw_rb_state; from CLAIMED on also the claimant's image, shifted by 8; while LIVE also the low
+	 * half of the lease, shifted by 16: who ends a ring ends its own lease, and no later one.
+	 */
+	_Atomic uint32_t state;
 	uint32_t reserved;
 	uint64_t offset_bytes; /* of the header page in `rings`; written by the owner before READY */
 	uint64_t data_bytes;
@@ -199,7 +203,10 @@ static inline bool tw_rs_may_claim(const struct tw_rs *rs)
 /* Says that a ring is wanted, and wakes the owner.  Signal handlers: yes. */
 void tw_rs_want(struct tw_rs *rs);
 
-/* Gives a ring back: LIVE to ENDED, and the producer is fini. */
+/*
+ * Gives a ring back: LIVE to ENDED, and the producer is fini.  If its thread was found dead before, the ring
+ * has ended already, and may be another thread's now: it is left alone.
+ */
 void tw_rs_ring_end(struct tw_rs *rs, struct tw_rb_producer *producer);
 
 /* Counts an event of a thread without ring.  Signal handlers: yes. */

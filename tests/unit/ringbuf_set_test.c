@@ -88,6 +88,39 @@ static void each_ring_has_one_owner_and_runs_out(void **state)
 	tw_rs_destroy(&rs);
 }
 
+/* Stops without a word: as a thread does that ends by a bare system call. */
+static void *claim_and_end(void *arg)
+{
+	struct tw_rs_claim who = { 0 };
+
+	assert_true(tw_rs_ring_claim(((void **)arg)[0], &who, ((void **)arg)[1]));
+	return NULL;
+}
+
+static void who_ends_a_ring_late_ends_its_own_lease_only(void **state)
+{
+	struct tw_rb_producer first, second;
+	struct tw_rs_claim who = { 0 };
+	struct tw_rs rs;
+	void *arg[2] = { &rs, &first };
+	pthread_t thread;
+
+	create(&rs, 1 << 20, 1 << 17);
+	assert_int_equal(tw_rs_image_claim(&rs, &who.image), 0);
+	pthread_create(&thread, NULL, claim_and_end, arg);
+	pthread_join(thread, NULL);
+	while (!tw_rs_ring_reap(&rs, first.ring_index))
+		usleep(1000);
+	tw_rs_ring_recycle(&rs, first.ring_index);
+	assert_true(tw_rs_ring_claim(&rs, &who, &second));
+	assert_ptr_equal(first.shared, second.shared);
+	tw_rs_ring_end(&rs, &first);
+	assert_int_equal(tw_rs_ring_state(&rs, second.ring_index), TW_RB_LIVE);
+	tw_rs_ring_end(&rs, &second);
+	assert_int_equal(tw_rs_ring_state(&rs, 0), TW_RB_ENDED);
+	tw_rs_destroy(&rs);
+}
+
 static void what_a_killed_member_committed_is_there(void **state)
 {
 	struct tw_rs rs, dead;
@@ -248,6 +281,7 @@ int main(void)
 		cmocka_unit_test(the_directory_is_private_and_goes_with_the_owner),
 		cmocka_unit_test(bad_options_are_refused),
 		cmocka_unit_test(each_ring_has_one_owner_and_runs_out),
+		cmocka_unit_test(who_ends_a_ring_late_ends_its_own_lease_only),
 		cmocka_unit_test(what_a_killed_member_committed_is_there),
 		cmocka_unit_test(a_thread_that_died_without_a_word_is_reaped),
 		cmocka_unit_test(exec_ends_the_image_before),
