@@ -100,8 +100,7 @@ static inline __attribute__((always_inline)) void hit(struct tw_place *place, st
 	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
 	if (!(tw_load_relaxed(&t->tracee->wants_call) | tw_load_relaxed(&place->counting)))
 		return;
-	t->state = TW_THREAD_IN_HIT;
-	t->frame = __builtin_frame_address(0);
+	t->state = (uintptr_t)__builtin_frame_address(0);
 	tw_compiler_barrier();
 	tw_progress_enter();
 	/* PAIR bp.active: acquire; release in tw_bp_commit().  The generation is seen as it was staged. */
@@ -177,20 +176,18 @@ static __attribute__((noinline, cold)) void hit_unready(struct tw_place *place, 
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 
-	switch (t->state) {
-	case TW_THREAD_NEW:
-		if (!tw_hit_join())
-			return;
-		break;
-	case TW_THREAD_IN_HIT:
+	if (tw_hit_is_under_way()) {
 		if (!tw_hit_was_abandoned(t, frame)) {
 			count_nested(t, place);
 			return;
 		}
 		leave_abandoned(t);
-		break;
-	case TW_THREAD_JOINING: return; /* a call of our own */
-	default: count_late(place); return;
+	} else if (t->state == TW_THREAD_ENDED) {
+		count_late(place);
+		return;
+	} else if (t->state == TW_THREAD_JOINING || !tw_hit_join()) {
+		/* A call of our own; or a thread that cannot join. */
+		return;
 	}
 	hit(place, w);
 }

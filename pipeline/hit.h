@@ -66,20 +66,28 @@ struct tw_thread {
 	struct tw_lane lanes[TW_SESSIONS_MAX];
 };
 
-enum tw_thread_state { TW_THREAD_NEW = 0, TW_THREAD_READY, TW_THREAD_IN_HIT, TW_THREAD_ENDED, TW_THREAD_JOINING };
+/*
+ * In a hit the state is the address of the hit's frame, which tells a nested hit from one that was left
+ * by longjmp: one word, so that no signal comes between "in a hit" and "in which".
+ */
+enum tw_thread_state { TW_THREAD_NEW = 0, TW_THREAD_READY, TW_THREAD_ENDED, TW_THREAD_JOINING, TW_THREAD_IN_HIT };
 
 /* At most 64 bytes: programs that dlopen() the library have little room for such words. */
 struct tw_hit_tls {
-	uint32_t state; /* enum tw_thread_state; written by this thread and its signal handlers */
-	uint32_t reserved;
+	uintptr_t state; /* enum tw_thread_state, or a frame; written by this thread and its signal handlers */
 	struct tw_tracee *tracee; /* whom this thread runs; &tw_hit_nobody: no one */
 	struct tw_thread *thread;
 	uint64_t run_stamp; /* raised at each change of tracee */
 	uint64_t run_seq;   /* of the tracee, for switch records */
-	void *frame;	    /* of the hit under way: tells a nested hit from one that was left by longjmp */
 };
 extern __thread struct tw_hit_tls tw_hit_tls;
 extern struct tw_tracee tw_hit_nobody;
+
+/* Is the calling thread inside a hit? */
+static inline bool tw_hit_is_under_way(void)
+{
+	return tw_hit_tls.state >= TW_THREAD_IN_HIT;
+}
 
 /*
  * Set by session/ before anything is armed: makes the tracee of a thread that hits for the first time.

@@ -176,10 +176,15 @@ static void join_keeping_vectors(void *arg)
 
 bool tw_hit_join(void)
 {
-	bool has_joined = false;
+	bool result = false;
 
-	tw_patch_call_keeping_vectors(join_keeping_vectors, &has_joined);
-	return has_joined;
+	tw_patch_call_keeping_vectors(join_keeping_vectors, &result);
+	return result;
+}
+
+static bool has_joined(const struct tw_hit_tls *t)
+{
+	return t->state == TW_THREAD_READY || t->state >= TW_THREAD_IN_HIT;
 }
 
 bool tw_thread_join(void)
@@ -187,19 +192,20 @@ bool tw_thread_join(void)
 	struct tw_hit_tls *t = &tw_hit_tls;
 	int saved_errno = errno;
 	uint64_t signals;
-	bool has_joined;
 
 	if (t->state != TW_THREAD_NEW)
-		return t->state == TW_THREAD_READY || t->state == TW_THREAD_IN_HIT;
+		return has_joined(t);
 	tw_sys_block_signals(&signals);
-	/* libc may make traced calls on our behalf meanwhile: they would join again, without end. */
-	t->state = TW_THREAD_JOINING;
-	has_joined = join(t);
-	if (!has_joined)
-		t->state = TW_THREAD_ENDED;
+	/* A handler may have joined just before. */
+	if (t->state == TW_THREAD_NEW) {
+		/* libc may make traced calls on our behalf meanwhile: they would join again, without end. */
+		t->state = TW_THREAD_JOINING;
+		if (!join(t))
+			t->state = TW_THREAD_ENDED;
+	}
 	tw_sys_restore_signals(&signals);
 	errno = saved_errno;
-	return has_joined;
+	return has_joined(t);
 }
 
 /* ---- lanes ---- */
@@ -304,10 +310,13 @@ static bool wait_outside(struct tw_hit_tls *t, struct tw_lane *lane, struct tw_r
 	uint64_t until = timeout_ns ? tw_clock_monotonic_ns() + timeout_ns : UINT64_MAX;
 
 	for (;;) {
-		if (tw_rb_wait_room(&lane->producer, bytes, WAIT_SLICE_NS))
-			return true;
 		/* PAIR rs.closed: acquire; release in tw_rs_close(). */
-		if (tw_load_acquire(&rs->control->is_closed) || is_stalled(rs) || tw_clock_monotonic_ns() >= until)
+		bool is_over = tw_load_acquire(&rs->control->is_closed) || is_stalled(rs) ||
+			       tw_clock_monotonic_ns() >= until;
+
+		if (tw_rb_wait_room(&lane->producer, bytes, is_over ? 0 : WAIT_SLICE_NS))
+			return true;
+		if (is_over)
 			return false;
 	}
 }
@@ -415,7 +424,7 @@ void tw_thread_run(struct tw_tracee *tracee)
 
 bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame)
 {
-	uintptr_t before = (uintptr_t)t->frame, now = (uintptr_t)frame, low, high;
+	uintptr_t before = t->state, now = (uintptr_t)frame, low, high;
 	bool is_on_signal_stack = tw_sys_on_signal_stack(&low, &high);
 	bool was_on_signal_stack = before >= low && before < high;
 

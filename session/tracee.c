@@ -95,7 +95,8 @@ static void apply(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
 	tw_store_relaxed(&tracee->record_flags[slot],
 			 (uint8_t)(stamp_of(flags) | (flags & TW_FLAG_ARITY ? TW_EVENT_FLAG_ARITY : 0)));
 	set_bit(&tracee->special, bit, stamp_of(flags) == TW_STAMP_STRICT_MONOTONIC);
-	set_bit(&tracee->wants_call, bit, flags & TW_FLAG_CALL);
+	/* A session without tracer has no rings: its events go nowhere, and are not made. */
+	set_bit(&tracee->wants_call, bit, (flags & TW_FLAG_CALL) && tw_hit_sessions[slot].rs);
 }
 
 static void change(struct tw_tracee *tracee, unsigned slot, bool how, uint32_t flags)
@@ -301,7 +302,7 @@ TW_API int tw_scheduler_declare(void)
 	struct tw_hit_tls *t = &tw_hit_tls;
 
 	tw_session_init();
-	if (t->state == TW_THREAD_IN_HIT)
+	if (tw_hit_is_under_way())
 		return TW_EDEADLK;
 	if (!tw_thread_join())
 		return TW_ENOMEM;
@@ -320,7 +321,7 @@ TW_API int tw_process_create(const char *name, struct tw_process **out)
 	struct tw_tracee *tracee;
 
 	tw_session_init();
-	if (tw_hit_tls.state == TW_THREAD_IN_HIT)
+	if (tw_hit_is_under_way())
 		return TW_EDEADLK;
 	tracee = make(0, name);
 	if (!tracee)
