@@ -103,6 +103,8 @@ struct tw_permit;
  */
 int tw_permit_seize(struct tw_permit **permit);
 void tw_permit_drop(struct tw_permit *permit);
+/* Does the calling thread hold it? */
+bool tw_permit_is_mine(void);
 
 /*
  * Called by hits through trampolines (sleds, slots), set once by the room above before any place of

@@ -20,6 +20,11 @@ bool tw_permit_is_held(const struct tw_permit *permit)
 	return permit == &the_permit && is_holder;
 }
 
+bool tw_permit_is_mine(void)
+{
+	return is_holder;
+}
+
 int tw_permit_seize(struct tw_permit **permit)
 {
 	uint32_t ticket, now;

@@ -28,9 +28,14 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
 	tw_threads_after_fork_in_child();
-	/* Writers are threads of the parent. */
-	for (struct tw_session *session = tw_sessions(); session; session = session->next)
+	/* Writers are threads of the parent, and so their ring sets are its alone. */
+	for (struct tw_session *session = tw_sessions(); session; session = session->next) {
+		if (!session->writer)
+			continue;
 		session->writer = NULL;
+		session->rs = NULL;
+		tw_hit_sessions[session->slot].rs = NULL;
+	}
 	tw_registry_unlock();
 	tw_progress_after_fork_in_child();
 	tw_permit_after_fork_in_child();

@@ -15,7 +15,7 @@ static struct tw_quiet_lock registry = TW_QUIET_LOCK_INIT;
 static struct tw_session *sessions; /* not dead */
 static struct tw_session *by_slot[TW_SESSIONS_MAX];
 static uint64_t next_id = 1;
-static _Atomic uint32_t dropped_count;
+static _Atomic bool has_dropped; /* since somebody looked last */
 
 void tw_registry_lock(void)
 {
@@ -191,8 +191,8 @@ TW_API void tw_session_put(struct tw_session *session)
 		return;
 	/* PAIR session.handles: release; acquire in clear_one_dropped().  Uses of the handle are over. */
 	if (tw_fetch_sub_acq_rel(&session->handles, 1) == 1 && tw_session_is_alive(session)) {
-		/* PAIR session.dropped: release; acquire in tw_sessions_clear_dropped(). */
-		tw_fetch_add_acq_rel(&dropped_count, 1);
+		/* PAIR session.dropped: release; acquire in tw_sessions_clear_dropped(): it finds handles at 0. */
+		tw_store_release(&has_dropped, true);
 	}
 	drop_reference(session);
 }
@@ -257,13 +257,12 @@ static bool win(struct tw_session *session)
  * 3 wait: no hit knows the session	4 rings ended, waiters woken	5 writer stopped, capture complete
  * 6 the bit is free again
  */
-int tw_session_clear(struct tw_session *session)
+void tw_session_clear(struct tw_session *session)
 {
 	struct tw_permit *permit;
 	int error = tw_permit_seize(&permit);
 
-	if (error)
-		return error;
+	TW_ASSERT(!error);
 	tw_session_stage_clear_all(session, permit);
 	tw_bp_commit(permit);
 	tw_tracees_forget(session->slot);
@@ -278,25 +277,27 @@ int tw_session_clear(struct tw_session *session)
 	delist(session);
 	/* PAIR session.state: release; everything of it is gone. */
 	tw_store_release(&session->state, TW_SESSION_DEAD);
+	tw_sys_futex_wake(&session->state, INT32_MAX);
 	drop_reference(session);
-	return 0;
+}
+
+/* Somebody else destroys it: gone is gone for all who ask. */
+static void wait_until_dead(struct tw_session *session)
+{
+	/* PAIR session.state: acquire; as above. */
+	while (tw_load_acquire(&session->state) == TW_SESSION_CLEARING)
+		tw_sys_futex_wait(&session->state, TW_SESSION_CLEARING, UINT64_MAX);
 }
 
 TW_API int tw_session_destroy(struct tw_session *session)
 {
-	int error;
-
-	if (tw_progress_is_reading())
+	if (tw_progress_is_reading() || tw_permit_is_mine())
 		return TW_EDEADLK;
-	if (!win(session))
+	if (!win(session)) {
+		wait_until_dead(session);
 		return 0;
-	error = tw_session_clear(session);
-	if (error) {
-		/* Nothing is cleared yet (this thread holds the permit): as it was. */
-		/* PAIR session.state: release; as above. */
-		tw_store_release(&session->state, TW_SESSION_ALIVE);
-		return error;
 	}
+	tw_session_clear(session);
 	return 1;
 }
 
@@ -310,6 +311,13 @@ TW_API int tw_session_destroy_weak(tw_session_weak weak)
 	result = tw_session_destroy(session);
 	tw_session_put(session);
 	return result;
+}
+
+void tw_session_clear_if_dropped(struct tw_session *session)
+{
+	/* PAIR session.handles: acquire; release in tw_session_put(). */
+	if (tw_load_acquire(&session->handles) == 0 && win(session))
+		tw_session_clear(session);
 }
 
 /* One session that nobody has a handle of any more, brought to clearing; NULL: none. */
@@ -327,24 +335,24 @@ static struct tw_session *win_dropped(void)
 	return found;
 }
 
+/*
+ * A flag and no count: put says "look" after the handles are 0, so who takes the flag away and looks
+ * misses nothing.  (A count went below 0 when a session was cleared before its put had counted it; the next
+ * drop then made it 0, and was never cleared.)
+ */
 int tw_sessions_clear_dropped(void)
 {
 	struct tw_session *session;
 	int cleared = 0;
 
+	/* RELAXED session.look: a look before the exchange, which decides. */
+	if (!tw_load_relaxed(&has_dropped) || tw_permit_is_mine())
+		return 0;
 	/* PAIR session.dropped: acquire; release in tw_session_put(). */
-	if (tw_load_acquire(&dropped_count) == 0 || tw_progress_is_reading())
+	if (tw_progress_is_reading() || !tw_exchange_acq_rel(&has_dropped, false))
 		return 0;
 	while ((session = win_dropped())) {
-		/* PAIR session.dropped: release; one less to look for. */
-		tw_fetch_sub_acq_rel(&dropped_count, 1);
-		if (tw_session_clear(session) < 0) {
-			/* This thread holds the permit: somebody else, or a later call, clears it. */
-			tw_fetch_add_acq_rel(&dropped_count, 1);
-			/* PAIR session.state: release; as above. */
-			tw_store_release(&session->state, TW_SESSION_ALIVE);
-			break;
-		}
+		tw_session_clear(session);
 		cleared++;
 	}
 	return cleared;

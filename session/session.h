@@ -76,8 +76,13 @@ struct tw_session {
 
 /* Makes a session over a ring set that is attached already (or NULL); the agent's way. */
 int tw_session_make(const char *name, struct tw_rs *rs, uint32_t image, struct tw_session **out);
-/* Clears a session that this call brought from alive to clearing; takes and drops the permit. */
-int tw_session_clear(struct tw_session *session);
+/*
+ * Clears a session that this call brought from alive to clearing; takes and drops the permit, and waits:
+ * not in a read section, and not by who holds the permit.
+ */
+void tw_session_clear(struct tw_session *session);
+/* Brings a session that nobody has a handle of to clearing, and clears it.  By its writer. */
+void tw_session_clear_if_dropped(struct tw_session *session);
 /* The session of a bit, alive or clearing; NULL: none.  Under the registry's lock. */
 struct tw_session *tw_session_at(unsigned slot);
 bool tw_session_is_alive(const struct tw_session *session);

@@ -31,7 +31,8 @@ struct recorder_calls {
 
 struct tw_writer {
 	struct tw_recorder *recorder;
-	struct tw_rs rs; /* the ring set as a member sees it */
+	struct tw_session *session; /* stays until this thread has ended, or has cleared it itself */
+	struct tw_rs rs;	    /* the ring set as a member sees it */
 	pthread_t thread;
 	_Atomic bool is_stopping;
 	_Atomic bool is_orphan; /* nobody joins the thread: it frees this */
@@ -77,7 +78,8 @@ static void *run_writer(void *arg)
 	/* PAIR writer.stopping: acquire; release in tw_writer_stop(). */
 	while (!tw_load_acquire(&writer->is_stopping)) {
 		calls.poll(writer->recorder, UINT64_C(10000000));
-		tw_sessions_clear_dropped();
+		/* Its own session only: two writers that clear each other's would wait for each other. */
+		tw_session_clear_if_dropped(writer->session);
 	}
 	calls.finish(writer->recorder, NULL);
 	/* PAIR writer.orphan: acquire; release in tw_writer_stop(), by this thread or before is_stopping. */
@@ -129,6 +131,7 @@ int tw_writer_start(const struct tw_tracer *tracer, struct tw_session *session)
 	writer = calloc(1, sizeof *writer);
 	if (!writer)
 		return TW_ENOMEM;
+	writer->session = session;
 	error = calls.create(&options, &writer->recorder);
 	if (error)
 		goto free_writer;

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	A session ends once, for all who ask, whoever asks first: destroyers that come together, last handles
+ *	that are put while others clear, writers that find their own session dropped, children of fork().
+ * Method	Captures without disk: a recorder of our own in place of libtracewheel-capture's, whose steps the
+ *	test holds up where two threads must meet.  An alarm ends what would wait for ever.
+ */
+#include "base/clock.h"
+#include "base/error.h"
+#include "session/session.h"
+#include "tracewheel/consumer.h"
+#include "tracewheel/tracewheel.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static struct tw_declared_function f = TW_DECLARED_FUNCTION("life", "f", 0);
+
+/* ---- a recorder that stores nothing ---- */
+
+struct tw_recorder {
+	struct tw_rs rs;
+};
+
+static _Atomic int polls_held;	/* polls do not return while this is not 0 */
+static _Atomic int polling;	/* threads inside a poll */
+static _Atomic int finish_held;
+static _Atomic int finished;
+
+static void nap(void)
+{
+	usleep(200);
+}
+
+int tw_recorder_create(const struct tw_recorder_options *options, struct tw_recorder **out)
+{
+	const struct tw_rs_options set = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 20 };
+	int error;
+
+	*out = calloc(1, sizeof **out);
+	error = tw_rs_create(&(*out)->rs, &set);
+	if (error)
+		free(*out);
+	return error;
+}
+
+const char *tw_recorder_ring_set_path(const struct tw_recorder *recorder)
+{
+	return recorder->rs.path;
+}
+
+int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
+{
+	polling++;
+	do
+		nap();
+	while (polls_held);
+	polling--;
+	tw_rs_heartbeat(&recorder->rs);
+	return 0;
+}
+
+void tw_recorder_wake(struct tw_recorder *recorder)
+{
+}
+
+int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_stats *stats)
+{
+	while (finish_held)
+		nap();
+	tw_rs_destroy(&recorder->rs);
+	free(recorder);
+	finished++;
+	return 0;
+}
+
+void tw_recorder_abort(struct tw_recorder *recorder)
+{
+	tw_rs_destroy(&recorder->rs);
+	free(recorder);
+}
+
+static struct tw_session *create_capture(const char *name)
+{
+	const struct tw_tracer tracer = { .kind = TW_TRACER_CAPTURE, .capture_path = "unused" };
+	struct tw_session *session;
+
+	assert_int_equal(tw_session_create(name, &tracer, &session), 0);
+	return session;
+}
+
+/* ---- tests ---- */
+
+static void two_writers_do_not_wait_for_each_other(void **state)
+{
+	struct tw_session *a, *b;
+	tw_session_weak weak_a, weak_b;
+
+	alarm(30);
+	finished = 0;
+	polls_held = 1;
+	a = create_capture("a");
+	b = create_capture("b");
+	weak_a = tw_session_weak_of(a);
+	weak_b = tw_session_weak_of(b);
+	while (polling < 2)
+		nap();
+	tw_session_put(a);
+	tw_session_put(b);
+	polls_held = 0;
+	while (finished < 2)
+		nap();
+	assert_int_equal(tw_session_lock(weak_a, &a), TW_EDEAD);
+	assert_int_equal(tw_session_lock(weak_b, &b), TW_EDEAD);
+	/* The writers that cleared themselves take their memory with them. */
+	usleep(20000);
+	alarm(0);
+}
+
+static void *destroy(void *session)
+{
+	assert_int_equal(tw_session_destroy(session), 1);
+	return NULL;
+}
+
+static void *let_finish(void *unused)
+{
+	usleep(50000);
+	finish_held = 0;
+	return NULL;
+}
+
+static void who_comes_second_finds_it_gone_as_well(void **state)
+{
+	struct tw_session *session;
+	pthread_t first, helper;
+
+	alarm(30);
+	finished = 0;
+	finish_held = 1;
+	session = create_capture("two destroyers");
+	pthread_create(&first, NULL, destroy, session);
+	while (tw_session_is_alive(session))
+		nap();
+	pthread_create(&helper, NULL, let_finish, NULL);
+	assert_int_equal(tw_session_destroy(session), 0);
+	assert_int_equal(finished, 1);
+	pthread_join(first, NULL);
+	pthread_join(helper, NULL);
+	assert_int_equal(tw_session_destroy(session), 0);
+	tw_session_put(session);
+	alarm(0);
+}
+
+static void a_holder_of_the_permit_is_told(void **state)
+{
+	struct tw_session *session, *dropped;
+	tw_session_weak weak;
+
+	session = create_capture("in a transaction");
+	assert_int_equal(tw_session_create("dropped", NULL, &dropped), 0);
+	weak = tw_session_weak_of(dropped);
+	assert_int_equal(tw_trace_begin(), 0);
+	tw_session_put(dropped);
+	assert_int_equal(tw_session_destroy(session), TW_EDEADLK);
+	assert_true(tw_session_is_alive(session));
+	assert_int_equal(tw_progress(), 0);
+	assert_int_equal(tw_trace_abort(), 0);
+	assert_int_equal(tw_progress(), 1);
+	assert_int_equal(tw_session_lock(weak, &dropped), TW_EDEAD);
+	assert_int_equal(tw_session_destroy(session), 1);
+	tw_session_put(session);
+}
+
+/* Handles of several sessions are put while others clear: whoever is dropped last is cleared too. */
+static void *create_and_put(void *arg)
+{
+	for (int i = 0; i < 300; i++) {
+		struct tw_session *session;
+
+		if (tw_session_create("short", NULL, &session) == 0)
+			tw_session_put(session);
+	}
+	return NULL;
+}
+
+static void no_dropped_session_is_forgotten(void **state)
+{
+	struct tw_session *all[TW_SESSIONS_MAX];
+	pthread_t threads[4];
+
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, create_and_put, NULL);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	tw_progress();
+	for (int i = 0; i < TW_SESSIONS_MAX; i++)
+		assert_int_equal(tw_session_create("all", NULL, &all[i]), 0);
+	for (int i = 0; i < TW_SESSIONS_MAX; i++)
+		tw_session_put(all[i]);
+	assert_int_equal(tw_progress(), TW_SESSIONS_MAX);
+}
+
+static void a_session_without_tracer_makes_no_events(void **state)
+{
+	struct tw_session *session;
+	uint64_t count;
+
+	assert_int_equal(tw_session_create("none", NULL, &session), 0);
+	assert_true(tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL) >= 1);
+	assert_int_equal(tw_trace_function(session, "life", "f", 0, TW_MATCH_TRUE,
+					   TW_FUNCTION_LOCAL | TW_FUNCTION_CALL_COUNT), 1);
+	tw_call0(&f);
+	assert_int_equal(tw_trace_call_count(session, "life", "f", 0, &count), 1);
+	assert_int_equal(count, 1);
+	tw_session_destroy(session);
+	tw_session_put(session);
+}
+
+/* What a child does with handles that it inherited stays in the child. */
+static void a_child_does_not_disturb_its_parents_capture(void **state)
+{
+	struct tw_session *session = create_capture("inherited");
+	uint64_t defined;
+	int status;
+	pid_t child;
+
+	assert_true(tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL) >= 1);
+	tw_call0(&f);
+	defined = session->rs->control->images[session->image].defs_committed_bytes;
+	child = fork();
+	if (child == 0) {
+		alarm(20);
+		if (tw_trace_function(session, "life", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL) != 1)
+			_exit(1);
+		tw_call0(&f);
+		if (tw_session_destroy(session) != 1)
+			_exit(2);
+		tw_session_put(session);
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	assert_int_equal(session->rs->control->is_closed, 0);
+	assert_int_equal(session->rs->control->images[session->image].defs_committed_bytes, defined);
+	assert_true(tw_session_is_alive(session));
+	assert_int_equal(tw_session_destroy(session), 1);
+	tw_session_put(session);
+}
+
+/* `block` turns into `drop` when the consumer is stuck: a program is not slowed to a crawl by it. */
+static void a_consumer_without_progress_is_not_waited_for(void **state)
+{
+	const struct tw_rs_options options = {
+		.ring_bytes = 1 << 16, .cap_bytes = 1 << 18, .policy = TW_RB_BLOCK, .first_rings = 1
+	};
+	struct tw_session *session;
+	struct tw_rs rs;
+	uint32_t image;
+	uint64_t before;
+
+	tw_call0(&f);
+	assert_int_equal(tw_rs_create(&rs, &options), 0);
+	assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
+	assert_int_equal(tw_session_make("stuck", &rs, image, &session), 0);
+	assert_int_equal(tw_trace_process(session, tw_process_self(), true, TW_FLAG_CALL), 1);
+	assert_int_equal(tw_trace_function(session, "life", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
+	for (int i = 0; i < (1 << 16) / 16 - 64; i++)
+		tw_call0(&f);
+	tw_store_relaxed(&rs.control->heartbeat_ns, 1);
+	before = tw_clock_monotonic_ns();
+	for (int i = 0; i < 200; i++)
+		tw_call0(&f);
+	assert_true(tw_clock_monotonic_ns() - before < UINT64_C(3000000000));
+	assert_true(tw_rs_ring(&rs, 0)->lost[TW_RB_LOST_FULL] > 100);
+	tw_session_destroy(session);
+	tw_session_put(session);
+	tw_rs_destroy(&rs);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_writers_do_not_wait_for_each_other),
+		cmocka_unit_test(who_comes_second_finds_it_gone_as_well),
+		cmocka_unit_test(a_holder_of_the_permit_is_told),
+		cmocka_unit_test(no_dropped_session_is_forgotten),
+		cmocka_unit_test(a_session_without_tracer_makes_no_events),
+		cmocka_unit_test(a_child_does_not_disturb_its_parents_capture),
+		cmocka_unit_test(a_consumer_without_progress_is_not_waited_for),
+	};
+
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	assert_int_equal(tw_function_declare(&f), 0);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
