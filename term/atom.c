@@ -78,7 +78,7 @@ static const struct tw_atom_entry *entry_at(uint32_t index)
 
 static bool is_entry(const struct tw_atom_entry *entry, const char *name, size_t bytes, uint64_t hash)
 {
-	return entry->hash == hash && entry->name_bytes == bytes && memcmp(entry->name, name, bytes) == 0;
+	return entry->hash == hash && entry->name_bytes == bytes && (!bytes || memcmp(entry->name, name, bytes) == 0);
 }
 
 /* The index + 1 of a name, 0 where the table has none. */

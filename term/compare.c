@@ -70,18 +70,11 @@ static int compare_numbers(struct tw_term a, struct tw_term b, bool is_exact)
 
 static int compare_bits(struct tw_term a, struct tw_term b)
 {
-	/* Unused bits are 0, so bytes decide unless one is a prefix of the other. */
-	size_t a_bits = tw_bits_count(a), b_bits = tw_bits_count(b);
-	size_t common = (a_bits < b_bits ? a_bits : b_bits) / 8, rest = (a_bits < b_bits ? a_bits : b_bits) % 8;
-	const unsigned char *x = tw_bits_data(a), *y = tw_bits_data(b);
-	int order = common ? memcmp(x, y, common) : 0;
+	/* Unused bits are 0, so a last byte in part cannot come behind what it is the beginning of. */
+	size_t a_bytes = tw_block_size(a), b_bytes = tw_block_size(b), common = a_bytes < b_bytes ? a_bytes : b_bytes;
+	int order = common ? memcmp(tw_bits_data(a), tw_bits_data(b), common) : 0;
 
-	if (order == 0 && rest) {
-		unsigned int mask = 0xff00u >> rest & 0xff;
-
-		order = (int)(x[common] & mask) - (int)(y[common] & mask);
-	}
-	return order ? order : order_of(a_bits, b_bits);
+	return order ? order : order_of(tw_bits_count(a), tw_bits_count(b));
 }
 
 /* ---- pids, ports, references, funs ---- */

@@ -230,8 +230,7 @@ int tw_integer_compare_double(struct tw_term a, double b)
 		return a_negative ? -1 : 1;
 	b_count = limbs_of_double(fabs(whole), b_limbs);
 	order = compare_magnitudes(a_limbs, a_count, b_limbs, b_count);
-	if (order == 0)
-		order = (fabs(whole) > fabs(b)) - (fabs(whole) < fabs(b));
+	/* A double as large as what comes here has no fraction. */
 	return a_negative ? -order : order;
 }
 

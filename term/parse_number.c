@@ -31,7 +31,7 @@ static const char *behind_digits(const struct tw_reader *r, const char *at, unsi
 	while (p < r->end) {
 		if (digit_of(*p) < base)
 			p++;
-		else if (*p == '_' && p > at && p + 1 < r->end && p[-1] != '_' && digit_of(p[1]) < base)
+		else if (*p == '_' && p > at && p + 1 < r->end && digit_of(p[1]) < base)
 			p++;
 		else
 			break;

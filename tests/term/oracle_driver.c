@@ -142,6 +142,11 @@ static void write_back(FILE *back, size_t index, struct tw_term term)
 	struct tw_sink sink = {.start = output, .at = output, .end = output + sizeof(output)};
 
 	check(tw_etf_encode(term, tw_word(0), &sink) == 0, index, "encode fails", term);
+#ifdef TW_SPOILED_TERM
+	/* The negative control: one bit of one term. */
+	if (index == TW_SPOILED_TERM)
+		sink.at[-1] ^= 1;
+#endif
 	put_sized(back, output, (size_t)(sink.at - output));
 	sink.at = output;
 	check(tw_term_print(term, TW_PRINT_PRETTY, &sink) == 0, index, "print fails", term);

@@ -97,6 +97,7 @@ static void names_have_limits(void **state)
 	assert_true(tw_term_is_none(tw_term_atom("\xc0\x80", 2)));
 	assert_true(tw_term_is_none(tw_term_atom_existing("nobody made this", 16)));
 	assert_true(tw_term_is_same(tw_term_atom("", 0), tw_atom(TW_ATOM_EMPTY)));
+	assert_true(tw_term_is_same(tw_term_atom(NULL, 0), tw_atom(TW_ATOM_EMPTY)));
 	assert_true(tw_term_is_same(tw_term_atom("a\0b", 3), tw_term_atom("a\0b", 3)));
 	assert_false(tw_term_is_same(tw_term_atom("a\0b", 3), tw_term_atom("a", 1)));
 }

@@ -110,6 +110,37 @@ static struct tw_term deep(int levels, struct tw_term leaf)
 	return leaf;
 }
 
+/* Pids by number, then node; ports and references by node, then number. */
+static void nodes_count(void **state)
+{
+	static const enum tw_term_type types[] = {TW_TYPE_PID, TW_TYPE_PORT, TW_TYPE_REFERENCE};
+	struct tw_term nodes[] = {tw_term_atom_z("a@a"), tw_term_atom_z("b@b")};
+
+	tw_arena_init(&arena, SIZE_MAX);
+	for (size_t i = 0; i < TW_COUNT_OF(types); i++) {
+		struct tw_identifier x = {.node = nodes[0], .creation = 1, .word_count = 2, .words = {2, 0}}, y = x;
+		struct tw_term a = tw_term_identifier(&arena, types[i], &x), b;
+
+		y.node = nodes[1];
+		b = tw_term_identifier(&arena, types[i], &y);
+		assert_int_equal(sign(tw_term_compare(a, b)), -1);
+		assert_int_equal(sign(tw_term_compare(b, a)), 1);
+		y.words[0] = 1;
+		b = tw_term_identifier(&arena, types[i], &y);
+		assert_int_equal(sign(tw_term_compare(a, b)), types[i] == TW_TYPE_PID ? 1 : -1);
+		y = x;
+		y.creation = 2;
+		b = tw_term_identifier(&arena, types[i], &y);
+		assert_int_equal(sign(tw_term_compare(a, b)), -1);
+		y.creation = 1;
+		y.channel = 7;
+		b = tw_term_identifier(&arena, types[i], &y);
+		assert_int_equal(tw_term_compare(a, b), 0);
+		assert_true(tw_term_hash(a) == tw_term_hash(b));
+	}
+	tw_arena_fini(&arena);
+}
+
 static void depth_is_no_danger(void **state)
 {
 	struct tw_term a, b, c;
@@ -177,6 +208,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_order_is_that_of_erlang), cmocka_unit_test(numbers_compare_exactly),
+		cmocka_unit_test(nodes_count),
 		cmocka_unit_test(depth_is_no_danger),	       cmocka_unit_test(long_lists_take_no_depth),
 		cmocka_unit_test(hashes_are_those_of_every_process),
 	};

@@ -107,16 +107,46 @@ static void cuts_look_as_documented(void **state)
 	}
 }
 
-static struct tw_term deep(int levels, bool is_key)
+/* Tuples and maps round a term; in a map it is the first of two keys or values, so that frames stay. */
+static struct tw_term deep_round(struct tw_term term, int levels, bool is_key)
 {
-	struct tw_term term = tw_small(1);
-
 	while (levels-- > 0) {
-		struct tw_term_pair pair = {is_key ? term : tw_small(1), is_key ? tw_small(1) : term};
+		struct tw_term_pair pairs[] = {
+			{is_key ? term : tw_small(1), is_key ? tw_small(1) : term},
+			{tw_term_nil(), tw_small(2)},
+		};
 
-		term = levels % 2 ? tw_term_map(&source, &pair, 1) : tw_term_tuple(&source, (struct tw_term[]){term, term}, 1);
+		term = levels % 2 ? tw_term_map(&source, pairs, 2) : tw_term_tuple(&source, &term, 1);
 	}
 	return term;
+}
+
+static struct tw_term deep(int levels, bool is_key)
+{
+	return deep_round(tw_small(1), levels, is_key);
+}
+
+/* Two keys that would be the same if what is deep in them were cut. */
+static void keys_stay_different(void **state)
+{
+	static _Alignas(16) char memory[100000];
+	static char encoded[100000];
+
+	for (int levels = 1; levels < 100; levels++) {
+		struct tw_sink sink = {.start = encoded, .at = encoded, .end = encoded + sizeof(encoded)};
+		struct tw_term_pair pairs[3] = {[2] = {tw_term_nil(), tw_small(3)}};
+		struct tw_arena arena;
+		struct tw_term copy;
+
+		tw_arena_init(&source, SIZE_MAX);
+		pairs[0] = (struct tw_term_pair){deep_round(tw_term_tuple(&source, NULL, 0), levels, true), tw_small(1)};
+		pairs[1] = (struct tw_term_pair){deep_round(tw_term_float(&source, 1), levels, true), tw_small(2)};
+		tw_arena_init_fixed(&arena, memory, sizeof(memory));
+		assert_in_range(tw_term_copy(&arena, tw_term_map(&source, pairs, 3), SIZE_MAX, &copy), 0, 1);
+		assert_int_equal(tw_etf_encode(copy, tw_word(0), &sink), 0);
+		assert_int_equal(tw_etf_decode(&source, encoded, (size_t)(sink.at - encoded), NULL, NULL, &copy), 0);
+		tw_arena_fini(&source);
+	}
 }
 
 static void depth_is_no_danger(void **state)
@@ -164,6 +194,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_limit_is_kept), cmocka_unit_test(cuts_look_as_documented), cmocka_unit_test(depth_is_no_danger),
+		cmocka_unit_test(keys_stay_different),
 		cmocka_unit_test(memory_can_run_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

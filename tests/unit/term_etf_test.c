@@ -157,6 +157,26 @@ static void heads_cannot_take_memory(void **state)
 	assert_int_equal(decode_with("\x83h\3a\1a\2a\3", 9, 16, &held), TW_ENOMEM);
 }
 
+/* A fun whose variable is a tuple, before 99 others: what the list still needs is behind the fun. */
+static void funs_stand_among_others(void **state)
+{
+	static const char fun[] = "p\0\0\0\x44\1" "0123456789abcdef" "\0\0\0\3\0\0\0\1w\1ma\3a\x9Xw\015nonode@nohost"
+				  "\0\0\0\1\0\0\0\0\0\0\0\0h\1a\1";
+	char bytes[300] = "\x83l\0\0\0\x64";
+	struct tw_arena arena;
+	struct tw_term term;
+	size_t count;
+
+	memcpy(bytes + 6, fun, sizeof(fun) - 1);
+	memset(bytes + 6 + sizeof(fun) - 1, 'j', 100);
+	tw_arena_init(&arena, SIZE_MAX);
+	assert_int_equal(tw_etf_decode(&arena, bytes, 6 + sizeof(fun) - 1 + 100, NULL, NULL, &term), 0);
+	assert_int_equal(tw_term_list_count(term, &count), 0);
+	assert_int_equal(count, 100);
+	assert_int_equal(tw_etf_decode(&arena, bytes, 6 + sizeof(fun) - 1 + 99, NULL, NULL, &term), TW_EFORMAT);
+	tw_arena_fini(&arena);
+}
+
 static void options_count(void **state)
 {
 	static const char pid[] = "\x83Xw\3a@b\0\0\0\x53\0\0\0\1\0\0\0\7";
@@ -198,7 +218,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(by_hand), cmocka_unit_test(cut_and_changed), cmocka_unit_test(heads_cannot_take_memory),
-		cmocka_unit_test(options_count),
+		cmocka_unit_test(funs_stand_among_others), cmocka_unit_test(options_count),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
