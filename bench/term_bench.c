@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Question: how many small terms a second do the parser, the printer and the decoder of terms handle?
- * Unit: one small term; a small term is an element of what tracing prints: {trace,<0.83.0>,call,{lists,seq,[1,10]}}
- * has ten (four atoms, two integers, a pid, two tuples, a list).
+ * Unit: one small term; a small term is an element of what tracing prints:
+ * {trace,<0.83.0>,call,{lists,seq,[1,10]}} has ten (four atoms, two integers, a pid, two tuples, a list).
  */
 #include "bench/bench.h"
 
@@ -14,8 +14,9 @@
 static const char event_text[] = "{trace,<0.83.0>,call,{lists,seq,[1,10]}}";
 #define EVENT_TERMS 10
 
-static const char mixed_text[] = "#{name => \"a string\",bytes => <<\"some text\">>,price => 12.75,count => 123456789012,"
-				 "list => [a,b,c,1,2,3],more => {ok,[],#Ref<0.1.2.3>}}";
+static const char mixed_text[] =
+	"#{name => \"a string\",bytes => <<\"some text\">>,price => 12.75,count => 123456789012,"
+	"list => [a,b,c,1,2,3],more => {ok,[],#Ref<0.1.2.3>}}";
 #define MIXED_TERMS 24
 
 static char memory[1 << 16];

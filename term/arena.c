@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #define CHUNK_BYTES_FIRST ((size_t)4 << 10)
-#define CHUNK_BYTES_MAX	  ((size_t)1 << 20)
+#define CHUNK_BYTES_MAX   ((size_t)1 << 20)
 
 struct tw_arena_chunk {
 	struct tw_arena_chunk *next;

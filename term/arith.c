@@ -88,8 +88,8 @@ static int multiply(struct tw_arena *arena, const struct operand *a, const struc
 	if (!to)
 		return TW_ENOMEM;
 	mpn_mul(mp(to), a->limbs, (mp_size_t)a->count, b->limbs, (mp_size_t)b->count);
-	return tw_limbs_close(arena, to, count, (struct tw_limbs_shape){count, a->is_negative != b->is_negative},
-			      out);
+	return tw_limbs_close(arena, to, count,
+			      (struct tw_limbs_shape){count, a->is_negative != b->is_negative}, out);
 }
 
 static int divide(struct tw_arena *arena, const struct operand *a, const struct operand *b, bool wants_rest,
@@ -102,7 +102,8 @@ static int divide(struct tw_arena *arena, const struct operand *a, const struct 
 		return TW_EBADARG;
 	if (a->count < b->count) {
 		if (wants_rest)
-			return tw_integer_from_limbs(arena, a->is_negative, (const uint64_t *)a->limbs, a->count, out);
+			return tw_integer_from_limbs(arena, a->is_negative, (const uint64_t *)a->limbs,
+						     a->count, out);
 		*out = tw_small(0);
 		return 0;
 	}
@@ -212,7 +213,8 @@ static int shift_right(struct tw_arena *arena, const struct operand *a, uint64_t
 	return tw_limbs_close(arena, to, count, (struct tw_limbs_shape){count, a->is_negative}, out);
 }
 
-static int shift(struct tw_arena *arena, struct tw_term a, struct tw_term by, bool is_left, struct tw_term *out)
+static int shift(struct tw_arena *arena, struct tw_term a, struct tw_term by, bool is_left,
+		 struct tw_term *out)
 {
 	struct operand operand;
 	int64_t bits;

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TW_ATOMS_MAX	       (1u << 20)
+#define TW_ATOMS_MAX           (1u << 20)
 #define TW_ATOM_CHARACTERS_MAX 255
 #define TW_ATOM_TEXT_BYTES_MAX ((size_t)64 << 20)
 
@@ -22,6 +22,7 @@
  * The names that every process knows from the start, at the same index: enum tw_atom_index.  A name
  * that is no C identifier has an identifier of its own here.
  */
+/* clang-format off */
 #define TW_ATOM_NAMES(X)                                                                                     \
 	/* values and marks */                                                                               \
 	X(TRUE, "true") X(FALSE, "false") X(UNDEFINED, "undefined") X(CUT, "...") X(ANY, "_")                \
@@ -71,12 +72,13 @@
 	X(NEW_PORTS, "new_ports") X(EXISTING, "existing") X(EXISTING_PROCESSES, "existing_processes")        \
 	X(EXISTING_PORTS, "existing_ports") X(GLOBAL, "global") X(LOCAL, "local") X(META, "meta")            \
 	X(CALL_COUNT, "call_count") X(CALL_TIME, "call_time") X(CALL_MEMORY, "call_memory")
+/* clang-format on */
 
 enum tw_atom_index {
 #define TW_ATOM_ENUM(identifier, name) TW_ATOM_##identifier,
 	TW_ATOM_NAMES(TW_ATOM_ENUM)
 #undef TW_ATOM_ENUM
-	TW_ATOMS_KNOWN,
+		TW_ATOMS_KNOWN,
 };
 
 /* One atom.  Constant once its index is known. */

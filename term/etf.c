@@ -72,8 +72,8 @@ static int put_integer(struct tw_sink *sink, struct tw_term t)
 	}
 	limbs = tw_integer_limbs(t, &small, &count, &is_negative);
 	bytes = count * 8 - (size_t)__builtin_clzll(limbs[count - 1]) / 8;
-	error = bytes <= 255 ? put_head(sink, TW_ETF_SMALL_BIG, bytes, 1) :
-			       put_head(sink, TW_ETF_LARGE_BIG, bytes, 4);
+	error = bytes <= 255 ? put_head(sink, TW_ETF_SMALL_BIG, bytes, 1)
+			     : put_head(sink, TW_ETF_LARGE_BIG, bytes, 4);
 	if (!error)
 		error = tw_sink_put_byte(sink, is_negative);
 	/* Low byte first, as limbs lie in memory. */
@@ -160,8 +160,8 @@ static int push(struct encoding *e, enum frame_kind kind, const struct tw_term *
 static int put_tuple(struct encoding *e, struct tw_term t)
 {
 	size_t count = tw_block_size(t);
-	int error = count <= 255 ? put_head(e->sink, TW_ETF_SMALL_TUPLE, count, 1) :
-				   put_count(e->sink, TW_ETF_LARGE_TUPLE, count);
+	int error = count <= 255 ? put_head(e->sink, TW_ETF_SMALL_TUPLE, count, 1)
+				 : put_count(e->sink, TW_ETF_LARGE_TUPLE, count);
 
 	return error ? error : push(e, IN_PARTS, tw_elements(t), count);
 }

@@ -19,8 +19,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define POWER_MIN (-292)
-#define POWER_MAX 324
+#define POWER_MIN  (-292)
+#define POWER_MAX  324
 #define FIVE_LIMBS 12 /* 5^324 has 753 bits */
 
 struct power {

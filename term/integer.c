@@ -258,7 +258,8 @@ int tw_integer_to_double(struct tw_term a, double *out)
 	return 0;
 }
 
-int tw_integer_from_double(struct tw_arena *arena, double value, enum tw_rounding rounding, struct tw_term *out)
+int tw_integer_from_double(struct tw_arena *arena, double value, enum tw_rounding rounding,
+			   struct tw_term *out)
 {
 	uint64_t limbs[DOUBLE_LIMBS];
 	size_t count;

@@ -63,7 +63,8 @@ enum tw_rounding {
 };
 
 /* A finite double as an integer. */
-int tw_integer_from_double(struct tw_arena *arena, double value, enum tw_rounding rounding, struct tw_term *out);
+int tw_integer_from_double(struct tw_arena *arena, double value, enum tw_rounding rounding,
+			   struct tw_term *out);
 
 /*
  * An integer from its magnitude.

@@ -17,8 +17,8 @@
 #define W TW_CHAR_WIDE
 
 const unsigned char tw_char_class[256] = {
-	[0 ... ' '] = S, ['0' ... '9'] = D, ['a' ... 'z'] = L, ['A' ... 'Z'] = U,
-	['_'] = U,	 ['@'] = TW_CHAR_NAME, [128 ... 255] = W,
+	[0 ... ' '] = S, ['0' ... '9'] = D,    ['a' ... 'z'] = L, ['A' ... 'Z'] = U,
+	['_'] = U,       ['@'] = TW_CHAR_NAME, [128 ... 255] = W,
 };
 
 #undef S
@@ -241,7 +241,8 @@ static struct tw_term refuse(struct tw_reader *r)
 	if (r->at == r->end)
 		return tw_reader_fail(r, r->at, "the text ends where a term should begin");
 	if (tw_char_is(*r->at, TW_CHAR_UPPER))
-		return tw_reader_fail(r, r->at, "a variable is no term; put quotes around an atom: '_', '$1', 'Name'");
+		return tw_reader_fail(r, r->at,
+				      "a variable is no term; put quotes around an atom: '_', '$1', 'Name'");
 	return tw_reader_fail(r, r->at, "no term begins like this");
 }
 

@@ -82,8 +82,14 @@ static size_t compose_identifier(char *at, const struct tw_block_identifier *blo
 
 	switch (tw_header_kind(block->header)) {
 	case TW_BLOCK_PID: *p++ = '<'; break;
-	case TW_BLOCK_PORT: memcpy(p, "#Port<", 6); p += 6; break;
-	default: memcpy(p, "#Ref<", 5); p += 5; break;
+	case TW_BLOCK_PORT:
+		memcpy(p, "#Port<", 6);
+		p += 6;
+		break;
+	default:
+		memcpy(p, "#Ref<", 5);
+		p += 5;
+		break;
 	}
 	p += tw_print_uint64(p, block->channel);
 	*p++ = '.';

@@ -51,8 +51,8 @@ enum tw_term_type {
 	TW_TYPE_PID,
 	TW_TYPE_TUPLE,
 	TW_TYPE_MAP,
-	TW_TYPE_NIL,	   /* the empty list */
-	TW_TYPE_CONS,	   /* a list of one element or more, proper or not */
+	TW_TYPE_NIL,       /* the empty list */
+	TW_TYPE_CONS,      /* a list of one element or more, proper or not */
 	TW_TYPE_BITSTRING, /* binaries too */
 };
 
@@ -65,12 +65,12 @@ struct tw_arena_chunk;
  * library's; the struct is open so that it can stand on a stack.
  */
 struct tw_arena {
-	char *at;		       /* the next free byte, on a boundary of 16 */
-	char *end;		       /* behind the last byte of the present chunk */
-	char *fixed;		       /* the caller's buffer, or NULL where the arena grows */
+	char *at;                      /* the next free byte, on a boundary of 16 */
+	char *end;                     /* behind the last byte of the present chunk */
+	char *fixed;                   /* the caller's buffer, or NULL where the arena grows */
 	struct tw_arena_chunk *chunks; /* what was allocated, newest first */
-	size_t held_bytes;	       /* the sum of it */
-	size_t cap_bytes;	       /* which never exceeds this */
+	size_t held_bytes;             /* the sum of it */
+	size_t cap_bytes;              /* which never exceeds this */
 };
 
 /*
@@ -257,9 +257,9 @@ int tw_term_get_identifier(struct tw_term term, struct tw_identifier *out);
 /*
  * tw_term_compare - Erlang's term order: below 0, 0 or above 0.
  *
- * 0 is ==, so 1 and 1.0 compare as 0, and 0.0 and -0.0; integers and floats are compared exactly at any size.  Deep
- * terms use an explicit stack: beyond 64 levels it is allocated (and freed on return); where there is
- * no memory for it, the two sub-terms at that place are ordered by address.
+ * 0 is ==, so 1 and 1.0 compare as 0, and 0.0 and -0.0; integers and floats are compared exactly at any size.
+ * Deep terms use an explicit stack: beyond 64 levels it is allocated (and freed on return); where there is no
+ * memory for it, the two sub-terms at that place are ordered by address.
  *
  * Threads: any.  Cost: O(size of the smaller term).
  */
@@ -328,9 +328,13 @@ struct tw_sink {
 	void *context;
 };
 
+/*
+ * TW_PRINT_WRITE	as io_lib ~tw: strings are lists of integers.
+ * TW_PRINT_PRETTY	as io_lib ~0tp: printable lists are "...", printable binaries <<"...">>.
+ */
 enum tw_print_form {
-	TW_PRINT_WRITE,	 /* as io_lib ~tw: strings are lists of integers */
-	TW_PRINT_PRETTY, /* as io_lib ~0tp: printable lists are "...", printable binaries <<"...">>; one line */
+	TW_PRINT_WRITE,
+	TW_PRINT_PRETTY,
 };
 
 /*
@@ -354,9 +358,9 @@ size_t tw_term_format(struct tw_term term, enum tw_print_form form, char *buffer
 
 /* Where and why a text is no term. */
 struct tw_parse_error {
-	uint32_t line;	    /* from 1 */
-	uint32_t column;    /* from 1, in characters */
-	size_t offset;	    /* from 0, in bytes */
+	uint32_t line;       /* from 1 */
+	uint32_t column;     /* from 1, in characters */
+	size_t offset;       /* from 0, in bytes */
 	const char *message; /* a constant: what was found or expected there */
 };
 
@@ -367,7 +371,7 @@ struct tw_parse_error {
 struct tw_parser {
 	const char *text;
 	size_t bytes;
-	size_t offset;		     /* the next byte to be read */
+	size_t offset;               /* the next byte to be read */
 	struct tw_parse_error error; /* after TW_EBADARG */
 };
 
@@ -429,8 +433,8 @@ struct tw_etf_options {
  * Funs are kept as they came (opaque), and encoded again unchanged.
  * Threads: the arena's.  Cost: O(bytes), and memory below 40 times the bytes.
  */
-int tw_etf_decode(struct tw_arena *arena, const void *data, size_t bytes, const struct tw_etf_options *options,
-		  size_t *used_bytes, struct tw_term *out);
+int tw_etf_decode(struct tw_arena *arena, const void *data, size_t bytes,
+		  const struct tw_etf_options *options, size_t *used_bytes, struct tw_term *out);
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	One name is one atom whoever asks, from any number of threads while others add; known names have their index; a
- *		fork does not leave the table locked.
- * Method	Threads intern the same names in different order, and look up what others handed them; what each got is
- *		compared.  A child of a busy process interns a new name.
+ * Goal	One name is one atom whoever asks, from any number of threads while others add; known names have their
+ *index; a fork does not leave the table locked. Method	Threads intern the same names in different order, and
+ *look up what others handed them; what each got is compared.  A child of a busy process interns a new name.
  */
 #include "term/term.h"
 
@@ -17,7 +16,7 @@
 #include <cmocka.h>
 
 #define THREADS 4
-#define NAMES	20000
+#define NAMES   20000
 
 static struct tw_term got[THREADS][NAMES];
 static pthread_barrier_t barrier;
@@ -146,8 +145,10 @@ static void the_table_can_start_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(known_names_have_their_index), cmocka_unit_test(threads_agree),
-		cmocka_unit_test(names_have_limits),		cmocka_unit_test(a_child_can_add),
+		cmocka_unit_test(known_names_have_their_index),
+		cmocka_unit_test(threads_agree),
+		cmocka_unit_test(names_have_limits),
+		cmocka_unit_test(a_child_can_add),
 		cmocka_unit_test(the_table_can_start_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal	Builders make what accessors read back, answer none for what is no term, and stay in their arena.
- * Method	Each type with its borders; none as an argument; arenas of every alignment, with caps, reset and used
- *		again; maps of every size in every kind of order.
+ * Method	Each type with its borders; none as an argument; arenas of every alignment, with caps, reset
+ *and used again; maps of every size in every kind of order.
  */
 #include "term/term.h"
 
@@ -17,7 +17,9 @@ static const struct tw_term none;
 
 static void integers_and_floats(void **state)
 {
-	static const int64_t values[] = {0, 1, -1, TW_SMALL_MAX, TW_SMALL_MIN, TW_SMALL_MAX + 1, TW_SMALL_MIN - 1, INT64_MAX, INT64_MIN};
+	static const int64_t values[] = {
+		0,         1,        -1, TW_SMALL_MAX, TW_SMALL_MIN, TW_SMALL_MAX + 1, TW_SMALL_MIN - 1,
+		INT64_MAX, INT64_MIN};
 	struct tw_arena arena;
 	uint64_t positive;
 	int64_t value;
@@ -86,7 +88,12 @@ static void blocks(void **state)
 
 static void identifiers(void **state)
 {
-	struct tw_identifier parts = {.node = tw_term_atom_z("a@b"), .creation = 3, .channel = 9, .word_count = 2, .words = {7, 8}}, got;
+	struct tw_identifier parts = {.node = tw_term_atom_z("a@b"),
+				      .creation = 3,
+				      .channel = 9,
+				      .word_count = 2,
+				      .words = {7, 8}},
+			     got;
 	struct tw_arena arena;
 	struct tw_term t;
 
@@ -98,7 +105,8 @@ static void identifiers(void **state)
 	assert_true(tw_term_is_none(tw_term_identifier(&arena, TW_TYPE_TUPLE, &parts)));
 	parts.word_count = 3;
 	assert_true(tw_term_is_none(tw_term_identifier(&arena, TW_TYPE_PID, &parts)));
-	assert_int_equal(tw_term_type(tw_term_identifier(&arena, TW_TYPE_REFERENCE, &parts)), TW_TYPE_REFERENCE);
+	assert_int_equal(tw_term_type(tw_term_identifier(&arena, TW_TYPE_REFERENCE, &parts)),
+			 TW_TYPE_REFERENCE);
 	parts.word_count = 6;
 	assert_true(tw_term_is_none(tw_term_identifier(&arena, TW_TYPE_REFERENCE, &parts)));
 	parts.word_count = 2;

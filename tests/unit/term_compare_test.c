@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Term order is Erlang's, total, and safe at any depth; equal terms have equal hashes, and the hash is the
- *		same in every process.
- * Method	A sorted list of terms of every kind: each pair is compared both ways, with == and =:=.  Numbers around
- *		the limits of doubles and smalls.  Terms 100,000 levels deep.  Hashes against recorded ones.
+ * Goal	Term order is Erlang's, total, and safe at any depth; equal terms have equal hashes, and the hash is
+ *the same in every process. Method	A sorted list of terms of every kind: each pair is compared both ways,
+ *with == and =:=.  Numbers around the limits of doubles and smalls.  Terms 100,000 levels deep.  Hashes
+ *against recorded ones.
  */
 #include "term/term.h"
 
@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 /* In strict order; all different with == too. */
+/* clang-format off */
 static const char *const sorted[] = {
 	"-18446744073709551616", "-576460752303423489", "-576460752303423488", "-1.0e15", "-1", "-0.5", "0", "0.5", "1",
 	"9007199254740991", "9007199254740992.0", "9007199254740993", "576460752303423487", "576460752303423488",
@@ -25,6 +26,7 @@ static const char *const sorted[] = {
 	"[]", "[1|a]", "[1]", "[1,1]", "[1,2]", "[2]", "[a|<<>>]",
 	"<<>>", "<<0:1>>", "<<0>>", "<<0,0:1>>", "<<0,1:1>>", "<<1:1>>", "<<1:1,0:7,0>>", "<<255>>",
 };
+/* clang-format on */
 
 static struct tw_arena arena;
 
@@ -65,6 +67,7 @@ static void the_order_is_that_of_erlang(void **state)
 	tw_arena_fini(&arena);
 }
 
+/* clang-format off */
 static const struct {
 	const char *a, *b;
 	int order, exact;
@@ -78,6 +81,7 @@ static const struct {
 	{"-576460752303423488", "-5.764607523034235e17", 0, -1}, {"1.0e308", "1", 1, 1}, {"-1.0e308", "-1", -1, 1},
 	{"5.0e-324", "0", 1, 1}, {"18446744073709551615", "1.8446744073709552e19", -1, -1},
 };
+/* clang-format on */
 
 static void numbers_compare_exactly(void **state)
 {
@@ -85,7 +89,8 @@ static void numbers_compare_exactly(void **state)
 	for (size_t i = 0; i < TW_COUNT_OF(numbers); i++) {
 		struct tw_term a = read_term(numbers[i].a), b = read_term(numbers[i].b);
 
-		if (sign(tw_term_compare(a, b)) != numbers[i].order || sign(tw_term_compare_exact(a, b)) != numbers[i].exact)
+		if (sign(tw_term_compare(a, b)) != numbers[i].order ||
+		    sign(tw_term_compare_exact(a, b)) != numbers[i].exact)
 			fail_msg("%s and %s", numbers[i].a, numbers[i].b);
 		assert_int_equal(sign(tw_term_compare(b, a)), -numbers[i].order);
 		assert_int_equal(sign(tw_term_compare_exact(b, a)), -numbers[i].exact);
@@ -105,7 +110,8 @@ static struct tw_term deep(int levels, struct tw_term leaf)
 		else if (levels % 3 == 1)
 			leaf = tw_term_cons(&arena, leaf, tw_small(7));
 		else
-			leaf = tw_term_map(&arena, (struct tw_term_pair[]){pair, {tw_small(2), tw_small(3)}}, 2);
+			leaf = tw_term_map(&arena, (struct tw_term_pair[]){pair, {tw_small(2), tw_small(3)}},
+					   2);
 	}
 	return leaf;
 }
@@ -118,7 +124,8 @@ static void nodes_count(void **state)
 
 	tw_arena_init(&arena, SIZE_MAX);
 	for (size_t i = 0; i < TW_COUNT_OF(types); i++) {
-		struct tw_identifier x = {.node = nodes[0], .creation = 1, .word_count = 2, .words = {2, 0}}, y = x;
+		struct tw_identifier x = {.node = nodes[0], .creation = 1, .word_count = 2, .words = {2, 0}},
+				     y = x;
 		struct tw_term a = tw_term_identifier(&arena, types[i], &x), b;
 
 		y.node = nodes[1];
@@ -207,9 +214,11 @@ static void hashes_are_those_of_every_process(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_order_is_that_of_erlang), cmocka_unit_test(numbers_compare_exactly),
+		cmocka_unit_test(the_order_is_that_of_erlang),
+		cmocka_unit_test(numbers_compare_exactly),
 		cmocka_unit_test(nodes_count),
-		cmocka_unit_test(depth_is_no_danger),	       cmocka_unit_test(long_lists_take_no_depth),
+		cmocka_unit_test(depth_is_no_danger),
+		cmocka_unit_test(long_lists_take_no_depth),
 		cmocka_unit_test(hashes_are_those_of_every_process),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A copy is equal and stands alone; one that must be cut is a good term, says that it was cut, shows where, and
- *		never takes more than it may.
- * Method	Terms of every type copied under every limit from 0 up, into growing and fixed arenas; the original is
- *		overwritten; deep terms into fixed arenas.
+ * Goal	A copy is equal and stands alone; one that must be cut is a good term, says that it was cut, shows
+ *where, and never takes more than it may.
+ * Method	Terms of every type copied under every limit from 0 up, into growing and fixed arenas; the
+ *original is overwritten; deep terms into fixed arenas.
  */
 #include "term/term.h"
 
@@ -12,12 +12,14 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+/* clang-format off */
 static const char *const texts[] = {
 	"1", "123456789012345678901234567890", "1.5", "a", "[]", "{}", "#{}", "<<>>", "<<1,2,3:4>>", "\"a longer string\"",
 	"{trace,<0.83.0>,call,{lists,seq,[1,10]}}", "[1,2|3]", "#{a => [1,2,3],{b,\"key\"} => <<\"some bytes of a binary, 40 of them\">>}",
 	"{#Port<0.1>,#Ref<0.1.2.3>,fun a:b/2,#{#{1 => 2} => #{3 => 4}}}", "[[[[[[1],2],3],4],5],6]",
 	"<<\"a binary that is longer than its parts, so that it is cut in the middle somewhere\">>",
 };
+/* clang-format on */
 
 static struct tw_arena source;
 
@@ -85,11 +87,18 @@ static void cuts_look_as_documented(void **state)
 		size_t limit;
 		const char *cut;
 	} cases[] = {
-		{"{a,{b,c},\"xy\"}", 32, "{a,'...','...'}"}, {"{a,{b,c},\"xy\"}", 80, "{a,{b,c},[120|'...']}"},
-		{"[1,2,3,4]", 32, "[1,2|'...']"}, {"{1,2,3}", 31, "'...'"}, {"#{a => [1]}", 32, "#{a => '...'}"},
-		{"#{[a,b] => 1}", 48, "'...'"}, {"<<\"0123456789012345678901234567890123456789\">>", 32, "'...'"},
-		{"<<1:1,\"01234567890123456789012345678901234567890123456789012345678901234567890123456789\">>", 64,
-		 "{'...',<<152,24,153,25,154,26,155,27,156,28,152,24,153,25,154,26,155,27,156,28,152,24,153,25>>,81}"},
+		{"{a,{b,c},\"xy\"}", 32, "{a,'...','...'}"},
+		{"{a,{b,c},\"xy\"}", 80, "{a,{b,c},[120|'...']}"},
+		{"[1,2,3,4]", 32, "[1,2|'...']"},
+		{"{1,2,3}", 31, "'...'"},
+		{"#{a => [1]}", 32, "#{a => '...'}"},
+		{"#{[a,b] => 1}", 48, "'...'"},
+		{"<<\"0123456789012345678901234567890123456789\">>", 32, "'...'"},
+		{"<<1:1,\"01234567890123456789012345678901234567890123456789012345678901234567890123456789\">"
+		 ">",
+		 64,
+		 "{'...',<<152,24,153,25,154,26,155,27,156,28,152,24,153,25,154,26,155,27,156,28,152,24,153,"
+		 "25>>,81}"},
 	};
 
 	for (size_t i = 0; i < TW_COUNT_OF(cases); i++) {
@@ -139,12 +148,15 @@ static void keys_stay_different(void **state)
 		struct tw_term copy;
 
 		tw_arena_init(&source, SIZE_MAX);
-		pairs[0] = (struct tw_term_pair){deep_round(tw_term_tuple(&source, NULL, 0), levels, true), tw_small(1)};
-		pairs[1] = (struct tw_term_pair){deep_round(tw_term_float(&source, 1), levels, true), tw_small(2)};
+		pairs[0] = (struct tw_term_pair){deep_round(tw_term_tuple(&source, NULL, 0), levels, true),
+						 tw_small(1)};
+		pairs[1] = (struct tw_term_pair){deep_round(tw_term_float(&source, 1), levels, true),
+						 tw_small(2)};
 		tw_arena_init_fixed(&arena, memory, sizeof(memory));
 		assert_in_range(tw_term_copy(&arena, tw_term_map(&source, pairs, 3), SIZE_MAX, &copy), 0, 1);
 		assert_int_equal(tw_etf_encode(copy, tw_word(0), &sink), 0);
-		assert_int_equal(tw_etf_decode(&source, encoded, (size_t)(sink.at - encoded), NULL, NULL, &copy), 0);
+		assert_int_equal(
+			tw_etf_decode(&source, encoded, (size_t)(sink.at - encoded), NULL, NULL, &copy), 0);
 		tw_arena_fini(&source);
 	}
 }
@@ -193,8 +205,8 @@ static void memory_can_run_out(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_limit_is_kept), cmocka_unit_test(cuts_look_as_documented), cmocka_unit_test(depth_is_no_danger),
-		cmocka_unit_test(keys_stay_different),
+		cmocka_unit_test(every_limit_is_kept), cmocka_unit_test(cuts_look_as_documented),
+		cmocka_unit_test(depth_is_no_danger),  cmocka_unit_test(keys_stay_different),
 		cmocka_unit_test(memory_can_run_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	What any OTP writes is read, old forms included; damaged bytes are refused with the documented error, in
- *		bounded memory.  (term_oracle compares both ways with Erlang.)
- * Method	A table of encodings by hand and what they print as; bad ones and their error; good ones cut at every
- *		byte and with every byte changed; heads that declare more than there is.
+ * Goal	What any OTP writes is read, old forms included; damaged bytes are refused with the documented error,
+ *in bounded memory.  (term_oracle compares both ways with Erlang.)
+ * Method	A table of encodings by hand and what they print as; bad ones and their error; good ones cut at
+ *every byte and with every byte changed; heads that declare more than there is.
  */
 #include "term/term.h"
 
@@ -19,9 +19,16 @@ struct encoding {
 	int error;
 };
 
-#define GOOD(text, bytes) {"\x83" bytes, sizeof(bytes), text, 0}
-#define BAD(code, bytes)  {"\x83" bytes, sizeof(bytes), NULL, code}
+#define GOOD(text, bytes)                            \
+	{                                            \
+		"\x83" bytes, sizeof(bytes), text, 0 \
+	}
+#define BAD(code, bytes)                                \
+	{                                               \
+		"\x83" bytes, sizeof(bytes), NULL, code \
+	}
 
+/* clang-format off */
 static const struct encoding cases[] = {
 	GOOD("a", "d\0\1a"), GOOD("a", "s\1a"), GOOD("a", "v\0\1a"), GOOD("a", "w\1a"), GOOD("\xc3\xa9", "s\1\xe9" ""),
 	GOOD("\xc3\xa9", "w\2\xc3\xa9"), GOOD("''", "w\0"),
@@ -51,6 +58,7 @@ static const struct encoding cases[] = {
 	BAD(TW_EFORMAT, "i\xff\xff\xff\xff" "a\1"), BAD(TW_EFORMAT, "l\xff\xff\xff\xffj"), BAD(TW_EFORMAT, "t\x7f\xff\xff\xffjj"),
 	BAD(TW_EFORMAT, "m\xff\xff\xff\xff" "a"), BAD(TW_EFORMAT, "o\xff\xff\xff\xff\0a"), BAD(TW_EFORMAT, "k\xff\xff" "a"),
 };
+/* clang-format on */
 
 static void by_hand(void **state)
 {
@@ -160,7 +168,9 @@ static void heads_cannot_take_memory(void **state)
 /* A fun whose variable is a tuple, before 99 others: what the list still needs is behind the fun. */
 static void funs_stand_among_others(void **state)
 {
-	static const char fun[] = "p\0\0\0\x44\1" "0123456789abcdef" "\0\0\0\3\0\0\0\1w\1ma\3a\x9Xw\015nonode@nohost"
+	static const char fun[] = "p\0\0\0\x44\1"
+				  "0123456789abcdef"
+				  "\0\0\0\3\0\0\0\1w\1ma\3a\x9Xw\015nonode@nohost"
 				  "\0\0\0\1\0\0\0\0\0\0\0\0h\1a\1";
 	char bytes[300] = "\x83l\0\0\0\x64";
 	struct tw_arena arena;
@@ -173,7 +183,8 @@ static void funs_stand_among_others(void **state)
 	assert_int_equal(tw_etf_decode(&arena, bytes, 6 + sizeof(fun) - 1 + 100, NULL, NULL, &term), 0);
 	assert_int_equal(tw_term_list_count(term, &count), 0);
 	assert_int_equal(count, 100);
-	assert_int_equal(tw_etf_decode(&arena, bytes, 6 + sizeof(fun) - 1 + 99, NULL, NULL, &term), TW_EFORMAT);
+	assert_int_equal(tw_etf_decode(&arena, bytes, 6 + sizeof(fun) - 1 + 99, NULL, NULL, &term),
+			 TW_EFORMAT);
 	tw_arena_fini(&arena);
 }
 
@@ -203,7 +214,11 @@ static void options_count(void **state)
 	assert_int_equal(parts.creation, 7);
 	assert_int_not_equal(parts.channel, 0);
 	/* Several terms in a row. */
-	assert_int_equal(tw_etf_decode(&arena, "\x83" "a\1rest", 7, NULL, &used, &term), 0);
+	assert_int_equal(tw_etf_decode(&arena,
+				       "\x83"
+				       "a\1rest",
+				       7, NULL, &used, &term),
+			 0);
 	assert_int_equal(used, 3);
 	options.is_safe = 1;
 	assert_int_equal(tw_etf_decode(&arena, "\x83w\x0bnever seen!", 14, &options, NULL, &term), TW_ENOENT);
@@ -217,8 +232,11 @@ static void options_count(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(by_hand), cmocka_unit_test(cut_and_changed), cmocka_unit_test(heads_cannot_take_memory),
-		cmocka_unit_test(funs_stand_among_others), cmocka_unit_test(options_count),
+		cmocka_unit_test(by_hand),
+		cmocka_unit_test(cut_and_changed),
+		cmocka_unit_test(heads_cannot_take_memory),
+		cmocka_unit_test(funs_stand_among_others),
+		cmocka_unit_test(options_count),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,8 @@
 /*
  * Goal	The parser reads what io:read/1 of Erlang reads, to the same term, and refuses the rest with a message
  *	and a place that point at the mistake.
- * Method	Tables: a text and how the term prints (taken from OTP 25); a text and where its error is.  Then
- *		several terms in one text, limits of depth and size, and an arena that is full at every size.
+ * Method	Tables: a text and how the term prints (taken from OTP 25); a text and where its error is.
+ *Then several terms in one text, limits of depth and size, and an arena that is full at every size.
  */
 #include "term/term.h"
 
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+/* clang-format off */
 static const struct {
 	const char *text;
 	const char *printed;
@@ -53,7 +54,9 @@ static const struct {
 	{"#Ref<0.9>", "#Ref<0.9>"}, {"fun a:b/1", "fun a:b/1"}, {"fun 'A':'B' / 255", "fun 'A':'B'/255"},
 	{"% only a comment\n x . % and more", "x"}, {"\xc2\xa0x", "x"},
 };
+/* clang-format on */
 
+/* clang-format off */
 static const struct {
 	const char *text;
 	unsigned int line, column;
@@ -80,6 +83,7 @@ static const struct {
 	{"<<1:99999999999>>", 1, 5, "size"}, {"<<1:8000000,1:8000000>>", 1, 13, "1 MiB"}, {"<<1.0:16/float>>", 1, 3, "float"},
 	{"<<1", 1, 4, "binary"}, {"<<(<<1>>):2/binary>>", 1, 3, "size"}, {"=", 1, 1, "begins"},
 };
+/* clang-format on */
 
 static void good_texts_are_read(void **state)
 {
@@ -117,7 +121,8 @@ static void errors_point_at_the_place(void **state)
 
 		assert_int_equal(result, TW_EBADARG);
 		assert_int_equal(term.word, 77);
-		if (error.line != bad[i].line || error.column != bad[i].column || !strstr(error.message, bad[i].message))
+		if (error.line != bad[i].line || error.column != bad[i].column ||
+		    !strstr(error.message, bad[i].message))
 			fail_msg("%s: %u:%u: %s", bad[i].text, error.line, error.column, error.message);
 	}
 	tw_arena_fini(&arena);
@@ -176,13 +181,14 @@ static int parse(const char *text, struct tw_parse_error *error)
 
 static void depth_is_bounded(void **state)
 {
-	static const char *const brackets[][2] = {{"{", "}"}, {"[", "]"}, {"(", ")"}, {"#{a=>", "}"}, {"[a|", "]"},
-						  {"<<(", ")/binary>>"}};
+	static const char *const brackets[][2] = {{"{", "}"},     {"[", "]"},   {"(", ")"},
+						  {"#{a=>", "}"}, {"[a|", "]"}, {"<<(", ")/binary>>"}};
 	struct tw_parse_error error;
 
 	for (size_t i = 0; i < TW_COUNT_OF(brackets); i++) {
 		/* A segment in brackets is two levels. */
-		size_t levels = strlen(brackets[i][0]) == 3 && brackets[i][0][0] == '<' ? 499 : TW_TERM_DEPTH_MAX;
+		size_t levels =
+			strlen(brackets[i][0]) == 3 && brackets[i][0][0] == '<' ? 499 : TW_TERM_DEPTH_MAX;
 		const char *middle = levels == 499 ? "<<1>>" : "1";
 		char *text = nested(levels, brackets[i][0], middle, brackets[i][1]);
 
@@ -238,8 +244,9 @@ static void size_is_bounded(void **state)
 
 static void a_full_arena_is_an_error(void **state)
 {
-	static const char text[] = "{trace,<0.83.0>,call,{lists,seq,[1,10]},#{a => \"text\",1.5 => <<1,2,3:4>>},"
-				   "123456789012345678901234567890,#Ref<0.1.2.3>,fun a:b/1}";
+	static const char text[] =
+		"{trace,<0.83.0>,call,{lists,seq,[1,10]},#{a => \"text\",1.5 => <<1,2,3:4>>},"
+		"123456789012345678901234567890,#Ref<0.1.2.3>,fun a:b/1}";
 	_Alignas(16) static char memory[4096];
 	size_t needed = 0;
 
@@ -261,9 +268,12 @@ static void a_full_arena_is_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(good_texts_are_read),	 cmocka_unit_test(errors_point_at_the_place),
-		cmocka_unit_test(a_text_holds_several_terms), cmocka_unit_test(depth_is_bounded),
-		cmocka_unit_test(size_is_bounded),	 cmocka_unit_test(a_full_arena_is_an_error),
+		cmocka_unit_test(good_texts_are_read),
+		cmocka_unit_test(errors_point_at_the_place),
+		cmocka_unit_test(a_text_holds_several_terms),
+		cmocka_unit_test(depth_is_bounded),
+		cmocka_unit_test(size_is_bounded),
+		cmocka_unit_test(a_full_arena_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

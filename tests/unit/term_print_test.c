@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal	Terms print as io_lib prints them in both forms, floats as short as possible, whatever the sink.
- * Method	Tables from OTP 25; each text again through sinks of 1 to 40 bytes that drain, and into buffers that
- *		are too short; every power of two and many random doubles against strtod() and one digit less.
+ * Method	Tables from OTP 25; each text again through sinks of 1 to 40 bytes that drain, and into buffers
+ *that are too short; every power of two and many random doubles against strtod() and one digit less.
  */
 #include "term/print.h"
 #include "term/term.h"
@@ -30,7 +30,8 @@ static const struct {
 	{"<<\"\xd0\xb4\"/utf8>>", "<<208,180>>", "<<\"\xd0\xb4\"/utf8>>"},
 	{"<<97,255>>", "<<97,255>>", "<<97,255>>"},
 	{"<<97,1:1>>", "<<97,1:1>>", "<<97,1:1>>"},
-	{"'\\000\\001\\b\\t\\n\\v\\f\\r\\e\\037\\d\\200\\237'", "'\\000\\001\\b\\t\\n\\v\\f\\r\\e\\037\\d\\200\\237'",
+	{"'\\000\\001\\b\\t\\n\\v\\f\\r\\e\\037\\d\\200\\237'",
+	 "'\\000\\001\\b\\t\\n\\v\\f\\r\\e\\037\\d\\200\\237'",
 	 "'\\000\\001\\b\\t\\n\\v\\f\\r\\e\\037\\d\\200\\237'"},
 	{"#{{a,[1]} => #{}, <<>> => []}", "#{{a,[1]} => #{},<<>> => []}", "#{{a,[1]} => #{},<<>> => []}"},
 	{"[[]|{[a|b]}]", "[[]|{[a|b]}]", "[[]|{[a|b]}]"},
@@ -138,6 +139,7 @@ static void a_sink_can_refuse(void **state)
 	tw_arena_fini(&arena);
 }
 
+/* clang-format off */
 static const struct {
 	double value;
 	const char *text;
@@ -149,6 +151,7 @@ static const struct {
 	{2251799813685248.5, "2251799813685248.5"}, {123456789012345680.0, "1.2345678901234568e17"}, {5e-324, "5.0e-324"},
 	{2.2250738585072014e-308, "2.2250738585072014e-308"}, {1.7976931348623157e308, "1.7976931348623157e308"}, {-1.5, "-1.5"},
 };
+/* clang-format on */
 
 /* Reads back as the same number, and no text of one digit less does. */
 static void check_shortest(double value)
@@ -162,7 +165,8 @@ static void check_shortest(double value)
 	for (const char *p = text; *p && *p != 'e'; p++)
 		digits += *p >= '0' && *p <= '9' && (digits || *p != '0');
 	/* Zeros at the end are no digits: 1.0, 1200.0. */
-	for (const char *p = strchr(text, 'e') ? strchr(text, 'e') : text + bytes; p > text && (p[-1] == '0' || p[-1] == '.'); p--)
+	for (const char *p = strchr(text, 'e') ? strchr(text, 'e') : text + bytes;
+	     p > text && (p[-1] == '0' || p[-1] == '.'); p--)
 		digits -= p[-1] == '0' && digits > 0;
 	if (digits < 2)
 		return;
@@ -214,8 +218,10 @@ static void deep_terms_print(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_forms_are_those_of_io_lib), cmocka_unit_test(a_sink_can_refuse),
-		cmocka_unit_test(floats_are_short_and_exact),	  cmocka_unit_test(deep_terms_print),
+		cmocka_unit_test(both_forms_are_those_of_io_lib),
+		cmocka_unit_test(a_sink_can_refuse),
+		cmocka_unit_test(floats_are_short_and_exact),
+		cmocka_unit_test(deep_terms_print),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
