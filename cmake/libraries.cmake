@@ -16,8 +16,12 @@ function(tw_library target)
   target_link_libraries(${target} PRIVATE -Wl,--whole-archive ${archives} -Wl,--no-whole-archive ${PART_LIBRARIES})
   target_include_directories(${target} INTERFACE ${CMAKE_SOURCE_DIR}/include)
   # Bound at load: no hook may run into the loader.  Never unloaded: threads have destructors in it.
-  target_link_options(${target} PRIVATE -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,--no-undefined
+  target_link_options(${target} PRIVATE -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete
                       -Wl,-Bsymbolic-functions)
+  # A sanitizer's run time of clang lies in the executable only.
+  if(NOT TW_SANITIZE)
+    target_link_options(${target} PRIVATE -Wl,--no-undefined)
+  endif()
   set_target_properties(${target} PROPERTIES SOVERSION 0 VERSION ${PROJECT_VERSION}
                                              BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
   install(TARGETS ${target} LIBRARY DESTINATION lib)

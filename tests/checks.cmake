@@ -2,8 +2,11 @@
 # Tests that are not C programs: checks of the tree, Spin models, shell tests of the commands. By glob.
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND AND NOT TW_SANITIZE)
-  add_test(NAME check_tree COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/check_tree.py ${CMAKE_SOURCE_DIR})
-  set_tests_properties(check_tree PROPERTIES LABELS check TIMEOUT 60)
+  foreach(check tree memory_order)
+    add_test(NAME check_${check} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/check_${check}.py
+                                         ${CMAKE_SOURCE_DIR})
+    set_tests_properties(check_${check} PROPERTIES LABELS check TIMEOUT 60)
+  endforeach()
 endif()
 
 find_program(TW_SPIN spin)
