@@ -30,6 +30,7 @@ struct tw_agent_config {
 	size_t pattern_count;
 	bool has_all_callers;    /* else only calls that the program's own file makes */
 	uint32_t argument_words; /* to record with each call: 0 .. 6 */
+	struct tw_match_program *program; /* which calls; NULL: all */
 };
 
 /*
@@ -38,6 +39,8 @@ struct tw_agent_config {
  *	pattern MODULE:FUNCTION/ARITY	may be repeated; none: everything
  *	callers main|all		whose calls; main where there is no pattern, else all
  *	arguments N			words recorded with each call, 0 .. 6; 0
+ *	match SPEC			a match specification over the argument registers, on one line
+ *	when EXPR			the same, written as one guard
  *
  * Lines with other keys are of newer commands and are passed over; so is a pattern that does not parse,
  * which the command has refused already.

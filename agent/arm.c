@@ -156,7 +156,8 @@ static int add_module(struct tw_permit *permit, const struct tw_sym_object *obje
 static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const struct tw_plan_slot *slot,
 		    struct tw_module **modules)
 {
-	const struct tw_bp_part part = {.actions = TW_ACTION_CALL};
+	struct tw_bp_part part = {.actions = TW_ACTION_CALL,
+				  .slot_words = (uint8_t)config.argument_words};
 	struct tw_function *function;
 	struct tw_place *place;
 	int error = add_module(permit, &plan->set->objects[slot->definer], &modules[slot->definer]);
@@ -175,6 +176,8 @@ static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const 
 
 		error = tw_bp_place_add(permit, function, &options, &place);
 	}
+	if (!error && config.program)
+		tw_session_use_program(&part, place, config.program);
 	return error ? error : tw_session_stage(session, permit, place, &part);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "tracewheel/error.h"
+#include "tracewheel/match.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,22 @@ static int add_pattern(struct tw_agent_config *config, const char *text)
 	return 0;
 }
 
+typedef int (*compile_fn)(const char *text, size_t bytes, const struct tw_match_options *options,
+			  struct tw_match_program **out, struct tw_match_error *error);
+
+/* What does not compile the command has refused already. */
+static int take_program(struct tw_agent_config *config, compile_fn compile, const char *text)
+{
+	struct tw_match_program *program;
+	int error = compile(text, strlen(text), NULL, &program, NULL);
+
+	if (error)
+		return error == TW_ENOMEM ? error : 0;
+	tw_match_destroy(config->program);
+	config->program = program;
+	return 0;
+}
+
 static int take_line(struct tw_agent_config *config, char *line, bool *has_callers)
 {
 	char *value = strchr(line, ' ');
@@ -38,6 +55,10 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 	if (!strcmp(line, "callers")) {
 		config->has_all_callers = !strcmp(value, "all");
 		*has_callers = true;
+	} else if (!strcmp(line, "match")) {
+		return take_program(config, tw_match_compile_text, value);
+	} else if (!strcmp(line, "when")) {
+		return take_program(config, tw_match_compile_when, value);
 	} else if (!strcmp(line, "arguments")) {
 		words = strtoul(value, NULL, 10);
 		config->argument_words = words < TW_ARGS_MAX ? (uint32_t)words : TW_ARGS_MAX;
@@ -67,5 +88,6 @@ void tw_agent_config_fini(struct tw_agent_config *config)
 	for (size_t i = 0; i < config->pattern_count; i++)
 		tw_pattern_destroy(config->patterns[i]);
 	free(config->patterns);
+	tw_match_destroy(config->program);
 	*config = (struct tw_agent_config){0};
 }

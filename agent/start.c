@@ -112,8 +112,22 @@ static void after_fork_in_child(void)
 
 /* ---- beginning ---- */
 
+/* Functions that the program declares are asked for by patterns as well. */
+static bool wants_declared(const struct tw_function *function, void *arg)
+{
+	const struct tw_agent_config *config = arg;
+	const struct tw_pattern_subject subject = {
+		.module = function->module->name, .function = function->name, .arity = function->arity};
+
+	for (size_t i = 0; i < config->pattern_count; i++)
+		if (tw_pattern_match(config->patterns[i], &subject))
+			return true;
+	return false;
+}
+
 static int begin(struct tw_agent_config *config)
 {
+	static struct tw_agent_config kept;
 	uint32_t image;
 	int error = tw_rs_image_claim(&ring_set, &image);
 
@@ -127,9 +141,10 @@ static int begin(struct tw_agent_config *config)
 	tw_hit_host.pinned_rs = &ring_set;
 	tw_hit_host.pinned_image = image;
 	tw_hit_host.pinned_session = session->slot;
-	tw_hit_sessions[session->slot].slot_words = config->argument_words;
 	tw_bp_trampoline_hit = tw_hit_slot;
 	tw_agent_arm_init(config, session);
+	kept = *config;
+	tw_session_trace_wanted(session, wants_declared, &kept, kept.program);
 	/* After session's own: the last to run in the child, the first before fork. */
 	if (ring_set.control->follow_fork)
 		pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

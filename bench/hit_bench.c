@@ -13,6 +13,7 @@
 #include "bench/bench.h"
 #include "ringbuf/ringset.h"
 #include "session/session.h"
+#include "tracewheel/match.h"
 #include "tracewheel/tracewheel.h"
 
 #include <pthread.h>
@@ -199,6 +200,46 @@ TW_BENCH(hit_strict_stamp)
 	open_bed(&bed, 1, TW_RB_OVERWRITE, false, TW_FLAG_CALL | TW_FLAG_STRICT_MONOTONIC_TIMESTAMP);
 	run_calls(bench);
 	close_bed(&bed, bench);
+}
+
+/* A guard on one integer argument, in all: 1 rejects, 2 accepts; fused, or by byte code. */
+static void run_guard(struct tw_bench *bench, const char *rejecting, const char *accepting)
+{
+	const char *text = bench->value == 1 ? rejecting : accepting;
+	struct tw_match_program *program;
+	struct bed bed;
+
+	open_bed(&bed, 1, TW_RB_OVERWRITE, false, TW_FLAG_CALL);
+	if (tw_match_compile_text(text, strlen(text), NULL, &program, NULL))
+		abort();
+	tw_trace_function_match(bed.session[0], "bench", "_", TW_ARITY_ANY, program, TW_FUNCTION_LOCAL);
+	run_calls(bench);
+	close_bed(&bed, bench);
+	tw_match_destroy(program);
+}
+
+TW_BENCH(hit_guard_fused, .values = { 1, 2 })
+{
+	run_guard(bench, "[{['$1','_'],[{'>','$1',1000}],[]}]", "[{['$1','_'],[{'<','$1',1000}],[]}]");
+}
+
+TW_BENCH(hit_guard_byte_code, .values = { 1, 2 })
+{
+	run_guard(bench, "[{['$1','_'],[{'>','$1',1000},{'<','$1',2000},{'/=','$1',1500}],[]}]",
+		  "[{['$1','$2'],[{'<','$1',1000},{'>=','$2',0}],[]}]");
+}
+
+/* Sixteen clauses, of which the last accepts. */
+TW_BENCH(hit_sixteen_clauses)
+{
+	char text[2048] = "[", clause[80];
+
+	for (int i = 0; i < 15; i++) {
+		snprintf(clause, sizeof clause, "{['$1','_'],[{'>','$1',%d}],[]},", 1000 + i);
+		strcat(text, clause);
+	}
+	strcat(text, "{['$1','_'],[{'<','$1',1000}],[]}]");
+	run_guard(bench, text, text);
 }
 
 TW_BENCH(hit_call_count)

@@ -20,7 +20,7 @@ static unsigned rank(uint64_t bits, unsigned session)
 
 static bool is_plain(const struct tw_bp_part *part)
 {
-	return part->actions == TW_ACTION_CALL && !part->quick.is_set && !part->program;
+	return part->actions == TW_ACTION_CALL && !part->program && !part->slot_words;
 }
 
 static void enlist(struct tw_permit *permit, struct tw_place *place)
@@ -32,6 +32,25 @@ static void enlist(struct tw_permit *permit, struct tw_place *place)
 	place->next_staged = permit->staged;
 	permit->staged = place;
 	permit->staged_count++;
+}
+
+/* The first part that is only a range test is decided in hit.c, without a look at the part. */
+static void fuse(struct tw_bp_generation *generation)
+{
+	generation->fused = 0;
+	generation->quick.is_set = 0;
+	for (unsigned s = 0; s < TW_SESSIONS_MAX; s++) {
+		const struct tw_bp_part *part;
+
+		if (!(generation->special >> s & 1))
+			continue;
+		part = &generation->parts[rank(generation->special, s)];
+		if (!part->quick.is_set || part->actions != TW_ACTION_CALL || part->slot_words)
+			continue;
+		generation->fused = UINT64_C(1) << s;
+		generation->quick = part->quick;
+		break;
+	}
 }
 
 /* The parts of the staging generation, without and then with one for this session. */
@@ -62,6 +81,7 @@ static int replace_parts(struct tw_place *place, unsigned session, const struct 
 		free(staging->parts);
 	staging->parts = parts;
 	staging->special = special;
+	fuse(staging);
 	return 0;
 }
 
@@ -124,6 +144,6 @@ bool tw_bp_staged_part(struct tw_permit *permit, struct tw_place *place, unsigne
 	if (staging->special & bit)
 		*out = staging->parts[rank(staging->special, session)];
 	else
-		*out = (struct tw_bp_part){ .actions = TW_ACTION_CALL, .session = session };
+		*out = (struct tw_bp_part){ .actions = TW_ACTION_CALL, .session = (uint8_t)session };
 	return true;
 }

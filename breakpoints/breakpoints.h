@@ -43,10 +43,15 @@ enum {
 	TW_ACTION_META = 128
 };
 
-/* A range test on one raw argument word, decided without the interpreter: word - low <= span. */
+/*
+ * A range test on one raw argument word, decided without the interpreter: word - low <= span.  It
+ * stands for the part's program where a call has `count` words.
+ */
 struct tw_bp_quick {
-	uint32_t is_set;
-	uint32_t argument; /* index */
+	uint8_t is_set;
+	uint8_t is_prefix; /* count words at least */
+	uint8_t argument;  /* index, below count */
+	uint8_t count;
 	uint64_t low;
 	uint64_t span;
 };
@@ -54,7 +59,9 @@ struct tw_bp_quick {
 /* What one session wants of one place.  Immutable while it can be reached. */
 struct tw_bp_part {
 	uint32_t actions;
-	uint32_t session;
+	uint8_t session;
+	uint8_t slot_words; /* slots: argument registers to record */
+	uint16_t reserved;
 	struct tw_bp_quick quick;
 	const struct tw_match_program *program; /* borrows: outlives the part; NULL: always */
 	_Atomic uint64_t *counter;		/* TW_ACTION_COUNT: where to count */
@@ -69,7 +76,18 @@ struct tw_bp_generation {
 	uint64_t special;	  /* of these: more than a plain call event */
 	uint64_t counting;	  /* of these: count calls of every process, whatever its flags */
 	struct tw_bp_part *parts; /* by rank of the session's bit in `special`; NULL when none */
+	/* Of one special session whose part is a range test and nothing else: the test, here in place. */
+	uint64_t fused;
+	struct tw_bp_quick quick;
 };
+
+/* Decides a call by its words: 1 wanted, 0 not, -1 the program must decide. */
+static inline int tw_bp_quick_test(const struct tw_bp_quick *quick, const uint64_t *words, unsigned count)
+{
+	if (!quick->is_set || (quick->is_prefix ? count < quick->count : count != quick->count))
+		return -1;
+	return words[quick->argument] - quick->low <= quick->span;
+}
 
 enum tw_bp_kind { TW_BP_DECLARED = 1, TW_BP_SLED = 2, TW_BP_SLOT = 3 };
 

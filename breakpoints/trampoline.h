@@ -20,7 +20,7 @@
 #define TW_GOT_STUB_BYTES 16
 
 /* offsetof(struct tw_place, target) */
-#define TW_PLACE_TARGET_OFFSET 80
+#define TW_PLACE_TARGET_OFFSET 144
 
 #ifndef __ASSEMBLER__
 

@@ -57,6 +57,6 @@ other : {
 	struct tw_match_machine m = {
 		.program = program, .args = args, .count = count, .is_raw = FRONT_IS_RAW, .run = run};
 
-	return tw_match_go_on(&m, insn);
+	return go_on(&m, insn);
 }
 }

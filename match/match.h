@@ -200,6 +200,11 @@ struct tw_match_run {
 	void *context;			  /* for the host */
 	void *scratch;			  /* on a boundary of 16 */
 	uint32_t scratch_bytes;		  /* at least TW_MATCH_SCRATCH_BYTES_MIN */
+	/*
+	 * Calls a function so that vector and floating-point registers come out as they were: for runs inside
+	 * of somebody else's call.  Used once the small loops of run.c can do no more; NULL: not needed.
+	 */
+	void (*keep_vectors)(void (*function)(void *), void *arg);
 	/* Comparisons of terms that agree for more than 64 levels may allocate, and then do not raise. */
 	bool may_allocate;
 	/* Written by the run. */

@@ -4,6 +4,31 @@
  */
 #include "match/machine.h"
 
+/* The small loops use no vector registers (this file is compiled without); the interpreter may. */
+struct way_on {
+	struct tw_match_machine *machine;
+	const struct tw_match_insn *insn;
+	enum tw_match_verdict verdict;
+};
+
+static void go_on_there(void *arg)
+{
+	struct way_on *way = arg;
+
+	way->verdict = tw_match_go_on(way->machine, way->insn);
+}
+
+static __attribute__((noinline)) enum tw_match_verdict go_on(struct tw_match_machine *m,
+							      const struct tw_match_insn *insn)
+{
+	struct way_on way = {m, insn, TW_MATCH_NO};
+
+	if (!m->run->keep_vectors)
+		return tw_match_go_on(m, insn);
+	m->run->keep_vectors(go_on_there, &way);
+	return way.verdict;
+}
+
 /* A machine word is an integer, however large. */
 static inline bool raw_is(uint64_t word, struct tw_term constant)
 {

@@ -37,7 +37,14 @@ enum {
 	/* The last 8 bytes of the record are filling. */
 	TW_EVENT_FLAG_HALF = 4,
 	/* The session wants the arity and not the arguments. */
-	TW_EVENT_FLAG_ARITY = 16
+	TW_EVENT_FLAG_ARITY = 16,
+	/*
+	 * A match specification gave the event an extra element ({message,X}).  The payload (behind the unique
+	 * integer of a strict stamp) is then: one word with the number of argument words in its low half and
+	 * the bytes of X in its high half; the argument words; X in the external term format, filled with
+	 * zeros up to a word.
+	 */
+	TW_EVENT_FLAG_EXTRA = 32
 };
 
 /*

@@ -88,6 +88,35 @@ static inline __attribute__((always_inline)) void record_all(struct tw_hit_tls *
 
 static void hit_unready(struct tw_place *place, struct words w, void *frame);
 
+/* What is left to record when everything special is done.  A fused range test makes the call plain, or nothing. */
+static inline __attribute__((always_inline)) uint64_t hit_special(struct tw_hit_tls *t, struct tw_place *place,
+								   const struct tw_bp_generation *generation,
+								   uint64_t todo, struct words w)
+{
+	/* RELAXED hit.special: a change is seen by this call or by the next. */
+	uint64_t tracee_special = tw_load_relaxed(&t->tracee->special);
+	uint64_t special = (todo & (generation->special | tracee_special)) | generation->counting;
+	uint64_t pair[2] = { w.a, w.b };
+	const uint64_t *words = w.more ? w.more : pair;
+	unsigned count = w.more ? w.more_count : w.count;
+	uint64_t fused = special & generation->fused & ~tracee_special;
+
+	if (fused) {
+		int quick = tw_bp_quick_test(&generation->quick, words, count);
+
+		if (quick >= 0)
+			special &= ~fused;
+		if (quick == 0)
+			todo &= ~fused;
+	}
+	if (special) {
+		struct tw_hit_call call = { words, count, w.count };
+
+		todo &= ~special & tw_hit_special(t, place, special, &call);
+	}
+	return todo;
+}
+
 static inline __attribute__((always_inline)) void hit(struct tw_place *place, struct words w)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
@@ -110,15 +139,10 @@ static inline __attribute__((always_inline)) void hit(struct tw_place *place, st
 		/* PROGRESS hit.wants: who takes a flag away waits for this read section to end. */
 		uint64_t todo = generation->sessions & tw_load_relaxed(&t->tracee->wants_call);
 		/* RELAXED hit.special: a change is seen by this call or by the next. */
-		uint64_t special = (todo & (generation->special | tw_load_relaxed(&t->tracee->special))) |
-				   generation->counting;
+		uint64_t special = todo & (generation->special | tw_load_relaxed(&t->tracee->special));
 
-		if (tw_unlikely(special)) {
-			uint64_t pair[2] = { w.a, w.b };
-			struct tw_hit_call call = { w.more ? w.more : pair, w.more ? w.more_count : w.count, w.count };
-
-			todo &= ~special & tw_hit_special(t, place, special, &call);
-		}
+		if (tw_unlikely(special | generation->counting))
+			todo = hit_special(t, place, generation, todo, w);
 		if (todo)
 			record_all(t, place, todo, w);
 	}

@@ -14,6 +14,7 @@
 #define TW_PIPELINE_HIT_H
 
 #include "breakpoints/breakpoints.h"
+#include "match/match.h"
 #include "pipeline/event.h"
 #include "ringbuf/ringset.h"
 
@@ -46,7 +47,6 @@ struct tw_hit_session {
 	struct tw_rs *rs;
 	uint32_t image;
 	uint32_t session_index; /* as the definitions name it: never reused in the image */
-	uint32_t slot_words;	/* argument registers to record at GOT slots: 0 .. 6 */
 };
 extern struct tw_hit_session tw_hit_sessions[TW_SESSIONS_MAX];
 
@@ -63,6 +63,9 @@ struct tw_thread {
 	/* 1 + the session whose ring this thread waits for outside of a read section; 0: none.  PAIR hit.waiting. */
 	_Atomic uint32_t waiting_session;
 	struct tw_tracee *own_tracee; /* the thread as a process; NULL for schedulers */
+	struct tw_match_run run;
+	_Alignas(16) uint8_t scratch[TW_MATCH_SCRATCH_BYTES_MIN]; /* of a run of a match program */
+	_Alignas(16) uint8_t extra[2048];			   /* what it says with {message,X} */
 	struct tw_lane lanes[TW_SESSIONS_MAX];
 };
 
@@ -154,6 +157,9 @@ struct tw_hit_call {
  * Returns a mask of who still wants this call, which is not everybody if there was a wait.
  */
 uint64_t tw_hit_special(struct tw_hit_tls *t, struct tw_place *place, uint64_t todo, const struct tw_hit_call *call);
+
+/* Makes a thread ready to run match programs. */
+void tw_hit_prepare_run(struct tw_thread *thread);
 
 /* The next number of tw_unique_integer_monotonic(): one shared counter, paid for by those who ask. */
 uint64_t tw_hit_unique_integer(void);

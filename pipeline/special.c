@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * special.c - hits that are more than a plain call event.
+ * special.c - hits that are more than a plain call event: match programs, counters, strict stamps.
  *
  * Out of line, so that the plain case of hit.c needs no callee-saved registers.  Called inside the
- * read section.
+ * read section.  Compiled without vector registers, as hit.c; what needs them is wrapped.
  */
 #include "pipeline/hit.h"
 #include "base/clock.h"
+#include "breakpoints/patch.h"
+#include "match/match.h"
 
 static _Atomic uint64_t unique_integer;
 
@@ -16,21 +18,69 @@ uint64_t tw_hit_unique_integer(void)
 	return tw_fetch_add_relaxed(&unique_integer, 1) + 1;
 }
 
-static bool is_in_range(const struct tw_bp_quick *quick, const struct tw_hit_call *call)
+static struct tw_term self_of(struct tw_match_run *run)
 {
-	return quick->argument < call->count && call->words[quick->argument] - quick->low <= quick->span;
+	return tw_term_pid(tw_match_arena(run), tw_hit_tls.tracee->pid_number, 0);
 }
 
-/* One call record, with the unique integer before the words where the stamp is strict. */
+static const struct tw_match_host host = { .self = self_of };
+
+void tw_hit_prepare_run(struct tw_thread *thread)
+{
+	thread->run = (struct tw_match_run){ .host = &host,
+					     .context = thread,
+					     .scratch = thread->scratch,
+					     .scratch_bytes = sizeof thread->scratch,
+					     .keep_vectors = tw_patch_call_keeping_vectors };
+}
+
+/* ---- the record ---- */
+
+struct encoding {
+	struct tw_term term;
+	char *buffer;
+	size_t room, bytes;
+};
+
+static void encode_there(void *arg)
+{
+	struct encoding *e = arg;
+	struct tw_sink sink = { .start = e->buffer, .at = e->buffer, .end = e->buffer + e->room };
+
+	e->bytes = tw_etf_encode(e->term, (struct tw_term){ 0 }, &sink) == 0 ? (size_t)(sink.at - sink.start) : 0;
+}
+
+/* The extra element as bytes, filled up to a word.  One that is too large leaves the event without it. */
+static size_t encode_extra(struct tw_hit_tls *t, struct tw_term extra, const uint8_t **out)
+{
+	struct encoding e = { extra, (char *)t->thread->extra, sizeof t->thread->extra, 0 };
+
+	tw_patch_call_keeping_vectors(encode_there, &e);
+	for (size_t i = e.bytes; i % 8; i++)
+		t->thread->extra[i] = 0;
+	*out = t->thread->extra;
+	return e.bytes;
+}
+
+static void copy_words(uint64_t *to, const uint64_t *from, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		to[i] = from[i];
+}
+
+/* One call record: [unique integer] [counts] words [extra element]. */
 static void record(struct tw_hit_tls *t, struct tw_place *place, unsigned session, const struct tw_hit_call *call,
-		   uint64_t *todo)
+		   struct tw_term extra, uint64_t *todo)
 {
 	struct tw_lane *lane = &t->thread->lanes[session];
 	/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
 	unsigned flags = tw_load_relaxed(&t->tracee->record_flags[session]);
 	bool is_strict = (flags & TW_EVENT_FLAG_STAMP_MASK) == TW_STAMP_STRICT_MONOTONIC;
-	unsigned count = call->recorded_count + is_strict;
-	uint32_t bytes = (uint32_t)sizeof(struct tw_rb_record) + (count + 1) / 2 * 16;
+	const uint8_t *extra_at = NULL;
+	size_t extra_bytes = extra.word ? encode_extra(t, extra, &extra_at) : 0;
+	size_t extra_words = (extra_bytes + 7) / 8;
+	size_t count = is_strict + (extra_bytes != 0) + call->recorded_count + extra_words;
+	uint32_t bytes = (uint32_t)(sizeof(struct tw_rb_record) + (count + 1) / 2 * 16);
 	uint64_t ticks = tw_clock_ticks();
 	struct tw_rb_record *r;
 	uint64_t *payload;
@@ -45,12 +95,56 @@ static void record(struct tw_hit_tls *t, struct tw_place *place, unsigned sessio
 		return;
 	payload = (uint64_t *)(r + 1);
 	r->ticks = ticks;
-	r->head = TW_RB_HEAD(TW_EVENT_CALL, flags | (count % 2 ? TW_EVENT_FLAG_HALF : 0), bytes, place->place_id);
+	flags |= (count % 2 ? TW_EVENT_FLAG_HALF : 0) | (extra_bytes ? TW_EVENT_FLAG_EXTRA : 0);
+	r->head = TW_RB_HEAD(TW_EVENT_CALL, flags, bytes, place->place_id);
 	if (is_strict)
 		*payload++ = tw_hit_unique_integer();
-	for (unsigned i = 0; i < call->recorded_count; i++)
-		payload[i] = call->words[i];
+	if (extra_bytes)
+		*payload++ = call->recorded_count | (uint64_t)extra_bytes << 32;
+	copy_words(payload, call->words, call->recorded_count);
+	copy_words(payload + call->recorded_count, (const uint64_t *)extra_at, extra_words);
 	tw_rb_commit(&lane->producer, bytes);
+}
+
+/* ---- the decision ---- */
+
+/* Does the part's program want the call, and with which extra element? */
+static inline bool is_wanted(struct tw_hit_tls *t, const struct tw_bp_part *part, const struct tw_hit_call *call,
+			     struct tw_term *extra)
+{
+	int quick = tw_bp_quick_test(&part->quick, call->words, call->count);
+	enum tw_match_verdict verdict;
+
+	if (quick >= 0)
+		return quick;
+	verdict = tw_match_run_raw(part->program, call->words, call->count, &t->thread->run);
+	if (verdict == TW_MATCH_EXTRA)
+		*extra = t->thread->run.result.message;
+	return verdict == TW_MATCH_YES || verdict == TW_MATCH_EXTRA;
+}
+
+/* One session's part of a call; NULL: plain, but for the stamp. */
+static void do_part(struct tw_hit_tls *t, struct tw_place *place, unsigned session, const struct tw_bp_part *part,
+		    const struct tw_hit_call *call, uint64_t *wanted)
+{
+	struct tw_hit_call recorded = *call;
+	struct tw_term extra = { 0 };
+
+	if (part) {
+		if (part->actions & TW_ACTION_COUNT) {
+			/* RELAXED hit.count: a count, summed when somebody asks. */
+			tw_fetch_add_relaxed(part->counter, 1);
+		}
+		if (!(part->actions & TW_ACTION_CALL))
+			return;
+		if (part->slot_words && place->kind == TW_BP_SLOT)
+			recorded.recorded_count = part->slot_words;
+	}
+	/* PROGRESS hit.wants: as in hit(). */
+	if (!(tw_load_relaxed(&t->tracee->wants_call) >> session & 1))
+		return;
+	if (!part || !part->program || is_wanted(t, part, call, &extra))
+		record(t, place, session, &recorded, extra, wanted);
 }
 
 /*
@@ -73,16 +167,7 @@ uint64_t tw_hit_special(struct tw_hit_tls *t, struct tw_place *place, uint64_t t
 			continue;
 		if (generation->special & bit)
 			part = &generation->parts[__builtin_popcountll(generation->special & (bit - 1))];
-		if (part && part->quick.is_set && !is_in_range(&part->quick, call))
-			continue;
-		if (part && (part->actions & TW_ACTION_COUNT)) {
-			/* RELAXED hit.count: a count, summed when somebody asks. */
-			tw_fetch_add_relaxed(part->counter, 1);
-		}
-		/* PROGRESS hit.wants: as in hit(). */
-		if ((!part || (part->actions & TW_ACTION_CALL)) &&
-		    (tw_load_relaxed(&t->tracee->wants_call) & bit))
-			record(t, place, session, call, &wanted);
+		do_part(t, place, session, part, call, &wanted);
 	}
 	return wanted;
 }

@@ -142,6 +142,7 @@ static bool join(struct tw_hit_tls *t)
 	thread = enlist_thread();
 	if (!thread)
 		return false;
+	tw_hit_prepare_run(thread);
 	tw_progress_join();
 	t->thread = thread;
 	t->run_stamp = 1;

@@ -9,7 +9,6 @@
 /* A session that asked for functions declared later. */
 static int offer(struct tw_permit *permit, struct tw_function *function, struct tw_place *place)
 {
-	const struct tw_bp_part part = { .actions = TW_ACTION_CALL };
 	uint64_t wanting = 0;
 	int error = 0;
 
@@ -20,7 +19,7 @@ static int offer(struct tw_permit *permit, struct tw_function *function, struct 
 	tw_registry_unlock();
 	/* Clearing needs the permit first, so those that were alive still have their bit. */
 	for (; wanting && !error; wanting &= wanting - 1)
-		error = tw_session_stage(tw_session_at((unsigned)__builtin_ctzll(wanting)), permit, place, &part);
+		error = tw_session_stage_wanted(tw_session_at((unsigned)__builtin_ctzll(wanting)), permit, place);
 	return error;
 }
 

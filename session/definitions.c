@@ -40,6 +40,7 @@ void tw_definitions_fini(struct tw_session *session)
 	free(session->modules.words);
 	free(session->functions.words);
 	free(session->places.words);
+	session->modules = session->functions = session->places = (struct tw_id_set){ 0 };
 }
 
 /* ---- records: a fixed part, copied in last, and strings behind it ---- */

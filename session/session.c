@@ -59,7 +59,7 @@ static int enlist(struct tw_session *session)
 		sessions = session;
 		by_slot[slot] = session;
 		tw_hit_sessions[slot] =
-			(struct tw_hit_session){ session->rs, session->image, (uint32_t)session->id, 0 };
+			(struct tw_hit_session){ session->rs, session->image, (uint32_t)session->id };
 		error = 0;
 		break;
 	}
@@ -128,6 +128,28 @@ int tw_session_make(const char *name, struct tw_rs *rs, uint32_t image, struct t
 	}
 	*out = session;
 	return 0;
+}
+
+int tw_session_continue_in_child(struct tw_session *session, uint32_t image)
+{
+	struct tw_permit *permit;
+	int error;
+
+	tw_definitions_fini(session);
+	session->image = image;
+	tw_hit_sessions[session->slot].image = image;
+	error = tw_define_image(session);
+	if (!error)
+		error = tw_permit_seize(&permit);
+	if (error)
+		return error;
+	for (uint32_t id = 0; id < session->set_room && !error; id++)
+		if (session->set_places[id].place)
+			error = tw_define_place(session, permit, session->set_places[id].place);
+	if (!error)
+		tw_bp_gate_open();
+	tw_permit_drop(permit);
+	return error;
 }
 
 TW_API int tw_session_create(const char *name, const struct tw_tracer *tracer, struct tw_session **out)

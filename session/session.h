@@ -70,12 +70,18 @@ struct tw_session {
 	uint32_t set_room;
 	tw_session_wants_fn wants;
 	void *wants_arg;
+	const struct tw_match_program *wants_program;
 };
 
 /* ---- session.c ---- */
 
 /* Makes a session over a ring set that is attached already (or NULL); the agent's way. */
 int tw_session_make(const char *name, struct tw_rs *rs, uint32_t image, struct tw_session **out);
+/*
+ * In a forked child that is traced on its own: the session goes on with another image of the ring set,
+ * where everything that it has set is defined anew.  Then the gate opens.
+ */
+int tw_session_continue_in_child(struct tw_session *session, uint32_t image);
 /*
  * Clears a session that this call brought from alive to clearing; takes and drops the permit, and waits:
  * not in a read section, and not by who holds the permit.
@@ -109,6 +115,18 @@ void tw_definitions_fini(struct tw_session *session);
 /* Stages what one session wants of one place, and remembers it.  Under the permit; the caller commits. */
 int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
 		     const struct tw_bp_part *part);
+/* Puts a match program into a part for this place, as a range test where it is one. */
+void tw_session_use_program(struct tw_bp_part *part, const struct tw_place *place,
+			    const struct tw_match_program *program);
+/*
+ * Traces the declared functions that `wants` says yes to, those of today and those to come (on_load).
+ *
+ * @arg, @program	borrows for the session's life; @program may be NULL.
+ */
+int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn wants, void *arg,
+			    const struct tw_match_program *program);
+/* Stages one declared place for a session that wants it. */
+int tw_session_stage_wanted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place);
 /* Stages the removal of everything that a session has set. */
 void tw_session_stage_clear_all(struct tw_session *session, struct tw_permit *permit);
 /* Seizes the permit, or takes part in this thread's transaction. */

@@ -6,6 +6,7 @@
  * fail (memory, definitions) fails while staging; then everything staged is forgotten.
  */
 #include "session/session.h"
+#include "match/match.h"
 #include "tracewheel/function.h"
 
 #include <stdlib.h>
@@ -115,7 +116,7 @@ int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struc
 	set = remember(session, place);
 	if (!set)
 		return TW_ENOMEM;
-	staged.session = session->slot;
+	staged.session = (uint8_t)session->slot;
 	if (staged.actions & TW_ACTION_COUNT) {
 		if (!set->counter)
 			set->counter = calloc(1, sizeof *set->counter);
@@ -211,6 +212,11 @@ static int set_place(struct tw_session *session, struct tw_permit *permit, struc
 
 	tw_bp_staged_part(permit, place, session->slot, &part);
 	part.actions |= added;
+	if (added & TW_ACTION_CALL) {
+		/* `true` replaces a match specification. */
+		part.program = NULL;
+		part.quick.is_set = 0;
+	}
 	error = tw_session_stage(session, permit, place, &part);
 	if (!error && (added & TW_ACTION_COUNT)) {
 		set = find_set(session, place);
@@ -264,6 +270,97 @@ static int restart_place(struct tw_session *session, struct tw_permit *permit, s
 	if (!is_counted && !(set && set->is_paused))
 		return 0;
 	return set_place(session, permit, place, &count);
+}
+
+/* ---- match specifications ---- */
+
+struct with_program {
+	const struct tw_match_program *program;
+};
+
+/* The program as one comparison, if it is that for the words that calls of this place have. */
+static struct tw_bp_quick quick_of(const struct tw_match_program *program, const struct tw_place *place)
+{
+	const struct tw_match_quick *quick = &program->quick;
+	unsigned words = place->arity <= TW_ARGS_MAX ? place->arity : TW_ARGS_MAX;
+	struct tw_bp_quick none = { 0 };
+
+	if (quick->op != TW_MATCH_QUICK_RANGE || !tw_match_quick_fits(quick, words) ||
+	    program->accepted.verdict != TW_MATCH_YES || program->accepted.actions || quick->arg >= quick->arity)
+		return none;
+	return (struct tw_bp_quick){ 1, quick->is_prefix, quick->arg, quick->arity, quick->low, quick->span };
+}
+
+static int set_program(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
+		       const void *arg)
+{
+	const struct with_program *with = arg;
+	struct tw_bp_part part = { 0 };
+
+	tw_bp_staged_part(permit, place, session->slot, &part);
+	part.actions |= TW_ACTION_CALL;
+	part.program = with->program;
+	part.quick = quick_of(with->program, place);
+	return tw_session_stage(session, permit, place, &part);
+}
+
+void tw_session_use_program(struct tw_bp_part *part, const struct tw_place *place,
+			    const struct tw_match_program *program)
+{
+	part->program = program;
+	part->quick = quick_of(program, place);
+}
+
+TW_API int tw_trace_function_match(struct tw_session *session, const char *module, const char *function, int arity,
+				   const struct tw_match_program *program, uint32_t flags)
+{
+	const struct with_program with = { program };
+	struct wanted wanted;
+	struct tw_permit *permit;
+	int result;
+
+	if (!session || !program || flags != TW_FUNCTION_LOCAL || read_wanted(module, function, arity, &wanted) ||
+	    program->code->target != TW_MATCH_CALL)
+		return TW_EBADARG;
+	result = tw_change_begin(&permit);
+	if (result)
+		return result;
+	result = tw_session_is_alive(session) ? for_each_place(session, permit, &wanted, set_program, &with)
+					      : TW_EDEAD;
+	return tw_change_end(permit, result);
+}
+
+/* ---- on_load ---- */
+
+int tw_session_stage_wanted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
+{
+	struct tw_bp_part part = { .actions = TW_ACTION_CALL };
+
+	if (session->wants_program)
+		tw_session_use_program(&part, place, session->wants_program);
+	return tw_session_stage(session, permit, place, &part);
+}
+
+static int stage_if_wanted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
+			   const void *arg)
+{
+	return session->wants(place->function, session->wants_arg) ? tw_session_stage_wanted(session, permit, place)
+								   : 0;
+}
+
+int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn wants, void *arg,
+			    const struct tw_match_program *program)
+{
+	const struct wanted all = { .arity = TW_ARITY_ANY };
+	struct tw_permit *permit;
+	int result = tw_change_begin(&permit);
+
+	if (result)
+		return result;
+	session->wants_arg = arg;
+	session->wants_program = program;
+	session->wants = wants;
+	return tw_change_end(permit, for_each_place(session, permit, &all, stage_if_wanted, NULL));
 }
 
 static int check_flags(enum tw_match match, uint32_t flags)

@@ -158,6 +158,21 @@ int tw_trace_function(struct tw_session *session, const char *module, const char
 		      enum tw_match match, uint32_t flags);
 
 /*
+ * tw_trace_function_match - trace the calls that a match specification accepts.
+ *
+ * @program	of tw_match_compile() for TW_MATCH_CALL; borrows until another call has replaced or removed it
+ *		everywhere, or the session is destroyed.
+ * @flags	TW_FUNCTION_LOCAL.
+ *
+ * The specification sees the words of a call as integers.  What it adds with {message,X} is the last
+ * element of the event.  Replaces an earlier specification; TW_MATCH_TRUE removes it.
+ * Returns and errors as tw_trace_function().  Source: trace:function/4 with a match specification.
+ */
+struct tw_match_program;
+int tw_trace_function_match(struct tw_session *session, const char *module, const char *function, int arity,
+			    const struct tw_match_program *program, uint32_t flags);
+
+/*
  * tw_trace_call_count - read a counter.
  *
  * Returns 1 and the count, or 0 when the function is not counted in this session; TW_EBADARG when there
