@@ -60,6 +60,8 @@ _Static_assert(TW_RB_RECORD_BYTES_MAX * 4 <= TW_BLOCK_RAW_BYTES_MAX, "a block ho
 #define TW_MATCH_INSNS_MAX 32768
 /* Variables bound inside of arguments (an argument that is a variable as a whole costs none). */
 #define TW_MATCH_VARIABLES_MAX 128
+/* All variables of a head.  A call has 255 arguments at the most; looking one up is linear. */
+#define TW_MATCH_NAMES_MAX 2048
 /* Values on the stack. */
 #define TW_MATCH_STACK_MAX 384
 /* What a run is given to work in: variables and stack at the most, the rest is for terms it builds. */

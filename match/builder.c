@@ -215,6 +215,8 @@ int tw_match_bind(struct tw_match_builder *b, uint32_t number, enum tw_variable_
 	if (home == TW_HOME_REGISTER && index >= TW_MATCH_VARIABLES_MAX)
 		return tw_match_refuse(b, TW_ELIMIT, "more than %d variables inside of arguments",
 				       TW_MATCH_VARIABLES_MAX);
+	if (b->variable_count >= TW_MATCH_NAMES_MAX)
+		return tw_match_refuse(b, TW_ELIMIT, "more than %d variables in a head", TW_MATCH_NAMES_MAX);
 	error = tw_match_grow((void **)&b->variables, b->variable_count, &b->variable_room, sizeof(*b->variables));
 	if (error)
 		return error;

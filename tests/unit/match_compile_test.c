@@ -300,6 +300,7 @@ static void large_texts(void **state)
 {
 	const size_t mebibyte = (size_t)1 << 20;
 	char *constant = malloc(mebibyte + 100);
+	char *at;
 	size_t i;
 
 	assert_non_null(constant);
@@ -314,6 +315,12 @@ static void large_texts(void **state)
 		memcpy(constant + i, ",1", 3);
 	strcpy(constant + i, "]}]}");
 	assert_int_equal(repeated(constant, 40), 0);
+	/* A head of more variables than anybody has arguments. */
+	at = stpcpy(constant, "{['$1'");
+	for (i = 2; at < constant + mebibyte - 100; i++)
+		at += sprintf(at, ",'$%zu'", i);
+	strcpy(at, "],[],[]}");
+	assert_int_equal(repeated(constant, 40), TW_ELIMIT);
 	free(constant);
 	assert_int_equal(repeated("{['$1'],[],[x]}", ((size_t)4 << 20) + 1), TW_ELIMIT);
 }
