@@ -117,10 +117,15 @@ TW_BENCH(match_byte_code_accepts)
 	run_raw(bench, GUARD, 5000);
 }
 
+TW_BENCH(match_bits_reject)
+{
+	run_raw(bench, "[{['$1','$2'],[{'==',{'band','$1',4096},4096}],[]}]", 0);
+}
+
 /* A guard that the small loop cannot decide. */
 TW_BENCH(match_arithmetic_rejects)
 {
-	run_raw(bench, "[{['$1','$2'],[{'==',{'band','$1',4096},4096}],[]}]", 0);
+	run_raw(bench, "[{['$1','$2'],[{'>',{'+','$1','$2'},4096}],[]}]", 0);
 }
 
 TW_BENCH(match_eight_guards_accept)

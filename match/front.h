@@ -9,8 +9,7 @@
  *	FRONT_NAME	the function
  *	FRONT_ARG	the type of an argument
  *	FRONT_IS_RAW	whether those are machine words
- *	FRONT_RANGE(x, r, outside)	falls through when x is inside of range r, jumps when it is an integer
- *			outside; goes on at the next instruction when it is no small
+ *	FRONT_VALUE(x)	the integer that x is; goes on at the next instruction when it is no small
  *	FRONT_IS(x, constant), FRONT_TYPE(x, type)	conditions
  */
 enum tw_match_verdict FRONT_NAME(const struct tw_match_program *program, const FRONT_ARG *args,
@@ -25,6 +24,7 @@ enum tw_match_verdict FRONT_NAME(const struct tw_match_program *program, const F
 	};
 	const struct tw_match_insn *const insns = program->insns;
 	const struct tw_match_insn *insn = insns;
+	const struct tw_match_range *range;
 
 	goto *labels[insn->op];
 op_ARITY:
@@ -33,7 +33,21 @@ op_ARITY:
 	insn++;
 	goto *labels[insn->op];
 op_RANGE:
-	FRONT_RANGE(args[insn->a], program->ranges[insn->b], fail);
+	range = &program->ranges[insn->b];
+	if (FRONT_VALUE(args[insn->a]) - range->low > range->span)
+		goto fail;
+	insn = insns + insn->d;
+	goto *labels[insn->op];
+op_MASK:
+	range = &program->ranges[insn->b];
+	if ((FRONT_VALUE(args[insn->a]) & range->low) != range->span)
+		goto fail;
+	insn = insns + insn->d;
+	goto *labels[insn->op];
+op_MASK_NOT:
+	range = &program->ranges[insn->b];
+	if ((FRONT_VALUE(args[insn->a]) & range->low) == range->span)
+		goto fail;
 	insn = insns + insn->d;
 	goto *labels[insn->op];
 op_ARG_IS:

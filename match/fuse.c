@@ -2,9 +2,9 @@
 /*
  * fuse.c - guards that one instruction decides.
  *
- * Comparisons of a whole argument with integers become one range test, {is_T,'$N'} of a whole argument
- * becomes one type test; both run in the small loop, without a stack.  A range test decides small
- * integers only:
+ * Comparisons of a whole argument with integers become one range test, {'==',{'band','$N',Mask},Value}
+ * a test of bits, {is_T,'$N'} of a whole argument a type test; they run in the small loop, without a
+ * stack.  Tests of ranges and bits decide small integers only:
  *
  *	range arg, range, fail -> over	smalls go on at over or fail
  *	...				what the guards say in general: big integers, floats, any term
@@ -103,7 +103,8 @@ static struct tw_match_range range_of(const struct fused *f, bool is_outside)
 }
 
 /* The instruction itself; the jump over the general code is set by the caller. */
-static int emit_range(struct tw_match_builder *b, uint32_t argument, struct tw_match_range range, uint32_t *place)
+static int emit_test(struct tw_match_builder *b, enum tw_match_op op, uint32_t argument,
+		     struct tw_match_range range, uint32_t *place)
 {
 	uint32_t index;
 	int error = tw_match_add_range(b, range, &index);
@@ -111,7 +112,7 @@ static int emit_range(struct tw_match_builder *b, uint32_t argument, struct tw_m
 	if (error)
 		return error;
 	*place = b->code->insn_count;
-	return tw_match_emit_failing(b, TW_OP_RANGE, argument, index);
+	return tw_match_emit_failing(b, op, argument, index);
 }
 
 static void jump_here(struct tw_match_builder *b, uint32_t place)
@@ -124,7 +125,7 @@ int tw_match_fuse_literal(struct tw_match_builder *b, uint32_t index, struct tw_
 	struct fused f = {.argument = index, .low = tw_small_value(value), .high = tw_small_value(value)};
 	uint32_t place;
 	uint32_t constant;
-	int error = emit_range(b, index, range_of(&f, false), &place);
+	int error = emit_test(b, TW_OP_RANGE, index, range_of(&f, false), &place);
 
 	if (!error)
 		error = tw_match_constant(b, value, &constant);
@@ -169,11 +170,57 @@ static int fuse_from(struct tw_match_builder *b, const struct tw_term *guards, b
 		f.high = g.high < f.high ? g.high : f.high;
 		is_done[i] = true;
 	}
-	error = emit_range(b, f.argument, range_of(&f, is_unequal((enum tw_match_comparison)op)), &place);
+	error = emit_test(b, TW_OP_RANGE, f.argument, range_of(&f, is_unequal((enum tw_match_comparison)op)), &place);
 	for (i = first; !error && i < count && i < first + 64; i++) {
 		if (is_done[i] && read_comparison(b, guards[i], &g, &op) && g.argument == f.argument)
 			error = emit_general(b, guards[i]);
 	}
+	if (!error)
+		jump_here(b, place);
+	return error;
+}
+
+/* {'band','$N',Mask} or the other way round. */
+static int read_mask(const struct tw_match_builder *b, struct tw_term term, int64_t *mask)
+{
+	const struct tw_term *e;
+	int argument;
+
+	if (!tw_is_tuple(term) || tw_block_size(term) != 3)
+		return -1;
+	e = tw_elements(term);
+	if (!tw_term_is_same(e[0], tw_atom(TW_ATOM_BAND)))
+		return -1;
+	argument = argument_of(b, e[1]);
+	if (argument >= 0)
+		return tw_term_get_int64(e[2], mask) == 0 ? argument : -1;
+	return tw_term_get_int64(e[1], mask) == 0 ? argument_of(b, e[2]) : -1;
+}
+
+/* {'==',{'band','$N',Mask},Value}, and with '/=': a test of bits. */
+static int fuse_mask(struct tw_match_builder *b, struct tw_term guard, bool *is_done)
+{
+	struct tw_match_range bits;
+	const struct tw_term *e;
+	uint32_t place;
+	int64_t mask, value;
+	int op, argument, error;
+
+	if (!tw_is_tuple(guard) || tw_block_size(guard) != 3)
+		return 0;
+	e = tw_elements(guard);
+	op = tw_match_comparison_of(e[0]);
+	if (op < TW_MATCH_EQ)
+		return 0;
+	argument = read_mask(b, e[1], &mask);
+	if (argument < 0 || tw_term_get_int64(e[2], &value) != 0)
+		return 0;
+	*is_done = true;
+	bits = (struct tw_match_range){.low = (uint64_t)mask, .span = (uint64_t)value};
+	error = emit_test(b, is_unequal((enum tw_match_comparison)op) ? TW_OP_MASK_NOT : TW_OP_MASK,
+			  (uint32_t)argument, bits, &place);
+	if (!error)
+		error = emit_general(b, guard);
 	if (!error)
 		jump_here(b, place);
 	return error;
@@ -202,6 +249,8 @@ int tw_match_guards_quick(struct tw_match_builder *b, const struct tw_term *guar
 	for (i = 0; !error && i < count; i++) {
 		if (!is_done[i])
 			error = fuse_type(b, guards[i], &is_done[i]);
+		if (!error && !is_done[i])
+			error = fuse_mask(b, guards[i], &is_done[i]);
 		if (!error && !is_done[i])
 			error = fuse_from(b, guards, is_done, count, i);
 	}

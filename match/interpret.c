@@ -17,6 +17,20 @@ static inline struct tw_term argument(const struct tw_match_machine *m, unsigned
 	return tw_likely(tw_small_fits(word)) ? tw_small(word) : tw_term_integer(&m->run->arena, word);
 }
 
+/* The integer that an argument is; false when it is no small one. */
+static inline bool integer_argument(const struct tw_match_machine *m, unsigned int index, uint64_t *word)
+{
+	struct tw_term x;
+
+	if (m->is_raw) {
+		*word = ((const uint64_t *)m->args)[index];
+		return true;
+	}
+	x = ((const struct tw_term *)m->args)[index];
+	*word = (uint64_t)tw_small_value(x);
+	return tw_is_small(x);
+}
+
 static struct tw_term all_arguments(const struct tw_match_machine *m)
 {
 	struct tw_term list = tw_term_nil();
@@ -186,6 +200,7 @@ enum tw_match_verdict tw_match_go_on(struct tw_match_machine *m, const struct tw
 	struct tw_term *const bottom = begin(m, &variables);
 	struct tw_term *sp = bottom; /* the first free place */
 	struct tw_term x;
+	uint64_t word;
 
 	goto *labels[insn->op];
 
@@ -194,16 +209,24 @@ op_ARITY:
 		goto fail;
 	NEXT;
 op_RANGE:
-	x = argument(m, insn->a);
-	if (!tw_is_small(x) && !m->is_raw)
+	if (!integer_argument(m, insn->a, &word))
 		NEXT;
-	{
-		const struct tw_match_range *range = &m->program->ranges[insn->b];
-		uint64_t word = m->is_raw ? ((const uint64_t *)m->args)[insn->a] : (uint64_t)tw_small_value(x);
-
-		if (word - range->low > range->span)
-			goto fail;
-	}
+	if (word - m->program->ranges[insn->b].low > m->program->ranges[insn->b].span)
+		goto fail;
+	insn = insns + insn->d;
+	goto *labels[insn->op];
+op_MASK:
+	if (!integer_argument(m, insn->a, &word))
+		NEXT;
+	if ((word & m->program->ranges[insn->b].low) != m->program->ranges[insn->b].span)
+		goto fail;
+	insn = insns + insn->d;
+	goto *labels[insn->op];
+op_MASK_NOT:
+	if (!integer_argument(m, insn->a, &word))
+		NEXT;
+	if ((word & m->program->ranges[insn->b].low) == m->program->ranges[insn->b].span)
+		goto fail;
 	insn = insns + insn->d;
 	goto *labels[insn->op];
 op_ARG_IS:
@@ -211,7 +234,9 @@ op_ARG_IS:
 		goto fail;
 	NEXT;
 op_ARG_TYPE:
-	if (!tw_match_is_type((enum tw_match_type)insn->b, argument(m, insn->a)))
+	/* A machine word is an integer, even where there is no room for it as a term. */
+	x = m->is_raw ? tw_small(0) : argument(m, insn->a);
+	if (!tw_match_is_type((enum tw_match_type)insn->b, x))
 		goto fail;
 	NEXT;
 op_ACCEPT:

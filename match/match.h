@@ -33,7 +33,10 @@ struct tw_match_insn {
 	uint16_t d;
 };
 
-/* The integers v with (uint64_t)v - low <= span, modulo 2^64: an interval, or all but an interval. */
+/*
+ * The integers v with (uint64_t)v - low <= span, modulo 2^64: an interval, or all but an interval.  The
+ * instructions that test bits take them for a mask and its value: v & low == span.
+ */
 struct tw_match_range {
 	uint64_t low;
 	uint64_t span;

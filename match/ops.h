@@ -23,6 +23,8 @@
 #define TW_MATCH_FRONT_OPS(X)                                                                                \
 	X(ARITY, "arity", FLAG, NUMBER, FAIL, 0, 0)	    /* b arguments; a = 1: at least b */             \
 	X(RANGE, "range", ARGUMENT, RANGE, FAIL, 0, 0)	    /* a small inside range b: jump to d; outside: fail */ \
+	X(MASK, "mask", ARGUMENT, RANGE, FAIL, 0, 0)	    /* the same for a small whose bits `low' are `span' */  \
+	X(MASK_NOT, "mask_not", ARGUMENT, RANGE, FAIL, 0, 0) /* ... are not */                                \
 	X(ARG_IS, "arg_is", ARGUMENT, CONSTANT, FAIL, 0, 0) /* is the same word as an immediate constant */  \
 	X(ARG_TYPE, "arg_type", ARGUMENT, TYPE, FAIL, 0, 0)                                                  \
 	X(ACCEPT, "accept", ACTIONS, CONSTANT, NO, 0, 0)    /* matched: message b and actions a */           \

@@ -38,33 +38,28 @@ static inline bool raw_is(uint64_t word, struct tw_term constant)
 #define FRONT_NAME   tw_match_run_raw
 #define FRONT_ARG    uint64_t
 #define FRONT_IS_RAW true
-#define FRONT_RANGE(x, r, outside)                                                                           \
-	do {                                                                                                 \
-		if ((x) - (r).low > (r).span)                                                                \
-			goto outside;                                                                        \
-	} while (0)
+#define FRONT_VALUE(x) (x)
 #define FRONT_IS(x, constant) raw_is(x, constant)
 #define FRONT_TYPE(x, type)   ((type) == TW_MATCH_IS_INTEGER || (type) == TW_MATCH_IS_NUMBER)
 #include "match/front.h"
 #undef FRONT_NAME
 #undef FRONT_ARG
 #undef FRONT_IS_RAW
-#undef FRONT_RANGE
+#undef FRONT_VALUE
 #undef FRONT_IS
 #undef FRONT_TYPE
 
 #define FRONT_NAME   tw_match_run
 #define FRONT_ARG    struct tw_term
 #define FRONT_IS_RAW false
-#define FRONT_RANGE(x, r, outside)                                                                           \
-	do {                                                                                                 \
+#define FRONT_VALUE(x)                                                                                       \
+	({                                                                                                   \
 		if (tw_unlikely(!tw_is_small(x))) {                                                          \
 			insn++;                                                                              \
 			goto *labels[insn->op];                                                              \
 		}                                                                                            \
-		if ((uint64_t)tw_small_value(x) - (r).low > (r).span)                                        \
-			goto outside;                                                                        \
-	} while (0)
+		(uint64_t) tw_small_value(x);                                                                \
+	})
 #define FRONT_IS(x, constant) ((x).word == (constant).word)
 #define FRONT_TYPE(x, type)   tw_match_is_type((enum tw_match_type)(type), x)
 #include "match/front.h"

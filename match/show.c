@@ -98,7 +98,8 @@ static void add_function(struct line *line, unsigned int value)
 	add(line, "%s/%u", tw_term_atom_name(tw_atom(functions[value].atom), NULL), functions[value].arity);
 }
 
-static void add_operand(struct line *line, const struct tw_match_code *code, const char *kind, unsigned int value)
+static void add_operand(struct line *line, const struct tw_match_code *code, enum tw_match_op op, const char *kind,
+			unsigned int value)
 {
 	char printed[60];
 
@@ -107,7 +108,11 @@ static void add_operand(struct line *line, const struct tw_match_code *code, con
 		add(line, " %s", printed);
 	} else if (strcmp(kind, "RANGE") == 0) {
 		add(line, " ");
-		add_range(line, &code->ranges[value]);
+		if (op == TW_OP_RANGE)
+			add_range(line, &code->ranges[value]);
+		else
+			add(line, "%#llx = %#llx", (unsigned long long)code->ranges[value].low,
+			    (unsigned long long)code->ranges[value].span);
 	} else if (strcmp(kind, "ARGUMENT") == 0) {
 		add(line, " arg %u", value + 1);
 	} else if (strcmp(kind, "TYPE") == 0) {
@@ -133,8 +138,8 @@ static void add_insn(struct line *line, const struct tw_match_code *code, uint32
 	const struct tw_match_insn *insn = &code->insns[index];
 
 	add(line, "%5u %-12s", index, ops[insn->op].name);
-	add_operand(line, code, ops[insn->op].a, insn->a);
-	add_operand(line, code, ops[insn->op].b, insn->b);
+	add_operand(line, code, (enum tw_match_op)insn->op, ops[insn->op].a, insn->a);
+	add_operand(line, code, (enum tw_match_op)insn->op, ops[insn->op].b, insn->b);
 	if (insn->d)
 		add(line, ", then %u", insn->d);
 	if (insn->c)

@@ -197,6 +197,12 @@ static bool check_details(struct verifier *v, const struct tw_match_insn *insn, 
 	}
 }
 
+/* Does it go on at d where it decides, and at the next instruction where it cannot? */
+static bool decides_smalls(enum tw_match_op op)
+{
+	return op == TW_OP_RANGE || op == TW_OP_MASK || op == TW_OP_MASK_NOT;
+}
+
 static bool is_end(enum tw_match_op op)
 {
 	return op == TW_OP_ACCEPT || op == TW_OP_REJECT || op == TW_OP_HALT || op == TW_OP_RESULT;
@@ -212,11 +218,12 @@ static bool flow_on(struct verifier *v, const struct tw_match_insn *insn, const 
 
 	if (kind == KIND_NO && insn->c != 0)
 		return refuse(v, "an operand that must be 0");
-	if (insn->op != TW_OP_RANGE && insn->op != TW_OP_ANDALSO && insn->op != TW_OP_ORELSE && insn->d != 0)
+	if (!decides_smalls((enum tw_match_op)insn->op) && insn->op != TW_OP_ANDALSO && insn->op != TW_OP_ORELSE &&
+	    insn->d != 0)
 		return refuse(v, "an operand that must be 0");
 	if ((kind == KIND_FAIL || (kind == KIND_EXIT && insn->c != 0)) && !flow(v, insn->c, failed))
 		return false;
-	if (insn->op == TW_OP_RANGE && !flow(v, insn->d, skipped))
+	if (decides_smalls((enum tw_match_op)insn->op) && !flow(v, insn->d, skipped))
 		return false;
 	if (insn->op == TW_OP_ANDALSO || insn->op == TW_OP_ORELSE) {
 		if (!flow(v, insn->d, skipped))
@@ -289,7 +296,7 @@ static bool is_raw_small(const struct tw_match_code *code, struct place *places)
 		if (is_end((enum tw_match_op)insn->op))
 			continue;
 		places[insn->c].is_reached = true;
-		places[insn->op == TW_OP_RANGE ? insn->d : i + 1].is_reached = true;
+		places[decides_smalls((enum tw_match_op)insn->op) ? insn->d : i + 1].is_reached = true;
 	}
 	return true;
 }
