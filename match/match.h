@@ -126,8 +126,6 @@ struct tw_match_result {
 struct tw_match_program {
 	struct tw_match_quick quick;
 	struct tw_match_result accepted; /* what quick accepts with; verdict TW_MATCH_NO where quick is NONE */
-	/* Runs over machine words stay in the small loop: they use no scratch, no host, and only integer registers. */
-	bool is_raw_small;
 	const struct tw_match_insn *insns;
 	const struct tw_term *constants;
 	const struct tw_match_range *ranges;
@@ -237,8 +235,8 @@ enum tw_match_verdict tw_match_run(const struct tw_match_program *program, const
 /*
  * The same over machine words, which are integers from -2^63 to 2^63 - 1.
  *
- * Vector and floating-point registers are left alone where program->is_raw_small; for other programs a
- * hit that came through a trampoline must have saved them.
+ * Vector and floating-point registers are left alone as long as comparisons and bits of arguments decide;
+ * beyond that run->keep_vectors is used, if it is set.
  */
 enum tw_match_verdict tw_match_run_raw(const struct tw_match_program *program, const uint64_t *args,
 				       unsigned int count, struct tw_match_run *run);

@@ -277,30 +277,6 @@ static struct tw_match_result accepted_result(const struct tw_match_code *code, 
 	return result;
 }
 
-/* Over machine words the small loop ends at no other instruction; a range decides every word. */
-static bool is_raw_small(const struct tw_match_code *code, struct place *places)
-{
-	uint32_t i;
-
-	if (code->target == TW_MATCH_TABLE)
-		return false;
-	for (i = 0; i < code->insn_count; i++)
-		places[i].is_reached = i == 0;
-	for (i = 0; i < code->insn_count; i++) {
-		const struct tw_match_insn *insn = &code->insns[i];
-
-		if (!places[i].is_reached)
-			continue;
-		if (insn->op > TW_OP_REJECT)
-			return false;
-		if (is_end((enum tw_match_op)insn->op))
-			continue;
-		places[insn->c].is_reached = true;
-		places[decides_smalls((enum tw_match_op)insn->op) ? insn->d : i + 1].is_reached = true;
-	}
-	return true;
-}
-
 /* A machine word is an integer: whether it is one needs no test. */
 static const struct tw_match_insn *skip_types(const struct tw_match_insn *insn)
 {
@@ -369,7 +345,6 @@ int tw_match_verify(struct tw_match_code *code, struct tw_match_program **out, c
 			*place = v.at;
 		return TW_EBADARG;
 	}
-	program->is_raw_small = is_raw_small(code, v.places);
 	free(v.places);
 	program->insns = code->insns;
 	program->constants = code->constants;
