@@ -19,6 +19,7 @@ static const struct row rows[] = {
 	{"info", "what a capture holds", tw_tool_info},
 	{"functions", "what could be traced in a program, and which way", tw_tool_functions},
 	{"recover", "make a whole capture of one that was cut off", tw_tool_recover},
+	{"match", "try a match specification or a condition", tw_tool_match},
 };
 
 static void print_help(FILE *to)

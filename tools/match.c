@@ -5,44 +5,40 @@
 #include <tracewheel/match.h>
 #include <tracewheel/term.h>
 
+#include "tools/tool.h"
+
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-int tw_tool_match(int argc, char **argv);
+static const struct tw_option known[] = {
+	{'a', "args", "LIST", "the arguments of the call to match, an Erlang list; prints\n"
+			      "{ok,Result,Flags}: false for no event, true for an event,\n"
+			      "or the value of {message,Value}"},
+	{'w', "when", "CONDITION", "instead of SPEC: one condition, such as '$1 > 4096'; $N is\n"
+				   "argument N"},
+	{'s', "show", NULL, "print the byte code, and how a hit tests it; without\n"
+			    "--args this is what is done"},
+	{'t', "target", "TARGET", "call (the default), send: [To, Message],\n"
+				  "receive: [Node, From, Message], or table: any one term"},
+	{'f', "file", "CASES", "read cases, each {Args, Spec}. or {table, Term, Spec}., and\n"
+			       "print a line for each: {ok,Result,Flags}. or {error,[Text]}."},
+	{0, NULL, NULL, NULL},
+};
 
-enum { EXIT_USAGE = 2 };
-
-static const char help[] =
-	"Usage: tracewheel match SPEC [--args '[TERM, ...]'] [--target TARGET] [--show]\n"
-	"       tracewheel match --when EXPRESSION [--args '[TERM, ...]'] [--show]\n"
-	"       tracewheel match --file CASES\n"
-	"\n"
-	"Compiles a match specification, and runs it over one event.  Nothing is traced.\n"
-	"\n"
-	"  -a, --args=LIST      the arguments of the call to match, an Erlang list; prints\n"
-	"                       {ok,Result,Flags}: false for no event, true for an event,\n"
-	"                       or the value of {message,Value}\n"
-	"  -w, --when=EXPR      instead of SPEC: one condition, such as '$1 > 4096'; $N is\n"
-	"                       argument N.  Without --args, as with --show\n"
-	"  -s, --show           print the byte code, and how the hit path tests it\n"
-	"  -t, --target=TARGET  call (the default), send ([To, Message]),\n"
-	"                       receive ([Node, From, Message]) or table (any term)\n"
-	"  -f, --file=CASES     read cases, each {Args, Spec}. or {table, Term, Spec}., and\n"
-	"                       print one line for each: {ok,Result,Flags}. or {error,[Text]}.\n"
-	"  -h, --help           print this help\n"
-	"\n"
-	"Examples:\n"
-	"  tracewheel match --when '$1 > 4096 and $2 == \"users\"'\n"
-	"  tracewheel match --when '$1 band 7 == 0' --args '[64]'\n"
-	"  tracewheel match \"[{['\\$1'], [{'>', '\\$1', 5}], [{return_trace}]}]\" --args '[9]'\n"
-	"  tracewheel match \"[{'_', [], [{message, {caller}}]}]\" --show\n"
-	"\n"
-	"Exit status: 0 when it ran, 1 when a specification or a term is wrong, 2 for wrong usage.\n"
-	"docs/match.md explains the language.\n";
+static const struct tw_command command = {
+	.name = "match",
+	.arguments = "SPEC | --when CONDITION | --file CASES [OPTION]...",
+	.summary = "Tries a match specification over one event, without tracing anything. docs/match.md\n"
+		   "explains the language.",
+	.options = known,
+	.examples = "  tracewheel match --when '$1 > 4096 and $2 == \"users\"'\n"
+		    "  tracewheel match --when '$1 band 7 == 0' --args '[64]'\n"
+		    "  tracewheel match \"[{['\\$1'], [{'>', '\\$1', 5}], [{return_trace}]}]\" --args '[9]'\n"
+		    "  tracewheel match --show \"[{'_', [], [{message, {caller}}]}]\"\n",
+};
 
 struct options {
 	const char *spec;
@@ -123,15 +119,14 @@ static void point_at(const char *text, const struct tw_match_error *error)
 static int complain(const char *what, const char *text, const struct tw_match_error *error, int result)
 {
 	if (result != TW_EBADARG && result != TW_ELIMIT) {
-		fprintf(stderr, "tracewheel match: %s: %s\n", what, tw_strerror(result));
+		tw_say("%s: %s", what, tw_strerror(result));
 	} else if (error->line) {
-		fprintf(stderr, "tracewheel match: %s, line %u, column %u: %s\n", what, error->line, error->column,
-			error->text);
+		tw_say("%s, line %u, column %u: %s", what, error->line, error->column, error->text);
 		point_at(text, error);
 	} else {
-		fprintf(stderr, "tracewheel match: %s: %s\n", what, error->text);
+		tw_say("%s: %s", what, error->text);
 	}
-	return EXIT_FAILURE;
+	return TW_EXIT_FAILURE;
 }
 
 /* ---- one specification ---- */
@@ -184,8 +179,7 @@ static int try_args(const struct tw_match_program *program, const char *text)
 		if (!error)
 			error = print_answer(&arena, &answer);
 		if (error) {
-			fprintf(stderr, "tracewheel match: --args is not a list of at most 255 elements\n");
-			error = EXIT_FAILURE;
+			error = tw_fail("--args is not a list of at most 255 elements");
 		}
 	}
 	tw_arena_fini(&arena);
@@ -210,7 +204,7 @@ static int run_one(const struct options *o)
 	if (!error && o->args)
 		error = try_args(program, o->args);
 	tw_match_destroy(program);
-	return error ? EXIT_FAILURE : EXIT_SUCCESS;
+	return error ? TW_EXIT_FAILURE : TW_EXIT_OK;
 }
 
 /* ---- many cases ---- */
@@ -261,8 +255,7 @@ static int run_cases(const char *path, const char *text, size_t bytes)
 	tw_arena_init(&arena, SIZE_MAX);
 	while ((error = tw_parse_next(&parser, &arena, &term)) == 0) {
 		if (!is_case(term)) {
-			fprintf(stderr, "tracewheel match: %s: neither {Args, Spec}. nor {table, Term, Spec}.\n",
-				path);
+			tw_say("%s: neither {Args, Spec}. nor {table, Term, Spec}.", path);
 			break;
 		}
 		error = run_case(&arena, term);
@@ -272,13 +265,12 @@ static int run_cases(const char *path, const char *text, size_t bytes)
 	}
 	tw_arena_fini(&arena);
 	if (error == TW_ENOENT)
-		return EXIT_SUCCESS;
+		return TW_EXIT_OK;
 	if (error == TW_EBADARG)
-		fprintf(stderr, "tracewheel match: %s:%u:%u: %s\n", path, parser.error.line, parser.error.column,
-			parser.error.message);
+		tw_say("%s:%u:%u: %s", path, parser.error.line, parser.error.column, parser.error.message);
 	else if (error)
-		fprintf(stderr, "tracewheel match: %s: %s\n", path, tw_strerror(error));
-	return EXIT_FAILURE;
+		tw_say("%s: %s", path, tw_strerror(error));
+	return TW_EXIT_FAILURE;
 }
 
 static int run_file(const char *path)
@@ -287,12 +279,10 @@ static int run_file(const char *path)
 	char *text = NULL;
 	size_t bytes = 0;
 	size_t room = 0;
-	int result = EXIT_FAILURE;
+	int result = TW_EXIT_FAILURE;
 
-	if (!file) {
-		fprintf(stderr, "tracewheel match: %s: %s\n", path, strerror(errno));
-		return EXIT_FAILURE;
-	}
+	if (!file)
+		return tw_fail("%s: %s", path, strerror(errno));
 	while (!feof(file) && !ferror(file)) {
 		if (bytes == room) {
 			char *bigger = realloc(text, room ? room * 2 : 65536);
@@ -307,7 +297,7 @@ static int run_file(const char *path)
 	if (feof(file))
 		result = run_cases(path, text, bytes);
 	else
-		fprintf(stderr, "tracewheel match: %s: cannot be read\n", path);
+		tw_say("%s: cannot be read", path);
 	free(text);
 	if (file != stdin)
 		fclose(file);
@@ -327,57 +317,68 @@ static int read_target(const char *name, enum tw_match_target *target)
 			return 0;
 		}
 	}
-	fprintf(stderr, "tracewheel match: --target is call, send, receive or table\n");
-	return EXIT_USAGE;
+	return tw_usage(&command, "--target is call, send, receive or table");
 }
 
-/* 0 to go on, else the exit status, or -1 when all is done. */
-static int read_options(int argc, char **argv, struct options *o)
+/* 0, or the exit code. */
+static int use_option(struct options *o, int key, const char *value)
 {
-	static const struct option known[] = {
-		{"args", required_argument, NULL, 'a'},	  {"when", required_argument, NULL, 'w'},
-		{"file", required_argument, NULL, 'f'},	  {"show", no_argument, NULL, 's'},
-		{"target", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	int option;
+	switch (key) {
+	case 'a':
+		o->args = value;
+		return 0;
+	case 'w':
+		o->when = value;
+		return 0;
+	case 'f':
+		o->file = value;
+		return 0;
+	case 's':
+		o->is_show = true;
+		return 0;
+	default:
+		return read_target(value, &o->compile.target);
+	}
+}
 
-	optind = 0; /* the command's own options have been read by the same function */
-	while ((option = getopt_long(argc, argv, "a:w:f:st:h", known, NULL)) != -1) {
-		if (option == 'a')
-			o->args = optarg;
-		else if (option == 'w')
-			o->when = optarg;
-		else if (option == 'f')
-			o->file = optarg;
-		else if (option == 's')
-			o->is_show = true;
-		else if (option == 'h')
-			return fputs(help, stdout), -1;
-		else if (option != 't' || read_target(optarg, &o->compile.target) != 0)
-			return EXIT_USAGE;
+/* Options stand before SPEC and behind it.  0, or the answer of tw_options_next(), or a usage error. */
+static int read_options(int argc, char **argv, struct options *o, int *status)
+{
+	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
+	int key;
+
+	while ((key = tw_options_next(&options)) > 0) {
+		*status = use_option(o, key, options.value);
+		if (*status)
+			return TW_OPTIONS_BAD;
 	}
-	if (optind < argc)
-		o->spec = argv[optind++];
-	if (optind < argc || (o->spec != NULL) + (o->when != NULL) + (o->file != NULL) != 1 ||
-	    (o->file && (o->args || o->is_show))) {
-		fprintf(stderr, "tracewheel match: exactly one of SPEC, --when and --file is needed; see --help\n");
-		return EXIT_USAGE;
+	if (key < 0) {
+		*status = tw_options_exit(key);
+		return key;
 	}
-	return 0;
+	if (options.index >= argc)
+		return 0;
+	if (o->spec) {
+		*status = tw_usage(&command, "one SPEC at a time");
+		return TW_OPTIONS_BAD;
+	}
+	o->spec = argv[options.index];
+	return read_options(argc - options.index, argv + options.index, o, status);
 }
 
 int tw_tool_match(int argc, char **argv)
 {
 	struct options o = {.spec = NULL};
-	int status = read_options(argc, argv, &o);
+	int status = 0;
 
-	if (status)
-		return status < 0 ? EXIT_SUCCESS : status;
+	if (read_options(argc, argv, &o, &status) != 0)
+		return status;
+	if ((o.spec != NULL) + (o.when != NULL) + (o.file != NULL) != 1)
+		return tw_usage(&command, "exactly one of SPEC, --when and --file is wanted");
+	if (o.file && (o.args || o.is_show))
+		return tw_usage(&command, "--file goes with neither --args nor --show");
 	status = o.file ? run_file(o.file) : run_one(&o);
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		fprintf(stderr, "tracewheel match: standard output: %s\n", strerror(errno));
-		return EXIT_FAILURE;
-	}
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return tw_fail("standard output: %s", strerror(errno));
 	return status;
 }
