@@ -15,14 +15,16 @@ struct table {
 	char shorts[2 * OPTIONS_MAX + 4];
 };
 
-static struct table *make_table(const struct tw_option *options)
+static struct table *make_table(const struct tw_command *command)
 {
+	const struct tw_option *options = command->options;
 	struct table *table = calloc(1, sizeof *table);
 	if (!table)
 		return NULL;
 	size_t count = 0;
 	char *letter = table->shorts;
-	*letter++ = '+'; /* options end where the command begins */
+	if (command->has_command)
+		*letter++ = '+'; /* options end where the command begins */
 	*letter++ = ':';
 	for (; options->name && count < OPTIONS_MAX; options++) {
 		table->longs[count++] =
@@ -74,7 +76,7 @@ int tw_options_next(struct tw_options *options)
 {
 	struct table *table = options->table;
 	if (!table) {
-		table = options->table = make_table(options->command->options);
+		table = options->table = make_table(options->command);
 		if (!table) {
 			tw_say("no memory.");
 			return TW_OPTIONS_BAD;
@@ -130,6 +132,6 @@ const char *tw_options_capture(struct tw_options *options)
 	if (count < 1)
 		tw_usage(options->command, "which capture? Give the name of a folder such as sqlite3.tw.");
 	else
-		tw_usage(options->command, "one capture at a time, and options come before it.");
+		tw_usage(options->command, "one capture at a time.");
 	return NULL;
 }

@@ -4,6 +4,7 @@
 #include "tools/select.h"
 
 #include "tracewheel/error.h"
+#include "tracewheel/term.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,6 +49,19 @@ void tw_print_pid(struct tw_printer *printer, const struct tw_capture_event *eve
 		printer->pid_tracee = event->tracee_id;
 	}
 	tw_put(printer->out, printer->pid, printer->pid_bytes);
+}
+
+size_t tw_print_extra(const struct tw_print_payload *payload, char text[TW_PRINT_EXTRA_BYTES])
+{
+	struct tw_arena arena;
+	struct tw_term term;
+	size_t bytes = 1;
+	text[0] = '?';
+	tw_arena_init(&arena, 1 << 20);
+	if (tw_etf_decode(&arena, payload->extra, payload->extra_bytes, NULL, NULL, &term) == 0)
+		bytes = tw_term_format(term, TW_PRINT_WRITE, text, TW_PRINT_EXTRA_BYTES);
+	tw_arena_fini(&arena);
+	return bytes;
 }
 
 static bool take_option(struct request *request, int key, const char *value)

@@ -68,12 +68,41 @@ static inline unsigned tw_print_stamp(const struct tw_capture_event *event)
 	return event->flags & TW_CAPTURE_STAMP_MASK;
 }
 
-/* The payload without the unique integer that a strict time stamp puts first. */
-static inline const uint64_t *tw_print_words(const struct tw_capture_event *event, uint32_t *count)
+/* The words of a payload that are shown at most: real ones have six. */
+#define TW_PRINT_WORDS_MAX 64
+
+/* A payload taken apart.  Every count comes from the file and is held against what is there. */
+struct tw_print_payload {
+	const uint64_t *words;
+	uint32_t count;
+	const void *extra; /* in the external term format; NULL: none */
+	size_t extra_bytes;
+};
+
+static inline struct tw_print_payload tw_print_payload(const struct tw_capture_event *event)
 {
-	uint32_t stamp_words = tw_print_stamp(event) == TW_PRINT_STAMP_STRICT && event->payload_words > 0;
-	*count = event->payload_words - stamp_words;
-	return event->payload + stamp_words;
+	struct tw_print_payload p = {event->payload, event->payload_words, NULL, 0};
+	if (tw_print_stamp(event) == TW_PRINT_STAMP_STRICT && p.count > 0) {
+		p.words++;
+		p.count--;
+	}
+	if ((event->flags & TW_CAPTURE_FLAG_EXTRA) && p.count > 0) {
+		uint32_t count = (uint32_t)p.words[0], left = p.count - 1;
+		size_t bytes = p.words[0] >> 32;
+		p.words++;
+		p.count = count < left ? count : left;
+		if (bytes <= (size_t)(left - p.count) * 8) {
+			p.extra = p.words + p.count;
+			p.extra_bytes = bytes;
+		}
+	}
+	if (p.count > TW_PRINT_WORDS_MAX)
+		p.count = TW_PRINT_WORDS_MAX;
+	return p;
 }
+
+/* The extra element as Erlang text, at most TW_PRINT_EXTRA_BYTES of it; '?' where it cannot be read. */
+#define TW_PRINT_EXTRA_BYTES 2048
+size_t tw_print_extra(const struct tw_print_payload *payload, char text[TW_PRINT_EXTRA_BYTES]);
 
 #endif

@@ -100,8 +100,9 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 {
 	struct tw_out *out = printer->out;
 	const char *kind = tw_print_kind(event->kind);
-	uint32_t count;
-	const uint64_t *words = tw_print_words(event, &count);
+	struct tw_print_payload payload = tw_print_payload(event);
+	const uint64_t *words = payload.words;
+	uint32_t count = payload.count;
 	tw_out_room(out);
 	put_open(printer, event);
 	if (kind && event->kind != TW_CAPTURE_SWITCH) {
@@ -131,6 +132,12 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 			tw_put_char(out, ',');
 			put_list(out, words, count);
 		}
+	}
+	if (payload.extra) {
+		char text[TW_PRINT_EXTRA_BYTES];
+		size_t bytes = tw_print_extra(&payload, text);
+		tw_put_char(out, ',');
+		tw_put(out, text, bytes);
 	}
 	put_stamp(printer, event);
 	tw_put(out, "}.\n", 3);

@@ -55,12 +55,27 @@ static void put_words(struct tw_out *out, const char *name, const uint64_t *word
 	tw_put_char(out, ']');
 }
 
+/* Erlang text as a JSON string; it holds no control characters, the printer escapes them. */
+static void put_extra(struct tw_out *out, const struct tw_print_payload *payload)
+{
+	char text[TW_PRINT_EXTRA_BYTES];
+	size_t bytes = tw_print_extra(payload, text);
+	tw_put(out, ",\"extra\":\"", 10);
+	for (size_t i = 0; i < bytes; i++) {
+		if (text[i] == '"' || text[i] == '\\')
+			tw_put_char(out, '\\');
+		tw_put_char(out, text[i]);
+	}
+	tw_put_char(out, '"');
+}
+
 static void put_event(struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	struct tw_out *out = printer->out;
 	const char *kind = tw_print_kind(event->kind);
-	uint32_t count;
-	const uint64_t *words = tw_print_words(event, &count);
+	struct tw_print_payload payload = tw_print_payload(event);
+	const uint64_t *words = payload.words;
+	uint32_t count = payload.count;
 	tw_out_room(out);
 	put_head(printer, event);
 	if (kind)
@@ -78,6 +93,8 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 	if (count)
 		put_words(out, event->kind == TW_CAPTURE_CALL ? ",\"args\":[" : ",\"values\":[", words,
 			  count);
+	if (payload.extra)
+		put_extra(out, &payload);
 	tw_put(out, "}\n", 2);
 }
 

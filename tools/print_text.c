@@ -36,20 +36,25 @@ static void put_head(struct tw_printer *printer, const struct tw_capture_event *
 
 static void put_words(struct tw_out *out, const struct tw_capture_event *event)
 {
-	uint32_t count;
-	const uint64_t *words = tw_print_words(event, &count);
-	if (!count)
-		return;
+	struct tw_print_payload payload = tw_print_payload(event);
 	bool is_call = event->kind == TW_CAPTURE_CALL;
-	tw_put(out, is_call ? " (" : " -> ", is_call ? 2 : 4);
-	for (uint32_t i = 0; i < count; i++) {
-		if (i)
-			tw_put(out, ", ", 2);
-		tw_put(out, "0x", 2);
-		tw_put_hex(out, words[i]);
+	if (payload.count) {
+		tw_put(out, is_call ? " (" : " -> ", is_call ? 2 : 4);
+		for (uint32_t i = 0; i < payload.count; i++) {
+			if (i)
+				tw_put(out, ", ", 2);
+			tw_put(out, "0x", 2);
+			tw_put_hex(out, payload.words[i]);
+		}
+		if (is_call)
+			tw_put_char(out, ')');
 	}
-	if (is_call)
-		tw_put_char(out, ')');
+	if (payload.extra) {
+		char text[TW_PRINT_EXTRA_BYTES];
+		size_t bytes = tw_print_extra(&payload, text);
+		tw_put(out, "  ", 2);
+		tw_put(out, text, bytes);
+	}
 }
 
 static void put_event(struct tw_printer *printer, const struct tw_capture_event *event)

@@ -14,6 +14,7 @@
 
 #include "tracewheel/consumer.h"
 #include "tracewheel/error.h"
+#include "tracewheel/match.h"
 #include "tracewheel/pattern.h"
 
 #include <errno.h>
@@ -36,7 +37,10 @@ enum {
 	KEY_KEEP,
 	KEY_GLOBAL,
 	KEY_CALLERS,
-	KEY_CAP
+	KEY_CAP,
+	KEY_MATCH,
+	KEY_WHEN,
+	KEY_ARGS
 };
 
 static const struct tw_option options_table[] = {
@@ -45,6 +49,12 @@ static const struct tw_option options_table[] = {
 	 "trace these functions: MODULE:FUNCTION/ARITY with globs, _ is\n"
 	 "anything; may be given often. Without it: every call from\n"
 	 "the program itself into shared libraries"},
+	{KEY_WHEN, "when", "EXPR",
+	 "only calls whose arguments fulfil this: '$1 > 4096'. Arguments are\n"
+	 "the integer registers, $1 to $6, or what declared functions say"},
+	{KEY_MATCH, "match", "SPEC",
+	 "the same as a whole match specification (docs/match.md)"},
+	{KEY_ARGS, "args", "N", "record the first N argument registers of calls: 0 to 6 (0)"},
 	{KEY_CALLERS, "callers", "main|all",
 	 "whose calls: the program's own, or those of its libraries as\n"
 	 "well (with -t: all)"},
@@ -69,10 +79,12 @@ static const struct tw_command command = {
 	.summary = "Runs COMMAND and records its calls. Its exit code is passed on; 1 where it was 0 and the "
 		   "capture\n"
 		   "could not be completed.",
+	.has_command = true,
 	.options = options_table,
 	.examples = "  tracewheel record -- ls -l\n"
 		    "  tracewheel record -t 'libsqlite3:_' -o app.tw -- sqlite3 app.db < work.sql\n"
 		    "  tracewheel record -t 'libc:malloc' -t 'libc:free' --on-full block -- python3 app.py\n"
+		    "  tracewheel record -t 'libc:malloc' --when '$1 > 65536' --args 1 -- python3 app.py\n"
 		    "  tracewheel record --follow-fork --rotate 256M --keep 4 -- make\n"
 		    "Ctrl-C goes to the program too; the capture is whole when it has ended. Ctrl-C once "
 		    "more stops\n"
@@ -84,6 +96,7 @@ struct request {
 	char *config;
 	size_t config_bytes;
 	bool has_patterns;
+	bool has_match;
 	bool is_global;
 	bool is_quiet;
 	const char *callers;
@@ -152,6 +165,38 @@ static bool add_pattern(struct request *request, const char *text)
 	tw_pattern_destroy(pattern);
 	request->has_patterns = true;
 	return add_config(request, "pattern", text);
+}
+
+/* Refused here, where a person sees why; the agent compiles it again. */
+static bool add_match(struct request *request, const char *key, const char *text)
+{
+	bool is_when = strcmp(key, "when") == 0;
+	struct tw_match_program *program = NULL;
+	struct tw_match_error error = {.text = "there is no memory"};
+	char *line = strdup(text);
+	bool is_right = line && (is_when ? tw_match_compile_when : tw_match_compile_text)(
+					text, strlen(text), NULL, &program, &error) == 0;
+	if (request->has_match)
+		tw_usage(&command, "--match and --when: one of them, once.");
+	else if (!is_right)
+		tw_usage(&command, "--%s '%s' is refused: %s.", key, text, error.text);
+	is_right = is_right && !request->has_match;
+	request->has_match = true;
+	tw_match_destroy(program);
+	/* A specification has no line of its own in it but as white space. */
+	for (char *c = line; c && (c = strchr(c, '\n')) != NULL;)
+		*c = ' ';
+	is_right = is_right && add_config(request, key, line);
+	free(line);
+	return is_right;
+}
+
+static bool set_arguments(struct request *request, const char *value)
+{
+	if (value[0] >= '0' && value[0] <= '6' && !value[1])
+		return add_config(request, "arguments", value);
+	tw_usage(&command, "--args is a number from 0 to 6, not '%s'.", value);
+	return false;
 }
 
 static bool set_policy(struct request *request, const char *word)
@@ -224,6 +269,9 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_FORCE: request->recorder.force = true; return true;
 	case KEY_FOLLOW: request->recorder.follow_fork = true; return true;
 	case KEY_ON_FULL: return set_policy(request, value);
+	case KEY_MATCH: return add_match(request, "match", value);
+	case KEY_WHEN: return add_match(request, "when", value);
+	case KEY_ARGS: return set_arguments(request, value);
 	case KEY_CALLERS:
 		request->callers = value;
 		if (strcmp(value, "main") == 0 || strcmp(value, "all") == 0)

@@ -49,6 +49,7 @@ struct tw_command {
 	const char *summary;
 	const struct tw_option *options; /* up to the first without a name */
 	const char *examples;            /* lines */
+	bool has_command;                /* another program's command line follows, with options of its own */
 };
 
 /* Zeroed at first, but for command, argc and argv. */

@@ -250,6 +250,12 @@ struct tw_capture_filter {
 #define TW_CAPTURE_STAMP_MASK 3u
 /* The session wants the arity and not the arguments. */
 #define TW_CAPTURE_FLAG_ARITY 16u
+/*
+ * A match specification added an element ({message,X}).  The payload (behind the unique integer of a
+ * strict time stamp) is then: one word with the number of argument words in its low half and the bytes of
+ * X in its high half; the argument words; X in Erlang's external term format.
+ */
+#define TW_CAPTURE_FLAG_EXTRA 32u
 
 struct tw_capture_event {
 	uint64_t time_ns;

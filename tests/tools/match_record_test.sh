@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: a specification given to record decides which calls are seen and what is added to them, for GOT slots and
+# for declared functions; a wrong one is refused before the program starts; options may follow the capture's name.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+expect 0 "$tw" record -o all.tw -t 'libc:malloc' --args 1 -- sqlite3 :memory: 'select 1'
+expect 0 "$tw" record -o big.tw -t 'libc:malloc' --when '$1 >= 1000' --args 1 -- sqlite3 :memory: 'select 1'
+"$tw" print --format json all.tw >all.json
+"$tw" print --format json big.tw >big.json
+python3 -c '
+import json
+sizes = lambda name: [json.loads(line)["args"][0] for line in open(name)]
+big, every = sizes("big.json"), sizes("all.json")
+assert big == [s for s in every if s >= 1000], (big, every)
+assert 0 < len(big) < len(every), (len(big), len(every))
+' || fail "--when selected other calls"
+
+spec="[{['\$1'|'_'],[{'<','\$1',1000}],[]}, {['\$1'|'_'],[],[{message,{{large,{'div','\$1',1000}}}}]}]"
+expect 0 "$tw" record -o extra.tw -t 'libc:malloc' --match "$spec" -- sqlite3 :memory: 'select 1'
+expect 0 "$tw" print --format erlang extra.tw
+shows "^{trace,<0.1.0>,call,{libc,malloc,'_'},{large,[0-9]*}}\.$"
+shows "^{trace,<0.1.0>,call,{libc,malloc,'_'}}\.$"
+expect 0 "$tw" print extra.tw
+shows 'call libc:malloc/_ from .*  {large,[0-9]*}$'
+"$tw" print --format json extra.tw | python3 -c '
+import json, sys
+assert any(json.loads(line).get("extra", "").startswith("{large,") for line in sys.stdin)' || fail "no extra in JSON"
+
+# Declared functions, in a program that records nothing by itself.
+expect 0 "$tw" record -o declared.tw -t 'numbers:_' --when '$1 > 9000' -- "$build/examples/example-count_calls"
+expect 0 "$tw" print --format erlang declared.tw
+shows "{trace,<0.1.0>,call,{numbers,collatz,\[9232\]}}\."
+[ "$(wc -l <out)" -ge 1 ] || fail "nothing"
+
+for wrong in "--when '\$1 >'" "--match '[{'" "--match foo" "--when 'nosuch(\$1)'" "--args 7" "--args x" \
+	"--when '\$1 > 1' --match '[]'"; do
+	eval expect 2 "'$tw'" record -o never.tw "$wrong" -- ls
+	[ ! -e never.tw ] || fail "a capture was made for $wrong"
+done
+says 'Usage: tracewheel record'
+
+expect 0 "$tw" report extra.tw --top 1
+expect 0 "$tw" info extra.tw --json
+is "$(json 'd["complete"]')" True
