@@ -146,13 +146,25 @@ static void note_own_kind(struct survey *survey, const uint8_t *record, uint64_t
 	}
 }
 
+/* A shape that was not among the last: it is checked, and remembered in place of the older one. */
+static int survey_shape(struct survey *survey, uint32_t shape, uint64_t recent[2])
+{
+	if (!tw_shape_is_sound(shape))
+		return TW_EFORMAT;
+	note_shape(&survey->input, shape);
+	recent[1] = recent[0];
+	recent[0] = shape;
+	return 0;
+}
+
 static int survey_any(struct survey *survey, struct tw_block_header *header, struct tw_block_tracee *tracee)
 {
 	struct tw_codec_input *in = &survey->input;
-	uint32_t at = 0, shape_before = 0;
+	uint64_t recent[2] = {UINT64_MAX, UINT64_MAX}; /* no shape is as large */
+	uint32_t bytes;
+	uint64_t first_ticks = UINT64_MAX, last_ticks = 0;
 
-	survey->first_ticks = UINT64_MAX;
-	while (at < in->raw_bytes) {
+	for (uint32_t at = 0; at < in->raw_bytes; at += bytes) {
 		const uint8_t *record = in->raw + at;
 		uint64_t ticks, head;
 		uint32_t shape;
@@ -162,20 +174,21 @@ static int survey_any(struct survey *survey, struct tw_block_header *header, str
 		ticks = tw_get64(record);
 		head = tw_record_head(record);
 		shape = (uint32_t)head;
-		if (!tw_shape_is_sound(shape) || tw_shape_bytes(shape) > in->raw_bytes - at)
+		bytes = tw_shape_bytes(shape);
+		if (shape != recent[0] && shape != recent[1] && survey_shape(survey, shape, recent))
 			return TW_EFORMAT;
-		if (shape != shape_before || !in->records)
-			note_shape(in, shape);
-		shape_before = shape;
+		if (bytes > in->raw_bytes - at)
+			return TW_EFORMAT;
 		in->records++;
-		survey->first_ticks = ticks < survey->first_ticks ? ticks : survey->first_ticks;
-		survey->last_ticks = ticks > survey->last_ticks ? ticks : survey->last_ticks;
-		if (TW_RB_HEAD_KIND(head) <= TW_EVENT_SWITCH)
+		first_ticks = ticks < first_ticks ? ticks : first_ticks;
+		last_ticks = ticks > last_ticks ? ticks : last_ticks;
+		if (tw_unlikely(TW_RB_HEAD_KIND(head) <= TW_EVENT_SWITCH))
 			note_own_kind(survey, record, head, header, tracee);
 		survey->calls += TW_RB_HEAD_KIND(head) >= TW_EVENT_RETURN_FROM &&
 				 TW_RB_HEAD_KIND(head) < TW_EVENT_TERM_FIRST;
-		at += tw_shape_bytes(shape);
 	}
+	survey->first_ticks = first_ticks;
+	survey->last_ticks = last_ticks;
 	return 0;
 }
 

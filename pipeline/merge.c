@@ -350,6 +350,9 @@ int tw_merge_next(struct tw_merge *merge, struct tw_merge_cursor **out)
 		struct tw_merge_cursor *cursor;
 		int result;
 
+		if (merge->error)
+			return merge->error;
+
 		if (!merge->heap_count && merge->waiting_count)
 			force_one(merge);
 		if (!merge->heap_count)
@@ -373,6 +376,25 @@ int tw_merge_next(struct tw_merge *merge, struct tw_merge_cursor **out)
 	}
 }
 
+/* Where the stream goes on behind a block: its place in the heap is that of the next one's time. */
+static void leave_block(struct tw_merge *merge, struct tw_merge_cursor *cursor)
+{
+	const struct tw_source_block *block =
+		cursor->stream == TW_CAPTURE_NONE ? NULL : wanted_block(merge, cursor);
+
+	if (!block) {
+		finish_run(merge, cursor);
+		remove_from_heap(merge, cursor);
+		return;
+	}
+	cursor->ticks = block->header.first_ticks;
+	sift_down(merge, cursor);
+	sift_up(merge, cursor);
+	/* The run may be over with this block, and somebody may wait for that: look at once. */
+	if (merge->has_runs && cursor->run_seq)
+		merge->error = load_in_heap(merge, cursor);
+}
+
 bool tw_merge_step(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 {
 	cursor->sequence += tw_scan_sequence_step(cursor->at);
@@ -390,14 +412,7 @@ bool tw_merge_step(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 		return false;
 	}
 	retire(merge, cursor);
-	if (cursor->stream == TW_CAPTURE_NONE || !wanted_block(merge, cursor)) {
-		finish_run(merge, cursor);
-		remove_from_heap(merge, cursor);
-	} else {
-		cursor->ticks = wanted_block(merge, cursor)->header.first_ticks;
-		sift_down(merge, cursor);
-		sift_up(merge, cursor);
-	}
+	leave_block(merge, cursor);
 	return false;
 }
 

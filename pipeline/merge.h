@@ -64,6 +64,7 @@ struct tw_merge {
 	struct tw_runs runs;
 	struct tw_decode_job *retired; /* whose records were handed out */
 	uint64_t retired_bytes;
+	int error; /* that tw_merge_step() met: TW_ENOMEM */
 };
 
 /* @filter: borrows, NULL or until the end. */

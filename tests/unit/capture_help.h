@@ -142,6 +142,131 @@ static inline bool emit_switch(struct tw_rb_producer *producer, uint32_t tracee,
 	return emit(producer, TW_EVENT_SWITCH, tracee, &run, 1);
 }
 
+/* ---- captures made by hand: every tick and every byte as the test wants it ---- */
+
+enum { MAKER_STREAMS = 16 };
+
+struct maker {
+	struct tw_store store;
+	struct tw_store_image image;
+	struct maker_stream {
+		uint64_t pos;
+		uint64_t sequence;
+		struct tw_block_tracee tracee;
+		uint64_t lost[TW_FORMAT_CAUSES];
+		uint8_t raw[TW_BLOCK_RAW_BYTES_MAX];
+		uint32_t bytes;
+	} streams[MAKER_STREAMS];
+};
+
+static inline void maker_segment(struct maker *maker, uint64_t image)
+{
+	maker->image = (struct tw_store_image){.lease = image,
+					       .process_id = (int32_t)(1000 + image),
+					       .process_start_time = 7,
+					       .start_ticks = 1000};
+	assert_int_equal(tw_store_open_segment(&maker->store, &maker->image), 1);
+}
+
+/* A capture whose ticks are nanoseconds. */
+static inline struct maker *begin_maker(void)
+{
+	struct maker *maker = calloc(1, sizeof *maker);
+	const struct tw_recorder_options options = {.path = capture_path};
+
+	remove_capture(capture_path);
+	assert_int_equal(tw_store_create(&maker->store, &options, false), 0);
+	maker->store.header.ticks_per_second = 1000000000;
+	maker->store.header.clock = (struct tw_format_clock){1000, 1000, 5000, 1000};
+	maker_segment(maker, 1);
+	return maker;
+}
+
+static inline void maker_header(const struct maker_stream *stream, uint32_t number,
+				struct tw_block_header *header)
+{
+	memset(header, 0, sizeof *header);
+	header->thread_id = (int32_t)(100 + number);
+	header->scheduler_id = number + 1;
+	header->ring_lease = 50 + number;
+	header->tracee_id = stream->tracee.tracee_id;
+	header->run_seq = stream->tracee.run_seq;
+	header->first_sequence = stream->sequence;
+	header->first_pos = stream->pos;
+	header->end_pos = stream->pos + stream->bytes;
+	header->clock = (struct tw_format_clock){1000, 1000, 5000, 1000};
+	memcpy(header->lost, stream->lost, sizeof header->lost);
+}
+
+/* Writes the records of a stream that wait; returns the block's header as it was written. */
+static inline struct tw_block_header maker_flush(struct maker *maker, uint32_t number)
+{
+	struct maker_stream *stream = &maker->streams[number];
+	struct tw_block_header header = {0};
+	const uint8_t *stored;
+
+	if (!stream->bytes)
+		return header;
+	maker_header(stream, number, &header);
+	assert_int_equal(
+		tw_block_encode_events(maker->store.encoder, &header, stream->raw, stream->bytes, &stored),
+		0);
+	assert_int_equal(tw_store_append(&maker->store, &maker->image, &header, stored), 0);
+	stream->tracee = tw_block_encoder_tracee(maker->store.encoder);
+	stream->pos = header.end_pos;
+	stream->sequence = header.end_sequence;
+	memcpy(stream->lost, header.lost, sizeof header.lost);
+	stream->bytes = 0;
+	return header;
+}
+
+static inline void maker_record(struct maker *maker, uint32_t number, uint64_t ticks, unsigned kind,
+				uint32_t id, const uint64_t *words, uint32_t count)
+{
+	struct maker_stream *stream = &maker->streams[number];
+	uint32_t bytes = 16 + (count + 1) / 2 * 16;
+	uint64_t *record = (uint64_t *)(stream->raw + stream->bytes);
+
+	assert_true(stream->bytes + bytes <= sizeof stream->raw);
+	memset(record, 0, bytes);
+	record[0] = ticks;
+	record[1] = TW_RB_HEAD(kind, count % 2 ? TW_EVENT_FLAG_HALF : 0, bytes, id);
+	memcpy(record + 2, words, count * sizeof *words);
+	stream->bytes += bytes;
+}
+
+static inline void maker_call(struct maker *maker, uint32_t number, uint64_t ticks, uint64_t a, uint64_t b)
+{
+	const uint64_t words[2] = {a, b};
+
+	maker_record(maker, number, ticks, TW_EVENT_CALL, (uint32_t)(a % 4), words, 2);
+}
+
+static inline void maker_definitions(struct maker *maker, const void *bytes, uint32_t count,
+				     uint64_t first_pos)
+{
+	struct tw_block_header header = {
+		.type = TW_BLOCK_DEFINITIONS, .first_pos = first_pos, .end_pos = first_pos + count};
+	const uint8_t *stored;
+
+	header.clock = maker->store.header.clock;
+	tw_block_encode_bytes(maker->store.encoder, &header, bytes, count, &stored);
+	assert_int_equal(tw_store_append(&maker->store, &maker->image, &header, stored), 0);
+}
+
+/* Closes the segment, or leaves it as a crash would. */
+static inline void end_maker(struct maker *maker, bool is_closed)
+{
+	for (uint32_t i = 0; i < MAKER_STREAMS; i++)
+		maker_flush(maker, i);
+	if (is_closed)
+		assert_int_equal(tw_store_close_segment(&maker->store, &maker->image, true), 0);
+	else
+		tw_segment_abandon(&maker->image.segment);
+	tw_store_destroy(&maker->store);
+	free(maker);
+}
+
 /* ---- reading back ---- */
 
 static inline struct tw_capture *open_capture(void)
