@@ -373,19 +373,6 @@ static int end_all_images(struct tw_recorder *recorder)
 	return first_error;
 }
 
-/* A capture of nothing is a capture too. */
-static int leave_something(struct tw_recorder *recorder)
-{
-	struct tw_store *store = &recorder->writer.store;
-	struct tw_store_image nobody = {0};
-	int error;
-
-	if (store->stats.segments)
-		return 0;
-	error = tw_store_open_segment(store, &nobody);
-	return error < 0 ? error : tw_store_close_segment(store, &nobody, true);
-}
-
 static void destroy(struct tw_recorder *recorder)
 {
 	tw_rs_destroy(&recorder->writer.rs);
@@ -421,7 +408,7 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 	}
 	end_error = end_all_images(recorder);
 	if (!end_error)
-		end_error = leave_something(recorder);
+		end_error = tw_store_leave_something(&writer->store);
 	tw_store_unmark_live(&writer->store);
 	if (stats)
 		tw_recorder_stats(recorder, stats);

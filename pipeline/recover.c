@@ -274,6 +274,8 @@ static int recover(struct recovery *recovery, const char *path)
 		error = close_cut_segments(recovery);
 	if (!error && recovery->has_rings)
 		error = store_rings(recovery);
+	if (!error)
+		error = tw_store_leave_something(&recovery->writer.store);
 	if (error)
 		return error;
 	if (recovery->has_rings)

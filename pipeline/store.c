@@ -381,6 +381,17 @@ void tw_store_rotate(struct tw_store *store, struct tw_store_image *image)
 		tw_store_close_segment(store, image, false);
 }
 
+int tw_store_leave_something(struct tw_store *store)
+{
+	struct tw_store_image nobody = {0};
+	int error;
+
+	if (store->next_number > 1)
+		return 0;
+	error = tw_store_open_segment(store, &nobody);
+	return error < 0 ? error : tw_store_close_segment(store, &nobody, true);
+}
+
 void tw_store_sync(struct tw_store *store, struct tw_store_image *image, uint64_t now_ns)
 {
 	int error;

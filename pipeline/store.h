@@ -81,6 +81,9 @@ void tw_store_rotate(struct tw_store *store, struct tw_store_image *image);
 /* Closes the image's segment, if there is one. */
 int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image, bool is_final);
 
+/* A capture of nothing is a capture too: a segment of no image, where there would be none. */
+int tw_store_leave_something(struct tw_store *store);
+
 /* Brings to disk what has waited long enough.  A file that cannot be is closed and another begun. */
 void tw_store_sync(struct tw_store *store, struct tw_store_image *image, uint64_t now_ns);
 

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	Whoever dies, and when: what was committed is in the recovered capture exactly once, and losses are
+ *exact. Method	Recorders and programs in processes of their own, killed at random times; then tw_recover(),
+ *twice.  The writing of a killed recorder is slowed down, so that the kill often meets it in the middle.
+ *	Negative control: without recovery the events in the rings are missing.
+ */
+#include "capture_help.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+/* What the parent and its children see of each other. */
+struct shared {
+	_Atomic uint64_t attempted;
+	_Atomic uint64_t committed;
+	char ring_set[256];
+	_Atomic uint32_t is_ready;
+};
+
+static struct shared *shared;
+static uint64_t seed = 88172645463325252u;
+
+static uint64_t number(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	return seed ^= seed << 17;
+}
+
+/* Many small pieces: a kill leaves half a block behind. */
+static ssize_t write_slowly(int fd, const struct iovec *pieces, int count, off_t offset)
+{
+	struct iovec first = pieces[0];
+
+	if (first.iov_len > 512)
+		first.iov_len = 512;
+	return pwritev(fd, &first, 1, offset);
+}
+
+static const struct tw_segment_io slow_disk = {write_slowly, fdatasync};
+
+static pid_t start_recorder(bool is_slow)
+{
+	const struct tw_recorder_options options = {
+		.path = capture_path, .ring_bytes = 1 << 18, .cap_bytes = 8 << 20, .segment_bytes = 200000};
+	struct tw_recorder *recorder;
+	pid_t child;
+
+	/* RELAXED test.start: no child runs yet. */
+	tw_store_relaxed(&shared->is_ready, 0);
+	child = fork();
+	if (child != 0)
+		return child;
+	if (tw_recorder_create(&options, &recorder))
+		_exit(1);
+	if (is_slow)
+		tw_recorder_set_io(recorder, &slow_disk);
+	strcpy(shared->ring_set, tw_recorder_ring_set_path(recorder));
+	/* PAIR test.ready: release; acquire in attach(). */
+	tw_store_release(&shared->is_ready, 1);
+	for (;;)
+		tw_recorder_poll(recorder, 1000000);
+}
+
+static void attach(struct tw_rs *rs)
+{
+	/* PAIR test.ready: acquire; release in start_recorder(). */
+	while (!tw_load_acquire(&shared->is_ready))
+		usleep(100);
+	assert_int_equal(tw_rs_attach(rs, shared->ring_set), 0);
+}
+
+/* Calls numbered from 0; a little rest now and then, so that all of it is not lost. */
+static void run_program(struct tw_rs *rs, uint64_t count, bool dies)
+{
+	struct tw_rb_producer producer;
+	struct program program;
+	uint64_t attempted = 0, committed = 0;
+
+	begin_program(&program, rs, 10);
+	while (!begin_thread(&program, &producer, 1))
+		usleep(100);
+	for (uint64_t i = 0; i < count || dies; i++) {
+		/* RELAXED test.counts: read after this process is dead, or by itself. */
+		tw_store_relaxed(&shared->attempted, ++attempted);
+		committed += emit_call(&producer, 1, committed, number());
+		/* RELAXED test.counts: as above. */
+		tw_store_relaxed(&shared->committed, committed);
+		if (i % 512 == 0)
+			usleep(50);
+	}
+}
+
+struct account {
+	uint64_t calls;
+	uint64_t lost;
+};
+
+static int check_batch(void *context, const struct tw_capture_batch *batch)
+{
+	struct account *account = context;
+
+	for (const struct tw_capture_record *record = batch->first; record < batch->end;
+	     record = tw_capture_record_next(record)) {
+		if (tw_capture_record_kind(record) == TW_CAPTURE_LOSS)
+			account->lost += record->payload[1];
+		else
+			assert_int_equal(record->payload[0], account->calls++);
+	}
+	return 0;
+}
+
+static struct account read_back(bool is_complete)
+{
+	struct tw_capture *capture = open_capture();
+	struct account account = {0};
+	struct tw_capture_info info;
+
+	assert_int_equal(tw_capture_scan(capture, NULL, check_batch, &account), 0);
+	tw_capture_info(capture, &info);
+	assert_int_equal(info.events, account.calls);
+	assert_int_equal(info.lost[TW_LOST_FULL], account.lost);
+	assert_int_equal(info.damaged_records, 0);
+	assert_int_equal(info.is_complete, is_complete);
+	assert_int_equal(info.is_live, !is_complete);
+	tw_capture_close(capture);
+	return account;
+}
+
+static void kill_and_wait(pid_t child)
+{
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static void a_killed_recorder_loses_nothing(void **state)
+{
+	uint64_t only_in_rings = 0;
+
+	for (int round = 0; round < 25; round++) {
+		struct tw_recorder_stats stats;
+		struct account account;
+		struct tw_rs rs;
+		pid_t recorder;
+		uint64_t attempted, committed;
+
+		remove_capture(capture_path);
+		recorder = start_recorder(round % 2);
+		attach(&rs);
+		run_program(&rs, 3000 + number() % 20000, false);
+		kill_and_wait(recorder);
+		/* RELAXED test.counts: this process's own. */
+		attempted = tw_load_relaxed(&shared->attempted);
+		/* RELAXED test.counts: as above. */
+		committed = tw_load_relaxed(&shared->committed);
+		only_in_rings += committed - read_back(false).calls;
+		assert_int_equal(tw_recover(capture_path, &stats), 0);
+		account = read_back(true);
+		assert_int_equal(account.calls, committed);
+		assert_int_equal(account.lost, attempted - committed);
+		assert_int_equal(access(shared->ring_set, F_OK), -1);
+		/* Once is as good as twice. */
+		assert_int_equal(tw_recover(capture_path, &stats), 0);
+		assert_int_equal(stats.events, 0);
+		account = read_back(true);
+		assert_int_equal(account.calls, committed);
+		tw_rs_detach(&rs);
+	}
+	/* The negative control: there was something to recover. */
+	assert_true(only_in_rings > 1000);
+	remove_capture(capture_path);
+}
+
+static void both_may_die(void **state)
+{
+	for (int round = 0; round < 25; round++) {
+		struct account account;
+		pid_t recorder, program;
+		uint64_t attempted, committed;
+
+		remove_capture(capture_path);
+		recorder = start_recorder(round % 2);
+		program = fork();
+		if (program == 0) {
+			struct tw_rs rs;
+
+			attach(&rs);
+			run_program(&rs, 0, true);
+		}
+		/* PAIR test.ready: acquire; release in start_recorder(). */
+		while (!tw_load_acquire(&shared->is_ready))
+			usleep(100);
+		usleep(5000 + (unsigned)(number() % 20000));
+		if (round % 3 == 0)
+			kill(program, SIGSTOP);
+		kill_and_wait(round % 2 ? recorder : program);
+		usleep((unsigned)(number() % 3000));
+		kill_and_wait(round % 2 ? program : recorder);
+		/* RELAXED test.counts: its writer is dead. */
+		attempted = tw_load_relaxed(&shared->attempted);
+		/* RELAXED test.counts: as above. */
+		committed = tw_load_relaxed(&shared->committed);
+		assert_int_equal(tw_recover(capture_path, NULL), 0);
+		account = read_back(true);
+		/* The one in flight may or may not have been committed, and counted. */
+		assert_in_range(account.calls, committed, committed + 1);
+		assert_in_range(account.calls + account.lost, attempted - 1, attempted);
+	}
+	remove_capture(capture_path);
+}
+
+static void a_recovery_that_fails_may_be_repeated(void **state)
+{
+	struct account account;
+	struct tw_rs rs;
+	pid_t recorder;
+	char path[400];
+	int fd;
+
+	remove_capture(capture_path);
+	recorder = start_recorder(false);
+	attach(&rs);
+	run_program(&rs, 5000, false);
+	kill_and_wait(recorder);
+	/* No rings: after a restart of the machine, say. */
+	snprintf(path, sizeof path, "%s.away", shared->ring_set);
+	assert_int_equal(rename(shared->ring_set, path), 0);
+	/* While they are away, a copy of the mark is kept to come back to them. */
+	assert_int_equal(tw_recover(capture_path, NULL), 0);
+	assert_true(read_back(true).calls <= 5000);
+	assert_int_equal(rename(path, shared->ring_set), 0);
+	snprintf(path, sizeof path, "%s/live", capture_path);
+	fd = open(path, O_WRONLY | O_CREAT, 0600);
+	assert_true(dprintf(fd, "ringset=%s\n", shared->ring_set) > 0);
+	close(fd);
+	assert_int_equal(tw_recover(capture_path, NULL), 0);
+	account = read_back(true);
+	/* RELAXED test.counts: this process's own. */
+	assert_int_equal(account.calls, tw_load_relaxed(&shared->committed));
+	tw_rs_detach(&rs);
+	/* Nobody was traced before it died. */
+	remove_capture(capture_path);
+	recorder = start_recorder(false);
+	attach(&rs);
+	tw_rs_detach(&rs);
+	kill_and_wait(recorder);
+	assert_int_equal(tw_recover(capture_path, NULL), 0);
+	assert_int_equal(read_back(true).calls, 0);
+	remove_capture(capture_path);
+	assert_int_equal(tw_recover(capture_path, NULL), TW_ENOENT);
+	assert_int_equal(mkdir(capture_path, 0700), 0);
+	assert_int_equal(tw_recover(capture_path, NULL), TW_EFORMAT);
+	remove_capture(capture_path);
+}
+
+static int fini_group(void **state)
+{
+	end_directory();
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_killed_recorder_loses_nothing),
+		cmocka_unit_test(both_may_die),
+		cmocka_unit_test(a_recovery_that_fails_may_be_repeated),
+	};
+
+	if (argc > 1)
+		seed = strtoull(argv[1], NULL, 0);
+	printf("seed %llu\n", (unsigned long long)seed);
+	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
+		return 1;
+	begin_directory();
+	return cmocka_run_group_tests(tests, NULL, fini_group);
+}
