@@ -160,6 +160,15 @@ static int take_ring(struct tw_recorder *recorder, uint32_t index, uint64_t now_
 	return stored;
 }
 
+/*
+ * Has the last look seen who is in this slot?  It may have been taken, and even given up, since: then
+ * what the writer holds under this number is still the image before.
+ */
+static bool is_known_image(const struct tw_writer *writer, uint32_t index)
+{
+	return writer->images[index].store.lease == writer->rs.control->images[index].lease;
+}
+
 /* An image whose process is gone, and none of whose rings is in use any more. */
 static int end_images(struct tw_recorder *recorder)
 {
@@ -176,7 +185,8 @@ static int end_images(struct tw_recorder *recorder)
 	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
 		int error;
 
-		if (tw_rs_image_state(&writer->rs, i) != TW_RS_IMAGE_ENDED || in_use >> i & 1)
+		if (tw_rs_image_state(&writer->rs, i) != TW_RS_IMAGE_ENDED || in_use >> i & 1 ||
+		    !is_known_image(writer, i))
 			continue;
 		error = tw_writer_end_image(writer, i, true);
 		if (error)
@@ -231,7 +241,8 @@ static void look_after(struct tw_recorder *recorder, uint64_t now_ns)
 	recorder->reaped_ns = now_ns;
 	reap(recorder);
 	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
-		if (tw_rs_image_state(&writer->rs, i) == TW_RS_IMAGE_LIVE && !writer->store.stats.is_stalled)
+		if (tw_rs_image_state(&writer->rs, i) == TW_RS_IMAGE_LIVE && is_known_image(writer, i) &&
+		    !writer->store.stats.is_stalled)
 			tw_writer_tell_no_ring(writer, i);
 	}
 }
