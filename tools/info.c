@@ -23,7 +23,11 @@ static const struct tw_command command = {
 		    "  tracewheel info --json sqlite3.tw | jq .lost\n",
 };
 
+/* More processes than this are not listed one by one. */
+#define IMAGES_MAX 1000
+
 static struct tw_out out;
+static const struct tw_capture_image *images[IMAGES_MAX];
 
 static void put_command(const struct tw_capture_image *image)
 {
@@ -80,14 +84,14 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 		      : info->is_live   ? "no: being recorded, or its recorder died (tracewheel recover)"
 		      : info->damages   ? "no: damaged"
 					: "no: cut off");
-	const struct tw_capture_image *image;
-	for (uint32_t i = 0; (image = tw_capture_image(capture, i)); i++) {
-		tw_out_format(&out, "process       %d: ", image->process_id);
-		put_command(image);
+	size_t count = tw_names_images(capture, images, IMAGES_MAX);
+	for (size_t i = 0; i < count; i++) {
+		tw_out_format(&out, "process       %d: ", images[i]->process_id);
+		put_command(images[i]);
 		tw_out_text(&out, "\n");
 		const char *note;
 		uint32_t at = 0;
-		while ((note = tw_capture_note_next(capture, i, &at)))
+		while ((note = tw_capture_note_next(capture, images[i]->image, &at)))
 			tw_out_format(&out, "  note        %s\n", note);
 	}
 	const struct tw_capture_damage *damage;
@@ -99,8 +103,9 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 static void put_json_lists(struct tw_json *json, const struct tw_capture *capture)
 {
 	tw_json_open(json, "processes", '[');
-	const struct tw_capture_image *image;
-	for (uint32_t i = 0; (image = tw_capture_image(capture, i)); i++) {
+	size_t count = tw_names_images(capture, images, IMAGES_MAX);
+	for (size_t i = 0; i < count; i++) {
+		const struct tw_capture_image *image = images[i];
 		tw_json_open(json, NULL, '{');
 		tw_json_u64(json, "process_id", (uint32_t)image->process_id);
 		tw_json_text(json, "program", image->program, strlen(image->program));
@@ -115,7 +120,7 @@ static void put_json_lists(struct tw_json *json, const struct tw_capture *captur
 		tw_json_open(json, "notes", '[');
 		const char *note;
 		uint32_t at = 0;
-		while ((note = tw_capture_note_next(capture, i, &at)))
+		while ((note = tw_capture_note_next(capture, image->image, &at)))
 			tw_json_text(json, NULL, note, strlen(note));
 		tw_json_close(json, ']');
 		tw_json_close(json, '}');

@@ -140,6 +140,21 @@ void tw_names_free(struct tw_names *names)
 	*names = (struct tw_names){0};
 }
 
+size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture_image **images, size_t room)
+{
+	const struct tw_capture_image *image;
+	size_t count = 0;
+	for (uint32_t i = 0; (image = tw_capture_image(capture, i)) && count < room; i++) {
+		if (!image->process_id)
+			continue;
+		size_t at = count++;
+		for (; at > 0 && images[at - 1]->start_ns > image->start_ns; at--)
+			images[at] = images[at - 1];
+		images[at] = image;
+	}
+	return count;
+}
+
 struct tw_capture *tw_names_open(const char *path)
 {
 	struct tw_capture *capture;

@@ -39,7 +39,8 @@ void tw_names_free(struct tw_names *names);
 
 /* A C++ or Rust linkage name as people write it: free(); NULL for all others. */
 char *tw_name_demangled(const char *name);
-/* For people: demangled.  MODULE:FUNCTION/ARITY with _ for what is not known; '?' for what the capture does not define. */
+/* For people: demangled.  MODULE:FUNCTION/ARITY with _ for what is not known; '?' for what the capture does
+ * not define. */
 size_t tw_name_function(const struct tw_capture_function *function, char *text, size_t room);
 /* The arity as a string: a number or _. */
 size_t tw_name_arity(uint32_t arity, char *text, size_t room);
@@ -51,6 +52,12 @@ size_t tw_name_mfa_open(const struct tw_capture_function *function, char *text, 
 /* The pid of a tracee, <0.number.serial>; where it is not defined, from its number alone. */
 size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text,
 		   size_t room);
+
+/*
+ * The process images of a capture in the order in which they began, without those of which nothing is
+ * known: at most `room` of them.  Answers how many.
+ */
+size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture_image **images, size_t room);
 
 /* Opens a capture for a command: says what is wrong, and answers NULL. */
 struct tw_capture *tw_names_open(const char *path);

@@ -125,26 +125,6 @@ static bool init_printer(struct tw_printer *printer, const struct tw_capture *ca
 	return true;
 }
 
-/* Events lost by threads that never got a ring have no stream to stand in: they come last. */
-static void print_ringless(struct tw_printer *printer, const struct tw_print_format *format)
-{
-	const struct tw_capture_image *image;
-	struct tw_capture_info info;
-	tw_capture_info(printer->capture, &info);
-	for (uint32_t i = 0; (image = tw_capture_image(printer->capture, i)); i++) {
-		if (!image->no_ring_lost)
-			continue;
-		uint64_t payload[1 + TW_LOST_CAUSES] = {[1 + TW_LOST_NO_RING] = image->no_ring_lost};
-		struct tw_capture_event event = {.time_ns = info.end_ns,
-						 .payload = payload,
-						 .payload_words = 1 + TW_LOST_CAUSES,
-						 .stream = TW_CAPTURE_NONE,
-						 .image = i,
-						 .kind = TW_CAPTURE_LOSS};
-		format->loss(printer, &event);
-	}
-}
-
 /* Answers 0 or an error. */
 static int print_events(struct tw_printer *printer, const struct request *request,
 			const struct tw_capture_filter *filter)
@@ -175,11 +155,7 @@ static int print_events(struct tw_printer *printer, const struct request *reques
 	}
 	tw_meter_stop(&meter);
 	tw_capture_events_destroy(events);
-	if (left && !out.error && count < 0)
-		return (int)count;
-	if (left && !request->selection.thread_id)
-		print_ringless(printer, request->format);
-	return 0;
+	return left && !out.error && count < 0 ? (int)count : 0;
 }
 
 int tw_tool_print(int argc, char **argv)

@@ -429,11 +429,12 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	}
 	struct tw_recorder *recorder;
 	tw_launch_ignore_signals();
+	/* First of all: who is interrupted from here on leaves a whole capture, or none. */
+	catch_signals();
 	int code = create_recorder(request, &recorder);
 	if (code)
 		return code;
 	signalled_recorder = recorder;
-	catch_signals();
 	pid_t child;
 	code = tw_launch_start(launch, argv, agent, tw_recorder_ring_set_path(recorder), &child);
 	if (code) {
@@ -442,6 +443,9 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 		tw_say("%s", launch->reason);
 		return code;
 	}
+	/* What came before there was a program to tell. */
+	if (stops_asked)
+		signal_to_pass_on = stop_signal;
 	int status = 0;
 	bool has_ended = drain_while_running(recorder, request, child, &status);
 	tw_recorder_close(recorder);

@@ -104,7 +104,10 @@ static void put_bar(const struct screen *screen, double share, int width)
 static void put_head(const struct screen *screen, const struct tw_capture *capture,
 		     const struct tw_capture_info *info)
 {
-	const struct tw_capture_image *image = tw_capture_image(capture, 0);
+	const struct tw_capture_image *images[100], *image = NULL;
+	size_t count = tw_names_images(capture, images, sizeof images / sizeof *images);
+	if (count)
+		image = images[0];
 	int left = screen->columns - 1;
 	tw_out_text(screen->out, bold(screen));
 	for (size_t i = 0; image && i + 1 < image->command_bytes && left > 0; i++, left--)
