@@ -28,8 +28,8 @@
 struct tw_agent_config {
 	struct tw_pattern **patterns;
 	size_t pattern_count;
-	bool has_all_callers;    /* else only calls that the program's own file makes */
-	uint32_t argument_words; /* to record with each call: 0 .. 6 */
+	bool has_all_callers;             /* else only calls that the program's own file makes */
+	uint32_t argument_words;          /* to record with each call: 0 .. 6 */
 	struct tw_match_program *program; /* which calls; NULL: all */
 };
 
@@ -108,6 +108,9 @@ void tw_agent_arm_init(struct tw_agent_config *config, struct tw_session *sessio
  */
 void tw_agent_look(void);
 
+/* The program closes a handle: by the real dlclose, which is given; what it unloads is forgotten. */
+int tw_agent_close(int (*close)(void *), void *handle);
+
 /* Is the calling thread inside tw_agent_look()?  Its calls of the loader are ours then. */
 bool tw_agent_is_looking(void);
 
@@ -130,20 +133,23 @@ bool tw_agent_is_active(void);
 
 /* ---- loader.c ---- */
 
+/* The real dlopen, and a dlclose that knows of slots. */
+struct tw_loader_calls {
+	void *(*open)(const char *, int);
+	int (*close)(void *);
+};
+
 /*
- * tw_loader_find - which file does the caller's dlopen(name) mean?
+ * tw_loader_open - open what the caller's dlopen(name) means.
  *
- * ld.so answers that by the run path of the object that calls, which it knows by the return address; behind
- * our wrapper that would be us.  So what depends on the caller is searched here: $ORIGIN in the name, and the
- * directories of its RPATH and RUNPATH (with LD_LIBRARY_PATH between them, as ld.so orders them).
+ * ld.so finds a plain name by the run path of the object that calls, which it knows by the return address;
+ * behind our wrapper that would be us.  So what depends on the caller is searched here: $ORIGIN in the name,
+ * and the directories of its RPATH and RUNPATH (with LD_LIBRARY_PATH between them, as ld.so orders them).
  *
  * @caller	an address inside the calling object.
- * @open	the real dlopen.
- * @path	gives: what to open in place of the name.
  *
- * Returns false where the name means the same to everybody.
+ * Returns what dlopen would, and leaves dlerror() as it would.
  */
-bool tw_loader_find(const char *name, const void *caller, void *(*open)(const char *, int), char *path,
-		    size_t bytes);
+void *tw_loader_open(const struct tw_loader_calls *calls, const char *name, int flags, const void *caller);
 
 #endif

@@ -15,6 +15,7 @@
 #include "agent/agent.h"
 
 #include "breakpoints/breakpoints.h"
+#include "breakpoints/patch.h"
 #include "pipeline/definitions.h"
 #include "pipeline/hit.h"
 #include "session/session.h"
@@ -42,6 +43,7 @@ static size_t known_count, known_room;
 static uint64_t seen_loaded, seen_unloaded;
 
 static __thread bool is_looking;
+static __thread unsigned closings; /* of handles, by us, with slots suspended since */
 
 void tw_agent_arm_init(struct tw_agent_config *new_config, struct tw_session *new_session)
 {
@@ -156,8 +158,7 @@ static int add_module(struct tw_permit *permit, const struct tw_sym_object *obje
 static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const struct tw_plan_slot *slot,
 		    struct tw_module **modules)
 {
-	struct tw_bp_part part = {.actions = TW_ACTION_CALL,
-				  .slot_words = (uint8_t)config.argument_words};
+	struct tw_bp_part part = {.actions = TW_ACTION_CALL, .slot_words = (uint8_t)config.argument_words};
 	struct tw_function *function;
 	struct tw_place *place;
 	int error = add_module(permit, &plan->set->objects[slot->definer], &modules[slot->definer]);
@@ -232,29 +233,87 @@ static bool has_changed(uint64_t *loaded, uint64_t *unloaded)
 	return changed;
 }
 
-static void look(void)
+/* After tw_got_suspend(), and after what was unloaded since was forgotten. */
+static void resume_slots(void)
+{
+	struct tw_permit *permit;
+
+	if (tw_permit_seize(&permit))
+		permit = NULL;
+	tw_got_resume(permit);
+	if (permit)
+		tw_permit_drop(permit);
+}
+
+/* Steps 2 to 5. */
+static bool apply(const struct tw_plan *plan)
+{
+	struct tw_permit *permit;
+
+	if (tw_change_begin(&permit))
+		return false;
+	forget_gone(permit, plan->set);
+	arm(permit, plan);
+	tw_change_end(permit, 0);
+	return true;
+}
+
+static bool look_once(void)
 {
 	uint64_t loaded, unloaded;
-	struct tw_permit *permit;
 	struct tw_plan *plan;
+	bool was_applied;
 
 	if (!has_changed(&loaded, &unloaded) || tw_plan_make(&config, is_known, NULL, &plan))
-		return;
-	if (tw_change_begin(&permit) == 0) {
-		forget_gone(permit, plan->set);
-		arm(permit, plan);
-		tw_change_end(permit, 0);
-		for (size_t i = 0; i < plan->set->count; i++)
-			if (plan->is_new[i])
-				remember(&plan->set->objects[i]);
+		return false;
+	was_applied = apply(plan);
+	for (size_t i = 0; was_applied && i < plan->set->count; i++)
+		if (plan->is_new[i])
+			remember(&plan->set->objects[i]);
+	if (was_applied) {
 		pthread_mutex_lock(&lock);
 		seen_loaded = plan->set->loaded_count;
 		seen_unloaded = plan->set->unloaded_count;
 		pthread_mutex_unlock(&lock);
 	}
 	tw_plan_destroy(plan);
+	return was_applied;
+}
+
+/*
+ * Our own closing of handles may be the last one, which unloads: then slots stay suspended until the next
+ * round has found out what went.  Destructors may open and close more; there is an end to that.
+ */
+static void look(void)
+{
+	unsigned rounds = 0;
+
+	while (rounds++ < 8 && look_once())
+		;
+	for (; closings > 1; closings--)
+		tw_got_resume(NULL);
+	if (closings) {
+		closings = 0;
+		resume_slots();
+	}
 	/* Names that were not found left a message, which is not the program's. */
 	dlerror();
+}
+
+int tw_agent_close(int (*close)(void *), void *handle)
+{
+	int result;
+
+	/* Destructors run in here, and objects go: no slot is written until it is known which. */
+	tw_got_suspend();
+	result = close(handle);
+	if (is_looking) {
+		closings++;
+		return result;
+	}
+	tw_agent_look();
+	resume_slots();
+	return result;
 }
 
 /*

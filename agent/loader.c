@@ -43,6 +43,31 @@ static bool append(char *path, size_t room, size_t *length, const char *text, si
 	return true;
 }
 
+/*
+ * The directory that $ORIGIN stands for.  Not by RTLD_DI_ORIGIN: glibc 2.36 copies from a null pointer where
+ * ld.so did not need the origin so far.
+ */
+static bool find_origin(const struct link_map *map, char *origin, size_t room)
+{
+	ssize_t bytes = (ssize_t)strlen(map->l_name);
+	char *slash;
+
+	if (bytes == 0) {
+		bytes = readlink("/proc/self/exe", origin, room - 1);
+		if (bytes <= 0)
+			return false;
+	} else {
+		if ((size_t)bytes >= room)
+			return false;
+		memcpy(origin, map->l_name, (size_t)bytes);
+	}
+	origin[bytes] = '\0';
+	slash = strrchr(origin, '/');
+	if (slash)
+		*slash = '\0';
+	return slash != NULL;
+}
+
 /* Only what differs by caller: $ORIGIN.  $LIB and $PLATFORM mean the same to ld.so whoever calls. */
 static bool expand_origin(const char *name, struct link_map *map, char *path, size_t room)
 {
@@ -50,7 +75,7 @@ static bool expand_origin(const char *name, struct link_map *map, char *path, si
 	size_t length = 0;
 	bool has_origin = false;
 
-	if (dlinfo(map, RTLD_DI_ORIGIN, origin))
+	if (!find_origin(map, origin, sizeof origin))
 		return false;
 	while (*name) {
 		size_t bytes = strcspn(name, "$");
@@ -116,25 +141,32 @@ static bool search(const char *name, struct link_map *map, char *path, size_t ro
 	return is_found;
 }
 
-bool tw_loader_find(const char *name, const void *caller, void *(*open)(const char *, int), char *path,
-		    size_t bytes)
+/* The caller's own search, where its outcome may differ from ours. */
+static bool find(const char *name, struct link_map *map, char *path, size_t room)
 {
+	if (strchr(name, '$'))
+		return expand_origin(name, map, path, room);
+	return search(name, map, path, room);
+}
+
+void *tw_loader_open(const struct tw_loader_calls *calls, const char *name, int flags, const void *caller)
+{
+	char path[TW_PATH_BYTES_MAX + 1];
 	struct link_map *map = NULL;
 	Dl_info info;
-	void *handle;
+	void *present = NULL, *handle;
 
-	if (!name || !*name || (strchr(name, '/') && !strchr(name, '$')))
-		return false;
-	if (!dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
-		return false;
-	if (strchr(name, '$'))
-		return expand_origin(name, map, path, bytes);
-	if (!has_run_path(map))
-		return false;
-	handle = open(name, RTLD_LAZY | RTLD_NOLOAD);
-	if (handle) {
-		dlclose(handle);
-		return false;
-	}
-	return search(name, map, path, bytes);
+	if (!name || !*name || (strchr(name, '/') && !strchr(name, '$')) ||
+	    !dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !map ||
+	    (!strchr(name, '$') && !has_run_path(map)))
+		return calls->open(name, flags);
+	/* Held until it is opened: another thread may be closing it at this moment. */
+	if (!strchr(name, '$'))
+		present = calls->open(name, RTLD_LAZY | RTLD_NOLOAD);
+	if (!present && find(name, map, path, sizeof path))
+		name = path;
+	handle = calls->open(name, flags);
+	if (present)
+		calls->close(present);
+	return handle;
 }

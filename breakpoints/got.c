@@ -14,13 +14,21 @@
  * Stubs are used for ever: a thread may be on its way through one at any time.  When all were used, those of
  * unloaded objects are taken again, the oldest first.
  *
- * Everything here runs under the permit; slots are also read by any thread that calls, and bound by ld.so.
+ * Objects that are unloaded take their slots with them, and say so only afterwards.  So around unloading
+ * nothing is written (tw_got_suspend): a run of writes and an unloading exclude each other by two words,
+ * each side writes its own and then looks at the other's (PAIR got.suspend).  A lock would be held while
+ * destructors run.
+ *
+ * Everything else here runs under the permit; slots are also read by any thread that calls, and bound by
+ *ld.so.
  */
 #include "breakpoints/patch.h"
+#include "breakpoints/permit.h"
 #include "breakpoints/trampoline.h"
 #include "tracewheel/error.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -39,10 +47,14 @@ static uint32_t stubs_used;
 struct detail {
 	void *first_value;
 	int protection;
+	bool is_due; /* to be made what place->is_installed says, when slots may be written again */
 };
 static struct detail *details; /* TW_GOT_STUBS of them, untouched pages cost nothing */
 
+static _Atomic uint32_t suspensions;
+static _Atomic bool is_writing;
 static bool is_run;
+static bool is_anything_due;
 /* The page that is open for writing; 0: none.  Neighbouring slots come one after another. */
 static uintptr_t open_page;
 static int open_protection;
@@ -203,7 +215,7 @@ int tw_got_prepare(struct tw_place *place)
 		return error;
 	/* RELAXED got.slot: the program's word; ld.so may be binding it at this moment, to the same target.
 	 */
-	details[number] = (struct detail){tw_load_relaxed(slot), protection};
+	details[number] = (struct detail){tw_load_relaxed(slot), protection, false};
 	/* RELAXED got.target: stubs read it only after the slot was stored with release. */
 	if (!tw_load_relaxed(&place->target))
 		tw_store_relaxed(&place->target, details[number].first_value);
@@ -235,12 +247,31 @@ static bool open_slot(const struct tw_place *place)
 	return true;
 }
 
-void tw_got_install(struct tw_place *place)
+/* May slots be written?  Then nothing is unloaded until stop_writing(). */
+static bool start_writing(void)
+{
+	/* PAIR got.suspend: seq_cst; tw_got_suspend() writes its word and looks at this one. */
+	tw_store_seq_cst(&is_writing, true);
+	/* PAIR got.suspend: seq_cst; as above. */
+	if (tw_load_seq_cst(&suspensions) == 0)
+		return true;
+	/* PAIR got.suspend: seq_cst; as above. */
+	tw_store_seq_cst(&is_writing, false);
+	return false;
+}
+
+static void stop_writing(void)
+{
+	/* PAIR got.suspend: seq_cst; what was written is written before anything is unloaded. */
+	tw_store_seq_cst(&is_writing, false);
+}
+
+static void install(struct tw_place *place)
 {
 	_Atomic(void *) *slot = place->where;
 	void *value;
 
-	if (place->is_gone || !place->stub || !open_slot(place))
+	if (!open_slot(place))
 		return;
 	/* RELAXED got.slot: as in tw_got_prepare(). */
 	value = tw_load_relaxed(slot);
@@ -252,34 +283,100 @@ void tw_got_install(struct tw_place *place)
 	 * Publishes the table's entry and the target.  Without it a call could find an empty entry.
 	 */
 	tw_store_release(slot, place->stub);
-	if (!is_run)
-		close_page();
 }
 
-void tw_got_uninstall(struct tw_place *place)
+static void uninstall(struct tw_place *place)
 {
 	_Atomic(void *) *slot = place->where;
 	void *stub = place->stub;
 	/* RELAXED got.target: written under the permit. */
 	void *target = tw_load_relaxed(&place->target);
 
-	if (place->is_gone || !stub || !open_slot(place))
+	if (!open_slot(place))
 		return;
 	/* PAIR got.slot: release, as above; there is nothing new to publish. */
 	if (tw_cas_acq_rel(slot, &stub, target))
 		detail_of(place)->first_value = target;
-	if (!is_run)
-		close_page();
+}
+
+static void change(struct tw_place *place, void (*write)(struct tw_place *))
+{
+	bool is_alone = !is_run;
+
+	if (place->is_gone || !place->stub)
+		return;
+	if (is_alone)
+		tw_got_begin();
+	/* RELAXED got.writing: set by this thread, or not at all. */
+	if (tw_load_relaxed(&is_writing)) {
+		write(place);
+		detail_of(place)->is_due = false;
+	} else {
+		detail_of(place)->is_due = is_anything_due = true;
+	}
+	if (is_alone)
+		tw_got_end();
+}
+
+void tw_got_install(struct tw_place *place)
+{
+	change(place, install);
+}
+
+void tw_got_uninstall(struct tw_place *place)
+{
+	change(place, uninstall);
 }
 
 void tw_got_begin(void)
 {
 	is_run = true;
+	start_writing();
 }
 
 void tw_got_end(void)
 {
-	is_run = false;
 	close_page();
+	stop_writing();
+	is_run = false;
 	forget_mappings();
+}
+
+void tw_got_suspend(void)
+{
+	/* PAIR got.suspend: seq_cst; start_writing() writes its word and looks at this one. */
+	tw_fetch_add_seq_cst(&suspensions, 1);
+	/* PAIR got.suspend: seq_cst; as above. */
+	while (tw_load_seq_cst(&is_writing))
+		sched_yield();
+}
+
+/* What could not be written meanwhile. */
+static void make_up(void)
+{
+	tw_got_begin();
+	is_anything_due = false;
+	for (uint32_t i = 0; i < stubs_used; i++) {
+		/* RELAXED got.table: as in take_stub(). */
+		struct tw_place *place = tw_load_relaxed(&tw_got_table[i]);
+
+		if (!details[i].is_due)
+			continue;
+		if (place->is_gone)
+			details[i].is_due = false;
+		else
+			change(place, place->is_installed ? install : uninstall);
+	}
+	tw_got_end();
+}
+
+void tw_got_resume(struct tw_permit *permit)
+{
+	/* PAIR got.suspend: seq_cst; as above. */
+	tw_fetch_add_seq_cst(&suspensions, (uint32_t)-1);
+	if (!permit)
+		return;
+	TW_ASSERT(tw_permit_is_held(permit));
+	if (is_anything_due)
+		make_up();
 }

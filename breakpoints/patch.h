@@ -45,4 +45,15 @@ void tw_got_uninstall(struct tw_place *place);
 void tw_got_begin(void);
 void tw_got_end(void);
 
+/*
+ * Around the unloading of objects: from suspend on no slot is written, so that none can be written
+ * after its memory is gone and before tw_bp_module_gone() says so.  What is installed and uninstalled
+ * meanwhile is done by the last resume.  May nest, on several threads.
+ *
+ * Suspend waits for a run of writes to end (no lock is held over such a run).  Resume takes the permit as
+ * what it is; NULL, where it could not be had: the next one makes up for it.
+ */
+void tw_got_suspend(void);
+void tw_got_resume(struct tw_permit *permit);
+
 #endif

@@ -7,6 +7,11 @@
  *    symbol is resolved like any other, or the binder would overwrite what was put there.
  *  - A name may have several versions (memcpy@GLIBC_2.2.5 and @@GLIBC_2.14): resolved by the version
  *    that the linker recorded in the caller.
+ *  - Another preloaded library's malloc has no version.  ld.so takes it for any that is asked for, where it
+ *    comes first; dlvsym does not.  So both are asked, and the order of loading decides.
+ *  - In a program that is not position-independent dlsym may answer with the program's own PLT: the
+ *    address that stands for the function everywhere.  A slot must not lead there, or calls would go in
+ *    circles: ld.so passes over such symbols when it binds slots, and so must we.
  *  - dlsym answers from the scope of its caller, here the global one.  What a plugin was linked with
  *    is found only in the plugin's own scope, so that is asked second.
  */
@@ -26,26 +31,90 @@ struct scan {
 	struct tw_sym_slot *slots;
 	size_t count, room;
 	const struct tw_sym_object *last_definer; /* most neighbours lead to the same object */
+	const struct tw_sym_object *pinned;       /* asked by its own handle; most answers come from libc */
+	void *pin;
 };
 
-static void *find(void *scope, const struct tw_sym_slot *slot)
+/* Does the object define the name without a version, which ld.so takes for any version? */
+static bool is_unversioned(const struct tw_sym_object *object, const char *name, void *address)
 {
-	return slot->version ? dlvsym(scope, slot->function, slot->version) : dlsym(scope, slot->function);
+	const ElfW(Sym) *symbol = tw_elf_lookup(&object->elf, name, (uintptr_t)address);
+
+	return symbol && !tw_elf_version(&object->elf, (size_t)(symbol - object->elf.symbols));
+}
+
+/* What ld.so's own search finds in a scope: the first that has this version, or none at all. */
+static void *find(const struct scan *scan, void *scope, const struct tw_sym_slot *slot)
+{
+	void *any = dlsym(scope, slot->function), *exact;
+	const struct tw_sym_object *any_definer, *exact_definer;
+
+	if (!slot->version)
+		return any;
+	exact = dlvsym(scope, slot->function, slot->version);
+	if (!exact || !any || any == exact)
+		return exact ? exact : any;
+	any_definer = tw_sym_object_at(scan->set, (uintptr_t)any);
+	exact_definer = tw_sym_object_at(scan->set, (uintptr_t)exact);
+	if (any_definer && exact_definer && any_definer < exact_definer &&
+	    is_unversioned(any_definer, slot->function, any))
+		return any;
+	return exact;
+}
+
+/* The program's PLT entry that stands for a function of another object. */
+static bool is_stand_in(const struct scan *scan, const struct tw_sym_slot *slot)
+{
+	const struct tw_elf *program = &scan->set->objects[0].elf;
+
+	return slot->target && tw_elf_is_code(program, (uintptr_t)slot->target) &&
+	       !tw_elf_lookup(program, slot->function, (uintptr_t)slot->target);
+}
+
+static void *pin(struct scan *scan, const struct tw_sym_object *object)
+{
+	if (scan->pinned == object)
+		return scan->pin;
+	if (scan->pinned)
+		tw_sym_unpin(scan->pin);
+	scan->pinned = tw_sym_pin(object, &scan->pin) ? object : NULL;
+	return scan->pinned ? scan->pin : NULL;
+}
+
+/* The first object behind the program that defines the function, asked by itself. */
+static void resolve_behind_program(struct scan *scan, struct tw_sym_slot *slot)
+{
+	slot->target = NULL;
+	for (size_t i = 1; i < scan->set->count && !slot->target; i++) {
+		const struct tw_sym_object *object = &scan->set->objects[i];
+		void *handle;
+
+		if (!tw_elf_lookup(&object->elf, slot->function, 0))
+			continue;
+		handle = pin(scan, object);
+		if (handle)
+			slot->target = find(scan, handle, slot);
+	}
 }
 
 /*
  * An object's own scope is asked through a handle that dlopen gave: the link_map of a library that was
  * there from the start has no list to search until then, and dlsym would follow a null pointer.
  */
-static void resolve(const struct scan *scan, struct tw_sym_slot *slot)
+static void resolve(struct scan *scan, struct tw_sym_slot *slot)
 {
 	void *handle;
 
-	slot->target = find(RTLD_DEFAULT, slot);
-	if (slot->target || scan->caller->role == TW_SYM_PROGRAM || !tw_sym_pin(scan->caller, &handle))
+	slot->target = find(scan, RTLD_DEFAULT, slot);
+	if (is_stand_in(scan, slot)) {
+		resolve_behind_program(scan, slot);
 		return;
-	slot->target = find(handle, slot);
-	tw_sym_unpin(handle);
+	}
+	if (slot->target || scan->caller->role == TW_SYM_PROGRAM)
+		return;
+	handle = pin(scan, scan->caller);
+	if (handle)
+		slot->target = find(scan, handle, slot);
 }
 
 static const struct tw_sym_object *definer_of(struct scan *scan, uintptr_t address)
@@ -201,6 +270,8 @@ int tw_sym_slots(const struct tw_sym_set *set, const struct tw_sym_object *calle
 		if (!error && scan.count)
 			error = refuse_taken(&scan);
 	}
+	if (scan.pinned)
+		tw_sym_unpin(scan.pin);
 	if (error) {
 		free(scan.slots);
 		return error;

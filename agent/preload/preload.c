@@ -12,7 +12,7 @@
 
 #include "base/atomic.h"
 #include "base/export.h"
-#include "base/limits.h"
+#include "pipeline/hit.h"
 
 #include <dlfcn.h>
 
@@ -65,15 +65,20 @@ __attribute__((constructor)) static void construct(void)
 	tw_agent_start();
 }
 
+int tw_agent_is_in_hit(void);
+
+/* For tests: is this thread inside a hook, where nothing may be allocated? */
+TW_API int tw_agent_is_in_hit(void)
+{
+	return tw_hit_tls.state == TW_THREAD_IN_HIT || tw_hit_tls.state == TW_THREAD_JOINING;
+}
+
 static __attribute__((noinline)) void *open_and_look(open_fn real, const char *name, int flags,
 						     const void *caller)
 {
-	char path[TW_PATH_BYTES_MAX + 1];
-	void *handle;
+	const struct tw_loader_calls calls = {real, dlclose};
+	void *handle = tw_loader_open(&calls, name, flags, caller);
 
-	if (tw_loader_find(name, caller, real, path, sizeof path))
-		name = path;
-	handle = real(name, flags);
 	if (handle)
 		tw_agent_look();
 	return handle;
@@ -91,12 +96,6 @@ TW_API TAIL_CALLING void *dlopen(const char *name, int flags)
 TW_API int dlclose(void *handle)
 {
 	close_fn real = find_close();
-	int result;
 
-	if (!tw_agent_is_active() || tw_agent_is_looking())
-		return real(handle);
-	result = real(handle);
-	if (result == 0)
-		tw_agent_look();
-	return result;
+	return tw_agent_is_active() || tw_agent_is_looking() ? tw_agent_close(real, handle) : real(handle);
 }

@@ -89,7 +89,7 @@ static void drain(void)
 		if (state == TW_RB_LIVE || state == TW_RB_ENDED)
 			drain_ring(i, state);
 	}
-	tw_rs_refill(&rs, 4);
+	tw_rs_refill(&rs, 12);
 }
 
 /* ---- names ---- */
@@ -183,7 +183,7 @@ static void run(char **argv, const char *agent, const char *more)
 
 int main(int argc, char **argv)
 {
-	struct tw_rs_options options = { .policy = TW_RB_BLOCK, .first_rings = 4 };
+	struct tw_rs_options options = { .policy = TW_RB_BLOCK, .first_rings = 12 };
 	const char *more = NULL;
 	int at = 4, status;
 	pid_t pid;

@@ -407,6 +407,35 @@ static void slots_of_an_unloaded_object_are_left_alone(void **state)
 	tw_permit_drop(permit);
 }
 
+static void nothing_is_written_while_objects_are_unloaded(void **state)
+{
+	void **page = slot_page(true);
+	struct tw_permit *permit;
+	struct tw_place *place;
+
+	put(page, make_big);
+	tw_got_suspend();
+	tw_got_suspend();
+	place = arm(page, make_big);
+	assert_ptr_equal(*page, make_big);
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	tw_got_resume(permit);
+	assert_ptr_equal(*page, make_big);
+	tw_got_resume(permit);
+	tw_permit_drop(permit);
+	assert_ptr_equal(*page, place->stub);
+	assert_int_equal(protection_of(page), 'r');
+	tw_got_suspend();
+	disarm(place);
+	assert_ptr_equal(*page, place->stub);
+	tw_got_resume(NULL);
+	tw_got_suspend();
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	tw_got_resume(permit);
+	tw_permit_drop(permit);
+	assert_ptr_equal(*page, make_big);
+}
+
 /* ---- many slots, and threads that call while they come and go ---- */
 
 static _Atomic bool stop;
@@ -506,6 +535,7 @@ int main(void)
 		cmocka_unit_test(what_the_program_put_there_stays),
 		cmocka_unit_test(slots_that_cannot_be_are_refused),
 		cmocka_unit_test(slots_of_an_unloaded_object_are_left_alone),
+		cmocka_unit_test(nothing_is_written_while_objects_are_unloaded),
 		cmocka_unit_test(threads_call_while_slots_come_and_go),
 		cmocka_unit_test(frames_can_be_left),
 	};

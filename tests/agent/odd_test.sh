@@ -1,0 +1,32 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Goal    Calls with unusual conventions and control flow come through armed slots, however the program was linked,
+#         and with everything hooked; hooks allocate nothing, and another preloaded allocator stays in place.
+# Method  programs/odd.c checks itself; programs/guard.c ends the program when a hook allocates.
+. "$(dirname "$0")/lib.sh"
+
+for how in lazy now noplt nopie; do
+	same "pattern _:_" "$programs/agent_odd_$how"
+	expect_some "agent_odd_$how libagent_oddlib:odd_sum"
+	expect_some "agent_odd_$how libc:asprintf|agent_odd_$how libc:__asprintf_chk"
+	expect_some "agent_odd_$how libc:_setjmp|agent_odd_$how libc:setjmp"
+	same "" "$programs/agent_odd_$how"
+	expect_some "agent_odd_$how libagent_oddlib:odd_add"
+	expect 0 "libc libc:"
+done
+
+traced "pattern libagent_oddlib:odd_[mw]*" -- "$programs/agent_odd_lazy"
+expect 1 "libagent_oddlib:odd_make_big"
+expect 2 "libagent_oddlib:odd_wide"
+expect 0 "libagent_oddlib:odd_add"
+
+same "pattern _:_" "$programs/agent_throw"
+expect_some "agent_throw libagent_oddlib:odd_call_back"
+
+export GUARD_COUNTS=1
+for how in lazy now nopie; do
+	traced "pattern _:_" -p "$programs/libagent_guard.so" -- "$programs/agent_odd_$how"
+	[ $status = 0 ] || fail "with the guard: status $status: $(cat "$folder/err")"
+	grep -q "mallocs: many" "$folder/out" || fail "the guard's malloc is not the program's any more"
+done
+finish
