@@ -85,7 +85,10 @@ inline put(s)
 	:: handles[s] == 1 && state[s] == ALIVE -> say_dropped()
 	:: else
 	fi;
-	handles[s]--;
+	atomic {
+		handles[s]--;
+		had_last_put[s] = had_last_put[s] || handles[s] == 0
+	};
 #else
 	atomic {
 		handles[s]--;
@@ -251,7 +254,10 @@ init {
 		run stranger();
 		run progress(2)
 	};
+#ifndef FLAG_BEFORE_HANDLES
+	/* With the flag first this late put would clear up after the mistake. */
 	users_done == 4;
+#endif
 	run owner(2);
 	users_done == 5;
 	run progress(1);
