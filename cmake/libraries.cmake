@@ -46,3 +46,7 @@ tw_library(tracewheel-capture LIBRARIES lz4 gmp m pthread ROOMS capture ringbuf 
 target_link_options(tracewheel-capture PRIVATE -Wl,--exclude-libs,libtw_term.a)
 
 install(DIRECTORY include/tracewheel DESTINATION include)
+foreach(package tracewheel tracewheel-capture)
+  configure_file(cmake/${package}.pc.in ${CMAKE_BINARY_DIR}/${package}.pc @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/${package}.pc DESTINATION lib/pkgconfig)
+endforeach()
