@@ -2,12 +2,13 @@
 /*
  * recover.c - consumer.h: completing what a dead recorder left.
  *
- *	1 nobody may own the ring set         2 what the segments hold, lease by lease
- *	3 close the segments that were cut    4 store what the rings hold behind that
+ *	1 nobody may own the ring set         2 close the segments that were cut
+ *	3 what they hold, lease by lease      4 store what the rings hold behind that
  *	5 remove the ring set and the mark
  *
- * Each step may be repeated: what 4 stored is found by 2 the next time.
+ * Each step may be repeated: what 4 stored is found by 3 the next time.
  */
+#include "base/checksum.h"
 #include "base/error.h"
 #include "base/export.h"
 #include "base/sys.h"
@@ -15,9 +16,11 @@
 #include "pipeline/scan.h"
 #include "pipeline/writer.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct recovery {
@@ -25,9 +28,10 @@ struct recovery {
 	struct tw_capture *known; /* what the segments hold; NULL: nothing */
 	char ring_set[256];
 	bool has_rings;
+	bool has_mark;
 };
 
-/* ---- 3: segments that were cut off ---- */
+/* ---- 2: segments that were cut off ---- */
 
 static int note_block(void *context, uint64_t offset, const struct tw_block_header *header)
 {
@@ -39,6 +43,58 @@ static void ignore_damage(void *context, uint64_t offset, uint64_t bytes, int er
 {
 }
 
+/* Do the rings still hold all that the block says?  Definitions they keep to the end. */
+static bool is_in_rings(const struct recovery *recovery, const struct tw_block_header *header)
+{
+	const struct tw_rs *rs = &recovery->writer.rs;
+	uint32_t count = recovery->has_rings ? tw_rs_ring_count(rs) : 0;
+
+	if (header->type != TW_BLOCK_EVENTS)
+		return recovery->has_rings;
+	for (uint32_t i = 0; i < count; i++) {
+		if (recovery->writer.rings[i].is_seen && tw_rs_ring(rs, i)->lease == header->ring_lease) {
+			/* PAIR rb.consume: acquire; the recorder that stored what lies before is dead. */
+			return tw_load_acquire(&tw_rs_ring(rs, i)->tail_pos) <= header->first_pos;
+		}
+	}
+	return false;
+}
+
+/*
+ * The last block may be torn although its header is sound: one that was written over the beginning of
+ * another, which a full disk had refused.  What the rings hold too is left to them.
+ */
+static int drop_torn_blocks(struct recovery *recovery, struct tw_segment *segment,
+			    const struct tw_segment_file *file)
+{
+	struct tw_block_decoder *decoder = tw_block_decoder_create();
+	int error = decoder ? 0 : TW_ENOMEM;
+
+	while (!error && segment->entry_count && !segment->has_lost_entries) {
+		const struct tw_index_entry *last = &segment->entries[segment->entry_count - 1];
+
+		error = tw_segment_read(file, last->offset, &last->header, decoder);
+		if (error || !is_in_rings(recovery, &last->header) ||
+		    tw_checksum64(tw_block_decoder_input(decoder), last->header.stored_bytes) ==
+			    last->header.payload_checksum)
+			break;
+		tw_segment_forget_last(segment);
+	}
+	tw_block_decoder_destroy(decoder);
+	return error == TW_EFORMAT ? 0 : error;
+}
+
+/* Not even its header is sound: it stays, and readers name it; one that is shorter than that held nothing. */
+static int pass_over(const struct tw_store *store, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(store->directory_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+	    st.st_size < (off_t)sizeof(struct tw_segment_header))
+		unlinkat(store->directory_fd, name, 0);
+	return 0;
+}
+
 static int close_cut_segment(struct recovery *recovery, const char *name, uint32_t number)
 {
 	struct tw_store *store = &recovery->writer.store;
@@ -48,13 +104,14 @@ static int close_cut_segment(struct recovery *recovery, const char *name, uint32
 	struct tw_segment_file file;
 	int error = tw_segment_open(store->directory_fd, name, &file);
 
-	/* Not even its header is sound: it stays, and readers name it. */
 	if (error == TW_EFORMAT || error == TW_EVERSION)
-		return 0;
+		return pass_over(store, name);
 	if (error)
 		return error;
 	segment.offset = sizeof file.header;
 	error = tw_segment_scan(&file, &visitor, &found);
+	if (!error)
+		error = drop_torn_blocks(recovery, &segment, &file);
 	tw_segment_file_close(&file);
 	segment.fd = openat(store->directory_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (segment.fd < 0 && !error)
@@ -70,19 +127,26 @@ static int close_cut_segment(struct recovery *recovery, const char *name, uint32
 
 static int close_cut_segments(struct recovery *recovery)
 {
-	int error = 0;
+	int fd = openat(recovery->writer.store.directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	int error = directory ? 0 : TW_EIO;
 
-	for (uint32_t i = 0; recovery->known && !error && i < recovery->known->file_count; i++) {
+	while (!error && (entry = readdir(directory)) != NULL) {
 		uint32_t number;
 		bool is_open;
 
-		if (tw_segment_parse_name(recovery->known->files[i].name, &number, &is_open) && is_open)
-			error = close_cut_segment(recovery, recovery->known->files[i].name, number);
+		if (tw_segment_parse_name(entry->d_name, &number, &is_open) && is_open)
+			error = close_cut_segment(recovery, entry->d_name, number);
 	}
+	if (directory)
+		closedir(directory);
+	else if (fd >= 0)
+		close(fd);
 	return error;
 }
 
-/* ---- 4: the rings ---- */
+/* ---- 3, 4: the rings ---- */
 
 /* What stands behind the last block of a stream: whose turn it was, and the last record. */
 static int look_at_last_block(struct recovery *recovery, const struct tw_source_block *block,
@@ -239,22 +303,25 @@ static int find_rings(struct recovery *recovery)
 	struct tw_store *store = &recovery->writer.store;
 	int error = tw_store_read_mark(store->directory_fd, recovery->ring_set, sizeof recovery->ring_set);
 
+	recovery->has_mark = error == 0;
 	if (error == TW_ENOENT || error == TW_EFORMAT)
 		return 0;
 	if (!error)
 		error = tw_rs_open_dead(&recovery->writer.rs, recovery->ring_set);
 	recovery->has_rings = error == 0;
+	if (recovery->has_rings)
+		tw_writer_look(&recovery->writer);
 	/* After a restart of the machine there are none. */
 	return error == TW_ENOENT ? 0 : error;
 }
 
-/* 2 */
+/* 3 */
 static int find_known(struct recovery *recovery, const char *path)
 {
 	const struct tw_capture_options options = {.no_workers = true};
 	int error = tw_capture_open(path, &options, &recovery->known);
 
-	if (error == TW_EFORMAT && recovery->has_rings)
+	if (error == TW_EFORMAT && recovery->has_mark)
 		return 0;
 	if (error || !recovery->known->image_count)
 		return error;
@@ -269,12 +336,12 @@ static int recover(struct recovery *recovery, const char *path)
 	int error = find_rings(recovery);
 
 	if (!error)
-		error = find_known(recovery, path);
-	if (!error)
 		error = close_cut_segments(recovery);
+	if (!error)
+		error = find_known(recovery, path);
 	if (!error && recovery->has_rings)
 		error = store_rings(recovery);
-	if (!error)
+	if (!error && recovery->has_mark && (!recovery->known || !recovery->known->info.segments))
 		error = tw_store_leave_something(&recovery->writer.store);
 	if (error)
 		return error;

@@ -127,6 +127,16 @@ void tw_segment_note(struct tw_segment *segment, uint64_t offset, const struct t
 	segment->entries[segment->entry_count++].header = *header;
 }
 
+void tw_segment_forget_last(struct tw_segment *segment)
+{
+	const struct tw_index_entry *last = &segment->entries[--segment->entry_count];
+
+	segment->offset = last->offset;
+	segment->totals.blocks--;
+	segment->totals.events -= last->header.event_count;
+	segment->totals.raw_bytes -= last->header.raw_bytes;
+}
+
 static int put_block(struct tw_segment *segment, const struct tw_block_header *header, const uint8_t *stored)
 {
 	static const uint8_t zeros[TW_FORMAT_ALIGN_BYTES];

@@ -68,6 +68,9 @@ int tw_segment_append(struct tw_segment *segment, const struct tw_block_header *
 /* Counts a block that stands at this offset already, for the index.  Without memory the index is given up. */
 void tw_segment_note(struct tw_segment *segment, uint64_t offset, const struct tw_block_header *header);
 
+/* Takes back the last tw_segment_note(): the block's place is free for another. */
+void tw_segment_forget_last(struct tw_segment *segment);
+
 /* To the disk itself.  After an error the file is to be abandoned: the kernel forgets what it could not
  * write. */
 int tw_segment_sync(struct tw_segment *segment);

@@ -343,6 +343,17 @@ int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image,
 	return 0;
 }
 
+int tw_store_leave_something(struct tw_store *store)
+{
+	struct tw_store_image nobody = {0};
+	int error;
+
+	if (store->stats.segments)
+		return 0;
+	error = tw_store_open_segment(store, &nobody);
+	return error < 0 ? error : tw_store_close_segment(store, &nobody, true);
+}
+
 int tw_store_append(struct tw_store *store, struct tw_store_image *image,
 		    const struct tw_block_header *header, const uint8_t *stored)
 {
@@ -379,17 +390,6 @@ void tw_store_rotate(struct tw_store *store, struct tw_store_image *image)
 	/* What was written is written: that the index could not be is told by the statistics. */
 	if (is_large || is_old)
 		tw_store_close_segment(store, image, false);
-}
-
-int tw_store_leave_something(struct tw_store *store)
-{
-	struct tw_store_image nobody = {0};
-	int error;
-
-	if (store->next_number > 1)
-		return 0;
-	error = tw_store_open_segment(store, &nobody);
-	return error < 0 ? error : tw_store_close_segment(store, &nobody, true);
 }
 
 void tw_store_sync(struct tw_store *store, struct tw_store_image *image, uint64_t now_ns)

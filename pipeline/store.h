@@ -81,7 +81,7 @@ void tw_store_rotate(struct tw_store *store, struct tw_store_image *image);
 /* Closes the image's segment, if there is one. */
 int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image, bool is_final);
 
-/* A capture of nothing is a capture too: a segment of no image, where there would be none. */
+/* A capture of nothing is a capture too: an empty segment, where nobody has written any. */
 int tw_store_leave_something(struct tw_store *store);
 
 /* Brings to disk what has waited long enough.  A file that cannot be is closed and another begun. */
