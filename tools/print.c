@@ -10,12 +10,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_FORMAT = 256, KEY_LIMIT };
+enum { KEY_FORMAT = 256, KEY_TIMESTAMPS };
 
 static const struct tw_option options_table[] = {
 	{'f', "format", "text|erlang|json",
 	 "text for people (default), Erlang's trace messages, or one\n"
 	 "JSON object a line (docs/json.md)"},
+	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
+	 "in Erlang terms: none, nanoseconds, or {MegaSecs,Secs,MicroSecs};\n"
+	 "as the session asked, if not given"},
 	TW_SELECTION_OPTIONS,
 	{'n', "limit", "N", "the first N events only"},
 	{0}};
@@ -36,6 +39,7 @@ struct request {
 	struct tw_selection selection;
 	uint64_t limit;
 	bool has_limit;
+	int stamp;
 };
 
 static struct tw_out out;
@@ -64,6 +68,24 @@ size_t tw_print_extra(const struct tw_print_payload *payload, char text[TW_PRINT
 	return bytes;
 }
 
+static bool take_stamp(struct request *request, const char *value)
+{
+	static const struct {
+		const char *name;
+		int stamp;
+	} rows[] = {{"none", TW_PRINT_STAMP_NONE},
+		    {"monotonic", TW_PRINT_STAMP_MONOTONIC},
+		    {"wall", TW_PRINT_STAMP_WALL}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		if (strcmp(value, rows[i].name) == 0) {
+			request->stamp = rows[i].stamp;
+			return true;
+		}
+	}
+	tw_usage(&command, "--timestamps is none, monotonic or wall, not '%s'.", value);
+	return false;
+}
+
 static bool take_option(struct request *request, int key, const char *value)
 {
 	static const struct tw_print_format *const formats[] = {&tw_print_text, &tw_print_erlang,
@@ -74,6 +96,8 @@ static bool take_option(struct request *request, int key, const char *value)
 			tw_usage(&command, "--limit is a number, not '%s'.", value);
 		return request->has_limit;
 	}
+	if (key == KEY_TIMESTAMPS)
+		return take_stamp(request, value);
 	if (key != 'f')
 		return tw_selection_take(&request->selection, &command, key, value);
 	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
@@ -105,6 +129,7 @@ static bool init_printer(struct tw_printer *printer, const struct tw_capture *ca
 				       .capture = capture,
 				       .start_ns = info.start_ns,
 				       .pid_tracee = UINT32_MAX,
+				       .stamp = printer->stamp,
 				       .image_count = info.images,
 				       .stream_count = info.streams};
 	printer->places = calloc(info.images + 1, sizeof *printer->places);
@@ -161,7 +186,7 @@ static int print_events(struct tw_printer *printer, const struct request *reques
 int tw_tool_print(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
-	struct request request = {.format = &tw_print_text};
+	struct request request = {.format = &tw_print_text, .stamp = -1};
 	struct tw_printer printer = {0};
 	struct tw_capture *capture = NULL;
 	struct tw_capture_filter filter;
@@ -186,6 +211,7 @@ int tw_tool_print(int argc, char **argv)
 		goto free_request;
 	}
 	tw_out_init(&out, STDOUT_FILENO);
+	printer.stamp = request.stamp;
 	int error = init_printer(&printer, capture, request.format)
 			    ? print_events(&printer, &request, &filter)
 			    : TW_ENOMEM;

@@ -24,6 +24,7 @@ struct tw_printer {
 	size_t pid_bytes;
 	uint32_t pid_image;
 	uint32_t pid_tracee;
+	int stamp; /* the kind that was asked for; -1: each event's own */
 };
 
 struct tw_print_format {
@@ -66,6 +67,13 @@ enum { TW_PRINT_STAMP_NONE, TW_PRINT_STAMP_MONOTONIC, TW_PRINT_STAMP_STRICT, TW_
 static inline unsigned tw_print_stamp(const struct tw_capture_event *event)
 {
 	return event->flags & TW_CAPTURE_STAMP_MASK;
+}
+
+/* As it is shown. */
+static inline unsigned tw_print_shown_stamp(const struct tw_printer *printer,
+					    const struct tw_capture_event *event)
+{
+	return printer->stamp < 0 ? tw_print_stamp(event) : (unsigned)printer->stamp;
 }
 
 /* The words of a payload that are shown at most: real ones have six. */

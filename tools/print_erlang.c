@@ -7,8 +7,8 @@
  *	{trace_ts,<0.1.0>,return_from,{libc,strlen,1},5,123456789}.
  *
  * Arguments are a list where they were recorded, otherwise the arity, or '_' where that is not known.
- * Time stamps have the form that the session asked for: an integer in nanoseconds, the same with a
- * unique integer, or {MegaSecs,Secs,MicroSecs}.  A loss, for which Erlang has no message, is
+ * Time stamps have the form that the session asked for, or --timestamps: an integer in nanoseconds, the same
+ *with a unique integer, or {MegaSecs,Secs,MicroSecs}.  A loss, for which Erlang has no message, is
  * {trace_ts,Pid,lost,[{full,12}],Stamp}.
  */
 #include "tools/print.h"
@@ -28,7 +28,7 @@ static size_t make_place(const struct tw_capture_place *place, char *text, size_
 static void put_stamp(struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	struct tw_out *out = printer->out;
-	unsigned stamp = tw_print_stamp(event);
+	unsigned stamp = tw_print_shown_stamp(printer, event);
 	if (stamp == TW_PRINT_STAMP_NONE)
 		return;
 	tw_put_char(out, ',');
@@ -54,7 +54,7 @@ static void put_stamp(struct tw_printer *printer, const struct tw_capture_event 
 
 static void put_open(struct tw_printer *printer, const struct tw_capture_event *event)
 {
-	if (tw_print_stamp(event) == TW_PRINT_STAMP_NONE)
+	if (tw_print_shown_stamp(printer, event) == TW_PRINT_STAMP_NONE)
 		tw_put(printer->out, "{trace,", 7);
 	else
 		tw_put(printer->out, "{trace_ts,", 10);
