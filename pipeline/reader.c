@@ -46,7 +46,7 @@ static bool is_known(const struct tw_capture *capture, uint32_t file, uint64_t o
 	return false;
 }
 
-void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t offset, uint64_t bytes,
+bool tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t offset, uint64_t bytes,
 			   int error, const char *reason)
 {
 	struct tw_source_damage *damage = calloc(1, sizeof *damage);
@@ -56,7 +56,7 @@ void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t o
 	if (is_known(capture, file, offset)) {
 		pthread_mutex_unlock(&capture->lock);
 		free(damage);
-		return;
+		return false;
 	}
 	capture->info.damages++;
 	more = damage && capture->damage_count < DAMAGES_MAX
@@ -71,6 +71,7 @@ void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t o
 	}
 	pthread_mutex_unlock(&capture->lock);
 	free(damage);
+	return true;
 }
 
 /* ---- files ---- */
@@ -176,6 +177,20 @@ void tw_source_unuse_file(struct tw_capture *capture, uint32_t index)
 	pthread_mutex_unlock(&capture->lock);
 }
 
+/* What the headers promised is not to be had. */
+static void count_damaged(struct tw_capture *capture, const struct tw_source_block *block)
+{
+	struct tw_capture_stream *stream = &capture->streams[block->stream].info;
+	uint64_t records = block->header.end_sequence - block->header.first_sequence;
+
+	pthread_mutex_lock(&capture->lock);
+	capture->info.events -= block->header.event_count;
+	stream->events -= block->header.event_count;
+	capture->info.damaged_records += records;
+	stream->damaged_records += records;
+	pthread_mutex_unlock(&capture->lock);
+}
+
 int tw_source_load(struct tw_capture *capture, const struct tw_source_block *block,
 		   struct tw_block_decoder *decoder, uint8_t *raw)
 {
@@ -188,11 +203,11 @@ int tw_source_load(struct tw_capture *capture, const struct tw_source_block *blo
 	}
 	if (!error)
 		error = tw_block_decode_events(decoder, &block->header, raw);
-	if (error)
-		tw_source_note_damage(capture, block->file, block->offset,
-				      tw_block_file_bytes(&block->header), error,
-				      error == TW_EIO ? "the block cannot be read"
-						      : "the block is damaged; its events are left out");
+	if (error && tw_source_note_damage(capture, block->file, block->offset,
+					   tw_block_file_bytes(&block->header), error,
+					   error == TW_EIO ? "the block cannot be read"
+							   : "the block is damaged; its events are left out"))
+		count_damaged(capture, block);
 	return error;
 }
 

@@ -79,8 +79,9 @@ struct tw_capture {
 	uint32_t damage_count;
 };
 
-/* Names something that could not be read; more than a sensible number are only counted. */
-void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t offset, uint64_t bytes,
+/* Names something that could not be read, unless that was done before; more than a sensible number are only
+ * counted. */
+bool tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t offset, uint64_t bytes,
 			   int error, const char *reason);
 
 /*

@@ -81,7 +81,8 @@ void tw_capture_close(struct tw_capture *capture);
 /* ---- what it holds ---- */
 
 struct tw_capture_info {
-	uint64_t events; /* that can be read: calls, returns, terms; without losses and switches */
+	uint64_t events; /* that can be read: calls, returns, terms; without losses and switches;
+			 * damaged blocks are found, and taken off, when they are read */
 	uint64_t lost[TW_LOST_CAUSES];
 	uint64_t damaged_records;  /* known by sequence numbers to be in what cannot be read */
 	uint64_t file_bytes;       /* of all segments */

@@ -178,6 +178,8 @@ static inline struct maker *begin_maker(void)
 	remove_capture(capture_path);
 	assert_int_equal(tw_store_create(&maker->store, &options, false), 0);
 	maker->store.header.ticks_per_second = 1000000000;
+	maker->store.header.capture_id = 1;
+	memset(maker->store.header.boot_id, 7, sizeof(maker->store.header.boot_id));
 	maker->store.header.clock = (struct tw_format_clock){1000, 1000, 5000, 1000};
 	maker_segment(maker, 1);
 	return maker;

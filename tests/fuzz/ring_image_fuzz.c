@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal:   whatever a dead process left in the memory of a ring set, recovery reads it or refuses.
+ * Method: a ring set with two rings, an image and definitions; the bytes are changes to it: {where, offset,
+ *count, the new bytes}.  Then everything that recovery does with it is done, but for the disk.
+ */
+#include "base/assert.h"
+#include "base/error.h"
+#include "pipeline/definitions.h"
+#include "pipeline/event.h"
+#include "pipeline/writer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+enum { RINGS = 2, RING_BYTES = 1 << 16, KEPT_DEFINITIONS = 4096 };
+
+/* The set as it was, and what of it may be changed. */
+static struct tw_rs set;
+static struct tw_rs_control *control_before;
+static uint8_t *rings_before;
+static uint8_t definitions_before[KEPT_DEFINITIONS];
+static size_t rings_bytes;
+static char capture_path[64];
+
+static ssize_t write_nowhere(int fd, const struct iovec *pieces, int count, off_t offset)
+{
+	ssize_t all = 0;
+
+	for (int i = 0; i < count; i++)
+		all += (ssize_t)pieces[i].iov_len;
+	return all;
+}
+
+static int sync_nothing(int fd)
+{
+	return 0;
+}
+
+static const struct tw_segment_io nowhere = {write_nowhere, sync_nothing};
+
+static void clean_up(void)
+{
+	tw_rs_destroy(&set);
+	tw_store_remove(capture_path);
+}
+
+static void fill_ring(uint32_t image)
+{
+	struct tw_rs_claim who = {.image = image, .scheduler_id = 1, .tracee_id = 1};
+	struct tw_rb_producer producer;
+	void *room;
+
+	TW_ASSERT(tw_rs_ring_claim(&set, &who, &producer));
+	for (uint64_t i = 0; i < 60; i++) {
+		uint32_t bytes = i % 10 == 9 ? 48 : 16;
+		uint64_t *record;
+
+		TW_ASSERT(tw_rb_reserve(&producer, bytes, 100 + i, &room) == TW_RB_OK);
+		record = room;
+		memset(record, 0, bytes);
+		record[0] = 100 + i;
+		record[1] = TW_RB_HEAD(i % 20 == 5 ? TW_EVENT_TERM_FIRST : TW_EVENT_CALL, 0, bytes, i);
+		tw_rb_commit(&producer, bytes);
+	}
+}
+
+static void make_set(void)
+{
+	const struct tw_rs_options options = {.ring_bytes = RING_BYTES, .cap_bytes = 1 << 20};
+	const struct tw_def_atom atom = {.atom_id = 1, .text_bytes = 2};
+	uint8_t definition[sizeof(atom) + 2];
+	uint32_t image;
+
+	TW_ASSERT(tw_rs_create(&set, &options) == 0);
+	TW_ASSERT(tw_rs_image_claim(&set, &image) == 0);
+	memcpy(definition, &atom, sizeof(atom));
+	memcpy(definition + sizeof(atom), "ok", 2);
+	TW_ASSERT(tw_rs_defs_append(&set, image, TW_DEF_ATOM, definition, sizeof(definition)) == 0);
+	for (int i = 0; i < RINGS; i++)
+		fill_ring(image);
+	/* Its owner is somebody who is dead. */
+	set.control->owner_start_time = 1;
+	rings_bytes = RINGS * (RING_BYTES + TW_PAGE_BYTES);
+	control_before = malloc(sizeof(*control_before));
+	rings_before = malloc(rings_bytes);
+	TW_ASSERT(control_before && rings_before);
+	memcpy(control_before, set.control, sizeof(*control_before));
+	memcpy(rings_before, set.rings, rings_bytes);
+	memcpy(definitions_before, set.defs, KEPT_DEFINITIONS);
+	snprintf(capture_path, sizeof(capture_path), "/dev/shm/tracewheel-fuzz-%d.tw", (int)getpid());
+	atexit(clean_up);
+}
+
+static void change(const uint8_t *data, size_t bytes)
+{
+	uint8_t *const pieces[] = {(uint8_t *)set.control,        (uint8_t *)set.control->images,
+				   (uint8_t *)set.control->rings, set.rings,
+				   set.rings + TW_PAGE_BYTES,     set.defs};
+	const size_t sizes[] = {sizeof(*set.control), sizeof(set.control->images), sizeof(set.control->rings),
+				rings_bytes,          rings_bytes - TW_PAGE_BYTES, KEPT_DEFINITIONS};
+
+	memcpy(set.control, control_before, sizeof(*control_before));
+	memcpy(set.rings, rings_before, rings_bytes);
+	memcpy(set.defs, definitions_before, KEPT_DEFINITIONS);
+	while (bytes >= 4) {
+		unsigned piece = data[0] % TW_COUNT_OF(pieces);
+		size_t offset = ((size_t)data[1] << 8 | data[2]) % sizes[piece], count = data[3];
+
+		data += 4;
+		bytes -= 4;
+		count = count < bytes ? count : bytes;
+		count = count < sizes[piece] - offset ? count : sizes[piece] - offset;
+		memcpy(pieces[piece] + offset, data, count);
+		data += count;
+		bytes -= count;
+	}
+	/* Not this program's own. */
+	set.control->owner_start_time = 1;
+}
+
+static void drain(struct tw_writer *writer, bool is_snapshot)
+{
+	uint32_t count = tw_rs_ring_count(&writer->rs);
+
+	tw_writer_look(writer);
+	for (uint32_t i = 0; i < count; i++) {
+		if (!writer->rings[i].is_seen)
+			continue;
+		tw_writer_count_unstored(writer, i);
+		if (is_snapshot)
+			tw_writer_snapshot_ring(writer, i);
+		tw_writer_drain_ring(writer, i, 1);
+		tw_writer_tell_loss(writer, i);
+	}
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+		enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, i);
+
+		if (state == TW_RS_IMAGE_LIVE || state == TW_RS_IMAGE_ENDED)
+			tw_writer_end_image(writer, i, true);
+		if (writer->images[i].store.is_open)
+			tw_segment_abandon(&writer->images[i].store.segment);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	const struct tw_recorder_options options = {.path = capture_path, .force = true};
+	struct tw_writer *writer;
+
+	if (!set.control)
+		make_set();
+	if (!bytes)
+		return 0;
+	change(data + 1, bytes - 1);
+	writer = calloc(1, sizeof(*writer));
+	TW_ASSERT(writer);
+	writer->is_dead = true;
+	if (tw_rs_open_dead(&writer->rs, set.path) == 0) {
+		TW_ASSERT(tw_writer_init(writer) == 0 &&
+			  tw_store_create(&writer->store, &options, false) == 0);
+		writer->store.io = &nowhere;
+		drain(writer, data[0] & 1);
+		tw_store_destroy(&writer->store);
+		tw_writer_fini(writer);
+		tw_rs_detach(&writer->rs);
+	}
+	free(writer);
+	return 0;
+}
