@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# lib.sh - beside what the tests of the commands share: the numbers of a traced program and of its capture.
+. "$(dirname "${BASH_SOURCE[0]}")/../tools/lib.sh"
+threads=$build/tests/crash/crash_threads
+traced=(-t 'crash:_' -t 'libcrash_work:_')
+
+# said NAME: the number that the program printed as NAME=.
+said() {
+	grep -o "$1=[0-9]*" program.out | cut -d= -f2
+}
+
+# accounts CAPTURE: events and losses, told apart, are what the program made, and perhaps what it had begun.
+accounts() {
+	local all
+	expect 0 "$tw" info --json "$1"
+	all=$(json 'd["events"] + sum(d["lost"].values())')
+	[ "$all" -ge "$(said made)" ] && [ "$all" -le "$(said begun)" ] ||
+		fail "$all events and losses, but $(said made) calls made and $(said begun) begun"
+}
