@@ -92,6 +92,8 @@ void tw_bench_skip(struct tw_bench *bench, const char *why);
 
 /* Binds the calling thread to a processor, counted round those that the process may use. */
 void tw_bench_pin(int index);
+/* The calling thread may run where the process could at its start. */
+void tw_bench_unpin(void);
 
 /* One way of a cache line between processors 0 and 1, in nanoseconds; 0 where there is only one. */
 double tw_bench_hop(void);

@@ -54,6 +54,8 @@ class Collector : public benchmark::BenchmarkReporter
 			}
 			ns.push_back(run.real_accumulated_time * 1e9 / double(run.iterations) *
 				     double(run.threads) / per_iteration);
+			cpu_ns.push_back(run.cpu_accumulated_time * 1e9 / double(run.iterations) /
+					 per_iteration);
 			for (const auto &counter : run.counters)
 				counters[counter.first].push_back(counter.second.value);
 		}
@@ -61,6 +63,7 @@ class Collector : public benchmark::BenchmarkReporter
 
 	double per_iteration;
 	std::vector<double> ns;
+	std::vector<double> cpu_ns; // of the benchmark's own threads
 	std::map<std::string, std::vector<double>> counters;
 	std::string why_skipped;
 };
@@ -108,8 +111,8 @@ void print_row(const std::string &name, Collector &result, double hop_before, do
 	double middle = median(result.ns);
 	double low = *std::min_element(result.ns.begin(), result.ns.end());
 	double high = *std::max_element(result.ns.begin(), result.ns.end());
-	std::printf("%-44s %9.2f %9.2f %9.2f %5.0f%%", name.c_str(), middle, low, high,
-		    middle > 0 ? (high - low) / middle * 100 : 0);
+	std::printf("%-44s %9.2f %9.2f %9.2f %5.0f%% %9.2f", name.c_str(), middle, low, high,
+		    middle > 0 ? (high - low) / middle * 100 : 0, median(result.cpu_ns));
 	if (hop_before > 0)
 		std::printf("  hop %3.0f/%3.0f%s", hop_before, hop_after,
 			    std::max(hop_before, hop_after) > TW_BENCH_HOP_FAIR_NS ? " FOUL" : "");
@@ -126,11 +129,12 @@ void print_json(const std::string &name, Collector &result, double hop_before, d
 {
 	if (result.ns.empty())
 		return;
-	std::printf(
-		"%s{\"name\":\"%s\",\"median_ns\":%.4f,\"min_ns\":%.4f,\"max_ns\":%.4f,\"repetitions\":%zu",
-		is_first ? "" : ",\n ", name.c_str(), median(result.ns),
-		*std::min_element(result.ns.begin(), result.ns.end()),
-		*std::max_element(result.ns.begin(), result.ns.end()), result.ns.size());
+	std::printf("%s{\"name\":\"%s\",\"median_ns\":%.4f,\"min_ns\":%.4f,\"max_ns\":%.4f,\"cpu_ns\":%.4f,"
+		    "\"repetitions\":%zu",
+		    is_first ? "" : ",\n ", name.c_str(), median(result.ns),
+		    *std::min_element(result.ns.begin(), result.ns.end()),
+		    *std::max_element(result.ns.begin(), result.ns.end()), median(result.cpu_ns),
+		    result.ns.size());
 	if (hop_before > 0)
 		std::printf(",\"hop_before_ns\":%.1f,\"hop_after_ns\":%.1f", hop_before, hop_after);
 	for (const auto &counter : result.counters)
@@ -167,6 +171,7 @@ void run_one(const tw_bench_entry &entry, int64_t value, const arguments &args, 
 		if (entry.options.is_cross_core)
 			hop_before = tw_bench_hop();
 		benchmark::RunSpecifiedBenchmarks(&result, std::string("."));
+		tw_bench_unpin();
 		if (entry.options.is_cross_core)
 			hop_after = tw_bench_hop();
 		bool is_fair = std::max(hop_before, hop_after) <= TW_BENCH_HOP_FAIR_NS;
@@ -258,8 +263,8 @@ int main(int argc, char **argv)
 	if (args.json)
 		std::printf("[");
 	else if (!args.list)
-		std::printf("%-44s %9s %9s %9s %6s\n", "ns for one operation, wall clock", "median", "min",
-			    "max", "spread");
+		std::printf("%-44s %9s %9s %9s %6s %9s\n", "ns for one operation, wall clock", "median",
+			    "min", "max", "spread", "CPU");
 	int shown = 0;
 	for (const tw_bench_entry *entry = first_entry; entry; entry = entry->next) {
 		int i = 0;

@@ -15,20 +15,34 @@
 
 static TW_CACHELINE_ALIGNED _Atomic uint64_t ball;
 
+/* What the process was given, before anybody was bound. */
+static cpu_set_t allowed;
+
+__attribute__((constructor)) static void remember_processors(void)
+{
+	sched_getaffinity(0, sizeof allowed, &allowed);
+}
+
 void tw_bench_pin(int index)
 {
-	cpu_set_t allowed, one;
-	if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) == 0)
+	if (CPU_COUNT(&allowed) == 0)
 		return;
 	int skip = index % CPU_COUNT(&allowed);
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
 		if (CPU_ISSET(cpu, &allowed) && skip-- == 0) {
+			cpu_set_t one;
 			CPU_ZERO(&one);
 			CPU_SET(cpu, &one);
 			pthread_setaffinity_np(pthread_self(), sizeof one, &one);
 			return;
 		}
 	}
+}
+
+void tw_bench_unpin(void)
+{
+	if (CPU_COUNT(&allowed))
+		pthread_setaffinity_np(pthread_self(), sizeof allowed, &allowed);
 }
 
 static void *throw_back(void *unused)
@@ -60,8 +74,7 @@ static double throw_all(void)
 
 double tw_bench_hop(void)
 {
-	cpu_set_t before;
-	if (sched_getaffinity(0, sizeof before, &before) != 0 || CPU_COUNT(&before) < 2)
+	if (CPU_COUNT(&allowed) < 2)
 		return 0;
 	/* RELAXED bench.ball_reset: no other thread is there yet. */
 	tw_store_relaxed(&ball, 0);
@@ -71,6 +84,6 @@ double tw_bench_hop(void)
 	tw_bench_pin(0);
 	double ns = throw_all();
 	pthread_join(partner, NULL);
-	pthread_setaffinity_np(pthread_self(), sizeof before, &before);
+	tw_bench_unpin();
 	return ns;
 }
