@@ -26,6 +26,7 @@ struct tw_tracee {
 	/* Read by every hit; written by control and by match programs, by read-modify-write only. */
 	TW_CACHELINE_ALIGNED _Atomic uint64_t wants_call; /* sessions that want calls of this tracee */
 	_Atomic uint64_t special;			   /* of these: more than a plain record */
+	_Atomic uint64_t silent;			   /* of these: no call events */
 	/* Raised at each scheduling-in, and at each event made for it by another thread. */
 	_Atomic uint64_t run_seq;
 	uint32_t tracee_id; /* never reused in the image */
@@ -64,6 +65,7 @@ struct tw_thread {
 	_Atomic uint32_t waiting_session;
 	struct tw_tracee *own_tracee; /* the thread as a process; NULL for schedulers */
 	struct tw_match_run run;
+	unsigned run_session; /* whose program runs */
 	_Alignas(16) uint8_t scratch[TW_MATCH_SCRATCH_BYTES_MIN]; /* of a run of a match program */
 	_Alignas(16) uint8_t extra[2048];			   /* what it says with {message,X} */
 	struct tw_lane lanes[TW_SESSIONS_MAX];
@@ -108,6 +110,9 @@ struct tw_hit_host {
 	tw_hit_describe_fn describe;
 	tw_hit_exit_tracee_fn exit_tracee;
 	tw_hit_forked_fn forked;
+	/* What match programs do to processes: session/effects.c.  Vector registers may be used. */
+	int (*trace)(unsigned session, struct tw_term who, struct tw_term off, struct tw_term on);
+	void (*silence)(unsigned session, bool is_silent);
 	/* A ring set that is never unmapped, and its session's bit: where threads count that have left. */
 	struct tw_rs *pinned_rs;
 	uint32_t pinned_image;

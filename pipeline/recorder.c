@@ -180,7 +180,7 @@ static int end_images(struct tw_recorder *recorder)
 		enum tw_rb_state state = tw_rs_ring_state(&writer->rs, i);
 
 		if (state == TW_RB_LIVE || state == TW_RB_ENDED || state == TW_RB_CLAIMED)
-			in_use |= UINT64_C(1) << tw_rs_ring(&writer->rs, i)->image % TW_RS_IMAGES_MAX;
+			in_use |= UINT64_C(1) << tw_rs_ring_image(&writer->rs, i);
 	}
 	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
 		int error;

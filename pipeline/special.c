@@ -23,7 +23,14 @@ static struct tw_term self_of(struct tw_match_run *run)
 	return tw_term_pid(tw_match_arena(run), tw_hit_tls.tracee->pid_number, 0);
 }
 
-static const struct tw_match_host host = { .self = self_of };
+static int trace_of(struct tw_match_run *run, struct tw_term who, struct tw_term off, struct tw_term on)
+{
+	const struct tw_thread *thread = run->context;
+
+	return tw_hit_host.trace(thread->run_session, who, off, on);
+}
+
+static const struct tw_match_host host = { .self = self_of, .trace = trace_of };
 
 void tw_hit_prepare_run(struct tw_thread *thread)
 {
@@ -108,19 +115,32 @@ static void record(struct tw_hit_tls *t, struct tw_place *place, unsigned sessio
 
 /* ---- the decision ---- */
 
-/* Does the part's program want the call, and with which extra element? */
-static inline bool is_wanted(struct tw_hit_tls *t, const struct tw_bp_part *part, const struct tw_hit_call *call,
-			     struct tw_term *extra)
+static void silence_there(void *arg)
+{
+	const struct tw_thread *thread = arg;
+
+	tw_hit_host.silence(thread->run_session, thread->run.result.actions & TW_MATCH_SILENCE);
+}
+
+/* Does the part's program want the call, and with which extra element?  Its other actions are done here. */
+static inline bool is_wanted(struct tw_hit_tls *t, unsigned session, const struct tw_bp_part *part,
+			     const struct tw_hit_call *call, struct tw_term *extra)
 {
 	int quick = tw_bp_quick_test(&part->quick, call->words, call->count);
+	struct tw_thread *thread = t->thread;
 	enum tw_match_verdict verdict;
 
 	if (quick >= 0)
 		return quick;
-	verdict = tw_match_run_raw(part->program, call->words, call->count, &t->thread->run);
+	thread->run_session = session;
+	verdict = tw_match_run_raw(part->program, call->words, call->count, &thread->run);
+	if (verdict == TW_MATCH_NO)
+		return false;
+	if (tw_unlikely(thread->run.result.actions & (TW_MATCH_SILENCE | TW_MATCH_UNSILENCE)))
+		tw_patch_call_keeping_vectors(silence_there, thread);
 	if (verdict == TW_MATCH_EXTRA)
-		*extra = t->thread->run.result.message;
-	return verdict == TW_MATCH_YES || verdict == TW_MATCH_EXTRA;
+		*extra = thread->run.result.message;
+	return verdict != TW_MATCH_SUPPRESS;
 }
 
 /* One session's part of a call; NULL: plain, but for the stamp. */
@@ -143,7 +163,10 @@ static void do_part(struct tw_hit_tls *t, struct tw_place *place, unsigned sessi
 	/* PROGRESS hit.wants: as in hit(). */
 	if (!(tw_load_relaxed(&t->tracee->wants_call) >> session & 1))
 		return;
-	if (!part || !part->program || is_wanted(t, part, call, &extra))
+	if (part && part->program && !is_wanted(t, session, part, call, &extra))
+		return;
+	/* RELAXED hit.silent: this tracee's own, or a change seen by this call or by the next. */
+	if (!(tw_load_relaxed(&t->tracee->silent) >> session & 1))
 		record(t, place, session, &recorded, extra, wanted);
 }
 

@@ -260,6 +260,13 @@ static inline enum tw_rb_state tw_rs_ring_state(const struct tw_rs *rs, uint32_t
 	return (enum tw_rb_state)(tw_load_acquire(&rs->control->rings[index].state) & 0xff);
 }
 
+/* The image slot of whoever has the ring; meaningful from CLAIMED on. */
+static inline uint32_t tw_rs_ring_image(const struct tw_rs *rs, uint32_t index)
+{
+	/* PAIR rs.state: acquire; the header's copy is written later than this word. */
+	return tw_load_acquire(&rs->control->rings[index].state) >> 8 & (TW_RS_IMAGES_MAX - 1);
+}
+
 static inline enum tw_rs_image_state tw_rs_image_state(const struct tw_rs *rs, uint32_t image)
 {
 	/* PAIR rs.image: acquire; who it is is seen with the state. */

@@ -48,6 +48,8 @@ static void init(void)
 	tw_hit_host.make_tracee = tw_tracee_of_thread;
 	tw_hit_host.describe = tw_tracee_describe;
 	tw_hit_host.exit_tracee = tw_tracee_exit;
+	tw_hit_host.trace = tw_effect_trace;
+	tw_hit_host.silence = tw_effect_silence;
 	tw_bp_trampoline_hit = tw_hit_slot;
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }

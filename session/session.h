@@ -144,6 +144,13 @@ void tw_tracees_forget(unsigned slot);
 /* In a forked child: one thread is left, with a tracee of its own. */
 void tw_tracees_after_fork_in_child(void);
 
+/* ---- effects.c: what match specifications do ---- */
+
+/* {trace,Off,On} and its brothers: 1 changed, 0 not, -1 to raise.  @who none: the executing process. */
+int tw_effect_trace(unsigned session, struct tw_term who, struct tw_term off, struct tw_term on);
+/* {silent,B}. */
+void tw_effect_silence(unsigned session, bool is_silent);
+
 /* ---- tracer.c ---- */
 
 /* Starts the writer of a capture; *rs is the ring set that it owns, attached. */

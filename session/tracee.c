@@ -6,6 +6,7 @@
  * read are changed by read-modify-write only, because match programs change them too.
  */
 #include "session/session.h"
+#include "session/tracee.h"
 #include "progress/progress.h"
 #include "tracewheel/process.h"
 
@@ -14,7 +15,7 @@
 #include <sys/mman.h>
 
 #define STAMP_FLAGS (TW_FLAG_TIMESTAMP | TW_FLAG_STRICT_MONOTONIC_TIMESTAMP | TW_FLAG_MONOTONIC_TIMESTAMP)
-#define KNOWN_FLAGS (TW_FLAG_CALL | TW_FLAG_ARITY | STAMP_FLAGS)
+#define KNOWN_FLAGS (TW_FLAG_CALL | TW_FLAG_ARITY | TW_FLAG_SILENT | STAMP_FLAGS)
 
 static struct tw_tracee *tracees;
 static struct tw_tracee *free_tracees;
@@ -94,7 +95,9 @@ static void apply(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
 	/* RELAXED hit.record_flags: one byte; calls under way show the stamp before or after. */
 	tw_store_relaxed(&tracee->record_flags[slot],
 			 (uint8_t)(stamp_of(flags) | (flags & TW_FLAG_ARITY ? TW_EVENT_FLAG_ARITY : 0)));
-	set_bit(&tracee->special, bit, stamp_of(flags) == TW_STAMP_STRICT_MONOTONIC);
+	set_bit(&tracee->silent, bit, flags & TW_FLAG_SILENT);
+	set_bit(&tracee->special, bit,
+		stamp_of(flags) == TW_STAMP_STRICT_MONOTONIC || (flags & TW_FLAG_SILENT));
 	/* A session without tracer has no rings: its events go nowhere, and are not made. */
 	set_bit(&tracee->wants_call, bit, (flags & TW_FLAG_CALL) && tw_hit_sessions[slot].rs);
 }
@@ -226,6 +229,27 @@ static struct tw_tracee *find(tw_pid pid)
 		if (tracee->pid_number == pid)
 			return tracee;
 	return NULL;
+}
+
+int tw_tracee_change(uint64_t pid, unsigned slot, uint32_t removed, uint32_t added)
+{
+	struct tw_tracee *tracee;
+	int changed = -1;
+
+	tw_registry_lock();
+	tracee = find(pid);
+	if (tracee) {
+		/* RELAXED tracee.flags: under the registry's lock. */
+		uint32_t old = tw_load_relaxed(&tracee->flags[slot]);
+		uint32_t now = (old & ~removed) | added;
+
+		changed = now != old;
+		/* A session that is being cleared takes all flags away, and gets none back. */
+		if (changed && tw_session_at(slot) && tw_session_is_alive(tw_session_at(slot)))
+			apply(tracee, slot, now);
+	}
+	tw_registry_unlock();
+	return changed;
 }
 
 /* Under the registry's lock, of a session that is alive. */

@@ -107,7 +107,8 @@ enum {
 	TW_FLAG_ARITY = 1 << 1, /* events carry the arity in place of the arguments */
 	TW_FLAG_TIMESTAMP = 1 << 2,
 	TW_FLAG_STRICT_MONOTONIC_TIMESTAMP = 1 << 3,
-	TW_FLAG_MONOTONIC_TIMESTAMP = 1 << 4
+	TW_FLAG_MONOTONIC_TIMESTAMP = 1 << 4,
+	TW_FLAG_SILENT = 1 << 5 /* match specifications are run, but there are no call events */
 };
 
 /*

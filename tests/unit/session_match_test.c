@@ -84,11 +84,59 @@ static void a_match_spec_adds_an_element(void **state)
 	tw_match_destroy(program);
 }
 
+/* Calls f2(I, 0) for each of the numbers; returns the sum of the first words of what was recorded. */
+static uint64_t sum_of_calls(struct bed *bed, const uint64_t *numbers, size_t count)
+{
+	struct tw_rb_record *r[64];
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		tw_call2(&f2, numbers[i], 0);
+	for (unsigned n = take(bed, r, 64); n; n--)
+		sum += tw_event_payload(r[n - 1])[0];
+	return sum;
+}
+
+static void a_match_spec_silences_and_changes_flags(void **state)
+{
+	static const uint64_t numbers[] = { 1, 10, 2, 20, 4 };
+	struct tw_match_program *silent = compile("[{[10,'_'],[],[{silent,true}]},{[20,'_'],[],[{silent,false}]},"
+						  "{'_',[],[]}]");
+	struct tw_match_program *once = compile("[{[2,'_'],[],[{trace,[call],[]}]},{'_',[],[]}]");
+	struct tw_match_program *arity = compile("[{[10,'_'],[],[{enable_trace,arity}]},{[20,'_'],[],[{trace,[arity],"
+						 "[]},{enable_trace,no_such_flag},{message,false}]},{'_',[],[]}]");
+	struct bed bed;
+	uint32_t flags;
+
+	open_bed(&bed, "effects");
+	tw_trace_process(bed.session, tw_process_self(), true, TW_FLAG_CALL);
+	tw_trace_function_match(bed.session, "m", "f2", 2, silent, TW_FUNCTION_LOCAL);
+	/* 10 makes itself and 2 silent, 20 is heard again. */
+	assert_int_equal(sum_of_calls(&bed, numbers, 5), 1 + 20 + 4);
+	tw_trace_function_match(bed.session, "m", "f2", 2, arity, TW_FUNCTION_LOCAL);
+	assert_int_equal(sum_of_calls(&bed, numbers, 2), 1 + 10);
+	tw_trace_process_flags(bed.session, tw_process_self(), &flags);
+	assert_int_equal(flags, TW_FLAG_CALL | TW_FLAG_ARITY);
+	assert_int_equal(sum_of_calls(&bed, numbers + 2, 3), 2 + 4);
+	tw_trace_process_flags(bed.session, tw_process_self(), &flags);
+	assert_int_equal(flags, TW_FLAG_CALL);
+	/* The call that switches itself off is still seen. */
+	tw_trace_function_match(bed.session, "m", "f2", 2, once, TW_FUNCTION_LOCAL);
+	assert_int_equal(sum_of_calls(&bed, numbers, 5), 1 + 10 + 2);
+	tw_trace_process_flags(bed.session, tw_process_self(), &flags);
+	assert_int_equal(flags, 0);
+	close_bed(&bed);
+	tw_match_destroy(silent);
+	tw_match_destroy(once);
+	tw_match_destroy(arity);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_match_spec_decides_which_calls_are_seen),
 		cmocka_unit_test(a_match_spec_adds_an_element),
+		cmocka_unit_test(a_match_spec_silences_and_changes_flags),
 	};
 
 	assert_int_equal(tw_function_declare(&f2), 0);
