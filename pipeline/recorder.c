@@ -231,11 +231,33 @@ static int drain_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants
 	return error ? error : any;
 }
 
+/*
+ * Overwriting rings of threads that ended are kept for the next snapshot, until a living thread finds no
+ * ring: then the one goes whose thread came first.
+ */
+static void make_ring_free(struct tw_recorder *recorder)
+{
+	struct tw_writer *writer = &recorder->writer;
+	uint32_t count = tw_rs_ring_count(&writer->rs), oldest = count;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (tw_rs_ring_state(&writer->rs, i) == TW_RB_ENDED && writer->rings[i].is_seen &&
+		    (oldest == count || writer->rings[i].lease < writer->rings[oldest].lease))
+			oldest = i;
+	}
+	if (oldest < count && tw_writer_give_up_ring(writer, oldest) == 0)
+		tw_rs_ring_recycle(&writer->rs, oldest);
+}
+
 static void look_after(struct tw_recorder *recorder, uint64_t now_ns)
 {
 	struct tw_writer *writer = &recorder->writer;
+	/* RELAXED rs.wanted: a hint of how many threads went away without a ring. */
+	bool is_wanted = tw_load_relaxed(&writer->rs.control->wanted_count) != 0;
 
-	tw_rs_refill(&writer->rs, SPARE_RINGS);
+	if (tw_rs_refill(&writer->rs, SPARE_RINGS) == 0 && is_wanted &&
+	    recorder->policy == TW_RECORDER_OVERWRITE)
+		make_ring_free(recorder);
 	if (now_ns - recorder->reaped_ns < REAP_NS)
 		return;
 	recorder->reaped_ns = now_ns;

@@ -152,8 +152,10 @@ int tw_segment_append(struct tw_segment *segment, const struct tw_block_header *
 {
 	int error = put_block(segment, header, stored);
 
-	if (error)
-		return error;
+	if (error) {
+		/* No remains: a crash over them would look like a whole block with a wrong payload. */
+		return ftruncate(segment->fd, (off_t)segment->offset) < 0 ? TW_EIO : error;
+	}
 	tw_segment_note(segment, segment->offset, header);
 	return 0;
 }

@@ -158,8 +158,8 @@ int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
 
 /* ---- rings ---- */
 
-static void start_header(const struct tw_writer_ring *ring, const struct tw_rb_shared *shared,
-			 struct tw_block_header *header)
+void tw_writer_start_header(const struct tw_writer_ring *ring, const struct tw_rb_shared *shared,
+			    struct tw_block_header *header)
 {
 	memset(header, 0, sizeof *header);
 	header->thread_id = shared->thread_id;
@@ -193,8 +193,8 @@ static void note_stored(struct tw_writer *writer, uint32_t index, const struct t
 
 /* One block of records.  Returns 1, 0 where they were unsound and are passed over, or the error of the write.
  */
-static int store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header,
-			 const void *raw, uint32_t bytes)
+int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header,
+			    const void *raw, uint32_t bytes)
 {
 	uint32_t image_index = tw_rs_ring(&writer->rs, index)->image % TW_RS_IMAGES_MAX;
 	struct tw_writer_image *image = &writer->images[image_index];
@@ -242,10 +242,10 @@ int tw_writer_drain_ring(struct tw_writer *writer, uint32_t index, uint64_t leas
 		if (bytes <= 0 && end_pos == start_pos)
 			break;
 		if (bytes > 0) {
-			start_header(ring, shared, &header);
+			tw_writer_start_header(ring, shared, &header);
 			header.first_pos = start_pos;
 			header.end_pos = end_pos;
-			stored = store_records(writer, index, &header, raw, (uint32_t)bytes);
+			stored = tw_writer_store_records(writer, index, &header, raw, (uint32_t)bytes);
 			if (stored < 0)
 				return stored;
 		} else if (bytes < 0) {
@@ -270,9 +270,9 @@ int tw_writer_tell_loss(struct tw_writer *writer, uint32_t index)
 
 	if (!tw_rb_untold_loss(shared, ring->told, &loss))
 		return 0;
-	start_header(ring, shared, &header);
+	tw_writer_start_header(ring, shared, &header);
 	header.first_pos = header.end_pos = ring->pos;
-	return store_records(writer, index, &header, &loss, sizeof loss);
+	return tw_writer_store_records(writer, index, &header, &loss, sizeof loss);
 }
 
 void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index)
@@ -301,135 +301,6 @@ void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index)
 		for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++)
 			stats->lost[cause] += loss.lost[cause];
 	}
-}
-
-/* ---- overwriting rings ---- */
-
-/* Where the records that the files lack begin: behind the last one stored, if it is still there. */
-static uint64_t skip_stored(const struct tw_writer_ring *ring, const uint8_t *raw, uint64_t bytes,
-			    uint64_t *skipped)
-{
-	uint64_t at = 0, behind = 0, records = 0;
-
-	*skipped = 0;
-	if (!ring->stored_records)
-		return 0;
-	while (at < bytes) {
-		uint64_t head = tw_record_head(raw + at);
-
-		records++;
-		if (tw_get64(raw + at) == ring->last_ticks && head == ring->last_head) {
-			behind = at + TW_RB_HEAD_BYTES(head);
-			*skipped = records;
-		}
-		at += TW_RB_HEAD_BYTES(head);
-	}
-	return behind;
-}
-
-/* How many bytes of whole records fit one block; the last of them is noted. */
-static uint32_t cut_block(struct tw_writer_ring *ring, const uint8_t *raw, uint64_t bytes)
-{
-	uint64_t at = 0;
-
-	while (at < bytes) {
-		uint64_t head = tw_record_head(raw + at);
-
-		if (at + TW_RB_HEAD_BYTES(head) > TW_BLOCK_RAW_BYTES_MAX)
-			break;
-		ring->last_ticks = tw_get64(raw + at);
-		ring->last_head = head;
-		at += TW_RB_HEAD_BYTES(head);
-	}
-	return (uint32_t)at;
-}
-
-/* What was overwritten and never stored: all that is gone, less what the files have of it. */
-static int tell_overwritten(struct tw_writer *writer, uint32_t index, uint64_t skipped)
-{
-	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
-	struct tw_writer_ring *ring = &writer->rings[index];
-	uint64_t known[TW_RB_CAUSES];
-	struct tw_rb_loss_record loss;
-	struct tw_block_header header;
-
-	memcpy(known, ring->told, sizeof known);
-	known[TW_RB_LOST_FULL] += ring->stored_records - skipped;
-	if (!tw_rb_untold_loss(shared, known, &loss))
-		return 0;
-	start_header(ring, shared, &header);
-	header.flags = TW_BLOCK_FLAG_SNAPSHOT;
-	header.first_pos = header.end_pos = ring->pos;
-	return store_records(writer, index, &header, &loss, sizeof loss);
-}
-
-/* Where switches were overwritten nobody knows whose the first events are. */
-static void forget_tracee(struct tw_writer_ring *ring, const uint8_t *raw, uint64_t bytes)
-{
-	for (uint64_t at = 0; at < bytes; at += TW_RB_HEAD_BYTES(tw_record_head(raw + at))) {
-		if (TW_RB_HEAD_KIND(tw_record_head(raw + at)) == TW_EVENT_SWITCH) {
-			ring->tracee_id = 0;
-			ring->run_seq = 0;
-			return;
-		}
-	}
-}
-
-static bool make_snapshot_room(struct tw_writer *writer, uint64_t bytes)
-{
-	uint8_t *more;
-
-	if (writer->snapshot_bytes >= bytes)
-		return true;
-	more = realloc(writer->snapshot, bytes);
-	if (!more)
-		return false;
-	writer->snapshot = more;
-	writer->snapshot_bytes = bytes;
-	return true;
-}
-
-int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index)
-{
-	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
-	struct tw_writer_ring *ring = &writer->rings[index];
-	uint64_t first_pos, end_pos, skipped, at;
-	int64_t bytes;
-	int error;
-
-	if (!make_snapshot_room(writer, writer->rs.control->rings[index].data_bytes))
-		return TW_ENOMEM;
-	bytes = tw_rb_snapshot(shared, writer->snapshot, &first_pos, &end_pos);
-	if (bytes < 0) {
-		writer->store.stats.damaged_rings++;
-		return 0;
-	}
-	at = skip_stored(ring, writer->snapshot, (uint64_t)bytes, &skipped);
-	error = tell_overwritten(writer, index, skipped);
-	if (error < 0)
-		return error;
-	if (ring->pos < first_pos) {
-		ring->pos = first_pos;
-		forget_tracee(ring, writer->snapshot, (uint64_t)bytes);
-	}
-	while (at < (uint64_t)bytes) {
-		struct tw_writer_ring before = *ring;
-		uint32_t block_bytes = cut_block(ring, writer->snapshot + at, (uint64_t)bytes - at);
-		struct tw_block_header header;
-
-		start_header(ring, shared, &header);
-		header.flags = TW_BLOCK_FLAG_SNAPSHOT;
-		header.first_pos = ring->pos;
-		at += block_bytes;
-		header.end_pos = at == (uint64_t)bytes ? end_pos : ring->pos + block_bytes;
-		error = store_records(writer, index, &header, writer->snapshot + at - block_bytes,
-				      block_bytes);
-		if (error < 0) {
-			*ring = before;
-			return error;
-		}
-	}
-	return 1;
 }
 
 /* ---- images ---- */

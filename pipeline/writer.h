@@ -69,6 +69,18 @@ int tw_writer_tell_loss(struct tw_writer *writer, uint32_t index);
 /* TW_RB_OVERWRITE: stores what the ring holds and the files do not. */
 int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index);
 
+/* TW_RB_OVERWRITE: counts what the ring holds and the files do not as lost: its memory is needed. */
+int tw_writer_give_up_ring(struct tw_writer *writer, uint32_t index);
+
+/* Who and where, and as it stands before the next block of a ring; positions are the caller's. */
+void tw_writer_start_header(const struct tw_writer_ring *ring, const struct tw_rb_shared *shared,
+			    struct tw_block_header *header);
+
+/* One block of records.  Returns 1, 0 where they were unsound and are passed over, or the error of the write.
+ */
+int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header,
+			    const void *raw, uint32_t bytes);
+
 /* Definitions that the image's current segment lacks. */
 int tw_writer_definitions(struct tw_writer *writer, uint32_t image);
 

@@ -500,6 +500,42 @@ static void a_flight_recorder_keeps_the_newest(void **state)
 	remove_capture(capture_path);
 }
 
+/* More threads than rings: those that ended give theirs up, the oldest first, and what was in them is
+ * counted. */
+static void a_flight_recorder_gives_up_the_oldest_threads(void **state)
+{
+	struct tw_recorder_options options = {
+		.ring_bytes = 1 << 16, .cap_bytes = 73 * 4096, .policy = TW_RECORDER_OVERWRITE};
+	struct tw_recorder *recorder = begin_recording(&options);
+	struct tw_recorder_stats stats;
+	struct tw_capture_info info;
+	struct tw_capture *capture;
+	struct program program;
+
+	begin_program(&program, tw_recorder_ring_set(recorder), 10);
+	for (uint32_t thread = 0; thread < 20; thread++) {
+		struct tw_rb_producer producer;
+
+		while (!begin_thread(&program, &producer, thread + 1))
+			tw_recorder_poll(recorder, 0);
+		for (uint64_t i = 0; i < 100; i++)
+			assert_true(emit_call(&producer, 1, i, thread));
+		if (thread == 10)
+			assert_int_equal(tw_recorder_snapshot(recorder), 0);
+		tw_rs_ring_end(program.rs, &producer);
+	}
+	assert_int_equal(tw_recorder_finish(recorder, &stats), 0);
+	assert_int_equal(stats.events + stats.lost[TW_LOST_FULL], 2000);
+	assert_true(stats.events >= 500);
+	capture = open_capture();
+	tw_capture_info(capture, &info);
+	assert_int_equal(info.events, stats.events);
+	assert_int_equal(info.lost[TW_LOST_FULL], stats.lost[TW_LOST_FULL]);
+	assert_int_equal(info.streams, 20);
+	tw_capture_close(capture);
+	remove_capture(capture_path);
+}
+
 /* ---- the directory ---- */
 
 static void nothing_is_overwritten_by_mistake(void **state)
@@ -562,6 +598,7 @@ int main(void)
 		cmocka_unit_test(a_disk_that_cannot_sync_gets_a_new_file),
 		cmocka_unit_test(a_killed_process_is_drained_to_the_end),
 		cmocka_unit_test(a_flight_recorder_keeps_the_newest),
+		cmocka_unit_test(a_flight_recorder_gives_up_the_oldest_threads),
 		cmocka_unit_test(nothing_is_overwritten_by_mistake),
 		cmocka_unit_test(an_empty_recording_is_a_capture),
 	};

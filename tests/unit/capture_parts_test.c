@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	The small parts of a reader do what they say: maps of ids, intervals of runs, ticks as time,
+ * definitions. Method	Each beside the plainest thing that could do the same, with random input.
+ */
+#include "capture_help.h"
+
+#include "pipeline/catalog.h"
+#include "pipeline/clockmap.h"
+#include "pipeline/runs.h"
+
+static uint64_t seed = 88172645463325252u;
+
+static uint64_t number(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	return seed ^= seed << 17;
+}
+
+static void ids_are_found_again(void **state)
+{
+	enum { IDS = 5000 };
+	struct tw_idmap map = {0};
+	static uint64_t keys[IDS];
+
+	assert_int_equal(tw_idmap_get(&map, 5), TW_IDMAP_NONE);
+	for (uint32_t i = 0; i < IDS; i++) {
+		/* Also those that differ in their highest bits only. */
+		keys[i] = i % 3 ? (uint64_t)i << 52 | i : number();
+		assert_true(tw_idmap_put(&map, keys[i], i));
+	}
+	for (uint32_t i = 0; i < IDS; i++)
+		assert_int_equal(tw_idmap_get(&map, keys[i]), i);
+	assert_int_equal(map.count, IDS);
+	assert_true(tw_idmap_put(&map, keys[7], 99));
+	assert_int_equal(tw_idmap_get(&map, keys[7]), 99);
+	assert_int_equal(map.count, IDS);
+	tw_idmap_fini(&map);
+}
+
+static void runs_are_a_set_of_numbers(void **state)
+{
+	enum { RUNS = 400 };
+
+	for (int round = 0; round < 200; round++) {
+		struct tw_runs runs = {0};
+		bool has[RUNS] = {false};
+		uint64_t before = 0;
+
+		for (int i = 0; i < 100 + round; i++) {
+			uint64_t run = 1 + number() % (RUNS - 1);
+
+			has[run] = true;
+			assert_true(tw_runs_add(&runs, 1, 2, run));
+		}
+		for (uint64_t run = 1; run < RUNS; run++) {
+			assert_int_equal(tw_runs_before(tw_runs_find(&runs, 1, 2), run), before);
+			before = has[run] ? run : before;
+		}
+		assert_null(tw_runs_find(&runs, 2, 1));
+		assert_int_equal(runs.count, 1);
+		tw_runs_fini(&runs);
+	}
+}
+
+static void in_order_runs_are_one_interval(void **state)
+{
+	struct tw_runs runs = {0};
+
+	/* As they come from several threads: nearly in order. */
+	for (uint64_t run = 1; run <= 10000; run++)
+		assert_true(tw_runs_add(&runs, 0, 1, (run - 1) / 4 * 4 + 4 - (run - 1) % 4));
+	assert_int_equal(runs.intervals, 1);
+	tw_runs_fini(&runs);
+}
+
+static void time_never_goes_backwards(void **state)
+{
+	for (int round = 0; round < 50; round++) {
+		struct tw_clockmap map = {0};
+		struct tw_format_clock clock = {1000000, 5000000, 9000000, 5000000};
+		uint64_t before = 0;
+		size_t hint = 0;
+
+		for (int i = 0; i < 40; i++) {
+			uint64_t ticks = number() % 1000000000;
+
+			assert_true(tw_clockmap_add(&map, &clock));
+			clock.ticks += ticks;
+			/* A clock that drifts, stands still, is set, and once goes backwards. */
+			clock.monotonic_ns += i == 20 ? 0 : ticks / 3 + number() % 1000;
+			clock.monotonic_ns -= i == 30 ? 1000 : 0;
+			clock.realtime_ns = clock.monotonic_ns + 4000000 + (i > 10 ? 7000000 : 0);
+			clock.boottime_ns = clock.monotonic_ns;
+		}
+		tw_clockmap_finish(&map, 3000000000);
+		for (uint64_t ticks = 0; ticks < clock.ticks + 1000000000; ticks += 1 + number() % 20000000) {
+			uint64_t ns = tw_clockmap_ns(&map, ticks, &hint);
+			size_t none = 0;
+
+			assert_true(ns >= before);
+			assert_int_equal(tw_clockmap_ns(&map, ticks, &none), ns);
+			before = ns;
+		}
+		tw_clockmap_fini(&map);
+	}
+}
+
+static void time_is_exact_at_its_points(void **state)
+{
+	struct tw_clockmap map = {0};
+	const struct tw_format_clock clocks[] = {{1000, 100000000, 500000000, 100000000},
+						 {3000000000, 1100000000, 1500000000, 1100000000},
+						 {9000000000, 2100000000, 9500000000, 2600000000}};
+	size_t hint = 0;
+
+	for (int i = 2; i >= 0; i--)
+		assert_true(tw_clockmap_add(&map, &clocks[i]));
+	tw_clockmap_finish(&map, 1000000000);
+	for (int i = 0; i < 3; i++) {
+		uint64_t ns = tw_clockmap_ns(&map, clocks[i].ticks, &hint);
+
+		assert_int_equal(ns, clocks[i].monotonic_ns);
+		assert_int_equal(tw_clockmap_wall_ns(&map, ns), clocks[i].realtime_ns);
+		assert_int_equal(tw_clockmap_boot_ns(&map, ns), clocks[i].boottime_ns);
+	}
+	/* Half way between, half the time. */
+	assert_in_range(tw_clockmap_ns(&map, 6000000000, &hint), 1599999990, 1600000010);
+	tw_clockmap_fini(&map);
+}
+
+static uint32_t put(uint8_t *to, uint32_t type, const void *fixed, size_t bytes, const char *text)
+{
+	const struct tw_definition_head head = {type, (uint32_t)(bytes + strlen(text))};
+
+	memcpy(to, &head, sizeof(head));
+	memcpy(to + sizeof(head), fixed, bytes);
+	memcpy(to + sizeof(head) + bytes, text, strlen(text));
+	return (uint32_t)(sizeof(head) + head.payload_bytes + 7) / 8 * 8;
+}
+
+static void the_first_definition_counts(void **state)
+{
+	struct tw_catalog catalog = {0};
+	struct tw_def_function function = {.function_id = 3, .module_id = 9, .name_bytes = 3};
+	const struct tw_def_module module = {.module_id = 9, .name_bytes = 1};
+	const struct tw_capture_function *found;
+	uint8_t bytes[256] = {0};
+	uint32_t count;
+
+	count = put(bytes, TW_DEF_FUNCTION, &function, sizeof(function), "one");
+	count += put(bytes + count, TW_DEF_FUNCTION, &function, sizeof(function), "two");
+	/* Its module comes behind it. */
+	count += put(bytes + count, TW_DEF_MODULE, &module, sizeof(module), "m");
+	assert_int_equal(tw_catalog_add(&catalog, bytes, count), 0);
+	assert_int_equal(tw_catalog_add(&catalog, bytes, count), 0);
+	/* Cut off in the middle of a name. */
+	function.function_id = 4;
+	count = put(bytes, TW_DEF_FUNCTION, &function, sizeof(function), "cut");
+	assert_int_equal(tw_catalog_add(&catalog, bytes, count - 8), TW_EFORMAT);
+	tw_catalog_finish(&catalog);
+	found = tw_catalog_find(&catalog.functions, 3);
+	assert_string_equal(found->name, "one");
+	assert_string_equal(found->module->name, "m");
+	assert_null(tw_catalog_find(&catalog.functions, 4));
+	assert_int_equal(catalog.functions.count, 1);
+	tw_catalog_fini(&catalog);
+}
+
+static void one_image_cannot_define_without_end(void **state)
+{
+	struct tw_catalog catalog = {0};
+	uint8_t bytes[1024] = {0};
+	int error = 0;
+	uint64_t taken = 0;
+
+	/* Records of a type that nobody knows, 8 bytes each. */
+	for (size_t i = 0; i < sizeof(bytes); i += 8)
+		bytes[i] = 200;
+	while (!(error = tw_catalog_add(&catalog, bytes, sizeof(bytes))))
+		taken += sizeof(bytes);
+	assert_int_equal(error, TW_ELIMIT);
+	assert_int_equal(taken, TW_RS_DEFS_BYTES);
+	tw_catalog_fini(&catalog);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ids_are_found_again),
+		cmocka_unit_test(runs_are_a_set_of_numbers),
+		cmocka_unit_test(in_order_runs_are_one_interval),
+		cmocka_unit_test(time_never_goes_backwards),
+		cmocka_unit_test(time_is_exact_at_its_points),
+		cmocka_unit_test(the_first_definition_counts),
+		cmocka_unit_test(one_image_cannot_define_without_end),
+	};
+
+	if (argc > 1)
+		seed = strtoull(argv[1], NULL, 0);
+	printf("seed %llu\n", (unsigned long long)seed);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
