@@ -70,7 +70,7 @@ int tw_agent_is_in_hit(void);
 /* For tests: is this thread inside a hook, where nothing may be allocated? */
 TW_API int tw_agent_is_in_hit(void)
 {
-	return tw_hit_tls.state == TW_THREAD_IN_HIT || tw_hit_tls.state == TW_THREAD_JOINING;
+	return tw_hit_is_under_way() || tw_hit_tls.state == TW_THREAD_JOINING;
 }
 
 static __attribute__((noinline)) void *open_and_look(open_fn real, const char *name, int flags,

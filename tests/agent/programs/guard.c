@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guard.c - preloaded behind the agent: ends the program with status 99 when a hook allocates, and says at exit
- * how often the program did, with GUARD_COUNTS set: an interposer without version, which ld.so prefers to libc's.
+ * guard.c - preloaded behind the agent: ends the program with status 99 when a hook allocates, frees or asks the
+ * loader for anything.  With GUARD_COUNTS set it says at exit how often the program allocated.  Its names have no
+ * version: ld.so prefers them to libc's.
  */
 #include <dlfcn.h>
 #include <stddef.h>
@@ -64,4 +65,34 @@ SHOWN void free(void *memory)
 {
 	guard("free");
 	__libc_free(memory);
+}
+
+/* The real ones are found without dlsym, which is one of them. */
+#define REAL(name) dlvsym(RTLD_NEXT, name, "GLIBC_2.34")
+
+SHOWN void *dlopen(const char *name, int flags)
+{
+	void *(*real)(const char *, int);
+
+	guard("dlopen");
+	*(void **)&real = REAL("dlopen");
+	return real(name, flags);
+}
+
+SHOWN int dlclose(void *handle)
+{
+	int (*real)(void *);
+
+	guard("dlclose");
+	*(void **)&real = REAL("dlclose");
+	return real(handle);
+}
+
+SHOWN int dladdr(const void *address, Dl_info *info)
+{
+	int (*real)(const void *, Dl_info *);
+
+	guard("dladdr");
+	*(void **)&real = REAL("dladdr");
+	return real(address, info);
 }
