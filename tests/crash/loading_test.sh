@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: libraries are opened in constructors, and while another thread waits for a stopped recorder, without delay.
+build=$1
+. "$(dirname "$0")/lib.sh"
+folder=$build/tests/crash
+
+record() {
+	local name=$1
+	shift
+	expect 0 bash -c '"$0" record -q -t "libcrash_work:_" "$@" >program.out' "$tw" -o "$name" "$@"
+}
+
+record nested.tw -- "$folder/crash_loading" nested "$folder/libcrash_outer.so"
+is "$(said made)" 31 "calls of main and two constructors"
+expect 0 "$tw" info --json nested.tw
+# What a constructor calls before its object has been looked at is not seen; what it calls after that is.
+[ "$(json 'd["events"]')" -ge 11 ] || fail "the constructor of the outer library was not seen"
+is "$(json 'd["complete"], sum(d["lost"].values())')" "True 0"
+record beside.tw --on-full block --ring 64K -- "$folder/crash_loading" beside "$folder/libcrash_outer.so"
+expect 0 "$tw" info --json beside.tw
+[ "$(json 'd["events"] + sum(d["lost"].values())')" -gt 1000 ] || fail "nothing was recorded"
+[ "$(said loading_ms)" -lt 500 ] || fail "dlopen took $(said loading_ms) ms beside a thread that waits"
+is "$(said meanwhile)" 30 "the other thread was waiting all the time"
