@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Question	How fast do events go from a ring to disk and back, and how small are they?
- * Unit		Nanoseconds an event; bytes an event on disk; CPU nanoseconds an event over all threads.
- * Peers		To disk: NanoLog 56.9 M/s at 10 B (uncompressed), LTTng-UST 9.4 M/s at 22 B.  CPU: NanoLog
- *33 ns, LTTng 94 to 107.  Back: NanoLog 0.4 M/s, babeltrace2 4.0 M/s.
+ * Question: how fast do events go from a ring to disk and back, and how small are they?
+ * Unit: nanoseconds an event; bytes an event on disk; CPU nanoseconds an event over all threads.
+ * Peers, to disk: NanoLog 56.9 M/s at 10 B, uncompressed; LTTng-UST 9.4 M/s at 22 B.  CPU: NanoLog 33 ns,
+ * LTTng 94 to 107 ns.  Back: NanoLog 0.4 M/s, babeltrace2 4.0 M/s.
  *
  * Events are those of a declared function with two values, a counter and one uniform over 32 bits; or
  * calls and returns of a program with a hundred functions.

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Whatever stands in a ring comes back out of a block bit by bit (but for filling), by the codec that
- *suits it; damage is found. Method	Blocks of made-up programs and of random records, encoded, decoded and
- *compared; all widths of columns; each byte of a block changed in turn.  The seed is printed; an argument
- *sets it.
+ * Goal: whatever stands in a ring comes back out of a block bit by bit (but for filling), by the codec
+ * that suits it; damage is found.
+ *
+ * Method: blocks of made-up programs and of random records, encoded, decoded and compared; all widths
+ * of columns; each byte of a block changed in turn.  The seed is printed; an argument sets it.
  */
 #include "pipeline/block.h"
 #include "tracewheel/error.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Whatever happens to the files: no event that was not recorded, none twice, what is undamaged is read,
- *and what is missing is named or counted.  Nothing crashes. Method	A small capture made by hand; each of
- *its bytes changed, the file cut at each length, pieces put in, taken out and doubled; things in the
- *directory that are no segments.
+ * Goal: whatever happens to the files: no event that was not recorded, none twice; what is undamaged is
+ * read, what is missing is named or counted, and nothing crashes.
+ *
+ * Method: a small capture made by hand; each of its bytes changed, the file cut at each length, pieces
+ * put in, taken out and doubled; things in the directory that are no segments.
  */
 #include "capture_help.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Captures of every version of the format, valid and broken, are read as ever.
- * Method	tests/golden/NAME.tw is read and compared with tests/golden/NAME.txt, line by line.
- *	`capture_golden_test make DIRECTORY` writes captures and texts there; a new version adds cases, and
- *keeps the files of the old ones.  `capture_golden_test seeds DIRECTORY` writes their segments as seeds of
- *the fuzzer.
+ * Goal: captures of every version of the format, valid and broken, are read as ever.
+ *
+ * Method: tests/golden/NAME.tw is read and compared with tests/golden/NAME.txt, line by line.
+ * `capture_golden_test make DIRECTORY` writes captures and texts there; a new version adds cases, and
+ * keeps the files of the old ones.  `capture_golden_test seeds DIRECTORY` writes their segments as
+ * seeds of the fuzzer.
  */
 #include "capture_help.h"
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Events of many streams come in one order: each stream's own, then the runs of each tracee, then time.
- * Method	Captures made by hand, of threads whose clocks disagree and tracees that move between them;
- *compared with the order in which it all happened.  Negative control: by time alone the same capture comes
- *out wrong.
+ * Goal: events of many streams come in one order: each stream's own, then the runs of each tracee, then
+ * time.
+ *
+ * Method: captures made by hand, of threads whose clocks disagree and tracees that move between them,
+ * compared with the order in which it all happened.  Negative control: by time alone the same capture
+ * comes out wrong.
  */
 #include "capture_help.h"
 

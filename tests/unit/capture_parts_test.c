@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	The small parts of a reader do what they say: maps of ids, intervals of runs, ticks as time,
- * definitions. Method	Each beside the plainest thing that could do the same, with random input.
+ * Goal: the small parts of a reader do what they say: maps of ids, intervals of runs, ticks as time,
+ * definitions.
+ *
+ * Method: each beside the plainest thing that could do the same, with random input.
  */
 #include "capture_help.h"
 

@@ -1,104 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	What threads commit is in the capture exactly once, in order, with its definitions and an exact
- *account of losses; through rotation, full disks, failing writes, dead threads and processes. Method	A
- *recorder and made-up programs in one process, over a real ring set; disks replaced by functions that fail.
+ * Goal: what threads commit is in the capture exactly once, in order, with its definitions and an exact
+ * account of losses; through rotation, dead threads and processes.
+ *
+ * Method: a recorder and made-up programs in one process, with threads (pthread_create), over a real
+ * ring set.
  */
-#include "capture_help.h"
+#include "capture_producers.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
-
-enum { THREADS_MAX = 8 };
-
-struct producer_task {
-	struct program *program;
-	uint32_t number;
-	uint64_t count;
-	uint64_t emitted;
-	pthread_t thread;
-};
-
-/* The thread's number in the lowest byte, and what compresses badly above it. */
-static uint64_t with_noise(uint64_t thread, uint64_t i)
-{
-	return thread | i * UINT64_C(0x9e3779b97f4a7c15) << 8;
-}
-
-static void *produce(void *argument)
-{
-	struct producer_task *task = argument;
-	struct tw_rb_producer producer;
-
-	while (!begin_thread(task->program, &producer, task->number + 1))
-		usleep(100);
-	for (uint64_t i = 0; i < task->count; i++)
-		task->emitted += emit_call(&producer, (uint32_t)(i % 10), i, with_noise(task->number, i));
-	tw_rs_ring_end(task->program->rs, &producer);
-	return NULL;
-}
-
-static void produce_with(struct tw_recorder *recorder, struct program *program, unsigned threads,
-			 uint64_t count, uint64_t *emitted)
-{
-	struct producer_task tasks[THREADS_MAX];
-
-	*emitted = 0;
-	for (unsigned i = 0; i < threads; i++) {
-		tasks[i] = (struct producer_task){program, i, count, 0, 0};
-		assert_int_equal(pthread_create(&tasks[i].thread, NULL, produce, &tasks[i]), 0);
-	}
-	for (unsigned i = 0; i < threads; i++) {
-		while (pthread_tryjoin_np(tasks[i].thread, NULL) == EBUSY)
-			tw_recorder_poll(recorder, 1000000);
-		*emitted += tasks[i].emitted;
-	}
-}
-
-static struct tw_recorder *begin_recording(struct tw_recorder_options *options)
-{
-	struct tw_recorder *recorder = NULL;
-
-	remove_capture(capture_path);
-	options->path = capture_path;
-	assert_int_equal(tw_recorder_create(options, &recorder), 0);
-	return recorder;
-}
-
-/* Every stream's calls count up from 0 without a gap, or with gaps that its loss records explain. */
-struct account {
-	uint64_t next[THREADS_MAX + 1];
-	uint64_t calls;
-	uint64_t lost;
-	uint64_t last_ns;
-	bool is_merged;
-};
-
-static void check_call(struct account *account, uint64_t counter, uint64_t thread)
-{
-	thread &= 0xff;
-	assert_true(thread < THREADS_MAX);
-	assert_int_equal(counter, account->next[thread]);
-	account->next[thread] = counter + 1;
-	account->calls++;
-}
-
-static int check_batch(void *context, const struct tw_capture_batch *batch)
-{
-	struct account *account = context;
-	uint32_t records = 0;
-
-	for (const struct tw_capture_record *record = batch->first; record < batch->end;
-	     record = tw_capture_record_next(record), records++) {
-		if (tw_capture_record_kind(record) == TW_CAPTURE_CALL)
-			check_call(account, record->payload[0], record->payload[1]);
-		else if (tw_capture_record_kind(record) == TW_CAPTURE_LOSS)
-			account->lost += record->payload[1];
-	}
-	assert_int_equal(records, batch->records);
-	return 0;
-}
 
 static void check_events(struct tw_capture *capture, struct account *account)
 {
@@ -262,139 +173,6 @@ static void old_segments_go(void **state)
 	assert_in_range(info.segments, 2, 3);
 	assert_int_equal(info.segments + stats.segments_removed, stats.segments);
 	assert_int_equal(info.damaged_records, 0);
-	tw_capture_close(capture);
-	remove_capture(capture_path);
-}
-
-/* ---- bad disks ---- */
-
-static uint64_t disk_room; /* bytes that it still takes */
-static unsigned disk_errno;
-static unsigned write_calls;
-
-static ssize_t write_to_small_disk(int fd, const struct iovec *pieces, int count, off_t offset)
-{
-	struct iovec first = pieces[0];
-
-	write_calls++;
-	if (write_calls % 5 == 0) {
-		errno = EINTR;
-		return -1;
-	}
-	if (!disk_room) {
-		errno = (int)disk_errno;
-		return -1;
-	}
-	/* Bit by bit, as disks may. */
-	if (write_calls % 3 == 0 && first.iov_len > 100)
-		first.iov_len = 100;
-	if (first.iov_len > disk_room)
-		first.iov_len = disk_room;
-	disk_room -= first.iov_len;
-	return pwritev(fd, &first, 1, offset);
-}
-
-static int sync_fails(int fd)
-{
-	errno = EIO;
-	return -1;
-}
-
-static const struct tw_segment_io small_disk = {write_to_small_disk, fdatasync};
-static const struct tw_segment_io lying_disk = {pwritev, sync_fails};
-
-static void a_full_disk_loses_nothing_unsaid(void **state)
-{
-	struct tw_recorder_options options = {.ring_bytes = 1 << 18};
-	struct tw_recorder *recorder = begin_recording(&options);
-	struct tw_recorder_stats stats;
-	struct account account = {0};
-	struct tw_capture *capture;
-	struct program program;
-	struct tw_rb_producer producer;
-	uint64_t emitted = 0;
-
-	disk_room = 60000;
-	disk_errno = ENOSPC;
-	tw_recorder_set_io(recorder, &small_disk);
-	begin_program(&program, tw_recorder_ring_set(recorder), 10);
-	assert_true(begin_thread(&program, &producer, 1));
-	for (uint64_t i = 0; i < 100000; i++) {
-		emitted += emit_call(&producer, 1, emitted, with_noise(0, i));
-		if (i % 1000 == 0)
-			tw_recorder_poll(recorder, 0);
-		if (i == 50000) {
-			tw_recorder_stats(recorder, &stats);
-			assert_true(stats.is_stalled);
-			assert_int_equal(stats.last_error, TW_ENOSPC);
-			assert_true(stats.write_errors > 0);
-			/* Somebody makes room. */
-			disk_room = 1 << 30;
-			usleep(25000);
-		}
-	}
-	assert_int_equal(tw_recorder_finish(recorder, &stats), 0);
-	assert_int_equal(stats.unstored, 0);
-	assert_int_equal(stats.events, emitted);
-	assert_int_equal(stats.lost[TW_LOST_FULL], 100000 - emitted);
-	assert_true(emitted < 100000);
-	capture = open_capture();
-	tw_capture_scan(capture, NULL, check_batch, &account);
-	assert_int_equal(account.calls, emitted);
-	assert_int_equal(account.lost, 100000 - emitted);
-	tw_capture_close(capture);
-	remove_capture(capture_path);
-}
-
-static void a_disk_that_stays_full_is_told(void **state)
-{
-	struct tw_recorder_options options = {.ring_bytes = 1 << 18};
-	struct tw_recorder *recorder = begin_recording(&options);
-	struct tw_recorder_stats stats;
-	struct account account = {0};
-	struct tw_capture_info info;
-	struct tw_capture *capture;
-	struct program program;
-	uint64_t emitted;
-
-	disk_room = 60000;
-	disk_errno = ENOSPC;
-	tw_recorder_set_io(recorder, &small_disk);
-	begin_program(&program, tw_recorder_ring_set(recorder), 10);
-	produce_with(recorder, &program, 1, 40000, &emitted);
-	assert_int_equal(tw_recorder_finish(recorder, &stats), TW_ENOSPC);
-	assert_true(stats.unstored > 0);
-	assert_int_equal(stats.events + stats.lost[TW_LOST_FULL], 40000);
-	capture = open_capture();
-	tw_capture_info(capture, &info);
-	assert_int_equal(info.events, stats.events);
-	assert_false(info.is_complete);
-	tw_capture_scan(capture, NULL, check_batch, &account);
-	assert_int_equal(account.calls, stats.events);
-	tw_capture_close(capture);
-	remove_capture(capture_path);
-}
-
-static void a_disk_that_cannot_sync_gets_a_new_file(void **state)
-{
-	struct tw_recorder_options options = {
-		.ring_bytes = 1 << 18, .policy = TW_RECORDER_BLOCK, .durable_ns = 1000000};
-	struct tw_recorder *recorder = begin_recording(&options);
-	struct tw_recorder_stats stats;
-	struct account account = {0};
-	struct tw_capture *capture;
-	struct program program;
-	uint64_t emitted;
-
-	tw_recorder_set_io(recorder, &lying_disk);
-	begin_program(&program, tw_recorder_ring_set(recorder), 10);
-	produce_with(recorder, &program, 1, 200000, &emitted);
-	assert_int_equal(tw_recorder_finish(recorder, &stats), TW_EIO);
-	assert_true(stats.segments > 1);
-	assert_int_equal(stats.last_error, TW_EIO);
-	capture = open_capture();
-	tw_capture_scan(capture, NULL, check_batch, &account);
-	assert_int_equal(account.calls, 200000);
 	tw_capture_close(capture);
 	remove_capture(capture_path);
 }
@@ -593,9 +371,6 @@ int main(void)
 		cmocka_unit_test(losses_are_exact),
 		cmocka_unit_test(every_rotated_segment_decodes_alone),
 		cmocka_unit_test(old_segments_go),
-		cmocka_unit_test(a_full_disk_loses_nothing_unsaid),
-		cmocka_unit_test(a_disk_that_stays_full_is_told),
-		cmocka_unit_test(a_disk_that_cannot_sync_gets_a_new_file),
 		cmocka_unit_test(a_killed_process_is_drained_to_the_end),
 		cmocka_unit_test(a_flight_recorder_keeps_the_newest),
 		cmocka_unit_test(a_flight_recorder_gives_up_the_oldest_threads),

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Whoever dies, and when: what was committed is in the recovered capture exactly once, and losses are
- *exact. Method	Recorders and programs in processes of their own, killed at random times; then tw_recover(),
- *twice.  The writing of a killed recorder is slowed down, so that the kill often meets it in the middle.
- *	Negative control: without recovery the events in the rings are missing.
+ * Goal: whoever dies, and when: what was committed is in the recovered capture exactly once, and losses
+ * are exact.
+ *
+ * Method: recorders and programs in processes of their own, killed at random times; then tw_recover(),
+ * twice.  The writing of a killed recorder is slowed down, so that the kill often meets it in the
+ * middle.  Negative control: without recovery the events in the rings are missing.
  */
 #include "capture_help.h"
 

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal: a disk that is full, slow, interrupted or broken loses nothing that is not counted, and stops
+ * nobody.
+ *
+ * Method: a recorder whose writes go through a function that fails when the test says so, and threads
+ * (pthread_create) that go on; then everything is counted.
+ */
+#include "capture_producers.h"
+
+static uint64_t disk_room; /* bytes that it still takes */
+static unsigned disk_errno;
+static unsigned write_calls;
+
+static ssize_t write_to_small_disk(int fd, const struct iovec *pieces, int count, off_t offset)
+{
+	struct iovec first = pieces[0];
+
+	write_calls++;
+	if (write_calls % 5 == 0) {
+		errno = EINTR;
+		return -1;
+	}
+	if (!disk_room) {
+		errno = (int)disk_errno;
+		return -1;
+	}
+	/* Bit by bit, as disks may. */
+	if (write_calls % 3 == 0 && first.iov_len > 100)
+		first.iov_len = 100;
+	if (first.iov_len > disk_room)
+		first.iov_len = disk_room;
+	disk_room -= first.iov_len;
+	return pwritev(fd, &first, 1, offset);
+}
+
+static int sync_fails(int fd)
+{
+	errno = EIO;
+	return -1;
+}
+
+static const struct tw_segment_io small_disk = {write_to_small_disk, fdatasync};
+static const struct tw_segment_io lying_disk = {pwritev, sync_fails};
+
+static void a_full_disk_loses_nothing_unsaid(void **state)
+{
+	struct tw_recorder_options options = {.ring_bytes = 1 << 18};
+	struct tw_recorder *recorder = begin_recording(&options);
+	struct tw_recorder_stats stats;
+	struct account account = {0};
+	struct tw_capture *capture;
+	struct program program;
+	struct tw_rb_producer producer;
+	uint64_t emitted = 0;
+
+	disk_room = 60000;
+	disk_errno = ENOSPC;
+	tw_recorder_set_io(recorder, &small_disk);
+	begin_program(&program, tw_recorder_ring_set(recorder), 10);
+	assert_true(begin_thread(&program, &producer, 1));
+	for (uint64_t i = 0; i < 100000; i++) {
+		emitted += emit_call(&producer, 1, emitted, with_noise(0, i));
+		if (i % 1000 == 0)
+			tw_recorder_poll(recorder, 0);
+		if (i == 50000) {
+			tw_recorder_stats(recorder, &stats);
+			assert_true(stats.is_stalled);
+			assert_int_equal(stats.last_error, TW_ENOSPC);
+			assert_true(stats.write_errors > 0);
+			/* Somebody makes room. */
+			disk_room = 1 << 30;
+			usleep(25000);
+		}
+	}
+	assert_int_equal(tw_recorder_finish(recorder, &stats), 0);
+	assert_int_equal(stats.unstored, 0);
+	assert_int_equal(stats.events, emitted);
+	assert_int_equal(stats.lost[TW_LOST_FULL], 100000 - emitted);
+	assert_true(emitted < 100000);
+	capture = open_capture();
+	tw_capture_scan(capture, NULL, check_batch, &account);
+	assert_int_equal(account.calls, emitted);
+	assert_int_equal(account.lost, 100000 - emitted);
+	tw_capture_close(capture);
+	remove_capture(capture_path);
+}
+
+static void a_disk_that_stays_full_is_told(void **state)
+{
+	struct tw_recorder_options options = {.ring_bytes = 1 << 18};
+	struct tw_recorder *recorder = begin_recording(&options);
+	struct tw_recorder_stats stats;
+	struct account account = {0};
+	struct tw_capture_info info;
+	struct tw_capture *capture;
+	struct program program;
+	uint64_t emitted;
+
+	disk_room = 60000;
+	disk_errno = ENOSPC;
+	tw_recorder_set_io(recorder, &small_disk);
+	begin_program(&program, tw_recorder_ring_set(recorder), 10);
+	produce_with(recorder, &program, 1, 40000, &emitted);
+	assert_int_equal(tw_recorder_finish(recorder, &stats), TW_ENOSPC);
+	assert_true(stats.unstored > 0);
+	assert_int_equal(stats.events + stats.lost[TW_LOST_FULL], 40000);
+	capture = open_capture();
+	tw_capture_info(capture, &info);
+	assert_int_equal(info.events, stats.events);
+	assert_false(info.is_complete);
+	tw_capture_scan(capture, NULL, check_batch, &account);
+	assert_int_equal(account.calls, stats.events);
+	tw_capture_close(capture);
+	remove_capture(capture_path);
+}
+
+static void a_disk_that_cannot_sync_gets_a_new_file(void **state)
+{
+	struct tw_recorder_options options = {
+		.ring_bytes = 1 << 18, .policy = TW_RECORDER_BLOCK, .durable_ns = 1000000};
+	struct tw_recorder *recorder = begin_recording(&options);
+	struct tw_recorder_stats stats;
+	struct account account = {0};
+	struct tw_capture *capture;
+	struct program program;
+	uint64_t emitted;
+
+	tw_recorder_set_io(recorder, &lying_disk);
+	begin_program(&program, tw_recorder_ring_set(recorder), 10);
+	produce_with(recorder, &program, 1, 200000, &emitted);
+	assert_int_equal(tw_recorder_finish(recorder, &stats), TW_EIO);
+	assert_true(stats.segments > 1);
+	assert_int_equal(stats.last_error, TW_EIO);
+	capture = open_capture();
+	tw_capture_scan(capture, NULL, check_batch, &account);
+	assert_int_equal(account.calls, 200000);
+	tw_capture_close(capture);
+	remove_capture(capture_path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_full_disk_loses_nothing_unsaid),
+		cmocka_unit_test(a_disk_that_stays_full_is_told),
+		cmocka_unit_test(a_disk_that_cannot_sync_gets_a_new_file),
+	};
+	int failed;
+
+	begin_directory();
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	end_directory();
+	return failed;
+}
