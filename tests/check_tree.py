@@ -4,7 +4,7 @@
 
 A licence line first in each source; each room knows only the rooms below it, and those outside know
 include/tracewheel only; one door for atomics and for each outside library; a README in each room;
-no file above 600 lines.
+no file above 600 lines (tests: 800).
 """
 import pathlib
 import re
@@ -24,7 +24,7 @@ LINES_MAX = 600
 def check_file(folder, relative, lines):
     if not any("SPDX-License-Identifier: Apache-2.0" in line for line in lines[:3]):
         yield 1, "no SPDX line at the top"
-    if len(lines) > LINES_MAX:
+    if len(lines) > (800 if folder == "tests" else LINES_MAX):
         yield 1, f"{len(lines)} lines: is this one thing?"
     for number, line in enumerate(lines, 1):
         quoted, angled = QUOTED.match(line), ANGLED.match(line)
