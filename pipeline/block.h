@@ -26,8 +26,8 @@ void tw_block_encoder_destroy(struct tw_block_encoder *encoder);
  * tw_block_encode_events - make a block of ring records.
  *
  * @header	in: who and where (thread, session, scheduler, lease, positions, clock, flags), and as they
- *stand before the block: tracee_id, run_seq, first_sequence, lost. out: everything; lost and end_sequence
- *after the block.
+ *		stand before the block: tracee_id, run_seq, first_sequence, lost.
+ *		out: everything; lost and end_sequence after the block.
  * @raw		borrows: copied at once, so the memory may belong to somebody who writes it.
  * @raw_bytes	1 .. TW_BLOCK_RAW_BYTES_MAX.
  * @stored	lends: header->stored_bytes to write behind the header, until the next call.

@@ -15,9 +15,10 @@
  * Ownership  everything that is not an out-parameter of a create or open call is lent: until
  *            tw_capture_close(), or where said until the next call.
  * Units      *_ns are nanoseconds of CLOCK_MONOTONIC unless the name says wall; *_bytes are bytes.
- * Memory     proportional to the number of blocks (about 0.3 KB for each 8,000 events) and of definitions,
- *plus one decoded block of at most 256 KiB for each thread that was active at the time being read. Errors
- *those of tracewheel/error.h.  Link with libtracewheel-capture.
+ * Memory     proportional to the number of blocks (about 0.3 KB for each 8,000 events) and of
+ *            definitions, plus one decoded block of at most 256 KiB for each thread that was active at
+ *            the time being read.
+ * Errors     those of tracewheel/error.h.  Link with libtracewheel-capture.
  */
 #ifndef TRACEWHEEL_CAPTURE_H
 #define TRACEWHEEL_CAPTURE_H
@@ -82,7 +83,7 @@ void tw_capture_close(struct tw_capture *capture);
 
 struct tw_capture_info {
 	uint64_t events; /* that can be read: calls, returns, terms; without losses and switches;
-			 * damaged blocks are found, and taken off, when they are read */
+			  * damaged blocks are found, and taken off, when they are read */
 	uint64_t lost[TW_LOST_CAUSES];
 	uint64_t damaged_records;  /* known by sequence numbers to be in what cannot be read */
 	uint64_t file_bytes;       /* of all segments */

@@ -36,8 +36,8 @@ struct tw_recorder;
 enum tw_recorder_policy {
 	TW_RECORDER_DROP,     /* lose the newest, counted */
 	TW_RECORDER_BLOCK,    /* wait for room; a recorder without progress for a second is not waited for */
-	TW_RECORDER_OVERWRITE /* keep the newest: nothing is stored before tw_recorder_snapshot() or _finish()
-			       */
+	/* Keep the newest: nothing is stored before tw_recorder_snapshot() or tw_recorder_finish(). */
+	TW_RECORDER_OVERWRITE
 };
 
 /* Zeroed fields mean the defaults. */

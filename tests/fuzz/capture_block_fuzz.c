@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal:   whatever an unpacked block holds, decoding gives sound records or refuses; and what a ring holds
- *comes back bit by bit. Method: the first byte picks a decoder, the next six say how much there is; or the
- *bytes are records to encode.
+ * Goal: whatever an unpacked block holds, decoding gives sound records or refuses; and what a ring
+ * holds comes back bit by bit.
+ *
+ * Method: the first byte picks a decoder, the next six say how much there is; or the bytes are records
+ * to encode.
  */
 #include "base/assert.h"
 #include "pipeline/block.h"

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal:   whatever an index says, also under right checksums, nothing outside the segment is read, and no
- *event comes that is not in it. Method: the bytes are the payload of an index behind one true block; headers
- *of entries get right checksums where the first byte says so.
+ * Goal: whatever an index says, also under right checksums, nothing outside the segment is read, and no
+ * event comes that is not in it.
+ *
+ * Method: the bytes are the payload of an index behind one true block; headers of entries get right
+ * checksums where the first byte says so.
  */
 #include "capture_fuzz.h"
 #include "pipeline/event.h"

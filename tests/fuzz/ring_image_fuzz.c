@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal:   whatever a dead process left in the memory of a ring set, recovery reads it or refuses.
- * Method: a ring set with two rings, an image and definitions; the bytes are changes to it: {where, offset,
- *count, the new bytes}.  Then everything that recovery does with it is done, but for the disk.
+ * Goal: whatever a dead process left in the memory of a ring set, recovery reads it or refuses.
+ *
+ * Method: a ring set with two rings, an image and definitions; the bytes are changes to it: {where,
+ * offset, count, the new bytes}.  Then everything that recovery does with it is done, but for the disk.
  */
 #include "base/assert.h"
 #include "base/error.h"
