@@ -85,10 +85,7 @@ inline put(s)
 	:: handles[s] == 1 && state[s] == ALIVE -> say_dropped()
 	:: else
 	fi;
-	atomic {
-		handles[s]--;
-		had_last_put[s] = had_last_put[s] || handles[s] == 0
-	};
+	handles[s]--;
 #else
 	atomic {
 		handles[s]--;
@@ -246,7 +243,7 @@ proctype progress(byte times)
 }
 
 init {
-	byte s;
+	byte s, last;
 
 	atomic {
 		run owner(0);
@@ -254,16 +251,17 @@ init {
 		run stranger();
 		run progress(2)
 	};
-#ifndef FLAG_BEFORE_HANDLES
-	/* With the flag first this late put would clear up after the mistake. */
 	users_done == 4;
-#endif
-	run owner(2);
-	users_done == 5;
+	if
+	:: last = 1
+	:: last = 2;
+		run owner(2);
+		users_done == 5
+	fi;
 	run progress(1);
-	users_done == 6;
+	users_done == last + 4;
 	/* Claims 1 and 3 */
-	for (s : 0 .. SESSIONS - 1) {
+	for (s : 0 .. last) {
 		assert(handles[s] == 0);
 		assert(state[s] == DEAD && cleared[s] == 1);
 		assert(freed[s])
