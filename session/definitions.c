@@ -153,18 +153,23 @@ int tw_define_place(struct tw_session *session, struct tw_permit *permit, const 
 	return error;
 }
 
+/* Called in hits: the stack is the program's, and may be a small one, or a handler's own. */
 int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee)
 {
-	struct record record = { .used = sizeof(struct tw_def_tracee) };
-	struct tw_def_tracee fixed = { .tracee_id = tracee->tracee_id,
-				       .thread_id = tracee->thread_id,
-				       .pid_number = tracee->pid_number };
+	struct {
+		struct tw_def_tracee fixed;
+		char name[sizeof tracee->name];
+	} record = { .fixed = { .tracee_id = tracee->tracee_id,
+				.thread_id = tracee->thread_id,
+				.pid_number = tracee->pid_number } };
+	size_t bytes = strnlen(tracee->name, sizeof tracee->name);
 	int error;
 
-	fixed.name_bytes = put_string(&record, tracee->name, sizeof tracee->name);
-	memcpy(record.bytes, &fixed, sizeof fixed);
+	record.fixed.name_bytes = (uint16_t)bytes;
+	memcpy(record.name, tracee->name, bytes);
 	tw_quiet_lock(&session->definitions);
-	error = append(session, TW_DEF_TRACEE, &record);
+	error = tw_rs_defs_append(session->rs, session->image, TW_DEF_TRACEE, &record,
+				  sizeof record.fixed + bytes);
 	tw_quiet_unlock(&session->definitions);
 	return error;
 }

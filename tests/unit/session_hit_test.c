@@ -7,6 +7,7 @@
  */
 #include "tests/unit/session_bed.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -288,6 +289,24 @@ static void threads_come_and_go(void **state)
 	close_bed(&bed);
 }
 
+static void the_first_call_needs_little_stack(void **state)
+{
+	struct bed bed;
+	pthread_attr_t attributes;
+	pthread_t t;
+
+	open_bed(&bed, "small stack");
+	tw_trace_process(bed.session, TW_PID_ALL, true, TW_FLAG_CALL);
+	tw_trace_function(bed.session, "m", "_", -1, TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
+	pthread_attr_init(&attributes);
+	assert_int_equal(pthread_attr_setstacksize(&attributes, PTHREAD_STACK_MIN), 0);
+	assert_int_equal(pthread_create(&t, &attributes, call_from_a_thread, NULL), 0);
+	pthread_join(t, NULL);
+	pthread_attr_destroy(&attributes);
+	assert_int_equal(count_events(&bed), 100);
+	close_bed(&bed);
+}
+
 static void threads_without_rings_are_counted(void **state)
 {
 	struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = (1 << 16) + 4096, .first_rings = 1 };
@@ -440,6 +459,7 @@ int main(void)
 		cmocka_unit_test(handles_weak_ids_and_the_last_put),
 		cmocka_unit_test(sixty_four_sessions_and_not_one_more),
 		cmocka_unit_test(threads_come_and_go),
+		cmocka_unit_test(the_first_call_needs_little_stack),
 		cmocka_unit_test(threads_without_rings_are_counted),
 		cmocka_unit_test(handlers_record_or_are_counted),
 		cmocka_unit_test(a_forked_child_is_silent),
