@@ -173,7 +173,8 @@ int tw_sys_restore_signals(const uint64_t *saved)
 	return (int)call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)saved, 0, sizeof *saved, 0, 0);
 }
 
-bool tw_sys_on_signal_stack(uintptr_t *low, uintptr_t *high)
+/* Called inside of hits: the vector registers may be the program's. */
+__attribute__((target("general-regs-only"))) bool tw_sys_on_signal_stack(uintptr_t *low, uintptr_t *high)
 {
 	stack_t stack = { 0 };
 

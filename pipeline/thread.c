@@ -423,7 +423,7 @@ void tw_thread_run(struct tw_tracee *tracee)
 		t->tracee = tracee;
 }
 
-bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame)
+__attribute__((target("general-regs-only"))) bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame)
 {
 	uintptr_t before = t->state, now = (uintptr_t)frame, low, high;
 	bool is_on_signal_stack = tw_sys_on_signal_stack(&low, &high);

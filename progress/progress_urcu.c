@@ -27,7 +27,8 @@ static pthread_mutex_t wait_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct reader *readers;
 static __thread struct reader self;
 
-void tw_progress_wake_waiter(void)
+/* Called inside of hits: the vector registers may be the program's. */
+__attribute__((target("general-regs-only"))) void tw_progress_wake_waiter(void)
 {
 	int saved = errno;
 

@@ -178,7 +178,8 @@ void tw_rs_ring_end(struct tw_rs *rs, struct tw_rb_producer *producer)
 		       ring_word(TW_RB_ENDED, word >> 8 & (TW_RS_IMAGES_MAX - 1)));
 }
 
-void tw_rs_count_no_ring(struct tw_rs *rs, uint32_t image, uint64_t ticks)
+/* Called inside of hits: the vector registers may be the program's. */
+__attribute__((target("general-regs-only"))) void tw_rs_count_no_ring(struct tw_rs *rs, uint32_t image, uint64_t ticks)
 {
 	struct tw_rs_image *slot = &rs->control->images[image];
 	uint64_t none = 0;

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	A signal at any instruction of a hit, the first of its thread or a later one, does no harm: registers
+ *	and errno are kept, what is recorded was called, once, and every call is recorded or counted; also
+ *	when the handler leaves the hit by a jump.
+ * Method	A parent single-steps a thread of a child from before its first call until after its third, and sends
+ *	it a signal at one instruction, at several in one run, or also inside the handler.  In the short form the
+ *	instructions are a random choice; TW_STEP_ALL=1 takes every one (many minutes).
+ *
+ *	step_test [SEED]
+ */
+#include "step.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NEVER (~0ul)
+
+/* One run: at which steps of the thread signals are sent. */
+struct plan {
+	enum step_place place;
+	enum step_handler handler;
+	unsigned long first;  /* the step before which the first is sent */
+	unsigned long stride; /* and then each so many; 0: no more */
+	unsigned long inside; /* after so many steps of the first handler another one; NEVER: none */
+};
+
+static unsigned long seed;
+
+static unsigned long next_random(unsigned long below)
+{
+	seed = seed * 6364136223846793005ul + 1442695040888963407ul;
+	return (seed >> 33) % below;
+}
+
+/* Waits for the thread to stop.  Returns the signal, with the kind of trap in *code; 0: the child has ended. */
+static int wait_stop(pid_t tid, int *code)
+{
+	siginfo_t info;
+	int status;
+
+	if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status))
+		return 0;
+	if (ptrace(PTRACE_GETSIGINFO, tid, 0, &info) < 0)
+		return 0;
+	*code = info.si_code;
+	return WSTOPSIG(status);
+}
+
+#define IS_MARK(signal, code) ((signal) == SIGTRAP && (code) == SI_KERNEL)
+
+/*
+ * Lets a handler run that is about to be entered, until its mark, and then until it is back.
+ * Returns 0 when the thread is back at `from` (or jumped), else -1.
+ */
+static int run_handler(pid_t child, pid_t tid, const struct plan *plan, bool is_first)
+{
+	struct user_regs_struct from, now;
+	int code, got;
+
+	ptrace(PTRACE_GETREGS, tid, 0, &from);
+	if (is_first && plan->inside != NEVER) {
+		ptrace(PTRACE_SINGLESTEP, tid, 0, SIGUSR1);
+		for (unsigned long i = 0; i < plan->inside; i++) {
+			got = wait_stop(tid, &code);
+			if (got != SIGTRAP)
+				return -1;
+			if (code == SI_KERNEL)
+				goto marked;
+			ptrace(PTRACE_SINGLESTEP, tid, 0, 0);
+		}
+		if (wait_stop(tid, &code) != SIGTRAP)
+			return -1;
+		if (code == SI_KERNEL)
+			goto marked;
+		syscall(SYS_tgkill, child, tid, SIGUSR1);
+		for (;;) {
+			ptrace(PTRACE_SINGLESTEP, tid, 0, 0);
+			got = wait_stop(tid, &code);
+			if (got == SIGUSR1)
+				break;
+			if (got != SIGTRAP || code == SI_KERNEL)
+				return -1;
+		}
+		if (run_handler(child, tid, plan, false) < 0)
+			return -1;
+		if (plan->handler == STEP_JUMPS)
+			return 0;
+		ptrace(PTRACE_CONT, tid, 0, 0);
+	} else {
+		ptrace(PTRACE_CONT, tid, 0, SIGUSR1);
+	}
+	got = wait_stop(tid, &code);
+	if (!IS_MARK(got, code))
+		return -1;
+marked:
+	if (plan->handler == STEP_JUMPS)
+		return 0;
+	do {
+		ptrace(PTRACE_SINGLESTEP, tid, 0, 0);
+		if (wait_stop(tid, &code) != SIGTRAP)
+			return -1;
+		ptrace(PTRACE_GETREGS, tid, 0, &now);
+	} while (now.rip != from.rip || now.rsp != from.rsp);
+	return 0;
+}
+
+/* A repeated string instruction is one step for each repetition: the rest of them are run at once. */
+static bool pass_repeated(pid_t tid, unsigned long at)
+{
+	const unsigned long word = (unsigned long)ptrace(PTRACE_PEEKTEXT, tid, at, 0);
+	const unsigned long debug = offsetof(struct user, u_debugreg);
+	unsigned long bytes = (word >> 8 & 0xf8) == 0x48 ? 3 : 2;
+	int code, got;
+
+	if ((word & 0xff) != 0xf3)
+		return false;
+	if (ptrace(PTRACE_POKEUSER, tid, debug, at + bytes) < 0 ||
+	    ptrace(PTRACE_POKEUSER, tid, debug + 7 * sizeof(long), 1) < 0)
+		return false;
+	ptrace(PTRACE_CONT, tid, 0, 0);
+	got = wait_stop(tid, &code);
+	ptrace(PTRACE_POKEUSER, tid, debug + 7 * sizeof(long), 0);
+	return got == SIGTRAP;
+}
+
+/* Steps from the first mark to the last.  Returns how many steps that took, or -1. */
+static long step_thread(pid_t child, pid_t tid, const struct plan *plan)
+{
+	unsigned long next = plan->first, at = 0;
+	bool is_first = true;
+	unsigned sent = 0;
+	long steps = 0;
+	int code, got;
+
+	for (;; steps++) {
+		unsigned long before = at;
+
+		at = (unsigned long)ptrace(PTRACE_PEEKUSER, tid, offsetof(struct user_regs_struct, rip), 0);
+		if (at == before && (unsigned long)steps != next && pass_repeated(tid, at))
+			continue;
+		if ((unsigned long)steps == next) {
+			syscall(SYS_tgkill, child, tid, SIGUSR1);
+			/* A handler that jumps each time would never let the thread come to its end. */
+			next = plan->stride && sent++ < (plan->handler == STEP_JUMPS ? 5 : 10000) ? next + plan->stride
+												  : NEVER;
+		}
+		ptrace(PTRACE_SINGLESTEP, tid, 0, 0);
+		got = wait_stop(tid, &code);
+		if (IS_MARK(got, code))
+			return steps;
+		while (got == SIGUSR1) {
+			if (run_handler(child, tid, plan, is_first) < 0)
+				return -1;
+			is_first = false;
+			ptrace(PTRACE_SINGLESTEP, tid, 0, 0);
+			got = wait_stop(tid, &code);
+			if (IS_MARK(got, code))
+				return steps;
+		}
+		if (got != SIGTRAP)
+			return -1;
+	}
+}
+
+/* Returns the steps, or -1 with what was wrong in *result (a status of waitpid). */
+static long run(const struct plan *plan, int *result)
+{
+	pid_t child = fork(), tid;
+	long steps = -1;
+	int status, code;
+
+	if (child == 0) {
+		alarm(60);
+		step_child(plan->place, plan->handler);
+	}
+	/* The thread that asked to be traced stops at its first mark. */
+	do
+		tid = waitpid(-1, &status, __WALL);
+	while (tid < 0 && errno == EINTR);
+	if (tid != child && WIFSTOPPED(status)) {
+		steps = step_thread(child, tid, plan);
+		if (steps < 0 || ptrace(PTRACE_DETACH, tid, 0, 0) < 0) {
+			kill(child, SIGKILL);
+			while (waitpid(tid, &code, __WALL) == tid && WIFSTOPPED(code))
+				;
+		}
+		status = -1;
+	}
+	if (tid != child && waitpid(child, &status, 0) != child)
+		status = -1;
+	*result = status;
+	return status == 0 ? steps : -1;
+}
+
+static int check(const struct plan *plan)
+{
+	int result;
+
+	if (run(plan, &result) >= 0)
+		return 0;
+	printf("FAIL: place %d handler %d first %ld stride %ld inside %ld: exit %d signal %d\n", plan->place,
+	       plan->handler, (long)plan->first, (long)plan->stride, (long)plan->inside, WEXITSTATUS(result),
+	       WIFSIGNALED(result) ? WTERMSIG(result) : 0);
+	return 1;
+}
+
+/* All of one kind; in the short form `runs` of them by chance. */
+static int check_kind(enum step_place place, enum step_handler handler, bool all, unsigned runs)
+{
+	struct plan plan = { place, handler, NEVER, 0, NEVER };
+	int result, failures = 0;
+	long steps = run(&plan, &result);
+
+	if (steps < 0)
+		return check(&plan);
+	printf("place %d handler %d: %ld instructions\n", place, handler, steps);
+	fflush(stdout);
+	for (unsigned i = 0; i < (all ? (unsigned)steps : runs); i++) {
+		plan = (struct plan){ place, handler, all ? i : next_random((unsigned long)steps), 0, NEVER };
+		failures += check(&plan);
+	}
+	/* Later hits are short and the first is long: half of the others go to the end. */
+	for (unsigned i = 0; i < (all ? 2000 : runs); i++) {
+		unsigned long tail = (unsigned long)steps < 400 ? (unsigned long)steps : 400;
+
+		plan.first = i % 2 ? (unsigned long)steps - 1 - next_random(tail) : next_random((unsigned long)steps);
+		plan.stride = i % 3 ? 1 + next_random(40) : 0;
+		plan.inside = i % 3 ? NEVER : next_random(300);
+		failures += check(&plan);
+	}
+	return failures;
+}
+
+int main(int argc, char **argv)
+{
+	bool all = getenv("TW_STEP_ALL") != NULL;
+	unsigned runs = all ? 0 : 12;
+	int failures = 0;
+
+	seed = argc > 1 ? strtoul(argv[1], NULL, 0) : (unsigned long)time(NULL) ^ (unsigned long)getpid() << 20;
+	printf("seed %lu\n", seed);
+	fflush(stdout);
+	for (int place = STEP_DECLARED; place <= STEP_SLOT; place++)
+		for (int handler = STEP_RETURNS; handler <= STEP_JUMPS; handler++)
+			failures += check_kind((enum step_place)place, (enum step_handler)handler, all, runs);
+	printf("%s\n", failures ? "FAIL" : "PASS");
+	return failures != 0;
+}
