@@ -66,38 +66,18 @@ static void after_fork_in_parent(void)
 		tw_permit_drop(fork_permit);
 }
 
-static void define_places(struct tw_permit *permit)
-{
-	struct tw_bp_part part;
-
-	for (struct tw_module *module = tw_bp_modules(permit); module; module = module->next)
-		for (struct tw_function *f = module->functions; f; f = f->next_of_module)
-			for (struct tw_place *place = f->places; place; place = place->next_of_function)
-				if (!place->is_gone && tw_bp_staged_part(permit, place, session->slot, &part))
-					tw_define_place(session, permit, place);
-}
-
 /*
  * session/ has forgotten the other threads, the permit and the rings; the gate is closed.  The child gets
  * an image slot, and a log with the definitions of everything that is set.
  */
 static void follow(void)
 {
-	struct tw_permit *permit;
 	uint32_t image;
 
 	if (tw_rs_image_claim(&ring_set, &image))
 		return;
-	session->image = image;
 	tw_hit_host.pinned_image = image;
-	tw_hit_sessions[session->slot].image = image;
-	tw_definitions_fini(session);
-	session->modules = session->functions = session->places = (struct tw_id_set){0};
-	if (tw_define_image(session) || tw_permit_seize(&permit))
-		return;
-	define_places(permit);
-	tw_permit_drop(permit);
-	tw_bp_gate_open();
+	tw_session_continue_in_child(session, image);
 }
 
 static void after_fork_in_child(void)

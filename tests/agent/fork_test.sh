@@ -16,6 +16,12 @@ expect 250 odd_add
 [ "$(grep -c ^image "$folder/report")" = 7 ] || fail "not seven images"
 [ "$(awk '$1 == "call" && $NF == 10' "$folder/report" | wc -l)" = 5 ] || fail "not five children of ten calls"
 
+# From eight threads at once, under load; more children than there are image slots.
+traced "pattern _:_" -- "$programs/agent_forker" -t
+[ $status = 0 ] || fail "from threads: status $status"
+traced "pattern _:_" -f -- "$programs/agent_forker" -t
+[ $status = 0 ] || fail "from threads, followed: status $status"
+
 # Through a shell: the shell is the root, and what it starts is not traced unless children are followed.
 traced "$add" -- sh -c "$programs/agent_forker 0; exit 3"
 [ $status = 3 ] || fail "through a shell: status $status"

@@ -127,7 +127,7 @@ static bool all_but_sqlite(const struct tw_sym_object *object, void *arg)
 static void new_objects_are_pinned(void **state)
 {
 	void *handle = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL);
-	struct tw_agent_config config = configure("pattern libc:_\n");
+	struct tw_agent_config config = configure("pattern _:_\n");
 	struct tw_plan *plan;
 	void *value;
 
@@ -135,7 +135,7 @@ static void new_objects_are_pinned(void **state)
 		skip();
 	assert_int_equal(tw_plan_make(&config, all_but_sqlite, NULL, &plan), 0);
 	assert_true(plan->count > 20);
-	assert_int_equal(count_of(plan, "libsqlite3", "libc", NULL), plan->count);
+	assert_int_equal(count_of(plan, "libsqlite3", NULL, NULL), plan->count);
 	dlclose(handle);
 	/* Still there. */
 	value = *plan->slots[0].where;
