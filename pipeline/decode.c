@@ -162,7 +162,7 @@ struct tw_decode_job *tw_decode_begin(struct tw_decode_pool *pool, const struct 
 	job->block = block;
 	job->next_free = NULL;
 	job->error = 0;
-	job->is_given = false;
+	job->is_given = job->is_waited = false;
 	/* RELAXED decode.reset: the job is this thread's until the ring hands it over. */
 	tw_store_relaxed(&job->is_done, 0);
 	for (uint32_t i = 0; i < pool->worker_count && !job->is_given; i++) {
@@ -179,18 +179,16 @@ struct tw_decode_job *tw_decode_begin(struct tw_decode_pool *pool, const struct 
 
 int tw_decode_wait(struct tw_decode_pool *pool, struct tw_decode_job *job)
 {
-	if (!job->is_given) {
-		/* RELAXED decode.reset: no other thread has seen this job. */
-		if (!tw_load_relaxed(&job->is_done)) {
-			job->error = tw_source_load(pool->capture, job->block, pool->decoder, job->raw);
-			/* RELAXED decode.reset: as above. */
-			tw_store_relaxed(&job->is_done, 1);
-		}
-		return job->error;
+	if (job->is_given) {
+		/* PAIR decode.done: acquire; release in finish(). */
+		while (!tw_load_acquire(&job->is_done))
+			tw_sys_futex_wait(&job->is_done, 0, UINT64_MAX);
+	} else if (!job->is_waited) {
+		job->error = tw_source_load(pool->capture, job->block, pool->decoder, job->raw);
 	}
-	/* PAIR decode.done: acquire; release in finish(). */
-	while (!tw_load_acquire(&job->is_done))
-		tw_sys_futex_wait(&job->is_done, 0, UINT64_MAX);
+	if (job->error && !job->is_waited)
+		tw_source_note_block(pool->capture, job->block, job->error);
+	job->is_waited = true;
 	return job->error;
 }
 

@@ -35,43 +35,44 @@ void *tw_source_grow(void *list, uint32_t count, size_t item_bytes)
 	return realloc(list, (count ? (size_t)count * 2 : 1) * item_bytes);
 }
 
-/* A block may be met by several readers, and by one several times. */
-static bool is_known(const struct tw_capture *capture, uint32_t file, uint64_t offset)
-{
-	for (uint32_t i = 0; i < capture->damage_count; i++) {
-		if (capture->damages[i]->info.offset == offset &&
-		    strcmp(capture->damages[i]->file, capture->files[file].name) == 0)
-			return true;
-	}
-	return false;
-}
-
-bool tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t offset, uint64_t bytes,
+void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t offset, uint64_t bytes,
 			   int error, const char *reason)
 {
-	struct tw_source_damage *damage = calloc(1, sizeof *damage);
 	struct tw_source_damage **more;
+	struct tw_source_damage *damage;
 
-	pthread_mutex_lock(&capture->lock);
-	if (is_known(capture, file, offset)) {
-		pthread_mutex_unlock(&capture->lock);
-		free(damage);
-		return false;
-	}
 	capture->info.damages++;
-	more = damage && capture->damage_count < DAMAGES_MAX
-		       ? tw_source_grow(capture->damages, capture->damage_count, sizeof *more)
-		       : NULL;
-	if (more) {
-		memcpy(damage->file, capture->files[file].name, sizeof damage->file);
-		damage->info = (struct tw_capture_damage){damage->file, offset, bytes, error, reason};
-		capture->damages = more;
-		capture->damages[capture->damage_count++] = damage;
-		damage = NULL;
+	if (capture->damage_count >= DAMAGES_MAX)
+		return;
+	damage = calloc(1, sizeof *damage);
+	more = damage ? tw_source_grow(capture->damages, capture->damage_count, sizeof *more) : NULL;
+	if (!more) {
+		free(damage);
+		return;
 	}
-	pthread_mutex_unlock(&capture->lock);
-	free(damage);
-	return true;
+	memcpy(damage->file, capture->files[file].name, sizeof damage->file);
+	damage->info = (struct tw_capture_damage){damage->file, offset, bytes, error, reason};
+	capture->damages = more;
+	capture->damages[capture->damage_count++] = damage;
+}
+
+void tw_source_note_block(struct tw_capture *capture, const struct tw_source_block *block, int error)
+{
+	struct tw_source_block *own = &capture->blocks[block - capture->blocks];
+	struct tw_capture_stream *stream = &capture->streams[block->stream].info;
+	uint64_t records = block->header.end_sequence - block->header.first_sequence;
+
+	if (own->is_damaged)
+		return;
+	own->is_damaged = true;
+	tw_source_note_damage(capture, block->file, block->offset, tw_block_file_bytes(&block->header), error,
+			      error == TW_EIO ? "the block cannot be read"
+					      : "the block is damaged; its events are left out");
+	/* What its header promised is not to be had. */
+	capture->info.events -= block->header.event_count;
+	stream->events -= block->header.event_count;
+	capture->info.damaged_records += records;
+	stream->damaged_records += records;
 }
 
 /* ---- files ---- */
@@ -177,20 +178,6 @@ void tw_source_unuse_file(struct tw_capture *capture, uint32_t index)
 	pthread_mutex_unlock(&capture->lock);
 }
 
-/* What the headers promised is not to be had. */
-static void count_damaged(struct tw_capture *capture, const struct tw_source_block *block)
-{
-	struct tw_capture_stream *stream = &capture->streams[block->stream].info;
-	uint64_t records = block->header.end_sequence - block->header.first_sequence;
-
-	pthread_mutex_lock(&capture->lock);
-	capture->info.events -= block->header.event_count;
-	stream->events -= block->header.event_count;
-	capture->info.damaged_records += records;
-	stream->damaged_records += records;
-	pthread_mutex_unlock(&capture->lock);
-}
-
 int tw_source_load(struct tw_capture *capture, const struct tw_source_block *block,
 		   struct tw_block_decoder *decoder, uint8_t *raw)
 {
@@ -203,11 +190,6 @@ int tw_source_load(struct tw_capture *capture, const struct tw_source_block *blo
 	}
 	if (!error)
 		error = tw_block_decode_events(decoder, &block->header, raw);
-	if (error && tw_source_note_damage(capture, block->file, block->offset,
-					   tw_block_file_bytes(&block->header), error,
-					   error == TW_EIO ? "the block cannot be read"
-							   : "the block is damaged; its events are left out"))
-		count_damaged(capture, block);
 	return error;
 }
 

@@ -3,7 +3,8 @@
  * reader.h - an open capture: its files, images, streams, and which blocks are read of each.
  *
  * Everything here is made when the capture is opened and constant afterwards, but for the open files
- * (a cache under a lock) and the list of damages, so that workers may read blocks of it at once.
+ * (a cache under a lock) and what is found to be damaged (the owner's thread), so that workers may read
+ * blocks of it at once.
  */
 #ifndef TW_PIPELINE_READER_H
 #define TW_PIPELINE_READER_H
@@ -23,7 +24,7 @@ struct tw_source_block {
 	uint32_t file;
 	uint32_t stream;
 	uint32_t skip_bytes; /* that an earlier block has held already */
-	bool is_behind_gap;  /* records are missing before it */
+	bool is_damaged;     /* named already */
 	struct tw_block_header header;
 };
 
@@ -72,23 +73,27 @@ struct tw_capture {
 	struct tw_source_block *blocks;
 	uint32_t block_count;
 	struct tw_clockmap clocks;
-	pthread_mutex_t lock; /* of the files' cache and the damages */
+	pthread_mutex_t lock; /* of the files */
 	uint32_t files_open;
 	uint64_t uses;
 	struct tw_source_damage **damages;
 	uint32_t damage_count;
 };
 
-/* Names something that could not be read, unless that was done before; more than a sensible number are only
- * counted. */
-bool tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t offset, uint64_t bytes,
+/* Names something that could not be read; more than a sensible number are only counted.  Threads: the
+ * owner's. */
+void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t offset, uint64_t bytes,
 			   int error, const char *reason);
+
+/* Names a block that tw_source_load() could not read, and takes it off the sums; once.  Threads: the owner's.
+ */
+void tw_source_note_block(struct tw_capture *capture, const struct tw_source_block *block, int error);
 
 /*
  * tw_source_load - read and decode one block.
  *
  * @raw		room for the block's raw_bytes and TW_COLUMN_SLACK_BYTES.
- * Returns 0 or an error, which is named as damage.  Threads: any, with a decoder each.
+ * Returns 0, TW_EFORMAT or TW_EIO.  Threads: any, with a decoder each.
  */
 int tw_source_load(struct tw_capture *capture, const struct tw_source_block *block,
 		   struct tw_block_decoder *decoder, uint8_t *raw);

@@ -307,7 +307,6 @@ static void add_to_stream(struct tw_capture *capture, struct tw_source_stream *s
 		info->start_ns = start_ns;
 	} else if (header->first_sequence > end_sequence) {
 		info->damaged_records += header->first_sequence - end_sequence;
-		block->is_behind_gap = true;
 	}
 	stream->block_count++;
 	info->events += header->event_count;

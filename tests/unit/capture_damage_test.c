@@ -12,6 +12,16 @@
 
 enum { EVENTS = 240, STREAMS = 3 };
 
+/* Thread sanitizers clear shadow memory for each buffer: there, every so-manieth place will do. */
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined __SANITIZE_THREAD__ || __has_feature(thread_sanitizer)
+enum { STEP = 61 };
+#else
+enum { STEP = 1 };
+#endif
+
 static uint8_t whole[1 << 20];
 static size_t whole_bytes;
 
@@ -161,7 +171,7 @@ static void every_changed_byte_is_survived_and_told(void **state)
 	assert_int_equal(seen.events, EVENTS);
 	assert_int_equal(seen.lost, 10 * STREAMS);
 	assert_true(seen.info.is_complete);
-	for (size_t i = 0; i < whole_bytes; i++) {
+	for (size_t i = 0; i < whole_bytes; i += STEP) {
 		int error;
 
 		whole[i] ^= 1u << i % 8;
@@ -188,7 +198,7 @@ static void every_cut_is_survived(void **state)
 
 	make_capture(false);
 	segment_path(path, ".part");
-	for (size_t length = 0; length <= whole_bytes; length++) {
+	for (size_t length = whole_bytes % STEP; length <= whole_bytes; length += STEP) {
 		int error;
 
 		write_file(path, whole, length);

@@ -340,6 +340,39 @@ static void nothing_is_overwritten_by_mistake(void **state)
 	remove_capture(capture_path);
 }
 
+static void a_living_recording_can_be_read(void **state)
+{
+	struct tw_recorder_options options = {.ring_bytes = 1 << 18, .policy = TW_RECORDER_BLOCK};
+	struct tw_recorder *recorder = begin_recording(&options);
+	struct tw_capture *early, *late;
+	struct tw_capture_info info;
+	struct account account = {0};
+	struct program program;
+	uint64_t emitted;
+
+	begin_program(&program, tw_recorder_ring_set(recorder), 10);
+	produce_with(recorder, &program, 1, 20000, &emitted);
+	assert_int_equal(tw_recorder_drain(recorder), 0);
+	early = open_capture();
+	produce_with(recorder, &program, 1, 5000, &emitted);
+	assert_int_equal(tw_recorder_drain(recorder), 0);
+	tw_capture_info(early, &info);
+	assert_true(info.is_live);
+	assert_false(info.is_complete);
+	assert_int_equal(info.damages, 0);
+	assert_int_equal(info.events, 20000);
+	late = open_capture();
+	assert_int_equal(tw_recorder_finish(recorder, NULL), 0);
+	/* Its file has got another name since it was opened. */
+	check_events(early, &account);
+	assert_int_equal(account.calls, 20000);
+	tw_capture_info(late, &info);
+	assert_int_equal(info.events, 25000);
+	tw_capture_close(early);
+	tw_capture_close(late);
+	remove_capture(capture_path);
+}
+
 static void an_empty_recording_is_a_capture(void **state)
 {
 	struct tw_recorder_options options = {.path = capture_path};
@@ -375,6 +408,7 @@ int main(void)
 		cmocka_unit_test(a_flight_recorder_keeps_the_newest),
 		cmocka_unit_test(a_flight_recorder_gives_up_the_oldest_threads),
 		cmocka_unit_test(nothing_is_overwritten_by_mistake),
+		cmocka_unit_test(a_living_recording_can_be_read),
 		cmocka_unit_test(an_empty_recording_is_a_capture),
 	};
 	int failed;
