@@ -89,6 +89,24 @@ void tw_rb_consume(struct tw_rb_shared *shared, uint64_t pos)
 	}
 }
 
+/* What was lost for a cause; the count of a chunk that was just given up may stand in its announcement only. */
+static uint64_t lost_so_far(const struct tw_rb_shared *shared, int cause)
+{
+	/* RELAXED rb.lost: exact once the ring has ENDED (PAIR rs.state); a lower bound before. */
+	uint64_t lost = tw_load_relaxed(&shared->lost[cause]);
+	uint64_t oldest_pos, announced_pos, announced;
+
+	if (cause != TW_RB_LOST_FULL || shared->policy != TW_RB_OVERWRITE)
+		return lost;
+	/* PAIR rb.oldest: acquire; the exchange in enter_chunk(), before which the loss was announced. */
+	oldest_pos = tw_load_acquire(&shared->oldest_pos);
+	/* RELAXED rb.giving_up: exact once the producer is gone, like the counts. */
+	announced_pos = tw_load_relaxed(&shared->giving_up_pos);
+	/* RELAXED rb.giving_up: as above. */
+	announced = tw_load_relaxed(&shared->giving_up_lost);
+	return announced_pos && announced_pos <= oldest_pos && announced > lost ? announced : lost;
+}
+
 bool tw_rb_untold_loss(const struct tw_rb_shared *shared, const uint64_t told[TW_RB_CAUSES],
 		       struct tw_rb_loss_record *out)
 {
@@ -103,8 +121,7 @@ bool tw_rb_untold_loss(const struct tw_rb_shared *shared, const uint64_t told[TW
 	if (!out->first_ticks)
 		out->first_ticks = out->record.ticks;
 	for (int cause = 0; cause < TW_RB_CAUSES; cause++) {
-		/* RELAXED rb.lost: as above. */
-		uint64_t lost = tw_load_relaxed(&shared->lost[cause]);
+		uint64_t lost = lost_so_far(shared, cause);
 
 		if (lost > told[cause]) {
 			out->lost[cause] = lost - told[cause];

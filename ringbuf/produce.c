@@ -67,6 +67,10 @@ void tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *s
 	tw_store_relaxed(&shared->lost_first_ticks, 0);
 	/* RELAXED rb.claim: as above. */
 	tw_store_relaxed(&shared->lost_last_ticks, 0);
+	/* RELAXED rb.claim: as above. */
+	tw_store_relaxed(&shared->giving_up_lost, 0);
+	/* RELAXED rb.claim: as above. */
+	tw_store_relaxed(&shared->giving_up_pos, 0);
 	producer->chunk_end_pos = piece_end(producer, producer->pos);
 	set_limit(producer);
 }
@@ -141,6 +145,25 @@ static bool find_room(struct tw_rb_producer *producer, uint64_t bytes, uint64_t 
 	return true;
 }
 
+/*
+ * A death between the position that gives a chunk up and the count of what stood in it would lose the
+ * count: it is announced before, for whoever looks at the ring then.
+ */
+static void announce_loss(struct tw_rb_shared *shared, uint64_t oldest_pos, uint64_t forgotten)
+{
+	/* RELAXED rb.lost: nobody else adds to this cause of an overwriting ring. */
+	uint64_t lost = tw_load_relaxed(&shared->lost[TW_RB_LOST_FULL]) + forgotten;
+
+	/*
+	 * RELAXED rb.giving_up: the position first, so that no count is taken for that of an older position; a
+	 * death sees the stores in program order, the living have them ordered by the exchange that follows.
+	 */
+	tw_store_relaxed(&shared->giving_up_pos, oldest_pos);
+	tw_compiler_barrier();
+	/* RELAXED rb.giving_up: as above. */
+	tw_store_relaxed(&shared->giving_up_lost, lost);
+}
+
 /* Enters the next chunk, forgets it, and counts what stood in it. */
 static void enter_chunk(struct tw_rb_producer *producer, uint64_t ticks)
 {
@@ -156,6 +179,7 @@ static void enter_chunk(struct tw_rb_producer *producer, uint64_t ticks)
 	producer->chunk_end_pos += chunk_bytes;
 	if (producer->chunk_end_pos <= producer->shared->first_pos + data_bytes)
 		return;
+	announce_loss(producer->shared, producer->chunk_end_pos - data_bytes, forgotten);
 	/*
 	 * PAIR rb.oldest: acquire and release; acquire in tw_rb_snapshot().
 	 * An exchange and not a store: nothing that is written into the chunk from here on may be seen

@@ -120,6 +120,9 @@ struct tw_rb_shared {
 	TW_CACHELINE_ALIGNED _Atomic uint64_t lost[TW_RB_CAUSES]; /* in this lease, in all */
 	_Atomic uint64_t lost_first_ticks;			  /* of those that no loss record tells yet; 0: none */
 	_Atomic uint64_t lost_last_ticks;
+	/* TW_RB_OVERWRITE: what lost[TW_RB_LOST_FULL] is once oldest_pos has come to giving_up_pos; 0: nothing. */
+	_Atomic uint64_t giving_up_pos;
+	_Atomic uint64_t giving_up_lost;
 
 	/* Written by the consumer. */
 	TW_CACHELINE_ALIGNED _Atomic uint64_t tail_pos;

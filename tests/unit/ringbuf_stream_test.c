@@ -231,6 +231,38 @@ static void an_overwriting_ring_keeps_the_newest(void **state)
 	free(shared);
 }
 
+/* A death between giving a chunk up and counting it: only the announcement stands. */
+static void a_chunk_given_up_is_counted_by_a_dead_producer(void **state)
+{
+	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
+	struct tw_rb_producer producer;
+	unsigned chunks = 0;
+
+	tw_rb_producer_init(&producer, shared, TW_RB_OVERWRITE);
+	for (uint64_t number = 0; number < 5000; number++) {
+		const uint64_t none[TW_RB_CAUSES] = { 0 };
+		uint64_t before = atomic_load(&shared->lost[TW_RB_LOST_FULL]), after;
+		struct tw_rb_loss_record loss;
+
+		assert_int_equal(put(&producer, number), TW_RB_OK);
+		after = atomic_load(&shared->lost[TW_RB_LOST_FULL]);
+		if (after == before)
+			continue;
+		chunks++;
+		atomic_store(&shared->lost[TW_RB_LOST_FULL], before);
+		assert_true(tw_rb_untold_loss(shared, none, &loss));
+		assert_int_equal(loss.lost[TW_RB_LOST_FULL], after);
+		/* And a death before that: announced, and not given up. */
+		atomic_store(&shared->oldest_pos, atomic_load(&shared->oldest_pos) - TW_RB_ALIGN_BYTES);
+		assert_int_equal(tw_rb_untold_loss(shared, none, &loss), before != 0);
+		assert_int_equal(loss.lost[TW_RB_LOST_FULL], before);
+		atomic_store(&shared->oldest_pos, atomic_load(&shared->oldest_pos) + TW_RB_ALIGN_BYTES);
+		atomic_store(&shared->lost[TW_RB_LOST_FULL], after);
+	}
+	assert_true(chunks > TW_RB_CHUNKS);
+	free(shared);
+}
+
 static void a_damaged_ring_is_refused_and_never_followed(void **state)
 {
 	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
@@ -327,6 +359,7 @@ int main(void)
 		cmocka_unit_test(too_big_and_nested_are_told_apart),
 		cmocka_unit_test(a_reservation_without_commit_leaves_nothing),
 		cmocka_unit_test(an_overwriting_ring_keeps_the_newest),
+		cmocka_unit_test(a_chunk_given_up_is_counted_by_a_dead_producer),
 		cmocka_unit_test(a_damaged_ring_is_refused_and_never_followed),
 		cmocka_unit_test(threads_lose_nothing_that_is_not_counted),
 		cmocka_unit_test(a_blocked_producer_loses_nothing),
