@@ -28,6 +28,7 @@
 struct tw_agent_config {
 	struct tw_pattern **patterns;
 	size_t pattern_count;
+	bool is_global;		 /* only calls from one object into another */
 	bool has_all_callers;             /* else only calls that the program's own file makes */
 	uint32_t argument_words;          /* to record with each call: 0 .. 6 */
 	struct tw_match_program *program; /* which calls; NULL: all */
@@ -38,6 +39,7 @@ struct tw_agent_config {
  *
  *	pattern MODULE:FUNCTION/ARITY	may be repeated; none: everything
  *	callers main|all		whose calls; main where there is no pattern, else all
+ *	global 0|1			only calls from one object into another; 0
  *	arguments N			words recorded with each call, 0 .. 6; 0
  *	match SPEC			a match specification over the argument registers, on one line
  *	when EXPR			the same, written as one guard

@@ -145,8 +145,8 @@ static int add_slots_of(struct tw_plan *plan, const struct tw_agent_config *conf
 				add_note(plan, object, &slots[i]);
 			continue;
 		}
-		/* Only what passes from one object to another: its own functions are its own affair. */
-		if (!config->has_all_callers && definer == object)
+		/* What an object calls of its own through its GOT was asked for only with `callers all`. */
+		if ((!config->has_all_callers || config->is_global) && definer == object)
 			continue;
 		if (!is_asked_for(config, definer, slots[i].function))
 			continue;

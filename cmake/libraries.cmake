@@ -35,7 +35,8 @@ tw_library(tracewheel LIBRARIES urcu-memb urcu-common gmp m pthread dl
 # program calls dlopen, which passes through here.
 tw_library(tracewheel-agent LIBRARIES urcu-memb urcu-common gmp m pthread dl
            ROOMS agent session pipeline breakpoints symbols match ringbuf progress term base)
-target_sources(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR}/agent/preload/preload.c)
+target_sources(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR}/agent/preload/preload.c
+               ${CMAKE_SOURCE_DIR}/agent/preload/urcu.c)
 target_include_directories(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
 set_target_properties(tracewheel-agent PROPERTIES BUILD_RPATH "" INSTALL_RPATH "" SKIP_BUILD_RPATH ON)
 set_property(TARGET tracewheel-agent PROPERTY SOVERSION)

@@ -20,7 +20,8 @@ for how in runpath rpath; do
 	expect 1000 "libagent_plugin_one libc:strtol"
 	same "pattern _:_" "$host" -t libagent_plugin_one.so
 	expect_some "libagent_plugin_one libc:strtol"
-	expect 400 "agent_host_$how libc:dlopen"
+	# A loaded machine may have no ring ready for a thread; then it says so.
+	grep -q "^lost 0 0 0" "$folder/report" && expect 400 "agent_host_$how libc:dlopen"
 done
 
 # Between RPATH and RUNPATH lies LD_LIBRARY_PATH.

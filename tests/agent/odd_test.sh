@@ -23,6 +23,11 @@ expect 0 "libagent_oddlib:odd_add"
 same "pattern _:_" "$programs/agent_throw"
 expect_some "agent_throw libagent_oddlib:odd_call_back"
 
+# A program that registers with liburcu itself.
+same "" "$programs/agent_rcu"
+same "pattern _:_" "$programs/agent_rcu"
+expect 4004 "agent_rcu libc:malloc"
+
 export GUARD_COUNTS=1
 for how in lazy now nopie; do
 	traced "pattern _:_" -p "$programs/libagent_guard.so" -- "$programs/agent_odd_$how"

@@ -101,6 +101,11 @@ static void patterns_choose(void **state)
 	assert_true(count_of(plan, "libcmocka", "libc", NULL) > 3);
 	assert_true(count_of(plan, "libc", NULL, NULL) > 0);
 	tw_plan_destroy(plan);
+	plan = plan_of("pattern _:_\nglobal 1\n");
+	for (size_t i = 0; i < plan->count; i++)
+		assert_int_not_equal(plan->slots[i].caller, plan->slots[i].definer);
+	assert_true(count_of(plan, "libcmocka", "libc", NULL) > 3);
+	tw_plan_destroy(plan);
 	plan = plan_of("pattern _:_\ncallers main\n");
 	assert_int_equal(count_of(plan, "libcmocka", NULL, NULL), 0);
 	tw_plan_destroy(plan);
