@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: with --durable MS a power cut costs no more than the last moments: what was committed half a second before is there.
+# Method: an ext4 file system in a file; at a random instant it is shut down without its journal being written, which is
+# as near as one comes without pulling a plug; rings and processes go too; then it is mounted again and recovered.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+skip() {
+	echo "$1: not tested"
+	exit 77
+}
+[ "$(id -u)" = 0 ] || skip "only root may mount and shut down file systems"
+command -v mkfs.ext4 >/dev/null || skip "there is no mkfs.ext4"
+mkdir disk shm
+export TRACEWHEEL_SHM=$PWD/shm
+cleanup() {
+	[ -z "${recorder:-}" ] || kill -KILL "$recorder" ${program:+"$program"} 2>/dev/null
+	umount -l disk 2>/dev/null
+	umount -l shm 2>/dev/null
+	rm -rf "$work"
+}
+trap cleanup EXIT
+
+# numbers WITNESS: what each of the two threads has committed (witness.h).
+numbers() {
+	python3 -c 'import struct, sys; d = open(sys.argv[1], "rb").read()
+print(*(struct.unpack_from("<Q", d, 64 + 64 * i + 8)[0] for i in range(2)))' "$1"
+}
+
+for round in $(seq "${TW_CRASH_POWER_CUTS:-3}"); do
+	truncate -s 64M image
+	mkfs.ext4 -q -F image && mount -o loop image disk 2>mount.err || skip "no loop device may be mounted"
+	mount -t tmpfs -o size=64m,mode=700 none shm || skip "no tmpfs may be mounted"
+	# Two threads, ten calls, then 500 us of rest; declared functions.
+	python3 -c 'import struct; open("witness", "wb").write(struct.pack("<IIII", 2, 10, 500, 0) + bytes(16384))'
+	"$tw" record -q -t 'crash:_' --on-full block --durable 20 -o disk/a.tw -- \
+		"$build/tests/crash/crash_program" "$PWD/witness" >out 2>err </dev/null &
+	recorder=$!
+	sleep "0.$((RANDOM % 5 + 5))"
+	before=$(numbers witness)
+	program=$(pgrep -P "$recorder")
+	sleep 0.5
+	# EXT4_IOC_SHUTDOWN with the flag NOLOGFLUSH.
+	python3 -c 'import fcntl, os, struct
+fcntl.ioctl(os.open("disk", os.O_RDONLY), 0x8004587d, struct.pack("I", 2))' || skip "ext4 does not shut down"
+	kill -KILL "$recorder" "$program"
+	wait "$recorder" 2>/dev/null
+	while kill -0 "$program" 2>/dev/null; do sleep 0.02; done
+	recorder=
+	umount disk && umount shm && mount -o loop image disk || fail "the file system is not to be had again"
+	expect 0 "$tw" recover -q disk/a.tw
+	expect 0 "$tw" info --json disk/a.tw
+	is "$(json 'd["complete"], d["damaged_records"]')" "True 0" "round $round"
+	expect 0 "$tw" print --format json disk/a.tw
+	# shellcheck disable=SC2086 # two words
+	python3 - $before <<-'EOT' || fail "round $round: the capture is not what was committed before the cut"
+		import json, sys
+		last = {0: 0, 1: 0}
+		for line in open("out"):
+		    event = json.loads(line)
+		    thread, number = event["args"][0] >> 40, event["args"][0] & ((1 << 40) - 1)
+		    assert number == last[thread] + 1, f"thread {thread}: {number} after {last[thread]}"
+		    last[thread] = number
+		for thread, committed in enumerate(map(int, sys.argv[1:])):
+		    print("thread", thread, "had committed", committed, "the capture has", last[thread], file=sys.stderr)
+		    assert last[thread] >= committed > 0
+	EOT
+	umount disk || fail "umount"
+done
