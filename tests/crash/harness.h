@@ -25,7 +25,9 @@ struct variant {
 	uint64_t ring_bytes, cap_bytes;
 	enum disk disk;
 	bool is_slots;
-	bool by_command;     /* the recorder is `tracewheel record` */
+	bool by_command; /* the recorder is `tracewheel record` */
+	bool by_itself;  /* the recorder is a thread of the program */
+	uint64_t segment_bytes;
 	uint32_t longest_us; /* of life after the start */
 };
 

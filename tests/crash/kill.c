@@ -71,6 +71,13 @@ static const struct variant variants[] = {
 	 .ring_bytes = 64 * KIB,
 	 .longest_us = 10000},
 	{.name = "slots", .threads = 2, .ring_bytes = 256 * KIB, .is_slots = true, .longest_us = 12000},
+	{.name = "rotate",
+	 .threads = 2,
+	 .policy = TW_RECORDER_BLOCK,
+	 .ring_bytes = 64 * KIB,
+	 .segment_bytes = 20000,
+	 .longest_us = 12000},
+	{.name = "itself", .threads = 2, .by_itself = true, .longest_us = 15000},
 	{.name = "command",
 	 .threads = 2,
 	 .policy = TW_RECORDER_BLOCK,
@@ -153,6 +160,22 @@ static void start_both(struct round *round)
 	start_program(round, ring_set);
 }
 
+/* The writer is a thread of the program. */
+static void start_itself(struct round *round)
+{
+	char program[4200];
+
+	snprintf(program, sizeof program, "%s/tests/crash/crash_program", round->bin);
+	round->program = fork();
+	if (round->program < 0)
+		give_up("fork");
+	if (round->program)
+		return;
+	die_with_harness();
+	execl(program, program, round->witness_path, round->capture, NULL);
+	_exit(127);
+}
+
 static void start_command(struct round *round)
 {
 	char command[4200], program[4200];
@@ -227,7 +250,13 @@ static const char *kill_victims(struct round *round)
 {
 	struct witness *witness = round->witness;
 
-	round->victim = below(VICTIMS);
+	round->victim = round->variant->by_itself ? OF_BOTH : below(VICTIMS);
+	if (round->variant->by_itself) {
+		tally.of_both++;
+		kill_one(round->program);
+		wait_for(round->program);
+		return NULL;
+	}
 	if (round->victim == OF_PROGRAM) {
 		tally.of_program++;
 		kill_one(round->program);
@@ -316,6 +345,8 @@ static const char *run_round(struct round *round)
 	round->program = 0;
 	if (round->variant->by_command)
 		start_command(round);
+	else if (round->variant->by_itself)
+		start_itself(round);
 	else
 		start_both(round);
 	let_live(round);

@@ -2,14 +2,15 @@
 /*
  * program.c - the traced program that the harness kills.
  *
- *	program WITNESS-FILE
+ *	program WITNESS-FILE [CAPTURE]
  *
- * Its threads call two declared functions, or one of a library, and say so in the witness.
+ * Its threads call two declared functions, or one of a library, and say so in the witness.  With CAPTURE it
+ * records itself, by a writer thread of the library.
  */
 #include "tests/crash/witness.h"
 #include "tests/crash/work.h"
 
-#include <tracewheel/function.h>
+#include <tracewheel/tracewheel.h>
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -58,6 +59,23 @@ static void *work(void *arg)
 	return NULL;
 }
 
+static int record_itself(const char *capture)
+{
+	const struct tw_tracer tracer = {.kind = TW_TRACER_CAPTURE,
+					 .capture_path = capture,
+					 .on_full = TW_ON_FULL_BLOCK,
+					 .ring_bytes = 256 << 10};
+	struct tw_session *session;
+	int result = tw_session_create("crash", &tracer, &session);
+
+	if (result >= 0)
+		result = tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL);
+	if (result >= 0)
+		result = tw_trace_function(session, "crash", "_", TW_ARITY_ANY, TW_MATCH_TRUE,
+					   TW_FUNCTION_LOCAL);
+	return result;
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t threads[WITNESS_THREADS];
@@ -67,6 +85,8 @@ int main(int argc, char **argv)
 		return 2;
 	witness = mmap(NULL, sizeof *witness, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (witness == MAP_FAILED)
+		return 2;
+	if (argc > 2 && record_itself(argv[2]) < 0)
 		return 2;
 	atomic_store(&witness->process_id, getpid());
 	for (uint32_t i = 1; i < witness->threads; i++) {

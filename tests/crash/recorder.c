@@ -73,6 +73,7 @@ static struct tw_recorder *create(const struct variant *variant, const char *cap
 		.ring_bytes = variant->ring_bytes,
 		.cap_bytes = variant->cap_bytes,
 		.policy = variant->policy,
+		.segment_bytes = variant->segment_bytes,
 		/* The program is started by the harness, and no child of this process. */
 		.follow_fork = true,
 		.config = variant->is_slots ? "pattern libcrash_work:_\ncallers main\narguments 2\n"
