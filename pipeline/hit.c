@@ -176,7 +176,10 @@ static void count_nested(struct tw_hit_tls *t, struct tw_place *place)
 	tw_progress_exit();
 }
 
-/* After its last destructor a thread has no ring and no read side; only what is never freed is used. */
+/*
+ * After its last destructor a thread has no ring and no read side; only what is never freed is used.  A change
+ * that is under way may be seen half: then a call is counted, or not, for one that comes or goes.
+ */
 static void count_late(struct tw_place *place)
 {
 	/* PAIR bp.active: acquire; as in hit(). */

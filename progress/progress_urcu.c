@@ -11,7 +11,6 @@
 #include "progress/read_side.h"
 #include "base/quiet_lock.h"
 
-#include <errno.h>
 #include <pthread.h>
 
 /* One joined thread, in the order of joining. */
@@ -27,13 +26,18 @@ static pthread_mutex_t wait_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct reader *readers;
 static __thread struct reader self;
 
-/* Called inside of hits: the vector registers may be the program's. */
+/*
+ * What urcu_common_wake_up_gp() does, by atomics that sanitizers understand and without errno.  Called inside
+ * of hits: the vector registers may be the program's.
+ */
 __attribute__((target("general-regs-only"))) void tw_progress_wake_waiter(void)
 {
-	int saved = errno;
-
-	urcu_common_wake_up_gp(&urcu_memb_gp);
-	errno = saved;
+	/* RELAXED progress.futex: liburcu's word; who waits looks at all readers again. */
+	if (tw_load_plain_acquire(&urcu_memb_gp.futex) != -1)
+		return;
+	/* RELAXED progress.futex: as above. */
+	tw_store_plain_release(&urcu_memb_gp.futex, 0);
+	tw_sys_futex_wake((const _Atomic uint32_t *)&urcu_memb_gp.futex, 1);
 }
 
 void tw_progress_join(void)

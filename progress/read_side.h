@@ -13,6 +13,7 @@
 #include <urcu/urcu-memb.h>
 
 #include "base/assert.h"
+#include "base/atomic.h"
 
 #ifndef __has_feature
 #define __has_feature(x) 0
@@ -56,7 +57,8 @@ static inline void tw_progress_exit(void)
 	urcu_memb_smp_mb_slave();
 	_CMM_STORE_SHARED(URCU_TLS(urcu_memb_reader).ctr, ctr - URCU_GP_COUNT);
 	urcu_memb_smp_mb_slave();
-	if (tw_unlikely(uatomic_read(&urcu_memb_gp.futex) == -1))
+	/* RELAXED progress.futex: liburcu's word, whose barrier stands just above; atomic so that sanitizers see it. */
+	if (tw_unlikely(tw_load_plain_acquire(&urcu_memb_gp.futex) == -1))
 		tw_progress_wake_waiter();
 	cmm_barrier();
 }
