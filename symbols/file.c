@@ -6,6 +6,7 @@
  * last segment lies a page of zeroes, so that every string that starts in the image ends.
  */
 #include "symbols/file.h"
+#include "symbols/sleds.h"
 
 #include "base/error.h"
 #include "base/limits.h"
@@ -127,7 +128,7 @@ static int read_file(struct tw_elf_file *file, int fd)
 	if (!error)
 		error = lay_out(file, fd, headers, file->header.e_phnum);
 	if (!error)
-		error = tw_elf_file_read_sleds(file, fd);
+		error = tw_elf_sleds_read(&file->sleds, &file->elf, &file->header, fd, false);
 	return error;
 }
 
@@ -158,9 +159,7 @@ void tw_elf_file_close(struct tw_elf_file *file)
 		return;
 	if (file->image)
 		munmap(file->image, file->image_bytes);
-	for (size_t i = 0; i < file->sled_count; i++)
-		free(file->sleds[i].function);
-	free(file->sleds);
+	tw_sym_sleds_fini(&file->sleds);
 	free(file->path);
 	free(file);
 }

@@ -8,6 +8,7 @@
 #define TW_SYMBOLS_FILE_H
 
 #include "symbols/elf.h"
+#include "symbols/symbols.h"
 
 #include <sys/types.h>
 
@@ -15,12 +16,6 @@
 #define TW_ELF_IMAGE_BYTES_MAX (UINT64_C(2) << 30)
 /* A table of sections or symbols, the same. */
 #define TW_ELF_TABLE_BYTES_MAX (UINT64_C(512) << 20)
-
-/* A function with an entry sled. */
-struct tw_elf_sled {
-	uint64_t value; /* where the sled begins, as in the file */
-	char *function;
-};
 
 struct tw_elf_file {
 	struct tw_elf elf;
@@ -34,16 +29,12 @@ struct tw_elf_file {
 	uid_t owner;
 	gid_t group;
 	bool has_capabilities;
-	struct tw_elf_sled *sleds;
-	size_t sled_count;
+	struct tw_sym_sleds sleds;
 };
 
 /* TW_ENOENT, TW_EPERM, TW_EIO, TW_EFORMAT, TW_ENOTSUP (not for this machine), TW_ENOMEM. */
 int tw_elf_file_open(const char *path, struct tw_elf_file **out);
 void tw_elf_file_close(struct tw_elf_file *file);
-
-/* Fills sleds; sleds.c.  A file without sections has none.  TW_ENOMEM, TW_EIO, TW_EFORMAT. */
-int tw_elf_file_read_sleds(struct tw_elf_file *file, int fd);
 
 /* Reads all bytes or fails: TW_EIO, TW_EFORMAT when the file ends before. */
 int tw_elf_read_at(int fd, void *out, uint64_t bytes, uint64_t offset);

@@ -327,14 +327,16 @@ TW_API int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_pl
 	for (size_t i = 0; !result && i < symbols->count; i++) {
 		const struct object *object = &symbols->objects[i];
 
-		for (size_t j = 0; !result && j < object->file->sled_count; j++) {
+		for (size_t j = 0; !result && j < object->file->sleds.count; j++) {
+			const struct tw_sym_sled *sled = &object->file->sleds.entries[j];
+			enum tw_sym_refusal refusal =
+				object->role == TW_SYM_ROLE_OWN ? TW_SYM_OWN : sled->refusal;
 			struct tw_symbols_place place = {
 				.how = TW_SYMBOLS_SLED,
-				.function = object->file->sleds[j].function,
+				.function = sled->function,
 				.module = &object->shown,
 				.caller = &object->shown,
-				.refusal = object->role == TW_SYM_ROLE_OWN ? tw_sym_refusal_text(TW_SYM_OWN)
-									   : NULL,
+				.refusal = refusal ? tw_sym_refusal_text(refusal) : NULL,
 			};
 
 			result = visit(&place, arg);

@@ -1,157 +1,179 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * sleds.c - the entry sleds of a file: the section __patchable_function_entries and whose they are.
- *
- * -fpatchable-function-entry=N,M puts N one-byte NOPs at a function, M of them before its symbol, and the
- * address of the first NOP into the table.  With M = 0 the address lies at the symbol, or behind its endbr64.
- * In a position-independent file the addresses are the addends of RELATIVE relocations.
- */
-#include "symbols/file.h"
+/* sleds.c - from the table __patchable_function_entries to sleds with names. */
+#include "symbols/sleds.h"
 
+#include "symbols/file.h"
+#include "symbols/sections.h"
 #include "tracewheel/error.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* The furthest that a table entry may lie before its function (M), and behind (endbr64). */
-#define PREFIX_BYTES_MAX 256
+#define TABLE "__patchable_function_entries"
+
+/* The furthest that a table entry may lie before its function (M). */
+#define PREFIX_BYTES_MAX 256u
 #define ENDBR_BYTES      4
+/* Longer runs of NOPs are not looked at. */
+#define SLED_BYTES_MAX 64
+/* No instruction is longer. */
+#define INSTRUCTION_BYTES_MAX 15
+/* More symbols than a sane file has within PREFIX_BYTES_MAX. */
+#define CANDIDATES_MAX 1024
 
-struct function {
-	uint64_t value;
-	uint32_t name;
+struct reading {
+	const struct tw_elf *elf;
+	bool is_loaded;
+	struct tw_elf_sections sections;
+	struct tw_sym_sleds *out;
+	size_t room;
+	uint8_t *prefixes;                  /* M of each entry of out */
+	uint8_t shortest[PREFIX_BYTES_MAX]; /* by M: 1 + bytes of the shortest sled; 0: there is none */
 };
 
-struct sections {
-	ElfW(Shdr) * table;
-	unsigned count;
-	char *names;
-	uint64_t name_bytes;
-	ElfW(Sym) * symbols;
-	size_t symbol_count;
-	char *strings;
-	uint64_t string_bytes;
-	struct function *functions;
-	size_t function_count;
-};
-
-/* A table of the file in memory of its own, with a zero byte behind. */
-static int read_table(int fd, uint64_t offset, uint64_t bytes, void *out)
+/* 90 with any number of 66 before it; 0f 1f /0 with its operand and prefixes 66, 2e. */
+unsigned tw_sym_nop_bytes(const uint8_t *at, size_t room)
 {
-	char *table;
-	int error;
+	size_t n = 0;
+	unsigned mod, rm;
 
-	if (bytes > TW_ELF_TABLE_BYTES_MAX)
+	while (n < room && n < INSTRUCTION_BYTES_MAX && (at[n] == 0x66 || at[n] == 0x2e))
+		n++;
+	if (n < room && at[n] == 0x90)
+		return (unsigned)n + 1;
+	if (n + 3 > room || at[n] != 0x0f || at[n + 1] != 0x1f || (at[n + 2] & 0x38))
+		return 0;
+	mod = at[n + 2] >> 6;
+	rm = at[n + 2] & 7;
+	n += 3;
+	if (mod != 3 && rm == 4)
+		n++;
+	if (mod == 1)
+		n += 1;
+	else if (mod == 2 || (mod == 0 && rm == 5))
+		n += 4;
+	return n <= room && n <= INSTRUCTION_BYTES_MAX ? (unsigned)n : 0;
+}
+
+static bool is_endbr(const struct tw_elf *elf, uintptr_t at)
+{
+	return tw_elf_holds(elf, at, ENDBR_BYTES) &&
+	       !memcmp((const void *)at, "\xf3\x0f\x1e\xfa", ENDBR_BYTES);
+}
+
+/* Bytes of whole NOPs, at most `most`. */
+static size_t count_nops(const struct tw_elf *elf, uintptr_t at, size_t most)
+{
+	size_t count = 0;
+
+	if (!tw_elf_holds(elf, at, 1))
+		return 0;
+	if (most > elf->image.high - at)
+		most = elf->image.high - at;
+	while (count < most) {
+		unsigned bytes = tw_sym_nop_bytes((const uint8_t *)at + count, most - count);
+
+		if (!bytes)
+			break;
+		count += bytes;
+	}
+	return count;
+}
+
+/* Is this the function that the sled at `value` belongs to? */
+static bool is_owner(const struct reading *reading, uint64_t function, uint64_t value)
+{
+	const struct tw_elf *elf = reading->elf;
+
+	if (function == value)
+		return true;
+	if (function < value)
+		return value - function == ENDBR_BYTES && is_endbr(elf, elf->base + function);
+	return count_nops(elf, elf->base + value, function - value) == function - value;
+}
+
+/* The first of the function's names; sections.function_count: it has none. */
+static size_t find_owner(const struct reading *reading, uint64_t value)
+{
+	const struct tw_elf_sections *sections = &reading->sections;
+	size_t i = tw_elf_sections_function_from(sections, value < ENDBR_BYTES ? 0 : value - ENDBR_BYTES);
+	size_t end = i + CANDIDATES_MAX;
+
+	for (; i < sections->function_count && i < end &&
+	       sections->functions[i].value <= value + PREFIX_BYTES_MAX - 1;
+	     i++)
+		if (is_owner(reading, sections->functions[i].value, value))
+			return i;
+	return sections->function_count;
+}
+
+static int make_room(struct reading *reading)
+{
+	struct tw_sym_sleds *out = reading->out;
+	size_t room = reading->room ? reading->room * 2 : 256;
+	struct tw_sym_sled *entries;
+	uint8_t *prefixes;
+
+	/* A name has one sled; a file in which it has more is damaged. */
+	if (out->count >= reading->sections.function_count)
 		return TW_EFORMAT;
-	table = malloc(bytes + 1);
-	if (!table)
+	if (out->count < reading->room)
+		return 0;
+	entries = realloc(out->entries, room * sizeof *entries);
+	if (!entries)
 		return TW_ENOMEM;
-	error = tw_elf_read_at(fd, table, bytes, offset);
-	if (error) {
-		free(table);
-		return error;
-	}
-	table[bytes] = '\0';
-	*(void **)out = table;
+	out->entries = entries;
+	prefixes = realloc(reading->prefixes, room * sizeof *prefixes);
+	if (!prefixes)
+		return TW_ENOMEM;
+	reading->prefixes = prefixes;
+	reading->room = room;
 	return 0;
 }
 
-static int read_sections(struct sections *sections, const ElfW(Ehdr) * header, int fd)
+/* One entry a name of the function. */
+static int add_sled(struct reading *reading, uint64_t value)
 {
-	const ElfW(Shdr) * names;
-	int error;
+	const struct tw_elf_sections *sections = &reading->sections;
+	const struct tw_elf *elf = reading->elf;
+	size_t owner = find_owner(reading, value);
+	uint64_t function, prefix;
+	uintptr_t where;
+	size_t bytes;
 
-	if (!header->e_shoff || !header->e_shnum || header->e_shentsize != sizeof(ElfW(Shdr)) ||
-	    header->e_shstrndx >= header->e_shnum)
-		return TW_ENOENT;
-	error = read_table(fd, header->e_shoff, (uint64_t)header->e_shnum * sizeof(ElfW(Shdr)),
-			   &sections->table);
-	if (error)
-		return error;
-	sections->count = header->e_shnum;
-	names = &sections->table[header->e_shstrndx];
-	sections->name_bytes = names->sh_size;
-	return read_table(fd, names->sh_offset, names->sh_size, &sections->names);
-}
+	if (owner == sections->function_count)
+		return 0;
+	function = sections->functions[owner].value;
+	prefix = function > value ? function - value : 0;
+	where = elf->base + function;
+	if (is_endbr(elf, where))
+		where += ENDBR_BYTES;
+	bytes = count_nops(elf, where, SLED_BYTES_MAX);
+	/* What is no NOP any more says nothing about how long sleds are. */
+	if (bytes && (bytes + 1 < reading->shortest[prefix] || !reading->shortest[prefix]))
+		reading->shortest[prefix] = (uint8_t)(bytes + 1);
+	for (size_t i = owner; i < sections->function_count && sections->functions[i].value == function;
+	     i++) {
+		int error = make_room(reading);
 
-static const ElfW(Shdr) * find_section(const struct sections *sections, const char *name)
-{
-	for (unsigned i = 0; i < sections->count; i++)
-		if (sections->table[i].sh_name < sections->name_bytes &&
-		    !strcmp(sections->names + sections->table[i].sh_name, name))
-			return &sections->table[i];
-	return NULL;
-}
-
-/* The full symbol table; a stripped file has the dynamic one. */
-static int read_symbols(struct sections *sections, int fd)
-{
-	const ElfW(Shdr) *symbols = find_section(sections, ".symtab");
-	int error;
-
-	if (!symbols)
-		symbols = find_section(sections, ".dynsym");
-	if (!symbols || symbols->sh_entsize != sizeof(ElfW(Sym)) || symbols->sh_link >= sections->count)
-		return TW_ENOENT;
-	error = read_table(fd, symbols->sh_offset, symbols->sh_size, &sections->symbols);
-	if (error)
-		return error;
-	sections->symbol_count = symbols->sh_size / sizeof(ElfW(Sym));
-	symbols = &sections->table[symbols->sh_link];
-	sections->string_bytes = symbols->sh_size;
-	return read_table(fd, symbols->sh_offset, symbols->sh_size, &sections->strings);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	const struct function *x = a, *y = b;
-
-	return (x->value > y->value) - (x->value < y->value);
-}
-
-static int sort_functions(struct sections *sections)
-{
-	sections->functions = calloc(sections->symbol_count + 1, sizeof *sections->functions);
-	if (!sections->functions)
-		return TW_ENOMEM;
-	for (size_t i = 0; i < sections->symbol_count; i++) {
-		const ElfW(Sym) *symbol = &sections->symbols[i];
-
-		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx == SHN_UNDEF ||
-		    symbol->st_name >= sections->string_bytes)
-			continue;
-		sections->functions[sections->function_count++] =
-			(struct function){symbol->st_value, symbol->st_name};
+		if (error)
+			return error;
+		reading->prefixes[reading->out->count] = (uint8_t)prefix;
+		reading->out->entries[reading->out->count++] = (struct tw_sym_sled){
+			.entry = elf->base + function,
+			.where = where,
+			.bytes = (uint32_t)bytes,
+			.function = sections->strings + sections->functions[i].name,
+		};
 	}
-	qsort(sections->functions, sections->function_count, sizeof *sections->functions, by_value);
 	return 0;
-}
-
-/* The function whose sled begins there; NULL: none that has a name. */
-static const char *name_of(const struct sections *sections, uint64_t value)
-{
-	size_t low = 0, high = sections->function_count;
-	const struct function *functions = sections->functions;
-
-	/* The first function that does not begin before value - ENDBR_BYTES. */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (functions[middle].value + ENDBR_BYTES < value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	if (low == sections->function_count || functions[low].value > value + PREFIX_BYTES_MAX)
-		return NULL;
-	return sections->strings + functions[low].name;
 }
 
 /* In a position-independent file the table's words are filled in by ld.so: do the same here. */
-static void relocate(struct tw_elf_file *file, uint64_t low, uint64_t high)
+static void relocate(const struct tw_elf *elf, uint64_t low, uint64_t high)
 {
-	const struct tw_elf *elf = &file->elf;
-
 	for (size_t i = 0; i < elf->relocation_count; i++) {
 		const ElfW(Rela) *relocation = &elf->relocations[i];
 		uint64_t value = (uint64_t)relocation->r_addend;
@@ -162,53 +184,94 @@ static void relocate(struct tw_elf_file *file, uint64_t low, uint64_t high)
 	}
 }
 
-static int read_sleds(struct tw_elf_file *file, const struct sections *sections, const ElfW(Shdr) * entries)
+static int add_table(struct reading *reading, const ElfW(Shdr) * table)
 {
-	uintptr_t at = file->elf.base + entries->sh_addr;
-	size_t count = entries->sh_size / 8;
+	const struct tw_elf *elf = reading->elf;
+	uintptr_t at = elf->base + table->sh_addr;
+	int error = 0;
 
-	if (!tw_elf_holds(&file->elf, at, entries->sh_size))
+	if (!tw_elf_holds(elf, at, table->sh_size))
 		return TW_EFORMAT;
-	relocate(file, entries->sh_addr, entries->sh_addr + entries->sh_size);
-	file->sleds = calloc(count + 1, sizeof *file->sleds);
-	if (!file->sleds)
-		return TW_ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		struct tw_elf_sled *sled = &file->sleds[file->sled_count];
-		const char *name;
+	if (!reading->is_loaded)
+		relocate(elf, table->sh_addr, table->sh_addr + table->sh_size);
+	for (uint64_t i = 0; i < table->sh_size / 8 && !error; i++) {
+		uint64_t value;
 
-		memcpy(&sled->value, (const void *)(at + i * 8), sizeof sled->value);
-		name = name_of(sections, sled->value);
-		if (!name)
-			continue;
-		sled->function = strdup(name);
-		if (!sled->function)
-			return TW_ENOMEM;
-		file->sled_count++;
+		memcpy(&value, (const void *)(at + i * 8), sizeof value);
+		if (reading->is_loaded)
+			value -= elf->base;
+		if (tw_elf_is_code(elf, elf->base + value))
+			error = add_sled(reading, value);
 	}
-	return 0;
+	return error;
 }
 
-int tw_elf_file_read_sleds(struct tw_elf_file *file, int fd)
+static void judge(struct reading *reading)
 {
-	struct sections sections = {0};
-	const ElfW(Shdr) *entries = NULL;
-	int error = read_sections(&sections, &file->header, fd);
+	for (size_t i = 0; i < reading->out->count; i++) {
+		struct tw_sym_sled *sled = &reading->out->entries[i];
+		uint32_t shortest = reading->shortest[reading->prefixes[i]] - 1u;
 
-	if (!error)
-		entries = find_section(&sections, "__patchable_function_entries");
-	if (entries) {
-		error = read_symbols(&sections, fd);
-		if (!error)
-			error = sort_functions(&sections);
-		if (!error)
-			error = read_sleds(file, &sections, entries);
+		if (!sled->bytes)
+			sled->refusal = TW_SYM_SLED_OTHER;
+		else if (tw_sym_is_never(sled->function))
+			sled->refusal = TW_SYM_NEVER;
+		else if (shortest < TW_SYM_CALL_BYTES)
+			sled->refusal = TW_SYM_SLED_SHORT;
+		sled->bytes = sled->bytes < shortest ? sled->bytes : shortest;
 	}
-	free(sections.table);
-	free(sections.names);
-	free(sections.symbols);
-	free(sections.strings);
-	free(sections.functions);
+}
+
+int tw_elf_sleds_read(struct tw_sym_sleds *out, const struct tw_elf *elf, const ElfW(Ehdr) * header, int fd,
+		      bool is_loaded)
+{
+	struct reading reading = {.elf = elf, .is_loaded = is_loaded, .out = out};
+	const ElfW(Shdr) *table = NULL;
+	int error;
+
+	*out = (struct tw_sym_sleds){0};
+	error = tw_elf_sections_read(&reading.sections, header, fd);
+	if (!error && tw_elf_sections_find(&reading.sections, TABLE, NULL)) {
+		error = tw_elf_sections_read_functions(&reading.sections, fd);
+		while (!error && (table = tw_elf_sections_find(&reading.sections, TABLE, table)))
+			error = add_table(&reading, table);
+		judge(&reading);
+		out->strings = reading.sections.strings;
+		reading.sections.strings = NULL;
+	}
+	free(reading.prefixes);
+	tw_elf_sections_fini(&reading.sections);
 	/* No sections, no symbols: no sleds; that is no damage. */
 	return error == TW_ENOENT ? 0 : error;
+}
+
+void tw_sym_sleds_fini(struct tw_sym_sleds *sleds)
+{
+	free(sleds->entries);
+	free(sleds->strings);
+	*sleds = (struct tw_sym_sleds){0};
+}
+
+/* The headers in memory are those of the file that was loaded, whatever has that name now. */
+static bool is_loaded_file(const struct tw_elf *elf, const ElfW(Ehdr) * header)
+{
+	uintptr_t at = elf->image.low;
+
+	return tw_elf_holds(elf, at, sizeof *header) && !memcmp((const void *)at, header, sizeof *header);
+}
+
+int tw_sym_sleds(const struct tw_sym_object *object, struct tw_sym_sleds *out)
+{
+	int fd = open(object->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), error = 0;
+	ElfW(Ehdr) header;
+
+	*out = (struct tw_sym_sleds){0};
+	if (fd < 0)
+		return 0;
+	if (tw_elf_read_at(fd, &header, sizeof header, 0) == 0 && is_loaded_file(&object->elf, &header))
+		error = tw_elf_sleds_read(out, &object->elf, &header, fd, true);
+	close(fd);
+	if (error)
+		tw_sym_sleds_fini(out);
+	return error == TW_ENOMEM ? error : 0;
 }

@@ -38,6 +38,8 @@ enum tw_sym_refusal {
 	TW_SYM_NOT_FUNCTION,  /* data */
 	TW_SYM_NO_OBJECT,     /* leads to code that belongs to no loaded object */
 	TW_SYM_IFUNC,         /* chosen at run time, and it cannot be told what was chosen */
+	TW_SYM_SLED_SHORT,    /* an entry sled with too few NOPs for a call */
+	TW_SYM_SLED_OTHER,    /* an entry sled that holds something else than NOPs */
 	TW_SYM_REFUSALS
 };
 
@@ -117,6 +119,40 @@ typedef bool (*tw_sym_wants_fn)(const char *function, void *arg);
  */
 int tw_sym_slots(const struct tw_sym_set *set, const struct tw_sym_object *caller, tw_sym_wants_fn wants,
 		 void *arg, struct tw_sym_slot **out, size_t *count);
+
+/* ---- entry sleds ---- */
+
+/* A call instruction: what a sled must have room for. */
+#define TW_SYM_CALL_BYTES 5
+
+/* The entry sled of a function, under one of its names. */
+struct tw_sym_sled {
+	uintptr_t entry;      /* the function */
+	uintptr_t where;      /* the first NOP behind its entry */
+	uint32_t bytes;       /* how many bytes of NOPs from there are the sled's */
+	const char *function; /* lent by the list */
+	enum tw_sym_refusal refusal;
+};
+
+struct tw_sym_sleds {
+	struct tw_sym_sled *entries; /* of one function: one after another, the global names first */
+	size_t count;
+	char *strings;
+};
+
+/*
+ * tw_sym_sleds - the entry sleds of a loaded object, with names from its file.
+ *
+ * @out		gives: tw_sym_sleds_fini() takes.
+ *
+ * An object without any costs three reads of its file.  A file that is not the one that was loaded, or
+ * cannot be read, has none.  Errors: TW_ENOMEM.
+ */
+int tw_sym_sleds(const struct tw_sym_object *object, struct tw_sym_sleds *out);
+void tw_sym_sleds_fini(struct tw_sym_sleds *sleds);
+
+/* The length of the NOP there, as compilers and assemblers write them, in at most `room` bytes; 0: it is none. */
+unsigned tw_sym_nop_bytes(const uint8_t *at, size_t room);
 
 /* ---- names that are special ---- */
 

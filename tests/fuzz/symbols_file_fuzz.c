@@ -72,8 +72,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 			sum += strlen(name);
 		for (uint32_t i = 0; i < file->elf.build_id_bytes; i++)
 			sum += file->elf.build_id[i];
-		for (size_t i = 0; i < file->sled_count; i++)
-			sum += strlen(file->sleds[i].function);
+		for (size_t i = 0; i < file->sleds.count; i++)
+			sum += strlen(file->sleds.entries[i].function) + file->sleds.entries[i].bytes;
 		ask_symbols(&file->elf);
 		ask_slots(&file->elf);
 		tw_elf_file_close(file);

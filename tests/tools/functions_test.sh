@@ -9,7 +9,7 @@ shows 'slot  libsqlite3:sqlite3_step/_ .* from .*sqlite3'
 expect 0 "$tw" functions --json -t 'libsqlite3:_' sqlite3
 is "$(json 'd["recordable"]')" True
 is "$(json '["sqlite3" in f["callers"] for f in d["functions"] if f["function"] == "sqlite3_step"]')" "[True]"
-echo '__attribute__((patchable_function_entry(16, 14))) int answer(int a) { return a + 1; }
+echo '__attribute__((patchable_function_entry(16, 11))) int answer(int a) { return a + 1; }
 int main(int argc, char **argv) { return answer(argc) == 0; }' >main.c
 gcc -O1 -fno-inline -o sledded main.c || fail "gcc"
 expect 0 "$tw" functions -t '_:answer' ./sledded

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sections.c - section headers and function symbols, read from a file. */
+#include "symbols/sections.h"
+
+#include "symbols/file.h"
+#include "tracewheel/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A table of the file in memory of its own, with a zero byte behind. */
+static int read_table(int fd, uint64_t offset, uint64_t bytes, void *out)
+{
+	char *table;
+	int error;
+
+	if (bytes > TW_ELF_TABLE_BYTES_MAX)
+		return TW_EFORMAT;
+	table = malloc(bytes + 1);
+	if (!table)
+		return TW_ENOMEM;
+	error = tw_elf_read_at(fd, table, bytes, offset);
+	if (error) {
+		free(table);
+		return error;
+	}
+	table[bytes] = '\0';
+	*(void **)out = table;
+	return 0;
+}
+
+int tw_elf_sections_read(struct tw_elf_sections *sections, const ElfW(Ehdr) * header, int fd)
+{
+	const ElfW(Shdr) * names;
+	int error;
+
+	*sections = (struct tw_elf_sections){0};
+	if (!header->e_shoff || !header->e_shnum || header->e_shentsize != sizeof(ElfW(Shdr)) ||
+	    header->e_shstrndx >= header->e_shnum)
+		return TW_ENOENT;
+	error = read_table(fd, header->e_shoff, (uint64_t)header->e_shnum * sizeof(ElfW(Shdr)),
+			   &sections->table);
+	if (error)
+		return error;
+	sections->count = header->e_shnum;
+	names = &sections->table[header->e_shstrndx];
+	sections->name_bytes = names->sh_size;
+	return read_table(fd, names->sh_offset, names->sh_size, &sections->names);
+}
+
+const ElfW(Shdr) * tw_elf_sections_find(const struct tw_elf_sections *sections, const char *name,
+					const ElfW(Shdr) * after)
+{
+	const ElfW(Shdr) *from = after ? after + 1 : sections->table;
+
+	for (; from < sections->table + sections->count; from++)
+		if (from->sh_name < sections->name_bytes && !strcmp(sections->names + from->sh_name, name))
+			return from;
+	return NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct tw_elf_function *x = a, *y = b;
+
+	if (x->value != y->value)
+		return x->value < y->value ? -1 : 1;
+	if (x->binding != y->binding)
+		return x->binding == STB_LOCAL ? 1 : y->binding == STB_LOCAL ? -1 : x->binding - y->binding;
+	return (x->name > y->name) - (x->name < y->name);
+}
+
+static int take_functions(struct tw_elf_sections *sections, const ElfW(Sym) * symbols, size_t count)
+{
+	sections->functions = calloc(count + 1, sizeof *sections->functions);
+	if (!sections->functions)
+		return TW_ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		const ElfW(Sym) *symbol = &symbols[i];
+
+		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx == SHN_UNDEF ||
+		    symbol->st_name >= sections->string_bytes)
+			continue;
+		sections->functions[sections->function_count++] = (struct tw_elf_function){
+			symbol->st_value, symbol->st_name, ELF64_ST_BIND(symbol->st_info)};
+	}
+	qsort(sections->functions, sections->function_count, sizeof *sections->functions, compare);
+	return 0;
+}
+
+int tw_elf_sections_read_functions(struct tw_elf_sections *sections, int fd)
+{
+	const ElfW(Shdr) *table = tw_elf_sections_find(sections, ".symtab", NULL);
+	const ElfW(Shdr) * strings;
+	ElfW(Sym) * symbols;
+	int error;
+
+	if (!table)
+		table = tw_elf_sections_find(sections, ".dynsym", NULL);
+	if (!table || table->sh_entsize != sizeof(ElfW(Sym)) || table->sh_link >= sections->count)
+		return TW_ENOENT;
+	strings = &sections->table[table->sh_link];
+	error = read_table(fd, strings->sh_offset, strings->sh_size, &sections->strings);
+	if (error)
+		return error;
+	sections->string_bytes = strings->sh_size;
+	error = read_table(fd, table->sh_offset, table->sh_size, &symbols);
+	if (error)
+		return error;
+	error = take_functions(sections, symbols, table->sh_size / sizeof *symbols);
+	free(symbols);
+	return error;
+}
+
+void tw_elf_sections_fini(struct tw_elf_sections *sections)
+{
+	free(sections->table);
+	free(sections->names);
+	free(sections->functions);
+	free(sections->strings);
+	*sections = (struct tw_elf_sections){0};
+}
+
+size_t tw_elf_sections_function_from(const struct tw_elf_sections *sections, uint64_t value)
+{
+	size_t low = 0, high = sections->function_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (sections->functions[middle].value < value)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}

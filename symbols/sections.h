@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sections.h - the section headers of an ELF file, and the functions that its symbol table names.
+ *
+ * ld.so loads neither: both are read from the file.  Every offset and index in it is hostile.
+ *
+ * Threads  one belongs to one thread.  Errors are those of tracewheel/error.h.
+ */
+#ifndef TW_SYMBOLS_SECTIONS_H
+#define TW_SYMBOLS_SECTIONS_H
+
+#include <elf.h>
+#include <link.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A function symbol.  Of several at one address the global ones come first. */
+struct tw_elf_function {
+	uint64_t value;
+	uint32_t name; /* in strings */
+	uint8_t binding;
+};
+
+struct tw_elf_sections {
+	ElfW(Shdr) * table;
+	unsigned count;
+	char *names;
+	uint64_t name_bytes;
+	struct tw_elf_function *functions; /* by value */
+	size_t function_count;
+	char *strings; /* closed by a zero byte */
+	uint64_t string_bytes;
+};
+
+/* Reads the section headers.  TW_ENOENT: the file has none.  tw_elf_sections_fini() in any case. */
+int tw_elf_sections_read(struct tw_elf_sections *sections, const ElfW(Ehdr) * header, int fd);
+/* Reads the functions: of the full symbol table, of a stripped file those of the dynamic one.  TW_ENOENT. */
+int tw_elf_sections_read_functions(struct tw_elf_sections *sections, int fd);
+void tw_elf_sections_fini(struct tw_elf_sections *sections);
+
+/* The first section of that name behind `after` (NULL: the first of all); NULL: none. */
+const ElfW(Shdr) * tw_elf_sections_find(const struct tw_elf_sections *sections, const char *name,
+					const ElfW(Shdr) * after);
+
+/* The index of the first function that does not begin before a value; function_count: none. */
+size_t tw_elf_sections_function_from(const struct tw_elf_sections *sections, uint64_t value);
+
+#endif
