@@ -97,18 +97,22 @@ struct tw_place {
 	_Atomic uint64_t counting; /* a hint: not 0 while either generation counts */
 	uint32_t place_id;
 	uint32_t arity;	       /* or UINT32_MAX */
-	void *_Atomic target;  /* slot, sled: what the call goes on to */
+	void *_Atomic target;  /* slot: what the call goes on to */
 	/* Written under the permit. */
 	TW_CACHELINE_ALIGNED uint32_t kind; /* enum tw_bp_kind */
 	uint32_t caller_module_id;	    /* slot: whose it is */
 	bool is_installed;
 	bool is_staged;
 	bool is_gone; /* the object that held it was unloaded: memory at `where` is not touched again */
+	bool is_parked;	     /* sled: see sled.c */
+	bool is_due;	     /* sled: to be made what is_installed says, when it may be written again */
+	uint8_t sled_bytes;  /* sled: of NOPs, from `where` */
+	uint8_t sled_offset; /* sled: from `where` to the five bytes that become a call */
 	struct tw_function *function;
 	struct tw_place *next_of_function;
 	struct tw_place *next_staged;
 	void *where; /* declared: the armed word; slot: the slot; sled: its first byte */
-	void *stub;  /* slot: what the slot points to when armed */
+	void *stub;  /* slot: what the slot points to when armed; sled: where its call leads */
 };
 
 /* The permit to change code and breakpoints: one at a time in the process, first come first served. */
@@ -176,12 +180,16 @@ int tw_bp_function_add(struct tw_permit *permit, struct tw_module *module, const
 struct tw_place_options {
 	enum tw_bp_kind kind;
 	void *where;
-	void *target;
-	uint32_t caller_module_id;
+	void *target;		   /* slots */
+	uint32_t caller_module_id; /* slots */
+	uint8_t sled_bytes;	   /* sleds: how many bytes of NOPs there are */
 };
-/* Adds a place to a function, not installed.  A slot that is known already (same `where`) is found again. */
+/* Adds a place to a function, not installed.  A slot or sled that is known (same `where`) is found again. */
 int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, const struct tw_place_options *options,
 		    struct tw_place **out);
+
+/* The place at this very address, of an object that is loaded; NULL: none. */
+struct tw_place *tw_bp_place_at(struct tw_permit *permit, void *where);
 
 /* The first module of the process; follow `next`.  Under the permit. */
 struct tw_module *tw_bp_modules(struct tw_permit *permit);

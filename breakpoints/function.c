@@ -127,14 +127,23 @@ static struct tw_place *find_place(struct tw_permit *permit, void *where)
 	return node ? *(struct tw_place **)node : NULL;
 }
 
+struct tw_place *tw_bp_place_at(struct tw_permit *permit, void *where)
+{
+	struct tw_place *place;
+
+	TW_ASSERT(tw_permit_is_held(permit));
+	place = find_place(permit, where);
+	return place && !place->is_gone ? place : NULL;
+}
+
 int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, const struct tw_place_options *options,
 		    struct tw_place **out)
 {
 	struct tw_place *place;
 
 	TW_ASSERT(tw_permit_is_held(permit));
-	place = find_place(permit, options->where);
-	if (place && !place->is_gone) {
+	place = tw_bp_place_at(permit, options->where);
+	if (place) {
 		*out = place;
 		return 0;
 	}
@@ -145,6 +154,7 @@ int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, cons
 	place->kind = options->kind;
 	place->arity = function->arity;
 	place->where = options->where;
+	place->sled_bytes = options->sled_bytes;
 	place->caller_module_id = options->caller_module_id;
 	place->function = function;
 	/* RELAXED bp.target: published with the place itself (PAIR bp.place, or step 5's wait). */

@@ -22,6 +22,7 @@
  * Everything else here runs under the permit; slots are also read by any thread that calls, and bound by
  *ld.so.
  */
+#include "breakpoints/maps.h"
 #include "breakpoints/patch.h"
 #include "breakpoints/permit.h"
 #include "breakpoints/trampoline.h"
@@ -29,18 +30,7 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-
-/* What the system says about memory, read from /proc/self/maps once a run. */
-struct mapping {
-	uintptr_t low, high;
-	int protection;
-};
-
-static struct mapping *mappings;
-static size_t mapping_count;
 
 static uint32_t stubs_used;
 /* By stub: the page's protection, and what the slot held when it was prepared. */
@@ -58,68 +48,6 @@ static bool is_anything_due;
 /* The page that is open for writing; 0: none.  Neighbouring slots come one after another. */
 static uintptr_t open_page;
 static int open_protection;
-
-static int parse_protection(const char *flags)
-{
-	return (flags[0] == 'r' ? PROT_READ : 0) | (flags[1] == 'w' ? PROT_WRITE : 0) |
-	       (flags[2] == 'x' ? PROT_EXEC : 0);
-}
-
-/* Reads all of /proc/self/maps.  On failure nothing is known, and prepare says so. */
-static void read_mappings(void)
-{
-	FILE *file = fopen("/proc/self/maps", "re");
-	size_t room = 0;
-	char line[512];
-
-	mapping_count = 0;
-	if (!file)
-		return;
-	while (fgets(line, sizeof line, file)) {
-		struct mapping mapping;
-		char *end;
-
-		mapping.low = strtoul(line, &end, 16);
-		if (*end != '-')
-			continue; /* the rest of a long line */
-		mapping.high = strtoul(end + 1, &end, 16);
-		if (*end != ' ')
-			continue;
-		mapping.protection = parse_protection(end + 1);
-		if (mapping_count == room) {
-			struct mapping *more = realloc(mappings, (room * 2 + 64) * sizeof *more);
-
-			if (!more)
-				break;
-			mappings = more;
-			room = room * 2 + 64;
-		}
-		mappings[mapping_count++] = mapping;
-	}
-	fclose(file);
-}
-
-static void forget_mappings(void)
-{
-	free(mappings);
-	mappings = NULL;
-	mapping_count = 0;
-}
-
-static const struct mapping *find_mapping(uintptr_t address)
-{
-	size_t low = 0, high = mapping_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (mappings[middle].high <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < mapping_count && mappings[low].low <= address ? &mappings[low] : NULL;
-}
 
 static uintptr_t page_of(const struct tw_place *place)
 {
@@ -146,14 +74,9 @@ static int read_protection(uintptr_t page, int *protection)
 {
 	static uintptr_t last_page;
 	static int last_protection;
-	const struct mapping *mapping = find_mapping(page);
+	const struct tw_mapping *mapping = tw_mapping_at(page);
 	int error;
 
-	if (!mapping) {
-		read_mappings();
-		mapping = find_mapping(page);
-		last_page = 0;
-	}
 	if (!mapping || !(mapping->protection & PROT_READ))
 		return TW_EPERM;
 	if (page != last_page || mapping->protection != last_protection) {
@@ -299,6 +222,12 @@ static void uninstall(struct tw_place *place)
 		detail_of(place)->first_value = target;
 }
 
+bool tw_got_may_write(void)
+{
+	/* RELAXED got.writing: set by this thread, or not at all. */
+	return tw_load_relaxed(&is_writing);
+}
+
 static void change(struct tw_place *place, void (*write)(struct tw_place *))
 {
 	bool is_alone = !is_run;
@@ -307,8 +236,7 @@ static void change(struct tw_place *place, void (*write)(struct tw_place *))
 		return;
 	if (is_alone)
 		tw_got_begin();
-	/* RELAXED got.writing: set by this thread, or not at all. */
-	if (tw_load_relaxed(&is_writing)) {
+	if (tw_got_may_write()) {
 		write(place);
 		detail_of(place)->is_due = false;
 	} else {
@@ -339,7 +267,6 @@ void tw_got_end(void)
 	close_page();
 	stop_writing();
 	is_run = false;
-	forget_mappings();
 }
 
 void tw_got_suspend(void)
@@ -379,4 +306,5 @@ void tw_got_resume(struct tw_permit *permit)
 	TW_ASSERT(tw_permit_is_held(permit));
 	if (is_anything_due)
 		make_up();
+	tw_sled_make_up();
 }

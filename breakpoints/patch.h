@@ -2,8 +2,8 @@
 /*
  * patch.h - what depends on the processor and on the kind of a place: making it fire.
  *
- * prepare may fail and changes nothing that runs; install and uninstall cannot fail any more and are
- * atomic for threads that run the place meanwhile.  All under the permit.
+ * prepare may fail and changes nothing of what the program does; install and uninstall cannot fail any more
+ * and are atomic for threads that run the place meanwhile.  All under the permit.
  */
 #ifndef TW_BREAKPOINTS_PATCH_H
 #define TW_BREAKPOINTS_PATCH_H
@@ -12,8 +12,8 @@
 
 /*
  * Makes whatever must exist before the place can be installed (a stub); resolves its target.
- * Idempotent.  Errors: TW_ENOMEM, TW_ENOTSUP (this place cannot be traced), TW_EPERM (the system
- * refuses to make the memory writable).
+ * Idempotent.  Errors: TW_ENOMEM, TW_ENOTSUP (this place cannot be traced; of a sled: not while other
+ * threads may run it), TW_EPERM (the system refuses to make the memory writable).
  */
 int tw_patch_prepare(struct tw_place *place);
 /* From now on calls come to the hit.  Needs a code wait before anybody relies on it. */
@@ -23,8 +23,9 @@ void tw_patch_uninstall(struct tw_place *place);
 bool tw_patch_is_code(const struct tw_place *place);
 
 /*
- * Around a run of installs or of uninstalls: memory that must be made writable for them is made so
- * once a page, and put back by tw_patch_end().  Without the bracket each call does so on its own.
+ * Around a run of prepares, of installs or of uninstalls: memory that must be made writable for them is made
+ * so once a page (of text: once a mapping), and put back by tw_patch_end().  Without the bracket each call
+ * does so on its own.
  */
 void tw_patch_begin(void);
 void tw_patch_end(void);
@@ -46,7 +47,7 @@ void tw_got_begin(void);
 void tw_got_end(void);
 
 /*
- * Around the unloading of objects: from suspend on no slot is written, so that none can be written
+ * Around the unloading of objects: from suspend on no slot and no sled is written, so that none can be written
  * after its memory is gone and before tw_bp_module_gone() says so.  What is installed and uninstalled
  * meanwhile is done by the last resume.  May nest, on several threads.
  *
@@ -55,5 +56,16 @@ void tw_got_end(void);
  */
 void tw_got_suspend(void);
 void tw_got_resume(struct tw_permit *permit);
+/* In a run: was it begun while nothing is suspended? */
+bool tw_got_may_write(void);
+
+/* sled.c: entry sleds.  The same contracts for TW_BP_SLED. */
+int tw_sled_prepare(struct tw_place *place);
+void tw_sled_install(struct tw_place *place);
+void tw_sled_uninstall(struct tw_place *place);
+void tw_sled_begin(void);
+void tw_sled_end(void);
+/* Writes what could not be written while unloading was under way. */
+void tw_sled_make_up(void);
 
 #endif

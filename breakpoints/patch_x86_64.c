@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* patch_x86_64.c - which kind of place is made to fire how; what the processor has of vector state. */
+#include "breakpoints/maps.h"
 #include "breakpoints/patch.h"
 
 #include "breakpoints/trampoline.h"
@@ -41,6 +42,7 @@ int tw_patch_prepare(struct tw_place *place)
 	switch ((enum tw_bp_kind)place->kind) {
 	case TW_BP_DECLARED: return 0;
 	case TW_BP_SLOT: return tw_got_prepare(place);
+	case TW_BP_SLED: return tw_sled_prepare(place);
 	default: return TW_ENOTSUP;
 	}
 }
@@ -60,6 +62,8 @@ void tw_patch_install(struct tw_place *place)
 		set_armed(place, 1);
 	else if (place->kind == TW_BP_SLOT)
 		tw_got_install(place);
+	else if (place->kind == TW_BP_SLED)
+		tw_sled_install(place);
 }
 
 void tw_patch_uninstall(struct tw_place *place)
@@ -68,6 +72,8 @@ void tw_patch_uninstall(struct tw_place *place)
 		set_armed(place, 0);
 	else if (place->kind == TW_BP_SLOT)
 		tw_got_uninstall(place);
+	else if (place->kind == TW_BP_SLED)
+		tw_sled_uninstall(place);
 }
 
 /* Slots are data, and their stubs are text that never changes. */
@@ -79,9 +85,12 @@ bool tw_patch_is_code(const struct tw_place *place)
 void tw_patch_begin(void)
 {
 	tw_got_begin();
+	tw_sled_begin();
 }
 
 void tw_patch_end(void)
 {
+	tw_sled_end();
 	tw_got_end();
+	tw_mappings_forget();
 }

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sled.c - entry sleds: NOPs at a function's entry, of which five bytes become a call.
+ *
+ *	sled	| NOPs | window: 5 bytes | NOPs |   body
+ *
+ *	aligned	one aligned word of eight bytes holds the whole window: it is one NOP or one call, and one
+ *		store makes the one out of the other
+ *	parked	no such window (too few NOPs, or none at the right place): the window is
+ *			a9 rel32	test $rel32, %eax	or
+ *			e8 rel32	call stub
+ *		with the same four bytes behind, and a store of one byte makes the one out of the other.
+ *		It changes the flags, which nobody reads at a function's entry.
+ *
+ * Why not the way over int3 (as kernels do it, where no store is atomic)?  A thread that has SIGTRAP blocked
+ * when it runs into one is killed, and programs block all signals in their threads all the time.
+ *
+ * tw_sled_prepare() makes the window one instruction.  gcc's NOPs are of one byte each, and a thread that was
+ * stopped between two of them would go on inside the call: so that is done while the process has one thread
+ * (before main(), mostly), or not at all.  Clang's are as long as can be; where one store does it,
+ * others may run meanwhile.
+ *
+ * Text is made writable in addition to executable, a mapping at a time, and put back: once in a run of
+ * changes (2 us for all of it, and some 1 us for each page that is written for the first time, which becomes
+ * a private copy).  Outside of the window only NOPs of the same sled are ever written.
+ */
+#include "breakpoints/sled.h"
+
+#include "breakpoints/maps.h"
+#include "breakpoints/patch.h"
+#include "symbols/symbols.h"
+#include "tracewheel/error.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define CALL_BYTES TW_SYM_CALL_BYTES
+#define CALL       0xe8
+#define PARKED     0xa9
+/* More of a sled is not used. */
+#define SLED_BYTES_MAX 32u
+
+/* ---- text that is open for writing ---- */
+
+struct open_text {
+	uintptr_t low, high;
+	int protection; /* what it had */
+};
+
+static struct open_text *open_texts;
+static size_t open_count, open_room;
+static bool is_run;
+static bool is_anything_due;
+/* How many threads there are, asked once a run; 0: not asked. */
+static unsigned thread_count;
+
+static bool is_open(uintptr_t address)
+{
+	/* The last one first: neighbours come one after another. */
+	for (size_t i = open_count; i-- > 0;)
+		if (address >= open_texts[i].low && address < open_texts[i].high)
+			return true;
+	return false;
+}
+
+static int open_text(uintptr_t address)
+{
+	const struct tw_mapping *mapping;
+
+	if (is_open(address))
+		return 0;
+	mapping = tw_mapping_at(address);
+	if (!mapping || !(mapping->protection & PROT_EXEC))
+		return TW_EPERM;
+	if (open_count == open_room) {
+		struct open_text *more = realloc(open_texts, (open_room * 2 + 8) * sizeof *more);
+
+		if (!more)
+			return TW_ENOMEM;
+		open_texts = more;
+		open_room = open_room * 2 + 8;
+	}
+	if (!(mapping->protection & PROT_WRITE) &&
+	    mprotect((void *)mapping->low, mapping->high - mapping->low, mapping->protection | PROT_WRITE))
+		return errno == ENOMEM ? TW_ENOMEM : TW_EPERM;
+	open_texts[open_count++] = (struct open_text){mapping->low, mapping->high, mapping->protection};
+	return 0;
+}
+
+static void close_texts(void)
+{
+	for (size_t i = 0; i < open_count; i++)
+		if (!(open_texts[i].protection & PROT_WRITE))
+			mprotect((void *)open_texts[i].low, open_texts[i].high - open_texts[i].low,
+				 open_texts[i].protection);
+	open_count = 0;
+	thread_count = 0;
+}
+
+/* Every thread is a folder there. */
+static bool has_one_thread(void)
+{
+	struct stat status;
+
+	if (!thread_count)
+		thread_count = stat("/proc/self/task", &status) == 0 && status.st_nlink > 2
+				       ? (unsigned)status.st_nlink - 2
+				       : 2;
+	return thread_count == 1;
+}
+
+/* ---- which bytes ---- */
+
+/* What becomes of a sled: bytes from `from` to `to` are written anew, the window at `offset` among them. */
+struct layout {
+	unsigned offset, from, to;
+	bool is_parked;
+	bool is_ready;     /* the window is one instruction already */
+	bool is_one_start; /* a thread can be at the first of these bytes, and at no other */
+};
+
+/* A bit for each byte at which an instruction starts, and for the end. */
+static uint64_t decode(const struct tw_place *place, unsigned *end)
+{
+	unsigned most = place->sled_bytes < SLED_BYTES_MAX ? place->sled_bytes : SLED_BYTES_MAX;
+	const uint8_t *at = place->where;
+	uint64_t starts = 1;
+
+	*end = 0;
+	while (*end < most) {
+		unsigned bytes = tw_sym_nop_bytes(at + *end, most - *end);
+
+		if (!bytes)
+			break;
+		*end += bytes;
+		starts |= UINT64_C(1) << *end;
+	}
+	return starts;
+}
+
+static bool is_aligned(const struct tw_place *place, unsigned offset)
+{
+	return (((uintptr_t)place->where + offset) & 7) <= 8 - CALL_BYTES;
+}
+
+static unsigned next_start(uint64_t starts, unsigned from)
+{
+	return from + (unsigned)__builtin_ctzll(starts >> from);
+}
+
+static void fill_layout(struct layout *layout, uint64_t starts)
+{
+	unsigned offset = layout->offset;
+
+	layout->from = offset;
+	while (!(starts >> layout->from & 1))
+		layout->from--;
+	layout->to = next_start(starts, offset + CALL_BYTES);
+	layout->is_one_start = next_start(starts, layout->from + 1) == layout->to;
+	layout->is_ready =
+		layout->is_one_start && layout->from == offset && layout->to == offset + CALL_BYTES;
+}
+
+static int choose(const struct tw_place *place, struct layout *layout)
+{
+	struct layout found = {.is_parked = true};
+	unsigned end;
+	uint64_t starts = decode(place, &end);
+
+	if (end < CALL_BYTES)
+		return TW_ENOTSUP;
+	fill_layout(&found, starts);
+	*layout = found;
+	layout->is_ready = false;
+	for (unsigned offset = 0; offset + CALL_BYTES <= end; offset++) {
+		if (!is_aligned(place, offset))
+			continue;
+		found = (struct layout){.offset = offset};
+		fill_layout(&found, starts);
+		/* The first, but rather one that asks for no change. */
+		if (layout->is_parked || found.is_ready)
+			*layout = found;
+		if (found.is_ready)
+			break;
+	}
+	return 0;
+}
+
+/* ---- writing ---- */
+
+static uint8_t *window_of(const struct tw_place *place)
+{
+	return (uint8_t *)place->where + place->sled_offset;
+}
+
+static void put_call(const struct tw_place *place, uint8_t *out, uint8_t opcode)
+{
+	int32_t displacement = (int32_t)((intptr_t)place->stub - (intptr_t)(window_of(place) + CALL_BYTES));
+
+	out[0] = opcode;
+	memcpy(out + 1, &displacement, sizeof displacement);
+}
+
+/* Bytes that lie in one aligned word, by one store. */
+static void store_in_word(uint8_t *at, const uint8_t *bytes, size_t count)
+{
+	uintptr_t offset = (uintptr_t)at & 7;
+	_Atomic uint64_t *word = (_Atomic uint64_t *)(void *)(at - offset);
+	/* RELAXED sled.code: nobody else writes code. */
+	uint64_t value = tw_load_relaxed(word);
+
+	memcpy((uint8_t *)&value + offset, bytes, count);
+	/* PROGRESS sled.code: stubs and places are seen since step 3 + code; who runs what: step 5, 9 + code.
+	 */
+	tw_store_release(word, value);
+}
+
+static void put_nops(uint8_t *out, size_t count)
+{
+	static const uint8_t nops[9][9] = {
+		{0x90},
+		{0x66, 0x90},
+		{0x0f, 0x1f, 0x00},
+		{0x0f, 0x1f, 0x40, 0x00},
+		{0x0f, 0x1f, 0x44, 0x00, 0x00},
+		{0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00},
+		{0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00},
+		{0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00},
+		{0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00},
+	};
+
+	while (count) {
+		size_t bytes = count < 9 ? count : 9;
+
+		memcpy(out, nops[bytes - 1], bytes);
+		out += bytes;
+		count -= bytes;
+	}
+}
+
+/* The bytes from `from` to `to` with the window as one instruction that does nothing; returns how many. */
+static unsigned put_ready(const struct tw_place *place, const struct layout *layout, uint8_t *out)
+{
+	unsigned before = layout->offset - layout->from;
+
+	put_nops(out, before);
+	put_nops(out + before, CALL_BYTES);
+	if (layout->is_parked)
+		put_call(place, out + before, PARKED);
+	put_nops(out + before + CALL_BYTES, layout->to - layout->offset - CALL_BYTES);
+	return layout->to - layout->from;
+}
+
+/* Can one store do it while other threads run the sled?  Fills which of the bytes differ. */
+static bool is_one_store(const struct tw_place *place, const struct layout *layout, unsigned *first,
+			 unsigned *last)
+{
+	const uint8_t *at = (const uint8_t *)place->where + layout->from;
+	uint8_t bytes[SLED_BYTES_MAX];
+
+	if (layout->is_parked || !layout->is_one_start)
+		return false;
+	*first = 0;
+	*last = put_ready(place, layout, bytes) - 1;
+	while (*first < *last && bytes[*first] == at[*first])
+		++*first;
+	while (*last > *first && bytes[*last] == at[*last])
+		--*last;
+	return ((uintptr_t)at + *first) / 8 == ((uintptr_t)at + *last) / 8;
+}
+
+static void make_ready(struct tw_place *place, const struct layout *layout)
+{
+	uint8_t bytes[SLED_BYTES_MAX], *at = (uint8_t *)place->where + layout->from;
+	unsigned first, last, count = put_ready(place, layout, bytes);
+
+	if (is_one_store(place, layout, &first, &last))
+		store_in_word(at + first, bytes + first, last - first + 1);
+	else
+		memcpy(at, bytes, count);
+}
+
+/* Everything that can fail, in the order that leaves nothing to undo. */
+static int prepare(struct tw_place *place)
+{
+	struct layout layout;
+	unsigned first, last;
+	int error = choose(place, &layout);
+
+	if (error)
+		return error;
+	if (!layout.is_ready && !is_one_store(place, &layout, &first, &last) && !has_one_thread())
+		return TW_ENOTSUP;
+	error = open_text((uintptr_t)place->where + layout.from);
+	if (!error)
+		error = open_text((uintptr_t)place->where + layout.to - 1);
+	if (!error)
+		error = tw_sled_take_stub(place, (uintptr_t)place->where, &place->stub);
+	if (error)
+		return error;
+	place->sled_offset = (uint8_t)layout.offset;
+	place->is_parked = layout.is_parked;
+	if (!layout.is_ready)
+		make_ready(place, &layout);
+	return 0;
+}
+
+int tw_sled_prepare(struct tw_place *place)
+{
+	bool is_alone = !is_run;
+	int error;
+
+	if (place->is_gone)
+		return TW_ENOTSUP;
+	if (place->stub)
+		return 0;
+	if (is_alone)
+		tw_patch_begin();
+	error = prepare(place);
+	if (is_alone)
+		tw_patch_end();
+	return error;
+}
+
+/* It was tried before; if it fails now, the sled stays as it is. */
+static void write_window(struct tw_place *place, bool is_armed)
+{
+	uint8_t bytes[CALL_BYTES], *window = window_of(place);
+
+	if (open_text((uintptr_t)window))
+		return;
+	put_call(place, bytes, is_armed ? CALL : PARKED);
+	if (!is_armed && !place->is_parked)
+		put_nops(bytes, CALL_BYTES);
+	store_in_word(window, bytes, place->is_parked ? 1 : CALL_BYTES);
+}
+
+static void change(struct tw_place *place, bool is_armed)
+{
+	bool is_alone = !is_run;
+
+	if (place->is_gone || !place->stub)
+		return;
+	if (is_alone)
+		tw_patch_begin();
+	place->is_due = !tw_got_may_write();
+	if (place->is_due)
+		is_anything_due = true;
+	else
+		write_window(place, is_armed);
+	if (is_alone)
+		tw_patch_end();
+}
+
+void tw_sled_install(struct tw_place *place)
+{
+	change(place, true);
+}
+
+void tw_sled_uninstall(struct tw_place *place)
+{
+	change(place, false);
+}
+
+void tw_sled_begin(void)
+{
+	is_run = true;
+}
+
+void tw_sled_end(void)
+{
+	is_run = false;
+	close_texts();
+}
+
+static void make_up(struct tw_place *place)
+{
+	if (place->is_due)
+		change(place, place->is_installed);
+}
+
+void tw_sled_make_up(void)
+{
+	if (!is_anything_due)
+		return;
+	is_anything_due = false;
+	tw_patch_begin();
+	tw_sled_each(make_up);
+	tw_patch_end();
+}

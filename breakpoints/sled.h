@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sled.h - what the files about entry sleds share.  Under the permit.
+ *
+ *	sled.c		which bytes of a sled become a call, and how they are written
+ *	sled_area.c	the stubs that such calls lead to, within reach of a 32-bit displacement
+ *	sled_x86_64.S	from a stub to the hit and back
+ */
+#ifndef TW_BREAKPOINTS_SLED_H
+#define TW_BREAKPOINTS_SLED_H
+
+#include "breakpoints/breakpoints.h"
+
+/*
+ * tw_sled_take_stub - a stub for this place that a call behind `from` can reach.
+ *
+ * @out		lends: for ever, or until the place is gone.
+ *
+ * Errors: TW_ENOMEM (also: no address space in reach), TW_EPERM (the system refuses executable memory).
+ */
+int tw_sled_take_stub(struct tw_place *place, uintptr_t from, void **out);
+
+/* Calls `visit` for each place that has a stub. */
+void tw_sled_each(void (*visit)(struct tw_place *place));
+
+/* Where all stubs lead. */
+extern const char tw_sled_entry[];
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sled_area.c - stubs within +-2 GiB of the sleds that call them.
+ *
+ * An area is a run of pages near an object:
+ *
+ *	code, read and execute		stub n:	pushq table[n]		the place
+ *						jmp   *entry		tw_sled_entry, wherever our text lies
+ *					...
+ *					entry
+ *	table, read and write		table[n]
+ *
+ * The code depends on nothing but its position in the area: it is written once, before it is made
+ * executable, and never again.  No page is ever writable and executable.
+ *
+ * Where: below the object first.  Above a program lies its heap, above the libraries the stack, and both
+ * grow; only where there is no room below, an area goes as far above as a call can reach.
+ */
+#include "breakpoints/sled.h"
+
+#include "tracewheel/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define STUB_BYTES  16u
+#define STUBS       2047u /* and the entry: 32 KiB */
+#define CODE_BYTES  ((STUBS + 1) * STUB_BYTES)
+#define TABLE_BYTES 16384u
+#define AREA_BYTES  (CODE_BYTES + TABLE_BYTES)
+#define LOWEST      0x10000u
+/* How far a call reaches, with room for the area and the sled themselves. */
+#define REACH_BYTES (INT64_C(0x80000000) - 0x100000)
+
+_Static_assert(CODE_BYTES % TW_PAGE_BYTES == 0 && TABLE_BYTES % TW_PAGE_BYTES == 0, "whole pages");
+_Static_assert(STUBS * sizeof(void *) <= TABLE_BYTES, "a word for each stub");
+
+struct area {
+	struct area *next;
+	uint8_t *code;
+	uint32_t used;
+	uint32_t reused; /* where the search for places that are gone goes on */
+};
+
+static struct area *areas; /* the newest first */
+
+static struct tw_place *_Atomic *table_of(const struct area *area)
+{
+	return (struct tw_place * _Atomic *)(void *)(area->code + CODE_BYTES);
+}
+
+static bool is_in_reach(uintptr_t area, uintptr_t from)
+{
+	int64_t distance = (int64_t)(area - from);
+
+	return distance > -REACH_BYTES && distance < REACH_BYTES;
+}
+
+static void put_displacement(uint8_t *at, const void *target)
+{
+	int32_t displacement = (int32_t)((intptr_t)target - (intptr_t)(at + 4));
+
+	memcpy(at, &displacement, sizeof displacement);
+}
+
+static void write_code(struct area *area)
+{
+	uint8_t *entry = area->code + (size_t)STUBS * STUB_BYTES;
+	const char *target = tw_sled_entry;
+
+	memcpy(entry, &target, sizeof target);
+	for (uint32_t n = 0; n < STUBS; n++) {
+		uint8_t *stub = area->code + (size_t)n * STUB_BYTES;
+
+		memcpy(stub, "\xff\x35\0\0\0\0\xff\x25\0\0\0\0\xcc\xcc\xcc\xcc", STUB_BYTES);
+		put_displacement(stub + 2, &table_of(area)[n]);
+		put_displacement(stub + 8, entry);
+	}
+}
+
+/* Memory at this very address, or none. */
+static void *map_at(uintptr_t address)
+{
+	void *at = mmap((void *)address, AREA_BYTES, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (at == MAP_FAILED)
+		return NULL;
+	/* Kernels before 4.17 take the address for a hint. */
+	if (at != (void *)address) {
+		munmap(at, AREA_BYTES);
+		return NULL;
+	}
+	return at;
+}
+
+static uintptr_t step(uintptr_t distance)
+{
+	return (distance / 16 + AREA_BYTES) & ~(uintptr_t)(TW_PAGE_BYTES - 1);
+}
+
+/* In growing steps: some hundred tries at most, and the first mostly succeeds. */
+static void *find_room(uintptr_t from)
+{
+	uintptr_t page = from & ~(uintptr_t)(TW_PAGE_BYTES - 1);
+	void *at = NULL;
+
+	for (uintptr_t d = AREA_BYTES; !at && d < (uintptr_t)REACH_BYTES && page > LOWEST + d; d += step(d))
+		at = map_at(page - d);
+	for (uintptr_t d = REACH_BYTES; !at && d > (uintptr_t)REACH_BYTES / 4; d -= 0x400000)
+		at = map_at((page + d) & ~(uintptr_t)(TW_PAGE_BYTES - 1));
+	return at;
+}
+
+static int make_area(uintptr_t from, struct area **out)
+{
+	struct area *area = calloc(1, sizeof *area);
+
+	if (!area)
+		return TW_ENOMEM;
+	area->code = find_room(from);
+	if (!area->code)
+		goto free_area;
+	write_code(area);
+	if (mprotect(area->code, CODE_BYTES, PROT_READ | PROT_EXEC))
+		goto unmap;
+	area->next = areas;
+	areas = area;
+	*out = area;
+	return 0;
+unmap:
+	munmap(area->code, AREA_BYTES);
+	free(area);
+	return TW_EPERM;
+free_area:
+	free(area);
+	return TW_ENOMEM;
+}
+
+/* A stub of an object that was unloaded: nobody can be on the way through it any more. */
+static bool find_gone(struct area *area, uint32_t *number)
+{
+	for (uint32_t tries = 0; tries < STUBS; tries++) {
+		uint32_t candidate = area->reused++ % STUBS;
+		/* RELAXED sled.table: written and read under the permit; stubs are the other readers. */
+		struct tw_place *place = tw_load_relaxed(&table_of(area)[candidate]);
+
+		if (!place->is_gone)
+			continue;
+		place->stub = NULL;
+		*number = candidate;
+		return true;
+	}
+	return false;
+}
+
+int tw_sled_take_stub(struct tw_place *place, uintptr_t from, void **out)
+{
+	struct area *area;
+	uint32_t number;
+	int error = 0;
+
+	for (area = areas; area; area = area->next)
+		if (area->used < STUBS && is_in_reach((uintptr_t)area->code, from))
+			break;
+	for (struct area *full = areas; !area && full; full = full->next)
+		if (is_in_reach((uintptr_t)full->code, from) && find_gone(full, &number)) {
+			area = full;
+			goto take;
+		}
+	if (!area)
+		error = make_area(from, &area);
+	if (error)
+		return error;
+	number = area->used++;
+take:
+	/* RELAXED sled.table: stubs read it only after the call that leads to them was written, and step 5.
+	 */
+	tw_store_relaxed(&table_of(area)[number], place);
+	*out = area->code + (size_t)number * STUB_BYTES;
+	return 0;
+}
+
+void tw_sled_each(void (*visit)(struct tw_place *place))
+{
+	for (struct area *area = areas; area; area = area->next)
+		for (uint32_t n = 0; n < area->used; n++)
+			/* RELAXED sled.table: as above. */
+			visit(tw_load_relaxed(&table_of(area)[n]));
+}
