@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * agent.h - what lives inside somebody else's program: preloaded, it traces calls through GOT slots.
+ * agent.h - what lives inside somebody else's program: preloaded, it traces calls through slots and sleds.
  *
  *	preload/	what is exported to the program: the constructor, dlopen, dlclose
  *	start.c		may we, where do events go; a forked child that is followed
  *	config.c	what the command asks for, as text in the ring set's control page
- *	plan.c		what to arm: objects and slots, found while no lock of ours is held
+ *	plan.c		what to arm: objects, slots and sleds, found while no lock of ours is held
  *	arm.c		the plan becomes places, under the permit; what was unloaded is forgotten
  *	loader.c	which file a program's dlopen means
  *
@@ -28,9 +28,10 @@
 struct tw_agent_config {
 	struct tw_pattern **patterns;
 	size_t pattern_count;
-	bool is_global;		 /* only calls from one object into another */
-	bool has_all_callers;             /* else only calls that the program's own file makes */
-	uint32_t argument_words;          /* to record with each call: 0 .. 6 */
+	bool has_all_callers;    /* else only calls that the program's own file makes */
+	bool is_local;		 /* entry sleds only */
+	bool is_global;		 /* only calls from one object into another: no sleds */
+	uint32_t argument_words; /* to record with each call: 0 .. 6 */
 	struct tw_match_program *program; /* which calls; NULL: all */
 };
 
@@ -39,7 +40,8 @@ struct tw_agent_config {
  *
  *	pattern MODULE:FUNCTION/ARITY	may be repeated; none: everything
  *	callers main|all		whose calls; main where there is no pattern, else all
- *	global 0|1			only calls from one object into another; 0
+ *	local 0|1			entry sleds only; 0
+ *	global 0|1			only calls from one object into another, no sleds; 0
  *	arguments N			words recorded with each call, 0 .. 6; 0
  *	match SPEC			a match specification over the argument registers, on one line
  *	when EXPR			the same, written as one guard
@@ -61,8 +63,17 @@ struct tw_plan_slot {
 	const char *function; /* lent by the object, which is pinned */
 };
 
+/* An entry sled to arm. */
+struct tw_plan_sled {
+	size_t object;
+	struct tw_sym_sled sled;
+};
+
 struct tw_plan {
 	struct tw_sym_set *set;
+	struct tw_sym_sleds *sleds_of; /* by object */
+	struct tw_plan_sled *sleds;
+	size_t sled_count, sled_room;
 	struct tw_plan_slot *slots;
 	size_t count, room;
 	void **pins;  /* by object; NULL: not pinned */
@@ -76,7 +87,7 @@ struct tw_plan {
 typedef bool (*tw_plan_is_known_fn)(const struct tw_sym_object *object, void *arg);
 
 /*
- * tw_plan_make - find the slots that a configuration asks for.
+ * tw_plan_make - find the sleds and slots that a configuration asks for.
  *
  * @is_known	NULL: look at all objects.  Those that are not known are pinned, so that nothing in the
  *		plan is unloaded before tw_plan_destroy().

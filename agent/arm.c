@@ -155,31 +155,69 @@ static int add_module(struct tw_permit *permit, const struct tw_sym_object *obje
 	return *module ? 0 : tw_bp_module_add(permit, &options, module);
 }
 
+/* Adds the place and stages it. */
+static int arm_place(struct tw_permit *permit, struct tw_function *function,
+		     const struct tw_place_options *options)
+{
+	struct tw_bp_part part = {.actions = TW_ACTION_CALL, .slot_words = (uint8_t)config.argument_words};
+	struct tw_place *place;
+	int error = tw_bp_place_add(permit, function, options, &place);
+
+	if (!error && config.program)
+		tw_session_use_program(&part, place, config.program);
+	return error ? error : tw_session_stage(session, permit, place, &part);
+}
+
+static int arm_sled(struct tw_permit *permit, const struct tw_plan *plan, const struct tw_plan_sled *planned,
+		    struct tw_module **modules)
+{
+	const struct tw_sym_sled *sled = &planned->sled;
+	const struct tw_place_options options = {.kind = TW_BP_SLED,
+						 .where = (void *)sled->where,
+						 .sled_bytes = (uint8_t)sled->bytes};
+	struct tw_function *function;
+	int error = add_module(permit, &plan->set->objects[planned->object], &modules[planned->object]);
+
+	if (!error)
+		error = tw_bp_function_add(permit, modules[planned->object], sled->function, UINT32_MAX,
+					   sled->entry, &function);
+	return error ? error : arm_place(permit, function, &options);
+}
+
+/* The callee's own event is enough.  Its sled begins at its entry, or behind the endbr64 there. */
+static bool has_armed_sled(struct tw_permit *permit, const void *target)
+{
+	for (uintptr_t distance = 0; distance <= 4; distance += 4) {
+		struct tw_place *place = tw_bp_place_at(permit, (void *)((uintptr_t)target + distance));
+		struct tw_bp_part part;
+
+		if (place && place->kind == TW_BP_SLED &&
+		    place->function->address == (uint64_t)(uintptr_t)target &&
+		    tw_bp_staged_part(permit, place, session->slot, &part))
+			return true;
+	}
+	return false;
+}
+
 static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const struct tw_plan_slot *slot,
 		    struct tw_module **modules)
 {
-	struct tw_bp_part part = {.actions = TW_ACTION_CALL, .slot_words = (uint8_t)config.argument_words};
+	struct tw_place_options options = {.kind = TW_BP_SLOT, .where = slot->where, .target = slot->target};
 	struct tw_function *function;
-	struct tw_place *place;
-	int error = add_module(permit, &plan->set->objects[slot->definer], &modules[slot->definer]);
+	int error;
 
+	if (has_armed_sled(permit, slot->target))
+		return 0;
+	error = add_module(permit, &plan->set->objects[slot->definer], &modules[slot->definer]);
 	if (!error)
 		error = add_module(permit, &plan->set->objects[slot->caller], &modules[slot->caller]);
 	if (!error)
 		error = tw_bp_function_add(permit, modules[slot->definer], slot->function, UINT32_MAX,
 					   (uint64_t)(uintptr_t)slot->target, &function);
-	if (!error) {
-		const struct tw_place_options options = {.kind = TW_BP_SLOT,
-							 .where = slot->where,
-							 .target = slot->target,
-							 .caller_module_id =
-								 modules[slot->caller]->module_id};
-
-		error = tw_bp_place_add(permit, function, &options, &place);
-	}
-	if (!error && config.program)
-		tw_session_use_program(&part, place, config.program);
-	return error ? error : tw_session_stage(session, permit, place, &part);
+	if (error)
+		return error;
+	options.caller_module_id = modules[slot->caller]->module_id;
+	return arm_place(permit, function, &options);
 }
 
 static void tell(const char *text)
@@ -197,27 +235,55 @@ static void tell(const char *text)
 	tw_define(session, TW_DEF_NOTE, &record, sizeof record.note + bytes);
 }
 
+/* What could not be armed, by cause. */
+struct refusals {
+	unsigned slots, sleds, late_sleds;
+	bool has_no_room;
+};
+
+static void count_refusal(struct refusals *refusals, int error, bool is_sled)
+{
+	if (error == TW_ENOMEM || error == TW_ENOSPC)
+		refusals->has_no_room = true;
+	else if (error && is_sled && error == TW_ENOTSUP)
+		refusals->late_sleds++;
+	else if (error && is_sled)
+		refusals->sleds++;
+	else if (error)
+		refusals->slots++;
+}
+
+static void tell_refusals(const struct refusals *refusals)
+{
+	if (refusals->has_no_room)
+		tell("not all functions that were asked for are traced: there was no room for more");
+	if (refusals->slots)
+		tell("some functions are not traced: the system refuses to make their GOT writable");
+	if (refusals->sleds)
+		tell("some functions are not traced: the system refuses to make their code writable");
+	if (refusals->late_sleds)
+		tell("some functions are not traced: other threads were running when their code was "
+		     "loaded, and their entry sleds can only be changed before");
+}
+
+/* Sleds first: what has one needs no slot. */
 static void arm(struct tw_permit *permit, const struct tw_plan *plan)
 {
 	struct tw_module **modules = calloc(plan->set->count + 1, sizeof *modules);
-	unsigned refused = 0;
-	int error = 0;
+	struct refusals refusals = {0};
 
 	if (!modules)
 		return;
-	for (size_t i = 0; i < plan->count; i++) {
-		error = arm_slot(permit, plan, &plan->slots[i], modules);
-		refused += error != 0;
-		if (error == TW_ENOMEM || error == TW_ENOSPC)
-			break;
-	}
+	tw_patch_begin();
+	for (size_t i = 0; i < plan->sled_count && !refusals.has_no_room; i++)
+		count_refusal(&refusals, arm_sled(permit, plan, &plan->sleds[i], modules), true);
+	for (size_t i = 0; i < plan->count && !refusals.has_no_room; i++)
+		count_refusal(&refusals, arm_slot(permit, plan, &plan->slots[i], modules), false);
+	tw_patch_end();
 	free(modules);
 	for (size_t i = 0; i < plan->note_count; i++)
 		tell(plan->notes[i]);
-	if (error == TW_ENOMEM || error == TW_ENOSPC)
-		tell("not all functions that were asked for are traced: there was no room for more");
-	else if (refused)
-		tell("some functions are not traced: the system refuses to make their GOT writable");
+	tell_refusals(&refusals);
 }
 
 /* ---- a look ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan.c - which slots of which objects the configuration asks for.
+ * plan.c - which sleds and slots of which objects the configuration asks for.
  *
  * Names first: a slot's symbol name costs nothing to look at, and most are not asked for.  Only then is it
  * resolved, which tells the module that the other half of the pattern is about.
@@ -93,13 +93,13 @@ static int add_slot(struct tw_plan *plan, const struct tw_plan_slot *slot)
 	return 0;
 }
 
-static void add_note(struct tw_plan *plan, const struct tw_sym_object *caller, const struct tw_sym_slot *slot)
+static void add_note(struct tw_plan *plan, const char *function, const char *relation,
+		     const struct tw_sym_object *object, enum tw_sym_refusal refusal)
 {
 	char *note, **notes;
 
-	if (plan->note_count == NOTES_MAX ||
-	    asprintf(&note, "%s called by %s is not traced: %s", slot->function, caller->name,
-		     tw_sym_refusal_text(slot->refusal)) < 0)
+	if (plan->note_count == NOTES_MAX || asprintf(&note, "%s %s %s is not traced: %s", function, relation,
+						      object->name, tw_sym_refusal_text(refusal)) < 0)
 		return;
 	notes = realloc(plan->notes, (plan->note_count + 1) * sizeof *notes);
 	if (!notes) {
@@ -108,6 +108,43 @@ static void add_note(struct tw_plan *plan, const struct tw_sym_object *caller, c
 	}
 	plan->notes = notes;
 	notes[plan->note_count++] = note;
+}
+
+static int add_sled(struct tw_plan *plan, size_t object, const struct tw_sym_sled *sled)
+{
+	if (plan->sled_count == plan->sled_room) {
+		size_t room = plan->sled_room ? plan->sled_room * 2 : 256;
+		struct tw_plan_sled *sleds = realloc(plan->sleds, room * sizeof *sleds);
+
+		if (!sleds)
+			return TW_ENOMEM;
+		plan->sleds = sleds;
+		plan->sled_room = room;
+	}
+	plan->sleds[plan->sled_count++] = (struct tw_plan_sled){object, *sled};
+	return 0;
+}
+
+/* A sled under the first of its names that is asked for. */
+static int add_sleds_of(struct tw_plan *plan, const struct tw_agent_config *config, size_t index)
+{
+	const struct tw_sym_object *object = &plan->set->objects[index];
+	struct tw_sym_sleds *sleds = &plan->sleds_of[index];
+	uintptr_t last = 0;
+	int error = tw_sym_sleds(object, sleds);
+
+	for (size_t i = 0; i < sleds->count && !error; i++) {
+		const struct tw_sym_sled *sled = &sleds->entries[i];
+
+		if (sled->where == last || !is_asked_for(config, object, sled->function))
+			continue;
+		last = sled->where;
+		if (!sled->refusal)
+			error = add_sled(plan, index, sled);
+		else if (is_named(config, sled->function))
+			add_note(plan, sled->function, "of", object, sled->refusal);
+	}
+	return error;
 }
 
 /*
@@ -142,7 +179,7 @@ static int add_slots_of(struct tw_plan *plan, const struct tw_agent_config *conf
 			definer = real;
 		else if (slots[i].refusal) {
 			if (slots[i].refusal != TW_SYM_NOT_FUNCTION && is_named(config, slots[i].function))
-				add_note(plan, object, &slots[i]);
+				add_note(plan, slots[i].function, "called by", object, slots[i].refusal);
 			continue;
 		}
 		/* What an object calls of its own through its GOT was asked for only with `callers all`. */
@@ -169,14 +206,25 @@ static bool is_caller(const struct tw_agent_config *config, const struct tw_sym_
 	return config->has_all_callers && object->role == TW_SYM_ORDINARY && !strstr(object->path, "/gconv/");
 }
 
+/* Who calls through a sled is not known: the program's own calls are those of its own functions. */
+static bool has_wanted_sleds(const struct tw_agent_config *config, const struct tw_sym_object *object)
+{
+	return !config->is_global && is_caller(config, object);
+}
+
 static int look_at(struct tw_plan *plan, const struct tw_agent_config *config, size_t index, bool is_pinning)
 {
 	const struct tw_sym_object *object = &plan->set->objects[index];
+	int error = 0;
 
 	if (is_pinning && object->role != TW_SYM_PROGRAM && !tw_sym_pin(object, &plan->pins[index]))
 		return 0; /* gone already */
 	plan->is_new[index] = true;
-	return is_caller(config, object) ? add_slots_of(plan, config, index) : 0;
+	if (has_wanted_sleds(config, object))
+		error = add_sleds_of(plan, config, index);
+	if (!error && !config->is_local && is_caller(config, object))
+		error = add_slots_of(plan, config, index);
+	return error;
 }
 
 int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_known, void *arg,
@@ -188,7 +236,8 @@ int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_kn
 	if (!error) {
 		plan->pins = calloc(plan->set->count + 1, sizeof *plan->pins);
 		plan->is_new = calloc(plan->set->count + 1, sizeof *plan->is_new);
-		if (!plan->pins || !plan->is_new)
+		plan->sleds_of = calloc(plan->set->count + 1, sizeof *plan->sleds_of);
+		if (!plan->pins || !plan->is_new || !plan->sleds_of)
 			error = TW_ENOMEM;
 	}
 	for (size_t i = 0; !error && i < plan->set->count; i++)
@@ -211,6 +260,10 @@ void tw_plan_destroy(struct tw_plan *plan)
 			tw_sym_unpin(plan->pins[i]);
 	for (size_t i = 0; i < plan->note_count; i++)
 		free(plan->notes[i]);
+	for (size_t i = 0; plan->sleds_of && i < plan->set->count; i++)
+		tw_sym_sleds_fini(&plan->sleds_of[i]);
+	free(plan->sleds_of);
+	free(plan->sleds);
 	free(plan->notes);
 	free(plan->pins);
 	free(plan->is_new);

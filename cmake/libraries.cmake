@@ -51,3 +51,5 @@ foreach(package tracewheel tracewheel-capture)
   configure_file(cmake/${package}.pc.in ${CMAKE_BINARY_DIR}/${package}.pc @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/${package}.pc DESTINATION lib/pkgconfig)
 endforeach()
+# For programs that want to show every call: include(tracewheel_instrument).
+install(FILES cmake/tracewheel_instrument.cmake DESTINATION lib/cmake/tracewheel)

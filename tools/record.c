@@ -35,6 +35,7 @@ enum {
 	KEY_DURABLE,
 	KEY_ROTATE,
 	KEY_KEEP,
+	KEY_LOCAL,
 	KEY_GLOBAL,
 	KEY_CALLERS,
 	KEY_CAP,
@@ -48,7 +49,8 @@ static const struct tw_option options_table[] = {
 	{'t', "trace", "PATTERN",
 	 "trace these functions: MODULE:FUNCTION/ARITY with globs, _ is\n"
 	 "anything; may be given often. Without it: every call from\n"
-	 "the program itself into shared libraries"},
+	 "the program itself into shared libraries, and of its own\n"
+	 "functions where they have entry sleds"},
 	{KEY_WHEN, "when", "EXPR",
 	 "only calls whose arguments fulfil this: '$1 > 4096'. Arguments are\n"
 	 "the integer registers, $1 to $6, or what declared functions say"},
@@ -58,7 +60,12 @@ static const struct tw_option options_table[] = {
 	{KEY_CALLERS, "callers", "main|all",
 	 "whose calls: the program's own, or those of its libraries as\n"
 	 "well (with -t: all)"},
-	{KEY_GLOBAL, "global", NULL, "only calls from one object into another, not entry sleds"},
+	{KEY_LOCAL, "local", NULL,
+	 "only through entry sleds (-fpatchable-function-entry): every\n"
+	 "call, within an object as well"},
+	{KEY_GLOBAL, "global", NULL,
+	 "only calls from one object into another, not entry sleds.\n"
+	 "Without either: a function's sled if it has one, else slots"},
 	{KEY_FOLLOW, "follow-fork", NULL, "children are traced as well"},
 	{KEY_ON_FULL, "on-full", "drop|block|overwrite",
 	 "when events come faster than they are written: lose the newest\n"
@@ -97,6 +104,7 @@ struct request {
 	size_t config_bytes;
 	bool has_patterns;
 	bool has_match;
+	bool is_local;
 	bool is_global;
 	bool is_quiet;
 	const char *callers;
@@ -265,6 +273,7 @@ static bool take_option(struct request *request, int key, const char *value)
 		return true;
 	case 't': return add_pattern(request, value);
 	case 'q': request->is_quiet = true; return true;
+	case KEY_LOCAL: request->is_local = true; return true;
 	case KEY_GLOBAL: request->is_global = true; return true;
 	case KEY_FORCE: request->recorder.force = true; return true;
 	case KEY_FOLLOW: request->recorder.follow_fork = true; return true;
@@ -288,6 +297,7 @@ static bool complete_request(struct request *request, const char *program)
 	if (!request->has_patterns && !add_config(request, "pattern", "_:_"))
 		return false;
 	if (!add_config(request, "callers", callers) ||
+	    (request->is_local && !add_config(request, "local", "1")) ||
 	    (request->is_global && !add_config(request, "global", "1")))
 		return false;
 	if (!request->path[0]) {
@@ -479,6 +489,10 @@ int tw_tool_record(int argc, char **argv)
 	}
 	if (key < 0) {
 		code = tw_options_exit(key);
+		goto free_config;
+	}
+	if (request.is_local && request.is_global) {
+		code = tw_usage(&command, "--local and --global exclude each other.");
 		goto free_config;
 	}
 	if (options.index >= argc) {

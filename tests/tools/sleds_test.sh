@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: programs compiled with entry sleds, whatever the compiler and its flags, answer as they do untraced, and
+# every call of every function is there, once.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >lib.c <<'C'
+__attribute__((noinline)) int lib_add(int a, int b) { __asm__ volatile("" : "+r"(a)); return a + b; }
+int lib_twice(int a) { return lib_add(a, a); }
+C
+cat >app.c <<'C'
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+int lib_add(int a, int b);
+int lib_twice(int a);
+static volatile int traps;
+static void on_trap(int number) { traps += number == SIGTRAP; }
+__attribute__((noinline)) static int local(int a)
+{
+	__asm__ volatile("jmp 1f\n.fill 48, 1, 0x5a\n1:" : "+r"(a));
+	return a * 2 + 1;
+}
+/* Shorter than any sled. */
+__attribute__((noinline)) void tiny(void) { __asm__ volatile(""); }
+/* By hand, without a sled. */
+__attribute__((visibility("hidden"))) int by_hand(int a);
+__asm__(".text\n.type by_hand, @function\nby_hand: leal 1(%rdi), %eax\nret\n.size by_hand, . - by_hand\n");
+/* Reads the code of a function that is traced. */
+static unsigned sum_of(const unsigned char *at, int from, int to)
+{
+	unsigned sum = 0;
+	for (int i = from; i < to; i++)
+		sum = sum * 31 + at[i];
+	return sum;
+}
+static void *work(void *arg)
+{
+	long sum = 0;
+	for (int i = 0; i < 500; i++)
+		sum += local(i) + lib_add(i, 2) + lib_twice(i) + by_hand(i);
+	return (void *)sum;
+}
+int main(void)
+{
+	pthread_t threads[2];
+	void *a, *b;
+	signal(SIGTRAP, on_trap);
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, work, NULL);
+	for (int i = 0; i < 3; i++) {
+		tiny();
+		__asm__ volatile("int3");
+	}
+	pthread_join(threads[0], &a);
+	pthread_join(threads[1], &b);
+	printf("%ld %ld %d %u\n", (long)a, (long)b, traps, sum_of((const unsigned char *)local, 32, 48));
+	return 3;
+}
+C
+# calls FUNCTION: how often, by the report in the file out
+calls() {
+	json "sum(f['calls'] for f in d['by_function'] if f['name'].startswith('$1/'))"
+}
+
+# record OPTIONS...: until nothing was lost: on a busy machine a thread may end before there is a ring for it
+record() {
+	local lost
+	for _ in 1 2 3 4 5; do
+		expect 3 "$tw" record --force -o app.tw "$@" -- ./app
+		mv out got
+		expect 0 "$tw" report --json --top 0 app.tw
+		lost=$(json 'sum(d["lost"].values())')
+		[ "$lost" != 0 ] || return 0
+	done
+	fail "$lost events are lost each time"
+}
+
+# check WHAT FLAGS...: compiles both with $cc, records everything, compares
+check() {
+	local what=$1
+	shift
+	# shellcheck disable=SC2086 # app_flags are several words
+	"$cc" -w -fPIC -shared "$@" -o liblib.so lib.c && "$cc" -w "$@" $app_flags -o app app.c -L. -llib -pthread "-Wl,-rpath,$PWD" ||
+		fail "$cc $*"
+	[ "$what" != stripped ] || strip --strip-all app
+	./app >expected
+	record -t 'app:_' -t 'liblib:_'
+	cmp -s expected got || fail "another answer: $cc $*"
+	is "$(calls liblib:lib_add)" 2000 "$cc $*"
+	is "$(calls liblib:lib_twice)" 1000 "$cc $*"
+	[ "$what" != stripped ] || return 0
+	is "$(calls app:local)" 1000 "$cc $*"
+	is "$(calls app:tiny)" 3 "$cc $*"
+	is "$(calls app:main)" 1 "$cc $*"
+	is "$(calls app:work)" 2 "$cc $*"
+	is "$(calls app:by_hand)" 0 "$cc $*"
+}
+
+cc=gcc
+app_flags=
+check plain -O0 -fpatchable-function-entry=9 -fcf-protection=none
+check plain -O2 -fpatchable-function-entry=9 -fcf-protection=full
+check plain -Os -fpatchable-function-entry=9 -fcf-protection=full
+app_flags="-no-pie -fno-pie"
+check plain -O1 -fpatchable-function-entry=9
+app_flags=
+check plain -O3 -fpatchable-function-entry=16
+check plain -O2 -fpatchable-function-entry=16,11
+check plain -Os -fpatchable-function-entry=16,11 -fcf-protection=full
+check plain -O2 -fpatchable-function-entry=5 -fcf-protection=none
+check plain -Os -fpatchable-function-entry=5 -fcf-protection=full
+check stripped -O2 -fpatchable-function-entry=9
+if command -v clang >/dev/null; then
+	cc=clang
+	check plain -O2 -fpatchable-function-entry=9 -fcf-protection=full
+	check plain -O0 -fpatchable-function-entry=16,11
+	check plain -Os -fpatchable-function-entry=5 -fcf-protection=full
+fi
+
+# One event a call, whichever way was asked for.
+cc=gcc
+check plain -O2 -fpatchable-function-entry=9
+record --global --callers main -t 'liblib:_'
+is "$(calls liblib:lib_add)" 1000 "through slots: only calls from the program"
+expect 0 "$tw" print --limit 1 app.tw
+shows ' from app'
+record --local -t 'liblib:_' -t 'libc:_'
+is "$(calls liblib:lib_add)" 2000 "through sleds"
+is "$(json 'sum(f["name"].startswith("libc:") for f in d["by_function"])')" 0 "libc has no sleds"
+expect 0 "$tw" print --limit 1 app.tw
+! grep -q ' from ' out || fail "a sled knows no caller"
+record
+is "$(calls app:local)" 1000 "without patterns: the program's own"
+is "$(calls liblib:lib_add)" 1000 "and its calls of libraries"
+expect 2 "$tw" record --local --global -- ./app
+says "exclude each other"
+
+# What is refused says so.
+gcc -w -fPIC -shared -O2 -fpatchable-function-entry=3 -o liblib.so lib.c || fail "gcc"
+expect 0 "$tw" functions --refused -t 'liblib:_' ./app
+shows 'sled  liblib:lib_add.*too short'
+record -t 'liblib:lib_add'
+is "$(calls liblib:lib_add)" 2000 "its slots are traced instead"
+expect 0 "$tw" info app.tw
+shows 'lib_add of liblib is not traced: .*too short'
