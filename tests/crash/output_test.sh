@@ -8,7 +8,7 @@ expect 125 "$tw" record -o missing/a.tw -- true
 says "its folder does not exist"
 code=0
 # shellcheck disable=SC2016 # expanded inside
-unshare -rm bash -c '
+privately bash -c '
 	mkdir locked small && mount -t tmpfs none locked && mount -o remount,ro locked || exit 99
 	"$0" record -o locked/a.tw -- "$1" calls 10 >locked.out 2>locked.err
 	echo "$?" >locked.code

@@ -6,7 +6,7 @@ build=$1
 
 code=0
 # shellcheck disable=SC2016 # expanded inside
-unshare -rm bash -c '
+privately bash -c '
 	mkdir shm && mount -t tmpfs -o size=6m,mode=700 none shm || exit 99
 	export TRACEWHEEL_SHM=$PWD/shm
 	"$0" record --ring 8M -o refused.tw -- true 2>refused.err

@@ -9,7 +9,7 @@ sed -i 's/2000/60000/' work.sql
 mkdir small
 code=0
 # shellcheck disable=SC2016 # expanded inside
-unshare -rm bash -c '
+privately bash -c '
 	mount -t tmpfs -o size=128k none small || exit 99
 	"$0" record -t "libsqlite3:_" -t "libc:_" -o small/a.tw -- sqlite3 a.db <work.sql >out 2>err
 	code=$?

@@ -44,6 +44,17 @@ is() {
 	[ "$1" = "$2" ] || fail "'$1' is not '$2'${3:+: $3}"
 }
 
+# privately COMMAND...: where file systems may be mounted that nobody else sees; 99 where that is not allowed.
+privately() {
+	if unshare -rm true 2>/dev/null; then
+		unshare -rm "$@"
+	elif unshare -m true 2>/dev/null; then
+		unshare -m "$@" # root in a chroot may not make user name spaces
+	else
+		return 99
+	fi
+}
+
 # A small piece of real work for SQLite's shell.
 make_work() {
 	cat >work.sql <<-'SQL'
