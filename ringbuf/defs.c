@@ -27,12 +27,18 @@ static uint64_t checksum_of(const struct tw_rs_defs_head *head, const void *payl
 				 payload, head->payload_bytes);
 }
 
-/* Memory for the pages that the record will touch first: a hole on a full tmpfs would be a SIGBUS. */
+/*
+ * Memory for the pages that the record is the first to touch: a hole on a full tmpfs would be a SIGBUS.
+ * The page that it begins in is there since the record before, unless it begins with the page: so most
+ * records need no system call.
+ */
 static int make_present(uint8_t *from, size_t bytes)
 {
-	uintptr_t first = (uintptr_t)from & ~(uintptr_t)(TW_PAGE_BYTES - 1);
+	uintptr_t first = ((uintptr_t)from + TW_PAGE_BYTES - 1) & ~(uintptr_t)(TW_PAGE_BYTES - 1);
 	uintptr_t end = ((uintptr_t)from + bytes + TW_PAGE_BYTES - 1) & ~(uintptr_t)(TW_PAGE_BYTES - 1);
 
+	if (first >= end)
+		return 0;
 	return tw_sys_populate_write((void *)first, end - first) < 0 ? TW_ENOSPC : 0;
 }
 
