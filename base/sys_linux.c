@@ -150,6 +150,15 @@ int tw_sys_process_start_time(int pid, uint64_t *out)
 	return parse_stat(text, out);
 }
 
+bool tw_sys_is_process_gone(int pid, uint64_t start_time)
+{
+	uint64_t found;
+	int error = tw_sys_process_start_time(pid, &found);
+
+	/* No file descriptor left, say: who takes rings from the living has two writers in one. */
+	return error ? error == -ENOENT || error == -ESRCH : found != start_time;
+}
+
 bool tw_sys_is_thread_alive(int pid, int tid)
 {
 	return call6(SYS_tgkill, pid, tid, 0, 0, 0, 0) != -ESRCH;

@@ -262,7 +262,6 @@ static int end_images(struct recovery *recovery)
 	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
 		const struct tw_rs_image *image = &writer->rs.control->images[i];
 		enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, i);
-		uint64_t start_time;
 		bool is_dead, has_news;
 		int error;
 
@@ -275,8 +274,7 @@ static int end_images(struct recovery *recovery)
 		if (!has_news && !writer->images[i].store.is_open)
 			continue;
 		is_dead = state == TW_RS_IMAGE_ENDED ||
-			  tw_sys_process_start_time(image->process_id, &start_time) != 0 ||
-			  start_time != image->process_start_time;
+			  tw_sys_is_process_gone(image->process_id, image->process_start_time);
 		error = tw_writer_end_image(writer, i, is_dead);
 		if (error)
 			return error;

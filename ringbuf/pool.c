@@ -209,14 +209,6 @@ void tw_rs_ring_recycle(struct tw_rs *rs, uint32_t index)
 	tw_fetch_add_relaxed(&rs->control->ready_count, 1);
 }
 
-static bool is_process_of(const struct tw_rs_image *image)
-{
-	uint64_t start_time;
-
-	return tw_sys_process_start_time(image->process_id, &start_time) == 0 &&
-	       start_time == image->process_start_time;
-}
-
 bool tw_rs_ring_reap(struct tw_rs *rs, uint32_t index)
 {
 	struct tw_rs_ring *ring = &rs->control->rings[index];
@@ -242,7 +234,8 @@ bool tw_rs_image_reap(struct tw_rs *rs, uint32_t index)
 	struct tw_rs_image *image = &rs->control->images[index];
 	uint32_t live = TW_RS_IMAGE_LIVE;
 
-	if (tw_rs_image_state(rs, index) != TW_RS_IMAGE_LIVE || is_process_of(image))
+	if (tw_rs_image_state(rs, index) != TW_RS_IMAGE_LIVE ||
+	    !tw_sys_is_process_gone(image->process_id, image->process_start_time))
 		return false;
 	/* PAIR rs.image: acquire and release; fails if exec's new image ended it meanwhile. */
 	return tw_cas_acq_rel(&image->state, &live, TW_RS_IMAGE_ENDED);

@@ -251,13 +251,11 @@ int tw_rs_attach(struct tw_rs *rs, const char *path)
 int tw_rs_open_dead(struct tw_rs *rs, const char *path)
 {
 	struct tw_rs opened;
-	uint64_t start_time;
 	int error = open_set(&opened, path, true);
 
 	if (error)
 		return error;
-	if (tw_sys_process_start_time(opened.control->owner_process_id, &start_time) == 0 &&
-	    start_time == opened.control->owner_start_time) {
+	if (!tw_sys_is_process_gone(opened.control->owner_process_id, opened.control->owner_start_time)) {
 		tw_rs_detach(&opened);
 		return TW_EEXIST;
 	}

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -203,6 +204,29 @@ static void a_thread_that_died_without_a_word_is_reaped(void **state)
 	tw_rs_destroy(&rs);
 }
 
+/* Without a file descriptor nobody's death can be seen: nothing may be taken from the living. */
+static void nobody_is_dead_who_cannot_be_asked(void **state)
+{
+	struct tw_rb_producer producer;
+	struct tw_rs_claim who = { 0 };
+	struct rlimit before, none;
+	struct tw_rs rs;
+
+	create(&rs, 1 << 22, 1 << 17);
+	assert_int_equal(tw_rs_image_claim(&rs, &who.image), 0);
+	assert_true(tw_rs_ring_claim(&rs, &who, &producer));
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){ 0, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_false(tw_rs_image_reap(&rs, who.image));
+	assert_false(tw_rs_ring_reap(&rs, producer.ring_index));
+	assert_false(tw_sys_is_process_gone(getpid(), 1));
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_true(tw_sys_is_process_gone(getpid(), 1));
+	assert_false(tw_rs_image_reap(&rs, who.image));
+	tw_rs_destroy(&rs);
+}
+
 static void exec_ends_the_image_before(void **state)
 {
 	struct tw_rs rs;
@@ -284,6 +308,7 @@ int main(void)
 		cmocka_unit_test(who_ends_a_ring_late_ends_its_own_lease_only),
 		cmocka_unit_test(what_a_killed_member_committed_is_there),
 		cmocka_unit_test(a_thread_that_died_without_a_word_is_reaped),
+		cmocka_unit_test(nobody_is_dead_who_cannot_be_asked),
 		cmocka_unit_test(exec_ends_the_image_before),
 		cmocka_unit_test(foreign_and_damaged_sets_are_refused),
 		cmocka_unit_test(a_full_log_refuses_whole_records),
