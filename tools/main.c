@@ -20,6 +20,7 @@ static const struct row rows[] = {
 	{"functions", "what could be traced in a program, and which way", tw_tool_functions},
 	{"recover", "make a whole capture of one that was cut off", tw_tool_recover},
 	{"match", "try a match specification or a condition", tw_tool_match},
+	{"stress", "prove changes under load on this machine", tw_tool_stress},
 };
 
 static void print_help(FILE *to)

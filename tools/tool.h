@@ -33,6 +33,7 @@ int tw_tool_info(int argc, char **argv);
 int tw_tool_functions(int argc, char **argv);
 int tw_tool_match(int argc, char **argv);
 int tw_tool_recover(int argc, char **argv);
+int tw_tool_stress(int argc, char **argv);
 
 /* ---- options: one table, from which both the parser and --help are made ---- */
 
