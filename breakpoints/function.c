@@ -111,28 +111,12 @@ int tw_bp_function_add(struct tw_permit *permit, struct tw_module *module, const
 	return 0;
 }
 
-static int compare_places(const void *a, const void *b)
-{
-	const struct tw_place *x = a, *y = b;
-
-	return x->where < y->where ? -1 : x->where > y->where;
-}
-
-/* An address may have held a slot of an object that was unloaded: such a place is not found again. */
-static struct tw_place *find_place(struct tw_permit *permit, void *where)
-{
-	struct tw_place wanted = { .where = where };
-	void *node = tfind(&wanted, &permit->place_tree, compare_places);
-
-	return node ? *(struct tw_place **)node : NULL;
-}
-
 struct tw_place *tw_bp_place_at(struct tw_permit *permit, void *where)
 {
 	struct tw_place *place;
 
 	TW_ASSERT(tw_permit_is_held(permit));
-	place = find_place(permit, where);
+	place = tw_ck_table_get(&permit->places, (uintptr_t)where);
 	return place && !place->is_gone ? place : NULL;
 }
 
@@ -159,7 +143,8 @@ int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, cons
 	place->function = function;
 	/* RELAXED bp.target: published with the place itself (PAIR bp.place, or step 5's wait). */
 	tw_store_relaxed(&place->target, options->target);
-	if (!tsearch(place, &permit->place_tree, compare_places)) {
+	/* An object that was unloaded may have held a place at this address: it is replaced. */
+	if (tw_ck_table_put(&permit->places, (uintptr_t)options->where, place) != 0) {
 		free(place);
 		return TW_ENOMEM;
 	}
@@ -174,7 +159,7 @@ static void forget_place(struct tw_permit *permit, struct tw_place *place)
 {
 	if (place->is_gone)
 		return;
-	tdelete(place, &permit->place_tree, compare_places);
+	tw_ck_table_remove(&permit->places, (uintptr_t)place->where);
 	place->is_gone = true;
 	place->is_installed = false;
 }

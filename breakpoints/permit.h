@@ -3,6 +3,7 @@
 #ifndef TW_BREAKPOINTS_PERMIT_H
 #define TW_BREAKPOINTS_PERMIT_H
 
+#include "base/ck_table.h"
 #include "breakpoints/breakpoints.h"
 
 /* There is one.  Everything in it belongs to the thread that holds it. */
@@ -13,7 +14,7 @@ struct tw_permit {
 	bool has_counting;    /* staged: a place that counts, or did */
 	struct tw_module *modules;
 	void *function_tree; /* tsearch(): by module, name, arity */
-	void *place_tree;    /* tsearch(): by address */
+	struct tw_ck_table places; /* by address */
 	uint32_t next_module_id;
 	uint32_t next_function_id;
 	uint32_t next_place_id;

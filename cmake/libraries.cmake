@@ -17,7 +17,7 @@ function(tw_library target)
   target_include_directories(${target} INTERFACE ${CMAKE_SOURCE_DIR}/include)
   # Bound at load: no hook may run into the loader.  Never unloaded: threads have destructors in it.
   target_link_options(${target} PRIVATE -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete
-                      -Wl,-Bsymbolic-functions)
+                      -Wl,-Bsymbolic-functions -Wl,--exclude-libs,libck.a)
   # A sanitizer's run time of clang lies in the executable only.
   if(NOT TW_SANITIZE)
     target_link_options(${target} PRIVATE -Wl,--no-undefined)
@@ -28,12 +28,12 @@ function(tw_library target)
 endfunction()
 
 # In every traced program: from a call to a ring.
-tw_library(tracewheel LIBRARIES urcu-memb urcu-common gmp m pthread dl
+tw_library(tracewheel LIBRARIES libck.a urcu-memb urcu-common gmp m pthread dl
            ROOMS session pipeline breakpoints symbols match ringbuf progress term base)
 # Preloaded into programs that were never told.  It carries the rooms in itself, and what it shows goes before
 # libtracewheel's where a program has that as well.  Without a run path: ld.so would search it whenever the
 # program calls dlopen, which passes through here.
-tw_library(tracewheel-agent LIBRARIES urcu-memb urcu-common gmp m pthread dl
+tw_library(tracewheel-agent LIBRARIES libck.a urcu-memb urcu-common gmp m pthread dl
            ROOMS agent session pipeline breakpoints symbols match ringbuf progress term base)
 target_sources(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR}/agent/preload/preload.c
                ${CMAKE_SOURCE_DIR}/agent/preload/urcu.c)
@@ -42,7 +42,7 @@ set_target_properties(tracewheel-agent PROPERTIES BUILD_RPATH "" INSTALL_RPATH "
 set_property(TARGET tracewheel-agent PROPERTY SOVERSION)
 set_property(TARGET tracewheel-agent PROPERTY VERSION)
 # In the command, and where a program writes captures itself: from rings to disk and back.
-tw_library(tracewheel-capture LIBRARIES lz4 gmp m pthread ROOMS capture ringbuf term base)
+tw_library(tracewheel-capture LIBRARIES libck.a lz4 gmp m pthread ROOMS capture ringbuf term base)
 # Terms are libtracewheel's to show: two tables of atoms would not know each other's.
 target_link_options(tracewheel-capture PRIVATE -Wl,--exclude-libs,libtw_term.a)
 

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * ck_table.h - ConcurrencyKit's hash table from a word (an address, an id) to a pointer.
+ *
+ * Threads   one writer at a time; readers beside it, wait-free but while the table grows.
+ * Limits    the words 0 and UINTPTR_MAX are no keys; NULL is no value.
+ * Memory    malloc, also for growing.  What a growing table leaves is freed at once: readers beside a
+ *	     writer belong into a read section that the writer waits for before it adds more.
+ */
+#ifndef TW_BASE_CK_TABLE_H
+#define TW_BASE_CK_TABLE_H
+
+#include <ck_ht.h>
+
+#include <stdint.h>
+
+struct tw_ck_table {
+	ck_ht_t table;
+	int is_made;
+};
+
+/* Adds or replaces.  A zeroed table is an empty one.  TW_ENOMEM. */
+int tw_ck_table_put(struct tw_ck_table *table, uintptr_t key, void *value);
+/* NULL: not there. */
+void *tw_ck_table_get(struct tw_ck_table *table, uintptr_t key);
+/* What was there; NULL: nothing. */
+void *tw_ck_table_remove(struct tw_ck_table *table, uintptr_t key);
+void tw_ck_table_fini(struct tw_ck_table *table);
+
+#endif
