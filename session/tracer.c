@@ -42,6 +42,27 @@ static struct recorder_calls calls;
 static pthread_once_t calls_once = PTHREAD_ONCE_INIT;
 static __thread struct tw_writer *own_writer;
 
+/* Beside this library first, preloaded or linked: the search of the loader may know nothing of that folder. */
+static void *open_capture_library(void)
+{
+	static const char name[] = "libtracewheel-capture.so.0";
+	char path[4096];
+	Dl_info own;
+	const char *slash = NULL;
+	void *library = NULL;
+
+	if (dladdr((void *)open_capture_library, &own) && own.dli_fname)
+		slash = strrchr(own.dli_fname, '/');
+	if (slash && (size_t)(slash + 1 - own.dli_fname) + sizeof name <= sizeof path) {
+		size_t bytes = (size_t)(slash + 1 - own.dli_fname);
+
+		memcpy(path, own.dli_fname, bytes);
+		memcpy(path + bytes, name, sizeof name);
+		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	}
+	return library ? library : dlopen(name, RTLD_NOW | RTLD_LOCAL);
+}
+
 static void find_calls(void)
 {
 	void *library;
@@ -51,7 +72,7 @@ static void find_calls(void)
 						 tw_recorder_wake,   tw_recorder_finish,	tw_recorder_abort };
 		return;
 	}
-	library = dlopen("libtracewheel-capture.so.0", RTLD_NOW | RTLD_LOCAL);
+	library = open_capture_library();
 	if (!library)
 		return;
 	calls.ring_set_path = (__typeof__(calls.ring_set_path))dlsym(library, "tw_recorder_ring_set_path");

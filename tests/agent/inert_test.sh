@@ -20,6 +20,14 @@ done
 quiet "plugins, inert" sh -c "LD_PRELOAD=$agent $programs/agent_host_runpath -t libagent_plugin_one.so \
 	libagent_plugin_one.so >$folder/host && grep -q ': one' $folder/host && echo hello"
 
+# A program with sessions of its own keeps them, preloaded or not, traced or not.
+example=$build/examples/example-trace_to_file
+if [ -x "$example" ]; then
+	same "pattern libc:_" "$example" "$folder/own.tw"
+	rm -rf "$folder/own.tw"
+	LD_PRELOAD=$agent "$example" "$folder/own.tw" >"$folder/out" 2>&1 || fail "own sessions: $(cat "$folder/out")"
+fi
+
 traced "pattern _:_" -- "$programs/agent_static" nothing
 [ $status = 0 ] || fail "static: status $status"
 [ "$(grep -c ^image "$folder/report")" = 0 ] || fail "a static program has an image"
