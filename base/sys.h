@@ -37,6 +37,8 @@ int tw_sys_membarrier(bool code);
  * name for ever.  -ENOENT when there is no such process, or only a zombie of it.
  */
 int tw_sys_process_start_time(int pid, uint64_t *out);
+/* Which numbers the calling process's pid is one of: its pid namespace; 0 where the kernel does not say. */
+uint64_t tw_sys_pid_namespace(void);
 /* Is the process that had this pid and start time gone for certain?  Not where the kernel cannot be asked. */
 bool tw_sys_is_process_gone(int pid, uint64_t start_time);
 /* Does this thread of this process exist?  True also when it may not be asked. */

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -148,6 +149,13 @@ int tw_sys_process_start_time(int pid, uint64_t *out)
 		return -ENOENT;
 	text[got] = '\0';
 	return parse_stat(text, out);
+}
+
+uint64_t tw_sys_pid_namespace(void)
+{
+	struct stat st;
+
+	return call6(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/ns/pid", (long)&st, 0, 0, 0) == 0 ? st.st_ino : 0;
 }
 
 bool tw_sys_is_process_gone(int pid, uint64_t start_time)

@@ -95,6 +95,7 @@ static void fill_control(struct tw_rs *rs, const struct tw_rs_options *options, 
 	control->ring_bytes = ring_bytes;
 	control->owner_process_id = tw_sys_process_id();
 	control->owner_start_time = start_time;
+	control->owner_pid_namespace = tw_sys_pid_namespace();
 	control->policy = (uint32_t)options->policy;
 	control->block_timeout_ns = options->block_timeout_ns;
 	control->follow_fork = options->follow_fork;
@@ -245,7 +246,19 @@ static int open_set(struct tw_rs *rs, const char *path, bool is_private)
 
 int tw_rs_attach(struct tw_rs *rs, const char *path)
 {
-	return open_set(rs, path, false);
+	struct tw_rs opened;
+	uint64_t own = tw_sys_pid_namespace();
+	int error = open_set(&opened, path, false);
+
+	if (error)
+		return error;
+	/* Its owner would look for our pid among other numbers, and take our rings away as those of the dead. */
+	if (own && opened.control->owner_pid_namespace && own != opened.control->owner_pid_namespace) {
+		tw_rs_detach(&opened);
+		return TW_ENOTSUP;
+	}
+	*rs = opened;
+	return 0;
 }
 
 int tw_rs_open_dead(struct tw_rs *rs, const char *path)

@@ -86,6 +86,7 @@ struct tw_rs_control {
 	int32_t owner_process_id;
 	uint32_t policy; /* enum tw_rb_policy */
 	uint64_t owner_start_time;
+	uint64_t owner_pid_namespace; /* 0: unknown */
 	uint64_t block_timeout_ns; /* TW_RB_BLOCK: how long a producer waits before it drops */
 	uint32_t follow_fork;
 	uint32_t is_anonymous;
@@ -151,7 +152,8 @@ void tw_rs_destroy(struct tw_rs *rs);
  *
  * @path	the directory, absolute; refused unless it and its files belong to this user (or to root) and
  *		nobody else may write them.
- * Errors: TW_ENOENT, TW_EPERM, TW_EFORMAT, TW_EVERSION, TW_ENOMEM.
+ * Errors: TW_ENOENT, TW_EPERM, TW_EFORMAT, TW_EVERSION, TW_ENOMEM; TW_ENOTSUP in another pid namespace, where
+ * the owner cannot tell who lives.
  */
 int tw_rs_attach(struct tw_rs *rs, const char *path);
 
