@@ -23,7 +23,7 @@
 #define IDLE_NS     (5 * MS)
 #define REAP_NS     (50 * MS)
 #define RETRY_NS    (20 * MS)
-#define SPARE_RINGS 2
+#define SPARE_RINGS 4
 /* How long the end of a recording waits for room on the disk. */
 #define FINISH_TRIES 10
 

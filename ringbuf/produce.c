@@ -164,15 +164,25 @@ static void announce_loss(struct tw_rb_shared *shared, uint64_t oldest_pos, uint
 	tw_store_relaxed(&shared->giving_up_lost, lost);
 }
 
+/* When the record that stands at a place was made: of a chunk that was written before, its first one. */
+static uint64_t ticks_at(const struct tw_rb_producer *producer, uint64_t pos)
+{
+	return ((const struct tw_rb_record *)(producer->data + (pos & producer->mask)))->ticks;
+}
+
 /* Enters the next chunk, forgets it, and counts what stood in it. */
-static void enter_chunk(struct tw_rb_producer *producer, uint64_t ticks)
+static void enter_chunk(struct tw_rb_producer *producer)
 {
 	uint64_t data_bytes = producer->mask + 1;
 	uint64_t chunk_bytes = data_bytes / TW_RB_CHUNKS;
 	unsigned left = (unsigned)((producer->pos - 1) / chunk_bytes % TW_RB_CHUNKS);
 	unsigned entered = (left + 1) % TW_RB_CHUNKS;
 	uint64_t forgotten = producer->chunk_records[entered];
+	uint64_t first_ticks = ticks_at(producer, producer->pos);
 
+	/* The ring's first chunk may begin with what an earlier lease left there. */
+	if (first_ticks < producer->shared->first_ticks)
+		first_ticks = producer->shared->first_ticks;
 	producer->chunk_records[left] = producer->records - producer->chunk_start_records;
 	producer->chunk_start_records = producer->records;
 	producer->chunk_records[entered] = 0;
@@ -186,8 +196,11 @@ static void enter_chunk(struct tw_rb_producer *producer, uint64_t ticks)
 	 * before the position that gives it up.
 	 */
 	tw_exchange_acq_rel(&producer->shared->oldest_pos, producer->chunk_end_pos - data_bytes);
-	if (forgotten)
-		count_refusals(producer, TW_RB_LOST_FULL, forgotten, ticks);
+	if (!forgotten)
+		return;
+	/* Lost is what stands in the chunk: from its first record to the first that is kept. */
+	count_refusals(producer, TW_RB_LOST_FULL, 0, first_ticks);
+	count_refusals(producer, TW_RB_LOST_FULL, forgotten, ticks_at(producer, producer->pos + chunk_bytes));
 }
 
 /* Room in an overwriting ring: there always is, in the next chunk at the latest. */
@@ -197,7 +210,7 @@ static void make_room(struct tw_rb_producer *producer, uint64_t bytes, uint64_t 
 		return;
 	if (producer->pos < producer->chunk_end_pos)
 		put_pad(producer, producer->chunk_end_pos - producer->pos, ticks);
-	enter_chunk(producer, ticks);
+	enter_chunk(producer);
 }
 
 static void tell_loss(struct tw_rb_producer *producer, uint64_t ticks)

@@ -220,8 +220,12 @@ static void an_overwriting_ring_keeps_the_newest(void **state)
 			assert_int_equal(put(&producer, number++), TW_RB_OK);
 		bytes = tw_rb_snapshot(shared, copy, &first, &end);
 		assert_true(bytes >= 0);
-		if (tw_rb_untold_loss(shared, none, &loss))
+		if (tw_rb_untold_loss(shared, none, &loss)) {
+			/* What was overwritten reaches up to the first record that is kept. */
 			reading.next = loss.lost[TW_RB_LOST_FULL];
+			assert_true(loss.first_ticks <= reading.next);
+			assert_int_equal(loss.record.ticks, reading.next);
+		}
 		for (int64_t i = 0; i < bytes; i += TW_RB_HEAD_BYTES(((struct tw_rb_record *)(copy + i))->head))
 			read_record(&reading, copy + i);
 		assert_int_equal(reading.next, number);
