@@ -424,8 +424,12 @@ static int run(struct round *round, unsigned kills, double seconds, bool expects
 		if (wrong && !expects_loss)
 			printf("%s: seed %u, victim %u: WRONG: %s\n", round->variant->name, round_seed,
 			       round->victim, wrong);
-		if (!wrong || expects_loss || !getenv("TW_CRASH_KEEP"))
-			remove_folder(round->capture);
+		if (wrong && !expects_loss && getenv("TW_CRASH_KEEP"))
+			break;
+		/* What is wrong may still have its rings. */
+		if (wrong)
+			tw_recover(round->capture, NULL);
+		remove_folder(round->capture);
 	}
 	say_tally(round->variant, now() - start);
 	if (expects_loss)
