@@ -42,6 +42,11 @@ struct tw_session_place {
 	struct tw_place *place; /* NULL: never set */
 	_Atomic uint64_t *counter; /* NULL: not counted */
 	bool is_paused;
+	/* Of the change or transaction under way: how it was before, to put back when that is forgotten. */
+	bool is_touched;
+	bool was_paused;
+	uint32_t next_touched; /* 1 + a place id; 0: the last */
+	uint64_t taken;	       /* from the counter */
 };
 
 struct tw_session {
@@ -68,6 +73,7 @@ struct tw_session {
 	/* Under the permit. */
 	struct tw_session_place *set_places; /* by place id */
 	uint32_t set_room;
+	uint32_t touched; /* the first, as next_touched */
 	tw_session_wants_fn wants;
 	void *wants_arg;
 	const struct tw_match_program *wants_program;

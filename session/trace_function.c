@@ -12,6 +12,44 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- what a change does at once, and undoes when it is forgotten ---- */
+
+static void touch(struct tw_session *session, struct tw_session_place *set)
+{
+	if (set->is_touched)
+		return;
+	set->is_touched = true;
+	set->was_paused = set->is_paused;
+	set->taken = 0;
+	set->next_touched = session->touched;
+	session->touched = set->place->place_id + 1;
+}
+
+static void settle_session(struct tw_session *session, bool is_forgotten)
+{
+	while (session->touched) {
+		struct tw_session_place *set = &session->set_places[session->touched - 1];
+
+		if (is_forgotten)
+			set->is_paused = set->was_paused;
+		if (is_forgotten && set->taken) {
+			/* RELAXED hit.count: what was taken, beside what was counted since. */
+			tw_fetch_add_relaxed(set->counter, set->taken);
+		}
+		set->is_touched = false;
+		session->touched = set->next_touched;
+	}
+}
+
+/* Under the permit, so no session that was changed can have gone. */
+static void settle(bool is_forgotten)
+{
+	tw_registry_lock();
+	for (struct tw_session *session = tw_sessions(); session; session = session->next)
+		settle_session(session, is_forgotten);
+	tw_registry_unlock();
+}
+
 /* ---- the permit, alone or in a transaction ---- */
 
 static __thread struct tw_permit *transaction;
@@ -35,6 +73,7 @@ TW_API int tw_trace_commit(void)
 		return TW_EBADARG;
 	transaction = NULL;
 	changed = tw_bp_commit(permit);
+	settle(false);
 	tw_permit_drop(permit);
 	tw_sessions_clear_dropped();
 	return (int)changed;
@@ -48,6 +87,7 @@ TW_API int tw_trace_abort(void)
 		return TW_EBADARG;
 	transaction = NULL;
 	tw_bp_abort(permit);
+	settle(true);
 	tw_permit_drop(permit);
 	return 0;
 }
@@ -70,6 +110,7 @@ int tw_change_end(struct tw_permit *permit, int result)
 		tw_bp_abort(permit);
 	else
 		tw_bp_commit(permit);
+	settle(result < 0);
 	tw_permit_drop(permit);
 	return result;
 }
@@ -220,9 +261,10 @@ static int set_place(struct tw_session *session, struct tw_permit *permit, struc
 	error = tw_session_stage(session, permit, place, &part);
 	if (!error && (added & TW_ACTION_COUNT)) {
 		set = find_set(session, place);
+		touch(session, set);
 		set->is_paused = false;
 		/* RELAXED hit.count: counting starts anew, also when it was set before. */
-		tw_store_relaxed(set->counter, 0);
+		set->taken += tw_exchange_acq_rel(set->counter, 0);
 	}
 	return error;
 }
@@ -233,8 +275,10 @@ static int clear_place(struct tw_session *session, struct tw_permit *permit, str
 	uint32_t removed = actions_of(*(const uint32_t *)arg);
 	struct tw_bp_part part;
 
-	if ((removed & TW_ACTION_COUNT) && find_set(session, place))
+	if ((removed & TW_ACTION_COUNT) && find_set(session, place)) {
+		touch(session, find_set(session, place));
 		find_set(session, place)->is_paused = false;
+	}
 	if (!tw_bp_staged_part(permit, place, session->slot, &part))
 		return 0;
 	part.actions &= ~removed;
@@ -254,8 +298,10 @@ static int pause_place(struct tw_session *session, struct tw_permit *permit, str
 	part.actions &= ~(uint32_t)TW_ACTION_COUNT;
 	error = part.actions ? tw_session_stage(session, permit, place, &part)
 			     : tw_bp_stage_clear(permit, place, session->slot);
-	if (!error)
+	if (!error) {
+		touch(session, find_set(session, place));
 		find_set(session, place)->is_paused = true;
+	}
 	return error;
 }
 
