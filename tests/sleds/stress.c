@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stress.c - Goal: threads that call functions get the right answers while their sleds are armed and
+ *disarmed.
+ *
+ *	stress [SECONDS [SEED]]
+ *
+ * Method  Three threads call 64 functions of the program and of a library in a loop and check each answer; a
+ *	   fourth arms and disarms some or all of them at random, by the whole recipe and then by its stores
+ *	   alone.  In the end all are armed, and a known
+ *	   number of calls must make as many hits; then none, and no call may.
+ */
+#include "breakpoints/breakpoints.h"
+#include "breakpoints/patch.h"
+#include "symbols/symbols.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define FUNCTIONS 32u
+#define THREADS   3u
+#define PLACES    64u
+#define SESSION   1u
+
+typedef uint64_t (*work_fn)(uint64_t a, uint64_t b);
+extern const work_fn program_work[FUNCTIONS], library_work[FUNCTIONS];
+
+static struct tw_place *places[PLACES];
+static bool is_armed[PLACES];
+static unsigned place_count, parked_count;
+static _Atomic bool must_end;
+static __thread uint64_t hits;
+
+struct worker {
+	pthread_t thread;
+	uint64_t calls, hits, wrong;
+};
+
+__attribute__((target("general-regs-only"))) static void count(struct tw_place *place, const uint64_t *words)
+{
+	hits++;
+}
+
+static uint64_t answer(unsigned function, uint64_t a, uint64_t b)
+{
+	return a * 3 + (function < 24 ? b : 0) + function % 8;
+}
+
+static void call_all(struct worker *worker, uint64_t round)
+{
+	for (unsigned i = 0; i < FUNCTIONS; i++) {
+		worker->wrong += program_work[i](round + i, 7) != answer(i, round + i, 7);
+		worker->wrong += library_work[i](round, i) != answer(i, round, i);
+		worker->calls += 2;
+	}
+}
+
+static void *work(void *arg)
+{
+	struct worker *worker = arg;
+
+	/* RELAXED stress.end: only that it ends. */
+	for (uint64_t round = 0; !tw_load_relaxed(&must_end); round++)
+		call_all(worker, round);
+	worker->hits = hits;
+	return NULL;
+}
+
+static void die(const char *what)
+{
+	fprintf(stderr, "stress: %s\n", what);
+	exit(1);
+}
+
+/* ---- places ---- */
+
+static void add_sleds(struct tw_permit *permit, const struct tw_sym_object *object)
+{
+	const struct tw_module_options options = {.name = object->name, .base_address = object->elf.base};
+	struct tw_sym_sleds sleds;
+	struct tw_module *module;
+	uintptr_t last = 0;
+
+	if (tw_sym_sleds(object, &sleds) || tw_bp_module_add(permit, &options, &module))
+		die("no memory");
+	for (size_t i = 0; i < sleds.count; i++) {
+		const struct tw_sym_sled *sled = &sleds.entries[i];
+		const struct tw_place_options place_options = {
+			.kind = TW_BP_SLED, .where = (void *)sled->where, .sled_bytes = (uint8_t)sled->bytes};
+		struct tw_function *function;
+
+		if (sled->where == last)
+			continue;
+		last = sled->where;
+		if (sled->refusal || place_count == PLACES)
+			die("a sled that should not be, or cannot be used");
+		if (tw_bp_function_add(permit, module, sled->function, UINT32_MAX, sled->entry, &function) ||
+		    tw_bp_place_add(permit, function, &place_options, &places[place_count++]))
+			die("no memory");
+	}
+	tw_sym_sleds_fini(&sleds);
+}
+
+static void find_places(void)
+{
+	struct tw_permit *permit;
+	struct tw_sym_set *set;
+
+	if (tw_sym_load(&set) || tw_permit_seize(&permit))
+		die("no memory");
+	for (size_t i = 0; i < set->count; i++)
+		add_sleds(permit, &set->objects[i]);
+	tw_permit_drop(permit);
+	tw_sym_unload(set);
+	if (place_count != PLACES)
+		die("not all sleds were found");
+}
+
+/* Arms or disarms those from `from` on; in one transaction. */
+static void set(unsigned from, unsigned count_, bool armed)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = SESSION};
+	struct tw_permit *permit;
+
+	if (tw_permit_seize(&permit))
+		die("no permit");
+	tw_patch_begin();
+	for (unsigned i = 0; i < count_; i++) {
+		unsigned n = (from + i) % PLACES;
+
+		if (is_armed[n] == armed)
+			continue;
+		if (armed ? tw_bp_stage_set(permit, places[n], &part)
+			  : tw_bp_stage_clear(permit, places[n], SESSION))
+			die("a sled cannot be armed");
+		is_armed[n] = armed;
+	}
+	tw_patch_end();
+	tw_bp_commit(permit);
+	tw_permit_drop(permit);
+}
+
+static uint64_t change_some(void)
+{
+	unsigned n = (unsigned)random() % PLACES;
+
+	if (random() % 8 == 0)
+		set(n, (unsigned)random() % PLACES, random() % 2);
+	else
+		set(n, 1, !is_armed[n]);
+	return 1;
+}
+
+/* The stores alone, as fast as they can be: all stubs were seen by everybody long ago. */
+static uint64_t store_some(void)
+{
+	struct tw_permit *permit;
+
+	if (tw_permit_seize(&permit))
+		die("no permit");
+	tw_patch_begin();
+	for (unsigned i = 0; i < 10000; i++) {
+		unsigned n = (unsigned)random() % PLACES;
+
+		if (is_armed[n])
+			continue;
+		tw_patch_install(places[n]);
+		tw_patch_uninstall(places[n]);
+	}
+	tw_patch_end();
+	tw_permit_drop(permit);
+	return 20000;
+}
+
+static uint64_t repeat(uint64_t (*change)(void), double seconds)
+{
+	struct timespec begin, now;
+	uint64_t changes = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		changes += change();
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((double)(now.tv_sec - begin.tv_sec) + (double)(now.tv_nsec - begin.tv_nsec) / 1e9 < seconds);
+	return changes;
+}
+
+int main(int argc, char **argv)
+{
+	double seconds = argc > 1 ? atof(argv[1]) : 1;
+	unsigned seed = argc > 2 ? (unsigned)atoi(argv[2]) : (unsigned)time(NULL);
+	struct worker workers[THREADS + 1] = {0}, *mine = &workers[THREADS], all = {0};
+	uint64_t changes, stores;
+
+	printf("seed %u\n", seed);
+	srandom(seed);
+	tw_bp_trampoline_hit = count;
+	find_places();
+	/* While there is one thread every window becomes one instruction. */
+	set(0, PLACES, true);
+	set(0, PLACES, false);
+	for (unsigned i = 0; i < PLACES; i++)
+		parked_count += places[i]->is_parked;
+	for (unsigned i = 0; i < THREADS; i++)
+		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
+			die("no thread");
+	changes = repeat(change_some, seconds / 2);
+	set(0, PLACES, false);
+	stores = repeat(store_some, seconds / 2);
+	/* RELAXED stress.end: as above. */
+	tw_store_relaxed(&must_end, true);
+	for (unsigned i = 0; i < THREADS; i++) {
+		pthread_join(workers[i].thread, NULL);
+		all.calls += workers[i].calls;
+		all.hits += workers[i].hits;
+		all.wrong += workers[i].wrong;
+	}
+	set(0, PLACES, true);
+	call_all(mine, 1);
+	if (hits != PLACES)
+		die("not every call of an armed function was a hit");
+	set(0, PLACES, false);
+	call_all(mine, 2);
+	if (hits != PLACES)
+		die("a call of a disarmed function was a hit");
+	printf("%lu calls, %lu hits, %lu changes, %lu stores, %u of %u sleds parked, %lu wrong answers\n",
+	       all.calls, all.hits, changes, stores, parked_count, PLACES, all.wrong + mine->wrong);
+	return all.wrong + mine->wrong || !all.hits || all.hits >= all.calls;
+}
