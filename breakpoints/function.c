@@ -6,6 +6,7 @@
  */
 #include "breakpoints/permit.h"
 #include "base/error.h"
+#include "breakpoints/sled.h"
 
 #include <search.h>
 #include <stdlib.h>
@@ -162,6 +163,8 @@ static void forget_place(struct tw_permit *permit, struct tw_place *place)
 	tw_ck_table_remove(&permit->places, (uintptr_t)place->where);
 	place->is_gone = true;
 	place->is_installed = false;
+	if (place->kind == TW_BP_SLED && place->stub)
+		tw_sled_give_stub(place);
 }
 
 /* The slots that the object held, whatever they called, and the places inside its own functions. */

@@ -20,7 +20,10 @@
  */
 int tw_sled_take_stub(struct tw_place *place, uintptr_t from, void **out);
 
-/* Calls `visit` for each place that has a stub. */
+/* The place is gone: its object was unloaded, so nobody is on the way through the stub any more. */
+void tw_sled_give_stub(struct tw_place *place);
+
+/* Calls `visit` for each place that has a stub, or had one. */
 void tw_sled_each(void (*visit)(struct tw_place *place));
 
 /* Where all stubs lead. */

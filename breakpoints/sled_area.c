@@ -40,7 +40,8 @@ struct area {
 	struct area *next;
 	uint8_t *code;
 	uint32_t used;
-	uint32_t reused; /* where the search for places that are gone goes on */
+	uint32_t free_count;
+	uint16_t free[STUBS]; /* of those used: stubs of places that are gone */
 };
 
 static struct area *areas; /* the newest first */
@@ -138,23 +139,6 @@ free_area:
 	return TW_ENOMEM;
 }
 
-/* A stub of an object that was unloaded: nobody can be on the way through it any more. */
-static bool find_gone(struct area *area, uint32_t *number)
-{
-	for (uint32_t tries = 0; tries < STUBS; tries++) {
-		uint32_t candidate = area->reused++ % STUBS;
-		/* RELAXED sled.table: written and read under the permit; stubs are the other readers. */
-		struct tw_place *place = tw_load_relaxed(&table_of(area)[candidate]);
-
-		if (!place->is_gone)
-			continue;
-		place->stub = NULL;
-		*number = candidate;
-		return true;
-	}
-	return false;
-}
-
 int tw_sled_take_stub(struct tw_place *place, uintptr_t from, void **out)
 {
 	struct area *area;
@@ -162,24 +146,29 @@ int tw_sled_take_stub(struct tw_place *place, uintptr_t from, void **out)
 	int error = 0;
 
 	for (area = areas; area; area = area->next)
-		if (area->used < STUBS && is_in_reach((uintptr_t)area->code, from))
+		if ((area->used < STUBS || area->free_count) && is_in_reach((uintptr_t)area->code, from))
 			break;
-	for (struct area *full = areas; !area && full; full = full->next)
-		if (is_in_reach((uintptr_t)full->code, from) && find_gone(full, &number)) {
-			area = full;
-			goto take;
-		}
 	if (!area)
 		error = make_area(from, &area);
 	if (error)
 		return error;
-	number = area->used++;
-take:
-	/* RELAXED sled.table: stubs read it only after the call that leads to them was written, and step 5.
+	number = area->free_count ? area->free[--area->free_count] : area->used++;
+	/* RELAXED sled.table: written under the permit; read by a stub only after a call to it was written.
 	 */
 	tw_store_relaxed(&table_of(area)[number], place);
 	*out = area->code + (size_t)number * STUB_BYTES;
 	return 0;
+}
+
+void tw_sled_give_stub(struct tw_place *place)
+{
+	uintptr_t stub = (uintptr_t)place->stub;
+	struct area *area = areas;
+
+	while (stub - (uintptr_t)area->code >= CODE_BYTES)
+		area = area->next;
+	area->free[area->free_count++] = (uint16_t)((stub - (uintptr_t)area->code) / STUB_BYTES);
+	place->stub = NULL;
 }
 
 void tw_sled_each(void (*visit)(struct tw_place *place))

@@ -401,6 +401,47 @@ static void a_system_that_forbids_it_is_obeyed(void **state)
 	assert_int_equal(protection_of(at), 'x');
 }
 
+/* The library is unloaded: its stub goes to the next who needs one, and its memory is not touched. */
+static void stubs_are_used_again(void **state)
+{
+	uint8_t *at = make_function(&forms[0], 0);
+	struct tw_place *place = arm(at, 9), *next;
+	void *stub = place->stub;
+	struct tw_permit *permit;
+
+	disarm(place);
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	tw_bp_module_gone(permit, place->function->module);
+	assert_null(tw_bp_place_at(permit, at));
+	tw_permit_drop(permit);
+	assert_true(place->is_gone);
+	at = make_function(&forms[3], 0);
+	next = arm(at, 5);
+	/* All places of the library have given theirs back, this one's was the last ever made. */
+	assert_true((uintptr_t)next->stub <= (uintptr_t)stub);
+	calls_pass(at, true, next);
+	disarm(next);
+}
+
+/* Nothing is written while objects are being unloaded; it is made up for afterwards. */
+static void suspended_writes_are_made_up_for(void **state)
+{
+	uint8_t *at = make_function(&forms[0], 0);
+	struct tw_place *place = arm(at, 9);
+	struct tw_permit *permit;
+
+	disarm(place);
+	tw_got_suspend();
+	assert_ptr_equal(arm(at, 9), place);
+	calls_pass(at, false, place);
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	tw_got_resume(permit);
+	tw_permit_drop(permit);
+	calls_pass(at, true, place);
+	disarm(place);
+	calls_pass(at, false, place);
+}
+
 /* ---- registers ---- */
 
 struct registers {
@@ -536,6 +577,8 @@ int main(void)
 		cmocka_unit_test(wrong_orders_crash),
 		cmocka_unit_test(what_is_no_sled_is_refused),
 		cmocka_unit_test(a_system_that_forbids_it_is_obeyed),
+		cmocka_unit_test(stubs_are_used_again),
+		cmocka_unit_test(suspended_writes_are_made_up_for),
 		cmocka_unit_test(every_register_comes_through),
 		cmocka_unit_test(a_hit_can_be_unwound),
 		cmocka_unit_test(single_byte_nops_are_left_alone_while_threads_run),
