@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sled_bench.c - what does a call of a function with an entry sled cost, and what a change of many of them?
+ *
+ * Unit	nanoseconds a call, loop and callee included; sled_off is the call with NOPs.  Of changes: nanoseconds
+ *	for all functions of the row.
+ * Peers	uftrace 87.5 ns and XRay 168 ns for entry and exit; uftrace arms 2,868 functions in 1.04 ms at
+ *start, XRay 2,325 in 0.73, and neither while threads run.  OTP sets 30,000 functions in 2.9 ms. How
+ *calls: a leaf function of two words.  Changes: functions made at run time, 64 bytes apart, which three
+ *	threads call all the time; sled_store is the writing alone, with the text made writable and put back,
+ *	sled_set all that a user waits for: staging, the recipe, its waits.  Each row sets or clears once
+ *	an iteration.  sled_first is the first time, with stubs and private pages made, before threads run.
+ */
+#include "base/atomic.h"
+#include "bench/bench.h"
+#include "breakpoints/patch.h"
+#include "ringbuf/ringset.h"
+#include "session/session.h"
+#include "tracewheel/tracewheel.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define CALLERS        3
+#define FUNCTION_BYTES 64u
+#define SLED_BYTES     9u
+#define FUNCTIONS_MAX  30000u
+#define MANY_BYTES     (FUNCTIONS_MAX * FUNCTION_BYTES)
+
+static __attribute__((noinline, patchable_function_entry(9, 0))) uint64_t leaf(uint64_t a, uint64_t b)
+{
+	__asm__ volatile("" : "+r"(a));
+	return a + b;
+}
+
+static void *sled_of_leaf(void)
+{
+	uint8_t *at = (uint8_t *)(uintptr_t)leaf;
+
+	return memcmp(at, "\xf3\x0f\x1e\xfa", 4) ? at : at + 4;
+}
+
+struct bed {
+	struct tw_rs rs;
+	struct tw_session *session;
+};
+
+static void open_bed(struct bed *bed, bool is_traced)
+{
+	struct tw_rs_options options = {.policy = TW_RB_OVERWRITE, .first_rings = 1};
+	uint32_t image;
+
+	*bed = (struct bed){0};
+	if (tw_rs_create(&bed->rs, &options) || tw_rs_image_claim(&bed->rs, &image) ||
+	    tw_session_make("bench", &bed->rs, image, &bed->session))
+		abort();
+	if (is_traced)
+		tw_trace_process(bed->session, tw_process_self(), true, TW_FLAG_CALL);
+	tw_bp_trampoline_hit = tw_hit_slot;
+}
+
+static void close_bed(struct bed *bed)
+{
+	tw_session_destroy(bed->session);
+	tw_session_put(bed->session);
+	tw_rs_destroy(&bed->rs);
+}
+
+static struct tw_place *add_place(struct tw_permit *permit, void *where)
+{
+	const struct tw_module_options module_options = {.name = "bench", .path = "bench"};
+	const struct tw_place_options options = {
+		.kind = TW_BP_SLED, .where = where, .sled_bytes = SLED_BYTES};
+	struct tw_function *function;
+	struct tw_module *module;
+	struct tw_place *place;
+
+	if (tw_bp_module_add(permit, &module_options, &module) ||
+	    tw_bp_function_add(permit, module, "small", UINT32_MAX, 0, &function) ||
+	    tw_bp_place_add(permit, function, &options, &place))
+		abort();
+	return place;
+}
+
+/* ---- a call ---- */
+
+static void run_calls(struct tw_bench *bench)
+{
+	uint64_t sum = 0;
+
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
+		sum += leaf(i & 511, i);
+	tw_bench_stop(bench);
+	tw_bench_keep(&sum);
+}
+
+static void run_armed(struct tw_bench *bench, bool is_traced, uint8_t words)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .slot_words = words};
+	struct tw_permit *permit;
+	struct bed bed;
+
+	tw_bench_pin(1);
+	open_bed(&bed, is_traced);
+	if (tw_change_begin(&permit) ||
+	    tw_change_end(permit,
+			  tw_session_stage(bed.session, permit, add_place(permit, sled_of_leaf()), &part)))
+		abort();
+	run_calls(bench);
+	close_bed(&bed);
+}
+
+TW_BENCH(sled_off)
+{
+	tw_bench_pin(1);
+	run_calls(bench);
+}
+
+TW_BENCH(sled_not_traced)
+{
+	run_armed(bench, false, 0);
+}
+
+TW_BENCH(sled_recorded)
+{
+	run_armed(bench, true, 0);
+}
+
+TW_BENCH(sled_recorded_two_words)
+{
+	run_armed(bench, true, 2);
+}
+
+/* ---- many functions ---- */
+
+struct many {
+	uint8_t *text;
+	unsigned count;
+	struct tw_place *places[FUNCTIONS_MAX];
+	pthread_t callers[CALLERS];
+	_Atomic bool must_end;
+};
+
+static void make_text(struct many *many, unsigned count)
+{
+	many->count = count;
+	many->text = mmap(NULL, MANY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (many->text == MAP_FAILED)
+		abort();
+	for (unsigned i = 0; i < count; i++) {
+		memset(many->text + (size_t)i * FUNCTION_BYTES, 0x90, SLED_BYTES);
+		many->text[(size_t)i * FUNCTION_BYTES + SLED_BYTES] = 0xc3; /* ret */
+	}
+	mprotect(many->text, MANY_BYTES, PROT_READ | PROT_EXEC);
+}
+
+static void *call_many(void *arg)
+{
+	struct many *many = arg;
+
+	/* RELAXED bench.end: only that it ends. */
+	while (!tw_load_relaxed(&many->must_end)) {
+		for (unsigned i = 0; i < many->count; i++) {
+			uint8_t *at = many->text + (size_t)i * FUNCTION_BYTES;
+			void (*function)(void);
+
+			memcpy(&function, &at, sizeof function);
+			function();
+		}
+	}
+	return NULL;
+}
+
+static void set_many(struct tw_session *session, struct many *many, bool is_armed)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = (uint8_t)session->slot};
+	struct tw_permit *permit;
+	int error = 0;
+
+	if (tw_change_begin(&permit))
+		abort();
+	tw_patch_begin();
+	for (unsigned i = 0; i < many->count && !error; i++)
+		error = is_armed ? tw_bp_stage_set(permit, many->places[i], &part)
+				 : tw_bp_stage_clear(permit, many->places[i], session->slot);
+	tw_patch_end();
+	if (tw_change_end(permit, error))
+		abort();
+}
+
+static void add_many(struct many *many)
+{
+	struct tw_permit *permit;
+
+	if (tw_change_begin(&permit))
+		abort();
+	for (unsigned i = 0; i < many->count; i++)
+		many->places[i] = add_place(permit, many->text + (size_t)i * FUNCTION_BYTES);
+	if (tw_change_end(permit, 0))
+		abort();
+}
+
+static struct many *open_many(struct bed *bed, unsigned count)
+{
+	struct many *many = calloc(1, sizeof *many);
+
+	if (!many)
+		abort();
+	open_bed(bed, false);
+	make_text(many, count);
+	add_many(many);
+	/* The first time, while there is one thread. */
+	set_many(bed->session, many, true);
+	set_many(bed->session, many, false);
+	for (int i = 0; i < CALLERS; i++)
+		if (pthread_create(&many->callers[i], NULL, call_many, many))
+			abort();
+	return many;
+}
+
+/* Text and places stay: a place lives for ever. */
+static void close_many(struct bed *bed, struct many *many)
+{
+	/* RELAXED bench.end: as above. */
+	tw_store_relaxed(&many->must_end, true);
+	for (int i = 0; i < CALLERS; i++)
+		pthread_join(many->callers[i], NULL);
+	close_bed(bed);
+	free(many);
+}
+
+TW_BENCH(sled_store, .values = {3000, 30000})
+{
+	struct bed bed;
+	struct many *many = open_many(&bed, (unsigned)bench->value);
+	struct tw_permit *permit;
+
+	if (tw_change_begin(&permit))
+		abort();
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
+		tw_patch_begin();
+		for (unsigned k = 0; k < many->count; k++)
+			(i % 2 ? tw_patch_uninstall : tw_patch_install)(many->places[k]);
+		tw_patch_end();
+	}
+	tw_bench_stop(bench);
+	tw_patch_begin();
+	for (unsigned k = 0; k < many->count; k++)
+		tw_patch_uninstall(many->places[k]);
+	tw_patch_end();
+	tw_change_end(permit, 0);
+	close_many(&bed, many);
+}
+
+TW_BENCH(sled_set, .values = {3000, 30000})
+{
+	struct bed bed;
+	struct many *many = open_many(&bed, (unsigned)bench->value);
+
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
+		set_many(bed.session, many, i % 2 == 0);
+	tw_bench_stop(bench);
+	set_many(bed.session, many, false);
+	close_many(&bed, many);
+}
+
+TW_BENCH(sled_first, .values = {3000, 30000}, .iterations = 1)
+{
+	struct many *many = calloc(1, sizeof *many);
+	struct bed bed;
+
+	if (!many)
+		abort();
+	open_bed(&bed, false);
+	make_text(many, (unsigned)bench->value);
+	add_many(many);
+	tw_bench_start(bench);
+	set_many(bed.session, many, true);
+	tw_bench_stop(bench);
+	set_many(bed.session, many, false);
+	close_bed(&bed);
+	free(many);
+}
