@@ -88,6 +88,18 @@ static inline __attribute__((always_inline)) void record_all(struct tw_hit_tls *
 
 static void hit_unready(struct tw_place *place, struct words w, void *frame);
 
+/* One session with a match program and nothing else, the common case of a guard; NULL: anything more. */
+static inline const struct tw_bp_part *only_part(const struct tw_bp_generation *generation, uint64_t special,
+						 uint64_t tracee_special)
+{
+	const struct tw_bp_part *part;
+
+	if ((special & (special - 1)) || (special & (tracee_special | generation->counting)))
+		return NULL;
+	part = &generation->parts[__builtin_popcountll(generation->special & (special - 1))];
+	return part->actions == TW_ACTION_CALL && part->program && !part->slot_words ? part : NULL;
+}
+
 /* What is left to record when everything special is done.  A fused range test makes the call plain, or nothing. */
 static inline __attribute__((always_inline)) uint64_t hit_special(struct tw_hit_tls *t, struct tw_place *place,
 								   const struct tw_bp_generation *generation,
@@ -111,8 +123,15 @@ static inline __attribute__((always_inline)) uint64_t hit_special(struct tw_hit_
 	}
 	if (special) {
 		struct tw_hit_call call = { words, count, w.count };
+		const struct tw_bp_part *part = only_part(generation, special, tracee_special);
 
-		todo &= ~special & tw_hit_special(t, place, special, &call);
+		if (!part)
+			return todo & ~special & tw_hit_special(t, place, special, &call);
+		switch (tw_hit_run(t, part, &call)) {
+		case TW_HIT_UNWANTED: return todo & ~special;
+		case TW_HIT_PLAIN: return todo;
+		default: return todo & ~special & tw_hit_decided(t, place, part, &call);
+		}
 	}
 	return todo;
 }

@@ -163,6 +163,18 @@ struct tw_hit_call {
  */
 uint64_t tw_hit_special(struct tw_hit_tls *t, struct tw_place *place, uint64_t todo, const struct tw_hit_call *call);
 
+/* What a match program says of a call. */
+enum tw_hit_verdict {
+	TW_HIT_UNWANTED, /* no clause matched */
+	TW_HIT_PLAIN,	 /* a plain event */
+	TW_HIT_MORE	 /* actions, an extra element, or no event: tw_hit_decided() does it */
+};
+/* Runs the part's program; its result stays in the thread's run. */
+enum tw_hit_verdict tw_hit_run(struct tw_hit_tls *t, const struct tw_bp_part *part, const struct tw_hit_call *call);
+/* Does what the last tw_hit_run() decided.  Returns as tw_hit_special(). */
+uint64_t tw_hit_decided(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
+			const struct tw_hit_call *call);
+
 /* Makes a thread ready to run match programs. */
 void tw_hit_prepare_run(struct tw_thread *thread);
 

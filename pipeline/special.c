@@ -122,52 +122,67 @@ static void silence_there(void *arg)
 	tw_hit_host.silence(thread->run_session, thread->run.result.actions & TW_MATCH_SILENCE);
 }
 
-/* Does the part's program want the call, and with which extra element?  Its other actions are done here. */
-static inline bool is_wanted(struct tw_hit_tls *t, unsigned session, const struct tw_bp_part *part,
-			     const struct tw_hit_call *call, struct tw_term *extra)
+enum tw_hit_verdict tw_hit_run(struct tw_hit_tls *t, const struct tw_bp_part *part, const struct tw_hit_call *call)
 {
-	int quick = tw_bp_quick_test(&part->quick, call->words, call->count);
 	struct tw_thread *thread = t->thread;
 	enum tw_match_verdict verdict;
 
-	if (quick >= 0)
-		return quick;
-	thread->run_session = session;
+	thread->run_session = part->session;
 	verdict = tw_match_run_raw(part->program, call->words, call->count, &thread->run);
 	if (verdict == TW_MATCH_NO)
-		return false;
-	if (tw_unlikely(thread->run.result.actions & (TW_MATCH_SILENCE | TW_MATCH_UNSILENCE)))
-		tw_patch_call_keeping_vectors(silence_there, thread);
-	if (verdict == TW_MATCH_EXTRA)
-		*extra = thread->run.result.message;
-	return verdict != TW_MATCH_SUPPRESS;
+		return TW_HIT_UNWANTED;
+	return verdict == TW_MATCH_YES && !thread->run.result.actions ? TW_HIT_PLAIN : TW_HIT_MORE;
+}
+
+/* The event of a call that is wanted, unless the process is silent. */
+static void record_unless_silent(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
+				 unsigned session, const struct tw_hit_call *call, struct tw_term extra,
+				 uint64_t *wanted)
+{
+	struct tw_hit_call recorded = *call;
+
+	if (part && part->slot_words && place->kind != TW_BP_DECLARED)
+		recorded.recorded_count = part->slot_words;
+	/* RELAXED hit.silent: this tracee's own, or a change seen by this call or by the next. */
+	if (!(tw_load_relaxed(&t->tracee->silent) >> session & 1))
+		record(t, place, session, &recorded, extra, wanted);
+}
+
+uint64_t tw_hit_decided(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
+			const struct tw_hit_call *call)
+{
+	const struct tw_match_result *result = &t->thread->run.result;
+	uint64_t wanted = ~UINT64_C(0);
+
+	if (result->actions & (TW_MATCH_SILENCE | TW_MATCH_UNSILENCE))
+		tw_patch_call_keeping_vectors(silence_there, t->thread);
+	if (result->verdict != TW_MATCH_SUPPRESS)
+		record_unless_silent(t, place, part, part->session, call,
+				     result->verdict == TW_MATCH_EXTRA ? result->message : (struct tw_term){ 0 },
+				     &wanted);
+	return wanted;
 }
 
 /* One session's part of a call; NULL: plain, but for the stamp. */
 static void do_part(struct tw_hit_tls *t, struct tw_place *place, unsigned session, const struct tw_bp_part *part,
 		    const struct tw_hit_call *call, uint64_t *wanted)
 {
-	struct tw_hit_call recorded = *call;
-	struct tw_term extra = { 0 };
+	int quick = 1;
 
-	if (part) {
-		if (part->actions & TW_ACTION_COUNT) {
-			/* RELAXED hit.count: a count, summed when somebody asks. */
-			tw_fetch_add_relaxed(part->counter, 1);
-		}
-		if (!(part->actions & TW_ACTION_CALL))
-			return;
-		if (part->slot_words && place->kind == TW_BP_SLOT)
-			recorded.recorded_count = part->slot_words;
+	if (part && (part->actions & TW_ACTION_COUNT)) {
+		/* RELAXED hit.count: a count, summed when somebody asks. */
+		tw_fetch_add_relaxed(part->counter, 1);
 	}
 	/* PROGRESS hit.wants: as in hit(). */
-	if (!(tw_load_relaxed(&t->tracee->wants_call) >> session & 1))
+	if ((part && !(part->actions & TW_ACTION_CALL)) ||
+	    !(tw_load_relaxed(&t->tracee->wants_call) >> session & 1))
 		return;
-	if (part && part->program && !is_wanted(t, session, part, call, &extra))
-		return;
-	/* RELAXED hit.silent: this tracee's own, or a change seen by this call or by the next. */
-	if (!(tw_load_relaxed(&t->tracee->silent) >> session & 1))
-		record(t, place, session, &recorded, extra, wanted);
+	if (part && part->program)
+		quick = tw_bp_quick_test(&part->quick, call->words, call->count);
+	if (quick < 0 && tw_hit_run(t, part, call) != TW_HIT_UNWANTED)
+		*wanted &= tw_hit_decided(t, place, part, call);
+	else if (quick > 0)
+		record_unless_silent(t, place, part, session, call, (struct tw_term){ 0 }, wanted);
 }
 
 /*
