@@ -54,6 +54,7 @@ extern struct tw_hit_session tw_hit_sessions[TW_SESSIONS_MAX];
 struct tw_lane {
 	struct tw_rb_producer producer;
 	uint64_t run_stamp; /* of the last record: equal to the thread's, or a switch record is due */
+	bool has_waited_for_ring; /* in vain */
 };
 
 /* One joined thread.  From a pool that is never unmapped. */

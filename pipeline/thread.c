@@ -213,26 +213,40 @@ bool tw_thread_join(void)
 
 #define SWITCH_BYTES ((uint32_t)sizeof(struct tw_rb_record) + 16)
 
-static bool claim_ring(struct tw_hit_tls *t, unsigned session, uint64_t ticks)
+static bool try_claim_ring(struct tw_hit_tls *t, unsigned session)
 {
-	int saved_errno = errno;
 	const struct tw_hit_session *s = &tw_hit_sessions[session];
-	struct tw_lane *lane = &t->thread->lanes[session];
 	struct tw_rs_claim who = { s->image, s->session_index, t->thread->scheduler_id, t->tracee->tracee_id };
 	uint64_t signals;
-	bool has_ring = false;
+	bool has_ring;
 
-	if (tw_rs_may_claim(s->rs)) {
-		tw_sys_block_signals(&signals);
-		if (tw_hit_host.describe)
-			tw_hit_host.describe(t->tracee, session);
-		has_ring = tw_rs_ring_claim(s->rs, &who, &lane->producer);
-		tw_sys_restore_signals(&signals);
-	} else {
+	if (!tw_rs_may_claim(s->rs)) {
 		tw_rs_want(s->rs);
+		return false;
 	}
-	if (!has_ring)
-		tw_rs_count_no_ring(s->rs, s->image, ticks);
+	tw_sys_block_signals(&signals);
+	if (tw_hit_host.describe)
+		tw_hit_host.describe(t->tracee, session);
+	has_ring = tw_rs_ring_claim(s->rs, &who, &t->thread->lanes[session].producer);
+	tw_sys_restore_signals(&signals);
+	return has_ring;
+}
+
+enum ring_wait { RING_MAY_BE_THERE, RING_IN_VAIN, RING_UNWANTED };
+static enum ring_wait wait_for_ring(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint64_t *todo);
+
+static bool claim_ring(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint64_t ticks, uint64_t *todo)
+{
+	int saved_errno = errno;
+	bool has_ring = try_claim_ring(t, session);
+	enum ring_wait wait = RING_MAY_BE_THERE;
+
+	while (!has_ring && wait == RING_MAY_BE_THERE) {
+		wait = wait_for_ring(t, place, session, todo);
+		has_ring = wait == RING_MAY_BE_THERE && try_claim_ring(t, session);
+	}
+	if (wait == RING_IN_VAIN)
+		tw_rs_count_no_ring(tw_hit_sessions[session].rs, tw_hit_sessions[session].image, ticks);
 	errno = saved_errno;
 	return has_ring;
 }
@@ -263,7 +277,7 @@ static bool catch_up(struct tw_hit_tls *t, struct tw_place *place, unsigned sess
 	bool is_new = !lane->producer.shared;
 	enum tw_rb_outcome outcome = TW_RB_OK;
 
-	if (is_new && !claim_ring(t, session, ticks))
+	if (is_new && !claim_ring(t, place, session, ticks, todo))
 		return false;
 	/* A thread that is its own process, and was from the start of its ring, needs no switch record. */
 	if (!is_new || t->run_seq) {
@@ -281,6 +295,8 @@ static bool catch_up(struct tw_hit_tls *t, struct tw_place *place, unsigned sess
 
 #define STALL_NS      UINT64_C(1000000000)
 #define WAIT_SLICE_NS UINT64_C(50000000)
+#define RING_WAIT_NS  UINT64_C(200000000)
+#define RING_LOOK_NS  UINT64_C(200000)
 
 /* Is the session, as this hit knows it, still wanted here?  Inside a read section. */
 static uint64_t still_wanted(const struct tw_hit_tls *t, const struct tw_place *place)
@@ -320,6 +336,39 @@ static bool wait_outside(struct tw_hit_tls *t, struct tw_lane *lane, struct tw_r
 		if (is_over)
 			return false;
 	}
+}
+
+/*
+ * Where `block` was asked for, a thread also waits for its first ring: the owner makes more, or gets one
+ * back from a thread that ended.  Only for a moment, and once: when a thousand living threads hold all
+ * rings that the cap allows, one of them may be waiting for this thread.
+ */
+static enum ring_wait wait_for_ring(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint64_t *todo)
+{
+	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_rs *rs = tw_hit_sessions[session].rs;
+	uint64_t until = tw_clock_monotonic_ns() + RING_WAIT_NS, wanted;
+
+	if (rs->control->policy != TW_RB_BLOCK || lane->has_waited_for_ring)
+		return RING_IN_VAIN;
+	/* PAIR hit.waiting: seq_cst; as in wait_for_room(). */
+	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
+	tw_progress_read_unlock();
+	/* PAIR rs.closed: acquire; release in tw_rs_close(). */
+	while (!tw_rs_may_claim(rs) && !tw_load_acquire(&rs->control->is_closed) && !is_stalled(rs) &&
+	       tw_clock_monotonic_ns() < until) {
+		tw_rs_want(rs);
+		tw_sys_futex_wait(&rs->control->ready_count, 0, RING_LOOK_NS);
+	}
+	tw_progress_read_lock();
+	wanted = still_wanted(t, place);
+	*todo &= wanted;
+	lane->has_waited_for_ring = !tw_rs_may_claim(rs);
+	/* PAIR hit.waiting: seq_cst; as in wait_for_room(). */
+	tw_store_seq_cst(&t->thread->waiting_session, 0);
+	if (!(wanted >> session & 1))
+		return RING_UNWANTED;
+	return lane->has_waited_for_ring ? RING_IN_VAIN : RING_MAY_BE_THERE;
 }
 
 static bool wait_for_room(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint32_t bytes,

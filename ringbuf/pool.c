@@ -132,13 +132,18 @@ static void write_claim(struct tw_rs *rs, struct tw_rb_shared *shared, const str
 	tw_sys_thread_name(shared->thread_name);
 }
 
+static void wake_owner(struct tw_rs *rs)
+{
+	/* PAIR rs.wake: release as part of an addition; the owner reads it before it looks. */
+	if (tw_fetch_add_acq_rel(&rs->control->wake, 1) == 0)
+		tw_sys_futex_wake(&rs->control->wake, 1);
+}
+
 void tw_rs_want(struct tw_rs *rs)
 {
 	/* RELAXED rs.wanted: a hint for the owner, who is woken to look. */
 	tw_fetch_add_relaxed(&rs->control->wanted_count, 1);
-	/* PAIR rs.wake: release as part of an addition; the owner reads it before it looks. */
-	if (tw_fetch_add_acq_rel(&rs->control->wake, 1) == 0)
-		tw_sys_futex_wake(&rs->control->wake, 1);
+	wake_owner(rs);
 }
 
 bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw_rb_producer *producer)
@@ -176,6 +181,9 @@ void tw_rs_ring_end(struct tw_rs *rs, struct tw_rb_producer *producer)
 	/* PAIR rs.state: release; acquire in tw_rs_ring_state().  All counts of the producer are in. */
 	tw_cas_acq_rel(&rs->control->rings[index].state, &word,
 		       ring_word(TW_RB_ENDED, word >> 8 & (TW_RS_IMAGES_MAX - 1)));
+	/* RELAXED rs.ready: a hint that threads come and go faster than the owner looks. */
+	if (tw_load_relaxed(&rs->control->ready_count) < 2)
+		wake_owner(rs);
 }
 
 /* Called inside of hits: the vector registers may be the program's. */
