@@ -29,12 +29,15 @@ struct recorder_calls {
 	__typeof__(tw_recorder_abort) *abort;
 };
 
+/* The recorder is woken while it is there for certain: the writer finishes it after WOKEN only. */
+enum writer_stop { WRITER_RUNS, WRITER_STOPS, WRITER_WOKEN };
+
 struct tw_writer {
 	struct tw_recorder *recorder;
 	struct tw_session *session; /* stays until this thread has ended, or has cleared it itself */
 	struct tw_rs rs;	    /* the ring set as a member sees it */
 	pthread_t thread;
-	_Atomic bool is_stopping;
+	_Atomic uint32_t stop; /* enum writer_stop */
 	_Atomic bool is_orphan; /* nobody joins the thread: it frees this */
 };
 
@@ -97,13 +100,16 @@ static void *run_writer(void *arg)
 
 	own_writer = writer;
 	/* PAIR writer.stopping: acquire; release in tw_writer_stop(). */
-	while (!tw_load_acquire(&writer->is_stopping)) {
+	while (tw_load_acquire(&writer->stop) == WRITER_RUNS) {
 		calls.poll(writer->recorder, UINT64_C(10000000));
 		/* Its own session only: two writers that clear each other's would wait for each other. */
 		tw_session_clear_if_dropped(writer->session);
 	}
+	/* PAIR writer.stopping: acquire; as above. */
+	while (tw_load_acquire(&writer->stop) == WRITER_STOPS)
+		tw_sys_futex_wait(&writer->stop, WRITER_STOPS, UINT64_MAX);
 	calls.finish(writer->recorder, NULL);
-	/* PAIR writer.orphan: acquire; release in tw_writer_stop(), by this thread or before is_stopping. */
+	/* PAIR writer.orphan: acquire; release in tw_writer_stop(), by this thread or before it stops. */
 	if (tw_load_acquire(&writer->is_orphan)) {
 		pthread_detach(pthread_self());
 		free_writer(writer);
@@ -183,10 +189,13 @@ void tw_writer_stop(struct tw_writer *writer)
 		tw_store_release(&writer->is_orphan, true);
 	}
 	/* PAIR writer.stopping: release; acquire in run_writer(). */
-	tw_store_release(&writer->is_stopping, true);
+	tw_store_release(&writer->stop, is_own ? WRITER_WOKEN : WRITER_STOPS);
 	if (is_own)
 		return;
 	calls.wake(writer->recorder);
+	/* PAIR writer.stopping: release; as above. */
+	tw_store_release(&writer->stop, WRITER_WOKEN);
+	tw_sys_futex_wake(&writer->stop, 1);
 	pthread_join(writer->thread, NULL);
 	free_writer(writer);
 }

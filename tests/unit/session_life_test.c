@@ -32,6 +32,7 @@ static _Atomic int polls_held;	/* polls do not return while this is not 0 */
 static _Atomic int polling;	/* threads inside a poll */
 static _Atomic int finish_held;
 static _Atomic int finished;
+static _Atomic int woken_late; /* recorders that were finished while somebody woke them */
 
 static void nap(void)
 {
@@ -68,6 +69,10 @@ int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 
 void tw_recorder_wake(struct tw_recorder *recorder)
 {
+	int before = finished;
+
+	usleep(20000);
+	woken_late += finished != before;
 }
 
 int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_stats *stats)
@@ -121,6 +126,15 @@ static void two_writers_do_not_wait_for_each_other(void **state)
 	/* The writers that cleared themselves take their memory with them. */
 	usleep(20000);
 	alarm(0);
+}
+
+static void a_recorder_is_woken_while_it_is_there(void **state)
+{
+	struct tw_session *session = create_capture("woken");
+
+	assert_int_equal(tw_session_destroy(session), 1);
+	tw_session_put(session);
+	assert_int_equal(woken_late, 0);
 }
 
 static void *destroy(void *session)
@@ -288,6 +302,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_writers_do_not_wait_for_each_other),
+		cmocka_unit_test(a_recorder_is_woken_while_it_is_there),
 		cmocka_unit_test(who_comes_second_finds_it_gone_as_well),
 		cmocka_unit_test(a_holder_of_the_permit_is_told),
 		cmocka_unit_test(no_dropped_session_is_forgotten),
