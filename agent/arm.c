@@ -266,6 +266,15 @@ static void tell_refusals(const struct refusals *refusals)
 		     "loaded, and their entry sleds can only be changed before");
 }
 
+static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, struct tw_module **modules,
+		      struct refusals *refusals)
+{
+	tw_patch_begin();
+	for (size_t i = 0; i < plan->sled_count && !refusals->has_no_room; i++)
+		count_refusal(refusals, arm_sled(permit, plan, &plan->sleds[i], modules), true);
+	tw_patch_end();
+}
+
 /* Sleds first: what has one needs no slot. */
 static void arm(struct tw_permit *permit, const struct tw_plan *plan)
 {
@@ -274,9 +283,12 @@ static void arm(struct tw_permit *permit, const struct tw_plan *plan)
 
 	if (!modules)
 		return;
+	arm_sleds(permit, plan, modules, &refusals);
+	if (refusals.late_sleds && tw_patch_settle()) {
+		refusals = (struct refusals){0};
+		arm_sleds(permit, plan, modules, &refusals);
+	}
 	tw_patch_begin();
-	for (size_t i = 0; i < plan->sled_count && !refusals.has_no_room; i++)
-		count_refusal(&refusals, arm_sled(permit, plan, &plan->sleds[i], modules), true);
 	for (size_t i = 0; i < plan->count && !refusals.has_no_room; i++)
 		count_refusal(&refusals, arm_slot(permit, plan, &plan->slots[i], modules), false);
 	tw_patch_end();

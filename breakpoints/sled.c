@@ -17,8 +17,8 @@
  *
  * tw_sled_prepare() makes the window one instruction.  gcc's NOPs are of one byte each, and a thread that was
  * stopped between two of them would go on inside the call: so that is done while the process has one thread
- * (before main(), mostly), or not at all.  Clang's are as long as can be; where one store does it,
- * others may run meanwhile.
+ * (before main(), mostly), else by the way of sled_settle.c, or not at all.  Clang's are as long as can be;
+ * where one store does it, others may run meanwhile.
  *
  * Text is made writable in addition to executable, a mapping at a time, and put back: once in a run of
  * changes (2 us for all of it, and some 1 us for each page that is written for the first time, which becomes
@@ -205,7 +205,7 @@ static void put_call(const struct tw_place *place, uint8_t *out, uint8_t opcode)
 }
 
 /* Bytes that lie in one aligned word, by one store. */
-static void store_in_word(uint8_t *at, const uint8_t *bytes, size_t count)
+TW_WRITES_CODE static void store_in_word(uint8_t *at, const uint8_t *bytes, size_t count)
 {
 	uintptr_t offset = (uintptr_t)at & 7;
 	_Atomic uint64_t *word = (_Atomic uint64_t *)(void *)(at - offset);
@@ -216,6 +216,15 @@ static void store_in_word(uint8_t *at, const uint8_t *bytes, size_t count)
 	/* PROGRESS sled.code: stubs and places are seen since step 3 + code; who runs what: step 5, 9 + code.
 	 */
 	tw_store_release(word, value);
+}
+
+/* Nobody else runs. */
+TW_WRITES_CODE static void store_alone(uint8_t *at, const uint8_t *bytes, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		/* RELAXED sled.code: there is one thread. */
+		tw_store_relaxed((_Atomic uint8_t *)&at[i], bytes[i]);
+	}
 }
 
 static void put_nops(uint8_t *out, size_t count)
@@ -280,7 +289,14 @@ static void make_ready(struct tw_place *place, const struct layout *layout)
 	if (is_one_store(place, layout, &first, &last))
 		store_in_word(at + first, bytes + first, last - first + 1);
 	else
-		memcpy(at, bytes, count);
+		store_alone(at, bytes, count);
+}
+
+/* Five NOPs of one byte each. */
+static bool can_be_joined(const struct tw_place *place, const struct layout *layout)
+{
+	return !layout->is_parked && memcmp((const uint8_t *)place->where + layout->offset,
+					    "\x90\x90\x90\x90\x90", CALL_BYTES) == 0;
 }
 
 /* Everything that can fail, in the order that leaves nothing to undo. */
@@ -292,11 +308,16 @@ static int prepare(struct tw_place *place)
 
 	if (error)
 		return error;
-	if (!layout.is_ready && !is_one_store(place, &layout, &first, &last) && !has_one_thread())
+	if (tw_sled_is_unsettled(place))
 		return TW_ENOTSUP;
 	error = open_text((uintptr_t)place->where + layout.from);
 	if (!error)
 		error = open_text((uintptr_t)place->where + layout.to - 1);
+	if (!error && !layout.is_ready && !is_one_store(place, &layout, &first, &last) && !has_one_thread()) {
+		if (can_be_joined(place, &layout))
+			tw_sled_join(place, (uint8_t *)place->where + layout.offset);
+		return TW_ENOTSUP;
+	}
 	if (!error)
 		error = tw_sled_take_stub(place, (uintptr_t)place->where, &place->stub);
 	if (error)

@@ -3,16 +3,17 @@
  * stress.c - Goal: threads that call functions get the right answers while their sleds are armed and
  *disarmed.
  *
- *	stress [SECONDS [SEED]]
+ *	stress [SECONDS [SEED [late]]]
  *
  * Method  Three threads call 64 functions of the program and of a library in a loop and check each answer; a
  *	   fourth arms and disarms some or all of them at random, by the whole recipe and then by its stores
- *	   alone.  In the end all are armed, and a known
- *	   number of calls must make as many hits; then none, and no call may.
+ *	   alone.  `late`: the threads are in the functions before anything is done to the sleds.  In the end
+ *all are armed, and a known number of calls must make as many hits; then none, and no call may.
  */
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
 #include "symbols/symbols.h"
+#include "tracewheel/error.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -119,26 +120,42 @@ static void find_places(void)
 		die("not all sleds were found");
 }
 
-/* Arms or disarms those from `from` on; in one transaction. */
-static void set(unsigned from, unsigned count_, bool armed)
+/* Returns how many of the sleds wait for threads to leave them. */
+static unsigned stage(struct tw_permit *permit, unsigned from, unsigned count_, bool armed)
 {
 	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = SESSION};
-	struct tw_permit *permit;
+	unsigned late = 0;
 
-	if (tw_permit_seize(&permit))
-		die("no permit");
 	tw_patch_begin();
 	for (unsigned i = 0; i < count_; i++) {
 		unsigned n = (from + i) % PLACES;
+		int error;
 
 		if (is_armed[n] == armed)
 			continue;
-		if (armed ? tw_bp_stage_set(permit, places[n], &part)
-			  : tw_bp_stage_clear(permit, places[n], SESSION))
+		error = armed ? tw_bp_stage_set(permit, places[n], &part)
+			      : tw_bp_stage_clear(permit, places[n], SESSION);
+		late += error == TW_ENOTSUP;
+		if (error && error != TW_ENOTSUP)
 			die("a sled cannot be armed");
-		is_armed[n] = armed;
+		if (!error)
+			is_armed[n] = armed;
 	}
 	tw_patch_end();
+	return late;
+}
+
+/* Arms or disarms those from `from` on; in one transaction. */
+static void set(unsigned from, unsigned count_, bool armed)
+{
+	struct tw_permit *permit;
+	unsigned tries = 0;
+
+	if (tw_permit_seize(&permit))
+		die("no permit");
+	while (stage(permit, from, count_, armed))
+		if (!tw_patch_settle() && ++tries > 100)
+			die("threads do not leave the sleds");
 	tw_bp_commit(permit);
 	tw_permit_drop(permit);
 }
@@ -193,6 +210,7 @@ int main(int argc, char **argv)
 	double seconds = argc > 1 ? atof(argv[1]) : 1;
 	unsigned seed = argc > 2 ? (unsigned)atoi(argv[2]) : (unsigned)time(NULL);
 	struct worker workers[THREADS + 1] = {0}, *mine = &workers[THREADS], all = {0};
+	bool is_late = argc > 3 && !strcmp(argv[3], "late");
 	uint64_t changes, stores;
 
 	printf("seed %u\n", seed);
@@ -200,13 +218,15 @@ int main(int argc, char **argv)
 	tw_bp_trampoline_hit = count;
 	find_places();
 	/* While there is one thread every window becomes one instruction. */
-	set(0, PLACES, true);
+	if (!is_late)
+		set(0, PLACES, true);
 	set(0, PLACES, false);
-	for (unsigned i = 0; i < PLACES; i++)
-		parked_count += places[i]->is_parked;
 	for (unsigned i = 0; i < THREADS; i++)
 		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]))
 			die("no thread");
+	set(0, PLACES, true);
+	for (unsigned i = 0; i < PLACES; i++)
+		parked_count += places[i]->is_parked;
 	changes = repeat(change_some, seconds / 2);
 	set(0, PLACES, false);
 	stores = repeat(store_some, seconds / 2);

@@ -146,3 +146,44 @@ record -t 'liblib:lib_add'
 is "$(calls liblib:lib_add)" 2000 "its slots are traced instead"
 expect 0 "$tw" info app.tw
 shows 'lib_add of liblib is not traced: .*too short'
+
+# A library that is opened later, also while threads run.
+cat >plugin.c <<'C'
+__attribute__((noinline)) int plugin_inner(int a) { __asm__ volatile("" : "+r"(a)); return a + 1; }
+int plugin_run(int n) { int s = 0; for (int i = 0; i < n; i++) s += plugin_inner(i); return s; }
+C
+cat >app.c <<'C'
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static volatile int must_end;
+static void *spin(void *arg) { while (!must_end) ; return arg; }
+static void *idle(void *arg) { while (!must_end) usleep(1000); return arg; }
+int main(int argc, char **argv)
+{
+	pthread_t threads[2];
+	pthread_create(&threads[0], NULL, spin, NULL);
+	pthread_create(&threads[1], NULL, idle, NULL);
+	for (int i = 0; i < 3; i++) {
+		void *handle = dlopen("./plugin.so", RTLD_NOW);
+		int (*run)(int) = (int (*)(int))dlsym(handle, "plugin_run");
+		printf("%d\n", run(100));
+		dlclose(handle);
+	}
+	must_end = 1;
+	pthread_join(threads[0], NULL);
+	pthread_join(threads[1], NULL);
+	return 3;
+}
+C
+gcc -w -O2 -o app app.c -pthread && gcc -O2 -fPIC -shared -fpatchable-function-entry=9 -o plugin.so plugin.c || fail "gcc"
+./app >expected
+record --local -t 'plugin:_'
+cmp -s expected got || fail "another answer with a plugin"
+expect 0 "$tw" info app.tw
+if ! grep -q 'other threads were running' out; then
+	expect 0 "$tw" report --json --top 0 app.tw
+	is "$(calls plugin:plugin_inner)" 300
+	is "$(calls plugin:plugin_run)" 3
+fi
