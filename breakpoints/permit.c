@@ -56,6 +56,17 @@ void tw_permit_drop(struct tw_permit *permit)
 
 void tw_permit_after_fork_in_child(void)
 {
+	unsigned active = tw_bp_active_index();
+
+	/* A change that was under way is forgotten; parts that somebody was making are not touched. */
+	for (struct tw_place *place = the_permit.staged, *next; place; place = next) {
+		next = place->next_staged;
+		place->gen[1 - active] = place->gen[active];
+		place->is_staged = false;
+		place->next_staged = NULL;
+	}
+	the_permit.staged = NULL;
+	the_permit.staged_count = 0;
 	is_holder = false;
 	/* RELAXED permit.fork: the child has one thread. */
 	tw_store_relaxed(&serving, tw_load_relaxed(&next_ticket));

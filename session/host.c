@@ -39,6 +39,7 @@ static void after_fork_in_child(void)
 	tw_registry_unlock();
 	tw_progress_after_fork_in_child();
 	tw_permit_after_fork_in_child();
+	tw_changes_after_fork_in_child();
 	tw_tracees_after_fork_in_child();
 }
 

@@ -140,6 +140,9 @@ int tw_change_begin(struct tw_permit **permit);
 /* Commits and drops, or leaves both to the transaction. */
 int tw_change_end(struct tw_permit *permit, int result);
 
+/* In a forked child: whatever change was under way, of this thread or of another, is forgotten. */
+void tw_changes_after_fork_in_child(void);
+
 /* ---- tracee.c ---- */
 
 struct tw_tracee *tw_tracee_of_thread(struct tw_thread *thread, int thread_id);

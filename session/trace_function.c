@@ -54,6 +54,12 @@ static void settle(bool is_forgotten)
 
 static __thread struct tw_permit *transaction;
 
+void tw_changes_after_fork_in_child(void)
+{
+	transaction = NULL;
+	settle(true);
+}
+
 TW_API int tw_trace_begin(void)
 {
 	struct tw_permit *permit;

@@ -268,6 +268,69 @@ static void a_child_does_not_disturb_its_parents_capture(void **state)
 	tw_session_put(session);
 }
 
+static _Atomic int transaction_step;
+
+static void *hold_a_transaction(void *session)
+{
+	assert_int_equal(tw_trace_begin(), 0);
+	assert_int_equal(tw_trace_function(session, "life", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT), 1);
+	transaction_step = 1;
+	while (transaction_step < 2)
+		nap();
+	assert_int_equal(tw_trace_commit(), 1);
+	return NULL;
+}
+
+/* Exit code 0: nothing of the parent's change is there, and the child can make one of its own. */
+static void change_in_child(struct tw_session *session)
+{
+	uint64_t count;
+
+	alarm(20);
+	if (tw_trace_call_count(session, "life", "f", 0, &count) != 0)
+		_exit(1);
+	if (tw_trace_function(session, "life", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT) != 1)
+		_exit(2);
+	if (tw_trace_begin() != 0 || tw_trace_commit() != 0)
+		_exit(3);
+	_exit(0);
+}
+
+static void a_child_forgets_changes_that_were_under_way(void **state)
+{
+	struct tw_session *session;
+	pthread_t other;
+	uint64_t count;
+	int status;
+	pid_t child;
+
+	assert_int_equal(tw_session_create("forked", NULL, &session), 0);
+	transaction_step = 0;
+	pthread_create(&other, NULL, hold_a_transaction, session);
+	while (!transaction_step)
+		nap();
+	child = fork();
+	if (child == 0)
+		change_in_child(session);
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	transaction_step = 2;
+	pthread_join(other, NULL);
+	assert_int_equal(tw_trace_call_count(session, "life", "f", 0, &count), 1);
+	assert_int_equal(tw_trace_function(session, "life", "f", 0, TW_MATCH_FALSE, TW_FUNCTION_CALL_COUNT), 1);
+	/* The same in the middle of the forking thread's own. */
+	assert_int_equal(tw_trace_begin(), 0);
+	assert_int_equal(tw_trace_function(session, "life", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT), 1);
+	child = fork();
+	if (child == 0)
+		change_in_child(session);
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	assert_int_equal(tw_trace_commit(), 1);
+	tw_session_destroy(session);
+	tw_session_put(session);
+}
+
 /* `block` turns into `drop` when the consumer is stuck: a program is not slowed to a crawl by it. */
 static void a_consumer_without_progress_is_not_waited_for(void **state)
 {
@@ -308,6 +371,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(no_dropped_session_is_forgotten),
 		cmocka_unit_test(a_session_without_tracer_makes_no_events),
 		cmocka_unit_test(a_child_does_not_disturb_its_parents_capture),
+		cmocka_unit_test(a_child_forgets_changes_that_were_under_way),
 		cmocka_unit_test(a_consumer_without_progress_is_not_waited_for),
 	};
 
