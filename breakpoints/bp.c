@@ -117,16 +117,16 @@ int tw_bp_stage_clear(struct tw_permit *permit, struct tw_place *place, unsigned
 {
 	struct tw_bp_generation *staging = &place->gen[1 - tw_bp_active_index()];
 	uint64_t bit = UINT64_C(1) << session;
-	int error;
 
 	TW_ASSERT(tw_permit_is_held(permit));
 	if (!(staging->sessions & bit))
 		return 0;
-	if (staging->special & bit) {
-		error = replace_parts(place, session, NULL);
-		if (error)
-			return error;
-	}
+	/*
+	 * Taking a part out needs memory for those that stay.  Without it the part stays where it is, and keeps its
+	 * rank, but no hit finds the way to it: a session must be able to end, whatever memory there is.
+	 */
+	if (staging->special & bit)
+		replace_parts(place, session, NULL);
 	staging->sessions &= ~bit;
 	staging->counting &= ~bit;
 	enlist(permit, place);

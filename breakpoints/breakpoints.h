@@ -206,7 +206,7 @@ void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *module);
 
 /* Step 2.  The part is copied.  Errors: TW_ENOMEM (nothing of this call staged), TW_ENOTSUP. */
 int tw_bp_stage_set(struct tw_permit *permit, struct tw_place *place, const struct tw_bp_part *part);
-/* Step 2.  No part of this session: nothing happens.  TW_ENOMEM. */
+/* Step 2.  No part of this session: nothing happens.  Cannot fail, also without memory; returns 0. */
 int tw_bp_stage_clear(struct tw_permit *permit, struct tw_place *place, unsigned session);
 /* What is staged (or active, if nothing is) for this session at this place; returns whether there is. */
 bool tw_bp_staged_part(struct tw_permit *permit, struct tw_place *place, unsigned session, struct tw_bp_part *out);

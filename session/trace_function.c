@@ -177,7 +177,6 @@ int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struc
 void tw_session_stage_clear_all(struct tw_session *session, struct tw_permit *permit)
 {
 	for (uint32_t id = 0; id < session->set_room; id++) {
-		/* Removing a part needs memory for those that stay; without any it stays, unused: no tracee has the bit. */
 		if (session->set_places[id].place)
 			tw_bp_stage_clear(permit, session->set_places[id].place, session->slot);
 	}

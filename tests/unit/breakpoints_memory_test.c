@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	A session ends also where there is no memory: nothing of it is counted or touched afterwards.
+ * Method	calloc() fails while one of two sessions that count the same function is destroyed; then a third
+ *	takes its place.
+ */
+#include "session/session.h"
+#include "tracewheel/tracewheel.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__ || __has_feature(thread_sanitizer) ||          \
+	__has_feature(address_sanitizer)
+#define IS_SANITIZED 1
+#else
+#define IS_SANITIZED 0
+#endif
+
+static struct tw_declared_function f = TW_DECLARED_FUNCTION("memory", "f", 0);
+
+#if !IS_SANITIZED
+static int is_out_of_memory;
+static unsigned refused;
+
+extern void *__libc_calloc(size_t count, size_t bytes);
+
+void *calloc(size_t count, size_t bytes)
+{
+	refused += (unsigned)is_out_of_memory;
+	return is_out_of_memory ? NULL : __libc_calloc(count, bytes);
+}
+#endif
+
+static uint64_t count_of(struct tw_session *session)
+{
+	uint64_t count = 0;
+
+	assert_int_equal(tw_trace_call_count(session, "memory", "f", 0, &count), 1);
+	return count;
+}
+
+static struct tw_session *create(const char *name)
+{
+	struct tw_session *session;
+
+	assert_int_equal(tw_session_create(name, NULL, &session), 0);
+	assert_int_equal(tw_trace_function(session, "memory", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT), 1);
+	return session;
+}
+
+static void a_session_ends_without_memory(void **state)
+{
+	struct tw_session *first = create("first"), *second = create("second"), *third;
+	struct tw_place *place = f.place;
+	uint64_t bit = UINT64_C(1) << first->slot;
+
+#if !IS_SANITIZED
+	is_out_of_memory = 1;
+#endif
+	assert_int_equal(tw_session_destroy(first), 1);
+	tw_session_put(first);
+#if !IS_SANITIZED
+	is_out_of_memory = 0;
+	assert_true(refused > 0);
+#endif
+	for (int i = 0; i < 2; i++)
+		assert_false((place->gen[i].sessions | place->gen[i].counting) & bit);
+	tw_call0(&f);
+	assert_int_equal(count_of(second), 1);
+	third = create("third");
+	tw_call0(&f);
+	assert_int_equal(count_of(second), 2);
+	assert_int_equal(count_of(third), 1);
+	tw_session_destroy(second);
+	tw_session_destroy(third);
+	tw_session_put(second);
+	tw_session_put(third);
+	assert_int_equal(f.armed, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(a_session_ends_without_memory) };
+
+	assert_int_equal(tw_function_declare(&f), 0);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
