@@ -231,6 +231,11 @@ static int check_kind(enum step_place place, enum step_handler handler, bool all
 		plan = (struct plan){ place, handler, all ? i : next_random((unsigned long)steps), 0, NEVER };
 		failures += check(&plan);
 	}
+	/* Signals at each instruction of the later hits, and at each second, third ...: two in one hit at any distance. */
+	for (unsigned long stride = 1; stride <= 8; stride++) {
+		plan = (struct plan){ place, handler, steps > 700 ? (unsigned long)steps - 700 : 0, stride, NEVER };
+		failures += check(&plan);
+	}
 	/* Later hits are short and the first is long: half of the others go to the end. */
 	for (unsigned i = 0; i < (all ? 2000 : runs); i++) {
 		unsigned long tail = (unsigned long)steps < 400 ? (unsigned long)steps : 400;
@@ -246,7 +251,7 @@ static int check_kind(enum step_place place, enum step_handler handler, bool all
 int main(int argc, char **argv)
 {
 	bool all = getenv("TW_STEP_ALL") != NULL;
-	unsigned runs = all ? 0 : 12;
+	unsigned runs = all ? 0 : 8;
 	int failures = 0;
 
 	seed = argc > 1 ? strtoul(argv[1], NULL, 0) : (unsigned long)time(NULL) ^ (unsigned long)getpid() << 20;
