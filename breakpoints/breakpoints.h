@@ -178,6 +178,10 @@ int tw_bp_module_add(struct tw_permit *permit, const struct tw_module_options *o
 int tw_bp_function_add(struct tw_permit *permit, struct tw_module *module, const char *name, uint32_t arity,
 		       uint64_t address, struct tw_function **out);
 
+/* The function of that name and arity; NULL: none.  O(log n) of all functions. */
+struct tw_function *tw_bp_function_find(struct tw_permit *permit, struct tw_module *module, const char *name,
+					uint32_t arity);
+
 struct tw_place_options {
 	enum tw_bp_kind kind;
 	void *where;

@@ -79,17 +79,24 @@ static int compare_functions(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-int tw_bp_function_add(struct tw_permit *permit, struct tw_module *module, const char *name, uint32_t arity,
-		       uint64_t address, struct tw_function **out)
+struct tw_function *tw_bp_function_find(struct tw_permit *permit, struct tw_module *module, const char *name,
+					uint32_t arity)
 {
 	struct tw_function wanted = { .module = module, .name = name, .arity = arity };
-	struct tw_function *function;
 	void *node;
 
 	TW_ASSERT(tw_permit_is_held(permit));
 	node = tfind(&wanted, &permit->function_tree, compare_functions);
-	if (node) {
-		*out = *(struct tw_function **)node;
+	return node ? *(struct tw_function **)node : NULL;
+}
+
+int tw_bp_function_add(struct tw_permit *permit, struct tw_module *module, const char *name, uint32_t arity,
+		       uint64_t address, struct tw_function **out)
+{
+	struct tw_function *function = tw_bp_function_find(permit, module, name, arity);
+
+	if (function) {
+		*out = function;
 		return 0;
 	}
 	function = calloc(1, sizeof *function);

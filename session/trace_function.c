@@ -216,6 +216,32 @@ static bool is_wanted(const struct wanted *wanted, const struct tw_function *fun
 typedef int (*place_fn)(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
 			const void *arg);
 
+static int for_each_place_of(struct tw_session *session, struct tw_permit *permit, struct tw_function *function,
+			     place_fn fn, const void *arg)
+{
+	for (struct tw_place *place = function->places; place; place = place->next_of_function) {
+		int error = fn(session, permit, place, arg);
+
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+/* The first of a module's functions to look at, and the one after it: a single one where all is given by name. */
+static struct tw_function *first_function(struct tw_permit *permit, struct tw_module *module,
+					  const struct wanted *wanted)
+{
+	if (wanted->function && wanted->arity != TW_ARITY_ANY)
+		return tw_bp_function_find(permit, module, wanted->function, (uint32_t)wanted->arity);
+	return module->functions;
+}
+
+static struct tw_function *next_function(const struct tw_function *function, const struct wanted *wanted)
+{
+	return wanted->function && wanted->arity != TW_ARITY_ANY ? NULL : function->next_of_module;
+}
+
 /* Calls fn for the declared places of every function that matches; returns the number of functions. */
 static int for_each_place(struct tw_session *session, struct tw_permit *permit, const struct wanted *wanted,
 			  place_fn fn, const void *arg)
@@ -226,16 +252,12 @@ static int for_each_place(struct tw_session *session, struct tw_permit *permit, 
 		if (module->is_gone || !module->is_declared ||
 		    (wanted->module && strcmp(wanted->module, module->name) != 0))
 			continue;
-		for (struct tw_function *f = module->functions; f; f = f->next_of_module) {
-			if (!is_wanted(wanted, f))
-				continue;
-			for (struct tw_place *place = f->places; place; place = place->next_of_function) {
-				int error = fn(session, permit, place, arg);
+		for (struct tw_function *f = first_function(permit, module, wanted); f; f = next_function(f, wanted)) {
+			int error = is_wanted(wanted, f) ? for_each_place_of(session, permit, f, fn, arg) : 0;
 
-				if (error)
-					return error;
-			}
-			count++;
+			if (error)
+				return error;
+			count += is_wanted(wanted, f);
 		}
 	}
 	return count;
