@@ -81,6 +81,14 @@ struct tw_bp_generation {
 	struct tw_bp_quick quick;
 };
 
+/* The part of a session's bit, which is one of the special ones.  Mostly it is the only one, or the first. */
+static inline const struct tw_bp_part *tw_bp_part_of(const struct tw_bp_generation *generation, uint64_t bit)
+{
+	uint64_t before = generation->special & (bit - 1);
+
+	return &generation->parts[tw_likely(!before) ? 0 : __builtin_popcountll(before)];
+}
+
 /* Decides a call by its words: 1 wanted, 0 not, -1 the program must decide. */
 static inline int tw_bp_quick_test(const struct tw_bp_quick *quick, const uint64_t *words, unsigned count)
 {

@@ -96,7 +96,7 @@ static inline const struct tw_bp_part *only_part(const struct tw_bp_generation *
 
 	if ((special & (special - 1)) || (special & (tracee_special | generation->counting)))
 		return NULL;
-	part = &generation->parts[__builtin_popcountll(generation->special & (special - 1))];
+	part = tw_bp_part_of(generation, special);
 	return part->actions == TW_ACTION_CALL && part->program && !part->slot_words ? part : NULL;
 }
 

@@ -171,7 +171,18 @@ enum tw_hit_verdict {
 	TW_HIT_MORE	 /* actions, an extra element, or no event: tw_hit_decided() does it */
 };
 /* Runs the part's program; its result stays in the thread's run. */
-enum tw_hit_verdict tw_hit_run(struct tw_hit_tls *t, const struct tw_bp_part *part, const struct tw_hit_call *call);
+static inline enum tw_hit_verdict tw_hit_run(struct tw_hit_tls *t, const struct tw_bp_part *part,
+					     const struct tw_hit_call *call)
+{
+	struct tw_thread *thread = t->thread;
+	enum tw_match_verdict verdict;
+
+	thread->run_session = part->session;
+	verdict = tw_match_run_raw(part->program, call->words, call->count, &thread->run);
+	if (verdict == TW_MATCH_NO)
+		return TW_HIT_UNWANTED;
+	return verdict == TW_MATCH_YES && !thread->run.result.actions ? TW_HIT_PLAIN : TW_HIT_MORE;
+}
 /* Does what the last tw_hit_run() decided.  Returns as tw_hit_special(). */
 uint64_t tw_hit_decided(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
 			const struct tw_hit_call *call);

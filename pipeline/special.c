@@ -122,18 +122,6 @@ static void silence_there(void *arg)
 	tw_hit_host.silence(thread->run_session, thread->run.result.actions & TW_MATCH_SILENCE);
 }
 
-enum tw_hit_verdict tw_hit_run(struct tw_hit_tls *t, const struct tw_bp_part *part, const struct tw_hit_call *call)
-{
-	struct tw_thread *thread = t->thread;
-	enum tw_match_verdict verdict;
-
-	thread->run_session = part->session;
-	verdict = tw_match_run_raw(part->program, call->words, call->count, &thread->run);
-	if (verdict == TW_MATCH_NO)
-		return TW_HIT_UNWANTED;
-	return verdict == TW_MATCH_YES && !thread->run.result.actions ? TW_HIT_PLAIN : TW_HIT_MORE;
-}
-
 /* The event of a call that is wanted, unless the process is silent. */
 static void record_unless_silent(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
 				 unsigned session, const struct tw_hit_call *call, struct tw_term extra,
@@ -204,7 +192,7 @@ uint64_t tw_hit_special(struct tw_hit_tls *t, struct tw_place *place, uint64_t t
 		if (!active || !(generation->sessions & bit))
 			continue;
 		if (generation->special & bit)
-			part = &generation->parts[__builtin_popcountll(generation->special & (bit - 1))];
+			part = tw_bp_part_of(generation, bit);
 		do_part(t, place, session, part, call, &wanted);
 	}
 	return wanted;
