@@ -102,8 +102,10 @@ static int make(const char *name, struct tw_session **out)
 		return TW_ENOMEM;
 	memcpy(session->name, name, bytes);
 	pthread_mutex_init(&session->definitions.mutex, NULL);
-	atomic_init(&session->references, 2);
-	atomic_init(&session->handles, 1);
+	/* RELAXED session.count: nobody else has the session yet. */
+	tw_store_relaxed(&session->references, 2);
+	/* RELAXED session.count: as above. */
+	tw_store_relaxed(&session->handles, 1);
 	*out = session;
 	return 0;
 }
