@@ -96,7 +96,7 @@ TW_API const char *tw_recorder_ring_set_path(const struct tw_recorder *recorder)
 	return recorder->writer.rs.path;
 }
 
-struct tw_rs *tw_recorder_ring_set(struct tw_recorder *recorder)
+TW_API struct tw_rs *tw_recorder_ring_set(struct tw_recorder *recorder)
 {
 	return &recorder->writer.rs;
 }

@@ -230,6 +230,21 @@ static int define_session(struct tw_session *session)
 	return append(session, TW_DEF_SESSION, &record);
 }
 
+/* Whoever reads the capture of a program that died should know why its end is missing. */
+static int define_note(struct tw_session *session)
+{
+	static const char text[] = "the rings were in memory without a name, because tmpfs was refused: "
+				   "what they held at a crash is lost";
+	struct record record = { .used = sizeof(struct tw_def_note) };
+	struct tw_def_note fixed = { 0 };
+
+	if (!session->rs->control->is_anonymous)
+		return 0;
+	fixed.text_bytes = put_string(&record, text, sizeof text);
+	memcpy(record.bytes, &fixed, sizeof fixed);
+	return append(session, TW_DEF_NOTE, &record);
+}
+
 int tw_define_image(struct tw_session *session)
 {
 	int error;
@@ -240,6 +255,8 @@ int tw_define_image(struct tw_session *session)
 		error = define_clock(session);
 	if (!error)
 		error = define_session(session);
+	if (!error)
+		error = define_note(session);
 	tw_quiet_unlock(&session->definitions);
 	return error;
 }

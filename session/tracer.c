@@ -15,6 +15,8 @@
 
 extern __typeof__(tw_recorder_create) tw_recorder_create __attribute__((weak));
 extern __typeof__(tw_recorder_ring_set_path) tw_recorder_ring_set_path __attribute__((weak));
+/* Not in a public header: only this process can use memory without a name. */
+struct tw_rs *tw_recorder_ring_set(struct tw_recorder *recorder) __attribute__((weak));
 extern __typeof__(tw_recorder_poll) tw_recorder_poll __attribute__((weak));
 extern __typeof__(tw_recorder_wake) tw_recorder_wake __attribute__((weak));
 extern __typeof__(tw_recorder_finish) tw_recorder_finish __attribute__((weak));
@@ -23,6 +25,7 @@ extern __typeof__(tw_recorder_abort) tw_recorder_abort __attribute__((weak));
 struct recorder_calls {
 	__typeof__(tw_recorder_create) *create;
 	__typeof__(tw_recorder_ring_set_path) *ring_set_path;
+	__typeof__(tw_recorder_ring_set) *ring_set; /* NULL: an older library */
 	__typeof__(tw_recorder_poll) *poll;
 	__typeof__(tw_recorder_wake) *wake;
 	__typeof__(tw_recorder_finish) *finish;
@@ -36,6 +39,7 @@ struct tw_writer {
 	struct tw_recorder *recorder;
 	struct tw_session *session; /* stays until this thread has ended, or has cleared it itself */
 	struct tw_rs rs;	    /* the ring set as a member sees it */
+	bool is_anonymous;
 	pthread_t thread;
 	_Atomic uint32_t stop; /* enum writer_stop */
 	_Atomic bool is_orphan; /* nobody joins the thread: it frees this */
@@ -71,7 +75,8 @@ static void find_calls(void)
 	void *library;
 
 	if (tw_recorder_create) {
-		calls = (struct recorder_calls){ tw_recorder_create, tw_recorder_ring_set_path, tw_recorder_poll,
+		calls = (struct recorder_calls){ tw_recorder_create, tw_recorder_ring_set_path,
+						 tw_recorder_ring_set, tw_recorder_poll,
 						 tw_recorder_wake,   tw_recorder_finish,	tw_recorder_abort };
 		return;
 	}
@@ -79,6 +84,7 @@ static void find_calls(void)
 	if (!library)
 		return;
 	calls.ring_set_path = (__typeof__(calls.ring_set_path))dlsym(library, "tw_recorder_ring_set_path");
+	calls.ring_set = (__typeof__(calls.ring_set))dlsym(library, "tw_recorder_ring_set");
 	calls.poll = (__typeof__(calls.poll))dlsym(library, "tw_recorder_poll");
 	calls.wake = (__typeof__(calls.wake))dlsym(library, "tw_recorder_wake");
 	calls.finish = (__typeof__(calls.finish))dlsym(library, "tw_recorder_finish");
@@ -87,9 +93,16 @@ static void find_calls(void)
 		calls.create = (__typeof__(calls.create))dlsym(library, "tw_recorder_create");
 }
 
+static void detach(struct tw_writer *writer)
+{
+	/* Memory without a name is the recorder's, which unmaps it when it has finished. */
+	if (!writer->is_anonymous)
+		tw_rs_detach(&writer->rs);
+}
+
 static void free_writer(struct tw_writer *writer)
 {
-	tw_rs_detach(&writer->rs);
+	detach(writer);
 	free(writer);
 }
 
@@ -128,15 +141,24 @@ static int start_thread(struct tw_writer *writer)
 	return error ? TW_ENOMEM : 0;
 }
 
+/* The memory that the recorder made: files, mapped a second time as any member does, or its own without a name. */
 static int attach(struct tw_writer *writer, struct tw_session *session)
 {
-	int error = tw_rs_attach(&writer->rs, calls.ring_set_path(writer->recorder));
+	const char *path = calls.ring_set_path(writer->recorder);
+	int error = 0;
 
+	writer->is_anonymous = !path[0];
+	if (!writer->is_anonymous)
+		error = tw_rs_attach(&writer->rs, path);
+	else if (calls.ring_set)
+		writer->rs = *calls.ring_set(writer->recorder);
+	else
+		error = TW_ENOTSUP;
 	if (error)
 		return error;
 	error = tw_rs_image_claim(&writer->rs, &session->image);
 	if (error)
-		tw_rs_detach(&writer->rs);
+		detach(writer);
 	return error;
 }
 
@@ -146,6 +168,7 @@ int tw_writer_start(const struct tw_tracer *tracer, struct tw_session *session)
 					       .force = tracer->force,
 					       .ring_bytes = tracer->ring_bytes,
 					       .cap_bytes = tracer->cap_bytes,
+					       .allow_anonymous = true,
 					       .policy = (enum tw_recorder_policy)tracer->on_full };
 	struct tw_writer *writer;
 	int error;
@@ -172,7 +195,7 @@ int tw_writer_start(const struct tw_tracer *tracer, struct tw_session *session)
 	session->writer = writer;
 	return 0;
 detach:
-	tw_rs_detach(&writer->rs);
+	detach(writer);
 abort_recorder:
 	calls.abort(writer->recorder);
 free_writer:
