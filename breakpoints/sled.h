@@ -13,7 +13,11 @@
 #include "breakpoints/breakpoints.h"
 
 /* What writes code: thread sanitizers keep no account of it, and trap where somebody writes their entry. */
+#ifdef __clang__
+#define TW_WRITES_CODE __attribute__((noinline, disable_sanitizer_instrumentation))
+#else
 #define TW_WRITES_CODE __attribute__((noinline, no_sanitize("thread")))
+#endif
 
 /*
  * tw_sled_take_stub - a stub for this place that a call behind `from` can reach.
