@@ -104,12 +104,18 @@ static inline uint64_t tw_block_file_bytes(const struct tw_block_header *header)
 	return sizeof *header + (header->stored_bytes + align - 1) / align * align;
 }
 
+/* How a segment ends. */
+enum {
+	TW_SEGMENT_FINAL = 1, /* the image is known to have ended */
+	TW_SEGMENT_SHORT = 2  /* what came after it, or was lost then, found no room */
+};
+
 struct tw_segment_totals {
 	uint64_t events;
 	uint64_t lost[TW_FORMAT_CAUSES];
 	uint64_t raw_bytes;
 	uint64_t blocks;
-	uint64_t is_final;
+	uint64_t ending; /* TW_SEGMENT_FINAL, TW_SEGMENT_SHORT */
 };
 _Static_assert(sizeof(struct tw_segment_totals) == 64, "the totals of docs/format.md");
 

@@ -206,8 +206,8 @@ static int list_segment(struct lister *lister, uint32_t index)
 		error = tw_segment_list(lister->segment, lister->index_decoder, &visitor, &found);
 	}
 	if (!error) {
-		capture->info.is_complete &= found.is_closed;
-		lister->image->is_final |= found.is_closed && found.totals.is_final;
+		capture->info.is_complete &= found.is_closed && !(found.totals.ending & TW_SEGMENT_SHORT);
+		lister->image->is_final |= found.is_closed && (found.totals.ending & TW_SEGMENT_FINAL);
 	}
 	tw_source_unuse_file(capture, index);
 	if (error == TW_EIO) {

@@ -439,6 +439,7 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 		if (writer->rings[i].is_seen)
 			tw_writer_count_unstored(writer, i);
 	}
+	writer->store.is_short = error != 0;
 	end_error = end_all_images(recorder);
 	if (!end_error)
 		end_error = tw_store_leave_something(&writer->store);

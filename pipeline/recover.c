@@ -122,6 +122,8 @@ static int close_cut_segment(struct recovery *recovery, const char *name, uint32
 			close(segment.fd);
 		return error;
 	}
+	/* A recorder that had ended left it open because there was no room: what came after is gone. */
+	segment.totals.ending = recovery->has_mark ? 0 : TW_SEGMENT_SHORT;
 	return tw_segment_close(&segment, store->encoder, true);
 }
 

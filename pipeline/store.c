@@ -233,6 +233,9 @@ int tw_store_mark_live(struct tw_store *store, const char *ring_set_path)
 	if (fd < 0)
 		return tw_error_from_errno(errno);
 	written = dprintf(fd, MARK_KEY "%s\n", ring_set_path);
+	/* After a power failure the mark tells a recording that was cut from one that ended without room. */
+	if (store->durable_ns && (fsync(fd) < 0 || fsync(store->directory_fd) < 0))
+		written = 0;
 	close(fd);
 	return written > 0 ? 0 : TW_ENOSPC;
 }
@@ -329,7 +332,8 @@ int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image,
 	if (!image->is_open)
 		return 0;
 	before = image->segment.offset;
-	image->segment.totals.is_final = is_final;
+	image->segment.totals.ending =
+		(is_final ? TW_SEGMENT_FINAL : 0) | (store->is_short ? TW_SEGMENT_SHORT : 0);
 	image->is_open = false;
 	error = tw_segment_close(&image->segment, store->encoder, store->durable_ns != 0);
 	if (error) {

@@ -26,6 +26,7 @@ struct tw_store {
 	uint64_t segment_ns;
 	uint32_t segments_kept;
 	uint64_t durable_ns;
+	bool is_short; /* not everything found room: the segments that are closed now say so */
 	struct tw_recorder_stats stats;
 };
 

@@ -60,7 +60,11 @@ static void put_lost(const struct tw_capture_info *info)
 				      tw_figure_count(count, info->lost[cause]));
 		is_any |= info->lost[cause] != 0;
 	}
-	tw_out_format(&out, "%s\n", is_any ? "" : "nothing");
+	if (!is_any)
+		tw_out_text(&out, info->is_complete ? "nothing"
+				  : info->is_live   ? "nothing so far"
+						    : "nothing that it tells, but parts of it are missing");
+	tw_out_text(&out, "\n");
 }
 
 static void put_text(const struct tw_capture *capture, const struct tw_capture_info *info)

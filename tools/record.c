@@ -383,7 +383,10 @@ static void say_losses(const struct tw_recorder_stats *stats, const struct reque
 		tw_say("%s older events gave way to newer ones, as --on-full overwrite asks.", figure);
 	else if (lost)
 		tw_say("LOST %s events:%s. `tracewheel report %s` shows where%s.", figure, text,
-		       request->path, is_slow ? "; --ring 64M or --on-full block avoids it" : "");
+		       request->path,
+		       stats->unstored ? ", but for the last of them: there was no room to write that down"
+		       : is_slow       ? "; --ring 64M or --on-full block avoids it"
+				       : "");
 }
 
 /* What a person must know even when quiet. */

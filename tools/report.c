@@ -121,14 +121,18 @@ static void put_head(const struct screen *screen, const struct tw_capture *captu
 			      info->images - 1);
 }
 
-static void put_losses(const struct screen *screen, const struct tw_tally *tally)
+static void put_losses(const struct screen *screen, const struct tw_tally *tally,
+		       const struct tw_capture_info *info)
 {
 	char figure[TW_FIGURE_BYTES];
 	uint64_t lost = 0;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 		lost += tally->lost[cause];
 	if (!lost) {
-		tw_out_text(screen->out, "Nothing was lost.\n");
+		/* What the end of a capture would tell is not known without its end. */
+		tw_out_text(screen->out, info->is_complete ? "Nothing was lost.\n"
+					 : info->is_live   ? "Nothing was lost so far.\n"
+							   : "It tells of no losses, but parts of it are missing.\n");
 		return;
 	}
 	tw_out_format(screen->out, "%sLOST %s events, %.2f %% of all:", red(screen),
@@ -154,7 +158,7 @@ static void put_sums(const struct screen *screen, const struct tw_tally *tally,
 		      tally->threads.count, tally->threads.count == 1 ? "" : "s",
 		      tw_figure_bytes(d, info->file_bytes),
 		      info->events ? (double)info->file_bytes / (double)info->events : 0);
-	put_losses(screen, tally);
+	put_losses(screen, tally, info);
 	if (!info->is_complete)
 		tw_out_format(screen->out, "%sThis capture is not complete: %s.%s\n", red(screen),
 			      info->is_live   ? "it is being recorded, or its recorder died"

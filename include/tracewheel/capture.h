@@ -101,7 +101,7 @@ struct tw_capture_info {
 	uint32_t functions;
 	uint32_t places;
 	uint32_t damages;
-	bool is_complete; /* every segment was closed, and nothing is damaged */
+	bool is_complete; /* every segment was closed, nothing is damaged, and all found room */
 	bool is_live;     /* a recording owns it, or died without clearing up: tw_recover() */
 };
 void tw_capture_info(const struct tw_capture *capture, struct tw_capture_info *out);
