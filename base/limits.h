@@ -75,6 +75,13 @@ _Static_assert(TW_MATCH_INSNS_MAX < (1 << 16), "a jump's target has 16 bits");
 _Static_assert((TW_MATCH_VARIABLES_MAX + TW_MATCH_STACK_MAX) * 8 <= TW_MATCH_SCRATCH_BYTES_MIN / 2,
 	       "half of the smallest scratch memory is left for terms");
 
+/* ---- returns of native calls ---- */
+
+/* Pieces of 1 MiB of addresses in which stacks lie, each with 4 MiB of addresses for its shadow. */
+#define TW_RETURNS_CHUNKS_MAX 16384
+/* Of 256 bytes and three frames, for chains of tail calls: 32 MiB a process at the most, kept by the stack's places. */
+#define TW_RETURNS_BLOCKS_MAX 131072
+
 /* ---- names ---- */
 
 /* Module, function and atom names, in bytes of UTF-8 without the terminator (OTP: 255 characters). */
@@ -85,5 +92,10 @@ _Static_assert((TW_MATCH_VARIABLES_MAX + TW_MATCH_STACK_MAX) * 8 <= TW_MATCH_SCR
 #define TW_ARITY_MAX 255
 /* Word arguments that a declared function may hand to a hit. */
 #define TW_ARGS_MAX 6
+/* Bytes that are copied of a string argument: at most, and unless somebody says otherwise. */
+#define TW_ARG_STRING_BYTES_MAX	    256
+#define TW_ARG_STRING_BYTES_DEFAULT 64
+/* The file of layouts that a command hands to the agents. */
+#define TW_RS_LAYOUTS_BYTES_MAX (UINT64_C(256) << 20)
 
 #endif

@@ -50,7 +50,42 @@ void tw_sys_thread_name(char name[16]);
 int tw_sys_block_signals(uint64_t *saved);
 int tw_sys_restore_signals(const uint64_t *saved);
 
+/*
+ * Copies up to `bytes` (at most a page) that can be read from an address of process `pid`, which is this one:
+ * where there is no memory the kernel stops, and nobody gets a signal.  Returns how many, or -EFAULT.
+ * In this header, because hits call it, and are compiled without vector registers.
+ */
+static inline long tw_sys_read_own_memory(long pid, void *to, uint64_t address, size_t bytes)
+{
+	struct {
+		uint64_t base, bytes;
+	} local = {(uint64_t)(uintptr_t)to, bytes}, remote[2];
+	uint64_t to_page_end = 4096 - address % 4096, first = bytes < to_page_end ? bytes : to_page_end;
+	register uint64_t remote_count __asm__("r8") = bytes > first ? 2 : 1;
+	register uint64_t flags __asm__("r9") = 0;
+	register void *remote_at __asm__("r10") = remote;
+	long result;
+
+	/* A piece that cannot be read as a whole is not read at all: one for each page. */
+	remote[0].base = address;
+	remote[0].bytes = first;
+	remote[1].base = address + first;
+	remote[1].bytes = bytes - first;
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "0"(310L /* process_vm_readv */), "D"(pid), "S"(&local), "d"(1L), "r"(remote_at),
+			   "r"(remote_count), "r"(flags)
+			 : "rcx", "r11", "memory");
+	return result;
+}
+
 /* Is the calling thread on its alternate signal stack?  Fills where that stack lies (0, 0: none). */
 bool tw_sys_on_signal_stack(uintptr_t *low, uintptr_t *high);
+
+/*
+ * Where the stack lies that this thread began with: the program's first one, or the mapping with the thread's own
+ * control block.  Reads /proc/self/maps; false where it cannot, or where this is some other stack.
+ */
+bool tw_sys_own_stack(uintptr_t *low, uintptr_t *high);
 
 #endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layout.c - the text of layouts, and payloads that were recorded by them; see tracewheel/layout.h. */
+#include "tracewheel/layout.h"
+
+#include "base/export.h"
+#include "tracewheel/error.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A layout, its values, its enumerators and a copy of its text, in one piece. */
+struct whole {
+	struct tw_layout layout;
+	struct tw_layout_value values[TW_LAYOUT_VALUES_MAX];
+	struct tw_layout_enumerator *enumerators;
+	char text[];
+};
+
+static int8_t register_of(char c)
+{
+	if (c >= '0' && c <= '9')
+		return (int8_t)(c - '0');
+	return c >= 'a' && c <= 'f' ? (int8_t)(c - 'a' + 10) : -1;
+}
+
+static bool is_register(char c)
+{
+	return c == '-' || register_of(c) >= 0;
+}
+
+/* "NAME=VALUE,NAME=VALUE" */
+static bool take_enumerators(char *text, struct tw_layout_value *value, struct tw_layout_enumerator **at)
+{
+	char *name;
+
+	value->enumerators = *at;
+	while ((name = strsep(&text, ","))) {
+		char *number = strchr(name, '='), *end;
+
+		if (!number)
+			return false;
+		*number++ = '\0';
+		errno = 0;
+		(*at)->name = name;
+		(*at)->value = strtoll(number, &end, 10);
+		if (errno || end == number || *end)
+			return false;
+		(*at)++;
+		value->enumerator_count++;
+	}
+	return true;
+}
+
+/* letter [bytes] ["/" name] ["{" ... "}"] */
+static bool take_type(char *text, struct tw_layout_value *value, struct tw_layout_enumerator **at)
+{
+	char *brace = strchr(text, '{'), *slash, *end;
+
+	if (!*text || !strchr("iubenpsfSv_", *text))
+		return false;
+	value->type = *text++;
+	value->bytes = 8;
+	value->type_name = "";
+	if (brace) {
+		char *close = strchr(brace, '}');
+
+		if (!close || close[1])
+			return false;
+		*brace++ = *close = '\0';
+		if (!take_enumerators(brace, value, at))
+			return false;
+	}
+	slash = strchr(text, '/');
+	if (slash) {
+		*slash++ = '\0';
+		value->type_name = slash;
+	}
+	if (*text) {
+		unsigned long bytes = strtoul(text, &end, 10);
+
+		if (*end || bytes > UINT32_MAX)
+			return false;
+		value->bytes = (uint32_t)bytes;
+	}
+	return true;
+}
+
+static bool take_value(char *token, struct tw_layout_value *value, struct tw_layout_enumerator **at)
+{
+	char *type = strchr(token, ':'), *registers = strrchr(token, '@');
+
+	if (!type || !registers || registers < type)
+		return false;
+	*type++ = *registers++ = '\0';
+	if (strlen(registers) != 2 || !is_register(registers[0]) || !is_register(registers[1]))
+		return false;
+	value->name = token;
+	value->registers[0] = register_of(registers[0]);
+	value->registers[1] = register_of(registers[1]);
+	/* No second without a first; a string is one word. */
+	if (value->registers[0] < 0 && value->registers[1] >= 0)
+		return false;
+	return take_type(type, value, at) && !(value->type == 's' && value->registers[1] >= 0);
+}
+
+/* Of the arguments: what the call records. */
+static bool count_words(struct tw_layout *layout)
+{
+	for (uint32_t i = 0; i < layout->count; i++) {
+		const struct tw_layout_value *value = &layout->values[i];
+
+		for (int j = 0; j < 2; j++) {
+			if (value->registers[j] == 6 || value->registers[j] == 7)
+				return false;
+			layout->word_count += value->registers[j] >= 0;
+		}
+		layout->string_count += value->type == 's' && value->registers[0] >= 0;
+	}
+	return layout->word_count <= TW_LAYOUT_WORDS_MAX && layout->string_count <= 6;
+}
+
+static bool take_all(struct whole *whole)
+{
+	struct tw_layout_enumerator *at = whole->enumerators;
+	struct tw_layout *layout = &whole->layout;
+	char *rest = whole->text, *token = strsep(&rest, " ");
+
+	layout->values = whole->values;
+	if (!take_value(token, &layout->result, &at))
+		return false;
+	while ((token = strsep(&rest, " "))) {
+		if (!strcmp(token, "...") && !rest) {
+			layout->is_variadic = true;
+			break;
+		}
+		if (layout->count == TW_LAYOUT_VALUES_MAX || !take_value(token, &whole->values[layout->count], &at))
+			return false;
+		layout->count++;
+	}
+	return count_words(layout);
+}
+
+TW_API int tw_layout_parse(const char *text, size_t bytes, struct tw_layout **out)
+{
+	size_t commas = 1;
+	struct whole *whole;
+
+	if (bytes > TW_LAYOUT_TEXT_BYTES_MAX || memchr(text, '\0', bytes))
+		return TW_EBADARG;
+	for (size_t i = 0; i < bytes; i++)
+		commas += text[i] == ',' || text[i] == '{';
+	whole = calloc(1, sizeof *whole + bytes + 1);
+	if (whole)
+		whole->enumerators = calloc(commas, sizeof *whole->enumerators);
+	if (!whole || !whole->enumerators) {
+		free(whole);
+		return TW_ENOMEM;
+	}
+	memcpy(whole->text, text, bytes);
+	if (!take_all(whole)) {
+		tw_layout_destroy(&whole->layout);
+		return TW_EBADARG;
+	}
+	*out = &whole->layout;
+	return 0;
+}
+
+TW_API void tw_layout_destroy(struct tw_layout *layout)
+{
+	/* The layout is the first thing in it. */
+	struct whole *whole = (struct whole *)(void *)layout;
+
+	if (!whole)
+		return;
+	free(whole->enumerators);
+	free(whole);
+}
+
+/* ---- payloads ---- */
+
+static bool take_string(struct tw_layout_reader *r, struct tw_layout_item *out)
+{
+	uint64_t head, bytes;
+
+	if (r->string_at >= r->word_count)
+		return false;
+	head = r->words[r->string_at++];
+	bytes = (uint32_t)head;
+	if (bytes > (uint64_t)(r->word_count - r->string_at) * 8)
+		return false;
+	if (head >> 32 != TW_LAYOUT_UNREADABLE) {
+		out->text = (const char *)(r->words + r->string_at);
+		out->text_bytes = bytes;
+		out->is_cut = head >> 32 == TW_LAYOUT_CUT;
+	}
+	r->string_at += (uint32_t)((bytes + 7) / 8);
+	return true;
+}
+
+TW_API bool tw_layout_next(struct tw_layout_reader *r, struct tw_layout_item *out)
+{
+	const struct tw_layout_value *value;
+
+	if (r->at >= r->layout->count || r->layout->word_count > r->word_count)
+		return false;
+	if (r->at == 0)
+		r->string_at = r->layout->word_count;
+	value = &r->layout->values[r->at++];
+	*out = (struct tw_layout_item){.value = value};
+	for (int i = 0; i < 2 && value->registers[i] >= 0; i++)
+		out->words[out->word_count++] = r->words[r->word_at++];
+	return value->type != 's' || !out->word_count || take_string(r, out);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal:   any text is a layout or is refused; any payload can be read by any layout.
+ * Method: the text up to a zero byte, the rest as words.
+ */
+#include "base/assert.h"
+#include "pipeline/arguments.h"
+#include "tracewheel/error.h"
+#include "tracewheel/layout.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	const uint8_t *zero = memchr(data, 0, bytes);
+	size_t text_bytes = zero ? (size_t)(zero - data) : bytes;
+	size_t rest = zero ? bytes - text_bytes - 1 : 0;
+	uint64_t *words = calloc(1, rest + 8);
+	struct tw_layout *layout;
+	struct tw_arg_plan plan;
+	int error = tw_layout_parse((const char *)data, text_bytes, &layout);
+
+	TW_ASSERT(words && (error == 0 || error == TW_EBADARG));
+	if (zero)
+		memcpy(words, zero + 1, rest);
+	if (error == 0) {
+		struct tw_layout_reader reader = {
+			.layout = layout, .words = words, .word_count = (uint32_t)(rest / 8)};
+		struct tw_layout_item item;
+
+		while (tw_layout_next(&reader, &item))
+			for (size_t i = 0; item.text && i < item.text_bytes; i++)
+				TW_ASSERT(item.text[i] == item.text[i]);
+		tw_arg_plan_make(&plan, layout, 64);
+		TW_ASSERT(plan.count == layout->word_count && plan.string_count == layout->string_count);
+		tw_layout_destroy(layout);
+	}
+	free(words);
+	return 0;
+}
