@@ -132,7 +132,7 @@ static void write_claim(struct tw_rs *rs, struct tw_rb_shared *shared, const str
 	tw_sys_thread_name(shared->thread_name);
 }
 
-static void wake_owner(struct tw_rs *rs)
+void tw_rs_wake(struct tw_rs *rs)
 {
 	/* PAIR rs.wake: release as part of an addition; the owner reads it before it looks. */
 	if (tw_fetch_add_acq_rel(&rs->control->wake, 1) == 0)
@@ -143,7 +143,7 @@ void tw_rs_want(struct tw_rs *rs)
 {
 	/* RELAXED rs.wanted: a hint for the owner, who is woken to look. */
 	tw_fetch_add_relaxed(&rs->control->wanted_count, 1);
-	wake_owner(rs);
+	tw_rs_wake(rs);
 }
 
 bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw_rb_producer *producer)
@@ -183,7 +183,7 @@ void tw_rs_ring_end(struct tw_rs *rs, struct tw_rb_producer *producer)
 		       ring_word(TW_RB_ENDED, word >> 8 & (TW_RS_IMAGES_MAX - 1)));
 	/* RELAXED rs.ready: a hint that threads come and go faster than the owner looks. */
 	if (tw_load_relaxed(&rs->control->ready_count) < 2)
-		wake_owner(rs);
+		tw_rs_wake(rs);
 }
 
 /* Called inside of hits: the vector registers may be the program's. */
@@ -354,4 +354,48 @@ void tw_rs_wait(struct tw_rs *rs, uint64_t timeout_ns)
 		tw_sys_futex_wait(&rs->control->wake, 0, timeout_ns);
 	/* PAIR rs.wake: acquire and release; what is raised from here on wakes the next wait. */
 	tw_exchange_acq_rel(&rs->control->wake, 0);
+}
+
+/* ---- everything that is committed now ---- */
+
+uint32_t tw_rs_delivery_want(struct tw_rs *rs)
+{
+	/* PAIR rs.delivery: release as part of an addition; what this thread has committed is seen with the request. */
+	uint32_t number = tw_fetch_add_acq_rel(&rs->control->delivery_wanted, 1) + 1;
+
+	tw_rs_wake(rs);
+	return number;
+}
+
+/* Numbers run in a circle. */
+static bool is_answered(uint32_t answered, uint32_t number)
+{
+	return (int32_t)(answered - number) >= 0;
+}
+
+bool tw_rs_delivery_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
+{
+	/* PAIR rs.delivered: acquire; release in tw_rs_delivery_done().  The events have been taken. */
+	uint32_t answered = tw_load_acquire(&rs->control->delivered);
+
+	if (is_answered(answered, number) || !timeout_ns)
+		return is_answered(answered, number);
+	tw_sys_futex_wait(&rs->control->delivered, answered, timeout_ns);
+	/* PAIR rs.delivered: acquire; as above. */
+	return is_answered(tw_load_acquire(&rs->control->delivered), number);
+}
+
+bool tw_rs_delivery_look(const struct tw_rs *rs, uint32_t *number)
+{
+	/* PAIR rs.delivery: acquire; what was committed before the request is seen by the look that follows. */
+	*number = tw_load_acquire(&rs->control->delivery_wanted);
+	/* RELAXED rs.answered: the owner's own word. */
+	return !is_answered(tw_load_relaxed(&rs->control->delivered), *number);
+}
+
+void tw_rs_delivery_done(struct tw_rs *rs, uint32_t number)
+{
+	/* PAIR rs.delivered: release; acquire in tw_rs_delivery_wait(). */
+	tw_store_release(&rs->control->delivered, number);
+	tw_sys_futex_wake(&rs->control->delivered, INT32_MAX);
 }

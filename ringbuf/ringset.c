@@ -12,7 +12,7 @@
 
 #define DEFS_BYTES ((size_t)TW_RS_IMAGES_MAX * TW_RS_DEFS_BYTES)
 
-static const char *const files[] = { "control", "rings", "defs" };
+static const char *const files[] = { "control", "rings", "defs", TW_RS_LAYOUTS_FILE };
 
 static bool is_power_of_two(uint64_t n)
 {
@@ -53,6 +53,8 @@ static int make_files(struct tw_rs *rs, const struct tw_rs_options *options, uin
 		error = tw_backing_create(rs->path, "rings", rs->cap_bytes, (void **)&rs->rings, &rs->rings_fd);
 	if (!error)
 		error = tw_backing_create(rs->path, "defs", DEFS_BYTES, (void **)&rs->defs, NULL);
+	if (!error && options->layouts)
+		error = tw_rs_layouts_write(rs->path, options->layouts);
 	if (!error && tw_sys_populate_write(rs->control, sizeof(struct tw_rs_control)) == -EFAULT)
 		error = TW_ENOSPC;
 	return error;
@@ -122,8 +124,8 @@ int tw_rs_create(struct tw_rs *rs, const struct tw_rs_options *options)
 	made.is_owner = true;
 	if (tw_sys_process_start_time(tw_sys_process_id(), &start_time) < 0)
 		return TW_ENOTSUP;
-	error = make_files(&made, options, start_time);
-	if (error && options->allow_anonymous) {
+	error = options->is_anonymous ? TW_ENOTSUP : make_files(&made, options, start_time);
+	if (error && (options->allow_anonymous || options->is_anonymous)) {
 		uint64_t cap_bytes = made.cap_bytes;
 
 		tw_rs_destroy(&made);

@@ -2,12 +2,13 @@
 /*
  * ringset.h - the shared memory of one recording: a pool of rings, the definitions, the control page.
  *
- * A ring set is a directory of three files on tmpfs, so that what was committed survives the death of
+ * A ring set is a directory of three files on tmpfs (four with layouts), so that what was committed survives the death of
  * everybody who wrote it:
  *
  *	/dev/shm/tracewheel-UID/NAME/		0700, files 0600
  *	    control	struct tw_rs_control: who, how, the table of rings, the table of process images
  *	    rings	cap_bytes, sparse; rings are cut from it and touched before anybody may claim them
+ *	    layouts	text of the rooms above, where there is much of it: how arguments lie in registers
  *	    defs	TW_RS_IMAGES_MAX regions of TW_RS_DEFS_BYTES, sparse: an append-only log an image
  *
  * or, where tmpfs refuses, the same three pieces in anonymous memory of one process (is_anonymous).
@@ -104,6 +105,8 @@ struct tw_rs_control {
 	_Atomic uint32_t wanted_count;			   /* claims refused since the owner last looked */
 	_Atomic uint64_t next_lease;
 	_Atomic uint32_t wake; /* a futex: members raise it to have the owner look at once */
+	_Atomic uint32_t delivery_wanted; /* raised by members: take all that is committed now; PAIR rs.delivery */
+	_Atomic uint32_t delivered;	  /* the owner's: up to this request it has; a futex */
 
 	struct tw_rs_image images[TW_RS_IMAGES_MAX];
 	struct tw_rs_ring rings[TW_RS_RINGS_MAX];
@@ -118,6 +121,8 @@ struct tw_rs {
 	uint64_t used_bytes; /* owner: cut from `rings` so far */
 	int rings_fd;	     /* owner: to allocate with; -1 otherwise */
 	bool is_owner;
+	/* The owner has no thread of its own: a member that finds no ring makes one. */
+	bool is_threadless;
 	/* Member: rings whose pages this process has touched already; a bit each. */
 	_Atomic uint64_t touched[TW_RS_RINGS_MAX / 64];
 	char path[256]; /* of the directory; "" when anonymous */
@@ -132,7 +137,9 @@ struct tw_rs_options {
 	uint64_t block_timeout_ns; /* 0: a consumer that makes no progress for a second is waited for no longer */
 	bool follow_fork;
 	bool allow_anonymous; /* where tmpfs refuses; for sessions inside one process only */
+	bool is_anonymous;    /* without trying tmpfs: nobody outside will look */
 	const char *config;   /* borrows: a string */
+	const char *layouts;  /* borrows: a string that is too large for the control page; NULL: none */
 	uint32_t first_rings; /* touched at once; 0: 2 */
 };
 
@@ -171,6 +178,18 @@ void tw_rs_detach(struct tw_rs *rs);
 /* Removes the files and the directory of a set that nobody owns any more. */
 int tw_rs_remove(const char *path);
 
+/* ---- the file of layouts: text for the members, of any size ---- */
+
+#define TW_RS_LAYOUTS_FILE "layouts"
+
+/* By the owner, before anybody may attach. */
+int tw_rs_layouts_write(const char *path, const char *text);
+/*
+ * By a member of a set that tw_rs_attach() has accepted.  @text gives, terminated.
+ * TW_ENOENT: there is none; TW_EPERM: not the owner's; TW_ELIMIT, TW_ENOMEM, TW_EIO.
+ */
+int tw_rs_layouts_read(const struct tw_rs *rs, char **text, size_t *bytes);
+
 /* ---- member ---- */
 
 /* Takes an image slot for this process.  TW_ELIMIT when all are taken. */
@@ -204,6 +223,18 @@ static inline bool tw_rs_may_claim(const struct tw_rs *rs)
 
 /* Says that a ring is wanted, and wakes the owner.  Signal handlers: yes. */
 void tw_rs_want(struct tw_rs *rs);
+
+/* Wakes the owner, to look.  Signal handlers: yes. */
+void tw_rs_wake(struct tw_rs *rs);
+
+/*
+ * tw_rs_delivery_want - ask the owner to take everything that is committed now, soon.
+ *
+ * Returns the number of the request.  tw_rs_delivery_wait() sleeps until that is done, or the time is over; it
+ * returns whether it is done.  Any number of requests may be under way; they are done in order.
+ */
+uint32_t tw_rs_delivery_want(struct tw_rs *rs);
+bool tw_rs_delivery_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns);
 
 /*
  * Gives a ring back: LIVE to ENDED, and the producer is fini.  If its thread was found dead before, the ring
@@ -285,6 +316,11 @@ bool tw_rs_ring_reap(struct tw_rs *rs, uint32_t index);
 bool tw_rs_image_reap(struct tw_rs *rs, uint32_t image);
 /* ENDED and drained: FREE again; its definitions are forgotten and their memory given back. */
 void tw_rs_image_recycle(struct tw_rs *rs, uint32_t image);
+
+/* The newest request, when it is not answered; the owner reads it before it looks at rings.  False: none. */
+bool tw_rs_delivery_look(const struct tw_rs *rs, uint32_t *number);
+/* Everything that was committed when tw_rs_delivery_look() was called is taken. */
+void tw_rs_delivery_done(struct tw_rs *rs, uint32_t number);
 
 /* Says that the owner made progress; members that wait for room look at it. */
 void tw_rs_heartbeat(struct tw_rs *rs);
