@@ -71,7 +71,12 @@
 	X(TRACER, "tracer") X(PROCESSES, "processes") X(NEW, "new") X(NEW_PROCESSES, "new_processes")        \
 	X(NEW_PORTS, "new_ports") X(EXISTING, "existing") X(EXISTING_PROCESSES, "existing_processes")        \
 	X(EXISTING_PORTS, "existing_ports") X(GLOBAL, "global") X(LOCAL, "local") X(META, "meta")            \
-	X(CALL_COUNT, "call_count") X(CALL_TIME, "call_time") X(CALL_MEMORY, "call_memory")
+	X(CALL_COUNT, "call_count") X(CALL_TIME, "call_time") X(CALL_MEMORY, "call_memory")    \
+	X(SCHEDULER_ID, "scheduler_id")                                                                      \
+	/* what events say */                                                                                \
+	X(TIMEOUT, "timeout") X(CLOCK_SERVICE, "clock_service") X(NORMAL, "normal")                          \
+	/* match specifications: what machine words stand for */                                             \
+	X(STRING_AT, "string_at") X(VECTOR_FLOAT, "vector_float") X(VECTOR_DOUBLE, "vector_double")
 /* clang-format on */
 
 enum tw_atom_index {

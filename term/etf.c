@@ -19,6 +19,7 @@ enum frame_kind { IN_PARTS, IN_LIST, IN_MAP };
 struct encoding {
 	struct tw_sink *sink;
 	struct tw_term node;
+	bool may_allocate;
 	struct tw_walk walk;
 };
 
@@ -146,9 +147,9 @@ static int push(struct encoding *e, enum frame_kind kind, const struct tw_term *
 
 	if (left == 0)
 		return 0;
-	frame = tw_walk_push(&e->walk, true);
+	frame = tw_walk_push(&e->walk, e->may_allocate);
 	if (!frame)
-		return TW_ENOMEM;
+		return e->may_allocate ? TW_ENOMEM : TW_ELIMIT;
 	frame->kind = kind;
 	frame->a = parts;
 	frame->b = parts + left;
@@ -257,15 +258,14 @@ static struct tw_term next_part(struct encoding *e)
 	return part;
 }
 
-TW_API int tw_etf_encode(struct tw_term term, struct tw_term node, struct tw_sink *sink)
+static int encode(struct tw_term term, struct tw_term node, bool may_allocate, struct tw_sink *sink)
 {
 	struct encoding e;
 	int error;
 
-	if (!tw_term_is_none(node) && !tw_is_atom(node))
-		return TW_EBADARG;
 	e.sink = sink;
-	e.node = tw_term_is_none(node) ? tw_atom(TW_ATOM_NONODE) : node;
+	e.node = node;
+	e.may_allocate = may_allocate;
 	tw_walk_init(&e.walk);
 	error = tw_sink_put_byte(sink, (char)TW_ETF_VERSION);
 	if (!error)
@@ -274,4 +274,20 @@ TW_API int tw_etf_encode(struct tw_term term, struct tw_term node, struct tw_sin
 		error = put_here(&e, next_part(&e));
 	tw_walk_fini(&e.walk);
 	return error;
+}
+
+TW_API int tw_etf_encode(struct tw_term term, struct tw_term node, struct tw_sink *sink)
+{
+	if (!tw_term_is_none(node) && !tw_is_atom(node))
+		return TW_EBADARG;
+	return encode(term, tw_term_is_none(node) ? tw_atom(TW_ATOM_NONODE) : node, true, sink);
+}
+
+size_t tw_etf_encode_fixed(struct tw_term term, void *buffer, size_t bytes)
+{
+	struct tw_sink sink = { .start = buffer, .at = buffer, .end = (char *)buffer + bytes };
+
+	if (encode(term, tw_atom(TW_ATOM_NONODE), false, &sink))
+		return 0;
+	return (size_t)(sink.at - sink.start);
 }

@@ -3,7 +3,18 @@
 #ifndef TW_TERM_ETF_H
 #define TW_TERM_ETF_H
 
+#include "tracewheel/term.h"
+
 #define TW_ETF_VERSION 131
+
+/*
+ * tw_etf_try_encode - tw_etf_encode() into a buffer, for hits: it never allocates.
+ *
+ * Returns the bytes written; 0 where the term does not fit, or goes deeper than 64 levels.  Signal handlers: yes.
+ */
+size_t tw_etf_try_encode(struct tw_term term, void *buffer, size_t bytes);
+/* Its general half. */
+size_t tw_etf_encode_fixed(struct tw_term term, void *buffer, size_t bytes);
 
 enum tw_etf_tag {
 	TW_ETF_NEW_FLOAT = 'F',
