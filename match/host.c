@@ -7,6 +7,9 @@
 #include "base/atomic.h"
 #include "base/export.h"
 
+#include <math.h>
+#include <string.h>
+
 #define FUNCTION(atom, arity)                                                                                \
 	struct tw_term tw_match_fn_##atom##_##arity(struct tw_match_machine *m, const struct tw_term *top)
 
@@ -244,4 +247,55 @@ FUNCTION(DISPLAY, 1)
 	if (HOST_HAS(m, display))
 		m->run->host->display(m->run, top[0]);
 	return tw_atom(TW_ATOM_TRUE);
+}
+
+/* ---- what machine words stand for ---- */
+
+/* The string, or the address itself where there is none: a number equals no string, and 0 is NULL. */
+FUNCTION(STRING_AT, 1)
+{
+	struct tw_term string = {0};
+	int64_t address;
+
+	if (tw_term_get_int64(top[0], &address) != 0)
+		return RAISE;
+	if (HOST_HAS(m, string_at))
+		string = m->run->host->string_at(m->run, (uint64_t)address);
+	return tw_term_is_none(string) ? top[0] : string;
+}
+
+static bool vector(struct tw_match_machine *m, struct tw_term number, uint64_t *bits)
+{
+	uint64_t index;
+
+	return tw_term_get_uint64(number, &index) == 0 && index < 8 && HOST_HAS(m, vector) &&
+	       m->run->host->vector(m->run, index, bits);
+}
+
+/* What is no number raises, as its arithmetic would. */
+static struct tw_term finite_float(struct tw_match_machine *m, double value)
+{
+	return isfinite(value) ? tw_term_float(&m->run->arena, value) : RAISE;
+}
+
+FUNCTION(VECTOR_FLOAT, 1)
+{
+	uint64_t bits;
+	float value;
+
+	if (!vector(m, top[0], &bits))
+		return RAISE;
+	memcpy(&value, &bits, sizeof(value));
+	return finite_float(m, (double)value);
+}
+
+FUNCTION(VECTOR_DOUBLE, 1)
+{
+	uint64_t bits;
+	double value;
+
+	if (!vector(m, top[0], &bits))
+		return RAISE;
+	memcpy(&value, &bits, sizeof(value));
+	return finite_float(m, value);
 }

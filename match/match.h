@@ -187,6 +187,10 @@ struct tw_match_host {
 	int (*trace)(struct tw_match_run *run, struct tw_term tracee, struct tw_term off, struct tw_term on);
 	/* {set_tcw,Word}: the word before.  NULL: tw_trace_control_word_set(). */
 	uint32_t (*set_tcw)(struct tw_match_run *run, uint32_t word);
+	/* {string_at,Address}: a binary of the bytes up to the zero; none where there is no string.  NULL: none. */
+	struct tw_term (*string_at)(struct tw_match_run *run, uint64_t address);
+	/* {vector_float,N}, {vector_double,N}: the low bits of a vector register of the call.  False: not known.  NULL: raises. */
+	bool (*vector)(struct tw_match_run *run, uint64_t number, uint64_t *bits);
 	/* {display,X}.  NULL: nothing is printed. */
 	void (*display)(struct tw_match_run *run, struct tw_term term);
 };

@@ -119,6 +119,7 @@ enum {
 };
 #define TW_MATCH_OF_PROCESS (TW_MATCH_IN_BODY_ONLY | TW_MATCH_NOT_IN_TABLE | TW_MATCH_NOT_IN_RECEIVE)
 #define TW_MATCH_OF_CALL    (TW_MATCH_OF_PROCESS | TW_MATCH_NOT_IN_SEND)
+#define TW_MATCH_OF_WORDS   (TW_MATCH_NOT_IN_TABLE | TW_MATCH_NOT_IN_SEND | TW_MATCH_NOT_IN_RECEIVE)
 #define TW_MATCH_ACTS	    (TW_MATCH_OF_PROCESS | TW_MATCH_HAS_EFFECT)
 
 /* X(ATOM, arity, where it may stand): called by the CALL instruction; the code is match_fn_ATOM_arity. */
@@ -180,7 +181,10 @@ enum {
 	X(CURRENT_STACKTRACE, 0, TW_MATCH_OF_CALL)                                                           \
 	X(CURRENT_STACKTRACE, 1, TW_MATCH_OF_CALL)                                                           \
 	X(PROCESS_DUMP, 0, TW_MATCH_OF_PROCESS)                                                              \
-	X(DISPLAY, 1, TW_MATCH_IN_BODY_ONLY | TW_MATCH_NOT_IN_TABLE | TW_MATCH_HAS_EFFECT)
+	X(DISPLAY, 1, TW_MATCH_IN_BODY_ONLY | TW_MATCH_NOT_IN_TABLE | TW_MATCH_HAS_EFFECT)                   \
+	X(STRING_AT, 1, TW_MATCH_OF_WORDS)                                                                   \
+	X(VECTOR_FLOAT, 1, TW_MATCH_OF_WORDS)                                                                \
+	X(VECTOR_DOUBLE, 1, TW_MATCH_OF_WORDS)
 
 enum tw_match_function {
 #define TW_MATCH_FUNCTION_ENUM(atom, arity, where) TW_FN_##atom##_##arity,
