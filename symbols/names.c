@@ -5,6 +5,7 @@
 #include "base/assert.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -37,79 +38,85 @@ static const char *const never[] = {
  * A hook on the return must not stand on these.  They return twice (setjmp, vfork, getcontext), never
  * (exit, throw, longjmp), on another stack (swapcontext), or use their return address to know
  * their caller (dlopen, dlsym).  _setjmp and __sigsetjmp were seen to fail, the others are here by reasoning.
+ * In the order of strcmp().
  */
 static const char *const never_returning[] = {
-	"setjmp",
-	"_setjmp",
-	"__setjmp",
-	"sigsetjmp",
-	"__sigsetjmp",
-	"longjmp",
-	"_longjmp",
-	"siglongjmp",
-	"__longjmp_chk",
-	"__libc_longjmp",
-	"__libc_siglongjmp",
-	"getcontext",
-	"setcontext",
-	"swapcontext",
-	"makecontext",
-	"vfork",
-	"__vfork",
-	"__libc_vfork",
-	"clone",
-	"__clone",
-	"clone3",
-	"rt_sigreturn",
-	"dlopen",
-	"dlmopen",
-	"dlsym",
-	"dlvsym",
-	"dlclose",
-	"execve",
-	"execv",
-	"execvp",
-	"execvpe",
-	"execl",
-	"execlp",
-	"execle",
-	"fexecve",
-	"execveat",
-	"exit",
-	"_exit",
 	"_Exit",
-	"quick_exit",
-	"abort",
-	"pthread_exit",
-	"thrd_exit",
-	"err",
-	"errx",
-	"verr",
-	"verrx",
-	"__libc_start_main",
-	"__libc_start_call_main",
-	"__stack_chk_fail",
-	"__stack_chk_fail_local",
+	"_Unwind_Backtrace",
+	"_Unwind_ForcedUnwind",
+	"_Unwind_RaiseException",
+	"_Unwind_Resume",
+	"_Unwind_Resume_or_Rethrow",
+	"_Ux86_64_getcontext",
+	"_ZSt10unexpectedv",
+	"_ZSt9terminatev",
+	"____longjmp_chk",
+	"__assert",
 	"__assert_fail",
 	"__assert_perror_fail",
-	"__assert",
-	"__fortify_fail",
 	"__chk_fail",
-	"__cxa_throw",
-	"__cxa_rethrow",
+	"__clone",
 	"__cxa_bad_cast",
 	"__cxa_bad_typeid",
 	"__cxa_pure_virtual",
+	"__cxa_rethrow",
+	"__cxa_throw",
 	"__cxa_throw_bad_array_new_length",
-	"_Unwind_Resume",
-	"_Unwind_RaiseException",
-	"_Unwind_Resume_or_Rethrow",
-	"_Unwind_ForcedUnwind",
-	"_Unwind_Backtrace",
-	"__libc_fatal",
+	"__fortify_fail",
+	"__getcontext",
 	"__libc_alloca_cutoff",
-	"_ZSt9terminatev",
-	"_ZSt10unexpectedv",
+	"__libc_fatal",
+	"__libc_longjmp",
+	"__libc_siglongjmp",
+	"__libc_start_call_main",
+	"__libc_start_main",
+	"__libc_vfork",
+	"__longjmp_chk",
+	"__setjmp",
+	"__sigsetjmp",
+	"__sigsetjmp_cancel",
+	"__stack_chk_fail",
+	"__stack_chk_fail_local",
+	"__vfork",
+	"_exit",
+	"_longjmp",
+	"_setjmp",
+	"abort",
+	"clone",
+	"clone3",
+	"dlclose",
+	"dlmopen",
+	"dlopen",
+	"dlsym",
+	"dlvsym",
+	"err",
+	"errx",
+	"execl",
+	"execle",
+	"execlp",
+	"execv",
+	"execve",
+	"execveat",
+	"execvp",
+	"execvpe",
+	"exit",
+	"fexecve",
+	"getcontext",
+	"longjmp",
+	"makecontext",
+	"pthread_exit",
+	"quick_exit",
+	"rt_sigreturn",
+	"savectx",
+	"setcontext",
+	"setjmp",
+	"siglongjmp",
+	"sigsetjmp",
+	"swapcontext",
+	"thrd_exit",
+	"verr",
+	"verrx",
+	"vfork",
 };
 
 static const char *const texts[TW_SYM_REFUSALS] = {
@@ -149,9 +156,15 @@ bool tw_sym_is_never(const char *function)
 	return (*function == '_' || *function == 'm') && is_listed(never, TW_COUNT_OF(never), function);
 }
 
+static int compare_name(const void *name, const void *entry)
+{
+	return strcmp(name, *(const char *const *)entry);
+}
+
 bool tw_sym_is_never_returning(const char *function)
 {
-	return is_listed(never_returning, TW_COUNT_OF(never_returning), function);
+	return bsearch(function, never_returning, TW_COUNT_OF(never_returning), sizeof *never_returning,
+		       compare_name) != NULL;
 }
 
 static const char *base_name(const char *path)

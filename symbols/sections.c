@@ -82,7 +82,8 @@ static int take_functions(struct tw_elf_sections *sections, const ElfW(Sym) * sy
 		    symbol->st_name >= sections->string_bytes)
 			continue;
 		sections->functions[sections->function_count++] = (struct tw_elf_function){
-			symbol->st_value, symbol->st_name, ELF64_ST_BIND(symbol->st_info)};
+			symbol->st_value, symbol->st_name, symbol->st_size <= UINT32_MAX ? (uint32_t)symbol->st_size : 0,
+			ELF64_ST_BIND(symbol->st_info)};
 	}
 	qsort(sections->functions, sections->function_count, sizeof *sections->functions, compare);
 	return 0;

@@ -18,6 +18,7 @@
 struct tw_elf_function {
 	uint64_t value;
 	uint32_t name; /* in strings */
+	uint32_t bytes; /* 0: not known */
 	uint8_t binding;
 };
 

@@ -165,6 +165,7 @@ static int add_sled(struct reading *reading, uint64_t value)
 			.entry = elf->base + function,
 			.where = where,
 			.bytes = (uint32_t)bytes,
+			.function_bytes = sections->functions[i].bytes,
 			.function = sections->strings + sections->functions[i].name,
 		};
 	}

@@ -130,6 +130,7 @@ struct tw_sym_sled {
 	uintptr_t entry;      /* the function */
 	uintptr_t where;      /* the first NOP behind its entry */
 	uint32_t bytes;       /* how many bytes of NOPs from there are the sled's */
+	uint32_t function_bytes; /* from entry; 0: not known */
 	const char *function; /* lent by the list */
 	enum tw_sym_refusal refusal;
 };
@@ -170,6 +171,16 @@ enum tw_sym_role tw_sym_role_of(const char *path, const char *soname);
  * hardly any such names.)
  */
 char *tw_sym_demangle(const char *linkage_name);
+
+/*
+ * tw_sym_type_name - the name of a C++ class as people write it: "std::runtime_error" of "St13runtime_error".
+ *
+ * @mangled	as in a type_info.
+ * @out		terminated; what is not understood, or finds no room, is the mangled name, cut to size.
+ *
+ * No memory, no locks.  Threads: any.
+ */
+void tw_sym_type_name(const char *mangled, char *out, size_t bytes);
 
 /*
  * tw_sym_taken - of data slots, which are used otherwise than by `call *slot` and `jmp *slot`?

@@ -89,6 +89,19 @@ typedef int (*tw_symbols_place_fn)(const struct tw_symbols_place *place, void *a
  */
 int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_place_fn visit, void *arg);
 
+/*
+ * tw_symbols_compact - make the entry sleds of a program or library cost less while nobody traces it.
+ *
+ * gcc fills a sled with NOPs of one byte; here each sled becomes one long NOP.  To be done once, after
+ * linking and before stripping.  The file is replaced by a new one with the same name and mode.
+ *
+ * @sleds	how many there are, counted by name; 0: it was not compiled with -fpatchable-function-entry.
+ * @changed	how many functions were changed; 0: the file is as it was.
+ *
+ * Errors: as tw_symbols_open(), and TW_ENOSPC, TW_EPERM of writing; then the file is as it was.
+ */
+int tw_symbols_compact(const char *path, uint64_t *sleds, uint64_t *changed);
+
 #ifdef __cplusplus
 }
 #endif

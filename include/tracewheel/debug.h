@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * debug.h - what debug information (DWARF) says of the functions of one ELF file: arguments and lines.
+ *
+ * It is looked for in the file itself, in /usr/lib/debug/.build-id, and under the name of its .gnu_debuglink
+ * beside it, in .debug beside it and in /usr/lib/debug.  What is found there must belong to the file, by
+ * build-id, or by the checksum of the link where there is no build-id.  No server is asked.
+ *
+ * Where an argument lies follows the System V ABI for x86-64, checked against what the compiler says of
+ * the function's entry.  What is not certain is not said: arguments on the stack, functions that the compiler
+ * has split or specialised (.part, .isra, .constprop, .cold), languages with conventions of their own.
+ *
+ * Threads    one handle belongs to one thread at a time.
+ * Ownership  all that is answered is lent until tw_debug_close().
+ * Units      a value is an address as the file has it: address in memory = base address + value.
+ * Errors     those of tracewheel/error.h.  Link with libtracewheel-debug (which needs libdw).
+ */
+#ifndef TRACEWHEEL_DEBUG_H
+#define TRACEWHEEL_DEBUG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tw_debug;
+
+/*
+ * tw_debug_open - find the debug information of a file.
+ *
+ * @path	borrows: the program or library; it need not exist any more where a build-id is given.
+ * @build_id	borrows: of what was recorded; NULL: whatever is at @path.
+ * @out		gives; tw_debug_close() takes.
+ *
+ * A file without debug information is no error: then there are names of symbols at the most, and
+ * tw_debug_problem() says why.  Errors: TW_ENOMEM.
+ */
+int tw_debug_open(const char *path, const uint8_t *build_id, size_t build_id_bytes, struct tw_debug **out);
+void tw_debug_close(struct tw_debug *debug);
+
+/* Why there is no debug information, as a sentence without a full stop; NULL: there is. */
+const char *tw_debug_problem(const struct tw_debug *debug);
+
+/* ---- places in the code ---- */
+
+struct tw_debug_location {
+	const char *function;	 /* linkage name; NULL: not known */
+	uint64_t function_value; /* where it begins */
+	const char *file;	 /* as the compiler was given it; NULL: not known */
+	uint32_t line;		 /* 0: not known */
+};
+
+/*
+ * tw_debug_locate - the function, file and line of an instruction.
+ *
+ * For a return address ask for the byte before it: that is the call.
+ * False: nothing at all is known; *out is zeroed.
+ */
+bool tw_debug_locate(struct tw_debug *debug, uint64_t value, struct tw_debug_location *out);
+
+/* ---- functions ---- */
+
+enum tw_debug_kind {
+	TW_DEBUG_UNKNOWN, /* shown as '_' */
+	TW_DEBUG_VOID,
+	TW_DEBUG_SIGNED,
+	TW_DEBUG_UNSIGNED,
+	TW_DEBUG_BOOL,
+	TW_DEBUG_ENUM,
+	TW_DEBUG_POINTER, /* references too */
+	TW_DEBUG_STRING,  /* char * */
+	TW_DEBUG_FLOAT,	  /* of 4 or 8 bytes */
+	TW_DEBUG_STRUCT	  /* struct, union or class, by value; the two halves of __int128 */
+};
+
+struct tw_debug_enumerator {
+	const char *name;
+	int64_t value;
+};
+
+struct tw_debug_type {
+	enum tw_debug_kind kind;
+	uint32_t bytes;
+	const char *name; /* of the struct or enum, "" where it has none, "point *" for a pointer to one */
+	const struct tw_debug_enumerator *enumerators;
+	uint32_t enumerator_count;
+	bool is_signed; /* an enum's integer */
+};
+
+/* Registers that carry values: 0 to 5 are rdi, rsi, rdx, rcx, r8, r9. */
+enum { TW_DEBUG_NOWHERE = -1, TW_DEBUG_RAX = 6, TW_DEBUG_RDX = 7, TW_DEBUG_XMM0 = 8 /* to xmm7: 15 */ };
+
+struct tw_debug_value {
+	const char *name; /* "this", "" where it has none */
+	const struct tw_debug_type *type;
+	/* The registers that hold it, in order; TW_DEBUG_NOWHERE: not known, in memory, or no second one. */
+	int8_t registers[2];
+};
+
+struct tw_debug_function {
+	const char *name; /* linkage name */
+	uint64_t value;
+	uint32_t arity;	 /* of its parameters, `this` included */
+	bool is_variadic; /* more may follow */
+	const struct tw_debug_value *parameters;
+	struct tw_debug_value result;
+};
+
+/*
+ * tw_debug_function - what is known of the function that begins at a value.
+ *
+ * @name	borrows: which one of several that share their code; NULL: any, if there is only one.
+ * @out		lends.
+ *
+ * Errors: TW_ENOENT (nothing is known, or nothing that is certain), TW_ENOMEM.
+ */
+int tw_debug_function(struct tw_debug *debug, uint64_t value, const char *name,
+		      const struct tw_debug_function **out);
+
+/* Called for each name of each function; a result other than 0 ends the walk and is its answer. */
+typedef int (*tw_debug_symbol_fn)(const char *name, uint64_t value, void *arg);
+
+/* tw_debug_each_symbol - all function symbols that the file and its debug information have. */
+int tw_debug_each_symbol(struct tw_debug *debug, tw_debug_symbol_fn visit, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

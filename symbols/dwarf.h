@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * dwarf.h - what the files behind tracewheel/debug.h share.  The only ones that see elfutils.
+ *
+ *	dwarf_file.c	which file has the debug information, and is it the right one
+ *	dwarf.c		functions, symbols and lines by value
+ *	dwarf_type.c	types, and how the System V ABI passes them
+ *	dwarf_function.c	a function's parameters and the registers that carry them
+ *
+ * Not part of what runs inside traced programs.  Threads: as tracewheel/debug.h.
+ */
+#ifndef TW_SYMBOLS_DWARF_H
+#define TW_SYMBOLS_DWARF_H
+
+#include "tracewheel/debug.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+
+/* An ELF file that is open; fd -1: not. */
+struct tw_dwarf_file {
+	int fd;
+	Elf *elf;
+};
+
+struct tw_dwarf_symbol {
+	uint64_t value, bytes;
+	const char *name;
+	bool is_local;
+};
+
+/* A function as DWARF has it. */
+struct tw_dwarf_entry {
+	uint64_t value;
+	Dwarf_Die die;
+	uint32_t language;
+	bool is_clang;
+	bool is_read;
+	const struct tw_debug_function *function; /* once it was read; NULL: nothing certain */
+};
+
+/* A compilation unit's piece of code. */
+struct tw_dwarf_range {
+	uint64_t low, high;
+	Dwarf_Die unit;
+};
+
+struct tw_debug {
+	char *path;
+	struct tw_dwarf_file file, separate;
+	Dwarf *dwarf; /* NULL: none */
+	char *problem;
+	bool is_indexed;
+	struct tw_dwarf_symbol *symbols; /* by value, then global before local */
+	size_t symbol_count;
+	struct tw_dwarf_entry *entries; /* by value */
+	size_t entry_count, entry_room;
+	struct tw_dwarf_range *ranges; /* by low */
+	size_t range_count, range_room;
+	void *types; /* tsearch() tree of struct tw_dwarf_type */
+	struct tw_dwarf_chunk *chunks;
+};
+
+/* Zeroed memory that lives as long as the handle; NULL: none left. */
+void *tw_dwarf_new(struct tw_debug *debug, size_t bytes);
+char *tw_dwarf_text(struct tw_debug *debug, const char *text);
+
+/* Opens what there is; sets problem where that is too little.  TW_ENOMEM. */
+int tw_dwarf_find(struct tw_debug *debug, const uint8_t *build_id, size_t build_id_bytes);
+void tw_dwarf_file_close(struct tw_dwarf_file *file);
+
+/* How the ABI passes a value of a type. */
+enum tw_dwarf_class {
+	TW_DWARF_NOTHING, /* takes no register: void, an empty class */
+	TW_DWARF_INTEGER,
+	TW_DWARF_SSE,
+	TW_DWARF_MEMORY,
+	TW_DWARF_REFERENCE, /* the address of it, in an integer register: classes that are not trivial */
+	TW_DWARF_UNCERTAIN
+};
+
+struct tw_dwarf_type {
+	const void *key; /* of the DIE */
+	struct tw_debug_type shown;
+	enum tw_dwarf_class classes[2]; /* of its eightbytes; the second NOTHING where there is none */
+};
+
+/* The type that a DIE's DW_AT_type names; void where it has none.  NULL: no memory. */
+const struct tw_dwarf_type *tw_dwarf_type_of(struct tw_debug *debug, Dwarf_Die *die);
+
+/* What a parameter of a class that is passed by address looks like: "string &".  NULL: no memory. */
+const struct tw_debug_type *tw_dwarf_reference_to(struct tw_debug *debug, const struct tw_dwarf_type *type);
+
+/* Reads the function of an entry.  TW_ENOENT: nothing certain; TW_ENOMEM. */
+int tw_dwarf_function_read(struct tw_debug *debug, struct tw_dwarf_entry *entry,
+			   const struct tw_debug_function **out);
+
+/* DW_AT_linkage_name or DW_AT_name; NULL: none. */
+const char *tw_dwarf_name(Dwarf_Die *die);
+
+#endif
