@@ -5,8 +5,10 @@
  *	preload/	what is exported to the program: the constructor, dlopen, dlclose
  *	start.c		may we, where do events go; a forked child that is followed
  *	config.c	what the command asks for, as text in the ring set's control page
+ *	layouts.c	how arguments lie in registers, as the command has found out
  *	plan.c		what to arm: objects, slots and sleds, found while no lock of ours is held
  *	arm.c		the plan becomes places, under the permit; what was unloaded is forgotten
+ *	returns.c	can the ends of calls be seen, and which were not
  *	loader.c	which file a program's dlopen means
  *
  * Locks  The loader's are taken before the permit, never while it is held: a constructor runs under
@@ -31,8 +33,17 @@ struct tw_agent_config {
 	bool has_all_callers;    /* else only calls that the program's own file makes */
 	bool is_local;		 /* entry sleds only */
 	bool is_global;		 /* only calls from one object into another: no sleds */
+	bool has_no_functions;	 /* only what run-times tell of their processes */
+	uint32_t process_flags;	 /* TW_FLAG_*, of all processes, beside call */
+	bool has_returns;	 /* return_from of each call that is recorded */
+	bool has_exceptions;	 /* and exception_from */
+	bool has_return_to;	 /* and return_to */
 	uint32_t argument_words; /* to record with each call: 0 .. 6 */
+	uint32_t stack_depth;	 /* return addresses to record with each call: 0 .. TW_STACK_DEPTH_MAX */
+	uint32_t string_bytes;	 /* typed arguments, and so much of each string; 0: only words */
+	struct tw_agent_layouts *layouts; /* of typed arguments; NULL: none */
 	struct tw_match_program *program; /* which calls; NULL: all */
+	bool has_guards; /* each function has its own in layouts, and those that have none are not traced */
 };
 
 /*
@@ -42,9 +53,17 @@ struct tw_agent_config {
  *	callers main|all		whose calls; main where there is no pattern, else all
  *	local 0|1			entry sleds only; 0
  *	global 0|1			only calls from one object into another, no sleds; 0
+ *	returns 0|1			return_from of each call that is recorded; 0
+ *	exceptions 0|1			the same with exception_from; 0
+ *	return_to 0|1			where control comes back to after a call that is recorded; 0
  *	arguments N			words recorded with each call, 0 .. 6; 0
+ *	stack N				return addresses recorded with each call, 0 .. 64; 0
+ *	typed BYTES			where layouts.c knows how: arguments as they are, BYTES of each string
+ *	processes FLAG[,FLAG]...	flags of all processes; none
+ *	functions 0|1			0: no functions, whatever the patterns; 1
  *	match SPEC			a match specification over the argument registers, on one line
  *	when EXPR			the same, written as one guard
+ *	guards 0|1			layouts.c has a guard for each function, others are not traced; 0
  *
  * Lines with other keys are of newer commands and are passed over; so is a pattern that does not parse,
  * which the command has refused already.
@@ -52,6 +71,27 @@ struct tw_agent_config {
  */
 int tw_agent_config_parse(const char *text, size_t bytes, struct tw_agent_config *config);
 void tw_agent_config_fini(struct tw_agent_config *config);
+
+/* ---- layouts.c ---- */
+
+struct tw_agent_layouts;
+
+/*
+ * tw_agent_layouts_make - read the text beside the rings.
+ *
+ * @text	takes, on error too; terminated.  @out gives.  TW_ENOMEM.
+ */
+int tw_agent_layouts_make(char *text, size_t bytes, struct tw_agent_layouts **out);
+void tw_agent_layouts_destroy(struct tw_agent_layouts *layouts);
+/* The layout of the function that begins at a value of an object; lent; NULL: none.  @layouts may be NULL. */
+const char *tw_agent_layouts_find(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object,
+				  uint64_t value);
+
+/*
+ * The guard of such a function, compiled; lent; NULL: it has none.  Under a permit.
+ */
+const struct tw_match_program *tw_agent_layouts_guard(struct tw_agent_layouts *layouts,
+						      const struct tw_sym_object *object, uint64_t value);
 
 /* ---- plan.c ---- */
 
@@ -130,6 +170,20 @@ bool tw_agent_is_looking(void);
 /* Around fork(): no look is half-way. */
 void tw_agent_arm_before_fork(void);
 void tw_agent_arm_after_fork(void);
+
+/* Writes a sentence into the capture. */
+void tw_agent_tell(const char *text);
+
+/* ---- returns.c ---- */
+
+/* Takes from the configuration what cannot be had in this process, and says so in the capture. */
+void tw_agent_returns_init(struct tw_agent_config *config);
+/* Objects were loaded: perhaps an unwinder that we do not understand. */
+void tw_agent_returns_look(void);
+/* Are exceptions recorded, and with them longjmp? */
+bool tw_agent_has_exceptions(void);
+/* The program ends: tells how many calls were not seen to return. */
+void tw_agent_returns_end(void);
 
 /* ---- start.c ---- */
 

@@ -16,6 +16,7 @@
 
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
+#include "pipeline/callers.h"
 #include "pipeline/definitions.h"
 #include "pipeline/hit.h"
 #include "session/session.h"
@@ -47,8 +48,9 @@ static __thread unsigned closings; /* of handles, by us, with slots suspended si
 
 void tw_agent_arm_init(struct tw_agent_config *new_config, struct tw_session *new_session)
 {
-	config = *new_config;
 	session = new_session;
+	tw_agent_returns_init(new_config);
+	config = *new_config;
 }
 
 bool tw_agent_is_looking(void)
@@ -142,29 +144,75 @@ static void forget_gone(struct tw_permit *permit, const struct tw_sym_set *set)
 
 static int add_module(struct tw_permit *permit, const struct tw_sym_object *object, struct tw_module **module)
 {
-	const struct tw_module_options options = {
-		.name = object->name,
-		.path = object->path,
-		.soname = object->elf.soname,
-		.base_address = object->elf.base,
-		.end_address = object->elf.image.high,
-		.build_id = object->elf.build_id,
-		.build_id_bytes = object->elf.build_id_bytes,
-	};
+	return *module ? 0 : tw_native_module(permit, object, module);
+}
 
-	return *module ? 0 : tw_bp_module_add(permit, &options, module);
+/* What its arguments are, once: for hits and for readers.  Without memory they stay words. */
+static void set_layout(struct tw_function *function, const char *text)
+{
+	struct tw_arg_plan *arguments;
+	struct tw_layout *layout;
+
+	if (!text || function->layout || tw_layout_parse(text, strlen(text), &layout))
+		return;
+	arguments = malloc(sizeof *arguments);
+	if (arguments) {
+		tw_arg_plan_make(arguments, layout, config.string_bytes);
+		function->layout = strdup(text);
+	}
+	if (arguments && function->layout)
+		function->arguments = arguments;
+	else
+		free(arguments);
+	tw_layout_destroy(layout);
+}
+
+/* A function of an object: with its arity, where that is known. */
+static int add_function(struct tw_permit *permit, const struct tw_sym_object *object, struct tw_module *module,
+			const char *name, uint64_t address, struct tw_function **out)
+{
+	const char *text = tw_agent_layouts_find(config.layouts, object, address - object->elf.base);
+	struct tw_layout *layout = NULL;
+	uint32_t arity = UINT32_MAX;
+	int error;
+
+	if (text && !tw_layout_parse(text, strlen(text), &layout) && !layout->is_variadic)
+		arity = layout->count;
+	tw_layout_destroy(layout);
+	error = tw_bp_function_add(permit, module, name, arity, address, out);
+	if (!error)
+		set_layout(*out, text);
+	return error;
+}
+
+/* Which calls of a function are wanted; *program NULL: all.  False: none. */
+static bool is_asked_for(const struct tw_sym_object *object, uint64_t address, const struct tw_match_program **program)
+{
+	*program = config.program;
+	if (!config.has_guards)
+		return true;
+	*program = tw_agent_layouts_guard(config.layouts, object, address - object->elf.base);
+	return *program != NULL;
 }
 
 /* Adds the place and stages it. */
-static int arm_place(struct tw_permit *permit, struct tw_function *function,
+static int arm_place(struct tw_permit *permit, struct tw_function *function, const struct tw_match_program *program,
 		     const struct tw_place_options *options)
 {
-	struct tw_bp_part part = {.actions = TW_ACTION_CALL, .slot_words = (uint8_t)config.argument_words};
+	struct tw_bp_part part = {.actions = TW_ACTION_CALL | (config.has_returns ? TW_ACTION_RETURN : 0) |
+					     (config.has_exceptions ? TW_ACTION_EXCEPTION : 0),
+				  .slot_words = (uint8_t)config.argument_words,
+				  .stack_depth = (uint8_t)config.stack_depth};
 	struct tw_place *place;
 	int error = tw_bp_place_add(permit, function, options, &place);
 
-	if (!error && config.program)
-		tw_session_use_program(&part, place, config.program);
+	if (function->arguments) {
+		part.slot_words = TW_SLOT_WORDS_TYPED;
+		if (!error)
+			place->gives_vector = function->arguments->gives_vector;
+	}
+	if (!error && program)
+		tw_session_use_program(&part, place, program);
 	return error ? error : tw_session_stage(session, permit, place, &part);
 }
 
@@ -175,13 +223,20 @@ static int arm_sled(struct tw_permit *permit, const struct tw_plan *plan, const 
 	const struct tw_place_options options = {.kind = TW_BP_SLED,
 						 .where = (void *)sled->where,
 						 .sled_bytes = (uint8_t)sled->bytes};
+	const struct tw_sym_object *object = &plan->set->objects[planned->object];
+	const struct tw_match_program *program;
 	struct tw_function *function;
-	int error = add_module(permit, &plan->set->objects[planned->object], &modules[planned->object]);
+	int error;
 
+	if (!is_asked_for(object, sled->entry, &program))
+		return 0;
+	error = add_module(permit, object, &modules[planned->object]);
 	if (!error)
-		error = tw_bp_function_add(permit, modules[planned->object], sled->function, UINT32_MAX,
-					   sled->entry, &function);
-	return error ? error : arm_place(permit, function, &options);
+		error = add_function(permit, object, modules[planned->object], sled->function, sled->entry, &function);
+	if (error)
+		return error;
+	function->bytes = sled->function_bytes;
+	return arm_place(permit, function, program, &options);
 }
 
 /* The callee's own event is enough.  Its sled begins at its entry, or behind the endbr64 there. */
@@ -203,24 +258,26 @@ static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const 
 		    struct tw_module **modules)
 {
 	struct tw_place_options options = {.kind = TW_BP_SLOT, .where = slot->where, .target = slot->target};
+	const struct tw_match_program *program;
 	struct tw_function *function;
 	int error;
 
-	if (has_armed_sled(permit, slot->target))
+	if (has_armed_sled(permit, slot->target) ||
+	    !is_asked_for(&plan->set->objects[slot->definer], (uint64_t)(uintptr_t)slot->target, &program))
 		return 0;
 	error = add_module(permit, &plan->set->objects[slot->definer], &modules[slot->definer]);
 	if (!error)
 		error = add_module(permit, &plan->set->objects[slot->caller], &modules[slot->caller]);
 	if (!error)
-		error = tw_bp_function_add(permit, modules[slot->definer], slot->function, UINT32_MAX,
-					   (uint64_t)(uintptr_t)slot->target, &function);
+		error = add_function(permit, &plan->set->objects[slot->definer], modules[slot->definer],
+				     slot->function, (uint64_t)(uintptr_t)slot->target, &function);
 	if (error)
 		return error;
 	options.caller_module_id = modules[slot->caller]->module_id;
-	return arm_place(permit, function, &options);
+	return arm_place(permit, function, program, &options);
 }
 
-static void tell(const char *text)
+void tw_agent_tell(const char *text)
 {
 	struct {
 		struct tw_def_note note;
@@ -256,13 +313,13 @@ static void count_refusal(struct refusals *refusals, int error, bool is_sled)
 static void tell_refusals(const struct refusals *refusals)
 {
 	if (refusals->has_no_room)
-		tell("not all functions that were asked for are traced: there was no room for more");
+		tw_agent_tell("not all functions that were asked for are traced: there was no room for more");
 	if (refusals->slots)
-		tell("some functions are not traced: the system refuses to make their GOT writable");
+		tw_agent_tell("some functions are not traced: the system refuses to make their GOT writable");
 	if (refusals->sleds)
-		tell("some functions are not traced: the system refuses to make their code writable");
+		tw_agent_tell("some functions are not traced: the system refuses to make their code writable");
 	if (refusals->late_sleds)
-		tell("some functions are not traced: other threads were running when their code was "
+		tw_agent_tell("some functions are not traced: other threads were running when their code was "
 		     "loaded, and their entry sleds can only be changed before");
 }
 
@@ -292,9 +349,11 @@ static void arm(struct tw_permit *permit, const struct tw_plan *plan)
 	for (size_t i = 0; i < plan->count && !refusals.has_no_room; i++)
 		count_refusal(&refusals, arm_slot(permit, plan, &plan->slots[i], modules), false);
 	tw_patch_end();
+	if (config.program)
+		tw_callers_update(permit);
 	free(modules);
 	for (size_t i = 0; i < plan->note_count; i++)
-		tell(plan->notes[i]);
+		tw_agent_tell(plan->notes[i]);
 	tell_refusals(&refusals);
 }
 
@@ -342,7 +401,8 @@ static bool look_once(void)
 	struct tw_plan *plan;
 	bool was_applied;
 
-	if (!has_changed(&loaded, &unloaded) || tw_plan_make(&config, is_known, NULL, &plan))
+	if (config.has_no_functions || !has_changed(&loaded, &unloaded) ||
+	    tw_plan_make(&config, is_known, NULL, &plan))
 		return false;
 	was_applied = apply(plan);
 	for (size_t i = 0; was_applied && i < plan->set->count; i++)
@@ -368,6 +428,7 @@ static void look(void)
 
 	while (rounds++ < 8 && look_once())
 		;
+	tw_agent_returns_look();
 	for (; closings > 1; closings--)
 		tw_got_resume(NULL);
 	if (closings) {

@@ -3,8 +3,10 @@
 #include "agent/agent.h"
 
 #include "base/limits.h"
+#include "pipeline/walk.h"
 #include "tracewheel/error.h"
 #include "tracewheel/match.h"
+#include "tracewheel/session.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +44,16 @@ static int take_program(struct tw_agent_config *config, compile_fn compile, cons
 	return 0;
 }
 
+/* Flags by name, with commas between them; unknown ones are of newer commands. */
+static uint32_t read_flags(char *names)
+{
+	uint32_t flags = 0;
+
+	for (char *name; (name = strsep(&names, ","));)
+		flags |= tw_process_flag_named(name) & TW_FLAG_ALL;
+	return flags;
+}
+
 static int take_line(struct tw_agent_config *config, char *line, bool *has_callers)
 {
 	char *value = strchr(line, ' ');
@@ -59,10 +71,29 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		config->is_local = strcmp(value, "0") != 0;
 	} else if (!strcmp(line, "global")) {
 		config->is_global = strcmp(value, "0") != 0;
+	} else if (!strcmp(line, "processes")) {
+		config->process_flags = read_flags(value);
+	} else if (!strcmp(line, "functions")) {
+		config->has_no_functions = !strcmp(value, "0");
+	} else if (!strcmp(line, "returns")) {
+		config->has_returns |= strcmp(value, "0") != 0;
+	} else if (!strcmp(line, "exceptions")) {
+		/* As in OTP: exception_trace is return_trace and more. */
+		config->has_exceptions = strcmp(value, "0") != 0;
+		config->has_returns |= config->has_exceptions;
+	} else if (!strcmp(line, "return_to")) {
+		config->has_return_to = strcmp(value, "0") != 0;
 	} else if (!strcmp(line, "match")) {
 		return take_program(config, tw_match_compile_text, value);
 	} else if (!strcmp(line, "when")) {
 		return take_program(config, tw_match_compile_when, value);
+	} else if (!strcmp(line, "guards")) {
+		config->has_guards = strcmp(value, "0") != 0;
+	} else if (!strcmp(line, "typed")) {
+		config->string_bytes = (uint32_t)strtoul(value, NULL, 10);
+	} else if (!strcmp(line, "stack")) {
+		words = strtoul(value, NULL, 10);
+		config->stack_depth = words < TW_STACK_DEPTH_MAX ? (uint32_t)words : TW_STACK_DEPTH_MAX;
 	} else if (!strcmp(line, "arguments")) {
 		words = strtoul(value, NULL, 10);
 		config->argument_words = words < TW_ARGS_MAX ? (uint32_t)words : TW_ARGS_MAX;
@@ -93,5 +124,6 @@ void tw_agent_config_fini(struct tw_agent_config *config)
 		tw_pattern_destroy(config->patterns[i]);
 	free(config->patterns);
 	tw_match_destroy(config->program);
+	tw_agent_layouts_destroy(config->layouts);
 	*config = (struct tw_agent_config){0};
 }

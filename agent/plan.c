@@ -7,6 +7,7 @@
  */
 #include "agent/agent.h"
 
+#include "base/assert.h"
 #include "tracewheel/error.h"
 
 #include <dlfcn.h>
@@ -148,15 +149,25 @@ static int add_sleds_of(struct tw_plan *plan, const struct tw_agent_config *conf
 }
 
 /*
- * Calls of dlopen and dlclose come to us first (loader.c).  They are still calls of libc's functions: shown
- * as such, and going on to ours.
+ * Calls of dlopen, dlclose and longjmp come to us first (preload/).  They are still calls of libc's functions:
+ * shown as such, and going on to ours.
  */
+static bool is_in_between(const char *function)
+{
+	static const char *const names[] = {"dlopen",	"dlclose",    "longjmp",
+					    "_longjmp", "siglongjmp", "__longjmp_chk"};
+
+	for (size_t i = 0; i < TW_COUNT_OF(names); i++)
+		if (!strcmp(function, names[i]))
+			return true;
+	return false;
+}
+
 static const struct tw_sym_object *real_definer(const struct tw_plan *plan, const struct tw_sym_slot *slot)
 {
 	void *real;
 
-	if (slot->refusal != TW_SYM_OWN ||
-	    (strcmp(slot->function, "dlopen") && strcmp(slot->function, "dlclose")))
+	if (slot->refusal != TW_SYM_OWN || !is_in_between(slot->function))
 		return NULL;
 	real = dlsym(RTLD_NEXT, slot->function);
 	return real ? tw_sym_object_at(plan->set, (uintptr_t)real) : NULL;

@@ -15,6 +15,7 @@
 
 #include "breakpoints/breakpoints.h"
 #include "pipeline/hit.h"
+#include "pipeline/native.h"
 #include "session/session.h"
 #include "tracewheel/error.h"
 
@@ -77,6 +78,7 @@ static void follow(void)
 	if (tw_rs_image_claim(&ring_set, &image))
 		return;
 	tw_hit_host.pinned_image = image;
+	tw_arg_init();
 	tw_session_continue_in_child(session, image);
 }
 
@@ -99,6 +101,9 @@ static bool wants_declared(const struct tw_function *function, void *arg)
 	const struct tw_pattern_subject subject = {
 		.module = function->module->name, .function = function->name, .arity = function->arity};
 
+	/* Nobody knows the names of their parameters. */
+	if (config->has_no_functions || config->has_guards)
+		return false;
 	for (size_t i = 0; i < config->pattern_count; i++)
 		if (tw_pattern_match(config->patterns[i], &subject))
 			return true;
@@ -121,7 +126,7 @@ static int begin(struct tw_agent_config *config)
 	tw_hit_host.pinned_rs = &ring_set;
 	tw_hit_host.pinned_image = image;
 	tw_hit_host.pinned_session = session->slot;
-	tw_bp_trampoline_hit = tw_hit_slot;
+	tw_native_init();
 	tw_agent_arm_init(config, session);
 	kept = *config;
 	tw_session_trace_wanted(session, wants_declared, &kept, kept.program);
@@ -131,9 +136,22 @@ static int begin(struct tw_agent_config *config)
 	return 0;
 }
 
+/* Without them all arguments are words. */
+static void read_layouts(struct tw_agent_config *config)
+{
+	size_t bytes;
+	char *text;
+
+	if ((!config->string_bytes && !config->has_guards) || tw_rs_layouts_read(&ring_set, &text, &bytes) ||
+	    tw_agent_layouts_make(text, bytes, &config->layouts))
+		config->layouts = NULL;
+	tw_arg_init();
+}
+
 static void start(const char *path)
 {
 	struct tw_agent_config config;
+	uint32_t flags;
 
 	if (tw_rs_attach(&ring_set, path))
 		return;
@@ -145,12 +163,14 @@ static void start(const char *path)
 					  : TW_RS_CONFIG_BYTES,
 				  &config))
 		goto detach;
+	flags = config.process_flags | (config.has_no_functions ? 0 : TW_FLAG_CALL);
+	read_layouts(&config);
 	if (begin(&config)) {
 		tw_agent_config_fini(&config);
 		goto detach;
 	}
 	tw_agent_look();
-	tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL);
+	tw_trace_process(session, TW_PID_ALL, true, flags | (config.has_return_to ? TW_FLAG_RETURN_TO : 0));
 	/* PAIR agent.active: release; acquire in tw_agent_is_active(). */
 	tw_store_release(&is_active, true);
 	return;

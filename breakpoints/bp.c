@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What a part may want besides calls without being special. */
+#define PLAIN_ACTIONS (TW_ACTION_RETURN | TW_ACTION_EXCEPTION | TW_ACTION_GLOBAL)
+
 static unsigned rank(uint64_t bits, unsigned session)
 {
 	return (unsigned)__builtin_popcountll(bits & ((UINT64_C(1) << session) - 1));
@@ -20,7 +23,35 @@ static unsigned rank(uint64_t bits, unsigned session)
 
 static bool is_plain(const struct tw_bp_part *part)
 {
-	return part->actions == TW_ACTION_CALL && !part->program && !part->slot_words;
+	return (part->actions & ~(uint32_t)PLAIN_ACTIONS) == TW_ACTION_CALL && !part->program && !part->slot_words &&
+	       !part->stack_depth;
+}
+
+/* Masks say what else a plain part wants. */
+static void set_masks(struct tw_bp_generation *generation, uint64_t bit, uint32_t actions)
+{
+	const uint32_t always = TW_ACTION_COUNT | TW_ACTION_TIME | TW_ACTION_MEMORY | TW_ACTION_META;
+
+	generation->counting = (generation->counting & ~bit) | (actions & always ? bit : 0);
+	generation->returns = (generation->returns & ~bit) | (actions & TW_ACTION_RETURN ? bit : 0);
+	generation->exceptions = (generation->exceptions & ~bit) | (actions & TW_ACTION_EXCEPTION ? bit : 0);
+	generation->global = (generation->global & ~bit) | (actions & TW_ACTION_GLOBAL ? bit : 0);
+}
+
+static uint32_t plain_actions(const struct tw_bp_generation *generation, uint64_t bit)
+{
+	return TW_ACTION_CALL | (generation->returns & bit ? TW_ACTION_RETURN : 0) |
+	       (generation->exceptions & bit ? TW_ACTION_EXCEPTION : 0) |
+	       (generation->global & bit ? TW_ACTION_GLOBAL : 0);
+}
+
+static void find_only_counter(struct tw_bp_generation *generation)
+{
+	bool is_one = generation->sessions && !(generation->sessions & (generation->sessions - 1)) &&
+		      (generation->sessions & generation->special);
+	const struct tw_bp_part *part = is_one ? tw_bp_part_of(generation, generation->sessions) : NULL;
+
+	generation->only_counter = part && part->actions == TW_ACTION_COUNT ? part->counter : NULL;
 }
 
 static void enlist(struct tw_permit *permit, struct tw_place *place)
@@ -45,7 +76,8 @@ static void fuse(struct tw_bp_generation *generation)
 		if (!(generation->special >> s & 1))
 			continue;
 		part = &generation->parts[rank(generation->special, s)];
-		if (!part->quick.is_set || part->actions != TW_ACTION_CALL || part->slot_words)
+		if (!part->quick.is_set || part->slot_words || part->stack_depth ||
+		    (part->actions & ~(uint32_t)PLAIN_ACTIONS) != TW_ACTION_CALL)
 			continue;
 		generation->fused = UINT64_C(1) << s;
 		generation->quick = part->quick;
@@ -85,30 +117,37 @@ static int replace_parts(struct tw_place *place, unsigned session, const struct 
 	return 0;
 }
 
+static int prepare(struct tw_permit *permit, struct tw_place *place)
+{
+	int error;
+
+	TW_ASSERT(tw_permit_is_held(permit));
+	if (place->is_gone)
+		return TW_ENOTSUP;
+	if (place->is_installed)
+		return 0;
+	error = tw_patch_prepare(place);
+	if (!error)
+		permit->has_new_code |= tw_patch_is_code(place);
+	return error;
+}
+
 int tw_bp_stage_set(struct tw_permit *permit, struct tw_place *place, const struct tw_bp_part *part)
 {
 	struct tw_bp_generation *staging = &place->gen[1 - tw_bp_active_index()];
 	uint64_t bit = UINT64_C(1) << part->session;
-	int error = 0;
+	int error = prepare(permit, place);
 
-	TW_ASSERT(tw_permit_is_held(permit));
 	TW_ASSERT(part->session < TW_SESSIONS_MAX);
-	if (place->is_gone)
-		return TW_ENOTSUP;
-	if (!place->is_installed) {
-		error = tw_patch_prepare(place);
-		if (error)
-			return error;
-		permit->has_new_code |= tw_patch_is_code(place);
-	}
+	if (error)
+		return error;
 	if (!is_plain(part) || (staging->special & bit))
 		error = replace_parts(place, part->session, is_plain(part) ? NULL : part);
 	if (error)
 		return error;
 	staging->sessions |= bit;
-	staging->counting &= ~bit;
-	if (part->actions & TW_ACTION_COUNT)
-		staging->counting |= bit;
+	set_masks(staging, bit, part->actions);
+	find_only_counter(staging);
 	enlist(permit, place);
 	return 0;
 }
@@ -128,7 +167,20 @@ int tw_bp_stage_clear(struct tw_permit *permit, struct tw_place *place, unsigned
 	if (staging->special & bit)
 		replace_parts(place, session, NULL);
 	staging->sessions &= ~bit;
-	staging->counting &= ~bit;
+	set_masks(staging, bit, 0);
+	find_only_counter(staging);
+	enlist(permit, place);
+	return 0;
+}
+
+int tw_bp_stage_allocations(struct tw_permit *permit, struct tw_place *place, bool is_wanted)
+{
+	int error = is_wanted ? prepare(permit, place) : 0;
+
+	TW_ASSERT(tw_permit_is_held(permit));
+	if (error)
+		return error;
+	place->is_allocating = is_wanted;
 	enlist(permit, place);
 	return 0;
 }
@@ -144,6 +196,6 @@ bool tw_bp_staged_part(struct tw_permit *permit, struct tw_place *place, unsigne
 	if (staging->special & bit)
 		*out = staging->parts[rank(staging->special, session)];
 	else
-		*out = (struct tw_bp_part){ .actions = TW_ACTION_CALL, .session = (uint8_t)session };
+		*out = (struct tw_bp_part){ .actions = plain_actions(staging, bit), .session = (uint8_t)session };
 	return true;
 }

@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 struct tw_match_program;
+struct tw_arg_plan;
 struct tw_function;
 
 /* What a session wants to happen when a call passes. */
@@ -40,8 +41,15 @@ enum {
 	TW_ACTION_COUNT = 16,
 	TW_ACTION_TIME = 32,
 	TW_ACTION_MEMORY = 64,
-	TW_ACTION_META = 128
+	TW_ACTION_META = 128,
+	/* With TW_ACTION_CALL: only calls that name the module; those give no return_to. */
+	TW_ACTION_GLOBAL = 256
 };
+
+/* What is counted by process, for one place and session: made, reset and freed by session/. */
+struct tw_counts;
+/* What counts calls of one place and session. */
+struct tw_counter;
 
 /*
  * A range test on one raw argument word, decided without the interpreter: word - low <= span.  It
@@ -60,11 +68,16 @@ struct tw_bp_quick {
 struct tw_bp_part {
 	uint32_t actions;
 	uint8_t session;
-	uint8_t slot_words; /* slots: argument registers to record */
-	uint16_t reserved;
+	uint8_t slot_words; /* slots: argument registers to record, or TW_SLOT_WORDS_TYPED */
+	uint8_t stack_depth; /* sleds, slots: return addresses to record with each call; 0: none */
+	uint8_t reserved;
 	struct tw_bp_quick quick;
-	const struct tw_match_program *program; /* borrows: outlives the part; NULL: always */
-	_Atomic uint64_t *counter;		/* TW_ACTION_COUNT: where to count */
+	const struct tw_match_program *program; /* TW_ACTION_CALL; borrows: outlives the part; NULL: always */
+	const struct tw_match_program *meta_program; /* the same for TW_ACTION_META */
+	struct tw_counter *counter; /* TW_ACTION_COUNT: where to count */
+	/* Not used past the read section: a commit that replaced them frees them. */
+	struct tw_counts *times;    /* TW_ACTION_TIME */
+	struct tw_counts *memories; /* TW_ACTION_MEMORY */
 };
 
 /*
@@ -74,7 +87,11 @@ struct tw_bp_part {
 struct tw_bp_generation {
 	uint64_t sessions;	  /* a bit for each session that wants calls here */
 	uint64_t special;	  /* of these: more than a plain call event */
-	uint64_t counting;	  /* of these: count calls of every process, whatever its flags */
+	uint64_t counting;	  /* of these: count calls of every process, whatever its flags, or want them (meta) */
+	uint64_t returns;	  /* of these: return_from of each call that is recorded */
+	uint64_t exceptions;	  /* the same for exception_from */
+	uint64_t global;	  /* of these: want only calls that name the module */
+	struct tw_counter *only_counter; /* nobody wants anything here but one session a count: where; NULL otherwise */
 	struct tw_bp_part *parts; /* by rank of the session's bit in `special`; NULL when none */
 	/* Of one special session whose part is a range test and nothing else: the test, here in place. */
 	uint64_t fused;
@@ -99,6 +116,10 @@ static inline int tw_bp_quick_test(const struct tw_bp_quick *quick, const uint64
 
 enum tw_bp_kind { TW_BP_DECLARED = 1, TW_BP_SLED = 2, TW_BP_SLOT = 3 };
 
+/* Where a function that allocates is told how many bytes: its first word, its second, or both multiplied. */
+enum tw_bp_allocator { TW_BP_ALLOCATES_NOTHING, TW_BP_ALLOCATES_FIRST, TW_BP_ALLOCATES_SECOND, TW_BP_ALLOCATES_PRODUCT,
+		       TW_BP_ALLOCATES_THIRD };
+
 struct tw_place {
 	/* Read by every hit. */
 	TW_CACHELINE_ALIGNED struct tw_bp_generation gen[2];
@@ -106,6 +127,8 @@ struct tw_place {
 	uint32_t place_id;
 	uint32_t arity;	       /* or UINT32_MAX */
 	void *_Atomic target;  /* slot: what the call goes on to */
+	uint64_t global_only[2]; /* by generation: sessions that want only calls which name the module */
+	uint32_t allocator;	 /* enum tw_bp_allocator of a slot, by its function's name; for ever */
 	/* Written under the permit. */
 	TW_CACHELINE_ALIGNED uint32_t kind; /* enum tw_bp_kind */
 	uint32_t caller_module_id;	    /* slot: whose it is */
@@ -113,6 +136,9 @@ struct tw_place {
 	bool is_staged;
 	bool is_gone; /* the object that held it was unloaded: memory at `where` is not touched again */
 	bool is_parked;	     /* sled: see sled.c */
+	bool is_allocating; /* hits are wanted for `allocator`, whatever sessions want */
+	bool is_unwatched;   /* its returns are left alone: it returns twice, never, or looks where it does */
+	bool gives_vector;   /* native: what its function returns comes in xmm0 */
 	bool is_due;	     /* sled: to be made what is_installed says, when it may be written again */
 	uint8_t sled_bytes;  /* sled: of NOPs, from `where` */
 	uint8_t sled_offset; /* sled: from `where` to the five bytes that become a call */
@@ -139,9 +165,10 @@ bool tw_permit_is_mine(void);
 
 /*
  * Called by hits through trampolines (sleds, slots), set once by the room above before any place of
- * that kind is installed.  `words` are the six integer argument registers in order.  Keeps errno.
+ * that kind is installed.  `words` are the six integer argument registers in order, then %r11, %r10,
+ * %rax and the caller's %rbp; `slot` is where the call's return address lies.  Keeps errno.
  */
-typedef void (*tw_bp_hit_fn)(struct tw_place *place, const uint64_t *words);
+typedef void (*tw_bp_hit_fn)(struct tw_place *place, const uint64_t *words, uint64_t *slot);
 extern tw_bp_hit_fn tw_bp_trampoline_hit;
 
 /* ---- functions and their places ---- */
@@ -163,12 +190,16 @@ struct tw_module {
 struct tw_function {
 	uint32_t function_id;
 	uint32_t arity; /* or UINT32_MAX */
-	bool is_exported;
+	bool is_exported; /* else only local kinds of tracing find it */
 	const char *name;
 	uint64_t address; /* 0 when declared */
+	uint32_t bytes;	  /* of its code from there; 0: not known */
 	struct tw_module *module;
 	struct tw_function *next_of_module;
 	struct tw_place *places;
+	/* What its arguments are, set before its first place is staged, for ever; NULL: not known. */
+	const char *layout;		    /* text */
+	const struct tw_arg_plan *arguments; /* the same for hits */
 };
 
 /* Describes a module to tw_bp_module_add(); strings are copied. */
@@ -201,6 +232,9 @@ struct tw_place_options {
 int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, const struct tw_place_options *options,
 		    struct tw_place **out);
 
+/* By name; TW_BP_ALLOCATES_NOTHING: not one of the C library's allocators. */
+enum tw_bp_allocator tw_bp_allocator_of(const char *function);
+
 /* The place at this very address, of an object that is loaded; NULL: none. */
 struct tw_place *tw_bp_place_at(struct tw_permit *permit, void *where);
 
@@ -220,6 +254,12 @@ void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *module);
 int tw_bp_stage_set(struct tw_permit *permit, struct tw_place *place, const struct tw_bp_part *part);
 /* Step 2.  No part of this session: nothing happens.  Cannot fail, also without memory; returns 0. */
 int tw_bp_stage_clear(struct tw_permit *permit, struct tw_place *place, unsigned session);
+/*
+ * Step 2.  A slot of an allocator (place->allocator) is installed while this is wanted, for its hits to be seen; no
+ * session is told of them.  Errors as tw_bp_stage_set(); not wanting cannot fail.  What is
+ * wanted stays so when the change is forgotten, and then may not be installed.
+ */
+int tw_bp_stage_allocations(struct tw_permit *permit, struct tw_place *place, bool is_wanted);
 /* What is staged (or active, if nothing is) for this session at this place; returns whether there is. */
 bool tw_bp_staged_part(struct tw_permit *permit, struct tw_place *place, unsigned session, struct tw_bp_part *out);
 /* Steps 3 to 12.  Returns how many places changed.  Cannot fail: what can fail was done by staging. */

@@ -79,6 +79,11 @@ static void hint_counting(struct tw_permit *permit)
 	}
 }
 
+static bool is_wanted(struct tw_place *place, unsigned index)
+{
+	return generation(place, index)->sessions || place->is_allocating;
+}
+
 /* Steps 3 to 5. */
 static void install_new(struct tw_permit *permit)
 {
@@ -88,7 +93,7 @@ static void install_new(struct tw_permit *permit)
 		tw_progress_wait_code(); /* 3 */
 	tw_patch_begin();
 	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
-		if (place->is_installed || place->is_gone || !generation(place, staging)->sessions)
+		if (place->is_installed || place->is_gone || !is_wanted(place, staging))
 			continue;
 		tw_patch_install(place); /* 4 */
 		place->is_installed = true;
@@ -105,7 +110,7 @@ static void uninstall_unwanted(struct tw_permit *permit)
 
 	tw_patch_begin();
 	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
-		if (!place->is_installed || place->is_gone || generation(place, active_index)->sessions)
+		if (!place->is_installed || place->is_gone || is_wanted(place, active_index))
 			continue;
 		tw_patch_uninstall(place); /* 8 */
 		place->is_installed = false;

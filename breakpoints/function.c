@@ -7,6 +7,7 @@
 #include "breakpoints/permit.h"
 #include "base/error.h"
 #include "breakpoints/sled.h"
+#include "symbols/symbols.h"
 
 #include <search.h>
 #include <stdlib.h>
@@ -119,6 +120,24 @@ int tw_bp_function_add(struct tw_permit *permit, struct tw_module *module, const
 	return 0;
 }
 
+/* What the C library's allocators are told.  Those of C++ call these. */
+static const struct allocator {
+	const char *name;
+	enum tw_bp_allocator rule;
+} allocators[] = {
+	{ "malloc", TW_BP_ALLOCATES_FIRST },	     { "calloc", TW_BP_ALLOCATES_PRODUCT },
+	{ "realloc", TW_BP_ALLOCATES_SECOND },	     { "aligned_alloc", TW_BP_ALLOCATES_SECOND },
+	{ "memalign", TW_BP_ALLOCATES_SECOND },	     { "posix_memalign", TW_BP_ALLOCATES_THIRD },
+};
+
+enum tw_bp_allocator tw_bp_allocator_of(const char *function)
+{
+	for (size_t i = 0; i < TW_COUNT_OF(allocators); i++)
+		if (!strcmp(allocators[i].name, function))
+			return allocators[i].rule;
+	return TW_BP_ALLOCATES_NOTHING;
+}
+
 struct tw_place *tw_bp_place_at(struct tw_permit *permit, void *where)
 {
 	struct tw_place *place;
@@ -149,6 +168,8 @@ int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, cons
 	place->sled_bytes = options->sled_bytes;
 	place->caller_module_id = options->caller_module_id;
 	place->function = function;
+	place->allocator = options->kind == TW_BP_SLOT ? tw_bp_allocator_of(function->name) : TW_BP_ALLOCATES_NOTHING;
+	place->is_unwatched = options->kind != TW_BP_DECLARED && tw_sym_is_never_returning(function->name);
 	/* RELAXED bp.target: published with the place itself (PAIR bp.place, or step 5's wait). */
 	tw_store_relaxed(&place->target, options->target);
 	/* An object that was unloaded may have held a place at this address: it is replaced. */

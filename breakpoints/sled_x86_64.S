@@ -38,6 +38,7 @@ tw_sled_entry:
 	pushq %rdi
 	movq 8(%rbp), %rdi
 	movq %rsp, %rsi
+	leaq 24(%rbp), %rdx
 	/* Whatever the alignment the caller came with. */
 	andq $-16, %rsp
 	call *tw_bp_trampoline_hit(%rip)

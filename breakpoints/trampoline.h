@@ -20,7 +20,16 @@
 #define TW_GOT_STUB_BYTES 16
 
 /* offsetof(struct tw_place, target) */
-#define TW_PLACE_TARGET_OFFSET 144
+#define TW_PLACE_TARGET_OFFSET 208
+
+/*
+ * The shadow of a stack address: ((address & MASK) << SHIFT) + BASE, 16 TiB of addresses that Linux gives to nobody who
+ * does not ask for them.  Addresses that differ by a multiple of 4 TiB have the same one; who comes first owns it.
+ */
+#define TW_SHADOW_SLOT_BITS 42
+#define TW_SHADOW_SLOT_MASK 0x3fffffffff0
+#define TW_SHADOW_SHIFT	    2
+#define TW_SHADOW_BASE	    0x200000000000
 
 #ifndef __ASSEMBLER__
 

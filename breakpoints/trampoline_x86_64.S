@@ -57,6 +57,7 @@ slot_entry:
 	pushq %rdi
 	movq %r11, %rdi
 	movq %rsp, %rsi
+	leaq 8(%rbp), %rdx
 	/* Whatever the alignment the caller came with: hand-written code comes with any. */
 	andq $-16, %rsp
 	call *tw_bp_trampoline_hit(%rip)

@@ -29,22 +29,25 @@ endfunction()
 
 # In every traced program: from a call to a ring.
 tw_library(tracewheel LIBRARIES libck.a urcu-memb urcu-common gmp m pthread dl
-           ROOMS session pipeline breakpoints symbols match ringbuf progress term base)
+           ROOMS session pipeline catalog breakpoints symbols match ringbuf progress term base)
 # Preloaded into programs that were never told.  It carries the rooms in itself, and what it shows goes before
 # libtracewheel's where a program has that as well.  Without a run path: ld.so would search it whenever the
 # program calls dlopen, which passes through here.
 tw_library(tracewheel-agent LIBRARIES libck.a urcu-memb urcu-common gmp m pthread dl
-           ROOMS agent session pipeline breakpoints symbols match ringbuf progress term base)
+           ROOMS agent session pipeline catalog breakpoints symbols match ringbuf progress term base)
 target_sources(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR}/agent/preload/preload.c
-               ${CMAKE_SOURCE_DIR}/agent/preload/urcu.c)
+               ${CMAKE_SOURCE_DIR}/agent/preload/urcu.c ${CMAKE_SOURCE_DIR}/agent/preload/clock.c
+               ${CMAKE_SOURCE_DIR}/agent/preload/jump.c)
 target_include_directories(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
 set_target_properties(tracewheel-agent PROPERTIES BUILD_RPATH "" INSTALL_RPATH "" SKIP_BUILD_RPATH ON)
 set_property(TARGET tracewheel-agent PROPERTY SOVERSION)
 set_property(TARGET tracewheel-agent PROPERTY VERSION)
 # In the command, and where a program writes captures itself: from rings to disk and back.
-tw_library(tracewheel-capture LIBRARIES libck.a lz4 gmp m pthread ROOMS capture ringbuf term base)
+tw_library(tracewheel-capture LIBRARIES libck.a lz4 gmp m pthread ROOMS capture catalog ringbuf term base)
 # Terms are libtracewheel's to show: two tables of atoms would not know each other's.
 target_link_options(tracewheel-capture PRIVATE -Wl,--exclude-libs,libtw_term.a)
+# For whoever wants to know arguments and lines: nothing that is traced links it.
+tw_library(tracewheel-debug LIBRARIES dw elf pthread ROOMS debug)
 
 install(DIRECTORY include/tracewheel DESTINATION include)
 foreach(package tracewheel tracewheel-capture)

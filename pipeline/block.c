@@ -228,8 +228,8 @@ static size_t encode(struct tw_block_encoder *encoder, const struct survey *surv
 		bytes = tw_codec_generic_encode(in, encoder->encoded);
 	} else if (survey->calls || in->shape_count > TW_CODEC_SHAPES_MAX ||
 		   in->raw_bytes < (uint64_t)in->records * CALLS_MEAN_BYTES) {
-		header->codec = TW_CODEC_CALLS;
-		bytes = tw_codec_calls_encode(encoder->calls, in, encoder->encoded);
+		header->codec = in->words_max == 1 ? TW_CODEC_RETURNS : TW_CODEC_CALLS;
+		bytes = tw_codec_calls_encode(encoder->calls, in, in->words_max == 1, encoder->encoded);
 	} else {
 		header->codec = TW_CODEC_VALUES;
 		bytes = tw_codec_values_encode(in, encoder->encoded);
@@ -324,7 +324,7 @@ static bool are_sizes_sound(const struct tw_block_header *header)
 		return false;
 	if (header->type != TW_BLOCK_EVENTS)
 		return header->codec == TW_CODEC_NONE && !header->raw_bytes;
-	return header->codec >= TW_CODEC_VERBATIM && header->codec <= TW_CODEC_CALLS &&
+	return header->codec >= TW_CODEC_VERBATIM && header->codec <= TW_CODEC_RETURNS &&
 	       header->record_count && header->raw_bytes <= TW_BLOCK_RAW_BYTES_MAX &&
 	       header->raw_bytes % TW_RB_ALIGN_BYTES == 0 &&
 	       (uint64_t)header->record_count * TW_CODEC_HEAD_BYTES <= header->raw_bytes &&
@@ -418,7 +418,8 @@ int tw_block_decode_events(struct tw_block_decoder *decoder, const struct tw_blo
 	case TW_CODEC_VERBATIM: is_sound = decode_verbatim(in, bytes, &out); break;
 	case TW_CODEC_GENERIC: is_sound = tw_codec_generic_decode(in, bytes, &out); break;
 	case TW_CODEC_VALUES: is_sound = tw_codec_values_decode(in, bytes, &out); break;
-	case TW_CODEC_CALLS: is_sound = tw_codec_calls_decode(decoder->calls, in, bytes, &out); break;
+	case TW_CODEC_CALLS: is_sound = tw_codec_calls_decode(decoder->calls, in, bytes, false, &out); break;
+	case TW_CODEC_RETURNS: is_sound = tw_codec_calls_decode(decoder->calls, in, bytes, true, &out); break;
 	default: break;
 	}
 	return is_sound ? 0 : TW_EFORMAT;

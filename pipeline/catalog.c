@@ -304,6 +304,29 @@ static int add_note(struct tw_catalog *catalog, struct input *input)
 		       : 0;
 }
 
+static void free_layout(void *item)
+{
+	tw_layout_destroy(item);
+}
+
+/* One that cannot be read leaves its function without. */
+static int add_layout(struct tw_catalog *catalog, struct input *input)
+{
+	struct tw_layout *layout;
+	struct tw_def_layout def;
+	int error;
+
+	if (!take(input, &def, sizeof def) || input->left < def.text_bytes)
+		return TW_EFORMAT;
+	error = tw_layout_parse((const char *)input->at, def.text_bytes, &layout);
+	if (error)
+		return error == TW_ENOMEM ? error : 0;
+	error = add(&catalog->layouts, def.function_id, layout);
+	if (error <= 0)
+		tw_layout_destroy(layout);
+	return error < 0 ? error : 0;
+}
+
 static int add_record(struct tw_catalog *catalog, uint32_t type, struct input *input)
 {
 	switch (type) {
@@ -315,6 +338,7 @@ static int add_record(struct tw_catalog *catalog, uint32_t type, struct input *i
 	case TW_DEF_TRACEE: return add_tracee(catalog, input);
 	case TW_DEF_SESSION: return add_session(catalog, input);
 	case TW_DEF_NOTE: return add_note(catalog, input);
+	case TW_DEF_LAYOUT: return add_layout(catalog, input);
 	default: return 0; /* of a later version, or the clock, which blocks tell better */
 	}
 }
@@ -392,6 +416,7 @@ void tw_catalog_fini(struct tw_catalog *catalog)
 	fini_table(&catalog->sessions, free_session);
 	fini_table(&catalog->atoms, free_text);
 	fini_table(&catalog->notes, free_text);
+	fini_table(&catalog->layouts, free_layout);
 	free(catalog->program);
 	free(catalog->command);
 	free(catalog->host);

@@ -103,9 +103,10 @@ struct tw_calls_tables;
 struct tw_calls_tables *tw_calls_tables_create(void);
 void tw_calls_tables_destroy(struct tw_calls_tables *tables);
 
-/* words_max within bounds. */
-size_t tw_codec_calls_encode(struct tw_calls_tables *tables, const struct tw_codec_input *in, uint8_t *out);
-bool tw_codec_calls_decode(struct tw_calls_tables *tables, const uint8_t *in, size_t bytes,
+/* words_max within bounds.  @has_words: it is 1 at most, and words are predicted by place. */
+size_t tw_codec_calls_encode(struct tw_calls_tables *tables, const struct tw_codec_input *in, bool has_words,
+			     uint8_t *out);
+bool tw_codec_calls_decode(struct tw_calls_tables *tables, const uint8_t *in, size_t bytes, bool has_words,
 			   const struct tw_codec_output *out);
 
 /* What an encoder writes at most, for any input of TW_BLOCK_RAW_BYTES_MAX. */

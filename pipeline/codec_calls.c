@@ -5,14 +5,15 @@
  *	u32 heads; u32 misses; u32 long delta bytes; u32 return shape; u64 first ticks
  *	head table in columns: shapes | ids, a pair for each 256
  *	bits: the prediction held | u16 misses | u8 differences of ticks | LEB128 long differences
- *	payload columns for each group of 256 records, as in codec_values.c
+ *	payload columns for each group of 256 records, as in codec_values.c; or, where no record has more than one
+ *	word, the words as in codec_words.c
  *
  * The prediction is what followed the same last two events inside the same function before.  A
  * symbol is a place in the head table, from 1; symbol 0 is the return from the function on top of the
  * stack, so that returns need no table entries and are predicted as one.  Encoder and decoder keep
  * the same state; whether a prediction holds is decided by heads, so a symbol may have two names.
  */
-#include "pipeline/codec.h"
+#include "pipeline/codec_words.h"
 
 #include <stdlib.h>
 
@@ -20,7 +21,6 @@
 #define BUCKETS      (1u << 15)
 #define HEADER_BYTES 24
 #define LONG_DELTA   255
-#define LEB128_BYTES 10
 
 struct tw_calls_tables {
 	uint16_t next[PREDICTIONS];
@@ -30,7 +30,8 @@ struct tw_calls_tables {
 	int8_t moves[TW_CODEC_RECORDS_MAX + 1];   /* of the stack, by symbol */
 	uint8_t deltas[TW_CODEC_RECORDS_MAX];
 	uint8_t held[TW_CODEC_RECORDS_MAX / 8 + 8];
-	uint8_t long_deltas[TW_CODEC_RECORDS_MAX * LEB128_BYTES];
+	uint8_t long_deltas[TW_CODEC_RECORDS_MAX * TW_WORDS_LEB128_BYTES];
+	struct tw_words_tables words;
 };
 _Static_assert(TW_CODEC_RECORDS_MAX < BUCKETS && TW_CODEC_RECORDS_MAX < UINT16_MAX,
 	       "every record may have its symbol");
@@ -115,16 +116,6 @@ static uint16_t symbol_of(struct tw_calls_tables *tables, uint64_t head, uint32_
 	return symbol;
 }
 
-static uint8_t *put_leb128(uint8_t *out, uint64_t value)
-{
-	while (value >= 128) {
-		*out++ = (uint8_t)(value | 128);
-		value >>= 7;
-	}
-	*out++ = (uint8_t)value;
-	return out;
-}
-
 /* The shape of the first plain return: what symbol 0 stands for. */
 static uint32_t find_return_shape(const struct tw_codec_input *in)
 {
@@ -159,7 +150,7 @@ static void predict(struct tw_calls_tables *tables, const struct tw_codec_input 
 		ticks += delta;
 		tables->deltas[i] = (uint8_t)(delta < LONG_DELTA ? delta : LONG_DELTA);
 		if (tw_unlikely(delta >= LONG_DELTA))
-			long_at = put_leb128(long_at, delta);
+			long_at = tw_leb128_put(long_at, delta);
 		if (tw_unlikely(!holds)) {
 			symbol = head_of(tables, state, 0) == head ? 0
 								   : symbol_of(tables, head, &counts->heads);
@@ -216,7 +207,8 @@ static uint8_t *put_bytes(uint8_t *out, const void *from, size_t bytes)
 	return out + bytes;
 }
 
-size_t tw_codec_calls_encode(struct tw_calls_tables *tables, const struct tw_codec_input *in, uint8_t *out)
+size_t tw_codec_calls_encode(struct tw_calls_tables *tables, const struct tw_codec_input *in, bool has_words,
+			     uint8_t *out)
 {
 	struct tw_codec_group group = {.words_max = in->words_max};
 	struct calls_counts counts = {0};
@@ -237,6 +229,8 @@ size_t tw_codec_calls_encode(struct tw_calls_tables *tables, const struct tw_cod
 	to = put_bytes(to, tables->misses, counts.misses * sizeof tables->misses[0]);
 	to = put_bytes(to, tables->deltas, in->records);
 	to = put_bytes(to, tables->long_deltas, counts.long_bytes);
+	if (has_words)
+		return (size_t)(tw_words_put(&tables->words, in, to) - out);
 	for (uint32_t left = in->words_max ? in->records : 0; left; left -= group.count) {
 		record = gather(record, left < TW_COLUMN_MAX ? left : TW_COLUMN_MAX, &group);
 		to = tw_payload_put(to, &group);
@@ -289,17 +283,6 @@ static const uint8_t *get_heads(struct tw_calls_tables *tables, const uint8_t *i
 	return in;
 }
 
-static const uint8_t *get_leb128(const uint8_t *in, const uint8_t *end, uint64_t *value)
-{
-	*value = 0;
-	for (unsigned shift = 0; shift < 7 * LEB128_BYTES && in < end; shift += 7) {
-		*value |= (uint64_t)(*in & 127) << shift;
-		if (*in++ < 128)
-			return in;
-	}
-	return NULL;
-}
-
 /* The records' heads and ticks; false where they do not fit. */
 static bool follow(struct tw_calls_tables *tables, struct calls_input *input, struct calls_state *state,
 		   const struct tw_codec_output *out)
@@ -313,7 +296,7 @@ static bool follow(struct tw_calls_tables *tables, struct calls_input *input, st
 		uint64_t delta = input->deltas[i], head;
 
 		if (tw_unlikely(delta == LONG_DELTA)) {
-			input->longs = get_leb128(input->longs, input->longs_end, &delta);
+			input->longs = tw_leb128_get(input->longs, input->longs_end, &delta);
 			if (!input->longs)
 				return false;
 		}
@@ -355,7 +338,7 @@ static const uint8_t *get_parts(const uint8_t *in, const uint8_t *end, uint32_t 
 	return input->longs_end;
 }
 
-bool tw_codec_calls_decode(struct tw_calls_tables *tables, const uint8_t *in, size_t bytes,
+bool tw_codec_calls_decode(struct tw_calls_tables *tables, const uint8_t *in, size_t bytes, bool has_words,
 			   const struct tw_codec_output *out)
 {
 	const uint8_t *end = in + bytes, *record = out->raw;
@@ -379,6 +362,8 @@ bool tw_codec_calls_decode(struct tw_calls_tables *tables, const uint8_t *in, si
 	in = in ? get_parts(in, end, out->records, &input) : NULL;
 	if (!in || !follow(tables, &input, &state, out))
 		return false;
+	if (has_words)
+		return input.words_max <= 1 && tw_words_get(&tables->words, in, end, out) == end;
 	group.words_max = input.words_max;
 	for (uint32_t left = input.words_max ? out->records : 0; left; left -= group.count) {
 		record = gather(record, left < TW_COLUMN_MAX ? left : TW_COLUMN_MAX, &group);

@@ -22,7 +22,8 @@ enum tw_def_type {
 	TW_DEF_TRACEE = 6,
 	TW_DEF_SESSION = 7,
 	TW_DEF_CLOCK = 8,
-	TW_DEF_NOTE = 9
+	TW_DEF_NOTE = 9,
+	TW_DEF_LAYOUT = 10
 };
 
 /* The process image itself; the first record of a log. */
@@ -102,6 +103,12 @@ struct tw_def_clock {
 	uint64_t monotonic_ns;
 	uint64_t realtime_ns;
 	uint64_t boottime_ns;
+};
+
+/* How the arguments of a function lie in the payloads of its events: the text of tracewheel/layout.h. */
+struct tw_def_layout {
+	uint32_t function_id;
+	uint32_t text_bytes; /* at most TW_LAYOUT_TEXT_BYTES_MAX */
 };
 
 /* Something a person should know: why a function could not be traced, that memory is anonymous. */

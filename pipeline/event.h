@@ -22,12 +22,51 @@ enum tw_event_kind {
 	TW_EVENT_SWITCH = 2,
 	/* A call of place `id`; payload: the argument words, if any are recorded. */
 	TW_EVENT_CALL = 3,
-	/* A return from place `id`; payload: the returned word, if it is recorded. */
+	/* A return from place `id`; payload: the returned word, if it is recorded; with TERMS: the value. */
 	TW_EVENT_RETURN_FROM = 4,
+	/* An exception out of place `id`; TERMS, one term: {Class, Value}. */
 	TW_EVENT_EXCEPTION_FROM = 5,
+	/* Id 0.  TERMS: {M,F,A} or undefined; without: one word, the code address that control came back to. */
 	TW_EVENT_RETURN_TO = 6,
-	/* Kinds from 16 on carry terms as payload; a reader shows the ones it does not know as such. */
-	TW_EVENT_TERM_FIRST = 16
+	/*
+	 * Behind the call of place `id` that it belongs to, nothing between them, at the same time: the return addresses above it, the
+	 * innermost first.
+	 */
+	TW_EVENT_STACK = 7,
+	/*
+	 * Kinds from 16 on carry terms as payload; a reader shows the ones it does not know as such.  The terms
+	 * are the elements of OTP's trace message after the tag, in order.
+	 */
+	TW_EVENT_TERM_FIRST = 16,
+	TW_EVENT_SEND = 16,
+	TW_EVENT_SEND_TO_NON_EXISTING_PROCESS = 17,
+	TW_EVENT_RECEIVE = 18,
+	TW_EVENT_SPAWN = 19,
+	TW_EVENT_SPAWNED = 20,
+	TW_EVENT_EXIT = 21,
+	TW_EVENT_REGISTER = 22,
+	TW_EVENT_UNREGISTER = 23,
+	TW_EVENT_LINK = 24,
+	TW_EVENT_UNLINK = 25,
+	TW_EVENT_GETTING_LINKED = 26,
+	TW_EVENT_GETTING_UNLINKED = 27,
+	TW_EVENT_IN = 28,
+	TW_EVENT_OUT = 29,
+	TW_EVENT_IN_EXITING = 30,
+	TW_EVENT_OUT_EXITING = 31,
+	TW_EVENT_OUT_EXITED = 32,
+	/*
+	 * No TERMS: twelve words, heap_size, heap_block_size, old_heap_size, old_heap_block_size, stack_size,
+	 * recent_size, mbuf_size, bin_vheap_size, bin_vheap_block_size, bin_old_vheap_size,
+	 * bin_old_vheap_block_size, wordsize.
+	 */
+	TW_EVENT_GC_MINOR_START = 33,
+	TW_EVENT_GC_MINOR_END = 34,
+	TW_EVENT_GC_MAJOR_START = 35,
+	TW_EVENT_GC_MAJOR_END = 36,
+	TW_EVENT_GC_MAX_HEAP_SIZE = 37,
+	TW_EVENT_OPEN = 38,
+	TW_EVENT_CLOSED = 39
 };
 
 /* The flags of a record. */
@@ -36,6 +75,8 @@ enum {
 	TW_EVENT_FLAG_STAMP_MASK = 3,
 	/* The last 8 bytes of the record are filling. */
 	TW_EVENT_FLAG_HALF = 4,
+	/* The session wants the scheduler's id in the message. */
+	TW_EVENT_FLAG_SCHEDULER_ID = 8,
 	/* The session wants the arity and not the arguments. */
 	TW_EVENT_FLAG_ARITY = 16,
 	/*
@@ -44,7 +85,16 @@ enum {
 	 * the bytes of X in its high half; the argument words; X in the external term format, filled with
 	 * zeros up to a word.
 	 */
-	TW_EVENT_FLAG_EXTRA = 32
+	TW_EVENT_FLAG_EXTRA = 32,
+	/*
+	 * The payload (behind the unique integer of a strict stamp) is terms: one word with the number of terms
+	 * n in its low half and the bytes of what follows in its high half; n terms in the external format, each
+	 * whole with its version byte, one behind the other; zeros up to a word.  With EXTRA the last of the n is
+	 * X.  A call has one term (and X): the list of arguments.  A term that found no room is cut: tw_term_copy().
+	 */
+	TW_EVENT_FLAG_TERMS = 64,
+	/* Words and strings, laid out by the argument plan of the place. */
+	TW_EVENT_FLAG_ARGS = 128
 };
 
 /*

@@ -4,6 +4,7 @@
 #include "base/export.h"
 #include "pipeline/event.h"
 #include "pipeline/merge.h"
+#include "pipeline/stream_read.h"
 
 #include <stdlib.h>
 
@@ -19,6 +20,7 @@ struct tw_capture_events {
 	struct tw_merge merge;
 	struct tw_capture_filter filter;
 	struct tw_idmap *places; /* by image: those wanted; NULL: all */
+	struct tw_idmap asked; /* of a stream: by image and place, what wants_place() has answered */
 	uint64_t kinds;
 	size_t clock_hint;
 	struct tw_capture_event batch[BATCH_EVENTS];
@@ -56,6 +58,10 @@ TW_API int tw_capture_events_create(struct tw_capture *capture, const struct tw_
 	if (filter)
 		events->filter = *filter;
 	events->kinds = (events->filter.kinds ? events->filter.kinds : ~SWITCH_BIT) | LOSS_BIT;
+	if (capture->stream_in) {
+		*out = events;
+		return 0;
+	}
 	error = tw_merge_init(&events->merge, capture, &events->filter);
 	if (error) {
 		free(events);
@@ -75,47 +81,90 @@ TW_API void tw_capture_events_destroy(struct tw_capture_events *events)
 {
 	if (!events)
 		return;
-	tw_merge_fini(&events->merge);
+	tw_idmap_fini(&events->asked);
+	if (!events->capture->stream_in)
+		tw_merge_fini(&events->merge);
 	for (uint32_t i = 0; events->places && i < events->capture->image_count; i++)
 		tw_idmap_fini(&events->places[i]);
 	free(events->places);
 	free(events);
 }
 
-static bool is_wanted(const struct tw_capture_events *events, unsigned kind, uint32_t image, uint32_t id)
+/* Places of a stream come one after another: asked when the first event of each does. */
+static bool is_place_wanted(struct tw_capture_events *events, uint32_t image, uint32_t id)
+{
+	uint64_t key = (uint64_t)image << 32 | id;
+	uint32_t answer = tw_idmap_get(&events->asked, key);
+	const struct tw_capture_place *place;
+
+	if (answer != TW_IDMAP_NONE)
+		return answer;
+	place = tw_capture_place(events->capture, image, id);
+	answer = place && events->filter.wants_place(events->filter.context, image, place);
+	tw_idmap_put(&events->asked, key, answer);
+	return answer;
+}
+
+static bool is_wanted(struct tw_capture_events *events, unsigned kind, uint32_t image, uint32_t id)
 {
 	if (!(events->kinds >> (kind < LAST_KIND_BIT ? kind : LAST_KIND_BIT) & 1))
 		return false;
-	if (!events->places || kind < TW_CAPTURE_CALL || kind > TW_CAPTURE_RETURN_TO)
+	if (events->capture->stream_in && events->filter.wants_place && kind >= TW_CAPTURE_CALL &&
+	    kind <= TW_CAPTURE_STACK)
+		return is_place_wanted(events, image, id);
+	if (!events->places || kind < TW_CAPTURE_CALL || kind > TW_CAPTURE_STACK)
 		return true;
 	return tw_idmap_get(&events->places[image], id) != TW_IDMAP_NONE;
 }
 
 /* The record at the cursor as an event; false where nobody wants it. */
-static bool fill(struct tw_capture_events *events, const struct tw_merge_cursor *cursor,
+static bool fill(struct tw_capture_events *events, const struct tw_stream_record *record,
 		 struct tw_capture_event *event)
 {
-	uint64_t ticks = tw_get64(cursor->at), head = tw_record_head(cursor->at);
+	uint64_t ticks = tw_get64(record->at), head = tw_record_head(record->at);
 	unsigned kind = TW_RB_HEAD_KIND(head);
 
-	if (!is_wanted(events, kind, cursor->image, TW_RB_HEAD_ID(head)))
+	if (!is_wanted(events, kind, record->image, TW_RB_HEAD_ID(head)))
+		return false;
+	if (events->capture->stream_in && events->filter.wants_stream &&
+	    !events->filter.wants_stream(events->filter.context, tw_capture_stream(events->capture, record->stream)))
 		return false;
 	event->time_ns = tw_clockmap_ns(&events->capture->clocks, ticks, &events->clock_hint);
 	if (event->time_ns < events->filter.from_ns ||
 	    (events->filter.to_ns && event->time_ns >= events->filter.to_ns))
 		return false;
 	event->ticks = ticks;
-	event->sequence = cursor->sequence;
-	event->payload = (const uint64_t *)(const void *)(cursor->at + TW_CODEC_HEAD_BYTES);
+	event->sequence = record->sequence;
+	event->payload = (const uint64_t *)(const void *)(record->at + TW_CODEC_HEAD_BYTES);
 	event->payload_words = tw_shape_words((uint32_t)head);
 	event->id = TW_RB_HEAD_ID(head);
-	event->stream = cursor->stream;
-	event->image = cursor->image;
-	event->tracee_id = cursor->tracee_id;
+	event->stream = record->stream;
+	event->image = record->image;
+	event->tracee_id = record->tracee_id;
 	event->kind = (uint8_t)kind;
 	event->flags = (uint8_t)TW_RB_HEAD_FLAGS(head);
 	event->reserved = 0;
 	return true;
+}
+
+/* As many as have come: it waits for the first only. */
+static int64_t next_of_stream(struct tw_capture_events *events, const struct tw_capture_event **batch)
+{
+	struct tw_stream_in *in = events->capture->stream_in;
+	struct tw_stream_record record;
+	uint32_t count = 0;
+	int found;
+
+	tw_stream_in_let_go(in);
+	while (count < BATCH_EVENTS && (found = tw_stream_in_next(in, !count, &record)) != 0) {
+		if (found < 0)
+			return found;
+		count += fill(events, &record, &events->batch[count]);
+		if (!count)
+			tw_stream_in_let_go(in);
+	}
+	*batch = events->batch;
+	return count;
 }
 
 TW_API int64_t tw_capture_events_next(struct tw_capture_events *events, const struct tw_capture_event **batch)
@@ -124,6 +173,8 @@ TW_API int64_t tw_capture_events_next(struct tw_capture_events *events, const st
 	uint32_t count = 0;
 	bool has_more;
 
+	if (events->capture->stream_in)
+		return next_of_stream(events, batch);
 	tw_merge_let_go(merge);
 	while (count < BATCH_EVENTS && merge->retired_bytes < HELD_BYTES_MAX) {
 		struct tw_merge_cursor *cursor;
@@ -134,7 +185,10 @@ TW_API int64_t tw_capture_events_next(struct tw_capture_events *events, const st
 		if (error || !cursor)
 			break;
 		do {
-			count += fill(events, cursor, &events->batch[count]);
+			const struct tw_stream_record record = {cursor->at, cursor->sequence, cursor->stream,
+								cursor->image, cursor->tracee_id};
+
+			count += fill(events, &record, &events->batch[count]);
 			has_more = tw_merge_step(merge, cursor);
 		} while (has_more && count < BATCH_EVENTS);
 		/* Nothing of what was passed over is lent to anybody. */

@@ -47,14 +47,15 @@ struct tw_segment_header {
 };
 _Static_assert(sizeof(struct tw_segment_header) == 192, "the segment header of docs/format.md");
 
-enum tw_block_type { TW_BLOCK_EVENTS = 1, TW_BLOCK_DEFINITIONS = 2, TW_BLOCK_LOSS = 3, TW_BLOCK_INDEX = 4 };
+enum tw_block_type { TW_BLOCK_EVENTS = 1, TW_BLOCK_DEFINITIONS = 2, TW_BLOCK_LOSS = 3, TW_BLOCK_INDEX = 4, TW_BLOCK_MARK = 5 };
 
 enum tw_block_codec {
 	TW_CODEC_NONE = 0, /* not ring records */
 	TW_CODEC_VERBATIM = 1,
 	TW_CODEC_GENERIC = 2,
 	TW_CODEC_VALUES = 3,
-	TW_CODEC_CALLS = 4
+	TW_CODEC_CALLS = 4,
+	TW_CODEC_RETURNS = 5
 };
 
 enum tw_block_packing { TW_PACKING_NONE = 0, TW_PACKING_LZ4 = 1 };

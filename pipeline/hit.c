@@ -15,8 +15,8 @@
  * where `block` was asked for.  Keeps errno.  Compiled without vector registers, as is everything it
  * calls but what thread.c wraps: trampolines keep the integer registers only.
  */
-#include "pipeline/hit.h"
-#include "base/clock.h"
+#include "pipeline/count.h"
+#include "pipeline/record.h"
 #include "base/export.h"
 #include "progress/read_side.h"
 #include "tracewheel/function.h"
@@ -24,89 +24,125 @@
 __thread struct tw_hit_tls tw_hit_tls;
 struct tw_tracee tw_hit_nobody;
 struct tw_hit_session tw_hit_sessions[TW_SESSIONS_MAX];
+_Atomic uint64_t tw_hit_epoch, tw_hit_alive;
 struct tw_hit_host tw_hit_host;
 
-/* A call's words: in registers as long as there are at most two, else in memory. */
-struct words {
-	unsigned count; /* to record */
-	uint64_t a, b;
-	const uint64_t *more;
-	unsigned more_count; /* to look at: match programs see argument registers that are not recorded */
-};
+#define INLINE inline __attribute__((always_inline))
 
-static inline __attribute__((always_inline)) uint32_t bytes_of(unsigned count)
+static bool hit_unready(struct tw_place *place, struct tw_words w, void *frame, struct tw_frame_wants *out);
+
+/* A copy made field by field, where it is needed: a structure that is used as a whole lies in memory from the first. */
+static INLINE struct tw_words words_copy(struct tw_words w)
 {
-	return (uint32_t)sizeof(struct tw_rb_record) + (count + 1) / 2 * 16;
+	return (struct tw_words){ .count = w.count, .a = w.a, .b = w.b, .more = w.more, .more_count = w.more_count,
+				  .is_local = w.is_local, .flags = w.flags, .terms = w.terms,
+				  .term_count = w.term_count, .frame = w.frame };
 }
-
-static inline __attribute__((always_inline)) void fill(struct tw_rb_record *record, struct words w)
-{
-	uint64_t *payload = (uint64_t *)(record + 1);
-
-	if (w.more) {
-		for (unsigned i = 0; i < w.count; i++)
-			payload[i] = w.more[i];
-		return;
-	}
-	if (w.count > 0)
-		payload[0] = w.a;
-	if (w.count > 1)
-		payload[1] = w.b;
-}
-
-/* One record for each session of todo. */
-static inline __attribute__((always_inline)) void record_all(struct tw_hit_tls *t, struct tw_place *place,
-							      uint64_t todo, struct words w)
-{
-	uint64_t ticks = tw_clock_ticks();
-	uint32_t bytes = bytes_of(w.count);
-	unsigned half = w.count % 2 ? TW_EVENT_FLAG_HALF : 0;
-
-	do {
-		unsigned session = (unsigned)__builtin_ctzll(todo);
-		struct tw_lane *lane = &t->thread->lanes[session];
-		/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
-		unsigned flags = half | tw_load_relaxed(&t->tracee->record_flags[session]);
-		struct tw_rb_record *record;
-		enum tw_rb_outcome outcome;
-
-		todo &= todo - 1;
-		if (tw_unlikely(lane->run_stamp != t->run_stamp) && !tw_lane_catch_up(t, place, session, ticks, &todo))
-			continue;
-		outcome = tw_rb_reserve(&lane->producer, bytes, ticks, (void **)&record);
-		if (tw_unlikely(outcome != TW_RB_OK)) {
-			if (outcome != TW_RB_WAIT || !tw_lane_wait(t, place, session, bytes, ticks, &todo) ||
-			    tw_rb_reserve(&lane->producer, bytes, ticks, (void **)&record) != TW_RB_OK)
-				continue;
-		}
-		record->ticks = ticks;
-		record->head = TW_RB_HEAD(TW_EVENT_CALL, flags, bytes, place->place_id);
-		fill(record, w);
-		tw_rb_commit(&lane->producer, bytes);
-	} while (todo);
-}
-
-static void hit_unready(struct tw_place *place, struct words w, void *frame);
 
 /* One session with a match program and nothing else, the common case of a guard; NULL: anything more. */
 static inline const struct tw_bp_part *only_part(const struct tw_bp_generation *generation, uint64_t special,
 						 uint64_t tracee_special)
 {
+	const uint32_t plain = TW_ACTION_GLOBAL | TW_ACTION_RETURN | TW_ACTION_EXCEPTION;
 	const struct tw_bp_part *part;
 
 	if ((special & (special - 1)) || (special & (tracee_special | generation->counting)))
 		return NULL;
 	part = tw_bp_part_of(generation, special);
-	return part->actions == TW_ACTION_CALL && part->program && !part->slot_words ? part : NULL;
+	return (part->actions & ~plain) == TW_ACTION_CALL && part->program && !part->slot_words &&
+			       !part->stack_depth
+		       ? part
+		       : NULL;
+}
+
+/* One session that wants arguments recorded and nothing else; NULL: anything more. */
+static inline const struct tw_bp_part *only_arguments(const struct tw_place *place,
+						      const struct tw_bp_generation *generation, uint64_t special,
+						      uint64_t tracee_special)
+{
+	const uint32_t plain = TW_ACTION_GLOBAL | TW_ACTION_RETURN | TW_ACTION_EXCEPTION;
+	const struct tw_bp_part *part;
+
+	if ((special & (special - 1)) || (special & (tracee_special | generation->counting)) ||
+	    place->kind == TW_BP_DECLARED)
+		return NULL;
+	part = tw_bp_part_of(generation, special);
+	return (part->actions & ~plain) == TW_ACTION_CALL && !part->program && part->slot_words &&
+			       !part->stack_depth
+		       ? part
+		       : NULL;
+}
+
+static inline void take_arguments(struct tw_hit_tls *t, const struct tw_place *place, const struct tw_bp_part *part,
+				  struct tw_words *w)
+{
+	const struct tw_arg_plan *plan = place->function->arguments;
+
+	if (part->slot_words != TW_SLOT_WORDS_TYPED) {
+		w->count = part->slot_words;
+	} else if (plan && plan->is_pair) {
+		/* Straight from the caller's registers to the record.  Of less than two the others are not looked at. */
+		w->count = plan->count;
+		w->a = w->more[plan->registers[0]];
+		w->b = w->more[plan->registers[1]];
+		w->more = NULL;
+		w->flags = TW_EVENT_FLAG_ARGS;
+	} else if (plan) {
+		w->count = tw_arg_capture(plan, w->more, t->thread->arguments);
+		w->more = t->thread->arguments;
+		w->flags = TW_EVENT_FLAG_ARGS;
+	}
+}
+
+/* One session that counts and wants nothing else, the common case of profiles. */
+static inline bool count_only(struct tw_hit_tls *t, const struct tw_bp_generation *generation,
+			      struct tw_frame_wants *out)
+{
+	const uint32_t counters = TW_ACTION_COUNT | TW_ACTION_TIME | TW_ACTION_MEMORY;
+	const struct tw_bp_part *part;
+
+	if ((generation->sessions & (generation->sessions - 1)) || !(generation->sessions & generation->special))
+		return false;
+	part = tw_bp_part_of(generation, generation->sessions);
+	if (part->actions & ~counters)
+		return false;
+	if (part->actions & TW_ACTION_COUNT)
+		tw_counter_count(t, part->counter);
+	tw_counts_enter(t, part, out);
+	return true;
+}
+
+/*
+ * The sessions for which this tracee's flags make a call special.  Where others make events of it that is only a new
+ * run, perhaps, and then the call is as plain as any.
+ */
+static INLINE uint64_t special_by_tracee(struct tw_hit_tls *t)
+{
+	/* RELAXED hit.special: a change is seen by this call or by the next. */
+	uint64_t special = tw_load_relaxed(&t->tracee->special);
+
+	/* RELAXED hit.others_make: as above. */
+	if (!(special & tw_load_relaxed(&t->tracee->others_make)))
+		return special;
+	tw_thread_follow_runs(t);
+	/* RELAXED hit.special: as above. */
+	return tw_load_relaxed(&t->tracee->special_alone);
+}
+
+/* Sessions that are special for the stamp of their records only.  Who is silent may still say something with a program. */
+static INLINE bool are_only_strict(const struct tw_hit_tls *t, const struct tw_bp_generation *generation, uint64_t special)
+{
+	/* RELAXED hit.silent: this tracee's own, or a change seen by this call or by the next. */
+	return !(special & (generation->special | tw_load_relaxed(&t->tracee->silent)) || generation->counting);
 }
 
 /* What is left to record when everything special is done.  A fused range test makes the call plain, or nothing. */
-static inline __attribute__((always_inline)) uint64_t hit_special(struct tw_hit_tls *t, struct tw_place *place,
-								   const struct tw_bp_generation *generation,
-								   uint64_t todo, struct words w)
+static INLINE uint64_t hit_special(struct tw_hit_tls *t, struct tw_place *place,
+				   const struct tw_bp_generation *generation, uint64_t todo,
+				   struct tw_words *wp, struct tw_frame_wants *out)
 {
-	/* RELAXED hit.special: a change is seen by this call or by the next. */
-	uint64_t tracee_special = tw_load_relaxed(&t->tracee->special);
+	const struct tw_words w = *wp;
+	uint64_t tracee_special = special_by_tracee(t);
 	uint64_t special = (todo & (generation->special | tracee_special)) | generation->counting;
 	uint64_t pair[2] = { w.a, w.b };
 	const uint64_t *words = w.more ? w.more : pair;
@@ -121,10 +157,20 @@ static inline __attribute__((always_inline)) uint64_t hit_special(struct tw_hit_
 		if (quick == 0)
 			todo &= ~fused;
 	}
+	if (tw_unlikely(generation->counting) && count_only(t, generation, out))
+		return 0;
+	if (special && !out && are_only_strict(t, generation, special))
+		return todo & ~special & tw_record_strict(t, place, special, words, w.count);
 	if (special) {
-		struct tw_hit_call call = { words, count, w.count };
-		const struct tw_bp_part *part = only_part(generation, special, tracee_special);
+		struct tw_hit_call call = { words, count, w.count, NULL, 0, w.is_local, out };
+		const struct tw_bp_part *part =
+			todo == special ? only_arguments(place, generation, special, tracee_special) : NULL;
 
+		if (part) {
+			take_arguments(t, place, part, wp);
+			return todo;
+		}
+		part = only_part(generation, special, tracee_special);
 		if (!part)
 			return todo & ~special & tw_hit_special(t, place, special, &call);
 		switch (tw_hit_run(t, part, &call)) {
@@ -136,61 +182,139 @@ static inline __attribute__((always_inline)) uint64_t hit_special(struct tw_hit_
 	return todo;
 }
 
-static inline __attribute__((always_inline)) void hit(struct tw_place *place, struct words w)
+/* What the plain sessions of todo want of the call's end; the special ones have said so before. */
+static INLINE void open_frame(struct tw_frame_wants *out, const struct tw_hit_tls *t, const struct tw_place *place,
+			      const struct tw_bp_generation *generation, uint64_t todo)
 {
-	struct tw_hit_tls *t = &tw_hit_tls;
-	uint32_t active;
+	out->exceptions |= todo & generation->exceptions;
+	out->returns |= todo & (generation->returns | generation->exceptions);
+	/* RELAXED hit.return_to: a change is seen by this call or by the next. */
+	if (tw_unlikely(tw_load_relaxed(&t->tracee->wants_return_to)) && place->kind != TW_BP_SLOT)
+		out->return_tos |= todo & ~generation->global & tw_load_relaxed(&t->tracee->wants_return_to);
+}
 
-	if (tw_unlikely(t->state != TW_THREAD_READY)) {
-		hit_unready(place, w, __builtin_frame_address(0));
-		return;
-	}
-	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
-	if (!(tw_load_relaxed(&t->tracee->wants_call) | tw_load_relaxed(&place->counting)))
-		return;
-	t->state = (uintptr_t)__builtin_frame_address(0);
-	tw_compiler_barrier();
-	tw_progress_enter();
+/*
+ * Zeros, the place and the epoch, once somebody may want the end of this call: most calls never come here.  Inside the
+ * read section no session's bit becomes another's, so the epoch may be read behind the bits.
+ */
+static INLINE void begin_frame(struct tw_frame_wants *out, struct tw_place *place)
+{
+	out->place = place;
+	out->returns = out->exceptions = out->return_tos = out->more = 0;
+	out->meta_returns = out->meta_exceptions = 0;
+	/* PAIR hit.epoch: acquire; the sessions whose bits were seen are not newer. */
+	out->epoch = tw_load_acquire(&tw_hit_epoch);
+}
+
+/* All that is done in the read section; 0: the gate is shut. */
+static INLINE uint32_t hit_inside(struct tw_hit_tls *t, struct tw_place *place, struct tw_words w,
+				  struct tw_frame_wants *out)
+{
 	/* PAIR bp.active: acquire; release in tw_bp_commit().  The generation is seen as it was staged. */
-	active = tw_load_acquire(&tw_bp_gate.active);
+	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
+
 	if (tw_likely(active)) {
 		const struct tw_bp_generation *generation = &place->gen[active - 1];
 		/* PROGRESS hit.wants: who takes a flag away waits for this read section to end. */
 		uint64_t todo = generation->sessions & tw_load_relaxed(&t->tracee->wants_call);
-		/* RELAXED hit.special: a change is seen by this call or by the next. */
-		uint64_t special = todo & (generation->special | tw_load_relaxed(&t->tracee->special));
+		uint64_t special;
 
-		if (tw_unlikely(special | generation->counting))
-			todo = hit_special(t, place, generation, todo, w);
+		if (tw_unlikely(generation->only_counter)) {
+			tw_counter_count(t, generation->only_counter);
+			return active;
+		}
+		if (w.is_local)
+			todo &= ~generation->global;
+		if (w.terms) {
+			struct tw_hit_call call = { NULL, 0, 0, w.terms, w.term_count, w.is_local, out };
+
+			if (out)
+				begin_frame(out, place);
+
+			tw_hit_special(t, place, todo | generation->counting, &call);
+			return active;
+		}
+		/* RELAXED hit.special: a change is seen by this call or by the next. */
+		special = (todo & (generation->special | tw_load_relaxed(&t->tracee->special))) | generation->counting;
+		if (out) {
+			/* RELAXED hit.return_to: a change is seen by this call or by the next. */
+			if (tw_likely(!(special | (todo & (generation->returns | generation->exceptions |
+							   tw_load_relaxed(&t->tracee->wants_return_to))))))
+				out = NULL;
+			else
+				begin_frame(out, place);
+		}
+		if (tw_unlikely(special)) {
+			struct tw_words changed = words_copy(w);
+
+			todo = hit_special(t, place, generation, todo, &changed, out);
+			if (out)
+				open_frame(out, t, place, generation, todo);
+			if (todo)
+				tw_record_plain(t, TW_EVENT_CALL, place, place, todo, changed);
+			return active;
+		}
+		if (out)
+			open_frame(out, t, place, generation, todo);
 		if (todo)
-			record_all(t, place, todo, w);
+			tw_record_plain(t, TW_EVENT_CALL, place, place, todo, w);
 	}
+	return active;
+}
+
+static INLINE bool hit(struct tw_place *place, struct tw_words w, struct tw_frame_wants *out)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	uint32_t active;
+
+	if (tw_unlikely(t->state != TW_THREAD_READY))
+		return hit_unready(place, words_copy(w), w.frame ? w.frame : __builtin_frame_address(0), out);
+	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
+	if (!(tw_load_relaxed(&t->tracee->wants_call) | tw_load_relaxed(&place->counting)))
+		return false;
+	t->state = (uintptr_t)(w.frame ? w.frame : __builtin_frame_address(0));
+	tw_compiler_barrier();
+	tw_progress_enter();
+	if (out)
+		out->place = NULL;
+	active = hit_inside(t, place, w, out);
 	tw_progress_exit();
 	tw_compiler_barrier();
 	t->state = TW_THREAD_READY;
 	if (tw_unlikely(!active) && tw_hit_host.forked)
 		tw_hit_host.forked();
+	return out && out->place && (out->returns | out->return_tos | out->more);
 }
 
-/* Inside another hit of this thread (a signal handler): counted for all who would have had a record. */
-static void count_nested(struct tw_hit_tls *t, struct tw_place *place)
+void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions)
 {
 	uint64_t ticks = tw_clock_ticks();
-	uint32_t active;
 
-	tw_progress_enter();
-	/* PAIR bp.active: acquire; as in hit(). */
-	active = tw_load_acquire(&tw_bp_gate.active);
-	/* PROGRESS hit.wants: as in hit(). */
-	for (uint64_t todo = active ? place->gen[active - 1].sessions & tw_load_relaxed(&t->tracee->wants_call) : 0;
-	     todo; todo &= todo - 1) {
+	for (uint64_t todo = sessions; todo; todo &= todo - 1) {
 		unsigned session = (unsigned)__builtin_ctzll(todo);
 		struct tw_lane *lane = &t->thread->lanes[session];
 
 		if (lane->producer.shared)
 			tw_rb_refuse(&lane->producer, TW_RB_LOST_NESTED, ticks);
-		else
+		else if (tw_hit_sessions[session].rs)
 			tw_rs_count_no_ring(tw_hit_sessions[session].rs, tw_hit_sessions[session].image, ticks);
+	}
+}
+
+/* Inside another hit of this thread (a signal handler): counted for all who would have had a record. */
+static void count_nested(struct tw_hit_tls *t, struct tw_place *place, bool is_local)
+{
+	uint32_t active;
+
+	tw_progress_enter();
+	/* PAIR bp.active: acquire; as in hit(). */
+	active = tw_load_acquire(&tw_bp_gate.active);
+	if (active) {
+		const struct tw_bp_generation *generation = &place->gen[active - 1];
+		/* PROGRESS hit.wants: as in hit(). */
+		uint64_t todo = generation->sessions & tw_load_relaxed(&t->tracee->wants_call);
+
+		tw_hit_count_nested(t, is_local ? todo & ~generation->global : todo);
 	}
 	tw_progress_exit();
 }
@@ -199,13 +323,22 @@ static void count_nested(struct tw_hit_tls *t, struct tw_place *place)
  * After its last destructor a thread has no ring and no read side; only what is never freed is used.  A change
  * that is under way may be seen half: then a call is counted, or not, for one that comes or goes.
  */
-static void count_late(struct tw_place *place)
+void tw_hit_count_pinned(uint64_t sessions, enum tw_thread_state state)
+{
+	/* RELAXED hit.barred: a lone time, about right. */
+	uint64_t ticks = state == TW_THREAD_BARRED ? tw_load_relaxed(&tw_hit_barred_ticks) : tw_clock_ticks();
+
+	if (tw_hit_host.pinned_rs && (sessions >> tw_hit_host.pinned_session & 1))
+		tw_rs_count_no_ring(tw_hit_host.pinned_rs, tw_hit_host.pinned_image, ticks);
+}
+
+static void count_late(struct tw_place *place, enum tw_thread_state state)
 {
 	/* PAIR bp.active: acquire; as in hit(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
 
-	if (active && tw_hit_host.pinned_rs && (place->gen[active - 1].sessions >> tw_hit_host.pinned_session & 1))
-		tw_rs_count_no_ring(tw_hit_host.pinned_rs, tw_hit_host.pinned_image, tw_clock_ticks());
+	if (active)
+		tw_hit_count_pinned(place->gen[active - 1].sessions, state);
 }
 
 /* A handler jumped out of a hit, at any instruction of it: perhaps inside its read section, perhaps waiting. */
@@ -215,27 +348,38 @@ static void leave_abandoned(struct tw_hit_tls *t)
 	tw_store_seq_cst(&t->thread->waiting_session, 0);
 	while (tw_progress_is_inside())
 		tw_progress_exit();
+	if (t->thread->lent)
+		tw_notice_give_back(t);
 	t->state = TW_THREAD_READY;
 }
 
-static __attribute__((noinline, cold)) void hit_unready(struct tw_place *place, struct words w, void *frame)
+enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
 {
-	struct tw_hit_tls *t = &tw_hit_tls;
-
 	if (tw_hit_is_under_way()) {
-		if (!tw_hit_was_abandoned(t, frame)) {
-			count_nested(t, place);
-			return;
-		}
+		if (!tw_hit_was_abandoned(t, frame))
+			return TW_THREAD_IN_HIT;
 		leave_abandoned(t);
-	} else if (t->state == TW_THREAD_ENDED) {
-		count_late(place);
-		return;
+	} else if (t->state == TW_THREAD_ENDED || t->state == TW_THREAD_BARRED) {
+		return (enum tw_thread_state)t->state;
 	} else if (t->state == TW_THREAD_JOINING || !tw_hit_join()) {
 		/* A call of our own; or a thread that cannot join. */
-		return;
+		return TW_THREAD_JOINING;
 	}
-	hit(place, w);
+	return TW_THREAD_NEW;
+}
+
+static __attribute__((noinline, cold)) bool hit_unready(struct tw_place *place, struct tw_words w, void *frame,
+							struct tw_frame_wants *out)
+{
+	enum tw_thread_state state = tw_hit_make_ready(&tw_hit_tls, frame);
+
+	switch (state) {
+	case TW_THREAD_NEW: return hit(place, w, out);
+	case TW_THREAD_IN_HIT: count_nested(&tw_hit_tls, place, w.is_local); return false;
+	case TW_THREAD_ENDED:
+	case TW_THREAD_BARRED: count_late(place, state); return false;
+	default: return false;
+	}
 }
 
 /* PAIR bp.place: acquire; release in tw_function_declare().  The place is filled in before it is shown. */
@@ -243,27 +387,72 @@ static __attribute__((noinline, cold)) void hit_unready(struct tw_place *place, 
 
 TW_API void tw_hit0(struct tw_declared_function *function)
 {
-	hit(PLACE_OF(function), (struct words){ 0, 0, 0, NULL, 0 });
+	hit(PLACE_OF(function), (struct tw_words){ 0 }, NULL);
 }
 
 TW_API void tw_hit1(struct tw_declared_function *function, uint64_t a)
 {
-	hit(PLACE_OF(function), (struct words){ 1, a, 0, NULL, 0 });
+	hit(PLACE_OF(function), (struct tw_words){ .count = 1, .a = a }, NULL);
 }
 
 TW_API void tw_hit2(struct tw_declared_function *function, uint64_t a, uint64_t b)
 {
-	hit(PLACE_OF(function), (struct words){ 2, a, b, NULL, 0 });
+	hit(PLACE_OF(function), (struct tw_words){ .count = 2, .a = a, .b = b }, NULL);
+}
+
+static struct tw_words words_of(const uint64_t *words, unsigned count, bool is_local)
+{
+	if (count > TW_ARGS_MAX)
+		count = TW_ARGS_MAX;
+	return (struct tw_words){ .count = count, .more = words, .more_count = count, .is_local = is_local };
 }
 
 TW_API void tw_hit_words(struct tw_declared_function *function, const uint64_t *words, unsigned count)
 {
-	if (count > TW_ARGS_MAX)
-		count = TW_ARGS_MAX;
-	hit(PLACE_OF(function), (struct words){ count, 0, 0, words, count });
+	hit(PLACE_OF(function), words_of(words, count, false), NULL);
 }
 
-void tw_hit_slot(struct tw_place *place, const uint64_t *words)
+TW_API void tw_hit_local_words(struct tw_declared_function *function, const uint64_t *words, unsigned count)
 {
-	hit(place, (struct words){ 0, 0, 0, words, TW_ARGS_MAX });
+	hit(PLACE_OF(function), words_of(words, count, true), NULL);
+}
+
+/* Frames are plain words to the program. */
+static struct tw_frame_wants *wants_of(struct tw_frame *frame)
+{
+	return (struct tw_frame_wants *)frame->words;
+}
+
+TW_API void tw_hit_enter2(struct tw_declared_function *function, struct tw_frame *frame, uint64_t a, uint64_t b)
+{
+	frame->tail = 0;
+	frame->is_open = hit(PLACE_OF(function), (struct tw_words){ .count = 2, .a = a, .b = b }, wants_of(frame));
+}
+
+TW_API void tw_hit_enter(struct tw_declared_function *function, struct tw_frame *frame,
+			 const struct tw_frame_call *call)
+{
+	struct tw_words w = words_of(call->words, call->count, call->is_local);
+	static const struct tw_term none;
+
+	if (call->has_terms) {
+		w.terms = call->count ? call->terms : &none;
+		w.term_count = call->count <= TW_ARITY_MAX ? call->count : TW_ARITY_MAX;
+	}
+	if (!frame) {
+		hit(PLACE_OF(function), w, NULL);
+		return;
+	}
+	frame->tail = 0;
+	frame->is_open = hit(PLACE_OF(function), w, wants_of(frame));
+}
+
+void tw_hit_slot(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	hit(place, (struct tw_words){ .more = words, .more_count = TW_ARGS_MAX }, NULL);
+}
+
+bool tw_hit_native(struct tw_place *place, const uint64_t *words, uint64_t *slot, struct tw_frame_wants *out)
+{
+	return hit(place, (struct tw_words){ .more = words, .more_count = TW_ARGS_MAX, .frame = slot - 1 }, out);
 }

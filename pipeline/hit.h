@@ -14,9 +14,35 @@
 #define TW_PIPELINE_HIT_H
 
 #include "breakpoints/breakpoints.h"
+#include "pipeline/arguments.h"
 #include "match/match.h"
 #include "pipeline/event.h"
+#include "pipeline/frame.h"
+#include "pipeline/walk.h"
 #include "ringbuf/ringset.h"
+
+/* What notices are about (notice.h); TW_WANTS_* of tracewheel/runtime.h are these as bits. */
+enum tw_want {
+	TW_WANT_SEND,
+	TW_WANT_RECEIVE,
+	TW_WANT_PROCS,
+	TW_WANT_RUNNING,
+	TW_WANT_EXITING,
+	TW_WANT_GARBAGE_COLLECTION,
+	TW_WANT_KINDS
+};
+
+/* Where a process' time, or words, of one session go: see count.h. */
+#define TW_ACCOUNTS 4
+struct tw_count_row;
+struct tw_count_lanes;
+struct tw_account {
+	uint64_t since; /* ticks, or allocated_words */
+	struct tw_count_row *row; /* of `id` on the thread that runs the process; NULL: to be looked up */
+	uint32_t id;		  /* of counts; 0: nobody's */
+	uint8_t key;		  /* which session and kind; 0: free */
+	bool is_time;
+};
 
 /*
  * A process in OTP's sense.  By default each thread is one; a run-time declares its own.
@@ -27,6 +53,8 @@ struct tw_tracee {
 	TW_CACHELINE_ALIGNED _Atomic uint64_t wants_call; /* sessions that want calls of this tracee */
 	_Atomic uint64_t special;			   /* of these: more than a plain record */
 	_Atomic uint64_t silent;			   /* of these: no call events */
+	_Atomic uint64_t wants_return_to;		   /* of these: return_to as well */
+	_Atomic uint64_t tracer_of;			   /* sessions whose tracer this is, or all while it is sensitive: no meta events */
 	/* Raised at each scheduling-in, and at each event made for it by another thread. */
 	_Atomic uint64_t run_seq;
 	uint32_t tracee_id; /* never reused in the image */
@@ -36,11 +64,25 @@ struct tw_tracee {
 	_Atomic uint8_t record_flags[TW_SESSIONS_MAX];
 	TW_CACHELINE_ALIGNED _Atomic uint32_t flags[TW_SESSIONS_MAX];
 	_Atomic uint32_t all_flags; /* the OR over sessions */
+	/* By kind of event (enum tw_want): the sessions that want them of this tracee. */
+	TW_CACHELINE_ALIGNED _Atomic uint64_t wants[TW_WANT_KINDS];
+	/* Sessions for which other threads make events of it: its own looks at run_seq before each record. */
+	_Atomic uint64_t others_make;
+	_Atomic uint64_t special_alone; /* of `special`: for more than that */
 	/* Control: under the lock of session/tracee.c. */
 	_Atomic uint64_t described; /* sessions whose definitions name it */
 	struct tw_tracee *next, **link;
+	struct tw_term registered_name; /* none, or an atom */
+	uint8_t counted;		/* what it makes of tw_runtime_wanted */
+	bool is_sensitive;
+	/* Written by the thread that runs it, or ends it. */
 	bool is_exiting;
+	bool is_in; /* scheduled in, and not out */
 	char name[32];
+	/* By the thread that runs it only. */
+	bool has_accounts;
+	uint64_t allocated_words;
+	struct tw_account accounts[TW_ACCOUNTS];
 };
 
 /* What a hit must know of a session; one entry a bit.  Written while no place and no tracee has the bit. */
@@ -48,8 +90,16 @@ struct tw_hit_session {
 	struct tw_rs *rs;
 	uint32_t image;
 	uint32_t session_index; /* as the definitions name it: never reused in the image */
+	/* Which messages: TW_WANT_SEND, TW_WANT_RECEIVE.  NULL: all; &tw_hit_no_message: none.  PAIR hit.pattern. */
+	const struct tw_match_program *_Atomic patterns[2];
+	_Atomic uint64_t epoch; /* tw_hit_epoch when it was made */
 };
 extern struct tw_hit_session tw_hit_sessions[TW_SESSIONS_MAX];
+extern const struct tw_match_program tw_hit_no_message;
+/* Raised for each session, before anything of it can be seen: tells it from later ones in the same slot. */
+extern _Atomic uint64_t tw_hit_epoch;
+/* Sessions that are alive and have rings; a bit is taken away before a wait for thread progress. */
+extern _Atomic uint64_t tw_hit_alive;
 
 struct tw_lane {
 	struct tw_rb_producer producer;
@@ -65,10 +115,21 @@ struct tw_thread {
 	/* 1 + the session whose ring this thread waits for outside of a read section; 0: none.  PAIR hit.waiting. */
 	_Atomic uint32_t waiting_session;
 	struct tw_tracee *own_tracee; /* the thread as a process; NULL for schedulers */
+	struct tw_tracee *lent;	      /* whom the thread runs, while it makes an event of another; else NULL */
+	uintptr_t stack_low, stack_high; /* once asked for: the stack it began with; 0: not known */
+	uint32_t stack_asks;		 /* how often */
+	uintptr_t jumping_from;		 /* the frame that tells what a longjmp leaves, now; 0: none */
+	struct tw_count_lanes *_Atomic lanes_of_counts; /* stays when the thread leaves */
+	bool has_no_lanes;			    /* in vain */
 	struct tw_match_run run;
 	unsigned run_session; /* whose program runs */
+	uint64_t vectors[8];  /* of the call under way, once its program goes on to the interpreter */
+	const struct tw_hit_call *run_call; /* over what; set where a program of calls runs */
 	_Alignas(16) uint8_t scratch[TW_MATCH_SCRATCH_BYTES_MIN]; /* of a run of a match program */
-	_Alignas(16) uint8_t extra[2048];			   /* what it says with {message,X} */
+	_Alignas(16) uint8_t terms[6144];			   /* encoded, on their way into a record */
+	_Alignas(16) uint8_t cut[4096];				   /* copies of terms that are too large */
+	uint64_t arguments[TW_ARG_WORDS_MAX]; /* of the call under way, where they are typed */
+	uint64_t callers[TW_STACK_DEPTH_MAX]; /* of the same, where they are recorded */
 	struct tw_lane lanes[TW_SESSIONS_MAX];
 };
 
@@ -76,7 +137,14 @@ struct tw_thread {
  * In a hit the state is the address of the hit's frame, which tells a nested hit from one that was left
  * by longjmp: one word, so that no signal comes between "in a hit" and "in which".
  */
-enum tw_thread_state { TW_THREAD_NEW = 0, TW_THREAD_READY, TW_THREAD_ENDED, TW_THREAD_JOINING, TW_THREAD_IN_HIT };
+enum tw_thread_state {
+	TW_THREAD_NEW = 0,
+	TW_THREAD_READY,
+	TW_THREAD_ENDED,
+	TW_THREAD_BARRED, /* may not read the clock */
+	TW_THREAD_JOINING,
+	TW_THREAD_IN_HIT
+};
 
 /* At most 64 bytes: programs that dlopen() the library have little room for such words. */
 struct tw_hit_tls {
@@ -110,7 +178,11 @@ struct tw_hit_host {
 	tw_hit_make_tracee_fn make_tracee;
 	tw_hit_describe_fn describe;
 	tw_hit_exit_tracee_fn exit_tracee;
+	/* A thread that is a process joined, or is about to leave: for its events.  Signals are blocked. */
+	tw_hit_exit_tracee_fn thread_began, thread_ends;
 	tw_hit_forked_fn forked;
+	/* A thread found no ring in a set whose owner has no thread (is_threadless): makes one.  Is there one now? */
+	bool (*make_ring)(struct tw_rs *rs);
 	/* What match programs do to processes: session/effects.c.  Vector registers may be used. */
 	int (*trace)(unsigned session, struct tw_term who, struct tw_term off, struct tw_term on);
 	void (*silence)(unsigned session, bool is_silent);
@@ -118,31 +190,76 @@ struct tw_hit_host {
 	struct tw_rs *pinned_rs;
 	uint32_t pinned_image;
 	uint32_t pinned_session;
+	struct tw_term node; /* node(): an atom; none: nonode@nohost */
 };
 extern struct tw_hit_host tw_hit_host;
 
 /* ---- thread.c: joining, leaving, rings ---- */
 
+/* When a thread was barred last: the time of the losses of all of them. */
+extern _Atomic uint64_t tw_hit_barred_ticks;
+
 /* Joins the calling thread if it has not; false when it cannot be (it has ended). */
 bool tw_thread_join(void);
 /* The same in the middle of a hit: keeps vector registers. */
 bool tw_hit_join(void);
+/*
+ * tw_thread_bar - the thread asks that reading the processor's clock be a fault (strict seccomp, PR_TSC_SIGSEGV).
+ *
+ * From here on its calls are counted as lost for want of a ring, without a time of their own, and nothing else is done.
+ * Returns what tw_thread_unbar() takes, where the request was refused.
+ */
+uintptr_t tw_thread_bar(void);
+void tw_thread_unbar(uintptr_t state);
 /* Makes the leaving of threads at their exit work: called once, early, before threads hit. */
 void tw_thread_init(void);
 /*
- * Both may leave the read section to wait for room; what is still wanted of this place afterwards is in
+ * Whether a record is still wanted after a wait: by whom, of what.  Sessions made meanwhile never want it.
+ */
+struct tw_still {
+	const struct tw_place *place;	/* that must still be set; NULL: none */
+	const _Atomic uint64_t *wants;	/* a word of the tracee that must still hold the session; NULL: none */
+};
+/*
+ * Both may leave the read section to wait for room; what is still wanted of the others afterwards is in
  * *todo.  False: the record is counted as lost, or no longer wanted.
  *
  * tw_lane_catch_up - a ring and a switch record, where they are due before a record.
  * tw_lane_wait - room for `bytes`.
  */
-bool tw_lane_catch_up(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint64_t ticks, uint64_t *todo);
-bool tw_lane_wait(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint32_t bytes, uint64_t ticks,
+bool tw_lane_catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks,
+		      uint64_t *todo);
+bool tw_lane_wait(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes, uint64_t ticks,
 		  uint64_t *todo);
 /* Takes the rings of a session from all threads, when no hit can use them any more. */
 void tw_threads_end_lanes(unsigned session);
 /* Runs another tracee on this thread; NULL: none. */
 void tw_thread_run(struct tw_tracee *tracee);
+/*
+ * Where other threads make events of the tracee that this one runs, each of its own records that comes after
+ * one of theirs begins a new run.  Before a record of a session in others_make.
+ */
+void tw_thread_open_run(struct tw_hit_tls *t);
+/* A run that has no number before its first record: then it comes behind all that others have made. */
+#define TW_RUN_DUE UINT64_MAX
+static inline void tw_thread_number_run(struct tw_hit_tls *t)
+{
+	if (t->run_seq == TW_RUN_DUE) {
+		/* PAIR tracee.run_seq: acquire and release: what was made of the tracee by others comes before. */
+		t->run_seq = tw_fetch_add_acq_rel(&t->tracee->run_seq, 1) + 1;
+	}
+}
+static inline void tw_thread_follow_runs(struct tw_hit_tls *t)
+{
+	struct tw_tracee *tracee = t->tracee;
+
+	/* RELAXED hit.others_make: a change is seen by this record or by the next. */
+	if (tw_likely(!tw_load_relaxed(&tracee->others_make)))
+		return;
+	/* RELAXED tracee.follow: what this thread may know of another's event, it knows the number of. */
+	if (!t->run_seq || tw_load_relaxed(&tracee->run_seq) != t->run_seq)
+		tw_thread_open_run(t);
+}
 /* In a forked child: only this thread is left, with lanes that are not its own. */
 void tw_threads_after_fork_in_child(void);
 void tw_threads_before_fork(void);
@@ -150,16 +267,23 @@ void tw_threads_after_fork_in_parent(void);
 
 /* Is this hit under way still, or was it left by longjmp?  Called inside a nested hit. */
 bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame);
+/* The thread runs whom it ran before the event of another tracee: notice.c. */
+void tw_notice_give_back(struct tw_hit_tls *t);
 
 /* A call as the general case sees it. */
 struct tw_hit_call {
 	const uint64_t *words;
 	unsigned count;		 /* of words */
 	unsigned recorded_count; /* how many of them go into the record */
+	const struct tw_term *terms; /* in place of words; NULL: words */
+	unsigned term_count;
+	bool is_local; /* does not name the module */
+	struct tw_frame_wants *frame; /* NULL: nobody will tell how the call ends */
 };
 
 /*
- * The general case of hit.c, in special.c: match programs, range tests, counters, strict time stamps.
+ * The general case of hit.c, in special.c: match programs, range tests, counters, strict time stamps, meta.
+ * Adds what those sessions want of the call's end to call->frame, whose words begin as zeros.
  * Returns a mask of who still wants this call, which is not everybody if there was a wait.
  */
 uint64_t tw_hit_special(struct tw_hit_tls *t, struct tw_place *place, uint64_t todo, const struct tw_hit_call *call);
@@ -170,7 +294,7 @@ enum tw_hit_verdict {
 	TW_HIT_PLAIN,	 /* a plain event */
 	TW_HIT_MORE	 /* actions, an extra element, or no event: tw_hit_decided() does it */
 };
-/* Runs the part's program; its result stays in the thread's run. */
+/* Runs the part's program over words; its result stays in the thread's run. */
 static inline enum tw_hit_verdict tw_hit_run(struct tw_hit_tls *t, const struct tw_bp_part *part,
 					     const struct tw_hit_call *call)
 {
@@ -178,6 +302,7 @@ static inline enum tw_hit_verdict tw_hit_run(struct tw_hit_tls *t, const struct 
 	enum tw_match_verdict verdict;
 
 	thread->run_session = part->session;
+	thread->run_call = call;
 	verdict = tw_match_run_raw(part->program, call->words, call->count, &thread->run);
 	if (verdict == TW_MATCH_NO)
 		return TW_HIT_UNWANTED;
@@ -194,6 +319,30 @@ void tw_hit_prepare_run(struct tw_thread *thread);
 uint64_t tw_hit_unique_integer(void);
 
 /* The hit of trampolines: tw_bp_trampoline_hit points here. */
-void tw_hit_slot(struct tw_place *place, const uint64_t *words);
+void tw_hit_slot(struct tw_place *place, const uint64_t *words, uint64_t *slot);
+
+/*
+ * tw_hit_native - the hit of trampolines that can watch the call end.
+ *
+ * @words	the six integer argument registers.
+ * @slot	where its return address lies.
+ * @out		gives: what is to be kept of it, for tw_frame_return() and its brothers.
+ *
+ * Records the call as tw_hit_slot().  Returns true if a frame should be opened.  Keeps errno and vector registers.
+ */
+bool tw_hit_native(struct tw_place *place, const uint64_t *words, uint64_t *slot, struct tw_frame_wants *out);
+
+/* Sessions made after that epoch: their bits mean somebody else in what was kept since. */
+uint64_t tw_hit_newer_than(uint64_t epoch);
+
+/*
+ * The state of a thread that is not ready for a hit: joins it, leaves a hit that was abandoned.  0: ready now;
+ * TW_THREAD_IN_HIT: nested in another hit; TW_THREAD_ENDED, TW_THREAD_JOINING: there is none.
+ */
+enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame);
+/* Counts one record for each of these sessions as lost inside another hit.  In a read section. */
+void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions);
+/* The same on a thread that has left, or may not read the clock: for the session that is never destroyed. */
+void tw_hit_count_pinned(uint64_t sessions, enum tw_thread_state state);
 
 #endif

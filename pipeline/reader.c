@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reader.c - capture.h: opening a capture, and what it answers about itself. */
 #include "pipeline/reader.h"
+#include "pipeline/stream_read.h"
 #include "base/error.h"
 #include "base/export.h"
 #include "pipeline/event.h"
@@ -20,7 +21,7 @@ _Static_assert((int)TW_CAPTURE_LOSS == TW_EVENT_LOSS && (int)TW_CAPTURE_SWITCH =
 		       (int)TW_CAPTURE_CALL == TW_EVENT_CALL &&
 		       (int)TW_CAPTURE_RETURN_FROM == TW_EVENT_RETURN_FROM &&
 		       (int)TW_CAPTURE_EXCEPTION_FROM == TW_EVENT_EXCEPTION_FROM &&
-		       (int)TW_CAPTURE_RETURN_TO == TW_EVENT_RETURN_TO &&
+		       (int)TW_CAPTURE_RETURN_TO == TW_EVENT_RETURN_TO && (int)TW_CAPTURE_STACK == TW_EVENT_STACK &&
 		       (int)TW_CAPTURE_TERM_FIRST == TW_EVENT_TERM_FIRST,
 	       "the public kinds are those of the records");
 _Static_assert(TW_CAPTURE_STAMP_MASK == TW_EVENT_FLAG_STAMP_MASK &&
@@ -237,10 +238,29 @@ TW_API int tw_capture_open(const char *path, const struct tw_capture_options *op
 	return 0;
 }
 
+TW_API int tw_capture_open_stream(int fd, struct tw_capture **out)
+{
+	struct tw_capture *capture = calloc(1, sizeof *capture);
+	int error;
+
+	if (!capture)
+		return TW_ENOMEM;
+	pthread_mutex_init(&capture->lock, NULL);
+	capture->directory_fd = -1;
+	error = tw_stream_in_create(capture, fd, &capture->stream_in);
+	if (error) {
+		tw_capture_close(capture);
+		return error;
+	}
+	*out = capture;
+	return 0;
+}
+
 TW_API void tw_capture_close(struct tw_capture *capture)
 {
 	if (!capture)
 		return;
+	tw_stream_in_destroy(capture->stream_in);
 	for (uint32_t i = 0; i < capture->file_count; i++)
 		tw_segment_file_close(&capture->files[i].file);
 	for (uint32_t i = 0; i < capture->image_count; i++) {
@@ -327,6 +347,12 @@ TW_API const struct tw_capture_session *tw_capture_session(const struct tw_captu
 							   uint32_t index)
 {
 	return tw_catalog_find(&catalog_of(capture, image)->sessions, index);
+}
+
+TW_API const struct tw_layout *tw_capture_layout(const struct tw_capture *capture, uint32_t image,
+						 uint32_t function_id)
+{
+	return tw_catalog_find(&catalog_of(capture, image)->layouts, function_id);
 }
 
 TW_API const char *tw_capture_atom(const struct tw_capture *capture, uint32_t image, uint32_t id,

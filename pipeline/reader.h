@@ -78,7 +78,11 @@ struct tw_capture {
 	uint64_t uses;
 	struct tw_source_damage **damages;
 	uint32_t damage_count;
+	struct tw_stream_in *stream_in; /* in place of files; NULL: a directory */
 };
+
+/* The image of a segment; a new one where it is the first.  TW_CAPTURE_NONE without memory. */
+uint32_t tw_source_find_image(struct tw_capture *capture, const struct tw_segment_header *header);
 
 /* Names something that could not be read; more than a sensible number are only counted.  Threads: the
  * owner's. */

@@ -33,8 +33,7 @@ static bool is_same_image(const struct tw_segment_header *a, const struct tw_seg
 	       memcmp(a->boot_id, b->boot_id, sizeof a->boot_id) == 0;
 }
 
-/* The image of a segment; a new one where it is the first.  TW_CAPTURE_NONE without memory. */
-static uint32_t find_image(struct tw_capture *capture, const struct tw_segment_header *header)
+uint32_t tw_source_find_image(struct tw_capture *capture, const struct tw_segment_header *header)
 {
 	struct tw_source_image *image, **more;
 
@@ -194,7 +193,7 @@ static int list_segment(struct lister *lister, uint32_t index)
 				      "the segment cannot be read");
 		return error == TW_ENOMEM ? error : 0;
 	}
-	image = find_image(capture, &lister->segment->header);
+	image = tw_source_find_image(capture, &lister->segment->header);
 	error = image == TW_CAPTURE_NONE ? TW_ENOMEM : 0;
 	if (!error && !tw_clockmap_add(&capture->clocks, &lister->segment->header.clock))
 		error = TW_ENOMEM;

@@ -33,6 +33,7 @@ struct tw_recorder {
 	uint64_t reaped_ns;
 	uint64_t retry_ns; /* not before, after a write that failed */
 	uint64_t sleep_ns;
+	uint64_t streamed_ns; /* the last round that took everything for a stream */
 	enum tw_recorder_policy policy;
 };
 
@@ -54,6 +55,7 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 		.follow_fork = options->follow_fork,
 		.allow_anonymous = options->allow_anonymous,
 		.config = options->config,
+		.layouts = options->layouts,
 	};
 	int error;
 
@@ -71,6 +73,7 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 	error = tw_rs_create(&recorder->writer.rs, &set);
 	if (error)
 		goto remove_capture;
+	recorder->writer.store.stats.last_error = 0;
 	error = tw_store_mark_live(&recorder->writer.store, recorder->writer.rs.path);
 	if (error)
 		goto destroy_rings;
@@ -82,7 +85,8 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 destroy_rings:
 	tw_rs_destroy(&recorder->writer.rs);
 remove_capture:
-	tw_store_remove(options->path);
+	if (!options->is_stream)
+		tw_store_remove(options->path);
 	tw_store_destroy(&recorder->writer.store);
 fini_writer:
 	tw_writer_fini(&recorder->writer);
@@ -208,6 +212,41 @@ static void reap(struct tw_recorder *recorder)
 		tw_rs_ring_reap(rs, i);
 }
 
+/*
+ * A round of a stream: everything that was committed when it began, each 20 ms, and then a mark that says so.  Who
+ * reads hands out what lies before the mark.  The clocks of processors agree to much less than the margin.
+ */
+#define MARK_MARGIN_NS UINT64_C(10000)
+
+static int drain_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_all);
+
+static int stream_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_all)
+{
+	struct tw_store *store = &recorder->writer.store;
+	uint64_t ticks = tw_clock_ticks() - MARK_MARGIN_NS * tw_clock_ticks_per_second() / 1000000000;
+	int stored;
+
+	wants_all |= now_ns - recorder->streamed_ns >= TAKE_NS;
+	stored = drain_round(recorder, now_ns, wants_all);
+	if (stored < 0 || !wants_all)
+		return stored;
+	recorder->streamed_ns = now_ns;
+	return tw_store_mark_stream(store, ticks) ? store->stream.error : stored;
+}
+
+static int any_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_all)
+{
+	struct tw_store *store = &recorder->writer.store;
+	int stored;
+
+	if (!store->is_stream)
+		return drain_round(recorder, now_ns, wants_all);
+	stored = store->stream.error ? store->stream.error : stream_round(recorder, now_ns, wants_all);
+	if (stored < 0)
+		store->stats.last_error = stored;
+	return stored;
+}
+
 /* Returns 1, 0, or the error of a write. */
 static int drain_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_all)
 {
@@ -293,10 +332,15 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 {
 	struct tw_writer *writer = &recorder->writer;
 	uint64_t now_ns = tw_clock_monotonic_ns();
+	uint32_t request;
+	bool is_asked = tw_rs_delivery_look(&writer->rs, &request);
 	int stored = 0;
 
-	if (now_ns >= recorder->retry_ns)
-		stored = drain_round(recorder, now_ns, false);
+	if (now_ns >= recorder->retry_ns) {
+		stored = any_round(recorder, now_ns, is_asked);
+		if (is_asked && stored >= 0)
+			tw_rs_delivery_done(&writer->rs, request);
+	}
 	/* Without a heartbeat for a second nobody waits for us: so it is while the disk is full. */
 	if (stored < 0)
 		recorder->retry_ns = now_ns + RETRY_NS;
@@ -311,11 +355,12 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 
 TW_API void tw_recorder_wake(struct tw_recorder *recorder)
 {
-	struct tw_rs *rs = &recorder->writer.rs;
+	tw_rs_wake(&recorder->writer.rs);
+}
 
-	/* PAIR rs.wake: release as part of an addition; acquire in tw_rs_wait(). */
-	if (tw_fetch_add_acq_rel(&rs->control->wake, 1) == 0)
-		tw_sys_futex_wake(&rs->control->wake, 1);
+TW_API void tw_recorder_hurry(struct tw_recorder *recorder)
+{
+	tw_stream_out_hurry(&recorder->writer.store.stream);
 }
 
 TW_API int tw_recorder_drain(struct tw_recorder *recorder)
@@ -323,7 +368,7 @@ TW_API int tw_recorder_drain(struct tw_recorder *recorder)
 	int stored;
 
 	reap(recorder);
-	stored = drain_round(recorder, tw_clock_monotonic_ns(), true);
+	stored = any_round(recorder, tw_clock_monotonic_ns(), true);
 	tw_rs_refill(&recorder->writer.rs, SPARE_RINGS);
 	if (stored >= 0)
 		tw_rs_heartbeat(&recorder->writer.rs);
@@ -403,6 +448,8 @@ static int end_all_images(struct tw_recorder *recorder)
 		if (writer->images[i].store.is_open)
 			tw_segment_abandon(&writer->images[i].store.segment);
 	}
+	if (!first_error && writer->store.is_stream)
+		first_error = tw_store_mark_stream(&writer->store, UINT64_MAX);
 	return first_error;
 }
 
@@ -428,7 +475,7 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 		nanosleep(&(struct timespec){0, (long)MS}, NULL);
 		error = drain_for_good(recorder);
 	}
-	for (int i = 0; error && i < FINISH_TRIES; i++) {
+	for (int i = 0; error && i < FINISH_TRIES && !writer->store.stream.error; i++) {
 		nanosleep(&pause, NULL);
 		error = drain_for_good(recorder);
 	}
@@ -459,6 +506,7 @@ TW_API void tw_recorder_abort(struct tw_recorder *recorder)
 		if (recorder->writer.images[i].store.is_open)
 			tw_segment_abandon(&recorder->writer.images[i].store.segment);
 	}
-	tw_store_remove(recorder->writer.store.path);
+	if (!recorder->writer.store.is_stream)
+		tw_store_remove(recorder->writer.store.path);
 	destroy(recorder);
 }

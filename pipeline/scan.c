@@ -98,8 +98,13 @@ TW_API int tw_capture_scan(struct tw_capture *capture, const struct tw_capture_f
 	struct tw_decode_pool *pool;
 	uint64_t begun = 0, done = 0;
 	uint32_t at = 0, depth;
-	bool *wants = tw_scan_wanted_streams(capture, filter);
-	int result = wants ? 0 : TW_ENOMEM;
+	bool *wants;
+	int result;
+
+	if (capture->stream_in)
+		return TW_ENOTSUP;
+	wants = tw_scan_wanted_streams(capture, filter);
+	result = wants ? 0 : TW_ENOMEM;
 
 	if (result)
 		return result;

@@ -47,6 +47,8 @@ bool tw_segment_parse_name(const char *name, uint32_t *number, bool *is_open)
 /* All pieces at this offset.  A write that stops in the middle goes on; one that fails may be done again. */
 static int write_all(struct tw_segment *segment, struct iovec *pieces, int count, uint64_t offset)
 {
+	if (segment->stream)
+		return tw_stream_out_write(segment->stream, pieces, count);
 	segment->is_dirty = true;
 	while (count) {
 		ssize_t written = segment->io->write(segment->fd, pieces, count, (off_t)offset);
@@ -112,6 +114,9 @@ void tw_segment_note(struct tw_segment *segment, uint64_t offset, const struct t
 	segment->totals.blocks++;
 	segment->totals.events += header->event_count;
 	segment->totals.raw_bytes += header->raw_bytes;
+	/* A stream may go on for ever, and has no index. */
+	if (segment->stream)
+		return;
 	if (segment->entry_count == segment->entry_room) {
 		size_t room = segment->entry_room ? segment->entry_room * 2 : 64;
 		void *more = realloc(segment->entries, room * sizeof *segment->entries);
@@ -152,6 +157,8 @@ int tw_segment_append(struct tw_segment *segment, const struct tw_block_header *
 {
 	int error = put_block(segment, header, stored);
 
+	if (error && segment->stream)
+		return error;
 	if (error) {
 		/* No remains: a crash over them would look like a whole block with a wrong payload. */
 		return ftruncate(segment->fd, (off_t)segment->offset) < 0 ? TW_EIO : error;
@@ -162,7 +169,7 @@ int tw_segment_append(struct tw_segment *segment, const struct tw_block_header *
 
 int tw_segment_sync(struct tw_segment *segment)
 {
-	if (!segment->is_dirty)
+	if (!segment->is_dirty || segment->stream)
 		return 0;
 	segment->is_dirty = false;
 	while (segment->io->sync(segment->fd) < 0) {
@@ -256,7 +263,11 @@ static void give_up(struct tw_segment *segment)
 int tw_segment_close(struct tw_segment *segment, struct tw_block_encoder *encoder, bool is_durable)
 {
 	char open_name[TW_SEGMENT_NAME_BYTES], name[TW_SEGMENT_NAME_BYTES];
-	int error = write_end(segment, encoder);
+	int error;
+
+	if (segment->stream)
+		return write_index(segment, encoder);
+	error = write_end(segment, encoder);
 
 	if (!error && ftruncate(segment->fd, (off_t)segment->offset) < 0)
 		error = tw_error_from_errno(errno);
@@ -274,8 +285,28 @@ int tw_segment_close(struct tw_segment *segment, struct tw_block_encoder *encode
 	return is_durable && fsync(segment->directory_fd) < 0 ? tw_error_from_errno(errno) : 0;
 }
 
+int tw_segment_begin_in_stream(struct tw_segment *segment, const struct tw_segment_header *header)
+{
+	struct tw_segment_header sealed = *header;
+	struct iovec piece = {&sealed, sizeof sealed};
+
+	tw_segment_header_seal(&sealed, segment->number);
+	return write_all(segment, &piece, 1, 0);
+}
+
+int tw_segment_mark_in_stream(struct tw_segment *segment, struct tw_block_encoder *encoder, uint64_t ticks)
+{
+	struct tw_block_header header = {.type = TW_BLOCK_MARK, .first_ticks = ticks, .last_ticks = ticks};
+	const uint8_t *stored;
+
+	tw_block_encode_bytes(encoder, &header, NULL, 0, &stored);
+	return put_block(segment, &header, stored);
+}
+
 void tw_segment_abandon(struct tw_segment *segment)
 {
+	if (segment->stream)
+		return;
 	/* Behind the last whole block there may be the beginning of another; readers would name it as damage.
 	 */
 	if (ftruncate(segment->fd, (off_t)segment->offset) < 0)

@@ -10,6 +10,7 @@
 #define TW_PIPELINE_SEGMENT_H
 
 #include "pipeline/block.h"
+#include "pipeline/stream_write.h"
 
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -38,6 +39,7 @@ struct tw_segment {
 	int directory_fd;
 	uint32_t number;
 	const struct tw_segment_io *io;
+	struct tw_stream_out *stream; /* in place of a file; NULL: a file */
 	uint64_t offset; /* where the next block goes: everything before is whole */
 	struct tw_index_entry *entries;
 	size_t entry_count;
@@ -86,6 +88,16 @@ int tw_segment_close(struct tw_segment *segment, struct tw_block_encoder *encode
 
 /* Closes the file as it is, behind its last whole block. */
 void tw_segment_abandon(struct tw_segment *segment);
+
+/*
+ * tw_segment_begin_in_stream - what follows in the stream belongs to this segment: its header, again where it is not new.
+ *
+ * @segment	as for tw_segment_create(), with stream set.
+ */
+int tw_segment_begin_in_stream(struct tw_segment *segment, const struct tw_segment_header *header);
+
+/* A mark: everything with ticks up to this stands before it in the stream. */
+int tw_segment_mark_in_stream(struct tw_segment *segment, struct tw_block_encoder *encoder, uint64_t ticks);
 
 /* Fills in what every segment header has in common with its place and version, and its checksum. */
 void tw_segment_header_seal(struct tw_segment_header *header, uint32_t number);

@@ -178,6 +178,27 @@ static int make_directory(const struct tw_recorder_options *options)
 	return mkdir(options->path, 0700) < 0 ? tw_error_from_errno(errno) : 0;
 }
 
+/* Nothing but a file descriptor: no directory, no mark, no files to close and remove. */
+static int create_stream(struct tw_store *store, const struct tw_recorder_options *options)
+{
+	int error;
+
+	if (options->policy == TW_RECORDER_OVERWRITE)
+		return TW_EBADARG;
+	error = tw_stream_out_open(&store->stream, options->stream_fd);
+	if (error)
+		return error;
+	store->is_stream = true;
+	store->next_number = 1;
+	error = fill_header(store, options);
+	store->encoder = tw_block_encoder_create();
+	if (!error && !store->encoder)
+		error = TW_ENOMEM;
+	if (error)
+		tw_store_destroy(store);
+	return error;
+}
+
 int tw_store_create(struct tw_store *store, const struct tw_recorder_options *options, bool may_exist)
 {
 	bool has_others;
@@ -185,6 +206,9 @@ int tw_store_create(struct tw_store *store, const struct tw_recorder_options *op
 
 	memset(store, 0, sizeof *store);
 	store->directory_fd = -1;
+	store->stream.fd = -1;
+	if (options->is_stream)
+		return create_stream(store, options);
 	if (!options->path || !options->path[0] || strlen(options->path) > TW_PATH_BYTES_MAX)
 		return TW_EBADARG;
 	strcpy(store->path, options->path);
@@ -217,6 +241,7 @@ void tw_store_destroy(struct tw_store *store)
 {
 	tw_block_encoder_destroy(store->encoder);
 	store->encoder = NULL;
+	tw_stream_out_close(&store->stream);
 	if (store->directory_fd >= 0)
 		close(store->directory_fd);
 	store->directory_fd = -1;
@@ -230,6 +255,8 @@ int tw_store_mark_live(struct tw_store *store, const char *ring_set_path)
 			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int written;
 
+	if (store->is_stream)
+		return 0;
 	if (fd < 0)
 		return tw_error_from_errno(errno);
 	written = dprintf(fd, MARK_KEY "%s\n", ring_set_path);
@@ -242,6 +269,8 @@ int tw_store_mark_live(struct tw_store *store, const char *ring_set_path)
 
 void tw_store_unmark_live(struct tw_store *store)
 {
+	if (store->is_stream)
+		return;
 	unlinkat(store->directory_fd, TW_CAPTURE_LIVE_FILE, 0);
 }
 
@@ -273,18 +302,65 @@ int tw_store_read_mark(int directory_fd, char *ring_set_path, size_t bytes)
 
 /* ---- segments ---- */
 
-int tw_store_open_segment(struct tw_store *store, struct tw_store_image *image)
+static struct tw_segment_header header_of(const struct tw_store *store, const struct tw_store_image *image)
 {
 	struct tw_segment_header header = store->header;
-	int error;
 
-	if (image->is_open)
-		return 0;
 	header.image_lease = image->lease;
 	header.process_start_time = image->process_start_time;
 	header.image_start_ticks = image->start_ticks;
 	header.process_id = image->process_id;
 	header.parent_process_id = image->parent_process_id;
+	return header;
+}
+
+/* What follows in the stream is the image's.  Returns as tw_store_open_segment(). */
+static int open_in_stream(struct tw_store *store, struct tw_store_image *image)
+{
+	struct tw_segment_header header = header_of(store, image);
+	bool is_new = !image->is_open;
+	int error;
+
+	if (!is_new && store->stream_number == image->segment.number)
+		return store->stream.error;
+	if (is_new)
+		image->segment = (struct tw_segment){ .fd = -1, .number = store->next_number, .stream = &store->stream };
+	error = tw_segment_begin_in_stream(&image->segment, &header);
+	if (error)
+		return error;
+	store->stream_number = image->segment.number;
+	store->stats.file_bytes += sizeof header;
+	if (!is_new)
+		return 0;
+	store->next_number++;
+	store->stats.segments++;
+	image->is_open = true;
+	image->opened_ns = tw_clock_monotonic_ns();
+	return 1;
+}
+
+int tw_store_mark_stream(struct tw_store *store, uint64_t ticks)
+{
+	struct tw_segment segment = { .fd = -1, .stream = &store->stream };
+	int error;
+
+	if (!store->stream_number || store->marked_ticks >= store->stream_ticks)
+		return store->stream.error;
+	error = tw_segment_mark_in_stream(&segment, store->encoder, ticks);
+	if (!error)
+		store->marked_ticks = ticks;
+	return error;
+}
+
+int tw_store_open_segment(struct tw_store *store, struct tw_store_image *image)
+{
+	struct tw_segment_header header = header_of(store, image);
+	int error;
+
+	if (store->is_stream)
+		return open_in_stream(store, image);
+	if (image->is_open)
+		return 0;
 	memset(&image->segment, 0, sizeof image->segment);
 	image->segment.number = store->next_number;
 	image->segment.directory_fd = store->directory_fd;
@@ -373,6 +449,8 @@ int tw_store_append(struct tw_store *store, struct tw_store_image *image,
 			tw_store_close_segment(store, image, false);
 		return error;
 	}
+	if (header->last_ticks > store->stream_ticks)
+		store->stream_ticks = header->last_ticks;
 	stats->is_stalled = false;
 	stats->blocks++;
 	stats->events += header->event_count;
@@ -388,6 +466,8 @@ void tw_store_rotate(struct tw_store *store, struct tw_store_image *image)
 	bool is_large, is_old;
 
 	if (!image->is_open)
+		return;
+	if (store->is_stream)
 		return;
 	is_large = store->segment_bytes && image->segment.offset >= store->segment_bytes;
 	is_old = store->segment_ns && tw_clock_monotonic_ns() - image->opened_ns >= store->segment_ns;

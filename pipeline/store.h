@@ -26,6 +26,11 @@ struct tw_store {
 	uint64_t segment_ns;
 	uint32_t segments_kept;
 	uint64_t durable_ns;
+	struct tw_stream_out stream; /* in place of the directory; fd -1: none */
+	bool is_stream;
+	uint32_t stream_number; /* of the segment that the stream is in the middle of; 0: none */
+	uint64_t stream_ticks;	/* of the newest record in it */
+	uint64_t marked_ticks;	/* of its last mark */
 	bool is_short; /* not everything found room: the segments that are closed now say so */
 	struct tw_recorder_stats stats;
 };
@@ -87,6 +92,12 @@ int tw_store_leave_something(struct tw_store *store);
 
 /* Brings to disk what has waited long enough.  A file that cannot be is closed and another begun. */
 void tw_store_sync(struct tw_store *store, struct tw_store_image *image, uint64_t now_ns);
+
+/*
+ * tw_store_mark_stream - everything with ticks up to this is written.  A mark is left out where it would say nothing
+ * new.  Returns 0, or the error of the stream.
+ */
+int tw_store_mark_stream(struct tw_store *store, uint64_t ticks);
 
 void tw_store_clock(struct tw_format_clock *out);
 

@@ -5,6 +5,7 @@
  * Joining happens in the middle of somebody else's program, perhaps in a signal handler, perhaps
  * before main(): with all signals blocked and errno kept, by system calls and our own pool only.
  */
+#include "pipeline/count.h"
 #include "pipeline/hit.h"
 #include "base/clock.h"
 #include "base/quiet_lock.h"
@@ -48,6 +49,8 @@ static void leave(struct tw_hit_tls *t)
 	uint64_t signals;
 
 	tw_sys_block_signals(&signals);
+	if (t->state == TW_THREAD_READY && thread->own_tracee && tw_hit_host.thread_ends)
+		tw_hit_host.thread_ends(thread->own_tracee);
 	t->state = TW_THREAD_ENDED;
 	t->tracee = &tw_hit_nobody;
 	if (thread->own_tracee && tw_hit_host.exit_tracee)
@@ -93,12 +96,31 @@ void tw_thread_init(void)
 	}
 }
 
+_Atomic uint64_t tw_hit_barred_ticks;
+
+uintptr_t tw_thread_bar(void)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	uintptr_t state = t->state;
+
+	/* RELAXED hit.barred: a lone time, about right. */
+	tw_store_relaxed(&tw_hit_barred_ticks, tw_clock_ticks());
+	t->state = TW_THREAD_BARRED;
+	return state;
+}
+
+void tw_thread_unbar(uintptr_t state)
+{
+	tw_hit_tls.state = state;
+}
+
 /* ---- joining ---- */
 
 /* A zeroed thread: from those that left, else from the system. */
 static struct tw_thread *take_thread(void)
 {
 	struct tw_thread *thread = free_threads;
+	struct tw_count_lanes *counts;
 	uint32_t scheduler_id;
 
 	if (!thread) {
@@ -110,8 +132,12 @@ static struct tw_thread *take_thread(void)
 	}
 	free_threads = thread->next;
 	scheduler_id = thread->scheduler_id;
+	/* RELAXED count.lanes_own: nobody's thread, under the lock. */
+	counts = tw_load_relaxed(&thread->lanes_of_counts);
 	memset(thread, 0, sizeof *thread);
 	thread->scheduler_id = scheduler_id;
+	/* RELAXED count.lanes_own: as above. */
+	tw_store_relaxed(&thread->lanes_of_counts, counts);
 	return thread;
 }
 
@@ -130,6 +156,16 @@ static struct tw_thread *enlist_thread(void)
 	}
 	tw_quiet_unlock(&threads_lock);
 	return thread;
+}
+
+void tw_threads_each(void (*fn)(struct tw_thread *thread, void *arg), void *arg)
+{
+	tw_quiet_lock(&threads_lock);
+	for (struct tw_thread *thread = threads; thread; thread = thread->next)
+		fn(thread, arg);
+	for (struct tw_thread *thread = free_threads; thread; thread = thread->next)
+		fn(thread, arg);
+	tw_quiet_unlock(&threads_lock);
 }
 
 static bool join(struct tw_hit_tls *t)
@@ -153,6 +189,8 @@ static bool join(struct tw_hit_tls *t)
 		t->tracee = thread->own_tracee;
 	tw_compiler_barrier();
 	t->state = TW_THREAD_READY;
+	if (t->tracee != &tw_hit_nobody && tw_hit_host.thread_began)
+		tw_hit_host.thread_began(t->tracee);
 	return true;
 }
 
@@ -162,7 +200,7 @@ static bool join(struct tw_hit_tls *t)
  */
 struct catch_up {
 	struct tw_hit_tls *t;
-	struct tw_place *place;
+	const struct tw_still *still;
 	unsigned session;
 	uint32_t bytes;
 	uint64_t ticks;
@@ -220,7 +258,7 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session)
 	uint64_t signals;
 	bool has_ring;
 
-	if (!tw_rs_may_claim(s->rs)) {
+	if (!tw_rs_may_claim(s->rs) && !(s->rs->is_threadless && tw_hit_host.make_ring(s->rs))) {
 		tw_rs_want(s->rs);
 		return false;
 	}
@@ -233,16 +271,16 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session)
 }
 
 enum ring_wait { RING_MAY_BE_THERE, RING_IN_VAIN, RING_UNWANTED };
-static enum ring_wait wait_for_ring(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint64_t *todo);
+static enum ring_wait wait_for_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t *todo);
 
-static bool claim_ring(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint64_t ticks, uint64_t *todo)
+static bool claim_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks, uint64_t *todo)
 {
 	int saved_errno = errno;
 	bool has_ring = try_claim_ring(t, session);
 	enum ring_wait wait = RING_MAY_BE_THERE;
 
 	while (!has_ring && wait == RING_MAY_BE_THERE) {
-		wait = wait_for_ring(t, place, session, todo);
+		wait = wait_for_ring(t, still, session, todo);
 		has_ring = wait == RING_MAY_BE_THERE && try_claim_ring(t, session);
 	}
 	if (wait == RING_IN_VAIN)
@@ -257,6 +295,8 @@ static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_lane *lane,
 	struct tw_rb_record *record;
 	enum tw_rb_outcome outcome = tw_rb_reserve(&lane->producer, SWITCH_BYTES, ticks, (void **)&record);
 
+	tw_thread_number_run(t);
+
 	if (outcome != TW_RB_OK)
 		return outcome;
 	record->ticks = ticks;
@@ -267,24 +307,24 @@ static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_lane *lane,
 	return TW_RB_OK;
 }
 
-static bool wait_for_room(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint32_t bytes,
+static bool wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes,
 			  uint64_t ticks, uint64_t *todo);
 
-static bool catch_up(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint64_t ticks, uint64_t *todo)
+static bool catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks, uint64_t *todo)
 {
 	struct tw_lane *lane = &t->thread->lanes[session];
 	int saved_errno = errno;
 	bool is_new = !lane->producer.shared;
 	enum tw_rb_outcome outcome = TW_RB_OK;
 
-	if (is_new && !claim_ring(t, place, session, ticks, todo))
+	if (is_new && !claim_ring(t, still, session, ticks, todo))
 		return false;
 	/* A thread that is its own process, and was from the start of its ring, needs no switch record. */
 	if (!is_new || t->run_seq) {
 		if (!is_new && tw_hit_host.describe)
 			tw_hit_host.describe(t->tracee, session);
 		outcome = put_switch(t, lane, ticks);
-		if (outcome == TW_RB_WAIT && wait_for_room(t, place, session, SWITCH_BYTES, ticks, todo))
+		if (outcome == TW_RB_WAIT && wait_for_room(t, still, session, SWITCH_BYTES, ticks, todo))
 			outcome = put_switch(t, lane, ticks);
 	}
 	if (outcome == TW_RB_OK)
@@ -298,14 +338,43 @@ static bool catch_up(struct tw_hit_tls *t, struct tw_place *place, unsigned sess
 #define RING_WAIT_NS  UINT64_C(200000000)
 #define RING_LOOK_NS  UINT64_C(200000)
 
-/* Is the session, as this hit knows it, still wanted here?  Inside a read section. */
-static uint64_t still_wanted(const struct tw_hit_tls *t, const struct tw_place *place)
+/*
+ * Who still wants what this hit is about, after a wait outside of the read section.  `epoch` is that of the time
+ * before the wait.  Inside a read section.
+ */
+static uint64_t still_wanted(const struct tw_hit_tls *t, const struct tw_still *still, uint64_t epoch)
 {
 	/* PAIR bp.active: acquire; as in hit(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
+	uint64_t wanted = active ? ~UINT64_C(0) : 0;
 
-	/* PROGRESS hit.wants: as in hit(). */
-	return active ? place->gen[active - 1].sessions & tw_load_relaxed(&t->tracee->wants_call) : 0;
+	if (active && still->place)
+		wanted = still->place->gen[active - 1].sessions;
+	if (still->wants) {
+		/* PROGRESS hit.wants: as in hit(). */
+		wanted &= tw_load_acquire(still->wants);
+	}
+	return wanted & ~tw_hit_newer_than(epoch);
+}
+
+static uint64_t epoch_now(void)
+{
+	/* PAIR hit.epoch: acquire; who has this session's bit has seen its epoch. */
+	return tw_load_acquire(&tw_hit_epoch);
+}
+
+uint64_t tw_hit_newer_than(uint64_t epoch)
+{
+	uint64_t newer = 0;
+
+	/* PAIR hit.epoch: acquire; release in tw_session_make(), before anything has the bit. */
+	if (tw_likely(tw_load_acquire(&tw_hit_epoch) == epoch))
+		return 0;
+	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++) {
+		/* PAIR hit.epoch: acquire; as above. */
+		newer |= (uint64_t)(tw_load_acquire(&tw_hit_sessions[session].epoch) > epoch) << session;
+	}
+	return newer;
 }
 
 static bool is_stalled(const struct tw_rs *rs)
@@ -343,11 +412,11 @@ static bool wait_outside(struct tw_hit_tls *t, struct tw_lane *lane, struct tw_r
  * back from a thread that ended.  Only for a moment, and once: when a thousand living threads hold all
  * rings that the cap allows, one of them may be waiting for this thread.
  */
-static enum ring_wait wait_for_ring(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint64_t *todo)
+static enum ring_wait wait_for_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t *todo)
 {
 	struct tw_lane *lane = &t->thread->lanes[session];
 	struct tw_rs *rs = tw_hit_sessions[session].rs;
-	uint64_t until = tw_clock_monotonic_ns() + RING_WAIT_NS, wanted;
+	uint64_t until = tw_clock_monotonic_ns() + RING_WAIT_NS, epoch = epoch_now(), wanted;
 
 	if (rs->control->policy != TW_RB_BLOCK || lane->has_waited_for_ring)
 		return RING_IN_VAIN;
@@ -361,7 +430,7 @@ static enum ring_wait wait_for_ring(struct tw_hit_tls *t, struct tw_place *place
 		tw_sys_futex_wait(&rs->control->ready_count, 0, RING_LOOK_NS);
 	}
 	tw_progress_read_lock();
-	wanted = still_wanted(t, place);
+	wanted = still_wanted(t, still, epoch);
 	*todo &= wanted;
 	lane->has_waited_for_ring = !tw_rs_may_claim(rs);
 	/* PAIR hit.waiting: seq_cst; as in wait_for_room(). */
@@ -371,13 +440,13 @@ static enum ring_wait wait_for_ring(struct tw_hit_tls *t, struct tw_place *place
 	return lane->has_waited_for_ring ? RING_IN_VAIN : RING_MAY_BE_THERE;
 }
 
-static bool wait_for_room(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint32_t bytes,
+static bool wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes,
 			  uint64_t ticks, uint64_t *todo)
 {
 	struct tw_lane *lane = &t->thread->lanes[session];
 	struct tw_rs *rs = tw_hit_sessions[session].rs;
 	int saved_errno = errno;
-	uint64_t run_stamp = lane->run_stamp, wanted;
+	uint64_t run_stamp = lane->run_stamp, epoch = epoch_now(), wanted;
 	bool has_room;
 
 	/* PAIR hit.waiting: seq_cst; tw_threads_end_lanes() looks after the session's bits are gone. */
@@ -385,7 +454,7 @@ static bool wait_for_room(struct tw_hit_tls *t, struct tw_place *place, unsigned
 	tw_progress_read_unlock();
 	has_room = wait_outside(t, lane, rs, bytes);
 	tw_progress_read_lock();
-	wanted = still_wanted(t, place);
+	wanted = still_wanted(t, still, epoch);
 	*todo &= wanted;
 	if (!(wanted >> session & 1) || lane->run_stamp != run_stamp || !lane->producer.shared)
 		has_room = false;
@@ -401,12 +470,12 @@ static void catch_up_keeping_vectors(void *arg)
 {
 	struct catch_up *c = arg;
 
-	c->result = catch_up(c->t, c->place, c->session, c->ticks, c->todo);
+	c->result = catch_up(c->t, c->still, c->session, c->ticks, c->todo);
 }
 
-bool tw_lane_catch_up(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint64_t ticks, uint64_t *todo)
+bool tw_lane_catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks, uint64_t *todo)
 {
-	struct catch_up c = { t, place, session, 0, ticks, todo, false };
+	struct catch_up c = { t, still, session, 0, ticks, todo, false };
 
 	tw_patch_call_keeping_vectors(catch_up_keeping_vectors, &c);
 	return c.result;
@@ -416,13 +485,13 @@ static void wait_keeping_vectors(void *arg)
 {
 	struct catch_up *c = arg;
 
-	c->result = wait_for_room(c->t, c->place, c->session, c->bytes, c->ticks, c->todo);
+	c->result = wait_for_room(c->t, c->still, c->session, c->bytes, c->ticks, c->todo);
 }
 
-bool tw_lane_wait(struct tw_hit_tls *t, struct tw_place *place, unsigned session, uint32_t bytes, uint64_t ticks,
+bool tw_lane_wait(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes, uint64_t ticks,
 		  uint64_t *todo)
 {
-	struct catch_up c = { t, place, session, bytes, ticks, todo, false };
+	struct catch_up c = { t, still, session, bytes, ticks, todo, false };
 
 	tw_patch_call_keeping_vectors(wait_keeping_vectors, &c);
 	return c.result;
@@ -462,14 +531,25 @@ void tw_thread_run(struct tw_tracee *tracee)
 
 	if (!tw_thread_join())
 		return;
+	if (t->tracee->has_accounts)
+		tw_counts_out(t->thread, t->tracee);
 	t->tracee = &tw_hit_nobody;
 	tw_compiler_barrier();
 	t->run_stamp++;
 	/* PAIR tracee.run_seq: acquire and release: what the tracee did on other threads comes before. */
 	t->run_seq = tracee ? tw_fetch_add_acq_rel(&tracee->run_seq, 1) + 1 : 0;
 	tw_compiler_barrier();
+	if (tracee && tracee->has_accounts)
+		tw_counts_in(tracee);
 	if (tracee)
 		t->tracee = tracee;
+}
+
+__attribute__((target("general-regs-only"))) void tw_thread_open_run(struct tw_hit_tls *t)
+{
+	t->run_stamp++;
+	t->run_seq = TW_RUN_DUE;
+	tw_thread_number_run(t);
 }
 
 __attribute__((target("general-regs-only"))) bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame)

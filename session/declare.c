@@ -3,18 +3,19 @@
 #include "session/session.h"
 #include "base/limits.h"
 #include "tracewheel/function.h"
+#include "tracewheel/term.h"
 
 #include <string.h>
 
-/* A session that asked for functions declared later. */
-static int offer(struct tw_permit *permit, struct tw_function *function, struct tw_place *place)
+int tw_sessions_offer(struct tw_permit *permit, struct tw_place *place)
 {
+	const struct tw_function *function = place->function;
 	uint64_t wanting = 0;
 	int error = 0;
 
 	tw_registry_lock();
 	for (struct tw_session *session = tw_sessions(); session; session = session->next)
-		if (session->wants && tw_session_is_alive(session) && session->wants(function, session->wants_arg))
+		if (tw_session_is_alive(session) && tw_session_wants(session, function))
 			wanting |= UINT64_C(1) << session->slot;
 	tw_registry_unlock();
 	/* Clearing needs the permit first, so those that were alive still have their bit. */
@@ -37,8 +38,14 @@ TW_API int tw_function_declare(struct tw_declared_function *function)
 	    strlen(function->module) > 255 || strlen(function->name) > 255 || !function->module[0])
 		return TW_EBADARG;
 	tw_session_init();
+	/* For events that name it, and may not make atoms. */
+	tw_term_atom_z(function->module);
+	tw_term_atom_z(function->name);
 	module_options.name = function->module;
 	place_options.where = &function->armed;
+	/* Callers are told by name in the middle of hits, where no atom can be made. */
+	tw_term_atom_z(function->module);
+	tw_term_atom_z(function->name);
 	error = tw_change_begin(&permit);
 	if (error)
 		return error;
@@ -47,10 +54,52 @@ TW_API int tw_function_declare(struct tw_declared_function *function)
 		error = tw_bp_function_add(permit, module, function->name, function->arity, 0, &named);
 	if (!error)
 		error = tw_bp_place_add(permit, named, &place_options, &place);
-	if (!error) {
+	/* A function that was declared before keeps what was set on it. */
+	if (!error && function->place != place) {
+		named->is_exported = !(function->flags & TW_DECLARED_LOCAL);
 		/* PAIR bp.place: release; acquire in tw_hit0() and its brothers. */
 		tw_store_plain_release(&function->place, place);
-		error = offer(permit, named, place);
+		error = tw_sessions_offer(permit, place);
 	}
 	return tw_change_end(permit, error);
+}
+
+/* ---- unloading ---- */
+
+static unsigned stage_clear_module(struct tw_permit *permit, const struct tw_module *module)
+{
+	unsigned count = 0;
+
+	for (struct tw_function *f = module->functions; f; f = f->next_of_module, count++) {
+		for (struct tw_place *place = f->places; place; place = place->next_of_function) {
+			uint64_t sessions = place->gen[tw_bp_active_index()].sessions;
+
+			for (; sessions; sessions &= sessions - 1)
+				tw_bp_stage_clear(permit, place, (unsigned)__builtin_ctzll(sessions));
+		}
+	}
+	return count;
+}
+
+/* Off by one switch first: once they are gone, the words of the functions are not written any more. */
+TW_API int tw_module_unload(const char *name)
+{
+	struct tw_permit *permit;
+	unsigned count = 0;
+	int error;
+
+	if (!name)
+		return TW_EBADARG;
+	error = tw_permit_seize(&permit);
+	if (error)
+		return error;
+	for (struct tw_module *module = tw_bp_modules(permit); module; module = module->next) {
+		if (module->is_gone || !module->is_declared || strcmp(module->name, name) != 0)
+			continue;
+		count += stage_clear_module(permit, module);
+		tw_bp_commit(permit);
+		tw_bp_module_gone(permit, module);
+	}
+	tw_permit_drop(permit);
+	return (int)count;
 }

@@ -2,6 +2,7 @@
 /* definitions.c - what a session's ids mean, appended to its log before anybody sees an id. */
 #include "session/session.h"
 #include "base/clock.h"
+#include "tracewheel/layout.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -103,6 +104,16 @@ static int define_module(struct tw_session *session, const struct tw_module *mod
 	return error ? error : add_id(&session->modules, module->module_id);
 }
 
+static int define_layout(struct tw_session *session, const struct tw_function *function)
+{
+	struct record record = { .used = sizeof(struct tw_def_layout) };
+	struct tw_def_layout fixed = { .function_id = function->function_id };
+
+	fixed.text_bytes = put_string(&record, function->layout, TW_LAYOUT_TEXT_BYTES_MAX);
+	memcpy(record.bytes, &fixed, sizeof fixed);
+	return append(session, TW_DEF_LAYOUT, &record);
+}
+
 static int define_function(struct tw_session *session, const struct tw_function *function)
 {
 	struct record record = { .used = sizeof(struct tw_def_function) };
@@ -117,6 +128,8 @@ static int define_function(struct tw_session *session, const struct tw_function 
 	fixed.name_bytes = put_string(&record, function->name, TW_NAME_BYTES_MAX);
 	memcpy(record.bytes, &fixed, sizeof fixed);
 	error = append(session, TW_DEF_FUNCTION, &record);
+	if (!error && function->layout)
+		error = define_layout(session, function);
 	return error ? error : add_id(&session->functions, function->function_id);
 }
 

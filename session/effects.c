@@ -12,25 +12,12 @@
 /* A list of flag atoms as a mask; false for anything that is no flag here. */
 static bool read_flags(struct tw_term list, uint32_t *out)
 {
-	static const struct {
-		enum tw_atom_index atom;
-		uint32_t flag;
-	} known[] = {
-		{ TW_ATOM_CALL, TW_FLAG_CALL },
-		{ TW_ATOM_ARITY, TW_FLAG_ARITY },
-		{ TW_ATOM_SILENT, TW_FLAG_SILENT },
-		{ TW_ATOM_TIMESTAMP, TW_FLAG_TIMESTAMP },
-		{ TW_ATOM_STRICT_MONOTONIC_TIMESTAMP, TW_FLAG_STRICT_MONOTONIC_TIMESTAMP },
-		{ TW_ATOM_MONOTONIC_TIMESTAMP, TW_FLAG_MONOTONIC_TIMESTAMP },
-	};
 	uint32_t flags = 0;
 
 	for (; tw_is_cons(list); list = tw_term_tail(list)) {
-		uint32_t flag = 0;
+		const char *name = tw_term_atom_name(tw_term_head(list), NULL);
+		uint32_t flag = name ? tw_process_flag_named(name) & TW_FLAG_ALL : 0;
 
-		for (size_t i = 0; i < TW_COUNT_OF(known); i++)
-			if (tw_term_head(list).word == tw_atom(known[i].atom).word)
-				flag = known[i].flag;
 		if (!flag)
 			return false;
 		flags |= flag;
@@ -39,19 +26,35 @@ static bool read_flags(struct tw_term list, uint32_t *out)
 	return tw_is_nil(list);
 }
 
+/* A process by pid or by registered name; 0: none. */
+static bool read_process(struct tw_term who, uint64_t *pid)
+{
+	struct tw_identifier parts;
+	const struct tw_tracee *tracee;
+
+	if (tw_is_atom(who)) {
+		tw_registry_lock();
+		tracee = tw_tracee_named(who);
+		*pid = tracee ? tracee->pid_number : 0;
+		tw_registry_unlock();
+		return tracee;
+	}
+	if (tw_term_type(who) != TW_TYPE_PID || tw_term_get_identifier(who, &parts) != 0 ||
+	    !tw_term_is_none(parts.node))
+		return false;
+	*pid = parts.words[0];
+	return true;
+}
+
 int tw_effect_trace(unsigned session, struct tw_term who, struct tw_term off, struct tw_term on)
 {
 	uint64_t pid = tw_hit_tls.tracee->pid_number;
-	struct tw_identifier parts;
 	uint32_t removed, added;
 
 	if (!read_flags(off, &removed) || !read_flags(on, &added))
 		return -1;
-	if (!tw_term_is_none(who)) {
-		if (tw_term_type(who) != TW_TYPE_PID || tw_term_get_identifier(who, &parts) != 0 || !tw_term_is_none(parts.node))
-			return -1;
-		pid = parts.words[0];
-	}
+	if (!tw_term_is_none(who) && !read_process(who, &pid))
+		return -1;
 	return tw_tracee_change(pid, session, removed, added);
 }
 

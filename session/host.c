@@ -6,7 +6,8 @@
  * name only.  Whoever wants the child traced (the agent, with follow-fork) opens it again with rings of
  * its own.
  */
-#include "session/session.h"
+#include "session/queue.h"
+#include "pipeline/native.h"
 #include "progress/progress.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -29,12 +30,15 @@ static void after_fork_in_child(void)
 {
 	tw_threads_after_fork_in_child();
 	/* Writers are threads of the parent, and so their ring sets are its alone. */
-	for (struct tw_session *session = tw_sessions(); session; session = session->next) {
-		if (!session->writer)
+	for (struct tw_session *session = tw_sessions_all(); session; session = session->next_of_all) {
+		if (!session->writer && !session->queue)
 			continue;
+		if (session->queue)
+			tw_queue_after_fork_in_child(session);
 		session->writer = NULL;
 		session->rs = NULL;
-		tw_hit_sessions[session->slot].rs = NULL;
+		if (session->slot != TW_SESSION_UNSEATED)
+			tw_hit_sessions[session->slot].rs = NULL;
 	}
 	tw_registry_unlock();
 	tw_progress_after_fork_in_child();
@@ -49,9 +53,13 @@ static void init(void)
 	tw_hit_host.make_tracee = tw_tracee_of_thread;
 	tw_hit_host.describe = tw_tracee_describe;
 	tw_hit_host.exit_tracee = tw_tracee_exit;
+	tw_hit_host.thread_began = tw_process_thread_began;
+	tw_hit_host.thread_ends = tw_process_thread_ends;
 	tw_hit_host.trace = tw_effect_trace;
 	tw_hit_host.silence = tw_effect_silence;
-	tw_bp_trampoline_hit = tw_hit_slot;
+	tw_hit_host.make_ring = tw_queue_make_ring;
+	tw_native_init();
+	tw_node_init();
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 

@@ -4,8 +4,12 @@
  *
  * put never waits: the last handle only marks the session (handles == 0), and whoever changes
  * something next, the writer of the session, or tw_progress() clears it.
+ *
+ * A session that has set nothing so far has no bit yet: it is in nothing that hits read, so there may be any
+ * number of them.  What sets something seats it first.
  */
-#include "session/session.h"
+#include "session/queue.h"
+#include "session/tracee.h"
 #include "progress/progress.h"
 
 #include <stdlib.h>
@@ -13,6 +17,7 @@
 
 static struct tw_quiet_lock registry = TW_QUIET_LOCK_INIT;
 static struct tw_session *sessions; /* not dead */
+static struct tw_session *seated;   /* of these: with a bit */
 static struct tw_session *by_slot[TW_SESSIONS_MAX];
 static uint64_t next_id = 1;
 static _Atomic bool has_dropped; /* since somebody looked last */
@@ -29,6 +34,11 @@ void tw_registry_unlock(void)
 
 struct tw_session *tw_sessions(void)
 {
+	return seated;
+}
+
+struct tw_session *tw_sessions_all(void)
+{
 	return sessions;
 }
 
@@ -43,50 +53,134 @@ bool tw_session_is_alive(const struct tw_session *session)
 	return tw_load_acquire(&session->state) == TW_SESSION_ALIVE;
 }
 
+bool tw_session_takes_flags(const struct tw_session *session)
+{
+	/* RELAXED session.tracer_is_gone: set under the registry's lock. */
+	return tw_session_is_alive(session) && !tw_load_relaxed(&session->is_tracer_gone);
+}
+
 /* ---- making ---- */
 
-static int enlist(struct tw_session *session)
+/* Frames that were opened for an earlier session in this slot are not this one's.  Under the registry's lock. */
+static void begin_epoch(struct tw_session *session)
 {
-	int error = TW_ELIMIT;
+	/* RELAXED hit.epoch: written here only. */
+	uint64_t epoch = tw_load_relaxed(&tw_hit_epoch) + 1;
+
+	/* PAIR hit.epoch: release; acquire in hits and where frames end, by who sees a bit of this session. */
+	tw_store_release(&tw_hit_sessions[session->slot].epoch, epoch);
+	/* PAIR hit.epoch: release; as above. */
+	tw_store_release(&tw_hit_epoch, epoch);
+	if (session->rs) {
+		/* PAIR hit.epoch: release; as above. */
+		tw_fetch_or_seq_cst(&tw_hit_alive, UINT64_C(1) << session->slot);
+	}
+}
+
+static void enlist(struct tw_session *session)
+{
+	tw_registry_lock();
+	session->slot = TW_SESSION_UNSEATED;
+	session->id = next_id++;
+	session->next_of_all = sessions;
+	sessions = session;
+	tw_registry_unlock();
+}
+
+static void seat(struct tw_session *session, unsigned slot)
+{
+	session->slot = slot;
+	session->next = seated;
+	seated = session;
+	by_slot[slot] = session;
+	tw_hit_sessions[slot].rs = session->rs;
+	tw_hit_sessions[slot].image = session->image;
+	tw_hit_sessions[slot].session_index = (uint32_t)session->id;
+	for (unsigned i = 0; i < TW_COUNT_OF(tw_hit_sessions[slot].patterns); i++) {
+		/* PAIR hit.pattern: release; nobody has the session's bit yet. */
+		tw_store_release(&tw_hit_sessions[slot].patterns[i], NULL);
+	}
+	begin_epoch(session);
+}
+
+int tw_session_seat_locked(struct tw_session *session)
+{
+	if (!tw_session_is_alive(session))
+		return TW_EDEAD;
+	if (session->slot != TW_SESSION_UNSEATED)
+		return 0;
+	for (unsigned slot = 0; slot < TW_SESSIONS_MAX; slot++) {
+		if (!by_slot[slot]) {
+			seat(session, slot);
+			return 0;
+		}
+	}
+	return TW_ELIMIT;
+}
+
+int tw_session_seat(struct tw_session *session)
+{
+	int error;
 
 	tw_registry_lock();
-	for (unsigned slot = 0; slot < TW_SESSIONS_MAX; slot++) {
-		if (by_slot[slot])
-			continue;
-		session->slot = slot;
-		session->id = next_id++;
-		session->next = sessions;
-		sessions = session;
-		by_slot[slot] = session;
-		tw_hit_sessions[slot] =
-			(struct tw_hit_session){ session->rs, session->image, (uint32_t)session->id };
-		error = 0;
-		break;
-	}
+	error = tw_session_seat_locked(session);
 	tw_registry_unlock();
 	return error;
+}
+
+/* Of a session that nobody can seat any more. */
+static bool is_seated(struct tw_session *session)
+{
+	bool is_it;
+
+	tw_registry_lock();
+	is_it = session->slot != TW_SESSION_UNSEATED;
+	tw_registry_unlock();
+	return is_it;
 }
 
 static void delist(struct tw_session *session)
 {
 	tw_registry_lock();
-	for (struct tw_session **p = &sessions; *p; p = &(*p)->next) {
+	for (struct tw_session **p = &sessions; *p; p = &(*p)->next_of_all) {
+		if (*p == session) {
+			*p = session->next_of_all;
+			break;
+		}
+	}
+	for (struct tw_session **p = &seated; *p; p = &(*p)->next) {
 		if (*p == session) {
 			*p = session->next;
 			break;
 		}
 	}
-	by_slot[session->slot] = NULL;
+	if (session->slot != TW_SESSION_UNSEATED)
+		by_slot[session->slot] = NULL;
 	tw_registry_unlock();
 }
 
 static void free_session(struct tw_session *session)
 {
 	tw_definitions_fini(session);
-	for (uint32_t id = 0; id < session->set_room; id++)
-		free((void *)session->set_places[id].counter);
+	for (uint32_t id = 0; id < session->set_room; id++) {
+		tw_counter_destroy(session->set_places[id].counter);
+		tw_counts_destroy(session->set_places[id].times.now);
+		tw_counts_destroy(session->set_places[id].memories.now);
+	}
 	free(session->set_places);
+	tw_queue_destroy(session->queue);
+	free(session->tracer_path);
 	free(session);
+}
+
+/* Events of messages need no breakpoint, but the gate that opens with the first permit. */
+static void open_gate(void)
+{
+	struct tw_permit *permit;
+
+	/* RELAXED bp.active: 0 once in the life of the program, or in a forked child, which this does not change. */
+	if (!tw_load_relaxed(&tw_bp_gate.active) && !tw_permit_seize(&permit))
+		tw_permit_drop(permit);
 }
 
 static int make(const char *name, struct tw_session **out)
@@ -94,9 +188,11 @@ static int make(const char *name, struct tw_session **out)
 	struct tw_session *session;
 	size_t bytes = name ? strlen(name) : sizeof session->name;
 
-	if (bytes >= sizeof session->name)
+	/* The name is an atom in what is told of sessions. */
+	if (bytes >= sizeof session->name || tw_term_is_none(tw_term_atom(name, bytes)))
 		return TW_EBADARG;
 	tw_session_init();
+	open_gate();
 	session = calloc(1, sizeof *session);
 	if (!session)
 		return TW_ENOMEM;
@@ -119,12 +215,15 @@ int tw_session_make(const char *name, struct tw_rs *rs, uint32_t image, struct t
 		return error;
 	session->rs = rs;
 	session->image = image;
-	error = enlist(session);
-	if (!error && rs)
-		error = tw_define_image(session);
+	enlist(session);
+	/* One with rings of somebody else, who may want to know its bit. */
+	if (rs) {
+		error = tw_session_seat(session);
+		if (!error)
+			error = tw_define_image(session);
+	}
 	if (error) {
-		if (by_slot[session->slot] == session)
-			delist(session);
+		delist(session);
 		free_session(session);
 		return error;
 	}
@@ -154,14 +253,44 @@ int tw_session_continue_in_child(struct tw_session *session, uint32_t image)
 	return error;
 }
 
+static bool is_tracer_sound(const struct tw_tracer *tracer)
+{
+	switch (tracer->kind) {
+	case TW_TRACER_NONE:
+	case TW_TRACER_QUEUE: return true;
+	case TW_TRACER_STREAM: return tracer->stream_fd >= 0;
+	case TW_TRACER_CAPTURE: return tracer->capture_path;
+	default: return false;
+	}
+}
+
+static int start_tracer(const struct tw_tracer *tracer, struct tw_session *session)
+{
+	if (tracer->kind == TW_TRACER_QUEUE)
+		return tw_queue_start(tracer, session);
+	if (tracer->kind == TW_TRACER_STREAM)
+		return tw_writer_start(tracer, session);
+	session->tracer_path = strdup(tracer->capture_path);
+	return session->tracer_path ? tw_writer_start(tracer, session) : TW_ENOMEM;
+}
+
+/* A tracer that does not exist is gone from the beginning. */
+static void look_for_tracer(struct tw_session *session)
+{
+	tw_registry_lock();
+	if (session->is_tracer_fixed && !tw_tracee_find(session->tracer_pid))
+		tw_tracer_lost_locked(session);
+	tw_registry_unlock();
+}
+
 TW_API int tw_session_create(const char *name, const struct tw_tracer *tracer, struct tw_session **out)
 {
 	struct tw_session *session;
 	int error;
 
-	if (tracer && tracer->kind != TW_TRACER_NONE && tracer->kind != TW_TRACER_CAPTURE)
+	if (!out)
 		return TW_EBADARG;
-	if (tracer && tracer->kind == TW_TRACER_CAPTURE && !tracer->capture_path)
+	if (tracer && !is_tracer_sound(tracer))
 		return TW_EBADARG;
 	if (tw_progress_is_reading())
 		return TW_EDEADLK;
@@ -171,21 +300,21 @@ TW_API int tw_session_create(const char *name, const struct tw_tracer *tracer, s
 	error = make(name, &session);
 	if (error)
 		return error;
-	error = tw_writer_start(tracer, session);
+	error = start_tracer(tracer, session);
 	if (error)
 		goto free_session;
-	error = enlist(session);
-	if (!error) {
-		error = tw_define_image(session);
-		if (error)
-			delist(session);
-	}
-	if (error)
+	enlist(session);
+	look_for_tracer(session);
+	error = tw_define_image(session);
+	if (error) {
+		delist(session);
 		goto stop_writer;
+	}
 	*out = session;
 	return 0;
 stop_writer:
-	tw_writer_stop(session->writer);
+	if (session->writer)
+		tw_writer_stop(session->writer);
 free_session:
 	free_session(session);
 	return error;
@@ -253,7 +382,7 @@ TW_API int tw_session_lock(tw_session_weak weak, struct tw_session **out)
 	int error = TW_EDEAD;
 
 	tw_registry_lock();
-	for (struct tw_session *session = sessions; session; session = session->next) {
+	for (struct tw_session *session = sessions; session; session = session->next_of_all) {
 		if (session->id != weak)
 			continue;
 		if (tw_session_is_alive(session) && try_get(session)) {
@@ -264,6 +393,22 @@ TW_API int tw_session_lock(tw_session_weak weak, struct tw_session **out)
 	}
 	tw_registry_unlock();
 	return error;
+}
+
+size_t tw_sessions_get_alive(struct tw_session **out, size_t room)
+{
+	size_t count = 0;
+
+	tw_registry_lock();
+	for (struct tw_session *session = sessions; session; session = session->next_of_all) {
+		if (!tw_session_is_alive(session) || (count < room && !try_get(session)))
+			continue;
+		if (count < room)
+			out[count] = session;
+		count++;
+	}
+	tw_registry_unlock();
+	return count;
 }
 
 /* ---- clearing ---- */
@@ -285,23 +430,36 @@ void tw_session_clear(struct tw_session *session)
 {
 	struct tw_permit *permit;
 	int error = tw_permit_seize(&permit);
+	bool has_bit;
 
 	TW_ASSERT(!error);
-	tw_session_stage_clear_all(session, permit);
-	tw_bp_commit(permit);
-	tw_tracees_forget(session->slot);
-	if (session->rs) {
-		tw_progress_wait();
-		tw_rs_close(session->rs);
-		tw_threads_end_lanes(session->slot);
+	has_bit = is_seated(session);
+	if (has_bit) {
+		/* PROGRESS hit.alive: no frame's end knows the session after the wait below. */
+		tw_fetch_and_seq_cst(&tw_hit_alive, ~(UINT64_C(1) << session->slot));
+		tw_session_stage_clear_all(session, permit);
+		tw_allocators_end(permit);
+		tw_bp_commit(permit);
+		tw_tracees_forget(session->slot);
 	}
+	if (has_bit && session->rs)
+		tw_progress_wait();
+	if (session->rs)
+		tw_rs_close(session->rs);
+	if (has_bit && session->rs)
+		tw_threads_end_lanes(session->slot);
 	tw_permit_drop(permit);
+	tw_delivered_settle(session);
 	if (session->writer)
 		tw_writer_stop(session->writer);
+	if (has_bit)
+		tw_session_forget_patterns(session);
 	delist(session);
 	/* PAIR session.state: release; everything of it is gone. */
 	tw_store_release(&session->state, TW_SESSION_DEAD);
 	tw_sys_futex_wake(&session->state, INT32_MAX);
+	if (session->queue)
+		tw_queue_wake(session->queue);
 	drop_reference(session);
 }
 
@@ -315,6 +473,8 @@ static void wait_until_dead(struct tw_session *session)
 
 TW_API int tw_session_destroy(struct tw_session *session)
 {
+	if (!session)
+		return TW_EBADARG;
 	if (tw_progress_is_reading() || tw_permit_is_mine())
 		return TW_EDEADLK;
 	if (!win(session)) {
@@ -350,7 +510,7 @@ static struct tw_session *win_dropped(void)
 	struct tw_session *found = NULL;
 
 	tw_registry_lock();
-	for (struct tw_session *session = sessions; session && !found; session = session->next) {
+	for (struct tw_session *session = sessions; session && !found; session = session->next_of_all) {
 		/* PAIR session.handles: acquire; release in tw_session_put(). */
 		if (tw_load_acquire(&session->handles) == 0 && win(session))
 			found = session;

@@ -17,9 +17,13 @@
 #include "base/export.h"
 #include "base/quiet_lock.h"
 #include "breakpoints/breakpoints.h"
+#include "pipeline/count.h"
 #include "pipeline/definitions.h"
 #include "pipeline/hit.h"
 #include "tracewheel/session.h"
+
+/* In place of a bit: it has set nothing so far. */
+#define TW_SESSION_UNSEATED UINT32_MAX
 
 enum tw_session_state { TW_SESSION_ALIVE, TW_SESSION_CLEARING, TW_SESSION_DEAD };
 
@@ -37,14 +41,29 @@ struct tw_id_set {
  */
 typedef bool (*tw_session_wants_fn)(const struct tw_function *function, void *arg);
 
-/* A place that this session has set once, and its counter, which lives as long as the session. */
+/* What is counted by process: hits count into `now`; it is kept while they pause.  NULL: not counted. */
+struct tw_session_counts {
+	struct tw_counts *now;
+	/* Of the change or transaction under way: `now` is new, and this was there before. */
+	struct tw_counts *before;
+	bool is_new;
+};
+
+/* What is wanted of functions that are declared later: TW_ACTION_*; 0: nothing. */
+struct tw_session_on_load {
+	uint32_t actions;
+	const struct tw_match_program *program, *meta_program; /* borrow */
+};
+
+/* A place that this session has set once, and its counters, which live as long as the session. */
 struct tw_session_place {
 	struct tw_place *place; /* NULL: never set */
-	_Atomic uint64_t *counter; /* NULL: not counted */
-	bool is_paused;
+	struct tw_counter *counter; /* NULL: not counted */
+	struct tw_session_counts times, memories;
+	uint8_t paused; /* TW_ACTION_COUNT, _TIME, _MEMORY: counted before, and kept */
 	/* Of the change or transaction under way: how it was before, to put back when that is forgotten. */
 	bool is_touched;
-	bool was_paused;
+	uint8_t was_paused;
 	uint32_t next_touched; /* 1 + a place id; 0: the last */
 	uint64_t taken;	       /* from the counter */
 };
@@ -54,17 +73,24 @@ struct tw_session {
 	_Atomic uint32_t references;
 	_Atomic uint32_t handles;
 	_Atomic uint32_t state; /* enum tw_session_state */
-	uint32_t slot;		/* its bit */
+	uint32_t slot;		/* its bit, or TW_SESSION_UNSEATED; set under the registry's lock, once */
 	uint64_t id;		/* the weak one; never reused */
-	struct tw_session *next;
+	struct tw_session *next; /* of those with a bit */
+	struct tw_session *next_of_all;
 	char name[256];
 
 	struct tw_rs *rs; /* where its events go; NULL: nowhere */
 	uint32_t image;
 	struct tw_writer *writer; /* NULL: somebody else drains the rings */
+	struct tw_queue *queue;	  /* of a tracer in this program; NULL: another kind */
+	bool is_tracer_fixed;	  /* tracer_pid is what the program said */
+	_Atomic bool is_tracer_gone;	   /* no process has flags, or gets any; set under the registry's lock, once */
+	_Atomic uint32_t delivery_users; /* calls that look at the ring set; see delivered.c */
+	char *tracer_path;	  /* of the capture; NULL: not known */
 
 	/* Under the registry's lock. */
 	uint32_t new_flags;
+	uint32_t tracer_pid; /* a process that makes no events here; 0: none */
 
 	/* Under `definitions`. */
 	struct tw_quiet_lock definitions;
@@ -77,6 +103,8 @@ struct tw_session {
 	tw_session_wants_fn wants;
 	void *wants_arg;
 	const struct tw_match_program *wants_program;
+	struct tw_session_on_load on_load, on_load_before;
+	bool is_on_load_touched; /* by the change under way: on_load_before is how it was */
 };
 
 /* ---- session.c ---- */
@@ -98,10 +126,24 @@ void tw_session_clear_if_dropped(struct tw_session *session);
 /* The session of a bit, alive or clearing; NULL: none.  Under the registry's lock. */
 struct tw_session *tw_session_at(unsigned slot);
 bool tw_session_is_alive(const struct tw_session *session);
+/* Is it alive, and its tracer as well?  Under the registry's lock. */
+bool tw_session_takes_flags(const struct tw_session *session);
 void tw_registry_lock(void);
 void tw_registry_unlock(void);
-/* The first of all sessions; follow `next`.  Under the registry's lock. */
+/* The first of the sessions that have a bit; follow `next`.  Under the registry's lock. */
 struct tw_session *tw_sessions(void);
+/* The first of all; follow `next_of_all`.  Under the registry's lock. */
+struct tw_session *tw_sessions_all(void);
+/*
+ * Gives a session its bit, before anything of it is set.  TW_EDEAD, TW_ELIMIT.
+ * _locked: under the registry's lock.
+ */
+int tw_session_seat(struct tw_session *session);
+int tw_session_seat_locked(struct tw_session *session);
+/*
+ * Gives a handle of each session that is alive, newest first, up to room; returns how many there are.
+ */
+size_t tw_sessions_get_alive(struct tw_session **out, size_t room);
 /* Clears those whose last handle was put. */
 int tw_sessions_clear_dropped(void);
 /* Says once how processes come to be and are described; called by whatever comes first. */
@@ -116,29 +158,100 @@ int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee)
 int tw_define_image(struct tw_session *session);
 void tw_definitions_fini(struct tw_session *session);
 
-/* ---- trace_function.c ---- */
+/* ---- places.c ---- */
 
+/* Those whose arity is not known, and no others. */
+#define TW_ARITY_UNKNOWN (TW_ARITY_ANY + 1)
+
+/* Which functions a call means.  Strings are borrowed; NULL: any. */
+struct tw_wanted {
+	const char *module, *function;
+	int arity; /* or TW_ARITY_ANY, TW_ARITY_UNKNOWN */
+	bool is_global; /* only those that are exported, or called through slots */
+	bool is_local;	/* only those with a place that every call passes */
+};
+
+/* OTP's three wildcards: nothing but any may follow an any.  TW_EBADARG. */
+int tw_wanted_read(const char *module, const char *function, int arity, struct tw_wanted *out);
+
+typedef int (*tw_place_fn)(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
+			   const void *arg);
+/*
+ * Calls fn for all places of every function that matches; the number of functions, or fn's error.  Objects that are
+ * loaded are among the modules as far as they were looked for.
+ */
+int tw_for_each_place(struct tw_session *session, struct tw_permit *permit, const struct tw_wanted *wanted,
+		      tw_place_fn fn, const void *arg);
+
+/* The entry of a place that was set before; NULL: never. */
+struct tw_session_place *tw_session_find(struct tw_session *session, const struct tw_place *place);
+/* The same, made if it is not there; NULL: no memory.  Others may move. */
+struct tw_session_place *tw_session_remember(struct tw_session *session, struct tw_place *place);
+/* What it has set there, counters that pause included: TW_ACTION_*. */
+uint32_t tw_session_actions(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place);
 /* Stages what one session wants of one place, and remembers it.  Under the permit; the caller commits. */
 int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
 		     const struct tw_bp_part *part);
-/* Puts a match program into a part for this place, as a range test where it is one. */
+/* Stages the removal of everything that a session has set. */
+void tw_session_stage_clear_all(struct tw_session *session, struct tw_permit *permit);
+
+/* ---- trace_function.c ---- */
+
+/* Puts a match program into a part for this place, as a range test where it is one; NULL: none. */
 void tw_session_use_program(struct tw_bp_part *part, const struct tw_place *place,
 			    const struct tw_match_program *program);
 /*
- * Traces the declared functions that `wants` says yes to, those of today and those to come (on_load).
+ * Traces the declared functions that `wants` says yes to, those of today and those to come.
  *
  * @arg, @program	borrows for the session's life; @program may be NULL.
  */
 int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn wants, void *arg,
 			    const struct tw_match_program *program);
-/* Stages one declared place for a session that wants it. */
+/* Does the session want a function that comes now, by on_load or by its patterns? */
+bool tw_session_wants(const struct tw_session *session, const struct tw_function *function);
+/* Stages one place that came for a session that wants it. */
 int tw_session_stage_wanted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place);
-/* Stages the removal of everything that a session has set. */
-void tw_session_stage_clear_all(struct tw_session *session, struct tw_permit *permit);
+
+/* ---- native.c ---- */
+
+struct tw_sym_object;
+/* The module that a loaded object is: found or added.  TW_ENOMEM. */
+int tw_native_module(struct tw_permit *permit, const struct tw_sym_object *object, struct tw_module **out);
+
+/* Makes the functions of loaded objects of that name known, unless it was just tried.  Calls the loader. */
+void tw_native_look_for(const char *module);
+
+/* ---- allocators.c: call_memory of native functions ---- */
+
+/* What is staged may change whether anybody counts memory natively.  Under the permit. */
+void tw_allocators_look_again(void);
+/*
+ * Arms the slots of malloc and its brothers when somebody counts memory of a native function, and takes them back when
+ * nobody does.  After each change, without the permit; does nothing where there is nothing to do, or where the loader
+ * may not be asked (then the next one does it).
+ */
+void tw_allocators_follow(void);
+/* A session's breakpoints are staged to be cleared: stages that the slots are taken back, if it was the last. */
+void tw_allocators_end(struct tw_permit *permit);
+/* Objects have come that may have such slots.  Under the permit. */
+void tw_allocators_loaded(void);
+
+/* ---- declare.c ---- */
+
+/* Stages what sessions asked for by on_load, on a place that came. */
+int tw_sessions_offer(struct tw_permit *permit, struct tw_place *place);
+
+/* ---- change.c ---- */
+
 /* Seizes the permit, or takes part in this thread's transaction. */
 int tw_change_begin(struct tw_permit **permit);
 /* Commits and drops, or leaves both to the transaction. */
 int tw_change_end(struct tw_permit *permit, int result);
+/* Ends what only looked: nothing is committed. */
+void tw_change_look_end(struct tw_permit *permit);
+/* Before a change writes to these: how they are now comes back if it is forgotten. */
+void tw_change_touch(struct tw_session *session, struct tw_session_place *set);
+void tw_change_touch_on_load(struct tw_session *session);
 
 /* In a forked child: whatever change was under way, of this thread or of another, is forgotten. */
 void tw_changes_after_fork_in_child(void);
@@ -148,10 +261,41 @@ void tw_changes_after_fork_in_child(void);
 struct tw_tracee *tw_tracee_of_thread(struct tw_thread *thread, int thread_id);
 void tw_tracee_describe(struct tw_tracee *tracee, unsigned slot);
 void tw_tracee_exit(struct tw_tracee *tracee);
+/* Is there a process of that number? */
+bool tw_tracee_is_there(uint64_t pid);
 /* Takes a session's flags from all tracees. */
 void tw_tracees_forget(unsigned slot);
+/* The flags only; under the registry's lock. */
+void tw_tracees_clear_flags(unsigned slot);
+/* Is there, or was there, such a process?  Takes the registry's lock. */
+bool tw_tracee_has_been(uint64_t pid);
 /* In a forked child: one thread is left, with a tracee of its own. */
 void tw_tracees_after_fork_in_child(void);
+
+/* ---- send_receive.c ---- */
+
+/*
+ * A pattern for messages as info/3 tells it: true, false or the match specification, copied into @arena.
+ * @want is TW_WANT_SEND or TW_WANT_RECEIVE.  TW_EDEAD, TW_ENOMEM.
+ */
+int tw_session_pattern(struct tw_session *session, enum tw_want want, struct tw_arena *arena, struct tw_term *out);
+/* The session ends, and no notice knows it any more. */
+void tw_session_forget_patterns(struct tw_session *session);
+
+/* ---- process.c ---- */
+
+/* 'program.pid@host', for node(). */
+void tw_node_init(void);
+/* This thread joins to be a scheduler: it is no process from the start. */
+extern __thread bool tw_thread_becomes_scheduler;
+/* Threads that are processes: spawned when they are seen first, exit when they leave. */
+void tw_process_thread_began(struct tw_tracee *tracee);
+void tw_process_thread_ends(struct tw_tracee *tracee);
+
+/* ---- delivered.c ---- */
+
+/* Waits until no call looks at the ring set of a session that is not alive any more. */
+void tw_delivered_settle(struct tw_session *session);
 
 /* ---- effects.c: what match specifications do ---- */
 

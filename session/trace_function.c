@@ -1,355 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace_function.c - what a session wants of functions: matched, staged, committed, remembered.
+ * trace_function.c - what a session wants of functions: which kinds exclude which, what replaces what.
  *
  * A change is atomic: every function that matches is staged, and one commit shows them all.  What can
  * fail (memory, definitions) fails while staging; then everything staged is forgotten.
  */
 #include "session/session.h"
+#include "breakpoints/patch.h"
 #include "match/match.h"
-#include "tracewheel/function.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-/* ---- what a change does at once, and undoes when it is forgotten ---- */
+/* ---- one place: what a setting makes of the part ---- */
 
-static void touch(struct tw_session *session, struct tw_session_place *set)
-{
-	if (set->is_touched)
-		return;
-	set->is_touched = true;
-	set->was_paused = set->is_paused;
-	set->taken = 0;
-	set->next_touched = session->touched;
-	session->touched = set->place->place_id + 1;
-}
-
-static void settle_session(struct tw_session *session, bool is_forgotten)
-{
-	while (session->touched) {
-		struct tw_session_place *set = &session->set_places[session->touched - 1];
-
-		if (is_forgotten)
-			set->is_paused = set->was_paused;
-		if (is_forgotten && set->taken) {
-			/* RELAXED hit.count: what was taken, beside what was counted since. */
-			tw_fetch_add_relaxed(set->counter, set->taken);
-		}
-		set->is_touched = false;
-		session->touched = set->next_touched;
-	}
-}
-
-/* Under the permit, so no session that was changed can have gone. */
-static void settle(bool is_forgotten)
-{
-	tw_registry_lock();
-	for (struct tw_session *session = tw_sessions(); session; session = session->next)
-		settle_session(session, is_forgotten);
-	tw_registry_unlock();
-}
-
-/* ---- the permit, alone or in a transaction ---- */
-
-static __thread struct tw_permit *transaction;
-
-void tw_changes_after_fork_in_child(void)
-{
-	transaction = NULL;
-	settle(true);
-}
-
-TW_API int tw_trace_begin(void)
-{
-	struct tw_permit *permit;
-	int error = tw_permit_seize(&permit);
-
-	if (!error)
-		transaction = permit;
-	return error;
-}
-
-TW_API int tw_trace_commit(void)
-{
-	struct tw_permit *permit = transaction;
-	unsigned changed;
-
-	if (!permit)
-		return TW_EBADARG;
-	transaction = NULL;
-	changed = tw_bp_commit(permit);
-	settle(false);
-	tw_permit_drop(permit);
-	tw_sessions_clear_dropped();
-	return (int)changed;
-}
-
-TW_API int tw_trace_abort(void)
-{
-	struct tw_permit *permit = transaction;
-
-	if (!permit)
-		return TW_EBADARG;
-	transaction = NULL;
-	tw_bp_abort(permit);
-	settle(true);
-	tw_permit_drop(permit);
-	return 0;
-}
-
-int tw_change_begin(struct tw_permit **permit)
-{
-	if (transaction) {
-		*permit = transaction;
-		return 0;
-	}
-	tw_sessions_clear_dropped();
-	return tw_permit_seize(permit);
-}
-
-int tw_change_end(struct tw_permit *permit, int result)
-{
-	if (permit == transaction)
-		return result;
-	if (result < 0)
-		tw_bp_abort(permit);
-	else
-		tw_bp_commit(permit);
-	settle(result < 0);
-	tw_permit_drop(permit);
-	return result;
-}
-
-/* ---- what a session has set ---- */
-
-/* The entry of a place that was set before; NULL: never. */
-static struct tw_session_place *find_set(struct tw_session *session, const struct tw_place *place)
-{
-	if (place->place_id >= session->set_room || !session->set_places[place->place_id].place)
-		return NULL;
-	return &session->set_places[place->place_id];
-}
-
-static struct tw_session_place *remember(struct tw_session *session, struct tw_place *place)
-{
-	uint32_t id = place->place_id, room = session->set_room ? session->set_room : 256;
-
-	if (id >= session->set_room) {
-		struct tw_session_place *more;
-
-		while (room <= id)
-			room *= 2;
-		more = realloc(session->set_places, room * sizeof *more);
-		if (!more)
-			return NULL;
-		memset(more + session->set_room, 0, (room - session->set_room) * sizeof *more);
-		session->set_places = more;
-		session->set_room = room;
-	}
-	session->set_places[id].place = place;
-	return &session->set_places[id];
-}
-
-int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-		     const struct tw_bp_part *part)
-{
-	struct tw_session_place *set;
-	struct tw_bp_part staged = *part;
-	int error = tw_define_place(session, permit, place);
-
-	if (error)
-		return error;
-	set = remember(session, place);
-	if (!set)
-		return TW_ENOMEM;
-	staged.session = (uint8_t)session->slot;
-	if (staged.actions & TW_ACTION_COUNT) {
-		if (!set->counter)
-			set->counter = calloc(1, sizeof *set->counter);
-		if (!set->counter)
-			return TW_ENOMEM;
-		staged.counter = set->counter;
-	}
-	return tw_bp_stage_set(permit, place, &staged);
-}
-
-void tw_session_stage_clear_all(struct tw_session *session, struct tw_permit *permit)
-{
-	for (uint32_t id = 0; id < session->set_room; id++) {
-		if (session->set_places[id].place)
-			tw_bp_stage_clear(permit, session->set_places[id].place, session->slot);
-	}
-}
-
-/* ---- matching ---- */
-
-struct wanted {
-	const char *module, *function; /* NULL: any */
-	int arity;
+/* What a call of tw_trace_function() and its brothers asks for. */
+struct setting {
+	enum tw_match match;
+	uint32_t actions; /* TW_ACTION_GLOBAL is CALL and GLOBAL; what is to be set, removed, paused, restarted */
+	const struct tw_match_program *program; /* of calls, meta or not; NULL: all */
 };
 
-static bool is_any(const char *name)
-{
-	return name[0] == '_' && !name[1];
-}
-
-/* OTP's three wildcards: nothing but any may follow an any. */
-static int read_wanted(const char *module, const char *function, int arity, struct wanted *out)
-{
-	if (!module || !function || arity < TW_ARITY_ANY || arity > TW_ARITY_MAX)
-		return TW_EBADARG;
-	out->module = is_any(module) ? NULL : module;
-	out->function = is_any(function) ? NULL : function;
-	out->arity = arity;
-	if ((!out->module && out->function) || (!out->function && arity != TW_ARITY_ANY))
-		return TW_EBADARG;
-	return 0;
-}
-
-static bool is_wanted(const struct wanted *wanted, const struct tw_function *function)
-{
-	return (!wanted->function || strcmp(wanted->function, function->name) == 0) &&
-	       (wanted->arity == TW_ARITY_ANY || (uint32_t)wanted->arity == function->arity);
-}
-
-typedef int (*place_fn)(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-			const void *arg);
-
-static int for_each_place_of(struct tw_session *session, struct tw_permit *permit, struct tw_function *function,
-			     place_fn fn, const void *arg)
-{
-	for (struct tw_place *place = function->places; place; place = place->next_of_function) {
-		int error = fn(session, permit, place, arg);
-
-		if (error)
-			return error;
-	}
-	return 0;
-}
-
-/* The first of a module's functions to look at, and the one after it: a single one where all is given by name. */
-static struct tw_function *first_function(struct tw_permit *permit, struct tw_module *module,
-					  const struct wanted *wanted)
-{
-	if (wanted->function && wanted->arity != TW_ARITY_ANY)
-		return tw_bp_function_find(permit, module, wanted->function, (uint32_t)wanted->arity);
-	return module->functions;
-}
-
-static struct tw_function *next_function(const struct tw_function *function, const struct wanted *wanted)
-{
-	return wanted->function && wanted->arity != TW_ARITY_ANY ? NULL : function->next_of_module;
-}
-
-/* Calls fn for the declared places of every function that matches; returns the number of functions. */
-static int for_each_place(struct tw_session *session, struct tw_permit *permit, const struct wanted *wanted,
-			  place_fn fn, const void *arg)
-{
-	int count = 0;
-
-	for (struct tw_module *module = tw_bp_modules(permit); module; module = module->next) {
-		if (module->is_gone || !module->is_declared ||
-		    (wanted->module && strcmp(wanted->module, module->name) != 0))
-			continue;
-		for (struct tw_function *f = first_function(permit, module, wanted); f; f = next_function(f, wanted)) {
-			int error = is_wanted(wanted, f) ? for_each_place_of(session, permit, f, fn, arg) : 0;
-
-			if (error)
-				return error;
-			count += is_wanted(wanted, f);
-		}
-	}
-	return count;
-}
-
-/* ---- setting and clearing ---- */
+#define COUNTERS (TW_ACTION_COUNT | TW_ACTION_TIME | TW_ACTION_MEMORY)
 
 static uint32_t actions_of(uint32_t flags)
 {
-	return (flags & TW_FUNCTION_LOCAL ? TW_ACTION_CALL : 0) |
-	       (flags & TW_FUNCTION_CALL_COUNT ? TW_ACTION_COUNT : 0);
+	if (!flags || flags == TW_FUNCTION_GLOBAL)
+		return TW_ACTION_CALL | TW_ACTION_GLOBAL;
+	return (flags & TW_FUNCTION_LOCAL ? TW_ACTION_CALL : 0) | (flags & TW_FUNCTION_META ? TW_ACTION_META : 0) |
+	       (flags & TW_FUNCTION_CALL_COUNT ? TW_ACTION_COUNT : 0) |
+	       (flags & TW_FUNCTION_CALL_TIME ? TW_ACTION_TIME : 0) |
+	       (flags & TW_FUNCTION_CALL_MEMORY ? TW_ACTION_MEMORY : 0);
 }
-
-static int set_place(struct tw_session *session, struct tw_permit *permit, struct tw_place *place, const void *arg)
-{
-	uint32_t added = actions_of(*(const uint32_t *)arg);
-	struct tw_bp_part part = { 0 };
-	struct tw_session_place *set;
-	int error;
-
-	tw_bp_staged_part(permit, place, session->slot, &part);
-	part.actions |= added;
-	if (added & TW_ACTION_CALL) {
-		/* `true` replaces a match specification. */
-		part.program = NULL;
-		part.quick.is_set = 0;
-	}
-	error = tw_session_stage(session, permit, place, &part);
-	if (!error && (added & TW_ACTION_COUNT)) {
-		set = find_set(session, place);
-		touch(session, set);
-		set->is_paused = false;
-		/* RELAXED hit.count: counting starts anew, also when it was set before. */
-		set->taken += tw_exchange_acq_rel(set->counter, 0);
-	}
-	return error;
-}
-
-static int clear_place(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-		       const void *arg)
-{
-	uint32_t removed = actions_of(*(const uint32_t *)arg);
-	struct tw_bp_part part;
-
-	if ((removed & TW_ACTION_COUNT) && find_set(session, place)) {
-		touch(session, find_set(session, place));
-		find_set(session, place)->is_paused = false;
-	}
-	if (!tw_bp_staged_part(permit, place, session->slot, &part))
-		return 0;
-	part.actions &= ~removed;
-	if (!part.actions)
-		return tw_bp_stage_clear(permit, place, session->slot);
-	return tw_session_stage(session, permit, place, &part);
-}
-
-static int pause_place(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-		       const void *arg)
-{
-	struct tw_bp_part part;
-	int error;
-
-	if (!tw_bp_staged_part(permit, place, session->slot, &part) || !(part.actions & TW_ACTION_COUNT))
-		return 0;
-	part.actions &= ~(uint32_t)TW_ACTION_COUNT;
-	error = part.actions ? tw_session_stage(session, permit, place, &part)
-			     : tw_bp_stage_clear(permit, place, session->slot);
-	if (!error) {
-		touch(session, find_set(session, place));
-		find_set(session, place)->is_paused = true;
-	}
-	return error;
-}
-
-static int restart_place(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-			 const void *arg)
-{
-	static const uint32_t count = TW_FUNCTION_CALL_COUNT;
-	struct tw_session_place *set = find_set(session, place);
-	struct tw_bp_part part;
-	bool is_counted = tw_bp_staged_part(permit, place, session->slot, &part) && (part.actions & TW_ACTION_COUNT);
-
-	if (!is_counted && !(set && set->is_paused))
-		return 0;
-	return set_place(session, permit, place, &count);
-}
-
-/* ---- match specifications ---- */
-
-struct with_program {
-	const struct tw_match_program *program;
-};
 
 /* The program as one comparison, if it is that for the words that calls of this place have. */
 static struct tw_bp_quick quick_of(const struct tw_match_program *program, const struct tw_place *place)
@@ -364,67 +45,401 @@ static struct tw_bp_quick quick_of(const struct tw_match_program *program, const
 	return (struct tw_bp_quick){ 1, quick->is_prefix, quick->arg, quick->arity, quick->low, quick->span };
 }
 
-static int set_program(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-		       const void *arg)
-{
-	const struct with_program *with = arg;
-	struct tw_bp_part part = { 0 };
-
-	tw_bp_staged_part(permit, place, session->slot, &part);
-	part.actions |= TW_ACTION_CALL;
-	part.program = with->program;
-	part.quick = quick_of(with->program, place);
-	return tw_session_stage(session, permit, place, &part);
-}
-
 void tw_session_use_program(struct tw_bp_part *part, const struct tw_place *place,
 			    const struct tw_match_program *program)
 {
 	part->program = program;
-	part->quick = quick_of(program, place);
+	part->quick = program ? quick_of(program, place) : (struct tw_bp_quick){ 0 };
+}
+
+/* Takes actions out of a part, and with them what belongs to them only. */
+static void remove_actions(struct tw_bp_part *part, uint32_t actions)
+{
+	part->actions &= ~actions;
+	if (actions & TW_ACTION_CALL) {
+		part->actions &= ~(uint32_t)TW_ACTION_GLOBAL;
+		part->program = NULL;
+		part->quick.is_set = 0;
+	}
+	if (actions & TW_ACTION_META)
+		part->meta_program = NULL;
+}
+
+static int stage_part(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
+		      const struct tw_bp_part *part)
+{
+	const struct tw_session_place *set = tw_session_find(session, place);
+
+	/* What is taken out may have been the last that counts memory. */
+	if (place->kind != TW_BP_DECLARED && set && (set->memories.now || set->memories.before))
+		tw_allocators_look_again();
+	return part->actions ? tw_session_stage(session, permit, place, part)
+			     : tw_bp_stage_clear(permit, place, session->slot);
+}
+
+/* Counts that begin anew are others: the old ones go with the commit, or come back with the abort. */
+static int renew(struct tw_session_counts *counts, bool is_wanted)
+{
+	struct tw_counts *fresh = NULL;
+
+	if (counts->is_new && !counts->now == !is_wanted)
+		return 0;
+	if (is_wanted) {
+		fresh = tw_counts_create();
+		if (!fresh)
+			return TW_ENOMEM;
+	}
+	if (counts->is_new) {
+		/* Made by this very change, for no hit to see. */
+		tw_counts_destroy(counts->now);
+	} else {
+		counts->before = counts->now;
+		counts->is_new = true;
+	}
+	counts->now = fresh;
+	return 0;
+}
+
+/* The counters of these actions begin at nothing (is_wanted), or are no more. */
+static int renew_counters(struct tw_session *session, struct tw_session_place *set, uint32_t actions, bool is_wanted)
+{
+	int error = 0;
+
+	if (!(actions & COUNTERS))
+		return 0;
+	tw_change_touch(session, set);
+	if (actions & TW_ACTION_TIME)
+		error = renew(&set->times, is_wanted);
+	if (!error && (actions & TW_ACTION_MEMORY))
+		error = renew(&set->memories, is_wanted);
+	if (error)
+		return error;
+	set->paused &= (uint8_t)~actions;
+	if ((actions & TW_ACTION_COUNT) && is_wanted) {
+		if (!set->counter)
+			set->counter = tw_counter_create();
+		if (!set->counter)
+			return TW_ENOMEM;
+		/* Counting starts anew, also when it was set before. */
+		set->taken += tw_counter_take(set->counter);
+	}
+	return 0;
+}
+
+/* Local tracing and the counters end global tracing, and the other way round. */
+static int set_place(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
+		     const struct setting *setting)
+{
+	uint32_t added = setting->actions;
+	struct tw_session_place *set = tw_session_remember(session, place);
+	struct tw_bp_part part = { 0 };
+	int error;
+
+	if (!set)
+		return TW_ENOMEM;
+	tw_bp_staged_part(permit, place, session->slot, &part);
+	if (place->kind != TW_BP_DECLARED && ((added | part.actions) & TW_ACTION_MEMORY))
+		tw_allocators_look_again();
+	if (added & TW_ACTION_GLOBAL) {
+		error = (part.actions | set->paused) & COUNTERS ? renew_counters(session, set, COUNTERS, false) : 0;
+		if (error)
+			return error;
+		part = (struct tw_bp_part){ .slot_words = part.slot_words, .stack_depth = part.stack_depth };
+	} else if (part.actions & TW_ACTION_GLOBAL) {
+		remove_actions(&part, TW_ACTION_CALL);
+	}
+	part.actions |= added;
+	if (added & TW_ACTION_CALL)
+		tw_session_use_program(&part, place, setting->program);
+	if (added & TW_ACTION_META)
+		part.meta_program = setting->program;
+	error = renew_counters(session, set, added, true);
+	return error ? error : tw_session_stage(session, permit, place, &part);
+}
+
+static int clear_place(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
+		       const struct setting *setting)
+{
+	uint32_t removed = setting->actions;
+	struct tw_session_place *set = tw_session_find(session, place);
+	struct tw_bp_part part;
+	int error = set ? renew_counters(session, set, removed, false) : 0;
+
+	if (error || !tw_bp_staged_part(permit, place, session->slot, &part))
+		return error;
+	/* What is global is removed by that name only, and what is local by its own. */
+	if (!(removed & TW_ACTION_GLOBAL) != !(part.actions & TW_ACTION_GLOBAL))
+		removed &= ~(uint32_t)TW_ACTION_CALL;
+	remove_actions(&part, removed & ~(uint32_t)TW_ACTION_GLOBAL);
+	return stage_part(session, permit, place, &part);
+}
+
+static int pause_place(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
+		       const struct setting *setting)
+{
+	uint32_t paused = setting->actions & COUNTERS;
+	struct tw_session_place *set = tw_session_find(session, place);
+	struct tw_bp_part part;
+	int error;
+
+	if (!set || !tw_bp_staged_part(permit, place, session->slot, &part))
+		return 0;
+	paused &= part.actions;
+	if (!paused)
+		return 0;
+	part.actions &= ~paused;
+	error = stage_part(session, permit, place, &part);
+	if (error)
+		return error;
+	tw_change_touch(session, set);
+	set->paused |= (uint8_t)paused;
+	return 0;
+}
+
+static int restart_place(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
+			 const struct setting *setting)
+{
+	struct tw_session_place *set = tw_session_find(session, place);
+	struct tw_bp_part part = { 0 };
+	struct setting restarted = { .match = TW_MATCH_TRUE };
+
+	if (!set)
+		return 0;
+	tw_bp_staged_part(permit, place, session->slot, &part);
+	restarted.actions = setting->actions & COUNTERS & (part.actions | set->paused);
+	return restarted.actions ? set_place(session, permit, place, &restarted) : 0;
+}
+
+/* Slots pass calls that name the module, and sleds do not know which those are. */
+static bool suits(const struct tw_place *place, uint32_t actions)
+{
+	return place->kind == TW_BP_DECLARED || (place->kind == TW_BP_SLOT) == !!(actions & TW_ACTION_GLOBAL);
+}
+
+/* What is set on a function's other places ends what this one has. */
+static int end_place(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
+{
+	struct tw_session_place *set = tw_session_find(session, place);
+
+	if (!set)
+		return 0;
+	if (set->memories.now && place->kind != TW_BP_DECLARED)
+		tw_allocators_look_again();
+	tw_bp_stage_clear(permit, place, session->slot);
+	return renew_counters(session, set, COUNTERS, false);
+}
+
+static int apply_one(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
+		     const struct setting *setting)
+{
+	if (!suits(place, setting->actions))
+		return setting->match == TW_MATCH_TRUE ? end_place(session, permit, place) : 0;
+	switch (setting->match) {
+	case TW_MATCH_FALSE: return clear_place(session, permit, place, setting);
+	case TW_MATCH_RESTART: return restart_place(session, permit, place, setting);
+	case TW_MATCH_PAUSE: return pause_place(session, permit, place, setting);
+	default: return set_place(session, permit, place, setting);
+	}
+}
+
+/* A setting on its way over many places. */
+struct change {
+	const struct setting *setting;
+	unsigned late_count; /* sleds of code that threads may be running, and have to leave first */
+};
+
+/* Places in code of others that the system does not let us write are left alone. */
+static int apply(struct tw_session *session, struct tw_permit *permit, struct tw_place *place, const void *arg)
+{
+	struct change *change = *(struct change *const *)arg;
+	int error = apply_one(session, permit, place, change->setting);
+
+	if (place->kind == TW_BP_DECLARED || (error != TW_ENOTSUP && error != TW_EPERM))
+		return error;
+	change->late_count += error == TW_ENOTSUP;
+	return 0;
+}
+
+static int apply_to_all(struct tw_session *session, struct tw_permit *permit, const struct tw_wanted *wanted,
+			const struct setting *setting)
+{
+	struct change change = { .setting = setting }, *to = &change;
+	int result;
+
+	for (int round = 0;; round++) {
+		change.late_count = 0;
+		tw_patch_begin();
+		result = tw_for_each_place(session, permit, wanted, apply, &to);
+		tw_patch_end();
+		if (result < 0 || !change.late_count || round == 3 || !tw_patch_settle())
+			return result;
+	}
+}
+
+/* ---- the calls ---- */
+
+/* What is acceptable, whatever the functions are. */
+static int read_setting(enum tw_match match, const struct tw_match_program *program, uint32_t flags,
+			struct setting *out)
+{
+	const uint32_t counters = TW_FUNCTION_CALL_COUNT | TW_FUNCTION_CALL_TIME | TW_FUNCTION_CALL_MEMORY;
+	const uint32_t local = TW_FUNCTION_LOCAL | TW_FUNCTION_META | counters;
+
+	if ((flags & ~(local | TW_FUNCTION_GLOBAL)) || ((flags & TW_FUNCTION_GLOBAL) && (flags & local)) ||
+	    (unsigned)match > TW_MATCH_PAUSE)
+		return TW_EBADARG;
+	if (program && ((flags & counters) || program->code->target != TW_MATCH_CALL))
+		return TW_EBADARG;
+	*out = (struct setting){ .match = match, .actions = actions_of(flags), .program = program };
+	return 0;
+}
+
+static int trace_functions(struct tw_session *session, const struct tw_wanted *wanted, const struct setting *setting)
+{
+	struct tw_permit *permit;
+	int result;
+
+	if (wanted->module)
+		tw_native_look_for(wanted->module);
+	result = tw_change_begin(&permit);
+	if (result)
+		return result;
+	/* Under the permit a session cannot begin to be cleared of its breakpoints. */
+	result = tw_session_seat(session);
+	if (!result)
+		result = apply_to_all(session, permit, wanted, setting);
+	return tw_change_end(permit, result);
+}
+
+TW_API int tw_trace_function(struct tw_session *session, const char *module, const char *function, int arity,
+			     enum tw_match match, uint32_t flags)
+{
+	struct tw_wanted wanted;
+	struct setting setting;
+
+	if (!session || read_setting(match, NULL, flags, &setting) || tw_wanted_read(module, function, arity, &wanted))
+		return TW_EBADARG;
+	wanted.is_global = setting.actions & TW_ACTION_GLOBAL;
+	wanted.is_local = !wanted.is_global;
+	return trace_functions(session, &wanted, &setting);
 }
 
 TW_API int tw_trace_function_match(struct tw_session *session, const char *module, const char *function, int arity,
 				   const struct tw_match_program *program, uint32_t flags)
 {
-	const struct with_program with = { program };
-	struct wanted wanted;
-	struct tw_permit *permit;
-	int result;
+	struct tw_wanted wanted;
+	struct setting setting;
 
-	if (!session || !program || flags != TW_FUNCTION_LOCAL || read_wanted(module, function, arity, &wanted) ||
-	    program->code->target != TW_MATCH_CALL)
+	if (!session || !program || read_setting(TW_MATCH_TRUE, program, flags, &setting) ||
+	    tw_wanted_read(module, function, arity, &wanted))
 		return TW_EBADARG;
-	result = tw_change_begin(&permit);
-	if (result)
-		return result;
-	result = tw_session_is_alive(session) ? for_each_place(session, permit, &wanted, set_program, &with)
-					      : TW_EDEAD;
-	return tw_change_end(permit, result);
+	wanted.is_global = setting.actions & TW_ACTION_GLOBAL;
+	wanted.is_local = !wanted.is_global;
+	return trace_functions(session, &wanted, &setting);
 }
 
 /* ---- on_load ---- */
 
-int tw_session_stage_wanted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
+/*
+ * As for functions that are there: global and the others exclude each other, each kind is added and removed on its
+ * own, and what is removed must be named.
+ */
+static void change_on_load(struct tw_session_on_load *on_load, const struct setting *setting)
 {
-	struct tw_bp_part part = { .actions = TW_ACTION_CALL };
+	bool is_global = setting->actions & TW_ACTION_GLOBAL;
 
-	if (session->wants_program)
-		tw_session_use_program(&part, place, session->wants_program);
-	return tw_session_stage(session, permit, place, &part);
+	if (setting->match == TW_MATCH_TRUE) {
+		if (is_global || (on_load->actions & TW_ACTION_GLOBAL))
+			*on_load = (struct tw_session_on_load){ 0 };
+		on_load->actions |= setting->actions;
+		if (setting->actions & TW_ACTION_CALL)
+			on_load->program = setting->program;
+		if (setting->actions & TW_ACTION_META)
+			on_load->meta_program = setting->program;
+		return;
+	}
+	if (!is_global != !(on_load->actions & TW_ACTION_GLOBAL))
+		return;
+	on_load->actions &= ~setting->actions;
+	if (!(on_load->actions & TW_ACTION_CALL))
+		on_load->program = NULL;
+	if (!(on_load->actions & TW_ACTION_META))
+		on_load->meta_program = NULL;
+}
+
+TW_API int tw_trace_on_load(struct tw_session *session, enum tw_match match, const struct tw_match_program *program,
+			    uint32_t flags)
+{
+	struct tw_permit *permit;
+	struct setting setting;
+	int result;
+
+	if (!session || read_setting(match, program, flags, &setting) || (program && match != TW_MATCH_TRUE))
+		return TW_EBADARG;
+	result = tw_change_begin(&permit);
+	if (result)
+		return result;
+	result = tw_session_seat(session);
+	if (!result && (match == TW_MATCH_TRUE || match == TW_MATCH_FALSE)) {
+		tw_change_touch_on_load(session);
+		change_on_load(&session->on_load, &setting);
+	}
+	return tw_change_end(permit, result);
+}
+
+static int stage_on_load(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
+{
+	const struct tw_session_on_load *on_load = &session->on_load;
+	struct setting setting = { .match = TW_MATCH_TRUE,
+				   .actions = on_load->actions & ~(uint32_t)TW_ACTION_META,
+				   .program = on_load->program };
+	int error = 0;
+
+	if (((on_load->actions & TW_ACTION_GLOBAL) && !place->function->is_exported) || !suits(place, on_load->actions))
+		return 0;
+	if (setting.actions)
+		error = set_place(session, permit, place, &setting);
+	setting.actions = on_load->actions & TW_ACTION_META;
+	setting.program = on_load->meta_program;
+	return error || !setting.actions ? error : set_place(session, permit, place, &setting);
+}
+
+/* ---- the agent's patterns ---- */
+
+static bool is_wanted_by(const struct tw_session *session, const struct tw_function *function)
+{
+	return session->wants && session->wants(function, session->wants_arg);
+}
+
+bool tw_session_wants(const struct tw_session *session, const struct tw_function *function)
+{
+	return session->on_load.actions || is_wanted_by(session, function);
 }
 
 static int stage_if_wanted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
 			   const void *arg)
 {
-	return session->wants(place->function, session->wants_arg) ? tw_session_stage_wanted(session, permit, place)
-								   : 0;
+	struct tw_bp_part part = { .actions = TW_ACTION_CALL };
+
+	/* Those of loaded objects the agent finds by itself. */
+	if (place->kind != TW_BP_DECLARED || !is_wanted_by(session, place->function))
+		return 0;
+	if (session->wants_program)
+		tw_session_use_program(&part, place, session->wants_program);
+	return tw_session_stage(session, permit, place, &part);
+}
+
+int tw_session_stage_wanted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
+{
+	int error = session->on_load.actions ? stage_on_load(session, permit, place) : 0;
+
+	return error ? error : stage_if_wanted(session, permit, place, NULL);
 }
 
 int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn wants, void *arg,
 			    const struct tw_match_program *program)
 {
-	const struct wanted all = { .arity = TW_ARITY_ANY };
+	const struct tw_wanted all = { .arity = TW_ARITY_ANY };
 	struct tw_permit *permit;
 	int result = tw_change_begin(&permit);
 
@@ -433,79 +448,5 @@ int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn want
 	session->wants_arg = arg;
 	session->wants_program = program;
 	session->wants = wants;
-	return tw_change_end(permit, for_each_place(session, permit, &all, stage_if_wanted, NULL));
-}
-
-static int check_flags(enum tw_match match, uint32_t flags)
-{
-	const uint32_t known = TW_FUNCTION_LOCAL | TW_FUNCTION_CALL_COUNT;
-
-	return !flags || (flags & ~known) || (unsigned)match > TW_MATCH_PAUSE ? TW_EBADARG : 0;
-}
-
-TW_API int tw_trace_function(struct tw_session *session, const char *module, const char *function, int arity,
-			     enum tw_match match, uint32_t flags)
-{
-	static const place_fn change[] = { clear_place, set_place, restart_place, pause_place };
-	struct wanted wanted;
-	struct tw_permit *permit;
-	int result;
-
-	if (!session || check_flags(match, flags) || read_wanted(module, function, arity, &wanted))
-		return TW_EBADARG;
-	result = tw_change_begin(&permit);
-	if (result)
-		return result;
-	/* Under the permit a session cannot begin to be cleared of its breakpoints. */
-	result = tw_session_is_alive(session) ? for_each_place(session, permit, &wanted, change[match], &flags)
-					      : TW_EDEAD;
-	return tw_change_end(permit, result);
-}
-
-/* ---- counters ---- */
-
-struct sum {
-	uint64_t count;
-	bool is_counted;
-};
-
-static int add_count(struct tw_session *session, struct tw_permit *permit, struct tw_place *place, const void *arg)
-{
-	struct sum *sum = *(struct sum *const *)arg;
-	struct tw_session_place *set = find_set(session, place);
-	struct tw_bp_part part;
-	bool is_counted = tw_bp_staged_part(permit, place, session->slot, &part) && (part.actions & TW_ACTION_COUNT);
-
-	if (!set || !set->counter || !(is_counted || set->is_paused))
-		return 0;
-	/* RELAXED hit.count: calls that are under way are in or not. */
-	sum->count += tw_load_relaxed(set->counter);
-	sum->is_counted = true;
-	return 0;
-}
-
-TW_API int tw_trace_call_count(struct tw_session *session, const char *module, const char *function, int arity,
-			       uint64_t *count)
-{
-	struct sum sum = { 0 }, *to = &sum;
-	struct wanted wanted;
-	struct tw_permit *permit;
-	int result;
-
-	if (!session || !count || read_wanted(module, function, arity, &wanted) || !wanted.function ||
-	    arity == TW_ARITY_ANY)
-		return TW_EBADARG;
-	result = tw_change_begin(&permit);
-	if (result)
-		return result;
-	result = tw_session_is_alive(session) ? for_each_place(session, permit, &wanted, add_count, &to) : TW_EDEAD;
-	if (permit != transaction)
-		tw_permit_drop(permit);
-	if (result < 0)
-		return result;
-	if (result == 0)
-		return TW_EBADARG;
-	if (sum.is_counted)
-		*count = sum.count;
-	return sum.is_counted;
+	return tw_change_end(permit, tw_for_each_place(session, permit, &all, stage_if_wanted, NULL));
 }

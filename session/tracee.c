@@ -6,6 +6,7 @@
  * read are changed by read-modify-write only, because match programs change them too.
  */
 #include "session/session.h"
+#include "session/queue.h"
 #include "session/tracee.h"
 #include "progress/progress.h"
 #include "tracewheel/process.h"
@@ -13,9 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#define STAMP_FLAGS (TW_FLAG_TIMESTAMP | TW_FLAG_STRICT_MONOTONIC_TIMESTAMP | TW_FLAG_MONOTONIC_TIMESTAMP)
-#define KNOWN_FLAGS (TW_FLAG_CALL | TW_FLAG_ARITY | TW_FLAG_SILENT | STAMP_FLAGS)
 
 static struct tw_tracee *tracees;
 static struct tw_tracee *free_tracees;
@@ -58,80 +56,18 @@ static struct tw_tracee *take(void)
 	return tracee;
 }
 
-/* ---- flags ---- */
-
-static enum tw_stamp stamp_of(uint32_t flags)
-{
-	if (flags & TW_FLAG_TIMESTAMP)
-		return TW_STAMP_TIMESTAMP;
-	if (flags & TW_FLAG_STRICT_MONOTONIC_TIMESTAMP)
-		return TW_STAMP_STRICT_MONOTONIC;
-	return flags & TW_FLAG_MONOTONIC_TIMESTAMP ? TW_STAMP_MONOTONIC : TW_STAMP_NONE;
-}
-
-static void set_bit(_Atomic uint64_t *word, uint64_t bit, bool is_on)
-{
-	/* PROGRESS hit.wants: who takes a bit away waits for thread progress before it says so. */
-	if (is_on)
-		tw_fetch_or_seq_cst(word, bit);
-	else
-		tw_fetch_and_seq_cst(word, ~bit);
-}
-
-/* Derives from the flags what hits read.  Under the registry's lock. */
-static void apply(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
-{
-	uint64_t bit = UINT64_C(1) << slot;
-	uint32_t all = 0;
-
-	/* RELAXED tracee.flags: hits read the words below; this is what is told and inherited. */
-	tw_store_relaxed(&tracee->flags[slot], flags);
-	for (unsigned s = 0; s < TW_SESSIONS_MAX; s++) {
-		/* RELAXED tracee.flags: as above. */
-		all |= tw_load_relaxed(&tracee->flags[s]);
-	}
-	/* RELAXED tracee.flags: as above. */
-	tw_store_relaxed(&tracee->all_flags, all);
-	/* RELAXED hit.record_flags: one byte; calls under way show the stamp before or after. */
-	tw_store_relaxed(&tracee->record_flags[slot],
-			 (uint8_t)(stamp_of(flags) | (flags & TW_FLAG_ARITY ? TW_EVENT_FLAG_ARITY : 0)));
-	set_bit(&tracee->silent, bit, flags & TW_FLAG_SILENT);
-	set_bit(&tracee->special, bit,
-		stamp_of(flags) == TW_STAMP_STRICT_MONOTONIC || (flags & TW_FLAG_SILENT));
-	/* A session without tracer has no rings: its events go nowhere, and are not made. */
-	set_bit(&tracee->wants_call, bit, (flags & TW_FLAG_CALL) && tw_hit_sessions[slot].rs);
-}
-
-static void change(struct tw_tracee *tracee, unsigned slot, bool how, uint32_t flags)
-{
-	/* RELAXED tracee.flags: written under the registry's lock only. */
-	uint32_t old = tw_load_relaxed(&tracee->flags[slot]);
-
-	apply(tracee, slot, how ? old | flags : old & ~flags);
-}
-
-static void apply_new_flags(struct tw_tracee *tracee)
-{
-	for (struct tw_session *session = tw_sessions(); session; session = session->next)
-		if (session->new_flags && tw_session_is_alive(session))
-			apply(tracee, session->slot, session->new_flags);
-}
-
 /* ---- coming and going ---- */
 
-static struct tw_tracee *make(int thread_id, const char *name)
+struct tw_tracee *tw_tracee_make(int thread_id, const char *name)
 {
-	struct tw_tracee *tracee;
+	struct tw_tracee *tracee = take();
 
-	tw_registry_lock();
-	tracee = take();
 	if (tracee) {
 		tracee->thread_id = thread_id;
 		if (name)
 			strncpy(tracee->name, name, sizeof tracee->name - 1);
-		apply_new_flags(tracee);
+		tw_flags_apply_new(tracee);
 	}
-	tw_registry_unlock();
 	return tracee;
 }
 
@@ -140,10 +76,13 @@ struct tw_tracee *tw_tracee_of_thread(struct tw_thread *thread, int thread_id)
 	char name[16];
 	struct tw_tracee *tracee;
 
+	thread->is_scheduler |= tw_thread_becomes_scheduler;
 	if (thread->is_scheduler)
 		return NULL;
 	tw_sys_thread_name(name);
-	tracee = make(thread_id, name);
+	tw_registry_lock();
+	tracee = tw_tracee_make(thread_id, name);
+	tw_registry_unlock();
 	return tracee ? tracee : &tw_hit_nobody;
 }
 
@@ -156,6 +95,8 @@ void tw_tracee_exit(struct tw_tracee *tracee)
 	if (tracee == &tw_hit_nobody)
 		return;
 	tw_registry_lock();
+	tw_tracer_exit_locked(tracee->pid_number);
+	tw_flags_forget(tracee);
 	*tracee->link = tracee->next;
 	if (tracee->next)
 		tracee->next->link = tracee->link;
@@ -181,6 +122,15 @@ void tw_tracee_describe(struct tw_tracee *tracee, unsigned slot)
 	tw_registry_unlock();
 }
 
+void tw_tracees_clear_flags(unsigned slot)
+{
+	for (struct tw_tracee *tracee = tracees; tracee; tracee = tracee->next) {
+		/* RELAXED tracee.flags: under the registry's lock. */
+		if (tw_load_relaxed(&tracee->flags[slot]))
+			tw_flags_apply(tracee, slot, 0);
+	}
+}
+
 void tw_tracees_forget(unsigned slot)
 {
 	uint64_t bit = UINT64_C(1) << slot;
@@ -188,10 +138,8 @@ void tw_tracees_forget(unsigned slot)
 	tw_registry_lock();
 	if (tw_session_at(slot))
 		tw_session_at(slot)->new_flags = 0;
+	tw_tracees_clear_flags(slot);
 	for (struct tw_tracee *tracee = tracees; tracee; tracee = tracee->next) {
-		/* RELAXED tracee.flags: under the registry's lock. */
-		if (tw_load_relaxed(&tracee->flags[slot]))
-			apply(tracee, slot, 0);
 		/* RELAXED tracee.described: no hit has the session any more when the bit is used again. */
 		tw_fetch_and_relaxed(&tracee->described, ~bit);
 	}
@@ -206,6 +154,7 @@ void tw_tracees_after_fork_in_child(void)
 	while (tracees) {
 		struct tw_tracee *tracee = tracees;
 
+		tw_flags_forget(tracee);
 		tracees = tracee->next;
 		tracee->next = free_tracees;
 		free_tracees = tracee;
@@ -223,12 +172,40 @@ void tw_tracees_after_fork_in_child(void)
 
 /* ---- the API ---- */
 
-static struct tw_tracee *find(tw_pid pid)
+struct tw_tracee *tw_tracee_find(tw_pid pid)
 {
 	for (struct tw_tracee *tracee = tracees; tracee; tracee = tracee->next)
 		if (tracee->pid_number == pid)
 			return tracee;
 	return NULL;
+}
+
+struct tw_tracee *tw_tracee_named(struct tw_term name)
+{
+	for (struct tw_tracee *tracee = tracees; tracee; tracee = tracee->next)
+		if (tracee->registered_name.word == name.word)
+			return tracee;
+	return NULL;
+}
+
+bool tw_tracee_has_been(uint64_t pid)
+{
+	bool has_been;
+
+	tw_registry_lock();
+	has_been = pid && pid < next_tracee_id;
+	tw_registry_unlock();
+	return has_been;
+}
+
+bool tw_tracee_is_there(uint64_t pid)
+{
+	bool is_there;
+
+	tw_registry_lock();
+	is_there = tw_tracee_find(pid) != NULL;
+	tw_registry_unlock();
+	return is_there;
 }
 
 int tw_tracee_change(uint64_t pid, unsigned slot, uint32_t removed, uint32_t added)
@@ -237,7 +214,7 @@ int tw_tracee_change(uint64_t pid, unsigned slot, uint32_t removed, uint32_t add
 	int changed = -1;
 
 	tw_registry_lock();
-	tracee = find(pid);
+	tracee = tw_tracee_find(pid);
 	if (tracee) {
 		/* RELAXED tracee.flags: under the registry's lock. */
 		uint32_t old = tw_load_relaxed(&tracee->flags[slot]);
@@ -245,8 +222,8 @@ int tw_tracee_change(uint64_t pid, unsigned slot, uint32_t removed, uint32_t add
 
 		changed = now != old;
 		/* A session that is being cleared takes all flags away, and gets none back. */
-		if (changed && tw_session_at(slot) && tw_session_is_alive(tw_session_at(slot)))
-			apply(tracee, slot, now);
+		if (changed && tw_session_at(slot) && tw_session_takes_flags(tw_session_at(slot)))
+			tw_flags_apply(tracee, slot, now);
 	}
 	tw_registry_unlock();
 	return changed;
@@ -258,11 +235,14 @@ static int change_flags(struct tw_session *session, tw_pid pid, bool how, uint32
 	struct tw_tracee *one = NULL;
 	int count = 0;
 
+	/* Where the tracer is gone flags do not stick: counted as ever. */
+	if (!tw_session_takes_flags(session))
+		flags = 0;
 	if (pid < TW_PID_NEW) {
-		one = find(pid);
+		one = tw_tracee_find(pid);
 		if (!one)
 			return TW_EBADARG;
-		change(one, session->slot, how, flags);
+		tw_flags_change(one, session->slot, how, flags);
 		return 1;
 	}
 	if (pid != TW_PID_EXISTING)
@@ -270,7 +250,7 @@ static int change_flags(struct tw_session *session, tw_pid pid, bool how, uint32
 	if (pid == TW_PID_NEW)
 		return 0;
 	for (struct tw_tracee *tracee = tracees; tracee; tracee = tracee->next) {
-		change(tracee, session->slot, how, flags);
+		tw_flags_change(tracee, session->slot, how, flags);
 		count++;
 	}
 	return count;
@@ -280,7 +260,7 @@ TW_API int tw_trace_process(struct tw_session *session, tw_pid pid, bool how, ui
 {
 	int result;
 
-	if (!session || (flags & ~(uint32_t)KNOWN_FLAGS))
+	if (!session || (flags & ~(uint32_t)TW_FLAG_ALL))
 		return TW_EBADARG;
 	if (tw_progress_is_reading())
 		return TW_EDEADLK;
@@ -288,7 +268,9 @@ TW_API int tw_trace_process(struct tw_session *session, tw_pid pid, bool how, ui
 	/* The caller is a process as well. */
 	tw_thread_join();
 	tw_registry_lock();
-	result = tw_session_is_alive(session) ? change_flags(session, pid, how, flags) : TW_EDEAD;
+	result = tw_session_seat_locked(session);
+	if (!result)
+		result = change_flags(session, pid, how, flags);
 	tw_registry_unlock();
 	/* No event because of a flag that was taken away, once this has returned. */
 	if (result > 0 && !how && flags)
@@ -304,7 +286,7 @@ TW_API int tw_trace_process_flags(struct tw_session *session, tw_pid pid, uint32
 	if (!session || !flags || pid == TW_PID_ALL || pid == TW_PID_EXISTING)
 		return TW_EBADARG;
 	tw_registry_lock();
-	tracee = pid == TW_PID_NEW ? NULL : find(pid);
+	tracee = pid == TW_PID_NEW ? NULL : tw_tracee_find(pid);
 	if (!tw_session_is_alive(session))
 		error = TW_EDEAD;
 	else if (pid == TW_PID_NEW)
@@ -313,78 +295,8 @@ TW_API int tw_trace_process_flags(struct tw_session *session, tw_pid pid, uint32
 		error = TW_EBADARG;
 	else {
 		/* RELAXED tracee.flags: under the registry's lock. */
-		*flags = tw_load_relaxed(&tracee->flags[session->slot]);
+		*flags = session->slot == TW_SESSION_UNSEATED ? 0 : tw_load_relaxed(&tracee->flags[session->slot]);
 	}
 	tw_registry_unlock();
 	return error;
-}
-
-/* ---- processes that a run-time declares ---- */
-
-TW_API int tw_scheduler_declare(void)
-{
-	struct tw_hit_tls *t = &tw_hit_tls;
-
-	tw_session_init();
-	if (tw_hit_is_under_way())
-		return TW_EDEADLK;
-	if (!tw_thread_join())
-		return TW_ENOMEM;
-	if (t->thread->is_scheduler)
-		return 0;
-	t->thread->is_scheduler = true;
-	tw_thread_run(NULL);
-	if (t->thread->own_tracee)
-		tw_tracee_exit(t->thread->own_tracee);
-	t->thread->own_tracee = NULL;
-	return 0;
-}
-
-TW_API int tw_process_create(const char *name, struct tw_process **out)
-{
-	struct tw_tracee *tracee;
-
-	tw_session_init();
-	if (tw_hit_is_under_way())
-		return TW_EDEADLK;
-	tracee = make(0, name);
-	if (!tracee)
-		return TW_ENOMEM;
-	*out = (struct tw_process *)tracee;
-	return 0;
-}
-
-TW_API void tw_process_exit(struct tw_process *process)
-{
-	struct tw_tracee *tracee = (struct tw_tracee *)process;
-
-	if (!tracee)
-		return;
-	if (tw_hit_tls.tracee == tracee)
-		tw_process_out();
-	tw_tracee_exit(tracee);
-}
-
-TW_API void tw_process_in(struct tw_process *process)
-{
-	tw_thread_run((struct tw_tracee *)process);
-}
-
-TW_API void tw_process_out(void)
-{
-	struct tw_hit_tls *t = &tw_hit_tls;
-
-	if (tw_thread_join())
-		tw_thread_run(t->thread->own_tracee);
-}
-
-TW_API tw_pid tw_process_pid(const struct tw_process *process)
-{
-	return ((const struct tw_tracee *)process)->pid_number;
-}
-
-TW_API tw_pid tw_process_self(void)
-{
-	tw_session_init();
-	return tw_thread_join() && tw_hit_tls.tracee ? tw_hit_tls.tracee->pid_number : 0;
 }

@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracee.h - changing the flags of one process from inside of a hit. */
+/*
+ * tracee.h - processes as this room sees them: the list, their flags, what they inherit.
+ *
+ * Everything here is called under the registry's lock, but where it says that it takes it.
+ */
 #ifndef TW_SESSION_TRACEE_H
 #define TW_SESSION_TRACEE_H
 
-#include <stdint.h>
+#include "pipeline/hit.h"
+#include "tracewheel/process.h"
+
+/* ---- tracee.c ---- */
+
+/* A process more, with the flags of new ones; NULL: no memory. */
+struct tw_tracee *tw_tracee_make(int thread_id, const char *name);
+struct tw_tracee *tw_tracee_find(tw_pid pid);
+/* By registered name. */
+struct tw_tracee *tw_tracee_named(struct tw_term name);
 
 /*
  * tw_tracee_change - takes flags from a process and gives it others, in one session.
@@ -12,5 +25,23 @@
  * Threads: any, also in a hit.  Takes the registry's lock.
  */
 int tw_tracee_change(uint64_t pid, unsigned session, uint32_t removed, uint32_t added);
+
+/* ---- flags.c ---- */
+
+/* Sets all flags of a process in a session, and derives from them what hits and notices read. */
+void tw_flags_apply(struct tw_tracee *tracee, unsigned slot, uint32_t flags);
+/* Adds or removes some. */
+void tw_flags_change(struct tw_tracee *tracee, unsigned slot, bool how, uint32_t flags);
+/* The flags of new processes, in every session. */
+void tw_flags_apply_new(struct tw_tracee *tracee);
+/* The process exits: nobody wants anything of it. */
+void tw_flags_forget(struct tw_tracee *tracee);
+/* While a process is sensitive its flags have no effect. */
+void tw_flags_set_sensitive(struct tw_tracee *tracee, bool is_sensitive);
+
+/* ---- inherit.c ---- */
+
+void tw_inherit_by_spawn(struct tw_tracee *parent, struct tw_tracee *child, bool is_linked);
+void tw_inherit_by_link(struct tw_tracee *process, struct tw_tracee *other);
 
 #endif

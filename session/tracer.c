@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tracer.c - where the events of a session go: a thread that writes a capture.
+ * tracer.c - where the events of a session go: a thread that writes a capture, or a stream.
  *
  * The writer lives in libtracewheel-capture, which is loaded when a session first asks for a capture:
  * a program that is traced from outside, or only counts, maps no compressor.  A program that is linked
  * with it has it already: then the weak names below are its.
  */
-#include "session/session.h"
+#include "session/queue.h"
 #include "tracewheel/consumer.h"
 
 #include <dlfcn.h>
@@ -19,6 +19,8 @@ extern __typeof__(tw_recorder_ring_set_path) tw_recorder_ring_set_path __attribu
 struct tw_rs *tw_recorder_ring_set(struct tw_recorder *recorder) __attribute__((weak));
 extern __typeof__(tw_recorder_poll) tw_recorder_poll __attribute__((weak));
 extern __typeof__(tw_recorder_wake) tw_recorder_wake __attribute__((weak));
+extern __typeof__(tw_recorder_hurry) tw_recorder_hurry __attribute__((weak));
+extern __typeof__(tw_recorder_stats) tw_recorder_stats __attribute__((weak));
 extern __typeof__(tw_recorder_finish) tw_recorder_finish __attribute__((weak));
 extern __typeof__(tw_recorder_abort) tw_recorder_abort __attribute__((weak));
 
@@ -28,6 +30,8 @@ struct recorder_calls {
 	__typeof__(tw_recorder_ring_set) *ring_set; /* NULL: an older library */
 	__typeof__(tw_recorder_poll) *poll;
 	__typeof__(tw_recorder_wake) *wake;
+	__typeof__(tw_recorder_hurry) *hurry; /* these two NULL: an older library, without streams */
+	__typeof__(tw_recorder_stats) *stats;
 	__typeof__(tw_recorder_finish) *finish;
 	__typeof__(tw_recorder_abort) *abort;
 };
@@ -40,6 +44,7 @@ struct tw_writer {
 	struct tw_session *session; /* stays until this thread has ended, or has cleared it itself */
 	struct tw_rs rs;	    /* the ring set as a member sees it */
 	bool is_anonymous;
+	bool is_stream;
 	pthread_t thread;
 	_Atomic uint32_t stop; /* enum writer_stop */
 	_Atomic bool is_orphan; /* nobody joins the thread: it frees this */
@@ -77,7 +82,8 @@ static void find_calls(void)
 	if (tw_recorder_create) {
 		calls = (struct recorder_calls){ tw_recorder_create, tw_recorder_ring_set_path,
 						 tw_recorder_ring_set, tw_recorder_poll,
-						 tw_recorder_wake,   tw_recorder_finish,	tw_recorder_abort };
+						 tw_recorder_wake,   tw_recorder_hurry,	tw_recorder_stats, tw_recorder_finish,
+						 tw_recorder_abort };
 		return;
 	}
 	library = open_capture_library();
@@ -87,6 +93,8 @@ static void find_calls(void)
 	calls.ring_set = (__typeof__(calls.ring_set))dlsym(library, "tw_recorder_ring_set");
 	calls.poll = (__typeof__(calls.poll))dlsym(library, "tw_recorder_poll");
 	calls.wake = (__typeof__(calls.wake))dlsym(library, "tw_recorder_wake");
+	calls.hurry = (__typeof__(calls.hurry))dlsym(library, "tw_recorder_hurry");
+	calls.stats = (__typeof__(calls.stats))dlsym(library, "tw_recorder_stats");
 	calls.finish = (__typeof__(calls.finish))dlsym(library, "tw_recorder_finish");
 	calls.abort = (__typeof__(calls.abort))dlsym(library, "tw_recorder_abort");
 	if (calls.ring_set_path && calls.poll && calls.wake && calls.finish && calls.abort)
@@ -106,6 +114,22 @@ static void free_writer(struct tw_writer *writer)
 	free(writer);
 }
 
+/* A stream ends with the first write that fails: its reader is gone, and so the tracer. */
+static void look_for_reader(struct tw_writer *writer)
+{
+	struct tw_recorder_stats stats;
+
+	/* RELAXED session.tracer_is_gone: set by this thread; or by nobody. */
+	if (tw_load_relaxed(&writer->session->is_tracer_gone))
+		return;
+	calls.stats(writer->recorder, &stats);
+	if (!stats.last_error)
+		return;
+	tw_registry_lock();
+	tw_tracer_lost_locked(writer->session);
+	tw_registry_unlock();
+}
+
 /* Signals stay blocked: the program's handlers do not run on a thread that it does not know. */
 static void *run_writer(void *arg)
 {
@@ -115,6 +139,8 @@ static void *run_writer(void *arg)
 	/* PAIR writer.stopping: acquire; release in tw_writer_stop(). */
 	while (tw_load_acquire(&writer->stop) == WRITER_RUNS) {
 		calls.poll(writer->recorder, UINT64_C(10000000));
+		if (writer->is_stream)
+			look_for_reader(writer);
 		/* Its own session only: two writers that clear each other's would wait for each other. */
 		tw_session_clear_if_dropped(writer->session);
 	}
@@ -169,6 +195,8 @@ int tw_writer_start(const struct tw_tracer *tracer, struct tw_session *session)
 					       .ring_bytes = tracer->ring_bytes,
 					       .cap_bytes = tracer->cap_bytes,
 					       .allow_anonymous = true,
+					       .is_stream = tracer->kind == TW_TRACER_STREAM,
+					       .stream_fd = tracer->stream_fd,
 					       .policy = (enum tw_recorder_policy)tracer->on_full };
 	struct tw_writer *writer;
 	int error;
@@ -176,12 +204,13 @@ int tw_writer_start(const struct tw_tracer *tracer, struct tw_session *session)
 	if ((unsigned)tracer->on_full > TW_ON_FULL_OVERWRITE)
 		return TW_EBADARG;
 	pthread_once(&calls_once, find_calls);
-	if (!calls.create)
+	if (!calls.create || (options.is_stream && !calls.stats))
 		return TW_ENOTSUP;
 	writer = calloc(1, sizeof *writer);
 	if (!writer)
 		return TW_ENOMEM;
 	writer->session = session;
+	writer->is_stream = options.is_stream;
 	error = calls.create(&options, &writer->recorder);
 	if (error)
 		goto free_writer;
@@ -207,6 +236,9 @@ void tw_writer_stop(struct tw_writer *writer)
 {
 	bool is_own = writer == own_writer;
 
+	/* A reader that stopped does not hold up who destroys. */
+	if (calls.hurry)
+		calls.hurry(writer->recorder);
 	if (is_own) {
 		/* PAIR writer.orphan: release; this thread reads it itself. */
 		tw_store_release(&writer->is_orphan, true);

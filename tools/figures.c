@@ -140,3 +140,14 @@ bool tw_parse_count(const char *text, uint64_t *out)
 	*out = value;
 	return true;
 }
+
+/* "250" or "250ms": milliseconds unless a unit says otherwise. */
+bool tw_parse_milliseconds(const char *text, uint64_t *out_ns)
+{
+	uint64_t count;
+	if (tw_parse_count(text, &count) && count < UINT64_C(1) << 40) {
+		*out_ns = count * 1000000;
+		return true;
+	}
+	return tw_parse_duration(text, out_ns);
+}

@@ -229,6 +229,8 @@ static _Noreturn void run_child(const struct tw_launch *launch, char **argv, con
 		_exit(TW_EXIT_NOT_STARTED);
 	setenv("LD_PRELOAD", preload, 1);
 	setenv("TRACEWHEEL_AGENT", ring_set, 1);
+	if (launch->is_output_ours)
+		dup2(STDERR_FILENO, STDOUT_FILENO);
 	execv(launch->path, argv);
 	if (errno == ENOEXEC) {
 		/* Text without #!: to the shell, as execvp() would. */

@@ -19,6 +19,7 @@ struct tw_launch {
 	char path[PATH_MAX];    /* of the program */
 	char program[PATH_MAX]; /* of what is executed in the end: the interpreter, for a script */
 	bool is_script;
+	bool is_output_ours; /* standard output is a stream of events: the program's goes to standard error */
 	char reason[TW_LAUNCH_REASON_BYTES]; /* why not, as a sentence */
 };
 

@@ -14,10 +14,12 @@ struct row {
 
 static const struct row rows[] = {
 	{"record", "run a program and record its calls", tw_tool_record},
-	{"report", "calls by function, caller and thread; rates; losses", tw_tool_report},
+	{"report", "times and calls by function, caller and thread; messages; losses", tw_tool_report},
 	{"print", "every event in order of time: text, Erlang terms, JSON", tw_tool_print},
+	{"flame", "a flame graph: one page for a browser", tw_tool_flame},
 	{"info", "what a capture holds", tw_tool_info},
 	{"functions", "what could be traced in a program, and which way", tw_tool_functions},
+	{"compact", "make entry sleds cost less while nobody traces", tw_tool_compact},
 	{"recover", "make a whole capture of one that was cut off", tw_tool_recover},
 	{"match", "try a match specification or a condition", tw_tool_match},
 	{"stress", "prove changes under load on this machine", tw_tool_stress},

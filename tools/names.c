@@ -5,8 +5,12 @@
 
 #include "tracewheel/error.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Appends, and never writes behind room. */
 static size_t add(char *text, size_t used, size_t room, const char *more)
@@ -92,6 +96,21 @@ size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tr
 	return add(text, 0, room, pid);
 }
 
+const struct tw_capture_module *tw_name_address(const struct tw_capture *capture, uint32_t image,
+						uint64_t address, uint64_t *offset)
+{
+	const struct tw_capture_module *module;
+	uint32_t at = 0;
+	while ((module = tw_capture_module_next(capture, image, &at))) {
+		if (module->base_address && address >= module->base_address &&
+		    address < module->end_address) {
+			*offset = address - module->base_address;
+			return module;
+		}
+	}
+	return NULL;
+}
+
 static bool set_name(struct tw_names *names, uint32_t id, const char *text, size_t bytes)
 {
 	if (id >= names->count) {
@@ -155,12 +174,8 @@ size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture
 	return count;
 }
 
-struct tw_capture *tw_names_open(const char *path)
+static struct tw_capture *say_why_not(const char *path, int error)
 {
-	struct tw_capture *capture;
-	int error = tw_capture_open(path, NULL, &capture);
-	if (error == 0)
-		return capture;
 	if (error == TW_ENOENT)
 		tw_say("there is no capture '%s'.", path);
 	else if (error == TW_EPERM)
@@ -172,6 +187,37 @@ struct tw_capture *tw_names_open(const char *path)
 		       path, path);
 	else
 		tw_say("the capture '%s' cannot be read: %s", path, tw_strerror(error));
+	return NULL;
+}
+
+struct tw_capture *tw_names_open(const char *path)
+{
+	struct tw_capture *capture;
+	int error = tw_capture_open(path, NULL, &capture);
+	return error ? say_why_not(path, error) : capture;
+}
+
+struct tw_capture *tw_names_open_stream(const char *path, bool *is_stream)
+{
+	struct tw_capture *capture;
+	struct stat status;
+	int fd = STDIN_FILENO;
+	*is_stream = strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISDIR(status.st_mode));
+	if (!*is_stream)
+		return tw_names_open(path);
+	if (strcmp(path, "-") != 0)
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return say_why_not(path, errno == EACCES ? TW_EPERM : TW_EIO);
+	/* The file stays open as long as the command runs. */
+	int error = tw_capture_open_stream(fd, &capture);
+	if (error == 0)
+		return capture;
+	if (error == TW_EFORMAT)
+		tw_say("'%s' is not the stream of a recording (`tracewheel record -o -`), or it ended before it began.",
+		       path);
+	else
+		say_why_not(path, error);
 	return NULL;
 }
 

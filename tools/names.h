@@ -54,6 +54,13 @@ size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tr
 		   size_t room);
 
 /*
+ * A code address as the module that it lies in and the distance from the module's start: the module; NULL
+ * where no module of the image holds it.
+ */
+const struct tw_capture_module *tw_name_address(const struct tw_capture *capture, uint32_t image,
+						uint64_t address, uint64_t *offset);
+
+/*
  * The process images of a capture in the order in which they began, without those of which nothing is
  * known: at most `room` of them.  Answers how many.
  */
@@ -61,6 +68,8 @@ size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture
 
 /* Opens a capture for a command: says what is wrong, and answers NULL. */
 struct tw_capture *tw_names_open(const char *path);
+/* The same, or a stream: "-" is standard input, and what is no folder a file that holds one. */
+struct tw_capture *tw_names_open_stream(const char *path, bool *is_stream);
 /* Says on standard error what could not be read; nothing when all could. */
 void tw_names_say_damage(const struct tw_capture *capture, const char *path);
 

@@ -28,7 +28,10 @@ static struct table *make_table(const struct tw_command *command)
 	*letter++ = ':';
 	for (; options->name && count < OPTIONS_MAX; options++) {
 		table->longs[count++] =
-			(struct option){options->name, options->argument ? required_argument : no_argument,
+			(struct option){options->name,
+					!options->argument            ? no_argument
+					: options->argument[0] == '[' ? optional_argument
+								      : required_argument,
 					NULL, options->key};
 		if (options->key < 256) {
 			*letter++ = (char)options->key;
@@ -47,7 +50,7 @@ static void print_option(const struct tw_option *option)
 	int n = option->key < 256 ? snprintf(head, sizeof head, "  -%c, ", option->key)
 				  : snprintf(head, sizeof head, "      ");
 	n += snprintf(head + n, sizeof head - (size_t)n, "--%s%s%s", option->name,
-		      option->argument ? " " : "", option->argument ? option->argument : "");
+		      option->argument && option->argument[0] != '[' ? " " : "", option->argument ? option->argument : "");
 	printf("%s", head);
 	int column = n;
 	for (const char *line = option->help; *line;) {

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print.c - `tracewheel print`: every event, in order of time over all threads. */
+#include "tools/lines.h"
 #include "tools/print.h"
 #include "tools/select.h"
 
 #include "tracewheel/error.h"
-#include "tracewheel/term.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_FORMAT = 256, KEY_TIMESTAMPS };
+enum { KEY_TIMESTAMPS = 256, KEY_TREE };
 
 static const struct tw_option options_table[] = {
-	{'f', "format", "text|erlang|json",
-	 "text for people (default), Erlang's trace messages, or one\n"
-	 "JSON object a line (docs/json.md)"},
+	{'f', "format", "text|erlang|json|chrome",
+	 "text for people (default), Erlang's trace messages, one JSON\n"
+	 "object a line (docs/json.md), or a timeline for Perfetto\n"
+	 "(ui.perfetto.dev), chrome://tracing and speedscope"},
+	{KEY_TREE, "tree", NULL, "text: calls indented by depth, with durations"},
 	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
 	 "in Erlang terms: none, nanoseconds, or {MegaSecs,Secs,MicroSecs};\n"
 	 "as the session asked, if not given"},
@@ -25,12 +27,16 @@ static const struct tw_option options_table[] = {
 
 static const struct tw_command command = {
 	.name = "print",
-	.arguments = "[OPTION]... NAME.tw",
-	.summary = "Every event in order of time, over all threads. Losses stand where they happened.",
+	.arguments = "[OPTION]... NAME.tw | FILE | -",
+	.summary = "Every event in order of time, over all threads. Losses stand where they happened.\n"
+		   "- reads the stream of `tracewheel record -o -`, or of a program that traces itself, while it\n"
+		   "comes; FILE is such a stream in a file.",
 	.options = options_table,
 	.examples = "  tracewheel print --limit 20 sqlite3.tw\n"
+		    "  tracewheel print --tree --limit 1000 sqlite3.tw | less\n"
 		    "  tracewheel print --from 1.5 --to 1.6 -t 'libc:read' -t 'libc:write' sqlite3.tw\n"
 		    "  tracewheel print --format erlang sqlite3.tw > sqlite3.term\n"
+		    "  tracewheel record -q -o - -- ls | tracewheel print -\n"
 		    "  tracewheel print --format json sqlite3.tw | jq -c 'select(.function == \"malloc\")'\n",
 };
 
@@ -39,6 +45,9 @@ struct request {
 	struct tw_selection selection;
 	uint64_t limit;
 	bool has_limit;
+	bool is_tree;
+	bool is_chrome;
+	bool is_stream;
 	int stamp;
 };
 
@@ -53,19 +62,6 @@ void tw_print_pid(struct tw_printer *printer, const struct tw_capture_event *eve
 		printer->pid_tracee = event->tracee_id;
 	}
 	tw_put(printer->out, printer->pid, printer->pid_bytes);
-}
-
-size_t tw_print_extra(const struct tw_print_payload *payload, char text[TW_PRINT_EXTRA_BYTES])
-{
-	struct tw_arena arena;
-	struct tw_term term;
-	size_t bytes = 1;
-	text[0] = '?';
-	tw_arena_init(&arena, 1 << 20);
-	if (tw_etf_decode(&arena, payload->extra, payload->extra_bytes, NULL, NULL, &term) == 0)
-		bytes = tw_term_format(term, TW_PRINT_WRITE, text, TW_PRINT_EXTRA_BYTES);
-	tw_arena_fini(&arena);
-	return bytes;
 }
 
 static bool take_stamp(struct request *request, const char *value)
@@ -96,17 +92,24 @@ static bool take_option(struct request *request, int key, const char *value)
 			tw_usage(&command, "--limit is a number, not '%s'.", value);
 		return request->has_limit;
 	}
+	if (key == KEY_TREE) {
+		request->is_tree = true;
+		return true;
+	}
 	if (key == KEY_TIMESTAMPS)
 		return take_stamp(request, value);
 	if (key != 'f')
 		return tw_selection_take(&request->selection, &command, key, value);
+	request->is_chrome = strcmp(value, "chrome") == 0;
+	if (request->is_chrome)
+		return true;
 	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
 		if (strcmp(value, formats[i]->name) == 0) {
 			request->format = formats[i];
 			return true;
 		}
 	}
-	tw_usage(&command, "--format is text, erlang or json, not '%s'.", value);
+	tw_usage(&command, "--format is text, erlang, json or chrome, not '%s'.", value);
 	return false;
 }
 
@@ -137,6 +140,10 @@ static bool init_printer(struct tw_printer *printer, const struct tw_capture *ca
 	if (!printer->places || !printer->streams)
 		return false;
 	for (uint32_t i = 0; i < info.images; i++) {
+		const struct tw_capture_tracee *tracee;
+		uint32_t at = 0;
+		while (!printer->has_pids && (tracee = tw_capture_tracee_next(capture, i, &at)))
+			printer->has_pids = tracee->thread_id == 0;
 		if (!tw_names_places(&printer->places[i], capture, i, format->make_place))
 			return false;
 	}
@@ -148,6 +155,18 @@ static bool init_printer(struct tw_printer *printer, const struct tw_capture *ca
 		printer->streams[i].bytes = (uint32_t)bytes;
 	}
 	return true;
+}
+
+/* What has come of a stream since: other threads, other names. */
+static bool refresh_printer(struct tw_printer *printer, const struct tw_print_format *format, uint32_t *places)
+{
+	struct tw_capture_info info;
+	tw_capture_info(printer->capture, &info);
+	if (info.images == printer->image_count && info.streams == printer->stream_count && info.places == *places)
+		return true;
+	*places = info.places;
+	free_printer(printer);
+	return init_printer(printer, printer->capture, format);
 }
 
 /* Answers 0 or an error. */
@@ -165,7 +184,12 @@ static int print_events(struct tw_printer *printer, const struct request *reques
 	uint64_t left = request->has_limit ? request->limit : UINT64_MAX, done = 0;
 	const struct tw_capture_event *batch;
 	int64_t count = 0;
+	uint32_t places = info.places;
 	while (left && !out.error && (count = tw_capture_events_next(events, &batch)) > 0) {
+		if (request->is_stream && !refresh_printer(printer, request->format, &places)) {
+			count = TW_ENOMEM;
+			break;
+		}
 		for (int64_t i = 0; i < count && left; i++) {
 			if (batch[i].kind == TW_CAPTURE_LOSS) {
 				request->format->loss(printer, &batch[i]);
@@ -175,7 +199,9 @@ static int print_events(struct tw_printer *printer, const struct request *reques
 			left--;
 		}
 		done += (uint64_t)count;
-		if (!isatty(STDOUT_FILENO))
+		if (request->is_stream)
+			tw_out_flush(&out);
+		else if (!isatty(STDOUT_FILENO))
 			tw_meter_at(&meter, done, info.events);
 	}
 	tw_meter_stop(&meter);
@@ -199,28 +225,41 @@ int tw_tool_print(int argc, char **argv)
 		code = tw_options_exit(key);
 		goto free_request;
 	}
+	if (request.is_tree && (request.format != &tw_print_text || request.is_chrome)) {
+		tw_usage(&command, "--tree is text; it cannot be --format %s.",
+			 request.is_chrome ? "chrome" : request.format->name);
+		goto free_request;
+	}
 	const char *path = tw_options_capture(&options);
 	if (!path)
 		goto free_request;
 	code = TW_EXIT_FAILURE;
-	capture = tw_names_open(path);
+	capture = tw_names_open_stream(path, &request.is_stream);
 	if (!capture)
 		goto free_request;
+	if (request.is_stream && (request.is_tree || request.is_chrome)) {
+		code = tw_usage(&command, "this form wants a whole capture, not a stream.");
+		goto free_request;
+	}
 	if (!tw_selection_filter(&request.selection, capture, &command, &filter)) {
 		code = TW_EXIT_USAGE;
 		goto free_request;
 	}
 	tw_out_init(&out, STDOUT_FILENO);
 	printer.stamp = request.stamp;
-	int error = init_printer(&printer, capture, request.format)
-			    ? print_events(&printer, &request, &filter)
-			    : TW_ENOMEM;
+	int error = TW_ENOMEM;
+	uint64_t limit = request.has_limit ? request.limit : UINT64_MAX;
+	if (init_printer(&printer, capture, request.format))
+		error = request.is_tree     ? tw_print_tree(&printer, &filter, limit)
+			: request.is_chrome ? tw_print_chrome(&printer, &filter, limit)
+					    : print_events(&printer, &request, &filter);
 	code = tw_out_finish(&out);
 	if (error)
 		code = tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
 	tw_names_say_damage(capture, path);
 free_request:
 	free_printer(&printer);
+	tw_lines_forget();
 	tw_capture_close(capture);
 	tw_selection_free(&request.selection);
 	return code;

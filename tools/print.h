@@ -11,6 +11,8 @@
 #include "tools/names.h"
 #include "tools/tool.h"
 
+#include "tracewheel/term.h"
+
 struct tw_printer {
 	struct tw_out *out;
 	const struct tw_capture *capture;
@@ -24,7 +26,8 @@ struct tw_printer {
 	size_t pid_bytes;
 	uint32_t pid_image;
 	uint32_t pid_tracee;
-	int stamp; /* the kind that was asked for; -1: each event's own */
+	int stamp;     /* the kind that was asked for; -1: each event's own */
+	bool has_pids; /* processes that are no threads: their pids stand on every line of text */
 };
 
 struct tw_print_format {
@@ -36,15 +39,24 @@ struct tw_print_format {
 
 extern const struct tw_print_format tw_print_text, tw_print_erlang, tw_print_json;
 
-/* The kind of an event in Erlang's word; NULL for one that carries terms. */
-static inline const char *tw_print_kind(unsigned kind)
+/* What a kind of event is called, and how many terms its message has at least. */
+struct tw_print_kind {
+	const char *word;
+	const char *atom; /* as Erlang writes it: quoted where it is a reserved word */
+	uint32_t term_count;
+};
+
+/* NULL for a kind that this version does not know. */
+const struct tw_print_kind *tw_print_kind(unsigned kind);
+
+static inline bool tw_print_has_place(unsigned kind)
 {
-	static const char *const words[] = {[TW_CAPTURE_SWITCH] = "in",
-					    [TW_CAPTURE_CALL] = "call",
-					    [TW_CAPTURE_RETURN_FROM] = "return_from",
-					    [TW_CAPTURE_EXCEPTION_FROM] = "exception_from",
-					    [TW_CAPTURE_RETURN_TO] = "return_to"};
-	return kind < sizeof words / sizeof *words ? words[kind] : NULL;
+	return kind >= TW_CAPTURE_CALL && kind <= TW_CAPTURE_STACK;
+}
+
+static inline bool tw_print_is_gc(unsigned kind)
+{
+	return kind >= TW_CAPTURE_GC_MINOR_START && kind <= TW_CAPTURE_GC_MAX_HEAP_SIZE;
 }
 
 static inline const struct tw_name *tw_print_place(const struct tw_printer *printer,
@@ -57,6 +69,9 @@ static inline const struct tw_name *tw_print_place(const struct tw_printer *prin
 		return &places->at[event->id];
 	return &unknown;
 }
+
+/* What stands behind the kind and the place on a line of text: arguments, values, terms. */
+void tw_print_text_payload(struct tw_printer *printer, const struct tw_capture_event *event);
 
 /* The pid of an event's tracee, into the output. */
 void tw_print_pid(struct tw_printer *printer, const struct tw_capture_event *event);
@@ -76,41 +91,69 @@ static inline unsigned tw_print_shown_stamp(const struct tw_printer *printer,
 	return printer->stamp < 0 ? tw_print_stamp(event) : (unsigned)printer->stamp;
 }
 
-/* The words of a payload that are shown at most: real ones have six. */
-#define TW_PRINT_WORDS_MAX 64
+/* The words of a payload that are shown at most: real ones have six, or those of six strings. */
+#define TW_PRINT_WORDS_MAX 256
 
-/* A payload taken apart.  Every count comes from the file and is held against what is there. */
+/*
+ * A payload taken apart.  Every count comes from the file and is held against what is there; what does not
+ * fit is damage, and then there are no terms.
+ */
 struct tw_print_payload {
 	const uint64_t *words;
 	uint32_t count;
-	const void *extra; /* in the external term format; NULL: none */
-	size_t extra_bytes;
+	const void *terms; /* not yet taken */
+	size_t term_bytes;
+	uint32_t term_count; /* without the extra element */
+	bool has_terms;      /* the event's elements are terms, not words */
+	bool has_extra;      /* behind them is one more term, X of {message,X} */
+	bool is_damaged;
 };
 
-static inline struct tw_print_payload tw_print_payload(const struct tw_capture_event *event)
+void tw_print_payload_take(const struct tw_capture_event *event, struct tw_print_payload *payload);
+
+/* Nothing but words: most calls. */
+static inline bool tw_print_is_plain(const struct tw_capture_event *event)
 {
-	struct tw_print_payload p = {event->payload, event->payload_words, NULL, 0};
-	if (tw_print_stamp(event) == TW_PRINT_STAMP_STRICT && p.count > 0) {
-		p.words++;
-		p.count--;
-	}
-	if ((event->flags & TW_CAPTURE_FLAG_EXTRA) && p.count > 0) {
-		uint32_t count = (uint32_t)p.words[0], left = p.count - 1;
-		size_t bytes = p.words[0] >> 32;
-		p.words++;
-		p.count = count < left ? count : left;
-		if (bytes <= (size_t)(left - p.count) * 8) {
-			p.extra = p.words + p.count;
-			p.extra_bytes = bytes;
-		}
-	}
-	if (p.count > TW_PRINT_WORDS_MAX)
-		p.count = TW_PRINT_WORDS_MAX;
-	return p;
+	return !(event->flags & (TW_CAPTURE_FLAG_TERMS | TW_CAPTURE_FLAG_EXTRA)) &&
+	       tw_print_stamp(event) != TW_PRINT_STAMP_STRICT;
 }
 
-/* The extra element as Erlang text, at most TW_PRINT_EXTRA_BYTES of it; '?' where it cannot be read. */
-#define TW_PRINT_EXTRA_BYTES 2048
-size_t tw_print_extra(const struct tw_print_payload *payload, char text[TW_PRINT_EXTRA_BYTES]);
+static inline void tw_print_payload(const struct tw_capture_event *event, struct tw_print_payload *payload)
+{
+	if (tw_print_is_plain(event))
+		*payload = (struct tw_print_payload){.words = event->payload,
+						     .count = event->payload_words < TW_PRINT_WORDS_MAX
+								      ? event->payload_words
+								      : TW_PRINT_WORDS_MAX};
+	else
+		tw_print_payload_take(event, payload);
+}
+
+/*
+ * tw_print_next_term - the next of term_count terms, and then the extra one: lent until the next event.
+ *
+ * Answers false where the bytes are no term: from there on the payload is damaged.
+ */
+bool tw_print_next_term(struct tw_print_payload *payload, struct tw_term *out);
+
+/* A term of any size in Erlang's form, and the same as a JSON string. */
+void tw_print_put_term(struct tw_out *out, struct tw_term term);
+void tw_print_put_json(struct tw_out *out, struct tw_term term);
+/* For people: cut after so many bytes, {m,f,1} as m:f/1, {m,f,[1]} as m:f(1). */
+#define TW_PRINT_TEXT_BYTES 1000
+void tw_print_put_text(struct tw_out *out, struct tw_term term);
+/* A list as (1, 2). */
+void tw_print_put_arguments(struct tw_out *out, struct tw_term list);
+bool tw_print_is_mfa(struct tw_term term);
+
+/* Calls indented by depth, with durations: at most limit events.  Answers 0 or an error. */
+int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);
+
+/* The same as a timeline, for Perfetto and its like. */
+int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);
+
+/* The twelve words of the events of garbage collections. */
+#define TW_PRINT_GC_KEYS 12
+extern const char *const tw_print_gc_keys[TW_PRINT_GC_KEYS];
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print_json.c - one JSON object a line (docs/json.md). */
+#include "tools/lines.h"
 #include "tools/print.h"
+#include "tools/typed.h"
 
 /* A small output of its own, to make the text of a place with the writer of strings. */
 static struct tw_out scratch;
@@ -55,46 +57,187 @@ static void put_words(struct tw_out *out, const char *name, const uint64_t *word
 	tw_put_char(out, ']');
 }
 
-/* Erlang text as a JSON string; it holds no control characters, the printer escapes them. */
-static void put_extra(struct tw_out *out, const struct tw_print_payload *payload)
+/* The names of the terms of a message, in their order; what follows them has none. */
+static const char *term_name(unsigned kind, uint32_t number)
 {
-	char text[TW_PRINT_EXTRA_BYTES];
-	size_t bytes = tw_print_extra(payload, text);
-	tw_put(out, ",\"extra\":\"", 10);
-	for (size_t i = 0; i < bytes; i++) {
-		if (text[i] == '"' || text[i] == '\\')
-			tw_put_char(out, '\\');
-		tw_put_char(out, text[i]);
+	static const char *const names[][2] = {
+		[TW_CAPTURE_CALL] = {"args", NULL},
+		[TW_CAPTURE_RETURN_FROM] = {"value", NULL},
+		[TW_CAPTURE_EXCEPTION_FROM] = {"exception", NULL},
+		[TW_CAPTURE_RETURN_TO] = {"mfa", NULL},
+		[TW_CAPTURE_SEND] = {"message", "to"},
+		[TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS] = {"message", "to"},
+		[TW_CAPTURE_RECEIVE] = {"message", NULL},
+		[TW_CAPTURE_SPAWN] = {"other", "mfa"},
+		[TW_CAPTURE_SPAWNED] = {"other", "mfa"},
+		[TW_CAPTURE_EXIT] = {"reason", NULL},
+		[TW_CAPTURE_REGISTER] = {"name", NULL},
+		[TW_CAPTURE_UNREGISTER] = {"name", NULL},
+		[TW_CAPTURE_LINK] = {"other", NULL},
+		[TW_CAPTURE_UNLINK] = {"other", NULL},
+		[TW_CAPTURE_GETTING_LINKED] = {"other", NULL},
+		[TW_CAPTURE_GETTING_UNLINKED] = {"other", NULL},
+		[TW_CAPTURE_IN] = {"mfa", NULL},
+		[TW_CAPTURE_OUT] = {"mfa", NULL},
+		[TW_CAPTURE_IN_EXITING] = {"mfa", NULL},
+		[TW_CAPTURE_OUT_EXITING] = {"mfa", NULL},
+		[TW_CAPTURE_OUT_EXITED] = {"mfa", NULL},
+		[TW_CAPTURE_OPEN] = {"other", "driver"},
+		[TW_CAPTURE_CLOSED] = {"reason", NULL},
+	};
+	return kind < sizeof names / sizeof *names && number < 2 ? names[kind][number] : NULL;
+}
+
+static void put_arguments(struct tw_out *out, struct tw_term list)
+{
+	const char *between = "[";
+	tw_out_text(out, ",\"args\":");
+	for (; tw_term_type(list) == TW_TYPE_CONS; list = tw_term_tail(list)) {
+		tw_out_text(out, between);
+		tw_print_put_json(out, tw_term_head(list));
+		between = ",";
 	}
-	tw_put_char(out, '"');
+	tw_out_text(out, *between == '[' ? "[]" : "]");
+}
+
+/* The terms of a message: Erlang text in strings. */
+static void put_terms(struct tw_out *out, const struct tw_capture_event *event,
+		      struct tw_print_payload *payload)
+{
+	struct tw_term term;
+	bool has_others = false;
+	for (uint32_t i = 0; i < payload->term_count; i++) {
+		const char *name = term_name(event->kind, i);
+		if (!tw_print_next_term(payload, &term))
+			break;
+		if (event->kind == TW_CAPTURE_CALL && i == 0) {
+			put_arguments(out, term);
+		} else if (event->kind == TW_CAPTURE_EXCEPTION_FROM && tw_term_tuple_count(term) == 2) {
+			tw_out_text(out, ",\"class\":");
+			tw_print_put_json(out, tw_term_element(term, 0));
+			tw_out_text(out, ",\"value\":");
+			tw_print_put_json(out, tw_term_element(term, 1));
+		} else if (name) {
+			tw_out_format(out, ",\"%s\":", name);
+			tw_print_put_json(out, term);
+		} else {
+			tw_out_text(out, has_others ? "," : ",\"terms\":[");
+			tw_print_put_json(out, term);
+			has_others = true;
+		}
+	}
+	if (has_others)
+		tw_out_text(out, "]");
+}
+
+/* Words that debug information explains.  False: it does not. */
+static bool put_typed(struct tw_printer *printer, const struct tw_capture_event *event,
+		      const struct tw_print_payload *payload)
+{
+	const struct tw_layout *layout = tw_typed_layout(printer->capture, event);
+	struct tw_out *out = printer->out;
+	size_t before = out->used;
+	if (!layout || !payload->count)
+		return false;
+	tw_out_text(out, event->kind == TW_CAPTURE_CALL ? "," : ",\"value\":");
+	if (event->kind == TW_CAPTURE_CALL)
+		tw_typed_arguments(out, TW_TYPED_JSON, layout, payload->words, payload->count);
+	else if (!tw_typed_result(out, TW_TYPED_JSON, layout, payload->words[0]))
+		out->used = before;
+	return true;
+}
+
+/* Where a native function returned to, as far as it is known. */
+static void put_line(struct tw_printer *printer, const struct tw_capture_event *event, uint64_t address)
+{
+	struct tw_out *out = printer->out;
+	struct tw_line line;
+	tw_line_of_return(printer->capture, event->image, address, &line);
+	if (line.module) {
+		tw_out_text(out, ",\"module\":");
+		tw_json_quote(out, line.module->name, strlen(line.module->name));
+	}
+	if (line.function) {
+		tw_out_text(out, ",\"function\":");
+		tw_json_quote(out, line.function, strlen(line.function));
+	}
+	if (line.file) {
+		tw_out_text(out, ",\"file\":");
+		tw_json_quote(out, line.file, strlen(line.file));
+		tw_out_format(out, ",\"line\":%u", line.line);
+	}
+}
+
+/* Who called, the innermost first. */
+static void put_stack(struct tw_printer *printer, const struct tw_capture_event *event,
+		      const struct tw_print_payload *payload)
+{
+	tw_out_text(printer->out, ",\"stack\":[");
+	for (uint32_t i = 0; i < payload->count; i++) {
+		tw_out_format(printer->out, "%s{\"address\":%llu", i ? "," : "",
+			      (unsigned long long)payload->words[i]);
+		put_line(printer, event, payload->words[i]);
+		tw_out_text(printer->out, "}");
+	}
+	tw_out_text(printer->out, "]");
+}
+
+static void put_payload(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	struct tw_out *out = printer->out;
+	struct tw_print_payload payload;
+	struct tw_term extra;
+	tw_print_payload(event, &payload);
+	if (payload.has_terms) {
+		put_terms(out, event, &payload);
+	} else if (tw_print_is_gc(event->kind)) {
+		for (uint32_t i = 0; i < TW_PRINT_GC_KEYS && i < payload.count; i++)
+			tw_out_format(out, ",\"%s\":%llu", tw_print_gc_keys[i],
+				      (unsigned long long)payload.words[i]);
+	} else if (event->kind == TW_CAPTURE_STACK) {
+		put_stack(printer, event, &payload);
+	} else if (payload.count && !put_typed(printer, event, &payload)) {
+		put_words(out, event->kind == TW_CAPTURE_CALL ? ",\"args\":[" : ",\"values\":[",
+			  payload.words, payload.count);
+		if (event->kind == TW_CAPTURE_RETURN_TO)
+			put_line(printer, event, payload.words[0]);
+	}
+	if (payload.has_extra && tw_print_next_term(&payload, &extra)) {
+		tw_out_text(out, ",\"extra\":");
+		tw_print_put_json(out, extra);
+	}
+	if (payload.is_damaged)
+		tw_out_text(out, ",\"damaged\":true");
+	if (tw_print_stamp(event) == TW_PRINT_STAMP_STRICT && event->payload_words)
+		tw_out_format(out, ",\"unique\":%llu", (unsigned long long)event->payload[0]);
+	if (event->flags & TW_CAPTURE_FLAG_SCHEDULER_ID) {
+		const struct tw_capture_stream *stream = tw_capture_stream(printer->capture, event->stream);
+		tw_out_format(out, ",\"scheduler\":%u", stream ? stream->scheduler_id : 0);
+	}
 }
 
 static void put_event(struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	struct tw_out *out = printer->out;
-	const char *kind = tw_print_kind(event->kind);
-	struct tw_print_payload payload = tw_print_payload(event);
-	const uint64_t *words = payload.words;
-	uint32_t count = payload.count;
+	const struct tw_print_kind *kind = tw_print_kind(event->kind);
 	tw_out_room(out);
 	put_head(printer, event);
 	if (kind)
-		tw_put(out, kind, strlen(kind));
+		tw_put(out, kind->word, strlen(kind->word));
 	else
 		tw_put(out, "event", 5);
 	tw_put_char(out, '"');
 	if (!kind) {
 		tw_put(out, ",\"number\":", 10);
 		tw_put_u64(out, event->kind);
-	} else if (event->kind != TW_CAPTURE_SWITCH) {
+	} else if (tw_print_has_place(event->kind) &&
+		   !(event->kind == TW_CAPTURE_RETURN_TO && event->payload_words)) {
 		const struct tw_name *place = tw_print_place(printer, event);
 		tw_put(out, place->text, place->bytes);
 	}
-	if (count)
-		put_words(out, event->kind == TW_CAPTURE_CALL ? ",\"args\":[" : ",\"values\":[", words,
-			  count);
-	if (payload.extra)
-		put_extra(out, &payload);
+	if (event->payload_words || event->flags)
+		put_payload(printer, event);
+	tw_out_room(out);
 	tw_put(out, "}\n", 2);
 }
 

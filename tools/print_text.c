@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* print_text.c - events for people: time since the start, thread, what happened. */
+#include "tools/lines.h"
 #include "tools/print.h"
+#include "tools/typed.h"
+
+#include <stdlib.h>
+
+/* Pids of less digits stand in a column. */
+#define PID_COLUMNS 10
 
 /* "libsqlite3:sqlite3_step/_ from sqlite3", shared by all kinds of event. */
 static size_t make_place(const struct tw_capture_place *place, char *text, size_t room)
@@ -32,58 +39,193 @@ static void put_head(struct tw_printer *printer, const struct tw_capture_event *
 		tw_put(out, printer->streams[event->stream].text, printer->streams[event->stream].bytes);
 	else
 		tw_put(out, "        ? ", 10);
+	if (printer->has_pids) {
+		size_t before = out->used;
+		tw_print_pid(printer, event);
+		do
+			tw_put_char(out, ' ');
+		while (out->used < before + PID_COLUMNS);
+	}
 }
 
-static void put_words(struct tw_out *out, const struct tw_capture_event *event)
+/* Where a native function returned to, as far as the capture and the program's file tell. */
+static void put_address(struct tw_printer *printer, const struct tw_capture_event *event, uint64_t address)
 {
-	struct tw_print_payload payload = tw_print_payload(event);
-	bool is_call = event->kind == TW_CAPTURE_CALL;
-	if (payload.count) {
-		tw_put(out, is_call ? " (" : " -> ", is_call ? 2 : 4);
-		for (uint32_t i = 0; i < payload.count; i++) {
-			if (i)
-				tw_put(out, ", ", 2);
-			tw_put(out, "0x", 2);
-			tw_put_hex(out, payload.words[i]);
-		}
-		if (is_call)
-			tw_put_char(out, ')');
+	struct tw_out *out = printer->out;
+	struct tw_line line;
+	tw_line_of_return(printer->capture, event->image, address, &line);
+	if (line.function) {
+		char *demangled = tw_name_demangled(line.function);
+		tw_out_text(out, " ");
+		tw_out_text(out, line.module->name);
+		tw_out_text(out, ":");
+		tw_out_text(out, demangled ? demangled : line.function);
+		free(demangled);
+	} else if (line.module) {
+		tw_out_format(out, " %s+0x%llx", line.module->name, (unsigned long long)line.offset);
+	} else {
+		tw_out_format(out, " 0x%llx", (unsigned long long)address);
 	}
-	if (payload.extra) {
-		char text[TW_PRINT_EXTRA_BYTES];
-		size_t bytes = tw_print_extra(&payload, text);
-		tw_put(out, "  ", 2);
-		tw_put(out, text, bytes);
+	if (line.file) {
+		const char *slash = strrchr(line.file, '/');
+		tw_out_format(out, " at %.200s:%u", slash ? slash + 1 : line.file, line.line);
+	}
+}
+
+/* Who called, the innermost first. */
+static void put_stack(struct tw_printer *printer, const struct tw_capture_event *event,
+		      const struct tw_print_payload *payload)
+{
+	for (uint32_t i = 0; i < payload->count; i++) {
+		tw_out_text(printer->out, i ? " <-" : ":");
+		put_address(printer, event, payload->words[i]);
+	}
+	tw_out_room(printer->out);
+}
+
+static void put_damage(struct tw_out *out)
+{
+	tw_out_text(out, " <damaged>");
+}
+
+/* Words that debug information explains.  False: it does not. */
+static bool put_typed(struct tw_printer *printer, const struct tw_capture_event *event,
+		      const struct tw_print_payload *payload)
+{
+	const struct tw_layout *layout = tw_typed_layout(printer->capture, event);
+	struct tw_out *out = printer->out;
+	size_t before = out->used;
+	if (!layout || !payload->count)
+		return false;
+	tw_out_text(out, event->kind == TW_CAPTURE_CALL ? " " : " -> ");
+	if (event->kind == TW_CAPTURE_CALL)
+		tw_typed_arguments(out, TW_TYPED_TEXT, layout, payload->words, payload->count);
+	else if (!tw_typed_result(out, TW_TYPED_TEXT, layout, payload->words[0]))
+		out->used = before;
+	return true;
+}
+
+static void put_words(struct tw_out *out, const struct tw_print_payload *payload, bool is_call)
+{
+	if (!payload->count)
+		return;
+	tw_put(out, is_call ? " (" : " -> ", is_call ? 2 : 4);
+	for (uint32_t i = 0; i < payload->count; i++) {
+		if (i)
+			tw_put(out, ", ", 2);
+		tw_put(out, "0x", 2);
+		tw_put_hex(out, payload->words[i]);
+	}
+	if (is_call)
+		tw_put_char(out, ')');
+}
+
+static void put_gc(struct tw_out *out, const struct tw_print_payload *payload)
+{
+	for (uint32_t i = 0; i < TW_PRINT_GC_KEYS && i < payload->count; i++) {
+		if (payload->words[i])
+			tw_out_format(out, " %s %llu", tw_print_gc_keys[i],
+				      (unsigned long long)payload->words[i]);
+	}
+}
+
+/* The terms of a message as a person would say it. */
+static void put_terms(struct tw_out *out, const struct tw_capture_event *event,
+		      struct tw_print_payload *payload)
+{
+	bool is_send =
+		event->kind == TW_CAPTURE_SEND || event->kind == TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS;
+	for (uint32_t i = 0; i < payload->term_count; i++) {
+		struct tw_term term;
+		if (!tw_print_next_term(payload, &term))
+			return;
+		if (event->kind == TW_CAPTURE_CALL && i == 0) {
+			tw_out_text(out, " ");
+			tw_print_put_arguments(out, term);
+			continue;
+		}
+		if (event->kind == TW_CAPTURE_EXCEPTION_FROM && tw_term_tuple_count(term) == 2) {
+			tw_out_text(out, " -> ");
+			tw_print_put_text(out, tw_term_element(term, 0));
+			tw_out_text(out, " ");
+			term = tw_term_element(term, 1);
+		} else {
+			tw_out_text(out, event->kind == TW_CAPTURE_RETURN_FROM ? " -> "
+					 : is_send && i == 1                   ? " to "
+									       : " ");
+		}
+		tw_print_put_text(out, term);
+	}
+}
+
+void tw_print_text_payload(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	struct tw_out *out = printer->out;
+	struct tw_print_payload payload;
+	struct tw_term extra;
+	tw_print_payload(event, &payload);
+	if (payload.has_terms)
+		put_terms(out, event, &payload);
+	else if (tw_print_is_gc(event->kind))
+		put_gc(out, &payload);
+	else if (event->kind == TW_CAPTURE_RETURN_TO && payload.count == 1)
+		put_address(printer, event, payload.words[0]);
+	else if (event->kind == TW_CAPTURE_STACK)
+		put_stack(printer, event, &payload);
+	else if (!put_typed(printer, event, &payload))
+		put_words(out, &payload, event->kind == TW_CAPTURE_CALL);
+	if (payload.has_extra && tw_print_next_term(&payload, &extra)) {
+		tw_out_text(out, "  ");
+		tw_print_put_text(out, extra);
+	}
+	if (payload.is_damaged)
+		put_damage(out);
+	if (event->flags & TW_CAPTURE_FLAG_SCHEDULER_ID) {
+		const struct tw_capture_stream *stream = tw_capture_stream(printer->capture, event->stream);
+		tw_out_format(out, "  scheduler %u", stream ? stream->scheduler_id : 0);
 	}
 }
 
 static void put_event(struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	struct tw_out *out = printer->out;
-	const char *kind = tw_print_kind(event->kind);
+	const struct tw_print_kind *kind = tw_print_kind(event->kind);
 	tw_out_room(out);
 	put_head(printer, event);
 	if (event->kind == TW_CAPTURE_CALL) {
 		tw_put(out, "call ", 5);
 	} else if (kind) {
-		tw_put(out, kind, strlen(kind));
+		tw_put(out, kind->word, strlen(kind->word));
 		tw_put_char(out, ' ');
 	} else {
 		tw_put(out, "event ", 6);
 		tw_put_u64(out, event->kind);
 		tw_put_char(out, ' ');
 	}
-	const struct tw_name *place =
-		kind && event->kind != TW_CAPTURE_SWITCH ? tw_print_place(printer, event) : NULL;
+	/* The payload of a return_to says where to; place 0 is nobody's. */
+	bool has_place = tw_print_has_place(event->kind) &&
+			 !(event->kind == TW_CAPTURE_RETURN_TO && event->payload_words);
+	const struct tw_name *place = has_place ? tw_print_place(printer, event) : NULL;
 	if (place && place->bytes) {
 		tw_put(out, place->text, place->bytes);
 	} else if (place) {
 		tw_put(out, "place ", 6);
 		tw_put_u64(out, event->id);
-	} else {
+	} else if (!printer->has_pids && event->kind != TW_CAPTURE_RETURN_TO) {
 		tw_print_pid(printer, event);
+	} else {
+		out->used--;
 	}
-	put_words(out, event);
+	if (tw_print_is_plain(event) && event->kind == TW_CAPTURE_CALL &&
+	    !(event->flags & (TW_CAPTURE_FLAG_SCHEDULER_ID | TW_CAPTURE_FLAG_ARGS))) {
+		const struct tw_print_payload payload = {.words = event->payload,
+							 .count = event->payload_words < TW_PRINT_WORDS_MAX
+									  ? event->payload_words
+									  : TW_PRINT_WORDS_MAX};
+		put_words(out, &payload, true);
+	} else {
+		tw_print_text_payload(printer, event);
+	}
 	tw_put_char(out, '\n');
 }
 

@@ -9,13 +9,17 @@
  * The traced program gets no thread and no open file of ours.  What the keyboard sends goes to it as
  * well (same process group); what kill(1) sends to us is passed on.
  */
+#include "tools/account.h"
 #include "tools/launch.h"
+#include "tools/layouts.h"
 #include "tools/tool.h"
+#include "tools/when.h"
 
 #include "tracewheel/consumer.h"
 #include "tracewheel/error.h"
 #include "tracewheel/match.h"
 #include "tracewheel/pattern.h"
+#include "tracewheel/session.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -41,22 +45,47 @@ enum {
 	KEY_CAP,
 	KEY_MATCH,
 	KEY_WHEN,
-	KEY_ARGS
+	KEY_ARGS,
+	KEY_RETURNS,
+	KEY_EXCEPTIONS,
+	KEY_RETURN_TO,
+	KEY_STACK
 };
 
 static const struct tw_option options_table[] = {
-	{'o', "output", "NAME.tw", "the capture to make (COMMAND.tw)"},
+	{'o', "output", "NAME.tw|-",
+	 "the capture to make (COMMAND.tw); - is a stream on standard output,\n"
+	 "for `tracewheel print -`: the program's own output then goes to\n"
+	 "standard error"},
 	{'t', "trace", "PATTERN",
 	 "trace these functions: MODULE:FUNCTION/ARITY with globs, _ is\n"
 	 "anything; may be given often. Without it: every call from\n"
 	 "the program itself into shared libraries, and of its own\n"
 	 "functions where they have entry sleds"},
+	{'p', "processes", "FLAG[,FLAG]...",
+	 "what the processes of the program do, as far as its run-time\n"
+	 "tells (docs/embedding.md): send, receive, procs, running, exiting,\n"
+	 "garbage_collection; all but silent with `all`. Threads that are\n"
+	 "no schedulers are processes. Functions then only with -t, or\n"
+	 "with the flag call"},
 	{KEY_WHEN, "when", "EXPR",
-	 "only calls whose arguments fulfil this: '$1 > 4096'. Arguments are\n"
+	 "only calls whose arguments fulfil this: by names of debug\n"
+	 "information 'size > 4096 and name == \"users\"', or '$1 > 4096':\n"
 	 "the integer registers, $1 to $6, or what declared functions say"},
 	{KEY_MATCH, "match", "SPEC",
 	 "the same as a whole match specification (docs/match.md)"},
-	{KEY_ARGS, "args", "N", "record the first N argument registers of calls: 0 to 6 (0)"},
+	{KEY_ARGS, "args", "[=raw|BYTES]",
+	 "record arguments: by name and type where there is debug\n"
+	 "information, strings up to BYTES (64); raw, or where there is\n"
+	 "none: the six integer argument registers (docs/arguments.md)"},
+	{KEY_RETURNS, "returns", NULL, "record what calls return, and when"},
+	{KEY_EXCEPTIONS, "exceptions", NULL,
+	 "the same, and which exceptions leave calls: C++ classes, thread\n"
+	 "exit, longjmp, Rust panics"},
+	{KEY_RETURN_TO, "return-to", NULL, "record where a recorded call comes back to"},
+	{KEY_STACK, "stack", "N",
+	 "record who called, who called that, ...: N of them, 1 to 64. All but\n"
+	 "the first want -fno-omit-frame-pointer (docs/instrumenting.md)"},
 	{KEY_CALLERS, "callers", "main|all",
 	 "whose calls: the program's own, or those of its libraries as\n"
 	 "well (with -t: all)"},
@@ -83,18 +112,18 @@ static const struct tw_option options_table[] = {
 static const struct tw_command command = {
 	.name = "record",
 	.arguments = "[OPTION]... [--] COMMAND [ARGUMENT]...",
-	.summary = "Runs COMMAND and records its calls. Its exit code is passed on; 1 where it was 0 and the "
-		   "capture\n"
+	.summary = "Runs COMMAND and records its calls. Its exit code is passed on; 1 where it was 0 and the capture\n"
 		   "could not be completed.",
 	.has_command = true,
 	.options = options_table,
 	.examples = "  tracewheel record -- ls -l\n"
 		    "  tracewheel record -t 'libsqlite3:_' -o app.tw -- sqlite3 app.db < work.sql\n"
 		    "  tracewheel record -t 'libc:malloc' -t 'libc:free' --on-full block -- python3 app.py\n"
-		    "  tracewheel record -t 'libc:malloc' --when '$1 > 65536' --args 1 -- python3 app.py\n"
+		    "  tracewheel record -t 'libc:malloc' --when '$1 > 65536' --args -- python3 app.py\n"
+		    "  tracewheel record -p send,receive,procs -- ./actors\n"
+		    "  tracewheel record -q -o - -t 'libc:open' -- python3 app.py | tracewheel print -\n"
 		    "  tracewheel record --follow-fork --rotate 256M --keep 4 -- make\n"
-		    "Ctrl-C goes to the program too; the capture is whole when it has ended. Ctrl-C once "
-		    "more stops\n"
+		    "Ctrl-C goes to the program too; the capture is whole when it has ended. Ctrl-C once more stops\n"
 		    "recording at once.\n"};
 
 struct request {
@@ -104,6 +133,11 @@ struct request {
 	size_t config_bytes;
 	bool has_patterns;
 	bool has_match;
+	const char *guard; /* of --when */
+	bool has_arguments;
+	uint64_t string_bytes; /* 0: words only */
+	struct tw_layouts layouts;
+	uint32_t flags; /* of processes */
 	bool is_local;
 	bool is_global;
 	bool is_quiet;
@@ -127,6 +161,8 @@ static void on_signal(int number, siginfo_t *info, void *unused)
 		/* The terminal has told the whole process group; kill(1) told only us. */
 		if (info->si_code <= 0)
 			signal_to_pass_on = number;
+		if (signalled_recorder)
+			tw_recorder_hurry(signalled_recorder);
 	}
 	if (signalled_recorder)
 		tw_recorder_wake(signalled_recorder);
@@ -175,6 +211,39 @@ static bool add_pattern(struct request *request, const char *text)
 	return add_config(request, "pattern", text);
 }
 
+static bool add_flags(struct request *request, const char *text)
+{
+	char *copy = strdup(text), *rest = copy;
+	bool is_right = copy != NULL;
+	for (char *name; is_right && (name = strsep(&rest, ","));) {
+		uint32_t flags = tw_process_flag_named(name);
+		is_right = flags && flags != TW_FLAG_CPU_TIMESTAMP;
+		if (!is_right)
+			tw_usage(&command, "'%s' is not a flag of processes.", name);
+		/* Who asks for all wants to see calls as well. */
+		request->flags |= flags == TW_FLAG_ALL ? TW_FLAG_ALL & ~(uint32_t)TW_FLAG_SILENT : flags;
+	}
+	free(copy);
+	return is_right;
+}
+
+static bool config_flags(struct request *request)
+{
+	char names[512] = "";
+	for (uint32_t bit = 1; bit < TW_FLAG_CPU_TIMESTAMP; bit <<= 1) {
+		if (!(request->flags & bit))
+			continue;
+		if (names[0])
+			strcat(names, ",");
+		strcat(names, tw_process_flag_name(bit));
+	}
+	if (!request->flags)
+		return true;
+	if (!request->has_patterns && !(request->flags & TW_FLAG_CALL) && !add_config(request, "functions", "0"))
+		return false;
+	return add_config(request, "processes", names);
+}
+
 /* Refused here, where a person sees why; the agent compiles it again. */
 static bool add_match(struct request *request, const char *key, const char *text)
 {
@@ -199,12 +268,70 @@ static bool add_match(struct request *request, const char *key, const char *text
 	return is_right;
 }
 
+static bool set_guard(struct request *request, const char *value)
+{
+	if (!request->guard && !request->has_match) {
+		request->guard = value;
+		return true;
+	}
+	tw_usage(&command, "--match and --when: one of them, once.");
+	return false;
+}
+
+/* Names of parameters are looked up in the program: then each function has a guard of its own. */
+static bool config_guard(struct request *request, const char *program)
+{
+	struct tw_match_program *compiled = NULL;
+	struct tw_match_error error = {.text = ""};
+	struct tw_when_left left;
+	size_t before = request->layouts.bytes;
+	if (!request->guard)
+		return true;
+	if (!tw_when_has_names(request->guard))
+		return add_match(request, "when", request->guard);
+	bool is_right = tw_when_resolve(program, request->config, request->guard, &request->layouts, &left);
+	/* They differ in what stands for names, and nowhere else: one tells of all. */
+	const char *first = is_right ? strstr(request->layouts.text + before, "\nw ") : NULL;
+	const char *guard = first ? strchr(first + 3, ' ') + 1 : NULL;
+	if (guard && tw_match_compile_when(guard, strcspn(guard, "\n"), NULL, &compiled, &error))
+		snprintf(left.reason, sizeof left.reason, "%s", error.text);
+	if (!compiled)
+		tw_usage(&command, "--when '%s' is refused: %s.", request->guard, left.reason);
+	else if (left.count && !request->is_quiet)
+		tw_say("%zu function%s that patterns name %s not traced: for --when, %s.", left.count,
+		       left.count == 1 ? "" : "s", left.count == 1 ? "is" : "are", left.reason);
+	is_right = compiled && add_config(request, "guards", "1");
+	tw_match_destroy(compiled);
+	request->recorder.layouts = request->layouts.text;
+	return is_right;
+}
+
 static bool set_arguments(struct request *request, const char *value)
 {
-	if (value[0] >= '0' && value[0] <= '6' && !value[1])
-		return add_config(request, "arguments", value);
-	tw_usage(&command, "--args is a number from 0 to 6, not '%s'.", value);
+	bool is_raw = value && strcmp(value, "raw") == 0;
+	request->has_arguments = true;
+	request->string_bytes = is_raw ? 0 : 64;
+	if (!value || is_raw || (tw_parse_count(value, &request->string_bytes) && request->string_bytes >= 8 &&
+				 request->string_bytes <= 256))
+		return true;
+	tw_usage(&command, "--args is raw, or the bytes to keep of a string, from 8 to 256; not '%s'.", value);
 	return false;
+}
+
+/* How arguments lie, of what the patterns name; without that they are words. */
+static bool config_arguments(struct request *request, const char *program)
+{
+	char bytes[32];
+	if (!request->has_arguments)
+		return true;
+	if (!add_config(request, "arguments", "6"))
+		return false;
+	if (!request->string_bytes)
+		return true;
+	snprintf(bytes, sizeof bytes, "%u", (unsigned)request->string_bytes);
+	tw_layouts_find(program, request->config, request->is_quiet, &request->layouts);
+	request->recorder.layouts = request->layouts.text;
+	return add_config(request, "typed", bytes);
 }
 
 static bool set_policy(struct request *request, const char *word)
@@ -218,17 +345,6 @@ static bool set_policy(struct request *request, const char *word)
 	}
 	tw_usage(&command, "--on-full is drop, block or overwrite, not '%s'.", word);
 	return false;
-}
-
-/* "250" or "250ms": milliseconds unless a unit says otherwise. */
-static bool parse_milliseconds(const char *text, uint64_t *out_ns)
-{
-	uint64_t count;
-	if (tw_parse_count(text, &count) && count < UINT64_C(1) << 40) {
-		*out_ns = count * 1000000;
-		return true;
-	}
-	return tw_parse_duration(text, out_ns);
 }
 
 static bool set_figure(struct request *request, int key, const char *value)
@@ -247,18 +363,21 @@ static bool set_figure(struct request *request, int key, const char *value)
 		is_right = tw_parse_bytes(value, &request->recorder.segment_bytes) &&
 			   request->recorder.segment_bytes >= 65536;
 	else if (key == KEY_DURABLE)
-		is_right = parse_milliseconds(value, &request->recorder.durable_ns) &&
+		is_right = tw_parse_milliseconds(value, &request->recorder.durable_ns) &&
 			   request->recorder.durable_ns > 0;
+	else if (key == KEY_STACK)
+		is_right = tw_parse_count(value, &number) && number >= 1 && number <= 64;
 	else if ((is_right = tw_parse_count(value, &number) && number >= 1 && number <= UINT32_MAX))
 		request->recorder.segments_kept = (uint32_t)number;
 	if (!is_right)
 		tw_usage(&command,
 			 key == KEY_RING      ? "--ring is a power of two from 64K to 1G, not '%s'."
 			 : key == KEY_DURABLE ? "--durable is a number of milliseconds, not '%s'."
+			 : key == KEY_STACK   ? "--stack is a number of callers, from 1 to 64; not '%s'."
 			 : key == KEY_KEEP    ? "--keep is a number from 1 on, not '%s'."
 					      : "'%s' is not a size of at least 64K, such as 16M.",
 			 value);
-	return is_right;
+	return is_right && (key != KEY_STACK || add_config(request, "stack", value));
 }
 
 static bool take_option(struct request *request, int key, const char *value)
@@ -270,8 +389,11 @@ static bool take_option(struct request *request, int key, const char *value)
 			return false;
 		}
 		strcpy(request->path, value);
+		request->recorder.is_stream = strcmp(value, "-") == 0;
+		request->recorder.stream_fd = STDOUT_FILENO;
 		return true;
 	case 't': return add_pattern(request, value);
+	case 'p': return add_flags(request, value);
 	case 'q': request->is_quiet = true; return true;
 	case KEY_LOCAL: request->is_local = true; return true;
 	case KEY_GLOBAL: request->is_global = true; return true;
@@ -279,8 +401,11 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_FOLLOW: request->recorder.follow_fork = true; return true;
 	case KEY_ON_FULL: return set_policy(request, value);
 	case KEY_MATCH: return add_match(request, "match", value);
-	case KEY_WHEN: return add_match(request, "when", value);
+	case KEY_WHEN: return set_guard(request, value);
 	case KEY_ARGS: return set_arguments(request, value);
+	case KEY_RETURNS: return add_config(request, "returns", "1");
+	case KEY_EXCEPTIONS: return add_config(request, "exceptions", "1");
+	case KEY_RETURN_TO: return add_config(request, "return_to", "1");
 	case KEY_CALLERS:
 		request->callers = value;
 		if (strcmp(value, "main") == 0 || strcmp(value, "all") == 0)
@@ -294,7 +419,7 @@ static bool take_option(struct request *request, int key, const char *value)
 static bool complete_request(struct request *request, const char *program)
 {
 	const char *callers = request->callers ? request->callers : request->has_patterns ? "all" : "main";
-	if (!request->has_patterns && !add_config(request, "pattern", "_:_"))
+	if (!config_flags(request) || (!request->has_patterns && !add_config(request, "pattern", "_:_")))
 		return false;
 	if (!add_config(request, "callers", callers) ||
 	    (request->is_local && !add_config(request, "local", "1")) ||
@@ -304,8 +429,14 @@ static bool complete_request(struct request *request, const char *program)
 		const char *slash = strrchr(program, '/');
 		snprintf(request->path, sizeof request->path, "%s.tw", slash ? slash + 1 : program);
 	}
+	bool is_stream = request->recorder.is_stream;
+	if (is_stream && (isatty(STDOUT_FILENO) || request->recorder.policy == TW_RECORDER_OVERWRITE)) {
+		tw_usage(&command, "-o - is not for terminals, nor for --on-full overwrite: it keeps nothing back.");
+		return false;
+	}
+	if (is_stream)
+		strcpy(request->path, "the stream");
 	request->recorder.path = request->path;
-	request->recorder.config = request->config;
 	return true;
 }
 
@@ -335,8 +466,7 @@ static int create_recorder(const struct request *request, struct tw_recorder **r
 		       path);
 	else if (error == TW_EBADARG)
 		tw_say("'%s' cannot be made: the patterns or the path are too long, or the rings larger than "
-		       "all memory for them "
-		       "(--ring, --ring-cap).",
+		       "all memory for them (--ring, --ring-cap).",
 		       path);
 	else
 		tw_say("'%s' cannot be made: %s", path, tw_strerror(error));
@@ -347,9 +477,15 @@ static int create_recorder(const struct request *request, struct tw_recorder **r
 static bool drain_while_running(struct tw_recorder *recorder, const struct request *request, pid_t child,
 				int *status)
 {
+	struct tw_recorder_stats stats = {0};
 	int seen = 0;
 	for (;;) {
 		tw_recorder_poll(recorder, POLL_NS);
+		/* Nobody reads the stream any more: the program goes on untraced. */
+		if (request->recorder.is_stream)
+			tw_recorder_stats(recorder, &stats);
+		if (stats.last_error)
+			tw_recorder_close(recorder);
 		pid_t ended = waitpid(child, status, WNOHANG);
 		if (ended == child || (ended < 0 && errno == ECHILD))
 			return true;
@@ -365,73 +501,6 @@ static bool drain_while_running(struct tw_recorder *recorder, const struct reque
 	}
 }
 
-static void say_losses(const struct tw_recorder_stats *stats, const struct request *request)
-{
-	char text[256] = "", figure[TW_FIGURE_BYTES];
-	uint64_t lost = 0;
-	int used = 0;
-	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
-		if (stats->lost[cause])
-			used += snprintf(text + used, sizeof text - (size_t)used, "%s %s %s", lost ? "," : "",
-					 tw_lost_cause_name(cause),
-					 tw_figure_count(figure, stats->lost[cause]));
-		lost += stats->lost[cause];
-	}
-	bool is_slow = stats->lost[TW_LOST_FULL] && !stats->write_errors;
-	tw_figure_count(figure, lost);
-	if (lost && request->recorder.policy == TW_RECORDER_OVERWRITE)
-		tw_say("%s older events gave way to newer ones, as --on-full overwrite asks.", figure);
-	else if (lost)
-		tw_say("LOST %s events:%s. `tracewheel report %s` shows where%s.", figure, text,
-		       request->path,
-		       stats->unstored ? ", but for the last of them: there was no room to write that down"
-		       : is_slow       ? "; --ring 64M or --on-full block avoids it"
-				       : "");
-}
-
-/* What a person must know even when quiet. */
-static void say_troubles(const struct tw_recorder_stats *stats, const char *path, int error)
-{
-	char figure[TW_FIGURE_BYTES];
-	if (stats->write_errors)
-		tw_say("writing '%s' failed %s times%s%s", path, tw_figure_count(figure, stats->write_errors),
-		       stats->last_error ? ": " : ".",
-		       stats->last_error ? tw_strerror(stats->last_error) : "");
-	else if (error)
-		tw_say("'%s' could not be completed: %s", path, tw_strerror(error));
-	if (stats->unstored)
-		tw_say("%s events found no place in the file.", tw_figure_count(figure, stats->unstored));
-	if (stats->damaged_rings)
-		tw_say("the program overwrote %u of the rings it was recorded in; what they held is skipped.",
-		       stats->damaged_rings);
-	if (stats->definitions_refused)
-		tw_say("%s names found no room and are shown as numbers.",
-		       tw_figure_count(figure, stats->definitions_refused));
-}
-
-static void say_account(const struct tw_recorder_stats *stats, const struct request *request)
-{
-	char count[TW_FIGURE_BYTES], time[TW_FIGURE_BYTES], rate[TW_FIGURE_BYTES], bytes[TW_FIGURE_BYTES];
-	double seconds = (double)stats->duration_ns / 1e9;
-	const char *path = request->path;
-	if (!stats->images) {
-		tw_say("%s is empty: the program did not load the tracing library.", path);
-		return;
-	}
-	if (!stats->events) {
-		tw_say("%s holds no events: nothing that was asked for was called. `tracewheel functions` "
-		       "shows what could be "
-		       "traced in a program.",
-		       path);
-		return;
-	}
-	tw_say("%s: %s events of %u thread%s in %s (%s/s), %s, %.2f B an event.", path,
-	       tw_figure_count(count, stats->events), stats->streams, stats->streams == 1 ? "" : "s",
-	       tw_figure_seconds(time, seconds),
-	       tw_figure_short(rate, seconds > 0 ? (double)stats->events / seconds : 0),
-	       tw_figure_bytes(bytes, stats->file_bytes), (double)stats->file_bytes / (double)stats->events);
-}
-
 /* The whole life of a recorder; answers the exit code. */
 static int record(struct request *request, struct tw_launch *launch, char **argv)
 {
@@ -441,6 +510,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 		return TW_EXIT_NOT_STARTED;
 	}
 	struct tw_recorder *recorder;
+	request->recorder.config = request->config;
 	tw_launch_ignore_signals();
 	/* First of all: who is interrupted from here on leaves a whole capture, or none. */
 	catch_signals();
@@ -448,6 +518,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	if (code)
 		return code;
 	signalled_recorder = recorder;
+	launch->is_output_ours = request->recorder.is_stream;
 	pid_t child;
 	code = tw_launch_start(launch, argv, agent, tw_recorder_ring_set_path(recorder), &child);
 	if (code) {
@@ -465,16 +536,25 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	struct tw_recorder_stats stats = {0};
 	signalled_recorder = NULL;
 	int error = tw_recorder_finish(recorder, &stats);
-	say_troubles(&stats, request->path, error);
+	/* Whoever reads a stream may go when it likes. */
+	bool is_left = request->recorder.is_stream && error == TW_EPIPE;
+	if (is_left && !request->is_quiet)
+		tw_say("the reader of the stream has gone; the program went on, untraced.");
+	if (is_left)
+		error = 0;
+	else
+		tw_account_troubles(&stats, request->path, error);
 	if (!request->is_quiet) {
-		say_account(&stats, request);
+		tw_account_events(&stats, request->path);
 		if (has_ended && stats.images_alive && request->recorder.follow_fork)
 			tw_say("%u of its processes still run, and are traced no longer.",
 			       stats.images_alive);
 		if (!has_ended)
 			tw_say("the program (process %d) goes on, and is traced no longer.", (int)child);
 	}
-	say_losses(&stats, request);
+	if (!is_left)
+		tw_account_losses(&stats, request->recorder.is_stream ? NULL : request->path,
+				  request->recorder.policy);
 	if (!has_ended)
 		return 128 + stop_signal;
 	int ending = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -506,11 +586,14 @@ int tw_tool_record(int argc, char **argv)
 	code = tw_launch_find(&launch, argv[options.index]);
 	if (code)
 		tw_say("%s", launch.reason);
-	else if (!complete_request(&request, launch.path))
+	else if (!complete_request(&request, launch.path) || !config_arguments(&request, launch.program))
 		code = TW_EXIT_NOT_STARTED;
+	else if (!config_guard(&request, launch.program))
+		code = TW_EXIT_USAGE;
 	else
 		code = record(&request, &launch, argv + options.index);
 free_config:
+	tw_layouts_free(&request.layouts);
 	free(request.config);
 	return code;
 }

@@ -2,9 +2,11 @@
 /*
  * report.c - `tracewheel report`: a screen that says what a program did.
  *
- * What it was and how it went, first; then three tables with shares; losses where everybody sees them.
+ * What it was and how it went, first; then tables: functions with their times, where returns were recorded,
+ * or with their shares; callers, threads; messages and schedules, where there are such. Losses are where
+ * everybody sees them.
  */
-#include "tools/names.h"
+#include "tools/report.h"
 #include "tools/tally.h"
 
 #include "tracewheel/error.h"
@@ -18,11 +20,15 @@
 /* Columns before the bar: count, share, and the blanks between. */
 #define HEAD_COLUMNS 25
 
-enum { KEY_JSON = 256, KEY_SORT };
+enum { KEY_JSON = 256, KEY_SORT, KEY_CALLERS, KEY_TREE };
 
 static const struct tw_option options_table[] = {
 	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
-	{KEY_SORT, "sort", "calls|name", "most calls first (default), or by name"},
+	{KEY_SORT, "sort", "KEY",
+	 "total (default, where returns were recorded), self,\n"
+	 "calls, name, min, median, p99 or max"},
+	{KEY_CALLERS, "callers", NULL, "who called each function, with times"},
+	{KEY_TREE, "tree", NULL, "the tree of calls, with times"},
 	{'n', "top", "N", "so many functions (20); 0 is all"},
 	TW_SELECTION_OPTIONS,
 	{0}};
@@ -30,10 +36,16 @@ static const struct tw_option options_table[] = {
 static const struct tw_command command = {
 	.name = "report",
 	.arguments = "[OPTION]... NAME.tw",
-	.summary = "Calls by function, caller and thread; rates; losses.",
+	.summary = "Calls by function, caller and thread; times, where returns were recorded;\n"
+		   "messages and schedules; rates; losses.\n\n"
+		   "total is the time of a function with all that it called, of a recursive one\n"
+		   "of the outermost call alone; self is without calls that are in the capture,\n"
+		   "and without the time that its process was scheduled out. min to max are of\n"
+		   "single calls, right to 1 %.",
 	.options = options_table,
 	.examples = "  tracewheel report sqlite3.tw\n"
 		    "  tracewheel report --top 0 --sort name sqlite3.tw\n"
+		    "  tracewheel report --sort self --callers sqlite3.tw\n"
 		    "  tracewheel report -t 'libc:mem*' --from 0.5 sqlite3.tw\n"
 		    "  tracewheel report --json sqlite3.tw | jq '.by_function[0]'\n",
 };
@@ -41,67 +53,26 @@ static const struct tw_command command = {
 struct request {
 	struct tw_selection selection;
 	uint64_t top;
-	bool is_by_name;
+	enum tw_report_sort sort;
 	bool is_json;
+	bool has_callers;
+	bool has_tree;
 };
 
-struct screen {
-	struct tw_out *out;
-	int columns;
-	bool is_coloured;
-	bool is_utf8;
+/* All that was counted. */
+struct sums {
+	struct tw_tally tally;
+	struct tw_calltree tree;
+	struct tw_activity activity;
+	bool has_times;    /* the tree is made, and calls returned */
+	bool has_activity; /* messages or schedules */
+	uint64_t start_ns;
 	double seconds;
 };
 
 static struct tw_out out;
 
-static const char *bold(const struct screen *screen)
-{
-	return screen->is_coloured ? "\033[1m" : "";
-}
-
-static const char *red(const struct screen *screen)
-{
-	return screen->is_coloured ? "\033[1;31m" : "";
-}
-
-static const char *plain(const struct screen *screen)
-{
-	return screen->is_coloured ? "\033[0m" : "";
-}
-
-static bool is_utf8_locale(void)
-{
-	const char *names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-	for (size_t i = 0; i < 3; i++) {
-		const char *value = getenv(names[i]);
-		if (value && *value)
-			return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
-	}
-	return false;
-}
-
-/* Eighths of a column where the terminal can show them. */
-static void put_bar(const struct screen *screen, double share, int width)
-{
-	static const char *const eighths[] = {"",       "\u258f", "\u258e", "\u258d",
-					      "\u258c", "\u258b", "\u258a", "\u2589"};
-	int units = (int)(share * width * 8 + 0.5), columns = 0;
-	if (screen->is_coloured)
-		tw_out_text(screen->out, "\033[36m");
-	for (; units >= 8; units -= 8, columns++)
-		tw_out_text(screen->out, screen->is_utf8 ? "\u2588" : "#");
-	if (units && screen->is_utf8) {
-		tw_out_text(screen->out, eighths[units]);
-		columns++;
-	} else if (columns == 0 && share > 0 && !screen->is_utf8) {
-		tw_out_text(screen->out, ".");
-		columns++;
-	}
-	tw_out_format(screen->out, "%s%*s", plain(screen), width - columns, "");
-}
-
-static void put_head(const struct screen *screen, const struct tw_capture *capture,
+static void put_head(const struct tw_screen *screen, const struct tw_capture *capture,
 		     const struct tw_capture_info *info)
 {
 	const struct tw_capture_image *images[100], *image = NULL;
@@ -109,19 +80,19 @@ static void put_head(const struct screen *screen, const struct tw_capture *captu
 	if (count)
 		image = images[0];
 	int left = screen->columns - 1;
-	tw_out_text(screen->out, bold(screen));
+	tw_out_text(screen->out, tw_screen_bold(screen));
 	for (size_t i = 0; image && i + 1 < image->command_bytes && left > 0; i++, left--)
 		tw_out_format(screen->out, "%c",
 			      (unsigned char)image->command[i] < ' ' ? ' ' : image->command[i]);
 	if (!image)
 		tw_out_text(screen->out, "(no process was recorded)");
-	tw_out_format(screen->out, "%s\n", plain(screen));
+	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
 	if (info->images > 1)
 		tw_out_format(screen->out, "and %u more processes or programs started by it\n",
 			      info->images - 1);
 }
 
-static void put_losses(const struct screen *screen, const struct tw_tally *tally,
+static void put_losses(const struct tw_screen *screen, const struct tw_tally *tally,
 		       const struct tw_capture_info *info)
 {
 	char figure[TW_FIGURE_BYTES];
@@ -131,11 +102,12 @@ static void put_losses(const struct screen *screen, const struct tw_tally *tally
 	if (!lost) {
 		/* What the end of a capture would tell is not known without its end. */
 		tw_out_text(screen->out, info->is_complete ? "Nothing was lost.\n"
-					 : info->is_live   ? "Nothing was lost so far.\n"
-							   : "It tells of no losses, but parts of it are missing.\n");
+					 : info->is_live
+						 ? "Nothing was lost so far.\n"
+						 : "It tells of no losses, but parts of it are missing.\n");
 		return;
 	}
-	tw_out_format(screen->out, "%sLOST %s events, %.2f %% of all:", red(screen),
+	tw_out_format(screen->out, "%sLOST %s events, %.2f %% of all:", tw_screen_red(screen),
 		      tw_figure_count(figure, lost), 100.0 * (double)lost / (double)(lost + tally->events));
 	const char *between = " ";
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
@@ -145,10 +117,10 @@ static void put_losses(const struct screen *screen, const struct tw_tally *tally
 			      tw_figure_count(figure, tally->lost[cause]));
 		between = ", ";
 	}
-	tw_out_format(screen->out, "%s\n", plain(screen));
+	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
 }
 
-static void put_sums(const struct screen *screen, const struct tw_tally *tally,
+static void put_sums(const struct tw_screen *screen, const struct tw_tally *tally,
 		     const struct tw_capture_info *info)
 {
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES];
@@ -160,25 +132,14 @@ static void put_sums(const struct screen *screen, const struct tw_tally *tally,
 		      info->events ? (double)info->file_bytes / (double)info->events : 0);
 	put_losses(screen, tally, info);
 	if (!info->is_complete)
-		tw_out_format(screen->out, "%sThis capture is not complete: %s.%s\n", red(screen),
+		tw_out_format(screen->out, "%sThis capture is not complete: %s.%s\n", tw_screen_red(screen),
 			      info->is_live   ? "it is being recorded, or its recorder died"
 			      : info->damages ? "parts of it are damaged; what can be read is shown"
 					      : "it was cut off; what can be read is shown",
-			      plain(screen));
+			      tw_screen_plain(screen));
 }
 
-/* Long names lose their middle: both ends say something. */
-static void put_name(const struct screen *screen, const char *name, int width)
-{
-	int bytes = (int)strlen(name);
-	if (bytes <= width)
-		tw_out_format(screen->out, "%s\n", name);
-	else
-		tw_out_format(screen->out, "%.*s..%s\n", width / 2 - 1, name,
-			      name + bytes - (width - width / 2 - 1));
-}
-
-static void put_table(const struct screen *screen, const struct tw_tally_table *table, const char *title,
+static void put_table(const struct tw_screen *screen, const struct tw_tally_table *table, const char *title,
 		      uint64_t calls, size_t top)
 {
 	char figure[TW_FIGURE_BYTES];
@@ -187,22 +148,22 @@ static void put_table(const struct screen *screen, const struct tw_tally_table *
 	double largest = 0;
 	for (size_t i = 0; i < table->count; i++)
 		largest = table->rows[i].calls > largest ? (double)table->rows[i].calls : largest;
-	tw_out_format(screen->out, "\n%s%14s  %7s  %s%s\n", bold(screen), "calls", "share", title,
-		      plain(screen));
+	tw_out_format(screen->out, "\n%s%14s  %7s  %s%s\n", tw_screen_bold(screen), "calls", "share", title,
+		      tw_screen_plain(screen));
 	for (size_t i = 0; i < shown; i++) {
 		const struct tw_tally_row *row = &table->rows[i];
 		double share = calls ? (double)row->calls / (double)calls : 0;
 		tw_out_format(screen->out, "%14s  %5.1f %%  ", tw_figure_count(figure, row->calls),
 			      share * 100);
-		put_bar(screen, largest > 0 ? (double)row->calls / largest : 0, bar);
+		tw_screen_bar(screen, largest > 0 ? (double)row->calls / largest : 0, bar);
 		tw_out_text(screen->out, " ");
-		put_name(screen, row->name, name);
+		tw_screen_name(screen, row->name, name);
 		uint64_t lost = 0;
 		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 			lost += row->lost[cause];
 		if (lost)
-			tw_out_format(screen->out, "%s%14s  lost on this thread%s\n", red(screen),
-				      tw_figure_count(figure, lost), plain(screen));
+			tw_out_format(screen->out, "%s%14s  lost on this thread%s\n", tw_screen_red(screen),
+				      tw_figure_count(figure, lost), tw_screen_plain(screen));
 	}
 	if (shown < table->count) {
 		uint64_t rest = 0;
@@ -214,20 +175,44 @@ static void put_table(const struct screen *screen, const struct tw_tally_table *
 }
 
 static void put_screen(const struct request *request, const struct tw_capture *capture,
-		       const struct tw_capture_info *info, const struct tw_tally *tally, double seconds)
+		       const struct tw_capture_info *info, const struct sums *sums)
 {
-	struct screen screen = {.out = &out,
-				.columns = tw_terminal_columns(STDOUT_FILENO),
-				.is_utf8 = is_utf8_locale(),
-				.is_coloured = tw_colour_is_wanted(STDOUT_FILENO),
-				.seconds = seconds};
+	const struct tw_tally *tally = &sums->tally;
+	struct tw_screen screen = {.out = &out,
+				   .columns = tw_terminal_columns(STDOUT_FILENO),
+				   .is_utf8 = tw_screen_is_utf8(),
+				   .is_coloured = tw_colour_is_wanted(STDOUT_FILENO),
+				   .seconds = sums->seconds};
 	char title[64];
 	put_head(&screen, capture, info);
 	put_sums(&screen, tally, info);
+	if (sums->has_times)
+		tw_report_honestly(&screen, &sums->tree);
+	else if (request->has_callers || request->has_tree)
+		tw_out_text(
+			&out,
+			"No returns were recorded: there are no times, and nothing is known of calls within "
+			"calls.\n");
 	snprintf(title, sizeof title, "by function (%zu were called)", tally->functions.count);
-	put_table(&screen, &tally->functions, title, tally->calls, request->top);
-	put_table(&screen, &tally->callers, "by caller", tally->calls, request->top);
-	put_table(&screen, &tally->threads, "by thread", tally->calls, request->top ? TOP_THREADS : 0);
+	if (sums->has_times && request->has_tree)
+		tw_report_tree(&screen, &sums->tree, request->top);
+	else if (sums->has_times)
+		tw_report_functions(&screen, &sums->tree, request->sort, request->top);
+	else if (tally->functions.count)
+		put_table(&screen, &tally->functions, title, tally->calls, request->top);
+	if (sums->has_times && request->has_callers)
+		tw_report_callers(&screen, &sums->tree, request->sort, request->top);
+	/* With times, a table of callers that are not known says nothing. */
+	bool has_callers = tally->callers.count > 1 ||
+			   (tally->callers.count && (!sums->has_times || *tally->callers.rows->name != '('));
+	if (has_callers && !request->has_tree)
+		put_table(&screen, &tally->callers, sums->has_times ? "through a slot of" : "by caller",
+			  tally->calls, request->top);
+	if (!request->has_tree)
+		put_table(&screen, &tally->threads, "by thread", tally->calls,
+			  request->top ? TOP_THREADS : 0);
+	if (sums->has_activity)
+		tw_report_activity(&screen, &sums->activity, sums->start_ns, request->top);
 }
 
 static void put_json_table(struct tw_json *json, const char *name, const struct tw_tally_table *table,
@@ -255,8 +240,10 @@ static void put_json_table(struct tw_json *json, const char *name, const struct 
 }
 
 static void put_json(const struct request *request, const struct tw_capture_info *info,
-		     const struct tw_tally *tally, double seconds)
+		     const struct sums *sums)
 {
+	const struct tw_tally *tally = &sums->tally;
+	double seconds = sums->seconds;
 	struct tw_json json = {.out = &out, .is_spread = true};
 	tw_json_open(&json, NULL, '{');
 	tw_json_u64(&json, "events", tally->events);
@@ -270,22 +257,45 @@ static void put_json(const struct request *request, const struct tw_capture_info
 	tw_json_u64(&json, "bytes", info->file_bytes);
 	tw_json_bool(&json, "complete", info->is_complete);
 	tw_json_u64(&json, "functions", tally->functions.count);
-	put_json_table(&json, "by_function", &tally->functions, tally->calls, request->top);
+	if (sums->has_times)
+		tw_report_times_json(&json, &sums->tree, request->sort, request->top);
+	else
+		put_json_table(&json, "by_function", &tally->functions, tally->calls, request->top);
 	put_json_table(&json, "by_caller", &tally->callers, tally->calls, request->top);
 	put_json_table(&json, "by_thread", &tally->threads, tally->calls, 0);
+	if (sums->has_activity)
+		tw_report_activity_json(&json, &sums->activity, sums->start_ns, request->top);
 	tw_json_close(&json, '}');
+}
+
+static bool take_sort(struct request *request, const char *value)
+{
+	static const struct {
+		const char *name;
+		enum tw_report_sort sort;
+	} rows[] = {{"calls", TW_SORT_CALLS}, {"name", TW_SORT_NAME}, {"total", TW_SORT_TOTAL},
+		    {"self", TW_SORT_SELF},   {"min", TW_SORT_MIN},   {"median", TW_SORT_MEDIAN},
+		    {"p99", TW_SORT_P99},     {"max", TW_SORT_MAX}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		if (strcmp(value, rows[i].name) == 0) {
+			request->sort = rows[i].sort;
+			return true;
+		}
+	}
+	tw_usage(&command, "--sort is total, self, calls, name, min, median, p99 or max, not '%s'.", value);
+	return false;
 }
 
 static bool take_option(struct request *request, int key, const char *value)
 {
 	if (key == KEY_JSON) {
 		request->is_json = true;
+	} else if (key == KEY_CALLERS) {
+		request->has_callers = true;
+	} else if (key == KEY_TREE) {
+		request->has_tree = true;
 	} else if (key == KEY_SORT) {
-		request->is_by_name = strcmp(value, "name") == 0;
-		if (!request->is_by_name && strcmp(value, "calls") != 0) {
-			tw_usage(&command, "--sort is calls or name, not '%s'.", value);
-			return false;
-		}
+		return take_sort(request, value);
 	} else if (key == 'n') {
 		if (!tw_parse_count(value, &request->top)) {
 			tw_usage(&command, "--top is a number, not '%s'.", value);
@@ -297,32 +307,71 @@ static bool take_option(struct request *request, int key, const char *value)
 	return true;
 }
 
+static bool on_event(void *context, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	return tw_activity_event(context, event, step);
+}
+
+/* One fast scan for every capture; one more, in order, where there is more than calls.  0 or an error. */
+static int make_sums(struct sums *sums, struct request *request, struct tw_capture *capture,
+		     const struct tw_capture_filter *filter)
+{
+	int error = tw_tally_make(&sums->tally, capture, &request->selection, filter);
+	uint64_t returns = 0, others = 0;
+	for (unsigned kind = 0; kind < 64; kind++) {
+		bool is_stretch = kind == TW_CAPTURE_RETURN_FROM || kind == TW_CAPTURE_EXCEPTION_FROM ||
+				  (kind >= TW_CAPTURE_GC_MINOR_START && kind <= TW_CAPTURE_GC_MAJOR_END);
+		returns += is_stretch ? sums->tally.kinds[kind] : 0;
+		others += kind >= TW_CAPTURE_SEND && kind <= TW_CAPTURE_OUT_EXITED ? sums->tally.kinds[kind]
+										   : 0;
+	}
+	sums->has_times = returns != 0;
+	sums->has_activity = others != 0;
+	if (error || (!returns && !others))
+		return error;
+	if (others) {
+		if (!tw_activity_init(&sums->activity, capture))
+			return TW_ENOMEM;
+		sums->tree.on_event = on_event;
+		sums->tree.context = &sums->activity;
+	}
+	return tw_calltree_make(&sums->tree, capture, filter);
+}
+
+static void free_sums(struct sums *sums)
+{
+	tw_tally_free(&sums->tally);
+	tw_calltree_free(&sums->tree);
+	tw_activity_free(&sums->activity);
+}
+
 /* The capture is open; answers the exit code. */
 static int report(struct request *request, struct tw_capture *capture, const char *path)
 {
 	struct tw_capture_filter filter;
 	struct tw_capture_info info;
-	struct tw_tally tally;
+	struct sums sums = {0};
 	if (!tw_selection_filter(&request->selection, capture, &command, &filter))
 		return TW_EXIT_USAGE;
-	int error = tw_tally_make(&tally, capture, &request->selection, &filter);
+	int error = make_sums(&sums, request, capture, &filter);
 	if (error) {
-		tw_tally_free(&tally);
+		free_sums(&sums);
 		return tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
 	}
 	tw_capture_info(capture, &info);
-	tw_tally_sort(&tally.functions, request->is_by_name);
-	tw_tally_sort(&tally.callers, request->is_by_name);
-	tw_tally_sort(&tally.threads, false);
+	tw_tally_sort(&sums.tally.functions, request->sort == TW_SORT_NAME);
+	tw_tally_sort(&sums.tally.callers, request->sort == TW_SORT_NAME);
+	tw_tally_sort(&sums.tally.threads, false);
 	uint64_t from = filter.from_ns > info.start_ns ? filter.from_ns : info.start_ns;
 	uint64_t to = filter.to_ns && filter.to_ns < info.end_ns ? filter.to_ns : info.end_ns;
-	double seconds = to > from ? (double)(to - from) / 1e9 : 0;
+	sums.start_ns = info.start_ns;
+	sums.seconds = to > from ? (double)(to - from) / 1e9 : 0;
 	tw_out_init(&out, STDOUT_FILENO);
 	if (request->is_json)
-		put_json(request, &info, &tally, seconds);
+		put_json(request, &info, &sums);
 	else
-		put_screen(request, capture, &info, &tally, seconds);
-	tw_tally_free(&tally);
+		put_screen(request, capture, &info, &sums);
+	free_sums(&sums);
 	int code = tw_out_finish(&out);
 	tw_names_say_damage(capture, path);
 	return code;

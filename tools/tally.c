@@ -22,6 +22,7 @@ struct scan {
 	uint32_t image_count;
 	uint64_t *stream_calls;
 	uint64_t *stream_events;
+	uint64_t *kinds;
 	uint32_t stream_count;
 	const struct tw_capture *capture;
 	struct tw_meter meter;
@@ -46,12 +47,14 @@ static void count_batch(struct scan *scan, const struct tw_capture_batch *batch,
 		if (kind <= TW_CAPTURE_SWITCH || (looks_at_time && !is_in_time(scan, record)))
 			continue;
 		uint32_t id = tw_capture_record_id(record);
-		bool is_placed = kind <= TW_CAPTURE_RETURN_TO;
+		bool is_placed = kind <= TW_CAPTURE_STACK;
 		if (is_placed && id < image->count && !image->is_wanted[id])
 			continue;
 		events++;
-		if (kind != TW_CAPTURE_CALL)
+		if (kind != TW_CAPTURE_CALL) {
+			scan->kinds[kind < 63 ? kind : 63]++;
 			continue;
+		}
 		calls++;
 		if (id < image->count)
 			image->calls[id]++;
@@ -228,6 +231,7 @@ int tw_tally_make(struct tw_tally *tally, struct tw_capture *capture, const stru
 			    .stream_count = info.streams,
 			    .total = info.events};
 	*tally = (struct tw_tally){0};
+	scan.kinds = tally->kinds;
 	int error = TW_ENOMEM;
 	scan.images = calloc(info.images + 1, sizeof *scan.images);
 	scan.stream_calls = calloc(info.streams + 1, sizeof *scan.stream_calls);

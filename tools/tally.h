@@ -30,6 +30,7 @@ struct tw_tally {
 	struct tw_tally_table threads;
 	uint64_t calls;
 	uint64_t events;
+	uint64_t kinds[64]; /* events by kind; above 62 all in the last */
 	uint64_t lost[TW_LOST_CAUSES];
 };
 

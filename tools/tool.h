@@ -29,10 +29,12 @@ enum {
 int tw_tool_record(int argc, char **argv);
 int tw_tool_print(int argc, char **argv);
 int tw_tool_report(int argc, char **argv);
+int tw_tool_flame(int argc, char **argv);
 int tw_tool_info(int argc, char **argv);
 int tw_tool_functions(int argc, char **argv);
 int tw_tool_match(int argc, char **argv);
 int tw_tool_recover(int argc, char **argv);
+int tw_tool_compact(int argc, char **argv);
 int tw_tool_stress(int argc, char **argv);
 
 /* ---- options: one table, from which both the parser and --help are made ---- */
@@ -40,7 +42,7 @@ int tw_tool_stress(int argc, char **argv);
 struct tw_option {
 	int key;              /* a letter, or a number from 256 on where there is none */
 	const char *name;     /* the long name */
-	const char *argument; /* its name in the help; NULL: takes none */
+	const char *argument; /* its name in the help; NULL: takes none; "[=WORD]": may have one */
 	const char *help;     /* lines are separated by \n */
 };
 
@@ -118,6 +120,8 @@ const char *tw_figure_seconds(char *text, double seconds); /* 1.23 s, 45.6 ms */
 bool tw_parse_bytes(const char *text, uint64_t *out);
 /* "1.5", "200ms", "3us", "2m": seconds unless a unit says otherwise; false when it is not a duration. */
 bool tw_parse_duration(const char *text, uint64_t *out_ns);
+/* The same, in milliseconds where no unit stands. */
+bool tw_parse_milliseconds(const char *text, uint64_t *out_ns);
 bool tw_parse_count(const char *text, uint64_t *out);
 
 /* ---- output: standard output in large pieces ---- */

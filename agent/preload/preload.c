@@ -65,6 +65,12 @@ __attribute__((constructor)) static void construct(void)
 	tw_agent_start();
 }
 
+__attribute__((destructor)) static void destruct(void)
+{
+	if (tw_agent_is_active())
+		tw_agent_returns_end();
+}
+
 int tw_agent_is_in_hit(void);
 
 /* For tests: is this thread inside a hook, where nothing may be allocated? */

@@ -23,6 +23,8 @@
 #ifndef TRACEWHEEL_CAPTURE_H
 #define TRACEWHEEL_CAPTURE_H
 
+#include "tracewheel/layout.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -51,7 +53,32 @@ enum tw_capture_kind {
 	TW_CAPTURE_RETURN_FROM = 4,
 	TW_CAPTURE_EXCEPTION_FROM = 5,
 	TW_CAPTURE_RETURN_TO = 6,
-	TW_CAPTURE_TERM_FIRST = 16 /* and above: terms as payload */
+	TW_CAPTURE_STACK = 7, /* of the call before it in its stream: return addresses, the innermost first */
+	TW_CAPTURE_TERM_FIRST = 16, /* and above: terms as payload, but for gc_* */
+	TW_CAPTURE_SEND = 16,
+	TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS = 17,
+	TW_CAPTURE_RECEIVE = 18,
+	TW_CAPTURE_SPAWN = 19,
+	TW_CAPTURE_SPAWNED = 20,
+	TW_CAPTURE_EXIT = 21,
+	TW_CAPTURE_REGISTER = 22,
+	TW_CAPTURE_UNREGISTER = 23,
+	TW_CAPTURE_LINK = 24,
+	TW_CAPTURE_UNLINK = 25,
+	TW_CAPTURE_GETTING_LINKED = 26,
+	TW_CAPTURE_GETTING_UNLINKED = 27,
+	TW_CAPTURE_IN = 28,
+	TW_CAPTURE_OUT = 29,
+	TW_CAPTURE_IN_EXITING = 30,
+	TW_CAPTURE_OUT_EXITING = 31,
+	TW_CAPTURE_OUT_EXITED = 32,
+	TW_CAPTURE_GC_MINOR_START = 33,
+	TW_CAPTURE_GC_MINOR_END = 34,
+	TW_CAPTURE_GC_MAJOR_START = 35,
+	TW_CAPTURE_GC_MAJOR_END = 36,
+	TW_CAPTURE_GC_MAX_HEAP_SIZE = 37,
+	TW_CAPTURE_OPEN = 38,
+	TW_CAPTURE_CLOSED = 39
 };
 
 /* No place, tracee, stream or image. */
@@ -77,6 +104,17 @@ struct tw_capture_options {
  * TW_ENOMEM.
  */
 int tw_capture_open(const char *path, const struct tw_capture_options *options, struct tw_capture **out);
+/*
+ * tw_capture_open_stream - read a capture while it comes, from a pipe, a socket or a file (docs/format.md, "Streams").
+ *
+ * @fd		borrows until tw_capture_close(): read from where it stands, and never sought in.
+ *
+ * Waits for the beginning of the stream.  Images, streams, definitions and the numbers of tw_capture_info() grow while
+ * events are read; pointers to definitions stay good.  One tw_capture_events at a time: tw_capture_events_next() gives
+ * what has come, and waits while there is nothing; 0 is the end of the stream.  No tw_capture_scan() (TW_ENOTSUP).
+ * Errors: TW_EFORMAT (no stream), TW_EVERSION, TW_EIO, TW_ENOMEM.
+ */
+int tw_capture_open_stream(int fd, struct tw_capture **out);
 void tw_capture_close(struct tw_capture *capture);
 
 /* ---- what it holds ---- */
@@ -208,6 +246,8 @@ const struct tw_capture_tracee *tw_capture_tracee(const struct tw_capture *captu
 						  uint32_t id);
 const struct tw_capture_session *tw_capture_session(const struct tw_capture *capture, uint32_t image,
 						    uint32_t index);
+/* How the arguments and the result of a function were recorded; NULL: as plain words. */
+const struct tw_layout *tw_capture_layout(const struct tw_capture *capture, uint32_t image, uint32_t function_id);
 const char *tw_capture_atom(const struct tw_capture *capture, uint32_t image, uint32_t id, size_t *bytes);
 
 /* One after another, in the order of definition: *at is 0 at first; NULL behind the last. */
@@ -250,6 +290,8 @@ struct tw_capture_filter {
 
 /* The low bits of flags; tracewheel's kinds of time stamp. */
 #define TW_CAPTURE_STAMP_MASK 3u
+/* The session wants the scheduler's id in the message: that of the event's stream. */
+#define TW_CAPTURE_FLAG_SCHEDULER_ID 8u
 /* The session wants the arity and not the arguments. */
 #define TW_CAPTURE_FLAG_ARITY 16u
 /*
@@ -258,6 +300,15 @@ struct tw_capture_filter {
  * X in its high half; the argument words; X in Erlang's external term format.
  */
 #define TW_CAPTURE_FLAG_EXTRA 32u
+/*
+ * The payload (behind the unique integer of a strict time stamp) is terms: one word with the number of terms
+ * in its low half and the bytes of what follows in its high half; then the terms, each a whole external
+ * term, one behind the other.  They are the elements of Erlang's trace message after the tag, in order; with
+ * TW_CAPTURE_FLAG_EXTRA the last of them is X.  A call has one: the list of its arguments.
+ */
+#define TW_CAPTURE_FLAG_TERMS 64u
+/* Words and strings, laid out by the argument plan of the place. */
+#define TW_CAPTURE_FLAG_ARGS 128u
 
 struct tw_capture_event {
 	uint64_t time_ns;
@@ -265,7 +316,7 @@ struct tw_capture_event {
 	uint64_t sequence;       /* of the record in its stream; lost ones are counted */
 	const uint64_t *payload; /* lends: until the next call on the iterator */
 	uint32_t payload_words;
-	uint32_t id; /* a place (kinds 3 to 6), a tracee (switch), by kind otherwise */
+	uint32_t id; /* a place (kinds 3 to 7), a tracee (switch), by kind otherwise */
 	uint32_t stream;
 	uint32_t image;
 	uint32_t tracee_id; /* 0: none */

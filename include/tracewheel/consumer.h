@@ -15,7 +15,7 @@
  * Exactly once: a ring's memory is given back only after its block is written, and readers take each
  * position once.
  *
- * Threads    a recorder belongs to one thread; tw_recorder_wake() may be called by any thread and by
+ * Threads    a recorder belongs to one thread; tw_recorder_wake() and _hurry() may be called by any thread and by
  *            signal handlers.
  * Signals    the caller ignores SIGXFSZ; a file size limit then counts as a full disk.
  * Units      *_ns nanoseconds, *_bytes bytes.
@@ -52,11 +52,19 @@ struct tw_recorder_options {
 	bool follow_fork;          /* children of traced processes are traced */
 	bool allow_anonymous;   /* memory of this process where tmpfs refuses: sessions in one process only */
 	const char *config;     /* text for the agents, borrows; NULL: none */
+	const char *layouts;    /* for the agents: layouts of functions, borrows; NULL: none */
 	const char *name;       /* of the ring set, borrows; NULL: made from the process id */
 	uint64_t segment_bytes; /* a larger segment is closed and a new one begun; 0: no limit */
 	uint64_t segment_ns;    /* an older segment likewise; 0: no limit */
 	uint32_t segments_kept; /* closed segments kept of each image, the oldest are removed; 0: all */
 	uint64_t durable_ns;    /* fdatasync at most so late; 0: left to the kernel */
+	/*
+	 * In place of a capture, path is not looked at: a stream to this file descriptor (a pipe, a socket, a file),
+	 * which is duplicated, and never sought in.  Everything is written at most 20 ms after it happened.  A write
+	 * that fails is the end of it (stats.last_error, TW_EPIPE where the reader is gone); no signal is raised.
+	 */
+	bool is_stream;
+	int stream_fd;
 };
 
 struct tw_recorder_stats {
@@ -107,6 +115,9 @@ int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns);
 
 /* Ends the sleep of a tw_recorder_poll() that is under way, or of the next. */
 void tw_recorder_wake(struct tw_recorder *recorder);
+
+/* From here on the reader of a stream is given up when it takes nothing for a second.  Signal handlers: yes. */
+void tw_recorder_hurry(struct tw_recorder *recorder);
 
 /*
  * tw_recorder_drain - store everything that was committed when the call began, whatever its size.

@@ -17,11 +17,19 @@
  *
  * Modules and functions are named as in Erlang's {Module, Function, Arity}.
  *
+ * A run-time that knows calls within a module from calls that name it (Module:Function(...)) says the
+ * former with tw_local_callN(): a function that is traced globally gives no event for those.  TW_DECLARED_LOCAL
+ * in `flags` declares a function that other modules cannot call: global tracing does not find it.
+ *
+ * tw_enterN() and tw_leave() also say when the function ends: see further down.
+ *
  * Threads  tw_callN: any, and signal handlers.  tw_function_declare: any thread outside of a hit.
  * Source   OTP: trace:function/4, {Module, Function, Arity}.
  */
 #ifndef TRACEWHEEL_FUNCTION_H
 #define TRACEWHEEL_FUNCTION_H
+
+#include "tracewheel/term.h"
 
 #include <stdint.h>
 
@@ -38,17 +46,23 @@ struct tw_declared_function {
 	struct tw_place *place; /* what the library knows of it */
 	const char *module;	/* borrows: for the life of the process */
 	const char *name;	/* borrows: for the life of the process */
+	uint32_t flags;		/* TW_DECLARED_* */
+};
+
+enum {
+	/* Not exported: found by local tracing only.  OTP: a function that is not in -export. */
+	TW_DECLARED_LOCAL = 1
 };
 
 #ifdef __cplusplus
 #define TW_DECLARED_FUNCTION(module, name, arity)                                                            \
 	{                                                                                                    \
-		0, (arity), nullptr, (module), (name)                                                        \
+		0, (arity), nullptr, (module), (name), 0                                                      \
 	}
 #else
 #define TW_DECLARED_FUNCTION(module, name, arity)                                                            \
 	{                                                                                                    \
-		0, (arity), 0, (module), (name)                                                              \
+		0, (arity), 0, (module), (name), 0                                                           \
 	}
 #endif
 
@@ -61,6 +75,34 @@ struct tw_declared_function {
  * Errors: TW_EBADARG (a name missing, longer than 255 bytes, arity above 255), TW_ENOMEM, TW_EDEADLK.
  */
 int tw_function_declare(struct tw_declared_function *function);
+
+/*
+ * tw_module_load - make the functions of a loaded object known under its name, as if they were declared.
+ *
+ * Two kinds of places are found without any help of the program: entry sleds (-fpatchable-function-entry), which
+ * local tracing and counters use, and the GOT slots through which other objects call the functions, which global
+ * tracing uses.  Setting a function by the name of its module finds them by itself; this call is for an object that
+ * was opened by dlopen(), so that on_load is set on its functions, and for wildcards over all modules.  The object
+ * and those that call it stay loaded from then on.
+ *
+ * @module	as patterns name it: "libsqlite3" or its soname; the program by its file's name.
+ *
+ * Returns how many objects have that name.  Errors: TW_EBADARG, TW_ENOMEM, TW_EDEADLK in a hit or in a transaction.
+ * Arities are not known: such functions are matched by TW_ARITY_ANY, and told of as {Module,Function,'_'}.
+ */
+int tw_module_load(const char *module);
+
+/*
+ * tw_module_unload - the functions of a declared module are no more: nothing is traced or counted of them.
+ *
+ * When this returns, nothing writes to their structures any more, and the memory may be given back.  Functions that
+ * are declared later under the same names are others: they have what on_load gives them.  To be called before a
+ * module is replaced by another version of it, and before the object that holds the structures is closed.
+ *
+ * Returns how many functions went.  Errors: TW_EBADARG, TW_EDEADLK in a hit or in a transaction.
+ * Source: OTP, code:purge/1 and the loading of a new version.
+ */
+int tw_module_unload(const char *module);
 
 /* Defines a declared function and declares it before main().  Use at file scope. */
 #define TW_DEFINE_FUNCTION(variable, module, name, arity)                                                    \
@@ -76,6 +118,7 @@ void tw_hit0(struct tw_declared_function *function);
 void tw_hit1(struct tw_declared_function *function, uint64_t a);
 void tw_hit2(struct tw_declared_function *function, uint64_t a, uint64_t b);
 void tw_hit_words(struct tw_declared_function *function, const uint64_t *words, unsigned count);
+void tw_hit_local_words(struct tw_declared_function *function, const uint64_t *words, unsigned count);
 
 static inline int tw_is_armed(const struct tw_declared_function *function)
 {
@@ -110,6 +153,257 @@ static inline void tw_call_words(struct tw_declared_function *function, const ui
 {
 	if (tw_is_armed(function))
 		tw_hit_words(function, words, count);
+}
+
+/*
+ * tw_local_call0 .. tw_local_call2, tw_local_call_words - the same for a call that does not name the module:
+ * local tracing and counters see it, global tracing does not.
+ */
+static inline void tw_local_call_words(struct tw_declared_function *function, const uint64_t *words, unsigned count)
+{
+	if (tw_is_armed(function))
+		tw_hit_local_words(function, words, count);
+}
+
+static inline void tw_local_call0(struct tw_declared_function *function)
+{
+	tw_local_call_words(function, 0, 0);
+}
+
+static inline void tw_local_call1(struct tw_declared_function *function, uint64_t a)
+{
+	tw_local_call_words(function, &a, 1);
+}
+
+static inline void tw_local_call2(struct tw_declared_function *function, uint64_t a, uint64_t b)
+{
+	uint64_t words[2] = { a, b };
+
+	tw_local_call_words(function, words, 2);
+}
+
+/*
+ * ---- returns: calls that are watched to their end ----
+ *
+ *	int step_machine(struct vm *vm, int op)
+ *	{
+ *		struct tw_frame frame;
+ *		int result;
+ *
+ *		tw_enter2(&step, &frame, (uintptr_t)vm, (uint64_t)op);	in place of tw_call2()
+ *		...
+ *		tw_leave(&frame, (uint64_t)result);
+ *		return result;
+ *	}
+ *
+ * With them a function gives return_from, exception_from and return_to to those who ask for it, and call_time and
+ * call_memory know when it ends.  A run-time that keeps its own stacks holds the frame in the function's activation
+ * record, which may move in memory, and may be continued on another thread.  While nobody traces the function, enter is
+ * one load, a branch and one store, leave one load and a branch.
+ *
+ * A tail call hands the frame on: tw_tailN() with the frame of the caller, in place of tw_enterN().  When it is
+ * left, every traced function of the chain has returned, the last called first.
+ *
+ * An exception is told frame by frame, innermost first, then by who catches it:
+ *
+ *	struct tw_raise raise = TW_RAISE(TW_CLASS_ERROR, reason);
+ *
+ *	tw_unwind(&inner, &raise);		each frame that it leaves
+ *	tw_unwind(&outer, &raise);
+ *	tw_caught(&raise, &catcher);		once, by the function that goes on; NULL: undefined
+ *
+ * A frame that is left without a word (longjmp) may be forgotten.
+ *
+ * Threads  those of the process that is running; a frame by one thread at a time.  Signal handlers: yes.
+ * Source   OTP: {return_trace}, {exception_trace}, flag return_to.
+ */
+struct tw_frame {
+	uint32_t is_open; /* 0: nobody waits for its end */
+	uint32_t tail;	  /* the library's, as are the words */
+	uint64_t words[10];
+};
+
+/* How a call is told by tw_hit_enter() and tw_hit_tail(). */
+struct tw_frame_call {
+	const uint64_t *words;	     /* up to six */
+	const struct tw_term *terms; /* up to 255 */
+	unsigned count;		     /* of the words, or of the terms */
+	int has_terms;
+	int is_local; /* does not name the module */
+};
+
+/* The out-of-line halves; call those below. */
+void tw_hit_enter2(struct tw_declared_function *function, struct tw_frame *frame, uint64_t a, uint64_t b);
+void tw_hit_enter(struct tw_declared_function *function, struct tw_frame *frame, const struct tw_frame_call *call);
+void tw_hit_tail(struct tw_declared_function *function, struct tw_frame *frame, const struct tw_frame_call *call);
+void tw_hit_leave(struct tw_frame *frame, uint64_t value);
+void tw_hit_leave_void(struct tw_frame *frame);
+void tw_hit_leave_term(struct tw_frame *frame, struct tw_term value);
+
+/* tw_enter2, tw_enter_words - a call of two words, of up to six. */
+static inline void tw_enter2(struct tw_declared_function *function, struct tw_frame *frame, uint64_t a, uint64_t b)
+{
+	frame->is_open = 0;
+	if (tw_is_armed(function))
+		tw_hit_enter2(function, frame, a, b);
+}
+
+static inline void tw_enter_words(struct tw_declared_function *function, struct tw_frame *frame,
+				  const uint64_t *words, unsigned count)
+{
+	struct tw_frame_call call = { words, 0, count, 0, 0 };
+
+	frame->is_open = 0;
+	if (tw_is_armed(function))
+		tw_hit_enter(function, frame, &call);
+}
+
+static inline void tw_enter0(struct tw_declared_function *function, struct tw_frame *frame)
+{
+	tw_enter_words(function, frame, 0, 0);
+}
+
+static inline void tw_enter1(struct tw_declared_function *function, struct tw_frame *frame, uint64_t a)
+{
+	tw_enter_words(function, frame, &a, 1);
+}
+
+/*
+ * tw_enter_terms, tw_call_terms - a call whose arguments are terms; match specifications see them as they are.
+ *
+ * @terms	borrow until the call returns; build them only if tw_is_armed().
+ * What does not fit a record (8 KiB with its head) is cut, and shows where: see tw_term_copy().
+ */
+static inline void tw_enter_terms(struct tw_declared_function *function, struct tw_frame *frame,
+				  const struct tw_term *terms, unsigned count)
+{
+	struct tw_frame_call call = { 0, terms, count, 1, 0 };
+
+	frame->is_open = 0;
+	if (tw_is_armed(function))
+		tw_hit_enter(function, frame, &call);
+}
+
+static inline void tw_call_terms(struct tw_declared_function *function, const struct tw_term *terms, unsigned count)
+{
+	struct tw_frame_call call = { 0, terms, count, 1, 0 };
+
+	if (tw_is_armed(function))
+		tw_hit_enter(function, 0, &call);
+}
+
+/* The general form: words or terms, by module or not. */
+static inline void tw_enter(struct tw_declared_function *function, struct tw_frame *frame,
+			    const struct tw_frame_call *call)
+{
+	frame->is_open = 0;
+	if (tw_is_armed(function))
+		tw_hit_enter(function, frame, call);
+}
+
+/* tw_tail, tw_tail2 - the function whose frame this is ends by calling another one in its place. */
+static inline void tw_tail(struct tw_declared_function *function, struct tw_frame *frame,
+			   const struct tw_frame_call *call)
+{
+	if (tw_is_armed(function))
+		tw_hit_tail(function, frame, call);
+}
+
+static inline void tw_tail2(struct tw_declared_function *function, struct tw_frame *frame, uint64_t a, uint64_t b)
+{
+	uint64_t words[2] = { a, b };
+	struct tw_frame_call call = { words, 0, 2, 0, 0 };
+
+	tw_tail(function, frame, &call);
+}
+
+/* tw_leave, tw_leave_term, tw_leave_void - the function returns a word, a term, nothing that is to be shown. */
+static inline void tw_leave(struct tw_frame *frame, uint64_t value)
+{
+	if (__builtin_expect(frame->is_open != 0, 0))
+		tw_hit_leave(frame, value);
+}
+
+static inline void tw_leave_term(struct tw_frame *frame, struct tw_term value)
+{
+	if (__builtin_expect(frame->is_open != 0, 0))
+		tw_hit_leave_term(frame, value);
+}
+
+static inline void tw_leave_void(struct tw_frame *frame)
+{
+	if (__builtin_expect(frame->is_open != 0, 0))
+		tw_hit_leave_void(frame);
+}
+
+/* ---- where a process is: for return_to, {caller}, {caller_line} and {current_stacktrace} ---- */
+
+/* A function on a stack.  Strings borrow until the end of the program. */
+struct tw_stack_entry {
+	const char *module, *function;
+	uint32_t arity;
+	uint32_t line;	  /* 0: not known */
+	const char *file; /* NULL: not known */
+};
+
+/*
+ * The run-time's answer to: where will the process that this thread runs go on?  out[0] is the function to which the
+ * function that is just entered, or left, returns: not the one that wrote the call, after tail calls.  out[1] is where
+ * that one returns to, and so on.  Returns how many it gave, at most `room`.
+ *
+ * Called in the middle of tw_enter, tw_call, tw_tail and tw_leave, on their thread, only where somebody asks: must not
+ * allocate, lock, wait or call this library.
+ */
+typedef unsigned (*tw_stack_fn)(struct tw_stack_entry *out, unsigned room, void *arg);
+
+/* Says it once for the program; without it callers are `undefined`.  NULL takes it back. */
+void tw_runtime_stack(tw_stack_fn stack, void *arg);
+
+/* ---- memory: for call_memory ---- */
+
+/* The library's. */
+void tw_hit_allocation(uint64_t words);
+
+/*
+ * tw_process_allocated - the process that this thread runs has allocated so many words on its heap, messages that it
+ * receives included.  Words that a collection gives back are not told.  Source: call_memory of trace:function/4.
+ */
+static inline void tw_process_allocated(uint64_t words)
+{
+	tw_hit_allocation(words);
+}
+
+/* ---- exceptions ---- */
+
+enum tw_exception_class { TW_CLASS_ERROR = 0, TW_CLASS_EXIT, TW_CLASS_THROW };
+
+/* One exception on its way. */
+struct tw_raise {
+	enum tw_exception_class exception_class;
+	struct tw_term value;
+	uint64_t words[2]; /* the library's: zeros at first */
+};
+
+#define TW_RAISE(exception_class, value)                                                                     \
+	{                                                                                                    \
+		(exception_class), (value), { 0, 0 }                                                         \
+	}
+
+void tw_hit_unwind(struct tw_frame *frame, struct tw_raise *raise);
+void tw_hit_caught(struct tw_raise *raise, const struct tw_stack_entry *catcher);
+
+/* The exception leaves the function whose frame this is. */
+static inline void tw_unwind(struct tw_frame *frame, struct tw_raise *raise)
+{
+	if (__builtin_expect(frame->is_open != 0, 0))
+		tw_hit_unwind(frame, raise);
+}
+
+/* It is caught by a function that goes on. */
+static inline void tw_caught(struct tw_raise *raise, const struct tw_stack_entry *catcher)
+{
+	if (__builtin_expect(raise->words[0] != 0, 0))
+		tw_hit_caught(raise, catcher);
 }
 
 #ifdef __cplusplus

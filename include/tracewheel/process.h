@@ -13,6 +13,8 @@
  *	run(actor);
  *	tw_process_out();
  *
+ * Who spawned whom, messages, links, exits and collections are told with runtime.h; docs/embedding.md is the guide.
+ *
  * A process may move to another thread at any time; the order of its events is kept exactly, whatever
  * the clocks of the processors say.
  *
@@ -53,12 +55,18 @@ int tw_scheduler_declare(void);
  */
 int tw_process_create(const char *name, struct tw_process **out);
 
-/* The process ends; it runs nowhere, or on the calling thread. */
+/*
+ * The process ends; it runs nowhere, or on the calling thread.  Events: those of tw_process_exiting() with reason
+ * normal, where that was not called, and then, as its very last, out_exited.
+ */
 void tw_process_exit(struct tw_process *process);
 
-/* The calling thread runs it from here on; NULL: none.  No event; keeps errno; wait-free once joined. */
+/*
+ * The calling thread runs it from here on; NULL: none.  Whom it ran before is out.  Event: in (in_exiting) with 0 for
+ * the function, tw_process_in_at() says which.  Keeps errno; wait-free once joined.
+ */
 void tw_process_in(struct tw_process *process);
-/* The calling thread runs none any more (a scheduler), or itself. */
+/* The calling thread runs none any more (a scheduler), or itself.  Event: out (out_exiting) with 0. */
 void tw_process_out(void);
 
 tw_pid tw_process_pid(const struct tw_process *process);

@@ -21,6 +21,7 @@
  * Threads    any, outside of hits; changes wait for each other (first come, first served) and return
  *	      when every thread sees them.
  * Errors     those of tracewheel/error.h, and TW_EDEADLK inside a hit from every call that changes something.
+ * Weak ids   tw_session_lock() makes a handle of one: lock, call, put, and a session that is gone is TW_EDEAD at the lock.
  * Source     OTP: module trace (session_create/3, session_destroy/1, process/4, function/4).
  */
 #ifndef TRACEWHEEL_SESSION_H
@@ -28,6 +29,7 @@
 
 #include "tracewheel/error.h"
 #include "tracewheel/process.h"
+#include "tracewheel/term.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -45,7 +47,15 @@ typedef uint64_t tw_session_weak;
 /* Where a session's events go; for its whole life. */
 enum tw_tracer_kind {
 	TW_TRACER_NONE = 0, /* nowhere: for counters.  OTP: undefined */
-	TW_TRACER_CAPTURE   /* a directory on disk, written by a thread of the library.  OTP: a port */
+	TW_TRACER_CAPTURE,  /* a directory on disk, written by a thread of the library.  OTP: a port */
+	TW_TRACER_QUEUE,    /* messages that the program receives itself: queue.h.  OTP: a pid */
+	/*
+	 * The bytes of a capture, one behind the other, to a pipe, a socket or a file, for tw_capture_open_stream()
+	 * and `tracewheel print -`.  Written by a thread of the library, at most 20 ms late.  When the reader goes
+	 * away the tracer is gone, as in queue.h; there is no SIGPIPE.  A reader that stops holds up that thread
+	 * only, and the program as on_full says.  OTP: a port.
+	 */
+	TW_TRACER_STREAM
 };
 
 /* What a thread does when its ring is full. */
@@ -57,8 +67,14 @@ struct tw_tracer {
 	const char *capture_path; /* borrows */
 	bool force;		  /* replace a capture that is there */
 	enum tw_on_full on_full;
-	uint64_t ring_bytes; /* a power of two from 64 KiB to 1 GiB; 0: 4 MiB */
+	uint64_t ring_bytes; /* a power of two from 64 KiB to 1 GiB; 0: 4 MiB, of a queue 1 MiB */
 	uint64_t cap_bytes;  /* of all rings of this session; 0: 256 MiB */
+	/*
+	 * TW_TRACER_QUEUE: the process that is the tracer, whoever receives for it; 0: whoever receives.  One that does
+	 * not exist (any more) is accepted: then the tracer is gone from the beginning.
+	 */
+	tw_pid tracer_pid;
+	int stream_fd; /* TW_TRACER_STREAM: borrows: duplicated */
 };
 
 /*
@@ -68,7 +84,9 @@ struct tw_tracer {
  * @tracer	borrows; NULL: none.
  * @out		gives a handle.
  *
- * Errors: TW_EBADARG, TW_ELIMIT (64 sessions at once), TW_ENOMEM, and those of making a capture
+ * There may be any number of sessions, of which 64 can have set something: beyond that, setting gives TW_ELIMIT.
+ *
+ * Errors: TW_EBADARG, TW_ENOMEM, and those of making a capture
  * (TW_EEXIST, TW_ENOENT, TW_EPERM, TW_ENOSPC, TW_EIO); TW_ENOTSUP when libtracewheel-capture is not found.
  * Source: trace:session_create/3.
  */
@@ -108,7 +126,28 @@ enum {
 	TW_FLAG_TIMESTAMP = 1 << 2,
 	TW_FLAG_STRICT_MONOTONIC_TIMESTAMP = 1 << 3,
 	TW_FLAG_MONOTONIC_TIMESTAMP = 1 << 4,
-	TW_FLAG_SILENT = 1 << 5 /* match specifications are run, but there are no call events */
+	TW_FLAG_SILENT = 1 << 5, /* match specifications are run, but there are no call events */
+	TW_FLAG_SEND = 1 << 6,
+	TW_FLAG_RECEIVE = 1 << 7,
+	TW_FLAG_PROCS = 1 << 8, /* spawn, exit, links, registered names */
+	TW_FLAG_RUNNING = 1 << 9,
+	TW_FLAG_RUNNING_PROCS = 1 << 10, /* as running */
+	TW_FLAG_EXITING = 1 << 11,
+	TW_FLAG_GARBAGE_COLLECTION = 1 << 12,
+	TW_FLAG_RETURN_TO = 1 << 13, /* with call */
+	TW_FLAG_SET_ON_SPAWN = 1 << 14,
+	TW_FLAG_SET_ON_FIRST_SPAWN = 1 << 15, /* wins over set_on_spawn */
+	TW_FLAG_SET_ON_LINK = 1 << 16,
+	TW_FLAG_SET_ON_FIRST_LINK = 1 << 17, /* wins over set_on_link */
+	TW_FLAG_SCHEDULER_ID = 1 << 18,
+	TW_FLAG_PORTS = 1 << 19,	 /* ports only */
+	TW_FLAG_RUNNING_PORTS = 1 << 20, /* ports only */
+	/*
+	 * Refused everywhere, also for TW_PID_ALL: the processor time of a program is behind a system call, which no
+	 * hit makes.  OTP: depends on the platform.
+	 */
+	TW_FLAG_CPU_TIMESTAMP = 1 << 21,
+	TW_FLAG_ALL = (1 << 21) - 1 /* every flag but cpu_timestamp: silent as well */
 };
 
 /*
@@ -129,29 +168,54 @@ int tw_trace_process(struct tw_session *session, tw_pid pid, bool how, uint32_t 
 /* The flags of a process in this session, or of new ones (TW_PID_NEW).  TW_EBADARG, TW_EDEAD. */
 int tw_trace_process_flags(struct tw_session *session, tw_pid pid, uint32_t *flags);
 
+/*
+ * tw_process_flag_name - a flag as OTP writes it.
+ *
+ * @bit		one TW_FLAG_*.  Returns a constant; NULL: no flag.
+ */
+const char *tw_process_flag_name(uint32_t bit);
+/* The flag of that name, `all` included; 0: none. */
+uint32_t tw_process_flag_named(const char *name);
+
 /* ---- functions ---- */
 
 /* Any arity. */
-#define TW_ARITY_ANY (-1)
+#define TW_ARITY_ANY (-2147483647 - 1)
 
 /* What to do with the functions.  OTP: false | true | restart | pause; match specs have calls of their own. */
 enum tw_match { TW_MATCH_FALSE = 0, TW_MATCH_TRUE = 1, TW_MATCH_RESTART = 2, TW_MATCH_PAUSE = 3 };
 
+/*
+ * The kinds.  Global alone, or any of the others together: setting global ends the others on that function in this
+ * session, and setting any of them ends global.
+ */
 enum {
-	TW_FUNCTION_LOCAL = 1,	   /* call events of processes with TW_FLAG_CALL */
-	TW_FUNCTION_CALL_COUNT = 2 /* counts calls by every process, whatever its flags */
+	/* Call events of processes with TW_FLAG_CALL, however the function is called. */
+	TW_FUNCTION_LOCAL = 1,
+	/* Counts calls by every process, whatever its flags. */
+	TW_FUNCTION_CALL_COUNT = 2,
+	/* Call events of calls that name the module, of functions that are exported.  0 means this as well. */
+	TW_FUNCTION_GLOBAL = 4,
+	/* Call events of every process, whatever its flags, stamped with the time of day. */
+	TW_FUNCTION_META = 8,
+	/* Counts calls and time, by process with TW_FLAG_CALL. */
+	TW_FUNCTION_CALL_TIME = 16,
+	/* Counts calls and allocated words, by process with TW_FLAG_CALL. */
+	TW_FUNCTION_CALL_MEMORY = 32
 };
 
 /*
  * tw_trace_function - trace calls of functions, or stop it.
  *
  * @module, @function	names; "_" is any.  Only OTP's wildcards are accepted: M:F/any, M:_/any, _:_/any.
- * @arity	0 .. 255 or TW_ARITY_ANY.
- * @flags	TW_FUNCTION_*, at least one; with TW_MATCH_FALSE they name what to remove.
+ * @arity	TW_ARITY_ANY, or that of the function; what no function can have matches none.
+ * @match	TW_MATCH_TRUE sets; what is set begins anew, without a match specification, counters at 0.
+ *		TW_MATCH_FALSE removes the kinds named, and only those.  TW_MATCH_RESTART zeroes the counters
+ *		named and lets them count, TW_MATCH_PAUSE keeps them from counting; both change nothing where
+ *		that kind is not counted.
+ * @flags	TW_FUNCTION_*.
  *
- * TW_MATCH_RESTART zeroes the counters, TW_MATCH_PAUSE keeps them from counting; both change nothing
- * where nothing is counted.
- * Returns the number of functions that match; TW_EBADARG, TW_EDEAD, TW_ENOMEM.
+ * Returns the number of functions that match; TW_EBADARG (then nothing is changed), TW_EDEAD, TW_ENOMEM.
  * Inside a transaction the change becomes visible with tw_trace_commit().
  * Source: trace:function/4.
  */
@@ -163,15 +227,27 @@ int tw_trace_function(struct tw_session *session, const char *module, const char
  *
  * @program	of tw_match_compile() for TW_MATCH_CALL; borrows until another call has replaced or removed it
  *		everywhere, or the session is destroyed.
- * @flags	TW_FUNCTION_LOCAL.
+ * @flags	TW_FUNCTION_GLOBAL (or 0); or TW_FUNCTION_LOCAL, TW_FUNCTION_META or both, which each have a
+ *		specification of their own.  Counters take none.
  *
  * The specification sees the words of a call as integers.  What it adds with {message,X} is the last
- * element of the event.  Replaces an earlier specification; TW_MATCH_TRUE removes it.
+ * element of the event.  Replaces an earlier specification of these kinds; TW_MATCH_TRUE removes it.
  * Returns and errors as tw_trace_function().  Source: trace:function/4 with a match specification.
  */
 struct tw_match_program;
 int tw_trace_function_match(struct tw_session *session, const char *module, const char *function, int arity,
 			    const struct tw_match_program *program, uint32_t flags);
+
+/*
+ * tw_trace_on_load - what is to be set on functions that are declared from now on, and none that are there.
+ *
+ * @match	TW_MATCH_TRUE or TW_MATCH_FALSE, by kinds as above; the other two change nothing.
+ * @program	with TW_MATCH_TRUE, borrows as above; NULL: every call.
+ *
+ * Returns 0; TW_EBADARG, TW_EDEAD.  Source: trace:function/4 of on_load.
+ */
+int tw_trace_on_load(struct tw_session *session, enum tw_match match, const struct tw_match_program *program,
+		     uint32_t flags);
 
 /*
  * tw_trace_call_count - read a counter.
@@ -181,6 +257,43 @@ int tw_trace_function_match(struct tw_session *session, const char *module, cons
  */
 int tw_trace_call_count(struct tw_session *session, const char *module, const char *function, int arity,
 			uint64_t *count);
+
+/*
+ * tw_counts_refused - how many calls since the program began were not counted by call_time and call_memory, in any
+ * session, for want of room: a thread has 65,536 rows, one for each function, session and process that it counted.
+ * While this does not grow, what is read of these counters is whole.  Threads: any.
+ */
+uint64_t tw_counts_refused(void);
+
+/* ---- messages ---- */
+
+struct tw_match_error;
+
+/*
+ * tw_trace_send, tw_trace_recv - which messages processes with the flag send (receive) make events of.
+ *
+ * @match	TW_MATCH_TRUE: all, as in a new session; TW_MATCH_FALSE: none.  Either removes a specification.
+ *
+ * Returns 1; TW_EBADARG (restart, pause), TW_EDEAD, TW_EDEADLK.  Source: trace:send/3, trace:recv/3.
+ */
+int tw_trace_send(struct tw_session *session, enum tw_match match);
+int tw_trace_recv(struct tw_session *session, enum tw_match match);
+
+/*
+ * The same by a match specification over [Receiver, Message] and [Node, Sender, Message]: as Erlang text, or as a term.
+ *
+ * @spec	borrows; [] is the same as TW_MATCH_TRUE.
+ * @error	set on TW_EBADARG and TW_ELIMIT of the specification; may be NULL.
+ *
+ * Receiver is what the program wrote: a pid, a registered name.  What a specification adds with {message,X} is the
+ * last element of the event.  A process with flag silent makes no events where a specification is set.
+ * Functions without a meaning here are refused: match.h, TW_MATCH_SEND and TW_MATCH_RECEIVE.
+ * Returns 1; TW_EBADARG, TW_ELIMIT, TW_ENOMEM, TW_EDEAD, TW_EDEADLK: then nothing is changed.
+ */
+int tw_trace_send_text(struct tw_session *session, const char *text, size_t bytes, struct tw_match_error *error);
+int tw_trace_recv_text(struct tw_session *session, const char *text, size_t bytes, struct tw_match_error *error);
+int tw_trace_send_spec(struct tw_session *session, struct tw_term spec, struct tw_match_error *error);
+int tw_trace_recv_spec(struct tw_session *session, struct tw_term spec, struct tw_match_error *error);
 
 /* ---- several changes, one switch ---- */
 
@@ -192,7 +305,10 @@ int tw_trace_call_count(struct tw_session *session, const char *module, const ch
  * at once.  Errors: TW_EDEADLK inside another transaction of this thread.
  */
 int tw_trace_begin(void);
-/* Makes the changes visible; returns how many places changed.  TW_EBADARG without begin. */
+/*
+ * Makes the changes visible; returns how many places changed.  TW_EBADARG without begin; the error of one of
+ * them that had failed for want of memory or room: then all are forgotten.
+ */
 int tw_trace_commit(void);
 /* Forgets the changes.  TW_EBADARG without begin. */
 int tw_trace_abort(void);

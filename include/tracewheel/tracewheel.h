@@ -9,7 +9,11 @@
 
 #include "tracewheel/error.h"
 #include "tracewheel/function.h"
+#include "tracewheel/info.h"
+#include "tracewheel/message.h"
 #include "tracewheel/process.h"
+#include "tracewheel/queue.h"
+#include "tracewheel/runtime.h"
 #include "tracewheel/session.h"
 
 #endif

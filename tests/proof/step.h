@@ -4,7 +4,7 @@
 #define TW_TESTS_PROOF_STEP_H
 
 /* How the thread hits, and what its signal handler does. */
-enum step_place { STEP_DECLARED, STEP_SLOT };
+enum step_place { STEP_DECLARED, STEP_SLOT, STEP_RETURN };
 enum step_handler { STEP_RETURNS, STEP_JUMPS };
 
 /* Exit codes of the child; 0: everything is as it should be. */

@@ -25,6 +25,7 @@
 struct step_registers {
 	unsigned char xmm[256]; /* 16 of 16 bytes */
 	uint64_t words[13];
+	uint64_t after[8]; /* the first words again, when the call has returned */
 };
 void step_call(const struct step_registers *in, struct step_registers *out, void **slot);
 void step_target(void);
@@ -40,7 +41,8 @@ static volatile int failure;
 static volatile unsigned handled_count, called_count;
 static sigjmp_buf back;
 static volatile int may_jump;
-static unsigned char seen_call[CALLS + 2], seen_hit[MAX];
+static unsigned char seen_call[CALLS + 2], seen_hit[MAX], seen_return[CALLS + 2 + MAX];
+static unsigned return_count;
 
 /* Every register arrives where the call goes, and those that calls keep come back. */
 static void call_slot(uint64_t a)
@@ -53,6 +55,7 @@ static void call_slot(uint64_t a)
 		in.words[i] = 0x0101010101010101 * i + a;
 	in.words[0] = a;
 	in.words[1] = ~a;
+	memcpy(in.after, in.words, sizeof in.after);
 	memset(&out, 0, sizeof out);
 	step_call(&in, &out, slot);
 	if (memcmp(&in, &out, sizeof in) != 0)
@@ -117,7 +120,8 @@ static void *stepped(void *unused)
 
 static int arm_slot(void)
 {
-	const struct tw_bp_part part = { .actions = TW_ACTION_CALL, .slot_words = 2 };
+	const struct tw_bp_part part = { .actions = TW_ACTION_CALL | (place_kind == STEP_RETURN ? TW_ACTION_RETURN : 0),
+					 .slot_words = 2 };
 	struct tw_module_options module_options = { .name = "step_slot", .is_declared = true };
 	struct tw_place_options place_options = { .kind = TW_BP_SLOT, .target = (void *)step_target };
 	struct tw_module *module;
@@ -163,13 +167,29 @@ static void set_up(void)
 		error = -1;
 	if (!error && tw_trace_process(session, TW_PID_NEW, true, TW_FLAG_CALL) != 0)
 		error = -1;
-	if (!error && place_kind == STEP_SLOT)
+	if (!error && place_kind != STEP_DECLARED)
 		error = arm_slot();
 	if (error || sigaction(SIGUSR1, &action, NULL) < 0)
 		_exit(STEP_BAD_SETUP);
 }
 
 /* ---- checking ---- */
+
+/* A call that returned gives back what was in %rax. */
+static int look_at_return(const struct tw_rb_record *record)
+{
+	uint64_t word = *tw_event_payload(record) - 6 * UINT64_C(0x0101010101010101), n = word & 0xffffffffffff;
+	bool is_call = (word ^ n) == CALL_TAG;
+
+	if (place_kind != STEP_RETURN || tw_event_payload_words(record->head) != 1)
+		return STEP_BAD_STREAM;
+	if (is_call ? n >= CALLS + 2 : (word ^ n) != HIT_TAG || n >= handled_count)
+		return STEP_BAD_STREAM;
+	if (seen_return[is_call ? n : CALLS + 2 + n]++)
+		return STEP_TWICE;
+	return_count++;
+	return 0;
+}
 
 static int look_at(const struct tw_rb_record *record, unsigned *events)
 {
@@ -182,6 +202,8 @@ static int look_at(const struct tw_rb_record *record, unsigned *events)
 	if (TW_RB_HEAD_KIND(head) == TW_EVENT_LOSS ||
 	    (TW_RB_HEAD_KIND(head) == TW_EVENT_SWITCH && handler_kind == STEP_JUMPS))
 		return 0;
+	if (TW_RB_HEAD_KIND(head) == TW_EVENT_RETURN_FROM)
+		return look_at_return(record);
 	if (TW_RB_HEAD_KIND(head) != TW_EVENT_CALL || tw_event_payload_words(head) != 2 || words[1] != ~words[0])
 		return STEP_BAD_STREAM;
 	n = words[0] & 0xffffffffffff;
@@ -224,6 +246,15 @@ static int check(void)
 	}
 	if (!seen_call[CALLS] || !seen_call[CALLS + 1])
 		return STEP_DEAF;
+	if (place_kind == STEP_RETURN) {
+		if (!seen_return[CALLS] || !seen_return[CALLS + 1])
+			return STEP_DEAF;
+		/* A return is recorded, or counted, or the call was: twice the calls at the most. */
+		return events + return_count + counted <= 2 * all &&
+				       (handler_kind == STEP_JUMPS || events + counted >= all)
+			       ? 0
+			       : STEP_NOT_ACCOUNTED;
+	}
 	if (handler_kind == STEP_RETURNS)
 		return events + counted == all ? 0 : STEP_NOT_ACCOUNTED;
 	/* A call that was left by a jump is in flight for ever: at most one for each jump. */

@@ -2,7 +2,8 @@
 /*
  * step_x86_64.S - a call through a slot with a pattern in every register, and what arrived.
  *
- * struct step_registers: 16 vectors of 16 bytes; rdi rsi rdx rcx r8 r9 rax r10 rbx r12 r13 r14 r15.
+ * struct step_registers: 16 vectors of 16 bytes; rdi rsi rdx rcx r8 r9 rax r10 rbx r12 r13 r14 r15; the first
+ * eight again after the call.
  */
 	.text
 	.globl	step_call
@@ -38,7 +39,16 @@ step_call:
 	mov	256(%rdi), %rdi
 	mov	8(%rsp), %r11
 	call	*(%r11)
-	mov	(%rsp), %rsi
+	mov	(%rsp), %r11
+	mov	%rdi, 360(%r11)
+	mov	%rsi, 368(%r11)
+	mov	%rdx, 376(%r11)
+	mov	%rcx, 384(%r11)
+	mov	%r8, 392(%r11)
+	mov	%r9, 400(%r11)
+	mov	%rax, 408(%r11)
+	mov	%r10, 416(%r11)
+	mov	%r11, %rsi
 	mov	%rbx, 320(%rsi)
 	mov	%r12, 328(%rsi)
 	mov	%r13, 336(%rsi)

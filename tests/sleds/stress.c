@@ -40,7 +40,8 @@ struct worker {
 	uint64_t calls, hits, wrong;
 };
 
-__attribute__((target("general-regs-only"))) static void count(struct tw_place *place, const uint64_t *words)
+__attribute__((target("general-regs-only"))) static void count(struct tw_place *place, const uint64_t *words,
+							       uint64_t *slot)
 {
 	hits++;
 }

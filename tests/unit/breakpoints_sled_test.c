@@ -41,7 +41,7 @@ static uint64_t last_words[6];
 
 /* Leaves garbage in everything that a function may change, but vector registers. */
 __attribute__((target("general-regs-only"), no_sanitize("alignment"))) static void counting_hit(
-	struct tw_place *place, const uint64_t *words)
+	struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	hits++;
 	last_place = place;
@@ -560,7 +560,7 @@ static void take_frames(void *arg)
 	frame_count = backtrace(frames, 32);
 }
 
-static void unwinding_hit(struct tw_place *place, const uint64_t *words)
+static void unwinding_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	tw_patch_call_keeping_vectors(take_frames, NULL);
 }

@@ -31,7 +31,7 @@ static uint64_t last_words[6];
 
 /* Leaves garbage in everything that a function may change, but vector registers. */
 __attribute__((target("general-regs-only"))) static void counting_hit(struct tw_place *place,
-								      const uint64_t *words)
+								      const uint64_t *words, uint64_t *slot)
 {
 	hits++;
 	last_place = place;
@@ -447,7 +447,7 @@ static long add_one(long x)
 }
 
 __attribute__((target("general-regs-only"))) static void quiet_hit(struct tw_place *place,
-								   const uint64_t *words)
+								   const uint64_t *words, uint64_t *slot)
 {
 }
 

@@ -145,6 +145,30 @@ static void calls_come_back_small(void **state)
 	}
 }
 
+/* What calls return: mostly what they returned before, or something near; a word for each return, none for calls. */
+static void returns_come_back_small(void **state)
+{
+	struct tw_block_header header;
+	uint64_t ticks = number() >> 8;
+
+	for (int round = 0; round < 20; round++) {
+		raw_bytes = 0;
+		while (raw_bytes < sizeof raw - 1000) {
+			uint32_t function = (uint32_t)(number() % 40), same = round % 4;
+			uint64_t value = same == 0   ? function
+					 : same == 1 ? UINT64_C(0x7f5500000000) + function * 4096 + number() % 8 * 16
+						     : number_of_any_width();
+
+			put_record(ticks += 5 + number() % 30, TW_EVENT_CALL, 1, 0, function);
+			put_record(ticks += 5 + number() % 30, TW_EVENT_RETURN_FROM, 1, 1, function)[0] = value;
+		}
+		comes_back(&header);
+		assert_int_equal(header.codec, TW_CODEC_RETURNS);
+		if (round % 4 < 2)
+			assert_true(header.stored_bytes < header.record_count * 3);
+	}
+}
+
 static void random_records_come_back(void **state)
 {
 	struct tw_block_header header;
@@ -289,7 +313,7 @@ static void damage_behind_the_checksum_is_survived(void **state)
 			bytes[number() % header.encoded_bytes] = (uint8_t)number();
 		count = round % 7 ? header.encoded_bytes : (uint32_t)(number() % header.encoded_bytes);
 		out = (struct tw_codec_output){back, raw_bytes, header.record_count};
-		tw_codec_calls_decode(tables, bytes, count, &out);
+		tw_codec_calls_decode(tables, bytes, count, round % 2, &out);
 		tw_codec_values_decode(bytes, count, &out);
 		tw_codec_generic_decode(bytes, count, &out);
 	}
@@ -302,6 +326,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(columns_hold_every_width_in_both_modes),
 		cmocka_unit_test(values_come_back_small),
 		cmocka_unit_test(calls_come_back_small),
+		cmocka_unit_test(returns_come_back_small),
 		cmocka_unit_test(random_records_come_back),
 		cmocka_unit_test(losses_and_switches_are_counted),
 		cmocka_unit_test(filling_reads_as_zero),

@@ -89,6 +89,7 @@ static void targets(void **state)
 		{"{self}", "csrt"},	       {"{node}", "csrt"},
 		{"{'+',1,2}", "csrt"},	       {"{set_tcw}", ""},
 		{"{message}", ""},	       {"{self,1}", ""},
+		{"{string_at,1}", "c"},	       {"{vector_double,0}", "c"},
 		{"{is_record,{{a}},a}", ""},   {"{is_function,a,1}", ""},
 	};
 	static const char letters[] = "csrt";

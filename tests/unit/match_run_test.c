@@ -9,6 +9,7 @@
  */
 #include "match/match.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -291,7 +292,28 @@ static void host_display(struct tw_match_run *run, struct tw_term term)
 	note(run, "display", term, (struct tw_term){0});
 }
 
+/* Strings at the addresses 5 and above; a vector register holds its number. */
+static struct tw_term host_string_at(struct tw_match_run *run, uint64_t address)
+{
+	return address < 5 ? (struct tw_term){0} : tw_term_binary(tw_match_arena(run), "ab", 2);
+}
+
+static bool host_vector(struct tw_match_run *run, uint64_t number, uint64_t *bits)
+{
+	double wide = number == 1 ? (double)NAN : (double)number + 0.5;
+	float narrow = 1.25F;
+
+	*bits = 0;
+	if (number == 7)
+		memcpy(bits, &narrow, sizeof(narrow));
+	else
+		memcpy(bits, &wide, sizeof(wide));
+	return number != 6;
+}
+
 static const struct tw_match_host host = {
+	.string_at = host_string_at,
+	.vector = host_vector,
 	.self = host_self,
 	.caller = host_caller,
 	.stacktrace = host_stacktrace,
@@ -338,6 +360,18 @@ static void host_functions(void **state)
 	expect(BODY("{silent,true}"), &host, 0, "true", "", TW_MATCH_SILENCE);
 	expect(BODY("{silent,true},{silent,false},{silent,maybe}"), &host, 0, "true", "", TW_MATCH_UNSILENCE);
 	expect(BODY("{return_trace},{message,'$1'}"), &host, 0, "5", "", TW_MATCH_RETURN_TRACE);
+}
+
+static void words_that_stand_for_more(void **state)
+{
+	expect(BODY("{message,{string_at,'$1'}}"), &host, 0, "<<97,98>>", "", 0);
+	expect("[{['$1'],[{'==',{string_at,'$1'},<<97,98>>}],[]}]", &host, 0, "true", "", 0);
+	expect(BODY("{message,[{string_at,0},{string_at,-1},{string_at,a}]}"), &host, 0, "[0,<<97,98>>,'EXIT']", "", 0);
+	expect(BODY("{message,[{vector_double,0},{vector_double,'$1'},{vector_float,7}]}"), &host, 0, "[0.5,5.5,1.25]", "", 0);
+	/* No number, not known, no such register. */
+	expect(BODY("{message,[{vector_double,1},{vector_double,6},{vector_double,8},{vector_float,-1}]}"), &host, 0,
+	       "['EXIT','EXIT','EXIT','EXIT']", "", 0);
+	expect(BODY("{message,[{string_at,'$1'},{vector_double,0}]}"), NULL, 0, "[5,'EXIT']", "", 0);
 }
 
 static void no_host(void **state)
@@ -421,7 +455,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_are_integers), cmocka_unit_test(ranges_and_other_terms),
 		cmocka_unit_test(quick_programs),     cmocka_unit_test(vectors_are_kept),
-		cmocka_unit_test(host_functions),     cmocka_unit_test(no_host),
+		cmocka_unit_test(host_functions),
+		cmocka_unit_test(words_that_stand_for_more),     cmocka_unit_test(no_host),
 		cmocka_unit_test(control_word),	      cmocka_unit_test(process_dump),
 		cmocka_unit_test(deep_terms),	      cmocka_unit_test(what_does_not_fit_raises),
 	};

@@ -55,11 +55,11 @@ static void change_setting(struct setting *s, enum tw_match match, uint32_t flag
 			s->is_counted = s->is_paused = false;
 		break;
 	case TW_MATCH_RESTART:
-		if (s->is_counted || s->is_paused)
+		if ((flags & TW_FUNCTION_CALL_COUNT) && (s->is_counted || s->is_paused))
 			s->is_counted = true, s->is_paused = false, s->count = 0;
 		break;
 	case TW_MATCH_PAUSE:
-		if (s->is_counted)
+		if ((flags & TW_FUNCTION_CALL_COUNT) && s->is_counted)
 			s->is_counted = false, s->is_paused = true;
 		break;
 	}

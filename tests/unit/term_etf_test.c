@@ -5,6 +5,7 @@
  * Method	A table of encodings by hand and what they print as; bad ones and their error; good ones cut at
  *every byte and with every byte changed; heads that declare more than there is.
  */
+#include "term/etf.h"
 #include "term/term.h"
 
 #include <setjmp.h>
@@ -229,6 +230,84 @@ static void options_count(void **state)
 	tw_arena_fini(&arena);
 }
 
+/* ---- the short way of hits ---- */
+
+static uint64_t random_state = 88172645463325252u;
+
+static uint64_t random_below(uint64_t limit)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % limit;
+}
+
+static struct tw_term random_leaf(struct tw_arena *arena)
+{
+	static const int64_t edges[] = { 0,	    1,		 255,	       256,	    -1,	      -256, INT32_MAX,
+					 INT32_MIN, (int64_t)INT32_MAX + 1, (int64_t)INT32_MIN - 1, INT64_MAX, INT64_MIN };
+	static char name[256 * 2];
+	struct tw_identifier far = { .node = tw_term_atom_z("far@away"), .creation = 7, .channel = 3, .word_count = 2,
+				     .words = { 1, 2 } };
+	size_t bytes;
+
+	switch (random_below(8)) {
+	case 0: return tw_term_integer(arena, edges[random_below(sizeof edges / sizeof *edges)]);
+	case 1: return tw_term_integer(arena, (int64_t)random_below(300));
+	case 2:
+		bytes = random_below(256);
+		memset(name, 'a' + (int)random_below(26), bytes);
+		return tw_term_atom(name, bytes);
+	case 3: return tw_term_pid(arena, (uint32_t)random_below(1000), (uint32_t)random_below(3));
+	case 4: return tw_term_identifier(arena, TW_TYPE_PID, &far);
+	case 5: return tw_term_binary(arena, "0123456789abcdef", random_below(17));
+	case 6: return tw_term_float(arena, (double)random_below(1000) / 7);
+	default: return tw_term_nil();
+	}
+}
+
+static struct tw_term random_term(struct tw_arena *arena, unsigned depth)
+{
+	struct tw_term parts[80];
+	size_t count = random_below(random_below(6) ? 5 : 80);
+
+	if (!depth || random_below(3) == 0)
+		return random_leaf(arena);
+	for (size_t i = 0; i < count; i++)
+		parts[i] = random_term(arena, count > 5 ? 0 : depth - 1);
+	switch (random_below(3)) {
+	case 0: return tw_term_tuple(arena, parts, count);
+	case 1: return tw_term_list(arena, parts, count, tw_term_nil());
+	default: return tw_term_list(arena, parts, count, random_leaf(arena));
+	}
+}
+
+/* What hits encode is byte for byte the same, in any room: whole, or nothing at all, and nothing behind the room. */
+static void the_short_way_writes_the_same_bytes(void **state)
+{
+	static uint8_t whole[1 << 16], tried[(1 << 16) + 8];
+	struct tw_arena arena;
+
+	tw_arena_init(&arena, SIZE_MAX);
+	for (int i = 0; i < 20000; i++) {
+		struct tw_term term = random_term(&arena, (unsigned)random_below(9));
+		struct tw_sink sink = { .start = (char *)whole, .at = (char *)whole, .end = (char *)whole + sizeof whole };
+		size_t bytes, room;
+
+		assert_int_equal(tw_etf_encode(term, (struct tw_term){ 0 }, &sink), 0);
+		bytes = (size_t)(sink.at - sink.start);
+		assert_int_equal(tw_etf_try_encode(term, tried, sizeof tried - 8), bytes);
+		assert_memory_equal(tried, whole, bytes);
+		room = random_below(bytes + 50);
+		memset(tried + room, 0x5a, 8);
+		assert_int_equal(tw_etf_try_encode(term, tried, room), room < bytes ? 0 : bytes);
+		for (size_t b = 0; b < 8; b++)
+			assert_int_equal(tried[room + b], 0x5a);
+		tw_arena_reset(&arena);
+	}
+	tw_arena_fini(&arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -237,6 +316,7 @@ int main(void)
 		cmocka_unit_test(heads_cannot_take_memory),
 		cmocka_unit_test(funs_stand_among_others),
 		cmocka_unit_test(options_count),
+		cmocka_unit_test(the_short_way_writes_the_same_bytes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

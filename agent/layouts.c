@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * layouts.c - how arguments lie, as the command found out: a text beside the rings.
+ *
+ *	m BUILD-ID PATH		a module; the build-id in hexadecimal digits, "-" where it has none
+ *	f VALUE LAYOUT		its function at that value (hexadecimal), see tracewheel/layout.h
+ *	w VALUE GUARD		which calls of that function are wanted, see docs/match.md
+ *
+ * A module that runs is the one that was looked at when the build-ids are the same; without them, the path.
+ * Lines that are none of these are passed over.
+ */
+#include "agent/agent.h"
+
+#include "tracewheel/error.h"
+#include "tracewheel/match.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct module {
+	const char *build_id, *path;
+};
+
+struct entry {
+	uint32_t module;
+	char letter;
+	uint64_t value;
+	const char *text;
+};
+
+/* Many functions have the same guard. */
+struct guard {
+	struct guard *next;
+	const char *text; /* lent by the entry */
+	struct tw_match_program *program;
+};
+
+struct tw_agent_layouts {
+	char *text;
+	struct module *modules;
+	size_t module_count;
+	struct entry *entries; /* by module, letter and value */
+	size_t entry_count;
+	struct guard *guards;
+};
+
+static int by_value(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	if (x->module != y->module)
+		return x->module < y->module ? -1 : 1;
+	if (x->letter != y->letter)
+		return x->letter < y->letter ? -1 : 1;
+	return (x->value > y->value) - (x->value < y->value);
+}
+
+static void take_line(struct tw_agent_layouts *layouts, char *line)
+{
+	char *second;
+
+	if ((line[0] != 'm' && line[0] != 'f' && line[0] != 'w') || line[1] != ' ' || !(second = strchr(line + 2, ' ')))
+		return;
+	*second++ = '\0';
+	if (line[0] == 'm')
+		layouts->modules[layouts->module_count++] = (struct module){line + 2, second};
+	else if (layouts->module_count)
+		layouts->entries[layouts->entry_count++] = (struct entry){
+			(uint32_t)layouts->module_count - 1, line[0], strtoull(line + 2, NULL, 16), second};
+}
+
+int tw_agent_layouts_make(char *text, size_t bytes, struct tw_agent_layouts **out)
+{
+	struct tw_agent_layouts *layouts = calloc(1, sizeof *layouts);
+	size_t lines = 1;
+	char *line, *rest = text;
+
+	for (size_t i = 0; i < bytes; i++)
+		lines += text[i] == '\n';
+	if (layouts) {
+		layouts->modules = malloc(lines * sizeof *layouts->modules);
+		layouts->entries = malloc(lines * sizeof *layouts->entries);
+	}
+	if (!layouts || !layouts->modules || !layouts->entries) {
+		free(text);
+		tw_agent_layouts_destroy(layouts);
+		return TW_ENOMEM;
+	}
+	layouts->text = text;
+	while ((line = strsep(&rest, "\n")))
+		take_line(layouts, line);
+	if (layouts->entry_count)
+		qsort(layouts->entries, layouts->entry_count, sizeof *layouts->entries, by_value);
+	*out = layouts;
+	return 0;
+}
+
+void tw_agent_layouts_destroy(struct tw_agent_layouts *layouts)
+{
+	struct guard *guard;
+
+	if (!layouts)
+		return;
+	while ((guard = layouts->guards)) {
+		layouts->guards = guard->next;
+		tw_match_destroy(guard->program);
+		free(guard);
+	}
+	free(layouts->modules);
+	free(layouts->entries);
+	free(layouts->text);
+	free(layouts);
+}
+
+static bool is_module(const struct module *module, const struct tw_sym_object *object)
+{
+	size_t bytes = strlen(module->build_id) / 2;
+
+	if (!strcmp(module->build_id, "-"))
+		return !object->elf.build_id_bytes && !strcmp(module->path, object->path);
+	if (bytes != object->elf.build_id_bytes)
+		return false;
+	for (size_t i = 0; i < bytes; i++) {
+		char digits[3];
+
+		snprintf(digits, sizeof digits, "%02x", object->elf.build_id[i]);
+		if (memcmp(digits, module->build_id + 2 * i, 2))
+			return false;
+	}
+	return true;
+}
+
+/* A module may be there twice: with layouts, and with guards. */
+static const char *find(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object, char letter,
+			uint64_t value)
+{
+	for (size_t i = 0; layouts && i < layouts->module_count; i++) {
+		const struct entry wanted = {(uint32_t)i, letter, value, NULL}, *found;
+
+		if (!is_module(&layouts->modules[i], object))
+			continue;
+		found = bsearch(&wanted, layouts->entries, layouts->entry_count, sizeof wanted, by_value);
+		if (found)
+			return found->text;
+	}
+	return NULL;
+}
+
+const char *tw_agent_layouts_find(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object,
+				  uint64_t value)
+{
+	return find(layouts, object, 'f', value);
+}
+
+const struct tw_match_program *tw_agent_layouts_guard(struct tw_agent_layouts *layouts,
+						      const struct tw_sym_object *object, uint64_t value)
+{
+	const char *text = find(layouts, object, 'w', value);
+	struct guard *guard = layouts ? layouts->guards : NULL;
+
+	if (!text)
+		return NULL;
+	while (guard && strcmp(guard->text, text) != 0)
+		guard = guard->next;
+	if (guard)
+		return guard->program;
+	guard = calloc(1, sizeof *guard);
+	if (!guard || tw_match_compile_when(text, strlen(text), NULL, &guard->program, NULL)) {
+		free(guard);
+		return NULL;
+	}
+	guard->text = text;
+	guard->next = layouts->guards;
+	layouts->guards = guard;
+	return guard->program;
+}

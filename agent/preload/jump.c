@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jump.c - longjmp tells which calls it leaves, where exceptions are recorded.
+ *
+ * The four names are one function of libc, which finds registers in the first words of its buffer: %rsp in the
+ * seventh and the address to go on at in the eighth, both turned by 17 bits and mixed with a word of the thread
+ * (sysdeps/x86_64/jmpbuf-offsets.h, PTR_MANGLE).  What does not look like that leaves nothing behind that we know.
+ */
+#include "agent/agent.h"
+
+#include "base/atomic.h"
+#include "base/export.h"
+#include "pipeline/native.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+
+typedef void (*jump_fn)(void *buffer, int value) __attribute__((noreturn));
+
+enum { LONGJMP, UNDERSCORE, SIGLONGJMP, CHECKED, JUMPS };
+static const char *const names[JUMPS] = { "longjmp", "_longjmp", "siglongjmp", "__longjmp_chk" };
+static _Atomic(jump_fn) real_jumps[JUMPS];
+
+static jump_fn find(int number)
+{
+	/* RELAXED agent.real: whoever comes first finds the same answer. */
+	jump_fn real = tw_load_relaxed(&real_jumps[number]);
+
+	if (!real) {
+		*(void **)&real = dlsym(RTLD_NEXT, names[number]);
+		/* RELAXED agent.real: as above. */
+		tw_store_relaxed(&real_jumps[number], real);
+	}
+	return real;
+}
+
+/* Before any signal handler jumps, where the loader must not be asked. */
+__attribute__((constructor(101))) static void find_all(void)
+{
+	for (int number = 0; number < JUMPS; number++)
+		find(number);
+}
+
+static uintptr_t unmangle(uint64_t word)
+{
+	__asm__("ror $17, %0; xor %%fs:0x30, %0" : "+r"(word));
+	return word;
+}
+
+static void tell(const uint64_t *buffer)
+{
+	if (tw_agent_has_exceptions())
+		tw_native_jump(unmangle(buffer[6]), unmangle(buffer[7]));
+}
+
+#define JUMP(name, number)                                                                                   \
+	void name(void *buffer, int value) __attribute__((noreturn));                                        \
+	TW_API void name(void *buffer, int value)                                                            \
+	{                                                                                                    \
+		tell(buffer);                                                                                \
+		find(number)(buffer, value);                                                                 \
+	}
+
+JUMP(longjmp, LONGJMP)
+JUMP(_longjmp, UNDERSCORE)
+JUMP(siglongjmp, SIGLONGJMP)
+JUMP(__longjmp_chk, CHECKED)

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* returns.c - whether the ends of calls can be seen in this process, and what was not seen of them. */
+#include "agent/agent.h"
+
+#include "base/atomic.h"
+#include "breakpoints/returns.h"
+#include "breakpoints/unwind.h"
+
+#include <stdio.h>
+
+static bool has_exceptions; /* and they can be had */
+static bool is_asked_for;
+
+static void refuse(const char *what, const char *reason)
+{
+	char text[256];
+
+	snprintf(text, sizeof text, "%s are not recorded: %s", what, reason);
+	tw_agent_tell(text);
+}
+
+void tw_agent_returns_init(struct tw_agent_config *config)
+{
+	const char *reason;
+
+	if (!config->has_returns && !config->has_return_to)
+		return;
+	if (tw_returns_init(&reason)) {
+		refuse(config->has_exceptions ? "returns and exceptions" : "returns", reason);
+		config->has_returns = config->has_exceptions = config->has_return_to = false;
+		return;
+	}
+	if (!config->has_exceptions)
+		return;
+	is_asked_for = true;
+	reason = tw_unwind_find();
+	if (reason)
+		refuse("exceptions", reason);
+	has_exceptions = !reason;
+}
+
+bool tw_agent_has_exceptions(void)
+{
+	return is_asked_for && tw_agent_is_active();
+}
+
+void tw_agent_returns_look(void)
+{
+	const char *reason;
+
+	if (!has_exceptions)
+		return;
+	reason = tw_unwind_find();
+	if (!reason)
+		return;
+	refuse("exceptions of calls from here on", reason);
+	has_exceptions = false;
+}
+
+static uint64_t take(_Atomic uint64_t *counter)
+{
+	/* RELAXED returns.lost: a count; what comes later is told the next time. */
+	uint64_t value = tw_load_relaxed(counter);
+
+	/* RELAXED returns.lost: as above. */
+	tw_fetch_add_relaxed(counter, -value);
+	return value;
+}
+
+static void tell_count(_Atomic uint64_t *counter, const char *why)
+{
+	uint64_t count = take(counter);
+	char text[256];
+
+	if (!count)
+		return;
+	snprintf(text, sizeof text, "%llu calls were not seen to return: %s", (unsigned long long)count, why);
+	tw_agent_tell(text);
+}
+
+void tw_agent_returns_end(void)
+{
+	tell_count(&tw_returns_lost.no_memory, "there was no memory for their return addresses");
+	tell_count(&tw_returns_lost.chain, "too many tail calls in a row, of which the first are seen");
+	tell_count(&tw_returns_lost.odd, "their caller keeps its stack in a way that leaves no room beside it");
+}

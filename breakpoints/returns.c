@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* returns.c - shadow memory for stacks, chains of tail calls, and where no shadow can be. */
+#include "breakpoints/returns.h"
+
+#include "base/limits.h"
+#include "base/sys.h"
+#include "breakpoints/patch.h"
+#include "tracewheel/error.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+
+#define CHUNK_BYTES	   (UINT64_C(1) << TW_SHADOW_CHUNK_BITS)
+#define CHUNK_SHADOW_BYTES (CHUNK_BYTES << TW_SHADOW_SHIFT)
+#define ADDRESS_BITS	   47
+
+/* What a chunk's owner is besides a number from 1 to 32. */
+enum { NO_OWNER = 0, REFUSED = 0xfe, BEING_MAPPED = 0xff };
+
+_Static_assert((1 << (ADDRESS_BITS - TW_SHADOW_SLOT_BITS)) < REFUSED, "owners fit a byte");
+_Static_assert(sizeof(struct tw_return_entry) == 16 << TW_SHADOW_SHIFT, "an entry for 16 bytes of stack");
+
+_Atomic uint8_t tw_shadow_owners[TW_SHADOW_CHUNKS];
+struct tw_returns_lost tw_returns_lost;
+tw_bp_return_fn tw_bp_trampoline_return;
+
+static struct tw_return_block *blocks; /* TW_RETURNS_BLOCKS_MAX of them; untouched pages cost nothing */
+static _Atomic uint64_t blocks_used;
+static _Atomic uint64_t chunks_mapped;
+
+static void count(_Atomic uint64_t *counter)
+{
+	/* RELAXED returns.lost: a count, read when somebody asks. */
+	tw_fetch_add_relaxed(counter, 1);
+}
+
+/* ---- can it be done at all? ---- */
+
+/* The shadow stack pointer: 0 where the processor keeps none for this thread (then this is a NOP). */
+static uint64_t shadow_stack_pointer(void)
+{
+	uint64_t pointer = 0;
+
+	__asm__ volatile("rdsspq %0" : "+r"(pointer));
+	return pointer;
+}
+
+static void *map_anywhere(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	madvise(memory, bytes, MADV_NOHUGEPAGE);
+	return memory;
+}
+
+int tw_returns_init(const char **reason)
+{
+	*reason = NULL;
+#if defined __SANITIZE_THREAD__ || __has_feature(thread_sanitizer)
+	*reason = "the thread sanitizer's memory lies where return addresses are kept";
+#endif
+	/* Threads inherit them from the one that started the program. */
+	if (shadow_stack_pointer())
+		*reason = "user shadow stacks are on, and return addresses may not be changed";
+	if (*reason)
+		return TW_ENOTSUP;
+	/* Without blocks there are no chains; they are counted. */
+	if (!blocks)
+		blocks = map_anywhere(TW_RETURNS_BLOCKS_MAX * sizeof *blocks);
+	return 0;
+}
+
+/* ---- shadow ---- */
+
+/* Memory for the shadow of a chunk, at its very place. */
+static bool map_chunk(uintptr_t chunk)
+{
+	uintptr_t at = (((chunk << TW_SHADOW_CHUNK_BITS) & TW_SHADOW_SLOT_MASK) << TW_SHADOW_SHIFT) + TW_SHADOW_BASE;
+	void *memory;
+
+	/* RELAXED returns.chunks: a limit; some threads may pass it by one each. */
+	if (tw_fetch_add_relaxed(&chunks_mapped, 1) >= TW_RETURNS_CHUNKS_MAX)
+		return false;
+	memory = mmap((void *)at, CHUNK_SHADOW_BYTES, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (memory == (void *)at) {
+		/* One touched word would take 2 MiB of every thread. */
+		madvise(memory, CHUNK_SHADOW_BYTES, MADV_NOHUGEPAGE);
+		return true;
+	}
+	/* Kernels before 4.17 take the address for a hint. */
+	if (memory != MAP_FAILED)
+		munmap(memory, CHUNK_SHADOW_BYTES);
+	return false;
+}
+
+struct mapping {
+	uintptr_t chunk;
+	bool is_mapped;
+};
+
+/*
+ * One thread maps, the others wait for a moment: it has its signals blocked.  In a forked child it may not exist;
+ * then the wait ends without a shadow.
+ */
+static void map_there(void *arg)
+{
+	struct mapping *mapping = arg;
+	_Atomic uint8_t *owner = &tw_shadow_owners[mapping->chunk & (TW_SHADOW_CHUNKS - 1)];
+	uint8_t mine = (uint8_t)((mapping->chunk >> (TW_SHADOW_SLOT_BITS - TW_SHADOW_CHUNK_BITS)) + 1);
+	uint8_t found = NO_OWNER;
+	int saved_errno = errno;
+	uint64_t signals;
+
+	tw_sys_block_signals(&signals);
+	/* PAIR shadow.owner: acq_rel; who finds another's word here waits for the next. */
+	if (tw_cas_acq_rel(owner, &found, BEING_MAPPED)) {
+		found = map_chunk(mapping->chunk) ? mine : REFUSED;
+		/* PAIR shadow.owner: release; acquire in tw_returns_has_shadow(). */
+		tw_store_release(owner, found);
+	}
+	for (unsigned i = 0; found == BEING_MAPPED && i < 1000000; i++) {
+		tw_cpu_relax();
+		/* PAIR shadow.owner: acquire; as in tw_returns_has_shadow(). */
+		found = tw_load_acquire(owner);
+	}
+	mapping->is_mapped = found == mine;
+	tw_sys_restore_signals(&signals);
+	errno = saved_errno;
+}
+
+bool tw_returns_map(const uint64_t *slot)
+{
+	struct mapping mapping = { (uintptr_t)slot >> TW_SHADOW_CHUNK_BITS, false };
+	/* PAIR shadow.owner: acquire; as in tw_returns_has_shadow(). */
+	uint8_t owner = tw_load_acquire(&tw_shadow_owners[mapping.chunk & (TW_SHADOW_CHUNKS - 1)]);
+
+	/* Refused, or another chunk's: that is asked once. */
+	if (!((uintptr_t)slot >> ADDRESS_BITS) && (owner == NO_OWNER || owner == BEING_MAPPED))
+		tw_patch_call_keeping_vectors(map_there, &mapping);
+	if (!mapping.is_mapped)
+		count(&tw_returns_lost.no_memory);
+	return mapping.is_mapped;
+}
+
+/* ---- chains and long frames ---- */
+
+static struct tw_return_block *take_block(void)
+{
+	uint64_t number;
+
+	/* RELAXED returns.blocks: a read-modify-write hands out each number once; a block is its taker's alone. */
+	if (!blocks || tw_load_relaxed(&blocks_used) >= TW_RETURNS_BLOCKS_MAX)
+		return NULL;
+	/* RELAXED returns.blocks: as above. */
+	number = tw_fetch_add_relaxed(&blocks_used, 1);
+	return number < TW_RETURNS_BLOCKS_MAX ? &blocks[number] : NULL;
+}
+
+/*
+ * The frame of that number, from 1; with its block taken if it is not there.  A handler that comes here
+ * meanwhile has another entry.
+ */
+static tw_return_word *frame_in_block(struct tw_return_entry *entry, unsigned number, bool is_taking)
+{
+	struct tw_return_block *block = (struct tw_return_block *)(entry->state & (uintptr_t)TW_RETURN_BLOCK_MASK);
+
+	if (!block && is_taking) {
+		block = take_block();
+		entry->state |= (uintptr_t)block;
+	}
+	for (; block && number > TW_COUNT_OF(block->frames); number -= (unsigned)TW_COUNT_OF(block->frames)) {
+		if (!block->next && is_taking)
+			block->next = take_block();
+		block = block->next;
+	}
+	return block ? block->frames[number - 1] : NULL;
+}
+
+static bool push(struct tw_return_entry *entry, const tw_return_word *words, bool is_long)
+{
+	unsigned number = tw_returns_count(entry);
+	tw_return_word *frame = number <= TW_RETURNS_CHAIN_MAX ? frame_in_block(entry, number, true) : NULL;
+
+	if (!frame) {
+		count(&tw_returns_lost.chain);
+		return false;
+	}
+	for (int i = 0; i < (is_long ? TW_RETURNS_LONG_WORDS : TW_RETURNS_WORDS); i++)
+		frame[i] = words[i];
+	tw_compiler_barrier();
+	entry->state += 1 << TW_RETURN_COUNT_SHIFT;
+	return true;
+}
+
+const tw_return_word *tw_returns_frame(const struct tw_return_entry *entry, unsigned number)
+{
+	return number ? frame_in_block((struct tw_return_entry *)(uintptr_t)entry, number, false) : entry->words;
+}
+
+bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching)
+{
+	struct tw_return_entry *entry = tw_returns_entry(slot);
+	const uint64_t *other = (const uint64_t *)((uintptr_t)slot ^ 8);
+	const char *stub = is_catching ? tw_return_stub_catching : tw_return_stub;
+	bool is_open = entry->state & TW_RETURN_OPEN;
+	bool is_same = (entry->state & TW_RETURN_UPPER) == tw_returns_half(slot);
+
+	if (tw_returns_is_stub(*slot)) {
+		/* A tail call. */
+		if (!is_open || !is_same) {
+			count(&tw_returns_lost.odd);
+			return false;
+		}
+		if (!push(entry, words, is_long))
+			return false;
+		if (is_catching)
+			*slot = (uintptr_t)stub;
+		return true;
+	}
+	/* The caller had no frame but its return address, and calls with the stack at an odd place. */
+	if (is_open && !is_same && tw_returns_is_stub(*other)) {
+		count(&tw_returns_lost.odd);
+		return false;
+	}
+	/* What was open here was left by a jump. */
+	entry->state = (entry->state & (uintptr_t)TW_RETURN_BLOCK_MASK) | tw_returns_half(slot);
+	entry->return_address = *slot;
+	for (int i = 0; i < TW_RETURNS_WORDS; i++)
+		entry->words[i] = is_long ? 0 : words[i];
+	if (is_long && !push(entry, words, true))
+		return false;
+	entry->state |= TW_RETURN_OPEN;
+	tw_compiler_barrier();
+	*slot = (uintptr_t)stub;
+	return true;
+}

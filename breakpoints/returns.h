@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * returns.h - seeing native calls return: a return address that leads here, and the true one in shadow memory.
+ *
+ *	slot S on the stack		entry of S, in shadow memory at an address that follows from S
+ *	| address of a stub |		| true return address | state | words of whoever wants to know |
+ *
+ * There is no stack of ours and no index: what belongs to a frame is found by the address of its slot, by the
+ * stub when the call returns, and by unwinders, to whom the stub's call frame information gives the same
+ * sum.  So longjmp, exceptions, coroutines, threads that end inside a call leave words behind that nobody
+ * reads, and nothing else.  Stubs and entries stay valid for ever, whatever is switched off meanwhile.
+ *
+ *	shadow	chunks of 1 MiB of addresses that hold stacks, whatever stacks (threads', coroutines', signal
+ *		stacks), each with 4 MiB of shadow: 64 bytes for 16 bytes of stack, mapped by the first call
+ *		that needs it and backed by memory where calls were watched.  Never unmapped.
+ *	chain	a function that is entered by a jump has its caller's slot: it finds a stub there.  Such tail calls
+ *		become further frames of the same entry, TW_RETURNS_CHAIN_MAX at most, in blocks that the entry keeps.
+ *
+ * Not for programs that copy pieces of stacks away and back (greenlets): two frames have one address then.
+ *
+ * Threads  everything here is called in hits and in what takes their place at a return: any thread, signal
+ *	    handlers too.  No vector registers, no locks; system calls only to map a chunk.
+ */
+#ifndef TW_BREAKPOINTS_RETURNS_H
+#define TW_BREAKPOINTS_RETURNS_H
+
+#include "base/assert.h"
+#include "breakpoints/trampoline.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is kept of a call: words of the room above.  Long ones take a block. */
+#define TW_RETURNS_WORDS      6
+#define TW_RETURNS_LONG_WORDS 10
+/* Frames that end together by one return: the limit of a chain of tail calls. */
+#define TW_RETURNS_CHAIN_MAX 63
+
+#define TW_SHADOW_CHUNK_BITS 20
+#define TW_SHADOW_CHUNKS     (UINT64_C(1) << (TW_SHADOW_SLOT_BITS - TW_SHADOW_CHUNK_BITS))
+
+/* A word of something else. */
+typedef uint64_t __attribute__((may_alias)) tw_return_word;
+
+/* What lies in the shadow of 16 bytes of stack, in which one return address fits (two would need no frame). */
+struct tw_return_entry {
+	uintptr_t return_address;
+	uintptr_t state; /* TW_RETURN_* and a count, in front of the address of a block that is kept */
+	tw_return_word words[TW_RETURNS_WORDS]; /* the first is 0: all frames are in blocks */
+};
+
+enum {
+	TW_RETURN_OPEN = 1,  /* a call is watched */
+	TW_RETURN_UPPER = 2, /* its slot is the upper half of the 16 bytes */
+	TW_RETURN_COUNT_SHIFT = 2,
+	TW_RETURN_COUNT_MASK = 0xfc, /* frames in blocks */
+	TW_RETURN_BLOCK_MASK = -256
+};
+
+/* Frames of one entry beyond what fits it. */
+struct tw_return_block {
+	tw_return_word frames[3][TW_RETURNS_LONG_WORDS];
+	struct tw_return_block *next;
+	uint64_t reserved;
+};
+
+_Static_assert(sizeof(struct tw_return_entry) == 64, "one line of the cache");
+_Static_assert(sizeof(struct tw_return_block) == -(long)TW_RETURN_BLOCK_MASK, "blocks leave room for the state");
+_Static_assert(TW_RETURNS_CHAIN_MAX <= TW_RETURN_COUNT_MASK >> TW_RETURN_COUNT_SHIFT, "counts fit the state");
+
+/* By chunk: 1 + the upper bits of the addresses whose shadow is mapped there; 0: nothing. */
+extern _Atomic uint8_t tw_shadow_owners[TW_SHADOW_CHUNKS];
+
+/* The stubs, one behind the other: for frames that exceptions pass silently, and for those that hear of them. */
+extern const char tw_return_stub[], tw_return_stub_catching[], tw_return_stubs_end[];
+
+/* What was refused, and so is not seen to return. */
+struct tw_returns_lost {
+	_Atomic uint64_t no_memory; /* the system gave no shadow, or something else lies there */
+	_Atomic uint64_t chain;	    /* a chain of tail calls beyond the limit, or no block for it */
+	_Atomic uint64_t odd;	    /* two slots in 16 bytes; a return address that is ours and was not put there by us */
+};
+extern struct tw_returns_lost tw_returns_lost;
+
+/*
+ * tw_returns_init - can returns be watched in this process?
+ *
+ * Errors: TW_ENOTSUP with a sentence in *reason (user shadow stacks are on: the processor compares return
+ * addresses with a copy that we may not change).  Idempotent.
+ */
+int tw_returns_init(const char **reason);
+
+/*
+ * Called at a return with the slot and %rax; gives the true return address.  Set once by the room above, with
+ * tw_bp_trampoline_hit.  Keeps errno.
+ */
+typedef uintptr_t (*tw_bp_return_fn)(uint64_t *slot, uint64_t value);
+extern tw_bp_return_fn tw_bp_trampoline_return;
+
+static inline struct tw_return_entry *tw_returns_entry(const uint64_t *slot)
+{
+	return (struct tw_return_entry *)((((uintptr_t)slot & TW_SHADOW_SLOT_MASK) << TW_SHADOW_SHIFT) + TW_SHADOW_BASE);
+}
+
+static inline bool tw_returns_has_shadow(const uint64_t *slot)
+{
+	uintptr_t address = (uintptr_t)slot;
+
+	/* PAIR shadow.owner: acquire; release in tw_returns_map().  Memory is there before it is used. */
+	return tw_load_acquire(&tw_shadow_owners[address >> TW_SHADOW_CHUNK_BITS & (TW_SHADOW_CHUNKS - 1)]) ==
+	       (uint8_t)((address >> TW_SHADOW_SLOT_BITS) + 1);
+}
+
+static inline bool tw_returns_is_stub(uint64_t address)
+{
+	return address - (uintptr_t)tw_return_stub < (uintptr_t)(tw_return_stubs_end - tw_return_stub);
+}
+
+static inline uintptr_t tw_returns_half(const uint64_t *slot)
+{
+	return ((uintptr_t)slot & 8) / 8 * TW_RETURN_UPPER;
+}
+
+/* Maps the chunk; false: counted. */
+bool tw_returns_map(const uint64_t *slot);
+/* tw_returns_open() where it is not simple. */
+bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching);
+
+/*
+ * tw_returns_open - watch the call that is being entered.
+ *
+ * @slot	where its return address lies.
+ * @words	TW_RETURNS_WORDS to keep, TW_RETURNS_LONG_WORDS if is_long.
+ * @is_catching	exceptions that leave the call are told to tw_bp_trampoline_throw.
+ *
+ * Returns false when it cannot be watched: counted in tw_returns_lost.
+ */
+static inline bool tw_returns_open(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching)
+{
+	struct tw_return_entry *entry = tw_returns_entry(slot);
+	uint64_t address = *slot;
+
+	if (tw_unlikely(!tw_returns_has_shadow(slot)) && !tw_returns_map(slot))
+		return false;
+	if (tw_unlikely(is_long | tw_returns_is_stub(address) | (entry->state & TW_RETURN_OPEN)))
+		return tw_returns_open_odd(slot, words, is_long, is_catching);
+	entry->return_address = address;
+	for (int i = 0; i < TW_RETURNS_WORDS; i++)
+		entry->words[i] = words[i];
+	entry->state = (entry->state & (uintptr_t)TW_RETURN_BLOCK_MASK) | TW_RETURN_OPEN | tw_returns_half(slot);
+	/* A handler that unwinds from here finds the one or the other. */
+	tw_compiler_barrier();
+	*slot = (uintptr_t)(is_catching ? tw_return_stub_catching : tw_return_stub);
+	return true;
+}
+
+/* How many frames end with this entry, and the words of one of them: 0 is the first that was called. */
+static inline unsigned tw_returns_count(const struct tw_return_entry *entry)
+{
+	return 1 + (unsigned)((entry->state & TW_RETURN_COUNT_MASK) >> TW_RETURN_COUNT_SHIFT);
+}
+const tw_return_word *tw_returns_frame(const struct tw_return_entry *entry, unsigned number);
+
+/* Their end was told. */
+static inline void tw_returns_close(struct tw_return_entry *entry)
+{
+	entry->state &= (uintptr_t)TW_RETURN_BLOCK_MASK;
+}
+
+/* The entry of an open call whose slot this is; NULL: none. */
+static inline struct tw_return_entry *tw_returns_find(const uint64_t *slot)
+{
+	struct tw_return_entry *entry = tw_returns_entry(slot);
+
+	if ((uintptr_t)slot >> 47 || !tw_returns_has_shadow(slot))
+		return NULL;
+	return (entry->state & (TW_RETURN_OPEN | TW_RETURN_UPPER)) == (TW_RETURN_OPEN | tw_returns_half(slot)) ? entry
+													      : NULL;
+}
+
+#endif

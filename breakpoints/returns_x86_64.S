@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * returns_x86_64.S - where watched calls return to.
+ *
+ * On arrival %rsp is behind the slot (S + 8), as the caller expects it.  Every register is kept, also those that a
+ * function may change: where only the attribute patchable_function_entry is used, callers know which of them the
+ * function leaves alone (-fipa-ra).  Vector and x87 registers are not touched: what is called is compiled
+ * without them.  The flags are nobody's at a return.
+ *
+ * What unwinders are told: the frame of a stub is empty (CFA = %rsp), and its return address, one byte back, is
+ * the first word of the slot's entry, see returns.h:
+ *
+ *	*(((CFA - 8 & MASK) << SHIFT) + BASE) - 1
+ *
+ * A frame without size has the same CFA as the one below; unwinders tell them apart only where one of them is a
+ * signal frame, so it says that it is one.  Of signal frames the return address is taken as it is, not as that
+ * behind a call: hence the byte back, or a call at the very end of a function or of a try block would be looked up
+ * in what follows it.
+ */
+#include "breakpoints/trampoline.h"
+
+	/* Written as data: the assembler has no words for expressions.  DW_CFA_val_expression of column 16. */
+	.macro RETURN_ADDRESS_IS_IN_SHADOW
+	.cfi_escape 0x16, 16, 27, 0x38, 0x1c, \
+		0x0e, TW_SHADOW_SLOT_MASK & 0xff, TW_SHADOW_SLOT_MASK >> 8 & 0xff, TW_SHADOW_SLOT_MASK >> 16 & 0xff, \
+		TW_SHADOW_SLOT_MASK >> 24 & 0xff, TW_SHADOW_SLOT_MASK >> 32 & 0xff, TW_SHADOW_SLOT_MASK >> 40 & 0xff, 0, 0, \
+		0x1a, 0x30 + TW_SHADOW_SHIFT, 0x24, \
+		0x0e, TW_SHADOW_BASE & 0xff, TW_SHADOW_BASE >> 8 & 0xff, TW_SHADOW_BASE >> 16 & 0xff, \
+		TW_SHADOW_BASE >> 24 & 0xff, TW_SHADOW_BASE >> 32 & 0xff, TW_SHADOW_BASE >> 40 & 0xff, 0, 0, \
+		0x22, 0x06, 0x31, 0x1c
+	.endm
+
+	.macro STUB
+	subq $8, %rsp
+	.cfi_adjust_cfa_offset 8
+	pushq %rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset %rbp, 0
+	movq %rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	pushq %rax
+	pushq %rdx
+	pushq %rcx
+	pushq %rsi
+	pushq %rdi
+	pushq %r8
+	pushq %r9
+	pushq %r10
+	pushq %r11
+	leaq 8(%rbp), %rdi
+	movq %rax, %rsi
+	/* Whatever the alignment the caller came with. */
+	andq $-16, %rsp
+	call *tw_bp_trampoline_return(%rip)
+	/* The true return address goes back to the slot. */
+	movq %rax, 8(%rbp)
+	leaq -72(%rbp), %rsp
+	popq %r11
+	popq %r10
+	popq %r9
+	popq %r8
+	popq %rdi
+	popq %rsi
+	popq %rcx
+	popq %rdx
+	popq %rax
+	popq %rbp
+	.cfi_def_cfa %rsp, 8
+	.cfi_restore %rbp
+	leaq 8(%rsp), %rsp
+	.cfi_def_cfa_offset 0
+	/*
+	 * Not a return: the processor's own account of calls has given this address up already, and the next one
+	 * on it is that of the caller's caller.  The word lies above what a signal handler may use.
+	 */
+	jmp *-8(%rsp)
+	.endm
+
+	.text
+	.p2align 6
+	.type tw_return_frame, @function
+tw_return_frame:
+	.cfi_startproc
+	.cfi_signal_frame
+	.cfi_def_cfa %rsp, 0
+	RETURN_ADDRESS_IS_IN_SHADOW
+	/* Unwinders look one byte back from where a call returns to. */
+	nop
+	.globl tw_return_stub
+	.hidden tw_return_stub
+tw_return_stub:
+	STUB
+	.cfi_endproc
+	.size tw_return_frame, . - tw_return_frame
+
+	.p2align 6
+	.type tw_return_frame_catching, @function
+tw_return_frame_catching:
+	.cfi_startproc
+	.cfi_signal_frame
+	/* Called by unwinders for each such frame that an exception passes: unwind.c. */
+	.cfi_personality 0x1b, tw_return_personality
+	.cfi_def_cfa %rsp, 0
+	RETURN_ADDRESS_IS_IN_SHADOW
+	nop
+	.globl tw_return_stub_catching
+	.hidden tw_return_stub_catching
+tw_return_stub_catching:
+	STUB
+	.cfi_endproc
+	.size tw_return_frame_catching, . - tw_return_frame_catching
+	.globl tw_return_stubs_end
+	.hidden tw_return_stubs_end
+tw_return_stubs_end:
+
+	.section .note.GNU-stack, "", @progbits

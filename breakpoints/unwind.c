@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * unwind.c - the personality routine of the stubs that calls return to, and whose exception it is.
+ *
+ * Only libgcc's unwinder is listened to.  LLVM's knows a frame by its stack pointer alone, finds that a stub's is
+ * that of the frame that catches, and aborts when the stub's routine does not want to stop there.
+ */
+#include "breakpoints/unwind.h"
+
+#include "base/atomic.h"
+#include "breakpoints/returns.h"
+#include "symbols/symbols.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+#include <unwind.h>
+
+#define NAME_BYTES 256
+/* "GNUCC++\0", and "CLNGC++\0" of libc++abi; the last byte is 1 in an exception that refers to another. */
+#define GNU_CLASS   UINT64_C(0x474e5543432b2b00)
+#define CLANG_CLASS UINT64_C(0x434c4e47432b2b00)
+/* "MOZ\0RUST" */
+#define RUST_CLASS UINT64_C(0x4d4f5a0052555354)
+
+tw_bp_throw_fn tw_bp_trampoline_throw;
+
+_Unwind_Reason_Code tw_return_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+					  struct _Unwind_Exception *exception, struct _Unwind_Context *context);
+
+/* libgcc's, found before the first call that hears of exceptions is opened, and the same for ever. */
+static struct {
+	_Unwind_Word (*get_cfa)(struct _Unwind_Context *);
+	_Unwind_Ptr (*get_ip)(struct _Unwind_Context *);
+	_Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn, void *);
+	uintptr_t low, high; /* where its code lies */
+} libgcc;
+static _Atomic bool is_known;
+
+/* ---- the unwinder ---- */
+
+static int find_code(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	uintptr_t inside = *(const uintptr_t *)arg;
+
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		uintptr_t low = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+
+		if (info->dlpi_phdr[i].p_type != PT_LOAD || inside - low >= info->dlpi_phdr[i].p_memsz)
+			continue;
+		libgcc.low = low;
+		libgcc.high = low + info->dlpi_phdr[i].p_memsz;
+		return 1;
+	}
+	return 0;
+}
+
+static bool load(void)
+{
+	void *library = dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_LOCAL);
+	uintptr_t inside;
+
+	if (!library)
+		return false;
+	/* The handle is kept. */
+	*(void **)&libgcc.get_cfa = dlsym(library, "_Unwind_GetCFA");
+	*(void **)&libgcc.get_ip = dlsym(library, "_Unwind_GetIP");
+	*(void **)&libgcc.backtrace = dlsym(library, "_Unwind_Backtrace");
+	inside = (uintptr_t)libgcc.backtrace;
+	return libgcc.get_cfa && libgcc.get_ip && libgcc.backtrace && dl_iterate_phdr(find_code, &inside);
+}
+
+const char *tw_unwind_find(void)
+{
+	void *other = dlopen("libunwind.so.1", RTLD_NOW | RTLD_NOLOAD);
+
+	if (other) {
+		dlclose(other);
+		/* RELAXED unwind.known: calls that are opened meanwhile hear of exceptions, or do not. */
+		tw_store_relaxed(&is_known, false);
+		return "the program unwinds by LLVM's libunwind";
+	}
+	if (!libgcc.high && !load())
+		return "libgcc_s is not there";
+	/* PAIR unwind.known: release; acquire in tw_unwind_is_known().  What was found is seen. */
+	tw_store_release(&is_known, true);
+	return NULL;
+}
+
+bool tw_unwind_is_known(void)
+{
+	/* PAIR unwind.known: acquire; release in tw_unwind_find(). */
+	return tw_load_acquire(&is_known);
+}
+
+struct search {
+	uintptr_t frame_address, found;
+};
+
+static _Unwind_Reason_Code look_at(struct _Unwind_Context *context, void *arg)
+{
+	struct search *search = arg;
+
+	if (libgcc.get_cfa(context) < search->frame_address)
+		return _URC_NO_REASON;
+	if (libgcc.get_cfa(context) == search->frame_address)
+		search->found = libgcc.get_ip(context);
+	/* A stub has the address of its caller, and comes first. */
+	return search->found && !tw_returns_is_stub(search->found) ? _URC_NORMAL_STOP : _URC_NO_REASON;
+}
+
+uintptr_t tw_unwind_address_at(uintptr_t frame_address)
+{
+	struct search search = { frame_address, 0 };
+
+	if (frame_address && tw_unwind_is_known())
+		libgcc.backtrace(look_at, &search);
+	return tw_returns_is_stub(search.found) ? 0 : search.found;
+}
+
+/* ---- the exception ---- */
+
+/*
+ * The header of a C++ exception begins 80 bytes before that of the unwinder, with the type_info (Itanium C++ ABI,
+ * exception handling, section 2.2.1).  In one that refers to another (std::rethrow_exception), with that
+ * one's object, which its own header precedes.
+ */
+static const char *type_of(_Unwind_Exception_Class class, const struct _Unwind_Exception *exception)
+{
+	const struct type_info {
+		const void *vtable;
+		const char *name;
+	} *type;
+	const char *header = (const char *)exception - 80;
+
+	if (class & 1) {
+		const char *object;
+
+		memcpy(&object, header, sizeof object);
+		header = object - sizeof *exception - 80;
+	}
+	memcpy(&type, header, sizeof type);
+	return type->name;
+}
+
+static void describe(_Unwind_Action actions, _Unwind_Exception_Class class, const struct _Unwind_Exception *exception,
+		     char name[NAME_BYTES], struct tw_unwind *out)
+{
+	/* What libgcc compares frames by: the address, less one where the frame below is a signal frame, as stubs are. */
+	*out = (struct tw_unwind){ TW_UNWIND_THROW, name, (exception->private_2 + 7) & ~UINT64_C(7) };
+	if (actions & _UA_FORCE_UNWIND) {
+		*out = (struct tw_unwind){ TW_UNWIND_EXIT, "pthread_exit", 0 };
+	} else if ((class & ~UINT64_C(1)) == GNU_CLASS || (class & ~UINT64_C(1)) == CLANG_CLASS) {
+		tw_sym_type_name(type_of(class, exception), name, NAME_BYTES);
+	} else if (class == RUST_CLASS) {
+		out->class = TW_UNWIND_ERROR;
+		out->name = "rust_panic";
+	} else {
+		out->name = "foreign";
+	}
+}
+
+/* Called by the unwinder for a watched call.  Nothing is done here but telling: the search, and the way, go on. */
+_Unwind_Reason_Code tw_return_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
+					  struct _Unwind_Exception *exception, struct _Unwind_Context *context)
+{
+	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
+	char name[NAME_BYTES];
+	struct tw_unwind unwind;
+	uint64_t *slot;
+
+	if (!(actions & _UA_CLEANUP_PHASE) || !tw_bp_trampoline_throw || caller < libgcc.low || caller >= libgcc.high)
+		return _URC_CONTINUE_UNWIND;
+	slot = (uint64_t *)libgcc.get_cfa(context) - 1;
+	if (tw_returns_find(slot) && tw_returns_is_stub(*slot)) {
+		describe(actions, class, exception, name, &unwind);
+		tw_bp_trampoline_throw(slot, &unwind);
+	}
+	return _URC_CONTINUE_UNWIND;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * info.h - what sessions are set to, as Erlang terms.
+ *
+ * The answers are those of Erlang's trace:info/3 and trace:session_info/1, so that whoever shows or compares
+ * them needs nothing new.  Processes are pids, functions {Module,Function,Arity}, sessions {Name,Id}, where Id is
+ * the session's weak id.
+ *
+ * Threads  any, outside of hits.  Inside a transaction of the calling thread the answers are those after it.
+ * Arena    the caller's: answers live in it.
+ * Source   OTP: trace:info/3, trace:session_info/1, as of OTP 29.
+ */
+#ifndef TRACEWHEEL_INFO_H
+#define TRACEWHEEL_INFO_H
+
+#include "tracewheel/session.h"
+#include "tracewheel/term.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * tw_trace_info - what one session is set to.
+ *
+ * @what	a pid, new, new_processes (items flags, tracer); {M,F,A} without wildcards (traced, match_spec, meta,
+ *		meta_match_spec, call_count, call_time, call_memory, all); on_load (the same); send, 'receive'
+ *		(match_spec).
+ * @item	an atom.
+ * @out		{Item,Value}; undefined for a process that does not exist.
+ *
+ * Values of functions: false where nothing is set, undefined where there is no such function.
+ *
+ *	traced			global, local
+ *	match_spec		[], or the specification; likewise meta_match_spec
+ *	meta, tracer		where the events go: {capture,Path}; [] for nowhere
+ *	call_count		an integer; on_load: true; likewise
+ *	call_time		[{Pid,Count,Seconds,Microseconds}]
+ *	call_memory		[{Pid,Count,Words}]; of both, calls that found no room are told by tw_counts_refused()
+ *	all			[{Item,Value}] of all of them
+ *
+ * Errors: TW_EBADARG (other things, other items), TW_EDEAD, TW_EDEADLK in a hit, TW_ENOMEM (the arena is full).
+ */
+int tw_trace_info(struct tw_session *session, struct tw_term what, struct tw_term item, struct tw_arena *arena,
+		  struct tw_term *out);
+
+/*
+ * tw_session_info - which sessions affect something.
+ *
+ * @what	all; a pid; {M,F,A} without wildcards; new, new_processes; on_load; send, 'receive'.
+ * @out		[{Name,Id}], newest first; undefined for a process or function that does not exist.
+ *
+ * all, send and 'receive' give every session: each has a pattern of messages, which lets all pass at first.
+ * Errors: TW_EBADARG, TW_EDEADLK in a hit, TW_ENOMEM (the arena is full).
+ */
+int tw_session_info(struct tw_term what, struct tw_arena *arena, struct tw_term *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * message.h - events as OTP's trace messages: tuples.
+ *
+ *	{trace,Pid,call,{M,F,Args}}			{trace,Pid,send,Msg,To}
+ *	{trace_ts,Pid,return_from,{M,F,Arity},Value,Ts}	{trace,Pid,gc_minor_start,[{heap_size,N},...]}
+ *	{trace,Pid,call,{M,F,Args},Extra}		{trace,Pid,in,{M,F,Arity},SchedulerId}
+ *
+ * From a capture by tw_capture_event_message(); a queue (queue.h) gives finished messages.  Elements stand in
+ * OTP's order: the tag's own, X of {message,X}, the scheduler's number, the time.
+ *
+ * Values	Modules and functions are atoms, pids are <0.N.S>.  Arguments that were recorded as words are
+ *		integers; where none were, or arity was asked for, the arity stands in their place, '_' where
+ *		nobody knows it.
+ * Time		monotonic: an integer in ns; strict: {ns, UniqueInteger}; timestamp: {MegaSecs,Secs,MicroSecs}.
+ * Not OTP's	{trace_ts,Pid,lost,[{full,N},...],Ns}: so many events of this thread are missing here.  A name that
+ *		is no atom is '?', and a function that is not defined {'?',Id,_}.
+ * Threads	any; arenas as in term.h.
+ * Link		with libtracewheel; tw_capture_event_message() with libtracewheel-capture as well.
+ * Source	trace:process/4, "trace messages".
+ */
+#ifndef TRACEWHEEL_MESSAGE_H
+#define TRACEWHEEL_MESSAGE_H
+
+#include "tracewheel/capture.h"
+#include "tracewheel/term.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a message is made of, all names looked up. */
+struct tw_message_event {
+	const struct tw_capture_event *event; /* borrows; only kind, flags, id, payload, payload_words, time_ns count */
+	uint32_t pid_number;
+	uint32_t pid_serial;
+	const struct tw_capture_place *place;	/* of a call, return or exception; NULL: not known */
+	const struct tw_capture_module *module; /* of a native return_to; NULL: not known */
+	uint32_t scheduler_id;
+	uint64_t wall_ns; /* CLOCK_REALTIME of the event; looked at for timestamp only */
+};
+
+/*
+ * tw_message_build - the message of one event.
+ *
+ * Nothing in the payload is trusted.  @out is untouched on errors: TW_EFORMAT for a payload that is not what its
+ * flags say, or an event that has no message (a switch); TW_ENOMEM; TW_ELIMIT as tw_etf_decode().
+ */
+int tw_message_build(const struct tw_message_event *from, struct tw_arena *arena, struct tw_term *out);
+
+/* The code address of a native return_to; 0: it has none. */
+static inline uint64_t tw_message_address(const struct tw_capture_event *event)
+{
+	/* Behind the integer of a strict stamp, and the head of {message,X}. */
+	uint32_t at = ((event->flags & TW_CAPTURE_STAMP_MASK) == 2) + ((event->flags & TW_CAPTURE_FLAG_EXTRA) != 0);
+
+	return !(event->flags & TW_CAPTURE_FLAG_TERMS) && at < event->payload_words ? event->payload[at] : 0;
+}
+
+/*
+ * tw_capture_event_message - the same of an event that tw_capture_events_next() gave.
+ *
+ * Threads: the capture's.
+ */
+static inline int tw_capture_event_message(const struct tw_capture *capture, const struct tw_capture_event *event,
+					   struct tw_arena *arena, struct tw_term *out)
+{
+	const struct tw_capture_tracee *tracee = tw_capture_tracee(capture, event->image, event->tracee_id);
+	const struct tw_capture_stream *stream = tw_capture_stream(capture, event->stream);
+	const struct tw_capture_module *module;
+	struct tw_message_event from = {0};
+	uint32_t at = 0;
+
+	from.event = event;
+	from.pid_number = tracee ? tracee->pid_number : event->tracee_id;
+	from.pid_serial = tracee ? tracee->pid_serial : 0;
+	if (event->kind >= TW_CAPTURE_CALL && event->kind <= TW_CAPTURE_STACK)
+		from.place = tw_capture_place(capture, event->image, event->id);
+	from.scheduler_id = stream ? stream->scheduler_id : 0;
+	from.wall_ns = tw_capture_wall_ns(capture, event->time_ns);
+	if (event->kind == TW_CAPTURE_RETURN_TO) {
+		uint64_t address = tw_message_address(event);
+
+		while ((module = tw_capture_module_next(capture, event->image, &at)) != NULL)
+			if (address >= module->base_address && address < module->end_address)
+				from.module = module;
+	}
+	return tw_message_build(&from, arena, out);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

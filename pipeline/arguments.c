@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arguments.c - copying arguments in a hit.  Compiled without vector registers, as hit.c. */
+#include "pipeline/arguments.h"
+#include "base/sys.h"
+
+#include <unistd.h>
+
+static int process_id;
+
+void tw_arg_init(void)
+{
+	process_id = (int)getpid();
+}
+
+void tw_arg_plan_make(struct tw_arg_plan *plan, const struct tw_layout *layout, unsigned string_bytes)
+{
+	*plan = (struct tw_arg_plan){ .string_bytes = (uint16_t)(string_bytes < TW_ARG_STRING_BYTES_MAX
+									 ? string_bytes
+									 : TW_ARG_STRING_BYTES_MAX) };
+	/* The first of the vector registers. */
+	plan->gives_vector = layout->result.registers[0] == 8;
+	for (uint32_t i = 0; i < layout->count; i++) {
+		const struct tw_layout_value *value = &layout->values[i];
+
+		if (value->type == 's' && value->registers[0] >= 0)
+			plan->strings[plan->string_count++] = plan->count;
+		for (int j = 0; j < 2 && value->registers[j] >= 0; j++) {
+			plan->has_vectors |= value->registers[j] >= 8;
+			plan->registers[plan->count++] = (uint8_t)value->registers[j];
+		}
+	}
+	plan->is_pair = plan->count <= 2 && !plan->has_vectors && !plan->string_count;
+}
+
+void tw_arg_read_vectors(uint64_t out[8])
+{
+	__asm__ volatile("movq %%xmm0, %0\n\tmovq %%xmm1, %1\n\tmovq %%xmm2, %2\n\tmovq %%xmm3, %3\n\t"
+			 "movq %%xmm4, %4\n\tmovq %%xmm5, %5\n\tmovq %%xmm6, %6\n\tmovq %%xmm7, %7"
+			 : "=m"(out[0]), "=m"(out[1]), "=m"(out[2]), "=m"(out[3]), "=m"(out[4]), "=m"(out[5]),
+			   "=m"(out[6]), "=m"(out[7]));
+}
+
+long tw_arg_read_string(uint64_t address, char *text, unsigned bytes_max)
+{
+	/* Without an agent nobody has said who we are. */
+	long readable = address ? tw_sys_read_own_memory(process_id ? process_id : getpid(), text, address, bytes_max)
+				: -1;
+	long bytes = 0;
+
+	while (bytes < readable && text[bytes])
+		bytes++;
+	return readable > 0 ? bytes : -1;
+}
+
+/* One string, its head first.  Returns the words it took. */
+static unsigned copy_string(uint64_t address, unsigned bytes_max, uint64_t *out)
+{
+	char *text = (char *)(out + 1);
+	long readable = address ? tw_sys_read_own_memory(process_id, text, address, bytes_max) : 0;
+	uint64_t bytes = 0, state = TW_LAYOUT_UNREADABLE;
+
+	while ((long)bytes < readable && text[bytes])
+		bytes++;
+	if ((long)bytes < readable)
+		state = TW_LAYOUT_WHOLE;
+	else if (readable > 0)
+		state = TW_LAYOUT_CUT;
+	/* What lies behind its end is nobody's business. */
+	for (uint64_t i = bytes; i % 8; i++)
+		text[i] = 0;
+	out[0] = bytes | state << 32;
+	return 1 + (unsigned)((bytes + 7) / 8);
+}
+
+unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, uint64_t *out)
+{
+	unsigned count = plan->count;
+	uint64_t vectors[8];
+
+	if (plan->has_vectors)
+		tw_arg_read_vectors(vectors);
+	for (unsigned i = 0; i < plan->count; i++) {
+		unsigned number = plan->registers[i];
+
+		out[i] = number < TW_ARGS_MAX ? words[number] : vectors[number & 7];
+	}
+	for (unsigned i = 0; i < plan->string_count; i++)
+		count += copy_string(out[plan->strings[i]], plan->string_bytes, out + count);
+	return count;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * arguments.h - what a hit copies of a call's arguments, by the layout of its function.
+ *
+ * Integer registers come as the words of the trampoline; vector registers still hold what the caller put there,
+ * because nothing between the call and here touches one.  Strings are copied by the kernel, which answers
+ * with an error where there is no memory, so that no fault ever reaches the program.
+ */
+#ifndef TW_PIPELINE_ARGUMENTS_H
+#define TW_PIPELINE_ARGUMENTS_H
+
+#include "base/limits.h"
+#include "tracewheel/layout.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What struct tw_bp_part has in slot_words for typed arguments: no number of words. */
+#define TW_SLOT_WORDS_TYPED 255
+
+/* A layout as a hit reads it.  Never changed or freed once a function has it. */
+struct tw_arg_plan {
+	uint8_t count;			       /* of words */
+	uint8_t has_vectors;		       /* one of them comes from a vector register */
+	uint8_t is_pair;		       /* at most two words, of integer registers, and no string */
+	uint8_t gives_vector;		       /* what the function returns comes in xmm0 */
+	uint8_t string_count;
+	uint8_t registers[TW_LAYOUT_WORDS_MAX]; /* of the words; numbers as in tracewheel/layout.h */
+	uint8_t strings[TW_ARGS_MAX];	       /* which of the words are addresses of strings */
+	uint16_t string_bytes;		       /* copied at most of each */
+};
+
+/* All that a call can leave: words, and strings with a head each. */
+#define TW_ARG_WORDS_MAX (TW_LAYOUT_WORDS_MAX + TW_ARGS_MAX * (1 + TW_ARG_STRING_BYTES_MAX / 8))
+
+/* From a layout.  No room in it for more than TW_ARG_STRING_BYTES_MAX a string. */
+void tw_arg_plan_make(struct tw_arg_plan *plan, const struct tw_layout *layout, unsigned string_bytes);
+
+/*
+ * tw_arg_capture - the payload of a call.
+ *
+ * @words	the six integer argument registers.
+ * @out		room for TW_ARG_WORDS_MAX words.
+ *
+ * Returns how many words it is.  One system call for each string, none without.  Keeps errno.
+ */
+unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, uint64_t *out);
+
+/*
+ * tw_arg_read_string - a string of the program, without its zero; at most @bytes_max of them.
+ *
+ * Returns its bytes, @bytes_max for one that goes on; -1: no memory there.  No fault; one system call.
+ */
+long tw_arg_read_string(uint64_t address, char *text, unsigned bytes_max);
+
+/* The low eight bytes of the argument registers xmm0 to xmm7, which stay as they are. */
+void tw_arg_read_vectors(uint64_t out[8]);
+
+/* The low eight bytes of xmm0, where a function has just returned. */
+static inline uint64_t tw_arg_read_result(void)
+{
+	uint64_t value;
+
+	__asm__ volatile("movq %%xmm0, %0" : "=r"(value));
+	return value;
+}
+
+/* Whose memory strings are in: this process.  Before the first capture, and again in a forked child. */
+void tw_arg_init(void);
+
+#endif

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* count.c - call_count, call_time, call_memory.  Compiled without vector registers, as hit.c. */
+#include "pipeline/count.h"
+#include "base/clock.h"
+#include "base/export.h"
+#include "base/sys.h"
+#include "breakpoints/patch.h"
+#include "pipeline/hit.h"
+#include "tracewheel/function.h"
+#include "tracewheel/session.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+enum { COUNTERS = 65536, ROWS = 65536, PROBES = 32 };
+
+/* One process' share of one account, on one thread.  Written by that thread only. */
+struct tw_count_row {
+	_Atomic uint64_t key; /* id << 32 | pid; 0: free */
+	_Atomic uint64_t count;
+	_Atomic uint64_t value; /* ticks or words */
+};
+
+/* What a thread counts with. */
+struct tw_count_lanes {
+	_Atomic uint64_t counters[COUNTERS];
+	struct tw_count_row rows[ROWS];
+};
+
+struct tw_counter {
+	_Atomic uint64_t base; /* what is not in the threads' lanes; modulo 2^64 */
+	bool is_used;
+};
+
+struct tw_counts {
+	_Atomic uint32_t id; /* generation << 16 | index; 0: not used */
+	uint16_t generation;
+};
+
+static struct tw_counter counters[COUNTERS];
+static struct tw_counts all_counts[COUNTERS]; /* the first is never used */
+static unsigned next_counter, next_counts = 1;
+static _Atomic uint64_t refused;
+
+/* ---- a thread's lanes ---- */
+
+static void map_lanes(void *arg)
+{
+	struct tw_thread *thread = arg;
+	int saved_errno = errno;
+	uint64_t signals;
+	void *lanes;
+
+	tw_sys_block_signals(&signals);
+	lanes = mmap(NULL, sizeof(struct tw_count_lanes), PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	thread->has_no_lanes = lanes == MAP_FAILED;
+	if (!thread->has_no_lanes) {
+		/* PAIR count.lanes: release; acquire in who sums. */
+		tw_store_release(&thread->lanes_of_counts, lanes);
+	}
+	tw_sys_restore_signals(&signals);
+	errno = saved_errno;
+}
+
+/* NULL: there is no memory. */
+static inline struct tw_count_lanes *lanes_of(struct tw_thread *thread)
+{
+	/* RELAXED count.lanes_own: written by this thread. */
+	struct tw_count_lanes *lanes = tw_load_relaxed(&thread->lanes_of_counts);
+
+	if (tw_likely(lanes) || thread->has_no_lanes)
+		return lanes;
+	tw_patch_call_keeping_vectors(map_lanes, thread);
+	/* RELAXED count.lanes_own: as above. */
+	return tw_load_relaxed(&thread->lanes_of_counts);
+}
+
+/* A word that only this thread writes. */
+static inline void add(_Atomic uint64_t *word, uint64_t value)
+{
+	/* RELAXED count.add: one writer; readers take what is there. */
+	uint64_t old = tw_load_relaxed(word);
+
+	/* RELAXED count.add: as above. */
+	tw_store_relaxed(word, old + value);
+}
+
+/* ---- call_count ---- */
+
+struct tw_counter *tw_counter_create(void)
+{
+	for (unsigned i = 0; i < COUNTERS; i++) {
+		struct tw_counter *counter = &counters[next_counter++ % COUNTERS];
+
+		if (!counter->is_used) {
+			counter->is_used = true;
+			tw_counter_take(counter);
+			return counter;
+		}
+	}
+	return NULL;
+}
+
+void tw_counter_destroy(struct tw_counter *counter)
+{
+	if (counter)
+		counter->is_used = false;
+}
+
+struct sum {
+	size_t index;
+	uint64_t value;
+};
+
+static void add_lane(struct tw_thread *thread, void *arg)
+{
+	struct sum *sum = arg;
+	/* PAIR count.lanes: acquire; release in map_lanes(). */
+	struct tw_count_lanes *lanes = tw_load_acquire(&thread->lanes_of_counts);
+
+	if (lanes) {
+		/* RELAXED count.add: calls that are under way are in or not. */
+		sum->value += tw_load_relaxed(&lanes->counters[sum->index]);
+	}
+}
+
+uint64_t tw_counter_value(const struct tw_counter *counter)
+{
+	/* RELAXED count.add: as above. */
+	struct sum sum = {(size_t)(counter - counters), tw_load_relaxed(&counter->base)};
+
+	tw_threads_each(add_lane, &sum);
+	return sum.value;
+}
+
+void tw_counter_add(struct tw_counter *counter, uint64_t value)
+{
+	/* RELAXED count.add: as above. */
+	tw_fetch_add_relaxed(&counter->base, value);
+}
+
+uint64_t tw_counter_take(struct tw_counter *counter)
+{
+	uint64_t value = tw_counter_value(counter);
+
+	tw_counter_add(counter, 0 - value);
+	return value;
+}
+
+void tw_counter_count(struct tw_hit_tls *t, struct tw_counter *counter)
+{
+	struct tw_count_lanes *lanes = lanes_of(t->thread);
+
+	if (tw_likely(lanes))
+		add(&lanes->counters[counter - counters], 1);
+	else
+		tw_counter_add(counter, 1);
+}
+
+/* ---- ids of accounts ---- */
+
+struct tw_counts *tw_counts_create(void)
+{
+	for (unsigned i = 0; i < COUNTERS; i++) {
+		unsigned index = next_counts++ % COUNTERS;
+		struct tw_counts *counts = &all_counts[index];
+
+		/* RELAXED counts.id: control's, under the permit. */
+		if (!index || tw_load_relaxed(&counts->id))
+			continue;
+		/* RELAXED counts.id: hits find it by the part, PAIR bp.active. */
+		tw_store_relaxed(&counts->id, (uint32_t)++counts->generation << 16 | index);
+		return counts;
+	}
+	return NULL;
+}
+
+void tw_counts_destroy(struct tw_counts *counts)
+{
+	if (counts) {
+		/* RELAXED counts.id: rows and frames of it are found dead now or a little later. */
+		tw_store_relaxed(&counts->id, 0);
+	}
+}
+
+static inline bool is_alive(uint32_t id)
+{
+	/* RELAXED counts.id: as above. */
+	return id && tw_load_relaxed(&all_counts[id & 0xffff].id) == id;
+}
+
+TW_API uint64_t tw_counts_refused(void)
+{
+	/* RELAXED counts.refused: a count. */
+	return tw_load_relaxed(&refused);
+}
+
+/* ---- rows ---- */
+
+static inline size_t hash_of(uint64_t key)
+{
+	return (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 48) % ROWS;
+}
+
+/* Finds or makes the row of an account and a process on this thread; NULL: refused. */
+static struct tw_count_row *row_of(struct tw_thread *thread, uint32_t id, uint32_t pid)
+{
+	struct tw_count_lanes *lanes = lanes_of(thread);
+	uint64_t key = (uint64_t)id << 32 | pid;
+	struct tw_count_row *free_row = NULL;
+
+	for (unsigned i = 0; lanes && i < PROBES; i++) {
+		struct tw_count_row *row = &lanes->rows[(hash_of(key) + i) % ROWS];
+		/* RELAXED counts.row: this thread's own. */
+		uint64_t found = tw_load_relaxed(&row->key);
+
+		if (found == key)
+			return row;
+		if (!free_row && !is_alive((uint32_t)(found >> 32)))
+			free_row = row;
+		if (!found)
+			break;
+	}
+	if (!free_row)
+		return NULL;
+	/* PAIR counts.row: release; acquire in add_row(): who finds a key finds no value of the one before.
+	 */
+	tw_store_release(&free_row->key, 0);
+	/* PAIR counts.row: release; as above. */
+	tw_store_release(&free_row->count, 0);
+	/* PAIR counts.row: release; as above. */
+	tw_store_release(&free_row->value, 0);
+	/* PAIR counts.row: release; as above. */
+	tw_store_release(&free_row->key, key);
+	return free_row;
+}
+
+struct reading {
+	uint32_t id;
+	uint64_t pid;
+	uint64_t count, value;
+	uint64_t next; /* the smallest pid above `pid` */
+};
+
+/* The rows of one process, on all threads, and the process that comes next. */
+static void add_rows(struct tw_thread *thread, void *arg)
+{
+	struct reading *reading = arg;
+	/* PAIR count.lanes: acquire; release in map_lanes(). */
+	struct tw_count_lanes *lanes = tw_load_acquire(&thread->lanes_of_counts);
+
+	for (size_t i = 0; lanes && i < ROWS; i++) {
+		struct tw_count_row *row = &lanes->rows[i];
+		/* PAIR counts.row: acquire; release in row_of(). */
+		uint64_t key = tw_load_acquire(&row->key), count, value;
+
+		if (key >> 32 != reading->id)
+			continue;
+		/* PAIR counts.row: acquire; the key that is read again is not older than these. */
+		count = tw_load_acquire(&row->count);
+		/* PAIR counts.row: acquire; as above. */
+		value = tw_load_acquire(&row->value);
+		/* RELAXED counts.row: compared only. */
+		if (tw_load_relaxed(&row->key) != key)
+			continue;
+		key = (uint32_t)key;
+		if (key == reading->pid) {
+			reading->count += count;
+			reading->value += value;
+		} else if (key > reading->pid && key < reading->next) {
+			reading->next = key;
+		}
+	}
+}
+
+static uint64_t ns_of(uint64_t ticks)
+{
+	return (uint64_t)((unsigned __int128)ticks * 1000000000 / tw_clock_ticks_per_second());
+}
+
+/* One pass a process: a reader needs no memory, and processes are few, or the reader patient. */
+void tw_counts_each(const struct tw_counts *counts, bool is_time, tw_counts_fn fn, void *arg)
+{
+	struct reading reading = {.next = 0};
+
+	if (!counts)
+		return;
+	do {
+		/* RELAXED counts.id: control's, under the permit. */
+		reading = (struct reading){tw_load_relaxed(&counts->id), reading.next, 0, 0, UINT64_MAX};
+		tw_threads_each(add_rows, &reading);
+		if (reading.count)
+			fn(arg, reading.pid, reading.count, is_time ? ns_of(reading.value) : reading.value);
+	} while (reading.next != UINT64_MAX);
+}
+
+/* ---- accounts ---- */
+
+static inline uint64_t reading_of(const struct tw_tracee *tracee, const struct tw_account *account)
+{
+	return account->is_time ? tw_clock_ticks() : tracee->allocated_words;
+}
+
+/* What was spent since goes to the account that was on. */
+static void settle(struct tw_hit_tls *t, struct tw_account *account, uint64_t now)
+{
+	if (is_alive(account->id)) {
+		if (!account->row)
+			account->row = row_of(t->thread, account->id, t->tracee->pid_number);
+		if (account->row)
+			add(&account->row->value, now - account->since);
+	}
+	account->since = now;
+}
+
+/* The process' account of this session and kind: found, or taken from one that is over. */
+static struct tw_account *account_of(struct tw_tracee *tracee, uint8_t key, unsigned *index)
+{
+	struct tw_account *found = NULL;
+
+	for (unsigned i = 0; i < TW_ACCOUNTS; i++) {
+		struct tw_account *account = &tracee->accounts[i];
+
+		if (account->key == key) {
+			*index = i;
+			return account;
+		}
+		if (!found && (!account->key || (account->id && !is_alive(account->id)))) {
+			found = account;
+			*index = i;
+		}
+	}
+	if (found)
+		*found = (struct tw_account){.key = key};
+	return found;
+}
+
+static void enter(struct tw_hit_tls *t, const struct tw_counts *counts, uint8_t key,
+		  struct tw_frame_wants *frame)
+{
+	unsigned index = 0;
+	struct tw_account *account = account_of(t->tracee, key, &index);
+	/* RELAXED counts.id: of a part that is active. */
+	uint32_t id = tw_load_relaxed(&counts->id);
+	struct tw_count_row *row = row_of(t->thread, id, t->tracee->pid_number);
+
+	if (!row) {
+		/* RELAXED counts.refused: a count. */
+		tw_fetch_add_relaxed(&refused, 1);
+		return;
+	}
+	add(&row->count, 1);
+	if (!account)
+		return;
+	account->is_time = key & 1;
+	t->tracee->has_accounts = true;
+	settle(t, account, reading_of(t->tracee, account));
+	if (frame) {
+		frame->resume[index] = account->id;
+		frame->more |= UINT64_C(1) << (TW_COUNTS_SHIFT + index);
+	}
+	account->id = id;
+	account->row = row;
+}
+
+void tw_counts_enter(struct tw_hit_tls *t, const struct tw_bp_part *part, struct tw_frame_wants *frame)
+{
+	/* RELAXED tracee.flags: a change is seen by this call or by the next. */
+	if (t->tracee == &tw_hit_nobody ||
+	    !(tw_load_relaxed(&t->tracee->flags[part->session]) & TW_FLAG_CALL))
+		return;
+	if ((part->actions & TW_ACTION_TIME) && part->times)
+		enter(t, part->times, (uint8_t)(2 * part->session + 3), frame);
+	if ((part->actions & TW_ACTION_MEMORY) && part->memories)
+		enter(t, part->memories, (uint8_t)(2 * part->session + 2), frame);
+}
+
+void tw_counts_resume(struct tw_hit_tls *t, const struct tw_frame_wants *frame)
+{
+	for (unsigned i = 0; i < TW_ACCOUNTS; i++) {
+		struct tw_account *account = &t->tracee->accounts[i];
+
+		if (!(frame->more >> (TW_COUNTS_SHIFT + i) & 1) || !account->key)
+			continue;
+		settle(t, account, reading_of(t->tracee, account));
+		account->id = frame->resume[i];
+		account->row = NULL;
+	}
+}
+
+void tw_counts_out(struct tw_thread *thread, struct tw_tracee *tracee)
+{
+	struct tw_hit_tls t = {.thread = thread, .tracee = tracee};
+
+	for (unsigned i = 0; i < TW_ACCOUNTS; i++) {
+		struct tw_account *account = &tracee->accounts[i];
+
+		if (account->id)
+			settle(&t, account, reading_of(tracee, account));
+		account->row = NULL;
+	}
+}
+
+void tw_counts_in(struct tw_tracee *tracee)
+{
+	for (unsigned i = 0; i < TW_ACCOUNTS; i++) {
+		struct tw_account *account = &tracee->accounts[i];
+
+		if (account->key)
+			account->since = reading_of(tracee, account);
+	}
+}
+
+/* ---- allocations ---- */
+
+TW_API void tw_hit_allocation(uint64_t words)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	/* &tw_hit_nobody belongs to all threads. */
+	if (t->state == TW_THREAD_READY && t->tracee != &tw_hit_nobody)
+		t->tracee->allocated_words += words;
+}
+
+void tw_hit_allocated(uint64_t bytes)
+{
+	tw_hit_allocation((bytes + 7) / 8);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * frame.c - the ends of traced calls: what is still wanted of them becomes records.
+ *
+ * Compiled without vector registers, as hit.c; the same context, and the same steps:
+ *
+ *	state of the thread	not ready: joining, nested, ended		hit.c
+ *	flags			nobody wants calls of this tracee any more: done
+ *	read section
+ *	epoch			sessions made since the call have nothing here
+ *	plain			a word or nothing: in place
+ *	otherwise		terms, strict stamps, silence, meta: one session after the other
+ */
+#include "pipeline/count.h"
+#include "pipeline/record.h"
+#include "breakpoints/patch.h"
+#include "progress/read_side.h"
+
+/* How a frame ended. */
+struct ending {
+	const struct tw_frame_wants *wants;
+	enum tw_event_kind kind;
+	const struct tw_frame_value *value;
+	/* Of an exception. */
+	enum tw_frame_class exception_class;
+	const char *name;
+};
+
+/* Enters a hit: false where there can be none; those who wanted it are told by a count. */
+static inline bool enter(struct tw_hit_tls *t, const void *frame, uint64_t sessions)
+{
+	if (tw_unlikely(t->state != TW_THREAD_READY)) {
+		enum tw_thread_state state = tw_hit_make_ready(t, frame);
+
+		if (state == TW_THREAD_IN_HIT) {
+			tw_progress_enter();
+			/* PROGRESS hit.wants: as in hit(). */
+			tw_hit_count_nested(t, sessions & tw_load_relaxed(&t->tracee->wants_call));
+			tw_progress_exit();
+		}
+		if (state != TW_THREAD_NEW)
+			return false;
+	}
+	t->state = (uintptr_t)frame;
+	tw_compiler_barrier();
+	tw_progress_enter();
+	return true;
+}
+
+static inline void leave(struct tw_hit_tls *t)
+{
+	tw_progress_exit();
+	tw_compiler_barrier();
+	t->state = TW_THREAD_READY;
+}
+
+/* A forked child that is not traced has the gate shut. */
+static inline bool is_open(void)
+{
+	/* PAIR bp.active: acquire; as in hit(). */
+	return tw_load_acquire(&tw_bp_gate.active) != 0;
+}
+
+/* Those of the sessions that still trace calls of this tracee. */
+static inline uint64_t still_traced(const struct tw_hit_tls *t, uint64_t epoch)
+{
+	/* PAIR hit.epoch: acquire; who got this session's bit after another comes with its epoch. */
+	return tw_load_acquire(&t->tracee->wants_call) & ~tw_hit_newer_than(epoch);
+}
+
+/* Hits are told apart by frames: the end of a call must not seem to lie above, or below, its beginning. */
+#define FRAME(back) ((back) && (back)->frame ? (back)->frame : __builtin_frame_address(0))
+
+static const char *name_of(enum tw_frame_class exception_class)
+{
+	switch (exception_class) {
+	case TW_FRAME_EXIT: return "exit";
+	case TW_FRAME_THROW: return "throw";
+	default: return "error";
+	}
+}
+
+/* One record for each session of todo. */
+static void record_each(struct tw_hit_tls *t, const struct ending *e, uint64_t todo, bool is_meta)
+{
+	struct tw_record_terms terms = {t->thread, 0, 0, e->wants->place->kind != TW_BP_DECLARED};
+	struct tw_still still = {NULL, is_meta ? &tw_hit_alive : &t->tracee->wants_call};
+	struct tw_record_content content = {
+		.kind = e->kind, .id = e->wants->place->place_id, .is_meta = is_meta};
+
+	if (e->kind == TW_EVENT_EXCEPTION_FROM) {
+		if (tw_term_is_none(e->value->term))
+			tw_record_atoms(&terms, name_of(e->exception_class), e->name);
+		else
+			tw_record_pair(&terms, name_of(e->exception_class), e->value->term);
+	} else if (e->value->kind == TW_FRAME_TERM) {
+		tw_record_term(&terms, e->value->term);
+	} else if (e->value->kind == TW_FRAME_WORD) {
+		content.words = &e->value->word;
+		content.word_count = 1;
+	}
+	content.encoded = t->thread->terms;
+	content.encoded_bytes = terms.bytes;
+	content.term_count = terms.count;
+	content.flags = terms.count ? TW_EVENT_FLAG_TERMS : 0;
+	while (todo) {
+		unsigned session = (unsigned)__builtin_ctzll(todo);
+
+		todo &= todo - 1;
+		tw_record_put(t, &still, session, &content, &todo);
+	}
+}
+
+/* The general case: @todo without the silent ones, and what meta wants. */
+static __attribute__((noinline)) void end_special(struct tw_hit_tls *t, const struct ending *e, uint64_t todo)
+{
+	const struct tw_frame_wants *wants = e->wants;
+	uint64_t meta = 0;
+
+	tw_thread_follow_runs(t);
+	if (wants->more & 1)
+		meta = e->kind == TW_EVENT_EXCEPTION_FROM ? wants->meta_exceptions : wants->meta_returns;
+	/* Also after a wait: who does not want it any more has gone from the first mask by then. */
+	if (todo)
+		record_each(t, e, todo, false);
+	/* PAIR hit.epoch: acquire; as in still_traced(). */
+	meta &= tw_load_acquire(&tw_hit_alive) & ~tw_hit_newer_than(wants->epoch);
+	if (meta)
+		record_each(t, e, meta, true);
+}
+
+static inline void gather(struct tw_frame_back *back, uint64_t sessions, uint64_t epoch)
+{
+	if (!sessions)
+		return;
+	if (!back->sessions)
+		back->epoch = epoch;
+	back->sessions |= sessions;
+}
+
+static inline __attribute__((always_inline)) void end(struct tw_hit_tls *t, const struct ending *e,
+						      struct tw_frame_back *back)
+{
+	const struct tw_frame_wants *wants = e->wants;
+	bool is_exception = e->kind == TW_EVENT_EXCEPTION_FROM;
+	uint64_t traced = still_traced(t, wants->epoch);
+	/* RELAXED hit.silent: this tracee's own, or a change seen by this call or by the next. */
+	uint64_t heard = traced & ~tw_load_relaxed(&t->tracee->silent);
+	uint64_t todo = heard & (is_exception ? wants->exceptions : wants->returns);
+
+	if (tw_unlikely(wants->more & TW_COUNTS_RESUMES))
+		tw_counts_resume(t, wants);
+	if (back)
+		gather(back, wants->return_tos & heard, wants->epoch);
+	/* RELAXED hit.special: a change is seen by this call or by the next. */
+	if (tw_unlikely(is_exception || (wants->more & 1) || e->value->kind == TW_FRAME_TERM ||
+			(todo & tw_load_relaxed(&t->tracee->special))))
+		end_special(t, e, todo);
+	else if (todo)
+		tw_record_plain(
+			t, TW_EVENT_RETURN_FROM, wants->place, NULL, todo,
+			(struct tw_words){.count = e->value->kind == TW_FRAME_WORD, .a = e->value->word});
+}
+
+static inline bool is_wanted(const struct tw_hit_tls *t, const struct tw_frame_wants *wants)
+{
+	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
+	return tw_likely(t->state == TW_THREAD_READY) ? tw_load_relaxed(&t->tracee->wants_call) | wants->more
+						      : true;
+}
+
+void tw_frame_return(const struct tw_frame_wants *wants, const struct tw_frame_value *value,
+		     struct tw_frame_back *back)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	struct ending e = {wants, TW_EVENT_RETURN_FROM, value, TW_FRAME_ERROR, NULL};
+
+	if (!is_wanted(t, wants) || !enter(t, FRAME(back), wants->returns))
+		return;
+	if (tw_likely(is_open()))
+		end(t, &e, back);
+	leave(t);
+}
+
+void tw_frame_exception(const struct tw_frame_wants *wants, enum tw_frame_class exception_class,
+			struct tw_term value, const char *name, struct tw_frame_back *back)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	struct tw_frame_value term = {TW_FRAME_TERM, 0, value};
+	struct ending e = {wants, TW_EVENT_EXCEPTION_FROM, &term, exception_class, name ? name : ""};
+
+	if (!is_wanted(t, wants) || !enter(t, FRAME(back), wants->exceptions))
+		return;
+	if (tw_likely(is_open()))
+		end(t, &e, back);
+	leave(t);
+}
+
+void tw_frame_forget(const struct tw_frame_wants *wants)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (!(wants->more & TW_COUNTS_RESUMES) || !enter(t, __builtin_frame_address(0), 0))
+		return;
+	tw_counts_resume(t, wants);
+	leave(t);
+}
+
+void tw_frame_refuse(const struct tw_frame_wants *wants)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (!enter(t, __builtin_frame_address(0), wants->returns))
+		return;
+	tw_hit_count_nested(t, wants->returns & still_traced(t, wants->epoch));
+	leave(t);
+}
+
+/* ---- return_to ---- */
+
+static void record_return_to(struct tw_hit_tls *t, uint64_t todo, const struct tw_frame_where *where)
+{
+	struct tw_record_terms terms = {t->thread, 0, 0, false};
+	struct tw_still still = {NULL, &t->tracee->wants_call};
+	struct tw_record_content content = {.kind = TW_EVENT_RETURN_TO};
+
+	tw_thread_follow_runs(t);
+	if (where->address && !where->module) {
+		content.words = &where->address;
+		content.word_count = 1;
+	} else {
+		tw_record_mfa(&terms, where->module, where->function, where->arity);
+		content.encoded = t->thread->terms;
+		content.encoded_bytes = terms.bytes;
+		content.term_count = terms.count;
+		content.flags = TW_EVENT_FLAG_TERMS;
+	}
+	while (todo) {
+		unsigned session = (unsigned)__builtin_ctzll(todo);
+
+		todo &= todo - 1;
+		tw_record_put(t, &still, session, &content, &todo);
+	}
+}
+
+void tw_frame_return_to(struct tw_frame_back *back, const struct tw_frame_where *where)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (tw_likely(!back->sessions))
+		return;
+	if (enter(t, FRAME(back), back->sessions)) {
+		/* RELAXED hit.silent: as in end(). */
+		uint64_t todo =
+			back->sessions & still_traced(t, back->epoch) & ~tw_load_relaxed(&t->tracee->silent);
+
+		/* RELAXED hit.return_to: a change is seen by this return or by the next. */
+		todo &= tw_load_relaxed(&t->tracee->wants_return_to);
+		if (todo && is_open())
+			record_return_to(t, todo, where);
+		leave(t);
+	}
+	back->sessions = 0;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* native.c - what is kept of a native call while it runs, in the shadow of its return address. */
+#include "pipeline/native.h"
+#include "pipeline/arguments.h"
+
+#include "base/sys.h"
+#include "breakpoints/returns.h"
+#include "pipeline/count.h"
+#include "pipeline/frame.h"
+#include "pipeline/hit.h"
+
+_Static_assert(TW_FRAME_WANTS_BYTES == TW_RETURNS_WORDS * sizeof(uint64_t), "what an entry has room for");
+_Static_assert(sizeof(struct tw_frame_wants) <= TW_RETURNS_LONG_WORDS * sizeof(uint64_t), "what a block has room for");
+_Static_assert(offsetof(struct tw_frame_wants, place) == 0, "an entry without a place has no frame");
+
+/* What a call is known by while a hit of it is under way: where a function keeps its caller's frame pointer. */
+#define FRAME(slot) ((void *)((slot) - 1))
+
+static bool can_watch;
+
+/* What the program asks for, by the calling thread; nobody need to have wanted the call itself. */
+static __attribute__((noinline)) void count_allocation(const struct tw_place *place, const uint64_t *words)
+{
+	uint64_t bytes = words[0];
+
+	switch (place->allocator) {
+	case TW_BP_ALLOCATES_SECOND: bytes = words[1]; break;
+	case TW_BP_ALLOCATES_THIRD: bytes = words[2]; break;
+	case TW_BP_ALLOCATES_PRODUCT:
+		if (__builtin_mul_overflow(words[0], words[1], &bytes))
+			return;
+		break;
+	default: break;
+	}
+	/* More than there are addresses: it will be refused. */
+	if (bytes <= INT64_MAX)
+		tw_hit_allocated(bytes);
+}
+
+void tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	struct tw_frame_wants wants;
+	bool is_catching;
+
+	if (tw_unlikely(place->allocator))
+		count_allocation(place, words);
+	if (!tw_hit_native(place, words, slot, &wants))
+		return;
+	is_catching = (wants.exceptions | wants.return_tos | wants.more) && tw_unwind_is_known();
+	if (tw_unlikely(place->is_unwatched | !can_watch) ||
+	    !tw_returns_open(slot, (const tw_return_word *)&wants, wants.more != 0, is_catching))
+		tw_frame_forget(&wants);
+}
+
+/* A frame of an entry; NULL: the first one, where it is a long one and lies in a block. */
+static const struct tw_frame_wants *frame_of(const struct tw_return_entry *entry, unsigned number)
+{
+	const struct tw_frame_wants *wants = (const struct tw_frame_wants *)tw_returns_frame(entry, number);
+
+	return wants->place ? wants : NULL;
+}
+
+/* The value is rax's, unless debug information has said that it is in the other register. */
+static inline void return_one(const struct tw_frame_wants *wants, uint64_t value, struct tw_frame_back *back)
+{
+	const struct tw_frame_value word = { .kind = TW_FRAME_WORD,
+					     .word = tw_unlikely(wants->place->gives_vector) ? tw_arg_read_result() : value };
+
+	tw_frame_return(wants, &word, back);
+}
+
+/* The frames of an entry, the innermost first. */
+static __attribute__((noinline)) void return_all(const struct tw_return_entry *entry, uint64_t value,
+						 struct tw_frame_back *back)
+{
+	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
+		const struct tw_frame_wants *wants = frame_of(entry, number);
+
+		if (wants)
+			return_one(wants, value, back);
+	}
+}
+
+uintptr_t tw_native_return(uint64_t *slot, uint64_t value)
+{
+	struct tw_return_entry *entry = tw_returns_find(slot);
+	struct tw_frame_back back = { .frame = FRAME(slot) };
+	struct tw_frame_where where = { 0 };
+
+	/* The stack was copied, or overwritten: there is no way back from here. */
+	TW_ASSERT(entry);
+	if (tw_likely(tw_returns_count(entry) == 1))
+		return_one((const struct tw_frame_wants *)entry->words, value, &back);
+	else
+		return_all(entry, value, &back);
+	if (tw_unlikely(back.sessions)) {
+		where.address = entry->return_address;
+		tw_frame_return_to(&back, &where);
+	}
+	tw_returns_close(entry);
+	return entry->return_address;
+}
+
+/*
+ * The innermost watched call whose slot lies from here on and below a limit; NULL: none.  All of that is the
+ * stack of this thread; its shadow is looked at only where there is a stub.
+ */
+static uint64_t *next_watched(uintptr_t from, uintptr_t limit)
+{
+	for (uintptr_t at = from & ~(uintptr_t)7; at + sizeof(uint64_t) <= limit; at += sizeof(uint64_t)) {
+		uint64_t *slot = (uint64_t *)at;
+
+		if (tw_unlikely(tw_returns_is_stub(*slot)) && tw_returns_find(slot))
+			return slot;
+	}
+	return NULL;
+}
+
+static const enum tw_frame_class classes[] = { [TW_UNWIND_ERROR] = TW_FRAME_ERROR,
+					       [TW_UNWIND_EXIT] = TW_FRAME_EXIT,
+					       [TW_UNWIND_THROW] = TW_FRAME_THROW };
+
+static void leave(uint64_t *slot, enum tw_frame_class class, const char *name, struct tw_frame_back *back)
+{
+	struct tw_return_entry *entry = tw_returns_find(slot);
+
+	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
+		const struct tw_frame_wants *wants = frame_of(entry, number);
+
+		if (wants)
+			tw_frame_exception(wants, class, (struct tw_term){ 0 }, name, back);
+	}
+	tw_returns_close(entry);
+}
+
+void tw_native_throw(uint64_t *slot, const struct tw_unwind *unwind)
+{
+	struct tw_frame_back back = { .frame = FRAME(slot) };
+	struct tw_frame_where where = { 0 };
+
+	leave(slot, classes[unwind->class], unwind->name, &back);
+	/* Only the last that is left comes back to the function that catches. */
+	if (!back.sessions || !unwind->stopping_at || next_watched((uintptr_t)(slot + 1), unwind->stopping_at))
+		return;
+	where.address = tw_unwind_address_at(unwind->stopping_at);
+	if (where.address)
+		tw_frame_return_to(&back, &where);
+}
+
+/*
+ * Are both on the stack that this thread began with?  The system is asked once, with signals blocked: a timer whose
+ * handler jumps might come again before the answer.
+ */
+static bool is_own_stack(uintptr_t from, uintptr_t to)
+{
+	struct tw_thread *thread = tw_hit_tls.thread;
+	uint64_t signals;
+
+	/* The first stack of a program grows. */
+	if (from < thread->stack_low || from >= thread->stack_high) {
+		tw_sys_block_signals(&signals);
+		if (!tw_sys_own_stack(&thread->stack_low, &thread->stack_high))
+			thread->stack_low = thread->stack_high = 0;
+		tw_sys_restore_signals(&signals);
+	}
+	return from >= thread->stack_low && to <= thread->stack_high;
+}
+
+void tw_native_jump(uintptr_t stack, uintptr_t address)
+{
+	struct tw_frame_back back = { 0 };
+	struct tw_frame_where where = { .address = address };
+	struct tw_thread *thread = tw_hit_tls.thread;
+	uintptr_t from = (uintptr_t)__builtin_frame_address(0);
+	bool is_nested;
+
+	if (!thread)
+		return;
+	/* Handlers that come faster than this can tell, and jump, must come to an end: every other one says nothing. */
+	is_nested = from < thread->jumping_from;
+	thread->jumping_from = 0;
+	if (is_nested || stack <= from)
+		return;
+	thread->jumping_from = from;
+	tw_compiler_barrier();
+	if (!is_own_stack(from, stack))
+		stack = 0;
+	for (uint64_t *slot; (slot = next_watched(from, stack)); from = (uintptr_t)(slot + 1)) {
+		back.frame = FRAME(slot);
+		leave(slot, TW_FRAME_THROW, "longjmp", &back);
+	}
+	if (back.sessions)
+		tw_frame_return_to(&back, &where);
+	thread->jumping_from = 0;
+}
+
+void tw_native_init(void)
+{
+	const char *reason;
+
+	can_watch = tw_returns_init(&reason) == 0;
+	tw_bp_trampoline_hit = tw_native_hit;
+	tw_bp_trampoline_return = tw_native_return;
+	tw_bp_trampoline_throw = tw_native_throw;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * native.h - calls through sleds and slots, from their entry to their end.
+ *
+ *	tw_native_hit()	    the call is recorded (hit.c); where somebody wants its end, its return is watched
+ *	tw_native_return()  the call returned, with all that were entered by tail calls from it: return_from, the
+ *			    innermost first, then one return_to
+ *	tw_native_throw()   an exception leaves it: exception_from, then, when the catcher is next, return_to
+ *	tw_native_jump()    longjmp leaves all that lie between: exception_from
+ *
+ * Threads  any, as for hits.  Keep errno and vector registers.
+ */
+#ifndef TW_PIPELINE_NATIVE_H
+#define TW_PIPELINE_NATIVE_H
+
+#include "breakpoints/breakpoints.h"
+#include "breakpoints/unwind.h"
+
+#include <stdint.h>
+
+void tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot);
+uintptr_t tw_native_return(uint64_t *slot, uint64_t value);
+void tw_native_throw(uint64_t *slot, const struct tw_unwind *unwind);
+
+/*
+ * tw_native_jump - longjmp is about to leave all frames between here and there.
+ *
+ * @stack	the stack pointer that it sets.
+ * @address	where it goes on.
+ *
+ * Only within the stack that the thread began with: what lies between two others cannot be told.
+ */
+void tw_native_jump(uintptr_t stack, uintptr_t address);
+
+/* Makes trampolines and stubs lead here.  Before anything is armed. */
+void tw_native_init(void);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * change.c - changes alone and in transactions: what becomes visible at one moment, or never.
+ *
+ * What is staged is breakpoints/' business.  What a change does to a session at once (counters that start
+ * anew, what is asked of functions to come) is noted here, and put back when the change is forgotten.
+ */
+#include "session/session.h"
+
+/* ---- what a change does at once, and undoes when it is forgotten ---- */
+
+void tw_change_touch(struct tw_session *session, struct tw_session_place *set)
+{
+	if (set->is_touched)
+		return;
+	set->is_touched = true;
+	set->was_paused = set->paused;
+	set->taken = 0;
+	set->next_touched = session->touched;
+	session->touched = set->place->place_id + 1;
+}
+
+void tw_change_touch_on_load(struct tw_session *session)
+{
+	if (session->is_on_load_touched)
+		return;
+	session->is_on_load_touched = true;
+	session->on_load_before = session->on_load;
+}
+
+/* Which of the two is needed no more.  No hit uses it: it was never active, or a commit has waited since. */
+static void settle_counts(struct tw_session_counts *counts, bool is_forgotten)
+{
+	if (!counts->is_new)
+		return;
+	tw_counts_destroy(is_forgotten ? counts->now : counts->before);
+	if (is_forgotten)
+		counts->now = counts->before;
+	counts->before = NULL;
+	counts->is_new = false;
+}
+
+static void settle_session(struct tw_session *session, bool is_forgotten)
+{
+	while (session->touched) {
+		struct tw_session_place *set = &session->set_places[session->touched - 1];
+
+		if (is_forgotten)
+			set->paused = set->was_paused;
+		if (is_forgotten && set->taken)
+			tw_counter_add(set->counter, set->taken);
+		settle_counts(&set->times, is_forgotten);
+		settle_counts(&set->memories, is_forgotten);
+		set->is_touched = false;
+		session->touched = set->next_touched;
+	}
+	if (session->is_on_load_touched && is_forgotten)
+		session->on_load = session->on_load_before;
+	session->is_on_load_touched = false;
+}
+
+/* Under the permit, so no session that was changed can have gone. */
+static void settle(bool is_forgotten)
+{
+	tw_registry_lock();
+	for (struct tw_session *session = tw_sessions(); session; session = session->next)
+		settle_session(session, is_forgotten);
+	tw_registry_unlock();
+}
+
+/* ---- the permit, alone or in a transaction ---- */
+
+static __thread struct tw_permit *transaction;
+static __thread int transaction_error; /* a change of it failed half-way: it cannot be committed */
+
+void tw_changes_after_fork_in_child(void)
+{
+	transaction = NULL;
+	settle(true);
+}
+
+TW_API int tw_trace_begin(void)
+{
+	struct tw_permit *permit;
+	int error = tw_permit_seize(&permit);
+
+	if (!error) {
+		transaction = permit;
+		transaction_error = 0;
+	}
+	return error;
+}
+
+TW_API int tw_trace_commit(void)
+{
+	struct tw_permit *permit = transaction;
+	unsigned changed;
+
+	if (!permit)
+		return TW_EBADARG;
+	if (transaction_error) {
+		int error = transaction_error;
+
+		tw_trace_abort();
+		return error;
+	}
+	transaction = NULL;
+	changed = tw_bp_commit(permit);
+	settle(false);
+	tw_permit_drop(permit);
+	tw_sessions_clear_dropped();
+	tw_allocators_follow();
+	return (int)changed;
+}
+
+TW_API int tw_trace_abort(void)
+{
+	struct tw_permit *permit = transaction;
+
+	if (!permit)
+		return TW_EBADARG;
+	transaction = NULL;
+	tw_bp_abort(permit);
+	settle(true);
+	tw_permit_drop(permit);
+	return 0;
+}
+
+int tw_change_begin(struct tw_permit **permit)
+{
+	if (transaction) {
+		*permit = transaction;
+		return 0;
+	}
+	tw_sessions_clear_dropped();
+	return tw_permit_seize(permit);
+}
+
+int tw_change_end(struct tw_permit *permit, int result)
+{
+	if (permit == transaction) {
+		/* These two are found out before anything is staged. */
+		if (result < 0 && result != TW_EBADARG && result != TW_EDEAD)
+			transaction_error = result;
+		return result;
+	}
+	if (result < 0)
+		tw_bp_abort(permit);
+	else
+		tw_bp_commit(permit);
+	settle(result < 0);
+	tw_permit_drop(permit);
+	tw_allocators_follow();
+	return result;
+}
+
+void tw_change_look_end(struct tw_permit *permit)
+{
+	if (permit != transaction)
+		tw_permit_drop(permit);
+}

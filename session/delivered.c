@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * delivered.c - marks behind events, and tracers that are gone.
+ *
+ * A reference is the session's number in the high half and the number of the request in the low one.  The
+ * consumer of a capture or a stream answers a request by draining every ring once: request and answer stand in
+ * the shared header of the ring set, so the consumer may be another process.
+ */
+#include "base/clock.h"
+#include "progress/progress.h"
+#include "session/queue.h"
+#include "session/tracee.h"
+#include "tracewheel/queue.h"
+
+#include <time.h>
+
+/* A wait looks so often whether the consumer and the session are still there. */
+#define SLICE_NS UINT64_C(5000000)
+
+/* ---- tracers ---- */
+
+void tw_tracer_lost_locked(struct tw_session *session)
+{
+	/* PAIR session.tracer_gone: release, as part of the exchange; acquire where somebody receives or sets flags. */
+	if (tw_exchange_acq_rel(&session->is_tracer_gone, true))
+		return;
+	session->new_flags = 0;
+	session->tracer_pid = 0;
+	if (session->slot != TW_SESSION_UNSEATED)
+		tw_tracees_clear_flags(session->slot);
+	/* Who waits for room waits no longer; the memory stays until nobody uses it. */
+	if (session->rs)
+		tw_rs_close(session->rs);
+	if (session->queue)
+		tw_queue_wake(session->queue);
+}
+
+void tw_tracer_exit_locked(uint32_t pid)
+{
+	if (!tw_queue_is_any())
+		return;
+	for (struct tw_session *session = tw_sessions_all(); session; session = session->next_of_all)
+		if (session->tracer_pid == pid && session->queue)
+			tw_tracer_lost_locked(session);
+}
+
+/* ---- marks ---- */
+
+static bool is_consumer_gone(struct tw_session *session)
+{
+	const struct tw_rs_control *control = session->rs->control;
+
+	/* PAIR session.tracer_gone: acquire; release in tw_tracer_lost_locked(). */
+	if (tw_load_acquire(&session->is_tracer_gone))
+		return true;
+	return !session->queue && !session->writer &&
+	       tw_sys_is_process_gone(control->owner_process_id, control->owner_start_time);
+}
+
+/* The ring set of a session stays while `delivery_users` is not 0, or the session is dead. */
+static int enter(struct tw_session *session)
+{
+	/* PAIR session.users: seq_cst; tw_delivered_settle() reads the count after the state has changed. */
+	tw_fetch_add_seq_cst(&session->delivery_users, 1);
+	return tw_session_is_alive(session) ? 0 : TW_EDEAD;
+}
+
+static void leave(struct tw_session *session)
+{
+	/* PAIR session.users: seq_cst; as above. */
+	tw_fetch_add_seq_cst(&session->delivery_users, UINT32_MAX);
+}
+
+void tw_delivered_settle(struct tw_session *session)
+{
+	const struct timespec pause = { 0, 100000 };
+
+	/* PAIR session.users: seq_cst; see enter(). */
+	while (tw_load_seq_cst(&session->delivery_users))
+		nanosleep(&pause, NULL);
+}
+
+static int ask(struct tw_session *session, tw_pid pid, uint32_t *number)
+{
+	*number = 0;
+	/* Without a tracer everything has come that will. */
+	if (!session->rs)
+		return 0;
+	if (is_consumer_gone(session))
+		return TW_EPIPE;
+	if (session->queue)
+		return tw_queue_ask(session, pid, number);
+	*number = tw_rs_delivery_want(session->rs);
+	return 0;
+}
+
+TW_API int tw_delivered(struct tw_session *session, tw_pid pid, uint64_t *reference)
+{
+	uint32_t number;
+	int error;
+
+	if (!session || !reference || (pid != TW_PID_ALL && !tw_tracee_has_been(pid)))
+		return TW_EBADARG;
+	if (tw_progress_is_reading())
+		return TW_EDEADLK;
+	error = enter(session);
+	if (!error)
+		error = ask(session, pid, &number);
+	leave(session);
+	if (!error)
+		*reference = session->id << 32 | number;
+	return error;
+}
+
+static int look(struct tw_session *session, uint32_t number, uint64_t timeout_ns)
+{
+	bool is_there;
+
+	if (!session->rs)
+		return 0;
+	is_there = session->queue ? tw_queue_wait_answer(session->queue, number, timeout_ns)
+				  : tw_rs_delivery_wait(session->rs, number, timeout_ns);
+	if (is_there)
+		return 0;
+	return is_consumer_gone(session) ? TW_EPIPE : TW_ETIMEDOUT;
+}
+
+TW_API int tw_delivered_wait(struct tw_session *session, uint64_t reference, uint64_t timeout_ns)
+{
+	uint64_t now = tw_clock_monotonic_ns();
+	uint64_t until = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+	int error;
+
+	if (!session || reference >> 32 != (session->id & UINT32_MAX))
+		return TW_EBADARG;
+	if (tw_progress_is_reading())
+		return TW_EDEADLK;
+	do {
+		uint64_t left = until - now;
+
+		error = enter(session);
+		if (!error)
+			error = look(session, (uint32_t)reference, left < SLICE_NS ? left : SLICE_NS);
+		leave(session);
+		now = tw_clock_monotonic_ns();
+	} while (error == TW_ETIMEDOUT && now < until);
+	return error;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flags.c - from the flags of a process in a session to the words that hits and notices read.
+ *
+ * Under the registry's lock.  The words are changed by read-modify-write only, and read without a lock.
+ */
+#include "session/session.h"
+#include "session/tracee.h"
+#include "tracewheel/runtime.h"
+
+#include <string.h>
+
+TW_API uint32_t tw_runtime_wanted;
+
+/* By bit of tw_runtime_wanted: how many processes make it so. */
+static uint32_t wanted_counts[8];
+
+static const char *const names[] = { "call", "arity", "timestamp", "strict_monotonic_timestamp",
+	"monotonic_timestamp", "silent", "send", "receive", "procs", "running", "running_procs", "exiting",
+	"garbage_collection", "return_to", "set_on_spawn", "set_on_first_spawn", "set_on_link", "set_on_first_link",
+	"scheduler_id", "ports", "running_ports", "cpu_timestamp" };
+_Static_assert(TW_FLAG_CPU_TIMESTAMP == 1 << (TW_COUNT_OF(names) - 1), "a name for each flag");
+
+/* The flags that each kind of event needs one of. */
+static const uint32_t flags_of_want[TW_WANT_KINDS] = {
+	[TW_WANT_SEND] = TW_FLAG_SEND,
+	[TW_WANT_RECEIVE] = TW_FLAG_RECEIVE,
+	[TW_WANT_PROCS] = TW_FLAG_PROCS,
+	[TW_WANT_RUNNING] = TW_FLAG_RUNNING | TW_FLAG_RUNNING_PROCS,
+	[TW_WANT_EXITING] = TW_FLAG_EXITING,
+	[TW_WANT_GARBAGE_COLLECTION] = TW_FLAG_GARBAGE_COLLECTION,
+};
+_Static_assert(TW_WANTS_SEND == 1 << TW_WANT_SEND && TW_WANTS_RECEIVE == 1 << TW_WANT_RECEIVE &&
+		       TW_WANTS_PROCS == 1 << TW_WANT_PROCS && TW_WANTS_RUNNING == 1 << TW_WANT_RUNNING &&
+		       TW_WANTS_EXITING == 1 << TW_WANT_EXITING &&
+		       TW_WANTS_GARBAGE_COLLECTION == 1 << TW_WANT_GARBAGE_COLLECTION,
+	       "the program's words and ours");
+
+TW_API const char *tw_process_flag_name(uint32_t bit)
+{
+	for (size_t i = 0; i < TW_COUNT_OF(names); i++)
+		if (bit == UINT32_C(1) << i)
+			return names[i];
+	return NULL;
+}
+
+TW_API uint32_t tw_process_flag_named(const char *name)
+{
+	if (!strcmp(name, "all"))
+		return TW_FLAG_ALL;
+	for (size_t i = 0; i < TW_COUNT_OF(names); i++)
+		if (!strcmp(name, names[i]))
+			return UINT32_C(1) << i;
+	return 0;
+}
+
+static enum tw_stamp stamp_of(uint32_t flags)
+{
+	if (flags & TW_FLAG_TIMESTAMP)
+		return TW_STAMP_TIMESTAMP;
+	if (flags & TW_FLAG_STRICT_MONOTONIC_TIMESTAMP)
+		return TW_STAMP_STRICT_MONOTONIC;
+	return flags & TW_FLAG_MONOTONIC_TIMESTAMP ? TW_STAMP_MONOTONIC : TW_STAMP_NONE;
+}
+
+static void set_bit(_Atomic uint64_t *word, uint64_t bit, bool is_on)
+{
+	/* RELAXED tracee.words: written under the registry's lock, but for what match programs do. */
+	if (!!(tw_load_relaxed(word) & bit) == is_on)
+		return;
+	/* PROGRESS hit.wants: who takes a bit away waits for thread progress before it says so. */
+	/* PAIR notice.wants: release; acquire in notices, which have no generation to see the session by. */
+	if (is_on)
+		tw_fetch_or_seq_cst(word, bit);
+	else
+		tw_fetch_and_seq_cst(word, ~bit);
+}
+
+/* What this process makes of tw_runtime_wanted. */
+static uint32_t wanted_of(const struct tw_tracee *tracee)
+{
+	uint32_t wanted = 0;
+
+	/* RELAXED tracee.flags: under the registry's lock. */
+	if (tw_load_relaxed(&tracee->all_flags) & (TW_FLAG_SET_ON_LINK | TW_FLAG_SET_ON_FIRST_LINK))
+		wanted = TW_WANTS_LINKS;
+	for (unsigned want = 0; want < TW_WANT_KINDS; want++) {
+		/* RELAXED tracee.words: as above. */
+		wanted |= (uint32_t)(tw_load_relaxed(&tracee->wants[want]) != 0) << want;
+	}
+	return wanted;
+}
+
+static void count_wanted(struct tw_tracee *tracee, uint32_t now)
+{
+	uint32_t changed = tracee->counted ^ now, all = 0;
+
+	if (!changed)
+		return;
+	for (unsigned i = 0; i < TW_COUNT_OF(wanted_counts); i++) {
+		if (changed >> i & 1)
+			wanted_counts[i] += now >> i & 1 ? 1 : UINT32_MAX;
+		all |= (uint32_t)(wanted_counts[i] != 0) << i;
+	}
+	tracee->counted = (uint8_t)now;
+	/* RELAXED runtime.wanted: publishes nothing; a thread that sees it late makes its event as if before the change. */
+	tw_store_plain_release(&tw_runtime_wanted, all);
+}
+
+/* The words of one session.  Events of a session without tracer go nowhere, and are not made. */
+static void set_words(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
+{
+	uint64_t bit = UINT64_C(1) << slot;
+	const struct tw_session *session = tw_session_at(slot);
+	/* The tracer may have flags, but makes no events. */
+	bool is_tracer = session && session->tracer_pid == tracee->pid_number;
+	uint32_t heard = tracee->is_sensitive || is_tracer || !tw_hit_sessions[slot].rs ? 0 : flags;
+	bool is_special = stamp_of(flags) == TW_STAMP_STRICT_MONOTONIC || (flags & TW_FLAG_SILENT);
+	bool others_make = heard & (TW_FLAG_RECEIVE | TW_FLAG_PROCS);
+
+	/* RELAXED hit.record_flags: one byte; calls under way show the stamp before or after. */
+	tw_store_relaxed(&tracee->record_flags[slot],
+			 (uint8_t)(stamp_of(flags) | (flags & TW_FLAG_ARITY ? TW_EVENT_FLAG_ARITY : 0) |
+				   (flags & TW_FLAG_SCHEDULER_ID ? TW_EVENT_FLAG_SCHEDULER_ID : 0)));
+	set_bit(&tracee->silent, bit, flags & TW_FLAG_SILENT);
+	set_bit(&tracee->others_make, bit, others_make);
+	set_bit(&tracee->special_alone, bit, is_special);
+	set_bit(&tracee->special, bit, is_special || others_make);
+	set_bit(&tracee->wants_call, bit, heard & TW_FLAG_CALL);
+	set_bit(&tracee->tracer_of, bit, tracee->is_sensitive || is_tracer);
+	set_bit(&tracee->wants_return_to, bit, heard & TW_FLAG_RETURN_TO);
+	for (unsigned want = 0; want < TW_WANT_KINDS; want++)
+		set_bit(&tracee->wants[want], bit, heard & flags_of_want[want]);
+}
+
+void tw_flags_apply(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
+{
+	uint32_t all = 0;
+
+	/* RELAXED tracee.flags: hits read the words; this is what is told and inherited. */
+	tw_store_relaxed(&tracee->flags[slot], flags);
+	for (unsigned s = 0; s < TW_SESSIONS_MAX; s++) {
+		/* RELAXED tracee.flags: as above. */
+		all |= tw_load_relaxed(&tracee->flags[s]);
+	}
+	/* RELAXED tracee.flags: as above. */
+	tw_store_relaxed(&tracee->all_flags, all);
+	set_words(tracee, slot, flags);
+	count_wanted(tracee, wanted_of(tracee));
+}
+
+void tw_flags_change(struct tw_tracee *tracee, unsigned slot, bool how, uint32_t flags)
+{
+	/* RELAXED tracee.flags: written under the registry's lock only. */
+	uint32_t old = tw_load_relaxed(&tracee->flags[slot]);
+
+	tw_flags_apply(tracee, slot, how ? old | flags : old & ~flags);
+}
+
+void tw_flags_apply_new(struct tw_tracee *tracee)
+{
+	for (struct tw_session *session = tw_sessions(); session; session = session->next)
+		if (session->new_flags && tw_session_is_alive(session))
+			tw_flags_apply(tracee, session->slot, session->new_flags);
+}
+
+void tw_flags_forget(struct tw_tracee *tracee)
+{
+	count_wanted(tracee, 0);
+}
+
+void tw_flags_set_sensitive(struct tw_tracee *tracee, bool is_sensitive)
+{
+	tracee->is_sensitive = is_sensitive;
+	for (struct tw_session *session = tw_sessions(); session; session = session->next) {
+		/* RELAXED tracee.flags: under the registry's lock. */
+		uint32_t flags = tw_load_relaxed(&tracee->flags[session->slot]);
+
+		if (flags)
+			set_words(tracee, session->slot, flags);
+	}
+	count_wanted(tracee, wanted_of(tracee));
+}

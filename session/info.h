@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* info.h - how tw_trace_info() and tw_session_info() read what they are asked about. */
+#ifndef TW_SESSION_INFO_H
+#define TW_SESSION_INFO_H
+
+#include "session/session.h"
+#include "tracewheel/term.h"
+
+/* Is it the atom of this name? */
+bool tw_info_is(struct tw_term term, const char *name);
+/* A process of this program by its term, which may be no longer there; false: something else. */
+bool tw_info_read_pid(struct tw_term what, tw_pid *out);
+/* {M,F,A} without wildcards; strings are lent by the atoms.  TW_EBADARG. */
+int tw_info_read_function(struct tw_term what, struct tw_wanted *out);
+
+#endif

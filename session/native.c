@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * native.c - functions of loaded objects become places that sessions can set: entry sleds, and the GOT slots
+ * through which other objects call them.
+ *
+ *  1  look: the object of that name, its sleds, the slots of all others that lead to it	loader's locks
+ *  2  under the permit: module, functions and places that are new; on_load is set on those
+ *
+ * Objects that hold a place are kept loaded from then on: nothing here is told of a dlclose(), and a place whose
+ * memory is gone must not be written.  (The agent is told, and does without.)
+ */
+#include "session/session.h"
+#include "breakpoints/patch.h"
+#include "pipeline/callers.h"
+#include "progress/progress.h"
+#include "symbols/symbols.h"
+#include "tracewheel/function.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a look has found. */
+struct look {
+	struct tw_sym_set *set;
+	const struct tw_sym_object *definer;
+	struct tw_sym_sleds sleds;
+	struct tw_module *module;
+};
+
+static bool is_called(const struct tw_sym_object *object, const char *name)
+{
+	return (object->role == TW_SYM_ORDINARY || object->role == TW_SYM_PROGRAM) &&
+	       (!strcmp(object->name, name) || !strcmp(object->elf.soname, name));
+}
+
+static bool defines(const char *function, void *arg)
+{
+	const struct tw_sym_object *definer = arg;
+
+	return tw_elf_lookup(&definer->elf, function, 0) != NULL;
+}
+
+int tw_native_module(struct tw_permit *permit, const struct tw_sym_object *object, struct tw_module **out)
+{
+	const struct tw_module_options options = {
+		.name = object->name,
+		.path = object->path,
+		.soname = object->elf.soname,
+		.base_address = object->elf.base,
+		.end_address = object->elf.image.high,
+		.build_id = object->elf.build_id,
+		.build_id_bytes = object->elf.build_id_bytes,
+	};
+
+	return tw_bp_module_add(permit, &options, out);
+}
+
+/* A place that is new gets what on_load says; one that cannot be set is left alone. */
+static int add_place(struct tw_permit *permit, struct look *look, const char *name, uint64_t address,
+		     const struct tw_place_options *options)
+{
+	struct tw_function *function;
+	struct tw_place *place;
+	int error;
+
+	if (tw_bp_place_at(permit, options->where))
+		return 0;
+	error = tw_bp_function_add(permit, look->module, name, UINT32_MAX, address, &function);
+	if (!error)
+		error = tw_bp_place_add(permit, function, options, &place);
+	if (error)
+		return error;
+	error = tw_sessions_offer(permit, place);
+	if (error == TW_ENOTSUP && tw_patch_settle())
+		error = tw_sessions_offer(permit, place);
+	return error == TW_ENOTSUP || error == TW_EPERM ? 0 : error;
+}
+
+/* The first of a function's names is its name. */
+static int add_sleds(struct tw_permit *permit, struct look *look)
+{
+	uintptr_t last = 0;
+	int error = 0;
+
+	for (size_t i = 0; i < look->sleds.count && !error; i++) {
+		const struct tw_sym_sled *sled = &look->sleds.entries[i];
+		const struct tw_place_options options = { .kind = TW_BP_SLED,
+							  .where = (void *)sled->where,
+							  .sled_bytes = (uint8_t)sled->bytes };
+
+		if (sled->where == last || sled->refusal)
+			continue;
+		last = sled->where;
+		error = add_place(permit, look, sled->function, sled->entry, &options);
+		if (!error)
+			tw_bp_place_at(permit, options.where)->function->bytes = sled->function_bytes;
+	}
+	if (look->sleds.count)
+		tw_callers_update(permit);
+	return error;
+}
+
+static int add_slots(struct tw_permit *permit, struct look *look, const struct tw_sym_object *caller,
+		     const struct tw_sym_slot *slots, size_t count)
+{
+	struct tw_module *module;
+	int error = tw_native_module(permit, caller, &module);
+
+	for (size_t i = 0; i < count && !error; i++) {
+		struct tw_place_options options = { .kind = TW_BP_SLOT,
+						    .where = slots[i].where,
+						    .target = slots[i].target };
+
+		if (slots[i].refusal || slots[i].definer != look->definer)
+			continue;
+		options.caller_module_id = module->module_id;
+		error = add_place(permit, look, slots[i].function, (uint64_t)(uintptr_t)slots[i].target, &options);
+	}
+	return error;
+}
+
+/* One object's calls of the definer's functions.  Step 1 for its slots, then step 2. */
+static int look_at_caller(struct look *look, const struct tw_sym_object *caller)
+{
+	struct tw_sym_slot *slots;
+	struct tw_permit *permit;
+	void *pin;
+	size_t count;
+	int error;
+
+	if ((caller->role != TW_SYM_ORDINARY && caller->role != TW_SYM_PROGRAM) || caller == look->definer ||
+	    strstr(caller->path, "/gconv/") || (caller->role != TW_SYM_PROGRAM && !tw_sym_pin(caller, &pin)))
+		return 0;
+	error = tw_sym_slots(look->set, caller, defines, (void *)(uintptr_t)look->definer, &slots, &count);
+	if (error)
+		return error;
+	error = tw_change_begin(&permit);
+	if (!error)
+		error = tw_change_end(permit, add_slots(permit, look, caller, slots, count));
+	free(slots);
+	return error;
+}
+
+static int look_at(struct tw_sym_set *set, const struct tw_sym_object *definer)
+{
+	struct look look = { .set = set, .definer = definer };
+	struct tw_permit *permit;
+	void *pin;
+	int error;
+
+	if (definer->role != TW_SYM_PROGRAM && !tw_sym_pin(definer, &pin))
+		return 0;
+	error = tw_sym_sleds(definer, &look.sleds);
+	if (error)
+		return error;
+	error = tw_change_begin(&permit);
+	if (!error) {
+		error = tw_native_module(permit, definer, &look.module);
+		tw_allocators_loaded();
+		error = tw_change_end(permit, error ? error : add_sleds(permit, &look));
+	}
+	for (size_t i = 0; i < set->count && !error; i++)
+		error = look_at_caller(&look, &set->objects[i]);
+	tw_sym_sleds_fini(&look.sleds);
+	return error;
+}
+
+TW_API int tw_module_load(const char *name)
+{
+	struct tw_sym_set *set;
+	int error, found = 0;
+
+	if (!name)
+		return TW_EBADARG;
+	if (tw_hit_is_under_way() || tw_progress_is_reading() || tw_permit_is_mine())
+		return TW_EDEADLK;
+	tw_session_init();
+	error = tw_sym_load(&set);
+	if (error)
+		return error;
+	for (size_t i = 0; i < set->count && !error; i++) {
+		if (!is_called(&set->objects[i], name))
+			continue;
+		error = look_at(set, &set->objects[i]);
+		found++;
+	}
+	tw_sym_unload(set);
+	/* Names that were not found left a message, which is not the program's. */
+	dlerror();
+	return error ? error : found;
+}
+
+/* ---- when a function is asked for by the name of a module ---- */
+
+#define NAMES_MAX 64
+
+/* Under the registry's lock. */
+static char *names[NAMES_MAX]; /* looked for, with what was loaded then */
+static uint64_t loaded_then, unloaded_then;
+static size_t name_count;
+
+/* Was it looked for since the last object came or went?  Then it is remembered as well. */
+static bool was_looked_for(const char *name)
+{
+	uint64_t loaded, unloaded;
+	bool is_found = false;
+
+	tw_sym_counts(&loaded, &unloaded);
+	tw_registry_lock();
+	if (loaded != loaded_then || unloaded != unloaded_then) {
+		while (name_count)
+			free(names[--name_count]);
+		loaded_then = loaded;
+		unloaded_then = unloaded;
+	}
+	for (size_t i = 0; i < name_count && !is_found; i++)
+		is_found = !strcmp(names[i], name);
+	if (!is_found && name_count < NAMES_MAX) {
+		names[name_count] = strdup(name);
+		name_count += names[name_count] != NULL;
+	}
+	tw_registry_unlock();
+	return is_found;
+}
+
+void tw_native_look_for(const char *module)
+{
+	if (tw_hit_is_under_way() || tw_permit_is_mine() || was_looked_for(module))
+		return;
+	tw_module_load(module);
+}

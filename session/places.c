@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* places.c - which places a call means, and what a session has set of them. */
+#include "session/session.h"
+#include "base/limits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what a session has set ---- */
+
+struct tw_session_place *tw_session_find(struct tw_session *session, const struct tw_place *place)
+{
+	if (place->place_id >= session->set_room || !session->set_places[place->place_id].place)
+		return NULL;
+	return &session->set_places[place->place_id];
+}
+
+struct tw_session_place *tw_session_remember(struct tw_session *session, struct tw_place *place)
+{
+	uint32_t id = place->place_id, room = session->set_room ? session->set_room : 256;
+
+	if (id >= session->set_room) {
+		struct tw_session_place *more;
+
+		while (room <= id)
+			room *= 2;
+		more = realloc(session->set_places, room * sizeof *more);
+		if (!more)
+			return NULL;
+		memset(more + session->set_room, 0, (room - session->set_room) * sizeof *more);
+		session->set_places = more;
+		session->set_room = room;
+	}
+	session->set_places[id].place = place;
+	return &session->set_places[id];
+}
+
+uint32_t tw_session_actions(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place)
+{
+	const struct tw_session_place *set = tw_session_find(session, place);
+	struct tw_bp_part part = { 0 };
+
+	if (!set)
+		return 0;
+	tw_bp_staged_part(permit, set->place, session->slot, &part);
+	return part.actions | set->paused;
+}
+
+int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
+		     const struct tw_bp_part *part)
+{
+	struct tw_session_place *set;
+	struct tw_bp_part staged = *part;
+	int error = tw_define_place(session, permit, place);
+
+	if (error)
+		return error;
+	set = tw_session_remember(session, place);
+	if (!set)
+		return TW_ENOMEM;
+	staged.session = (uint8_t)session->slot;
+	if (staged.actions & TW_ACTION_COUNT) {
+		if (!set->counter)
+			set->counter = tw_counter_create();
+		if (!set->counter)
+			return TW_ENOMEM;
+		staged.counter = set->counter;
+	}
+	staged.times = staged.actions & TW_ACTION_TIME ? set->times.now : NULL;
+	staged.memories = staged.actions & TW_ACTION_MEMORY ? set->memories.now : NULL;
+	return tw_bp_stage_set(permit, place, &staged);
+}
+
+void tw_session_stage_clear_all(struct tw_session *session, struct tw_permit *permit)
+{
+	for (uint32_t id = 0; id < session->set_room; id++) {
+		if (session->set_places[id].place)
+			tw_bp_stage_clear(permit, session->set_places[id].place, session->slot);
+	}
+}
+
+/* ---- matching ---- */
+
+static bool is_any(const char *name)
+{
+	return name[0] == '_' && !name[1];
+}
+
+int tw_wanted_read(const char *module, const char *function, int arity, struct tw_wanted *out)
+{
+	if (!module || !function)
+		return TW_EBADARG;
+	*out = (struct tw_wanted){ .module = is_any(module) ? NULL : module,
+				   .function = is_any(function) ? NULL : function,
+				   .arity = arity };
+	if ((!out->module && out->function) || (!out->function && arity != TW_ARITY_ANY))
+		return TW_EBADARG;
+	return 0;
+}
+
+/* Declared functions know of all their calls; sleds, which call came; slots pass qualified ones. */
+static bool has_place(const struct tw_wanted *wanted, const struct tw_function *function)
+{
+	if (function->module->is_declared)
+		return true;
+	for (const struct tw_place *place = function->places; place; place = place->next_of_function)
+		if (!place->is_gone && !(wanted->is_global && place->kind == TW_BP_SLED) &&
+		    !(wanted->is_local && place->kind == TW_BP_SLOT))
+			return true;
+	return false;
+}
+
+/* An arity that no function can have is that of none. */
+static bool is_wanted(const struct tw_wanted *wanted, const struct tw_function *function)
+{
+	return (!wanted->function || strcmp(wanted->function, function->name) == 0) &&
+	       (wanted->arity == TW_ARITY_ANY ||
+		(wanted->arity == TW_ARITY_UNKNOWN && function->arity == UINT32_MAX) ||
+		(wanted->arity >= 0 && (uint32_t)wanted->arity == function->arity)) &&
+	       (!wanted->is_global || function->is_exported) && has_place(wanted, function);
+}
+
+static int for_each_place_of(struct tw_session *session, struct tw_permit *permit, struct tw_function *function,
+			     tw_place_fn fn, const void *arg)
+{
+	for (struct tw_place *place = function->places; place; place = place->next_of_function) {
+		int error = place->is_gone ? 0 : fn(session, permit, place, arg);
+
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+/* The first of a module's functions to look at, and the one after it: a single one where all is given by name. */
+static struct tw_function *first_function(struct tw_permit *permit, struct tw_module *module,
+					  const struct tw_wanted *wanted)
+{
+	if (wanted->function && wanted->arity != TW_ARITY_ANY)
+		return tw_bp_function_find(permit, module, wanted->function,
+					   wanted->arity == TW_ARITY_UNKNOWN ? UINT32_MAX : (uint32_t)wanted->arity);
+	return module->functions;
+}
+
+static struct tw_function *next_function(const struct tw_function *function, const struct tw_wanted *wanted)
+{
+	return wanted->function && wanted->arity != TW_ARITY_ANY ? NULL : function->next_of_module;
+}
+
+static bool is_wanted_module(const struct tw_wanted *wanted, const struct tw_module *module)
+{
+	return !wanted->module || !strcmp(wanted->module, module->name) ||
+	       (module->soname && !strcmp(wanted->module, module->soname));
+}
+
+int tw_for_each_place(struct tw_session *session, struct tw_permit *permit, const struct tw_wanted *wanted,
+		      tw_place_fn fn, const void *arg)
+{
+	int count = 0;
+
+	for (struct tw_module *module = tw_bp_modules(permit); module; module = module->next) {
+		if (module->is_gone || !is_wanted_module(wanted, module))
+			continue;
+		for (struct tw_function *f = first_function(permit, module, wanted); f; f = next_function(f, wanted)) {
+			int error = is_wanted(wanted, f) ? for_each_place_of(session, permit, f, fn, arg) : 0;
+
+			if (error)
+				return error;
+			count += is_wanted(wanted, f);
+		}
+	}
+	return count;
+}
+

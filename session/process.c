@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * process.c - the run-time's side: processes that it declares, and what it tells of them.
+ *
+ * Control (the list, names, inheritance) is under the registry's lock, for moments; the events themselves are
+ * notices (pipeline/notice.c), made without it.
+ */
+#include "session/session.h"
+#include "session/tracee.h"
+#include "base/clock.h"
+#include "pipeline/notice.h"
+#include "tracewheel/runtime.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* Room for one pid. */
+#define PID_BYTES 96
+
+static struct tw_tracee *tracee_of(const struct tw_process *process)
+{
+	return (struct tw_tracee *)(uintptr_t)process;
+}
+
+/* ---- notices ---- */
+
+static void tell(struct tw_tracee *tracee, enum tw_event_kind kind, enum tw_want want, struct tw_term a,
+		 struct tw_term b)
+{
+	struct tw_notice notice = { .kind = (uint8_t)kind, .want = (uint8_t)want, .terms = { a, b } };
+
+	notice.term_count = tw_term_is_none(b) ? 1 : 2;
+	tw_notice(tracee, &notice);
+}
+
+/* An event with a pid, and perhaps another term. */
+static void tell_pid(struct tw_tracee *tracee, enum tw_event_kind kind, uint64_t pid, struct tw_term more)
+{
+	char room[PID_BYTES];
+	struct tw_arena arena;
+
+	/* RELAXED hit.wants: a first look, before the pid is built. */
+	if (!tw_load_relaxed(&tracee->wants[TW_WANT_PROCS]))
+		return;
+	tw_arena_init_fixed(&arena, room, sizeof room);
+	tell(tracee, kind, TW_WANT_PROCS, tw_term_pid(&arena, (uint32_t)pid, 0), more);
+}
+
+/* Of a process that nobody says where it begins. */
+static struct tw_term entry_or_undefined(struct tw_arena *arena, struct tw_term entry)
+{
+	struct tw_term undefined = tw_atom(TW_ATOM_UNDEFINED);
+
+	if (!tw_term_is_none(entry))
+		return entry;
+	return tw_term_tuple(arena, (struct tw_term[]){ undefined, undefined, tw_term_nil() }, 3);
+}
+
+/* ---- schedulers, and threads that are processes ---- */
+
+__thread bool tw_thread_becomes_scheduler;
+
+TW_API int tw_scheduler_declare(void)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	bool has_joined;
+
+	tw_session_init();
+	if (tw_hit_is_under_way())
+		return TW_EDEADLK;
+	tw_thread_becomes_scheduler = true;
+	has_joined = tw_thread_join();
+	tw_thread_becomes_scheduler = false;
+	if (!has_joined)
+		return TW_ENOMEM;
+	if (t->thread->is_scheduler)
+		return 0;
+	t->thread->is_scheduler = true;
+	/* It was a process until now. */
+	if (t->thread->own_tracee)
+		tw_process_thread_ends(t->thread->own_tracee);
+	tw_thread_run(NULL);
+	if (t->thread->own_tracee)
+		tw_tracee_exit(t->thread->own_tracee);
+	t->thread->own_tracee = NULL;
+	return 0;
+}
+
+void tw_process_thread_began(struct tw_tracee *tracee)
+{
+	struct tw_term undefined = tw_atom(TW_ATOM_UNDEFINED);
+	char room[PID_BYTES];
+	struct tw_arena arena;
+
+	tw_arena_init_fixed(&arena, room, sizeof room);
+	tell(tracee, TW_EVENT_SPAWNED, TW_WANT_PROCS, undefined, entry_or_undefined(&arena, (struct tw_term){ 0 }));
+}
+
+void tw_process_thread_ends(struct tw_tracee *tracee)
+{
+	if (tracee != &tw_hit_nobody)
+		tw_process_exiting((struct tw_process *)tracee, (struct tw_term){ 0 });
+}
+
+/* {M,F,A} of a declared function, or 0.  Its atoms exist since it was declared. */
+static struct tw_term mfa(struct tw_arena *arena, const struct tw_declared_function *function)
+{
+	struct tw_term parts[3];
+
+	if (!function)
+		return tw_small(0);
+	parts[0] = tw_term_atom_existing(function->module, strlen(function->module));
+	parts[1] = tw_term_atom_existing(function->name, strlen(function->name));
+	parts[2] = tw_small(function->arity);
+	if (tw_term_is_none(parts[0]) || tw_term_is_none(parts[1]))
+		return tw_small(0);
+	return tw_term_tuple(arena, parts, 3);
+}
+
+static void tell_schedule(struct tw_tracee *tracee, bool is_in, const struct tw_declared_function *function)
+{
+	enum tw_want want = tracee->is_exiting ? TW_WANT_EXITING : TW_WANT_RUNNING;
+	enum tw_event_kind kind = is_in ? TW_EVENT_IN : TW_EVENT_OUT;
+	char room[PID_BYTES];
+	struct tw_arena arena;
+
+	tracee->is_in = is_in;
+	/* RELAXED hit.wants: a first look, before the term is built. */
+	if (tw_likely(!tw_load_relaxed(&tracee->wants[want])))
+		return;
+	if (tracee->is_exiting)
+		kind = is_in ? TW_EVENT_IN_EXITING : TW_EVENT_OUT_EXITING;
+	tw_arena_init_fixed(&arena, room, sizeof room);
+	tell(tracee, kind, want, mfa(&arena, function), (struct tw_term){ 0 });
+}
+
+/* Whom this thread runs, and that is not the thread itself; NULL: nobody. */
+static struct tw_tracee *declared_here(const struct tw_hit_tls *t)
+{
+	return t->tracee && t->tracee->is_in ? t->tracee : NULL;
+}
+
+TW_API void tw_process_in_at(struct tw_process *process, const struct tw_declared_function *function)
+{
+	struct tw_tracee *tracee = tracee_of(process), *before = declared_here(&tw_hit_tls);
+
+	if (before && before != tracee)
+		tell_schedule(before, false, NULL);
+	tw_thread_run(tracee);
+	if (tracee && !tracee->is_in && tw_hit_tls.thread && tracee != tw_hit_tls.thread->own_tracee)
+		tell_schedule(tracee, true, function);
+}
+
+TW_API void tw_process_out_at(const struct tw_declared_function *function)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	struct tw_tracee *before = declared_here(t);
+
+	if (before)
+		tell_schedule(before, false, function);
+	if (tw_thread_join())
+		tw_thread_run(t->thread->own_tracee);
+}
+
+TW_API void tw_process_in(struct tw_process *process)
+{
+	tw_process_in_at(process, NULL);
+}
+
+TW_API void tw_process_out(void)
+{
+	tw_process_out_at(NULL);
+}
+
+/* ---- life ---- */
+
+static void tell_spawn(struct tw_tracee *parent, struct tw_tracee *child, const struct tw_spawn *options)
+{
+	char room[PID_BYTES];
+	struct tw_arena arena;
+	struct tw_term entry;
+
+	if (!tw_runtime_wants(TW_WANTS_PROCS))
+		return;
+	tw_arena_init_fixed(&arena, room, sizeof room);
+	entry = entry_or_undefined(&arena, options->entry);
+	tell_pid(parent, TW_EVENT_SPAWN, child->pid_number, entry);
+	if (options->is_linked)
+		tell_pid(parent, TW_EVENT_LINK, child->pid_number, (struct tw_term){ 0 });
+	tell_pid(child, TW_EVENT_SPAWNED, parent->pid_number, entry);
+	if (options->is_linked)
+		tell_pid(child, TW_EVENT_GETTING_LINKED, parent->pid_number, (struct tw_term){ 0 });
+}
+
+TW_API int tw_process_spawn(const struct tw_spawn *options, struct tw_process **out)
+{
+	struct tw_tracee *parent, *child;
+
+	tw_session_init();
+	if (tw_hit_is_under_way())
+		return TW_EDEADLK;
+	if (!tw_term_is_none(options->entry) && tw_term_tuple_count(options->entry) != 3)
+		return TW_EBADARG;
+	parent = tracee_of(options->parent);
+	tw_registry_lock();
+	child = tw_tracee_make(0, options->name);
+	if (child && parent)
+		tw_inherit_by_spawn(parent, child, options->is_linked);
+	tw_registry_unlock();
+	if (!child)
+		return TW_ENOMEM;
+	if (parent)
+		tell_spawn(parent, child, options);
+	*out = (struct tw_process *)child;
+	return 0;
+}
+
+TW_API int tw_process_create(const char *name, struct tw_process **out)
+{
+	struct tw_spawn options = { .name = name };
+
+	return tw_process_spawn(&options, out);
+}
+
+TW_API void tw_process_exiting(struct tw_process *process, struct tw_term reason)
+{
+	struct tw_tracee *tracee = tracee_of(process);
+
+	if (tracee->is_exiting)
+		return;
+	tell(tracee, TW_EVENT_EXIT, TW_WANT_PROCS, tw_term_is_none(reason) ? tw_atom(TW_ATOM_NORMAL) : reason,
+	     (struct tw_term){ 0 });
+	tracee->is_exiting = true;
+	tw_process_unregister(process);
+}
+
+TW_API void tw_process_exit(struct tw_process *process)
+{
+	struct tw_tracee *tracee = tracee_of(process);
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (!tracee)
+		return;
+	tw_process_exiting(process, (struct tw_term){ 0 });
+	tell(tracee, TW_EVENT_OUT_EXITED, TW_WANT_EXITING, tw_small(0), (struct tw_term){ 0 });
+	tracee->is_in = false;
+	if (t->tracee == tracee)
+		tw_process_out();
+	tw_tracee_exit(tracee);
+}
+
+/* ---- names ---- */
+
+TW_API int tw_process_register(struct tw_process *process, struct tw_term name)
+{
+	struct tw_tracee *tracee = tracee_of(process);
+	int error = tw_hit_is_under_way() ? TW_EDEADLK : 0;
+
+	if (!tw_is_atom(name) || name.word == tw_atom(TW_ATOM_UNDEFINED).word)
+		return TW_EBADARG;
+	if (error)
+		return error;
+	tw_registry_lock();
+	if (tw_tracee_named(name) || !tw_term_is_none(tracee->registered_name))
+		error = TW_EBADARG;
+	else
+		tracee->registered_name = name;
+	tw_registry_unlock();
+	if (!error)
+		tell(tracee, TW_EVENT_REGISTER, TW_WANT_PROCS, name, (struct tw_term){ 0 });
+	return error;
+}
+
+TW_API int tw_process_unregister(struct tw_process *process)
+{
+	struct tw_tracee *tracee = tracee_of(process);
+	struct tw_term name;
+
+	if (tw_hit_is_under_way())
+		return TW_EDEADLK;
+	tw_registry_lock();
+	name = tracee->registered_name;
+	tracee->registered_name = (struct tw_term){ 0 };
+	tw_registry_unlock();
+	if (tw_term_is_none(name))
+		return TW_EBADARG;
+	tell(tracee, TW_EVENT_UNREGISTER, TW_WANT_PROCS, name, (struct tw_term){ 0 });
+	return 0;
+}
+
+TW_API int tw_process_sensitive(struct tw_process *process, bool is_sensitive)
+{
+	if (tw_hit_is_under_way())
+		return TW_EDEADLK;
+	tw_registry_lock();
+	tw_flags_set_sensitive(tracee_of(process), is_sensitive);
+	tw_registry_unlock();
+	return 0;
+}
+
+/* ---- links ---- */
+
+TW_API void tw_runtime_link(struct tw_process *process, struct tw_process *other)
+{
+	struct tw_tracee *tracee = tracee_of(process);
+
+	/* RELAXED tracee.flags: a change is seen by this link or by the next; the lock decides. */
+	if (tw_load_relaxed(&tracee->all_flags) & (TW_FLAG_SET_ON_LINK | TW_FLAG_SET_ON_FIRST_LINK)) {
+		tw_registry_lock();
+		tw_inherit_by_link(tracee, tracee_of(other));
+		tw_registry_unlock();
+	}
+	tell_pid(tracee, TW_EVENT_LINK, tracee_of(other)->pid_number, (struct tw_term){ 0 });
+}
+
+TW_API void tw_runtime_linked(struct tw_process *process, tw_pid other, unsigned what)
+{
+	if (what >= TW_UNLINK && what <= TW_GETTING_UNLINKED)
+		tell_pid(tracee_of(process), (enum tw_event_kind)what, other, (struct tw_term){ 0 });
+}
+_Static_assert((int)TW_UNLINK == (int)TW_EVENT_UNLINK && (int)TW_GETTING_LINKED == (int)TW_EVENT_GETTING_LINKED &&
+		       (int)TW_GETTING_UNLINKED == (int)TW_EVENT_GETTING_UNLINKED,
+	       "the program's numbers and ours");
+
+/* ---- messages ---- */
+
+TW_API void tw_runtime_send(struct tw_process *sender, struct tw_term message, struct tw_term to, bool is_to_nobody)
+{
+	struct tw_notice notice = { .kind = is_to_nobody ? TW_EVENT_SEND_TO_NON_EXISTING_PROCESS : TW_EVENT_SEND,
+				    .want = TW_WANT_SEND,
+				    .term_count = 2,
+				    .terms = { message, to },
+				    .peer = to };
+
+	if (sender)
+		tw_notice(tracee_of(sender), &notice);
+}
+
+TW_API void tw_runtime_receive(struct tw_process *receiver, struct tw_term message, struct tw_term sender)
+{
+	struct tw_notice notice = {
+		.kind = TW_EVENT_RECEIVE, .want = TW_WANT_RECEIVE, .term_count = 1, .terms = { message }, .peer = sender
+	};
+
+	if (receiver)
+		tw_notice(tracee_of(receiver), &notice);
+}
+
+TW_API void tw_runtime_timeout(struct tw_process *receiver)
+{
+	struct tw_notice notice = { .kind = TW_EVENT_RECEIVE,
+				    .want = TW_WANT_RECEIVE,
+				    .term_count = 1,
+				    .is_timeout = true,
+				    .terms = { tw_atom(TW_ATOM_TIMEOUT) } };
+
+	if (receiver)
+		tw_notice(tracee_of(receiver), &notice);
+}
+
+/* Nobody asks yet: no bit of tw_runtime_wanted leads here. */
+TW_API void tw_runtime_mailbox(struct tw_process *process, uint64_t length)
+{
+	(void)process;
+	(void)length;
+}
+
+/* ---- collections ---- */
+
+TW_API void tw_runtime_gc(struct tw_process *process, enum tw_gc_event event, const struct tw_gc_sizes *sizes)
+{
+	struct tw_notice notice = { .kind = (uint8_t)event,
+				    .want = TW_WANT_GARBAGE_COLLECTION,
+				    .word_count = sizeof *sizes / sizeof(uint64_t),
+				    .words = (const uint64_t *)sizes };
+
+	if (process && event >= TW_GC_MINOR_START && event <= TW_GC_MAX_HEAP_SIZE)
+		tw_notice(tracee_of(process), &notice);
+}
+_Static_assert((int)TW_GC_MINOR_START == (int)TW_EVENT_GC_MINOR_START &&
+		       (int)TW_GC_MAX_HEAP_SIZE == (int)TW_EVENT_GC_MAX_HEAP_SIZE,
+	       "the program's numbers and ours");
+
+/* ---- who, and when ---- */
+
+TW_API bool tw_process_wants_any(const struct tw_process *process, uint32_t kinds)
+{
+	const struct tw_tracee *tracee = tracee_of(process);
+
+	if (!tracee)
+		return false;
+	for (unsigned want = 0; want < TW_WANT_KINDS; want++) {
+		/* RELAXED hit.wants: a first look; the one that counts is in the notice. */
+		if ((kinds >> want & 1) && tw_load_relaxed(&tracee->wants[want]))
+			return true;
+	}
+	return false;
+}
+
+TW_API tw_pid tw_process_pid(const struct tw_process *process)
+{
+	return tracee_of(process)->pid_number;
+}
+
+TW_API struct tw_process *tw_process_current(void)
+{
+	tw_session_init();
+	if (!tw_thread_join() || tw_hit_tls.tracee == &tw_hit_nobody)
+		return NULL;
+	return (struct tw_process *)tw_hit_tls.tracee;
+}
+
+TW_API tw_pid tw_process_self(void)
+{
+	tw_session_init();
+	return tw_thread_join() && tw_hit_tls.tracee ? tw_hit_tls.tracee->pid_number : 0;
+}
+
+TW_API struct tw_term tw_process_term(struct tw_arena *arena, const struct tw_process *process)
+{
+	return process ? tw_term_pid(arena, tracee_of(process)->pid_number, 0) : (struct tw_term){ 0 };
+}
+
+TW_API int64_t tw_monotonic_time_ns(void)
+{
+	return (int64_t)tw_clock_monotonic_ns();
+}
+
+TW_API int64_t tw_unique_integer_monotonic(void)
+{
+	return (int64_t)tw_hit_unique_integer();
+}
+
+void tw_node_init(void)
+{
+	char host[256] = "", name[512];
+	int bytes;
+
+	gethostname(host, sizeof host - 1);
+	bytes = snprintf(name, sizeof name, "%.120s.%d@%.100s", program_invocation_short_name, (int)getpid(), host);
+	tw_hit_host.node = tw_term_atom(name, (size_t)bytes);
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * queue.c - a tracer inside the program: whoever receives drains the rings.
+ *
+ * The rings are memory without a name, and nobody looks after them but the receiver; a thread that finds none
+ * makes one itself (tw_queue_make_ring).  They live until the last handle is put, so that what was made before a
+ * destroy can be received after it.
+ */
+#include "session/queue.h"
+#include "pipeline/live.h"
+#include "progress/progress.h"
+#include "session/tracee.h"
+#include "tracewheel/message.h"
+#include "tracewheel/queue.h"
+
+#include <stdlib.h>
+
+#define RING_BYTES_DEFAULT (UINT64_C(1) << 20)
+#define SPARE_RINGS	   1
+/* How long the receiver sleeps before it looks again; it is woken for marks only, never for events. */
+#define SLEEP_LEAST_NS UINT64_C(20000)
+#define SLEEP_MOST_NS  UINT64_C(1000000)
+
+struct request {
+	struct request *next;
+	tw_pid pid;
+	uint32_t number;
+};
+
+struct tw_queue {
+	struct tw_rs rs; /* first: found again from it */
+	struct tw_quiet_lock making; /* of rings */
+	pthread_mutex_t receiving;   /* of what follows */
+	struct tw_live live;
+	struct request *armed; /* answered when the round is over */
+	struct tw_queue_stats stats;
+	tw_pid tracer; /* as of the last receive */
+	struct tw_quiet_lock asking;
+	struct request *asked, **last_asked;
+	uint32_t last_number;
+	_Atomic uint32_t answered; /* number of the last mark received; a futex */
+	bool is_child;
+};
+
+/* ---- rings ---- */
+
+static _Atomic bool has_queues;
+
+bool tw_queue_make_ring(struct tw_rs *rs)
+{
+	struct tw_queue *queue = (struct tw_queue *)rs;
+
+	tw_quiet_lock(&queue->making);
+	if (!tw_rs_may_claim(rs))
+		tw_rs_refill(rs, SPARE_RINGS);
+	tw_quiet_unlock(&queue->making);
+	return tw_rs_may_claim(rs);
+}
+
+static void refill(struct tw_queue *queue)
+{
+	tw_quiet_lock(&queue->making);
+	tw_rs_refill(&queue->rs, SPARE_RINGS);
+	tw_quiet_unlock(&queue->making);
+}
+
+int tw_queue_start(const struct tw_tracer *tracer, struct tw_session *session)
+{
+	struct tw_rs_options options = { .ring_bytes = tracer->ring_bytes ? tracer->ring_bytes : RING_BYTES_DEFAULT,
+					 .cap_bytes = tracer->cap_bytes,
+					 .policy = (enum tw_rb_policy)tracer->on_full,
+					 .is_anonymous = true,
+					 .first_rings = 1 };
+	struct tw_queue *queue;
+	int error;
+
+	if ((unsigned)tracer->on_full > TW_ON_FULL_BLOCK)
+		return TW_EBADARG;
+	queue = calloc(1, sizeof *queue);
+	if (!queue)
+		return TW_ENOMEM;
+	error = tw_rs_create(&queue->rs, &options);
+	if (error)
+		goto free_queue;
+	error = tw_rs_image_claim(&queue->rs, &session->image);
+	if (error)
+		goto destroy_rings;
+	queue->rs.is_threadless = true;
+	pthread_mutex_init(&queue->making.mutex, NULL);
+	pthread_mutex_init(&queue->asking.mutex, NULL);
+	pthread_mutex_init(&queue->receiving, NULL);
+	queue->last_asked = &queue->asked;
+	tw_live_init(&queue->live, &queue->rs, session->image);
+	/* RELAXED queue.any: a tracer of this queue exits after it was made, under the registry's lock both. */
+	tw_store_relaxed(&has_queues, true);
+	session->rs = &queue->rs;
+	session->queue = queue;
+	session->is_tracer_fixed = tracer->tracer_pid != 0;
+	session->tracer_pid = (uint32_t)tracer->tracer_pid;
+	queue->tracer = tracer->tracer_pid;
+	return 0;
+destroy_rings:
+	tw_rs_destroy(&queue->rs);
+free_queue:
+	free(queue);
+	return error;
+}
+
+bool tw_queue_is_any(void)
+{
+	/* RELAXED queue.any: as above. */
+	return tw_load_relaxed(&has_queues);
+}
+
+void tw_queue_wake(struct tw_queue *queue)
+{
+	tw_rs_wake(&queue->rs);
+}
+
+static void free_requests(struct request *request)
+{
+	while (request) {
+		struct request *next = request->next;
+
+		free(request);
+		request = next;
+	}
+}
+
+void tw_queue_destroy(struct tw_queue *queue)
+{
+	if (!queue)
+		return;
+	tw_live_fini(&queue->live);
+	free_requests(queue->armed);
+	free_requests(queue->asked);
+	tw_rs_destroy(&queue->rs);
+	free(queue);
+}
+
+/* The parent's memory is shared: its locks may be held by threads that are not here. */
+void tw_queue_after_fork_in_child(struct tw_session *session)
+{
+	session->queue->is_child = true;
+	/* RELAXED session.tracer_is_gone: the child has one thread. */
+	tw_store_relaxed(&session->is_tracer_gone, true);
+	session->tracer_pid = 0;
+}
+
+/* ---- who is the tracer ---- */
+
+/* What the process of the calling thread is, from here on: the tracer.  Its own flags have no effect. */
+static void become_tracer(struct tw_session *session, tw_pid pid)
+{
+	struct tw_tracee *before, *now;
+
+	if (session->is_tracer_fixed || session->queue->tracer == pid)
+		return;
+	session->queue->tracer = pid;
+	tw_registry_lock();
+	before = session->tracer_pid ? tw_tracee_find(session->tracer_pid) : NULL;
+	now = pid ? tw_tracee_find(pid) : NULL;
+	session->tracer_pid = (uint32_t)pid;
+	if (session->slot != TW_SESSION_UNSEATED && tw_session_is_alive(session)) {
+		if (before)
+			tw_flags_change(before, session->slot, true, 0);
+		if (now)
+			tw_flags_change(now, session->slot, true, 0);
+	}
+	tw_registry_unlock();
+}
+
+static bool is_gone(struct tw_session *session)
+{
+	/* PAIR session.tracer_gone: acquire; release in tw_tracer_lost_locked(). */
+	return tw_load_acquire(&session->is_tracer_gone);
+}
+
+TW_API int tw_queue_close(struct tw_session *session)
+{
+	if (!session || !session->queue)
+		return TW_EBADARG;
+	if (tw_progress_is_reading())
+		return TW_EDEADLK;
+	tw_registry_lock();
+	tw_tracer_lost_locked(session);
+	tw_registry_unlock();
+	return 0;
+}
+
+/* ---- marks ---- */
+
+int tw_queue_ask(struct tw_session *session, tw_pid pid, uint32_t *number)
+{
+	struct tw_queue *queue = session->queue;
+	struct request *request;
+
+	if (is_gone(session))
+		return TW_EPIPE;
+	request = calloc(1, sizeof *request);
+	if (!request)
+		return TW_ENOMEM;
+	request->pid = pid;
+	tw_quiet_lock(&queue->asking);
+	*number = request->number = ++queue->last_number;
+	*queue->last_asked = request;
+	queue->last_asked = &request->next;
+	tw_quiet_unlock(&queue->asking);
+	tw_rs_wake(&queue->rs);
+	return 0;
+}
+
+bool tw_queue_wait_answer(struct tw_queue *queue, uint32_t number, uint64_t timeout_ns)
+{
+	/* PAIR queue.answered: acquire; release in answer(). */
+	uint32_t answered = tw_load_acquire(&queue->answered);
+
+	if ((int32_t)(answered - number) >= 0 || !timeout_ns)
+		return (int32_t)(answered - number) >= 0;
+	tw_sys_futex_wait(&queue->answered, answered, timeout_ns);
+	/* PAIR queue.answered: acquire; as above. */
+	return (int32_t)(tw_load_acquire(&queue->answered) - number) >= 0;
+}
+
+/* All that were asked before the look at the rings that follows. */
+static void arm(struct tw_queue *queue)
+{
+	tw_quiet_lock(&queue->asking);
+	queue->armed = queue->asked;
+	queue->asked = NULL;
+	queue->last_asked = &queue->asked;
+	tw_quiet_unlock(&queue->asking);
+}
+
+static int answer(struct tw_session *session, struct tw_arena *arena, struct tw_term *out)
+{
+	struct tw_queue *queue = session->queue;
+	struct request *request = queue->armed;
+	struct tw_term parts[3] = { tw_term_atom_z("trace_delivered"),
+				    request->pid == TW_PID_ALL ? tw_atom(TW_ATOM_ALL)
+							       : tw_term_pid(arena, (uint32_t)request->pid, 0),
+				    tw_delivered_term(arena, session->id << 32 | request->number) };
+	struct tw_term message = tw_term_tuple(arena, parts, 3);
+
+	if (tw_term_is_none(message))
+		return TW_ENOMEM;
+	*out = message;
+	queue->armed = request->next;
+	/* PAIR queue.answered: release; acquire in tw_queue_wait_answer(). */
+	tw_store_release(&queue->answered, request->number);
+	tw_sys_futex_wake(&queue->answered, INT32_MAX);
+	free(request);
+	return 0;
+}
+
+/* ---- messages ---- */
+
+static int build(const struct tw_queue *queue, const struct tw_live_event *event, struct tw_arena *arena,
+		 struct tw_term *out)
+{
+	const struct tw_live *live = &queue->live;
+	const struct tw_capture_tracee *tracee = tw_catalog_find(&live->catalog.tracees, event->event.tracee_id);
+	struct tw_message_event from = { .event = &event->event,
+					 .pid_number = tracee ? tracee->pid_number : event->event.tracee_id,
+					 .pid_serial = tracee ? tracee->pid_serial : 0,
+					 .scheduler_id = event->scheduler_id,
+					 .wall_ns = tw_live_wall_ns(live, event->event.time_ns) };
+
+	if (event->event.kind >= TW_EVENT_CALL && event->event.kind <= TW_EVENT_RETURN_TO)
+		from.place = tw_catalog_find(&live->catalog.places, event->event.id);
+	if (event->event.kind == TW_EVENT_RETURN_TO) {
+		uint64_t address = tw_message_address(&event->event);
+		const struct tw_capture_module *module;
+		uint32_t at = 0;
+
+		while ((module = tw_catalog_next(&live->catalog.modules, &at)))
+			if (address >= module->base_address && address < module->end_address)
+				from.module = module;
+	}
+	return tw_message_build(&from, arena, out);
+}
+
+static void count(struct tw_queue *queue, const struct tw_live_event *event)
+{
+	const struct tw_capture_loss *loss;
+
+	if (event->event.kind != TW_EVENT_LOSS) {
+		queue->stats.received++;
+		return;
+	}
+	loss = tw_capture_event_loss(&event->event);
+	for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++)
+		queue->stats.lost[cause] += loss->lost[cause];
+}
+
+/* The next message that is there: 1; 0: none; or TW_ENOMEM. */
+static int next_message(struct tw_session *session, struct tw_arena *arena, struct tw_term *out)
+{
+	struct tw_queue *queue = session->queue;
+	struct tw_live_event event;
+	int error;
+
+	while (tw_live_next(&queue->live, &event)) {
+		bool is_own = queue->tracer && event.event.tracee_id == queue->tracer &&
+			      event.event.kind != TW_EVENT_LOSS;
+
+		error = is_own ? 0 : build(queue, &event, arena, out);
+		if (error == TW_ENOMEM)
+			return error;
+		if (is_own)
+			queue->stats.of_tracer++;
+		else if (error)
+			queue->stats.malformed++;
+		else
+			count(queue, &event);
+		tw_live_step(&queue->live);
+		if (!is_own && !error)
+			return 1;
+	}
+	if (!queue->armed)
+		return 0;
+	error = answer(session, arena, out);
+	return error ? error : 1;
+}
+
+/* The same, with a new look at the rings where the last round is over. */
+static int try_next(struct tw_session *session, struct tw_arena *arena, struct tw_term *out)
+{
+	struct tw_queue *queue = session->queue;
+	int found = next_message(session, arena, out);
+
+	if (found)
+		return found;
+	arm(queue);
+	refill(queue);
+	tw_rs_heartbeat(&queue->rs);
+	found = tw_live_begin(&queue->live);
+	return found < 0 ? found : next_message(session, arena, out);
+}
+
+/* Sleeps between two looks; TW_ETIMEDOUT when the time is over. */
+static int rest(struct tw_queue *queue, uint64_t until_ns, uint64_t *sleep_ns)
+{
+	uint64_t now = until_ns ? tw_clock_monotonic_ns() : 0, slice = *sleep_ns;
+
+	if (now >= until_ns)
+		return TW_ETIMEDOUT;
+	if (until_ns - now < slice)
+		slice = until_ns - now;
+	tw_rs_wait(&queue->rs, slice);
+	*sleep_ns = *sleep_ns * 2 < SLEEP_MOST_NS ? *sleep_ns * 2 : SLEEP_MOST_NS;
+	return 0;
+}
+
+/* The first message: 1, or an error. */
+static int wait_for_one(struct tw_session *session, uint64_t timeout_ns, struct tw_arena *arena, struct tw_term *out)
+{
+	uint64_t now = timeout_ns && timeout_ns != UINT64_MAX ? tw_clock_monotonic_ns() : 0;
+	uint64_t until = timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+	uint64_t sleep_ns = SLEEP_LEAST_NS;
+
+	for (;;) {
+		/* Looked at before the rings: then what was made while it lived is found. */
+		/* PAIR session.state: acquire; release in tw_session_clear(). */
+		bool is_dead = tw_load_acquire(&session->state) == TW_SESSION_DEAD;
+		int found;
+
+		if (is_gone(session)) {
+			if (!session->queue->is_child)
+				session->queue->stats.dropped += tw_live_drop(&session->queue->live);
+			return TW_EPIPE;
+		}
+		found = try_next(session, arena, out);
+		if (found)
+			return found;
+		if (is_dead)
+			return TW_EDEAD;
+		found = rest(session->queue, until, &sleep_ns);
+		if (found)
+			return found;
+	}
+}
+
+TW_API int64_t tw_queue_receive_batch(struct tw_session *session, uint64_t timeout_ns, struct tw_arena *arena,
+				      struct tw_term *messages, size_t room)
+{
+	struct tw_queue *queue = session ? session->queue : NULL;
+	int64_t received = 0;
+	int found;
+
+	if (!queue || !arena || !messages || !room)
+		return TW_EBADARG;
+	if (tw_progress_is_reading())
+		return TW_EDEADLK;
+	if (queue->is_child)
+		return TW_EPIPE;
+	tw_sessions_clear_dropped();
+	pthread_mutex_lock(&queue->receiving);
+	become_tracer(session, tw_process_self());
+	found = wait_for_one(session, timeout_ns, arena, &messages[0]);
+	while (found > 0 && ++received < (int64_t)room)
+		found = next_message(session, arena, &messages[received]);
+	pthread_mutex_unlock(&queue->receiving);
+	return received ? received : found;
+}
+
+TW_API int tw_queue_receive(struct tw_session *session, uint64_t timeout_ns, struct tw_arena *arena,
+			    struct tw_term *message)
+{
+	int64_t received = tw_queue_receive_batch(session, timeout_ns, arena, message, 1);
+
+	return received < 0 ? (int)received : 0;
+}
+
+TW_API int tw_queue_stats(struct tw_session *session, struct tw_queue_stats *out)
+{
+	if (!session || !session->queue || !out)
+		return TW_EBADARG;
+	if (session->queue->is_child)
+		return TW_EPIPE;
+	pthread_mutex_lock(&session->queue->receiving);
+	*out = session->queue->stats;
+	pthread_mutex_unlock(&session->queue->receiving);
+	return 0;
+}

@@ -1,0 +1,43 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Goal    Calls with unusual conventions and control flow return to where they should while their returns and
+#         exceptions are recorded, however the program was linked; hooks allocate nothing; other people's programs
+#         answer as they do untraced.
+# Method  programs/odd.c checks itself; programs/guard.c ends the program when a hook allocates; what a program says is
+#         compared with what it says untraced.
+. "$(dirname "$0")/lib.sh"
+
+for how in lazy now noplt nopie; do
+	same "pattern _:_;exceptions 1" "$programs/agent_odd_$how"
+	expect_some "agent_odd_$how libagent_oddlib:odd_sum"
+	same "returns 1;return_to 1" "$programs/agent_odd_$how"
+done
+same "pattern _:_;exceptions 1;return_to 1" "$programs/agent_throw"
+expect_some "agent_throw libagent_oddlib:odd_call_back"
+same "pattern _:_;exceptions 1" "$programs/agent_rcu"
+
+export GUARD_COUNTS=1
+traced "pattern _:_;exceptions 1" -p "$programs/libagent_guard.so" -- "$programs/agent_odd_lazy"
+[ $status = 0 ] || fail "with the guard: status $status: $(cat "$folder/err")"
+unset GUARD_COUNTS
+
+# Other people's programs.
+if command -v sqlite3 >/dev/null; then
+	same "pattern _:_;exceptions 1" sqlite3 :memory: "create table t(a,b); with recursive c(i) as
+		(select 1 union all select i+1 from c where i<500) insert into t select i, hex(i) from c;
+		select sum(a), max(b) from t; select nothing from nowhere;"
+fi
+if [ -x /usr/bin/python3 ]; then
+	same "pattern _:_;exceptions 1;return_to 1" /usr/bin/python3 -S -c "import json, re, threading
+def work():
+    for i in range(50):
+        try: json.loads('[1,%d' % i)
+        except ValueError: pass
+threads = [threading.Thread(target=work) for i in range(3)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print(re.sub('a+', 'b', 'aaac'))"
+fi
+if command -v git >/dev/null; then
+	same "pattern _:_;returns 1" git --version
+fi
+finish

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	call_count is exact whatever threads count and end; call_time and call_memory go to the function that
+ *a process is in, by process, and not while it is scheduled out.
+ * Method	Declared functions that spend a known number of words, or at least a known time; values as
+ *control reads them.
+ */
+#include "tests/unit/session_bed.h"
+#include "tracewheel/info.h"
+#include "tracewheel/runtime.h"
+
+#include <pthread.h>
+
+enum { OUTER, MIDDLE, INNER, FUNCTIONS, THREADS = 4, CALLS = 100000 };
+
+static struct tw_declared_function functions[FUNCTIONS] = {
+	TW_DECLARED_FUNCTION("c", "outer", 0),
+	TW_DECLARED_FUNCTION("c", "middle", 0),
+	TW_DECLARED_FUNCTION("c", "inner", 0),
+};
+
+static void set(struct tw_session *session, int function, enum tw_match match, uint32_t flags)
+{
+	assert_int_equal(tw_trace_function(session, "c", functions[function].name, 0, match, flags), 1);
+}
+
+static uint64_t count_of(struct tw_session *session, int function)
+{
+	uint64_t count = UINT64_MAX;
+
+	assert_int_equal(tw_trace_call_count(session, "c", functions[function].name, 0, &count), 1);
+	return count;
+}
+
+/* ---- call_count ---- */
+
+static void *call_often(void *arg)
+{
+	for (int i = 0; i < CALLS; i++)
+		tw_call0(&functions[OUTER]);
+	return NULL;
+}
+
+static void call_on_threads(void)
+{
+	pthread_t thread[THREADS];
+
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, call_often, NULL), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(thread[i], NULL);
+}
+
+static void every_thread_counts_and_none_is_forgotten(void **state)
+{
+	struct tw_session *a, *b;
+
+	tw_session_create("a", NULL, &a);
+	tw_session_create("b", NULL, &b);
+	set(a, OUTER, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT);
+	call_on_threads();
+	assert_int_equal(count_of(a, OUTER), THREADS * CALLS);
+	/* 157: another session has its own, and threads come again. */
+	set(b, OUTER, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT);
+	call_on_threads();
+	assert_int_equal(count_of(a, OUTER), 2 * THREADS * CALLS);
+	assert_int_equal(count_of(b, OUTER), THREADS * CALLS);
+	/* 150 */
+	set(a, OUTER, TW_MATCH_PAUSE, TW_FUNCTION_CALL_COUNT);
+	tw_call0(&functions[OUTER]);
+	assert_int_equal(count_of(a, OUTER), 2 * THREADS * CALLS);
+	assert_int_equal(count_of(b, OUTER), THREADS * CALLS + 1);
+	set(a, OUTER, TW_MATCH_RESTART, TW_FUNCTION_CALL_COUNT);
+	assert_int_equal(count_of(a, OUTER), 0);
+	tw_call0(&functions[OUTER]);
+	assert_int_equal(count_of(a, OUTER), 1);
+	tw_session_destroy(b);
+	tw_call0(&functions[OUTER]);
+	assert_int_equal(count_of(a, OUTER), 2);
+	tw_session_destroy(a);
+	tw_session_put(a);
+	tw_session_put(b);
+	/* The counters are used again, and begin at 0. */
+	tw_session_create("c", NULL, &a);
+	for (int i = 0; i < FUNCTIONS; i++) {
+		set(a, i, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT);
+		assert_int_equal(count_of(a, i), 0);
+	}
+	tw_session_destroy(a);
+	tw_session_put(a);
+}
+
+/* ---- call_time, call_memory ---- */
+
+struct row {
+	uint64_t pid, count, value;
+};
+
+static void take_row(void *arg, uint64_t pid, uint64_t count, uint64_t value)
+{
+	struct row *row = arg;
+
+	if (row->pid == pid)
+		*row = (struct row){pid, count, value};
+}
+
+static struct row row_of(struct tw_session *session, int function, uint64_t pid, bool is_time)
+{
+	struct tw_session_place *set = tw_session_find(session, functions[function].place);
+	struct row row = {pid, 0, 0};
+
+	assert_non_null(set);
+	tw_counts_each(is_time ? set->times.now : set->memories.now, is_time, take_row, &row);
+	return row;
+}
+
+/* outer, middle and inner, each with so many words of its own, before and after it calls the next. */
+static void spend_words(uint64_t words)
+{
+	struct tw_frame frame[FUNCTIONS];
+
+	for (int i = 0; i < FUNCTIONS; i++) {
+		tw_enter0(&functions[i], &frame[i]);
+		tw_process_allocated(words - 1);
+	}
+	for (int i = FUNCTIONS - 1; i >= 0; i--) {
+		tw_process_allocated(1);
+		tw_leave(&frame[i], 0);
+	}
+	/* Nobody's. */
+	tw_process_allocated(1000);
+}
+
+static void words_go_to_the_function_that_is_running(void **state)
+{
+	uint64_t self = tw_process_self();
+	struct tw_session *a, *b;
+
+	tw_session_create("a", NULL, &a);
+	tw_session_create("b", NULL, &b);
+	tw_trace_process(a, self, true, TW_FLAG_CALL);
+	tw_trace_process(b, self, true, TW_FLAG_CALL);
+	/* 155: 9; 6 and 3, side by side. */
+	set(a, OUTER, TW_MATCH_TRUE, TW_FUNCTION_CALL_MEMORY);
+	set(b, OUTER, TW_MATCH_TRUE, TW_FUNCTION_CALL_MEMORY);
+	set(b, INNER, TW_MATCH_TRUE, TW_FUNCTION_CALL_MEMORY);
+	spend_words(3);
+	assert_int_equal(row_of(a, OUTER, self, false).value, 9);
+	assert_int_equal(row_of(b, OUTER, self, false).value, 6);
+	assert_int_equal(row_of(b, INNER, self, false).value, 3);
+	assert_int_equal(row_of(b, INNER, self, false).count, 1);
+	set(a, OUTER, TW_MATCH_PAUSE, TW_FUNCTION_CALL_MEMORY);
+	spend_words(3);
+	assert_int_equal(row_of(a, OUTER, self, false).value, 9);
+	assert_int_equal(row_of(b, OUTER, self, false).value, 12);
+	set(a, OUTER, TW_MATCH_RESTART, TW_FUNCTION_CALL_MEMORY);
+	assert_int_equal(row_of(a, OUTER, self, false).count, 0);
+	/* 152: only processes with `call`. */
+	tw_trace_process(b, self, false, TW_FLAG_CALL);
+	spend_words(3);
+	assert_int_equal(row_of(a, OUTER, self, false).value, 9);
+	assert_int_equal(row_of(b, OUTER, self, false).value, 12);
+	tw_session_destroy(a);
+	tw_session_destroy(b);
+	tw_session_put(a);
+	tw_session_put(b);
+}
+
+static void spin(uint64_t us)
+{
+	for (uint64_t until = tw_clock_ticks() + us * tw_clock_ticks_per_second() / 1000000;
+	     tw_clock_ticks() < until;)
+		tw_cpu_relax();
+}
+
+static void *go_on(void *arg)
+{
+	struct tw_frame *frame = ((void **)arg)[1];
+
+	tw_scheduler_declare();
+	tw_process_in(((void **)arg)[0]);
+	spin(4000);
+	tw_leave(frame, 0);
+	spin(4000);
+	tw_process_out();
+	return NULL;
+}
+
+static void time_goes_to_the_function_and_not_to_who_waits(void **state)
+{
+	struct tw_frame outer, inner;
+	struct tw_process *process;
+	struct tw_session *session;
+	struct row row;
+	pthread_t thread;
+	uint64_t start, us;
+	void *arg[2];
+
+	tw_process_create("timed", &process);
+	tw_session_create("time", NULL, &session);
+	tw_trace_process(session, tw_process_pid(process), true, TW_FLAG_CALL);
+	set(session, OUTER, TW_MATCH_TRUE, TW_FUNCTION_CALL_TIME);
+	set(session, INNER, TW_MATCH_TRUE, TW_FUNCTION_CALL_TIME);
+	start = tw_clock_ticks();
+	tw_process_in(process);
+	tw_enter0(&functions[OUTER], &outer);
+	spin(3000);
+	tw_enter0(&functions[INNER], &inner);
+	spin(1000);
+	tw_leave(&inner, 0);
+	tw_process_out();
+	us = (tw_clock_ticks() - start) * 1000000 / tw_clock_ticks_per_second();
+	row = row_of(session, INNER, tw_process_pid(process), true);
+	assert_in_range(row.value, 1000000, (us - 3000) * 1000 + 1000);
+	assert_int_equal(row.count, 1);
+	row = row_of(session, OUTER, tw_process_pid(process), true);
+	assert_in_range(row.value, 3000000, (us - 1000) * 1000 + 1000);
+	/* Out for 20 ms; it ends on another thread, whose time after the return is nobody's. */
+	spin(20000);
+	arg[0] = process;
+	arg[1] = &outer;
+	start = tw_clock_ticks();
+	pthread_create(&thread, NULL, go_on, arg);
+	pthread_join(thread, NULL);
+	us = (tw_clock_ticks() - start) * 1000000 / tw_clock_ticks_per_second() + us;
+	row = row_of(session, OUTER, tw_process_pid(process), true);
+	assert_in_range(row.value, 7000000, (us - 5000) * 1000 + 2000000);
+	assert_int_equal(row.count, 1);
+	/* 159: reading changes nothing. */
+	assert_int_equal(row_of(session, OUTER, tw_process_pid(process), true).value, row.value);
+	tw_session_destroy(session);
+	tw_session_put(session);
+	tw_process_exit(process);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_thread_counts_and_none_is_forgotten),
+		cmocka_unit_test(words_go_to_the_function_that_is_running),
+		cmocka_unit_test(time_goes_to_the_function_and_not_to_who_waits),
+	};
+
+	for (int i = 0; i < FUNCTIONS; i++)
+		assert_int_equal(tw_function_declare(&functions[i]), 0);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

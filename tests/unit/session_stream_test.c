@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	A stream is read while it is written, in order and soon; a reader that goes is a tracer that is gone, one that
+ *		stops holds up nobody; whatever the bytes are, a reader survives them.
+ * Method	A thread that calls, a session that writes to pipes, sockets and files, and readers in the same program.
+ */
+#include "tracewheel/capture.h"
+#include "tracewheel/consumer.h"
+#include "tracewheel/tracewheel.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SECOND UINT64_C(1000000000)
+#define MS     UINT64_C(1000000)
+
+static struct tw_declared_function step = TW_DECLARED_FUNCTION("stream", "step", 1);
+static struct tw_session *session;
+
+static uint64_t now_ns(void)
+{
+	return (uint64_t)tw_monotonic_time_ns();
+}
+
+static void open_stream(int fd, enum tw_on_full on_full)
+{
+	struct tw_tracer tracer = {
+		.kind = TW_TRACER_STREAM, .stream_fd = fd, .on_full = on_full, .ring_bytes = 64 << 10
+	};
+
+	/* Linked in, and so found by the session. */
+	assert_int_not_equal((uintptr_t)tw_recorder_create, 0);
+	tw_function_declare(&step);
+	assert_int_equal(tw_session_create("stream", &tracer, &session), 0);
+	assert_int_equal(tw_trace_function(session, "stream", "step", 1, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
+	assert_true(tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL | TW_FLAG_MONOTONIC_TIMESTAMP) > 0);
+}
+
+static void close_stream(void)
+{
+	assert_int_equal(tw_session_destroy(session), 1);
+	tw_session_put(session);
+}
+
+/* ---- reading ---- */
+
+struct reader {
+	int fd;
+	_Atomic uint64_t count;
+	_Atomic uint64_t lost;
+	uint64_t last;
+	_Atomic uint64_t longest_ns; /* from an event to its being read */
+	bool is_out_of_order;
+	pthread_t thread;
+};
+
+static void *read_on(void *arg)
+{
+	struct reader *reader = arg;
+	struct tw_capture *capture;
+	struct tw_capture_events *events;
+	const struct tw_capture_event *batch;
+	int64_t count;
+
+	if (tw_capture_open_stream(reader->fd, &capture))
+		return NULL;
+	if (tw_capture_events_create(capture, NULL, &events) == 0) {
+		while ((count = tw_capture_events_next(events, &batch)) > 0) {
+			uint64_t now = now_ns();
+
+			for (int64_t i = 0; i < count; i++) {
+				if (batch[i].kind == TW_CAPTURE_LOSS) {
+					reader->lost += tw_capture_event_loss(&batch[i])->lost[TW_LOST_FULL];
+					continue;
+				}
+				reader->is_out_of_order |= batch[i].payload[0] <= reader->last;
+				reader->last = batch[i].payload[0];
+				if (now - batch[i].time_ns > reader->longest_ns && now > batch[i].time_ns)
+					reader->longest_ns = now - batch[i].time_ns;
+				reader->count++;
+			}
+		}
+		tw_capture_events_destroy(events);
+	}
+	tw_capture_close(capture);
+	return NULL;
+}
+
+static void wait_for(const struct reader *reader, uint64_t count)
+{
+	uint64_t until = now_ns() + 10 * SECOND;
+
+	while (atomic_load(&reader->count) < count && now_ns() < until)
+		usleep(1000);
+	assert_int_equal(atomic_load(&reader->count), count);
+}
+
+static void live(int writing, int reading)
+{
+	struct reader reader = { .fd = reading };
+	uint64_t number = 0, reference;
+
+	open_stream(writing, TW_ON_FULL_BLOCK);
+	close(writing);
+	pthread_create(&reader.thread, NULL, read_on, &reader);
+	for (unsigned round = 0; round < 5; round++) {
+		tw_call1(&step, ++number);
+		wait_for(&reader, number);
+	}
+	printf("an event was read at most %.1f ms after it happened\n", (double)reader.longest_ns / 1e6);
+	assert_true(reader.longest_ns < 1000 * MS);
+	for (unsigned i = 0; i < 50000; i++)
+		tw_call1(&step, ++number);
+	assert_int_equal(tw_delivered(session, tw_process_self(), &reference), 0);
+	assert_int_equal(tw_delivered_wait(session, reference, 10 * SECOND), 0);
+	wait_for(&reader, number);
+	tw_call1(&step, ++number);
+	close_stream();
+	pthread_join(reader.thread, NULL);
+	close(reading);
+	assert_int_equal(reader.count, number);
+	assert_false(reader.is_out_of_order);
+}
+
+static void a_pipe_is_read_live(void **state)
+{
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	live(ends[1], ends[0]);
+}
+
+static void a_socket_is_read_live(void **state)
+{
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	live(ends[1], ends[0]);
+}
+
+/* ---- readers that go, and that stop ---- */
+
+static void a_reader_that_goes_is_a_tracer_that_is_gone(void **state)
+{
+	int ends[2];
+	uint32_t flags = 1;
+	uint64_t until = now_ns() + 10 * SECOND, reference;
+
+	assert_int_equal(pipe(ends), 0);
+	/* It would end the program. */
+	signal(SIGPIPE, SIG_DFL);
+	open_stream(ends[1], TW_ON_FULL_BLOCK);
+	close(ends[1]);
+	close(ends[0]);
+	while (flags && now_ns() < until) {
+		tw_call1(&step, 1);
+		assert_int_equal(tw_trace_process_flags(session, tw_process_self(), &flags), 0);
+	}
+	assert_int_equal(flags, 0);
+	assert_int_equal(tw_trace_process(session, tw_process_self(), true, TW_FLAG_CALL), 1);
+	assert_int_equal(tw_trace_process_flags(session, tw_process_self(), &flags), 0);
+	assert_int_equal(flags, 0);
+	assert_int_equal(tw_delivered(session, TW_PID_ALL, &reference), TW_EPIPE);
+	for (unsigned i = 0; i < 100000; i++)
+		tw_call1(&step, i);
+	close_stream();
+}
+
+/* block waits a second at most for a consumer without progress; destroying gives up a reader soon. */
+static void a_reader_that_stops_holds_up_nobody(void **state)
+{
+	int ends[2];
+	uint64_t before = now_ns();
+
+	assert_int_equal(pipe(ends), 0);
+	open_stream(ends[1], TW_ON_FULL_BLOCK);
+	for (uint64_t i = 0; i < 300000; i++)
+		tw_call1(&step, i * i * i);
+	printf("calls: %.1f s\n", (double)(now_ns() - before) / 1e9);
+	assert_true(now_ns() - before < 8 * SECOND);
+	before = now_ns();
+	close_stream();
+	printf("destroyed: %.1f s\n", (double)(now_ns() - before) / 1e9);
+	assert_true(now_ns() - before < 5 * SECOND);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* What a slow reader loses is told in the stream: the sum is exact. */
+static void losses_stand_in_the_stream(void **state)
+{
+	struct reader reader = { 0 };
+	enum { CALLS = 200000 };
+	int ends[2];
+
+	assert_int_equal(pipe(ends), 0);
+	reader.fd = ends[0];
+	open_stream(ends[1], TW_ON_FULL_DROP);
+	close(ends[1]);
+	for (uint64_t i = 1; i <= CALLS; i++)
+		tw_call1(&step, i);
+	pthread_create(&reader.thread, NULL, read_on, &reader);
+	close_stream();
+	pthread_join(reader.thread, NULL);
+	close(ends[0]);
+	assert_int_equal(reader.count + reader.lost, CALLS);
+}
+
+/* ---- hostile bytes ---- */
+
+static uint64_t seed = 88172645463325252u;
+
+static uint64_t next_random(void)
+{
+	seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+	return seed;
+}
+
+static void a_reader_survives_any_bytes(void **state)
+{
+	int from = memfd_create("stream", 0), fd;
+	static uint8_t bytes[1 << 20], broken[1 << 20];
+	ssize_t length;
+	struct reader reader;
+
+	open_stream(from, TW_ON_FULL_BLOCK);
+	for (uint64_t i = 1; i < 3000; i++) {
+		tw_call1(&step, i);
+		if (i % 1000 == 0)
+			usleep(30000);
+	}
+	close_stream();
+	length = pread(from, bytes, sizeof bytes, 0);
+	assert_true(length > 1000 && length < (ssize_t)sizeof bytes);
+	for (unsigned round = 0; round < 400; round++) {
+		size_t used = (size_t)length;
+
+		memcpy(broken, bytes, used);
+		if (round % 4 == 1)
+			used = next_random() % used;
+		for (unsigned i = 0; round % 4 > 1 && i < 1 + round % 8; i++)
+			broken[next_random() % used] ^= (uint8_t)(1 << next_random() % 8);
+		fd = memfd_create("broken", 0);
+		assert_int_equal(write(fd, broken, used), used);
+		lseek(fd, 0, SEEK_SET);
+		reader = (struct reader){ .fd = fd };
+		read_on(&reader);
+		if (round % 4 == 0)
+			assert_int_equal(reader.count, 2999);
+		close(fd);
+	}
+	close(from);
+}
+
+static void bad_descriptors_are_refused(void **state)
+{
+	struct tw_tracer tracer = { .kind = TW_TRACER_STREAM, .stream_fd = -1 };
+	struct tw_session *other;
+	int ends[2];
+
+	assert_int_equal(tw_session_create("x", &tracer, &other), TW_EBADARG);
+	assert_int_equal(pipe(ends), 0);
+	tracer.stream_fd = ends[0];
+	assert_int_equal(tw_session_create("x", &tracer, &other), TW_EBADARG);
+	tracer.stream_fd = ends[1];
+	tracer.on_full = TW_ON_FULL_OVERWRITE;
+	assert_int_equal(tw_session_create("x", &tracer, &other), TW_EBADARG);
+	close(ends[0]);
+	close(ends[1]);
+	tracer.on_full = TW_ON_FULL_DROP;
+	assert_int_equal(tw_session_create("x", &tracer, &other), TW_EBADARG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_pipe_is_read_live),
+		cmocka_unit_test(a_socket_is_read_live),
+		cmocka_unit_test(a_reader_that_goes_is_a_tracer_that_is_gone),
+		cmocka_unit_test(a_reader_that_stops_holds_up_nobody),
+		cmocka_unit_test(losses_stand_in_the_stream),
+		cmocka_unit_test(a_reader_survives_any_bytes),
+		cmocka_unit_test(bad_descriptors_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

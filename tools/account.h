@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* account.h - what a person is told when a recording has ended. */
+#ifndef TW_TOOLS_ACCOUNT_H
+#define TW_TOOLS_ACCOUNT_H
+
+#include "tracewheel/consumer.h"
+
+/* How much was recorded, and how fast. */
+void tw_account_events(const struct tw_recorder_stats *stats, const char *path);
+/* What went wrong: said even when quiet. */
+void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path, int error);
+/* @path: NULL for a stream. */
+void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, enum tw_recorder_policy policy);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layouts.c - the layouts of the functions that patterns name, written down for the agents. */
+#include "tools/layouts.h"
+#include "tools/names.h"
+#include "tools/tool.h"
+
+#include "tracewheel/debug.h"
+#include "tracewheel/error.h"
+#include "tracewheel/layout.h"
+#include "tracewheel/pattern.h"
+#include "tracewheel/symbols.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* More enumerators than this are no longer for people: the number is shown. */
+#define ENUMERATORS_MAX 64
+/* One function's line; without its enumerators it fits. */
+#define LINE_BYTES (TW_LAYOUT_TEXT_BYTES_MAX - 100)
+
+struct line {
+	char text[LINE_BYTES];
+	size_t bytes;
+	bool is_full;
+	bool has_enumerators;
+};
+
+struct walk {
+	struct tw_layouts *layouts;
+	struct tw_pattern **patterns;
+	size_t pattern_count;
+	const struct tw_symbols_object *object;
+	struct tw_debug *debug;
+	uint64_t last_value;
+	bool has_last;
+};
+
+/* ---- one line ---- */
+
+static void put(struct line *line, const char *text)
+{
+	size_t bytes = strlen(text);
+	if (bytes >= sizeof line->text - line->bytes) {
+		line->is_full = true;
+		return;
+	}
+	memcpy(line->text + line->bytes, text, bytes + 1);
+	line->bytes += bytes;
+}
+
+/* A name without what separates the parts of a line. */
+static void put_name(struct line *line, const char *name)
+{
+	char clean[200];
+	size_t used = 0;
+	for (; *name && used < sizeof clean - 1; name++)
+		if (*name != ' ')
+			clean[used++] = (unsigned char)*name < 0x21 || *name == 0x7f || strchr(":@/{},=", *name)
+						? '_'
+						: *name;
+	clean[used] = 0;
+	put(line, clean);
+}
+
+static void put_enumerators(struct line *line, const struct tw_debug_type *type)
+{
+	if (!line->has_enumerators || !type->enumerator_count || type->enumerator_count > ENUMERATORS_MAX)
+		return;
+	for (uint32_t i = 0; i < type->enumerator_count; i++) {
+		char number[32];
+		put(line, i ? "," : "{");
+		put_name(line, type->enumerators[i].name);
+		snprintf(number, sizeof number, "=%lld", (long long)type->enumerators[i].value);
+		put(line, number);
+	}
+	put(line, "}");
+}
+
+static void put_value(struct line *line, const struct tw_debug_value *value)
+{
+	static const char letters[] = {[TW_DEBUG_UNKNOWN] = '_', [TW_DEBUG_VOID] = 'v',
+				       [TW_DEBUG_SIGNED] = 'i',  [TW_DEBUG_UNSIGNED] = 'u',
+				       [TW_DEBUG_BOOL] = 'b',    [TW_DEBUG_ENUM] = 'e',
+				       [TW_DEBUG_POINTER] = 'p', [TW_DEBUG_STRING] = 's',
+				       [TW_DEBUG_FLOAT] = 'f',   [TW_DEBUG_STRUCT] = 'S'};
+	static const char digits[] = "0123456789abcdef";
+	const struct tw_debug_type *type = value->type;
+	bool is_known = type->kind != TW_DEBUG_UNKNOWN;
+	char letter = letters[type->kind], text[32];
+	put_name(line, value->name);
+	if (letter == 'e' && type->is_signed)
+		letter = 'n';
+	snprintf(text, sizeof text, ":%c%u", letter, type->bytes);
+	put(line, text);
+	if (*type->name) {
+		put(line, "/");
+		put_name(line, type->name);
+	}
+	put_enumerators(line, type);
+	snprintf(text, sizeof text, "@%c%c",
+		 is_known && value->registers[0] >= 0 ? digits[value->registers[0]] : '-',
+		 is_known && value->registers[0] >= 0 && value->registers[1] >= 0 ? digits[value->registers[1]]
+										    : '-');
+	put(line, text);
+}
+
+/* False: it does not fit. */
+static bool make_line(struct line *line, const struct tw_debug_function *function, bool has_enumerators)
+{
+	char text[32];
+	line->bytes = 0;
+	line->is_full = false;
+	line->has_enumerators = has_enumerators;
+	snprintf(text, sizeof text, "f %llx ", (unsigned long long)function->value);
+	put(line, text);
+	put_value(line, &function->result);
+	for (uint32_t i = 0; i < function->arity; i++) {
+		put(line, " ");
+		put_value(line, &function->parameters[i]);
+	}
+	if (function->is_variadic)
+		put(line, " ...");
+	put(line, "\n");
+	return !line->is_full;
+}
+
+/* ---- the text ---- */
+
+bool tw_layouts_append(struct tw_layouts *layouts, const char *text, size_t bytes)
+{
+	if (layouts->room - layouts->bytes <= bytes) {
+		size_t room = 2 * layouts->room + bytes + 4096;
+		char *grown = realloc(layouts->text, room);
+		if (!grown)
+			return false;
+		layouts->text = grown;
+		layouts->room = room;
+	}
+	memcpy(layouts->text + layouts->bytes, text, bytes);
+	layouts->bytes += bytes;
+	layouts->text[layouts->bytes] = 0;
+	return true;
+}
+
+static bool append_module(struct tw_layouts *layouts, const struct tw_symbols_object *object)
+{
+	char digits[3];
+	bool is_right = tw_layouts_append(layouts, "m ", 2);
+	for (uint32_t i = 0; i < object->build_id_bytes; i++) {
+		snprintf(digits, sizeof digits, "%02x", object->build_id[i]);
+		is_right = is_right && tw_layouts_append(layouts, digits, 2);
+	}
+	if (!object->build_id_bytes)
+		is_right = is_right && tw_layouts_append(layouts, "-", 1);
+	return is_right && tw_layouts_append(layouts, " ", 1) &&
+	       tw_layouts_append(layouts, object->path, strlen(object->path)) && tw_layouts_append(layouts, "\n", 1);
+}
+
+/* ---- which functions ---- */
+
+static bool is_module_wanted(const struct walk *walk)
+{
+	for (size_t i = 0; i < walk->pattern_count; i++) {
+		const struct tw_pattern *pattern = walk->patterns[i];
+		if (tw_pattern_match_module(pattern, walk->object->name, walk->object->path) ||
+		    (*walk->object->soname &&
+		     tw_pattern_match_module(pattern, walk->object->name, walk->object->soname)))
+			return true;
+	}
+	return walk->pattern_count == 0;
+}
+
+static bool is_wanted(const struct walk *walk, const char *name)
+{
+	char *demangled = NULL;
+	bool found = walk->pattern_count == 0;
+	for (size_t i = 0; i < walk->pattern_count && !found; i++) {
+		if (!demangled && tw_pattern_wants_demangled(walk->patterns[i]))
+			demangled = tw_name_demangled(name);
+		found = tw_pattern_match_function(walk->patterns[i], name, demangled);
+	}
+	free(demangled);
+	return found;
+}
+
+static int take_symbol(const char *name, uint64_t value, void *arg)
+{
+	struct walk *walk = arg;
+	const struct tw_debug_function *function;
+	struct line line;
+	/* The names of one function stand one behind the other. */
+	if ((walk->has_last && walk->last_value == value) || !is_wanted(walk, name))
+		return 0;
+	int error = tw_debug_function(walk->debug, value, name, &function);
+	if (error)
+		return error == TW_ENOMEM ? error : 0;
+	walk->has_last = true;
+	walk->last_value = value;
+	if (!make_line(&line, function, true) && !make_line(&line, function, false))
+		return 0;
+	walk->layouts->function_count++;
+	return tw_layouts_append(walk->layouts, line.text, line.bytes) ? 0 : TW_ENOMEM;
+}
+
+static int take_object(struct walk *walk)
+{
+	int error = tw_debug_open(walk->object->path, walk->object->build_id_bytes ? walk->object->build_id : NULL,
+				  walk->object->build_id_bytes, &walk->debug);
+	if (error)
+		return error;
+	const char *problem = tw_debug_problem(walk->debug);
+	if (problem) {
+		if (!walk->layouts->problem[0])
+			snprintf(walk->layouts->problem, sizeof walk->layouts->problem, "%s", problem);
+	} else if (!append_module(walk->layouts, walk->object)) {
+		error = TW_ENOMEM;
+	} else {
+		walk->has_last = false;
+		error = tw_debug_each_symbol(walk->debug, take_symbol, walk);
+	}
+	tw_debug_close(walk->debug);
+	return error;
+}
+
+/* The patterns of a configuration.  What does not parse was refused before. */
+static int read_patterns(struct walk *walk, const char *config)
+{
+	static const char key[] = "pattern ";
+	char *copy = strdup(config), *rest = copy, *line;
+	int error = copy ? 0 : TW_ENOMEM;
+	while (!error && (line = strsep(&rest, "\n"))) {
+		if (strncmp(line, key, sizeof key - 1) != 0)
+			continue;
+		struct tw_pattern **grown =
+			realloc(walk->patterns, (walk->pattern_count + 1) * sizeof *walk->patterns);
+		error = grown ? 0 : TW_ENOMEM;
+		walk->patterns = grown ? grown : walk->patterns;
+		if (!error && !tw_pattern_parse(line + sizeof key - 1, &walk->patterns[walk->pattern_count], NULL))
+			walk->pattern_count++;
+	}
+	free(copy);
+	return error;
+}
+
+static int walk_objects(struct walk *walk, const char *program)
+{
+	struct tw_symbols *symbols;
+	int error = tw_symbols_open(program, &symbols);
+	if (error)
+		return error;
+	for (size_t i = 0; i < tw_symbols_object_count(symbols) && !error; i++) {
+		walk->object = tw_symbols_object(symbols, i);
+		if (is_module_wanted(walk))
+			error = take_object(walk);
+	}
+	tw_symbols_close(symbols);
+	return error;
+}
+
+void tw_layouts_find(const char *program, const char *config, bool is_quiet, struct tw_layouts *layouts)
+{
+	struct walk walk = {.layouts = layouts};
+	int error = read_patterns(&walk, config);
+	if (!error)
+		error = walk_objects(&walk, program);
+	for (size_t i = 0; i < walk.pattern_count; i++)
+		tw_pattern_destroy(walk.patterns[i]);
+	free(walk.patterns);
+	if (error)
+		tw_say("debug information cannot be read, so arguments are raw words: %s", tw_strerror(error));
+	else if (layouts->problem[0] && !is_quiet)
+		tw_say("%s; its arguments are raw words.", layouts->problem);
+}
+
+void tw_layouts_free(struct tw_layouts *layouts)
+{
+	free(layouts->text);
+	*layouts = (struct tw_layouts){0};
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * layouts.h - from debug information to what a program is told of the arguments to record.
+ *
+ * Enters: the program's file, the patterns.  Leaves: the text for the agents (a module's line, then its
+ * functions': tracewheel/consumer.h's `layouts`), and sentences about modules without debug information.
+ */
+#ifndef TW_TOOLS_LAYOUTS_H
+#define TW_TOOLS_LAYOUTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tw_layouts {
+	char *text; /* NULL: none */
+	size_t bytes, room;
+	size_t function_count;
+	char problem[4400]; /* of the first module that patterns name and that has no debug information; "" */
+};
+
+/*
+ * tw_layouts_find - the functions of a program, and of the libraries it needs, that patterns name.
+ *
+ * @config	borrows: lines, of which those that begin with "pattern " count; none: all functions.
+ * @layouts	zeroed at first; tw_layouts_free() ends it.
+ * Says what is missing, unless @is_quiet: arguments are raw words then.
+ */
+void tw_layouts_find(const char *program, const char *config, bool is_quiet, struct tw_layouts *layouts);
+/* Appends to the text.  False: no memory. */
+bool tw_layouts_append(struct tw_layouts *layouts, const char *text, size_t bytes);
+void tw_layouts_free(struct tw_layouts *layouts);
+
+#endif

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * print_tree.c - `tracewheel print --tree`: calls indented by their depth, with durations.
+ *
+ *	           |  app:main() {
+ *	  1.20 us  |    app:step(0x1) = 5
+ *	           |    app:step(0x2) {
+ *	   300 ns  |      app:bind() ! throw 'std::runtime_error'
+ *	  2.10 us  |    } = 7  app:step
+ *
+ * A call is written when the next event of its process is known: a return makes one line of both.  Each
+ *process has a depth of its own; where there are several, the pid stands in front.
+ */
+#include "tools/print.h"
+#include "tools/report.h"
+
+#include "tracewheel/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PID_COLUMNS 10
+
+/* The marks of frames. */
+enum { IS_OPEN, IS_PENDING };
+
+/* The text of a call that is not written yet; a stack's user. */
+struct pending {
+	char *text;
+	size_t bytes, room;
+};
+
+struct tree {
+	struct tw_printer *printer;
+	struct tw_out *out;
+	struct tw_stacks stacks;
+	struct tw_places places;
+	bool has_pids;
+	bool is_coloured;
+	bool has_no_memory;
+	uint32_t indent_max; /* levels; deeper calls say their depth */
+};
+
+/* The payload of one event is written here first. */
+static struct tw_out scratch;
+
+/* ---- lines ---- */
+
+/* A duration, or nothing: ns is UINT64_MAX. */
+static void put_head(struct tree *tree, const struct tw_stack *stack, uint32_t depth, uint64_t ns,
+		     bool is_exact)
+{
+	char figure[TW_FIGURE_BYTES], name[100];
+	tw_out_format(tree->out, "%s%8s", ns != UINT64_MAX && !is_exact ? "?" : " ",
+		      ns == UINT64_MAX ? "" : tw_screen_time(figure, ns));
+	if (tree->has_pids) {
+		size_t bytes = tw_stacks_name(&tree->stacks, stack, name, sizeof name);
+		const char *blank = memchr(name, ' ', bytes);
+		if (blank && *name == '<')
+			bytes = (size_t)(blank - name);
+		tw_out_format(tree->out, "  %-*.*s", PID_COLUMNS, (int)bytes, name);
+	}
+	if (depth > tree->indent_max)
+		tw_out_format(tree->out, "  |%*s[%u] ", (int)tree->indent_max * 2, "", depth);
+	else
+		tw_out_format(tree->out, "  |  %*s", (int)depth * 2, "");
+}
+
+static void put_red(struct tree *tree, bool is_on)
+{
+	if (tree->is_coloured)
+		tw_out_text(tree->out, is_on ? "\033[1;31m" : "\033[0m");
+}
+
+/* A function's name without its arity. */
+static void put_name(struct tree *tree, uint32_t function)
+{
+	const struct tw_name *name = &tree->places.names[function];
+	const char *slash = memrchr(name->text, '/', name->bytes);
+	tw_out_bytes(tree->out, name->text, slash ? (size_t)(slash - name->text) : name->bytes);
+}
+
+/* "app:step(1, 2)  {extra}": a name that ends in its types gets no second pair of brackets. */
+static void make_call(struct tree *tree, const struct tw_capture_event *event, uint32_t function)
+{
+	const struct tw_name *name = &tree->places.names[function];
+	const char *slash = memrchr(name->text, '/', name->bytes);
+	size_t bytes = slash ? (size_t)(slash - name->text) : name->bytes;
+	struct tw_out *out = tree->printer->out;
+	scratch.used = 0;
+	tw_out_bytes(&scratch, name->text, bytes);
+	bool has_brackets = bytes && name->text[bytes - 1] == ')';
+	size_t before = scratch.used;
+	tree->printer->out = &scratch;
+	if (event->kind == TW_CAPTURE_CALL)
+		tw_print_text_payload(tree->printer, event);
+	tree->printer->out = out;
+	bool has_arguments = scratch.used > before + 1 && scratch.data[before + 1] == '(';
+	if (has_arguments && !has_brackets) {
+		memmove(scratch.data + before, scratch.data + before + 1, scratch.used - before - 1);
+		scratch.used--;
+	} else if (!has_arguments && !has_brackets) {
+		memmove(scratch.data + before + 2, scratch.data + before, scratch.used - before);
+		memcpy(scratch.data + before, "()", 2);
+		scratch.used += 2;
+	}
+}
+
+static void keep_call(struct tree *tree, struct tw_stack *stack)
+{
+	struct pending *pending = stack->user;
+	if (!pending)
+		pending = stack->user = calloc(1, sizeof *pending);
+	if (pending && pending->room < scratch.used) {
+		char *grown = realloc(pending->text, scratch.used * 2);
+		if (grown) {
+			pending->text = grown;
+			pending->room = scratch.used * 2;
+		}
+	}
+	if (!pending || pending->room < scratch.used) {
+		tree->has_no_memory = true;
+		return;
+	}
+	memcpy(pending->text, scratch.data, scratch.used);
+	pending->bytes = scratch.used;
+}
+
+/* The call at depth - 1, if it is not written yet: something happens inside it. */
+static void open_call(struct tree *tree, struct tw_stack *stack, uint32_t depth)
+{
+	const struct pending *pending = stack->user;
+	if (!depth || !pending || stack->frames[depth - 1].mark != IS_PENDING)
+		return;
+	stack->frames[depth - 1].mark = IS_OPEN;
+	put_head(tree, stack, depth - 1, UINT64_MAX, true);
+	tw_out_bytes(tree->out, pending->text, pending->bytes);
+	tw_out_text(tree->out, " {\n");
+}
+
+/* A frame that ends without a return. */
+static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
+		   const struct tw_frame_time *time)
+{
+	struct tree *tree = context;
+	const struct tw_frame *frame = &stack->frames[stack->depth - 1];
+	const struct pending *pending = stack->user;
+	if (how == TW_FRAME_RETURNED || how == TW_FRAME_EXCEPTION)
+		return;
+	put_head(tree, stack, stack->depth - 1, how == TW_FRAME_OPEN ? time->total_ns : UINT64_MAX, false);
+	if (frame->mark == IS_PENDING && pending) {
+		tw_out_bytes(tree->out, pending->text, pending->bytes);
+	} else {
+		tw_out_text(tree->out, "}  ");
+		put_name(tree, frame->function);
+	}
+	tw_out_text(tree->out, how == TW_FRAME_OPEN ? "  (still open)\n" : "  (no return seen)\n");
+}
+
+/* " = 5" or " ! throw x": what a call came to. */
+static void put_value(struct tree *tree, const struct tw_capture_event *event)
+{
+	bool is_exception = event->kind == TW_CAPTURE_EXCEPTION_FROM;
+	struct tw_out *out = tree->out;
+	if (!is_exception && tw_print_is_plain(event) && event->payload_words == 1) {
+		uint64_t value = event->payload[0];
+		if (value < 1000000)
+			tw_out_format(out, " = %llu", (unsigned long long)value);
+		else if ((int64_t)value < 0 && (int64_t)value > -1000000)
+			tw_out_format(out, " = %lld", (long long)value);
+		else if (value >> 32 == 0 && (int32_t)value < 0 && (int32_t)value > -4096)
+			tw_out_format(out, " = %d", (int32_t)value);
+		else
+			tw_out_format(out, " = 0x%llx", (unsigned long long)value);
+		return;
+	}
+	scratch.used = 0;
+	tree->printer->out = &scratch;
+	tw_print_text_payload(tree->printer, event);
+	tree->printer->out = out;
+	bool has_arrow = scratch.used > 4 && memcmp(scratch.data, " -> ", 4) == 0;
+	put_red(tree, is_exception);
+	tw_out_text(out, is_exception ? " ! " : has_arrow ? " = " : "");
+	if (has_arrow)
+		tw_out_bytes(out, scratch.data + 4, scratch.used - 4);
+	else if (scratch.used)
+		tw_out_bytes(out, scratch.data, scratch.used);
+	else if (is_exception)
+		tw_out_text(out, "exception");
+	if (is_exception)
+		put_red(tree, false);
+}
+
+static void put_return(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	const struct pending *pending = step->stack->user;
+	bool is_one_line = step->frame.mark == IS_PENDING && pending;
+	put_head(tree, step->stack, step->depth, step->time.total_ns, step->time.is_exact);
+	if (is_one_line)
+		tw_out_bytes(tree->out, pending->text, pending->bytes);
+	else
+		tw_out_text(tree->out, "}");
+	if (tw_print_has_place(event->kind))
+		put_value(tree, event);
+	if (!is_one_line) {
+		tw_out_text(tree->out, "  ");
+		put_name(tree, step->function);
+	}
+	tw_out_text(tree->out, "\n");
+}
+
+static void put_unmatched(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	open_call(tree, step->stack, step->stack->depth);
+	put_head(tree, step->stack, step->depth, UINT64_MAX, true);
+	tw_out_text(tree->out, "}");
+	if (tw_print_has_place(event->kind))
+		put_value(tree, event);
+	tw_out_text(tree->out, "  ");
+	put_name(tree, step->function);
+	tw_out_text(tree->out, "  (no call seen)\n");
+}
+
+static void put_loss(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
+	char figure[TW_FIGURE_BYTES];
+	uint64_t lost = 0;
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		lost += loss->lost[cause];
+	put_head(tree, step->stack, step->depth, UINT64_MAX, true);
+	put_red(tree, true);
+	tw_out_format(tree->out, "!! LOST %s event%s", tw_figure_count(figure, lost), lost == 1 ? "" : "s");
+	if (step->depth)
+		tw_out_format(tree->out, ": the depth is not certain until these %u call%s return%s",
+			      step->depth, step->depth == 1 ? "" : "s", step->depth == 1 ? "s" : "");
+	put_red(tree, false);
+	tw_out_text(tree->out, "\n");
+}
+
+/* Messages, spawns, schedules: inside the call that is open. */
+static void put_other(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	const struct tw_print_kind *kind = tw_print_kind(event->kind);
+	put_head(tree, step->stack, step->stack->depth, UINT64_MAX, true);
+	if (kind)
+		tw_out_text(tree->out, kind->word);
+	else
+		tw_out_format(tree->out, "event %u", event->kind);
+	tw_print_text_payload(tree->printer, event);
+	tw_out_text(tree->out, "\n");
+}
+
+static bool put_event(struct tree *tree, const struct tw_capture_event *event)
+{
+	struct tw_step step;
+	if (!tw_stacks_event(&tree->stacks, event, &step))
+		return false;
+	struct tw_stack *stack = step.stack;
+	if (step.kind == TW_STEP_RETURN) {
+		put_return(tree, event, &step);
+		return true;
+	}
+	if (step.kind == TW_STEP_UNMATCHED) {
+		put_unmatched(tree, event, &step);
+		return true;
+	}
+	if (step.kind == TW_STEP_CALL) {
+		open_call(tree, stack, step.depth);
+		if (stack->depth > step.depth) {
+			make_call(tree, event, step.function);
+			keep_call(tree, stack);
+			stack->frames[stack->depth - 1].mark = IS_PENDING;
+		}
+		return true;
+	}
+	open_call(tree, stack, stack->depth);
+	if (step.kind == TW_STEP_LOSS) {
+		put_loss(tree, event, &step);
+	} else if (step.kind == TW_STEP_MOMENT) {
+		make_call(tree, event, step.function);
+		put_head(tree, stack, step.depth, UINT64_MAX, true);
+		tw_out_bytes(tree->out, scratch.data, scratch.used);
+		tw_out_text(tree->out, "\n");
+	} else {
+		put_other(tree, event, &step);
+	}
+	return true;
+}
+
+static int put_events(struct tree *tree, const struct tw_capture_filter *filter, uint64_t limit)
+{
+	struct tw_capture_events *events;
+	const struct tw_capture_event *batch;
+	int error = tw_capture_events_create((struct tw_capture *)tree->printer->capture, filter, &events);
+	int64_t count = 0;
+	if (error)
+		return error;
+	while (limit && !tree->out->error && (count = tw_capture_events_next(events, &batch)) > 0) {
+		for (int64_t i = 0; i < count && limit && !tree->has_no_memory; i++) {
+			if (!put_event(tree, &batch[i]))
+				tree->has_no_memory = true;
+			limit -= batch[i].kind != TW_CAPTURE_LOSS;
+		}
+		if (tree->has_no_memory)
+			count = TW_ENOMEM;
+	}
+	tw_capture_events_destroy(events);
+	if (limit && count < 0)
+		return (int)count;
+	tw_stacks_finish(&tree->stacks);
+	return 0;
+}
+
+static void free_pending(struct tw_stacks *stacks)
+{
+	for (uint32_t i = 0; stacks->slots && i <= stacks->mask; i++) {
+		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
+			struct pending *pending = stack->user;
+			free(pending ? pending->text : NULL);
+			free(pending);
+		}
+	}
+}
+
+int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit)
+{
+	struct tree tree = {
+		.printer = printer, .out = printer->out, .is_coloured = tw_colour_is_wanted(STDOUT_FILENO)};
+	struct tw_capture *capture = (struct tw_capture *)printer->capture;
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	tree.has_pids = printer->has_pids || info.threads > 1;
+	int columns = tw_terminal_columns(STDOUT_FILENO) - (tree.has_pids ? 60 : 48);
+	tree.indent_max = columns > 20 ? (uint32_t)columns / 2 : 10;
+	int error = tw_places_make(&tree.places, capture, filter);
+	if (error == 0)
+		error = tw_stacks_init(&tree.stacks, capture, &tree.places);
+	if (error == 0) {
+		tree.stacks.calls = (struct tw_stacks_calls){.end = on_end, .context = &tree};
+		if (!tw_places_have_returns(&tree.places))
+			tw_say("no returns were recorded: nothing is known of durations and of calls within "
+			       "calls.");
+		error = put_events(&tree, filter, limit);
+	}
+	free_pending(&tree.stacks);
+	tw_stacks_free(&tree.stacks);
+	tw_places_free(&tree.places);
+	return error;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* when.h - the parameter names of --when, as debug information has them. */
+#ifndef TW_TOOLS_WHEN_H
+#define TW_TOOLS_WHEN_H
+
+#include "tools/layouts.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Are there any in it?  Without, it is a guard over registers as it stands. */
+bool tw_when_has_names(const char *guard);
+
+struct tw_when_left {
+	size_t count;	  /* functions that have debug information, but not what the guard names */
+	char reason[512]; /* of the first, or why there are none: a sentence without a full stop */
+};
+
+/*
+ * tw_when_resolve - a guard with the names of parameters and enumerators, as one over registers for each function.
+ *
+ * @config	lines, as for tw_layouts_find(): the patterns say which functions are meant.
+ * @guards	appended to: the text for the agents, a line `w VALUE GUARD` for each function of a module.
+ *
+ * False: not for a single one.
+ */
+bool tw_when_resolve(const char *program, const char *config, const char *guard, struct tw_layouts *guards,
+		     struct tw_when_left *left);
+
+#endif
