@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * heap.h - the memory of one actor, and its collections.
+ *
+ *	old:    [ survived two collections            |   free   ]
+ *	young:  [ survived one | made since            |   free   ]
+ *	                       ^mark                   ^at        ^end
+ *	fragments: what found no room in young: big messages, and what was made while it was full
+ *
+ * heap_take() never collects, so a value in a C variable stays where it is between two safe points.  Safe
+ * points are receive() and garbage_collect(); what a function holds over one it says with KEEP (actors.h).
+ * A minor collection copies what is reachable of young and of the fragments: the part below the mark goes
+ * to old.  A major one copies everything to a new young heap.  Copying is Cheney's: the copies are the
+ * queue of what is still to be looked at.
+ *
+ * Threads  the actor's.
+ * Source   C. J. Cheney, "A nonrecursive list compacting algorithm", 1970; OTP's collector for the
+ *	    generations and for the twelve sizes.
+ */
+#ifndef ACTORS_HEAP_H
+#define ACTORS_HEAP_H
+
+#include "value.h"
+
+#define HEAP_WORDS_MIN     256
+#define FULLSWEEP_AFTER    16 /* minor collections between two major ones */
+#define FRAGMENT_WORDS_MIN 256
+
+struct fragment {
+	struct fragment *next;
+	void *block; /* what free() takes */
+	size_t used, capacity;
+	uint64_t data[];
+};
+
+struct space {
+	uint64_t *start, *at, *end;
+};
+
+struct heap {
+	struct space young, old;
+	uint64_t *mark; /* of young: below is what survived a collection */
+	struct fragment *fragments;
+	size_t fragment_words;
+	size_t max_words; /* 0: no limit */
+	unsigned minors;
+	uint64_t collections;
+};
+
+/* Visits the variables that hold values: calls look for each. */
+struct collection;
+typedef void look(struct collection *collection, struct value *variable);
+typedef void visit_roots(void *context, struct collection *collection, look *look);
+
+void heap_init(struct heap *heap);
+void heap_fini(struct heap *heap);
+
+uint64_t *heap_take_slow(struct heap *heap, size_t words);
+
+/* So many words, not cleared; never NULL: without memory the program ends. */
+static inline uint64_t *heap_take(struct heap *heap, size_t words)
+{
+	uint64_t *at = heap->young.at;
+	if (__builtin_expect((size_t)(heap->young.end - at) < words, 0))
+		return heap_take_slow(heap, words);
+	heap->young.at = at + words;
+	return at;
+}
+
+/* A fragment of values from elsewhere becomes the heap's own. */
+void heap_adopt(struct heap *heap, struct fragment *fragment);
+
+/* Did young overflow since the last collection? */
+static inline bool heap_is_full(const struct heap *heap)
+{
+	return heap->fragment_words != 0;
+}
+
+/* Would a minor collection not do? */
+bool heap_needs_major(const struct heap *heap);
+
+/* Collects; returns the words that it reclaimed. */
+size_t heap_collect(struct heap *heap, bool is_major, visit_roots *visit, void *context);
+
+static inline size_t heap_words(const struct heap *heap)
+{
+	return (size_t)(heap->young.at - heap->young.start) + (size_t)(heap->old.at - heap->old.start) +
+	       heap->fragment_words;
+}
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ring.c - one token goes round a ring of actors: what a message and a switch cost, with nothing at once. */
+#include "../loads.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static struct function member_function;
+
+/* member(Next, Collector): passes the token on, one less, until there is none. */
+static struct value member(struct actor *self, const struct value *arguments)
+{
+	int64_t left = number_of(receive(self));
+	if (left == 0 || is_time_over())
+		send_to(self, arguments[1], TUPLE(heap_of(self), ATOM(OK), integer(left)));
+	else
+		send_to(self, arguments[0], integer(left - 1));
+	return tail_call(self, &member_function, arguments[0], arguments[1]);
+}
+static struct function member_function = FUNCTION("ring", "member", 2, member);
+
+/* first(Collector): learns whom it has to its left. */
+static struct value first(struct actor *self, const struct value *arguments)
+{
+	struct value next = receive(self);
+	return tail_call(self, &member_function, next, arguments[0]);
+}
+static struct function first_function = FUNCTION("ring", "first", 1, first);
+
+static void declare(void)
+{
+	module_load((struct function *const[]){&member_function, &first_function}, 2);
+}
+
+static struct load_result run(struct actor *outside, const struct load_options *options)
+{
+	struct load_result result = {0};
+	uint64_t left = 0;
+	struct value collector = self_pid(outside), head = spawn(outside, &first_function, collector),
+		     next = head;
+	for (uint64_t i = 1; i < options->actors; i++)
+		next = spawn(outside, &member_function, next, collector);
+	send_to(outside, head, next);
+	send_to(outside, head, integer((int64_t)options->messages));
+	result.is_right = wait_for_done(outside, options, 1, &left);
+	result.messages = options->messages - left;
+	result.calls = result.messages;
+	result.is_right &= options->seconds > 0 || left == 0;
+	snprintf(result.text, sizeof result.text,
+		 "the token made %" PRIu64 " steps through %" PRIu64 " actors", result.messages,
+		 options->actors);
+	return result;
+}
+
+const struct load ring_load = {"ring", "a token goes round a ring", 100, 1000000, run, declare};

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * trace.h - everything that the run-time tells Tracewheel, in one place.
+ *
+ *	where				what					trace flag
+ *	run() in scheduler.c		trace_in, trace_out			running
+ *	spawn_with, actor_bury		trace_spawn, trace_ended		procs, exiting
+ *	say_goodbye			trace_exiting				procs
+ *	link_to, take_signal		trace_signal, trace_unlink, ...		procs
+ *	register_name			trace_register, trace_unregister	procs
+ *	send_to				trace_send				send
+ *	signal_push, under the lock	trace_signal				receive
+ *	call_with			trace_enter, trace_tail, trace_leave	call, return_to
+ *	raise_exception			trace_raise				exception_from
+ *	collect				trace_gc_start, trace_gc_end		garbage_collection
+ *
+ * Each is a look at one word while nobody traces.  The run-time has values of its own, so the slow halves in
+ *trace.c make terms of them, only when somebody wants the event.  With ACTORS_NO_TRACE nothing is left, not
+ *even the library.
+ */
+#ifndef ACTORS_TRACE_H
+#define ACTORS_TRACE_H
+
+#include "run.h"
+
+#ifdef ACTORS_NO_TRACE
+
+#define trace_scheduler()                                          ((void)0)
+#define trace_in(actor)                                            ((void)0)
+#define trace_out(actor)                                           ((void)0)
+#define trace_ended(actor)                                         ((void)0)
+#define trace_exiting(self, reason)                                ((void)0)
+#define trace_sensitive(self, is)                                  ((void)0)
+#define trace_register(actor, name)                                ((void)0)
+#define trace_unregister(actor)                                    ((void)0)
+#define trace_unlink(self, pid)                                    ((void)0)
+#define trace_getting_linked(self, pid)                            ((void)0)
+#define trace_getting_unlinked(self, pid)                          ((void)0)
+#define trace_send(self, to, pid, message)                         ((void)0)
+#define trace_signal(actor, signal)                                ((void)0)
+#define trace_timeout(self)                                        ((void)0)
+#define trace_enter(self, frame, kind)                             ((void)(kind))
+#define trace_tail(self, frame, kind)                              ((void)0)
+#define trace_leave(self, frame, result)                           ((void)0)
+#define trace_raise(self, to, class, value)                        ((void)0)
+#define trace_gc_start(self, is_major)                             ((void)0)
+#define trace_gc_end(self, is_major, reclaimed)                    ((void)reclaimed)
+#define trace_gc_max_heap_size(self)                               ((void)0)
+#define trace_declare(function)                                    ((void)(function))
+#define trace_unload(module)                                       ((void)0)
+#define trace_spawn(parent, child, function, arguments, is_linked) next_number((child)->runtime)
+
+#else
+
+#include <tracewheel/runtime.h>
+
+/* ---- the slow halves: somebody wants the event, perhaps ---- */
+
+void trace_send_slow(struct actor *self, struct value to, struct value pid, struct value message);
+void trace_signal_slow(struct actor *actor, struct signal *signal);
+void trace_call_slow(struct call_frame *frame, enum call_kind kind, bool is_tail);
+void trace_leave_slow(struct call_frame *frame, struct value result);
+void trace_gc_slow(struct actor *self, enum tw_gc_event event, size_t words);
+
+/* ---- life; answers the number of the pid ---- */
+
+uint64_t trace_spawn(struct actor *parent, struct actor *child, struct function *function,
+		     const struct value *arguments, bool is_linked);
+void trace_exiting(struct actor *self, struct value reason);
+
+static inline void trace_ended(struct actor *actor)
+{
+	tw_process_exit(actor->process);
+}
+
+static inline void trace_sensitive(struct actor *self, bool is_sensitive)
+{
+	tw_process_sensitive(self->process, is_sensitive);
+}
+
+void trace_register(struct actor *actor, struct value name);
+
+static inline void trace_unregister(struct actor *actor)
+{
+	tw_process_unregister(actor->process);
+}
+
+/* ---- links: made by who links, in trace_signal(); the rest by who learns of it ---- */
+
+static inline uint64_t trace_pid(struct value pid)
+{
+	return (uint64_t)number_of(pid) >> SLOTS_BITS;
+}
+
+static inline void trace_unlink(struct actor *self, struct value pid)
+{
+	tw_process_unlink(self->process, trace_pid(pid));
+}
+
+static inline void trace_getting_linked(struct actor *self, struct value pid)
+{
+	tw_process_getting_linked(self->process, trace_pid(pid));
+}
+
+static inline void trace_getting_unlinked(struct actor *self, struct value pid)
+{
+	tw_process_getting_unlinked(self->process, trace_pid(pid));
+}
+
+/* ---- messages ---- */
+
+/* Before the message can be received. */
+static inline void trace_send(struct actor *self, struct value to, struct value pid, struct value message)
+{
+	if (tw_runtime_wants(TW_WANTS_SEND))
+		trace_send_slow(self, to, pid, message);
+}
+
+/* Under the lock of the mailbox that the signal enters: a message is received, a link is made. */
+static inline void trace_signal(struct actor *actor, struct signal *signal)
+{
+	if (tw_runtime_wants(TW_WANTS_RECEIVE | TW_WANTS_PROCS | TW_WANTS_LINKS))
+		trace_signal_slow(actor, signal);
+}
+
+static inline void trace_timeout(struct actor *self)
+{
+	tw_process_receive_timeout(self->process);
+}
+
+/* ---- scheduling ---- */
+
+static inline void trace_scheduler(void)
+{
+	tw_scheduler_declare();
+}
+
+/* Whom the thread runs: for those who ask where a call returns to. */
+extern _Thread_local struct actor *trace_running;
+
+/* Where it goes on: the function that has not returned. */
+static inline const struct tw_declared_function *trace_place(const struct actor *actor)
+{
+	const struct function *function = actor->frame ? actor->frame->function : actor->entry;
+	return function ? &function->traced : NULL;
+}
+
+static inline void trace_in(struct actor *actor)
+{
+	trace_running = actor;
+	tw_process_in_at(actor->process, trace_place(actor));
+}
+
+static inline void trace_out(struct actor *actor)
+{
+	tw_process_out_at(trace_place(actor));
+}
+
+/* ---- functions ---- */
+
+/* The frame is the actor's innermost already, so the stack of trace.c begins with its caller. */
+static inline void trace_enter(struct actor *self, struct call_frame *frame, enum call_kind kind)
+{
+	frame->traced.is_open = 0;
+	if (tw_is_armed(&frame->function->traced))
+		trace_call_slow(frame, kind, false);
+}
+
+static inline void trace_tail(struct actor *self, struct call_frame *frame, enum call_kind kind)
+{
+	if (tw_is_armed(&frame->function->traced))
+		trace_call_slow(frame, kind, true);
+}
+
+static inline void trace_leave(struct actor *self, struct call_frame *frame, struct value result)
+{
+	if (__builtin_expect(frame->traced.is_open != 0, 0))
+		trace_leave_slow(frame, result);
+}
+
+/* The exception leaves every frame up to that of the function that catches it; NULL: nobody does. */
+void trace_raise(struct actor *self, struct call_frame *to, enum exception_class class, struct value value);
+
+static inline void trace_declare(struct function *function)
+{
+	tw_function_declare(&function->traced);
+}
+
+static inline void trace_unload(const char *module)
+{
+	tw_module_unload(module);
+}
+
+/* ---- collections ---- */
+
+static inline void trace_gc_start(struct actor *self, bool is_major)
+{
+	if (tw_runtime_wants(TW_WANTS_GARBAGE_COLLECTION))
+		trace_gc_slow(self, is_major ? TW_GC_MAJOR_START : TW_GC_MINOR_START, 0);
+}
+
+static inline void trace_gc_end(struct actor *self, bool is_major, size_t reclaimed)
+{
+	if (tw_runtime_wants(TW_WANTS_GARBAGE_COLLECTION))
+		trace_gc_slow(self, is_major ? TW_GC_MAJOR_END : TW_GC_MINOR_END, reclaimed);
+}
+
+static inline void trace_gc_max_heap_size(struct actor *self)
+{
+	if (tw_runtime_wants(TW_WANTS_GARBAGE_COLLECTION))
+		trace_gc_slow(self, TW_GC_MAX_HEAP_SIZE, 0);
+}
+
+#endif
+
+#endif

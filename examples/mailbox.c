@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mailbox.c - a run-time system that tells everything of its processes; docs/embedding.md walks through it.
+ *
+ * A clerk spawns three workers, sends each a job and gets an answer. Two schedulers run whoever has a message.
+ * It traces nothing by itself:
+ *
+ *	cc mailbox.c -ltracewheel -lpthread -o mailbox
+ *	tracewheel record -p send,receive,procs,running,garbage_collection -t 'office:_' -- ./mailbox
+ *	tracewheel print mailbox.tw
+ */
+#include <tracewheel/tracewheel.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define WORKERS 3
+
+TW_DEFINE_FUNCTION(work_function, "office", "work", 1);
+TW_DEFINE_FUNCTION(clerk_function, "office", "clerk", 0);
+
+/* {Tag, Number} from somebody. */
+struct message {
+	struct message *next;
+	const char *tag;
+	int number;
+	struct process *from;
+};
+
+struct process {
+	struct tw_process *told; /* what Tracewheel knows it by */
+	void (*run)(struct process *self, const struct message *message);
+	const struct tw_declared_function *where;
+	struct message *first, **last; /* the mailbox; `office` guards it */
+	int count, heap_words;
+	bool is_scheduled, has_ended;
+	struct process *next_ready;
+};
+
+static pthread_mutex_t office = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t is_ready = PTHREAD_COND_INITIALIZER;
+static struct process *ready_first, **ready_last = &ready_first;
+static int alive;
+
+static void make_ready(struct process *process)
+{
+	process->is_scheduled = true;
+	process->next_ready = NULL;
+	*ready_last = process;
+	ready_last = &process->next_ready;
+	pthread_cond_signal(&is_ready);
+}
+
+/* ---- what is told ---- */
+
+/* A message as a term; built only for somebody who wants it. */
+static struct tw_term message_term(struct tw_arena *arena, const struct message *m)
+{
+	struct tw_term parts[2] = {tw_term_atom_z(m->tag), tw_term_integer(arena, m->number)};
+	return tw_term_tuple(arena, parts, 2);
+}
+
+static void tell_message(struct process *from, struct process *to, const struct message *m)
+{
+	char room[512];
+	struct tw_arena arena;
+	bool is_sent = tw_process_wants(from->told, TW_WANTS_SEND);
+	bool is_received = tw_process_wants(to->told, TW_WANTS_RECEIVE);
+	if (!is_sent && !is_received)
+		return;
+	tw_arena_init_fixed(&arena, room, sizeof room);
+	struct tw_term message = message_term(&arena, m);
+	tw_process_send(from->told, message, tw_process_term(&arena, to->told));
+	tw_process_receive(to->told, message, tw_process_term(&arena, from->told));
+}
+
+/* ---- the run-time ---- */
+
+static struct process *spawn(struct process *parent, const char *name, const struct tw_declared_function *where,
+			     void (*run)(struct process *, const struct message *))
+{
+	struct process *child = calloc(1, sizeof *child);
+	struct tw_spawn options = {.name = name, .parent = parent ? parent->told : NULL, .is_linked = parent != NULL};
+	char room[512];
+	struct tw_arena arena;
+	tw_arena_init_fixed(&arena, room, sizeof room);
+	struct tw_term mfa[3] = {tw_term_atom_z(where->module), tw_term_atom_z(where->name), tw_term_nil()};
+	options.entry = tw_term_tuple(&arena, mfa, 3);
+	if (!child || tw_process_spawn(&options, &child->told) < 0)
+		abort();
+	child->run = run;
+	child->where = where;
+	child->last = &child->first;
+	alive++;
+	return child;
+}
+
+static void send_message(struct process *from, struct process *to, const char *tag, int number)
+{
+	struct message *m = malloc(sizeof *m);
+	if (!m)
+		abort();
+	*m = (struct message){.tag = tag, .number = number, .from = from};
+	/* Under the lock that orders the mailbox, before the message can be taken out. */
+	tell_message(from, to, m);
+	*to->last = m;
+	to->last = &m->next;
+	tw_process_mailbox(to->told, (uint64_t)++to->count);
+	if (!to->is_scheduled)
+		make_ready(to);
+}
+
+static void collect_garbage(struct process *process)
+{
+	struct tw_gc_sizes sizes = {.heap_size = (uint64_t)process->heap_words, .heap_block_size = 233};
+	tw_process_gc(process->told, TW_GC_MINOR_START, &sizes);
+	sizes.wordsize = sizes.heap_size;
+	sizes.heap_size = 0;
+	process->heap_words = 0;
+	tw_process_gc(process->told, TW_GC_MINOR_END, &sizes);
+}
+
+static void end(struct process *process)
+{
+	tw_process_exiting(process->told, tw_term_atom_z("normal"));
+	process->has_ended = true;
+	alive--;
+	pthread_cond_broadcast(&is_ready);
+}
+
+static void run_process(struct process *process)
+{
+	struct message *m = process->first;
+	tw_process_in_at(process->told, process->where);
+	process->first = m->next;
+	if (!process->first)
+		process->last = &process->first;
+	process->count--;
+	process->run(process, m);
+	free(m);
+	if (process->has_ended) {
+		/* Its very last event; tw_process_out() is part of it. */
+		tw_process_exit(process->told);
+		return;
+	}
+	tw_process_out_at(process->where);
+	process->is_scheduled = false;
+	if (process->first)
+		make_ready(process);
+}
+
+/* One big lock keeps the example short; what is told needs none of its own. */
+static void *schedule(void *unused)
+{
+	tw_scheduler_declare();
+	pthread_mutex_lock(&office);
+	while (alive) {
+		struct process *process = ready_first;
+		if (!process) {
+			pthread_cond_wait(&is_ready, &office);
+			continue;
+		}
+		ready_first = process->next_ready;
+		if (!ready_first)
+			ready_last = &ready_first;
+		run_process(process);
+	}
+	pthread_mutex_unlock(&office);
+	return unused;
+}
+
+/* ---- the program ---- */
+
+static void work(struct process *self, const struct message *m)
+{
+	tw_call1(&work_function, (uint64_t)m->number);
+	self->heap_words += 100;
+	collect_garbage(self);
+	send_message(self, m->from, "done", m->number * m->number);
+	end(self);
+}
+
+static int sum;
+
+static void clerk(struct process *self, const struct message *m)
+{
+	static int answers;
+	tw_call0(&clerk_function);
+	if (m->from != self) {
+		sum += m->number;
+		if (++answers == WORKERS)
+			end(self);
+		return;
+	}
+	tw_process_register(self->told, tw_term_atom_z("clerk"));
+	for (int i = 1; i <= WORKERS; i++)
+		send_message(self, spawn(self, "worker", &work_function, work), "job", i);
+}
+
+int main(void)
+{
+	pthread_t schedulers[2];
+	struct process *first = spawn(NULL, "clerk", &clerk_function, clerk);
+	send_message(first, first, "begin", 0);
+	for (int i = 0; i < 2; i++)
+		pthread_create(&schedulers[i], NULL, schedule, NULL);
+	for (int i = 0; i < 2; i++)
+		pthread_join(schedulers[i], NULL);
+	printf("the sum of the squares is %d\n", sum);
+	return 0;
+}
