@@ -243,6 +243,75 @@ TW_BENCH(hit_sixteen_clauses)
 	run_guard(bench, text, text);
 }
 
+/* Returns of every call, without a match program: as the agent sets them. */
+static void set_returns(struct bed *bed)
+{
+	const struct tw_bp_part part = { .actions = TW_ACTION_CALL | TW_ACTION_RETURN };
+	struct tw_permit *permit;
+
+	if (tw_change_begin(&permit))
+		abort();
+	for (int i = 0; i < FUNCTIONS; i++)
+		tw_session_stage(bed->session[0], permit, functions[i].place, &part);
+	tw_change_end(permit, 0);
+}
+
+static void run_frames(struct tw_bench *bench)
+{
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
+		struct tw_frame frame;
+
+		tw_enter2(&functions[i % FUNCTIONS], &frame, i & 511, i);
+		tw_leave(&frame, i);
+	}
+	tw_bench_stop(bench);
+}
+
+/* Enter and leave while nobody traces. */
+TW_BENCH(hit_frame_off)
+{
+	declare_once();
+	tw_bench_pin(1);
+	run_frames(bench);
+}
+
+/* A call with two words and its return with one: two reads of the clock. */
+/* 1: asked for plainly, 2: by {return_trace}. */
+TW_BENCH(hit_frame_recorded, .values = { 1, 2 })
+{
+	static const char text[] = "[{'_',[],[{return_trace}]}]";
+	struct tw_match_program *program;
+	struct bed bed;
+
+	open_bed(&bed, 1, TW_RB_OVERWRITE, false, TW_FLAG_CALL);
+	if (bench->value == 2) {
+		if (tw_match_compile_text(text, strlen(text), NULL, &program, NULL))
+			abort();
+		tw_trace_function_match(bed.session[0], "bench", "_", TW_ARITY_ANY, program, TW_FUNCTION_LOCAL);
+	} else {
+		set_returns(&bed);
+	}
+	run_frames(bench);
+	close_bed(&bed, bench);
+	if (bench->value == 2)
+		tw_match_destroy(program);
+}
+
+/* Enter and leave of functions that are timed by process. */
+TW_BENCH(hit_call_time)
+{
+	struct tw_session *session;
+
+	declare_once();
+	tw_bench_pin(1);
+	tw_session_create("time", NULL, &session);
+	tw_trace_process(session, tw_process_self(), true, TW_FLAG_CALL);
+	tw_trace_function(session, "bench", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_CALL_TIME);
+	run_frames(bench);
+	tw_session_destroy(session);
+	tw_session_put(session);
+}
+
 TW_BENCH(hit_call_count)
 {
 	struct tw_session *session;
@@ -256,82 +325,34 @@ TW_BENCH(hit_call_count)
 	tw_session_put(session);
 }
 
-/* ---- changes: ten thousand functions set and cleared while one or two threads call them ---- */
+/* ---- sessions that want nothing of this call: made and idle, or busy with another function ---- */
 
-enum { MANY = 10000 };
-
-struct callers {
-	struct tw_declared_function *many;
-	_Atomic int is_stopping;
-};
-
-static void *call_many(void *arg)
+static void run_beside(struct tw_bench *bench, bool is_busy_elsewhere)
 {
-	struct callers *callers = arg;
+	static struct tw_declared_function elsewhere = TW_DECLARED_FUNCTION("elsewhere", "f", 0);
+	struct tw_session *others[TW_BENCH_VALUES_MAX * 100];
+	struct bed bed;
 
-	/* RELAXED bench.stop: a flag. */
-	while (!tw_load_relaxed(&callers->is_stopping))
-		for (int i = 0; i < MANY; i++)
-			tw_call2(&callers->many[i], 1, 2);
-	return NULL;
+	tw_function_declare(&elsewhere);
+	open_bed(&bed, 1, TW_RB_OVERWRITE, false, TW_FLAG_CALL);
+	for (int64_t i = 0; i < bench->value; i++) {
+		tw_session_create("beside", NULL, &others[i]);
+		if (is_busy_elsewhere)
+			tw_trace_function(others[i], "elsewhere", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT);
+	}
+	run_calls(bench);
+	for (int64_t i = 0; i < bench->value; i++)
+		tw_session_put(others[i]);
+	tw_progress();
+	close_bed(&bed, bench);
 }
 
-static struct tw_declared_function *declare_many(void)
+TW_BENCH(hit_idle_sessions, .values = { 1, 100 })
 {
-	static struct tw_declared_function many[MANY];
-	static char many_names[MANY][12];
-
-	if (many[0].place)
-		return many;
-	tw_trace_begin();
-	for (int i = 0; i < MANY; i++) {
-		snprintf(many_names[i], sizeof many_names[i], "g%d", i);
-		many[i] = (struct tw_declared_function)TW_DECLARED_FUNCTION("many", many_names[i], 2);
-		tw_function_declare(&many[i]);
-	}
-	tw_trace_commit();
-	return many;
+	run_beside(bench, false);
 }
 
-TW_BENCH(change_10000_functions, .values = { 1, 2 }, .iterations = 20)
+TW_BENCH(hit_other_sessions, .values = { 1, 50 })
 {
-	struct callers callers = { .many = declare_many() };
-	struct tw_session *session;
-	pthread_t thread[2];
-	uint64_t spent = 0, most = 0, n;
-
-	tw_session_create("many", NULL, &session);
-	for (int i = 0; i < bench->value; i++)
-		pthread_create(&thread[i], NULL, call_many, &callers);
-	n = tw_bench_start(bench);
-	for (uint64_t i = 0; i < n; i++) {
-		uint64_t before = tw_clock_monotonic_ns(), took;
-
-		tw_trace_function(session, "many", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
-		took = tw_clock_monotonic_ns() - before;
-		spent += took;
-		most = took > most ? took : most;
-		tw_trace_function(session, "many", "_", TW_ARITY_ANY, TW_MATCH_FALSE, TW_FUNCTION_LOCAL);
-	}
-	tw_bench_stop(bench);
-	tw_bench_counter(bench, "set_us", (double)spent / (double)n / 1000);
-	tw_bench_counter(bench, "worst_us", (double)most / 1000);
-	/* RELAXED bench.stop: a flag. */
-	tw_store_relaxed(&callers.is_stopping, 1);
-	for (int i = 0; i < bench->value; i++)
-		pthread_join(thread[i], NULL);
-	tw_session_destroy(session);
-	tw_session_put(session);
-}
-
-TW_BENCH(change_session)
-{
-	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
-		struct tw_session *session;
-
-		tw_session_create("empty", NULL, &session);
-		tw_session_destroy(session);
-		tw_session_put(session);
-	}
-	tw_bench_stop(bench);
+	run_beside(bench, true);
 }

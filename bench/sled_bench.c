@@ -14,6 +14,8 @@
 #include "base/atomic.h"
 #include "bench/bench.h"
 #include "breakpoints/patch.h"
+#include "breakpoints/returns.h"
+#include "pipeline/native.h"
 #include "ringbuf/ringset.h"
 #include "session/session.h"
 #include "tracewheel/tracewheel.h"
@@ -58,7 +60,7 @@ static void open_bed(struct bed *bed, bool is_traced)
 		abort();
 	if (is_traced)
 		tw_trace_process(bed->session, tw_process_self(), true, TW_FLAG_CALL);
-	tw_bp_trampoline_hit = tw_hit_slot;
+	tw_native_init();
 }
 
 static void close_bed(struct bed *bed)
@@ -96,9 +98,9 @@ static void run_calls(struct tw_bench *bench)
 	tw_bench_keep(&sum);
 }
 
-static void run_armed(struct tw_bench *bench, bool is_traced, uint8_t words)
+static void run_armed(struct tw_bench *bench, bool is_traced, uint32_t actions, uint8_t words)
 {
-	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .slot_words = words};
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL | actions, .slot_words = words};
 	struct tw_permit *permit;
 	struct bed bed;
 
@@ -120,17 +122,142 @@ TW_BENCH(sled_off)
 
 TW_BENCH(sled_not_traced)
 {
-	run_armed(bench, false, 0);
+	run_armed(bench, false, 0, 0);
 }
 
 TW_BENCH(sled_recorded)
 {
-	run_armed(bench, true, 0);
+	run_armed(bench, true, 0, 0);
 }
 
 TW_BENCH(sled_recorded_two_words)
 {
-	run_armed(bench, true, 2);
+	run_armed(bench, true, 0, 2);
+}
+
+/* Arguments as debug information has them: two integers; an integer and a floating-point number; a string. */
+static void run_typed(struct tw_bench *bench, const char *text, uint32_t actions)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL | actions, .slot_words = TW_SLOT_WORDS_TYPED};
+	static struct tw_arg_plan plan;
+	struct tw_layout *layout;
+	struct tw_permit *permit;
+	struct tw_place *place;
+	struct bed bed;
+
+	tw_bench_pin(1);
+	open_bed(&bed, true);
+	tw_arg_init();
+	if (tw_layout_parse(text, strlen(text), &layout) || tw_change_begin(&permit))
+		abort();
+	tw_arg_plan_make(&plan, layout, 64);
+	tw_layout_destroy(layout);
+	place = add_place(permit, sled_of_leaf());
+	place->function->arguments = &plan;
+	if (tw_change_end(permit, tw_session_stage(bed.session, permit, place, &part)))
+		abort();
+	run_calls(bench);
+	close_bed(&bed);
+}
+
+TW_BENCH(sled_typed_two)
+{
+	run_typed(bench, ":i8@6- a:i4@0- b:u8@1-", 0);
+}
+
+TW_BENCH(sled_typed_float)
+{
+	run_typed(bench, ":i8@6- a:i4@0- d:f8@8-", 0);
+}
+
+/* The address is small: the kernel says that nothing is there. */
+TW_BENCH(sled_typed_no_string)
+{
+	run_typed(bench, ":i8@6- s:s8@0-", 0);
+}
+
+TW_BENCH(sled_typed_two_and_return)
+{
+	run_typed(bench, ":i8@6- a:i4@0- b:u8@1-", TW_ACTION_RETURN);
+}
+
+/* Counters alone, without events. */
+static void run_counted(struct tw_bench *bench, uint32_t actions)
+{
+	const struct tw_bp_part part = {.actions = actions};
+	struct tw_permit *permit;
+	struct tw_session_place *set;
+	struct tw_place *place;
+	struct bed bed;
+
+	tw_bench_pin(1);
+	open_bed(&bed, true);
+	if (tw_change_begin(&permit))
+		abort();
+	place = add_place(permit, sled_of_leaf());
+	set = tw_session_remember(bed.session, place);
+	set->times.now = tw_counts_create();
+	if (tw_change_end(permit, tw_session_stage(bed.session, permit, place, &part)))
+		abort();
+	run_calls(bench);
+	close_bed(&bed);
+}
+
+TW_BENCH(sled_call_count)
+{
+	run_counted(bench, TW_ACTION_COUNT);
+}
+
+/* The call and its end, which is watched. */
+TW_BENCH(sled_call_time)
+{
+	run_counted(bench, TW_ACTION_TIME);
+}
+
+TW_BENCH(sled_call_and_return)
+{
+	run_armed(bench, true, TW_ACTION_RETURN, 0);
+}
+
+TW_BENCH(sled_call_and_end)
+{
+	run_armed(bench, true, TW_ACTION_RETURN | TW_ACTION_EXCEPTION, 0);
+}
+
+/* Of what the two above take: a return that is watched, and nothing told. */
+static void hit_nothing(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	const tw_return_word kept[TW_RETURNS_WORDS] = {(uintptr_t)place};
+
+	tw_returns_open(slot, kept, false, false);
+}
+
+static uintptr_t return_nothing(uint64_t *slot, uint64_t value)
+{
+	struct tw_return_entry *entry = tw_returns_find(slot);
+
+	tw_returns_close(entry);
+	return entry->return_address;
+}
+
+TW_BENCH(sled_return_watched)
+{
+	tw_bp_hit_fn hit = tw_native_hit;
+	struct tw_permit *permit;
+	struct bed bed;
+
+	tw_bench_pin(1);
+	open_bed(&bed, true);
+	tw_bp_trampoline_hit = hit_nothing;
+	tw_bp_trampoline_return = return_nothing;
+	if (tw_change_begin(&permit) ||
+	    tw_change_end(permit, tw_session_stage(bed.session, permit, add_place(permit, sled_of_leaf()),
+						   &(struct tw_bp_part){.actions = TW_ACTION_CALL})))
+		abort();
+	run_calls(bench);
+	tw_bp_trampoline_hit = hit;
+	tw_bp_trampoline_return = tw_native_return;
+	close_bed(&bed);
 }
 
 /* ---- many functions ---- */

@@ -42,11 +42,11 @@ struct bed {
 	struct tw_match_program *program;
 };
 
-static void arm(struct bed *bed, const char *when, uint8_t words)
+static void arm(struct bed *bed, const char *when, uint32_t actions, uint8_t words)
 {
 	struct tw_module_options module_options = { .name = "bench", .path = "bench" };
 	struct tw_place_options place_options = { .kind = TW_BP_SLOT, .where = slot, .target = leaf };
-	struct tw_bp_part part = { .actions = TW_ACTION_CALL, .slot_words = words };
+	struct tw_bp_part part = { .actions = TW_ACTION_CALL | actions, .slot_words = words };
 	struct tw_permit *permit;
 	struct tw_module *module;
 	struct tw_function *function;
@@ -65,7 +65,7 @@ static void arm(struct bed *bed, const char *when, uint8_t words)
 		abort();
 }
 
-static void run(struct tw_bench *bench, bool is_traced, const char *when, uint8_t words)
+static void run(struct tw_bench *bench, bool is_traced, const char *when, uint32_t actions, uint8_t words)
 {
 	struct tw_rs_options options = { .policy = TW_RB_OVERWRITE, .first_rings = 1 };
 	struct bed bed = { 0 };
@@ -79,7 +79,7 @@ static void run(struct tw_bench *bench, bool is_traced, const char *when, uint8_
 		abort();
 	if (is_traced)
 		tw_trace_process(bed.session, tw_process_self(), true, TW_FLAG_CALL);
-	arm(&bed, when, words);
+	arm(&bed, when, actions, words);
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
 		sum += (*slot)(i & 511, i);
 	tw_bench_stop(bench);
@@ -104,20 +104,25 @@ TW_BENCH(slot_plain)
 
 TW_BENCH(slot_not_traced)
 {
-	run(bench, false, NULL, 0);
+	run(bench, false, NULL, 0, 0);
 }
 
 TW_BENCH(slot_recorded)
 {
-	run(bench, true, NULL, 0);
+	run(bench, true, NULL, 0, 0);
 }
 
 TW_BENCH(slot_recorded_two_words)
 {
-	run(bench, true, NULL, 2);
+	run(bench, true, NULL, 0, 2);
+}
+
+TW_BENCH(slot_call_and_return)
+{
+	run(bench, true, NULL, TW_ACTION_RETURN, 0);
 }
 
 TW_BENCH(slot_guard_rejects)
 {
-	run(bench, true, "$1 > 1000", 0);
+	run(bench, true, "$1 > 1000", 0, 0);
 }

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * message_bench.c - what does a message cost that a run-time tells of?
+ *
+ * Unit	nanoseconds an iteration, the loop included: one message, told as sent, as received, or both.
+ *	message_path is a message path of a run-time without a word to us: the difference of message_off to it is what
+ *	tracing costs while nobody wants it.  values: sessions.
+ * How	The message is a tuple of 4 words, {deposit,Number,Amount}; the receiver a pid.  Rings overwritten by their
+ *	producer, so that no consumer is in the way.
+ */
+#include "bench/bench.h"
+#include "ringbuf/ringset.h"
+#include "session/session.h"
+#include "tracewheel/runtime.h"
+#include "tracewheel/tracewheel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define THREADS 2
+
+static struct tw_rs rs[2];
+static struct tw_session *session[2];
+static unsigned session_count;
+
+/* Of each thread. */
+struct side {
+	struct tw_process *sender, *receiver;
+	struct tw_term message, to, from;
+	struct tw_arena arena;
+	char room[1024];
+	uint64_t mailbox[64];
+};
+static struct side sides[THREADS];
+
+/* Thread 0, before the others run their loops. */
+static void open_sessions(unsigned count)
+{
+	struct tw_rs_options options = { .policy = TW_RB_OVERWRITE, .first_rings = THREADS };
+
+	session_count = count;
+	for (unsigned s = 0; s < count; s++) {
+		uint32_t image;
+
+		memset(&rs[s], 0, sizeof rs[s]);
+		if (tw_rs_create(&rs[s], &options) || tw_rs_image_claim(&rs[s], &image) ||
+		    tw_session_make("bench", &rs[s], image, &session[s]))
+			abort();
+	}
+}
+
+static void trace(struct tw_process *process, uint32_t flags)
+{
+	for (unsigned s = 0; s < session_count; s++)
+		tw_trace_process(session[s], tw_process_pid(process), true, flags);
+}
+
+static void close_sessions(void)
+{
+	for (unsigned s = 0; s < session_count; s++) {
+		tw_session_destroy(session[s]);
+		tw_session_put(session[s]);
+		tw_rs_destroy(&rs[s]);
+	}
+	session_count = 0;
+}
+
+static struct side *open_side(int index)
+{
+	struct side *side = &sides[index];
+
+	tw_bench_pin(index + 1);
+	tw_scheduler_declare();
+	if (tw_process_create("sender", &side->sender) || tw_process_create("receiver", &side->receiver))
+		abort();
+	tw_arena_init_fixed(&side->arena, side->room, sizeof side->room);
+	side->message = tw_term_tuple(&side->arena,
+				      (struct tw_term[]){ tw_term_atom_z("deposit"), tw_term_integer(&side->arena, 42),
+							  tw_term_integer(&side->arena, 123456) },
+				      3);
+	side->to = tw_process_term(&side->arena, side->receiver);
+	side->from = tw_process_term(&side->arena, side->sender);
+	tw_process_in(side->sender);
+	return side;
+}
+
+static void close_side(struct side *side)
+{
+	tw_process_out();
+	tw_process_exit(side->sender);
+	tw_process_exit(side->receiver);
+}
+
+/* What the loop of a run-time does besides: a slot of a mailbox is written and read. */
+static inline void pass(struct side *side, uint64_t i)
+{
+	side->mailbox[i & 63] = i;
+	__asm__ volatile("" : : "r"(side->mailbox[(i + 1) & 63]) : "memory");
+}
+
+TW_BENCH(message_path)
+{
+	struct side *side = open_side(0);
+
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
+		pass(side, i);
+	tw_bench_stop(bench);
+	close_side(side);
+}
+
+static void send_and_receive(struct tw_bench *bench, struct side *side)
+{
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
+		tw_process_send(side->sender, side->message, side->to);
+		pass(side, i);
+		tw_process_receive(side->receiver, side->message, side->from);
+	}
+	tw_bench_stop(bench);
+}
+
+TW_BENCH(message_off)
+{
+	struct side *side = open_side(0);
+
+	send_and_receive(bench, side);
+	close_side(side);
+}
+
+/* Somebody else is traced. */
+TW_BENCH(message_not_traced)
+{
+	struct side *side = open_side(0);
+	struct tw_process *other;
+
+	open_sessions(1);
+	if (tw_process_create("other", &other))
+		abort();
+	trace(other, TW_FLAG_SEND | TW_FLAG_RECEIVE);
+	send_and_receive(bench, side);
+	tw_process_exit(other);
+	close_side(side);
+	close_sessions();
+}
+
+static void run_sends(struct tw_bench *bench, struct side *side)
+{
+	tw_process_send(side->sender, side->message, side->to);
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
+		tw_process_send(side->sender, side->message, side->to);
+		pass(side, i);
+	}
+	tw_bench_stop(bench);
+}
+
+TW_BENCH(message_send, .values = { 1, 2 })
+{
+	struct side *side = open_side(0);
+
+	open_sessions((unsigned)bench->value);
+	trace(side->sender, TW_FLAG_SEND);
+	run_sends(bench, side);
+	close_side(side);
+	close_sessions();
+}
+
+/* A specification that accepts all of them, by the interpreter. */
+TW_BENCH(message_send_pattern)
+{
+	struct side *side = open_side(0);
+	static const char spec[] = "[{['_',{deposit,'_','$1'}],[{'>','$1',100}],[]}]";
+
+	open_sessions(1);
+	trace(side->sender, TW_FLAG_SEND);
+	if (tw_trace_send_text(session[0], spec, strlen(spec), NULL) != 1)
+		abort();
+	run_sends(bench, side);
+	close_side(side);
+	close_sessions();
+}
+
+/* The sender's thread makes the receiver's event. */
+TW_BENCH(message_receive, .values = { 1, 2 })
+{
+	struct side *side = open_side(0);
+
+	open_sessions((unsigned)bench->value);
+	trace(side->receiver, TW_FLAG_RECEIVE);
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
+		pass(side, i);
+		tw_process_receive(side->receiver, side->message, side->from);
+	}
+	tw_bench_stop(bench);
+	close_side(side);
+	close_sessions();
+}
+
+/* The whole message: two events, and two switches between their processes. */
+TW_BENCH(message_both, .values = { 1, 2 })
+{
+	struct side *side = open_side(0);
+
+	open_sessions((unsigned)bench->value);
+	trace(side->sender, TW_FLAG_SEND);
+	trace(side->receiver, TW_FLAG_RECEIVE);
+	send_and_receive(bench, side);
+	close_side(side);
+	close_sessions();
+}
+
+/* A call of a process: 1 of its calls only; 2 of one whose messages are traced too, so that others make events of it. */
+TW_BENCH(message_call, .values = { 1, 2 })
+{
+	static struct tw_declared_function step = TW_DECLARED_FUNCTION("message_bench", "step", 2);
+	struct side *side = open_side(0);
+
+	tw_function_declare(&step);
+	open_sessions(1);
+	trace(side->sender, bench->value == 1 ? TW_FLAG_CALL : TW_FLAG_CALL | TW_FLAG_SEND | TW_FLAG_RECEIVE);
+	tw_trace_function(session[0], "message_bench", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
+		tw_call2(&step, i, i);
+	tw_bench_stop(bench);
+	close_side(side);
+	close_sessions();
+}
+
+static void run_threads(struct tw_bench *bench, uint32_t flags)
+{
+	struct side *side = open_side(bench->thread_index);
+
+	if (bench->thread_index == 0) {
+		open_sessions(1);
+		/* Every process, those of the other thread too. */
+		tw_trace_process(session[0], TW_PID_ALL, true, flags);
+	}
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
+		tw_process_send(side->sender, side->message, side->to);
+		pass(side, i);
+	}
+	tw_bench_stop(bench);
+	if (bench->thread_index == 0)
+		close_sessions();
+	close_side(side);
+}
+
+/* Two threads send at once; with strict stamps they take their numbers from one counter. */
+TW_BENCH(message_two_threads, .threads = THREADS, .is_cross_core = true)
+{
+	run_threads(bench, TW_FLAG_SEND);
+}
+
+TW_BENCH(message_two_threads_strict, .threads = THREADS, .is_cross_core = true)
+{
+	run_threads(bench, TW_FLAG_SEND | TW_FLAG_STRICT_MONOTONIC_TIMESTAMP);
+}

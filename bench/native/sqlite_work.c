@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sqlite_work.c - SQLite at work in memory: reads SQL, runs it, prints a checksum of all rows.
+ *
+ *	sqlite_work < work.sql
+ *
+ * One checksum a run, so that a tracer that disturbs the program is noticed.
+ */
+#include <sqlite3.h>
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int add_row(void *arg, int count, char **values, char **names)
+{
+	uint64_t *sum = arg;
+
+	(void)names;
+	for (int i = 0; i < count; i++)
+		for (const char *c = values[i] ? values[i] : "NULL"; *c; c++)
+			*sum = (*sum ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+	return 0;
+}
+
+static char *read_all(FILE *file)
+{
+	size_t bytes = 0, room = 1 << 16;
+	char *text = malloc(room);
+
+	while (text) {
+		size_t got = fread(text + bytes, 1, room - bytes - 1, file);
+
+		if (got == 0)
+			break;
+		bytes += got;
+		if (room - bytes < 2)
+			text = realloc(text, room *= 2);
+	}
+	if (text)
+		text[bytes] = '\0';
+	return text;
+}
+
+int main(void)
+{
+	uint64_t sum = UINT64_C(0xcbf29ce484222325);
+	char *sql = read_all(stdin), *error = NULL;
+	sqlite3 *db;
+
+	if (!sql || sqlite3_open(":memory:", &db) != SQLITE_OK)
+		return 2;
+	if (sqlite3_exec(db, sql, add_row, &sum, &error) != SQLITE_OK) {
+		fprintf(stderr, "sqlite_work: %s\n", error);
+		return 1;
+	}
+	printf("%016" PRIx64 "\n", sum);
+	sqlite3_close(db);
+	free(sql);
+	return 0;
+}
