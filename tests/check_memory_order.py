@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """check_memory_order.py [ROOT] - does every pair of atomics have two sides and a row in docs/memory-order.md?
 
-A *side* is an atomic of base/atomic.h that orders something (acquire, release, acq_rel, seq_cst) with
+A *side* is an atomic of base/atomic.h (or of examples/actors/sync.h) that orders something (acquire, release, acq_rel, seq_cst) with
 the comment `PAIR room.label` at most 12 lines above it, or that comment in an assembly file. Each label
 needs two sides (one atomic that acquires and releases may be both: it meets itself on other threads), and one row `| room.label | ... |` in the document; each row needs its sides.
 """
@@ -13,7 +13,7 @@ from collections import defaultdict
 
 FOLDERS = ["base", "term", "progress", "ringbuf", "match", "symbols", "breakpoints", "pipeline", "session",
            "agent", "tools", "erlang", "bench", "include", "examples"]
-ORDERED = re.compile(r"\btw_\w+_(acquire|release|acq_rel|seq_cst)\(")
+ORDERED = re.compile(r"\b(?:tw_\w+|load|store|exchange)_(acquire|release|acq_rel|seq_cst)\(")
 PAIR = re.compile(r"\bPAIR ([a-z][a-z0-9_]*\.[a-z][a-z0-9_]*)")
 ROW = re.compile(r"^\| *`?([a-z][a-z0-9_]*\.[a-z][a-z0-9_]*)`? *\|")
 NEAR_LINES = 12

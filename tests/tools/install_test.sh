@@ -21,3 +21,25 @@ expect 0 ./count
 # shellcheck disable=SC2046
 expect 0 gcc -o read "$here/../../examples/read_capture.c" $(flags --cflags --libs tracewheel-capture)
 expect 0 ./read a.tw
+
+# A project that includes tracewheel_instrument: its program shows every call, and its sleds are compact.
+mkdir -p project/made
+cat >project/CMakeLists.txt <<'CMAKE'
+cmake_minimum_required(VERSION 3.20)
+project(app C)
+list(APPEND CMAKE_MODULE_PATH ${CMAKE_PREFIX_PATH}/lib/cmake/tracewheel)
+include(tracewheel_instrument)
+add_executable(app app.c)
+tracewheel_instrument(app)
+CMAKE
+cat >project/app.c <<'C'
+__attribute__((noinline)) static int twice(int a) { __asm__ volatile("" : "+r"(a)); return a * 2; }
+int main(int argc, char **argv) { (void)argv; return twice(argc) - 2; }
+C
+expect 0 cmake -S project -B project/made -DCMAKE_PREFIX_PATH="$work/to" -DCMAKE_BUILD_TYPE=Release
+expect 0 cmake --build project/made
+expect 0 "$tw" compact project/made/app
+says " 0 sleds"
+expect 0 "$tw" record -q --local -o app.tw -- project/made/app
+expect 0 "$tw" info --json app.tw
+[ "$(json 'd["events"]')" = 2 ] || fail "main and twice were not both recorded"

@@ -5,8 +5,8 @@
 build=$1
 . "$(dirname "$0")/lib.sh"
 
-expect 0 "$tw" record -o all.tw -t 'libc:malloc' --args 1 -- sqlite3 :memory: 'select 1'
-expect 0 "$tw" record -o big.tw -t 'libc:malloc' --when '$1 >= 1000' --args 1 -- sqlite3 :memory: 'select 1'
+expect 0 "$tw" record -o all.tw -t 'libc:malloc' --args=raw -- sqlite3 :memory: 'select 1'
+expect 0 "$tw" record -o big.tw -t 'libc:malloc' --when '$1 >= 1000' --args=raw -- sqlite3 :memory: 'select 1'
 "$tw" print --format json all.tw >all.json
 "$tw" print --format json big.tw >big.json
 python3 -c '
@@ -34,7 +34,7 @@ expect 0 "$tw" print --format erlang declared.tw
 shows "{trace,<0.1.0>,call,{numbers,collatz,\[9232\]}}\."
 [ "$(wc -l <out)" -ge 1 ] || fail "nothing"
 
-for wrong in "--when '\$1 >'" "--match '[{'" "--match foo" "--when 'nosuch(\$1)'" "--args 7" "--args x" \
+for wrong in "--when '\$1 >'" "--match '[{'" "--match foo" "--when 'nosuch(\$1)'" "--args=7" "--args=x" \
 	"--when '\$1 > 1' --match '[]'"; do
 	eval expect 2 "'$tw'" record -o never.tw "$wrong" -- ls
 	[ ! -e never.tw ] || fail "a capture was made for $wrong"

@@ -15,7 +15,7 @@ expect 2 "$tw" no-such-command
 says "no command 'no-such-command'"
 commands=$("$tw" --help | sed -n 's/^  \([a-z]\+\) .*/\1/p' | grep -v '^tracewheel$' | sort -u)
 [ "$(echo "$commands" | wc -l)" -ge 6 ] || fail "only these commands: $commands"
-for command in record report print info functions recover; do
+for command in record report print flame info functions recover; do
 	expect 0 "$tw" "$command" --help
 	shows '^Usage: tracewheel '"$command"
 	shows '^Examples:'
@@ -40,8 +40,12 @@ says "one capture at a time"
 expect 2 "$tw" print --limit many a.tw
 says "is a number"
 expect 2 "$tw" print --format xml a.tw
-says "text, erlang or json"
-for command in report print info; do
+says "text, erlang, json or chrome"
+expect 2 "$tw" print --tree --format json a.tw
+says "tree is text"
+expect 2 "$tw" report --sort size a.tw
+says "total, self, calls"
+for command in report print flame info; do
 	expect 1 "$tw" "$command" missing.tw
 	says "there is no capture 'missing.tw'"
 done

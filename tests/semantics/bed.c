@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define WAIT_NS UINT64_C(2000000000)
+#define BATCH	256
+
+static void want(bool is_right, const char *what, int64_t result)
+{
+	if (is_right)
+		return;
+	fprintf(stderr, "bed: %s: %lld (%s)\n", what, (long long)result, result < 0 ? tw_strerror((int)result) : "");
+	exit(1);
+}
+
+void pause_ms(unsigned ms)
+{
+	const struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000000};
+
+	nanosleep(&time, NULL);
+}
+
+/* ---- processes ---- */
+
+void name_it(struct bed *b, struct value pid, const char *name)
+{
+	want(b->name_count < NAMES_MAX, "too many names", (int64_t)b->name_count);
+	b->names[b->name_count].pid = trace_pid(pid);
+	b->names[b->name_count++].name = name;
+}
+
+struct value tracee(struct bed *b, const char *name)
+{
+	struct value pid = spawn(b->me, &run_loop);
+
+	name_it(b, pid, name);
+	return pid;
+}
+
+/* Collects what is sent to it, in order; {get,From} asks. */
+static struct value collect_messages(struct actor *self, const struct value *arguments)
+{
+	struct value list = NIL, message, reversed;
+
+	(void)arguments;
+	KEEP(self, list);
+	for (;;) {
+		message = receive(self);
+		if (!is_tagged(message, atom("get"), 2)) {
+			list = cons(heap_of(self), message, list);
+			continue;
+		}
+		reversed = NIL;
+		for (; is_box(list, BOX_CONS); list = tail(list))
+			reversed = cons(heap_of(self), head(list), reversed);
+		send_to(self, element(message, 1), reversed);
+		list = NIL;
+	}
+	return NIL;
+}
+static struct function collector = FUNCTION("tro", "col", 0, collect_messages);
+
+struct value tracer_as(struct bed *b, const char *name)
+{
+	struct value pid = spawn(b->me, &collector);
+
+	name_it(b, pid, name);
+	return pid;
+}
+
+void kill_it(struct bed *b, struct value pid)
+{
+	exit_signal(b->me, pid, ATOM(KILL));
+	for (unsigned i = 0; i < 2000 && is_alive(b->me, pid); i++)
+		pause_ms(1);
+	want(!is_alive(b->me, pid), "a process does not die", 0);
+	pause_ms(20);
+}
+
+struct value dead(struct bed *b, const char *name)
+{
+	struct value pid = spawn(b->me, &run_loop);
+
+	if (name)
+		name_it(b, pid, name);
+	kill_it(b, pid);
+	return pid;
+}
+
+struct value run_with(struct bed *b, struct value pid, fun_code *code, struct value environment)
+{
+	struct value result = outside_run(b->me, pid, code, environment, 3000);
+
+	want(!is_none(result), "an actor does not answer", 0);
+	return result;
+}
+
+/* ---- terms ---- */
+
+struct tw_term boolean(bool is_true)
+{
+	return tw_term_bool(is_true);
+}
+
+struct tw_term pid_term(struct bed *b, struct value pid)
+{
+	return tw_term_pid(&b->arena, (uint32_t)trace_pid(pid), 0);
+}
+
+struct tw_term shown(struct bed *b, struct value value)
+{
+	return named(b, term_of(&b->arena, value));
+}
+
+struct tw_term list_of(struct bed *b, const struct tw_term *terms, size_t count)
+{
+	return tw_term_list(&b->arena, terms, count, tw_term_nil());
+}
+
+struct tw_term answer(struct bed *b, int64_t result)
+{
+	if (result >= 0)
+		return tw_term_integer(&b->arena, result);
+	want(result == TW_EBADARG || result == TW_EDEAD, "an error of another kind", result);
+	return lit(b, "{error,badarg}");
+}
+
+static struct tw_term kind_of_time(struct tw_term time)
+{
+	switch (tw_term_tuple_count(time)) {
+	case 3: return tw_term_atom_z("ts");
+	case 2: return tw_term_atom_z("strict_mono");
+	default: return tw_term_type(time) == TW_TYPE_INTEGER ? tw_term_atom_z("mono") : time;
+	}
+}
+
+static struct tw_term name_change(struct tw_arena *arena, struct tw_term term, void *context)
+{
+	const struct bed *b = context;
+	struct tw_identifier parts;
+	const unsigned char *bytes;
+	size_t count = tw_term_tuple_count(term), bits;
+	struct tw_term inner[8];
+
+	switch (tw_term_type(term)) {
+	case TW_TYPE_REFERENCE: return tw_term_atom_z("ref");
+	case TW_TYPE_FUN: return tw_term_atom_z("fun");
+	case TW_TYPE_BITSTRING:
+		return tw_term_get_bits(term, &bytes, &bits) == 0 && bits > 320 ? tw_term_atom_z("long_binary") : term;
+	case TW_TYPE_PID:
+		tw_term_get_identifier(term, &parts);
+		for (size_t i = 0; i < b->name_count; i++)
+			if (b->names[i].pid == parts.words[0])
+				return tw_term_atom_z(b->names[i].name);
+		return tw_term_atom_z("a_pid");
+	case TW_TYPE_TUPLE:
+		if ((count != 5 && count != 6) || !lit_is(tw_term_element(term, 0), "trace_ts"))
+			return (struct tw_term){0};
+		for (size_t i = 0; i < count; i++)
+			inner[i] = i + 1 < count ? lit_map(arena, tw_term_element(term, i), name_change, context)
+						 : kind_of_time(tw_term_element(term, i));
+		return tw_term_tuple(arena, inner, count);
+	default: return (struct tw_term){0};
+	}
+}
+
+struct tw_term named(struct bed *b, struct tw_term term)
+{
+	return lit_map(&b->arena, term, name_change, b);
+}
+
+struct tw_term sorted(struct bed *b, struct tw_term list)
+{
+	struct tw_term terms[128];
+	size_t count = lit_count(list);
+
+	for (size_t i = 0; i < count; i++) {
+		struct tw_term term = lit_nth(list, i);
+		size_t at = i;
+
+		for (; at > 0 && tw_term_compare(terms[at - 1], term) > 0; at--)
+			terms[at] = terms[at - 1];
+		terms[at] = term;
+	}
+	return list_of(b, terms, count);
+}
+
+struct tw_term elements(struct bed *b, size_t n, struct tw_term list)
+{
+	struct tw_term terms[128];
+	size_t count = lit_count(list);
+
+	for (size_t i = 0; i < count; i++)
+		terms[i] = tw_term_element(lit_nth(list, i), n - 1);
+	return list_of(b, terms, count);
+}
+
+/* ---- sessions ---- */
+
+static struct sess *make(struct bed *b, struct value tracer, const char *name)
+{
+	struct sess *s = &b->sessions[b->session_count++];
+	struct tw_tracer options = {.kind = TW_TRACER_QUEUE, .tracer_pid = trace_pid(tracer)};
+	int error;
+
+	want(b->session_count <= SESSIONS_MAX, "too many sessions", (int64_t)b->session_count);
+	*s = (struct sess){.tracer = tracer};
+	error = tw_session_create(name, &options, &s->session);
+	want(!error, "no session", error);
+	return s;
+}
+
+struct sess *s_as(struct bed *b, struct value tracer, const char *name)
+{
+	struct sess *s = make(b, tracer, name);
+
+	if (b->has_twins && b->makes_twins)
+		s->twin = make(b, tracer, name);
+	return s;
+}
+
+struct st st(struct bed *b, const char *flags)
+{
+	struct st made;
+
+	made.t = tracer_as(b, "t");
+	made.s = s(b, made.t);
+	made.p = tracee(b, "p");
+	want(process(b, made.s, made.p, true, flags) == 1, "flags", 0);
+	return made;
+}
+
+struct tw_term destroy(struct bed *b, struct sess *s)
+{
+	(void)b;
+	if (s->twin)
+		tw_session_destroy(s->twin->session);
+	return boolean(tw_session_destroy(s->session) == 1);
+}
+
+/* ---- flags, functions, messages ---- */
+
+/* One by one: names separated by commas. */
+static bool next_name(const char **text, char *name, size_t bytes)
+{
+	size_t length = strcspn(*text, ",");
+
+	if (!**text)
+		return false;
+	snprintf(name, bytes, "%.*s", (int)length, *text);
+	*text += length + ((*text)[length] == ',');
+	return true;
+}
+
+static bool flags_of(const char *text, uint32_t *flags)
+{
+	char name[64];
+
+	*flags = 0;
+	while (next_name(&text, name, sizeof name)) {
+		uint32_t flag = tw_process_flag_named(name);
+
+		if (!flag)
+			return false;
+		*flags |= flag;
+	}
+	return true;
+}
+
+int64_t trace_process(struct sess *s, tw_pid who, bool how, const char *flags)
+{
+	uint32_t bits;
+	int result;
+
+	/* What is no flag has no number: an unknown one stands for it. */
+	if (!flags || !flags_of(flags, &bits))
+		bits = UINT32_C(1) << 31;
+	result = tw_trace_process(s->session, who, how, bits);
+	if (s->twin)
+		want(tw_trace_process(s->twin->session, who, how, bits) == result, "the twin answers otherwise", result);
+	return result;
+}
+
+int64_t process(struct bed *b, struct sess *s, struct value pid, bool how, const char *flags)
+{
+	(void)b;
+	return trace_process(s, trace_pid(pid), how, flags);
+}
+
+struct mfa {
+	char module[64], function[64];
+	int arity;
+};
+
+static struct mfa mfa_of(const char *text)
+{
+	struct mfa mfa;
+	const char *colon = strchr(text, ':'), *slash = strrchr(text, '/');
+
+	snprintf(mfa.module, sizeof mfa.module, "%.*s", (int)(colon - text), text);
+	snprintf(mfa.function, sizeof mfa.function, "%.*s", (int)(slash - colon - 1), colon + 1);
+	mfa.arity = slash[1] == '_' ? TW_ARITY_ANY : atoi(slash + 1);
+	return mfa;
+}
+
+static bool kinds_of(const char *text, uint32_t *kinds)
+{
+	static const struct {
+		const char *name;
+		uint32_t kind;
+	} names[] = {
+		{"local", TW_FUNCTION_LOCAL},
+		{"global", TW_FUNCTION_GLOBAL},
+		{"meta", TW_FUNCTION_META},
+		{"call_count", TW_FUNCTION_CALL_COUNT},
+		{"call_time", TW_FUNCTION_CALL_TIME},
+		{"call_memory", TW_FUNCTION_CALL_MEMORY},
+	};
+	char name[64];
+
+	*kinds = 0;
+	while (next_name(&text, name, sizeof name)) {
+		uint32_t kind = 0;
+
+		for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+			if (!strcmp(names[i].name, name))
+				kind = names[i].kind;
+		if (!kind)
+			return false;
+		*kinds |= kind;
+	}
+	return true;
+}
+
+static bool simple_of(const char *spec, enum tw_match *match)
+{
+	static const char *const names[] = {"false", "true", "restart", "pause"};
+
+	for (unsigned i = 0; i < 4; i++)
+		if (!strcmp(spec, names[i])) {
+			*match = (enum tw_match)i;
+			return true;
+		}
+	return false;
+}
+
+static int64_t set_function(struct tw_session *session, const char *mfa, enum tw_match match,
+			    const struct tw_match_program *program, uint32_t kinds)
+{
+	struct mfa names;
+
+	if (!strcmp(mfa, "on_load"))
+		return tw_trace_on_load(session, match, program, kinds);
+	names = mfa_of(mfa);
+	if (program)
+		return tw_trace_function_match(session, names.module, names.function, names.arity, program, kinds);
+	return tw_trace_function(session, names.module, names.function, names.arity, match, kinds);
+}
+
+static int64_t function_both(struct sess *s, const char *mfa, enum tw_match match,
+			     const struct tw_match_program *program, uint32_t kinds)
+{
+	int64_t result = set_function(s->session, mfa, match, program, kinds);
+
+	if (s->twin)
+		want(set_function(s->twin->session, mfa, match, program, kinds) == result, "the twin answers otherwise",
+		     result);
+	return result;
+}
+
+int64_t function_term(struct bed *b, struct sess *s, const char *mfa, struct tw_term spec, const char *options)
+{
+	struct tw_match_program *program;
+	uint32_t kinds;
+	int error;
+
+	if (!kinds_of(options, &kinds))
+		return TW_EBADARG;
+	error = tw_match_compile(spec, NULL, &program, NULL);
+	if (error)
+		return error;
+	want(b->program_count < PROGRAMS_MAX, "too many match specifications", (int64_t)b->program_count);
+	b->programs[b->program_count++] = program;
+	return function_both(s, mfa, TW_MATCH_TRUE, program, kinds);
+}
+
+int64_t function(struct bed *b, struct sess *s, const char *mfa, const char *spec, const char *options)
+{
+	enum tw_match match;
+	uint32_t kinds;
+
+	if (!kinds_of(options, &kinds))
+		return TW_EBADARG;
+	if (!strcmp(spec, "[]"))
+		spec = "true";
+	if (simple_of(spec, &match))
+		return function_both(s, mfa, match, NULL, kinds);
+	return function_term(b, s, mfa, lit(b, spec), options);
+}
+
+static int64_t set_messages(struct sess *s, int (*simple)(struct tw_session *, enum tw_match),
+			    int (*text)(struct tw_session *, const char *, size_t, struct tw_match_error *),
+			    const char *spec)
+{
+	enum tw_match match;
+	int result = simple_of(spec, &match) ? simple(s->session, match) : text(s->session, spec, strlen(spec), NULL);
+
+	if (s->twin)
+		want((simple_of(spec, &match) ? simple(s->twin->session, match)
+					      : text(s->twin->session, spec, strlen(spec), NULL)) == result,
+		     "the twin answers otherwise", result);
+	return result;
+}
+
+int64_t send_pattern(struct bed *b, struct sess *s, const char *spec)
+{
+	(void)b;
+	return set_messages(s, tw_trace_send, tw_trace_send_text, spec);
+}
+
+int64_t recv_pattern(struct bed *b, struct sess *s, const char *spec)
+{
+	(void)b;
+	return set_messages(s, tw_trace_recv, tw_trace_recv_text, spec);
+}
+
+int64_t send_pattern_term(struct sess *s, struct tw_term spec)
+{
+	if (s->twin)
+		tw_trace_send_spec(s->twin->session, spec, NULL);
+	return tw_trace_send_spec(s->session, spec, NULL);
+}
+
+int64_t recv_pattern_term(struct sess *s, struct tw_term spec)
+{
+	if (s->twin)
+		tw_trace_recv_spec(s->twin->session, spec, NULL);
+	return tw_trace_recv_spec(s->session, spec, NULL);
+}
+
+/* ---- asking ---- */
+
+struct tw_term info(struct bed *b, struct sess *s, struct tw_term what, const char *item)
+{
+	struct tw_term out;
+	int error = tw_trace_info(s->session, what, tw_term_atom_z(item), &b->arena, &out);
+
+	want(!error || error == TW_EBADARG || error == TW_EDEAD, "info", error);
+	return error ? tw_term_atom_z("badarg") : named(b, out);
+}
+
+struct tw_term info_pid(struct bed *b, struct sess *s, struct value pid, const char *item)
+{
+	return info(b, s, pid_term(b, pid), item);
+}
+
+static struct tw_term mfa_term(struct bed *b, const char *text)
+{
+	struct mfa mfa = mfa_of(text);
+
+	return lit(b, "{%a,%a,%d}", mfa.module, mfa.function, mfa.arity);
+}
+
+struct tw_term info_mfa(struct bed *b, struct sess *s, const char *mfa, const char *item)
+{
+	return info(b, s, mfa_term(b, mfa), item);
+}
+
+struct tw_term session_info(struct bed *b, struct sess *s, struct tw_term what)
+{
+	struct tw_term list;
+	int error = tw_session_info(what, &b->arena, &list);
+	bool is_member = false;
+
+	if (error)
+		return answer(b, error);
+	if (tw_term_type(list) == TW_TYPE_ATOM)
+		return list;
+	for (size_t i = 0; i < lit_count(list); i++) {
+		uint64_t id = 0;
+
+		tw_term_get_uint64(tw_term_element(lit_nth(list, i), 1), &id);
+		is_member |= id == tw_session_weak_of(s->session);
+	}
+	return lit(b, "{member,%t}", boolean(is_member));
+}
+
+/* ---- what the tracer got ---- */
+
+struct events {
+	struct tw_term terms[4096];
+	size_t count;
+};
+
+static bool is_mark(struct tw_term term, struct tw_term mark)
+{
+	return tw_term_tuple_count(term) == 3 && lit_is(tw_term_element(term, 0), "trace_delivered") &&
+	       tw_term_is_equal(tw_term_element(term, 2), mark);
+}
+
+/* Up to the mark; or, where there can be none (the tracer or the session is gone), all there is. */
+static void drain(struct bed *b, struct tw_session *session, struct events *events)
+{
+	uint64_t reference;
+	bool has_mark = tw_delivered(session, TW_PID_ALL, &reference) == 0;
+	struct tw_term message, mark = tw_delivered_term(&b->arena, reference);
+	int error;
+
+	while (!(error = tw_queue_receive(session, has_mark ? WAIT_NS : 0, &b->arena, &message))) {
+		if (has_mark && is_mark(message, mark))
+			return;
+		if (lit_is(tw_term_element(message, 0), "trace_delivered"))
+			continue;
+		want(events->count < sizeof events->terms / sizeof *events->terms, "too many events", 0);
+		events->terms[events->count++] = named(b, message);
+	}
+	want(!has_mark || error == TW_EPIPE, "the mark does not come", error);
+}
+
+/* What was simply sent to the tracer, as to any process. */
+static void ask_collector(struct bed *b, struct value tracer, struct events *events)
+{
+	struct value message;
+	uint64_t words[4];
+	struct heap *heap = heap_of(b->me);
+
+	(void)words;
+	if (!is_alive(b->me, tracer))
+		return;
+	send_to(b->me, tracer, TUPLE(heap, atom("get"), self_pid(b->me)));
+	want(outside_receive(b->me, 2000, &message), "the tracer does not answer", 0);
+	for (; is_box(message, BOX_CONS); message = tail(message))
+		events->terms[events->count++] = shown(b, head(message));
+}
+
+struct tw_term ev(struct bed *b, struct sess *s)
+{
+	struct events *events = calloc(1, sizeof *events), *twins = calloc(1, sizeof *twins);
+	struct tw_term list, other;
+
+	pause_ms(20);
+	ask_collector(b, s->tracer, events);
+	twins->count = events->count;
+	memcpy(twins->terms, events->terms, sizeof *events->terms * events->count);
+	drain(b, s->session, events);
+	list = list_of(b, events->terms, events->count);
+	if (s->twin) {
+		drain(b, s->twin->session, twins);
+		other = list_of(b, twins->terms, twins->count);
+		if (!tw_term_is_equal(list, other)) {
+			fprintf(stderr, "bed: the twin received\n  %s\nand not\n  %s\n", lit_text(other), lit_text(list));
+			exit(1);
+		}
+	}
+	free(events);
+	free(twins);
+	return list;
+}
+
+static bool is_run(struct tw_term event)
+{
+	struct tw_term tag = tw_term_element(event, 2), message = tw_term_element(event, 3),
+		       first = tw_term_element(message, 0);
+
+	return tw_term_tuple_count(message) == 3 &&
+	       ((lit_is(tag, "receive") && lit_is(first, "run")) || (lit_is(tag, "send") && lit_is(first, "ran")));
+}
+
+struct tw_term ev_own(struct bed *b, struct sess *s)
+{
+	struct tw_term all = ev(b, s), own[256];
+	size_t count = 0;
+
+	for (struct tw_term rest = all; tw_term_type(rest) == TW_TYPE_CONS; rest = tw_term_tail(rest))
+		if (!is_run(tw_term_head(rest)) && count < 256)
+			own[count++] = tw_term_head(rest);
+	return list_of(b, own, count);
+}

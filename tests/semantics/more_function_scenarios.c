@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* more_function_scenarios.c - what is described and not recorded: functions, returns, counters (conformance I to N, S). */
+#include "bed.h"
+
+#define RETURN_TRACE	"[{'_',[],[{return_trace}]}]"
+#define EXCEPTION_TRACE "[{'_',[],[{exception_trace}]}]"
+
+#define CALLS(name, function, argument)                                                                      \
+	CODE(name)                                                                                           \
+	{                                                                                                    \
+		(void)env;                                                                                   \
+		return call(self, &(function), (argument));                                                  \
+	}
+
+CALLS(calls_loc_1, tro_calls_loc, integer(1))
+CALLS(calls_ext_1, tro_calls_ext, integer(1))
+CALLS(down_0, tro_down, integer(0))
+CALLS(down_9, tro_down, integer(9))
+CALLS(mid_x, tro_mid, atom("x"))
+CALLS(rt_x, tro_rt, atom("x"))
+CALLS(rtt_x, tro_rtt, atom("x"))
+CALLS(top_die, tro_top, atom("die"))
+
+/* ---- I: kinds ---- */
+
+static struct tw_term called_both_ways(struct bed *b, const char *options)
+{
+	struct st x = st(b, "call");
+	struct tw_term local;
+
+	function(b, x.s, "tro:loc/1", "true", options);
+	run(b, x.p, calls_loc_1);
+	local = ev(b, x.s);
+	run(b, x.p, calls_ext_1);
+	return LIST(b, local, ev(b, x.s));
+}
+
+static struct tw_term s_call_global_only_external(struct bed *b)
+{
+	return called_both_ways(b, "global");
+}
+
+static struct tw_term s_call_local_both(struct bed *b)
+{
+	return called_both_ways(b, "local");
+}
+
+static struct tw_term three_kinds(struct bed *b, struct sess *s)
+{
+	struct tw_term traced = info_mfa(b, s, "tro:loc/1", "traced"), meta = info_mfa(b, s, "tro:loc/1", "meta");
+
+	return lit(b, "{%t,%t,%t}", traced, meta, info_mfa(b, s, "tro:loc/1", "call_count"));
+}
+
+static struct tw_term s_exclusive_global_local(struct bed *b)
+{
+	struct sess *s = s(b, tracer_as(b, "t"));
+	struct tw_term rows[3];
+
+	function(b, s, "tro:loc/1", "true", "local,meta,call_count");
+	rows[0] = three_kinds(b, s);
+	function(b, s, "tro:loc/1", "true", "global");
+	rows[1] = three_kinds(b, s);
+	function(b, s, "tro:loc/1", "true", "local");
+	rows[2] = three_kinds(b, s);
+	return list_of(b, rows, 3);
+}
+
+/* Off needs the name of the kind. */
+static struct tw_term s_kinds_by_name(struct bed *b)
+{
+	static const struct {
+		const char *spec, *options;
+	} steps[] = {{"true", "local"}, {"false", "global"}, {"false", "local"}, {"true", ""}, {"false", ""}};
+	struct sess *s = s(b, tracer_as(b, "t"));
+	struct tw_term rows[5];
+
+	for (unsigned i = 0; i < 5; i++) {
+		function(b, s, "tro:loc/1", steps[i].spec, steps[i].options);
+		rows[i] = info_mfa(b, s, "tro:loc/1", "traced");
+	}
+	return list_of(b, rows, 5);
+}
+
+static struct tw_term s_ms_replaced_and_kept(struct bed *b)
+{
+	static const struct {
+		const char *spec, *options;
+	} steps[] = {{"[{[a],[],[]}]", "local"}, {"[{[b],[],[]}]", "local"}, {"true", "call_count"}, {"true", "local"}};
+	struct sess *s = s(b, tracer_as(b, "t"));
+	struct tw_term rows[4];
+
+	for (unsigned i = 0; i < 4; i++) {
+		function(b, s, "tro:loc/1", steps[i].spec, steps[i].options);
+		rows[i] = info_mfa(b, s, "tro:loc/1", "match_spec");
+	}
+	return list_of(b, rows, 4);
+}
+
+CODE(sends_to_itself)
+{
+	(void)env;
+	send_to(self, self_pid(self), atom("m"));
+	receive_value(self, atom("m"), FOREVER);
+	return call(self, &tro_calls_loc, integer(1));
+}
+
+/* A head of another length than the event has is accepted, and never matches. */
+static struct tw_term s_head_wrong_length(struct bed *b)
+{
+	static const char *const flags[] = {"call", "send", "receive"};
+	struct tw_term rows[3];
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct value t = tracer_as(b, "t"), p = tracee(b, "p");
+		struct sess *s = s(b, t);
+		int64_t set = i == 0   ? function(b, s, "tro:loc/1", "[{['_','_'],[],[]}]", "local")
+			      : i == 1 ? send_pattern(b, s, "[{['_'],[],[]}]")
+				       : recv_pattern(b, s, "[{['_','_'],[],[]}]");
+
+		process(b, s, p, true, flags[i]);
+		run(b, p, sends_to_itself);
+		rows[i] = lit(b, "{%t,%t}", answer(b, set), ev(b, s));
+	}
+	return list_of(b, rows, 3);
+}
+
+static struct tw_term states(struct bed *b, struct sess *s, const char *name, const char *mfa)
+{
+	static const char *const items[] = {"traced",	  "match_spec", "meta",	       "meta_match_spec",
+					    "call_count", "call_time",	"call_memory", "all"};
+	struct tw_term rows[8];
+
+	for (unsigned i = 0; i < 8; i++)
+		rows[i] = info_mfa(b, s, mfa, items[i]);
+	return lit(b, "{%a,%t}", name, list_of(b, rows, 8));
+}
+
+static struct tw_term s_info_function_states(struct bed *b)
+{
+	struct sess *s = s(b, tracer_as(b, "t"));
+	struct tw_term rows[4];
+
+	rows[0] = states(b, s, "nofun", "tro:nofun/1");
+	rows[1] = states(b, s, "untraced", "tro:f1/1");
+	function(b, s, "tro:f1/1", "true", "global");
+	rows[2] = states(b, s, "global", "tro:f1/1");
+	function(b, s, "tro:mid/1", "true", "meta");
+	rows[3] = states(b, s, "meta", "tro:mid/1");
+	return list_of(b, rows, 4);
+}
+
+/* ---- N: counters ---- */
+
+static struct tw_term counted(struct bed *b, struct sess *s, const char *spec)
+{
+	int64_t set = function(b, s, "tro:down/1", spec, "call_count");
+
+	return lit(b, "{%t,%t}", answer(b, set), info_mfa(b, s, "tro:down/1", "call_count"));
+}
+
+static struct tw_term s_call_count(struct bed *b)
+{
+	struct sess *s = s(b, tracer_as(b, "t"));
+	struct value p = tracee(b, "p");
+	struct tw_term rows[8];
+
+	function(b, s, "tro:down/1", "true", "call_count");
+	rows[0] = info_mfa(b, s, "tro:down/1", "call_count");
+	run(b, p, down_9);
+	rows[1] = info_mfa(b, s, "tro:down/1", "call_count");
+	function(b, s, "tro:down/1", "pause", "call_count");
+	run(b, p, down_9);
+	rows[2] = counted(b, s, "pause");
+	rows[3] = counted(b, s, "true");
+	run(b, p, down_9);
+	rows[4] = counted(b, s, "restart");
+	run(b, p, down_0);
+	rows[5] = info_mfa(b, s, "tro:down/1", "call_count");
+	rows[6] = counted(b, s, "false");
+	rows[7] = counted(b, s, "restart");
+	return list_of(b, rows, 8);
+}
+
+CODE(thrice_down_once_mid)
+{
+	(void)env;
+	for (unsigned i = 0; i < 3; i++)
+		call(self, &tro_down, integer(0));
+	return call(self, &tro_mid, atom("x"));
+}
+
+static struct tw_term row(struct bed *b, struct tw_term counts)
+{
+	struct tw_term rows = tw_term_element(counts, 1), first;
+
+	if (tw_term_type(rows) != TW_TYPE_CONS)
+		return counts;
+	first = lit_nth(rows, 0);
+	return lit(b, "{%t,%t}", tw_term_element(first, 1),
+		   boolean(tw_term_type(tw_term_element(first, 2)) == TW_TYPE_INTEGER));
+}
+
+static struct tw_term s_call_time_apart(struct bed *b)
+{
+	struct st x = st(b, "call");
+	struct tw_term down;
+
+	function(b, x.s, "tro:down/1", "true", "call_time");
+	function(b, x.s, "tro:mid/1", "true", "call_time");
+	run(b, x.p, thrice_down_once_mid);
+	down = row(b, info_mfa(b, x.s, "tro:down/1", "call_time"));
+	return lit(b, "{%t,%t}", down, row(b, info_mfa(b, x.s, "tro:mid/1", "call_time")));
+}
+
+/* ---- M: meta ---- */
+
+static struct tw_term s_meta(struct bed *b)
+{
+	struct sess *s = s(b, tracer_as(b, "t"));
+	struct value p = tracee(b, "p");
+	struct tw_term events;
+
+	function(b, s, "tro:mid/1", "true", "meta");
+	run(b, p, mid_x);
+	events = ev(b, s);
+	return lit(b, "{%t,%t}", events, info_pid(b, s, p, "flags"));
+}
+
+static struct tw_term s_meta_message_and_local(struct bed *b)
+{
+	struct st x = st(b, "call");
+
+	function(b, x.s, "tro:mid/1", "true", "local");
+	function(b, x.s, "tro:mid/1", "[{'_',[],[{message,hi}]}]", "meta");
+	run(b, x.p, mid_x);
+	return ev(b, x.s);
+}
+
+static struct tw_term s_meta_ignores_flags(struct bed *b)
+{
+	struct st x = st(b, "call,silent,arity,return_to,monotonic_timestamp");
+
+	function(b, x.s, "tro:mid/1", "true", "meta");
+	run(b, x.p, mid_x);
+	return ev(b, x.s);
+}
+
+/* ---- J, K: silent, returns, exceptions ---- */
+
+static struct tw_term s_two_sessions_silent_separate(struct bed *b)
+{
+	struct sess *s1 = s(b, tracer_as(b, "t1")), *s2 = s(b, tracer_as(b, "t2"));
+	struct value p = tracee(b, "p");
+	struct tw_term first;
+
+	process(b, s1, p, true, "call,silent");
+	process(b, s2, p, true, "call");
+	function(b, s1, "tro:loc/1", "true", "local");
+	function(b, s2, "tro:loc/1", "true", "local");
+	run(b, p, calls_loc_1);
+	first = ev(b, s1);
+	return lit(b, "{%t,%t}", first, ev(b, s2));
+}
+
+static void set_all(struct bed *b, struct sess *s, const char *const *names, const char *spec)
+{
+	for (; *names; names++)
+		function(b, s, *names, spec, "local");
+}
+
+static const char *const tail_calls[] = {"tro:ttop/1", "tro:t1/1", "tro:t2/1", "tro:t3/1", NULL};
+static const char *const calls[] = {"tro:top/1", "tro:mid/1", "tro:bot/1", NULL};
+
+static struct tw_term s_return_trace_tail(struct bed *b)
+{
+	struct st x = st(b, "call");
+
+	set_all(b, x.s, tail_calls, RETURN_TRACE);
+	run(b, x.p, rtt_x);
+	return ev(b, x.s);
+}
+
+static struct tw_term s_return_and_return_to(struct bed *b)
+{
+	struct st x = st(b, "call,return_to");
+
+	set_all(b, x.s, calls, RETURN_TRACE);
+	run(b, x.p, rt_x);
+	return ev(b, x.s);
+}
+
+static struct tw_term s_return_to_only_mid(struct bed *b)
+{
+	struct st x = st(b, "call,return_to");
+
+	function(b, x.s, "tro:mid/1", "true", "local");
+	run(b, x.p, rt_x);
+	return ev(b, x.s);
+}
+
+CODE(catch_top)
+{
+	(void)env;
+	catch_call(self, top_die, NONE);
+	return ATOM(OK);
+}
+
+static struct tw_term s_exception_trace(struct bed *b)
+{
+	struct st x = st(b, "call");
+
+	set_all(b, x.s, calls, EXCEPTION_TRACE);
+	run(b, x.p, catch_top);
+	return ev(b, x.s);
+}
+
+static struct value raises(struct actor *self, const struct value *a)
+{
+	raise_exception(self, (enum exception_class)number_of(a[0]), atom("r"));
+}
+static struct function raises_function = FUNCTION("tro", "raises", 1, raises);
+
+CODE(raise_it)
+{
+	return call(self, &raises_function, env);
+}
+
+CODE(raises_all)
+{
+	(void)env;
+	catch_call(self, raise_it, integer(CLASS_ERROR));
+	catch_call(self, raise_it, integer(CLASS_EXIT));
+	catch_call(self, raise_it, integer(CLASS_THROW));
+	return ATOM(OK);
+}
+
+static struct tw_term s_exception_classes(struct bed *b)
+{
+	static struct function *const functions[] = {&raises_function};
+	struct st x = st(b, "call");
+
+	module_load(functions, 1);
+	function(b, x.s, "tro:raises/1", "[{'_',[],[{exception_trace},{message,false}]}]", "local");
+	run(b, x.p, raises_all);
+	return ev(b, x.s);
+}
+
+/* wrap(X) -> f1(go), X. */
+static struct value wrap(struct actor *self, const struct value *a)
+{
+	call(self, &tro_f1, atom("go"));
+	return a[0];
+}
+static struct function wrap_function = FUNCTION("tro", "wrap", 1, wrap);
+
+CODE(calls_wrap)
+{
+	(void)env;
+	return call(self, &wrap_function, atom("x"));
+}
+
+static struct tw_term s_silent_return_trace_pending(struct bed *b)
+{
+	static struct function *const functions[] = {&wrap_function};
+	struct st x = st(b, "call,silent");
+
+	module_load(functions, 1);
+	function(b, x.s, "tro:wrap/1", RETURN_TRACE, "local");
+	function(b, x.s, "tro:f1/1", "[{[go],[],[{silent,false}]}]", "local");
+	run(b, x.p, calls_wrap);
+	return ev(b, x.s);
+}
+
+static struct tw_term s_message_false_return(struct bed *b)
+{
+	struct st x = st(b, "call,return_to");
+
+	function(b, x.s, "tro:mid/1", "[{'_',[],[{message,false},{return_trace}]}]", "local");
+	run(b, x.p, mid_x);
+	return ev(b, x.s);
+}
+
+static struct value run_slow(struct actor *self, const struct value *a)
+{
+	struct value result = call(self, &tro_slow, self_pid(self));
+
+	send_to(self, a[0], result);
+	receive_value(self, ATOM(STOP), FOREVER);
+	return ATOM(OK);
+}
+static struct function run_slow_function = FUNCTION("tro", "run_slow2", 1, run_slow);
+
+static struct tw_term s_untrace_process_pending_return(struct bed *b)
+{
+	struct value t = tracer_as(b, "t"), p, message = NONE;
+	struct sess *s = s(b, t);
+
+	function(b, s, "tro:slow/1", RETURN_TRACE, "local");
+	trace_process(s, TW_PID_NEW, true, "call");
+	p = spawn(b->me, &run_slow_function, self_pid(b->me));
+	name_it(b, p, "p");
+	pause_ms(30);
+	process(b, s, p, false, "call");
+	send_to(b->me, p, atom("go"));
+	outside_receive(b->me, 2000, &message);
+	pause_ms(10);
+	return lit(b, "{%t,%t}", is_none(message) ? lit(b, "no_answer") : shown(b, message), ev(b, s));
+}
+
+/* {trace,[call],[]}: that call is still told, no later one. */
+static struct tw_term s_trace_call_off_itself(struct bed *b)
+{
+	struct st x = st(b, "call");
+	struct tw_term events;
+
+	function(b, x.s, "tro:loc/1", "[{'_',[],[{trace,[call],[]}]}]", "local");
+	run(b, x.p, calls_loc_1);
+	run(b, x.p, calls_loc_1);
+	events = ev(b, x.s);
+	return lit(b, "{%t,%t}", events, info_pid(b, x.s, x.p, "flags"));
+}
+
+const struct scenario more_function_scenarios[] = {
+	SCENARIO(s_call_global_only_external),
+	SCENARIO(s_call_local_both),
+	SCENARIO(s_exclusive_global_local),
+	SCENARIO(s_kinds_by_name),
+	SCENARIO(s_ms_replaced_and_kept),
+	SCENARIO(s_head_wrong_length),
+	SCENARIO(s_info_function_states),
+	SCENARIO(s_call_count),
+	SCENARIO(s_call_time_apart),
+	SCENARIO(s_meta),
+	SCENARIO(s_meta_message_and_local),
+	SCENARIO(s_meta_ignores_flags),
+	SCENARIO(s_two_sessions_silent_separate),
+	SCENARIO(s_return_trace_tail),
+	SCENARIO(s_return_and_return_to),
+	SCENARIO(s_return_to_only_mid),
+	SCENARIO(s_exception_trace),
+	SCENARIO(s_exception_classes),
+	SCENARIO(s_silent_return_trace_pending),
+	SCENARIO(s_message_false_return),
+	SCENARIO(s_untrace_process_pending_return),
+	SCENARIO(s_trace_call_off_itself),
+	{0},
+};

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: every piece of C in docs/embedding.md stands, line by line, in an example, which is compiled and run.
+here=$(realpath "$(dirname "$0")/../..")
+python3 - "$here" <<'PY'
+import glob, re, sys
+here = sys.argv[1]
+def bare(lines):
+    return [line.strip() for line in lines if line.strip()]
+examples = {path: bare(open(path)) for path in glob.glob(here + '/examples/**/*.c', recursive=True)}
+pieces = re.findall(r'^```c\n(.*?)^```', open(here + '/docs/embedding.md').read(), re.M | re.S)
+assert len(pieces) >= 8, len(pieces)
+def stands(piece, lines):
+    return any(lines[i:i + len(piece)] == piece for i in range(len(lines)))
+for piece in pieces:
+    lines = bare(piece.split('\n'))
+    if not any(stands(lines, example) for example in examples.values()):
+        sys.exit('in no example:\n' + piece)
+PY

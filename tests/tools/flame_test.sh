@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: the flame graph is one page without network that a browser shows, whatever functions are called; its frames,
+# its search and the folded stacks say what the report says.
+build=$1
+. "$(dirname "$0")/lib.sh"
+"$build/tests/tools_report_test" captures "$work" || fail "no captures"
+
+# Folded stacks: the sum of them is the self time of all functions.
+expect 0 "$tw" flame --folded calls.tw
+grep -q '^app:main/0;app:step/1;app:bind/_ 1000$' out || fail "not the folded stack of bind"
+sum=$(awk '{ sum += $NF } END { print sum }' out)
+expect 0 "$tw" report --json --top 0 calls.tw
+is "$(json 'round(sum(f["self"] for f in d["by_function"]) * 1e9)')" "$sum" "self time of all functions"
+expect 0 "$tw" flame --folded --by-process actors.tw
+grep -q '^<0.44.0> worker1;app:step/1 2400$' out || fail "scheduled out is somebody's own time"
+
+# The page: nothing in the data ends the element that holds it.
+expect 0 "$tw" flame calls.tw
+mv out calls.html
+is "$(grep -c '</script>' calls.html)" 2 "ends of scripts"
+! grep -q '<img' calls.html || fail "a function's name became markup"
+! grep -qE 'https?://|src=["'\'']|@import' calls.html || fail "the page wants the network"
+python3 - <<'EOT' || fail "the data is not what it should be"
+import json, re
+page = open("calls.html").read()
+data = json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S).group(1))
+nodes = [data["nodes"][i:i + 5] for i in range(0, len(data["nodes"]), 5)]
+assert data["hasTimes"] and len(nodes) == 18, nodes
+assert any("onerror" in name for name in data["names"])
+step = [n for n in nodes if n[1] >= 0 and data["names"][n[1]] == "app:step/1"]
+assert step == [[2, step[0][1], 8, 12600, 2600]], step
+EOT
+expect 0 "$tw" flame --least 20 calls.tw
+grep -q '"nodes":\[1,3,1,39500,23250,2,4,8,12600,2600,3,-2,11,1000,0,2,-3,13,3650,0\]' out || fail "what is small is not drawn together"
+expect 2 "$tw" flame --least many calls.tw
+says "percentage"
+expect 0 "$tw" record -q -t 'libc:_' -o plain.tw -- ls /
+expect 0 "$tw" flame plain.tw
+grep -q '"hasTimes":false' out || fail "times without returns"
+mv out plain.html
+
+# A browser draws it.
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || browser=
+look() {
+	timeout 60 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" --window-size=1200,900 \
+		--dump-dom "$1" >dom 2>browser-says
+}
+echo '<p id=x></p><script>x.textContent = 6 * 7</script>' >try.html
+if [ -z "$browser" ] || ! look "file://$work/try.html" || ! grep -q '>42<' dom; then
+	echo "Chromium does not run here: the page was not looked at." >&2
+	exit 77
+fi
+look "file://$work/calls.html#find=bind" || fail "the browser"
+grep -q 'aria-label="app:step/1, 8 calls, total 12.6 µs, self 2.60 µs"' dom || fail "no frame of step"
+is "$(grep -o 'class="f[^"]*hit[^"]*"' dom | wc -l)" 1 "frames found"
+grep -q '1 frame, 2.53 % of the time' dom || fail "the search says nothing"
+! grep -q '<img' dom || fail "a function's name became markup in the browser"
+look "file://$work/plain.html" || fail "the browser"
+[ "$(grep -o 'role="treeitem"' dom | wc -l)" -gt 5 ] || fail "no frames of calls"
+exit 0

@@ -1,0 +1,184 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: returns, exceptions, longjmp and the ends of threads are recorded, each once and in order, and the program goes
+# on as it does untraced: thrown through many watched calls, rethrown, nested, from four threads, uncaught.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >app.cc <<'CC'
+#include <csetjmp>
+#include <cstdio>
+#include <cstring>
+#include <pthread.h>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+namespace app {
+struct Bad : std::runtime_error { using runtime_error::runtime_error; };
+template <class T> struct Odd { T value; };
+}
+static thread_local jmp_buf buffer;
+extern "C" {
+__attribute__((noinline)) int deep(int n)
+{
+	std::string kept(40, 'x');
+	if (n == 0)
+		throw app::Bad("no");
+	int r = deep(n - 1);
+	__asm__ volatile("");
+	return r + (int)kept.size();
+}
+/* The call is the last instruction of its caller. */
+[[noreturn]] __attribute__((noinline)) void always(int x)
+{
+	if (x)
+		throw app::Odd<int>{1};
+	throw 42;
+}
+__attribute__((noinline)) int calls_always(int x)
+{
+	try { always(x); } catch (int) { return 1; } catch (app::Odd<int> &) { return 2; }
+}
+[[noreturn]] __attribute__((noinline)) void at_the_end(int x) { always(x); }
+__attribute__((noinline)) int catches(int n) { try { return deep(n); } catch (std::exception &) { return -1; } }
+__attribute__((noinline)) int rethrows(int n)
+{
+	try { return deep(n); } catch (std::exception &) { try { throw 5; } catch (int) {} throw; }
+}
+__attribute__((noinline)) int forwards(int n)
+{
+	std::exception_ptr kept;
+	try { deep(n); } catch (...) { kept = std::current_exception(); }
+	std::rethrow_exception(kept);
+}
+__attribute__((noinline)) void jumps(int n) { if (!n) longjmp(buffer, 7); jumps(n - 1); __asm__ volatile(""); }
+__attribute__((noinline)) int sets(int n) { if (int r = setjmp(buffer)) return r; jumps(n); return 0; }
+__attribute__((noinline)) int twice(int x) { __asm__ volatile("" : "+r"(x)); return 2 * x; }
+__attribute__((noinline)) int tail(int x) { __asm__ volatile("" : "+r"(x)); return twice(x + 1); }
+__attribute__((noinline)) void leaves(int n) { if (!n) pthread_exit(nullptr); leaves(n - 1); __asm__ volatile(""); }
+__attribute__((noinline)) void terminates() noexcept { deep(1); }
+}
+static void *ends(void *) { leaves(3); return nullptr; }
+static void work(int *right)
+{
+	for (int i = 0; i < 100; i++) {
+		*right += catches(i % 7) == -1;
+		*right += calls_always(i & 1) == 1 + (i & 1);
+		*right += sets(4) == 7;
+		*right += tail(20) == 42;
+		try { at_the_end(0); } catch (int x) { *right += x == 42; }
+		try { rethrows(3); } catch (app::Bad &) { ++*right; }
+		try { forwards(2); } catch (app::Bad &e) { *right += !strcmp(e.what(), "no"); }
+	}
+}
+int main(int argc, char **)
+{
+	int right[4] = {}, sum = 0;
+	std::vector<std::thread> threads;
+	for (int t = 0; t < 4; t++)
+		threads.emplace_back(work, &right[t]);
+	for (auto &t : threads)
+		t.join();
+	for (int x : right)
+		sum += x;
+	pthread_t id;
+	pthread_create(&id, nullptr, ends, nullptr);
+	pthread_join(id, nullptr);
+	std::printf("%d right\n", sum);
+	std::fflush(stdout);
+	if (argc > 1)
+		terminates();
+	return sum != 4 * 700;
+}
+CC
+
+# many KIND [FUNCTION [REST]]: so many such lines.
+many() {
+	local found
+	found=$(awk -v kind="$2" -v name="${3:-}" -v rest="${4:-}" \
+		'$3 == kind && (name == "" || $4 == "app:" name "/_") && (rest == "" || index($0, rest))' text | wc -l)
+	[ "$found" = "$1" ] || { grep -m 20 " $2 app:${3:-}" text >&2; fail "$how: $found $2 ${3:-} ${4:-}, not $1"; }
+}
+
+record() {
+	expect 0 "$tw" record -q --force --on-full block "$@" -t 'app:_' -o app.tw -- ./app
+	shows '^2800 right$'
+	"$tw" print app.tw >print || fail "$how: print"
+	# One thread after another.
+	sort -s -k2,2 print >text
+}
+
+for how in '-O2' '-O0' '-O2 -foptimize-sibling-calls -fomit-frame-pointer -fcf-protection=none' '-Os'; do
+	# shellcheck disable=SC2086
+	g++ $how -fpatchable-function-entry=9 -rdynamic -pthread -o app app.cc 2>err || fail "g++ $how"
+	expect 0 ./app
+	record --local --exceptions
+	for f in deep catches calls_always rethrows forwards sets jumps twice tail leaves; do
+		many "$(grep -c " call app:$f/_" text)" call "$f"
+	done
+	# 400 times: catches(i % 7) with i % 7 + 1 calls of deep; rethrows four; forwards three.
+	deep=$((4 * (14 * 28 + 1 + 2) + 400 * 7))
+	many $deep call deep
+	many $deep exception_from deep "throw 'app::Bad'"
+	many 0 return_from deep
+	many 400 return_from catches
+	many 0 exception_from catches
+	many 400 exception_from rethrows "throw 'app::Bad'"
+	many 400 exception_from forwards "throw 'app::Bad'"
+	many 600 exception_from always "throw int"
+	many 200 exception_from always "throw 'app::Odd<int>'"
+	many 400 exception_from at_the_end "throw int"
+	many 2000 exception_from jumps "throw longjmp"
+	many 400 return_from sets "0x7"
+	many 4 exception_from leaves "exit pthread_exit"
+	many 400 return_from twice "0x2a"
+	many 400 return_from tail "0x2a"
+	# Every call ends once; but libc leaves a thread's first function, when the thread ends inside, without a word.
+	calls=$(grep ' call app:' text | grep -vc 'app:ends(void') ends=$(grep -cE ' (return|exception)_from app:' text)
+	[ "$calls" = "$ends" ] || fail "$how: $calls calls, $ends ends"
+done
+
+how='returns alone'
+record --local --returns
+many 0 exception_from
+many 400 return_from catches
+many 0 return_from deep
+
+how='return_to'
+record --local --exceptions --return-to
+# One for a chain of tail calls, one for an exception, to the function that catches it, or is left next.
+[ "$(grep -A1 'return_from app:twice' text | grep -c 'return_from app:tail')" = 400 ] || fail "$how: tail calls"
+[ "$(grep -A1 'return_from app:twice' text | grep -c return_to)" = 0 ] || fail "$how: in the middle of a chain"
+[ "$(grep -A1 'return_from app:tail' text | grep -c return_to)" = 400 ] || fail "$how: no return_to behind a chain"
+[ "$(grep -A1 'exception_from app:always' text | grep -c return_to)" = 400 ] || fail "$how: no return_to behind always"
+[ "$(grep -A1 'exception_from app:at_the_end' text | grep -c return_to)" = 400 ] || fail "$how: nor behind its caller"
+
+how='an exception that nobody catches'
+expect 134 "$tw" record -q --force --local --exceptions -t 'app:_' -o app.tw -- ./app x
+says 'app::Bad'
+
+# Through the GOT, of a program that was never told.
+how='slots'
+cat >plain.c <<'C'
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+	volatile double x = argc;
+	volatile int n = 0;
+	for (int i = 0; i < 100; i++)
+		n += (int)strtol("7", NULL, 10);
+	printf("%d %.3f\n", n, cbrt(x + 26));
+	return 0;
+}
+C
+gcc -O2 -fno-builtin -o plain plain.c -lm || fail "gcc"
+expect 0 "$tw" record -q --force --returns --global -t libc:strtol -t 'libm:cbrt' -o plain.tw -- ./plain
+shows '^700 3.000$'
+"$tw" print plain.tw >text
+[ "$(grep -c 'return_from libc:strtol/_ from plain -> 0x7' text)" = 100 ] || fail "strtol did not return 100 times"
+[ "$(grep -c 'return_from libm:cbrt' text)" = 1 ] || fail "cbrt did not return"
+echo "all as it should be"
