@@ -9,10 +9,11 @@
  *	  2.10 us  |    } = 7  app:step
  *
  * A call is written when the next event of its process is known: a return makes one line of both.  Each
- *process has a depth of its own; where there are several, the pid stands in front.
+ * process has a depth of its own; where there are several, the pid stands in front.
  */
 #include "tools/print.h"
 #include "tools/report.h"
+#include "tools/typed.h"
 
 #include "tracewheel/error.h"
 
@@ -163,7 +164,9 @@ static void put_value(struct tree *tree, const struct tw_capture_event *event)
 {
 	bool is_exception = event->kind == TW_CAPTURE_EXCEPTION_FROM;
 	struct tw_out *out = tree->out;
-	if (!is_exception && tw_print_is_plain(event) && event->payload_words == 1) {
+	/* Where nobody knows the type, a small number is shown as one. */
+	if (!is_exception && tw_print_is_plain(event) && event->payload_words == 1 &&
+	    !tw_typed_layout(tree->printer->capture, event)) {
 		uint64_t value = event->payload[0];
 		if (value < 1000000)
 			tw_out_format(out, " = %llu", (unsigned long long)value);

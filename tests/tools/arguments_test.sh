@@ -186,6 +186,10 @@ done
 grep -q 'longest/1 ->' out && fail "what x87 registers hold is not known"
 expect 0 "$tw" print --format erlang float.tw
 shows '{float,narrow,1},-1\.5'
+expect 0 "$tw" print --tree float.tw
+shows 'float:narrow(x = 1\.5) = -1\.5$'
+shows 'float:one(a = -5) = -5$'
+grep -q 'longest.* = [^)]*$' out && fail "a tree shows a value of which the type says nothing"
 
 # --when by the names of parameters: their types decide what a register holds.
 cat >when.c <<'C'
