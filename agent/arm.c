@@ -332,6 +332,18 @@ static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, stru
 	tw_patch_end();
 }
 
+/* Callers may lie anywhere: who reads their addresses needs to know of every object. */
+static void add_all_modules(struct tw_permit *permit, const struct tw_plan *plan, struct tw_module **modules)
+{
+	if (!config.program && !config.stack_depth && !config.has_return_to)
+		return;
+	for (size_t i = 0; i < plan->set->count; i++)
+		if (plan->set->objects[i].elf.image.high && !add_module(permit, &plan->set->objects[i], &modules[i]))
+			tw_define_module(session, modules[i]);
+	if (config.program)
+		tw_callers_update(permit);
+}
+
 /* Sleds first: what has one needs no slot. */
 static void arm(struct tw_permit *permit, const struct tw_plan *plan)
 {
@@ -349,8 +361,7 @@ static void arm(struct tw_permit *permit, const struct tw_plan *plan)
 	for (size_t i = 0; i < plan->count && !refusals.has_no_room; i++)
 		count_refusal(&refusals, arm_slot(permit, plan, &plan->slots[i], modules), false);
 	tw_patch_end();
-	if (config.program)
-		tw_callers_update(permit);
+	add_all_modules(permit, plan, modules);
 	free(modules);
 	for (size_t i = 0; i < plan->note_count; i++)
 		tw_agent_tell(plan->notes[i]);

@@ -64,21 +64,39 @@ static bool is_native(const struct tw_thread *thread)
 	return call->frame && call->frame->place->kind != TW_BP_DECLARED;
 }
 
-static struct tw_term native_caller(struct tw_match_run *run, const struct tw_thread *thread, struct tw_term last)
+/* "+0x1f2a": a place in an object, which a reader of the recording names. */
+static struct tw_term offset_of(struct tw_arena *arena, uint64_t offset)
+{
+	static const char digits[] = "0123456789abcdef";
+	char text[20];
+	size_t at = sizeof text;
+
+	do
+		text[--at] = digits[offset & 15];
+	while (offset >>= 4);
+	text[--at] = 'x';
+	text[--at] = '0';
+	text[--at] = '+';
+	return tw_term_binary(arena, text + at, sizeof text - at);
+}
+
+/* {M,F,'_'}, with a place {M,F,'_',Place}; where no function is known, the place stands for it. */
+static struct tw_term native_caller(struct tw_match_run *run, bool has_line)
 {
 	const uint64_t *slot = (const uint64_t *)tw_hit_tls.state + 1;
 	const struct tw_return_entry *watched = tw_returns_is_stub(*slot) ? tw_returns_find(slot) : NULL;
-	const struct tw_function *function = tw_callers_find(watched ? watched->return_address : *slot);
+	struct tw_caller caller = tw_callers_find(watched ? watched->return_address : *slot);
 	struct tw_arena *arena = tw_match_arena(run);
-	struct tw_term parts[4] = {[3] = last};
+	struct tw_term parts[4];
 
-	if (!function)
+	if (!caller.module)
 		return tw_atom(TW_ATOM_UNDEFINED);
-	parts[0] = atom_of(arena, function->module->name);
-	parts[1] = atom_of(arena, function->name);
+	parts[0] = atom_of(arena, caller.module->name);
+	parts[3] = offset_of(arena, caller.offset);
+	parts[1] = caller.function ? atom_of(arena, caller.function->name) : parts[3];
 	/* Its arity is not known. */
 	parts[2] = atom_of(arena, "_");
-	return tw_term_tuple(arena, parts, tw_term_is_none(last) ? 3 : 4);
+	return tw_term_tuple(arena, parts, has_line ? 4 : 3);
 }
 
 struct tw_term tw_stack_caller(struct tw_match_run *run)
@@ -87,7 +105,7 @@ struct tw_term tw_stack_caller(struct tw_match_run *run)
 	struct tw_stack_entry entry = {0};
 
 	if (is_native(thread))
-		return native_caller(run, thread, (struct tw_term){0});
+		return native_caller(run, false);
 	return ask(&entry, 1) ? mfa_of(tw_match_arena(run), &entry, (struct tw_term){0})
 			      : tw_atom(TW_ATOM_UNDEFINED);
 }
@@ -106,7 +124,7 @@ struct tw_term tw_stack_caller_line(struct tw_match_run *run)
 	struct tw_term parts[2];
 
 	if (is_native(thread))
-		return native_caller(run, thread, tw_atom(TW_ATOM_UNDEFINED));
+		return native_caller(run, true);
 	if (!ask(&entry, 1))
 		return tw_atom(TW_ATOM_UNDEFINED);
 	if (!entry.file)

@@ -104,6 +104,18 @@ static int define_module(struct tw_session *session, const struct tw_module *mod
 	return error ? error : add_id(&session->modules, module->module_id);
 }
 
+int tw_define_module(struct tw_session *session, const struct tw_module *module)
+{
+	int error;
+
+	if (!session->rs)
+		return 0;
+	tw_quiet_lock(&session->definitions);
+	error = define_module(session, module);
+	tw_quiet_unlock(&session->definitions);
+	return error;
+}
+
 static int define_layout(struct tw_session *session, const struct tw_function *function)
 {
 	struct record record = { .used = sizeof(struct tw_def_layout) };

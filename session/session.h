@@ -152,6 +152,8 @@ void tw_session_init(void);
 /* ---- definitions.c ---- */
 
 int tw_define(struct tw_session *session, uint32_t type, const void *payload, size_t bytes);
+/* So that a reader knows what lies there. */
+int tw_define_module(struct tw_session *session, const struct tw_module *module);
 /* Defines place, function and modules, as far as it was not done. */
 int tw_define_place(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place);
 int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee);

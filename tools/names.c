@@ -96,19 +96,20 @@ size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tr
 	return add(text, 0, room, pid);
 }
 
+/* A program that is linked to its addresses begins at 0, and what was loaded later may lie where another was. */
 const struct tw_capture_module *tw_name_address(const struct tw_capture *capture, uint32_t image,
 						uint64_t address, uint64_t *offset)
 {
-	const struct tw_capture_module *module;
+	const struct tw_capture_module *module, *best = NULL;
 	uint32_t at = 0;
 	while ((module = tw_capture_module_next(capture, image, &at))) {
-		if (module->base_address && address >= module->base_address &&
-		    address < module->end_address) {
-			*offset = address - module->base_address;
-			return module;
-		}
+		if (!module->is_declared && address >= module->base_address &&
+		    address < module->end_address && (!best || module->base_address >= best->base_address))
+			best = module;
 	}
-	return NULL;
+	if (best)
+		*offset = address - best->base_address;
+	return best;
 }
 
 static bool set_name(struct tw_names *names, uint32_t id, const char *text, size_t bytes)

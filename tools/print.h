@@ -136,6 +136,12 @@ static inline void tw_print_payload(const struct tw_capture_event *event, struct
  */
 bool tw_print_next_term(struct tw_print_payload *payload, struct tw_term *out);
 
+/* The same for X of {message,X}, where callers are named that were noted as places in objects: print_callers.c. */
+bool tw_print_next_extra(const struct tw_printer *printer, const struct tw_capture_event *event,
+			 struct tw_print_payload *payload, bool is_for_people, struct tw_term *out);
+struct tw_term tw_print_name_callers(const struct tw_printer *printer, const struct tw_capture_event *event,
+				     struct tw_arena *arena, struct tw_term term, bool is_for_people);
+
 /* A term of any size in Erlang's form, and the same as a JSON string. */
 void tw_print_put_term(struct tw_out *out, struct tw_term term);
 void tw_print_put_json(struct tw_out *out, struct tw_term term);

@@ -249,8 +249,12 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 		put_elements(out, event, &payload, kind);
 	}
 	if (payload.has_extra) {
+		struct tw_term extra;
 		tw_put_char(out, ',');
-		put_next_term(out, &payload);
+		if (tw_print_next_extra(printer, event, &payload, false, &extra))
+			tw_print_put_term(out, extra);
+		else
+			tw_out_text(out, "'?'");
 	}
 	if (event->flags & TW_CAPTURE_FLAG_SCHEDULER_ID) {
 		const struct tw_capture_stream *stream = tw_capture_stream(printer->capture, event->stream);

@@ -202,7 +202,7 @@ static void put_payload(struct tw_printer *printer, const struct tw_capture_even
 		if (event->kind == TW_CAPTURE_RETURN_TO)
 			put_line(printer, event, payload.words[0]);
 	}
-	if (payload.has_extra && tw_print_next_term(&payload, &extra)) {
+	if (payload.has_extra && tw_print_next_extra(printer, event, &payload, false, &extra)) {
 		tw_out_text(out, ",\"extra\":");
 		tw_print_put_json(out, extra);
 	}

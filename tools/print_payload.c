@@ -148,6 +148,15 @@ bool tw_print_next_term(struct tw_print_payload *p, struct tw_term *out)
 	return true;
 }
 
+bool tw_print_next_extra(const struct tw_printer *printer, const struct tw_capture_event *event,
+			 struct tw_print_payload *payload, bool is_for_people, struct tw_term *out)
+{
+	if (!tw_print_next_term(payload, out))
+		return false;
+	*out = tw_print_name_callers(printer, event, &arena, *out, is_for_people);
+	return true;
+}
+
 /* ---- text ---- */
 
 struct text_sink {

@@ -174,7 +174,7 @@ void tw_print_text_payload(struct tw_printer *printer, const struct tw_capture_e
 		put_stack(printer, event, &payload);
 	else if (!put_typed(printer, event, &payload))
 		put_words(out, &payload, event->kind == TW_CAPTURE_CALL);
-	if (payload.has_extra && tw_print_next_term(&payload, &extra)) {
+	if (payload.has_extra && tw_print_next_extra(printer, event, &payload, true, &extra)) {
 		tw_out_text(out, "  ");
 		tw_print_put_text(out, extra);
 	}
