@@ -42,6 +42,8 @@ struct tw_agent_config {
 	uint32_t stack_depth;	 /* return addresses to record with each call: 0 .. TW_STACK_DEPTH_MAX */
 	uint32_t string_bytes;	 /* typed arguments, and so much of each string; 0: only words */
 	struct tw_agent_layouts *layouts; /* of typed arguments; NULL: none */
+	uint64_t layouts_at;		  /* so much of the text beside the rings is in them */
+	uint64_t ask_ns;		  /* for layouts of objects that came later, so long; 0: do not ask */
 	struct tw_match_program *program; /* which calls; NULL: all */
 	bool has_guards; /* each function has its own in layouts, and those that have none are not traced */
 };
@@ -59,6 +61,7 @@ struct tw_agent_config {
  *	arguments N			words recorded with each call, 0 .. 6; 0
  *	stack N				return addresses recorded with each call, 0 .. 64; 0
  *	typed BYTES			where layouts.c knows how: arguments as they are, BYTES of each string
+ *	ask MS				the command looks at objects that are opened later: wait so long for it; 0
  *	processes FLAG[,FLAG]...	flags of all processes; none
  *	functions 0|1			0: no functions, whatever the patterns; 1
  *	match SPEC			a match specification over the argument registers, on one line
@@ -75,6 +78,7 @@ void tw_agent_config_fini(struct tw_agent_config *config);
 /* ---- layouts.c ---- */
 
 struct tw_agent_layouts;
+struct tw_plan;
 
 /*
  * tw_agent_layouts_make - read the text beside the rings.
@@ -83,6 +87,28 @@ struct tw_agent_layouts;
  */
 int tw_agent_layouts_make(char *text, size_t bytes, struct tw_agent_layouts **out);
 void tw_agent_layouts_destroy(struct tw_agent_layouts *layouts);
+
+/*
+ * tw_agent_layouts_update - what has been added to the text since config->layouts_at.
+ *
+ * Under the permit, but for the first time.  What cannot be read is not there: arguments are words then.
+ */
+void tw_agent_layouts_update(struct tw_agent_config *config, const struct tw_rs *rs);
+
+/*
+ * tw_agent_layouts_missing - an object that a plan arms something of, and that the command has not looked at.
+ *
+ * Lends; NULL: none, or the command is not to be asked.  Under the permit.
+ */
+const struct tw_sym_object *tw_agent_layouts_missing(const struct tw_agent_config *config, const struct tw_plan *plan);
+
+/*
+ * tw_agent_layouts_ask - have the command look at what this process has opened, @object among it.
+ *
+ * Waits for it, config->ask_ns at most, and not at all where it owes an answer already.  Says in the capture whose
+ * arguments will be words because none came in time.  Without permit.
+ */
+void tw_agent_layouts_ask(const struct tw_agent_config *config, struct tw_rs *rs, const struct tw_sym_object *object);
 /* The layout of the function that begins at a value of an object; lent; NULL: none.  @layouts may be NULL. */
 const char *tw_agent_layouts_find(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object,
 				  uint64_t value);
@@ -149,9 +175,10 @@ struct tw_session;
  *
  * @config	takes.
  * @session	shares: never destroyed.
+ * @ring_set	borrows, for ever.
  * Threads: the constructor's.
  */
-void tw_agent_arm_init(struct tw_agent_config *config, struct tw_session *session);
+void tw_agent_arm_init(struct tw_agent_config *config, struct tw_session *session, struct tw_rs *ring_set);
 
 /*
  * tw_agent_look - arm the objects that came since the last look, forget those that went.

@@ -3,6 +3,7 @@
  * arm.c - a plan becomes places; objects that were unloaded are forgotten.
  *
  *  1  look: which objects are loaded, which are new; pin the new ones, find their slots	loader's locks
+ *	(ask the command how arguments lie in the new ones, for a bounded time)
  *  2  seize the permit
  *  3  forget objects that are not there any more: their slots are never written again
  *  4  modules, functions and places of the plan, staged for the session
@@ -36,6 +37,7 @@ struct known {
 
 static struct tw_agent_config config;
 static struct tw_session *session;
+static struct tw_rs *ring_set;
 
 /* Known objects and counts: under this lock, which is held for moments only. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -46,9 +48,10 @@ static uint64_t seen_loaded, seen_unloaded;
 static __thread bool is_looking;
 static __thread unsigned closings; /* of handles, by us, with slots suspended since */
 
-void tw_agent_arm_init(struct tw_agent_config *new_config, struct tw_session *new_session)
+void tw_agent_arm_init(struct tw_agent_config *new_config, struct tw_session *new_session, struct tw_rs *new_ring_set)
 {
 	session = new_session;
+	ring_set = new_ring_set;
 	tw_agent_returns_init(new_config);
 	config = *new_config;
 }
@@ -153,7 +156,8 @@ static void set_layout(struct tw_function *function, const char *text)
 	struct tw_arg_plan *arguments;
 	struct tw_layout *layout;
 
-	if (!text || function->layout || tw_layout_parse(text, strlen(text), &layout))
+	/* Events of it may be on their way that were recorded without. */
+	if (!text || function->layout || function->places || tw_layout_parse(text, strlen(text), &layout))
 		return;
 	arguments = malloc(sizeof *arguments);
 	if (arguments) {
@@ -401,9 +405,24 @@ static bool apply(const struct tw_plan *plan)
 	if (tw_change_begin(&permit))
 		return false;
 	forget_gone(permit, plan->set);
+	tw_agent_layouts_update(&config, ring_set);
 	arm(permit, plan);
 	tw_change_end(permit, 0);
 	return true;
+}
+
+/* Between steps 1 and 2: how arguments lie in what came later.  The command waits for no lock of ours. */
+static void ask(const struct tw_plan *plan)
+{
+	const struct tw_sym_object *missing;
+	struct tw_permit *permit;
+
+	if (!config.ask_ns || tw_permit_seize(&permit))
+		return;
+	missing = tw_agent_layouts_missing(&config, plan);
+	tw_permit_drop(permit);
+	if (missing)
+		tw_agent_layouts_ask(&config, ring_set, missing);
 }
 
 static bool look_once(void)
@@ -415,6 +434,7 @@ static bool look_once(void)
 	if (config.has_no_functions || !has_changed(&loaded, &unloaded) ||
 	    tw_plan_make(&config, is_known, NULL, &plan))
 		return false;
+	ask(plan);
 	was_applied = apply(plan);
 	for (size_t i = 0; was_applied && i < plan->set->count; i++)
 		if (plan->is_new[i])

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* No line of the command's holds a program up for longer. */
+#define ASK_MS_MAX 10000
+
 static int add_pattern(struct tw_agent_config *config, const char *text)
 {
 	struct tw_pattern **patterns, *pattern;
@@ -91,6 +94,9 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		config->has_guards = strcmp(value, "0") != 0;
 	} else if (!strcmp(line, "typed")) {
 		config->string_bytes = (uint32_t)strtoul(value, NULL, 10);
+	} else if (!strcmp(line, "ask")) {
+		words = strtoul(value, NULL, 10);
+		config->ask_ns = UINT64_C(1000000) * (words < ASK_MS_MAX ? words : ASK_MS_MAX);
 	} else if (!strcmp(line, "stack")) {
 		words = strtoul(value, NULL, 10);
 		config->stack_depth = words < TW_STACK_DEPTH_MAX ? (uint32_t)words : TW_STACK_DEPTH_MAX;

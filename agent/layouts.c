@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layouts.c - how arguments lie, as the command found out: a text beside the rings.
+ * layouts.c - how arguments lie, as the command found out: a text beside the rings, that grows when it is asked.
  *
- *	m BUILD-ID PATH		a module; the build-id in hexadecimal digits, "-" where it has none
+ *	m BUILD-ID PATH		a module that was looked at; the build-id in hexadecimal digits, "-" where it has none
  *	f VALUE LAYOUT		its function at that value (hexadecimal), see tracewheel/layout.h
  *	w VALUE GUARD		which calls of that function are wanted, see docs/match.md
  *
@@ -36,13 +36,15 @@ struct guard {
 	struct tw_match_program *program;
 };
 
+/* One piece of the text; what was added later comes behind it. */
 struct tw_agent_layouts {
+	struct tw_agent_layouts *next;
 	char *text;
 	struct module *modules;
 	size_t module_count;
 	struct entry *entries; /* by module, letter and value */
 	size_t entry_count;
-	struct guard *guards;
+	struct guard *guards; /* of all pieces: of the first */
 };
 
 static int by_value(const void *a, const void *b)
@@ -98,19 +100,35 @@ int tw_agent_layouts_make(char *text, size_t bytes, struct tw_agent_layouts **ou
 
 void tw_agent_layouts_destroy(struct tw_agent_layouts *layouts)
 {
-	struct guard *guard;
+	while (layouts) {
+		struct tw_agent_layouts *piece = layouts;
+		struct guard *guard;
 
-	if (!layouts)
-		return;
-	while ((guard = layouts->guards)) {
-		layouts->guards = guard->next;
-		tw_match_destroy(guard->program);
-		free(guard);
+		layouts = piece->next;
+		while ((guard = piece->guards)) {
+			piece->guards = guard->next;
+			tw_match_destroy(guard->program);
+			free(guard);
+		}
+		free(piece->modules);
+		free(piece->entries);
+		free(piece->text);
+		free(piece);
 	}
-	free(layouts->modules);
-	free(layouts->entries);
-	free(layouts->text);
-	free(layouts);
+}
+
+/* As it was opened, or as the kernel calls it. */
+static bool is_path(const char *path, const struct tw_sym_object *object)
+{
+	char *whole;
+	bool is_same = !strcmp(path, object->path);
+
+	if (is_same || *path != '/')
+		return is_same;
+	whole = realpath(object->path, NULL);
+	is_same = whole && !strcmp(path, whole);
+	free(whole);
+	return is_same;
 }
 
 static bool is_module(const struct module *module, const struct tw_sym_object *object)
@@ -118,7 +136,7 @@ static bool is_module(const struct module *module, const struct tw_sym_object *o
 	size_t bytes = strlen(module->build_id) / 2;
 
 	if (!strcmp(module->build_id, "-"))
-		return !object->elf.build_id_bytes && !strcmp(module->path, object->path);
+		return !object->elf.build_id_bytes && is_path(module->path, object);
 	if (bytes != object->elf.build_id_bytes)
 		return false;
 	for (size_t i = 0; i < bytes; i++) {
@@ -132,19 +150,38 @@ static bool is_module(const struct module *module, const struct tw_sym_object *o
 }
 
 /* A module may be there twice: with layouts, and with guards. */
-static const char *find(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object, char letter,
-			uint64_t value)
+static const char *find_in(const struct tw_agent_layouts *piece, const struct tw_sym_object *object, char letter,
+			   uint64_t value)
 {
-	for (size_t i = 0; layouts && i < layouts->module_count; i++) {
+	for (size_t i = 0; piece->entry_count && i < piece->module_count; i++) {
 		const struct entry wanted = {(uint32_t)i, letter, value, NULL}, *found;
 
-		if (!is_module(&layouts->modules[i], object))
+		if (!is_module(&piece->modules[i], object))
 			continue;
-		found = bsearch(&wanted, layouts->entries, layouts->entry_count, sizeof wanted, by_value);
+		found = bsearch(&wanted, piece->entries, piece->entry_count, sizeof wanted, by_value);
 		if (found)
 			return found->text;
 	}
 	return NULL;
+}
+
+static const char *find(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object, char letter,
+			uint64_t value)
+{
+	const char *text = NULL;
+
+	for (; layouts && !text; layouts = layouts->next)
+		text = find_in(layouts, object, letter, value);
+	return text;
+}
+
+static bool was_looked_at(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object)
+{
+	for (; layouts; layouts = layouts->next)
+		for (size_t i = 0; i < layouts->module_count; i++)
+			if (is_module(&layouts->modules[i], object))
+				return true;
+	return false;
 }
 
 const char *tw_agent_layouts_find(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object,
@@ -174,4 +211,58 @@ const struct tw_match_program *tw_agent_layouts_guard(struct tw_agent_layouts *l
 	guard->next = layouts->guards;
 	layouts->guards = guard;
 	return guard->program;
+}
+
+/* ---- what the program opens later ---- */
+
+void tw_agent_layouts_update(struct tw_agent_config *config, const struct tw_rs *rs)
+{
+	struct tw_agent_layouts **end = &config->layouts, *piece;
+	size_t bytes;
+	char *text;
+
+	if ((!config->string_bytes && !config->has_guards) ||
+	    tw_rs_layouts_read(rs, &config->layouts_at, &text, &bytes))
+		return;
+	if (!bytes) {
+		free(text);
+		return;
+	}
+	if (tw_agent_layouts_make(text, bytes, &piece))
+		return;
+	while (*end)
+		end = &(*end)->next;
+	*end = piece;
+}
+
+/* An object of the plan that something is to be armed for, and that the command has not looked at.  NULL: none. */
+static const struct tw_sym_object *unknown_object(const struct tw_agent_config *config, const struct tw_plan *plan,
+						  size_t index)
+{
+	const struct tw_sym_object *object = &plan->set->objects[index];
+
+	return plan->is_new[index] && !was_looked_at(config->layouts, object) ? object : NULL;
+}
+
+const struct tw_sym_object *tw_agent_layouts_missing(const struct tw_agent_config *config, const struct tw_plan *plan)
+{
+	const struct tw_sym_object *object = NULL;
+
+	for (size_t i = 0; config->ask_ns && i < plan->sled_count && !object; i++)
+		object = unknown_object(config, plan, plan->sleds[i].object);
+	for (size_t i = 0; config->ask_ns && i < plan->count && !object; i++)
+		object = unknown_object(config, plan, plan->slots[i].definer);
+	return object;
+}
+
+void tw_agent_layouts_ask(const struct tw_agent_config *config, struct tw_rs *rs, const struct tw_sym_object *object)
+{
+	bool is_awaited = tw_rs_layouts_are_awaited(rs);
+	char note[256];
+
+	if (tw_rs_layouts_wait(rs, tw_rs_layouts_want(rs), is_awaited ? 0 : config->ask_ns))
+		return;
+	snprintf(note, sizeof note, "%s %.100s: it was opened later, and its debug information was not read in time",
+		 config->has_guards ? "no call is traced of functions of" : "arguments are words in", object->name);
+	tw_agent_tell(note);
 }

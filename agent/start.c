@@ -127,25 +127,13 @@ static int begin(struct tw_agent_config *config)
 	tw_hit_host.pinned_image = image;
 	tw_hit_host.pinned_session = session->slot;
 	tw_native_init();
-	tw_agent_arm_init(config, session);
+	tw_agent_arm_init(config, session, &ring_set);
 	kept = *config;
 	tw_session_trace_wanted(session, wants_declared, &kept, kept.program);
 	/* After session's own: the last to run in the child, the first before fork. */
 	if (ring_set.control->follow_fork)
 		pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	return 0;
-}
-
-/* Without them all arguments are words. */
-static void read_layouts(struct tw_agent_config *config)
-{
-	size_t bytes;
-	char *text;
-
-	if ((!config->string_bytes && !config->has_guards) || tw_rs_layouts_read(&ring_set, &text, &bytes) ||
-	    tw_agent_layouts_make(text, bytes, &config->layouts))
-		config->layouts = NULL;
-	tw_arg_init();
 }
 
 static void start(const char *path)
@@ -164,7 +152,9 @@ static void start(const char *path)
 				  &config))
 		goto detach;
 	flags = config.process_flags | (config.has_no_functions ? 0 : TW_FLAG_CALL);
-	read_layouts(&config);
+	/* Without layouts all arguments are words. */
+	tw_agent_layouts_update(&config, &ring_set);
+	tw_arg_init();
 	if (begin(&config)) {
 		tw_agent_config_fini(&config);
 		goto detach;

@@ -40,6 +40,7 @@ struct tw_recorder {
 _Static_assert((int)TW_RECORDER_DROP == TW_RB_DROP && (int)TW_RECORDER_BLOCK == TW_RB_BLOCK &&
 		       (int)TW_RECORDER_OVERWRITE == TW_RB_OVERWRITE,
 	       "the public policies are the rings'");
+_Static_assert(TW_RECORDER_PROCESSES_MAX == TW_RS_IMAGES_MAX, "every image may ask");
 _Static_assert((int)TW_LOST_CAUSES == TW_RB_CAUSES && (int)TW_LOST_NESTED == TW_RB_LOST_NESTED,
 	       "the causes too");
 
@@ -400,6 +401,27 @@ TW_API void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_reco
 {
 	*out = recorder->writer.store.stats;
 	out->duration_ns = tw_clock_monotonic_ns() - recorder->started_ns;
+}
+
+TW_API bool tw_recorder_question(const struct tw_recorder *recorder, struct tw_recorder_question *out)
+{
+	const struct tw_rs *rs = &recorder->writer.rs;
+
+	out->process_count = 0;
+	if (!tw_rs_layouts_look(rs, &out->number))
+		return false;
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++)
+		if (tw_rs_image_state(rs, i) == TW_RS_IMAGE_LIVE)
+			out->process_ids[out->process_count++] = rs->control->images[i].process_id;
+	return true;
+}
+
+TW_API int tw_recorder_answer(struct tw_recorder *recorder, uint32_t number, const char *text)
+{
+	int error = text ? tw_rs_layouts_append(&recorder->writer.rs, text) : 0;
+
+	tw_rs_layouts_done(&recorder->writer.rs, number);
+	return error;
 }
 
 TW_API void tw_recorder_close(struct tw_recorder *recorder)

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layouts.c - a text of any size beside the rings, written once by the owner, read by members. */
+/*
+ * layouts.c - a text of any size beside the rings: the owner appends, members read, and ask for more.
+ *
+ * What is appended is whole before members hear of it: they read up to layouts_bytes, wherever the file ends.
+ */
+#include "base/clock.h"
 #include "base/error.h"
+#include "base/sys.h"
 #include "ringbuf/ringset.h"
 
 #include <errno.h>
@@ -10,6 +16,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* An owner that does not come round for so long is not waited for; and how often that is looked at. */
+#define STALLED_NS UINT64_C(1000000000)
+#define LOOK_NS	   UINT64_C(50000000)
 
 static int open_it(const char *path, int flags)
 {
@@ -22,27 +32,44 @@ static int open_it(const char *path, int flags)
 	return fd < 0 ? tw_error_from_errno(errno) : fd;
 }
 
-int tw_rs_layouts_write(const char *path, const char *text)
+static int write_all(int fd, const char *text, size_t bytes, uint64_t at)
 {
-	size_t bytes = strlen(text), done = 0;
-	int fd = bytes > TW_RS_LAYOUTS_BYTES_MAX ? TW_ELIMIT : open_it(path, O_WRONLY | O_CREAT | O_EXCL);
-	int error = 0;
+	size_t done = 0;
 
-	if (fd < 0)
-		return fd;
-	while (done < bytes && !error) {
-		ssize_t n = write(fd, text + done, bytes - done);
+	while (done < bytes) {
+		ssize_t n = pwrite(fd, text + done, bytes - done, (off_t)(at + done));
 
 		if (n > 0)
 			done += (size_t)n;
 		else if (n == 0 || errno != EINTR)
-			error = n == 0 ? TW_EIO : tw_error_from_errno(errno);
+			return n == 0 ? TW_EIO : tw_error_from_errno(errno);
 	}
+	return 0;
+}
+
+int tw_rs_layouts_append(struct tw_rs *rs, const char *text)
+{
+	/* RELAXED rs.layouts_own: the owner's own word. */
+	uint64_t at = tw_load_relaxed(&rs->control->layouts_bytes);
+	size_t bytes = strlen(text);
+	int fd, error;
+
+	if (!rs->path[0])
+		return TW_ENOTSUP;
+	if (bytes > TW_RS_LAYOUTS_BYTES_MAX - at)
+		return TW_ELIMIT;
+	fd = open_it(rs->path, O_WRONLY | O_CREAT);
+	if (fd < 0)
+		return fd;
+	error = write_all(fd, text, bytes, at);
 	close(fd);
+	/* PAIR rs.layouts: release; acquire in tw_rs_layouts_read().  The text is in the file. */
+	if (!error)
+		tw_store_release(&rs->control->layouts_bytes, at + bytes);
 	return error;
 }
 
-static int read_all(int fd, char **text, size_t *bytes)
+static int read_some(int fd, uint64_t at, size_t bytes, char **text)
 {
 	struct stat st;
 	size_t done = 0;
@@ -52,13 +79,11 @@ static int read_all(int fd, char **text, size_t *bytes)
 		return tw_error_from_errno(errno);
 	if (!S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & 022))
 		return TW_EPERM;
-	if ((uint64_t)st.st_size > TW_RS_LAYOUTS_BYTES_MAX)
-		return TW_ELIMIT;
-	all = malloc((size_t)st.st_size + 1);
+	all = malloc(bytes + 1);
 	if (!all)
 		return TW_ENOMEM;
-	while (done < (size_t)st.st_size) {
-		ssize_t n = read(fd, all + done, (size_t)st.st_size - done);
+	while (done < bytes) {
+		ssize_t n = pread(fd, all + done, bytes - done, (off_t)(at + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -66,19 +91,96 @@ static int read_all(int fd, char **text, size_t *bytes)
 			break;
 		done += (size_t)n;
 	}
+	if (done < bytes) {
+		free(all);
+		return TW_EIO;
+	}
 	all[done] = '\0';
 	*text = all;
-	*bytes = done;
 	return 0;
 }
 
-int tw_rs_layouts_read(const struct tw_rs *rs, char **text, size_t *bytes)
+int tw_rs_layouts_read(const struct tw_rs *rs, uint64_t *at_bytes, char **text, size_t *bytes)
 {
-	int fd = open_it(rs->path, O_RDONLY), error;
+	/* PAIR rs.layouts: acquire; release in tw_rs_layouts_append(). */
+	uint64_t end = tw_load_acquire(&rs->control->layouts_bytes);
+	int fd, error;
 
+	if (end > TW_RS_LAYOUTS_BYTES_MAX || end < *at_bytes)
+		return TW_ELIMIT;
+	fd = end ? open_it(rs->path, O_RDONLY | O_NONBLOCK) : TW_ENOENT;
 	if (fd < 0)
 		return fd;
-	error = read_all(fd, text, bytes);
+	*bytes = (size_t)(end - *at_bytes);
+	error = read_some(fd, *at_bytes, *bytes, text);
 	close(fd);
+	if (!error)
+		*at_bytes = end;
 	return error;
+}
+
+/* ---- questions ---- */
+
+/* Numbers run in a circle. */
+static bool is_answered(uint32_t answered, uint32_t number)
+{
+	return (int32_t)(answered - number) >= 0;
+}
+
+uint32_t tw_rs_layouts_want(struct tw_rs *rs)
+{
+	/* PAIR rs.layouts_wanted: release as part of an addition; the image of who asks is there. */
+	uint32_t number = tw_fetch_add_acq_rel(&rs->control->layouts_wanted, 1) + 1;
+
+	tw_rs_wake(rs);
+	return number;
+}
+
+static bool may_answer(const struct tw_rs *rs)
+{
+	/* RELAXED rs.heartbeat: a lone time; a stale one ends the wait a little early. */
+	uint64_t beat_ns = tw_load_relaxed(&rs->control->heartbeat_ns), now_ns = tw_clock_monotonic_ns();
+
+	/* PAIR rs.closed: acquire; release in tw_rs_close(). */
+	return !tw_load_acquire(&rs->control->is_closed) && (now_ns < beat_ns || now_ns - beat_ns < STALLED_NS);
+}
+
+bool tw_rs_layouts_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
+{
+	uint64_t end_ns = tw_clock_monotonic_ns() + timeout_ns, now_ns;
+
+	for (;;) {
+		/* PAIR rs.layouts_answered: acquire; release in tw_rs_layouts_done().  The answer is appended. */
+		uint32_t answered = tw_load_acquire(&rs->control->layouts_answered);
+
+		if (is_answered(answered, number))
+			return true;
+		now_ns = tw_clock_monotonic_ns();
+		if (now_ns >= end_ns || !may_answer(rs))
+			return false;
+		tw_sys_futex_wait(&rs->control->layouts_answered, answered,
+				  end_ns - now_ns < LOOK_NS ? end_ns - now_ns : LOOK_NS);
+	}
+}
+
+bool tw_rs_layouts_are_awaited(const struct tw_rs *rs)
+{
+	uint32_t number;
+
+	return tw_rs_layouts_look(rs, &number);
+}
+
+bool tw_rs_layouts_look(const struct tw_rs *rs, uint32_t *number)
+{
+	/* PAIR rs.layouts_wanted: acquire; who asked is found among the images. */
+	*number = tw_load_acquire(&rs->control->layouts_wanted);
+	/* RELAXED rs.layouts_own: the owner's own word; for a member a hint. */
+	return !is_answered(tw_load_relaxed(&rs->control->layouts_answered), *number);
+}
+
+void tw_rs_layouts_done(struct tw_rs *rs, uint32_t number)
+{
+	/* PAIR rs.layouts_answered: release; acquire in tw_rs_layouts_wait(). */
+	tw_store_release(&rs->control->layouts_answered, number);
+	tw_sys_futex_wake(&rs->control->layouts_answered, INT32_MAX);
 }

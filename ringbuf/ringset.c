@@ -53,10 +53,10 @@ static int make_files(struct tw_rs *rs, const struct tw_rs_options *options, uin
 		error = tw_backing_create(rs->path, "rings", rs->cap_bytes, (void **)&rs->rings, &rs->rings_fd);
 	if (!error)
 		error = tw_backing_create(rs->path, "defs", DEFS_BYTES, (void **)&rs->defs, NULL);
-	if (!error && options->layouts)
-		error = tw_rs_layouts_write(rs->path, options->layouts);
 	if (!error && tw_sys_populate_write(rs->control, sizeof(struct tw_rs_control)) == -EFAULT)
 		error = TW_ENOSPC;
+	if (!error && options->layouts)
+		error = tw_rs_layouts_append(rs, options->layouts);
 	return error;
 }
 

@@ -107,6 +107,9 @@ struct tw_rs_control {
 	_Atomic uint32_t wake; /* a futex: members raise it to have the owner look at once */
 	_Atomic uint32_t delivery_wanted; /* raised by members: take all that is committed now; PAIR rs.delivery */
 	_Atomic uint32_t delivered;	  /* the owner's: up to this request it has; a futex */
+	_Atomic uint32_t layouts_wanted;   /* raised by members: look what I have opened; PAIR rs.layouts_wanted */
+	_Atomic uint32_t layouts_answered; /* the owner's: up to this request it has; a futex */
+	_Atomic uint64_t layouts_bytes;	   /* the owner's: so much of the file of layouts is whole */
 
 	struct tw_rs_image images[TW_RS_IMAGES_MAX];
 	struct tw_rs_ring rings[TW_RS_RINGS_MAX];
@@ -178,17 +181,36 @@ void tw_rs_detach(struct tw_rs *rs);
 /* Removes the files and the directory of a set that nobody owns any more. */
 int tw_rs_remove(const char *path);
 
-/* ---- the file of layouts: text for the members, of any size ---- */
+/* ---- the file of layouts: text for the members, of any size, that grows ---- */
 
 #define TW_RS_LAYOUTS_FILE "layouts"
 
-/* By the owner, before anybody may attach. */
-int tw_rs_layouts_write(const char *path, const char *text);
 /*
- * By a member of a set that tw_rs_attach() has accepted.  @text gives, terminated.
+ * tw_rs_layouts_append - more text, by the owner; members see it once it is whole.
+ *
+ * Errors: TW_ELIMIT, TW_ENOSPC, TW_EIO, TW_ENOTSUP (an anonymous set); then the text is as it was.
+ */
+int tw_rs_layouts_append(struct tw_rs *rs, const char *text);
+
+/*
+ * tw_rs_layouts_read - the text behind @at_bytes, by a member of a set that tw_rs_attach() has accepted.
+ *
+ * @at_bytes	in and out: 0 at first.
+ * @text	gives, terminated; may be empty.
  * TW_ENOENT: there is none; TW_EPERM: not the owner's; TW_ELIMIT, TW_ENOMEM, TW_EIO.
  */
-int tw_rs_layouts_read(const struct tw_rs *rs, char **text, size_t *bytes);
+int tw_rs_layouts_read(const struct tw_rs *rs, uint64_t *at_bytes, char **text, size_t *bytes);
+
+/*
+ * tw_rs_layouts_want - ask the owner to look at what this process has opened.
+ *
+ * Returns the number of the request.  tw_rs_layouts_wait() sleeps until it is answered, or the owner will not answer:
+ * the time is over, it has closed the set, or it made no progress for a second.  It returns whether it is answered.
+ */
+uint32_t tw_rs_layouts_want(struct tw_rs *rs);
+bool tw_rs_layouts_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns);
+/* Is an earlier request still unanswered?  Then who asks again need not hope. */
+bool tw_rs_layouts_are_awaited(const struct tw_rs *rs);
 
 /* ---- member ---- */
 
@@ -321,6 +343,11 @@ void tw_rs_image_recycle(struct tw_rs *rs, uint32_t image);
 bool tw_rs_delivery_look(const struct tw_rs *rs, uint32_t *number);
 /* Everything that was committed when tw_rs_delivery_look() was called is taken. */
 void tw_rs_delivery_done(struct tw_rs *rs, uint32_t number);
+
+/* The newest request for layouts, when it is not answered.  False: none. */
+bool tw_rs_layouts_look(const struct tw_rs *rs, uint32_t *number);
+/* What there is to say is appended. */
+void tw_rs_layouts_done(struct tw_rs *rs, uint32_t number);
 
 /* Says that the owner made progress; members that wait for room look at it. */
 void tw_rs_heartbeat(struct tw_rs *rs);

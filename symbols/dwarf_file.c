@@ -41,7 +41,7 @@ static bool open_file(const char *path, struct tw_dwarf_file *file)
 {
 	GElf_Ehdr header;
 
-	*file = (struct tw_dwarf_file){.fd = open(path, O_RDONLY | O_CLOEXEC)};
+	*file = (struct tw_dwarf_file){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
 	if (file->fd < 0)
 		return false;
 	file->elf = elf_begin(file->fd, ELF_C_READ, NULL);

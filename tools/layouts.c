@@ -142,32 +142,62 @@ bool tw_layouts_append(struct tw_layouts *layouts, const char *text, size_t byte
 	return true;
 }
 
+/* m BUILD-ID PATH.  NULL: no memory. */
+static char *module_line(const struct tw_symbols_object *object)
+{
+	char *line = malloc(2 * (size_t)object->build_id_bytes + strlen(object->path) + 8), *at = line;
+	if (!line)
+		return NULL;
+	at = stpcpy(at, object->build_id_bytes ? "m " : "m -");
+	for (uint32_t i = 0; i < object->build_id_bytes; i++)
+		at += sprintf(at, "%02x", object->build_id[i]);
+	sprintf(at, " %s\n", object->path);
+	return line;
+}
+
 static bool append_module(struct tw_layouts *layouts, const struct tw_symbols_object *object)
 {
-	char digits[3];
-	bool is_right = tw_layouts_append(layouts, "m ", 2);
-	for (uint32_t i = 0; i < object->build_id_bytes; i++) {
-		snprintf(digits, sizeof digits, "%02x", object->build_id[i]);
-		is_right = is_right && tw_layouts_append(layouts, digits, 2);
-	}
-	if (!object->build_id_bytes)
-		is_right = is_right && tw_layouts_append(layouts, "-", 1);
-	return is_right && tw_layouts_append(layouts, " ", 1) &&
-	       tw_layouts_append(layouts, object->path, strlen(object->path)) && tw_layouts_append(layouts, "\n", 1);
+	char *line = module_line(object);
+	bool is_right = line && tw_layouts_append(layouts, line, strlen(line));
+	free(line);
+	return is_right;
+}
+
+/* By build-id, or by path where there is none. */
+static bool has_line_of(const struct tw_layouts *layouts, const struct tw_symbols_object *object)
+{
+	char *line = module_line(object);
+	bool found = false;
+	if (line && object->build_id_bytes)
+		line[2 + 2 * object->build_id_bytes + 1] = 0;
+	for (const char *at = layouts->text; line && at && !found; at = at[strcspn(at, "\n")] ? strchr(at, '\n') + 1 : NULL)
+		found = strncmp(at, line, strlen(line)) == 0;
+	free(line);
+	return found;
 }
 
 /* ---- which functions ---- */
 
+static bool names_module(const struct tw_pattern *pattern, const struct tw_symbols_object *object)
+{
+	return tw_pattern_match_module(pattern, object->name, object->path) ||
+	       (*object->soname && tw_pattern_match_module(pattern, object->name, object->soname));
+}
+
 static bool is_module_wanted(const struct walk *walk)
 {
-	for (size_t i = 0; i < walk->pattern_count; i++) {
-		const struct tw_pattern *pattern = walk->patterns[i];
-		if (tw_pattern_match_module(pattern, walk->object->name, walk->object->path) ||
-		    (*walk->object->soname &&
-		     tw_pattern_match_module(pattern, walk->object->name, walk->object->soname)))
+	for (size_t i = 0; i < walk->pattern_count; i++)
+		if (names_module(walk->patterns[i], walk->object))
 			return true;
-	}
 	return walk->pattern_count == 0;
+}
+
+static bool has_module(const struct tw_symbols *symbols, const struct tw_pattern *pattern)
+{
+	bool found = false;
+	for (size_t i = 0; i < tw_symbols_object_count(symbols) && !found; i++)
+		found = names_module(pattern, tw_symbols_object(symbols, i));
+	return found;
 }
 
 static bool is_wanted(const struct walk *walk, const char *name)
@@ -188,6 +218,8 @@ static int take_symbol(const char *name, uint64_t value, void *arg)
 	struct walk *walk = arg;
 	const struct tw_debug_function *function;
 	struct line line;
+	if (walk->layouts->stop && __atomic_load_n(walk->layouts->stop, __ATOMIC_RELAXED))
+		return TW_EPIPE;
 	/* The names of one function stand one behind the other. */
 	if ((walk->has_last && walk->last_value == value) || !is_wanted(walk, name))
 		return 0;
@@ -209,12 +241,11 @@ static int take_object(struct walk *walk)
 	if (error)
 		return error;
 	const char *problem = tw_debug_problem(walk->debug);
-	if (problem) {
-		if (!walk->layouts->problem[0])
-			snprintf(walk->layouts->problem, sizeof walk->layouts->problem, "%s", problem);
-	} else if (!append_module(walk->layouts, walk->object)) {
+	if (problem && !walk->layouts->problem[0])
+		snprintf(walk->layouts->problem, sizeof walk->layouts->problem, "%s", problem);
+	if (!append_module(walk->layouts, walk->object)) {
 		error = TW_ENOMEM;
-	} else {
+	} else if (!problem) {
 		walk->has_last = false;
 		error = tw_debug_each_symbol(walk->debug, take_symbol, walk);
 	}
@@ -253,8 +284,17 @@ static int walk_objects(struct walk *walk, const char *program)
 		if (is_module_wanted(walk))
 			error = take_object(walk);
 	}
+	for (size_t i = 0; i < walk->pattern_count; i++)
+		walk->layouts->has_others |= !has_module(symbols, walk->patterns[i]);
 	tw_symbols_close(symbols);
 	return error;
+}
+
+static void end_walk(struct walk *walk)
+{
+	for (size_t i = 0; i < walk->pattern_count; i++)
+		tw_pattern_destroy(walk->patterns[i]);
+	free(walk->patterns);
 }
 
 void tw_layouts_find(const char *program, const char *config, bool is_quiet, struct tw_layouts *layouts)
@@ -263,13 +303,26 @@ void tw_layouts_find(const char *program, const char *config, bool is_quiet, str
 	int error = read_patterns(&walk, config);
 	if (!error)
 		error = walk_objects(&walk, program);
-	for (size_t i = 0; i < walk.pattern_count; i++)
-		tw_pattern_destroy(walk.patterns[i]);
-	free(walk.patterns);
+	end_walk(&walk);
 	if (error)
 		tw_say("debug information cannot be read, so arguments are raw words: %s", tw_strerror(error));
 	else if (layouts->problem[0] && !is_quiet)
 		tw_say("%s; its arguments are raw words.", layouts->problem);
+}
+
+bool tw_layouts_find_file(const char *path, const char *config, const struct tw_layouts *known,
+			  struct tw_layouts *layouts)
+{
+	struct walk walk = {.layouts = layouts};
+	struct tw_symbols *symbols = NULL;
+	bool is_taken = !read_patterns(&walk, config) && !tw_symbols_open(path, &symbols);
+	if (is_taken) {
+		walk.object = tw_symbols_object(symbols, 0);
+		is_taken = is_module_wanted(&walk) && !has_line_of(known, walk.object) && !take_object(&walk);
+	}
+	tw_symbols_close(symbols);
+	end_walk(&walk);
+	return is_taken;
 }
 
 void tw_layouts_free(struct tw_layouts *layouts)

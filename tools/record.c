@@ -10,8 +10,9 @@
  * well (same process group); what kill(1) sends to us is passed on.
  */
 #include "tools/account.h"
+#include "tools/arguments.h"
+#include "tools/late.h"
 #include "tools/launch.h"
-#include "tools/layouts.h"
 #include "tools/tool.h"
 #include "tools/when.h"
 
@@ -129,14 +130,11 @@ static const struct tw_command command = {
 struct request {
 	struct tw_recorder_options recorder;
 	char path[PATH_MAX + 4];
-	char *config;
-	size_t config_bytes;
+	struct tw_config config;
 	bool has_patterns;
 	bool has_match;
 	const char *guard; /* of --when */
-	bool has_arguments;
-	uint64_t string_bytes; /* 0: words only */
-	struct tw_layouts layouts;
+	struct tw_arguments arguments;
 	uint32_t flags; /* of processes */
 	bool is_local;
 	bool is_global;
@@ -185,16 +183,7 @@ static void catch_signals(void)
 
 static bool add_config(struct request *request, const char *key, const char *value)
 {
-	size_t bytes = strlen(key) + strlen(value) + 2;
-	char *grown = realloc(request->config, request->config_bytes + bytes + 1);
-	if (!grown) {
-		tw_say("no memory.");
-		return false;
-	}
-	sprintf(grown + request->config_bytes, "%s %s\n", key, value);
-	request->config = grown;
-	request->config_bytes += bytes;
-	return true;
+	return tw_config_add(&request->config, key, value);
 }
 
 static bool add_pattern(struct request *request, const char *text)
@@ -281,57 +270,12 @@ static bool set_guard(struct request *request, const char *value)
 /* Names of parameters are looked up in the program: then each function has a guard of its own. */
 static bool config_guard(struct request *request, const char *program)
 {
-	struct tw_match_program *compiled = NULL;
-	struct tw_match_error error = {.text = ""};
-	struct tw_when_left left;
-	size_t before = request->layouts.bytes;
 	if (!request->guard)
 		return true;
 	if (!tw_when_has_names(request->guard))
 		return add_match(request, "when", request->guard);
-	bool is_right = tw_when_resolve(program, request->config, request->guard, &request->layouts, &left);
-	/* They differ in what stands for names, and nowhere else: one tells of all. */
-	const char *first = is_right ? strstr(request->layouts.text + before, "\nw ") : NULL;
-	const char *guard = first ? strchr(first + 3, ' ') + 1 : NULL;
-	if (guard && tw_match_compile_when(guard, strcspn(guard, "\n"), NULL, &compiled, &error))
-		snprintf(left.reason, sizeof left.reason, "%s", error.text);
-	if (!compiled)
-		tw_usage(&command, "--when '%s' is refused: %s.", request->guard, left.reason);
-	else if (left.count && !request->is_quiet)
-		tw_say("%zu function%s that patterns name %s not traced: for --when, %s.", left.count,
-		       left.count == 1 ? "" : "s", left.count == 1 ? "is" : "are", left.reason);
-	is_right = compiled && add_config(request, "guards", "1");
-	tw_match_destroy(compiled);
-	request->recorder.layouts = request->layouts.text;
-	return is_right;
-}
-
-static bool set_arguments(struct request *request, const char *value)
-{
-	bool is_raw = value && strcmp(value, "raw") == 0;
-	request->has_arguments = true;
-	request->string_bytes = is_raw ? 0 : 64;
-	if (!value || is_raw || (tw_parse_count(value, &request->string_bytes) && request->string_bytes >= 8 &&
-				 request->string_bytes <= 256))
-		return true;
-	tw_usage(&command, "--args is raw, or the bytes to keep of a string, from 8 to 256; not '%s'.", value);
-	return false;
-}
-
-/* How arguments lie, of what the patterns name; without that they are words. */
-static bool config_arguments(struct request *request, const char *program)
-{
-	char bytes[32];
-	if (!request->has_arguments)
-		return true;
-	if (!add_config(request, "arguments", "6"))
-		return false;
-	if (!request->string_bytes)
-		return true;
-	snprintf(bytes, sizeof bytes, "%u", (unsigned)request->string_bytes);
-	tw_layouts_find(program, request->config, request->is_quiet, &request->layouts);
-	request->recorder.layouts = request->layouts.text;
-	return add_config(request, "typed", bytes);
+	request->arguments.guard = request->guard;
+	return tw_arguments_find_guard(&request->arguments, &command, program, &request->config, request->is_quiet);
 }
 
 static bool set_policy(struct request *request, const char *word)
@@ -402,7 +346,7 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_ON_FULL: return set_policy(request, value);
 	case KEY_MATCH: return add_match(request, "match", value);
 	case KEY_WHEN: return set_guard(request, value);
-	case KEY_ARGS: return set_arguments(request, value);
+	case KEY_ARGS: return tw_arguments_set(&request->arguments, &command, value);
 	case KEY_RETURNS: return add_config(request, "returns", "1");
 	case KEY_EXCEPTIONS: return add_config(request, "exceptions", "1");
 	case KEY_RETURN_TO: return add_config(request, "return_to", "1");
@@ -474,13 +418,14 @@ static int create_recorder(const struct request *request, struct tw_recorder **r
 }
 
 /* Drains until the program has ended (true, with its status) or a second signal says to stop now. */
-static bool drain_while_running(struct tw_recorder *recorder, const struct request *request, pid_t child,
-				int *status)
+static bool drain_while_running(struct tw_recorder *recorder, const struct request *request, struct tw_late *late,
+				pid_t child, int *status)
 {
 	struct tw_recorder_stats stats = {0};
 	int seen = 0;
 	for (;;) {
 		tw_recorder_poll(recorder, POLL_NS);
+		tw_late_look(late);
 		/* Nobody reads the stream any more: the program goes on untraced. */
 		if (request->recorder.is_stream)
 			tw_recorder_stats(recorder, &stats);
@@ -510,7 +455,8 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 		return TW_EXIT_NOT_STARTED;
 	}
 	struct tw_recorder *recorder;
-	request->recorder.config = request->config;
+	request->recorder.config = request->config.text;
+	request->recorder.layouts = request->arguments.layouts.text;
 	tw_launch_ignore_signals();
 	/* First of all: who is interrupted from here on leaves a whole capture, or none. */
 	catch_signals();
@@ -531,8 +477,10 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	if (stops_asked)
 		signal_to_pass_on = stop_signal;
 	int status = 0;
-	bool has_ended = drain_while_running(recorder, request, child, &status);
+	struct tw_late *late = tw_late_begin(&request->arguments, request->config.text, recorder);
+	bool has_ended = drain_while_running(recorder, request, late, child, &status);
 	tw_recorder_close(recorder);
+	tw_late_end(late, request->is_quiet);
 	struct tw_recorder_stats stats = {0};
 	signalled_recorder = NULL;
 	int error = tw_recorder_finish(recorder, &stats);
@@ -586,14 +534,17 @@ int tw_tool_record(int argc, char **argv)
 	code = tw_launch_find(&launch, argv[options.index]);
 	if (code)
 		tw_say("%s", launch.reason);
-	else if (!complete_request(&request, launch.path) || !config_arguments(&request, launch.program))
+	else if (!complete_request(&request, launch.path) || 
+		 !tw_arguments_find(&request.arguments, launch.program, &request.config, request.is_quiet))
 		code = TW_EXIT_NOT_STARTED;
 	else if (!config_guard(&request, launch.program))
 		code = TW_EXIT_USAGE;
+	else if (!tw_arguments_config_late(&request.arguments, &request.config))
+		code = TW_EXIT_NOT_STARTED;
 	else
 		code = record(&request, &launch, argv + options.index);
 free_config:
-	tw_layouts_free(&request.layouts);
-	free(request.config);
+	tw_layouts_free(&request.arguments.layouts);
+	free(request.config.text);
 	return code;
 }

@@ -11,6 +11,7 @@
 #include "tools/tool.h"
 
 #include "tracewheel/layout.h"
+#include "tracewheel/match.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -192,10 +193,11 @@ static bool put_string(struct guard_text *out, const char *at, size_t bytes)
 	return count < STRING_BYTES;
 }
 
+/* @layout	NULL: names stand for any value. */
 static bool translate(const struct tw_layout *layout, const char *guard, char text[TEXT_BYTES], char reason[512])
 {
 	struct guard_text out = {.text = text};
-	bool has_any = has_strings(layout, guard), is_short = true;
+	bool has_any = !layout || has_strings(layout, guard), is_short = true;
 	text[0] = 0;
 	for (size_t bytes; *guard && is_short; guard += bytes) {
 		char one[128];
@@ -206,6 +208,8 @@ static bool translate(const struct tw_layout *layout, const char *guard, char te
 			is_short = put_string(&out, guard, bytes);
 		} else if (!begins_name(*guard) || guard[bytes] == '(' || is_word(guard, bytes)) {
 			put(&out, guard, bytes);
+		} else if (!layout) {
+			put(&out, "$1", 2);
 		} else {
 			if (!put_name(layout, guard, bytes, one, sizeof one, reason))
 				return false;
@@ -232,11 +236,11 @@ static bool append_guard(struct tw_layouts *guards, const char *line, const char
 	       tw_layouts_append(guards, guard, strlen(guard)) && tw_layouts_append(guards, "\n", 1);
 }
 
-/* How many functions have a guard now; the reason is the first one's that has none. */
-static size_t translate_all(const struct tw_layouts *layouts, const char *guard, struct tw_layouts *guards,
-			    struct tw_when_left *left)
+/* The reason is the first one's that has none. */
+size_t tw_when_translate(const struct tw_layouts *layouts, const char *guard, struct tw_layouts *guards,
+			 struct tw_when_left *left)
 {
-	static char out[TEXT_BYTES];
+	char out[TEXT_BYTES];
 	size_t count = 0;
 	for (const char *line = layouts->text, *end; line && *line; line = end + 1) {
 		struct tw_layout *layout;
@@ -264,17 +268,16 @@ bool tw_when_has_names(const char *guard)
 	return next_name(guard, &bytes) != NULL;
 }
 
-bool tw_when_resolve(const char *program, const char *config, const char *guard, struct tw_layouts *guards,
-		     struct tw_when_left *left)
+bool tw_when_check(const char *guard, char reason[512])
 {
-	struct tw_layouts layouts = {0};
-	*left = (struct tw_when_left){0};
-	tw_layouts_find(program, config, true, &layouts);
-	bool is_right = translate_all(&layouts, guard, guards, left) > 0;
-	if (!is_right && !left->count)
-		snprintf(left->reason, sizeof left->reason, "names of parameters need debug information: %.400s",
-			 layouts.problem[0] ? layouts.problem
-					    : "no function of the program or its libraries that is named has any");
-	tw_layouts_free(&layouts);
+	struct tw_match_program *program = NULL;
+	struct tw_match_error error = {.text = "there is no memory"};
+	char text[TEXT_BYTES];
+	if (!translate(NULL, guard, text, reason))
+		return false;
+	if (tw_match_compile_when(text, strlen(text), NULL, &program, &error))
+		snprintf(reason, 512, "%s", error.text);
+	bool is_right = program != NULL;
+	tw_match_destroy(program);
 	return is_right;
 }

@@ -17,14 +17,17 @@ struct tw_when_left {
 };
 
 /*
- * tw_when_resolve - a guard with the names of parameters and enumerators, as one over registers for each function.
+ * tw_when_translate - a guard with the names of parameters and enumerators, as one over registers for each function.
  *
- * @config	lines, as for tw_layouts_find(): the patterns say which functions are meant.
+ * @layouts	of the functions that patterns name; borrows.
  * @guards	appended to: the text for the agents, a line `w VALUE GUARD` for each function of a module.
  *
- * False: not for a single one.
+ * Returns how many functions have one.
  */
-bool tw_when_resolve(const char *program, const char *config, const char *guard, struct tw_layouts *guards,
-		     struct tw_when_left *left);
+size_t tw_when_translate(const struct tw_layouts *layouts, const char *guard, struct tw_layouts *guards,
+			 struct tw_when_left *left);
+
+/* Is it one at all, whatever its names mean?  False: @reason says why not. */
+bool tw_when_check(const char *guard, char reason[512]);
 
 #endif

@@ -52,7 +52,7 @@ struct tw_recorder_options {
 	bool follow_fork;          /* children of traced processes are traced */
 	bool allow_anonymous;   /* memory of this process where tmpfs refuses: sessions in one process only */
 	const char *config;     /* text for the agents, borrows; NULL: none */
-	const char *layouts;    /* for the agents: layouts of functions, borrows; NULL: none */
+	const char *layouts;    /* for the agents: layouts of functions, borrows; NULL: none; see tw_recorder_question() */
 	const char *name;       /* of the ring set, borrows; NULL: made from the process id */
 	uint64_t segment_bytes; /* a larger segment is closed and a new one begun; 0: no limit */
 	uint64_t segment_ns;    /* an older segment likewise; 0: no limit */
@@ -131,6 +131,30 @@ int tw_recorder_drain(struct tw_recorder *recorder);
 int tw_recorder_snapshot(struct tw_recorder *recorder);
 
 void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_recorder_stats *out);
+
+/* Processes that wait to be told how the arguments of functions lie, of objects that they have opened since. */
+#define TW_RECORDER_PROCESSES_MAX 64
+struct tw_recorder_question {
+	uint32_t number;
+	uint32_t process_count;
+	int32_t process_ids[TW_RECORDER_PROCESSES_MAX]; /* all that are traced: one of them has asked */
+};
+
+/*
+ * tw_recorder_question - is there one, that tw_recorder_answer() has not answered?
+ *
+ * Asked by agents whose configuration has the line `ask MS`.  They wait for an answer, no longer than so many
+ * milliseconds, and not for a recorder that makes no progress.
+ */
+bool tw_recorder_question(const struct tw_recorder *recorder, struct tw_recorder_question *out);
+
+/*
+ * tw_recorder_answer - there is no more to say than this.
+ *
+ * @text	borrows: more lines, as `layouts` of the options; NULL: none.
+ * Errors: those of writing the text; the question counts as answered all the same.
+ */
+int tw_recorder_answer(struct tw_recorder *recorder, uint32_t number, const char *text);
 
 /* No more events are wanted: agents stop recording.  What they committed is still drained. */
 void tw_recorder_close(struct tw_recorder *recorder);

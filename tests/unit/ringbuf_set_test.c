@@ -299,6 +299,55 @@ static void a_full_log_refuses_whole_records(void **state)
 	tw_rs_destroy(&rs);
 }
 
+/* What the owner has not finished writing is not there; a piece that came later is read alone. */
+static void layouts_grow_and_are_asked_for(void **state)
+{
+	struct tw_rs_options options = { .cap_bytes = 1 << 22, .ring_bytes = 1 << 17, .layouts = "m - /a\n" };
+	struct tw_rs rs, member;
+	uint64_t at = 0, begun_ns;
+	uint32_t number;
+	size_t bytes;
+	char *text;
+
+	assert_int_equal(tw_rs_create(&rs, &options), 0);
+	assert_int_equal(tw_rs_attach(&member, rs.path), 0);
+	assert_int_equal(tw_rs_layouts_read(&member, &at, &text, &bytes), 0);
+	assert_string_equal(text, "m - /a\n");
+	free(text);
+	assert_false(tw_rs_layouts_look(&rs, &number));
+	assert_int_equal(tw_rs_layouts_want(&member), 1);
+	assert_true(tw_rs_layouts_are_awaited(&member));
+	assert_true(tw_rs_layouts_look(&rs, &number));
+	begun_ns = tw_clock_monotonic_ns();
+	assert_false(tw_rs_layouts_wait(&member, number, 30000000));
+	assert_true(tw_clock_monotonic_ns() - begun_ns >= 30000000);
+	assert_int_equal(tw_rs_layouts_append(&rs, "f 10 :v0@--\n"), 0);
+	tw_rs_layouts_done(&rs, number);
+	assert_true(tw_rs_layouts_wait(&member, number, 0));
+	assert_int_equal(tw_rs_layouts_read(&member, &at, &text, &bytes), 0);
+	assert_string_equal(text, "f 10 :v0@--\n");
+	free(text);
+	assert_int_equal(tw_rs_layouts_read(&member, &at, &text, &bytes), 0);
+	assert_int_equal(bytes, 0);
+	free(text);
+	/* A file that is shorter than the owner says; an owner that has closed, or that has not come round. */
+	number = tw_rs_layouts_want(&member);
+	/* RELAXED: this test is alone. */
+	tw_store_relaxed(&rs.control->layouts_bytes, 4096);
+	assert_int_equal(tw_rs_layouts_read(&member, &at, &text, &bytes), TW_EIO);
+	tw_store_relaxed(&rs.control->layouts_bytes, UINT64_MAX);
+	assert_int_equal(tw_rs_layouts_read(&member, &at, &text, &bytes), TW_ELIMIT);
+	begun_ns = tw_clock_monotonic_ns();
+	tw_store_relaxed(&rs.control->heartbeat_ns, begun_ns - UINT64_C(2000000000));
+	assert_false(tw_rs_layouts_wait(&member, number, UINT64_C(10000000000)));
+	tw_rs_heartbeat(&rs);
+	tw_rs_close(&rs);
+	assert_false(tw_rs_layouts_wait(&member, number, UINT64_C(10000000000)));
+	assert_true(tw_clock_monotonic_ns() - begun_ns < UINT64_C(5000000000));
+	tw_rs_detach(&member);
+	tw_rs_destroy(&rs);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -312,6 +361,7 @@ int main(void)
 		cmocka_unit_test(exec_ends_the_image_before),
 		cmocka_unit_test(foreign_and_damaged_sets_are_refused),
 		cmocka_unit_test(a_full_log_refuses_whole_records),
+		cmocka_unit_test(layouts_grow_and_are_asked_for),
 	};
 
 	tw_clock_init();

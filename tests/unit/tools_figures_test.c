@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: figures, sizes, durations, JSON strings and Erlang atoms are written and read right.
+ * Goal: figures, sizes, durations, JSON strings, Erlang atoms and lines of /proc/PID/maps are written and read right.
  * Method: tables of values at the edges; what is written is compared as text.
  */
+#include "tools/late.h"
 #include "tools/names.h"
 #include "tools/tool.h"
 
@@ -113,11 +114,40 @@ static void test_atoms(void **state)
 	assert_int_equal(tw_name_atom("libstdc++", small, sizeof small), sizeof small);
 }
 
+static void test_maps(void **state)
+{
+	static const struct {
+		const char *line, *file;
+	} cases[] = {
+		{"7f00-7f10 r-xp 00001000 fe:01 4711                       /usr/lib/lib a.so\n", "/usr/lib/lib a.so"},
+		{"7f00-7f10 r-xp 00001000 fe:01 4711 /x", "/x"},
+		{"7f00-7f10 r--p 00001000 fe:01 4711 /x\n", NULL},
+		{"7f00-7f10 r-xp 00001000 fe:01 4711 /x (deleted)\n", NULL},
+		{"7f00-7f10 r-xp 00000000 00:00 0 [vdso]\n", NULL},
+		{"7f00-7f10 rwxp 00000000 00:00 0\n", NULL},
+		{"7f00-7f10 rwxp 00000000 00:00 0 \n", NULL},
+		{"7f00-7f10 x 00001000 fe:01 4711 /x\n", NULL},
+		{"7f00-7f10  r-xp 00001000 fe:01 /x\n", NULL},
+		{"     /x\n", NULL},
+		{"\n", NULL},
+		{"", NULL},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char line[128];
+		strcpy(line, cases[i].line);
+		const char *file = tw_late_code_file(line);
+		assert_int_equal(file != NULL, cases[i].file != NULL);
+		if (file)
+			assert_string_equal(file, cases[i].file);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_figures), cmocka_unit_test(test_sizes), cmocka_unit_test(test_durations),
 		cmocka_unit_test(test_digits),	cmocka_unit_test(test_json),  cmocka_unit_test(test_atoms),
+		cmocka_unit_test(test_maps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
