@@ -207,6 +207,8 @@ void tw_agent_tell(const char *text);
 void tw_agent_returns_init(struct tw_agent_config *config);
 /* Objects were loaded: perhaps an unwinder that we do not understand. */
 void tw_agent_returns_look(void);
+/* The same, with the objects: perhaps one that copies stacks. */
+void tw_agent_returns_see(const struct tw_sym_set *set);
 /* Are exceptions recorded, and with them longjmp? */
 bool tw_agent_has_exceptions(void);
 /* The program ends: tells how many calls were not seen to return. */

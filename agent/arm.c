@@ -404,6 +404,7 @@ static bool apply(const struct tw_plan *plan)
 
 	if (tw_change_begin(&permit))
 		return false;
+	tw_agent_returns_see(plan->set);
 	forget_gone(permit, plan->set);
 	tw_agent_layouts_update(&config, ring_set);
 	arm(permit, plan);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 static bool has_exceptions; /* and they can be had */
+static bool are_recorded;
 static bool is_asked_for;
 
 static void refuse(const char *what, const char *reason)
@@ -30,6 +31,7 @@ void tw_agent_returns_init(struct tw_agent_config *config)
 		config->has_returns = config->has_exceptions = config->has_return_to = false;
 		return;
 	}
+	are_recorded = true;
 	if (!config->has_exceptions)
 		return;
 	is_asked_for = true;
@@ -57,6 +59,24 @@ void tw_agent_returns_look(void)
 	has_exceptions = false;
 }
 
+void tw_agent_returns_see(const struct tw_sym_set *set)
+{
+	static bool was_told;
+	char text[256];
+
+	if (!are_recorded || was_told)
+		return;
+	for (size_t i = 0; i < set->count && !was_told; i++) {
+		if (!tw_sym_copies_stacks(set->objects[i].path))
+			continue;
+		was_told = true;
+		tw_returns_stacks_are_copied();
+		snprintf(text, sizeof text, "%.64s copies stacks: calls that take the place of another stack's are not seen "
+			 "to return", set->objects[i].name);
+		tw_agent_tell(text);
+	}
+}
+
 static uint64_t take(_Atomic uint64_t *counter)
 {
 	/* RELAXED returns.lost: a count; what comes later is told the next time. */
@@ -82,5 +102,6 @@ void tw_agent_returns_end(void)
 {
 	tell_count(&tw_returns_lost.no_memory, "there was no memory for their return addresses");
 	tell_count(&tw_returns_lost.chain, "too many tail calls in a row, of which the first are seen");
+	tell_count(&tw_returns_lost.copied, "their places on the stack were those of frames that were copied away");
 	tell_count(&tw_returns_lost.odd, "their caller keeps its stack in a way that leaves no room beside it");
 }

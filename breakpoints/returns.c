@@ -31,6 +31,7 @@ tw_bp_return_fn tw_bp_trampoline_return;
 static struct tw_return_block *blocks; /* TW_RETURNS_BLOCKS_MAX of them; untouched pages cost nothing */
 static _Atomic uint64_t blocks_used;
 static _Atomic uint64_t chunks_mapped;
+static _Atomic bool stacks_are_copied;
 
 static void count(_Atomic uint64_t *counter)
 {
@@ -169,7 +170,7 @@ static struct tw_return_block *take_block(void)
  */
 static tw_return_word *frame_in_block(struct tw_return_entry *entry, unsigned number, bool is_taking)
 {
-	struct tw_return_block *block = (struct tw_return_block *)(entry->state & (uintptr_t)TW_RETURN_BLOCK_MASK);
+	struct tw_return_block *block = (struct tw_return_block *)(entry->state & TW_RETURN_BLOCK_MASK);
 
 	if (!block && is_taking) {
 		block = take_block();
@@ -204,6 +205,65 @@ const tw_return_word *tw_returns_frame(const struct tw_return_entry *entry, unsi
 	return number ? frame_in_block((struct tw_return_entry *)(uintptr_t)entry, number, false) : entry->words;
 }
 
+/* ---- copies ---- */
+
+void tw_returns_stacks_are_copied(void)
+{
+	/* RELAXED returns.copied: said by the thread that is about to load what copies, before it does. */
+	tw_store_relaxed(&stacks_are_copied, true);
+}
+
+/*
+ * There may be a copy of the frame that has this entry.  One with the same return address does it no harm; of the two,
+ * the end of that which returns first is told, in the words of the one that came last.
+ */
+static bool share(struct tw_return_entry *entry, uint64_t *slot, const tw_return_word *words, bool is_long,
+		  const char *stub)
+{
+	uintptr_t shares = entry->state & TW_RETURN_SHARE_MASK;
+
+	if (is_long || entry->return_address != *slot || (entry->state & TW_RETURN_UPPER) != tw_returns_half(slot)) {
+		count(&tw_returns_lost.copied);
+		return false;
+	}
+	/* More than can be counted are never forgotten. */
+	if (shares < TW_RETURN_SHARE_MASK)
+		shares += TW_RETURN_SHARE;
+	for (int i = 0; i < TW_RETURNS_WORDS; i++)
+		entry->words[i] = words[i];
+	entry->state = (entry->state & TW_RETURN_BLOCK_MASK) | shares | TW_RETURN_OPEN | tw_returns_half(slot);
+	tw_compiler_barrier();
+	*slot = (uintptr_t)stub;
+	return true;
+}
+
+void tw_returns_close_shared(struct tw_return_entry *entry)
+{
+	uintptr_t state = entry->state, shares = state & TW_RETURN_SHARE_MASK;
+
+	if (state & TW_RETURN_TOLD)
+		count(&tw_returns_lost.copied);
+	if (!shares) {
+		entry->state = state & TW_RETURN_BLOCK_MASK;
+		return;
+	}
+	if (shares < TW_RETURN_SHARE_MASK)
+		shares -= TW_RETURN_SHARE;
+	entry->state = (state & (TW_RETURN_BLOCK_MASK | TW_RETURN_OPEN | TW_RETURN_UPPER)) | shares | TW_RETURN_TOLD;
+}
+
+uintptr_t tw_returns_lost_address(const uint64_t *slot)
+{
+	const struct tw_return_entry *entry = tw_returns_entry(slot);
+
+	TW_ASSERT(!((uintptr_t)slot >> ADDRESS_BITS) && tw_returns_has_shadow(slot) && entry->return_address);
+	count(&tw_returns_lost.copied);
+	tw_returns_stacks_are_copied();
+	return entry->return_address;
+}
+
+/* ---- calls that are not simple ---- */
+
 bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching)
 {
 	struct tw_return_entry *entry = tw_returns_entry(slot);
@@ -214,7 +274,7 @@ bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_lo
 
 	if (tw_returns_is_stub(*slot)) {
 		/* A tail call. */
-		if (!is_open || !is_same) {
+		if (!is_open || !is_same || (entry->state & TW_RETURN_TOLD)) {
 			count(&tw_returns_lost.odd);
 			return false;
 		}
@@ -229,8 +289,11 @@ bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_lo
 		count(&tw_returns_lost.odd);
 		return false;
 	}
+	/* RELAXED returns.copied: as above. */
+	if (is_open && tw_load_relaxed(&stacks_are_copied))
+		return share(entry, slot, words, is_long, stub);
 	/* What was open here was left by a jump. */
-	entry->state = (entry->state & (uintptr_t)TW_RETURN_BLOCK_MASK) | tw_returns_half(slot);
+	entry->state = (entry->state & TW_RETURN_BLOCK_MASK) | tw_returns_half(slot);
 	entry->return_address = *slot;
 	for (int i = 0; i < TW_RETURNS_WORDS; i++)
 		entry->words[i] = is_long ? 0 : words[i];

@@ -16,7 +16,10 @@
  *	chain	a function that is entered by a jump has its caller's slot: it finds a stub there.  Such tail calls
  *		become further frames of the same entry, TW_RETURNS_CHAIN_MAX at most, in blocks that the entry keeps.
  *
- * Not for programs that copy pieces of stacks away and back (greenlets): two frames have one address then.
+ *	copies	of stacks (greenlets copy pieces of them away and back): a stub comes back in a slot that another call
+ *		had meanwhile.  Where a program does that (tw_returns_stacks_are_copied()) an entry keeps the return
+ *		address of each frame that has not returned, wherever its copy lies: a call with the same one
+ *		shares the entry, one with another is not watched.
  *
  * Threads  everything here is called in hits and in what takes their place at a return: any thread, signal
  *	    handlers too.  No vector registers, no locks; system calls only to map a chunk.
@@ -54,9 +57,13 @@ enum {
 	TW_RETURN_OPEN = 1,  /* a call is watched */
 	TW_RETURN_UPPER = 2, /* its slot is the upper half of the 16 bytes */
 	TW_RETURN_COUNT_SHIFT = 2,
-	TW_RETURN_COUNT_MASK = 0xfc, /* frames in blocks */
-	TW_RETURN_BLOCK_MASK = -256
+	TW_RETURN_COUNT_MASK = 0xfc /* frames in blocks */
 };
+#define TW_RETURN_BLOCK_MASK UINT64_C(0x0000ffffffffff00)
+/* Further frames with the same slot and return address, of which copies lie somewhere; and their end was told. */
+#define TW_RETURN_SHARE	     (UINT64_C(1) << 48)
+#define TW_RETURN_SHARE_MASK UINT64_C(0x7fff000000000000)
+#define TW_RETURN_TOLD	     (UINT64_C(1) << 63)
 
 /* Frames of one entry beyond what fits it. */
 struct tw_return_block {
@@ -66,7 +73,7 @@ struct tw_return_block {
 };
 
 _Static_assert(sizeof(struct tw_return_entry) == 64, "one line of the cache");
-_Static_assert(sizeof(struct tw_return_block) == -(long)TW_RETURN_BLOCK_MASK, "blocks leave room for the state");
+_Static_assert(sizeof(struct tw_return_block) == (TW_RETURN_BLOCK_MASK & -TW_RETURN_BLOCK_MASK), "blocks leave room for the state");
 _Static_assert(TW_RETURNS_CHAIN_MAX <= TW_RETURN_COUNT_MASK >> TW_RETURN_COUNT_SHIFT, "counts fit the state");
 
 /* By chunk: 1 + the upper bits of the addresses whose shadow is mapped there; 0: nothing. */
@@ -80,6 +87,7 @@ struct tw_returns_lost {
 	_Atomic uint64_t no_memory; /* the system gave no shadow, or something else lies there */
 	_Atomic uint64_t chain;	    /* a chain of tail calls beyond the limit, or no block for it */
 	_Atomic uint64_t odd;	    /* two slots in 16 bytes; a return address that is ours and was not put there by us */
+	_Atomic uint64_t copied;    /* the slot is that of a frame that was copied away */
 };
 extern struct tw_returns_lost tw_returns_lost;
 
@@ -90,6 +98,13 @@ extern struct tw_returns_lost tw_returns_lost;
  * addresses with a copy that we may not change).  Idempotent.
  */
 int tw_returns_init(const char **reason);
+
+/*
+ * tw_returns_stacks_are_copied - pieces of stacks are copied away and back from here on, and for ever.
+ *
+ * Frames that a jump has left and nobody told of keep their slots then.  Any thread; before the first copy is made.
+ */
+void tw_returns_stacks_are_copied(void);
 
 /*
  * Called at a return with the slot and %rax; gives the true return address.  Set once by the room above, with
@@ -148,24 +163,29 @@ static inline bool tw_returns_open(uint64_t *slot, const tw_return_word *words, 
 	entry->return_address = address;
 	for (int i = 0; i < TW_RETURNS_WORDS; i++)
 		entry->words[i] = words[i];
-	entry->state = (entry->state & (uintptr_t)TW_RETURN_BLOCK_MASK) | TW_RETURN_OPEN | tw_returns_half(slot);
+	entry->state = (entry->state & TW_RETURN_BLOCK_MASK) | TW_RETURN_OPEN | tw_returns_half(slot);
 	/* A handler that unwinds from here finds the one or the other. */
 	tw_compiler_barrier();
 	*slot = (uintptr_t)(is_catching ? tw_return_stub_catching : tw_return_stub);
 	return true;
 }
 
-/* How many frames end with this entry, and the words of one of them: 0 is the first that was called. */
+/* How many frames end with this entry (0: told already), and the words of one of them: 0 is the first that was called. */
 static inline unsigned tw_returns_count(const struct tw_return_entry *entry)
 {
-	return 1 + (unsigned)((entry->state & TW_RETURN_COUNT_MASK) >> TW_RETURN_COUNT_SHIFT);
+	return (unsigned)(1 + ((entry->state & TW_RETURN_COUNT_MASK) >> TW_RETURN_COUNT_SHIFT) - (entry->state >> 63));
 }
 const tw_return_word *tw_returns_frame(const struct tw_return_entry *entry, unsigned number);
+
+void tw_returns_close_shared(struct tw_return_entry *entry);
 
 /* Their end was told. */
 static inline void tw_returns_close(struct tw_return_entry *entry)
 {
-	entry->state &= (uintptr_t)TW_RETURN_BLOCK_MASK;
+	if (tw_unlikely(entry->state >> 48))
+		tw_returns_close_shared(entry);
+	else
+		entry->state &= TW_RETURN_BLOCK_MASK;
 }
 
 /* The entry of an open call whose slot this is; NULL: none. */
@@ -178,5 +198,12 @@ static inline struct tw_return_entry *tw_returns_find(const uint64_t *slot)
 	return (entry->state & (TW_RETURN_OPEN | TW_RETURN_UPPER)) == (TW_RETURN_OPEN | tw_returns_half(slot)) ? entry
 													      : NULL;
 }
+
+/*
+ * tw_returns_lost_address - where a stub leads whose slot has no open entry; for calls that somebody copied.
+ *
+ * What the slot's last call had; ends the program where no call ever had it: there is no way back from here.
+ */
+uintptr_t tw_returns_lost_address(const uint64_t *slot);
 
 #endif

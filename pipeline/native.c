@@ -87,8 +87,9 @@ uintptr_t tw_native_return(uint64_t *slot, uint64_t value)
 	struct tw_frame_back back = { .frame = FRAME(slot) };
 	struct tw_frame_where where = { 0 };
 
-	/* The stack was copied, or overwritten: there is no way back from here. */
-	TW_ASSERT(entry);
+	/* The stack was copied, or overwritten. */
+	if (tw_unlikely(!entry))
+		return tw_returns_lost_address(slot);
 	if (tw_likely(tw_returns_count(entry) == 1))
 		return_one((const struct tw_frame_wants *)entry->words, value, &back);
 	else

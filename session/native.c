@@ -11,6 +11,7 @@
  */
 #include "session/session.h"
 #include "breakpoints/patch.h"
+#include "breakpoints/returns.h"
 #include "pipeline/callers.h"
 #include "progress/progress.h"
 #include "symbols/symbols.h"
@@ -180,6 +181,8 @@ TW_API int tw_module_load(const char *name)
 	if (error)
 		return error;
 	for (size_t i = 0; i < set->count && !error; i++) {
+		if (tw_sym_copies_stacks(set->objects[i].path))
+			tw_returns_stacks_are_copied();
 		if (!is_called(&set->objects[i], name))
 			continue;
 		error = look_at(set, &set->objects[i]);

@@ -150,6 +150,15 @@ static bool is_listed(const char *const *list, size_t count, const char *name)
 	return false;
 }
 
+bool tw_sym_copies_stacks(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	/* PyPy has its stacklets inside. */
+	return strstr(name, "greenlet") || strstr(name, "stacklet") || !strncmp(name, "libpypy", 7) ||
+	       !strncmp(name, "pypy", 4);
+}
+
 bool tw_sym_is_never(const char *function)
 {
 	/* All of them start with an underscore or an m: most names are decided here. */

@@ -161,6 +161,8 @@ unsigned tw_sym_nop_bytes(const uint8_t *at, size_t room);
 bool tw_sym_is_never(const char *function);
 /* Calls may be seen, returns may not: returns twice, never, or looks at its return address. */
 bool tw_sym_is_never_returning(const char *function);
+/* Does the library copy pieces of stacks away and back (greenlets)?  Known by its file's name. */
+bool tw_sym_copies_stacks(const char *path);
 /* What a file name says about its role. */
 enum tw_sym_role tw_sym_role_of(const char *path, const char *soname);
 

@@ -37,6 +37,14 @@ threads = [threading.Thread(target=work) for i in range(3)]
 [t.start() for t in threads]; [t.join() for t in threads]
 print(re.sub('a+', 'b', 'aaac'))"
 fi
+# Pieces of stacks are copied away and back.
+if /usr/bin/python3 -c 'import greenlet' 2>/dev/null; then
+	sources=$(dirname "$0")/programs
+	same "pattern _:_;returns 1" /usr/bin/python3 "$sources/greenlets.py"
+	same "pattern _:_;exceptions 1;return_to 1" /usr/bin/python3 "$sources/greenlets.py"
+else
+	echo "skipped: greenlets (Debian's package python3-greenlet is not installed)"
+fi
 if command -v git >/dev/null; then
 	same "pattern _:_;returns 1" git --version
 fi

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal    A program that copies pieces of its stacks away and back, as greenlets do, goes on as if nobody watched its
+ *         returns: each call comes back to its own caller, though another call had its slot meanwhile; what cannot be
+ *         watched is counted, and no end of a call is told twice.
+ * Method  Coroutines share the addresses of one stack, which is copied at each switch, at random; each computes
+ *         something that its way through the calls decides.  The same without that care, in a child, must go wrong.
+ */
+#include "breakpoints/breakpoints.h"
+#include "breakpoints/patch.h"
+#include "breakpoints/returns.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#ifdef __clang__
+#define TRACED __attribute__((noinline, patchable_function_entry(9, 0)))
+#else
+#define TRACED __attribute__((noinline, noclone, patchable_function_entry(9, 0)))
+#endif
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+/* Sanitizers keep accounts of stacks themselves, and their memory lies where shadows do. */
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__ || __has_feature(thread_sanitizer) ||          \
+	__has_feature(address_sanitizer)
+#define IS_SANITIZED 1
+#else
+#define IS_SANITIZED 0
+#endif
+#define REGULAR __attribute__((target("general-regs-only")))
+
+#define SESSION	    3
+#define COUNT	    8
+#define STACK_BYTES 65536
+#define DEPTH	    12
+#define ROUNDS	    300
+
+/* ---- hits and returns ---- */
+
+static volatile uint64_t hits, opened, told;
+
+REGULAR static void hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	tw_return_word kept[TW_RETURNS_WORDS] = { (uintptr_t)place, 1, 2, 3, 4, 5 };
+
+	hits++;
+	opened += tw_returns_open(slot, kept, false, false);
+}
+
+REGULAR static uintptr_t returned(uint64_t *slot, uint64_t value)
+{
+	struct tw_return_entry *entry = tw_returns_find(slot);
+	uintptr_t back;
+
+	if (!entry)
+		return tw_returns_lost_address(slot);
+	back = entry->return_address;
+	told += tw_returns_count(entry);
+	tw_returns_close(entry);
+	return back;
+}
+
+static void arm(uintptr_t function)
+{
+	const struct tw_module_options options = { .name = "libcopied", .is_declared = true };
+	const struct tw_bp_part part = { .actions = TW_ACTION_CALL, .session = SESSION };
+	uint8_t *at = (uint8_t *)function;
+	struct tw_place_options place_options = { .kind = TW_BP_SLED,
+						  .where = memcmp(at, "\xf3\x0f\x1e\xfa", 4) ? at : at + 4,
+						  .sled_bytes = 9 };
+	struct tw_permit *permit;
+	struct tw_module *module;
+	struct tw_function *named;
+	struct tw_place *place;
+
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	assert_int_equal(tw_bp_module_add(permit, &options, &module), 0);
+	assert_int_equal(tw_bp_function_add(permit, module, "traced", UINT32_MAX, function, &named), 0);
+	assert_int_equal(tw_bp_place_add(permit, named, &place_options, &place), 0);
+	assert_int_equal(tw_bp_stage_set(permit, place, &part), 0);
+	tw_bp_commit(permit);
+	tw_permit_drop(permit);
+}
+
+/* ---- coroutines on one stack ---- */
+
+static struct {
+	ucontext_t context;
+	bool was_started, has_ended;
+	uint64_t result;
+	char *copy;
+} coroutines[COUNT];
+static ucontext_t scheduler;
+static char *stack;
+
+static void yield(unsigned which)
+{
+	swapcontext(&coroutines[which].context, &scheduler);
+}
+
+static uint64_t next(uint64_t seed)
+{
+	return seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+}
+
+/* Calls from different lines with the same slot; nobody yields where `which` is no coroutine. */
+TRACED static uint64_t step(unsigned which, unsigned depth, uint64_t seed)
+{
+	uint64_t value;
+
+	seed = next(seed);
+	if (which < COUNT && (!depth || (seed >> 40 & 15) == 0))
+		yield(which);
+	if (!depth)
+		return seed;
+	switch (seed >> 60 & 3) {
+	case 0: value = step(which, depth - 1, seed) * 3 + 1; break;
+	case 1: value = step(which, depth - 1, seed ^ 5) + step(which, depth - 1 - (depth > 1), seed) * 7; break;
+	case 2: value = step(which, depth - 1, seed + 9) ^ 0x55; break;
+	default: value = step(which, depth - 1 - (depth > 1), seed) - 11; break;
+	}
+	__asm__ volatile("" : "+r"(value));
+	return value;
+}
+
+static void run(int which)
+{
+	coroutines[which].result = step((unsigned)which, DEPTH, (uint64_t)which);
+	coroutines[which].has_ended = true;
+	setcontext(&scheduler);
+}
+
+/* Who has the stack gives it up, and another one gets it as it left it. */
+static void switch_to(int from, int to)
+{
+	if (from >= 0 && from != to)
+		memcpy(coroutines[from].copy, stack, STACK_BYTES);
+	if (!coroutines[to].was_started) {
+		getcontext(&coroutines[to].context);
+		coroutines[to].context.uc_stack.ss_sp = stack;
+		coroutines[to].context.uc_stack.ss_size = STACK_BYTES;
+		makecontext(&coroutines[to].context, (void (*)(void))run, 1, to);
+		coroutines[to].was_started = true;
+	} else if (from != to) {
+		memcpy(stack, coroutines[to].copy, STACK_BYTES);
+	}
+	swapcontext(&scheduler, &coroutines[to].context);
+}
+
+static void run_all(uint64_t seed)
+{
+	int left = COUNT, last = -1;
+
+	for (int i = 0; i < COUNT; i++)
+		coroutines[i].was_started = coroutines[i].has_ended = false;
+	while (left) {
+		int to;
+
+		seed = next(seed);
+		to = (int)(seed >> 33) % COUNT;
+		if (coroutines[to].has_ended)
+			continue;
+		switch_to(last, to);
+		last = coroutines[to].has_ended ? -1 : to;
+		left -= coroutines[to].has_ended;
+	}
+}
+
+static int set_up(void **state)
+{
+	const char *reason;
+
+	stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (stack == MAP_FAILED || tw_returns_init(&reason))
+		return -1;
+	for (int i = 0; i < COUNT; i++)
+		coroutines[i].copy = malloc(STACK_BYTES);
+	tw_bp_trampoline_hit = hit;
+	tw_bp_trampoline_return = returned;
+	arm((uintptr_t)step);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	for (int i = 0; i < COUNT; i++)
+		free(coroutines[i].copy);
+	return munmap(stack, STACK_BYTES);
+}
+
+/* ---- cases ---- */
+
+static void a_program_that_nobody_knows_goes_wrong(void **state)
+{
+	pid_t child = fork();
+	int status;
+
+	if (!child) {
+		int null = open("/dev/null", O_WRONLY);
+
+		dup2(null, 2);
+		signal(SIGSEGV, SIG_DFL);
+		signal(SIGABRT, SIG_DFL);
+		alarm(20);
+		for (int i = 0; i < ROUNDS; i++) {
+			run_all((uint64_t)i);
+			for (int which = 0; which < COUNT; which++)
+				if (coroutines[which].result != step(COUNT, DEPTH, (uint64_t)which))
+					_exit(1);
+		}
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	assert_true(!WIFEXITED(status) || WEXITSTATUS(status));
+}
+
+static void every_call_comes_back_to_its_caller(void **state)
+{
+	uint64_t right[COUNT];
+
+	for (int i = 0; i < COUNT; i++)
+		right[i] = step(COUNT, DEPTH, (uint64_t)i);
+	assert_int_equal(told, opened);
+	assert_int_equal(opened, hits);
+	tw_returns_stacks_are_copied();
+	for (int i = 0; i < ROUNDS; i++) {
+		run_all((uint64_t)i);
+		for (int which = 0; which < COUNT; which++)
+			assert_int_equal(coroutines[which].result, right[which]);
+	}
+	/* Most are seen, none twice, and what was not seen was counted: as not watched, or as not told. */
+	print_message("%llu calls, %llu watched, %llu told\n", (unsigned long long)hits, (unsigned long long)opened, (unsigned long long)told);
+	assert_true(told < hits && told > hits / 8);
+	assert_int_equal(tw_load_relaxed(&tw_returns_lost.copied), hits - told);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_program_that_nobody_knows_goes_wrong),
+		cmocka_unit_test(every_call_comes_back_to_its_caller),
+	};
+
+	return IS_SANITIZED ? 0 : cmocka_run_group_tests(tests, set_up, tear_down);
+}
