@@ -240,12 +240,12 @@ void tw_thread_run(struct tw_tracee *tracee);
  * one of theirs begins a new run.  Before a record of a session in others_make.
  */
 void tw_thread_open_run(struct tw_hit_tls *t);
-/* A run that has no number before its first record: then it comes behind all that others have made. */
+/* No run has a number before its first record: then it comes behind all that others have made, and all before it. */
 #define TW_RUN_DUE UINT64_MAX
 static inline void tw_thread_number_run(struct tw_hit_tls *t)
 {
 	if (t->run_seq == TW_RUN_DUE) {
-		/* PAIR tracee.run_seq: acquire and release: what was made of the tracee by others comes before. */
+		/* PAIR tracee.run_seq: acquire and release: what was made of the tracee on other threads comes before. */
 		t->run_seq = tw_fetch_add_acq_rel(&t->tracee->run_seq, 1) + 1;
 	}
 }

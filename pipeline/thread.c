@@ -536,8 +536,8 @@ void tw_thread_run(struct tw_tracee *tracee)
 	t->tracee = &tw_hit_nobody;
 	tw_compiler_barrier();
 	t->run_stamp++;
-	/* PAIR tracee.run_seq: acquire and release: what the tracee did on other threads comes before. */
-	t->run_seq = tracee ? tw_fetch_add_acq_rel(&tracee->run_seq, 1) + 1 : 0;
+	/* Runs without records take no number, and touch no word that other threads change. */
+	t->run_seq = tracee ? TW_RUN_DUE : 0;
 	tw_compiler_barrier();
 	if (tracee && tracee->has_accounts)
 		tw_counts_in(tracee);
