@@ -167,8 +167,10 @@ bool tw_permit_is_mine(void);
  * Called by hits through trampolines (sleds, slots), set once by the room above before any place of
  * that kind is installed.  `words` are the six integer argument registers in order, then %r11, %r10,
  * %rax and the caller's %rbp; `slot` is where the call's return address lies.  Keeps errno.
+ *
+ * Returns where the call goes on: NULL, straight into the function; else what tw_returns_open() gave.
  */
-typedef void (*tw_bp_hit_fn)(struct tw_place *place, const uint64_t *words, uint64_t *slot);
+typedef const char *(*tw_bp_hit_fn)(struct tw_place *place, const uint64_t *words, uint64_t *slot);
 extern tw_bp_hit_fn tw_bp_trampoline_hit;
 
 /* ---- functions and their places ---- */

@@ -264,11 +264,13 @@ uintptr_t tw_returns_lost_address(const uint64_t *slot)
 
 /* ---- calls that are not simple ---- */
 
-bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching)
+bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
+			 const char **way)
 {
 	struct tw_return_entry *entry = tw_returns_entry(slot);
 	const uint64_t *other = (const uint64_t *)((uintptr_t)slot ^ 8);
 	const char *stub = is_catching ? tw_return_stub_catching : tw_return_stub;
+	const char *enter = is_catching ? tw_return_enter_catching : tw_return_enter;
 	bool is_open = entry->state & TW_RETURN_OPEN;
 	bool is_same = (entry->state & TW_RETURN_UPPER) == tw_returns_half(slot);
 
@@ -290,8 +292,12 @@ bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_lo
 		return false;
 	}
 	/* RELAXED returns.copied: as above. */
-	if (is_open && tw_load_relaxed(&stacks_are_copied))
-		return share(entry, slot, words, is_long, stub);
+	if (is_open && tw_load_relaxed(&stacks_are_copied)) {
+		if (!share(entry, slot, words, is_long, stub))
+			return false;
+		*way = enter;
+		return true;
+	}
 	/* What was open here was left by a jump. */
 	entry->state = (entry->state & TW_RETURN_BLOCK_MASK) | tw_returns_half(slot);
 	entry->return_address = *slot;
@@ -302,5 +308,6 @@ bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_lo
 	entry->state |= TW_RETURN_OPEN;
 	tw_compiler_barrier();
 	*slot = (uintptr_t)stub;
+	*way = enter;
 	return true;
 }

@@ -81,6 +81,8 @@ extern _Atomic uint8_t tw_shadow_owners[TW_SHADOW_CHUNKS];
 
 /* The stubs, one behind the other: for frames that exceptions pass silently, and for those that hear of them. */
 extern const char tw_return_stub[], tw_return_stub_catching[], tw_return_stubs_end[];
+/* In front of each the call by which a function is entered that shall return to it. */
+extern const char tw_return_enter[], tw_return_enter_catching[];
 
 /* What was refused, and so is not seen to return. */
 struct tw_returns_lost {
@@ -140,7 +142,8 @@ static inline uintptr_t tw_returns_half(const uint64_t *slot)
 /* Maps the chunk; false: counted. */
 bool tw_returns_map(const uint64_t *slot);
 /* tw_returns_open() where it is not simple. */
-bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching);
+bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
+			 const char **way);
 
 /*
  * tw_returns_open - watch the call that is being entered.
@@ -148,10 +151,12 @@ bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_lo
  * @slot	where its return address lies.
  * @words	TW_RETURNS_WORDS to keep, TW_RETURNS_LONG_WORDS if is_long.
  * @is_catching	exceptions that leave the call are told to tw_bp_trampoline_throw.
+ * @way		gives: what the hit returns to its trampoline, see tw_bp_hit_fn; untouched where a jump does it.
  *
  * Returns false when it cannot be watched: counted in tw_returns_lost.
  */
-static inline bool tw_returns_open(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching)
+static inline bool tw_returns_open(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
+				   const char **way)
 {
 	struct tw_return_entry *entry = tw_returns_entry(slot);
 	uint64_t address = *slot;
@@ -159,7 +164,7 @@ static inline bool tw_returns_open(uint64_t *slot, const tw_return_word *words, 
 	if (tw_unlikely(!tw_returns_has_shadow(slot)) && !tw_returns_map(slot))
 		return false;
 	if (tw_unlikely(is_long | tw_returns_is_stub(address) | (entry->state & TW_RETURN_OPEN)))
-		return tw_returns_open_odd(slot, words, is_long, is_catching);
+		return tw_returns_open_odd(slot, words, is_long, is_catching, way);
 	entry->return_address = address;
 	for (int i = 0; i < TW_RETURNS_WORDS; i++)
 		entry->words[i] = words[i];
@@ -167,6 +172,7 @@ static inline bool tw_returns_open(uint64_t *slot, const tw_return_word *words, 
 	/* A handler that unwinds from here finds the one or the other. */
 	tw_compiler_barrier();
 	*slot = (uintptr_t)(is_catching ? tw_return_stub_catching : tw_return_stub);
+	*way = is_catching ? tw_return_enter_catching : tw_return_enter;
 	return true;
 }
 

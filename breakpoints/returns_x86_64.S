@@ -2,7 +2,12 @@
 /*
  * returns_x86_64.S - where watched calls return to.
  *
- * On arrival %rsp is behind the slot (S + 8), as the caller expects it.  Every register is kept, also those that a
+ * A watched call goes on into its function by a call from here, made with %rsp behind the slot: what it pushes is
+ * the address of the stub, where the return address was.  So the processor, which keeps an account of calls to know
+ * where returns go, has the function's return right, and that of the stub too: the next address on it is the
+ * caller's.  (Where a stub was put into the slot and the function entered by a jump, each return was a surprise.)
+ *
+ * On arrival in the stub %rsp is behind the slot (S + 8), as the caller expects it.  Every register is kept, also those that a
  * function may change: where only the attribute patchable_function_entry is used, callers know which of them the
  * function leaves alone (-fipa-ra).  Vector and x87 registers are not touched: what is called is compiled
  * without them.  The flags are nobody's at a return.
@@ -67,48 +72,54 @@
 	popq %rbp
 	.cfi_def_cfa %rsp, 8
 	.cfi_restore %rbp
+	ret
+	.endm
+
+	/*
+	 * %rsp: the slot.  8 bytes below it the address in the function, where signal handlers do not write.
+	 * What follows must be the stub: also for unwinders, that look one byte back from where a call returns to.
+	 */
+	.macro ENTER
+	.cfi_def_cfa %rsp, 8
 	leaq 8(%rsp), %rsp
 	.cfi_def_cfa_offset 0
-	/*
-	 * Not a return: the processor's own account of calls has given this address up already, and the next one
-	 * on it is that of the caller's caller.  The word lies above what a signal handler may use.
-	 */
-	jmp *-8(%rsp)
+	call *-16(%rsp)
 	.endm
 
 	.text
 	.p2align 6
-	.type tw_return_frame, @function
-tw_return_frame:
+	.globl tw_return_enter
+	.hidden tw_return_enter
+	.type tw_return_enter, @function
+tw_return_enter:
 	.cfi_startproc
 	.cfi_signal_frame
-	.cfi_def_cfa %rsp, 0
 	RETURN_ADDRESS_IS_IN_SHADOW
-	/* Unwinders look one byte back from where a call returns to. */
-	nop
+	ENTER
 	.globl tw_return_stub
 	.hidden tw_return_stub
 tw_return_stub:
 	STUB
 	.cfi_endproc
-	.size tw_return_frame, . - tw_return_frame
+	.size tw_return_enter, . - tw_return_enter
 
 	.p2align 6
-	.type tw_return_frame_catching, @function
-tw_return_frame_catching:
+	.globl tw_return_enter_catching
+	.hidden tw_return_enter_catching
+	.type tw_return_enter_catching, @function
+tw_return_enter_catching:
 	.cfi_startproc
 	.cfi_signal_frame
 	/* Called by unwinders for each such frame that an exception passes: unwind.c. */
 	.cfi_personality 0x1b, tw_return_personality
-	.cfi_def_cfa %rsp, 0
 	RETURN_ADDRESS_IS_IN_SHADOW
-	nop
+	ENTER
 	.globl tw_return_stub_catching
 	.hidden tw_return_stub_catching
 tw_return_stub_catching:
 	STUB
 	.cfi_endproc
-	.size tw_return_frame_catching, . - tw_return_frame_catching
+	.size tw_return_enter_catching, . - tw_return_enter_catching
 	.globl tw_return_stubs_end
 	.hidden tw_return_stubs_end
 tw_return_stubs_end:

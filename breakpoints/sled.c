@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sled.c - entry sleds: NOPs at a function's entry, of which five bytes become a call.
+ * sled.c - entry sleds: NOPs at a function's entry, of which five bytes become a jump.
  *
  *	sled	| NOPs | window: 5 bytes | NOPs |   body
  *
- *	aligned	one aligned word of eight bytes holds the whole window: it is one NOP or one call, and one
+ *	aligned	one aligned word of eight bytes holds the whole window: it is one NOP or one jump, and one
  *		store makes the one out of the other
  *	parked	no such window (too few NOPs, or none at the right place): the window is
  *			a9 rel32	test $rel32, %eax	or
- *			e8 rel32	call stub
+ *			e9 rel32	jmp stub
  *		with the same four bytes behind, and a store of one byte makes the one out of the other.
  *		It changes the flags, which nobody reads at a function's entry.
  *
@@ -16,7 +16,7 @@
  * when it runs into one is killed, and programs block all signals in their threads all the time.
  *
  * tw_sled_prepare() makes the window one instruction.  gcc's NOPs are of one byte each, and a thread that was
- * stopped between two of them would go on inside the call: so that is done while the process has one thread
+ * stopped between two of them would go on inside the jump: so that is done while the process has one thread
  * (before main(), mostly), else by the way of sled_settle.c, or not at all.  Clang's are as long as can be;
  * where one store does it, others may run meanwhile.
  *
@@ -37,8 +37,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define CALL_BYTES TW_SYM_CALL_BYTES
-#define CALL       0xe8
+#define JUMP_BYTES TW_SYM_JUMP_BYTES
+#define JUMP       0xe9
 #define PARKED     0xa9
 /* More of a sled is not used. */
 #define SLED_BYTES_MAX 32u
@@ -143,7 +143,7 @@ static uint64_t decode(const struct tw_place *place, unsigned *end)
 
 static bool is_aligned(const struct tw_place *place, unsigned offset)
 {
-	return (((uintptr_t)place->where + offset) & 7) <= 8 - CALL_BYTES;
+	return (((uintptr_t)place->where + offset) & 7) <= 8 - JUMP_BYTES;
 }
 
 static unsigned next_start(uint64_t starts, unsigned from)
@@ -158,10 +158,10 @@ static void fill_layout(struct layout *layout, uint64_t starts)
 	layout->from = offset;
 	while (!(starts >> layout->from & 1))
 		layout->from--;
-	layout->to = next_start(starts, offset + CALL_BYTES);
+	layout->to = next_start(starts, offset + JUMP_BYTES);
 	layout->is_one_start = next_start(starts, layout->from + 1) == layout->to;
 	layout->is_ready =
-		layout->is_one_start && layout->from == offset && layout->to == offset + CALL_BYTES;
+		layout->is_one_start && layout->from == offset && layout->to == offset + JUMP_BYTES;
 }
 
 static int choose(const struct tw_place *place, struct layout *layout)
@@ -170,12 +170,12 @@ static int choose(const struct tw_place *place, struct layout *layout)
 	unsigned end;
 	uint64_t starts = decode(place, &end);
 
-	if (end < CALL_BYTES)
+	if (end < JUMP_BYTES)
 		return TW_ENOTSUP;
 	fill_layout(&found, starts);
 	*layout = found;
 	layout->is_ready = false;
-	for (unsigned offset = 0; offset + CALL_BYTES <= end; offset++) {
+	for (unsigned offset = 0; offset + JUMP_BYTES <= end; offset++) {
 		if (!is_aligned(place, offset))
 			continue;
 		found = (struct layout){.offset = offset};
@@ -196,9 +196,9 @@ static uint8_t *window_of(const struct tw_place *place)
 	return (uint8_t *)place->where + place->sled_offset;
 }
 
-static void put_call(const struct tw_place *place, uint8_t *out, uint8_t opcode)
+static void put_jump(const struct tw_place *place, uint8_t *out, uint8_t opcode)
 {
-	int32_t displacement = (int32_t)((intptr_t)place->stub - (intptr_t)(window_of(place) + CALL_BYTES));
+	int32_t displacement = (int32_t)((intptr_t)place->stub - (intptr_t)(window_of(place) + JUMP_BYTES));
 
 	out[0] = opcode;
 	memcpy(out + 1, &displacement, sizeof displacement);
@@ -256,10 +256,10 @@ static unsigned put_ready(const struct tw_place *place, const struct layout *lay
 	unsigned before = layout->offset - layout->from;
 
 	put_nops(out, before);
-	put_nops(out + before, CALL_BYTES);
+	put_nops(out + before, JUMP_BYTES);
 	if (layout->is_parked)
-		put_call(place, out + before, PARKED);
-	put_nops(out + before + CALL_BYTES, layout->to - layout->offset - CALL_BYTES);
+		put_jump(place, out + before, PARKED);
+	put_nops(out + before + JUMP_BYTES, layout->to - layout->offset - JUMP_BYTES);
 	return layout->to - layout->from;
 }
 
@@ -296,7 +296,7 @@ static void make_ready(struct tw_place *place, const struct layout *layout)
 static bool can_be_joined(const struct tw_place *place, const struct layout *layout)
 {
 	return !layout->is_parked && memcmp((const uint8_t *)place->where + layout->offset,
-					    "\x90\x90\x90\x90\x90", CALL_BYTES) == 0;
+					    "\x90\x90\x90\x90\x90", JUMP_BYTES) == 0;
 }
 
 /* Everything that can fail, in the order that leaves nothing to undo. */
@@ -319,7 +319,7 @@ static int prepare(struct tw_place *place)
 		return TW_ENOTSUP;
 	}
 	if (!error)
-		error = tw_sled_take_stub(place, (uintptr_t)place->where, &place->stub);
+		error = tw_sled_take_stub(place, (uintptr_t)place->where + layout.offset + JUMP_BYTES, &place->stub);
 	if (error)
 		return error;
 	place->sled_offset = (uint8_t)layout.offset;
@@ -349,14 +349,14 @@ int tw_sled_prepare(struct tw_place *place)
 /* It was tried before; if it fails now, the sled stays as it is. */
 static void write_window(struct tw_place *place, bool is_armed)
 {
-	uint8_t bytes[CALL_BYTES], *window = window_of(place);
+	uint8_t bytes[JUMP_BYTES], *window = window_of(place);
 
 	if (open_text((uintptr_t)window))
 		return;
-	put_call(place, bytes, is_armed ? CALL : PARKED);
+	put_jump(place, bytes, is_armed ? JUMP : PARKED);
 	if (!is_armed && !place->is_parked)
-		put_nops(bytes, CALL_BYTES);
-	store_in_word(window, bytes, place->is_parked ? 1 : CALL_BYTES);
+		put_nops(bytes, JUMP_BYTES);
+	store_in_word(window, bytes, place->is_parked ? 1 : JUMP_BYTES);
 }
 
 static void change(struct tw_place *place, bool is_armed)

@@ -2,9 +2,9 @@
 /*
  * sled.h - what the files about entry sleds share.  Under the permit.
  *
- *	sled.c		which bytes of a sled become a call, and how they are written
+ *	sled.c		which bytes of a sled become a jump, and how they are written
  *	sled_settle.c	sleds that threads may be running when they are first seen
- *	sled_area.c	the stubs that such calls lead to, within reach of a 32-bit displacement
+ *	sled_area.c	the stubs that such jumps lead to, within reach of a 32-bit displacement
  *	sled_x86_64.S	from a stub to the hit and back
  */
 #ifndef TW_BREAKPOINTS_SLED_H
@@ -20,13 +20,13 @@
 #endif
 
 /*
- * tw_sled_take_stub - a stub for this place that a call behind `from` can reach.
+ * tw_sled_take_stub - a stub for this place that a jump in front of `resume`, where it goes back to, can reach.
  *
  * @out		lends: for ever, or until the place is gone.
  *
  * Errors: TW_ENOMEM (also: no address space in reach), TW_EPERM (the system refuses executable memory).
  */
-int tw_sled_take_stub(struct tw_place *place, uintptr_t from, void **out);
+int tw_sled_take_stub(struct tw_place *place, uintptr_t resume, void **out);
 
 /* The place is gone: its object was unloaded, so nobody is on the way through the stub any more. */
 void tw_sled_give_stub(struct tw_place *place);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sled_area.c - stubs within +-2 GiB of the sleds that call them.
+ * sled_area.c - stubs within +-2 GiB of the sleds that jump to them.
  *
  * An area is a run of pages near an object:
  *
- *	code, read and execute		stub n:	pushq table[n]		the place
- *						jmp   *entry		tw_sled_entry, wherever our text lies
+ *	code, read and execute		stub n:	pushq table[n].resume	behind the sled's jump
+ *						pushq table[n].place
+ *						call  *entry		tw_sled_entry, wherever our text lies
+ *						lea   16(%rsp), %rsp
+						jmp   *-16(%rsp)	the place's word says where to by now
  *					...
  *					entry
  *	table, read and write		table[n]
@@ -14,7 +17,7 @@
  * executable, and never again.  No page is ever writable and executable.
  *
  * Where: below the object first.  Above a program lies its heap, above the libraries the stack, and both
- * grow; only where there is no room below, an area goes as far above as a call can reach.
+ * grow; only where there is no room below, an area goes as far above as a jump can reach.
  */
 #include "breakpoints/sled.h"
 
@@ -24,17 +27,22 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define STUB_BYTES  16u
-#define STUBS       2047u /* and the entry: 32 KiB */
+#define STUB_BYTES  32u
+#define STUBS       2047u /* and the entry: 64 KiB */
 #define CODE_BYTES  ((STUBS + 1) * STUB_BYTES)
-#define TABLE_BYTES 16384u
+#define TABLE_BYTES 32768u
 #define AREA_BYTES  (CODE_BYTES + TABLE_BYTES)
 #define LOWEST      0x10000u
-/* How far a call reaches, with room for the area and the sled themselves. */
+/* How far a jump reaches, with room for the area and the sled themselves. */
 #define REACH_BYTES (INT64_C(0x80000000) - 0x100000)
 
 _Static_assert(CODE_BYTES % TW_PAGE_BYTES == 0 && TABLE_BYTES % TW_PAGE_BYTES == 0, "whole pages");
-_Static_assert(STUBS * sizeof(void *) <= TABLE_BYTES, "a word for each stub");
+/* What a stub knows. */
+struct row {
+	void *_Atomic resume;
+	struct tw_place *_Atomic place;
+};
+_Static_assert(STUBS * sizeof(struct row) <= TABLE_BYTES, "a row for each stub");
 
 struct area {
 	struct area *next;
@@ -46,9 +54,9 @@ struct area {
 
 static struct area *areas; /* the newest first */
 
-static struct tw_place *_Atomic *table_of(const struct area *area)
+static struct row *table_of(const struct area *area)
 {
-	return (struct tw_place * _Atomic *)(void *)(area->code + CODE_BYTES);
+	return (struct row *)(void *)(area->code + CODE_BYTES);
 }
 
 static bool is_in_reach(uintptr_t area, uintptr_t from)
@@ -67,6 +75,8 @@ static void put_displacement(uint8_t *at, const void *target)
 
 static void write_code(struct area *area)
 {
+	static const char code[] = "\xff\x35\0\0\0\0\xff\x35\0\0\0\0\xff\x15\0\0\0\0"
+				   "\x48\x8d\x64\x24\x10\xff\x64\x24\xf0";
 	uint8_t *entry = area->code + (size_t)STUBS * STUB_BYTES;
 	const char *target = tw_sled_entry;
 
@@ -74,9 +84,11 @@ static void write_code(struct area *area)
 	for (uint32_t n = 0; n < STUBS; n++) {
 		uint8_t *stub = area->code + (size_t)n * STUB_BYTES;
 
-		memcpy(stub, "\xff\x35\0\0\0\0\xff\x25\0\0\0\0\xcc\xcc\xcc\xcc", STUB_BYTES);
-		put_displacement(stub + 2, &table_of(area)[n]);
-		put_displacement(stub + 8, entry);
+		memset(stub, 0xcc, STUB_BYTES);
+		memcpy(stub, code, sizeof code - 1);
+		put_displacement(stub + 2, &table_of(area)[n].resume);
+		put_displacement(stub + 8, &table_of(area)[n].place);
+		put_displacement(stub + 14, entry);
 	}
 }
 
@@ -139,23 +151,25 @@ free_area:
 	return TW_ENOMEM;
 }
 
-int tw_sled_take_stub(struct tw_place *place, uintptr_t from, void **out)
+int tw_sled_take_stub(struct tw_place *place, uintptr_t resume, void **out)
 {
 	struct area *area;
 	uint32_t number;
 	int error = 0;
 
 	for (area = areas; area; area = area->next)
-		if ((area->used < STUBS || area->free_count) && is_in_reach((uintptr_t)area->code, from))
+		if ((area->used < STUBS || area->free_count) && is_in_reach((uintptr_t)area->code, resume))
 			break;
 	if (!area)
-		error = make_area(from, &area);
+		error = make_area(resume, &area);
 	if (error)
 		return error;
 	number = area->free_count ? area->free[--area->free_count] : area->used++;
-	/* RELAXED sled.table: written under the permit; read by a stub only after a call to it was written.
+	/* RELAXED sled.table: written under the permit; read by a stub only after a jump to it was written.
 	 */
-	tw_store_relaxed(&table_of(area)[number], place);
+	tw_store_relaxed(&table_of(area)[number].resume, (void *)resume);
+	/* RELAXED sled.table: as above. */
+	tw_store_relaxed(&table_of(area)[number].place, place);
 	*out = area->code + (size_t)number * STUB_BYTES;
 	return 0;
 }
@@ -176,5 +190,5 @@ void tw_sled_each(void (*visit)(struct tw_place *place))
 	for (struct area *area = areas; area; area = area->next)
 		for (uint32_t n = 0; n < area->used; n++)
 			/* RELAXED sled.table: as above. */
-			visit(tw_load_relaxed(&table_of(area)[n]));
+			visit(tw_load_relaxed(&table_of(area)[n].place));
 }

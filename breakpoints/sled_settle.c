@@ -7,12 +7,12 @@
  *  2 wait + code: whoever enters from now on runs it as one instruction
  *  3 each thread is seen outside of the code, or has run for a while since: whoever stood between two of
  *    the old NOPs has left, by one instruction
- *  4 now the window can become a call
+ *  4 now the window can become a jump
  *
  * How a thread is seen: /proc/self/task/ID/syscall has the address where it stands, unless it is "running";
  * then its user time must grow by two ticks.  No thread is stopped or signalled.  What is not seen in time is
  * not traced.  (Not seen: where a signal handler goes back to.  A handler that interrupted one of these very
- * NOPs and sleeps all the while would go back into the call.)
+ * NOPs and sleeps all the while would go back into the jump.)
  */
 #include "breakpoints/sled.h"
 

@@ -3,7 +3,8 @@
  * trampoline_x86_64.S - from a call through a GOT slot to the hit and on to the function.
  *
  * The function is reached by a jump, with the stack and every register (but %r11, which every PLT may use)
- * as the caller left them.  So stack arguments, structures returned in memory, setjmp, vfork, variable
+ * as the caller left them; or, where its return is watched, by the call of returns_x86_64.S, which changes the
+ * return address and nothing else.  So stack arguments, structures returned in memory, setjmp, vfork, variable
  * arguments (%al), nested functions (%r10) and int128 come through.  Vector registers are not touched
  * here: what runs below is compiled without them, or goes through tw_patch_call_keeping_vectors().
  */
@@ -62,6 +63,14 @@ slot_entry:
 	andq $-16, %rsp
 	call *tw_bp_trampoline_hit(%rip)
 	leaq -72(%rbp), %rsp
+	/* Into the function, which is %r11's word from here on, or to where it is called from. */
+	movq 48(%rsp), %rdi
+	movq TW_PLACE_TARGET_OFFSET(%rdi), %rdi
+	movq %rdi, 48(%rsp)
+	testq %rax, %rax
+	cmovzq %rdi, %rax
+	/* Signal handlers do not write so near. */
+	movq %rax, -8(%rsp)
 	popq %rdi
 	popq %rsi
 	popq %rdx
@@ -74,7 +83,9 @@ slot_entry:
 	popq %rbp
 	.cfi_def_cfa %rsp, 8
 	.cfi_restore %rbp
-	jmp *TW_PLACE_TARGET_OFFSET(%r11)
+	/* For tw_return_enter. */
+	movq %r11, -8(%rsp)
+	jmp *-88(%rsp)
 	.cfi_endproc
 	.size slot_entry, . - slot_entry
 

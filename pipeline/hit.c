@@ -447,11 +447,6 @@ TW_API void tw_hit_enter(struct tw_declared_function *function, struct tw_frame 
 	frame->is_open = hit(PLACE_OF(function), w, wants_of(frame));
 }
 
-void tw_hit_slot(struct tw_place *place, const uint64_t *words, uint64_t *slot)
-{
-	hit(place, (struct tw_words){ .more = words, .more_count = TW_ARGS_MAX }, NULL);
-}
-
 bool tw_hit_native(struct tw_place *place, const uint64_t *words, uint64_t *slot, struct tw_frame_wants *out)
 {
 	return hit(place, (struct tw_words){ .more = words, .more_count = TW_ARGS_MAX, .frame = slot - 1 }, out);

@@ -318,9 +318,6 @@ void tw_hit_prepare_run(struct tw_thread *thread);
 /* The next number of tw_unique_integer_monotonic(): one shared counter, paid for by those who ask. */
 uint64_t tw_hit_unique_integer(void);
 
-/* The hit of trampolines: tw_bp_trampoline_hit points here. */
-void tw_hit_slot(struct tw_place *place, const uint64_t *words, uint64_t *slot);
-
 /*
  * tw_hit_native - the hit of trampolines that can watch the call end.
  *
@@ -328,7 +325,7 @@ void tw_hit_slot(struct tw_place *place, const uint64_t *words, uint64_t *slot);
  * @slot	where its return address lies.
  * @out		gives: what is to be kept of it, for tw_frame_return() and its brothers.
  *
- * Records the call as tw_hit_slot().  Returns true if a frame should be opened.  Keeps errno and vector registers.
+ * Records the call.  Returns true if a frame should be opened.  Keeps errno and vector registers.
  */
 bool tw_hit_native(struct tw_place *place, const uint64_t *words, uint64_t *slot, struct tw_frame_wants *out);
 

@@ -37,19 +37,21 @@ static __attribute__((noinline)) void count_allocation(const struct tw_place *pl
 		tw_hit_allocated(bytes);
 }
 
-void tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+const char *tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	struct tw_frame_wants wants;
+	const char *way = NULL;
 	bool is_catching;
 
 	if (tw_unlikely(place->allocator))
 		count_allocation(place, words);
 	if (!tw_hit_native(place, words, slot, &wants))
-		return;
+		return NULL;
 	is_catching = (wants.exceptions | wants.return_tos | wants.more) && tw_unwind_is_known();
 	if (tw_unlikely(place->is_unwatched | !can_watch) ||
-	    !tw_returns_open(slot, (const tw_return_word *)&wants, wants.more != 0, is_catching))
+	    !tw_returns_open(slot, (const tw_return_word *)&wants, wants.more != 0, is_catching, &way))
 		tw_frame_forget(&wants);
+	return way;
 }
 
 /* A frame of an entry; NULL: the first one, where it is a long one and lies in a block. */

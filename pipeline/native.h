@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-void tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot);
+const char *tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot);
 uintptr_t tw_native_return(uint64_t *slot, uint64_t value);
 void tw_native_throw(uint64_t *slot, const struct tw_unwind *unwind);
 

@@ -217,7 +217,7 @@ static void judge(struct reading *reading)
 			sled->refusal = TW_SYM_SLED_OTHER;
 		else if (tw_sym_is_never(sled->function))
 			sled->refusal = TW_SYM_NEVER;
-		else if (shortest < TW_SYM_CALL_BYTES)
+		else if (shortest < TW_SYM_JUMP_BYTES)
 			sled->refusal = TW_SYM_SLED_SHORT;
 		sled->bytes = sled->bytes < shortest ? sled->bytes : shortest;
 	}

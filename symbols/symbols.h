@@ -122,8 +122,8 @@ int tw_sym_slots(const struct tw_sym_set *set, const struct tw_sym_object *calle
 
 /* ---- entry sleds ---- */
 
-/* A call instruction: what a sled must have room for. */
-#define TW_SYM_CALL_BYTES 5
+/* A jump: what a sled must have room for. */
+#define TW_SYM_JUMP_BYTES 5
 
 /* The entry sled of a function, under one of its names. */
 struct tw_sym_sled {

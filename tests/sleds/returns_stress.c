@@ -48,17 +48,19 @@ static void die(const char *what)
 
 /* ---- what a hit does ---- */
 
-REGULAR static void hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+REGULAR static const char *hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	/* RELAXED stress.how: any of them, at any moment. */
 	unsigned now = tw_load_relaxed(&how);
 	tw_return_word kept[TW_RETURNS_LONG_WORDS] = {(uintptr_t)place, ~(uintptr_t)place};
+	const char *way = NULL;
 
 	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
 	if (now == 4)
 		now = (unsigned)(random_state >> 33) % 4;
 	if (now)
-		opened += tw_returns_open(slot, kept, now == 3, now >= 2);
+		opened += tw_returns_open(slot, kept, now == 3, now >= 2, &way);
+	return way;
 }
 
 REGULAR static uint64_t end_all(struct tw_return_entry *entry)

@@ -40,10 +40,11 @@ struct worker {
 	uint64_t calls, hits, wrong;
 };
 
-__attribute__((target("general-regs-only"))) static void count(struct tw_place *place, const uint64_t *words,
-							       uint64_t *slot)
+__attribute__((target("general-regs-only"))) static const char *count(struct tw_place *place,
+								      const uint64_t *words, uint64_t *slot)
 {
 	hits++;
+	return NULL;
 }
 
 static uint64_t answer(unsigned function, uint64_t a, uint64_t b)

@@ -16,6 +16,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <alloca.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
 #include <pthread.h>
@@ -59,13 +60,15 @@ static __thread bool must_be_long, must_catch = true;
 static __thread char thrown_name[256];
 static uint64_t places_seen[64];
 
-REGULAR static void hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+REGULAR static const char *hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	tw_return_word kept[TW_RETURNS_LONG_WORDS] = { (uintptr_t)place, 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+	const char *way = NULL;
 
 	if (place->place_id < TW_COUNT_OF(places_seen))
 		places_seen[place->place_id]++;
-	open_count += tw_returns_open(slot, kept, must_be_long, must_catch);
+	open_count += tw_returns_open(slot, kept, must_be_long, must_catch, &way);
+	return way;
 }
 
 REGULAR static void note(const tw_return_word *words, uint64_t value, int how)
@@ -402,6 +405,64 @@ static void test_backtrace(void **state)
 	assert_int_equal(note_count, 2);
 }
 
+/* ---- from each instruction on the way ---- */
+
+static volatile unsigned step_count, stub_step_count, blind_count;
+static int step_over(void);
+
+/* But those of the stub near the sled, of which unwinders know nothing: they lie in no object. */
+static void unwind_here(int number, siginfo_t *info, void *context)
+{
+	uintptr_t at = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	Dl_info object;
+
+	step_count = step_count + 1;
+	if (at - (uintptr_t)tw_return_enter < (uintptr_t)(tw_return_stubs_end - tw_return_enter))
+		stub_step_count = stub_step_count + 1;
+	if (!dladdr((void *)at, &object))
+		return;
+	frame_count = backtrace(frames, 64);
+	if (!is_in_backtrace((uintptr_t)step_over))
+		blind_count = blind_count + 1;
+}
+
+TRACED static int stepped(int a)
+{
+	__asm__ volatile("" : "+r"(a));
+	return a + 1;
+}
+
+/* With the trap flag on. */
+static __attribute__((noinline)) int step_over(void)
+{
+	int result;
+
+	__asm__ volatile("pushf; orl $0x100, (%%rsp); popf" ::: "memory", "cc");
+	result = stepped(2);
+	__asm__ volatile("pushf; andl $~0x100, (%%rsp); popf" ::: "memory", "cc");
+	return result;
+}
+
+static void test_unwinding_everywhere(void **state)
+{
+	struct sigaction act = { .sa_sigaction = unwind_here, .sa_flags = SA_SIGINFO }, old;
+	struct tw_place *place = ARM(stepped);
+
+	assert_int_equal(sigaction(SIGTRAP, &act, &old), 0);
+	for (int i = 0; i < 2; i++) {
+		begin();
+		must_catch = i;
+		assert_int_equal(stepped(1), 2);
+		step_count = stub_step_count = blind_count = 0;
+		assert_int_equal(step_over(), 3);
+		assert_in_range(step_count, 80, 999);
+		assert_in_range(stub_step_count, 20, 99);
+		assert_int_equal(blind_count, 0);
+		expect(2, place, RETURNED);
+	}
+	sigaction(SIGTRAP, &old, NULL);
+}
+
 TRACED static int ends(int depth)
 {
 	int result;
@@ -475,7 +536,7 @@ static unsigned steps;
 TRACED static void step(int which)
 {
 	third(which);
-	steps++;
+	steps = steps + 1;
 	swapcontext(&contexts[which], &main_context);
 	third(which);
 }
@@ -620,6 +681,7 @@ static void test_foreign_memory(void **state)
 	uintptr_t shadow = ((at & TW_SHADOW_SLOT_MASK) << TW_SHADOW_SHIFT) + TW_SHADOW_BASE;
 	tw_return_word words[TW_RETURNS_LONG_WORDS] = { 1 };
 	uint64_t lost = tw_returns_lost.no_memory;
+	const char *way = NULL;
 	uint64_t *slot = mmap((void *)at, 4096, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	void *other = mmap((void *)shadow, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
@@ -629,7 +691,8 @@ static void test_foreign_memory(void **state)
 	*slot = 77;
 	errno = 5;
 	for (int i = 0; i < 2; i++)
-		assert_false(tw_returns_open(slot, words, false, false));
+		assert_false(tw_returns_open(slot, words, false, false, &way));
+	assert_null(way);
 	assert_int_equal(errno, 5);
 	assert_int_equal(*slot, 77);
 	assert_int_equal(tw_returns_lost.no_memory - lost, 2);
@@ -659,7 +722,7 @@ int main(void)
 		cmocka_unit_test(test_backtrace),	   cmocka_unit_test(test_thread_ends_inside),
 		cmocka_unit_test(test_coroutines),	   cmocka_unit_test(test_stack_overflow),
 		cmocka_unit_test(test_two_slots_in_16_bytes), cmocka_unit_test(test_fork),
-		cmocka_unit_test(test_foreign_memory),
+		cmocka_unit_test(test_foreign_memory),	   cmocka_unit_test(test_unwinding_everywhere),
 	};
 
 	return IS_SANITIZED ? 0 : cmocka_run_group_tests(tests, set_up, NULL);

@@ -32,7 +32,7 @@
 #define ANSWER      0x1234567
 #define TEXT_BYTES  (1u << 20)
 #define ROOM_BYTES  64u /* a function with everything around it */
-#define CALL_OPCODE 0xe8
+#define JUMP_OPCODE 0xe9
 #define SESSION     3
 
 static unsigned hits;
@@ -40,7 +40,7 @@ static struct tw_place *last_place;
 static uint64_t last_words[6];
 
 /* Leaves garbage in everything that a function may change, but vector registers. */
-__attribute__((target("general-regs-only"), no_sanitize("alignment"))) static void counting_hit(
+__attribute__((target("general-regs-only"), no_sanitize("alignment"))) static const char *counting_hit(
 	struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	hits++;
@@ -51,6 +51,7 @@ __attribute__((target("general-regs-only"), no_sanitize("alignment"))) static vo
 		"mov $-1, %%rax; mov %%rax, %%rcx; mov %%rax, %%rdx; mov %%rax, %%rsi; mov %%rax, %%rdi;"
 		"mov %%rax, %%r8; mov %%rax, %%r9; mov %%rax, %%r10; mov %%rax, %%r11" ::
 			: "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
+	return NULL;
 }
 
 /* ---- functions made here ---- */
@@ -200,10 +201,10 @@ static void every_layout_is_armed_and_disarmed(void **state)
 				assert_false(place->is_parked);
 			for (int round = 0; round < 3; round++) {
 				calls_pass(at, true, place);
-				assert_int_equal(at[place->sled_offset], CALL_OPCODE);
+				assert_int_equal(at[place->sled_offset], JUMP_OPCODE);
 				disarm(place);
 				calls_pass(at, false, place);
-				assert_int_not_equal(at[place->sled_offset], CALL_OPCODE);
+				assert_int_not_equal(at[place->sled_offset], JUMP_OPCODE);
 				assert_ptr_equal(arm(at, bytes), place);
 			}
 			calls_pass(at, true, place);
@@ -293,14 +294,14 @@ static void wrong_orders_crash(void **state)
 	struct tw_place *place = arm(at, gcc->bytes);
 	unsigned crashes = 0;
 
-	/* A thread between two one-byte NOPs, when the call is written over them: it goes on inside of it. */
+	/* A thread between two one-byte NOPs, when the jump is written over them: it goes on inside of it. */
 	for (unsigned i = 1; i < 5; i++)
 		crashes += !passes(at + i);
 	assert_true(crashes >= 3);
-	/* The opcode first, the displacement later: whoever comes between calls into nowhere. */
+	/* The opcode first, the displacement later: whoever comes between jumps into nowhere. */
 	disarm(place);
 	mprotect(text, TEXT_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC);
-	at[0] = CALL_OPCODE;
+	at[0] = JUMP_OPCODE;
 	assert_false(passes(at));
 	memcpy(at, gcc->nops, 5);
 	assert_true(passes(at));
@@ -560,9 +561,10 @@ static void take_frames(void *arg)
 	frame_count = backtrace(frames, 32);
 }
 
-static void unwinding_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+static const char *unwinding_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	tw_patch_call_keeping_vectors(take_frames, NULL);
+	return NULL;
 }
 
 __attribute__((noinline, patchable_function_entry(9, 0))) static int inner(int a)

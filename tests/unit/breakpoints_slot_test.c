@@ -30,8 +30,8 @@ static struct tw_place *last_place;
 static uint64_t last_words[6];
 
 /* Leaves garbage in everything that a function may change, but vector registers. */
-__attribute__((target("general-regs-only"))) static void counting_hit(struct tw_place *place,
-								      const uint64_t *words, uint64_t *slot)
+__attribute__((target("general-regs-only"))) static const char *counting_hit(struct tw_place *place,
+									     const uint64_t *words, uint64_t *slot)
 {
 	hits++;
 	last_place = place;
@@ -41,6 +41,7 @@ __attribute__((target("general-regs-only"))) static void counting_hit(struct tw_
 		"mov $-1, %%rax; mov %%rax, %%rcx; mov %%rax, %%rdx; mov %%rax, %%rsi; mov %%rax, %%rdi;"
 		"mov %%rax, %%r8; mov %%rax, %%r9; mov %%rax, %%r10; mov %%rax, %%r11" ::
 			: "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
+	return NULL;
 }
 
 /* ---- arming ---- */
@@ -446,9 +447,10 @@ static long add_one(long x)
 	return x + 1;
 }
 
-__attribute__((target("general-regs-only"))) static void quiet_hit(struct tw_place *place,
-								   const uint64_t *words, uint64_t *slot)
+__attribute__((target("general-regs-only"))) static const char *quiet_hit(struct tw_place *place,
+									  const uint64_t *words, uint64_t *slot)
 {
+	return NULL;
 }
 
 static void *call_all(void *arg)
