@@ -142,7 +142,8 @@ static int add_sleds_of(struct tw_plan *plan, const struct tw_agent_config *conf
 		last = sled->where;
 		if (!sled->refusal)
 			error = add_sled(plan, index, sled);
-		else if (is_named(config, sled->function))
+		/* Nobody expects that of a function, so it is told also where it is one of many. */
+		else if (is_named(config, sled->function) || sled->refusal == TW_SYM_SLED_OTHER)
 			add_note(plan, sled->function, "of", object, sled->refusal);
 	}
 	return error;

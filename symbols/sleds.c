@@ -15,6 +15,7 @@
 
 /* The furthest that a table entry may lie before its function (M). */
 #define PREFIX_BYTES_MAX 256u
+#define INT3 0xcc
 #define ENDBR_BYTES      4
 /* Longer runs of NOPs are not looked at. */
 #define SLED_BYTES_MAX 64
@@ -151,6 +152,9 @@ static int add_sled(struct reading *reading, uint64_t value)
 	if (is_endbr(elf, where))
 		where += ENDBR_BYTES;
 	bytes = count_nops(elf, where, SLED_BYTES_MAX);
+	/* A debugger's breakpoint among the NOPs. */
+	if (bytes < SLED_BYTES_MAX && tw_elf_holds(elf, where + bytes, 1) && *(const uint8_t *)(where + bytes) == INT3)
+		bytes = 0;
 	/* What is no NOP any more says nothing about how long sleds are. */
 	if (bytes && (bytes + 1 < reading->shortest[prefix] || !reading->shortest[prefix]))
 		reading->shortest[prefix] = (uint8_t)(bytes + 1);

@@ -187,3 +187,36 @@ if ! grep -q 'other threads were running' out; then
 	is "$(calls plugin:plugin_inner)" 300
 	is "$(calls plugin:plugin_run)" 3
 fi
+
+# A debugger's breakpoint in a sled, at its beginning or within: that function is left alone and named, all others are traced.
+cat >trap.c <<'C'
+__attribute__((noinline)) int held(int n) { __asm__ volatile("" : "+r"(n)); return n + 1; }
+__attribute__((noinline)) int traced(int n) { __asm__ volatile("" : "+r"(n)); return n + 2; }
+int main(int argc, char **argv) { return argc > 1 ? held(argc) : traced(argc) - 3; }
+C
+gcc -O2 -fpatchable-function-entry=9 -o trap trap.c || fail gcc
+for distance in 0 4; do
+	python3 - $distance <<'P' || fail "no sled to write to"
+import re, struct, subprocess, sys
+names = subprocess.run(['nm', 'trap'], capture_output=True, text=True).stdout
+at = int(re.search(r'^(\w+) T held$', names, re.M)[1], 16)
+data = bytearray(open('trap', 'rb').read())
+start, size, count = struct.unpack_from('<Q', data, 32)[0], *struct.unpack_from('<HH', data, 54)
+for i in range(count):
+    kind, _, offset, address, _, bytes = struct.unpack_from('<IIQQQQ', data, start + i * size)
+    if kind == 1 and address <= at < address + bytes:
+        at += offset - address
+        break
+at += 4 if data[at:at + 4] == b'\xf3\x0f\x1e\xfa' else 0
+assert data[at:at + 9] == b'\x90' * 9
+data[at + int(sys.argv[1])] = 0xcc
+open('trapped', 'wb').write(data)
+P
+	chmod +x trapped
+	expect 0 "$tw" record -q --force -t 'trapped:_' -o trap.tw -- ./trapped
+	expect 0 "$tw" info trap.tw
+	shows 'note *held of trapped is not traced: its entry sled does not hold NOPs: .*breakpoint'
+	is "$(grep -c 'is not traced' out)" 1 "notes, with the breakpoint at $distance"
+	expect 0 "$tw" print trap.tw
+	shows 'call trapped:traced/_$'
+done
