@@ -40,11 +40,13 @@ static struct tw_debug *debug_of(const struct tw_capture_module *module)
 static void look_up(const struct tw_capture *capture, uint32_t image, uint64_t address, struct tw_line *out)
 {
 	struct tw_debug_location at;
-	*out = (struct tw_line){.module = tw_name_address(capture, image, address, &out->offset)};
+	*out = (struct tw_line){.is_return = true};
+	out->module = tw_name_address(capture, image, address, &out->offset);
 	if (!out->module)
 		return;
 	out->offset = address - out->module->base_address;
 	struct tw_debug *debug = out->module->is_declared ? NULL : debug_of(out->module);
+	out->is_return = !debug || tw_debug_follows_call(debug, out->offset);
 	/* The byte before is the call's own: the next line may be another function's. */
 	if (!debug || !tw_debug_locate(debug, out->offset - 1, &at))
 		return;
@@ -62,6 +64,17 @@ void tw_line_of_return(const struct tw_capture *capture, uint32_t image, uint64_
 		cache[slot].image = image;
 	}
 	*out = cache[slot].line;
+}
+
+uint32_t tw_line_stack_count(const struct tw_capture *capture, uint32_t image, const uint64_t *words, uint32_t count)
+{
+	struct tw_line line;
+	for (uint32_t i = 1; i < count; i++) {
+		tw_line_of_return(capture, image, words[i], &line);
+		if (!line.module || !line.is_return)
+			return i;
+	}
+	return count;
 }
 
 void tw_lines_forget(void)

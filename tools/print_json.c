@@ -172,14 +172,15 @@ static void put_line(struct tw_printer *printer, const struct tw_capture_event *
 static void put_stack(struct tw_printer *printer, const struct tw_capture_event *event,
 		      const struct tw_print_payload *payload)
 {
+	uint32_t count = tw_line_stack_count(printer->capture, event->image, payload->words, payload->count);
 	tw_out_text(printer->out, ",\"stack\":[");
-	for (uint32_t i = 0; i < payload->count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		tw_out_format(printer->out, "%s{\"address\":%llu", i ? "," : "",
 			      (unsigned long long)payload->words[i]);
 		put_line(printer, event, payload->words[i]);
 		tw_out_text(printer->out, "}");
 	}
-	tw_out_text(printer->out, "]");
+	tw_out_text(printer->out, count < payload->count ? "],\"stack_is_cut\":true" : "]");
 }
 
 static void put_payload(struct tw_printer *printer, const struct tw_capture_event *event)

@@ -76,10 +76,13 @@ static void put_address(struct tw_printer *printer, const struct tw_capture_even
 static void put_stack(struct tw_printer *printer, const struct tw_capture_event *event,
 		      const struct tw_print_payload *payload)
 {
-	for (uint32_t i = 0; i < payload->count; i++) {
+	uint32_t count = tw_line_stack_count(printer->capture, event->image, payload->words, payload->count);
+	for (uint32_t i = 0; i < count; i++) {
 		tw_out_text(printer->out, i ? " <-" : ":");
 		put_address(printer, event, payload->words[i]);
 	}
+	if (count < payload->count)
+		tw_out_text(printer->out, " <- ?");
 	tw_out_room(printer->out);
 }
 

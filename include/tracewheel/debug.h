@@ -61,6 +61,13 @@ struct tw_debug_location {
  */
 bool tw_debug_locate(struct tw_debug *debug, uint64_t value, struct tw_debug_location *out);
 
+/*
+ * tw_debug_follows_call - can a call return to this instruction: is the one in front of it a call?
+ *
+ * False also where the file has no code there.  True where the file is not there to be asked.
+ */
+bool tw_debug_follows_call(struct tw_debug *debug, uint64_t value);
+
 /* ---- functions ---- */
 
 enum tw_debug_kind {

@@ -184,7 +184,8 @@ int main(void)
 	return 0;
 }
 C
-gcc -w -g -O2 -fpatchable-function-entry=9 -pthread -rdynamic -o odd odd.c || fail gcc
+gcc -w -g -O2 -no-pie -fpatchable-function-entry=9 -pthread -rdynamic -o odd odd.c || fail gcc
+objdump -d --no-show-raw-insn odd >code || fail objdump
 expect 0 ./odd
 cp out untraced
 for more in '' --returns; do
@@ -193,6 +194,27 @@ for more in '' --returns; do
 	cmp out untraced || fail "$how: another answer"
 	expect 0 "$tw" print odd.tw
 	is "$(grep -c 'stack odd:leaf/_: odd:call_with at' out)" "$(cat untraced)" "$how: the direct caller"
+	# Every word that is shown is one that a call returns to; where another one lay, the stack says that it ends.
+	grep -q ' <- ?$' out || fail "$how: no stack ends by a chance word"
+	"$tw" print --format json odd.tw >lines || fail "print --format json"
+	python3 - <<'P' || fail "$how: a word that no call returns to"
+import json, re
+behind, was_call = set(), False
+for line in open('code'):
+    m = re.match(r'\s*([0-9a-f]+):\s+(\S+)(.*)', line)
+    if not m:
+        continue
+    if was_call:
+        behind.add(int(m[1], 16))
+    was_call = m[2].startswith('call') or m[2] == 'notrack' and 'call' in m[3]
+events = [e for e in map(json.loads, open('lines')) if e['kind'] == 'stack']
+words = [w for e in events for w in e['stack'] if w.get('module') == 'odd']
+assert len(words) > 5000, len(words)
+assert all(w['address'] in behind for w in words), [w for w in words if w['address'] not in behind][:3]
+assert all(w.get('module') for e in events for w in e['stack'])
+cut = sum(e.get('stack_is_cut', False) for e in events)
+assert cut > 4, cut
+P
 done
 
 for wrong in 0 65 x -1; do
