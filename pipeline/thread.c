@@ -229,7 +229,7 @@ static bool has_joined(const struct tw_hit_tls *t)
 bool tw_thread_join(void)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
-	int saved_errno = errno;
+	int saved_errno;
 	uint64_t signals;
 
 	if (t->state != TW_THREAD_NEW)
@@ -237,13 +237,17 @@ bool tw_thread_join(void)
 	tw_sys_block_signals(&signals);
 	/* A handler may have joined just before. */
 	if (t->state == TW_THREAD_NEW) {
-		/* libc may make traced calls on our behalf meanwhile: they would join again, without end. */
+		/*
+		 * libc may make traced calls on our behalf meanwhile, and in a program that carries this library in itself
+		 * our own calls of libc can be traced, errno's the first: they would join again, without end.
+		 */
 		t->state = TW_THREAD_JOINING;
+		saved_errno = errno;
 		if (!join(t))
 			t->state = TW_THREAD_ENDED;
+		errno = saved_errno;
 	}
 	tw_sys_restore_signals(&signals);
-	errno = saved_errno;
 	return has_joined(t);
 }
 
