@@ -373,9 +373,11 @@ TW_API int tw_trace_call_count(struct tw_session *session, const char *module, c
 	struct tw_permit *permit;
 	int result;
 
-	if (!session || !count || tw_wanted_read(module, function, arity, &wanted) || !wanted.function ||
-	    arity == TW_ARITY_ANY)
+	if (!session || !count || tw_wanted_read(module, function, arity, &wanted) || !wanted.function)
 		return TW_EBADARG;
+	/* One function: of a loaded object, whose arity nobody knows. */
+	if (arity == TW_ARITY_ANY)
+		wanted.arity = TW_ARITY_UNKNOWN;
 	result = tw_change_begin(&permit);
 	if (result)
 		return result;

@@ -252,6 +252,8 @@ int tw_trace_on_load(struct tw_session *session, enum tw_match match, const stru
 /*
  * tw_trace_call_count - read a counter.
  *
+ * @arity	that of the function; TW_ARITY_ANY: a function of a loaded object, whose arity is not known.
+ *
  * Returns 1 and the count, or 0 when the function is not counted in this session; TW_EBADARG when there
  * is no such function, TW_EDEAD.  Source: trace:info/3, call_count.
  */

@@ -8,6 +8,7 @@
 #include "tests/unit/session_bed.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 
 int work_one(int a);
@@ -82,11 +83,17 @@ static void global_by_slots(void **state)
 
 static void local_by_sleds(void **state)
 {
+	uint64_t count = 0;
+
 	assert_int_equal(set("_", TW_MATCH_TRUE, TW_FUNCTION_LOCAL | TW_FUNCTION_CALL_COUNT), 4);
 	events();
 	/* work_two, work_one and hidden */
 	assert_int_equal(events(), 3);
 	assert_string_equal(info("{libnativework,hidden,'_'}", "call_count"), "{call_count,2}");
+	assert_int_equal(tw_trace_call_count(s, "libnativework", "hidden", TW_ARITY_ANY, &count), 1);
+	assert_int_equal(count, 2);
+	assert_int_equal(tw_trace_call_count(s, "libnativework", "hidden", 1, &count), TW_EBADARG);
+	assert_int_equal(tw_trace_call_count(s, "libnativework", "nothing", TW_ARITY_ANY, &count), TW_EBADARG);
 	assert_string_equal(info("{libnativework,hidden,'_'}", "traced"), "{traced,local}");
 	assert_int_equal(tw_trace_function(s, "libnativework.so", "hidden", TW_ARITY_ANY, TW_MATCH_PAUSE,
 					   TW_FUNCTION_CALL_COUNT), 1);
@@ -188,6 +195,28 @@ static void callers_are_functions_that_are_known(void **state)
 		tw_match_destroy(programs[i]);
 }
 
+static void *call_twice(void *unused)
+{
+	for (int i = 0; i < 2; i++)
+		if (work_two(1) != 7)
+			return s;
+	return NULL;
+}
+
+/* This program carries the library in itself, so what the library asks of libc passes slots that are traced. */
+static void our_own_calls_are_no_first_hits(void **state)
+{
+	pthread_t thread;
+	void *result;
+
+	assert_true(tw_trace_function(s, "libc", "__errno_location", TW_ARITY_ANY, TW_MATCH_TRUE, 0) >= 1);
+	assert_int_equal(set("_", TW_MATCH_TRUE, 0), 2);
+	assert_int_equal(pthread_create(&thread, NULL, call_twice, NULL), 0);
+	pthread_join(thread, &result);
+	assert_null(result);
+	assert_true(count_events(&bed) >= 1);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +224,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(local_by_sleds, open_session, close_session),
 		cmocka_unit_test_setup_teardown(callers_are_functions_that_are_known, open_session, close_session),
 		cmocka_unit_test_setup_teardown(what_is_not_there, open_session, close_session),
+		cmocka_unit_test_setup_teardown(our_own_calls_are_no_first_hits, open_session, close_session),
 		cmocka_unit_test_setup_teardown(an_object_that_is_opened_later, open_session, close_session),
 	};
 
