@@ -42,6 +42,8 @@ bool tw_progress_is_reading(void);
 void tw_progress_wait(void);
 /* The same, and every thread fetches instructions anew before it runs the next one. */
 void tw_progress_wait_code(void);
+/* For tw_progress_waits() of tracewheel/progress.h: the wait that is just over was one for code. */
+void tw_progress_note_code_wait(void);
 
 /*
  * Around fork(), as pthread_atfork() wants them: no grace period is half-way when the memory is

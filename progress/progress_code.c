@@ -51,6 +51,7 @@ static void interrupt_all(void)
 void tw_progress_wait_code(void)
 {
 	tw_progress_wait();
+	tw_progress_note_code_wait();
 	if (!tw_progress_has_code_barrier() || tw_sys_membarrier(true) != 0)
 		interrupt_all();
 }

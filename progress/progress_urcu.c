@@ -9,7 +9,11 @@
  */
 #include "progress/progress.h"
 #include "progress/read_side.h"
+#include "base/clock.h"
+#include "base/export.h"
 #include "base/quiet_lock.h"
+#include "tracewheel/error.h"
+#include "tracewheel/progress.h"
 
 #include <pthread.h>
 
@@ -25,6 +29,8 @@ static struct tw_quiet_lock join_lock = TW_QUIET_LOCK_INIT;
 static pthread_mutex_t wait_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct reader *readers;
 static __thread struct reader self;
+/* Under the lock of waits. */
+static struct tw_progress_waits waits;
 
 /*
  * What urcu_common_wake_up_gp() does, by atomics that sanitizers understand and without errno.  Called inside
@@ -83,14 +89,53 @@ bool tw_progress_is_reading(void)
 	return _urcu_memb_read_ongoing() != 0;
 }
 
+/* The power of two, and the two bits below it. */
+static unsigned bucket_of(uint64_t ns)
+{
+	unsigned power = 63 - (unsigned)__builtin_clzll(ns | 1);
+	unsigned bucket = power < 2 ? power * 4 : power * 4 + (unsigned)(ns >> (power - 2) & 3);
+
+	return bucket < TW_PROGRESS_BUCKETS ? bucket : TW_PROGRESS_BUCKETS - 1;
+}
+
+static void note_wait(uint64_t ns)
+{
+	waits.count++;
+	waits.total_ns += ns;
+	if (ns > waits.longest_ns)
+		waits.longest_ns = ns;
+	waits.by_duration[bucket_of(ns)]++;
+}
+
 void tw_progress_wait(void)
 {
+	uint64_t before;
+
 	TW_ASSERT(!tw_progress_is_reading());
 	pthread_mutex_lock(&wait_lock);
+	before = tw_clock_monotonic_ns();
 	urcu_memb_synchronize_rcu();
+	note_wait(tw_clock_monotonic_ns() - before);
 	pthread_mutex_unlock(&wait_lock);
 	TW_TSAN_ACQUIRE(&tw_progress_read_tag);
 	TW_TSAN_RELEASE(&tw_progress_wait_tag);
+}
+
+void tw_progress_note_code_wait(void)
+{
+	pthread_mutex_lock(&wait_lock);
+	waits.code_count++;
+	pthread_mutex_unlock(&wait_lock);
+}
+
+TW_API int tw_progress_waits(struct tw_progress_waits *out)
+{
+	if (tw_progress_is_reading())
+		return TW_EDEADLK;
+	pthread_mutex_lock(&wait_lock);
+	*out = waits;
+	pthread_mutex_unlock(&wait_lock);
+	return 0;
 }
 
 void tw_progress_before_fork(void)

@@ -12,6 +12,7 @@
 #include "tracewheel/info.h"
 #include "tracewheel/message.h"
 #include "tracewheel/process.h"
+#include "tracewheel/progress.h"
 #include "tracewheel/queue.h"
 #include "tracewheel/runtime.h"
 #include "tracewheel/session.h"
