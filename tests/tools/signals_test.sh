@@ -9,28 +9,36 @@ cat >loop.py <<'EOT'
 import os, signal, sys
 if "stubborn" in sys.argv:
     signal.signal(signal.SIGINT, lambda *_: print("told", flush=True))
-open("pid", "w").write(str(os.getpid()))
+for _ in range(2000):
+    os.stat("/")
+open("pid.new", "w").write(str(os.getpid()))
+os.rename("pid.new", "pid")
 while True:
     os.stat("/")
 EOT
 
-# start NAME ARGUMENT...: records the loop in the background, and waits until it runs.
-start() {
-	rm -f pid
-	"$tw" record -t 'libc:_' -o "$@" >out 2>err </dev/null &
-	recorder=$!
-	for _ in {1..200}; do
-		[ ! -s pid ] || break
+# until_it COMMAND...: waits until the command says yes, a minute at most.
+until_it() {
+	for _ in {1..1200}; do
+		! "$@" || return 0
 		sleep 0.05
 	done
-	[ -s pid ] || fail "the program did not start"
-	sleep 0.3
+	return 1
 }
 
-# ends CODE: the recorder does so within ten seconds.
+# start NAME ARGUMENT...: records the loop in the background, and waits until it has made some thousand calls.
+# Who runs this test may ignore SIGINT, as nohup and shells do for what is in the background.
+start() {
+	rm -f pid
+	env --default-signal=INT,TERM "$tw" record -t 'libc:_' -o "$@" >out 2>err </dev/null &
+	recorder=$!
+	until_it test -s pid || fail "the program did not start"
+}
+
+# ends CODE: the recorder does so.
 ends() {
 	local code=0
-	timeout 10 tail --pid="$recorder" -f /dev/null || fail "the recorder goes on"
+	timeout 60 tail --pid="$recorder" -f /dev/null || fail "the recorder goes on"
 	wait "$recorder" || code=$?
 	is "$code" "$1" "exit code"
 }
@@ -54,6 +62,7 @@ is_whole alone.tw
 start twice.tw -- python3 loop.py stubborn
 program=$(cat pid)
 kill -INT "$recorder"
+until_it grep -q told out || fail "the program was not told"
 sleep 0.5
 kill -0 "$recorder" || fail "the recorder did not wait for the program"
 kill -INT "$recorder"
