@@ -222,8 +222,11 @@ int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_
 static void give_back(struct tw_writer *writer, uint32_t index, uint64_t pos)
 {
 	writer->rings[index].pos = pos;
-	if (!writer->is_dead)
-		tw_rb_consume(tw_rs_ring(&writer->rs, index), pos);
+	if (writer->is_dead)
+		return;
+	tw_rb_consume(tw_rs_ring(&writer->rs, index), pos);
+	/* A round over many full rings may take seconds on a busy machine or a slow disk: each block is progress. */
+	tw_rs_heartbeat(&writer->rs);
 }
 
 int tw_writer_drain_ring(struct tw_writer *writer, uint32_t index, uint64_t least_bytes)

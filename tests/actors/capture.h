@@ -133,6 +133,12 @@ static inline void read_capture(const char *path)
 		recorded = realloc(recorded, (recorded_count + (size_t)count) * sizeof *recorded);
 		assert_non_null(recorded);
 		for (int64_t i = 0; i < count; i++) {
+			if (batch[i].kind == TW_CAPTURE_LOSS) {
+				const uint64_t *lost = tw_capture_event_loss(&batch[i])->lost;
+				print_error("lost: %u full, %u too big, %u nested, %u without a ring\n",
+					    (unsigned)lost[TW_LOST_FULL], (unsigned)lost[TW_LOST_TOO_BIG],
+					    (unsigned)lost[TW_LOST_NESTED], (unsigned)lost[TW_LOST_NO_RING]);
+			}
 			assert_int_not_equal(batch[i].kind, TW_CAPTURE_LOSS);
 			if (batch[i].kind != TW_CAPTURE_SWITCH)
 				add_event(capture, &batch[i]);
@@ -145,13 +151,14 @@ static inline void read_capture(const char *path)
 
 /* ---- recording ---- */
 
-static char capture_path[64];
+static char capture_path[256];
 static struct tw_session *session;
 
 static inline void start_recording(void)
 {
 	static unsigned number;
-	snprintf(capture_path, sizeof capture_path, "/tmp/actors-test-%d-%u.tw", (int)getpid(), number++);
+	snprintf(capture_path, sizeof capture_path, "%s/actors-test-%d-%u.tw",
+		 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (int)getpid(), number++);
 	struct tw_tracer tracer = {.kind = TW_TRACER_CAPTURE,
 				   .capture_path = capture_path,
 				   .force = true,
@@ -162,7 +169,7 @@ static inline void start_recording(void)
 /* Ends the session, and reads what it has. */
 static inline void stop_recording(void)
 {
-	char command[100];
+	char command[300];
 	assert_int_equal(tw_session_destroy(session), 1);
 	tw_session_put(session);
 	read_capture(capture_path);

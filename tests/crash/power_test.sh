@@ -4,6 +4,7 @@
 # Method: an ext4 file system in a file; at a random instant it is shut down without its journal being written, which is
 # as near as one comes without pulling a plug; rings and processes go too; then it is mounted again and recovered.
 build=$1
+self=$(realpath "$0")
 . "$(dirname "$0")/lib.sh"
 
 skip() {
@@ -12,6 +13,13 @@ skip() {
 }
 [ "$(id -u)" = 0 ] || skip "only root may mount and shut down file systems"
 command -v mkfs.ext4 >/dev/null || skip "there is no mkfs.ext4"
+# Where nobody else sees the mounts: a copy in another test's name space would keep the dead file system alive.
+if [ "${2:-}" != privately ]; then
+	unshare -m true 2>/dev/null || skip "no mount name space may be made"
+	cd /
+	rm -rf "$work"
+	exec unshare -m "$self" "$build" privately
+fi
 mkdir disk shm
 export TRACEWHEEL_SHM=$PWD/shm
 cleanup() {
@@ -21,6 +29,18 @@ cleanup() {
 	rm -rf "$work"
 }
 trap cleanup EXIT
+
+# Ten small writes in a row, each synced as the recorder's are: half a second, or what such a disk and machine take.
+sync_for_a_while() {
+	python3 -c 'import os, time
+end, file = time.monotonic() + 0.5, os.open("disk/other", os.O_CREAT | os.O_WRONLY)
+for i in range(1000):
+    os.write(file, b"x" * 4096)
+    os.fdatasync(file)
+    time.sleep(0.02)
+    if i >= 9 and time.monotonic() > end:
+        break'
+}
 
 # numbers WITNESS: what each of the two threads has committed (witness.h).
 numbers() {
@@ -37,16 +57,21 @@ for round in $(seq "${TW_CRASH_POWER_CUTS:-3}"); do
 	"$tw" record -q -t 'crash:_' --on-full block --durable 20 -o disk/a.tw -- \
 		"$build/tests/crash/crash_program" "$PWD/witness" >out 2>err </dev/null &
 	recorder=$!
-	sleep "0.$((RANDOM % 5 + 5))"
+	for _ in {1..1200}; do
+		before=$(numbers witness)
+		case " $before " in *" 0 "*) sleep 0.05 ;; *) break ;; esac
+	done
+	sleep "0.$((RANDOM % 5))"
 	before=$(numbers witness)
 	program=$(pgrep -P "$recorder")
-	sleep 0.5
+	sync_for_a_while
 	# EXT4_IOC_SHUTDOWN with the flag NOLOGFLUSH.
 	python3 -c 'import fcntl, os, struct
 fcntl.ioctl(os.open("disk", os.O_RDONLY), 0x8004587d, struct.pack("I", 2))' || skip "ext4 does not shut down"
 	kill -KILL "$recorder" "$program"
 	wait "$recorder" 2>/dev/null
-	while kill -0 "$program" 2>/dev/null; do sleep 0.02; done
+	# Nobody may be there who collects it.
+	while kill -0 "$program" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$program/status"; do sleep 0.02; done
 	recorder=
 	umount disk && umount shm && mount -o loop image disk || fail "the file system is not to be had again"
 	expect 0 "$tw" recover -q disk/a.tw

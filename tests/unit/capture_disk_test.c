@@ -139,9 +139,51 @@ static void a_disk_that_cannot_sync_gets_a_new_file(void **state)
 	remove_capture(capture_path);
 }
 
+static const struct tw_rs *watched;
+static uint64_t last_beat_ns;
+static unsigned beats;
+
+/* Says how often the recorder showed life between two writes. */
+static ssize_t write_and_watch(int fd, const struct iovec *pieces, int count, off_t offset)
+{
+	/* RELAXED test.heartbeat: of this thread. */
+	uint64_t beat_ns = tw_load_relaxed(&watched->control->heartbeat_ns);
+
+	beats += beat_ns != last_beat_ns;
+	last_beat_ns = beat_ns;
+	return pwritev(fd, pieces, count, offset);
+}
+
+static const struct tw_segment_io watched_disk = {write_and_watch, fdatasync};
+
+/* Who waits for room waits as long as there is progress: that a round is not over does not mean that there is none. */
+static void each_block_is_progress(void **state)
+{
+	struct tw_recorder_options options = {.ring_bytes = 1 << 20, .policy = TW_RECORDER_BLOCK};
+	struct tw_recorder *recorder = begin_recording(&options);
+	struct tw_recorder_stats stats;
+	struct program program;
+	struct tw_rb_producer producer;
+	uint64_t emitted = 0;
+
+	tw_recorder_set_io(recorder, &watched_disk);
+	watched = tw_recorder_ring_set(recorder);
+	begin_program(&program, tw_recorder_ring_set(recorder), 10);
+	assert_true(begin_thread(&program, &producer, 1));
+	for (uint64_t i = 0; i < 30000; i++)
+		emitted += emit_call(&producer, 1, emitted, with_noise(0, i));
+	beats = 0;
+	tw_recorder_poll(recorder, 0);
+	assert_true(beats >= 3);
+	assert_int_equal(tw_recorder_finish(recorder, &stats), 0);
+	assert_int_equal(stats.events, emitted);
+	remove_capture(capture_path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_block_is_progress),
 		cmocka_unit_test(a_full_disk_loses_nothing_unsaid),
 		cmocka_unit_test(a_disk_that_stays_full_is_told),
 		cmocka_unit_test(a_disk_that_cannot_sync_gets_a_new_file),

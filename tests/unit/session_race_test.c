@@ -354,7 +354,8 @@ static uint64_t take_turns(void)
 {
 	pthread_t threads[TAKERS];
 
-	all_turns = had_enough = 0;
+	all_turns = 0;
+	had_enough = 0;
 	pthread_barrier_init(&all_are_there, NULL, TAKERS);
 	for (int i = 0; i < TAKERS; i++)
 		pthread_create(&threads[i], NULL, take_and_give, NULL);
