@@ -120,6 +120,32 @@ static inline void add_event(struct tw_capture *capture, const struct tw_capture
 		line->word = event->payload[0];
 }
 
+static inline void remove_capture(const char *path)
+{
+	char command[300];
+	snprintf(command, sizeof command, "rm -rf '%s'", path);
+	assert_int_equal(system(command), 0);
+}
+
+/*
+ * `block` waits a second for a writer that has no processor, and a moment for a ring: what a very busy machine lost
+ * then is told, and all is done anew, a few times; what is lost every time is lost by us.
+ */
+static inline void try_again(const char *path, const uint64_t lost[TW_LOST_CAUSES])
+{
+	const char *before = getenv("ACTORS_TEST_TRIES");
+	char tries[12];
+	fprintf(stderr, "lost: %u full, %u too big, %u nested, %u without a ring\n", (unsigned)lost[TW_LOST_FULL],
+		(unsigned)lost[TW_LOST_TOO_BIG], (unsigned)lost[TW_LOST_NESTED], (unsigned)lost[TW_LOST_NO_RING]);
+	snprintf(tries, sizeof tries, "%d", before ? atoi(before) + 1 : 1);
+	assert_true(atoi(tries) < 10);
+	remove_capture(path);
+	setenv("ACTORS_TEST_TRIES", tries, 1);
+	fflush(NULL);
+	execl("/proc/self/exe", "actors", (char *)NULL);
+	assert_true(false);
+}
+
 static inline void read_capture(const char *path)
 {
 	struct tw_capture *capture;
@@ -133,13 +159,8 @@ static inline void read_capture(const char *path)
 		recorded = realloc(recorded, (recorded_count + (size_t)count) * sizeof *recorded);
 		assert_non_null(recorded);
 		for (int64_t i = 0; i < count; i++) {
-			if (batch[i].kind == TW_CAPTURE_LOSS) {
-				const uint64_t *lost = tw_capture_event_loss(&batch[i])->lost;
-				print_error("lost: %u full, %u too big, %u nested, %u without a ring\n",
-					    (unsigned)lost[TW_LOST_FULL], (unsigned)lost[TW_LOST_TOO_BIG],
-					    (unsigned)lost[TW_LOST_NESTED], (unsigned)lost[TW_LOST_NO_RING]);
-			}
-			assert_int_not_equal(batch[i].kind, TW_CAPTURE_LOSS);
+			if (batch[i].kind == TW_CAPTURE_LOSS)
+				try_again(path, tw_capture_event_loss(&batch[i])->lost);
 			if (batch[i].kind != TW_CAPTURE_SWITCH)
 				add_event(capture, &batch[i]);
 		}
@@ -169,12 +190,10 @@ static inline void start_recording(void)
 /* Ends the session, and reads what it has. */
 static inline void stop_recording(void)
 {
-	char command[300];
 	assert_int_equal(tw_session_destroy(session), 1);
 	tw_session_put(session);
 	read_capture(capture_path);
-	snprintf(command, sizeof command, "rm -rf %s", capture_path);
-	assert_int_equal(system(command), 0);
+	remove_capture(capture_path);
 }
 
 /* The lines of one process (NONE: of all) are these, in this order. */

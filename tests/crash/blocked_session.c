@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 TW_DEFINE_FUNCTION(step, "crash", "step", 2);
@@ -52,14 +51,6 @@ static void *call(void *unused)
 	return NULL;
 }
 
-static double now_ms(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
-}
-
 static void check(int is_true, const char *what)
 {
 	if (is_true)
@@ -90,12 +81,13 @@ static void *free_disk_soon(void *unused)
 	return NULL;
 }
 
-static void destroy_while_blocked(const char *path)
+/* Whether dlopen() returned while the thread slept: it wakes by itself after a second. */
+static int destroy_while_blocked(const char *path)
 {
 	struct tw_session *session = begin(path);
 	pthread_t helper;
 	uint64_t before;
-	double start;
+	int slept;
 
 	usleep(20000);
 	atomic_store(&is_stuck, 1);
@@ -103,31 +95,33 @@ static void destroy_while_blocked(const char *path)
 		before = atomic_load(&made);
 		usleep(20000);
 	} while (before != atomic_load(&made));
-	start = now_ms();
 	check(dlopen("libm.so.6", RTLD_NOW) != NULL, "dlopen");
-	check(now_ms() - start < 300, "dlopen did not wait for the thread that sleeps");
-	check(before == atomic_load(&made), "the thread sleeps");
+	slept = before == atomic_load(&made);
 	pthread_create(&helper, NULL, free_disk_soon, NULL);
 	check(tw_session_destroy(session) == 1, "destroyed");
-	check(now_ms() - start < 5000, "destroying ends");
 	pthread_join(helper, NULL);
-	usleep(20000);
-	check(atomic_load(&made) > before, "the thread goes on");
+	/* The thread goes on, or the alarm ends us. */
+	while (atomic_load(&made) <= before)
+		usleep(1000);
 	tw_session_put(session);
+	return slept;
 }
 
 int main(void)
 {
 	char folder[] = "/tmp/tracewheel-crash-XXXXXX", path[64], command[128];
 	pthread_t thread;
+	int slept = 0;
 
-	alarm(60);
+	alarm(110);
 	check(mkdtemp(folder) != NULL, "a folder");
 	pthread_create(&thread, NULL, call, NULL);
-	for (int i = 0; i < 5; i++) {
+	/* More often only where a busy machine kept us from the processor until the thread had slept enough. */
+	for (int i = 0; i < 5 || (!slept && i < 25); i++) {
 		snprintf(path, sizeof path, "%s/%d.tw", folder, i);
-		destroy_while_blocked(path);
+		slept += destroy_while_blocked(path);
 	}
+	check(slept, "dlopen did not wait for the thread that sleeps");
 	atomic_store(&stops, 1);
 	pthread_join(thread, NULL);
 	snprintf(command, sizeof command, "rm -rf '%s'", folder);

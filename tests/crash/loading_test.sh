@@ -17,8 +17,12 @@ expect 0 "$tw" info --json nested.tw
 # What a constructor calls before its object has been looked at is not seen; what it calls after that is.
 [ "$(json 'd["events"]')" -ge 11 ] || fail "the constructor of the outer library was not seen"
 is "$(json 'd["complete"], sum(d["lost"].values())')" "True 0"
-record beside.tw --on-full block --ring 64K -- "$folder/crash_loading" beside "$folder/libcrash_outer.so"
-expect 0 "$tw" info --json beside.tw
-[ "$(json 'd["events"] + sum(d["lost"].values())')" -gt 1000 ] || fail "nothing was recorded"
-[ "$(said loading_ms)" -lt 500 ] || fail "dlopen took $(said loading_ms) ms beside a thread that waits"
+# The other thread waits a second; if dlopen waited for it, there would always be calls of its meanwhile. A busy machine
+# may keep dlopen from the processor for so long: then once more.
+for _ in {1..10}; do
+	record beside.tw --force --on-full block --ring 64K -- "$folder/crash_loading" beside "$folder/libcrash_outer.so"
+	expect 0 "$tw" info --json beside.tw
+	[ "$(json 'd["events"] + sum(d["lost"].values())')" -gt 1000 ] || fail "nothing was recorded"
+	[ "$(said meanwhile)" != 30 ] || break
+done
 is "$(said meanwhile)" 30 "the other thread was waiting all the time"

@@ -138,6 +138,16 @@ static void kill_and_wait(pid_t child)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
+/* On a busy machine a program may be done before its recorder has written anything: that is no capture yet. */
+static void wait_until_begun(void)
+{
+	struct tw_capture *capture;
+
+	while (tw_capture_open(capture_path, NULL, &capture))
+		usleep(100);
+	tw_capture_close(capture);
+}
+
 static void a_killed_recorder_loses_nothing(void **state)
 {
 	uint64_t only_in_rings = 0;
@@ -153,6 +163,7 @@ static void a_killed_recorder_loses_nothing(void **state)
 		recorder = start_recorder(round % 2);
 		attach(&rs);
 		run_program(&rs, 3000 + number() % 20000, false);
+		wait_until_begun();
 		kill_and_wait(recorder);
 		/* RELAXED test.counts: this process's own. */
 		attempted = tw_load_relaxed(&shared->attempted);

@@ -354,7 +354,8 @@ static void a_consumer_without_progress_is_not_waited_for(void **state)
 	before = tw_clock_monotonic_ns();
 	for (int i = 0; i < 200; i++)
 		tw_call0(&f);
-	assert_true(tw_clock_monotonic_ns() - before < UINT64_C(3000000000));
+	/* A second for each would be 200. */
+	assert_true(tw_clock_monotonic_ns() - before < UINT64_C(50000000000));
 	assert_true(tw_rs_ring(&rs, 0)->lost[TW_RB_LOST_FULL] > 100);
 	tw_session_destroy(session);
 	tw_session_put(session);
