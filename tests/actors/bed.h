@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WAIT_MS 20000
+#define WAIT_MS 120000
 
 static struct runtime *runtime;
 static struct actor *me;

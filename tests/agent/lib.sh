@@ -17,7 +17,7 @@ fail() {
 traced() {
 	config=$1
 	shift
-	timeout 60 "$programs/agent_watch" "$agent" "$folder/report" "$config" "$@" >"$folder/out" 2>"$folder/err"
+	timeout 300 "$programs/agent_watch" "$agent" "$folder/report" "$config" "$@" >"$folder/out" 2>"$folder/err"
 	status=$?
 }
 
@@ -26,7 +26,7 @@ same() {
 	config=$1
 	shift
 	traced "$config" -- "$@"
-	timeout 60 "$@" >"$folder/out2" 2>"$folder/err2"
+	timeout 300 "$@" >"$folder/out2" 2>"$folder/err2"
 	untraced=$?
 	[ $status = $untraced ] || fail "$* ($config): status $status, untraced $untraced"
 	cmp -s "$folder/out" "$folder/out2" || fail "$* ($config): another output: $(diff "$folder/out" "$folder/out2" | head -3)"

@@ -113,7 +113,7 @@ int main(void)
 	pthread_t thread;
 	int slept = 0;
 
-	alarm(110);
+	alarm(300);
 	check(mkdtemp(folder) != NULL, "a folder");
 	pthread_create(&thread, NULL, call, NULL);
 	/* More often only where a busy machine kept us from the processor until the thread had slept enough. */

@@ -205,7 +205,7 @@ static void let_live(struct round *round)
 	bool at_start = below(4) == 0;
 
 	/* A command that was killed too early has no capture, and its program no name. */
-	for (int i = 0; i < 20000 && !atomic_load(&round->witness->running) &&
+	for (int i = 0; i < 240000 && !atomic_load(&round->witness->running) &&
 			!(at_start && atomic_load(&round->witness->process_id));
 	     i++)
 		nap(500);
@@ -233,10 +233,10 @@ static void wait_for(pid_t pid)
 		;
 }
 
-/* Ends in an orderly way, within twenty seconds. */
+/* Ends in an orderly way, within minutes on the slowest machine. */
 static bool has_finished(struct round *round)
 {
-	for (int i = 0; i < 20000; i++) {
+	for (int i = 0; i < 120000; i++) {
 		if (waitpid(round->recorder, NULL, WNOHANG) == round->recorder)
 			return true;
 		nap(1000);

@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 
 	if (argc < 3)
 		return 2;
-	alarm(60);
+	alarm(300);
 	crash_step(0, 0);
 	atomic_fetch_add(&begun, 1);
 	atomic_fetch_add(&made, 1);

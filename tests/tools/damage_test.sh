@@ -44,7 +44,7 @@ for round in range(40):
         del data[rng.randrange(len(data)):]
     open(path, "wb").write(data)
     for words in (["info", "--json"], ["report"], ["print"], ["print", "--format", "erlang"]):
-        done = subprocess.run([tw, *words, bad], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60)
+        done = subprocess.run([tw, *words, bad], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=300)
         if done.returncode not in (0, 1):
             sys.exit(f"round {round}, {words}: exit {done.returncode}: {done.stderr[-500:]}")
         if done.returncode == 1 and not done.stderr.startswith(b"tracewheel: "):

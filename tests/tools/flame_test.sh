@@ -42,9 +42,14 @@ mv out plain.html
 
 # A browser draws it.
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || browser=
+# A busy machine or a small /dev/shm ends a browser now and then: three tries, each with a profile of its own.
 look() {
-	timeout 60 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" --window-size=1200,900 \
-		--dump-dom "$1" >dom 2>browser-says
+	for try in 1 2 3; do
+		! timeout 100 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$work/profile$try" \
+			--window-size=1200,900 --dump-dom "$1" >dom 2>browser-says || return 0
+		rm -rf "$work/profile$try"
+	done
+	return 1
 }
 echo '<p id=x></p><script>x.textContent = 6 * 7</script>' >try.html
 if [ -z "$browser" ] || ! look "file://$work/try.html" || ! grep -q '>42<' dom; then

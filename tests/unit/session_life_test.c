@@ -107,7 +107,7 @@ static void two_writers_do_not_wait_for_each_other(void **state)
 	struct tw_session *a, *b;
 	tw_session_weak weak_a, weak_b;
 
-	alarm(30);
+	alarm(120);
 	finished = 0;
 	polls_held = 1;
 	a = create_capture("a");
@@ -155,7 +155,7 @@ static void who_comes_second_finds_it_gone_as_well(void **state)
 	struct tw_session *session;
 	pthread_t first, helper;
 
-	alarm(30);
+	alarm(120);
 	finished = 0;
 	finish_held = 1;
 	session = create_capture("two destroyers");
@@ -250,7 +250,7 @@ static void a_child_does_not_disturb_its_parents_capture(void **state)
 	defined = session->rs->control->images[session->image].defs_committed_bytes;
 	child = fork();
 	if (child == 0) {
-		alarm(20);
+		alarm(120);
 		if (tw_trace_function(session, "life", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL) != 1)
 			_exit(1);
 		tw_call0(&f);
@@ -286,7 +286,7 @@ static void change_in_child(struct tw_session *session)
 {
 	uint64_t count;
 
-	alarm(20);
+	alarm(120);
 	if (tw_trace_call_count(session, "life", "f", 0, &count) != 0)
 		_exit(1);
 	if (tw_trace_function(session, "life", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT) != 1)

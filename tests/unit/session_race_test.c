@@ -553,7 +553,7 @@ static void fork_once(void)
 	int status = -1;
 
 	if (child == 0) {
-		alarm(20);
+		alarm(120);
 		for (unsigned i = 0; i < 200; i++)
 			call_one(i, CHILD_BIT | i);
 		_exit(42);

@@ -124,7 +124,7 @@ static void a_child_can_add(void **state)
 		int status;
 
 		if (child == 0) {
-			alarm(20);
+			alarm(120);
 			_exit(tw_term_is_none(tw_term_atom_z("new in the child")));
 		}
 		assert_int_equal(waitpid(child, &status, 0), child);
