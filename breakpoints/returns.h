@@ -145,6 +145,29 @@ bool tw_returns_map(const uint64_t *slot);
 bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
 			 const char **way);
 
+/* Is its shadow there, the slot the caller's own, and its entry in nobody's use? */
+static inline bool tw_returns_is_simple(const uint64_t *slot)
+{
+	return tw_returns_has_shadow(slot) && !tw_returns_is_stub(*slot) &&
+	       !(tw_returns_entry(slot)->state & TW_RETURN_OPEN);
+}
+
+/* tw_returns_open() where it is simple; gives the way. */
+static inline const char *tw_returns_open_simple(uint64_t *slot, const tw_return_word *words, bool is_catching)
+{
+	struct tw_return_entry *entry = tw_returns_entry(slot);
+
+	entry->return_address = *slot;
+#pragma GCC unroll 6
+	for (int i = 0; i < TW_RETURNS_WORDS; i++)
+		entry->words[i] = words[i];
+	entry->state = (entry->state & TW_RETURN_BLOCK_MASK) | TW_RETURN_OPEN | tw_returns_half(slot);
+	/* A handler that unwinds from here finds the one or the other. */
+	tw_compiler_barrier();
+	*slot = (uintptr_t)(is_catching ? tw_return_stub_catching : tw_return_stub);
+	return is_catching ? tw_return_enter_catching : tw_return_enter;
+}
+
 /*
  * tw_returns_open - watch the call that is being entered.
  *
@@ -158,21 +181,11 @@ bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_lo
 static inline bool tw_returns_open(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
 				   const char **way)
 {
-	struct tw_return_entry *entry = tw_returns_entry(slot);
-	uint64_t address = *slot;
-
 	if (tw_unlikely(!tw_returns_has_shadow(slot)) && !tw_returns_map(slot))
 		return false;
-	if (tw_unlikely(is_long | tw_returns_is_stub(address) | (entry->state & TW_RETURN_OPEN)))
+	if (tw_unlikely(is_long || !tw_returns_is_simple(slot)))
 		return tw_returns_open_odd(slot, words, is_long, is_catching, way);
-	entry->return_address = address;
-	for (int i = 0; i < TW_RETURNS_WORDS; i++)
-		entry->words[i] = words[i];
-	entry->state = (entry->state & TW_RETURN_BLOCK_MASK) | TW_RETURN_OPEN | tw_returns_half(slot);
-	/* A handler that unwinds from here finds the one or the other. */
-	tw_compiler_barrier();
-	*slot = (uintptr_t)(is_catching ? tw_return_stub_catching : tw_return_stub);
-	*way = is_catching ? tw_return_enter_catching : tw_return_enter;
+	*way = tw_returns_open_simple(slot, words, is_catching);
 	return true;
 }
 

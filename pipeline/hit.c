@@ -262,19 +262,12 @@ static INLINE uint32_t hit_inside(struct tw_hit_tls *t, struct tw_place *place, 
 	return active;
 }
 
-static INLINE bool hit(struct tw_place *place, struct tw_words w, struct tw_frame_wants *out)
+/* The thread is in a hit and in a read section; leaves both. */
+static INLINE bool hit_entered(struct tw_hit_tls *t, struct tw_place *place, struct tw_words w,
+			       struct tw_frame_wants *out)
 {
-	struct tw_hit_tls *t = &tw_hit_tls;
 	uint32_t active;
 
-	if (tw_unlikely(t->state != TW_THREAD_READY))
-		return hit_unready(place, words_copy(w), w.frame ? w.frame : __builtin_frame_address(0), out);
-	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
-	if (!(tw_load_relaxed(&t->tracee->wants_call) | tw_load_relaxed(&place->counting)))
-		return false;
-	t->state = (uintptr_t)(w.frame ? w.frame : __builtin_frame_address(0));
-	tw_compiler_barrier();
-	tw_progress_enter();
 	if (out)
 		out->place = NULL;
 	active = hit_inside(t, place, w, out);
@@ -284,6 +277,21 @@ static INLINE bool hit(struct tw_place *place, struct tw_words w, struct tw_fram
 	if (tw_unlikely(!active) && tw_hit_host.forked)
 		tw_hit_host.forked();
 	return out && out->place && (out->returns | out->return_tos | out->more);
+}
+
+static INLINE bool hit(struct tw_place *place, struct tw_words w, struct tw_frame_wants *out)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (tw_unlikely(t->state != TW_THREAD_READY))
+		return hit_unready(place, words_copy(w), w.frame ? w.frame : __builtin_frame_address(0), out);
+	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
+	if (!(tw_load_relaxed(&t->tracee->wants_call) | tw_load_relaxed(&place->counting)))
+		return false;
+	t->state = (uintptr_t)(w.frame ? w.frame : __builtin_frame_address(0));
+	tw_compiler_barrier();
+	tw_progress_enter();
+	return hit_entered(t, place, w, out);
 }
 
 void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions)
@@ -447,7 +455,17 @@ TW_API void tw_hit_enter(struct tw_declared_function *function, struct tw_frame 
 	frame->is_open = hit(PLACE_OF(function), w, wants_of(frame));
 }
 
+static INLINE struct tw_words native_words(const uint64_t *words, uint64_t *slot)
+{
+	return (struct tw_words){ .more = words, .more_count = TW_ARGS_MAX, .frame = slot - 1 };
+}
+
 bool tw_hit_native(struct tw_place *place, const uint64_t *words, uint64_t *slot, struct tw_frame_wants *out)
 {
-	return hit(place, (struct tw_words){ .more = words, .more_count = TW_ARGS_MAX, .frame = slot - 1 }, out);
+	return hit(place, native_words(words, slot), out);
+}
+
+bool tw_hit_native_inside(struct tw_place *place, const uint64_t *words, uint64_t *slot, struct tw_frame_wants *out)
+{
+	return hit_entered(&tw_hit_tls, place, native_words(words, slot), out);
 }

@@ -329,6 +329,9 @@ uint64_t tw_hit_unique_integer(void);
  */
 bool tw_hit_native(struct tw_place *place, const uint64_t *words, uint64_t *slot, struct tw_frame_wants *out);
 
+/* The rest of it, for who has entered the hit: the state of the thread is the call's frame.  Leaves the read section. */
+bool tw_hit_native_inside(struct tw_place *place, const uint64_t *words, uint64_t *slot, struct tw_frame_wants *out);
+
 /* Sessions made after that epoch: their bits mean somebody else in what was kept since. */
 uint64_t tw_hit_newer_than(uint64_t epoch);
 

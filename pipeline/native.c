@@ -7,7 +7,8 @@
 #include "breakpoints/returns.h"
 #include "pipeline/count.h"
 #include "pipeline/frame.h"
-#include "pipeline/hit.h"
+#include "pipeline/record.h"
+#include "progress/read_side.h"
 
 _Static_assert(TW_FRAME_WANTS_BYTES == TW_RETURNS_WORDS * sizeof(uint64_t), "what an entry has room for");
 _Static_assert(sizeof(struct tw_frame_wants) <= TW_RETURNS_LONG_WORDS * sizeof(uint64_t), "what a block has room for");
@@ -15,6 +16,9 @@ _Static_assert(offsetof(struct tw_frame_wants, place) == 0, "an entry without a 
 
 /* What a call is known by while a hit of it is under way: where a function keeps its caller's frame pointer. */
 #define FRAME(slot) ((void *)((slot) - 1))
+
+/* Where a member of struct tw_frame_wants lies among the words that are kept. */
+#define WORD(member) (offsetof(struct tw_frame_wants, member) / sizeof(uint64_t))
 
 static bool can_watch;
 
@@ -37,20 +41,90 @@ static __attribute__((noinline)) void count_allocation(const struct tw_place *pl
 		tw_hit_allocated(bytes);
 }
 
-const char *tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+/*
+ * The case that a whole program is made of, in as few instructions as can be: one session wants the call, and its
+ * return or nothing of it, as plain records, there is room, and its slot is in nobody's use.  False: nothing was
+ * done, and the general case has to do it.  In the hit's read section.
+ */
+static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls *t, struct tw_place *place,
+								uint64_t *slot, const char **way)
+{
+	/* PAIR bp.active: acquire; as in hit(). */
+	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
+	const struct tw_bp_generation *generation;
+	const struct tw_tracee *tracee = t->tracee;
+	uint64_t todo, more, returns;
+
+	if (tw_unlikely(!active))
+		return false;
+	generation = &place->gen[active - 1];
+	/* PROGRESS hit.wants: as in hit(). */
+	todo = generation->sessions & tw_load_relaxed(&tracee->wants_call);
+	/* RELAXED hit.special, hit.return_to: a change is seen by this call or by the next. */
+	more = generation->special | generation->exceptions | tw_load_relaxed(&tracee->special) |
+	       tw_load_relaxed(&tracee->wants_return_to);
+	if (!todo || (todo & (todo - 1)) || (todo & more) || generation->counting || generation->only_counter)
+		return false;
+	returns = todo & generation->returns;
+	if (returns && (place->is_unwatched || !can_watch || !tw_returns_is_simple(slot)))
+		return false;
+	if (!tw_record_at_once(t, TW_EVENT_CALL, place, (unsigned)__builtin_ctzll(todo), false, 0))
+		return false;
+	if (returns) {
+		/* PAIR hit.epoch: acquire; as in begin_frame(). */
+		const tw_return_word wants[TW_RETURNS_WORDS] = {
+			[WORD(place)] = (uintptr_t)place,
+			[WORD(returns)] = returns,
+			[WORD(epoch)] = tw_load_acquire(&tw_hit_epoch),
+		};
+
+		*way = tw_returns_open_simple(slot, wants, false);
+	}
+	return true;
+}
+
+/* What the hit has left to be watched.  Returns where the call goes on. */
+static const char *watch(struct tw_place *place, uint64_t *slot, const struct tw_frame_wants *wants)
+{
+	bool is_catching = (wants->exceptions | wants->return_tos | wants->more) && tw_unwind_is_known();
+	const char *way = NULL;
+
+	if (tw_unlikely(place->is_unwatched | !can_watch) ||
+	    !tw_returns_open(slot, (const tw_return_word *)wants, wants->more != 0, is_catching, &way))
+		tw_frame_forget(wants);
+	return way;
+}
+
+static __attribute__((noinline)) const char *hit_generally(struct tw_place *place, const uint64_t *words,
+							    uint64_t *slot, bool is_inside)
 {
 	struct tw_frame_wants wants;
+
+	if (!(is_inside ? tw_hit_native_inside : tw_hit_native)(place, words, slot, &wants))
+		return NULL;
+	return watch(place, slot, &wants);
+}
+
+const char *tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
 	const char *way = NULL;
-	bool is_catching;
 
 	if (tw_unlikely(place->allocator))
 		count_allocation(place, words);
-	if (!tw_hit_native(place, words, slot, &wants))
+	if (tw_unlikely(t->state != TW_THREAD_READY))
+		return hit_generally(place, words, slot, false);
+	/* RELAXED hit.wants: as in hit(). */
+	if (!(tw_load_relaxed(&t->tracee->wants_call) | tw_load_relaxed(&place->counting)))
 		return NULL;
-	is_catching = (wants.exceptions | wants.return_tos | wants.more) && tw_unwind_is_known();
-	if (tw_unlikely(place->is_unwatched | !can_watch) ||
-	    !tw_returns_open(slot, (const tw_return_word *)&wants, wants.more != 0, is_catching, &way))
-		tw_frame_forget(&wants);
+	t->state = (uintptr_t)FRAME(slot);
+	tw_compiler_barrier();
+	tw_progress_enter();
+	if (tw_unlikely(!call_plainly(t, place, slot, &way)))
+		return hit_generally(place, words, slot, true);
+	tw_progress_exit();
+	tw_compiler_barrier();
+	t->state = TW_THREAD_READY;
 	return way;
 }
 
@@ -83,9 +157,40 @@ static __attribute__((noinline)) void return_all(const struct tw_return_entry *e
 	}
 }
 
-uintptr_t tw_native_return(uint64_t *slot, uint64_t value)
+/* As call_plainly(), of its return: not in a hit yet. */
+static inline __attribute__((always_inline)) bool return_plainly(const struct tw_frame_wants *wants, uint64_t *slot,
+								 uint64_t value)
 {
-	struct tw_return_entry *entry = tw_returns_find(slot);
+	struct tw_hit_tls *t = &tw_hit_tls;
+	const struct tw_tracee *tracee = t->tracee;
+	uint64_t todo = wants->returns;
+	bool is_done;
+
+	if (t->state != TW_THREAD_READY || !todo || (todo & (todo - 1)) || (wants->return_tos | wants->more) ||
+	    wants->place->gives_vector)
+		return false;
+	/* RELAXED hit.special, hit.silent: a change is seen by this call or by the next. */
+	if (todo & (tw_load_relaxed(&tracee->special) | tw_load_relaxed(&tracee->silent)))
+		return false;
+	t->state = (uintptr_t)FRAME(slot);
+	tw_compiler_barrier();
+	tw_progress_enter();
+	/*
+	 * PAIR bp.active, hit.epoch: acquire; as in tw_frame_return().  Without a session made since the call each bit
+	 * is whose it was; the others are told apart there.
+	 */
+	is_done = tw_load_acquire(&tw_bp_gate.active) && (tw_load_acquire(&tracee->wants_call) & todo) &&
+		  tw_load_acquire(&tw_hit_epoch) == wants->epoch &&
+		  tw_record_at_once(t, TW_EVENT_RETURN_FROM, wants->place, (unsigned)__builtin_ctzll(todo), true, value);
+	tw_progress_exit();
+	tw_compiler_barrier();
+	t->state = TW_THREAD_READY;
+	return is_done;
+}
+
+static __attribute__((noinline)) uintptr_t return_generally(struct tw_return_entry *entry, uint64_t *slot,
+							     uint64_t value)
+{
 	struct tw_frame_back back = { .frame = FRAME(slot) };
 	struct tw_frame_where where = { 0 };
 
@@ -100,6 +205,17 @@ uintptr_t tw_native_return(uint64_t *slot, uint64_t value)
 		where.address = entry->return_address;
 		tw_frame_return_to(&back, &where);
 	}
+	tw_returns_close(entry);
+	return entry->return_address;
+}
+
+uintptr_t tw_native_return(uint64_t *slot, uint64_t value)
+{
+	struct tw_return_entry *entry = tw_returns_find(slot);
+
+	if (tw_unlikely(!entry || tw_returns_count(entry) != 1 ||
+			!return_plainly((const struct tw_frame_wants *)entry->words, slot, value)))
+		return return_generally(entry, slot, value);
 	tw_returns_close(entry);
 	return entry->return_address;
 }

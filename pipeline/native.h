@@ -8,6 +8,9 @@
  *	tw_native_throw()   an exception leaves it: exception_from, then, when the catcher is next, return_to
  *	tw_native_jump()    longjmp leaves all that lie between: exception_from
  *
+ * The commonest call and return, one session and nothing special, are recorded here, in few instructions; all others
+ * by hit.c and frame.c, which say what is to be done.
+ *
  * Threads  any, as for hits.  Keep errno and vector registers.
  */
 #ifndef TW_PIPELINE_NATIVE_H

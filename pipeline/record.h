@@ -101,7 +101,33 @@ static inline __attribute__((always_inline)) uint64_t tw_record_plain(struct tw_
 	return tw_record_words(t, kind, place, still_place, todo, w, false);
 }
 
-/* The same for sessions that may want strict stamps: calls with so many words. */
+/*
+ * One plain record of a place for one session, with a word or none, if there is room at once and no switch record is due
+ * before it.  False: nothing was done, and tw_record_plain() does it.
+ */
+static inline __attribute__((always_inline)) bool tw_record_at_once(struct tw_hit_tls *t, enum tw_event_kind kind,
+								    const struct tw_place *place, unsigned session,
+								    bool has_word, uint64_t word)
+{
+	struct tw_lane *lane = &t->thread->lanes[session];
+	uint32_t bytes = (uint32_t)sizeof(struct tw_rb_record) + (has_word ? 16 : 0);
+	struct tw_rb_record *record;
+	unsigned flags;
+
+	if (tw_unlikely(lane->run_stamp != t->run_stamp || lane->producer.pos + bytes > lane->producer.limit_pos))
+		return false;
+	record = (struct tw_rb_record *)(lane->producer.data + (lane->producer.pos & lane->producer.mask));
+	/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
+	flags = tw_load_relaxed(&t->tracee->record_flags[session]) | (has_word ? TW_EVENT_FLAG_HALF : 0);
+	record->ticks = tw_clock_ticks();
+	record->head = TW_RB_HEAD(kind, flags, bytes, place->place_id);
+	if (has_word)
+		*(uint64_t *)(record + 1) = word;
+	tw_rb_commit(&lane->producer, bytes);
+	return true;
+}
+
+/* As tw_record_plain(), for sessions that may want strict stamps: calls with so many words. */
 uint64_t tw_record_strict(struct tw_hit_tls *t, const struct tw_place *place, uint64_t todo, const uint64_t *words,
 			  unsigned count);
 
