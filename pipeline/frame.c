@@ -5,11 +5,11 @@
  * Compiled without vector registers, as hit.c; the same context, and the same steps:
  *
  *	state of the thread	not ready: joining, nested, ended		hit.c
- *	flags			nobody wants calls of this tracee any more: done
+ *	flags			nobody wants calls or returns of this tracee any more: done
  *	read section
  *	epoch			sessions made since the call have nothing here
  *	plain			a word or nothing: in place
- *	otherwise		terms, strict stamps, silence, meta: one session after the other
+ *	otherwise		terms, strict stamps, meta: one session after the other
  */
 #include "pipeline/count.h"
 #include "pipeline/record.h"
@@ -68,6 +68,13 @@ static inline uint64_t still_traced(const struct tw_hit_tls *t, uint64_t epoch)
 	return tw_load_acquire(&t->tracee->wants_call) & ~tw_hit_newer_than(epoch);
 }
 
+/* Those that still ask where its calls return to, whether they still trace calls or not. */
+static inline uint64_t still_followed(const struct tw_hit_tls *t, uint64_t epoch)
+{
+	/* PAIR hit.epoch: acquire; as above. */
+	return tw_load_acquire(&t->tracee->wants_return_to) & ~tw_hit_newer_than(epoch);
+}
+
 /* Hits are told apart by frames: the end of a call must not seem to lie above, or below, its beginning. */
 #define FRAME(back) ((back) && (back)->frame ? (back)->frame : __builtin_frame_address(0))
 
@@ -111,7 +118,7 @@ static void record_each(struct tw_hit_tls *t, const struct ending *e, uint64_t t
 	}
 }
 
-/* The general case: @todo without the silent ones, and what meta wants. */
+/* The general case: @todo, and before it what meta wants: its part of the call came last, and so ends first. */
 static __attribute__((noinline)) void end_special(struct tw_hit_tls *t, const struct ending *e, uint64_t todo)
 {
 	const struct tw_frame_wants *wants = e->wants;
@@ -120,13 +127,15 @@ static __attribute__((noinline)) void end_special(struct tw_hit_tls *t, const st
 	tw_thread_follow_runs(t);
 	if (wants->more & 1)
 		meta = e->kind == TW_EVENT_EXCEPTION_FROM ? wants->meta_exceptions : wants->meta_returns;
-	/* Also after a wait: who does not want it any more has gone from the first mask by then. */
-	if (todo)
-		record_each(t, e, todo, false);
 	/* PAIR hit.epoch: acquire; as in still_traced(). */
 	meta &= tw_load_acquire(&tw_hit_alive) & ~tw_hit_newer_than(wants->epoch);
-	if (meta)
+	if (meta) {
 		record_each(t, e, meta, true);
+		/* There may have been a wait. */
+		todo &= still_traced(t, wants->epoch);
+	}
+	if (todo)
+		record_each(t, e, todo, false);
 }
 
 static inline void gather(struct tw_frame_back *back, uint64_t sessions, uint64_t epoch)
@@ -143,15 +152,12 @@ static inline __attribute__((always_inline)) void end(struct tw_hit_tls *t, cons
 {
 	const struct tw_frame_wants *wants = e->wants;
 	bool is_exception = e->kind == TW_EVENT_EXCEPTION_FROM;
-	uint64_t traced = still_traced(t, wants->epoch);
-	/* RELAXED hit.silent: this tracee's own, or a change seen by this call or by the next. */
-	uint64_t heard = traced & ~tw_load_relaxed(&t->tracee->silent);
-	uint64_t todo = heard & (is_exception ? wants->exceptions : wants->returns);
+	uint64_t todo = still_traced(t, wants->epoch) & (is_exception ? wants->exceptions : wants->returns);
 
 	if (tw_unlikely(wants->more & TW_COUNTS_RESUMES))
 		tw_counts_resume(t, wants);
 	if (back)
-		gather(back, wants->return_tos & heard, wants->epoch);
+		gather(back, wants->return_tos & still_followed(t, wants->epoch), wants->epoch);
 	/* RELAXED hit.special: a change is seen by this call or by the next. */
 	if (tw_unlikely(is_exception || (wants->more & 1) || e->value->kind == TW_FRAME_TERM ||
 			(todo & tw_load_relaxed(&t->tracee->special))))
@@ -165,8 +171,9 @@ static inline __attribute__((always_inline)) void end(struct tw_hit_tls *t, cons
 static inline bool is_wanted(const struct tw_hit_tls *t, const struct tw_frame_wants *wants)
 {
 	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
-	return tw_likely(t->state == TW_THREAD_READY) ? tw_load_relaxed(&t->tracee->wants_call) | wants->more
-						      : true;
+	return tw_likely(t->state == TW_THREAD_READY)
+		       ? tw_load_relaxed(&t->tracee->wants_call) | wants->more | wants->return_tos
+		       : true;
 }
 
 void tw_frame_return(const struct tw_frame_wants *wants, const struct tw_frame_value *value,
@@ -221,7 +228,7 @@ void tw_frame_refuse(const struct tw_frame_wants *wants)
 static void record_return_to(struct tw_hit_tls *t, uint64_t todo, const struct tw_frame_where *where)
 {
 	struct tw_record_terms terms = {t->thread, 0, 0, false};
-	struct tw_still still = {NULL, &t->tracee->wants_call};
+	struct tw_still still = {NULL, &t->tracee->wants_return_to};
 	struct tw_record_content content = {.kind = TW_EVENT_RETURN_TO};
 
 	tw_thread_follow_runs(t);
@@ -250,12 +257,8 @@ void tw_frame_return_to(struct tw_frame_back *back, const struct tw_frame_where 
 	if (tw_likely(!back->sessions))
 		return;
 	if (enter(t, FRAME(back), back->sessions)) {
-		/* RELAXED hit.silent: as in end(). */
-		uint64_t todo =
-			back->sessions & still_traced(t, back->epoch) & ~tw_load_relaxed(&t->tracee->silent);
+		uint64_t todo = back->sessions & still_followed(t, back->epoch);
 
-		/* RELAXED hit.return_to: a change is seen by this return or by the next. */
-		todo &= tw_load_relaxed(&t->tracee->wants_return_to);
 		if (todo && is_open())
 			record_return_to(t, todo, where);
 		leave(t);

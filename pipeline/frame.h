@@ -11,7 +11,8 @@
  * wants was decided at the call; what is still wanted is looked up at the end:
  *
  *	the function is no longer traced		return_from comes all the same
- *	the process lost its flag `call`, is silent	nothing comes
+ *	the process became silent			all comes: the call was heard
+ *	the process lost its flag `call`		return_to comes, if that flag is still there
  *	the session was destroyed			nothing comes, also when another has its bit by now (epoch)
  *
  * Threads  The end is told on the thread that runs the traced process then; any state of it is allowed, as for a

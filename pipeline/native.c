@@ -145,6 +145,22 @@ static inline void return_one(const struct tw_frame_wants *wants, uint64_t value
 	tw_frame_return(wants, &word, back);
 }
 
+/* A chain of tail calls has one return_to: that of the first call whose return_to was wanted, when that one ends. */
+static void go_back(const struct tw_return_entry *entry, unsigned number, struct tw_frame_back *back)
+{
+	struct tw_frame_where where = { .address = entry->return_address };
+	struct tw_frame_back first = *back;
+
+	while (first.sessions && number-- > 0) {
+		const struct tw_frame_wants *below = frame_of(entry, number);
+
+		if (below)
+			first.sessions &= ~below->return_tos;
+	}
+	back->sessions &= ~first.sessions;
+	tw_frame_return_to(&first, &where);
+}
+
 /* The frames of an entry, the innermost first. */
 static __attribute__((noinline)) void return_all(const struct tw_return_entry *entry, uint64_t value,
 						 struct tw_frame_back *back)
@@ -154,6 +170,8 @@ static __attribute__((noinline)) void return_all(const struct tw_return_entry *e
 
 		if (wants)
 			return_one(wants, value, back);
+		if (tw_unlikely(back->sessions))
+			go_back(entry, number, back);
 	}
 }
 

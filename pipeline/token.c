@@ -15,7 +15,8 @@
 
 struct node {
 	struct tw_frame_wants wants;
-	uint32_t below; /* 1 + a node; 0: the last */
+	uint64_t return_tos; /* sessions that want one of this call or of those below */
+	uint32_t below;	     /* 1 + a node; 0: the last */
 	_Atomic uint32_t next_free;
 };
 
@@ -66,6 +67,12 @@ static struct tw_frame_wants *wants_of(struct tw_frame *frame)
 	return (struct tw_frame_wants *)frame->words;
 }
 
+/* The sessions that want a return_to of a call that went over to another one. */
+static uint64_t return_tos_below(const struct tw_frame *frame)
+{
+	return frame->tail ? nodes[frame->tail - 1].return_tos : 0;
+}
+
 TW_API void tw_hit_tail(struct tw_declared_function *function, struct tw_frame *frame,
 			const struct tw_frame_call *call)
 {
@@ -87,6 +94,7 @@ TW_API void tw_hit_tail(struct tw_declared_function *function, struct tw_frame *
 		return;
 	}
 	nodes[number - 1].wants = *wants_of(frame);
+	nodes[number - 1].return_tos = wants_of(frame)->return_tos | return_tos_below(frame);
 	nodes[number - 1].below = frame->tail;
 	*wants_of(frame) = *wants_of(&callee);
 	frame->tail = number;
@@ -108,6 +116,20 @@ static void end_one(const struct tw_frame_wants *wants, const struct ending *end
 		tw_frame_return(wants, &ending->value, back);
 }
 
+/* A chain of tail calls has one return_to: that of the first call whose return_to was wanted, when that one ends. */
+static void go_back(const struct tw_frame *frame, struct tw_frame_back *back)
+{
+	struct tw_frame_back first = *back;
+	struct tw_frame_where where;
+
+	first.sessions &= ~return_tos_below(frame);
+	if (!first.sessions)
+		return;
+	back->sessions &= ~first.sessions;
+	where = tw_stack_where();
+	tw_frame_return_to(&first, &where);
+}
+
 static void end_all(struct tw_frame *frame, const struct ending *ending, struct tw_frame_back *back)
 {
 	frame->is_open = 0;
@@ -116,10 +138,14 @@ static void end_all(struct tw_frame *frame, const struct ending *ending, struct 
 		struct node *node = &nodes[frame->tail - 1];
 		uint32_t number = frame->tail;
 
+		if (!ending->raise)
+			go_back(frame, back);
 		frame->tail = node->below;
 		end_one(&node->wants, ending, back);
 		give_node(number);
 	}
+	if (!ending->raise)
+		go_back(frame, back);
 }
 
 static void leave(struct tw_frame *frame, struct tw_frame_value value)
@@ -128,11 +154,6 @@ static void leave(struct tw_frame *frame, struct tw_frame_value value)
 	struct ending ending = {value, NULL};
 
 	end_all(frame, &ending, &back);
-	if (back.sessions) {
-		struct tw_frame_where where = tw_stack_where();
-
-		tw_frame_return_to(&back, &where);
-	}
 }
 
 TW_API void tw_hit_leave(struct tw_frame *frame, uint64_t value)
