@@ -117,7 +117,13 @@ static bool is_wanted(const struct tw_wanted *wanted, const struct tw_function *
 	       (wanted->arity == TW_ARITY_ANY ||
 		(wanted->arity == TW_ARITY_UNKNOWN && function->arity == UINT32_MAX) ||
 		(wanted->arity >= 0 && (uint32_t)wanted->arity == function->arity)) &&
-	       (!wanted->is_global || function->is_exported) && has_place(wanted, function);
+	       has_place(wanted, function);
+}
+
+/* What global means that is not exported is touched, and not counted. */
+static bool is_counted(const struct tw_wanted *wanted, const struct tw_function *function)
+{
+	return (!wanted->is_global || function->is_exported) && is_wanted(wanted, function);
 }
 
 static int for_each_place_of(struct tw_session *session, struct tw_permit *permit, struct tw_function *function,
@@ -166,7 +172,7 @@ int tw_for_each_place(struct tw_session *session, struct tw_permit *permit, cons
 
 			if (error)
 				return error;
-			count += is_wanted(wanted, f);
+			count += is_counted(wanted, f);
 		}
 	}
 	return count;

@@ -234,6 +234,9 @@ static int apply_one(struct tw_session *session, struct tw_permit *permit, struc
 {
 	if (!suits(place, setting->actions))
 		return setting->match == TW_MATCH_TRUE ? end_place(session, permit, place) : 0;
+	/* Not exported: no call is global, and what is local ends all the same. */
+	if ((setting->actions & TW_ACTION_GLOBAL) && !place->function->is_exported)
+		return setting->match == TW_MATCH_TRUE ? end_place(session, permit, place) : 0;
 	switch (setting->match) {
 	case TW_MATCH_FALSE: return clear_place(session, permit, place, setting);
 	case TW_MATCH_RESTART: return restart_place(session, permit, place, setting);
@@ -288,7 +291,9 @@ static int read_setting(enum tw_match match, const struct tw_match_program *prog
 	if ((flags & ~(local | TW_FUNCTION_GLOBAL)) || ((flags & TW_FUNCTION_GLOBAL) && (flags & local)) ||
 	    (unsigned)match > TW_MATCH_PAUSE)
 		return TW_EBADARG;
-	if (program && ((flags & counters) || program->code->target != TW_MATCH_CALL))
+	/* Counters have no use for a specification: there must be events too. */
+	if (program && (program->code->target != TW_MATCH_CALL ||
+			((flags & counters) && !(flags & (TW_FUNCTION_LOCAL | TW_FUNCTION_META)))))
 		return TW_EBADARG;
 	*out = (struct setting){ .match = match, .actions = actions_of(flags), .program = program };
 	return 0;

@@ -228,7 +228,7 @@ int tw_trace_function(struct tw_session *session, const char *module, const char
  * @program	of tw_match_compile() for TW_MATCH_CALL; borrows until another call has replaced or removed it
  *		everywhere, or the session is destroyed.
  * @flags	TW_FUNCTION_GLOBAL (or 0); or TW_FUNCTION_LOCAL, TW_FUNCTION_META or both, which each have a
- *		specification of their own.  Counters take none.
+ *		specification of their own.  Counters may be set in the same call, and take none.
  *
  * The specification sees the words of a call as integers.  What it adds with {message,X} is the last
  * element of the event.  Replaces an earlier specification of these kinds; TW_MATCH_TRUE removes it.

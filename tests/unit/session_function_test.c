@@ -167,11 +167,10 @@ static void refused(void)
 	assert_int_equal(set("f1", 1, (enum tw_match)4, TW_FUNCTION_LOCAL), TW_EBADARG);
 	assert_int_equal(set(NULL, 1, TW_MATCH_TRUE, 0), TW_EBADARG);
 	assert_int_equal(tw_trace_function(NULL, "tro", "f1", 1, TW_MATCH_TRUE, 0), TW_EBADARG);
-	/* A specification and a counter. */
+	/* A specification, and nothing but a counter. */
 	for (uint32_t flags = TW_FUNCTION_CALL_COUNT; flags <= TW_FUNCTION_CALL_MEMORY; flags *= 2)
 		if (flags & (TW_FUNCTION_CALL_COUNT | TW_FUNCTION_CALL_TIME | TW_FUNCTION_CALL_MEMORY))
-			assert_int_equal(tw_trace_function_match(s, "tro", "f1", 1, program, flags | TW_FUNCTION_LOCAL),
-					 TW_EBADARG);
+			assert_int_equal(tw_trace_function_match(s, "tro", "f1", 1, program, flags), TW_EBADARG);
 	assert_int_equal(tw_trace_function_match(s, "tro", "f1", 1, NULL, 0), TW_EBADARG);
 	assert_int_equal(tw_trace_on_load(s, TW_MATCH_FALSE, program, 0), TW_EBADARG);
 	assert_string_equal(f1_is("all"), before);
