@@ -172,6 +172,10 @@ static int change_flags(struct tw_match_machine *m, struct tw_term tracee, struc
 {
 	if (!HOST_HAS(m, trace) || !tw_is_list(off) || !tw_is_list(on))
 		return -1;
+	if ((m->actions & (TW_MATCH_SILENCE | TW_MATCH_UNSILENCE)) && HOST_HAS(m, silence)) {
+		m->run->host->silence(m->run, m->actions & TW_MATCH_SILENCE);
+		m->actions &= (uint8_t) ~(TW_MATCH_SILENCE | TW_MATCH_UNSILENCE);
+	}
 	return m->run->host->trace(m->run, tracee, off, on);
 }
 

@@ -185,6 +185,8 @@ struct tw_match_host {
 	 * process.  Answers 1 for a change, 0 for none, below 0 to raise.  NULL: raises.
 	 */
 	int (*trace)(struct tw_match_run *run, struct tw_term tracee, struct tw_term off, struct tw_term on);
+	/* A {silent,B} that came before one of these: done first, and not in the result.  NULL: it is in the result. */
+	void (*silence)(struct tw_match_run *run, bool is_silent);
 	/* {set_tcw,Word}: the word before.  NULL: tw_trace_control_word_set(). */
 	uint32_t (*set_tcw)(struct tw_match_run *run, uint32_t word);
 	/* {string_at,Address}: a binary of the bytes up to the zero; none where there is no string.  NULL: none. */

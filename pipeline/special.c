@@ -38,6 +38,21 @@ static int trace_of(struct tw_match_run *run, struct tw_term who, struct tw_term
 	return tw_hit_host.trace(thread->run_session, who, off, on);
 }
 
+/* A process that has no flags of this session, and that only meta events tell of, stays without. */
+static bool has_flags(const struct tw_tracee *tracee, unsigned session)
+{
+	/* RELAXED tracee.flags: its own, or a change seen by this call or by the next. */
+	return tw_load_relaxed(&tracee->flags[session]) != 0;
+}
+
+static void silence_of(struct tw_match_run *run, bool is_silent)
+{
+	const struct tw_thread *thread = run->context;
+
+	if (has_flags(tw_hit_tls.tracee, thread->run_session))
+		tw_hit_host.silence(thread->run_session, is_silent);
+}
+
 /* Longer strings are cut: none that is written in a guard is so long. */
 static struct tw_term string_at(struct tw_match_run *run, uint64_t address)
 {
@@ -64,6 +79,7 @@ static void keep_vectors(void (*function)(void *), void *arg)
 static const struct tw_match_host host = { .self = self_of,
 					   .node = node_of,
 					   .trace = trace_of,
+					   .silence = silence_of,
 					   .caller = tw_stack_caller,
 					   .caller_line = tw_stack_caller_line,
 					   .stacktrace = tw_stack_trace,
@@ -264,6 +280,8 @@ static void do_meta(struct tw_hit_tls *t, struct tw_place *place, const struct t
 		if (run_program(t, part->meta_program, part->session, call) == TW_MATCH_NO)
 			return;
 		result = t->thread->run.result;
+		if ((result.actions & (TW_MATCH_SILENCE | TW_MATCH_UNSILENCE)) && has_flags(t->tracee, part->session))
+			tw_patch_call_keeping_vectors(silence_there, t->thread);
 	}
 	if (call->frame && (result.actions & (TW_MATCH_RETURN_TRACE | TW_MATCH_EXCEPTION_TRACE))) {
 		call->frame->meta_returns |= bit;
