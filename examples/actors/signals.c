@@ -54,9 +54,11 @@ static bool remove_relation(struct actor *self, struct value pid, uint64_t numbe
 
 void link_to(struct actor *self, struct value pid)
 {
-	if (is_same(pid, pid_of(self)) || find_relation(self, pid, 0, true))
+	if (is_same(pid, pid_of(self)))
 		return;
-	add_relation(self, pid, 0, true);
+	/* Linking twice is told twice, and changes nothing. */
+	if (!find_relation(self, pid, 0, true))
+		add_relation(self, pid, 0, true);
 	/* The number is the linker itself, for the event that is made when the signal arrives. */
 	if (!signal_to(self, pid, SIGNAL_LINK, NONE, (uintptr_t)self))
 		signal_to(self, pid_of(self), SIGNAL_LINK_EXIT, ATOM(NOPROC), (uint64_t)number_of(pid));
@@ -64,10 +66,9 @@ void link_to(struct actor *self, struct value pid)
 
 void unlink_from(struct actor *self, struct value pid)
 {
-	if (!remove_relation(self, pid, 0, true))
-		return;
 	trace_unlink(self, pid);
-	signal_to(self, pid, SIGNAL_UNLINK, NONE, 0);
+	if (remove_relation(self, pid, 0, true))
+		signal_to(self, pid, SIGNAL_UNLINK, NONE, 0);
 }
 
 struct value monitor(struct actor *self, struct value pid)
@@ -126,22 +127,26 @@ static struct value own_copy(struct actor *self, struct value value)
 static struct value take_exit(struct actor *self, struct signal *signal)
 {
 	struct value reason = own_copy(self, signal->value), from = signal->from;
-	bool is_link = signal->kind == SIGNAL_LINK_EXIT;
+	bool is_link = signal->kind == SIGNAL_LINK_EXIT, was_linked = is_link;
 	if (is_link) {
-		if (is_same(from, pid_of(self)))
+		if (is_same(from, pid_of(self))) {
 			from = immediate(signal->number, TAG_PID);
+			was_linked = false;
+		}
 		if (!remove_relation(self, from, 0, true))
 			return NONE;
-		trace_getting_unlinked(self, from);
 	} else if (is_same(reason, ATOM(KILL)) && !self->is_outside) {
 		return ATOM(KILLED);
 	}
-	if (self->is_trapping) {
-		message_to_self(self, TUPLE(&self->heap, ATOM(EXIT), from, reason), from);
-		return NONE;
-	}
 	bool is_ignored = is_same(reason, ATOM(NORMAL)) && (is_link || !is_same(from, pid_of(self)));
-	return is_ignored ? NONE : reason;
+	if (!self->is_trapping && !is_ignored)
+		return reason;
+	/* Who dies of it tells of its exit only. */
+	if (was_linked)
+		trace_getting_unlinked(self, from);
+	if (self->is_trapping)
+		message_to_self(self, TUPLE(&self->heap, ATOM(EXIT), from, reason), from);
+	return NONE;
 }
 
 static void take_down(struct actor *self, struct signal *signal)

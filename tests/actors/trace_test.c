@@ -130,8 +130,7 @@ static void test_exit(void **state)
 	assert_true(is_same(element(next_message(), 1), reference));
 	assert_true(is_none(whereis(me, atom("nnn2"))));
 	finish();
-	EXPECT(p, "p register nnn2", "p link q", "p getting_unlinked q", "p exit bad", "p unregister nnn2",
-	       "p out_exited 0");
+	EXPECT(p, "p register nnn2", "p link q", "p exit bad", "p unregister nnn2", "p out_exited 0");
 }
 
 static struct value trap(struct actor *self, struct value environment)
