@@ -5,7 +5,8 @@
 A row is `| lines | OTP | here | tests |`: lines are numbers (`119, 120` or `185-194`); *here* begins with same, different, not
 applicable, or later; tests are names of ctests or of scenarios (tests/semantics), with `:case` for one case of a file, or
 `none: why`. What is same or different needs one. The other way round, each scenario, and each case that is named after lines
-(line_94_what, s_line_110_what), stands in the rows of its lines.
+(line_94_what, s_line_110_what), stands in the rows of its lines. A scenario o_94_what of oracle/plays.term is of line 94, whose
+row names semantics_play.
 """
 import pathlib
 import re
@@ -56,6 +57,7 @@ def lines_of_case(name):
 
 class Check:
     def __init__(self, root):
+        self.root = root
         self.document = (root / "docs" / "semantics.md").read_text()
         self.tests = tests_of(root)
         self.played, self.recorded = scenarios_of(root)
@@ -113,6 +115,17 @@ class Check:
                 if not any(named.split(":")[0] == name for named in self.named.get(line, [])):
                     self.problem(f"line {line}: its row does not name {name}")
 
+    def plays(self):
+        """The row of a play's line names the test that plays it."""
+        text = (self.root / "tests" / "semantics" / "oracle" / "plays.term").read_text()
+        names = re.findall(r"^\{(\w+),", text, re.M)
+        played = {int(number) for number in re.findall(r"^\{o_(\d+)_[a-z_0-9]+,", text, re.M)}
+        if len(names) != len(set(names)):
+            self.problem("plays.term: a name is there twice")
+        for line in sorted(played):
+            if "semantics_play" not in self.named.get(line, []):
+                self.problem(f"line {line}: its row does not name semantics_play")
+
     def scenarios(self):
         everywhere = set(re.findall(r"\bs_[a-z_0-9]+", self.document))
         for name in sorted(self.played - everywhere):
@@ -127,6 +140,7 @@ def main():
     check = Check(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "."))
     check.rows()
     check.cases()
+    check.plays()
     check.scenarios()
     for problem in check.problems:
         print(problem)

@@ -158,7 +158,7 @@ static struct tw_term name_change(struct tw_arena *arena, struct tw_term term, v
 				return tw_term_atom_z(b->names[i].name);
 		return tw_term_atom_z("a_pid");
 	case TW_TYPE_TUPLE:
-		if ((count != 5 && count != 6) || !lit_is(tw_term_element(term, 0), "trace_ts"))
+		if (count < 5 || count > 7 || !lit_is(tw_term_element(term, 0), "trace_ts"))
 			return (struct tw_term){0};
 		for (size_t i = 0; i < count; i++)
 			inner[i] = i + 1 < count ? lit_map(arena, tw_term_element(term, i), name_change, context)
@@ -539,10 +539,15 @@ static void ask_collector(struct bed *b, struct value tracer, struct events *eve
 
 struct tw_term ev(struct bed *b, struct sess *s)
 {
+	pause_ms(20);
+	return ev_now(b, s);
+}
+
+struct tw_term ev_now(struct bed *b, struct sess *s)
+{
 	struct events *events = calloc(1, sizeof *events), *twins = calloc(1, sizeof *twins);
 	struct tw_term list, other;
 
-	pause_ms(20);
 	ask_collector(b, s->tracer, events);
 	twins->count = events->count;
 	memcpy(twins->terms, events->terms, sizeof *events->terms * events->count);

@@ -126,6 +126,8 @@ struct tw_term destroy(struct bed *b, struct sess *s);
 
 /* What the tracer has received since it was asked last. */
 struct tw_term ev(struct bed *b, struct sess *s);
+/* The same, without a pause for what is still under way. */
+struct tw_term ev_now(struct bed *b, struct sess *s);
 /* Without what run() itself makes. */
 struct tw_term ev_own(struct bed *b, struct sess *s);
 

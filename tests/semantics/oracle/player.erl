@@ -1,0 +1,174 @@
+%% SPDX-License-Identifier: Apache-2.0
+%% player.erl - plays scenarios on a real Erlang system: what oracle/plays.term holds was recorded by it on OTP 25.
+%%
+%%      erlc pl.erl player.erl
+%%      erl -noshell -run player record plays.term     prints each line with the answer of this system
+%%      erl -noshell -run player check plays.term      are the answers in it those of this system?
+%%
+%% OTP 25 has one session for all: erlang:trace/3, trace_pattern/3, trace_info/2.  Scenarios say what they do in the words
+%% of ../play.c.  In answers processes have names, times are kinds, and this module is `outside`.
+-module(player).
+-compile(export_all).
+-compile(nowarn_export_all).
+
+record([File]) ->
+    [io:format("~0p.~n", [{N, Steps, play(Steps)}]) || {N, Steps, _} <- begin_with(File)],
+    halt(0).
+
+check([File]) ->
+    erlang:system_info(otp_release) =:= "25" orelse halt(77),
+    Lines = begin_with(File),
+    Others = [{N, Answer, Now} || {N, Steps, Answer} <- Lines, Now <- [play(Steps)], Now =/= Answer],
+    [io:format("~p:~n  ~0p~nrecorded:~n  ~0p~n", [N, Now, Answer]) || {N, Answer, Now} <- Others],
+    io:format("~p plays, ~p answered otherwise~n", [length(Lines), length(Others)]),
+    halt(min(1, length(Others))).
+
+begin_with(File) ->
+    {module, _} = code:ensure_loaded(pl),
+    [ets:new(T, [named_table, public]) || T <- [names, pids]],
+    {ok, Lines} = file:consult(File),
+    Lines.
+
+play(Steps) ->
+    Me = self(),
+    {P, M} = spawn_monitor(fun() -> Me ! {played, self(), scenario(Steps)} end),
+    Answer = receive
+                 {played, P, R} -> erlang:demonitor(M, [flush]), R;
+                 {'DOWN', M, _, _, Why} -> {died, Why}
+             after 8000 -> exit(P, kill), timeout end,
+    clean(),
+    Answer.
+
+clean() ->
+    [erlang:trace(Who, false, [all]) || Who <- [all, new]],
+    [erlang:trace_pattern(F, false, O) || F <- [{pl, '_', '_'}, on_load], O <- [[global], [local, meta, call_count, call_time]]],
+    [erlang:trace_pattern(E, true, []) || E <- [send, 'receive']],
+    erlang:system_flag(trace_control_word, 0),
+    [exit(P, kill) || {_, P} <- ets:tab2list(names)],
+    [catch unregister(N) || N <- [n1, n2, n3]],
+    [ets:delete_all_objects(T) || T <- [names, pids]].
+
+name(N, P) -> ets:insert(names, {N, P}), ets:insert(pids, {P, N}), P.
+pid(N) -> ets:lookup_element(names, N, 2).
+
+scenario(Steps) ->
+    process_flag(trap_exit, true),
+    name(me, self()),
+    name(t, spawn(fun() -> collect([]) end)),
+    lists:flatmap(fun step/1, Steps).
+
+collect(L) -> receive {get, P} -> P ! {events, self(), lists:reverse(L)}, collect([]); M -> collect([M | L]) end.
+
+%% ---- processes ----
+
+loop() -> receive {run, P, Ops} -> R = (catch ops(Ops, ok)), P ! {ran, self(), R}, loop(); stop -> ok end.
+
+ops([], R) -> R;
+ops([O | T], _) -> ops(T, op(O)).
+
+%% Not the last thing that it does: then the call would return to somewhere else.
+op({t, {x, a, T, O}}) -> try pl:a(T, O) catch _:_ -> caught end;
+op({t, {x, b, T, O}}) -> try pl:b(T, O) catch _:_ -> caught end;
+op({t, {x, c, T, O}}) -> try pl:c(T, O) catch _:_ -> caught end;
+op({t, O}) -> try do(O) catch _:_ -> caught end;
+op({x, a, T, O}) -> R = pl:a(T, O), do(none), R;
+op({x, b, T, O}) -> R = pl:b(T, O), do(none), R;
+op({x, c, T, O}) -> R = pl:c(T, O), do(none), R;
+op(O) -> do(O).
+
+do(none) -> ok;
+do({send, To, M}) -> (catch To ! M), ok;
+do({recv, M}) -> receive M -> ok end;
+do({recv, M, Ms}) -> receive M -> ok after Ms -> timeout end;
+do({spawn, N}) -> name(N, spawn(?MODULE, loop, []));
+do({spawn_link, N}) -> name(N, spawn_link(?MODULE, loop, []));
+do({link, P}) -> link(P);
+do({unlink, P}) -> unlink(P);
+do({register, N, P}) -> (catch register(N, P)), ok;
+do({unregister, N}) -> (catch unregister(N)), ok;
+do({exit, P, R}) -> exit(P, R);
+do({die, error, R}) -> error(R);
+do({die, exit, R}) -> exit(R);
+do({die, throw, R}) -> throw(R);
+do({trap, B}) -> process_flag(trap_exit, B);
+do({sensitive, B}) -> process_flag(sensitive, B);
+do({monitor, P}) -> erlang:monitor(process, P), ok;
+do(gc) -> erlang:garbage_collect();
+do({sleep, Ms}) -> receive after Ms -> ok end.
+
+run(P, Ops) -> P ! {run, self(), Ops}, receive {ran, P, R} -> R after 3000 -> no_answer end.
+
+%% '@p' is the pid of p.
+with_pids(A) when is_atom(A) -> case atom_to_list(A) of [$@ | N] -> pid(list_to_atom(N)); _ -> A end;
+with_pids([H | T]) -> [with_pids(H) | with_pids(T)];
+with_pids(T) when is_tuple(T) -> list_to_tuple(with_pids(tuple_to_list(T)));
+with_pids(X) -> X.
+
+%% ---- what the tester does; module_info/0,1 are not counted ----
+
+step({tracee, N}) -> name(N, spawn(?MODULE, loop, [])), [];
+step({process, Who, How, Flags}) ->
+    W = case Who of existing -> existing_processes; new -> new_processes; all -> processes; _ -> with_pids(Who) end,
+    R = answer(fun() -> erlang:trace(W, How, [{tracer, pid(t)} || How] ++ Flags) end),
+    [R || R =/= 1, Who =/= existing, Who =/= all];
+step({function, MFA, Spec, Options}) ->
+    O = [case X of meta when Spec =/= false -> {meta, pid(t)}; _ -> X end || X <- Options],
+    R = answer(fun() -> erlang:trace_pattern(MFA, with_pids(Spec), O) end),
+    [case MFA of {pl, '_', '_'} when is_integer(R) -> R - 2; _ -> R end || R =/= 1];
+step({send_pattern, Spec}) -> [R || R <- [answer(fun() -> erlang:trace_pattern(send, with_pids(Spec), []) end)], R =/= 1];
+step({recv_pattern, Spec}) -> [R || R <- [answer(fun() -> erlang:trace_pattern('receive', with_pids(Spec), []) end)], R =/= 1];
+step({run, P, Ops}) -> run(pid(P), with_pids(Ops)), [];
+step({value, P, Ops}) -> [{value, plain(run(pid(P), with_pids(Ops)))}];
+step({tell, P, M}) -> pid(P) ! with_pids(M), [];
+step({do, Op}) -> do(with_pids(Op)), [];
+step({kill, P}) -> exit(pid(P), kill), gone(pid(P));
+step({gone, P}) -> gone(pid(P));
+step({wait, Ms}) -> timer:sleep(Ms), [];
+step({info, What, Item}) -> [info(with_pids(What), Item)];
+step({tcw, N}) -> erlang:system_flag(trace_control_word, N), [];
+step(get_tcw) -> [{tcw, erlang:system_info(trace_control_word)}];
+step(all_info) -> [[[info({pl, F, 2}, I) || I <- [traced, match_spec, meta, meta_match_spec, call_count]] || F <- [a, b, c]]];
+step(ev) -> [run(P, []) || {N, P} <- ets:tab2list(names), N =/= me, N =/= t, is_process_alive(P)], [events()];
+step(ev_now) -> [events()];
+step(tags) -> [[element(3, E) || E <- events()]].
+
+answer(F) -> try F() catch error:badarg -> {error, badarg} end.
+
+gone(P) -> case is_process_alive(P) of true -> timer:sleep(1), gone(P); false -> timer:sleep(5), [] end.
+
+events() ->
+    Ref = erlang:trace_delivered(all),
+    receive {trace_delivered, all, Ref} -> ok end,
+    T = pid(t),
+    T ! {get, self()},
+    receive {events, T, L} -> lists:keysort(2, [plain(E) || E <- L, not is_run(E)]) end.
+
+is_run(E) when tuple_size(E) >= 4, element(3, E) =:= 'receive'; tuple_size(E) >= 4, element(3, E) =:= send ->
+    is_tuple(element(4, E)) andalso lists:member(element(1, element(4, E)), [run, ran, get]);
+is_run(_) -> false.
+
+info(What, Item) ->
+    case answer(fun() -> erlang:trace_info(What, Item) end) of
+        {flags, L} when is_list(L) -> {flags, lists:sort(L)};
+        {call_time, L} when is_list(L) -> {call_time, lists:sort([{plain(P), N} || {P, N, _, _} <- L])};
+        {meta, []} -> {meta, false}; % as OTP says since 29
+        {error, R} -> R;
+        X -> plain(X)
+    end.
+
+plain(P) when is_pid(P) -> case ets:lookup(pids, P) of [{_, N}] -> N; [] -> a_pid end;
+plain(T) when element(1, T) =:= trace_ts ->
+    [Time | Rest] = lists:reverse(tuple_to_list(T)),
+    list_to_tuple([plain(X) || X <- lists:reverse(Rest)] ++ [kind(Time)]);
+plain({trace, P, Tag, Sizes}) when Tag =:= gc_major_start; Tag =:= gc_major_end; Tag =:= gc_minor_start; Tag =:= gc_minor_end ->
+    {trace, plain(P), Tag, lists:sort([K || {K, _} <- Sizes])};
+plain({player, _, _}) -> outside;
+plain({pl, F, [Tag, _]}) -> {pl, F, [plain(Tag)]};
+plain(T) when is_tuple(T) -> list_to_tuple([plain(X) || X <- tuple_to_list(T)]);
+plain([H | T]) -> [plain(H) | plain(T)];
+plain(R) when is_reference(R) -> ref;
+plain(X) -> X.
+
+kind({_, _, _}) -> ts;
+kind({_, _}) -> strict_mono;
+kind(_) -> mono.
