@@ -18,6 +18,7 @@
 #include "pipeline/native.h"
 #include "ringbuf/ringset.h"
 #include "session/session.h"
+#include "tracewheel/match.h"
 #include "tracewheel/tracewheel.h"
 
 #include <pthread.h>
@@ -179,6 +180,70 @@ TW_BENCH(sled_typed_no_string)
 TW_BENCH(sled_typed_two_and_return)
 {
 	run_typed(bench, ":i8@6- a:i4@0- b:u8@1-", TW_ACTION_RETURN);
+}
+
+/*
+ * Guards as --when makes them of names: an unsigned of four bytes, false and true; two of them, and one of a signed byte,
+ * which take the small loop; a string in the program's data, equal and not; the interpreter.
+ */
+static void run_guarded(struct tw_bench *bench, const char *guard, const char *text)
+{
+	uint64_t sum = 0;
+	struct tw_bp_part part = {.actions = TW_ACTION_CALL};
+	struct tw_match_program *program;
+	struct tw_permit *permit;
+	struct tw_place *place;
+	struct bed bed;
+
+	tw_bench_pin(1);
+	open_bed(&bed, true);
+	tw_arg_init();
+	if (tw_match_compile_when(guard, strlen(guard), NULL, &program, NULL) || tw_change_begin(&permit))
+		abort();
+	place = add_place(permit, sled_of_leaf());
+	tw_session_use_program(&part, place, program);
+	if (tw_change_end(permit, tw_session_stage(bed.session, permit, place, &part)))
+		abort();
+	if (text) {
+		for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
+			sum += leaf((uintptr_t)text, i);
+		tw_bench_stop(bench);
+		tw_bench_keep(&sum);
+	} else {
+		run_calls(bench);
+	}
+	close_bed(&bed);
+	tw_match_destroy(program);
+}
+
+TW_BENCH(sled_guard_integer_false)
+{
+	run_guarded(bench, "($1 band 4294967295) > 4096", NULL);
+}
+
+TW_BENCH(sled_guard_integer_true)
+{
+	run_guarded(bench, "($1 band 4294967295) < 4096", NULL);
+}
+
+TW_BENCH(sled_guard_two_false)
+{
+	run_guarded(bench, "((($1 band 65535) bxor 32768) - 32768) >= 0 and ($2 band 4294967295) > 4294967294", NULL);
+}
+
+TW_BENCH(sled_guard_string_not)
+{
+	run_guarded(bench, "string_at($1) == <<117,115,101>>", "users");
+}
+
+TW_BENCH(sled_guard_string)
+{
+	run_guarded(bench, "string_at($1) == <<117,115,101,114,115>>", "users");
+}
+
+TW_BENCH(sled_guard_interpreted)
+{
+	run_guarded(bench, "($1 band 4294967295) + 1 > 4096", NULL);
 }
 
 /* Counters alone, without events. */

@@ -52,7 +52,7 @@ struct tw_counts;
 struct tw_counter;
 
 /*
- * A range test on one raw argument word, decided without the interpreter: word - low <= span.  It
+ * A range test on one raw argument word, decided without the interpreter: word - low << shift <= span.  It
  * stands for the part's program where a call has `count` words.
  */
 struct tw_bp_quick {
@@ -60,6 +60,7 @@ struct tw_bp_quick {
 	uint8_t is_prefix; /* count words at least */
 	uint8_t argument;  /* index, below count */
 	uint8_t count;
+	uint8_t shift;
 	uint64_t low;
 	uint64_t span;
 };
@@ -111,7 +112,7 @@ static inline int tw_bp_quick_test(const struct tw_bp_quick *quick, const uint64
 {
 	if (!quick->is_set || (quick->is_prefix ? count < quick->count : count != quick->count))
 		return -1;
-	return words[quick->argument] - quick->low <= quick->span;
+	return (words[quick->argument] - quick->low) << quick->shift <= quick->span;
 }
 
 enum tw_bp_kind { TW_BP_DECLARED = 1, TW_BP_SLED = 2, TW_BP_SLOT = 3 };

@@ -6,14 +6,15 @@
  * instructions need no stack, no memory and no call, so the function has no more of a prologue than
  * its four arguments; at any other instruction it hands over to the interpreter proper.
  *
- *	FRONT_NAME	the function
+ *	FRONT_NAME	the function's head
  *	FRONT_ARG	the type of an argument
  *	FRONT_IS_RAW	whether those are machine words
  *	FRONT_VALUE(x)	the integer that x is; goes on at the next instruction when it is no small
  *	FRONT_IS(x, constant), FRONT_TYPE(x, type)	conditions
+ *	FRONT_STRING(x)	what there is to do for a string: hands over as well, or decides
+ *	FRONT_FIRST	the instruction to begin at
  */
-enum tw_match_verdict FRONT_NAME(const struct tw_match_program *program, const FRONT_ARG *args,
-				 unsigned int count, struct tw_match_run *run)
+FRONT_NAME
 {
 	static const void *const labels[] = {
 #define FRONT_LABEL(op, name, a, b, c, pops, pushes) &&op_##op,
@@ -23,7 +24,7 @@ enum tw_match_verdict FRONT_NAME(const struct tw_match_program *program, const F
 #undef OTHER_LABEL
 	};
 	const struct tw_match_insn *const insns = program->insns;
-	const struct tw_match_insn *insn = insns;
+	const struct tw_match_insn *insn = FRONT_FIRST;
 	const struct tw_match_range *range;
 
 	goto *labels[insn->op];
@@ -34,7 +35,7 @@ op_ARITY:
 	goto *labels[insn->op];
 op_RANGE:
 	range = &program->ranges[insn->b];
-	if (FRONT_VALUE(args[insn->a]) - range->low > range->span)
+	if ((FRONT_VALUE(args[insn->a]) - range->low) << range->shift > range->span)
 		goto fail;
 	insn = insns + insn->d;
 	goto *labels[insn->op];
@@ -47,6 +48,16 @@ op_MASK:
 op_MASK_NOT:
 	range = &program->ranges[insn->b];
 	if ((FRONT_VALUE(args[insn->a]) & range->low) == range->span)
+		goto fail;
+	insn = insns + insn->d;
+	goto *labels[insn->op];
+op_STRING:
+	if (!FRONT_STRING(args[insn->a]))
+		goto fail;
+	insn = insns + insn->d;
+	goto *labels[insn->op];
+op_STRING_NOT:
+	if (FRONT_STRING(args[insn->a]))
 		goto fail;
 	insn = insns + insn->d;
 	goto *labels[insn->op];

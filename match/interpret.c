@@ -211,7 +211,8 @@ op_ARITY:
 op_RANGE:
 	if (!integer_argument(m, insn->a, &word))
 		NEXT;
-	if (word - m->program->ranges[insn->b].low > m->program->ranges[insn->b].span)
+	if ((word - m->program->ranges[insn->b].low) << m->program->ranges[insn->b].shift >
+	    m->program->ranges[insn->b].span)
 		goto fail;
 	insn = insns + insn->d;
 	goto *labels[insn->op];
@@ -229,6 +230,10 @@ op_MASK_NOT:
 		goto fail;
 	insn = insns + insn->d;
 	goto *labels[insn->op];
+op_STRING:
+op_STRING_NOT:
+	/* Only behind what the small loops could not do: rare enough for the general code at the next. */
+	NEXT;
 op_ARG_IS:
 	if (argument(m, insn->a).word != constants[insn->b].word)
 		goto fail;

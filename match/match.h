@@ -34,12 +34,14 @@ struct tw_match_insn {
 };
 
 /*
- * The integers v with (uint64_t)v - low <= span, modulo 2^64: an interval, or all but an interval.  The
- * instructions that test bits take them for a mask and its value: v & low == span.
+ * The integers v with (uint64_t)v - low << shift <= span, modulo 2^64: an interval, or all but an interval; with a
+ * shift, of what the lower 64 - shift bits of v are, with a sign or without.  The instructions that test bits take
+ * them for a mask and its value: v & low == span.
  */
 struct tw_match_range {
 	uint64_t low;
-	uint64_t span;
+	uint64_t span; /* shifted already */
+	uint32_t shift; /* 0 .. 63 */
 };
 
 /* What the compiler makes and the verifier judges.  Anything may stand in it: it cannot be run. */
@@ -76,6 +78,9 @@ int tw_match_code_build_from(struct tw_term spec, const struct tw_match_options 
 
 /* ---- programs ---- */
 
+/* Strings that are compared in the small loops; one byte less than string_at reads. */
+#define TW_MATCH_STRING_BYTES_MAX 255
+
 enum tw_match_quick_op {
 	TW_MATCH_QUICK_NONE = 0, /* run the program */
 	TW_MATCH_QUICK_RANGE,	 /* accept if argument arg is inside of the range */
@@ -93,6 +98,7 @@ struct tw_match_quick {
 	uint8_t arg;
 	uint8_t arity;
 	uint8_t is_prefix;
+	uint8_t shift;
 	uint64_t low;
 	uint64_t span;
 };
@@ -191,6 +197,11 @@ struct tw_match_host {
 	uint32_t (*set_tcw)(struct tw_match_run *run, uint32_t word);
 	/* {string_at,Address}: a binary of the bytes up to the zero; none where there is no string.  NULL: none. */
 	struct tw_term (*string_at)(struct tw_match_run *run, uint64_t address);
+	/*
+	 * Would that be the @bytes at @text, TW_MATCH_STRING_BYTES_MAX of them at most and no zero among them?  Called in
+	 * the small loops: leaves vector registers alone.  NULL: string_at is asked.
+	 */
+	bool (*is_string)(struct tw_match_run *run, uint64_t address, const void *text, size_t bytes);
 	/* {vector_float,N}, {vector_double,N}: the low bits of a vector register of the call.  False: not known.  NULL: raises. */
 	bool (*vector)(struct tw_match_run *run, uint64_t number, uint64_t *bits);
 	/* {display,X}.  NULL: nothing is printed. */
@@ -257,7 +268,7 @@ enum tw_match_verdict tw_match_run_raw(const struct tw_match_program *program, c
  */
 static inline bool tw_match_quick_test(const struct tw_match_quick *quick, const uint64_t *args)
 {
-	return args[quick->arg] - quick->low <= quick->span;
+	return (args[quick->arg] - quick->low) << quick->shift <= quick->span;
 }
 
 /* Whether quick stands for the program at events of that many raw arguments. */

@@ -25,6 +25,8 @@
 	X(RANGE, "range", ARGUMENT, RANGE, FAIL, 0, 0)	    /* a small inside range b: jump to d; outside: fail */ \
 	X(MASK, "mask", ARGUMENT, RANGE, FAIL, 0, 0)	    /* the same for a small whose bits `low' are `span' */  \
 	X(MASK_NOT, "mask_not", ARGUMENT, RANGE, FAIL, 0, 0) /* ... are not */                                \
+	X(STRING, "string", ARGUMENT, CONSTANT, FAIL, 0, 0) /* the string at a word is b: jump to d; is not: fail */ \
+	X(STRING_NOT, "string_not", ARGUMENT, CONSTANT, FAIL, 0, 0)                                          \
 	X(ARG_IS, "arg_is", ARGUMENT, CONSTANT, FAIL, 0, 0) /* is the same word as an immediate constant */  \
 	X(ARG_TYPE, "arg_type", ARGUMENT, TYPE, FAIL, 0, 0)                                                  \
 	X(ACCEPT, "accept", ACTIONS, CONSTANT, NO, 0, 0)    /* matched: message b and actions a */           \

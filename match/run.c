@@ -35,21 +35,69 @@ static inline bool raw_is(uint64_t word, struct tw_term constant)
 	return tw_is_small(constant) && (uint64_t)tw_small_value(constant) == word;
 }
 
-#define FRONT_NAME   tw_match_run_raw
+/*
+ * Strings are asked for by a call, and whoever calls must keep more registers: a loop of its own, that goes on where the
+ * first one met a string.
+ */
+static __attribute__((noinline)) enum tw_match_verdict run_strings(const struct tw_match_program *program,
+								   const uint64_t *args, unsigned int count,
+								   struct tw_match_run *run,
+								   const struct tw_match_insn *first);
+
+/* Without somebody to ask the interpreter compares, at the next instruction. */
+#define ASK_STRING(x)                                                                                        \
+	({                                                                                                   \
+		const struct tw_term text = program->constants[insn->b];                                     \
+		if (tw_unlikely(!run->host || !run->host->is_string)) {                                      \
+			insn++;                                                                              \
+			goto *labels[insn->op];                                                              \
+		}                                                                                            \
+		run->host->is_string(run, x, tw_bits_data(text), tw_bits_count(text) / 8);                   \
+	})
+
 #define FRONT_ARG    uint64_t
 #define FRONT_IS_RAW true
 #define FRONT_VALUE(x) (x)
 #define FRONT_IS(x, constant) raw_is(x, constant)
 #define FRONT_TYPE(x, type)   ((type) == TW_MATCH_IS_INTEGER || (type) == TW_MATCH_IS_NUMBER)
+
+#define FRONT_NAME                                                                                           \
+	enum tw_match_verdict tw_match_run_raw(const struct tw_match_program *program, const uint64_t *args, \
+					       unsigned int count, struct tw_match_run *run)
+#define FRONT_FIRST	insns
+#define FRONT_STRING(x) ({ return run_strings(program, args, count, run, insn); false; })
 #include "match/front.h"
 #undef FRONT_NAME
+#undef FRONT_FIRST
+#undef FRONT_STRING
+
+#define FRONT_NAME                                                                                           \
+	static enum tw_match_verdict run_strings(const struct tw_match_program *program, const uint64_t *args, \
+						 unsigned int count, struct tw_match_run *run,               \
+						 const struct tw_match_insn *first)
+#define FRONT_FIRST	first
+#define FRONT_STRING(x) ASK_STRING(x)
+#include "match/front.h"
+#undef FRONT_NAME
+#undef FRONT_FIRST
+#undef FRONT_STRING
 #undef FRONT_ARG
 #undef FRONT_IS_RAW
 #undef FRONT_VALUE
 #undef FRONT_IS
 #undef FRONT_TYPE
 
-#define FRONT_NAME   tw_match_run
+#define FRONT_NAME                                                                                           \
+	enum tw_match_verdict tw_match_run(const struct tw_match_program *program, const struct tw_term *args, \
+					   unsigned int count, struct tw_match_run *run)
+#define FRONT_FIRST insns
+/* A term is no address of a string: what string_at makes of it is decided in general. */
+#define FRONT_STRING(x)                                                                                      \
+	({                                                                                                   \
+		insn++;                                                                                      \
+		goto *labels[insn->op];                                                                      \
+		false;                                                                                       \
+	})
 #define FRONT_ARG    struct tw_term
 #define FRONT_IS_RAW false
 #define FRONT_VALUE(x)                                                                                       \

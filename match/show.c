@@ -85,9 +85,12 @@ static void add(struct line *line, const char *format, ...)
 static void add_range(struct line *line, const struct tw_match_range *range)
 {
 	int64_t low = (int64_t)range->low;
-	int64_t high = (int64_t)(range->low + range->span);
+	int64_t high = (int64_t)(range->low + (range->span >> range->shift));
 
-	if (low <= high)
+	if (range->shift)
+		add(line, "%u bits: %lld and %llu more", 64 - range->shift, (long long)low,
+		    (unsigned long long)(range->span >> range->shift));
+	else if (low <= high)
 		add(line, "%lld .. %lld", (long long)low, (long long)high);
 	else
 		add(line, "not %lld .. %lld", (long long)high + 1, (long long)low - 1);

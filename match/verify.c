@@ -175,6 +175,13 @@ static bool check_details(struct verifier *v, const struct tw_match_insn *insn, 
 	switch ((enum tw_match_op)insn->op) {
 	case TW_OP_ARG_IS:
 		return is_immediate(code->constants[insn->b]) || refuse(v, "a constant that is not immediate");
+	case TW_OP_STRING:
+	case TW_OP_STRING_NOT:
+		return (tw_is_binary(code->constants[insn->b]) &&
+			tw_bits_count(code->constants[insn->b]) <= 8 * TW_MATCH_STRING_BYTES_MAX) ||
+		       refuse(v, "a constant that is no string");
+	case TW_OP_RANGE:
+		return code->ranges[insn->b].shift < 64 || refuse(v, "a range that is shifted too far");
 	case TW_OP_VAR:
 	case TW_OP_MATCH_VAR:
 		return insn->b < state->variables || refuse(v, "a variable that may not be bound");
@@ -200,7 +207,8 @@ static bool check_details(struct verifier *v, const struct tw_match_insn *insn, 
 /* Does it go on at d where it decides, and at the next instruction where it cannot? */
 static bool decides_smalls(enum tw_match_op op)
 {
-	return op == TW_OP_RANGE || op == TW_OP_MASK || op == TW_OP_MASK_NOT;
+	return op == TW_OP_RANGE || op == TW_OP_MASK || op == TW_OP_MASK_NOT || op == TW_OP_STRING ||
+	       op == TW_OP_STRING_NOT;
 }
 
 static bool is_end(enum tw_match_op op)
@@ -308,6 +316,7 @@ static void find_quick(struct tw_match_program *p)
 		quick.op = TW_MATCH_QUICK_RANGE;
 		quick.arg = insn->a;
 		quick.low = code->ranges[insn->b].low;
+		quick.shift = (uint8_t)code->ranges[insn->b].shift;
 		quick.span = code->ranges[insn->b].span;
 		insn = skip_types(&code->insns[insn->d]);
 	}

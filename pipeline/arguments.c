@@ -52,6 +52,22 @@ long tw_arg_read_string(uint64_t address, char *text, unsigned bytes_max)
 	return readable > 0 ? bytes : -1;
 }
 
+bool tw_arg_is_string(uint64_t address, const char *text, unsigned bytes)
+{
+	char found[TW_ARG_STRING_BYTES_MAX];
+	/* With the zero behind it: a longer one is another. */
+	long readable = address && bytes < sizeof found ? tw_sys_read_own_memory(process_id ? process_id : getpid(), found,
+										 address, bytes + 1)
+							: -1;
+
+	if (readable < (long)bytes || readable <= 0)
+		return false;
+	for (unsigned i = 0; i < bytes; i++)
+		if (found[i] != text[i])
+			return false;
+	return readable == (long)bytes || !found[bytes];
+}
+
 /* One string, its head first.  Returns the words it took. */
 static unsigned copy_string(uint64_t address, unsigned bytes_max, uint64_t *out)
 {

@@ -53,6 +53,9 @@ unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, u
  */
 long tw_arg_read_string(uint64_t address, char *text, unsigned bytes_max);
 
+/* Would tw_arg_read_string() with room for more give these @bytes, of which none is zero?  No fault; one system call. */
+bool tw_arg_is_string(uint64_t address, const char *text, unsigned bytes);
+
 /* The low eight bytes of the argument registers xmm0 to xmm7, which stay as they are. */
 void tw_arg_read_vectors(uint64_t out[8]);
 

@@ -62,6 +62,11 @@ static struct tw_term string_at(struct tw_match_run *run, uint64_t address)
 	return bytes < 0 ? tw_word(0) : tw_term_binary(tw_match_arena(run), text, (size_t)bytes);
 }
 
+static bool is_string(struct tw_match_run *run, uint64_t address, const void *text, size_t bytes)
+{
+	return tw_arg_is_string(address, text, (unsigned)bytes);
+}
+
 /* Only a call through a trampoline brings any. */
 static bool vector_of(struct tw_match_run *run, uint64_t number, uint64_t *bits)
 {
@@ -84,6 +89,7 @@ static const struct tw_match_host host = { .self = self_of,
 					   .caller_line = tw_stack_caller_line,
 					   .stacktrace = tw_stack_trace,
 					   .string_at = string_at,
+					   .is_string = is_string,
 					   .vector = vector_of };
 
 void tw_hit_prepare_run(struct tw_thread *thread)

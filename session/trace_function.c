@@ -42,7 +42,7 @@ static struct tw_bp_quick quick_of(const struct tw_match_program *program, const
 	if (quick->op != TW_MATCH_QUICK_RANGE || !tw_match_quick_fits(quick, words) ||
 	    program->accepted.verdict != TW_MATCH_YES || program->accepted.actions || quick->arg >= quick->arity)
 		return none;
-	return (struct tw_bp_quick){ 1, quick->is_prefix, quick->arg, quick->arity, quick->low, quick->span };
+	return (struct tw_bp_quick){ 1, quick->is_prefix, quick->arg, quick->arity, quick->shift, quick->low, quick->span };
 }
 
 void tw_session_use_program(struct tw_bp_part *part, const struct tw_place *place,

@@ -18,7 +18,23 @@ static const char *const specs[] = {
 	("[{['$1',foo],[{'orelse',{'==',{'+','$1',1},2},{'andalso',{is_atom,'$1'},true}}],[{return_trace}]},"
 	 "{'_',[],[{message,#{a => {{'$_',1.5}}}},{silent,true}]}]"),
 	"[{['$1'|'_'],[{'xor',{'and',true,{is_map,'$1'}},false}],[{message,{element,1,{{'$1',<<1,2>>}}}}]}]",
+	"[{['$1'|'_'],[{'==',{string_at,'$1'},<<97,98>>},{'>',{'band','$1',255},4}],[]}]",
 };
+
+/* Reads every byte that it is given, and no more. */
+static bool is_string(struct tw_match_run *run, uint64_t address, const void *text, size_t bytes)
+{
+	const unsigned char *at = text;
+	uint64_t sum = 0;
+
+	if (bytes > TW_MATCH_STRING_BYTES_MAX)
+		abort();
+	for (size_t i = 0; i < bytes; i++)
+		sum += at[i];
+	return (sum + address) % 2;
+}
+
+static const struct tw_match_host host = {.is_string = is_string};
 
 static struct tw_match_code *base_code(uint8_t which, bool is_table)
 {
@@ -59,7 +75,7 @@ static void overlay(struct tw_match_code *code, const uint8_t *data, size_t byte
 
 static void run_exactly(const struct tw_match_program *program, unsigned int count)
 {
-	struct tw_match_run run = {.scratch_bytes = TW_MATCH_SCRATCH_BYTES_MIN};
+	struct tw_match_run run = {.scratch_bytes = TW_MATCH_SCRATCH_BYTES_MIN, .host = count % 2 ? &host : NULL};
 	struct tw_term *terms = malloc((count + 1) * sizeof(*terms));
 	uint64_t *words = malloc((count + 1) * sizeof(*words));
 	unsigned int i;

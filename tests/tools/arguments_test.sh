@@ -220,6 +220,10 @@ is "$(taken 'n >= -1 and n =< 1')" 3
 is "$(taken 'u > 100')" 3
 is "$(taken 'wide > 4096')" 1
 is "$(taken 'mode == WRITE && n > -2')" 2
+is "$(taken 'u >= 4294967293 and n < 0 and mode /= READ')" 3
+is "$(taken 'not (n > -2)')" 2
+is "$(taken 'n > 5000000000')" 0
+is "$(taken 'n < 5000000000 and wide >= 18446744073709551615')" 1
 # refuses PATTERN GUARD SENTENCE
 refuses() {
 	expect 2 "$tw" record --force -o never.tw -t "$1" --when "$2" -- ./when
@@ -283,6 +287,9 @@ is "$(asked 'name == "ä\n\""')" 1
 is "$(asked 'name == ""')" 1
 is "$(asked 'name == "yyyyyy" or name == "user"')" 2
 is "$(asked 'name == 0')" 1
+is "$(asked 'not (name == "users")')" 9
+is "$(asked '"users" == name and size < 5000')" 1
+is "$(asked "name == \"$(printf 'x%.0s' {1..255})\"")" 0
 is "$(asked 'is_binary(name) and byte_size(name) > 250')" 1
 is "$(asked 'binary_part(name, 0, 4) == "user"')" 4
 is "$(asked 'ratio > 1')" 3

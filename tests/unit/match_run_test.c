@@ -109,7 +109,7 @@ static void words_are_integers(void **state)
 		"[{['$1','$2'],[{'<','$1',4.5}],[]}]",
 		"[{['$1','$2'],[{is_list,'$1'},{'>','$1',4096}],[]}]",
 		"[{['$1','$2'],[{is_atom,'$1'}],[]},{[a,'_'],[],[]},{[0,0],[],[]},{[0,'_'],[],[{message,x}]}]",
-		"[{['$1','$2'],[{'==',{'band','$1',1},1}],[]}]",
+		"[{['$1','$2'],[{'==',{'band','$1',2},2}],[]}]",
 		"[{['$1','$2'],[{'/=',{'band',4096,'$1'},0}],[]}]",
 		"[{['$1','$2'],[{'=:=',{'band','$1',-8},-8},{'=/=',{'band','$2',7},7}],[]}]",
 		"[{['$1','$2'],[{'==',{'band','$1',-9223372036854775808},-9223372036854775808}],[]}]",
@@ -124,6 +124,76 @@ static void words_are_integers(void **state)
 		check_words(fused[i], true);
 	for (i = 0; i < TW_COUNT_OF(others); i++)
 		check_words(others[i], false);
+}
+
+/* Does a guard over words say the same as in a form that only the interpreter runs? */
+static void check_guard(const char *guard, bool is_fused)
+{
+	struct tw_match_run run = fresh_run(NULL);
+	struct tw_match_program *quick, *slow;
+	char spec[512];
+	uint32_t i;
+
+	snprintf(spec, sizeof(spec), "[{['$1'],[%s],[]}]", guard);
+	quick = compiled(spec);
+	snprintf(spec, sizeof(spec), "[{['$1'],[{'orelse',%s,false}],[]}]", guard);
+	slow = compiled(spec);
+	assert_int_equal(tw_match_speed(slow), TW_MATCH_BYTE_CODE);
+	if (is_fused && tw_match_speed(quick) != TW_MATCH_FUSED)
+		fail_msg("%s is not fused", guard);
+	for (i = 0; i < TW_COUNT_OF(words); i++) {
+		uint64_t raw[] = {(uint64_t)words[i], (uint64_t)words[i] << 24 ^ (uint64_t)words[i], (uint64_t)words[i] * 255};
+		uint32_t j;
+
+		for (j = 0; j < TW_COUNT_OF(raw); j++) {
+			bool answer = tw_match_run_raw(slow, &raw[j], 1, &run) == TW_MATCH_YES;
+
+			if ((tw_match_run_raw(quick, &raw[j], 1, &run) == TW_MATCH_YES) != answer ||
+			    (tw_match_quick_fits(&quick->quick, 1) && tw_match_quick_test(&quick->quick, &raw[j]) != answer))
+				fail_msg("%s of %#llx", guard, (unsigned long long)raw[j]);
+		}
+	}
+	tw_match_destroy(quick);
+	tw_match_destroy(slow);
+}
+
+/* The lower bits of a word, with a sign or without, as debug information's types are written. */
+static void casts_are_ranges(void **state)
+{
+	static const char *const operators[] = {"<", "=<", ">", ">=", "==", "/=", "=:=", "=/="};
+	static const int64_t constants[] = {INT64_MIN, -32769, -129, -128, -1, 0, 1, 5, 127, 128, 255, 256, 65535, INT32_MAX, INT64_MAX};
+	static const unsigned int widths[] = {1, 8, 16, 32, 63, 64};
+	uint32_t i, j, k;
+
+	for (i = 0; i < TW_COUNT_OF(widths) * 2; i++) {
+		unsigned int bits = widths[i / 2];
+		unsigned long long mask = ~0ULL >> (64 - bits), sign = mask / 2 + 1;
+		char operand[128], guard[256];
+
+		if (i % 2)
+			snprintf(operand, sizeof(operand), "{'-',{'bxor',{'band','$1',%llu},%llu},%llu}", mask, sign, sign);
+		else
+			snprintf(operand, sizeof(operand), "{'band','$1',%llu}", mask);
+		for (j = 0; j < TW_COUNT_OF(operators); j++) {
+			for (k = 0; k < TW_COUNT_OF(constants); k++) {
+				bool is_inside = i % 2 ? constants[k] > -(int64_t)(sign - 1) && constants[k] < (int64_t)(sign - 1)
+						       : constants[k] > 0 && (uint64_t)constants[k] < mask;
+
+				snprintf(guard, sizeof(guard), "{'%s',%s,%lld}", operators[j], operand, (long long)constants[k]);
+				check_guard(guard, is_inside);
+				snprintf(guard, sizeof(guard), "{'not',{'%s',%lld,%s}}", operators[j], (long long)constants[k], operand);
+				check_guard(guard, is_inside);
+			}
+		}
+	}
+	check_guard("{'==',{'/=',{'band','$1',255},0},true}", true);
+	check_guard("{'=/=',{'/=',{'band','$1',255},0},true}", true);
+	check_guard("{'and',{'>',{'band','$1',255},7},{'<',{'band','$1',255},100}}", true);
+	check_guard("{'and',{'>',{'band','$1',255},7},{'<','$1',100}}", false);
+	check_guard("{'>',{'band','$1',254},7}", false);
+	check_guard("{'>',{'-',{'bxor',{'band','$1',255},64},64},7}", false);
+	check_guard("{'==',{'/=',{'band','$1',255},0},1}", false);
+	check_guard("{'==',{'>',{'band','$1',255},0},{'>','$1',7}}", false);
 }
 
 /* Terms that are no small integers take the general way behind a range. */
@@ -311,6 +381,15 @@ static bool host_vector(struct tw_match_run *run, uint64_t number, uint64_t *bit
 	return number != 6;
 }
 
+static unsigned int strings_asked;
+
+/* As string_at has it: "ab" from 5 on. */
+static bool host_is_string(struct tw_match_run *run, uint64_t address, const void *text, size_t bytes)
+{
+	strings_asked++;
+	return address >= 5 && bytes == 2 && memcmp(text, "ab", 2) == 0;
+}
+
 static const struct tw_match_host host = {
 	.string_at = host_string_at,
 	.vector = host_vector,
@@ -450,10 +529,57 @@ static void deep_terms(void **state)
 	tw_match_destroy(program);
 }
 
+/* In the small loop where there is somebody to ask; else, and of terms, in the interpreter: the same answers. */
+static void strings_are_asked_for(void **state)
+{
+	static const struct {
+		const char *guards;
+		bool matches[2]; /* of the words 4, 5 */
+		unsigned int asked;
+	} cases[] = {
+		{"{'==',{string_at,'$1'},<<97,98>>}", {false, true}, 2},
+		{"{'=:=',<<97,98>>,{string_at,'$1'}}", {false, true}, 2},
+		{"{'/=',{string_at,'$1'},<<97,98>>}", {true, false}, 2},
+		{"{'not',{'==',{string_at,'$1'},<<97,98>>}}", {true, false}, 2},
+		{"{'==',{string_at,'$1'},<<97>>}", {false, false}, 2},
+		{"{'==',{string_at,'$1'},<<97,0>>}", {false, false}, 0},
+		{"{'==',{string_at,'$1'},4}", {true, false}, 0},
+		{"{'==',{string_at,'$1'},<<97,98>>},{'>',{'band','$1',255},100}", {false, false}, 0},
+		{"{'==',{string_at,'$1'},<<97,98>>},{'>',{'band','$1',255},4},{'/=',{string_at,'$1'},<<97>>}", {false, true}, 2},
+		{"{'==',{string_at,'$1'},<<97,98>>},{'is_binary',{string_at,'$1'}}", {false, true}, 2},
+	};
+	struct tw_match_host asked = host, general = host;
+	uint32_t i, j;
+
+	asked.is_string = host_is_string;
+	for (i = 0; i < TW_COUNT_OF(cases); i++) {
+		struct tw_match_program *program;
+		struct tw_match_run run;
+		char spec[512];
+
+		snprintf(spec, sizeof(spec), "[{['$1'],[%s],[]}]", cases[i].guards);
+		program = compiled(spec);
+		strings_asked = 0;
+		for (j = 0; j < 2; j++) {
+			uint64_t word = 4 + j;
+			struct tw_term term = tw_small((int64_t)word);
+
+			run = fresh_run(&asked);
+			assert_int_equal(tw_match_run_raw(program, &word, 1, &run) == TW_MATCH_YES, cases[i].matches[j]);
+			run = fresh_run(&general);
+			assert_int_equal(tw_match_run_raw(program, &word, 1, &run) == TW_MATCH_YES, cases[i].matches[j]);
+			assert_int_equal(tw_match_run(program, &term, 1, &run) == TW_MATCH_YES, cases[i].matches[j]);
+		}
+		assert_int_equal(strings_asked, cases[i].asked);
+		tw_match_destroy(program);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(words_are_integers), cmocka_unit_test(ranges_and_other_terms),
+		cmocka_unit_test(words_are_integers), cmocka_unit_test(casts_are_ranges),
+		cmocka_unit_test(strings_are_asked_for), cmocka_unit_test(ranges_and_other_terms),
 		cmocka_unit_test(quick_programs),     cmocka_unit_test(vectors_are_kept),
 		cmocka_unit_test(host_functions),
 		cmocka_unit_test(words_that_stand_for_more),     cmocka_unit_test(no_host),
