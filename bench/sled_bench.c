@@ -262,6 +262,7 @@ static void run_counted(struct tw_bench *bench, uint32_t actions)
 	place = add_place(permit, sled_of_leaf());
 	set = tw_session_remember(bed.session, place);
 	set->times.now = tw_counts_create();
+	set->memories.now = tw_counts_create();
 	if (tw_change_end(permit, tw_session_stage(bed.session, permit, place, &part)))
 		abort();
 	run_calls(bench);
@@ -277,6 +278,12 @@ TW_BENCH(sled_call_count)
 TW_BENCH(sled_call_time)
 {
 	run_counted(bench, TW_ACTION_TIME);
+}
+
+/* The same without a clock; what the process has allocated is one word of its own. */
+TW_BENCH(sled_call_memory)
+{
+	run_counted(bench, TW_ACTION_MEMORY);
 }
 
 TW_BENCH(sled_call_and_return)

@@ -16,6 +16,8 @@
 /* What a part may want besides calls without being special. */
 #define PLAIN_ACTIONS (TW_ACTION_RETURN | TW_ACTION_EXCEPTION | TW_ACTION_GLOBAL)
 
+#define COUNTERS (TW_ACTION_COUNT | TW_ACTION_TIME | TW_ACTION_MEMORY)
+
 static unsigned rank(uint64_t bits, unsigned session)
 {
 	return (unsigned)__builtin_popcountll(bits & ((UINT64_C(1) << session) - 1));
@@ -30,7 +32,7 @@ static bool is_plain(const struct tw_bp_part *part)
 /* Masks say what else a plain part wants. */
 static void set_masks(struct tw_bp_generation *generation, uint64_t bit, uint32_t actions)
 {
-	const uint32_t always = TW_ACTION_COUNT | TW_ACTION_TIME | TW_ACTION_MEMORY | TW_ACTION_META;
+	const uint32_t always = COUNTERS | TW_ACTION_META;
 
 	generation->counting = (generation->counting & ~bit) | (actions & always ? bit : 0);
 	generation->returns = (generation->returns & ~bit) | (actions & TW_ACTION_RETURN ? bit : 0);
@@ -45,13 +47,15 @@ static uint32_t plain_actions(const struct tw_bp_generation *generation, uint64_
 	       (generation->global & bit ? TW_ACTION_GLOBAL : 0);
 }
 
-static void find_only_counter(struct tw_bp_generation *generation)
+/* What else may come does so by a stage of its own, and this is looked at again. */
+static void find_only(struct tw_bp_generation *generation)
 {
 	bool is_one = generation->sessions && !(generation->sessions & (generation->sessions - 1)) &&
 		      (generation->sessions & generation->special);
 	const struct tw_bp_part *part = is_one ? tw_bp_part_of(generation, generation->sessions) : NULL;
 
 	generation->only_counter = part && part->actions == TW_ACTION_COUNT ? part->counter : NULL;
+	generation->only_accounts = part && !(part->actions & ~(uint32_t)COUNTERS) && !generation->only_counter ? part : NULL;
 }
 
 static void enlist(struct tw_permit *permit, struct tw_place *place)
@@ -147,7 +151,7 @@ int tw_bp_stage_set(struct tw_permit *permit, struct tw_place *place, const stru
 		return error;
 	staging->sessions |= bit;
 	set_masks(staging, bit, part->actions);
-	find_only_counter(staging);
+	find_only(staging);
 	enlist(permit, place);
 	return 0;
 }
@@ -168,7 +172,7 @@ int tw_bp_stage_clear(struct tw_permit *permit, struct tw_place *place, unsigned
 		replace_parts(place, session, NULL);
 	staging->sessions &= ~bit;
 	set_masks(staging, bit, 0);
-	find_only_counter(staging);
+	find_only(staging);
 	enlist(permit, place);
 	return 0;
 }

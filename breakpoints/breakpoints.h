@@ -93,6 +93,7 @@ struct tw_bp_generation {
 	uint64_t exceptions;	  /* the same for exception_from */
 	uint64_t global;	  /* of these: want only calls that name the module */
 	struct tw_counter *only_counter; /* nobody wants anything here but one session a count: where; NULL otherwise */
+	const struct tw_bp_part *only_accounts; /* the same with time or memory among the counters: the session's part */
 	struct tw_bp_part *parts; /* by rank of the session's bit in `special`; NULL when none */
 	/* Of one special session whose part is a range test and nothing else: the test, here in place. */
 	uint64_t fused;
@@ -121,6 +122,12 @@ enum tw_bp_kind { TW_BP_DECLARED = 1, TW_BP_SLED = 2, TW_BP_SLOT = 3 };
 enum tw_bp_allocator { TW_BP_ALLOCATES_NOTHING, TW_BP_ALLOCATES_FIRST, TW_BP_ALLOCATES_SECOND, TW_BP_ALLOCATES_PRODUCT,
 		       TW_BP_ALLOCATES_THIRD };
 
+enum {
+	TW_BP_FIRST_ALLOCATION = 1, /* tell how much is asked for: `allocator` */
+	TW_BP_FIRST_COUNTER = 2,    /* perhaps nothing but that: only_counter of either generation */
+	TW_BP_FIRST_ACCOUNTS = 4    /* the same for only_accounts */
+};
+
 struct tw_place {
 	/* Read by every hit. */
 	TW_CACHELINE_ALIGNED struct tw_bp_generation gen[2];
@@ -128,8 +135,12 @@ struct tw_place {
 	uint32_t place_id;
 	uint32_t arity;	       /* or UINT32_MAX */
 	void *_Atomic target;  /* slot: what the call goes on to */
-	uint64_t global_only[2]; /* by generation: sessions that want only calls which name the module */
-	uint32_t allocator;	 /* enum tw_bp_allocator of a slot, by its function's name; for ever */
+	/*
+	 * Sleds, slots: what a call does before or in place of the general case, TW_BP_FIRST_*.  A hint: where it is not 0
+	 * the general case must be right all the same.
+	 */
+	_Atomic uint32_t first;
+	uint32_t allocator; /* enum tw_bp_allocator of a slot, by its function's name; for ever */
 	/* Written under the permit. */
 	TW_CACHELINE_ALIGNED uint32_t kind; /* enum tw_bp_kind */
 	uint32_t caller_module_id;	    /* slot: whose it is */

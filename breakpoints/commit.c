@@ -71,12 +71,17 @@ static struct tw_bp_generation *generation(struct tw_place *place, unsigned inde
 }
 
 /* Before the switch whoever will count must be let in; after it whoever counts no more may be kept out. */
-static void hint_counting(struct tw_permit *permit)
+static void hint_counting(struct tw_place *place)
 {
-	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
-		/* RELAXED bp.counting: a hint that lets hits look; the generation decides. */
-		tw_store_relaxed(&place->counting, place->gen[0].counting | place->gen[1].counting);
-	}
+	const struct tw_bp_generation *gen = place->gen;
+	uint32_t first = place->allocator ? TW_BP_FIRST_ALLOCATION : 0;
+
+	first |= gen[0].only_counter || gen[1].only_counter ? TW_BP_FIRST_COUNTER : 0;
+	first |= gen[0].only_accounts || gen[1].only_accounts ? TW_BP_FIRST_ACCOUNTS : 0;
+	/* RELAXED bp.counting: hints that let hits look; the generation decides. */
+	tw_store_relaxed(&place->counting, gen[0].counting | gen[1].counting);
+	/* RELAXED bp.counting: as above. */
+	tw_store_relaxed(&place->first, first);
 }
 
 static bool is_wanted(struct tw_place *place, unsigned index)
@@ -134,10 +139,8 @@ static unsigned consolidate(struct tw_permit *permit)
 		if (staging->parts != active->parts)
 			free(staging->parts);
 		*staging = *active;
-		if (permit->has_counting) {
-			/* RELAXED bp.counting: as above. */
-			tw_store_relaxed(&place->counting, active->counting);
-		}
+		if (permit->has_counting)
+			hint_counting(place);
 		place->is_staged = false;
 		place->next_staged = NULL;
 		changed++;
@@ -153,8 +156,8 @@ unsigned tw_bp_commit(struct tw_permit *permit)
 	TW_ASSERT(tw_permit_is_held(permit));
 	if (!permit->staged)
 		return 0;
-	if (permit->has_counting)
-		hint_counting(permit);
+	for (struct tw_place *place = permit->has_counting ? permit->staged : NULL; place; place = place->next_staged)
+		hint_counting(place);
 	install_new(permit);
 	active_index = 1 - active_index;
 	/*

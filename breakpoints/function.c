@@ -169,6 +169,8 @@ int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, cons
 	place->caller_module_id = options->caller_module_id;
 	place->function = function;
 	place->allocator = options->kind == TW_BP_SLOT ? tw_bp_allocator_of(function->name) : TW_BP_ALLOCATES_NOTHING;
+	/* RELAXED bp.counting: nobody knows the place yet. */
+	tw_store_relaxed(&place->first, place->allocator ? TW_BP_FIRST_ALLOCATION : 0);
 	place->is_unwatched = options->kind != TW_BP_DECLARED && tw_sym_is_never_returning(function->name);
 	/* RELAXED bp.target: published with the place itself (PAIR bp.place, or step 5's wait). */
 	tw_store_relaxed(&place->target, options->target);

@@ -20,7 +20,7 @@
 #define TW_GOT_STUB_BYTES 16
 
 /* offsetof(struct tw_place, target) */
-#define TW_PLACE_TARGET_OFFSET 208
+#define TW_PLACE_TARGET_OFFSET 224
 
 /*
  * The shadow of a stack address: ((address & MASK) << SHIFT) + BASE, 16 TiB of addresses that Linux gives to nobody who

@@ -35,7 +35,7 @@ static struct {
 	_Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn, void *);
 	uintptr_t low, high; /* where its code lies */
 } libgcc;
-static _Atomic bool is_known;
+_Atomic bool tw_unwind_known;
 
 /* ---- the unwinder ---- */
 
@@ -77,20 +77,14 @@ const char *tw_unwind_find(void)
 	if (other) {
 		dlclose(other);
 		/* RELAXED unwind.known: calls that are opened meanwhile hear of exceptions, or do not. */
-		tw_store_relaxed(&is_known, false);
+		tw_store_relaxed(&tw_unwind_known, false);
 		return "the program unwinds by LLVM's libunwind";
 	}
 	if (!libgcc.high && !load())
 		return "libgcc_s is not there";
 	/* PAIR unwind.known: release; acquire in tw_unwind_is_known().  What was found is seen. */
-	tw_store_release(&is_known, true);
+	tw_store_release(&tw_unwind_known, true);
 	return NULL;
-}
-
-bool tw_unwind_is_known(void)
-{
-	/* PAIR unwind.known: acquire; release in tw_unwind_find(). */
-	return tw_load_acquire(&is_known);
 }
 
 struct search {

@@ -12,6 +12,8 @@
 #ifndef TW_BREAKPOINTS_UNWIND_H
 #define TW_BREAKPOINTS_UNWIND_H
 
+#include "base/atomic.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,7 +39,12 @@ extern tw_bp_throw_fn tw_bp_trampoline_throw;
  */
 const char *tw_unwind_find(void);
 /* Is there one?  Calls need not hear of exceptions where not. */
-bool tw_unwind_is_known(void);
+extern _Atomic bool tw_unwind_known;
+static inline bool tw_unwind_is_known(void)
+{
+	/* PAIR unwind.known: acquire; release in tw_unwind_find().  What was found is seen. */
+	return tw_load_acquire(&tw_unwind_known);
+}
 
 /* The code address that the frame with this canonical frame address will go on at; 0: it is not found. */
 uintptr_t tw_unwind_address_at(uintptr_t frame_address);

@@ -1,44 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* count.c - call_count, call_time, call_memory.  Compiled without vector registers, as hit.c. */
-#include "pipeline/count.h"
-#include "base/clock.h"
+#include "pipeline/account.h"
 #include "base/export.h"
 #include "base/sys.h"
 #include "breakpoints/patch.h"
-#include "pipeline/hit.h"
 #include "tracewheel/function.h"
 #include "tracewheel/session.h"
 
 #include <errno.h>
 #include <sys/mman.h>
 
-enum { COUNTERS = 65536, ROWS = 65536, PROBES = 32 };
+enum { PROBES = 32 };
 
-/* One process' share of one account, on one thread.  Written by that thread only. */
-struct tw_count_row {
-	_Atomic uint64_t key; /* id << 32 | pid; 0: free */
-	_Atomic uint64_t count;
-	_Atomic uint64_t value; /* ticks or words */
-};
-
-/* What a thread counts with. */
-struct tw_count_lanes {
-	_Atomic uint64_t counters[COUNTERS];
-	struct tw_count_row rows[ROWS];
-};
-
-struct tw_counter {
-	_Atomic uint64_t base; /* what is not in the threads' lanes; modulo 2^64 */
-	bool is_used;
-};
-
-struct tw_counts {
-	_Atomic uint32_t id; /* generation << 16 | index; 0: not used */
-	uint16_t generation;
-};
-
-static struct tw_counter counters[COUNTERS];
-static struct tw_counts all_counts[COUNTERS]; /* the first is never used */
+struct tw_counter tw_counters[TW_COUNTERS];
+static struct tw_counts all_counts[TW_COUNTERS]; /* the first is never used */
 static unsigned next_counter, next_counts = 1;
 static _Atomic uint64_t refused;
 
@@ -63,35 +38,20 @@ static void map_lanes(void *arg)
 	errno = saved_errno;
 }
 
-/* NULL: there is no memory. */
-static inline struct tw_count_lanes *lanes_of(struct tw_thread *thread)
+struct tw_count_lanes *tw_counts_map_lanes(struct tw_thread *thread)
 {
+	if (!thread->has_no_lanes)
+		tw_patch_call_keeping_vectors(map_lanes, thread);
 	/* RELAXED count.lanes_own: written by this thread. */
-	struct tw_count_lanes *lanes = tw_load_relaxed(&thread->lanes_of_counts);
-
-	if (tw_likely(lanes) || thread->has_no_lanes)
-		return lanes;
-	tw_patch_call_keeping_vectors(map_lanes, thread);
-	/* RELAXED count.lanes_own: as above. */
 	return tw_load_relaxed(&thread->lanes_of_counts);
-}
-
-/* A word that only this thread writes. */
-static inline void add(_Atomic uint64_t *word, uint64_t value)
-{
-	/* RELAXED count.add: one writer; readers take what is there. */
-	uint64_t old = tw_load_relaxed(word);
-
-	/* RELAXED count.add: as above. */
-	tw_store_relaxed(word, old + value);
 }
 
 /* ---- call_count ---- */
 
 struct tw_counter *tw_counter_create(void)
 {
-	for (unsigned i = 0; i < COUNTERS; i++) {
-		struct tw_counter *counter = &counters[next_counter++ % COUNTERS];
+	for (unsigned i = 0; i < TW_COUNTERS; i++) {
+		struct tw_counter *counter = &tw_counters[next_counter++ % TW_COUNTERS];
 
 		if (!counter->is_used) {
 			counter->is_used = true;
@@ -128,7 +88,7 @@ static void add_lane(struct tw_thread *thread, void *arg)
 uint64_t tw_counter_value(const struct tw_counter *counter)
 {
 	/* RELAXED count.add: as above. */
-	struct sum sum = {(size_t)(counter - counters), tw_load_relaxed(&counter->base)};
+	struct sum sum = {(size_t)(counter - tw_counters), tw_load_relaxed(&counter->base)};
 
 	tw_threads_each(add_lane, &sum);
 	return sum.value;
@@ -150,10 +110,10 @@ uint64_t tw_counter_take(struct tw_counter *counter)
 
 void tw_counter_count(struct tw_hit_tls *t, struct tw_counter *counter)
 {
-	struct tw_count_lanes *lanes = lanes_of(t->thread);
+	struct tw_count_lanes *lanes = tw_counts_lanes(t->thread);
 
 	if (tw_likely(lanes))
-		add(&lanes->counters[counter - counters], 1);
+		tw_count_add(&lanes->counters[counter - tw_counters], 1);
 	else
 		tw_counter_add(counter, 1);
 }
@@ -162,8 +122,8 @@ void tw_counter_count(struct tw_hit_tls *t, struct tw_counter *counter)
 
 struct tw_counts *tw_counts_create(void)
 {
-	for (unsigned i = 0; i < COUNTERS; i++) {
-		unsigned index = next_counts++ % COUNTERS;
+	for (unsigned i = 0; i < TW_COUNTERS; i++) {
+		unsigned index = next_counts++ % TW_COUNTERS;
 		struct tw_counts *counts = &all_counts[index];
 
 		/* RELAXED counts.id: control's, under the permit. */
@@ -198,20 +158,13 @@ TW_API uint64_t tw_counts_refused(void)
 
 /* ---- rows ---- */
 
-static inline size_t hash_of(uint64_t key)
+static struct tw_count_row *row_of(struct tw_thread *thread, uint64_t key)
 {
-	return (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 48) % ROWS;
-}
-
-/* Finds or makes the row of an account and a process on this thread; NULL: refused. */
-static struct tw_count_row *row_of(struct tw_thread *thread, uint32_t id, uint32_t pid)
-{
-	struct tw_count_lanes *lanes = lanes_of(thread);
-	uint64_t key = (uint64_t)id << 32 | pid;
+	struct tw_count_lanes *lanes = tw_counts_lanes(thread);
 	struct tw_count_row *free_row = NULL;
 
 	for (unsigned i = 0; lanes && i < PROBES; i++) {
-		struct tw_count_row *row = &lanes->rows[(hash_of(key) + i) % ROWS];
+		struct tw_count_row *row = &lanes->rows[(tw_count_row_number(key) + i) % TW_COUNT_ROWS];
 		/* RELAXED counts.row: this thread's own. */
 		uint64_t found = tw_load_relaxed(&row->key);
 
@@ -224,8 +177,7 @@ static struct tw_count_row *row_of(struct tw_thread *thread, uint32_t id, uint32
 	}
 	if (!free_row)
 		return NULL;
-	/* PAIR counts.row: release; acquire in add_row(): who finds a key finds no value of the one before.
-	 */
+	/* PAIR counts.row: release; acquire in add_rows(): who finds a key finds no value of the one before. */
 	tw_store_release(&free_row->key, 0);
 	/* PAIR counts.row: release; as above. */
 	tw_store_release(&free_row->count, 0);
@@ -234,6 +186,25 @@ static struct tw_count_row *row_of(struct tw_thread *thread, uint32_t id, uint32
 	/* PAIR counts.row: release; as above. */
 	tw_store_release(&free_row->key, key);
 	return free_row;
+}
+
+struct tw_count_row *tw_count_row_find(struct tw_thread *thread, uint64_t key)
+{
+	struct tw_count_row *row = row_of(thread, key);
+
+	if (!row) {
+		/* RELAXED counts.refused: a count. */
+		tw_fetch_add_relaxed(&refused, 1);
+	}
+	return row;
+}
+
+void tw_count_row_spend(struct tw_thread *thread, uint64_t key, uint64_t value)
+{
+	struct tw_count_row *row = is_alive((uint32_t)(key >> 32)) ? row_of(thread, key) : NULL;
+
+	if (row)
+		tw_count_add(&row->value, value);
 }
 
 struct reading {
@@ -250,7 +221,7 @@ static void add_rows(struct tw_thread *thread, void *arg)
 	/* PAIR count.lanes: acquire; release in map_lanes(). */
 	struct tw_count_lanes *lanes = tw_load_acquire(&thread->lanes_of_counts);
 
-	for (size_t i = 0; lanes && i < ROWS; i++) {
+	for (size_t i = 0; lanes && i < TW_COUNT_ROWS; i++) {
 		struct tw_count_row *row = &lanes->rows[i];
 		/* PAIR counts.row: acquire; release in row_of(). */
 		uint64_t key = tw_load_acquire(&row->key), count, value;
@@ -297,108 +268,78 @@ void tw_counts_each(const struct tw_counts *counts, bool is_time, tw_counts_fn f
 
 /* ---- accounts ---- */
 
-static inline uint64_t reading_of(const struct tw_tracee *tracee, const struct tw_account *account)
-{
-	return account->is_time ? tw_clock_ticks() : tracee->allocated_words;
-}
-
-/* What was spent since goes to the account that was on. */
-static void settle(struct tw_hit_tls *t, struct tw_account *account, uint64_t now)
-{
-	if (is_alive(account->id)) {
-		if (!account->row)
-			account->row = row_of(t->thread, account->id, t->tracee->pid_number);
-		if (account->row)
-			add(&account->row->value, now - account->since);
-	}
-	account->since = now;
-}
-
-/* The process' account of this session and kind: found, or taken from one that is over. */
-static struct tw_account *account_of(struct tw_tracee *tracee, uint8_t key, unsigned *index)
+struct tw_account *tw_account_find(struct tw_tracee *tracee, uint8_t key)
 {
 	struct tw_account *found = NULL;
 
 	for (unsigned i = 0; i < TW_ACCOUNTS; i++) {
 		struct tw_account *account = &tracee->accounts[i];
 
-		if (account->key == key) {
-			*index = i;
+		if (account->key == key)
 			return account;
-		}
-		if (!found && (!account->key || (account->id && !is_alive(account->id)))) {
+		if (!found && (!account->key || ((uint32_t)account->on && !is_alive((uint32_t)account->on))))
 			found = account;
-			*index = i;
-		}
 	}
 	if (found)
 		*found = (struct tw_account){.key = key};
 	return found;
 }
 
-static void enter(struct tw_hit_tls *t, const struct tw_counts *counts, uint8_t key,
+static void enter(struct tw_hit_tls *t, struct tw_count_lanes *lanes, const struct tw_counts *counts, uint8_t key,
 		  struct tw_frame_wants *frame)
 {
-	unsigned index = 0;
-	struct tw_account *account = account_of(t->tracee, key, &index);
-	/* RELAXED counts.id: of a part that is active. */
-	uint32_t id = tw_load_relaxed(&counts->id);
-	struct tw_count_row *row = row_of(t->thread, id, t->tracee->pid_number);
+	uint64_t before;
+	struct tw_account *account = tw_account_enter(t->thread, lanes, t->tracee, counts, key, &before);
+	size_t index = account ? (size_t)(account - t->tracee->accounts) : 0;
 
-	if (!row) {
-		/* RELAXED counts.refused: a count. */
-		tw_fetch_add_relaxed(&refused, 1);
+	if (!account || !frame)
 		return;
-	}
-	add(&row->count, 1);
-	if (!account)
-		return;
-	account->is_time = key & 1;
-	t->tracee->has_accounts = true;
-	settle(t, account, reading_of(t->tracee, account));
-	if (frame) {
-		frame->resume[index] = account->id;
-		frame->more |= UINT64_C(1) << (TW_COUNTS_SHIFT + index);
-	}
-	account->id = id;
-	account->row = row;
+	/* Its row is found again by its key. */
+	frame->resume[index] = (uint32_t)before;
+	frame->more |= UINT64_C(1) << (TW_COUNTS_SHIFT + index);
 }
 
 void tw_counts_enter(struct tw_hit_tls *t, const struct tw_bp_part *part, struct tw_frame_wants *frame)
 {
+	struct tw_count_lanes *lanes;
+
 	/* RELAXED tracee.flags: a change is seen by this call or by the next. */
 	if (t->tracee == &tw_hit_nobody ||
 	    !(tw_load_relaxed(&t->tracee->flags[part->session]) & TW_FLAG_CALL))
 		return;
+	lanes = tw_counts_lanes(t->thread);
+	if (!lanes) {
+		/* RELAXED counts.refused: a count. */
+		tw_fetch_add_relaxed(&refused, 1);
+		return;
+	}
 	if ((part->actions & TW_ACTION_TIME) && part->times)
-		enter(t, part->times, (uint8_t)(2 * part->session + 3), frame);
+		enter(t, lanes, part->times, tw_account_key(part->session, true), frame);
 	if ((part->actions & TW_ACTION_MEMORY) && part->memories)
-		enter(t, part->memories, (uint8_t)(2 * part->session + 2), frame);
+		enter(t, lanes, part->memories, tw_account_key(part->session, false), frame);
 }
 
 void tw_counts_resume(struct tw_hit_tls *t, const struct tw_frame_wants *frame)
 {
-	for (unsigned i = 0; i < TW_ACCOUNTS; i++) {
+	struct tw_count_lanes *lanes = tw_counts_lanes(t->thread);
+
+	for (unsigned i = 0; lanes && i < TW_ACCOUNTS; i++) {
 		struct tw_account *account = &t->tracee->accounts[i];
 
-		if (!(frame->more >> (TW_COUNTS_SHIFT + i) & 1) || !account->key)
-			continue;
-		settle(t, account, reading_of(t->tracee, account));
-		account->id = frame->resume[i];
-		account->row = NULL;
+		if ((frame->more >> (TW_COUNTS_SHIFT + i) & 1) && account->key)
+			tw_account_resume(t->thread, lanes, t->tracee, account, account->key, frame->resume[i]);
 	}
 }
 
 void tw_counts_out(struct tw_thread *thread, struct tw_tracee *tracee)
 {
-	struct tw_hit_tls t = {.thread = thread, .tracee = tracee};
+	struct tw_count_lanes *lanes = tw_counts_lanes(thread);
 
-	for (unsigned i = 0; i < TW_ACCOUNTS; i++) {
+	for (unsigned i = 0; lanes && i < TW_ACCOUNTS; i++) {
 		struct tw_account *account = &tracee->accounts[i];
 
-		if (account->id)
-			settle(&t, account, reading_of(tracee, account));
-		account->row = NULL;
+		if ((uint32_t)account->on)
+			tw_account_settle(thread, lanes, tracee, account, tw_account_reading(tracee, account->key));
 	}
 }
 
@@ -408,7 +349,7 @@ void tw_counts_in(struct tw_tracee *tracee)
 		struct tw_account *account = &tracee->accounts[i];
 
 		if (account->key)
-			account->since = reading_of(tracee, account);
+			account->since = tw_account_reading(tracee, account->key);
 	}
 }
 

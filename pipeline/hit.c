@@ -94,24 +94,6 @@ static inline void take_arguments(struct tw_hit_tls *t, const struct tw_place *p
 	}
 }
 
-/* One session that counts and wants nothing else, the common case of profiles. */
-static inline bool count_only(struct tw_hit_tls *t, const struct tw_bp_generation *generation,
-			      struct tw_frame_wants *out)
-{
-	const uint32_t counters = TW_ACTION_COUNT | TW_ACTION_TIME | TW_ACTION_MEMORY;
-	const struct tw_bp_part *part;
-
-	if ((generation->sessions & (generation->sessions - 1)) || !(generation->sessions & generation->special))
-		return false;
-	part = tw_bp_part_of(generation, generation->sessions);
-	if (part->actions & ~counters)
-		return false;
-	if (part->actions & TW_ACTION_COUNT)
-		tw_counter_count(t, part->counter);
-	tw_counts_enter(t, part, out);
-	return true;
-}
-
 /*
  * The sessions for which this tracee's flags make a call special.  Where others make events of it that is only a new
  * run, perhaps, and then the call is as plain as any.
@@ -157,8 +139,12 @@ static INLINE uint64_t hit_special(struct tw_hit_tls *t, struct tw_place *place,
 		if (quick == 0)
 			todo &= ~fused;
 	}
-	if (tw_unlikely(generation->counting) && count_only(t, generation, out))
+	if (tw_unlikely(generation->only_accounts)) {
+		if (generation->only_accounts->actions & TW_ACTION_COUNT)
+			tw_counter_count(t, generation->only_accounts->counter);
+		tw_counts_enter(t, generation->only_accounts, out);
 		return 0;
+	}
 	if (special && !out && are_only_strict(t, generation, special))
 		return todo & ~special & tw_record_strict(t, place, special, words, w.count);
 	if (special) {

@@ -34,14 +34,11 @@ enum tw_want {
 
 /* Where a process' time, or words, of one session go: see count.h. */
 #define TW_ACCOUNTS 4
-struct tw_count_row;
 struct tw_count_lanes;
 struct tw_account {
 	uint64_t since; /* ticks, or allocated_words */
-	struct tw_count_row *row; /* of `id` on the thread that runs the process; NULL: to be looked up */
-	uint32_t id;		  /* of counts; 0: nobody's */
-	uint8_t key;		  /* which session and kind; 0: free */
-	bool is_time;
+	uint64_t on;	/* whose it is, and where that is counted: see account.h */
+	uint8_t key;	/* which session and kind: the lowest bit is 1 for time; 0: free */
 };
 
 /*

@@ -6,6 +6,7 @@
 #include "base/sys.h"
 #include "breakpoints/returns.h"
 #include "pipeline/count.h"
+#include "pipeline/counted.h"
 #include "pipeline/frame.h"
 #include "pipeline/record.h"
 #include "progress/read_side.h"
@@ -20,7 +21,7 @@ _Static_assert(offsetof(struct tw_frame_wants, place) == 0, "an entry without a 
 /* Where a member of struct tw_frame_wants lies among the words that are kept. */
 #define WORD(member) (offsetof(struct tw_frame_wants, member) / sizeof(uint64_t))
 
-static bool can_watch;
+bool tw_native_can_watch;
 
 /* What the program asks for, by the calling thread; nobody need to have wanted the call itself. */
 static __attribute__((noinline)) void count_allocation(const struct tw_place *place, const uint64_t *words)
@@ -66,7 +67,7 @@ static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls
 	if (!todo || (todo & (todo - 1)) || (todo & more) || generation->counting || generation->only_counter)
 		return false;
 	returns = todo & generation->returns;
-	if (returns && (place->is_unwatched || !can_watch || !tw_returns_is_simple(slot)))
+	if (returns && (place->is_unwatched || !tw_native_can_watch || !tw_returns_is_simple(slot)))
 		return false;
 	if (!tw_record_at_once(t, TW_EVENT_CALL, place, (unsigned)__builtin_ctzll(todo), false, 0))
 		return false;
@@ -89,7 +90,7 @@ static const char *watch(struct tw_place *place, uint64_t *slot, const struct tw
 	bool is_catching = (wants->exceptions | wants->return_tos | wants->more) && tw_unwind_is_known();
 	const char *way = NULL;
 
-	if (tw_unlikely(place->is_unwatched | !can_watch) ||
+	if (tw_unlikely(place->is_unwatched | !tw_native_can_watch) ||
 	    !tw_returns_open(slot, (const tw_return_word *)wants, wants->more != 0, is_catching, &way))
 		tw_frame_forget(wants);
 	return way;
@@ -105,13 +106,11 @@ static __attribute__((noinline)) const char *hit_generally(struct tw_place *plac
 	return watch(place, slot, &wants);
 }
 
-const char *tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+static inline __attribute__((always_inline)) const char *hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	const char *way = NULL;
 
-	if (tw_unlikely(place->allocator))
-		count_allocation(place, words);
 	if (tw_unlikely(t->state != TW_THREAD_READY))
 		return hit_generally(place, words, slot, false);
 	/* RELAXED hit.wants: as in hit(). */
@@ -128,12 +127,57 @@ const char *tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_
 	return way;
 }
 
+const char *tw_native_hit_whole(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	return hit(place, words, slot);
+}
+
+/* Where more is wanted of the call after all, these go on to tw_native_hit_whole(). */
+static inline const char *hit_first(struct tw_place *place, const uint64_t *words, uint64_t *slot, uint32_t first)
+{
+	if (first & TW_BP_FIRST_COUNTER)
+		return tw_counted_call(place, words, slot);
+	if (first & TW_BP_FIRST_ACCOUNTS)
+		return tw_counted_enter(place, words, slot);
+	return tw_native_hit_whole(place, words, slot);
+}
+
+static __attribute__((noinline)) const char *hit_allocator(struct tw_place *place, const uint64_t *words,
+							   uint64_t *slot, uint32_t first)
+{
+	count_allocation(place, words);
+	return hit_first(place, words, slot, first);
+}
+
+const char *tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	/* RELAXED bp.counting: a hint; the generation decides. */
+	uint32_t first = tw_load_relaxed(&place->first);
+
+	if (tw_likely(!first))
+		return hit(place, words, slot);
+	if (tw_unlikely(first & TW_BP_FIRST_ALLOCATION))
+		return hit_allocator(place, words, slot, first);
+	return hit_first(place, words, slot, first);
+}
+
 /* A frame of an entry; NULL: the first one, where it is a long one and lies in a block. */
 static const struct tw_frame_wants *frame_of(const struct tw_return_entry *entry, unsigned number)
 {
 	const struct tw_frame_wants *wants = (const struct tw_frame_wants *)tw_returns_frame(entry, number);
 
 	return wants->place ? wants : NULL;
+}
+
+/* One that only accounts wait for. */
+static inline bool is_counted(const struct tw_frame_wants *wants)
+{
+	return wants->more & TW_COUNTED_FRAME;
+}
+
+static inline void end_counted(const struct tw_frame_wants *wants, const void *hit_frame)
+{
+	tw_counted_end((const struct tw_counted_frame *)wants, hit_frame);
 }
 
 /* The value is rax's, unless debug information has said that it is in the other register. */
@@ -168,7 +212,9 @@ static __attribute__((noinline)) void return_all(const struct tw_return_entry *e
 	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
 		const struct tw_frame_wants *wants = frame_of(entry, number);
 
-		if (wants)
+		if (wants && is_counted(wants))
+			end_counted(wants, back->frame);
+		else if (wants)
 			return_one(wants, value, back);
 		if (tw_unlikely(back->sessions))
 			go_back(entry, number, back);
@@ -231,8 +277,11 @@ uintptr_t tw_native_return(uint64_t *slot, uint64_t value)
 {
 	struct tw_return_entry *entry = tw_returns_find(slot);
 
-	if (tw_unlikely(!entry || tw_returns_count(entry) != 1 ||
-			!return_plainly((const struct tw_frame_wants *)entry->words, slot, value)))
+	if (tw_unlikely(!entry || tw_returns_count(entry) != 1))
+		return return_generally(entry, slot, value);
+	if (is_counted((const struct tw_frame_wants *)entry->words))
+		return tw_counted_return(entry, slot);
+	if (tw_unlikely(!return_plainly((const struct tw_frame_wants *)entry->words, slot, value)))
 		return return_generally(entry, slot, value);
 	tw_returns_close(entry);
 	return entry->return_address;
@@ -264,7 +313,9 @@ static void leave(uint64_t *slot, enum tw_frame_class class, const char *name, s
 	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
 		const struct tw_frame_wants *wants = frame_of(entry, number);
 
-		if (wants)
+		if (wants && is_counted(wants))
+			end_counted(wants, FRAME(slot));
+		else if (wants)
 			tw_frame_exception(wants, class, (struct tw_term){ 0 }, name, back);
 	}
 	tw_returns_close(entry);
@@ -335,7 +386,7 @@ void tw_native_init(void)
 {
 	const char *reason;
 
-	can_watch = tw_returns_init(&reason) == 0;
+	tw_native_can_watch = tw_returns_init(&reason) == 0;
 	tw_bp_trampoline_hit = tw_native_hit;
 	tw_bp_trampoline_return = tw_native_return;
 	tw_bp_trampoline_throw = tw_native_throw;

@@ -35,6 +35,12 @@ void tw_native_throw(uint64_t *slot, const struct tw_unwind *unwind);
  */
 void tw_native_jump(uintptr_t stack, uintptr_t address);
 
+/* The general case of tw_native_hit(): what is done first is done, or could not be. */
+const char *tw_native_hit_whole(struct tw_place *place, const uint64_t *words, uint64_t *slot);
+
+/* Can returns be watched in this process?  Set by tw_native_init(). */
+extern bool tw_native_can_watch;
+
 /* Makes trampolines and stubs lead here.  Before anything is armed. */
 void tw_native_init(void);
 

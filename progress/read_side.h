@@ -45,20 +45,33 @@ static inline void tw_progress_enter(void)
 	TW_TSAN_ACQUIRE(&tw_progress_wait_tag);
 }
 
-static inline void tw_progress_exit(void)
+/* tw_progress_exit() without its last step: the caller must still call tw_progress_wake_waiter() where this says so. */
+static inline bool tw_progress_exit_quietly(void)
 {
 	unsigned long ctr = URCU_TLS(urcu_memb_reader).ctr;
 
 	TW_TSAN_RELEASE(&tw_progress_read_tag);
 	if (tw_unlikely((ctr & URCU_GP_CTR_NEST_MASK) != URCU_GP_COUNT)) {
 		_CMM_STORE_SHARED(URCU_TLS(urcu_memb_reader).ctr, ctr - URCU_GP_COUNT);
-		return;
+		return false;
 	}
-	urcu_memb_smp_mb_slave();
-	_CMM_STORE_SHARED(URCU_TLS(urcu_memb_reader).ctr, ctr - URCU_GP_COUNT);
-	urcu_memb_smp_mb_slave();
+	/* urcu_memb_smp_mb_slave() before and behind the store, with one look at which kind of barrier it is. */
+	if (tw_likely(urcu_memb_has_sys_membarrier)) {
+		cmm_barrier();
+		_CMM_STORE_SHARED(URCU_TLS(urcu_memb_reader).ctr, ctr - URCU_GP_COUNT);
+		cmm_barrier();
+	} else {
+		cmm_smp_mb();
+		_CMM_STORE_SHARED(URCU_TLS(urcu_memb_reader).ctr, ctr - URCU_GP_COUNT);
+		cmm_smp_mb();
+	}
 	/* RELAXED progress.futex: liburcu's word, whose barrier stands just above; atomic so that sanitizers see it. */
-	if (tw_unlikely(tw_load_plain_acquire(&urcu_memb_gp.futex) == -1))
+	return tw_load_plain_acquire(&urcu_memb_gp.futex) == -1;
+}
+
+static inline void tw_progress_exit(void)
+{
+	if (tw_unlikely(tw_progress_exit_quietly()))
 		tw_progress_wake_waiter();
 	cmm_barrier();
 }

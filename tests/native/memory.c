@@ -4,6 +4,7 @@
  *	is looked at while nobody counts.  call_count and call_time of sleds, by thread.
  * Method	A library whose functions ask for known numbers of bytes in several ways; rows as info/3 tells them.
  */
+#include "breakpoints/unwind.h"
 #include "tests/unit/session_bed.h"
 #include "tracewheel/info.h"
 
@@ -13,6 +14,7 @@
 
 void outer(void);
 void grow(void);
+void around(void (*function)(void));
 
 static struct tw_session *a, *b;
 
@@ -134,6 +136,87 @@ static void by_thread(void **state)
 	assert_int_equal(tw_counts_refused(), 0);
 }
 
+/* Who else wants something of the function that is running, or nobody any more. */
+static void others_come(void)
+{
+	assert_int_equal(set(b, "around", TW_MATCH_TRUE, TW_FUNCTION_CALL_MEMORY), 1);
+	assert_int_equal(set(b, "inner", TW_MATCH_TRUE, TW_FUNCTION_CALL_MEMORY), 1);
+	outer();
+}
+
+static void others_go(void)
+{
+	assert_int_equal(tw_session_destroy(b), 1);
+	outer();
+}
+
+static void starts_anew(void)
+{
+	assert_int_equal(set(a, "around", TW_MATCH_RESTART, TW_FUNCTION_CALL_MEMORY), 1);
+	outer();
+}
+
+/* The words of one more call, which are its own only if the one before has ended. */
+static unsigned words_of_next(const char *function, tw_pid pid)
+{
+	unsigned before[3] = { 0 }, after[3] = { 0 };
+
+	sscanf(info(a, function, "call_memory"), "{call_memory,[{<0.%u.0>,%u,%u}]}", &before[0], &before[1], &before[2]);
+	outer();
+	around(outer);
+	sscanf(info(a, function, "call_memory"), "{call_memory,[{<0.%u.0>,%u,%u}]}", &after[0], &after[1], &after[2]);
+	assert_int_equal(after[0], pid);
+	assert_int_equal(after[1], before[1] + 1);
+	return after[2] - before[2];
+}
+
+/* A call that nothing but counters wanted ends as any, whatever is wanted of the function by then. */
+static void settings_change_under_a_call(void **state)
+{
+	tw_pid self = tw_process_self();
+
+	assert_int_equal(set(a, "around", TW_MATCH_TRUE, TW_FUNCTION_CALL_MEMORY), 1);
+	around(outer);
+	assert_true(has_row(a, "around", self, 1, 15));
+	around(others_come);
+	assert_int_equal(words_of_next("around", self), 15);
+	assert_true(has_row(b, "inner", self, 3, 9));
+	assert_true(has_row(b, "around", self, 1, 12));
+	around(others_go);
+	assert_int_equal(words_of_next("around", self), 15);
+	assert_int_equal(set(a, "inner", TW_MATCH_TRUE, TW_FUNCTION_CALL_MEMORY | TW_FUNCTION_CALL_TIME), 1);
+	assert_int_equal(words_of_next("around", self), 12);
+	assert_true(has_row(a, "inner", self, 2, 6));
+	around(starts_anew);
+	assert_int_equal(words_of_next("around", self), 12);
+	assert_true(has_row(a, "around", self, 1, 12));
+	assert_true(has_row(a, "inner", self, 5, 15));
+}
+
+static void leave_thread(void)
+{
+	pthread_exit(NULL);
+}
+
+static void *end_inside(void *arg)
+{
+	*(tw_pid *)arg = tw_process_self();
+	around(leave_thread);
+	return NULL;
+}
+
+static void threads_end_inside(void **state)
+{
+	pthread_t thread;
+	tw_pid pid;
+
+	assert_null(tw_unwind_find());
+	assert_int_equal(set(a, "around", TW_MATCH_TRUE, TW_FUNCTION_CALL_MEMORY | TW_FUNCTION_CALL_TIME), 1);
+	assert_int_equal(pthread_create(&thread, NULL, end_inside, &pid), 0);
+	pthread_join(thread, NULL);
+	assert_true(has_row(a, "around", pid, 1, 3));
+}
+
 static void nothing_is_looked_at_without_need(void **state)
 {
 	/* Other counters need none of it. */
@@ -169,6 +252,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(words_go_to_the_function_that_is_running, open_sessions, close_sessions),
 		cmocka_unit_test_setup_teardown(by_thread, open_sessions, close_sessions),
+		cmocka_unit_test_setup_teardown(settings_change_under_a_call, open_sessions, close_sessions),
+		cmocka_unit_test_setup_teardown(threads_end_inside, open_sessions, close_sessions),
 		cmocka_unit_test_setup_teardown(nothing_is_looked_at_without_need, open_sessions, close_sessions),
 	};
 

@@ -6,6 +6,7 @@ void outer(void);
 void middle(void);
 void inner(void);
 void grow(void);
+void around(void (*function)(void));
 
 /* Three words each, asked for in three ways. */
 static void use(void *memory)
@@ -42,4 +43,12 @@ void grow(void)
 	__asm__ volatile("" : "+r"(memory));
 	more = realloc(memory, 40);
 	use(more ? more : memory);
+}
+
+/* Three words before, three after. */
+void around(void (*function)(void))
+{
+	use(malloc(24));
+	function();
+	use(malloc(24));
 }
