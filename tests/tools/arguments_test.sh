@@ -4,6 +4,7 @@
 # beside it; what cannot be known is not claimed, and no argument, however wrong, harms the program.
 build=$1
 . "$(dirname "$0")/lib.sh"
+needs_strings
 
 cat >app.c <<'C'
 #include <stdio.h>

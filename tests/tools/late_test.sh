@@ -5,6 +5,7 @@
 # Method  A host that opens plugins; a shell that executes it; a recorder that is stopped, or killed.
 build=$1
 . "$(dirname "$0")/lib.sh"
+needs_strings
 
 cat >plug.c <<'C'
 enum mode { READ = 1, WRITE = 2 };

@@ -55,6 +55,18 @@ privately() {
 	fi
 }
 
+# needs_strings: skips the test where containers refuse what strings of arguments are read with.
+needs_strings() {
+	python3 - <<-'EOT' || { echo "process_vm_readv is refused here: not tested" && exit 77; }
+		import ctypes, os
+		class Piece(ctypes.Structure):
+		    _fields_ = [("at", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
+		source, target = ctypes.create_string_buffer(b"x"), ctypes.create_string_buffer(1)
+		there, here = Piece(ctypes.addressof(source), 1), Piece(ctypes.addressof(target), 1)
+		raise SystemExit(ctypes.CDLL(None).process_vm_readv(os.getpid(), ctypes.byref(here), 1, ctypes.byref(there), 1, 0) != 1)
+	EOT
+}
+
 # A small piece of real work for SQLite's shell.
 make_work() {
 	cat >work.sql <<-'SQL'
