@@ -39,7 +39,6 @@ static struct {
 	const char *name;
 } pids[NAMES_MAX];
 static size_t pid_count;
-static bool log_all;
 
 static _Noreturn void wrong(const char *what, struct tw_term term)
 {
@@ -537,7 +536,7 @@ static struct tw_term play_steps(struct bed *b, struct tw_term steps)
 	struct value t = tracer_as(b, "t");
 	struct sess *s = s(b, t);
 	struct tw_term told[ANSWERS_MAX];
-	size_t count = 0, index = 0;
+	size_t count = 0;
 
 	pid_count = 0;
 	known("me", self_pid(b->me));
@@ -552,8 +551,6 @@ static struct tw_term play_steps(struct bed *b, struct tw_term steps)
 			play_acting(b, step);
 		else if (result != 1)
 			told[count++] = answer(b, result);
-		if (log_all && count < ++index)
-			told[count++] = tw_term_atom_z("ok");
 	}
 	return list_of(b, told, count);
 }
@@ -625,7 +622,6 @@ static bool play(struct tw_term line, bool has_twins, bool is_shown)
 	bool is_same;
 
 	begin(b, has_twins);
-	log_all = *name_of(tw_term_element(line, 0)) == 'r';
 	result = play_steps(b, tw_term_element(line, 1));
 	is_same = !tw_term_is_none(expected) && tw_term_is_equal(result, expected);
 	if (is_shown || !is_same)
