@@ -61,6 +61,7 @@ static void find_only(struct tw_bp_generation *generation)
 static void enlist(struct tw_permit *permit, struct tw_place *place)
 {
 	permit->has_counting |= (place->gen[0].counting | place->gen[1].counting) != 0;
+	permit->has_uninstalled |= !place->is_installed;
 	if (place->is_staged)
 		return;
 	place->is_staged = true;
@@ -173,6 +174,7 @@ int tw_bp_stage_clear(struct tw_permit *permit, struct tw_place *place, unsigned
 	staging->sessions &= ~bit;
 	set_masks(staging, bit, 0);
 	find_only(staging);
+	permit->has_fewer = true;
 	enlist(permit, place);
 	return 0;
 }
@@ -185,6 +187,7 @@ int tw_bp_stage_allocations(struct tw_permit *permit, struct tw_place *place, bo
 	if (error)
 		return error;
 	place->is_allocating = is_wanted;
+	permit->has_fewer |= !is_wanted;
 	enlist(permit, place);
 	return 0;
 }

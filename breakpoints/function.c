@@ -12,6 +12,10 @@
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#define PIECE_BYTES (64 * sizeof(struct tw_place))
+#define HUGE_BYTES  ((size_t)2 << 20)
 
 static char *copy_string(const char *text)
 {
@@ -147,6 +151,30 @@ struct tw_place *tw_bp_place_at(struct tw_permit *permit, void *where)
 	return place && !place->is_gone ? place : NULL;
 }
 
+/*
+ * Room for places, which live for ever: pieces of a few KiB at first, of a huge page where there are thousands, so that
+ * a change of all of them walks over memory that lies together.
+ */
+static struct tw_place *take_room(struct tw_permit *permit)
+{
+	if (!permit->free_count) {
+		bool is_huge = permit->made_count * sizeof(struct tw_place) >= HUGE_BYTES / 2;
+		size_t bytes = is_huge ? HUGE_BYTES : PIECE_BYTES;
+		struct tw_place *room = aligned_alloc(is_huge ? HUGE_BYTES : TW_CACHELINE_BYTES, bytes);
+
+		if (!room)
+			return NULL;
+#ifdef MADV_HUGEPAGE
+		if (is_huge)
+			madvise(room, bytes, MADV_HUGEPAGE);
+#endif
+		permit->free_places = room;
+		permit->free_count = bytes / sizeof *room;
+		permit->made_count += permit->free_count;
+	}
+	return permit->free_places;
+}
+
 int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, const struct tw_place_options *options,
 		    struct tw_place **out)
 {
@@ -158,7 +186,7 @@ int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, cons
 		*out = place;
 		return 0;
 	}
-	place = aligned_alloc(TW_CACHELINE_BYTES, sizeof *place);
+	place = take_room(permit);
 	if (!place)
 		return TW_ENOMEM;
 	memset(place, 0, sizeof *place);
@@ -175,10 +203,10 @@ int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, cons
 	/* RELAXED bp.target: published with the place itself (PAIR bp.place, or step 5's wait). */
 	tw_store_relaxed(&place->target, options->target);
 	/* An object that was unloaded may have held a place at this address: it is replaced. */
-	if (tw_ck_table_put(&permit->places, (uintptr_t)options->where, place) != 0) {
-		free(place);
+	if (tw_ck_table_put(&permit->places, (uintptr_t)options->where, place) != 0)
 		return TW_ENOMEM;
-	}
+	permit->free_places++;
+	permit->free_count--;
 	place->place_id = permit->next_place_id++;
 	place->next_of_function = function->places;
 	function->places = place;

@@ -12,9 +12,13 @@ struct tw_permit {
 	unsigned staged_count;
 	bool has_new_code;    /* staged: a place whose installation is code */
 	bool has_counting;    /* staged: a place that counts, or did */
+	bool has_uninstalled; /* staged: a place that is not installed */
+	bool has_fewer;	      /* staged: a place of which somebody wants less */
 	struct tw_module *modules;
 	void *function_tree; /* tsearch(): by module, name, arity */
 	struct tw_ck_table places; /* by address */
+	struct tw_place *free_places; /* lie side by side */
+	size_t free_count, made_count;
 	uint32_t next_module_id;
 	uint32_t next_function_id;
 	uint32_t next_place_id;
