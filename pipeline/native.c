@@ -44,7 +44,7 @@ static __attribute__((noinline)) void count_allocation(const struct tw_place *pl
 
 /*
  * The case that a whole program is made of, in as few instructions as can be: one session wants the call, and its
- * return or nothing of it, as plain records, there is room, and its slot is in nobody's use.  False: nothing was
+ * end or nothing of it, as plain records, there is room, and its slot is in nobody's use.  False: nothing was
  * done, and the general case has to do it.  In the hit's read section.
  */
 static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls *t, struct tw_place *place,
@@ -54,7 +54,7 @@ static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
 	const struct tw_bp_generation *generation;
 	const struct tw_tracee *tracee = t->tracee;
-	uint64_t todo, more, returns;
+	uint64_t todo, more, exceptions, returns;
 
 	if (tw_unlikely(!active))
 		return false;
@@ -62,11 +62,11 @@ static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls
 	/* PROGRESS hit.wants: as in hit(). */
 	todo = generation->sessions & tw_load_relaxed(&tracee->wants_call);
 	/* RELAXED hit.special, hit.return_to: a change is seen by this call or by the next. */
-	more = generation->special | generation->exceptions | tw_load_relaxed(&tracee->special) |
-	       tw_load_relaxed(&tracee->wants_return_to);
+	more = generation->special | tw_load_relaxed(&tracee->special) | tw_load_relaxed(&tracee->wants_return_to);
 	if (!todo || (todo & (todo - 1)) || (todo & more) || generation->counting || generation->only_counter)
 		return false;
-	returns = todo & generation->returns;
+	exceptions = todo & generation->exceptions;
+	returns = exceptions | (todo & generation->returns);
 	if (returns && (place->is_unwatched || !tw_native_can_watch || !tw_returns_is_simple(slot)))
 		return false;
 	if (!tw_record_at_once(t, TW_EVENT_CALL, place, (unsigned)__builtin_ctzll(todo), false, 0))
@@ -76,10 +76,11 @@ static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls
 		const tw_return_word wants[TW_RETURNS_WORDS] = {
 			[WORD(place)] = (uintptr_t)place,
 			[WORD(returns)] = returns,
+			[WORD(exceptions)] = exceptions,
 			[WORD(epoch)] = tw_load_acquire(&tw_hit_epoch),
 		};
 
-		*way = tw_returns_open_simple(slot, wants, false);
+		*way = tw_returns_open_simple(slot, wants, exceptions && tw_unwind_is_known());
 	}
 	return true;
 }
@@ -233,8 +234,8 @@ static inline __attribute__((always_inline)) bool return_plainly(const struct tw
 	if (t->state != TW_THREAD_READY || !todo || (todo & (todo - 1)) || (wants->return_tos | wants->more) ||
 	    wants->place->gives_vector)
 		return false;
-	/* RELAXED hit.special, hit.silent: a change is seen by this call or by the next. */
-	if (todo & (tw_load_relaxed(&tracee->special) | tw_load_relaxed(&tracee->silent)))
+	/* RELAXED hit.special: a change is seen by this call or by the next. */
+	if (todo & tw_load_relaxed(&tracee->special))
 		return false;
 	t->state = (uintptr_t)FRAME(slot);
 	tw_compiler_barrier();
