@@ -20,8 +20,9 @@
 /* "GNUCC++\0", and "CLNGC++\0" of libc++abi; the last byte is 1 in an exception that refers to another. */
 #define GNU_CLASS   UINT64_C(0x474e5543432b2b00)
 #define CLANG_CLASS UINT64_C(0x434c4e47432b2b00)
-/* "MOZ\0RUST" */
-#define RUST_CLASS UINT64_C(0x4d4f5a0052555354)
+/* "MOZ\0RUST": as a number, as others have it, in old versions; its bytes in this order in memory in newer ones. */
+#define OLD_RUST_CLASS UINT64_C(0x4d4f5a0052555354)
+#define RUST_CLASS     UINT64_C(0x54535552005a4f4d)
 
 tw_bp_throw_fn tw_bp_trampoline_throw;
 
@@ -146,7 +147,7 @@ static void describe(_Unwind_Action actions, _Unwind_Exception_Class class, cons
 		*out = (struct tw_unwind){ TW_UNWIND_EXIT, "pthread_exit", 0 };
 	} else if ((class & ~UINT64_C(1)) == GNU_CLASS || (class & ~UINT64_C(1)) == CLANG_CLASS) {
 		tw_sym_type_name(type_of(class, exception), name, NAME_BYTES);
-	} else if (class == RUST_CLASS) {
+	} else if (class == RUST_CLASS || class == OLD_RUST_CLASS) {
 		out->class = TW_UNWIND_ERROR;
 		out->name = "rust_panic";
 	} else {
