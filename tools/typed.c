@@ -176,6 +176,11 @@ static void put_struct(struct tw_out *out, enum tw_typed_form form, const struct
 		tw_out_text(out, i ? "," : "");
 		tw_out_format(out, form == TW_TYPED_TEXT ? "0x%" PRIx64 : "%" PRIu64, item->words[i]);
 	}
+	/* Of what a call returns one word is recorded. */
+	if (item->word_count == 1 && item->value->registers[1] >= 0) {
+		tw_out_text(out, ",");
+		put_unknown(out, form);
+	}
 	tw_out_text(out, form == TW_TYPED_JSON ? "]" : "}");
 }
 
@@ -236,8 +241,13 @@ bool tw_typed_result(struct tw_out *out, enum tw_typed_form form, const struct t
 {
 	const struct tw_layout_value *result = &layout->result;
 	struct tw_layout_item item = {.value = result, .word_count = 1, .words = {word}};
+	if (result->type == 'v')
+		return false;
 	/* One word was recorded, and it is rax, or xmm0 where that is the first. */
-	if ((result->registers[0] != 6 && result->registers[0] != 8) || result->registers[1] >= 0)
+	if (result->registers[0] != 6 && result->registers[0] != 8)
+		item.word_count = 0;
+	/* Missing where nothing is known, as ever. */
+	if (form == TW_TYPED_JSON && !item.word_count)
 		return false;
 	put_item(out, form, &item);
 	return true;
