@@ -29,6 +29,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How long dlopen() may be held up by sleds of gcc that threads may be running. */
+#define SETTLE_MS 100
+
 /* An object that was looked at. */
 struct known {
 	uintptr_t base;
@@ -357,7 +360,7 @@ static void arm(struct tw_permit *permit, const struct tw_plan *plan)
 	if (!modules)
 		return;
 	arm_sleds(permit, plan, modules, &refusals);
-	if (refusals.late_sleds && tw_patch_settle()) {
+	if (refusals.late_sleds && tw_patch_settle(SETTLE_MS)) {
 		refusals = (struct refusals){0};
 		arm_sleds(permit, plan, modules, &refusals);
 	}

@@ -33,11 +33,13 @@ void tw_patch_end(void);
 /*
  * tw_patch_settle - wait until no thread stands between NOPs that tw_patch_prepare() has joined.
  *
+ * @most_ms	the longest wait.  A thread that has work and no processor is seen when it has had 20 ms of one.
+ *
  * Prepare refuses a sled of one-byte NOPs when threads may run it, but makes its window one instruction; when
- * each thread was seen elsewhere or has run on since, the next prepare takes it.  Waits 100 ms at most, outside of
- * the bracket, with the permit.  Returns whether there is anything that can be prepared now.
+ * each thread was seen elsewhere or has run on since, the next prepare takes it.  Outside of the bracket, with
+ * the permit.  Returns whether there is anything that can be prepared now.
  */
-bool tw_patch_settle(void);
+bool tw_patch_settle(unsigned most_ms);
 
 /*
  * tw_patch_call_keeping_vectors - call a function that may use vector registers, from inside a hit.

@@ -28,8 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NAP_NS    2000000L
-#define NAPS_MAX  50
+#define NAP_MS    2u
 #define TICKS_MIN 2u
 
 /* What is joined now settles in this round; rounds before are settled. */
@@ -152,9 +151,9 @@ static size_t count_inside(struct watched *list, size_t count)
 	return inside;
 }
 
-bool tw_patch_settle(void)
+bool tw_patch_settle(unsigned most_ms)
 {
-	const struct timespec nap = {0, NAP_NS};
+	const struct timespec nap = {0, NAP_MS * 1000000L};
 	struct watched *list;
 	size_t count, inside = 1;
 
@@ -162,7 +161,7 @@ bool tw_patch_settle(void)
 		return false;
 	tw_progress_wait_code(); /* 2 */
 	list = list_threads(&count);
-	for (unsigned naps = 0; list && naps < NAPS_MAX; naps++) { /* 3 */
+	for (unsigned waited_ms = 0; list && waited_ms < most_ms; waited_ms += NAP_MS) { /* 3 */
 		inside = count_inside(list, count);
 		if (!inside)
 			break;

@@ -263,6 +263,12 @@ static int apply(struct tw_session *session, struct tw_permit *permit, struct tw
 	return 0;
 }
 
+/*
+ * Who asks for a function waits for threads rather than have calls of it pass unseen: on a busy machine they may have
+ * no processor for as long as this.
+ */
+#define SETTLE_MS 1000
+
 static int apply_to_all(struct tw_session *session, struct tw_permit *permit, const struct tw_wanted *wanted,
 			const struct setting *setting)
 {
@@ -274,7 +280,7 @@ static int apply_to_all(struct tw_session *session, struct tw_permit *permit, co
 		tw_patch_begin();
 		result = tw_for_each_place(session, permit, wanted, apply, &to);
 		tw_patch_end();
-		if (result < 0 || !change.late_count || round == 3 || !tw_patch_settle())
+		if (result < 0 || !change.late_count || round == 3 || !tw_patch_settle(SETTLE_MS))
 			return result;
 	}
 }

@@ -9,7 +9,9 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
+#include <unistd.h>
 
 int work_one(int a);
 int work_two(int a);
@@ -160,6 +162,41 @@ static void an_object_that_is_opened_later(void **state)
 	assert_int_equal(count_events(&bed), 2);
 }
 
+static _Atomic bool must_end;
+
+/* All on one processor, so that each waits for it most of the time. */
+static void *spin(void *unused)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	sched_setaffinity(0, sizeof one, &one);
+	while (!must_end)
+		;
+	return NULL;
+}
+
+static void sleds_wait_for_threads_without_a_processor(void **state)
+{
+	void *handle = dlopen(LATE, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+	int (*two)(int);
+	pthread_t threads[8];
+
+	assert_non_null(handle);
+	two = (int (*)(int))dlsym(handle, "work_two");
+	must_end = false;
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, spin, NULL), 0);
+	usleep(20000);
+	assert_int_equal(tw_trace_function(s, "libnativelate", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 4);
+	must_end = true;
+	for (int i = 0; i < 8; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(two(1), 7);
+	assert_int_equal(count_events(&bed), 3);
+}
+
 /* Sets a specification whose events are those calls for which this is true. */
 static void only_if(const char *function, const char *test, struct tw_match_program **program)
 {
@@ -224,6 +261,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(local_by_sleds, open_session, close_session),
 		cmocka_unit_test_setup_teardown(callers_are_functions_that_are_known, open_session, close_session),
 		cmocka_unit_test_setup_teardown(what_is_not_there, open_session, close_session),
+		cmocka_unit_test_setup_teardown(sleds_wait_for_threads_without_a_processor, open_session, close_session),
 		cmocka_unit_test_setup_teardown(our_own_calls_are_no_first_hits, open_session, close_session),
 		cmocka_unit_test_setup_teardown(an_object_that_is_opened_later, open_session, close_session),
 	};

@@ -156,7 +156,7 @@ static void set(unsigned from, unsigned count_, bool armed)
 	if (tw_permit_seize(&permit))
 		die("no permit");
 	while (stage(permit, from, count_, armed))
-		if (!tw_patch_settle() && ++tries > 100)
+		if (!tw_patch_settle(100) && ++tries > 100)
 			die("threads do not leave the sleds");
 	tw_bp_commit(permit);
 	tw_permit_drop(permit);

@@ -348,7 +348,7 @@ static bool settle(void)
 	bool is_settled;
 
 	assert_int_equal(tw_permit_seize(&permit), 0);
-	is_settled = tw_patch_settle();
+	is_settled = tw_patch_settle(100);
 	tw_permit_drop(permit);
 	return is_settled;
 }
