@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bed.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-#define WAIT_NS UINT64_C(2000000000)
+/* Ends what hangs, no more. */
+#define WAIT_NS UINT64_C(60000000000)
 #define BATCH	256
 
 static void want(bool is_right, const char *what, int64_t result)
@@ -17,11 +20,47 @@ static void want(bool is_right, const char *what, int64_t result)
 	exit(1);
 }
 
-void pause_ms(unsigned ms)
+static void nap(unsigned ms)
 {
 	const struct timespec time = {ms / 1000, (long)(ms % 1000) * 1000000};
 
 	nanosleep(&time, NULL);
+}
+
+/* Who waits for a processor does not sleep: R in its line of /proc. */
+static bool is_at_work(const char *task)
+{
+	char path[300], line[512] = "";
+	const char *state;
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/self/task/%s/stat", task);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	state = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+	fclose(file);
+	return state && state[1] && (state[2] == 'R' || state[2] == 'D') && atoi(task) != gettid();
+}
+
+static bool is_anybody_at_work(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *task;
+	bool found = false;
+
+	while (tasks && !found && (task = readdir(tasks)))
+		found = task->d_name[0] != '.' && is_at_work(task->d_name);
+	if (tasks)
+		closedir(tasks);
+	return found;
+}
+
+void pause_ms(unsigned ms)
+{
+	nap(ms);
+	for (unsigned i = 0; i < 5000 && is_anybody_at_work(); i++)
+		nap(1);
 }
 
 /* ---- processes ---- */
@@ -75,7 +114,7 @@ struct value tracer_as(struct bed *b, const char *name)
 void kill_it(struct bed *b, struct value pid)
 {
 	exit_signal(b->me, pid, ATOM(KILL));
-	for (unsigned i = 0; i < 2000 && is_alive(b->me, pid); i++)
+	for (unsigned i = 0; i < 60000 && is_alive(b->me, pid); i++)
 		pause_ms(1);
 	want(!is_alive(b->me, pid), "a process does not die", 0);
 	pause_ms(20);
@@ -93,7 +132,7 @@ struct value dead(struct bed *b, const char *name)
 
 struct value run_with(struct bed *b, struct value pid, fun_code *code, struct value environment)
 {
-	struct value result = outside_run(b->me, pid, code, environment, 3000);
+	struct value result = outside_run(b->me, pid, code, environment, 60000);
 
 	want(!is_none(result), "an actor does not answer", 0);
 	return result;
@@ -532,7 +571,7 @@ static void ask_collector(struct bed *b, struct value tracer, struct events *eve
 	if (!is_alive(b->me, tracer))
 		return;
 	send_to(b->me, tracer, TUPLE(heap, atom("get"), self_pid(b->me)));
-	want(outside_receive(b->me, 2000, &message), "the tracer does not answer", 0);
+	want(outside_receive(b->me, 60000, &message), "the tracer does not answer", 0);
 	for (; is_box(message, BOX_CONS); message = tail(message))
 		events->terms[events->count++] = shown(b, head(message));
 }

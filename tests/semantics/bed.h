@@ -84,7 +84,7 @@ struct value run_with(struct bed *b, struct value pid, fun_code *code, struct va
 struct tw_term shown(struct bed *b, struct value value);
 /* The pid itself. */
 struct tw_term pid_term(struct bed *b, struct value pid);
-/* Waits so long. */
+/* Waits so long, and then until every other thread of this process sleeps: who had something to do has done it. */
 void pause_ms(unsigned ms);
 
 /* ---- terms ---- */

@@ -98,7 +98,7 @@ static struct tw_term s_line_65_heap_limit(struct bed *b)
 	int limits = 0;
 
 	send_to(b->me, x.p, TUPLE(heap, ATOM(RUN), self_pid(b->me), fun(heap, grows, NIL)));
-	for (unsigned i = 0; i < 2000 && is_alive(b->me, x.p); i++)
+	for (unsigned i = 0; i < 60000 && is_alive(b->me, x.p); i++)
 		pause_ms(1);
 	for (events = ev(b, x.s); tw_term_type(events) == TW_TYPE_CONS; events = tw_term_tail(events))
 		if (lit_is(tw_term_element(tw_term_head(events), 2), "gc_max_heap_size"))
@@ -197,7 +197,7 @@ static struct tw_term s_line_104_all_threads_see_it(struct bed *b)
 		late += lit_count(events) > 0 && number_of_call(lit_nth(events, lit_count(events) - 1)) >= cleared;
 	}
 	atomic_store(&is_over, true);
-	for (unsigned i = 0; i < 2000 && is_alive(b->me, p); i++)
+	for (unsigned i = 0; i < 60000 && is_alive(b->me, p); i++)
 		pause_ms(1);
 	return lit(b, "{%d,%d,%d}", without, unseen, late);
 }

@@ -403,7 +403,7 @@ static struct tw_term s_untrace_process_pending_return(struct bed *b)
 	pause_ms(30);
 	process(b, s, p, false, "call");
 	send_to(b->me, p, atom("go"));
-	outside_receive(b->me, 2000, &message);
+	outside_receive(b->me, 60000, &message);
 	pause_ms(10);
 	return lit(b, "{%t,%t}", is_none(message) ? lit(b, "no_answer") : shown(b, message), ev(b, s));
 }

@@ -440,7 +440,7 @@ static int64_t set_messages(struct bed *b, struct sess *s, struct tw_term step, 
 
 static struct tw_term play_run(struct bed *b, const char *name, struct tw_term ops)
 {
-	return made_plain(b, shown(b, outside_run(b->me, pid_named(name), operations, value_in(heap_of(b->me), ops), 3000)));
+	return made_plain(b, shown(b, outside_run(b->me, pid_named(name), operations, value_in(heap_of(b->me), ops), 60000)));
 }
 
 /* Until the library has forgotten it: its last event is made. */
@@ -448,7 +448,7 @@ static void wait_gone(struct bed *b, struct value pid)
 {
 	struct tw_term list;
 
-	for (unsigned i = 0; i < 2000; i++) {
+	for (unsigned i = 0; i < 60000; i++) {
 		tw_session_info(pid_term(b, pid), &b->arena, &list);
 		if (lit_is(list, "undefined"))
 			return;
@@ -462,7 +462,7 @@ static void sync_all(struct bed *b)
 {
 	for (size_t i = 0; i < pid_count; i++)
 		if (strcmp(pids[i].name, "me") && strcmp(pids[i].name, "t") && is_alive(b->me, pids[i].pid))
-			outside_run(b->me, pids[i].pid, operations, NIL, 3000);
+			outside_run(b->me, pids[i].pid, operations, NIL, 60000);
 }
 
 /* What sets something; the answer is told where it is not 1. */

@@ -169,7 +169,7 @@ static struct tw_term pending(struct bed *b, bool is_destroyed)
 	else
 		function(b, s, "tro:slow/1", "false", "local");
 	send_to(b->me, p, atom("go"));
-	if (!outside_receive(b->me, 2000, &message))
+	if (!outside_receive(b->me, 60000, &message))
 		return tw_term_atom_z("no_answer");
 	result = shown(b, element(message, 2));
 	pause_ms(20);

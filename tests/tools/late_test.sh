@@ -118,7 +118,7 @@ int main(int argc, char **argv)
 	void *handle = dlopen("./libplug.so", RTLD_NOW);
 	clock_gettime(CLOCK_MONOTONIC, &b);
 	int (*run)(int) = dlsym(handle, "plug_run");
-	int got = run(6), slow = b.tv_sec - a.tv_sec > 3;
+	int got = run(6), slow = b.tv_sec - a.tv_sec > 60;
 	if (atoi(argv[1]) == SIGSTOP)
 		kill(getppid(), SIGCONT);
 	else if ((handle = fopen("answer", "w")))
@@ -135,7 +135,7 @@ is "$(grep -c 'plug_take/_ (0x' out)" 6
 expect 0 "$tw" info p.tw
 shows 'arguments are words in libplug: it was opened later, and its debug information was not read in time'
 setsid "$tw" record --force -o k.tw "${options[@]}" -- ./slow 9 >/dev/null 2>&1
-for _ in $(seq 100); do
+for _ in $(seq 1200); do
 	[ -s answer ] && break
 	sleep 0.1
 done
