@@ -210,6 +210,8 @@ struct tw_function {
 	uint32_t bytes;	  /* of its code from there; 0: not known */
 	struct tw_module *module;
 	struct tw_function *next_of_module;
+	struct tw_function *next_of_chain; /* of those that are looked up by one hash */
+	uint32_t hash;
 	struct tw_place *places;
 	/* What its arguments are, set before its first place is staged, for ever; NULL: not known. */
 	const char *layout;		    /* text */
@@ -231,7 +233,7 @@ int tw_bp_module_add(struct tw_permit *permit, const struct tw_module_options *o
 int tw_bp_function_add(struct tw_permit *permit, struct tw_module *module, const char *name, uint32_t arity,
 		       uint64_t address, struct tw_function **out);
 
-/* The function of that name and arity; NULL: none.  O(log n) of all functions. */
+/* The function of that name and arity; NULL: none.  O(1). */
 struct tw_function *tw_bp_function_find(struct tw_permit *permit, struct tw_module *module, const char *name,
 					uint32_t arity);
 

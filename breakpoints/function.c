@@ -9,7 +9,6 @@
 #include "breakpoints/sled.h"
 #include "symbols/symbols.h"
 
-#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -73,26 +72,61 @@ struct tw_module *tw_bp_modules(struct tw_permit *permit)
 	return permit->modules;
 }
 
-static int compare_functions(const void *a, const void *b)
+/* FNV-1a of the name, and what else tells functions apart. */
+static uint32_t hash_of(const struct tw_module *module, const char *name, uint32_t arity)
 {
-	const struct tw_function *x = a, *y = b;
+	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ module->module_id ^ (uint64_t)arity << 32;
 
-	if (x->module != y->module)
-		return x->module < y->module ? -1 : 1;
-	if (x->arity != y->arity)
-		return x->arity < y->arity ? -1 : 1;
-	return strcmp(x->name, y->name);
+	for (const char *c = name; *c; c++)
+		hash = (hash ^ (uint8_t)*c) * UINT64_C(0x100000001b3);
+	return (uint32_t)(hash >> 32 ^ hash);
 }
 
 struct tw_function *tw_bp_function_find(struct tw_permit *permit, struct tw_module *module, const char *name,
 					uint32_t arity)
 {
-	struct tw_function wanted = { .module = module, .name = name, .arity = arity };
-	void *node;
+	uint32_t hash = hash_of(module, name, arity);
+	struct tw_function *function;
 
 	TW_ASSERT(tw_permit_is_held(permit));
-	node = tfind(&wanted, &permit->function_tree, compare_functions);
-	return node ? *(struct tw_function **)node : NULL;
+	if (!permit->function_chain_count)
+		return NULL;
+	function = permit->function_chains[hash & (permit->function_chain_count - 1)];
+	while (function && (function->hash != hash || function->module != module || function->arity != arity ||
+			    strcmp(function->name, name) != 0))
+		function = function->next_of_chain;
+	return function;
+}
+
+static void put_in_chain(struct tw_function **chains, uint32_t count, struct tw_function *function)
+{
+	struct tw_function **chain = &chains[function->hash & (count - 1)];
+
+	function->next_of_chain = *chain;
+	*chain = function;
+}
+
+/* As many chains as there are functions.  False: there are none at all; otherwise they are longer. */
+static bool grow_chains(struct tw_permit *permit)
+{
+	uint32_t count = permit->function_chain_count ? 2 * permit->function_chain_count : 1024;
+	struct tw_function **chains;
+
+	if (permit->next_function_id < permit->function_chain_count || !count)
+		return true;
+	chains = calloc(count, sizeof(struct tw_function *));
+	if (!chains)
+		return permit->function_chain_count != 0;
+	for (uint32_t i = 0; i < permit->function_chain_count; i++) {
+		for (struct tw_function *function = permit->function_chains[i], *next; function; function = next) {
+			next = function->next_of_chain;
+			put_in_chain(chains, count, function);
+		}
+	}
+	free(permit->function_chains);
+	permit->function_chains = chains;
+	permit->function_chain_count = count;
+	return true;
 }
 
 int tw_bp_function_add(struct tw_permit *permit, struct tw_module *module, const char *name, uint32_t arity,
@@ -112,11 +146,13 @@ int tw_bp_function_add(struct tw_permit *permit, struct tw_module *module, const
 	function->arity = arity;
 	function->address = address;
 	function->is_exported = true;
-	if (!function->name || !tsearch(function, &permit->function_tree, compare_functions)) {
+	if (!function->name || !grow_chains(permit)) {
 		free((char *)function->name);
 		free(function);
 		return TW_ENOMEM;
 	}
+	function->hash = hash_of(module, name, arity);
+	put_in_chain(permit->function_chains, permit->function_chain_count, function);
 	function->function_id = permit->next_function_id++;
 	function->next_of_module = module->functions;
 	module->functions = function;

@@ -15,7 +15,9 @@ struct tw_permit {
 	bool has_uninstalled; /* staged: a place that is not installed */
 	bool has_fewer;	      /* staged: a place of which somebody wants less */
 	struct tw_module *modules;
-	void *function_tree; /* tsearch(): by module, name, arity */
+	/* By module, name and arity: chains, a power of two of them. */
+	struct tw_function **function_chains;
+	uint32_t function_chain_count;
 	struct tw_ck_table places; /* by address */
 	struct tw_place *free_places; /* lie side by side */
 	size_t free_count, made_count;

@@ -71,6 +71,7 @@ static void settle(bool is_forgotten)
 /* ---- the permit, alone or in a transaction ---- */
 
 static __thread struct tw_permit *transaction;
+static __thread uint64_t transaction_seated; /* 1 + the id of the session that it seated last; 0: none */
 static __thread int transaction_error; /* a change of it failed half-way: it cannot be committed */
 
 void tw_changes_after_fork_in_child(void)
@@ -86,6 +87,7 @@ TW_API int tw_trace_begin(void)
 
 	if (!error) {
 		transaction = permit;
+		transaction_seated = 0;
 		transaction_error = 0;
 	}
 	return error;
@@ -134,6 +136,19 @@ int tw_change_begin(struct tw_permit **permit)
 	}
 	tw_sessions_clear_dropped();
 	return tw_permit_seize(permit);
+}
+
+/* Under the permit no session that has a seat loses it. */
+int tw_change_seat(struct tw_session *session)
+{
+	int error;
+
+	if (transaction && transaction_seated == session->id + 1)
+		return tw_session_is_alive(session) ? 0 : TW_EDEAD;
+	error = tw_session_seat(session);
+	if (!error && transaction)
+		transaction_seated = session->id + 1;
+	return error;
 }
 
 int tw_change_end(struct tw_permit *permit, int result)

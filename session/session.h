@@ -247,6 +247,8 @@ int tw_sessions_offer(struct tw_permit *permit, struct tw_place *place);
 
 /* Seizes the permit, or takes part in this thread's transaction. */
 int tw_change_begin(struct tw_permit **permit);
+/* tw_session_seat() with the permit; asks the registry once a transaction. */
+int tw_change_seat(struct tw_session *session);
 /* Commits and drops, or leaves both to the transaction. */
 int tw_change_end(struct tw_permit *permit, int result);
 /* Ends what only looked: nothing is committed. */

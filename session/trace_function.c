@@ -316,7 +316,7 @@ static int trace_functions(struct tw_session *session, const struct tw_wanted *w
 	if (result)
 		return result;
 	/* Under the permit a session cannot begin to be cleared of its breakpoints. */
-	result = tw_session_seat(session);
+	result = tw_change_seat(session);
 	if (!result)
 		result = apply_to_all(session, permit, wanted, setting);
 	return tw_change_end(permit, result);
