@@ -16,6 +16,7 @@
 
 #include <tracewheel/tracewheel.h>
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,7 +50,7 @@ struct tw_stress {
 	struct tw_match_program *returning; /* asks for the ends of calls */
 	struct tw_match_program *catching, *refusing;
 	char program[64]; /* the name of this program's object */
-	char directory[64], capture_path[96];
+	char directory[PATH_MAX], capture_path[PATH_MAX + 16];
 	uint64_t *latencies;
 	uint64_t *counted; /* by pair, those of sleds behind the others: calls of both halves */
 	int half; /* that is counted when the switcher has ended */

@@ -134,9 +134,11 @@ static int open_capture(struct tw_stress *s)
 	struct tw_tracer tracer = {.kind = TW_TRACER_CAPTURE, .ring_bytes = 1 << 20};
 	const char *folder = getenv("TMPDIR");
 
-	snprintf(s->directory, sizeof s->directory, "%.40s/tw-stress.XXXXXX", folder && *folder ? folder : "/tmp");
-	if (!mkdtemp(s->directory))
+	snprintf(s->directory, sizeof s->directory, "%s/tw-stress.XXXXXX", folder && *folder ? folder : "/tmp");
+	if (!mkdtemp(s->directory)) {
+		s->directory[0] = 0;
 		return TW_EPERM;
+	}
 	snprintf(s->capture_path, sizeof s->capture_path, "%s/stress.tw", s->directory);
 	tracer.capture_path = s->capture_path;
 	return tw_session_create("rounds", &tracer, &s->capturing);
@@ -377,15 +379,12 @@ static void finish_counting(struct tw_stress *s)
 
 static void remove_capture(const struct tw_stress *s)
 {
-	char path[512];
 	DIR *directory = opendir(s->capture_path);
 	struct dirent *entry;
 
-	while (directory && (entry = readdir(directory))) {
-		snprintf(path, sizeof path, "%s/%s", s->capture_path, entry->d_name);
+	while (directory && (entry = readdir(directory)))
 		if (entry->d_name[0] != '.' || entry->d_type == DT_REG)
-			unlink(path);
-	}
+			unlinkat(dirfd(directory), entry->d_name, 0);
 	if (directory)
 		closedir(directory);
 	rmdir(s->capture_path);

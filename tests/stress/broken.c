@@ -19,11 +19,13 @@
 #include "progress/progress.h"
 #include "tools/stress.h"
 
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,6 +113,29 @@ static void run(unsigned seed)
 	_exit(tw_stress_has_passed(&result) ? 0 : 1);
 }
 
+/* ---- what a run that dies leaves behind ---- */
+
+static char folder[4096];
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *at)
+{
+	return remove(path);
+}
+
+static void remove_folder(void)
+{
+	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* The runs' captures go there. */
+static bool make_folder(void)
+{
+	const char *parent = getenv("TMPDIR");
+
+	snprintf(folder, sizeof folder, "%s/stress-broken.XXXXXX", parent && *parent ? parent : "/tmp");
+	return mkdtemp(folder) && !setenv("TMPDIR", folder, 1) && !atexit(remove_folder);
+}
+
 int main(int argc, char **argv)
 {
 	const struct rlimit none = {0, 0};
@@ -119,6 +144,8 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		mistake = argv[1];
 	setrlimit(RLIMIT_CORE, &none);
+	if (!make_folder())
+		return 2;
 	while (!noticed && runs < (is("nothing") ? 2 : RUNS)) {
 		int status;
 		pid_t child = fork();
