@@ -101,6 +101,11 @@ static int add_file(struct tw_capture *capture, const char *name, uint32_t numbe
 	return 0;
 }
 
+int tw_source_name_stream(struct tw_capture *capture)
+{
+	return add_file(capture, "stream", 0);
+}
+
 int tw_source_list_files(struct tw_capture *capture)
 {
 	int fd = openat(capture->directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -228,6 +233,31 @@ TW_API int tw_capture_open(const char *path, const struct tw_capture_options *op
 		error = tw_source_list_files(capture);
 	if (!error)
 		error = tw_source_list_segments(capture);
+	if (!error)
+		error = tw_source_arrange(capture);
+	if (error) {
+		tw_capture_close(capture);
+		return error;
+	}
+	*out = capture;
+	return 0;
+}
+
+TW_API int tw_capture_open_stream_file(int fd, const struct tw_capture_options *options, struct tw_capture **out)
+{
+	struct tw_capture *capture = calloc(1, sizeof *capture);
+	int error;
+
+	if (!capture)
+		return TW_ENOMEM;
+	pthread_mutex_init(&capture->lock, NULL);
+	capture->workers = default_workers(options);
+	capture->directory_fd = -1;
+	error = tw_source_name_stream(capture);
+	if (!error)
+		error = tw_segment_open_stream(fd, &capture->files[0].file);
+	if (!error)
+		error = tw_source_list_stream(capture);
 	if (!error)
 		error = tw_source_arrange(capture);
 	if (error) {

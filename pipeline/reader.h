@@ -112,6 +112,12 @@ int tw_source_arrange(struct tw_capture *capture);
 /* The lists of the files of a capture directory; catalogs, streams and blocks of one of them. */
 int tw_source_list_files(struct tw_capture *capture);
 int tw_source_list_segments(struct tw_capture *capture);
+/* The same of a stream that is the capture's one file. */
+int tw_source_list_stream(struct tw_capture *capture);
+/* The one file of a capture that is or was a stream: what damage is named after. */
+int tw_source_name_stream(struct tw_capture *capture);
+#define TW_STREAM_IS_CUT     "the stream was cut off here, or is none from here on"
+#define TW_STREAM_HAS_NO_END "the stream ends here, before the end of the recording"
 
 /* A list with room for one more: the (maybe moved) list, or NULL without memory. */
 void *tw_source_grow(void *list, uint32_t count, size_t item_bytes);

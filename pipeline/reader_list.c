@@ -250,6 +250,87 @@ int tw_source_list_segments(struct tw_capture *capture)
 	return error;
 }
 
+/* ---- a stream in a file: one file, in which the pieces of all segments stand mixed ---- */
+
+static int begin_piece(struct lister *lister, struct tw_idmap *segments, const struct tw_segment_header *header)
+{
+	struct tw_capture *capture = lister->capture;
+	uint32_t image = tw_source_find_image(capture, header);
+
+	if (image == TW_CAPTURE_NONE || !tw_idmap_put(segments, header->segment_number, image) ||
+	    !tw_clockmap_add(&capture->clocks, &header->clock))
+		return TW_ENOMEM;
+	lister->image = capture->images[image];
+	capture->info.segments = segments->count;
+	return 0;
+}
+
+/* The end of a segment, with its totals. */
+static int end_piece(struct lister *lister, uint64_t offset, const struct tw_block_header *header)
+{
+	struct tw_segment_totals totals;
+	const uint8_t *bytes;
+	int error = tw_segment_read(lister->segment, offset, header, lister->decoder);
+
+	if (!error)
+		error = tw_block_decode_bytes(lister->decoder, header, &bytes);
+	if (!error && header->encoded_bytes < sizeof totals)
+		error = TW_EFORMAT;
+	if (error)
+		return error;
+	memcpy(&totals, bytes, sizeof totals);
+	lister->capture->info.is_complete &= !(totals.ending & TW_SEGMENT_SHORT);
+	lister->image->is_final |= (totals.ending & TW_SEGMENT_FINAL) != 0;
+	return 0;
+}
+
+static int list_pieces(struct lister *lister, struct tw_idmap *segments)
+{
+	struct tw_capture *capture = lister->capture;
+	uint64_t offset = 0;
+	uint32_t ended = 0;
+	int error = 0;
+
+	while (offset < lister->segment->bytes && !error) {
+		struct tw_segment_piece piece;
+
+		error = tw_segment_piece_at(lister->segment, offset, &piece);
+		if (!error && !piece.is_block) {
+			error = begin_piece(lister, segments, &piece.segment);
+		} else if (!error && piece.block.type == TW_BLOCK_INDEX) {
+			error = end_piece(lister, offset, &piece.block);
+			ended++;
+		} else if (!error) {
+			error = visit_block(lister, offset, &piece.block);
+		}
+		offset += error ? 0 : piece.bytes;
+	}
+	if (error == TW_ENOMEM)
+		return error;
+	if (error)
+		tw_source_note_damage(capture, 0, offset, lister->segment->bytes - offset, error, TW_STREAM_IS_CUT);
+	else if (ended < segments->count)
+		tw_source_note_damage(capture, 0, offset, 0, TW_EFORMAT, TW_STREAM_HAS_NO_END);
+	return 0;
+}
+
+int tw_source_list_stream(struct tw_capture *capture)
+{
+	struct lister lister = {.capture = capture, .segment = &capture->files[0].file};
+	struct tw_idmap segments = {0};
+	int error = TW_ENOMEM;
+
+	capture->info.is_complete = true;
+	capture->info.file_bytes = lister.segment->bytes;
+	lister.decoder = tw_block_decoder_create();
+	if (lister.decoder)
+		error = list_pieces(&lister, &segments);
+	tw_block_decoder_destroy(lister.decoder);
+	tw_idmap_fini(&segments);
+	tw_idmap_fini(&lister.streams);
+	return error;
+}
+
 /* ---- putting in order ---- */
 
 static int compare_blocks(const void *a, const void *b)

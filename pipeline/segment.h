@@ -114,6 +114,27 @@ struct tw_segment_file {
 int tw_segment_open(int directory_fd, const char *name, struct tw_segment_file *out);
 void tw_segment_file_close(struct tw_segment_file *file);
 
+/*
+ * tw_segment_open_stream - a stream that lies whole in a file: @out has the header that it begins with.
+ *
+ * @fd	borrows: a regular file, read from its beginning on.
+ *
+ * Errors: TW_ENOTSUP (no regular file), TW_EFORMAT, TW_EVERSION, TW_EIO, and those of dup().
+ */
+int tw_segment_open_stream(int fd, struct tw_segment_file *out);
+
+/* What stands at one place of a stream, checked: the header of a segment, or a whole block. */
+struct tw_segment_piece {
+	uint64_t bytes; /* up to the next piece */
+	bool is_block;
+	union {
+		struct tw_segment_header segment;
+		struct tw_block_header block;
+	};
+};
+/* TW_EFORMAT where neither stands there, or not all of it. */
+int tw_segment_piece_at(const struct tw_segment_file *file, uint64_t offset, struct tw_segment_piece *out);
+
 /* Is this the header of a segment that this version can read? */
 int tw_segment_header_check(const struct tw_segment_header *header);
 

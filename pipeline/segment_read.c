@@ -77,6 +77,29 @@ int tw_segment_open(int directory_fd, const char *name, struct tw_segment_file *
 	return 0;
 }
 
+int tw_segment_open_stream(int fd, struct tw_segment_file *out)
+{
+	struct tw_segment_file file;
+	struct stat st;
+	int error;
+
+	if (fstat(fd, &st) < 0)
+		return tw_error_from_errno(errno);
+	if (!S_ISREG(st.st_mode))
+		return TW_ENOTSUP;
+	error = read_at(fd, &file.header, sizeof file.header, 0);
+	if (!error)
+		error = tw_segment_header_check(&file.header);
+	if (error)
+		return error;
+	file.bytes = (uint64_t)st.st_size;
+	file.fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (file.fd < 0)
+		return tw_error_from_errno(errno);
+	*out = file;
+	return 0;
+}
+
 void tw_segment_file_close(struct tw_segment_file *file)
 {
 	if (file->fd >= 0)
@@ -318,4 +341,28 @@ int tw_segment_scan(const struct tw_segment_file *file, const struct tw_segment_
 		found->end_offset = offset;
 	}
 	return 0;
+}
+
+/* ---- a stream in a file ---- */
+
+int tw_segment_piece_at(const struct tw_segment_file *file, uint64_t offset, struct tw_segment_piece *out)
+{
+	uint64_t magic;
+	int error = read_at(file->fd, &magic, sizeof magic, offset);
+
+	if (error)
+		return error;
+	out->is_block = magic != TW_SEGMENT_MAGIC;
+	if (!out->is_block) {
+		out->bytes = sizeof out->segment;
+		error = read_at(file->fd, &out->segment, sizeof out->segment, offset);
+		return error ? error : tw_segment_header_check(&out->segment);
+	}
+	error = read_at(file->fd, &out->block, sizeof out->block, offset);
+	if (!error)
+		error = tw_block_header_check(&out->block);
+	if (error)
+		return error;
+	out->bytes = tw_block_file_bytes(&out->block);
+	return fits(&out->block, offset, file->bytes) ? 0 : TW_EFORMAT;
 }

@@ -407,11 +407,14 @@ int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image,
 
 	if (!image->is_open)
 		return 0;
+	/* Another image may have written since: its segment is not the one that ends. */
+	error = store->is_stream ? open_in_stream(store, image) : 0;
 	before = image->segment.offset;
 	image->segment.totals.ending =
 		(is_final ? TW_SEGMENT_FINAL : 0) | (store->is_short ? TW_SEGMENT_SHORT : 0);
 	image->is_open = false;
-	error = tw_segment_close(&image->segment, store->encoder, store->durable_ns != 0);
+	if (error >= 0)
+		error = tw_segment_close(&image->segment, store->encoder, store->durable_ns != 0);
 	if (error) {
 		store->stats.write_errors++;
 		store->stats.last_error = error;

@@ -40,6 +40,8 @@ struct tw_stream_in {
 	uint64_t horizon; /* of the last mark */
 	uint64_t ticks_per_second;
 	bool is_over;
+	struct tw_idmap segments; /* by number: those that began, and how many of them ended */
+	uint32_t ended_count;
 	struct tw_idmap streams; /* by image and lease */
 	struct cursor *cursors;	 /* by stream */
 	uint32_t count;
@@ -84,7 +86,8 @@ static int take_segment(struct tw_stream_in *in, uint64_t magic)
 	if (found)
 		return found;
 	image = tw_source_find_image(capture, &header);
-	if (image == TW_CAPTURE_NONE || !tw_clockmap_add(&capture->clocks, &header.clock))
+	if (image == TW_CAPTURE_NONE || !tw_clockmap_add(&capture->clocks, &header.clock) ||
+	    !tw_idmap_put(&in->segments, header.segment_number, image))
 		return TW_ENOMEM;
 	in->image = capture->images[image];
 	if (!capture->info.start_ns) {
@@ -293,6 +296,7 @@ static int take_block(struct tw_stream_in *in, uint64_t magic)
 	case TW_BLOCK_DEFINITIONS: return take_definitions(in, &header);
 	case TW_BLOCK_MARK: return take_mark(in, header.first_ticks);
 	case TW_BLOCK_LOSS: return take_loss(in, &header);
+	case TW_BLOCK_INDEX: in->ended_count++; return 0;
 	default: return 0; /* of a later version */
 	}
 }
@@ -311,11 +315,11 @@ static int take_next(struct tw_stream_in *in)
 		in->is_over = true;
 	if (found == TW_ENOMEM)
 		return found;
-	if (found < 0) {
-		in->is_over = true;
-		tw_source_note_damage(in->capture, 0, offset, in->offset - offset, found,
-				      "the stream was cut off here, or is none from here on");
-	}
+	if (found < 0)
+		tw_source_note_damage(in->capture, 0, offset, in->offset - offset, found, TW_STREAM_IS_CUT);
+	else if (in->is_over && in->ended_count < in->segments.count)
+		tw_source_note_damage(in->capture, 0, offset, 0, TW_EFORMAT, TW_STREAM_HAS_NO_END);
+	in->is_over |= found < 0;
 	if (!in->is_over)
 		return 1;
 	return take_mark(in, UINT64_MAX);
@@ -452,11 +456,8 @@ int tw_stream_in_create(struct tw_capture *capture, int fd, struct tw_stream_in 
 	in->capture = capture;
 	in->fd = fd;
 	in->decoder = tw_block_decoder_create();
-	/* What damage is named after. */
-	capture->files = calloc(1, sizeof *capture->files);
-	if (capture->files)
-		strcpy(capture->files[0].name, "stream");
-	found = in->decoder && capture->files ? read_all(in, &magic, sizeof magic) : TW_ENOMEM;
+	found = tw_source_name_stream(capture);
+	found = in->decoder && !found ? read_all(in, &magic, sizeof magic) : TW_ENOMEM;
 	if (found > 0)
 		found = magic == TW_SEGMENT_MAGIC ? take_segment(in, magic) : TW_EFORMAT;
 	else if (found == 0)
@@ -484,6 +485,7 @@ void tw_stream_in_destroy(struct tw_stream_in *in)
 	}
 	free(in->cursors);
 	tw_round_fini(&in->round);
+	tw_idmap_fini(&in->segments);
 	tw_idmap_fini(&in->streams);
 	tw_block_decoder_destroy(in->decoder);
 	free(in);

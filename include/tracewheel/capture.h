@@ -115,6 +115,16 @@ int tw_capture_open(const char *path, const struct tw_capture_options *options, 
  * Errors: TW_EFORMAT (no stream), TW_EVERSION, TW_EIO, TW_ENOMEM.
  */
 int tw_capture_open_stream(int fd, struct tw_capture **out);
+/*
+ * tw_capture_open_stream_file - read a stream that lies whole in a file, as if it were a capture's directory.
+ *
+ * @fd		borrows until return: a regular file, read from its beginning on; never sought in.
+ * @options	borrows; NULL: the defaults.
+ *
+ * Events may be read as often as wanted, and tw_capture_scan() works.  A stream that was cut off is a damaged capture.
+ * Errors: TW_EFORMAT (no stream), TW_EVERSION, TW_ENOTSUP (no regular file), TW_EIO, TW_ENOMEM.
+ */
+int tw_capture_open_stream_file(int fd, const struct tw_capture_options *options, struct tw_capture **out);
 void tw_capture_close(struct tw_capture *capture);
 
 /* ---- what it holds ---- */
@@ -146,7 +156,7 @@ void tw_capture_info(const struct tw_capture *capture, struct tw_capture_info *o
 
 /* Something that could not be read.  New ones may appear while events are read. */
 struct tw_capture_damage {
-	const char *file; /* name in the directory */
+	const char *file; /* name in the directory; "stream" where there is none */
 	uint64_t offset;
 	uint64_t bytes;     /* that were passed over; 0 where unknown */
 	int error;          /* TW_EFORMAT, TW_EIO, TW_EVERSION ... */

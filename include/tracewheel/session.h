@@ -51,7 +51,7 @@ enum tw_tracer_kind {
 	TW_TRACER_QUEUE,    /* messages that the program receives itself: queue.h.  OTP: a pid */
 	/*
 	 * The bytes of a capture, one behind the other, to a pipe, a socket or a file, for tw_capture_open_stream()
-	 * and `tracewheel print -`.  Written by a thread of the library, at most 20 ms late.  When the reader goes
+	 * and `tracewheel print -` (report, flame and info read it when it has ended).  Written by a thread of the library, at most 20 ms late.  When the reader goes
 	 * away the tracer is gone, as in queue.h; there is no SIGPIPE.  A reader that stops holds up that thread
 	 * only, and the program as on_full says.  OTP: a port.
 	 */
