@@ -25,6 +25,8 @@ static int compact(const char *path, bool is_quiet)
 {
 	uint64_t sleds, changed;
 	char figure[TW_FIGURE_BYTES];
+	if (strcmp(path, "-") == 0)
+		return tw_fail("standard input cannot be rewritten in its place: name the file.");
 	int error = tw_symbols_compact(path, &sleds, &changed);
 
 	if (error == TW_ENOENT)

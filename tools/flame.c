@@ -33,13 +33,14 @@ static const struct tw_option options_table[] = {
 
 static const struct tw_command command = {
 	.name = "flame",
-	.arguments = "[OPTION]... NAME.tw > NAME.html",
+	.arguments = "[OPTION]... NAME.tw|FILE|- > NAME.html",
 	.summary = "A flame graph: one page without network, to be opened in a browser. Frames are\n"
 		   "functions below their callers, as wide as their share of the time, or of the\n"
-		   "calls where no returns were recorded.",
+		   "calls where no returns were recorded.\n" TW_STREAM_HELP,
 	.options = options_table,
 	.examples = "  tracewheel flame sqlite3.tw > sqlite3.html\n"
 		    "  tracewheel flame --by-process --from 1.5 --to 2 app.tw > app.html\n"
+		    "  tracewheel record -q --returns -o - -- ls | tracewheel flame - > ls.html\n"
 		    "  tracewheel flame --folded sqlite3.tw | flamegraph.pl > sqlite3.svg\n",
 };
 
@@ -341,8 +342,7 @@ static int flame(struct request *request, struct tw_capture *capture, const char
 	else
 		code = tw_out_finish(&out);
 	tw_calltree_free(&tree);
-	tw_names_say_damage(capture, path);
-	return code;
+	return tw_names_end(capture, path, code);
 }
 
 int tw_tool_flame(int argc, char **argv)

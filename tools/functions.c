@@ -314,6 +314,8 @@ int tw_tool_functions(int argc, char **argv)
 		code = tw_options_exit(key);
 	} else if (argc - options.index != 1) {
 		code = tw_usage(&command, "which program? One name, behind the options.");
+	} else if (strcmp(argv[options.index], "-") == 0) {
+		code = tw_fail("a program is looked up by its name or path, not on standard input.");
 	} else {
 		code = find_file(&launch, argv[options.index], &path);
 		if (code == TW_EXIT_OK)

@@ -16,11 +16,12 @@ static const struct tw_option options_table[] = {
 
 static const struct tw_command command = {
 	.name = "info",
-	.arguments = "[--json] NAME.tw",
-	.summary = "What a capture holds: events, losses by cause, bytes, time, damage.",
+	.arguments = "[--json] NAME.tw | FILE | -",
+	.summary = "What a capture holds: events, losses by cause, bytes, time, damage.\n" TW_STREAM_HELP,
 	.options = options_table,
 	.examples = "  tracewheel info sqlite3.tw\n"
-		    "  tracewheel info --json sqlite3.tw | jq .lost\n",
+		    "  tracewheel info --json sqlite3.tw | jq .lost\n"
+		    "  tracewheel record -q -o - -- ls | tracewheel info -\n",
 };
 
 /* More processes than this are not listed one by one. */
@@ -192,7 +193,7 @@ int tw_tool_info(int argc, char **argv)
 		put_json(capture, &info);
 	else
 		put_text(capture, &info);
-	int code = tw_out_finish(&out);
+	int code = tw_names_exit(capture, path, tw_out_finish(&out));
 	tw_capture_close(capture);
 	return code;
 }

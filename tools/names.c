@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* names.c - what the events of a capture are called. */
 #include "tools/names.h"
+#include "tools/spool.h"
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"
@@ -191,43 +192,76 @@ static struct tw_capture *say_why_not(const char *path, int error)
 	return NULL;
 }
 
+static struct tw_capture *say_no_stream(const char *path, int error)
+{
+	if (error != TW_EFORMAT)
+		return say_why_not(path, error);
+	tw_say("'%s' is not the stream of a recording (`tracewheel record -o -`), or it ended before it began.",
+	       path);
+	return NULL;
+}
+
+static bool is_stream_path(const char *path)
+{
+	struct stat status;
+	return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISDIR(status.st_mode));
+}
+
+/* Standard input for "-".  Negative: said why not. */
+static int open_stream_file(const char *path)
+{
+	if (strcmp(path, "-") == 0)
+		return STDIN_FILENO;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		say_why_not(path, errno == EACCES ? TW_EPERM : TW_EIO);
+	return fd;
+}
+
 struct tw_capture *tw_names_open(const char *path)
 {
 	struct tw_capture *capture;
-	int error = tw_capture_open(path, NULL, &capture);
-	return error ? say_why_not(path, error) : capture;
+	if (!is_stream_path(path)) {
+		int error = tw_capture_open(path, NULL, &capture);
+		return error ? say_why_not(path, error) : capture;
+	}
+	int fd = open_stream_file(path);
+	int file = fd < 0 ? -1 : tw_spool(fd);
+	int error = file < 0 ? 0 : tw_capture_open_stream_file(file, NULL, &capture);
+	if (file >= 0 && file != fd)
+		close(file);
+	if (fd > STDIN_FILENO)
+		close(fd);
+	if (file < 0)
+		return NULL;
+	return error ? say_no_stream(path, error) : capture;
 }
 
 struct tw_capture *tw_names_open_stream(const char *path, bool *is_stream)
 {
 	struct tw_capture *capture;
-	struct stat status;
-	int fd = STDIN_FILENO;
-	*is_stream = strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISDIR(status.st_mode));
+	*is_stream = is_stream_path(path);
 	if (!*is_stream)
 		return tw_names_open(path);
-	if (strcmp(path, "-") != 0)
-		fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* It stays open as long as the command runs. */
+	int fd = open_stream_file(path);
 	if (fd < 0)
-		return say_why_not(path, errno == EACCES ? TW_EPERM : TW_EIO);
-	/* The file stays open as long as the command runs. */
+		return NULL;
 	int error = tw_capture_open_stream(fd, &capture);
-	if (error == 0)
-		return capture;
-	if (error == TW_EFORMAT)
-		tw_say("'%s' is not the stream of a recording (`tracewheel record -o -`), or it ended before it began.",
-		       path);
-	else
-		say_why_not(path, error);
-	return NULL;
+	return error ? say_no_stream(path, error) : capture;
 }
 
-void tw_names_say_damage(const struct tw_capture *capture, const char *path)
+int tw_names_end(const struct tw_capture *capture, const char *path, int code)
 {
 	const struct tw_capture_damage *damage;
-	for (uint32_t i = 0; (damage = tw_capture_damage(capture, i)) && i < 5; i++)
-		tw_say("%s/%s is damaged at byte %llu: %s", path, damage->file,
-		       (unsigned long long)damage->offset, damage->reason);
+	bool is_stream = is_stream_path(path);
+	for (uint32_t i = 0; (damage = tw_capture_damage(capture, i)) && i < 5; i++) {
+		if (is_stream)
+			tw_say("'%s', byte %llu: %s", path, (unsigned long long)damage->offset, damage->reason);
+		else
+			tw_say("%s/%s is damaged at byte %llu: %s", path, damage->file,
+			       (unsigned long long)damage->offset, damage->reason);
+	}
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
 	if (info.damages > 5)
@@ -236,4 +270,12 @@ void tw_names_say_damage(const struct tw_capture *capture, const char *path)
 		tw_say("%s is being recorded, or its recorder died: `tracewheel recover %s` completes it "
 		       "then.",
 		       path, path);
+	return tw_names_exit(capture, path, code);
+}
+
+/* Nothing completes a stream: who made it has failed. */
+int tw_names_exit(const struct tw_capture *capture, const char *path, int code)
+{
+	bool is_damaged = tw_capture_damage(capture, 0) != NULL;
+	return code == TW_EXIT_OK && is_damaged && is_stream_path(path) ? TW_EXIT_FAILURE : code;
 }

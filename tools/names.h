@@ -66,11 +66,23 @@ const struct tw_capture_module *tw_name_address(const struct tw_capture *capture
  */
 size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture_image **images, size_t room);
 
-/* Opens a capture for a command: says what is wrong, and answers NULL. */
+/* For the summary of a command that opens its capture by tw_names_open(). */
+#define TW_STREAM_HELP                                                                                \
+	"- waits for the end of a stream, of `tracewheel record -o -` or of a program that traces itself;\n" \
+	"FILE is such a stream in a file. One that was cut off is shown up to there, with exit code 1."
+
+/*
+ * tw_names_open - opens a capture for a command: says what is wrong, and answers NULL.
+ *
+ * @path	a folder; "-" is standard input, and what is no folder a file: both hold a stream, which is waited for
+ *		to its end, and read as often as any capture.
+ */
 struct tw_capture *tw_names_open(const char *path);
-/* The same, or a stream: "-" is standard input, and what is no folder a file that holds one. */
+/* The same, but that a stream is read while it comes, once. */
 struct tw_capture *tw_names_open_stream(const char *path, bool *is_stream);
-/* Says on standard error what could not be read; nothing when all could. */
-void tw_names_say_damage(const struct tw_capture *capture, const char *path);
+/* The exit code of a command that would end with this one: TW_EXIT_FAILURE for a stream that ended in the middle. */
+int tw_names_exit(const struct tw_capture *capture, const char *path, int code);
+/* The same, after having said on standard error what could not be read. */
+int tw_names_end(const struct tw_capture *capture, const char *path, int code);
 
 #endif

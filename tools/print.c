@@ -30,7 +30,8 @@ static const struct tw_command command = {
 	.arguments = "[OPTION]... NAME.tw | FILE | -",
 	.summary = "Every event in order of time, over all threads. Losses stand where they happened.\n"
 		   "- reads the stream of `tracewheel record -o -`, or of a program that traces itself, while it\n"
-		   "comes; FILE is such a stream in a file.",
+		   "comes; FILE is such a stream in a file. For --tree and chrome it is waited for to its end.\n"
+		   "Of a stream that was cut off, all that came is shown, with exit code 1.",
 	.options = options_table,
 	.examples = "  tracewheel print --limit 20 sqlite3.tw\n"
 		    "  tracewheel print --tree --limit 1000 sqlite3.tw | less\n"
@@ -234,13 +235,11 @@ int tw_tool_print(int argc, char **argv)
 	if (!path)
 		goto free_request;
 	code = TW_EXIT_FAILURE;
-	capture = tw_names_open_stream(path, &request.is_stream);
+	/* These want to know everything before they begin. */
+	capture = request.is_tree || request.is_chrome ? tw_names_open(path)
+						       : tw_names_open_stream(path, &request.is_stream);
 	if (!capture)
 		goto free_request;
-	if (request.is_stream && (request.is_tree || request.is_chrome)) {
-		code = tw_usage(&command, "this form wants a whole capture, not a stream.");
-		goto free_request;
-	}
 	if (!tw_selection_filter(&request.selection, capture, &command, &filter)) {
 		code = TW_EXIT_USAGE;
 		goto free_request;
@@ -256,7 +255,7 @@ int tw_tool_print(int argc, char **argv)
 	code = tw_out_finish(&out);
 	if (error)
 		code = tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
-	tw_names_say_damage(capture, path);
+	code = tw_names_end(capture, path, code);
 free_request:
 	free_printer(&printer);
 	tw_lines_forget();

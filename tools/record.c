@@ -56,8 +56,8 @@ enum {
 static const struct tw_option options_table[] = {
 	{'o', "output", "NAME.tw|-",
 	 "the capture to make (COMMAND.tw); - is a stream on standard output,\n"
-	 "for `tracewheel print -`: the program's own output then goes to\n"
-	 "standard error"},
+	 "for `tracewheel print -`, `report -`, `info -` or `flame -`: the\n"
+	 "program's own output then goes to standard error"},
 	{'t', "trace", "PATTERN",
 	 "trace these functions: MODULE:FUNCTION/ARITY with globs, _ is\n"
 	 "anything; may be given often. Without it: every call from\n"

@@ -34,6 +34,8 @@ int tw_tool_recover(int argc, char **argv)
 	const char *path = tw_options_capture(&options);
 	if (!path)
 		return TW_EXIT_USAGE;
+	if (strcmp(path, "-") == 0)
+		return tw_fail("a stream cannot be completed: `tracewheel report` shows what came of it.");
 	struct tw_recorder_stats stats = {0};
 	int error = tw_recover(path, &stats);
 	if (error == TW_ENOENT)

@@ -35,9 +35,9 @@ static const struct tw_option options_table[] = {
 
 static const struct tw_command command = {
 	.name = "report",
-	.arguments = "[OPTION]... NAME.tw",
+	.arguments = "[OPTION]... NAME.tw | FILE | -",
 	.summary = "Calls by function, caller and thread; times, where returns were recorded;\n"
-		   "messages and schedules; rates; losses.\n\n"
+		   "messages and schedules; rates; losses.\n" TW_STREAM_HELP "\n\n"
 		   "total is the time of a function with all that it called, of a recursive one\n"
 		   "of the outermost call alone; self is without calls that are in the capture,\n"
 		   "and without the time that its process was scheduled out. min to max are of\n"
@@ -47,6 +47,7 @@ static const struct tw_command command = {
 		    "  tracewheel report --top 0 --sort name sqlite3.tw\n"
 		    "  tracewheel report --sort self --callers sqlite3.tw\n"
 		    "  tracewheel report -t 'libc:mem*' --from 0.5 sqlite3.tw\n"
+		    "  tracewheel record -q -o - -- ls | tracewheel report -\n"
 		    "  tracewheel report --json sqlite3.tw | jq '.by_function[0]'\n",
 };
 
@@ -372,9 +373,7 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 	else
 		put_screen(request, capture, &info, &sums);
 	free_sums(&sums);
-	int code = tw_out_finish(&out);
-	tw_names_say_damage(capture, path);
-	return code;
+	return tw_names_end(capture, path, tw_out_finish(&out));
 }
 
 int tw_tool_report(int argc, char **argv)

@@ -46,6 +46,69 @@ $tool record -q -o - -t 'libc:read' -- sh wait.sh 2> err | $tool print - | {
 }
 grep -q 'call libc:read/' first || fail "nothing came while the program ran"
 
+# Other views read it to its end, and then as they read a capture: a pipe, a file and all that wants two passes.
+$tool record -q -o - --returns --follow-fork -t 'libc:_' -- sh -c 'sh prog.sh; ls / > /dev/null; true' > d.tws 2> err || fail "$(cat err)"
+for view in 'info' 'info --json' 'report' 'report --json' 'report --top 0 --callers' 'report --tree' 'flame --folded' 'flame' \
+	'print --tree' 'print --format chrome'; do
+	# shellcheck disable=SC2086
+	cat d.tws | $tool $view - > pipe.txt 2> err || fail "$view -: $(cat err)"
+	test -s err && fail "$view -: $(cat err)"
+	# shellcheck disable=SC2086
+	$tool $view d.tws > file.txt || fail "$view of a file with a stream failed"
+	cmp pipe.txt file.txt || fail "$view: a file and a pipe are not read alike"
+	test -s pipe.txt || fail "$view - says nothing"
+done
+events=$($tool print --format json d.tws | wc -l)
+$tool info --json - < d.tws | grep -q "\"events\": $events,*$" || fail "info counts other events than print shows: $events"
+$tool report --json - < d.tws | grep -q "\"events\": $events,*$" || fail "report counts other events than print shows: $events"
+$tool info - < d.tws | grep -q '^complete *yes' || fail "a whole stream is not complete"
+$tool report - < d.tws | grep -q '^Nothing was lost' || fail "nothing was lost, and report does not say so"
+# Not from its beginning on.
+{ dd bs=1 count=3 > /dev/null 2>&1; $tool report -; } < d.tws > /dev/null 2> err && fail "the middle of a file was taken for a stream"
+for command in recover compact functions; do
+	code=0
+	$tool $command - < d.tws > /dev/null 2> err || code=$?
+	test "$code-$(wc -l < err)" = 1-1 || fail "$command -: exit code $code: $(cat err)"
+done
+
+# What is lost is shown: the program stops its recorder, and fills its ring.
+# shellcheck disable=SC2016
+$tool record -q -o - --ring 64K --on-full drop -t 'libc:read' -- sh -c 'kill -STOP $PPID
+i=0; while [ $i -lt 10000 ]; do i=$((i+1)); read -r l < /dev/null; done
+kill -CONT $PPID' > lost.tws 2> err || fail "$(cat err)"
+$tool report - < lost.tws > lost.txt || fail "a stream with losses is no failure"
+grep -q '^LOST ' lost.txt || fail "report - does not show what was lost: $(cat lost.txt)"
+$tool info --json - < lost.tws | python3 -c 'import json, sys
+info = json.load(sys.stdin)
+lost = sum(info["lost"].values())
+assert lost > 1000 and lost + info["events"] == 10000 and info["complete"], info' || fail "not all is there or counted"
+
+# Ctrl-C goes to all of a pipeline: who reads waits for the end of the stream. Once more, and it goes.
+python3 - "$tool" d.tws << 'END' || fail "SIGINT while a stream comes"
+import signal, subprocess, sys, time
+tool, path = sys.argv[1:]
+whole = open(path, 'rb').read()
+def patient(pid):
+    caught = [int(l.split()[1], 16) for l in open(f'/proc/{pid}/status') if l.startswith('SigCgt')][0]
+    return caught & 1 << signal.SIGINT - 1
+for again in (False, True):
+    report = subprocess.Popen([tool, 'report', '-'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    report.stdin.write(whole[:1000])
+    report.stdin.flush()
+    while not patient(report.pid):
+        time.sleep(0.01)
+    report.send_signal(signal.SIGINT)
+    while patient(report.pid):
+        time.sleep(0.01)
+    if again:
+        report.send_signal(signal.SIGINT)
+        assert report.wait() == -signal.SIGINT
+        continue
+    text = report.communicate(whole[1000:])[0]
+    assert report.returncode == 0 and b'Nothing was lost' in text, (report.returncode, text)
+END
+
 # A reader that goes does no harm to the program.
 $tool record -o - -- sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo done; exit 3' 2> err > /dev/full && fail "the exit code was lost"
 { $tool record -o - --callers all -- sh -c 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); read -r l < /dev/null; done; echo done; exit 3' 2> err || echo $? > code; } |
@@ -53,9 +116,17 @@ $tool record -o - -- sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; ec
 grep -q '^done$' err || fail "the program did not end as it should: $(tail -3 err)"
 test "$(cat code)" = 3 || fail "the exit code is not the program's: $(cat code)"
 
-# Cut, or no stream at all.
-head -c 300 a.tws | $tool print - > /dev/null 2> err || true
-grep -q 'cut off' err || fail "a cut stream is not said to be: $(cat err)"
+# Cut anywhere behind its beginning: what came is shown, it is said, and the exit code tells.
+bytes=$(wc -c < a.tws)
+for at in 192 200 300 $((bytes / 2)) $((bytes - 8)); do
+	for view in print info report 'flame --folded' 'print --tree'; do
+		code=0
+		# shellcheck disable=SC2086
+		head -c "$at" a.tws | $tool $view - > out 2> err || code=$?
+		test "$code" = 1 || fail "$view of a stream cut at $at of $bytes bytes: exit code $code"
+		grep -Eqs 'cut off|ends here' err out || fail "$view: cut at $at, and not said to be: $(cat err)"
+	done
+done
 echo nothing | $tool print - > /dev/null 2> err && fail "text was taken for a stream"
 grep -q 'not the stream' err || fail "$(cat err)"
 $tool print - < /dev/null > /dev/null 2>&1 && fail "nothing was taken for a stream"
