@@ -178,7 +178,7 @@ struct tw_hit_host {
 	/* A thread that is a process joined, or is about to leave: for its events.  Signals are blocked. */
 	tw_hit_exit_tracee_fn thread_began, thread_ends;
 	tw_hit_forked_fn forked;
-	/* A thread found no ring in a set whose owner has no thread (is_threadless): makes one.  Is there one now? */
+	/* A thread found no ring in a set whose owner has no thread (is_threadless): makes one.  Was there one, which others may have taken since? */
 	bool (*make_ring)(struct tw_rs *rs);
 	/* What match programs do to processes: session/effects.c.  Vector registers may be used. */
 	int (*trace)(unsigned session, struct tw_term who, struct tw_term off, struct tw_term on);

@@ -255,6 +255,11 @@ bool tw_thread_join(void)
 
 #define SWITCH_BYTES ((uint32_t)sizeof(struct tw_rb_record) + 16)
 
+static bool may_find_ring(struct tw_rs *rs)
+{
+	return tw_rs_may_claim(rs) || (rs->is_threadless && tw_hit_host.make_ring(rs));
+}
+
 static bool try_claim_ring(struct tw_hit_tls *t, unsigned session)
 {
 	const struct tw_hit_session *s = &tw_hit_sessions[session];
@@ -262,7 +267,7 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session)
 	uint64_t signals;
 	bool has_ring;
 
-	if (!tw_rs_may_claim(s->rs) && !(s->rs->is_threadless && tw_hit_host.make_ring(s->rs))) {
+	if (!may_find_ring(s->rs)) {
 		tw_rs_want(s->rs);
 		return false;
 	}
@@ -270,6 +275,9 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session)
 	if (tw_hit_host.describe)
 		tw_hit_host.describe(t->tracee, session);
 	has_ring = tw_rs_ring_claim(s->rs, &who, &t->thread->lanes[session].producer);
+	/* Another thread was faster.  Where threads make their rings themselves, each turn gave somebody one. */
+	for (unsigned turn = 0; !has_ring && s->rs->is_threadless && turn < TW_RS_RINGS_MAX && may_find_ring(s->rs); turn++)
+		has_ring = tw_rs_ring_claim(s->rs, &who, &t->thread->lanes[session].producer);
 	tw_sys_restore_signals(&signals);
 	return has_ring;
 }

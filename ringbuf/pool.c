@@ -75,6 +75,9 @@ unsigned tw_rs_refill(struct tw_rs *rs, unsigned spare)
 	uint32_t ready = tw_load_relaxed(&rs->control->ready_count);
 	unsigned added = 0;
 
+	/* Below 0: who claims may count before who gives. */
+	if ((int32_t)ready < 0)
+		ready = 0;
 	if (wanted) {
 		/* RELAXED rs.wanted: as above. */
 		tw_store_relaxed(&rs->control->wanted_count, 0);

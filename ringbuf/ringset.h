@@ -240,7 +240,7 @@ bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw
 static inline bool tw_rs_may_claim(const struct tw_rs *rs)
 {
 	/* RELAXED rs.ready: a stale answer costs one look at the table, or one more event counted as no_ring. */
-	return tw_load_relaxed(&rs->control->ready_count) != 0;
+	return (int32_t)tw_load_relaxed(&rs->control->ready_count) > 0;
 }
 
 /* Says that a ring is wanted, and wakes the owner.  Signal handlers: yes. */

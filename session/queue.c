@@ -17,6 +17,7 @@
 
 #define RING_BYTES_DEFAULT (UINT64_C(1) << 20)
 #define SPARE_RINGS	   1
+#define MESSAGES_A_BEAT	   64
 /* How long the receiver sleeps before it looks again; it is woken for marks only, never for events. */
 #define SLEEP_LEAST_NS UINT64_C(20000)
 #define SLEEP_MOST_NS  UINT64_C(1000000)
@@ -49,12 +50,12 @@ static _Atomic bool has_queues;
 bool tw_queue_make_ring(struct tw_rs *rs)
 {
 	struct tw_queue *queue = (struct tw_queue *)rs;
+	bool has_one;
 
 	tw_quiet_lock(&queue->making);
-	if (!tw_rs_may_claim(rs))
-		tw_rs_refill(rs, SPARE_RINGS);
+	has_one = tw_rs_may_claim(rs) || tw_rs_refill(rs, SPARE_RINGS);
 	tw_quiet_unlock(&queue->making);
-	return tw_rs_may_claim(rs);
+	return has_one;
 }
 
 static void refill(struct tw_queue *queue)
@@ -398,8 +399,14 @@ TW_API int64_t tw_queue_receive_batch(struct tw_session *session, uint64_t timeo
 	pthread_mutex_lock(&queue->receiving);
 	become_tracer(session, tw_process_self());
 	found = wait_for_one(session, timeout_ns, arena, &messages[0]);
-	while (found > 0 && ++received < (int64_t)room)
+	while (found > 0) {
+		/* A round may be long, and who waits for room is to see that it goes on. */
+		if (received % MESSAGES_A_BEAT == 0)
+			tw_rs_heartbeat(&queue->rs);
+		if (++received == (int64_t)room)
+			break;
 		found = next_message(session, arena, &messages[received]);
+	}
 	pthread_mutex_unlock(&queue->receiving);
 	return received ? received : found;
 }

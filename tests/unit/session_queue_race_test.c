@@ -2,7 +2,7 @@
 /*
  * Goal	A queue keeps the order of every process and of what happened before what, while actors move at every
  *		message and threads come and go; marks come soon; receivers, destroyers, forks and the end of the tracer
- *		race without harm.
+ *		race without harm.  Threads that begin at once all find a ring; who waits for a slow receiver loses nothing.
  * Method	The message of an actor's call is the number that a lock counts: the order in which the calls happened.
  *		Marks are timed with threads that stop after one event.
  */
@@ -10,6 +10,7 @@
 #include "tracewheel/tracewheel.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -43,6 +44,52 @@ static void close_queue(void)
 {
 	tw_session_destroy(session);
 	tw_session_put(session);
+}
+
+/* ---- threads that begin at once ---- */
+
+enum { BEGINNERS = 4, BEGINNINGS = 400 };
+
+static _Atomic unsigned beginning, begun;
+
+static void *begin_at_once(void *arg)
+{
+	for (unsigned round = 1; round <= BEGINNINGS; round++) {
+		while (atomic_load(&beginning) < round)
+			sched_yield();
+		tw_call2(&step, round, (uint64_t)(uintptr_t)arg);
+		atomic_fetch_add(&begun, 1);
+	}
+	return NULL;
+}
+
+static void threads_that_begin_at_once_all_find_a_ring(void **state)
+{
+	pthread_t threads[BEGINNERS];
+
+	tw_function_declare(&step);
+	for (uintptr_t i = 0; i < BEGINNERS; i++)
+		pthread_create(&threads[i], NULL, begin_at_once, (void *)i);
+	for (unsigned round = 1; round <= BEGINNINGS; round++) {
+		struct tw_queue_stats stats;
+
+		open_queue(TW_ON_FULL_DROP);
+		tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL);
+		atomic_store(&beginning, round);
+		while (atomic_load(&begun) < round * BEGINNERS)
+			sched_yield();
+		for (unsigned i = 0; i < BEGINNERS; i++) {
+			struct tw_term message;
+
+			assert_int_equal(tw_queue_receive(session, 60 * SECOND, &arena, &message), 0);
+		}
+		assert_int_equal(tw_queue_stats(session, &stats), 0);
+		assert_int_equal(stats.received, BEGINNERS);
+		tw_arena_reset(&arena);
+		close_queue();
+	}
+	for (unsigned i = 0; i < BEGINNERS; i++)
+		pthread_join(threads[i], NULL);
 }
 
 /* ---- actors that move at every message ---- */
@@ -93,6 +140,12 @@ static uint64_t number_of(struct tw_term message, unsigned which)
 	struct tw_term args = tw_term_element(tw_term_element(message, 3), 2);
 	uint64_t number;
 
+	if (tw_term_is_none(args)) {
+		char text[300];
+
+		tw_term_format(message, TW_PRINT_WRITE, text, sizeof text);
+		fail_msg("not a call: %s", text);
+	}
 	if (which)
 		args = tw_term_tail(args);
 	assert_int_equal(tw_term_get_uint64(tw_term_head(args), &number), 0);
@@ -109,6 +162,40 @@ static unsigned actor_of(struct tw_term message)
 			return i;
 	fail_msg("an event of nobody");
 	return 0;
+}
+
+/* ---- a receiver that takes its time ---- */
+
+static void *call_often(void *arg)
+{
+	for (uint64_t i = 1; i <= (uint64_t)(uintptr_t)arg; i++)
+		tw_call2(&step, i, i);
+	return NULL;
+}
+
+/* One look at the rings gives more than a second's work. */
+static void who_waits_for_a_slow_receiver_loses_nothing(void **state)
+{
+	enum { CALLS = 6000, SLOW = 1000 };
+	struct tw_queue_stats stats;
+	pthread_t thread;
+
+	open_queue(TW_ON_FULL_BLOCK);
+	tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL);
+	pthread_create(&thread, NULL, call_often, (void *)(uintptr_t)CALLS);
+	for (unsigned i = 1; i <= CALLS; i++) {
+		struct tw_term message;
+
+		assert_int_equal(tw_queue_receive(session, 60 * SECOND, &arena, &message), 0);
+		assert_int_equal(number_of(message, 0), i);
+		tw_arena_reset(&arena);
+		if (i < SLOW)
+			usleep(1500);
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(tw_queue_stats(session, &stats), 0);
+	assert_int_equal(stats.received, CALLS);
+	close_queue();
 }
 
 static void order_is_kept_while_actors_move(void **state)
@@ -329,7 +416,9 @@ static void receivers_and_destroyers_race(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(threads_that_begin_at_once_all_find_a_ring),
 		cmocka_unit_test(order_is_kept_while_actors_move),
+		cmocka_unit_test(who_waits_for_a_slow_receiver_loses_nothing),
 		cmocka_unit_test(marks_come_soon),
 		cmocka_unit_test(captures_answer_soon),
 		cmocka_unit_test(receivers_and_destroyers_race),
