@@ -194,10 +194,7 @@ static bool join(struct tw_hit_tls *t)
 	return true;
 }
 
-/*
- * What follows is called in the middle of hits, which may come through a trampoline: then the vector
- * registers are the program's, and libc would use them.
- */
+/* Called in the middle of hits, perhaps through a trampoline: then the vector registers are the program's. */
 struct catch_up {
 	struct tw_hit_tls *t;
 	const struct tw_still *still;
@@ -221,11 +218,6 @@ bool tw_hit_join(void)
 	return result;
 }
 
-static bool has_joined(const struct tw_hit_tls *t)
-{
-	return t->state == TW_THREAD_READY || t->state >= TW_THREAD_IN_HIT;
-}
-
 bool tw_thread_join(void)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
@@ -233,7 +225,7 @@ bool tw_thread_join(void)
 	uint64_t signals;
 
 	if (t->state != TW_THREAD_NEW)
-		return has_joined(t);
+		return t->state == TW_THREAD_READY || t->state >= TW_THREAD_IN_HIT;
 	tw_sys_block_signals(&signals);
 	/* A handler may have joined just before. */
 	if (t->state == TW_THREAD_NEW) {
@@ -248,7 +240,7 @@ bool tw_thread_join(void)
 		errno = saved_errno;
 	}
 	tw_sys_restore_signals(&signals);
-	return has_joined(t);
+	return t->state == TW_THREAD_READY || t->state >= TW_THREAD_IN_HIT;
 }
 
 /* ---- lanes ---- */
@@ -264,6 +256,7 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session)
 {
 	const struct tw_hit_session *s = &tw_hit_sessions[session];
 	struct tw_rs_claim who = { s->image, s->session_index, t->thread->scheduler_id, t->tracee->tracee_id };
+	unsigned turns = TW_RS_RINGS_MAX;
 	uint64_t signals;
 	bool has_ring;
 
@@ -274,10 +267,10 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session)
 	tw_sys_block_signals(&signals);
 	if (tw_hit_host.describe)
 		tw_hit_host.describe(t->tracee, session);
-	has_ring = tw_rs_ring_claim(s->rs, &who, &t->thread->lanes[session].producer);
-	/* Another thread was faster.  Where threads make their rings themselves, each turn gave somebody one. */
-	for (unsigned turn = 0; !has_ring && s->rs->is_threadless && turn < TW_RS_RINGS_MAX && may_find_ring(s->rs); turn++)
+	/* Others may be faster.  Where threads make their rings themselves, each turn gave somebody one. */
+	do
 		has_ring = tw_rs_ring_claim(s->rs, &who, &t->thread->lanes[session].producer);
+	while (!has_ring && s->rs->is_threadless && --turns && may_find_ring(s->rs));
 	tw_sys_restore_signals(&signals);
 	return has_ring;
 }
