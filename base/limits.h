@@ -25,6 +25,10 @@
 #define TW_RB_RECORD_BYTES_MAX 8192
 /* An overwriting ring is forgotten in this many pieces. */
 #define TW_RB_CHUNKS 8
+/* Who waits for the owner of rings looks so often, and spends no more of its patience at a look. */
+#define TW_RS_SLICE_NS UINT64_C(50000000)
+/* An owner that gives no sign of life for so much patience is waited for no longer until it does. */
+#define TW_RS_STALLED_NS UINT64_C(1000000000)
 /* Rings in one ring set, whoever owns them. */
 #define TW_RS_RINGS_MAX 4096
 /* Process images (a process between two exec calls) in one ring set at a time. */
@@ -34,6 +38,7 @@
 /* Configuration text that the command hands to the agents. */
 #define TW_RS_CONFIG_BYTES (UINT64_C(64) << 10)
 
+_Static_assert(TW_RS_STALLED_NS >= 10 * TW_RS_SLICE_NS, "a machine that stands still now and then stalls nobody");
 _Static_assert(TW_RB_RECORD_BYTES_MAX < (1 << 16), "a record's length fits its head");
 _Static_assert(TW_RB_RECORD_BYTES_MAX % TW_RB_ALIGN_BYTES == 0, "the largest record ends on a step");
 _Static_assert(TW_RB_RECORD_BYTES_MAX * 2 <= TW_RB_BYTES_MIN / 2,

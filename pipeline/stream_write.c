@@ -3,6 +3,7 @@
 #include "pipeline/stream_write.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/patience.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_MS	   50
+#define LOOK_MS	    50
+#define LOOK_NS	    UINT64_C(50000000)
 #define PATIENCE_NS UINT64_C(1000000000)
 
 int tw_stream_out_open(struct tw_stream_out *out, int fd)
@@ -47,7 +49,7 @@ void tw_stream_out_hurry(struct tw_stream_out *out)
 /* Room for a piece without waiting in the write itself. */
 static int wait_for_room(struct tw_stream_out *out)
 {
-	uint64_t since_ns = 0;
+	struct tw_patience patience = { 0 };
 
 	for (;;) {
 		struct pollfd wanted = { out->fd, POLLOUT, 0 };
@@ -62,9 +64,7 @@ static int wait_for_room(struct tw_stream_out *out)
 		/* RELAXED stream.hurry: as above. */
 		if (!tw_load_relaxed(&out->is_in_a_hurry))
 			continue;
-		if (!since_ns)
-			since_ns = tw_clock_monotonic_ns();
-		else if (tw_clock_monotonic_ns() - since_ns > PATIENCE_NS)
+		if (tw_patience_look(&patience, 0, tw_clock_monotonic_ns(), LOOK_NS) >= PATIENCE_NS)
 			return TW_EPIPE;
 	}
 }

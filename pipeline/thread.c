@@ -7,6 +7,7 @@
  */
 #include "pipeline/count.h"
 #include "pipeline/hit.h"
+#include "pipeline/wait.h"
 #include "base/clock.h"
 #include "base/quiet_lock.h"
 #include "breakpoints/patch.h"
@@ -275,20 +276,18 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session)
 	return has_ring;
 }
 
-enum ring_wait { RING_MAY_BE_THERE, RING_IN_VAIN, RING_UNWANTED };
-static enum ring_wait wait_for_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t *todo);
-
 static bool claim_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks, uint64_t *todo)
 {
 	int saved_errno = errno;
 	bool has_ring = try_claim_ring(t, session);
-	enum ring_wait wait = RING_MAY_BE_THERE;
+	enum tw_ring_wait wait = TW_RING_MAY_BE_THERE;
+	uint64_t spent_ns = 0;
 
-	while (!has_ring && wait == RING_MAY_BE_THERE) {
-		wait = wait_for_ring(t, still, session, todo);
-		has_ring = wait == RING_MAY_BE_THERE && try_claim_ring(t, session);
+	while (!has_ring && wait == TW_RING_MAY_BE_THERE) {
+		wait = tw_wait_for_ring(t, still, session, &spent_ns, todo);
+		has_ring = wait == TW_RING_MAY_BE_THERE && try_claim_ring(t, session);
 	}
-	if (wait == RING_IN_VAIN)
+	if (wait == TW_RING_IN_VAIN)
 		tw_rs_count_no_ring(tw_hit_sessions[session].rs, tw_hit_sessions[session].image, ticks);
 	errno = saved_errno;
 	return has_ring;
@@ -312,9 +311,6 @@ static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_lane *lane,
 	return TW_RB_OK;
 }
 
-static bool wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes,
-			  uint64_t ticks, uint64_t *todo);
-
 static bool catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks, uint64_t *todo)
 {
 	struct tw_lane *lane = &t->thread->lanes[session];
@@ -329,146 +325,13 @@ static bool catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigne
 		if (!is_new && tw_hit_host.describe)
 			tw_hit_host.describe(t->tracee, session);
 		outcome = put_switch(t, lane, ticks);
-		if (outcome == TW_RB_WAIT && wait_for_room(t, still, session, SWITCH_BYTES, ticks, todo))
+		if (outcome == TW_RB_WAIT && tw_wait_for_room(t, still, session, SWITCH_BYTES, ticks, todo))
 			outcome = put_switch(t, lane, ticks);
 	}
 	if (outcome == TW_RB_OK)
 		lane->run_stamp = t->run_stamp;
 	errno = saved_errno;
 	return outcome == TW_RB_OK;
-}
-
-#define STALL_NS      UINT64_C(1000000000)
-#define WAIT_SLICE_NS UINT64_C(50000000)
-#define RING_WAIT_NS  UINT64_C(200000000)
-#define RING_LOOK_NS  UINT64_C(200000)
-
-/*
- * Who still wants what this hit is about, after a wait outside of the read section.  `epoch` is that of the time
- * before the wait.  Inside a read section.
- */
-static uint64_t still_wanted(const struct tw_hit_tls *t, const struct tw_still *still, uint64_t epoch)
-{
-	/* PAIR bp.active: acquire; as in hit(). */
-	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
-	uint64_t wanted = active ? ~UINT64_C(0) : 0;
-
-	if (active && still->place)
-		wanted = still->place->gen[active - 1].sessions;
-	if (still->wants) {
-		/* PROGRESS hit.wants: as in hit(). */
-		wanted &= tw_load_acquire(still->wants);
-	}
-	return wanted & ~tw_hit_newer_than(epoch);
-}
-
-static uint64_t epoch_now(void)
-{
-	/* PAIR hit.epoch: acquire; who has this session's bit has seen its epoch. */
-	return tw_load_acquire(&tw_hit_epoch);
-}
-
-uint64_t tw_hit_newer_than(uint64_t epoch)
-{
-	uint64_t newer = 0;
-
-	/* PAIR hit.epoch: acquire; release in tw_session_make(), before anything has the bit. */
-	if (tw_likely(tw_load_acquire(&tw_hit_epoch) == epoch))
-		return 0;
-	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++) {
-		/* PAIR hit.epoch: acquire; as above. */
-		newer |= (uint64_t)(tw_load_acquire(&tw_hit_sessions[session].epoch) > epoch) << session;
-	}
-	return newer;
-}
-
-static bool is_stalled(const struct tw_rs *rs)
-{
-	/* RELAXED rs.heartbeat: a lone time; a stale one makes a producer drop a little early. */
-	uint64_t beat = tw_load_relaxed(&rs->control->heartbeat_ns);
-	uint64_t now = tw_clock_monotonic_ns();
-
-	return now > beat && now - beat > STALL_NS;
-}
-
-/*
- * The wait itself, outside of the read section: changes of breakpoints go on meanwhile.  The session
- * may be destroyed; its destroyer closes the set and waits until waiting_session is gone again.
- */
-static bool wait_outside(struct tw_hit_tls *t, struct tw_lane *lane, struct tw_rs *rs, uint32_t bytes)
-{
-	uint64_t timeout_ns = rs->control->block_timeout_ns;
-	uint64_t until = timeout_ns ? tw_clock_monotonic_ns() + timeout_ns : UINT64_MAX;
-
-	for (;;) {
-		/* PAIR rs.closed: acquire; release in tw_rs_close(). */
-		bool is_over = tw_load_acquire(&rs->control->is_closed) || is_stalled(rs) ||
-			       tw_clock_monotonic_ns() >= until;
-
-		if (tw_rb_wait_room(&lane->producer, bytes, is_over ? 0 : WAIT_SLICE_NS))
-			return true;
-		if (is_over)
-			return false;
-	}
-}
-
-/*
- * Where `block` was asked for, a thread also waits for its first ring: the owner makes more, or gets one
- * back from a thread that ended.  Only for a moment, and once: when a thousand living threads hold all
- * rings that the cap allows, one of them may be waiting for this thread.
- */
-static enum ring_wait wait_for_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t *todo)
-{
-	struct tw_lane *lane = &t->thread->lanes[session];
-	struct tw_rs *rs = tw_hit_sessions[session].rs;
-	uint64_t until = tw_clock_monotonic_ns() + RING_WAIT_NS, epoch = epoch_now(), wanted;
-
-	if (rs->control->policy != TW_RB_BLOCK || lane->has_waited_for_ring)
-		return RING_IN_VAIN;
-	/* PAIR hit.waiting: seq_cst; as in wait_for_room(). */
-	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
-	tw_progress_read_unlock();
-	/* PAIR rs.closed: acquire; release in tw_rs_close(). */
-	while (!tw_rs_may_claim(rs) && !tw_load_acquire(&rs->control->is_closed) && !is_stalled(rs) &&
-	       tw_clock_monotonic_ns() < until) {
-		tw_rs_want(rs);
-		tw_sys_futex_wait(&rs->control->ready_count, 0, RING_LOOK_NS);
-	}
-	tw_progress_read_lock();
-	wanted = still_wanted(t, still, epoch);
-	*todo &= wanted;
-	lane->has_waited_for_ring = !tw_rs_may_claim(rs);
-	/* PAIR hit.waiting: seq_cst; as in wait_for_room(). */
-	tw_store_seq_cst(&t->thread->waiting_session, 0);
-	if (!(wanted >> session & 1))
-		return RING_UNWANTED;
-	return lane->has_waited_for_ring ? RING_IN_VAIN : RING_MAY_BE_THERE;
-}
-
-static bool wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes,
-			  uint64_t ticks, uint64_t *todo)
-{
-	struct tw_lane *lane = &t->thread->lanes[session];
-	struct tw_rs *rs = tw_hit_sessions[session].rs;
-	int saved_errno = errno;
-	uint64_t run_stamp = lane->run_stamp, epoch = epoch_now(), wanted;
-	bool has_room;
-
-	/* PAIR hit.waiting: seq_cst; tw_threads_end_lanes() looks after the session's bits are gone. */
-	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
-	tw_progress_read_unlock();
-	has_room = wait_outside(t, lane, rs, bytes);
-	tw_progress_read_lock();
-	wanted = still_wanted(t, still, epoch);
-	*todo &= wanted;
-	if (!(wanted >> session & 1) || lane->run_stamp != run_stamp || !lane->producer.shared)
-		has_room = false;
-	else if (!has_room)
-		tw_rb_refuse(&lane->producer, TW_RB_LOST_FULL, ticks);
-	/* PAIR hit.waiting: seq_cst; as above: from here on the lane is used only if the session still has its bit. */
-	tw_store_seq_cst(&t->thread->waiting_session, 0);
-	errno = saved_errno;
-	return has_room;
 }
 
 static void catch_up_keeping_vectors(void *arg)
@@ -490,7 +353,7 @@ static void wait_keeping_vectors(void *arg)
 {
 	struct catch_up *c = arg;
 
-	c->result = wait_for_room(c->t, c->still, c->session, c->bytes, c->ticks, c->todo);
+	c->result = tw_wait_for_room(c->t, c->still, c->session, c->bytes, c->ticks, c->todo);
 }
 
 bool tw_lane_wait(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes, uint64_t ticks,

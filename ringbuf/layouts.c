@@ -17,10 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* An owner that does not come round for so long is not waited for; and how often that is looked at. */
-#define STALLED_NS UINT64_C(1000000000)
-#define LOOK_NS	   UINT64_C(50000000)
-
 static int open_it(const char *path, int flags)
 {
 	char name[512];
@@ -136,18 +132,16 @@ uint32_t tw_rs_layouts_want(struct tw_rs *rs)
 	return number;
 }
 
-static bool may_answer(const struct tw_rs *rs)
+static bool may_answer(struct tw_rs *rs)
 {
-	/* RELAXED rs.heartbeat: a lone time; a stale one ends the wait a little early. */
-	uint64_t beat_ns = tw_load_relaxed(&rs->control->heartbeat_ns), now_ns = tw_clock_monotonic_ns();
-
 	/* PAIR rs.closed: acquire; release in tw_rs_close(). */
-	return !tw_load_acquire(&rs->control->is_closed) && (now_ns < beat_ns || now_ns - beat_ns < STALLED_NS);
+	return !tw_load_acquire(&rs->control->is_closed) && !tw_rs_is_stalled(rs);
 }
 
 bool tw_rs_layouts_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 {
-	uint64_t end_ns = tw_clock_monotonic_ns() + timeout_ns, now_ns;
+	struct tw_patience patience = { 0 };
+	uint64_t spent_ns, left_ns;
 
 	for (;;) {
 		/* PAIR rs.layouts_answered: acquire; release in tw_rs_layouts_done().  The answer is appended. */
@@ -155,11 +149,12 @@ bool tw_rs_layouts_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 
 		if (is_answered(answered, number))
 			return true;
-		now_ns = tw_clock_monotonic_ns();
-		if (now_ns >= end_ns || !may_answer(rs))
+		spent_ns = tw_patience_look(&patience, 0, tw_clock_monotonic_ns(), TW_RS_SLICE_NS);
+		if (spent_ns >= timeout_ns || !may_answer(rs))
 			return false;
+		left_ns = timeout_ns - spent_ns;
 		tw_sys_futex_wait(&rs->control->layouts_answered, answered,
-				  end_ns - now_ns < LOOK_NS ? end_ns - now_ns : LOOK_NS);
+				  left_ns < TW_RS_SLICE_NS ? left_ns : TW_RS_SLICE_NS);
 	}
 }
 

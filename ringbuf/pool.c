@@ -335,6 +335,11 @@ void tw_rs_heartbeat(struct tw_rs *rs)
 	tw_store_relaxed(&rs->control->heartbeat_ns, tw_clock_monotonic_ns());
 }
 
+bool tw_rs_is_stalled(struct tw_rs *rs)
+{
+	return tw_patience_look(&rs->patience, tw_rs_beat(rs), tw_clock_monotonic_ns(), TW_RS_SLICE_NS) >= TW_RS_STALLED_NS;
+}
+
 void tw_rs_close(struct tw_rs *rs)
 {
 	uint32_t count = tw_rs_ring_count(rs);

@@ -33,6 +33,7 @@
 #ifndef TW_RINGBUF_RINGSET_H
 #define TW_RINGBUF_RINGSET_H
 
+#include "base/patience.h"
 #include "ringbuf/ringbuf.h"
 
 #define TW_RS_MAGIC   UINT64_C(0x3153524c45485754) /* "TWHELRS1" */
@@ -88,7 +89,7 @@ struct tw_rs_control {
 	uint32_t policy; /* enum tw_rb_policy */
 	uint64_t owner_start_time;
 	uint64_t owner_pid_namespace; /* 0: unknown */
-	uint64_t block_timeout_ns; /* TW_RB_BLOCK: how long a producer waits before it drops */
+	uint64_t block_timeout_ns; /* TW_RB_BLOCK: how long a producer waits before it drops; 0: as long as the owner beats */
 	uint32_t follow_fork;
 	uint32_t is_anonymous;
 	uint32_t config_bytes;
@@ -126,6 +127,8 @@ struct tw_rs {
 	bool is_owner;
 	/* The owner has no thread of its own: a member that finds no ring makes one. */
 	bool is_threadless;
+	/* How long this process has waited for the owner since its last sign of life. */
+	struct tw_patience patience;
 	/* Member: rings whose pages this process has touched already; a bit each. */
 	_Atomic uint64_t touched[TW_RS_RINGS_MAX / 64];
 	char path[256]; /* of the directory; "" when anonymous */
@@ -205,7 +208,8 @@ int tw_rs_layouts_read(const struct tw_rs *rs, uint64_t *at_bytes, char **text, 
  * tw_rs_layouts_want - ask the owner to look at what this process has opened.
  *
  * Returns the number of the request.  tw_rs_layouts_wait() sleeps until it is answered, or the owner will not answer:
- * the time is over, it has closed the set, or it made no progress for a second.  It returns whether it is answered.
+ * so long was waited (as in tw_rs_is_stalled()), it has closed the set, or it made no progress for a second.  It returns
+ * whether it is answered.
  */
 uint32_t tw_rs_layouts_want(struct tw_rs *rs);
 bool tw_rs_layouts_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns);
@@ -245,6 +249,22 @@ static inline bool tw_rs_may_claim(const struct tw_rs *rs)
 
 /* Says that a ring is wanted, and wakes the owner.  Signal handlers: yes. */
 void tw_rs_want(struct tw_rs *rs);
+
+/* The owner's last sign of life: another one after each round that it went. */
+static inline uint64_t tw_rs_beat(const struct tw_rs *rs)
+{
+	/* RELAXED rs.heartbeat: a lone time; a stale one makes a producer drop a little early. */
+	return tw_load_relaxed(&rs->control->heartbeat_ns);
+}
+
+/*
+ * tw_rs_is_stalled - a look at the owner by who waits for it: has it made no progress for a second?
+ *
+ * Called once each TW_RS_SLICE_NS or more often.  The second is one of waiting (base/patience.h), by any threads of this
+ * process: before the first look, and while nobody looks because nobody runs, no time goes by.
+ * Threads: any.  Signal handlers: yes.
+ */
+bool tw_rs_is_stalled(struct tw_rs *rs);
 
 /* Wakes the owner, to look.  Signal handlers: yes. */
 void tw_rs_wake(struct tw_rs *rs);

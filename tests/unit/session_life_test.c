@@ -355,11 +355,100 @@ static void a_consumer_without_progress_is_not_waited_for(void **state)
 	for (int i = 0; i < 200; i++)
 		tw_call0(&f);
 	/* A second for each would be 200. */
-	assert_true(tw_clock_monotonic_ns() - before < UINT64_C(50000000000));
+	assert_true(tw_clock_monotonic_ns() - before < UINT64_C(100000000000));
 	assert_true(tw_rs_ring(&rs, 0)->lost[TW_RB_LOST_FULL] > 100);
 	tw_session_destroy(session);
 	tw_session_put(session);
 	tw_rs_destroy(&rs);
+}
+
+/* ---- `block`, and an owner of rings that has not run for long ---- */
+
+static struct tw_rs block_set;
+static uint32_t block_image;
+static _Atomic bool is_drained;
+
+static struct tw_session *block_session(uint64_t cap_bytes)
+{
+	const struct tw_rs_options options = {
+		.ring_bytes = 1 << 16, .cap_bytes = cap_bytes, .policy = TW_RB_BLOCK, .first_rings = 1
+	};
+	struct tw_session *session;
+
+	assert_int_equal(tw_rs_create(&block_set, &options), 0);
+	assert_int_equal(tw_rs_image_claim(&block_set, &block_image), 0);
+	assert_int_equal(tw_session_make("block", &block_set, block_image, &session), 0);
+	assert_int_equal(tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL), 1);
+	assert_int_equal(tw_trace_function(session, "life", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
+	return session;
+}
+
+static void end_block_session(struct tw_session *session)
+{
+	tw_session_destroy(session);
+	tw_session_put(session);
+	tw_rs_destroy(&block_set);
+}
+
+/* Takes everything once a thread has slept for room; its signs of life are an hour old. */
+static void *drain_late(void *arg)
+{
+	struct tw_rb_shared *ring = tw_rs_ring(&block_set, 0);
+
+	while (!atomic_load(&is_drained)) {
+		if (atomic_load(&ring->waiting)) {
+			usleep(20000);
+			tw_rb_consume(ring, tw_rb_committed(ring));
+			atomic_fetch_add(&block_set.control->heartbeat_ns, 1);
+		}
+		nap();
+	}
+	return NULL;
+}
+
+/* The machine stood still, or the program: the last sign of life is old, and that says nothing. */
+static void a_standstill_is_not_a_stall(void **state)
+{
+	struct tw_session *session = block_session(1 << 18);
+	pthread_t drainer;
+
+	/* Its ring has come before it is called an hour old. */
+	tw_call0(&f);
+	tw_store_relaxed(&block_set.control->heartbeat_ns, tw_clock_monotonic_ns() - UINT64_C(3600000000000));
+	atomic_store(&is_drained, false);
+	pthread_create(&drainer, NULL, drain_late, NULL);
+	for (int i = 0; i < 5 * (1 << 16) / 16; i++)
+		tw_call0(&f);
+	atomic_store(&is_drained, true);
+	pthread_join(drainer, NULL);
+	assert_int_equal(atomic_load(&tw_rs_ring(&block_set, 0)->lost[TW_RB_LOST_FULL]), 0);
+	end_block_session(session);
+}
+
+static void *call_f(void *arg)
+{
+	tw_call0(&f);
+	return NULL;
+}
+
+/* Who finds no ring waits until the owner has looked, however late that is. */
+static void a_ring_that_comes_late_comes(void **state)
+{
+	struct tw_session *session = block_session(1 << 20);
+	pthread_t thread;
+
+	/* The only ring. */
+	tw_call0(&f);
+	assert_int_equal(atomic_load(&block_set.control->ready_count), 0);
+	pthread_create(&thread, NULL, call_f, NULL);
+	while (!atomic_load(&block_set.control->wanted_count))
+		nap();
+	usleep(500000);
+	assert_int_equal(tw_rs_refill(&block_set, 1) > 0, true);
+	tw_rs_heartbeat(&block_set);
+	pthread_join(thread, NULL);
+	assert_int_equal(atomic_load(&block_set.control->images[block_image].no_ring_lost), 0);
+	end_block_session(session);
 }
 
 int main(int argc, char **argv)
@@ -374,6 +463,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_child_does_not_disturb_its_parents_capture),
 		cmocka_unit_test(a_child_forgets_changes_that_were_under_way),
 		cmocka_unit_test(a_consumer_without_progress_is_not_waited_for),
+		cmocka_unit_test(a_standstill_is_not_a_stall),
+		cmocka_unit_test(a_ring_that_comes_late_comes),
 	};
 
 	if (argc > 1)

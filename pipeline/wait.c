@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wait.c - threads that wait, where `block` was asked for: outside of the read section, and with a patience that ends.
+ *
+ * Between a wait and what follows it anything may have changed: the session may be destroyed, the place not be traced any
+ * more.  So who comes back asks again who wants what its hit is about.
+ */
+#include "pipeline/wait.h"
+#include "base/sys.h"
+#include "progress/progress.h"
+
+#include <errno.h>
+
+/* The owner's own time, for which a thread waits for a ring; a round of it counts for so much at most. */
+#define RING_WAIT_NS  UINT64_C(200000000)
+#define RING_ROUND_NS UINT64_C(5000000)
+#define RING_LOOK_NS  UINT64_C(200000)
+
+/*
+ * Who still wants what this hit is about, after a wait outside of the read section.  `epoch` is that of the time
+ * before the wait.  Inside a read section.
+ */
+static uint64_t still_wanted(const struct tw_hit_tls *t, const struct tw_still *still, uint64_t epoch)
+{
+	/* PAIR bp.active: acquire; as in hit(). */
+	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
+	uint64_t wanted = active ? ~UINT64_C(0) : 0;
+
+	if (active && still->place)
+		wanted = still->place->gen[active - 1].sessions;
+	if (still->wants) {
+		/* PROGRESS hit.wants: as in hit(). */
+		wanted &= tw_load_acquire(still->wants);
+	}
+	return wanted & ~tw_hit_newer_than(epoch);
+}
+
+static uint64_t epoch_now(void)
+{
+	/* PAIR hit.epoch: acquire; who has this session's bit has seen its epoch. */
+	return tw_load_acquire(&tw_hit_epoch);
+}
+
+uint64_t tw_hit_newer_than(uint64_t epoch)
+{
+	uint64_t newer = 0;
+
+	/* PAIR hit.epoch: acquire; release in tw_session_make(), before anything has the bit. */
+	if (tw_likely(tw_load_acquire(&tw_hit_epoch) == epoch))
+		return 0;
+	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++) {
+		/* PAIR hit.epoch: acquire; as above. */
+		newer |= (uint64_t)(tw_load_acquire(&tw_hit_sessions[session].epoch) > epoch) << session;
+	}
+	return newer;
+}
+
+static bool is_given_up(struct tw_rs *rs)
+{
+	/* PAIR rs.closed: acquire; release in tw_rs_close(). */
+	return tw_load_acquire(&rs->control->is_closed) || tw_rs_is_stalled(rs);
+}
+
+/*
+ * The wait itself, outside of the read section: changes of breakpoints go on meanwhile.  The session
+ * may be destroyed; its destroyer closes the set and waits until waiting_session is gone again.
+ * A slice counts for its own length, however long it took; a short wait has several, so that it is not one standstill.
+ */
+static bool wait_outside(struct tw_lane *lane, struct tw_rs *rs, uint32_t bytes)
+{
+	uint64_t timeout_ns = rs->control->block_timeout_ns, spent_ns = 0;
+	uint64_t slice_ns = !timeout_ns || timeout_ns / 8 >= TW_RS_SLICE_NS ? TW_RS_SLICE_NS : timeout_ns / 8 + 1;
+
+	for (;;) {
+		bool is_over = is_given_up(rs) || (timeout_ns && spent_ns >= timeout_ns);
+
+		if (tw_rb_wait_room(&lane->producer, bytes, is_over ? 0 : slice_ns))
+			return true;
+		if (is_over)
+			return false;
+		spent_ns += slice_ns;
+		/* Its processor may be one that stands still; who is woken gets another. */
+		tw_rs_wake(rs);
+	}
+}
+
+/* How much of its own time the owner has gone round since the last look. */
+static uint64_t rounds_ns(const struct tw_rs *rs, uint64_t *beat)
+{
+	uint64_t before = *beat;
+
+	*beat = tw_rs_beat(rs);
+	return *beat - before < RING_ROUND_NS ? *beat - before : RING_ROUND_NS;
+}
+
+/*
+ * Where `block` was asked for, a thread also waits for its first ring: the owner makes more, or gets one
+ * back from a thread that ended.  Only for a moment, and once: when a thousand living threads hold all
+ * rings that the cap allows, one of them may be waiting for this thread.  The moment is one of the owner's: until it has
+ * gone round, nobody can know.
+ */
+enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t *spent_ns,
+				   uint64_t *todo)
+{
+	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_rs *rs = tw_hit_sessions[session].rs;
+	uint64_t beat = tw_rs_beat(rs), epoch = epoch_now(), wanted;
+	bool is_there;
+
+	if (rs->control->policy != TW_RB_BLOCK || lane->has_waited_for_ring)
+		return TW_RING_IN_VAIN;
+	/* PAIR hit.waiting: seq_cst; as in tw_wait_for_room(). */
+	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
+	tw_progress_read_unlock();
+	while (!(is_there = tw_rs_may_claim(rs)) && *spent_ns < RING_WAIT_NS && !is_given_up(rs)) {
+		tw_rs_want(rs);
+		tw_sys_futex_wait(&rs->control->ready_count, 0, RING_LOOK_NS);
+		*spent_ns += rounds_ns(rs, &beat);
+	}
+	tw_progress_read_lock();
+	wanted = still_wanted(t, still, epoch);
+	*todo &= wanted;
+	lane->has_waited_for_ring = !is_there;
+	/* PAIR hit.waiting: seq_cst; as in tw_wait_for_room(). */
+	tw_store_seq_cst(&t->thread->waiting_session, 0);
+	if (!(wanted >> session & 1))
+		return TW_RING_UNWANTED;
+	return is_there ? TW_RING_MAY_BE_THERE : TW_RING_IN_VAIN;
+}
+
+bool tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes,
+			  uint64_t ticks, uint64_t *todo)
+{
+	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_rs *rs = tw_hit_sessions[session].rs;
+	int saved_errno = errno;
+	uint64_t run_stamp = lane->run_stamp, epoch = epoch_now(), wanted;
+	bool has_room;
+
+	/* PAIR hit.waiting: seq_cst; tw_threads_end_lanes() looks after the session's bits are gone. */
+	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
+	tw_progress_read_unlock();
+	has_room = wait_outside(lane, rs, bytes);
+	tw_progress_read_lock();
+	wanted = still_wanted(t, still, epoch);
+	*todo &= wanted;
+	if (!(wanted >> session & 1) || lane->run_stamp != run_stamp || !lane->producer.shared)
+		has_room = false;
+	else if (!has_room)
+		tw_rb_refuse(&lane->producer, TW_RB_LOST_FULL, ticks);
+	/* PAIR hit.waiting: seq_cst; as above: from here on the lane is used only if the session still has its bit. */
+	tw_store_seq_cst(&t->thread->waiting_session, 0);
+	errno = saved_errno;
+	return has_room;
+}
