@@ -136,6 +136,46 @@ TW_BENCH(sled_recorded_two_words)
 	run_armed(bench, true, 0, 2);
 }
 
+/* A function's frame, as those with frame pointers have it. */
+struct frame {
+	const struct frame *above;
+	void *return_address;
+};
+
+/* As from the innermost of these frames. */
+static uint64_t call_below(const struct frame *frame, uint64_t a, uint64_t b)
+{
+	__asm__ volatile("pushq %%rbp\n\tmovq %2, %%rbp\n\tcall *%3\n\tpopq %%rbp"
+			 : "+D"(a), "+S"(b)
+			 : "r"(frame), "r"(leaf)
+			 : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "cc", "memory");
+	return a;
+}
+
+/* So many callers with each call: the one who calls, and the others by frame pointers. */
+TW_BENCH(sled_stack, .values = {1, 8, 32})
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .stack_depth = (uint8_t)bench->value};
+	struct frame frames[TW_STACK_DEPTH_MAX];
+	struct tw_permit *permit;
+	uint64_t sum = 0;
+	struct bed bed;
+
+	for (unsigned i = 0; i < TW_STACK_DEPTH_MAX; i++)
+		frames[i] = (struct frame){i + 1 < TW_STACK_DEPTH_MAX ? &frames[i + 1] : NULL,
+					   (char *)(uintptr_t)call_below + i};
+	tw_bench_pin(1);
+	open_bed(&bed, true);
+	if (tw_change_begin(&permit) ||
+	    tw_change_end(permit, tw_session_stage(bed.session, permit, add_place(permit, sled_of_leaf()), &part)))
+		abort();
+	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++)
+		sum += call_below(frames, i & 511, i);
+	tw_bench_stop(bench);
+	tw_bench_keep(&sum);
+	close_bed(&bed);
+}
+
 /* Arguments as debug information has them: two integers; an integer and a floating-point number; a string. */
 static void run_typed(struct tw_bench *bench, const char *text, uint32_t actions)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calltree.c - one tree of all calls. */
 #include "tools/calltree.h"
+#include "tools/lines.h"
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"
@@ -171,6 +172,80 @@ static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
 	tree->functions[function].calls++;
 }
 
+/* ---- by recorded stacks ---- */
+
+static bool grow_functions(struct tw_calltree *tree)
+{
+	uint32_t count = tree->places.function_count;
+	if (count <= tree->function_count)
+		return true;
+	struct tw_call_function *grown = realloc(tree->functions, count * sizeof *grown);
+	if (!grown)
+		return false;
+	memset(grown + tree->function_count, 0, (count - tree->function_count) * sizeof *grown);
+	tree->functions = grown;
+	tree->function_count = count;
+	return true;
+}
+
+/* One event more with this function on the stack. */
+static uint32_t pass_through(struct tw_calltree *tree, uint32_t parent, uint32_t function)
+{
+	uint32_t number = find_child(tree, parent, function);
+	struct tw_call_node *node = &tree->nodes[number];
+	node->total_ns++;
+	if (!node->is_recursive)
+		tree->functions[function].total_ns++;
+	return number;
+}
+
+/* A call, and the return addresses above it, the innermost first. */
+static void put_stack(struct tw_calltree *tree, const struct tw_call_pending *call, uint32_t image,
+		      const uint64_t *words, uint32_t count)
+{
+	uint32_t at = process_node(tree, call->stack);
+	for (uint32_t i = tw_line_stack_count(tree->capture, image, words, count); i-- > 0;) {
+		uint32_t function = tw_frames_function(&tree->frames, image, words[i]);
+		if (function == TW_PLACES_NONE || !grow_functions(tree)) {
+			tree->has_no_memory = true;
+			return;
+		}
+		at = pass_through(tree, at, function);
+	}
+	at = pass_through(tree, at, call->function);
+	tree->nodes[at].calls++;
+	tree->nodes[at].self_ns++;
+	tree->functions[call->function].calls++;
+	tree->functions[call->function].self_ns++;
+}
+
+static void put_stackless(struct tw_calltree *tree, struct tw_call_pending *pending)
+{
+	if (!pending->stack)
+		return;
+	tree->stackless++;
+	put_stack(tree, pending, 0, NULL, 0);
+	pending->stack = NULL;
+}
+
+/* A call waits for what comes behind it on its thread: its stack, or something else. */
+static void on_stack_event(struct tw_calltree *tree, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	if (event->stream >= tree->stream_count)
+		return;
+	struct tw_call_pending *pending = &tree->pending[event->stream];
+	if (event->kind == TW_CAPTURE_STACK && pending->stack && pending->place == event->id) {
+		put_stack(tree, pending, event->image, event->payload, event->payload_words);
+		pending->stack = NULL;
+		return;
+	}
+	put_stackless(tree, pending);
+	if (step->kind == TW_STEP_MOMENT)
+		*pending = (struct tw_call_pending){step->stack, step->function, event->id};
+}
+
+/* ---- all events ---- */
+
 static int read_events(struct tw_calltree *tree, const struct tw_capture_filter *filter)
 {
 	struct tw_capture_events *events;
@@ -189,12 +264,16 @@ static int read_events(struct tw_calltree *tree, const struct tw_capture_filter 
 			if (!tw_stacks_event(&tree->stacks, &batch[i], &step) ||
 			    (tree->on_event && !tree->on_event(tree->context, &batch[i], &step)))
 				tree->has_no_memory = true;
+			else if (tree->is_by_stack)
+				on_stack_event(tree, &batch[i], &step);
 		}
 		tree->events += (uint64_t)count;
 		tw_meter_at(&meter, tree->events, info.events);
 	}
 	tw_meter_stop(&meter);
 	tw_capture_events_destroy(events);
+	for (uint32_t i = 0; tree->is_by_stack && i < tree->stream_count; i++)
+		put_stackless(tree, &tree->pending[i]);
 	if (count >= 0 && !tree->has_no_memory)
 		tw_stacks_finish(&tree->stacks);
 	return tree->has_no_memory ? TW_ENOMEM : (int)count;
@@ -214,6 +293,17 @@ static void sum_up(struct tw_calltree *tree)
 	}
 }
 
+static bool init_by_stack(struct tw_calltree *tree)
+{
+	struct tw_capture_info info;
+	tw_capture_info(tree->capture, &info);
+	tree->frames.capture = tree->capture;
+	tree->frames.places = &tree->places;
+	tree->pending = calloc(info.streams + (size_t)1, sizeof *tree->pending);
+	tree->stream_count = info.streams;
+	return tree->pending != NULL;
+}
+
 int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture,
 		     const struct tw_capture_filter *filter)
 {
@@ -225,12 +315,15 @@ int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture,
 		error = tw_stacks_init(&tree->stacks, capture, &tree->places);
 	if (error)
 		return error;
-	tree->functions = calloc(tree->places.function_count, sizeof *tree->functions);
-	if (!tree->functions || !grow(tree))
+	if (!grow_functions(tree) || !grow(tree))
 		return TW_ENOMEM;
 	tree->node_count = TW_CALLTREE_FIRST;
 	memset(tree->nodes, 0, TW_CALLTREE_FIRST * sizeof *tree->nodes);
-	tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree};
+	tree->is_by_stack = tw_places_have_stacks_only(&tree->places);
+	if (tree->is_by_stack && !init_by_stack(tree))
+		return TW_ENOMEM;
+	if (!tree->is_by_stack)
+		tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree};
 	error = read_events(tree, filter);
 	if (error == 0)
 		sum_up(tree);
@@ -239,8 +332,10 @@ int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture,
 
 void tw_calltree_free(struct tw_calltree *tree)
 {
-	for (uint32_t i = 0; tree->functions && i < tree->places.function_count; i++)
+	for (uint32_t i = 0; i < tree->function_count; i++)
 		tw_histogram_free(&tree->functions[i].took);
+	tw_frames_free(&tree->frames);
+	free(tree->pending);
 	free(tree->functions);
 	free(tree->nodes);
 	free(tree->slots);

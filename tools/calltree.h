@@ -3,8 +3,11 @@
  * calltree.h - which function called which, how often and for how long: one tree of a whole capture.
  *
  * A node is a function at the end of a chain of callers.  Sums by function and by caller come from it, so
- *that all views agree.  Total time counts the outermost call of a recursive function only; self time is the
+ * that all views agree.  Total time counts the outermost call of a recursive function only; self time is the
  *time in the function itself, without calls that are in the capture and without what its process was out.
+ *
+ * Where nothing returns, but call stacks were recorded, the tree is theirs: a node's total is the number of events that
+ * were recorded with its function on the stack, its self those of the function itself, which are its calls.
  *
  * Memory  56 bytes a node and at most TW_CALLTREE_NODES_MAX of them: what is called beyond stands, by
  *function, below a node of its own.  A histogram for each function that returned.
@@ -12,6 +15,7 @@
 #ifndef TW_TOOLS_CALLTREE_H
 #define TW_TOOLS_CALLTREE_H
 
+#include "tools/frames.h"
 #include "tools/histogram.h"
 #include "tools/stacks.h"
 
@@ -28,7 +32,7 @@ struct tw_call_node {
 	bool is_recursive; /* its function is further up */
 	bool is_process;
 	uint64_t calls;
-	uint64_t total_ns;
+	uint64_t total_ns; /* both: events, where the tree is of stacks */
 	uint64_t self_ns;
 };
 
@@ -46,6 +50,12 @@ struct tw_call_function {
 		took; /* of the calls that returned, by value or exception, with no loss in them */
 };
 
+/* A call whose stack comes next, on one thread. */
+struct tw_call_pending {
+	const struct tw_stack *stack; /* NULL: none */
+	uint32_t function, place;
+};
+
 struct tw_calltree {
 	struct tw_capture *capture;
 	struct tw_places places;
@@ -56,6 +66,12 @@ struct tw_calltree {
 	uint32_t *slots;
 	uint32_t mask;
 	struct tw_call_function *functions; /* by number */
+	uint32_t function_count;
+	bool is_by_stack;
+	struct tw_frames frames;
+	struct tw_call_pending *pending; /* by stream */
+	uint32_t stream_count;
+	uint64_t stackless; /* calls without a stack, among others that have one */
 	uint32_t *process_nodes;            /* by stack number; the root where processes are merged */
 	uint32_t process_room;
 	bool is_by_process;

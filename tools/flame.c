@@ -6,6 +6,7 @@
  * end the element that holds it: functions may be called anything.
  */
 #include "tools/calltree.h"
+#include "tools/lines.h"
 #include "tools/report.h"
 #include "tools/select.h"
 
@@ -35,8 +36,9 @@ static const struct tw_command command = {
 	.name = "flame",
 	.arguments = "[OPTION]... NAME.tw|FILE|- > NAME.html",
 	.summary = "A flame graph: one page without network, to be opened in a browser. Frames are\n"
-		   "functions below their callers, as wide as their share of the time, or of the\n"
-		   "calls where no returns were recorded.\n" TW_STREAM_HELP,
+		   "functions below their callers, as wide as their share of the time. Where no\n"
+		   "returns were recorded: of the calls, by the call stacks of `record --stack`, if\n"
+		   "there are any.\n" TW_STREAM_HELP,
 	.options = options_table,
 	.examples = "  tracewheel flame sqlite3.tw > sqlite3.html\n"
 		    "  tracewheel flame --by-process --from 1.5 --to 2 app.tw > app.html\n"
@@ -194,9 +196,14 @@ static void put_notes(const struct request *request, const struct tw_calltree *t
 		 "%s events of %u thread%s in %s. Frames of less than %g %% of the whole are drawn together.",
 		 tw_figure_count(a, tree->events), info.threads, info.threads == 1 ? "" : "s",
 		 tw_figure_seconds(b, (double)(info.end_ns - info.start_ns) / 1e9), request->least_percent);
-	if (!has_times)
+	if (tree->is_by_stack)
+		put_note(false, "No returns were recorded: widths are numbers of events, by the call stacks that were recorded "
+				"with them. A stack begins where it was as deep as was asked for, or could not be followed.");
+	else if (!has_times)
 		put_note(true, "No returns were recorded: widths are calls, and nothing is known of calls "
 			       "within calls.");
+	if (tree->stackless)
+		put_note(false, "Calls without a stack: %s.", tw_figure_count(a, tree->stackless));
 	if (lost)
 		put_note(true, "%s events were lost: calls around them are cut or unseen.",
 			 tw_figure_count(a, lost));
@@ -223,7 +230,13 @@ static void put_title(const struct tw_calltree *tree, const char *path)
 		for (size_t i = 0; i < bytes; i++)
 			title[i] = (unsigned char)image->command[i] < ' ' ? ' ' : image->command[i];
 	}
-	put_text(bytes ? title : path, bytes ? bytes : strlen(path));
+	if (!bytes)
+		bytes = (size_t)snprintf(title, sizeof title, "%.200s", path);
+	if (tree->is_by_stack) {
+		bytes = bytes < 200 ? bytes : 200;
+		bytes += (size_t)snprintf(title + bytes, sizeof title - bytes, " (by number of events)");
+	}
+	put_text(title, bytes);
 }
 
 static int put_page(const struct request *request, const struct tw_calltree *tree, const char *path)
@@ -242,7 +255,8 @@ static int put_page(const struct request *request, const struct tw_calltree *tre
 	tw_out_bytes(&out, tw_flame_page, (size_t)(data - tw_flame_page));
 	tw_out_text(&out, "{\"title\":");
 	put_title(tree, path);
-	tw_out_format(&out, ",\"hasTimes\":%s,\"nodes\":[", page.has_times ? "true" : "false");
+	tw_out_format(&out, ",\"hasTimes\":%s,\"hasStacks\":%s,\"nodes\":[", page.has_times ? "true" : "false",
+		      tree->is_by_stack ? "true" : "false");
 	bool is_done = put_nodes(&page, TW_CALLTREE_ROOT, 1);
 	put_names(&page);
 	put_functions(tree, page.has_times);
@@ -342,6 +356,7 @@ static int flame(struct request *request, struct tw_capture *capture, const char
 	else
 		code = tw_out_finish(&out);
 	tw_calltree_free(&tree);
+	tw_lines_forget();
 	return tw_names_end(capture, path, code);
 }
 

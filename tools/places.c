@@ -69,8 +69,7 @@ static uint64_t hash_text(const char *text, size_t bytes)
 	return hash ^ hash >> 29;
 }
 
-/* TW_PLACES_NONE without memory. */
-static uint32_t add_name(struct tw_places *places, const char *text, size_t bytes)
+uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes)
 {
 	if ((places->function_count & (places->function_count - 1)) == 0) {
 		size_t room = places->function_count ? places->function_count * 2 : 1;
@@ -92,7 +91,7 @@ static uint32_t find_name(struct tw_places *places, struct table *table, const c
 		if (name->bytes == bytes && memcmp(name->text, text, bytes) == 0)
 			return table->slots[at] - 1;
 	}
-	uint32_t number = add_name(places, text, bytes);
+	uint32_t number = tw_places_add(places, text, bytes);
 	if (number != TW_PLACES_NONE)
 		table->slots[at] = number + 1;
 	return number;

@@ -42,6 +42,8 @@ enum {
 int tw_places_make(struct tw_places *places, struct tw_capture *capture,
 		   const struct tw_capture_filter *filter);
 void tw_places_free(struct tw_places *places);
+/* One more name behind the others: its number; TW_PLACES_NONE without memory. */
+uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes);
 
 static inline uint32_t tw_places_function(const struct tw_places *places, uint32_t image, uint32_t place)
 {
@@ -60,6 +62,16 @@ static inline bool tw_places_is_moment(const struct tw_places *places, uint32_t 
 static inline bool tw_places_have_returns(const struct tw_places *places)
 {
 	return places->kinds[TW_CAPTURE_RETURN_FROM] || places->kinds[TW_CAPTURE_EXCEPTION_FROM];
+}
+
+/* Were call stacks recorded, and nothing that has a duration? */
+static inline bool tw_places_have_stacks_only(const struct tw_places *places)
+{
+	for (unsigned kind = TW_CAPTURE_GC_MINOR_START; kind <= TW_CAPTURE_GC_MAJOR_END; kind++) {
+		if (places->kinds[kind])
+			return false;
+	}
+	return places->kinds[TW_CAPTURE_STACK] && !tw_places_have_returns(places);
 }
 
 #endif

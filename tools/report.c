@@ -6,6 +6,7 @@
  * or with their shares; callers, threads; messages and schedules, where there are such. Losses are where
  * everybody sees them.
  */
+#include "tools/lines.h"
 #include "tools/report.h"
 #include "tools/tally.h"
 
@@ -27,8 +28,8 @@ static const struct tw_option options_table[] = {
 	{KEY_SORT, "sort", "KEY",
 	 "total (default, where returns were recorded), self,\n"
 	 "calls, name, min, median, p99 or max"},
-	{KEY_CALLERS, "callers", NULL, "who called each function, with times"},
-	{KEY_TREE, "tree", NULL, "the tree of calls, with times"},
+	{KEY_CALLERS, "callers", NULL, "who called each function, with times; or with numbers of\nevents, of the stacks of `record --stack`"},
+	{KEY_TREE, "tree", NULL, "the tree of calls, likewise"},
 	{'n', "top", "N", "so many functions (20); 0 is all"},
 	TW_SELECTION_OPTIONS,
 	{0}};
@@ -66,6 +67,7 @@ struct sums {
 	struct tw_calltree tree;
 	struct tw_activity activity;
 	bool has_times;    /* the tree is made, and calls returned */
+	bool has_stacks;   /* the tree is made, of call stacks: nothing returned */
 	bool has_activity; /* messages or schedules */
 	uint64_t start_ns;
 	double seconds;
@@ -187,7 +189,8 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 	char title[64];
 	put_head(&screen, capture, info);
 	put_sums(&screen, tally, info);
-	if (sums->has_times)
+	bool has_tree = sums->has_times || (sums->has_stacks && (request->has_callers || request->has_tree));
+	if (has_tree)
 		tw_report_honestly(&screen, &sums->tree);
 	else if (request->has_callers || request->has_tree)
 		tw_out_text(
@@ -195,13 +198,13 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 			"No returns were recorded: there are no times, and nothing is known of calls within "
 			"calls.\n");
 	snprintf(title, sizeof title, "by function (%zu were called)", tally->functions.count);
-	if (sums->has_times && request->has_tree)
+	if (has_tree && request->has_tree)
 		tw_report_tree(&screen, &sums->tree, request->top);
 	else if (sums->has_times)
 		tw_report_functions(&screen, &sums->tree, request->sort, request->top);
 	else if (tally->functions.count)
 		put_table(&screen, &tally->functions, title, tally->calls, request->top);
-	if (sums->has_times && request->has_callers)
+	if (has_tree && request->has_callers)
 		tw_report_callers(&screen, &sums->tree, request->sort, request->top);
 	/* With times, a table of callers that are not known says nothing. */
 	bool has_callers = tally->callers.count > 1 ||
@@ -258,7 +261,7 @@ static void put_json(const struct request *request, const struct tw_capture_info
 	tw_json_u64(&json, "bytes", info->file_bytes);
 	tw_json_bool(&json, "complete", info->is_complete);
 	tw_json_u64(&json, "functions", tally->functions.count);
-	if (sums->has_times)
+	if (sums->has_times || sums->has_stacks)
 		tw_report_times_json(&json, &sums->tree, request->sort, request->top);
 	else
 		put_json_table(&json, "by_function", &tally->functions, tally->calls, request->top);
@@ -328,7 +331,10 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 	}
 	sums->has_times = returns != 0;
 	sums->has_activity = others != 0;
-	if (error || (!returns && !others))
+	/* They are wanted where somebody asks who called: names of callers take time to find. */
+	bool wants_stacks = request->is_json || request->has_callers || request->has_tree;
+	sums->has_stacks = !returns && wants_stacks && sums->tally.kinds[TW_CAPTURE_STACK] != 0;
+	if (error || (!returns && !others && !sums->has_stacks))
 		return error;
 	if (others) {
 		if (!tw_activity_init(&sums->activity, capture))
@@ -373,6 +379,7 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 	else
 		put_screen(request, capture, &info, &sums);
 	free_sums(&sums);
+	tw_lines_forget();
 	return tw_names_end(capture, path, tw_out_finish(&out));
 }
 

@@ -63,6 +63,43 @@ static void put_time(const struct tw_screen *screen, uint64_t ns, bool is_known)
 	tw_out_format(screen->out, " %8s", is_known ? tw_screen_time(figure, ns) : "-");
 }
 
+/* What a tree sums up: durations, or events. */
+static void put_weight(const struct tw_screen *screen, const struct tw_calltree *tree, uint64_t weight, bool is_known)
+{
+	char figure[TW_FIGURE_BYTES];
+	if (!tree->is_by_stack)
+		put_time(screen, weight, is_known);
+	else if (weight < 10000000)
+		tw_out_format(screen->out, " %9s", is_known ? tw_figure_count(figure, weight) : "-");
+	else
+		tw_out_format(screen->out, " %9s", is_known ? tw_figure_short(figure, (double)weight) : "-");
+}
+
+/* Of stacks there is one column more to be wide, and one less: calls are what a function has itself. */
+static void put_columns(const struct tw_screen *screen, const struct tw_calltree *tree, const char *title)
+{
+	if (tree->is_by_stack)
+		tw_out_format(screen->out, "\n%s%10s%10s  %s", tw_screen_bold(screen), "events", "calls", title);
+	else
+		tw_out_format(screen->out, "\n%s%9s%9s%13s  %s", tw_screen_bold(screen), "total", "self", "calls",
+			      title);
+}
+
+static void put_sums(const struct tw_screen *screen, const struct tw_calltree *tree, uint64_t total, uint64_t self,
+		     bool has_self, uint64_t calls)
+{
+	char figure[TW_FIGURE_BYTES];
+	put_weight(screen, tree, total, true);
+	put_weight(screen, tree, self, has_self);
+	if (!tree->is_by_stack)
+		tw_out_format(screen->out, "%13s", tw_figure_count(figure, calls));
+}
+
+static int columns_used(const struct tw_calltree *tree)
+{
+	return tree->is_by_stack ? 10 + 10 + 2 : 9 + 9 + 13 + 2;
+}
+
 void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree,
 			 enum tw_report_sort sort, size_t top)
 {
@@ -154,27 +191,26 @@ static const char *caller_name(const struct tw_calltree *tree, uint32_t caller)
 void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree *tree,
 		       enum tw_report_sort sort, size_t top)
 {
-	enum { CALLERS = 5, USED = 9 + 9 + 13 + 2 };
-	char figure[TW_FIGURE_BYTES];
+	enum { CALLERS = 5 };
+	int used = columns_used(tree);
 	size_t count, edge_count, found;
 	struct tw_report_row *rows = tw_report_rows(tree, sort, &count);
 	struct tw_call_edge *edges = tw_calltree_edges(tree, &edge_count);
-	tw_out_format(screen->out, "\n%s%9s%9s%13s  callers of each function%s\n", tw_screen_bold(screen),
-		      "total", "self", "calls", tw_screen_plain(screen));
+	put_columns(screen, tree, "callers of each function");
+	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
 	for (size_t i = 0; rows && edges && i < count && (!top || i < top); i++) {
 		struct tw_call_edge *into = edges_into(edges, edge_count, rows[i].function, &found);
-		put_time(screen, rows[i].sums->total_ns, true);
-		put_time(screen, rows[i].sums->self_ns, true);
-		tw_out_format(screen->out, "%13s  ", tw_figure_count(figure, rows[i].sums->calls));
-		tw_screen_name(screen, rows[i].name, screen->columns - USED - 1);
+		const struct tw_call_function *sums = rows[i].sums;
+		put_sums(screen, tree, sums->total_ns, sums->self_ns, true, sums->calls);
+		tw_out_text(screen->out, "  ");
+		tw_screen_name(screen, rows[i].name, screen->columns - used - 1);
 		for (size_t j = 0; j < found && (!top || j < CALLERS); j++) {
-			put_time(screen, into[j].total_ns, true);
-			put_time(screen, into[j].self_ns, true);
-			tw_out_format(screen->out, "%13s    from ", tw_figure_count(figure, into[j].calls));
-			tw_screen_name(screen, caller_name(tree, into[j].caller), screen->columns - USED - 8);
+			put_sums(screen, tree, into[j].total_ns, into[j].self_ns, true, into[j].calls);
+			tw_out_text(screen->out, "    from ");
+			tw_screen_name(screen, caller_name(tree, into[j].caller), screen->columns - used - 8);
 		}
 		if (top && found > CALLERS)
-			tw_out_format(screen->out, "%31s    from %zu more\n", "", found - CALLERS);
+			tw_out_format(screen->out, "%*s    from %zu more\n", used - 2, "", found - CALLERS);
 	}
 	free(rows);
 	free(edges);
@@ -192,18 +228,17 @@ struct tree_view {
 static void put_node(const struct tree_view *view, uint32_t number, int depth)
 {
 	const struct tw_call_node *node = &view->tree->nodes[number];
-	char figure[TW_FIGURE_BYTES], text[200];
+	char text[200];
+	int used = columns_used(view->tree) + 1;
 	size_t count, hidden = 0;
 	uint64_t hidden_ns = 0, hidden_calls = 0;
 	uint32_t *children = tw_calltree_children(view->tree, number, &count);
 	if (depth >= 0) {
-		int indent = depth * 2, room = view->screen->columns - 34 - 16;
-		put_time(view->screen, node->total_ns, true);
-		put_time(view->screen, node->self_ns, !node->is_process);
-		tw_out_format(view->screen->out, "%13s  %*s", tw_figure_count(figure, node->calls),
-			      indent < room ? indent : room, "");
+		int indent = depth * 2, room = view->screen->columns - used - 16;
+		put_sums(view->screen, view->tree, node->total_ns, node->self_ns, !node->is_process, node->calls);
+		tw_out_format(view->screen->out, "  %*s", indent < room ? indent : room, "");
 		tw_screen_name(view->screen, tw_calltree_name(view->tree, number, text, sizeof text),
-			       view->screen->columns - 34 - (indent < room ? indent : room));
+			       view->screen->columns - used - (indent < room ? indent : room));
 	}
 	for (size_t i = 0; children && i < count; i++) {
 		const struct tw_call_node *child = &view->tree->nodes[children[i]];
@@ -216,9 +251,12 @@ static void put_node(const struct tree_view *view, uint32_t number, int depth)
 		hidden_calls += child->calls;
 	}
 	if (hidden && depth < 20) {
-		put_time(view->screen, hidden_ns, true);
-		tw_out_format(view->screen->out, "%9s%13s  %*s(%zu more)\n", "",
-			      tw_figure_count(figure, hidden_calls), (depth + 1) * 2, "", hidden);
+		put_weight(view->screen, view->tree, hidden_ns, true);
+		if (view->tree->is_by_stack)
+			put_weight(view->screen, view->tree, hidden_calls, true);
+		else
+			tw_out_format(view->screen->out, "%9s%13s", "", tw_figure_count(text, hidden_calls));
+		tw_out_format(view->screen->out, "  %*s(%zu more)\n", (depth + 1) * 2, "", hidden);
 	}
 	free(children);
 }
@@ -230,8 +268,8 @@ void tw_report_tree(const struct tw_screen *screen, const struct tw_calltree *tr
 		.tree = tree,
 		.is_all = top == 0,
 		.least_ns = (uint64_t)((double)tree->nodes[TW_CALLTREE_ROOT].total_ns * TREE_SHARE)};
-	tw_out_format(screen->out, "\n%s%9s%9s%13s  call tree%s%s\n", tw_screen_bold(screen), "total", "self",
-		      "calls", top ? ": what takes 0.5 % or more of all" : "", tw_screen_plain(screen));
+	put_columns(screen, tree, tree->is_by_stack ? "call stacks" : "call tree");
+	tw_out_format(screen->out, "%s%s\n", top ? ": what takes 0.5 % or more of all" : "", tw_screen_plain(screen));
 	put_node(&view, TW_CALLTREE_ROOT, -1);
 }
 
@@ -242,6 +280,12 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 	const struct tw_stacks *stacks = &tree->stacks;
 	char figure[TW_FIGURE_BYTES];
 	struct tw_out *out = screen->out;
+	if (tree->is_by_stack)
+		tw_out_text(out, "No returns were recorded: what is known of calls within calls are the call stacks, as deep "
+				 "as they were recorded.\n");
+	if (tree->stackless)
+		tw_out_format(out, "%s call%s no stack in the capture.\n", tw_figure_count(figure, tree->stackless),
+			      tree->stackless == 1 ? " has" : "s have");
 	if (stacks->open)
 		tw_out_format(
 			out,
@@ -277,6 +321,21 @@ static void put_seconds(struct tw_json *json, const char *name, uint64_t ns)
 	tw_json_double(json, name, (double)ns / 1e9);
 }
 
+static void put_times_json(struct tw_json *json, const struct tw_report_row *row)
+{
+	const struct tw_call_function *sums = row->sums;
+	tw_json_u64(json, "returned", sums->took.count);
+	tw_json_u64(json, "exceptions", sums->exceptions);
+	tw_json_u64(json, "cut", sums->cut);
+	tw_json_u64(json, "open", sums->open);
+	put_seconds(json, "total", sums->total_ns);
+	put_seconds(json, "self", sums->self_ns);
+	put_seconds(json, "min", sums->took.min);
+	put_seconds(json, "median", row->median_ns);
+	put_seconds(json, "p99", row->p99_ns);
+	put_seconds(json, "max", sums->took.max);
+}
+
 void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, enum tw_report_sort sort,
 			  size_t top)
 {
@@ -293,16 +352,8 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 		tw_json_text(json, "name", rows[i].name, strlen(rows[i].name));
 		tw_json_u64(json, "calls", sums->calls);
 		tw_json_double(json, "share", calls ? (double)sums->calls / (double)calls : 0);
-		tw_json_u64(json, "returned", sums->took.count);
-		tw_json_u64(json, "exceptions", sums->exceptions);
-		tw_json_u64(json, "cut", sums->cut);
-		tw_json_u64(json, "open", sums->open);
-		put_seconds(json, "total", sums->total_ns);
-		put_seconds(json, "self", sums->self_ns);
-		put_seconds(json, "min", sums->took.min);
-		put_seconds(json, "median", rows[i].median_ns);
-		put_seconds(json, "p99", rows[i].p99_ns);
-		put_seconds(json, "max", sums->took.max);
+		if (!tree->is_by_stack)
+			put_times_json(json, &rows[i]);
 		tw_json_open(json, "callers", '[');
 		struct tw_call_edge *into = edges_into(edges, edge_count, rows[i].function, &found);
 		for (size_t j = 0; j < found; j++) {
@@ -311,19 +362,23 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 			tw_json_text(json, "name", into[j].caller == TW_PLACES_NONE ? "" : name,
 				     into[j].caller == TW_PLACES_NONE ? 0 : strlen(name));
 			tw_json_u64(json, "calls", into[j].calls);
-			put_seconds(json, "total", into[j].total_ns);
-			put_seconds(json, "self", into[j].self_ns);
+			if (!tree->is_by_stack) {
+				put_seconds(json, "total", into[j].total_ns);
+				put_seconds(json, "self", into[j].self_ns);
+			}
 			tw_json_close(json, '}');
 		}
 		tw_json_close(json, ']');
 		tw_json_close(json, '}');
 	}
 	tw_json_close(json, ']');
+	free(rows);
+	free(edges);
+	if (tree->is_by_stack)
+		return;
 	tw_json_open(json, "unmatched", '{');
 	tw_json_u64(json, "calls", tree->stacks.cut);
 	tw_json_u64(json, "returns", tree->stacks.unmatched);
 	tw_json_u64(json, "open", tree->stacks.open);
 	tw_json_close(json, '}');
-	free(rows);
-	free(edges);
 }

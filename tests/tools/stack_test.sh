@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: `record --stack N` tells who called, by frame pointers, on every thread and beside watched returns; and whatever
-# lies in %rbp, the program goes on as it does untraced and the direct caller is right.
+# Goal: `record --stack N` tells who called, by frame pointers, on every thread and beside watched returns; report and flame
+# make a tree of it where no returns tell more; and whatever lies in %rbp, the program goes on as it does untraced and the direct caller is right.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -82,6 +82,36 @@ expect 0 "$tw" print --tree app.tw
 shows 'stack: app:four at app.c:7 <- app:three'
 expect 0 "$tw" report app.tw
 
+how='the stacks as a tree'
+expect 0 "$tw" flame --folded app.tw
+shows '^app:one/_;app:two/_;app:three/_;app:four/_;app:five/_ 500$'
+shows '^app:deep/_;app:deep/_;app:deep/_;app:deep/_;app:five/_ 1$'
+shows 'app:main/_;app:five/_ 1$'
+is "$(awk '{ sum += $NF } END { print NR, sum }' out)" '3 502' "$how: weights"
+expect 0 "$tw" flame --folded --by-process app.tw
+is "$(grep -c ';app:one/_;app:two/_;app:three/_;app:four/_;app:five/_ 100$' out)" 5 "$how: by thread"
+expect 0 "$tw" flame app.tw
+shows '"title":"./app (by number of events)","hasTimes":false,"hasStacks":true'
+expect 0 "$tw" report --tree --top 0 app.tw
+shows '^ *events *calls  call stacks$'
+shows '^       500         0  app:one/_$'
+shows '^       500       500          app:five/_$'
+# Of a function that called itself each event counts once.
+shows '^         1         0  app:deep/_$'
+expect 0 "$tw" report --callers app.tw
+shows '^       502       502  app:five/_$'
+shows '^       500       500    from app:four/_$'
+expect 0 "$tw" report --json app.tw
+is "$(json '[(c["name"], c["calls"]) for c in d["by_function"][0]["callers"]][0], len(d["by_function"])')" "('app:four/_', 500) 1" "$how: JSON"
+is "$(json '"total" in d["by_function"][0] or "unmatched" in d')" False "$how: no times"
+"$tw" record -q --on-full block --local --stack 4 -t app:five -o - -- ./app 2>/dev/null | "$tw" flame --folded - >out || fail "$how: a stream"
+shows '^app:one/_;app:two/_;app:three/_;app:four/_;app:five/_ 500$'
+# A function with its arguments is the same function when it calls.
+record --stack 4 --args -t app:five -t app:four
+expect 0 "$tw" flame --folded app.tw
+shows ';app:four/1;app:five/1 500$'
+shows ';app:three/_;app:four/1 500$'
+
 how='beside returns'
 record --stack 5 --returns -t 'app:_'
 # Every return address above is one of our stubs just then.
@@ -89,6 +119,11 @@ stacks 500 five 'app:four at app.c:7 <- app:three at app.c:8 <- app:two at app.c
 stacks 500 two 'app:one at app.c:10 <- app:work at'
 stacks 1 five 'app:main at '
 is "$(grep -c 'return_from app:' text)" "$(($(grep -c ' call app:' text) - 0))" "$how: calls and returns"
+# Returns tell more than stacks do.
+expect 0 "$tw" report --tree app.tw
+shows '^ *total *self *calls  call tree'
+expect 0 "$tw" flame app.tw
+shows '"hasTimes":true,"hasStacks":false'
 
 how='with a guard, and arguments'
 record --stack 2 --args --when '$1 == 7' -t app:five
