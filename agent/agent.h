@@ -8,6 +8,7 @@
  *	layouts.c	how arguments lie in registers, as the command has found out
  *	plan.c		what to arm: objects, slots and sleds, found while no lock of ours is held
  *	arm.c		the plan becomes places, under the permit; what was unloaded is forgotten
+ *	known.c		which objects were looked at, and whether they are still the same
  *	returns.c	can the ends of calls be seen, and which were not
  *	loader.c	which file a program's dlopen means
  *
@@ -144,6 +145,7 @@ struct tw_plan {
 	size_t count, room;
 	void **pins;  /* by object; NULL: not pinned */
 	bool *is_new; /* by object: it was looked at for the first time */
+	bool *was_known; /* by object: it was not looked at */
 	/* Functions that a pattern names and that must be left alone: sentences. */
 	char **notes;
 	size_t note_count;
@@ -165,6 +167,32 @@ int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_kn
 		 struct tw_plan **out);
 /* May run destructors of objects that the program closed meanwhile: never with the permit. */
 void tw_plan_destroy(struct tw_plan *plan);
+
+/* ---- known.c ---- */
+
+struct tw_permit;
+
+/* Has ld.so loaded or unloaded anything since the last look that left nothing to do? */
+bool tw_known_is_change(void);
+/* Was this object looked at?  A tw_plan_is_known_fn. */
+bool tw_known_has(const struct tw_sym_object *object, void *unused);
+
+/* Was a newer look applied already?  Then this one must not be.  Under the permit. */
+bool tw_known_is_outdated(const struct tw_sym_set *set);
+/*
+ * tw_known_update - a look is about to be applied: objects that are gone, or others now, are forgotten with their places.
+ *
+ * Returns false when something that the look passed over as known was forgotten: another look must follow.
+ */
+bool tw_known_update(struct tw_permit *permit, const struct tw_plan *plan);
+/* Under the permit, with its places staged.  Without memory it is looked at again: slower, not wrong. */
+void tw_known_add(const struct tw_sym_object *object);
+/* The look was committed. */
+void tw_known_saw(const struct tw_sym_set *set);
+
+/* Around fork(). */
+void tw_known_before_fork(void);
+void tw_known_after_fork(void);
 
 /* ---- arm.c ---- */
 
@@ -193,10 +221,6 @@ int tw_agent_close(int (*close)(void *), void *handle);
 
 /* Is the calling thread inside tw_agent_look()?  Its calls of the loader are ours then. */
 bool tw_agent_is_looking(void);
-
-/* Around fork(): no look is half-way. */
-void tw_agent_arm_before_fork(void);
-void tw_agent_arm_after_fork(void);
 
 /* Writes a sentence into the capture. */
 void tw_agent_tell(const char *text);

@@ -4,17 +4,19 @@
  *
  *  1  look: which objects are loaded, which are new; pin the new ones, find their slots	loader's locks
  *	(ask the command how arguments lie in the new ones, for a bounded time)
- *  2  seize the permit
- *  3  forget objects that are not there any more: their slots are never written again
- *  4  modules, functions and places of the plan, staged for the session
+ *  2  seize the permit; a look that is older than one that was applied is made again
+ *  3  forget objects that are not there any more, or not the same: their slots are never written again
+ *  4  modules, functions and places of the plan, staged for the session; the new objects are known
  *  5  commit, drop the permit
- *  6  remember the new objects; unpin them (which may run destructors)			loader's locks
+ *  6  unpin the new objects (which may run destructors)				loader's locks
  *
  * Between 1 and 6 nothing in the plan can be unloaded.  Two threads may look at the same objects at
  * once: the second one finds the places of the first.
  */
 #include "agent/agent.h"
 
+#include "base/clock.h"
+#include "base/sys.h"
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
 #include "pipeline/callers.h"
@@ -25,31 +27,22 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* How long dlopen() may be held up by sleds of gcc that threads may be running. */
 #define SETTLE_MS 100
-
-/* An object that was looked at. */
-struct known {
-	uintptr_t base;
-	char *path;
-};
+/* And by another thread's dlclose(), while which nothing is written. */
+#define CLOSING_NS UINT64_C(1000000000)
+#define NAP_NS	   UINT64_C(50000)
 
 static struct tw_agent_config config;
 static struct tw_session *session;
 static struct tw_rs *ring_set;
 
-/* Known objects and counts: under this lock, which is held for moments only. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct known *known;
-static size_t known_count, known_room;
-static uint64_t seen_loaded, seen_unloaded;
-
 static __thread bool is_looking;
 static __thread unsigned closings; /* of handles, by us, with slots suspended since */
+static __thread unsigned own_closings; /* of handles, by the program, that this thread is in */
 
 void tw_agent_arm_init(struct tw_agent_config *new_config, struct tw_session *new_session, struct tw_rs *new_ring_set)
 {
@@ -62,88 +55,6 @@ void tw_agent_arm_init(struct tw_agent_config *new_config, struct tw_session *ne
 bool tw_agent_is_looking(void)
 {
 	return is_looking;
-}
-
-void tw_agent_arm_before_fork(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-void tw_agent_arm_after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-/* ---- what is known ---- */
-
-static bool is_same(const struct known *entry, const struct tw_sym_object *object)
-{
-	return entry->base == object->elf.base && !strcmp(entry->path, object->path);
-}
-
-static bool is_known(const struct tw_sym_object *object, void *arg)
-{
-	bool found = false;
-
-	pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < known_count && !found; i++)
-		found = is_same(&known[i], object);
-	pthread_mutex_unlock(&lock);
-	return found;
-}
-
-/* Without memory it stays unknown, and is looked at again: slower, not wrong. */
-static void remember(const struct tw_sym_object *object)
-{
-	char *path = strdup(object->path);
-
-	pthread_mutex_lock(&lock);
-	if (path && known_count == known_room) {
-		struct known *more = realloc(known, (known_room * 2 + 32) * sizeof *more);
-
-		if (more) {
-			known = more;
-			known_room = known_room * 2 + 32;
-		}
-	}
-	if (path && known_count < known_room) {
-		known[known_count++] = (struct known){object->elf.base, path};
-		path = NULL;
-	}
-	pthread_mutex_unlock(&lock);
-	free(path);
-}
-
-static bool is_in_set(const struct tw_sym_set *set, const struct known *entry)
-{
-	for (size_t i = 0; i < set->count; i++)
-		if (is_same(entry, &set->objects[i]))
-			return true;
-	return false;
-}
-
-/* Step 3 for one object that is gone. */
-static void forget_module(struct tw_permit *permit, uintptr_t base, const char *path)
-{
-	for (struct tw_module *module = tw_bp_modules(permit); module; module = module->next)
-		if (!module->is_gone && !module->is_declared && module->base_address == base &&
-		    module->path && !strcmp(module->path, path))
-			tw_bp_module_gone(permit, module);
-}
-
-static void forget_gone(struct tw_permit *permit, const struct tw_sym_set *set)
-{
-	pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < known_count;) {
-		if (is_in_set(set, &known[i])) {
-			i++;
-			continue;
-		}
-		forget_module(permit, known[i].base, known[i].path);
-		free(known[i].path);
-		known[i] = known[--known_count];
-	}
-	pthread_mutex_unlock(&lock);
 }
 
 /* ---- arming ---- */
@@ -377,17 +288,6 @@ static void arm(struct tw_permit *permit, const struct tw_plan *plan)
 
 /* ---- a look ---- */
 
-static bool has_changed(uint64_t *loaded, uint64_t *unloaded)
-{
-	bool changed;
-
-	tw_sym_counts(loaded, unloaded);
-	pthread_mutex_lock(&lock);
-	changed = *loaded != seen_loaded || *unloaded != seen_unloaded;
-	pthread_mutex_unlock(&lock);
-	return changed;
-}
-
 /* After tw_got_suspend(), and after what was unloaded since was forgotten. */
 static void resume_slots(void)
 {
@@ -403,15 +303,25 @@ static void resume_slots(void)
 /* Steps 2 to 5. */
 static bool apply(const struct tw_plan *plan)
 {
+	bool is_whole;
 	struct tw_permit *permit;
 
 	if (tw_change_begin(&permit))
 		return false;
+	if (tw_known_is_outdated(plan->set)) {
+		tw_change_end(permit, 0);
+		return true;
+	}
 	tw_agent_returns_see(plan->set);
-	forget_gone(permit, plan->set);
+	is_whole = tw_known_update(permit, plan);
 	tw_agent_layouts_update(&config, ring_set);
 	arm(permit, plan);
+	for (size_t i = 0; i < plan->set->count; i++)
+		if (plan->is_new[i])
+			tw_known_add(&plan->set->objects[i]);
 	tw_change_end(permit, 0);
+	if (is_whole)
+		tw_known_saw(plan->set);
 	return true;
 }
 
@@ -429,26 +339,49 @@ static void ask(const struct tw_plan *plan)
 		tw_agent_layouts_ask(&config, ring_set, missing);
 }
 
+static bool is_anything_due(void)
+{
+	struct tw_permit *permit;
+	bool is_due;
+
+	if (tw_permit_seize(&permit))
+		return false;
+	is_due = tw_patch_is_due(permit);
+	tw_permit_drop(permit);
+	return is_due;
+}
+
+/*
+ * What was armed, by whomever, while a thread closes a handle is written when that is done, and what this one has opened
+ * should be traced from its first call.  The other may be in a destructor that waits for this thread.
+ */
+static void await_closings(void)
+{
+	static const _Atomic uint32_t never;
+	uint64_t begun = tw_clock_monotonic_ns();
+
+	if (own_closings)
+		return;
+	while (is_anything_due()) {
+		if (tw_clock_monotonic_ns() - begun > CLOSING_NS) {
+			tw_agent_tell("calls of an object that was opened while another thread closed one were not traced "
+				      "at first: that took too long");
+			return;
+		}
+		tw_sys_futex_wait(&never, 0, NAP_NS);
+	}
+}
+
+/* False: there is nothing more to be done. */
 static bool look_once(void)
 {
-	uint64_t loaded, unloaded;
 	struct tw_plan *plan;
 	bool was_applied;
 
-	if (config.has_no_functions || !has_changed(&loaded, &unloaded) ||
-	    tw_plan_make(&config, is_known, NULL, &plan))
+	if (config.has_no_functions || !tw_known_is_change() || tw_plan_make(&config, tw_known_has, NULL, &plan))
 		return false;
 	ask(plan);
 	was_applied = apply(plan);
-	for (size_t i = 0; was_applied && i < plan->set->count; i++)
-		if (plan->is_new[i])
-			remember(&plan->set->objects[i]);
-	if (was_applied) {
-		pthread_mutex_lock(&lock);
-		seen_loaded = plan->set->loaded_count;
-		seen_unloaded = plan->set->unloaded_count;
-		pthread_mutex_unlock(&lock);
-	}
 	tw_plan_destroy(plan);
 	return was_applied;
 }
@@ -470,6 +403,7 @@ static void look(void)
 		closings = 0;
 		resume_slots();
 	}
+	await_closings();
 	/* Names that were not found left a message, which is not the program's. */
 	dlerror();
 }
@@ -480,12 +414,14 @@ int tw_agent_close(int (*close)(void *), void *handle)
 
 	/* Destructors run in here, and objects go: no slot is written until it is known which. */
 	tw_got_suspend();
-	result = close(handle);
 	if (is_looking) {
 		closings++;
-		return result;
+		return close(handle);
 	}
+	own_closings++;
+	result = close(handle);
 	tw_agent_look();
+	own_closings--;
 	resume_slots();
 	return result;
 }

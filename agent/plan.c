@@ -248,13 +248,16 @@ int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_kn
 	if (!error) {
 		plan->pins = calloc(plan->set->count + 1, sizeof *plan->pins);
 		plan->is_new = calloc(plan->set->count + 1, sizeof *plan->is_new);
+		plan->was_known = calloc(plan->set->count + 1, sizeof *plan->was_known);
 		plan->sleds_of = calloc(plan->set->count + 1, sizeof *plan->sleds_of);
-		if (!plan->pins || !plan->is_new || !plan->sleds_of)
+		if (!plan->pins || !plan->is_new || !plan->was_known || !plan->sleds_of)
 			error = TW_ENOMEM;
 	}
-	for (size_t i = 0; !error && i < plan->set->count; i++)
-		if (!is_known || !is_known(&plan->set->objects[i], arg))
+	for (size_t i = 0; !error && i < plan->set->count; i++) {
+		plan->was_known[i] = is_known && is_known(&plan->set->objects[i], arg);
+		if (!plan->was_known[i])
 			error = look_at(plan, config, i, is_known != NULL);
+	}
 	if (error) {
 		tw_plan_destroy(plan);
 		return error;
@@ -279,6 +282,7 @@ void tw_plan_destroy(struct tw_plan *plan)
 	free(plan->notes);
 	free(plan->pins);
 	free(plan->is_new);
+	free(plan->was_known);
 	free(plan->slots);
 	tw_sym_unload(plan->set);
 	free(plan);

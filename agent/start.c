@@ -57,12 +57,12 @@ static void before_fork(void)
 	fork_permit = NULL;
 	if (tw_agent_is_active() && tw_permit_seize(&fork_permit))
 		fork_permit = NULL;
-	tw_agent_arm_before_fork();
+	tw_known_before_fork();
 }
 
 static void after_fork_in_parent(void)
 {
-	tw_agent_arm_after_fork();
+	tw_known_after_fork();
 	if (fork_permit)
 		tw_permit_drop(fork_permit);
 }
@@ -87,7 +87,7 @@ static void after_fork_in_child(void)
 	bool was_whole = fork_permit != NULL;
 
 	fork_permit = NULL;
-	tw_agent_arm_after_fork();
+	tw_known_after_fork();
 	if (was_whole)
 		follow();
 }

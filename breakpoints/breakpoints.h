@@ -191,6 +191,7 @@ struct tw_module {
 	uint32_t module_id;
 	bool is_declared;
 	bool is_gone;
+	bool is_replaced; /* see tw_bp_modules_look() */
 	const char *name;
 	const char *path;
 	const char *soname;
@@ -263,6 +264,14 @@ struct tw_module *tw_bp_modules(struct tw_permit *permit);
  * Its functions stay known (events of them may still be on their way).
  */
 void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *module);
+
+/*
+ * tw_bp_modules_look - has another object taken a module's place in memory, perhaps the same file loaded again?
+ *
+ * Sets is_replaced where the module has installed places and none of them holds what was written there.  Memory
+ * that is gone does no harm.  Where the system does not let it be read so, nothing is claimed.
+ */
+void tw_bp_modules_look(struct tw_permit *permit);
 
 /* ---- staging and commit: the recipe's steps 2 to 12, in commit.c ---- */
 

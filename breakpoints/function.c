@@ -6,12 +6,16 @@
  */
 #include "breakpoints/permit.h"
 #include "base/error.h"
+#include "base/sys.h"
+#include "breakpoints/patch.h"
 #include "breakpoints/sled.h"
 #include "symbols/symbols.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define PIECE_BYTES (64 * sizeof(struct tw_place))
 #define HUGE_BYTES  ((size_t)2 << 20)
@@ -275,4 +279,45 @@ void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *gone)
 		}
 	}
 	gone->is_gone = true;
+}
+
+/* 1 it holds what was written there, 0 it does not, -1 nothing is known. */
+static int holds_its_own(const struct tw_place *place)
+{
+	uint8_t written[8], found[8];
+	uintptr_t at = 0;
+	size_t bytes = tw_patch_written(place, written, &at);
+	long readable = bytes ? tw_sys_read_own_memory(getpid(), found, at, bytes) : 0;
+
+	if (!bytes || (readable < 0 && readable != -EFAULT))
+		return -1;
+	return readable == (long)bytes && !memcmp(written, found, bytes);
+}
+
+/* Of a module, by its number: whether it was found to be there, or not to be. */
+enum { NOT_LOOKED_AT, IS_THERE, IS_OTHER };
+
+void tw_bp_modules_look(struct tw_permit *permit)
+{
+	uint8_t *states = calloc(permit->next_module_id + 1, 1);
+
+	TW_ASSERT(tw_permit_is_held(permit));
+	for (struct tw_module *module = permit->modules; states && module; module = module->next) {
+		for (struct tw_function *f = module->functions; f; f = f->next_of_module) {
+			for (struct tw_place *place = f->places; place; place = place->next_of_function) {
+				uint8_t *state = &states[place->kind == TW_BP_SLOT ? place->caller_module_id
+										   : module->module_id];
+				int holds;
+
+				if (place->kind == TW_BP_DECLARED || place->is_gone || *state == IS_THERE)
+					continue;
+				holds = holds_its_own(place);
+				if (holds >= 0)
+					*state = holds ? IS_THERE : IS_OTHER;
+			}
+		}
+	}
+	for (struct tw_module *module = permit->modules; states && module; module = module->next)
+		module->is_replaced = states[module->module_id] == IS_OTHER;
+	free(states);
 }

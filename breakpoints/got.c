@@ -30,6 +30,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/mman.h>
 
 static uint32_t stubs_used;
@@ -220,6 +221,20 @@ static void uninstall(struct tw_place *place)
 	/* PAIR got.slot: release, as above; there is nothing new to publish. */
 	if (tw_cas_acq_rel(slot, &stub, target))
 		detail_of(place)->first_value = target;
+}
+
+bool tw_got_is_due(void)
+{
+	return is_anything_due;
+}
+
+size_t tw_got_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at)
+{
+	if (detail_of(place)->is_due)
+		return 0;
+	memcpy(out, &place->stub, sizeof place->stub);
+	*at = (uintptr_t)place->where;
+	return sizeof place->stub;
 }
 
 bool tw_got_may_write(void)

@@ -19,6 +19,13 @@ int tw_patch_prepare(struct tw_place *place);
 /* From now on calls come to the hit.  Needs a code wait before anybody relies on it. */
 void tw_patch_install(struct tw_place *place);
 void tw_patch_uninstall(struct tw_place *place);
+/*
+ * What an installed place was made to hold: fills at most eight bytes that lie at *at.  0: nothing is known to have
+ * been written.
+ */
+size_t tw_patch_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at);
+size_t tw_got_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at);
+size_t tw_sled_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at);
 /* Does this place's installation change what processors fetch as instructions? */
 bool tw_patch_is_code(const struct tw_place *place);
 
@@ -67,6 +74,10 @@ void tw_got_end(void);
  */
 void tw_got_suspend(void);
 void tw_got_resume(struct tw_permit *permit);
+/* Is there anything, of slots or sleds, that the last resume will have to write?  Under the permit. */
+bool tw_patch_is_due(struct tw_permit *permit);
+bool tw_got_is_due(void);
+bool tw_sled_is_due(void);
 /* In a run: was it begun while nothing is suspended? */
 bool tw_got_may_write(void);
 

@@ -76,6 +76,19 @@ void tw_patch_uninstall(struct tw_place *place)
 		tw_sled_uninstall(place);
 }
 
+size_t tw_patch_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at)
+{
+	if (!place->is_installed || place->is_gone || !place->stub)
+		return 0;
+	return place->kind == TW_BP_SLOT ? tw_got_written(place, out, at) : tw_sled_written(place, out, at);
+}
+
+bool tw_patch_is_due(struct tw_permit *permit)
+{
+	TW_ASSERT(tw_permit_is_mine());
+	return tw_got_is_due() || tw_sled_is_due();
+}
+
 /* Slots are data, and their stubs are text that never changes. */
 bool tw_patch_is_code(const struct tw_place *place)
 {

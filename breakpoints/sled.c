@@ -376,6 +376,20 @@ static void change(struct tw_place *place, bool is_armed)
 		tw_patch_end();
 }
 
+bool tw_sled_is_due(void)
+{
+	return is_anything_due;
+}
+
+size_t tw_sled_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at)
+{
+	if (place->is_due)
+		return 0;
+	put_jump(place, out, JUMP);
+	*at = (uintptr_t)window_of(place);
+	return JUMP_BYTES;
+}
+
 void tw_sled_install(struct tw_place *place)
 {
 	change(place, true);

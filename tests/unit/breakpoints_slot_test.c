@@ -408,6 +408,58 @@ static void slots_of_an_unloaded_object_are_left_alone(void **state)
 	tw_permit_drop(permit);
 }
 
+static bool is_replaced(struct tw_module *module)
+{
+	struct tw_permit *permit;
+
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	tw_bp_modules_look(permit);
+	tw_permit_drop(permit);
+	return module->is_replaced;
+}
+
+/* One slot that the program has written itself is no proof; nor is one that is still to be written. */
+static void an_object_in_the_place_of_another_is_known_by_its_slots(void **state)
+{
+	void **page = slot_page(false);
+	struct tw_module_options options = {.name = "libagain", .is_declared = true};
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = 3};
+	struct tw_permit *permit;
+	struct tw_module *module;
+	struct tw_place *places[2];
+
+	page[0] = page[1] = make_big;
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	assert_int_equal(tw_bp_module_add(permit, &options, &module), 0);
+	tw_got_suspend();
+	for (int i = 0; i < 2; i++) {
+		places[i] = add_slot(permit, &page[i], make_big);
+		places[i]->caller_module_id = module->module_id;
+		assert_int_equal(tw_bp_stage_set(permit, places[i], &part), 0);
+	}
+	tw_bp_commit(permit);
+	assert_true(tw_patch_is_due(permit));
+	tw_permit_drop(permit);
+	assert_false(is_replaced(module));
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	tw_got_resume(permit);
+	assert_false(tw_patch_is_due(permit));
+	tw_permit_drop(permit);
+	assert_false(is_replaced(module));
+	page[0] = make_big;
+	assert_false(is_replaced(module));
+	page[1] = make_big;
+	assert_true(is_replaced(module));
+	page[1] = places[1]->stub;
+	assert_false(is_replaced(module));
+	munmap(page, 4096);
+	assert_true(is_replaced(module));
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	tw_bp_module_gone(permit, module);
+	tw_permit_drop(permit);
+	assert_false(is_replaced(module));
+}
+
 static void nothing_is_written_while_objects_are_unloaded(void **state)
 {
 	void **page = slot_page(true);
@@ -537,6 +589,7 @@ int main(void)
 		cmocka_unit_test(what_the_program_put_there_stays),
 		cmocka_unit_test(slots_that_cannot_be_are_refused),
 		cmocka_unit_test(slots_of_an_unloaded_object_are_left_alone),
+		cmocka_unit_test(an_object_in_the_place_of_another_is_known_by_its_slots),
 		cmocka_unit_test(nothing_is_written_while_objects_are_unloaded),
 		cmocka_unit_test(threads_call_while_slots_come_and_go),
 		cmocka_unit_test(frames_can_be_left),

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * known.c - the objects that were looked at, and how old a look may be.
+ *
+ * ld.so counts what it loads and unloads, and a look says at which counts it was made.  Looks of several threads
+ * come to the permit in any order, so
+ *
+ *	applied		the counts of the newest look that was applied, under the permit.  An older one must not be:
+ *			what came since is not in it, and would be taken for gone while its sleds are armed.
+ *	seen		the same once it was committed, and left nothing to do: who finds ld.so there need not look.
+ *
+ * An object that goes and comes again between two looks has the address and the path that are known, and none of
+ * what was written into it.  So where something was unloaded since the last look, what is known must still
+ * hold what we wrote; else it is forgotten, and looked at as new.
+ */
+#include "agent/agent.h"
+
+#include "breakpoints/breakpoints.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct known {
+	uintptr_t base;
+	char *path;
+};
+
+struct counts {
+	uint64_t loaded, unloaded;
+};
+
+/* All of it under this lock, which is held for moments only. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct known *known;
+static size_t known_count, known_room;
+static struct counts seen, applied;
+
+void tw_known_before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void tw_known_after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- counts ---- */
+
+static struct counts counts_of(const struct tw_sym_set *set)
+{
+	return (struct counts){set->loaded_count, set->unloaded_count};
+}
+
+/* Both only grow, under ld.so's lock. */
+static bool is_before(struct counts a, struct counts b)
+{
+	return a.loaded < b.loaded || a.unloaded < b.unloaded;
+}
+
+bool tw_known_is_change(void)
+{
+	struct counts now;
+	bool is_change;
+
+	tw_sym_counts(&now.loaded, &now.unloaded);
+	pthread_mutex_lock(&lock);
+	is_change = is_before(seen, now);
+	pthread_mutex_unlock(&lock);
+	return is_change;
+}
+
+bool tw_known_is_outdated(const struct tw_sym_set *set)
+{
+	bool is_outdated;
+
+	pthread_mutex_lock(&lock);
+	is_outdated = is_before(counts_of(set), applied);
+	pthread_mutex_unlock(&lock);
+	return is_outdated;
+}
+
+void tw_known_saw(const struct tw_sym_set *set)
+{
+	pthread_mutex_lock(&lock);
+	if (is_before(seen, counts_of(set)))
+		seen = counts_of(set);
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- objects ---- */
+
+static bool is_same(const struct known *entry, const struct tw_sym_object *object)
+{
+	return entry->base == object->elf.base && !strcmp(entry->path, object->path);
+}
+
+/* Under the lock. */
+static bool is_known(const struct tw_sym_object *object)
+{
+	for (size_t i = 0; i < known_count; i++)
+		if (is_same(&known[i], object))
+			return true;
+	return false;
+}
+
+bool tw_known_has(const struct tw_sym_object *object, void *unused)
+{
+	bool found;
+
+	pthread_mutex_lock(&lock);
+	found = is_known(object);
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+void tw_known_add(const struct tw_sym_object *object)
+{
+	char *path = strdup(object->path);
+
+	pthread_mutex_lock(&lock);
+	if (path && known_count == known_room) {
+		struct known *more = realloc(known, (known_room * 2 + 32) * sizeof *more);
+
+		if (more) {
+			known = more;
+			known_room = known_room * 2 + 32;
+		}
+	}
+	if (path && known_count < known_room && !is_known(object)) {
+		known[known_count++] = (struct known){object->elf.base, path};
+		path = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+	free(path);
+}
+
+static bool is_in_set(const struct tw_sym_set *set, const struct known *entry)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (is_same(entry, &set->objects[i]))
+			return true;
+	return false;
+}
+
+/* Its places, and whether there is one by which it was found to be another object. */
+static struct tw_module *module_of(struct tw_permit *permit, const struct known *entry)
+{
+	for (struct tw_module *module = tw_bp_modules(permit); module; module = module->next)
+		if (!module->is_gone && !module->is_declared && module->base_address == entry->base &&
+		    module->path && !strcmp(module->path, entry->path))
+			return module;
+	return NULL;
+}
+
+static void forget_gone(struct tw_permit *permit, const struct tw_sym_set *set)
+{
+	for (size_t i = 0; i < known_count;) {
+		struct tw_module *module = module_of(permit, &known[i]);
+
+		if (is_in_set(set, &known[i]) && !(module && module->is_replaced)) {
+			i++;
+			continue;
+		}
+		if (module)
+			tw_bp_module_gone(permit, module);
+		free(known[i].path);
+		known[i] = known[--known_count];
+	}
+}
+
+bool tw_known_update(struct tw_permit *permit, const struct tw_plan *plan)
+{
+	bool is_whole = true;
+
+	pthread_mutex_lock(&lock);
+	if (applied.unloaded != plan->set->unloaded_count)
+		tw_bp_modules_look(permit);
+	applied = counts_of(plan->set);
+	forget_gone(permit, plan->set);
+	for (size_t i = 0; i < plan->set->count; i++)
+		is_whole &= !plan->was_known[i] || is_known(&plan->set->objects[i]);
+	pthread_mutex_unlock(&lock);
+	return is_whole;
+}
