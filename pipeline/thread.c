@@ -283,11 +283,12 @@ static bool claim_ring(struct tw_hit_tls *t, const struct tw_still *still, unsig
 	enum tw_ring_wait wait = TW_RING_MAY_BE_THERE;
 	uint64_t spent_ns = 0;
 
-	while (!has_ring && wait == TW_RING_MAY_BE_THERE) {
+	/* An owner that was killed may have left a hint of a ring that is not there. */
+	for (unsigned turn = 0; !has_ring && wait == TW_RING_MAY_BE_THERE && turn < TW_RS_RINGS_MAX; turn++) {
 		wait = tw_wait_for_ring(t, still, session, &spent_ns, todo);
 		has_ring = wait == TW_RING_MAY_BE_THERE && try_claim_ring(t, session);
 	}
-	if (wait == TW_RING_IN_VAIN)
+	if (!has_ring && wait != TW_RING_UNWANTED)
 		tw_rs_count_no_ring(tw_hit_sessions[session].rs, tw_hit_sessions[session].image, ticks);
 	errno = saved_errno;
 	return has_ring;

@@ -30,16 +30,19 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# Ten small writes in a row, each synced as the recorder's are: half a second, or what such a disk and machine take.
+# sync_for_a_while PID: ten small writes in a row, each synced as the recorder's are: half a second, or what such a disk
+# and machine take; and until the recorder has rested so often, for a millisecond at most, that it has had the time too.
 sync_for_a_while() {
-	python3 -c 'import os, time
-end, file = time.monotonic() + 0.5, os.open("disk/other", os.O_CREAT | os.O_WRONLY)
-for i in range(1000):
+	python3 -c 'import os, sys, time
+def rests():
+    return next(int(line.split()[1]) for line in open(f"/proc/{sys.argv[1]}/status") if line.startswith("voluntary"))
+end, file, rested = time.monotonic() + 0.5, os.open("disk/other", os.O_CREAT | os.O_WRONLY), rests()
+for i in range(3000):
     os.write(file, b"x" * 4096)
     os.fdatasync(file)
     time.sleep(0.02)
-    if i >= 9 and time.monotonic() > end:
-        break'
+    if i >= 9 and time.monotonic() > end and rests() > rested + 300:
+        break' "$1"
 }
 
 # numbers WITNESS: what each of the two threads has committed (witness.h).
@@ -64,7 +67,7 @@ for round in $(seq "${TW_CRASH_POWER_CUTS:-3}"); do
 	sleep "0.$((RANDOM % 5))"
 	before=$(numbers witness)
 	program=$(pgrep -P "$recorder")
-	sync_for_a_while
+	sync_for_a_while "$recorder"
 	# EXT4_IOC_SHUTDOWN with the flag NOLOGFLUSH.
 	python3 -c 'import fcntl, os, struct
 fcntl.ioctl(os.open("disk", os.O_RDONLY), 0x8004587d, struct.pack("I", 2))' || skip "ext4 does not shut down"

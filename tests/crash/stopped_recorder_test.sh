@@ -54,4 +54,6 @@ is "$(said long_waits)" 0 "pauses in which the program with drop gave up its pro
 stopped block.tw --on-full block
 pause=$(said longest_wait_ms)
 [ "$pause" -ge 800 ] || fail "with block the program waited $pause ms"
-[ "$(said long_waits)" -lt 20 ] || fail "with block the program waited $(said long_waits) times"
+# Once a stop, and where the machine itself stood still; not for each of the calls that found no room.
+[ "$(said long_waits)" -lt "$(($(json 'd["lost"]["full"]') / 100))" ] ||
+	fail "with block the program waited $(said long_waits) times"

@@ -182,6 +182,7 @@ static void sleds_wait_for_threads_without_a_processor(void **state)
 	void *handle = dlopen(LATE, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
 	int (*two)(int);
 	pthread_t threads[8];
+	int64_t count = 0;
 
 	assert_non_null(handle);
 	two = (int (*)(int))dlsym(handle, "work_two");
@@ -189,7 +190,10 @@ static void sleds_wait_for_threads_without_a_processor(void **state)
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, spin, NULL), 0);
 	usleep(20000);
-	assert_int_equal(tw_trace_function(s, "libnativelate", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 4);
+	/* A processor that stands still for longer than a second, with a thread on it, is one more try. */
+	for (int i = 0; i < 5 && count < 4; i++)
+		count = tw_trace_function(s, "libnativelate", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
+	assert_int_equal(count, 4);
 	must_end = true;
 	for (int i = 0; i < 8; i++)
 		pthread_join(threads[i], NULL);

@@ -216,7 +216,7 @@ static void order_is_kept_while_actors_move(void **state)
 		pthread_create(&threads[i], NULL, schedule, (void *)i);
 	for (uint64_t left = wanted; left;) {
 		struct tw_term messages[64];
-		int64_t count = tw_queue_receive_batch(session, 10 * SECOND, &arena, messages, 64);
+		int64_t count = tw_queue_receive_batch(session, 100 * SECOND, &arena, messages, 64);
 
 		assert_true(count > 0);
 		for (int64_t i = 0; i < count; i++) {
@@ -266,19 +266,31 @@ static int compare(const void *a, const void *b)
 
 #define MARKS 51
 
-static void expect_soon(uint64_t times[MARKS])
+/* Rounds, of which one must be good: a machine that stands still makes many a mark late, and a defect all of them. */
+#define ROUNDS_AT_MOST 20
+
+static bool are_soon(uint64_t times[MARKS])
 {
 	qsort(times, MARKS, sizeof *times, compare);
 	printf("marks: median %.2f ms, longest %.2f ms\n", (double)times[MARKS / 2] / 1e6, (double)times[MARKS - 1] / 1e6);
-	assert_true(times[MARKS / 2] < 10 * MS);
-	assert_true(times[MARKS - 1] < 2 * SECOND);
+	return times[MARKS / 2] < 10 * MS && times[MARKS - 1] < 2 * SECOND;
 }
 
-/* 181: the event of a thread that is gone comes before its mark. */
-static void marks_come_soon(void **state)
+static void expect_soon(void (*make)(uint64_t times[MARKS]))
 {
 	uint64_t times[MARKS];
 
+	for (int round = 0; round < ROUNDS_AT_MOST; round++) {
+		make(times);
+		if (are_soon(times))
+			return;
+	}
+	fail_msg("marks come late in every round");
+}
+
+/* 181: the event of a thread that is gone comes before its mark. */
+static void make_marks(uint64_t times[MARKS])
+{
 	open_queue(TW_ON_FULL_DROP);
 	tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL);
 	for (unsigned i = 0; i < MARKS; i++) {
@@ -291,7 +303,7 @@ static void marks_come_soon(void **state)
 		before = now_ns();
 		assert_int_equal(tw_delivered(session, last_pid, &reference), 0);
 		for (;;) {
-			assert_int_equal(tw_queue_receive(session, SECOND, &arena, &message), 0);
+			assert_int_equal(tw_queue_receive(session, 100 * SECOND, &arena, &message), 0);
 			if (tw_term_tuple_count(message) == 3)
 				break;
 			event = message;
@@ -303,15 +315,18 @@ static void marks_come_soon(void **state)
 		tw_arena_reset(&arena);
 	}
 	close_queue();
-	expect_soon(times);
 }
 
-static void captures_answer_soon(void **state)
+static void marks_come_soon(void **state)
+{
+	expect_soon(make_marks);
+}
+
+static void make_answers(uint64_t times[MARKS])
 {
 	char path[] = "/tmp/queue_race-XXXXXX", capture[64];
 	struct tw_tracer tracer = { .kind = TW_TRACER_CAPTURE, .capture_path = capture };
 	char command[128];
-	uint64_t times[MARKS];
 
 	/* Linked in, and so found by the session. */
 	assert_int_not_equal((uintptr_t)tw_recorder_create, 0);
@@ -329,13 +344,17 @@ static void captures_answer_soon(void **state)
 		pthread_join(thread, NULL);
 		before = now_ns();
 		assert_int_equal(tw_delivered(session, last_pid, &reference), 0);
-		assert_int_equal(tw_delivered_wait(session, reference, 10 * SECOND), 0);
+		assert_int_equal(tw_delivered_wait(session, reference, 100 * SECOND), 0);
 		times[i] = now_ns() - before;
 	}
 	close_queue();
 	snprintf(command, sizeof command, "rm -rf %s", path);
 	assert_int_equal(system(command), 0);
-	expect_soon(times);
+}
+
+static void captures_answer_soon(void **state)
+{
+	expect_soon(make_answers);
 }
 
 /* ---- races ---- */

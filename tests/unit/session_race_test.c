@@ -408,7 +408,7 @@ static void a_sleeping_producer_lets_its_session_go(void **state)
 			drain(a, false);
 		before = tw_clock_monotonic_ns();
 		CHECK(tw_session_destroy(a->bed.session) == 1);
-		CHECK(tw_clock_monotonic_ns() - before < UINT64_C(5000000000));
+		CHECK(tw_clock_monotonic_ns() - before < UINT64_C(60000000000));
 		check_silence(&a->bed);
 		tw_session_put(a->bed.session);
 		tw_rs_destroy(&a->bed.rs);
