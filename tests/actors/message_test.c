@@ -72,7 +72,7 @@ static struct value wait_for_late(struct actor *self, struct value environment)
 	send_to(self, self_pid(self), atom("early"));
 	struct value none = receive_value(self, atom("late"), 5);
 	send_after(self, 10, self_pid(self), atom("late"));
-	struct value late = receive_value(self, atom("late"), 10000);
+	struct value late = receive_value(self, atom("late"), 100000);
 	struct value early = receive(self);
 	return TUPLE(heap_of(self), is_none(none) ? atom("none") : none, late, early);
 }
