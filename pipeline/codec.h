@@ -53,15 +53,19 @@ static inline uint32_t tw_shape_words(uint32_t shape)
 	return words && (shape >> 8 & TW_EVENT_FLAG_HALF) ? words - 1 : words;
 }
 
-/* A size that a ring takes, and for losses and switches the payload that they always have. */
+/*
+ * A size that a ring takes, and for losses and switches the payload that they always have; for events with CPU time that.
+ */
 static inline bool tw_shape_is_sound(uint32_t shape)
 {
 	uint32_t bytes = tw_shape_bytes(shape), kind = TW_RB_HEAD_KIND(shape);
 
 	if (bytes < TW_CODEC_HEAD_BYTES || bytes > TW_RB_RECORD_BYTES_MAX || bytes % TW_RB_ALIGN_BYTES)
 		return false;
-	if (tw_likely(kind > TW_EVENT_SWITCH))
+	if (tw_likely(kind > TW_EVENT_SWITCH && kind < TW_EVENT_CPU_TIME))
 		return true;
+	if (kind >= TW_EVENT_CPU_TIME)
+		return kind >= (TW_EVENT_CPU_TIME | TW_EVENT_CALL) && tw_shape_words(shape);
 	return kind != TW_EVENT_PAD &&
 	       tw_shape_words(shape) >= (kind == TW_EVENT_LOSS ? 1 + TW_RB_CAUSES : 1);
 }

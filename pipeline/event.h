@@ -67,7 +67,13 @@ enum tw_event_kind {
 	TW_EVENT_GC_MAX_HEAP_SIZE = 37,
 	TW_EVENT_OPEN = 38,
 	TW_EVENT_CLOSED = 39
+	/* Below TW_EVENT_CPU_TIME. */
 };
+/*
+ * A bit beside a kind from CALL on: the stamp is the processor time of the OS process.  The payload's first word is that
+ * time in ns, before all others.
+ */
+enum { TW_EVENT_CPU_TIME = 128 };
 
 /* The flags of a record. */
 enum {
@@ -108,6 +114,12 @@ static inline uint32_t tw_event_payload_words(uint64_t head)
 {
 	return (TW_RB_HEAD_BYTES(head) - (uint32_t)sizeof(struct tw_rb_record)) / 8 -
 	       ((TW_RB_HEAD_FLAGS(head) & TW_EVENT_FLAG_HALF) != 0);
+}
+
+/* Is it an event with its CPU time, and is that there? */
+static inline bool tw_event_has_cpu_time(uint64_t head)
+{
+	return TW_RB_HEAD_KIND(head) >= (TW_EVENT_CPU_TIME | TW_EVENT_CALL) && tw_event_payload_words(head);
 }
 
 static inline const uint64_t *tw_event_payload(const struct tw_rb_record *record)

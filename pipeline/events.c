@@ -117,6 +117,15 @@ static bool is_wanted(struct tw_capture_events *events, unsigned kind, uint32_t 
 	return tw_idmap_get(&events->places[image], id) != TW_IDMAP_NONE;
 }
 
+/* What stands before the payload of an event with CPU time: a sound record has it. */
+static __attribute__((noinline, cold)) void take_cpu_time(struct tw_capture_event *event)
+{
+	event->kind &= TW_EVENT_CPU_TIME - 1;
+	event->has_cpu_time = true;
+	event->cpu_ns = *event->payload++;
+	event->payload_words--;
+}
+
 /* The record at the cursor as an event; false where nobody wants it. */
 static bool fill(struct tw_capture_events *events, const struct tw_stream_record *record,
 		 struct tw_capture_event *event)
@@ -124,7 +133,7 @@ static bool fill(struct tw_capture_events *events, const struct tw_stream_record
 	uint64_t ticks = tw_get64(record->at), head = tw_record_head(record->at);
 	unsigned kind = TW_RB_HEAD_KIND(head);
 
-	if (!is_wanted(events, kind, record->image, TW_RB_HEAD_ID(head)))
+	if (!is_wanted(events, kind & (TW_EVENT_CPU_TIME - 1), record->image, TW_RB_HEAD_ID(head)))
 		return false;
 	if (events->capture->stream_in && events->filter.wants_stream &&
 	    !events->filter.wants_stream(events->filter.context, tw_capture_stream(events->capture, record->stream)))
@@ -143,7 +152,11 @@ static bool fill(struct tw_capture_events *events, const struct tw_stream_record
 	event->tracee_id = record->tracee_id;
 	event->kind = (uint8_t)kind;
 	event->flags = (uint8_t)TW_RB_HEAD_FLAGS(head);
+	event->has_cpu_time = false;
 	event->reserved = 0;
+	event->cpu_ns = 0;
+	if (tw_unlikely(kind >= TW_EVENT_CPU_TIME))
+		take_cpu_time(event);
 	return true;
 }
 

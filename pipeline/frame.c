@@ -9,7 +9,7 @@
  *	read section
  *	epoch			sessions made since the call have nothing here
  *	plain			a word or nothing: in place
- *	otherwise		terms, strict stamps, meta: one session after the other
+ *	otherwise		terms, strict and CPU stamps, meta: one session after the other
  */
 #include "pipeline/count.h"
 #include "pipeline/record.h"

@@ -7,7 +7,7 @@
  *	read section		from here on nothing that is reached is freed
  *	active index		which generation
  *	sessions & wants	who wants this call of this tracee
- *	special			match programs, counters, strict stamps:	special.c
+ *	special			match programs, counters, strict and CPU stamps: special.c
  *	clock			read once
  *	each session		lane, room, 16 bytes and the words, one release store
  *
@@ -24,7 +24,7 @@
 __thread struct tw_hit_tls tw_hit_tls;
 struct tw_tracee tw_hit_nobody;
 struct tw_hit_session tw_hit_sessions[TW_SESSIONS_MAX];
-_Atomic uint64_t tw_hit_epoch, tw_hit_alive;
+_Atomic uint64_t tw_hit_epoch, tw_hit_alive, tw_hit_cpu_stamped;
 struct tw_hit_host tw_hit_host;
 
 #define INLINE inline __attribute__((always_inline))
@@ -112,7 +112,7 @@ static INLINE uint64_t special_by_tracee(struct tw_hit_tls *t)
 }
 
 /* Sessions that are special for the stamp of their records only.  Who is silent may still say something with a program. */
-static INLINE bool are_only_strict(const struct tw_hit_tls *t, const struct tw_bp_generation *generation, uint64_t special)
+static INLINE bool are_only_stamped(const struct tw_hit_tls *t, const struct tw_bp_generation *generation, uint64_t special)
 {
 	/* RELAXED hit.silent: this tracee's own, or a change seen by this call or by the next. */
 	return !(special & (generation->special | tw_load_relaxed(&t->tracee->silent)) || generation->counting);
@@ -145,8 +145,8 @@ static INLINE uint64_t hit_special(struct tw_hit_tls *t, struct tw_place *place,
 		tw_counts_enter(t, generation->only_accounts, out);
 		return 0;
 	}
-	if (special && !out && are_only_strict(t, generation, special))
-		return todo & ~special & tw_record_strict(t, place, special, words, w.count);
+	if (special && !out && are_only_stamped(t, generation, special))
+		return todo & ~special & tw_record_stamped(t, place, special, words, w.count);
 	if (special) {
 		struct tw_hit_call call = { words, count, w.count, NULL, 0, w.is_local, out };
 		const struct tw_bp_part *part =

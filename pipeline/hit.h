@@ -95,6 +95,8 @@ extern struct tw_hit_session tw_hit_sessions[TW_SESSIONS_MAX];
 extern const struct tw_match_program tw_hit_no_message;
 /* Raised for each session, before anything of it can be seen: tells it from later ones in the same slot. */
 extern _Atomic uint64_t tw_hit_epoch;
+/* Sessions whose `timestamp` is CPU time.  By read-modify-write under the registry's lock; special to every tracee so stamped. */
+extern _Atomic uint64_t tw_hit_cpu_stamped;
 /* Sessions that are alive and have rings; a bit is taken away before a wait for thread progress. */
 extern _Atomic uint64_t tw_hit_alive;
 
@@ -279,7 +281,7 @@ struct tw_hit_call {
 };
 
 /*
- * The general case of hit.c, in special.c: match programs, range tests, counters, strict time stamps, meta.
+ * The general case of hit.c, in special.c: match programs, range tests, counters, strict and CPU time stamps, meta.
  * Adds what those sessions want of the call's end to call->frame, whose words begin as zeros.
  * Returns a mask of who still wants this call, which is not everybody if there was a wait.
  */

@@ -455,6 +455,12 @@ static void fill(struct tw_live *live, struct tw_live_cursor *cursor, struct tw_
 						.tracee_id = cursor->tracee_id,
 						.payload = tw_event_payload(record),
 						.payload_words = tw_event_payload_words(record->head) };
+	if (tw_event_has_cpu_time(record->head)) {
+		out->event.kind &= TW_EVENT_CPU_TIME - 1;
+		out->event.has_cpu_time = true;
+		out->event.cpu_ns = *out->event.payload++;
+		out->event.payload_words--;
+	}
 }
 
 int tw_live_next(struct tw_live *live, struct tw_live_event *out)

@@ -260,7 +260,8 @@ static void put_terms(struct building *b)
 
 static void put_stamp(struct building *b, unsigned stamp)
 {
-	uint64_t ns = b->event->time_ns, us = b->from->wall_ns / 1000;
+	uint64_t ns = b->event->time_ns;
+	uint64_t us = (b->event->has_cpu_time ? b->event->cpu_ns : b->from->wall_ns) / 1000;
 	struct tw_term parts[3];
 
 	if (stamp == TW_STAMP_NONE)

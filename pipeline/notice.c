@@ -12,7 +12,7 @@
  * Called as an ordinary function, not through a trampoline: it may use any register.
  */
 #include "pipeline/notice.h"
-#include "base/clock.h"
+#include "pipeline/record.h"
 #include "progress/read_side.h"
 #include "term/etf.h"
 
@@ -182,7 +182,7 @@ static inline void copy_words(uint64_t *to, const uint64_t *from, size_t count)
 		to[i] = from[i];
 }
 
-/* [unique integer] [terms' head] terms [extra element], or [unique integer] words. */
+/* [stamp] [terms' head] terms [extra element], or [stamp] words: a unique integer or CPU time. */
 static void record(struct telling *telling, unsigned session, struct tw_term extra)
 {
 	const struct tw_notice *notice = telling->notice;
@@ -190,7 +190,7 @@ static void record(struct telling *telling, unsigned session, struct tw_term ext
 	/* RELAXED hit.record_flags: one byte; a change is seen by this event or by the next. */
 	unsigned flags = tw_load_relaxed(&telling->t->tracee->record_flags[session]) &
 			 (TW_EVENT_FLAG_STAMP_MASK | TW_EVENT_FLAG_SCHEDULER_ID);
-	bool is_strict = (flags & TW_EVENT_FLAG_STAMP_MASK) == TW_STAMP_STRICT_MONOTONIC;
+	enum tw_record_stamp stamp = tw_record_stamp_of(flags, session);
 	bool has_terms = notice->term_count, has_extra = !tw_term_is_none(extra);
 	size_t term_bytes = telling->bytes, words;
 	uint32_t bytes, committed;
@@ -204,7 +204,7 @@ static void record(struct telling *telling, unsigned session, struct tw_term ext
 		/* Whole words: what is behind the last term is zeros. */
 		memset(thread->terms + term_bytes, 0, 8);
 	}
-	words = is_strict + (has_terms ? 1 + (term_bytes + 7) / 8 : notice->word_count);
+	words = (stamp != TW_RECORD_NO_STAMP) + (has_terms ? 1 + (term_bytes + 7) / 8 : notice->word_count);
 	bytes = (uint32_t)(sizeof *r + (words + 1) / 2 * 16);
 	committed = bytes;
 	r = reserve(telling, session, &committed);
@@ -213,10 +213,10 @@ static void record(struct telling *telling, unsigned session, struct tw_term ext
 	flags |= (words % 2 ? TW_EVENT_FLAG_HALF : 0) | (has_terms ? TW_EVENT_FLAG_TERMS : 0) |
 		 (has_extra ? TW_EVENT_FLAG_EXTRA : 0);
 	r->ticks = telling->ticks;
-	r->head = TW_RB_HEAD(notice->kind, flags, bytes, 0);
+	r->head = TW_RB_HEAD(tw_record_kind(notice->kind, stamp), flags, bytes, 0);
 	payload = (uint64_t *)(r + 1);
-	if (is_strict)
-		*payload++ = tw_hit_unique_integer();
+	if (stamp)
+		*payload++ = tw_record_stamp_word(stamp);
 	if (has_terms) {
 		*payload++ = (notice->term_count + has_extra) | (uint64_t)term_bytes << 32;
 		copy_words(payload, (const uint64_t *)thread->terms, (term_bytes + 7) / 8);

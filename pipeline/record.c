@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record.c - records that are more than a head and a few words: terms, strict stamps, extra elements.
+ * record.c - records that are more than a head and a few words: terms, strict and CPU stamps, extra elements.
  *
  * Compiled without vector registers, as hit.c; encoding a term may need them and is wrapped where the hit
  * came through a trampoline.
@@ -28,8 +28,8 @@ static void copy_encoded(uint64_t *to, const uint8_t *from, size_t bytes)
 		last[i] = from[bytes / 8 * 8 + i];
 }
 
-uint64_t tw_record_strict(struct tw_hit_tls *t, const struct tw_place *place, uint64_t todo, const uint64_t *words,
-			  unsigned count)
+uint64_t tw_record_stamped(struct tw_hit_tls *t, const struct tw_place *place, uint64_t todo, const uint64_t *words,
+			   unsigned count)
 {
 	return tw_record_words(t, TW_EVENT_CALL, place, place, todo, (struct tw_words){ .count = count, .more = words },
 			       true);
@@ -42,10 +42,10 @@ bool tw_record_put(struct tw_hit_tls *t, const struct tw_still *still, unsigned 
 	/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
 	unsigned flags =
 		content->is_meta ? TW_STAMP_TIMESTAMP : tw_load_relaxed(&t->tracee->record_flags[session]);
-	bool is_strict = (flags & TW_EVENT_FLAG_STAMP_MASK) == TW_STAMP_STRICT_MONOTONIC;
+	enum tw_record_stamp stamp = tw_record_stamp_of(flags, session);
 	bool has_counts = content->flags & (TW_EVENT_FLAG_TERMS | TW_EVENT_FLAG_EXTRA);
 	size_t encoded_words = (content->encoded_bytes + 7) / 8;
-	size_t count = (size_t)is_strict + has_counts + content->word_count + encoded_words;
+	size_t count = (size_t)(stamp != TW_RECORD_NO_STAMP) + has_counts + content->word_count + encoded_words;
 	uint32_t bytes = (uint32_t)(sizeof(struct tw_rb_record) + (count + 1) / 2 * 16);
 	uint64_t ticks = content->ticks ? content->ticks : tw_clock_ticks();
 	struct tw_rb_record *r;
@@ -62,9 +62,9 @@ bool tw_record_put(struct tw_hit_tls *t, const struct tw_still *still, unsigned 
 	payload = (uint64_t *)(r + 1);
 	r->ticks = ticks;
 	flags |= (count % 2 ? TW_EVENT_FLAG_HALF : 0) | content->flags;
-	r->head = TW_RB_HEAD(content->kind, flags, bytes, content->id);
-	if (is_strict)
-		*payload++ = tw_hit_unique_integer();
+	r->head = TW_RB_HEAD(tw_record_kind(content->kind, stamp), flags, bytes, content->id);
+	if (stamp)
+		*payload++ = tw_record_stamp_word(stamp);
 	if (has_counts)
 		*payload++ =
 			(content->flags & TW_EVENT_FLAG_TERMS ? content->term_count : content->word_count) |

@@ -8,6 +8,7 @@
 #define TW_PIPELINE_RECORD_H
 
 #include "base/clock.h"
+#include "base/sys.h"
 #include "pipeline/hit.h"
 
 /* Words that a record carries: in registers as long as there are at most two, else in memory. */
@@ -37,12 +38,44 @@ static inline __attribute__((always_inline)) void tw_record_fill(uint64_t *paylo
 		payload[1] = w.b;
 }
 
-/* As below; where some session may ask for strict stamps, its record's first word is the unique integer. */
+/* What a stamp puts before all other words of the payload. */
+enum tw_record_stamp { TW_RECORD_NO_STAMP, TW_RECORD_UNIQUE_INTEGER, TW_RECORD_CPU_TIME };
+
+static inline enum tw_record_stamp tw_record_stamp_of(unsigned flags, unsigned session)
+{
+	unsigned stamp = flags & TW_EVENT_FLAG_STAMP_MASK;
+
+	if (stamp == TW_STAMP_STRICT_MONOTONIC)
+		return TW_RECORD_UNIQUE_INTEGER;
+	/* RELAXED hit.cpu_stamped: a change is seen by this record or by the next, and each says which it is. */
+	return stamp == TW_STAMP_TIMESTAMP && (tw_load_relaxed(&tw_hit_cpu_stamped) >> session & 1)
+		       ? TW_RECORD_CPU_TIME
+		       : TW_RECORD_NO_STAMP;
+}
+
+/* Its word: taken when there is room for the record.  A system call for CPU time; 0 where that is refused meanwhile. */
+static inline uint64_t tw_record_stamp_word(enum tw_record_stamp stamp)
+{
+	int64_t ns;
+
+	if (stamp == TW_RECORD_UNIQUE_INTEGER)
+		return tw_hit_unique_integer();
+	ns = tw_sys_process_cpu_ns();
+	return ns < 0 ? 0 : (uint64_t)ns;
+}
+
+/* The kind as a head carries it. */
+static inline unsigned tw_record_kind(unsigned kind, enum tw_record_stamp stamp)
+{
+	return kind | (stamp == TW_RECORD_CPU_TIME ? TW_EVENT_CPU_TIME : 0);
+}
+
+/* As below; where some session may ask for strict or CPU stamps, its record's first word is the stamp's. */
 static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_hit_tls *t, enum tw_event_kind kind,
 								       const struct tw_place *place,
 								       const struct tw_place *still_place,
 								       uint64_t todo, struct tw_words w,
-								       bool may_be_strict)
+								       bool may_be_stamped)
 {
 	uint64_t ticks = tw_clock_ticks();
 	uint64_t wanted = ~UINT64_C(0);
@@ -52,8 +85,8 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
 		struct tw_lane *lane = &t->thread->lanes[session];
 		/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
 		unsigned flags = w.flags | tw_load_relaxed(&t->tracee->record_flags[session]);
-		bool is_strict = may_be_strict && (flags & TW_EVENT_FLAG_STAMP_MASK) == TW_STAMP_STRICT_MONOTONIC;
-		unsigned count = w.count + is_strict;
+		enum tw_record_stamp stamp = may_be_stamped ? tw_record_stamp_of(flags, session) : TW_RECORD_NO_STAMP;
+		unsigned count = w.count + (stamp != TW_RECORD_NO_STAMP);
 		uint32_t bytes = (uint32_t)sizeof(struct tw_rb_record) + (count + 1) / 2 * 16;
 		struct tw_rb_record *record;
 		enum tw_rb_outcome outcome;
@@ -80,17 +113,17 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
 				continue;
 		}
 		record->ticks = ticks;
-		record->head = TW_RB_HEAD(kind, flags, bytes, place->place_id);
-		if (is_strict)
-			*(uint64_t *)(record + 1) = tw_hit_unique_integer();
-		tw_record_fill((uint64_t *)(record + 1) + is_strict, w);
+		record->head = TW_RB_HEAD(tw_record_kind(kind, stamp), flags, bytes, place->place_id);
+		if (stamp)
+			*(uint64_t *)(record + 1) = tw_record_stamp_word(stamp);
+		tw_record_fill((uint64_t *)(record + 1) + (stamp != TW_RECORD_NO_STAMP), w);
 		tw_rb_commit(&lane->producer, bytes);
 	} while (todo);
 	return wanted;
 }
 
 /*
- * One record of a place for each session of todo: words, and no unique integer.  @still_place as in struct tw_still.
+ * One record of a place for each session of todo: words, and no stamp before them.  @still_place as in struct tw_still.
  * Returns a mask of who still wants the others, which is not everybody if there was a wait.
  */
 static inline __attribute__((always_inline)) uint64_t tw_record_plain(struct tw_hit_tls *t, enum tw_event_kind kind,
@@ -127,9 +160,9 @@ static inline __attribute__((always_inline)) bool tw_record_at_once(struct tw_hi
 	return true;
 }
 
-/* As tw_record_plain(), for sessions that may want strict stamps: calls with so many words. */
-uint64_t tw_record_strict(struct tw_hit_tls *t, const struct tw_place *place, uint64_t todo, const uint64_t *words,
-			  unsigned count);
+/* As tw_record_plain(), for sessions that may want strict or CPU stamps: calls with so many words. */
+uint64_t tw_record_stamped(struct tw_hit_tls *t, const struct tw_place *place, uint64_t todo, const uint64_t *words,
+			   unsigned count);
 
 /* What a record holds.  Zeroed fields mean none. */
 struct tw_record_content {
@@ -147,7 +180,7 @@ struct tw_record_content {
 };
 
 /*
- * tw_record_put - write one record for one session: [unique integer] [counts] words [terms].
+ * tw_record_put - write one record for one session: [unique integer or CPU time] [counts] words [terms].
  *
  * @still	whether it is still wanted after a wait, of which it may take one.
  * @todo	as for tw_lane_wait().

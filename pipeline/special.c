@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * special.c - hits that are more than a plain call event: match programs, counters, strict stamps, meta.
+ * special.c - hits that are more than a plain call event: match programs, counters, strict and CPU stamps, meta.
  *
  * Out of line, so that the plain case of hit.c needs no callee-saved registers.  Called inside the
  * read section.  Compiled without vector registers, as hit.c; what needs them is wrapped.
@@ -230,8 +230,7 @@ static uint64_t do_call(struct tw_hit_tls *t, struct tw_place *place, const stru
 	}
 	/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
 	if (!call->terms && tw_term_is_none(d.extra) &&
-	    (tw_load_relaxed(&t->tracee->record_flags[part->session]) & TW_EVENT_FLAG_STAMP_MASK) !=
-		    TW_STAMP_STRICT_MONOTONIC)
+	    !tw_record_stamp_of(tw_load_relaxed(&t->tracee->record_flags[part->session]), part->session))
 		return tw_record_plain(t, TW_EVENT_CALL, place, place, bit,
 				       (struct tw_words){ .count = d.recorded_count, .more = d.words, .flags = d.flags });
 	record(t, place, &d, call, &wanted);

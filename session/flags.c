@@ -6,6 +6,7 @@
  */
 #include "session/session.h"
 #include "session/tracee.h"
+#include "pipeline/record.h"
 #include "tracewheel/runtime.h"
 
 #include <string.h>
@@ -115,7 +116,8 @@ static void set_words(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
 	/* The tracer may have flags, but makes no events. */
 	bool is_tracer = session && session->tracer_pid == tracee->pid_number;
 	uint32_t heard = tracee->is_sensitive || is_tracer || !tw_hit_sessions[slot].rs ? 0 : flags;
-	bool is_special = stamp_of(flags) == TW_STAMP_STRICT_MONOTONIC || (flags & TW_FLAG_SILENT);
+	bool has_stamp_word = tw_record_stamp_of(stamp_of(flags), slot) != TW_RECORD_NO_STAMP;
+	bool is_special = has_stamp_word || (flags & TW_FLAG_SILENT);
 	bool others_make = heard & (TW_FLAG_RECEIVE | TW_FLAG_PROCS);
 
 	/* RELAXED hit.record_flags: one byte; calls under way show the stamp before or after. */
@@ -155,6 +157,29 @@ void tw_flags_change(struct tw_tracee *tracee, unsigned slot, bool how, uint32_t
 	uint32_t old = tw_load_relaxed(&tracee->flags[slot]);
 
 	tw_flags_apply(tracee, slot, how ? old | flags : old & ~flags);
+}
+
+void tw_flags_stamp_cpu_time(struct tw_tracee *tracees, unsigned slot, bool how)
+{
+	uint64_t bit = UINT64_C(1) << slot;
+
+	/* RELAXED hit.cpu_stamped: a change is seen by a record or by the next, and each says which it is. */
+	if (!!(tw_load_relaxed(&tw_hit_cpu_stamped) & bit) == how)
+		return;
+	if (how) {
+		/* RELAXED hit.cpu_stamped: as above. */
+		tw_fetch_or_relaxed(&tw_hit_cpu_stamped, bit);
+	} else {
+		/* RELAXED hit.cpu_stamped: as above. */
+		tw_fetch_and_relaxed(&tw_hit_cpu_stamped, ~bit);
+	}
+	for (struct tw_tracee *tracee = tracees; tracee; tracee = tracee->next) {
+		/* RELAXED tracee.flags: written under the registry's lock only. */
+		uint32_t flags = tw_load_relaxed(&tracee->flags[slot]);
+
+		if (flags)
+			tw_flags_apply(tracee, slot, flags);
+	}
 }
 
 void tw_flags_apply_new(struct tw_tracee *tracee)

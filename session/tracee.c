@@ -8,6 +8,7 @@
 #include "session/session.h"
 #include "session/queue.h"
 #include "session/tracee.h"
+#include "base/sys.h"
 #include "progress/progress.h"
 #include "tracewheel/process.h"
 
@@ -139,6 +140,7 @@ void tw_tracees_forget(unsigned slot)
 	if (tw_session_at(slot))
 		tw_session_at(slot)->new_flags = 0;
 	tw_tracees_clear_flags(slot);
+	tw_flags_stamp_cpu_time(tracees, slot, false);
 	for (struct tw_tracee *tracee = tracees; tracee; tracee = tracee->next) {
 		/* RELAXED tracee.described: no hit has the session any more when the bit is used again. */
 		tw_fetch_and_relaxed(&tracee->described, ~bit);
@@ -232,9 +234,13 @@ int tw_tracee_change(uint64_t pid, unsigned slot, uint32_t removed, uint32_t add
 /* Under the registry's lock, of a session that is alive. */
 static int change_flags(struct tw_session *session, tw_pid pid, bool how, uint32_t flags)
 {
+	bool is_of_processes = flags & TW_FLAG_ALL;
 	struct tw_tracee *one = NULL;
 	int count = 0;
 
+	if (flags & TW_FLAG_CPU_TIMESTAMP)
+		tw_flags_stamp_cpu_time(tracees, session->slot, how);
+	flags &= TW_FLAG_ALL;
 	/* Where the tracer is gone flags do not stick: counted as ever. */
 	if (!tw_session_takes_flags(session))
 		flags = 0;
@@ -247,7 +253,8 @@ static int change_flags(struct tw_session *session, tw_pid pid, bool how, uint32
 	}
 	if (pid != TW_PID_EXISTING)
 		session->new_flags = how ? session->new_flags | flags : session->new_flags & ~flags;
-	if (pid == TW_PID_NEW)
+	/* OTP counts the processes that it looks at. */
+	if (pid == TW_PID_NEW || !is_of_processes)
 		return 0;
 	for (struct tw_tracee *tracee = tracees; tracee; tracee = tracee->next) {
 		tw_flags_change(tracee, session->slot, how, flags);
@@ -258,9 +265,13 @@ static int change_flags(struct tw_session *session, tw_pid pid, bool how, uint32
 
 TW_API int tw_trace_process(struct tw_session *session, tw_pid pid, bool how, uint32_t flags)
 {
+	/* CPU time is the whole program's: of all processes or of none. */
+	uint32_t allowed = pid == TW_PID_ALL ? TW_FLAG_ALL | TW_FLAG_CPU_TIMESTAMP : TW_FLAG_ALL;
 	int result;
 
-	if (!session || (flags & ~(uint32_t)TW_FLAG_ALL))
+	if (!session || (flags & ~allowed))
+		return TW_EBADARG;
+	if ((flags & TW_FLAG_CPU_TIMESTAMP) && tw_sys_process_cpu_ns() < 0)
 		return TW_EBADARG;
 	if (tw_progress_is_reading())
 		return TW_EDEADLK;
@@ -273,7 +284,7 @@ TW_API int tw_trace_process(struct tw_session *session, tw_pid pid, bool how, ui
 		result = change_flags(session, pid, how, flags);
 	tw_registry_unlock();
 	/* No event because of a flag that was taken away, once this has returned. */
-	if (result > 0 && !how && flags)
+	if (result >= 0 && pid != TW_PID_NEW && !how && flags)
 		tw_progress_wait();
 	return result;
 }

@@ -32,6 +32,8 @@ int tw_tracee_change(uint64_t pid, unsigned session, uint32_t removed, uint32_t 
 void tw_flags_apply(struct tw_tracee *tracee, unsigned slot, uint32_t flags);
 /* Adds or removes some. */
 void tw_flags_change(struct tw_tracee *tracee, unsigned slot, bool how, uint32_t flags);
+/* Whether the `timestamp` of a session is CPU time, for these processes and all that come. */
+void tw_flags_stamp_cpu_time(struct tw_tracee *tracees, unsigned slot, bool how);
 /* The flags of new processes, in every session. */
 void tw_flags_apply_new(struct tw_tracee *tracee);
 /* The process exits: nobody wants anything of it. */

@@ -332,7 +332,9 @@ struct tw_capture_event {
 	uint32_t tracee_id; /* 0: none */
 	uint8_t kind;       /* enum tw_capture_kind */
 	uint8_t flags;
-	uint16_t reserved;
+	bool has_cpu_time; /* its `timestamp` is cpu_ns: TW_FLAG_CPU_TIMESTAMP */
+	uint8_t reserved;
+	uint64_t cpu_ns; /* processor time of all threads of the program; 0 without has_cpu_time */
 };
 
 /* The payload of a TW_CAPTURE_LOSS event: so many events are missing between the one before and this. */
@@ -380,7 +382,12 @@ struct tw_capture_record {
 
 static inline unsigned tw_capture_record_kind(const struct tw_capture_record *record)
 {
-	return (unsigned)(record->head & 0xff);
+	return (unsigned)(record->head & 0x7f);
+}
+/* The highest bit of the kind: the first word of the payload is CPU time in ns, as cpu_ns of an event. */
+static inline bool tw_capture_record_has_cpu_time(const struct tw_capture_record *record)
+{
+	return record->head & 0x80;
 }
 static inline unsigned tw_capture_record_flags(const struct tw_capture_record *record)
 {

@@ -12,7 +12,8 @@
  * Values	Modules and functions are atoms, pids are <0.N.S>.  Arguments that were recorded as words are
  *		integers; where none were, or arity was asked for, the arity stands in their place, '_' where
  *		nobody knows it.
- * Time		monotonic: an integer in ns; strict: {ns, UniqueInteger}; timestamp: {MegaSecs,Secs,MicroSecs}.
+ * Time		monotonic: an integer in ns; strict: {ns, UniqueInteger}; timestamp: {MegaSecs,Secs,MicroSecs},
+ *		of the day, or of the processor where the session asked for cpu_timestamp.
  * Not OTP's	{trace_ts,Pid,lost,[{full,N},...],Ns}: so many events of this thread are missing here.  A name that
  *		is no atom is '?', and a function that is not defined {'?',Id,_}.
  * Threads	any; arenas as in term.h.
@@ -31,7 +32,7 @@ extern "C" {
 
 /* What a message is made of, all names looked up. */
 struct tw_message_event {
-	const struct tw_capture_event *event; /* borrows; only kind, flags, id, payload, payload_words, time_ns count */
+	const struct tw_capture_event *event; /* borrows; kind, flags, id, payload, payload_words, the times count */
 	uint32_t pid_number;
 	uint32_t pid_serial;
 	const struct tw_capture_place *place;	/* of a call, return or exception; NULL: not known */

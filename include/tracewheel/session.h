@@ -143,8 +143,10 @@ enum {
 	TW_FLAG_PORTS = 1 << 19,	 /* ports only */
 	TW_FLAG_RUNNING_PORTS = 1 << 20, /* ports only */
 	/*
-	 * Refused everywhere, also for TW_PID_ALL: the processor time of a program is behind a system call, which no
-	 * hit makes.  OTP: depends on the platform.
+	 * The whole session's, and set or cleared for TW_PID_ALL only: what `timestamp` shows is the processor time that
+	 * all threads of the program have used, {0,Secs,MicroSecs}, and not the time of day.  The other two kinds of stamp
+	 * are as ever, and no process shows it among its flags.  Each event so stamped makes a system call, and the kernel
+	 * adds up all threads.  Event times in captures are there as well.  OTP: of the node, in all sessions.
 	 */
 	TW_FLAG_CPU_TIMESTAMP = 1 << 21,
 	TW_FLAG_ALL = (1 << 21) - 1 /* every flag but cpu_timestamp: silent as well */
@@ -159,8 +161,9 @@ enum {
  *
  * Of several time stamps timestamp wins over strict_monotonic, and that over monotonic; all are
  * remembered, and removing one shows the next.
- * Returns the number of processes: 1 for a pid, 0 for TW_PID_NEW; TW_EBADARG for a pid that does not
- * exist or an unknown flag (then nothing is changed), TW_EDEAD.
+ * Returns the number of processes: 1 for a pid, 0 for TW_PID_NEW and where no flag of processes is named;
+ * TW_EBADARG for a pid that does not exist, an unknown flag, TW_FLAG_CPU_TIMESTAMP without TW_PID_ALL or where the
+ * system refuses that clock (then nothing is changed), TW_EDEAD.
  * Source: trace:process/4.
  */
 int tw_trace_process(struct tw_session *session, tw_pid pid, bool how, uint32_t flags);
@@ -196,7 +199,7 @@ enum {
 	TW_FUNCTION_CALL_COUNT = 2,
 	/* Call events of calls that name the module, of functions that are exported.  0 means this as well. */
 	TW_FUNCTION_GLOBAL = 4,
-	/* Call events of every process, whatever its flags, stamped with the time of day. */
+	/* Call events of every process, whatever its flags, stamped as by TW_FLAG_TIMESTAMP. */
 	TW_FUNCTION_META = 8,
 	/* Counts calls and time, by process with TW_FLAG_CALL. */
 	TW_FUNCTION_CALL_TIME = 16,

@@ -170,8 +170,13 @@ struct tw_term answer(struct bed *b, int64_t result)
 
 static struct tw_term kind_of_time(struct tw_term time)
 {
+	int64_t mega = 0;
+
 	switch (tw_term_tuple_count(time)) {
-	case 3: return tw_term_atom_z("ts");
+	case 3:
+		want(!tw_term_get_int64(tw_term_element(time, 0), &mega), "a stamp of something else", 0);
+		/* By day it is more since 2001. */
+		return tw_term_atom_z(mega < 1000 ? "cpu_ts" : "ts");
 	case 2: return tw_term_atom_z("strict_mono");
 	default: return tw_term_type(time) == TW_TYPE_INTEGER ? tw_term_atom_z("mono") : time;
 	}

@@ -185,6 +185,9 @@ static void random_records_come_back(void **state)
 			uint32_t words = (uint32_t)(number() % words_limit);
 			uint64_t *payload;
 
+			/* CPU time beside a kind that has none, or without a word, is unsound. */
+			if (kind >= TW_EVENT_CPU_TIME)
+				kind |= TW_EVENT_CALL, words += !words;
 			if (raw_bytes + 16 + words * 8 + 8 > sizeof raw)
 				break;
 			payload = put_record(number_of_any_width(), kind, (unsigned)number() & 0xfb, words,
@@ -253,12 +256,16 @@ static void unsound_records_are_refused(void **state)
 				  TW_RB_HEAD(3, 0, 32, 0),
 				  TW_RB_HEAD(3, 0, 65520, 0),
 				  TW_RB_HEAD(TW_EVENT_SWITCH, 0, 16, 0),
-				  TW_RB_HEAD(TW_EVENT_LOSS, 0, 16, 0)};
+				  TW_RB_HEAD(TW_EVENT_LOSS, 0, 16, 0),
+				  TW_RB_HEAD(TW_EVENT_CPU_TIME, 0, 32, 0),
+				  TW_RB_HEAD(TW_EVENT_CPU_TIME | TW_EVENT_LOSS, 0, 64, 0),
+				  TW_RB_HEAD(TW_EVENT_CPU_TIME | TW_EVENT_SWITCH, 0, 32, 0),
+				  TW_RB_HEAD(TW_EVENT_CPU_TIME | TW_EVENT_CALL, 0, 16, 0)};
 
 	for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
 		raw_bytes = 0;
 		put_record(1, TW_EVENT_CALL, 0, 0, 1);
-		put_record(2, TW_EVENT_CALL, 0, 0, 1);
+		put_record(2, TW_EVENT_CALL, 0, 6, 1);
 		tw_put64(raw + 24, heads[i]);
 		memset(&header, 0, sizeof header);
 		assert_int_equal(tw_block_encode_events(encoder, &header, raw, raw_bytes, &stored),

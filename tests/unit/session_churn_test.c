@@ -118,6 +118,7 @@ static void set_something(struct tw_session *session, uint64_t *random)
 	case 1:
 		CHECK(is_expected(tw_trace_process(session, draw(random, 2) ? TW_PID_ALL : TW_PID_NEW, draw(random, 2),
 						   (uint32_t)draw(random, TW_FLAG_ALL) & TW_FLAG_ALL)));
+		CHECK(is_expected(tw_trace_process(session, TW_PID_ALL, draw(random, 2), TW_FLAG_CPU_TIMESTAMP)));
 		break;
 	case 2: CHECK(is_expected(tw_trace_process(session, tw_process_self(), true, TW_FLAG_CALL))); break;
 	case 3:

@@ -176,8 +176,11 @@ static void d31_counts_and_errors(void **state)
 	/* Not even the valid part. */
 	assert_int_equal(change(&one, p, true, TW_FLAG_CALL | 1u << 30), TW_EBADARG);
 	assert_int_equal(change(&one, p, true, TW_FLAG_CALL | TW_FLAG_CPU_TIMESTAMP), TW_EBADARG);
-	assert_int_equal(tw_trace_process(one.session, TW_PID_ALL, true, TW_FLAG_CALL | TW_FLAG_CPU_TIMESTAMP),
+	assert_int_equal(tw_trace_process(one.session, TW_PID_NEW, true, TW_FLAG_CALL | TW_FLAG_CPU_TIMESTAMP),
 			 TW_EBADARG);
+	assert_int_equal(tw_trace_process(one.session, TW_PID_EXISTING, true, 0), 0);
+	assert_int_equal(tw_trace_process(one.session, TW_PID_ALL, true, TW_FLAG_CPU_TIMESTAMP), 0);
+	assert_int_equal(tw_trace_process(one.session, TW_PID_ALL, false, TW_FLAG_CPU_TIMESTAMP), 0);
 	assert_int_equal(flags_of(&one, p), TW_FLAG_SEND);
 	/* Flags that are not set are no error; only what is listed goes. */
 	assert_int_equal(change(&one, p, false, TW_FLAG_CALL | TW_FLAG_RECEIVE), 1);

@@ -69,7 +69,8 @@ static void change(struct bed *bed, unsigned *seed)
 
 	switch (rand_r(seed) % 5) {
 	case 0:
-		tw_trace_process(bed->session, TW_PID_ALL, rand_r(seed) % 2, (uint32_t)rand_r(seed) & TW_FLAG_ALL);
+		tw_trace_process(bed->session, TW_PID_ALL, rand_r(seed) % 2,
+				 (uint32_t)rand_r(seed) & (TW_FLAG_ALL | TW_FLAG_CPU_TIMESTAMP));
 		break;
 	case 1: tw_trace_process(bed->session, TW_PID_ALL, true, TW_FLAG_ALL & ~(uint32_t)TW_FLAG_SILENT); break;
 	case 2: assert_int_equal(tw_trace_send_text(bed->session, spec, strlen(spec), NULL), 1); break;

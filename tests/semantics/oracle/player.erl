@@ -41,6 +41,7 @@ play(Steps) ->
 
 clean() ->
     [erlang:trace(Who, false, [all]) || Who <- [all, new]],
+    erlang:trace(all, false, [cpu_timestamp]),
     [erlang:trace_pattern(F, false, O) || F <- [{pl, '_', '_'}, on_load], O <- [[global], [local, meta, call_count, call_time]]],
     [erlang:trace_pattern(E, true, []) || E <- [send, 'receive']],
     erlang:system_flag(trace_control_word, 0),
@@ -108,9 +109,9 @@ with_pids(X) -> X.
 
 step({tracee, N}) -> name(N, spawn(?MODULE, loop, [])), [];
 step({process, Who, How, Flags}) ->
-    W = case Who of existing -> existing_processes; new -> new_processes; all -> processes; _ -> with_pids(Who) end,
+    W = case Who of existing -> existing_processes; new -> new_processes; all -> everybody(Flags); _ -> with_pids(Who) end,
     R = answer(fun() -> erlang:trace(W, How, [{tracer, pid(t)} || How] ++ Flags) end),
-    [R || R =/= 1, Who =/= existing, Who =/= all];
+    [R || R =/= 1, not (lists:member(Who, [existing, all]) andalso is_integer(R) andalso R > 0)];
 step({function, MFA, Spec, Options}) ->
     O = [case X of meta when Spec =/= false -> {meta, pid(t)}; _ -> X end || X <- Options],
     R = answer(fun() -> erlang:trace_pattern(MFA, with_pids(Spec), O) end),
@@ -131,6 +132,9 @@ step(all_info) -> [[[info({pl, F, 2}, I) || I <- [traced, match_spec, meta, meta
 step(ev) -> [run(P, []) || {N, P} <- ets:tab2list(names), N =/= me, N =/= t, is_process_alive(P)], [events()];
 step(ev_now) -> [events()];
 step(tags) -> [[element(3, E) || E <- events()]].
+
+%% Ports as well where it cannot be otherwise.
+everybody(Flags) -> case lists:member(cpu_timestamp, Flags) of true -> all; false -> processes end.
 
 answer(F) -> try F() catch error:badarg -> {error, badarg} end.
 
@@ -169,6 +173,7 @@ plain([H | T]) -> [plain(H) | plain(T)];
 plain(R) when is_reference(R) -> ref;
 plain(X) -> X.
 
+kind({Mega, _, _}) when Mega < 1000 -> cpu_ts; % by day it is more since 2001
 kind({_, _, _}) -> ts;
 kind({_, _}) -> strict_mono;
 kind(_) -> mono.
