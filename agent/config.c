@@ -53,7 +53,7 @@ static uint32_t read_flags(char *names)
 	uint32_t flags = 0;
 
 	for (char *name; (name = strsep(&names, ","));)
-		flags |= tw_process_flag_named(name) & TW_FLAG_ALL;
+		flags |= tw_process_flag_named(name);
 	return flags;
 }
 

@@ -37,7 +37,8 @@ static void put_stamp(struct tw_printer *printer, const struct tw_capture_event 
 		return;
 	tw_put_char(out, ',');
 	if (stamp == TW_PRINT_STAMP_WALL) {
-		uint64_t us = tw_capture_wall_ns(printer->capture, event->time_ns) / 1000;
+		bool is_cpu_time = event->has_cpu_time && printer->stamp < 0;
+		uint64_t us = (is_cpu_time ? event->cpu_ns : tw_capture_wall_ns(printer->capture, event->time_ns)) / 1000;
 		tw_put_char(out, '{');
 		tw_put_u64(out, us / 1000000000000);
 		tw_put_char(out, ',');

@@ -211,6 +211,8 @@ static void put_payload(struct tw_printer *printer, const struct tw_capture_even
 		tw_out_text(out, ",\"damaged\":true");
 	if (tw_print_stamp(event) == TW_PRINT_STAMP_STRICT && event->payload_words)
 		tw_out_format(out, ",\"unique\":%llu", (unsigned long long)event->payload[0]);
+	if (event->has_cpu_time)
+		tw_out_format(out, ",\"cpu_ns\":%llu", (unsigned long long)event->cpu_ns);
 	if (event->flags & TW_CAPTURE_FLAG_SCHEDULER_ID) {
 		const struct tw_capture_stream *stream = tw_capture_stream(printer->capture, event->stream);
 		tw_out_format(out, ",\"scheduler\":%u", stream ? stream->scheduler_id : 0);

@@ -66,9 +66,10 @@ static const struct tw_option options_table[] = {
 	{'p', "processes", "FLAG[,FLAG]...",
 	 "what the processes of the program do, as far as its run-time\n"
 	 "tells (docs/embedding.md): send, receive, procs, running, exiting,\n"
-	 "garbage_collection; all but silent with `all`. Threads that are\n"
-	 "no schedulers are processes. Functions then only with -t, or\n"
-	 "with the flag call"},
+	 "garbage_collection; all but silent with `all`. cpu_timestamp:\n"
+	 "Erlang's stamps (print --format erlang) are processor time of the\n"
+	 "program. Threads that are no schedulers are processes. Functions\n"
+	 "then only with -t, or with the flag call"},
 	{KEY_WHEN, "when", "EXPR",
 	 "only calls whose arguments fulfil this: by names of debug\n"
 	 "information 'size > 4096 and name == \"users\"', or '$1 > 4096':\n"
@@ -206,11 +207,14 @@ static bool add_flags(struct request *request, const char *text)
 	bool is_right = copy != NULL;
 	for (char *name; is_right && (name = strsep(&rest, ","));) {
 		uint32_t flags = tw_process_flag_named(name);
-		is_right = flags && flags != TW_FLAG_CPU_TIMESTAMP;
+		is_right = flags != 0;
 		if (!is_right)
 			tw_usage(&command, "'%s' is not a flag of processes.", name);
 		/* Who asks for all wants to see calls as well. */
 		request->flags |= flags == TW_FLAG_ALL ? TW_FLAG_ALL & ~(uint32_t)TW_FLAG_SILENT : flags;
+		/* And who asks for CPU time, stamps that show it. */
+		if (flags == TW_FLAG_CPU_TIMESTAMP)
+			request->flags |= TW_FLAG_TIMESTAMP;
 	}
 	free(copy);
 	return is_right;
@@ -219,7 +223,7 @@ static bool add_flags(struct request *request, const char *text)
 static bool config_flags(struct request *request)
 {
 	char names[512] = "";
-	for (uint32_t bit = 1; bit < TW_FLAG_CPU_TIMESTAMP; bit <<= 1) {
+	for (uint32_t bit = 1; bit <= TW_FLAG_CPU_TIMESTAMP; bit <<= 1) {
 		if (!(request->flags & bit))
 			continue;
 		if (names[0])

@@ -43,7 +43,27 @@ expect 0 "$tw" print every.tw
 shows 'call office:work/1'
 shows 'out_exited'
 
-for wrong in nosuch send,nosuch cpu_timestamp '' send,; do
+# CPU time is what the stamps show, and only when nobody asks for another.
+expect 0 "$tw" record -o cpu.tw -p send,cpu_timestamp -t 'office:_' -- "$office"
+expect 0 "$tw" print --format erlang cpu.tw
+[ "$(grep -c '^{trace_ts,.*,{0,[0-9]*,[0-9]*}}\.$' out)" = "$(wc -l <out)" ] || fail "stamps that are not CPU time"
+grep -q ',send,' out && grep -q ',call,' out || fail "not both kinds of events"
+calls=$(grep -c ',call,' out)
+expect 0 "$tw" print --format erlang --timestamps wall cpu.tw
+[ "$(grep -c '^{trace_ts,.*,{[1-9][0-9]*,[0-9]*,[0-9]*}}\.$' out)" = "$(wc -l <out)" ] || fail "no times of day"
+expect 0 "$tw" print --format json cpu.tw
+[ "$(grep -c '"cpu_ns":[1-9]' out)" = "$(wc -l <out)" ] || fail "events without CPU time"
+expect 0 "$tw" report --json cpu.tw
+python3 -c "import json; r = json.load(open('out')); assert sum(f['calls'] for f in r['by_function']) == $calls, r" ||
+	fail "the report counts other calls"
+
+# Native calls and what they return as well.
+expect 0 "$tw" record -o native.tw --returns -p call,cpu_timestamp -t 'libc:_' -- ls
+expect 0 "$tw" print --format json native.tw
+[ "$(grep -c '"cpu_ns":[1-9]' out)" = "$(wc -l <out)" ] || fail "native events without CPU time"
+grep -q '"return_from"' out || fail "no returns"
+
+for wrong in nosuch send,nosuch '' send,; do
 	expect 2 "$tw" record -o never.tw -p "$wrong" -- ls
 	says 'is not a flag'
 	[ ! -e never.tw ] || fail "a capture was made for '$wrong'"
