@@ -202,6 +202,16 @@ TW_BENCH(hit_strict_stamp)
 	close_bed(&bed, bench);
 }
 
+TW_BENCH(hit_cpu_stamp)
+{
+	struct bed bed;
+
+	open_bed(&bed, 1, TW_RB_OVERWRITE, false, TW_FLAG_CALL | TW_FLAG_TIMESTAMP);
+	tw_trace_process(bed.session[0], TW_PID_ALL, true, TW_FLAG_CPU_TIMESTAMP);
+	run_calls(bench);
+	close_bed(&bed, bench);
+}
+
 /* A guard on one integer argument, in all: 1 rejects, 2 accepts; fused, or by byte code. */
 static void run_guard(struct tw_bench *bench, const char *rejecting, const char *accepting)
 {
