@@ -5,6 +5,7 @@
  *	sled.c		which bytes of a sled become a jump, and how they are written
  *	sled_settle.c	sleds that threads may be running when they are first seen
  *	sled_area.c	the stubs that such jumps lead to, within reach of a 32-bit displacement
+ *	sled_frames.c	what unwinders are told of those stubs
  *	sled_x86_64.S	from a stub to the hit and back
  */
 #ifndef TW_BREAKPOINTS_SLED_H
@@ -41,6 +42,16 @@ bool tw_sled_is_unsettled(const struct tw_place *place);
  * of its bytes on, and so is every mixture on the way.  The memory can be written.
  */
 TW_WRITES_CODE void tw_sled_join(struct tw_place *place, uint8_t *window);
+
+#define TW_SLED_STUB_BYTES   32
+#define TW_SLED_FRAMES_BYTES 160
+/*
+ * tw_sled_write_frames - what unwinders are told of all stubs of an area: an .eh_frame_hdr, and what it leads to.
+ *
+ * @at		in reach of 2 GiB of the stubs, on a multiple of 8: TW_SLED_FRAMES_BYTES.
+ * @table	16 bytes a stub, the first word of them the address behind the sled.
+ */
+void tw_sled_write_frames(uint8_t *at, const uint8_t *stubs, uint32_t bytes, const void *table);
 
 /* Where all stubs lead. */
 extern const char tw_sled_entry[];

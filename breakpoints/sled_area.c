@@ -8,9 +8,10 @@
  *						pushq table[n].place
  *						call  *entry		tw_sled_entry, wherever our text lies
  *						lea   16(%rsp), %rsp
-						jmp   *-16(%rsp)	the place's word says where to by now
+ *						jmp   *-16(%rsp)	the place's word says where to by now
  *					...
  *					entry
+ *					call frame information of all stubs: sled_frames.c
  *	table, read and write		table[n]
  *
  * The code depends on nothing but its position in the area: it is written once, before it is made
@@ -20,6 +21,7 @@
  * grow; only where there is no room below, an area goes as far above as a jump can reach.
  */
 #include "breakpoints/sled.h"
+#include "breakpoints/unwind.h"
 
 #include "tracewheel/error.h"
 
@@ -28,14 +30,16 @@
 #include <sys/mman.h>
 
 #define STUB_BYTES  32u
-#define STUBS       2047u /* and the entry: 64 KiB */
-#define CODE_BYTES  ((STUBS + 1) * STUB_BYTES)
+#define STUBS       2040u
+#define TAIL_BYTES  256u /* the entry, and the call frame information */
+#define CODE_BYTES  (STUBS * STUB_BYTES + TAIL_BYTES)
 #define TABLE_BYTES 32768u
 #define AREA_BYTES  (CODE_BYTES + TABLE_BYTES)
 #define LOWEST      0x10000u
 /* How far a jump reaches, with room for the area and the sled themselves. */
 #define REACH_BYTES (INT64_C(0x80000000) - 0x100000)
 
+_Static_assert(STUB_BYTES == TW_SLED_STUB_BYTES && sizeof(char *) + TW_SLED_FRAMES_BYTES <= TAIL_BYTES, "there is room");
 _Static_assert(CODE_BYTES % TW_PAGE_BYTES == 0 && TABLE_BYTES % TW_PAGE_BYTES == 0, "whole pages");
 /* What a stub knows. */
 struct row {
@@ -52,7 +56,7 @@ struct area {
 	uint16_t free[STUBS]; /* of those used: stubs of places that are gone */
 };
 
-static struct area *areas; /* the newest first */
+static struct area *_Atomic areas; /* the newest first; none ever goes */
 
 static struct row *table_of(const struct area *area)
 {
@@ -90,6 +94,26 @@ static void write_code(struct area *area)
 		put_displacement(stub + 8, &table_of(area)[n].place);
 		put_displacement(stub + 14, entry);
 	}
+	tw_sled_write_frames(entry + sizeof target, area->code, STUBS * STUB_BYTES, table_of(area));
+}
+
+static struct area *first_area(void)
+{
+	/* RELAXED sled.areas: under the permit, which all who write it hold. */
+	return tw_load_relaxed(&areas);
+}
+
+bool tw_unwind_find_code(uintptr_t pc, struct tw_unwind_code *out)
+{
+	/* PAIR sled.areas: acquire; release in make_area(). */
+	for (const struct area *area = tw_load_acquire(&areas); area; area = area->next) {
+		if (pc - (uintptr_t)area->code >= STUBS * STUB_BYTES)
+			continue;
+		*out = (struct tw_unwind_code){area->code, area->code + STUBS * STUB_BYTES,
+					       area->code + STUBS * STUB_BYTES + sizeof(char *)};
+		return true;
+	}
+	return false;
 }
 
 /* Memory at this very address, or none. */
@@ -138,8 +162,12 @@ static int make_area(uintptr_t from, struct area **out)
 	write_code(area);
 	if (mprotect(area->code, CODE_BYTES, PROT_READ | PROT_EXEC))
 		goto unmap;
-	area->next = areas;
-	areas = area;
+	area->next = first_area();
+	/*
+	 * PAIR sled.areas: release; acquire in tw_unwind_find_code().  An unwinder on any thread, or in a handler, sees the
+	 * whole area.  Without it, it could follow a list that is not written yet.
+	 */
+	tw_store_release(&areas, area);
 	*out = area;
 	return 0;
 unmap:
@@ -157,7 +185,7 @@ int tw_sled_take_stub(struct tw_place *place, uintptr_t resume, void **out)
 	uint32_t number;
 	int error = 0;
 
-	for (area = areas; area; area = area->next)
+	for (area = first_area(); area; area = area->next)
 		if ((area->used < STUBS || area->free_count) && is_in_reach((uintptr_t)area->code, resume))
 			break;
 	if (!area)
@@ -177,7 +205,7 @@ int tw_sled_take_stub(struct tw_place *place, uintptr_t resume, void **out)
 void tw_sled_give_stub(struct tw_place *place)
 {
 	uintptr_t stub = (uintptr_t)place->stub;
-	struct area *area = areas;
+	struct area *area = first_area();
 
 	while (stub - (uintptr_t)area->code >= CODE_BYTES)
 		area = area->next;
@@ -187,7 +215,7 @@ void tw_sled_give_stub(struct tw_place *place)
 
 void tw_sled_each(void (*visit)(struct tw_place *place))
 {
-	for (struct area *area = areas; area; area = area->next)
+	for (struct area *area = first_area(); area; area = area->next)
 		for (uint32_t n = 0; n < area->used; n++)
 			/* RELAXED sled.table: as above. */
 			visit(tw_load_relaxed(&table_of(area)[n].place));

@@ -46,6 +46,14 @@ static inline bool tw_unwind_is_known(void)
 	return tw_load_acquire(&tw_unwind_known);
 }
 
+/* Code that was made at run time, and what unwinders are told of it. */
+struct tw_unwind_code {
+	const void *start, *end;
+	const void *header; /* an .eh_frame_hdr */
+};
+/* The stubs of sleds that an address lies in; false: in none.  Wait-free; signal handlers: yes. */
+bool tw_unwind_find_code(uintptr_t pc, struct tw_unwind_code *out);
+
 /* The code address that the frame with this canonical frame address will go on at; 0: it is not found. */
 uintptr_t tw_unwind_address_at(uintptr_t frame_address);
 
