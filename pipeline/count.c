@@ -303,9 +303,8 @@ void tw_counts_enter(struct tw_hit_tls *t, const struct tw_bp_part *part, struct
 {
 	struct tw_count_lanes *lanes;
 
-	/* RELAXED tracee.flags: a change is seen by this call or by the next. */
-	if (t->tracee == &tw_hit_nobody ||
-	    !(tw_load_relaxed(&t->tracee->flags[part->session]) & TW_FLAG_CALL))
+	/* RELAXED tracee.words: a change is seen by this call or by the next. */
+	if (t->tracee == &tw_hit_nobody || !(tw_load_relaxed(&t->tracee->counts_call) >> part->session & 1))
 		return;
 	lanes = tw_counts_lanes(t->thread);
 	if (!lanes) {

@@ -165,8 +165,8 @@ static INLINE const char *open(struct tw_counted_frame frame, uint64_t *slot)
 static INLINE void enter(struct tw_hit_tls *t, struct tw_count_lanes *lanes, const struct tw_bp_part *part,
 			 struct tw_counted_frame *frame)
 {
-	/* RELAXED tracee.flags: a change is seen by this call or by the next. */
-	if (t->tracee == &tw_hit_nobody || !(tw_load_relaxed(&t->tracee->flags[part->session]) & TW_FLAG_CALL))
+	/* RELAXED tracee.words: a change is seen by this call or by the next. */
+	if (t->tracee == &tw_hit_nobody || !(tw_load_relaxed(&t->tracee->counts_call) >> part->session & 1))
 		return;
 	frame->session = part->session;
 	if (tw_likely(part->times) && tw_account_enter(t->thread, lanes, t->tracee, part->times,

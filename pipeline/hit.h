@@ -52,6 +52,7 @@ struct tw_tracee {
 	_Atomic uint64_t silent;			   /* of these: no call events */
 	_Atomic uint64_t wants_return_to;		   /* of these: return_to as well */
 	_Atomic uint64_t tracer_of;			   /* sessions whose tracer this is, or all while it is sensitive: no meta events */
+	_Atomic uint64_t counts_call;			   /* sessions that count its time and words, where they count any */
 	/* Raised at each scheduling-in, and at each event made for it by another thread. */
 	_Atomic uint64_t run_seq;
 	uint32_t tracee_id; /* never reused in the image */

@@ -25,6 +25,7 @@ void tw_tracer_lost_locked(struct tw_session *session)
 	if (tw_exchange_acq_rel(&session->is_tracer_gone, true))
 		return;
 	session->new_flags = 0;
+	tw_flags_new_changed();
 	session->tracer_pid = 0;
 	if (session->slot != TW_SESSION_UNSEATED)
 		tw_tracees_clear_flags(session->slot);

@@ -89,12 +89,16 @@ static uint32_t wanted_of(const struct tw_tracee *tracee)
 		/* RELAXED tracee.words: as above. */
 		wanted |= (uint32_t)(tw_load_relaxed(&tracee->wants[want]) != 0) << want;
 	}
+	/* RELAXED tracee.flags: as above.  A sensitive process is silent itself, and who inherits from it is not. */
+	if (tracee->is_sensitive && (tw_load_relaxed(&tracee->all_flags) & TW_FLAG_PROCS))
+		wanted |= TW_WANTS_PROCS;
 	return wanted;
 }
 
-static void count_wanted(struct tw_tracee *tracee, uint32_t now)
+/* @counted is what it was until now. */
+static void count_wanted(uint8_t *counted, uint32_t now)
 {
-	uint32_t changed = tracee->counted ^ now, all = 0;
+	uint32_t changed = *counted ^ now, all = 0;
 
 	if (!changed)
 		return;
@@ -103,18 +107,22 @@ static void count_wanted(struct tw_tracee *tracee, uint32_t now)
 			wanted_counts[i] += now >> i & 1 ? 1 : UINT32_MAX;
 		all |= (uint32_t)(wanted_counts[i] != 0) << i;
 	}
-	tracee->counted = (uint8_t)now;
+	*counted = (uint8_t)now;
 	/* RELAXED runtime.wanted: publishes nothing; a thread that sees it late makes its event as if before the change. */
 	tw_store_plain_release(&tw_runtime_wanted, all);
+}
+
+/* Its tracer may have flags, but makes no events. */
+static bool is_tracer_of(const struct tw_tracee *tracee, const struct tw_session *session)
+{
+	return session && session->tracer_pid == tracee->pid_number;
 }
 
 /* The words of one session.  Events of a session without tracer go nowhere, and are not made. */
 static void set_words(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
 {
 	uint64_t bit = UINT64_C(1) << slot;
-	const struct tw_session *session = tw_session_at(slot);
-	/* The tracer may have flags, but makes no events. */
-	bool is_tracer = session && session->tracer_pid == tracee->pid_number;
+	bool is_tracer = is_tracer_of(tracee, tw_session_at(slot));
 	uint32_t heard = tracee->is_sensitive || is_tracer || !tw_hit_sessions[slot].rs ? 0 : flags;
 	bool has_stamp_word = tw_record_stamp_of(stamp_of(flags), slot) != TW_RECORD_NO_STAMP;
 	bool is_special = has_stamp_word || (flags & TW_FLAG_SILENT);
@@ -129,6 +137,7 @@ static void set_words(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
 	set_bit(&tracee->special_alone, bit, is_special);
 	set_bit(&tracee->special, bit, is_special || others_make);
 	set_bit(&tracee->wants_call, bit, heard & TW_FLAG_CALL);
+	set_bit(&tracee->counts_call, bit, !tracee->is_sensitive && (flags & TW_FLAG_CALL));
 	set_bit(&tracee->tracer_of, bit, tracee->is_sensitive || is_tracer);
 	set_bit(&tracee->wants_return_to, bit, heard & TW_FLAG_RETURN_TO);
 	for (unsigned want = 0; want < TW_WANT_KINDS; want++)
@@ -148,7 +157,7 @@ void tw_flags_apply(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
 	/* RELAXED tracee.flags: as above. */
 	tw_store_relaxed(&tracee->all_flags, all);
 	set_words(tracee, slot, flags);
-	count_wanted(tracee, wanted_of(tracee));
+	count_wanted(&tracee->counted, wanted_of(tracee));
 }
 
 void tw_flags_change(struct tw_tracee *tracee, unsigned slot, bool how, uint32_t flags)
@@ -189,20 +198,33 @@ void tw_flags_apply_new(struct tw_tracee *tracee)
 			tw_flags_apply(tracee, session->slot, session->new_flags);
 }
 
+void tw_flags_begin(struct tw_tracee *tracee, const struct tw_session *session)
+{
+	set_bit(&tracee->tracer_of, UINT64_C(1) << session->slot,
+		tracee->is_sensitive || is_tracer_of(tracee, session));
+}
+
+void tw_flags_new_changed(void)
+{
+	static uint8_t counted;
+	uint32_t flags = 0;
+
+	for (struct tw_session *session = tw_sessions(); session; session = session->next)
+		flags |= session->new_flags;
+	count_wanted(&counted, flags & TW_FLAG_PROCS ? TW_WANTS_PROCS : 0);
+}
+
 void tw_flags_forget(struct tw_tracee *tracee)
 {
-	count_wanted(tracee, 0);
+	count_wanted(&tracee->counted, 0);
 }
 
 void tw_flags_set_sensitive(struct tw_tracee *tracee, bool is_sensitive)
 {
 	tracee->is_sensitive = is_sensitive;
 	for (struct tw_session *session = tw_sessions(); session; session = session->next) {
-		/* RELAXED tracee.flags: under the registry's lock. */
-		uint32_t flags = tw_load_relaxed(&tracee->flags[session->slot]);
-
-		if (flags)
-			set_words(tracee, session->slot, flags);
+		/* RELAXED tracee.flags: under the registry's lock.  Also where there are none: of meta events. */
+		set_words(tracee, session->slot, tw_load_relaxed(&tracee->flags[session->slot]));
 	}
-	count_wanted(tracee, wanted_of(tracee));
+	count_wanted(&tracee->counted, wanted_of(tracee));
 }

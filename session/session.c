@@ -100,6 +100,7 @@ static void seat(struct tw_session *session, unsigned slot)
 		/* PAIR hit.pattern: release; nobody has the session's bit yet. */
 		tw_store_release(&tw_hit_sessions[slot].patterns[i], NULL);
 	}
+	tw_tracees_begin(session);
 	begin_epoch(session);
 }
 

@@ -267,6 +267,8 @@ void tw_tracee_describe(struct tw_tracee *tracee, unsigned slot);
 void tw_tracee_exit(struct tw_tracee *tracee);
 /* Is there a process of that number? */
 bool tw_tracee_is_there(uint64_t pid);
+/* The session has got its slot: says to all tracees whose tracer they are.  Under the registry's lock. */
+void tw_tracees_begin(const struct tw_session *session);
 /* Takes a session's flags from all tracees. */
 void tw_tracees_forget(unsigned slot);
 /* The flags only; under the registry's lock. */

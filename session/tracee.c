@@ -132,6 +132,12 @@ void tw_tracees_clear_flags(unsigned slot)
 	}
 }
 
+void tw_tracees_begin(const struct tw_session *session)
+{
+	for (struct tw_tracee *tracee = tracees; tracee; tracee = tracee->next)
+		tw_flags_begin(tracee, session);
+}
+
 void tw_tracees_forget(unsigned slot)
 {
 	uint64_t bit = UINT64_C(1) << slot;
@@ -139,6 +145,7 @@ void tw_tracees_forget(unsigned slot)
 	tw_registry_lock();
 	if (tw_session_at(slot))
 		tw_session_at(slot)->new_flags = 0;
+	tw_flags_new_changed();
 	tw_tracees_clear_flags(slot);
 	tw_flags_stamp_cpu_time(tracees, slot, false);
 	for (struct tw_tracee *tracee = tracees; tracee; tracee = tracee->next) {
@@ -253,6 +260,7 @@ static int change_flags(struct tw_session *session, tw_pid pid, bool how, uint32
 	}
 	if (pid != TW_PID_EXISTING)
 		session->new_flags = how ? session->new_flags | flags : session->new_flags & ~flags;
+	tw_flags_new_changed();
 	/* OTP counts the processes that it looks at. */
 	if (pid == TW_PID_NEW || !is_of_processes)
 		return 0;

@@ -36,6 +36,10 @@ void tw_flags_change(struct tw_tracee *tracee, unsigned slot, bool how, uint32_t
 void tw_flags_stamp_cpu_time(struct tw_tracee *tracees, unsigned slot, bool how);
 /* The flags of new processes, in every session. */
 void tw_flags_apply_new(struct tw_tracee *tracee);
+/* They have changed: who spawns is asked for what they want of a child's first events. */
+void tw_flags_new_changed(void);
+/* What hits must know of a process when a session has got its slot, and the slot was another's. */
+void tw_flags_begin(struct tw_tracee *tracee, const struct tw_session *session);
 /* The process exits: nobody wants anything of it. */
 void tw_flags_forget(struct tw_tracee *tracee);
 /* While a process is sensitive its flags have no effect. */

@@ -210,7 +210,7 @@ static struct value act(struct actor *self, struct value op)
 	if (is_op(op, "gc"))
 		garbage_collect(self);
 	else if (is_op(op, "sleep"))
-		receive_match(self, NULL, NONE, number_of(element(op, 1)));
+		receive_value(self, atom("nothing that anybody sends"), number_of(element(op, 1)));
 	else if (is_op(op, "trap"))
 		process_flag(self, FLAG_TRAP_EXIT, is_true);
 	else if (is_op(op, "sensitive"))

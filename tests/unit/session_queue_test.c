@@ -243,6 +243,40 @@ static void f43_the_tracer_makes_no_events(void **state)
 	finish(&worker);
 }
 
+static struct tw_session *session_of_tracer(tw_pid pid)
+{
+	struct tw_tracer tracer = { .kind = TW_TRACER_QUEUE, .ring_bytes = 64 << 10, .tracer_pid = pid };
+	struct tw_session *own;
+
+	assert_int_equal(tw_session_create("own", &tracer, &own), 0);
+	return own;
+}
+
+/* 146: a tracer that nobody gave flags makes no meta events; and once its session is gone, others' are made of it. */
+static void f146_tracers_of_before_and_of_now(void **state)
+{
+	struct worker worker;
+	struct tw_session *own;
+	struct tw_term message;
+
+	start(&worker);
+	for (unsigned has_flags = 0; has_flags < 2; has_flags++) {
+		own = session_of_tracer(worker.pid);
+		if (has_flags)
+			assert_int_equal(tw_trace_process(own, worker.pid, true, TW_FLAG_CALL), 1);
+		assert_int_equal(tw_trace_function(own, "vm", "step", 1, TW_MATCH_TRUE, TW_FUNCTION_META), 1);
+		have(&worker, call_steps, (void *)1);
+		assert_int_equal(tw_queue_receive(own, 0, &arena, &message), TW_ETIMEDOUT);
+		assert_int_equal(tw_session_destroy(own), 1);
+		tw_session_put(own);
+	}
+	/* It has the slot that the other one had. */
+	assert_int_equal(tw_trace_function(session, "vm", "step", 1, TW_MATCH_TRUE, TW_FUNCTION_META), 1);
+	have(&worker, call_steps, (void *)1);
+	assert_non_null(strstr(next(&worker), "{trace_ts,<P>,call,{vm,step,[1]},"));
+	finish(&worker);
+}
+
 static void receive_once(void *arg)
 {
 	struct tw_term message;
@@ -488,6 +522,7 @@ int main(void)
 		TEST(f107_calls_come_as_messages),
 		TEST(f47_stamps_are_the_programs_own_clocks),
 		TEST(f43_the_tracer_makes_no_events),
+		TEST(f146_tracers_of_before_and_of_now),
 		TEST(f135_flags_go_with_the_tracer),
 		TEST(f135_close_is_the_end_of_a_tracer),
 		TEST(f4_a_run_times_process_is_the_tracer),
