@@ -18,3 +18,26 @@ accounts() {
 	[ "$all" -ge "$(said made)" ] && [ "$all" -le "$(said begun)" ] ||
 		fail "$all events and losses, but $(said made) calls made and $(said begun) begun"
 }
+
+# find_program: the pid of what $recorder runs is $program, in vain after some minutes.
+find_program() {
+	program=
+	for _ in {1..6000}; do
+		program=$(pgrep -P "$recorder" -x crash_threads) && break
+		sleep 0.05
+	done
+}
+
+# worked PID: how long it had a processor, in hundredths of a second; while it waits, no longer.
+worked() {
+	awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
+}
+
+# works PID TICKS: until it has worked for so long; in vain after some minutes.
+works() {
+	for _ in {1..6000}; do
+		[ "$(worked "$1")" -lt "$2" ] || return 0
+		sleep 0.05
+	done
+	return 1
+}

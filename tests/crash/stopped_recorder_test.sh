@@ -9,31 +9,14 @@ resident() {
 	awk '/^VmRSS/ { print $2 }' "/proc/$1/status"
 }
 
-# worked PID: how long it had a processor, in hundredths of a second; while it waits, no longer.
-worked() {
-	awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
-}
-
-# works PID TICKS: until it has worked for so long; in vain after a minute.
-works() {
-	for _ in {1..1200}; do
-		[ "$(worked "$1")" -lt "$2" ] || return 0
-		sleep 0.05
-	done
-	return 1
-}
-
 # stopped NAME OPTION...: the program calls until it has worked for three seconds; the recorder sleeps for two at least,
 # and until the program has worked for half a second meanwhile.
 stopped() {
-	local name=$1 recorder program= before after start
+	local name=$1 recorder program before after start
 	shift
 	"$tw" record -q "${traced[@]}" --ring 64K "$@" -o "$name" -- "$threads" beat 3 >program.out 2>err </dev/null &
 	recorder=$!
-	for _ in {1..1200}; do
-		program=$(pgrep -P "$recorder" -x crash_threads) && break
-		sleep 0.05
-	done
+	find_program
 	works "$program" 50 || fail "the program does not run"
 	kill -STOP "$recorder"
 	before=$(resident "$program")

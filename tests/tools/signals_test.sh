@@ -17,9 +17,9 @@ while True:
     os.stat("/")
 EOT
 
-# until_it COMMAND...: waits until the command says yes, a minute at most.
+# until_it COMMAND...: waits until the command says yes, some minutes at most.
 until_it() {
-	for _ in {1..1200}; do
+	for _ in {1..6000}; do
 		! "$@" || return 0
 		sleep 0.05
 	done

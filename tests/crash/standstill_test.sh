@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: where nobody ran for more than a second, as on a machine whose processors are given to others, `block` loses nothing.
+# Method: recorder and program are stopped together in the midst of their work, and go on together, the program first.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+"$tw" record -q "${traced[@]}" --ring 64K --on-full block -o still.tw -- "$threads" beat 2 >program.out 2>err </dev/null &
+recorder=$!
+find_program
+for ticks in 40 80 120; do
+	works "$program" "$ticks" || fail "the program does not go on"
+	kill -STOP "$recorder" "$program"
+	sleep 1.5
+	kill -CONT "$program" "$recorder"
+done
+wait "$recorder" || fail "the recording failed: $(cat err)"
+accounts still.tw
+is "$(json 'sum(d["lost"].values())')" 0 "events lost"
+is "$(json 'd["events"]')" "$(said made)"
