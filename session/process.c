@@ -315,10 +315,11 @@ TW_API void tw_runtime_link(struct tw_process *process, struct tw_process *other
 
 TW_API void tw_runtime_linked(struct tw_process *process, tw_pid other, unsigned what)
 {
-	if (what >= TW_UNLINK && what <= TW_GETTING_UNLINKED)
+	if (what >= TW_LINK && what <= TW_GETTING_UNLINKED)
 		tell_pid(tracee_of(process), (enum tw_event_kind)what, other, (struct tw_term){ 0 });
 }
-_Static_assert((int)TW_UNLINK == (int)TW_EVENT_UNLINK && (int)TW_GETTING_LINKED == (int)TW_EVENT_GETTING_LINKED &&
+_Static_assert((int)TW_LINK == (int)TW_EVENT_LINK && (int)TW_UNLINK == (int)TW_EVENT_UNLINK &&
+		       (int)TW_GETTING_LINKED == (int)TW_EVENT_GETTING_LINKED &&
 		       (int)TW_GETTING_UNLINKED == (int)TW_EVENT_GETTING_UNLINKED,
 	       "the program's numbers and ours");
 

@@ -54,14 +54,18 @@ static bool remove_relation(struct actor *self, struct value pid, uint64_t numbe
 
 void link_to(struct actor *self, struct value pid)
 {
-	if (is_same(pid, pid_of(self)))
+	if (is_same(pid, pid_of(self))) {
+		trace_link_to_nobody(self, pid);
 		return;
+	}
 	/* Linking twice is told twice, and changes nothing. */
 	if (!find_relation(self, pid, 0, true))
 		add_relation(self, pid, 0, true);
 	/* The number is the linker itself, for the event that is made when the signal arrives. */
-	if (!signal_to(self, pid, SIGNAL_LINK, NONE, (uintptr_t)self))
-		signal_to(self, pid_of(self), SIGNAL_LINK_EXIT, ATOM(NOPROC), (uint64_t)number_of(pid));
+	if (signal_to(self, pid, SIGNAL_LINK, NONE, (uintptr_t)self))
+		return;
+	trace_link_to_nobody(self, pid);
+	signal_to(self, pid_of(self), SIGNAL_LINK_EXIT, ATOM(NOPROC), (uint64_t)number_of(pid));
 }
 
 void unlink_from(struct actor *self, struct value pid)

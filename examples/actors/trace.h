@@ -33,6 +33,7 @@
 #define trace_sensitive(self, is)                                  ((void)0)
 #define trace_register(actor, name)                                ((void)0)
 #define trace_unregister(actor)                                    ((void)0)
+#define trace_link_to_nobody(self, pid)                            ((void)0)
 #define trace_unlink(self, pid)                                    ((void)0)
 #define trace_getting_linked(self, pid)                            ((void)0)
 #define trace_getting_unlinked(self, pid)                          ((void)0)
@@ -90,6 +91,11 @@ static inline void trace_unregister(struct actor *actor)
 static inline uint64_t trace_pid(struct value pid)
 {
 	return (uint64_t)number_of(pid) >> SLOTS_BITS;
+}
+
+static inline void trace_link_to_nobody(struct actor *self, struct value pid)
+{
+	tw_process_link_to_nobody(self->process, trace_pid(pid));
 }
 
 static inline void trace_unlink(struct actor *self, struct value pid)

@@ -128,13 +128,23 @@ int tw_process_sensitive(struct tw_process *process, bool is_sensitive);
 /* The out-of-line halves; call those below. */
 void tw_runtime_link(struct tw_process *process, struct tw_process *other);
 void tw_runtime_linked(struct tw_process *process, tw_pid other, unsigned what);
-enum { TW_UNLINK = 25, TW_GETTING_LINKED = 26, TW_GETTING_UNLINKED = 27 };
+enum { TW_LINK = 24, TW_UNLINK = 25, TW_GETTING_LINKED = 26, TW_GETTING_UNLINKED = 27 };
 
 /* The process links to another, which inherits its flags by set_on_link and set_on_first_link. */
 static inline void tw_process_link(struct tw_process *process, struct tw_process *other)
 {
 	if (tw_runtime_wants(TW_WANTS_PROCS | TW_WANTS_LINKS))
 		tw_runtime_link(process, other);
+}
+
+/*
+ * It links to a process that exists no more, or to itself: nobody inherits.  OTP: the event is made all the same, and in
+ * front of what noproc does.
+ */
+static inline void tw_process_link_to_nobody(struct tw_process *process, tw_pid other)
+{
+	if (tw_runtime_wants(TW_WANTS_PROCS))
+		tw_runtime_linked(process, other, TW_LINK);
 }
 
 /* It takes the link away. */
