@@ -61,9 +61,6 @@ static inline long tw_sys_read_own_memory(long pid, void *to, uint64_t address, 
 		uint64_t base, bytes;
 	} local = {(uint64_t)(uintptr_t)to, bytes}, remote[2];
 	uint64_t to_page_end = 4096 - address % 4096, first = bytes < to_page_end ? bytes : to_page_end;
-	register uint64_t remote_count __asm__("r8") = bytes > first ? 2 : 1;
-	register uint64_t flags __asm__("r9") = 0;
-	register void *remote_at __asm__("r10") = remote;
 	long result;
 
 	/* A piece that cannot be read as a whole is not read at all: one for each page. */
@@ -71,6 +68,10 @@ static inline long tw_sys_read_own_memory(long pid, void *to, uint64_t address, 
 	remote[0].bytes = first;
 	remote[1].base = address + first;
 	remote[1].bytes = bytes - first;
+	/* Nothing may come between these and the call: what a sanitizer puts at a store uses the registers. */
+	register uint64_t remote_count __asm__("r8") = bytes > first ? 2 : 1;
+	register uint64_t flags __asm__("r9") = 0;
+	register void *remote_at __asm__("r10") = remote;
 	__asm__ volatile("syscall"
 			 : "=a"(result)
 			 : "0"(310L /* process_vm_readv */), "D"(pid), "S"(&local), "d"(1L), "r"(remote_at),
