@@ -127,7 +127,7 @@ static int arm_place(struct tw_permit *permit, struct tw_function *function, con
 	if (function->arguments) {
 		part.slot_words = TW_SLOT_WORDS_TYPED;
 		if (!error)
-			place->gives_vector = function->arguments->gives_vector;
+			place->gives = function->arguments->gives;
 	}
 	if (!error && program)
 		tw_session_use_program(&part, place, program);

@@ -177,6 +177,34 @@ TW_API void tw_layout_destroy(struct tw_layout *layout)
 	free(whole);
 }
 
+TW_API bool tw_layout_field(const struct tw_layout_value *value, uint32_t at, struct tw_layout_field *out)
+{
+	const struct tw_layout_enumerator *entry = &value->enumerators[at];
+	unsigned long bits;
+	const char *dot;
+	char *end;
+
+	if (value->type != 'S' || at >= value->enumerator_count)
+		return false;
+	dot = strrchr(entry->name, '.');
+	if (!dot || !dot[1] || !strchr("iubpf", dot[1]) || dot[2] < '1' || dot[2] > '9')
+		return false;
+	bits = strtoul(dot + 2, &end, 10);
+	if (*end || bits > 128 || entry->value < 0 || entry->value > 127 || entry->value + (int64_t)bits > 128)
+		return false;
+	/* In one word, but for a number of two. */
+	if (bits == 128 ? !strchr("iu", dot[1]) : entry->value % 64 + (int64_t)bits > 64)
+		return false;
+	if ((dot[1] == 'f' && bits != 32 && bits != 64))
+		return false;
+	*out = (struct tw_layout_field){.name = entry->name,
+					.name_bytes = (size_t)(dot - entry->name),
+					.type = dot[1],
+					.first_bit = (uint32_t)entry->value,
+					.bits = (uint32_t)bits};
+	return true;
+}
+
 /* ---- payloads ---- */
 
 static bool take_string(struct tw_layout_reader *r, struct tw_layout_item *out)
@@ -211,4 +239,22 @@ TW_API bool tw_layout_next(struct tw_layout_reader *r, struct tw_layout_item *ou
 	for (int i = 0; i < 2 && value->registers[i] >= 0; i++)
 		out->words[out->word_count++] = r->words[r->word_at++];
 	return value->type != 's' || !out->word_count || take_string(r, out);
+}
+
+TW_API bool tw_layout_result(const struct tw_layout *layout, const uint64_t *words, uint32_t word_count,
+			     struct tw_layout_item *out)
+{
+	const struct tw_layout_value *result = &layout->result;
+	bool is_x87 = result->type == 'f' && result->bytes == TW_LAYOUT_X87_BYTES && result->registers[0] < 0;
+	uint32_t most = is_x87 ? 2 : (uint32_t)(result->registers[0] >= 0) + (result->registers[1] >= 0);
+
+	*out = (struct tw_layout_item){.value = result};
+	/* One word alone is rax, or xmm0 where that is the first. */
+	if (is_x87 ? word_count != 2 : result->registers[0] != 6 && result->registers[0] != 8)
+		return false;
+	while (out->word_count < word_count && out->word_count < most) {
+		out->words[out->word_count] = words[out->word_count];
+		out->word_count++;
+	}
+	return out->word_count != 0;
 }

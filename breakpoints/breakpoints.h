@@ -118,6 +118,17 @@ static inline int tw_bp_quick_test(const struct tw_bp_quick *quick, const uint64
 
 enum tw_bp_kind { TW_BP_DECLARED = 1, TW_BP_SLED = 2, TW_BP_SLOT = 3 };
 
+/* The registers of a result, in order. */
+enum tw_bp_gives {
+	TW_BP_GIVES_WORD,	  /* rax */
+	TW_BP_GIVES_VECTOR,	  /* xmm0, as all below its low half */
+	TW_BP_GIVES_WORDS,	  /* rax, rdx */
+	TW_BP_GIVES_VECTORS,	  /* xmm0, xmm1 */
+	TW_BP_GIVES_WORD_VECTOR, /* rax, xmm0 */
+	TW_BP_GIVES_VECTOR_WORD, /* xmm0, rax */
+	TW_BP_GIVES_X87		  /* st(0), in two words */
+};
+
 /* Where a function that allocates is told how many bytes: its first word, its second, or both multiplied. */
 enum tw_bp_allocator { TW_BP_ALLOCATES_NOTHING, TW_BP_ALLOCATES_FIRST, TW_BP_ALLOCATES_SECOND, TW_BP_ALLOCATES_PRODUCT,
 		       TW_BP_ALLOCATES_THIRD };
@@ -150,7 +161,7 @@ struct tw_place {
 	bool is_parked;	     /* sled: see sled.c */
 	bool is_allocating; /* hits are wanted for `allocator`, whatever sessions want */
 	bool is_unwatched;   /* its returns are left alone: it returns twice, never, or looks where it does */
-	bool gives_vector;   /* native: what its function returns comes in xmm0 */
+	uint8_t gives;	     /* native: where what its function returns is (enum tw_bp_gives) */
 	bool is_due;	     /* sled: to be made what is_installed says, when it may be written again */
 	uint8_t sled_bytes;  /* sled: of NOPs, from `where` */
 	uint8_t sled_offset; /* sled: from `where` to the five bytes that become a call */

@@ -114,6 +114,11 @@ void tw_returns_stacks_are_copied(void);
  */
 typedef uintptr_t (*tw_bp_return_fn)(uint64_t *slot, uint64_t value);
 extern tw_bp_return_fn tw_bp_trampoline_return;
+/* What the stub keeps of %rdx meanwhile: the second word of what some functions return. */
+static inline uint64_t tw_returns_second(const uint64_t *slot)
+{
+	return slot[-3];
+}
 
 static inline struct tw_return_entry *tw_returns_entry(const uint64_t *slot)
 {

@@ -44,6 +44,7 @@
 	movq %rsp, %rbp
 	.cfi_def_cfa_register %rbp
 	pushq %rax
+	/* S - 24: tw_returns_second(). */
 	pushq %rdx
 	pushq %rcx
 	pushq %rsi

@@ -23,7 +23,7 @@ struct tw_arg_plan {
 	uint8_t count;			       /* of words */
 	uint8_t has_vectors;		       /* one of them comes from a vector register */
 	uint8_t is_pair;		       /* at most two words, of integer registers, and no string */
-	uint8_t gives_vector;		       /* what the function returns comes in xmm0 */
+	uint8_t gives;			       /* enum tw_bp_gives */
 	uint8_t string_count;
 	uint8_t registers[TW_LAYOUT_WORDS_MAX]; /* of the words; numbers as in tracewheel/layout.h */
 	uint8_t strings[TW_ARGS_MAX];	       /* which of the words are addresses of strings */
@@ -59,14 +59,16 @@ bool tw_arg_is_string(uint64_t address, const char *text, unsigned bytes);
 /* The low eight bytes of the argument registers xmm0 to xmm7, which stay as they are. */
 void tw_arg_read_vectors(uint64_t out[8]);
 
-/* The low eight bytes of xmm0, where a function has just returned. */
-static inline uint64_t tw_arg_read_result(void)
-{
-	uint64_t value;
-
-	__asm__ volatile("movq %%xmm0, %0" : "=r"(value));
-	return value;
-}
+/*
+ * tw_arg_read_result - what a function has just returned, whose registers still hold it.
+ *
+ * @gives	enum tw_bp_gives.
+ * @first	rax.
+ * @second	rdx.
+ *
+ * Returns how many words it is; all registers stay as they are.
+ */
+unsigned tw_arg_read_result(unsigned gives, uint64_t first, uint64_t second, uint64_t out[2]);
 
 /* Whose memory strings are in: this process.  Before the first capture, and again in a forked child. */
 void tw_arg_init(void);

@@ -87,6 +87,11 @@ static const char *name_of(enum tw_frame_class exception_class)
 	}
 }
 
+static inline unsigned count_of(const struct tw_frame_value *value)
+{
+	return value->kind == TW_FRAME_WORD ? 1 : value->kind == TW_FRAME_WORDS ? 2 : 0;
+}
+
 /* One record for each session of todo. */
 static void record_each(struct tw_hit_tls *t, const struct ending *e, uint64_t todo, bool is_meta)
 {
@@ -102,9 +107,9 @@ static void record_each(struct tw_hit_tls *t, const struct ending *e, uint64_t t
 			tw_record_pair(&terms, name_of(e->exception_class), e->value->term);
 	} else if (e->value->kind == TW_FRAME_TERM) {
 		tw_record_term(&terms, e->value->term);
-	} else if (e->value->kind == TW_FRAME_WORD) {
-		content.words = &e->value->word;
-		content.word_count = 1;
+	} else {
+		content.words = e->value->words;
+		content.word_count = count_of(e->value);
 	}
 	content.encoded = t->thread->terms;
 	content.encoded_bytes = terms.bytes;
@@ -165,7 +170,8 @@ static inline __attribute__((always_inline)) void end(struct tw_hit_tls *t, cons
 	else if (todo)
 		tw_record_plain(
 			t, TW_EVENT_RETURN_FROM, wants->place, NULL, todo,
-			(struct tw_words){.count = e->value->kind == TW_FRAME_WORD, .a = e->value->word});
+			(struct tw_words){
+				.count = count_of(e->value), .a = e->value->words[0], .b = e->value->words[1]});
 }
 
 static inline bool is_wanted(const struct tw_hit_tls *t, const struct tw_frame_wants *wants)
@@ -193,7 +199,7 @@ void tw_frame_exception(const struct tw_frame_wants *wants, enum tw_frame_class 
 			struct tw_term value, const char *name, struct tw_frame_back *back)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
-	struct tw_frame_value term = {TW_FRAME_TERM, 0, value};
+	struct tw_frame_value term = {.kind = TW_FRAME_TERM, .term = value};
 	struct ending e = {wants, TW_EVENT_EXCEPTION_FROM, &term, exception_class, name ? name : ""};
 
 	if (!is_wanted(t, wants) || !enter(t, FRAME(back), wants->exceptions))

@@ -49,12 +49,15 @@ struct tw_frame_back {
 	const void *frame; /* of the call that ends, as its hit had it; NULL: that of the function which is told */
 };
 
-enum tw_frame_value_kind { TW_FRAME_NO_VALUE = 0, TW_FRAME_WORD, TW_FRAME_TERM };
+enum tw_frame_value_kind { TW_FRAME_NO_VALUE = 0, TW_FRAME_WORD, TW_FRAME_TERM, TW_FRAME_WORDS };
 
 /* What a call returned, as it is recorded. */
 struct tw_frame_value {
 	enum tw_frame_value_kind kind;
-	uint64_t word;
+	union {
+		uint64_t word;
+		uint64_t words[2]; /* TW_FRAME_WORDS */
+	};
 	struct tw_term term;
 };
 

@@ -181,13 +181,16 @@ static inline void end_counted(const struct tw_frame_wants *wants, const void *h
 	tw_counted_end((const struct tw_counted_frame *)wants, hit_frame);
 }
 
-/* The value is rax's, unless debug information has said that it is in the other register. */
-static inline void return_one(const struct tw_frame_wants *wants, uint64_t value, struct tw_frame_back *back)
+/* The value is rax's, unless debug information has said where else it is. */
+static inline void return_one(const struct tw_frame_wants *wants, const uint64_t *slot, uint64_t value,
+			      struct tw_frame_back *back)
 {
-	const struct tw_frame_value word = { .kind = TW_FRAME_WORD,
-					     .word = tw_unlikely(wants->place->gives_vector) ? tw_arg_read_result() : value };
+	static const enum tw_frame_value_kind kinds[] = { TW_FRAME_NO_VALUE, TW_FRAME_WORD, TW_FRAME_WORDS };
+	struct tw_frame_value given = { .kind = TW_FRAME_WORD, .word = value };
 
-	tw_frame_return(wants, &word, back);
+	if (tw_unlikely(wants->place->gives))
+		given.kind = kinds[tw_arg_read_result(wants->place->gives, value, tw_returns_second(slot), given.words)];
+	tw_frame_return(wants, &given, back);
 }
 
 /* A chain of tail calls has one return_to: that of the first call whose return_to was wanted, when that one ends. */
@@ -207,8 +210,8 @@ static void go_back(const struct tw_return_entry *entry, unsigned number, struct
 }
 
 /* The frames of an entry, the innermost first. */
-static __attribute__((noinline)) void return_all(const struct tw_return_entry *entry, uint64_t value,
-						 struct tw_frame_back *back)
+static __attribute__((noinline)) void return_all(const struct tw_return_entry *entry, const uint64_t *slot,
+						 uint64_t value, struct tw_frame_back *back)
 {
 	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
 		const struct tw_frame_wants *wants = frame_of(entry, number);
@@ -216,7 +219,7 @@ static __attribute__((noinline)) void return_all(const struct tw_return_entry *e
 		if (wants && is_counted(wants))
 			end_counted(wants, back->frame);
 		else if (wants)
-			return_one(wants, value, back);
+			return_one(wants, slot, value, back);
 		if (tw_unlikely(back->sessions))
 			go_back(entry, number, back);
 	}
@@ -232,7 +235,7 @@ static inline __attribute__((always_inline)) bool return_plainly(const struct tw
 	bool is_done;
 
 	if (t->state != TW_THREAD_READY || !todo || (todo & (todo - 1)) || (wants->return_tos | wants->more) ||
-	    wants->place->gives_vector)
+	    wants->place->gives)
 		return false;
 	/* RELAXED hit.special: a change is seen by this call or by the next. */
 	if (todo & tw_load_relaxed(&tracee->special))
@@ -263,9 +266,9 @@ static __attribute__((noinline)) uintptr_t return_generally(struct tw_return_ent
 	if (tw_unlikely(!entry))
 		return tw_returns_lost_address(slot);
 	if (tw_likely(tw_returns_count(entry) == 1))
-		return_one((const struct tw_frame_wants *)entry->words, value, &back);
+		return_one((const struct tw_frame_wants *)entry->words, slot, value, &back);
 	else
-		return_all(entry, value, &back);
+		return_all(entry, slot, value, &back);
 	if (tw_unlikely(back.sessions)) {
 		where.address = entry->return_address;
 		tw_frame_return_to(&back, &where);

@@ -158,23 +158,23 @@ static void leave(struct tw_frame *frame, struct tw_frame_value value)
 
 TW_API void tw_hit_leave(struct tw_frame *frame, uint64_t value)
 {
-	leave(frame, (struct tw_frame_value){TW_FRAME_WORD, value, {0}});
+	leave(frame, (struct tw_frame_value){.kind = TW_FRAME_WORD, .word = value});
 }
 
 TW_API void tw_hit_leave_void(struct tw_frame *frame)
 {
-	leave(frame, (struct tw_frame_value){TW_FRAME_NO_VALUE, 0, {0}});
+	leave(frame, (struct tw_frame_value){.kind = TW_FRAME_NO_VALUE});
 }
 
 TW_API void tw_hit_leave_term(struct tw_frame *frame, struct tw_term value)
 {
-	leave(frame, (struct tw_frame_value){TW_FRAME_TERM, 0, value});
+	leave(frame, (struct tw_frame_value){.kind = TW_FRAME_TERM, .term = value});
 }
 
 TW_API void tw_hit_unwind(struct tw_frame *frame, struct tw_raise *raise)
 {
 	struct tw_frame_back back = {.sessions = raise->words[0], .epoch = raise->words[1]};
-	struct ending ending = {{TW_FRAME_TERM, 0, raise->value}, raise};
+	struct ending ending = {{.kind = TW_FRAME_TERM, .term = raise->value}, raise};
 
 	end_all(frame, &ending, &back);
 	raise->words[0] = back.sessions;

@@ -5,6 +5,7 @@
  *	dwarf_file.c	which file has the debug information, and is it the right one
  *	dwarf.c		functions, symbols and lines by value
  *	dwarf_type.c	types, and how the System V ABI passes them
+ *	dwarf_fields.c	what lies where in a small struct
  *	dwarf_function.c	a function's parameters and the registers that carry them
  *
  * Not part of what runs inside traced programs.  Threads: as tracewheel/debug.h.
@@ -74,6 +75,7 @@ enum tw_dwarf_class {
 	TW_DWARF_NOTHING, /* takes no register: void, an empty class */
 	TW_DWARF_INTEGER,
 	TW_DWARF_SSE,
+	TW_DWARF_X87, /* passed in memory; a result in st(0) */
 	TW_DWARF_MEMORY,
 	TW_DWARF_REFERENCE, /* the address of it, in an integer register: classes that are not trivial */
 	TW_DWARF_UNCERTAIN
@@ -84,6 +86,14 @@ struct tw_dwarf_type {
 	struct tw_debug_type shown;
 	enum tw_dwarf_class classes[2]; /* of its eightbytes; the second NOTHING where there is none */
 };
+
+/* The DIE of that type, without typedefs and qualifiers.  False: void, or nonsense. */
+bool tw_dwarf_type_die(Dwarf_Die *die, Dwarf_Die *out);
+/* 0: not known. */
+uint64_t tw_dwarf_bytes(Dwarf_Die *die);
+
+/* Fills in the fields of a struct of at most 16 bytes, where they can be told; none otherwise.  False: no memory. */
+bool tw_dwarf_fields(struct tw_debug *debug, Dwarf_Die *die, struct tw_debug_type *out);
 
 /* The type that a DIE's DW_AT_type names; void where it has none.  NULL: no memory. */
 const struct tw_dwarf_type *tw_dwarf_type_of(struct tw_debug *debug, Dwarf_Die *die);

@@ -131,12 +131,21 @@ static bool is_same_register(int number, int8_t ours)
 	return ours >= 0 && ours < INTEGERS_MAX && number == dwarf_numbers[ours];
 }
 
+/* No caller brings anything elsewhere: gcc says so where it tells one place for all of a function's code. */
+static bool can_bring(int number)
+{
+	for (int i = 0; i < INTEGERS_MAX; i++)
+		if (number == dwarf_numbers[i])
+			return true;
+	return number >= DWARF_XMM0 && number < DWARF_XMM0 + VECTORS_MAX;
+}
+
 /* A parameter that the compiler contradicts makes all of them uncertain. */
 static bool check(struct tw_dwarf_entry *entry, Dwarf_Die *die, struct tw_debug_value *value, bool is_local)
 {
 	int number = register_at(die, entry->value);
 
-	if (number >= 0 && value->registers[0] >= 0 && !is_same_register(number, value->registers[0]))
+	if (can_bring(number) && value->registers[0] >= 0 && !is_same_register(number, value->registers[0]))
 		return false;
 	/* clang drops parameters that a local function does not use, and says so by silence. */
 	if (number == NO_PLACE && is_local && entry->is_clang)

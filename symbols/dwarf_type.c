@@ -2,10 +2,12 @@
 /*
  * dwarf_type.c - types, for people, and as the System V ABI (x86-64, 3.2.3) passes them.
  *
- * A value of up to 16 bytes is one or two *eightbytes*; each is INTEGER when anything in it is, else SSE.
+ * A value of up to 16 bytes is one or two *eightbytes*; each is INTEGER when anything in it is, else SSE.  A long double
+ * (X87) is passed in memory, and returned in a register of its own.
  * Larger ones, and those with members that are not aligned, lie in memory.  C++ classes with a copy constructor
- * or destructor of their own are passed by address; compilers say which by DW_AT_calling_convention, and where
- * they do not, nothing is claimed.
+ * or destructor of their own are passed by address; clang says which by DW_AT_calling_convention.  Where g++ does not,
+ * those that declare no such thing, nor have anything in them that does, are passed as C passes them; of others nothing
+ * is claimed.
  */
 #include "symbols/dwarf.h"
 
@@ -58,7 +60,7 @@ static bool peel(Dwarf_Die *die, Dwarf_Die *out)
 	return false;
 }
 
-static bool type_die(Dwarf_Die *die, Dwarf_Die *out)
+bool tw_dwarf_type_die(Dwarf_Die *die, Dwarf_Die *out)
 {
 	Dwarf_Attribute type;
 	Dwarf_Die named;
@@ -66,8 +68,7 @@ static bool type_die(Dwarf_Die *die, Dwarf_Die *out)
 	return attribute(die, DW_AT_type, &type) && dwarf_formref_die(&type, &named) && peel(&named, out);
 }
 
-/* 0: not known. */
-static uint64_t bytes_of(Dwarf_Die *die)
+uint64_t tw_dwarf_bytes(Dwarf_Die *die)
 {
 	Dwarf_Word bytes;
 
@@ -82,6 +83,10 @@ static enum tw_dwarf_class merge(enum tw_dwarf_class a, enum tw_dwarf_class b)
 		return TW_DWARF_UNCERTAIN;
 	if (a == TW_DWARF_MEMORY || b == TW_DWARF_MEMORY)
 		return TW_DWARF_MEMORY;
+	if (a != b && a != TW_DWARF_NOTHING && b != TW_DWARF_NOTHING && (a == TW_DWARF_X87 || b == TW_DWARF_X87))
+		return TW_DWARF_MEMORY;
+	if (a == TW_DWARF_X87 || b == TW_DWARF_X87)
+		return TW_DWARF_X87;
 	if (a == TW_DWARF_INTEGER || b == TW_DWARF_INTEGER)
 		return TW_DWARF_INTEGER;
 	return a == TW_DWARF_SSE ? a : b;
@@ -100,9 +105,16 @@ static void put_class(enum tw_dwarf_class classes[2], uint64_t offset, uint64_t 
 
 static void classify(Dwarf_Die *die, uint64_t offset, enum tw_dwarf_class classes[2], int depth);
 
+static bool is_long_double(Dwarf_Die *die)
+{
+	const char *name = dwarf_diename(die);
+
+	return name && strstr(name, "long double");
+}
+
 static void classify_base(Dwarf_Die *die, uint64_t offset, enum tw_dwarf_class classes[2])
 {
-	uint64_t bytes = bytes_of(die);
+	uint64_t bytes = tw_dwarf_bytes(die);
 	Dwarf_Attribute attr;
 	Dwarf_Word encoding = 0;
 
@@ -114,11 +126,8 @@ static void classify_base(Dwarf_Die *die, uint64_t offset, enum tw_dwarf_class c
 	} else if (encoding == DW_ATE_float && bytes <= 8) {
 		put_class(classes, offset, bytes, TW_DWARF_SSE);
 	} else if (encoding == DW_ATE_float || encoding == DW_ATE_complex_float) {
-		/* long double lies in memory; __float128, of the same size, in one vector register. */
-		const char *name = dwarf_diename(die);
-
-		put_class(classes, offset, bytes,
-			  name && strstr(name, "long double") ? TW_DWARF_MEMORY : TW_DWARF_UNCERTAIN);
+		/* __float128, of the same size as long double, in one vector register. */
+		put_class(classes, offset, bytes, is_long_double(die) ? TW_DWARF_X87 : TW_DWARF_UNCERTAIN);
 	} else {
 		put_class(classes, offset, bytes, TW_DWARF_INTEGER);
 	}
@@ -126,14 +135,14 @@ static void classify_base(Dwarf_Die *die, uint64_t offset, enum tw_dwarf_class c
 
 static void classify_array(Dwarf_Die *die, uint64_t offset, enum tw_dwarf_class classes[2], int depth)
 {
-	uint64_t bytes = bytes_of(die), element;
+	uint64_t bytes = tw_dwarf_bytes(die), element;
 	Dwarf_Die inner;
 
 	if (dwarf_hasattr(die, DW_AT_GNU_vector)) {
 		classes[0] = TW_DWARF_UNCERTAIN;
 		return;
 	}
-	element = type_die(die, &inner) ? bytes_of(&inner) : 0;
+	element = tw_dwarf_type_die(die, &inner) ? tw_dwarf_bytes(&inner) : 0;
 	if (!element || bytes > 16)
 		classes[0] = bytes > 16 ? TW_DWARF_MEMORY : bytes ? TW_DWARF_UNCERTAIN : classes[0];
 	for (uint64_t at = 0; element && bytes <= 16 && at + element <= bytes; at += element)
@@ -163,10 +172,78 @@ static void classify_member(Dwarf_Die *member, uint64_t offset, enum tw_dwarf_cl
 	}
 	if (dwarf_hasattr(member, DW_AT_bit_size))
 		put_class(classes, offset + at, 1, TW_DWARF_INTEGER);
-	else if (type_die(member, &type))
+	else if (tw_dwarf_type_die(member, &type))
 		classify(&type, offset + at, classes, depth + 1);
 	else
 		classes[0] = TW_DWARF_UNCERTAIN;
+}
+
+/* ---- C++ classes of which g++ does not say how they are passed ---- */
+
+/* Is the first parameter behind `this` a reference to the class? */
+static bool copies_or_moves(Dwarf_Die *function, Dwarf_Die *class_die)
+{
+	Dwarf_Die child, type, of;
+	int count = 0;
+
+	if (dwarf_child(function, &child) != 0)
+		return false;
+	do {
+		if (dwarf_tag(&child) != DW_TAG_formal_parameter || ++count != 2)
+			continue;
+		if (!tw_dwarf_type_die(&child, &type))
+			return true;
+		return (dwarf_tag(&type) == DW_TAG_reference_type || dwarf_tag(&type) == DW_TAG_rvalue_reference_type) &&
+		       (!tw_dwarf_type_die(&type, &of) || of.addr == class_die->addr);
+	} while (dwarf_siblingof(&child, &child) == 0);
+	return false;
+}
+
+/* One that tells how objects are copied or destroyed, whatever it says; or a virtual one. */
+static bool is_special(Dwarf_Die *function, Dwarf_Die *class_die)
+{
+	const char *name = dwarf_diename(function), *class_name = dwarf_diename(class_die);
+	size_t bytes = class_name ? strcspn(class_name, "<") : 0;
+
+	if (!name || *name == '~' || dwarf_hasattr(function, DW_AT_virtuality))
+		return true;
+	return class_name && strlen(name) == bytes && !strncmp(name, class_name, bytes) &&
+	       copies_or_moves(function, class_die);
+}
+
+/* Is nothing said of how its objects are copied and destroyed, nor those in it?  Then both are trivial. */
+static bool is_plain(Dwarf_Die *die, int depth)
+{
+	Dwarf_Die child, type;
+
+	if (depth > DEPTH_MAX || dwarf_hasattr(die, DW_AT_declaration))
+		return false;
+	if (dwarf_child(die, &child) != 0)
+		return true;
+	do {
+		int tag = dwarf_tag(&child);
+
+		if (tag == DW_TAG_subprogram && is_special(&child, die))
+			return false;
+		if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) || dwarf_hasattr(&child, DW_AT_external) ||
+		    dwarf_hasattr(&child, DW_AT_declaration))
+			continue;
+		if (dwarf_hasattr(&child, DW_AT_virtuality) || !tw_dwarf_type_die(&child, &type))
+			return false;
+		while (dwarf_tag(&type) == DW_TAG_array_type)
+			if (!tw_dwarf_type_die(&type, &type))
+				return false;
+		switch (dwarf_tag(&type)) {
+		case DW_TAG_structure_type:
+		case DW_TAG_class_type:
+		case DW_TAG_union_type:
+			if (!is_plain(&type, depth + 1))
+				return false;
+			break;
+		default: break;
+		}
+	} while (dwarf_siblingof(&child, &child) == 0);
+	return true;
 }
 
 static void classify_struct(Dwarf_Die *die, uint64_t offset, enum tw_dwarf_class classes[2], int depth)
@@ -186,11 +263,11 @@ static void classify_struct(Dwarf_Die *die, uint64_t offset, enum tw_dwarf_class
 		classes[0] = TW_DWARF_REFERENCE;
 		return;
 	}
-	if (depth == 0 && is_cpp(die) && convention != DW_CC_pass_by_value) {
+	if (depth == 0 && is_cpp(die) && convention != DW_CC_pass_by_value && !is_plain(die, 0)) {
 		classes[0] = TW_DWARF_UNCERTAIN;
 		return;
 	}
-	if (offset + bytes_of(die) > 16) {
+	if (offset + tw_dwarf_bytes(die) > 16) {
 		classes[0] = TW_DWARF_MEMORY;
 		return;
 	}
@@ -224,10 +301,10 @@ static void classify(Dwarf_Die *die, uint64_t offset, enum tw_dwarf_class classe
 		break;
 	case DW_TAG_ptr_to_member_type:
 		put_class(classes, offset, 8, TW_DWARF_INTEGER);
-		if (type_die(die, &pointee) && dwarf_tag(&pointee) == DW_TAG_subroutine_type)
+		if (tw_dwarf_type_die(die, &pointee) && dwarf_tag(&pointee) == DW_TAG_subroutine_type)
 			put_class(classes, offset + 8, 8, TW_DWARF_INTEGER);
 		break;
-	case DW_TAG_enumeration_type: put_class(classes, offset, bytes_of(die), TW_DWARF_INTEGER); break;
+	case DW_TAG_enumeration_type: put_class(classes, offset, tw_dwarf_bytes(die), TW_DWARF_INTEGER); break;
 	case DW_TAG_array_type: classify_array(die, offset, classes, depth); break;
 	case DW_TAG_structure_type:
 	case DW_TAG_class_type:
@@ -247,7 +324,9 @@ static enum tw_debug_kind base_kind(Dwarf_Die *die, uint64_t bytes)
 		dwarf_formudata(&attr, &encoding);
 	switch (encoding) {
 	case DW_ATE_boolean: return bytes <= 8 ? TW_DEBUG_BOOL : TW_DEBUG_UNKNOWN;
-	case DW_ATE_float: return bytes == 4 || bytes == 8 ? TW_DEBUG_FLOAT : TW_DEBUG_UNKNOWN;
+	case DW_ATE_float:
+		return bytes == 4 || bytes == 8 || (bytes == 16 && is_long_double(die)) ? TW_DEBUG_FLOAT : TW_DEBUG_UNKNOWN;
+	case DW_ATE_complex_float: return bytes <= 16 ? TW_DEBUG_STRUCT : TW_DEBUG_UNKNOWN;
 	case DW_ATE_signed:
 	case DW_ATE_signed_char: return bytes <= 8 ? TW_DEBUG_SIGNED : TW_DEBUG_STRUCT;
 	case DW_ATE_unsigned:
@@ -271,7 +350,7 @@ static bool describe_pointer(struct tw_debug *debug, Dwarf_Die *die, struct tw_d
 	char text[160];
 
 	*out = (struct tw_debug_type){.kind = TW_DEBUG_POINTER, .bytes = 8, .name = ""};
-	if (!type_die(die, &pointee))
+	if (!tw_dwarf_type_die(die, &pointee))
 		return true;
 	if (is_char(&pointee) && dwarf_tag(die) == DW_TAG_pointer_type) {
 		out->kind = TW_DEBUG_STRING;
@@ -310,8 +389,8 @@ static bool has_signed_type(Dwarf_Die *die)
 {
 	Dwarf_Die type;
 
-	return type_die(die, &type) && dwarf_tag(&type) == DW_TAG_base_type &&
-	       base_kind(&type, bytes_of(&type)) == TW_DEBUG_SIGNED;
+	return tw_dwarf_type_die(die, &type) && dwarf_tag(&type) == DW_TAG_base_type &&
+	       base_kind(&type, tw_dwarf_bytes(&type)) == TW_DEBUG_SIGNED;
 }
 
 static bool describe_enum(struct tw_debug *debug, Dwarf_Die *die, struct tw_debug_type *out)
@@ -344,11 +423,13 @@ static bool describe_enum(struct tw_debug *debug, Dwarf_Die *die, struct tw_debu
 static bool describe(struct tw_debug *debug, Dwarf_Die *die, struct tw_debug_type *out)
 {
 	const char *name = dwarf_diename(die);
-	uint64_t bytes = bytes_of(die);
+	uint64_t bytes = tw_dwarf_bytes(die);
 
 	*out = (struct tw_debug_type){.bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX, .name = ""};
 	switch (dwarf_tag(die)) {
-	case DW_TAG_base_type: out->kind = base_kind(die, bytes); return true;
+	case DW_TAG_base_type:
+		out->kind = base_kind(die, bytes);
+		return out->kind != TW_DEBUG_STRUCT || tw_dwarf_fields(debug, die, out);
 	case DW_TAG_pointer_type:
 	case DW_TAG_reference_type:
 	case DW_TAG_rvalue_reference_type: return describe_pointer(debug, die, out);
@@ -361,7 +442,11 @@ static bool describe(struct tw_debug *debug, Dwarf_Die *die, struct tw_debug_typ
 		break;
 	case DW_TAG_structure_type:
 	case DW_TAG_class_type:
-	case DW_TAG_union_type: out->kind = TW_DEBUG_STRUCT; break;
+	case DW_TAG_union_type:
+		out->kind = TW_DEBUG_STRUCT;
+		if (!tw_dwarf_fields(debug, die, out))
+			return false;
+		break;
 	default: return true;
 	}
 	if (name)
@@ -394,6 +479,21 @@ static struct tw_dwarf_type *make_type(struct tw_debug *debug, Dwarf_Die *die)
 	return type;
 }
 
+/* What has no name of its own goes by that of its typedef. */
+static const char *typedef_name(Dwarf_Die *die)
+{
+	Dwarf_Attribute type;
+	Dwarf_Die named = *die;
+
+	for (int depth = 0; depth < DEPTH_MAX; depth++) {
+		if (!attribute(&named, DW_AT_type, &type) || !dwarf_formref_die(&type, &named))
+			return NULL;
+		if (dwarf_tag(&named) == DW_TAG_typedef)
+			return dwarf_diename(&named);
+	}
+	return NULL;
+}
+
 const struct tw_dwarf_type *tw_dwarf_type_of(struct tw_debug *debug, Dwarf_Die *die)
 {
 	static const struct tw_dwarf_type nothing = {.shown = {.kind = TW_DEBUG_VOID, .name = ""}};
@@ -401,13 +501,18 @@ const struct tw_dwarf_type *tw_dwarf_type_of(struct tw_debug *debug, Dwarf_Die *
 	struct tw_dwarf_type **found;
 	Dwarf_Die peeled;
 
-	if (!type_die(die, &peeled))
+	if (!tw_dwarf_type_die(die, &peeled))
 		return &nothing;
 	wanted.key = peeled.addr;
 	found = tfind(&wanted, &debug->types, by_key);
 	if (found)
 		return *found;
 	type = make_type(debug, &peeled);
+	if (type && !*type->shown.name && (type->shown.kind == TW_DEBUG_STRUCT || type->shown.kind == TW_DEBUG_ENUM)) {
+		const char *name = dwarf_tag(&peeled) != DW_TAG_base_type ? typedef_name(die) : NULL;
+
+		type->shown.name = name ? name : "";
+	}
 	if (type && !tsearch(type, &debug->types, by_key))
 		return NULL;
 	return type;

@@ -76,13 +76,32 @@ static void put_enumerators(struct line *line, const struct tw_debug_type *type)
 	put(line, "}");
 }
 
+static const char letters[] = {[TW_DEBUG_UNKNOWN] = '_', [TW_DEBUG_VOID] = 'v',
+			       [TW_DEBUG_SIGNED] = 'i',  [TW_DEBUG_UNSIGNED] = 'u',
+			       [TW_DEBUG_BOOL] = 'b',    [TW_DEBUG_ENUM] = 'e',
+			       [TW_DEBUG_POINTER] = 'p', [TW_DEBUG_STRING] = 's',
+			       [TW_DEBUG_FLOAT] = 'f',   [TW_DEBUG_STRUCT] = 'S'};
+
+/* Those of a struct that registers carry as a whole, one word for each eight bytes. */
+static void put_fields(struct line *line, const struct tw_debug_value *value)
+{
+	const struct tw_debug_type *type = value->type;
+	unsigned words = (value->registers[0] >= 0) + (value->registers[1] >= 0);
+	if (!line->has_enumerators || !type->field_count || (type->bytes + 7) / 8 != words)
+		return;
+	for (uint32_t i = 0; i < type->field_count; i++) {
+		const struct tw_debug_field *field = &type->fields[i];
+		char text[48];
+		put(line, i ? "," : "{");
+		put_name(line, field->name);
+		snprintf(text, sizeof text, ".%c%u=%u", letters[field->kind], field->bits, field->first_bit);
+		put(line, text);
+	}
+	put(line, "}");
+}
+
 static void put_value(struct line *line, const struct tw_debug_value *value)
 {
-	static const char letters[] = {[TW_DEBUG_UNKNOWN] = '_', [TW_DEBUG_VOID] = 'v',
-				       [TW_DEBUG_SIGNED] = 'i',  [TW_DEBUG_UNSIGNED] = 'u',
-				       [TW_DEBUG_BOOL] = 'b',    [TW_DEBUG_ENUM] = 'e',
-				       [TW_DEBUG_POINTER] = 'p', [TW_DEBUG_STRING] = 's',
-				       [TW_DEBUG_FLOAT] = 'f',   [TW_DEBUG_STRUCT] = 'S'};
 	static const char digits[] = "0123456789abcdef";
 	const struct tw_debug_type *type = value->type;
 	bool is_known = type->kind != TW_DEBUG_UNKNOWN;
@@ -97,6 +116,7 @@ static void put_value(struct line *line, const struct tw_debug_value *value)
 		put_name(line, type->name);
 	}
 	put_enumerators(line, type);
+	put_fields(line, value);
 	snprintf(text, sizeof text, "@%c%c",
 		 is_known && value->registers[0] >= 0 ? digits[value->registers[0]] : '-',
 		 is_known && value->registers[0] >= 0 && value->registers[1] >= 0 ? digits[value->registers[1]]

@@ -135,7 +135,7 @@ static void put_value(struct tw_printer *printer, const struct tw_capture_event 
 	}
 	if (is_exception)
 		tw_put(out, "{error,", 7);
-	if (!payload->count || (layout && !tw_typed_result(out, TW_TYPED_ERLANG, layout, payload->words[0])))
+	if (!payload->count || (layout && !tw_typed_result(out, TW_TYPED_ERLANG, layout, payload->words, payload->count)))
 		tw_put(out, "'_'", 3);
 	else if (!layout)
 		tw_put_u64(out, payload->words[0]);

@@ -103,7 +103,7 @@ static bool put_typed(struct tw_printer *printer, const struct tw_capture_event 
 	tw_out_text(out, event->kind == TW_CAPTURE_CALL ? " " : " -> ");
 	if (event->kind == TW_CAPTURE_CALL)
 		tw_typed_arguments(out, TW_TYPED_TEXT, layout, payload->words, payload->count);
-	else if (!tw_typed_result(out, TW_TYPED_TEXT, layout, payload->words[0]))
+	else if (!tw_typed_result(out, TW_TYPED_TEXT, layout, payload->words, payload->count))
 		out->used = before;
 	return true;
 }

@@ -47,6 +47,32 @@ static void put_address(struct tw_out *out, enum tw_typed_form form, uint64_t wo
 		tw_out_format(out, form == TW_TYPED_TEXT ? "0x%" PRIx64 : "%" PRIu64, word);
 }
 
+/* What no format has digits for. */
+static bool put_infinite(struct tw_out *out, enum tw_typed_form form, long double number)
+{
+	const char *name = isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
+	if (isfinite(number))
+		return false;
+	tw_out_format(out,
+		      form == TW_TYPED_TEXT     ? "%s"
+		      : form == TW_TYPED_ERLANG ? "'%s'"
+						: "\"%s\"",
+		      name);
+	return true;
+}
+
+/* Erlang's floats have a point, also before an exponent. */
+static void put_pointed(struct tw_out *out, const char *text)
+{
+	const char *exponent = strchr(text, 'e');
+	if (strchr(text, '.'))
+		tw_out_text(out, text);
+	else if (exponent)
+		tw_out_format(out, "%.*s.0%s", (int)(exponent - text), text, exponent);
+	else
+		tw_out_format(out, "%s.0", text);
+}
+
 static void put_float(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_value *value, uint64_t word)
 {
 	char text[64];
@@ -59,26 +85,25 @@ static void put_float(struct tw_out *out, enum tw_typed_form form, const struct 
 	} else {
 		memcpy(&number, &word, sizeof number);
 	}
-	if (!isfinite(number)) {
-		const char *name = isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
-		tw_out_format(out,
-			      form == TW_TYPED_TEXT     ? "%s"
-			      : form == TW_TYPED_ERLANG ? "'%s'"
-							: "\"%s\"",
-			      name);
+	if (put_infinite(out, form, (long double)number))
 		return;
-	}
 	snprintf(text, sizeof text, "%.*g", value->bytes == 4 ? 7 : 15, number);
 	if (value->bytes != 4 && strtod(text, NULL) != number)
 		snprintf(text, sizeof text, "%.17g", number);
-	/* Erlang's floats have a point, also before an exponent. */
-	char *exponent = strchr(text, 'e');
-	if (strchr(text, '.'))
-		tw_out_text(out, text);
-	else if (exponent)
-		tw_out_format(out, "%.*s.0%s", (int)(exponent - text), text, exponent);
-	else
-		tw_out_format(out, "%s.0", text);
+	put_pointed(out, text);
+}
+
+static void put_x87(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+{
+	long double number = 0;
+	char text[64];
+	memcpy(&number, item->words, 10);
+	if (put_infinite(out, form, number))
+		return;
+	snprintf(text, sizeof text, "%.18Lg", number);
+	if (strtold(text, NULL) != number)
+		snprintf(text, sizeof text, "%.21Lg", number);
+	put_pointed(out, text);
 }
 
 /* ---- names of numbers ---- */
@@ -167,21 +192,95 @@ static void put_unknown(struct tw_out *out, enum tw_typed_form form)
 	tw_out_text(out, form == TW_TYPED_TEXT ? "_" : form == TW_TYPED_ERLANG ? "'_'" : "null");
 }
 
-static void put_struct(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+/* The words that carry it. */
+static void put_words(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
 {
-	if (form == TW_TYPED_TEXT)
-		tw_out_text(out, item->value->type_name);
 	tw_out_text(out, form == TW_TYPED_JSON ? "[" : "{");
 	for (unsigned i = 0; i < item->word_count; i++) {
 		tw_out_text(out, i ? "," : "");
 		tw_out_format(out, form == TW_TYPED_TEXT ? "0x%" PRIx64 : "%" PRIu64, item->words[i]);
 	}
-	/* Of what a call returns one word is recorded. */
+	/* Of what calls returned one word was recorded once. */
 	if (item->word_count == 1 && item->value->registers[1] >= 0) {
 		tw_out_text(out, ",");
 		put_unknown(out, form);
 	}
 	tw_out_text(out, form == TW_TYPED_JSON ? "]" : "}");
+}
+
+static void put_wide(struct tw_out *out, bool is_signed, const uint64_t words[2])
+{
+	unsigned __int128 number = (unsigned __int128)words[1] << 64 | words[0];
+	char text[48], *at = text + sizeof text;
+	bool is_negative = is_signed && words[1] >> 63;
+	if (is_negative)
+		number = -number;
+	*--at = 0;
+	do
+		*--at = (char)('0' + (unsigned)(number % 10));
+	while (number /= 10);
+	if (is_negative)
+		*--at = '-';
+	tw_out_text(out, at);
+}
+
+static void put_field(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_field *field,
+		      const uint64_t words[2])
+{
+	uint64_t word = words[field->first_bit / 64] >> field->first_bit % 64;
+	unsigned unused = 64 - field->bits;
+	const struct tw_layout_value number = {.bytes = field->bits / 8};
+	if (field->bits == 128) {
+		put_wide(out, field->type == 'i', words);
+		return;
+	}
+	switch (field->type) {
+	case 'i': put_signed(out, (int64_t)(word << unused) >> unused); break;
+	case 'b': tw_out_text(out, word << unused ? "true" : "false"); break;
+	case 'p': put_address(out, form, word); break;
+	case 'f': put_float(out, form, &number, word); break;
+	default: tw_put_u64(out, word << unused >> unused); break;
+	}
+}
+
+/* Its fields, by name: {x = -1, y = 2}.  False: what is known of them is not enough. */
+static bool put_fields(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+{
+	const struct tw_layout_value *value = item->value;
+	struct tw_layout_field field;
+	if (!value->enumerator_count)
+		return false;
+	for (uint32_t i = 0; i < value->enumerator_count; i++)
+		if (!tw_layout_field(value, i, &field) || field.first_bit + field.bits > 64 * item->word_count)
+			return false;
+	if (!field.name_bytes && value->enumerator_count == 1) {
+		put_field(out, form, &field, item->words);
+		return true;
+	}
+	if (form == TW_TYPED_TEXT)
+		tw_out_text(out, value->type_name);
+	tw_out_text(out, "{");
+	for (uint32_t i = 0; i < value->enumerator_count && tw_layout_field(value, i, &field); i++) {
+		tw_out_text(out, !i ? "" : form == TW_TYPED_TEXT ? ", " : ",");
+		if (form == TW_TYPED_TEXT && field.name_bytes)
+			tw_out_format(out, "%.*s = ", (int)field.name_bytes, field.name);
+		else if (form == TW_TYPED_JSON)
+			tw_json_quote(out, field.name, field.name_bytes);
+		tw_out_text(out, form == TW_TYPED_JSON ? ":" : "");
+		put_field(out, form, &field, item->words);
+		tw_out_room(out);
+	}
+	tw_out_text(out, "}");
+	return true;
+}
+
+static void put_struct(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+{
+	if (put_fields(out, form, item))
+		return;
+	if (form == TW_TYPED_TEXT)
+		tw_out_text(out, item->value->type_name);
+	put_words(out, form, item);
 }
 
 static void put_item(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
@@ -199,7 +298,12 @@ static void put_item(struct tw_out *out, enum tw_typed_form form, const struct t
 	case 'n': put_enum(out, form, value, item->words[0]); break;
 	case 'p': put_address(out, form, item->words[0]); break;
 	case 's': put_string(out, form, item); break;
-	case 'f': put_float(out, form, value, item->words[0]); break;
+	case 'f':
+		if (value->bytes == TW_LAYOUT_X87_BYTES)
+			put_x87(out, form, item);
+		else
+			put_float(out, form, value, item->words[0]);
+		break;
 	case 'S': put_struct(out, form, item); break;
 	default: put_unknown(out, form); break;
 	}
@@ -237,17 +341,14 @@ void tw_typed_arguments(struct tw_out *out, enum tw_typed_form form, const struc
 		put_names(out, layout);
 }
 
-bool tw_typed_result(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout, uint64_t word)
+bool tw_typed_result(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout, const uint64_t *words,
+		     uint32_t count)
 {
-	const struct tw_layout_value *result = &layout->result;
-	struct tw_layout_item item = {.value = result, .word_count = 1, .words = {word}};
-	if (result->type == 'v')
+	struct tw_layout_item item;
+	if (layout->result.type == 'v')
 		return false;
-	/* One word was recorded, and it is rax, or xmm0 where that is the first. */
-	if (result->registers[0] != 6 && result->registers[0] != 8)
-		item.word_count = 0;
 	/* Missing where nothing is known, as ever. */
-	if (form == TW_TYPED_JSON && !item.word_count)
+	if (!tw_layout_result(layout, words, count, &item) && form == TW_TYPED_JSON)
 		return false;
 	put_item(out, form, &item);
 	return true;

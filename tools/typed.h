@@ -23,7 +23,8 @@ const struct tw_layout *tw_typed_layout(const struct tw_capture *capture, const 
 void tw_typed_arguments(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout,
 			const uint64_t *words, uint32_t count);
 
-/* A returned word.  False: it says nothing of the value, and nothing was written. */
-bool tw_typed_result(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout, uint64_t word);
+/* What was returned, in these words.  False: they say nothing of the value, and nothing was written. */
+bool tw_typed_result(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout, const uint64_t *words,
+		     uint32_t count);
 
 #endif

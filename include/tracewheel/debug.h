@@ -79,13 +79,20 @@ enum tw_debug_kind {
 	TW_DEBUG_ENUM,
 	TW_DEBUG_POINTER, /* references too */
 	TW_DEBUG_STRING,  /* char * */
-	TW_DEBUG_FLOAT,	  /* of 4 or 8 bytes */
-	TW_DEBUG_STRUCT	  /* struct, union or class, by value; the two halves of __int128 */
+	TW_DEBUG_FLOAT,	  /* of 4 or 8 bytes; of 16: long double */
+	TW_DEBUG_STRUCT	  /* struct, union or class, by value; __int128; complex numbers */
 };
 
 struct tw_debug_enumerator {
 	const char *name;
 	int64_t value;
+};
+
+/* A number in a struct, wherever it is nested: "x", "from.x", "axes[2]"; "" for all of __int128. */
+struct tw_debug_field {
+	const char *name;
+	enum tw_debug_kind kind; /* SIGNED, UNSIGNED, BOOL, POINTER, FLOAT */
+	uint32_t first_bit, bits;
 };
 
 struct tw_debug_type {
@@ -95,6 +102,9 @@ struct tw_debug_type {
 	const struct tw_debug_enumerator *enumerators;
 	uint32_t enumerator_count;
 	bool is_signed; /* an enum's integer */
+	/* Of a struct of at most 16 bytes: all there is in it; none for unions and what has too many. */
+	const struct tw_debug_field *fields;
+	uint32_t field_count;
 };
 
 /* Registers that carry values: 0 to 5 are rdi, rsi, rdx, rcx, r8, r9. */

@@ -9,12 +9,13 @@
  *	result    = value without a name
  *	value     = name ":" type "@" register register
  *	type      = letter [bytes] ["/" name of the type] ["{" enumerator *("," enumerator) "}"]
- *	enumerator= name "=" number
+ *	enumerator= name "=" number; of a struct its fields: name "." letter bits "=" first bit
  *	letter    = i signed, u unsigned, b bool, e enum, n signed enum, p pointer, s string, f float,
- *		    S struct in one or two words, v void, _ unknown
+ *		    S struct in one or two words, v void, _ unknown; of fields: i, u, b, p, f
  *	register  = "0" to "5" rdi rsi rdx rcx r8 r9, "6" rax, "7" rdx, "8" to "f" xmm0 to xmm7, "-" none
  *
- * Names hold no blanks and none of : @ / { } , = .  A value without a register is not recorded.
+ * Names hold no blanks and none of : @ / { } , = .  A value without a register is not recorded, but for one that a
+ * function returns in st(0): f16.
  *
  * Threads  any; a layout does not change.  Limits: TW_LAYOUT_*_MAX.
  */
@@ -33,6 +34,9 @@ extern "C" {
 #define TW_LAYOUT_TEXT_BYTES_MAX 8000
 /* Words that registers bring: six integer ones and eight of vectors. */
 #define TW_LAYOUT_WORDS_MAX 14
+
+/* A long double, of which the first ten bytes count. */
+#define TW_LAYOUT_X87_BYTES 16
 
 struct tw_layout_enumerator {
 	const char *name;
@@ -79,6 +83,11 @@ enum tw_layout_string {
 	TW_LAYOUT_UNREADABLE = 2 /* no memory there, or a null pointer */
 };
 
+/*
+ * What a call returned is one word for each register of the result, or two for st(0).  Captures may have the first
+ * alone: programs recorded one word before.
+ */
+
 /* One value of such a payload. */
 struct tw_layout_item {
 	const struct tw_layout_value *value;
@@ -96,6 +105,21 @@ struct tw_layout_reader {
 	uint32_t word_count;
 	uint32_t at, word_at, string_at;
 };
+
+/* A field of a struct: bits of its words. */
+struct tw_layout_field {
+	const char *name;    /* lent by the layout; not terminated */
+	size_t name_bytes; /* 0: it is all of the value */
+	char type;	     /* i, u, b, p, f */
+	uint32_t first_bit, bits;
+};
+
+/* Field number @at of a value of type 'S', from 0.  False: there is none, or what is said of it is no field. */
+bool tw_layout_field(const struct tw_layout_value *value, uint32_t at, struct tw_layout_field *out);
+
+/* What a return recorded by this layout has in its payload, as tw_layout_next().  False: nothing that is known. */
+bool tw_layout_result(const struct tw_layout *layout, const uint64_t *words, uint32_t word_count,
+		      struct tw_layout_item *out);
 
 /* The next value.  False behind the last, and where the payload is not what the layout says. */
 bool tw_layout_next(struct tw_layout_reader *reader, struct tw_layout_item *out);

@@ -35,6 +35,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		while (tw_layout_next(&reader, &item))
 			for (size_t i = 0; item.text && i < item.text_bytes; i++)
 				TW_ASSERT(item.text[i] == item.text[i]);
+		for (uint32_t i = 0; i <= layout->count; i++) {
+			const struct tw_layout_value *value = i ? &layout->values[i - 1] : &layout->result;
+			struct tw_layout_field field;
+
+			for (uint32_t j = 0; j <= value->enumerator_count; j++)
+				TW_ASSERT(!tw_layout_field(value, j, &field) || field.first_bit + field.bits <= 128);
+		}
+		if (tw_layout_result(layout, words, (uint32_t)(rest / 8), &item))
+			TW_ASSERT(item.word_count && item.word_count <= 2 && item.word_count <= rest / 8);
 		tw_arg_plan_make(&plan, layout, 64);
 		TW_ASSERT(plan.count == layout->word_count && plan.string_count == layout->string_count);
 		tw_layout_destroy(layout);

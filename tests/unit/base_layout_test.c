@@ -79,12 +79,61 @@ static void payloads_are_not_trusted(void **state)
 	tw_layout_destroy(layout);
 }
 
+static void fields_are_bits_of_words(void **state)
+{
+	static const char fields[] = ":S16/pair{a.i32=0,b.f64=64}@68 "
+				     "x:S8{in.x.u3=0,.i8=8,n=5,a.i65=0,b.i8=60,c.q8=0,d.f16=0,e.i8=-1,f.i128=0,g.p128=0,.u=1}@0-";
+	struct tw_layout_field field;
+	struct tw_layout *layout;
+
+	assert_int_equal(tw_layout_parse(fields, strlen(fields), &layout), 0);
+	assert_true(tw_layout_field(&layout->result, 1, &field));
+	assert_int_equal(field.name_bytes, 1);
+	assert_int_equal(field.type, 'f');
+	assert_int_equal(field.first_bit, 64);
+	assert_int_equal(field.bits, 64);
+	assert_false(tw_layout_field(&layout->result, 2, &field));
+	assert_true(tw_layout_field(&layout->values[0], 0, &field));
+	assert_int_equal(field.name_bytes, 4);
+	assert_true(tw_layout_field(&layout->values[0], 1, &field));
+	assert_int_equal(field.name_bytes, 0);
+	for (uint32_t i = 2; i < 12; i++)
+		assert_int_equal(tw_layout_field(&layout->values[0], i, &field), i == 8);
+	tw_layout_destroy(layout);
+}
+
+/* Captures of before have one word of two; of a long double they have rax, which is nothing of it. */
+static void results_have_as_many_words_as_were_recorded(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t words, known;
+	} cases[] = {{":i8@6-", 1, 1},	  {":i8@6-", 2, 1}, {":S16@68", 1, 1}, {":S16@68", 2, 2}, {":S16@89", 2, 2},
+		     {":S16@68", 0, 0},	  {":S24@--", 1, 0}, {":f16@--", 1, 0}, {":f16@--", 2, 2}, {":f8@8-", 1, 1},
+		     {":_16@--", 2, 0},	  {":p8@7-", 1, 0}};
+	const uint64_t words[2] = {7, 8};
+	struct tw_layout_item item;
+	struct tw_layout *layout;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_int_equal(tw_layout_parse(cases[i].text, strlen(cases[i].text), &layout), 0);
+		assert_int_equal(tw_layout_result(layout, words, cases[i].words, &item), cases[i].known != 0);
+		assert_int_equal(item.word_count, cases[i].known);
+		assert_ptr_equal(item.value, &layout->result);
+		for (uint32_t j = 0; j < item.word_count; j++)
+			assert_int_equal(item.words[j], words[j]);
+		tw_layout_destroy(layout);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_are_read),
 		cmocka_unit_test(nonsense_is_refused),
 		cmocka_unit_test(payloads_are_not_trusted),
+		cmocka_unit_test(fields_are_bits_of_words),
+		cmocka_unit_test(results_have_as_many_words_as_were_recorded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
