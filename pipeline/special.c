@@ -278,8 +278,15 @@ static void do_meta(struct tw_hit_tls *t, struct tw_place *place, const struct t
 	uint64_t bit = UINT64_C(1) << part->session;
 	struct tw_match_result result = { .verdict = TW_MATCH_YES };
 
+	/* RELAXED hit.meta_alive: who sees the bit late makes an event that nobody receives. */
+	if (tw_unlikely(!(tw_load_relaxed(&tw_hit_alive) & bit))) {
+		/* RELAXED hit.without_tracer: what info tells, and nothing else. */
+		if (!(tw_load_relaxed(&place->without_tracer) & bit))
+			tw_fetch_or_relaxed(&place->without_tracer, bit);
+		return;
+	}
 	/* RELAXED hit.tracer_of: a session's tracer is said before its breakpoints are. */
-	if ((tw_load_relaxed(&t->tracee->tracer_of) & bit) || !tw_hit_sessions[part->session].rs)
+	if (tw_load_relaxed(&t->tracee->tracer_of) & bit)
 		return;
 	if (part->meta_program) {
 		if (run_program(t, part->meta_program, part->session, call) == TW_MATCH_NO)

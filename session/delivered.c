@@ -27,8 +27,11 @@ void tw_tracer_lost_locked(struct tw_session *session)
 	session->new_flags = 0;
 	tw_flags_new_changed();
 	session->tracer_pid = 0;
-	if (session->slot != TW_SESSION_UNSEATED)
+	if (session->slot != TW_SESSION_UNSEATED) {
+		/* PROGRESS hit.alive: nothing waits: what is made meanwhile is dropped, and counted. */
+		tw_fetch_and_seq_cst(&tw_hit_alive, ~(UINT64_C(1) << session->slot));
 		tw_tracees_clear_flags(session->slot);
+	}
 	/* Who waits for room waits no longer; the memory stays until nobody uses it. */
 	if (session->rs)
 		tw_rs_close(session->rs);

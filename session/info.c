@@ -67,26 +67,39 @@ static struct tw_term flag_list(struct tw_arena *arena, uint32_t flags)
 	return tw_term_list(arena, atoms, count, tw_term_nil());
 }
 
+static bool is_tracer_gone(const struct tw_session *session)
+{
+	/* RELAXED session.tracer_is_gone: gone now or at the next look. */
+	return tw_load_relaxed(&session->is_tracer_gone);
+}
+
 /* Where the session's events go: {capture,Path}, as a tracer module and its state; a pid; [] is nowhere. */
-static struct tw_term tracer_of(const struct tw_session *session, struct tw_arena *arena)
+static struct tw_term last_tracer_of(const struct tw_session *session, struct tw_arena *arena)
 {
 	const char *path = session->tracer_path ? session->tracer_path : "";
 
-	/* RELAXED session.tracer_is_gone: gone now or at the next look. */
-	if (!session->rs || tw_load_relaxed(&session->is_tracer_gone))
+	if (!session->rs)
 		return tw_term_nil();
 	/* A queue is a pid, once somebody has received. */
 	if (session->queue) {
 		uint32_t pid;
 
 		tw_registry_lock();
-		pid = session->tracer_pid;
+		pid = session->last_tracer_pid;
 		tw_registry_unlock();
-		return pid ? tw_term_pid(arena, pid, 0) : tw_term_atom_z("queue");
+		if (pid)
+			return tw_term_pid(arena, pid, 0);
+		return is_tracer_gone(session) ? tw_term_nil() : tw_term_atom_z("queue");
 	}
 	if (session->writer && !session->tracer_path)
 		return tw_term_atom_z("stream");
 	return pair(arena, tw_term_atom_z("capture"), tw_term_binary(arena, path, strlen(path)));
+}
+
+/* The same while it is there, else []. */
+static struct tw_term tracer_of(const struct tw_session *session, struct tw_arena *arena)
+{
+	return is_tracer_gone(session) ? tw_term_nil() : last_tracer_of(session, arena);
 }
 
 static int info_process(struct tw_session *session, tw_pid pid, struct tw_term item, struct tw_arena *arena,
@@ -117,6 +130,7 @@ struct state {
 	const struct tw_match_program *program, *meta_program;
 	struct tw_term times, memories; /* lists so far; none: no memory for them */
 	struct tw_arena *arena;
+	bool is_without_tracer; /* a meta event has found it gone */
 };
 
 /* One row of call_time or call_memory, of one process. */
@@ -167,6 +181,9 @@ static int add_place(struct tw_session *session, struct tw_permit *permit, struc
 	if (part.meta_program)
 		state->meta_program = part.meta_program;
 	part.actions = tw_session_actions(session, permit, place);
+	/* RELAXED hit.without_tracer: set by a hit before this or not. */
+	if (part.actions & TW_ACTION_META && tw_load_relaxed(&place->without_tracer) >> session->slot & 1)
+		state->is_without_tracer = true;
 	if (part.actions & TW_ACTION_TIME)
 		tw_counts_each(set->times.now, true, add_time, state);
 	if (part.actions & TW_ACTION_MEMORY)
@@ -214,7 +231,10 @@ static struct tw_term value_of(const struct tw_session *session, const struct st
 		       : state->actions & TW_ACTION_CALL ? tw_atom(TW_ATOM_LOCAL)
 							 : no;
 	case ITEM_MATCH_SPEC: return state->actions & TW_ACTION_CALL ? spec_of(state->program, arena) : no;
-	case ITEM_META: return state->actions & TW_ACTION_META ? tracer_of(session, arena) : no;
+	case ITEM_META:
+		if (!(state->actions & TW_ACTION_META))
+			return no;
+		return state->is_without_tracer ? tw_term_nil() : last_tracer_of(session, arena);
 	case ITEM_META_MATCH_SPEC: return state->actions & TW_ACTION_META ? spec_of(state->meta_program, arena) : no;
 	case ITEM_CALL_MEMORY: return state->actions & TW_ACTION_MEMORY ? state->memories : no;
 	case ITEM_CALL_TIME: return state->actions & TW_ACTION_TIME ? state->times : no;
@@ -304,7 +324,7 @@ static int info_on_load(struct tw_session *session, struct tw_term item, struct 
 	result = tw_change_begin(&permit);
 	if (result)
 		return result;
-	state = (struct state){ on_load->actions, 0, on_load->program, on_load->meta_program, yes, yes, arena };
+	state = (struct state){ on_load->actions, 0, on_load->program, on_load->meta_program, yes, yes, arena, false };
 	if (!tw_session_is_alive(session))
 		result = TW_EDEAD;
 	else if (asked == ITEM_CALL_COUNT && (on_load->actions & TW_ACTION_COUNT))

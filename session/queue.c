@@ -97,7 +97,7 @@ int tw_queue_start(const struct tw_tracer *tracer, struct tw_session *session)
 	session->rs = &queue->rs;
 	session->queue = queue;
 	session->is_tracer_fixed = tracer->tracer_pid != 0;
-	session->tracer_pid = (uint32_t)tracer->tracer_pid;
+	session->tracer_pid = session->last_tracer_pid = (uint32_t)tracer->tracer_pid;
 	queue->tracer = tracer->tracer_pid;
 	return 0;
 destroy_rings:
@@ -145,7 +145,7 @@ void tw_queue_after_fork_in_child(struct tw_session *session)
 	session->queue->is_child = true;
 	/* RELAXED session.tracer_is_gone: the child has one thread. */
 	tw_store_relaxed(&session->is_tracer_gone, true);
-	session->tracer_pid = 0;
+	session->tracer_pid = session->last_tracer_pid = 0;
 }
 
 /* ---- who is the tracer ---- */
@@ -161,7 +161,7 @@ static void become_tracer(struct tw_session *session, tw_pid pid)
 	tw_registry_lock();
 	before = session->tracer_pid ? tw_tracee_find(session->tracer_pid) : NULL;
 	now = pid ? tw_tracee_find(pid) : NULL;
-	session->tracer_pid = (uint32_t)pid;
+	session->tracer_pid = session->last_tracer_pid = (uint32_t)pid;
 	if (session->slot != TW_SESSION_UNSEATED && tw_session_is_alive(session)) {
 		if (before)
 			tw_flags_change(before, session->slot, true, 0);

@@ -71,7 +71,8 @@ static void begin_epoch(struct tw_session *session)
 	tw_store_release(&tw_hit_sessions[session->slot].epoch, epoch);
 	/* PAIR hit.epoch: release; as above. */
 	tw_store_release(&tw_hit_epoch, epoch);
-	if (session->rs) {
+	/* RELAXED session.tracer_is_gone: set under the registry's lock. */
+	if (session->rs && !tw_load_relaxed(&session->is_tracer_gone)) {
 		/* PAIR hit.epoch: release; as above. */
 		tw_fetch_or_seq_cst(&tw_hit_alive, UINT64_C(1) << session->slot);
 	}

@@ -91,6 +91,7 @@ struct tw_session {
 	/* Under the registry's lock. */
 	uint32_t new_flags;
 	uint32_t tracer_pid; /* a process that makes no events here; 0: none */
+	uint32_t last_tracer_pid; /* the same, also once it is gone: what info(meta) tells until a call has noticed */
 
 	/* Under `definitions`. */
 	struct tw_quiet_lock definitions;

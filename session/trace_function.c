@@ -151,8 +151,11 @@ static int set_place(struct tw_session *session, struct tw_permit *permit, struc
 	part.actions |= added;
 	if (added & TW_ACTION_CALL)
 		tw_session_use_program(&part, place, setting->program);
-	if (added & TW_ACTION_META)
+	if (added & TW_ACTION_META) {
 		part.meta_program = setting->program;
+		/* RELAXED hit.without_tracer: what info tells, and nothing else. */
+		tw_fetch_and_relaxed(&place->without_tracer, ~(UINT64_C(1) << session->slot));
+	}
 	error = renew_counters(session, set, added, true);
 	return error ? error : tw_session_stage(session, permit, place, &part);
 }

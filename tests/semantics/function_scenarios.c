@@ -222,7 +222,7 @@ const struct scenario function_scenarios[] = {
 	SCENARIO(s_call_memory),
 	SCENARIO(s_two_sessions_counters),
 	SCENARIO(s_meta_message_false),
-	DIFFERS(s_meta_dead_tracer, "a tracer that has gone is known to be gone at once, not at the next hit"),
+	SCENARIO(s_meta_dead_tracer),
 	SCENARIO(s_on_load),
 	SCENARIO(s_reload_clears),
 	{0},

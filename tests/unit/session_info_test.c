@@ -466,8 +466,13 @@ static void line_136_137_140_175_a_tracer_that_goes(void **state)
 	assert_string_equal(info_pid(s, self, "flags"), "{flags,[]}");
 	assert_string_equal(info_pid(s, self, "tracer"), "{tracer,[]}");
 	assert_string_equal(info(s, "{tro,f1,1}", "traced"), "{traced,local}");
+	assert_string_equal(info(s, "{tro,f1,1}", "meta"), mine);
+	tw_call1(&f1, 1);
 	assert_string_equal(info(s, "{tro,f1,1}", "meta"), "{meta,[]}");
 	assert_string_equal(info(s, "{tro,f1,1}", "meta_match_spec"), "{meta_match_spec,[]}");
+	/* Set again, it is as new. */
+	assert_int_equal(tw_trace_function(s, "tro", "f1", 1, TW_MATCH_TRUE, TW_FUNCTION_META), 1);
+	assert_string_equal(info(s, "{tro,f1,1}", "meta"), mine);
 	assert_true(is_member(s, session_info("all")));
 	assert_false(is_member(s, session_info_pid(self)));
 	assert_int_equal(tw_session_destroy(s), 1);
