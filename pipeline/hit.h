@@ -245,7 +245,10 @@ void tw_thread_open_run(struct tw_hit_tls *t);
 static inline void tw_thread_number_run(struct tw_hit_tls *t)
 {
 	if (t->run_seq == TW_RUN_DUE) {
-		/* PAIR tracee.run_seq: acquire and release: what was made of the tracee on other threads comes before. */
+		/*
+		 * PAIR tracee.run_seq: release: what this thread made of the tracee comes before its next run, on any thread.
+		 * PAIR tracee.run_seq: acquire: what others made of it, and ended by this same line, comes before this run.
+		 */
 		t->run_seq = tw_fetch_add_acq_rel(&t->tracee->run_seq, 1) + 1;
 	}
 }

@@ -326,7 +326,10 @@ free_session:
 
 static void drop_reference(struct tw_session *session)
 {
-	/* PAIR session.references: acquire and release: whoever frees comes after everybody's use. */
+	/*
+	 * PAIR session.references: release, by everybody who drops one: what was done with the session comes before.
+	 * PAIR session.references: acquire, by the last, in this same line on another thread: it frees behind all of that.
+	 */
 	if (tw_fetch_sub_acq_rel(&session->references, 1) == 1)
 		free_session(session);
 }
