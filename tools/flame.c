@@ -318,8 +318,9 @@ static bool put_folded(const struct tw_calltree *tree, uint32_t number, struct c
 
 /* ---- the command ---- */
 
-static bool take_option(struct request *request, int key, const char *value)
+static bool take_option(void *context, int key, const char *value)
 {
+	struct request *request = context;
 	char *end;
 	switch (key) {
 	case KEY_FOLDED: request->is_folded = true; return true;
@@ -364,16 +365,8 @@ int tw_tool_flame(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
 	struct request request = {.least_percent = LEAST_SHARE_DEFAULT};
-	int key, code = TW_EXIT_USAGE;
-	while ((key = tw_options_next(&options)) > 0) {
-		if (!take_option(&request, key, options.value))
-			goto free_selection;
-	}
-	if (key < 0) {
-		code = tw_options_exit(key);
-		goto free_selection;
-	}
-	const char *path = tw_options_capture(&options);
+	int code;
+	const char *path = tw_options_take(&options, take_option, &request, &code);
 	if (!path)
 		goto free_selection;
 	code = TW_EXIT_FAILURE;

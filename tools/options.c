@@ -138,3 +138,17 @@ const char *tw_options_capture(struct tw_options *options)
 		tw_usage(options->command, "one capture at a time.");
 	return NULL;
 }
+
+const char *tw_options_take(struct tw_options *options, tw_options_take_fn *take, void *request, int *code)
+{
+	int key;
+	*code = TW_EXIT_USAGE;
+	while ((key = tw_options_next(options)) > 0) {
+		if (!take(request, key, options->value))
+			return NULL;
+	}
+	if (key == TW_OPTIONS_END)
+		return tw_options_capture(options);
+	*code = tw_options_exit(key);
+	return NULL;
+}

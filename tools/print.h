@@ -10,6 +10,7 @@
 
 #include "tools/names.h"
 #include "tools/tool.h"
+#include "tools/typed.h"
 
 #include "tracewheel/term.h"
 
@@ -128,6 +129,10 @@ static inline void tw_print_payload(const struct tw_capture_event *event, struct
 	else
 		tw_print_payload_take(event, payload);
 }
+
+/* Words that debug information explains, with what stands in front of them in this form.  False: it does not. */
+bool tw_print_typed(struct tw_printer *printer, const struct tw_capture_event *event,
+		    const struct tw_print_payload *payload, enum tw_typed_form form);
 
 /*
  * tw_print_next_term - the next of term_count terms, and then the extra one: lent until the next event.

@@ -130,23 +130,6 @@ static void put_terms(struct tw_out *out, const struct tw_capture_event *event,
 		tw_out_text(out, "]");
 }
 
-/* Words that debug information explains.  False: it does not. */
-static bool put_typed(struct tw_printer *printer, const struct tw_capture_event *event,
-		      const struct tw_print_payload *payload)
-{
-	const struct tw_layout *layout = tw_typed_layout(printer->capture, event);
-	struct tw_out *out = printer->out;
-	size_t before = out->used;
-	if (!layout || !payload->count)
-		return false;
-	tw_out_text(out, event->kind == TW_CAPTURE_CALL ? "," : ",\"value\":");
-	if (event->kind == TW_CAPTURE_CALL)
-		tw_typed_arguments(out, TW_TYPED_JSON, layout, payload->words, payload->count);
-	else if (!tw_typed_result(out, TW_TYPED_JSON, layout, payload->words, payload->count))
-		out->used = before;
-	return true;
-}
-
 /* Where a native function returned to, as far as it is known. */
 static void put_line(struct tw_printer *printer, const struct tw_capture_event *event, uint64_t address)
 {
@@ -197,7 +180,7 @@ static void put_payload(struct tw_printer *printer, const struct tw_capture_even
 				      (unsigned long long)payload.words[i]);
 	} else if (event->kind == TW_CAPTURE_STACK) {
 		put_stack(printer, event, &payload);
-	} else if (payload.count && !put_typed(printer, event, &payload)) {
+	} else if (payload.count && !tw_print_typed(printer, event, &payload, TW_TYPED_JSON)) {
 		put_words(out, event->kind == TW_CAPTURE_CALL ? ",\"args\":[" : ",\"values\":[",
 			  payload.words, payload.count);
 		if (event->kind == TW_CAPTURE_RETURN_TO)

@@ -261,3 +261,25 @@ void tw_print_put_arguments(struct tw_out *out, struct tw_term list)
 	}
 	tw_out_text(out, ")");
 }
+
+/* ---- words ---- */
+
+bool tw_print_typed(struct tw_printer *printer, const struct tw_capture_event *event,
+		    const struct tw_print_payload *payload, enum tw_typed_form form)
+{
+	const struct tw_layout *layout = tw_typed_layout(printer->capture, event);
+	bool is_call = event->kind == TW_CAPTURE_CALL, is_json = form == TW_TYPED_JSON;
+	struct tw_out *out = printer->out;
+	size_t before = out->used;
+	if (!layout || !payload->count)
+		return false;
+	if (is_call) {
+		tw_out_text(out, is_json ? "," : " ");
+		tw_typed_arguments(out, form, layout, payload->words, payload->count);
+		return true;
+	}
+	tw_out_text(out, is_json ? ",\"value\":" : " -> ");
+	if (!tw_typed_result(out, form, layout, payload->words, payload->count))
+		out->used = before;
+	return true;
+}

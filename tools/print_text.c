@@ -91,23 +91,6 @@ static void put_damage(struct tw_out *out)
 	tw_out_text(out, " <damaged>");
 }
 
-/* Words that debug information explains.  False: it does not. */
-static bool put_typed(struct tw_printer *printer, const struct tw_capture_event *event,
-		      const struct tw_print_payload *payload)
-{
-	const struct tw_layout *layout = tw_typed_layout(printer->capture, event);
-	struct tw_out *out = printer->out;
-	size_t before = out->used;
-	if (!layout || !payload->count)
-		return false;
-	tw_out_text(out, event->kind == TW_CAPTURE_CALL ? " " : " -> ");
-	if (event->kind == TW_CAPTURE_CALL)
-		tw_typed_arguments(out, TW_TYPED_TEXT, layout, payload->words, payload->count);
-	else if (!tw_typed_result(out, TW_TYPED_TEXT, layout, payload->words, payload->count))
-		out->used = before;
-	return true;
-}
-
 static void put_words(struct tw_out *out, const struct tw_print_payload *payload, bool is_call)
 {
 	if (!payload->count)
@@ -175,7 +158,7 @@ void tw_print_text_payload(struct tw_printer *printer, const struct tw_capture_e
 		put_address(printer, event, payload.words[0]);
 	else if (event->kind == TW_CAPTURE_STACK)
 		put_stack(printer, event, &payload);
-	else if (!put_typed(printer, event, &payload))
+	else if (!tw_print_typed(printer, event, &payload, TW_TYPED_TEXT))
 		put_words(out, &payload, event->kind == TW_CAPTURE_CALL);
 	if (payload.has_extra && tw_print_next_extra(printer, event, &payload, true, &extra)) {
 		tw_out_text(out, "  ");

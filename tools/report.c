@@ -290,8 +290,9 @@ static bool take_sort(struct request *request, const char *value)
 	return false;
 }
 
-static bool take_option(struct request *request, int key, const char *value)
+static bool take_option(void *context, int key, const char *value)
 {
+	struct request *request = context;
 	if (key == KEY_JSON) {
 		request->is_json = true;
 	} else if (key == KEY_CALLERS) {
@@ -387,16 +388,8 @@ int tw_tool_report(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
 	struct request request = {.top = TOP_DEFAULT};
-	int key, code = TW_EXIT_USAGE;
-	while ((key = tw_options_next(&options)) > 0) {
-		if (!take_option(&request, key, options.value))
-			goto free_selection;
-	}
-	if (key < 0) {
-		code = tw_options_exit(key);
-		goto free_selection;
-	}
-	const char *path = tw_options_capture(&options);
+	int code;
+	const char *path = tw_options_take(&options, take_option, &request, &code);
 	if (!path)
 		goto free_selection;
 	struct tw_capture *capture = tw_names_open(path);

@@ -78,6 +78,14 @@ int tw_options_next(struct tw_options *options);
 int tw_options_exit(int answer);
 /* Says that the arguments are not right, and where to look.  Answers TW_EXIT_USAGE. */
 int tw_usage(const struct tw_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Takes an option into what the command keeps of its options; false when it was wrong, which has been said. */
+typedef bool tw_options_take_fn(void *request, int key, const char *value);
+/*
+ * tw_options_take - all options, and the capture's path behind them.
+ *
+ * Answers NULL where the command ends here: *code is its exit code then.
+ */
+const char *tw_options_take(struct tw_options *options, tw_options_take_fn *take, void *request, int *code);
 /* The one capture that a reading command wants; NULL after having said what is wrong. */
 const char *tw_options_capture(struct tw_options *options);
 
