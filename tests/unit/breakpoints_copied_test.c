@@ -9,6 +9,7 @@
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
 #include "breakpoints/returns.h"
+#include "returns_help.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,23 +23,6 @@
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
-
-#ifdef __clang__
-#define TRACED __attribute__((noinline, patchable_function_entry(9, 0)))
-#else
-#define TRACED __attribute__((noinline, noclone, patchable_function_entry(9, 0)))
-#endif
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-/* Sanitizers keep accounts of stacks themselves, and their memory lies where shadows do. */
-#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__ || __has_feature(thread_sanitizer) ||          \
-	__has_feature(address_sanitizer)
-#define IS_SANITIZED 1
-#else
-#define IS_SANITIZED 0
-#endif
-#define REGULAR __attribute__((target("general-regs-only")))
 
 #define SESSION	    3
 #define COUNT	    8

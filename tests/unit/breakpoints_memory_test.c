@@ -4,6 +4,7 @@
  * Method	calloc() fails while one of two sessions that count the same function is destroyed; then a third
  *	takes its place.
  */
+#include "sanitized_help.h"
 #include "session/session.h"
 #include "tracewheel/tracewheel.h"
 
@@ -11,16 +12,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <cmocka.h>
-
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__ || __has_feature(thread_sanitizer) ||          \
-	__has_feature(address_sanitizer)
-#define IS_SANITIZED 1
-#else
-#define IS_SANITIZED 0
-#endif
 
 static struct tw_declared_function f = TW_DECLARED_FUNCTION("memory", "f", 0);
 

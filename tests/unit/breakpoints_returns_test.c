@@ -9,6 +9,7 @@
 #include "breakpoints/patch.h"
 #include "breakpoints/returns.h"
 #include "breakpoints/unwind.h"
+#include "returns_help.h"
 #include "tracewheel/error.h"
 
 #include <stdarg.h>
@@ -30,22 +31,6 @@
 
 #define SESSION 3
 #define NOTED   256 /* the last ones */
-#ifdef __clang__
-#define TRACED __attribute__((noinline, patchable_function_entry(9, 0)))
-#else
-#define TRACED __attribute__((noinline, noclone, patchable_function_entry(9, 0)))
-#endif
-/* Sanitizers keep accounts of stacks themselves, and their memory lies where shadows do. */
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__ || __has_feature(thread_sanitizer) ||          \
-	__has_feature(address_sanitizer)
-#define IS_SANITIZED 1
-#else
-#define IS_SANITIZED 0
-#endif
-#define REGULAR __attribute__((target("general-regs-only")))
 
 /* ---- what is seen ---- */
 

@@ -7,6 +7,7 @@
  *	a different skew for each thread.  Negative control: by the skewed times alone the order is wrong.
  */
 #include "session_bed.h"
+#include "skew_help.h"
 #include "tracewheel/consumer.h"
 
 #include <pthread.h>
@@ -154,31 +155,6 @@ static void run_actors(void)
 		pthread_join(threads[i], NULL);
 	for (int i = 0; i < ACTORS; i++)
 		tw_process_exit(actors[i].process);
-}
-
-/* As if each processor's counter stood elsewhere: 40 us and more apart, the worst of them backwards. */
-static void skew_rings(struct tw_rs *rs)
-{
-	uint64_t skew = tw_clock_ticks_per_second() / 20000;
-
-	for (uint32_t i = 0; i < tw_rs_ring_count(rs); i++) {
-		struct tw_rb_shared *ring = tw_rs_ring(rs, i);
-		uint64_t pos = tw_load_relaxed(&ring->tail_pos), end;
-		const uint8_t *at;
-		int64_t bytes;
-
-		if (tw_rs_ring_state(rs, i) != TW_RB_LIVE && tw_rs_ring_state(rs, i) != TW_RB_ENDED)
-			continue;
-		while ((bytes = tw_rb_peek(ring, pos, TW_BLOCK_RAW_BYTES_MAX, &at, &end)) > 0) {
-			for (int64_t b = 0; b < bytes;) {
-				struct tw_rb_record *record = (struct tw_rb_record *)(uintptr_t)(at + b);
-
-				record->ticks += (i * 2 % 3) * skew;
-				b += TW_RB_HEAD_BYTES(record->head);
-			}
-			pos = end;
-		}
-	}
 }
 
 /* ---- reading ---- */
