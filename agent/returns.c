@@ -5,6 +5,7 @@
 #include "base/atomic.h"
 #include "breakpoints/returns.h"
 #include "breakpoints/unwind.h"
+#include "pipeline/native.h"
 
 #include <stdio.h>
 
@@ -14,9 +15,9 @@ static bool is_asked_for;
 
 static void refuse(const char *what, const char *reason)
 {
-	char text[256];
+	char text[320];
 
-	snprintf(text, sizeof text, "%s are not recorded: %s", what, reason);
+	snprintf(text, sizeof text, "%s are not recorded: %.240s", what, reason);
 	tw_agent_tell(text);
 }
 
@@ -64,8 +65,19 @@ void tw_agent_returns_see(const struct tw_sym_set *set)
 	static bool was_told;
 	char text[256];
 
-	if (!are_recorded || was_told)
+	if (!are_recorded)
 		return;
+	for (size_t i = 0; i < set->count; i++) {
+		if (!tw_sym_repeats_stacks(set->objects[i].path))
+			continue;
+		/* What is watched already goes on to be. */
+		are_recorded = false;
+		tw_native_stop_watching();
+		snprintf(text, sizeof text, "%.64s copies stacks, and goes back to one copy more than once (call/cc)",
+			 set->objects[i].name);
+		refuse(is_asked_for ? "returns and exceptions of calls from here on" : "returns of calls from here on", text);
+		return;
+	}
 	for (size_t i = 0; i < set->count && !was_told; i++) {
 		if (!tw_sym_copies_stacks(set->objects[i].path))
 			continue;

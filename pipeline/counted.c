@@ -149,7 +149,7 @@ static __attribute__((noinline)) const char *open_odd(struct tw_counted_frame fr
 {
 	const char *way = NULL;
 
-	if (frame.place->is_unwatched || !tw_native_can_watch ||
+	if (frame.place->is_unwatched || !tw_native_is_watching() ||
 	    !tw_returns_open(slot, (const tw_return_word *)&frame, false, tw_unwind_is_known(), &way))
 		tw_counted_end(&frame, FRAME(slot));
 	return way;
@@ -157,7 +157,7 @@ static __attribute__((noinline)) const char *open_odd(struct tw_counted_frame fr
 
 static INLINE const char *open(struct tw_counted_frame frame, uint64_t *slot)
 {
-	if (tw_unlikely(frame.place->is_unwatched || !tw_native_can_watch || !tw_returns_is_simple(slot)))
+	if (tw_unlikely(frame.place->is_unwatched || !tw_native_is_watching() || !tw_returns_is_simple(slot)))
 		return open_odd(frame, slot);
 	return tw_returns_open_simple(slot, (const tw_return_word *)&frame, tw_unwind_is_known());
 }

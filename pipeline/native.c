@@ -21,7 +21,8 @@ _Static_assert(offsetof(struct tw_frame_wants, place) == 0, "an entry without a 
 /* Where a member of struct tw_frame_wants lies among the words that are kept. */
 #define WORD(member) (offsetof(struct tw_frame_wants, member) / sizeof(uint64_t))
 
-bool tw_native_can_watch;
+_Atomic bool tw_native_can_watch;
+static bool has_stopped;
 
 /* What the program asks for, by the calling thread; nobody need to have wanted the call itself. */
 static __attribute__((noinline)) void count_allocation(const struct tw_place *place, const uint64_t *words)
@@ -67,7 +68,7 @@ static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls
 		return false;
 	exceptions = todo & generation->exceptions;
 	returns = exceptions | (todo & generation->returns);
-	if (returns && (place->is_unwatched || !tw_native_can_watch || !tw_returns_is_simple(slot)))
+	if (returns && (place->is_unwatched || !tw_native_is_watching() || !tw_returns_is_simple(slot)))
 		return false;
 	if (!tw_record_at_once(t, TW_EVENT_CALL, place, (unsigned)__builtin_ctzll(todo), false, 0))
 		return false;
@@ -91,7 +92,7 @@ static const char *watch(struct tw_place *place, uint64_t *slot, const struct tw
 	bool is_catching = (wants->exceptions | wants->return_tos | wants->more) && tw_unwind_is_known();
 	const char *way = NULL;
 
-	if (tw_unlikely(place->is_unwatched | !tw_native_can_watch) ||
+	if (tw_unlikely(place->is_unwatched | !tw_native_is_watching()) ||
 	    !tw_returns_open(slot, (const tw_return_word *)wants, wants->more != 0, is_catching, &way))
 		tw_frame_forget(wants);
 	return way;
@@ -386,11 +387,19 @@ void tw_native_jump(uintptr_t stack, uintptr_t address)
 	thread->jumping_from = 0;
 }
 
+void tw_native_stop_watching(void)
+{
+	/* RELAXED native.watch: as in tw_native_is_watching(). */
+	tw_store_relaxed(&tw_native_can_watch, false);
+	has_stopped = true;
+}
+
 void tw_native_init(void)
 {
 	const char *reason;
 
-	tw_native_can_watch = tw_returns_init(&reason) == 0;
+	/* RELAXED native.watch: before anything is armed. */
+	tw_store_relaxed(&tw_native_can_watch, tw_returns_init(&reason) == 0 && !has_stopped);
 	tw_bp_trampoline_hit = tw_native_hit;
 	tw_bp_trampoline_return = tw_native_return;
 	tw_bp_trampoline_throw = tw_native_throw;

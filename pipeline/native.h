@@ -39,7 +39,22 @@ void tw_native_jump(uintptr_t stack, uintptr_t address);
 const char *tw_native_hit_whole(struct tw_place *place, const uint64_t *words, uint64_t *slot);
 
 /* Can returns be watched in this process?  Set by tw_native_init(). */
-extern bool tw_native_can_watch;
+extern _Atomic bool tw_native_can_watch;
+
+/*
+ * tw_native_stop_watching - no call is watched from here on, for ever: for programs that go back to one copy of a stack
+ * as often as they like.
+ *
+ * What is being watched returns to where it should, however often: nothing takes its place any more.
+ * Any thread; before the first copy is made.
+ */
+void tw_native_stop_watching(void);
+
+static inline bool tw_native_is_watching(void)
+{
+	/* RELAXED native.watch: who needs it to be false has loaded, in the same thread or before it was told to copy. */
+	return tw_load_relaxed(&tw_native_can_watch);
+}
 
 /* Makes trampolines and stubs lead here.  Before anything is armed. */
 void tw_native_init(void);

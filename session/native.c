@@ -13,6 +13,7 @@
 #include "breakpoints/patch.h"
 #include "breakpoints/returns.h"
 #include "pipeline/callers.h"
+#include "pipeline/native.h"
 #include "progress/progress.h"
 #include "symbols/symbols.h"
 #include "tracewheel/function.h"
@@ -183,6 +184,8 @@ TW_API int tw_module_load(const char *name)
 	for (size_t i = 0; i < set->count && !error; i++) {
 		if (tw_sym_copies_stacks(set->objects[i].path))
 			tw_returns_stacks_are_copied();
+		if (tw_sym_repeats_stacks(set->objects[i].path))
+			tw_native_stop_watching();
 		if (!is_called(&set->objects[i], name))
 			continue;
 		error = look_at(set, &set->objects[i]);

@@ -159,6 +159,14 @@ bool tw_sym_copies_stacks(const char *path)
 	       !strncmp(name, "pypy", 4);
 }
 
+bool tw_sym_repeats_stacks(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	/* Ruby's callcc; Guile's call/cc. */
+	return !strcmp(name, "continuation.so") || !strncmp(name, "libguile-", 9);
+}
+
 bool tw_sym_is_never(const char *function)
 {
 	/* All of them start with an underscore or an m: most names are decided here. */

@@ -163,6 +163,8 @@ bool tw_sym_is_never(const char *function);
 bool tw_sym_is_never_returning(const char *function);
 /* Does the library copy pieces of stacks away and back (greenlets)?  Known by its file's name. */
 bool tw_sym_copies_stacks(const char *path);
+/* And does it go back to one copy as often as it likes (call/cc)? */
+bool tw_sym_repeats_stacks(const char *path);
 /* What a file name says about its role. */
 enum tw_sym_role tw_sym_role_of(const char *path, const char *soname);
 

@@ -45,6 +45,15 @@ if /usr/bin/python3 -c 'import greenlet' 2>/dev/null; then
 else
 	echo "skipped: greenlets (Debian's package python3-greenlet is not installed)"
 fi
+# One copy is gone back to many times.
+same "pattern _:_;returns 1" "$programs/agent_again" "$programs/continuation.so"
+expect_some "agent_again libagent_oddlib:odd_call_back"
+same "pattern _:_;exceptions 1;return_to 1" "$programs/agent_again" "$programs/continuation.so"
+if ruby -rcontinuation -e '' 2>/dev/null; then
+	same "pattern _:_;returns 1" ruby -rcontinuation "$(dirname "$0")/programs/callcc.rb"
+else
+	echo "skipped: continuations (Debian's package ruby is not installed)"
+fi
 if command -v git >/dev/null; then
 	same "pattern _:_;returns 1" git --version
 fi
