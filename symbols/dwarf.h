@@ -6,6 +6,7 @@
  *	dwarf.c		functions, symbols and lines by value
  *	dwarf_type.c	types, and how the System V ABI passes them
  *	dwarf_fields.c	what lies where in a small struct
+ *	dwarf_trivial.c	which classes are passed by value
  *	dwarf_function.c	a function's parameters and the registers that carry them
  *
  * Not part of what runs inside traced programs.  Threads: as tracewheel/debug.h.
@@ -95,11 +96,36 @@ uint64_t tw_dwarf_bytes(Dwarf_Die *die);
 /* Fills in the fields of a struct of at most 16 bytes, where they can be told; none otherwise.  False: no memory. */
 bool tw_dwarf_fields(struct tw_debug *debug, Dwarf_Die *die, struct tw_debug_type *out);
 
+/* What newer compilers say; not in every elfutils. */
+enum {
+	TW_DWARF_CPP17 = 0x2a,
+	TW_DWARF_CPP20 = 0x2b,
+	TW_DWARF_C17 = 0x2c,
+	TW_DWARF_CPP23 = 0x3a,
+	TW_DWARF_C23 = 0x3e
+};
+
+/* Is it C++, of whatever year? */
+bool tw_dwarf_is_cpp(uint32_t language);
+
+/* How a C++ class is passed, the worst last. */
+enum tw_dwarf_triviality {
+	TW_DWARF_TRIVIAL, /* by value */
+	TW_DWARF_TRIVIALITY_UNKNOWN,
+	TW_DWARF_NOT_TRIVIAL /* by address */
+};
+
+/* By what the class declares; for compilers that do not say it.  depth: 0, more for classes within classes. */
+enum tw_dwarf_triviality tw_dwarf_triviality_of(Dwarf_Die *class, int depth);
+
 /* The type that a DIE's DW_AT_type names; void where it has none.  NULL: no memory. */
 const struct tw_dwarf_type *tw_dwarf_type_of(struct tw_debug *debug, Dwarf_Die *die);
 
 /* What a parameter of a class that is passed by address looks like: "string &".  NULL: no memory. */
 const struct tw_debug_type *tw_dwarf_reference_to(struct tw_debug *debug, const struct tw_dwarf_type *type);
+
+/* The first instruction at a function's entry that does anything; the value itself where the code cannot be read. */
+uint64_t tw_dwarf_behind_nops(struct tw_debug *debug, uint64_t value);
 
 /* Reads the function of an entry.  TW_ENOENT: nothing certain; TW_ENOMEM. */
 int tw_dwarf_function_read(struct tw_debug *debug, struct tw_dwarf_entry *entry,

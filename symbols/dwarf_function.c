@@ -47,12 +47,10 @@ static bool has_known_convention(uint32_t language)
 	case DW_LANG_C:
 	case DW_LANG_C99:
 	case DW_LANG_C11:
-	case DW_LANG_ObjC:
-	case DW_LANG_C_plus_plus:
-	case DW_LANG_C_plus_plus_03:
-	case DW_LANG_C_plus_plus_11:
-	case DW_LANG_C_plus_plus_14: return true;
-	default: return false;
+	case TW_DWARF_C17:
+	case TW_DWARF_C23:
+	case DW_LANG_ObjC: return true;
+	default: return tw_dwarf_is_cpp(language);
 	}
 }
 
@@ -106,7 +104,34 @@ static bool is_returned_in_memory(const struct tw_dwarf_type *type)
 
 /* ---- what the compiler says ---- */
 
-enum { NO_PLACE = -2, ELSEWHERE = -1 };
+enum { CONSTANT = -3, NO_PLACE = -2, ELSEWHERE = -1 };
+
+/*
+ * Is it, or a piece of it, a value that the compiler knows itself?  It found the same one in all calls of a function
+ * that nobody else can call, which do not pass it any more.
+ */
+static bool has_constant(const Dwarf_Op *ops, size_t count)
+{
+	bool is_read = false; /* from a register or from memory */
+
+	for (size_t i = 0; i < count; i++)
+		switch (ops[i].atom) {
+		case DW_OP_piece: is_read = false; break;
+		case DW_OP_implicit_value: return true;
+		case DW_OP_stack_value:
+			if (!is_read)
+				return true;
+			break;
+		case DW_OP_fbreg:
+		case DW_OP_bregx:
+		case DW_OP_call_frame_cfa:
+		case DW_OP_deref:
+		case DW_OP_entry_value:
+		case DW_OP_GNU_entry_value: is_read = true; break;
+		default: is_read |= ops[i].atom >= DW_OP_breg0 && ops[i].atom <= DW_OP_breg31;
+		}
+	return false;
+}
 
 /* The DWARF number of the register that a parameter is in at the entry. */
 static int register_at(Dwarf_Die *die, uint64_t value)
@@ -119,6 +144,8 @@ static int register_at(Dwarf_Die *die, uint64_t value)
 		return NO_PLACE;
 	if (dwarf_getlocation_addr(&attr, value, &ops, &count, 1) != 1 || count == 0)
 		return NO_PLACE;
+	if (has_constant(ops, count))
+		return CONSTANT;
 	if (ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31)
 		return ops[0].atom - DW_OP_reg0;
 	return ops[0].atom == DW_OP_regx ? (int)ops[0].number : ELSEWHERE;
@@ -141,14 +168,18 @@ static bool can_bring(int number)
 }
 
 /* A parameter that the compiler contradicts makes all of them uncertain. */
-static bool check(struct tw_dwarf_entry *entry, Dwarf_Die *die, struct tw_debug_value *value, bool is_local)
+static bool check(struct tw_debug *debug, struct tw_dwarf_entry *entry, Dwarf_Die *die, struct tw_debug_value *value,
+		  bool is_local)
 {
 	int number = register_at(die, entry->value);
 
+	/* clang begins to tell behind the sled, which changes no register. */
+	if (number == NO_PLACE && entry->is_clang)
+		number = register_at(die, tw_dwarf_behind_nops(debug, entry->value));
 	if (can_bring(number) && value->registers[0] >= 0 && !is_same_register(number, value->registers[0]))
 		return false;
 	/* clang drops parameters that a local function does not use, and says so by silence. */
-	if (number == NO_PLACE && is_local && entry->is_clang)
+	if (number == CONSTANT || (number == NO_PLACE && is_local && entry->is_clang))
 		value->registers[0] = value->registers[1] = TW_DEBUG_NOWHERE;
 	return true;
 }
@@ -162,7 +193,24 @@ struct list {
 	bool is_too_long;
 };
 
-static void read_list(Dwarf_Die *function, struct list *list)
+/*
+ * Parameters that gcc has of constructors and destructors before it makes several of each: whether bases are included
+ * no code is ever told, and the table of virtual bases only where the code itself has the parameter.
+ */
+static bool is_never_passed(Dwarf_Die *die, uint32_t number, bool is_origin)
+{
+	Dwarf_Attribute attr;
+	bool is_artificial = false;
+	const char *name;
+
+	if (!number || !dwarf_attr_integrate(die, DW_AT_artificial, &attr) || dwarf_formflag(&attr, &is_artificial) ||
+	    !is_artificial)
+		return false;
+	name = dwarf_attr_integrate(die, DW_AT_name, &attr) ? dwarf_formstring(&attr) : NULL;
+	return is_origin || (name && strcmp(name, "__in_chrg") == 0);
+}
+
+static void read_list(Dwarf_Die *function, struct list *list, bool is_origin)
 {
 	Dwarf_Die child;
 
@@ -173,7 +221,7 @@ static void read_list(Dwarf_Die *function, struct list *list)
 	do {
 		if (dwarf_tag(&child) == DW_TAG_unspecified_parameters)
 			list->is_variadic = true;
-		if (dwarf_tag(&child) != DW_TAG_formal_parameter)
+		if (dwarf_tag(&child) != DW_TAG_formal_parameter || is_never_passed(&child, list->count, is_origin))
 			continue;
 		if (list->count < PARAMETERS_MAX)
 			list->dies[list->count++] = child;
@@ -191,14 +239,14 @@ static void find_list(Dwarf_Die *function, struct list *list)
 	static const unsigned links[] = {DW_AT_abstract_origin, DW_AT_specification};
 	struct list origin;
 
-	read_list(function, list);
+	read_list(function, list, false);
 	for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
 		Dwarf_Attribute attr;
 		Dwarf_Die die;
 
 		if (!dwarf_attr_integrate(function, links[i], &attr) || !dwarf_formref_die(&attr, &die))
 			continue;
-		read_list(&die, &origin);
+		read_list(&die, &origin, true);
 		if (origin.count > list->count)
 			*list = origin;
 		list->is_variadic |= origin.is_variadic;
@@ -261,7 +309,7 @@ static bool read_values(struct tw_debug *debug, struct tw_dwarf_entry *entry, st
 			values[i].type = tw_dwarf_reference_to(debug, type);
 		if (!values[i].type)
 			return false;
-		is_agreed = is_agreed && check(entry, &list->dies[i], &values[i], is_local);
+		is_agreed = is_agreed && check(debug, entry, &list->dies[i], &values[i], is_local);
 	}
 	if (!is_agreed)
 		forget_registers(values, list->count);

@@ -5,9 +5,8 @@
  * A value of up to 16 bytes is one or two *eightbytes*; each is INTEGER when anything in it is, else SSE.  A long double
  * (X87) is passed in memory, and returned in a register of its own.
  * Larger ones, and those with members that are not aligned, lie in memory.  C++ classes with a copy constructor
- * or destructor of their own are passed by address; clang says which by DW_AT_calling_convention.  Where g++ does not,
- * those that declare no such thing, nor have anything in them that does, are passed as C passes them; of others nothing
- * is claimed.
+ * or destructor of their own are passed by address; clang says which by DW_AT_calling_convention, and where
+ * nobody does (gcc), dwarf_trivial.c finds out.
  */
 #include "symbols/dwarf.h"
 
@@ -29,14 +28,7 @@ static bool is_cpp(Dwarf_Die *die)
 {
 	Dwarf_Die unit;
 
-	switch (dwarf_diecu(die, &unit, NULL, NULL) ? dwarf_srclang(&unit) : -1) {
-	case DW_LANG_C_plus_plus:
-	case DW_LANG_C_plus_plus_03:
-	case DW_LANG_C_plus_plus_11:
-	case DW_LANG_C_plus_plus_14:
-	case DW_LANG_ObjC_plus_plus: return true;
-	default: return false;
-	}
+	return dwarf_diecu(die, &unit, NULL, NULL) && tw_dwarf_is_cpp((uint32_t)dwarf_srclang(&unit));
 }
 
 /* Without typedefs and qualifiers.  False: void, or nonsense. */
@@ -178,74 +170,6 @@ static void classify_member(Dwarf_Die *member, uint64_t offset, enum tw_dwarf_cl
 		classes[0] = TW_DWARF_UNCERTAIN;
 }
 
-/* ---- C++ classes of which g++ does not say how they are passed ---- */
-
-/* Is the first parameter behind `this` a reference to the class? */
-static bool copies_or_moves(Dwarf_Die *function, Dwarf_Die *class_die)
-{
-	Dwarf_Die child, type, of;
-	int count = 0;
-
-	if (dwarf_child(function, &child) != 0)
-		return false;
-	do {
-		if (dwarf_tag(&child) != DW_TAG_formal_parameter || ++count != 2)
-			continue;
-		if (!tw_dwarf_type_die(&child, &type))
-			return true;
-		return (dwarf_tag(&type) == DW_TAG_reference_type || dwarf_tag(&type) == DW_TAG_rvalue_reference_type) &&
-		       (!tw_dwarf_type_die(&type, &of) || of.addr == class_die->addr);
-	} while (dwarf_siblingof(&child, &child) == 0);
-	return false;
-}
-
-/* One that tells how objects are copied or destroyed, whatever it says; or a virtual one. */
-static bool is_special(Dwarf_Die *function, Dwarf_Die *class_die)
-{
-	const char *name = dwarf_diename(function), *class_name = dwarf_diename(class_die);
-	size_t bytes = class_name ? strcspn(class_name, "<") : 0;
-
-	if (!name || *name == '~' || dwarf_hasattr(function, DW_AT_virtuality))
-		return true;
-	return class_name && strlen(name) == bytes && !strncmp(name, class_name, bytes) &&
-	       copies_or_moves(function, class_die);
-}
-
-/* Is nothing said of how its objects are copied and destroyed, nor those in it?  Then both are trivial. */
-static bool is_plain(Dwarf_Die *die, int depth)
-{
-	Dwarf_Die child, type;
-
-	if (depth > DEPTH_MAX || dwarf_hasattr(die, DW_AT_declaration))
-		return false;
-	if (dwarf_child(die, &child) != 0)
-		return true;
-	do {
-		int tag = dwarf_tag(&child);
-
-		if (tag == DW_TAG_subprogram && is_special(&child, die))
-			return false;
-		if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) || dwarf_hasattr(&child, DW_AT_external) ||
-		    dwarf_hasattr(&child, DW_AT_declaration))
-			continue;
-		if (dwarf_hasattr(&child, DW_AT_virtuality) || !tw_dwarf_type_die(&child, &type))
-			return false;
-		while (dwarf_tag(&type) == DW_TAG_array_type)
-			if (!tw_dwarf_type_die(&type, &type))
-				return false;
-		switch (dwarf_tag(&type)) {
-		case DW_TAG_structure_type:
-		case DW_TAG_class_type:
-		case DW_TAG_union_type:
-			if (!is_plain(&type, depth + 1))
-				return false;
-			break;
-		default: break;
-		}
-	} while (dwarf_siblingof(&child, &child) == 0);
-	return true;
-}
-
 static void classify_struct(Dwarf_Die *die, uint64_t offset, enum tw_dwarf_class classes[2], int depth)
 {
 	Dwarf_Attribute attr;
@@ -259,12 +183,17 @@ static void classify_struct(Dwarf_Die *die, uint64_t offset, enum tw_dwarf_class
 	}
 	if (dwarf_attr(die, DW_AT_calling_convention, &attr))
 		dwarf_formudata(&attr, &convention);
+	if (depth == 0 && is_cpp(die) && convention != DW_CC_pass_by_value && convention != DW_CC_pass_by_reference) {
+		enum tw_dwarf_triviality triviality = tw_dwarf_triviality_of(die, 0);
+
+		if (triviality == TW_DWARF_TRIVIALITY_UNKNOWN) {
+			classes[0] = TW_DWARF_UNCERTAIN;
+			return;
+		}
+		convention = triviality == TW_DWARF_TRIVIAL ? DW_CC_pass_by_value : DW_CC_pass_by_reference;
+	}
 	if (depth == 0 && convention == DW_CC_pass_by_reference) {
 		classes[0] = TW_DWARF_REFERENCE;
-		return;
-	}
-	if (depth == 0 && is_cpp(die) && convention != DW_CC_pass_by_value && !is_plain(die, 0)) {
-		classes[0] = TW_DWARF_UNCERTAIN;
 		return;
 	}
 	if (offset + tw_dwarf_bytes(die) > 16) {
@@ -494,6 +423,14 @@ static const char *typedef_name(Dwarf_Die *die)
 	return NULL;
 }
 
+/* `auto`: what it became stands beside it, unless that is void. */
+static bool is_deduced(Dwarf_Die *die)
+{
+	const char *name = dwarf_tag(die) == DW_TAG_unspecified_type ? dwarf_diename(die) : NULL;
+
+	return name && strstr(name, "auto");
+}
+
 const struct tw_dwarf_type *tw_dwarf_type_of(struct tw_debug *debug, Dwarf_Die *die)
 {
 	static const struct tw_dwarf_type nothing = {.shown = {.kind = TW_DEBUG_VOID, .name = ""}};
@@ -501,7 +438,7 @@ const struct tw_dwarf_type *tw_dwarf_type_of(struct tw_debug *debug, Dwarf_Die *
 	struct tw_dwarf_type **found;
 	Dwarf_Die peeled;
 
-	if (!tw_dwarf_type_die(die, &peeled))
+	if (!tw_dwarf_type_die(die, &peeled) || is_deduced(&peeled))
 		return &nothing;
 	wanted.key = peeled.addr;
 	found = tfind(&wanted, &debug->types, by_key);

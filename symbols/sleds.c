@@ -3,6 +3,7 @@
 #include "symbols/sleds.h"
 
 #include "symbols/file.h"
+#include "symbols/nops.h"
 #include "symbols/sections.h"
 #include "tracewheel/error.h"
 
@@ -16,11 +17,8 @@
 /* The furthest that a table entry may lie before its function (M). */
 #define PREFIX_BYTES_MAX 256u
 #define INT3 0xcc
-#define ENDBR_BYTES      4
 /* Longer runs of NOPs are not looked at. */
 #define SLED_BYTES_MAX 64
-/* No instruction is longer. */
-#define INSTRUCTION_BYTES_MAX 15
 /* More symbols than a sane file has within PREFIX_BYTES_MAX. */
 #define CANDIDATES_MAX 1024
 
@@ -34,34 +32,14 @@ struct reading {
 	uint8_t shortest[PREFIX_BYTES_MAX]; /* by M: 1 + bytes of the shortest sled; 0: there is none */
 };
 
-/* 90 with any number of 66 before it; 0f 1f /0 with its operand and prefixes 66, 2e. */
 unsigned tw_sym_nop_bytes(const uint8_t *at, size_t room)
 {
-	size_t n = 0;
-	unsigned mod, rm;
-
-	while (n < room && n < INSTRUCTION_BYTES_MAX && (at[n] == 0x66 || at[n] == 0x2e))
-		n++;
-	if (n < room && at[n] == 0x90)
-		return (unsigned)n + 1;
-	if (n + 3 > room || at[n] != 0x0f || at[n + 1] != 0x1f || (at[n + 2] & 0x38))
-		return 0;
-	mod = at[n + 2] >> 6;
-	rm = at[n + 2] & 7;
-	n += 3;
-	if (mod != 3 && rm == 4)
-		n++;
-	if (mod == 1)
-		n += 1;
-	else if (mod == 2 || (mod == 0 && rm == 5))
-		n += 4;
-	return n <= room && n <= INSTRUCTION_BYTES_MAX ? (unsigned)n : 0;
+	return tw_nop_bytes(at, room);
 }
 
 static bool is_endbr(const struct tw_elf *elf, uintptr_t at)
 {
-	return tw_elf_holds(elf, at, ENDBR_BYTES) &&
-	       !memcmp((const void *)at, "\xf3\x0f\x1e\xfa", ENDBR_BYTES);
+	return tw_elf_holds(elf, at, TW_ENDBR_BYTES) && tw_is_endbr((const uint8_t *)at);
 }
 
 /* Bytes of whole NOPs, at most `most`. */
@@ -91,7 +69,7 @@ static bool is_owner(const struct reading *reading, uint64_t function, uint64_t 
 	if (function == value)
 		return true;
 	if (function < value)
-		return value - function == ENDBR_BYTES && is_endbr(elf, elf->base + function);
+		return value - function == TW_ENDBR_BYTES && is_endbr(elf, elf->base + function);
 	return count_nops(elf, elf->base + value, function - value) == function - value;
 }
 
@@ -99,7 +77,7 @@ static bool is_owner(const struct reading *reading, uint64_t function, uint64_t 
 static size_t find_owner(const struct reading *reading, uint64_t value)
 {
 	const struct tw_elf_sections *sections = &reading->sections;
-	size_t i = tw_elf_sections_function_from(sections, value < ENDBR_BYTES ? 0 : value - ENDBR_BYTES);
+	size_t i = tw_elf_sections_function_from(sections, value < TW_ENDBR_BYTES ? 0 : value - TW_ENDBR_BYTES);
 	size_t end = i + CANDIDATES_MAX;
 
 	for (; i < sections->function_count && i < end &&
@@ -150,7 +128,7 @@ static int add_sled(struct reading *reading, uint64_t value)
 	prefix = function > value ? function - value : 0;
 	where = elf->base + function;
 	if (is_endbr(elf, where))
-		where += ENDBR_BYTES;
+		where += TW_ENDBR_BYTES;
 	bytes = count_nops(elf, where, SLED_BYTES_MAX);
 	/* A debugger's breakpoint among the NOPs. */
 	if (bytes < SLED_BYTES_MAX && tw_elf_holds(elf, where + bytes, 1) && *(const uint8_t *)(where + bytes) == INT3)
