@@ -23,6 +23,13 @@ const char *tw_screen_plain(const struct tw_screen *screen);
 bool tw_screen_is_utf8(void);
 /* A bar of so many columns: eighths of one where the terminal can show them. */
 void tw_screen_bar(const struct tw_screen *screen, double share, int width);
+/* What fits a screen, and what still says something. */
+#define TW_NAME_SHORT_BYTES 4096
+#define TW_NAME_WIDTH_MIN   8
+
+/* shorten.c: MODULE:FUNCTION/ARITY, or another name, in at most `width` bytes. */
+void tw_name_shorten(const char *name, size_t width, char *out, size_t room);
+
 /* A name of at most so many bytes and the end of the line. */
 void tw_screen_name(const struct tw_screen *screen, const char *name, int width);
 /* A duration of at most seven characters up to 99,999 s: less than TW_FIGURE_BYTES into text. */

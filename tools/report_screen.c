@@ -51,27 +51,12 @@ void tw_screen_bar(const struct tw_screen *screen, double share, int width)
 	tw_out_format(screen->out, "%s%*s", tw_screen_plain(screen), width - columns, "");
 }
 
-/*
- * Of MODULE:FUNCTION/ARITY an arity that is not known goes first, then the module; of what is still too long,
- * and of other names, the middle: both ends say something.
- */
 void tw_screen_name(const struct tw_screen *screen, const char *name, int width)
 {
-	int bytes = (int)strlen(name);
-	const char *colon = strchr(name, ':'), *dots = "";
-	if (bytes > width && bytes > 2 && strcmp(name + bytes - 2, "/_") == 0)
-		bytes -= 2;
-	if (bytes > width && colon && colon < name + bytes - 2 && *name != '<') {
-		bytes -= (int)(colon + 1 - name);
-		name = colon + 1;
-		dots = "..";
-		width -= 2;
-	}
-	if (bytes <= width)
-		tw_out_format(screen->out, "%s%.*s\n", dots, bytes, name);
-	else
-		tw_out_format(screen->out, "%s%.*s..%.*s\n", dots, width / 2 - 1, name, width - width / 2 - 1,
-			      name + bytes - (width - width / 2 - 1));
+	char text[TW_NAME_SHORT_BYTES];
+
+	tw_name_shorten(name, (size_t)(width > TW_NAME_WIDTH_MIN ? width : TW_NAME_WIDTH_MIN), text, sizeof text);
+	tw_out_format(screen->out, "%s\n", text);
 }
 
 const char *tw_screen_time(char *text, uint64_t ns)

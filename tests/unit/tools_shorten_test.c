@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal: names of functions that do not fit still say which function it is, C++ ones as well; none is longer than asked.
+ * Method: names as demanglers write them, at several widths.
+ */
+#include "tools/report.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+static const char *shorten(const char *name, size_t width)
+{
+	static char text[TW_NAME_SHORT_BYTES];
+
+	tw_name_shorten(name, width, text, sizeof text);
+	assert_true(strlen(text) <= width);
+	return text;
+}
+
+static void names_that_fit_stay(void **state)
+{
+	assert_string_equal(shorten("libc:memcpy/_", 40), "libc:memcpy/_");
+	assert_string_equal(shorten("app:std::vector<int>::push_back(int&&)/2", 40), "app:std::vector<int>::push_back(int&&)/2");
+}
+
+static void names_of_c_lose_arity_module_and_middle(void **state)
+{
+	assert_string_equal(shorten("libc:memcpy/_", 11), "libc:memcpy");
+	assert_string_equal(shorten("libsqlite3:sqlite3_step/_", 16), "..sqlite3_step");
+	assert_string_equal(shorten("sqlite3:sqlite3VdbeMemMakeWriteable/1", 26), "..sqlite3Vdbe..Writeable/1");
+	assert_string_equal(shorten("<0.17.0>", 8), "<0.17.0>");
+	assert_string_equal(shorten("a name with spaces and no colon", 20), "a name wi.. no colon");
+}
+
+static void brackets_result_module_and_scopes_go_in_turn(void **state)
+{
+	const char *scan = "cx:bool json::v3::detail::lexer<json::v3::basic<std::map, std::vector<int> >, char const*>::scan<int>(char, int)/3";
+	const char *push = "app:std::vector<char, std::allocator<char> >::push_back(char&&)/2";
+	const char *local = "app:app::(anonymous namespace)::greet(std::basic_string<char> const&)/1";
+
+	assert_string_equal(shorten(push, 65), push);
+	assert_string_equal(shorten(push, 64), "app:std::vector<char, std::allocator<..> >::push_back(char&&)/2");
+	assert_string_equal(shorten(push, 50), "app:std::vector<..>::push_back(..)/2");
+	assert_string_equal(shorten(push, 32), "..vector<..>::push_back(..)/2");
+	assert_string_equal(shorten(push, 20), "..push_back(..)/2");
+	assert_string_equal(shorten(scan, 110), "cx:bool json::v3::detail::lexer<json::v3::basic<..>, char const*>::scan<int>(char, int)/3");
+	assert_string_equal(shorten(scan, 56), "cx:bool json::v3::detail::lexer<..>::scan<..>(..)/3");
+	assert_string_equal(shorten(scan, 48), "..json::v3::detail::lexer<..>::scan<..>(..)/3");
+	assert_string_equal(shorten(scan, 30), "..lexer<..>::scan<..>(..)/3");
+	assert_string_equal(shorten(local, 50), "app:app::(anonymous namespace)::greet(..)/1");
+}
+
+static void operators_are_no_brackets(void **state)
+{
+	const char *call = "app:main::{lambda(int, char const*)#1}::operator()(int, char const*) const/3";
+
+	assert_string_equal(shorten("app:foo<&(bar::operator< <int>(int))>::operator->() const/1", 46),
+			    "app:foo<&(..)>::operator->() const/1");
+	assert_string_equal(shorten(call, 60), "app:main::{lambda(..)#1}::operator()(..) const/3");
+	assert_string_equal(shorten("libx:operator new(unsigned long, std::align_val_t)/2", 30), "libx:operator new(..)/2");
+	assert_string_equal(shorten("libx:operator new(unsigned long, std::align_val_t)/2", 20), "..operator new(..)/2");
+}
+
+static void types_that_stand_for_themselves_stay(void **state)
+{
+	assert_string_equal(shorten("rs:<alloc::vec::Vec<T,A> as core::ops::drop::Drop>::drop/_", 40),
+			    "..<alloc::vec::Vec<...:drop::Drop>::drop");
+}
+
+/* Brackets that do not match, and more of them than anybody writes. */
+static void nonsense_is_cut_in_the_middle(void **state)
+{
+	char deep[9000] = "m:f";
+
+	assert_string_equal(shorten("m:operator_without_end<<<<<<<<<(((((", 20), "..operator..<<<(((((");
+	memset(deep + 3, '<', sizeof deep - 4);
+	for (size_t width = 8; width < 400; width += 7)
+		shorten(deep, width);
+	memset(deep + 3, 'x', sizeof deep - 4);
+	for (size_t width = 8; width < 400; width += 7)
+		shorten(deep, width);
+	for (size_t i = 3; i + 1 < sizeof deep; i++)
+		deep[i] = "x<y(z)>"[i % 7];
+	for (size_t width = 8; width < 400; width += 7)
+		shorten(deep, width);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_that_fit_stay),
+		cmocka_unit_test(names_of_c_lose_arity_module_and_middle),
+		cmocka_unit_test(brackets_result_module_and_scopes_go_in_turn),
+		cmocka_unit_test(operators_are_no_brackets),
+		cmocka_unit_test(types_that_stand_for_themselves_stay),
+		cmocka_unit_test(nonsense_is_cut_in_the_middle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
