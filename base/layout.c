@@ -179,13 +179,14 @@ TW_API void tw_layout_destroy(struct tw_layout *layout)
 
 TW_API bool tw_layout_field(const struct tw_layout_value *value, uint32_t at, struct tw_layout_field *out)
 {
-	const struct tw_layout_enumerator *entry = &value->enumerators[at];
+	const struct tw_layout_enumerator *entry;
 	unsigned long bits;
 	const char *dot;
 	char *end;
 
 	if (value->type != 'S' || at >= value->enumerator_count)
 		return false;
+	entry = &value->enumerators[at];
 	dot = strrchr(entry->name, '.');
 	if (!dot || !dot[1] || !strchr("iubpf", dot[1]) || dot[2] < '1' || dot[2] > '9')
 		return false;

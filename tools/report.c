@@ -7,6 +7,7 @@
  * everybody sees them.
  */
 #include "tools/lines.h"
+#include "tools/names.h"
 #include "tools/report.h"
 #include "tools/tally.h"
 
@@ -20,6 +21,8 @@
 #define TOP_THREADS 10
 /* Columns before the bar: count, share, and the blanks between. */
 #define HEAD_COLUMNS 25
+#define IMAGES_MAX   1000
+#define NOTES_SHOWN  3
 
 enum { KEY_JSON = 256, KEY_SORT, KEY_CALLERS, KEY_TREE };
 
@@ -142,6 +145,35 @@ static void put_sums(const struct tw_screen *screen, const struct tw_tally *tall
 			      tw_screen_plain(screen));
 }
 
+/* What the program's own side said, a few of it: why something that was asked for is not here. */
+static void put_notes(const struct tw_screen *screen, const struct tw_capture *capture)
+{
+	const struct tw_capture_image *images[IMAGES_MAX];
+	const char *shown[NOTES_SHOWN], *note;
+	size_t count = tw_names_images(capture, images, IMAGES_MAX), others = 0, known = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t at = 0;
+
+		while ((note = tw_capture_note_next(capture, images[i]->image, &at))) {
+			size_t same = 0;
+
+			while (same < known && strcmp(shown[same], note))
+				same++;
+			if (same < known)
+				continue;
+			if (known == NOTES_SHOWN) {
+				others++;
+				continue;
+			}
+			shown[known++] = note;
+			tw_out_format(screen->out, "Note: %s.\n", note);
+		}
+	}
+	if (others)
+		tw_out_format(screen->out, "%zu further notes: tracewheel info.\n", others);
+}
+
 static void put_table(const struct tw_screen *screen, const struct tw_tally_table *table, const char *title,
 		      uint64_t calls, size_t top)
 {
@@ -189,6 +221,7 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 	char title[64];
 	put_head(&screen, capture, info);
 	put_sums(&screen, tally, info);
+	put_notes(&screen, capture);
 	bool has_tree = sums->has_times || (sums->has_stacks && (request->has_callers || request->has_tree));
 	if (has_tree)
 		tw_report_honestly(&screen, &sums->tree);

@@ -217,6 +217,8 @@ P
 	expect 0 "$tw" info trap.tw
 	shows 'note *held of trapped is not traced: its entry sled does not hold NOPs: .*breakpoint'
 	is "$(grep -c 'is not traced' out)" 1 "notes, with the breakpoint at $distance"
+	expect 0 "$tw" report trap.tw
+	shows '^Note: .*held of trapped is not traced: .*breakpoint'
 	expect 0 "$tw" print trap.tw
 	shows 'call trapped:traced/_$'
 done

@@ -82,7 +82,7 @@ static void payloads_are_not_trusted(void **state)
 static void fields_are_bits_of_words(void **state)
 {
 	static const char fields[] = ":S16/pair{a.i32=0,b.f64=64}@68 "
-				     "x:S8{in.x.u3=0,.i8=8,n=5,a.i65=0,b.i8=60,c.q8=0,d.f16=0,e.i8=-1,f.i128=0,g.p128=0,.u=1}@0-";
+				     "x:S8{in.x.u3=0,.i8=8,n=5,a.i65=0,b.i8=60,c.q8=0,d.f16=0,e.i8=-1,f.i128=0,g.p128=0,.u=1}@0- y:i4@1-";
 	struct tw_layout_field field;
 	struct tw_layout *layout;
 
@@ -99,6 +99,7 @@ static void fields_are_bits_of_words(void **state)
 	assert_int_equal(field.name_bytes, 0);
 	for (uint32_t i = 2; i < 12; i++)
 		assert_int_equal(tw_layout_field(&layout->values[0], i, &field), i == 8);
+	assert_false(tw_layout_field(&layout->values[1], 0, &field));
 	tw_layout_destroy(layout);
 }
 
