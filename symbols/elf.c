@@ -252,6 +252,12 @@ const char *tw_elf_version(const struct tw_elf *elf, size_t index)
 	return name ? name : defined_version(elf, number);
 }
 
+/*
+ * No chain of a whole file is so long.  One of a damaged file may be a circle, or go through all the zeros of a large image:
+ * then what it would lead to is not there.
+ */
+#define CHAIN_MAX (UINT32_C(1) << 20)
+
 /* One candidate of a hash chain.  The best so far is kept in *found; true: look no further. */
 static bool consider(const struct tw_elf *elf, size_t index, const char *name, uintptr_t address,
 		     const ElfW(Sym) * *found)
@@ -289,16 +295,17 @@ static const ElfW(Sym) * lookup_gnu(const struct tw_elf *elf, const char *name, 
 	if (index < first)
 		return NULL;
 	chain = buckets + bucket_count;
-	for (;; index++) {
+	for (uint32_t steps = 0; steps < CHAIN_MAX; steps++, index++) {
 		const uint32_t *word = chain + (index - first);
 
 		if (!tw_elf_holds(elf, (uintptr_t)word, 4))
-			return found;
+			break;
 		if ((*word | 1) == (hash | 1) && consider(elf, index, name, address, &found))
-			return found;
+			break;
 		if (*word & 1)
-			return found;
+			break;
 	}
+	return found;
 }
 
 static const ElfW(Sym) * lookup_sysv(const struct tw_elf *elf, const char *name, uintptr_t address)
@@ -316,8 +323,7 @@ static const ElfW(Sym) * lookup_sysv(const struct tw_elf *elf, const char *name,
 	    !tw_elf_holds(elf, (uintptr_t)words, 8 + ((uint64_t)bucket_count + chain_count) * sizeof *words))
 		return NULL;
 	index = words[2 + hash % bucket_count];
-	/* A chain of a damaged file may be a circle: no more steps than there are symbols. */
-	for (uint32_t steps = 0; index && index < chain_count && steps < chain_count; steps++) {
+	for (uint32_t steps = 0; index && index < chain_count && steps < CHAIN_MAX; steps++) {
 		if (consider(elf, index, name, address, &found))
 			return found;
 		index = words[2 + bucket_count + index];
@@ -335,7 +341,7 @@ const ElfW(Sym) * tw_elf_lookup(const struct tw_elf *elf, const char *name, uint
 size_t tw_elf_symbol_count(const struct tw_elf *elf)
 {
 	const uint32_t *words = elf->gnu_hash, *buckets, *chain;
-	uint32_t last = 0;
+	uint32_t last = 0, steps = 0;
 
 	if (elf->sysv_hash)
 		return elf->sysv_hash[1];
@@ -349,7 +355,8 @@ size_t tw_elf_symbol_count(const struct tw_elf *elf)
 			last = buckets[i];
 	if (last < words[1])
 		return words[1];
-	for (chain = buckets + words[0]; tw_elf_holds(elf, (uintptr_t)(chain + (last - words[1])), 4); last++)
+	chain = buckets + words[0];
+	for (; steps < CHAIN_MAX && tw_elf_holds(elf, (uintptr_t)(chain + (last - words[1])), 4); steps++, last++)
 		if (chain[last - words[1]] & 1)
 			return (size_t)last + 1;
 	return 0;
