@@ -70,7 +70,7 @@ extern const char tw_flame_page[] __attribute__((visibility("hidden")));
 static void put_text(const char *text, size_t bytes)
 {
 	static struct tw_out scratch;
-	scratch.used = 0;
+	tw_out_init(&scratch, -1);
 	/* Names are short; what is longer than the buffer would be written to nowhere. */
 	tw_json_quote(&scratch, text, bytes < TW_OUT_BYTES / 8 ? bytes : TW_OUT_BYTES / 8);
 	for (size_t i = 0; i < scratch.used; i++) {

@@ -11,11 +11,12 @@ void tw_out_init(struct tw_out *out, int fd)
 	out->fd = fd;
 	out->error = 0;
 	out->used = 0;
+	out->flushed_bytes = 0;
 }
 
 static void write_all(struct tw_out *out, const char *data, size_t bytes)
 {
-	while (bytes && !out->error) {
+	while (bytes && !out->error && out->fd >= 0) {
 		ssize_t n = write(out->fd, data, bytes);
 		if (n >= 0) {
 			data += n;
@@ -29,6 +30,7 @@ static void write_all(struct tw_out *out, const char *data, size_t bytes)
 int tw_out_flush(struct tw_out *out)
 {
 	write_all(out, out->data, out->used);
+	out->flushed_bytes += out->used;
 	out->used = 0;
 	return out->error;
 }
@@ -39,6 +41,7 @@ void tw_out_bytes(struct tw_out *out, const void *data, size_t bytes)
 	if (bytes > TW_OUT_SLACK) {
 		tw_out_flush(out);
 		write_all(out, data, bytes);
+		out->flushed_bytes += bytes;
 		return;
 	}
 	memcpy(out->data + out->used, data, bytes);
@@ -59,6 +62,22 @@ void tw_out_format(struct tw_out *out, const char *format, ...)
 	va_end(list);
 	if (n > 0)
 		out->used += n < TW_OUT_SLACK ? (size_t)n : TW_OUT_SLACK - 1;
+}
+
+/* Nothing is flushed before the buffer holds TW_OUT_BYTES: so much room behind the mark is enough. */
+uint64_t tw_out_mark(struct tw_out *out)
+{
+	if (out->used > TW_OUT_BYTES - TW_OUT_SLACK)
+		tw_out_flush(out);
+	return out->flushed_bytes + out->used;
+}
+
+bool tw_out_cancel(struct tw_out *out, uint64_t mark)
+{
+	if (mark < out->flushed_bytes)
+		return false;
+	out->used = (size_t)(mark - out->flushed_bytes);
+	return true;
 }
 
 int tw_out_finish(struct tw_out *out)

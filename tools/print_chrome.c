@@ -272,6 +272,7 @@ int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *
 		return TW_ENOMEM;
 	chrome->printer = printer;
 	chrome->out = printer->out;
+	tw_out_init(&scratch, -1);
 	int error = tw_places_make(&chrome->places, (struct tw_capture *)printer->capture, filter);
 	if (error == 0)
 		error = tw_stacks_init(&chrome->stacks, printer->capture, &chrome->places);

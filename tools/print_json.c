@@ -12,7 +12,7 @@ static size_t make_place(const struct tw_capture_place *place, char *text, size_
 	const struct tw_capture_function *function = place->function;
 	const char *module = function && function->module ? function->module->name : "?";
 	const char *name = function ? function->name : "?";
-	scratch.used = 0;
+	tw_out_init(&scratch, -1);
 	tw_out_text(&scratch, ",\"module\":");
 	tw_json_quote(&scratch, module, strlen(module));
 	tw_out_text(&scratch, ",\"function\":");

@@ -270,7 +270,6 @@ bool tw_print_typed(struct tw_printer *printer, const struct tw_capture_event *e
 	const struct tw_layout *layout = tw_typed_layout(printer->capture, event);
 	bool is_call = event->kind == TW_CAPTURE_CALL, is_json = form == TW_TYPED_JSON;
 	struct tw_out *out = printer->out;
-	size_t before = out->used;
 	if (!layout || !payload->count)
 		return false;
 	if (is_call) {
@@ -278,8 +277,9 @@ bool tw_print_typed(struct tw_printer *printer, const struct tw_capture_event *e
 		tw_typed_arguments(out, form, layout, payload->words, payload->count);
 		return true;
 	}
+	uint64_t mark = tw_out_mark(out);
 	tw_out_text(out, is_json ? ",\"value\":" : " -> ");
 	if (!tw_typed_result(out, form, layout, payload->words, payload->count))
-		out->used = before;
+		tw_out_cancel(out, mark);
 	return true;
 }

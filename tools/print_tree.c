@@ -337,6 +337,7 @@ int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *fi
 	tree.has_pids = printer->has_pids || info.threads > 1;
 	int columns = tw_terminal_columns(STDOUT_FILENO) - (tree.has_pids ? 60 : 48);
 	tree.indent_max = columns > 20 ? (uint32_t)columns / 2 : 10;
+	tw_out_init(&scratch, -1);
 	int error = tw_places_make(&tree.places, capture, filter);
 	if (error == 0)
 		error = tw_stacks_init(&tree.stacks, capture, &tree.places);

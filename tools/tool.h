@@ -142,9 +142,11 @@ struct tw_out {
 	int fd;
 	int error; /* an errno of the first write that failed; nothing is written after it */
 	size_t used;
+	uint64_t flushed_bytes; /* that stood here before, and are written */
 	char data[TW_OUT_BYTES + TW_OUT_SLACK];
 };
 
+/* fd: negative for text that is only made here; what finds no room in it is lost. */
 void tw_out_init(struct tw_out *out, int fd);
 /* Answers 0 or the errno of the first failure. */
 int tw_out_flush(struct tw_out *out);
@@ -152,6 +154,14 @@ int tw_out_flush(struct tw_out *out);
 void tw_out_bytes(struct tw_out *out, const void *data, size_t bytes);
 void tw_out_text(struct tw_out *out, const char *text);
 void tw_out_format(struct tw_out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/*
+ * tw_out_mark - where the output stands, for tw_out_cancel().
+ *
+ * The next TW_OUT_SLACK bytes can be taken back, whatever is flushed between.
+ */
+uint64_t tw_out_mark(struct tw_out *out);
+/* Takes back what was written since a mark.  False: more was written than can be taken back, and all of it stays. */
+bool tw_out_cancel(struct tw_out *out, uint64_t mark);
 /* The exit code for a command that has written all: says what failed, but for a closed pipe. */
 int tw_out_finish(struct tw_out *out);
 

@@ -178,8 +178,10 @@ static void put_string(struct tw_out *out, enum tw_typed_form form, const struct
 		return;
 	}
 	tw_out_text(out, form == TW_TYPED_ERLANG ? "<<\"" : "\"");
-	for (size_t i = 0; i < item->text_bytes; i++)
+	for (size_t i = 0; i < item->text_bytes; i++) {
+		tw_out_room(out);
 		put_char(out, form, (unsigned char)item->text[i]);
+	}
 	tw_out_text(out, form == TW_TYPED_ERLANG ? "\">>" : "\"");
 	if (item->is_cut && form == TW_TYPED_TEXT)
 		tw_out_text(out, "...");

@@ -80,6 +80,38 @@ static void test_digits(void **state)
 	assert_string_equal(written(), "000001234");
 }
 
+/* At every distance from a full buffer: what was cancelled is not in the file, and the rest is, once. */
+static void test_cancel(void **state)
+{
+	for (size_t left = 0; left < 40; left += 3) {
+		FILE *file = tmpfile();
+		size_t all = TW_OUT_BYTES + TW_OUT_SLACK - left, bytes = 0;
+		assert_non_null(file);
+		tw_out_init(&out, fileno(file));
+		for (; out.used + 8 < all - TW_OUT_SLACK; bytes += 8)
+			tw_out_text(&out, "01234567");
+		for (int i = 0; i < 20; i++) {
+			uint64_t mark = tw_out_mark(&out);
+			tw_out_text(&out, "cancelled ");
+			tw_out_format(&out, "%d", i);
+			assert_true(tw_out_cancel(&out, mark));
+			tw_out_text(&out, "kept");
+			bytes += 4;
+		}
+		assert_int_equal(tw_out_flush(&out), 0);
+		assert_int_equal(fseek(file, 0, SEEK_END), 0);
+		assert_int_equal(ftell(file), bytes);
+		fclose(file);
+	}
+	/* What can no longer be taken back stays. */
+	tw_out_init(&out, -1);
+	uint64_t mark = tw_out_mark(&out);
+	for (size_t i = 0; i < 2 * TW_OUT_BYTES; i += 8)
+		tw_out_text(&out, "01234567");
+	assert_false(tw_out_cancel(&out, mark));
+	out.used = 0;
+}
+
 static void test_json(void **state)
 {
 	tw_out_init(&out, STDOUT_FILENO);
@@ -146,7 +178,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_figures), cmocka_unit_test(test_sizes), cmocka_unit_test(test_durations),
-		cmocka_unit_test(test_digits),	cmocka_unit_test(test_json),  cmocka_unit_test(test_atoms),
+		cmocka_unit_test(test_digits),	cmocka_unit_test(test_cancel), cmocka_unit_test(test_json),  cmocka_unit_test(test_atoms),
 		cmocka_unit_test(test_maps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
