@@ -355,9 +355,12 @@ enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
 		leave_abandoned(t);
 	} else if (t->state == TW_THREAD_ENDED || t->state == TW_THREAD_BARRED) {
 		return (enum tw_thread_state)t->state;
-	} else if (t->state == TW_THREAD_JOINING || !tw_hit_join()) {
-		/* A call of our own; or a thread that cannot join. */
+	} else if (t->state == TW_THREAD_JOINING) {
+		/* A call of our own. */
 		return TW_THREAD_JOINING;
+	} else if (!tw_hit_join()) {
+		/* A child of vfork() in this memory, which is counted; or a thread that cannot join. */
+		return t->state == TW_THREAD_NEW ? TW_THREAD_ENDED : TW_THREAD_JOINING;
 	}
 	return TW_THREAD_NEW;
 }

@@ -27,6 +27,8 @@ static uint32_t next_scheduler_id = 1;
 
 static pthread_key_t exit_key;
 static _Atomic bool has_exit_key;
+/* The process whose threads may join: others can run in its memory (vfork, CLONE_VM), with thread-local words of its threads. */
+static _Atomic int32_t own_process_id;
 
 /* ---- leaving ---- */
 
@@ -88,6 +90,8 @@ void tw_thread_init(void)
 {
 	tw_clock_init();
 	tw_progress_init();
+	/* RELAXED thread.process: before there are hits; a forked child has one thread. */
+	tw_store_relaxed(&own_process_id, tw_sys_process_id());
 	/* RELAXED thread.key: called under the permit, or before there are threads. */
 	if (tw_load_relaxed(&has_exit_key))
 		return;
@@ -169,6 +173,12 @@ void tw_threads_each(void (*fn)(struct tw_thread *thread, void *arg), void *arg)
 	tw_quiet_unlock(&threads_lock);
 }
 
+static bool is_own_process(void)
+{
+	/* RELAXED thread.process: as in tw_thread_init(). */
+	return tw_sys_process_id() == tw_load_relaxed(&own_process_id);
+}
+
 static bool join(struct tw_hit_tls *t)
 {
 	struct tw_thread *thread;
@@ -228,8 +238,11 @@ bool tw_thread_join(void)
 	if (t->state != TW_THREAD_NEW)
 		return t->state == TW_THREAD_READY || t->state >= TW_THREAD_IN_HIT;
 	tw_sys_block_signals(&signals);
-	/* A handler may have joined just before. */
-	if (t->state == TW_THREAD_NEW) {
+	/*
+	 * A handler may have joined just before.  A child that shares this memory stays new: its number is that of no thread
+	 * of ours, and what it would set up belongs to the thread that it borrows the memory of.
+	 */
+	if (t->state == TW_THREAD_NEW && is_own_process()) {
 		/*
 		 * libc may make traced calls on our behalf meanwhile, and in a program that carries this library in itself
 		 * our own calls of libc can be traced, errno's the first: they would join again, without end.
@@ -450,6 +463,8 @@ void tw_threads_after_fork_in_child(void)
 {
 	struct tw_thread *own = tw_hit_tls.thread;
 
+	/* RELAXED thread.process: as in tw_thread_init(). */
+	tw_store_relaxed(&own_process_id, tw_sys_process_id());
 	for (struct tw_thread *thread = threads, *next; thread; thread = next) {
 		next = thread->next;
 		memset(thread->lanes, 0, sizeof thread->lanes);

@@ -153,6 +153,9 @@ bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw
 {
 	uint32_t count = tw_rs_ring_count(rs);
 
+	/* A child that shares the memory (vfork) is another process: its end would not be that of the thread whose ring it is. */
+	if (tw_sys_process_id() != rs->control->images[who->image].process_id)
+		return false;
 	for (uint32_t index = 0; index < count; index++) {
 		struct tw_rb_shared *shared;
 
@@ -164,7 +167,9 @@ bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw
 			tw_store_release(&rs->control->rings[index].state, ring_word(TW_RB_READY, 0));
 			continue;
 		}
-		tw_rb_producer_init(producer, shared, (enum tw_rb_policy)rs->control->policy);
+		/* One that was written over stays CLAIMED: nobody gets it. */
+		if (!tw_rb_producer_init(producer, shared, (enum tw_rb_policy)rs->control->policy))
+			continue;
 		write_claim(rs, shared, who);
 		producer->live_word = ring_word(TW_RB_LIVE, who->image) | (uint32_t)(shared->lease & 0xffff) << 16;
 		/* PAIR rs.state: release; acquire in tw_rs_ring_state().  Who writes this ring is seen with LIVE. */

@@ -42,7 +42,7 @@ static void set_limit(struct tw_rb_producer *producer)
 		producer->limit_pos = end < room_end ? end : room_end;
 }
 
-void tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *shared, enum tw_rb_policy policy)
+bool tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *shared, enum tw_rb_policy policy)
 {
 	memset(producer, 0, sizeof *producer);
 	producer->shared = shared;
@@ -54,7 +54,10 @@ void tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *s
 	producer->pos = tw_load_relaxed(&shared->committed_pos);
 	/* RELAXED rb.claim: as above. */
 	producer->cached_tail_pos = tw_load_relaxed(&shared->tail_pos);
-	TW_ASSERT(producer->pos == producer->cached_tail_pos);
+	if (producer->pos != producer->cached_tail_pos) {
+		tw_rb_producer_fini(producer);
+		return false;
+	}
 	shared->policy = (uint32_t)policy;
 	shared->first_pos = producer->pos;
 	/* RELAXED rb.claim: as above. */
@@ -73,6 +76,7 @@ void tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *s
 	tw_store_relaxed(&shared->giving_up_pos, 0);
 	producer->chunk_end_pos = piece_end(producer, producer->pos);
 	set_limit(producer);
+	return true;
 }
 
 void tw_rb_producer_fini(struct tw_rb_producer *producer)

@@ -178,10 +178,11 @@ static inline uint8_t *tw_rb_data(const struct tw_rb_shared *shared)
 /*
  * tw_rb_producer_init - begin to write an empty ring that this thread has claimed.
  *
- * @shared	shares until tw_rb_producer_fini(); committed_pos == tail_pos; the counts are zeroed.
+ * @shared	shares until tw_rb_producer_fini(); the counts are zeroed.
+ * Returns false, and does nothing, where committed_pos != tail_pos: somebody wrote over the ring.
  * Threads: the claimant.
  */
-void tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *shared, enum tw_rb_policy policy);
+bool tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *shared, enum tw_rb_policy policy);
 
 /* Forgets the ring, which stays as it is: the consumer drains it. */
 void tw_rb_producer_fini(struct tw_rb_producer *producer);
