@@ -49,6 +49,9 @@ struct tw_agent_config {
 	bool has_guards; /* each function has its own in layouts, and those that have none are not traced */
 };
 
+/* What is wanted of the ends of calls: TW_ACTION_RETURN, TW_ACTION_EXCEPTION. */
+uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
+
 /*
  * tw_agent_config_parse - read the lines `KEY VALUE` of the control page.
  *

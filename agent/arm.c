@@ -117,8 +117,7 @@ static bool is_asked_for(const struct tw_sym_object *object, uint64_t address, c
 static int arm_place(struct tw_permit *permit, struct tw_function *function, const struct tw_match_program *program,
 		     const struct tw_place_options *options)
 {
-	struct tw_bp_part part = {.actions = TW_ACTION_CALL | (config.has_returns ? TW_ACTION_RETURN : 0) |
-					     (config.has_exceptions ? TW_ACTION_EXCEPTION : 0),
+	struct tw_bp_part part = {.actions = TW_ACTION_CALL | tw_agent_end_actions(&config),
 				  .slot_words = (uint8_t)config.argument_words,
 				  .stack_depth = (uint8_t)config.stack_depth};
 	struct tw_place *place;

@@ -3,6 +3,7 @@
 #include "agent/agent.h"
 
 #include "base/limits.h"
+#include "breakpoints/breakpoints.h"
 #include "pipeline/walk.h"
 #include "tracewheel/error.h"
 #include "tracewheel/match.h"
@@ -105,6 +106,11 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		config->argument_words = words < TW_ARGS_MAX ? (uint32_t)words : TW_ARGS_MAX;
 	}
 	return 0;
+}
+
+uint32_t tw_agent_end_actions(const struct tw_agent_config *config)
+{
+	return (config->has_returns ? TW_ACTION_RETURN : 0) | (config->has_exceptions ? TW_ACTION_EXCEPTION : 0);
 }
 
 int tw_agent_config_parse(const char *text, size_t bytes, struct tw_agent_config *config)

@@ -113,6 +113,8 @@ static bool wants_declared(const struct tw_function *function, void *arg)
 static int begin(struct tw_agent_config *config)
 {
 	static struct tw_agent_config kept;
+	/* As it was asked: where the returns of native calls cannot be watched, declared functions tell of theirs. */
+	struct tw_session_wish wish = {.program = config->program, .actions = tw_agent_end_actions(config)};
 	uint32_t image;
 	int error = tw_rs_image_claim(&ring_set, &image);
 
@@ -129,7 +131,7 @@ static int begin(struct tw_agent_config *config)
 	tw_native_init();
 	tw_agent_arm_init(config, session, &ring_set);
 	kept = *config;
-	tw_session_trace_wanted(session, wants_declared, &kept, kept.program);
+	tw_session_trace_wanted(session, wants_declared, &kept, &wish);
 	/* After session's own: the last to run in the child, the first before fork. */
 	if (ring_set.control->follow_fork)
 		pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

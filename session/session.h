@@ -41,6 +41,12 @@ struct tw_id_set {
  */
 typedef bool (*tw_session_wants_fn)(const struct tw_function *function, void *arg);
 
+/* What the agent wants of the functions that its patterns name. */
+struct tw_session_wish {
+	const struct tw_match_program *program; /* NULL: all calls */
+	uint32_t actions;			/* TW_ACTION_RETURN, TW_ACTION_EXCEPTION; 0: calls only */
+};
+
 /* What is counted by process: hits count into `now`; it is kept while they pause.  NULL: not counted. */
 struct tw_session_counts {
 	struct tw_counts *now;
@@ -103,7 +109,7 @@ struct tw_session {
 	uint32_t touched; /* the first, as next_touched */
 	tw_session_wants_fn wants;
 	void *wants_arg;
-	const struct tw_match_program *wants_program;
+	struct tw_session_wish wish; /* what it wants of them */
 	struct tw_session_on_load on_load, on_load_before;
 	bool is_on_load_touched; /* by the change under way: on_load_before is how it was */
 };
@@ -206,10 +212,10 @@ void tw_session_use_program(struct tw_bp_part *part, const struct tw_place *plac
 /*
  * Traces the declared functions that `wants` says yes to, those of today and those to come.
  *
- * @arg, @program	borrows for the session's life; @program may be NULL.
+ * @arg, @wish->program	borrows for the session's life.
  */
 int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn wants, void *arg,
-			    const struct tw_match_program *program);
+			    const struct tw_session_wish *wish);
 /* Does the session want a function that comes now, by on_load or by its patterns? */
 bool tw_session_wants(const struct tw_session *session, const struct tw_function *function);
 /* Stages one place that came for a session that wants it. */

@@ -433,13 +433,13 @@ bool tw_session_wants(const struct tw_session *session, const struct tw_function
 static int stage_if_wanted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
 			   const void *arg)
 {
-	struct tw_bp_part part = { .actions = TW_ACTION_CALL };
+	struct tw_bp_part part = { .actions = TW_ACTION_CALL | session->wish.actions };
 
 	/* Those of loaded objects the agent finds by itself. */
 	if (place->kind != TW_BP_DECLARED || !is_wanted_by(session, place->function))
 		return 0;
-	if (session->wants_program)
-		tw_session_use_program(&part, place, session->wants_program);
+	if (session->wish.program)
+		tw_session_use_program(&part, place, session->wish.program);
 	return tw_session_stage(session, permit, place, &part);
 }
 
@@ -451,7 +451,7 @@ int tw_session_stage_wanted(struct tw_session *session, struct tw_permit *permit
 }
 
 int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn wants, void *arg,
-			    const struct tw_match_program *program)
+			    const struct tw_session_wish *wish)
 {
 	const struct tw_wanted all = { .arity = TW_ARITY_ANY };
 	struct tw_permit *permit;
@@ -460,7 +460,7 @@ int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn want
 	if (result)
 		return result;
 	session->wants_arg = arg;
-	session->wants_program = program;
+	session->wish = *wish;
 	session->wants = wants;
 	return tw_change_end(permit, tw_for_each_place(session, permit, &all, stage_if_wanted, NULL));
 }

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal: `record -p` shows what the actors of a run-time do: messages, life, turns and calls; the report says who waits for whom.
-# Method: a load of examples/actors whose events can be counted beforehand: two supervisors, 200 requests, 4 crashes.
+# The ends of the functions that it declares are recorded where they are asked for, as those of native code are.
+# Method: loads of examples/actors whose events can be counted beforehand: two supervisors, 200 requests, 4 crashes;
+# four actors that pass a token 40 times, each a chain of tail calls that ends with the token.
 build=$1
 . "$(dirname "$0")/lib.sh"
 actors=$build/bin/actors
@@ -18,6 +20,21 @@ is "$(count ' receive {'"'EXIT'"',')" 4 "supervisors trap exits"
 is "$(count ' link <0')" 6 "spawned by two supervisors, twice again each"
 expect 0 "$tw" report bank.tw
 shows 'who waits for whom'
+
+# Four begin, one becomes a member, and 40 steps of the token are as many calls; then all return.
+for options in "--returns 45 0" "--return-to 0 4" "--returns --return-to 45 4"; do
+	set -- $options
+	back=${*: -1} ends=${*: -2:1}
+	expect 0 "$tw" record --force --on-full block -o ring.tw "${@:1:$#-2}" -t 'ring:_' -- "$actors" ring -a 4 -m 40
+	expect 0 "$tw" print ring.tw
+	is "$(count ' call ring:')" 45
+	is "$(count ' return_from ring:')" "$ends" "$options"
+	is "$(count ' return_to ')" "$back" "$options"
+done
+expect 0 "$tw" record --on-full block -o crash.tw --exceptions -t 'bank:withdraw' -- "$actors" bank --actors 2 --messages 400
+expect 0 "$tw" print crash.tw
+is "$(count ' exception_from bank:withdraw/2 -> error insufficient_funds')" 4
+is "$(count ' return_from bank:withdraw/2')" 196
 
 for load in ring fan chat web gc busy self; do
 	expect 0 "$actors" "$load" --messages 2000 --schedulers 2

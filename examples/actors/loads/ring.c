@@ -7,15 +7,24 @@
 
 static struct function member_function;
 
-/* member(Next, Collector): passes the token on, one less, until there is none. */
+/*
+ * member(Next, Collector): passes the token on, one less, until there is none.  Then the end goes round, {Left,Pid} of
+ * the one where it began: each passes it on and returns, and the last one tells.
+ */
 static struct value member(struct actor *self, const struct value *arguments)
 {
-	int64_t left = number_of(receive(self));
-	if (left == 0 || is_time_over())
-		send_to(self, arguments[1], TUPLE(heap_of(self), ATOM(OK), integer(left)));
+	struct value token = receive(self);
+	if (is_integer(token) && number_of(token) > 0 && !is_time_over()) {
+		send_to(self, arguments[0], integer(number_of(token) - 1));
+		return tail_call(self, &member_function, arguments[0], arguments[1]);
+	}
+	if (is_integer(token))
+		token = TUPLE(heap_of(self), token, self_pid(self));
+	if (is_equal(element(token, 1), arguments[0]))
+		send_to(self, arguments[1], TUPLE(heap_of(self), ATOM(OK), element(token, 0)));
 	else
-		send_to(self, arguments[0], integer(left - 1));
-	return tail_call(self, &member_function, arguments[0], arguments[1]);
+		send_to(self, arguments[0], token);
+	return ATOM(OK);
 }
 static struct function member_function = FUNCTION("ring", "member", 2, member);
 
