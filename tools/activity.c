@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* activity.c - messages and schedules, summed up as they come. */
 #include "tools/activity.h"
+#include "tools/tool.h"
 #include "tools/print.h"
 
 #include <stdio.h>
@@ -336,8 +337,12 @@ size_t tw_activity_name(const struct tw_activity *activity, uint32_t process, ch
 		bytes = snprintf(text, room, "(nobody that was seen)");
 	} else {
 		const struct tw_activity_process *at = activity->processes[process];
-		bytes = snprintf(text, room, "<0.%u.%u>%s%.64s", at->pid_number, at->pid_serial,
-				 *at->name ? " " : "", at->name);
+		bytes = snprintf(text, room, "<0.%u.%u>%s", at->pid_number, at->pid_serial, *at->name ? " " : "");
+		if (bytes > 0 && (size_t)bytes < room)
+			bytes += (int)tw_clean(at->name, strnlen(at->name, TW_NAME_PROCESS_BYTES), text + bytes,
+					       room - (size_t)bytes - 1);
+		if (bytes > 0 && (size_t)bytes < room)
+			text[bytes] = 0;
 	}
 	return bytes < 0 ? 0 : (size_t)bytes < room ? (size_t)bytes : room - 1;
 }

@@ -225,10 +225,13 @@ static void put_title(const struct tw_calltree *tree, const char *path)
 	char title[300];
 	size_t bytes = 0;
 	if (tw_names_images(tree->capture, &image, 1) && image->command_bytes) {
-		bytes = image->command_bytes - (image->command[image->command_bytes - 1] == 0);
-		bytes = bytes < sizeof title ? bytes : sizeof title;
-		for (size_t i = 0; i < bytes; i++)
-			title[i] = (unsigned char)image->command[i] < ' ' ? ' ' : image->command[i];
+		size_t left = image->command_bytes - (image->command[image->command_bytes - 1] == 0);
+		for (const char *at = image->command; left && bytes + TW_CLEAN_PIECE_BYTES < sizeof title;) {
+			size_t more, taken = tw_clean_piece(*at ? at : " ", left, title + bytes, &more);
+			bytes += more;
+			at += taken;
+			left -= taken;
+		}
 	}
 	if (!bytes)
 		bytes = (size_t)snprintf(title, sizeof title, "%.200s", path);
@@ -289,9 +292,7 @@ static bool add_to_chain(struct chain *chain, const char *name)
 	if (chain->bytes)
 		chain->text[chain->bytes++] = ';';
 	for (size_t i = 0; i < bytes; i++)
-		chain->text[chain->bytes++] = name[i] == ';'                 ? ':'
-					      : (unsigned char)name[i] < ' ' ? '?'
-									     : name[i];
+		chain->text[chain->bytes++] = name[i] == ';' ? ':' : name[i];
 	return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* frames.c - return addresses as functions. */
 #include "tools/frames.h"
+#include "tools/tool.h"
 #include "tools/lines.h"
 
 #include <stdio.h>
@@ -93,13 +94,13 @@ static uint32_t name_function(struct tw_frames *frames, uint32_t image, uint64_t
 	struct tw_line line;
 	char text[TW_NAME_ROOM];
 	tw_line_of_return(frames->capture, image, address, &line);
-	const char *module = line.module ? line.module->name : "?";
 	if (line.function) {
-		char *demangled = tw_name_demangled(line.function);
-		snprintf(text, sizeof text, "%s:%s/_", module, demangled ? demangled : line.function);
-		free(demangled);
-	} else {
-		snprintf(text, sizeof text, "%s:+0x%llx/_", module, (unsigned long long)line.offset);
+		const struct tw_capture_function function = {
+			.name = line.function, .module = line.module, .arity = TW_CAPTURE_ARITY_UNKNOWN};
+		text[tw_name_function(&function, text, sizeof text - 1)] = 0;
+	} else if (line.module) {
+		size_t bytes = tw_clean(line.module->name, strlen(line.module->name), text, sizeof text - 40);
+		snprintf(text + bytes, sizeof text - bytes, ":+0x%llx/_", (unsigned long long)line.offset);
 	}
 	if (!line.module)
 		strcpy(text, "?:?/_");

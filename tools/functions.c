@@ -133,7 +133,7 @@ static size_t run_of(const struct list *list, size_t at)
 
 static void put_rows(const struct list *list, bool refused)
 {
-	char name[1200];
+	char name[1200], clean[2400];
 	for (size_t i = 0, n; i < list->count; i += n) {
 		const struct row *row = &list->rows[i];
 		n = run_of(list, i);
@@ -143,11 +143,16 @@ static void put_rows(const struct list *list, bool refused)
 		snprintf(name, sizeof name, "%s:%s/_", row->module,
 			 demangled ? demangled : row->place.function);
 		free(demangled);
-		tw_out_format(&out, "%s  %-*s", how_name(row), NAME_COLUMNS, name);
-		for (size_t k = 0; k < n && row->place.how == TW_SYMBOLS_SLOT; k++)
-			tw_out_format(&out, "%s%s", k ? ", " : "  from ", row[k].place.caller->name);
-		if (refused)
-			tw_out_format(&out, ": %s", row->place.refusal);
+		clean[tw_clean(name, strlen(name), clean, sizeof clean - 1)] = 0;
+		tw_out_format(&out, "%s  %-*s", how_name(row), NAME_COLUMNS, clean);
+		for (size_t k = 0; k < n && row->place.how == TW_SYMBOLS_SLOT; k++) {
+			tw_out_text(&out, k ? ", " : "  from ");
+			tw_out_name(&out, row[k].place.caller->name);
+		}
+		if (refused) {
+			tw_out_text(&out, ": ");
+			tw_out_name(&out, row->place.refusal);
+		}
 		tw_out_text(&out, "\n");
 	}
 }
@@ -170,15 +175,21 @@ static void put_summary(const struct list *list, const struct tw_symbols *symbol
 	if (refused && !list->request->wants_refused)
 		tw_out_format(&out, "%zu places cannot be traced; --refused says why.\n", refused);
 	const char *missing;
-	for (size_t i = 0; (missing = tw_symbols_missing(symbols, i)); i++)
-		tw_out_format(&out, "The library %s was not found: what calls it is not shown.\n", missing);
+	for (size_t i = 0; (missing = tw_symbols_missing(symbols, i)); i++) {
+		tw_out_text(&out, "The library ");
+		tw_out_name(&out, missing);
+		tw_out_text(&out, " was not found: what calls it is not shown.\n");
+	}
 }
 
 static void put_text(const struct list *list, const struct tw_symbols *symbols)
 {
 	const char *refusal = tw_symbols_refusal(symbols);
-	if (refusal)
-		tw_out_format(&out, "Nothing of this program can be recorded: %s.\n\n", refusal);
+	if (refusal) {
+		tw_out_text(&out, "Nothing of this program can be recorded: ");
+		tw_out_name(&out, refusal);
+		tw_out_text(&out, ".\n\n");
+	}
 	put_rows(list, false);
 	if (list->request->wants_refused) {
 		tw_out_text(&out, "\nNot to be traced:\n");

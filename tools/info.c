@@ -30,16 +30,6 @@ static const struct tw_command command = {
 static struct tw_out out;
 static const struct tw_capture_image *images[IMAGES_MAX];
 
-static void put_command(const struct tw_capture_image *image)
-{
-	for (size_t i = 0; i < image->command_bytes; i++) {
-		char c = image->command[i];
-		if (c == 0 && i + 1 == image->command_bytes)
-			break;
-		tw_out_format(&out, "%c", (unsigned char)c < 0x20 ? ' ' : c);
-	}
-}
-
 static double seconds_of(const struct tw_capture_info *info)
 {
 	return info->end_ns > info->start_ns ? (double)(info->end_ns - info->start_ns) / 1e9 : 0;
@@ -92,17 +82,22 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 	size_t count = tw_names_images(capture, images, IMAGES_MAX);
 	for (size_t i = 0; i < count; i++) {
 		tw_out_format(&out, "process       %d: ", images[i]->process_id);
-		put_command(images[i]);
+		tw_out_command(&out, images[i]->command, images[i]->command_bytes, SIZE_MAX);
 		tw_out_text(&out, "\n");
 		const char *note;
 		uint32_t at = 0;
-		while ((note = tw_capture_note_next(capture, images[i]->image, &at)))
-			tw_out_format(&out, "  note        %s\n", note);
+		while ((note = tw_capture_note_next(capture, images[i]->image, &at))) {
+			tw_out_text(&out, "  note        ");
+			tw_out_name(&out, note);
+			tw_out_text(&out, "\n");
+		}
 	}
 	const struct tw_capture_damage *damage;
-	for (uint32_t i = 0; (damage = tw_capture_damage(capture, i)); i++)
-		tw_out_format(&out, "damage        %s at byte %llu: %s\n", damage->file,
-			      (unsigned long long)damage->offset, damage->reason);
+	for (uint32_t i = 0; (damage = tw_capture_damage(capture, i)); i++) {
+		tw_out_text(&out, "damage        ");
+		tw_out_name(&out, damage->file);
+		tw_out_format(&out, " at byte %llu: %s\n", (unsigned long long)damage->offset, damage->reason);
+	}
 }
 
 static void put_json_lists(struct tw_json *json, const struct tw_capture *capture)

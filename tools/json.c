@@ -4,37 +4,16 @@
 
 #include <math.h>
 
-/* The length of the UTF-8 sequence at text, or 0 where it is none (RFC 3629: no surrogates, no overlong). */
-static size_t utf8_bytes(const unsigned char *text, size_t left)
-{
-	unsigned c = text[0];
-	size_t n = c < 0x80                ? 1
-		   : c >= 0xc2 && c < 0xe0 ? 2
-		   : c >= 0xe0 && c < 0xf0 ? 3
-		   : c >= 0xf0 && c < 0xf5 ? 4
-					   : 0;
-	if (n == 0 || n > left)
-		return 0;
-	for (size_t i = 1; i < n; i++) {
-		if ((text[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	if ((c == 0xe0 && text[1] < 0xa0) || (c == 0xed && text[1] > 0x9f) || (c == 0xf0 && text[1] < 0x90) ||
-	    (c == 0xf4 && text[1] > 0x8f))
-		return 0;
-	return n;
-}
-
 void tw_json_quote(struct tw_out *out, const char *text, size_t bytes)
 {
 	tw_out_bytes(out, "\"", 1);
 	for (size_t i = 0; i < bytes;) {
-		unsigned char c = (unsigned char)text[i];
-		size_t n = utf8_bytes((const unsigned char *)text + i, bytes - i);
-		if (c == '"' || c == '\\')
-			tw_out_format(out, "\\%c", c);
-		else if (c < 0x20 || c == 0x7f)
-			tw_out_format(out, "\\u%04x", c);
+		uint32_t code;
+		size_t n = tw_utf8_next(text + i, bytes - i, &code);
+		if (n && (code == '"' || code == '\\'))
+			tw_out_format(out, "\\%c", (int)code);
+		else if (n && tw_is_unsafe(code))
+			tw_out_format(out, "\\u%04x", code);
 		else if (n)
 			tw_out_bytes(out, text + i, n);
 		else

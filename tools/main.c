@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 			return rows[i].run(argc - 1, argv + 1);
 	}
 	if (*word)
-		tw_say("there is no command '%s'.\n", word);
+		tw_say("there is no command '%s'.", word);
 	print_help(stderr);
 	return TW_EXIT_USAGE;
 }

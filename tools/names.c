@@ -23,6 +23,12 @@ static size_t add(char *text, size_t used, size_t room, const char *more)
 	return used + bytes;
 }
 
+/* A name for people. */
+static size_t add_name(char *text, size_t used, size_t room, const char *name)
+{
+	return used + tw_clean(name, strlen(name), text + used, room - used);
+}
+
 size_t tw_name_arity(uint32_t arity, char *text, size_t room)
 {
 	char digits[16] = "_";
@@ -35,10 +41,10 @@ size_t tw_name_function(const struct tw_capture_function *function, char *text, 
 {
 	if (!function)
 		return add(text, 0, room, "?:?/_");
-	size_t used = add(text, 0, room, function->module ? function->module->name : "?");
+	size_t used = add_name(text, 0, room, function->module ? function->module->name : "?");
 	used = add(text, used, room, ":");
 	char *demangled = tw_name_demangled(function->name);
-	used = add(text, used, room, demangled ? demangled : function->name);
+	used = add_name(text, used, room, demangled ? demangled : function->name);
 	free(demangled);
 	used = add(text, used, room, "/");
 	return used + tw_name_arity(function->arity, text + used, room - used);
@@ -66,13 +72,18 @@ size_t tw_name_atom(const char *name, char *text, size_t room)
 	if (is_plain)
 		return add(text, 0, room, name);
 	size_t used = add(text, 0, room, "'");
-	for (const char *c = name; *c; c++) {
-		char piece[8] = {*c, 0};
-		if (*c == '\'' || *c == '\\')
-			snprintf(piece, sizeof piece, "\\%c", *c);
-		else if ((unsigned char)*c < 0x20 || *c == 0x7f)
-			snprintf(piece, sizeof piece, "\\x{%x}", (unsigned char)*c);
+	for (size_t left = strlen(name), n; left; name += n, left -= n) {
+		char piece[TW_CLEAN_PIECE_BYTES];
+		uint32_t code;
+		n = tw_utf8_next(name, left, &code);
+		if (n && (code == '\'' || code == '\\'))
+			snprintf(piece, sizeof piece, "\\%c", (int)code);
+		else if (!n || tw_is_unsafe(code))
+			snprintf(piece, sizeof piece, "\\x{%x}", n ? code : (unsigned char)*name);
+		else
+			snprintf(piece, sizeof piece, "%.*s", (int)n, name);
 		used = add(text, used, room, piece);
+		n = n ? n : 1;
 	}
 	return add(text, used, room, "'");
 }

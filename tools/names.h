@@ -19,6 +19,9 @@ struct tw_name {
 	uint32_t bytes;
 };
 
+/* So much is shown of the name of a process. */
+#define TW_NAME_PROCESS_BYTES 64
+
 /* The names of one kind of thing in one image, by id. */
 struct tw_names {
 	struct tw_name *at;
@@ -39,7 +42,7 @@ void tw_names_free(struct tw_names *names);
 
 /* A C++ or Rust linkage name as people write it: free(); NULL for all others. */
 char *tw_name_demangled(const char *name);
-/* For people: demangled.  MODULE:FUNCTION/ARITY with _ for what is not known; '?' for what the capture does
+/* For people: demangled, and nothing in it that a terminal would obey.  MODULE:FUNCTION/ARITY with _ for what is not known; '?' for what the capture does
  * not define. */
 size_t tw_name_function(const struct tw_capture_function *function, char *text, size_t room);
 /* The arity as a string: a number or _. */

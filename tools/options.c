@@ -120,9 +120,9 @@ int tw_usage(const struct tw_command *command, const char *format, ...)
 	va_list list;
 	va_start(list, format);
 	fprintf(stderr, "tracewheel %s: ", command->name);
-	vfprintf(stderr, format, list);
+	tw_say_list(format, list);
 	va_end(list);
-	fprintf(stderr, "\nUsage: tracewheel %s %s\n`tracewheel %s --help` explains and has examples.\n",
+	fprintf(stderr, "Usage: tracewheel %s %s\n`tracewheel %s --help` explains and has examples.\n",
 		command->name, command->arguments, command->name);
 	return TW_EXIT_USAGE;
 }

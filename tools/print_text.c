@@ -14,10 +14,9 @@ static size_t make_place(const struct tw_capture_place *place, char *text, size_
 {
 	size_t used = tw_name_function(place->function, text, room);
 	if (place->caller && room - used > 6) {
-		size_t bytes = strnlen(place->caller->name, room - used - 6);
 		memcpy(text + used, " from ", 6);
-		memcpy(text + used + 6, place->caller->name, bytes);
-		used += 6 + bytes;
+		used += 6;
+		used += tw_clean(place->caller->name, strlen(place->caller->name), text + used, room - used);
 	}
 	return used;
 }
@@ -57,18 +56,23 @@ static void put_address(struct tw_printer *printer, const struct tw_capture_even
 	if (line.function) {
 		char *demangled = tw_name_demangled(line.function);
 		tw_out_text(out, " ");
-		tw_out_text(out, line.module->name);
+		tw_out_name(out, line.module->name);
 		tw_out_text(out, ":");
-		tw_out_text(out, demangled ? demangled : line.function);
+		tw_out_name(out, demangled ? demangled : line.function);
 		free(demangled);
 	} else if (line.module) {
-		tw_out_format(out, " %s+0x%llx", line.module->name, (unsigned long long)line.offset);
+		tw_out_text(out, " ");
+		tw_out_name(out, line.module->name);
+		tw_out_format(out, "+0x%llx", (unsigned long long)line.offset);
 	} else {
 		tw_out_format(out, " 0x%llx", (unsigned long long)address);
 	}
 	if (line.file) {
 		const char *slash = strrchr(line.file, '/');
-		tw_out_format(out, " at %.200s:%u", slash ? slash + 1 : line.file, line.line);
+		const char *file = slash ? slash + 1 : line.file;
+		tw_out_text(out, " at ");
+		tw_out_clean(out, file, strnlen(file, 200));
+		tw_out_format(out, ":%u", line.line);
 	}
 }
 

@@ -85,12 +85,10 @@ static void put_head(const struct tw_screen *screen, const struct tw_capture *ca
 	size_t count = tw_names_images(capture, images, sizeof images / sizeof *images);
 	if (count)
 		image = images[0];
-	int left = screen->columns - 1;
 	tw_out_text(screen->out, tw_screen_bold(screen));
-	for (size_t i = 0; image && i + 1 < image->command_bytes && left > 0; i++, left--)
-		tw_out_format(screen->out, "%c",
-			      (unsigned char)image->command[i] < ' ' ? ' ' : image->command[i]);
-	if (!image)
+	if (image)
+		tw_out_command(screen->out, image->command, image->command_bytes, (size_t)screen->columns - 1);
+	else
 		tw_out_text(screen->out, "(no process was recorded)");
 	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
 	if (info->images > 1)
@@ -167,7 +165,9 @@ static void put_notes(const struct tw_screen *screen, const struct tw_capture *c
 				continue;
 			}
 			shown[known++] = note;
-			tw_out_format(screen->out, "Note: %s.\n", note);
+			tw_out_text(screen->out, "Note: ");
+			tw_out_name(screen->out, note);
+			tw_out_text(screen->out, ".\n");
 		}
 	}
 	if (others)

@@ -12,11 +12,25 @@
 #define METER_FIRST_NS  UINT64_C(1000000000)
 #define METER_EVERY_NS  UINT64_C(200000000)
 
+/* Names in a sentence may hold anything, and the sentence is one line. */
+void tw_say_list(const char *format, va_list list)
+{
+	char *text = NULL, piece[TW_CLEAN_PIECE_BYTES];
+	int bytes = vasprintf(&text, format, list);
+	for (int i = 0; i < bytes;) {
+		size_t piece_bytes;
+		i += (int)tw_clean_piece(text + i, (size_t)(bytes - i), piece, &piece_bytes);
+		fwrite(piece, 1, piece_bytes, stderr);
+	}
+	fputc('\n', stderr);
+	if (bytes >= 0)
+		free(text);
+}
+
 static void say(const char *format, va_list list)
 {
 	fprintf(stderr, "tracewheel: ");
-	vfprintf(stderr, format, list);
-	fprintf(stderr, "\n");
+	tw_say_list(format, list);
 }
 
 void tw_say(const char *format, ...)

@@ -145,10 +145,16 @@ static void cut_middle(const char *dots, const char *name, size_t bytes, size_t 
 {
 	int left = (int)width / 2 - 1, right = (int)width - (int)width / 2 - 1;
 
-	if (bytes <= width)
+	if (bytes <= width) {
 		snprintf(out, room, "%s%.*s", dots, (int)bytes, name);
-	else
+	} else {
+		/* Not within a character. */
+		while (left > 0 && ((unsigned char)name[left] & 0xc0) == 0x80)
+			left--;
+		while (right > 0 && ((unsigned char)name[bytes - (size_t)right] & 0xc0) == 0x80)
+			right--;
 		snprintf(out, room, "%s%.*s..%.*s", dots, left, name, right, name + bytes - (size_t)right);
+	}
 }
 
 /* Without an arity that is not known. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stacks.c - open calls of each process. */
 #include "tools/stacks.h"
+#include "tools/tool.h"
 
 #include "tracewheel/error.h"
 
@@ -349,9 +350,10 @@ size_t tw_stacks_name(const struct tw_stacks *stacks, const struct tw_stack *sta
 					 ? tw_capture_stream(stacks->capture, stack->tracee_id)->thread_id
 					 : 0);
 	else
-		bytes = snprintf(text, room, "<0.%u.%u>%s%.64s",
-				 tracee ? tracee->pid_number : stack->tracee_id,
-				 tracee ? tracee->pid_serial : 0, tracee && *tracee->name ? " " : "",
-				 tracee ? tracee->name : "");
+		bytes = snprintf(text, room, "<0.%u.%u>%s", tracee ? tracee->pid_number : stack->tracee_id,
+				 tracee ? tracee->pid_serial : 0, tracee && *tracee->name ? " " : "");
+	if (tracee && bytes > 0 && (size_t)bytes < room)
+		bytes += (int)tw_clean(tracee->name, strnlen(tracee->name, TW_NAME_PROCESS_BYTES), text + bytes,
+				       room - (size_t)bytes);
 	return bytes < 0 ? 0 : (size_t)bytes < room ? (size_t)bytes : room - 1;
 }

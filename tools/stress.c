@@ -292,6 +292,6 @@ int tw_tool_stress(int argc, char **argv)
 	sigaction(SIGTERM, &end, NULL);
 	error = tw_stress_run(&stress, &result);
 	if (error)
-		return tw_fail("the test could not be made: %s\n", tw_strerror(error));
+		return tw_fail("the test could not be made: %s", tw_strerror(error));
 	return report(&stress, &result, is_json);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tally.c - counts calls by place and stream, and names what was counted. */
 #include "tools/tally.h"
+#include "tools/tool.h"
 #include "tools/names.h"
 
 #include "tracewheel/error.h"
@@ -165,7 +166,13 @@ static bool name_image(struct tw_tally *tally, const struct scan *scan, uint32_t
 			continue;
 		/* A row is a function wherever it was called from: declared and sled places know no caller.
 		 */
-		const char *caller = place->caller ? place->caller->name : "(any: at the function's entry)";
+		const char *caller = "(any: at the function's entry)";
+		char caller_name[TW_NAME_ROOM];
+		if (place->caller) {
+			caller_name[tw_clean(place->caller->name, strlen(place->caller->name), caller_name,
+					     sizeof caller_name - 1)] = 0;
+			caller = caller_name;
+		}
 		if (!add_row(&tally->functions, text, tw_name_function(place->function, text, sizeof text),
 			     calls) ||
 		    !add_row(&tally->callers, caller, strlen(caller), calls))
@@ -182,12 +189,13 @@ static bool name_image(struct tw_tally *tally, const struct scan *scan, uint32_t
 static bool name_stream(struct tw_tally *tally, const struct scan *scan, uint32_t number)
 {
 	const struct tw_capture_stream *stream = tw_capture_stream(scan->capture, number);
-	char text[64];
+	char text[128];
 	if (!stream ||
 	    (scan->filter->wants_stream && !scan->filter->wants_stream(scan->filter->context, stream)))
 		return true;
-	int bytes = snprintf(text, sizeof text, "%d %s", stream->thread_id, stream->thread_name);
-	if (!add_row(&tally->threads, text, (size_t)bytes, scan->stream_calls[number]))
+	size_t bytes = (size_t)snprintf(text, sizeof text, "%d ", stream->thread_id);
+	bytes += tw_clean(stream->thread_name, strlen(stream->thread_name), text + bytes, sizeof text - bytes);
+	if (!add_row(&tally->threads, text, bytes, scan->stream_calls[number]))
 		return false;
 	struct tw_tally_row *row = &tally->threads.rows[tally->threads.count - 1];
 	row->events = scan->stream_events[number];

@@ -93,6 +93,7 @@ const char *tw_options_capture(struct tw_options *options);
 
 /* "tracewheel: " and one sentence, on standard error. */
 void tw_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void tw_say_list(const char *format, va_list list);
 /* The same, and answers TW_EXIT_FAILURE. */
 int tw_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -188,6 +189,28 @@ void tw_put_u64(struct tw_out *out, uint64_t value);
 /* With leading zeros, `digits` of them at most 20. */
 void tw_put_digits(struct tw_out *out, uint64_t value, unsigned digits);
 void tw_put_hex(struct tw_out *out, uint64_t value);
+
+/* ---- names from elsewhere: clean.c ---- */
+
+/* What one character may become. */
+#define TW_CLEAN_PIECE_BYTES 16
+
+/* Does a character do something other than being seen: a control character, or a mark of writing's direction? */
+static inline bool tw_is_unsafe(uint32_t code)
+{
+	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x200e || code == 0x200f ||
+	       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
+}
+/* The bytes of the character at text, of `left` that are there; 0: it is not UTF-8. */
+size_t tw_utf8_next(const char *text, size_t left, uint32_t *code);
+/* One character for people, into TW_CLEAN_PIECE_BYTES: as it is, or as \n, \x1b, \u202e.  Answers what it takes. */
+size_t tw_clean_piece(const char *text, size_t left, char *out, size_t *out_bytes);
+/* A whole name: at most room bytes, and no part of a character. */
+size_t tw_clean(const char *text, size_t bytes, char *out, size_t room);
+void tw_out_clean(struct tw_out *out, const char *text, size_t bytes);
+void tw_out_name(struct tw_out *out, const char *name);
+/* Arguments separated by zero bytes, in about `room` columns. */
+void tw_out_command(struct tw_out *out, const char *command, size_t bytes, size_t room);
 
 /* ---- JSON: written in order, never held ---- */
 

@@ -130,7 +130,8 @@ static bool put_bits(struct tw_out *out, const struct tw_layout_value *value, in
 		int64_t bit = value->enumerators[i].value;
 		if (!is_one_bit(bit) || !(left & bit))
 			continue;
-		tw_out_format(out, "%s%s", between, value->enumerators[i].name);
+		tw_out_text(out, between);
+		tw_out_name(out, value->enumerators[i].name);
 		between = "|";
 		left &= ~bit;
 	}
@@ -143,10 +144,13 @@ static void put_enum(struct tw_out *out, enum tw_typed_form form, const struct t
 {
 	int64_t number = value->type == 'n' ? signed_of(value, word) : (int64_t)unsigned_of(value, word);
 	const char *name = enumerator_of(value, number);
+	char atom[TW_NAME_ROOM];
 	if (name && form == TW_TYPED_TEXT)
-		tw_out_text(out, name);
+		tw_out_name(out, name);
+	else if (name && form == TW_TYPED_JSON)
+		tw_json_quote(out, name, strlen(name));
 	else if (name)
-		tw_out_format(out, form == TW_TYPED_ERLANG ? "'%s'" : "\"%s\"", name);
+		tw_out_bytes(out, atom, tw_name_atom(name, atom, sizeof atom));
 	else if (form != TW_TYPED_TEXT || number <= 0 || !put_bits(out, value, number))
 		put_signed(out, number);
 }
@@ -260,14 +264,16 @@ static bool put_fields(struct tw_out *out, enum tw_typed_form form, const struct
 		return true;
 	}
 	if (form == TW_TYPED_TEXT)
-		tw_out_text(out, value->type_name);
+		tw_out_name(out, value->type_name);
 	tw_out_text(out, "{");
 	for (uint32_t i = 0; i < value->enumerator_count && tw_layout_field(value, i, &field); i++) {
 		tw_out_text(out, !i ? "" : form == TW_TYPED_TEXT ? ", " : ",");
-		if (form == TW_TYPED_TEXT && field.name_bytes)
-			tw_out_format(out, "%.*s = ", (int)field.name_bytes, field.name);
-		else if (form == TW_TYPED_JSON)
+		if (form == TW_TYPED_TEXT && field.name_bytes) {
+			tw_out_clean(out, field.name, field.name_bytes);
+			tw_out_text(out, " = ");
+		} else if (form == TW_TYPED_JSON) {
 			tw_json_quote(out, field.name, field.name_bytes);
+		}
 		tw_out_text(out, form == TW_TYPED_JSON ? ":" : "");
 		put_field(out, form, &field, item->words);
 		tw_out_room(out);
@@ -281,7 +287,7 @@ static void put_struct(struct tw_out *out, enum tw_typed_form form, const struct
 	if (put_fields(out, form, item))
 		return;
 	if (form == TW_TYPED_TEXT)
-		tw_out_text(out, item->value->type_name);
+		tw_out_name(out, item->value->type_name);
 	put_words(out, form, item);
 }
 
@@ -331,8 +337,10 @@ void tw_typed_arguments(struct tw_out *out, enum tw_typed_form form, const struc
 	while (tw_layout_next(&reader, &item)) {
 		tw_out_text(out, between);
 		between = form == TW_TYPED_TEXT ? ", " : ",";
-		if (form == TW_TYPED_TEXT && *item.value->name)
-			tw_out_format(out, "%s = ", item.value->name);
+		if (form == TW_TYPED_TEXT && *item.value->name) {
+			tw_out_name(out, item.value->name);
+			tw_out_text(out, " = ");
+		}
 		put_item(out, form, &item);
 		tw_out_room(out);
 	}

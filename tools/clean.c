@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * clean.c - names from elsewhere as text that a terminal only shows.
+ *
+ * Names of functions, objects, files, threads and processes, command lines and notes come from the traced program or
+ * from a file, and may hold anything: escape sequences that change a terminal, line feeds that forge lines, marks that
+ * turn the order of letters round.  Those are shown as \n, \x1b or \u202e.
+ */
+#include "tools/tool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+size_t tw_utf8_next(const char *text, size_t left, uint32_t *code)
+{
+	const unsigned char *at = (const unsigned char *)text;
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t n = at[0] < 0x80 ? 1 : at[0] < 0xc2 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf5 ? 4 : 0;
+	if (n == 0 || n > left)
+		return 0;
+	uint32_t value = n == 1 ? at[0] : at[0] & (0x7f >> n);
+	for (size_t i = 1; i < n; i++) {
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+		value = value << 6 | (at[i] & 0x3f);
+	}
+	/* RFC 3629: one form only, no halves of UTF-16, nothing beyond. */
+	if (value < least[n] || (value >= 0xd800 && value <= 0xdfff) || value > 0x10ffff)
+		return 0;
+	*code = value;
+	return n;
+}
+
+size_t tw_clean_piece(const char *text, size_t left, char *out, size_t *out_bytes)
+{
+	uint32_t code;
+	size_t n = tw_utf8_next(text, left, &code);
+	if (n && !tw_is_unsafe(code)) {
+		memcpy(out, text, n);
+		*out_bytes = n;
+		return n;
+	}
+	if (!n)
+		code = (unsigned char)*text;
+	const char *letters = "\nn\tt\rr", *letter = code && code < 0x20 ? strchr(letters, (int)code) : NULL;
+	if (letter)
+		*out_bytes = (size_t)snprintf(out, TW_CLEAN_PIECE_BYTES, "\\%c", letter[1]);
+	else
+		*out_bytes = (size_t)snprintf(out, TW_CLEAN_PIECE_BYTES, code < 0x100 ? "\\x%02x" : "\\u%04x", code);
+	return n ? n : 1;
+}
+
+size_t tw_clean(const char *text, size_t bytes, char *out, size_t room)
+{
+	size_t used = 0, piece_bytes;
+	char piece[TW_CLEAN_PIECE_BYTES];
+	for (size_t i = 0; i < bytes;) {
+		i += tw_clean_piece(text + i, bytes - i, piece, &piece_bytes);
+		if (piece_bytes > room - used)
+			break;
+		memcpy(out + used, piece, piece_bytes);
+		used += piece_bytes;
+	}
+	return used;
+}
+
+static bool is_plain(const char *text, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++) {
+		if (text[i] < ' ' || text[i] > '~')
+			return false;
+	}
+	return true;
+}
+
+void tw_out_clean(struct tw_out *out, const char *text, size_t bytes)
+{
+	if (is_plain(text, bytes)) {
+		tw_out_bytes(out, text, bytes);
+		return;
+	}
+	size_t piece_bytes;
+	char piece[TW_CLEAN_PIECE_BYTES];
+	for (size_t i = 0; i < bytes;) {
+		i += tw_clean_piece(text + i, bytes - i, piece, &piece_bytes);
+		tw_out_bytes(out, piece, piece_bytes);
+	}
+}
+
+void tw_out_name(struct tw_out *out, const char *name)
+{
+	tw_out_clean(out, name, strlen(name));
+}
+
+void tw_out_command(struct tw_out *out, const char *command, size_t bytes, size_t room)
+{
+	size_t used = 0, piece_bytes;
+	char piece[TW_CLEAN_PIECE_BYTES];
+	bytes -= bytes && command[bytes - 1] == 0;
+	for (size_t i = 0; i < bytes;) {
+		bool is_between = command[i] == 0;
+		i += tw_clean_piece(is_between ? " " : command + i, bytes - i, piece, &piece_bytes);
+		used += piece_bytes;
+		if (used > room)
+			break;
+		tw_out_bytes(out, piece, piece_bytes);
+	}
+}
