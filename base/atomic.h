@@ -3,8 +3,7 @@
  * atomic.h - C11 atomics whose names carry their memory order.
  *
  * The only door to atomics in this project.  Everything here takes a pointer to an _Atomic
- * object; there is no default order, no bare fence (thread sanitizers do not model fences) and no
- * volatile.  Each use carries a comment with its tag just above it: PAIR, RELAXED or PROGRESS;
+ * object, but the two fences; there is no default order and no volatile.  Each use carries a comment with its tag just above it: PAIR, RELAXED or PROGRESS;
  * docs/memory-order.md holds one row for each PAIR.
  */
 #ifndef TW_BASE_ATOMIC_H
@@ -48,6 +47,31 @@
 #define tw_fetch_and_relaxed(p, v) atomic_fetch_and_explicit((p), (v), memory_order_relaxed)
 #define tw_fetch_and_acq_rel(p, v) atomic_fetch_and_explicit((p), (v), memory_order_acq_rel)
 #define tw_fetch_and_seq_cst(p, v) atomic_fetch_and_explicit((p), (v), memory_order_seq_cst)
+
+/*
+ * Fences, for one case only: memory that is copied while it may be written, as in a sequence lock.
+ *
+ *	writer	store the position; tw_fence_release(); write the bytes
+ *	reader	copy the bytes; tw_fence_acquire(); load the position
+ *
+ * A copy that holds a byte written behind the first fence is followed by a load that sees the position stored
+ * before it (C11 7.17.4).  No store or load of the position gives that order: a release orders what comes before
+ * it, an acquire what comes after.  Both fences cost no instruction on x86.
+ *
+ * Thread sanitizers do not model fences.  There they are compiler barriers, which on x86 is the same code; the copy
+ * is compiled without the sanitizer (RACES_BY_DESIGN in ringbuf/overwrite.c), and the copied bytes that are used
+ * were published by another pair, which the sanitizer sees.
+ */
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined __SANITIZE_THREAD__ || __has_feature(thread_sanitizer)
+#define tw_fence_release() atomic_signal_fence(memory_order_release)
+#define tw_fence_acquire() atomic_signal_fence(memory_order_acquire)
+#else
+#define tw_fence_release() atomic_thread_fence(memory_order_release)
+#define tw_fence_acquire() atomic_thread_fence(memory_order_acquire)
+#endif
 
 /*
  * Keeps the compiler from moving memory accesses across, for what a signal handler on the same

@@ -98,7 +98,7 @@ static uint64_t lost_so_far(const struct tw_rb_shared *shared, int cause)
 
 	if (cause != TW_RB_LOST_FULL || shared->policy != TW_RB_OVERWRITE)
 		return lost;
-	/* PAIR rb.oldest: acquire; the exchange in enter_chunk(), before which the loss was announced. */
+	/* PAIR rb.oldest: acquire; release in give_up(), before which the loss was announced. */
 	oldest_pos = tw_load_acquire(&shared->oldest_pos);
 	/* RELAXED rb.giving_up: exact once the producer is gone, like the counts. */
 	announced_pos = tw_load_relaxed(&shared->giving_up_pos);

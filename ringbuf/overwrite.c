@@ -4,16 +4,14 @@
  *
  * As in a sequence lock: copy first, then look whether what was copied has been given up meanwhile.
  * The producer gives up whole chunks (oldest_pos) before it writes into them, so what lies at or
- * behind oldest_pos after the copy was not written during it.
+ * behind oldest_pos after the copy was not written during it.  Two fences keep that order: the
+ * producer's between oldest_pos and the bytes, this one's between the bytes and oldest_pos.
  */
 #include "ringbuf/ringbuf.h"
 #include "base/error.h"
 
 #include <string.h>
 
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
 #if defined __SANITIZE_THREAD__ || __has_feature(thread_sanitizer)
 #define RACES_BY_DESIGN __attribute__((no_sanitize("thread"), noinline))
 #else
@@ -65,15 +63,20 @@ int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint8_t *out, uint64_t
 {
 	uint64_t end = tw_rb_committed(shared), oldest, still_there;
 
-	/* PAIR rb.oldest: acquire; the exchange in enter_chunk(). */
-	oldest = tw_load_acquire(&shared->oldest_pos);
+	/* RELAXED rb.oldest: loaded after the position above; if it is stale, the second look leaves out the rest. */
+	oldest = tw_load_relaxed(&shared->oldest_pos);
 	if (end < oldest)
 		end = oldest;
 	if (end - oldest > shared->data_bytes || (end | oldest) % TW_RB_ALIGN_BYTES)
 		return TW_EFORMAT;
 	copy_stretch(shared, oldest, end, out);
-	/* PAIR rb.oldest: acquire; what was given up during the copy is left out. */
-	still_there = tw_load_acquire(&shared->oldest_pos);
+	/*
+	 * PAIR rb.overwritten: acquire fence; release fence in give_up().
+	 * Without it the position could be loaded before the last bytes are copied.
+	 */
+	tw_fence_acquire();
+	/* RELAXED rb.overwritten: ordered by the fence; what was given up during the copy is left out. */
+	still_there = tw_load_relaxed(&shared->oldest_pos);
 	if (still_there > end)
 		still_there = end;
 	if (still_there < oldest)

@@ -84,27 +84,25 @@ void tw_rb_producer_fini(struct tw_rb_producer *producer)
 	memset(producer, 0, sizeof *producer);
 }
 
-static void count_refusals(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t count, uint64_t ticks)
+static void note_loss_ticks(struct tw_rb_shared *shared, uint64_t first_ticks, uint64_t last_ticks)
 {
-	struct tw_rb_shared *shared = producer->shared;
-
-	/*
-	 * RELAXED rb.lost: counts that nothing is derived from before the ring ENDED (PAIR rs.state);
-	 * an addition in one instruction, because a signal handler may add between load and store.
-	 */
-	tw_fetch_add_relaxed(&shared->lost[cause], count);
-	/* RELAXED rb.lost: as above. */
+	/* RELAXED rb.lost: nothing is derived from them before the ring ENDED (PAIR rs.state). */
 	if (!tw_load_relaxed(&shared->lost_first_ticks)) {
 		/* RELAXED rb.lost: as above. */
-		tw_store_relaxed(&shared->lost_first_ticks, ticks);
+		tw_store_relaxed(&shared->lost_first_ticks, first_ticks);
 	}
 	/* RELAXED rb.lost: as above. */
-	tw_store_relaxed(&shared->lost_last_ticks, ticks);
+	tw_store_relaxed(&shared->lost_last_ticks, last_ticks);
 }
 
 void tw_rb_refuse(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t ticks)
 {
-	count_refusals(producer, cause, 1, ticks);
+	/*
+	 * RELAXED rb.lost: counts that nothing is derived from before the ring ENDED (PAIR rs.state);
+	 * an addition in one instruction, because a signal handler may add between load and store.
+	 */
+	tw_fetch_add_relaxed(&producer->shared->lost[cause], 1);
+	note_loss_ticks(producer->shared, ticks, ticks);
 	producer->limit_pos = 0;
 }
 
@@ -124,6 +122,8 @@ static void put_pad(struct tw_rb_producer *producer, uint64_t bytes, uint64_t ti
 
 	pad->ticks = ticks;
 	pad->head = TW_RB_HEAD(TW_RB_KIND_PAD, 0, bytes, 0);
+	/* A handler that jumps out must find the pad in front of the position, or no pad. */
+	tw_compiler_barrier();
 	producer->pos += bytes;
 }
 
@@ -153,14 +153,11 @@ static bool find_room(struct tw_rb_producer *producer, uint64_t bytes, uint64_t 
  * A death between the position that gives a chunk up and the count of what stood in it would lose the
  * count: it is announced before, for whoever looks at the ring then.
  */
-static void announce_loss(struct tw_rb_shared *shared, uint64_t oldest_pos, uint64_t forgotten)
+static void announce_loss(struct tw_rb_shared *shared, uint64_t oldest_pos, uint64_t lost)
 {
-	/* RELAXED rb.lost: nobody else adds to this cause of an overwriting ring. */
-	uint64_t lost = tw_load_relaxed(&shared->lost[TW_RB_LOST_FULL]) + forgotten;
-
 	/*
 	 * RELAXED rb.giving_up: the position first, so that no count is taken for that of an older position; a
-	 * death sees the stores in program order, the living have them ordered by the exchange that follows.
+	 * death sees the stores in program order, the living have them ordered by the release that follows.
 	 */
 	tw_store_relaxed(&shared->giving_up_pos, oldest_pos);
 	tw_compiler_barrier();
@@ -174,37 +171,51 @@ static uint64_t ticks_at(const struct tw_rb_producer *producer, uint64_t pos)
 	return ((const struct tw_rb_record *)(producer->data + (pos & producer->mask)))->ticks;
 }
 
-/* Enters the next chunk, forgets it, and counts what stood in it. */
+/* Gives up what lies before oldest_pos: all records before the chunk `kept` are lost then. */
+static void give_up(struct tw_rb_producer *producer, uint64_t oldest_pos, unsigned kept)
+{
+	struct tw_rb_shared *shared = producer->shared;
+	uint64_t lost = producer->chunk_first[kept], first_ticks = ticks_at(producer, producer->pos);
+
+	/* The ring's first chunk may begin with what an earlier lease left there. */
+	if (first_ticks < shared->first_ticks)
+		first_ticks = shared->first_ticks;
+	announce_loss(shared, oldest_pos, lost);
+	/* PAIR rb.oldest: release; acquire in lost_so_far().  The announcement comes first. */
+	tw_store_release(&shared->oldest_pos, oldest_pos);
+	/*
+	 * PAIR rb.overwritten: release fence; acquire fence in tw_rb_snapshot().
+	 * A release store orders what comes before it, not what follows.  Without the fence a snapshot can copy
+	 * what is written into the chunk from here on, and still see the position that keeps the chunk.
+	 */
+	tw_fence_release();
+	/* RELAXED rb.lost: nobody else counts for this cause of an overwriting ring. */
+	if (lost == tw_load_relaxed(&shared->lost[TW_RB_LOST_FULL]))
+		return;
+	/* Lost is what stands in the chunk: from its first record to the first that is kept. */
+	note_loss_ticks(shared, first_ticks, ticks_at(producer, oldest_pos));
+	/* RELAXED rb.lost: as above. */
+	tw_store_relaxed(&shared->lost[TW_RB_LOST_FULL], lost);
+}
+
+/*
+ * Enters the next chunk, which begins at the producer's position, and gives up what stood there.
+ *
+ * A signal handler may jump out at any instruction: everything is derived from the position, and the number of
+ * records, which stay as they are until the next commit, and the end of the chunk moves last.  So the next
+ * record does the same once more, with the same result.
+ */
 static void enter_chunk(struct tw_rb_producer *producer)
 {
 	uint64_t data_bytes = producer->mask + 1;
-	uint64_t chunk_bytes = data_bytes / TW_RB_CHUNKS;
-	unsigned left = (unsigned)((producer->pos - 1) / chunk_bytes % TW_RB_CHUNKS);
-	unsigned entered = (left + 1) % TW_RB_CHUNKS;
-	uint64_t forgotten = producer->chunk_records[entered];
-	uint64_t first_ticks = ticks_at(producer, producer->pos);
+	uint64_t end_pos = piece_end(producer, producer->pos);
+	unsigned entered = (unsigned)(producer->pos / (data_bytes / TW_RB_CHUNKS) % TW_RB_CHUNKS);
 
-	/* The ring's first chunk may begin with what an earlier lease left there. */
-	if (first_ticks < producer->shared->first_ticks)
-		first_ticks = producer->shared->first_ticks;
-	producer->chunk_records[left] = producer->records - producer->chunk_start_records;
-	producer->chunk_start_records = producer->records;
-	producer->chunk_records[entered] = 0;
-	producer->chunk_end_pos += chunk_bytes;
-	if (producer->chunk_end_pos <= producer->shared->first_pos + data_bytes)
-		return;
-	announce_loss(producer->shared, producer->chunk_end_pos - data_bytes, forgotten);
-	/*
-	 * PAIR rb.oldest: acquire and release; acquire in tw_rb_snapshot().
-	 * An exchange and not a store: nothing that is written into the chunk from here on may be seen
-	 * before the position that gives it up.
-	 */
-	tw_exchange_acq_rel(&producer->shared->oldest_pos, producer->chunk_end_pos - data_bytes);
-	if (!forgotten)
-		return;
-	/* Lost is what stands in the chunk: from its first record to the first that is kept. */
-	count_refusals(producer, TW_RB_LOST_FULL, 0, first_ticks);
-	count_refusals(producer, TW_RB_LOST_FULL, forgotten, ticks_at(producer, producer->pos + chunk_bytes));
+	producer->chunk_first[entered] = producer->records;
+	if (end_pos > producer->shared->first_pos + data_bytes)
+		give_up(producer, end_pos - data_bytes, (entered + 1) % TW_RB_CHUNKS);
+	tw_compiler_barrier();
+	producer->chunk_end_pos = end_pos;
 }
 
 /* Room in an overwriting ring: there always is, in the next chunk at the latest. */

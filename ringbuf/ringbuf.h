@@ -147,10 +147,9 @@ struct tw_rb_producer {
 	uint32_t ring_index;
 	uint32_t live_word; /* ringset.h: what the ring's entry in the table is during this lease */
 	uint32_t reserved;
-	uint64_t records;		      /* in this lease; pads and loss records not counted */
-	uint64_t told[TW_RB_CAUSES];	      /* refusals that loss records in the stream tell */
-	uint64_t chunk_records[TW_RB_CHUNKS]; /* TW_RB_OVERWRITE: what is lost when a chunk is overwritten */
-	uint64_t chunk_start_records;
+	uint64_t records;		    /* in this lease; pads and loss records not counted */
+	uint64_t told[TW_RB_CAUSES];	    /* refusals that loss records in the stream tell */
+	uint64_t chunk_first[TW_RB_CHUNKS]; /* TW_RB_OVERWRITE: `records` when the chunk was entered */
 	uint64_t chunk_end_pos;
 };
 
@@ -213,8 +212,13 @@ static inline enum tw_rb_outcome tw_rb_reserve(struct tw_rb_producer *producer, 
 /* Publishes the record of the last tw_rb_reserve() of this ring, of the same size.  Wait-free. */
 static inline void tw_rb_commit(struct tw_rb_producer *producer, uint32_t bytes)
 {
-	producer->pos += bytes;
+	/*
+	 * A handler that jumps out between these stores leaves a record that the next commit publishes only if
+	 * the record is written and counted.
+	 */
 	producer->records++;
+	tw_compiler_barrier();
+	producer->pos += bytes;
 	/*
 	 * PAIR rb.commit: release; acquire in tw_rb_committed().
 	 * Publishes the record's bytes.  Without it the consumer can see the new position over old bytes.

@@ -3,14 +3,20 @@
  * ring_overwrite.pml - a snapshot of an overwriting ring, taken while the producer goes on.
  * cc: -DSAFETY -DCOLLAPSE
  *
- * Code	    ringbuf/produce.c enter_chunk(); overwrite.c tw_rb_snapshot().
- * Memory   The producer's stores reach memory in any order, but the release store of committed_pos after those
- *	    before it, and the exchange of oldest_pos (acquire and release) before all that follow it.
- * Claim    What tw_rb_snapshot() returns are the records of its stretch, whole and in order.
+ * Code	    ringbuf/produce.c give_up(); overwrite.c tw_rb_snapshot().
+ * Stores   The producer's stores reach memory in any order, but: a release store comes after all stores before it
+ *	    (and not before those that follow it: that is what the release fence is for); two stores to one place
+ *	    keep their order.
+ * Loads    The reader's loads are done in any order, but: what follows an acquire load comes after it, what follows
+ *	    the acquire fence after all loads before it.
+ * Claims   1 What tw_rb_snapshot() returns are the records of its stretch, whole and in order.  2 The stretch is
+ *	    never longer than the ring.
  * Left out Pads, records of several cells, counts of what was forgotten.  4 cells in 2 chunks.
  *
- * Broken   OLDEST_RELAXED: giving up is a plain store, which new bytes may pass.
+ * Broken   NO_RELEASE_FENCE: new bytes may pass the position that gives their place up (once in the code).
+ *	    NO_ACQUIRE_FENCE: the second look may pass the copy (once in the code).
  *	    NO_SECOND_LOOK: the snapshot does not look again at what was given up meanwhile.
+ *	    COMMIT_RELAXED: the copy and the first look may pass the load of committed_pos.
  */
 #define CELLS	4
 #define CHUNK	2
@@ -18,18 +24,33 @@
 #define COMMIT	4 /* places of the store buffer: the cells, then these */
 #define OLDEST	5
 #define BUFFER	4
+#define NONE	99
+
+/* When a cell may be copied, and when the second look may be done. */
+#ifdef COMMIT_RELAXED
+#define AFTER_COMMIT true
+#else
+#define AFTER_COMMIT (end_pos != NONE)
+#endif
+#ifdef NO_ACQUIRE_FENCE
+#define AFTER_COPY true
+#else
+#define AFTER_COPY (left == 0)
+#endif
 
 byte cell[CELLS]; /* the number of the record that stands there */
 byte committed_pos, oldest_pos;
 byte b_place[BUFFER], b_value[BUFFER];
+bool b_fenced[BUFFER]; /* a release fence stands before this store */
 byte b_count;
 
-inline buffer_store(p, v)
+inline buffer_store(p, v, behind_fence)
 {
 	atomic {
 		b_count < BUFFER;
 		b_place[b_count] = p;
 		b_value[b_count] = v;
+		b_fenced[b_count] = behind_fence;
 		b_count++
 	}
 }
@@ -37,29 +58,56 @@ inline buffer_store(p, v)
 proctype producer()
 {
 	byte pos;
+	bool fence;
 
 	do
 	:: pos < RECORDS ->
+		fence = false;
 		if
 		:: pos % CHUNK == 0 && pos + CHUNK > CELLS ->
-#ifdef OLDEST_RELAXED
-			buffer_store(OLDEST, pos + CHUNK - CELLS)
-#else
-			/* An exchange: empties the buffer, and nothing that follows is before it. */
-			atomic { b_count == 0 -> oldest_pos = pos + CHUNK - CELLS }
+			buffer_store(OLDEST, pos + CHUNK - CELLS, false);
+#ifndef NO_RELEASE_FENCE
+			fence = true
 #endif
 		:: else
 		fi;
-		buffer_store(pos % CELLS, pos + 1);
+		buffer_store(pos % CELLS, pos + 1, fence);
 		pos++;
-		buffer_store(COMMIT, pos)
+		buffer_store(COMMIT, pos, false)
+	:: else -> break
+	od
+}
+
+/* May the store at i of the buffer reach memory before those in front of it? */
+inline look_at_buffer()
+{
+	ok = true;
+	j = 0;
+	do
+	:: j < i ->
+		if
+		:: b_place[j] == b_place[i] || b_place[i] >= COMMIT || b_fenced[i] -> ok = false
+		/* A fence orders all that follows it behind all that came before it. */
+		:: else ->
+			k = j + 1;
+			do
+			:: k < i ->
+				if
+				:: b_fenced[k] -> ok = false
+				:: else
+				fi;
+				k++
+			:: else -> break
+			od
+		fi;
+		j++
 	:: else -> break
 	od
 }
 
 proctype memory()
 {
-	byte i, j;
+	byte i, j, k;
 	bool ok;
 end:
 	do
@@ -70,17 +118,7 @@ end:
 		:: i + 1 < b_count -> i++
 		:: break
 		od;
-		ok = (b_place[i] != COMMIT || i == 0);
-		j = 0;
-		do
-		:: j < i ->
-			if
-			:: b_place[j] == b_place[i] -> ok = false
-			:: else
-			fi;
-			j++
-		:: else -> break
-		od;
+		look_at_buffer();
 		if
 		:: !ok
 		:: else ->
@@ -94,15 +132,18 @@ end:
 			:: j + 1 < b_count ->
 				b_place[j] = b_place[j + 1];
 				b_value[j] = b_value[j + 1];
+				b_fenced[j] = b_fenced[j + 1];
 				j++
 			:: else -> break
 			od;
 			b_count--;
 			b_place[b_count] = 0;
-			b_value[b_count] = 0
+			b_value[b_count] = 0;
+			b_fenced[b_count] = false
 		fi;
 		i = 0;
 		j = 0;
+		k = 0;
 		ok = false
 	}
 	od
@@ -110,27 +151,45 @@ end:
 
 proctype snapshot()
 {
-	byte end_pos, oldest, still_there, at;
+	byte end_pos = NONE, oldest = NONE, still_there = NONE, at, left;
 	byte copy[CELLS];
+	bool copied[CELLS]; /* by place: a load may be done before it is known whether it is wanted */
 
-	end_pos = committed_pos;
-	oldest = oldest_pos;
+	left = CELLS;
+	/* Loads in any order that the acquires and the fence leave open. */
+	do
+	:: end_pos == NONE -> end_pos = committed_pos
+	:: oldest == NONE && AFTER_COMMIT -> oldest = oldest_pos
+	:: left > 0 && AFTER_COMMIT ->
+		atomic {
+			at = 0;
+			do
+			:: at + 1 < CELLS -> at++
+			:: break
+			od;
+			if
+			:: copied[at]
+			:: else ->
+				copy[at] = cell[at];
+				copied[at] = true;
+				left--
+			fi;
+			at = 0
+		}
+#ifndef NO_SECOND_LOOK
+	:: still_there == NONE && oldest != NONE && AFTER_COPY -> still_there = oldest_pos
+	:: left == 0 && still_there != NONE && end_pos != NONE -> break
+#else
+	:: left == 0 && oldest != NONE && end_pos != NONE ->
+		still_there = oldest;
+		break
+#endif
+	od;
 	if
 	:: end_pos < oldest -> end_pos = oldest
 	:: else
 	fi;
-	at = oldest;
-	do
-	:: at < end_pos ->
-		copy[at - oldest] = cell[at % CELLS];
-		at++
-	:: else -> break
-	od;
-#ifdef NO_SECOND_LOOK
-	still_there = oldest;
-#else
-	still_there = oldest_pos;
-#endif
+	assert(end_pos - oldest <= CELLS);	/* Claim 2 */
 	if
 	:: still_there > end_pos -> still_there = end_pos
 	:: else
@@ -138,7 +197,7 @@ proctype snapshot()
 	at = still_there;
 	do
 	:: at < end_pos ->
-		assert(copy[at - oldest] == at + 1);
+		assert(copy[at % CELLS] == at + 1);	/* Claim 1 */
 		at++
 	:: else -> break
 	od
