@@ -43,6 +43,7 @@ struct survey {
 	uint64_t last_ticks;
 	uint32_t losses;
 	uint32_t switches;
+	uint32_t own;
 	uint32_t calls; /* kinds that come in pairs or nest */
 };
 
@@ -77,6 +78,14 @@ struct tw_block_tracee tw_block_encoder_tracee(const struct tw_block_encoder *en
 
 /* ---- survey ---- */
 
+/* Records that are no events of the program. */
+static bool is_own_kind(uint64_t head)
+{
+	unsigned kind = TW_RB_HEAD_KIND(head);
+
+	return kind <= TW_EVENT_SWITCH || kind == TW_EVENT_OWN_TIME;
+}
+
 /* Are all records of the first one's shape?  The common case, found without a branch in the loop. */
 static bool survey_uniform(struct survey *survey)
 {
@@ -87,7 +96,7 @@ static bool survey_uniform(struct survey *survey)
 
 	if (!tw_shape_is_sound(shape) || in->raw_bytes % stride)
 		return false;
-	if (TW_RB_HEAD_KIND(shape) == TW_EVENT_LOSS || TW_RB_HEAD_KIND(shape) == TW_EVENT_SWITCH)
+	if (is_own_kind(shape))
 		return false;
 	for (const uint8_t *record = in->raw; record < in->raw + in->raw_bytes; record += stride) {
 		uint64_t ticks = tw_get64(record);
@@ -137,6 +146,16 @@ static void note_own_kind(struct survey *survey, const uint8_t *record, uint64_t
 		tracee->run_seq = tw_get64(record + TW_CODEC_HEAD_BYTES);
 		return;
 	}
+	if (TW_RB_HEAD_KIND(head) == TW_EVENT_OWN_TIME) {
+		uint32_t kind = TW_RB_HEAD_ID(head) - TW_OWN_TIME_WAIT;
+
+		survey->own++;
+		if (kind < TW_FORMAT_OWN_KINDS && tw_event_payload_words(head)) {
+			header->own[kind].count++;
+			header->own[kind].ticks += tw_get64(record + TW_CODEC_HEAD_BYTES);
+		}
+		return;
+	}
 	survey->losses++;
 	for (unsigned cause = 0; cause < TW_FORMAT_CAUSES; cause++) {
 		uint64_t lost = tw_get64(record + TW_CODEC_HEAD_BYTES + 8 + 8 * cause);
@@ -182,7 +201,7 @@ static int survey_any(struct survey *survey, struct tw_block_header *header, str
 		in->records++;
 		first_ticks = ticks < first_ticks ? ticks : first_ticks;
 		last_ticks = ticks > last_ticks ? ticks : last_ticks;
-		if (tw_unlikely(TW_RB_HEAD_KIND(head) <= TW_EVENT_SWITCH))
+		if (tw_unlikely(is_own_kind(head)))
 			note_own_kind(survey, record, head, header, tracee);
 		survey->calls += TW_RB_HEAD_KIND(head) >= TW_EVENT_RETURN_FROM &&
 				 TW_RB_HEAD_KIND(head) < TW_EVENT_TERM_FIRST;
@@ -208,7 +227,8 @@ static int look(struct survey *survey, struct tw_block_header *header, struct tw
 	}
 	header->record_count = survey->input.records;
 	header->switch_count = survey->switches;
-	header->event_count = survey->input.records - survey->losses - survey->switches;
+	header->own_count = survey->own;
+	header->event_count = survey->input.records - survey->losses - survey->switches - survey->own;
 	header->end_sequence += survey->input.records - survey->losses;
 	header->first_ticks = survey->first_ticks;
 	header->last_ticks = survey->last_ticks;
@@ -309,7 +329,7 @@ uint64_t tw_block_header_checksum(const struct tw_block_header *header)
 {
 	const size_t behind = offsetof(struct tw_block_header, payload_checksum);
 
-	return tw_checksum64((const uint8_t *)header + behind, sizeof *header - behind);
+	return tw_checksum64((const uint8_t *)header + behind, tw_block_header_bytes(header->version) - behind);
 }
 
 static bool are_sizes_sound(const struct tw_block_header *header)
@@ -328,7 +348,7 @@ static bool are_sizes_sound(const struct tw_block_header *header)
 	       header->record_count && header->raw_bytes <= TW_BLOCK_RAW_BYTES_MAX &&
 	       header->raw_bytes % TW_RB_ALIGN_BYTES == 0 &&
 	       (uint64_t)header->record_count * TW_CODEC_HEAD_BYTES <= header->raw_bytes &&
-	       (uint64_t)header->event_count + header->switch_count <= header->record_count;
+	       (uint64_t)header->event_count + header->switch_count + header->own_count <= header->record_count;
 }
 
 int tw_block_header_check(const struct tw_block_header *header)
@@ -337,7 +357,8 @@ int tw_block_header_check(const struct tw_block_header *header)
 		return TW_EFORMAT;
 	if (header->version > TW_FORMAT_VERSION && header->header_bytes >= sizeof *header)
 		return TW_EVERSION;
-	if (header->version != TW_FORMAT_VERSION || header->header_bytes != sizeof *header ||
+	if (header->version < TW_FORMAT_VERSION_FIRST || header->version > TW_FORMAT_VERSION ||
+	    header->header_bytes != tw_block_header_bytes(header->version) ||
 	    header->header_checksum != tw_block_header_checksum(header))
 		return TW_EFORMAT;
 	return are_sizes_sound(header) ? 0 : TW_EFORMAT;

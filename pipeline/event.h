@@ -34,6 +34,11 @@ enum tw_event_kind {
 	 */
 	TW_EVENT_STACK = 7,
 	/*
+	 * Time that the tracer took for itself on this thread, from the record's ticks on: no event of the program.  Id: enum
+	 * tw_own_time.  Payload: one word, how many ticks.  An event that waited stands behind it, with the same ticks.
+	 */
+	TW_EVENT_OWN_TIME = 8,
+	/*
 	 * Kinds from 16 on carry terms as payload; a reader shows the ones it does not know as such.  The terms
 	 * are the elements of OTP's trace message after the tag, in order.
 	 */
@@ -74,6 +79,14 @@ enum tw_event_kind {
  * time in ns, before all others.
  */
 enum { TW_EVENT_CPU_TIME = 128 };
+
+enum tw_own_time {
+	TW_OWN_TIME_WAIT = 1, /* for room in a ring, or for a ring: `block` was asked for */
+	TW_OWN_TIME_SETUP = 2 /* of the thread, or of a ring for it */
+};
+
+/* A whole TW_EVENT_OWN_TIME record. */
+#define TW_OWN_TIME_BYTES ((uint32_t)sizeof(struct tw_rb_record) + 16)
 
 /* The flags of a record. */
 enum {

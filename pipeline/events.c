@@ -14,6 +14,7 @@
 #define LAST_KIND_BIT  63
 #define SWITCH_BIT     (UINT64_C(1) << TW_CAPTURE_SWITCH)
 #define LOSS_BIT       (UINT64_C(1) << TW_CAPTURE_LOSS)
+#define OWN_TIME_BIT   (UINT64_C(1) << TW_CAPTURE_OWN_TIME)
 
 struct tw_capture_events {
 	struct tw_capture *capture;
@@ -57,7 +58,8 @@ TW_API int tw_capture_events_create(struct tw_capture *capture, const struct tw_
 	events->capture = capture;
 	if (filter)
 		events->filter = *filter;
-	events->kinds = (events->filter.kinds ? events->filter.kinds : ~SWITCH_BIT) | LOSS_BIT;
+	events->kinds = (events->filter.kinds ? events->filter.kinds : ~(SWITCH_BIT | OWN_TIME_BIT)) | LOSS_BIT |
+			(events->filter.wants_own_time ? OWN_TIME_BIT : 0);
 	if (capture->stream_in) {
 		*out = events;
 		return 0;

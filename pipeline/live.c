@@ -475,6 +475,11 @@ int tw_live_next(struct tw_live *live, struct tw_live_event *out)
 			live->is_telling = true;
 			break;
 		}
+		/* Time of the tracer's own is no message. */
+		if (TW_RB_HEAD_KIND(head_of(cursor->at)) == TW_EVENT_OWN_TIME) {
+			advance(live, cursor);
+			continue;
+		}
 		if (TW_RB_HEAD_KIND(head_of(cursor->at)) == TW_EVENT_LOSS) {
 			if (is_new && !note_loss(live, cursor)) {
 				advance(live, cursor);

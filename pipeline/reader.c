@@ -22,7 +22,8 @@ _Static_assert((int)TW_CAPTURE_LOSS == TW_EVENT_LOSS && (int)TW_CAPTURE_SWITCH =
 		       (int)TW_CAPTURE_RETURN_FROM == TW_EVENT_RETURN_FROM &&
 		       (int)TW_CAPTURE_EXCEPTION_FROM == TW_EVENT_EXCEPTION_FROM &&
 		       (int)TW_CAPTURE_RETURN_TO == TW_EVENT_RETURN_TO && (int)TW_CAPTURE_STACK == TW_EVENT_STACK &&
-		       (int)TW_CAPTURE_TERM_FIRST == TW_EVENT_TERM_FIRST,
+		       (int)TW_CAPTURE_OWN_TIME == TW_EVENT_OWN_TIME && (int)TW_CAPTURE_OWN_WAIT == TW_OWN_TIME_WAIT &&
+		       (int)TW_CAPTURE_OWN_SETUP == TW_OWN_TIME_SETUP && (int)TW_CAPTURE_TERM_FIRST == TW_EVENT_TERM_FIRST,
 	       "the public kinds are those of the records");
 _Static_assert(TW_CAPTURE_STAMP_MASK == TW_EVENT_FLAG_STAMP_MASK &&
 		       TW_CAPTURE_FLAG_ARITY == TW_EVENT_FLAG_ARITY,
@@ -438,6 +439,22 @@ TW_API uint64_t tw_capture_ns(const struct tw_capture *capture, uint64_t ticks)
 	size_t hint = 0;
 
 	return tw_clockmap_ns(&capture->clocks, ticks, &hint);
+}
+
+TW_API uint64_t tw_capture_own_ns(const struct tw_capture *capture, const struct tw_capture_event *event)
+{
+	uint64_t end_ticks;
+
+	if (event->kind != TW_EVENT_OWN_TIME || !event->payload_words ||
+	    __builtin_add_overflow(event->ticks, event->payload[0], &end_ticks))
+		return 0;
+	end_ticks = tw_capture_ns(capture, end_ticks);
+	return end_ticks > event->time_ns ? end_ticks - event->time_ns : 0;
+}
+
+TW_API const char *tw_capture_own_name(unsigned why)
+{
+	return why == TW_OWN_TIME_WAIT ? "wait" : why == TW_OWN_TIME_SETUP ? "setup" : "unknown";
 }
 
 TW_API uint64_t tw_capture_wall_ns(const struct tw_capture *capture, uint64_t ns)

@@ -108,6 +108,11 @@ static int close_cut_segment(struct recovery *recovery, const char *name, uint32
 		return pass_over(store, name);
 	if (error)
 		return error;
+	/* An index of this version would not fit it: it stays, and readers walk it. */
+	if (file.header.version != TW_FORMAT_VERSION) {
+		tw_segment_file_close(&file);
+		return 0;
+	}
 	segment.offset = sizeof file.header;
 	error = tw_segment_scan(&file, &visitor, &found);
 	if (!error)
@@ -186,9 +191,11 @@ static int continue_stream(struct recovery *recovery, const struct tw_source_str
 		ring->pos = last->header.end_pos;
 	ring->sequence = last->header.end_sequence;
 	memcpy(ring->told, last->header.lost, sizeof ring->told);
+	memcpy(ring->own, last->header.own, sizeof ring->own);
 	ring->stored_records = 0;
 	for (uint32_t i = 0; i < stream->block_count; i++)
-		ring->stored_records += blocks[i].header.event_count + blocks[i].header.switch_count;
+		ring->stored_records += blocks[i].header.event_count + blocks[i].header.switch_count +
+					blocks[i].header.own_count;
 	return look_at_last_block(recovery, last, ring);
 }
 

@@ -43,8 +43,8 @@ int tw_segment_header_check(const struct tw_segment_header *header)
 		return TW_EFORMAT;
 	if (header->version > TW_FORMAT_VERSION && header->header_bytes >= sizeof *header)
 		return TW_EVERSION;
-	if (header->version != TW_FORMAT_VERSION || header->header_bytes != sizeof *header ||
-	    header->header_checksum !=
+	if (header->version < TW_FORMAT_VERSION_FIRST || header->version > TW_FORMAT_VERSION ||
+	    header->header_bytes != sizeof *header || header->header_checksum !=
 		    tw_checksum64((const uint8_t *)header + behind, sizeof *header - behind))
 		return TW_EFORMAT;
 	return 0;
@@ -107,6 +107,21 @@ void tw_segment_file_close(struct tw_segment_file *file)
 	file->fd = -1;
 }
 
+/* The block header at this place, of the segment's version; unchecked. */
+static int read_block_header(const struct tw_segment_file *file, uint64_t offset, struct tw_block_header *out)
+{
+	memset(out, 0, sizeof *out);
+	return read_at(file->fd, out, tw_block_header_bytes(file->header.version), offset);
+}
+
+/* Is it one that this segment may hold? */
+static int check_block_header(const struct tw_segment_file *file, const struct tw_block_header *header)
+{
+	int error = tw_block_header_check(header);
+
+	return !error && header->version != file->header.version ? TW_EFORMAT : error;
+}
+
 /* Does the block lie inside what the file has? */
 static bool fits(const struct tw_block_header *header, uint64_t offset, uint64_t end)
 {
@@ -116,8 +131,8 @@ static bool fits(const struct tw_block_header *header, uint64_t offset, uint64_t
 int tw_segment_read(const struct tw_segment_file *file, uint64_t offset, const struct tw_block_header *header,
 		    struct tw_block_decoder *decoder)
 {
-	struct tw_block_header stored;
-	struct iovec pieces[2] = {{&stored, sizeof stored},
+	struct tw_block_header stored = {0};
+	struct iovec pieces[2] = {{&stored, header->header_bytes},
 				  {tw_block_decoder_input(decoder), header->stored_bytes}};
 	ssize_t got;
 	int error = 0;
@@ -125,11 +140,11 @@ int tw_segment_read(const struct tw_segment_file *file, uint64_t offset, const s
 	do
 		got = preadv(file->fd, pieces, 2, (off_t)offset);
 	while (got < 0 && errno == EINTR);
-	if (got != (ssize_t)(sizeof stored + header->stored_bytes)) {
-		error = read_at(file->fd, &stored, sizeof stored, offset);
+	if (got != (ssize_t)((uint32_t)header->header_bytes + header->stored_bytes)) {
+		error = read_at(file->fd, &stored, header->header_bytes, offset);
 		if (!error)
 			error = read_at(file->fd, pieces[1].iov_base, header->stored_bytes,
-					offset + sizeof stored);
+					offset + header->header_bytes);
 	}
 	if (error)
 		return error;
@@ -147,16 +162,28 @@ struct index_walk {
 	uint64_t behind; /* the last block listed */
 };
 
-/* The entries of one index block, checked; NULL where they are not sound. */
-static const struct tw_index_entry *load_index_block(struct index_walk *walk, uint64_t offset,
-						     struct tw_block_header *header, size_t *count,
-						     struct tw_segment_totals *totals)
+static size_t entry_stride(const struct index_walk *walk)
 {
-	const struct tw_index_entry *entries;
+	return offsetof(struct tw_index_entry, header) + tw_block_header_bytes(walk->file->header.version);
+}
+
+/* An entry as it lies in the index of this version. */
+static void take_entry(const struct index_walk *walk, const uint8_t *entries, size_t number, struct tw_index_entry *out)
+{
+	size_t stride = entry_stride(walk);
+
+	memset(out, 0, sizeof *out);
+	memcpy(out, entries + number * stride, stride);
+}
+
+/* The entries of one index block, checked; NULL where they are not sound. */
+static const uint8_t *load_index_block(struct index_walk *walk, uint64_t offset, struct tw_block_header *header,
+				       size_t *count, struct tw_segment_totals *totals)
+{
 	const uint8_t *bytes;
 	size_t entry_bytes;
 
-	if (read_at(walk->file->fd, header, sizeof *header, offset) || tw_block_header_check(header) ||
+	if (read_block_header(walk->file, offset, header) || check_block_header(walk->file, header) ||
 	    header->type != TW_BLOCK_INDEX || !fits(header, offset, walk->end) ||
 	    header->first_pos != walk->entries)
 		return NULL;
@@ -164,21 +191,22 @@ static const struct tw_index_entry *load_index_block(struct index_walk *walk, ui
 	    tw_block_decode_bytes(walk->decoder, header, &bytes) || header->encoded_bytes < sizeof *totals)
 		return NULL;
 	entry_bytes = header->encoded_bytes - sizeof *totals;
-	if (entry_bytes % sizeof *entries ||
-	    header->end_pos - header->first_pos != entry_bytes / sizeof *entries)
+	if (entry_bytes % entry_stride(walk) ||
+	    header->end_pos - header->first_pos != entry_bytes / entry_stride(walk))
 		return NULL;
 	memcpy(totals, bytes, sizeof *totals);
-	entries = (const struct tw_index_entry *)(const void *)(bytes + sizeof *totals);
-	*count = entry_bytes / sizeof *entries;
+	*count = entry_bytes / entry_stride(walk);
 	for (size_t i = 0; i < *count; i++) {
-		if (tw_block_header_check(&entries[i].header) || entries[i].header.type == TW_BLOCK_INDEX ||
-		    entries[i].offset < walk->behind ||
-		    !fits(&entries[i].header, entries[i].offset, walk->index_offset))
+		struct tw_index_entry entry;
+
+		take_entry(walk, bytes + sizeof *totals, i, &entry);
+		if (check_block_header(walk->file, &entry.header) || entry.header.type == TW_BLOCK_INDEX ||
+		    entry.offset < walk->behind || !fits(&entry.header, entry.offset, walk->index_offset))
 			return NULL;
-		walk->behind = entries[i].offset + tw_block_file_bytes(&entries[i].header);
+		walk->behind = entry.offset + tw_block_file_bytes(&entry.header);
 	}
 	walk->entries += *count;
-	return entries;
+	return bytes + sizeof *totals;
 }
 
 static bool find_index(const struct tw_segment_file *file, struct index_walk *walk)
@@ -211,22 +239,24 @@ static int list_by_index(struct index_walk *walk, const struct tw_segment_visito
 		struct tw_block_header header;
 		struct tw_segment_totals totals;
 		size_t count = 0;
-		const struct tw_index_entry *entries =
-			load_index_block(walk, offset, &header, &count, &totals);
+		const uint8_t *entries = load_index_block(walk, offset, &header, &count, &totals);
 
 		if (!entries)
 			return TW_EFORMAT;
 		found->totals = totals;
 		for (size_t i = 0; visitor && i < count; i++) {
-			int error = visitor->block(visitor->context, entries[i].offset, &entries[i].header);
+			struct tw_index_entry entry;
+			int error;
 
+			take_entry(walk, entries, i, &entry);
+			error = visitor->block(visitor->context, entry.offset, &entry.header);
 			if (error)
 				return error;
 			/* A segment that was damaged before it was closed: the index goes around it. */
-			if (entries[i].offset > behind)
-				visitor->damage(visitor->context, behind, entries[i].offset - behind,
+			if (entry.offset > behind)
+				visitor->damage(visitor->context, behind, entry.offset - behind,
 						TW_EFORMAT, "these bytes belong to no block");
-			behind = entries[i].offset + tw_block_file_bytes(&entries[i].header);
+			behind = entry.offset + tw_block_file_bytes(&entry.header);
 		}
 		offset += tw_block_file_bytes(&header);
 	}
@@ -261,20 +291,22 @@ int tw_segment_list(const struct tw_segment_file *file, struct tw_block_decoder 
 static int find_block(const struct tw_segment_file *file, uint64_t from, uint64_t *out)
 {
 	uint8_t *bytes = malloc(SEARCH_BYTES);
+	const uint32_t header_bytes = tw_block_header_bytes(file->header.version);
 	int error = bytes ? 0 : TW_ENOMEM;
 
 	*out = file->bytes;
-	while (!error && from + sizeof(struct tw_block_header) <= file->bytes) {
+	while (!error && from + header_bytes <= file->bytes) {
 		uint64_t left = file->bytes - from, count = left < SEARCH_BYTES ? left : SEARCH_BYTES;
 		struct tw_block_header header;
 		uint64_t at = 0;
 
 		error = read_at(file->fd, bytes, count, from);
-		for (; !error && at + sizeof header <= count; at += TW_FORMAT_ALIGN_BYTES) {
+		for (; !error && at + header_bytes <= count; at += TW_FORMAT_ALIGN_BYTES) {
 			if (tw_get64(bytes + at) != TW_BLOCK_MAGIC)
 				continue;
-			memcpy(&header, bytes + at, sizeof header);
-			if (tw_block_header_check(&header) == 0 && fits(&header, from + at, file->bytes)) {
+			memset(&header, 0, sizeof header);
+			memcpy(&header, bytes + at, header_bytes);
+			if (check_block_header(file, &header) == 0 && fits(&header, from + at, file->bytes)) {
 				*out = from + at;
 				goto free_bytes;
 			}
@@ -315,12 +347,12 @@ int tw_segment_scan(const struct tw_segment_file *file, const struct tw_segment_
 	while (offset < file->bytes && !is_trailer_at(file, offset)) {
 		struct tw_block_header header;
 		uint64_t next = offset;
-		int error = read_at(file->fd, &header, sizeof header, offset);
+		int error = read_block_header(file, offset, &header);
 
 		if (error == TW_EIO)
 			return error;
 		if (!error)
-			error = tw_block_header_check(&header);
+			error = check_block_header(file, &header);
 		if (!error && !fits(&header, offset, file->bytes))
 			error = TW_EFORMAT;
 		if (error) {
@@ -358,9 +390,9 @@ int tw_segment_piece_at(const struct tw_segment_file *file, uint64_t offset, str
 		error = read_at(file->fd, &out->segment, sizeof out->segment, offset);
 		return error ? error : tw_segment_header_check(&out->segment);
 	}
-	error = read_at(file->fd, &out->block, sizeof out->block, offset);
+	error = read_block_header(file, offset, &out->block);
 	if (!error)
-		error = tw_block_header_check(&out->block);
+		error = check_block_header(file, &out->block);
 	if (error)
 		return error;
 	out->bytes = tw_block_file_bytes(&out->block);

@@ -39,6 +39,7 @@ struct tw_stream_in {
 	uint64_t offset;
 	uint64_t horizon; /* of the last mark */
 	uint64_t ticks_per_second;
+	unsigned version;
 	bool is_over;
 	struct tw_idmap segments; /* by number: those that began, and how many of them ended */
 	uint32_t ended_count;
@@ -96,6 +97,7 @@ static int take_segment(struct tw_stream_in *in, uint64_t magic)
 	}
 	capture->info.images = capture->image_count;
 	in->ticks_per_second = header.ticks_per_second;
+	in->version = header.version;
 	tw_clockmap_finish(&capture->clocks, in->ticks_per_second);
 	return 0;
 }
@@ -276,14 +278,14 @@ static int take_block(struct tw_stream_in *in, uint64_t magic)
 {
 	struct tw_block_header header = { .magic = magic };
 	uint64_t stored;
-	int found = read_all(in, (uint8_t *)&header + sizeof magic, sizeof header - sizeof magic);
+	int found = read_all(in, (uint8_t *)&header + sizeof magic, tw_block_header_bytes(in->version) - sizeof magic);
 
 	if (found <= 0)
 		return found ? found : TW_EFORMAT;
 	found = in->image ? tw_block_header_check(&header) : TW_EFORMAT;
-	if (found)
-		return found;
-	stored = tw_block_file_bytes(&header) - sizeof header;
+	if (found || header.version != in->version)
+		return found ? found : TW_EFORMAT;
+	stored = tw_block_file_bytes(&header) - header.header_bytes;
 	if (stored) {
 		found = read_all(in, tw_block_decoder_input(in->decoder), stored);
 		if (found <= 0)

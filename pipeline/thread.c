@@ -332,6 +332,7 @@ static bool catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigne
 	int saved_errno = errno;
 	bool is_new = !lane->producer.shared;
 	enum tw_rb_outcome outcome = TW_RB_OK;
+	bool has_waited = false;
 
 	if (is_new && !claim_ring(t, still, session, ticks, todo))
 		return false;
@@ -340,9 +341,13 @@ static bool catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigne
 		if (!is_new && tw_hit_host.describe)
 			tw_hit_host.describe(t->tracee, session);
 		outcome = put_switch(t, lane, ticks);
-		if (outcome == TW_RB_WAIT && tw_wait_for_room(t, still, session, SWITCH_BYTES, ticks, todo))
+		has_waited = outcome == TW_RB_WAIT && tw_wait_for_room(t, still, session, SWITCH_BYTES, ticks, todo);
+		if (has_waited)
 			outcome = put_switch(t, lane, ticks);
 	}
+	/* The tracee that the switch names has waited. */
+	if (has_waited && outcome == TW_RB_OK)
+		tw_wait_tell(lane, TW_OWN_TIME_WAIT, ticks);
 	if (outcome == TW_RB_OK)
 		lane->run_stamp = t->run_stamp;
 	errno = saved_errno;
@@ -369,6 +374,8 @@ static void wait_keeping_vectors(void *arg)
 	struct catch_up *c = arg;
 
 	c->result = tw_wait_for_room(c->t, c->still, c->session, c->bytes, c->ticks, c->todo);
+	if (c->result)
+		tw_wait_tell(&c->t->thread->lanes[c->session], TW_OWN_TIME_WAIT, c->ticks);
 }
 
 bool tw_lane_wait(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes, uint64_t ticks,

@@ -6,6 +6,7 @@
  * more.  So who comes back asks again who wants what its hit is about.
  */
 #include "pipeline/wait.h"
+#include "base/clock.h"
 #include "base/sys.h"
 #include "progress/progress.h"
 
@@ -15,6 +16,8 @@
 #define RING_WAIT_NS  UINT64_C(200000000)
 #define RING_ROUND_NS UINT64_C(5000000)
 #define RING_LOOK_NS  UINT64_C(200000)
+
+#define TELL_ROOM_BYTES UINT64_C(256)
 
 /*
  * Who still wants what this hit is about, after a wait outside of the read section.  `epoch` is that of the time
@@ -128,6 +131,25 @@ enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_still *
 	return is_there ? TW_RING_MAY_BE_THERE : TW_RING_IN_VAIN;
 }
 
+void tw_wait_tell(struct tw_lane *lane, enum tw_own_time why, uint64_t start_ticks)
+{
+	struct tw_rb_producer *producer = &lane->producer;
+	struct tw_rb_record *record;
+
+	/* A ring that drops would count a refusal: not without room for it, and for the loss record and the pad before it. */
+	if (!producer->shared || (producer->policy == TW_RB_DROP && producer->pos + TELL_ROOM_BYTES >
+									    producer->cached_tail_pos + producer->mask + 1))
+		return;
+	if (tw_rb_reserve(producer, TW_OWN_TIME_BYTES, start_ticks, (void **)&record) != TW_RB_OK)
+		return;
+	record->ticks = start_ticks;
+	record->head = TW_RB_HEAD(TW_EVENT_OWN_TIME, TW_EVENT_FLAG_HALF, TW_OWN_TIME_BYTES, why);
+	*(uint64_t *)(record + 1) = tw_clock_ticks() - start_ticks;
+	tw_rb_commit(producer, TW_OWN_TIME_BYTES);
+	/* As a switch: no event of the program. */
+	producer->records--;
+}
+
 bool tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes,
 			  uint64_t ticks, uint64_t *todo)
 {
@@ -140,7 +162,7 @@ bool tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsign
 	/* PAIR hit.waiting: seq_cst; tw_threads_end_lanes() looks after the session's bits are gone. */
 	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
 	tw_progress_read_unlock();
-	has_room = wait_outside(lane, rs, bytes);
+	has_room = wait_outside(lane, rs, bytes + TW_OWN_TIME_BYTES);
 	tw_progress_read_lock();
 	wanted = still_wanted(t, still, epoch);
 	*todo &= wanted;

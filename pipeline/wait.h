@@ -17,8 +17,20 @@ enum tw_ring_wait { TW_RING_MAY_BE_THERE, TW_RING_IN_VAIN, TW_RING_UNWANTED };
 enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t *spent_ns,
 				   uint64_t *todo);
 
-/* The same for room in the ring it has.  False: none, which is counted; or it is unwanted, which is not. */
+/*
+ * The same for room in the ring it has: for the record, and for one that tells the wait (tw_wait_tell()).  False: none,
+ * which is counted; or it is unwanted, which is not.
+ */
 bool tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes, uint64_t ticks,
 		      uint64_t *todo);
+
+/*
+ * tw_wait_tell - a record of time that was the tracer's own, of this thread in one session.
+ *
+ * @start_ticks	when it began: not before the record before.  An event that was held up carries the same ticks and follows.
+ *
+ * It ends now.  Inside the read section.  Left out where the ring has no room, and where there is none; nothing is counted.
+ */
+void tw_wait_tell(struct tw_lane *lane, enum tw_own_time why, uint64_t start_ticks);
 
 #endif

@@ -170,6 +170,7 @@ void tw_writer_start_header(const struct tw_writer_ring *ring, const struct tw_r
 	header->run_seq = ring->run_seq;
 	header->first_sequence = ring->sequence;
 	memcpy(header->lost, ring->told, sizeof header->lost);
+	memcpy(header->own, ring->own, sizeof header->own);
 	memcpy(header->thread_name, shared->thread_name, sizeof header->thread_name);
 	tw_store_clock(&header->clock);
 }
@@ -188,7 +189,8 @@ static void note_stored(struct tw_writer *writer, uint32_t index, const struct t
 	ring->sequence = header->end_sequence;
 	ring->tracee_id = tracee.tracee_id;
 	ring->run_seq = tracee.run_seq;
-	ring->stored_records += header->event_count + header->switch_count;
+	ring->stored_records += header->event_count + header->switch_count + header->own_count;
+	memcpy(ring->own, header->own, sizeof ring->own);
 }
 
 /* One block of records.  Returns 1, 0 where they were unsound and are passed over, or the error of the write.

@@ -20,6 +20,7 @@ struct tw_writer_ring {
 	uint64_t sequence;
 	uint64_t run_seq;
 	uint64_t told[TW_RB_CAUSES]; /* losses that stand in the files */
+	struct tw_format_own_time own[TW_FORMAT_OWN_KINDS]; /* that stands in the files */
 	uint64_t pending_ns;         /* since when something waits; 0: nothing does */
 	uint32_t tracee_id;
 	bool is_seen; /* in the table of rings since the last look */

@@ -196,6 +196,10 @@ static int print_events(struct tw_printer *printer, const struct request *reques
 				request->format->loss(printer, &batch[i]);
 				continue;
 			}
+			if (batch[i].kind == TW_CAPTURE_OWN_TIME) {
+				request->format->own_time(printer, &batch[i]);
+				continue;
+			}
 			request->format->event(printer, &batch[i]);
 			left--;
 		}

@@ -36,6 +36,7 @@ struct tw_print_format {
 	tw_names_make *make_place;
 	void (*event)(struct tw_printer *printer, const struct tw_capture_event *event);
 	void (*loss)(struct tw_printer *printer, const struct tw_capture_event *event);
+	void (*own_time)(struct tw_printer *printer, const struct tw_capture_event *event);
 };
 
 extern const struct tw_print_format tw_print_text, tw_print_erlang, tw_print_json;

@@ -291,4 +291,14 @@ static void put_loss(struct tw_printer *printer, const struct tw_capture_event *
 	tw_put(out, "}.\n", 3);
 }
 
-const struct tw_print_format tw_print_erlang = {"erlang", make_place, put_event, put_loss};
+static void put_own_time(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	struct tw_out *out = printer->out;
+	tw_out_room(out);
+	tw_put(out, "{trace_ts,", 10);
+	tw_print_pid(printer, event);
+	tw_out_format(out, ",own_time,{%s,%llu},%llu}.\n", tw_capture_own_name(event->id),
+		      (unsigned long long)tw_capture_own_ns(printer->capture, event), (unsigned long long)event->time_ns);
+}
+
+const struct tw_print_format tw_print_erlang = {"erlang", make_place, put_event, put_loss, put_own_time};

@@ -240,4 +240,12 @@ static void put_loss(struct tw_printer *printer, const struct tw_capture_event *
 	tw_put(out, "}\n", 2);
 }
 
-const struct tw_print_format tw_print_json = {"json", make_place, put_event, put_loss};
+static void put_own_time(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	tw_out_room(printer->out);
+	put_head(printer, event);
+	tw_out_format(printer->out, "own_time\",\"why\":\"%s\",\"own_ns\":%llu}\n", tw_capture_own_name(event->id),
+		      (unsigned long long)tw_capture_own_ns(printer->capture, event));
+}
+
+const struct tw_print_format tw_print_json = {"json", make_place, put_event, put_loss, put_own_time};

@@ -124,7 +124,7 @@ bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
-	*out = (struct tw_capture_filter){.context = selection};
+	*out = (struct tw_capture_filter){.context = selection, .wants_own_time = true};
 	if (selection->from && !parse_time(selection->from, &info, &out->from_ns)) {
 		tw_usage(command, "--from '%s' is not a time such as 1.5, 200ms or 17:03:12.",
 			 selection->from);

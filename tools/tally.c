@@ -45,7 +45,7 @@ static void count_batch(struct scan *scan, const struct tw_capture_batch *batch,
 	for (const struct tw_capture_record *record = batch->first; record < batch->end;
 	     record = tw_capture_record_next(record)) {
 		unsigned kind = tw_capture_record_kind(record);
-		if (kind <= TW_CAPTURE_SWITCH || (looks_at_time && !is_in_time(scan, record)))
+		if (kind <= TW_CAPTURE_SWITCH || kind == TW_CAPTURE_OWN_TIME || (looks_at_time && !is_in_time(scan, record)))
 			continue;
 		uint32_t id = tw_capture_record_id(record);
 		bool is_placed = kind <= TW_CAPTURE_STACK;

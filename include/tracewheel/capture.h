@@ -54,6 +54,7 @@ enum tw_capture_kind {
 	TW_CAPTURE_EXCEPTION_FROM = 5,
 	TW_CAPTURE_RETURN_TO = 6,
 	TW_CAPTURE_STACK = 7, /* of the call before it in its stream: return addresses, the innermost first */
+	TW_CAPTURE_OWN_TIME = 8, /* no event of the program: tw_capture_own_ns(); comes only where it is asked for */
 	TW_CAPTURE_TERM_FIRST = 16, /* and above: terms as payload, but for gc_* */
 	TW_CAPTURE_SEND = 16,
 	TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS = 17,
@@ -284,7 +285,7 @@ uint64_t tw_capture_boot_ns(const struct tw_capture *capture, uint64_t ns);
 
 /* ---- events ---- */
 
-/* What is wanted.  Zeroed: everything but switches. */
+/* What is wanted.  Zeroed: every event of the program, and losses; neither switches nor time of the tracer's own. */
 struct tw_capture_filter {
 	uint64_t from_ns; /* events at or after; compared with event.time_ns */
 	uint64_t to_ns;   /* events before; 0: no end */
@@ -292,8 +293,9 @@ struct tw_capture_filter {
 	bool (*wants_stream)(void *context, const struct tw_capture_stream *stream);
 	bool (*wants_place)(void *context, uint32_t image, const struct tw_capture_place *place);
 	void *context;
-	uint64_t kinds; /* bit k: kind k is wanted (63: kind 63 and above); 0: all but switches.  Losses
-			   always come. */
+	uint64_t kinds; /* bit k: kind k is wanted (63: kind 63 and above); 0: all but switches and own time.
+			   Losses always come. */
+	bool wants_own_time; /* TW_CAPTURE_OWN_TIME as well, whatever the kinds */
 	/* For tests and comparisons only: order by time alone, without regard to the runs of tracees. */
 	bool by_time_only;
 };
@@ -346,6 +348,22 @@ static inline const struct tw_capture_loss *tw_capture_event_loss(const struct t
 {
 	return (const struct tw_capture_loss *)(const void *)event->payload;
 }
+
+/* Why time was the tracer's own: the id of a TW_CAPTURE_OWN_TIME event. */
+enum tw_capture_own_time {
+	TW_CAPTURE_OWN_WAIT = 1, /* for room in a ring, or for a ring: `block` was asked for */
+	TW_CAPTURE_OWN_SETUP = 2 /* of a thread, or of a ring for it */
+};
+
+/*
+ * tw_capture_own_ns - how long such time was, from event->time_ns on.
+ *
+ * Every call that is open on that thread meanwhile did not take it.  An event that was held up by it has the same time and
+ * follows: a call begins with it, a return was before it.
+ */
+uint64_t tw_capture_own_ns(const struct tw_capture *capture, const struct tw_capture_event *event);
+/* "wait", "setup"; "unknown" for anything else. */
+const char *tw_capture_own_name(unsigned why);
 
 struct tw_capture_events;
 

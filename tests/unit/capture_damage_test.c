@@ -341,7 +341,7 @@ static void what_is_no_capture_is_refused(void **state)
 	write_file(path, (const uint8_t *)"nothing", 7);
 	assert_int_equal(examine(&seen), TW_EFORMAT);
 	tw_segment_header_seal(&header, 1);
-	header.version = 2;
+	header.version = TW_FORMAT_VERSION + 1;
 	write_file(path, (const uint8_t *)&header, sizeof header);
 	assert_int_equal(examine(&seen), TW_EVERSION);
 	/* A pipe would block for ever, a link leads elsewhere. */

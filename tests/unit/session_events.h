@@ -143,7 +143,7 @@ static inline struct lines *read_lines(struct bed *bed)
 
 				if (TW_RB_HEAD_KIND(record->head) == TW_EVENT_SWITCH)
 					tracees[i] = TW_RB_HEAD_ID(record->head);
-				else
+				else if (TW_RB_HEAD_KIND(record->head) != TW_EVENT_OWN_TIME)
 					add_line(&lines, tracees[i], record);
 				b += TW_RB_HEAD_BYTES(record->head);
 			}
@@ -153,7 +153,7 @@ static inline struct lines *read_lines(struct bed *bed)
 	return &lines;
 }
 
-/* How many records there are, but for switches and losses. */
+/* How many events there are. */
 static inline uint64_t count_records(struct bed *bed)
 {
 	uint64_t count = 0;
@@ -167,7 +167,8 @@ static inline uint64_t count_records(struct bed *bed)
 			for (int64_t b = 0; b < bytes;) {
 				uint64_t head = ((const struct tw_rb_record *)(at + b))->head;
 
-				count += TW_RB_HEAD_KIND(head) > TW_EVENT_SWITCH;
+				count += TW_RB_HEAD_KIND(head) > TW_EVENT_SWITCH &&
+					 TW_RB_HEAD_KIND(head) != TW_EVENT_OWN_TIME;
 				b += TW_RB_HEAD_BYTES(head);
 			}
 			bed->pos[i] = end;

@@ -117,7 +117,7 @@ static void take_record(struct account *a, uint32_t ring, const struct tw_rb_rec
 		CHECK(!(words[0] & a->forbidden));
 		a->events++;
 	} else {
-		CHECK(TW_RB_HEAD_KIND(record->head) == TW_EVENT_SWITCH);
+		CHECK(TW_RB_HEAD_KIND(record->head) == TW_EVENT_SWITCH || TW_RB_HEAD_KIND(record->head) == TW_EVENT_OWN_TIME);
 	}
 }
 
