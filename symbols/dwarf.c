@@ -3,6 +3,7 @@
 #include "symbols/dwarf.h"
 
 #include "base/export.h"
+#include "symbols/clone.h"
 #include "tracewheel/error.h"
 
 #include <gelf.h>
@@ -150,26 +151,11 @@ static size_t symbol_behind(const struct tw_debug *debug, uint64_t value)
 	return low;
 }
 
-/* What compilers append to the names of pieces and special versions of functions; NULL: nothing. */
-static const char *clone_suffix(const char *name)
-{
-	static const char *const marks[] = {".cold", ".part.", ".isra.", ".constprop."};
-	const char *found = NULL;
-
-	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-		const char *at = strstr(name, marks[i]);
-
-		if (at && at > name && (!found || at < found))
-			found = at;
-	}
-	return found;
-}
-
 /* Is the code there known to be a whole function, as it was written? */
 static bool is_whole_function(const struct tw_debug *debug, uint64_t value)
 {
 	for (size_t i = symbol_behind(debug, value); i > 0 && debug->symbols[i - 1].value == value; i--)
-		if (!clone_suffix(debug->symbols[i - 1].name))
+		if (!tw_sym_clone_suffix(debug->symbols[i - 1].name))
 			return true;
 	return false;
 }
@@ -454,7 +440,7 @@ static void find_line(struct tw_debug *debug, uint64_t value, struct tw_debug_lo
 /* The name that people wrote, of a piece or version of a function too. */
 static const char *whole_name(struct tw_debug *debug, const char *name)
 {
-	const char *suffix = clone_suffix(name);
+	const char *suffix = tw_sym_clone_suffix(name);
 	char *copy;
 
 	if (!suffix)

@@ -4,19 +4,31 @@
 
 #include "base/export.h"
 #include "base/limits.h"
+#include "symbols/clone.h"
 #include "tracewheel/error.h"
 
 #include <fnmatch.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* One text: the module, a zero byte, the function, a zero byte. */
-struct tw_pattern {
+/* More names in braces than a person writes. */
+#define PARTS_MAX 256
+#define TEXT_BYTES_MAX 65536
+
+/* One way to fulfil the pattern.  Its names are one text: the module, a zero byte, the function, a zero byte. */
+struct part {
+	char *written;	      /* without braces, as a pattern of its own */
+	char *names;
 	const char *module;   /* NULL: any */
 	const char *function; /* NULL: any */
-	uint32_t arity;       /* TW_PATTERN_ARITY_UNKNOWN: any */
-	char text[];
+	uint32_t arity;	      /* TW_PATTERN_ARITY_UNKNOWN: any */
+};
+
+struct tw_pattern {
+	size_t count;
+	struct part parts[];
 };
 
 static bool is_any(const char *word)
@@ -24,15 +36,21 @@ static bool is_any(const char *word)
 	return !strcmp(word, "_") || !strcmp(word, "*");
 }
 
-/* The colon behind the module: the first that stands alone.  C++ names hold pairs. */
+/* The colon behind the module: the first that stands alone.  C++ names hold pairs, sets and ABI tags single ones. */
 static char *find_colon(char *text)
 {
+	int depth = 0;
+
 	for (char *p = text; *p; p++) {
 		if (*p == '\\' && p[1])
 			p++;
 		else if (p[0] == ':' && p[1] == ':')
 			p++;
-		else if (*p == ':')
+		else if (*p == '[')
+			depth++;
+		else if (*p == ']' && depth)
+			depth--;
+		else if (*p == ':' && !depth)
 			return p;
 	}
 	return NULL;
@@ -70,7 +88,13 @@ static const char *cut_arity(char *function, uint32_t *arity)
 /* An unclosed bracket matches nothing in a glob: better said than silently never matched. */
 static const char *check_glob(const char *glob)
 {
+	static const char subscript[] = "operator[]";
+
 	for (const char *p = glob; *p; p++) {
+		if (!strncmp(p, subscript, sizeof subscript - 1)) {
+			p += sizeof subscript - 2;
+			continue;
+		}
 		if (*p == '\\') {
 			if (!*++p)
 				return "a backslash at the end of a name quotes nothing";
@@ -100,49 +124,135 @@ static const char *check_name(const char *name, const char *empty)
 	return check_glob(name);
 }
 
-static const char *split(struct tw_pattern *pattern)
+static const char *split(struct part *part)
 {
-	char *colon = find_colon(pattern->text), *function = pattern->text;
+	char *colon = find_colon(part->names), *function = part->names;
 	const char *problem;
 
+	if (*part->names == '!')
+		return "no name begins with !; -N PATTERN excludes functions";
 	if (colon) {
 		*colon = '\0';
 		function = colon + 1;
-		pattern->module = pattern->text;
-		problem = check_name(pattern->module,
+		part->module = part->names;
+		problem = check_name(part->module,
 				     "the module before the colon is missing; write _ for any");
 		if (problem)
 			return problem;
 	}
-	problem = cut_arity(function, &pattern->arity);
+	problem = cut_arity(function, &part->arity);
 	if (!problem)
 		problem = check_name(function, "the function is missing; write _ for any");
 	if (problem)
 		return problem;
-	pattern->function = is_any(function) ? NULL : function;
-	if (pattern->module && is_any(pattern->module))
-		pattern->module = NULL;
+	part->function = is_any(function) ? NULL : function;
+	if (part->module && is_any(part->module))
+		part->module = NULL;
 	return NULL;
+}
+
+/* ---- several names in braces ---- */
+
+/* Behind the name that begins here, at the comma or brace that ends it.  Parameters and sets may hold both. */
+static const char *end_of_name(const char *at)
+{
+	int depth = 0;
+
+	for (; *at; at++) {
+		if (*at == '\\' && at[1])
+			at++;
+		else if (strchr("([<{", *at))
+			depth++;
+		else if (depth && strchr(")]>}", *at))
+			depth--;
+		else if (!depth && (*at == ',' || *at == '}'))
+			return at;
+	}
+	return NULL;
+}
+
+/* The first group {a,b}.  What compilers call `{lambda(int, int)#1}` has no comma of its own, and is a name. */
+static const char *find_group(const char *text, const char **close)
+{
+	for (const char *p = text; *p; p++) {
+		const char *end;
+		bool has_comma = false;
+
+		if (*p == '\\' && p[1])
+			p++;
+		if (*p != '{')
+			continue;
+		for (end = end_of_name(p + 1); end && *end == ','; end = end_of_name(end + 1))
+			has_comma = true;
+		if (end && has_comma) {
+			*close = end;
+			return p;
+		}
+	}
+	return NULL;
+}
+
+/* Gives one text for each way to choose; a group in a name is chosen from as well.  @groups were resolved before. */
+static const char *expand(const char *text, unsigned groups, char **out, size_t *count)
+{
+	const char *close, *group = find_group(text, &close), *name, *end, *problem = NULL;
+
+	/* Each group doubles them at least. */
+	if (*count == PARTS_MAX || groups > 8)
+		return "there are more than 256 names in its braces";
+	if (!group) {
+		out[*count] = strdup(text);
+		return out[*count] ? (++*count, NULL) : "";
+	}
+	for (name = group + 1; !problem && name <= close; name = end + 1) {
+		char *chosen = malloc(strlen(text) + 1);
+
+		end = end_of_name(name);
+		if (!chosen)
+			return "";
+		sprintf(chosen, "%.*s%.*s%s", (int)(group - text), text, (int)(end - name), name, close + 1);
+		problem = end == name ? "a name in its braces is missing" : expand(chosen, groups + 1, out, count);
+		free(chosen);
+	}
+	return problem;
+}
+
+static struct tw_pattern *make(char **texts, size_t count, const char **problem)
+{
+	struct tw_pattern *pattern = calloc(1, sizeof *pattern + count * sizeof *pattern->parts);
+
+	*problem = pattern ? NULL : "";
+	for (size_t i = 0; !*problem && i < count; i++) {
+		pattern->parts[i] = (struct part){.written = texts[i], .names = strdup(texts[i])};
+		texts[i] = NULL;
+		pattern->count++;
+		*problem = pattern->parts[i].names ? split(&pattern->parts[i]) : "";
+	}
+	return pattern;
 }
 
 TW_API int tw_pattern_parse(const char *text, struct tw_pattern **out, const char **problem)
 {
-	size_t bytes = text ? strlen(text) + 1 : 0;
 	const char *what = "a pattern is MODULE:FUNCTION/ARITY, such as libsqlite3:sqlite3_*/_";
-	struct tw_pattern *pattern;
+	struct tw_pattern *pattern = NULL;
+	char *texts[PARTS_MAX];
+	size_t count = 0;
 
-	if (bytes > 1) {
-		pattern = calloc(1, sizeof *pattern + bytes);
-		if (!pattern)
-			return TW_ENOMEM;
-		memcpy(pattern->text, text, bytes);
-		what = split(pattern);
-		if (!what) {
-			*out = pattern;
-			return 0;
-		}
-		free(pattern);
+	if (text && *text) {
+		what = strlen(text) <= TEXT_BYTES_MAX ? expand(text, 0, texts, &count) : "it has more than 65,536 bytes";
+		if (!what)
+			pattern = make(texts, count, &what);
+		for (size_t i = 0; i < count; i++)
+			free(texts[i]);
 	}
+	if (!what) {
+		*out = pattern;
+		return 0;
+	}
+	tw_pattern_destroy(pattern);
+	/* No problem of the text's. */
+	if (!*what)
+		return TW_ENOMEM;
 	if (problem)
 		*problem = what;
 	return TW_EBADARG;
@@ -150,22 +260,44 @@ TW_API int tw_pattern_parse(const char *text, struct tw_pattern **out, const cha
 
 TW_API void tw_pattern_destroy(struct tw_pattern *pattern)
 {
+	for (size_t i = 0; pattern && i < pattern->count; i++) {
+		free(pattern->parts[i].written);
+		free(pattern->parts[i].names);
+	}
 	free(pattern);
 }
 
-static bool glob(const char *pattern, const char *text)
+TW_API const char *tw_pattern_alternative(const struct tw_pattern *pattern, size_t index)
 {
-	return text && fnmatch(pattern, text, 0) == 0;
+	return index < pattern->count ? pattern->parts[index].written : NULL;
 }
 
-TW_API bool tw_pattern_match_module(const struct tw_pattern *pattern, const char *module, const char *file)
+/* ---- matching ---- */
+
+/* What a view prints holds brackets and stars that are meant: first as it is written. */
+static bool glob(const char *pattern, const char *text)
+{
+	return text && (!strcmp(pattern, text) || fnmatch(pattern, text, 0) == 0);
+}
+
+/* The same, for the first bytes of a text.  @room has TW_NAME_BYTES_MAX + 1. */
+static bool glob_start(const char *pattern, const char *text, size_t bytes, char *room)
+{
+	if (bytes > TW_NAME_BYTES_MAX)
+		return false;
+	memcpy(room, text, bytes);
+	room[bytes] = '\0';
+	return glob(pattern, room);
+}
+
+static bool is_module(const struct part *part, const char *module, const char *file)
 {
 	const char *slash = file ? strrchr(file, '/') : NULL;
 
-	if (!pattern->module)
+	if (!part->module)
 		return true;
-	return glob(pattern->module, module) || glob(pattern->module, file) ||
-	       (slash && glob(pattern->module, slash + 1));
+	return glob(part->module, module) || glob(part->module, file) ||
+	       (slash && glob(part->module, slash + 1));
 }
 
 /*
@@ -194,42 +326,127 @@ static size_t name_bytes(const char *demangled)
 	return strlen(demangled);
 }
 
+/* Behind the result type that templates have in front: the last blank outside of brackets. */
+static const char *skip_result(const char *demangled, size_t bytes)
+{
+	const char *name = demangled;
+	int depth = 0;
+
+	for (size_t i = 0; i < bytes; i++) {
+		if (!strncmp(demangled + i, "operator", 8))
+			break;
+		if (strchr("(<[{", demangled[i]))
+			depth++;
+		else if (strchr(")>]}", demangled[i]))
+			depth--;
+		else if (demangled[i] == ' ' && !depth)
+			name = demangled + i + 1;
+	}
+	return name;
+}
+
+/* Without the compiler's marks of special versions. */
+static size_t whole_bytes(const char *demangled)
+{
+	const char *clone = strstr(demangled, " [clone ");
+
+	return clone ? (size_t)(clone - demangled) : strlen(demangled);
+}
+
+/* Without the qualifiers behind the parameters. */
+static size_t bare_bytes(const char *demangled, size_t bytes)
+{
+	static const char *const ends[] = {" const", " volatile", " &", " &&"};
+
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+		size_t end = strlen(ends[i]);
+
+		if (bytes > end && !memcmp(demangled + bytes - end, ends[i], end)) {
+			bytes -= end;
+			i = (size_t)-1;
+		}
+	}
+	return bytes;
+}
+
+static bool is_demangled(const char *pattern, const char *demangled)
+{
+	char room[TW_NAME_BYTES_MAX + 1];
+	size_t whole = whole_bytes(demangled), ends[] = {whole, bare_bytes(demangled, whole), name_bytes(demangled)};
+	size_t result = (size_t)(skip_result(demangled, ends[2]) - demangled);
+
+	if (glob(pattern, demangled))
+		return true;
+	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+		if (glob_start(pattern, demangled, ends[i], room) ||
+		    (result && ends[i] > result && glob_start(pattern, demangled + result, ends[i] - result, room)))
+			return true;
+	return false;
+}
+
+static bool is_function(const struct part *part, const char *function, const char *demangled)
+{
+	char room[TW_NAME_BYTES_MAX + 1];
+	const char *suffix;
+
+	if (!part->function || glob(part->function, function))
+		return true;
+	suffix = function ? tw_sym_clone_suffix(function) : NULL;
+	if (suffix && glob_start(part->function, function, (size_t)(suffix - function), room))
+		return true;
+	return demangled && is_demangled(part->function, demangled);
+}
+
+static bool is_arity(const struct part *part, uint32_t arity)
+{
+	return part->arity == TW_PATTERN_ARITY_UNKNOWN || part->arity == arity || arity == TW_PATTERN_ARITY_ANY;
+}
+
+TW_API bool tw_pattern_match_module(const struct tw_pattern *pattern, const char *module, const char *file)
+{
+	for (size_t i = 0; i < pattern->count; i++)
+		if (is_module(&pattern->parts[i], module, file))
+			return true;
+	return false;
+}
+
 TW_API bool tw_pattern_match_function(const struct tw_pattern *pattern, const char *function,
 				      const char *demangled)
 {
-	char short_name[TW_NAME_BYTES_MAX + 1];
-	size_t bytes;
-
-	if (!pattern->function || glob(pattern->function, function))
-		return true;
-	if (!demangled)
-		return false;
-	if (glob(pattern->function, demangled))
-		return true;
-	bytes = name_bytes(demangled);
-	if (bytes >= sizeof short_name)
-		return false;
-	memcpy(short_name, demangled, bytes);
-	short_name[bytes] = '\0';
-	return glob(pattern->function, short_name);
+	for (size_t i = 0; i < pattern->count; i++)
+		if (is_function(&pattern->parts[i], function, demangled))
+			return true;
+	return false;
 }
 
 TW_API bool tw_pattern_match(const struct tw_pattern *pattern, const struct tw_pattern_subject *subject)
 {
-	if (pattern->arity != TW_PATTERN_ARITY_UNKNOWN && pattern->arity != subject->arity)
-		return false;
-	return tw_pattern_match_module(pattern, subject->module, subject->file) &&
-	       tw_pattern_match_function(pattern, subject->function, subject->demangled);
+	for (size_t i = 0; i < pattern->count; i++) {
+		const struct part *part = &pattern->parts[i];
+
+		if (is_arity(part, subject->arity) && is_module(part, subject->module, subject->file) &&
+		    is_function(part, subject->function, subject->demangled))
+			return true;
+	}
+	return false;
 }
 
 TW_API uint32_t tw_pattern_arity(const struct tw_pattern *pattern)
 {
-	return pattern->arity;
+	for (size_t i = 0; i < pattern->count; i++)
+		if (pattern->parts[i].arity != TW_PATTERN_ARITY_UNKNOWN)
+			return pattern->parts[i].arity;
+	return TW_PATTERN_ARITY_UNKNOWN;
 }
 
 TW_API bool tw_pattern_wants_demangled(const struct tw_pattern *pattern)
 {
-	/* A linkage name starts with _Z or _R; whatever else a person writes may be a source name. */
-	return pattern->function && strncmp(pattern->function, "_Z", 2) &&
-	       strncmp(pattern->function, "_R", 2);
+	for (size_t i = 0; i < pattern->count; i++) {
+		const char *function = pattern->parts[i].function;
+
+		/* A linkage name starts with _Z or _R; whatever else a person writes may be a source name. */
+		if (function && strncmp(function, "_Z", 2) && strncmp(function, "_R", 2))
+			return true;
+	}
+	return false;
 }

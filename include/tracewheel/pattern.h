@@ -8,10 +8,15 @@
  *	sqlite3_step			a function of that name in any module
  *	libgeo:geo::Point::*		C++: by its demangled name, with or without the parameters,
  *	libgeo:_ZN3geo5PointC1Ev	or by its linkage name
+ *	libc:{malloc,free,mem*}		several in braces, anywhere in the pattern
  *
  * A module is named as events show it (`libsqlite3`, `_` for any), by its file name or SONAME
  * (`libsqlite3.so.0`), or by its path.  The colon that ends the module is the first one that is not
  * part of `::`.  Globs are * ? and [a-z] [!a-z]; a backslash takes the next character as it is.
+ *
+ * Each name that a view prints is a pattern for that function: a name that is equal, character by character, matches
+ * whatever globs it holds.  What compilers append to the names of special versions (.isra.0, [clone ...]), the result type of
+ * templates, and qualifiers behind the parameters (const) may be left out.
  *
  * An arity is a number from 0 to 255, `_` or `*`.  Where a function's arity is not known only the
  * last two match it.
@@ -23,6 +28,7 @@
 #define TRACEWHEEL_PATTERN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -31,6 +37,8 @@ extern "C" {
 
 /* The arity of a function of which it is not known. */
 #define TW_PATTERN_ARITY_UNKNOWN UINT32_MAX
+/* The arity of one that nobody has looked up yet: fulfils whatever a pattern asks for. */
+#define TW_PATTERN_ARITY_ANY (UINT32_MAX - 1)
 
 struct tw_pattern;
 
@@ -40,7 +48,7 @@ struct tw_pattern_subject {
 	const char *file;      /* its path or SONAME; may be NULL */
 	const char *function;  /* its linkage name */
 	const char *demangled; /* of C++ and Rust; may be NULL */
-	uint32_t arity;        /* or TW_PATTERN_ARITY_UNKNOWN */
+	uint32_t arity;        /* or TW_PATTERN_ARITY_UNKNOWN, TW_PATTERN_ARITY_ANY */
 };
 
 /*
@@ -64,7 +72,14 @@ bool tw_pattern_match_module(const struct tw_pattern *pattern, const char *modul
 /* Could its function match?  @demangled may be NULL. */
 bool tw_pattern_match_function(const struct tw_pattern *pattern, const char *function, const char *demangled);
 
-/* The arity that it asks for, or TW_PATTERN_ARITY_UNKNOWN when any will do. */
+/*
+ * tw_pattern_alternative - the pattern without braces: each text that it stands for, a pattern of its own.
+ *
+ * Lends, until the pattern is destroyed; NULL behind the last.  Without braces there is one.
+ */
+const char *tw_pattern_alternative(const struct tw_pattern *pattern, size_t index);
+
+/* The arity that it asks for (with braces: one of them), or TW_PATTERN_ARITY_UNKNOWN when any will do. */
 uint32_t tw_pattern_arity(const struct tw_pattern *pattern);
 
 /* Can a demangled name make a difference to it?  (Then it is worth the work of demangling.) */

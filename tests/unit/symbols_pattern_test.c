@@ -64,6 +64,39 @@ static const struct match_case cases[] = {
 	{"geo::F::operator()", CXX("_ZN3geo1FclEi", "geo::F::operator()(int)"), true},
 	{"(anonymous namespace)::f", CXX("_ZN12_GLOBAL__N_11fEi", "(anonymous namespace)::f(int)"), true},
 	{"std::less<(E)1>::f", CXX("_Z", "std::less<(E)1>::f(int)"), true},
+	/* What views print. */
+	{"libgeo:app::S::add(int) const [clone .isra.0]/_",
+	 CXX("_ZNK3app1S3addEi.isra.0", "app::S::add(int) const [clone .isra.0]"), true},
+	{"libgeo:app::S::add(int)", CXX("_ZNK3app1S3addEi.isra.0", "app::S::add(int) const [clone .isra.0]"), true},
+	{"libgeo:app::S::add(int) const", CXX("_ZNK3app1S3addEi", "app::S::add(int) const [clone .isra.0]"), true},
+	{"libgeo:app::S::add(long)", CXX("_ZNK3app1S3addEi", "app::S::add(int) const"), false},
+	{"libgeo:_ZNK3app1S3addEi", CXX("_ZNK3app1S3addEi.isra.0", NULL), true},
+	{"libgeo:_ZNK3app1S3addEi.isra.0", CXX("_ZNK3app1S3addEi.isra.0", NULL), true},
+	{"libgeo:work", CXX("work.constprop.0.isra.0", NULL), true},
+	{"libgeo:main", CXX("main.run", NULL), false},
+	{"libgeo:int app::most<int>(int, int)/_", CXX("_Z", "int app::most<int>(int, int)"), true},
+	{"app::most<int>", CXX("_Z", "int app::most<int>(int, int)"), true},
+	{"app::most<int>(int, int)", CXX("_Z", "std::vector<int, std::allocator<int> > app::most<int>(int, int)"), true},
+	{"most", CXX("_Z", "int app::most<int>(int, int)"), false},
+	{"libgeo:v::operator[](int) const/_", CXX("_Z", "v::operator[](int) const"), true},
+	{"v::operator unsigned long", CXX("_Z", "v::operator unsigned long()"), true},
+	{"long", CXX("_Z", "v::operator unsigned long()"), false},
+	{"f[abi:cxx11](char*)", CXX("_Z", "f[abi:cxx11](char*)"), true},
+	{"libgeo:f[abi:cxx11](char*)/_", CXX("_Z", "f[abi:cxx11](char*)"), true},
+	{"libgeo:f()::{lambda(int, int)#1}::operator()(int, int) const/_",
+	 CXX("_Z", "f()::{lambda(int, int)#1}::operator()(int, int) const"), true},
+	{"libgeo:{{closure}}", CXX("{{closure}}", NULL), true},
+	/* Several. */
+	{"libsqlite3:{sqlite3_open,sqlite3_step}", SQLITE("sqlite3_step", ANY), true},
+	{"libsqlite3:{sqlite3_open,sqlite3_step}", SQLITE("sqlite3_exec", ANY), false},
+	{"{libc,libsqlite3}:sqlite3_{st,open}*", SQLITE("sqlite3_step", ANY), true},
+	{"{libc,libm}:_", SQLITE("sqlite3_step", ANY), false},
+	{"libsqlite3:{sqlite3_step/1,sqlite3_exec/5}", SQLITE("sqlite3_step", 1), true},
+	{"libsqlite3:{sqlite3_step/1,sqlite3_exec/5}", SQLITE("sqlite3_step", 5), false},
+	{"libsqlite3:sqlite3_{s{tep,ql},open}", SQLITE("sqlite3_sql", ANY), true},
+	{"{libc:malloc,libsqlite3:_}", SQLITE("sqlite3_step", ANY), true},
+	{"{f(int, long),g}", CXX("_Z", "f(int, long)"), true},
+	{"libsqlite3:sqlite3_step/1", SQLITE("sqlite3_step", TW_PATTERN_ARITY_ANY), true},
 };
 
 static void patterns_match_what_they_name(void **state)
@@ -83,7 +116,8 @@ static void patterns_match_what_they_name(void **state)
 static void bad_patterns_are_refused_with_a_sentence(void **state)
 {
 	static const char *const bad[] = {"",    ":",    "libc:",   ":f",   "f/",  "f/256", "f/-1",
-					  "f/x", "f/1x", "libc:/_", "f[ab", "f\\", "f/+1",  "f/ 1"};
+					  "f/x", "f/1x", "libc:/_", "f[ab", "f\\", "f/+1",  "f/ 1",
+					  "!libc:_", "{a,}", "libc:{,a}", "{a,b/x}"};
 
 	for (size_t i = 0; i < TW_COUNT_OF(bad); i++) {
 		struct tw_pattern *pattern = (void *)1;
@@ -112,6 +146,15 @@ static void questions_about_a_pattern(void **state)
 	assert_false(tw_pattern_wants_demangled(pattern));
 	assert_true(tw_pattern_match_module(pattern, NULL, NULL));
 	tw_pattern_destroy(pattern);
+	assert_int_equal(tw_pattern_parse("{libc,libm}:{sin/1,cos}", &pattern, NULL), 0);
+	assert_int_equal(tw_pattern_arity(pattern), 1);
+	assert_string_equal(tw_pattern_alternative(pattern, 0), "libc:sin/1");
+	assert_string_equal(tw_pattern_alternative(pattern, 1), "libc:cos");
+	assert_string_equal(tw_pattern_alternative(pattern, 3), "libm:cos");
+	assert_null(tw_pattern_alternative(pattern, 4));
+	tw_pattern_destroy(pattern);
+	/* 2 ** 9 names, and as much nesting as there is room for. */
+	assert_int_equal(tw_pattern_parse("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}", &pattern, NULL), TW_EBADARG);
 }
 
 int main(void)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* clone.h - what compilers append to the names of pieces and special versions of functions. */
+#ifndef TW_SYMBOLS_CLONE_H
+#define TW_SYMBOLS_CLONE_H
+
+#include <stddef.h>
+#include <string.h>
+
+/* The first of the suffixes in a linkage name; NULL: it has none. */
+static inline const char *tw_sym_clone_suffix(const char *name)
+{
+	static const char *const marks[] = {".cold", ".part.", ".isra.", ".constprop.", ".lto_priv.", ".llvm."};
+	const char *found = NULL;
+
+	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+		const char *at = strstr(name, marks[i]);
+
+		if (at && at > name && (!found || at < found))
+			found = at;
+	}
+	return found;
+}
+
+#endif
