@@ -168,8 +168,7 @@ static bool can_bring(int number)
 }
 
 /* A parameter that the compiler contradicts makes all of them uncertain. */
-static bool check(struct tw_debug *debug, struct tw_dwarf_entry *entry, Dwarf_Die *die, struct tw_debug_value *value,
-		  bool is_local)
+static bool check(struct tw_debug *debug, struct tw_dwarf_entry *entry, Dwarf_Die *die, struct tw_debug_value *value)
 {
 	int number = register_at(die, entry->value);
 
@@ -178,8 +177,11 @@ static bool check(struct tw_debug *debug, struct tw_dwarf_entry *entry, Dwarf_Di
 		number = register_at(die, tw_dwarf_behind_nops(debug, entry->value));
 	if (can_bring(number) && value->registers[0] >= 0 && !is_same_register(number, value->registers[0]))
 		return false;
-	/* clang drops parameters that a local function does not use, and says so by silence. */
-	if (number == CONSTANT || (number == NO_PLACE && is_local && entry->is_clang))
+	/*
+	 * clang says by silence that a parameter is not used.  Calls from the same file bring none then, also of a
+	 * function that other files can call; gcc changes only what nobody else can call.
+	 */
+	if (number == CONSTANT || (number == NO_PLACE && entry->is_clang))
 		value->registers[0] = value->registers[1] = TW_DEBUG_NOWHERE;
 	return true;
 }
@@ -263,14 +265,6 @@ static bool has_odd_convention(Dwarf_Die *function)
 	return convention != DW_CC_normal;
 }
 
-static bool is_external(Dwarf_Die *function)
-{
-	Dwarf_Attribute attr;
-	bool flag = false;
-
-	return dwarf_attr_integrate(function, DW_AT_external, &attr) && dwarf_formflag(&attr, &flag) == 0 && flag;
-}
-
 static void forget_registers(struct tw_debug_value *values, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -282,7 +276,7 @@ static bool read_values(struct tw_debug *debug, struct tw_dwarf_entry *entry, st
 			struct tw_debug_function *function, struct tw_debug_value *values)
 {
 	const struct tw_dwarf_type *result = tw_dwarf_type_of(debug, &entry->die);
-	bool is_local = !is_external(&entry->die), is_agreed = true;
+	bool is_agreed = true;
 	struct supply supply = {.is_certain = has_known_convention(entry->language) && !has_odd_convention(&entry->die)};
 
 	if (!result)
@@ -309,7 +303,7 @@ static bool read_values(struct tw_debug *debug, struct tw_dwarf_entry *entry, st
 			values[i].type = tw_dwarf_reference_to(debug, type);
 		if (!values[i].type)
 			return false;
-		is_agreed = is_agreed && check(debug, entry, &list->dies[i], &values[i], is_local);
+		is_agreed = is_agreed && check(debug, entry, &list->dies[i], &values[i]);
 	}
 	if (!is_agreed)
 		forget_registers(values, list->count);

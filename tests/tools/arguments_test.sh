@@ -85,6 +85,26 @@ if command -v clang >/dev/null; then
 	check clang -O0 -gdwarf-4
 fi
 
+# A parameter that clang does not pass, because the function in the same file does not use it, is not shown, and no guard is
+# decided by what its register holds.
+if command -v clang >/dev/null; then
+	cat >unused.c <<'C'
+__attribute__((noinline)) int scale(int used, int unused, const char *name) { __asm__ volatile(""); return used * 3; }
+int main(int argc, char **argv) { return scale(argc, 42, "hello") != 3; }
+C
+	clang -O2 -g -fpatchable-function-entry=9 -o unused unused.c || fail "clang"
+	expect 0 "$tw" record --force -o unused.tw -t unused:scale --args -- ./unused
+	expect 0 "$tw" print unused.tw
+	shows 'call unused:scale/3 (used = 1, unused = _, name = _)$'
+	for guard in 'unused == 42' 'name == "hello"' 'used == 1 and unused > 0'; do
+		expect 2 "$tw" record -o never.tw -t unused:scale --when "$guard" -- ./unused
+		says 'is optimized out'
+	done
+	expect 0 "$tw" record --force -o unused.tw -t unused:scale --when 'used == 1' -- ./unused
+	expect 0 "$tw" print unused.tw
+	is "$(grep -c ' call ' out)" 1
+fi
+
 # Other forms, of the last one.
 expect 0 "$tw" print --format erlang app.tw
 shows '{app,read_row,\[21760,<<"users\\n\\"">>,4096,5,0.5\]}'

@@ -133,10 +133,16 @@ check() {
 	has call give_big '(b = _, n = 4)'
 	has return_from give_big '-> _'
 	has return_from give_wrapped '-> _'
-	has call give_wide '(n = 18446744073709551621)'
+	# Of these two clang says no location, although they are passed.
+	case $what in
+	clang*-O[1-9]*) ! grep -qE ' call values:give_(wide|narrow_complex)/1 \(. = [^_]' out || fail "$what: arguments that nothing is known of" ;;
+	*)
+		has call give_wide '(n = 18446744073709551621)'
+		has call give_narrow_complex '{re = 1.5, im = -2.0})'
+		;;
+	esac
 	has return_from give_wide '-> -18446744073709551621'
 	has return_from give_wider '-> 340282366920938463463374607431768211455'
-	has call give_narrow_complex '{re = 1.5, im = -2.0})'
 	has return_from give_narrow_complex '{re = 2.5, im = -2.0}'
 	has call give_complex '{re = 0.5, im = 8.0})'
 	has return_from give_complex '{re = 1.5, im = 8.0}'
