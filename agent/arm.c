@@ -27,12 +27,11 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* How long dlopen() may be held up by sleds of gcc that threads may be running. */
-#define SETTLE_MS 100
-/* And by another thread's dlclose(), while which nothing is written. */
+/* How long dlopen() may be held up by another thread's dlclose(), while which nothing is written. */
 #define CLOSING_NS UINT64_C(1000000000)
 #define NAP_NS	   UINT64_C(50000)
 
@@ -212,6 +211,7 @@ void tw_agent_tell(const char *text)
 /* What could not be armed, by cause. */
 struct refusals {
 	unsigned slots, sleds, late_sleds;
+	const struct tw_sym_object *late; /* the object of the last of late_sleds */
 	bool has_no_room;
 };
 
@@ -227,6 +227,18 @@ static void count_refusal(struct refusals *refusals, int error, bool is_sled)
 		refusals->slots++;
 }
 
+/* gcc's sleds, NOPs of one byte each, in a library that was opened beside other threads. */
+static void tell_late(const struct refusals *refusals)
+{
+	char text[512];
+
+	snprintf(text, sizeof text,
+		 "%u functions of %s are not traced: other threads were running when it was opened, and no single store "
+		 "arms their entry sleds; run `tracewheel compact` on it (%s)",
+		 refusals->late_sleds, refusals->late->name, refusals->late->path);
+	tw_agent_tell(text);
+}
+
 static void tell_refusals(const struct refusals *refusals)
 {
 	if (refusals->has_no_room)
@@ -236,16 +248,24 @@ static void tell_refusals(const struct refusals *refusals)
 	if (refusals->sleds)
 		tw_agent_tell("some functions are not traced: the system refuses to make their code writable");
 	if (refusals->late_sleds)
-		tw_agent_tell("some functions are not traced: other threads were running when their code was "
-		     "loaded, and their entry sleds can only be changed before");
+		tell_late(refusals);
 }
 
 static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, struct tw_module **modules,
 		      struct refusals *refusals)
 {
 	tw_patch_begin();
-	for (size_t i = 0; i < plan->sled_count && !refusals->has_no_room; i++)
+	for (size_t i = 0; i < plan->sled_count && !refusals->has_no_room; i++) {
+		const struct tw_sym_object *object = &plan->set->objects[plan->sleds[i].object];
+
+		/* A sentence for each object. */
+		if (refusals->late_sleds && refusals->late != object) {
+			tell_late(refusals);
+			refusals->late_sleds = 0;
+		}
+		refusals->late = object;
 		count_refusal(refusals, arm_sled(permit, plan, &plan->sleds[i], modules), true);
+	}
 	tw_patch_end();
 }
 
@@ -270,10 +290,6 @@ static void arm(struct tw_permit *permit, const struct tw_plan *plan)
 	if (!modules)
 		return;
 	arm_sleds(permit, plan, modules, &refusals);
-	if (refusals.late_sleds && tw_patch_settle(SETTLE_MS)) {
-		refusals = (struct refusals){0};
-		arm_sleds(permit, plan, modules, &refusals);
-	}
 	tw_patch_begin();
 	for (size_t i = 0; i < plan->count && !refusals.has_no_room; i++)
 		count_refusal(&refusals, arm_slot(permit, plan, &plan->slots[i], modules), false);

@@ -165,7 +165,6 @@ struct tw_place {
 	bool is_due;	     /* sled: to be made what is_installed says, when it may be written again */
 	uint8_t sled_bytes;  /* sled: of NOPs, from `where` */
 	uint8_t sled_offset; /* sled: from `where` to the five bytes that become a call */
-	uint32_t joined_in;  /* sled: see sled_settle.c */
 	_Atomic uint64_t without_tracer; /* sessions whose tracer a meta event here has found gone: written by hits, once */
 	struct tw_function *function;
 	struct tw_place *next_of_function;

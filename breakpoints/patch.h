@@ -12,8 +12,8 @@
 
 /*
  * Makes whatever must exist before the place can be installed (a stub); resolves its target.
- * Idempotent.  Errors: TW_ENOMEM, TW_ENOTSUP (this place cannot be traced; a sled perhaps after
- * tw_patch_settle()), TW_EPERM (the system refuses to make the memory writable).
+ * Idempotent.  Errors: TW_ENOMEM, TW_ENOTSUP (this place cannot be traced; of a sled of one-byte NOPs also: not
+ * while other threads may run it), TW_EPERM (the system refuses to make the memory writable).
  */
 int tw_patch_prepare(struct tw_place *place);
 /* From now on calls come to the hit.  Needs a code wait before anybody relies on it. */
@@ -36,17 +36,6 @@ bool tw_patch_is_code(const struct tw_place *place);
  */
 void tw_patch_begin(void);
 void tw_patch_end(void);
-
-/*
- * tw_patch_settle - wait until no thread stands between NOPs that tw_patch_prepare() has joined.
- *
- * @most_ms	the longest wait.  A thread that has work and no processor is seen when it has had 20 ms of one.
- *
- * Prepare refuses a sled of one-byte NOPs when threads may run it, but makes its window one instruction; when
- * each thread was seen elsewhere or has run on since, the next prepare takes it.  Outside of the bracket, with
- * the permit.  Returns whether there is anything that can be prepared now.
- */
-bool tw_patch_settle(unsigned most_ms);
 
 /*
  * tw_patch_call_keeping_vectors - call a function that may use vector registers, from inside a hit.

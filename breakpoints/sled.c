@@ -16,9 +16,10 @@
  * when it runs into one is killed, and programs block all signals in their threads all the time.
  *
  * tw_sled_prepare() makes the window one instruction.  gcc's NOPs are of one byte each, and a thread that was
- * stopped between two of them would go on inside the jump: so that is done while the process has one thread
- * (before main(), mostly), else by the way of sled_settle.c, or not at all.  Clang's are as long as can be;
- * where one store does it, others may run meanwhile.
+ * stopped between two of them would go on inside the jump: so that is done only while the process has one thread
+ * (before main(), mostly).  With more threads nothing proves that nobody stands there: a signal handler that
+ * interrupted one of the NOPs goes back to it, whenever it likes.  Such sleds are left alone.  Clang's NOPs, and
+ * those of `tracewheel compact`, are as long as can be: where one store does it, others may run meanwhile.
  *
  * Text is made writable in addition to executable, a mapping at a time, and put back: once in a run of
  * changes (2 us for all of it, and some 1 us for each page that is written for the first time, which becomes
@@ -164,31 +165,6 @@ static void fill_layout(struct layout *layout, uint64_t starts)
 		layout->is_one_start && layout->from == offset && layout->to == offset + JUMP_BYTES;
 }
 
-static int choose(const struct tw_place *place, struct layout *layout)
-{
-	struct layout found = {.is_parked = true};
-	unsigned end;
-	uint64_t starts = decode(place, &end);
-
-	if (end < JUMP_BYTES)
-		return TW_ENOTSUP;
-	fill_layout(&found, starts);
-	*layout = found;
-	layout->is_ready = false;
-	for (unsigned offset = 0; offset + JUMP_BYTES <= end; offset++) {
-		if (!is_aligned(place, offset))
-			continue;
-		found = (struct layout){.offset = offset};
-		fill_layout(&found, starts);
-		/* The first, but rather one that asks for no change. */
-		if (layout->is_parked || found.is_ready)
-			*layout = found;
-		if (found.is_ready)
-			break;
-	}
-	return 0;
-}
-
 /* ---- writing ---- */
 
 static uint8_t *window_of(const struct tw_place *place)
@@ -233,7 +209,7 @@ static void put_nops(uint8_t *out, size_t count)
 		{0x90},
 		{0x66, 0x90},
 		{0x0f, 0x1f, 0x00},
-		{0x0f, 0x1f, 0x40, 0x00},
+		{0x66, 0x0f, 0x1f, 0x00}, /* as the NOP of nine begins: of that only the fourth byte changes */
 		{0x0f, 0x1f, 0x44, 0x00, 0x00},
 		{0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00},
 		{0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00},
@@ -292,11 +268,32 @@ static void make_ready(struct tw_place *place, const struct layout *layout)
 		store_alone(at, bytes, count);
 }
 
-/* Five NOPs of one byte each. */
-static bool can_be_joined(const struct tw_place *place, const struct layout *layout)
+/*
+ * The first aligned window, but rather one that asks for no change, or else for one store.
+ */
+static int choose(const struct tw_place *place, struct layout *layout)
 {
-	return !layout->is_parked && memcmp((const uint8_t *)place->where + layout->offset,
-					    "\x90\x90\x90\x90\x90", JUMP_BYTES) == 0;
+	unsigned end, first, last, best = 0;
+	uint64_t starts = decode(place, &end);
+
+	if (end < JUMP_BYTES)
+		return TW_ENOTSUP;
+	*layout = (struct layout){.is_parked = true};
+	fill_layout(layout, starts);
+	layout->is_ready = false;
+	for (unsigned offset = 0; offset + JUMP_BYTES <= end && best < 3; offset++) {
+		struct layout found = {.offset = offset};
+		unsigned rank;
+
+		if (!is_aligned(place, offset))
+			continue;
+		fill_layout(&found, starts);
+		rank = found.is_ready ? 3 : is_one_store(place, &found, &first, &last) ? 2 : 1;
+		if (rank > best)
+			*layout = found;
+		best = rank > best ? rank : best;
+	}
+	return 0;
 }
 
 /* Everything that can fail, in the order that leaves nothing to undo. */
@@ -308,16 +305,11 @@ static int prepare(struct tw_place *place)
 
 	if (error)
 		return error;
-	if (tw_sled_is_unsettled(place))
-		return TW_ENOTSUP;
 	error = open_text((uintptr_t)place->where + layout.from);
 	if (!error)
 		error = open_text((uintptr_t)place->where + layout.to - 1);
-	if (!error && !layout.is_ready && !is_one_store(place, &layout, &first, &last) && !has_one_thread()) {
-		if (can_be_joined(place, &layout))
-			tw_sled_join(place, (uint8_t *)place->where + layout.offset);
+	if (!error && !layout.is_ready && !is_one_store(place, &layout, &first, &last) && !has_one_thread())
 		return TW_ENOTSUP;
-	}
 	if (!error)
 		error = tw_sled_take_stub(place, (uintptr_t)place->where + layout.offset + JUMP_BYTES, &place->stub);
 	if (error)

@@ -3,7 +3,6 @@
  * sled.h - what the files about entry sleds share.  Under the permit.
  *
  *	sled.c		which bytes of a sled become a jump, and how they are written
- *	sled_settle.c	sleds that threads may be running when they are first seen
  *	sled_area.c	the stubs that such jumps lead to, within reach of a 32-bit displacement
  *	sled_frames.c	what unwinders are told of those stubs
  *	sled_x86_64.S	from a stub to the hit and back
@@ -34,14 +33,6 @@ void tw_sled_give_stub(struct tw_place *place);
 
 /* Calls `visit` for each place that has a stub, or had one. */
 void tw_sled_each(void (*visit)(struct tw_place *place));
-
-/* Was the window made one instruction while threads could be inside, and they are not known to have left? */
-bool tw_sled_is_unsettled(const struct tw_place *place);
-/*
- * Makes five NOPs of one byte one NOP of five, whatever threads do there: 66 66 66 66 90 is NOPs from each
- * of its bytes on, and so is every mixture on the way.  The memory can be written.
- */
-TW_WRITES_CODE void tw_sled_join(struct tw_place *place, uint8_t *window);
 
 #define TW_SLED_STUB_BYTES   32
 #define TW_SLED_FRAMES_BYTES 160

@@ -74,8 +74,6 @@ static int add_place(struct tw_permit *permit, struct look *look, const char *na
 	if (error)
 		return error;
 	error = tw_sessions_offer(permit, place);
-	if (error == TW_ENOTSUP && tw_patch_settle(100))
-		error = tw_sessions_offer(permit, place);
 	return error == TW_ENOTSUP || error == TW_EPERM ? 0 : error;
 }
 

@@ -248,44 +248,23 @@ static int apply_one(struct tw_session *session, struct tw_permit *permit, struc
 	}
 }
 
-/* A setting on its way over many places. */
-struct change {
-	const struct setting *setting;
-	unsigned late_count; /* sleds of code that threads may be running, and have to leave first */
-};
-
 /* Places in code of others that the system does not let us write are left alone. */
 static int apply(struct tw_session *session, struct tw_permit *permit, struct tw_place *place, const void *arg)
 {
-	struct change *change = *(struct change *const *)arg;
-	int error = apply_one(session, permit, place, change->setting);
+	int error = apply_one(session, permit, place, arg);
 
-	if (place->kind == TW_BP_DECLARED || (error != TW_ENOTSUP && error != TW_EPERM))
-		return error;
-	change->late_count += error == TW_ENOTSUP;
-	return 0;
+	return place->kind != TW_BP_DECLARED && (error == TW_ENOTSUP || error == TW_EPERM) ? 0 : error;
 }
-
-/*
- * Who asks for a function waits for threads rather than have calls of it pass unseen: on a busy machine they may have
- * no processor for as long as this.
- */
-#define SETTLE_MS 1000
 
 static int apply_to_all(struct tw_session *session, struct tw_permit *permit, const struct tw_wanted *wanted,
 			const struct setting *setting)
 {
-	struct change change = { .setting = setting }, *to = &change;
 	int result;
 
-	for (int round = 0;; round++) {
-		change.late_count = 0;
-		tw_patch_begin();
-		result = tw_for_each_place(session, permit, wanted, apply, &to);
-		tw_patch_end();
-		if (result < 0 || !change.late_count || round == 3 || !tw_patch_settle(SETTLE_MS))
-			return result;
-	}
+	tw_patch_begin();
+	result = tw_for_each_place(session, permit, wanted, apply, setting);
+	tw_patch_end();
+	return result;
 }
 
 /* ---- the calls ---- */

@@ -3,7 +3,7 @@
  * compact.c - makes the one-byte NOPs of a file's entry sleds the longest NOPs that there are.
  *
  * gcc leaves N times 90, and a processor decodes each of them at every call; one instruction of the same
- * length costs a fifth.  The file is never changed in place: a program that runs from it keeps what it has.
+ * length costs a fifth, and can be armed while threads run it.  The file is never changed in place: a program that runs from it keeps what it has.
  */
 #include "symbols/file.h"
 
@@ -37,6 +37,9 @@ static const uint8_t nops[NOP_BYTES_MAX + 1][NOP_BYTES_MAX] = {
 	{0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00},
 };
 
+/* The first bytes of a NOP of nine: see write_nine(), and put_nops() of breakpoints/sled.c. */
+static const uint8_t nops_four[4] = {0x66, 0x0f, 0x1f, 0x00};
+
 static void write_nops(uint8_t *at, uint32_t bytes)
 {
 	while (bytes) {
@@ -46,6 +49,23 @@ static void write_nops(uint8_t *at, uint32_t bytes)
 		at += length;
 		bytes -= length;
 	}
+}
+
+/*
+ * The nine-byte NOP at an address, with such a displacement, which nobody uses, that arming changes bytes of one aligned
+ * word only (breakpoints/sled.c): so one store does it, whichever threads run the function.
+ *
+ *	address mod 8	0 .. 3	the call is made in bytes 0 .. 4, and behind it lies already what is behind it then
+ *			4	in bytes 4 .. 8, which lie there already; only the fourth byte changes
+ *			5 .. 7	in bytes 4 .. 8, and the fourth byte changes: all in the next word
+ */
+static void write_nine(uint8_t *at, uint64_t address)
+{
+	memcpy(at, nops[9], 9);
+	if (address % 8 < 4)
+		memcpy(at + 5, nops_four, 4);
+	else if (address % 8 == 4)
+		memcpy(at + 4, nops[5], 5);
 }
 
 static bool is_loose(const uint8_t *at, uint32_t bytes)
@@ -68,6 +88,8 @@ static uint64_t compact_image(const struct tw_elf_file *file)
 		    !is_loose((const uint8_t *)sled->where, sled->bytes))
 			continue;
 		write_nops((uint8_t *)sled->where, sled->bytes);
+		if (sled->bytes >= NOP_BYTES_MAX)
+			write_nine((uint8_t *)sled->where, sled->where - file->elf.base);
 		count++;
 	}
 	return count;

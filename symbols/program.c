@@ -320,6 +320,13 @@ static int visit_slots(const struct tw_symbols *symbols, const struct object *ca
 	return result;
 }
 
+/* Does an instruction end before five bytes of the sled do?  Then a thread can stand there. */
+static bool is_loose(const struct tw_elf *elf, const struct tw_sym_sled *sled)
+{
+	return !sled->refusal && tw_elf_holds(elf, sled->where, sled->bytes) &&
+	       tw_sym_nop_bytes((const uint8_t *)sled->where, sled->bytes) < TW_SYM_JUMP_BYTES;
+}
+
 TW_API int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_place_fn visit, void *arg)
 {
 	int result = 0;
@@ -337,6 +344,7 @@ TW_API int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_pl
 				.module = &object->shown,
 				.caller = &object->shown,
 				.refusal = refusal ? tw_sym_refusal_text(refusal) : NULL,
+				.is_loose = is_loose(&object->file->elf, sled),
 			};
 
 			result = visit(&place, arg);

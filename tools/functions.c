@@ -159,19 +159,24 @@ static void put_rows(const struct list *list, bool refused)
 
 static void put_summary(const struct list *list, const struct tw_symbols *symbols)
 {
-	size_t slots = 0, sleds = 0, refused = 0;
+	size_t slots = 0, sleds = 0, loose = 0, refused = 0;
 	for (size_t i = 0, n; i < list->count; i += n) {
 		n = run_of(list, i);
 		if (list->rows[i].place.refusal)
 			refused += n;
 		else if (list->rows[i].place.how == TW_SYMBOLS_SLED)
-			sleds++;
+			sleds++, loose += list->rows[i].place.is_loose;
 		else
 			slots++;
 	}
 	tw_out_format(&out,
 		      "\n%zu functions can be traced through slots and %zu through sleds, in %zu objects.\n",
 		      slots, sleds, tw_symbols_object_count(symbols));
+	if (loose)
+		tw_out_format(&out,
+			      "%zu sleds are of several instructions: in a library that a program with threads opens later they "
+			      "are not traced. Run `tracewheel compact` on it.\n",
+			      loose);
 	if (refused && !list->request->wants_refused)
 		tw_out_format(&out, "%zu places cannot be traced; --refused says why.\n", refused);
 	const char *missing;

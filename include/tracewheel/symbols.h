@@ -50,6 +50,8 @@ struct tw_symbols_place {
 	/* TW_SYMBOLS_SLOT: whose slot; otherwise the same as module. */
 	const struct tw_symbols_object *caller;
 	const char *refusal; /* NULL: can be traced; else why not, without a full stop */
+	/* TW_SYMBOLS_SLED: of several instructions, so it can be armed only while the process has one thread. */
+	bool is_loose;
 };
 
 /*

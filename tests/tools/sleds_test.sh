@@ -177,16 +177,26 @@ int main(int argc, char **argv)
 	return 3;
 }
 C
-gcc -w -O2 -o app app.c -pthread && gcc -O2 -fPIC -shared -fpatchable-function-entry=9 -o plugin.so plugin.c || fail "gcc"
-./app >expected
-record --local -t 'plugin:_'
-cmp -s expected got || fail "another answer with a plugin"
-expect 0 "$tw" info app.tw
-if ! grep -q 'other threads were running' out; then
+gcc -w -O2 -o app app.c -pthread || fail "gcc"
+for flags in "-O2" "-Os -fcf-protection=full"; do
+	gcc $flags -fPIC -shared -fpatchable-function-entry=9 -o plugin.so plugin.c || fail "gcc"
+	./app >expected
+	expect 0 "$tw" functions -t 'plugin:_' ./plugin.so
+	shows '2 sleds .*several instructions.*tracewheel compact'
+	record --local -t 'plugin:_'
+	cmp -s expected got || fail "another answer with a plugin"
+	expect 0 "$tw" info app.tw
+	shows 'note *2 functions of plugin are not traced: other threads were running .*tracewheel compact.*plugin.so'
 	expect 0 "$tw" report --json --top 0 app.tw
+	is "$(json 'len(d["by_function"])')" 0 "sleds of several instructions, beside other threads"
+	"$tw" compact --quiet plugin.so || fail "compact"
+	expect 0 "$tw" functions -t 'plugin:_' ./plugin.so
+	! grep -q 'several instructions' out || fail "a compact library: $(cat out)"
+	record --local -t 'plugin:_'
+	cmp -s expected got || fail "another answer with a plugin"
 	is "$(calls plugin:plugin_inner)" 300
 	is "$(calls plugin:plugin_run)" 3
-fi
+done
 
 # A debugger's breakpoint in a sled, at its beginning or within: that function is left alone and named, all others are traced.
 cat >trap.c <<'C'
