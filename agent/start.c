@@ -31,7 +31,7 @@ static _Atomic bool is_active;
 
 bool tw_agent_is_active(void)
 {
-	/* PAIR agent.active: acquire; release in tw_agent_start().  What was set up before is seen. */
+	/* PAIR agent.active: acquire; release in start().  What was set up before is seen. */
 	return tw_load_acquire(&is_active) &&
 	       /* RELAXED agent.gate: 0 only in a forked child, which has one thread. */
 	       tw_load_relaxed(&tw_bp_gate.active) != 0;

@@ -49,9 +49,10 @@ static void *throw_back(void *unused)
 {
 	tw_bench_pin(1);
 	for (uint64_t i = 0; i < BOUNCES; i++) {
-		/* PAIR bench.ball: acquire and release on both sides; the value itself is the message. */
+		/* PAIR bench.ball: acquire; release in throw_all().  The value itself is the message. */
 		while (tw_load_acquire(&ball) != 2 * i + 1)
 			tw_cpu_relax();
+		/* PAIR bench.ball: release; acquire in throw_all(). */
 		tw_store_release(&ball, 2 * i + 2);
 	}
 	return unused;
@@ -64,8 +65,9 @@ static double throw_all(void)
 	for (uint64_t i = 0; i < BOUNCES; i++) {
 		if (i == BOUNCES_WARM)
 			from_ns = tw_clock_monotonic_ns();
-		/* PAIR bench.ball: the other side is throw_back(). */
+		/* PAIR bench.ball: release; acquire in throw_back(). */
 		tw_store_release(&ball, 2 * i + 1);
+		/* PAIR bench.ball: acquire; release in throw_back(). */
 		while (tw_load_acquire(&ball) != 2 * i + 2)
 			tw_cpu_relax();
 	}

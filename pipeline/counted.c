@@ -31,7 +31,7 @@ _Static_assert(offsetof(struct tw_counted_frame, more) == offsetof(struct tw_fra
 /* The generation that is active; NULL: the gate is shut. */
 static INLINE const struct tw_bp_generation *active_of(const struct tw_place *place)
 {
-	/* PAIR bp.active: acquire; as in hit(). */
+	/* PAIR bp.active: acquire; as in hit_inside(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
 
 	return tw_likely(active) ? &place->gen[active - 1] : NULL;

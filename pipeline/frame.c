@@ -57,7 +57,7 @@ static inline void leave(struct tw_hit_tls *t)
 /* A forked child that is not traced has the gate shut. */
 static inline bool is_open(void)
 {
-	/* PAIR bp.active: acquire; as in hit(). */
+	/* PAIR bp.active: acquire; as in hit_inside(). */
 	return tw_load_acquire(&tw_bp_gate.active) != 0;
 }
 

@@ -301,7 +301,7 @@ static void count_nested(struct tw_hit_tls *t, struct tw_place *place, bool is_l
 	uint32_t active;
 
 	tw_progress_enter();
-	/* PAIR bp.active: acquire; as in hit(). */
+	/* PAIR bp.active: acquire; as in hit_inside(). */
 	active = tw_load_acquire(&tw_bp_gate.active);
 	if (active) {
 		const struct tw_bp_generation *generation = &place->gen[active - 1];
@@ -328,7 +328,7 @@ void tw_hit_count_pinned(uint64_t sessions, enum tw_thread_state state)
 
 static void count_late(struct tw_place *place, enum tw_thread_state state)
 {
-	/* PAIR bp.active: acquire; as in hit(). */
+	/* PAIR bp.active: acquire; as in hit_inside(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
 
 	if (active)

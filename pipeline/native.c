@@ -51,7 +51,7 @@ static __attribute__((noinline)) void count_allocation(const struct tw_place *pl
 static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls *t, struct tw_place *place,
 								uint64_t *slot, const char **way)
 {
-	/* PAIR bp.active: acquire; as in hit(). */
+	/* PAIR bp.active: acquire; as in hit_inside(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
 	const struct tw_bp_generation *generation;
 	const struct tw_tracee *tracee = t->tracee;
@@ -245,7 +245,7 @@ static inline __attribute__((always_inline)) bool return_plainly(const struct tw
 	tw_compiler_barrier();
 	tw_progress_enter();
 	/*
-	 * PAIR bp.active, hit.epoch: acquire; as in tw_frame_return().  Without a session made since the call each bit
+	 * PAIR bp.active, hit.epoch: acquire; see tw_frame_return().  Without a session made since the call each bit
 	 * is whose it was; the others are told apart there.
 	 */
 	is_done = tw_load_acquire(&tw_bp_gate.active) && (tw_load_acquire(&tracee->wants_call) & todo) &&

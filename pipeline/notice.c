@@ -237,7 +237,7 @@ static void tell(struct telling *telling)
 
 		telling->todo &= telling->todo - 1;
 		if (is_message) {
-			/* PAIR hit.pattern: acquire; release in tw_trace_send(), which frees it after thread progress. */
+			/* PAIR hit.pattern: acquire; release in set(), which frees it after thread progress. */
 			program = tw_load_acquire(&tw_hit_sessions[session].patterns[telling->notice->want]);
 		}
 		if (program == &tw_hit_no_message ||
@@ -324,7 +324,7 @@ void tw_notice(struct tw_tracee *tracee, const struct tw_notice *notice)
 	t->state = (uintptr_t)__builtin_frame_address(0);
 	tw_compiler_barrier();
 	tw_progress_enter();
-	/* PAIR bp.active: acquire; as in hit().  0 in a forked child that nobody traces. */
+	/* PAIR bp.active: acquire; as in hit_inside().  0 in a forked child that nobody traces. */
 	if (tw_load_acquire(&tw_bp_gate.active))
 		notice_inside(t, tracee, notice);
 	tw_progress_exit();

@@ -340,7 +340,7 @@ static void do_part(struct tw_hit_tls *t, struct tw_place *place, const struct t
 /* What a session wants here in the generation that is active now; NULL: nothing. */
 static const struct tw_bp_part *find_part(const struct tw_place *place, unsigned session, struct tw_bp_part *plain)
 {
-	/* PAIR bp.active: acquire; as in hit(). */
+	/* PAIR bp.active: acquire; as in hit_inside(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
 	const struct tw_bp_generation *generation = &place->gen[(active - 1) & 1];
 	uint64_t bit = UINT64_C(1) << session;

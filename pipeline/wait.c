@@ -25,7 +25,7 @@
  */
 static uint64_t still_wanted(const struct tw_hit_tls *t, const struct tw_still *still, uint64_t epoch)
 {
-	/* PAIR bp.active: acquire; as in hit(). */
+	/* PAIR bp.active: acquire; as in hit_inside(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
 	uint64_t wanted = active ? ~UINT64_C(0) : 0;
 
@@ -48,7 +48,7 @@ uint64_t tw_hit_newer_than(uint64_t epoch)
 {
 	uint64_t newer = 0;
 
-	/* PAIR hit.epoch: acquire; release in tw_session_make(), before anything has the bit. */
+	/* PAIR hit.epoch: acquire; release in begin_epoch(), before anything has the bit. */
 	if (tw_likely(tw_load_acquire(&tw_hit_epoch) == epoch))
 		return 0;
 	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++) {

@@ -177,7 +177,7 @@ int tw_rs_remove(const char *path)
 /* Does every entry of the table lie inside the file?  The file may come from a dead, damaged process. */
 static bool is_sound(const struct tw_rs_control *control, uint64_t rings_bytes)
 {
-	/* PAIR rs.ring_count: acquire; release in tw_rs_refill(). */
+	/* PAIR rs.ring_count: acquire; release in add_ring(). */
 	uint32_t count = tw_load_acquire(&control->ring_count);
 
 	if (count > TW_RS_RINGS_MAX || control->config_bytes >= TW_RS_CONFIG_BYTES)

@@ -325,7 +325,7 @@ static inline struct tw_rb_shared *tw_rs_ring(const struct tw_rs *rs, uint32_t i
 
 static inline uint32_t tw_rs_ring_count(const struct tw_rs *rs)
 {
-	/* PAIR rs.ring_count: acquire; release in tw_rs_refill().  The entries below it are filled in. */
+	/* PAIR rs.ring_count: acquire; release in add_ring().  The entries below it are filled in. */
 	return tw_load_acquire(&rs->control->ring_count);
 }
 

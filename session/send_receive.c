@@ -36,7 +36,7 @@ static int set(struct tw_session *session, enum tw_want want, const struct tw_ma
 void tw_session_forget_patterns(struct tw_session *session)
 {
 	for (unsigned want = TW_WANT_SEND; want <= TW_WANT_RECEIVE; want++) {
-		/* PAIR hit.pattern: as above; the session has no flag left, and thread progress was waited for. */
+		/* PAIR hit.pattern: acquire and release, as above; the session has no flag left, and thread progress was waited for. */
 		destroy(tw_exchange_acq_rel(&tw_hit_sessions[session->slot].patterns[want], NULL));
 	}
 }

@@ -347,7 +347,7 @@ TW_API void tw_session_put(struct tw_session *session)
 {
 	if (!session)
 		return;
-	/* PAIR session.handles: release; acquire in clear_one_dropped().  Uses of the handle are over. */
+	/* PAIR session.handles: release; acquire in tw_session_clear_if_dropped().  Uses of the handle are over. */
 	if (tw_fetch_sub_acq_rel(&session->handles, 1) == 1 && tw_session_is_alive(session)) {
 		/* PAIR session.dropped: release; acquire in tw_sessions_clear_dropped(): it finds handles at 0. */
 		tw_store_release(&has_dropped, true);
