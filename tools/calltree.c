@@ -275,7 +275,7 @@ static int read_events(struct tw_calltree *tree, const struct tw_capture_filter 
 	for (uint32_t i = 0; tree->is_by_stack && i < tree->stream_count; i++)
 		put_stackless(tree, &tree->pending[i]);
 	if (count >= 0 && !tree->has_no_memory)
-		tw_stacks_finish(&tree->stacks);
+		tw_stacks_finish(&tree->stacks, filter->to_ns);
 	return tree->has_no_memory ? TW_ENOMEM : (int)count;
 }
 

@@ -353,6 +353,8 @@ static int flame(struct request *request, struct tw_capture *capture, const char
 	} else if (error == 0) {
 		error = put_page(request, &tree, path);
 	}
+	if (!error && !tree.events)
+		tw_selection_say_empty(&request->selection, capture, &filter);
 	if (error)
 		tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
 	else

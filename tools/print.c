@@ -22,7 +22,7 @@ static const struct tw_option options_table[] = {
 	 "in Erlang terms: none, nanoseconds, or {MegaSecs,Secs,MicroSecs};\n"
 	 "as the session asked, if not given"},
 	TW_SELECTION_OPTIONS,
-	{'n', "limit", "N", "the first N events only"},
+	{'n', "limit", "N", "the first N events only; 0 is all"},
 	{0}};
 
 static const struct tw_command command = {
@@ -88,10 +88,11 @@ static bool take_option(struct request *request, int key, const char *value)
 	static const struct tw_print_format *const formats[] = {&tw_print_text, &tw_print_erlang,
 								&tw_print_json};
 	if (key == 'n') {
-		request->has_limit = tw_parse_count(value, &request->limit);
-		if (!request->has_limit)
+		bool is_right = tw_parse_count(value, &request->limit);
+		if (!is_right)
 			tw_usage(&command, "--limit is a number, not '%s'.", value);
-		return request->has_limit;
+		request->has_limit = is_right && request->limit;
+		return is_right;
 	}
 	if (key == KEY_TREE) {
 		request->is_tree = true;
@@ -134,6 +135,7 @@ static bool init_printer(struct tw_printer *printer, const struct tw_capture *ca
 				       .start_ns = info.start_ns,
 				       .pid_tracee = UINT32_MAX,
 				       .stamp = printer->stamp,
+				       .shown = printer->shown,
 				       .image_count = info.images,
 				       .stream_count = info.streams};
 	printer->places = calloc(info.images + 1, sizeof *printer->places);
@@ -201,6 +203,7 @@ static int print_events(struct tw_printer *printer, const struct request *reques
 				continue;
 			}
 			request->format->event(printer, &batch[i]);
+			printer->shown++;
 			left--;
 		}
 		done += (uint64_t)count;
@@ -257,6 +260,8 @@ int tw_tool_print(int argc, char **argv)
 			: request.is_chrome ? tw_print_chrome(&printer, &filter, limit)
 					    : print_events(&printer, &request, &filter);
 	code = tw_out_finish(&out);
+	if (!error && !printer.shown)
+		tw_selection_say_empty(&request.selection, capture, &filter);
 	if (error)
 		code = tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
 	code = tw_names_end(capture, path, code);

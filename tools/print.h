@@ -27,6 +27,7 @@ struct tw_printer {
 	size_t pid_bytes;
 	uint32_t pid_image;
 	uint32_t pid_tracee;
+	uint64_t shown; /* events */
 	int stamp;     /* the kind that was asked for; -1: each event's own */
 	bool has_pids; /* processes that are no threads: their pids stand on every line of text */
 };

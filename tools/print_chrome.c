@@ -33,6 +33,7 @@ struct chrome {
 	struct tw_name *quoted; /* by function: its name as JSON */
 	bool is_next;
 	bool has_no_memory;
+	bool has_begun; /* what comes now is in the selection */
 	bool schedulers[1024]; /* that were named */
 };
 
@@ -94,7 +95,7 @@ static struct track *track_of(struct chrome *chrome, struct tw_stack *stack)
 		chrome->has_no_memory = true;
 		return NULL;
 	}
-	if (!track->is_named) {
+	if (!track->is_named && chrome->has_begun) {
 		track->is_named = true;
 		put_track_name(chrome, stack->image, stack->number + 1, name,
 			       tw_stacks_name(&chrome->stacks, stack, name, sizeof name));
@@ -193,26 +194,37 @@ static void put_event(struct chrome *chrome, const struct tw_capture_event *even
 		track->since_ns = event->time_ns;
 		track->scheduler_id = stream ? stream->scheduler_id : 0;
 	} else if (event->kind >= TW_CAPTURE_OUT && event->kind <= TW_CAPTURE_OUT_EXITED) {
-		if (track->since_ns)
+		if (track->since_ns && chrome->has_begun)
 			put_run(chrome, step.stack, track, event->time_ns);
 		track->since_ns = 0;
-	} else {
+	} else if (chrome->has_begun) {
 		put_moment(chrome, event, &step);
 	}
 }
 
 static int put_events(struct chrome *chrome, const struct tw_capture_filter *filter, uint64_t limit)
 {
+	const struct tw_stacks_calls calls = {.end = on_end, .context = chrome};
+	struct tw_capture_filter all = *filter;
 	struct tw_capture_events *events;
 	const struct tw_capture_event *batch;
-	int error = tw_capture_events_create((struct tw_capture *)chrome->printer->capture, filter, &events);
+	/* Calls and runs before it may go on in it. */
+	all.from_ns = 0;
+	int error = tw_capture_events_create((struct tw_capture *)chrome->printer->capture, &all, &events);
 	int64_t count = 0;
 	if (error)
 		return error;
 	while (limit && !chrome->out->error && (count = tw_capture_events_next(events, &batch)) > 0) {
 		for (int64_t i = 0; i < count && limit && !chrome->has_no_memory; i++) {
+			if (!chrome->has_begun && batch[i].time_ns >= filter->from_ns) {
+				chrome->has_begun = true;
+				chrome->stacks.calls = calls;
+			}
 			put_event(chrome, &batch[i]);
+			if (!chrome->has_begun)
+				continue;
 			limit -= batch[i].kind != TW_CAPTURE_LOSS;
+			chrome->printer->shown += batch[i].kind != TW_CAPTURE_LOSS;
 		}
 		if (chrome->has_no_memory)
 			count = TW_ENOMEM;
@@ -220,7 +232,9 @@ static int put_events(struct chrome *chrome, const struct tw_capture_filter *fil
 	tw_capture_events_destroy(events);
 	if (limit && count < 0)
 		return (int)count;
-	tw_stacks_finish(&chrome->stacks);
+	chrome->has_begun = true;
+	chrome->stacks.calls = calls;
+	tw_stacks_finish(&chrome->stacks, filter->to_ns);
 	return 0;
 }
 
@@ -279,8 +293,7 @@ int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *
 	if (error == 0 && !quote_names(chrome))
 		error = TW_ENOMEM;
 	if (error == 0) {
-		chrome->stacks.calls = (struct tw_stacks_calls){.end = on_end, .context = chrome};
-		tw_out_text(chrome->out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+		tw_out_text(chrome->out, "{\"traceEvents\":[");
 		put_process_names(chrome);
 		error = put_events(chrome, filter, limit);
 		tw_out_text(chrome->out, "\n]}\n");

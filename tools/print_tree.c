@@ -8,6 +8,8 @@
  *	   300 ns  |      app:bind() ! throw 'std::runtime_error'
  *	  2.10 us  |    } = 7  app:step
  *
+ * Calls that are open where a selection begins stand first: `app:main {  (called 9.10 ms before)`.
+ *
  * A call is written when the next event of its process is known: a return makes one line of both.  Each
  * process has a depth of its own; where there are several, the pid stands in front.
  */
@@ -255,6 +257,40 @@ static void put_other(struct tree *tree, const struct tw_capture_event *event, c
 	tw_out_text(tree->out, "\n");
 }
 
+/* ---- what is open where the selection begins ---- */
+
+static int by_number(const void *a, const void *b)
+{
+	const struct tw_stack *x = *(struct tw_stack *const *)a, *y = *(struct tw_stack *const *)b;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static bool put_open_calls(struct tree *tree, uint64_t from_ns)
+{
+	struct tw_stack **stacks = malloc((tree->stacks.count + (size_t)1) * sizeof *stacks);
+	char figure[TW_FIGURE_BYTES];
+	size_t count = 0;
+	if (!stacks)
+		return false;
+	for (uint32_t i = 0; i <= tree->stacks.mask; i++)
+		for (struct tw_stack *stack = tree->stacks.slots[i]; stack; stack = stack->next)
+			if (stack->depth)
+				stacks[count++] = stack;
+	qsort(stacks, count, sizeof *stacks, by_number);
+	for (size_t i = 0; i < count; i++) {
+		for (uint32_t depth = 0; depth < stacks[i]->depth; depth++) {
+			uint64_t start_ns = stacks[i]->frames[depth].start_ns;
+			put_head(tree, stacks[i], depth, UINT64_MAX, true);
+			put_name(tree, stacks[i]->frames[depth].function);
+			tw_out_format(tree->out, " {  (called %s before)\n",
+				      tw_screen_time(figure, from_ns > start_ns ? from_ns - start_ns : 0));
+			tree->printer->shown++;
+		}
+	}
+	free(stacks);
+	return true;
+}
+
 static bool put_event(struct tree *tree, const struct tw_capture_event *event)
 {
 	struct tw_step step;
@@ -294,17 +330,35 @@ static bool put_event(struct tree *tree, const struct tw_capture_event *event)
 
 static int put_events(struct tree *tree, const struct tw_capture_filter *filter, uint64_t limit)
 {
+	const struct tw_stacks_calls calls = {.end = on_end, .context = tree};
+	struct tw_capture_filter all = *filter;
 	struct tw_capture_events *events;
 	const struct tw_capture_event *batch;
-	int error = tw_capture_events_create((struct tw_capture *)tree->printer->capture, filter, &events);
+	struct tw_step step;
+	bool has_begun = filter->from_ns == 0;
 	int64_t count = 0;
+	/* Calls before it may be open in it: they are followed from the beginning on, and shown from there. */
+	all.from_ns = 0;
+	int error = tw_capture_events_create((struct tw_capture *)tree->printer->capture, &all, &events);
 	if (error)
 		return error;
+	if (has_begun)
+		tree->stacks.calls = calls;
 	while (limit && !tree->out->error && (count = tw_capture_events_next(events, &batch)) > 0) {
 		for (int64_t i = 0; i < count && limit && !tree->has_no_memory; i++) {
+			if (!has_begun && batch[i].time_ns < filter->from_ns) {
+				tree->has_no_memory = !tw_stacks_event(&tree->stacks, &batch[i], &step);
+				continue;
+			}
+			if (!has_begun) {
+				has_begun = true;
+				tree->has_no_memory = !put_open_calls(tree, filter->from_ns);
+				tree->stacks.calls = calls;
+			}
 			if (!put_event(tree, &batch[i]))
 				tree->has_no_memory = true;
 			limit -= batch[i].kind != TW_CAPTURE_LOSS;
+			tree->printer->shown += batch[i].kind != TW_CAPTURE_LOSS;
 		}
 		if (tree->has_no_memory)
 			count = TW_ENOMEM;
@@ -312,7 +366,10 @@ static int put_events(struct tree *tree, const struct tw_capture_filter *filter,
 	tw_capture_events_destroy(events);
 	if (limit && count < 0)
 		return (int)count;
-	tw_stacks_finish(&tree->stacks);
+	if (!has_begun && !put_open_calls(tree, filter->from_ns))
+		return TW_ENOMEM;
+	tree->stacks.calls = calls;
+	tw_stacks_finish(&tree->stacks, filter->to_ns);
 	return 0;
 }
 
@@ -342,7 +399,6 @@ int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *fi
 	if (error == 0)
 		error = tw_stacks_init(&tree.stacks, capture, &tree.places);
 	if (error == 0) {
-		tree.stacks.calls = (struct tw_stacks_calls){.end = on_end, .context = &tree};
 		if (!tw_places_have_returns(&tree.places))
 			tw_say("no returns were recorded: nothing is known of durations and of calls within "
 			       "calls.");

@@ -13,6 +13,7 @@
 
 #include "tracewheel/error.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -87,7 +88,8 @@ static void put_head(const struct tw_screen *screen, const struct tw_capture *ca
 		image = images[0];
 	tw_out_text(screen->out, tw_screen_bold(screen));
 	if (image)
-		tw_out_command(screen->out, image->command, image->command_bytes, (size_t)screen->columns - 1);
+		tw_out_command(screen->out, image->command, image->command_bytes,
+			       screen->cuts_names ? (size_t)screen->columns - 1 : SIZE_MAX);
 	else
 		tw_out_text(screen->out, "(no process was recorded)");
 	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
@@ -209,17 +211,23 @@ static void put_table(const struct tw_screen *screen, const struct tw_tally_tabl
 	}
 }
 
+/* empty: why nothing is in what was asked for; NULL: nothing was. */
 static void put_screen(const struct request *request, const struct tw_capture *capture,
-		       const struct tw_capture_info *info, const struct sums *sums)
+		       const struct tw_capture_info *info, const struct sums *sums, const char *empty)
 {
 	const struct tw_tally *tally = &sums->tally;
 	struct tw_screen screen = {.out = &out,
 				   .columns = tw_terminal_columns(STDOUT_FILENO),
 				   .is_utf8 = tw_screen_is_utf8(),
+				   .cuts_names = tw_width_is_wanted(STDOUT_FILENO),
 				   .is_coloured = tw_colour_is_wanted(STDOUT_FILENO),
 				   .seconds = sums->seconds};
 	char title[64];
 	put_head(&screen, capture, info);
+	if (!tally->events && empty) {
+		tw_out_format(&out, "%c%s.\n", toupper((unsigned char)*empty), empty + 1);
+		return;
+	}
 	put_sums(&screen, tally, info);
 	put_notes(&screen, capture);
 	bool has_tree = sums->has_times || (sums->has_stacks && (request->has_callers || request->has_tree));
@@ -392,6 +400,7 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 	struct tw_capture_filter filter;
 	struct tw_capture_info info;
 	struct sums sums = {0};
+	char empty[TW_SELECTION_SENTENCE_BYTES];
 	if (!tw_selection_filter(&request->selection, capture, &command, &filter))
 		return TW_EXIT_USAGE;
 	int error = make_sums(&sums, request, capture, &filter);
@@ -407,11 +416,14 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 	uint64_t to = filter.to_ns && filter.to_ns < info.end_ns ? filter.to_ns : info.end_ns;
 	sums.start_ns = info.start_ns;
 	sums.seconds = to > from ? (double)(to - from) / 1e9 : 0;
+	bool has_reason = tw_selection_explain(&request->selection, capture, &filter, empty);
 	tw_out_init(&out, STDOUT_FILENO);
 	if (request->is_json)
 		put_json(request, &info, &sums);
 	else
-		put_screen(request, capture, &info, &sums);
+		put_screen(request, capture, &info, &sums, has_reason ? empty : NULL);
+	if (request->is_json && !sums.tally.events && has_reason)
+		tw_say("%s.", empty);
 	free_sums(&sums);
 	tw_lines_forget();
 	return tw_names_end(capture, path, tw_out_finish(&out));

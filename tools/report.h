@@ -14,6 +14,7 @@ struct tw_screen {
 	int columns;
 	bool is_coloured;
 	bool is_utf8;
+	bool cuts_names; /* to the width of a terminal; in a pipe names are whole */
 	double seconds;
 };
 
@@ -30,7 +31,7 @@ void tw_screen_bar(const struct tw_screen *screen, double share, int width);
 /* shorten.c: MODULE:FUNCTION/ARITY, or another name, in at most `width` bytes. */
 void tw_name_shorten(const char *name, size_t width, char *out, size_t room);
 
-/* A name of at most so many bytes and the end of the line. */
+/* A name, of at most so many bytes where names are cut, and the end of the line. */
 void tw_screen_name(const struct tw_screen *screen, const char *name, int width);
 /* A duration of at most seven characters up to 99,999 s: less than TW_FIGURE_BYTES into text. */
 const char *tw_screen_time(char *text, uint64_t ns);

@@ -111,7 +111,7 @@ static void put_pair(const struct tw_screen *screen, const struct tw_activity *a
 					      i ? " <- " : "", pid, text);
 	}
 	int width = screen->columns - used - 1;
-	tw_screen_name(screen, (int)bytes <= width ? names : pids, width);
+	tw_screen_name(screen, (int)bytes <= width || !screen->cuts_names ? names : pids, width);
 }
 
 static void put_waits(const struct tw_screen *screen, const struct tw_activity *activity, uint64_t start_ns,

@@ -55,6 +55,11 @@ void tw_screen_name(const struct tw_screen *screen, const char *name, int width)
 {
 	char text[TW_NAME_SHORT_BYTES];
 
+	if (!screen->cuts_names) {
+		tw_out_text(screen->out, name);
+		tw_out_text(screen->out, "\n");
+		return;
+	}
 	tw_name_shorten(name, (size_t)(width > TW_NAME_WIDTH_MIN ? width : TW_NAME_WIDTH_MIN), text, sizeof text);
 	tw_out_format(screen->out, "%s\n", text);
 }

@@ -106,15 +106,18 @@ void tw_report_functions(const struct tw_screen *screen, const struct tw_calltre
 	char figure[TW_FIGURE_BYTES];
 	size_t count;
 	struct tw_report_row *rows = tw_report_rows(tree, sort, &count);
-	/* min and p99 are for wide terminals. */
-	bool is_wide = screen->columns >= 100;
-	int used = 9 + 9 + 13 + 2 * 9 + (is_wide ? 18 : 0) + 2;
+	/* min and p99 are for wide terminals, and for those who sort by them. */
+	bool has_min = screen->columns >= 100 || !screen->cuts_names || sort == TW_SORT_MIN;
+	bool has_p99 = screen->columns >= 100 || !screen->cuts_names || sort == TW_SORT_P99;
+	int used = 9 + 9 + 13 + 2 * 9 + 9 * has_min + 9 * has_p99 + 2;
 	if (!rows)
 		return;
 	size_t shown = top && top < count ? top : count;
-	tw_out_format(screen->out, "\n%s%9s%9s%13s%s%9s%s%9s  function (%zu were called)%s\n",
-		      tw_screen_bold(screen), "total", "self", "calls", is_wide ? "      min" : "", "median",
-		      is_wide ? "      p99" : "", "max", count, tw_screen_plain(screen));
+	tw_out_format(screen->out, "\n%s%9s%9s%13s%s%9s%s%9s  function (%zu%s)%s\n",
+		      tw_screen_bold(screen), "total", "self", "calls", has_min ? "      min" : "", "median",
+		      has_p99 ? "      p99" : "", "max", count,
+		      used + (int)sizeof "function (1000 were called)" <= screen->columns ? " were called" : "",
+		      tw_screen_plain(screen));
 	for (size_t i = 0; i < shown; i++) {
 		const struct tw_call_function *sums = rows[i].sums;
 		bool is_known = sums->took.count != 0;
@@ -122,10 +125,10 @@ void tw_report_functions(const struct tw_screen *screen, const struct tw_calltre
 		put_time(screen, sums->total_ns, has_times);
 		put_time(screen, sums->self_ns, has_times);
 		tw_out_format(screen->out, "%13s", tw_figure_count(figure, sums->calls));
-		if (is_wide)
+		if (has_min)
 			put_time(screen, sums->took.min, is_known);
 		put_time(screen, rows[i].median_ns, is_known);
-		if (is_wide)
+		if (has_p99)
 			put_time(screen, rows[i].p99_ns, is_known);
 		put_time(screen, sums->took.max, is_known);
 		tw_out_text(screen->out, "  ");

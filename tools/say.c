@@ -62,6 +62,12 @@ int tw_terminal_columns(int fd)
 	return columns < 40 ? 40 : columns > 1000 ? 1000 : columns;
 }
 
+bool tw_width_is_wanted(int fd)
+{
+	const char *asked = getenv("COLUMNS");
+	return isatty(fd) || (asked && atoi(asked) > 0);
+}
+
 bool tw_colour_is_wanted(int fd)
 {
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");

@@ -3,6 +3,7 @@
 #include "tools/names.h"
 #include "tools/select.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -16,14 +17,15 @@ bool tw_selection_take(struct tw_selection *selection, const struct tw_command *
 	else if (key == TW_KEY_TO)
 		selection->to = value;
 	else if (key == TW_KEY_THREAD) {
-		if (tw_parse_count(value, &selection->thread_id) && selection->thread_id)
+		selection->thread = value;
+		if (*value && strcmp(value, "0") != 0)
 			return true;
-		tw_usage(command, "--thread wants the number of a thread, not '%s'.", value);
+		tw_usage(command, "--thread wants the number or the name of a thread, not '%s'.", value);
 		return false;
 	} else {
 		if (selection->pattern_count < TW_SELECTION_PATTERNS_MAX &&
 		    tw_pattern_parse(value, &selection->patterns[selection->pattern_count], &problem) == 0) {
-			selection->pattern_count++;
+			selection->texts[selection->pattern_count++] = value;
 			return true;
 		}
 		tw_usage(command, "'%s' is not a pattern: %s.", value, problem);
@@ -116,7 +118,10 @@ static bool wants_place(void *context, uint32_t image, const struct tw_capture_p
 static bool wants_stream(void *context, const struct tw_capture_stream *stream)
 {
 	const struct tw_selection *selection = context;
-	return stream->thread_id == (int32_t)selection->thread_id;
+	uint64_t number;
+	if (fnmatch(selection->thread, stream->thread_name, 0) == 0)
+		return true;
+	return tw_parse_count(selection->thread, &number) && number == (uint32_t)stream->thread_id;
 }
 
 bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture *capture,
@@ -140,9 +145,146 @@ bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture
 	}
 	if (selection->pattern_count)
 		out->wants_place = wants_place;
-	if (selection->thread_id)
+	if (selection->thread)
 		out->wants_stream = wants_stream;
 	return true;
+}
+
+/* ---- nothing is in it ---- */
+
+struct sentence {
+	char *text;
+	size_t used;
+};
+
+static void add(struct sentence *sentence, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct sentence *sentence, const char *format, ...)
+{
+	size_t room = TW_SELECTION_SENTENCE_BYTES - sentence->used;
+	va_list list;
+	va_start(list, format);
+	int bytes = vsnprintf(sentence->text + sentence->used, room, format, list);
+	va_end(list);
+	if (bytes > 0)
+		sentence->used += (size_t)bytes < room ? (size_t)bytes : room - 1;
+}
+
+static void add_name(struct sentence *sentence, const char *name)
+{
+	char clean[200];
+	clean[tw_clean(name, strlen(name), clean, sizeof clean - 1)] = 0;
+	add(sentence, "%s", clean);
+}
+
+static bool has_wanted_place(const struct tw_selection *selection, const struct tw_capture *capture,
+			     uint32_t images)
+{
+	const struct tw_capture_place *place;
+	for (uint32_t i = 0; i < images; i++) {
+		uint32_t at = 0;
+		while ((place = tw_capture_place_next(capture, i, &at)))
+			if (tw_selection_wants_place(selection, place))
+				return true;
+	}
+	return false;
+}
+
+/* The modules that have places, a few of them. */
+static void add_modules(struct sentence *sentence, const struct tw_capture *capture, uint32_t images)
+{
+	const char *shown[6];
+	size_t count = 0;
+	const struct tw_capture_place *place;
+	for (uint32_t i = 0; i < images; i++) {
+		uint32_t at = 0;
+		while ((place = tw_capture_place_next(capture, i, &at))) {
+			size_t known = 0;
+			if (!place->function || !place->function->module)
+				continue;
+			while (known < count && strcmp(shown[known], place->function->module->name))
+				known++;
+			if (known < count)
+				continue;
+			if (count == sizeof shown / sizeof *shown) {
+				add(sentence, " ...");
+				return;
+			}
+			shown[count] = place->function->module->name;
+			add(sentence, count++ ? ", " : ": functions of ");
+			add_name(sentence, shown[known]);
+		}
+	}
+}
+
+static void add_threads(struct sentence *sentence, const struct tw_capture *capture, uint32_t streams)
+{
+	const struct tw_capture_stream *stream;
+	uint32_t shown = 0;
+	for (uint32_t i = 0; i < streams && (stream = tw_capture_stream(capture, i)); i++) {
+		if (shown == 8) {
+			add(sentence, " ...");
+			return;
+		}
+		add(sentence, "%s%d%s", shown++ ? ", " : ": there are ", stream->thread_id, *stream->thread_name ? " " : "");
+		add_name(sentence, stream->thread_name);
+	}
+}
+
+static bool has_wanted_stream(const struct tw_capture_filter *filter, const struct tw_capture *capture, uint32_t streams)
+{
+	const struct tw_capture_stream *stream;
+	for (uint32_t i = 0; i < streams && (stream = tw_capture_stream(capture, i)); i++)
+		if (filter->wants_stream(filter->context, stream))
+			return true;
+	return false;
+}
+
+bool tw_selection_explain(const struct tw_selection *selection, const struct tw_capture *capture,
+			  const struct tw_capture_filter *filter, char *text)
+{
+	struct sentence sentence = {.text = text};
+	struct tw_capture_info info;
+	char figure[TW_FIGURE_BYTES];
+	tw_capture_info(capture, &info);
+	double seconds = info.end_ns > info.start_ns ? (double)(info.end_ns - info.start_ns) / 1e9 : 0;
+	*text = 0;
+	if (!info.events || (!selection->from && !selection->to && !filter->wants_stream && !selection->pattern_count))
+		return false;
+	if (selection->pattern_count && !has_wanted_place(selection, capture, info.images)) {
+		add(&sentence, "nothing in the capture matches");
+		for (size_t i = 0; i < selection->pattern_count && i < 4; i++) {
+			add(&sentence, " -t ");
+			add_name(&sentence, selection->texts[i]);
+		}
+		if (selection->pattern_count > 4)
+			add(&sentence, " ...");
+		add_modules(&sentence, capture, info.images);
+		add(&sentence, " are in it");
+	} else if (filter->wants_stream && !has_wanted_stream(filter, capture, info.streams)) {
+		add(&sentence, "no thread of the capture is --thread ");
+		add_name(&sentence, selection->thread);
+		add_threads(&sentence, capture, info.streams);
+	} else if (filter->from_ns > info.end_ns) {
+		add(&sentence, "--from ");
+		add_name(&sentence, selection->from);
+		add(&sentence, " is behind the last event of the capture, at %s", tw_figure_seconds(figure, seconds));
+	} else if (filter->to_ns && filter->to_ns <= info.start_ns) {
+		add(&sentence, "--to ");
+		add_name(&sentence, selection->to);
+		add(&sentence, " is before the first event of the capture");
+	} else {
+		add(&sentence, "no event of the capture, which goes from 0 to %s, is in all that was asked for",
+		    tw_figure_seconds(figure, seconds));
+	}
+	return true;
+}
+
+void tw_selection_say_empty(const struct tw_selection *selection, const struct tw_capture *capture,
+			    const struct tw_capture_filter *filter)
+{
+	char text[TW_SELECTION_SENTENCE_BYTES];
+	if (tw_selection_explain(selection, capture, filter, text))
+		tw_say("%s.", text);
 }
 
 void tw_selection_free(struct tw_selection *selection)

@@ -24,14 +24,15 @@ enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD };
 		{TW_KEY_TO, "to", "T", "before this time"},                                    \
 		{'t', "trace", "PATTERN", "these functions only; may be given often"},         \
 	{                                                                                      \
-		TW_KEY_THREAD, "thread", "ID", "this thread only, by its number in the system" \
+		TW_KEY_THREAD, "thread", "ID|NAME", "this thread only: its number in the system, or its name" \
 	}
 
 struct tw_selection {
 	const char *from;
 	const char *to;
-	uint64_t thread_id; /* 0: all */
+	const char *thread; /* NULL: all; a number in the system, or a name */
 	struct tw_pattern *patterns[TW_SELECTION_PATTERNS_MAX];
+	const char *texts[TW_SELECTION_PATTERNS_MAX]; /* of the patterns */
 	size_t pattern_count;
 };
 
@@ -43,6 +44,17 @@ bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture
 			 const struct tw_command *command, struct tw_capture_filter *out);
 /* Does any pattern match?  True where none was given. */
 bool tw_selection_wants_place(const struct tw_selection *selection, const struct tw_capture_place *place);
+/*
+ * tw_selection_explain - why nothing of a capture that holds events is in what was asked for.
+ *
+ * Writes a sentence without its full stop.  Answers false where nothing was asked for, or nothing was recorded.
+ */
+#define TW_SELECTION_SENTENCE_BYTES 600
+bool tw_selection_explain(const struct tw_selection *selection, const struct tw_capture *capture,
+			  const struct tw_capture_filter *filter, char *text);
+/* The same, said on standard error. */
+void tw_selection_say_empty(const struct tw_selection *selection, const struct tw_capture *capture,
+			    const struct tw_capture_filter *filter);
 void tw_selection_free(struct tw_selection *selection);
 
 #endif

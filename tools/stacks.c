@@ -331,11 +331,17 @@ bool tw_stacks_event(struct tw_stacks *stacks, const struct tw_capture_event *ev
 	return is_done;
 }
 
-void tw_stacks_finish(struct tw_stacks *stacks)
+void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns)
 {
+	struct tw_capture_info info;
+	tw_capture_info(stacks->capture, &info);
 	for (uint32_t i = 0; i <= stacks->mask; i++) {
-		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next)
+		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
+			/* They are open where the selection ends. */
+			if (to_ns && to_ns < info.end_ns && stack->last_ns < to_ns)
+				stack->last_ns = to_ns;
 			end_process(stacks, stack);
+		}
 	}
 }
 

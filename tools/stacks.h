@@ -122,8 +122,8 @@ void tw_stacks_free(struct tw_stacks *stacks);
 /* The next event, in the order of the capture.  Answers false without memory. */
 bool tw_stacks_event(struct tw_stacks *stacks, const struct tw_capture_event *event, struct tw_step *step);
 
-/* Ends the frames that are open at the end. */
-void tw_stacks_finish(struct tw_stacks *stacks);
+/* Ends the frames that are open at the end: of the capture, or of a selection, before to_ns (0: none). */
+void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns);
 
 /* The name of a stack's process, "<0.44.0> worker1": at most room bytes. */
 size_t tw_stacks_name(const struct tw_stacks *stacks, const struct tw_stack *stack, char *text, size_t room);

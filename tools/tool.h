@@ -99,6 +99,8 @@ int tw_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The width of the terminal on a file descriptor, or 80 where there is none (COLUMNS is obeyed). */
 int tw_terminal_columns(int fd);
+/* Are lines to fit a width: that of a terminal, or COLUMNS? */
+bool tw_width_is_wanted(int fd);
 /* Is colour wanted on this file descriptor?  A terminal, NO_COLOR unset or empty, TERM not dumb. */
 bool tw_colour_is_wanted(int fd);
 

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    What a person asks a part of a capture for is answered: names are whole in pipes, the column that is sorted by is
+#         shown, a selection that holds nothing says why, threads are found by name, 0 means all everywhere, and a window
+#         within a long call begins and ends with the calls that are open.
+# Method  A program with a long call of a known shape and names longer than a screen.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+long=a_function_whose_name_is_much_longer_than_any_column_of_a_table_could_ever_be_on_eighty_columns
+cat >part.c <<C
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <time.h>
+__attribute__((noipa)) void leaf(int ms) { nanosleep(&(struct timespec){0, ms * 1000000L}, NULL); }
+__attribute__((noipa)) void $long(void) { __asm__ volatile(""); }
+__attribute__((noipa)) void work(int n) { for (int i = 0; i < n; i++) leaf(2); }
+static void *run(void *none) { $long(); return none; }
+int main(void)
+{
+	pthread_t thread;
+	work(30);
+	pthread_create(&thread, NULL, run, NULL);
+	pthread_setname_np(thread, "helper");
+	pthread_join(thread, NULL);
+}
+C
+gcc -O1 -g -fpatchable-function-entry=9 -o part part.c -lpthread || fail "the compiler"
+expect 0 "$tw" record -q --returns --args -t 'part:_' -o p.tw -- ./part
+
+# Names in pipes are whole; on a terminal of a given width they fit.
+for view in "--top 0" "--callers" "--tree --top 0"; do
+	# shellcheck disable=SC2086
+	expect 0 "$tw" report $view p.tw
+	shows "part:$long"
+	# shellcheck disable=SC2086
+	COLUMNS=80 expect 0 "$tw" report $view p.tw
+	! grep -q "part:$long" out || fail "a name wider than 80 columns"
+	! grep -q '^.\{81\}' out || fail "a line wider than 80 columns"
+done
+for key in min p99; do
+	COLUMNS=80 expect 0 "$tw" report --sort $key p.tw
+	shows "^ *total .* $key .* function"
+	! grep -q '^.\{81\}' out || fail "a line wider than 80 columns"
+done
+
+# Nothing is in it: each view says which part of the request is the reason.
+expect 0 "$tw" report -t nosuch:_ p.tw
+shows 'Nothing in the capture matches -t nosuch:_: functions of part'
+! grep -q 'Nothing was lost' out || fail "losses of nothing"
+for view in "report --json" "print" "print --tree" "print --format chrome" "print --format json" "flame --folded"; do
+	# shellcheck disable=SC2086
+	expect 0 "$tw" $view -t nosuch:_ p.tw
+	says 'nothing in the capture matches -t nosuch:_'
+done
+expect 0 "$tw" report --thread 1 p.tw
+shows 'No thread of the capture is --thread 1: there are .* helper'
+expect 0 "$tw" print --from 1000 p.tw
+says 'from 1000 is behind the last event of the capture, at '
+expect 0 "$tw" print -t part:work p.tw
+[ ! -s err ] || fail "something is in it"
+expect 2 "$tw" print --thread '' p.tw
+
+# Threads by name, and by a pattern of names.
+expect 0 "$tw" print --thread 'pa*' --format json p.tw
+grep -q '"function":"leaf"' out && ! grep -q "$long" out || fail "not the thread that was named"
+
+# 0 is all.
+expect 0 "$tw" print p.tw
+all=$(wc -l <out)
+expect 0 "$tw" print --limit 0 p.tw
+is "$(wc -l <out)" "$all" "lines of --limit 0"
+
+# A window within main and work: they are open at its beginning and at its end.
+expect 0 "$tw" print --tree --from 20ms --to 40ms p.tw
+sed -n 1p out | grep -Eq '^ +(<0\.[0-9]+\.0> +)?\|  part:main \{  \(called [0-9.]+ ms before\)$' || fail "main is not open first"
+sed -n 2p out | grep -q '|    part:work {  (called .* before)$' || fail "work is not open within main"
+[ "$(grep -c 'leaf(ms = 2)' out)" -ge 1 ] || fail "no calls within the window"
+tail -n 1 out | grep -q '}  part:main  (still open)$' || fail "main does not end the window"
+awk '/part:(main|work)  .still open/ { last = $2 + 0; if ($3 != "ms" || last > 60) bad = 1 } END { exit bad || last < 15 }' out || fail "times of open calls"
+expect 0 "$tw" print --format chrome --from 20ms --to 40ms p.tw
+python3 - <<'EOT' || fail "the timeline of the window"
+import json
+slices = [e for e in json.load(open("out"))["traceEvents"] if e["ph"] == "X"]
+for name in ("part:main/0", "part:work/1"):
+    open_ones = [e for e in slices if e["name"] == name]
+    assert len(open_ones) == 1 and open_ones[0]["args"]["end"] == "still open", open_ones
+    assert open_ones[0]["ts"] < 20000 and abs(open_ones[0]["ts"] + open_ones[0]["dur"] - 40000) < 1, open_ones
+leaves = [e for e in slices if e["name"] == "part:leaf/1"]
+assert leaves and all(e["ts"] + e["dur"] >= 20000 for e in leaves), leaves
+EOT
