@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	Each of several sessions that trace one native function gets what it asked for of a call: arguments go to the session
+ *	that wants them, and to no other.
+ * Method	A slot of the test's own, and sessions that ask for none, two or four words; every pair of them, alone and
+ *	together, in both orders.
+ */
+#include "session_bed.h"
+
+#include <sys/mman.h>
+
+static uint64_t reached;
+static void **slot;
+
+__attribute__((noinline)) static uint64_t target(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+	reached++;
+	return a ^ b ^ c ^ d;
+}
+
+static struct tw_place *add_place(void)
+{
+	struct tw_module_options module_options = { .name = "arguments_slot", .is_declared = true };
+	struct tw_place_options place_options = { .kind = TW_BP_SLOT, .target = (void *)target };
+	struct tw_module *module;
+	struct tw_function *function;
+	struct tw_place *place;
+	struct tw_permit *permit;
+
+	slot = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(slot, MAP_FAILED);
+	*slot = (void *)target;
+	place_options.where = slot;
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	assert_int_equal(tw_bp_module_add(permit, &module_options, &module), 0);
+	assert_int_equal(tw_bp_function_add(permit, module, "target", UINT32_MAX, 0, &function), 0);
+	assert_int_equal(tw_bp_place_add(permit, function, &place_options, &place), 0);
+	tw_permit_drop(permit);
+	return place;
+}
+
+/* words < 0: the session wants nothing of the function. */
+static void want(struct tw_session *session, struct tw_place *place, int words)
+{
+	const struct tw_bp_part part = { .actions = TW_ACTION_CALL, .slot_words = (uint8_t)words };
+	struct tw_permit *permit;
+
+	if (words < 0)
+		return;
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	assert_int_equal(tw_session_stage(session, permit, place, &part), 0);
+	tw_bp_commit(permit);
+	tw_permit_drop(permit);
+}
+
+/* The calls of a session have so many words each, and these. */
+static void check(struct bed *bed, int words, unsigned calls)
+{
+	struct tw_rb_record *records[64];
+	unsigned count = take(bed, records, 64), seen = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		if (TW_RB_HEAD_KIND(records[i]->head) != TW_EVENT_CALL)
+			continue;
+		seen++;
+		assert_int_equal(tw_event_payload_words(records[i]->head), words);
+		for (int word = 0; word < words; word++)
+			assert_int_equal(tw_event_payload(records[i])[word], 0x1000u * (unsigned)(word + 1) + seen);
+	}
+	assert_int_equal(seen, words < 0 ? 0 : calls);
+}
+
+static void try(struct tw_place *place, int first, int second)
+{
+	enum { CALLS = 5 };
+	uint64_t (*call)(uint64_t, uint64_t, uint64_t, uint64_t);
+	struct bed beds[2];
+
+	open_bed(&beds[0], "first");
+	open_bed(&beds[1], "second");
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(tw_trace_process(beds[i].session, TW_PID_NEW, true, TW_FLAG_CALL), 0);
+	for (int i = 0; i < 2; i++)
+		assert_true(tw_trace_process(beds[i].session, TW_PID_EXISTING, true, TW_FLAG_CALL) >= 0);
+	want(beds[0].session, place, first);
+	want(beds[1].session, place, second);
+	reached = 0;
+	for (uint64_t i = 1; i <= CALLS; i++) {
+		call = (uint64_t(*)(uint64_t, uint64_t, uint64_t, uint64_t))(uintptr_t)__atomic_load_n(slot, __ATOMIC_RELAXED);
+		assert_int_equal(call(0x1000 + i, 0x2000 + i, 0x3000 + i, 0x4000 + i),
+				 (0x1000 + i) ^ (0x2000 + i) ^ (0x3000 + i) ^ (0x4000 + i));
+	}
+	assert_int_equal(reached, CALLS);
+	check(&beds[0], first, CALLS);
+	check(&beds[1], second, CALLS);
+	close_bed(&beds[1]);
+	close_bed(&beds[0]);
+}
+
+static void each_session_gets_what_it_asked_for(void **state)
+{
+	static const int asked[] = { -1, 0, 2, 4 };
+	struct tw_place *place = add_place();
+
+	for (unsigned i = 0; i < TW_COUNT_OF(asked); i++)
+		for (unsigned j = 0; j < TW_COUNT_OF(asked); j++)
+			try(place, asked[i], asked[j]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_session_gets_what_it_asked_for),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
