@@ -28,15 +28,15 @@ function(tw_library target)
 endfunction()
 
 # In every traced program: from a call to a ring.
-tw_library(tracewheel LIBRARIES libck.a urcu-memb urcu-common gmp m pthread dl
+tw_library(tracewheel LIBRARIES libck.a gmp m pthread dl
            ROOMS session pipeline catalog breakpoints symbols match ringbuf progress term base)
 # Preloaded into programs that were never told.  It carries the rooms in itself, and what it shows goes before
 # libtracewheel's where a program has that as well.  Without a run path: ld.so would search it whenever the
 # program calls dlopen, which passes through here.
-tw_library(tracewheel-agent LIBRARIES libck.a urcu-memb urcu-common gmp m pthread dl
+tw_library(tracewheel-agent LIBRARIES libck.a gmp m pthread dl
            ROOMS agent session pipeline catalog breakpoints symbols match ringbuf progress term base)
 target_sources(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR}/agent/preload/preload.c
-               ${CMAKE_SOURCE_DIR}/agent/preload/urcu.c ${CMAKE_SOURCE_DIR}/agent/preload/clock.c
+               ${CMAKE_SOURCE_DIR}/agent/preload/clock.c
                ${CMAKE_SOURCE_DIR}/agent/preload/jump.c ${CMAKE_SOURCE_DIR}/agent/preload/frames.c)
 target_include_directories(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
 set_target_properties(tracewheel-agent PROPERTIES BUILD_RPATH "" INSTALL_RPATH "" SKIP_BUILD_RPATH ON)

@@ -52,7 +52,7 @@ static INLINE void end(struct tw_hit_tls *t)
 /* Out of the read section and of the hit; must the updater be woken that waits for this one? */
 static INLINE bool leave(struct tw_hit_tls *t)
 {
-	bool has_waiter = tw_progress_exit_quietly();
+	bool has_waiter = tw_progress_exit_quietly(&t->thread->reader);
 
 	end(t);
 	return tw_unlikely(has_waiter);
@@ -84,7 +84,7 @@ const char *tw_counted_call(struct tw_place *place, const uint64_t *words, uint6
 	if (tw_unlikely(t->state != TW_THREAD_READY))
 		return tw_native_hit_whole(place, words, slot);
 	begin(t, FRAME(slot));
-	tw_progress_enter();
+	tw_progress_enter(&t->thread->reader);
 	generation = active_of(place);
 	counter = generation ? generation->only_counter : NULL;
 	/* RELAXED count.lanes_own: written by this thread. */
@@ -188,7 +188,7 @@ const char *tw_counted_enter(struct tw_place *place, const uint64_t *words, uint
 	if (tw_unlikely(t->state != TW_THREAD_READY))
 		return tw_native_hit_whole(place, words, slot);
 	begin(t, FRAME(slot));
-	tw_progress_enter();
+	tw_progress_enter(&t->thread->reader);
 	generation = active_of(place);
 	part = generation ? generation->only_accounts : NULL;
 	/* RELAXED count.lanes_own: written by this thread. */

@@ -33,23 +33,24 @@ static inline bool enter(struct tw_hit_tls *t, const void *frame, uint64_t sessi
 		enum tw_thread_state state = tw_hit_make_ready(t, frame);
 
 		if (state == TW_THREAD_IN_HIT) {
-			tw_progress_enter();
+			bool has_entered = tw_progress_enter_nested(&t->thread->reader);
+
 			/* PROGRESS hit.wants: as in hit(). */
 			tw_hit_count_nested(t, sessions & tw_load_relaxed(&t->tracee->wants_call));
-			tw_progress_exit();
+			tw_progress_exit_nested(&t->thread->reader, has_entered);
 		}
 		if (state != TW_THREAD_NEW)
 			return false;
 	}
 	t->state = (uintptr_t)frame;
 	tw_compiler_barrier();
-	tw_progress_enter();
+	tw_progress_enter(&t->thread->reader);
 	return true;
 }
 
 static inline void leave(struct tw_hit_tls *t)
 {
-	tw_progress_exit();
+	tw_progress_exit(&t->thread->reader);
 	tw_compiler_barrier();
 	t->state = TW_THREAD_READY;
 }

@@ -257,7 +257,7 @@ static INLINE bool hit_entered(struct tw_hit_tls *t, struct tw_place *place, str
 	if (out)
 		out->place = NULL;
 	active = hit_inside(t, place, w, out);
-	tw_progress_exit();
+	tw_progress_exit(&t->thread->reader);
 	tw_compiler_barrier();
 	t->state = TW_THREAD_READY;
 	if (tw_unlikely(!active) && tw_hit_host.forked)
@@ -276,7 +276,7 @@ static INLINE bool hit(struct tw_place *place, struct tw_words w, struct tw_fram
 		return false;
 	t->state = (uintptr_t)(w.frame ? w.frame : __builtin_frame_address(0));
 	tw_compiler_barrier();
-	tw_progress_enter();
+	tw_progress_enter(&t->thread->reader);
 	return hit_entered(t, place, w, out);
 }
 
@@ -298,9 +298,9 @@ void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions)
 /* Inside another hit of this thread (a signal handler): counted for all who would have had a record. */
 static void count_nested(struct tw_hit_tls *t, struct tw_place *place, bool is_local)
 {
+	bool has_entered = tw_progress_enter_nested(&t->thread->reader);
 	uint32_t active;
 
-	tw_progress_enter();
 	/* PAIR bp.active: acquire; as in hit_inside(). */
 	active = tw_load_acquire(&tw_bp_gate.active);
 	if (active) {
@@ -310,7 +310,7 @@ static void count_nested(struct tw_hit_tls *t, struct tw_place *place, bool is_l
 
 		tw_hit_count_nested(t, is_local ? todo & ~generation->global : todo);
 	}
-	tw_progress_exit();
+	tw_progress_exit_nested(&t->thread->reader, has_entered);
 }
 
 /*
@@ -340,8 +340,8 @@ static void leave_abandoned(struct tw_hit_tls *t)
 {
 	/* PAIR hit.waiting: seq_cst; who destroys the session waits for this. */
 	tw_store_seq_cst(&t->thread->waiting_session, 0);
-	while (tw_progress_is_inside())
-		tw_progress_exit();
+	if (tw_progress_is_inside(&t->thread->reader))
+		tw_progress_exit(&t->thread->reader);
 	if (t->thread->lent)
 		tw_notice_give_back(t);
 	t->state = TW_THREAD_READY;

@@ -19,6 +19,7 @@
 #include "pipeline/event.h"
 #include "pipeline/frame.h"
 #include "pipeline/walk.h"
+#include "progress/progress.h"
 #include "ringbuf/ringset.h"
 
 /* What notices are about (notice.h); TW_WANTS_* of tracewheel/runtime.h are these as bits. */
@@ -109,6 +110,8 @@ struct tw_lane {
 
 /* One joined thread.  From a pool that is never unmapped. */
 struct tw_thread {
+	/* The word of its read sections: written at each hit, read by who waits for thread progress. */
+	TW_CACHELINE_ALIGNED struct tw_progress_reader reader;
 	struct tw_thread *next, **link; /* under the lock of thread.c */
 	uint32_t scheduler_id;		/* from 1; reused after the thread has left */
 	uint32_t is_scheduler;		/* declared so: no tracee of its own */

@@ -120,10 +120,10 @@ static inline __attribute__((always_inline)) const char *hit(struct tw_place *pl
 		return NULL;
 	t->state = (uintptr_t)FRAME(slot);
 	tw_compiler_barrier();
-	tw_progress_enter();
+	tw_progress_enter(&t->thread->reader);
 	if (tw_unlikely(!call_plainly(t, place, slot, &way)))
 		return hit_generally(place, words, slot, true);
-	tw_progress_exit();
+	tw_progress_exit(&t->thread->reader);
 	tw_compiler_barrier();
 	t->state = TW_THREAD_READY;
 	return way;
@@ -243,7 +243,7 @@ static inline __attribute__((always_inline)) bool return_plainly(const struct tw
 		return false;
 	t->state = (uintptr_t)FRAME(slot);
 	tw_compiler_barrier();
-	tw_progress_enter();
+	tw_progress_enter(&t->thread->reader);
 	/*
 	 * PAIR bp.active, hit.epoch: acquire; see tw_frame_return().  Without a session made since the call each bit
 	 * is whose it was; the others are told apart there.
@@ -251,7 +251,7 @@ static inline __attribute__((always_inline)) bool return_plainly(const struct tw
 	is_done = tw_load_acquire(&tw_bp_gate.active) && (tw_load_acquire(&tracee->wants_call) & todo) &&
 		  tw_load_acquire(&tw_hit_epoch) == wants->epoch &&
 		  tw_record_at_once(t, TW_EVENT_RETURN_FROM, wants->place, (unsigned)__builtin_ctzll(todo), true, value);
-	tw_progress_exit();
+	tw_progress_exit(&t->thread->reader);
 	tw_compiler_barrier();
 	t->state = TW_THREAD_READY;
 	return is_done;

@@ -301,10 +301,11 @@ static __attribute__((noinline, cold)) bool make_ready(struct tw_hit_tls *t, str
 	if (state == TW_THREAD_NEW)
 		return true;
 	if (state == TW_THREAD_IN_HIT) {
-		tw_progress_enter();
+		bool has_entered = tw_progress_enter_nested(&t->thread->reader);
+
 		/* PAIR notice.wants: acquire; as in notice_inside(). */
 		tw_hit_count_nested(t, tw_load_acquire(&tracee->wants[notice->want]));
-		tw_progress_exit();
+		tw_progress_exit_nested(&t->thread->reader, has_entered);
 	} else if (state != TW_THREAD_JOINING) {
 		/* RELAXED hit.wants: only for a session that is never destroyed. */
 		tw_hit_count_pinned(tw_load_relaxed(&tracee->wants[notice->want]), state);
@@ -323,11 +324,11 @@ void tw_notice(struct tw_tracee *tracee, const struct tw_notice *notice)
 		return;
 	t->state = (uintptr_t)__builtin_frame_address(0);
 	tw_compiler_barrier();
-	tw_progress_enter();
+	tw_progress_enter(&t->thread->reader);
 	/* PAIR bp.active: acquire; as in hit_inside().  0 in a forked child that nobody traces. */
 	if (tw_load_acquire(&tw_bp_gate.active))
 		notice_inside(t, tracee, notice);
-	tw_progress_exit();
+	tw_progress_exit(&t->thread->reader);
 	tw_compiler_barrier();
 	t->state = TW_THREAD_READY;
 }

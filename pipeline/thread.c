@@ -59,6 +59,7 @@ static void leave(struct tw_hit_tls *t)
 	if (thread->own_tracee && tw_hit_host.exit_tracee)
 		tw_hit_host.exit_tracee(thread->own_tracee);
 	thread->own_tracee = NULL;
+	tw_progress_leave(&thread->reader);
 	tw_quiet_lock(&threads_lock);
 	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
 		end_lane(&thread->lanes[session], session);
@@ -66,7 +67,6 @@ static void leave(struct tw_hit_tls *t)
 	thread->next = free_threads;
 	free_threads = thread;
 	tw_quiet_unlock(&threads_lock);
-	tw_progress_leave();
 	t->thread = NULL;
 	tw_sys_restore_signals(&signals);
 }
@@ -190,7 +190,7 @@ static bool join(struct tw_hit_tls *t)
 	if (!thread)
 		return false;
 	tw_hit_prepare_run(thread);
-	tw_progress_join();
+	tw_progress_join(&thread->reader);
 	t->thread = thread;
 	t->run_stamp = 1;
 	t->tracee = &tw_hit_nobody;

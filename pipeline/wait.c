@@ -8,7 +8,7 @@
 #include "pipeline/wait.h"
 #include "base/clock.h"
 #include "base/sys.h"
-#include "progress/progress.h"
+#include "progress/read_side.h"
 
 #include <errno.h>
 
@@ -114,13 +114,13 @@ enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_still *
 		return TW_RING_IN_VAIN;
 	/* PAIR hit.waiting: seq_cst; as in tw_wait_for_room(). */
 	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
-	tw_progress_read_unlock();
+	tw_progress_exit(&t->thread->reader);
 	while (!(is_there = tw_rs_may_claim(rs)) && *spent_ns < RING_WAIT_NS && !is_given_up(rs)) {
 		tw_rs_want(rs);
 		tw_sys_futex_wait(&rs->control->ready_count, 0, RING_LOOK_NS);
 		*spent_ns += rounds_ns(rs, &beat);
 	}
-	tw_progress_read_lock();
+	tw_progress_enter(&t->thread->reader);
 	wanted = still_wanted(t, still, epoch);
 	*todo &= wanted;
 	lane->has_waited_for_ring = !is_there;
@@ -161,9 +161,9 @@ bool tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsign
 
 	/* PAIR hit.waiting: seq_cst; tw_threads_end_lanes() looks after the session's bits are gone. */
 	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
-	tw_progress_read_unlock();
+	tw_progress_exit(&t->thread->reader);
 	has_room = wait_outside(lane, rs, bytes + TW_OWN_TIME_BYTES);
-	tw_progress_read_lock();
+	tw_progress_enter(&t->thread->reader);
 	wanted = still_wanted(t, still, epoch);
 	*todo &= wanted;
 	if (!(wanted >> session & 1) || lane->run_stamp != run_stamp || !lane->producer.shared)

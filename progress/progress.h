@@ -2,12 +2,11 @@
 /*
  * progress.h - thread progress: when has every thread that was reading moved on?
  *
- * One flavour of liburcu for all threads (membarrier: a read section costs two plain stores).  A
- * thread joins before its first read section, also a foreign one in the middle of a hit, and leaves
- * at its exit.  No call_rcu: it would start threads in somebody else's program.
+ * Read-copy-update with a read side of our own: one word a thread, in memory of the caller's (read_side.h).  A thread
+ * joins before its first read section, also a foreign one in the middle of a hit, and leaves at its exit.
  *
- *		lock/unlock	join	leave	wait	wait_code
- *	lock/unlock	yes	yes	yes	yes	yes
+ *		enter/exit	join	leave	wait	wait_code
+ *	enter/exit	yes	yes	yes	yes	yes
  *	join			yes	yes	yes	yes	(one after another, by a lock inside)
  *	wait					yes	yes	(one after another)
  *
@@ -21,6 +20,18 @@
 #define TW_PROGRESS_PROGRESS_H
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <urcu/list.h>
+
+/*
+ * One joined thread.  In memory that is never unmapped: a thread that is not allowed to take locks at its end stays in
+ * the list, outside of any section, and harms nobody.
+ */
+struct tw_progress_reader {
+	/* 0: outside; else the epoch in which the section began.  Written by its thread. */
+	_Atomic uint64_t section;
+	struct cds_list_head node; /* under the lock of joins */
+};
 
 /* Registers for membarrier.  Idempotent, called by whatever comes first; cheap afterwards. */
 void tw_progress_init(void);
@@ -28,14 +39,16 @@ void tw_progress_init(void);
 /* Does tw_progress_wait_code() make instruction fetch follow on this kernel?  If not it still waits. */
 bool tw_progress_has_code_barrier(void);
 
-/* Signals blocked by the caller: a handler that hit in the middle would join a second time. */
-void tw_progress_join(void);
-void tw_progress_leave(void);
+/*
+ * tw_progress_join - the calling thread will read, with this word.
+ *
+ * @reader	zeroed; shares until tw_progress_leave().
+ * Signals blocked by the caller: a handler that hit in the middle would join a second time.
+ */
+void tw_progress_join(struct tw_progress_reader *reader);
+void tw_progress_leave(struct tw_progress_reader *reader);
 
-/* May nest.  Wait-free.  Signal handlers: yes, once the thread has joined. */
-void tw_progress_read_lock(void);
-void tw_progress_read_unlock(void);
-/* Is this thread inside a read section? */
+/* Is the calling thread inside a read section? */
 bool tw_progress_is_reading(void);
 
 /* Waits for a grace period.  A bug inside a read section. */
@@ -44,6 +57,9 @@ void tw_progress_wait(void);
 void tw_progress_wait_code(void);
 /* For tw_progress_waits() of tracewheel/progress.h: the wait that is just over was one for code. */
 void tw_progress_note_code_wait(void);
+
+/* A full memory barrier on every thread of this process that runs; the other threads have passed one by not running. */
+void tw_progress_barrier_everywhere(void);
 
 /*
  * Around fork(), as pthread_atfork() wants them: no grace period is half-way when the memory is

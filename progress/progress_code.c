@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress_code.c - instruction barriers: no thread runs instructions that it fetched before.
+ * progress_code.c - barriers that a thread makes all others pass: of memory, and of instructions (no thread runs any that
+ * it fetched before).
  *
- * By membarrier(SYNC_CORE).  Where the kernel lacks it: taking a page away that every processor may
+ * By membarrier().  Where the kernel lacks it: taking a page away that every processor may
  * have in its translation buffer makes the kernel interrupt each of them that runs this process, and
  * the return from an interrupt serialises.
  */
 #include "progress/progress.h"
-#include "base/assert.h"
-#include "base/atomic.h"
+#include "progress/read_side.h"
 #include "base/cacheline.h"
 #include "base/sys.h"
 
@@ -26,7 +26,14 @@ void tw_progress_init(void)
 		/* RELAXED progress.sync_core: published by PAIR progress.init. */
 		tw_store_relaxed(&has_sync_core, 1);
 	}
-	tw_sys_membarrier_register(false);
+	if (tw_sys_membarrier_register(false) == 0) {
+		/*
+		 * RELAXED progress.notes, progress.epoch: from now on waits make readers pass barriers; who still has one of its
+		 * own has one too many.  Once, whoever comes here at the same time.
+		 */
+		tw_fetch_and_relaxed(&tw_progress_global.notes, ~TW_PROGRESS_HAS_NO_HELP);
+		tw_fetch_and_relaxed(&tw_progress_global.epoch, ~TW_PROGRESS_FENCED);
+	}
 	/* PAIR progress.init: release; as above. */
 	tw_store_release(&is_initialised, 1);
 }
@@ -46,6 +53,18 @@ static void interrupt_all(void)
 	*(volatile char *)page = 1;
 	mprotect(page, TW_PAGE_BYTES, PROT_NONE);
 	munmap(page, TW_PAGE_BYTES);
+}
+
+void tw_progress_barrier_everywhere(void)
+{
+	/* RELAXED progress.notes: constant since tw_progress_init(). */
+	bool is_needed = !(tw_load_relaxed(&tw_progress_global.notes) & TW_PROGRESS_HAS_NO_HELP);
+
+	/* Refused though registered: by a filter that came later. */
+	if (is_needed && tw_sys_membarrier(false) != 0)
+		interrupt_all();
+	/* The waiter's own, beside readers that have one too. */
+	tw_full_barrier();
 }
 
 void tw_progress_wait_code(void)

@@ -1,79 +1,98 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * read_side.h - the read side of progress.h, to be inlined into hits.
+ * read_side.h - the read side of progress.h, to be inlined into hits: two loads and two stores for a section.
  *
- * What liburcu's own inline functions do, with two differences: errno is kept where an updater must
- * be woken, and thread sanitizers are told of the order, which they cannot see in liburcu's assembly.
+ *	reader				waiter
+ *	section := epoch		epoch := epoch + 2
+ *	(barrier)			(barrier)
+ *	...				every section is 0, or not older than the new epoch
+ *	section := 0
+ *
+ * The barriers are the waiter's: membarrier() makes each thread that runs pass a full barrier, so the reader needs none
+ * of its own.  Without membarrier() the epoch is odd, and the reader has a full barrier where the epoch says so.
+ *
+ * Epochs are never used twice.  A reader that is held up between its load and its store comes with an old epoch: the next
+ * wait lasts longer by that section, and no wait is too short.  (With a phase of one bit, as 32-bit flavours of RCU have, two
+ * rounds would be needed.)
  */
 #ifndef TW_PROGRESS_READ_SIDE_H
 #define TW_PROGRESS_READ_SIDE_H
 
-#define URCU_INLINE_SMALL_FUNCTIONS
-#define _LGPL_SOURCE
-#include <urcu/urcu-memb.h>
-
 #include "base/assert.h"
 #include "base/atomic.h"
+#include "base/cacheline.h"
+#include "progress/progress.h"
 
-#ifndef __has_feature
-#define __has_feature(x) 0
-#endif
-#if defined __SANITIZE_THREAD__ || __has_feature(thread_sanitizer)
-void __tsan_acquire(void *address);
-void __tsan_release(void *address);
-#define TW_TSAN_ACQUIRE(p) __tsan_acquire(p)
-#define TW_TSAN_RELEASE(p) __tsan_release(p)
-#else
-#define TW_TSAN_ACQUIRE(p) ((void)(p))
-#define TW_TSAN_RELEASE(p) ((void)(p))
-#endif
+/* In the epoch: readers have a full barrier of their own, and always take the slow way out. */
+#define TW_PROGRESS_FENCED UINT64_C(1)
+#define TW_PROGRESS_STEP   UINT64_C(2)
 
-/* For thread sanitizers only: what readers release to waiters, and waiters to readers. */
-extern char tw_progress_read_tag, tw_progress_wait_tag;
+/* In `notes`: what a reader that leaves its section has to look after. */
+#define TW_PROGRESS_HAS_WAITER	1u
+#define TW_PROGRESS_HAS_NO_HELP 2u /* no membarrier(): a full barrier comes before a look at the other note */
 
-/* Wakes the thread that waits for this reader.  Keeps errno. */
+/* Read by every section, written by waits. */
+struct tw_progress_global {
+	TW_CACHELINE_ALIGNED _Atomic uint64_t epoch; /* never 0 */
+	_Atomic uint32_t notes;			     /* what the waiter sleeps on */
+};
+extern struct tw_progress_global tw_progress_global __attribute__((visibility("hidden")));
+
+/* Wakes the thread that waits for this reader.  Keeps errno and vector registers. */
 void tw_progress_wake_waiter(void);
 
-static inline int tw_progress_is_inside(void)
+static inline bool tw_progress_is_inside(const struct tw_progress_reader *reader)
 {
-	return _urcu_memb_read_ongoing();
+	/* RELAXED progress.own: this thread's own word. */
+	return tw_load_relaxed(&reader->section) != 0;
 }
 
-static inline void tw_progress_enter(void)
+/* Sections do not nest: see tw_progress_enter_nested(). */
+static inline void tw_progress_enter(struct tw_progress_reader *reader)
 {
-	_urcu_memb_read_lock();
-	TW_TSAN_ACQUIRE(&tw_progress_wait_tag);
+	/* PAIR progress.epoch: acquire; release in wait_for_readers().  What was written before the wait is seen. */
+	uint64_t epoch = tw_load_acquire(&tw_progress_global.epoch);
+
+	/* PAIR progress.section: release; the section before this one is over, also for who sees only the new epoch. */
+	tw_store_release(&reader->section, epoch);
+	if (tw_unlikely(epoch & TW_PROGRESS_FENCED))
+		tw_full_barrier();
+	tw_compiler_barrier();
 }
 
 /* tw_progress_exit() without its last step: the caller must still call tw_progress_wake_waiter() where this says so. */
-static inline bool tw_progress_exit_quietly(void)
+static inline bool tw_progress_exit_quietly(struct tw_progress_reader *reader)
 {
-	unsigned long ctr = URCU_TLS(urcu_memb_reader).ctr;
-
-	TW_TSAN_RELEASE(&tw_progress_read_tag);
-	if (tw_unlikely((ctr & URCU_GP_CTR_NEST_MASK) != URCU_GP_COUNT)) {
-		_CMM_STORE_SHARED(URCU_TLS(urcu_memb_reader).ctr, ctr - URCU_GP_COUNT);
-		return false;
-	}
-	/* urcu_memb_smp_mb_slave() before and behind the store, with one look at which kind of barrier it is. */
-	if (tw_likely(urcu_memb_has_sys_membarrier)) {
-		cmm_barrier();
-		_CMM_STORE_SHARED(URCU_TLS(urcu_memb_reader).ctr, ctr - URCU_GP_COUNT);
-		cmm_barrier();
-	} else {
-		cmm_smp_mb();
-		_CMM_STORE_SHARED(URCU_TLS(urcu_memb_reader).ctr, ctr - URCU_GP_COUNT);
-		cmm_smp_mb();
-	}
-	/* RELAXED progress.futex: liburcu's word, whose barrier stands just above; atomic so that sanitizers see it. */
-	return tw_load_plain_acquire(&urcu_memb_gp.futex) == -1;
+	/* PAIR progress.section: release; acquire in is_anybody_behind().  What the section has read may be freed. */
+	tw_store_release(&reader->section, 0);
+	tw_compiler_barrier();
+	/* RELAXED progress.notes: the waiter notes that it sleeps, makes this thread pass a barrier, and looks again. */
+	return tw_unlikely(tw_load_relaxed(&tw_progress_global.notes));
 }
 
-static inline void tw_progress_exit(void)
+static inline void tw_progress_exit(struct tw_progress_reader *reader)
 {
-	if (tw_unlikely(tw_progress_exit_quietly()))
+	if (tw_progress_exit_quietly(reader))
 		tw_progress_wake_waiter();
-	cmm_barrier();
+	tw_compiler_barrier();
+}
+
+/*
+ * A section in a signal handler that interrupted a hit of this thread, inside of that one's section or beside it: in the
+ * first case that section covers this one.  Returns what tw_progress_exit_nested() takes.
+ */
+static inline bool tw_progress_enter_nested(struct tw_progress_reader *reader)
+{
+	if (tw_progress_is_inside(reader))
+		return false;
+	tw_progress_enter(reader);
+	return true;
+}
+
+static inline void tw_progress_exit_nested(struct tw_progress_reader *reader, bool has_entered)
+{
+	if (has_entered)
+		tw_progress_exit(reader);
 }
 
 #endif

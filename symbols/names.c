@@ -198,7 +198,7 @@ static bool starts_with(const char *text, const char *start)
 
 static enum tw_sym_role role_of_name(const char *name)
 {
-	if (starts_with(name, "libtracewheel") || starts_with(name, "liburcu"))
+	if (starts_with(name, "libtracewheel"))
 		return TW_SYM_ROLE_OWN;
 	if (starts_with(name, "ld-linux") || starts_with(name, "ld.so") || starts_with(name, "ld-2."))
 		return TW_SYM_ROLE_LOADER;

@@ -28,7 +28,7 @@
 enum tw_sym_refusal {
 	TW_SYM_OK = 0,
 	TW_SYM_NEVER,         /* on the list of functions that no hook may see */
-	TW_SYM_OWN_CALLER,    /* the call is made by Tracewheel, liburcu or ld.so */
+	TW_SYM_OWN_CALLER,    /* the call is made by Tracewheel or ld.so */
 	TW_SYM_OWN,           /* the function is Tracewheel's */
 	TW_SYM_LOADER,        /* the function is part of ld.so */
 	TW_SYM_VDSO,          /* the function is part of the vdso */

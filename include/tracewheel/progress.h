@@ -7,7 +7,7 @@
  * that sleeps anywhere else, or has never come to a hit, holds up nobody.
  *
  * Threads  any, outside of hits.
- * Source   OTP: thread progress; liburcu: grace periods.
+ * Source   OTP: thread progress; read-copy-update: grace periods.
  */
 #ifndef TRACEWHEEL_PROGRESS_H
 #define TRACEWHEEL_PROGRESS_H

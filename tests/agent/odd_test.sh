@@ -27,6 +27,11 @@ expect_some "agent_throw libagent_oddlib:odd_call_back"
 same "" "$programs/agent_rcu"
 same "pattern _:_" "$programs/agent_rcu"
 expect 4004 "agent_rcu libc:malloc"
+# Its read sections are its own, whatever becomes of our hits.
+same "pattern libc:strtol" "$programs/agent_rcu" jump
+expect_some "agent_rcu libc:strtol"
+same "pattern libc:strtol" "$programs/agent_rcu" open "$programs/plugins/libagent_plugin_one.so"
+expect 10 "libagent_plugin_one libc:strtol"
 
 export GUARD_COUNTS=1
 for how in lazy now nopie; do

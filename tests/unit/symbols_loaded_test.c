@@ -170,7 +170,8 @@ static void lists_know_their_names(void **state)
 	assert_true(tw_sym_is_never_returning("__cxa_throw"));
 	assert_false(tw_sym_is_never_returning("malloc"));
 	assert_int_equal(tw_sym_role_of("/x/libtracewheel.so.0", ""), TW_SYM_ROLE_OWN);
-	assert_int_equal(tw_sym_role_of("/x/copy.so", "liburcu-memb.so.8"), TW_SYM_ROLE_OWN);
+	assert_int_equal(tw_sym_role_of("/x/copy.so", "libtracewheel-agent.so"), TW_SYM_ROLE_OWN);
+	assert_int_equal(tw_sym_role_of("/lib/liburcu-memb.so.8", "liburcu-memb.so.8"), TW_SYM_ORDINARY);
 	assert_int_equal(tw_sym_role_of("/lib64/ld-linux-x86-64.so.2", ""), TW_SYM_ROLE_LOADER);
 	for (int i = 0; i < TW_SYM_REFUSALS; i++)
 		assert_true(strlen(tw_sym_refusal_text(i)) > 5);
