@@ -99,6 +99,11 @@ static uint64_t along(uint64_t distance, uint64_t rate)
 	return (uint64_t)((unsigned __int128)distance * rate >> RATE_BITS);
 }
 
+uint64_t tw_clockmap_length_ns(const struct tw_clockmap *map, uint64_t ticks)
+{
+	return along(ticks, map->default_rate);
+}
+
 /* The last point at or before these ticks; the first if there is none. */
 static size_t find_ticks(const struct tw_clockmap *map, uint64_t ticks)
 {

@@ -36,6 +36,8 @@ void tw_clockmap_finish(struct tw_clockmap *map, uint64_t ticks_per_second);
 
 /* @hint: where the last look ended, 0 at first; makes the next one quick. */
 uint64_t tw_clockmap_ns(const struct tw_clockmap *map, uint64_t ticks, size_t *hint);
+/* How long so many ticks are, at the rate of the recording's beginning. */
+uint64_t tw_clockmap_length_ns(const struct tw_clockmap *map, uint64_t ticks);
 /* Nanoseconds of CLOCK_REALTIME and CLOCK_BOOTTIME at a moment of CLOCK_MONOTONIC. */
 uint64_t tw_clockmap_wall_ns(const struct tw_clockmap *map, uint64_t ns);
 uint64_t tw_clockmap_boot_ns(const struct tw_clockmap *map, uint64_t ns);

@@ -44,6 +44,8 @@ void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t o
 	struct tw_source_damage *damage;
 
 	capture->info.damages++;
+	if (file < capture->file_count)
+		capture->files[file].is_damaged = true;
 	if (capture->damage_count >= DAMAGES_MAX)
 		return;
 	damage = calloc(1, sizeof *damage);
@@ -58,6 +60,19 @@ void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t o
 	capture->damages[capture->damage_count++] = damage;
 }
 
+/* A living recorder removes the oldest segments where it was asked to. */
+static bool is_removed(const struct tw_capture *capture, uint32_t index)
+{
+	const struct tw_source_file *file = &capture->files[index];
+	char closed_name[TW_SEGMENT_NAME_BYTES];
+
+	if (!capture->info.is_live || !file->segments_kept || capture->directory_fd < 0)
+		return false;
+	tw_segment_name(file->number, false, closed_name);
+	return faccessat(capture->directory_fd, file->name, F_OK, 0) < 0 &&
+	       faccessat(capture->directory_fd, closed_name, F_OK, 0) < 0;
+}
+
 void tw_source_note_block(struct tw_capture *capture, const struct tw_source_block *block, int error)
 {
 	struct tw_source_block *own = &capture->blocks[block - capture->blocks];
@@ -67,11 +82,18 @@ void tw_source_note_block(struct tw_capture *capture, const struct tw_source_blo
 	if (own->is_damaged)
 		return;
 	own->is_damaged = true;
+	if (is_removed(capture, block->file)) {
+		capture->info.events -= block->header.event_count;
+		stream->events -= block->header.event_count;
+		capture->removed_events += block->header.event_count;
+		return;
+	}
 	tw_source_note_damage(capture, block->file, block->offset, tw_block_file_bytes(&block->header), error,
 			      error == TW_EIO ? "the block cannot be read"
 					      : "the block is damaged; its events are left out");
 	/* What its header promised is not to be had. */
 	capture->info.events -= block->header.event_count;
+	capture->damaged_events += block->header.event_count;
 	stream->events -= block->header.event_count;
 	capture->info.damaged_records += records;
 	stream->damaged_records += records;
@@ -325,7 +347,8 @@ TW_API const char *tw_lost_cause_name(unsigned cause)
 TW_API void tw_capture_info(const struct tw_capture *capture, struct tw_capture_info *out)
 {
 	*out = capture->info;
-	out->is_complete = capture->info.is_complete && !capture->info.damages && !capture->info.is_live;
+	out->is_complete = capture->info.is_complete && capture->account.is_complete && !capture->info.damages &&
+			   !capture->info.is_live;
 }
 
 TW_API const struct tw_capture_damage *tw_capture_damage(const struct tw_capture *capture, uint32_t number)

@@ -32,6 +32,14 @@ struct tw_source_file {
 	char name[TW_SEGMENT_NAME_BYTES];
 	uint32_t number;
 	uint32_t image;
+	/* What it says and holds, once it was listed. */
+	uint32_t image_segment; /* 0: not told */
+	uint32_t segments_kept;
+	uint64_t events_before;
+	uint64_t lost_before[TW_FORMAT_CAUSES];
+	uint64_t events;       /* by the headers of its blocks */
+	uint64_t total_events; /* by its end; of a closed segment */
+	bool is_listed, is_closed, is_last, is_short, is_damaged, is_gone;
 	uint32_t users; /* under the lock, like what follows */
 	uint64_t last_use;
 	struct tw_segment_file file;
@@ -46,6 +54,12 @@ struct tw_source_image {
 	uint64_t *losses;
 	uint32_t loss_count;
 	uint64_t no_ring_told;
+	uint64_t no_ring_before; /* of these: before the oldest segment here */
+	/* What its newest segment tells, for one that follows. */
+	uint32_t last_segment;
+	uint64_t events_through;
+	uint64_t lost_through[TW_FORMAT_CAUSES];
+	bool is_last; /* its recording has ended */
 };
 
 struct tw_source_stream {
@@ -53,6 +67,10 @@ struct tw_source_stream {
 	uint64_t lease;
 	uint32_t first_block;
 	uint32_t block_count;
+	uint64_t records_before;	/* of the lease, before its first block here */
+	uint64_t hole_records;		/* known to be in segments that are not here */
+	uint64_t lost_before[TW_LOST_CAUSES];
+	struct tw_format_own_time own[TW_FORMAT_OWN_KINDS];
 };
 
 struct tw_source_damage {
@@ -64,6 +82,13 @@ struct tw_capture {
 	int directory_fd;
 	uint32_t workers;
 	struct tw_capture_info info;
+	struct tw_capture_account account; /* as it was opened */
+	uint64_t told[TW_ACCOUNT_CAUSES];  /* of account blocks */
+	uint64_t damaged_events;	   /* found while reading */
+	uint64_t removed_events;	   /* that the recorder removed while they were read */
+	bool is_damage_unnumbered;	   /* of some damage nothing tells how many events it held */
+	bool is_gap_damaged;		   /* a segment that is missing among its neighbours is here, and unreadable */
+	bool is_piece;			   /* one segment by itself */
 	struct tw_source_file *files;
 	uint32_t file_count;
 	struct tw_source_image **images;
@@ -105,6 +130,13 @@ int tw_source_load(struct tw_capture *capture, const struct tw_source_block *blo
 /* Opens a file of the capture, or finds it open; give it back. */
 struct tw_segment_file *tw_source_use_file(struct tw_capture *capture, uint32_t file);
 void tw_source_unuse_file(struct tw_capture *capture, uint32_t file);
+
+/* Of the first block of a stream: takes the losses and the own time that its records tell off what was before them. */
+void tw_source_take_inside(struct tw_capture *capture, struct tw_source_stream *stream,
+			   const struct tw_source_block *block);
+
+/* Sums up what is missing, by cause; behind all other sums. */
+void tw_source_account(struct tw_capture *capture);
 
 /* Puts the blocks in order, leaves out what is there twice, and sums up.  After all segments were listed. */
 int tw_source_arrange(struct tw_capture *capture);

@@ -99,6 +99,7 @@ static int add_events(struct lister *lister, uint64_t offset, const struct tw_bl
 	capture->blocks = more;
 	more[capture->block_count++] = (struct tw_source_block){
 		.offset = offset, .file = lister->file, .stream = stream, .header = *header};
+	capture->files[lister->file].events += header->event_count;
 	return 0;
 }
 
@@ -124,6 +125,30 @@ static int add_definitions(struct lister *lister, uint64_t offset, const struct 
 				      "these definitions are damaged; another segment may repeat them");
 	else if (header->first_pos <= catalog->log_end)
 		catalog->log_end = header->end_pos;
+	return 0;
+}
+
+/* Of each cause the largest number. */
+static int add_account(struct lister *lister, uint64_t offset, const struct tw_block_header *header)
+{
+	const struct tw_format_account *entries;
+	const uint8_t *bytes;
+	int error = tw_segment_read(lister->segment, offset, header, lister->decoder);
+
+	if (!error)
+		error = tw_block_decode_bytes(lister->decoder, header, &bytes);
+	if (error) {
+		tw_source_note_damage(lister->capture, lister->file, offset, tw_block_file_bytes(header), error,
+				      "this account of what is missing is damaged");
+		return 0;
+	}
+	entries = (const struct tw_format_account *)(const void *)bytes;
+	for (uint32_t i = 0; i < header->encoded_bytes / sizeof *entries; i++) {
+		uint64_t *told = &lister->capture->told[entries[i].cause < TW_ACCOUNT_CAUSES ? entries[i].cause : 0];
+
+		if (entries[i].count > *told)
+			*told = entries[i].count;
+	}
 	return 0;
 }
 
@@ -161,6 +186,7 @@ static int visit_block(void *context, uint64_t offset, const struct tw_block_hea
 	case TW_BLOCK_EVENTS: return add_events(lister, offset, header);
 	case TW_BLOCK_DEFINITIONS: return add_definitions(lister, offset, header);
 	case TW_BLOCK_LOSS: return add_loss(lister, header);
+	case TW_BLOCK_ACCOUNT: return add_account(lister, offset, header);
 	default: return 0; /* of a later version */
 	}
 }
@@ -173,6 +199,33 @@ static void visit_damage(void *context, uint64_t offset, uint64_t bytes, int err
 }
 
 /* ---- segments ---- */
+
+/* What the segment says of the others of its image.  Segments come in the order of their numbers. */
+static void take_header(struct tw_source_file *file, struct tw_source_image *image, const struct tw_segment_header *header)
+{
+	file->is_listed = true;
+	file->image_segment = header->image_segment;
+	file->segments_kept = header->segments_kept;
+	file->events_before = header->events_before;
+	memcpy(file->lost_before, header->lost_before, sizeof file->lost_before);
+	if (image->last_segment || !header->image_segment)
+		return;
+	image->no_ring_told = image->no_ring_before = header->lost_before[TW_LOST_NO_RING];
+}
+
+static void take_end(struct tw_source_file *file, struct tw_source_image *image, const struct tw_segment_found *found)
+{
+	file->is_closed = found->is_closed;
+	file->is_last = found->is_closed && (found->totals.ending & (TW_SEGMENT_LAST | TW_SEGMENT_FINAL));
+	file->is_short = found->is_closed && (found->totals.ending & TW_SEGMENT_SHORT);
+	file->total_events = found->totals.events;
+	image->is_final |= found->is_closed && (found->totals.ending & TW_SEGMENT_FINAL);
+	if (file->image_segment < image->last_segment)
+		return;
+	image->last_segment = file->image_segment;
+	image->is_last = file->is_last;
+	image->events_through = file->events_before + file->events;
+}
 
 static int list_segment(struct lister *lister, uint32_t index)
 {
@@ -189,8 +242,11 @@ static int list_segment(struct lister *lister, uint32_t index)
 		error = tw_segment_open(capture->directory_fd, capture->files[index].name,
 					&capture->files[index].file);
 		tw_segment_file_close(&capture->files[index].file);
-		tw_source_note_damage(capture, index, 0, 0, error ? error : TW_EIO,
-				      "the segment cannot be read");
+		/* A living recorder may have removed it since the folder was listed. */
+		capture->files[index].is_gone = error == TW_ENOENT && capture->info.is_live;
+		if (!capture->files[index].is_gone)
+			tw_source_note_damage(capture, index, 0, 0, error ? error : TW_EIO,
+					      "the segment cannot be read");
 		return error == TW_ENOMEM ? error : 0;
 	}
 	image = tw_source_find_image(capture, &lister->segment->header);
@@ -202,11 +258,12 @@ static int list_segment(struct lister *lister, uint32_t index)
 		lister->image = capture->images[image];
 		capture->info.segments++;
 		capture->info.file_bytes += lister->segment->bytes;
+		take_header(&capture->files[index], lister->image, &lister->segment->header);
 		error = tw_segment_list(lister->segment, lister->index_decoder, &visitor, &found);
 	}
 	if (!error) {
 		capture->info.is_complete &= found.is_closed && !(found.totals.ending & TW_SEGMENT_SHORT);
-		lister->image->is_final |= found.is_closed && (found.totals.ending & TW_SEGMENT_FINAL);
+		take_end(&capture->files[index], lister->image, &found);
 	}
 	tw_source_unuse_file(capture, index);
 	if (error == TW_EIO) {
@@ -369,6 +426,40 @@ static bool is_new(struct tw_source_block *block, uint64_t end_pos, uint64_t end
 	return true;
 }
 
+/* What the first block of a lease that is here tells of those that are not: records, losses, own time. */
+static void take_before(struct tw_capture *capture, struct tw_source_stream *stream, const struct tw_source_block *block)
+{
+	const struct tw_block_header *header = &block->header;
+	uint64_t records = (uint64_t)header->event_count + header->switch_count + header->own_count;
+	uint64_t lost_inside = header->end_sequence - header->first_sequence, lost = 0;
+
+	lost_inside = lost_inside > records ? lost_inside - records : 0;
+	if (!header->first_sequence)
+		return;
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
+		stream->lost_before[cause] = header->lost[cause];
+		lost += header->lost[cause];
+	}
+	for (unsigned kind = 0; kind < TW_FORMAT_OWN_KINDS; kind++)
+		stream->own[kind] = header->own[kind];
+	if (lost_inside || header->own_count)
+		tw_source_take_inside(capture, stream, block);
+	lost = lost > lost_inside ? lost - lost_inside : 0;
+	stream->records_before = header->first_sequence > lost ? header->first_sequence - lost : 0;
+}
+
+/* Are segments of the image missing between the files of two blocks? */
+static bool is_hole(const struct tw_capture *capture, uint32_t from, uint32_t to)
+{
+	const struct tw_source_file *a = &capture->files[from], *b = &capture->files[to];
+
+	if (from == to)
+		return false;
+	if (a->image_segment && b->image_segment)
+		return capture->files[from].image_segment + 1 < capture->files[to].image_segment;
+	return to > from && b->number - a->number != to - from;
+}
+
 static void add_to_stream(struct tw_capture *capture, struct tw_source_stream *stream,
 			  struct tw_source_block *block, uint64_t end_sequence)
 {
@@ -385,14 +476,18 @@ static void add_to_stream(struct tw_capture *capture, struct tw_source_stream *s
 		info->tracee_id = header->tracee_id;
 		memcpy(info->thread_name, header->thread_name, sizeof header->thread_name);
 		info->start_ns = start_ns;
+		take_before(capture, stream, block);
 	} else if (header->first_sequence > end_sequence) {
-		info->damaged_records += header->first_sequence - end_sequence;
+		if (is_hole(capture, capture->blocks[stream->first_block + stream->block_count - 1].file, block->file))
+			stream->hole_records += header->first_sequence - end_sequence;
+		else
+			info->damaged_records += header->first_sequence - end_sequence;
 	}
 	stream->block_count++;
 	info->events += header->event_count;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
-		if (header->lost[cause] > info->lost[cause])
-			info->lost[cause] = header->lost[cause];
+		if (header->lost[cause] > stream->lost_before[cause] + info->lost[cause])
+			info->lost[cause] = header->lost[cause] - stream->lost_before[cause];
 	}
 	info->start_ns = start_ns < info->start_ns ? start_ns : info->start_ns;
 	info->end_ns = end_ns > info->end_ns ? end_ns : info->end_ns;
@@ -440,10 +535,10 @@ static void sum_up_images(struct tw_capture *capture)
 		image->info.command_bytes = catalog->command ? catalog->command_bytes : 0;
 		image->info.host = catalog->host ? catalog->host : "";
 		image->info.is_final = image->is_final;
-		image->info.no_ring_lost = image->no_ring_told;
+		image->info.no_ring_lost = image->no_ring_told - image->no_ring_before;
 		image->info.start_ns =
 			tw_clockmap_ns(&capture->clocks, image->header.image_start_ticks, &hint);
-		info->lost[TW_LOST_NO_RING] += image->no_ring_told;
+		info->lost[TW_LOST_NO_RING] += image->info.no_ring_lost;
 		info->images += image->header.image_lease != 0;
 		info->modules += catalog->modules.count;
 		info->functions += catalog->functions.count;
@@ -489,5 +584,8 @@ int tw_source_arrange(struct tw_capture *capture)
 	tw_clockmap_finish(&capture->clocks, rate);
 	keep_new_blocks(capture);
 	sum_up_images(capture);
-	return sum_up_streams(capture);
+	if (sum_up_streams(capture))
+		return TW_ENOMEM;
+	tw_source_account(capture);
+	return 0;
 }

@@ -128,7 +128,7 @@ static int close_cut_segment(struct recovery *recovery, const char *name, uint32
 		return error;
 	}
 	/* A recorder that had ended left it open because there was no room: what came after is gone. */
-	segment.totals.ending = recovery->has_mark ? 0 : TW_SEGMENT_SHORT;
+	segment.totals.ending = TW_SEGMENT_LAST | (recovery->has_mark ? 0 : TW_SEGMENT_SHORT);
 	return tw_segment_close(&segment, store->encoder, true);
 }
 
@@ -234,6 +234,9 @@ static void continue_images(struct recovery *recovery)
 
 			if (known->header.image_lease != image->store.lease)
 				continue;
+			image->store.segment_count = known->last_segment;
+			image->store.events = known->events_through;
+			memcpy(image->store.lost, known->lost_through, sizeof image->store.lost);
 			image->defs_seen = known->catalog.log_end;
 			image->no_ring_told = known->no_ring_told;
 		}
@@ -286,6 +289,40 @@ static int end_images(struct recovery *recovery)
 			  tw_sys_is_process_gone(image->process_id, image->process_start_time);
 		error = tw_writer_end_image(writer, i, is_dead);
 		if (error)
+			return error;
+	}
+	return 0;
+}
+
+/*
+ * The last segment of an image says that its recording ended there.  Where it was closed in time, and nothing came after it, an
+ * empty one says so.
+ */
+static int say_last_words(struct recovery *recovery)
+{
+	for (uint32_t i = 0; recovery->known && i < recovery->known->image_count; i++) {
+		const struct tw_source_image *known = recovery->known->images[i];
+		struct tw_store_image image = {.lease = known->header.image_lease,
+					       .process_start_time = known->header.process_start_time,
+					       .start_ticks = known->header.image_start_ticks,
+					       .process_id = known->header.process_id,
+					       .parent_process_id = known->header.parent_process_id,
+					       .segment_count = known->last_segment,
+					       .events = known->events_through};
+		bool is_continued = false;
+		int error;
+
+		for (uint32_t j = 0; j < TW_RS_IMAGES_MAX; j++)
+			is_continued |= recovery->writer.images[j].store.lease == image.lease &&
+					recovery->writer.images[j].store.segment_count > image.segment_count;
+		if (known->is_last || !known->last_segment || is_continued)
+			continue;
+		memcpy(image.lost, known->lost_through, sizeof image.lost);
+		error = tw_store_open_segment(&recovery->writer.store, &image);
+		if (error >= 0)
+			error = tw_store_close_segment(&recovery->writer.store, &image, TW_SEGMENT_LAST);
+		free(image.closed);
+		if (error < 0)
 			return error;
 	}
 	return 0;
@@ -344,10 +381,15 @@ static int recover(struct recovery *recovery, const char *path)
 
 	if (!error)
 		error = close_cut_segments(recovery);
+	/* One that held nothing is gone, and leaves no hole in the numbers. */
+	if (!error)
+		error = tw_store_renumber(&recovery->writer.store);
 	if (!error)
 		error = find_known(recovery, path);
 	if (!error && recovery->has_rings)
 		error = store_rings(recovery);
+	if (!error && recovery->has_mark)
+		error = say_last_words(recovery);
 	if (!error && recovery->has_mark && (!recovery->known || !recovery->known->info.segments))
 		error = tw_store_leave_something(&recovery->writer.store);
 	if (error)

@@ -237,6 +237,13 @@ int tw_store_create(struct tw_store *store, const struct tw_recorder_options *op
 	return error;
 }
 
+int tw_store_renumber(struct tw_store *store)
+{
+	bool has_others;
+
+	return look_at_files(store->directory_fd, &store->next_number, &has_others);
+}
+
 void tw_store_destroy(struct tw_store *store)
 {
 	tw_block_encoder_destroy(store->encoder);
@@ -311,6 +318,11 @@ static struct tw_segment_header header_of(const struct tw_store *store, const st
 	header.image_start_ticks = image->start_ticks;
 	header.process_id = image->process_id;
 	header.parent_process_id = image->parent_process_id;
+	/* In a stream a header comes again. */
+	header.image_segment = image->segment_count + !image->is_open;
+	header.segments_kept = store->segments_kept;
+	header.events_before = image->events;
+	memcpy(header.lost_before, image->lost, sizeof header.lost_before);
 	return header;
 }
 
@@ -334,6 +346,7 @@ static int open_in_stream(struct tw_store *store, struct tw_store_image *image)
 		return 0;
 	store->next_number++;
 	store->stats.segments++;
+	image->segment_count++;
 	image->is_open = true;
 	image->opened_ns = tw_clock_monotonic_ns();
 	return 1;
@@ -372,6 +385,7 @@ int tw_store_open_segment(struct tw_store *store, struct tw_store_image *image)
 		return error;
 	store->next_number++;
 	store->stats.segments++;
+	image->segment_count++;
 	store->stats.file_bytes += sizeof header;
 	image->is_open = true;
 	image->opened_ns = tw_clock_monotonic_ns();
@@ -400,7 +414,29 @@ static void forget_oldest(struct tw_store *store, struct tw_store_image *image, 
 	image->closed[image->closed_count++] = closed_number;
 }
 
-int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image, bool is_final)
+/* What is known to be missing; left to the statistics where it finds no room. */
+static void append_account(struct tw_store *store, struct tw_store_image *image)
+{
+	struct tw_block_header header = {.type = TW_BLOCK_ACCOUNT};
+	struct tw_format_account entries[TW_ACCOUNT_CAUSES] = {{0}};
+	const uint8_t *stored;
+	uint32_t count = 0;
+
+	for (uint32_t cause = 0; cause < TW_ACCOUNT_CAUSES; cause++) {
+		if (store->account[cause])
+			entries[count++] = (struct tw_format_account){.cause = cause, .count = store->account[cause]};
+	}
+	if (!count)
+		return;
+	tw_store_clock(&header.clock);
+	tw_block_encode_bytes(store->encoder, &header, entries, count * (uint32_t)sizeof *entries, &stored);
+	if (tw_segment_append(&image->segment, &header, stored))
+		return;
+	store->stats.file_bytes += tw_block_file_bytes(&header);
+	store->stats.blocks++;
+}
+
+int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image, unsigned ending)
 {
 	uint64_t before;
 	int error;
@@ -409,9 +445,10 @@ int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image,
 		return 0;
 	/* Another image may have written since: its segment is not the one that ends. */
 	error = store->is_stream ? open_in_stream(store, image) : 0;
+	if (error >= 0)
+		append_account(store, image);
 	before = image->segment.offset;
-	image->segment.totals.ending =
-		(is_final ? TW_SEGMENT_FINAL : 0) | (store->is_short ? TW_SEGMENT_SHORT : 0);
+	image->segment.totals.ending = ending | (store->is_short ? TW_SEGMENT_SHORT : 0);
 	image->is_open = false;
 	if (error >= 0)
 		error = tw_segment_close(&image->segment, store->encoder, store->durable_ns != 0);
@@ -421,7 +458,7 @@ int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image,
 		return error;
 	}
 	store->stats.file_bytes += image->segment.offset - before;
-	if (!is_final)
+	if (!(ending & TW_SEGMENT_FINAL))
 		forget_oldest(store, image, image->segment.number);
 	return 0;
 }
@@ -434,7 +471,7 @@ int tw_store_leave_something(struct tw_store *store)
 	if (store->stats.segments)
 		return 0;
 	error = tw_store_open_segment(store, &nobody);
-	return error < 0 ? error : tw_store_close_segment(store, &nobody, true);
+	return error < 0 ? error : tw_store_close_segment(store, &nobody, TW_SEGMENT_FINAL | TW_SEGMENT_LAST);
 }
 
 int tw_store_append(struct tw_store *store, struct tw_store_image *image,
@@ -449,7 +486,7 @@ int tw_store_append(struct tw_store *store, struct tw_store_image *image,
 		stats->is_stalled = true;
 		/* A disk that fails may take another file; a full one takes none. */
 		if (error == TW_EIO)
-			tw_store_close_segment(store, image, false);
+			tw_store_close_segment(store, image, 0);
 		return error;
 	}
 	if (header->last_ticks > store->stream_ticks)
@@ -457,6 +494,7 @@ int tw_store_append(struct tw_store *store, struct tw_store_image *image,
 	stats->is_stalled = false;
 	stats->blocks++;
 	stats->events += header->event_count;
+	image->events += header->event_count;
 	stats->raw_bytes += header->raw_bytes;
 	stats->file_bytes += tw_block_file_bytes(header);
 	if (store->durable_ns && !image->dirty_ns)
@@ -476,7 +514,7 @@ void tw_store_rotate(struct tw_store *store, struct tw_store_image *image)
 	is_old = store->segment_ns && tw_clock_monotonic_ns() - image->opened_ns >= store->segment_ns;
 	/* What was written is written: that the index could not be is told by the statistics. */
 	if (is_large || is_old)
-		tw_store_close_segment(store, image, false);
+		tw_store_close_segment(store, image, 0);
 }
 
 void tw_store_sync(struct tw_store *store, struct tw_store_image *image, uint64_t now_ns)

@@ -32,6 +32,7 @@ struct tw_store {
 	uint64_t stream_ticks;	/* of the newest record in it */
 	uint64_t marked_ticks;	/* of its last mark */
 	bool is_short; /* not everything found room: the segments that are closed now say so */
+	uint64_t account[TW_ACCOUNT_CAUSES]; /* what is known to be missing; stands in each segment closed from then on */
 	struct tw_recorder_stats stats;
 };
 
@@ -47,6 +48,10 @@ struct tw_store_image {
 	uint64_t start_ticks;
 	int32_t process_id;
 	int32_t parent_process_id;
+	/* What its segments were given so far: the next one's header tells it. */
+	uint32_t segment_count;
+	uint64_t events;
+	uint64_t lost[TW_FORMAT_CAUSES];
 	uint32_t *closed; /* numbers of closed segments that are kept, the oldest first */
 	uint32_t closed_count;
 };
@@ -57,6 +62,8 @@ struct tw_store_image {
  * @may_exist	open what is there (recovery); otherwise options->path must not exist, or options->force.
  */
 int tw_store_create(struct tw_store *store, const struct tw_recorder_options *options, bool may_exist);
+/* Looks at the files again: the next segment gets the number behind the last. */
+int tw_store_renumber(struct tw_store *store);
 /* Lets go of the directory. */
 void tw_store_destroy(struct tw_store *store);
 
@@ -84,8 +91,8 @@ int tw_store_append(struct tw_store *store, struct tw_store_image *image,
 /* Closes the image's segment when it is large or old enough. */
 void tw_store_rotate(struct tw_store *store, struct tw_store_image *image);
 
-/* Closes the image's segment, if there is one. */
-int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image, bool is_final);
+/* Closes the image's segment, if there is one.  @ending: TW_SEGMENT_FINAL, TW_SEGMENT_LAST; 0: another follows. */
+int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image, unsigned ending);
 
 /* A capture of nothing is a capture too: an empty segment, where nobody has written any. */
 int tw_store_leave_something(struct tw_store *store);

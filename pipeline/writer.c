@@ -108,7 +108,9 @@ static uint32_t gather_definitions(struct tw_writer *writer, uint32_t index, uin
 			break;
 		*at = next;
 		if (found < 0 || whole > TW_BLOCK_STORED_BYTES_MAX) {
-			writer->store.stats.definitions_refused++;
+			/* Once, not for each segment. */
+			writer->store.stats.definitions_refused += next > image->defs_seen;
+			writer->store.account[TW_ACCOUNT_DEFINITIONS] += next > image->defs_seen;
 			continue;
 		}
 		if (next > image->defs_seen && head.type == TW_DEF_FUNCTION)
@@ -175,14 +177,22 @@ void tw_writer_start_header(const struct tw_writer_ring *ring, const struct tw_r
 	tw_store_clock(&header->clock);
 }
 
+void tw_writer_damaged(struct tw_writer *writer)
+{
+	writer->store.stats.damaged_rings++;
+	writer->store.account[TW_ACCOUNT_DAMAGED_RINGS]++;
+}
+
 /* The files hold the block: so does our account of them. */
-static void note_stored(struct tw_writer *writer, uint32_t index, const struct tw_block_header *header)
+static void note_stored(struct tw_writer *writer, uint32_t index, struct tw_store_image *image,
+			const struct tw_block_header *header)
 {
 	struct tw_writer_ring *ring = &writer->rings[index];
 	struct tw_block_tracee tracee = tw_block_encoder_tracee(writer->store.encoder);
 
 	for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++) {
 		writer->store.stats.lost[cause] += header->lost[cause] - ring->told[cause];
+		image->lost[cause] += header->lost[cause] - ring->told[cause];
 		ring->told[cause] = header->lost[cause];
 	}
 	ring->pos = header->end_pos;
@@ -210,13 +220,13 @@ int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_
 		return error;
 	}
 	if (tw_block_encode_events(writer->store.encoder, header, raw, bytes, &stored)) {
-		writer->store.stats.damaged_rings++;
+		tw_writer_damaged(writer);
 		return 0;
 	}
 	error = tw_store_append(&writer->store, &image->store, header, stored);
 	if (error)
 		return error;
-	note_stored(writer, index, header);
+	note_stored(writer, index, &image->store, header);
 	tw_store_rotate(&writer->store, &image->store);
 	return 1;
 }
@@ -254,7 +264,7 @@ int tw_writer_drain_ring(struct tw_writer *writer, uint32_t index, uint64_t leas
 			if (stored < 0)
 				return stored;
 		} else if (bytes < 0) {
-			writer->store.stats.damaged_rings++;
+			tw_writer_damaged(writer);
 		}
 		any |= stored;
 		left -= end_pos - start_pos < left ? end_pos - start_pos : left;
@@ -300,6 +310,7 @@ void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index)
 		pos = end_pos;
 	}
 	stats->unstored += unstored;
+	writer->store.account[TW_ACCOUNT_UNSTORED] += unstored;
 	stats->lost[TW_RB_LOST_FULL] += unstored;
 	/* What its loss records would have told is in the counts of the ring as well. */
 	if (tw_rb_untold_loss(shared, told, &loss)) {
@@ -336,6 +347,7 @@ int tw_writer_tell_no_ring(struct tw_writer *writer, uint32_t index)
 	if (error)
 		return error;
 	writer->store.stats.lost[TW_RB_LOST_NO_RING] += lost - image->no_ring_told;
+	image->store.lost[TW_RB_LOST_NO_RING] += lost - image->no_ring_told;
 	image->no_ring_told = lost;
 	tw_store_rotate(&writer->store, &image->store);
 	return 1;
@@ -353,6 +365,7 @@ int tw_writer_end_image(struct tw_writer *writer, uint32_t index, bool is_final)
 	if (error < 0)
 		return error;
 	writer->store.stats.definitions_refused += refused - image->refused_told;
+	writer->store.account[TW_ACCOUNT_DEFINITIONS] += refused - image->refused_told;
 	image->refused_told = refused;
-	return tw_store_close_segment(&writer->store, &image->store, is_final);
+	return tw_store_close_segment(&writer->store, &image->store, TW_SEGMENT_LAST | (is_final ? TW_SEGMENT_FINAL : 0));
 }

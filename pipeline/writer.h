@@ -73,6 +73,9 @@ int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index);
 /* TW_RB_OVERWRITE: counts what the ring holds and the files do not as lost: its memory is needed. */
 int tw_writer_give_up_ring(struct tw_writer *writer, uint32_t index);
 
+/* Counts a stretch of a ring that makes no sense and is passed over, for the statistics and the capture. */
+void tw_writer_damaged(struct tw_writer *writer);
+
 /* Who and where, and as it stands before the next block of a ring; positions are the caller's. */
 void tw_writer_start_header(const struct tw_writer_ring *ring, const struct tw_rb_shared *shared,
 			    struct tw_block_header *header);

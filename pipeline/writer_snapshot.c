@@ -113,7 +113,7 @@ int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index)
 		return TW_ENOMEM;
 	bytes = tw_rb_snapshot(shared, writer->snapshot, &first_pos, &end_pos);
 	if (bytes < 0) {
-		writer->store.stats.damaged_rings++;
+		tw_writer_damaged(writer);
 		return 0;
 	}
 	at = skip_stored(ring, writer->snapshot, (uint64_t)bytes, &skipped);
@@ -155,7 +155,7 @@ int tw_writer_give_up_ring(struct tw_writer *writer, uint32_t index)
 		return TW_ENOMEM;
 	bytes = tw_rb_snapshot(tw_rs_ring(&writer->rs, index), writer->snapshot, &first_pos, &end_pos);
 	if (bytes < 0) {
-		writer->store.stats.damaged_rings++;
+		tw_writer_damaged(writer);
 		return 0;
 	}
 	for (uint64_t at = skip_stored(ring, writer->snapshot, (uint64_t)bytes, &skipped);

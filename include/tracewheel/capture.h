@@ -133,7 +133,7 @@ void tw_capture_close(struct tw_capture *capture);
 struct tw_capture_info {
 	uint64_t events; /* that can be read: calls, returns, terms; without losses and switches;
 			  * damaged blocks are found, and taken off, when they are read */
-	uint64_t lost[TW_LOST_CAUSES];
+	uint64_t lost[TW_LOST_CAUSES]; /* in what is here: not before the oldest segment that is kept */
 	uint64_t damaged_records;  /* known by sequence numbers to be in what cannot be read */
 	uint64_t file_bytes;       /* of all segments */
 	uint64_t raw_bytes;        /* of the records before encoding */
@@ -150,10 +150,57 @@ struct tw_capture_info {
 	uint32_t functions;
 	uint32_t places;
 	uint32_t damages;
-	bool is_complete; /* every segment was closed, nothing is damaged, and all found room */
+	bool is_complete; /* nothing but counted losses is missing: tw_capture_account() */
 	bool is_live;     /* a recording owns it, or died without clearing up: tw_recover() */
 };
 void tw_capture_info(const struct tw_capture *capture, struct tw_capture_info *out);
+
+/*
+ * Why something that was made is not in the capture.  The first four are those of enum tw_lost_cause: counted in the
+ * program at the moment and place of the loss.
+ */
+enum tw_missing_cause {
+	TW_MISSING_FULL,
+	TW_MISSING_TOO_BIG,
+	TW_MISSING_NESTED,
+	TW_MISSING_NO_RING,
+	TW_MISSING_OVERWRITTEN, /* older events that gave way to newer ones, as a flight recorder's do; then not among `full` */
+	TW_MISSING_REMOVED,	/* in the oldest segments, which the recorder removed as it was asked to (--keep) */
+	TW_MISSING_SEGMENTS,	/* in segments that are not here */
+	TW_MISSING_DAMAGED,	/* in parts of files that cannot be read */
+	TW_MISSING_RINGS,	/* in rings that made no sense: the program wrote into them */
+	TW_MISSING_CUT,		/* behind the end of a segment that was never closed */
+	TW_MISSING_UNSTORED,	/* what a full disk did not take */
+	TW_MISSING_PROCESSES,	/* of processes that were not traced: places is their number */
+	TW_MISSING_NAMES,	/* definitions that found no room: the events are here, as numbers; places is how many */
+	TW_MISSING_CAUSES
+};
+/* "full" ... "names"; "unknown" for anything else. */
+const char *tw_missing_cause_name(unsigned cause);
+
+struct tw_capture_missing {
+	uint64_t events; /* known to be missing */
+	uint64_t places; /* segments, damages, rings, images, processes, names: by cause; 0 where it counts events only */
+	bool has_more;	 /* of some of it no number is known */
+};
+
+struct tw_capture_own {
+	uint64_t count;
+	uint64_t ns;
+};
+
+/* Everything that was made: what is here, and what is not, by cause. */
+struct tw_capture_account {
+	uint64_t events; /* here, as in tw_capture_info */
+	struct tw_capture_missing missing[TW_MISSING_CAUSES];
+	uint64_t removed_lost;	/* events that were lost in the time of what TW_MISSING_REMOVED tells */
+	uint32_t segments_kept; /* that the recorder was asked to keep; 0: all */
+	struct tw_capture_own waits, setups; /* time of the tracer's own, of all threads: TW_CAPTURE_OWN_TIME */
+	bool is_complete; /* all that was recorded is here: nothing from REMOVED to UNSTORED is missing */
+	bool is_whole;	  /* nothing is missing */
+};
+/* May change while events are read: damage is found then. */
+void tw_capture_account(const struct tw_capture *capture, struct tw_capture_account *out);
 
 /* Something that could not be read.  New ones may appear while events are read. */
 struct tw_capture_damage {
@@ -175,7 +222,7 @@ struct tw_capture_stream {
 	uint32_t scheduler_id;
 	uint32_t tracee_id; /* at its beginning */
 	uint64_t events;
-	uint64_t lost[TW_LOST_CAUSES];
+	uint64_t lost[TW_LOST_CAUSES]; /* in what is here */
 	uint64_t damaged_records;
 	uint64_t start_ns;
 	uint64_t end_ns;

@@ -115,7 +115,7 @@ static void write_capture(const uint8_t *data, size_t bytes)
 		if (used && tw_block_encode_events(store.encoder, &header, raw, used, &stored) == 0)
 			tw_store_append(&store, &image, &header, stored);
 	}
-	tw_store_close_segment(&store, &image, true);
+	tw_store_close_segment(&store, &image, TW_SEGMENT_LAST | TW_SEGMENT_FINAL);
 	tw_store_destroy(&store);
 }
 

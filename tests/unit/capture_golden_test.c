@@ -197,7 +197,7 @@ static void make_two_images(void)
 	maker->streams[0] = saved;
 	put_values(maker, 0, 5, 5);
 	maker_flush(maker, 0);
-	assert_int_equal(tw_store_close_segment(&maker->store, &maker->image, false), 0);
+	assert_int_equal(tw_store_close_segment(&maker->store, &maker->image, TW_SEGMENT_LAST), 0);
 	maker_segment(maker, 2);
 	put_values(maker, 1, 0, 5);
 	tw_block_encode_bytes(maker->store.encoder, &header, NULL, 0, &stored);

@@ -263,7 +263,7 @@ static inline void end_maker(struct maker *maker, bool is_closed)
 	for (uint32_t i = 0; i < MAKER_STREAMS; i++)
 		maker_flush(maker, i);
 	if (is_closed)
-		assert_int_equal(tw_store_close_segment(&maker->store, &maker->image, true), 0);
+		assert_int_equal(tw_store_close_segment(&maker->store, &maker->image, TW_SEGMENT_LAST | TW_SEGMENT_FINAL), 0);
 	else
 		tw_segment_abandon(&maker->image.segment);
 	tw_store_destroy(&maker->store);
