@@ -87,6 +87,20 @@ _Static_assert((TW_MATCH_VARIABLES_MAX + TW_MATCH_STACK_MAX) * 8 <= TW_MATCH_SCR
 /* Of 256 bytes and three frames, for chains of tail calls: 32 MiB a process at the most, kept by the stack's places. */
 #define TW_RETURNS_BLOCKS_MAX 131072
 
+/* ---- what hits keep of processes ---- */
+
+/*
+ * Blocks of 256 bytes for chains of tail calls and for accounts beyond the first: of a process (16 MiB) and of the program
+ * (256 MiB).  A chain leaves some of a process' to the accounts.
+ */
+#define TW_PROCESS_BLOCKS_MAX	  65536
+#define TW_BLOCKS_MAX		  1048576
+#define TW_BLOCK_NUMBER_BITS	  20
+#define TW_TAIL_BLOCKS_LEFT	  4096
+
+_Static_assert(TW_PROCESS_BLOCKS_MAX < TW_BLOCKS_MAX, "one process leaves something to the others");
+_Static_assert(TW_TAIL_BLOCKS_LEFT < TW_PROCESS_BLOCKS_MAX / 8, "most of a process' blocks are for its chains");
+
 /* ---- names ---- */
 
 /* Module, function and atom names, in bytes of UTF-8 without the terminator (OTP: 255 characters). */

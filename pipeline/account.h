@@ -3,6 +3,7 @@
  * account.h - the inside of count.h, for the two that count in hits: count.c and, in one piece, counted.c.
  *
  *	tw_tracee.accounts[i]	{since, on: id, row}	whose time, or words, run now; id 0: nobody's
+ *	.further_accounts	blocks of more of them, a session and kind each; none is ever taken back
  *	tw_count_lanes.rows[]	{key, count, value}	of one thread; key: id and process
  *
  * The row of an account is a number (the upper half of `on`), and a hint: whoever uses it compares the key, which is in the line that is
@@ -78,6 +79,9 @@ struct tw_count_row *tw_count_row_find(struct tw_thread *thread, uint64_t key);
 /* The same for what was spent: of an account that is over there is nothing to find. */
 void tw_count_row_spend(struct tw_thread *thread, uint64_t key, uint64_t value);
 
+/* A call that finds no room to be counted in whole. */
+void tw_counts_refuse(void);
+
 /* Ticks or words. */
 static inline uint64_t tw_account_reading(const struct tw_tracee *tracee, uint8_t key)
 {
@@ -101,8 +105,17 @@ static inline __attribute__((always_inline)) void tw_account_settle(struct tw_th
 	account->since = now;
 }
 
-/* The process' account of this session and kind: found, or taken from one that is over; NULL: all are in use. */
+/* Accounts beyond those in the process' structure, in the words of a block. */
+enum { TW_FURTHER_ACCOUNTS = 9 };
+struct tw_further_accounts {
+	struct tw_block *next;
+	struct tw_account accounts[TW_FURTHER_ACCOUNTS];
+};
+_Static_assert(sizeof(struct tw_further_accounts) <= TW_BLOCK_WORDS * 8, "they fit a block");
+
+/* The process' account of this session and kind: found, or made; NULL: there is no memory for it, and none is made. */
 struct tw_account *tw_account_find(struct tw_tracee *tracee, uint8_t key);
+struct tw_account *tw_account_look_further(struct tw_tracee *tracee, uint8_t key);
 
 static inline struct tw_account *tw_account_of(struct tw_tracee *tracee, uint8_t key)
 {
@@ -115,13 +128,18 @@ static inline struct tw_account *tw_account_look(struct tw_tracee *tracee, uint8
 	for (unsigned i = 0; i < TW_ACCOUNTS; i++)
 		if (tw_likely(tracee->accounts[i].key == key))
 			return &tracee->accounts[i];
-	return NULL;
+	return tw_account_look_further(tracee, key);
 }
 
 /* Which session's, and what it counts: the lowest bit is 1 for time. */
 static inline uint8_t tw_account_key(unsigned session, bool is_time)
 {
 	return (uint8_t)(2 * session + 2 + is_time);
+}
+
+static inline unsigned tw_account_session(uint8_t key)
+{
+	return (key - 2u) / 2;
 }
 
 /*
@@ -145,8 +163,10 @@ tw_account_enter(struct tw_thread *thread, struct tw_count_lanes *lanes, struct 
 			return NULL;
 	}
 	tw_count_add(&row->count, 1);
-	if (tw_unlikely(!account))
+	if (tw_unlikely(!account)) {
+		tw_counts_refuse();
 		return NULL;
+	}
 	tracee->has_accounts = true;
 	tw_account_settle(thread, lanes, tracee, account, tw_account_reading(tracee, account_key));
 	*before = account->on;

@@ -8,6 +8,7 @@
 #include "tracewheel/session.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mman.h>
 
 enum { PROBES = 32 };
@@ -150,6 +151,12 @@ static inline bool is_alive(uint32_t id)
 	return id && tw_load_relaxed(&all_counts[id & 0xffff].id) == id;
 }
 
+void tw_counts_refuse(void)
+{
+	/* RELAXED counts.refused: a count. */
+	tw_fetch_add_relaxed(&refused, 1);
+}
+
 TW_API uint64_t tw_counts_refused(void)
 {
 	/* RELAXED counts.refused: a count. */
@@ -192,10 +199,8 @@ struct tw_count_row *tw_count_row_find(struct tw_thread *thread, uint64_t key)
 {
 	struct tw_count_row *row = row_of(thread, key);
 
-	if (!row) {
-		/* RELAXED counts.refused: a count. */
-		tw_fetch_add_relaxed(&refused, 1);
-	}
+	if (!row)
+		tw_counts_refuse();
 	return row;
 }
 
@@ -268,21 +273,112 @@ void tw_counts_each(const struct tw_counts *counts, bool is_time, tw_counts_fn f
 
 /* ---- accounts ---- */
 
+static struct tw_further_accounts *further_of(struct tw_block *block)
+{
+	return (struct tw_further_accounts *)block->words;
+}
+
+struct tw_account *tw_account_look_further(struct tw_tracee *tracee, uint8_t key)
+{
+	for (struct tw_block *block = tracee->further_accounts; block; block = further_of(block)->next)
+		for (unsigned i = 0; i < TW_FURTHER_ACCOUNTS; i++)
+			if (further_of(block)->accounts[i].key == key)
+				return &further_of(block)->accounts[i];
+	return NULL;
+}
+
+/* One that nobody has: in place, or in a block. */
+static struct tw_account *free_account(struct tw_tracee *tracee)
+{
+	struct tw_account *found = tw_account_look_further(tracee, 0);
+	struct tw_block *block;
+
+	for (unsigned i = 0; i < TW_ACCOUNTS; i++)
+		if (!tracee->accounts[i].key)
+			return &tracee->accounts[i];
+	if (found)
+		return found;
+	block = tw_block_take(&tracee->memory, 0);
+	if (!block)
+		return NULL;
+	memset(block->words, 0, sizeof block->words);
+	further_of(block)->next = tracee->further_accounts;
+	tw_compiler_barrier();
+	tracee->further_accounts = block;
+	return &further_of(block)->accounts[0];
+}
+
 struct tw_account *tw_account_find(struct tw_tracee *tracee, uint8_t key)
 {
-	struct tw_account *found = NULL;
+	struct tw_account *account = tw_account_look(tracee, key);
 
-	for (unsigned i = 0; i < TW_ACCOUNTS; i++) {
-		struct tw_account *account = &tracee->accounts[i];
+	if (account)
+		return account;
+	account = free_account(tracee);
+	if (account)
+		*account = (struct tw_account){.key = key};
+	return account;
+}
 
-		if (account->key == key)
-			return account;
-		if (!found && (!account->key || ((uint32_t)account->on && !is_alive((uint32_t)account->on))))
-			found = account;
+/* ---- what a frame goes back to ---- */
+
+/* Accounts that are not in place, in the words of a block: of one frame. */
+enum { PAIRS = TW_BLOCK_WORDS - 2 };
+struct pairs {
+	struct tw_block *next;
+	uint64_t count;
+	struct {
+		uint32_t key, before;
+	} pairs[PAIRS];
+};
+_Static_assert(sizeof(struct pairs) == TW_BLOCK_WORDS * 8, "they fit a block");
+
+static struct pairs *pairs_of(struct tw_block *block)
+{
+	return (struct pairs *)block->words;
+}
+
+static struct tw_block *block_of(const struct tw_tracee *tracee, const struct tw_frame_wants *frame)
+{
+	uint32_t reference = (uint32_t)(frame->more >> TW_COUNTS_BLOCK_SHIFT);
+
+	return reference ? tw_block_find(&tracee->memory, reference) : NULL;
+}
+
+static bool put_pair(struct tw_tracee *tracee, struct tw_frame_wants *frame, uint32_t key, uint32_t before)
+{
+	struct tw_block *block = block_of(tracee, frame), *next = block;
+
+	if (!block || pairs_of(block)->count == PAIRS) {
+		block = tw_block_take(&tracee->memory, 0);
+		if (!block)
+			return false;
+		pairs_of(block)->next = next;
+		pairs_of(block)->count = 0;
+		frame->more = (uint32_t)frame->more | (uint64_t)tw_block_reference(block) << TW_COUNTS_BLOCK_SHIFT;
 	}
-	if (found)
-		*found = (struct tw_account){.key = key};
-	return found;
+	pairs_of(block)->pairs[pairs_of(block)->count].key = key;
+	pairs_of(block)->pairs[pairs_of(block)->count++].before = before;
+	return true;
+}
+
+static bool has_pair(const struct tw_tracee *tracee, const struct tw_frame_wants *frame, uint32_t key)
+{
+	for (struct tw_block *block = block_of(tracee, frame); block; block = pairs_of(block)->next)
+		for (uint64_t i = 0; i < pairs_of(block)->count; i++)
+			if (pairs_of(block)->pairs[i].key == key)
+				return true;
+	return false;
+}
+
+static void give_pairs(struct tw_tracee *tracee, const struct tw_frame_wants *frame)
+{
+	struct tw_block *block = block_of(tracee, frame), *next;
+
+	for (; block; block = next) {
+		next = pairs_of(block)->next;
+		tw_block_give(&tracee->memory, block);
+	}
 }
 
 static void enter(struct tw_hit_tls *t, struct tw_count_lanes *lanes, const struct tw_counts *counts, uint8_t key,
@@ -295,8 +391,13 @@ static void enter(struct tw_hit_tls *t, struct tw_count_lanes *lanes, const stru
 	if (!account || !frame)
 		return;
 	/* Its row is found again by its key. */
-	frame->resume[index] = (uint32_t)before;
-	frame->more |= UINT64_C(1) << (TW_COUNTS_SHIFT + index);
+	if (index < TW_ACCOUNTS) {
+		frame->resume[index] = (uint32_t)before;
+		frame->more |= UINT64_C(1) << (TW_COUNTS_SHIFT + index);
+	} else if (!put_pair(t->tracee, frame, key, (uint32_t)before)) {
+		account->on = before;
+		tw_counts_refuse();
+	}
 }
 
 void tw_counts_enter(struct tw_hit_tls *t, const struct tw_bp_part *part, struct tw_frame_wants *frame)
@@ -308,8 +409,7 @@ void tw_counts_enter(struct tw_hit_tls *t, const struct tw_bp_part *part, struct
 		return;
 	lanes = tw_counts_lanes(t->thread);
 	if (!lanes) {
-		/* RELAXED counts.refused: a count. */
-		tw_fetch_add_relaxed(&refused, 1);
+		tw_counts_refuse();
 		return;
 	}
 	if ((part->actions & TW_ACTION_TIME) && part->times)
@@ -318,38 +418,108 @@ void tw_counts_enter(struct tw_hit_tls *t, const struct tw_bp_part *part, struct
 		enter(t, lanes, part->memories, tw_account_key(part->session, false), frame);
 }
 
+/* An account goes back to who had it, unless its session is another one by now. */
+static void resume(struct tw_hit_tls *t, struct tw_count_lanes *lanes, struct tw_account *account, uint64_t newer,
+		   uint32_t before)
+{
+	if (account && account->key && !(newer >> tw_account_session(account->key) & 1))
+		tw_account_resume(t->thread, lanes, t->tracee, account, account->key, before);
+}
+
 void tw_counts_resume(struct tw_hit_tls *t, const struct tw_frame_wants *frame)
 {
 	struct tw_count_lanes *lanes = tw_counts_lanes(t->thread);
+	uint64_t newer = tw_hit_newer_than(frame->epoch);
 
-	for (unsigned i = 0; lanes && i < TW_ACCOUNTS; i++) {
-		struct tw_account *account = &t->tracee->accounts[i];
+	if (!lanes)
+		return;
+	for (unsigned i = 0; i < TW_ACCOUNTS; i++)
+		if (frame->more >> (TW_COUNTS_SHIFT + i) & 1)
+			resume(t, lanes, &t->tracee->accounts[i], newer, frame->resume[i]);
+	if (tw_likely(!(frame->more >> TW_COUNTS_BLOCK_SHIFT)))
+		return;
+	for (struct tw_block *block = block_of(t->tracee, frame); block; block = pairs_of(block)->next)
+		for (uint64_t i = 0; i < pairs_of(block)->count; i++)
+			resume(t, lanes, tw_account_look_further(t->tracee, (uint8_t)pairs_of(block)->pairs[i].key), newer,
+			       pairs_of(block)->pairs[i].before);
+	give_pairs(t->tracee, frame);
+}
 
-		if ((frame->more >> (TW_COUNTS_SHIFT + i) & 1) && account->key)
-			tw_account_resume(t->thread, lanes, t->tracee, account, account->key, frame->resume[i]);
+/* The accounts that a frame and a callee have are the frame's; those that only the callee has are added to them. */
+static void add_pairs(struct tw_tracee *tracee, struct tw_frame_wants *kept, const struct tw_frame_wants *callee)
+{
+	for (struct tw_block *block = block_of(tracee, callee); block; block = pairs_of(block)->next)
+		for (uint64_t i = 0; i < pairs_of(block)->count; i++) {
+			uint32_t key = pairs_of(block)->pairs[i].key;
+
+			if (!has_pair(tracee, kept, key) && !put_pair(tracee, kept, key, pairs_of(block)->pairs[i].before))
+				tw_counts_refuse();
+		}
+	give_pairs(tracee, callee);
+}
+
+void tw_counts_hand_over(struct tw_frame_wants *frame, struct tw_frame_wants *callee, struct tw_frame_wants *kept)
+{
+	kept->more = frame->more & TW_COUNTS_RESUMES;
+	for (unsigned i = 0; i < TW_ACCOUNTS; i++) {
+		uint64_t bit = UINT64_C(1) << (TW_COUNTS_SHIFT + i);
+
+		kept->resume[i] = (frame->more & bit ? frame : callee)->resume[i];
+		kept->more |= callee->more & bit;
 	}
+	if (callee->more >> TW_COUNTS_BLOCK_SHIFT)
+		add_pairs(tw_hit_tls.tracee, kept, callee);
+	frame->more &= ~TW_COUNTS_RESUMES;
+	callee->more &= ~TW_COUNTS_RESUMES;
+}
+
+void tw_counts_keep(struct tw_frame_wants *frame, const struct tw_frame_wants *kept)
+{
+	if (!kept->more)
+		return;
+	/* Nothing else that `more` says is valid so far. */
+	if (!frame->more)
+		frame->meta_returns = frame->meta_exceptions = 0;
+	frame->more |= kept->more;
+	for (unsigned i = 0; i < TW_ACCOUNTS; i++)
+		frame->resume[i] = kept->resume[i];
+}
+
+/* ---- a process stops and goes on ---- */
+
+static void settle(struct tw_thread *thread, struct tw_count_lanes *lanes, struct tw_tracee *tracee,
+		   struct tw_account *account)
+{
+	if ((uint32_t)account->on)
+		tw_account_settle(thread, lanes, tracee, account, tw_account_reading(tracee, account->key));
 }
 
 void tw_counts_out(struct tw_thread *thread, struct tw_tracee *tracee)
 {
 	struct tw_count_lanes *lanes = tw_counts_lanes(thread);
 
-	for (unsigned i = 0; lanes && i < TW_ACCOUNTS; i++) {
-		struct tw_account *account = &tracee->accounts[i];
+	if (!lanes)
+		return;
+	for (unsigned i = 0; i < TW_ACCOUNTS; i++)
+		settle(thread, lanes, tracee, &tracee->accounts[i]);
+	for (struct tw_block *block = tracee->further_accounts; block; block = further_of(block)->next)
+		for (unsigned i = 0; i < TW_FURTHER_ACCOUNTS; i++)
+			settle(thread, lanes, tracee, &further_of(block)->accounts[i]);
+}
 
-		if ((uint32_t)account->on)
-			tw_account_settle(thread, lanes, tracee, account, tw_account_reading(tracee, account->key));
-	}
+static void go_on(struct tw_tracee *tracee, struct tw_account *account)
+{
+	if (account->key)
+		account->since = tw_account_reading(tracee, account->key);
 }
 
 void tw_counts_in(struct tw_tracee *tracee)
 {
-	for (unsigned i = 0; i < TW_ACCOUNTS; i++) {
-		struct tw_account *account = &tracee->accounts[i];
-
-		if (account->key)
-			account->since = tw_account_reading(tracee, account->key);
-	}
+	for (unsigned i = 0; i < TW_ACCOUNTS; i++)
+		go_on(tracee, &tracee->accounts[i]);
+	for (struct tw_block *block = tracee->further_accounts; block; block = further_of(block)->next)
+		for (unsigned i = 0; i < TW_FURTHER_ACCOUNTS; i++)
+			go_on(tracee, &further_of(block)->accounts[i]);
 }
 
 /* ---- allocations ---- */

@@ -4,13 +4,14 @@
  *
  * call_count	a slot of one array; each thread adds in a copy of its own, and readers sum them up.
  * call_time	of a process, to whom its time goes is an *account*: the traced function that it entered last, or that
- * call_memory	was returned to.  One account a process, session and kind; four of them at once (what a fifth session
- *		or kind asks for is counted as calls, but nothing is attributed).
+ * call_memory	was returned to.  One account a process, session and kind: four in place, any more in blocks of the
+ *		process (process_memory.h), as are what frames go back to of those.
  *		Rows {account, process} -> {calls, ticks or words} lie in a table of each thread, written by it alone.
  *
  * Nothing is ever given back to the system: threads that left keep their counts, and are taken again.  Memory: for a
  * thread that counts, 512 KiB and 2 MiB of addresses, of which only what is touched is used.  A table that is full
- * refuses rows, and tw_counts_refused() of tracewheel/session.h tells how many calls that were.
+ * refuses rows, and a process without memory accounts; tw_counts_refused() of tracewheel/session.h tells how many calls
+ * that were.
  *
  * Threads  hits on any; what is said to be control: under the permit, beside hits.
  */
@@ -57,8 +58,16 @@ void tw_counts_each(const struct tw_counts *counts, bool is_time, tw_counts_fn f
 void tw_counts_enter(struct tw_hit_tls *t, const struct tw_bp_part *part, struct tw_frame_wants *frame);
 /* In a hit: a frame ends that has TW_COUNTS_RESUMES in `more`. */
 void tw_counts_resume(struct tw_hit_tls *t, const struct tw_frame_wants *frame);
-#define TW_COUNTS_RESUMES UINT64_C(0xf00)
-#define TW_COUNTS_SHIFT	  8
+#define TW_COUNTS_SHIFT	      8
+#define TW_COUNTS_BLOCK_SHIFT 32
+/* In `more`: accounts that have their place in the frame, and the reference of a block with those that do not. */
+#define TW_COUNTS_RESUMES (UINT64_C(0xf00) | UINT64_C(0xffffffff) << TW_COUNTS_BLOCK_SHIFT)
+/*
+ * In a hit: a tail call hands a frame over.  Takes the accounts from both and keeps those to go back to, for
+ * tw_counts_keep() of what the frame holds then.
+ */
+void tw_counts_hand_over(struct tw_frame_wants *frame, struct tw_frame_wants *callee, struct tw_frame_wants *kept);
+void tw_counts_keep(struct tw_frame_wants *frame, const struct tw_frame_wants *kept);
 
 /* The process stops, or goes on, to run on the calling thread. */
 void tw_counts_out(struct tw_thread *thread, struct tw_tracee *tracee);

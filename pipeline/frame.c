@@ -220,14 +220,19 @@ void tw_frame_forget(const struct tw_frame_wants *wants)
 	leave(t);
 }
 
-void tw_frame_refuse(const struct tw_frame_wants *wants)
+bool tw_frame_begin(const void *frame, uint64_t sessions)
 {
-	struct tw_hit_tls *t = &tw_hit_tls;
+	if (!enter(&tw_hit_tls, frame, sessions))
+		return false;
+	if (tw_likely(is_open()))
+		return true;
+	leave(&tw_hit_tls);
+	return false;
+}
 
-	if (!enter(t, __builtin_frame_address(0), wants->returns))
-		return;
-	tw_hit_count_nested(t, wants->returns & still_traced(t, wants->epoch));
-	leave(t);
+void tw_frame_end(void)
+{
+	leave(&tw_hit_tls);
 }
 
 /* ---- return_to ---- */

@@ -26,6 +26,9 @@
 #include "breakpoints/breakpoints.h"
 #include "tracewheel/term.h"
 
+/* Accounts of call_time and call_memory that a process, and a frame, have in place. */
+#define TW_ACCOUNTS 4
+
 /* Sessions are bits.  A frame that wants nothing at all is not opened. */
 struct tw_frame_wants {
 	struct tw_place *place;
@@ -33,11 +36,11 @@ struct tw_frame_wants {
 	uint64_t exceptions; /* exception_from; of these returns has each */
 	uint64_t return_tos; /* return_to */
 	uint64_t epoch;	     /* tw_hit_epoch at the call: a session that was made later wants nothing */
-	/* 0: what follows is neither valid nor needs to be kept. */
+	/* 0: what follows is neither valid nor needs to be kept.  The upper half: see TW_COUNTS_BLOCK(). */
 	uint64_t more;
 	uint64_t meta_returns;
 	uint64_t meta_exceptions;
-	uint32_t resume[4]; /* accounts of call_time and call_memory to go on with, see count.h */
+	uint32_t resume[TW_ACCOUNTS]; /* accounts of call_time and call_memory to go on with, see count.h */
 };
 /* How much of it must be kept where `more` is 0. */
 #define TW_FRAME_WANTS_BYTES offsetof(struct tw_frame_wants, meta_returns)
@@ -84,8 +87,16 @@ void tw_frame_exception(const struct tw_frame_wants *wants, enum tw_frame_class 
 /* The frame ended unseen: only call_time and call_memory learn of it. */
 void tw_frame_forget(const struct tw_frame_wants *wants);
 
-/* The frame could not be kept: what it wanted of its end is counted as lost. */
-void tw_frame_refuse(const struct tw_frame_wants *wants);
+/*
+ * tw_frame_begin - what is done with frames between calls and their ends: a hit by itself, in a read section.
+ *
+ * @frame	of the function that asks.
+ * @sessions	count an event as lost where there can be no hit.
+ *
+ * False: there can be none, or nobody traces this process image.
+ */
+bool tw_frame_begin(const void *frame, uint64_t sessions);
+void tw_frame_end(void);
 
 /* Where control went back to. */
 struct tw_frame_where {

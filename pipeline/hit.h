@@ -18,6 +18,7 @@
 #include "match/match.h"
 #include "pipeline/event.h"
 #include "pipeline/frame.h"
+#include "pipeline/process_memory.h"
 #include "pipeline/walk.h"
 #include "progress/progress.h"
 #include "ringbuf/ringset.h"
@@ -34,7 +35,6 @@ enum tw_want {
 };
 
 /* Where a process' time, or words, of one session go: see count.h. */
-#define TW_ACCOUNTS 4
 struct tw_count_lanes;
 struct tw_account {
 	uint64_t since; /* ticks, or allocated_words */
@@ -82,6 +82,8 @@ struct tw_tracee {
 	bool has_accounts;
 	uint64_t allocated_words;
 	struct tw_account accounts[TW_ACCOUNTS];
+	struct tw_block *further_accounts; /* see account.h */
+	struct tw_process_memory memory;
 };
 
 /* What a hit must know of a session; one entry a bit.  Written while no place and no tracee has the bit. */
@@ -122,6 +124,7 @@ struct tw_thread {
 	uintptr_t stack_low, stack_high; /* once asked for: the stack it began with; 0: not known */
 	uint32_t stack_asks;		 /* how often */
 	uintptr_t jumping_from;		 /* the frame that tells what a longjmp leaves, now; 0: none */
+	struct tw_process_memory memory; /* of chains while it runs no process: see chain.h */
 	struct tw_count_lanes *_Atomic lanes_of_counts; /* stays when the thread leaves */
 	bool has_no_lanes;			    /* in vain */
 	struct tw_match_run run;

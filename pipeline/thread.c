@@ -60,6 +60,7 @@ static void leave(struct tw_hit_tls *t)
 		tw_hit_host.exit_tracee(thread->own_tracee);
 	thread->own_tracee = NULL;
 	tw_progress_leave(&thread->reader);
+	tw_process_memory_fini(&thread->memory);
 	tw_quiet_lock(&threads_lock);
 	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
 		end_lane(&thread->lanes[session], session);

@@ -95,15 +95,20 @@ static void note_loss_ticks(struct tw_rb_shared *shared, uint64_t first_ticks, u
 	tw_store_relaxed(&shared->lost_last_ticks, last_ticks);
 }
 
-void tw_rb_refuse(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t ticks)
+void tw_rb_refuse_several(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t count, uint64_t ticks)
 {
 	/*
 	 * RELAXED rb.lost: counts that nothing is derived from before the ring ENDED (PAIR rs.state);
 	 * an addition in one instruction, because a signal handler may add between load and store.
 	 */
-	tw_fetch_add_relaxed(&producer->shared->lost[cause], 1);
+	tw_fetch_add_relaxed(&producer->shared->lost[cause], count);
 	note_loss_ticks(producer->shared, ticks, ticks);
 	producer->limit_pos = 0;
+}
+
+void tw_rb_refuse(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t ticks)
+{
+	tw_rb_refuse_several(producer, cause, 1, ticks);
 }
 
 static bool has_untold(const struct tw_rb_producer *producer)

@@ -233,6 +233,8 @@ static inline void tw_rb_commit(struct tw_rb_producer *producer, uint32_t bytes)
  * by the producer only.
  */
 void tw_rb_refuse(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t ticks);
+/* The same for as many records. */
+void tw_rb_refuse_several(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t count, uint64_t ticks);
 
 /*
  * tw_rb_wait_room - sleep until the consumer has made room for `bytes`, or the time is over.

@@ -16,12 +16,14 @@ static void before_fork(void)
 {
 	tw_progress_before_fork();
 	tw_registry_lock();
+	tw_process_memory_before_fork();
 	tw_threads_before_fork();
 }
 
 static void after_fork_in_parent(void)
 {
 	tw_threads_after_fork_in_parent();
+	tw_process_memory_after_fork();
 	tw_registry_unlock();
 	tw_progress_after_fork_in_parent();
 }
@@ -29,6 +31,7 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
 	tw_threads_after_fork_in_child();
+	tw_process_memory_after_fork();
 	/* Writers are threads of the parent, and so their ring sets are its alone. */
 	for (struct tw_session *session = tw_sessions_all(); session; session = session->next_of_all) {
 		if (!session->writer && !session->queue)

@@ -98,6 +98,7 @@ void tw_tracee_exit(struct tw_tracee *tracee)
 	tw_registry_lock();
 	tw_tracer_exit_locked(tracee->pid_number);
 	tw_flags_forget(tracee);
+	tw_process_memory_fini(&tracee->memory);
 	*tracee->link = tracee->next;
 	if (tracee->next)
 		tracee->next->link = tracee->link;
@@ -164,6 +165,7 @@ void tw_tracees_after_fork_in_child(void)
 		struct tw_tracee *tracee = tracees;
 
 		tw_flags_forget(tracee);
+		tw_process_memory_fini(&tracee->memory);
 		tracees = tracee->next;
 		tracee->next = free_tracees;
 		free_tracees = tracee;

@@ -202,7 +202,10 @@ static inline void tw_local_call2(struct tw_declared_function *function, uint64_
  * one load, a branch and one store, leave one load and a branch.
  *
  * A tail call hands the frame on: tw_tailN() with the frame of the caller, in place of tw_enterN().  When it is
- * left, every traced function of the chain has returned, the last called first.
+ * left, every traced function of the chain has returned, the last called first.  What that takes belongs to the
+ * process: 8 bytes for each call whose return or exception is wanted, two words for any number of calls of one function
+ * behind each other, nothing for return_to, call_time and call_memory.  Limits: 1,500,000 such calls a process, 256 MiB
+ * the program; the ends of calls beyond them are counted as lost (full) when the chain ends.
  *
  * An exception is told frame by frame, innermost first, then by who catches it:
  *
@@ -212,7 +215,7 @@ static inline void tw_local_call2(struct tw_declared_function *function, uint64_
  *	tw_unwind(&outer, &raise);
  *	tw_caught(&raise, &catcher);		once, by the function that goes on; NULL: undefined
  *
- * A frame that is left without a word (longjmp) may be forgotten.
+ * A frame that is left without a word (longjmp) may be forgotten: what its chain holds goes when the process exits.
  *
  * Threads  those of the process that is running; a frame by one thread at a time.  Signal handlers: yes.
  * Source   OTP: {return_trace}, {exception_trace}, flag return_to.

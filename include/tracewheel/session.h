@@ -265,8 +265,10 @@ int tw_trace_call_count(struct tw_session *session, const char *module, const ch
 
 /*
  * tw_counts_refused - how many calls since the program began were not counted by call_time and call_memory, in any
- * session, for want of room: a thread has 65,536 rows, one for each function, session and process that it counted.
- * While this does not grow, what is read of these counters is whole.  Threads: any.
+ * session, for want of room: a thread has 65,536 rows, one for each function, session and process that it counted, and a
+ * process 256 bytes for each nine pairs of session and counter beyond the first four, and for each open call of which
+ * more than four have to be told, up to 16 MiB with its chains of tail calls.
+ * While this does not grow, what is read of these counters is whole, for any number of sessions.  Threads: any.
  */
 uint64_t tw_counts_refused(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal	call_count is exact whatever threads count and end; call_time and call_memory go to the function that
- *a process is in, by process, and not while it is scheduled out.
+ *	a process is in, by process, and not while it is scheduled out, for as many sessions as there can be.
  * Method	Declared functions that spend a known number of words, or at least a known time; values as
  *control reads them.
  */
@@ -166,6 +166,69 @@ static void words_go_to_the_function_that_is_running(void **state)
 	tw_session_put(b);
 }
 
+/* 154, 157: one after the other, so that each session's words and time can be told from the others'. */
+static void any_number_of_sessions_have_accounts(void **state)
+{
+	enum { SESSIONS = 60, DEPTH = 40 };
+	struct tw_session *sessions[SESSIONS];
+	struct tw_frame frame[DEPTH], tails;
+	struct tw_process *process;
+	uint64_t pid, refused = tw_counts_refused(), start, us;
+
+	tw_process_create("many", &process);
+	pid = tw_process_pid(process);
+	for (int i = 0; i < SESSIONS; i++) {
+		tw_session_create("many", NULL, &sessions[i]);
+		tw_trace_process(sessions[i], pid, true, TW_FLAG_CALL);
+		set(sessions[i], OUTER, TW_MATCH_TRUE, TW_FUNCTION_CALL_TIME | TW_FUNCTION_CALL_MEMORY);
+		/* In half of them only, what is spent in the inner function is its own. */
+		if (i % 2)
+			set(sessions[i], INNER, TW_MATCH_TRUE, TW_FUNCTION_CALL_TIME | TW_FUNCTION_CALL_MEMORY);
+	}
+	tw_process_in(process);
+	start = tw_clock_ticks();
+	spend_words(3);
+	tw_process_out();
+	tw_process_in(process);
+	/* 153: recursion. */
+	for (int i = 0; i < DEPTH; i++) {
+		tw_enter0(&functions[i % 2 ? INNER : OUTER], &frame[i]);
+		tw_process_allocated(1);
+	}
+	for (int i = DEPTH; i-- > 0;) {
+		tw_process_allocated(1);
+		tw_leave(&frame[i], 0);
+	}
+	/* Tail calls: the frame goes back to nobody, and each function has its own words until then. */
+	tw_enter0(&functions[INNER], &tails);
+	tw_process_allocated(5);
+	tw_tail(&functions[OUTER], &tails, &(struct tw_frame_call){.count = 0});
+	tw_process_allocated(7);
+	tw_leave(&tails, 0);
+	tw_process_allocated(1000);
+	us = (tw_clock_ticks() - start) * 1000000 / tw_clock_ticks_per_second();
+	for (int i = 0; i < SESSIONS; i++) {
+		struct row outer = row_of(sessions[i], OUTER, pid, false), inner = {0};
+
+		if (i % 2)
+			inner = row_of(sessions[i], INNER, pid, false);
+
+		assert_int_equal(outer.count, 1 + DEPTH / 2 + 1);
+		assert_int_equal(outer.value, i % 2 ? 6 + DEPTH + 7 : 9 + 2 * DEPTH + 7);
+		assert_int_equal(inner.count, i % 2 ? 1 + DEPTH / 2 + 1 : 0);
+		assert_int_equal(inner.value, i % 2 ? 3 + DEPTH + 5 : 0);
+		assert_in_range(row_of(sessions[i], OUTER, pid, true).value, 1, us * 1000);
+	}
+	assert_int_equal(tw_counts_refused(), refused);
+	tw_process_out();
+	for (int i = 0; i < SESSIONS; i++) {
+		tw_session_destroy(sessions[i]);
+		tw_session_put(sessions[i]);
+	}
+	tw_process_exit(process);
+	assert_int_equal(tw_blocks_in_use(), 0);
+}
+
 static void spin(uint64_t us)
 {
 	for (uint64_t until = tw_clock_ticks() + us * tw_clock_ticks_per_second() / 1000000;
@@ -238,6 +301,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_thread_counts_and_none_is_forgotten),
 		cmocka_unit_test(words_go_to_the_function_that_is_running),
+		cmocka_unit_test(any_number_of_sessions_have_accounts),
 		cmocka_unit_test(time_goes_to_the_function_and_not_to_who_waits),
 	};
 

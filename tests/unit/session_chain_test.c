@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	117, 123, 132: a chain of tail calls gives each of its calls its end however long it is, last first, and to each
+ *	session what it would have alone.  What it takes belongs to the process: others have theirs beside it, and it comes
+ *	back with the frame and with the process.  return_to alone takes nothing.  What finds no room is counted.
+ * Method	Chains of a million calls over rings that have room for all of their ends, read back one by one; blocks
+ *	are counted.
+ */
+#include "pipeline/process_memory.h"
+#include "tests/unit/session_bed.h"
+#include "tracewheel/match.h"
+#include "tracewheel/runtime.h"
+
+enum { F, G, H, FUNCTIONS, CALLS = 1000000 };
+
+static struct tw_declared_function functions[FUNCTIONS] = {
+	TW_DECLARED_FUNCTION("m", "f", 0),
+	TW_DECLARED_FUNCTION("m", "g", 0),
+	TW_DECLARED_FUNCTION("m", "h", 0),
+};
+
+/* Calls themselves are left out of the rings. */
+#define RETURNS	   "[{'_',[],[{message,false},{return_trace}]}]"
+#define EXCEPTIONS "[{'_',[],[{message,false},{exception_trace}]}]"
+
+static struct tw_match_program *returns, *exceptions;
+/* How many blocks a process may have spare. */
+enum { SPARE = 80 };
+
+static void open_wide(struct bed *bed, const char *name)
+{
+	struct tw_rs_options options = {.ring_bytes = 1 << 25, .cap_bytes = 1 << 27, .first_rings = 1};
+
+	open_bed_with(bed, name, &options);
+}
+
+static void set(struct bed *bed, int function, const struct tw_match_program *program)
+{
+	assert_int_equal(tw_trace_function_match(bed->session, "m", functions[function].name, 0, program, TW_FUNCTION_LOCAL),
+			 1);
+}
+
+static void trace(struct bed *bed, const struct tw_process *process, uint32_t flags)
+{
+	assert_int_equal(tw_trace_process(bed->session, tw_process_pid(process), true, flags), 1);
+}
+
+static void tail(struct tw_frame *frame, int function)
+{
+	struct tw_frame_call call = {.count = 0};
+
+	tw_tail(&functions[function], frame, &call);
+}
+
+/* f, g, f, g, ... or f, f, ...: so many calls. */
+static void make_chain(struct tw_frame *frame, long calls, bool do_alternate)
+{
+	tw_enter0(&functions[F], frame);
+	for (long i = 1; i < calls; i++)
+		tail(frame, do_alternate && i % 2 ? G : F);
+}
+
+/* The events of a kind that the rings hold since the last look; each must be of the next of these functions, in turn. */
+static long read_ends(struct bed *bed, enum tw_event_kind kind, const int *expected, int turns)
+{
+	long count = 0;
+
+	for (uint32_t i = 0; i < tw_rs_ring_count(&bed->rs); i++) {
+		const uint8_t *at;
+		uint64_t end;
+		int64_t bytes;
+
+		while ((bytes = tw_rb_peek(tw_rs_ring(&bed->rs, i), bed->pos[i], TW_BLOCK_RAW_BYTES_MAX, &at, &end)) > 0) {
+			for (int64_t b = 0; b < bytes;) {
+				uint64_t head = ((const struct tw_rb_record *)(at + b))->head;
+
+				b += TW_RB_HEAD_BYTES(head);
+				if (TW_RB_HEAD_KIND(head) != kind)
+					continue;
+				if (kind != TW_EVENT_RETURN_TO)
+					assert_int_equal(TW_RB_HEAD_ID(head),
+							 functions[expected[count % turns]].place->place_id);
+				count++;
+			}
+			bed->pos[i] = end;
+		}
+	}
+	return count;
+}
+#define ENDS(bed, kind, ...)                                                                                 \
+	read_ends((bed), (kind), (const int[]){__VA_ARGS__}, (int)TW_COUNT_OF(((const int[]){__VA_ARGS__})))
+
+static uint64_t lost(struct bed *bed, enum tw_rb_cause cause)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < tw_rs_ring_count(&bed->rs); i++)
+		count += tw_rs_ring(&bed->rs, i)->lost[cause];
+	return count;
+}
+
+static struct tw_process *new_process(void)
+{
+	struct tw_process *process;
+
+	assert_int_equal(tw_process_create("looper", &process), 0);
+	tw_process_in(process);
+	return process;
+}
+
+static void end_process(struct tw_process *process)
+{
+	tw_process_out();
+	tw_process_exit(process);
+}
+
+static void a_million_calls_have_a_million_ends(void **state)
+{
+	uint32_t blocks = tw_blocks_in_use();
+	struct tw_process *process = new_process();
+	struct tw_frame frame;
+	struct bed a, b;
+
+	open_wide(&a, "a");
+	open_wide(&b, "b");
+	trace(&a, process, TW_FLAG_CALL);
+	trace(&b, process, TW_FLAG_CALL);
+	set(&a, F, returns);
+	set(&a, G, returns);
+	/* 132: b sees every other call. */
+	set(&b, G, returns);
+	make_chain(&frame, CALLS, true);
+	tw_leave_void(&frame);
+	assert_int_equal(ENDS(&a, TW_EVENT_RETURN_FROM, G, F), CALLS);
+	assert_int_equal(ENDS(&b, TW_EVENT_RETURN_FROM, G), CALLS / 2);
+	/* An exception ends them all as well. */
+	set(&a, F, exceptions);
+	set(&a, G, exceptions);
+	set(&b, G, exceptions);
+	{
+		struct tw_raise raise = TW_RAISE(TW_CLASS_ERROR, tw_term_atom_z("e"));
+
+		make_chain(&frame, CALLS / 4, true);
+		tw_unwind(&frame, &raise);
+		tw_caught(&raise, NULL);
+	}
+	assert_int_equal(ENDS(&a, TW_EVENT_EXCEPTION_FROM, G, F), CALLS / 4);
+	assert_int_equal(ENDS(&b, TW_EVENT_EXCEPTION_FROM, G), CALLS / 8);
+	assert_int_equal(count_lost(&a) + count_lost(&b), 0);
+	/* What the chains took is the program's again. */
+	assert_in_range(tw_blocks_in_use(), blocks, blocks + SPARE);
+	end_process(process);
+	assert_int_equal(tw_blocks_in_use(), blocks);
+	close_bed(&a);
+	close_bed(&b);
+}
+
+static void a_loop_takes_nothing_from_others(void **state)
+{
+	uint32_t blocks = tw_blocks_in_use();
+	struct tw_process *looper = new_process(), *process;
+	struct tw_frame loop, inner, frame;
+	struct bed a, b;
+
+	open_wide(&a, "a");
+	open_wide(&b, "b");
+	trace(&a, looper, TW_FLAG_CALL);
+	set(&a, F, returns);
+	make_chain(&loop, CALLS, false);
+	/* A server loop, however long, is one entry. */
+	assert_in_range(tw_blocks_in_use(), blocks + 1, blocks + SPARE);
+	/* And one that goes back and forth takes what it takes of its own. */
+	set(&a, G, returns);
+	make_chain(&inner, CALLS, true);
+	assert_true(tw_blocks_in_use() > blocks + CALLS / 32);
+	tw_process_out();
+	process = new_process();
+	trace(&b, process, TW_FLAG_CALL);
+	for (int i = F; i <= H; i++)
+		set(&b, i, returns);
+	tw_enter0(&functions[F], &frame);
+	tail(&frame, G);
+	tail(&frame, H);
+	tw_leave_void(&frame);
+	assert_int_equal(ENDS(&b, TW_EVENT_RETURN_FROM, H, G, F), 3);
+	assert_int_equal(count_lost(&a) + count_lost(&b), 0);
+	end_process(process);
+	/* The looper is killed in its loop; its frames are told nowhere, or by somebody else: they find nothing. */
+	tw_process_exit(looper);
+	assert_int_equal(tw_blocks_in_use(), blocks);
+	tw_leave_void(&inner);
+	tw_leave_void(&loop);
+	assert_int_equal(ENDS(&a, TW_EVENT_RETURN_FROM, F), 0);
+	close_bed(&a);
+	close_bed(&b);
+}
+
+static void return_to_alone_takes_nothing(void **state)
+{
+	struct tw_process *process = new_process();
+	uint32_t blocks = tw_blocks_in_use();
+	struct tw_frame frame;
+	struct bed a, b;
+
+	open_wide(&a, "a");
+	open_wide(&b, "b");
+	trace(&a, process, TW_FLAG_CALL | TW_FLAG_RETURN_TO);
+	trace(&b, process, TW_FLAG_CALL | TW_FLAG_RETURN_TO);
+	assert_int_equal(tw_trace_function(a.session, "m", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
+	assert_int_equal(tw_trace_function(b.session, "m", "g", 0, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
+	make_chain(&frame, CALLS / 4, true);
+	assert_int_equal(tw_blocks_in_use(), blocks);
+	tw_leave_void(&frame);
+	/* 123 */
+	assert_int_equal(ENDS(&a, TW_EVENT_RETURN_TO, F), 1);
+	assert_int_equal(ENDS(&b, TW_EVENT_RETURN_TO, F), 1);
+	/* Counters take nothing either, and go back to who ran before the chain. */
+	assert_int_equal(tw_trace_function(a.session, "m", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_CALL_TIME), FUNCTIONS);
+	make_chain(&frame, CALLS / 4, true);
+	assert_int_equal(tw_blocks_in_use(), blocks);
+	tw_leave_void(&frame);
+	end_process(process);
+	close_bed(&a);
+	close_bed(&b);
+}
+
+/* With return_from as well: where the one return_to stands. */
+static void return_to_comes_behind_the_first_that_asked(void **state)
+{
+	static const enum tw_event_kind kinds[2][3] = {
+		{TW_EVENT_RETURN_FROM, TW_EVENT_RETURN_FROM, TW_EVENT_RETURN_TO},
+		/* 125: what is traced globally asks for none, and so g is the first that does. */
+		{TW_EVENT_RETURN_FROM, TW_EVENT_RETURN_TO, TW_EVENT_RETURN_FROM},
+	};
+	struct tw_process *process = new_process();
+
+	for (int is_global = 0; is_global < 2; is_global++) {
+		struct tw_match_program *shown = NULL;
+		struct tw_rb_record *records[16];
+		struct tw_frame frame;
+		struct bed bed;
+		unsigned n, k = 0;
+
+		assert_int_equal(tw_match_compile_text("[{'_',[],[{return_trace}]}]", 27, NULL, &shown, NULL), 0);
+		open_bed(&bed, "order");
+		trace(&bed, process, TW_FLAG_CALL | TW_FLAG_RETURN_TO);
+		set(&bed, G, shown);
+		assert_int_equal(tw_trace_function_match(bed.session, "m", "f", 0, shown,
+							 is_global ? TW_FUNCTION_GLOBAL : TW_FUNCTION_LOCAL),
+				 1);
+		tw_enter0(&functions[F], &frame);
+		tail(&frame, G);
+		tw_leave_void(&frame);
+		n = take(&bed, records, 16);
+		for (unsigned r = 0; r < n; r++) {
+			if (TW_RB_HEAD_KIND(records[r]->head) <= TW_EVENT_CALL)
+				continue;
+			assert_true(k < 3);
+			assert_int_equal(TW_RB_HEAD_KIND(records[r]->head), kinds[is_global][k++]);
+		}
+		assert_int_equal(k, 3);
+		close_bed(&bed);
+		tw_match_destroy(shown);
+	}
+	end_process(process);
+}
+
+static void what_finds_no_room_is_counted(void **state)
+{
+	const long calls = 2100000;
+	uint32_t blocks = tw_blocks_in_use();
+	struct tw_process *process = new_process();
+	struct tw_rs_options options = {.ring_bytes = 1 << 26, .cap_bytes = 1 << 27, .first_rings = 1};
+	struct tw_frame frame;
+	struct bed bed;
+	long ends;
+
+	open_bed_with(&bed, "limit", &options);
+	trace(&bed, process, TW_FLAG_CALL);
+	set(&bed, F, returns);
+	set(&bed, G, returns);
+	make_chain(&frame, calls, true);
+	/* Nothing is lost as long as nothing has ended. */
+	assert_int_equal(count_lost(&bed), 0);
+	assert_in_range(tw_blocks_in_use(), TW_PROCESS_BLOCKS_MAX - TW_TAIL_BLOCKS_LEFT, TW_PROCESS_BLOCKS_MAX + blocks);
+	tw_leave_void(&frame);
+	ends = ENDS(&bed, TW_EVENT_RETURN_FROM, F, G);
+	assert_true(ends >= 1500000);
+	assert_int_equal(ends + (long)lost(&bed, TW_RB_LOST_FULL), calls);
+	assert_int_equal(count_lost(&bed), lost(&bed, TW_RB_LOST_FULL));
+	end_process(process);
+	assert_int_equal(tw_blocks_in_use(), blocks);
+	close_bed(&bed);
+}
+
+static void what_a_session_left_is_given_back_by_the_next(void **state)
+{
+	struct tw_process *process = new_process();
+	uint32_t blocks;
+	struct tw_frame frame;
+	struct bed a, b;
+
+	open_wide(&a, "a");
+	trace(&a, process, TW_FLAG_CALL);
+	set(&a, F, returns);
+	set(&a, G, returns);
+	make_chain(&frame, CALLS, true);
+	blocks = tw_blocks_in_use();
+	close_bed(&a);
+	/* Another session has its bit now, and looks at the same loop. */
+	open_wide(&b, "b");
+	trace(&b, process, TW_FLAG_CALL);
+	set(&b, F, returns);
+	set(&b, G, returns);
+	for (int i = 0; i < 10; i++)
+		tail(&frame, i % 2 ? G : F);
+	assert_true(tw_blocks_in_use() < blocks - CALLS / 32);
+	tw_leave_void(&frame);
+	assert_int_equal(ENDS(&b, TW_EVENT_RETURN_FROM, G, F), 10);
+	assert_int_equal(count_lost(&b), 0);
+	end_process(process);
+	close_bed(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_million_calls_have_a_million_ends),
+		cmocka_unit_test(a_loop_takes_nothing_from_others),
+		cmocka_unit_test(return_to_alone_takes_nothing),
+		cmocka_unit_test(return_to_comes_behind_the_first_that_asked),
+		cmocka_unit_test(what_finds_no_room_is_counted),
+		cmocka_unit_test(what_a_session_left_is_given_back_by_the_next),
+	};
+
+	for (int i = 0; i < FUNCTIONS; i++)
+		assert_int_equal(tw_function_declare(&functions[i]), 0);
+	returns = exceptions = NULL;
+	assert_int_equal(tw_match_compile_text(RETURNS, strlen(RETURNS), NULL, &returns, NULL), 0);
+	assert_int_equal(tw_match_compile_text(EXCEPTIONS, strlen(EXCEPTIONS), NULL, &exceptions, NULL), 0);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
