@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stress.c - the command `tracewheel stress`: what is asked for, and what is printed of it; the run is stress_run.c's. */
-#include "tools/stress.h"
+#include "tools/stress_break.h"
 #include "tools/tool.h"
 
 #include <tracewheel/error.h>
@@ -23,6 +23,11 @@ static const struct tw_option known[] = {
 	{'p', "pause", "TIME", "the longest pause between two changes (1ms); half of them have none"},
 	{'f', "functions", "N", "declared functions that are called (256)"},
 	{'r', "seed", "N", "what is drawn at random begins here (the time)"},
+	{'b', "break", "KIND", "do one step wrong, and fail: no-wait, free-early, switch-first, one-by-one,\n"
+			       "forgotten-place, torn-sled, torn-slot, half-written, lost-record,\n"
+			       "stamp-order (docs/proofs.md). Ends when it is noticed"},
+	{'T', "self-test", NULL, "break each of these for a moment, and nothing; exit code 0 when each was\n"
+				 "noticed and nothing else was"},
 	{'j', "json", NULL, "print the result as JSON"},
 	{0, NULL, NULL, NULL},
 };
@@ -39,7 +44,9 @@ static const struct tw_command command = {
 		   "ends with the report of what it has seen.",
 	.options = known,
 	.examples = "  tracewheel stress --seconds 60 --threads 4\n"
-		    "  tracewheel stress --what sleds,returns --pause 0 --seed 7\n",
+		    "  tracewheel stress --what sleds,returns --pause 0 --seed 7\n"
+		    "  tracewheel stress --break no-wait\n"
+		    "  tracewheel stress --self-test\n",
 };
 
 static const char *const what_names[] = {"declared", "sleds", "slots", "returns", "threads", "signals"};
@@ -276,11 +283,16 @@ int tw_tool_stress(int argc, char **argv)
 	struct sigaction end = {.sa_handler = interrupt, .sa_flags = SA_RESTART | SA_RESETHAND};
 	static struct tw_stress_result result;
 	const char *wrong = NULL;
-	bool is_json = false;
+	enum tw_stress_break broken = TW_BREAK_NOTHING;
+	bool is_json = false, is_self_test = false;
 	int key, error;
 
 	while ((key = tw_options_next(&options)) > 0) {
 		is_json |= key == 'j';
+		is_self_test |= key == 'T';
+		if (key == 'b' && (broken = tw_stress_find_break(options.value)) == TW_BREAKS && !wrong)
+			wrong = "--break is one of no-wait, free-early, switch-first, one-by-one, forgotten-place, torn-sled, torn-slot, "
+				"half-written, lost-record, stamp-order";
 		if (!wrong)
 			wrong = read_option(key, options.value, &stress);
 	}
@@ -290,6 +302,10 @@ int tw_tool_stress(int argc, char **argv)
 		return tw_usage(&command, "%s", wrong ? wrong : "it takes options only");
 	sigaction(SIGINT, &end, NULL);
 	sigaction(SIGTERM, &end, NULL);
+	if (is_self_test)
+		return tw_stress_self_test(&stress, is_json);
+	if (broken != TW_BREAK_NOTHING)
+		return tw_stress_run_broken(&stress, broken, is_json);
 	error = tw_stress_run(&stress, &result);
 	if (error)
 		return tw_fail("the test could not be made: %s", tw_strerror(error));

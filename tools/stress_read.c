@@ -9,7 +9,8 @@
  *	one did			in the order of calls, up to some place those of one half, from there on those of the other
  *	several			nothing is known
  *
- * Where calls were to be watched to their ends, each is followed by its return with the value of this round.
+ * Where calls were to be watched to their ends, each is followed by its return with the value of this round.  No event
+ * of a thread is told an earlier time than the one before it.
  */
 #include "tools/stress_inside.h"
 
@@ -20,6 +21,7 @@
 
 #define CALLS	(2 * TW_STRESS_PLACES) /* of a round: place + TW_STRESS_PLACES * half, in their order */
 #define MARK	CALLS
+#define CLOCK_STEP_NS 1000u
 #define NOBODY	255
 #define ALL	((1u << CALLS) - 1)
 #define HALF(h) (((1u << TW_STRESS_PLACES) - 1) << ((h) ? TW_STRESS_PLACES : 0))
@@ -28,6 +30,7 @@
 struct stream {
 	uint64_t last;	  /* round whose mark came */
 	uint64_t lost;	  /* events since */
+	uint64_t last_ns; /* time of the event before */
 	uint32_t calls, ends; /* bits */
 	uint64_t values[CALLS];
 	bool is_odd; /* a call twice, an end of no call */
@@ -168,12 +171,19 @@ static void take_event(struct reading *r, const struct tw_capture_event *event)
 	}
 	if (!stream || (event->kind != TW_CAPTURE_CALL && event->kind != TW_CAPTURE_RETURN_FROM))
 		return;
+	/* Where the processors' counters differ, a thread that moves may go back by some of that. */
+	if (event->time_ns + CLOCK_STEP_NS < stream->last_ns) {
+		r->stress->result->disordered++;
+		tw_stress_tell(r->stress, "an event has a time %llu ns before that of the event before it, behind round %llu",
+			       (unsigned long long)(stream->last_ns - event->time_ns), (unsigned long long)stream->last);
+	}
+	stream->last_ns = event->time_ns;
 	role = role_of(r, event);
 	if (role == MARK && event->payload_words == 2) {
 		uint64_t n = event->payload[0];
 
 		check_round(r, stream, n, (uint32_t)(event->payload[1] >> 32), (uint32_t)event->payload[1]);
-		*stream = (struct stream){.last = n > stream->last ? n : stream->last};
+		*stream = (struct stream){.last = n > stream->last ? n : stream->last, .last_ns = event->time_ns};
 	} else if (role >= CALLS) {
 		stream->is_odd = true;
 	} else if (event->kind == TW_CAPTURE_CALL) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal: `tracewheel stress` as a user meets it: each kind of place alone, all at once, an end by Ctrl-C with the report,
-#	a command without symbols, the JSON, wrong options. (That it notices mistakes: tests/stress.)
+#	a command without symbols, the JSON, wrong options; that it notices each step that is broken on purpose, and
+#	that nothing of these is in the library or in the agent.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -31,6 +32,27 @@ cp "$tw" tracewheel
 strip tracewheel
 expect 0 ./tracewheel stress --seconds 1 --what sleds --threads 1 --changers 0
 shows '^PASS$'
+
+# Each mistake is noticed, and nothing without one.
+expect 0 "$tw" stress --self-test --json
+is "$(json "d['passed'], [k['broken'] for k in d['kinds'] if not k['noticed']]")" "True ['nothing']"
+is "$(json "len(d['kinds']) >= 11, all(k['by'] for k in d['kinds'] if k['noticed'])")" "True True"
+expect 0 "$tw" stress --self-test --seed 11
+shows '^nothing  *no '
+shows '^torn-slot  *in run [0-9]* .*the run died: '
+shows '^PASS$'
+# One of them alone is a run that fails, and says of what.
+expect 1 "$tw" stress --break one-by-one --seconds 20
+shows '^broken  *one-by-one: a transaction is several changes$'
+shows '^noticed  *[^ ]'
+shows '^FAIL$'
+expect 1 "$tw" stress --break no-wait --seconds 20 --json
+is "$(json "d['broken'], d['noticed'], d['runs'] >= 1, d['by'] != ''")" "no-wait True True True"
+expect 2 "$tw" stress --break everything
+says 'one of no-wait'
+for object in "$build"/lib/libtracewheel*.so; do
+	if nm -a "$object" | grep -q 'stress_break\|__wrap_tw_'; then fail "$object holds what breaks steps"; fi
+done
 
 expect 2 "$tw" stress --what returns
 says 'one of these at least'

@@ -2,7 +2,7 @@
 /*
  * Goal	`tracewheel stress` passes with each kind of place and everything that it does to threads, and would not if
  *	changes were several moments instead of one.
- * Method	The run behind the command for a moment each: as it is, and torn on purpose.  tests/stress breaks more.
+ * Method	The run behind the command for a moment each: as it is, and torn on purpose.  The command breaks more: --self-test.
  */
 #include "tools/stress.h"
 
