@@ -35,29 +35,11 @@ struct telling {
 
 /* ---- terms ---- */
 
-/* The term, or as much of it as fits; `room` has place for '...' at least.  Returns the bytes. */
-static __attribute__((noinline, cold)) size_t encode_cut(struct tw_thread *thread, struct tw_term term, uint8_t *at, size_t room)
-{
-	for (size_t max = room < sizeof thread->cut ? room : sizeof thread->cut; max >= 32; max /= 2) {
-		struct tw_arena arena;
-		struct tw_term copy;
-		size_t bytes;
-
-		tw_arena_init_fixed(&arena, thread->cut, max);
-		if (tw_term_copy(&arena, term, max, &copy) < 0)
-			break;
-		bytes = tw_etf_try_encode(copy, at, room);
-		if (bytes)
-			return bytes;
-	}
-	return tw_etf_try_encode(tw_atom(TW_ATOM_CUT), at, room);
-}
-
-size_t tw_notice_encode(struct tw_thread *thread, struct tw_term term, uint8_t *at, size_t room)
+size_t tw_notice_encode(struct tw_term term, uint8_t *at, size_t room)
 {
 	size_t bytes = tw_etf_try_encode(term, at, room);
 
-	return tw_likely(bytes) ? bytes : encode_cut(thread, term, at, room);
+	return tw_likely(bytes) ? bytes : tw_etf_encode_cut(term, at, room);
 }
 
 static void encode_terms(struct telling *telling)
@@ -68,7 +50,7 @@ static void encode_terms(struct telling *telling)
 	for (unsigned i = 0; i < count; i++) {
 		size_t room = sizeof thread->terms - telling->bytes - LATER_TERM_BYTES * (count - i);
 
-		telling->bytes += tw_notice_encode(thread, telling->notice->terms[i], thread->terms + telling->bytes, room);
+		telling->bytes += tw_notice_encode(telling->notice->terms[i], thread->terms + telling->bytes, room);
 	}
 }
 
@@ -198,7 +180,7 @@ static void record(struct telling *telling, unsigned session, struct tw_term ext
 	uint64_t *payload;
 
 	if (has_extra)
-		term_bytes += tw_notice_encode(thread, extra, thread->terms + term_bytes,
+		term_bytes += tw_notice_encode(extra, thread->terms + term_bytes,
 					 sizeof thread->terms - term_bytes - 8);
 	if (has_terms) {
 		/* Whole words: what is behind the last term is zeros. */

@@ -85,7 +85,6 @@ enum { TUPLE = 104, NIL = 106, LIST = 108, SMALL_INTEGER = 97, SMALL_ATOM = 119,
 #define TAIL_BYTES 1
 
 struct encoding {
-	struct tw_thread *thread;
 	struct tw_term term;
 	uint8_t *buffer;
 	size_t room, bytes;
@@ -95,7 +94,7 @@ static void encode_there(void *arg)
 {
 	struct encoding *e = arg;
 
-	e->bytes = tw_notice_encode(e->thread, e->term, e->buffer, e->room);
+	e->bytes = tw_notice_encode(e->term, e->buffer, e->room);
 }
 
 static void put(struct tw_record_terms *terms, uint8_t byte)
@@ -122,7 +121,7 @@ static void put_atom(struct tw_record_terms *terms, const char *name)
 static void put_term(struct tw_record_terms *terms, struct tw_term term, size_t room)
 {
 	uint8_t *before = &terms->thread->terms[terms->bytes - 1], kept = *before;
-	struct encoding e = { terms->thread, term, before, room + 1, 0 };
+	struct encoding e = { term, before, room + 1, 0 };
 
 	/* The version byte takes the place of the byte before, for a moment. */
 	if (terms->keeps_vectors)

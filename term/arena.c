@@ -21,7 +21,16 @@ TW_API void tw_arena_init_fixed(struct tw_arena *arena, void *buffer, size_t byt
 	size_t usable = bytes > skip ? (bytes - skip) & ~(size_t)15 : 0;
 	char *start = usable ? (char *)buffer + skip : (char *)buffer;
 
-	*arena = (struct tw_arena){.at = start, .end = start + usable, .fixed = start, .cap_bytes = usable};
+	/* At its cap from the beginning on. */
+	*arena = (struct tw_arena){
+		.at = start, .end = start + usable, .fixed = start, .held_bytes = usable, .cap_bytes = usable};
+}
+
+TW_API void tw_arena_init_buffer(struct tw_arena *arena, void *buffer, size_t bytes, size_t cap_bytes)
+{
+	tw_arena_init_fixed(arena, buffer, bytes);
+	if (cap_bytes > arena->cap_bytes)
+		arena->cap_bytes = cap_bytes;
 }
 
 TW_API void tw_arena_init(struct tw_arena *arena, size_t cap_bytes)
@@ -69,7 +78,7 @@ TW_API void *tw_arena_alloc(struct tw_arena *arena, size_t bytes)
 
 	if (rounded < bytes)
 		return NULL;
-	if (rounded > (size_t)(arena->end - arena->at) && (arena->fixed || !grow(arena, rounded)))
+	if (rounded > (size_t)(arena->end - arena->at) && !grow(arena, rounded))
 		return NULL;
 	at = arena->at;
 	arena->at = at + rounded;
@@ -89,19 +98,20 @@ TW_API void tw_arena_reset(struct tw_arena *arena)
 	struct tw_arena_chunk *kept = arena->chunks;
 	struct tw_arena_chunk *chunk, *next;
 
-	if (arena->fixed) {
-		arena->at = arena->fixed;
-		return;
-	}
-	if (!kept)
-		return;
-	for (chunk = kept->next; chunk; chunk = next) {
+	/* The newest is the largest; a buffer of the caller's is enough again. */
+	for (chunk = kept && !arena->fixed ? kept->next : kept; chunk; chunk = next) {
 		next = chunk->next;
 		arena->held_bytes -= chunk->bytes;
 		free(chunk);
 	}
-	kept->next = NULL;
-	use_chunk(arena, kept);
+	if (arena->fixed) {
+		arena->chunks = NULL;
+		arena->at = arena->fixed;
+		arena->end = arena->fixed + arena->held_bytes;
+	} else if (kept) {
+		kept->next = NULL;
+		use_chunk(arena, kept);
+	}
 }
 
 TW_API void tw_arena_fini(struct tw_arena *arena)

@@ -211,9 +211,9 @@ TW_API int tw_term_copy(struct tw_arena *arena, struct tw_term term, size_t max_
 	struct tw_term copy;
 
 	c.arena = arena;
-	c.may_allocate = !arena->fixed;
+	c.may_allocate = !arena->fixed || arena->cap_bytes > arena->held_bytes;
 	c.budget_bytes = max_bytes;
-	if (arena->fixed && (size_t)(arena->end - arena->at) < max_bytes)
+	if (!c.may_allocate && (size_t)(arena->end - arena->at) < max_bytes)
 		c.budget_bytes = (size_t)(arena->end - arena->at);
 	c.is_cut = false;
 	c.is_out_of_memory = false;

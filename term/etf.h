@@ -16,6 +16,14 @@ size_t tw_etf_try_encode(struct tw_term term, void *buffer, size_t bytes);
 /* Its general half. */
 size_t tw_etf_encode_fixed(struct tw_term term, void *buffer, size_t bytes);
 
+/*
+ * tw_etf_encode_cut - as much of a term as fits, cut as tw_term_copy() does: what is missing is '...'.
+ *
+ * Returns the bytes written: all of a term that fits; 0 where there is no room for '...' (6 bytes).  Never allocates.
+ * Signal handlers: yes.
+ */
+size_t tw_etf_encode_cut(struct tw_term term, void *buffer, size_t bytes);
+
 enum tw_etf_tag {
 	TW_ETF_NEW_FLOAT = 'F',
 	TW_ETF_BIT_BINARY = 'M',

@@ -7,9 +7,10 @@
 
 #include <tracewheel/term.h>
 
-#define TERMS_BYTES 4096
+#define TERMS_BYTES     4096
+#define TERMS_BYTES_MAX ((size_t)64 << 20)
 
-/* Room on the stack; what is larger is said as '...'. */
+/* Room on the stack, where most terms fit, and beyond it from malloc: match specifications see whole terms. */
 struct terms {
 	struct tw_arena arena;
 	char room[TERMS_BYTES];
@@ -17,7 +18,7 @@ struct terms {
 
 static inline void terms_init(struct terms *terms)
 {
-	tw_arena_init_fixed(&terms->arena, terms->room, TERMS_BYTES);
+	tw_arena_init_buffer(&terms->arena, terms->room, TERMS_BYTES, TERMS_BYTES_MAX);
 }
 
 static inline void terms_fini(struct terms *terms)
@@ -25,7 +26,7 @@ static inline void terms_fini(struct terms *terms)
 	tw_arena_fini(&terms->arena);
 }
 
-/* '...' where the arena is full. */
+/* '...' where the arena is full, at TERMS_BYTES_MAX. */
 struct tw_term term_of(struct tw_arena *arena, struct value value);
 
 #endif

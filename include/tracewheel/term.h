@@ -67,9 +67,9 @@ struct tw_arena_chunk;
 struct tw_arena {
 	char *at;                      /* the next free byte, on a boundary of 16 */
 	char *end;                     /* behind the last byte of the present chunk */
-	char *fixed;                   /* the caller's buffer, or NULL where the arena grows */
+	char *fixed;                   /* the caller's buffer, or NULL */
 	struct tw_arena_chunk *chunks; /* what was allocated, newest first */
-	size_t held_bytes;             /* the sum of it */
+	size_t held_bytes;             /* the sum of it, and of the caller's buffer */
 	size_t cap_bytes;              /* which never exceeds this */
 };
 
@@ -83,6 +83,16 @@ struct tw_arena {
  * Threads: the arena's.  Signal handlers: yes, as all building in such an arena.
  */
 void tw_arena_init_fixed(struct tw_arena *arena, void *buffer, size_t bytes);
+
+/*
+ * tw_arena_init_buffer - an arena that begins in a buffer of the caller, and grows by malloc where that is full.
+ *
+ * @buffer	as for tw_arena_init_fixed(): on the stack, most terms cost no allocation.
+ * @cap_bytes	the most that it ever holds, buffer included; SIZE_MAX for no cap.
+ *
+ * Threads: the arena's.  Signal handlers: no.
+ */
+void tw_arena_init_buffer(struct tw_arena *arena, void *buffer, size_t bytes, size_t cap_bytes);
 
 /*
  * tw_arena_init - an arena that grows by malloc in chunks, up to a cap.

@@ -6,6 +6,8 @@
  */
 #include "capture.h"
 
+#include <tracewheel/match.h>
+
 static struct value p, q;
 static struct function waiter_function;
 
@@ -68,6 +70,31 @@ static void test_messages(void **state)
 	finish();
 	EXPECT(NONE, "p send {hello,1} q", "p send_to_non_existing_process x dead", "p send me p", "p receive me",
 	       "p receive timeout", "p send x unregistered_name");
+}
+
+/* Match specifications see the whole of what a record cannot hold. */
+static struct value send_lists(struct actor *self, struct value other)
+{
+	for (int64_t count = 2999; count <= 3001; count++) {
+		struct value list = NIL;
+		KEEP(self, list);
+		for (int64_t i = 0; i < count; i++)
+			list = cons(heap_of(self), integer(1000000 + i), list);
+		send_to(self, other, list);
+	}
+	return ATOM(OK);
+}
+
+static void test_large_messages(void **state)
+{
+	static const char long_ones[] = "[{['_','$1'],[{'==',{length,'$1'},3000}],[]}]";
+	begin(TW_FLAG_SEND | TW_FLAG_MONOTONIC_TIMESTAMP);
+	struct tw_match_error error;
+	assert_int_equal(tw_trace_send_text(session, long_ones, sizeof long_ones - 1, &error), 1);
+	run(p, send_lists, q);
+	finish();
+	assert_int_equal(recorded_count, 1);
+	assert_int_equal(strncmp(recorded[0].text, "p send [1002999,1002998,", 24), 0);
 }
 
 /* ---- life, links, names ---- */
@@ -237,7 +264,7 @@ static void test_gc(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_messages),  cmocka_unit_test(test_procs),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_messages), cmocka_unit_test(test_large_messages),  cmocka_unit_test(test_procs),
 					   cmocka_unit_test(test_exit),	     cmocka_unit_test(test_trapped_exit),
 					   cmocka_unit_test(test_sensitive), cmocka_unit_test(test_running),
 					   cmocka_unit_test(test_gc)};

@@ -261,6 +261,8 @@ static void large_messages_are_cut(void **state)
 	lines = read_lines(&one);
 	assert_int_equal(lines->count, 3);
 	assert_int_equal(strncmp(lines->text[0], "p send [1000,2000,3000,", 23), 0);
+	/* As many as a record has room for, not as many as a copy would have. */
+	assert_true(TW_RB_HEAD_BYTES(lines->record[0]->head) > 4500);
 	assert_int_equal(strncmp(lines->text[1], "p send [[[[[[[", 14), 0);
 	assert_int_equal(strncmp(lines->text[2], "p send {'...',<<", 16), 0);
 	tw_arena_fini(&arena);

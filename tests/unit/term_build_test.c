@@ -208,10 +208,46 @@ static void growing_arenas_keep_their_cap(void **state)
 	}
 }
 
+/* The caller's buffer first, then the heap, then the buffer again; never beyond the cap. */
+static void arenas_grow_out_of_a_buffer(void **state)
+{
+	static const size_t caps[] = {0, 100, 1000, 5000, 100000};
+	char buffer[1000];
+
+	for (size_t i = 0; i < TW_COUNT_OF(caps); i++) {
+		struct tw_arena arena;
+		struct tw_term list = tw_term_nil(), copy;
+
+		tw_arena_init_buffer(&arena, buffer + 1, sizeof buffer - 1, caps[i]);
+		for (int round = 0; round < 3; round++) {
+			size_t count = 0;
+
+			while (tw_arena_alloc(&arena, 40)) {
+				count++;
+				assert_int_equal(arena.chunks != NULL, count * 48 > 984);
+			}
+			assert_true(arena.held_bytes <= (caps[i] > 1000 ? caps[i] : 1000));
+			assert_true(caps[i] <= 1000 || count * 48 + 48 + 2000 >= caps[i]);
+			tw_arena_reset(&arena);
+			assert_null(arena.chunks);
+		}
+		tw_arena_fini(&arena);
+		if (caps[i] < 100000)
+			continue;
+		tw_arena_init_buffer(&arena, buffer, sizeof buffer, caps[i]);
+		for (int k = 0; k < 1000; k++)
+			list = tw_term_cons(&arena, tw_term_integer(&arena, k), list);
+		assert_int_equal(tw_term_copy(&arena, list, SIZE_MAX, &copy), 0);
+		assert_true(tw_term_is_equal(list, copy));
+		tw_arena_fini(&arena);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(integers_and_floats),
+		cmocka_unit_test(arenas_grow_out_of_a_buffer),
 		cmocka_unit_test(blocks),
 		cmocka_unit_test(identifiers),
 		cmocka_unit_test(maps_sort_their_keys),

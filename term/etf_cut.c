@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * etf_cut.c - as much of a term as a buffer holds, in the external term format.
+ *
+ * What fits is written whole.  Of anything else its head is written and then its parts in order, while there is room for
+ * the marks that stand for all parts that follow: `reserved` counts those.  The mark is the atom '...', of five bytes.  A
+ * list ends in it, and its count is filled in then; a binary becomes {'...',FirstBytes,Size}; of a map all keys are
+ * whole, or it is the mark.
+ */
+#include "term/etf.h"
+#include "term/term.h"
+
+static const uint8_t mark[] = {TW_ETF_SMALL_ATOM_UTF8, 3, '.', '.', '.'};
+
+#define MARK_BYTES sizeof mark
+
+enum cut_kind { CUT_PARTS, CUT_LIST, CUT_MAP };
+
+struct cut_frame {
+	enum cut_kind kind;
+	const struct tw_term *parts; /* that follow; of a map the keys */
+	const struct tw_term *values;
+	struct tw_term list;
+	uint8_t *count_at;
+	size_t count; /* parts that follow; of a list those that were written */
+};
+
+struct cutting {
+	uint8_t *at, *end; /* something stands before `at` */
+	size_t reserved;
+	unsigned depth;
+	struct cut_frame frames[TW_TERM_DEPTH_FIXED];
+};
+
+static size_t room(const struct cutting *c)
+{
+	return (size_t)(c->end - c->at) - c->reserved;
+}
+
+/* The bytes of a term in at most so many; 0: more, and nothing is there.  The byte before is the version's for a moment. */
+static size_t try_whole(struct cutting *c, struct tw_term t, size_t bytes)
+{
+	uint8_t kept = c->at[-1];
+	size_t written = tw_etf_encode_fixed(t, c->at - 1, bytes + 1);
+
+	c->at[-1] = kept;
+	return written ? written - 1 : 0;
+}
+
+static void put_mark(struct cutting *c)
+{
+	memcpy(c->at, mark, MARK_BYTES);
+	c->at += MARK_BYTES;
+}
+
+static void put_number(uint8_t *at, size_t value, unsigned bytes)
+{
+	while (bytes-- > 0)
+		*at++ = (uint8_t)(value >> bytes * 8);
+}
+
+static void put_head(struct cutting *c, enum tw_etf_tag tag, size_t count, unsigned bytes)
+{
+	*c->at++ = (uint8_t)tag;
+	put_number(c->at, count, bytes);
+	c->at += bytes;
+}
+
+static bool begin_tuple(struct cutting *c, struct tw_term t)
+{
+	size_t count = tw_block_size(t), head = count <= 255 ? 2 : 5;
+
+	if (!count || count > UINT16_MAX || room(c) < head + count * MARK_BYTES)
+		return false;
+	put_head(c, count <= 255 ? TW_ETF_SMALL_TUPLE : TW_ETF_LARGE_TUPLE, count, (unsigned)head - 1);
+	c->reserved += count * MARK_BYTES;
+	c->frames[c->depth++] = (struct cut_frame){.kind = CUT_PARTS, .parts = tw_elements(t), .count = count};
+	return true;
+}
+
+/* With one element at least: a list of none is its tail. */
+static bool begin_list(struct cutting *c, struct tw_term t)
+{
+	if (room(c) < 5 + 2 * MARK_BYTES)
+		return false;
+	put_head(c, TW_ETF_LIST, 0, 4);
+	c->reserved += MARK_BYTES;
+	c->frames[c->depth++] = (struct cut_frame){.kind = CUT_LIST, .list = t, .count_at = c->at - 4};
+	return true;
+}
+
+static bool begin_map(struct cutting *c, struct tw_term t)
+{
+	size_t count = tw_block_size(t), bytes = 5, left = room(c);
+	const struct tw_term *keys = tw_elements(t);
+
+	for (size_t i = 0; i < count; i++) {
+		size_t key = bytes + MARK_BYTES < left ? try_whole(c, keys[i], left - bytes - MARK_BYTES) : 0;
+
+		if (!key)
+			return false;
+		bytes += key + MARK_BYTES;
+	}
+	put_head(c, TW_ETF_MAP, count, 4);
+	c->reserved += bytes - 5;
+	c->frames[c->depth++] =
+		(struct cut_frame){.kind = CUT_MAP, .parts = keys, .values = keys + count, .count = count};
+	return count != 0;
+}
+
+static bool put_bits(struct cutting *c, struct tw_term t)
+{
+	/* Two heads, the mark, and a size of any digits. */
+	size_t others = 2 + MARK_BYTES + 5 + 11, bytes;
+
+	if (room(c) <= others)
+		return false;
+	bytes = room(c) - others;
+	put_head(c, TW_ETF_SMALL_TUPLE, 3, 1);
+	put_mark(c);
+	put_head(c, TW_ETF_BINARY, bytes, 4);
+	memcpy(c->at, tw_bits_data(t), bytes);
+	c->at += bytes;
+	c->at += try_whole(c, tw_small((int64_t)tw_block_size(t)), 11);
+	return true;
+}
+
+static void put(struct cutting *c, struct tw_term t)
+{
+	size_t whole = try_whole(c, t, room(c));
+	bool is_begun = false;
+
+	if (whole) {
+		c->at += whole;
+		return;
+	}
+	if (tw_is_bits(t))
+		is_begun = put_bits(c, t);
+	else if (c->depth < TW_TERM_DEPTH_FIXED)
+		is_begun = tw_is_cons(t)    ? begin_list(c, t)
+			   : tw_is_tuple(t) ? begin_tuple(c, t)
+			   : tw_is_map(t)   ? begin_map(c, t)
+					    : false;
+	if (!is_begun)
+		put_mark(c);
+}
+
+static void put_next(struct cutting *c)
+{
+	struct cut_frame *frame = &c->frames[c->depth - 1];
+	struct tw_term part;
+	size_t key;
+
+	switch (frame->kind) {
+	case CUT_LIST:
+		part = frame->list;
+		if (tw_is_cons(part) && room(c) >= MARK_BYTES) {
+			frame->list = tw_cell(part)->tail;
+			put_number(frame->count_at, ++frame->count, 4);
+			part = tw_cell(part)->head;
+			break;
+		}
+		c->reserved -= MARK_BYTES;
+		c->depth--;
+		if (tw_is_cons(part)) {
+			put_mark(c);
+			return;
+		}
+		break;
+	case CUT_MAP:
+		key = try_whole(c, *frame->parts++, (size_t)(c->end - c->at));
+		c->at += key;
+		c->reserved -= key + MARK_BYTES;
+		part = *frame->values++;
+		c->depth -= --frame->count == 0;
+		break;
+	default:
+		c->reserved -= MARK_BYTES;
+		part = *frame->parts++;
+		c->depth -= --frame->count == 0;
+	}
+	put(c, part);
+}
+
+size_t tw_etf_encode_cut(struct tw_term term, void *buffer, size_t bytes)
+{
+	struct cutting c = {.at = buffer, .end = (uint8_t *)buffer + bytes};
+
+	if (bytes < 1 + MARK_BYTES)
+		return 0;
+	*c.at++ = TW_ETF_VERSION;
+	put(&c, term);
+	while (c.depth)
+		put_next(&c);
+	return (size_t)(c.at - (uint8_t *)buffer);
+}
