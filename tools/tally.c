@@ -91,6 +91,8 @@ static bool init_image(struct image_counts *counts, const struct tw_capture *cap
 	counts->is_wanted = calloc(counts->count, sizeof *counts->is_wanted);
 	if (!counts->calls || !counts->is_wanted)
 		return false;
+	/* Events whose place the capture does not define, as a return_to of an unknown function: all but where a pattern asks. */
+	memset(counts->is_wanted, selection->pattern_count == 0, counts->count);
 	at = 0;
 	while ((place = tw_capture_place_next(capture, image, &at))) {
 		if (place->place_id < counts->count)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""views.py - parses every view of a capture back into numbers.
+
+Each parser returns what its view says in its own terms; check.py compares.  A name is MODULE:FUNCTION without arity and
+arguments, as all views have it in common.
+"""
+import json
+import re
+import subprocess
+
+
+class Untrue(Exception):
+    """A view says something else than the account, or cannot be read."""
+
+
+def output(tw, *arguments, codes=(0,)):
+    done = subprocess.run([tw, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    if done.returncode not in codes:
+        raise Untrue("%s ended with %d: %s" % (" ".join(arguments), done.returncode, done.stderr.decode(errors="replace")[:300]))
+    return done.stdout.decode("utf-8")
+
+
+def plain(name):
+    """MODULE:FUNCTION of a name as views print it."""
+    return re.sub(r"(\(.*)?(/(\d+|_))?$", "", name, count=1).strip()
+
+
+def print_json(text):
+    """A list of dicts, one an event; lines that are no JSON are an error."""
+    events = []
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            events.append(json.loads(line))
+        except ValueError as error:
+            raise Untrue("print --format json, line %d is no JSON: %s" % (number, error)) from None
+    return events
+
+
+TEXT = re.compile(r"^\s*([\d.]+)\s+(\d+)(?:\s+\S+)*?\s+(call|return_from|exception_from)\s+(\S+?:[^ (]+)")
+
+
+def print_text(text):
+    """[(seconds as text, thread, kind, name)] of calls and their ends."""
+    events = []
+    for line in text.splitlines():
+        if re.search(r"\s(call|return_from|exception_from) \S+:", line):
+            found = TEXT.match(line)
+            if not found:
+                raise Untrue("print: a line that cannot be read: %r" % line)
+            events.append((found[1], int(found[2]), found[3], plain(found[4])))
+    return events
+
+
+ERLANG = re.compile(r"^\{trace(?:_ts)?,.*?,(call|return_from|exception_from),\{('[^']*'|\w+),('[^']*'|\w+),")
+
+
+def print_erlang(text):
+    """[(kind, name)] in order."""
+    events = []
+    for line in text.splitlines():
+        found = ERLANG.match(line)
+        if found:
+            events.append((found[1], "%s:%s" % (found[2].strip("'"), found[3].strip("'"))))
+        elif line.startswith("{trace") and re.search(r",(call|return_from|exception_from),\{", line):
+            raise Untrue("print --format erlang: a line that cannot be read: %r" % line)
+    return events
+
+
+TREE = re.compile(r"^(.*?)\|( *)(.*)$")
+
+
+def print_tree(text):
+    """{label of a thread: [("enter" | "leave", name)]}; the ends of open calls are missing."""
+    threads = {}
+    open_calls = {}
+    for line in text.splitlines():
+        found = TREE.match(line)
+        if not found:
+            continue
+        label = re.sub(r"^\s*([\d.]+ (ns|us|ms|s)\b|- )?\s*", "", found[1]).strip()
+        what = found[3]
+        items, calls = threads.setdefault(label, []), open_calls.setdefault(label, [])
+        depth = len(found[2]) // 2
+        if what.startswith("}"):
+            if not calls:
+                raise Untrue("print --tree: an end without a call: %r" % line)
+            name, level = calls.pop()
+            said = what.rsplit("  ", 1)[-1].split()[-1] if "  " in what else name
+            if level != depth or plain(said) not in (name, "}"):
+                raise Untrue("print --tree: %r ends %s at depth %d" % (line, name, level))
+            items.append(("leave", name))
+        elif re.match(r"^\S+:\S", what):
+            name = plain(re.match(r"^([^ (]+)", what)[1])
+            items.append(("enter", name))
+            if what.endswith("{"):
+                calls.append((name, depth))
+            else:
+                items.append(("leave", name))
+    return threads
+
+
+def print_chrome(text):
+    """[(tid, ts in ns, dur in ns, name)] of the complete slices that are functions."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise Untrue("print --format chrome is no JSON: %s" % error) from None
+    slices = []
+    for event in data["traceEvents"] if isinstance(data, dict) else data:
+        if event["ph"] == "X" and re.match(r"^(prog|slots|libslots|plug|libplug):", event["name"]):
+            slices.append((event["tid"], round(event["ts"] * 1000), round(event["dur"] * 1000), plain(event["name"])))
+    return slices
+
+
+def folded(text):
+    """{(names from the root): self ns or calls}"""
+    paths = {}
+    for line in text.splitlines():
+        path, number = line.rsplit(" ", 1)
+        names = tuple(plain(name) for name in path.split(";"))
+        names = tuple(name for name in names if re.match(r"^(prog|slots|libslots|plug|libplug):", name))
+        paths[names] = paths.get(names, 0) + int(number)
+    return paths
