@@ -222,6 +222,9 @@ void tw_agent_look(void);
 /* The program closes a handle: by the real dlclose, which is given; what it unloads is forgotten. */
 int tw_agent_close(int (*close)(void *), void *handle);
 
+/* In a forked child that is traced again, once it has its own rings. */
+void tw_agent_arm_after_fork(void);
+
 /* Is the calling thread inside tw_agent_look()?  Its calls of the loader are ours then. */
 bool tw_agent_is_looking(void);
 

@@ -27,6 +27,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -448,11 +449,13 @@ int tw_agent_close(int (*close)(void *), void *handle)
 void tw_agent_look(void)
 {
 	struct tw_tracee *tracee;
-	int saved_errno = errno;
+	int saved_errno = errno, cancel_state;
 
 	if (is_looking)
 		return;
 	is_looking = true;
+	/* dlopen() and dlclose() are no cancellation points, but reading files is. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	if (tw_thread_join()) {
 		tracee = tw_hit_tls.tracee;
 		tw_hit_tls.tracee = &tw_hit_nobody;
@@ -461,6 +464,18 @@ void tw_agent_look(void)
 	} else {
 		look();
 	}
+	pthread_setcancelstate(cancel_state, NULL);
 	is_looking = false;
 	errno = saved_errno;
+}
+
+/*
+ * A thread that was inside dlclose() is not in the child, and what it suspended would stay so.  What it has unloaded so
+ * far is not known: nothing is written before a look has found out.
+ */
+void tw_agent_arm_after_fork(void)
+{
+	tw_got_after_fork_in_child(closings + own_closings + 1);
+	tw_agent_look();
+	resume_slots();
 }

@@ -15,9 +15,9 @@
  */
 #include "agent/agent.h"
 
+#include "base/lock.h"
 #include "breakpoints/breakpoints.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,19 +31,19 @@ struct counts {
 };
 
 /* All of it under this lock, which is held for moments only. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tw_lock lock = TW_LOCK_INIT;
 static struct known *known;
 static size_t known_count, known_room;
 static struct counts seen, applied;
 
 void tw_known_before_fork(void)
 {
-	pthread_mutex_lock(&lock);
+	tw_lock_seize(&lock);
 }
 
 void tw_known_after_fork(void)
 {
-	pthread_mutex_unlock(&lock);
+	tw_lock_drop(&lock);
 }
 
 /* ---- counts ---- */
@@ -65,9 +65,9 @@ bool tw_known_is_change(void)
 	bool is_change;
 
 	tw_sym_counts(&now.loaded, &now.unloaded);
-	pthread_mutex_lock(&lock);
+	tw_lock_seize(&lock);
 	is_change = is_before(seen, now);
-	pthread_mutex_unlock(&lock);
+	tw_lock_drop(&lock);
 	return is_change;
 }
 
@@ -75,18 +75,18 @@ bool tw_known_is_outdated(const struct tw_sym_set *set)
 {
 	bool is_outdated;
 
-	pthread_mutex_lock(&lock);
+	tw_lock_seize(&lock);
 	is_outdated = is_before(counts_of(set), applied);
-	pthread_mutex_unlock(&lock);
+	tw_lock_drop(&lock);
 	return is_outdated;
 }
 
 void tw_known_saw(const struct tw_sym_set *set)
 {
-	pthread_mutex_lock(&lock);
+	tw_lock_seize(&lock);
 	if (is_before(seen, counts_of(set)))
 		seen = counts_of(set);
-	pthread_mutex_unlock(&lock);
+	tw_lock_drop(&lock);
 }
 
 /* ---- objects ---- */
@@ -109,9 +109,9 @@ bool tw_known_has(const struct tw_sym_object *object, void *unused)
 {
 	bool found;
 
-	pthread_mutex_lock(&lock);
+	tw_lock_seize(&lock);
 	found = is_known(object);
-	pthread_mutex_unlock(&lock);
+	tw_lock_drop(&lock);
 	return found;
 }
 
@@ -119,7 +119,7 @@ void tw_known_add(const struct tw_sym_object *object)
 {
 	char *path = strdup(object->path);
 
-	pthread_mutex_lock(&lock);
+	tw_lock_seize(&lock);
 	if (path && known_count == known_room) {
 		struct known *more = realloc(known, (known_room * 2 + 32) * sizeof *more);
 
@@ -132,7 +132,7 @@ void tw_known_add(const struct tw_sym_object *object)
 		known[known_count++] = (struct known){object->elf.base, path};
 		path = NULL;
 	}
-	pthread_mutex_unlock(&lock);
+	tw_lock_drop(&lock);
 	free(path);
 }
 
@@ -174,13 +174,13 @@ bool tw_known_update(struct tw_permit *permit, const struct tw_plan *plan)
 {
 	bool is_whole = true;
 
-	pthread_mutex_lock(&lock);
+	tw_lock_seize(&lock);
 	if (applied.unloaded != plan->set->unloaded_count)
 		tw_bp_modules_look(permit);
 	applied = counts_of(plan->set);
 	forget_gone(permit, plan->set);
 	for (size_t i = 0; i < plan->set->count; i++)
 		is_whole &= !plan->was_known[i] || is_known(&plan->set->objects[i]);
-	pthread_mutex_unlock(&lock);
+	tw_lock_drop(&lock);
 	return is_whole;
 }

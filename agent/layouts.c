@@ -14,6 +14,7 @@
 #include "tracewheel/error.h"
 #include "tracewheel/match.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,15 +121,11 @@ void tw_agent_layouts_destroy(struct tw_agent_layouts *layouts)
 /* As it was opened, or as the kernel calls it. */
 static bool is_path(const char *path, const struct tw_sym_object *object)
 {
-	char *whole;
-	bool is_same = !strcmp(path, object->path);
+	char whole[PATH_MAX];
 
-	if (is_same || *path != '/')
-		return is_same;
-	whole = realpath(object->path, NULL);
-	is_same = whole && !strcmp(path, whole);
-	free(whole);
-	return is_same;
+	if (!strcmp(path, object->path))
+		return true;
+	return *path == '/' && realpath(object->path, whole) && !strcmp(path, whole);
 }
 
 static bool is_module(const struct module *module, const struct tw_sym_object *object)

@@ -21,6 +21,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -141,12 +142,16 @@ static bool search(const char *name, struct link_map *map, char *path, size_t ro
 	return is_found;
 }
 
-/* The caller's own search, where its outcome may differ from ours. */
+/* The caller's own search, where its outcome may differ from ours.  dlopen() is no cancellation point. */
 static bool find(const char *name, struct link_map *map, char *path, size_t room)
 {
-	if (strchr(name, '$'))
-		return expand_origin(name, map, path, room);
-	return search(name, map, path, room);
+	int cancel_state;
+	bool is_found;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	is_found = strchr(name, '$') ? expand_origin(name, map, path, room) : search(name, map, path, room);
+	pthread_setcancelstate(cancel_state, NULL);
+	return is_found;
 }
 
 void *tw_loader_open(const struct tw_loader_calls *calls, const char *name, int flags, const void *caller)

@@ -80,6 +80,7 @@ static void follow(void)
 	tw_hit_host.pinned_image = image;
 	tw_arg_init();
 	tw_session_continue_in_child(session, image);
+	tw_agent_arm_after_fork();
 }
 
 static void after_fork_in_child(void)

@@ -2,6 +2,7 @@
 /* clock.c - choice of the source, snapshots, calibration. */
 #include "base/clock.h"
 #include "base/atomic.h"
+#include "base/sys.h"
 
 #include <time.h>
 #if defined __x86_64__
@@ -91,9 +92,7 @@ uint64_t tw_clock_ticks_per_second(void)
 	tw_clock_snapshot(&now);
 	ns = now.monotonic_ns - first_snapshot.monotonic_ns;
 	if (ns < CALIBRATION_MINIMUM_NS) {
-		struct timespec rest = { 0, (long)(CALIBRATION_MINIMUM_NS - ns) };
-
-		nanosleep(&rest, NULL);
+		tw_sys_sleep(CALIBRATION_MINIMUM_NS - ns);
 		tw_clock_snapshot(&now);
 		ns = now.monotonic_ns - first_snapshot.monotonic_ns;
 	}

@@ -3,39 +3,46 @@
  * quiet_lock.h - a lock that signal handlers of the same thread may need as well.
  *
  * A handler can hit a place for the first time and join, which takes locks.  So whoever holds one of
- * those has all signals blocked: the handler comes after.  Hold it for a few microseconds only.
+ * those has all signals blocked: the handler comes after.  Nor can the holder be cancelled: what is done under the lock
+ * may open and write files.  Hold it for a few microseconds only, and give back the last one taken first.
  */
 #ifndef TW_BASE_QUIET_LOCK_H
 #define TW_BASE_QUIET_LOCK_H
 
-#include "base/sys.h"
+#include "base/lock.h"
 
 #include <pthread.h>
 
 struct tw_quiet_lock {
-	pthread_mutex_t mutex;
-	uint64_t signals; /* of the holder, to restore */
+	struct tw_lock lock;
+	int cancel_state; /* of the holder, to restore */
+	uint64_t signals; /* as well */
 };
 
 #define TW_QUIET_LOCK_INIT                                                                                   \
 	{                                                                                                    \
-		PTHREAD_MUTEX_INITIALIZER, 0                                                                 \
+		TW_LOCK_INIT, 0, 0                                                                           \
 	}
 
 static inline void tw_quiet_lock(struct tw_quiet_lock *lock)
 {
 	uint64_t signals;
+	int cancel_state;
 
 	tw_sys_block_signals(&signals);
-	pthread_mutex_lock(&lock->mutex);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	tw_lock_seize(&lock->lock);
 	lock->signals = signals;
+	lock->cancel_state = cancel_state;
 }
 
 static inline void tw_quiet_unlock(struct tw_quiet_lock *lock)
 {
 	uint64_t signals = lock->signals;
+	int cancel_state = lock->cancel_state;
 
-	pthread_mutex_unlock(&lock->mutex);
+	tw_lock_drop(&lock->lock);
+	pthread_setcancelstate(cancel_state, NULL);
 	tw_sys_restore_signals(&signals);
 }
 

@@ -25,6 +25,17 @@ int tw_sys_futex_wait(const _Atomic uint32_t *word, uint32_t expected, uint64_t 
 /* Wakes up to count sleepers. */
 int tw_sys_futex_wake(const _Atomic uint32_t *word, int count);
 
+/* Sleeps so long, unless a signal comes. */
+void tw_sys_sleep(uint64_t ns);
+
+/* Files: a descriptor that exec closes, and how many bytes were read. */
+int tw_sys_open_to_read(const char *path);
+long tw_sys_read(int fd, void *out, size_t bytes);
+void tw_sys_close(int fd);
+
+/* mprotect(): changes what may be done with pages. */
+int tw_sys_protect(void *address, size_t bytes, int protection);
+
 /* Makes pages present and writable now; -EFAULT where the file behind them has no room. */
 int tw_sys_populate_write(void *address, size_t bytes);
 

@@ -67,6 +67,33 @@ int tw_sys_futex_wake(const _Atomic uint32_t *word, int count)
 	return (int)call6(SYS_futex, (long)word, FUTEX_WAKE, count, 0, 0, 0);
 }
 
+void tw_sys_sleep(uint64_t ns)
+{
+	struct timespec pause = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+
+	call6(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
+}
+
+int tw_sys_open_to_read(const char *path)
+{
+	return (int)call6(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+}
+
+long tw_sys_read(int fd, void *out, size_t bytes)
+{
+	return call6(SYS_read, fd, (long)out, (long)bytes, 0, 0, 0);
+}
+
+void tw_sys_close(int fd)
+{
+	call6(SYS_close, fd, 0, 0, 0, 0, 0);
+}
+
+int tw_sys_protect(void *address, size_t bytes, int protection)
+{
+	return (int)call6(SYS_mprotect, (long)address, (long)bytes, protection, 0, 0, 0);
+}
+
 /* Kernels before 5.14 lack the advice: touch each page, which is right but may raise SIGBUS. */
 int tw_sys_populate_write(void *address, size_t bytes)
 {

@@ -293,6 +293,16 @@ void tw_got_suspend(void)
 		sched_yield();
 }
 
+void tw_got_after_fork_in_child(uint32_t suspension_count)
+{
+	/* RELAXED got.fork: the child has one thread. */
+	tw_store_relaxed(&suspensions, suspension_count);
+	/* RELAXED got.fork: as above; a change that was under way is forgotten. */
+	tw_store_relaxed(&is_writing, false);
+	is_run = false;
+	open_page = 0;
+}
+
 /* What could not be written meanwhile. */
 static void make_up(void)
 {

@@ -2,8 +2,10 @@
 /* maps.c - /proc/self/maps. */
 #include "breakpoints/maps.h"
 
+#include "base/sys.h"
+
+#include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -16,38 +18,55 @@ static int parse_protection(const char *flags)
 	       (flags[2] == 'x' ? PROT_EXEC : 0);
 }
 
-/* On failure nothing is known, and who asks says so. */
+/* False: no memory. */
+static bool add_line(const char *line, size_t *room)
+{
+	struct tw_mapping mapping;
+	char *end;
+
+	mapping.low = strtoul(line, &end, 16);
+	if (*end != '-')
+		return true;
+	mapping.high = strtoul(end + 1, &end, 16);
+	if (*end != ' ')
+		return true;
+	mapping.protection = parse_protection(end + 1);
+	if (mapping_count == *room) {
+		struct tw_mapping *more = realloc(mappings, (*room * 2 + 64) * sizeof *more);
+
+		if (!more)
+			return false;
+		mappings = more;
+		*room = *room * 2 + 64;
+	}
+	mappings[mapping_count++] = mapping;
+	return true;
+}
+
+/* On failure nothing is known, and who asks says so.  Without stdio, which runs the program's malloc. */
 static void read_mappings(void)
 {
-	FILE *file = fopen("/proc/self/maps", "re");
-	size_t room = 0;
-	char line[512];
+	char text[4096], line[128];
+	size_t filled = 0, room = 0;
+	bool is_going_on = true;
+	int fd = tw_sys_open_to_read("/proc/self/maps");
+	long bytes;
 
 	tw_mappings_forget();
-	if (!file)
-		return;
-	while (fgets(line, sizeof line, file)) {
-		struct tw_mapping mapping;
-		char *end;
-
-		mapping.low = strtoul(line, &end, 16);
-		if (*end != '-')
-			continue; /* the rest of a long line */
-		mapping.high = strtoul(end + 1, &end, 16);
-		if (*end != ' ')
-			continue;
-		mapping.protection = parse_protection(end + 1);
-		if (mapping_count == room) {
-			struct tw_mapping *more = realloc(mappings, (room * 2 + 64) * sizeof *more);
-
-			if (!more)
-				break;
-			mappings = more;
-			room = room * 2 + 64;
+	while (fd >= 0 && is_going_on && (bytes = tw_sys_read(fd, text, sizeof text)) > 0)
+		for (long i = 0; i < bytes && is_going_on; i++) {
+			/* The beginning of each line is enough. */
+			if (text[i] != '\n') {
+				line[filled] = text[i];
+				filled += filled < sizeof line - 1;
+				continue;
+			}
+			line[filled] = '\0';
+			filled = 0;
+			is_going_on = add_line(line, &room);
 		}
-		mappings[mapping_count++] = mapping;
-	}
-	fclose(file);
+	if (fd >= 0)
+		tw_sys_close(fd);
 }
 
 static const struct tw_mapping *find(uintptr_t address)

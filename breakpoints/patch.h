@@ -63,6 +63,8 @@ void tw_got_end(void);
  */
 void tw_got_suspend(void);
 void tw_got_resume(struct tw_permit *permit);
+/* In a forked child: so many of them are the calling thread's; the others' threads are not there. */
+void tw_got_after_fork_in_child(uint32_t suspension_count);
 /* Is there anything, of slots or sleds, that the last resume will have to write?  Under the permit. */
 bool tw_patch_is_due(struct tw_permit *permit);
 bool tw_got_is_due(void);

@@ -10,10 +10,14 @@
 #include "base/sys.h"
 #include "progress/progress.h"
 
+#include <pthread.h>
+
 static struct tw_permit the_permit = { .next_module_id = 1, .next_function_id = 1, .next_place_id = 1 };
 static _Atomic uint32_t next_ticket;
 static _Atomic uint32_t serving;
 static __thread bool is_holder;
+/* What the holder's was: changes read files, and a thread that was cancelled there would keep the permit for ever. */
+static __thread uint8_t cancel_state;
 
 bool tw_permit_is_held(const struct tw_permit *permit)
 {
@@ -28,16 +32,19 @@ bool tw_permit_is_mine(void)
 int tw_permit_seize(struct tw_permit **permit)
 {
 	uint32_t ticket, now;
+	int saved_state;
 
 	if (tw_progress_is_reading() || tw_permit_is_held(&the_permit))
 		return TW_EDEADLK;
 	tw_progress_init();
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &saved_state);
 	/* RELAXED permit.ticket: only the number matters; the order comes with `serving`. */
 	ticket = tw_fetch_add_relaxed(&next_ticket, 1);
 	/* PAIR permit.serving: acquire; release in tw_permit_drop().  The holder before has finished. */
 	while ((now = tw_load_acquire(&serving)) != ticket)
 		tw_sys_futex_wait(&serving, now, UINT64_MAX);
 	is_holder = true;
+	cancel_state = (uint8_t)saved_state;
 	tw_bp_init();
 	*permit = &the_permit;
 	return 0;
@@ -52,6 +59,7 @@ void tw_permit_drop(struct tw_permit *permit)
 	tw_fetch_add_acq_rel(&serving, 1);
 	/* All wake up, one is served: changes are rare, and tickets need no list of who sleeps. */
 	tw_sys_futex_wake(&serving, INT32_MAX);
+	pthread_setcancelstate(cancel_state, NULL);
 }
 
 void tw_permit_after_fork_in_child(void)

@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <time.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -403,10 +402,8 @@ static bool is_anybody_waiting(unsigned session)
 
 void tw_threads_end_lanes(unsigned session)
 {
-	const struct timespec pause = { 0, 100000 };
-
 	while (is_anybody_waiting(session))
-		nanosleep(&pause, NULL);
+		tw_sys_sleep(100000);
 	tw_progress_wait();
 	tw_quiet_lock(&threads_lock);
 	for (struct tw_thread *thread = threads; thread; thread = thread->next)

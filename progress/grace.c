@@ -18,7 +18,6 @@
 #include "tracewheel/error.h"
 #include "tracewheel/progress.h"
 
-#include <pthread.h>
 
 /* A section takes some ten nanoseconds, unless its thread is not running. */
 #define LOOKS_BEFORE_SLEEP 100
@@ -30,7 +29,7 @@ struct tw_progress_global tw_progress_global = { .epoch = TW_PROGRESS_STEP | TW_
 						 .notes = TW_PROGRESS_HAS_NO_HELP };
 
 static struct tw_quiet_lock join_lock = TW_QUIET_LOCK_INIT;
-static pthread_mutex_t wait_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tw_lock wait_lock = TW_LOCK_INIT;
 static CDS_LIST_HEAD(readers);
 static __thread struct tw_progress_reader *self;
 /* Under the lock of waits. */
@@ -156,40 +155,40 @@ void tw_progress_wait(void)
 
 	TW_ASSERT(!tw_progress_is_reading());
 	tw_progress_init();
-	pthread_mutex_lock(&wait_lock);
+	tw_lock_seize(&wait_lock);
 	before = tw_clock_monotonic_ns();
 	wait_for_readers();
 	note_wait(tw_clock_monotonic_ns() - before);
-	pthread_mutex_unlock(&wait_lock);
+	tw_lock_drop(&wait_lock);
 }
 
 void tw_progress_note_code_wait(void)
 {
-	pthread_mutex_lock(&wait_lock);
+	tw_lock_seize(&wait_lock);
 	waits.code_count++;
-	pthread_mutex_unlock(&wait_lock);
+	tw_lock_drop(&wait_lock);
 }
 
 TW_API int tw_progress_waits(struct tw_progress_waits *out)
 {
 	if (tw_progress_is_reading())
 		return TW_EDEADLK;
-	pthread_mutex_lock(&wait_lock);
+	tw_lock_seize(&wait_lock);
 	*out = waits;
-	pthread_mutex_unlock(&wait_lock);
+	tw_lock_drop(&wait_lock);
 	return 0;
 }
 
 void tw_progress_before_fork(void)
 {
-	pthread_mutex_lock(&wait_lock);
+	tw_lock_seize(&wait_lock);
 	tw_quiet_lock(&join_lock);
 }
 
 void tw_progress_after_fork_in_parent(void)
 {
 	tw_quiet_unlock(&join_lock);
-	pthread_mutex_unlock(&wait_lock);
+	tw_lock_drop(&wait_lock);
 }
 
 void tw_progress_after_fork_in_child(void)

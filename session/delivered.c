@@ -12,7 +12,6 @@
 #include "session/tracee.h"
 #include "tracewheel/queue.h"
 
-#include <time.h>
 
 /* A wait looks so often whether the consumer and the session are still there. */
 #define SLICE_NS UINT64_C(5000000)
@@ -77,11 +76,9 @@ static void leave(struct tw_session *session)
 
 void tw_delivered_settle(struct tw_session *session)
 {
-	const struct timespec pause = { 0, 100000 };
-
 	/* PAIR session.users: seq_cst; see enter(). */
 	while (tw_load_seq_cst(&session->delivery_users))
-		nanosleep(&pause, NULL);
+		tw_sys_sleep(100000);
 }
 
 static int ask(struct tw_session *session, tw_pid pid, uint32_t *number)

@@ -18,10 +18,20 @@ static void before_fork(void)
 	tw_registry_lock();
 	tw_process_memory_before_fork();
 	tw_threads_before_fork();
+	for (struct tw_session *session = tw_sessions_all(); session; session = session->next_of_all)
+		tw_quiet_lock(&session->definitions);
+}
+
+/* Whoever defines something takes no other lock meanwhile. */
+static void unlock_definitions(void)
+{
+	for (struct tw_session *session = tw_sessions_all(); session; session = session->next_of_all)
+		tw_quiet_unlock(&session->definitions);
 }
 
 static void after_fork_in_parent(void)
 {
+	unlock_definitions();
 	tw_threads_after_fork_in_parent();
 	tw_process_memory_after_fork();
 	tw_registry_unlock();
@@ -30,6 +40,7 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
+	unlock_definitions();
 	tw_threads_after_fork_in_child();
 	tw_process_memory_after_fork();
 	/* Writers are threads of the parent, and so their ring sets are its alone. */

@@ -7,6 +7,7 @@
  * destroy can be received after it.
  */
 #include "session/queue.h"
+#include "base/lock.h"
 #include "pipeline/live.h"
 #include "progress/progress.h"
 #include "session/tracee.h"
@@ -31,7 +32,7 @@ struct request {
 struct tw_queue {
 	struct tw_rs rs; /* first: found again from it */
 	struct tw_quiet_lock making; /* of rings */
-	pthread_mutex_t receiving;   /* of what follows */
+	struct tw_lock receiving;    /* of what follows */
 	struct tw_live live;
 	struct request *armed; /* answered when the round is over */
 	struct tw_queue_stats stats;
@@ -87,9 +88,6 @@ int tw_queue_start(const struct tw_tracer *tracer, struct tw_session *session)
 	if (error)
 		goto destroy_rings;
 	queue->rs.is_threadless = true;
-	pthread_mutex_init(&queue->making.mutex, NULL);
-	pthread_mutex_init(&queue->asking.mutex, NULL);
-	pthread_mutex_init(&queue->receiving, NULL);
 	queue->last_asked = &queue->asked;
 	tw_live_init(&queue->live, &queue->rs, session->image);
 	/* RELAXED queue.any: a tracer of this queue exits after it was made, under the registry's lock both. */
@@ -396,7 +394,7 @@ TW_API int64_t tw_queue_receive_batch(struct tw_session *session, uint64_t timeo
 	if (queue->is_child)
 		return TW_EPIPE;
 	tw_sessions_clear_dropped();
-	pthread_mutex_lock(&queue->receiving);
+	tw_lock_seize(&queue->receiving);
 	become_tracer(session, tw_process_self());
 	found = wait_for_one(session, timeout_ns, arena, &messages[0]);
 	while (found > 0) {
@@ -407,7 +405,7 @@ TW_API int64_t tw_queue_receive_batch(struct tw_session *session, uint64_t timeo
 			break;
 		found = next_message(session, arena, &messages[received]);
 	}
-	pthread_mutex_unlock(&queue->receiving);
+	tw_lock_drop(&queue->receiving);
 	return received ? received : found;
 }
 
@@ -425,8 +423,8 @@ TW_API int tw_queue_stats(struct tw_session *session, struct tw_queue_stats *out
 		return TW_EBADARG;
 	if (session->queue->is_child)
 		return TW_EPIPE;
-	pthread_mutex_lock(&session->queue->receiving);
+	tw_lock_seize(&session->queue->receiving);
 	*out = session->queue->stats;
-	pthread_mutex_unlock(&session->queue->receiving);
+	tw_lock_drop(&session->queue->receiving);
 	return 0;
 }

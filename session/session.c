@@ -199,7 +199,6 @@ static int make(const char *name, struct tw_session **out)
 	if (!session)
 		return TW_ENOMEM;
 	memcpy(session->name, name, bytes);
-	pthread_mutex_init(&session->definitions.mutex, NULL);
 	/* RELAXED session.count: nobody else has the session yet. */
 	tw_store_relaxed(&session->references, 2);
 	/* RELAXED session.count: as above. */
@@ -434,9 +433,12 @@ static bool win(struct tw_session *session)
 void tw_session_clear(struct tw_session *session)
 {
 	struct tw_permit *permit;
-	int error = tw_permit_seize(&permit);
+	int cancel_state, error;
 	bool has_bit;
 
+	/* Others wait until it is gone. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	error = tw_permit_seize(&permit);
 	TW_ASSERT(!error);
 	has_bit = is_seated(session);
 	if (has_bit) {
@@ -466,6 +468,7 @@ void tw_session_clear(struct tw_session *session)
 	if (session->queue)
 		tw_queue_wake(session->queue);
 	drop_reference(session);
+	pthread_setcancelstate(cancel_state, NULL);
 }
 
 /* Somebody else destroys it: gone is gone for all who ask. */

@@ -236,8 +236,9 @@ void tw_sym_module_name(const char *path, char *out, size_t bytes)
 char *tw_sym_demangle(const char *linkage_name)
 {
 	char *(*demangle)(const char *, char *, size_t *, int *);
+	void (*give_back)(void *);
 	int status = -1;
-	char *text;
+	char *text, *copy;
 
 	if (strncmp(linkage_name, "_Z", 2))
 		return NULL;
@@ -245,5 +246,10 @@ char *tw_sym_demangle(const char *linkage_name)
 	if (!demangle)
 		return NULL;
 	text = demangle(linkage_name, NULL, NULL, &status);
-	return status == 0 ? text : NULL;
+	copy = status == 0 ? strdup(text) : NULL;
+	/* It is of the program's malloc, which need not be ours. */
+	*(void **)&give_back = dlsym(RTLD_DEFAULT, "free");
+	if (status == 0 && give_back)
+		give_back(text);
+	return copy;
 }

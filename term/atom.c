@@ -16,6 +16,7 @@
 #include "term/utf8.h"
 #include "base/atomic.h"
 #include "base/export.h"
+#include "base/lock.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -44,7 +45,7 @@ static _Atomic(struct tw_atom_entry *) chunks[CHUNKS];
 static _Atomic uint32_t atom_count;
 
 /* Written under the lock. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct tw_lock lock = TW_LOCK_INIT;
 static struct tw_arena texts;
 static bool has_fork_handlers;
 
@@ -213,12 +214,12 @@ static uint32_t add(const char *name, size_t bytes)
 
 static void lock_for_fork(void)
 {
-	pthread_mutex_lock(&lock);
+	tw_lock_seize(&lock);
 }
 
 static void unlock_after_fork(void)
 {
-	pthread_mutex_unlock(&lock);
+	tw_lock_drop(&lock);
 }
 
 /* The first table with the known names; without memory for it nothing can go on. */
@@ -253,10 +254,10 @@ static struct table *table_in_use(void)
  */
 __attribute__((constructor)) static void set_up_early(void)
 {
-	pthread_mutex_lock(&lock);
+	tw_lock_seize(&lock);
 	if (!table_in_use())
 		set_up();
-	pthread_mutex_unlock(&lock);
+	tw_lock_drop(&lock);
 }
 
 /*
@@ -323,11 +324,11 @@ TW_API struct tw_term tw_term_atom(const char *name, size_t bytes)
 		return atom_of_slot(slot);
 	if (!is_name(name, bytes))
 		return tw_word(0);
-	pthread_mutex_lock(&lock);
+	tw_lock_seize(&lock);
 	slot = look_up(table_in_use(), name, bytes, hash);
 	if (!slot)
 		slot = add(name, bytes);
-	pthread_mutex_unlock(&lock);
+	tw_lock_drop(&lock);
 	return atom_of_slot(slot);
 }
 
@@ -341,7 +342,7 @@ void tw_atom_table_fini(void)
 	struct table *table, *smaller;
 	uint32_t i;
 
-	pthread_mutex_lock(&lock);
+	tw_lock_seize(&lock);
 	for (table = table_in_use(); table; table = smaller) {
 		smaller = table->smaller;
 		free(table);
@@ -357,5 +358,5 @@ void tw_atom_table_fini(void)
 		tw_store_relaxed(&chunks[i], NULL);
 	}
 	tw_arena_fini(&texts);
-	pthread_mutex_unlock(&lock);
+	tw_lock_drop(&lock);
 }

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bind.c - our own calls of libc go to libc, whoever stands in front of it.
+ *
+ * Programs define functions of libc's names: lock profilers wrap pthread_mutex_lock(), others malloc(), clock_gettime(),
+ * mmap(), and sanitizers all of them.  ld.so binds our calls to those as it binds the program's.  They would run inside of
+ * us, under our locks, pass slots that are traced, and come back here.  So before anything else in this library runs, each
+ * slot of our own table that leads to a function of libc is made to lead to the one that libc itself defines.
+ *
+ * Memory  is libc's too, then.  What libc allocates for its caller it takes from the program's malloc (its own calls are
+ *	   bound like all others), so we call nothing that allocates for us: see libc.c.
+ * Data    (stdout, program_invocation_name) stays: it is the program's copy, and has to be.
+ */
+#include "base/sys.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+extern const ElfW(Dyn) own_dynamic[] __asm__("_DYNAMIC") __attribute__((visibility("hidden")));
+extern const char own_header[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
+
+struct tables {
+	const ElfW(Sym) *symbols;
+	const char *strings;
+	const ElfW(Half) *versions;
+	const ElfW(Verneed) *needs;
+	size_t need_count;
+	const ElfW(Rela) *relocations[2];
+	size_t counts[2];
+};
+
+static void read_tables(struct tables *tables)
+{
+	for (const ElfW(Dyn) *d = own_dynamic; d->d_tag != DT_NULL; d++) {
+		/* ld.so has made addresses of most of them, but not of all. */
+		uintptr_t base = (uintptr_t)own_header;
+		const void *at = (const void *)(d->d_un.d_ptr < base ? base + d->d_un.d_ptr : d->d_un.d_ptr);
+
+		switch (d->d_tag) {
+		case DT_SYMTAB: tables->symbols = at; break;
+		case DT_STRTAB: tables->strings = at; break;
+		case DT_VERSYM: tables->versions = at; break;
+		case DT_VERNEED: tables->needs = at; break;
+		case DT_VERNEEDNUM: tables->need_count = d->d_un.d_val; break;
+		case DT_RELA: tables->relocations[0] = at; break;
+		case DT_RELASZ: tables->counts[0] = d->d_un.d_val / sizeof(ElfW(Rela)); break;
+		case DT_JMPREL: tables->relocations[1] = at; break;
+		case DT_PLTRELSZ: tables->counts[1] = d->d_un.d_val / sizeof(ElfW(Rela)); break;
+		default: break;
+		}
+	}
+}
+
+/* The version of libc that a symbol was linked with; NULL: it is nobody's, or another library's. */
+static const char *version_of(const struct tables *tables, size_t symbol)
+{
+	const ElfW(Verneed) *need = tables->needs;
+	unsigned wanted = tables->versions[symbol] & 0x7fff;
+
+	for (size_t i = 0; i < tables->need_count; i++) {
+		const ElfW(Vernaux) *aux = (const void *)((const char *)need + need->vn_aux);
+
+		for (unsigned k = 0; k < need->vn_cnt; k++) {
+			if (aux->vna_other == wanted)
+				return strncmp(tables->strings + need->vn_file, "libc.so.", 8) == 0
+					       ? tables->strings + aux->vna_name
+					       : NULL;
+			aux = (const void *)((const char *)aux + aux->vna_next);
+		}
+		need = (const void *)((const char *)need + need->vn_next);
+	}
+	return NULL;
+}
+
+/* By the name under which it is loaded: not every C library is called libc.so.6.  It is never unloaded. */
+static void *find_libc(void)
+{
+	for (struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
+		const char *slash = strrchr(map->l_name, '/');
+
+		if (!strncmp(slash ? slash + 1 : map->l_name, "libc.so.", 8))
+			return dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
+	}
+	return NULL;
+}
+
+static void bind_one(const struct tables *tables, const ElfW(Rela) *relocation, void *libc)
+{
+	void **slot = (void **)((uintptr_t)own_header + relocation->r_offset), *function;
+	size_t number = ELF64_R_SYM(relocation->r_info);
+	const ElfW(Sym) *symbol = &tables->symbols[number];
+	const char *version;
+
+	if (ELF64_R_TYPE(relocation->r_info) != R_X86_64_JUMP_SLOT && ELF64_R_TYPE(relocation->r_info) != R_X86_64_GLOB_DAT)
+		return;
+	if (symbol->st_shndx != SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT ||
+	    !(version = version_of(tables, number)))
+		return;
+	function = dlvsym(libc, tables->strings + symbol->st_name, version);
+	if (function)
+		*slot = function;
+}
+
+/* The table is read-only since ld.so has filled it in. */
+static void protect(int protection)
+{
+	const ElfW(Ehdr) *header = (const void *)own_header;
+	const ElfW(Phdr) *segment = (const void *)(own_header + header->e_phoff);
+	uintptr_t in_page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+
+	for (unsigned i = 0; i < header->e_phnum; i++, segment++) {
+		uintptr_t low = (uintptr_t)own_header + segment->p_vaddr, high = low + segment->p_memsz;
+
+		if (segment->p_type != PT_GNU_RELRO)
+			continue;
+		low &= ~in_page;
+		high &= ~in_page;
+		if (high > low)
+			tw_sys_protect((void *)low, high - low, protection);
+	}
+}
+
+/* Before all other constructors of this library: what they allocate must be of the malloc that takes it back. */
+__attribute__((constructor(101))) static void bind_all(void)
+{
+	struct tables tables = {0};
+	void *libc = find_libc();
+
+	read_tables(&tables);
+	if (!libc || !tables.symbols || !tables.strings || !tables.versions || !tables.needs)
+		return;
+	protect(PROT_READ | PROT_WRITE);
+	for (unsigned which = 0; which < 2; which++)
+		for (size_t i = 0; i < tables.counts[which]; i++)
+			bind_one(&tables, &tables.relocations[which][i], libc);
+	protect(PROT_READ);
+}

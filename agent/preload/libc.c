@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libc.c - what libc would do with the program's malloc, done with ours (see bind.c).
+ *
+ * Hidden functions under libc's names: all rooms in this library are linked to them.  tests/agent/bound_test.sh holds the
+ * list of what else the library may call.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#undef strdup
+#undef strndup
+#define HIDDEN __attribute__((visibility("hidden")))
+
+HIDDEN char *strndup(const char *text, size_t most)
+{
+	size_t bytes = strnlen(text, most);
+	char *copy = malloc(bytes + 1);
+
+	if (copy) {
+		memcpy(copy, text, bytes);
+		copy[bytes] = '\0';
+	}
+	return copy;
+}
+
+HIDDEN char *strdup(const char *text)
+{
+	return strndup(text, strlen(text));
+}
+
+HIDDEN int asprintf(char **out, const char *format, ...)
+{
+	va_list list;
+	int bytes;
+
+	va_start(list, format);
+	bytes = vsnprintf(NULL, 0, format, list);
+	va_end(list);
+	*out = bytes < 0 ? NULL : malloc((size_t)bytes + 1);
+	if (!*out)
+		return -1;
+	va_start(list, format);
+	bytes = vsnprintf(*out, (size_t)bytes + 1, format, list);
+	va_end(list);
+	return bytes;
+}
+
+static void swap(char *a, char *b, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++) {
+		char byte = a[i];
+
+		a[i] = b[i];
+		b[i] = byte;
+	}
+}
+
+/* A heap's order for what lies below `at`. */
+static void sift(char *base, size_t at, size_t count, size_t bytes, int (*compare)(const void *, const void *))
+{
+	for (size_t child; (child = 2 * at + 1) < count; at = child) {
+		if (child + 1 < count && compare(base + child * bytes, base + (child + 1) * bytes) < 0)
+			child++;
+		if (compare(base + at * bytes, base + child * bytes) >= 0)
+			return;
+		swap(base + at * bytes, base + child * bytes, bytes);
+	}
+}
+
+/* By heap: libc's own allocates. */
+HIDDEN void qsort(void *base, size_t count, size_t bytes, int (*compare)(const void *, const void *))
+{
+	for (size_t i = count / 2; i-- > 0;)
+		sift(base, i, count, bytes, compare);
+	for (size_t end = count; end-- > 1;) {
+		swap(base, (char *)base + end * bytes, bytes);
+		sift(base, 0, end, bytes, compare);
+	}
+}
