@@ -69,10 +69,11 @@ static void tell_message(struct process *from, struct process *to, const struct 
 	bool is_received = tw_process_wants(to->told, TW_WANTS_RECEIVE);
 	if (!is_sent && !is_received)
 		return;
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_buffer(&arena, room, sizeof room, SIZE_MAX);
 	struct tw_term message = message_term(&arena, m);
 	tw_process_send(from->told, message, tw_process_term(&arena, to->told));
 	tw_process_receive(to->told, message, tw_process_term(&arena, from->told));
+	tw_arena_fini(&arena);
 }
 
 /* ---- the run-time ---- */
@@ -82,11 +83,7 @@ static struct process *spawn(struct process *parent, const char *name, const str
 {
 	struct process *child = calloc(1, sizeof *child);
 	struct tw_spawn options = {.name = name, .parent = parent ? parent->told : NULL, .is_linked = parent != NULL};
-	char room[512];
-	struct tw_arena arena;
-	tw_arena_init_fixed(&arena, room, sizeof room);
-	struct tw_term mfa[3] = {tw_term_atom_z(where->module), tw_term_atom_z(where->name), tw_term_nil()};
-	options.entry = tw_term_tuple(&arena, mfa, 3);
+	options.function = where;
 	if (!child || tw_process_spawn(&options, &child->told) < 0)
 		abort();
 	child->run = run;

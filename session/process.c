@@ -174,6 +174,16 @@ TW_API void tw_process_out(void)
 
 /* ---- life ---- */
 
+/* {M,F,Args}; none without memory. */
+static struct tw_term entry_of(struct tw_arena *arena, const struct tw_spawn *options)
+{
+	const struct tw_declared_function *function = options->function;
+	struct tw_term parts[3] = { tw_term_atom_z(function->module), tw_term_atom_z(function->name),
+				    tw_term_list(arena, options->arguments, options->argument_count, tw_term_nil()) };
+
+	return tw_term_tuple(arena, parts, 3);
+}
+
 static void tell_spawn(struct tw_tracee *parent, struct tw_tracee *child, const struct tw_spawn *options)
 {
 	char room[PID_BYTES];
@@ -182,14 +192,18 @@ static void tell_spawn(struct tw_tracee *parent, struct tw_tracee *child, const 
 
 	if (!tw_runtime_wants(TW_WANTS_PROCS))
 		return;
-	tw_arena_init_fixed(&arena, room, sizeof room);
-	entry = entry_or_undefined(&arena, options->entry);
+	tw_arena_init_buffer(&arena, room, sizeof room, SIZE_MAX);
+	entry = options->entry;
+	if (tw_term_is_none(entry) && options->function)
+		entry = entry_of(&arena, options);
+	entry = entry_or_undefined(&arena, entry);
 	tell_pid(parent, TW_EVENT_SPAWN, child->pid_number, entry);
 	if (options->is_linked)
 		tell_pid(parent, TW_EVENT_LINK, child->pid_number, (struct tw_term){ 0 });
 	tell_pid(child, TW_EVENT_SPAWNED, parent->pid_number, entry);
 	if (options->is_linked)
 		tell_pid(child, TW_EVENT_GETTING_LINKED, parent->pid_number, (struct tw_term){ 0 });
+	tw_arena_fini(&arena);
 }
 
 TW_API int tw_process_spawn(const struct tw_spawn *options, struct tw_process **out)

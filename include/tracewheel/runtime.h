@@ -31,6 +31,7 @@
 #include "tracewheel/term.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -78,8 +79,11 @@ struct tw_term tw_process_term(struct tw_arena *arena, const struct tw_process *
 struct tw_spawn {
 	const char *name;	   /* borrows: shown beside the pid, cut at 31 bytes */
 	struct tw_process *parent; /* who spawns; NULL: nobody, and then there are no events of a parent */
-	struct tw_term entry;	   /* {M,F,Args}: what the process begins with; none: {undefined,undefined,[]} */
+	struct tw_term entry;	   /* {M,F,Args}: what the process begins with; none: what `function` says */
 	bool is_linked;		   /* as by spawn_link */
+	const struct tw_declared_function *function; /* it begins with; NULL: {undefined,undefined,[]} */
+	const struct tw_term *arguments;	     /* borrows: Args of `function` */
+	size_t argument_count;
 };
 
 /*

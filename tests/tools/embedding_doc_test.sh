@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: every piece of C in docs/embedding.md stands, line by line, in an example, which is compiled and run.
+# Goal: every piece of C in docs/embedding.md stands, line by line, in an example, which is compiled and run; pieces that
+# show a call's form compile as they stand.
 here=$(realpath "$(dirname "$0")/../..")
 python3 - "$here" <<'PY'
 import glob, re, sys
@@ -17,3 +18,14 @@ for piece in pieces:
     if not any(stands(lines, example) for example in examples.values()):
         sys.exit('in no example:\n' + piece)
 PY
+[ $? = 0 ] || exit 1
+{
+	printf '#include <tracewheel/tracewheel.h>\nint made(void);\nint made(void)\n{\n'
+	sed -n '/answer 0 or an error:$/,/^A scheduler/p' "$here/docs/embedding.md" | sed -n '/^```/,/^```/{/^```/!p}'
+	printf '\treturn error;\n}\n'
+} >"${TMPDIR:-/tmp}/embedding-$$.c"
+gcc -fsyntax-only -Wall -Werror -I"$here/include" "${TMPDIR:-/tmp}/embedding-$$.c"
+code=$?
+grep -q tw_process_create "${TMPDIR:-/tmp}/embedding-$$.c" || code=1
+rm -f "${TMPDIR:-/tmp}/embedding-$$.c"
+exit $code

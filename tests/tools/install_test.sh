@@ -13,7 +13,7 @@ expect 0 "$tw" info --json a.tw
 
 export PKG_CONFIG_PATH=$work/to/lib/pkgconfig LD_LIBRARY_PATH=$work/to/lib
 flags() {
-	pkg-config --define-variable=prefix="$work/to" "$@" || fail "pkg-config"
+	pkg-config "$@" || fail "pkg-config"
 }
 # shellcheck disable=SC2046 # flags are several words
 expect 0 gcc -o count "$here/../../examples/count_calls.c" $(flags --cflags --libs tracewheel)
@@ -21,6 +21,12 @@ expect 0 ./count
 # shellcheck disable=SC2046
 expect 0 gcc -o read "$here/../../examples/read_capture.c" $(flags --cflags --libs tracewheel-capture)
 expect 0 ./read a.tw
+
+# A package that is unpacked elsewhere is found there.
+mv "$work/to" "$work/moved"
+PKG_CONFIG_PATH=$work/moved/lib/pkgconfig pkg-config --cflags tracewheel >flags
+grep -q -- "-I$work/moved/lib/pkgconfig/../../include" flags || fail "pkg-config names a folder that is not there: $(cat flags)"
+mv "$work/moved" "$work/to"
 
 # A project that includes tracewheel_instrument: its program shows every call, and its sleds are compact.
 mkdir -p project/made

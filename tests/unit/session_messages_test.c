@@ -268,6 +268,27 @@ static void large_messages_are_cut(void **state)
 	tw_arena_fini(&arena);
 }
 
+/* {M,F,Args} of a declared function needs no term of the caller's. */
+static void a_spawn_tells_its_function(void **state)
+{
+	static struct tw_declared_function begins = TW_DECLARED_FUNCTION("module", "begins", 2);
+	const struct tw_term arguments[2] = { parse("x"), tw_term_integer(NULL, 7) };
+	struct tw_spawn options = { .name = "c", .parent = p, .function = &begins };
+	struct tw_process *child;
+
+	trace(&one, p, TW_FLAG_PROCS);
+	named[named_count].name = "c";
+	assert_int_equal(tw_process_spawn(&options, &child), 0);
+	name_process(child, "c");
+	EXPECT(&one, "p spawn c, {module,begins,[]}");
+	options.arguments = arguments;
+	options.argument_count = 2;
+	named[named_count].name = "d";
+	assert_int_equal(tw_process_spawn(&options, &child), 0);
+	name_process(child, "d");
+	EXPECT(&one, "p spawn d, {module,begins,[x,7]}");
+}
+
 /* What finds no room is counted once, with the switch that would have come before it. */
 static void messages_that_find_no_room_are_counted(void **state)
 {
@@ -339,6 +360,7 @@ int main(void)
 		CASE(o165_what_patterns_refuse),
 		CASE(j112_silent_and_patterns),
 		CASE(large_messages_are_cut),
+		CASE(a_spawn_tells_its_function),
 		CASE(messages_that_find_no_room_are_counted),
 		CASE(messages_inside_of_a_hit),
 	};
