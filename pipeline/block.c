@@ -157,6 +157,9 @@ static void note_own_kind(struct survey *survey, const uint8_t *record, uint64_t
 		return;
 	}
 	survey->losses++;
+	/* Who asks for the time in which they were lost finds the block. */
+	if (tw_get64(record + TW_CODEC_HEAD_BYTES) < survey->first_ticks)
+		survey->first_ticks = tw_get64(record + TW_CODEC_HEAD_BYTES);
 	for (unsigned cause = 0; cause < TW_FORMAT_CAUSES; cause++) {
 		uint64_t lost = tw_get64(record + TW_CODEC_HEAD_BYTES + 8 + 8 * cause);
 
@@ -183,6 +186,7 @@ static int survey_any(struct survey *survey, struct tw_block_header *header, str
 	uint32_t bytes;
 	uint64_t first_ticks = UINT64_MAX, last_ticks = 0;
 
+	survey->first_ticks = UINT64_MAX;
 	for (uint32_t at = 0; at < in->raw_bytes; at += bytes) {
 		const uint8_t *record = in->raw + at;
 		uint64_t ticks, head;
@@ -206,7 +210,7 @@ static int survey_any(struct survey *survey, struct tw_block_header *header, str
 		survey->calls += TW_RB_HEAD_KIND(head) >= TW_EVENT_RETURN_FROM &&
 				 TW_RB_HEAD_KIND(head) < TW_EVENT_TERM_FIRST;
 	}
-	survey->first_ticks = first_ticks;
+	survey->first_ticks = first_ticks < survey->first_ticks ? first_ticks : survey->first_ticks;
 	survey->last_ticks = last_ticks;
 	return 0;
 }

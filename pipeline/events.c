@@ -128,6 +128,12 @@ static __attribute__((noinline, cold)) void take_cpu_time(struct tw_capture_even
 	event->payload_words--;
 }
 
+/* A loss is wanted where any of its time is. */
+static uint64_t loss_start(struct tw_capture_events *events, const struct tw_stream_record *record)
+{
+	return tw_clockmap_ns(&events->capture->clocks, tw_get64(record->at + TW_CODEC_HEAD_BYTES), &events->clock_hint);
+}
+
 /* The record at the cursor as an event; false where nobody wants it. */
 static bool fill(struct tw_capture_events *events, const struct tw_stream_record *record,
 		 struct tw_capture_event *event)
@@ -142,7 +148,8 @@ static bool fill(struct tw_capture_events *events, const struct tw_stream_record
 		return false;
 	event->time_ns = tw_clockmap_ns(&events->capture->clocks, ticks, &events->clock_hint);
 	if (event->time_ns < events->filter.from_ns ||
-	    (events->filter.to_ns && event->time_ns >= events->filter.to_ns))
+	    (events->filter.to_ns && event->time_ns >= events->filter.to_ns &&
+	     (kind != TW_EVENT_LOSS || loss_start(events, record) >= events->filter.to_ns)))
 		return false;
 	event->ticks = ticks;
 	event->sequence = record->sequence;

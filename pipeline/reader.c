@@ -366,6 +366,25 @@ TW_API const struct tw_capture_image *tw_capture_image(const struct tw_capture *
 	return number < capture->image_count ? &capture->images[number]->info : NULL;
 }
 
+TW_API uint64_t tw_capture_no_ring_lost(const struct tw_capture *capture, uint32_t image, uint64_t from_ns, uint64_t to_ns)
+{
+	const size_t words = sizeof(struct tw_rb_loss_record) / 8;
+	const struct tw_source_image *source = image < capture->image_count ? capture->images[image] : NULL;
+	uint64_t lost = 0;
+
+	if (!source || (!from_ns && !to_ns))
+		return source ? source->info.no_ring_lost : 0;
+	for (uint32_t i = 0; i < source->loss_count; i++) {
+		const struct tw_rb_loss_record *loss =
+			(const struct tw_rb_loss_record *)(const void *)(source->losses + words * i);
+
+		if (tw_capture_ns(capture, loss->record.ticks) >= from_ns &&
+		    (!to_ns || tw_capture_ns(capture, loss->first_ticks) < to_ns))
+			lost += loss->lost[TW_LOST_NO_RING];
+	}
+	return lost;
+}
+
 static const struct tw_catalog *catalog_of(const struct tw_capture *capture, uint32_t image)
 {
 	static const struct tw_catalog none;

@@ -399,8 +399,14 @@ TW_API int tw_recorder_snapshot(struct tw_recorder *recorder)
 
 TW_API void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_recorder_stats *out)
 {
-	*out = recorder->writer.store.stats;
+	const struct tw_store *store = &recorder->writer.store;
+
+	*out = store->stats;
 	out->duration_ns = tw_clock_monotonic_ns() - recorder->started_ns;
+	out->events_ns = (uint64_t)((double)(store->last_ticks - store->first_ticks) * 1e9 /
+				    (double)store->header.ticks_per_second);
+	if (!store->first_ticks)
+		out->events_ns = 0;
 }
 
 TW_API bool tw_recorder_question(const struct tw_recorder *recorder, struct tw_recorder_question *out)

@@ -357,7 +357,7 @@ int tw_store_mark_stream(struct tw_store *store, uint64_t ticks)
 	struct tw_segment segment = { .fd = -1, .stream = &store->stream };
 	int error;
 
-	if (!store->stream_number || store->marked_ticks >= store->stream_ticks)
+	if (!store->stream_number || store->marked_ticks >= store->last_ticks)
 		return store->stream.error;
 	error = tw_segment_mark_in_stream(&segment, store->encoder, ticks);
 	if (!error)
@@ -394,8 +394,9 @@ int tw_store_open_segment(struct tw_store *store, struct tw_store_image *image)
 }
 
 /* Only so many closed segments are kept: a recorder may run for ever on a small disk. */
-static void forget_oldest(struct tw_store *store, struct tw_store_image *image, uint32_t closed_number)
+static void forget_oldest(struct tw_store *store, struct tw_store_image *image)
 {
+	const struct tw_segment *closed = &image->segment;
 	char name[TW_SEGMENT_NAME_BYTES];
 
 	if (!store->segments_kept)
@@ -405,13 +406,17 @@ static void forget_oldest(struct tw_store *store, struct tw_store_image *image, 
 	if (!image->closed)
 		return;
 	if (image->closed_count == store->segments_kept) {
-		tw_segment_name(image->closed[0], false, name);
-		if (unlinkat(store->directory_fd, name, 0) == 0)
+		tw_segment_name(image->closed[0].number, false, name);
+		if (unlinkat(store->directory_fd, name, 0) == 0) {
 			store->stats.segments_removed++;
+			store->stats.events_removed += image->closed[0].events;
+			store->stats.bytes_removed += image->closed[0].bytes;
+		}
 		image->closed_count--;
 		memmove(image->closed, image->closed + 1, image->closed_count * sizeof *image->closed);
 	}
-	image->closed[image->closed_count++] = closed_number;
+	image->closed[image->closed_count++] =
+		(struct tw_store_closed){closed->number, closed->totals.events, closed->offset};
 }
 
 /* What is known to be missing; left to the statistics where it finds no room. */
@@ -459,7 +464,7 @@ int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image,
 	}
 	store->stats.file_bytes += image->segment.offset - before;
 	if (!(ending & TW_SEGMENT_FINAL))
-		forget_oldest(store, image, image->segment.number);
+		forget_oldest(store, image);
 	return 0;
 }
 
@@ -489,8 +494,10 @@ int tw_store_append(struct tw_store *store, struct tw_store_image *image,
 			tw_store_close_segment(store, image, 0);
 		return error;
 	}
-	if (header->last_ticks > store->stream_ticks)
-		store->stream_ticks = header->last_ticks;
+	if (header->type == TW_BLOCK_EVENTS && (!store->first_ticks || header->first_ticks < store->first_ticks))
+		store->first_ticks = header->first_ticks;
+	if (header->last_ticks > store->last_ticks)
+		store->last_ticks = header->last_ticks;
 	stats->is_stalled = false;
 	stats->blocks++;
 	stats->events += header->event_count;

@@ -29,11 +29,18 @@ struct tw_store {
 	struct tw_stream_out stream; /* in place of the directory; fd -1: none */
 	bool is_stream;
 	uint32_t stream_number; /* of the segment that the stream is in the middle of; 0: none */
-	uint64_t stream_ticks;	/* of the newest record in it */
+	uint64_t first_ticks;	/* of the oldest record stored; 0: none */
+	uint64_t last_ticks;	/* of the newest */
 	uint64_t marked_ticks;	/* of its last mark */
 	bool is_short; /* not everything found room: the segments that are closed now say so */
 	uint64_t account[TW_ACCOUNT_CAUSES]; /* what is known to be missing; stands in each segment closed from then on */
 	struct tw_recorder_stats stats;
+};
+
+struct tw_store_closed {
+	uint32_t number;
+	uint64_t events;
+	uint64_t bytes;
 };
 
 /* Where the blocks of one image go.  Zeroed: no segment yet. */
@@ -52,7 +59,7 @@ struct tw_store_image {
 	uint32_t segment_count;
 	uint64_t events;
 	uint64_t lost[TW_FORMAT_CAUSES];
-	uint32_t *closed; /* numbers of closed segments that are kept, the oldest first */
+	struct tw_store_closed *closed; /* segments that are kept, the oldest first */
 	uint32_t closed_count;
 };
 

@@ -12,6 +12,12 @@ Answers go to standard output, everything else to standard error. A message says
 Colour is for terminals, and not where `NO_COLOR` is set. Progress is shown on terminals, when something takes longer
 than a second.
 
+`info`, `report`, `print` and `flame` show what can be read, and end with 0 where that is all that was recorded: events that the
+program lost and counted, older ones that gave way (`--keep`, `--on-full overwrite`) and a recording that is still going on change
+nothing in that. They end with 1 where it is not: a segment is missing, something is damaged or was cut off, the disk was full, the
+program wrote into its rings; standard error says which, and how many events that were, where that is known. A capture that
+cannot be read at all ends them with 1 as well, 2 is a wrong command line. `record` passes on the program's own code.
+
 TEXT
 echo '```'
 "$tw" --help

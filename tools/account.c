@@ -52,10 +52,10 @@ void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path
 		       tw_figure_count(figure, stats->definitions_refused));
 }
 
-void tw_account_events(const struct tw_recorder_stats *stats, const char *path)
+void tw_account_events(const struct tw_recorder_stats *stats, const char *path, uint32_t segments_kept)
 {
 	char count[TW_FIGURE_BYTES], time[TW_FIGURE_BYTES], rate[TW_FIGURE_BYTES], bytes[TW_FIGURE_BYTES];
-	double seconds = (double)stats->duration_ns / 1e9;
+	double seconds = (double)stats->events_ns / 1e9;
 	if (!stats->images) {
 		tw_say("%s is empty: the program did not load the tracing library.", path);
 		return;
@@ -72,4 +72,9 @@ void tw_account_events(const struct tw_recorder_stats *stats, const char *path)
 	       tw_figure_seconds(time, seconds),
 	       tw_figure_short(rate, seconds > 0 ? (double)stats->events / seconds : 0),
 	       tw_figure_bytes(bytes, stats->file_bytes), (double)stats->file_bytes / (double)stats->events);
+	if (stats->segments_removed)
+		tw_say("kept: the last %s events; %s before them were removed by --keep %u; %s on disk.",
+		       tw_figure_count(count, stats->events - stats->events_removed),
+		       tw_figure_count(rate, stats->events_removed), segments_kept,
+		       tw_figure_bytes(bytes, stats->file_bytes - stats->bytes_removed));
 }

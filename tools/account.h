@@ -5,8 +5,8 @@
 
 #include "tracewheel/consumer.h"
 
-/* How much was recorded, and how fast. */
-void tw_account_events(const struct tw_recorder_stats *stats, const char *path);
+/* How much was recorded, how fast, and what of it --keep has left. */
+void tw_account_events(const struct tw_recorder_stats *stats, const char *path, uint32_t segments_kept);
 /* What went wrong: said even when quiet. */
 void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path, int error);
 /* @path: NULL for a stream. */

@@ -7,11 +7,13 @@
  */
 #include "tools/calltree.h"
 #include "tools/lines.h"
+#include "tools/missing.h"
 #include "tools/report.h"
 #include "tools/select.h"
 
 #include "tracewheel/error.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -207,8 +209,20 @@ static void put_notes(const struct request *request, const struct tw_calltree *t
 	if (lost)
 		put_note(true, "%s events were lost: calls around them are cut or unseen.",
 			 tw_figure_count(a, lost));
-	if (!info.is_complete)
-		put_note(true, "The capture is not complete.");
+	struct tw_capture_account account;
+	char clause[TW_MISSING_ROOM];
+	tw_capture_account(tree->capture, &account);
+	for (unsigned cause = TW_MISSING_OVERWRITTEN; cause < TW_MISSING_CAUSES; cause++) {
+		if (*tw_missing_clause(&account, cause, clause))
+			put_note(cause != TW_MISSING_OVERWRITTEN && cause != TW_MISSING_REMOVED, "%c%s.",
+				 toupper((unsigned char)*clause), clause + 1);
+	}
+	if (info.is_live)
+		put_note(true, "The capture is not complete: it is being recorded, or its recorder died.");
+	if (*tw_missing_waits(&account, clause))
+		put_note(false, "The program %s: that is in no time of a call.", clause);
+	if (*tw_missing_setups(&account, clause))
+		put_note(false, "%c%s: that is in no time of a call.", toupper((unsigned char)*clause), clause + 1);
 	if (tree->stacks.open)
 		put_note(false, "Calls that were open at the end, and count up to it: %s.",
 			 tw_figure_count(a, tree->stacks.open));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info.c - `tracewheel info`: what a capture holds, without reading its events. */
+#include "tools/missing.h"
 #include "tools/names.h"
 #include "tools/tool.h"
 
@@ -58,6 +59,20 @@ static void put_lost(const struct tw_capture_info *info)
 	tw_out_text(&out, "\n");
 }
 
+/* What is not in it for any other cause, and time that was the tracer's own. */
+static void put_missing(const struct tw_capture_account *account)
+{
+	char clause[TW_MISSING_ROOM];
+	for (unsigned cause = TW_MISSING_OVERWRITTEN; cause < TW_MISSING_CAUSES; cause++) {
+		if (*tw_missing_clause(account, cause, clause))
+			tw_out_format(&out, "%-14s%s\n", tw_missing_cause_name(cause), clause);
+	}
+	if (*tw_missing_waits(account, clause))
+		tw_out_format(&out, "waits         %s\n", clause);
+	if (*tw_missing_setups(account, clause))
+		tw_out_format(&out, "set-up        %s\n", clause);
+}
+
 static void put_text(const struct tw_capture *capture, const struct tw_capture_info *info)
 {
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], when[64] = "?";
@@ -66,7 +81,10 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 	if (localtime_r(&start, &broken))
 		strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S %z", &broken);
 	tw_out_format(&out, "events        %s\n", tw_figure_count(a, info->events));
+	struct tw_capture_account account;
+	tw_capture_account(capture, &account);
 	put_lost(info);
+	put_missing(&account);
 	tw_out_format(&out, "bytes         %s (%s, %.2f an event)\n", tw_figure_count(a, info->file_bytes),
 		      tw_figure_bytes(b, info->file_bytes), bytes_per_event(info));
 	tw_out_format(&out, "time          %s, from %s\n", tw_figure_seconds(a, seconds_of(info)), when);
@@ -74,11 +92,23 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 	tw_out_format(&out, "functions     %u in %u modules\n", info->functions, info->modules);
 	tw_out_format(&out, "segments      %u, %s blocks\n", info->segments,
 		      tw_figure_count(a, info->blocks));
-	tw_out_format(&out, "complete      %s\n",
-		      info->is_complete ? "yes"
-		      : info->is_live   ? "no: being recorded, or its recorder died (tracewheel recover)"
-		      : info->damages   ? "no: damaged"
-					: "no: cut off");
+	tw_out_text(&out, "complete      ");
+	const char *between = "no: ";
+	if (info->is_live)
+		tw_out_text(&out, "no: being recorded, or its recorder died (tracewheel recover)");
+	for (unsigned cause = TW_MISSING_REMOVED; cause <= TW_MISSING_UNSTORED && !info->is_live; cause++) {
+		static const char *const words[] = {[TW_MISSING_REMOVED] = "the oldest of it was removed",
+						    [TW_MISSING_SEGMENTS] = "segments are missing",
+						    [TW_MISSING_DAMAGED] = "damaged",
+						    [TW_MISSING_RINGS] = "rings were damaged",
+						    [TW_MISSING_CUT] = "cut off",
+						    [TW_MISSING_UNSTORED] = "the disk was full"};
+		if (!tw_missing_any(&account, cause))
+			continue;
+		tw_out_format(&out, "%s%s", between, words[cause]);
+		between = ", ";
+	}
+	tw_out_text(&out, info->is_complete ? "yes\n" : *between == 'n' && !info->is_live ? "no: cut off\n" : "\n");
 	size_t count = tw_names_images(capture, images, IMAGES_MAX);
 	for (size_t i = 0; i < count; i++) {
 		tw_out_format(&out, "process       %d: ", images[i]->process_id);
@@ -162,6 +192,9 @@ static void put_json(const struct tw_capture *capture, const struct tw_capture_i
 	tw_json_u64(&json, "raw_bytes", info->raw_bytes);
 	tw_json_u64(&json, "damaged_records", info->damaged_records);
 	tw_json_u64(&json, "start_wall_ns", info->start_wall_ns);
+	struct tw_capture_account account;
+	tw_capture_account(capture, &account);
+	tw_missing_json(&json, &account);
 	put_json_lists(&json, capture);
 	tw_json_close(&json, '}');
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* names.c - what the events of a capture are called. */
+#include "tools/missing.h"
 #include "tools/names.h"
 #include "tools/spool.h"
 #include "tools/tool.h"
@@ -262,6 +263,26 @@ struct tw_capture *tw_names_open_stream(const char *path, bool *is_stream)
 	return error ? say_no_stream(path, error) : capture;
 }
 
+/* Shown as far as it goes, and not all that was recorded: that is a failure of a file, where nobody asked for it. */
+static int exit_of(const struct tw_capture *capture, const struct tw_capture_info *info)
+{
+	struct tw_capture_account account;
+	tw_capture_account(capture, &account);
+	return tw_missing_is_failure(&account, info) ? TW_EXIT_FAILURE : TW_EXIT_OK;
+}
+
+/* What no view of single events shows: what is missing for other causes than counted losses. */
+static void say_missing(const struct tw_capture *capture, const char *path, bool failures_only)
+{
+	struct tw_capture_account account;
+	char clause[TW_MISSING_ROOM];
+	tw_capture_account(capture, &account);
+	for (unsigned cause = failures_only ? TW_MISSING_SEGMENTS : TW_MISSING_REMOVED; cause <= TW_MISSING_UNSTORED; cause++) {
+		if (*tw_missing_clause(&account, cause, clause))
+			tw_say("%s: %s.", path, clause);
+	}
+}
+
 int tw_names_end(const struct tw_capture *capture, const char *path, int code)
 {
 	const struct tw_capture_damage *damage;
@@ -281,12 +302,17 @@ int tw_names_end(const struct tw_capture *capture, const char *path, int code)
 		tw_say("%s is being recorded, or its recorder died: `tracewheel recover %s` completes it "
 		       "then.",
 		       path, path);
-	return tw_names_exit(capture, path, code);
+	else
+		say_missing(capture, path, false);
+	return code == TW_EXIT_OK ? exit_of(capture, &info) : code;
 }
 
-/* Nothing completes a stream: who made it has failed. */
 int tw_names_exit(const struct tw_capture *capture, const char *path, int code)
 {
-	bool is_damaged = tw_capture_damage(capture, 0) != NULL;
-	return code == TW_EXIT_OK && is_damaged && is_stream_path(path) ? TW_EXIT_FAILURE : code;
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	if (code != TW_EXIT_OK || exit_of(capture, &info) == TW_EXIT_OK)
+		return code;
+	say_missing(capture, path, true);
+	return TW_EXIT_FAILURE;
 }

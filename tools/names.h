@@ -83,7 +83,10 @@ size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture
 struct tw_capture *tw_names_open(const char *path);
 /* The same, but that a stream is read while it comes, once. */
 struct tw_capture *tw_names_open_stream(const char *path, bool *is_stream);
-/* The exit code of a command that would end with this one: TW_EXIT_FAILURE for a stream that ended in the middle. */
+/*
+ * The exit code of a command that would end with this one: TW_EXIT_FAILURE where parts of what was recorded are missing against
+ * everybody's will (tw_missing_is_failure()), which is said on standard error.
+ */
 int tw_names_exit(const struct tw_capture *capture, const char *path, int code);
 /* The same, after having said on standard error what could not be read. */
 int tw_names_end(const struct tw_capture *capture, const char *path, int code);

@@ -7,6 +7,7 @@
  * recorded; all other events as moments on the track of their process.  Times are microseconds since the
  * first event. Source: "Trace Event Format" of the Chromium project.
  */
+#include "tools/missing.h"
 #include "tools/print.h"
 #include "tools/stacks.h"
 
@@ -266,6 +267,19 @@ static void put_process_names(struct chrome *chrome)
 	}
 }
 
+/* The end of the array, and what is missing: "otherData" is shown as it is. */
+static void put_account(struct chrome *chrome)
+{
+	struct tw_json json = {.out = chrome->out};
+	struct tw_capture_account account;
+	tw_capture_account(chrome->printer->capture, &account);
+	tw_out_text(chrome->out, "\n],\"otherData\":");
+	tw_json_open(&json, NULL, '{');
+	tw_missing_json(&json, &account);
+	tw_json_close(&json, '}');
+	tw_out_text(chrome->out, "}\n");
+}
+
 static void free_chrome(struct chrome *chrome)
 {
 	for (uint32_t i = 0; chrome->stacks.slots && i <= chrome->stacks.mask; i++) {
@@ -296,7 +310,7 @@ int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *
 		tw_out_text(chrome->out, "{\"traceEvents\":[");
 		put_process_names(chrome);
 		error = put_events(chrome, filter, limit);
-		tw_out_text(chrome->out, "\n]}\n");
+		put_account(chrome);
 	}
 	free_chrome(chrome);
 	free(chrome);

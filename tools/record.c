@@ -497,7 +497,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	else
 		tw_account_troubles(&stats, request->path, error);
 	if (!request->is_quiet) {
-		tw_account_events(&stats, request->path);
+		tw_account_events(&stats, request->path, request->recorder.segments_kept);
 		if (has_ended && stats.images_alive && request->recorder.follow_fork)
 			tw_say("%u of its processes still run, and are traced no longer.",
 			       stats.images_alive);

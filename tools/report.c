@@ -7,6 +7,7 @@
  * everybody sees them.
  */
 #include "tools/lines.h"
+#include "tools/missing.h"
 #include "tools/names.h"
 #include "tools/report.h"
 #include "tools/tally.h"
@@ -98,8 +99,8 @@ static void put_head(const struct tw_screen *screen, const struct tw_capture *ca
 			      info->images - 1);
 }
 
-static void put_losses(const struct tw_screen *screen, const struct tw_tally *tally,
-		       const struct tw_capture_info *info)
+static void put_losses(const struct tw_screen *screen, const struct tw_tally *tally, bool is_part, bool is_complete,
+		       bool is_live)
 {
 	char figure[TW_FIGURE_BYTES];
 	uint64_t lost = 0;
@@ -107,14 +108,17 @@ static void put_losses(const struct tw_screen *screen, const struct tw_tally *ta
 		lost += tally->lost[cause];
 	if (!lost) {
 		/* What the end of a capture would tell is not known without its end. */
-		tw_out_text(screen->out, info->is_complete ? "Nothing was lost.\n"
-					 : info->is_live
-						 ? "Nothing was lost so far.\n"
-						 : "It tells of no losses, but parts of it are missing.\n");
+		tw_out_text(screen->out,
+			    is_part ? "Nothing was lost in what is shown.\n"
+			    : is_complete ? "Nothing was lost.\n"
+			    : is_live     ? "Nothing was lost so far.\n"
+					  : "It tells of no losses, but parts of it are missing.\n");
 		return;
 	}
-	tw_out_format(screen->out, "%sLOST %s events, %.2f %% of all:", tw_screen_red(screen),
-		      tw_figure_count(figure, lost), 100.0 * (double)lost / (double)(lost + tally->events));
+	/* Nobody knows of which functions they were: the whole are all events of that time and of those threads. */
+	tw_out_format(screen->out, "%sLOST %s events, %.2f %% of all%s:", tw_screen_red(screen),
+		      tw_figure_count(figure, lost), 100.0 * (double)lost / (double)(lost + tally->all_events),
+		      is_part ? " in this part" : "");
 	const char *between = " ";
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
 		if (!tally->lost[cause])
@@ -126,8 +130,32 @@ static void put_losses(const struct tw_screen *screen, const struct tw_tally *ta
 	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
 }
 
-static void put_sums(const struct tw_screen *screen, const struct tw_tally *tally,
-		     const struct tw_capture_info *info)
+/* What is missing for other causes, and time that was the tracer's own. */
+static void put_account(const struct tw_screen *screen, const struct tw_capture *capture, const struct tw_capture_info *info)
+{
+	struct tw_capture_account account;
+	char clause[TW_MISSING_ROOM];
+	tw_capture_account(capture, &account);
+	for (unsigned cause = TW_MISSING_OVERWRITTEN; cause < TW_MISSING_CAUSES; cause++) {
+		bool is_failure = cause >= TW_MISSING_SEGMENTS && cause <= TW_MISSING_UNSTORED;
+		if (!*tw_missing_clause(&account, cause, clause))
+			continue;
+		tw_out_format(screen->out, "%s%s%c%s%s.%s\n", is_failure ? tw_screen_red(screen) : "",
+			      is_failure ? "This capture is not complete: " : "",
+			      is_failure ? *clause : toupper((unsigned char)*clause), clause + 1,
+			      is_failure ? "; what can be read is shown" : "", is_failure ? tw_screen_plain(screen) : "");
+	}
+	if (info->is_live)
+		tw_out_format(screen->out, "%sThis capture is not complete: it is being recorded, or its recorder died.%s\n",
+			      tw_screen_red(screen), tw_screen_plain(screen));
+	if (*tw_missing_waits(&account, clause))
+		tw_out_format(screen->out, "The program %s: that is in no time of a call.\n", clause);
+	if (*tw_missing_setups(&account, clause))
+		tw_out_format(screen->out, "%c%s: that is in no time of a call.\n", toupper((unsigned char)*clause), clause + 1);
+}
+
+static void put_sums(const struct tw_screen *screen, const struct tw_tally *tally, const struct tw_capture *capture,
+		     const struct tw_capture_info *info, bool is_part)
 {
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES];
 	tw_out_format(screen->out, "%s events in %s (%s/s), %zu thread%s, %s on disk, %.2f B an event\n",
@@ -136,13 +164,8 @@ static void put_sums(const struct tw_screen *screen, const struct tw_tally *tall
 		      tally->threads.count, tally->threads.count == 1 ? "" : "s",
 		      tw_figure_bytes(d, info->file_bytes),
 		      info->events ? (double)info->file_bytes / (double)info->events : 0);
-	put_losses(screen, tally, info);
-	if (!info->is_complete)
-		tw_out_format(screen->out, "%sThis capture is not complete: %s.%s\n", tw_screen_red(screen),
-			      info->is_live   ? "it is being recorded, or its recorder died"
-			      : info->damages ? "parts of it are damaged; what can be read is shown"
-					      : "it was cut off; what can be read is shown",
-			      tw_screen_plain(screen));
+	put_losses(screen, tally, is_part, info->is_complete, info->is_live);
+	put_account(screen, capture, info);
 }
 
 /* What the program's own side said, a few of it: why something that was asked for is not here. */
@@ -211,6 +234,11 @@ static void put_table(const struct tw_screen *screen, const struct tw_tally_tabl
 	}
 }
 
+static bool is_part(const struct tw_selection *selection)
+{
+	return selection->from || selection->to || selection->thread || selection->pattern_count;
+}
+
 /* empty: why nothing is in what was asked for; NULL: nothing was. */
 static void put_screen(const struct request *request, const struct tw_capture *capture,
 		       const struct tw_capture_info *info, const struct sums *sums, const char *empty)
@@ -228,7 +256,7 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 		tw_out_format(&out, "%c%s.\n", toupper((unsigned char)*empty), empty + 1);
 		return;
 	}
-	put_sums(&screen, tally, info);
+	put_sums(&screen, tally, capture, info, is_part(&request->selection));
 	put_notes(&screen, capture);
 	bool has_tree = sums->has_times || (sums->has_stacks && (request->has_callers || request->has_tree));
 	if (has_tree)
@@ -284,7 +312,7 @@ static void put_json_table(struct tw_json *json, const char *name, const struct 
 	tw_json_close(json, ']');
 }
 
-static void put_json(const struct request *request, const struct tw_capture_info *info,
+static void put_json(const struct request *request, const struct tw_capture *capture, const struct tw_capture_info *info,
 		     const struct sums *sums)
 {
 	const struct tw_tally *tally = &sums->tally;
@@ -301,6 +329,9 @@ static void put_json(const struct request *request, const struct tw_capture_info
 	tw_json_double(&json, "events_per_second", seconds > 0 ? (double)tally->events / seconds : 0);
 	tw_json_u64(&json, "bytes", info->file_bytes);
 	tw_json_bool(&json, "complete", info->is_complete);
+	struct tw_capture_account account;
+	tw_capture_account(capture, &account);
+	tw_missing_json(&json, &account);
 	tw_json_u64(&json, "functions", tally->functions.count);
 	if (sums->has_times || sums->has_stacks)
 		tw_report_times_json(&json, &sums->tree, request->sort, request->top);
@@ -419,7 +450,7 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 	bool has_reason = tw_selection_explain(&request->selection, capture, &filter, empty);
 	tw_out_init(&out, STDOUT_FILENO);
 	if (request->is_json)
-		put_json(request, &info, &sums);
+		put_json(request, capture, &info, &sums);
 	else
 		put_screen(request, capture, &info, &sums, has_reason ? empty : NULL);
 	if (request->is_json && !sums.tally.events && has_reason)

@@ -23,6 +23,8 @@ struct scan {
 	uint32_t image_count;
 	uint64_t *stream_calls;
 	uint64_t *stream_events;
+	uint64_t (*stream_lost)[TW_LOST_CAUSES]; /* by loss records, where a time was asked for */
+	uint64_t all_events;
 	uint64_t *kinds;
 	uint32_t stream_count;
 	const struct tw_capture *capture;
@@ -31,11 +33,28 @@ struct scan {
 	uint64_t total;
 };
 
+/* Is any time of a loss within the times asked for? */
+static bool has_time_of(const struct scan *scan, uint64_t first_ticks, uint64_t last_ticks)
+{
+	return tw_capture_ns(scan->capture, last_ticks) >= scan->filter->from_ns &&
+	       (!scan->filter->to_ns || tw_capture_ns(scan->capture, first_ticks) < scan->filter->to_ns);
+}
+
 /* Is the record within the times asked for?  Blocks at the edges hold others. */
 static bool is_in_time(const struct scan *scan, const struct tw_capture_record *record)
 {
 	uint64_t ns = tw_capture_ns(scan->capture, record->ticks);
 	return ns >= scan->filter->from_ns && (!scan->filter->to_ns || ns < scan->filter->to_ns);
+}
+
+/* A loss counts where any of its time was asked for: nobody knows when in it each event was lost. */
+static void count_loss(struct scan *scan, const struct tw_capture_batch *batch, const struct tw_capture_record *record)
+{
+	const struct tw_capture_loss *loss = (const void *)record->payload;
+	if (tw_capture_record_words(record) < 1 + TW_LOST_CAUSES || !has_time_of(scan, loss->first_ticks, record->ticks))
+		return;
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		scan->stream_lost[batch->stream][cause] += loss->lost[cause];
 }
 
 static void count_batch(struct scan *scan, const struct tw_capture_batch *batch, bool looks_at_time)
@@ -45,10 +64,13 @@ static void count_batch(struct scan *scan, const struct tw_capture_batch *batch,
 	for (const struct tw_capture_record *record = batch->first; record < batch->end;
 	     record = tw_capture_record_next(record)) {
 		unsigned kind = tw_capture_record_kind(record);
+		if (kind == TW_CAPTURE_LOSS && looks_at_time)
+			count_loss(scan, batch, record);
 		if (kind <= TW_CAPTURE_SWITCH || kind == TW_CAPTURE_OWN_TIME || (looks_at_time && !is_in_time(scan, record)))
 			continue;
 		uint32_t id = tw_capture_record_id(record);
 		bool is_placed = kind <= TW_CAPTURE_STACK;
+		scan->all_events++;
 		if (is_placed && id < image->count && !image->is_wanted[id])
 			continue;
 		events++;
@@ -203,11 +225,12 @@ static bool name_stream(struct tw_tally *tally, const struct scan *scan, uint32_
 	row->events = scan->stream_events[number];
 	row->seconds =
 		stream->end_ns > stream->start_ns ? (double)(stream->end_ns - stream->start_ns) / 1e9 : 0;
-	memcpy(row->lost, stream->lost, sizeof row->lost);
+	bool is_part = scan->filter->from_ns || scan->filter->to_ns;
+	memcpy(row->lost, is_part ? scan->stream_lost[number] : stream->lost, sizeof row->lost);
 	tally->calls += row->calls;
 	tally->events += row->events;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-		tally->lost[cause] += stream->lost[cause];
+		tally->lost[cause] += row->lost[cause];
 	return true;
 }
 
@@ -224,7 +247,9 @@ static bool name_all(struct tw_tally *tally, const struct scan *scan)
 	/* Threads without a ring stand in no stream. */
 	const struct tw_capture_image *image;
 	for (uint32_t i = 0; !scan->filter->wants_stream && (image = tw_capture_image(scan->capture, i)); i++)
-		tally->lost[TW_LOST_NO_RING] += image->no_ring_lost;
+		tally->lost[TW_LOST_NO_RING] +=
+			tw_capture_no_ring_lost(scan->capture, i, scan->filter->from_ns, scan->filter->to_ns);
+	tally->all_events = scan->all_events;
 	join_rows(&tally->functions);
 	join_rows(&tally->callers);
 	return true;
@@ -246,7 +271,8 @@ int tw_tally_make(struct tw_tally *tally, struct tw_capture *capture, const stru
 	scan.images = calloc(info.images + 1, sizeof *scan.images);
 	scan.stream_calls = calloc(info.streams + 1, sizeof *scan.stream_calls);
 	scan.stream_events = calloc(info.streams + 1, sizeof *scan.stream_events);
-	if (!scan.images || !scan.stream_calls || !scan.stream_events)
+	scan.stream_lost = calloc(info.streams + 1, sizeof *scan.stream_lost);
+	if (!scan.images || !scan.stream_calls || !scan.stream_events || !scan.stream_lost)
 		goto free_scan;
 	for (uint32_t i = 0; i < info.images; i++) {
 		if (!init_image(&scan.images[i], capture, i, selection))
@@ -265,6 +291,7 @@ free_scan:
 	free(scan.images);
 	free(scan.stream_calls);
 	free(scan.stream_events);
+	free(scan.stream_lost);
 	return error;
 }
 

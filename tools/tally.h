@@ -30,8 +30,9 @@ struct tw_tally {
 	struct tw_tally_table threads;
 	uint64_t calls;
 	uint64_t events;
+	uint64_t all_events; /* of the same time and threads, whatever the function */
 	uint64_t kinds[64]; /* events by kind; above 62 all in the last */
-	uint64_t lost[TW_LOST_CAUSES];
+	uint64_t lost[TW_LOST_CAUSES]; /* in that time, by those threads; of any function */
 };
 
 /* Scans.  Answers 0 or an error of the library; tw_tally_free() in both cases. */

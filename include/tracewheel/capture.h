@@ -244,6 +244,8 @@ struct tw_capture_image {
 	bool is_final; /* known to have ended */
 };
 const struct tw_capture_image *tw_capture_image(const struct tw_capture *capture, uint32_t number);
+/* Of no_ring_lost what was lost in this time; a loss that is only partly in it counts.  @to_ns: 0 is no end. */
+uint64_t tw_capture_no_ring_lost(const struct tw_capture *capture, uint32_t image, uint64_t from_ns, uint64_t to_ns);
 
 /* ---- definitions: what ids mean, in one image ---- */
 

@@ -73,13 +73,16 @@ struct tw_recorder_stats {
 	uint64_t unstored;             /* of these: records in the rings that no file took at the end */
 	uint64_t raw_bytes;            /* of the records stored, before encoding */
 	uint64_t file_bytes;           /* written */
-	uint64_t duration_ns;
+	uint64_t duration_ns;         /* of the recording */
+	uint64_t events_ns;           /* from the first event stored to the last, as tw_capture_info() has it */
 	uint64_t blocks;
 	uint64_t write_errors;        /* writes that failed, tried again since */
 	uint64_t definitions_refused; /* by full definition logs */
 	uint32_t damaged_rings;       /* that held what no producer writes; the rest of them was skipped */
 	uint32_t segments;            /* closed and open ones */
 	uint32_t segments_removed;    /* by segments_kept */
+	uint64_t events_removed;      /* with them, of those stored */
+	uint64_t bytes_removed;       /* with them, of file_bytes */
 	uint32_t images;              /* processes (between exec calls) seen */
 	uint32_t images_alive;
 	uint32_t streams; /* threads x sessions seen */

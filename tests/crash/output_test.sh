@@ -30,5 +30,5 @@ says "small/a.tw"
 is "$(said made)" 500000
 # Some of the losses stand in the file, the last ones only in what the command says.
 lost=$(grep -o 'LOST [0-9,]*' err | tr -d 'LOST ,')
-expect 0 "$tw" info --json full.tw
+expect 1 "$tw" info --json full.tw
 is "$((lost + $(json 'd["events"]')))" 500000 "events in the file, and losses told"

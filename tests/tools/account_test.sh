@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: what was recorded and is not in a capture is said by every view, with its number, and by the exit code.
+#
+# Method: a program that counts its own calls is recorded with --keep; a segment is taken out of another capture; losses at the
+# beginning of a third are not told of its end.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >burst.c <<'EOT'
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+__attribute__((noinline)) void tick(int i) { __asm__ volatile("" ::"r"(i)); }
+int main(int argc, char **argv)
+{
+	const struct timespec pause = {0, 4000000};
+	for (int i = 0; i < atoi(argv[1]); i++)
+		tick(i);
+	for (int i = 0; i < 20; i++) {
+		nanosleep(&pause, NULL);
+		tick(i);
+	}
+	return 0;
+}
+EOT
+${CC:-cc} -O2 -g -fpatchable-function-entry=9 burst.c -o burst || fail "no program"
+account='d["account"]["missing"]'
+
+# --keep: the sum is exact, and no exit code says that something went wrong.
+expect 0 "$tw" record -t burst:tick --on-full block --rotate 64K --keep 2 -o keep.tw -- ./burst 1000000
+says 'kept: the last [0-9,]* events; [0-9,]* before them were removed by --keep 2; [0-9.]* KiB on disk'
+kept=$(sed -n 's/.*the last \([0-9,]*\) events.*/\1/p' err | tr -d ,)
+removed=$(sed -n 's/.*events; \([0-9,]*\) before.*/\1/p' err | tr -d ,)
+is $((kept + removed)) 1000020 "record's last line"
+[ "$removed" -gt 500000 ] || fail "too little was removed to test"
+expect 0 "$tw" info --json keep.tw
+is "$(json 'd["events"]')" "$kept"
+is "$(json "$account"'["removed"]["events"]')" "$removed"
+is "$(json 'd["complete"], d["account"]["whole"], d["account"]["keep"]')" "False False 2"
+comma=$(python3 -c "print(f'{$removed:,}')")
+expect 0 "$tw" info keep.tw
+shows "^removed  *$comma events before these were removed with [0-9]* segments (--keep 2)"
+shows '^complete  *no: the oldest of it was removed'
+expect 0 "$tw" report keep.tw
+shows "^$comma events before these were removed"
+! grep -q '^Nothing was lost\.' out || fail "the report says that nothing was lost"
+expect 0 "$tw" report --json keep.tw
+is "$(json "$account"'["removed"]["events"]')" "$removed"
+expect 0 "$tw" print --limit 1 keep.tw
+says "$comma events before these were removed"
+expect 0 "$tw" print --format chrome --limit 1 keep.tw
+is "$(json 'd["otherData"]["account"]["missing"]["removed"]["events"]')" "$removed"
+expect 0 "$tw" flame keep.tw
+shows "$comma events before these were removed"
+
+# A segment that somebody took away.
+expect 0 "$tw" record -q -t burst:tick --on-full block --rotate 64K -o hole.tw -- ./burst 1000000
+expect 0 "$tw" info --json hole.tw
+is "$(json 'd["events"], d["complete"], d["account"]["whole"]')" "1000020 True True"
+rm hole.tw/segment-000003.tws hole.tw/segment-000004.tws
+expect 1 "$tw" info --json hole.tw
+is "$(json 'd["events"] + '"$account"'["segments"]["events"]')" 1000020
+is "$(json "$account"'["segments"]["places"], d["complete"]')" "2 False"
+says '2 segments are missing, with [0-9,]* events'
+expect 1 "$tw" report hole.tw
+shows 'This capture is not complete: 2 segments are missing, with [0-9,]* events'
+says '2 segments are missing'
+expect 1 "$tw" print --limit 1 hole.tw
+expect 1 "$tw" flame hole.tw
+shows '2 segments are missing'
+
+# Losses belong to the time in which they were.
+expect 0 "$tw" record -q -t burst:tick --ring 64K -o burst.tw -- ./burst 4000000
+expect 0 "$tw" report --json burst.tw
+lost=$(json 'd["lost"]["full"]')
+is $((lost + $(json 'd["events"]'))) 4000020
+last=$("$tw" print --format json --from 0.001 burst.tw 2>/dev/null | python3 -c '
+import json, sys
+print(max((json.loads(line)["ns"] for line in sys.stdin if "\"lost\"" in line), default=0) + 1)')
+if [ "$lost" -gt 0 ]; then
+	expect 0 "$tw" report --json --from "${last}ns" burst.tw
+	is "$(json 'd["lost"]["full"], d["events"]')" "0 $(json 'd["events"]')"
+	expect 0 "$tw" report --from "${last}ns" burst.tw
+	shows 'Nothing was lost in what is shown'
+	expect 0 "$tw" report --json --to "${last}ns" burst.tw
+	is "$(json 'd["lost"]["full"]')" "$lost"
+fi
+# --rotate and --keep together with losses: those of removed segments are not held against the events that stayed.
+expect 0 "$tw" record -q -t burst:tick --ring 64K --rotate 64K --keep 1 -o both.tw -- ./burst 4000000
+expect 0 "$tw" info --json both.tw
+is "$(json 'd["events"] + sum(d["lost"].values()) + '"$account"'["removed"]["events"] + '"$account"'["removed"]["lost"]')" 4000020
