@@ -132,7 +132,8 @@ struct tw_thread {
 	uint64_t vectors[8];  /* of the call under way, once its program goes on to the interpreter */
 	const struct tw_hit_call *run_call; /* over what; set where a program of calls runs */
 	_Alignas(16) uint8_t scratch[TW_MATCH_SCRATCH_BYTES_MIN]; /* of a run of a match program */
-	_Alignas(16) uint8_t terms[6144];			   /* encoded, on their way into a record */
+	/* Encoded, on their way into a record: what fits one behind its head, a stamp, a count and a switch record. */
+	_Alignas(16) uint8_t terms[TW_RB_RECORD_BYTES_MAX - 256];
 	uint64_t arguments[TW_ARG_WORDS_MAX]; /* of the call under way, where they are typed */
 	uint64_t callers[TW_STACK_DEPTH_MAX]; /* of the same, where they are recorded */
 	struct tw_lane lanes[TW_SESSIONS_MAX];

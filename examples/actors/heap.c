@@ -132,6 +132,7 @@ static void grow_old(struct heap *heap)
 size_t heap_collect(struct heap *heap, bool is_major, visit_roots *visit, void *context)
 {
 	size_t before = heap_words(heap);
+	uint64_t taken = heap_taken(heap);
 	is_major |= heap_needs_major(heap);
 	if (!is_major)
 		grow_old(heap);
@@ -166,6 +167,7 @@ size_t heap_collect(struct heap *heap, bool is_major, visit_roots *visit, void *
 	young.end = young.start + room;
 	heap->young = young;
 	heap->mark = young.at;
+	heap->words_gone = taken - (uint64_t)(young.at - young.start);
 	heap->minors = is_major ? 0 : heap->minors + 1;
 	heap->collections++;
 	return before - heap_words(heap);

@@ -45,6 +45,8 @@ struct heap {
 	size_t max_words; /* 0: no limit */
 	unsigned minors;
 	uint64_t collections;
+	uint64_t words_gone; /* by collections, of young and of fragments: see heap_taken() */
+	uint64_t words_told; /* to whoever counts them */
 };
 
 /* Visits the variables that hold values: calls look for each. */
@@ -81,6 +83,12 @@ bool heap_needs_major(const struct heap *heap);
 
 /* Collects; returns the words that it reclaimed. */
 size_t heap_collect(struct heap *heap, bool is_major, visit_roots *visit, void *context);
+
+/* All words that were ever taken, and values that came from elsewhere. */
+static inline uint64_t heap_taken(const struct heap *heap)
+{
+	return heap->words_gone + (uint64_t)(heap->young.at - heap->young.start) + heap->fragment_words;
+}
 
 static inline size_t heap_words(const struct heap *heap)
 {

@@ -85,6 +85,19 @@ void trace_signal_slow(struct actor *actor, struct signal *signal)
 
 /* ---- calls ---- */
 
+/*
+ * What the actor has taken since it said so last.  At the ends of functions only: between them all is of one, and the
+ * heap need not count.
+ */
+static void tell_words(struct actor *self)
+{
+	if (!self)
+		return;
+	uint64_t taken = heap_taken(&self->heap);
+	tw_process_allocated(taken - self->heap.words_told);
+	self->heap.words_told = taken;
+}
+
 /* Words cost less than terms, and say the same of numbers from 0 on. */
 static bool are_words(const struct call_frame *frame, uint64_t *words)
 {
@@ -104,6 +117,7 @@ void trace_call_slow(struct call_frame *frame, enum call_kind kind, bool is_tail
 	struct tw_term list[ARITY_MAX];
 	uint64_t words[ARITY_MAX];
 	struct terms terms;
+	tell_words(trace_running);
 	terms_init(&terms);
 	if (are_words(frame, words)) {
 		call.words = words;
@@ -123,6 +137,7 @@ void trace_call_slow(struct call_frame *frame, enum call_kind kind, bool is_tail
 void trace_leave_slow(struct call_frame *frame, struct value result)
 {
 	struct terms terms;
+	tell_words(trace_running);
 	terms_init(&terms);
 	tw_leave_term(&frame->traced, term_of(&terms.arena, result));
 	terms_fini(&terms);
@@ -145,6 +160,7 @@ void trace_raise(struct actor *self, struct call_frame *to, enum exception_class
 	if (frame == to)
 		return;
 	struct terms terms;
+	tell_words(self);
 	terms_init(&terms);
 	struct tw_raise raise = TW_RAISE(classes[class], term_of(&terms.arena, value));
 	for (; frame != to; frame = frame->caller)

@@ -13,6 +13,7 @@
  *	call_with			trace_enter, trace_tail, trace_leave	call, return_to
  *	raise_exception			trace_raise				exception_from
  *	collect				trace_gc_start, trace_gc_end		garbage_collection
+ *	call_with, raise_exception	words of the heap, since the last	call_memory
  *
  * Each is a look at one word while nobody traces.  The run-time has values of its own, so the slow halves in
  *trace.c make terms of them, only when somebody wants the event.  With ACTORS_NO_TRACE nothing is left, not

@@ -6,6 +6,7 @@
  */
 #include "capture.h"
 
+#include <tracewheel/info.h>
 #include <tracewheel/match.h>
 
 static struct value p, q;
@@ -262,9 +263,83 @@ static void test_gc(void **state)
 		assert_string_equal(recorded[i].text, i % 2 ? "p gc_minor_end" : "p gc_minor_start");
 }
 
+/* ---- words ---- */
+
+/* A cons is three words here. */
+static void take_conses(struct actor *self, int count)
+{
+	for (int i = 0; i < count; i++)
+		cons(heap_of(self), integer(i), NIL);
+}
+
+static struct value inner(struct actor *self, const struct value *arguments)
+{
+	take_conses(self, 2);
+	garbage_collect(self);
+	take_conses(self, 1);
+	return NIL;
+}
+static struct function inner_function = FUNCTION("test", "inner", 0, inner);
+
+static struct value outer(struct actor *self, const struct value *arguments)
+{
+	take_conses(self, 300);
+	call(self, &inner_function);
+	garbage_collect(self);
+	take_conses(self, 4);
+	return NIL;
+}
+static struct function outer_function = FUNCTION("test", "outer", 0, outer);
+
+static struct value call_outer(struct actor *self, struct value environment)
+{
+	take_conses(self, 7);
+	call(self, &outer_function);
+	take_conses(self, 7);
+	return ATOM(OK);
+}
+
+/* {call_memory,[{Pid,Count,Words}]} */
+static void assert_words(struct tw_session *of, const char *name, int64_t words)
+{
+	struct tw_term mfa, list, row = {0};
+	struct tw_arena arena;
+	int64_t value = -1;
+
+	tw_arena_init(&arena, SIZE_MAX);
+	mfa = tw_term_tuple(&arena, (struct tw_term[]){tw_term_atom_z("test"), tw_term_atom_z(name), tw_term_integer(&arena, 0)}, 3);
+	assert_int_equal(tw_trace_info(of, mfa, tw_term_atom_z("call_memory"), &arena, &list), 0);
+	row = tw_term_head(tw_term_element(list, 1));
+	assert_int_equal(tw_term_tuple_count(row), 3);
+	assert_int_equal(tw_term_get_int64(tw_term_element(row, 2), &value), 0);
+	assert_int_equal(value, words);
+	tw_arena_fini(&arena);
+}
+
+/* 153, 155: collections neither give nor take; what is nobody's function is nobody's. */
+static void test_words(void **state)
+{
+	struct tw_session *other;
+
+	module_load((struct function *const[]){&inner_function, &outer_function}, 2);
+	begin(TW_FLAG_CALL);
+	assert_int_equal(tw_session_create("other", NULL, &other), 0);
+	tw_trace_process(other, pid_number(p), true, TW_FLAG_CALL);
+	assert_int_equal(tw_trace_function(session, "test", "outer", 0, TW_MATCH_TRUE, TW_FUNCTION_CALL_MEMORY), 1);
+	assert_int_equal(tw_trace_function(other, "test", "outer", 0, TW_MATCH_TRUE, TW_FUNCTION_CALL_MEMORY), 1);
+	assert_int_equal(tw_trace_function(other, "test", "inner", 0, TW_MATCH_TRUE, TW_FUNCTION_CALL_MEMORY), 1);
+	run(p, call_outer, NIL);
+	assert_words(session, "outer", 3 * 307);
+	assert_words(other, "outer", 3 * 304);
+	assert_words(other, "inner", 3 * 3);
+	tw_session_destroy(other);
+	tw_session_put(other);
+	finish();
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_messages), cmocka_unit_test(test_large_messages),  cmocka_unit_test(test_procs),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_words), cmocka_unit_test(test_messages), cmocka_unit_test(test_large_messages),  cmocka_unit_test(test_procs),
 					   cmocka_unit_test(test_exit),	     cmocka_unit_test(test_trapped_exit),
 					   cmocka_unit_test(test_sensitive), cmocka_unit_test(test_running),
 					   cmocka_unit_test(test_gc)};
