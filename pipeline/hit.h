@@ -56,7 +56,7 @@ struct tw_tracee {
 	_Atomic uint64_t counts_call;			   /* sessions that count its time and words, where they count any */
 	/* Raised at each scheduling-in, and at each event made for it by another thread. */
 	_Atomic uint64_t run_seq;
-	uint32_t tracee_id; /* never reused in the image */
+	uint32_t tracee_id; /* not reused before 2^32 processes of the image */
 	uint32_t pid_number;
 	int32_t thread_id; /* the kernel's; 0: a run-time's own process */
 	/* By session: what the heads of records carry (TW_EVENT_FLAG_*), and all flags (session.h's). */

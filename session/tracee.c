@@ -19,6 +19,7 @@
 static struct tw_tracee *tracees;
 static struct tw_tracee *free_tracees;
 static uint32_t next_tracee_id = 1;
+static uint64_t id_rounds; /* how often ids have begun anew */
 
 /* ---- memory: pages of our own, because joining may happen where malloc may not be called ---- */
 
@@ -36,6 +37,30 @@ static void refill_pool(void)
 	}
 }
 
+/*
+ * Ids are given once each, until 2^32 are spent: then those begin anew that no living process has.  The runs of the second
+ * process of an id follow those of the first, so that readers order both as one.
+ */
+#define RUNS_A_ROUND (UINT64_C(1) << 40)
+
+static uint32_t take_id(void)
+{
+	uint32_t id;
+
+	do {
+		id = next_tracee_id++;
+		id_rounds += !next_tracee_id;
+	} while (!id || (id_rounds && tw_tracee_find(id)));
+	return id;
+}
+
+void tw_tracee_ids_go_on_at(uint32_t id)
+{
+	tw_registry_lock();
+	next_tracee_id = id;
+	tw_registry_unlock();
+}
+
 static struct tw_tracee *take(void)
 {
 	struct tw_tracee *tracee;
@@ -47,8 +72,10 @@ static struct tw_tracee *take(void)
 		return NULL;
 	free_tracees = tracee->next;
 	memset(tracee, 0, sizeof *tracee);
-	tracee->tracee_id = next_tracee_id++;
+	tracee->tracee_id = take_id();
 	tracee->pid_number = tracee->tracee_id;
+	/* RELAXED tracee.run_seq: nobody runs it yet. */
+	tw_store_relaxed(&tracee->run_seq, id_rounds * RUNS_A_ROUND);
 	tracee->next = tracees;
 	tracee->link = &tracees;
 	if (tracees)
@@ -89,7 +116,7 @@ struct tw_tracee *tw_tracee_of_thread(struct tw_thread *thread, int thread_id)
 
 /*
  * Nothing runs it any more, and control finds tracees under the lock only: the memory can be used
- * again at once.  Ids are never reused.
+ * again at once; its id is not, see take_id().
  */
 void tw_tracee_exit(struct tw_tracee *tracee)
 {
@@ -204,7 +231,7 @@ bool tw_tracee_has_been(uint64_t pid)
 	bool has_been;
 
 	tw_registry_lock();
-	has_been = pid && pid < next_tracee_id;
+	has_been = pid && (pid < next_tracee_id || (id_rounds && pid <= UINT32_MAX));
 	tw_registry_unlock();
 	return has_been;
 }

@@ -15,6 +15,8 @@
 /* A process more, with the flags of new ones; NULL: no memory. */
 struct tw_tracee *tw_tracee_make(int thread_id, const char *name);
 struct tw_tracee *tw_tracee_find(tw_pid pid);
+/* The next process gets this id, if no living one has it: for tests of what comes after 2^32 of them. */
+void tw_tracee_ids_go_on_at(uint32_t id);
 /* By registered name. */
 struct tw_tracee *tw_tracee_named(struct tw_term name);
 

@@ -32,7 +32,7 @@ extern "C" {
 
 struct tw_process;
 
-/* Names a process; printed <0.N.0>.  Never reused in a program. */
+/* Names a process; printed <0.N.0>.  Not reused in a program before 2^32 processes were made, nor while one has it. */
 typedef uint64_t tw_pid;
 
 /* In place of a pid.  OTP: all, existing, new. */

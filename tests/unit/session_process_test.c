@@ -5,6 +5,8 @@
  *	named by its lines in docs/semantics.md.
  */
 #include "tests/unit/session_bed.h"
+#include "session/tracee.h"
+#include "tracewheel/queue.h"
 
 #include <pthread.h>
 
@@ -164,6 +166,40 @@ static void line_44_the_effect_is_there_when_the_call_returns(void **state)
 	close_bed(&bed);
 }
 
+/* Behind 2^32 processes ids begin anew, beside those that live, and their runs go on. */
+static void ids_that_begin_anew_are_nobody_elses(void **state)
+{
+	tw_pid self = tw_process_self();
+	struct tw_process *old = make(), *before, *p[4];
+	uint64_t reference;
+	struct bed bed;
+
+	open_bed(&bed, "ids");
+	tw_tracee_ids_go_on_at(UINT32_MAX);
+	before = make();
+	assert_int_equal(tw_process_pid(before), UINT32_MAX);
+	for (int i = 0; i < 4; i++) {
+		struct tw_tracee *tracee;
+
+		p[i] = make();
+		tracee = (struct tw_tracee *)p[i];
+		assert_in_range(tw_process_pid(p[i]), 1, 100);
+		assert_int_not_equal(tw_process_pid(p[i]), self);
+		assert_int_not_equal(tw_process_pid(p[i]), tw_process_pid(old));
+		assert_true(tracee->run_seq >= (uint64_t)1 << 40);
+		assert_int_equal(tw_trace_process(bed.session, tw_process_pid(p[i]), true, TW_FLAG_CALL), 1);
+		assert_int_equal(flags_of(bed.session, tw_process_pid(p[i])), TW_FLAG_CALL);
+	}
+	assert_int_equal(flags_of(bed.session, tw_process_pid(old)), 0);
+	assert_int_equal(flags_of(bed.session, UINT32_MAX), 0);
+	tw_process_exit(before);
+	assert_int_equal(tw_delivered(bed.session, UINT32_MAX, &reference), 0);
+	for (int i = 0; i < 4; i++)
+		tw_process_exit(p[i]);
+	tw_process_exit(old);
+	close_bed(&bed);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -172,6 +208,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(line_37_38_existing_and_new),
 		cmocka_unit_test(line_39_45_only_the_flags_named_and_only_in_this_session),
 		cmocka_unit_test(line_44_the_effect_is_there_when_the_call_returns),
+		cmocka_unit_test(ids_that_begin_anew_are_nobody_elses),
 	};
 
 	if (argc > 1)
