@@ -4,21 +4,29 @@
  * cc: -DSAFETY -DCOLLAPSE
  *
  * Code	    ringbuf/pool.c try_claim(), tw_rs_ring_claim(), tw_rs_ring_end(), tw_rs_ring_reap(),
- *	    tw_rs_ring_recycle(); pipeline/thread.c leave(), tw_threads_end_lanes().
+ *	    tw_rs_ring_recycle(); pipeline/thread.c join(), leave(), tw_threads_end_lanes(),
+ *	    tw_threads_after_fork_in_child().
  * Who	    Threads claim the one ring, write, and then leave (ending the ring), or die without a word: their
  *	    lane stays, and the clearer ends it later.  The owner reaps rings of dead threads, drains, recycles.
+ *	    Thread 1 calls vfork() before its ring or with it: the child runs with the thread's memory, and so its lane,
+ *	    under a number of its own that is soon dead; the thread stands still meanwhile.  Thread 2 forks in the
+ *	    middle of a record: the child goes on with a copy of the lane, and the ring's memory is the same.
  * Memory   Every arrow is acquire or release, so steps are taken as they stand.  The owner's look at the state,
  *	    at the thread, and its compare-and-swap are three steps.
  * Claims   1 A ring has at most one living writer, and none while it is READY.  2 What was committed is
  *	    drained before the ring is given away.  3 Nobody but its thread, or who finds it dead, ends a lease.
+ *	    4 Nothing is committed twice, and no position goes back.
  * Left out Images and their death (the same arrows, with the image in place of the thread), the 65,536 leases
  *	    after which half of the number comes again, the touching of pages.
  *
  * Broken   END_WITHOUT_LEASE: the end is a plain store (as it was once: a late end of a dead thread's lane ended
  *	    the next thread's ring).  RECYCLE_EARLY: recycled before it is drained.  REAP_WITHOUT_LOOK: reaped
- *	    without asking whether the thread lives.
+ *	    without asking whether the thread lives.  CHILD_CLAIMS: a vfork() child claims a ring for the thread whose
+ *	    memory it has, under its own number (once in the code): the dead owner's ring is written by the living thread.
+ *	    CHILD_COMMITS: a forked child ends the record that its parent was writing (once in the code).
  */
 #define THREADS 3
+#define VFORKED 4 /* the number of the child of thread 1 */
 
 mtype = { READY, CLAIMED, LIVE, ENDED };
 
@@ -27,9 +35,11 @@ byte lease;		/* of the state word, while LIVE */
 byte next_lease;
 byte header_thread;	/* whose it is, in the ring's header */
 byte committed, tail;
-bool alive[THREADS + 1] = true;
+bool alive[THREADS + 2] = true;
 bool writing[THREADS + 1];
 byte lane_lease[THREADS + 1]; /* 0: no ring */
+byte lane_pos[THREADS + 1];   /* of the producer: what it commits next */
+bool vforked, forked;
 byte emitted, drained;
 byte gone;
 
@@ -48,37 +58,102 @@ inline ring_end(id)
 	lane_lease[id] = 0
 }
 
+/* One record, of whoever runs with this lane: one store publishes it. */
+inline write_record(w)
+{
+	atomic {
+		/* Claims 1, 3 and 4 */
+		assert(state == LIVE && lease == lane_lease[w]);
+		assert(committed == lane_pos[w]);
+		lane_pos[w]++;
+		committed = lane_pos[w];
+		emitted++
+	}
+}
+
+/* tw_rs_ring_claim() for the lane of a thread, by the thread or, where that is a mistake, by its child. */
+inline claim(lane, whose)
+{
+	/* The header and the producer are this thread's. */
+	header_thread = whose;
+	assert(committed == tail);
+	next_lease++;
+	lane_lease[lane] = next_lease;
+	lane_pos[lane] = committed;
+	atomic {
+		assert(state == CLAIMED);
+		state = LIVE;
+		lease = lane_lease[lane];
+		writing[lane] = true
+	}
+}
+
+/* A child that has the thread's memory and lane; the thread waits for its end. */
+inline vfork_child(parent)
+{
+	vforked = true;
+	if
+	:: lane_lease[parent] ->
+		/* The lane is as if the thread itself called. */
+		write_record(parent)
+#ifdef CHILD_CLAIMS
+	:: !lane_lease[parent] && state == READY ->
+		atomic { state == READY -> state = CLAIMED };
+		claim(parent, VFORKED);
+		write_record(parent)
+#endif
+	:: skip /* no ring of its own: counted */
+	fi;
+	alive[VFORKED] = false
+}
+
+/* The copy of a thread that was writing a record goes on with it, in the same shared memory. */
+proctype forked_child(byte pos)
+{
+#ifdef CHILD_COMMITS
+	atomic {
+		committed = pos + 1;
+		emitted++
+	}
+#else
+	/* Its lanes were wiped: it writes nowhere. */
+	skip
+#endif
+}
+
 proctype thread(byte id)
 {
 	if
-	:: atomic { state == READY -> state = CLAIMED };
-		/* The header and the producer are this thread's. */
-		header_thread = id;
-		assert(committed == tail);
-		next_lease++;
-		lane_lease[id] = next_lease;
-		atomic {
-			assert(state == CLAIMED);
-			state = LIVE;
-			lease = lane_lease[id];
-			writing[id] = true
-		};
-		if
-		:: atomic {
-				/* Claims 1 and 3 */
-				assert(state == LIVE && lease == lane_lease[id]);
-				committed++;
-				emitted++
-			}
-		:: skip
-		fi;
-		writing[id] = false;
-		if
-		:: ring_end(id)	/* leave() */
-		:: skip		/* a bare system call ends it */
-		fi
-	:: skip			/* no ring in the pool */
+	:: id == 1 -> vfork_child(id)
+	:: skip
 	fi;
+	if
+	:: lane_lease[id] -> skip /* claimed by the child, where that is a mistake */
+	:: atomic { !lane_lease[id] && state == READY -> state = CLAIMED }; claim(id, id)
+	:: !lane_lease[id] -> goto over /* no ring in the pool */
+	fi;
+	if
+	:: id == 2 ->
+		atomic {
+			forked = true;
+			run forked_child(lane_pos[id])
+		}
+	:: skip
+	fi;
+	if
+	:: write_record(id)
+	:: skip
+	fi;
+	if
+	:: id == 1 && !vforked -> vfork_child(id); write_record(id)
+	:: else
+	fi;
+	writing[id] = false;
+	if
+	:: ring_end(id)	/* leave() */
+	:: skip		/* a bare system call ends it */
+	fi;
+over:
 	atomic {
 		alive[id] = false;
 		gone++

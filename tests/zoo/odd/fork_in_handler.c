@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A timer's handler forks wherever the program is, inside a hit too; each child makes calls and ends well. */
+#include "odd.h"
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile int forks, bad;
+
+static void on_alarm(int number)
+{
+	pid_t child = fork();
+	int status = 0;
+
+	if (child == 0) {
+		odd_calls(20);
+		_exit(7);
+	}
+	waitpid(child, &status, 0);
+	bad += !WIFEXITED(status) || WEXITSTATUS(status) != 7;
+	forks++;
+}
+
+int main(void)
+{
+	struct itimerval every = {{0, 3000}, {0, 3000}};
+
+	signal(SIGALRM, on_alarm);
+	setitimer(ITIMER_REAL, &every, NULL);
+	while (forks < 60)
+		odd_calls(100);
+	signal(SIGALRM, SIG_IGN);
+	return odd_end(!bad);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gives its rights up and sees another root of the file system, as servers do; where it may. */
+#include "odd.h"
+#include <grp.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(void)
+{
+	int is_right = 1, status;
+	pid_t child;
+
+	odd_calls(1000);
+	if (getuid() == 0)
+		is_right = !chroot("/proc/self") && !chdir("/") && !setgroups(0, NULL) && !setgid(65534) && !setuid(65534);
+	odd_calls(1000);
+	child = fork();
+	if (child == 0) {
+		odd_calls(1000);
+		_exit(5);
+	}
+	waitpid(child, &status, 0);
+	printf("%s\n", is_right && WIFEXITED(status) && WEXITSTATUS(status) == 5 ? "gave up" : "WRONG");
+	return odd_end(is_right);
+}
