@@ -244,7 +244,42 @@ bool tw_agent_has_exceptions(void);
 /* The program ends: tells how many calls were not seen to return. */
 void tw_agent_returns_end(void);
 
+/* ---- program.c, environment.c: what is executed.  System calls and the stack only: vfork(), signal handlers. ---- */
+
+enum tw_agent_program {
+	TW_PROGRAM_TRACED,  /* dynamically linked, loaded by glibc's ld.so, with no other rights; text, which a shell takes */
+	TW_PROGRAM_UNKNOWN, /* not there, or not to be read */
+	TW_PROGRAM_STATIC,
+	TW_PROGRAM_OTHER, /* another C library, or another machine */
+	TW_PROGRAM_RIGHTS /* set-uid, set-gid, file capabilities */
+};
+
+/* What would be executed under this name, in a folder (a descriptor, AT_FDCWD); behind a descriptor; as a shell searches. */
+enum tw_agent_program tw_agent_program_at(int folder, const char *name);
+enum tw_agent_program tw_agent_program_of(int fd);
+enum tw_agent_program tw_agent_program_in(const char *path_list, const char *name);
+
+/*
+ * tw_agent_environment_init - remember our variables; where children are not followed, take them out of the environment.
+ *
+ * Threads: the constructor's, of a process that is traced.
+ */
+void tw_agent_environment_init(bool is_followed);
+/* Is it for us to say what the calling process hands to what it executes?  To its children? */
+bool tw_agent_environment_is_ours(void);
+bool tw_agent_environment_is_followed(void);
+/*
+ * tw_agent_environment_for - the variables for a program: with ours, or without.
+ *
+ * @variables	borrows; may be NULL.  @memory	tw_agent_environment_bytes() of them: holds the answer.
+ */
+char **tw_agent_environment_for(enum tw_agent_program program, char *const *variables, void *memory);
+size_t tw_agent_environment_bytes(char *const *variables);
+
 /* ---- start.c ---- */
+
+/* A program is executed that is not traced, by the reason. */
+void tw_agent_count_untraced(enum tw_agent_program program);
 
 /*
  * tw_agent_start - begin to trace this process, if the environment asks for it.

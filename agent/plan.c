@@ -150,13 +150,15 @@ static int add_sleds_of(struct tw_plan *plan, const struct tw_agent_config *conf
 }
 
 /*
- * Calls of dlopen, dlclose and longjmp come to us first (preload/).  They are still calls of libc's functions:
+ * Calls of these come to us first (preload/).  They are still calls of libc's functions:
  * shown as such, and going on to ours.
  */
 static bool is_in_between(const char *function)
 {
-	static const char *const names[] = {"dlopen",	"dlclose",    "longjmp",
-					    "_longjmp", "siglongjmp", "__longjmp_chk"};
+	static const char *const names[] = {
+		"dlopen", "dlclose", "longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "prctl",	 "execve",	"execv",
+		"execvp", "execvpe", "execl",	"execlp",   "execle",	  "execveat",	   "fexecve",	 "posix_spawn", "posix_spawnp",
+	};
 
 	for (size_t i = 0; i < TW_COUNT_OF(names); i++)
 		if (!strcmp(function, names[i]))

@@ -139,6 +139,10 @@ static int begin(struct tw_agent_config *config)
 	return 0;
 }
 
+void tw_agent_count_untraced(enum tw_agent_program program)
+{
+}
+
 static void start(const char *path)
 {
 	struct tw_agent_config config;
@@ -148,6 +152,7 @@ static void start(const char *path)
 		return;
 	if (!ring_set.control->follow_fork && !is_root())
 		goto detach;
+	tw_agent_environment_init(ring_set.control->follow_fork);
 	if (tw_agent_config_parse(ring_set.control->config,
 				  ring_set.control->config_bytes < TW_RS_CONFIG_BYTES
 					  ? ring_set.control->config_bytes

@@ -30,7 +30,15 @@ void tw_sys_sleep(uint64_t ns);
 
 /* Files: a descriptor that exec closes, and how many bytes were read. */
 int tw_sys_open_to_read(const char *path);
+/* In a folder: a descriptor, or AT_FDCWD. */
+int tw_sys_open_at(int folder, const char *path);
 long tw_sys_read(int fd, void *out, size_t bytes);
+long tw_sys_read_at(int fd, void *out, size_t bytes, uint64_t offset);
+struct stat;
+int tw_sys_stat(int fd, struct stat *out);
+/* Does executing this file give rights that the caller may not have?  May the caller execute it? */
+bool tw_sys_has_capabilities(int fd);
+bool tw_sys_may_execute(const char *path);
 void tw_sys_close(int fd);
 
 /* mprotect(): changes what may be done with pages. */

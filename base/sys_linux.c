@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -77,6 +78,31 @@ void tw_sys_sleep(uint64_t ns)
 int tw_sys_open_to_read(const char *path)
 {
 	return (int)call6(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
+}
+
+int tw_sys_open_at(int folder, const char *path)
+{
+	return (int)call6(SYS_openat, folder, (long)path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0, 0, 0);
+}
+
+long tw_sys_read_at(int fd, void *out, size_t bytes, uint64_t offset)
+{
+	return call6(SYS_pread64, fd, (long)out, (long)bytes, (long)offset, 0, 0);
+}
+
+int tw_sys_stat(int fd, struct stat *out)
+{
+	return (int)call6(SYS_fstat, fd, (long)out, 0, 0, 0, 0);
+}
+
+bool tw_sys_has_capabilities(int fd)
+{
+	return call6(SYS_fgetxattr, fd, (long)"security.capability", 0, 0, 0, 0) > 0;
+}
+
+bool tw_sys_may_execute(const char *path)
+{
+	return call6(SYS_faccessat, AT_FDCWD, (long)path, X_OK, 0, 0, 0) == 0;
 }
 
 long tw_sys_read(int fd, void *out, size_t bytes)

@@ -38,7 +38,7 @@ tw_library(tracewheel-agent LIBRARIES libck.a gmp m pthread dl
 target_sources(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR}/agent/preload/preload.c
                ${CMAKE_SOURCE_DIR}/agent/preload/clock.c
                ${CMAKE_SOURCE_DIR}/agent/preload/jump.c ${CMAKE_SOURCE_DIR}/agent/preload/frames.c
-               ${CMAKE_SOURCE_DIR}/agent/preload/bind.c ${CMAKE_SOURCE_DIR}/agent/preload/libc.c)
+               ${CMAKE_SOURCE_DIR}/agent/preload/bind.c ${CMAKE_SOURCE_DIR}/agent/preload/exec.c ${CMAKE_SOURCE_DIR}/agent/preload/libc.c)
 target_include_directories(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
 set_target_properties(tracewheel-agent PROPERTIES BUILD_RPATH "" INSTALL_RPATH "" SKIP_BUILD_RPATH ON)
 set_property(TARGET tracewheel-agent PROPERTY SOVERSION)

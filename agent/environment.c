@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * environment.c - which programs find us in their environment.
+ *
+ *	no follow_fork	nobody asked for children: our variables are gone when main() begins, and what the program starts is
+ *			plain.  When the root itself executes another program, exec's wrappers (preload/exec.c) put them back.
+ *	follow_fork	they stay, for what libc starts by itself (system(), popen()), and exec's wrappers hand them to what
+ *			the program executes, also where it has made an environment of its own.
+ *
+ * Either way only a program that can be traced gets them: one of musl would not start with our LD_PRELOAD.  What is not
+ * traced is counted by cause.
+ *
+ * Of LD_PRELOAD only our entry comes and goes; the user's stay, in their order.  The strings are changed where they lie,
+ * without setenv(): shells have a setenv of their own, and a child of vfork() has no memory to allocate.
+ */
+#include "agent/agent.h"
+
+#include "base/assert.h"
+#include "base/sys.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OWN_NAME "libtracewheel-agent.so"
+#define PRELOAD	 "LD_PRELOAD="
+#define AGENT	 "TRACEWHEEL_AGENT="
+#define ROOT	 "TRACEWHEEL_ROOT="
+
+extern char **environ;
+
+/* Constant since tw_agent_environment_init(). */
+static enum { INERT, ROOT_ONLY, FOLLOWING } mode;
+static int root_id;
+static char agent_text[PATH_MAX + sizeof AGENT], root_text[sizeof ROOT + 16];
+static char own_entry[PATH_MAX];
+
+static bool starts_with(const char *text, const char *beginning)
+{
+	return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+/* ---- LD_PRELOAD ---- */
+
+/* The entry at the beginning of a list: how long it is, and whether it is ours. */
+static size_t entry_bytes(const char *list, bool *is_own)
+{
+	size_t bytes = strcspn(list, ": "), own = strlen(OWN_NAME);
+
+	*is_own = bytes >= own && !strncmp(list + bytes - own, OWN_NAME, own) &&
+		  (bytes == own || list[bytes - own - 1] == '/');
+	return bytes;
+}
+
+/* Copies a list without our entry; may be in place.  Returns its length. */
+static size_t copy_others(char *out, const char *list)
+{
+	size_t used = 0;
+
+	while (*list) {
+		bool is_own;
+		size_t bytes = entry_bytes(list, &is_own);
+
+		if (bytes && !is_own) {
+			if (used)
+				out[used++] = ':';
+			memmove(out + used, list, bytes);
+			used += bytes;
+		}
+		list += bytes;
+		list += *list != '\0';
+	}
+	out[used] = '\0';
+	return used;
+}
+
+static void remember(const char *list)
+{
+	while (*list) {
+		bool is_own;
+		size_t bytes = entry_bytes(list, &is_own);
+
+		if (is_own && bytes < sizeof own_entry) {
+			memcpy(own_entry, list, bytes);
+			own_entry[bytes] = '\0';
+		}
+		list += bytes;
+		list += *list != '\0';
+	}
+}
+
+/* ---- at the beginning ---- */
+
+static void strip(char **variables)
+{
+	char **to = variables;
+
+	for (char **from = variables; *from; from++) {
+		if (starts_with(*from, AGENT) || starts_with(*from, ROOT))
+			continue;
+		if (starts_with(*from, PRELOAD) && !copy_others(*from + strlen(PRELOAD), *from + strlen(PRELOAD)))
+			continue;
+		*to++ = *from;
+	}
+	*to = NULL;
+}
+
+void tw_agent_environment_init(bool follows)
+{
+	for (char **variable = environ; variable && *variable; variable++) {
+		if (starts_with(*variable, AGENT) && strlen(*variable) < sizeof agent_text)
+			strcpy(agent_text, *variable);
+		if (starts_with(*variable, ROOT) && strlen(*variable) < sizeof root_text)
+			strcpy(root_text, *variable);
+		if (starts_with(*variable, PRELOAD))
+			remember(*variable + strlen(PRELOAD));
+	}
+	/* Who brought us in by other means does so again. */
+	if (!*agent_text || !*own_entry)
+		return;
+	mode = follows ? FOLLOWING : ROOT_ONLY;
+	root_id = tw_sys_process_id();
+	if (!follows)
+		strip(environ);
+}
+
+/* ---- for another program ---- */
+
+bool tw_agent_environment_is_ours(void)
+{
+	/* Not of a forked child, nor of one by vfork(), which shares this memory. */
+	return mode == FOLLOWING || (mode == ROOT_ONLY && tw_sys_process_id() == root_id);
+}
+
+bool tw_agent_environment_is_followed(void)
+{
+	return mode == FOLLOWING;
+}
+
+size_t tw_agent_environment_bytes(char *const *variables)
+{
+	size_t count = 4, text = sizeof PRELOAD + sizeof own_entry;
+
+	for (; variables && *variables; variables++) {
+		count++;
+		if (starts_with(*variables, PRELOAD))
+			text += strlen(*variables);
+	}
+	return count * sizeof *variables + text;
+}
+
+static bool has_ours(enum tw_agent_program program)
+{
+	/* What cannot be found may yet be, with other rights or in another folder. */
+	if (program == TW_PROGRAM_TRACED || program == TW_PROGRAM_UNKNOWN)
+		return true;
+	tw_agent_count_untraced(program);
+	return false;
+}
+
+char **tw_agent_environment_for(enum tw_agent_program program, char *const *variables, void *memory)
+{
+	char **out = memory, *text, *preload;
+	size_t count = 0, used;
+	bool is_ours = has_ours(program);
+
+	for (char *const *variable = variables; variable && *variable; variable++)
+		count++;
+	/* The string lies behind the pointers. */
+	preload = text = (char *)(out + count + 4);
+	strcpy(text, PRELOAD);
+	used = strlen(PRELOAD);
+	if (is_ours) {
+		strcpy(text + used, own_entry);
+		used += strlen(own_entry);
+	}
+	count = 0;
+	for (char *const *variable = variables; variable && *variable; variable++) {
+		if (starts_with(*variable, PRELOAD)) {
+			size_t bytes = copy_others(text + used + is_ours, *variable + strlen(PRELOAD));
+
+			if (bytes && is_ours)
+				text[used] = ':';
+			else
+				text[used + bytes] = '\0';
+			used += bytes ? bytes + is_ours : 0;
+		} else if (!starts_with(*variable, AGENT) && !starts_with(*variable, ROOT)) {
+			out[count++] = *variable;
+		}
+	}
+	text[used] = '\0';
+	if (is_ours) {
+		out[count++] = agent_text;
+		if (*root_text)
+			out[count++] = root_text;
+	}
+	if (used > strlen(PRELOAD))
+		out[count++] = preload;
+	out[count] = NULL;
+	return out;
+}

@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    What a traced program starts is as it would be untraced, unless it was asked for: the environment has nothing of
+#         ours and all of the user's, programs that our library does not suit start, and the program itself is traced on
+#         across exec, whatever environment it makes.
+# Method  env, as a child and in place of a shell; every call that executes something; libraries that the user preloads; a
+#         program of another C library, a static one, scripts of both.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >child.c <<'C'
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+__attribute__((noinline)) int child(int n) { __asm__ volatile("" : "+r"(n)); return n; }
+int main(int argc, char **argv)
+{
+	printf("%s, %d words, X=%s, ours: %s %s\n", argv[0], argc, getenv("X") ? getenv("X") : "",
+	       getenv("TRACEWHEEL_AGENT") ? "agent" : "-", getenv("LD_PRELOAD") && strstr(getenv("LD_PRELOAD"), "tracewheel") ? "preload" : "-");
+	return child(4);
+}
+C
+cat >exec.c <<'C'
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+static char *own[] = {"X=own", "PATH=/nowhere", NULL}, *words[] = {"child", "a", "b", NULL};
+static void execute(int how, const char *path)
+{
+	int fd;
+	switch (how) {
+	case 0: execve(path, words, own); break;
+	case 1: execv(path, words); break;
+	case 2: execvp("child", words); break;
+	case 3: execvpe("child", words, own); break;
+	case 4: execl(path, "child", "a", "b", NULL); break;
+	case 5: execlp("child", "child", "a", "b", NULL); break;
+	case 6: execle(path, "child", "a", "b", NULL, own); break;
+	case 7: execveat(AT_FDCWD, path, words, own, 0); break;
+	case 8: fd = open(path, O_RDONLY); fexecve(fd, words, own); break;
+	case 9: fd = open(path, O_PATH); execveat(fd, "", words, environ, AT_EMPTY_PATH); break;
+	}
+	_exit(99);
+}
+int main(int argc, char **argv)
+{
+	int how = atoi(argv[1]), status = 0;
+	const char *kind = argv[2], *path = argv[3];
+	pid_t pid = 0;
+	setvbuf(stdout, NULL, _IONBF, 0);
+	if (!strcmp(kind, "exec"))
+		execute(how, path);
+	if (how == 10)
+		posix_spawn(&pid, path, NULL, NULL, words, own);
+	else if (how == 11)
+		posix_spawnp(&pid, "child", NULL, NULL, words, environ);
+	else if (how == 12)
+		return system("./child a b") != 4 << 8;
+	else if (!strcmp(kind, "vfork") ? !(pid = vfork()) : !(pid = fork()))
+		execute(how, path);
+	waitpid(pid, &status, 0);
+	return WEXITSTATUS(status) != 4;
+}
+C
+gcc -O1 -fpatchable-function-entry=9 -o child child.c && gcc -w -O1 -o exec exec.c && gcc -O1 -static -o fixed child.c || fail gcc
+export PATH=$PWD:$PATH
+
+# calls FUNCTION: how often, in the capture e.tw
+calls() {
+	expect 0 "$tw" report --json --top 0 e.tw
+	json "sum(f['calls'] for f in d['by_function'] if f['name'].startswith('$1'))"
+}
+
+# Children that nobody asked for, by every way: as untraced.  Those that were: traced, once.
+for how in 0 1 2 3 4 5 6 7 8 9 10 11 12; do
+	for kind in fork vfork; do
+		case $kind$how in vfork[0268] | fork*) ;; *) continue ;; esac
+		./exec $how $kind ./child >expected || fail "exec $how $kind untraced"
+		expect 0 "$tw" record -q --force -t _:_ -o e.tw -- ./exec $how $kind ./child
+		cmp -s out expected || fail "$how $kind: $(diff out expected)"
+		is "$(calls child:child)" 0 "$how $kind, not followed"
+		expect 0 "$tw" record -q --force --follow-fork --on-full block -t _:_ -o e.tw -- ./exec $how $kind ./child
+		is "$(calls child:child)" 1 "$how $kind, followed"
+	done
+	[ "$how" -lt 10 ] || continue
+	# The program itself, as another one.
+	expect 4 "$tw" record -q --force -t _:_ --on-full block -o e.tw -- ./exec $how exec ./child
+	grep -q "child, 3 words, X=.*, ours: - -" out || fail "exec $how: $(cat out)"
+	is "$(calls child:child)" 1 "exec $how"
+done
+expect 0 "$tw" record -q --force -t _:_ --on-full block -o e.tw -- ./exec 1 fork ./child
+# Of a forked child that is not followed nothing is recorded.
+is "$(calls libc:execv)" 0
+expect 4 "$tw" record -q --force -t _:_ --on-full block -o e.tw -- ./exec 1 exec ./child
+is "$(calls libc:execv)" 1 "the call that goes through ours"
+
+# The user's own libraries stay, in their order, and no variable is there that was not.
+printf 'int mark_%s;\n' one | gcc -shared -fPIC -x c -o one.so - && printf 'int mark_two;\n' | gcc -shared -fPIC -x c -o two.so - || fail gcc
+for preload in "" "$PWD/one.so" "$PWD/one.so:$PWD/two.so" "$PWD/two.so $PWD/one.so"; do
+	if [ -n "$preload" ]; then export LD_PRELOAD=$preload; else unset LD_PRELOAD; fi
+	sh -c env | grep -v '^_=' | tr ' ' : | sort >expected
+	expect 0 "$tw" record -q --force -t _:_ -o e.tw -- sh -c 'env; true'
+	grep -v '^_=' out | tr ' ' : | sort | cmp -s - expected || fail "another environment: $(sort out | diff - expected)"
+done
+unset LD_PRELOAD
+
+# What our library does not suit starts, and its children are traced again.
+cp fixed strange
+if command -v musl-gcc >/dev/null && musl-gcc -O1 -o musl child.c 2>/dev/null; then
+	programs="fixed musl"
+else
+	programs=fixed
+fi
+for program in $programs; do
+	printf '#!%s/%s\n' "$PWD" $program >script.$program && chmod +x script.$program
+	for what in $program script.$program; do
+		for options in "" --follow-fork; do
+			# shellcheck disable=SC2086 # no word, or one
+			expect 0 "$tw" record -q --force $options -t _:_ -o e.tw -- sh -c "./$what a; [ \$? = 4 ]"
+			grep -q "ours: - -" out || fail "$what $options: $(cat out)"
+			expect 4 "$tw" record -q --force $options -t _:_ -o e.tw -- sh -c "exec ./$what a"
+			grep -q "ours: - -" out || fail "exec $what $options: $(cat out)"
+		done
+	done
+done
