@@ -2,7 +2,7 @@
 /*
  * ck.h - ConcurrencyKit's ring for handing pointers from one thread to one other.
  *
- * The only place that knows ConcurrencyKit.  Event rings are our own: ck_ring reads the other side's
+ * With ck_table.h the only place that knows ConcurrencyKit.  Event rings are our own: ck_ring reads the other side's
  * index at every step (41 M/s against 538 M/s), which does not matter for whole blocks.
  *
  * Threads   put: one producer.  take: one consumer.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ck_table.h - ConcurrencyKit's hash table from a word (an address, an id) to a pointer.
+ * ck_table.h - ConcurrencyKit's hash table from a word (an address, an id) to a pointer: the other half of ck.h.
  *
  * Threads   one writer at a time; readers beside it, wait-free but while the table grows.
  * Limits    the words 0 and UINTPTR_MAX are no keys; NULL is no value.

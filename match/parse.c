@@ -36,7 +36,7 @@ int tw_match_parse_text(struct tw_arena *arena, const char *text, size_t bytes, 
 		return TW_ELIMIT;
 	}
 	result = tw_term_parse(arena, text, bytes, spec, &parse_error);
-	if (result == TW_EBADARG)
-		return tw_match_parse_refuse(error, text, parse_error.offset, parse_error.message);
+	if (result == TW_EBADARG || result == TW_ELIMIT)
+		tw_match_parse_refuse(error, text, parse_error.offset, parse_error.message);
 	return result;
 }

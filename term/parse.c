@@ -29,14 +29,19 @@ const unsigned char tw_char_class[256] = {
 
 /* ---- the reader ---- */
 
-struct tw_term tw_reader_fail(struct tw_reader *r, const char *place, const char *message)
+static struct tw_term fail(struct tw_reader *r, int error, const char *place, const char *message)
 {
 	if (!r->error) {
-		r->error = TW_EBADARG;
+		r->error = error;
 		r->place = place;
 		r->message = message;
 	}
 	return tw_word(0);
+}
+
+struct tw_term tw_reader_fail(struct tw_reader *r, const char *place, const char *message)
+{
+	return fail(r, TW_EBADARG, place, message);
 }
 
 struct tw_term tw_reader_full(struct tw_reader *r)
@@ -252,7 +257,7 @@ static struct tw_term read_block(struct tw_reader *r)
 	struct tw_term term;
 
 	if (r->depth >= TW_TERM_DEPTH_MAX)
-		return tw_reader_fail(r, r->at, "more than 1000 levels of nesting");
+		return fail(r, TW_ELIMIT, r->at, "more than 1000 levels of nesting");
 	r->depth++;
 	switch (*r->at) {
 	case '{': term = read_tuple(r); break;
@@ -350,7 +355,7 @@ TW_API int tw_parse_next(struct tw_parser *parser, struct tw_arena *arena, struc
 	}
 	if (r.values != r.fixed)
 		free(r.values);
-	if (r.error == TW_EBADARG) {
+	if (r.error == TW_EBADARG || r.error == TW_ELIMIT) {
 		parser->error.message = r.message;
 		locate(parser, r.place);
 	}
@@ -378,7 +383,7 @@ TW_API int tw_term_parse(struct tw_arena *arena, const char *text, size_t bytes,
 		parser.error.message = "there is more text behind the term";
 		locate(&parser, rest.at);
 	}
-	if (result == TW_EBADARG && error)
+	if ((result == TW_EBADARG || result == TW_ELIMIT) && error)
 		*error = parser.error;
 	if (result == 0)
 		*out = term;

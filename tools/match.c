@@ -266,7 +266,7 @@ static int run_cases(const char *path, const char *text, size_t bytes)
 	tw_arena_fini(&arena);
 	if (error == TW_ENOENT)
 		return TW_EXIT_OK;
-	if (error == TW_EBADARG)
+	if (error == TW_EBADARG || error == TW_ELIMIT)
 		tw_say("%s:%u:%u: %s", path, parser.error.line, parser.error.column, parser.error.message);
 	else if (error)
 		tw_say("%s: %s", path, tw_strerror(error));

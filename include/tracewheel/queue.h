@@ -13,7 +13,9 @@
  * with the pid that lost it or <0.0.0>.
  *
  * The tracer	is the process that receives: the one that the calling thread runs, or the thread itself; or the
- *		process that struct tw_tracer names.  It may have flags, but makes no events in this session.
+ *		process that struct tw_tracer names.  It may have flags, but makes no events in this session: also a
+ *		traced process whose own events end with its first call of tw_queue_receive().  Until somebody
+ *		receives, tw_trace_info() answers the atom queue in place of a pid.
  *		When it exits, or after tw_queue_close(), the tracer is gone: no process has flags in this
  *		session any more, and none keeps new ones (tw_trace_process() answers as always); the settings
  *		of functions stay; events on their way are dropped.  Traced processes never wait for it.

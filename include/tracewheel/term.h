@@ -392,8 +392,8 @@ struct tw_parser {
  * binaries with sizes and types, tuples, lists, maps, fun M:F/A, comments; and what only print writes:
  * pids, ports, references.  Text is UTF-8.  The last full stop may be missing.
  *
- * Returns 0; TW_ENOENT at the end of the text; TW_EBADARG with parser->error set; TW_ENOMEM where the
- * arena is full.  After an error the parser stays where it was.
+ * Returns 0; TW_ENOENT at the end of the text; TW_EBADARG, or TW_ELIMIT above TW_TERM_DEPTH_MAX levels, with
+ * parser->error set; TW_ENOMEM where the arena is full.  After an error the parser stays where it was.
  *
  * Threads: the parser's.  Cost: O(bytes), but O(digits^2) for an integer, of at most 20,000 digits.
  */
@@ -402,7 +402,7 @@ int tw_parse_next(struct tw_parser *parser, struct tw_arena *arena, struct tw_te
 /*
  * tw_term_parse - a text that is exactly one term; the full stop may be missing.
  *
- * @error	set on TW_EBADARG; may be NULL.
+ * @error	set on TW_EBADARG and TW_ELIMIT; may be NULL.
  */
 int tw_term_parse(struct tw_arena *arena, const char *text, size_t bytes, struct tw_term *out,
 		  struct tw_parse_error *error);

@@ -195,7 +195,7 @@ static void depth_is_bounded(void **state)
 		assert_int_equal(parse(text, &error), 0);
 		free(text);
 		text = nested(200000, brackets[i][0], middle, brackets[i][1]);
-		assert_int_equal(parse(text, &error), TW_EBADARG);
+		assert_int_equal(parse(text, &error), TW_ELIMIT);
 		assert_non_null(strstr(error.message, "1000 levels"));
 		free(text);
 	}
@@ -228,7 +228,7 @@ static void size_is_bounded(void **state)
 	assert_int_equal(parse(text, &error), 0);
 	free(text);
 	text = nested(262144, "[a,", "[]", "]");
-	assert_int_equal(parse(text, &error), TW_EBADARG);
+	assert_int_equal(parse(text, &error), TW_ELIMIT);
 	free(text);
 	/* A mebibyte of text on one level. */
 	text = malloc((1 << 20) + 3);
