@@ -21,13 +21,13 @@ is "$(count ' link <0')" 6 "spawned by two supervisors, twice again each"
 expect 0 "$tw" report bank.tw
 shows 'who waits for whom'
 
-# Four begin, one becomes a member, and 40 steps of the token are as many calls; then all return.
-for options in "--returns 45 0" "--return-to 0 4" "--returns --return-to 45 4"; do
+# Four begin, one becomes a member, 40 steps of the token are two calls each, of which one is a tail call; then all return.
+for options in "--returns 85 0" "--return-to 0 44" "--returns --return-to 85 44"; do
 	set -- $options
 	back=${*: -1} ends=${*: -2:1}
 	expect 0 "$tw" record --force --on-full block -o ring.tw "${@:1:$#-2}" -t 'ring:_' -- "$actors" ring -a 4 -m 40
 	expect 0 "$tw" print ring.tw
-	is "$(count ' call ring:')" 45
+	is "$(count ' call ring:')" 85
 	is "$(count ' return_from ring:')" "$ends" "$options"
 	is "$(count ' return_to ')" "$back" "$options"
 done

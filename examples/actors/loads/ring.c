@@ -5,6 +5,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* pass(Next, Left): one step of the token. */
+static struct value pass(struct actor *self, const struct value *arguments)
+{
+	send_to(self, arguments[0], integer(number_of(arguments[1]) - 1));
+	return ATOM(OK);
+}
+static struct function pass_function = FUNCTION("ring", "pass", 2, pass);
+
 static struct function member_function;
 
 /*
@@ -15,7 +23,7 @@ static struct value member(struct actor *self, const struct value *arguments)
 {
 	struct value token = receive(self);
 	if (is_integer(token) && number_of(token) > 0 && !is_time_over()) {
-		send_to(self, arguments[0], integer(number_of(token) - 1));
+		call(self, &pass_function, arguments[0], token);
 		return tail_call(self, &member_function, arguments[0], arguments[1]);
 	}
 	if (is_integer(token))
@@ -38,7 +46,7 @@ static struct function first_function = FUNCTION("ring", "first", 1, first);
 
 static void declare(void)
 {
-	module_load((struct function *const[]){&member_function, &first_function}, 2);
+	module_load((struct function *const[]){&member_function, &pass_function, &first_function}, 3);
 }
 
 static struct load_result run(struct actor *outside, const struct load_options *options)
@@ -53,7 +61,7 @@ static struct load_result run(struct actor *outside, const struct load_options *
 	send_to(outside, head, integer((int64_t)options->messages));
 	result.is_right = wait_for_done(outside, options, 1, &left);
 	result.messages = options->messages - left;
-	result.calls = result.messages;
+	result.calls = 2 * result.messages;
 	result.is_right &= options->seconds > 0 || left == 0;
 	snprintf(result.text, sizeof result.text,
 		 "the token made %" PRIu64 " steps through %" PRIu64 " actors", result.messages,
