@@ -474,7 +474,6 @@ static void add_to_stream(struct tw_capture *capture, struct tw_source_stream *s
 		info->session_index = header->session_index;
 		info->scheduler_id = header->scheduler_id;
 		info->tracee_id = header->tracee_id;
-		memcpy(info->thread_name, header->thread_name, sizeof header->thread_name);
 		info->start_ns = start_ns;
 		take_before(capture, stream, block);
 	} else if (header->first_sequence > end_sequence) {
@@ -483,6 +482,8 @@ static void add_to_stream(struct tw_capture *capture, struct tw_source_stream *s
 		else
 			info->damaged_records += header->first_sequence - end_sequence;
 	}
+	/* The last name that it had. */
+	memcpy(info->thread_name, header->thread_name, sizeof header->thread_name);
 	stream->block_count++;
 	info->events += header->event_count;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {

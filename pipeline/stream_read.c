@@ -113,6 +113,8 @@ static int find_cursor(struct tw_stream_in *in, const struct tw_block_header *he
 
 	if (at != TW_IDMAP_NONE) {
 		*out = &in->cursors[at];
+		/* The last name that it had. */
+		memcpy(capture->streams[at].info.thread_name, header->thread_name, sizeof header->thread_name);
 		return 0;
 	}
 	streams = tw_source_grow(capture->streams, capture->stream_count, sizeof *streams);

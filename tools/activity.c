@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* activity.c - messages and schedules, summed up as they come. */
 #include "tools/activity.h"
+#include "tools/threads.h"
 #include "tools/tool.h"
 #include "tools/print.h"
 
@@ -59,7 +60,6 @@ static struct tw_activity_process *find_process(struct tw_activity *activity, ui
 	process->pid_number = number;
 	process->pid_serial = serial;
 	process->number = activity->process_count;
-	process->name = "";
 	process->last_sender = TW_PLACES_NONE;
 	process->next = activity->slots[at];
 	activity->slots[at] = process;
@@ -78,8 +78,10 @@ static struct tw_activity_process *process_of(struct tw_activity *activity, stru
 	struct tw_activity_process *process =
 		find_process(activity, stack->image, tracee ? tracee->pid_number : stack->tracee_id,
 			     tracee ? tracee->pid_serial : 0);
-	if (process && tracee)
-		process->name = tracee->name;
+	char name[TW_THREAD_NAME_BYTES];
+	if (process && !process->name &&
+	    *tw_process_name(activity->capture, stack->image, stack->tracee_id, name))
+		process->name = strdup(name);
 	stack->user = process;
 	return process;
 }
@@ -317,8 +319,10 @@ bool tw_activity_init(struct tw_activity *activity, const struct tw_capture *cap
 
 void tw_activity_free(struct tw_activity *activity)
 {
-	for (uint32_t i = 0; i < activity->process_count; i++)
+	for (uint32_t i = 0; i < activity->process_count; i++) {
+		free(activity->processes[i]->name);
 		free(activity->processes[i]);
+	}
 	free(activity->processes);
 	free(activity->slots);
 	free(activity->pairs);
@@ -337,12 +341,8 @@ size_t tw_activity_name(const struct tw_activity *activity, uint32_t process, ch
 		bytes = snprintf(text, room, "(nobody that was seen)");
 	} else {
 		const struct tw_activity_process *at = activity->processes[process];
-		bytes = snprintf(text, room, "<0.%u.%u>%s", at->pid_number, at->pid_serial, *at->name ? " " : "");
-		if (bytes > 0 && (size_t)bytes < room)
-			bytes += (int)tw_clean(at->name, strnlen(at->name, TW_NAME_PROCESS_BYTES), text + bytes,
-					       room - (size_t)bytes - 1);
-		if (bytes > 0 && (size_t)bytes < room)
-			text[bytes] = 0;
+		bytes = snprintf(text, room, "<0.%u.%u>%s%s", at->pid_number, at->pid_serial, at->name ? " " : "",
+				 at->name ? at->name : "");
 	}
 	return bytes < 0 ? 0 : (size_t)bytes < room ? (size_t)bytes : room - 1;
 }

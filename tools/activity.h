@@ -25,7 +25,7 @@ struct tw_activity_process {
 	uint32_t image;
 	uint32_t pid_number, pid_serial;
 	uint32_t number;
-	const char *name; /* lent by the capture; "" where there is none */
+	char *name; /* clean; NULL where there is none */
 	struct tw_activity_process *next;
 	uint32_t last_sender; /* a process's number; TW_PLACES_NONE */
 	bool is_running;

@@ -414,10 +414,10 @@ uint32_t *tw_calltree_children(const struct tw_calltree *tree, uint32_t node, si
 	return children;
 }
 
-static const struct tw_stack *find_stack(const struct tw_calltree *tree, uint32_t number)
+static struct tw_stack *find_stack(const struct tw_calltree *tree, uint32_t number)
 {
 	for (uint32_t i = 0; i <= tree->stacks.mask; i++) {
-		for (const struct tw_stack *stack = tree->stacks.slots[i]; stack; stack = stack->next) {
+		for (struct tw_stack *stack = tree->stacks.slots[i]; stack; stack = stack->next) {
 			if (stack->number == number)
 				return stack;
 		}
@@ -425,7 +425,7 @@ static const struct tw_stack *find_stack(const struct tw_calltree *tree, uint32_
 	return NULL;
 }
 
-const char *tw_calltree_name(const struct tw_calltree *tree, uint32_t node, char *text, size_t room)
+const char *tw_calltree_name(const struct tw_calltree *tree, uint32_t node)
 {
 	const struct tw_call_node *at = &tree->nodes[node];
 	if (node == TW_CALLTREE_ROOT)
@@ -434,7 +434,6 @@ const char *tw_calltree_name(const struct tw_calltree *tree, uint32_t node, char
 		return "(beyond the limit of the tree)";
 	if (!at->is_process)
 		return tree->places.names[at->function].text;
-	const struct tw_stack *stack = find_stack(tree, at->function);
-	text[stack ? tw_stacks_name(&tree->stacks, stack, text, room - 1) : 0] = 0;
-	return text;
+	struct tw_stack *stack = find_stack(tree, at->function);
+	return stack ? tw_stacks_name(&tree->stacks, stack) : "";
 }

@@ -142,14 +142,13 @@ static bool put_nodes(struct page *page, uint32_t number, unsigned depth)
 
 static void put_names(const struct page *page)
 {
-	char text[200];
 	tw_out_text(&out, "],\"names\":[");
 	for (uint32_t i = 0; i < page->tree->places.function_count; i++) {
 		tw_out_text(&out, i ? "," : "");
 		put_text(page->tree->places.names[i].text, page->tree->places.names[i].bytes);
 	}
 	for (uint32_t i = 0; i < page->process_count; i++) {
-		const char *name = tw_calltree_name(page->tree, page->process_names[i], text, sizeof text);
+		const char *name = tw_calltree_name(page->tree, page->process_names[i]);
 		tw_out_text(&out, ",");
 		put_text(name, strlen(name));
 	}
@@ -313,12 +312,11 @@ static bool add_to_chain(struct chain *chain, const char *name)
 static bool put_folded(const struct tw_calltree *tree, uint32_t number, struct chain *chain, bool has_times)
 {
 	size_t count, before = chain->bytes;
-	char text[200];
 	uint32_t *children = tw_calltree_children(tree, number, &count);
 	bool is_done = children != NULL;
 	for (size_t i = 0; is_done && i < count; i++) {
 		const struct tw_call_node *node = &tree->nodes[children[i]];
-		is_done = add_to_chain(chain, tw_calltree_name(tree, children[i], text, sizeof text));
+		is_done = add_to_chain(chain, tw_calltree_name(tree, children[i]));
 		uint64_t own = has_times ? node->self_ns : node->is_process ? 0 : node->calls;
 		if (is_done && own) {
 			tw_out_bytes(&out, chain->text, chain->bytes);

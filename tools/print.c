@@ -65,6 +65,22 @@ void tw_print_pid(struct tw_printer *printer, const struct tw_capture_event *eve
 	tw_put(printer->out, printer->pid, printer->pid_bytes);
 }
 
+void tw_print_process(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	if (event->tracee_id != printer->process_tracee || event->image != printer->process_image) {
+		char name[TW_THREAD_NAME_BYTES];
+		size_t bytes = tw_name_pid(printer->capture, event->image, event->tracee_id, printer->process,
+					   sizeof printer->process);
+		tw_process_name(printer->capture, event->image, event->tracee_id, name);
+		bytes += (size_t)snprintf(printer->process + bytes, sizeof printer->process - bytes, "%s%s",
+					  *name ? " " : "", name);
+		printer->process_bytes = bytes;
+		printer->process_image = event->image;
+		printer->process_tracee = event->tracee_id;
+	}
+	tw_put(printer->out, printer->process, printer->process_bytes);
+}
+
 static bool take_stamp(struct request *request, const char *value)
 {
 	static const struct {
@@ -121,8 +137,42 @@ static void free_printer(struct tw_printer *printer)
 		tw_names_free(&printer->places[i]);
 	for (uint32_t i = 0; printer->streams && i < printer->stream_count; i++)
 		free(printer->streams[i].text);
+	for (uint32_t i = 0; printer->json_streams && i < printer->stream_count; i++)
+		free(printer->json_streams[i].text);
+	free(printer->json_streams);
 	free(printer->places);
 	free(printer->streams);
+}
+
+/* Numbers of threads, and names where they tell threads apart. */
+static bool init_streams(struct tw_printer *printer, const struct tw_capture_info *info)
+{
+	static struct tw_out json;
+	char name[TW_THREAD_NAME_BYTES];
+	bool has_names = tw_threads_have_names(printer->capture);
+	int columns = 0;
+	for (uint32_t i = 0; i < info->streams && has_names; i++) {
+		int bytes = (int)strlen(tw_thread_name(printer->capture, tw_capture_stream(printer->capture, i), name));
+		columns = bytes > columns ? bytes : columns;
+	}
+	for (uint32_t i = 0; i < info->streams; i++) {
+		const struct tw_capture_stream *stream = tw_capture_stream(printer->capture, i);
+		tw_thread_name(printer->capture, stream, name);
+		int bytes = asprintf(&printer->streams[i].text, "  %7d %-*s%s", stream->thread_id, columns,
+				     has_names ? name : "", has_names ? " " : "");
+		if (bytes < 0)
+			return false;
+		printer->streams[i].bytes = (uint32_t)bytes;
+		tw_out_init(&json, -1);
+		if (*name) {
+			tw_out_text(&json, ",\"thread_name\":");
+			tw_json_quote(&json, name, strlen(name));
+		}
+		printer->json_streams[i] = (struct tw_name){strndup(json.data, json.used), (uint32_t)json.used};
+		if (!printer->json_streams[i].text)
+			return false;
+	}
+	return true;
 }
 
 static bool init_printer(struct tw_printer *printer, const struct tw_capture *capture,
@@ -134,30 +184,22 @@ static bool init_printer(struct tw_printer *printer, const struct tw_capture *ca
 				       .capture = capture,
 				       .start_ns = info.start_ns,
 				       .pid_tracee = UINT32_MAX,
+				       .process_tracee = UINT32_MAX,
 				       .stamp = printer->stamp,
 				       .shown = printer->shown,
 				       .image_count = info.images,
 				       .stream_count = info.streams};
 	printer->places = calloc(info.images + 1, sizeof *printer->places);
 	printer->streams = calloc(info.streams + 1, sizeof *printer->streams);
-	if (!printer->places || !printer->streams)
+	printer->json_streams = calloc(info.streams + 1, sizeof *printer->json_streams);
+	if (!printer->places || !printer->streams || !printer->json_streams)
 		return false;
+	printer->has_pids = tw_processes_are_declared(capture);
 	for (uint32_t i = 0; i < info.images; i++) {
-		const struct tw_capture_tracee *tracee;
-		uint32_t at = 0;
-		while (!printer->has_pids && (tracee = tw_capture_tracee_next(capture, i, &at)))
-			printer->has_pids = tracee->thread_id == 0;
 		if (!tw_names_places(&printer->places[i], capture, i, format->make_place))
 			return false;
 	}
-	for (uint32_t i = 0; i < info.streams; i++) {
-		const struct tw_capture_stream *stream = tw_capture_stream(capture, i);
-		int bytes = asprintf(&printer->streams[i].text, "  %7d ", stream ? stream->thread_id : 0);
-		if (bytes < 0)
-			return false;
-		printer->streams[i].bytes = (uint32_t)bytes;
-	}
-	return true;
+	return init_streams(printer, &info);
 }
 
 /* What has come of a stream since: other threads, other names. */

@@ -9,6 +9,7 @@
 #define TW_TOOLS_PRINT_H
 
 #include "tools/names.h"
+#include "tools/threads.h"
 #include "tools/tool.h"
 #include "tools/typed.h"
 
@@ -21,6 +22,7 @@ struct tw_printer {
 	struct tw_names *places; /* by image */
 	uint32_t image_count;
 	struct tw_name *streams; /* by stream: the thread's number, filled to a column */
+	struct tw_name *json_streams; /* by stream: its thread's name as a member */
 	uint32_t stream_count;
 	/* The pid that was looked up last. */
 	char pid[64];
@@ -28,6 +30,11 @@ struct tw_printer {
 	uint32_t pid_image;
 	uint32_t pid_tracee;
 	uint64_t shown; /* events */
+	/* The process that was named last: "<0.45.0> clerk". */
+	char process[TW_THREAD_TEXT_BYTES];
+	size_t process_bytes;
+	uint32_t process_image;
+	uint32_t process_tracee;
 	int stamp;     /* the kind that was asked for; -1: each event's own */
 	bool has_pids; /* processes that are no threads: their pids stand on every line of text */
 };
@@ -76,8 +83,9 @@ static inline const struct tw_name *tw_print_place(const struct tw_printer *prin
 /* What stands behind the kind and the place on a line of text: arguments, values, terms. */
 void tw_print_text_payload(struct tw_printer *printer, const struct tw_capture_event *event);
 
-/* The pid of an event's tracee, into the output. */
+/* The pid of an event's tracee, into the output; the same and its name. */
 void tw_print_pid(struct tw_printer *printer, const struct tw_capture_event *event);
+void tw_print_process(struct tw_printer *printer, const struct tw_capture_event *event);
 
 /* The kinds of time stamp that a session may have asked for, in the low bits of an event's flags. */
 enum { TW_PRINT_STAMP_NONE, TW_PRINT_STAMP_MONOTONIC, TW_PRINT_STAMP_STRICT, TW_PRINT_STAMP_WALL };

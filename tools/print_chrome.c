@@ -10,19 +10,25 @@
 #include "tools/missing.h"
 #include "tools/print.h"
 #include "tools/stacks.h"
+#include "tools/threads.h"
 
 #include "tracewheel/error.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Tracks of schedulers are numbered from here on; processes below. */
+/*
+ * Tracks of threads have the kernel's numbers, which are below 2^22; then come processes and what comes again with the
+ * number of another thread, and at last schedulers.
+ */
+#define OTHER_TRACKS	 (UINT32_C(1) << 23)
 #define SCHEDULER_TRACKS UINT32_C(1000000000)
 
 /* A stack's user: since when it runs, and whether its track has its name. */
 struct track {
 	uint64_t since_ns; /* 0: it does not run */
 	uint32_t scheduler_id;
+	uint32_t number;
 	bool is_named;
 };
 
@@ -31,6 +37,8 @@ struct chrome {
 	struct tw_out *out;
 	struct tw_places places;
 	struct tw_stacks stacks;
+	uint64_t *taken; /* process and number of each thread's track: a hash table */
+	size_t taken_count, taken_room;
 	struct tw_name *quoted; /* by function: its name as JSON */
 	bool is_next;
 	bool has_no_memory;
@@ -85,21 +93,70 @@ static void put_track_name(struct chrome *chrome, uint32_t image, uint32_t track
 	tw_out_text(chrome->out, "}}");
 }
 
-/* The track of a stack: from 1 on. */
+/* May a track have this number in its process?  It has it then. */
+static bool take_number(struct chrome *chrome, uint32_t image, uint32_t number)
+{
+	uint64_t key = (uint64_t)process_id(chrome, image) << 32 | number;
+	if (chrome->taken_count * 2 >= chrome->taken_room) {
+		size_t room = chrome->taken_room ? chrome->taken_room * 2 : 64, count = 0;
+		uint64_t *grown = calloc(room, sizeof *grown);
+		if (!grown)
+			return false;
+		for (size_t i = 0; i < chrome->taken_room; i++) {
+			uint64_t old = chrome->taken[i];
+			size_t at = (size_t)(old * 0x9e3779b97f4a7c15 >> 32) & (room - 1);
+			while (old && grown[at])
+				at = (at + 1) & (room - 1);
+			if (old)
+				grown[at] = old, count++;
+		}
+		free(chrome->taken);
+		chrome->taken = grown;
+		chrome->taken_room = room;
+	}
+	size_t at = (size_t)(key * 0x9e3779b97f4a7c15 >> 32) & (chrome->taken_room - 1);
+	for (; chrome->taken[at]; at = (at + 1) & (chrome->taken_room - 1))
+		if (chrome->taken[at] == key)
+			return false;
+	chrome->taken[at] = key;
+	chrome->taken_count++;
+	return true;
+}
+
+/* The kernel's number of the thread that a stack is; 0: it is none. */
+static uint32_t thread_of(const struct chrome *chrome, const struct tw_stack *stack)
+{
+	const struct tw_capture *capture = chrome->printer->capture;
+	const struct tw_capture_stream *stream;
+	if (stack->has_tracee)
+		return tw_process_thread(capture, stack->image, stack->tracee_id);
+	stream = tw_capture_stream(capture, stack->tracee_id);
+	return stream ? (uint32_t)stream->thread_id : 0;
+}
+
+/* The track of a stack. */
 static struct track *track_of(struct chrome *chrome, struct tw_stack *stack)
 {
 	struct track *track = stack->user;
-	char name[200];
-	if (!track)
-		track = stack->user = calloc(1, sizeof *track);
 	if (!track) {
-		chrome->has_no_memory = true;
-		return NULL;
+		uint32_t thread = thread_of(chrome, stack);
+		track = stack->user = calloc(1, sizeof *track);
+		if (!track) {
+			chrome->has_no_memory = true;
+			return NULL;
+		}
+		track->number = thread && take_number(chrome, stack->image, thread) ? thread
+										     : OTHER_TRACKS + stack->number;
 	}
 	if (!track->is_named && chrome->has_begun) {
 		track->is_named = true;
-		put_track_name(chrome, stack->image, stack->number + 1, name,
-			       tw_stacks_name(&chrome->stacks, stack, name, sizeof name));
+		/* Viewers show the number of the track beside its name. */
+		char last[TW_THREAD_NAME_BYTES] = "";
+		const char *name = tw_stacks_name(&chrome->stacks, stack);
+		if (track->number < OTHER_TRACKS && stack->has_tracee && !chrome->printer->has_pids)
+			tw_process_name(chrome->printer->capture, stack->image, stack->tracee_id, last);
+		name = *last ? last : name;
+		put_track_name(chrome, stack->image, track->number, name, strlen(name));
 	}
 	return track;
 }
@@ -115,8 +172,10 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	static const char *const ends[] = {[TW_FRAME_EXCEPTION] = "exception",
 					   [TW_FRAME_CUT] = "no return seen",
 					   [TW_FRAME_OPEN] = "still open"};
-	track_of(chrome, stack);
-	open_event(chrome, 'X', stack->image, stack->number + 1, frame->start_ns);
+	const struct track *track = track_of(chrome, stack);
+	if (!track)
+		return;
+	open_event(chrome, 'X', stack->image, track->number, frame->start_ns);
 	put_duration(chrome, time->total_ns);
 	tw_put(chrome->out, ",\"name\":", 8);
 	tw_out_bytes(chrome->out, name->text, name->bytes);
@@ -126,7 +185,7 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 }
 
 /* A run on a scheduler's track. */
-static void put_run(struct chrome *chrome, const struct tw_stack *stack, const struct track *track,
+static void put_run(struct chrome *chrome, struct tw_stack *stack, const struct track *track,
 		    uint64_t to_ns)
 {
 	char name[200];
@@ -140,15 +199,16 @@ static void put_run(struct chrome *chrome, const struct tw_stack *stack, const s
 	open_event(chrome, 'X', stack->image, number, track->since_ns);
 	put_duration(chrome, to_ns > track->since_ns ? to_ns - track->since_ns : 0);
 	tw_put(chrome->out, ",\"name\":", 8);
-	tw_json_quote(chrome->out, name, tw_stacks_name(&chrome->stacks, stack, name, sizeof name));
+	const char *process = tw_stacks_name(&chrome->stacks, stack);
+	tw_json_quote(chrome->out, process, strlen(process));
 	tw_out_text(chrome->out, "}");
 }
 
-static void put_moment(struct chrome *chrome, const struct tw_capture_event *event,
-		       const struct tw_step *step)
+static void put_moment(struct chrome *chrome, const struct tw_capture_event *event, const struct tw_step *step,
+		       const struct track *track)
 {
 	const struct tw_print_kind *kind = tw_print_kind(event->kind);
-	open_event(chrome, 'i', event->image, step->stack->number + 1, event->time_ns);
+	open_event(chrome, 'i', event->image, track->number, event->time_ns);
 	tw_out_text(chrome->out, ",\"s\":\"t\",\"name\":");
 	if (step->kind == TW_STEP_MOMENT || step->kind == TW_STEP_UNMATCHED)
 		tw_out_bytes(chrome->out, chrome->quoted[step->function].text,
@@ -199,7 +259,7 @@ static void put_event(struct chrome *chrome, const struct tw_capture_event *even
 			put_run(chrome, step.stack, track, event->time_ns);
 		track->since_ns = 0;
 	} else if (chrome->has_begun) {
-		put_moment(chrome, event, &step);
+		put_moment(chrome, event, &step, track);
 	}
 }
 
@@ -289,6 +349,7 @@ static void free_chrome(struct chrome *chrome)
 	for (uint32_t i = 0; chrome->quoted && i < chrome->places.function_count; i++)
 		free(chrome->quoted[i].text);
 	free(chrome->quoted);
+	free(chrome->taken);
 	tw_stacks_free(&chrome->stacks);
 	tw_places_free(&chrome->places);
 }

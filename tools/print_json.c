@@ -30,6 +30,16 @@ static size_t make_place(const struct tw_capture_place *place, char *text, size_
 	return scratch.used;
 }
 
+static void put_process_name(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	char name[TW_THREAD_NAME_BYTES];
+	if (!*tw_process_name(printer->capture, event->image, event->tracee_id, name))
+		return;
+	tw_put(printer->out, "\"pid_name\":", 11);
+	tw_json_quote(printer->out, name, strlen(name));
+	tw_put_char(printer->out, ',');
+}
+
 static void put_head(struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	struct tw_out *out = printer->out;
@@ -41,9 +51,14 @@ static void put_head(struct tw_printer *printer, const struct tw_capture_event *
 	tw_put_u64(out, image ? (uint32_t)image->process_id : 0);
 	tw_put(out, ",\"thread\":", 10);
 	tw_put_u64(out, stream ? (uint32_t)stream->thread_id : 0);
+	if (event->stream < printer->stream_count)
+		tw_put(out, printer->json_streams[event->stream].text, printer->json_streams[event->stream].bytes);
 	tw_put(out, ",\"pid\":\"", 8);
 	tw_print_pid(printer, event);
-	tw_put(out, "\",\"kind\":\"", 10);
+	tw_put(out, "\",", 2);
+	if (printer->has_pids)
+		put_process_name(printer, event);
+	tw_put(out, "\"kind\":\"", 8);
 }
 
 static void put_words(struct tw_out *out, const char *name, const uint64_t *words, uint32_t count)

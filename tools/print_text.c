@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-/* Pids of less digits stand in a column. */
-#define PID_COLUMNS 10
+/* Pids and names of less letters stand in a column. */
+#define PID_COLUMNS 18
 
 /* "libsqlite3:sqlite3_step/_ from sqlite3", shared by all kinds of event. */
 static size_t make_place(const struct tw_capture_place *place, char *text, size_t room)
@@ -40,7 +40,7 @@ static void put_head(struct tw_printer *printer, const struct tw_capture_event *
 		tw_put(out, "        ? ", 10);
 	if (printer->has_pids) {
 		size_t before = out->used;
-		tw_print_pid(printer, event);
+		tw_print_process(printer, event);
 		do
 			tw_put_char(out, ' ');
 		while (out->used < before + PID_COLUMNS);

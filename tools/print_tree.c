@@ -11,10 +11,11 @@
  * Calls that are open where a selection begins stand first: `app:main {  (called 9.10 ms before)`.
  *
  * A call is written when the next event of its process is known: a return makes one line of both.  Each
- * process has a depth of its own; where there are several, the pid stands in front.
+ * process has a depth of its own; where there are several, its pid or its thread's number, and its name, stand in front.
  */
 #include "tools/print.h"
 #include "tools/report.h"
+#include "tools/threads.h"
 #include "tools/typed.h"
 
 #include "tracewheel/error.h"
@@ -23,7 +24,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PID_COLUMNS 10
+/* Longer names push their lines to the right. */
+#define NAME_COLUMNS_MIN 10
+#define NAME_COLUMNS_MAX 24
 
 /* The marks of frames. */
 enum { IS_OPEN, IS_PENDING };
@@ -40,6 +43,7 @@ struct tree {
 	struct tw_stacks stacks;
 	struct tw_places places;
 	bool has_pids;
+	int name_columns;
 	bool is_coloured;
 	bool has_no_memory;
 	uint32_t indent_max; /* levels; deeper calls say their depth */
@@ -51,19 +55,14 @@ static struct tw_out scratch;
 /* ---- lines ---- */
 
 /* A duration, or nothing: ns is UINT64_MAX. */
-static void put_head(struct tree *tree, const struct tw_stack *stack, uint32_t depth, uint64_t ns,
+static void put_head(struct tree *tree, struct tw_stack *stack, uint32_t depth, uint64_t ns,
 		     bool is_exact)
 {
-	char figure[TW_FIGURE_BYTES], name[100];
+	char figure[TW_FIGURE_BYTES];
 	tw_out_format(tree->out, "%s%8s", ns != UINT64_MAX && !is_exact ? "?" : " ",
 		      ns == UINT64_MAX ? "" : tw_screen_time(figure, ns));
-	if (tree->has_pids) {
-		size_t bytes = tw_stacks_name(&tree->stacks, stack, name, sizeof name);
-		const char *blank = memchr(name, ' ', bytes);
-		if (blank && *name == '<')
-			bytes = (size_t)(blank - name);
-		tw_out_format(tree->out, "  %-*.*s", PID_COLUMNS, (int)bytes, name);
-	}
+	if (tree->has_pids)
+		tw_out_format(tree->out, "  %-*s", tree->name_columns, tw_stacks_name(&tree->stacks, stack));
 	if (depth > tree->indent_max)
 		tw_out_format(tree->out, "  |%*s[%u] ", (int)tree->indent_max * 2, "", depth);
 	else
@@ -384,6 +383,29 @@ static void free_pending(struct tw_stacks *stacks)
 	}
 }
 
+/* The widest name of a process or a thread. */
+static int name_columns(const struct tw_capture *capture)
+{
+	char text[TW_THREAD_TEXT_BYTES];
+	const struct tw_capture_stream *stream;
+	size_t widest = NAME_COLUMNS_MIN;
+	for (uint32_t i = 0; (stream = tw_capture_stream(capture, i)); i++) {
+		size_t bytes = tw_thread_text(capture, stream, text);
+		widest = bytes > widest ? bytes : widest;
+	}
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	for (uint32_t i = 0; i < info.images; i++) {
+		const struct tw_capture_tracee *tracee;
+		uint32_t at = 0;
+		while ((tracee = tw_capture_tracee_next(capture, i, &at))) {
+			size_t bytes = tw_process_text(capture, i, tracee->tracee_id, text);
+			widest = bytes > widest ? bytes : widest;
+		}
+	}
+	return widest < NAME_COLUMNS_MAX ? (int)widest : NAME_COLUMNS_MAX;
+}
+
 int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit)
 {
 	struct tree tree = {
@@ -392,7 +414,8 @@ int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *fi
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
 	tree.has_pids = printer->has_pids || info.threads > 1;
-	int columns = tw_terminal_columns(STDOUT_FILENO) - (tree.has_pids ? 60 : 48);
+	tree.name_columns = tree.has_pids ? name_columns(capture) : 0;
+	int columns = tw_terminal_columns(STDOUT_FILENO) - (tree.has_pids ? 50 + tree.name_columns : 48);
 	tree.indent_max = columns > 20 ? (uint32_t)columns / 2 : 10;
 	tw_out_init(&scratch, -1);
 	int error = tw_places_make(&tree.places, capture, filter);

@@ -300,6 +300,8 @@ static void put_json_table(struct tw_json *json, const char *name, const struct 
 		tw_json_u64(json, "calls", row->calls);
 		tw_json_double(json, "share", calls ? (double)row->calls / (double)calls : 0);
 		if (strcmp(name, "by_thread") == 0) {
+			tw_json_u64(json, "thread", row->thread_id);
+			tw_json_text(json, "thread_name", row->thread_name, strlen(row->thread_name));
 			tw_json_u64(json, "events", row->events);
 			tw_json_double(json, "seconds", row->seconds);
 			tw_json_open(json, "lost", '{');

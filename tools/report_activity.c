@@ -223,7 +223,7 @@ static void put_processes_json(struct tw_json *json, const struct tw_activity *a
 		const struct tw_activity_process *row = rows[i];
 		tw_json_open(json, NULL, '{');
 		put_process(json, "pid", activity, row->number);
-		tw_json_text(json, "name", row->name, strlen(row->name));
+		tw_json_text(json, "name", row->name ? row->name : "", row->name ? strlen(row->name) : 0);
 		tw_json_u64(json, "sent", row->sent);
 		tw_json_u64(json, "received", row->received);
 		tw_json_u64(json, "waits", row->waits);

@@ -240,7 +240,7 @@ static void put_node(const struct tree_view *view, uint32_t number, int depth)
 		int indent = depth * 2, room = view->screen->columns - used - 16;
 		put_sums(view->screen, view->tree, node->total_ns, node->self_ns, !node->is_process, node->calls);
 		tw_out_format(view->screen->out, "  %*s", indent < room ? indent : room, "");
-		tw_screen_name(view->screen, tw_calltree_name(view->tree, number, text, sizeof text),
+		tw_screen_name(view->screen, tw_calltree_name(view->tree, number),
 			       view->screen->columns - used - (indent < room ? indent : room));
 	}
 	for (size_t i = 0; children && i < count; i++) {

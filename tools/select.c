@@ -2,6 +2,7 @@
 /* select.c - the part of a capture that a person asked for. */
 #include "tools/names.h"
 #include "tools/select.h"
+#include "tools/threads.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -119,7 +120,8 @@ static bool wants_stream(void *context, const struct tw_capture_stream *stream)
 {
 	const struct tw_selection *selection = context;
 	uint64_t number;
-	if (fnmatch(selection->thread, stream->thread_name, 0) == 0)
+	char name[TW_THREAD_NAME_BYTES];
+	if (fnmatch(selection->thread, tw_thread_name(selection->capture, stream, name), 0) == 0)
 		return true;
 	return tw_parse_count(selection->thread, &number) && number == (uint32_t)stream->thread_id;
 }
@@ -129,6 +131,7 @@ bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
+	selection->capture = capture;
 	*out = (struct tw_capture_filter){.context = selection, .wants_own_time = true};
 	if (selection->from && !parse_time(selection->from, &info, &out->from_ns)) {
 		tw_usage(command, "--from '%s' is not a time such as 1.5, 200ms or 17:03:12.",
@@ -225,8 +228,9 @@ static void add_threads(struct sentence *sentence, const struct tw_capture *capt
 			add(sentence, " ...");
 			return;
 		}
-		add(sentence, "%s%d%s", shown++ ? ", " : ": there are ", stream->thread_id, *stream->thread_name ? " " : "");
-		add_name(sentence, stream->thread_name);
+		char text[TW_THREAD_TEXT_BYTES];
+		tw_thread_text(capture, stream, text);
+		add(sentence, "%s%s", shown++ ? ", " : ": there are ", text);
 	}
 }
 
@@ -289,6 +293,7 @@ void tw_selection_say_empty(const struct tw_selection *selection, const struct t
 
 void tw_selection_free(struct tw_selection *selection)
 {
+	tw_threads_forget();
 	for (size_t i = 0; i < selection->pattern_count; i++)
 		tw_pattern_destroy(selection->patterns[i]);
 	selection->pattern_count = 0;

@@ -31,6 +31,7 @@ struct tw_selection {
 	const char *from;
 	const char *to;
 	const char *thread; /* NULL: all; a number in the system, or a name */
+	const struct tw_capture *capture; /* that is filtered */
 	struct tw_pattern *patterns[TW_SELECTION_PATTERNS_MAX];
 	const char *texts[TW_SELECTION_PATTERNS_MAX]; /* of the patterns */
 	size_t pattern_count;

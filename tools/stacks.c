@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stacks.c - open calls of each process. */
 #include "tools/stacks.h"
+#include "tools/threads.h"
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"
@@ -30,6 +31,7 @@ void tw_stacks_free(struct tw_stacks *stacks)
 		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = next) {
 			next = stack->next;
 			free(stack->frames);
+			free(stack->name);
 			free(stack);
 		}
 	}
@@ -345,21 +347,16 @@ void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns)
 	}
 }
 
-size_t tw_stacks_name(const struct tw_stacks *stacks, const struct tw_stack *stack, char *text, size_t room)
+const char *tw_stacks_name(const struct tw_stacks *stacks, struct tw_stack *stack)
 {
-	const struct tw_capture_tracee *tracee =
-		stack->has_tracee ? tw_capture_tracee(stacks->capture, stack->image, stack->tracee_id) : NULL;
-	int bytes;
-	if (!stack->has_tracee)
-		bytes = snprintf(text, room, "thread %d",
-				 tw_capture_stream(stacks->capture, stack->tracee_id)
-					 ? tw_capture_stream(stacks->capture, stack->tracee_id)->thread_id
-					 : 0);
-	else
-		bytes = snprintf(text, room, "<0.%u.%u>%s", tracee ? tracee->pid_number : stack->tracee_id,
-				 tracee ? tracee->pid_serial : 0, tracee && *tracee->name ? " " : "");
-	if (tracee && bytes > 0 && (size_t)bytes < room)
-		bytes += (int)tw_clean(tracee->name, strnlen(tracee->name, TW_NAME_PROCESS_BYTES), text + bytes,
-				       room - (size_t)bytes);
-	return bytes < 0 ? 0 : (size_t)bytes < room ? (size_t)bytes : room - 1;
+	const struct tw_capture_stream *stream;
+	char text[TW_THREAD_TEXT_BYTES] = "?";
+	if (stack->name)
+		return stack->name;
+	if (stack->has_tracee)
+		tw_process_text(stacks->capture, stack->image, stack->tracee_id, text);
+	else if ((stream = tw_capture_stream(stacks->capture, stack->tracee_id)))
+		tw_thread_text(stacks->capture, stream, text);
+	stack->name = strdup(text);
+	return stack->name ? stack->name : "?";
 }

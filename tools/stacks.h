@@ -54,6 +54,7 @@ struct tw_stack {
 	struct tw_frame *frames;
 	struct tw_stack *next; /* in its slot */
 	void *user;
+	char *name; /* made when it is asked for */
 };
 
 enum tw_frame_end { TW_FRAME_RETURNED, TW_FRAME_EXCEPTION, TW_FRAME_CUT, TW_FRAME_OPEN };
@@ -125,7 +126,7 @@ bool tw_stacks_event(struct tw_stacks *stacks, const struct tw_capture_event *ev
 /* Ends the frames that are open at the end: of the capture, or of a selection, before to_ns (0: none). */
 void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns);
 
-/* The name of a stack's process, "<0.44.0> worker1": at most room bytes. */
-size_t tw_stacks_name(const struct tw_stacks *stacks, const struct tw_stack *stack, char *text, size_t room);
+/* A stack's process as people call it: "<0.44.0> clerk", of a thread "17512 worker-1" (threads.h).  Lends. */
+const char *tw_stacks_name(const struct tw_stacks *stacks, struct tw_stack *stack);
 
 #endif

@@ -3,6 +3,7 @@
 #include "tools/tally.h"
 #include "tools/tool.h"
 #include "tools/names.h"
+#include "tools/threads.h"
 
 #include "tracewheel/error.h"
 
@@ -213,15 +214,17 @@ static bool name_image(struct tw_tally *tally, const struct scan *scan, uint32_t
 static bool name_stream(struct tw_tally *tally, const struct scan *scan, uint32_t number)
 {
 	const struct tw_capture_stream *stream = tw_capture_stream(scan->capture, number);
-	char text[128];
+	char text[TW_THREAD_TEXT_BYTES], name[TW_THREAD_NAME_BYTES];
 	if (!stream ||
 	    (scan->filter->wants_stream && !scan->filter->wants_stream(scan->filter->context, stream)))
 		return true;
-	size_t bytes = (size_t)snprintf(text, sizeof text, "%d ", stream->thread_id);
-	bytes += tw_clean(stream->thread_name, strlen(stream->thread_name), text + bytes, sizeof text - bytes);
-	if (!add_row(&tally->threads, text, bytes, scan->stream_calls[number]))
+	if (!add_row(&tally->threads, text, tw_thread_text(scan->capture, stream, text), scan->stream_calls[number]))
 		return false;
 	struct tw_tally_row *row = &tally->threads.rows[tally->threads.count - 1];
+	row->thread_id = (uint32_t)stream->thread_id;
+	row->thread_name = strdup(tw_thread_name(scan->capture, stream, name));
+	if (!row->thread_name)
+		return false;
 	row->events = scan->stream_events[number];
 	row->seconds =
 		stream->end_ns > stream->start_ns ? (double)(stream->end_ns - stream->start_ns) / 1e9 : 0;
@@ -297,8 +300,10 @@ free_scan:
 
 static void free_table(struct tw_tally_table *table)
 {
-	for (size_t i = 0; i < table->count; i++)
+	for (size_t i = 0; i < table->count; i++) {
 		free(table->rows[i].name);
+		free(table->rows[i].thread_name);
+	}
 	free(table->rows);
 }
 

@@ -16,6 +16,8 @@ struct tw_tally_row {
 	uint64_t calls;
 	uint64_t events; /* calls, returns and all others */
 	uint64_t lost[TW_LOST_CAUSES];
+	uint32_t thread_id; /* threads: the kernel's number, and the last name */
+	char *thread_name;
 	double seconds; /* threads: from its first event to its last */
 };
 

@@ -226,7 +226,7 @@ struct tw_capture_stream {
 	uint64_t damaged_records;
 	uint64_t start_ns;
 	uint64_t end_ns;
-	char thread_name[17];
+	char thread_name[17]; /* the last that was recorded */
 };
 const struct tw_capture_stream *tw_capture_stream(const struct tw_capture *capture, uint32_t number);
 
