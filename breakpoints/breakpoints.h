@@ -129,12 +129,15 @@ enum tw_bp_gives {
 	TW_BP_GIVES_X87		  /* st(0), in two words */
 };
 
-/* Where a function that allocates is told how many bytes: its first word, its second, or both multiplied. */
+/*
+ * What the library itself wants to see of a function: where it is told how many bytes to allocate (its first word, its
+ * second, both multiplied), or that it makes a thread.
+ */
 enum tw_bp_allocator { TW_BP_ALLOCATES_NOTHING, TW_BP_ALLOCATES_FIRST, TW_BP_ALLOCATES_SECOND, TW_BP_ALLOCATES_PRODUCT,
-		       TW_BP_ALLOCATES_THIRD };
+		       TW_BP_ALLOCATES_THIRD, TW_BP_MAKES_THREAD };
 
 enum {
-	TW_BP_FIRST_ALLOCATION = 1, /* tell how much is asked for: `allocator` */
+	TW_BP_FIRST_ALLOCATION = 1, /* tell how much is asked for, or that there will be a thread: `allocator` */
 	TW_BP_FIRST_COUNTER = 2,    /* perhaps nothing but that: only_counter of either generation */
 	TW_BP_FIRST_ACCOUNTS = 4    /* the same for only_accounts */
 };

@@ -172,6 +172,7 @@ static const struct allocator {
 	{ "malloc", TW_BP_ALLOCATES_FIRST },	     { "calloc", TW_BP_ALLOCATES_PRODUCT },
 	{ "realloc", TW_BP_ALLOCATES_SECOND },	     { "aligned_alloc", TW_BP_ALLOCATES_SECOND },
 	{ "memalign", TW_BP_ALLOCATES_SECOND },	     { "posix_memalign", TW_BP_ALLOCATES_THIRD },
+	{ "pthread_create", TW_BP_MAKES_THREAD },
 };
 
 enum tw_bp_allocator tw_bp_allocator_of(const char *function)

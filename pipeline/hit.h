@@ -187,6 +187,8 @@ struct tw_hit_host {
 	/* A thread that is a process joined, or is about to leave: for its events.  Signals are blocked. */
 	tw_hit_exit_tracee_fn thread_began, thread_ends;
 	tw_hit_forked_fn forked;
+	/* A thread that passes on its flags calls pthread_create: its arguments, which may be changed. */
+	void (*makes_thread)(uint64_t *words);
 	/* A thread found no ring in a set whose owner has no thread (is_threadless): makes one.  Was there one, which others may have taken since? */
 	bool (*make_ring)(struct tw_rs *rs);
 	/* What match programs do to processes: session/effects.c.  Vector registers may be used. */

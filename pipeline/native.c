@@ -4,12 +4,14 @@
 #include "pipeline/arguments.h"
 
 #include "base/sys.h"
+#include "breakpoints/patch.h"
 #include "breakpoints/returns.h"
 #include "pipeline/count.h"
 #include "pipeline/counted.h"
 #include "pipeline/frame.h"
 #include "pipeline/record.h"
 #include "progress/read_side.h"
+#include "tracewheel/session.h"
 
 _Static_assert(TW_FRAME_WANTS_BYTES == TW_RETURNS_WORDS * sizeof(uint64_t), "what an entry has room for");
 _Static_assert(sizeof(struct tw_frame_wants) <= TW_RETURNS_LONG_WORDS * sizeof(uint64_t), "what a block has room for");
@@ -41,6 +43,27 @@ static __attribute__((noinline)) void count_allocation(const struct tw_place *pl
 	/* More than there are addresses: it will be refused. */
 	if (bytes <= INT64_MAX)
 		tw_hit_allocated(bytes);
+}
+
+static void make_there(void *words)
+{
+	tw_hit_host.makes_thread(words);
+}
+
+/* A thread that is a process passes on its flags: the words are where the trampoline takes the registers from again. */
+static __attribute__((noinline)) void make_thread(const uint64_t *words)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (t->state != TW_THREAD_READY || t->tracee != t->thread->own_tracee ||
+	    /* RELAXED tracee.flags: its own, or a change seen by this call or by the next; the lock decides. */
+	    !(tw_load_relaxed(&t->tracee->all_flags) & (TW_FLAG_SET_ON_SPAWN | TW_FLAG_SET_ON_FIRST_SPAWN)))
+		return;
+	t->state = (uintptr_t)__builtin_frame_address(0);
+	tw_compiler_barrier();
+	tw_patch_call_keeping_vectors(make_there, (void *)(uintptr_t)words);
+	tw_compiler_barrier();
+	t->state = TW_THREAD_READY;
 }
 
 /*
@@ -147,7 +170,10 @@ static inline const char *hit_first(struct tw_place *place, const uint64_t *word
 static __attribute__((noinline)) const char *hit_allocator(struct tw_place *place, const uint64_t *words,
 							   uint64_t *slot, uint32_t first)
 {
-	count_allocation(place, words);
+	if (tw_unlikely(place->allocator == TW_BP_MAKES_THREAD))
+		make_thread(words);
+	else
+		count_allocation(place, words);
 	return hit_first(place, words, slot, first);
 }
 

@@ -111,7 +111,7 @@ TW_API int tw_trace_commit(void)
 	settle(false);
 	tw_permit_drop(permit);
 	tw_sessions_clear_dropped();
-	tw_allocators_follow();
+	tw_watched_follow();
 	return (int)changed;
 }
 
@@ -165,7 +165,7 @@ int tw_change_end(struct tw_permit *permit, int result)
 		tw_bp_commit(permit);
 	settle(result < 0);
 	tw_permit_drop(permit);
-	tw_allocators_follow();
+	tw_watched_follow();
 	return result;
 }
 

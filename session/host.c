@@ -69,6 +69,7 @@ static void init(void)
 	tw_hit_host.exit_tracee = tw_tracee_exit;
 	tw_hit_host.thread_began = tw_process_thread_began;
 	tw_hit_host.thread_ends = tw_process_thread_ends;
+	tw_hit_host.makes_thread = tw_tracee_makes_thread;
 	tw_hit_host.trace = tw_effect_trace;
 	tw_hit_host.silence = tw_effect_silence;
 	tw_hit_host.make_ring = tw_queue_make_ring;

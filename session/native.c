@@ -157,7 +157,7 @@ static int look_at(struct tw_sym_set *set, const struct tw_sym_object *definer)
 	error = tw_change_begin(&permit);
 	if (!error) {
 		error = tw_native_module(permit, definer, &look.module);
-		tw_allocators_loaded();
+		tw_watched_loaded();
 		error = tw_change_end(permit, error ? error : add_sleds(permit, &look));
 	}
 	for (size_t i = 0; i < set->count && !error; i++)

@@ -445,7 +445,7 @@ void tw_session_clear(struct tw_session *session)
 		/* PROGRESS hit.alive: no frame's end knows the session after the wait below. */
 		tw_fetch_and_seq_cst(&tw_hit_alive, ~(UINT64_C(1) << session->slot));
 		tw_session_stage_clear_all(session, permit);
-		tw_allocators_end(permit);
+		tw_watched_end(permit);
 		tw_bp_commit(permit);
 		tw_tracees_forget(session->slot);
 	}

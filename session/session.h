@@ -230,20 +230,19 @@ int tw_native_module(struct tw_permit *permit, const struct tw_sym_object *objec
 /* Makes the functions of loaded objects of that name known, unless it was just tried.  Calls the loader. */
 void tw_native_look_for(const char *module);
 
-/* ---- allocators.c: call_memory of native functions ---- */
+/* ---- watched.c: slots of malloc and its brothers, and of pthread_create ---- */
 
-/* What is staged may change whether anybody counts memory natively.  Under the permit. */
-void tw_allocators_look_again(void);
+/* What was set or staged may change who counts memory natively, or whose flags pass to threads. */
+void tw_watched_look_again(void);
 /*
- * Arms the slots of malloc and its brothers when somebody counts memory of a native function, and takes them back when
- * nobody does.  After each change, without the permit; does nothing where there is nothing to do, or where the loader
- * may not be asked (then the next one does it).
+ * Arms such slots while somebody wants them, and takes them back when nobody does.  After each change, without the
+ * permit; does nothing where there is nothing to do, or where the loader may not be asked (then the next one does it).
  */
-void tw_allocators_follow(void);
+void tw_watched_follow(void);
 /* A session's breakpoints are staged to be cleared: stages that the slots are taken back, if it was the last. */
-void tw_allocators_end(struct tw_permit *permit);
+void tw_watched_end(struct tw_permit *permit);
 /* Objects have come that may have such slots.  Under the permit. */
-void tw_allocators_loaded(void);
+void tw_watched_loaded(void);
 
 /* ---- declare.c ---- */
 
@@ -276,6 +275,13 @@ void tw_tracee_exit(struct tw_tracee *tracee);
 bool tw_tracee_is_there(uint64_t pid);
 /* The session has got its slot: says to all tracees whose tracer they are.  Under the registry's lock. */
 void tw_tracees_begin(const struct tw_session *session);
+/* Does a thread pass on flags that new ones would not get by themselves?  Under the registry's lock. */
+bool tw_tracees_pass_on(void);
+/*
+ * A thread that is a process is about to make another one: makes the process that this will be, which has what it
+ * inherits.  @words: the arguments of pthread_create, of which the last two are replaced.  Any register.
+ */
+void tw_tracee_makes_thread(uint64_t *words);
 /* Takes a session's flags from all tracees. */
 void tw_tracees_forget(unsigned slot);
 /* The flags only; under the registry's lock. */

@@ -72,7 +72,7 @@ static int stage_part(struct tw_session *session, struct tw_permit *permit, stru
 
 	/* What is taken out may have been the last that counts memory. */
 	if (place->kind != TW_BP_DECLARED && set && (set->memories.now || set->memories.before))
-		tw_allocators_look_again();
+		tw_watched_look_again();
 	return part->actions ? tw_session_stage(session, permit, place, part)
 			     : tw_bp_stage_clear(permit, place, session->slot);
 }
@@ -139,7 +139,7 @@ static int set_place(struct tw_session *session, struct tw_permit *permit, struc
 		return TW_ENOMEM;
 	tw_bp_staged_part(permit, place, session->slot, &part);
 	if (place->kind != TW_BP_DECLARED && ((added | part.actions) & TW_ACTION_MEMORY))
-		tw_allocators_look_again();
+		tw_watched_look_again();
 	if (added & TW_ACTION_GLOBAL) {
 		error = (part.actions | set->paused) & COUNTERS ? renew_counters(session, set, COUNTERS, false) : 0;
 		if (error)
@@ -227,7 +227,7 @@ static int end_place(struct tw_session *session, struct tw_permit *permit, struc
 	if (!set)
 		return 0;
 	if (set->memories.now && place->kind != TW_BP_DECLARED)
-		tw_allocators_look_again();
+		tw_watched_look_again();
 	tw_bp_stage_clear(permit, place, session->slot);
 	return renew_counters(session, set, COUNTERS, false);
 }

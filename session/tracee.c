@@ -99,6 +99,90 @@ struct tw_tracee *tw_tracee_make(int thread_id, const char *name)
 	return tracee;
 }
 
+/* ---- threads that inherit ---- */
+
+typedef void *(*thread_fn)(void *);
+
+/* Whom this thread will be, from its start until it joins. */
+static __thread struct tw_tracee *born;
+
+static struct tw_tracee *take_born(int thread_id, const char name[16])
+{
+	struct tw_tracee *tracee = born;
+
+	born = NULL;
+	tracee->thread_id = thread_id;
+	memcpy(tracee->name, name, 16);
+	return tracee;
+}
+
+/* The thread's first function.  Its last act is a jump: nothing of it is left on the stack. */
+static void *begin_thread(void *arg)
+{
+	struct tw_tracee *tracee = arg;
+	/* What it was to call is in a block of the process. */
+	struct tw_block *block = tracee->memory.used;
+	thread_fn function = (thread_fn)(uintptr_t)block->words[0];
+	void *argument = (void *)(uintptr_t)block->words[1];
+
+	tw_block_give(&tracee->memory, block);
+	born = tracee;
+	tw_thread_join();
+	/* It could not: nobody will be that process. */
+	if (born)
+		tw_tracee_exit(born);
+	born = NULL;
+	return function(argument);
+}
+
+/* Where pthread_create fails the process stays in the list, without a thread, until the program ends. */
+void tw_tracee_makes_thread(uint64_t *words)
+{
+	struct tw_tracee *child;
+	struct tw_block *block;
+
+	tw_registry_lock();
+	child = tw_tracee_make(0, NULL);
+	if (child)
+		tw_inherit_by_spawn(tw_hit_tls.tracee, child, false);
+	tw_registry_unlock();
+	block = child ? tw_block_take(&child->memory, 0) : NULL;
+	if (!block) {
+		if (child)
+			tw_tracee_exit(child);
+		return;
+	}
+	block->words[0] = words[2];
+	block->words[1] = words[3];
+	words[2] = (uint64_t)(uintptr_t)begin_thread;
+	words[3] = (uint64_t)(uintptr_t)child;
+}
+
+/* Of new processes a session may want the same anyway: then there is nothing to pass on. */
+static bool passes_on(const struct tw_tracee *tracee)
+{
+	const uint32_t on_spawn = TW_FLAG_SET_ON_SPAWN | TW_FLAG_SET_ON_FIRST_SPAWN;
+
+	for (struct tw_session *session = tw_sessions(); session; session = session->next) {
+		/* RELAXED tracee.flags: under the registry's lock. */
+		uint32_t flags = tw_load_relaxed(&tracee->flags[session->slot]);
+
+		if ((flags & on_spawn) && (flags & ~session->new_flags))
+			return true;
+	}
+	return false;
+}
+
+bool tw_tracees_pass_on(void)
+{
+	for (const struct tw_tracee *tracee = tracees; tracee; tracee = tracee->next)
+		if (tracee->thread_id && passes_on(tracee))
+			return true;
+	return false;
+}
+
+/* ---- threads ---- */
+
 struct tw_tracee *tw_tracee_of_thread(struct tw_thread *thread, int thread_id)
 {
 	char name[16];
@@ -109,7 +193,7 @@ struct tw_tracee *tw_tracee_of_thread(struct tw_thread *thread, int thread_id)
 		return NULL;
 	tw_sys_thread_name(name);
 	tw_registry_lock();
-	tracee = tw_tracee_make(thread_id, name);
+	tracee = born ? take_born(thread_id, name) : tw_tracee_make(thread_id, name);
 	tw_registry_unlock();
 	return tracee ? tracee : &tw_hit_nobody;
 }
@@ -323,6 +407,10 @@ TW_API int tw_trace_process(struct tw_session *session, tw_pid pid, bool how, ui
 	/* No event because of a flag that was taken away, once this has returned. */
 	if (result >= 0 && pid != TW_PID_NEW && !how && flags)
 		tw_progress_wait();
+	if (result >= 0 && (flags & (TW_FLAG_SET_ON_SPAWN | TW_FLAG_SET_ON_FIRST_SPAWN))) {
+		tw_watched_look_again();
+		tw_watched_follow();
+	}
 	return result;
 }
 

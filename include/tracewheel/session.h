@@ -135,6 +135,10 @@ enum {
 	TW_FLAG_EXITING = 1 << 11,
 	TW_FLAG_GARBAGE_COLLECTION = 1 << 12,
 	TW_FLAG_RETURN_TO = 1 << 13, /* with call */
+	/*
+	 * Threads that are processes spawn by pthread_create: seen where an object calls it by its name (not by a pointer,
+	 * nor as thrd_create).  A flag that a match specification sets is seen there after the next change of a session.
+	 */
 	TW_FLAG_SET_ON_SPAWN = 1 << 14,
 	TW_FLAG_SET_ON_FIRST_SPAWN = 1 << 15, /* wins over set_on_spawn */
 	TW_FLAG_SET_ON_LINK = 1 << 16,

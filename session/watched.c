@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * allocators.c - the slots through which loaded objects call malloc and its brothers are armed while somebody counts
- * memory of a native function (call_memory).
+ * watched.c - slots of loaded objects that are armed for what the library itself wants to see of calls:
  *
- *  1  does anybody?				under the permit
+ *	malloc and its brothers		while somebody counts memory of a native function (call_memory)
+ *	pthread_create			while a thread passes flags on to those that it makes (set_on_spawn)
+ *
+ *  1  which of them?				under the permit
  *  2  look: the slots of all objects		loader's locks
- *  3  under the permit again: places that are new, all armed; or, if nobody counts any more, all taken back
+ *  3  under the permit again: places that are new, all armed; what nobody wants any more is taken back
  *
  * Calls that are made inside the C library, and those of pointers, go through no slot and are not seen.
  */
 #include "session/session.h"
+#include "session/tracee.h"
 #include "breakpoints/patch.h"
 #include "progress/progress.h"
 #include "symbols/symbols.h"
@@ -18,16 +21,17 @@
 #include <stdlib.h>
 
 static _Atomic bool is_due;
-/* Under the permit. */
-static bool is_armed;
+/* Under the permit: kinds that are armed. */
+static unsigned armed;
+enum { ALLOCATORS = 1, SPAWNERS = 2 };
 
-void tw_allocators_look_again(void)
+void tw_watched_look_again(void)
 {
-	/* PAIR allocators.due: release; acquire in tw_allocators_follow(). */
+	/* PAIR watched.due: release; acquire in tw_watched_follow(). */
 	tw_store_release(&is_due, true);
 }
 
-/* ---- does anybody count? ---- */
+/* ---- who wants what? ---- */
 
 static bool counts_memory(struct tw_session *session, struct tw_permit *permit)
 {
@@ -43,22 +47,30 @@ static bool counts_memory(struct tw_session *session, struct tw_permit *permit)
 	return false;
 }
 
-static bool does_anybody(struct tw_permit *permit)
+static unsigned wanted_kinds(struct tw_permit *permit)
 {
-	bool does = false;
+	unsigned kinds = 0;
 
 	tw_registry_lock();
-	for (struct tw_session *session = tw_sessions(); session && !does; session = session->next)
-		does = counts_memory(session, permit);
+	for (struct tw_session *session = tw_sessions(); session && !kinds; session = session->next)
+		kinds = counts_memory(session, permit) ? ALLOCATORS : 0;
+	if (tw_tracees_pass_on())
+		kinds |= SPAWNERS;
 	tw_registry_unlock();
-	return does;
+	return kinds;
 }
 
 /* ---- arming ---- */
 
-static bool is_allocator(const char *function, void *arg)
+static unsigned kind_of(enum tw_bp_allocator what)
 {
-	return tw_bp_allocator_of(function) != TW_BP_ALLOCATES_NOTHING;
+	return what == TW_BP_ALLOCATES_NOTHING ? 0 : what == TW_BP_MAKES_THREAD ? SPAWNERS : ALLOCATORS;
+}
+
+/* @arg: the kinds. */
+static bool is_watched(const char *function, void *arg)
+{
+	return kind_of(tw_bp_allocator_of(function)) & *(const unsigned *)arg;
 }
 
 static int add_slot(struct tw_permit *permit, const struct tw_sym_slot *slot, uint32_t caller_module_id)
@@ -96,7 +108,7 @@ static int add_slots(struct tw_permit *permit, const struct tw_sym_object *calle
 }
 
 /* Objects that hold a place stay loaded, as in native.c. */
-static int arm_object(const struct tw_sym_set *set, const struct tw_sym_object *caller)
+static int arm_object(const struct tw_sym_set *set, const struct tw_sym_object *caller, unsigned kinds)
 {
 	struct tw_sym_slot *slots;
 	struct tw_permit *permit;
@@ -107,14 +119,14 @@ static int arm_object(const struct tw_sym_set *set, const struct tw_sym_object *
 	if ((caller->role != TW_SYM_ORDINARY && caller->role != TW_SYM_PROGRAM) ||
 	    (caller->role != TW_SYM_PROGRAM && !tw_sym_pin(caller, &pin)))
 		return 0;
-	error = tw_sym_slots(set, caller, is_allocator, NULL, &slots, &count);
+	error = tw_sym_slots(set, caller, is_watched, &kinds, &slots, &count);
 	if (error)
 		return error;
 	error = tw_change_begin(&permit);
 	if (!error) {
 		tw_patch_begin();
-		/* Who counted may have ended meanwhile. */
-		if (is_armed)
+		/* Who wanted them may have ended meanwhile. */
+		if ((armed & kinds) == kinds)
 			error = add_slots(permit, caller, slots, count);
 		tw_patch_end();
 		error = tw_change_end(permit, error);
@@ -123,59 +135,61 @@ static int arm_object(const struct tw_sym_set *set, const struct tw_sym_object *
 	return error;
 }
 
-static void arm(void)
+static void arm(unsigned kinds)
 {
 	struct tw_sym_set *set;
 
 	if (tw_sym_load(&set))
 		return;
 	for (size_t i = 0; i < set->count; i++)
-		arm_object(set, &set->objects[i]);
+		arm_object(set, &set->objects[i], kinds);
 	tw_sym_unload(set);
 	/* Names that were not found left a message, which is not the program's. */
 	dlerror();
 }
 
-/* Stages it. */
-static void disarm(struct tw_permit *permit)
+/* Stages that what is not among these kinds is taken back. */
+static void disarm(struct tw_permit *permit, unsigned kinds)
 {
 	for (struct tw_module *module = tw_bp_modules(permit); module; module = module->next)
 		for (struct tw_function *f = module->functions; f; f = f->next_of_module)
 			for (struct tw_place *place = f->places; place; place = place->next_of_function)
-				if (place->is_allocating && !place->is_gone)
+				if (place->is_allocating && !place->is_gone && !(kind_of(place->allocator) & kinds))
 					tw_bp_stage_allocations(permit, place, false);
-	is_armed = false;
+	armed &= kinds;
 }
 
-void tw_allocators_end(struct tw_permit *permit)
+void tw_watched_end(struct tw_permit *permit)
 {
-	if (is_armed && !does_anybody(permit))
-		disarm(permit);
+	unsigned kinds = armed ? wanted_kinds(permit) : 0;
+
+	if (armed & ~kinds)
+		disarm(permit, kinds);
 }
 
-void tw_allocators_loaded(void)
+void tw_watched_loaded(void)
 {
-	if (is_armed)
-		tw_allocators_look_again();
+	if (armed)
+		tw_watched_look_again();
 }
 
-void tw_allocators_follow(void)
+void tw_watched_follow(void)
 {
 	struct tw_permit *permit;
-	bool does;
+	unsigned kinds;
 
-	/* RELAXED allocators.due: a look before the exchange, which decides. */
+	/* RELAXED watched.due: a look before the exchange, which decides. */
 	if (!tw_load_relaxed(&is_due) || tw_permit_is_mine() || tw_progress_is_reading() || tw_hit_is_under_way())
 		return;
-	/* PAIR allocators.due: acquire; release in tw_allocators_look_again(). */
+	/* PAIR watched.due: acquire; release in tw_watched_look_again(). */
 	if (!tw_exchange_acq_rel(&is_due, false) || tw_permit_seize(&permit))
 		return;
-	does = does_anybody(permit);
-	if (!does && is_armed)
-		disarm(permit);
-	is_armed = does;
+	kinds = wanted_kinds(permit);
+	if (armed & ~kinds)
+		disarm(permit, kinds);
+	armed = kinds;
 	tw_bp_commit(permit);
 	tw_permit_drop(permit);
-	if (does)
-		arm();
+	if (kinds)
+		arm(kinds);
 }

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* threads_work.c - a library that makes threads for its callers, as any does that has a pool. */
+#include <pthread.h>
+
+int make_thread(pthread_t *thread, void *(*function)(void *), void *arg);
+
+int make_thread(pthread_t *thread, void *(*function)(void *), void *arg)
+{
+	return pthread_create(thread, NULL, function, arg);
+}
