@@ -32,6 +32,23 @@ static char *program_path(void)
 	return strdup(program_invocation_name ? program_invocation_name : "program");
 }
 
+/* What names an object is kept beyond its unloading: it is read without a pin. */
+static bool keep_names(struct tw_sym_object *object)
+{
+	struct tw_elf *elf = &object->elf;
+	size_t bytes = strlen(elf->soname) + 1;
+
+	object->kept = malloc(bytes + elf->build_id_bytes);
+	if (!object->kept)
+		return false;
+	memcpy(object->kept, elf->soname, bytes);
+	if (elf->build_id_bytes)
+		memcpy(object->kept + bytes, elf->build_id, elf->build_id_bytes);
+	elf->soname = object->kept;
+	elf->build_id = (const uint8_t *)object->kept + bytes;
+	return true;
+}
+
 static int fill_object(struct tw_sym_object *object, const struct dl_phdr_info *info, bool is_first)
 {
 	char name[TW_NAME_BYTES_MAX + 1];
@@ -39,7 +56,7 @@ static int fill_object(struct tw_sym_object *object, const struct dl_phdr_info *
 
 	tw_elf_init(&object->elf, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
 	object->path = is_program ? program_path() : strdup(info->dlpi_name);
-	if (!object->path)
+	if (!object->path || !keep_names(object))
 		return TW_ENOMEM;
 	object->role = is_program ? TW_SYM_PROGRAM : tw_sym_role_of(object->path, object->elf.soname);
 	tw_sym_module_name(object->path, name, sizeof name);
@@ -93,6 +110,7 @@ void tw_sym_unload(struct tw_sym_set *set)
 		return;
 	for (size_t i = 0; i < set->count; i++) {
 		free(set->objects[i].name);
+		free(set->objects[i].kept);
 		free(set->objects[i].path);
 	}
 	free(set->objects);

@@ -54,6 +54,7 @@ struct tw_sym_object {
 	enum tw_sym_role role;
 	char *name; /* as patterns and events show it */
 	char *path; /* of the file, absolute where it is known */
+	char *kept; /* soname and build_id of elf: here, and not in the image, which may be unloaded */
 };
 
 struct tw_sym_set {

@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -29,6 +30,8 @@ static void be_member(const char *path, int told)
 	struct tw_rb_record *record;
 	uint32_t said[2];
 
+	/* A test that fails must not leave it behind. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (tw_rs_attach(&rs, path) || tw_rs_image_claim(&rs, &who.image) || !tw_rs_ring_claim(&rs, &who, &producer))
 		_exit(1);
 	for (unsigned i = 0; i < RECORDS; i++) {

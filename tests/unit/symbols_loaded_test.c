@@ -142,6 +142,7 @@ static void a_pin_holds_and_lets_go(void **state)
 {
 	struct tw_sym_set *set, *after;
 	void *handle = dlopen("libsqlite3.so.0", RTLD_NOW | RTLD_LOCAL), *pin;
+	unsigned sum = 0;
 
 	if (!handle)
 		skip();
@@ -157,6 +158,12 @@ static void a_pin_holds_and_lets_go(void **state)
 	assert_null(object_named(after, "libsqlite3"));
 	assert_true(after->unloaded_count > set->unloaded_count);
 	assert_false(tw_sym_pin(object_named(set, "libsqlite3"), &pin));
+	/* What names it outlives it: looks at other objects read it without a pin. */
+	assert_string_equal(object_named(set, "libsqlite3")->elf.soname, "libsqlite3.so.0");
+	assert_int_equal(object_named(set, "libsqlite3")->elf.build_id_bytes, 20);
+	for (unsigned i = 0; i < 20; i++)
+		sum |= object_named(set, "libsqlite3")->elf.build_id[i];
+	assert_int_not_equal(sum, 0);
 	tw_sym_unload(after);
 	tw_sym_unload(set);
 }

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""mutate.py [--seed N] [--seconds N] [--count N] [--only REGEX] - would the tests notice a small mistake?
+
+Goal    Each random small mistake in ringbuf, progress, breakpoints, pipeline and session is noticed by the quick tests.
+Method  In a copy of the tree under build/mutate one line at a time is changed: an operator, a constant, a memory order, a
+        condition turned round, a statement left out. The copy is built, and the unit tests of that room run, with
+        a limit of time; check_memory_order.py looks at it as well. A mutant that is noticed, or does not end, is killed.
+        Survivors are printed with file, line and change, but for those that equivalent.txt explains.
+
+Ends with 1 when there are survivors. The same seed draws the same mutants of the same tree.
+"""
+import argparse
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COPY = ROOT / "build" / "mutate" / "tree"
+ROOMS = {
+    # room: tests that are built and run, the quickest and nearest first
+    "ringbuf": [r"ringbuf_", r"proof_ring_step", r"capture_(record|recover)$", r"session_(race|life|hit)$"],
+    "progress": [r"progress_", r"session_(race|life|frame_race)$", r"tools_stress$"],
+    "breakpoints": [r"breakpoints_", r"session_(change|counter|frame)$", r"tools_stress$"],
+    "pipeline": [r"(catalog|capture|pipeline)_", r"session_", r"tools_(print|report)$"],
+    "session": [r"session_"],
+}
+HEADERS = ["ringbuf/ringbuf.h", "ringbuf/ringset.h", "pipeline/hit.h", "breakpoints/returns.h", "progress/read_side.h"]
+TEST_SECONDS = 60
+SWAPS = [
+    ("<=", ["<"]), (">=", [">"]), ("==", ["!="]), ("!=", ["=="]), ("&&", ["||"]), ("||", ["&&"]),
+    ("<", ["<=", ">"]), (">", [">=", "<"]), ("+", ["-"]), ("-", ["+"]), ("|", ["&"]), ("&", ["|"]),
+    ("<<", [">>"]), (">>", ["<<"]), ("+=", ["-="]), ("-=", ["+="]), ("++", ["--"]), ("--", ["++"]), ("|=", ["&="]), ("&=", ["|="]),
+]
+OPERATOR = re.compile(r"(?<=\s)(<=|>=|==|!=|&&|\|\||<<|>>|\+=|-=|\|=|&=|<|>|\+|-|\||&)(?=\s)|(?<=\w)(\+\+|--)(?=[;)\s])")
+NUMBER = re.compile(r"(?<![\w.\"])(\d+)(?![\w.\"])")
+ORDER = re.compile(r"\btw_\w+?_(acquire|release|acq_rel|seq_cst)\(")
+WORD = re.compile(r"\b(true|false)\b")
+CONDITION = re.compile(r"\b(if|while) \((?!.*[{(]\s*$)(.+)\)( \{)?$")
+STATEMENT = re.compile(r"^\t+(?:[a-z_][\w.>\[\]-]*(?:\([^;]*\)|\s*[-+|&]?=[^=][^;]*|\+\+|--));$")
+SKIPPED = re.compile(r"^\s*(#|\*|/\*|//)|TW_ASSERT|_Static_assert|__attribute__|__asm__|^\s*return;|case |default:|[\"']|TW_TSAN|for \(;;\)")
+
+
+class Mutant:
+    def __init__(self, path, number, before, after):
+        self.path, self.number, self.before, self.after = path, number, before, after
+
+    def text(self):
+        return f"{self.path}:{self.number}\n    - {self.before.strip()}\n    + {self.after.strip() or '(left out)'}"
+
+
+def changes(line):
+    """All lines that this one can become."""
+    out = []
+    for found in OPERATOR.finditer(line):
+        for swap in dict(SWAPS)[found[0]]:
+            out.append(line[:found.start()] + swap + line[found.end():])
+    for found in NUMBER.finditer(line):
+        out.append(line[:found.start()] + str(int(found[1]) + 1) + line[found.end():])
+        if int(found[1]) > 0:
+            out.append(line[:found.start()] + str(int(found[1]) - 1) + line[found.end():])
+    for found in ORDER.finditer(line):
+        out.append(line[:found.start()] + found[0].replace(found[1], "relaxed") + line[found.end():])
+    for found in WORD.finditer(line):
+        out.append(line[:found.start()] + ("false" if found[1] == "true" else "true") + line[found.end():])
+    for found in CONDITION.finditer(line):
+        if found[2].count("(") == found[2].count(")"):
+            out.append(line[:found.start()] + f"{found[1]} (!({found[2]})){found[3] or ''}" + line[found.end():])
+    if STATEMENT.match(line):
+        out.append(re.match(r"\t+", line)[0] + ";")
+    return out
+
+
+def draw(random_source, only):
+    """Every mutant there is of the tree, in an order by chance: rooms by turns, so that each is seen."""
+    rooms = {room: [] for room in ROOMS}
+    for room, mutants in rooms.items():
+        for path in sorted((COPY / room).glob("*.[ch]")):
+            name = str(path.relative_to(COPY))
+            if (path.suffix == ".h" and name not in HEADERS) or not re.search(only, name):
+                continue
+            depth = 0
+            for number, line in enumerate(path.read_text().split("\n"), 1):
+                if line.startswith("}"):
+                    depth = 0
+                if depth and not SKIPPED.search(line) and not re.search(r"^\s*\*", line):
+                    mutants += [Mutant(name, number, line, after) for after in changes(line)]
+                if line == "{":
+                    depth = 1
+        random_source.shuffle(mutants)
+    while any(rooms.values()):
+        for mutants in rooms.values():
+            if mutants:
+                yield mutants.pop()
+
+
+def run(command, seconds=None, cwd=COPY):
+    """Exit code and output; None when it does not end. What a mutant leaves running is ended with it."""
+    process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+    try:
+        told, _ = process.communicate(timeout=seconds)
+        return process.returncode, told
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return None, "no end"
+
+
+def tests_of(pattern):
+    _, listed = run(["ctest", "--test-dir", "build/release", "-N", "-R", f"^{pattern}"])
+    return re.findall(r"Test +#\d+: (\S+)", listed)
+
+
+def targets_of(tests):
+    return ["ring_step_test" if test == "proof_ring_step" else f"{test}_test" for test in tests]
+
+
+def judge(mutant):
+    """What noticed it; None: nothing did; "": it cannot be compiled."""
+    room = mutant.path.split("/", maxsplit=1)[0]
+    code, _ = run([sys.executable, "tests/check_memory_order.py", "."])
+    if code:
+        return "check_memory_order"
+    for pattern in ROOMS[room]:
+        tests = tests_of(pattern)
+        if not tests:
+            continue
+        code, told = run(["cmake", "--build", "--preset", "release", "--target", *targets_of(tests)], 900)
+        if code:
+            return "" if "error:" in told or code is None else f"the build: {told[-200:]}"
+        code, told = run(["ctest", "--test-dir", "build/release", "-R", f"^{pattern}", "-j2", "--stop-on-failure", "--timeout",
+                          str(TEST_SECONDS)], 300)
+        if code is None:
+            return "no end"
+        if code:
+            failed = re.findall(r"\d+ - (\S+) \((\w+)\)", told)
+            return f"{failed[0][0]} ({failed[0][1]})" if failed else "no end"
+    return None
+
+
+def read_equivalents():
+    """Lines `file :: before :: after :: reason`; without the numbers of lines, which change."""
+    out = {}
+    for line in (ROOT / "tests" / "mutants" / "equivalent.txt").read_text().split("\n"):
+        parts = [part.strip() for part in line.split(" :: ")]
+        if len(parts) == 4 and not line.startswith("#"):
+            out[tuple(parts[:3])] = parts[3]
+    return out
+
+
+def copy_tree():
+    COPY.mkdir(parents=True, exist_ok=True)
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
+    subprocess.run(["rsync", "-a", "--checksum", "--from0", "--files-from=-", f"{ROOT}/", f"{COPY}/"], input=files, check=True) \
+        if subprocess.run(["which", "rsync"], capture_output=True, check=False).returncode == 0 else copy_changed(files)
+
+
+def copy_changed(files):
+    """As rsync does: only what differs, so that the next build is a short one."""
+    for name in files.decode().split("\0"):
+        source, target = ROOT / name, COPY / name
+        if not name or not source.is_file():
+            continue
+        content = source.read_bytes()
+        if not target.is_file() or target.read_bytes() != content:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+            target.chmod(source.stat().st_mode & 0o777)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--seconds", type=int, default=600)
+    parser.add_argument("--count", type=int, default=0, help="no more than so many that compile")
+    parser.add_argument("--only", default="", help="files whose path has this")
+    asked = parser.parse_args()
+    os.nice(19)
+    copy_tree()
+    print(f"seed {asked.seed}; building the copy in {COPY.relative_to(ROOT)}", flush=True)
+    for command in (["cmake", "--preset", "release"], ["cmake", "--build", "--preset", "release"]):
+        code, told = run(command)
+        if code:
+            print(told[-2000:])
+            return 2
+    known = read_equivalents()
+    killed, survivors, explained, refused, ends = 0, [], [], 0, time.monotonic() + asked.seconds
+    for mutant in draw(random.Random(asked.seed), asked.only):
+        if time.monotonic() > ends or (asked.count and killed + len(survivors) + len(explained) >= asked.count):
+            break
+        path = COPY / mutant.path
+        text = path.read_text()
+        lines = text.split("\n")
+        lines[mutant.number - 1] = mutant.after
+        path.write_text("\n".join(lines))
+        try:
+            by = judge(mutant)
+        finally:
+            path.write_text(text)
+        if by == "":
+            refused += 1
+        elif by:
+            killed += 1
+            print(f"killed    {mutant.path}:{mutant.number} by {by}", flush=True)
+        elif (mutant.path, mutant.before.strip(), mutant.after.strip()) in known:
+            explained.append(mutant)
+            print(f"known     {mutant.path}:{mutant.number}: {known[mutant.path, mutant.before.strip(), mutant.after.strip()]}", flush=True)
+        else:
+            survivors.append(mutant)
+            print(f"survivor  {mutant.text()}", flush=True)
+    print(f"\n{killed} killed, {len(explained)} known to change nothing, {len(survivors)} survived, {refused} did not compile")
+    for mutant in survivors:
+        print(mutant.text())
+    return 1 if survivors else 0
+
+
+sys.exit(main())

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	What a program is told of its waits for thread progress is true: how many, how long in all and at most, and in
+ *	which bucket each lies.
+ * Method	Waits that a reader (pthread_create) holds up for a while, of many lengths; after each one the counts are compared
+ *	with those before: one bucket grew, and it is the one whose bounds hold the time that was added.
+ */
+#include "base/atomic.h"
+#include "base/sys.h"
+#include "progress/progress.h"
+#include "progress/read_side.h"
+#include "tracewheel/progress.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { WAITS = 60 };
+
+static _Atomic int turn; /* 2n + 1: the reader is in its section n; 2n + 2: it may leave it after `held_us` */
+static _Atomic unsigned held_us;
+
+static void join(struct tw_progress_reader *reader)
+{
+	uint64_t signals;
+
+	tw_sys_block_signals(&signals);
+	tw_progress_join(reader);
+	tw_sys_restore_signals(&signals);
+}
+
+static void leave(struct tw_progress_reader *reader)
+{
+	uint64_t signals;
+
+	tw_sys_block_signals(&signals);
+	tw_progress_leave(reader);
+	tw_sys_restore_signals(&signals);
+}
+
+static void spin_until(int value)
+{
+	while (atomic_load(&turn) < value)
+		usleep(10);
+}
+
+static void *read_and_hold(void *unused)
+{
+	static struct tw_progress_reader reader;
+
+	join(&reader);
+	for (int n = 0; n < WAITS; n++) {
+		tw_progress_enter(&reader);
+		atomic_store(&turn, 2 * n + 1);
+		spin_until(2 * n + 2);
+		usleep(atomic_load(&held_us));
+		tw_progress_exit(&reader);
+	}
+	leave(&reader);
+	return unused;
+}
+
+static void each_wait_is_told_once_in_its_bucket(void **state)
+{
+	pthread_t reader;
+
+	tw_progress_init();
+	assert_int_equal(pthread_create(&reader, NULL, read_and_hold, NULL), 0);
+	for (int n = 0; n < WAITS; n++) {
+		struct tw_progress_waits before, after;
+		uint64_t ns, sum = 0;
+		unsigned grown = 0;
+
+		assert_int_equal(tw_progress_waits(&before), 0);
+		spin_until(2 * n + 1);
+		atomic_store(&held_us, (unsigned)(n * n));
+		atomic_store(&turn, 2 * n + 2);
+		if (n % 3)
+			tw_progress_wait();
+		else
+			tw_progress_wait_code();
+		assert_int_equal(tw_progress_waits(&after), 0);
+		assert_int_equal(after.count, before.count + 1);
+		assert_int_equal(after.code_count, before.code_count + !(n % 3));
+		ns = after.total_ns - before.total_ns;
+		assert_int_equal(after.longest_ns, ns > before.longest_ns ? ns : before.longest_ns);
+		for (unsigned i = 0; i < TW_PROGRESS_BUCKETS; i++) {
+			sum += after.by_duration[i];
+			if (after.by_duration[i] == before.by_duration[i])
+				continue;
+			grown++;
+			assert_int_equal(after.by_duration[i], before.by_duration[i] + 1);
+			assert_true(tw_progress_bucket_ns(i) <= ns);
+			assert_true(ns < tw_progress_bucket_ns(i + 1));
+		}
+		assert_int_equal(grown, 1);
+		assert_int_equal(sum, after.count);
+	}
+	pthread_join(reader, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_wait_is_told_once_in_its_bucket),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
