@@ -246,8 +246,10 @@ static struct tw_block *make_head(struct tw_process_memory *memory)
 {
 	struct tw_block *block = tw_block_take(memory, TW_TAIL_BLOCKS_LEFT);
 
-	if (block)
+	if (block) {
 		memset(block->words, 0, sizeof block->words);
+		block->is_chain = true;
+	}
 	return block;
 }
 
@@ -376,6 +378,33 @@ void tw_chain_go_over(uint32_t *chain, struct tw_frame_wants *wants, struct tw_f
 	go_over(memory_here(), chain, wants, callee);
 	tw_counts_keep(wants, &accounts);
 	tw_frame_end();
+}
+
+/* One that nobody wants; NULL: there is none. */
+static struct tw_block *find_unwanted(const struct tw_process_memory *memory)
+{
+	struct tw_block *block = memory->used;
+
+	while (block && !(block->is_chain && are_all_gone(head_of(block))))
+		block = block->next;
+	return block;
+}
+
+void tw_chains_sweep(struct tw_tracee *tracee)
+{
+	struct tw_process_memory *memory = &tracee->memory;
+	/* PAIR hit.epoch: acquire; as in frame.c. */
+	uint64_t alive = tw_load_acquire(&tw_hit_alive), epoch = tw_load_acquire(&tw_hit_epoch);
+	struct tw_block *block;
+
+	if (memory->alive == alive && memory->epoch == epoch)
+		return;
+	while ((block = find_unwanted(memory))) {
+		give_blocks(memory, head_of(block));
+		tw_block_give(memory, block);
+	}
+	memory->alive = alive;
+	memory->epoch = epoch;
 }
 
 /* ---- the end ---- */

@@ -21,8 +21,8 @@
  * Limit	what a process' blocks hold: 1,597,000 calls that alternate, any number of one function's.  Beyond it calls
  *		are recorded and their ends are counted when the chain ends: for each session the events that it
  *		would have had, as TW_RB_LOST_FULL.
- * Memory	goes back when the frame ends, when the process exits, or when another session wants ends of this chain after
- *		all before it are gone.
+ * Memory	goes back when the frame ends, when the process exits, or, once all sessions that wanted ends of the chain are
+ *		gone, when the process is scheduled in next or another session wants an end of it.
  * Threads	on the thread that runs the process, as frames.
  * Source	OTP: return_trace and return_to of tail-recursive functions.
  */
@@ -32,6 +32,7 @@
 #include "pipeline/frame.h"
 
 struct tw_block;
+struct tw_tracee;
 
 /*
  * tw_chain_go_over - the call that a frame is of ends by calling another one in its place.
@@ -41,6 +42,9 @@ struct tw_block;
  * @callee	what is wanted of the callee, which is open.
  */
 void tw_chain_go_over(uint32_t *chain, struct tw_frame_wants *wants, struct tw_frame_wants *callee);
+
+/* A process that is about to run: gives chains back that nobody wants any more, if sessions have gone since the last look. */
+void tw_chains_sweep(struct tw_tracee *tracee);
 
 /* The calls of a chain while they end, the last called first. */
 struct tw_chain_walk {

@@ -6,11 +6,13 @@
 #include "breakpoints/patch.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 
 #define CHUNK_BLOCKS	1024
 #define CHUNKS		(TW_BLOCKS_MAX / CHUNK_BLOCKS)
 #define GENERATION_MASK ((1u << (32 - TW_BLOCK_NUMBER_BITS)) - 1)
+_Static_assert(GENERATION_MASK <= UINT16_MAX, "a block counts as many");
 /* Taken at a time, and what is spare beyond which all of it goes back. */
 #define TAKEN_AT_ONCE 8
 #define SPARE_MAX     64
@@ -151,6 +153,7 @@ static void give(struct tw_process_memory *memory, struct tw_block *block)
 	*block->link = block->next;
 	memory->used_count--;
 	block->owner = NULL;
+	block->is_chain = false;
 	block->generation++;
 	block->next = memory->spare;
 	memory->spare = block;
@@ -166,7 +169,7 @@ void tw_block_give(struct tw_process_memory *memory, struct tw_block *block)
 
 uint32_t tw_block_reference(const struct tw_block *block)
 {
-	return block->number | (block->generation & GENERATION_MASK) << TW_BLOCK_NUMBER_BITS;
+	return block->number | ((uint32_t)block->generation & GENERATION_MASK) << TW_BLOCK_NUMBER_BITS;
 }
 
 struct tw_block *tw_block_find(const struct tw_process_memory *memory, uint32_t reference)

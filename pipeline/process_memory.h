@@ -30,13 +30,16 @@ struct tw_block {
 	struct tw_block *next, **link; /* of the owner's; of spare and free ones next alone */
 	struct tw_process_memory *owner; /* NULL: none */
 	uint32_t number;		 /* 1 .. TW_BLOCKS_MAX - 1 */
-	uint32_t generation;		 /* raised when it is given back */
+	uint16_t generation;		 /* raised when it is given back */
+	uint16_t is_chain;		 /* the head of one */
 	uint64_t words[TW_BLOCK_WORDS];	 /* of a block that is taken: anything */
 };
 
 struct tw_process_memory {
 	struct tw_block *used, *spare;
 	uint32_t used_count, spare_count;
+	/* The sessions that were there when its chains were looked at last: tw_hit_alive and tw_hit_epoch. */
+	uint64_t alive, epoch;
 };
 
 /*

@@ -5,6 +5,7 @@
  * Joining happens in the middle of somebody else's program, perhaps in a signal handler, perhaps
  * before main(): with all signals blocked and errno kept, by system calls and our own pool only.
  */
+#include "pipeline/chain.h"
 #include "pipeline/count.h"
 #include "pipeline/hit.h"
 #include "pipeline/wait.h"
@@ -423,6 +424,8 @@ void tw_thread_run(struct tw_tracee *tracee)
 		tw_counts_out(t->thread, t->tracee);
 	t->tracee = &tw_hit_nobody;
 	tw_compiler_barrier();
+	if (tracee && tw_unlikely(tracee->memory.used_count))
+		tw_chains_sweep(tracee);
 	t->run_stamp++;
 	/* Runs without records take no number, and touch no word that other threads change. */
 	t->run_seq = tracee ? TW_RUN_DUE : 0;

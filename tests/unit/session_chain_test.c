@@ -293,6 +293,35 @@ static void what_finds_no_room_is_counted(void **state)
 	close_bed(&bed);
 }
 
+static void what_a_session_left_is_given_back(void **state)
+{
+	uint32_t blocks = tw_blocks_in_use();
+	struct tw_process *process = new_process();
+	struct tw_frame frame;
+	struct bed a, b;
+
+	open_wide(&a, "a");
+	open_wide(&b, "b");
+	trace(&a, process, TW_FLAG_CALL);
+	trace(&b, process, TW_FLAG_CALL);
+	set(&a, F, returns);
+	set(&b, F, returns);
+	set(&b, G, returns);
+	make_chain(&frame, CALLS, true);
+	/* b's part is the larger one; but the chain goes with the last of them. */
+	close_bed(&b);
+	tw_process_out();
+	tw_process_in(process);
+	assert_true(tw_blocks_in_use() > blocks + CALLS / 32);
+	close_bed(&a);
+	tw_process_out();
+	tw_process_in(process);
+	assert_in_range(tw_blocks_in_use(), blocks, blocks + SPARE);
+	tw_leave_void(&frame);
+	end_process(process);
+	assert_int_equal(tw_blocks_in_use(), blocks);
+}
+
 static void what_a_session_left_is_given_back_by_the_next(void **state)
 {
 	struct tw_process *process = new_process();
@@ -330,6 +359,7 @@ int main(void)
 		cmocka_unit_test(return_to_alone_takes_nothing),
 		cmocka_unit_test(return_to_comes_behind_the_first_that_asked),
 		cmocka_unit_test(what_finds_no_room_is_counted),
+		cmocka_unit_test(what_a_session_left_is_given_back),
 		cmocka_unit_test(what_a_session_left_is_given_back_by_the_next),
 	};
 
