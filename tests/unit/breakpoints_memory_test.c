@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A session ends also where there is no memory: nothing of it is counted or touched afterwards.
+ * Goal	A session ends also where there is no memory: nothing of it is counted or touched afterwards.  Functions are added
+ *	and found also where the table of them cannot grow.
  * Method	calloc() fails while one of two sessions that count the same function is destroyed; then a third
  *	takes its place.
  */
@@ -10,6 +11,8 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
@@ -17,14 +20,17 @@ static struct tw_declared_function f = TW_DECLARED_FUNCTION("memory", "f", 0);
 
 #if !IS_SANITIZED
 static int is_out_of_memory;
+static size_t large = SIZE_MAX; /* so many at once there are not, of small things */
 static unsigned refused;
 
 extern void *__libc_calloc(size_t count, size_t bytes);
 
 void *calloc(size_t count, size_t bytes)
 {
-	refused += (unsigned)is_out_of_memory;
-	return is_out_of_memory ? NULL : __libc_calloc(count, bytes);
+	if (!is_out_of_memory && count < large)
+		return __libc_calloc(count, bytes);
+	refused++;
+	return NULL;
 }
 #endif
 
@@ -75,9 +81,42 @@ static void a_session_ends_without_memory(void **state)
 	assert_int_equal(f.armed, 0);
 }
 
+static void functions_are_found_in_a_table_that_cannot_grow(void **state)
+{
+	const struct tw_module_options options = { .name = "crowd", .is_declared = true };
+	struct tw_function *functions[3000];
+	struct tw_module *module;
+	struct tw_permit *permit;
+	char name[16];
+
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	assert_int_equal(tw_bp_module_add(permit, &options, &module), 0);
+#if !IS_SANITIZED
+	refused = 0;
+	large = 1025;
+#endif
+	for (unsigned i = 0; i < TW_COUNT_OF(functions); i++) {
+		snprintf(name, sizeof name, "f%u", i);
+		assert_int_equal(tw_bp_function_add(permit, module, name, i % 4, 0, &functions[i]), 0);
+	}
+#if !IS_SANITIZED
+	assert_true(refused > 0);
+	large = SIZE_MAX;
+#endif
+	for (unsigned i = 0; i < TW_COUNT_OF(functions); i++) {
+		snprintf(name, sizeof name, "f%u", i);
+		assert_ptr_equal(tw_bp_function_find(permit, module, name, i % 4), functions[i]);
+		assert_null(tw_bp_function_find(permit, module, name, i % 4 + 1));
+	}
+	tw_permit_drop(permit);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(a_session_ends_without_memory) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_session_ends_without_memory),
+		cmocka_unit_test(functions_are_found_in_a_table_that_cannot_grow),
+	};
 
 	assert_int_equal(tw_function_declare(&f), 0);
 	return cmocka_run_group_tests(tests, NULL, NULL);

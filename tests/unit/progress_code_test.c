@@ -59,6 +59,14 @@ static bool filter(void)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
+/* What the kernel itself says; a tracer of system calls may hide it. */
+static bool kernel_has_code_barrier(void)
+{
+	long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+
+	return commands > 0 && (commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
+}
+
 /* In a child: waits, and exits with what was counted wrong. */
 static int run(bool is_refused)
 {
@@ -67,6 +75,8 @@ static int run(bool is_refused)
 
 	if (child == 0) {
 		tw_progress_init();
+		if (tw_progress_has_code_barrier() != kernel_has_code_barrier())
+			_exit(3);
 		if (!tw_progress_has_code_barrier() || !filter())
 			_exit(CANNOT_TEST);
 		is_refusing = is_refused;

@@ -104,10 +104,25 @@ static void each_wait_is_told_once_in_its_bucket(void **state)
 	pthread_join(reader, NULL);
 }
 
+/* Without it the waiter would look again after a while all the same: nothing but its time would tell. */
+static void a_reader_that_leaves_wakes_the_waiter(void **state)
+{
+	static struct tw_progress_reader reader;
+
+	tw_progress_init();
+	join(&reader);
+	tw_progress_enter(&reader);
+	atomic_fetch_or(&tw_progress_global.notes, TW_PROGRESS_HAS_WAITER);
+	tw_progress_exit(&reader);
+	assert_int_equal(atomic_load(&tw_progress_global.notes) & TW_PROGRESS_HAS_WAITER, 0);
+	leave(&reader);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_wait_is_told_once_in_its_bucket),
+		cmocka_unit_test(a_reader_that_leaves_wakes_the_waiter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,6 +157,7 @@ static void a_full_ring_drops_the_newest_and_tells_it(void **state)
 	assert_true(refused > 1000);
 	/* What was refused after the last record stands nowhere in the stream yet. */
 	assert_true(tw_rb_untold_loss(shared, reading.lost, &rest));
+	assert_int_equal(rest.record.head, TW_RB_HEAD(TW_RB_KIND_LOSS, 0, sizeof rest, 0));
 	assert_int_equal(reading.lost[TW_RB_LOST_FULL] + rest.lost[TW_RB_LOST_FULL], refused);
 	assert_int_equal(reading.records + refused, number);
 	assert_int_equal(rest.first_ticks, reading.next);
