@@ -209,10 +209,12 @@ static void remember_longest(struct tw_activity *activity, const struct tw_activ
 	activity->longest[at] = *wait;
 }
 
-static bool on_in(struct tw_activity *activity, struct tw_activity_process *process, uint64_t now_ns)
+static bool on_in(struct tw_activity *activity, struct tw_activity_process *process, const struct tw_stack *stack,
+		  uint64_t now_ns)
 {
 	process->is_running = true;
 	process->since_ns = now_ns;
+	process->own_ns = tw_stack_own_until(stack, now_ns);
 	if (!process->waiting_ns)
 		return true;
 	struct tw_activity_wait wait = {now_ns > process->waiting_ns ? now_ns - process->waiting_ns : 0,
@@ -234,7 +236,7 @@ static bool on_in(struct tw_activity *activity, struct tw_activity_process *proc
 }
 
 /* A run whose beginning was not seen does not count. */
-static bool on_out(struct tw_activity *activity, struct tw_activity_process *process,
+static bool on_out(struct tw_activity *activity, struct tw_activity_process *process, const struct tw_stack *stack,
 		   const struct tw_capture_event *event)
 {
 	bool was_running = process->is_running;
@@ -242,6 +244,9 @@ static bool on_out(struct tw_activity *activity, struct tw_activity_process *pro
 	if (!was_running)
 		return true;
 	uint64_t ns = event->time_ns > process->since_ns ? event->time_ns - process->since_ns : 0;
+	uint64_t own_ns = tw_stack_own_until(stack, event->time_ns) - process->own_ns;
+	/* What the tracer took is no time of the process. */
+	ns -= own_ns < ns ? own_ns : ns;
 	process->runs++;
 	process->run_ns += ns;
 	if (ns > process->run_max_ns)
@@ -278,10 +283,10 @@ bool tw_activity_event(struct tw_activity *activity, const struct tw_capture_eve
 	case TW_CAPTURE_SPAWN: activity->spawned++; return true;
 	case TW_CAPTURE_EXIT: activity->exited++; return true;
 	case TW_CAPTURE_IN:
-	case TW_CAPTURE_IN_EXITING: return on_in(activity, process, event->time_ns);
+	case TW_CAPTURE_IN_EXITING: return on_in(activity, process, step->stack, event->time_ns);
 	case TW_CAPTURE_OUT:
 	case TW_CAPTURE_OUT_EXITING:
-	case TW_CAPTURE_OUT_EXITED: return on_out(activity, process, event);
+	case TW_CAPTURE_OUT_EXITED: return on_out(activity, process, step->stack, event);
 	default: return true;
 	}
 }

@@ -30,6 +30,7 @@ struct tw_activity_process {
 	uint32_t last_sender; /* a process's number; TW_PLACES_NONE */
 	bool is_running;
 	uint64_t since_ns;   /* it runs, when is_running */
+	uint64_t own_ns;     /* the tracer's own time on its stack then */
 	uint64_t waiting_ns; /* since then a message waits for it to run; 0: none */
 	/* Sums. */
 	uint64_t sent, received;

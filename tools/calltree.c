@@ -159,6 +159,9 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 		function->total_ns += time->total_ns;
 	function->exceptions += how == TW_FRAME_EXCEPTION;
 	function->cut += how == TW_FRAME_CUT;
+	function->lossy += time->is_lossy;
+	function->lossy_ns += node->is_recursive ? 0 : time->lost_ns;
+	node->is_lossy |= time->is_lossy;
 	function->open += how == TW_FRAME_OPEN;
 	if (time->is_exact && !tw_histogram_add(&function->took, time->total_ns))
 		tree->has_no_memory = true;
@@ -290,6 +293,7 @@ static void sum_up(struct tw_calltree *tree)
 			continue;
 		parent->calls += node->calls;
 		parent->total_ns += node->total_ns;
+		parent->is_lossy |= node->is_lossy;
 	}
 }
 
@@ -313,6 +317,8 @@ int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture,
 	int error = tw_places_make(&tree->places, capture, filter);
 	if (error == 0)
 		error = tw_stacks_init(&tree->stacks, capture, &tree->places);
+	if (error == 0)
+		error = tw_stacks_foresee(&tree->stacks, filter);
 	if (error)
 		return error;
 	if (!grow_functions(tree) || !grow(tree))
@@ -371,7 +377,8 @@ struct tw_call_edge *tw_calltree_edges(const struct tw_calltree *tree, size_t *c
 					      .callee = node->function,
 					      .calls = node->calls,
 					      .total_ns = node->is_recursive ? 0 : node->total_ns,
-					      .self_ns = node->self_ns};
+					      .self_ns = node->self_ns,
+					      .is_lossy = node->is_lossy};
 	}
 	qsort(edges, used, sizeof *edges, by_pair);
 	for (size_t i = 0; i < used; i++) {
@@ -379,6 +386,7 @@ struct tw_call_edge *tw_calltree_edges(const struct tw_calltree *tree, size_t *c
 			edges[kept - 1].calls += edges[i].calls;
 			edges[kept - 1].total_ns += edges[i].total_ns;
 			edges[kept - 1].self_ns += edges[i].self_ns;
+			edges[kept - 1].is_lossy |= edges[i].is_lossy;
 		} else {
 			edges[kept++] = edges[i];
 		}

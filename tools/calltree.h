@@ -31,6 +31,7 @@ struct tw_call_node {
 	uint16_t depth;
 	bool is_recursive; /* its function is further up */
 	bool is_process;
+	bool is_lossy; /* losses lie in its sums */
 	uint64_t calls;
 	uint64_t total_ns; /* both: events, where the tree is of stacks */
 	uint64_t self_ns;
@@ -45,6 +46,8 @@ struct tw_call_function {
 	uint64_t self_ns;
 	uint64_t exceptions;
 	uint64_t cut;
+	uint64_t lossy;	   /* calls that went on behind a loss, or ended in one */
+	uint64_t lossy_ns; /* of total_ns: in losses */
 	uint64_t open;
 	struct tw_histogram
 		took; /* of the calls that returned, by value or exception, with no loss in them */
@@ -91,6 +94,7 @@ struct tw_call_edge {
 	uint64_t calls;
 	uint64_t total_ns;
 	uint64_t self_ns;
+	bool is_lossy; /* losses lie in the sums */
 };
 
 /*

@@ -92,6 +92,10 @@ struct page {
 	/* Numbers of names: functions' own, then those of processes. */
 	uint32_t *process_names;
 	uint32_t process_count;
+	uint32_t count; /* of nodes that were written */
+	uint32_t *lossy;
+	uint32_t lossy_count;
+	bool has_no_memory;
 };
 
 static void put_node(struct page *page, unsigned depth, int64_t name, const struct tw_call_node *node)
@@ -100,6 +104,22 @@ static void put_node(struct page *page, unsigned depth, int64_t name, const stru
 		      (unsigned long long)node->calls, (unsigned long long)node->total_ns,
 		      (unsigned long long)node->self_ns);
 	page->is_next = true;
+	if (node->is_lossy && (page->lossy_count & (page->lossy_count + 1)) == 0) {
+		uint32_t *grown = realloc(page->lossy, ((size_t)page->lossy_count + 1) * 2 * sizeof *grown);
+		page->lossy = grown ? grown : page->lossy;
+		page->has_no_memory |= !grown;
+	}
+	if (node->is_lossy && !page->has_no_memory)
+		page->lossy[page->lossy_count++] = page->count;
+	page->count++;
+}
+
+/* Which nodes have losses in their sums, by their place in the list. */
+static void put_lossy(const struct page *page)
+{
+	tw_out_text(&out, "],\"lossy\":[");
+	for (uint32_t i = 0; i < page->lossy_count; i++)
+		tw_out_format(&out, "%s%u", i ? "," : "", page->lossy[i]);
 }
 
 /* The calls of a node and of all below it. */
@@ -273,13 +293,15 @@ static int put_page(const struct request *request, const struct tw_calltree *tre
 	put_title(tree, path);
 	tw_out_format(&out, ",\"hasTimes\":%s,\"hasStacks\":%s,\"nodes\":[", page.has_times ? "true" : "false",
 		      tree->is_by_stack ? "true" : "false");
-	bool is_done = put_nodes(&page, TW_CALLTREE_ROOT, 1);
+	bool is_done = put_nodes(&page, TW_CALLTREE_ROOT, 1) && !page.has_no_memory;
+	put_lossy(&page);
 	put_names(&page);
 	put_functions(tree, page.has_times);
 	put_notes(request, tree, page.has_times);
 	tw_out_text(&out, "]}");
 	tw_out_text(&out, data + strlen(mark));
 	free(page.process_names);
+	free(page.lossy);
 	return is_done ? 0 : TW_ENOMEM;
 }
 

@@ -11,6 +11,7 @@
 #define PLACE_ID_MAX (UINT32_C(1) << 26)
 
 struct seen {
+	uint64_t made;
 	uint32_t calls;
 	uint32_t last_stream; /* + 1, of the last call */
 	bool returns;
@@ -41,6 +42,7 @@ static int on_batch(void *context, const struct tw_capture_batch *batch)
 		if (kind < TW_CAPTURE_CALL || kind > TW_CAPTURE_EXCEPTION_FROM || id >= count)
 			continue;
 		if (kind == TW_CAPTURE_CALL) {
+			seen[id].made++;
 			seen[id].is_repeated |=
 				seen[id].last_stream == stream || ++seen[id].calls > scan->stream_count;
 			seen[id].last_stream = stream;
@@ -171,9 +173,15 @@ int tw_places_make(struct tw_places *places, struct tw_capture *capture,
 	error = tw_capture_scan(capture, filter, on_batch, &scan);
 	tw_meter_stop(&scan.meter);
 	bool returns = tw_places_have_returns(places);
+	places->calls = calloc(places->function_count + (size_t)1, sizeof *places->calls);
+	places->calls_count = places->calls ? places->function_count : 0;
+	if (!places->calls)
+		error = TW_ENOMEM;
 	for (uint32_t i = 0; i < info.images; i++) {
 		for (uint32_t id = 0; id < places->images[i].count; id++) {
 			const struct seen *seen = &scan.seen[i][id];
+			if (places->calls)
+				places->calls[places->images[i].function[id]] += seen->made;
 			places->images[i].is_moment[id] = !returns || (!seen->returns && seen->is_repeated);
 		}
 	}
@@ -193,6 +201,7 @@ void tw_places_free(struct tw_places *places)
 	for (uint32_t i = 0; i < places->function_count; i++)
 		free(places->names[i].text);
 	free(places->images);
+	free(places->calls);
 	free(places->names);
 	*places = (struct tw_places){0};
 }

@@ -27,6 +27,8 @@ struct tw_places {
 	/* By function number: MODULE:FUNCTION/ARITY for people.  The first three are no functions. */
 	struct tw_name *names;
 	uint32_t function_count;
+	uint64_t *calls; /* by function number; of names that were added later there are none */
+	uint32_t calls_count;
 	uint64_t kinds[64]; /* events by kind; above 62 all in the last */
 };
 

@@ -171,16 +171,31 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	const struct tw_name *name = &chrome->quoted[frame->function];
 	static const char *const ends[] = {[TW_FRAME_EXCEPTION] = "exception",
 					   [TW_FRAME_CUT] = "no return seen",
-					   [TW_FRAME_OPEN] = "still open"};
+					   [TW_FRAME_OPEN] = "still open",
+					   [TW_FRAME_LOST] = "lost"};
 	const struct track *track = track_of(chrome, stack);
 	if (!track)
 		return;
 	open_event(chrome, 'X', stack->image, track->number, frame->start_ns);
-	put_duration(chrome, time->total_ns);
+	/* Slices lie in one another as the calls did: the tracer's own time is a slice of its own in them. */
+	put_duration(chrome, time->gross_ns);
 	tw_put(chrome->out, ",\"name\":", 8);
 	tw_out_bytes(chrome->out, name->text, name->bytes);
-	if (ends[how])
-		tw_out_format(chrome->out, ",\"args\":{\"end\":\"%s\"}", ends[how]);
+	const char *between = ",\"args\":{";
+	if (ends[how]) {
+		tw_out_format(chrome->out, "%s\"end\":\"%s\"", between, ends[how]);
+		between = ",";
+	}
+	if (time->is_lossy) {
+		tw_out_format(chrome->out, "%s\"lossy\":true", between);
+		between = ",";
+	}
+	if (time->gross_ns != time->total_ns) {
+		tw_out_format(chrome->out, "%s\"own_ns\":%llu", between, (unsigned long long)(time->gross_ns - time->total_ns));
+		between = ",";
+	}
+	if (*between == ',' && !between[1])
+		tw_out_text(chrome->out, "}");
 	tw_out_text(chrome->out, "}");
 }
 
@@ -237,6 +252,16 @@ static void put_moment(struct chrome *chrome, const struct tw_capture_event *eve
 	tw_out_text(chrome->out, "}");
 }
 
+static void put_own_time(struct chrome *chrome, const struct tw_capture_event *event, struct tw_stack *stack)
+{
+	const struct track *track = track_of(chrome, stack);
+	if (!track)
+		return;
+	open_event(chrome, 'X', stack->image, track->number, event->time_ns);
+	put_duration(chrome, tw_capture_own_ns(chrome->printer->capture, event));
+	tw_out_format(chrome->out, ",\"name\":\"(tracer: %s)\",\"cat\":\"own_time\"}", tw_capture_own_name(event->id));
+}
+
 static void put_event(struct chrome *chrome, const struct tw_capture_event *event)
 {
 	struct tw_step step;
@@ -246,6 +271,11 @@ static void put_event(struct chrome *chrome, const struct tw_capture_event *even
 	}
 	if (step.kind == TW_STEP_CALL || step.kind == TW_STEP_RETURN)
 		return;
+	if (step.kind == TW_STEP_OWN_TIME) {
+		if (chrome->has_begun)
+			put_own_time(chrome, event, step.stack);
+		return;
+	}
 	struct track *track = track_of(chrome, step.stack);
 	if (!track)
 		return;
@@ -271,7 +301,9 @@ static int put_events(struct chrome *chrome, const struct tw_capture_filter *fil
 	const struct tw_capture_event *batch;
 	/* Calls and runs before it may go on in it. */
 	all.from_ns = 0;
-	int error = tw_capture_events_create((struct tw_capture *)chrome->printer->capture, &all, &events);
+	int error = tw_stacks_foresee(&chrome->stacks, &all);
+	if (error == 0)
+		error = tw_capture_events_create((struct tw_capture *)chrome->printer->capture, &all, &events);
 	int64_t count = 0;
 	if (error)
 		return error;
@@ -284,8 +316,9 @@ static int put_events(struct chrome *chrome, const struct tw_capture_filter *fil
 			put_event(chrome, &batch[i]);
 			if (!chrome->has_begun)
 				continue;
-			limit -= batch[i].kind != TW_CAPTURE_LOSS;
-			chrome->printer->shown += batch[i].kind != TW_CAPTURE_LOSS;
+			bool is_event = batch[i].kind != TW_CAPTURE_LOSS && batch[i].kind != TW_CAPTURE_OWN_TIME;
+			limit -= is_event;
+			chrome->printer->shown += is_event;
 		}
 		if (chrome->has_no_memory)
 			count = TW_ENOMEM;
@@ -364,7 +397,7 @@ int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *
 	tw_out_init(&scratch, -1);
 	int error = tw_places_make(&chrome->places, (struct tw_capture *)printer->capture, filter);
 	if (error == 0)
-		error = tw_stacks_init(&chrome->stacks, printer->capture, &chrome->places);
+		error = tw_stacks_init(&chrome->stacks, (struct tw_capture *)printer->capture, &chrome->places);
 	if (error == 0 && !quote_names(chrome))
 		error = TW_ENOMEM;
 	if (error == 0) {

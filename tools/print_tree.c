@@ -150,14 +150,16 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	const struct pending *pending = stack->user;
 	if (how == TW_FRAME_RETURNED || how == TW_FRAME_EXCEPTION)
 		return;
-	put_head(tree, stack, stack->depth - 1, how == TW_FRAME_OPEN ? time->total_ns : UINT64_MAX, false);
+	put_head(tree, stack, stack->depth - 1, how == TW_FRAME_CUT ? UINT64_MAX : time->total_ns, false);
 	if (frame->mark == IS_PENDING && pending) {
 		tw_out_bytes(tree->out, pending->text, pending->bytes);
 	} else {
 		tw_out_text(tree->out, "}  ");
 		put_name(tree, frame->function);
 	}
-	tw_out_text(tree->out, how == TW_FRAME_OPEN ? "  (still open)\n" : "  (no return seen)\n");
+	tw_out_text(tree->out, how == TW_FRAME_OPEN   ? "  (still open)\n"
+			       : how == TW_FRAME_LOST ? "  (ended in the loss, or nobody knows when)\n"
+						      : "  (no return seen)\n");
 }
 
 /* " = 5" or " ! throw x": what a call came to. */
@@ -236,11 +238,14 @@ static void put_loss(struct tree *tree, const struct tw_capture_event *event, co
 	put_head(tree, step->stack, step->depth, UINT64_MAX, true);
 	put_red(tree, true);
 	tw_out_format(tree->out, "!! LOST %s event%s", tw_figure_count(figure, lost), lost == 1 ? "" : "s");
-	if (step->depth)
-		tw_out_format(tree->out, ": the depth is not certain until these %u call%s return%s",
-			      step->depth, step->depth == 1 ? "" : "s", step->depth == 1 ? "s" : "");
 	put_red(tree, false);
 	tw_out_text(tree->out, "\n");
+}
+
+static void put_own_time(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	put_head(tree, step->stack, step->depth, tw_capture_own_ns(tree->printer->capture, event), true);
+	tw_out_format(tree->out, "(tracer: %s)\n", tw_capture_own_name(event->id));
 }
 
 /* Messages, spawns, schedules: inside the call that is open. */
@@ -314,7 +319,9 @@ static bool put_event(struct tree *tree, const struct tw_capture_event *event)
 		return true;
 	}
 	open_call(tree, stack, stack->depth);
-	if (step.kind == TW_STEP_LOSS) {
+	if (step.kind == TW_STEP_OWN_TIME) {
+		put_own_time(tree, event, &step);
+	} else if (step.kind == TW_STEP_LOSS) {
 		put_loss(tree, event, &step);
 	} else if (step.kind == TW_STEP_MOMENT) {
 		make_call(tree, event, step.function);
@@ -338,7 +345,9 @@ static int put_events(struct tree *tree, const struct tw_capture_filter *filter,
 	int64_t count = 0;
 	/* Calls before it may be open in it: they are followed from the beginning on, and shown from there. */
 	all.from_ns = 0;
-	int error = tw_capture_events_create((struct tw_capture *)tree->printer->capture, &all, &events);
+	int error = tw_stacks_foresee(&tree->stacks, &all);
+	if (error == 0)
+		error = tw_capture_events_create((struct tw_capture *)tree->printer->capture, &all, &events);
 	if (error)
 		return error;
 	if (has_begun)
@@ -356,8 +365,9 @@ static int put_events(struct tree *tree, const struct tw_capture_filter *filter,
 			}
 			if (!put_event(tree, &batch[i]))
 				tree->has_no_memory = true;
-			limit -= batch[i].kind != TW_CAPTURE_LOSS;
-			tree->printer->shown += batch[i].kind != TW_CAPTURE_LOSS;
+			bool is_event = batch[i].kind != TW_CAPTURE_LOSS && batch[i].kind != TW_CAPTURE_OWN_TIME;
+			limit -= is_event;
+			tree->printer->shown += is_event;
 		}
 		if (tree->has_no_memory)
 			count = TW_ENOMEM;

@@ -56,6 +56,13 @@ struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, enum tw_rep
 	return rows;
 }
 
+/* A sum in a column, marked where losses lie in it. */
+static void put_sum(const struct tw_screen *screen, uint64_t ns, bool is_known, bool is_lossy)
+{
+	char figure[TW_FIGURE_BYTES];
+	tw_out_format(screen->out, "%s%8s", is_known && is_lossy ? "?" : " ", is_known ? tw_screen_time(figure, ns) : "-");
+}
+
 /* A duration in a column; nothing where no call returned. */
 static void put_time(const struct tw_screen *screen, uint64_t ns, bool is_known)
 {
@@ -64,11 +71,12 @@ static void put_time(const struct tw_screen *screen, uint64_t ns, bool is_known)
 }
 
 /* What a tree sums up: durations, or events. */
-static void put_weight(const struct tw_screen *screen, const struct tw_calltree *tree, uint64_t weight, bool is_known)
+static void put_weight(const struct tw_screen *screen, const struct tw_calltree *tree, uint64_t weight, bool is_known,
+		       bool is_lossy)
 {
 	char figure[TW_FIGURE_BYTES];
 	if (!tree->is_by_stack)
-		put_time(screen, weight, is_known);
+		put_sum(screen, weight, is_known, is_lossy);
 	else if (weight < 10000000)
 		tw_out_format(screen->out, " %9s", is_known ? tw_figure_count(figure, weight) : "-");
 	else
@@ -86,11 +94,11 @@ static void put_columns(const struct tw_screen *screen, const struct tw_calltree
 }
 
 static void put_sums(const struct tw_screen *screen, const struct tw_calltree *tree, uint64_t total, uint64_t self,
-		     bool has_self, uint64_t calls)
+		     bool has_self, bool is_lossy, uint64_t calls)
 {
 	char figure[TW_FIGURE_BYTES];
-	put_weight(screen, tree, total, true);
-	put_weight(screen, tree, self, has_self);
+	put_weight(screen, tree, total, true, is_lossy);
+	put_weight(screen, tree, self, has_self, is_lossy);
 	if (!tree->is_by_stack)
 		tw_out_format(screen->out, "%13s", tw_figure_count(figure, calls));
 }
@@ -122,8 +130,8 @@ void tw_report_functions(const struct tw_screen *screen, const struct tw_calltre
 		const struct tw_call_function *sums = rows[i].sums;
 		bool is_known = sums->took.count != 0;
 		bool has_times = is_known || sums->total_ns || sums->self_ns;
-		put_time(screen, sums->total_ns, has_times);
-		put_time(screen, sums->self_ns, has_times);
+		put_sum(screen, sums->total_ns, has_times, sums->lossy);
+		put_sum(screen, sums->self_ns, has_times, sums->lossy);
 		tw_out_format(screen->out, "%13s", tw_figure_count(figure, sums->calls));
 		if (has_min)
 			put_time(screen, sums->took.min, is_known);
@@ -204,11 +212,11 @@ void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree 
 	for (size_t i = 0; rows && edges && i < count && (!top || i < top); i++) {
 		struct tw_call_edge *into = edges_into(edges, edge_count, rows[i].function, &found);
 		const struct tw_call_function *sums = rows[i].sums;
-		put_sums(screen, tree, sums->total_ns, sums->self_ns, true, sums->calls);
+		put_sums(screen, tree, sums->total_ns, sums->self_ns, true, sums->lossy, sums->calls);
 		tw_out_text(screen->out, "  ");
 		tw_screen_name(screen, rows[i].name, screen->columns - used - 1);
 		for (size_t j = 0; j < found && (!top || j < CALLERS); j++) {
-			put_sums(screen, tree, into[j].total_ns, into[j].self_ns, true, into[j].calls);
+			put_sums(screen, tree, into[j].total_ns, into[j].self_ns, true, into[j].is_lossy, into[j].calls);
 			tw_out_text(screen->out, "    from ");
 			tw_screen_name(screen, caller_name(tree, into[j].caller), screen->columns - used - 8);
 		}
@@ -238,7 +246,8 @@ static void put_node(const struct tree_view *view, uint32_t number, int depth)
 	uint32_t *children = tw_calltree_children(view->tree, number, &count);
 	if (depth >= 0) {
 		int indent = depth * 2, room = view->screen->columns - used - 16;
-		put_sums(view->screen, view->tree, node->total_ns, node->self_ns, !node->is_process, node->calls);
+		put_sums(view->screen, view->tree, node->total_ns, node->self_ns, !node->is_process, node->is_lossy,
+			 node->calls);
 		tw_out_format(view->screen->out, "  %*s", indent < room ? indent : room, "");
 		tw_screen_name(view->screen, tw_calltree_name(view->tree, number),
 			       view->screen->columns - used - (indent < room ? indent : room));
@@ -254,9 +263,9 @@ static void put_node(const struct tree_view *view, uint32_t number, int depth)
 		hidden_calls += child->calls;
 	}
 	if (hidden && depth < 20) {
-		put_weight(view->screen, view->tree, hidden_ns, true);
+		put_weight(view->screen, view->tree, hidden_ns, true, false);
 		if (view->tree->is_by_stack)
-			put_weight(view->screen, view->tree, hidden_calls, true);
+			put_weight(view->screen, view->tree, hidden_calls, true, false);
 		else
 			tw_out_format(view->screen->out, "%9s%13s", "", tw_figure_count(text, hidden_calls));
 		tw_out_format(view->screen->out, "  %*s(%zu more)\n", (depth + 1) * 2, "", hidden);
@@ -304,11 +313,14 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 			      stacks->unmatched == 1 ? "has" : "have");
 	if (stacks->losses)
 		tw_out_format(out,
-			      "%sEvents were lost at %s place%s:%s calls around them are in the sums, but "
-			      "not in min to "
-			      "max.\n",
+			      "%sEvents were lost at %s place%s:%s sums with losses in them have a ?; calls around them are not "
+			      "in min to max.\n",
 			      tw_screen_red(screen), tw_figure_count(figure, stacks->losses),
 			      stacks->losses == 1 ? "" : "s", tw_screen_plain(screen));
+	if (stacks->lost)
+		tw_out_format(out, "%s call%s end%s in losses, as far as is known: counted up to there.\n",
+			      tw_figure_count(figure, stacks->lost), stacks->lost == 1 ? "" : "s",
+			      stacks->lost == 1 ? "s" : "");
 	if (tree->is_full)
 		tw_out_format(out, "The call tree has more than %s nodes: what lies beyond is in no total.\n",
 			      tw_figure_count(figure, TW_CALLTREE_NODES_MAX));
@@ -330,6 +342,8 @@ static void put_times_json(struct tw_json *json, const struct tw_report_row *row
 	tw_json_u64(json, "returned", sums->took.count);
 	tw_json_u64(json, "exceptions", sums->exceptions);
 	tw_json_u64(json, "cut", sums->cut);
+	tw_json_u64(json, "lossy", sums->lossy);
+	put_seconds(json, "in_losses", sums->lossy_ns);
 	tw_json_u64(json, "open", sums->open);
 	put_seconds(json, "total", sums->total_ns);
 	put_seconds(json, "self", sums->self_ns);
@@ -383,5 +397,6 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 	tw_json_u64(json, "calls", tree->stacks.cut);
 	tw_json_u64(json, "returns", tree->stacks.unmatched);
 	tw_json_u64(json, "open", tree->stacks.open);
+	tw_json_u64(json, "lost", tree->stacks.lost);
 	tw_json_close(json, '}');
 }

@@ -29,10 +29,10 @@ nodes = [data["nodes"][i:i + 5] for i in range(0, len(data["nodes"]), 5)]
 assert data["hasTimes"] and len(nodes) == 18, nodes
 assert any("onerror" in name for name in data["names"])
 step = [n for n in nodes if n[1] >= 0 and data["names"][n[1]] == "app:step/1"]
-assert step == [[2, step[0][1], 8, 12600, 2600]], step
+assert step == [[2, step[0][1], 8, 4600, 3600]], step
 EOT
 expect 0 "$tw" flame --least 20 calls.tw
-grep -q '"nodes":\[1,3,1,39500,23250,2,4,8,12600,2600,3,-2,11,1000,0,2,-3,13,3650,0\]' out || fail "what is small is not drawn together"
+grep -q '"nodes":\[1,3,1,39500,22250,2,4,8,4600,3600,3,-2,11,1000,0,2,-3,13,3650,0\]' out || fail "what is small is not drawn together"
 expect 2 "$tw" flame --least many calls.tw
 says "percentage"
 expect 0 "$tw" record -q -t 'libc:_' -o plain.tw -- ls /
@@ -57,7 +57,7 @@ if [ -z "$browser" ] || ! look "file://$work/try.html" || ! grep -q '>42<' dom; 
 	exit 77
 fi
 look "file://$work/calls.html#find=bind" || fail "the browser"
-grep -q 'aria-label="app:step/1, 8 calls, total 12.6 µs, self 2.60 µs"' dom || fail "no frame of step"
+grep -q 'aria-label="app:step/1, 8 calls, total 4.60 µs, self 3.60 µs, with losses in them"' dom || fail "no frame of step"
 is "$(grep -o 'class="f[^"]*hit[^"]*"' dom | wc -l)" 1 "frames found"
 grep -q '1 frame, 2.53 % of the time' dom || fail "the search says nothing"
 ! grep -q '<img' dom || fail "a function's name became markup in the browser"

@@ -43,6 +43,7 @@ expect 0 "$tw" print --format chrome calls.tw
 python3 -c '
 import json
 events = json.load(open("out"))["traceEvents"]
-assert {e["args"]["end"] for e in events if e["ph"] == "X" and "args" in e} == {"exception", "no return seen", "still open"}
+assert {e["args"]["end"] for e in events if e["ph"] == "X" and "args" in e} == {"exception", "no return seen", "still open", "lost"}
+assert {e["name"] for e in events if e["ph"] == "X" and e.get("args", {}).get("lossy")} == {"app:main/0", "app:step/1"}
 assert [e["args"]["what"] for e in events if e["name"] == "LOST"] == ["7 events"]
 ' || fail "losses and ends are not told"

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: after a loss calls nest in what went on, sums with losses in them say so, and time that a thread waited for the recorder
+# is in no call.
+#
+# Method: a program tells how long its parts took by its own clock. It is recorded with rings that are too small, and with a
+# recorder that stands still for a while.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >phases.c <<'EOT'
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#define OUT __attribute__((noinline))
+static inline __attribute__((always_inline)) double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+OUT int leaf(int i) { __asm__ volatile("" : "+r"(i)); return i; }
+OUT int parse(int n) { int sum = 0; for (int i = 0; i < n; i++) sum += leaf(i); return sum; }
+OUT void slow(void) { const struct timespec t = {0, 30000000}; nanosleep(&t, NULL); __asm__ volatile(""); }
+OUT void rest(void) { for (int i = 0; i < 5; i++) slow(); __asm__ volatile(""); }
+int main(int argc, char **argv)
+{
+	double start = now(), parsed, end;
+	parse(atoi(argv[1]));
+	parsed = now();
+	rest();
+	end = now();
+	printf("%f %f %f\n", parsed - start, end - parsed, end - start);
+	return 0;
+}
+EOT
+${CC:-cc} -O2 -g -fpatchable-function-entry=9 phases.c -o phases || fail "no program"
+
+lossy=0
+for round in 1 2 3; do
+	expect 0 "$tw" record -q --force --returns -t phases:_ --ring 64K -o lossy.tw -- ./phases 300000
+	read -r parse rest whole <out
+	expect 0 "$tw" report --json lossy.tw
+	python3 - "$parse" "$rest" "$whole" <<'EOT' || fail "round $round"
+import json, sys
+parse, rest, whole = map(float, sys.argv[1:])
+d = json.load(open("out"))
+f = {r["name"].split(":")[1].split("/")[0]: r for r in d["by_function"]}
+lost = sum(d["lost"].values())
+print("lost", lost, {n: (r["calls"], r["total"], r["in_losses"], r["lossy"]) for n, r in f.items()})
+assert d["events"] + lost == 2 * (300000 + 5 + 3), d["events"]
+# What was not lost is there, where it was; nothing takes longer than it did but for what is said to be a loss.
+assert f["leaf"]["total"] - f["leaf"]["in_losses"] <= parse * 1.05 + 0.001
+for name in f:
+    assert f[name]["total"] <= whole * 1.05 + 0.001, name
+if f["slow"]["calls"] == 5 and not f["slow"]["lossy"]:
+    assert [c["name"].split(":")[1].split("/")[0] for c in f["slow"]["callers"]] in (["rest"], ["main"]), f["slow"]
+    assert f["slow"]["total"] >= 0.15
+for r in f.values():
+    for c in r["callers"]:
+        assert not c["name"].startswith("phases:leaf"), "a call in a leaf"
+        assert not c["name"].startswith("phases:slow"), "a call in a leaf"
+for name in ("main",):
+    assert bool(f[name]["lossy"]) == bool(lost), name
+EOT
+	[ "$(json 'sum(d["lost"].values())')" -eq 0 ] || lossy=1
+	if [ "$(json 'sum(d["lost"].values())')" -gt 0 ]; then
+		expect 0 "$tw" report lossy.tw
+		shows '^?.*phases:main'
+		expect 0 "$tw" flame lossy.tw
+		grep -q '"lossy":\[[0-9]' out || fail "the flame graph marks no frame"
+		expect 0 "$tw" print --format chrome lossy.tw
+		grep -q '"lossy":true' out || fail "the timeline marks no slice"
+	fi
+done
+[ "$lossy" = 1 ] || echo "nothing was lost here: only half is tested"
+
+# A recorder that stands still: the program waits, and no call of it took that time.
+"$tw" record -q --force --returns -t phases:_ --on-full block --ring 64K -o waits.tw -- ./phases 1000000 >said &
+recorder=$!
+for i in $(seq 100); do [ -e waits.tw/segment-000001.tws.part ] && break; sleep 0.02; done
+kill -STOP $recorder
+sleep 0.5
+kill -CONT $recorder
+wait $recorder || fail "the program failed"
+read -r parse rest whole <said
+expect 0 "$tw" report --json waits.tw
+python3 - "$parse" "$rest" "$whole" <<'EOT' || fail "waits"
+import json, sys
+parse, rest, whole = map(float, sys.argv[1:])
+d = json.load(open("out"))
+f = {r["name"].split(":")[1].split("/")[0]: r for r in d["by_function"]}
+waits = d["account"]["waits"]
+own = waits["seconds"] + d["account"]["setups"]["seconds"]
+print("waits", waits, "parse", f["parse"]["total"], "of", parse)
+assert sum(d["lost"].values()) == 0
+assert waits["count"] > 0
+assert abs(f["parse"]["total"] + waits["seconds"] - parse) < 0.1 * parse + 0.02
+assert f["main"]["total"] + own < whole * 1.1 + 0.02
+assert f["leaf"]["max"] < parse
+EOT
+expect 0 "$tw" info waits.tw
+shows '^waits  *waited [0-9,]* times*, .* in all, for room in the rings'
+expect 0 "$tw" report waits.tw
+shows 'The program waited [0-9,]* times*, .*: that is in no time of a call'
+expect 0 "$tw" print -t phases:rest waits.tw
+shows 'tracer: the thread waited for room'
+expect 0 "$tw" print -t phases:rest --format json waits.tw
+shows '"kind":"own_time","why":"wait","own_ns":[1-9]'
+expect 0 "$tw" print --tree -t phases:rest waits.tw
+shows '(tracer: wait)'
+expect 0 "$tw" print --format chrome -t phases:rest waits.tw
+shows '"name":"(tracer: wait)"'
