@@ -80,6 +80,25 @@
 #define tw_compiler_barrier() atomic_signal_fence(memory_order_seq_cst)
 
 /*
+ * Compare and swap of a word of the calling thread's own, in one instruction: signal handlers of the thread come before it or
+ * after, also those that switch to another coroutine.  Nothing between threads.  A compiler barrier.
+ */
+static inline _Bool tw_cas_own(unsigned long *word, unsigned long expected, unsigned long desired)
+{
+#if defined __x86_64__
+	_Bool is_done;
+
+	__asm__ volatile("cmpxchg %[desired], %[word]"
+			 : "=@ccz"(is_done), [word] "+m"(*word), "+a"(expected)
+			 : [desired] "r"(desired)
+			 : "memory");
+	return is_done;
+#else
+	return __atomic_compare_exchange_n(word, &expected, desired, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+#endif
+}
+
+/*
  * A full barrier of the processor, for the two protocols in which a store must come before a later load and neither is a
  * read-modify-write (PROGRESS).  Not a fence of C11: thread sanitizers refuse those, and nothing they check needs this one.
  */

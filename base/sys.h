@@ -117,13 +117,18 @@ static inline int64_t tw_sys_process_cpu_ns(void)
 	return result < 0 ? result : time.s * 1000000000 + time.ns;
 }
 
-/* Is the calling thread on its alternate signal stack?  Fills where that stack lies (0, 0: none). */
-bool tw_sys_on_signal_stack(uintptr_t *low, uintptr_t *high);
+/* The calling thread's alternate signal stack.  low == high: none, or (disarmed in handlers) this is a handler on it. */
+struct tw_sys_signal_stack {
+	uintptr_t low, high;
+	bool is_disarmed_in_handlers; /* SS_AUTODISARM */
+};
+void tw_sys_signal_stack(struct tw_sys_signal_stack *out);
 
 /*
- * Where the stack lies that this thread began with: the program's first one, or the mapping with the thread's own
- * control block.  Reads /proc/self/maps; false where it cannot, or where this is some other stack.
+ * Where the stack lies that this thread began with, whatever it runs on now; the first thread's may be longer.  No system
+ * call.  False: libc does not tell.  stack_glibc.c; the other one once before, outside of hits.
  */
 bool tw_sys_own_stack(uintptr_t *low, uintptr_t *high);
+void tw_sys_own_stack_init(void);
 
 #endif

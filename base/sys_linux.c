@@ -17,6 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifndef SS_AUTODISARM
+#define SS_AUTODISARM (1u << 31)
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -243,76 +246,14 @@ int tw_sys_restore_signals(const uint64_t *saved)
 	return (int)call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)saved, 0, sizeof *saved, 0, 0);
 }
 
-/* Called inside of hits: the vector registers may be the program's. */
-__attribute__((target("general-regs-only"))) bool tw_sys_on_signal_stack(uintptr_t *low, uintptr_t *high)
+void tw_sys_signal_stack(struct tw_sys_signal_stack *out)
 {
 	stack_t stack = { 0 };
 
-	*low = *high = 0;
+	*out = (struct tw_sys_signal_stack){ 0 };
 	if (call6(SYS_sigaltstack, 0, (long)&stack, 0, 0, 0, 0) < 0 || (stack.ss_flags & SS_DISABLE))
-		return false;
-	*low = (uintptr_t)stack.ss_sp;
-	*high = *low + stack.ss_size;
-	return stack.ss_flags & SS_ONSTACK;
-}
-
-/* Digits of a number in base 16, from *at on. */
-static uintptr_t take_hex(const char **at)
-{
-	uintptr_t value = 0;
-
-	for (;; ++*at) {
-		char c = **at;
-
-		if (c >= '0' && c <= '9')
-			value = value << 4 | (uintptr_t)(c - '0');
-		else if (c >= 'a' && c <= 'f')
-			value = value << 4 | (uintptr_t)(c - 'a' + 10);
-		else
-			return value;
-	}
-}
-
-/* The first stack grows; nothing else is ever placed so near below it. */
-#define FIRST_STACK_BYTES (UINT64_C(64) << 20)
-
-/* One line of the file: is it the mapping of this frame, and a stack that the system or libc made? */
-static bool is_own_stack(const char *line, uintptr_t inside, uintptr_t *low, uintptr_t *high)
-{
-	uintptr_t self = (uintptr_t)__builtin_thread_pointer();
-	bool is_first;
-
-	*low = take_hex(&line);
-	line += *line == '-';
-	*high = take_hex(&line);
-	is_first = strstr(line, "[stack]") != NULL;
-	if (inside < *low || inside >= *high || (!is_first && (self < *low || self >= *high)))
-		return false;
-	if (is_first && *high - *low < FIRST_STACK_BYTES)
-		*low = *high - FIRST_STACK_BYTES;
-	return true;
-}
-
-bool tw_sys_own_stack(uintptr_t *low, uintptr_t *high)
-{
-	uintptr_t inside = (uintptr_t)__builtin_frame_address(0);
-	char text[1024], line[256];
-	size_t filled = 0;
-	bool found = false;
-	long bytes, fd = call6(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0, 0);
-
-	while (fd >= 0 && !found && (bytes = call6(SYS_read, fd, (long)text, sizeof text, 0, 0, 0)) > 0)
-		for (long i = 0; i < bytes && !found; i++) {
-			if (text[i] != '\n') {
-				line[filled] = text[i];
-				filled += filled < sizeof line - 1;
-				continue;
-			}
-			line[filled] = '\0';
-			filled = 0;
-			found = is_own_stack(line, inside, low, high);
-		}
-	if (fd >= 0)
-		call6(SYS_close, fd, 0, 0, 0, 0, 0);
-	return found;
+		return;
+	out->low = (uintptr_t)stack.ss_sp;
+	out->high = out->low + stack.ss_size;
+	out->is_disarmed_in_handlers = ((unsigned)stack.ss_flags & SS_AUTODISARM) != 0;
 }

@@ -37,24 +37,12 @@ static INLINE const struct tw_bp_generation *active_of(const struct tw_place *pl
 	return tw_likely(active) ? &place->gen[active - 1] : NULL;
 }
 
-static INLINE void begin(struct tw_hit_tls *t, const void *hit_frame)
-{
-	t->state = (uintptr_t)hit_frame;
-	tw_compiler_barrier();
-}
-
-static INLINE void end(struct tw_hit_tls *t)
-{
-	tw_compiler_barrier();
-	t->state = TW_THREAD_READY;
-}
-
 /* Out of the read section and of the hit; must the updater be woken that waits for this one? */
 static INLINE bool leave(struct tw_hit_tls *t)
 {
 	bool has_waiter = tw_progress_exit_quietly(&t->thread->reader);
 
-	end(t);
+	tw_hit_end(t);
 	return tw_unlikely(has_waiter);
 }
 
@@ -81,9 +69,8 @@ const char *tw_counted_call(struct tw_place *place, const uint64_t *words, uint6
 	const struct tw_counter *counter;
 	struct tw_count_lanes *lanes;
 
-	if (tw_unlikely(t->state != TW_THREAD_READY))
+	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
 		return tw_native_hit_whole(place, words, slot);
-	begin(t, FRAME(slot));
 	tw_progress_enter(&t->thread->reader);
 	generation = active_of(place);
 	counter = generation ? generation->only_counter : NULL;
@@ -117,9 +104,9 @@ static INLINE void end_frame(const struct tw_counted_frame *frame, const void *h
 	struct tw_hit_tls *t = &tw_hit_tls;
 	struct tw_count_lanes *lanes;
 
-	if (tw_unlikely(t->state != TW_THREAD_READY) && tw_hit_make_ready(t, hit_frame) != TW_THREAD_NEW)
-		return;
-	begin(t, hit_frame);
+	while (tw_unlikely(!tw_hit_begin(t, hit_frame)))
+		if (tw_hit_make_ready(t, hit_frame) != TW_THREAD_NEW)
+			return;
 	lanes = tw_counts_lanes(t->thread);
 	if (tw_likely(lanes)) {
 		if (tw_likely(frame->more & TW_COUNTED_TIME))
@@ -127,7 +114,7 @@ static INLINE void end_frame(const struct tw_counted_frame *frame, const void *h
 		if (tw_unlikely(frame->more & TW_COUNTED_MEMORY))
 			resume_words(t, lanes, frame);
 	}
-	end(t);
+	tw_hit_end(t);
 }
 
 void tw_counted_end(const struct tw_counted_frame *frame, const void *hit_frame)
@@ -185,9 +172,8 @@ const char *tw_counted_enter(struct tw_place *place, const uint64_t *words, uint
 	const struct tw_bp_part *part;
 	struct tw_count_lanes *lanes;
 
-	if (tw_unlikely(t->state != TW_THREAD_READY))
+	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
 		return tw_native_hit_whole(place, words, slot);
-	begin(t, FRAME(slot));
 	tw_progress_enter(&t->thread->reader);
 	generation = active_of(place);
 	part = generation ? generation->only_accounts : NULL;

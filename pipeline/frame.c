@@ -29,21 +29,19 @@ struct ending {
 /* Enters a hit: false where there can be none; those who wanted it are told by a count. */
 static inline bool enter(struct tw_hit_tls *t, const void *frame, uint64_t sessions)
 {
-	if (tw_unlikely(t->state != TW_THREAD_READY)) {
+	while (tw_unlikely(!tw_hit_begin(t, frame))) {
 		enum tw_thread_state state = tw_hit_make_ready(t, frame);
 
 		if (state == TW_THREAD_IN_HIT) {
-			bool has_entered = tw_progress_enter_nested(&t->thread->reader);
+			uint64_t entered = tw_progress_enter_nested(&t->thread->reader);
 
 			/* PROGRESS hit.wants: as in hit(). */
 			tw_hit_count_nested(t, sessions & tw_load_relaxed(&t->tracee->wants_call));
-			tw_progress_exit_nested(&t->thread->reader, has_entered);
+			tw_progress_exit_nested(&t->thread->reader, entered);
 		}
 		if (state != TW_THREAD_NEW)
 			return false;
 	}
-	t->state = (uintptr_t)frame;
-	tw_compiler_barrier();
 	tw_progress_enter(&t->thread->reader);
 	return true;
 }
@@ -51,8 +49,7 @@ static inline bool enter(struct tw_hit_tls *t, const void *frame, uint64_t sessi
 static inline void leave(struct tw_hit_tls *t)
 {
 	tw_progress_exit(&t->thread->reader);
-	tw_compiler_barrier();
-	t->state = TW_THREAD_READY;
+	tw_hit_end(t);
 }
 
 /* A forked child that is not traced has the gate shut. */

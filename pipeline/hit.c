@@ -258,8 +258,7 @@ static INLINE bool hit_entered(struct tw_hit_tls *t, struct tw_place *place, str
 		out->place = NULL;
 	active = hit_inside(t, place, w, out);
 	tw_progress_exit(&t->thread->reader);
-	tw_compiler_barrier();
-	t->state = TW_THREAD_READY;
+	tw_hit_end(t);
 	if (tw_unlikely(!active) && tw_hit_host.forked)
 		tw_hit_host.forked();
 	return out && out->place && (out->returns | out->return_tos | out->more);
@@ -274,8 +273,8 @@ static INLINE bool hit(struct tw_place *place, struct tw_words w, struct tw_fram
 	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
 	if (!(tw_load_relaxed(&t->tracee->wants_call) | tw_load_relaxed(&place->counting)))
 		return false;
-	t->state = (uintptr_t)(w.frame ? w.frame : __builtin_frame_address(0));
-	tw_compiler_barrier();
+	if (tw_unlikely(!tw_hit_begin(t, w.frame ? w.frame : __builtin_frame_address(0))))
+		return hit_unready(place, words_copy(w), w.frame ? w.frame : __builtin_frame_address(0), out);
 	tw_progress_enter(&t->thread->reader);
 	return hit_entered(t, place, w, out);
 }
@@ -298,7 +297,7 @@ void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions)
 /* Inside another hit of this thread (a signal handler): counted for all who would have had a record. */
 static void count_nested(struct tw_hit_tls *t, struct tw_place *place, bool is_local)
 {
-	bool has_entered = tw_progress_enter_nested(&t->thread->reader);
+	uint64_t entered = tw_progress_enter_nested(&t->thread->reader);
 	uint32_t active;
 
 	/* PAIR bp.active: acquire; as in hit_inside(). */
@@ -310,7 +309,7 @@ static void count_nested(struct tw_hit_tls *t, struct tw_place *place, bool is_l
 
 		tw_hit_count_nested(t, is_local ? todo & ~generation->global : todo);
 	}
-	tw_progress_exit_nested(&t->thread->reader, has_entered);
+	tw_progress_exit_nested(&t->thread->reader, entered);
 }
 
 /*
@@ -335,24 +334,12 @@ static void count_late(struct tw_place *place, enum tw_thread_state state)
 		tw_hit_count_pinned(place->gen[active - 1].sessions, state);
 }
 
-/* A handler jumped out of a hit, at any instruction of it: perhaps inside its read section, perhaps waiting. */
-static void leave_abandoned(struct tw_hit_tls *t)
-{
-	/* PAIR hit.waiting: seq_cst; who destroys the session waits for this. */
-	tw_store_seq_cst(&t->thread->waiting_session, 0);
-	if (tw_progress_is_inside(&t->thread->reader))
-		tw_progress_exit(&t->thread->reader);
-	if (t->thread->lent)
-		tw_notice_give_back(t);
-	t->state = TW_THREAD_READY;
-}
-
 enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
 {
 	if (tw_hit_is_under_way()) {
 		if (!tw_hit_was_abandoned(t, frame))
 			return TW_THREAD_IN_HIT;
-		leave_abandoned(t);
+		tw_hit_leave_abandoned(t);
 	} else if (t->state == TW_THREAD_ENDED || t->state == TW_THREAD_BARRED) {
 		return (enum tw_thread_state)t->state;
 	} else if (t->state == TW_THREAD_JOINING) {

@@ -13,6 +13,7 @@
 #ifndef TW_PIPELINE_HIT_H
 #define TW_PIPELINE_HIT_H
 
+#include "base/sys.h"
 #include "breakpoints/breakpoints.h"
 #include "pipeline/arguments.h"
 #include "match/match.h"
@@ -121,8 +122,7 @@ struct tw_thread {
 	_Atomic uint32_t waiting_session;
 	struct tw_tracee *own_tracee; /* the thread as a process; NULL for schedulers */
 	struct tw_tracee *lent;	      /* whom the thread runs, while it makes an event of another; else NULL */
-	uintptr_t stack_low, stack_high; /* once asked for: the stack it began with; 0: not known */
-	uint32_t stack_asks;		 /* how often */
+	uintptr_t stack_low, stack_high; /* the stack it began with; 0: not known */
 	uintptr_t jumping_from;		 /* the frame that tells what a longjmp leaves, now; 0: none */
 	struct tw_process_memory memory; /* of chains while it runs no process: see chain.h */
 	struct tw_count_lanes *_Atomic lanes_of_counts; /* stays when the thread leaves */
@@ -162,6 +162,23 @@ struct tw_hit_tls {
 };
 extern __thread struct tw_hit_tls tw_hit_tls;
 extern struct tw_tracee tw_hit_nobody;
+
+/*
+ * tw_hit_begin - enter a hit that is known by this frame.
+ *
+ * False: the thread is not ready (tw_hit_make_ready()).  In one step, because a handler may switch to a coroutine that comes
+ * here too, and come back when that one is in the middle of a hit.
+ */
+static inline __attribute__((always_inline)) bool tw_hit_begin(struct tw_hit_tls *t, const void *frame)
+{
+	return tw_likely(tw_cas_own(&t->state, TW_THREAD_READY, (uintptr_t)frame));
+}
+
+static inline __attribute__((always_inline)) void tw_hit_end(struct tw_hit_tls *t)
+{
+	tw_compiler_barrier();
+	t->state = TW_THREAD_READY;
+}
 
 /* Is the calling thread inside a hit? */
 static inline bool tw_hit_is_under_way(void)
@@ -276,8 +293,20 @@ void tw_threads_after_fork_in_child(void);
 void tw_threads_before_fork(void);
 void tw_threads_after_fork_in_parent(void);
 
-/* Is this hit under way still, or was it left by longjmp?  Called inside a nested hit. */
+/*
+ * Where handlers of the calling thread run, as far as it is known: the thread has set it (SS_ONSTACK), or had it when it joined.
+ * Zeros: nowhere else.  Set before the system is told, so that no handler runs on a stack that nobody knows.
+ */
+extern __thread struct tw_sys_signal_stack tw_thread_signal_stack;
+/* Whoever sets one tells it there.  Otherwise the system is asked, when a hit may have been left by a jump. */
+extern bool tw_thread_hears_signal_stacks;
+
+/* Was the hit that is under way left by a jump, for certain?  Called by a later hit, with its frame. */
 bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame);
+/* Ends it: its read section, its wait.  Touches nothing that is not ours. */
+void tw_hit_leave_abandoned(struct tw_hit_tls *t);
+/* The calling thread is about to jump: %rsp will be that.  Ends the hit that it leaves. */
+void tw_thread_jumps(uintptr_t to);
 /* The thread runs whom it ran before the event of another tracee: notice.c. */
 void tw_notice_give_back(struct tw_hit_tls *t);
 

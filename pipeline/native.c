@@ -141,14 +141,13 @@ static inline __attribute__((always_inline)) const char *hit(struct tw_place *pl
 	/* RELAXED hit.wants: as in hit(). */
 	if (!(tw_load_relaxed(&t->tracee->wants_call) | tw_load_relaxed(&place->counting)))
 		return NULL;
-	t->state = (uintptr_t)FRAME(slot);
-	tw_compiler_barrier();
+	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
+		return hit_generally(place, words, slot, false);
 	tw_progress_enter(&t->thread->reader);
 	if (tw_unlikely(!call_plainly(t, place, slot, &way)))
 		return hit_generally(place, words, slot, true);
 	tw_progress_exit(&t->thread->reader);
-	tw_compiler_barrier();
-	t->state = TW_THREAD_READY;
+	tw_hit_end(t);
 	return way;
 }
 
@@ -267,8 +266,8 @@ static inline __attribute__((always_inline)) bool return_plainly(const struct tw
 	/* RELAXED hit.special: a change is seen by this call or by the next. */
 	if (todo & tw_load_relaxed(&tracee->special))
 		return false;
-	t->state = (uintptr_t)FRAME(slot);
-	tw_compiler_barrier();
+	if (!tw_hit_begin(t, FRAME(slot)))
+		return false;
 	tw_progress_enter(&t->thread->reader);
 	/*
 	 * PAIR bp.active, hit.epoch: acquire; see tw_frame_return().  Without a session made since the call each bit
@@ -278,8 +277,7 @@ static inline __attribute__((always_inline)) bool return_plainly(const struct tw
 		  tw_load_acquire(&tw_hit_epoch) == wants->epoch &&
 		  tw_record_at_once(t, TW_EVENT_RETURN_FROM, wants->place, (unsigned)__builtin_ctzll(todo), true, value);
 	tw_progress_exit(&t->thread->reader);
-	tw_compiler_barrier();
-	t->state = TW_THREAD_READY;
+	tw_hit_end(t);
 	return is_done;
 }
 
@@ -366,23 +364,12 @@ void tw_native_throw(uint64_t *slot, const struct tw_unwind *unwind)
 		tw_frame_return_to(&back, &where);
 }
 
-/*
- * Are both on the stack that this thread began with?  The system is asked once, with signals blocked: a timer whose
- * handler jumps might come again before the answer.
- */
+/* Are both on the stack that this thread began with? */
 static bool is_own_stack(uintptr_t from, uintptr_t to)
 {
-	struct tw_thread *thread = tw_hit_tls.thread;
-	uint64_t signals;
+	const struct tw_thread *thread = tw_hit_tls.thread;
 
-	/* The first stack of a program grows. */
-	if (from < thread->stack_low || from >= thread->stack_high) {
-		tw_sys_block_signals(&signals);
-		if (!tw_sys_own_stack(&thread->stack_low, &thread->stack_high))
-			thread->stack_low = thread->stack_high = 0;
-		tw_sys_restore_signals(&signals);
-	}
-	return from >= thread->stack_low && to <= thread->stack_high;
+	return from >= thread->stack_low && from < thread->stack_high && to <= thread->stack_high;
 }
 
 void tw_native_jump(uintptr_t stack, uintptr_t address)

@@ -283,11 +283,11 @@ static __attribute__((noinline, cold)) bool make_ready(struct tw_hit_tls *t, str
 	if (state == TW_THREAD_NEW)
 		return true;
 	if (state == TW_THREAD_IN_HIT) {
-		bool has_entered = tw_progress_enter_nested(&t->thread->reader);
+		uint64_t entered = tw_progress_enter_nested(&t->thread->reader);
 
 		/* PAIR notice.wants: acquire; as in notice_inside(). */
 		tw_hit_count_nested(t, tw_load_acquire(&tracee->wants[notice->want]));
-		tw_progress_exit_nested(&t->thread->reader, has_entered);
+		tw_progress_exit_nested(&t->thread->reader, entered);
 	} else if (state != TW_THREAD_JOINING) {
 		/* RELAXED hit.wants: only for a session that is never destroyed. */
 		tw_hit_count_pinned(tw_load_relaxed(&tracee->wants[notice->want]), state);
@@ -302,15 +302,13 @@ void tw_notice(struct tw_tracee *tracee, const struct tw_notice *notice)
 	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
 	if (!tw_load_relaxed(&tracee->wants[notice->want]))
 		return;
-	if (tw_unlikely(t->state != TW_THREAD_READY) && !make_ready(t, tracee, notice, __builtin_frame_address(0)))
-		return;
-	t->state = (uintptr_t)__builtin_frame_address(0);
-	tw_compiler_barrier();
+	while (tw_unlikely(!tw_hit_begin(t, __builtin_frame_address(0))))
+		if (!make_ready(t, tracee, notice, __builtin_frame_address(0)))
+			return;
 	tw_progress_enter(&t->thread->reader);
 	/* PAIR bp.active: acquire; as in hit_inside().  0 in a forked child that nobody traces. */
 	if (tw_load_acquire(&tw_bp_gate.active))
 		notice_inside(t, tracee, notice);
 	tw_progress_exit(&t->thread->reader);
-	tw_compiler_barrier();
-	t->state = TW_THREAD_READY;
+	tw_hit_end(t);
 }

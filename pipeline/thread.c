@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/quiet_lock.h"
 #include "breakpoints/patch.h"
-#include "progress/progress.h"
+#include "progress/read_side.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -90,6 +90,7 @@ static void on_thread_exit(void *value)
 void tw_thread_init(void)
 {
 	tw_clock_init();
+	tw_sys_own_stack_init();
 	tw_progress_init();
 	/* RELAXED thread.process: before there are hits; a forked child has one thread. */
 	tw_store_relaxed(&own_process_id, tw_sys_process_id());
@@ -180,6 +181,18 @@ static bool is_own_process(void)
 	return tw_sys_process_id() == tw_load_relaxed(&own_process_id);
 }
 
+/* A handler on a stack that is disarmed meanwhile is told of none: then what the thread has set before counts. */
+static void find_stacks(struct tw_thread *thread)
+{
+	struct tw_sys_signal_stack set;
+
+	if (!tw_sys_own_stack(&thread->stack_low, &thread->stack_high))
+		thread->stack_low = thread->stack_high = 0;
+	tw_sys_signal_stack(&set);
+	if (set.high)
+		tw_thread_signal_stack = set;
+}
+
 static bool join(struct tw_hit_tls *t)
 {
 	struct tw_thread *thread;
@@ -191,6 +204,7 @@ static bool join(struct tw_hit_tls *t)
 	if (!thread)
 		return false;
 	tw_hit_prepare_run(thread);
+	find_stacks(thread);
 	tw_progress_join(&thread->reader);
 	t->thread = thread;
 	t->run_stamp = 1;
@@ -443,16 +457,71 @@ __attribute__((target("general-regs-only"))) void tw_thread_open_run(struct tw_h
 	tw_thread_number_run(t);
 }
 
-__attribute__((target("general-regs-only"))) bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame)
-{
-	uintptr_t before = t->state, now = (uintptr_t)frame, low, high;
-	bool is_on_signal_stack = tw_sys_on_signal_stack(&low, &high);
-	bool was_on_signal_stack = before >= low && before < high;
+/* ---- hits that were left by a jump ---- */
 
-	/* A handler runs below what it interrupted, or on a stack of its own. */
-	if (is_on_signal_stack != was_on_signal_stack)
-		return was_on_signal_stack;
-	return now >= before;
+#define NO_VECTORS __attribute__((target("general-regs-only")))
+
+__thread struct tw_sys_signal_stack tw_thread_signal_stack;
+bool tw_thread_hears_signal_stacks;
+
+enum stack { STACK_UNKNOWN, STACK_OWN, STACK_SIGNAL };
+
+/* The signal stack first: it may be an array of a function on the thread's own. */
+NO_VECTORS static enum stack stack_of(const struct tw_thread *thread, uintptr_t at)
+{
+	if (at >= tw_thread_signal_stack.low && at < tw_thread_signal_stack.high)
+		return STACK_SIGNAL;
+	return at >= thread->stack_low && at < thread->stack_high ? STACK_OWN : STACK_UNKNOWN;
+}
+
+/*
+ * Is a frame gone for certain, now that the thread runs there?  It is where both lie on one stack, and the frame deeper.
+ * Of two stacks either may go on later (coroutines, also those that a handler switches between), but that a handler's
+ * stack is only left by a jump, unless it says that handlers may switch away from it.
+ */
+NO_VECTORS static bool is_left(const struct tw_thread *thread, uintptr_t frame, uintptr_t now)
+{
+	enum stack from = stack_of(thread, frame), to = stack_of(thread, now);
+
+	if (from == to)
+		return from != STACK_UNKNOWN && frame < now;
+	return from == STACK_SIGNAL && to == STACK_OWN && !tw_thread_signal_stack.is_disarmed_in_handlers;
+}
+
+NO_VECTORS bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame)
+{
+	uintptr_t before = t->state, now = (uintptr_t)frame;
+
+	/* Two calls that are both under way have two frames, on whatever stacks. */
+	if (now == before)
+		return true;
+	if (!is_left(t->thread, before, now))
+		return false;
+	if (tw_thread_hears_signal_stacks)
+		return true;
+	/* A signal stack that was set since, perhaps on the thread's own. */
+	tw_sys_signal_stack(&tw_thread_signal_stack);
+	return is_left(t->thread, before, now);
+}
+
+/* A handler jumped out of a hit, at any instruction of it: perhaps inside its read section, perhaps waiting. */
+NO_VECTORS void tw_hit_leave_abandoned(struct tw_hit_tls *t)
+{
+	/* PAIR hit.waiting: seq_cst; who destroys the session waits for this. */
+	tw_store_seq_cst(&t->thread->waiting_session, 0);
+	if (tw_progress_is_inside(&t->thread->reader))
+		tw_progress_exit(&t->thread->reader);
+	if (t->thread->lent)
+		tw_notice_give_back(t);
+	t->state = TW_THREAD_READY;
+}
+
+void tw_thread_jumps(uintptr_t to)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (tw_hit_is_under_way() && is_left(t->thread, t->state, to))
+		tw_hit_leave_abandoned(t);
 }
 
 /* ---- fork ---- */

@@ -2,45 +2,21 @@
 /* walk.c - frame pointers followed as far as the thread's own stack reaches, and not a word beyond. */
 #include "pipeline/walk.h"
 
-#include "base/sys.h"
-#include "breakpoints/patch.h"
 #include "breakpoints/returns.h"
 #include "pipeline/hit.h"
-
-/* How often a thread asks where its stack is: it may run on another one just then. */
-#define ASKS_MAX 8
 
 /* Nothing returns below, or above. */
 #define CODE_LOW  4096
 #define CODE_HIGH (UINT64_C(1) << 47)
 
-/* Reading the system's answer is libc's work: with vector registers kept, and without signals meanwhile. */
-static void find_stack(void *arg)
-{
-	struct tw_thread *thread = arg;
-	uintptr_t low, high;
-	uint64_t signals;
-
-	tw_sys_block_signals(&signals);
-	if (tw_sys_own_stack(&low, &high)) {
-		thread->stack_low = low;
-		thread->stack_high = high;
-	}
-	tw_sys_restore_signals(&signals);
-}
-
 /*
  * Where the thread's own stack ends; 0: this is another stack, or nobody knows.  What lies above a thread's control
  * block may be somebody else's memory in the same mapping, and be gone tomorrow.
  */
-static uintptr_t stack_end(struct tw_thread *thread, uintptr_t inside)
+static uintptr_t stack_end(const struct tw_thread *thread, uintptr_t inside)
 {
 	uintptr_t self = (uintptr_t)__builtin_thread_pointer();
 
-	if ((inside < thread->stack_low || inside >= thread->stack_high) && thread->stack_asks < ASKS_MAX) {
-		thread->stack_asks++;
-		tw_patch_call_keeping_vectors(find_stack, thread);
-	}
 	if (inside < thread->stack_low || inside >= thread->stack_high)
 		return 0;
 	return self > inside && self < thread->stack_high ? self : thread->stack_high;
@@ -60,7 +36,7 @@ static uint64_t return_address(const uint64_t *slot)
 }
 
 /* Words of frames that were never ours may lie where a sanitizer sees a gap between variables. */
-__attribute__((no_sanitize("address"))) unsigned tw_walk_callers(struct tw_thread *thread, const uint64_t *slot,
+__attribute__((no_sanitize("address"))) unsigned tw_walk_callers(const struct tw_thread *thread, const uint64_t *slot,
 								 uintptr_t frame, uint64_t *out, unsigned room)
 {
 	uintptr_t below = (uintptr_t)slot, end;

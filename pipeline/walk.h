@@ -10,8 +10,7 @@
  * stack.  Whatever it is, only words of the thread's own stack above the slot are read, each frame above the
  * one before.  On other stacks (coroutines, signal stacks) there is the direct caller alone.
  *
- * Threads  in a hit, the thread's own.  No vector registers, no locks.  The system is asked where the
- *	    stack lies once a thread.
+ * Threads  in a hit, the thread's own.  No vector registers, no locks, no system calls.
  */
 #ifndef TW_PIPELINE_WALK_H
 #define TW_PIPELINE_WALK_H
@@ -33,6 +32,6 @@ struct tw_thread;
  *
  * Return addresses that lead to stubs (returns.h) come as the true ones.  Returns how many there are.
  */
-unsigned tw_walk_callers(struct tw_thread *thread, const uint64_t *slot, uintptr_t frame, uint64_t *out, unsigned room);
+unsigned tw_walk_callers(const struct tw_thread *thread, const uint64_t *slot, uintptr_t frame, uint64_t *out, unsigned room);
 
 #endif

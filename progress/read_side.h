@@ -3,7 +3,7 @@
  * read_side.h - the read side of progress.h, to be inlined into hits: two loads and two stores for a section.
  *
  *	reader				waiter
- *	section := epoch		epoch := epoch + 2
+ *	section := epoch		epoch := epoch + 4
  *	(barrier)			(barrier)
  *	...				every section is 0, or not older than the new epoch
  *	section := 0
@@ -25,7 +25,9 @@
 
 /* In the epoch: readers have a full barrier of their own, and always take the slow way out. */
 #define TW_PROGRESS_FENCED UINT64_C(1)
-#define TW_PROGRESS_STEP   UINT64_C(2)
+#define TW_PROGRESS_STEP   UINT64_C(4)
+/* In a section's word, above its epoch: it is that of a nested hit. */
+#define TW_PROGRESS_NESTED UINT64_C(2)
 
 /* In `notes`: what a reader that leaves its section has to look after. */
 #define TW_PROGRESS_HAS_WAITER	1u
@@ -79,20 +81,35 @@ static inline void tw_progress_exit(struct tw_progress_reader *reader)
 
 /*
  * A section in a signal handler that interrupted a hit of this thread, inside of that one's section or beside it: in the
- * first case that section covers this one.  Returns what tw_progress_exit_nested() takes.
+ * first case that section covers this one.  Returns what tw_progress_exit_nested() takes; 0: nothing was entered.
  */
-static inline bool tw_progress_enter_nested(struct tw_progress_reader *reader)
+static inline uint64_t tw_progress_enter_nested(struct tw_progress_reader *reader)
 {
+	uint64_t epoch;
+
 	if (tw_progress_is_inside(reader))
-		return false;
-	tw_progress_enter(reader);
-	return true;
+		return 0;
+	/* PAIR progress.epoch: acquire; as in tw_progress_enter(). */
+	epoch = tw_load_acquire(&tw_progress_global.epoch) | TW_PROGRESS_NESTED;
+	/* PAIR progress.section: release; as in tw_progress_enter(). */
+	tw_store_release(&reader->section, epoch);
+	if (tw_unlikely(epoch & TW_PROGRESS_FENCED))
+		tw_full_barrier();
+	tw_compiler_barrier();
+	return epoch;
 }
 
-static inline void tw_progress_exit_nested(struct tw_progress_reader *reader, bool has_entered)
+/* A handler that switches coroutines may have let the other hit begin its section meanwhile: then that one stays. */
+static inline void tw_progress_exit_nested(struct tw_progress_reader *reader, uint64_t entered)
 {
-	if (has_entered)
-		tw_progress_exit(reader);
+	if (!entered)
+		return;
+	/* PAIR progress.section: release (as part of an exchange); as in tw_progress_exit_quietly(). */
+	tw_cas_acq_rel(&reader->section, &entered, 0);
+	/* RELAXED progress.notes: as in tw_progress_exit_quietly(). */
+	if (tw_unlikely(tw_load_relaxed(&tw_progress_global.notes)))
+		tw_progress_wake_waiter();
+	tw_compiler_barrier();
 }
 
 #endif

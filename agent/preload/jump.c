@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jump.c - longjmp tells which calls it leaves, where exceptions are recorded.
+ * jump.c - longjmp tells which hit it leaves, in a handler that interrupted one, and, where exceptions are recorded, which calls.
  *
  * The four names are one function of libc, which finds registers in the first words of its buffer: %rsp in the
  * seventh and the address to go on at in the eighth, both turned by 17 bits and mixed with a word of the thread
@@ -10,6 +10,7 @@
 
 #include "base/atomic.h"
 #include "base/export.h"
+#include "pipeline/hit.h"
 #include "pipeline/native.h"
 
 #include <dlfcn.h>
@@ -49,6 +50,7 @@ static uintptr_t unmangle(uint64_t word)
 
 static void tell(const uint64_t *buffer)
 {
+	tw_thread_jumps(unmangle(buffer[6]));
 	if (tw_agent_has_exceptions())
 		tw_native_jump(unmangle(buffer[6]), unmangle(buffer[7]));
 }

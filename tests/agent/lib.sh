@@ -48,6 +48,13 @@ expect_some() {
 	[ "$(calls "$1")" -gt 0 ] || fail "$1: nothing recorded"
 }
 
+# expect_exact WHAT: the calls that the program says it made ("calls N") are recorded or counted as lost, each once
+expect_exact() {
+	made=$(sed -n 's/^calls //p' "$folder/out")
+	found=$(awk '$1 == "call" { sum += $NF } $1 == "lost" { sum += $2 + $3 + $4 } END { print sum + 0 }' "$folder/report")
+	[ "$found" = "$made" ] || fail "$1: $made calls were made, $found recorded or counted"
+}
+
 finish() {
 	[ $failures = 0 ] && echo "all as it should be"
 	exit $failures

@@ -179,7 +179,7 @@ static void a_waiter_sleeps_until_the_section_is_over(void **state)
 static void who_reads_is_told_apart(void **state)
 {
 	static struct tw_progress_reader reader;
-	bool outer, inner;
+	uint64_t outer, inner;
 
 	assert_false(tw_progress_is_reading());
 	join(&reader);
@@ -190,6 +190,13 @@ static void who_reads_is_told_apart(void **state)
 	tw_progress_exit_nested(&reader, inner);
 	assert_true(!inner && tw_progress_is_reading());
 	tw_progress_exit_nested(&reader, outer);
+	assert_false(tw_progress_is_reading());
+	/* A coroutine that was switched away from inside a nested section does not end the one that began since. */
+	outer = tw_progress_enter_nested(&reader);
+	tw_progress_enter(&reader);
+	tw_progress_exit_nested(&reader, outer);
+	assert_true(tw_progress_is_reading());
+	tw_progress_exit(&reader);
 	assert_false(tw_progress_is_reading());
 	leave(&reader);
 }

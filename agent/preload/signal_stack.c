@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * signal_stack.c - where the handlers of a thread run.
+ *
+ * A hit that finds another one under way must know whether that one is below it on the same stack, and may not ask the
+ * system (a filter may forbid it).  So the thread tells when it sets a stack for signals.
+ */
+#include "base/atomic.h"
+#include "base/export.h"
+#include "pipeline/hit.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+
+#ifndef SS_AUTODISARM
+#define SS_AUTODISARM (1u << 31)
+#endif
+
+typedef int (*set_fn)(const stack_t *, stack_t *);
+
+static _Atomic(set_fn) real_set;
+
+static set_fn find(void)
+{
+	/* RELAXED agent.real: whoever comes first finds the same answer. */
+	set_fn real = tw_load_relaxed(&real_set);
+
+	if (!real) {
+		*(void **)&real = dlsym(RTLD_NEXT, "sigaltstack");
+		/* RELAXED agent.real: as above. */
+		tw_store_relaxed(&real_set, real);
+	}
+	return real;
+}
+
+/* Before a handler asks, where the loader must not be asked. */
+__attribute__((constructor(101))) static void find_early(void)
+{
+	find();
+	tw_thread_hears_signal_stacks = true;
+}
+
+/* Before the system does it: what is refused is taken back. */
+TW_API int sigaltstack(const stack_t *new, stack_t *old)
+{
+	struct tw_sys_signal_stack before = tw_thread_signal_stack;
+	int result;
+
+	if (new && !(new->ss_flags & SS_DISABLE))
+		tw_thread_signal_stack = (struct tw_sys_signal_stack){
+			.low = (uintptr_t)new->ss_sp,
+			.high = (uintptr_t)new->ss_sp + new->ss_size,
+			.is_disarmed_in_handlers = ((unsigned)new->ss_flags & SS_AUTODISARM) != 0};
+	result = find()(new, old);
+	if (result)
+		tw_thread_signal_stack = before;
+	else if (new && (new->ss_flags & SS_DISABLE))
+		tw_thread_signal_stack = (struct tw_sys_signal_stack){0};
+	return result;
+}
