@@ -35,7 +35,7 @@ extern "C" {
 
 /* Why events were lost, in the order of every array `lost` in this interface. */
 enum tw_lost_cause {
-	TW_LOST_FULL,    /* the ring was full, or the disk */
+	TW_LOST_FULL,    /* the ring was full, or the disk; of ends of tail calls also the memory of their process */
 	TW_LOST_TOO_BIG, /* the event was larger than a record may be */
 	TW_LOST_NESTED,  /* it arose in a signal handler inside an event of the same thread */
 	TW_LOST_NO_RING, /* its thread got no ring */

@@ -4,7 +4,8 @@
  *	session what it would have alone.  What it takes belongs to the process: others have theirs beside it, and it comes
  *	back with the frame and with the process.  return_to alone takes nothing.  What finds no room is counted.
  * Method	Chains of a million calls over rings that have room for all of their ends, read back one by one; blocks
- *	are counted.
+ *	are counted.  Random calls, tail calls, returns and exceptions under random settings of two sessions, against a
+ *	model of what one session sees.
  */
 #include "pipeline/process_memory.h"
 #include "tests/unit/session_bed.h"
@@ -351,6 +352,194 @@ static void what_a_session_left_is_given_back_by_the_next(void **state)
 	close_bed(&b);
 }
 
+/* ---- random chains, against a model of what one session sees ---- */
+
+enum setting { NOTHING, PLAIN, SHOWN, HIDDEN, GLOBAL, RAISING, SETTINGS };
+
+struct entry {
+	int function;
+	enum setting setting;
+};
+
+/* What one session has, and what it must see. */
+struct viewer {
+	struct bed bed;
+	enum setting settings[FUNCTIONS];
+	bool has_return_to;
+	struct entry frames[8][64];
+	int counts[8];
+	struct {
+		enum tw_event_kind kind;
+		int function;
+	} expected[4096];
+	int count;
+};
+
+static void expect(struct viewer *v, enum tw_event_kind kind, int function)
+{
+	v->expected[v->count].kind = kind;
+	v->expected[v->count++].function = function;
+}
+
+static bool asks_for_return_to(const struct viewer *v, enum setting setting)
+{
+	return v->has_return_to && (setting == PLAIN || setting == SHOWN || setting == RAISING);
+}
+
+static void model_call(struct viewer *v, int depth, int function)
+{
+	enum setting setting = v->settings[function];
+
+	v->frames[depth][v->counts[depth]++] = (struct entry){function, setting};
+	if (setting != NOTHING && setting != HIDDEN)
+		expect(v, TW_EVENT_CALL, function);
+}
+
+/* The ends of a frame's calls.  Returns whether somebody asks where control goes, which for a return is told here. */
+static bool model_end(struct viewer *v, int depth, bool is_exception)
+{
+	int first = -1;
+
+	for (int i = 0; i < v->counts[depth] && first < 0; i++)
+		if (asks_for_return_to(v, v->frames[depth][i].setting))
+			first = i;
+	for (int i = v->counts[depth] - 1; i >= 0; i--) {
+		struct entry entry = v->frames[depth][i];
+
+		if (is_exception && entry.setting == RAISING)
+			expect(v, TW_EVENT_EXCEPTION_FROM, entry.function);
+		if (!is_exception && entry.setting >= SHOWN)
+			expect(v, TW_EVENT_RETURN_FROM, entry.function);
+		if (!is_exception && i == first)
+			expect(v, TW_EVENT_RETURN_TO, 0);
+	}
+	return first >= 0;
+}
+
+static void compare(struct viewer *v)
+{
+	struct tw_rb_record *records[4096];
+	unsigned n = take(&v->bed, records, 4096);
+	int at = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		enum tw_event_kind kind = TW_RB_HEAD_KIND(records[i]->head);
+
+		if (kind < TW_EVENT_CALL)
+			continue;
+		assert_true(at < v->count);
+		assert_int_equal(kind, v->expected[at].kind);
+		if (kind != TW_EVENT_RETURN_TO)
+			assert_int_equal(TW_RB_HEAD_ID(records[i]->head), functions[v->expected[at].function].place->place_id);
+		at++;
+	}
+	assert_int_equal(at, v->count);
+	v->count = 0;
+}
+
+static unsigned below(unsigned bound)
+{
+	static uint64_t random = 88172645463325252u;
+
+	random ^= random << 13;
+	random ^= random >> 7;
+	random ^= random << 17;
+	return (unsigned)(random >> 33) % bound;
+}
+
+static void choose(struct viewer *v, const struct tw_process *process, struct tw_match_program *const *programs)
+{
+	tw_trace_process(v->bed.session, tw_process_pid(process), false, TW_FLAG_ALL);
+	v->has_return_to = below(3);
+	trace(&v->bed, process, TW_FLAG_CALL | (v->has_return_to ? TW_FLAG_RETURN_TO : 0));
+	for (int f = F; f <= H; f++) {
+		const char *name = functions[f].name;
+
+		v->settings[f] = (enum setting)below(SETTINGS);
+		tw_trace_function(v->bed.session, "m", name, 0, TW_MATCH_FALSE, TW_FUNCTION_LOCAL);
+		tw_trace_function(v->bed.session, "m", name, 0, TW_MATCH_FALSE, TW_FUNCTION_GLOBAL);
+		if (v->settings[f] == PLAIN)
+			tw_trace_function(v->bed.session, "m", name, 0, TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
+		else if (v->settings[f] != NOTHING)
+			tw_trace_function_match(v->bed.session, "m", name, 0, programs[v->settings[f]],
+						v->settings[f] == GLOBAL ? TW_FUNCTION_GLOBAL : TW_FUNCTION_LOCAL);
+	}
+}
+
+static void raise_to(struct tw_frame *frames, struct viewer *v, int *depth, int catcher)
+{
+	struct tw_raise raise = TW_RAISE(TW_CLASS_ERROR, tw_term_atom_z("e"));
+	bool asks[2] = {false, false};
+
+	for (; *depth > catcher; --*depth) {
+		tw_unwind(&frames[*depth - 1], &raise);
+		for (int s = 0; s < 2; s++)
+			asks[s] |= model_end(&v[s], *depth - 1, true);
+	}
+	tw_caught(&raise, NULL);
+	for (int s = 0; s < 2; s++)
+		if (asks[s])
+			expect(&v[s], TW_EVENT_RETURN_TO, 0);
+}
+
+/* One step; at the end all return. */
+static void step(struct tw_frame *frames, struct viewer *v, int *depth, bool is_end)
+{
+	int what = is_end ? 9 : (int)below(10), function = (int)below(FUNCTIONS);
+
+	if (!*depth || (what < 3 && *depth < 8)) {
+		if (is_end)
+			return;
+		tw_enter0(&functions[function], &frames[(*depth)++]);
+		v[0].counts[*depth - 1] = v[1].counts[*depth - 1] = 0;
+	} else if (what < 8 && v->counts[*depth - 1] < 60) {
+		tail(&frames[*depth - 1], function);
+	} else if (what == 8 && *depth > 1) {
+		raise_to(frames, v, depth, (int)below((unsigned)*depth));
+		return;
+	} else {
+		tw_leave_void(&frames[--*depth]);
+		for (int s = 0; s < 2; s++)
+			model_end(&v[s], *depth, false);
+		return;
+	}
+	for (int s = 0; s < 2; s++)
+		model_call(&v[s], *depth - 1, function);
+}
+
+static void each_session_sees_what_it_would_alone(void **state)
+{
+	static const char *const specs[SETTINGS] = {[SHOWN] = "[{'_',[],[{return_trace}]}]", [HIDDEN] = RETURNS,
+						    [GLOBAL] = "[{'_',[],[{return_trace}]}]",
+						    [RAISING] = "[{'_',[],[{exception_trace}]}]"};
+	struct tw_match_program *programs[SETTINGS] = {NULL};
+	static struct viewer v[2];
+	struct tw_process *process = new_process();
+
+	for (int i = SHOWN; i < SETTINGS; i++)
+		assert_int_equal(tw_match_compile_text(specs[i], strlen(specs[i]), NULL, &programs[i], NULL), 0);
+	open_wide(&v[0].bed, "a");
+	open_wide(&v[1].bed, "b");
+	for (int round = 0; round < 300; round++) {
+		struct tw_frame frames[8];
+		int depth = 0;
+
+		choose(&v[0], process, programs);
+		choose(&v[1], process, programs);
+		for (int i = 0; i < 200; i++)
+			step(frames, v, &depth, false);
+		while (depth)
+			step(frames, v, &depth, true);
+		compare(&v[0]);
+		compare(&v[1]);
+	}
+	end_process(process);
+	close_bed(&v[0].bed);
+	close_bed(&v[1].bed);
+	for (int i = SHOWN; i < SETTINGS; i++)
+		tw_match_destroy(programs[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -358,6 +547,7 @@ int main(void)
 		cmocka_unit_test(a_loop_takes_nothing_from_others),
 		cmocka_unit_test(return_to_alone_takes_nothing),
 		cmocka_unit_test(return_to_comes_behind_the_first_that_asked),
+		cmocka_unit_test(each_session_sees_what_it_would_alone),
 		cmocka_unit_test(what_finds_no_room_is_counted),
 		cmocka_unit_test(what_a_session_left_is_given_back),
 		cmocka_unit_test(what_a_session_left_is_given_back_by_the_next),
