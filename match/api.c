@@ -49,6 +49,12 @@ TW_API int tw_match_compile_text(const char *text, size_t bytes, const struct tw
 	return result ? result : finish(code, out);
 }
 
+/* Of [{Head, [Guard], []}]. */
+static struct tw_term guard_of(struct tw_term spec)
+{
+	return tw_cell(tw_elements(tw_cell(spec)->head)[1])->head;
+}
+
 TW_API int tw_match_compile_when(const char *text, size_t bytes, const struct tw_match_options *options,
 				 struct tw_match_program **out, struct tw_match_error *error)
 {
@@ -61,6 +67,12 @@ TW_API int tw_match_compile_when(const char *text, size_t bytes, const struct tw
 	result = tw_match_parse_when(&arena, text, bytes, &spec, error);
 	if (!result)
 		result = tw_match_code_build(spec, options, &code, error);
+	/* Second: what is no guard at all has been said. */
+	if (!result && options && options->sense != TW_MATCH_SENSE_ANY) {
+		result = tw_match_refuse_never(guard_of(spec), options->sense == TW_MATCH_SENSE_WORDS, error);
+		if (result)
+			tw_match_code_destroy(code);
+	}
 	tw_arena_fini(&arena);
 	return result ? result : finish(code, out);
 }

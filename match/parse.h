@@ -13,6 +13,15 @@ int tw_match_parse_text(struct tw_arena *arena, const char *text, size_t bytes, 
 int tw_match_parse_when(struct tw_arena *arena, const char *text, size_t bytes, struct tw_term *spec,
 			struct tw_match_error *error);
 
+/*
+ * tw_match_refuse_never - is there a type of arguments for which the guard can be true, and one for which it is not?
+ *
+ * @are_words	arguments are the six integer registers.
+ *
+ * Returns 0, or TW_EBADARG with what to write instead.
+ */
+int tw_match_refuse_never(struct tw_term guard, bool are_words, struct tw_match_error *error);
+
 /* Fills in an error at an offset of a text; answers TW_EBADARG. */
 int tw_match_parse_refuse(struct tw_match_error *error, const char *text, size_t offset, const char *message);
 

@@ -368,7 +368,7 @@ static int read_options(int argc, char **argv, struct options *o, int *status)
 
 int tw_tool_match(int argc, char **argv)
 {
-	struct options o = {.spec = NULL};
+	struct options o = {.compile = {.sense = TW_MATCH_SENSE_TERMS}};
 	int status = 0;
 
 	if (read_options(argc, argv, &o, &status) != 0)

@@ -36,9 +36,20 @@ enum tw_match_target {
 	TW_MATCH_TABLE,	   /* any one term, by the rules of ets:select/2; the last body term is the result */
 };
 
+/*
+ * What tw_match_compile_when() refuses beside what is no guard: what is legal in Erlang but has the same answer for all
+ * arguments, because a comparison is of two types that are never equal, or an operator raises ($1 == 'a' of a number, !$1).
+ */
+enum tw_match_sense {
+	TW_MATCH_SENSE_ANY = 0, /* nothing */
+	TW_MATCH_SENSE_TERMS,	/* that, where arguments may be any terms */
+	TW_MATCH_SENSE_WORDS,	/* that, where arguments are the six integer registers of a native call; and $7 */
+};
+
 /* How to compile; all 0 is the default. */
 struct tw_match_options {
 	enum tw_match_target target;
+	enum tw_match_sense sense;
 };
 
 /* Why a specification was refused. */
