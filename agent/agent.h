@@ -31,6 +31,11 @@
 struct tw_agent_config {
 	struct tw_pattern **patterns;
 	size_t pattern_count;
+	struct tw_pattern **excluded; /* what these match is not asked for */
+	size_t excluded_count;
+	bool has_arities; /* one of them asks for a number of arguments, which layouts tell */
+	char *alias;	  /* what the program is called beside its file's name; NULL: nothing */
+	char *alias_path; /* the file that is */
 	bool has_all_callers;    /* else only calls that the program's own file makes */
 	bool is_local;		 /* entry sleds only */
 	bool is_global;		 /* only calls from one object into another: no sleds */
@@ -56,6 +61,8 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  * tw_agent_config_parse - read the lines `KEY VALUE` of the control page.
  *
  *	pattern MODULE:FUNCTION/ARITY	may be repeated; none: everything
+ *	exclude MODULE:FUNCTION/ARITY	may be repeated; not what this matches
+ *	alias NAME PATH			the program in that file is module NAME as well
  *	callers main|all		whose calls; main where there is no pattern, else all
  *	local 0|1			entry sleds only; 0
  *	global 0|1			only calls from one object into another, no sleds; 0
@@ -153,6 +160,14 @@ struct tw_plan {
 	char **notes;
 	size_t note_count;
 };
+
+/*
+ * tw_plan_wants - is a function asked for?
+ *
+ * @arity	TW_PATTERN_ARITY_ANY: it is not looked up yet; patterns that ask for one may then match.
+ */
+bool tw_plan_wants(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
+		   uint32_t arity);
 
 /* Which objects need no other look: those that were there before.  Called without locks. */
 typedef bool (*tw_plan_is_known_fn)(const struct tw_sym_object *object, void *arg);

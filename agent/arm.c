@@ -71,7 +71,8 @@ static void set_layout(struct tw_function *function, const char *text)
 	struct tw_layout *layout;
 
 	/* Events of it may be on their way that were recorded without. */
-	if (!text || function->layout || function->places || tw_layout_parse(text, strlen(text), &layout))
+	if (!text || !config.string_bytes || function->layout || function->places ||
+	    tw_layout_parse(text, strlen(text), &layout))
 		return;
 	arguments = malloc(sizeof *arguments);
 	if (arguments) {
@@ -85,31 +86,43 @@ static void set_layout(struct tw_function *function, const char *text)
 	tw_layout_destroy(layout);
 }
 
-/* A function of an object: with its arity, where that is known. */
-static int add_function(struct tw_permit *permit, const struct tw_sym_object *object, struct tw_module *module,
-			const char *name, uint64_t address, struct tw_function **out)
+/* How many arguments, where that is known. */
+static uint32_t arity_of(const char *text)
 {
-	const char *text = tw_agent_layouts_find(config.layouts, object, address - object->elf.base);
 	struct tw_layout *layout = NULL;
-	uint32_t arity = UINT32_MAX;
-	int error;
+	uint32_t arity = TW_PATTERN_ARITY_UNKNOWN;
 
 	if (text && !tw_layout_parse(text, strlen(text), &layout) && !layout->is_variadic)
 		arity = layout->count;
 	tw_layout_destroy(layout);
-	error = tw_bp_function_add(permit, module, name, arity, address, out);
+	return arity;
+}
+
+static int add_function(struct tw_permit *permit, const struct tw_sym_object *object, struct tw_module *module,
+			const char *name, uint64_t address, struct tw_function **out)
+{
+	const char *text = tw_agent_layouts_find(config.layouts, object, address - object->elf.base);
+	int error = tw_bp_function_add(permit, module, name, arity_of(text), address, out);
+
 	if (!error)
 		set_layout(*out, text);
 	return error;
 }
 
 /* Which calls of a function are wanted; *program NULL: all.  False: none. */
-static bool is_asked_for(const struct tw_sym_object *object, uint64_t address, const struct tw_match_program **program)
+static bool is_asked_for(const struct tw_sym_object *object, const char *name, uint64_t address,
+			 const struct tw_match_program **program)
 {
+	uint64_t value = address - object->elf.base;
+
 	*program = config.program;
+	/* The plan was made without arities: a library's are known only when the command has looked at it. */
+	if (config.has_arities &&
+	    !tw_plan_wants(&config, object, name, arity_of(tw_agent_layouts_find(config.layouts, object, value))))
+		return false;
 	if (!config.has_guards)
 		return true;
-	*program = tw_agent_layouts_guard(config.layouts, object, address - object->elf.base);
+	*program = tw_agent_layouts_guard(config.layouts, object, value);
 	return *program != NULL;
 }
 
@@ -145,7 +158,7 @@ static int arm_sled(struct tw_permit *permit, const struct tw_plan *plan, const 
 	struct tw_function *function;
 	int error;
 
-	if (!is_asked_for(object, sled->entry, &program))
+	if (!is_asked_for(object, sled->function, sled->entry, &program))
 		return 0;
 	error = add_module(permit, object, &modules[planned->object]);
 	if (!error)
@@ -180,7 +193,7 @@ static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const 
 	int error;
 
 	if (has_armed_sled(permit, slot->target) ||
-	    !is_asked_for(&plan->set->objects[slot->definer], (uint64_t)(uintptr_t)slot->target, &program))
+	    !is_asked_for(&plan->set->objects[slot->definer], slot->function, (uint64_t)(uintptr_t)slot->target, &program))
 		return 0;
 	error = add_module(permit, &plan->set->objects[slot->definer], &modules[slot->definer]);
 	if (!error)

@@ -15,21 +15,35 @@
 /* No line of the command's holds a program up for longer. */
 #define ASK_MS_MAX 10000
 
-static int add_pattern(struct tw_agent_config *config, const char *text)
+static int add_pattern(struct tw_agent_config *config, struct tw_pattern ***patterns, size_t *count, const char *text)
 {
-	struct tw_pattern **patterns, *pattern;
+	struct tw_pattern **grown, *pattern;
 	int error = tw_pattern_parse(text, &pattern, NULL);
 
 	if (error)
 		return error == TW_EBADARG ? 0 : error;
-	patterns = realloc(config->patterns, (config->pattern_count + 1) * sizeof *patterns);
-	if (!patterns) {
+	grown = realloc(*patterns, (*count + 1) * sizeof *grown);
+	if (!grown) {
 		tw_pattern_destroy(pattern);
 		return TW_ENOMEM;
 	}
-	config->patterns = patterns;
-	patterns[config->pattern_count++] = pattern;
+	*patterns = grown;
+	grown[(*count)++] = pattern;
+	config->has_arities |= tw_pattern_arity(pattern) != TW_PATTERN_ARITY_UNKNOWN;
 	return 0;
+}
+
+/* NAME PATH. */
+static int take_alias(struct tw_agent_config *config, char *value)
+{
+	char *path = strchr(value, ' ');
+
+	if (!path || config->alias)
+		return 0;
+	*path++ = '\0';
+	config->alias = strdup(value);
+	config->alias_path = strdup(path);
+	return config->alias && config->alias_path ? 0 : TW_ENOMEM;
 }
 
 typedef int (*compile_fn)(const char *text, size_t bytes, const struct tw_match_options *options,
@@ -67,7 +81,11 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		return 0;
 	*value++ = '\0';
 	if (!strcmp(line, "pattern"))
-		return add_pattern(config, value);
+		return add_pattern(config, &config->patterns, &config->pattern_count, value);
+	if (!strcmp(line, "exclude"))
+		return add_pattern(config, &config->excluded, &config->excluded_count, value);
+	if (!strcmp(line, "alias"))
+		return take_alias(config, value);
 	if (!strcmp(line, "callers")) {
 		config->has_all_callers = !strcmp(value, "all");
 		*has_callers = true;
@@ -134,7 +152,12 @@ void tw_agent_config_fini(struct tw_agent_config *config)
 {
 	for (size_t i = 0; i < config->pattern_count; i++)
 		tw_pattern_destroy(config->patterns[i]);
+	for (size_t i = 0; i < config->excluded_count; i++)
+		tw_pattern_destroy(config->excluded[i]);
 	free(config->patterns);
+	free(config->excluded);
+	free(config->alias);
+	free(config->alias_path);
 	tw_match_destroy(config->program);
 	tw_agent_layouts_destroy(config->layouts);
 	*config = (struct tw_agent_config){0};

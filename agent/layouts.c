@@ -218,7 +218,7 @@ void tw_agent_layouts_update(struct tw_agent_config *config, const struct tw_rs 
 	size_t bytes;
 	char *text;
 
-	if ((!config->string_bytes && !config->has_guards) ||
+	if ((!config->string_bytes && !config->has_guards && !config->has_arities) ||
 	    tw_rs_layouts_read(rs, &config->layouts_at, &text, &bytes))
 		return;
 	if (!bytes) {
@@ -232,13 +232,33 @@ void tw_agent_layouts_update(struct tw_agent_config *config, const struct tw_rs 
 	*end = piece;
 }
 
+static bool is_counted(const struct tw_agent_config *config, struct tw_pattern *const *patterns, size_t count,
+		       const struct tw_sym_object *object)
+{
+	for (size_t i = 0; i < count; i++)
+		if (tw_pattern_arity(patterns[i]) != TW_PATTERN_ARITY_UNKNOWN &&
+		    (tw_pattern_match_module(patterns[i], object->name, object->path) ||
+		     tw_pattern_match_module(patterns[i], config->alias, object->elf.soname)))
+			return true;
+	return false;
+}
+
+/* Is there anything of it to be known?  Without types and guards, the arities that patterns ask for. */
+static bool is_of_interest(const struct tw_agent_config *config, const struct tw_sym_object *object)
+{
+	return config->string_bytes || config->has_guards ||
+	       is_counted(config, config->patterns, config->pattern_count, object) ||
+	       is_counted(config, config->excluded, config->excluded_count, object);
+}
+
 /* An object of the plan that something is to be armed for, and that the command has not looked at.  NULL: none. */
 static const struct tw_sym_object *unknown_object(const struct tw_agent_config *config, const struct tw_plan *plan,
 						  size_t index)
 {
 	const struct tw_sym_object *object = &plan->set->objects[index];
 
-	return plan->is_new[index] && !was_looked_at(config->layouts, object) ? object : NULL;
+	return plan->is_new[index] && !was_looked_at(config->layouts, object) && is_of_interest(config, object) ? object
+														: NULL;
 }
 
 const struct tw_sym_object *tw_agent_layouts_missing(const struct tw_agent_config *config, const struct tw_plan *plan)
@@ -260,6 +280,9 @@ void tw_agent_layouts_ask(const struct tw_agent_config *config, struct tw_rs *rs
 	if (tw_rs_layouts_wait(rs, tw_rs_layouts_want(rs), is_awaited ? 0 : config->ask_ns))
 		return;
 	snprintf(note, sizeof note, "%s %.100s: it was opened later, and its debug information was not read in time",
-		 config->has_guards ? "no call is traced of functions of" : "arguments are words in", object->name);
+		 config->has_guards	? "no call is traced of functions of"
+		 : config->string_bytes ? "arguments are words in"
+					: "numbers of arguments are not known in",
+		 object->name);
 	tw_agent_tell(note);
 }

@@ -36,31 +36,41 @@ static bool wants_function(const char *function, void *arg)
 	return is_wanted;
 }
 
-static bool matches(const struct tw_pattern *pattern, const struct tw_sym_object *definer,
-		    const char *function, const char *demangled)
+static bool matches(const struct tw_agent_config *config, const struct tw_pattern *pattern,
+		    const struct tw_sym_object *definer, struct tw_pattern_subject *subject)
 {
-	struct tw_pattern_subject subject = {.module = definer->name,
-					     .file = definer->path,
-					     .function = function,
-					     .demangled = demangled,
-					     .arity = TW_PATTERN_ARITY_UNKNOWN};
-
-	if (tw_pattern_match(pattern, &subject))
+	subject->module = definer->name;
+	subject->file = definer->path;
+	if (tw_pattern_match(pattern, subject))
 		return true;
-	subject.file = definer->elf.soname;
-	return *subject.file && tw_pattern_match(pattern, &subject);
+	subject->file = definer->elf.soname;
+	if (*subject->file && tw_pattern_match(pattern, subject))
+		return true;
+	subject->module = config->alias;
+	subject->file = NULL;
+	return config->alias && definer->role == TW_SYM_PROGRAM && !strcmp(definer->path, config->alias_path) &&
+	       tw_pattern_match(pattern, subject);
 }
 
-static bool is_asked_for(const struct tw_agent_config *config, const struct tw_sym_object *definer,
-			 const char *function)
+bool tw_plan_wants(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
+		   uint32_t arity)
 {
+	struct tw_pattern_subject subject = {.function = function, .arity = arity};
 	char *demangled = NULL;
 	bool is_wanted = config->pattern_count == 0;
 
 	for (size_t i = 0; i < config->pattern_count && !is_wanted; i++) {
 		if (!demangled && tw_pattern_wants_demangled(config->patterns[i]))
-			demangled = tw_sym_demangle(function);
-		is_wanted = matches(config->patterns[i], definer, function, demangled);
+			subject.demangled = demangled = tw_sym_demangle(function);
+		is_wanted = matches(config, config->patterns[i], definer, &subject);
+	}
+	/* Until it is looked up only what excludes any arity is sure. */
+	if (arity == TW_PATTERN_ARITY_ANY)
+		subject.arity = TW_PATTERN_ARITY_UNKNOWN;
+	for (size_t i = 0; i < config->excluded_count && is_wanted; i++) {
+		if (!demangled && tw_pattern_wants_demangled(config->excluded[i]))
+			subject.demangled = demangled = tw_sym_demangle(function);
+		is_wanted = !matches(config, config->excluded[i], definer, &subject);
 	}
 	free(demangled);
 	return is_wanted;
@@ -137,7 +147,7 @@ static int add_sleds_of(struct tw_plan *plan, const struct tw_agent_config *conf
 	for (size_t i = 0; i < sleds->count && !error; i++) {
 		const struct tw_sym_sled *sled = &sleds->entries[i];
 
-		if (sled->where == last || !is_asked_for(config, object, sled->function))
+		if (sled->where == last || !tw_plan_wants(config, object, sled->function, TW_PATTERN_ARITY_ANY))
 			continue;
 		last = sled->where;
 		if (!sled->refusal)
@@ -199,7 +209,7 @@ static int add_slots_of(struct tw_plan *plan, const struct tw_agent_config *conf
 		/* What an object calls of its own through its GOT was asked for only with `callers all`. */
 		if ((!config->has_all_callers || config->is_global) && definer == object)
 			continue;
-		if (!is_asked_for(config, definer, slots[i].function))
+		if (!tw_plan_wants(config, definer, slots[i].function, TW_PATTERN_ARITY_ANY))
 			continue;
 		error = add_slot(plan,
 				 &(struct tw_plan_slot){caller, (size_t)(definer - plan->set->objects),

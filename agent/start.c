@@ -105,6 +105,9 @@ static bool wants_declared(const struct tw_function *function, void *arg)
 	/* Nobody knows the names of their parameters. */
 	if (config->has_no_functions || config->has_guards)
 		return false;
+	for (size_t i = 0; i < config->excluded_count; i++)
+		if (tw_pattern_match(config->excluded[i], &subject))
+			return false;
 	for (size_t i = 0; i < config->pattern_count; i++)
 		if (tw_pattern_match(config->patterns[i], &subject))
 			return true;

@@ -27,6 +27,7 @@ struct part {
 };
 
 struct tw_pattern {
+	char *text;
 	size_t count;
 	struct part parts[];
 };
@@ -217,11 +218,11 @@ static const char *expand(const char *text, unsigned groups, char **out, size_t 
 	return problem;
 }
 
-static struct tw_pattern *make(char **texts, size_t count, const char **problem)
+static struct tw_pattern *make(const char *text, char **texts, size_t count, const char **problem)
 {
 	struct tw_pattern *pattern = calloc(1, sizeof *pattern + count * sizeof *pattern->parts);
 
-	*problem = pattern ? NULL : "";
+	*problem = pattern && (pattern->text = strdup(text)) ? NULL : "";
 	for (size_t i = 0; !*problem && i < count; i++) {
 		pattern->parts[i] = (struct part){.written = texts[i], .names = strdup(texts[i])};
 		texts[i] = NULL;
@@ -241,7 +242,7 @@ TW_API int tw_pattern_parse(const char *text, struct tw_pattern **out, const cha
 	if (text && *text) {
 		what = strlen(text) <= TEXT_BYTES_MAX ? expand(text, 0, texts, &count) : "it has more than 65,536 bytes";
 		if (!what)
-			pattern = make(texts, count, &what);
+			pattern = make(text, texts, count, &what);
 		for (size_t i = 0; i < count; i++)
 			free(texts[i]);
 	}
@@ -264,12 +265,25 @@ TW_API void tw_pattern_destroy(struct tw_pattern *pattern)
 		free(pattern->parts[i].written);
 		free(pattern->parts[i].names);
 	}
+	if (pattern)
+		free(pattern->text);
 	free(pattern);
+}
+
+TW_API const char *tw_pattern_text(const struct tw_pattern *pattern)
+{
+	return pattern->text;
 }
 
 TW_API const char *tw_pattern_alternative(const struct tw_pattern *pattern, size_t index)
 {
 	return index < pattern->count ? pattern->parts[index].written : NULL;
+}
+
+TW_API void tw_pattern_names(const struct tw_pattern *pattern, size_t index, const char **module, const char **function)
+{
+	*module = index < pattern->count ? pattern->parts[index].module : NULL;
+	*function = index < pattern->count ? pattern->parts[index].function : NULL;
 }
 
 /* ---- matching ---- */

@@ -4,9 +4,11 @@
 
 #include "base/export.h"
 #include "symbols/file.h"
+#include "symbols/sections.h"
 #include "symbols/symbols.h"
 #include "tracewheel/error.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -205,6 +207,7 @@ TW_API const char *tw_symbols_missing(const struct tw_symbols *symbols, size_t i
 struct slot {
 	const char *function;
 	const struct object *definer;
+	uint64_t value; /* of the function */
 	uintptr_t where;
 	enum tw_sym_refusal refusal;
 	bool is_data_slot;
@@ -223,6 +226,7 @@ static void judge_slot(const struct tw_symbols *symbols, const struct object *ca
 			slot->definer = &symbols->objects[i];
 	}
 	type = symbol ? ELF64_ST_TYPE(symbol->st_info) : STT_NOTYPE;
+	slot->value = symbol ? symbol->st_value : 0;
 	if (tw_sym_is_never(slot->function))
 		slot->refusal = TW_SYM_NEVER;
 	else if (caller->role == TW_SYM_ROLE_OWN || caller->role == TW_SYM_ROLE_LOADER)
@@ -312,6 +316,7 @@ static int visit_slots(const struct tw_symbols *symbols, const struct object *ca
 			.module = slots[i].definer ? &slots[i].definer->shown : NULL,
 			.caller = &caller->shown,
 			.refusal = slots[i].refusal ? tw_sym_refusal_text(slots[i].refusal) : NULL,
+			.value = slots[i].value,
 		};
 
 		result = visit(&place, arg);
@@ -344,6 +349,7 @@ TW_API int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_pl
 				.module = &object->shown,
 				.caller = &object->shown,
 				.refusal = refusal ? tw_sym_refusal_text(refusal) : NULL,
+				.value = sled->entry - object->file->elf.base,
 				.is_loose = is_loose(&object->file->elf, sled),
 			};
 
@@ -353,4 +359,46 @@ TW_API int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_pl
 			result = visit_slots(symbols, object, visit, arg);
 	}
 	return result;
+}
+
+/* Those whose code is chosen at run time have no sleds, and are in no table of sections. */
+static int each_chosen(const struct tw_elf *elf, tw_symbols_function_fn visit, void *arg)
+{
+	size_t count = tw_elf_symbol_count(elf);
+	int result = 0;
+
+	for (size_t i = 1; i < count && !result; i++) {
+		const ElfW(Sym) *symbol = tw_elf_symbol(elf, i);
+
+		if (!symbol)
+			break;
+		if (ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC && symbol->st_shndx != SHN_UNDEF)
+			result = visit(tw_elf_string(elf, symbol->st_name), arg);
+	}
+	return result;
+}
+
+TW_API int tw_symbols_each_function(const struct tw_symbols *symbols, size_t index, tw_symbols_function_fn visit, void *arg)
+{
+	const struct tw_elf_file *file = index < symbols->count ? symbols->objects[index].file : NULL;
+	int fd = file ? open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1, result;
+	struct tw_elf_sections sections;
+
+	if (fd < 0)
+		return TW_ENOENT;
+	result = tw_elf_sections_read(&sections, &file->header, fd);
+	if (!result)
+		result = tw_elf_sections_read_functions(&sections, fd);
+	for (size_t i = 0; !result && i < sections.function_count; i++)
+		result = visit(sections.strings + sections.functions[i].name, arg);
+	if (!result)
+		result = each_chosen(&file->elf, visit, arg);
+	tw_elf_sections_fini(&sections);
+	close(fd);
+	return result;
+}
+
+TW_API bool tw_symbols_exports(const struct tw_symbols *symbols, size_t index, const char *function)
+{
+	return index < symbols->count && tw_elf_lookup(&symbols->objects[index].file->elf, function, 0) != NULL;
 }

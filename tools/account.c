@@ -7,6 +7,32 @@
 
 #include <stdio.h>
 
+void tw_account_not_created(int error, const char *path, bool is_forced)
+{
+	if (error == TW_EEXIST && !is_forced)
+		tw_say("'%s' is there already; --force replaces it, -o names another.", path);
+	else if (error == TW_EEXIST)
+		tw_say("'%s' is not replaced: it is no capture, or is being recorded at this moment; -o "
+		       "names another.",
+		       path);
+	else if (error == TW_ENOENT)
+		tw_say("'%s' cannot be made: its folder does not exist.", path);
+	else if (error == TW_EPERM)
+		tw_say("'%s' cannot be made: its folder, or /dev/shm, may not be written by you; -o names "
+		       "another place.",
+		       path);
+	else if (error == TW_ENOSPC)
+		tw_say("'%s' cannot be made: no room on its disk, or in /dev/shm for the rings; --ring 256K "
+		       "needs less.",
+		       path);
+	else if (error == TW_EBADARG)
+		tw_say("'%s' cannot be made: the patterns or the path are too long, or the rings larger than "
+		       "all memory for them (--ring, --ring-cap).",
+		       path);
+	else
+		tw_say("'%s' cannot be made: %s", path, tw_strerror(error));
+}
+
 void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, enum tw_recorder_policy policy)
 {
 	char text[256] = "", figure[TW_FIGURE_BYTES];
@@ -61,10 +87,7 @@ void tw_account_events(const struct tw_recorder_stats *stats, const char *path, 
 		return;
 	}
 	if (!stats->events) {
-		tw_say("%s holds no events: nothing that was asked for was called. `tracewheel functions` "
-		       "shows what could be "
-		       "traced in a program.",
-		       path);
+		tw_say("%s holds no events.", path);
 		return;
 	}
 	tw_say("%s: %s events of %u thread%s in %s (%s/s), %s, %.2f B an event.", path,

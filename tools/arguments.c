@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arguments.c - --args and --when, before the program starts. */
 #include "tools/arguments.h"
+#include "tools/patterns.h"
 #include "tools/tool.h"
 #include "tools/when.h"
-
-#include "tracewheel/match.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -38,16 +37,19 @@ bool tw_arguments_find(struct tw_arguments *arguments, const char *program, stru
 	return tw_config_add(config, "typed", bytes);
 }
 
-/* They differ in what stands for names, and nowhere else: one tells of all. */
-static bool compiles(const char *guards, char reason[512])
+bool tw_arguments_find_arities(struct tw_arguments *arguments, const char *program, const struct tw_config *config)
 {
-	const char *first = strstr(guards, "\nw "), *guard = first ? strchr(first + 3, ' ') + 1 : "";
-	struct tw_match_program *program = NULL;
-	struct tw_match_error error = {.text = "there is no memory"};
-	if (tw_match_compile_when(guard, strcspn(guard, "\n"), NULL, &program, &error))
-		snprintf(reason, 512, "%s", error.text);
-	bool is_right = program != NULL;
-	tw_match_destroy(program);
+	struct tw_layouts found = {.is_for_arities = true};
+	struct tw_patterns patterns = {0};
+	bool is_right = tw_patterns_read(&patterns, config->text);
+	arguments->has_arities = is_right && tw_patterns_have_arity(&patterns);
+	tw_patterns_free(&patterns);
+	/* With types they are known as well. */
+	if (!arguments->has_arities || (arguments->is_wanted && arguments->string_bytes))
+		return is_right;
+	tw_layouts_find(program, config->text, true, &found);
+	is_right = !found.text || tw_layouts_append(&arguments->layouts, found.text, found.bytes);
+	tw_layouts_free(&found);
 	return is_right;
 }
 
@@ -72,11 +74,9 @@ bool tw_arguments_find_guard(struct tw_arguments *arguments, const struct tw_com
 {
 	struct tw_layouts layouts = {0};
 	struct tw_when_left left = {0};
-	size_t before = arguments->layouts.bytes;
 	tw_layouts_find(program, config->text, true, &layouts);
-	bool is_right = tw_when_translate(&layouts, arguments->guard, &arguments->layouts, &left) > 0
-				? compiles(arguments->layouts.text + before, left.reason)
-				: may_come_later(arguments, &layouts, is_quiet, &left);
+	bool is_right = tw_when_translate(&layouts, arguments->guard, &arguments->layouts, &left) > 0 ||
+			may_come_later(arguments, &layouts, is_quiet, &left);
 	if (!is_right)
 		tw_usage(command, "--when '%s' is refused: %s.", arguments->guard, left.reason);
 	else if (left.count && !is_quiet)
@@ -88,5 +88,5 @@ bool tw_arguments_find_guard(struct tw_arguments *arguments, const struct tw_com
 
 bool tw_arguments_config_late(const struct tw_arguments *arguments, struct tw_config *config)
 {
-	return (!arguments->string_bytes && !arguments->guard) || tw_config_add(config, "ask", ASK_MS);
+	return (!arguments->string_bytes && !arguments->guard && !arguments->has_arities) || tw_config_add(config, "ask", ASK_MS);
 }

@@ -13,6 +13,7 @@ struct tw_command;
 struct tw_arguments {
 	bool is_wanted;	       /* --args */
 	uint64_t string_bytes; /* 0: words only */
+	bool has_arities;      /* patterns ask for a number of arguments */
 	const char *guard;     /* of --when, with names in it; borrows; NULL: none */
 	struct tw_layouts layouts; /* for the agents */
 };
@@ -27,6 +28,9 @@ bool tw_arguments_set(struct tw_arguments *arguments, const struct tw_command *c
  * Says what is missing.  False: there is no memory.
  */
 bool tw_arguments_find(struct tw_arguments *arguments, const char *program, struct tw_config *config, bool is_quiet);
+
+/* Where patterns ask for a number of arguments: how many the functions have.  False: there is no memory. */
+bool tw_arguments_find_arities(struct tw_arguments *arguments, const char *program, const struct tw_config *config);
 
 /* The same for the guard.  False: it is refused, which is said. */
 bool tw_arguments_find_guard(struct tw_arguments *arguments, const struct tw_command *command, const char *program,

@@ -4,25 +4,29 @@
  *
  * Looks at the files only; the program is not run.
  */
+#include "tools/check.h"
+#include "tools/config.h"
 #include "tools/launch.h"
 #include "tools/names.h"
+#include "tools/patterns.h"
 #include "tools/tool.h"
 
+#include "tracewheel/debug.h"
 #include "tracewheel/error.h"
-#include "tracewheel/pattern.h"
 #include "tracewheel/symbols.h"
 
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PATTERNS_MAX 64
 #define NAME_COLUMNS 48
 
 enum { KEY_JSON = 256, KEY_REFUSED };
 
 static const struct tw_option options_table[] = {
 	{'t', "trace", "PATTERN", "these functions only; may be given often"},
+	TW_EXCLUDE_OPTION,
 	{KEY_REFUSED, "refused", NULL, "those that cannot be traced, one by one, with the reason"},
 	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
 	{0},
@@ -44,17 +48,22 @@ static const struct tw_command command = {
 struct row {
 	struct tw_symbols_place place;
 	const char *module;
+	uint32_t arity; /* where patterns ask for it */
 };
 
 struct request {
-	struct tw_pattern *patterns[PATTERNS_MAX];
-	size_t pattern_count;
+	struct tw_patterns patterns;
+	struct tw_config config; /* the same as lines */
+	const char *alias;
 	bool is_json;
 	bool wants_refused;
 };
 
 struct list {
 	const struct request *request;
+	const struct tw_symbols *symbols;
+	struct tw_debug *debug; /* of the module that was asked last */
+	const struct tw_symbols_object *debug_module;
 	struct row *rows;
 	size_t count;
 	size_t room;
@@ -62,28 +71,37 @@ struct list {
 
 static struct tw_out out;
 
-static bool is_wanted(const struct request *request, const struct tw_symbols_place *place)
+/* By debug information, which takes a while: only where a pattern asks for it. */
+static uint32_t arity_of(struct list *list, const struct tw_symbols_place *place)
 {
-	struct tw_pattern_subject subject = {.module = place->module ? place->module->name : NULL,
-					     .function = place->function,
-					     .arity = TW_PATTERN_ARITY_UNKNOWN};
-	char *demangled = tw_name_demangled(place->function);
-	bool matches = request->pattern_count == 0;
-	subject.demangled = demangled;
-	for (size_t i = 0; i < request->pattern_count && !matches; i++) {
-		subject.file = place->module ? place->module->path : NULL;
-		matches = tw_pattern_match(request->patterns[i], &subject);
-		subject.file = place->module ? place->module->soname : NULL;
-		matches = matches || tw_pattern_match(request->patterns[i], &subject);
+	const struct tw_debug_function *function;
+	if (!tw_patterns_have_arity(&list->request->patterns) || !place->module || !place->value)
+		return TW_PATTERN_ARITY_UNKNOWN;
+	if (list->debug_module != place->module) {
+		tw_debug_close(list->debug);
+		list->debug = NULL;
+		list->debug_module = place->module;
+		if (tw_debug_open(place->module->path, NULL, 0, &list->debug))
+			list->debug = NULL;
 	}
-	free(demangled);
-	return matches;
+	if (!list->debug || tw_debug_function(list->debug, place->value, place->function, &function) || function->is_variadic)
+		return TW_PATTERN_ARITY_UNKNOWN;
+	return function->arity;
 }
 
-static int take_place(const struct tw_symbols_place *place, void *arg)
+static int add_row(struct list *list, const struct tw_symbols_place *place)
 {
-	struct list *list = arg;
-	if (!is_wanted(list->request, place))
+	struct tw_patterns_subject subject = {.function = place->function, .arity = TW_PATTERN_ARITY_ANY};
+	if (place->module) {
+		subject.module = place->module->name;
+		subject.path = place->module->path;
+		subject.soname = place->module->soname;
+		subject.alias = place->module == tw_symbols_object(list->symbols, 0) ? list->request->alias : NULL;
+	}
+	if (!tw_patterns_match(&list->request->patterns, &subject))
+		return 0;
+	subject.arity = arity_of(list, place);
+	if (!tw_patterns_match(&list->request->patterns, &subject))
 		return 0;
 	if (list->count == list->room) {
 		size_t room = list->room ? list->room * 2 : 1024;
@@ -93,8 +111,62 @@ static int take_place(const struct tw_symbols_place *place, void *arg)
 		list->rows = grown;
 		list->room = room;
 	}
-	list->rows[list->count++] = (struct row){*place, place->module ? place->module->name : "?"};
+	list->rows[list->count++] = (struct row){*place, place->module ? place->module->name : "?", subject.arity};
 	return 0;
+}
+
+static int take_place(const struct tw_symbols_place *place, void *arg)
+{
+	return add_row(arg, place);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static void keep(void *name)
+{
+	(void)name;
+}
+
+struct unplaced {
+	struct list *list;
+	void *placed; /* tsearch() tree of names */
+};
+
+/* A function of the program itself that has no place at all. */
+static int take_unplaced(const char *function, void *arg)
+{
+	struct unplaced *unplaced = arg;
+	const struct tw_symbols_object *program = tw_symbols_object(unplaced->list->symbols, 0);
+	if (tfind(function, &unplaced->placed, compare_names))
+		return 0;
+	char *copy = strdup(function); /* for the life of the command */
+	if (!copy || !tsearch(copy, &unplaced->placed, compare_names))
+		return TW_ENOMEM;
+	return add_row(unplaced->list, &(struct tw_symbols_place){
+					       .how = TW_SYMBOLS_SLED,
+					       .function = copy,
+					       .module = program,
+					       .caller = program,
+					       .refusal = "it has no sled: compile with -fpatchable-function-entry=9, see "
+							  "docs/instrumenting.md"});
+}
+
+/* Without a symbol table there are none. */
+static int take_all_unplaced(struct list *list)
+{
+	struct unplaced unplaced = {.list = list};
+	int error = 0;
+	for (size_t i = 0; i < list->count && !error; i++)
+		if (list->rows[i].place.module == tw_symbols_object(list->symbols, 0) &&
+		    !tsearch(list->rows[i].place.function, &unplaced.placed, compare_names))
+			error = TW_ENOMEM;
+	if (!error && tw_symbols_each_function(list->symbols, 0, take_unplaced, &unplaced) == TW_ENOMEM)
+		error = TW_ENOMEM;
+	tdestroy(unplaced.placed, keep);
+	return error;
 }
 
 /* One function's places stand together: those that can be traced, then the others. */
@@ -140,8 +212,10 @@ static void put_rows(const struct list *list, bool refused)
 		if ((row->place.refusal != NULL) != refused)
 			continue;
 		char *demangled = tw_name_demangled(row->place.function);
-		snprintf(name, sizeof name, "%s:%s/_", row->module,
-			 demangled ? demangled : row->place.function);
+		char arity[16] = "_";
+		if (row->arity != TW_PATTERN_ARITY_UNKNOWN)
+			snprintf(arity, sizeof arity, "%u", row->arity);
+		snprintf(name, sizeof name, "%s:%s/%s", row->module, demangled ? demangled : row->place.function, arity);
 		free(demangled);
 		clean[tw_clean(name, strlen(name), clean, sizeof clean - 1)] = 0;
 		tw_out_format(&out, "%s  %-*s", how_name(row), NAME_COLUMNS, clean);
@@ -268,6 +342,17 @@ static int find_file(struct tw_launch *launch, const char *name, const char **pa
 	return TW_EXIT_OK;
 }
 
+/* Of each pattern that names nothing that can be traced. */
+static void say_reasons(const struct request *request, const char *path)
+{
+	struct tw_check *check = tw_check_open(&(struct tw_check_options){.program = path, .alias = request->alias});
+	const char *pattern, *reason;
+	tw_check_patterns(check, request->config.text);
+	for (size_t i = 0; (reason = tw_check_reason(check, i, &pattern)); i++)
+		tw_say("-t '%s' names nothing that can be traced: %s.", pattern, reason);
+	tw_check_close(check);
+}
+
 static int show(const struct request *request, const char *path)
 {
 	struct tw_symbols *symbols;
@@ -278,8 +363,11 @@ static int show(const struct request *request, const char *path)
 		return tw_fail("'%s' is not made for 64-bit x86 processors; only those can be traced.", path);
 	if (error)
 		return tw_fail("'%s' cannot be looked at: %s", path, tw_strerror(error));
-	struct list list = {.request = request};
+	struct list list = {.request = request, .symbols = symbols};
 	error = tw_symbols_each_place(symbols, take_place, &list);
+	if (!error && request->wants_refused)
+		error = take_all_unplaced(&list);
+	tw_debug_close(list.debug);
 	int code;
 	if (error) {
 		code = tw_fail("'%s' cannot be looked at: %s", path, tw_strerror(error));
@@ -295,22 +383,24 @@ static int show(const struct request *request, const char *path)
 	}
 	free(list.rows);
 	tw_symbols_close(symbols);
+	if (request->patterns.wanted_count)
+		say_reasons(request, path);
 	return code;
 }
 
 static bool take_option(struct request *request, int key, const char *value)
 {
-	const char *problem = "there are too many patterns";
 	if (key == KEY_JSON) {
 		request->is_json = true;
 	} else if (key == KEY_REFUSED) {
 		request->wants_refused = true;
-	} else if (request->pattern_count < PATTERNS_MAX &&
-		   tw_pattern_parse(value, &request->patterns[request->pattern_count], &problem) == 0) {
-		request->pattern_count++;
 	} else {
-		tw_usage(&command, "'%s' is not a pattern: %s.", value, problem);
-		return false;
+		bool is_excluding = key == 'N';
+		char *absolute = tw_patterns_absolute(value);
+		bool is_right = tw_patterns_take(&request->patterns, &command, is_excluding, value) && absolute &&
+				tw_config_add(&request->config, is_excluding ? "exclude" : "pattern", absolute);
+		free(absolute);
+		return is_right;
 	}
 	return true;
 }
@@ -334,11 +424,14 @@ int tw_tool_functions(int argc, char **argv)
 		code = tw_fail("a program is looked up by its name or path, not on standard input.");
 	} else {
 		code = find_file(&launch, argv[options.index], &path);
+		char *real = code == TW_EXIT_OK ? realpath(path, NULL) : NULL;
+		request.alias = real && !launch.is_script ? tw_patterns_alias(argv[options.index], real) : NULL;
 		if (code == TW_EXIT_OK)
 			code = show(&request, path);
+		free(real);
 	}
 free_patterns:
-	for (size_t i = 0; i < request.pattern_count; i++)
-		tw_pattern_destroy(request.patterns[i]);
+	tw_patterns_free(&request.patterns);
+	free(request.config.text);
 	return code;
 }

@@ -82,12 +82,14 @@ static bool remember(struct tw_late *late, char *key)
 
 static void look_at(struct tw_late *late, const char *path)
 {
-	struct tw_layouts found = {.stop = &late->stop};
-	bool is_taken = tw_layouts_find_file(path, late->config, &late->arguments->layouts, &found);
-	if (is_taken && late->arguments->string_bytes && found.text)
+	const struct tw_arguments *arguments = late->arguments;
+	bool has_layouts = arguments->string_bytes || arguments->has_arities;
+	struct tw_layouts found = {.stop = &late->stop, .is_for_arities = !arguments->string_bytes && !arguments->guard};
+	bool is_taken = tw_layouts_find_file(path, late->config, &arguments->layouts, &found);
+	if (is_taken && has_layouts && found.text)
 		tw_layouts_append(&late->text, found.text, found.bytes);
-	if (is_taken && late->arguments->guard)
-		tw_when_translate(&found, late->arguments->guard, &late->text, &late->left);
+	if (is_taken && arguments->guard)
+		tw_when_translate(&found, arguments->guard, &late->text, &late->left);
 	if (is_taken && found.problem[0] && !late->problem[0])
 		memcpy(late->problem, found.problem, sizeof late->problem);
 	tw_layouts_free(&found);
@@ -132,7 +134,7 @@ static void *answer(void *arg)
 
 struct tw_late *tw_late_begin(const struct tw_arguments *arguments, const char *config, struct tw_recorder *recorder)
 {
-	struct tw_late *late = arguments->string_bytes || arguments->guard ? calloc(1, sizeof *late) : NULL;
+	struct tw_late *late = arguments->string_bytes || arguments->guard || arguments->has_arities ? calloc(1, sizeof *late) : NULL;
 	if (late) {
 		late->arguments = arguments;
 		late->config = config;
@@ -176,7 +178,9 @@ void tw_late_end(struct tw_late *late, bool is_quiet)
 		pthread_join(late->thread, NULL);
 	}
 	if (late->problem[0] && !is_quiet)
-		tw_say(late->arguments->guard ? "%s; its functions were not traced." : "%s; its arguments are raw words.",
+		tw_say(late->arguments->guard	       ? "%s; its functions were not traced."
+		       : late->arguments->string_bytes ? "%s; its arguments are raw words."
+						       : "%s; the numbers of its arguments are not known.",
 		       late->problem);
 	else if (late->left.count && !is_quiet)
 		tw_say("%zu function%s of libraries that were opened later %s not traced: for --when, %s.",

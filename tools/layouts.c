@@ -2,12 +2,12 @@
 /* layouts.c - the layouts of the functions that patterns name, written down for the agents. */
 #include "tools/layouts.h"
 #include "tools/names.h"
+#include "tools/patterns.h"
 #include "tools/tool.h"
 
 #include "tracewheel/debug.h"
 #include "tracewheel/error.h"
 #include "tracewheel/layout.h"
-#include "tracewheel/pattern.h"
 #include "tracewheel/symbols.h"
 
 #include <stdio.h>
@@ -27,8 +27,8 @@ struct line {
 
 struct walk {
 	struct tw_layouts *layouts;
-	struct tw_pattern **patterns;
-	size_t pattern_count;
+	struct tw_patterns patterns;
+	struct tw_patterns_subject subject;
 	const struct tw_symbols_object *object;
 	struct tw_debug *debug;
 	uint64_t last_value;
@@ -198,39 +198,38 @@ static bool has_line_of(const struct tw_layouts *layouts, const struct tw_symbol
 
 /* ---- which functions ---- */
 
-static bool names_module(const struct tw_pattern *pattern, const struct tw_symbols_object *object)
+/* Where only arities are asked for, what asks for none needs no look. */
+static bool is_due(const struct walk *walk, const struct tw_pattern *pattern)
 {
-	return tw_pattern_match_module(pattern, object->name, object->path) ||
-	       (*object->soname && tw_pattern_match_module(pattern, object->name, object->soname));
+	return !walk->layouts->is_for_arities || tw_pattern_arity(pattern) != TW_PATTERN_ARITY_UNKNOWN;
 }
 
 static bool is_module_wanted(const struct walk *walk)
 {
-	for (size_t i = 0; i < walk->pattern_count; i++)
-		if (names_module(walk->patterns[i], walk->object))
+	const struct tw_patterns *patterns = &walk->patterns;
+	for (size_t i = 0; i < patterns->wanted_count; i++)
+		if (is_due(walk, patterns->wanted[i]) && tw_pattern_is_module(patterns->wanted[i], &walk->subject))
 			return true;
-	return walk->pattern_count == 0;
+	for (size_t i = 0; i < patterns->excluded_count; i++)
+		if (tw_pattern_arity(patterns->excluded[i]) != TW_PATTERN_ARITY_UNKNOWN &&
+		    tw_pattern_is_module(patterns->excluded[i], &walk->subject))
+			return true;
+	return patterns->wanted_count == 0 && !walk->layouts->is_for_arities;
 }
 
-static bool has_module(const struct tw_symbols *symbols, const struct tw_pattern *pattern)
+static void set_object(struct walk *walk, const struct tw_symbols_object *object, const char *alias)
 {
-	bool found = false;
-	for (size_t i = 0; i < tw_symbols_object_count(symbols) && !found; i++)
-		found = names_module(pattern, tw_symbols_object(symbols, i));
-	return found;
+	walk->object = object;
+	walk->subject = (struct tw_patterns_subject){
+		.module = object->name, .path = object->path, .soname = object->soname, .alias = alias};
 }
 
-static bool is_wanted(const struct walk *walk, const char *name)
+/* Of several names of one function the pattern's is not always the first. */
+static bool is_wanted(struct walk *walk, const char *name, uint32_t arity)
 {
-	char *demangled = NULL;
-	bool found = walk->pattern_count == 0;
-	for (size_t i = 0; i < walk->pattern_count && !found; i++) {
-		if (!demangled && tw_pattern_wants_demangled(walk->patterns[i]))
-			demangled = tw_name_demangled(name);
-		found = tw_pattern_match_function(walk->patterns[i], name, demangled);
-	}
-	free(demangled);
-	return found;
+	walk->subject.function = name;
+	walk->subject.arity = arity;
+	return tw_patterns_match(&walk->patterns, &walk->subject);
 }
 
 static int take_symbol(const char *name, uint64_t value, void *arg)
@@ -241,16 +240,23 @@ static int take_symbol(const char *name, uint64_t value, void *arg)
 	if (walk->layouts->stop && __atomic_load_n(walk->layouts->stop, __ATOMIC_RELAXED))
 		return TW_EPIPE;
 	/* The names of one function stand one behind the other. */
-	if ((walk->has_last && walk->last_value == value) || !is_wanted(walk, name))
+	if ((walk->has_last && walk->last_value == value) || !is_wanted(walk, name, TW_PATTERN_ARITY_ANY))
 		return 0;
 	int error = tw_debug_function(walk->debug, value, name, &function);
 	if (error)
 		return error == TW_ENOMEM ? error : 0;
+	uint32_t arity = function->is_variadic ? TW_PATTERN_ARITY_UNKNOWN : function->arity;
+	if (!is_wanted(walk, name, arity)) {
+		/* The agents learn from its line that it is not asked for. */
+		walk->layouts->other_arity = function->arity;
+		walk->layouts->other_count++;
+	} else {
+		walk->layouts->function_count++;
+	}
 	walk->has_last = true;
 	walk->last_value = value;
 	if (!make_line(&line, function, true) && !make_line(&line, function, false))
 		return 0;
-	walk->layouts->function_count++;
 	return tw_layouts_append(walk->layouts, line.text, line.bytes) ? 0 : TW_ENOMEM;
 }
 
@@ -273,57 +279,60 @@ static int take_object(struct walk *walk)
 	return error;
 }
 
-/* The patterns of a configuration.  What does not parse was refused before. */
-static int read_patterns(struct walk *walk, const char *config)
+static bool has_module(struct walk *walk, const struct tw_symbols *symbols, const struct tw_pattern *pattern,
+		       const char *alias)
 {
-	static const char key[] = "pattern ";
-	char *copy = strdup(config), *rest = copy, *line;
-	int error = copy ? 0 : TW_ENOMEM;
-	while (!error && (line = strsep(&rest, "\n"))) {
-		if (strncmp(line, key, sizeof key - 1) != 0)
-			continue;
-		struct tw_pattern **grown =
-			realloc(walk->patterns, (walk->pattern_count + 1) * sizeof *walk->patterns);
-		error = grown ? 0 : TW_ENOMEM;
-		walk->patterns = grown ? grown : walk->patterns;
-		if (!error && !tw_pattern_parse(line + sizeof key - 1, &walk->patterns[walk->pattern_count], NULL))
-			walk->pattern_count++;
+	bool found = false;
+	for (size_t i = 0; i < tw_symbols_object_count(symbols) && !found; i++) {
+		set_object(walk, tw_symbols_object(symbols, i), i ? NULL : alias);
+		found = tw_pattern_is_module(pattern, &walk->subject);
 	}
-	free(copy);
-	return error;
+	return found;
 }
 
-static int walk_objects(struct walk *walk, const char *program)
+static int walk_objects(struct walk *walk, const char *program, const char *alias)
 {
 	struct tw_symbols *symbols;
 	int error = tw_symbols_open(program, &symbols);
 	if (error)
 		return error;
 	for (size_t i = 0; i < tw_symbols_object_count(symbols) && !error; i++) {
-		walk->object = tw_symbols_object(symbols, i);
+		set_object(walk, tw_symbols_object(symbols, i), i ? NULL : alias);
 		if (is_module_wanted(walk))
 			error = take_object(walk);
 	}
-	for (size_t i = 0; i < walk->pattern_count; i++)
-		walk->layouts->has_others |= !has_module(symbols, walk->patterns[i]);
+	for (size_t i = 0; i < walk->patterns.wanted_count; i++)
+		walk->layouts->has_others |= !has_module(walk, symbols, walk->patterns.wanted[i], alias);
 	tw_symbols_close(symbols);
 	return error;
 }
 
-static void end_walk(struct walk *walk)
+/* The line `alias NAME PATH` of a configuration, for that program: strdup()ed; NULL: none. */
+static char *alias_of(const char *config, const char *program)
 {
-	for (size_t i = 0; i < walk->pattern_count; i++)
-		tw_pattern_destroy(walk->patterns[i]);
-	free(walk->patterns);
+	static const char key[] = "alias ";
+	char *real = realpath(program, NULL), *alias = NULL;
+	for (const char *line = config; line && real && !alias; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+		const char *name = line + sizeof key - 1, *space;
+		if (strncmp(line, key, sizeof key - 1) != 0 || !(space = strchr(name, ' ')))
+			continue;
+		size_t bytes = strcspn(space + 1, "\n");
+		if (strlen(real) == bytes && memcmp(real, space + 1, bytes) == 0)
+			alias = strndup(name, (size_t)(space - name));
+	}
+	free(real);
+	return alias;
 }
 
 void tw_layouts_find(const char *program, const char *config, bool is_quiet, struct tw_layouts *layouts)
 {
 	struct walk walk = {.layouts = layouts};
-	int error = read_patterns(&walk, config);
+	char *alias = alias_of(config, program);
+	int error = tw_patterns_read(&walk.patterns, config) ? 0 : TW_ENOMEM;
 	if (!error)
-		error = walk_objects(&walk, program);
-	end_walk(&walk);
+		error = walk_objects(&walk, program, alias);
+	tw_patterns_free(&walk.patterns);
+	free(alias);
 	if (error)
 		tw_say("debug information cannot be read, so arguments are raw words: %s", tw_strerror(error));
 	else if (layouts->problem[0] && !is_quiet)
@@ -335,13 +344,13 @@ bool tw_layouts_find_file(const char *path, const char *config, const struct tw_
 {
 	struct walk walk = {.layouts = layouts};
 	struct tw_symbols *symbols = NULL;
-	bool is_taken = !read_patterns(&walk, config) && !tw_symbols_open(path, &symbols);
+	bool is_taken = tw_patterns_read(&walk.patterns, config) && !tw_symbols_open(path, &symbols);
 	if (is_taken) {
-		walk.object = tw_symbols_object(symbols, 0);
+		set_object(&walk, tw_symbols_object(symbols, 0), NULL);
 		is_taken = is_module_wanted(&walk) && !has_line_of(known, walk.object) && !take_object(&walk);
 	}
 	tw_symbols_close(symbols);
-	end_walk(&walk);
+	tw_patterns_free(&walk.patterns);
 	return is_taken;
 }
 

@@ -10,11 +10,16 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct tw_layouts {
 	char *text; /* NULL: none */
 	size_t bytes, room;
 	size_t function_count;
+	/* Functions that patterns name, but with another number of arguments: how many, and the number of one of them. */
+	size_t other_count;
+	uint32_t other_arity;
+	bool is_for_arities; /* set before: only for patterns that ask for a number of arguments */
 	char problem[4400]; /* of the first module that patterns name and that has no debug information; "" */
 	bool has_others;    /* a pattern names a module that is none of the program's: it may be opened later */
 	const int *stop;    /* another thread raises it: no more functions; NULL: nobody does */
@@ -23,7 +28,8 @@ struct tw_layouts {
 /*
  * tw_layouts_find - the functions of a program, and of the libraries it needs, that patterns name.
  *
- * @config	borrows: lines, of which those that begin with "pattern " count; none: all functions.
+ * @config	borrows: lines, of which those that begin with "pattern ", "exclude " or "alias " count; without the first: all
+ *		functions.
  * @layouts	zeroed at first; tw_layouts_free() ends it.
  * Says what is missing, unless @is_quiet: arguments are raw words then.
  */

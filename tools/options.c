@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define OPTIONS_MAX 24
+#define OPTIONS_MAX 48
 /* Where the explanations start in --help. */
 #define HELP_COLUMN 26
 

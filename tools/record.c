@@ -11,15 +11,16 @@
  */
 #include "tools/account.h"
 #include "tools/arguments.h"
+#include "tools/check.h"
 #include "tools/late.h"
 #include "tools/launch.h"
+#include "tools/patterns.h"
 #include "tools/tool.h"
 #include "tools/when.h"
 
 #include "tracewheel/consumer.h"
 #include "tracewheel/error.h"
 #include "tracewheel/match.h"
-#include "tracewheel/pattern.h"
 #include "tracewheel/session.h"
 
 #include <errno.h>
@@ -50,7 +51,8 @@ enum {
 	KEY_RETURNS,
 	KEY_EXCEPTIONS,
 	KEY_RETURN_TO,
-	KEY_STACK
+	KEY_STACK,
+	KEY_ALLOW_NOTHING
 };
 
 static const struct tw_option options_table[] = {
@@ -59,10 +61,15 @@ static const struct tw_option options_table[] = {
 	 "for `tracewheel print -`, `report -`, `info -` or `flame -`: the\n"
 	 "program's own output then goes to standard error"},
 	{'t', "trace", "PATTERN",
-	 "trace these functions: MODULE:FUNCTION/ARITY with globs, _ is\n"
-	 "anything; may be given often. Without it: every call from\n"
-	 "the program itself into shared libraries, and of its own\n"
-	 "functions where they have entry sleds"},
+	 "trace these functions: MODULE:FUNCTION/ARITY with globs, {a,b}, _\n"
+	 "is anything; so is each name that a view prints; may be given\n"
+	 "often. Without it: every call from the program itself into\n"
+	 "shared libraries, and of its own functions where they have\n"
+	 "entry sleds"},
+	TW_EXCLUDE_OPTION,
+	{KEY_ALLOW_NOTHING, "allow-nothing", NULL,
+	 "record also where a pattern can match nothing; without it such\n"
+	 "a pattern is refused before the program starts"},
 	{'p', "processes", "FLAG[,FLAG]...",
 	 "what the processes of the program do, as far as its run-time\n"
 	 "tells (docs/embedding.md): send, receive, procs, running, exiting,\n"
@@ -132,7 +139,10 @@ struct request {
 	struct tw_recorder_options recorder;
 	char path[PATH_MAX + 4];
 	struct tw_config config;
-	bool has_patterns;
+	bool has_patterns, has_excluded;
+	bool allows_nothing;
+	char alias[NAME_MAX + 1]; /* what the program was called, where that is not its file's name; "" */
+	struct tw_check *check;
 	bool has_match;
 	const char *guard; /* of --when */
 	struct tw_arguments arguments;
@@ -187,18 +197,17 @@ static bool add_config(struct request *request, const char *key, const char *val
 	return tw_config_add(&request->config, key, value);
 }
 
-static bool add_pattern(struct request *request, const char *text)
+static bool add_pattern(struct request *request, bool is_excluding, const char *text)
 {
-	struct tw_pattern *pattern = NULL;
-	const char *problem = NULL;
-	if (strchr(text, '\n') || tw_pattern_parse(text, &pattern, &problem) != 0) {
-		tw_usage(&command, "'%s' is not a pattern: %s.", text,
-			 problem ? problem : "it has more than one line");
-		return false;
-	}
-	tw_pattern_destroy(pattern);
-	request->has_patterns = true;
-	return add_config(request, "pattern", text);
+	struct tw_patterns patterns = {0};
+	char *absolute = tw_patterns_absolute(text);
+	bool is_right = tw_patterns_take(&patterns, &command, is_excluding, text) && absolute &&
+			add_config(request, is_excluding ? "exclude" : "pattern", absolute);
+	request->has_patterns |= !is_excluding;
+	request->has_excluded |= is_excluding;
+	tw_patterns_free(&patterns);
+	free(absolute);
+	return is_right;
 }
 
 static bool add_flags(struct request *request, const char *text)
@@ -276,8 +285,14 @@ static bool config_guard(struct request *request, const char *program)
 {
 	if (!request->guard)
 		return true;
-	if (!tw_when_has_names(request->guard))
-		return add_match(request, "when", request->guard);
+	if (!tw_when_has_names(request->guard)) {
+		static char text[TW_WHEN_TEXT_BYTES];
+		char reason[512];
+		if (tw_when_plain(request->guard, !tw_check_may_declare(request->check), text, reason))
+			return add_match(request, "when", text);
+		tw_usage(&command, "--when '%s' is refused: %s.", request->guard, reason);
+		return false;
+	}
 	request->arguments.guard = request->guard;
 	return tw_arguments_find_guard(&request->arguments, &command, program, &request->config, request->is_quiet);
 }
@@ -340,7 +355,9 @@ static bool take_option(struct request *request, int key, const char *value)
 		request->recorder.is_stream = strcmp(value, "-") == 0;
 		request->recorder.stream_fd = STDOUT_FILENO;
 		return true;
-	case 't': return add_pattern(request, value);
+	case 't':
+	case 'N': return add_pattern(request, key == 'N', value);
+	case KEY_ALLOW_NOTHING: request->allows_nothing = true; return true;
 	case 'p': return add_flags(request, value);
 	case 'q': request->is_quiet = true; return true;
 	case KEY_LOCAL: request->is_local = true; return true;
@@ -388,38 +405,57 @@ static bool complete_request(struct request *request, const char *program)
 	return true;
 }
 
-/* ---- the recording ---- */
-
-static int create_recorder(const struct request *request, struct tw_recorder **recorder)
+/* The program by the name that it was called by, where a link leads from there to its file. */
+static bool config_alias(struct request *request, const struct tw_launch *launch, const char *typed)
 {
-	int error = tw_recorder_create(&request->recorder, recorder);
-	if (error == 0)
-		return 0;
-	const char *path = request->path;
-	if (error == TW_EEXIST && !request->recorder.force)
-		tw_say("'%s' is there already; --force replaces it, -o names another.", path);
-	else if (error == TW_EEXIST)
-		tw_say("'%s' is not replaced: it is no capture, or is being recorded at this moment; -o "
-		       "names another.",
-		       path);
-	else if (error == TW_ENOENT)
-		tw_say("'%s' cannot be made: its folder does not exist.", path);
-	else if (error == TW_EPERM)
-		tw_say("'%s' cannot be made: its folder, or /dev/shm, may not be written by you; -o names "
-		       "another place.",
-		       path);
-	else if (error == TW_ENOSPC)
-		tw_say("'%s' cannot be made: no room on its disk, or in /dev/shm for the rings; --ring 256K "
-		       "needs less.",
-		       path);
-	else if (error == TW_EBADARG)
-		tw_say("'%s' cannot be made: the patterns or the path are too long, or the rings larger than "
-		       "all memory for them (--ring, --ring-cap).",
-		       path);
-	else
-		tw_say("'%s' cannot be made: %s", path, tw_strerror(error));
-	return TW_EXIT_NOT_STARTED;
+	char *real = launch->is_script ? NULL : realpath(launch->path, NULL), *line = NULL;
+	const char *alias = real ? tw_patterns_alias(typed, real) : NULL;
+	bool is_right = true;
+	if (alias && strlen(alias) < sizeof request->alias && !strpbrk(alias, " \n") && !strchr(real, '\n')) {
+		strcpy(request->alias, alias);
+		is_right = asprintf(&line, "%s %s", alias, real) > 0 && add_config(request, "alias", line);
+		free(line);
+	}
+	free(real);
+	return is_right;
 }
+
+/* What the patterns name in the files.  False: it can be nothing, which is said. */
+static bool check_patterns(struct request *request, const struct tw_launch *launch)
+{
+	if (!request->has_patterns && !request->has_excluded && !request->guard)
+		return true;
+	request->check = tw_check_open(&(struct tw_check_options){
+		.program = launch->program,
+		.alias = request->alias[0] ? request->alias : NULL,
+		.is_local = request->is_local,
+		.is_global = request->is_global,
+		.is_main_only = !request->has_patterns || (request->callers && strcmp(request->callers, "main") == 0),
+		.may_become_another = launch->is_script || request->recorder.follow_fork,
+		.is_quiet = request->is_quiet,
+		.allows_nothing = request->allows_nothing});
+	if (request->has_patterns || request->has_excluded)
+		tw_check_patterns(request->check, request->config.text);
+	return tw_check_say(request->check);
+}
+
+/* Why there is nothing in the capture, or nothing of a pattern. */
+static void say_what_is_missing(const struct request *request, const struct tw_recorder_stats *stats)
+{
+	const char *path = request->recorder.is_stream ? NULL : request->path;
+	if (!stats->images)
+		return;
+	tw_check_end(request->check, path, stats->events, request->has_match || request->guard);
+	if (stats->events || (request->check && path))
+		return;
+	if (request->flags && !request->has_patterns)
+		tw_say("nothing in the program tells of its processes: a run-time does so by libtracewheel, see docs/embedding.md.");
+	else
+		tw_say("nothing that was asked for was called in a way that can be seen; `tracewheel functions` shows what could be "
+		       "traced in a program.");
+}
+
+/* ---- the recording ---- */
 
 /* Drains until the program has ended (true, with its status) or a second signal says to stop now. */
 static bool drain_while_running(struct tw_recorder *recorder, const struct request *request, struct tw_late *late,
@@ -464,13 +500,15 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	tw_launch_ignore_signals();
 	/* First of all: who is interrupted from here on leaves a whole capture, or none. */
 	catch_signals();
-	int code = create_recorder(request, &recorder);
-	if (code)
-		return code;
+	int error = tw_recorder_create(&request->recorder, &recorder);
+	if (error) {
+		tw_account_not_created(error, request->path, request->recorder.force);
+		return TW_EXIT_NOT_STARTED;
+	}
 	signalled_recorder = recorder;
 	launch->is_output_ours = request->recorder.is_stream;
 	pid_t child;
-	code = tw_launch_start(launch, argv, agent, tw_recorder_ring_set_path(recorder), &child);
+	int code = tw_launch_start(launch, argv, agent, tw_recorder_ring_set_path(recorder), &child);
 	if (code) {
 		signalled_recorder = NULL;
 		tw_recorder_abort(recorder);
@@ -487,7 +525,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	tw_late_end(late, request->is_quiet);
 	struct tw_recorder_stats stats = {0};
 	signalled_recorder = NULL;
-	int error = tw_recorder_finish(recorder, &stats);
+	error = tw_recorder_finish(recorder, &stats);
 	/* Whoever reads a stream may go when it likes. */
 	bool is_left = request->recorder.is_stream && error == TW_EPIPE;
 	if (is_left && !request->is_quiet)
@@ -504,6 +542,8 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 		if (!has_ended)
 			tw_say("the program (process %d) goes on, and is traced no longer.", (int)child);
 	}
+	if (!request->is_quiet)
+		say_what_is_missing(request, &stats);
 	if (!is_left)
 		tw_account_losses(&stats, request->recorder.is_stream ? NULL : request->path,
 				  request->recorder.policy);
@@ -538,7 +578,11 @@ int tw_tool_record(int argc, char **argv)
 	code = tw_launch_find(&launch, argv[options.index]);
 	if (code)
 		tw_say("%s", launch.reason);
-	else if (!complete_request(&request, launch.path) || 
+	else if (!config_alias(&request, &launch, argv[options.index]) || !complete_request(&request, launch.path))
+		code = TW_EXIT_NOT_STARTED;
+	else if (!check_patterns(&request, &launch))
+		code = TW_EXIT_USAGE;
+	else if (!tw_arguments_find_arities(&request.arguments, launch.program, &request.config) ||
 		 !tw_arguments_find(&request.arguments, launch.program, &request.config, request.is_quiet))
 		code = TW_EXIT_NOT_STARTED;
 	else if (!config_guard(&request, launch.program))
@@ -548,6 +592,7 @@ int tw_tool_record(int argc, char **argv)
 	else
 		code = record(&request, &launch, argv + options.index);
 free_config:
+	tw_check_close(request.check);
 	tw_layouts_free(&request.arguments.layouts);
 	free(request.config.text);
 	return code;

@@ -236,7 +236,7 @@ static void put_table(const struct tw_screen *screen, const struct tw_tally_tabl
 
 static bool is_part(const struct tw_selection *selection)
 {
-	return selection->from || selection->to || selection->thread || selection->pattern_count;
+	return selection->from || selection->to || selection->thread || (selection->patterns.wanted_count || selection->patterns.excluded_count);
 }
 
 /* empty: why nothing is in what was asked for; NULL: nothing was. */

@@ -12,7 +12,6 @@
 bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key,
 		       const char *value)
 {
-	const char *problem = "there are too many patterns";
 	if (key == TW_KEY_FROM)
 		selection->from = value;
 	else if (key == TW_KEY_TO)
@@ -24,13 +23,7 @@ bool tw_selection_take(struct tw_selection *selection, const struct tw_command *
 		tw_usage(command, "--thread wants the number or the name of a thread, not '%s'.", value);
 		return false;
 	} else {
-		if (selection->pattern_count < TW_SELECTION_PATTERNS_MAX &&
-		    tw_pattern_parse(value, &selection->patterns[selection->pattern_count], &problem) == 0) {
-			selection->texts[selection->pattern_count++] = value;
-			return true;
-		}
-		tw_usage(command, "'%s' is not a pattern: %s.", value, problem);
-		return false;
+		return tw_patterns_take(&selection->patterns, command, key == 'N', value);
 	}
 	return true;
 }
@@ -86,28 +79,48 @@ static bool parse_time(const char *text, const struct tw_capture_info *info, uin
 	return true;
 }
 
+static bool has_patterns(const struct tw_selection *selection)
+{
+	return selection->patterns.wanted_count || selection->patterns.excluded_count;
+}
+
+/* Programs by the names that they were started with. */
+static void find_aliases(struct tw_selection *selection, const struct tw_capture *capture)
+{
+	const struct tw_capture_image *images[TW_SELECTION_ALIASES_MAX];
+	size_t count = tw_names_images(capture, images, TW_SELECTION_ALIASES_MAX);
+	selection->alias_count = 0;
+	for (size_t i = 0; i < count; i++) {
+		const char *name = memchr(images[i]->command, 0, images[i]->command_bytes)
+					   ? tw_patterns_alias(images[i]->command, images[i]->program)
+					   : NULL;
+		if (name && *images[i]->program)
+			selection->aliases[selection->alias_count++] =
+				(struct tw_selection_alias){images[i]->program, name};
+	}
+}
+
+static const char *alias_of(const struct tw_selection *selection, const struct tw_capture_module *module)
+{
+	for (size_t i = 0; module->path && i < selection->alias_count; i++)
+		if (strcmp(selection->aliases[i].path, module->path) == 0)
+			return selection->aliases[i].name;
+	return NULL;
+}
+
 bool tw_selection_wants_place(const struct tw_selection *selection, const struct tw_capture_place *place)
 {
-	if (!selection->pattern_count)
+	if (!has_patterns(selection))
 		return true;
 	const struct tw_capture_function *function = place->function;
 	if (!function || !function->module)
-		return false;
-	struct tw_pattern_subject subject = {.module = function->module->name,
-					     .file = function->module->path,
-					     .function = function->name,
-					     .arity = function->arity};
-	char *demangled = tw_name_demangled(function->name);
-	subject.demangled = demangled;
-	bool is_wanted = false;
-	for (size_t i = 0; i < selection->pattern_count && !is_wanted; i++) {
-		subject.file = function->module->path;
-		is_wanted = tw_pattern_match(selection->patterns[i], &subject);
-		subject.file = function->module->soname;
-		is_wanted = is_wanted || tw_pattern_match(selection->patterns[i], &subject);
-	}
-	free(demangled);
-	return is_wanted;
+		return selection->patterns.wanted_count == 0;
+	return tw_patterns_match(&selection->patterns, &(struct tw_patterns_subject){.module = function->module->name,
+										     .path = function->module->path,
+										     .soname = function->module->soname,
+										     .alias = alias_of(selection, function->module),
+										     .function = function->name,
+										     .arity = function->arity});
 }
 
 static bool wants_place(void *context, uint32_t image, const struct tw_capture_place *place)
@@ -146,8 +159,10 @@ bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture
 		tw_usage(command, "--to '%s' is not after --from.", selection->to);
 		return false;
 	}
-	if (selection->pattern_count)
+	if (has_patterns(selection)) {
+		find_aliases(selection, capture);
 		out->wants_place = wants_place;
+	}
 	if (selection->thread)
 		out->wants_stream = wants_stream;
 	return true;
@@ -252,15 +267,18 @@ bool tw_selection_explain(const struct tw_selection *selection, const struct tw_
 	tw_capture_info(capture, &info);
 	double seconds = info.end_ns > info.start_ns ? (double)(info.end_ns - info.start_ns) / 1e9 : 0;
 	*text = 0;
-	if (!info.events || (!selection->from && !selection->to && !filter->wants_stream && !selection->pattern_count))
+	if (!info.events || (!selection->from && !selection->to && !filter->wants_stream && !has_patterns(selection)))
 		return false;
-	if (selection->pattern_count && !has_wanted_place(selection, capture, info.images)) {
+	size_t wanted_count = selection->patterns.wanted_count, pattern_count = wanted_count + selection->patterns.excluded_count;
+	if (pattern_count && !has_wanted_place(selection, capture, info.images)) {
 		add(&sentence, "nothing in the capture matches");
-		for (size_t i = 0; i < selection->pattern_count && i < 4; i++) {
-			add(&sentence, " -t ");
-			add_name(&sentence, selection->texts[i]);
+		for (size_t i = 0; i < pattern_count && i < 4; i++) {
+			bool is_wanted = i < wanted_count;
+			add(&sentence, is_wanted ? " -t " : " -N ");
+			add_name(&sentence, tw_pattern_text(is_wanted ? selection->patterns.wanted[i]
+								      : selection->patterns.excluded[i - wanted_count]));
 		}
-		if (selection->pattern_count > 4)
+		if (pattern_count > 4)
 			add(&sentence, " ...");
 		add_modules(&sentence, capture, info.images);
 		add(&sentence, " are in it");
@@ -294,7 +312,5 @@ void tw_selection_say_empty(const struct tw_selection *selection, const struct t
 void tw_selection_free(struct tw_selection *selection)
 {
 	tw_threads_forget();
-	for (size_t i = 0; i < selection->pattern_count; i++)
-		tw_pattern_destroy(selection->patterns[i]);
-	selection->pattern_count = 0;
+	tw_patterns_free(&selection->patterns);
 }

@@ -7,22 +7,23 @@
 #ifndef TW_TOOLS_SELECT_H
 #define TW_TOOLS_SELECT_H
 
+#include "tools/patterns.h"
 #include "tools/tool.h"
 
 #include "tracewheel/capture.h"
-#include "tracewheel/pattern.h"
 
-#define TW_SELECTION_PATTERNS_MAX 64
+#define TW_SELECTION_ALIASES_MAX 64
 
 enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD };
 
-/* Rows for a command's table of options; 't' is the fourth key. */
+/* Rows for a command's table of options; 't' and 'N' are keys too. */
 #define TW_SELECTION_OPTIONS                                                                   \
 	{TW_KEY_FROM, "from", "T",                                                             \
 	 "from this time on: 1.5 or 200ms after the start, or the time\n"                      \
 	 "of day, 17:03:12.25, or 2024-05-01T17:03:12"},                                       \
 		{TW_KEY_TO, "to", "T", "before this time"},                                    \
 		{'t', "trace", "PATTERN", "these functions only; may be given often"},         \
+		TW_EXCLUDE_OPTION,                                                             \
 	{                                                                                      \
 		TW_KEY_THREAD, "thread", "ID|NAME", "this thread only: its number in the system, or its name" \
 	}
@@ -32,12 +33,15 @@ struct tw_selection {
 	const char *to;
 	const char *thread; /* NULL: all; a number in the system, or a name */
 	const struct tw_capture *capture; /* that is filtered */
-	struct tw_pattern *patterns[TW_SELECTION_PATTERNS_MAX];
-	const char *texts[TW_SELECTION_PATTERNS_MAX]; /* of the patterns */
-	size_t pattern_count;
+	struct tw_patterns patterns;
+	/* Programs that were started by another name than their file's; lent by the capture. */
+	struct tw_selection_alias {
+		const char *path, *name;
+	} aliases[TW_SELECTION_ALIASES_MAX];
+	size_t alias_count;
 };
 
-/* Takes an option of the four; false when it was wrong, which has been said. */
+/* Takes an option of these; false when it was wrong, which has been said. */
 bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key,
 		       const char *value);
 /* Fills in a filter for a capture; false when a time makes no sense, which has been said. */

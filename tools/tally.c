@@ -115,7 +115,7 @@ static bool init_image(struct image_counts *counts, const struct tw_capture *cap
 	if (!counts->calls || !counts->is_wanted)
 		return false;
 	/* Events whose place the capture does not define, as a return_to of an unknown function: all but where a pattern asks. */
-	memset(counts->is_wanted, selection->pattern_count == 0, counts->count);
+	memset(counts->is_wanted, selection->patterns.wanted_count == 0, counts->count);
 	at = 0;
 	while ((place = tw_capture_place_next(capture, image, &at))) {
 		if (place->place_id < counts->count)

@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TEXT_BYTES 16384
+#define TEXT_BYTES TW_WHEN_TEXT_BYTES
 /* That a hit reads of a string: shorter ones are compared whole. */
 #define STRING_BYTES 256
 
@@ -45,10 +45,22 @@ static size_t name_bytes(const char *at)
 	return bytes;
 }
 
+/* <<"ab", 10>>: as it stands. */
+static size_t binary_bytes(const char *at)
+{
+	size_t bytes = 2;
+	bool is_quoted = false;
+	for (; at[bytes] && (is_quoted || strncmp(at + bytes, ">>", 2) != 0); bytes++)
+		is_quoted ^= at[bytes] == '"';
+	return bytes + (at[bytes] ? 2 : 0);
+}
+
 /* What is no name: one quoted piece, number, argument or other character. */
 static size_t other_bytes(const char *at)
 {
 	size_t bytes = 1;
+	if (strncmp(at, "<<", 2) == 0)
+		return binary_bytes(at);
 	if (*at == '\'' || *at == '"') {
 		while (at[bytes] && at[bytes] != *at)
 			bytes += at[bytes] == '\\' && at[bytes + 1] ? 2 : 1;
@@ -84,6 +96,8 @@ static bool is_name(const char *name, const char *at, size_t bytes)
 }
 
 /* ---- one name ---- */
+
+static const char no_parameter[] = "has no parameter";
 
 static void list_parameters(const struct tw_layout *layout, char *text, size_t room)
 {
@@ -135,8 +149,7 @@ static bool put_name(const struct tw_layout *layout, const char *name, size_t by
 				return true;
 			}
 	list_parameters(layout, list, sizeof list);
-	snprintf(reason, 512, "a function that is named has no parameter '%.*s': %s",
-		 (int)(bytes < 100 ? bytes : 100), name, list);
+	snprintf(reason, 512, "a function that is named %s '%.*s': %s", no_parameter, (int)(bytes < 100 ? bytes : 100), name, list);
 	return false;
 }
 
@@ -197,7 +210,7 @@ static bool put_string(struct guard_text *out, const char *at, size_t bytes)
 static bool translate(const struct tw_layout *layout, const char *guard, char text[TEXT_BYTES], char reason[512])
 {
 	struct guard_text out = {.text = text};
-	bool has_any = !layout || has_strings(layout, guard), is_short = true;
+	bool has_any = !layout || has_strings(layout, guard) || strstr(guard, "string_at("), is_short = true;
 	text[0] = 0;
 	for (size_t bytes; *guard && is_short; guard += bytes) {
 		char one[128];
@@ -223,6 +236,19 @@ static bool translate(const struct tw_layout *layout, const char *guard, char te
 	return is_short && !out.is_full;
 }
 
+/* A guard as agents take it, with a sense for them. */
+static bool compiles(const char *text, enum tw_match_sense sense, char reason[512])
+{
+	const struct tw_match_options options = {.sense = sense};
+	struct tw_match_program *program = NULL;
+	struct tw_match_error error = {.text = "there is no memory"};
+	if (tw_match_compile_when(text, strlen(text), &options, &program, &error))
+		snprintf(reason, 512, "%s", error.text);
+	bool is_right = program != NULL;
+	tw_match_destroy(program);
+	return is_right;
+}
+
 /* ---- all functions ---- */
 
 /* w VALUE GUARD: of the function of a line f VALUE LAYOUT, for which a space ends the value. */
@@ -236,11 +262,11 @@ static bool append_guard(struct tw_layouts *guards, const char *line, const char
 	       tw_layouts_append(guards, guard, strlen(guard)) && tw_layouts_append(guards, "\n", 1);
 }
 
-/* The reason is the first one's that has none. */
+/* The reason is the first one's that has none; that of a function with all the names tells more. */
 size_t tw_when_translate(const struct tw_layouts *layouts, const char *guard, struct tw_layouts *guards,
 			 struct tw_when_left *left)
 {
-	char out[TEXT_BYTES];
+	char out[TEXT_BYTES], last[TEXT_BYTES] = "";
 	size_t count = 0;
 	for (const char *line = layouts->text, *end; line && *line; line = end + 1) {
 		struct tw_layout *layout;
@@ -253,10 +279,15 @@ size_t tw_when_translate(const struct tw_layouts *layouts, const char *guard, st
 		const char *space = *line == 'f' ? memchr(line + 2, ' ', (size_t)(end - line - 2)) : NULL;
 		if (!space || tw_layout_parse(space + 1, (size_t)(end - space - 1), &layout))
 			continue;
-		if (translate(layout, guard, out, reason))
+		/* Functions with parameters of the same types, in the same registers, have the same guard. */
+		bool is_right = translate(layout, guard, out, reason) &&
+				(strcmp(out, last) == 0 || compiles(out, TW_MATCH_SENSE_WORDS, reason));
+		if (is_right) {
+			strcpy(last, out);
 			count += append_guard(guards, line, space, out);
-		else if (left->count++ == 0)
+		} else if (left->count++ == 0 || (strstr(left->reason, no_parameter) && !strstr(reason, no_parameter))) {
 			memcpy(left->reason, reason, sizeof reason);
+		}
 		tw_layout_destroy(layout);
 	}
 	return count;
@@ -270,14 +301,13 @@ bool tw_when_has_names(const char *guard)
 
 bool tw_when_check(const char *guard, char reason[512])
 {
-	struct tw_match_program *program = NULL;
-	struct tw_match_error error = {.text = "there is no memory"};
 	char text[TEXT_BYTES];
-	if (!translate(NULL, guard, text, reason))
-		return false;
-	if (tw_match_compile_when(text, strlen(text), NULL, &program, &error))
-		snprintf(reason, 512, "%s", error.text);
-	bool is_right = program != NULL;
-	tw_match_destroy(program);
-	return is_right;
+	return translate(NULL, guard, text, reason) && compiles(text, TW_MATCH_SENSE_ANY, reason);
+}
+
+bool tw_when_plain(const char *guard, bool are_words, char text[TW_WHEN_TEXT_BYTES], char reason[512])
+{
+	const struct tw_layout none = {0};
+	return translate(&none, guard, text, reason) &&
+	       compiles(text, are_words ? TW_MATCH_SENSE_WORDS : TW_MATCH_SENSE_TERMS, reason);
 }

@@ -27,6 +27,18 @@ struct tw_when_left {
 size_t tw_when_translate(const struct tw_layouts *layouts, const char *guard, struct tw_layouts *guards,
 			 struct tw_when_left *left);
 
+/* The longest guard, as agents get it. */
+#define TW_WHEN_TEXT_BYTES 16384
+
+/*
+ * tw_when_plain - the same of a guard without names: one for all functions.
+ *
+ * @are_words	no function is declared by the program itself, so all arguments are the six integer registers.
+ *
+ * False: @reason says why it is refused.
+ */
+bool tw_when_plain(const char *guard, bool are_words, char text[TW_WHEN_TEXT_BYTES], char reason[512]);
+
 /* Is it one at all, whatever its names mean?  False: @reason says why not. */
 bool tw_when_check(const char *guard, char reason[512]);
 

@@ -72,12 +72,18 @@ bool tw_pattern_match_module(const struct tw_pattern *pattern, const char *modul
 /* Could its function match?  @demangled may be NULL. */
 bool tw_pattern_match_function(const struct tw_pattern *pattern, const char *function, const char *demangled);
 
+/* As it was parsed; lends. */
+const char *tw_pattern_text(const struct tw_pattern *pattern);
+
 /*
  * tw_pattern_alternative - the pattern without braces: each text that it stands for, a pattern of its own.
  *
  * Lends, until the pattern is destroyed; NULL behind the last.  Without braces there is one.
  */
 const char *tw_pattern_alternative(const struct tw_pattern *pattern, size_t index);
+
+/* The module and the function of one of them, without the arity; lends; NULL: any. */
+void tw_pattern_names(const struct tw_pattern *pattern, size_t index, const char **module, const char **function);
 
 /* The arity that it asks for (with braces: one of them), or TW_PATTERN_ARITY_UNKNOWN when any will do. */
 uint32_t tw_pattern_arity(const struct tw_pattern *pattern);

@@ -50,6 +50,7 @@ struct tw_symbols_place {
 	/* TW_SYMBOLS_SLOT: whose slot; otherwise the same as module. */
 	const struct tw_symbols_object *caller;
 	const char *refusal; /* NULL: can be traced; else why not, without a full stop */
+	uint64_t value;	     /* of the function, as its file has it; 0: not known */
 	/* TW_SYMBOLS_SLED: of several instructions, so it can be armed only while the process has one thread. */
 	bool is_loose;
 };
@@ -90,6 +91,21 @@ typedef int (*tw_symbols_place_fn)(const struct tw_symbols_place *place, void *a
  * Returns 0, what @visit answered, or TW_ENOMEM.
  */
 int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_place_fn visit, void *arg);
+
+/* Called for the linkage name of each function; a result other than 0 ends the walk and is its answer. */
+typedef int (*tw_symbols_function_fn)(const char *function, void *arg);
+
+/*
+ * tw_symbols_each_function - the functions that the symbol table of one object names, traceable or not.
+ *
+ * @index	as of tw_symbols_object().
+ *
+ * Of a stripped file those that others can call.  Returns 0, what @visit answered, or an error as tw_symbols_open().
+ */
+int tw_symbols_each_function(const struct tw_symbols *symbols, size_t index, tw_symbols_function_fn visit, void *arg);
+
+/* Can other objects call the function of that name? */
+bool tw_symbols_exports(const struct tw_symbols *symbols, size_t index, const char *function);
 
 /*
  * tw_symbols_compact - make the entry sleds of a program or library cost less while nobody traces it.

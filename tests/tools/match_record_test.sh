@@ -34,6 +34,36 @@ expect 0 "$tw" print --format erlang declared.tw
 shows "{trace,<0.1.0>,call,{numbers,collatz,\[9232\]}}\."
 [ "$(wc -l <out)" -ge 1 ] || fail "nothing"
 
+# What has one answer for all calls is refused, with what to write; declared functions take any terms.
+# refuses GUARD SENTENCE
+refuses() {
+	expect 2 "$tw" record -o wrong.tw -t 'libc:malloc' --when "$1" -- sqlite3 :memory: 'select 1'
+	says "$2"
+}
+refuses '$7 > 1' 'calls have $1 to $6 here'
+refuses '$1 == "hello"' 'write string_at($2) == "text"'
+refuses "string_at(\$1) == 'hello'" 'in double quotes'
+refuses '!$1' 'write !($1 > 0)'
+refuses '$1 && $1 > 2' 'write $1 /= 0'
+refuses '$1' 'never true'
+expect 0 "$tw" record --force -o declared.tw -t 'numbers:_' --when '$1 == "x" or $7 == a' -- "$build/examples/example-count_calls"
+expect 1 "$tw" match --when 'string_at($1) == "x"'
+expect 0 "$tw" match --when '$7 == "x"'
+cat >named.c <<'C'
+__attribute__((noipa)) int ask(const char *name, int size) { return size; }
+int main(void) { return ask("hello", 1) + ask("other", 2) - 3; }
+C
+gcc -w -g -O2 -fpatchable-function-entry=9 -o named named.c || fail "gcc"
+for guard in "name == 'hello':double quotes" 'size == "hello":never a text' '!size:of true or false' "size == hello:no parameter 'hello'" '$7 == size:$1 to $6'; do
+	expect 2 "$tw" record -o wrong.tw -t 'named:ask' --when "${guard%:*}" -- ./named
+	says "${guard##*:}"
+done
+for guard in 'name == "hello"' 'string_at($1) == "hello"' 'string_at($1) == <<"hello">>'; do
+	expect 0 "$tw" record --force -o named.tw -t 'named:ask' --when "$guard" -- ./named
+	expect 0 "$tw" info --json named.tw
+	! (needs_strings) >/dev/null || is "$(json 'd["events"]')" 1 "$guard"
+done
+
 for wrong in "--when '\$1 >'" "--match '[{'" "--match foo" "--when 'nosuch(\$1)'" "--args=7" "--args=x" \
 	"--when '\$1 > 1' --match '[]'"; do
 	eval expect 2 "'$tw'" record -o never.tw "$wrong" -- ls

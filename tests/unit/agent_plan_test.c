@@ -46,6 +46,15 @@ static void lines_become_a_configuration(void **state)
 	assert_int_equal(config.argument_words, 2);
 	tw_agent_config_fini(&config);
 
+	assert_false(config.has_arities);
+	config = configure("pattern app:{a/1,b}\nexclude app:c*\nalias typed /usr/bin/app one\n");
+	assert_int_equal(config.pattern_count, 1);
+	assert_int_equal(config.excluded_count, 1);
+	assert_true(config.has_arities);
+	assert_string_equal(config.alias, "typed");
+	assert_string_equal(config.alias_path, "/usr/bin/app one");
+	tw_agent_config_fini(&config);
+
 	config = configure("pattern _:_\ncallers main\narguments 99");
 	assert_int_equal(config.pattern_count, 1);
 	assert_false(config.has_all_callers);
@@ -94,7 +103,11 @@ static void patterns_choose(void **state)
 	plan = plan_of("pattern libcmocka:srandom\n");
 	assert_int_equal(plan->count, 0);
 	tw_plan_destroy(plan);
+	/* How many arguments a function takes is looked up when it is armed. */
 	plan = plan_of("pattern libc:srandom/1\n");
+	assert_int_equal(plan->count, 1);
+	tw_plan_destroy(plan);
+	plan = plan_of("pattern libc:srand*\nexclude libc:srandom\n");
 	assert_int_equal(plan->count, 0);
 	tw_plan_destroy(plan);
 	plan = plan_of("pattern _:_\n");

@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    Before the program starts, a pattern that can match nothing is refused with the reason and what may have been meant;
+#         one that may match later is told of, and never refused; at the end the reason of each that matched nothing is said.
+# Method  Small programs with and without sleds, that open libraries, become other programs, declare functions.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >leaf.c <<'C'
+__attribute__((noipa)) int leaf(int a, int b) { return a + b; }
+__attribute__((noipa)) int middle(int a) { return leaf(a, 1) + 1; }
+__attribute__((noipa)) int never(int a) { return a; }
+int main(int argc, char **argv) { return argc > 9 ? never(argc) : middle(argc) + middle(2) - 7; }
+C
+gcc -w -O2 -g -fpatchable-function-entry=9 -o leaf leaf.c && gcc -w -O2 -o plain leaf.c || fail "gcc"
+
+# refused PROGRAM PATTERN SENTENCE: and the program does not run
+refused() {
+	expect 2 "$tw" record -o never.tw -t "$2" -- "$1"
+	says "-t '$2' can match nothing: .*$3"
+	says 'nothing was started'
+	[ ! -e never.tw ] || fail "a capture of a program that was not started"
+}
+refused ./leaf 'nosuchmodule:_' "no module 'nosuchmodule'"
+refused ./leaf 'lib:_' "did you mean 'libc'"
+refused ./leaf 'c:_' "did you mean 'libc'"
+refused ./leaf 'LEAF:leaf' "did you mean 'leaf'"
+refused ./leaf 'leaf:midle' "leaf has no function 'midle' (did you mean 'middle'?)"
+refused ./leaf 'libc:nosuchfunction' "libc has no function 'nosuchfunction'"
+refused ./leaf 'nosuchfunction' "no module that it names has a function"
+refused ./leaf 'leaf::leaf' "one colon: 'leaf:leaf'"
+refused ./leaf 'leaf:leaf()' "did you mean 'leaf'"
+refused ./leaf 'leaf:leaf,leaf:middle' 'need -t each, or braces'
+refused ./leaf 'leaf:^mid.*' 'not regular expressions'
+refused ./leaf 'leaf:leaf/3' 'it has 2 parameters, not 3: write /2'
+refused ./leaf 'libc:qsort' 'qsort is there, but has no sled, and no other object calls it'
+refused ./leaf 'libc:strlen' 'strlen is there' # chosen at run time
+refused ./plain 'plain:leaf' 'leaf is there, but has no sled.*-fpatchable-function-entry=9.*docs/instrumenting.md'
+refused ./plain 'plain:_' 'no sled'
+expect 2 "$tw" record -o never.tw -t 'leaf:{leaf,mud}' -t 'leaf:{x,y}' -- ./leaf
+says "'leaf:mud' can match nothing"
+says "'leaf:x' can match nothing"
+says "'leaf:y' can match nothing"
+expect 2 "$tw" record -o never.tw -t 'leaf:leaf' -N 'leaf:_' -- ./leaf
+says 'what it names is excluded'
+expect 2 "$tw" record -o never.tw -q -t 'nosuchmodule:_' -- ./leaf
+says 'can match nothing'
+expect 2 "$tw" record -o never.tw -t '!leaf:_' -- ./leaf
+says '-N PATTERN excludes'
+strip -o bare leaf
+refused ./bare 'bare:leaf' "bare has no function 'leaf'"
+gcc -w -O2 -fpatchable-function-entry=9 -o dark leaf.c || fail "gcc"
+refused ./dark 'dark:leaf/2' 'not known without debug information; leave out /2'
+
+# For scripts; and then the reason comes at the end.
+expect 0 "$tw" record --allow-nothing -o allowed.tw -t 'leaf:midle' -- ./leaf
+says "allowed.tw holds no events"
+says "-t 'leaf:midle' matched nothing: leaf has no function 'midle'"
+expect 0 "$tw" record -o never_called.tw -t 'leaf:never' -- ./leaf
+says "-t 'leaf:never': 1 function was traced, and no call was made"
+expect 0 "$tw" record -o unfulfilled.tw -t 'leaf:leaf' --when '$1 > 1000' -- ./leaf
+says 'no call fulfilled --when'
+expect 0 "$tw" record -o some.tw --allow-nothing -t 'leaf:leaf' -t 'leaf:midle' -- ./leaf
+says "-t 'leaf:midle' matched nothing: leaf has no function 'midle'"
+! grep -q "'leaf:leaf'" err || fail "a pattern that matched is told of"
+expect 0 "$tw" record -o quiet.tw -q --allow-nothing -t 'leaf:midle' -- ./leaf
+is "$(cat err)" ''
+
+# Some calls cannot be seen: said at once, and remembered at the end.
+cat >taken.c <<'C'
+#include <stdlib.h>
+void *(*volatile allocate)(size_t) = malloc;
+int main(void) { return (allocate == malloc) - 1 + (malloc(3) == NULL); }
+C
+gcc -w -O2 -fno-plt -fno-builtin -o taken taken.c || fail "gcc"
+if "$tw" functions --refused -t malloc ./taken | grep -q 'libc:malloc.* from .*taken.*address'; then
+	expect 2 "$tw" record -o never.tw -t 'libc:malloc' -- ./taken
+	says 'the calls of malloc by taken cannot be seen: the code takes'
+fi
+
+# What may come later is not refused: by dlopen, exec, a child, a library that is installed, a declared function.
+cat >plugin.c <<'C'
+__attribute__((noipa)) int plugged(int a) { return a + 1; }
+int run(void) { return plugged(1) - 2; }
+C
+cat >opener.c <<'C'
+#include <dlfcn.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	void *handle = argc > 1 ? dlopen(argv[1], RTLD_NOW) : 0;
+	int (*run)(void) = handle ? dlsym(handle, "run") : 0;
+	return run ? run() : 0;
+}
+C
+cat >becomer.c <<'C'
+#include <unistd.h>
+int main(int argc, char **argv) { return execv(argv[1], argv + 1); }
+C
+gcc -w -O2 -g -fPIC -shared -fpatchable-function-entry=9 -o libplugin.so plugin.c && gcc -w -O2 -o opener opener.c &&
+	gcc -w -O2 -o becomer becomer.c || fail "gcc"
+mkdir elsewhere && mv libplugin.so elsewhere || exit 1
+expect 0 "$tw" record --force -o later.tw -t 'libplugin:plugged' -- ./opener elsewhere/libplugin.so
+says "-t 'libplugin:plugged' matches nothing yet: .*no module 'libplugin'.*later is traced"
+expect 0 "$tw" info --json later.tw
+is "$(json 'd["events"]')" 1
+expect 0 "$tw" record --force -o later.tw -t 'libplugin:plugged/1' -- ./opener elsewhere/libplugin.so
+expect 0 "$tw" info --json later.tw
+is "$(json 'd["events"]')" 1 "an arity that is looked up later"
+expect 0 "$tw" record --force -o later.tw -t 'libplugin:plugged/2' -t 'libplugin:run' -- ./opener elsewhere/libplugin.so
+expect 0 "$tw" info --json later.tw
+is "$(json 'd["events"]')" 1 "another arity"
+expect 0 "$tw" record --force -o later.tw -t 'libplugin:plugged' -- ./opener
+says "'libplugin:plugged' matched nothing: .*nothing that was opened later has it"
+expect 0 "$tw" record --force -o later.tw -t 'leaf:leaf' -- ./becomer ./leaf
+expect 0 "$tw" info --json later.tw
+is "$(json 'd["events"]')" 2
+expect 0 "$tw" record --force -o later.tw --follow-fork -t 'leaf:leaf' -- ./plain
+says 'matches nothing yet'
+printf '#!/bin/sh\nexec ./leaf\n' >script && chmod +x script
+expect 0 "$tw" record --force -o later.tw -t 'leaf:leaf' -- ./script
+expect 0 "$tw" info --json later.tw
+is "$(json 'd["events"]')" 2
+expect 0 "$tw" record --force -o later.tw -t 'libgcc_s:_' -- ./leaf
+says "matches nothing yet"
+expect 0 "$tw" record --force -o later.tw -t 'numbers:_' -- "$build/examples/example-count_calls"
+expect 0 "$tw" info --json later.tw
+[ "$(json 'd["events"]')" -gt 0 ] || fail "declared functions"
+# But a misspelled function of a library that is there is one.
+refused ./opener 'libc:nosuchfunction' 'libc has no function'
+
+# Without a pattern: what there is to say.
+expect 0 "$tw" record --force -o none.tw -p send -- ./leaf
+says 'nothing in the program tells of its processes'
+
+# `functions` says the same, and lists what has no sled.
+expect 0 "$tw" functions -t 'leaf:midle' ./leaf
+says "-t 'leaf:midle' names nothing that can be traced: leaf has no function 'midle' (did you mean 'middle'?)"
+expect 0 "$tw" functions --refused -t 'plain:_' ./plain
+shows 'plain:leaf/_ .*it has no sled: compile with'
+is "$(grep -c 'plain:middle/_' out)" 1
+expect 0 "$tw" functions --refused -t 'leaf:_' ./leaf
+is "$(grep -c 'leaf:leaf/_' out)" 1

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    What a view prints is a pattern: in `record`, in the views, in `functions`. -N leaves functions out.
+# Method  Each name that `report` prints of a program in C and one in C++ selects just that function again.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >leaf.c <<'C'
+__attribute__((noipa)) int leaf(int a, int b) { return a + b; }
+__attribute__((noipa)) int middle(int a) { return leaf(a, 1) + 1; }
+int main(int argc, char **argv) { return middle(argc) + middle(2) - 7; }
+C
+cat >app.cc <<'C'
+#include <string>
+#define NOIPA __attribute__((noipa))
+namespace app {
+struct S {
+	int n;
+	NOIPA int add(int by) const { return n + by; }
+	NOIPA int operator[](int at) const { return n + at; }
+	NOIPA bool operator/(const S &other) const { return n > other.n; }
+	NOIPA int operator()(char *text, int (*each)(int)) { return text ? each(n) : n; }
+	NOIPA operator unsigned long() const { return n; }
+};
+template <class T> NOIPA T most(T a, T b) { return a > b ? a : b; }
+NOIPA std::string name(const char *text) { return text; }
+namespace { NOIPA int hidden(int a) { return a; } }
+}
+NOIPA int each(int a) { return a; }
+int main(int argc, char **argv)
+{
+	app::S s = {argc};
+	auto lambda = [](int a, int b) NOIPA { return a - b; };
+	return s.add(1) + s[2] + (s / s) + s(argv[0], each) + (int)(unsigned long)s + app::most<int>(1, 2) + (int)app::name("x").size() +
+	       app::hidden(3) + lambda(4, 4) - 13;
+}
+C
+gcc -w -O2 -g -fpatchable-function-entry=9 -o leaf leaf.c && g++ -w -O1 -g -fpatchable-function-entry=9 -o app app.cc || fail "gcc"
+
+# names NAME.tw: of all functions, as report prints them
+names() {
+	COLUMNS=400 "$tw" report --json --top 0 "$1" | python3 -c 'import json, sys
+for row in json.load(sys.stdin)["by_function"]: print(row["name"], row["calls"])'
+}
+# each_name PROGRAM MODULE OPTION...: every one of them, again
+each_name() {
+	local program=$1 module=$2 code=0
+	shift 2
+	"$program" >untraced 2>&1 </dev/null || code=$?
+	expect $code "$tw" record --force -o all.tw "$@" -t "$module:_" -- "$program"
+	names all.tw >all
+	python3 - "$tw" "$program" all <<-'PY' || fail "a name that report prints is no pattern"
+		import json, subprocess, sys
+		tw, program, names = sys.argv[1:]
+		def run(*arguments):
+		    done = subprocess.run([tw, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+		    return done.stdout, done.stderr
+		def rows(capture, *arguments):
+		    text, said = run("report", "--json", "--top", "0", *arguments, capture)
+		    return [(row["name"], row["calls"]) for row in json.loads(text)["by_function"]] if text else said
+		def bare(rows):
+		    return [(name.rsplit("/", 1)[0], calls) for name, calls in rows]
+		wanted = [(name, int(calls)) for name, calls in (line.rstrip("\n").rsplit(" ", 1) for line in open(names))]
+		assert len(wanted) >= 3, wanted
+		for row in wanted:
+		    said = run("record", "--force", "-q", "-o", "one.tw", "-t", row[0], "--", program)
+		    assert bare(rows("one.tw")) == bare([row]), (row, rows("one.tw"), said)
+		    assert rows("all.tw", "-t", row[0]) == [row], (row, rows("all.tw", "-t", row[0]))
+		    text, said = run("functions", "--json", "-t", row[0], program)
+		    assert len(json.loads(text)["functions"]) >= 1, (row, said)
+	PY
+}
+each_name ./leaf leaf
+each_name ./leaf leaf --args
+grep -q '^leaf:leaf/2 2$' all || fail "no arity with --args: $(cat all)"
+each_name ./app app --args
+grep -q '^app:app::S::add(int) const/2 1$' all || fail "C++ with --args: $(cat all)"
+
+# Linkage names, sonames, the name that was typed, a path; qualifiers and results left out; several.
+# selects PATTERN N OPTION... PROGRAM: so many functions
+selects() {
+	local pattern=$1 count=$2
+	shift 2
+	"$tw" record --force -q -o some.tw -t "$pattern" "${@:1:$#-1}" -- "${!#}" >out 2>err </dev/null
+	is "$(names some.tw | wc -l)" "$count" "-t $pattern: $(cat err)"
+}
+selects 'app:_ZNK3app1S3addEi' 1 ./app
+selects 'app:app::S::add(int)' 1 ./app
+selects 'app:app::S::add' 1 ./app
+selects 'app:app::most<int>' 1 ./app
+selects 'app:app::S::operator[](int)' 1 ./app
+selects 'libc.so.6:__libc_start_main' 1 ./leaf
+selects 'leaf:{leaf,middle}' 2 ./leaf
+selects '{leaf:leaf,libc:__libc_start_main}' 2 ./leaf
+selects './leaf:leaf' 1 ./leaf
+selects 'leaf:_' 2 -N 'leaf:middle' ./leaf
+selects 'leaf:_' 2 -N 'leaf:leaf/2' ./leaf
+selects 'leaf:_' 1 -N 'leaf:{leaf,middle/_}' ./leaf
+ln -s leaf typed
+selects 'typed:_' 3 ./typed
+selects 'leaf:_' 3 ./typed
+selects 'typed:leaf/2' 1 ./typed
+expect 0 "$tw" record --force -q -o typed.tw -t 'typed:_' -- ./typed
+expect 0 "$tw" report --json -t 'typed:{leaf,main}' typed.tw
+is "$(json 'len(d["by_function"])')" 2
+expect 0 "$tw" functions -t 'typed:leaf' ./typed
+shows 'leaf:leaf/_'
+
+# -N in the views; alone it leaves out of everything.
+expect 0 "$tw" report --json -N 'leaf:middle' typed.tw
+is "$(json 'sorted(row["name"] for row in d["by_function"])')" "['leaf:leaf/_', 'leaf:main/_']"
+expect 0 "$tw" print -t 'leaf:_' -N 'leaf:m*' typed.tw
+is "$(grep -c ' call leaf:leaf' out) $(grep -c ' call ' out)" '2 2'
+expect 0 "$tw" flame --folded -N '_:_' typed.tw
+is "$(cat out)" ''
+expect 0 "$tw" functions -t 'leaf:_' -N 'leaf:middle' ./leaf
+! grep -q 'leaf:middle' out || fail "functions -N"
+expect 0 "$tw" record --force -o without.tw -N 'leaf:leaf' -- ./leaf
+is "$(names without.tw | grep -c leaf:leaf)" 0
+expect 2 "$tw" report -N ':' typed.tw
+says 'is not a pattern'
+exit 0
