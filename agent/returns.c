@@ -7,6 +7,7 @@
 #include "breakpoints/unwind.h"
 #include "pipeline/native.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 
 static bool has_exceptions; /* and they can be had */
@@ -27,7 +28,9 @@ void tw_agent_returns_init(struct tw_agent_config *config)
 
 	if (!config->has_returns && !config->has_return_to)
 		return;
-	if (tw_returns_init(&reason)) {
+	/* It is about to map its own memory at the very addresses, or end the program. */
+	reason = dlsym(RTLD_DEFAULT, "__msan_init") ? "MemorySanitizer's memory lies where return addresses are kept" : NULL;
+	if (reason || tw_returns_init(&reason)) {
 		refuse(config->has_exceptions ? "returns and exceptions" : "returns", reason);
 		config->has_returns = config->has_exceptions = config->has_return_to = false;
 		return;
