@@ -54,7 +54,8 @@ static uint32_t cut_block(struct tw_writer_ring *ring, const uint8_t *raw, uint6
  * What was overwritten and never stored: all that is gone, less what the files have of it; and what is
  * given up unstored now.
  */
-static int tell_overwritten(struct tw_writer *writer, uint32_t index, uint64_t skipped, uint64_t given_up)
+static int tell_overwritten(struct tw_writer *writer, uint32_t index, uint64_t skipped, uint64_t given_up,
+			    uint64_t next_ticks)
 {
 	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
 	struct tw_writer_ring *ring = &writer->rings[index];
@@ -69,6 +70,11 @@ static int tell_overwritten(struct tw_writer *writer, uint32_t index, uint64_t s
 	loss.lost[TW_RB_LOST_FULL] += given_up;
 	if (!loss.record.ticks)
 		loss.record.ticks = loss.first_ticks = shared->first_ticks;
+	/* It stands before all that is there, also what handlers lost beside that. */
+	if (next_ticks && loss.record.ticks > next_ticks)
+		loss.record.ticks = next_ticks;
+	if (loss.first_ticks > loss.record.ticks)
+		loss.first_ticks = loss.record.ticks;
 	tw_writer_start_header(ring, shared, &header);
 	header.flags = TW_BLOCK_FLAG_SNAPSHOT;
 	header.first_pos = header.end_pos = ring->pos;
@@ -117,7 +123,7 @@ int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index)
 		return 0;
 	}
 	at = skip_stored(ring, writer->snapshot, (uint64_t)bytes, &skipped);
-	error = tell_overwritten(writer, index, skipped, 0);
+	error = tell_overwritten(writer, index, skipped, 0, at < (uint64_t)bytes ? tw_get64(writer->snapshot + at) : 0);
 	if (error < 0)
 		return error;
 	if (ring->pos < first_pos) {
@@ -163,6 +169,6 @@ int tw_writer_give_up_ring(struct tw_writer *writer, uint32_t index)
 		at += TW_RB_HEAD_BYTES(tw_record_head(writer->snapshot + at));
 		given_up++;
 	}
-	told = tell_overwritten(writer, index, skipped, given_up);
+	told = tell_overwritten(writer, index, skipped, given_up, 0);
 	return told < 0 ? told : 0;
 }

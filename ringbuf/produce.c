@@ -87,12 +87,18 @@ void tw_rb_producer_fini(struct tw_rb_producer *producer)
 static void note_loss_ticks(struct tw_rb_shared *shared, uint64_t first_ticks, uint64_t last_ticks)
 {
 	/* RELAXED rb.lost: nothing is derived from them before the ring ENDED (PAIR rs.state). */
-	if (!tw_load_relaxed(&shared->lost_first_ticks)) {
+	uint64_t first = tw_load_relaxed(&shared->lost_first_ticks);
+
+	/* A hit that gave up waiting is older than what its handlers lost meanwhile. */
+	if (!first || first_ticks < first) {
 		/* RELAXED rb.lost: as above. */
 		tw_store_relaxed(&shared->lost_first_ticks, first_ticks);
 	}
 	/* RELAXED rb.lost: as above. */
-	tw_store_relaxed(&shared->lost_last_ticks, last_ticks);
+	if (!first || last_ticks > tw_load_relaxed(&shared->lost_last_ticks)) {
+		/* RELAXED rb.lost: as above. */
+		tw_store_relaxed(&shared->lost_last_ticks, last_ticks);
+	}
 }
 
 void tw_rb_refuse_several(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t count, uint64_t ticks)
@@ -233,6 +239,16 @@ static void make_room(struct tw_rb_producer *producer, uint64_t bytes, uint64_t 
 	enter_chunk(producer);
 }
 
+/*
+ * Has something been lost that stands before a record of this time?  What handlers lost while its hit was under way stands
+ * behind it: the next record tells that.
+ */
+static bool is_loss_due(const struct tw_rb_producer *producer, uint64_t ticks)
+{
+	/* RELAXED rb.lost: this thread's own, or its handlers'. */
+	return has_untold(producer) && tw_load_relaxed(&producer->shared->lost_first_ticks) <= ticks;
+}
+
 static void tell_loss(struct tw_rb_producer *producer, uint64_t ticks)
 {
 	struct tw_rb_shared *shared = producer->shared;
@@ -245,6 +261,9 @@ static void tell_loss(struct tw_rb_producer *producer, uint64_t ticks)
 	loss->first_ticks = tw_load_relaxed(&shared->lost_first_ticks);
 	/* RELAXED rb.lost: as above. */
 	loss->record.ticks = tw_load_relaxed(&shared->lost_last_ticks);
+	/* Where older losses are told, those of its own hit's handlers come with them. */
+	if (loss->record.ticks > ticks)
+		loss->record.ticks = ticks;
 	/* RELAXED rb.lost: as above; a handler that counts right now is told by the next record. */
 	tw_store_relaxed(&shared->lost_first_ticks, 0);
 	for (int cause = 0; cause < TW_RB_CAUSES; cause++) {
@@ -269,7 +288,7 @@ enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t 
 		return TW_RB_TOO_BIG;
 	}
 	/* Losses by overwriting stand at the beginning of a snapshot, not where the next record comes. */
-	if (!is_overwriting && has_untold(producer)) {
+	if (!is_overwriting && is_loss_due(producer, ticks)) {
 		if (!find_room(producer, sizeof(struct tw_rb_loss_record), ticks))
 			goto refuse;
 		tell_loss(producer, ticks);
@@ -278,7 +297,9 @@ enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t 
 		make_room(producer, bytes, ticks);
 	else if (!find_room(producer, bytes, ticks))
 		goto refuse;
-	set_limit(producer);
+	/* What is not told yet is looked for by the next record. */
+	if (is_overwriting || !has_untold(producer))
+		set_limit(producer);
 	*out = producer->data + (producer->pos & producer->mask);
 	return TW_RB_OK;
 refuse:

@@ -66,7 +66,7 @@ enum tw_rb_cause { TW_RB_LOST_FULL, TW_RB_LOST_TOO_BIG, TW_RB_LOST_NESTED, TW_RB
 
 /*
  * A loss record: so many records are missing here, after the record before and before the next.
- * Its ticks are those of the last loss.
+ * Its ticks are those of the last loss, and not later than the next record's.
  */
 struct tw_rb_loss_record {
 	struct tw_rb_record record;

@@ -111,3 +111,53 @@ expect 0 "$tw" print --tree -t phases:rest waits.tw
 shows '(tracer: wait)'
 expect 0 "$tw" print --format chrome -t phases:rest waits.tw
 shows '"name":"(tracer: wait)"'
+
+# Handlers inside hits: what they lose stands behind the event that they interrupted, in the order of time of all threads.
+cat >handlers.c <<'EOT'
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+#define OUT __attribute__((noinline, noclone))
+OUT void work(long k) { __asm__ volatile("" ::"r"(k)); }
+OUT void handled(long k) { __asm__ volatile("" ::"r"(k)); }
+static void on_alarm(int number) { for (long i = 0; i < 3; i++) handled(i); }
+static void *run(void *unused) { for (long k = 0; k < 200000; k++) work(k); return unused; }
+int main(void)
+{
+	struct sigaction action;
+	struct itimerval timer = {{0, 500}, {0, 500}};
+	sigset_t set;
+	pthread_t threads[3];
+	memset(&action, 0, sizeof action);
+	action.sa_handler = on_alarm;
+	action.sa_flags = SA_RESTART;
+	sigaction(SIGALRM, &action, 0);
+	setitimer(ITIMER_REAL, &timer, 0);
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], 0, run, 0);
+	/* The workers take the signals. */
+	sigemptyset(&set);
+	sigaddset(&set, SIGALRM);
+	pthread_sigmask(SIG_BLOCK, &set, 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], 0);
+	memset(&timer, 0, sizeof timer);
+	setitimer(ITIMER_REAL, &timer, 0);
+	return 0;
+}
+EOT
+${CC:-cc} -O2 -g -fpatchable-function-entry=9 handlers.c -o handlers -lpthread || fail "no program"
+expect 0 "$tw" record -q --force --on-full block --ring 64K --args -t 'handlers:{work,handled}' -o nested.tw -- ./handlers
+"$tw" print --format json nested.tw >lines 2>err || fail "print"
+python3 - <<'EOT' || fail "not in order of time"
+import json
+last, inversions, nested = 0, 0, 0
+for line in open("lines"):
+    e = json.loads(line)
+    inversions += e["ns"] < last
+    last = max(last, e["ns"])
+    nested += e.get("nested", 0)
+print("nested", nested, "inversions", inversions)
+assert inversions == 0
+EOT
