@@ -236,6 +236,38 @@ static void an_overwriting_ring_keeps_the_newest(void **state)
 	free(shared);
 }
 
+/* A ring that was another thread's before: what that one left is neither counted nor gives its time to a loss. */
+static void a_second_lease_loses_its_own_records_only(void **state)
+{
+	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
+	const uint64_t none[TW_RB_CAUSES] = { 0 };
+	struct tw_rb_producer producer;
+	struct tw_rb_loss_record loss;
+	uint64_t number = 0, before;
+
+	assert_true(tw_rb_producer_init(&producer, shared, TW_RB_OVERWRITE));
+	while (atomic_load(&shared->committed_pos) < TW_RB_BYTES_MIN / TW_RB_CHUNKS * 3 / 2)
+		assert_int_equal(put(&producer, number++), TW_RB_OK);
+	atomic_store(&shared->tail_pos, atomic_load(&shared->committed_pos));
+	for (int lease = 0; lease < 20; lease++) {
+		const uint64_t begun = number + 1000;
+
+		tw_rb_producer_fini(&producer);
+		assert_true(tw_rb_producer_init(&producer, shared, TW_RB_OVERWRITE));
+		shared->first_ticks = begun;
+		assert_false(tw_rb_untold_loss(shared, none, &loss));
+		for (number = begun, before = number; !tw_rb_untold_loss(shared, none, &loss); number++)
+			assert_int_equal(put(&producer, number), TW_RB_OK);
+		/* The first records of the lease: up to the first that is kept. */
+		assert_int_equal(loss.record.ticks, before + loss.lost[TW_RB_LOST_FULL]);
+		assert_int_equal(loss.first_ticks, begun);
+		while (random64(&seed) % 3000)
+			assert_int_equal(put(&producer, number++), TW_RB_OK);
+		atomic_store(&shared->tail_pos, atomic_load(&shared->committed_pos));
+	}
+	free(shared);
+}
+
 /* A death between giving a chunk up and counting it: only the announcement stands. */
 static void a_chunk_given_up_is_counted_by_a_dead_producer(void **state)
 {
@@ -364,6 +396,7 @@ int main(void)
 		cmocka_unit_test(too_big_and_nested_are_told_apart),
 		cmocka_unit_test(a_reservation_without_commit_leaves_nothing),
 		cmocka_unit_test(an_overwriting_ring_keeps_the_newest),
+		cmocka_unit_test(a_second_lease_loses_its_own_records_only),
 		cmocka_unit_test(a_chunk_given_up_is_counted_by_a_dead_producer),
 		cmocka_unit_test(a_damaged_ring_is_refused_and_never_followed),
 		cmocka_unit_test(threads_lose_nothing_that_is_not_counted),
