@@ -21,6 +21,9 @@ struct printing {
 	struct tw_walk walk;
 };
 
+/* "#Fun<", a name of 255 characters that are all escaped, and two numbers. */
+#define TW_PRINTED_FUN_BYTES 4096
+
 #define put_literal(sink, text) tw_sink_put(sink, text, sizeof(text) - 1)
 
 /* ---- leaves ---- */
@@ -262,6 +265,27 @@ static int push(struct printing *printing, enum frame_kind kind, const struct tw
 	return 0;
 }
 
+/*
+ * What only its own system can read, for a reader of terms.  A fun's module may be quoted itself: that stands between
+ * the quotes of the atom as text, with its quotes escaped.
+ */
+static int print_as_atom(struct tw_sink *sink, struct tw_term t)
+{
+	char text[TW_PRINTED_FUN_BYTES];
+	struct tw_sink whole = {.start = text, .at = text, .end = text + sizeof text};
+	int error = tw_is_kind(t, TW_BLOCK_FUN) ? print_fun(&whole, t) : print_identifier(&whole, t);
+
+	if (!error)
+		error = tw_sink_put_byte(sink, '\'');
+	for (const char *at = text; !error && at < whole.at; at++) {
+		if (*at == '\'' || *at == '\\')
+			error = tw_sink_put_byte(sink, '\\');
+		if (!error)
+			error = tw_sink_put_byte(sink, *at);
+	}
+	return error ? error : tw_sink_put_byte(sink, '\'');
+}
+
 static int print_block(struct printing *printing, struct tw_term t)
 {
 	const struct tw_term *elements = tw_elements(t);
@@ -278,9 +302,12 @@ static int print_block(struct printing *printing, struct tw_term t)
 		error = put_literal(printing->sink, "#{");
 		return error ? error : push(printing, IN_MAP, elements, elements + size, size);
 	case TW_BLOCK_BITS: return print_bits(printing, t);
-	case TW_BLOCK_EXPORT:
-	case TW_BLOCK_FUN: return print_fun(printing->sink, t);
-	default: return print_identifier(printing->sink, t);
+	case TW_BLOCK_EXPORT: return print_fun(printing->sink, t);
+	default:
+		if (printing->form == TW_PRINT_CONSULT)
+			return print_as_atom(printing->sink, t);
+		return tw_header_kind(*tw_block(t)) == TW_BLOCK_FUN ? print_fun(printing->sink, t)
+								     : print_identifier(printing->sink, t);
 	}
 }
 

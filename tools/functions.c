@@ -311,7 +311,10 @@ static void put_json(const struct list *list, const struct tw_symbols *symbols)
 		n = run_of(list, i);
 		tw_json_open(&json, NULL, '{');
 		tw_json_text(&json, "module", row->module, strlen(row->module));
-		tw_json_text(&json, "function", row->place.function, strlen(row->place.function));
+		const char *name = tw_name_shown(row->place.function);
+		tw_json_text(&json, "function", name, strlen(name));
+		if (name != row->place.function)
+			tw_json_text(&json, "linkage", row->place.function, strlen(row->place.function));
 		tw_json_text(&json, "way", how_name(row), 4);
 		tw_json_open(&json, "callers", '[');
 		for (size_t k = 0; k < n && row->place.how == TW_SYMBOLS_SLOT; k++)

@@ -89,13 +89,51 @@ size_t tw_name_atom(const char *name, char *text, size_t room)
 	return add(text, used, room, "'");
 }
 
+const char *tw_name_shown(const char *linkage)
+{
+	static char *shown;
+	free(shown);
+	shown = tw_name_demangled(linkage);
+	return shown ? shown : linkage;
+}
+
+/* Erlang has no atoms of more than 255 characters. */
+size_t tw_name_function_atom(const char *linkage, char *text, size_t room)
+{
+	char cut[256];
+	const char *name = tw_name_shown(linkage);
+	size_t bytes = 252;
+	if (strlen(name) > 255 && strlen(linkage) <= 255)
+		name = linkage;
+	if (strlen(name) <= 255)
+		return tw_name_atom(name, text, room);
+	while (bytes && ((unsigned char)name[bytes] & 0xc0) == 0x80)
+		bytes--;
+	snprintf(cut, sizeof cut, "%.*s...", (int)bytes, name);
+	return tw_name_atom(cut, text, room);
+}
+
+void tw_json_function(struct tw_json *json, const struct tw_capture_function *function)
+{
+	if (!function)
+		return;
+	const char *name = tw_name_shown(function->name);
+	if (function->module)
+		tw_json_text(json, "module", function->module->name, strlen(function->module->name));
+	tw_json_text(json, "function", name, strlen(name));
+	if (name != function->name)
+		tw_json_text(json, "linkage", function->name, strlen(function->name));
+	if (function->arity != TW_CAPTURE_ARITY_UNKNOWN)
+		tw_json_u64(json, "arity", function->arity);
+}
+
 size_t tw_name_mfa_open(const struct tw_capture_function *function, char *text, size_t room)
 {
 	size_t used = add(text, 0, room, "{");
 	used += tw_name_atom(function && function->module ? function->module->name : "?", text + used,
 			     room - used);
 	used = add(text, used, room, ",");
-	used += tw_name_atom(function ? function->name : "?", text + used, room - used);
+	used += tw_name_function_atom(function ? function->name : "?", text + used, room - used);
 	return add(text, used, room, ",");
 }
 

@@ -49,6 +49,14 @@ size_t tw_name_function(const struct tw_capture_function *function, char *text, 
 size_t tw_name_arity(uint32_t arity, char *text, size_t room);
 /* A name as an Erlang atom: quoted where Erlang asks for it. */
 size_t tw_name_atom(const char *name, char *text, size_t room);
+/* The name of a function as all views have it: demangled.  Lends until the next call. */
+const char *tw_name_shown(const char *linkage);
+/* The same as an Erlang atom: of at most 255 characters. */
+#define TW_NAME_ATOM_BYTES 2048
+size_t tw_name_function_atom(const char *linkage, char *text, size_t room);
+/* Members of an object: module, function, linkage where that is another name, arity where it is known. */
+struct tw_json;
+void tw_json_function(struct tw_json *json, const struct tw_capture_function *function);
 /* {'module',function,Arity}, but for the closing brace and what stands in the place of the arity. */
 size_t tw_name_mfa_open(const struct tw_capture_function *function, char *text, size_t room);
 

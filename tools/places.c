@@ -79,7 +79,12 @@ uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes)
 		if (!grown)
 			return TW_PLACES_NONE;
 		places->names = grown;
+		const struct tw_capture_function **functions = realloc(places->functions, room * sizeof *functions);
+		if (!functions)
+			return TW_PLACES_NONE;
+		places->functions = functions;
 	}
+	places->functions[places->function_count] = NULL;
 	struct tw_name *name = &places->names[places->function_count];
 	*name = (struct tw_name){strndup(text, bytes), (uint32_t)bytes};
 	return name->text ? places->function_count++ : TW_PLACES_NONE;
@@ -114,6 +119,7 @@ static bool name_image(struct tw_places *places, struct table *table, const stru
 		to->function[place->place_id] = find_name(places, table, text, strnlen(text, bytes));
 		if (to->function[place->place_id] == TW_PLACES_NONE)
 			return false;
+		places->functions[to->function[place->place_id]] = place->function;
 	}
 	return true;
 }
@@ -203,5 +209,6 @@ void tw_places_free(struct tw_places *places)
 	free(places->images);
 	free(places->calls);
 	free(places->names);
+	free(places->functions);
 	*places = (struct tw_places){0};
 }

@@ -26,6 +26,7 @@ struct tw_places {
 	uint32_t image_count;
 	/* By function number: MODULE:FUNCTION/ARITY for people.  The first three are no functions. */
 	struct tw_name *names;
+	const struct tw_capture_function **functions; /* by number: one of that name; NULL: none */
 	uint32_t function_count;
 	uint64_t *calls; /* by function number; of names that were added later there are none */
 	uint32_t calls_count;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_TIMESTAMPS = 256, KEY_TREE };
+enum { KEY_TIMESTAMPS = 256, KEY_TREE, KEY_BARE_PIDS };
 
 static const struct tw_option options_table[] = {
 	{'f', "format", "text|erlang|json|chrome",
@@ -21,6 +21,8 @@ static const struct tw_option options_table[] = {
 	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
 	 "in Erlang terms: none, nanoseconds, or {MegaSecs,Secs,MicroSecs};\n"
 	 "as the session asked, if not given"},
+	{KEY_BARE_PIDS, "bare-pids", NULL,
+	 "in Erlang terms: <0.1.0> for eyes, not '<0.1.0>', which\nfile:consult/1 reads; ports, references, funs alike"},
 	TW_SELECTION_OPTIONS,
 	{'n', "limit", "N", "the first N events only; 0 is all"},
 	{0}};
@@ -49,6 +51,7 @@ struct request {
 	bool is_tree;
 	bool is_chrome;
 	bool is_stream;
+	bool is_bare;
 	int stamp;
 };
 
@@ -112,6 +115,10 @@ static bool take_option(struct request *request, int key, const char *value)
 	}
 	if (key == KEY_TREE) {
 		request->is_tree = true;
+		return true;
+	}
+	if (key == KEY_BARE_PIDS) {
+		request->is_bare = true;
 		return true;
 	}
 	if (key == KEY_TIMESTAMPS)
@@ -186,6 +193,7 @@ static bool init_printer(struct tw_printer *printer, const struct tw_capture *ca
 				       .pid_tracee = UINT32_MAX,
 				       .process_tracee = UINT32_MAX,
 				       .stamp = printer->stamp,
+				       .is_bare = printer->is_bare,
 				       .shown = printer->shown,
 				       .image_count = info.images,
 				       .stream_count = info.streams};
@@ -295,6 +303,7 @@ int tw_tool_print(int argc, char **argv)
 	}
 	tw_out_init(&out, STDOUT_FILENO);
 	printer.stamp = request.stamp;
+	printer.is_bare = request.is_bare;
 	int error = TW_ENOMEM;
 	uint64_t limit = request.has_limit ? request.limit : UINT64_MAX;
 	if (init_printer(&printer, capture, request.format))

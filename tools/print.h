@@ -36,6 +36,7 @@ struct tw_printer {
 	uint32_t process_image;
 	uint32_t process_tracee;
 	int stamp;     /* the kind that was asked for; -1: each event's own */
+	bool is_bare;  /* Erlang: pids and their like without quotes, for eyes */
 	bool has_pids; /* processes that are no threads: their pids stand on every line of text */
 };
 
@@ -158,7 +159,7 @@ struct tw_term tw_print_name_callers(const struct tw_printer *printer, const str
 				     struct tw_arena *arena, struct tw_term term, bool is_for_people);
 
 /* A term of any size in Erlang's form, and the same as a JSON string. */
-void tw_print_put_term(struct tw_out *out, struct tw_term term);
+void tw_print_put_term(struct tw_out *out, struct tw_term term, bool is_bare);
 void tw_print_put_json(struct tw_out *out, struct tw_term term);
 /* For people: cut after so many bytes, {m,f,1} as m:f/1, {m,f,[1]} as m:f(1). */
 #define TW_PRINT_TEXT_BYTES 1000

@@ -2,10 +2,13 @@
 /*
  * print_erlang.c - the trace messages of Erlang's module `trace`, one term a line.
  *
- *	{trace,<0.1.0>,call,{libsqlite3,sqlite3_step,'_'}}.
- *	{trace_ts,<0.1.0>,call,{libc,memcpy,[1,2,3]},123456789}.
- *	{trace_ts,<0.1.0>,return_from,{libc,strlen,1},5,123456789}.
- *	{trace,<0.1.0>,'receive',{hello,<0.2.0>}}.
+ *	{trace,'<0.1.0>',call,{libsqlite3,sqlite3_step,'_'}}.
+ *	{trace_ts,'<0.1.0>',call,{libc,memcpy,[1,2,3]},123456789}.
+ *	{trace_ts,'<0.1.0>',return_from,{libc,strlen,1},5,123456789}.
+ *	{trace,'<0.1.0>','receive',{hello,'<0.2.0>'}}.
+ *
+ * file:consult/1 reads it: pids, ports, references and funs of another system are atoms; --bare-pids is without their
+ * quotes.
  *
  * Arguments are a list where they were recorded, otherwise the arity, or '_' where that is not known.
  * Behind these stand X of {message,X}, the scheduler's number where it was asked for, and the time, in the
@@ -57,13 +60,23 @@ static void put_stamp(struct tw_printer *printer, const struct tw_capture_event 
 	}
 }
 
+/* '<0.1.0>': an atom, which Erlang reads; a bare pid only its shell shows. */
+static void put_pid(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	if (!printer->is_bare)
+		tw_put_char(printer->out, '\'');
+	tw_print_pid(printer, event);
+	if (!printer->is_bare)
+		tw_put_char(printer->out, '\'');
+}
+
 static void put_open(struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	if (tw_print_shown_stamp(printer, event) == TW_PRINT_STAMP_NONE)
 		tw_put(printer->out, "{trace,", 7);
 	else
 		tw_put(printer->out, "{trace_ts,", 10);
-	tw_print_pid(printer, event);
+	put_pid(printer, event);
 	tw_put_char(printer->out, ',');
 }
 
@@ -79,13 +92,13 @@ static void put_list(struct tw_out *out, const uint64_t *words, uint32_t count)
 }
 
 /* A term, or '?' where the bytes are none. */
-static void put_next_term(struct tw_out *out, struct tw_print_payload *payload)
+static void put_next_term(struct tw_printer *printer, struct tw_print_payload *payload)
 {
 	struct tw_term term;
 	if (tw_print_next_term(payload, &term))
-		tw_print_put_term(out, term);
+		tw_print_put_term(printer->out, term, printer->is_bare);
 	else
-		tw_out_text(out, "'?'");
+		tw_out_text(printer->out, "'?'");
 }
 
 static void put_mfa(struct tw_printer *printer, const struct tw_capture_event *event,
@@ -113,7 +126,7 @@ static void put_mfa(struct tw_printer *printer, const struct tw_capture_event *e
 		tw_put_char(out, ',');
 	}
 	if (has_arguments && payload->has_terms)
-		put_next_term(out, payload);
+		put_next_term(printer, payload);
 	else if (has_arguments && (layout = tw_typed_layout(printer->capture, event)))
 		tw_typed_arguments(out, TW_TYPED_ERLANG, layout, payload->words, payload->count);
 	else if (has_arguments)
@@ -130,7 +143,7 @@ static void put_value(struct tw_printer *printer, const struct tw_capture_event 
 	bool is_exception = event->kind == TW_CAPTURE_EXCEPTION_FROM;
 	tw_put_char(out, ',');
 	if (payload->has_terms) {
-		put_next_term(out, payload);
+		put_next_term(printer, payload);
 		return;
 	}
 	if (is_exception)
@@ -147,7 +160,7 @@ static void put_value(struct tw_printer *printer, const struct tw_capture_event 
 static void put_address(struct tw_printer *printer, const struct tw_capture_event *event, uint64_t address)
 {
 	struct tw_out *out = printer->out;
-	char name[600], function[600];
+	char name[TW_NAME_ATOM_BYTES], function[TW_NAME_ATOM_BYTES];
 	struct tw_line line;
 	tw_line_of_return(printer->capture, event->image, address, &line);
 	if (!line.module) {
@@ -157,7 +170,7 @@ static void put_address(struct tw_printer *printer, const struct tw_capture_even
 	size_t bytes = tw_name_atom(line.module->name, name, sizeof name);
 	if (line.function)
 		tw_out_format(out, "{%.*s,%.*s,'_'}", (int)bytes, name,
-			      (int)tw_name_atom(line.function, function, sizeof function), function);
+			      (int)tw_name_function_atom(line.function, function, sizeof function), function);
 	else
 		tw_out_format(out, "{%.*s,'+0x%llx','_'}", (int)bytes, name, (unsigned long long)line.offset);
 }
@@ -183,7 +196,7 @@ static void put_return_to(struct tw_printer *printer, const struct tw_capture_ev
 			  struct tw_print_payload *payload)
 {
 	if (payload->has_terms)
-		put_next_term(printer->out, payload);
+		put_next_term(printer, payload);
 	else if (payload->count)
 		put_address(printer, event, payload->words[0]);
 	else
@@ -200,9 +213,10 @@ static void put_gc(struct tw_out *out, const struct tw_print_payload *payload)
 }
 
 /* The elements behind the tag: as many as the message has, at least. */
-static void put_elements(struct tw_out *out, const struct tw_capture_event *event,
+static void put_elements(struct tw_printer *printer, const struct tw_capture_event *event,
 			 struct tw_print_payload *payload, const struct tw_print_kind *kind)
 {
+	struct tw_out *out = printer->out;
 	uint32_t count = kind ? kind->term_count : 0;
 	if (!kind) {
 		tw_put_char(out, ',');
@@ -221,7 +235,7 @@ static void put_elements(struct tw_out *out, const struct tw_capture_event *even
 		for (uint32_t i = 0; i < count; i++) {
 			tw_put_char(out, ',');
 			if (i < payload->term_count)
-				put_next_term(out, payload);
+				put_next_term(printer, payload);
 			else
 				tw_put(out, "'?'", 3);
 		}
@@ -250,13 +264,13 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 		else if (payload.has_terms && (event->flags & TW_CAPTURE_FLAG_ARITY) && payload.term_count)
 			tw_print_next_term(&payload, &(struct tw_term){0});
 	} else {
-		put_elements(out, event, &payload, kind);
+		put_elements(printer, event, &payload, kind);
 	}
 	if (payload.has_extra) {
 		struct tw_term extra;
 		tw_put_char(out, ',');
 		if (tw_print_next_extra(printer, event, &payload, false, &extra))
-			tw_print_put_term(out, extra);
+			tw_print_put_term(out, extra, printer->is_bare);
 		else
 			tw_out_text(out, "'?'");
 	}
@@ -276,7 +290,7 @@ static void put_loss(struct tw_printer *printer, const struct tw_capture_event *
 	struct tw_out *out = printer->out;
 	tw_out_room(out);
 	tw_put(out, "{trace_ts,", 10);
-	tw_print_pid(printer, event);
+	put_pid(printer, event);
 	tw_put(out, ",lost,[", 7);
 	bool is_next = false;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
@@ -296,7 +310,7 @@ static void put_own_time(struct tw_printer *printer, const struct tw_capture_eve
 	struct tw_out *out = printer->out;
 	tw_out_room(out);
 	tw_put(out, "{trace_ts,", 10);
-	tw_print_pid(printer, event);
+	put_pid(printer, event);
 	tw_out_format(out, ",own_time,{%s,%llu},%llu}.\n", tw_capture_own_name(event->id),
 		      (unsigned long long)tw_capture_own_ns(printer->capture, event), (unsigned long long)event->time_ns);
 }

@@ -7,6 +7,18 @@
 /* A small output of its own, to make the text of a place with the writer of strings. */
 static struct tw_out scratch;
 
+/* The name that all views have; and the linker's, where it is another. */
+static void put_function(struct tw_out *out, const char *linkage)
+{
+	const char *name = tw_name_shown(linkage);
+	tw_out_text(out, ",\"function\":");
+	tw_json_quote(out, name, strlen(name));
+	if (name != linkage) {
+		tw_out_text(out, ",\"linkage\":");
+		tw_json_quote(out, linkage, strlen(linkage));
+	}
+}
+
 static size_t make_place(const struct tw_capture_place *place, char *text, size_t room)
 {
 	const struct tw_capture_function *function = place->function;
@@ -15,8 +27,7 @@ static size_t make_place(const struct tw_capture_place *place, char *text, size_
 	tw_out_init(&scratch, -1);
 	tw_out_text(&scratch, ",\"module\":");
 	tw_json_quote(&scratch, module, strlen(module));
-	tw_out_text(&scratch, ",\"function\":");
-	tw_json_quote(&scratch, name, strlen(name));
+	put_function(&scratch, name);
 	if (function && function->arity != TW_CAPTURE_ARITY_UNKNOWN)
 		tw_out_format(&scratch, ",\"arity\":%u", function->arity);
 	if (place->caller) {
@@ -155,10 +166,8 @@ static void put_line(struct tw_printer *printer, const struct tw_capture_event *
 		tw_out_text(out, ",\"module\":");
 		tw_json_quote(out, line.module->name, strlen(line.module->name));
 	}
-	if (line.function) {
-		tw_out_text(out, ",\"function\":");
-		tw_json_quote(out, line.function, strlen(line.function));
-	}
+	if (line.function)
+		put_function(out, line.function);
 	if (line.file) {
 		tw_out_text(out, ",\"file\":");
 		tw_json_quote(out, line.file, strlen(line.file));

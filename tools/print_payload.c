@@ -206,10 +206,10 @@ static void put_term(struct text_sink *text, struct tw_term term, enum tw_print_
 		tw_out_text(text->out, "...");
 }
 
-void tw_print_put_term(struct tw_out *out, struct tw_term term)
+void tw_print_put_term(struct tw_out *out, struct tw_term term, bool is_bare)
 {
 	struct text_sink text = {.out = out, .left = SIZE_MAX};
-	put_term(&text, term, TW_PRINT_WRITE);
+	put_term(&text, term, is_bare ? TW_PRINT_WRITE : TW_PRINT_CONSULT);
 }
 
 void tw_print_put_json(struct tw_out *out, struct tw_term term)

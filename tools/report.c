@@ -297,6 +297,7 @@ static void put_json_table(struct tw_json *json, const char *name, const struct 
 		const struct tw_tally_row *row = &table->rows[i];
 		tw_json_open(json, NULL, '{');
 		tw_json_text(json, "name", row->name, strlen(row->name));
+		tw_json_function(json, row->function);
 		tw_json_u64(json, "calls", row->calls);
 		tw_json_double(json, "share", calls ? (double)row->calls / (double)calls : 0);
 		if (strcmp(name, "by_thread") == 0) {

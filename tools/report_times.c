@@ -367,6 +367,7 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 		const struct tw_call_function *sums = rows[i].sums;
 		tw_json_open(json, NULL, '{');
 		tw_json_text(json, "name", rows[i].name, strlen(rows[i].name));
+		tw_json_function(json, tree->places.functions[rows[i].function]);
 		tw_json_u64(json, "calls", sums->calls);
 		tw_json_double(json, "share", calls ? (double)sums->calls / (double)calls : 0);
 		if (!tree->is_by_stack)

@@ -198,9 +198,10 @@ static bool name_image(struct tw_tally *tally, const struct scan *scan, uint32_t
 					     sizeof caller_name - 1)] = 0;
 			caller = caller_name;
 		}
-		if (!add_row(&tally->functions, text, tw_name_function(place->function, text, sizeof text),
-			     calls) ||
-		    !add_row(&tally->callers, caller, strlen(caller), calls))
+		if (!add_row(&tally->functions, text, tw_name_function(place->function, text, sizeof text), calls))
+			return false;
+		tally->functions.rows[tally->functions.count - 1].function = place->function;
+		if (!add_row(&tally->callers, caller, strlen(caller), calls))
 			return false;
 		counts->calls[place->place_id] = 0;
 	}

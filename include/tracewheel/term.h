@@ -341,10 +341,13 @@ struct tw_sink {
 /*
  * TW_PRINT_WRITE	as io_lib ~tw: strings are lists of integers.
  * TW_PRINT_PRETTY	as io_lib ~0tp: printable lists are "...", printable binaries <<"...">>.
+ * TW_PRINT_CONSULT	as TW_PRINT_WRITE, but what file:consult/1 cannot read is an atom of the same text: '<0.5.0>',
+ *			'#Port<0.7>', '#Ref<0.1.2.3>', '#Fun<m.1.2>'.
  */
 enum tw_print_form {
 	TW_PRINT_WRITE,
 	TW_PRINT_PRETTY,
+	TW_PRINT_CONSULT,
 };
 
 /*

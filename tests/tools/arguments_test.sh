@@ -106,7 +106,7 @@ C
 fi
 
 # Other forms, of the last one.
-expect 0 "$tw" print --format erlang app.tw
+expect 0 "$tw" print --format erlang --bare-pids app.tw
 shows '{app,read_row,\[21760,<<"users\\n\\"">>,4096,5,0.5\]}'
 shows "{app,moved,\[{-1,2},-3,200,true,1.5,'_',7\]}"
 "$tw" print --format json app.tw >out
@@ -214,7 +214,7 @@ returned = {e["function"]: e for e in map(json.loads, open("out")) if e["kind"] 
 assert returned["both"]["value"] == {"x": 4.5, "y": 4.5}, returned["both"]
 assert returned["longest"]["value"] == 7.5, returned["longest"]
 PY
-expect 0 "$tw" print --format erlang float.tw
+expect 0 "$tw" print --format erlang --bare-pids float.tw
 shows '{float,narrow,1},-1\.5'
 shows '{float,both,1},{4\.5,4\.5}'
 shows '{float,longest,1},7\.5'

@@ -49,7 +49,7 @@ say() {
 	expect 0 "$tw" record -q --force --local --return-to --match "$spec" -t foo:bar -t foo:main -o foo.tw -- ./foo
 	expect 0 "$tw" print foo.tw
 	cp out text
-	expect 0 "$tw" print --format erlang foo.tw
+	expect 0 "$tw" print --format erlang --bare-pids foo.tw
 }
 
 for pie in -pie -no-pie; do
@@ -106,5 +106,5 @@ g++ -g -O2 -o name name.cc || fail g++
 expect 0 "$tw" record -q --force --match "$spec" -t 'libc:*strtol*' -o name.tw -- ./name
 expect 0 "$tw" print name.tw
 shows "{{name,'long app::reader::read<char const\*>(char const\*)','_'}"
-expect 0 "$tw" print --format erlang name.tw
+expect 0 "$tw" print --format erlang --bare-pids name.tw
 shows "{{name,'_ZN3app6reader4readIPKcEElT_','_'}"

@@ -33,7 +33,7 @@ where() {
 
 is "$(to -g -O2)" 'app:foo at app.c:7' "with tail calls it is foo"
 is "$(to -g -O0)" 'app:indirections at app.c:2' "without them the last one"
-expect 0 "$tw" print --format erlang app.tw
+expect 0 "$tw" print --format erlang --bare-pids app.tw
 shows "return_to,{app,indirections,'_'}}"
 "$tw" print --format json app.tw | python3 -c '
 import json, sys

@@ -19,7 +19,7 @@ assert 0 < len(big) < len(every), (len(big), len(every))
 
 spec="[{['\$1'|'_'],[{'<','\$1',1000}],[]}, {['\$1'|'_'],[],[{message,{{large,{'div','\$1',1000}}}}]}]"
 expect 0 "$tw" record -o extra.tw -t 'libc:malloc' --match "$spec" -- sqlite3 :memory: 'select 1'
-expect 0 "$tw" print --format erlang extra.tw
+expect 0 "$tw" print --format erlang --bare-pids extra.tw
 shows "^{trace,<0.1.0>,call,{libc,malloc,'_'},{large,[0-9]*}}\.$"
 shows "^{trace,<0.1.0>,call,{libc,malloc,'_'}}\.$"
 expect 0 "$tw" print extra.tw
@@ -30,7 +30,7 @@ assert any(json.loads(line).get("extra", "").startswith("{large,") for line in s
 
 # Declared functions, in a program that records nothing by itself.
 expect 0 "$tw" record -o declared.tw -t 'numbers:_' --when '$1 > 9000' -- "$build/examples/example-count_calls"
-expect 0 "$tw" print --format erlang declared.tw
+expect 0 "$tw" print --format erlang --bare-pids declared.tw
 shows "{trace,<0.1.0>,call,{numbers,collatz,\[9232\]}}\."
 [ "$(wc -l <out)" -ge 1 ] || fail "nothing"
 

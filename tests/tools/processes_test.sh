@@ -7,7 +7,7 @@ build=$1
 office=$build/examples/example-mailbox
 
 expect 0 "$tw" record -o all.tw -p send,receive,procs,running,garbage_collection -t 'office:_' -- "$office"
-expect 0 "$tw" print --format erlang all.tw
+expect 0 "$tw" print --format erlang --bare-pids all.tw
 cp out all.txt
 shows '^{trace,<0.[0-9]*.0>,send,{job,1},<0.[0-9]*.0>}\.$'
 shows "^{trace,<0.[0-9]*.0>,'receive',{job,3}}\.$"
@@ -34,7 +34,7 @@ PY
 
 # Messages only: no functions, no other events.
 expect 0 "$tw" record -o messages.tw -p send -- "$office"
-expect 0 "$tw" print --format erlang messages.tw
+expect 0 "$tw" print --format erlang --bare-pids messages.tw
 [ "$(grep -c ',send,' out)" = 7 ] && [ "$(wc -l <out)" = 7 ] || fail "other events than seven sends"
 
 # Every flag: calls are among them, and so they are traced; none is silent.
@@ -45,11 +45,11 @@ shows 'out_exited'
 
 # CPU time is what the stamps show, and only when nobody asks for another.
 expect 0 "$tw" record -o cpu.tw -p send,cpu_timestamp -t 'office:_' -- "$office"
-expect 0 "$tw" print --format erlang cpu.tw
+expect 0 "$tw" print --format erlang --bare-pids cpu.tw
 [ "$(grep -c '^{trace_ts,.*,{0,[0-9]*,[0-9]*}}\.$' out)" = "$(wc -l <out)" ] || fail "stamps that are not CPU time"
 grep -q ',send,' out && grep -q ',call,' out || fail "not both kinds of events"
 calls=$(grep -c ',call,' out)
-expect 0 "$tw" print --format erlang --timestamps wall cpu.tw
+expect 0 "$tw" print --format erlang --bare-pids --timestamps wall cpu.tw
 [ "$(grep -c '^{trace_ts,.*,{[1-9][0-9]*,[0-9]*,[0-9]*}}\.$' out)" = "$(wc -l <out)" ] || fail "no times of day"
 expect 0 "$tw" print --format json cpu.tw
 [ "$(grep -c '"cpu_ns":[1-9]' out)" = "$(wc -l <out)" ] || fail "events without CPU time"

@@ -38,10 +38,10 @@ for line in open("out"):
     event = json.loads(line)
     assert event["kind"] == "call" and event["function"] == "sqlite3_step" and event["module"] == "libsqlite3", event
 ' || fail "a line of JSON is not what it should be"
-expect 0 "$tw" print --format erlang --limit 1000 sqlite3.tw
-expect 0 "$tw" print --format erlang --timestamps wall --limit 1 sqlite3.tw
+expect 0 "$tw" print --format erlang --bare-pids --limit 1000 sqlite3.tw
+expect 0 "$tw" print --format erlang --bare-pids --timestamps wall --limit 1 sqlite3.tw
 shows '^{trace_ts,<0.*>,call,{libsqlite3,.*},{[0-9]*,[0-9]*,[0-9]*}}\.$'
-expect 0 "$tw" print --format erlang --limit 1000 sqlite3.tw
+expect 0 "$tw" print --format erlang --bare-pids --limit 1000 sqlite3.tw
 strange=$(grep -v -E '^\{trace(_ts)?,<0\.[0-9]+\.[0-9]+>,call,\{libsqlite3,[a-z][A-Za-z0-9_]*,[^ ]+\}(,[0-9]+)?\}\.$' out | head -n 1)
 [ -z "$strange" ] || fail "not a trace message: $strange"
 

@@ -183,7 +183,7 @@ assert returns["give_wide"] == -18446744073709551621, returns
 assert returns["give_last"] == 0.25, returns
 assert returns["give_big"] is None, returns
 P
-expect 0 "$tw" print --format erlang values.tw
+expect 0 "$tw" print --format erlang --bare-pids values.tw
 shows '{values,give_vector,1},{1\.5,-0\.25}'
 shows '{values,give_nested,\[{7,-8,9,10,5,17,true}\]}'
 expect 0 "$tw" print --tree values.tw

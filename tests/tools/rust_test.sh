@@ -86,7 +86,7 @@ expect 0 "$tw" print panics.tw
 is "$(grep -c ' call libc:qsort' out)" 201 'calls'
 is "$(grep -c ' exception_from libc:qsort.* -> error rust_panic$' out)" 101 'panics'
 is "$(grep -c ' return_from libc:qsort' out)" 100 'returns'
-expect 0 "$tw" print --format erlang panics.tw
+expect 0 "$tw" print --format erlang --bare-pids panics.tw
 is "$(grep -c "exception_from,{libc,qsort,'_'},{error,rust_panic}}" out)" 101 'Erlang'
 # All slots of all objects: Rust's own calls of the unwinder among them.
 for how in --exceptions --returns; do

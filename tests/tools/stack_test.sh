@@ -70,7 +70,7 @@ stacks 1 five 'app:main at '
 stacks 1 five 'app:deep at app.c:12 <- app:deep at app.c:12 <- app:deep at app.c:12 <- app:deep at app.c:12$'
 [ "$(awk '$3 == "call" { calls++; kept = $4 } $3 == "stack" && $4 != kept ":" { exit 1 } $3 == "stack" { stacks++; kept = "" }
 	END { print calls, stacks }' text)" = '502 502' ] || fail "a stack is not behind its call"
-expect 0 "$tw" print --format erlang app.tw
+expect 0 "$tw" print --format erlang --bare-pids app.tw
 is "$(grep -c "stack,{app,five,'_'},\[{app,four,'_'},{app,three,'_'},{app,two,'_'},{app,one,'_'}\]" out)" 500 "$how: Erlang"
 "$tw" print --format json app.tw >lines || fail "print --format json"
 is "$(python3 -c "

@@ -120,12 +120,12 @@ static void make_everything(bool has_threads)
 }
 
 /*
- * Messages as terms are the very lines of --format erlang; where a line shows something that could not be read there is
- * no message.
+ * Messages as terms are the very lines of --format erlang --bare-pids, but for C++ names, which only the command can show
+ * as people write them; where a line shows something that could not be read there is no message.
  */
 static void check_messages(unsigned least)
 {
-	char *text = view_answer(tw_tool_print, "--format erlang", 0), *line = text, *end;
+	char *text = view_answer(tw_tool_print, "--format erlang --bare-pids", 0), *line = text, *end;
 	static char message[65536];
 	struct tw_capture *capture;
 	struct tw_capture_events *events;
@@ -152,7 +152,7 @@ static void check_messages(unsigned least)
 			}
 			tw_term_format(term, TW_PRINT_WRITE, message, sizeof message);
 			if (strcmp(message, line) != 0 && !strstr(line, "'?'") && !strstr(line, ",event,") &&
-			    !strstr(line, ",own_time,"))
+			    !strstr(line, ",own_time,") && !strstr(line, "geo::Point::move()"))
 				fail_msg("message %s\nprinted %s", message, line);
 			same += strcmp(message, line) == 0;
 			tw_arena_reset(&arena);
@@ -180,13 +180,13 @@ static void test_every_kind(void **state)
 		view_golden(rows[i].name, text);
 		free(text);
 	}
-	check_messages(38);
+	check_messages(37);
 }
 
 /* Every line is a term that Erlang reads, whatever the payload. */
 static void check_erlang(void)
 {
-	char *text = view_answer(tw_tool_print, "--format erlang", 0);
+	char *text = view_answer(tw_tool_print, "--format erlang --bare-pids", 0);
 	struct tw_parser parser = {.text = text, .bytes = strlen(text)};
 	struct tw_arena arena;
 	struct tw_term term;
