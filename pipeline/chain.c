@@ -266,24 +266,6 @@ static bool push(struct tw_process_memory *memory, struct head *head, const stru
 
 /* ---- losses ---- */
 
-/* In a read section: each of the sessions loses so many events. */
-static void count_lost(uint64_t sessions, uint64_t count)
-{
-	struct tw_hit_tls *t = &tw_hit_tls;
-	uint64_t ticks = tw_clock_ticks();
-
-	for (uint64_t todo = sessions; todo; todo &= todo - 1) {
-		unsigned session = (unsigned)__builtin_ctzll(todo);
-		struct tw_lane *lane = &t->thread->lanes[session];
-
-		if (lane->producer.shared)
-			tw_rb_refuse_several(&lane->producer, TW_RB_LOST_FULL, count, ticks);
-		else if (tw_hit_sessions[session].rs)
-			for (uint64_t i = 0; i < count; i++)
-				tw_rs_count_no_ring(tw_hit_sessions[session].rs, tw_hit_sessions[session].image, ticks);
-	}
-}
-
 static void count_ends(const struct context *context, uint64_t count, bool is_exception)
 {
 	/* PAIR hit.epoch: acquire; as in frame.c. */
@@ -291,8 +273,8 @@ static void count_ends(const struct context *context, uint64_t count, bool is_ex
 	/* PAIR hit.epoch: acquire; as in frame.c. */
 	uint64_t traced = tw_load_acquire(&tw_hit_tls.tracee->wants_call) & ~gone;
 
-	count_lost((is_exception ? context->exceptions : context->returns) & traced, count);
-	count_lost((is_exception ? context->meta_exceptions : context->meta_returns) & alive, count);
+	tw_frame_count_lost((is_exception ? context->exceptions : context->returns) & traced, count);
+	tw_frame_count_lost((is_exception ? context->meta_exceptions : context->meta_returns) & alive, count);
 }
 
 /* The callee's end will not be seen.  It is a return until more is known, where there is nothing to wait with. */

@@ -217,6 +217,34 @@ void tw_frame_forget(const struct tw_frame_wants *wants)
 	leave(t);
 }
 
+void tw_frame_count_lost(uint64_t sessions, uint64_t count)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	uint64_t ticks = tw_clock_ticks();
+
+	for (uint64_t todo = sessions; todo; todo &= todo - 1) {
+		unsigned session = (unsigned)__builtin_ctzll(todo);
+		struct tw_lane *lane = &t->thread->lanes[session];
+
+		if (lane->producer.shared)
+			tw_rb_refuse_several(&lane->producer, TW_RB_LOST_FULL, count, ticks);
+		else if (tw_hit_sessions[session].rs)
+			for (uint64_t i = 0; i < count; i++)
+				tw_rs_count_no_ring(tw_hit_sessions[session].rs, tw_hit_sessions[session].image, ticks);
+	}
+}
+
+void tw_frame_lose(const struct tw_frame_wants *wants, const void *frame)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	uint64_t told = tw_hit_host.pinned_rs ? UINT64_C(1) << tw_hit_host.pinned_session : 0;
+
+	if (!(wants->returns & ~told) || !enter(t, frame, 0))
+		return;
+	tw_frame_count_lost(wants->returns & still_traced(t, wants->epoch) & ~told, 1);
+	leave(t);
+}
+
 bool tw_frame_begin(const void *frame, uint64_t sessions)
 {
 	if (!enter(&tw_hit_tls, frame, sessions))

@@ -88,6 +88,14 @@ void tw_frame_exception(const struct tw_frame_wants *wants, enum tw_frame_class 
 void tw_frame_forget(const struct tw_frame_wants *wants);
 
 /*
+ * The end of a native call will not be seen, for want of room: counts the return_from of each session as lost (full).  Not
+ * for that of a preloaded library, which tells of such calls by itself.
+ */
+void tw_frame_lose(const struct tw_frame_wants *wants, const void *frame);
+/* In a hit, in a read section: each of these sessions loses so many events for want of room. */
+void tw_frame_count_lost(uint64_t sessions, uint64_t count);
+
+/*
  * tw_frame_begin - what is done with frames between calls and their ends: a hit by itself, in a read section.
  *
  * @frame	of the function that asks.

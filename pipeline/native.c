@@ -115,9 +115,12 @@ static const char *watch(struct tw_place *place, uint64_t *slot, const struct tw
 	bool is_catching = (wants->exceptions | wants->return_tos | wants->more) && tw_unwind_is_known();
 	const char *way = NULL;
 
-	if (tw_unlikely(place->is_unwatched | !tw_native_is_watching()) ||
-	    !tw_returns_open(slot, (const tw_return_word *)wants, wants->more != 0, is_catching, &way))
+	if (tw_unlikely(place->is_unwatched | !tw_native_is_watching())) {
 		tw_frame_forget(wants);
+	} else if (!tw_returns_open(slot, (const tw_return_word *)wants, wants->more != 0, is_catching, &way)) {
+		tw_frame_forget(wants);
+		tw_frame_lose(wants, FRAME(slot));
+	}
 	return way;
 }
 
