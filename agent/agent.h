@@ -50,6 +50,7 @@ struct tw_agent_config {
 	struct tw_agent_layouts *layouts; /* of typed arguments; NULL: none */
 	uint64_t layouts_at;		  /* so much of the text beside the rings is in them */
 	uint64_t ask_ns;		  /* for layouts of objects that came later, so long; 0: do not ask */
+	int filters;			  /* seccomp filters of the command: what it may do is not forbidden; -1: not known */
 	struct tw_match_program *program; /* which calls; NULL: all */
 	bool has_guards; /* each function has its own in layouts, and those that have none are not traced */
 };
@@ -70,6 +71,7 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	exceptions 0|1			the same with exception_from; 0
  *	return_to 0|1			where control comes back to after a call that is recorded; 0
  *	arguments N			words recorded with each call, 0 .. 6; 0
+ *	filters N			seccomp filters of the command; a process that begins with more is left alone
  *	stack N				return addresses recorded with each call, 0 .. 64; 0
  *	typed BYTES			where layouts.c knows how: arguments as they are, BYTES of each string
  *	ask MS				the command looks at objects that are opened later: wait so long for it; 0

@@ -16,6 +16,7 @@
 #include "agent/agent.h"
 
 #include "base/clock.h"
+#include "base/filter.h"
 #include "base/sys.h"
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
@@ -449,6 +450,9 @@ int tw_agent_close(int (*close)(void *), void *handle)
 	}
 	own_closings++;
 	result = close(handle);
+	/* Under a filter it is never found out what went: nothing is written any more. */
+	if (!tw_thread_may_call_system())
+		return result;
 	tw_agent_look();
 	own_closings--;
 	resume_slots();
@@ -464,7 +468,7 @@ void tw_agent_look(void)
 	struct tw_tracee *tracee;
 	int saved_errno = errno, cancel_state;
 
-	if (is_looking)
+	if (is_looking || !tw_thread_may_call_system())
 		return;
 	is_looking = true;
 	/* dlopen() and dlclose() are no cancellation points, but reading files is. */

@@ -116,6 +116,8 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 	} else if (!strcmp(line, "ask")) {
 		words = strtoul(value, NULL, 10);
 		config->ask_ns = UINT64_C(1000000) * (words < ASK_MS_MAX ? words : ASK_MS_MAX);
+	} else if (!strcmp(line, "filters")) {
+		config->filters = (int)strtol(value, NULL, 10);
 	} else if (!strcmp(line, "stack")) {
 		words = strtoul(value, NULL, 10);
 		config->stack_depth = words < TW_STACK_DEPTH_MAX ? (uint32_t)words : TW_STACK_DEPTH_MAX;
@@ -137,7 +139,7 @@ int tw_agent_config_parse(const char *text, size_t bytes, struct tw_agent_config
 	bool has_callers = false;
 	int error = copy ? 0 : TW_ENOMEM;
 
-	*config = (struct tw_agent_config){0};
+	*config = (struct tw_agent_config){.filters = -1};
 	while (!error && (line = strsep(&rest, "\n")))
 		error = take_line(config, line, &has_callers);
 	free(copy);
@@ -160,5 +162,5 @@ void tw_agent_config_fini(struct tw_agent_config *config)
 	free(config->alias_path);
 	tw_match_destroy(config->program);
 	tw_agent_layouts_destroy(config->layouts);
-	*config = (struct tw_agent_config){0};
+	*config = (struct tw_agent_config){.filters = -1};
 }

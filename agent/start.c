@@ -13,6 +13,7 @@
  */
 #include "agent/agent.h"
 
+#include "base/filter.h"
 #include "breakpoints/breakpoints.h"
 #include "pipeline/hit.h"
 #include "pipeline/native.h"
@@ -55,7 +56,8 @@ static __thread struct tw_permit *fork_permit;
 static void before_fork(void)
 {
 	fork_permit = NULL;
-	if (tw_agent_is_active() && tw_permit_seize(&fork_permit))
+	/* Under a filter the child is not followed. */
+	if (tw_agent_is_active() && (!tw_thread_may_call_system() || tw_permit_seize(&fork_permit)))
 		fork_permit = NULL;
 	tw_known_before_fork();
 }
@@ -162,6 +164,11 @@ static void start(const char *path)
 					  : TW_RS_CONFIG_BYTES,
 				  &config))
 		goto detach;
+	/* What set a filter before the program began has not said which calls it forbids: none is tried. */
+	if (config.filters >= 0 && tw_filter_count("self") > config.filters) {
+		tw_agent_config_fini(&config);
+		goto detach;
+	}
 	flags = config.process_flags | (config.has_no_functions ? 0 : TW_FLAG_CALL);
 	/* Without layouts all arguments are words. */
 	tw_agent_layouts_update(&config, &ring_set);

@@ -22,6 +22,7 @@
  * Everything else here runs under the permit; slots are also read by any thread that calls, and bound by
  *ld.so.
  */
+#include "base/filter.h"
 #include "breakpoints/maps.h"
 #include "breakpoints/patch.h"
 #include "breakpoints/permit.h"
@@ -289,8 +290,12 @@ void tw_got_suspend(void)
 	/* PAIR got.suspend: seq_cst; start_writing() writes its word and looks at this one. */
 	tw_fetch_add_seq_cst(&suspensions, 1);
 	/* PAIR got.suspend: seq_cst; as above. */
-	while (tw_load_seq_cst(&is_writing))
-		sched_yield();
+	while (tw_load_seq_cst(&is_writing)) {
+		if (tw_thread_may_call_system())
+			sched_yield();
+		else
+			tw_cpu_relax();
+	}
 }
 
 void tw_got_after_fork_in_child(uint32_t suspension_count)

@@ -3,6 +3,7 @@
 #include "breakpoints/returns.h"
 
 #include "base/limits.h"
+#include "base/filter.h"
 #include "base/sys.h"
 #include "breakpoints/patch.h"
 #include "tracewheel/error.h"
@@ -143,7 +144,7 @@ bool tw_returns_map(const uint64_t *slot)
 	uint8_t owner = tw_load_acquire(&tw_shadow_owners[mapping.chunk & (TW_SHADOW_CHUNKS - 1)]);
 
 	/* Refused, or another chunk's: that is asked once. */
-	if (!((uintptr_t)slot >> ADDRESS_BITS) && (owner == NO_OWNER || owner == BEING_MAPPED))
+	if (!((uintptr_t)slot >> ADDRESS_BITS) && (owner == NO_OWNER || owner == BEING_MAPPED) && tw_thread_may_call_system())
 		tw_patch_call_keeping_vectors(map_there, &mapping);
 	if (!mapping.is_mapped)
 		count(&tw_returns_lost.no_memory);

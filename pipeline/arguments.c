@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arguments.c - copying arguments in a hit.  Compiled without vector registers, as hit.c. */
 #include "pipeline/arguments.h"
+#include "base/filter.h"
 #include "base/sys.h"
 #include "breakpoints/breakpoints.h"
 
@@ -105,11 +106,17 @@ unsigned tw_arg_read_result(unsigned gives, uint64_t first, uint64_t second, uin
 	return gives == TW_BP_GIVES_VECTOR ? 1 : 2;
 }
 
+/* Under a filter strings are shown as if they could not be read. */
+static bool may_read(uint64_t address)
+{
+	return address && tw_thread_may_call_system();
+}
+
 long tw_arg_read_string(uint64_t address, char *text, unsigned bytes_max)
 {
 	/* Without an agent nobody has said who we are. */
-	long readable = address ? tw_sys_read_own_memory(process_id ? process_id : getpid(), text, address, bytes_max)
-				: -1;
+	long readable = may_read(address) ? tw_sys_read_own_memory(process_id ? process_id : getpid(), text, address, bytes_max)
+					  : -1;
 	long bytes = 0;
 
 	while (bytes < readable && text[bytes])
@@ -121,7 +128,7 @@ bool tw_arg_is_string(uint64_t address, const char *text, unsigned bytes)
 {
 	char found[TW_ARG_STRING_BYTES_MAX];
 	/* With the zero behind it: a longer one is another. */
-	long readable = address && bytes < sizeof found ? tw_sys_read_own_memory(process_id ? process_id : getpid(), found,
+	long readable = may_read(address) && bytes < sizeof found ? tw_sys_read_own_memory(process_id ? process_id : getpid(), found,
 										 address, bytes + 1)
 							: -1;
 
@@ -137,7 +144,7 @@ bool tw_arg_is_string(uint64_t address, const char *text, unsigned bytes)
 static unsigned copy_string(uint64_t address, unsigned bytes_max, uint64_t *out)
 {
 	char *text = (char *)(out + 1);
-	long readable = address ? tw_sys_read_own_memory(process_id, text, address, bytes_max) : 0;
+	long readable = may_read(address) ? tw_sys_read_own_memory(process_id, text, address, bytes_max) : 0;
 	uint64_t bytes = 0, state = TW_LAYOUT_UNREADABLE;
 
 	while ((long)bytes < readable && text[bytes])

@@ -2,6 +2,7 @@
 /* count.c - call_count, call_time, call_memory.  Compiled without vector registers, as hit.c. */
 #include "pipeline/account.h"
 #include "base/export.h"
+#include "base/filter.h"
 #include "base/sys.h"
 #include "breakpoints/patch.h"
 #include "tracewheel/function.h"
@@ -41,7 +42,7 @@ static void map_lanes(void *arg)
 
 struct tw_count_lanes *tw_counts_map_lanes(struct tw_thread *thread)
 {
-	if (!thread->has_no_lanes)
+	if (!thread->has_no_lanes && tw_thread_may_call_system())
 		tw_patch_call_keeping_vectors(map_lanes, thread);
 	/* RELAXED count.lanes_own: written by this thread. */
 	return tw_load_relaxed(&thread->lanes_of_counts);

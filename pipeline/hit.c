@@ -18,6 +18,7 @@
 #include "pipeline/count.h"
 #include "pipeline/record.h"
 #include "base/export.h"
+#include "base/filter.h"
 #include "progress/read_side.h"
 #include "tracewheel/function.h"
 
@@ -345,6 +346,9 @@ enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
 	} else if (t->state == TW_THREAD_JOINING) {
 		/* A call of our own. */
 		return TW_THREAD_JOINING;
+	} else if (!tw_thread_may_call_system()) {
+		/* As one that has no ring: to join takes system calls. */
+		return TW_THREAD_ENDED;
 	} else if (!tw_hit_join()) {
 		/* A child of vfork() in this memory, which is counted; or a thread that cannot join. */
 		return t->state == TW_THREAD_NEW ? TW_THREAD_ENDED : TW_THREAD_JOINING;

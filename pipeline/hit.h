@@ -305,6 +305,10 @@ extern bool tw_thread_hears_signal_stacks;
 bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame);
 /* Ends it: its read section, its wait.  Touches nothing that is not ours. */
 void tw_hit_leave_abandoned(struct tw_hit_tls *t);
+/* False in a child that shares this process' memory (vfork). */
+bool tw_thread_is_own_process(void);
+/* Waits, but not for ever, until no thread waits for a ring or for room. */
+void tw_threads_await_calls(void);
 /* The calling thread is about to jump: %rsp will be that.  Ends the hit that it leaves. */
 void tw_thread_jumps(uintptr_t to);
 /* The thread runs whom it ran before the event of another tracee: notice.c. */

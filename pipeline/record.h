@@ -8,6 +8,7 @@
 #define TW_PIPELINE_RECORD_H
 
 #include "base/clock.h"
+#include "base/filter.h"
 #include "base/sys.h"
 #include "pipeline/hit.h"
 
@@ -60,7 +61,7 @@ static inline uint64_t tw_record_stamp_word(enum tw_record_stamp stamp)
 
 	if (stamp == TW_RECORD_UNIQUE_INTEGER)
 		return tw_hit_unique_integer();
-	ns = tw_sys_process_cpu_ns();
+	ns = tw_thread_may_call_system() ? tw_sys_process_cpu_ns() : 0;
 	return ns < 0 ? 0 : (uint64_t)ns;
 }
 

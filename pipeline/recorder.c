@@ -8,9 +8,12 @@
  */
 #include "base/error.h"
 #include "base/export.h"
+#include "base/export.h"
+#include "base/filter.h"
 #include "base/sys.h"
 #include "pipeline/writer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -44,6 +47,21 @@ _Static_assert(TW_RECORDER_PROCESSES_MAX == TW_RS_IMAGES_MAX, "every image may a
 _Static_assert((int)TW_LOST_CAUSES == TW_RB_CAUSES && (int)TW_LOST_NESTED == TW_RB_LOST_NESTED,
 	       "the causes too");
 
+/* With how many filters hold for the recorder: under those agents know what is allowed, under more they do not. */
+static int create_rings(struct tw_rs *rs, struct tw_rs_options *options)
+{
+	char *config = NULL;
+	int error;
+
+	if (options->config && asprintf(&config, "%sfilters %d\n", options->config, tw_filter_count("self")) < 0)
+		return TW_ENOMEM;
+	options->config = config;
+	error = tw_rs_create(rs, options);
+	options->config = NULL;
+	free(config);
+	return error;
+}
+
 TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct tw_recorder **out)
 {
 	struct tw_recorder *recorder;
@@ -71,7 +89,7 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 	error = tw_store_create(&recorder->writer.store, options, false);
 	if (error)
 		goto fini_writer;
-	error = tw_rs_create(&recorder->writer.rs, &set);
+	error = create_rings(&recorder->writer.rs, &set);
 	if (error)
 		goto remove_capture;
 	recorder->writer.store.stats.last_error = 0;

@@ -10,6 +10,7 @@
 #include "pipeline/hit.h"
 #include "pipeline/wait.h"
 #include "base/clock.h"
+#include "base/filter.h"
 #include "base/quiet_lock.h"
 #include "breakpoints/patch.h"
 #include "progress/read_side.h"
@@ -46,10 +47,26 @@ static void unlink_thread(struct tw_thread *thread)
 		thread->next->link = thread->link;
 }
 
+/*
+ * Under a filter no lock is taken, since another thread may have to wake us, and no signal blocked: all stays where it is, in
+ * memory that is never unmapped.  The owner of the rings finds out that the thread is gone.
+ */
+static void leave_as_it_is(struct tw_hit_tls *t)
+{
+	t->state = TW_THREAD_ENDED;
+	t->tracee = &tw_hit_nobody;
+	t->thread = NULL;
+}
+
 static void leave(struct tw_hit_tls *t)
 {
 	struct tw_thread *thread = t->thread;
 	uint64_t signals;
+
+	if (!tw_thread_may_call_system()) {
+		leave_as_it_is(t);
+		return;
+	}
 
 	tw_sys_block_signals(&signals);
 	if (t->state == TW_THREAD_READY && thread->own_tracee && tw_hit_host.thread_ends)
@@ -175,7 +192,7 @@ void tw_threads_each(void (*fn)(struct tw_thread *thread, void *arg), void *arg)
 	tw_quiet_unlock(&threads_lock);
 }
 
-static bool is_own_process(void)
+bool tw_thread_is_own_process(void)
 {
 	/* RELAXED thread.process: as in tw_thread_init(). */
 	return tw_sys_process_id() == tw_load_relaxed(&own_process_id);
@@ -257,7 +274,7 @@ bool tw_thread_join(void)
 	 * A handler may have joined just before.  A child that shares this memory stays new: its number is that of no thread
 	 * of ours, and what it would set up belongs to the thread that it borrows the memory of.
 	 */
-	if (t->state == TW_THREAD_NEW && is_own_process()) {
+	if (t->state == TW_THREAD_NEW && tw_thread_is_own_process()) {
 		/*
 		 * libc may make traced calls on our behalf meanwhile, and in a program that carries this library in itself
 		 * our own calls of libc can be traced, errno's the first: they would join again, without end.
@@ -289,6 +306,8 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session)
 	uint64_t signals;
 	bool has_ring;
 
+	if (!tw_thread_may_call_system())
+		return false;
 	if (!may_find_ring(s->rs)) {
 		tw_rs_want(s->rs);
 		return false;
@@ -415,6 +434,25 @@ static bool is_anybody_waiting(unsigned session)
 	return found;
 }
 
+/* A filter is about to hold for all threads: those that wait for rings or room come back within a slice. */
+void tw_threads_await_calls(void)
+{
+	const uint64_t nap_ns = 1000000;
+	bool found = true;
+
+	for (unsigned naps = 0; found && naps < 200; naps++) {
+		found = false;
+		tw_quiet_lock(&threads_lock);
+		for (struct tw_thread *thread = threads; thread; thread = thread->next) {
+			/* PAIR hit.waiting: seq_cst; as in is_anybody_waiting(). */
+			found |= tw_load_seq_cst(&thread->waiting_session) != 0;
+		}
+		tw_quiet_unlock(&threads_lock);
+		if (found)
+			tw_sys_sleep(nap_ns);
+	}
+}
+
 void tw_threads_end_lanes(unsigned session)
 {
 	while (is_anybody_waiting(session))
@@ -499,6 +537,8 @@ NO_VECTORS bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *fra
 		return false;
 	if (tw_thread_hears_signal_stacks)
 		return true;
+	if (!tw_thread_may_call_system())
+		return false;
 	/* A signal stack that was set since, perhaps on the thread's own. */
 	tw_sys_signal_stack(&tw_thread_signal_stack);
 	return is_left(t->thread, before, now);

@@ -7,6 +7,7 @@
  */
 #include "pipeline/wait.h"
 #include "base/clock.h"
+#include "base/filter.h"
 #include "base/sys.h"
 #include "progress/read_side.h"
 
@@ -61,7 +62,7 @@ uint64_t tw_hit_newer_than(uint64_t epoch)
 static bool is_given_up(struct tw_rs *rs)
 {
 	/* PAIR rs.closed: acquire; release in tw_rs_close(). */
-	return tw_load_acquire(&rs->control->is_closed) || tw_rs_is_stalled(rs);
+	return tw_load_acquire(&rs->control->is_closed) || tw_rs_is_stalled(rs) || !tw_thread_may_call_system();
 }
 
 /*

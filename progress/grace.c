@@ -14,6 +14,7 @@
 #include "progress/read_side.h"
 #include "base/clock.h"
 #include "base/export.h"
+#include "base/filter.h"
 #include "base/quiet_lock.h"
 #include "tracewheel/error.h"
 #include "tracewheel/progress.h"
@@ -46,7 +47,8 @@ __attribute__((target("general-regs-only"))) void tw_progress_wake_waiter(void)
 		/* RELAXED progress.notes: behind the barrier that the waiter cannot make this thread pass. */
 		notes = tw_load_relaxed(&tw_progress_global.notes);
 	}
-	if (!(notes & TW_PROGRESS_HAS_WAITER))
+	/* The waiter looks again by itself. */
+	if (!(notes & TW_PROGRESS_HAS_WAITER) || !tw_thread_may_call_system())
 		return;
 	/* RELAXED progress.notes: whoever takes the note away wakes; the waiter looks at all readers again. */
 	if (tw_fetch_and_relaxed(&tw_progress_global.notes, ~TW_PROGRESS_HAS_WAITER) & TW_PROGRESS_HAS_WAITER)

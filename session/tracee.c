@@ -5,6 +5,7 @@
  * The list of tracees and the flags of new ones are under the registry's lock; the words that hits
  * read are changed by read-modify-write only, because match programs change them too.
  */
+#include "base/filter.h"
 #include "session/session.h"
 #include "session/queue.h"
 #include "session/tracee.h"
@@ -224,7 +225,7 @@ void tw_tracee_describe(struct tw_tracee *tracee, unsigned slot)
 	struct tw_session *session;
 
 	/* RELAXED tracee.described: a tracee runs on one thread at a time, which describes it. */
-	if (tw_load_relaxed(&tracee->described) & bit)
+	if ((tw_load_relaxed(&tracee->described) & bit) || !tw_thread_may_call_system())
 		return;
 	tw_registry_lock();
 	session = tw_session_at(slot);

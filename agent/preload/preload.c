@@ -12,6 +12,7 @@
 
 #include "base/atomic.h"
 #include "base/export.h"
+#include "base/filter.h"
 #include "pipeline/hit.h"
 
 #include <dlfcn.h>
@@ -67,7 +68,7 @@ __attribute__((constructor)) static void construct(void)
 
 __attribute__((destructor)) static void destruct(void)
 {
-	if (tw_agent_is_active())
+	if (tw_agent_is_active() && tw_thread_may_call_system())
 		tw_agent_returns_end();
 }
 
@@ -94,7 +95,7 @@ TW_API TAIL_CALLING void *dlopen(const char *name, int flags)
 {
 	open_fn real = find_open();
 
-	if (!tw_agent_is_active() || tw_agent_is_looking())
+	if (!tw_agent_is_active() || tw_agent_is_looking() || !tw_thread_may_call_system())
 		TAIL_CALL real(name, flags);
 	return open_and_look(real, name, flags, __builtin_return_address(0));
 }

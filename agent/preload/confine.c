@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * confine.c - a thread that forbids itself something: to read the processor's clock, or system calls.
+ *
+ * Strict seccomp and prctl(PR_SET_TSC, PR_TSC_SIGSEGV) make rdtsc a fault in the thread that asks, and every hit reads
+ * that clock.  So such a thread is left alone from there on, and its calls are counted as lost.
+ *
+ * A seccomp filter may end the program for any system call.  So it is known before it is set (base/filter.h), by whatever
+ * way libraries set one: prctl(), or syscall(), which libseccomp uses.
+ */
+#include "agent/agent.h"
+#include "base/atomic.h"
+#include "base/export.h"
+#include "base/filter.h"
+#include "pipeline/hit.h"
+
+#include <dlfcn.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+/* The real one must see its caller's frame: what it starts may come back on another stack.  As in preload.c. */
+#ifdef __clang__
+#define TAIL_CALLING
+#define TAIL_CALL __attribute__((musttail)) return
+#else
+#define TAIL_CALLING __attribute__((optimize("O2")))
+#define TAIL_CALL    return
+#endif
+
+/* syscall() takes any number of arguments; on this processor they lie where those of a function with six lie. */
+typedef long (*syscall_fn)(long, long, long, long, long, long, long);
+typedef int (*prctl_fn)(int, ...);
+
+static _Atomic(prctl_fn) real_prctl;
+static _Atomic(syscall_fn) real_syscall;
+
+static prctl_fn find_prctl(void)
+{
+	/* RELAXED agent.real: whoever comes first finds the same answer. */
+	prctl_fn real = tw_load_relaxed(&real_prctl);
+
+	if (!real) {
+		*(void **)&real = dlsym(RTLD_NEXT, "prctl");
+		/* RELAXED agent.real: as above. */
+		tw_store_relaxed(&real_prctl, real);
+	}
+	return real;
+}
+
+static syscall_fn find_syscall(void)
+{
+	/* RELAXED agent.real: as above. */
+	syscall_fn real = tw_load_relaxed(&real_syscall);
+
+	if (!real) {
+		*(void **)&real = dlsym(RTLD_NEXT, "syscall");
+		/* RELAXED agent.real: as above. */
+		tw_store_relaxed(&real_syscall, real);
+	}
+	return real;
+}
+
+/* Before a thread asks where the loader must not be asked: in a child of vfork(), in a handler. */
+__attribute__((constructor(101))) static void find_early(void)
+{
+	find_prctl();
+	find_syscall();
+}
+
+static bool forbids_clock(long option, unsigned long first)
+{
+	return (option == PR_SET_SECCOMP && first == SECCOMP_MODE_STRICT) ||
+	       (option == PR_SET_TSC && first == PR_TSC_SIGSEGV);
+}
+
+/* ---- filters ---- */
+
+static void tell_once(void)
+{
+	static _Atomic bool has_told;
+
+	/* RELAXED agent.told: a sentence, once. */
+	if (!tw_agent_is_active() || tw_exchange_acq_rel(&has_told, true))
+		return;
+	tw_agent_tell("the program asked for a seccomp filter: threads that it may hold for make no more system calls of the "
+		      "tracer; they lose events when their rings are full, and without a ring; what they load is not traced");
+}
+
+/* A child of vfork() may confine itself: that is not this process. */
+static bool begin(enum tw_filter_scope scope, struct tw_filter_change *change)
+{
+	if (!tw_thread_is_own_process())
+		return false;
+	tell_once();
+	*change = tw_filter_begin(scope);
+	if (scope == TW_FILTER_ALL_THREADS)
+		tw_threads_await_calls();
+	return true;
+}
+
+static long set_filter(long number, long a, long b, long c, long d, long e, long f, enum tw_filter_scope scope, bool gives_fd)
+{
+	struct tw_filter_change change;
+	bool is_told = begin(scope, &change);
+	long result = find_syscall()(number, a, b, c, d, e, f);
+
+	if (is_told)
+		tw_filter_end(change, result == 0 || (gives_fd && result > 0));
+	return result;
+}
+
+/* ---- what the program calls ---- */
+
+/* As libc's: always four arguments, whatever the caller gave. */
+TW_API int prctl(int option, ...)
+{
+	unsigned long a[4];
+	uintptr_t state;
+	va_list list;
+	int result;
+
+	va_start(list, option);
+	for (unsigned i = 0; i < 4; i++)
+		a[i] = va_arg(list, unsigned long);
+	va_end(list);
+	if (option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_FILTER)
+		return (int)set_filter(SYS_prctl, option, (long)a[0], (long)a[1], (long)a[2], (long)a[3], 0,
+				       TW_FILTER_THREAD, false);
+	if (!forbids_clock(option, a[0]))
+		return find_prctl()(option, a[0], a[1], a[2], a[3]);
+	state = tw_thread_bar();
+	result = find_prctl()(option, a[0], a[1], a[2], a[3]);
+	if (result)
+		tw_thread_unbar(state);
+	return result;
+}
+
+static __attribute__((noinline)) long call_watched(long number, long a, long b, long c, long d, long e, long f)
+{
+	if (number == SYS_sigaltstack)
+		return sigaltstack((const stack_t *)a, (stack_t *)b);
+	if (number == SYS_prctl)
+		return prctl((int)a, b, c, d, e);
+	if (a == SECCOMP_SET_MODE_STRICT)
+		return prctl(PR_SET_SECCOMP, (unsigned long)SECCOMP_MODE_STRICT, 0ul, 0ul, 0ul);
+	if (a != SECCOMP_SET_MODE_FILTER)
+		return find_syscall()(number, a, b, c, d, e, f);
+	return set_filter(number, a, b, c, d, e, f,
+			  (unsigned long)b & SECCOMP_FILTER_FLAG_TSYNC ? TW_FILTER_ALL_THREADS : TW_FILTER_THREAD,
+			  (unsigned long)b & SECCOMP_FILTER_FLAG_NEW_LISTENER);
+}
+
+long tw_preload_syscall(long number, long a, long b, long c, long d, long e, long f) __asm__("syscall");
+
+TW_API TAIL_CALLING long tw_preload_syscall(long number, long a, long b, long c, long d, long e, long f)
+{
+	syscall_fn real = find_syscall();
+
+	if (tw_unlikely(number == SYS_seccomp || number == SYS_prctl || number == SYS_sigaltstack))
+		TAIL_CALL call_watched(number, a, b, c, d, e, f);
+	TAIL_CALL real(number, a, b, c, d, e, f);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* filter.c - what is known of seccomp filters, in words of our own. */
+#include "base/filter.h"
+#include "base/atomic.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NOT_ASKED, FREE, FILTERED };
+
+static const _Atomic uint32_t nobody_looks;
+
+static __thread uint8_t own;
+static _Atomic uint32_t set_by_threads; /* filters, of any thread: whoever comes later may have inherited them */
+static _Atomic uint32_t set_everywhere;
+static const _Atomic uint32_t *_Atomic seen = &nobody_looks;
+
+__attribute__((target("general-regs-only"))) bool tw_thread_may_call_system(void)
+{
+	/*
+	 * PAIR filter.everywhere: seq_cst; tw_filter_begin().  A thread that says that it waits, and then asks here, is seen
+	 * to wait, or sees that it may not.
+	 */
+	if (tw_load_seq_cst(&set_everywhere))
+		return false;
+	/* RELAXED filter.seen: lone words; the one who sets them does so as soon as it knows. */
+	if (tw_load_relaxed(tw_load_relaxed(&seen)))
+		return false;
+	if (own == NOT_ASKED) {
+		/* RELAXED filter.set: a thread that inherited a filter was created after this was raised. */
+		if (tw_load_relaxed(&set_by_threads))
+			return false;
+		own = FREE;
+	}
+	return own == FREE;
+}
+
+struct tw_filter_change tw_filter_begin(enum tw_filter_scope scope)
+{
+	struct tw_filter_change change = { own, scope };
+
+	own = FILTERED;
+	/* RELAXED filter.set: as above. */
+	tw_fetch_add_relaxed(&set_by_threads, 1);
+	if (scope == TW_FILTER_ALL_THREADS) {
+		/* PAIR filter.everywhere: seq_cst; tw_thread_may_call_system(). */
+		tw_fetch_add_seq_cst(&set_everywhere, 1);
+	}
+	return change;
+}
+
+void tw_filter_end(struct tw_filter_change change, bool was_set)
+{
+	if (was_set)
+		return;
+	own = change.kept;
+	/* RELAXED filter.set: as above; whoever came meanwhile is not asked again, and stays careful. */
+	tw_fetch_add_relaxed(&set_by_threads, (uint32_t)-1);
+	if (change.scope == TW_FILTER_ALL_THREADS) {
+		/* PAIR filter.everywhere: seq_cst; as above. */
+		tw_fetch_add_seq_cst(&set_everywhere, (uint32_t)-1);
+	}
+}
+
+void tw_filter_watch(const _Atomic uint32_t *word)
+{
+	/* RELAXED filter.seen: as above. */
+	tw_store_relaxed(&seen, word);
+}
+
+static int number_behind(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+
+	return at ? (int)strtol(at + strlen(key), NULL, 10) : -1;
+}
+
+int tw_filter_count(const char *process)
+{
+	char path[64], text[8192];
+	ssize_t bytes;
+	int fd, mode, count;
+
+	snprintf(path, sizeof path, "/proc/%s/status", process);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	bytes = read(fd, text, sizeof text - 1);
+	close(fd);
+	if (bytes <= 0)
+		return -1;
+	text[bytes] = '\0';
+	mode = number_behind(text, "\nSeccomp:");
+	count = number_behind(text, "\nSeccomp_filters:");
+	/* Kernels before 5.9 do not count them. */
+	return mode <= 0 || count > 0 ? (mode <= 0 ? mode : count) : 1;
+}

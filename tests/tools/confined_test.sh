@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: a program that sets a seccomp filter is never ended for a system call of ours, by whatever way it sets it, for one
+# thread or for all: in handlers, where its ring is full, in threads that come later and in those that end. Each call is
+# recorded or counted. A filter that the system refuses changes nothing. One that was there before the program leaves it alone.
+# Method: agent_confined may do nothing but what it does itself, and counts its calls; rings are small, and are waited for.
+build=$1
+. "$(dirname "$0")/lib.sh"
+program=$build/tests/agent/agent_confined
+
+expect_confined() { # CODE ARGUMENT...
+	local code=$1 made
+	shift
+	expect "$code" "$tw" record -q --force -o a.tw --ring 64K --on-full block -t libc:strtol -- "$program" "$@"
+	made=$(sed -n 's/^calls //p' out)
+	expect 0 "$tw" info --json a.tw
+	is "$(json 'd["events"] + sum(d["lost"].values())')" "$made" "events and losses of $*"
+}
+
+"$program" prctl strict late >out 2>err
+[ $? = 21 ] || { echo "filters are refused here, or libc needs more than this: not tested" && exit 77; }
+
+for how in prctl seccomp all; do
+	for late in "" late; do
+		# shellcheck disable=SC2086
+		expect_confined 21 $how strict $late
+	done
+	expect_confined 0 $how refused
+done
+
+# What was in force when the command itself began is no news; more of it than that is not tried.
+expect 0 "$tw" record -q --force -o a.tw -t libc:strtol -- "$program" before "$program" prctl refused
+shows "^calls 40"
+expect 0 "$program" allowed "$tw" record -q --force -o a.tw -t libc:strtol -- "$program" prctl refused
+expect 0 "$tw" info --json a.tw
+[ "$(json 'd["events"]')" -gt 1000 ] || fail "under the command's own filter nothing is traced"
+echo PASS
