@@ -32,6 +32,7 @@ ROOMS = {
     "session": [r"session_"],
 }
 HEADERS = ["ringbuf/ringbuf.h", "ringbuf/ringset.h", "pipeline/hit.h", "breakpoints/returns.h", "progress/read_side.h"]
+NATIVE = ["session_native", "session_memory", "session_frames"]
 TEST_SECONDS = 60
 SWAPS = [
     ("<=", ["<"]), (">=", [">"]), ("==", ["!="]), ("!=", ["=="]), ("&&", ["||"]), ("||", ["&&"]),
@@ -113,15 +114,16 @@ def run(command, seconds=None, cwd=COPY):
 
 
 def tests_of(pattern):
-    """Programs of unit tests whose name matches, and the one that steps through a ring; a list of names to build and run."""
-    names = [path.name[:-len("_test.c")] for path in sorted((COPY / "tests" / "unit").glob("*_test.c"))] + ["ring_step"]
-    return [f"{name}_test" for name in names if re.match(pattern, name)]
+    """Targets of the unit tests whose name matches, those on native libraries among them, and what steps through a ring."""
+    names = [path.name[:-len("_test.c")] for path in sorted((COPY / "tests" / "unit").glob("*_test.c"))]
+    return [f"{name}_test" for name in [*names, *NATIVE, "ring_step"] if re.match(pattern, name)]
 
 
 def run_test(name):
     """What a program says of a mutant: None, nothing is wrong."""
-    code, _ = run([f"build/release/tests/{name}"], TEST_SECONDS)
-    return None if code == 0 or code == 77 else f"{name[:-len('_test')]} ({'hangs' if code is None else f'exit {code}'})"
+    folder = "build/release/tests/native" if name[:-len("_test")] in NATIVE else "build/release/tests"
+    code, _ = run([f"{folder}/{name}"], TEST_SECONDS)
+    return None if code in (0, 77) else f"{name[:-len('_test')]} ({'hangs' if code is None else f'exit {code}'})"
 
 
 def judge(mutant):
