@@ -219,8 +219,10 @@ bool tw_sys_is_process_gone(int pid, uint64_t start_time)
 	uint64_t found;
 	int error = tw_sys_process_start_time(pid, &found);
 
-	/* No file descriptor left, say: who takes rings from the living has two writers in one. */
-	return error ? error == -ENOENT || error == -ESRCH : found != start_time;
+	/* Where no file can be opened, the kernel still knows a process that is not there. */
+	if (error && error != -ENOENT)
+		return call6(SYS_kill, pid, 0, 0, 0, 0, 0) == -ESRCH;
+	return error ? true : found != start_time;
 }
 
 bool tw_sys_is_thread_alive(int pid, int tid)

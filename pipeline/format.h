@@ -159,6 +159,8 @@ enum tw_account_cause {
 	/* Processes that were not traced, by the reason. */
 	TW_ACCOUNT_PROCESSES_FULL = 4,	/* more at once than there are places for */
 	TW_ACCOUNT_PROCESSES_OTHER = 5, /* any other reason */
+	/* Processes that still ran when the recording ended. */
+	TW_ACCOUNT_PROCESSES_WENT_ON = 6,
 	TW_ACCOUNT_CAUSES
 };
 

@@ -24,7 +24,7 @@ TW_API const char *tw_missing_cause_name(unsigned cause)
 {
 	static const char *const names[TW_MISSING_CAUSES] = {"full",	 "too_big", "nested", "no_ring", "overwritten",
 							     "removed",	 "segments", "damaged", "rings", "cut",
-							     "unstored", "processes", "names"};
+							     "unstored", "processes", "names", "went_on"};
 
 	return cause < TW_MISSING_CAUSES ? names[cause] : "unknown";
 }
@@ -272,6 +272,8 @@ void tw_source_account(struct tw_capture *capture)
 	add(capture, TW_MISSING_NAMES, 0, capture->told[TW_ACCOUNT_DEFINITIONS], false);
 	for (unsigned cause = TW_ACCOUNT_PROCESSES_FULL; cause <= TW_ACCOUNT_PROCESSES_OTHER; cause++)
 		add(capture, TW_MISSING_PROCESSES, 0, capture->told[cause], capture->told[cause] != 0);
+	if (capture->told[TW_ACCOUNT_PROCESSES_WENT_ON])
+		add(capture, TW_MISSING_WENT_ON, 0, capture->told[TW_ACCOUNT_PROCESSES_WENT_ON], true);
 	/* Sequence numbers know what lies between two blocks of a stream, also where no count of a segment is at hand. */
 	if (account->missing[TW_MISSING_DAMAGED].events < capture->info.damaged_records)
 		account->missing[TW_MISSING_DAMAGED].events = capture->info.damaged_records;

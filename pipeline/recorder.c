@@ -507,6 +507,16 @@ static void destroy(struct tw_recorder *recorder)
 	free(recorder);
 }
 
+/* The processes that do not know yet that nobody listens any more. */
+static uint64_t count_living(struct tw_recorder *recorder)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++)
+		count += tw_rs_image_state(&recorder->writer.rs, i) == TW_RS_IMAGE_LIVE;
+	return count;
+}
+
 TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_stats *stats)
 {
 	struct tw_writer *writer = &recorder->writer;
@@ -533,6 +543,7 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 			tw_writer_count_unstored(writer, i);
 	}
 	writer->store.is_short = error != 0;
+	writer->store.account[TW_ACCOUNT_PROCESSES_WENT_ON] = count_living(recorder);
 	end_error = end_all_images(recorder);
 	if (!end_error)
 		end_error = tw_store_leave_something(&writer->store);

@@ -26,8 +26,8 @@ static const char *events_of(const struct tw_capture_missing *missing, char *tex
 static const char *places_of(uint64_t places, const char *what, const char *is, const char *are, char *text, size_t room)
 {
 	char figure[TW_FIGURE_BYTES];
-	snprintf(text, room, "%s %s%s %s", tw_figure_count(figure, places), what, places == 1 ? "" : "s",
-		 places == 1 ? is : are);
+	snprintf(text, room, "%s %s%s %s", tw_figure_count(figure, places), what,
+		 places == 1 ? "" : what[strlen(what) - 1] == 's' ? "es" : "s", places == 1 ? is : are);
 	return text;
 }
 
@@ -83,6 +83,10 @@ const char *tw_missing_clause(const struct tw_capture_account *account, unsigned
 	case TW_MISSING_NAMES:
 		snprintf(text, TW_MISSING_ROOM, "%s no room and stand as numbers",
 			 places_of(missing->places, "name", "found", "found", places, sizeof places));
+		break;
+	case TW_MISSING_WENT_ON:
+		snprintf(text, TW_MISSING_ROOM, "%s when the recording ended",
+			 places_of(missing->places, "process", "still ran", "still ran", places, sizeof places));
 		break;
 	default: break;
 	}

@@ -16,6 +16,7 @@
 #include "tools/launch.h"
 #include "tools/patterns.h"
 #include "tools/tool.h"
+#include "tools/watch.h"
 #include "tools/when.h"
 
 #include "tracewheel/consumer.h"
@@ -29,9 +30,6 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* How long one round may sleep; signals cut it short. */
-#define POLL_NS UINT64_C(100000000)
 
 enum {
 	KEY_RING = 256,
@@ -52,7 +50,8 @@ enum {
 	KEY_EXCEPTIONS,
 	KEY_RETURN_TO,
 	KEY_STACK,
-	KEY_ALLOW_NOTHING
+	KEY_ALLOW_NOTHING,
+	KEY_UNTIL_FIRST
 };
 
 static const struct tw_option options_table[] = {
@@ -104,7 +103,10 @@ static const struct tw_option options_table[] = {
 	{KEY_GLOBAL, "global", NULL,
 	 "only calls from one object into another, not entry sleds.\n"
 	 "Without either: a function's sled if it has one, else slots"},
-	{KEY_FOLLOW, "follow-fork", NULL, "children are traced as well"},
+	{KEY_FOLLOW, "follow-fork", NULL,
+	 "children are traced as well; recording ends with the last of\n"
+	 "them, also of daemons (Ctrl-C ends it earlier)"},
+	{KEY_UNTIL_FIRST, "until-first", NULL, "with --follow-fork: it ends with the first process"},
 	{KEY_ON_FULL, "on-full", "drop|block|overwrite",
 	 "when events come faster than they are written: lose the newest\n"
 	 "(counted; the default), make the program wait, or keep the\n"
@@ -150,45 +152,9 @@ struct request {
 	bool is_local;
 	bool is_global;
 	bool is_quiet;
+	bool is_until_first;
 	const char *callers;
 };
-
-/* ---- signals: counted here, looked at between two rounds ---- */
-
-static struct tw_recorder *volatile signalled_recorder;
-static volatile sig_atomic_t stops_asked;
-static volatile sig_atomic_t stop_signal;
-static volatile sig_atomic_t signal_to_pass_on;
-
-static void on_signal(int number, siginfo_t *info, void *unused)
-{
-	(void)unused;
-	int saved = errno;
-	if (number != SIGCHLD) {
-		stops_asked++;
-		stop_signal = number;
-		/* The terminal has told the whole process group; kill(1) told only us. */
-		if (info->si_code <= 0)
-			signal_to_pass_on = number;
-		if (signalled_recorder)
-			tw_recorder_hurry(signalled_recorder);
-	}
-	if (signalled_recorder)
-		tw_recorder_wake(signalled_recorder);
-	errno = saved;
-}
-
-static void catch_signals(void)
-{
-	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD};
-	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART}, found;
-	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-		/* What somebody had us ignore (nohup, a shell's background job) stays ignored. */
-		if (sigaction(numbers[i], NULL, &found) == 0 &&
-		    (numbers[i] == SIGCHLD || found.sa_handler != SIG_IGN))
-			sigaction(numbers[i], &action, NULL);
-	}
-}
 
 /* ---- what was asked for ---- */
 
@@ -364,6 +330,7 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_GLOBAL: request->is_global = true; return true;
 	case KEY_FORCE: request->recorder.force = true; return true;
 	case KEY_FOLLOW: request->recorder.follow_fork = true; return true;
+	case KEY_UNTIL_FIRST: request->is_until_first = true; return true;
 	case KEY_ON_FULL: return set_policy(request, value);
 	case KEY_MATCH: return add_match(request, "match", value);
 	case KEY_WHEN: return set_guard(request, value);
@@ -457,35 +424,6 @@ static void say_what_is_missing(const struct request *request, const struct tw_r
 
 /* ---- the recording ---- */
 
-/* Drains until the program has ended (true, with its status) or a second signal says to stop now. */
-static bool drain_while_running(struct tw_recorder *recorder, const struct request *request, struct tw_late *late,
-				pid_t child, int *status)
-{
-	struct tw_recorder_stats stats = {0};
-	int seen = 0;
-	for (;;) {
-		tw_recorder_poll(recorder, POLL_NS);
-		tw_late_look(late);
-		/* Nobody reads the stream any more: the program goes on untraced. */
-		if (request->recorder.is_stream)
-			tw_recorder_stats(recorder, &stats);
-		if (stats.last_error)
-			tw_recorder_close(recorder);
-		pid_t ended = waitpid(child, status, WNOHANG);
-		if (ended == child || (ended < 0 && errno == ECHILD))
-			return true;
-		if (signal_to_pass_on) {
-			kill(child, signal_to_pass_on);
-			signal_to_pass_on = 0;
-		}
-		if (stops_asked > 1)
-			return false;
-		if (stops_asked != seen && !request->is_quiet && isatty(STDERR_FILENO))
-			tw_say("the program has been told; Ctrl-C once more stops recording at once.");
-		seen = stops_asked;
-	}
-}
-
 /* The whole life of a recorder; answers the exit code. */
 static int record(struct request *request, struct tw_launch *launch, char **argv)
 {
@@ -499,32 +437,35 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	request->recorder.layouts = request->arguments.layouts.text;
 	tw_launch_ignore_signals();
 	/* First of all: who is interrupted from here on leaves a whole capture, or none. */
-	catch_signals();
+	tw_watch_signals();
 	int error = tw_recorder_create(&request->recorder, &recorder);
 	if (error) {
 		tw_account_not_created(error, request->path, request->recorder.force);
 		return TW_EXIT_NOT_STARTED;
 	}
-	signalled_recorder = recorder;
+	tw_watch_recorder(recorder);
 	launch->is_output_ours = request->recorder.is_stream;
 	pid_t child;
 	int code = tw_launch_start(launch, argv, agent, tw_recorder_ring_set_path(recorder), &child);
 	if (code) {
-		signalled_recorder = NULL;
+		tw_watch_recorder(NULL);
 		tw_recorder_abort(recorder);
 		tw_say("%s", launch->reason);
 		return code;
 	}
-	/* What came before there was a program to tell. */
-	if (stops_asked)
-		signal_to_pass_on = stop_signal;
 	int status = 0;
 	struct tw_late *late = tw_late_begin(&request->arguments, request->config.text, recorder);
-	bool has_ended = drain_while_running(recorder, request, late, child, &status);
+	bool has_ended = tw_watch(&(struct tw_watch){
+		.recorder = recorder,
+		.late = late,
+		.child = child,
+		.is_stream = request->recorder.is_stream,
+		.waits_for_all = request->recorder.follow_fork && !request->is_until_first,
+		.is_quiet = request->is_quiet}, &status);
 	tw_recorder_close(recorder);
 	tw_late_end(late, request->is_quiet);
 	struct tw_recorder_stats stats = {0};
-	signalled_recorder = NULL;
+	tw_watch_recorder(NULL);
 	error = tw_recorder_finish(recorder, &stats);
 	/* Whoever reads a stream may go when it likes. */
 	bool is_left = request->recorder.is_stream && error == TW_EPIPE;
@@ -548,7 +489,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 		tw_account_losses(&stats, request->recorder.is_stream ? NULL : request->path,
 				  request->recorder.policy);
 	if (!has_ended)
-		return 128 + stop_signal;
+		return 128 + tw_watch_signal();
 	int ending = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 	return ending == 0 && error ? TW_EXIT_FAILURE : ending;
 }

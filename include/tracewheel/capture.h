@@ -173,9 +173,10 @@ enum tw_missing_cause {
 	TW_MISSING_UNSTORED,	/* what a full disk did not take */
 	TW_MISSING_PROCESSES,	/* of processes that were not traced: places is their number */
 	TW_MISSING_NAMES,	/* definitions that found no room: the events are here, as numbers; places is how many */
+	TW_MISSING_WENT_ON,	/* what processes did that still ran when the recording ended; places is their number */
 	TW_MISSING_CAUSES
 };
-/* "full" ... "names"; "unknown" for anything else. */
+/* "full" ... "went_on"; "unknown" for anything else. */
 const char *tw_missing_cause_name(unsigned cause);
 
 struct tw_capture_missing {

@@ -1,0 +1,104 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    With --follow-fork a recording ends with the last of the program's processes: daemons, double forks and what
+#         they execute are whole.  --until-first ends it with the first, a signal ends it at once, and then the capture
+#         says how many processes went on.
+# Method  A daemon that works on when its first process has ended, and tells by a file how many calls it has made; one that
+#         waits in a pipe until the test has looked.  Progress decides, no time.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >daemon.c <<'C'
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) int work(int n) { __asm__ volatile("" : "+r"(n)); return n + 1; }
+int main(int argc, char **argv)
+{
+	char byte;
+	int fd;
+	work(0);
+	if (!strcmp(argv[1], "again")) {
+		for (int i = 0; i < 500; i++)
+			work(i);
+		return 0;
+	}
+	if (!strcmp(argv[1], "hang"))
+		for (;;)
+			pause();
+	/* Twice, as daemons do; the parents go without a look. */
+	for (int i = 0; i < 2; i++) {
+		if (fork())
+			_exit(7);
+		setsid();
+		close(0), close(1), close(2);
+	}
+	for (int i = 0; i < 1000; i++) {
+		if (i % 100 == 0)
+			usleep(10000);
+		work(i);
+	}
+	if (!strcmp(argv[1], "exec"))
+		execl("./daemon", "daemon", "again", NULL);
+	if (!strcmp(argv[1], "wait")) {
+		fd = open("here", O_WRONLY);
+		write(fd, "x", 1);
+		fd = open("go", O_RDONLY);
+		read(fd, &byte, 1);
+		work(1);
+		close(open("done", O_CREAT, 0600));
+	}
+	return 0;
+}
+C
+gcc -w -O1 -fpatchable-function-entry=9 -o daemon daemon.c || fail gcc
+calls() {
+	expect 0 "$tw" report --json --top 0 f.tw
+	json "sum(f['calls'] for f in d['by_function'] if f['name'].startswith('daemon:work'))"
+}
+
+for _ in 1 2 3 4 5; do
+	expect 7 "$tw" record -q --force --follow-fork --on-full block -t daemon:work -o f.tw -- ./daemon work
+	is "$(calls)" 1001 "a daemon"
+	expect 7 "$tw" record -q --force --follow-fork --on-full block -t daemon:work -o f.tw -- ./daemon exec
+	is "$(calls)" 1502 "a daemon that executes another program"
+done
+expect 0 "$tw" info --json f.tw
+is "$(json 'd["account"]["missing"]["went_on"]["places"]')" 0 "processes that went on"
+is "$(json 'd["account"]["whole"]')" True
+
+# The daemon waits: it is there, and is recorded no longer.
+mkfifo here go
+"$tw" record --force --follow-fork --until-first --on-full block -t daemon:work -o f.tw -- ./daemon wait 2>err >out
+is $? 7 "the first process's exit code"
+head -c 1 here >/dev/null
+echo x >go
+until [ -e done ]; do sleep 0.02; done
+rm done
+
+"$tw" record --force --follow-fork --on-full block -t daemon:work -o f.tw -- ./daemon wait 2>err >out &
+recorder=$!
+head -c 1 here >/dev/null
+kill -TERM $recorder
+wait $recorder
+is $? 7 "the first process's exit code"
+says "1 of its processes still run"
+expect 0 "$tw" info f.tw
+shows "1 process still ran when the recording ended"
+expect 0 "$tw" info --json f.tw
+is "$(json 'd["account"]["missing"]["went_on"]["places"]')" 1
+is "$(json 'd["account"]["complete"]')" True
+is "$(calls)" 1001
+echo x >go
+until [ -e done ]; do sleep 0.02; done
+
+# A program that does not come to an end: one signal to the recorder ends both.
+"$tw" record -q --force --follow-fork -t daemon:work -o f.tw -- ./daemon hang &
+recorder=$!
+until [ -n "$(pgrep -P $recorder)" ] && grep -q pause "/proc/$(pgrep -P $recorder)/wchan" 2>/dev/null || grep -q '^34 ' "/proc/$(pgrep -P $recorder)/syscall" 2>/dev/null; do sleep 0.05; done
+kill -TERM $recorder
+wait $recorder
+is $? 143 "the program was ended by the signal"

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watch.h - drains until a program, or all of its processes, have ended, or a signal says to stop. */
+#ifndef TW_TOOLS_WATCH_H
+#define TW_TOOLS_WATCH_H
+
+#include "tracewheel/consumer.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct tw_late;
+
+struct tw_watch {
+	struct tw_recorder *recorder;
+	struct tw_late *late; /* may be NULL */
+	pid_t child;
+	bool is_stream;
+	bool waits_for_all; /* processes, not for the child alone */
+	bool is_quiet;
+};
+
+/* From here on signals that ask to stop are counted, and cut a round short. */
+void tw_watch_signals(void);
+/* Whom they wake; NULL: nobody.  Shares. */
+void tw_watch_recorder(struct tw_recorder *recorder);
+/* The last of them. */
+int tw_watch_signal(void);
+
+/* Returns true when the child has ended, with its status; false: a second signal came before that. */
+bool tw_watch(const struct tw_watch *watch, int *status);
+
+#endif
