@@ -36,6 +36,7 @@ struct asked {
 	struct refused refused[REFUSED_MAX];
 	size_t refused_count;
 	bool may_come; /* later */
+	bool may_be_declared; /* a module of no object, in a program that declares functions: as it should be */
 	char reason[REASON_BYTES]; /* why it matches nothing at the start; "": it does */
 };
 
@@ -325,9 +326,10 @@ static void explain_nothing(struct tw_check *check, struct asked *asked)
 		search.object = i;
 		tw_symbols_each_function(check->symbols, i, see_function, &search);
 	}
-	if (!first && asked->module)
+	if (!first && asked->module) {
 		explain_module(check, asked);
-	else if (search.found || asked->refused_count || asked->excluded_count)
+		asked->may_be_declared = check->may_declare;
+	} else if (search.found || asked->refused_count || asked->excluded_count)
 		explain_place(check, asked, search.found ? object : first,
 			      search.is_exported, search.found ? search.found : asked->text);
 	else if (asked->function)
@@ -385,7 +387,7 @@ static bool say(const struct tw_check *check, const struct asked *asked)
 	bool is_right = !*asked->reason || asked->is_excluding || asked->may_come || check->options.allows_nothing;
 	if (!is_right)
 		tw_say("-t '%s' can match nothing: %s.", asked->text, asked->reason);
-	else if (check->options.is_quiet)
+	else if (check->options.is_quiet || (asked->may_be_declared && !asked->is_excluding))
 		return true;
 	else if (!*asked->reason)
 		say_refused(check, asked);

@@ -126,6 +126,8 @@ says "matches nothing yet"
 expect 0 "$tw" record --force -o later.tw -t 'numbers:_' -- "$build/examples/example-count_calls"
 expect 0 "$tw" info --json later.tw
 [ "$(json 'd["events"]')" -gt 0 ] || fail "declared functions"
+expect 0 "$tw" record --force -o later.tw -t 'numbers:_' -- "$build/examples/example-count_calls"
+grep -q 'numbers' err && fail "a remark on functions that the program declares"
 # But a misspelled function of a library that is there is one.
 refused ./opener 'libc:nosuchfunction' 'libc has no function'
 
