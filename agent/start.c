@@ -97,16 +97,11 @@ static void after_fork_in_child(void)
 
 /* ---- beginning ---- */
 
-/* Functions that the program declares are asked for by patterns as well. */
-static bool wants_declared(const struct tw_function *function, void *arg)
+static bool is_named(const struct tw_agent_config *config, const struct tw_function *function)
 {
-	const struct tw_agent_config *config = arg;
 	const struct tw_pattern_subject subject = {
 		.module = function->module->name, .function = function->name, .arity = function->arity};
 
-	/* Nobody knows the names of their parameters. */
-	if (config->has_no_functions || config->has_guards)
-		return false;
 	for (size_t i = 0; i < config->excluded_count; i++)
 		if (tw_pattern_match(config->excluded[i], &subject))
 			return false;
@@ -114,6 +109,32 @@ static bool wants_declared(const struct tw_function *function, void *arg)
 		if (tw_pattern_match(config->patterns[i], &subject))
 			return true;
 	return false;
+}
+
+/* Once: what was asked for and cannot be had of functions that are declared.  Under the permit. */
+static void tell_of_declared(const struct tw_agent_config *config)
+{
+	static bool was_told;
+
+	if (was_told)
+		return;
+	was_told = true;
+	if (config->has_guards)
+		tw_agent_tell("functions that the program declares are not recorded: nobody knows the names of their arguments; "
+			      "--when takes $1, $2, ... of them");
+	else if (config->stack_depth)
+		tw_agent_tell("who called functions that the program declares is not recorded: they have no return addresses");
+}
+
+/* Functions that the program declares are asked for by patterns as well. */
+static bool wants_declared(const struct tw_function *function, void *arg)
+{
+	const struct tw_agent_config *config = arg;
+
+	if (config->has_no_functions || !is_named(config, function))
+		return false;
+	tell_of_declared(config);
+	return !config->has_guards;
 }
 
 static int begin(struct tw_agent_config *config)

@@ -36,6 +36,14 @@ expect 0 "$tw" print crash.tw
 is "$(count ' exception_from bank:withdraw/2 -> error insufficient_funds')" 4
 is "$(count ' return_from bank:withdraw/2')" 196
 
+# What cannot be had of functions that a program declares is said, once.
+expect 0 "$tw" record -o stacks.tw --stack 4 -t 'bank:_' -- "$actors" bank --actors 2 --messages 400
+expect 0 "$tw" info stacks.tw
+is "$(count 'who called functions that the program declares is not recorded')" 1
+expect 0 "$tw" record -o named.tw --when 'balance > 3' -t 'bank:_' -- "$actors" bank --actors 2 --messages 400
+expect 0 "$tw" info named.tw
+is "$(count 'functions that the program declares are not recorded: nobody knows the names')" 1
+
 for load in ring fan chat web gc busy self; do
 	expect 0 "$actors" "$load" --messages 2000 --schedulers 2
 done
