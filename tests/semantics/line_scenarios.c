@@ -143,6 +143,56 @@ static struct sess *returns_of(struct bed *b, struct value p, unsigned functions
 	return s;
 }
 
+CODE(calls_ttop_x)
+{
+	(void)env;
+	return call(self, &tro_ttop, atom("x"));
+}
+
+#define LOOPS 20000
+
+/* serve(N, Pid): a server loop, which says when it has gone round so often, and then waits for ever. */
+static struct function serve_function;
+static struct value serve(struct actor *self, const struct value *a)
+{
+	if (number_of(a[0]) == LOOPS) {
+		send_to(self, a[1], atom("looped"));
+		receive_value(self, atom("never"), FOREVER);
+	}
+	return tail_call(self, &serve_function, integer(number_of(a[0]) + 1), a[1]);
+}
+static struct function serve_function = FUNCTION("tro_loop", "serve", 2, serve);
+
+/* The returns of a chain beside another process' loop, which another session traces: while it lives, killed, untraced. */
+static struct tw_term s_line_132_beside_a_loop(struct bed *b)
+{
+	static const char *const names[] = {"tro:ttop/1", "tro:t1/1", "tro:t2/1", "tro:t3/1"};
+	static struct function *const functions[] = {&serve_function};
+	struct st x = st(b, "call");
+	struct sess *other = s(b, tracer_as(b, "t2"));
+	struct tw_term events[3];
+	struct value looper, message;
+
+	module_load(functions, 1);
+	for (unsigned i = 0; i < 4; i++)
+		function(b, x.s, names[i], "[{'_',[],[{return_trace}]}]", "local");
+	function(b, other, "tro_loop:serve/2", "[{'_',[],[{return_trace}]}]", "local");
+	trace_process(other, TW_PID_NEW, true, "call,return_to");
+	looper = spawn(b->me, &serve_function, integer(0), self_pid(b->me));
+	trace_process(other, TW_PID_NEW, false, "call,return_to");
+	outside_receive(b->me, 60000, &message);
+	run(b, x.p, calls_ttop_x);
+	events[0] = ev(b, x.s);
+	kill_it(b, looper);
+	run(b, x.p, calls_ttop_x);
+	events[1] = ev(b, x.s);
+	destroy(b, other);
+	run(b, x.p, calls_ttop_x);
+	events[2] = ev(b, x.s);
+	module_unload("tro_loop");
+	return list_of(b, events, 3);
+}
+
 /* Every pair of different sets of three functions: what each session is told alone, and beside the other. */
 static struct tw_term s_line_132_each_as_if_alone(struct bed *b)
 {
@@ -368,6 +418,7 @@ const struct scenario line_scenarios[] = {
 	SCENARIO(s_line_79_first_events_of_a_linked_child),
 	SCENARIO(s_line_108_115_silent_and_not),
 	SCENARIO(s_line_110_silent_and_no_boolean),
+	SCENARIO(s_line_132_beside_a_loop),
 	SCENARIO(s_line_132_each_as_if_alone),
 	SCENARIO(s_line_133_caller_is_who_is_returned_to),
 	SCENARIO(s_line_146_meta_and_the_tracer),
