@@ -3,6 +3,7 @@
 #include "pipeline/native.h"
 #include "pipeline/arguments.h"
 
+#include "base/filter.h"
 #include "base/sys.h"
 #include "breakpoints/patch.h"
 #include "breakpoints/returns.h"
@@ -55,7 +56,7 @@ static __attribute__((noinline)) void make_thread(const uint64_t *words)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 
-	if (t->state != TW_THREAD_READY || t->tracee != t->thread->own_tracee ||
+	if (t->state != TW_THREAD_READY || t->tracee != t->thread->own_tracee || !tw_thread_may_call_system() ||
 	    /* RELAXED tracee.flags: its own, or a change seen by this call or by the next; the lock decides. */
 	    !(tw_load_relaxed(&t->tracee->all_flags) & (TW_FLAG_SET_ON_SPAWN | TW_FLAG_SET_ON_FIRST_SPAWN)))
 		return;

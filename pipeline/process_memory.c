@@ -2,6 +2,7 @@
 /* process_memory.c - blocks of processes.  Compiled without vector registers, as hit.c. */
 #include "pipeline/process_memory.h"
 #include "base/atomic.h"
+#include "base/filter.h"
 #include "base/quiet_lock.h"
 #include "breakpoints/patch.h"
 
@@ -125,7 +126,7 @@ struct tw_block *tw_block_take(struct tw_process_memory *memory, uint32_t room)
 
 	if (memory->used_count + room >= TW_PROCESS_BLOCKS_MAX)
 		return NULL;
-	if (!memory->spare)
+	if (!memory->spare && tw_thread_may_call_system())
 		tw_patch_call_keeping_vectors(refill, memory);
 	block = memory->spare;
 	if (!block)
@@ -163,7 +164,7 @@ static void give(struct tw_process_memory *memory, struct tw_block *block)
 void tw_block_give(struct tw_process_memory *memory, struct tw_block *block)
 {
 	give(memory, block);
-	if (memory->spare_count > SPARE_MAX)
+	if (memory->spare_count > SPARE_MAX && tw_thread_may_call_system())
 		tw_patch_call_keeping_vectors(give_spare, memory);
 }
 

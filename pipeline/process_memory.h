@@ -47,7 +47,8 @@ struct tw_process_memory {
  *
  * @room	of the limit of a process, what must stay free behind it.
  *
- * NULL: the limit of the process or of the program is reached, or the system gives no memory.  Keeps vector registers.
+ * NULL: the limit of the process or of the program is reached, the system gives no memory, or may not be asked (filter.h).
+ * Keeps vector registers.
  */
 struct tw_block *tw_block_take(struct tw_process_memory *memory, uint32_t room);
 void tw_block_give(struct tw_process_memory *memory, struct tw_block *block);

@@ -130,7 +130,7 @@ static void *begin_thread(void *arg)
 	born = tracee;
 	tw_thread_join();
 	/* It could not: nobody will be that process. */
-	if (born)
+	if (born && tw_thread_may_call_system())
 		tw_tracee_exit(born);
 	born = NULL;
 	return function(argument);
