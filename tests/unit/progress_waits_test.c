@@ -118,11 +118,80 @@ static void a_reader_that_leaves_wakes_the_waiter(void **state)
 	leave(&reader);
 }
 
+static _Atomic unsigned stage; /* 1: the reader reads; 2: it may end */
+static _Atomic unsigned asked_at, forked_at;
+
+static void *read_until_told(void *unused)
+{
+	static struct tw_progress_reader reader;
+
+	join(&reader);
+	tw_progress_enter(&reader);
+	atomic_store(&stage, 1);
+	while (atomic_load(&stage) < 2)
+		usleep(100);
+	tw_progress_exit(&reader);
+	leave(&reader);
+	return unused;
+}
+
+static void *wait_for_it(void *unused)
+{
+	tw_progress_wait();
+	return unused;
+}
+
+static void *ask(void *unused)
+{
+	struct tw_progress_waits waits;
+
+	tw_progress_waits(&waits);
+	atomic_store(&asked_at, atomic_load(&stage));
+	return unused;
+}
+
+static void *prepare_fork(void *unused)
+{
+	tw_progress_before_fork();
+	atomic_store(&forked_at, atomic_load(&stage));
+	tw_progress_after_fork_in_parent();
+	return unused;
+}
+
+/* No grace period is half-way when memory is copied, or when its account is read. */
+static void others_wait_for_a_wait_that_is_under_way(void **state)
+{
+	pthread_t reader, waiter, asker, forker;
+
+	tw_progress_init();
+	assert_int_equal(pthread_create(&reader, NULL, read_until_told, NULL), 0);
+	while (atomic_load(&stage) < 1)
+		usleep(100);
+	assert_int_equal(pthread_create(&waiter, NULL, wait_for_it, NULL), 0);
+	/* The waiter says that it sleeps, and then it holds what the others want. */
+	while (!(atomic_load(&tw_progress_global.notes) & TW_PROGRESS_HAS_WAITER))
+		usleep(100);
+	assert_int_equal(pthread_create(&asker, NULL, ask, NULL), 0);
+	assert_int_equal(pthread_create(&forker, NULL, prepare_fork, NULL), 0);
+	/* Long enough for one that does not wait; the others are right however long it is. */
+	usleep(50000);
+	assert_int_equal(atomic_load(&asked_at), 0);
+	assert_int_equal(atomic_load(&forked_at), 0);
+	atomic_store(&stage, 2);
+	pthread_join(reader, NULL);
+	pthread_join(waiter, NULL);
+	pthread_join(asker, NULL);
+	pthread_join(forker, NULL);
+	assert_int_equal(atomic_load(&asked_at), 2);
+	assert_int_equal(atomic_load(&forked_at), 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_wait_is_told_once_in_its_bucket),
 		cmocka_unit_test(a_reader_that_leaves_wakes_the_waiter),
+		cmocka_unit_test(others_wait_for_a_wait_that_is_under_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
