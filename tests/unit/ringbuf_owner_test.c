@@ -120,6 +120,34 @@ static void a_claim_says_all_that_it_was_asked_to(void **state)
 	tw_rs_destroy(&rs);
 }
 
+static void a_place_that_comes_again_begins_with_nothing(void **state)
+{
+	const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 22, .first_rings = 1 };
+	struct tw_rs_image *image;
+	const void *payload;
+	struct tw_rs rs;
+	uint32_t index, again, type;
+	uint64_t at = 0;
+	size_t bytes;
+
+	assert_int_equal(tw_rs_create(&rs, &options), 0);
+	assert_int_equal(tw_rs_image_claim(&rs, &index), 0);
+	image = &rs.control->images[index];
+	assert_int_equal(tw_rs_defs_append(&rs, index, 7, "text", 4), 0);
+	tw_rs_count_no_ring(&rs, index, 5);
+	atomic_store(&image->defs_refused, 3);
+	tw_rs_image_end(&rs, index);
+	tw_rs_image_recycle(&rs, index);
+	assert_int_equal(tw_rs_image_claim(&rs, &again), 0);
+	assert_int_equal(again, index);
+	assert_int_equal(atomic_load(&image->defs_refused), 0);
+	assert_int_equal(atomic_load(&image->no_ring_lost), 0);
+	assert_int_equal(atomic_load(&image->no_ring_first_ticks), 0);
+	assert_int_equal(atomic_load(&image->no_ring_last_ticks), 0);
+	assert_int_equal(tw_rs_defs_next(&rs, again, &at, &type, &payload, &bytes), 0);
+	tw_rs_destroy(&rs);
+}
+
 /* ---- a damaged overwriting ring ---- */
 
 static void positions_that_no_producer_writes_are_refused(void **state)
@@ -169,6 +197,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rings_are_taken_back_from_the_dead_only),
 		cmocka_unit_test(a_claim_says_all_that_it_was_asked_to),
+		cmocka_unit_test(a_place_that_comes_again_begins_with_nothing),
 		cmocka_unit_test(positions_that_no_producer_writes_are_refused),
 	};
 
