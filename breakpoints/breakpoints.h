@@ -161,6 +161,7 @@ struct tw_place {
 	bool is_installed;
 	bool is_staged;
 	bool is_gone; /* the object that held it was unloaded: memory at `where` is not touched again */
+	bool is_back;	     /* it was gone, and its memory has not been looked at since */
 	bool is_parked;	     /* sled: see sled.c */
 	bool is_allocating; /* hits are wanted for `allocator`, whatever sessions want */
 	bool is_unwatched;   /* its returns are left alone: it returns twice, never, or looks where it does */
@@ -228,6 +229,7 @@ struct tw_function {
 	struct tw_function *next_of_chain; /* of those that are looked up by one hash */
 	uint32_t hash;
 	struct tw_place *places;
+	struct tw_place *gone_places; /* of objects that were unloaded */
 	/* What its arguments are, set before its first place is staged, for ever; NULL: not known. */
 	const char *layout;		    /* text */
 	const struct tw_arg_plan *arguments; /* the same for hits */

@@ -2,7 +2,9 @@
 /*
  * function.c - the names: modules, functions and their places, found again or added, never removed.
  *
- * What an id means stays true for the life of the process: events that carry it may be on their way.
+ * What an id means stays true for the life of the process: events that carry it may be on their way.  So what was unloaded is
+ * kept, in lists that nobody walks: gone_modules, and gone_places of each function.  An object that comes back to the same
+ * addresses, with the same build-id, is what it was: so a program may open and close a library as often as it likes.
  */
 #include "breakpoints/permit.h"
 #include "base/error.h"
@@ -25,6 +27,31 @@ static char *copy_string(const char *text)
 	return text ? strdup(text) : NULL;
 }
 
+/* Was this object unloaded before?  Only a build-id says that its functions are the same. */
+static bool is_back(const struct tw_module *module, const struct tw_module_options *options)
+{
+	return module->base_address == options->base_address && module->end_address == options->end_address &&
+	       options->build_id_bytes && module->build_id_bytes == options->build_id_bytes &&
+	       !memcmp(module->build_id, options->build_id, module->build_id_bytes) &&
+	       strcmp(module->name, options->name) == 0 && module->path && options->path &&
+	       strcmp(module->path, options->path) == 0;
+}
+
+static struct tw_module *take_gone(struct tw_permit *permit, const struct tw_module_options *options)
+{
+	for (struct tw_module **link = &permit->gone_modules; *link; link = &(*link)->next) {
+		struct tw_module *module = *link;
+
+		if (!is_back(module, options))
+			continue;
+		*link = module->next;
+		module->next = NULL;
+		module->is_gone = module->is_replaced = false;
+		return module;
+	}
+	return NULL;
+}
+
 static bool is_same_module(const struct tw_module *module, const struct tw_module_options *options)
 {
 	return !module->is_gone && module->is_declared == options->is_declared &&
@@ -41,6 +68,11 @@ int tw_bp_module_add(struct tw_permit *permit, const struct tw_module_options *o
 			*out = *end;
 			return 0;
 		}
+	}
+	module = options->is_declared ? NULL : take_gone(permit, options);
+	if (module) {
+		*end = *out = module;
+		return 0;
 	}
 	module = calloc(1, sizeof *module);
 	if (!module)
@@ -216,20 +248,39 @@ static struct tw_place *take_room(struct tw_permit *permit)
 	return permit->free_places;
 }
 
-int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, const struct tw_place_options *options,
-		    struct tw_place **out)
+/* As it was, but for what depends on the memory at `where`; nobody has set anything on it. */
+static struct tw_place *take_gone_place(struct tw_permit *permit, struct tw_function *function,
+					const struct tw_place_options *options)
 {
-	struct tw_place *place;
+	for (struct tw_place **link = &function->gone_places; *link; link = &(*link)->next_of_function) {
+		struct tw_place *place = *link;
 
-	TW_ASSERT(tw_permit_is_held(permit));
-	place = tw_bp_place_at(permit, options->where);
-	if (place) {
-		*out = place;
-		return 0;
+		if (place->where != options->where || place->kind != options->kind ||
+		    place->caller_module_id != options->caller_module_id || place->sled_bytes != options->sled_bytes)
+			continue;
+		if (tw_ck_table_put(&permit->places, (uintptr_t)options->where, place) != 0)
+			return NULL;
+		*link = place->next_of_function;
+		place->is_gone = place->is_due = false;
+		place->is_back = true;
+		/* RELAXED bp.target: as in tw_bp_place_add(); it is not installed. */
+		tw_store_relaxed(&place->target, options->target);
+		for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
+			tw_bp_stage_clear(permit, place, session);
+		if (place->is_allocating)
+			tw_bp_stage_allocations(permit, place, false);
+		return place;
 	}
-	place = take_room(permit);
+	return NULL;
+}
+
+static struct tw_place *make_place(struct tw_permit *permit, struct tw_function *function,
+				   const struct tw_place_options *options)
+{
+	struct tw_place *place = take_room(permit);
+
 	if (!place)
-		return TW_ENOMEM;
+		return NULL;
 	memset(place, 0, sizeof *place);
 	place->kind = options->kind;
 	place->arity = function->arity;
@@ -245,20 +296,42 @@ int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, cons
 	tw_store_relaxed(&place->target, options->target);
 	/* An object that was unloaded may have held a place at this address: it is replaced. */
 	if (tw_ck_table_put(&permit->places, (uintptr_t)options->where, place) != 0)
-		return TW_ENOMEM;
+		return NULL;
 	permit->free_places++;
 	permit->free_count--;
 	place->place_id = permit->next_place_id++;
+	return place;
+}
+
+int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, const struct tw_place_options *options,
+		    struct tw_place **out)
+{
+	struct tw_place *place;
+
+	TW_ASSERT(tw_permit_is_held(permit));
+	place = tw_bp_place_at(permit, options->where);
+	if (place) {
+		*out = place;
+		return 0;
+	}
+	place = take_gone_place(permit, function, options);
+	if (!place)
+		place = make_place(permit, function, options);
+	if (!place)
+		return TW_ENOMEM;
 	place->next_of_function = function->places;
 	function->places = place;
 	*out = place;
 	return 0;
 }
 
-static void forget_place(struct tw_permit *permit, struct tw_place *place)
+static void forget_place(struct tw_permit *permit, struct tw_function *function, struct tw_place **link)
 {
-	if (place->is_gone)
-		return;
+	struct tw_place *place = *link;
+
+	*link = place->next_of_function;
+	place->next_of_function = function->gone_places;
+	function->gone_places = place;
 	tw_ck_table_remove(&permit->places, (uintptr_t)place->where);
 	place->is_gone = true;
 	place->is_installed = false;
@@ -269,17 +342,27 @@ static void forget_place(struct tw_permit *permit, struct tw_place *place)
 /* The slots that the object held, whatever they called, and the places inside its own functions. */
 void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *gone)
 {
+	struct tw_module **link = &permit->modules;
+
 	TW_ASSERT(tw_permit_is_held(permit));
 	for (struct tw_module *module = permit->modules; module; module = module->next) {
 		for (struct tw_function *f = module->functions; f; f = f->next_of_module) {
-			for (struct tw_place *place = f->places; place; place = place->next_of_function) {
+			for (struct tw_place **at = &f->places, *place; (place = *at);) {
 				if (place->caller_module_id == gone->module_id ||
 				    (module == gone && place->kind != TW_BP_SLOT))
-					forget_place(permit, place);
+					forget_place(permit, f, at);
+				else
+					at = &place->next_of_function;
 			}
 		}
 	}
 	gone->is_gone = true;
+	gone->is_replaced = false;
+	while (*link != gone)
+		link = &(*link)->next;
+	*link = gone->next;
+	gone->next = permit->gone_modules;
+	permit->gone_modules = gone;
 }
 
 /* 1 it holds what was written there, 0 it does not, -1 nothing is known. */

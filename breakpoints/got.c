@@ -56,9 +56,14 @@ static uintptr_t page_of(const struct tw_place *place)
 	return (uintptr_t)place->where & ~(uintptr_t)(TW_PAGE_BYTES - 1);
 }
 
+static uint32_t number_of(const struct tw_place *place)
+{
+	return (uint32_t)(((const char *)place->stub - tw_got_stubs) / TW_GOT_STUB_BYTES);
+}
+
 static struct detail *detail_of(const struct tw_place *place)
 {
-	return &details[((const char *)place->stub - tw_got_stubs) / TW_GOT_STUB_BYTES];
+	return &details[number_of(place)];
 }
 
 /* May this page be written, if it must be asked for?  Tried once, where it cannot be refused later. */
@@ -131,13 +136,16 @@ int tw_got_prepare(struct tw_place *place)
 
 	if (place->is_gone || (uintptr_t)slot % sizeof(void *))
 		return TW_ENOTSUP;
-	if (place->stub)
+	if (place->stub && !place->is_back)
 		return 0;
 	error = read_protection(page_of(place), &protection);
-	if (!error)
+	if (!error && place->stub)
+		number = number_of(place);
+	else if (!error)
 		error = take_stub(&number);
 	if (error)
 		return error;
+	place->is_back = false;
 	/* RELAXED got.slot: the program's word; ld.so may be binding it at this moment, to the same target.
 	 */
 	details[number] = (struct detail){tw_load_relaxed(slot), protection, false};

@@ -15,6 +15,7 @@ struct tw_permit {
 	bool has_uninstalled; /* staged: a place that is not installed */
 	bool has_fewer;	      /* staged: a place of which somebody wants less */
 	struct tw_module *modules;
+	struct tw_module *gone_modules; /* that were unloaded, and may come back */
 	/* By module, name and arity: chains, a power of two of them. */
 	struct tw_function **function_chains;
 	uint32_t function_chain_count;
