@@ -481,7 +481,7 @@ static int tell_last_losses(struct tw_recorder *recorder)
 static int end_all_images(struct tw_recorder *recorder)
 {
 	struct tw_writer *writer = &recorder->writer;
-	int first_error = 0;
+	int first_error = 0, settle_error;
 
 	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
 		enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, i);
@@ -496,7 +496,8 @@ static int end_all_images(struct tw_recorder *recorder)
 	}
 	if (!first_error && writer->store.is_stream)
 		first_error = tw_store_mark_stream(&writer->store, UINT64_MAX);
-	return first_error;
+	settle_error = tw_store_settle(&writer->store);
+	return first_error ? first_error : settle_error;
 }
 
 static void destroy(struct tw_recorder *recorder)

@@ -49,7 +49,6 @@ static int write_all(struct tw_segment *segment, struct iovec *pieces, int count
 {
 	if (segment->stream)
 		return tw_stream_out_write(segment->stream, pieces, count);
-	segment->is_dirty = true;
 	while (count) {
 		ssize_t written = segment->io->write(segment->fd, pieces, count, (off_t)offset);
 
@@ -167,12 +166,9 @@ int tw_segment_append(struct tw_segment *segment, const struct tw_block_header *
 	return 0;
 }
 
-int tw_segment_sync(struct tw_segment *segment)
+int tw_segment_sync_file(const struct tw_segment_io *io, int fd)
 {
-	if (!segment->is_dirty || segment->stream)
-		return 0;
-	segment->is_dirty = false;
-	while (segment->io->sync(segment->fd) < 0) {
+	while (io->sync(fd) < 0) {
 		if (errno != EINTR)
 			return tw_error_from_errno(errno);
 	}
@@ -251,38 +247,53 @@ static int write_end(struct tw_segment *segment, struct tw_block_encoder *encode
 	return error;
 }
 
-static void give_up(struct tw_segment *segment)
+static void forget_entries(struct tw_segment *segment)
 {
-	close(segment->fd);
 	segment->fd = -1;
 	free(segment->entries);
 	segment->entries = NULL;
 	segment->entry_count = segment->entry_room = 0;
 }
 
-int tw_segment_close(struct tw_segment *segment, struct tw_block_encoder *encoder, bool is_durable)
+int tw_segment_seal(struct tw_segment *segment, struct tw_block_encoder *encoder, struct tw_segment_sealed *out)
 {
-	char open_name[TW_SEGMENT_NAME_BYTES], name[TW_SEGMENT_NAME_BYTES];
-	int error;
-
-	if (segment->stream)
-		return write_index(segment, encoder);
-	error = write_end(segment, encoder);
+	int error = write_end(segment, encoder);
 
 	if (!error && ftruncate(segment->fd, (off_t)segment->offset) < 0)
 		error = tw_error_from_errno(errno);
-	if (!error && is_durable)
-		error = tw_segment_sync(segment);
 	if (error) {
 		tw_segment_abandon(segment);
 		return error;
 	}
-	give_up(segment);
-	tw_segment_name(segment->number, true, open_name);
-	tw_segment_name(segment->number, false, name);
-	if (renameat(segment->directory_fd, open_name, segment->directory_fd, name) < 0)
+	*out = (struct tw_segment_sealed){segment->fd, segment->directory_fd, segment->number, segment->io};
+	forget_entries(segment);
+	return 0;
+}
+
+int tw_segment_publish(const struct tw_segment_sealed *sealed, bool is_durable)
+{
+	char open_name[TW_SEGMENT_NAME_BYTES], name[TW_SEGMENT_NAME_BYTES];
+	int error = is_durable ? tw_segment_sync_file(sealed->io, sealed->fd) : 0;
+
+	close(sealed->fd);
+	if (error)
+		return error;
+	tw_segment_name(sealed->number, true, open_name);
+	tw_segment_name(sealed->number, false, name);
+	if (renameat(sealed->directory_fd, open_name, sealed->directory_fd, name) < 0)
 		return tw_error_from_errno(errno);
-	return is_durable && fsync(segment->directory_fd) < 0 ? tw_error_from_errno(errno) : 0;
+	return is_durable && fsync(sealed->directory_fd) < 0 ? tw_error_from_errno(errno) : 0;
+}
+
+int tw_segment_close(struct tw_segment *segment, struct tw_block_encoder *encoder, bool is_durable)
+{
+	struct tw_segment_sealed sealed;
+	int error;
+
+	if (segment->stream)
+		return write_index(segment, encoder);
+	error = tw_segment_seal(segment, encoder, &sealed);
+	return error ? error : tw_segment_publish(&sealed, is_durable);
 }
 
 int tw_segment_begin_in_stream(struct tw_segment *segment, const struct tw_segment_header *header)
@@ -305,11 +316,13 @@ int tw_segment_mark_in_stream(struct tw_segment *segment, struct tw_block_encode
 
 void tw_segment_abandon(struct tw_segment *segment)
 {
+	int is_cut;
+
 	if (segment->stream)
 		return;
-	/* Behind the last whole block there may be the beginning of another; readers would name it as damage.
-	 */
-	if (ftruncate(segment->fd, (off_t)segment->offset) < 0)
-		segment->is_dirty = false;
-	give_up(segment);
+	/* Behind the last whole block there may be the beginning of another; readers would name it as damage. */
+	is_cut = ftruncate(segment->fd, (off_t)segment->offset);
+	(void)is_cut;
+	close(segment->fd);
+	forget_entries(segment);
 }

@@ -45,7 +45,6 @@ struct tw_segment {
 	size_t entry_count;
 	size_t entry_room;
 	bool has_lost_entries; /* no memory for the index: left to the readers' scan */
-	bool is_dirty;         /* written since the last sync */
 	struct tw_segment_totals totals;
 };
 
@@ -75,15 +74,29 @@ void tw_segment_forget_last(struct tw_segment *segment);
 
 /* To the disk itself.  After an error the file is to be abandoned: the kernel forgets what it could not
  * write. */
-int tw_segment_sync(struct tw_segment *segment);
+int tw_segment_sync_file(const struct tw_segment_io *io, int fd);
+
+/* A segment with index and trailer, that lacks its final name. */
+struct tw_segment_sealed {
+	int fd;
+	int directory_fd;
+	uint32_t number;
+	const struct tw_segment_io *io;
+};
+
+/* Writes index and trailer; the file is given to @out.  After an error it is abandoned.  Not for streams. */
+int tw_segment_seal(struct tw_segment *segment, struct tw_block_encoder *encoder, struct tw_segment_sealed *out);
 
 /*
- * tw_segment_close - write index and trailer, give the file its final name.
+ * tw_segment_publish - give a sealed file its final name, and close it.
  *
  * @is_durable	fdatasync before, and fsync of the directory after the renaming.
  *
- * The segment is gone in any case; after an error it is a .part that readers scan.
+ * After an error it is a .part that readers scan.  Threads: any.
  */
+int tw_segment_publish(const struct tw_segment_sealed *sealed, bool is_durable);
+
+/* Both: the segment is gone in any case.  A stream gets the index. */
 int tw_segment_close(struct tw_segment *segment, struct tw_block_encoder *encoder, bool is_durable);
 
 /* Closes the file as it is, behind its last whole block. */

@@ -232,6 +232,8 @@ int tw_store_create(struct tw_store *store, const struct tw_recorder_options *op
 	store->encoder = tw_block_encoder_create();
 	if (!error && !store->encoder)
 		error = TW_ENOMEM;
+	if (!error && store->durable_ns)
+		error = tw_syncer_create(&store->syncer);
 	if (error)
 		tw_store_destroy(store);
 	return error;
@@ -246,6 +248,8 @@ int tw_store_renumber(struct tw_store *store)
 
 void tw_store_destroy(struct tw_store *store)
 {
+	tw_syncer_destroy(store->syncer);
+	store->syncer = NULL;
 	tw_block_encoder_destroy(store->encoder);
 	store->encoder = NULL;
 	tw_stream_out_close(&store->stream);
@@ -406,6 +410,8 @@ static void forget_oldest(struct tw_store *store, struct tw_store_image *image)
 	if (!image->closed)
 		return;
 	if (image->closed_count == store->segments_kept) {
+		if (store->syncer)
+			tw_syncer_await(store->syncer, image->closed[0].number);
 		tw_segment_name(image->closed[0].number, false, name);
 		if (unlinkat(store->directory_fd, name, 0) == 0) {
 			store->stats.segments_removed++;
@@ -441,6 +447,30 @@ static void append_account(struct tw_store *store, struct tw_store_image *image)
 	store->stats.blocks++;
 }
 
+static int close_file(struct tw_store *store, struct tw_segment *segment)
+{
+	struct tw_segment_sealed sealed;
+	int error;
+
+	if (!store->syncer || segment->stream)
+		return tw_segment_close(segment, store->encoder, store->durable_ns != 0);
+	error = tw_segment_seal(segment, store->encoder, &sealed);
+	if (!error)
+		tw_syncer_publish(store->syncer, &sealed);
+	return error;
+}
+
+int tw_store_settle(struct tw_store *store)
+{
+	uint64_t count = 0;
+	int error = store->syncer ? tw_syncer_settle(store->syncer, &count) : 0;
+
+	store->stats.write_errors += count;
+	if (error)
+		store->stats.last_error = error;
+	return error;
+}
+
 int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image, unsigned ending)
 {
 	uint64_t before;
@@ -456,7 +486,7 @@ int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image,
 	image->segment.totals.ending = ending | (store->is_short ? TW_SEGMENT_SHORT : 0);
 	image->is_open = false;
 	if (error >= 0)
-		error = tw_segment_close(&image->segment, store->encoder, store->durable_ns != 0);
+		error = close_file(store, &image->segment);
 	if (error) {
 		store->stats.write_errors++;
 		store->stats.last_error = error;
@@ -528,14 +558,18 @@ void tw_store_sync(struct tw_store *store, struct tw_store_image *image, uint64_
 {
 	int error;
 
-	if (!image->is_open || !image->dirty_ns || now_ns - image->dirty_ns < store->durable_ns)
+	if (!store->syncer || !image->is_open)
 		return;
-	image->dirty_ns = 0;
-	error = tw_segment_sync(&image->segment);
+	error = tw_syncer_failed(store->syncer, image->segment.number);
 	if (error) {
 		store->stats.write_errors++;
 		store->stats.last_error = error;
 		tw_segment_abandon(&image->segment);
 		image->is_open = false;
+		return;
 	}
+	/* Blocks may have been stored since now. */
+	if (image->dirty_ns && now_ns >= image->dirty_ns && now_ns - image->dirty_ns >= store->durable_ns &&
+	    tw_syncer_sync(store->syncer, &image->segment))
+		image->dirty_ns = 0;
 }

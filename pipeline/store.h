@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "pipeline/segment.h"
+#include "pipeline/syncer.h"
 #include "tracewheel/consumer.h"
 
 struct tw_store {
@@ -25,7 +26,8 @@ struct tw_store {
 	uint64_t segment_bytes;
 	uint64_t segment_ns;
 	uint32_t segments_kept;
-	uint64_t durable_ns;
+	uint64_t durable_ns;	  /* 0: the kernel brings to disk what it likes */
+	struct tw_syncer *syncer; /* NULL: whoever closes a segment waits for the disk itself */
 	struct tw_stream_out stream; /* in place of the directory; fd -1: none */
 	bool is_stream;
 	uint32_t stream_number; /* of the segment that the stream is in the middle of; 0: none */
@@ -101,10 +103,16 @@ void tw_store_rotate(struct tw_store *store, struct tw_store_image *image);
 /* Closes the image's segment, if there is one.  @ending: TW_SEGMENT_FINAL, TW_SEGMENT_LAST; 0: another follows. */
 int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image, unsigned ending);
 
+/* Waits until everything that was closed is on disk.  Returns 0, or the first error of that. */
+int tw_store_settle(struct tw_store *store);
+
 /* A capture of nothing is a capture too: an empty segment, where nobody has written any. */
 int tw_store_leave_something(struct tw_store *store);
 
-/* Brings to disk what has waited long enough.  A file that cannot be is closed and another begun. */
+/*
+ * Has what waited long enough brought to disk, without waiting for that; looks at what came of it.  A file that cannot be
+ * brought to disk is closed, and another begun.
+ */
 void tw_store_sync(struct tw_store *store, struct tw_store_image *image, uint64_t now_ns);
 
 /*

@@ -115,7 +115,7 @@ static const struct tw_option options_table[] = {
 	{KEY_CAP, "ring-cap", "SIZE", "memory for all threads together (256M)"},
 	{KEY_ROTATE, "rotate", "SIZE", "begin a new segment after so many bytes"},
 	{KEY_KEEP, "keep", "N", "keep the newest N closed segments only"},
-	{KEY_DURABLE, "durable", "MS", "on the disk itself after so many milliseconds at most"},
+	{KEY_DURABLE, "durable", "MS", "on the disk itself: synced after so many milliseconds at most"},
 	{KEY_FORCE, "force", NULL, "replace a capture of that name"},
 	{'q', "quiet", NULL, "no account at the end; errors are still said"},
 	{0}};

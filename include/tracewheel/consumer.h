@@ -57,7 +57,7 @@ struct tw_recorder_options {
 	uint64_t segment_bytes; /* a larger segment is closed and a new one begun; 0: no limit */
 	uint64_t segment_ns;    /* an older segment likewise; 0: no limit */
 	uint32_t segments_kept; /* closed segments kept of each image, the oldest are removed; 0: all */
-	uint64_t durable_ns;    /* fdatasync at most so late; 0: left to the kernel */
+	uint64_t durable_ns;    /* fdatasync begins at most so late, on a thread of its own; 0: left to the kernel */
 	/*
 	 * In place of a capture, path is not looked at: a stream to this file descriptor (a pipe, a socket, a file),
 	 * which is duplicated, and never sought in.  Everything is written at most 20 ms after it happened.  A write

@@ -7,7 +7,7 @@
 "$programs/faults_deny" true || { echo "no filters here: not tested"; exit 77; }
 for way in "${ways[@]}"; do
 	# shellcheck disable=SC2086
-	expect 0 "$programs/faults_deny" "$tw" record --force $way -t 'faults_hard:_' -t 'libc:_' -o app.tw -- \
+	expect 0 "$programs/faults_deny" "$tw" record --force --allow-nothing $way -t 'faults_hard:_' -t 'libc:_' -o app.tw -- \
 		"$hard" small_stacks
 	shows "small_stacks: as it should be"
 	expect 0 "$tw" info --json app.tw

@@ -13,7 +13,7 @@ for mode in small_stacks ended_threads overflow forks filtered strict own_bytes 
 		"many_threads --global"* | "many_threads --local --exceptions") continue ;;
 		esac
 		# shellcheck disable=SC2086 # options are several words
-		expect 0 timeout 500 "$tw" record -q --force $way -t 'faults_hard:_' -t 'libc:_' -o app.tw -- "$hard" "$mode"
+		expect 0 timeout 500 "$tw" record -q --force --allow-nothing $way -t 'faults_hard:_' -t 'libc:_' -o app.tw -- "$hard" "$mode"
 		shows "$mode: as it should be"
 		case "$mode $way" in
 		"own_bytes --local"*) says "some bytes of sleds were changed" ;;
