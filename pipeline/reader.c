@@ -124,6 +124,30 @@ static int add_file(struct tw_capture *capture, const char *name, uint32_t numbe
 	return 0;
 }
 
+static bool is_segment_name(const char *name)
+{
+	size_t bytes = strlen(name), suffix = strlen(TW_SEGMENT_SUFFIX);
+
+	return bytes > suffix && bytes < TW_SOURCE_NAME_BYTES && strcmp(name + bytes - suffix, TW_SEGMENT_SUFFIX) == 0;
+}
+
+/* A segment that somebody keeps under another name: its header says which it is.  What cannot be read comes last. */
+static int add_renamed(struct tw_capture *capture, const char *name)
+{
+	struct tw_segment_file file;
+	int error = tw_segment_open(capture->directory_fd, name, &file);
+
+	if (error == TW_ENOMEM)
+		return error;
+	if (!error)
+		tw_segment_file_close(&file);
+	capture->is_piece = true;
+	error = add_file(capture, name, error ? UINT32_MAX : file.header.segment_number);
+	if (!error)
+		capture->files[capture->file_count - 1].is_renamed = true;
+	return error;
+}
+
 int tw_source_name_stream(struct tw_capture *capture)
 {
 	return add_file(capture, "stream", 0);
@@ -149,6 +173,8 @@ int tw_source_list_files(struct tw_capture *capture)
 			capture->info.is_live = true;
 		else if (tw_segment_parse_name(entry->d_name, &number, &is_open))
 			error = add_file(capture, entry->d_name, number);
+		else if (is_segment_name(entry->d_name))
+			error = add_renamed(capture, entry->d_name);
 	}
 	closedir(directory);
 	if (capture->file_count)
@@ -188,7 +214,7 @@ struct tw_segment_file *tw_source_use_file(struct tw_capture *capture, uint32_t 
 		/* Its writer may have closed and renamed it since. */
 		tw_segment_name(file->number, false, closed_name);
 		error = tw_segment_open(capture->directory_fd, file->name, &file->file);
-		if (error == TW_ENOENT)
+		if (error == TW_ENOENT && !file->is_renamed)
 			error = tw_segment_open(capture->directory_fd, closed_name, &file->file);
 		capture->files_open += error == 0;
 	}
@@ -383,6 +409,15 @@ TW_API uint64_t tw_capture_no_ring_lost(const struct tw_capture *capture, uint32
 			lost += loss->lost[TW_LOST_NO_RING];
 	}
 	return lost;
+}
+
+TW_API const struct tw_capture_segment *tw_capture_segment(const struct tw_capture *capture, uint32_t number)
+{
+	for (uint32_t i = 0; i < capture->file_count && capture->directory_fd >= 0; i++) {
+		if (capture->files[i].is_listed && !number--)
+			return &capture->files[i].info;
+	}
+	return NULL;
 }
 
 static const struct tw_catalog *catalog_of(const struct tw_capture *capture, uint32_t image)

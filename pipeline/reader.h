@@ -28,8 +28,12 @@ struct tw_source_block {
 	struct tw_block_header header;
 };
 
+/* Segments may have been given other names: KEY.tws. */
+#define TW_SOURCE_NAME_BYTES 256
+
 struct tw_source_file {
-	char name[TW_SEGMENT_NAME_BYTES];
+	char name[TW_SOURCE_NAME_BYTES];
+	bool is_renamed;
 	uint32_t number;
 	uint32_t image;
 	/* What it says and holds, once it was listed. */
@@ -40,6 +44,7 @@ struct tw_source_file {
 	uint64_t events;       /* by the headers of its blocks */
 	uint64_t total_events; /* by its end; of a closed segment */
 	bool is_listed, is_closed, is_last, is_short, is_damaged, is_gone;
+	struct tw_capture_segment info;
 	uint32_t users; /* under the lock, like what follows */
 	uint64_t last_use;
 	struct tw_segment_file file;
@@ -60,6 +65,7 @@ struct tw_source_image {
 	uint64_t events_through;
 	uint64_t lost_through[TW_FORMAT_CAUSES];
 	bool is_last; /* its recording has ended */
+	bool has_begun; /* its first segment here was looked at */
 };
 
 struct tw_source_stream {
@@ -75,7 +81,7 @@ struct tw_source_stream {
 
 struct tw_source_damage {
 	struct tw_capture_damage info;
-	char file[TW_SEGMENT_NAME_BYTES];
+	char file[TW_SOURCE_NAME_BYTES];
 };
 
 struct tw_capture {
@@ -108,6 +114,9 @@ struct tw_capture {
 
 /* The image of a segment; a new one where it is the first.  TW_CAPTURE_NONE without memory. */
 uint32_t tw_source_find_image(struct tw_capture *capture, const struct tw_segment_header *header);
+
+/* The first segment of an image that is read: what was lost without a ring before it is not the capture's. */
+void tw_source_begin_image(struct tw_source_image *image, const struct tw_segment_header *header);
 
 /* Names something that could not be read; more than a sensible number are only counted.  Threads: the
  * owner's. */

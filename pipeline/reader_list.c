@@ -50,6 +50,10 @@ uint32_t tw_source_find_image(struct tw_capture *capture, const struct tw_segmen
 		return TW_CAPTURE_NONE;
 	}
 	image->header = *header;
+	image->info.lease = header->image_lease;
+	image->info.process_start = header->process_start_time;
+	image->info.capture_id = header->capture_id;
+	memcpy(image->info.boot_id, header->boot_id, sizeof image->info.boot_id);
 	image->info.image = capture->image_count;
 	image->info.process_id = header->process_id;
 	image->info.parent_process_id = header->parent_process_id;
@@ -81,6 +85,7 @@ static int find_stream(struct lister *lister, const struct tw_block_header *head
 	more->lease = header->ring_lease;
 	more->info.stream = *out;
 	more->info.image = image;
+	more->info.lease = header->ring_lease;
 	return 0;
 }
 
@@ -200,6 +205,14 @@ static void visit_damage(void *context, uint64_t offset, uint64_t bytes, int err
 
 /* ---- segments ---- */
 
+void tw_source_begin_image(struct tw_source_image *image, const struct tw_segment_header *header)
+{
+	if (image->has_begun || !header->image_segment)
+		return;
+	image->has_begun = true;
+	image->no_ring_told = image->no_ring_before = header->lost_before[TW_LOST_NO_RING];
+}
+
 /* What the segment says of the others of its image.  Segments come in the order of their numbers. */
 static void take_header(struct tw_source_file *file, struct tw_source_image *image, const struct tw_segment_header *header)
 {
@@ -208,13 +221,21 @@ static void take_header(struct tw_source_file *file, struct tw_source_image *ima
 	file->segments_kept = header->segments_kept;
 	file->events_before = header->events_before;
 	memcpy(file->lost_before, header->lost_before, sizeof file->lost_before);
-	if (image->last_segment || !header->image_segment)
-		return;
-	image->no_ring_told = image->no_ring_before = header->lost_before[TW_LOST_NO_RING];
+	tw_source_begin_image(image, header);
 }
 
 static void take_end(struct tw_source_file *file, struct tw_source_image *image, const struct tw_segment_found *found)
 {
+	file->info = (struct tw_capture_segment){
+		.file = file->name,
+		.number = file->number,
+		.image = image->info.image,
+		.image_segment = file->image_segment,
+		.events_before = file->events_before,
+		.events = file->events,
+		.is_closed = found->is_closed,
+		.is_last = found->is_closed && (found->totals.ending & (TW_SEGMENT_LAST | TW_SEGMENT_FINAL)),
+	};
 	file->is_closed = found->is_closed;
 	file->is_last = found->is_closed && (found->totals.ending & (TW_SEGMENT_LAST | TW_SEGMENT_FINAL));
 	file->is_short = found->is_closed && (found->totals.ending & TW_SEGMENT_SHORT);
@@ -319,6 +340,7 @@ static int begin_piece(struct lister *lister, struct tw_idmap *segments, const s
 		return TW_ENOMEM;
 	lister->image = capture->images[image];
 	capture->info.segments = segments->count;
+	tw_source_begin_image(lister->image, header);
 	return 0;
 }
 
@@ -352,6 +374,11 @@ static int list_pieces(struct lister *lister, struct tw_idmap *segments)
 		struct tw_segment_piece piece;
 
 		error = tw_segment_piece_at(lister->segment, offset, &piece);
+		if (!error && piece.is_trailer) {
+			/* A closed segment, by itself or behind others: whole with its index. */
+			offset += piece.bytes;
+			continue;
+		}
 		if (!error && !piece.is_block) {
 			error = begin_piece(lister, segments, &piece.segment);
 		} else if (!error && piece.block.type == TW_BLOCK_INDEX) {
@@ -547,19 +574,66 @@ static void sum_up_images(struct tw_capture *capture)
 	}
 }
 
+/* What tells two threads apart that had one number in turn: their start, or the tracee that each of them was from its first event. */
+static uint64_t thread_key(const struct tw_capture *capture, const struct tw_source_stream *stream)
+{
+	const struct tw_block_header *first = &capture->blocks[stream->first_block].header;
+	const struct tw_capture_tracee *tracee;
+
+	if (first->thread_start)
+		return first->thread_start;
+	tracee = tw_catalog_find(&capture->images[stream->info.image]->catalog.tracees, stream->info.tracee_id);
+	return tracee && tracee->thread_id == stream->info.thread_id ? tracee->tracee_id : 0;
+}
+
+struct thread_of {
+	uint32_t stream, image;
+	int32_t thread_id;
+	uint64_t key;
+};
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct thread_of *x = a, *y = b;
+
+	if (x->image != y->image)
+		return x->image < y->image ? -1 : 1;
+	if (x->thread_id != y->thread_id)
+		return x->thread_id < y->thread_id ? -1 : 1;
+	return x->key < y->key ? -1 : x->key > y->key;
+}
+
+static int number_threads(struct tw_capture *capture)
+{
+	struct thread_of *threads = malloc((capture->stream_count + (size_t)1) * sizeof *threads);
+	uint32_t count = 0;
+
+	if (!threads)
+		return TW_ENOMEM;
+	for (uint32_t i = 0; i < capture->stream_count; i++) {
+		const struct tw_source_stream *stream = &capture->streams[i];
+
+		threads[i] = (struct thread_of){i, stream->info.image, stream->info.thread_id, thread_key(capture, stream)};
+	}
+	if (capture->stream_count)
+		qsort(threads, capture->stream_count, sizeof *threads, by_thread);
+	for (uint32_t i = 0; i < capture->stream_count; i++) {
+		count += i == 0 || by_thread(&threads[i - 1], &threads[i]) != 0;
+		capture->streams[threads[i].stream].info.thread = count - 1;
+	}
+	capture->info.threads = count;
+	free(threads);
+	return 0;
+}
+
 static int sum_up_streams(struct tw_capture *capture)
 {
 	struct tw_capture_info *info = &capture->info;
-	struct tw_idmap threads = {0};
 
 	info->start_ns = UINT64_MAX;
 	for (uint32_t i = 0; i < capture->stream_count; i++) {
 		const struct tw_capture_stream *stream = &capture->streams[i].info;
 
-		if (!tw_idmap_put(&threads, (uint64_t)stream->image << 32 | (uint32_t)stream->thread_id, i)) {
-			tw_idmap_fini(&threads);
-			return TW_ENOMEM;
-		}
 		info->events += stream->events;
 		info->damaged_records += stream->damaged_records;
 		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
@@ -571,11 +645,9 @@ static int sum_up_streams(struct tw_capture *capture)
 		info->start_ns = info->end_ns =
 			capture->clocks.count ? capture->clocks.points[0].clock.monotonic_ns : 0;
 	info->start_wall_ns = tw_clockmap_wall_ns(&capture->clocks, info->start_ns);
-	info->threads = threads.count;
 	info->streams = capture->stream_count;
 	info->blocks = capture->block_count;
-	tw_idmap_fini(&threads);
-	return 0;
+	return number_threads(capture);
 }
 
 int tw_source_arrange(struct tw_capture *capture)

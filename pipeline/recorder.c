@@ -366,6 +366,9 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 	else if (now_ns >= recorder->retry_ns)
 		tw_rs_heartbeat(&writer->rs);
 	look_after(recorder, now_ns);
+	/* Also of those that write nothing more. */
+	for (uint32_t i = 0; writer->store.segment_ns && i < TW_RS_IMAGES_MAX; i++)
+		tw_store_rotate(&writer->store, &writer->images[i].store);
 	for (uint32_t i = 0; writer->store.durable_ns && i < TW_RS_IMAGES_MAX; i++)
 		tw_store_sync(&writer->store, &writer->images[i].store, now_ns);
 	rest(recorder, stored > 0, timeout_ns);

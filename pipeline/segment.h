@@ -136,10 +136,11 @@ void tw_segment_file_close(struct tw_segment_file *file);
  */
 int tw_segment_open_stream(int fd, struct tw_segment_file *out);
 
-/* What stands at one place of a stream, checked: the header of a segment, or a whole block. */
+/* What stands at one place of a stream, checked: the header of a segment, a whole block, or the trailer of a file. */
 struct tw_segment_piece {
 	uint64_t bytes; /* up to the next piece */
 	bool is_block;
+	bool is_trailer; /* of a segment that was a file: neither */
 	union {
 		struct tw_segment_header segment;
 		struct tw_block_header block;

@@ -384,7 +384,11 @@ int tw_segment_piece_at(const struct tw_segment_file *file, uint64_t offset, str
 
 	if (error)
 		return error;
-	out->is_block = magic != TW_SEGMENT_MAGIC;
+	out->is_trailer = magic == TW_TRAILER_MAGIC;
+	out->is_block = magic != TW_SEGMENT_MAGIC && !out->is_trailer;
+	out->bytes = sizeof(struct tw_segment_trailer);
+	if (out->is_trailer)
+		return file->bytes - offset >= out->bytes ? 0 : TW_EFORMAT;
 	if (!out->is_block) {
 		out->bytes = sizeof out->segment;
 		error = read_at(file->fd, &out->segment, sizeof out->segment, offset);

@@ -91,6 +91,7 @@ static int take_segment(struct tw_stream_in *in, uint64_t magic)
 	    !tw_idmap_put(&in->segments, header.segment_number, image))
 		return TW_ENOMEM;
 	in->image = capture->images[image];
+	tw_source_begin_image(in->image, &header);
 	if (!capture->info.start_ns) {
 		capture->info.start_ns = header.clock.monotonic_ns;
 		capture->info.start_wall_ns = header.clock.realtime_ns;
@@ -127,6 +128,8 @@ static int find_cursor(struct tw_stream_in *in, const struct tw_block_header *he
 		return TW_ENOMEM;
 	streams[in->count] = (struct tw_source_stream){ .lease = header->ring_lease,
 							.info = { .stream = in->count,
+								  .thread = in->count,
+								  .lease = header->ring_lease,
 								  .image = image,
 								  .thread_id = header->thread_id,
 								  .session_index = header->session_index,
@@ -305,6 +308,15 @@ static int take_block(struct tw_stream_in *in, uint64_t magic)
 	}
 }
 
+/* A closed segment, by itself or behind others: its index block was its end. */
+static int take_trailer(struct tw_stream_in *in, uint64_t magic)
+{
+	struct tw_segment_trailer trailer = { .magic = magic };
+	int found = read_all(in, (uint8_t *)&trailer + sizeof magic, sizeof trailer - sizeof magic);
+
+	return found > 0 ? 0 : found ? found : TW_EFORMAT;
+}
+
 /* The next thing in the stream: 1, 0 at its end, or TW_ENOMEM. */
 static int take_next(struct tw_stream_in *in)
 {
@@ -312,9 +324,10 @@ static int take_next(struct tw_stream_in *in)
 	int found = read_all(in, &magic, sizeof magic);
 
 	if (found > 0)
-		found = magic == TW_SEGMENT_MAGIC ? take_segment(in, magic)
-			: magic == TW_BLOCK_MAGIC ? take_block(in, magic)
-						  : TW_EFORMAT;
+		found = magic == TW_SEGMENT_MAGIC   ? take_segment(in, magic)
+			: magic == TW_BLOCK_MAGIC   ? take_block(in, magic)
+			: magic == TW_TRAILER_MAGIC ? take_trailer(in, magic)
+						    : TW_EFORMAT;
 	else if (found == 0)
 		in->is_over = true;
 	if (found == TW_ENOMEM)

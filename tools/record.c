@@ -38,6 +38,7 @@ enum {
 	KEY_FORCE,
 	KEY_DURABLE,
 	KEY_ROTATE,
+	KEY_SEGMENT_TIME,
 	KEY_KEEP,
 	KEY_LOCAL,
 	KEY_GLOBAL,
@@ -114,6 +115,7 @@ static const struct tw_option options_table[] = {
 	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (4M)"},
 	{KEY_CAP, "ring-cap", "SIZE", "memory for all threads together (256M)"},
 	{KEY_ROTATE, "rotate", "SIZE", "begin a new segment after so many bytes"},
+	{KEY_SEGMENT_TIME, "segment-time", "TIME", "or after so much time: 10s, 500ms"},
 	{KEY_KEEP, "keep", "N", "keep the newest N closed segments only"},
 	{KEY_DURABLE, "durable", "MS", "on the disk itself: synced after so many milliseconds at most"},
 	{KEY_FORCE, "force", NULL, "replace a capture of that name"},
@@ -288,6 +290,9 @@ static bool set_figure(struct request *request, int key, const char *value)
 	else if (key == KEY_CAP)
 		is_right = tw_parse_bytes(value, &request->recorder.cap_bytes) &&
 			   request->recorder.cap_bytes >= 65536;
+	else if (key == KEY_SEGMENT_TIME)
+		is_right = tw_parse_duration(value, &request->recorder.segment_ns) &&
+			   request->recorder.segment_ns >= 10000000;
 	else if (key == KEY_ROTATE)
 		is_right = tw_parse_bytes(value, &request->recorder.segment_bytes) &&
 			   request->recorder.segment_bytes >= 65536;
@@ -301,6 +306,7 @@ static bool set_figure(struct request *request, int key, const char *value)
 	if (!is_right)
 		tw_usage(&command,
 			 key == KEY_RING      ? "--ring is a power of two from 64K to 1G, not '%s'."
+			 : key == KEY_SEGMENT_TIME ? "--segment-time is a time from 10ms on, such as 10s, not '%s'."
 			 : key == KEY_DURABLE ? "--durable is a number of milliseconds, not '%s'."
 			 : key == KEY_STACK   ? "--stack is a number of callers, from 1 to 64; not '%s'."
 			 : key == KEY_KEEP    ? "--keep is a number from 1 on, not '%s'."

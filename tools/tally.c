@@ -219,16 +219,18 @@ static bool name_stream(struct tw_tally *tally, const struct scan *scan, uint32_
 	if (!stream ||
 	    (scan->filter->wants_stream && !scan->filter->wants_stream(scan->filter->context, stream)))
 		return true;
-	if (!add_row(&tally->threads, text, tw_thread_text(scan->capture, stream, text), scan->stream_calls[number]))
+	uint64_t calls = scan->stream_calls[number];
+	if (!add_row(&tally->threads, text, tw_thread_text(scan->capture, stream, text), calls))
 		return false;
 	struct tw_tally_row *row = &tally->threads.rows[tally->threads.count - 1];
 	row->thread_id = (uint32_t)stream->thread_id;
 	row->thread_name = strdup(tw_thread_name(scan->capture, stream, name));
 	if (!row->thread_name)
 		return false;
+	row->thread = stream->thread;
 	row->events = scan->stream_events[number];
-	row->seconds =
-		stream->end_ns > stream->start_ns ? (double)(stream->end_ns - stream->start_ns) / 1e9 : 0;
+	row->start_ns = stream->start_ns;
+	row->end_ns = stream->end_ns;
 	bool is_part = scan->filter->from_ns || scan->filter->to_ns;
 	memcpy(row->lost, is_part ? scan->stream_lost[number] : stream->lost, sizeof row->lost);
 	tally->calls += row->calls;
@@ -236,6 +238,41 @@ static bool name_stream(struct tw_tally *tally, const struct scan *scan, uint32_
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 		tally->lost[cause] += row->lost[cause];
 	return true;
+}
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct tw_tally_row *x = a, *y = b;
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* A thread may have had several rings: one row. */
+static void join_threads(struct tw_tally_table *table)
+{
+	size_t kept = 0;
+	if (table->count)
+		qsort(table->rows, table->count, sizeof *table->rows, by_thread);
+	for (size_t i = 0; i < table->count; i++) {
+		struct tw_tally_row *row = &table->rows[i], *last = kept ? &table->rows[kept - 1] : NULL;
+		if (!last || last->thread != row->thread) {
+			table->rows[kept++] = *row;
+			continue;
+		}
+		last->calls += row->calls;
+		last->events += row->events;
+		last->end_ns = row->end_ns > last->end_ns ? row->end_ns : last->end_ns;
+		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+			last->lost[cause] += row->lost[cause];
+		free(row->name);
+		free(row->thread_name);
+	}
+	table->count = kept;
+	for (size_t i = 0; i < kept; i++) {
+		struct tw_tally_row *row = &table->rows[i];
+		row->seconds = row->end_ns > row->start_ns ? (double)(row->end_ns - row->start_ns) / 1e9 : 0;
+	}
 }
 
 static bool name_all(struct tw_tally *tally, const struct scan *scan)
@@ -256,6 +293,7 @@ static bool name_all(struct tw_tally *tally, const struct scan *scan)
 	tally->all_events = scan->all_events;
 	join_rows(&tally->functions);
 	join_rows(&tally->callers);
+	join_threads(&tally->threads);
 	return true;
 }
 

@@ -20,6 +20,8 @@ struct tw_tally_row {
 	char *thread_name;
 	const struct tw_capture_function *function; /* functions: one of that name; lent by the capture */
 	double seconds; /* threads: from its first event to its last */
+	uint64_t start_ns, end_ns;
+	uint32_t thread; /* of the capture, from 0 */
 };
 
 struct tw_tally_table {

@@ -144,7 +144,7 @@ struct tw_capture_info {
 	uint32_t segments;
 	uint32_t blocks;
 	uint32_t images;
-	uint32_t threads; /* kernel threads that recorded anything */
+	uint32_t threads; /* kernel threads that recorded anything: two that had one number in turn are two */
 	uint32_t streams;
 	uint32_t modules;
 	uint32_t functions;
@@ -214,10 +214,29 @@ struct tw_capture_damage {
 /* NULL behind the last; numbers from 0. */
 const struct tw_capture_damage *tw_capture_damage(const struct tw_capture *capture, uint32_t number);
 
+/*
+ * One segment, in the order of their numbers.  (capture_id, number) names it everywhere; a shipper that keeps segments
+ * under other names may put any of them into one folder, which is a capture then.
+ */
+struct tw_capture_segment {
+	const char *file; /* name in the directory; lends: until tw_capture_close() */
+	uint32_t number;  /* in the capture */
+	uint32_t image;
+	uint32_t image_segment; /* among those of its image, from 1; 0: not told (version 1) */
+	uint64_t events_before; /* that the image's segments before it were given */
+	uint64_t events;	/* here */
+	bool is_closed;
+	bool is_last; /* the recording of its image ended with it */
+};
+/* NULL behind the last, and of streams. */
+const struct tw_capture_segment *tw_capture_segment(const struct tw_capture *capture, uint32_t number);
+
 /* One thread's events of one session: what came through one ring. */
 struct tw_capture_stream {
 	uint32_t stream; /* its number */
 	uint32_t image;
+	uint32_t thread; /* its thread, from 0: streams of one thread have the same */
+	uint64_t lease;	 /* of its ring: one ownership of one ring, unique in the capture */
 	int32_t thread_id; /* the kernel's */
 	uint32_t session_index;
 	uint32_t scheduler_id;
@@ -243,6 +262,11 @@ struct tw_capture_image {
 	size_t command_bytes;
 	const char *host;
 	bool is_final; /* known to have ended */
+	/* What names it: (boot_id, process_id, process_start, lease). */
+	uint64_t lease;
+	uint64_t process_start; /* ticks of /proc/PID/stat */
+	uint64_t capture_id;	/* random, the same in all segments of a recording */
+	uint8_t boot_id[16];	/* of the kernel */
 };
 const struct tw_capture_image *tw_capture_image(const struct tw_capture *capture, uint32_t number);
 /* Of no_ring_lost what was lost in this time; a loss that is only partly in it counts.  @to_ns: 0 is no end. */

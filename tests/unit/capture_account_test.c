@@ -203,6 +203,52 @@ static void the_recorder_s_account_is_read(void **state)
 	assert_false(account.is_complete);
 }
 
+static void segments_and_threads_are_told_apart(void **state)
+{
+	struct tw_capture *capture;
+	struct tw_capture_info info;
+	const struct tw_capture_segment *segment;
+	const struct tw_capture_image *image;
+	struct maker *maker;
+
+	make_segments();
+	remove_segment(2);
+	capture = open_capture();
+	segment = tw_capture_segment(capture, 1);
+	assert_non_null(segment);
+	assert_int_equal(segment->number, 3);
+	assert_int_equal(segment->image_segment, 3);
+	assert_int_equal(segment->events_before, 2 * EACH);
+	assert_int_equal(segment->events, EACH);
+	assert_true(segment->is_closed);
+	assert_false(segment->is_last);
+	assert_string_equal(segment->file, "segment-000003.tws");
+	assert_true(tw_capture_segment(capture, 3)->is_last);
+	assert_null(tw_capture_segment(capture, 4));
+	image = tw_capture_image(capture, segment->image);
+	assert_int_equal(image->lease, 1);
+	assert_int_equal(image->process_start, 7);
+	assert_int_equal(image->capture_id, 1);
+	assert_int_equal(image->boot_id[3], 7);
+	assert_int_equal(tw_capture_stream(capture, 0)->lease, 50);
+	tw_capture_close(capture);
+	/* Three threads had the number 77 in turn, the last of them two rings. */
+	maker = begin_maker();
+	for (uint32_t i = 0; i < 4; i++) {
+		maker->streams[i].thread_id = 77;
+		maker->streams[i].thread_start = i < 3 ? 1000 + i : 1002;
+		maker_call(maker, i, 2000 + i, 0, 0);
+	}
+	end_maker(maker, true);
+	capture = open_capture();
+	tw_capture_info(capture, &info);
+	assert_int_equal(info.streams, 4);
+	assert_int_equal(info.threads, 3);
+	assert_int_equal(tw_capture_stream(capture, 2)->thread, tw_capture_stream(capture, 3)->thread);
+	assert_int_not_equal(tw_capture_stream(capture, 1)->thread, tw_capture_stream(capture, 2)->thread);
+	tw_capture_close(capture);
+}
+
 /* ---- a real recorder ---- */
 
 enum { MADE = 200000 };
@@ -291,6 +337,7 @@ int main(void)
 		cmocka_unit_test(damage_has_the_number_that_the_next_segment_tells),
 		cmocka_unit_test(a_cut_end_has_none),
 		cmocka_unit_test(the_recorder_s_account_is_read),
+		cmocka_unit_test(segments_and_threads_are_told_apart),
 		cmocka_unit_test(what_keep_removed_is_exact),
 		cmocka_unit_test(a_damaged_ring_is_told_in_the_capture),
 	};

@@ -155,6 +155,8 @@ struct maker {
 		uint64_t sequence;
 		struct tw_block_tracee tracee;
 		uint64_t lost[TW_FORMAT_CAUSES];
+		int32_t thread_id; /* 0: one of its own */
+		uint64_t thread_start;
 		uint8_t raw[TW_BLOCK_RAW_BYTES_MAX];
 		uint32_t bytes;
 	} streams[MAKER_STREAMS];
@@ -189,7 +191,8 @@ static inline void maker_header(const struct maker_stream *stream, uint32_t numb
 				struct tw_block_header *header)
 {
 	memset(header, 0, sizeof *header);
-	header->thread_id = (int32_t)(100 + number);
+	header->thread_id = stream->thread_id ? stream->thread_id : (int32_t)(100 + number);
+	header->thread_start = stream->thread_start;
 	header->scheduler_id = number + 1;
 	header->ring_lease = 50 + number;
 	header->tracee_id = stream->tracee.tracee_id;
