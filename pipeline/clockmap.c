@@ -164,6 +164,26 @@ uint64_t tw_clockmap_wall_ns(const struct tw_clockmap *map, uint64_t ns)
 	return clock ? ns - clock->monotonic_ns + clock->realtime_ns : ns;
 }
 
+uint64_t tw_clockmap_of_wall(const struct tw_clockmap *map, uint64_t wall_ns)
+{
+	const struct tw_format_clock *first = map->count ? &map->points[0].clock : NULL;
+	uint64_t ns;
+
+	for (size_t i = 0; i < map->count; i++) {
+		const struct tw_format_clock *clock = &map->points[i].clock;
+
+		if (wall_ns < clock->realtime_ns)
+			continue;
+		ns = clock->monotonic_ns + (wall_ns - clock->realtime_ns);
+		if (i + 1 == map->count || ns < map->points[i + 1].clock.monotonic_ns)
+			return ns;
+	}
+	if (!first)
+		return wall_ns;
+	ns = first->monotonic_ns + (wall_ns - first->realtime_ns);
+	return wall_ns < first->realtime_ns && first->realtime_ns - wall_ns > first->monotonic_ns ? 0 : ns;
+}
+
 uint64_t tw_clockmap_boot_ns(const struct tw_clockmap *map, uint64_t ns)
 {
 	const struct tw_format_clock *clock = map->count ? find_ns(map, ns) : NULL;

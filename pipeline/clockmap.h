@@ -40,6 +40,8 @@ uint64_t tw_clockmap_ns(const struct tw_clockmap *map, uint64_t ticks, size_t *h
 uint64_t tw_clockmap_length_ns(const struct tw_clockmap *map, uint64_t ticks);
 /* Nanoseconds of CLOCK_REALTIME and CLOCK_BOOTTIME at a moment of CLOCK_MONOTONIC. */
 uint64_t tw_clockmap_wall_ns(const struct tw_clockmap *map, uint64_t ns);
+/* The first moment at which CLOCK_REALTIME was this; where it never was, by the clock as it was first. */
+uint64_t tw_clockmap_of_wall(const struct tw_clockmap *map, uint64_t wall_ns);
 uint64_t tw_clockmap_boot_ns(const struct tw_clockmap *map, uint64_t ns);
 
 #endif

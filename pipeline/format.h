@@ -51,7 +51,8 @@ struct tw_segment_header {
 	uint32_t segments_kept;			/* older ones are removed (--keep); 0: all are kept */
 	uint64_t events_before;			/* that the image's segments before this one were given */
 	uint64_t lost_before[TW_FORMAT_CAUSES]; /* that they told */
-	uint64_t reserved[2];
+	uint64_t first_event_ns; /* of the recording, by CLOCK_MONOTONIC; 0: none is stored yet */
+	uint64_t reserved;
 };
 _Static_assert(sizeof(struct tw_segment_header) == 192, "the segment header of docs/format.md");
 

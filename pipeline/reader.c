@@ -539,6 +539,11 @@ TW_API uint64_t tw_capture_wall_ns(const struct tw_capture *capture, uint64_t ns
 	return tw_clockmap_wall_ns(&capture->clocks, ns);
 }
 
+TW_API uint64_t tw_capture_of_wall(const struct tw_capture *capture, uint64_t wall_ns)
+{
+	return tw_clockmap_of_wall(&capture->clocks, wall_ns);
+}
+
 TW_API uint64_t tw_capture_boot_ns(const struct tw_capture *capture, uint64_t ns)
 {
 	return tw_clockmap_boot_ns(&capture->clocks, ns);

@@ -39,6 +39,7 @@ struct tw_source_file {
 	/* What it says and holds, once it was listed. */
 	uint32_t image_segment; /* 0: not told */
 	uint32_t segments_kept;
+	uint64_t first_event_ns;
 	uint64_t events_before;
 	uint64_t lost_before[TW_FORMAT_CAUSES];
 	uint64_t events;       /* by the headers of its blocks */

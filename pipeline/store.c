@@ -327,6 +327,10 @@ static struct tw_segment_header header_of(const struct tw_store *store, const st
 	header.segments_kept = store->segments_kept;
 	header.events_before = image->events;
 	memcpy(header.lost_before, image->lost, sizeof header.lost_before);
+	if (store->first_ticks && header.ticks_per_second)
+		header.first_event_ns = header.clock.monotonic_ns +
+					(uint64_t)(int64_t)((double)(int64_t)(store->first_ticks - header.clock.ticks) * 1e9 /
+							    (double)header.ticks_per_second);
 	return header;
 }
 

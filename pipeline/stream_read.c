@@ -93,7 +93,7 @@ static int take_segment(struct tw_stream_in *in, uint64_t magic)
 	in->image = capture->images[image];
 	tw_source_begin_image(in->image, &header);
 	if (!capture->info.start_ns) {
-		capture->info.start_ns = header.clock.monotonic_ns;
+		capture->info.start_ns = capture->info.zero_ns = header.clock.monotonic_ns;
 		capture->info.start_wall_ns = header.clock.realtime_ns;
 	}
 	capture->info.images = capture->image_count;

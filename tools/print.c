@@ -189,7 +189,7 @@ static bool init_printer(struct tw_printer *printer, const struct tw_capture *ca
 	tw_capture_info(capture, &info);
 	*printer = (struct tw_printer){.out = &out,
 				       .capture = capture,
-				       .start_ns = info.start_ns,
+				       .start_ns = info.zero_ns,
 				       .pid_tracee = UINT32_MAX,
 				       .process_tracee = UINT32_MAX,
 				       .stamp = printer->stamp,
@@ -293,7 +293,7 @@ int tw_tool_print(int argc, char **argv)
 		goto free_request;
 	code = TW_EXIT_FAILURE;
 	/* These want to know everything before they begin. */
-	capture = request.is_tree || request.is_chrome ? tw_names_open(path)
+	capture = request.is_tree || request.is_chrome || tw_selection_wants_end(&request.selection) ? tw_names_open(path)
 						       : tw_names_open_stream(path, &request.is_stream);
 	if (!capture)
 		goto free_request;

@@ -236,7 +236,7 @@ static void put_table(const struct tw_screen *screen, const struct tw_tally_tabl
 
 static bool is_part(const struct tw_selection *selection)
 {
-	return selection->from || selection->to || selection->thread || (selection->patterns.wanted_count || selection->patterns.excluded_count);
+	return selection->from || selection->to || selection->tail || selection->thread || (selection->patterns.wanted_count || selection->patterns.excluded_count);
 }
 
 /* empty: why nothing is in what was asked for; NULL: nothing was. */
@@ -448,7 +448,7 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 	tw_tally_sort(&sums.tally.threads, false);
 	uint64_t from = filter.from_ns > info.start_ns ? filter.from_ns : info.start_ns;
 	uint64_t to = filter.to_ns && filter.to_ns < info.end_ns ? filter.to_ns : info.end_ns;
-	sums.start_ns = info.start_ns;
+	sums.start_ns = info.zero_ns;
 	sums.seconds = to > from ? (double)(to - from) / 1e9 : 0;
 	bool has_reason = tw_selection_explain(&request->selection, capture, &filter, empty);
 	tw_out_init(&out, STDOUT_FILENO);

@@ -9,6 +9,13 @@
 #include <stdlib.h>
 #include <time.h>
 
+#define TAIL_MAX 10000000u
+
+bool tw_selection_wants_end(const struct tw_selection *selection)
+{
+	return selection->tail || (selection->from && *selection->from == '-') || (selection->to && *selection->to == '-');
+}
+
 bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key,
 		       const char *value)
 {
@@ -16,6 +23,12 @@ bool tw_selection_take(struct tw_selection *selection, const struct tw_command *
 		selection->from = value;
 	else if (key == TW_KEY_TO)
 		selection->to = value;
+	else if (key == TW_KEY_TAIL) {
+		if (tw_parse_count(value, &selection->tail) && selection->tail && selection->tail <= TAIL_MAX)
+			return true;
+		tw_usage(command, "--tail is a number of events, at most %u, not '%s'.", TAIL_MAX, value);
+		return false;
+	}
 	else if (key == TW_KEY_THREAD) {
 		selection->thread = value;
 		if (*value && strcmp(value, "0") != 0)
@@ -62,20 +75,28 @@ static bool parse_wall(const char *text, uint64_t start_ns, uint64_t *out_ns)
 	return true;
 }
 
-/* A time on the capture's own clock. */
-static bool parse_time(const char *text, const struct tw_capture_info *info, uint64_t *out_ns)
+/* A time on the capture's own clock: never 0, which is none. */
+static bool parse_time(const char *text, const struct tw_capture *capture, const struct tw_capture_info *info,
+		       uint64_t *out_ns)
 {
 	uint64_t offset;
+	bool is_before_end = *text == '-';
 	if (!strchr(text, ':')) {
-		if (!tw_parse_duration(text, &offset))
+		if (!tw_parse_duration(text + is_before_end, &offset))
 			return false;
-		*out_ns = info->start_ns + offset;
+		*out_ns = is_before_end ? (info->end_ns > offset ? info->end_ns - offset : 1) : info->zero_ns + offset;
 		return true;
 	}
 	uint64_t wall;
 	if (!parse_wall(text, info->start_wall_ns, &wall))
 		return false;
-	*out_ns = wall > info->start_wall_ns ? info->start_ns + (wall - info->start_wall_ns) : info->start_ns;
+	*out_ns = tw_capture_of_wall(capture, wall);
+	/* Without a date: of the next day, where it would lie before all else. */
+	if (*out_ns < info->start_ns && !strchr(text, '-') &&
+	    tw_capture_of_wall(capture, wall + UINT64_C(86400000000000)) <= info->end_ns)
+		*out_ns = tw_capture_of_wall(capture, wall + UINT64_C(86400000000000));
+	if (!*out_ns)
+		*out_ns = 1;
 	return true;
 }
 
@@ -139,6 +160,44 @@ static bool wants_stream(void *context, const struct tw_capture_stream *stream)
 	return tw_parse_count(selection->thread, &number) && number == (uint32_t)stream->thread_id;
 }
 
+/* When the last `count` events of what the filter wants begin; UINT64_MAX without memory or where reading fails. */
+static uint64_t tail_of(const struct tw_capture *capture, const struct tw_capture_filter *filter,
+			const struct tw_capture_info *info, uint64_t count)
+{
+	uint64_t *times = malloc(count * sizeof *times), end_ns = filter->to_ns ? filter->to_ns : info->end_ns + 1;
+	uint64_t from_ns = UINT64_MAX;
+	bool is_found = false;
+	/* Ever longer ends of the capture, until one holds so many: what lies before is not read. */
+	for (uint64_t length_ns = 1000000; times && !is_found; length_ns *= 4) {
+		struct tw_capture_filter part = *filter;
+		struct tw_capture_events *events;
+		const struct tw_capture_event *batch;
+		uint64_t seen = 0;
+		int64_t got;
+		bool is_whole = end_ns < length_ns || end_ns - length_ns <= info->start_ns;
+		part.from_ns = is_whole ? 0 : end_ns - length_ns;
+		if (part.from_ns < filter->from_ns)
+			part.from_ns = filter->from_ns;
+		part.wants_own_time = false;
+		if (tw_capture_events_create((struct tw_capture *)capture, &part, &events))
+			break;
+		while ((got = tw_capture_events_next(events, &batch)) > 0) {
+			for (int64_t i = 0; i < got; i++) {
+				if (batch[i].kind != TW_CAPTURE_LOSS)
+					times[seen++ % count] = batch[i].time_ns;
+			}
+		}
+		tw_capture_events_destroy(events);
+		if (got < 0)
+			break;
+		is_found = is_whole || seen >= count;
+		if (is_found)
+			from_ns = seen >= count ? times[seen % count] : filter->from_ns;
+	}
+	free(times);
+	return from_ns;
+}
+
 bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture *capture,
 			 const struct tw_command *command, struct tw_capture_filter *out)
 {
@@ -146,13 +205,13 @@ bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture
 	tw_capture_info(capture, &info);
 	selection->capture = capture;
 	*out = (struct tw_capture_filter){.context = selection, .wants_own_time = true};
-	if (selection->from && !parse_time(selection->from, &info, &out->from_ns)) {
-		tw_usage(command, "--from '%s' is not a time such as 1.5, 200ms or 17:03:12.",
+	if (selection->from && !parse_time(selection->from, capture, &info, &out->from_ns)) {
+		tw_usage(command, "--from '%s' is not a time such as 1.5, 200ms, -2s or 17:03:12.",
 			 selection->from);
 		return false;
 	}
-	if (selection->to && !parse_time(selection->to, &info, &out->to_ns)) {
-		tw_usage(command, "--to '%s' is not a time such as 1.5, 200ms or 17:03:12.", selection->to);
+	if (selection->to && !parse_time(selection->to, capture, &info, &out->to_ns)) {
+		tw_usage(command, "--to '%s' is not a time such as 1.5, 200ms, -2s or 17:03:12.", selection->to);
 		return false;
 	}
 	if (selection->to && out->to_ns <= out->from_ns) {
@@ -165,7 +224,13 @@ bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture
 	}
 	if (selection->thread)
 		out->wants_stream = wants_stream;
-	return true;
+	if (!selection->tail)
+		return true;
+	out->from_ns = tail_of(capture, out, &info, selection->tail);
+	if (out->from_ns != UINT64_MAX)
+		return true;
+	tw_say("--tail %llu: the end of the capture cannot be read.", (unsigned long long)selection->tail);
+	return false;
 }
 
 /* ---- nothing is in it ---- */
@@ -265,9 +330,9 @@ bool tw_selection_explain(const struct tw_selection *selection, const struct tw_
 	struct tw_capture_info info;
 	char figure[TW_FIGURE_BYTES];
 	tw_capture_info(capture, &info);
-	double seconds = info.end_ns > info.start_ns ? (double)(info.end_ns - info.start_ns) / 1e9 : 0;
+	double seconds = info.end_ns > info.zero_ns ? (double)(info.end_ns - info.zero_ns) / 1e9 : 0;
 	*text = 0;
-	if (!info.events || (!selection->from && !selection->to && !filter->wants_stream && !has_patterns(selection)))
+	if (!info.events || (!selection->from && !selection->to && !selection->tail && !filter->wants_stream && !has_patterns(selection)))
 		return false;
 	size_t wanted_count = selection->patterns.wanted_count, pattern_count = wanted_count + selection->patterns.excluded_count;
 	if (pattern_count && !has_wanted_place(selection, capture, info.images)) {
@@ -295,7 +360,10 @@ bool tw_selection_explain(const struct tw_selection *selection, const struct tw_
 		add_name(&sentence, selection->to);
 		add(&sentence, " is before the first event of the capture");
 	} else {
-		add(&sentence, "no event of the capture, which goes from 0 to %s, is in all that was asked for",
+		char begin[TW_FIGURE_BYTES];
+		add(&sentence, "no event of the capture, which goes from %s to %s, is in all that was asked for",
+		    info.start_ns > info.zero_ns ? tw_figure_seconds(begin, (double)(info.start_ns - info.zero_ns) / 1e9)
+						 : "0",
 		    tw_figure_seconds(figure, seconds));
 	}
 	return true;

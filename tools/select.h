@@ -14,14 +14,15 @@
 
 #define TW_SELECTION_ALIASES_MAX 64
 
-enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD };
+enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL };
 
 /* Rows for a command's table of options; 't' and 'N' are keys too. */
 #define TW_SELECTION_OPTIONS                                                                   \
 	{TW_KEY_FROM, "from", "T",                                                             \
-	 "from this time on: 1.5 or 200ms after the start, or the time\n"                      \
-	 "of day, 17:03:12.25, or 2024-05-01T17:03:12"},                                       \
+	 "from this time on: 1.5 or 200ms after the start, -2s before\n"                       \
+	 "the end, or the time of day, 17:03:12.25, 2024-05-01T17:03:12"},                     \
 		{TW_KEY_TO, "to", "T", "before this time"},                                    \
+		{TW_KEY_TAIL, "tail", "N", "the last N events of all that only"},              \
 		{'t', "trace", "PATTERN", "these functions only; may be given often"},         \
 		TW_EXCLUDE_OPTION,                                                             \
 	{                                                                                      \
@@ -31,6 +32,7 @@ enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD };
 struct tw_selection {
 	const char *from;
 	const char *to;
+	uint64_t tail; /* so many events at the end; 0: all */
 	const char *thread; /* NULL: all; a number in the system, or a name */
 	const struct tw_capture *capture; /* that is filtered */
 	struct tw_patterns patterns;
@@ -40,6 +42,9 @@ struct tw_selection {
 	} aliases[TW_SELECTION_ALIASES_MAX];
 	size_t alias_count;
 };
+
+/* Does it ask for the end of a capture?  A stream is waited for to its end then. */
+bool tw_selection_wants_end(const struct tw_selection *selection);
 
 /* Takes an option of these; false when it was wrong, which has been said. */
 bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key,

@@ -138,6 +138,7 @@ struct tw_capture_info {
 	uint64_t file_bytes;       /* of all segments */
 	uint64_t raw_bytes;        /* of the records before encoding */
 	uint64_t start_ns;         /* of the first event */
+	uint64_t zero_ns;          /* of the recording's first event, which may have been removed: times are shown from there */
 	uint64_t end_ns;           /* of the last */
 	uint64_t start_wall_ns;    /* CLOCK_REALTIME at start_ns, since 1970 */
 	uint64_t duplicate_blocks; /* stored twice by a recovery, shown once */
@@ -356,6 +357,8 @@ uint64_t tw_capture_ns(const struct tw_capture *capture, uint64_t ticks);
 /* CLOCK_REALTIME, since 1970, and CLOCK_BOOTTIME of that moment, as the clocks stood then. */
 uint64_t tw_capture_wall_ns(const struct tw_capture *capture, uint64_t ns);
 uint64_t tw_capture_boot_ns(const struct tw_capture *capture, uint64_t ns);
+/* The first moment, as CLOCK_MONOTONIC, at which CLOCK_REALTIME was this: clocks are set. */
+uint64_t tw_capture_of_wall(const struct tw_capture *capture, uint64_t wall_ns);
 
 /* ---- events ---- */
 

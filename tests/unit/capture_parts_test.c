@@ -142,6 +142,26 @@ static uint32_t put(uint8_t *to, uint32_t type, const void *fixed, size_t bytes,
 	return (uint32_t)(sizeof(head) + head.payload_bytes + 7) / 8 * 8;
 }
 
+/* The clock was set on by an hour, and back by two: each time that was on the wall is found, by the first moment of it. */
+static void a_time_on_the_wall_is_found_behind_steps(void **state)
+{
+	const uint64_t second = 1000000000, hour = 3600 * second, wall = 1000 * hour;
+	const struct tw_format_clock clocks[] = {{1 * second, 1 * second, wall, 0},
+						 {3 * second, 3 * second, wall + hour + 2 * second, 0},
+						 {5 * second, 5 * second, wall - hour + 4 * second, 0}};
+	struct tw_clockmap map = {0};
+
+	for (size_t i = 0; i < TW_COUNT_OF(clocks); i++)
+		assert_true(tw_clockmap_add(&map, &clocks[i]));
+	tw_clockmap_finish(&map, second);
+	assert_int_equal(tw_clockmap_of_wall(&map, wall + second), 2 * second);
+	assert_int_equal(tw_clockmap_of_wall(&map, wall + hour + 3 * second), 4 * second);
+	assert_int_equal(tw_clockmap_of_wall(&map, wall - hour + 7 * second), 8 * second);
+	/* It never was on the wall: by the clock as it was first. */
+	assert_int_equal(tw_clockmap_of_wall(&map, wall - 2 * hour), 0);
+	tw_clockmap_fini(&map);
+}
+
 static void the_first_definition_counts(void **state)
 {
 	struct tw_catalog catalog = {0};
@@ -195,6 +215,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(in_order_runs_are_one_interval),
 		cmocka_unit_test(time_never_goes_backwards),
 		cmocka_unit_test(time_is_exact_at_its_points),
+		cmocka_unit_test(a_time_on_the_wall_is_found_behind_steps),
 		cmocka_unit_test(the_first_definition_counts),
 		cmocka_unit_test(one_image_cannot_define_without_end),
 	};

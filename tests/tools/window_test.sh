@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: a part of a capture is named from its end as well, and a time means the same moment whatever was removed before it.
+#
+# Method: each part is compared with the lines of the whole; segments are taken from a copy as --keep takes them.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >ticks.c <<'EOT'
+#include <stdlib.h>
+#include <time.h>
+__attribute__((noinline)) void tick(int i) { __asm__ volatile("" ::"r"(i)); }
+__attribute__((noinline)) void tock(int i) { __asm__ volatile("" ::"r"(i)); }
+int main(int argc, char **argv)
+{
+	const struct timespec pause = {0, 10000000};
+	for (int i = 0; i < atoi(argv[1]); i++) {
+		tick(i);
+		if (i % 10000 == 0)
+			tock(i);
+	}
+	for (int i = 0; i < 30; i++) {
+		nanosleep(&pause, NULL);
+		tick(i);
+	}
+	return 0;
+}
+EOT
+${CC:-cc} -O2 -g -fpatchable-function-entry=9 ticks.c -o ticks || fail "no program"
+expect 0 "$tw" record --on-full block --rotate 64K -t 'ticks:{tick,tock}' -o a.tw -- ./ticks 200000
+line=$(cat err)
+"$tw" print --format json a.tw >all 2>/dev/null || fail "print"
+
+# The last ones.
+for count in 1 7 1000; do
+	"$tw" print --format json --tail $count a.tw >part 2>err || fail "--tail $count"
+	tail -n $count all | cmp -s - part || fail "--tail $count is not the end"
+done
+"$tw" print --format json --tail 3 -t ticks:tock a.tw >part || fail "--tail of a function"
+grep '"function":"tock"' all | tail -n 3 | cmp -s - part || fail "--tail 3 -t ticks:tock"
+expect 0 "$tw" report --json --tail 100 a.tw
+is "$(json 'd["events"]')" 100
+expect 0 "$tw" report --json --tail 1000000 a.tw
+is "$(json 'd["events"]')" "$(wc -l <all)"
+expect 2 "$tw" print --tail some a.tw
+"$tw" record -q -o - -t ticks:tick -- ./ticks 100 2>/dev/null | "$tw" print --format json --tail 4 - >part || fail "--tail of a stream"
+is "$(wc -l <part)" 4 "lines of a stream's end"
+
+# So long before the end.
+expect 0 "$tw" report --json --from -105ms a.tw
+few=$(json 'd["events"]')
+"$tw" print --format json --from -105ms a.tw >part || fail "--from -105ms"
+python3 - "$few" <<'EOT' || fail "not the last 105 ms"
+import json, sys
+all = [json.loads(line)["ns"] for line in open("all")]
+part = [json.loads(line)["ns"] for line in open("part")]
+wanted = [ns for ns in all if ns >= all[-1] - 105000000]
+assert part == wanted and len(part) == int(sys.argv[1]) and 2 <= len(part) <= 12, (len(part), len(wanted))
+EOT
+expect 2 "$tw" print --from -x a.tw
+says 'such as 1.5, 200ms, -2s or 17:03:12'
+
+# Times do not move when the oldest segments go.
+cp -r a.tw b.tw
+rm b.tw/segment-000001.tws b.tw/segment-000002.tws
+"$tw" print --format json --tail 5 b.tw >part 2>/dev/null
+tail -n 5 all | python3 -c '
+import json, sys
+a = [json.loads(line)["ns"] for line in sys.stdin]
+b = [json.loads(line)["ns"] for line in open("part")]
+assert len(a) == len(b) == 5 and all(abs(x - y) < 2000 for x, y in zip(a, b)), (a, b)' || fail "times moved"
+half=$(tail -n 15 all | head -n 1 | python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())["ns"])')
+for name in a b; do
+	code=0
+	"$tw" report --json --from "$((half - 5000000))ns" $name.tw >out 2>/dev/null || code=$?
+	is "$(json 'd["events"]')" 15 "--from an offset in $name"
+done
+
+# record and info agree.
+expect 0 "$tw" info a.tw
+seconds=$(sed -n 's/^time  *\([0-9.]* [a-z]*\),.*/\1/p' out)
+echo "$line" | grep -q "in $seconds (" || fail "record says '$line', info $seconds"
