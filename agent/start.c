@@ -44,8 +44,8 @@ static bool is_root(void)
 
 	if (root && *root)
 		return strtol(root, NULL, 10) == getpid();
-	return ring_set.control->owner_process_id == getppid() ||
-	       ring_set.control->owner_process_id == getpid();
+	return ring_set.config.owner_process_id == getppid() ||
+	       ring_set.config.owner_process_id == getpid();
 }
 
 /* ---- a forked child that is followed ---- */
@@ -77,11 +77,11 @@ static void follow(void)
 {
 	uint32_t image;
 
+	/* Without one the child is not traced, which is counted. */
 	if (tw_rs_image_claim(&ring_set, &image))
 		return;
-	tw_hit_host.pinned_image = image;
 	tw_arg_init();
-	tw_session_continue_in_child(session, image);
+	tw_session_continue_in_child(session);
 	tw_agent_arm_after_fork();
 }
 
@@ -147,20 +147,19 @@ static int begin(struct tw_agent_config *config)
 
 	if (error)
 		return error;
-	error = tw_session_make("record", &ring_set, image, &session);
+	error = tw_session_make("record", &ring_set, &session);
 	if (error) {
 		tw_rs_image_end(&ring_set, image);
 		return error;
 	}
 	tw_hit_host.pinned_rs = &ring_set;
-	tw_hit_host.pinned_image = image;
 	tw_hit_host.pinned_session = session->slot;
 	tw_native_init();
 	tw_agent_arm_init(config, session, &ring_set);
 	kept = *config;
 	tw_session_trace_wanted(session, wants_declared, &kept, &wish);
 	/* After session's own: the last to run in the child, the first before fork. */
-	if (ring_set.control->follow_fork)
+	if (ring_set.config.follow_fork)
 		pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	return 0;
 }
@@ -176,14 +175,10 @@ static void start(const char *path)
 
 	if (tw_rs_attach(&ring_set, path))
 		return;
-	if (!ring_set.control->follow_fork && !is_root())
+	if (!ring_set.config.follow_fork && !is_root())
 		goto detach;
-	tw_agent_environment_init(ring_set.control->follow_fork);
-	if (tw_agent_config_parse(ring_set.control->config,
-				  ring_set.control->config_bytes < TW_RS_CONFIG_BYTES
-					  ? ring_set.control->config_bytes
-					  : TW_RS_CONFIG_BYTES,
-				  &config))
+	tw_agent_environment_init(ring_set.config.follow_fork);
+	if (tw_agent_config_parse(ring_set.text, ring_set.config.text_bytes, &config))
 		goto detach;
 	/* What set a filter before the program began has not said which calls it forbids: none is tried. */
 	if (config.filters >= 0 && tw_filter_count("self") > config.filters) {

@@ -19,6 +19,7 @@
 #define TW_RB_BYTES_DEFAULT (UINT64_C(4) << 20)
 /* All rings of one recording together. */
 #define TW_RB_CAP_BYTES_DEFAULT (UINT64_C(256) << 20)
+#define TW_RB_CAP_BYTES_MAX (UINT64_C(1) << 40)
 /* Positions and records move in steps of this; the smallest record is one step. */
 #define TW_RB_ALIGN_BYTES 16
 /* The length field of a record head has 16 bits. */
@@ -29,12 +30,17 @@
 #define TW_RS_SLICE_NS UINT64_C(50000000)
 /* An owner that gives no sign of life for so much patience is waited for no longer until it does. */
 #define TW_RS_STALLED_NS UINT64_C(1000000000)
-/* Rings in one ring set, whoever owns them. */
-#define TW_RS_RINGS_MAX 4096
+/* Rings that the owner of a ring set looks after, and those of one process image. */
+#define TW_RS_RINGS_MAX	      65536
+#define TW_RS_IMAGE_RINGS_MAX 4096
 /* Process images (a process between two exec calls) in one ring set at a time. */
-#define TW_RS_IMAGES_MAX 64
-/* The definitions log of one process image. */
-#define TW_RS_DEFS_BYTES (UINT64_C(32) << 20)
+#define TW_RS_IMAGES_MAX 8192
+/* A thread's first ring; it takes larger ones, in such steps, when it finds them full. */
+#define TW_RS_FIRST_RING_BYTES TW_RB_BYTES_MIN
+#define TW_RS_GROWTH	       4
+/* The definitions log of one process image, and how much of it a process maps at a time. */
+#define TW_RS_DEFS_BYTES      (UINT64_C(32) << 20)
+#define TW_RS_DEFS_STEP_BYTES (UINT64_C(128) << 10)
 /* Configuration text that the command hands to the agents. */
 #define TW_RS_CONFIG_BYTES (UINT64_C(64) << 10)
 

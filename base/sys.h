@@ -47,6 +47,19 @@ int tw_sys_protect(void *address, size_t bytes, int protection);
 /* Makes pages present and writable now; -EFAULT where the file behind them has no room. */
 int tw_sys_populate_write(void *address, size_t bytes);
 
+/*
+ * A second mapping of the same shared memory, from this page on and of this length, which may go on behind the mapping that
+ * is there; NULL: no memory, or no address space.
+ */
+void *tw_sys_map_again(void *page, size_t bytes);
+/* The mapping made longer, where it is or elsewhere; NULL: as above, and it is as it was. */
+void *tw_sys_map_more(void *address, size_t bytes, size_t more_bytes);
+void tw_sys_unmap(void *address, size_t bytes);
+/* Children do not have this mapping. */
+int tw_sys_keep_from_children(void *address, size_t bytes);
+/* Empty memory of this process alone, in place of whatever is mapped there. */
+int tw_sys_map_over(void *address, size_t bytes);
+
 /* Memory barrier on every thread of this process; with code: instruction fetch as well. */
 int tw_sys_membarrier_register(bool code);
 int tw_sys_membarrier(bool code);
@@ -60,8 +73,12 @@ int tw_sys_process_start_time(int pid, uint64_t *out);
 uint64_t tw_sys_pid_namespace(void);
 /* Is the process that had this pid and start time gone for certain?  Not where the kernel cannot be asked. */
 bool tw_sys_is_process_gone(int pid, uint64_t start_time);
+/* Is there a process with this number, or a zombie of one?  True also when it may not be asked. */
+bool tw_sys_is_process_there(int pid);
 /* Does this thread of this process exist?  True also when it may not be asked. */
 bool tw_sys_is_thread_alive(int pid, int tid);
+/* When it started, as tw_sys_process_start_time(); a negative errno. */
+int tw_sys_thread_start_time(int pid, int tid, uint64_t *out);
 /* The name of the calling thread, terminated. */
 void tw_sys_thread_name(char name[16]);
 

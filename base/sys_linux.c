@@ -138,6 +138,39 @@ int tw_sys_populate_write(void *address, size_t bytes)
 	return 0;
 }
 
+static void *mapped(long result)
+{
+	return result < 0 && result >= -4095 ? NULL : (void *)result;
+}
+
+void *tw_sys_map_again(void *page, size_t bytes)
+{
+	return mapped(call6(SYS_mremap, (long)page, 0, (long)bytes, MREMAP_MAYMOVE, 0, 0));
+}
+
+void *tw_sys_map_more(void *address, size_t bytes, size_t more_bytes)
+{
+	return mapped(call6(SYS_mremap, (long)address, (long)bytes, (long)more_bytes, MREMAP_MAYMOVE, 0, 0));
+}
+
+void tw_sys_unmap(void *address, size_t bytes)
+{
+	call6(SYS_munmap, (long)address, (long)bytes, 0, 0, 0, 0);
+}
+
+int tw_sys_keep_from_children(void *address, size_t bytes)
+{
+	return (int)call6(SYS_madvise, (long)address, (long)bytes, MADV_DONTFORK, 0, 0, 0);
+}
+
+int tw_sys_map_over(void *address, size_t bytes)
+{
+	return mapped(call6(SYS_mmap, (long)address, (long)bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0))
+		       ? 0
+		       : -ENOMEM;
+}
+
 int tw_sys_membarrier_register(bool code)
 {
 	return (int)call6(SYS_membarrier,
@@ -186,17 +219,11 @@ static int parse_stat(const char *text, uint64_t *out)
 	return 0;
 }
 
-int tw_sys_process_start_time(int pid, uint64_t *out)
+static int read_start_time(const char *path, uint64_t *out)
 {
-	char path[32] = "/proc/", digits[12], text[1024];
-	char *end = digits + sizeof digits - 1, *number;
-	long fd, got;
+	char text[1024];
+	long fd = call6(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0), got;
 
-	*end = '\0';
-	number = put_decimal(end, (unsigned)pid);
-	strcat(path, number);
-	strcat(path, "/stat");
-	fd = call6(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0, 0);
 	if (fd < 0)
 		return (int)fd;
 	got = call6(SYS_read, fd, (long)text, sizeof text - 1, 0, 0, 0);
@@ -205,6 +232,34 @@ int tw_sys_process_start_time(int pid, uint64_t *out)
 		return -ENOENT;
 	text[got] = '\0';
 	return parse_stat(text, out);
+}
+
+static void append_number(char *path, int number)
+{
+	char digits[12], *end = digits + sizeof digits - 1;
+
+	*end = '\0';
+	strcat(path, put_decimal(end, (unsigned)number));
+}
+
+int tw_sys_process_start_time(int pid, uint64_t *out)
+{
+	char path[32] = "/proc/";
+
+	append_number(path, pid);
+	strcat(path, "/stat");
+	return read_start_time(path, out);
+}
+
+int tw_sys_thread_start_time(int pid, int tid, uint64_t *out)
+{
+	char path[48] = "/proc/";
+
+	append_number(path, pid);
+	strcat(path, "/task/");
+	append_number(path, tid);
+	strcat(path, "/stat");
+	return read_start_time(path, out);
 }
 
 uint64_t tw_sys_pid_namespace(void)
@@ -223,6 +278,11 @@ bool tw_sys_is_process_gone(int pid, uint64_t start_time)
 	if (error && error != -ENOENT)
 		return call6(SYS_kill, pid, 0, 0, 0, 0, 0) == -ESRCH;
 	return error ? true : found != start_time;
+}
+
+bool tw_sys_is_process_there(int pid)
+{
+	return call6(SYS_kill, pid, 0, 0, 0, 0, 0) != -ESRCH;
 }
 
 bool tw_sys_is_thread_alive(int pid, int tid)

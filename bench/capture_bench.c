@@ -201,11 +201,12 @@ static void produce(struct tw_bench *bench)
 {
 	struct tw_rs *rs = tw_recorder_ring_set(recorder);
 	struct tw_rs_claim who = {0};
+	uint32_t image;
 	struct tw_rb_producer producer;
 	uint64_t seed = 88172645463325252u, n;
 
 	tw_bench_pin(1);
-	if (tw_rs_image_claim(rs, &who.image) || !tw_rs_ring_claim(rs, &who, &producer))
+	if (tw_rs_image_claim(rs, &image) || !tw_rs_ring_claim(rs, &who, &producer))
 		abort();
 	n = tw_bench_start(bench);
 	for (uint64_t i = 0; i < n; i++)
@@ -274,13 +275,14 @@ TW_BENCH(capture_record_to_disk, .threads = 2, .is_cross_core = true, .iteration
 static void record_events(uint64_t count)
 {
 	struct tw_rs_claim who = {0};
+	uint32_t image;
 	struct tw_rb_producer producer;
 	struct tw_rs *rs;
 	uint64_t seed = 88172645463325252u;
 
 	make_recorder();
 	rs = tw_recorder_ring_set(recorder);
-	if (tw_rs_image_claim(rs, &who.image) || !tw_rs_ring_claim(rs, &who, &producer))
+	if (tw_rs_image_claim(rs, &image) || !tw_rs_ring_claim(rs, &who, &producer))
 		abort();
 	for (uint64_t i = 0; i < count; i++) {
 		emit(&producer, i, (uint32_t)next_random(&seed));

@@ -86,7 +86,7 @@ static void *consume(void *arg)
 
 static void open_bed(struct bed *bed, unsigned sessions, enum tw_rb_policy policy, bool has_consumer, uint32_t flags)
 {
-	struct tw_rs_options options = { .policy = policy, .first_rings = 1 };
+	struct tw_rs_options options = { .policy = policy, .has_fixed_rings = true };
 
 	memset(bed, 0, sizeof *bed);
 	declare_once();
@@ -96,7 +96,7 @@ static void open_bed(struct bed *bed, unsigned sessions, enum tw_rb_policy polic
 		uint32_t image;
 
 		if (tw_rs_create(&bed->rs[s], &options) || tw_rs_image_claim(&bed->rs[s], &image) ||
-		    tw_session_make("bench", &bed->rs[s], image, &bed->session[s]))
+		    tw_session_make("bench", &bed->rs[s], &bed->session[s]))
 			abort();
 		if (flags)
 			tw_trace_process(bed->session[s], tw_process_self(), true, flags);

@@ -36,7 +36,7 @@ static struct side sides[THREADS];
 /* Thread 0, before the others run their loops. */
 static void open_sessions(unsigned count)
 {
-	struct tw_rs_options options = { .policy = TW_RB_OVERWRITE, .first_rings = THREADS };
+	struct tw_rs_options options = { .policy = TW_RB_OVERWRITE, .has_fixed_rings = true };
 
 	session_count = count;
 	for (unsigned s = 0; s < count; s++) {
@@ -44,7 +44,7 @@ static void open_sessions(unsigned count)
 
 		memset(&rs[s], 0, sizeof rs[s]);
 		if (tw_rs_create(&rs[s], &options) || tw_rs_image_claim(&rs[s], &image) ||
-		    tw_session_make("bench", &rs[s], image, &session[s]))
+		    tw_session_make("bench", &rs[s], &session[s]))
 			abort();
 	}
 }

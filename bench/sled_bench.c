@@ -52,12 +52,12 @@ struct bed {
 
 static void open_bed(struct bed *bed, bool is_traced)
 {
-	struct tw_rs_options options = {.policy = TW_RB_OVERWRITE, .first_rings = 1};
+	struct tw_rs_options options = {.policy = TW_RB_OVERWRITE, .has_fixed_rings = true};
 	uint32_t image;
 
 	*bed = (struct bed){0};
 	if (tw_rs_create(&bed->rs, &options) || tw_rs_image_claim(&bed->rs, &image) ||
-	    tw_session_make("bench", &bed->rs, image, &bed->session))
+	    tw_session_make("bench", &bed->rs, &bed->session))
 		abort();
 	if (is_traced)
 		tw_trace_process(bed->session, tw_process_self(), true, TW_FLAG_CALL);

@@ -67,7 +67,7 @@ static void arm(struct bed *bed, const char *when, uint32_t actions, uint8_t wor
 
 static void run(struct tw_bench *bench, bool is_traced, const char *when, uint32_t actions, uint8_t words)
 {
-	struct tw_rs_options options = { .policy = TW_RB_OVERWRITE, .first_rings = 1 };
+	struct tw_rs_options options = { .policy = TW_RB_OVERWRITE, .has_fixed_rings = true };
 	struct bed bed = { 0 };
 	uint64_t sum = 0;
 	uint32_t image;
@@ -75,7 +75,7 @@ static void run(struct tw_bench *bench, bool is_traced, const char *when, uint32
 	make_slot();
 	tw_bench_pin(1);
 	if (tw_rs_create(&bed.rs, &options) || tw_rs_image_claim(&bed.rs, &image) ||
-	    tw_session_make("bench", &bed.rs, image, &bed.session))
+	    tw_session_make("bench", &bed.rs, &bed.session))
 		abort();
 	if (is_traced)
 		tw_trace_process(bed.session, tw_process_self(), true, TW_FLAG_CALL);

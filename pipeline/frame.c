@@ -230,7 +230,7 @@ void tw_frame_count_lost(uint64_t sessions, uint64_t count)
 			tw_rb_refuse_several(&lane->producer, TW_RB_LOST_FULL, count, ticks);
 		else if (tw_hit_sessions[session].rs)
 			for (uint64_t i = 0; i < count; i++)
-				tw_rs_count_no_ring(tw_hit_sessions[session].rs, tw_hit_sessions[session].image, ticks);
+				tw_rs_count_no_ring(tw_hit_sessions[session].rs, ticks);
 	}
 }
 

@@ -291,7 +291,7 @@ void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions)
 		if (lane->producer.shared)
 			tw_rb_refuse(&lane->producer, TW_RB_LOST_NESTED, ticks);
 		else if (tw_hit_sessions[session].rs)
-			tw_rs_count_no_ring(tw_hit_sessions[session].rs, tw_hit_sessions[session].image, ticks);
+			tw_rs_count_no_ring(tw_hit_sessions[session].rs, ticks);
 	}
 }
 
@@ -323,7 +323,7 @@ void tw_hit_count_pinned(uint64_t sessions, enum tw_thread_state state)
 	uint64_t ticks = state == TW_THREAD_BARRED ? tw_load_relaxed(&tw_hit_barred_ticks) : tw_clock_ticks();
 
 	if (tw_hit_host.pinned_rs && (sessions >> tw_hit_host.pinned_session & 1))
-		tw_rs_count_no_ring(tw_hit_host.pinned_rs, tw_hit_host.pinned_image, ticks);
+		tw_rs_count_no_ring(tw_hit_host.pinned_rs, ticks);
 }
 
 static void count_late(struct tw_place *place, enum tw_thread_state state)

@@ -90,7 +90,6 @@ struct tw_tracee {
 /* What a hit must know of a session; one entry a bit.  Written while no place and no tracee has the bit. */
 struct tw_hit_session {
 	struct tw_rs *rs;
-	uint32_t image;
 	uint32_t session_index; /* as the definitions name it: never reused in the image */
 	/* Which messages: TW_WANT_SEND, TW_WANT_RECEIVE.  NULL: all; &tw_hit_no_message: none.  PAIR hit.pattern. */
 	const struct tw_match_program *_Atomic patterns[2];
@@ -108,7 +107,9 @@ extern _Atomic uint64_t tw_hit_alive;
 struct tw_lane {
 	struct tw_rb_producer producer;
 	uint64_t run_stamp; /* of the last record: equal to the thread's, or a switch record is due */
+	uint64_t retry_ticks; /* without a ring: there was none, and is none before */
 	bool has_waited_for_ring; /* in vain */
+	bool is_inherited; /* by fork, in a hit: its ring is memory of this process that nobody reads */
 };
 
 /* One joined thread.  From a pool that is never unmapped. */
@@ -118,6 +119,7 @@ struct tw_thread {
 	struct tw_thread *next, **link; /* under the lock of thread.c */
 	uint32_t scheduler_id;		/* from 1; reused after the thread has left */
 	uint32_t is_scheduler;		/* declared so: no tracee of its own */
+	uint64_t start_ticks;		/* when it joined: tells it from others that have its number */
 	/* 1 + the session whose ring this thread waits for outside of a read section; 0: none.  PAIR hit.waiting. */
 	_Atomic uint32_t waiting_session;
 	struct tw_tracee *own_tracee; /* the thread as a process; NULL for schedulers */
@@ -206,14 +208,11 @@ struct tw_hit_host {
 	tw_hit_forked_fn forked;
 	/* A thread that passes on its flags calls pthread_create: its arguments, which may be changed. */
 	void (*makes_thread)(uint64_t *words);
-	/* A thread found no ring in a set whose owner has no thread (is_threadless): makes one.  Was there one, which others may have taken since? */
-	bool (*make_ring)(struct tw_rs *rs);
 	/* What match programs do to processes: session/effects.c.  Vector registers may be used. */
 	int (*trace)(unsigned session, struct tw_term who, struct tw_term off, struct tw_term on);
 	void (*silence)(unsigned session, bool is_silent);
 	/* A ring set that is never unmapped, and its session's bit: where threads count that have left. */
 	struct tw_rs *pinned_rs;
-	uint32_t pinned_image;
 	uint32_t pinned_session;
 	struct tw_term node; /* node(): an atom; none: nonode@nohost */
 };
@@ -288,8 +287,12 @@ static inline void tw_thread_follow_runs(struct tw_hit_tls *t)
 	if (!t->run_seq || tw_load_relaxed(&tracee->run_seq) != t->run_seq)
 		tw_thread_open_run(t);
 }
-/* In a forked child: only this thread is left, with lanes that are not its own. */
+/*
+ * In a forked child: only this thread is left, with lanes that are not its own.  The second of the two is enough to be safe, may be
+ * called in a signal handler, and is part of the first: nothing of the parent is written from here on.
+ */
 void tw_threads_after_fork_in_child(void);
+void tw_threads_let_go_in_child(void);
 void tw_threads_before_fork(void);
 void tw_threads_after_fork_in_parent(void);
 

@@ -247,7 +247,7 @@ int tw_live_begin(struct tw_live *live)
 
 	if (live->is_under_way)
 		return 1;
-	error = grow(live, tw_rs_ring_count(live->rs));
+	error = grow(live, tw_rs_look(live->rs));
 	for (uint32_t i = 0; !error && i < live->count; i++)
 		look_at(live, i, true);
 	for (uint32_t i = 0; !error && i < live->count; i++)
@@ -376,7 +376,7 @@ static bool note_loss(struct tw_live *live, struct tw_live_cursor *cursor)
 
 static bool tell_no_ring(struct tw_live *live)
 {
-	struct tw_rs_image *image = &live->rs->control->images[live->image];
+	const struct tw_rs_image_head *image = tw_rs_head(live->rs, live->image);
 	/* RELAXED rs.no_ring: a count that is told again when it grows. */
 	uint64_t lost = tw_load_relaxed(&image->no_ring_lost);
 

@@ -26,7 +26,10 @@
 #define IDLE_NS     (5 * MS)
 #define REAP_NS     (50 * MS)
 #define RETRY_NS    (20 * MS)
-#define SPARE_RINGS 4
+/* While a process, or a thread, finds no place: then somebody may have ended. */
+#define REAP_WANTED_NS MS
+/* To ask the kernel for a process' start is slow: of more than so many, some at a time. */
+#define REAP_IMAGES 64
 /* How long the end of a recording waits for room on the disk. */
 #define FINISH_TRIES 10
 
@@ -34,10 +37,12 @@ struct tw_recorder {
 	struct tw_writer writer;
 	uint64_t started_ns;
 	uint64_t reaped_ns;
+	uint32_t reaped_image; /* the next to be asked for */
 	uint64_t retry_ns; /* not before, after a write that failed */
 	uint64_t sleep_ns;
 	uint64_t streamed_ns; /* the last round that took everything for a stream */
 	enum tw_recorder_policy policy;
+	bool is_finishing;
 };
 
 _Static_assert((int)TW_RECORDER_DROP == TW_RB_DROP && (int)TW_RECORDER_BLOCK == TW_RB_BLOCK &&
@@ -134,7 +139,7 @@ void tw_recorder_set_io(struct tw_recorder *recorder, const struct tw_segment_io
 /* How much makes a ring worth taking: small rings would be full before they held the usual amount. */
 static uint64_t take_bytes(const struct tw_recorder *recorder, uint32_t index)
 {
-	uint64_t quarter = recorder->writer.rs.control->rings[index].data_bytes / 4;
+	uint64_t quarter = tw_rs_ring_bytes(&recorder->writer.rs, index) / 4;
 
 	return quarter < TAKE_BYTES ? quarter : TAKE_BYTES;
 }
@@ -148,11 +153,11 @@ static int drain_ended(struct tw_recorder *recorder, uint32_t index)
 
 	if (stored < 0)
 		return stored;
-	told = tw_writer_tell_loss(writer, index);
-	if (told < 0)
-		return told;
-	tw_rs_ring_recycle(&writer->rs, index);
-	return stored | told;
+	/* A very large one goes on in the next round. */
+	if (tw_rb_committed(tw_rs_ring(&writer->rs, index)) != writer->rings[index].pos && stored)
+		return stored;
+	told = tw_writer_end_ring(writer, index);
+	return told < 0 ? told : stored | told;
 }
 
 static int take_ring(struct tw_recorder *recorder, uint32_t index, uint64_t now_ns, bool wants_all)
@@ -160,7 +165,7 @@ static int take_ring(struct tw_recorder *recorder, uint32_t index, uint64_t now_
 	struct tw_writer *writer = &recorder->writer;
 	struct tw_writer_ring *ring = &writer->rings[index];
 	uint64_t pending = tw_rb_committed(tw_rs_ring(&writer->rs, index)) - ring->pos;
-	bool is_ended = tw_rs_ring_state(&writer->rs, index) == TW_RB_ENDED;
+	bool is_ended = tw_rs_ring_state(&writer->rs, index) == TW_RB_ENDED || (ring->successor && recorder->is_finishing);
 	int stored;
 
 	if (recorder->policy == TW_RECORDER_OVERWRITE)
@@ -189,46 +194,56 @@ static int take_ring(struct tw_recorder *recorder, uint32_t index, uint64_t now_
  */
 static bool is_known_image(const struct tw_writer *writer, uint32_t index)
 {
-	return writer->images[index].store.lease == writer->rs.control->images[index].lease;
+	return writer->images[index].store.lease == tw_rs_image(&writer->rs, index)->lease;
 }
 
 /* An image whose process is gone, and none of whose rings is in use any more. */
 static int end_images(struct tw_recorder *recorder)
 {
 	struct tw_writer *writer = &recorder->writer;
-	uint32_t count = tw_rs_ring_count(&writer->rs);
-	uint64_t in_use = 0;
 
-	for (uint32_t i = 0; i < count; i++) {
-		enum tw_rb_state state = tw_rs_ring_state(&writer->rs, i);
-
-		if (state == TW_RB_LIVE || state == TW_RB_ENDED || state == TW_RB_CLAIMED)
-			in_use |= UINT64_C(1) << tw_rs_ring_image(&writer->rs, i);
-	}
-	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
 		int error;
 
-		if (tw_rs_image_state(&writer->rs, i) != TW_RS_IMAGE_ENDED || in_use >> i & 1 ||
-		    !is_known_image(writer, i))
+		if (tw_rs_image_state(&writer->rs, i) != TW_RS_IMAGE_ENDED || !is_known_image(writer, i) ||
+		    tw_writer_has_rings_in_use(writer, i))
 			continue;
 		error = tw_writer_end_image(writer, i, true);
 		if (error)
 			return error;
-		tw_rs_image_recycle(&writer->rs, i);
+		tw_writer_recycle_image(writer, i);
 	}
 	return 0;
 }
 
+static void tell_refusals(struct tw_recorder *recorder)
+{
+	struct tw_writer *writer = &recorder->writer;
+	uint64_t all = tw_rs_images_refused(&writer->rs) + writer->rs.damaged_images;
+	/* RELAXED rs.images_refused: a count for the summary. */
+	uint64_t full = tw_load_relaxed(&writer->rs.control->images_refused[TW_RS_REFUSED_SLOT]);
+
+	writer->store.account[TW_ACCOUNT_PROCESSES_FULL] = full;
+	writer->store.account[TW_ACCOUNT_PROCESSES_OTHER] = all - full;
+	writer->store.stats.images_refused = all;
+}
+
 /* Asks the kernel who has died: rarely, each question is a system call. */
-static void reap(struct tw_recorder *recorder)
+static void reap(struct tw_recorder *recorder, bool asks_for_all)
 {
 	struct tw_rs *rs = &recorder->writer.rs;
-	uint32_t count = tw_rs_ring_count(rs);
+	uint32_t count = tw_rs_look(rs), images = tw_rs_image_count(rs), from = recorder->reaped_image;
 
-	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++)
-		tw_rs_image_reap(rs, i);
+	for (uint32_t i = 0; i < images; i++) {
+		uint32_t distance = (i + images - from) % images;
+
+		if (asks_for_all || distance < REAP_IMAGES || !tw_sys_is_process_there(rs->images[i].process_id))
+			tw_rs_image_reap(rs, i);
+	}
+	recorder->reaped_image = images ? (from + REAP_IMAGES) % images : 0;
 	for (uint32_t i = 0; i < count; i++)
 		tw_rs_ring_reap(rs, i);
+	tell_refusals(recorder);
 }
 
 /*
@@ -273,8 +288,9 @@ static int drain_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants
 	uint32_t count;
 	int any = 0, error;
 
-	tw_writer_look(writer);
-	count = tw_rs_ring_count(&writer->rs);
+	count = tw_writer_look(writer);
+	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++)
+		tw_rs_populate_ahead(&writer->rs, i);
 	for (uint32_t i = 0; i < count; i++) {
 		int stored;
 
@@ -296,7 +312,7 @@ static int drain_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants
 static void make_ring_free(struct tw_recorder *recorder)
 {
 	struct tw_writer *writer = &recorder->writer;
-	uint32_t count = tw_rs_ring_count(&writer->rs), oldest = count;
+	uint32_t count = writer->rs.ring_count, oldest = count;
 
 	for (uint32_t i = 0; i < count; i++) {
 		if (tw_rs_ring_state(&writer->rs, i) == TW_RB_ENDED && writer->rings[i].is_seen &&
@@ -304,7 +320,7 @@ static void make_ring_free(struct tw_recorder *recorder)
 			oldest = i;
 	}
 	if (oldest < count && tw_writer_give_up_ring(writer, oldest) == 0)
-		tw_rs_ring_recycle(&writer->rs, oldest);
+		tw_writer_recycle_ring(writer, oldest);
 }
 
 static void look_after(struct tw_recorder *recorder, uint64_t now_ns)
@@ -313,14 +329,17 @@ static void look_after(struct tw_recorder *recorder, uint64_t now_ns)
 	/* RELAXED rs.wanted: a hint of how many threads went away without a ring. */
 	bool is_wanted = tw_load_relaxed(&writer->rs.control->wanted_count) != 0;
 
-	if (tw_rs_refill(&writer->rs, SPARE_RINGS) == 0 && is_wanted &&
-	    recorder->policy == TW_RECORDER_OVERWRITE)
-		make_ring_free(recorder);
-	if (now_ns - recorder->reaped_ns < REAP_NS)
+	if (now_ns - recorder->reaped_ns < (is_wanted ? REAP_WANTED_NS : REAP_NS))
 		return;
 	recorder->reaped_ns = now_ns;
-	reap(recorder);
-	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+	if (is_wanted) {
+		/* RELAXED rs.wanted: as above. */
+		tw_store_relaxed(&writer->rs.control->wanted_count, 0);
+		if (recorder->policy == TW_RECORDER_OVERWRITE)
+			make_ring_free(recorder);
+	}
+	reap(recorder, is_wanted);
+	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
 		if (tw_rs_image_state(&writer->rs, i) == TW_RS_IMAGE_LIVE && is_known_image(writer, i) &&
 		    !writer->store.stats.is_stalled)
 			tw_writer_tell_no_ring(writer, i);
@@ -367,9 +386,9 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 		tw_rs_heartbeat(&writer->rs);
 	look_after(recorder, now_ns);
 	/* Also of those that write nothing more. */
-	for (uint32_t i = 0; writer->store.segment_ns && i < TW_RS_IMAGES_MAX; i++)
+	for (uint32_t i = 0; writer->store.segment_ns && i < tw_rs_image_count(&writer->rs); i++)
 		tw_store_rotate(&writer->store, &writer->images[i].store);
-	for (uint32_t i = 0; writer->store.durable_ns && i < TW_RS_IMAGES_MAX; i++)
+	for (uint32_t i = 0; writer->store.durable_ns && i < tw_rs_image_count(&writer->rs); i++)
 		tw_store_sync(&writer->store, &writer->images[i].store, now_ns);
 	rest(recorder, stored > 0, timeout_ns);
 	return stored > 0;
@@ -389,9 +408,8 @@ TW_API int tw_recorder_drain(struct tw_recorder *recorder)
 {
 	int stored;
 
-	reap(recorder);
+	reap(recorder, true);
 	stored = any_round(recorder, tw_clock_monotonic_ns(), true);
-	tw_rs_refill(&recorder->writer.rs, SPARE_RINGS);
 	if (stored >= 0)
 		tw_rs_heartbeat(&recorder->writer.rs);
 	return stored < 0 ? stored : 0;
@@ -402,8 +420,7 @@ static int snapshot_all(struct tw_recorder *recorder)
 	struct tw_writer *writer = &recorder->writer;
 	uint32_t count;
 
-	tw_writer_look(writer);
-	count = tw_rs_ring_count(&writer->rs);
+	count = tw_writer_look(writer);
 	for (uint32_t i = 0; i < count; i++) {
 		int error = writer->rings[i].is_seen ? tw_writer_snapshot_ring(writer, i) : 0;
 
@@ -437,9 +454,9 @@ TW_API bool tw_recorder_question(const struct tw_recorder *recorder, struct tw_r
 	out->process_count = 0;
 	if (!tw_rs_layouts_look(rs, &out->number))
 		return false;
-	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++)
+	for (uint32_t i = 0; i < tw_rs_image_count(rs); i++)
 		if (tw_rs_image_state(rs, i) == TW_RS_IMAGE_LIVE)
-			out->process_ids[out->process_count++] = rs->control->images[i].process_id;
+			out->process_ids[out->process_count++] = tw_rs_image(rs, i)->process_id;
 	return true;
 }
 
@@ -469,11 +486,11 @@ static int drain_for_good(struct tw_recorder *recorder)
 static int tell_last_losses(struct tw_recorder *recorder)
 {
 	struct tw_writer *writer = &recorder->writer;
-	uint32_t count = tw_rs_ring_count(&writer->rs);
+	uint32_t count = writer->rs.ring_count;
 
 	for (uint32_t i = 0; recorder->policy != TW_RECORDER_OVERWRITE && i < count; i++) {
 		int told =
-			tw_rs_ring_state(&writer->rs, i) == TW_RB_LIVE ? tw_writer_tell_loss(writer, i) : 0;
+			writer->rings[i].is_seen && tw_rs_ring_state(&writer->rs, i) == TW_RB_LIVE ? tw_writer_tell_loss(writer, i) : 0;
 
 		if (told < 0)
 			return told;
@@ -486,11 +503,11 @@ static int end_all_images(struct tw_recorder *recorder)
 	struct tw_writer *writer = &recorder->writer;
 	int first_error = 0, settle_error;
 
-	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
 		enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, i);
 		int error = 0;
 
-		if (state == TW_RS_IMAGE_LIVE || state == TW_RS_IMAGE_ENDED)
+		if (is_known_image(writer, i) && (state == TW_RS_IMAGE_LIVE || state == TW_RS_IMAGE_ENDED))
 			error = tw_writer_end_image(writer, i, state == TW_RS_IMAGE_ENDED);
 		if (error && !first_error)
 			first_error = error;
@@ -516,7 +533,7 @@ static uint64_t count_living(struct tw_recorder *recorder)
 {
 	uint64_t count = 0;
 
-	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++)
+	for (uint32_t i = 0; i < tw_rs_image_count(&recorder->writer.rs); i++)
 		count += tw_rs_image_state(&recorder->writer.rs, i) == TW_RS_IMAGE_LIVE;
 	return count;
 }
@@ -529,6 +546,7 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 	int error, end_error;
 
 	tw_rs_close(&writer->rs);
+	recorder->is_finishing = true;
 	error = drain_for_good(recorder);
 	/* Who was in the middle of a hit when the rings were closed has committed by now. */
 	if (!error) {
@@ -541,19 +559,22 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 	}
 	if (!error)
 		error = tell_last_losses(recorder);
-	count = tw_rs_ring_count(&writer->rs);
+	count = writer->rs.ring_count;
 	for (uint32_t i = 0; error && i < count; i++) {
 		if (writer->rings[i].is_seen)
 			tw_writer_count_unstored(writer, i);
 	}
 	writer->store.is_short = error != 0;
 	writer->store.account[TW_ACCOUNT_PROCESSES_WENT_ON] = count_living(recorder);
+	tell_refusals(recorder);
 	end_error = end_all_images(recorder);
 	if (!end_error)
 		end_error = tw_store_leave_something(&writer->store);
-	tw_store_unmark_live(&writer->store);
 	if (stats)
 		tw_recorder_stats(recorder, stats);
+	/* A death in between leaves a mark without rings, and not rings that nothing names. */
+	tw_rs_destroy(&writer->rs);
+	tw_store_unmark_live(&writer->store);
 	destroy(recorder);
 	return error ? error : end_error;
 }
@@ -563,7 +584,7 @@ TW_API void tw_recorder_abort(struct tw_recorder *recorder)
 	if (!recorder)
 		return;
 	tw_rs_close(&recorder->writer.rs);
-	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+	for (uint32_t i = 0; i < tw_rs_image_count(&recorder->writer.rs); i++) {
 		if (recorder->writer.images[i].store.is_open)
 			tw_segment_abandon(&recorder->writer.images[i].store.segment);
 	}

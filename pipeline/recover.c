@@ -47,15 +47,19 @@ static void ignore_damage(void *context, uint64_t offset, uint64_t bytes, int er
 static bool is_in_rings(const struct recovery *recovery, const struct tw_block_header *header)
 {
 	const struct tw_rs *rs = &recovery->writer.rs;
-	uint32_t count = recovery->has_rings ? tw_rs_ring_count(rs) : 0;
+	uint32_t count = recovery->has_rings ? rs->ring_count : 0;
 
 	if (header->type != TW_BLOCK_EVENTS)
 		return recovery->has_rings;
 	for (uint32_t i = 0; i < count; i++) {
-		if (recovery->writer.rings[i].is_seen && tw_rs_ring(rs, i)->lease == header->ring_lease) {
-			/* PAIR rb.consume: acquire; the recorder that stored what lies before is dead. */
-			return tw_load_acquire(&tw_rs_ring(rs, i)->tail_pos) <= header->first_pos;
-		}
+		const struct tw_writer_ring *ring = &recovery->writer.rings[i];
+
+		/* Several rings may be of one lease, one behind the other. */
+		if (ring->lease != header->ring_lease || ring->is_bad || header->first_pos < ring->pos ||
+		    header->end_pos > tw_rb_committed(tw_rs_ring(rs, i)))
+			continue;
+		/* PAIR rb.consume: acquire; the recorder that stored what lies before is dead. */
+		return tw_load_acquire(&tw_rs_ring(rs, i)->tail_pos) <= header->first_pos;
 	}
 	return false;
 }
@@ -202,31 +206,35 @@ static int continue_stream(struct recovery *recovery, const struct tw_source_str
 static int continue_rings(struct recovery *recovery)
 {
 	struct tw_writer *writer = &recovery->writer;
-	uint32_t count = tw_rs_ring_count(&writer->rs);
+	uint32_t count = tw_writer_look(writer);
 	int error = 0;
 
-	tw_writer_look(writer);
 	for (uint32_t i = 0; !error && i < count; i++) {
 		struct tw_writer_ring *ring = &writer->rings[i];
 		const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, i);
-		/* PAIR rb.consume: acquire; the recorder that stored what lies before is dead. */
-		uint64_t tail_pos = tw_load_acquire(&shared->tail_pos);
+		uint64_t tail_pos, committed_pos;
 
-		if (!ring->is_seen)
+		if (!ring->lease || ring->is_bad)
 			continue;
+		/* PAIR rb.consume: acquire; the recorder that stored what lies before is dead. */
+		tail_pos = tw_load_acquire(&shared->tail_pos);
+		committed_pos = tw_rb_committed(shared);
 		if (tail_pos > ring->pos)
 			ring->pos = tail_pos;
 		for (uint32_t j = 0; recovery->known && !error && j < recovery->known->stream_count; j++) {
 			if (recovery->known->streams[j].lease == ring->lease)
 				error = continue_stream(recovery, &recovery->known->streams[j], ring);
 		}
+		/* The files have more of the stream than stood in this ring: the rest stands in the one that has grown from it. */
+		if (ring->pos > committed_pos && (ring->successor || tail_pos <= committed_pos))
+			ring->pos = committed_pos;
 	}
 	return error;
 }
 
 static void continue_images(struct recovery *recovery)
 {
-	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+	for (uint32_t i = 0; i < recovery->writer.rs.image_count; i++) {
 		struct tw_writer_image *image = &recovery->writer.images[i];
 
 		for (uint32_t j = 0; recovery->known && j < recovery->known->image_count; j++) {
@@ -243,23 +251,37 @@ static void continue_images(struct recovery *recovery)
 	}
 }
 
+/* A ring, and those in which its stream goes on. */
+static int drain_stream(struct tw_writer *writer, uint32_t index)
+{
+	for (unsigned steps = 0; steps < 64; steps++) {
+		uint32_t next;
+		int stored = tw_writer_drain_ring(writer, index, 1);
+
+		if (stored < 0)
+			return stored;
+		next = writer->rings[index].successor;
+		if (!next)
+			return tw_writer_tell_loss(writer, index);
+		stored = tw_writer_end_ring(writer, index);
+		if (stored < 0)
+			return stored;
+		index = next - 1;
+	}
+	return 0;
+}
+
 static int drain_rings(struct recovery *recovery)
 {
 	struct tw_writer *writer = &recovery->writer;
-	uint32_t count = tw_rs_ring_count(&writer->rs);
-	bool is_overwriting = writer->rs.control->policy == TW_RB_OVERWRITE;
+	bool is_overwriting = writer->rs.config.policy == TW_RB_OVERWRITE;
 
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < writer->rs.ring_count; i++) {
 		int stored = 0;
 
 		if (!writer->rings[i].is_seen)
 			continue;
-		if (is_overwriting)
-			stored = tw_writer_snapshot_ring(writer, i);
-		else
-			stored = tw_writer_drain_ring(writer, i, 1);
-		if (stored >= 0 && !is_overwriting)
-			stored = tw_writer_tell_loss(writer, i);
+		stored = is_overwriting ? tw_writer_snapshot_ring(writer, i) : drain_stream(writer, i);
 		if (stored < 0)
 			return stored;
 	}
@@ -271,8 +293,8 @@ static int end_images(struct recovery *recovery)
 {
 	struct tw_writer *writer = &recovery->writer;
 
-	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
-		const struct tw_rs_image *image = &writer->rs.control->images[i];
+	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
+		const struct tw_rs_seen_image *image = tw_rs_image(&writer->rs, i);
 		enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, i);
 		bool is_dead, has_news;
 		int error;
@@ -280,9 +302,9 @@ static int end_images(struct recovery *recovery)
 		if (state != TW_RS_IMAGE_LIVE && state != TW_RS_IMAGE_ENDED)
 			continue;
 		/* PAIR rs.defs: acquire; only to see whether there is more. */
-		has_news = tw_load_acquire(&image->defs_committed_bytes) > writer->images[i].defs_seen;
+		has_news = tw_load_acquire(&tw_rs_head(&writer->rs, i)->defs_committed_bytes) > writer->images[i].defs_seen;
 		/* RELAXED rs.no_ring: likewise. */
-		has_news |= tw_load_relaxed(&image->no_ring_lost) > writer->images[i].no_ring_told;
+		has_news |= tw_load_relaxed(&tw_rs_head(&writer->rs, i)->no_ring_lost) > writer->images[i].no_ring_told;
 		if (!has_news && !writer->images[i].store.is_open)
 			continue;
 		is_dead = state == TW_RS_IMAGE_ENDED ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * thread.c - threads join at their first hit and leave at their exit; lanes get rings and switch records.
+ * thread.c - threads join at their first hit and leave at their exit; lane.c has their rings.
  *
  * Joining happens in the middle of somebody else's program, perhaps in a signal handler, perhaps
  * before main(): with all signals blocked and errno kept, by system calls and our own pool only.
@@ -223,6 +223,7 @@ static bool join(struct tw_hit_tls *t)
 	tw_hit_prepare_run(thread);
 	find_stacks(thread);
 	tw_progress_join(&thread->reader);
+	thread->start_ticks = tw_clock_ticks();
 	t->thread = thread;
 	t->run_stamp = 1;
 	t->tracee = &tw_hit_nobody;
@@ -238,16 +239,6 @@ static bool join(struct tw_hit_tls *t)
 }
 
 /* Called in the middle of hits, perhaps through a trampoline: then the vector registers are the program's. */
-struct catch_up {
-	struct tw_hit_tls *t;
-	const struct tw_still *still;
-	unsigned session;
-	uint32_t bytes;
-	uint64_t ticks;
-	uint64_t *todo;
-	bool result;
-};
-
 static void join_keeping_vectors(void *arg)
 {
 	*(bool *)arg = tw_thread_join();
@@ -287,138 +278,6 @@ bool tw_thread_join(void)
 	}
 	tw_sys_restore_signals(&signals);
 	return t->state == TW_THREAD_READY || t->state >= TW_THREAD_IN_HIT;
-}
-
-/* ---- lanes ---- */
-
-#define SWITCH_BYTES ((uint32_t)sizeof(struct tw_rb_record) + 16)
-
-static bool may_find_ring(struct tw_rs *rs)
-{
-	return tw_rs_may_claim(rs) || (rs->is_threadless && tw_hit_host.make_ring(rs));
-}
-
-static bool try_claim_ring(struct tw_hit_tls *t, unsigned session)
-{
-	const struct tw_hit_session *s = &tw_hit_sessions[session];
-	struct tw_rs_claim who = { s->image, s->session_index, t->thread->scheduler_id, t->tracee->tracee_id };
-	unsigned turns = TW_RS_RINGS_MAX;
-	uint64_t signals;
-	bool has_ring;
-
-	if (!tw_thread_may_call_system())
-		return false;
-	if (!may_find_ring(s->rs)) {
-		tw_rs_want(s->rs);
-		return false;
-	}
-	tw_sys_block_signals(&signals);
-	if (tw_hit_host.describe)
-		tw_hit_host.describe(t->tracee, session);
-	/* Others may be faster.  Where threads make their rings themselves, each turn gave somebody one. */
-	do
-		has_ring = tw_rs_ring_claim(s->rs, &who, &t->thread->lanes[session].producer);
-	while (!has_ring && s->rs->is_threadless && --turns && may_find_ring(s->rs));
-	tw_sys_restore_signals(&signals);
-	return has_ring;
-}
-
-static bool claim_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks, uint64_t *todo)
-{
-	int saved_errno = errno;
-	bool has_ring = try_claim_ring(t, session);
-	enum tw_ring_wait wait = TW_RING_MAY_BE_THERE;
-	uint64_t spent_ns = 0;
-
-	/* An owner that was killed may have left a hint of a ring that is not there. */
-	for (unsigned turn = 0; !has_ring && wait == TW_RING_MAY_BE_THERE && turn < TW_RS_RINGS_MAX; turn++) {
-		wait = tw_wait_for_ring(t, still, session, &spent_ns, todo);
-		has_ring = wait == TW_RING_MAY_BE_THERE && try_claim_ring(t, session);
-	}
-	if (!has_ring && wait != TW_RING_UNWANTED)
-		tw_rs_count_no_ring(tw_hit_sessions[session].rs, tw_hit_sessions[session].image, ticks);
-	errno = saved_errno;
-	return has_ring;
-}
-
-/* Says whose records follow.  Without room for that the records would belong to somebody else. */
-static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_lane *lane, uint64_t ticks)
-{
-	struct tw_rb_record *record;
-	enum tw_rb_outcome outcome = tw_rb_reserve(&lane->producer, SWITCH_BYTES, ticks, (void **)&record);
-
-	tw_thread_number_run(t);
-
-	if (outcome != TW_RB_OK)
-		return outcome;
-	record->ticks = ticks;
-	record->head = TW_RB_HEAD(TW_EVENT_SWITCH, TW_EVENT_FLAG_HALF, SWITCH_BYTES, t->tracee->tracee_id);
-	*(uint64_t *)(record + 1) = t->run_seq;
-	/* No event.  Before the commit: a handler that jumps out between the two must not leave one too many. */
-	lane->producer.records--;
-	tw_rb_commit(&lane->producer, SWITCH_BYTES);
-	return TW_RB_OK;
-}
-
-static bool catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks, uint64_t *todo)
-{
-	struct tw_lane *lane = &t->thread->lanes[session];
-	int saved_errno = errno;
-	bool is_new = !lane->producer.shared;
-	enum tw_rb_outcome outcome = TW_RB_OK;
-	bool has_waited = false;
-
-	if (is_new && !claim_ring(t, still, session, ticks, todo))
-		return false;
-	/* A thread that is its own process, and was from the start of its ring, needs no switch record. */
-	if (!is_new || t->run_seq) {
-		if (!is_new && tw_hit_host.describe)
-			tw_hit_host.describe(t->tracee, session);
-		outcome = put_switch(t, lane, ticks);
-		has_waited = outcome == TW_RB_WAIT && tw_wait_for_room(t, still, session, SWITCH_BYTES, ticks, todo);
-		if (has_waited)
-			outcome = put_switch(t, lane, ticks);
-	}
-	/* The tracee that the switch names has waited. */
-	if (has_waited && outcome == TW_RB_OK)
-		tw_wait_tell(lane, TW_OWN_TIME_WAIT, ticks);
-	if (outcome == TW_RB_OK)
-		lane->run_stamp = t->run_stamp;
-	errno = saved_errno;
-	return outcome == TW_RB_OK;
-}
-
-static void catch_up_keeping_vectors(void *arg)
-{
-	struct catch_up *c = arg;
-
-	c->result = catch_up(c->t, c->still, c->session, c->ticks, c->todo);
-}
-
-bool tw_lane_catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks, uint64_t *todo)
-{
-	struct catch_up c = { t, still, session, 0, ticks, todo, false };
-
-	tw_patch_call_keeping_vectors(catch_up_keeping_vectors, &c);
-	return c.result;
-}
-
-static void wait_keeping_vectors(void *arg)
-{
-	struct catch_up *c = arg;
-
-	c->result = tw_wait_for_room(c->t, c->still, c->session, c->bytes, c->ticks, c->todo);
-	if (c->result)
-		tw_wait_tell(&c->t->thread->lanes[c->session], TW_OWN_TIME_WAIT, c->ticks);
-}
-
-bool tw_lane_wait(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes, uint64_t ticks,
-		  uint64_t *todo)
-{
-	struct catch_up c = { t, still, session, bytes, ticks, todo, false };
-
-	tw_patch_call_keeping_vectors(wait_keeping_vectors, &c);
-	return c.result;
 }
 
 static bool is_anybody_waiting(unsigned session)
@@ -576,6 +435,29 @@ void tw_threads_after_fork_in_parent(void)
 	tw_quiet_unlock(&threads_lock);
 }
 
+void tw_threads_let_go_in_child(void)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++) {
+		struct tw_rs *rs = tw_hit_sessions[session].rs;
+		struct tw_lane *lane = t->thread ? &t->thread->lanes[session] : NULL;
+
+		if (rs)
+			tw_rs_after_fork_in_child(rs);
+		if (!lane || !lane->producer.shared || lane->is_inherited)
+			continue;
+		/* The hit that the fork interrupted, in a handler, goes on: its record goes where nobody reads. */
+		if (rs && t->state >= TW_THREAD_IN_HIT) {
+			tw_rs_ring_after_fork_in_child(rs, &lane->producer);
+			lane->is_inherited = true;
+			lane->run_stamp = 0;
+		} else {
+			memset(lane, 0, sizeof *lane);
+		}
+	}
+}
+
 /* The lanes are those of the parent's thread: forgotten without a word to their rings. */
 void tw_threads_after_fork_in_child(void)
 {
@@ -583,11 +465,12 @@ void tw_threads_after_fork_in_child(void)
 
 	/* RELAXED thread.process: as in tw_thread_init(). */
 	tw_store_relaxed(&own_process_id, tw_sys_process_id());
+	tw_threads_let_go_in_child();
 	for (struct tw_thread *thread = threads, *next; thread; thread = next) {
 		next = thread->next;
-		memset(thread->lanes, 0, sizeof thread->lanes);
 		if (thread == own)
 			continue;
+		memset(thread->lanes, 0, sizeof thread->lanes);
 		unlink_thread(thread);
 		thread->next = free_threads;
 		free_threads = thread;

@@ -13,10 +13,10 @@
 
 #include <errno.h>
 
-/* The owner's own time, for which a thread waits for a ring; a round of it counts for so much at most. */
-#define RING_WAIT_NS  UINT64_C(200000000)
+/* A round of the owner's counts for so much at most. */
 #define RING_ROUND_NS UINT64_C(5000000)
-#define RING_LOOK_NS  UINT64_C(200000)
+/* After a try in vain: how long a ring that is full grows no more. */
+#define GROWTH_PAUSE_US 10000
 
 #define TELL_ROOM_BYTES UINT64_C(256)
 
@@ -72,7 +72,7 @@ static bool is_given_up(struct tw_rs *rs)
  */
 static bool wait_outside(struct tw_lane *lane, struct tw_rs *rs, uint32_t bytes)
 {
-	uint64_t timeout_ns = rs->control->block_timeout_ns, spent_ns = 0;
+	uint64_t timeout_ns = rs->config.block_timeout_ns, spent_ns = 0;
 	uint64_t slice_ns = !timeout_ns || timeout_ns / 8 >= TW_RS_SLICE_NS ? TW_RS_SLICE_NS : timeout_ns / 8 + 1;
 
 	for (;;) {
@@ -97,39 +97,39 @@ static uint64_t rounds_ns(const struct tw_rs *rs, uint64_t *beat)
 	return *beat - before < RING_ROUND_NS ? *beat - before : RING_ROUND_NS;
 }
 
+/* How much of a slice of waiting for a ring counts: one that ends early does so because a ring is there. */
+#define RING_SLICE_NS UINT64_C(5000000)
+
 /*
- * Where `block` was asked for, a thread also waits for its first ring: the owner makes more, or gets one
- * back from a thread that ended.  Only for a moment, and once: when a thousand living threads hold all
- * rings that the cap allows, one of them may be waiting for this thread.  The moment is one of the owner's: until it has
- * gone round, nobody can know.
+ * The owner gives rings back of threads that ended.  When as many living threads as the cap allows hold all rings, one of them
+ * may be waiting for this thread: so the wait for one below the cap ends after a while of the owner's own time, until it has
+ * gone round often nobody can know.  Once in vain is enough: then there is no memory, or the table is full.
  */
-enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t *spent_ns,
-				   uint64_t *todo)
+enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t seen,
+				   uint64_t *spent_ns, uint64_t *todo)
 {
 	struct tw_lane *lane = &t->thread->lanes[session];
 	struct tw_rs *rs = tw_hit_sessions[session].rs;
 	uint64_t beat = tw_rs_beat(rs), epoch = epoch_now(), wanted;
-	bool is_there;
 
-	if (rs->control->policy != TW_RB_BLOCK || lane->has_waited_for_ring)
+	if (rs->config.policy != TW_RB_BLOCK || lane->has_waited_for_ring || !tw_thread_may_call_system() ||
+	    !tw_rs_is_own_process(rs))
 		return TW_RING_IN_VAIN;
+	if (*spent_ns >= TW_RING_WAIT_NS || is_given_up(rs)) {
+		lane->has_waited_for_ring = *spent_ns >= TW_RING_WAIT_NS;
+		return TW_RING_IN_VAIN;
+	}
 	/* PAIR hit.waiting: seq_cst; as in tw_wait_for_room(). */
 	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
 	tw_progress_exit(&t->thread->reader);
-	while (!(is_there = tw_rs_may_claim(rs)) && *spent_ns < RING_WAIT_NS && !is_given_up(rs)) {
-		tw_rs_want(rs);
-		tw_sys_futex_wait(&rs->control->ready_count, 0, RING_LOOK_NS);
-		*spent_ns += rounds_ns(rs, &beat);
-	}
+	tw_rs_wait_ring(rs, seen, RING_SLICE_NS);
+	*spent_ns += rounds_ns(rs, &beat);
 	tw_progress_enter(&t->thread->reader);
 	wanted = still_wanted(t, still, epoch);
 	*todo &= wanted;
-	lane->has_waited_for_ring = !is_there;
 	/* PAIR hit.waiting: seq_cst; as in tw_wait_for_room(). */
 	tw_store_seq_cst(&t->thread->waiting_session, 0);
-	if (!(wanted >> session & 1))
-		return TW_RING_UNWANTED;
-	return is_there ? TW_RING_MAY_BE_THERE : TW_RING_IN_VAIN;
+	return wanted >> session & 1 ? TW_RING_MAY_BE_THERE : TW_RING_UNWANTED;
 }
 
 void tw_wait_tell(struct tw_lane *lane, enum tw_own_time why, uint64_t start_ticks)
@@ -151,7 +151,24 @@ void tw_wait_tell(struct tw_lane *lane, enum tw_own_time why, uint64_t start_tic
 	tw_rb_commit(producer, TW_OWN_TIME_BYTES);
 }
 
-bool tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes,
+static bool try_to_grow(struct tw_lane *lane, struct tw_rs *rs, uint64_t ticks)
+{
+	struct tw_rb_producer *producer = &lane->producer;
+	uint64_t signals;
+	bool has_grown;
+
+	if (!tw_rs_may_grow(producer) || ticks < producer->growth_after_ticks)
+		return false;
+	producer->growth_after_ticks = ticks + GROWTH_PAUSE_US * (tw_clock_ticks_per_second() / 1000000);
+	if (!tw_thread_may_call_system())
+		return false;
+	tw_sys_block_signals(&signals);
+	has_grown = tw_rs_ring_grow(rs, producer);
+	tw_sys_restore_signals(&signals);
+	return has_grown;
+}
+
+enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes,
 			  uint64_t ticks, uint64_t *todo)
 {
 	struct tw_lane *lane = &t->thread->lanes[session];
@@ -160,6 +177,15 @@ bool tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsign
 	uint64_t run_stamp = lane->run_stamp, epoch = epoch_now(), wanted;
 	bool has_room;
 
+	if (try_to_grow(lane, rs, ticks)) {
+		errno = saved_errno;
+		return TW_ROOM_GROWN;
+	}
+	if (lane->producer.policy != TW_RB_BLOCK || !tw_thread_may_call_system()) {
+		tw_rb_refuse(&lane->producer, TW_RB_LOST_FULL, ticks);
+		errno = saved_errno;
+		return TW_ROOM_NONE;
+	}
 	/* PAIR hit.waiting: seq_cst; tw_threads_end_lanes() looks after the session's bits are gone. */
 	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
 	tw_progress_exit(&t->thread->reader);
@@ -174,5 +200,5 @@ bool tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsign
 	/* PAIR hit.waiting: seq_cst; as above: from here on the lane is used only if the session still has its bit. */
 	tw_store_seq_cst(&t->thread->waiting_session, 0);
 	errno = saved_errno;
-	return has_room;
+	return has_room ? TW_ROOM_WAITED : TW_ROOM_NONE;
 }

@@ -7,21 +7,26 @@
 
 enum tw_ring_wait { TW_RING_MAY_BE_THERE, TW_RING_IN_VAIN, TW_RING_UNWANTED };
 
-/*
- * tw_wait_for_ring - wait for the first ring of this thread in a session.
- *
- * @still	of the hit: who wants it is asked again afterwards.
- * @spent_ns	in and out: 0 at first; another thread may take the ring that was there, and then it goes on.
- * @todo	in and out: sessions that still want the hit.
- */
-enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t *spent_ns,
-				   uint64_t *todo);
+/* The owner's own time after which a thread that waits for a ring takes a small one in spite of the cap. */
+#define TW_RING_WAIT_NS UINT64_C(200000000)
 
 /*
- * The same for room in the ring it has: for the record, and for one that tells the wait (tw_wait_tell()).  False: none,
- * which is counted; or it is unwanted, which is not.
+ * tw_wait_for_ring - where `block` was asked for, wait until a ring is given back.
+ *
+ * @still	of the hit: who wants it is asked again afterwards.
+ * @seen	tw_rs_recycled() before the claim that failed.
+ * @spent_ns	in and out: 0 at first; how much of the owner's own time has gone by.
+ * @todo	in and out: sessions that still want the hit.
  */
-bool tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes, uint64_t ticks,
+enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t seen,
+				   uint64_t *spent_ns, uint64_t *todo);
+
+/*
+ * Room in the ring it has, or in a larger one that takes its place: for the record, and for one that tells the wait
+ * (tw_wait_tell()).  NONE: there is none, which is counted; or it is unwanted, which is not.
+ */
+enum tw_room { TW_ROOM_NONE, TW_ROOM_GROWN, TW_ROOM_WAITED };
+enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes, uint64_t ticks,
 		      uint64_t *todo);
 
 /*

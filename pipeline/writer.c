@@ -22,7 +22,8 @@
 int tw_writer_init(struct tw_writer *writer)
 {
 	writer->definitions = malloc(TW_BLOCK_STORED_BYTES_MAX);
-	return writer->definitions ? 0 : TW_ENOMEM;
+	writer->raw = malloc(TW_BLOCK_RAW_BYTES_MAX);
+	return writer->definitions && writer->raw ? 0 : TW_ENOMEM;
 }
 
 void tw_writer_fini(struct tw_writer *writer)
@@ -30,6 +31,7 @@ void tw_writer_fini(struct tw_writer *writer)
 	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++)
 		free(writer->images[i].store.closed);
 	free(writer->definitions);
+	free(writer->raw);
 	free(writer->snapshot);
 }
 
@@ -37,7 +39,7 @@ void tw_writer_fini(struct tw_writer *writer)
 
 static enum tw_rs_image_state look_at_image(struct tw_writer *writer, uint32_t index)
 {
-	const struct tw_rs_image *from = &writer->rs.control->images[index];
+	const struct tw_rs_seen_image *from = tw_rs_image(&writer->rs, index);
 	struct tw_writer_image *image = &writer->images[index];
 	enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, index);
 
@@ -53,37 +55,88 @@ static enum tw_rs_image_state look_at_image(struct tw_writer *writer, uint32_t i
 	return state;
 }
 
+static bool is_sound(const struct tw_writer *writer, uint32_t index, const struct tw_rb_shared *shared)
+{
+	return shared->magic == TW_RB_MAGIC &&
+	       shared->lease >> 32 == (tw_rs_image(&writer->rs, tw_rs_ring_image(&writer->rs, index))->lease & UINT32_MAX) &&
+	       shared->lease & UINT32_MAX && shared->first_pos % TW_RB_ALIGN_BYTES == 0;
+}
+
+static enum tw_rb_state look_at_ring(struct tw_writer *writer, uint32_t index);
+
+/* The stream begins in another ring of the image: this one waits until that is at its end. */
+static bool is_behind_another(struct tw_writer *writer, uint32_t index, uint32_t number)
+{
+	struct tw_writer_ring *ring = &writer->rings[index], *before;
+	uint32_t other = tw_rs_ring_sibling(&writer->rs, index, number - 1);
+
+	if (other == UINT32_MAX || other == index)
+		return false;
+	before = &writer->rings[other];
+	if (!before->lease)
+		look_at_ring(writer, other);
+	if (before->lease != ring->lease || before->is_bad || before->is_moved)
+		return false;
+	before->successor = index + 1;
+	return true;
+}
+
+/*
+ * A lease that is new.  From here on what the header says of it is nobody's concern: the ring is given back by us, and
+ * not before.
+ */
+static void see_lease(struct tw_writer *writer, uint32_t index)
+{
+	struct tw_writer_ring *ring = &writer->rings[index];
+	struct tw_rb_shared copy = *tw_rs_ring(&writer->rs, index);
+
+	/* The copy is what is looked at: the program may be writing there. */
+	tw_compiler_barrier();
+	*ring = (struct tw_writer_ring){
+		.lease = copy.lease ? copy.lease : UINT64_MAX,
+		.pos = copy.first_pos,
+		.tracee_id = copy.tracee_id,
+		.thread_start_ticks = copy.thread_start_ticks,
+		.first_ticks = copy.first_ticks,
+		.thread_id = copy.thread_id,
+		.session_index = copy.session_index,
+		.scheduler_id = copy.scheduler_id,
+	};
+	memcpy(ring->thread_name, copy.thread_name, sizeof ring->thread_name);
+	if (!is_sound(writer, index, &copy)) {
+		ring->is_bad = true;
+		tw_writer_damaged(writer);
+		return;
+	}
+	ring->is_held = copy.grown_from && is_behind_another(writer, index, copy.grown_from);
+	writer->store.stats.streams += !copy.grown_from;
+}
+
 static enum tw_rb_state look_at_ring(struct tw_writer *writer, uint32_t index)
 {
-	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
 	struct tw_writer_ring *ring = &writer->rings[index];
 	enum tw_rb_state state = tw_rs_ring_state(&writer->rs, index);
 
-	ring->is_seen = (state == TW_RB_LIVE || state == TW_RB_ENDED) && shared->magic == TW_RB_MAGIC &&
-			shared->data_bytes == writer->rs.control->rings[index].data_bytes;
-	if (!ring->is_seen || ring->lease == shared->lease)
-		return state;
-	*ring = (struct tw_writer_ring){
-		.lease = shared->lease,
-		.is_seen = true,
-		.pos = shared->first_pos,
-		.tracee_id = shared->tracee_id,
-	};
-	writer->store.stats.streams++;
+	if (!ring->lease && (state == TW_RB_LIVE || state == TW_RB_ENDED))
+		see_lease(writer, index);
+	ring->is_seen = ring->lease && !ring->is_held && !ring->is_moved && !ring->is_bad;
+	if (ring->is_moved && state == TW_RB_ENDED)
+		tw_writer_recycle_ring(writer, index);
 	return state;
 }
 
-void tw_writer_look(struct tw_writer *writer)
+uint32_t tw_writer_look(struct tw_writer *writer)
 {
 	struct tw_recorder_stats *stats = &writer->store.stats;
-	uint32_t count = tw_rs_ring_count(&writer->rs);
+	uint32_t count = tw_rs_look(&writer->rs);
 
 	stats->streams_alive = stats->images_alive = 0;
 	/* Rings first: the image of a ring that is seen was there before it. */
 	for (uint32_t i = 0; i < count; i++)
 		stats->streams_alive += look_at_ring(writer, i) == TW_RB_LIVE;
-	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++)
+	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++)
 		stats->images_alive += look_at_image(writer, i) == TW_RS_IMAGE_LIVE;
+	return count;
 }
 
 /* ---- definitions ---- */
@@ -160,20 +213,20 @@ int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
 
 /* ---- rings ---- */
 
-void tw_writer_start_header(const struct tw_writer_ring *ring, const struct tw_rb_shared *shared,
-			    struct tw_block_header *header)
+void tw_writer_start_header(const struct tw_writer_ring *ring, struct tw_block_header *header)
 {
 	memset(header, 0, sizeof *header);
-	header->thread_id = shared->thread_id;
-	header->session_index = shared->session_index;
-	header->scheduler_id = shared->scheduler_id;
+	header->thread_id = ring->thread_id;
+	header->thread_start = ring->thread_start_ticks;
+	header->session_index = ring->session_index;
+	header->scheduler_id = ring->scheduler_id;
 	header->ring_lease = ring->lease;
 	header->tracee_id = ring->tracee_id;
 	header->run_seq = ring->run_seq;
 	header->first_sequence = ring->sequence;
 	memcpy(header->lost, ring->told, sizeof header->lost);
 	memcpy(header->own, ring->own, sizeof header->own);
-	memcpy(header->thread_name, shared->thread_name, sizeof header->thread_name);
+	memcpy(header->thread_name, ring->thread_name, sizeof header->thread_name);
 	tw_store_clock(&header->clock);
 }
 
@@ -208,7 +261,7 @@ static void note_stored(struct tw_writer *writer, uint32_t index, struct tw_stor
 int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header,
 			    const void *raw, uint32_t bytes)
 {
-	uint32_t image_index = tw_rs_ring(&writer->rs, index)->image % TW_RS_IMAGES_MAX;
+	uint32_t image_index = tw_rs_ring_image(&writer->rs, index);
 	struct tw_writer_image *image = &writer->images[image_index];
 	const uint8_t *stored;
 	int error = tw_writer_definitions(writer, image_index);
@@ -247,20 +300,21 @@ int tw_writer_drain_ring(struct tw_writer *writer, uint32_t index, uint64_t leas
 	struct tw_writer_ring *ring = &writer->rings[index];
 	int any = 0;
 
-	for (uint64_t left = shared->data_bytes; tw_rb_committed(shared) - ring->pos >= least_bytes;) {
+	uint64_t data_bytes = tw_rs_ring_bytes(&writer->rs, index);
+
+	for (uint64_t left = data_bytes; tw_rb_committed(shared) - ring->pos >= least_bytes;) {
 		struct tw_block_header header;
-		const uint8_t *raw;
 		uint64_t start_pos = ring->pos, end_pos;
-		int64_t bytes = tw_rb_peek(shared, start_pos, TW_BLOCK_RAW_BYTES_MAX, &raw, &end_pos);
+		int64_t bytes = tw_rb_take(shared, data_bytes, start_pos, TW_BLOCK_RAW_BYTES_MAX, writer->raw, &end_pos);
 		int stored = 0;
 
 		if (bytes <= 0 && end_pos == start_pos)
 			break;
 		if (bytes > 0) {
-			tw_writer_start_header(ring, shared, &header);
+			tw_writer_start_header(ring, &header);
 			header.first_pos = start_pos;
 			header.end_pos = end_pos;
-			stored = tw_writer_store_records(writer, index, &header, raw, (uint32_t)bytes);
+			stored = tw_writer_store_records(writer, index, &header, writer->raw, (uint32_t)bytes);
 			if (stored < 0)
 				return stored;
 		} else if (bytes < 0) {
@@ -285,37 +339,128 @@ int tw_writer_tell_loss(struct tw_writer *writer, uint32_t index)
 
 	if (!tw_rb_untold_loss(shared, ring->told, &loss))
 		return 0;
-	tw_writer_start_header(ring, shared, &header);
+	tw_writer_start_header(ring, &header);
 	header.first_pos = header.end_pos = ring->pos;
 	return tw_writer_store_records(writer, index, &header, &loss, sizeof loss);
 }
 
-void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index)
+/* ---- the end of a ring ---- */
+
+void tw_writer_recycle_ring(struct tw_writer *writer, uint32_t index)
 {
-	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
+	memset(&writer->rings[index], 0, sizeof writer->rings[index]);
+	if (!writer->is_dead)
+		tw_rs_ring_recycle(&writer->rs, index);
+}
+
+void tw_writer_recycle_image(struct tw_writer *writer, uint32_t index)
+{
+	/* What was never reached: only a program that writes over its own rings makes such. */
+	for (uint32_t i = 0; i < writer->rs.ring_count; i++) {
+		if (!tw_rs_ring(&writer->rs, i) || tw_rs_ring_image(&writer->rs, i) != index)
+			continue;
+		if (writer->rings[i].is_held)
+			tw_writer_damaged(writer);
+		memset(&writer->rings[i], 0, sizeof writer->rings[i]);
+	}
+	tw_rs_image_recycle(&writer->rs, index);
+}
+
+/* Is there anything to be had of it still?  A ring that nobody ever claimed, or filled, holds nothing. */
+static bool is_in_use(const struct tw_writer *writer, uint32_t index)
+{
+	const struct tw_writer_ring *ring = &writer->rings[index];
+
+	return tw_rs_ring_state(&writer->rs, index) == TW_RB_ENDED && (!ring->lease || ring->is_seen);
+}
+
+bool tw_writer_has_rings_in_use(const struct tw_writer *writer, uint32_t image)
+{
+	uint32_t index = tw_rs_image(&writer->rs, image)->first_ring;
+
+	while (index != UINT32_MAX && !is_in_use(writer, index))
+		index = writer->rs.rings[index].next;
+	return index != UINT32_MAX;
+}
+
+/* The ring in which the stream goes on; NULL: it does not. */
+static struct tw_writer_ring *find_successor(struct tw_writer *writer, uint32_t index)
+{
+	struct tw_writer_ring *ring = &writer->rings[index];
+	/* RELAXED rs.grown_to: stored before the ring ENDED, which was seen. */
+	uint32_t number = tw_load_relaxed(&tw_rs_ring(&writer->rs, index)->grown_to), other;
+
+	if (!ring->successor && number) {
+		/* The larger ring was LIVE before this one ended: it is in the table, if perhaps not in ours. */
+		tw_rs_look(&writer->rs);
+		other = tw_rs_ring_sibling(&writer->rs, index, number - 1);
+		if (other != UINT32_MAX && other != index)
+			look_at_ring(writer, other);
+	}
+	return ring->successor ? &writer->rings[ring->successor - 1] : NULL;
+}
+
+int tw_writer_end_ring(struct tw_writer *writer, uint32_t index)
+{
+	struct tw_writer_ring *ring = &writer->rings[index], *next = find_successor(writer, index);
+	bool has_let_go = tw_rs_ring_state(&writer->rs, index) == TW_RB_ENDED;
+	int told = 0;
+
+	if (next) {
+		struct tw_writer_ring moved = *ring;
+
+		moved.pos = next->pos > ring->pos ? next->pos : ring->pos;
+		moved.successor = next->successor;
+		moved.is_seen = true;
+		*next = moved;
+		ring->is_moved = true;
+		ring->is_seen = false;
+	} else {
+		told = tw_writer_tell_loss(writer, index);
+		if (told < 0)
+			return told;
+	}
+	if (has_let_go)
+		tw_writer_recycle_ring(writer, index);
+	return told;
+}
+
+static void count_unstored_of(struct tw_writer *writer, uint32_t index)
+{
 	struct tw_recorder_stats *stats = &writer->store.stats;
-	uint64_t pos = writer->rings[index].pos, told[TW_RB_CAUSES], end_pos = pos, unstored = 0;
-	struct tw_rb_loss_record loss;
-	const uint8_t *raw;
+	uint64_t pos = writer->rings[index].pos, end_pos = pos, unstored = 0;
 	int64_t bytes;
 
-	memcpy(told, writer->rings[index].told, sizeof told);
-	while ((bytes = tw_rb_peek(shared, pos, TW_BLOCK_RAW_BYTES_MAX, &raw, &end_pos)) > 0 ||
+	while ((bytes = tw_rb_take(tw_rs_ring(&writer->rs, index), tw_rs_ring_bytes(&writer->rs, index), pos,
+				   TW_BLOCK_RAW_BYTES_MAX, writer->raw, &end_pos)) > 0 ||
 	       end_pos != pos) {
-		for (int64_t at = 0; at < bytes; at += TW_RB_HEAD_BYTES(tw_record_head(raw + at))) {
-			unsigned kind = TW_RB_HEAD_KIND(tw_record_head(raw + at));
+		for (int64_t at = 0; at < bytes; at += TW_RB_HEAD_BYTES(tw_record_head(writer->raw + at))) {
+			unsigned kind = TW_RB_HEAD_KIND(tw_record_head(writer->raw + at));
 
-			unstored += kind != TW_EVENT_LOSS && kind != TW_EVENT_SWITCH;
+			unstored += kind != TW_EVENT_LOSS && kind != TW_EVENT_SWITCH && kind != TW_EVENT_OWN_TIME;
 		}
 		pos = end_pos;
 	}
 	stats->unstored += unstored;
-	writer->store.account[TW_ACCOUNT_UNSTORED] += unstored;
 	stats->lost[TW_RB_LOST_FULL] += unstored;
+	writer->store.account[TW_ACCOUNT_UNSTORED] += unstored;
+}
+
+void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index)
+{
+	const uint64_t *told = writer->rings[index].told;
+	struct tw_rb_loss_record loss;
+
+	count_unstored_of(writer, index);
+	/* A hostile program can make a ring of them. */
+	for (unsigned steps = 0; writer->rings[index].successor && steps < 64; steps++) {
+		index = writer->rings[index].successor - 1;
+		count_unstored_of(writer, index);
+	}
 	/* What its loss records would have told is in the counts of the ring as well. */
-	if (tw_rb_untold_loss(shared, told, &loss)) {
+	if (tw_rb_untold_loss(tw_rs_ring(&writer->rs, index), told, &loss)) {
 		for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++)
-			stats->lost[cause] += loss.lost[cause];
+			writer->store.stats.lost[cause] += loss.lost[cause];
 	}
 }
 
@@ -323,7 +468,7 @@ void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index)
 
 int tw_writer_tell_no_ring(struct tw_writer *writer, uint32_t index)
 {
-	struct tw_rs_image *from = &writer->rs.control->images[index];
+	const struct tw_rs_image_head *from = tw_rs_head(&writer->rs, index);
 	struct tw_writer_image *image = &writer->images[index];
 	struct tw_block_header header = {.type = TW_BLOCK_LOSS};
 	const uint8_t *stored;
@@ -357,7 +502,7 @@ int tw_writer_end_image(struct tw_writer *writer, uint32_t index, bool is_final)
 {
 	struct tw_writer_image *image = &writer->images[index];
 	/* RELAXED rs.refused: a count for the summary. */
-	uint64_t refused = tw_load_relaxed(&writer->rs.control->images[index].defs_refused);
+	uint64_t refused = tw_load_relaxed(&tw_rs_head(&writer->rs, index)->defs_refused);
 	int error = tw_writer_definitions(writer, index);
 
 	if (!error)

@@ -13,9 +13,20 @@
 #include "pipeline/store.h"
 #include "ringbuf/ringset.h"
 
-/* What the files hold of one lease of a ring. */
+/* What the files hold of one lease of a ring; of several rings of one lease, the one under way (ringset.h: growth). */
 struct tw_writer_ring {
 	uint64_t lease; /* 0: none known */
+	/* Whose it is, as the header said when the lease was first seen. */
+	uint64_t thread_start_ticks;
+	uint64_t first_ticks;
+	int32_t thread_id;
+	uint32_t session_index;
+	uint32_t scheduler_id;
+	char thread_name[16];
+	uint32_t successor; /* 1 + the ring in which the stream goes on; 0: none known */
+	bool is_held;	    /* its stream begins in another ring, which is not at its end yet */
+	bool is_moved;	    /* its stream goes on in another ring, and this one is at its end */
+	bool is_bad;	    /* its header makes no sense */
 	uint64_t pos;   /* everything before is stored */
 	uint64_t sequence;
 	uint64_t run_seq;
@@ -23,7 +34,7 @@ struct tw_writer_ring {
 	struct tw_format_own_time own[TW_FORMAT_OWN_KINDS]; /* that stands in the files */
 	uint64_t pending_ns;         /* since when something waits; 0: nothing does */
 	uint32_t tracee_id;
-	bool is_seen; /* in the table of rings since the last look */
+	bool is_seen; /* there is something to be had of it */
 	/* TW_RB_OVERWRITE: the last record stored, and how many were. */
 	uint64_t last_ticks;
 	uint64_t last_head;
@@ -47,12 +58,30 @@ struct tw_writer {
 	struct tw_writer_image images[TW_RS_IMAGES_MAX];
 	struct tw_writer_ring rings[TW_RS_RINGS_MAX];
 	uint8_t *definitions; /* a block of them being put together */
+	uint8_t *raw;	      /* records of one ring, copied out of reach of whoever writes there */
 	uint8_t *snapshot;    /* TW_RB_OVERWRITE: a copy of one ring */
 	uint64_t snapshot_bytes;
 };
 
-/* Sees which images and leases are new.  Call before anything is drained. */
-void tw_writer_look(struct tw_writer *writer);
+/* Sees which images and leases are new.  Call before anything is drained.  Returns how many rings there are. */
+uint32_t tw_writer_look(struct tw_writer *writer);
+
+/*
+ * tw_writer_end_ring - a ring that is drained to its end: its last losses; or the stream goes on in another ring.
+ *
+ * Returns 1 when something was stored, 0, or the error of the write.  Then the ring is given back, where its thread has let
+ * go of it.
+ */
+int tw_writer_end_ring(struct tw_writer *writer, uint32_t index);
+
+/* Gives a ring back to its process without another word. */
+void tw_writer_recycle_ring(struct tw_writer *writer, uint32_t index);
+
+/* Does an image that has ended have rings of which there is something to be had? */
+bool tw_writer_has_rings_in_use(const struct tw_writer *writer, uint32_t image);
+
+/* The image is at its end, and so is all that is known of its rings. */
+void tw_writer_recycle_image(struct tw_writer *writer, uint32_t index);
 
 /*
  * tw_writer_drain_ring - store what a ring holds, block by block.
@@ -77,8 +106,7 @@ int tw_writer_give_up_ring(struct tw_writer *writer, uint32_t index);
 void tw_writer_damaged(struct tw_writer *writer);
 
 /* Who and where, and as it stands before the next block of a ring; positions are the caller's. */
-void tw_writer_start_header(const struct tw_writer_ring *ring, const struct tw_rb_shared *shared,
-			    struct tw_block_header *header);
+void tw_writer_start_header(const struct tw_writer_ring *ring, struct tw_block_header *header);
 
 /* One block of records.  Returns 1, 0 where they were unsound and are passed over, or the error of the write.
  */
@@ -94,7 +122,7 @@ int tw_writer_tell_no_ring(struct tw_writer *writer, uint32_t image);
 /* Everything of the image is drained: its last words, and the end of its segment. */
 int tw_writer_end_image(struct tw_writer *writer, uint32_t image, bool is_final);
 
-/* What a ring holds and no file took, into the statistics. */
+/* What a ring, and those in which its stream goes on, hold and no file took, into the statistics. */
 void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index);
 
 /* Memory for the above. */

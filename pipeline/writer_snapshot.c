@@ -69,13 +69,13 @@ static int tell_overwritten(struct tw_writer *writer, uint32_t index, uint64_t s
 		return 0;
 	loss.lost[TW_RB_LOST_FULL] += given_up;
 	if (!loss.record.ticks)
-		loss.record.ticks = loss.first_ticks = shared->first_ticks;
+		loss.record.ticks = loss.first_ticks = ring->first_ticks;
 	/* It stands before all that is there, also what handlers lost beside that. */
 	if (next_ticks && loss.record.ticks > next_ticks)
 		loss.record.ticks = next_ticks;
 	if (loss.first_ticks > loss.record.ticks)
 		loss.first_ticks = loss.record.ticks;
-	tw_writer_start_header(ring, shared, &header);
+	tw_writer_start_header(ring, &header);
 	header.flags = TW_BLOCK_FLAG_SNAPSHOT;
 	header.first_pos = header.end_pos = ring->pos;
 	return tw_writer_store_records(writer, index, &header, &loss, sizeof loss);
@@ -115,9 +115,9 @@ int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index)
 	int64_t bytes;
 	int error;
 
-	if (!make_snapshot_room(writer, writer->rs.control->rings[index].data_bytes))
+	if (!make_snapshot_room(writer, tw_rs_ring_bytes(&writer->rs, index)))
 		return TW_ENOMEM;
-	bytes = tw_rb_snapshot(shared, writer->snapshot, &first_pos, &end_pos);
+	bytes = tw_rb_snapshot(shared, tw_rs_ring_bytes(&writer->rs, index), writer->snapshot, &first_pos, &end_pos);
 	if (bytes < 0) {
 		tw_writer_damaged(writer);
 		return 0;
@@ -135,7 +135,7 @@ int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index)
 		uint32_t block_bytes = cut_block(ring, writer->snapshot + at, (uint64_t)bytes - at);
 		struct tw_block_header header;
 
-		tw_writer_start_header(ring, shared, &header);
+		tw_writer_start_header(ring, &header);
 		header.flags = TW_BLOCK_FLAG_SNAPSHOT;
 		header.first_pos = ring->pos;
 		at += block_bytes;
@@ -157,9 +157,9 @@ int tw_writer_give_up_ring(struct tw_writer *writer, uint32_t index)
 	int64_t bytes;
 	int told;
 
-	if (!make_snapshot_room(writer, writer->rs.control->rings[index].data_bytes))
+	if (!make_snapshot_room(writer, tw_rs_ring_bytes(&writer->rs, index)))
 		return TW_ENOMEM;
-	bytes = tw_rb_snapshot(tw_rs_ring(&writer->rs, index), writer->snapshot, &first_pos, &end_pos);
+	bytes = tw_rb_snapshot(tw_rs_ring(&writer->rs, index), tw_rs_ring_bytes(&writer->rs, index), writer->snapshot, &first_pos, &end_pos);
 	if (bytes < 0) {
 		tw_writer_damaged(writer);
 		return 0;

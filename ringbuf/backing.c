@@ -2,18 +2,22 @@
 /*
  * backing.c - files on tmpfs, made and opened without trusting anybody.
  *
- * Sparse files are allocated (posix_fallocate) before anything is written to them: on a full tmpfs
- * a store into a hole would kill the program with SIGBUS.
+ * Sparse files get their pages (MADV_POPULATE_WRITE) before anything is written to them: on a full tmpfs a store into
+ * a hole would kill the program with SIGBUS.
  */
 #include "ringbuf/backing.h"
 #include "base/error.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* TRACEWHEEL_SHM names another tmpfs (or, slower, any directory): small ones for tests, large ones for long captures. */
@@ -35,22 +39,60 @@ int tw_backing_check_directory(const char *path)
 	return 0;
 }
 
+/* The user's directory: of these names the first that is not somebody else's. */
+#define NAMES_MAX 8
+
+static int base_path(unsigned number, char *path, size_t path_bytes)
+{
+	int used = number ? snprintf(path, path_bytes, "%s/tracewheel-%u-%u", tmpfs_root(), (unsigned)geteuid(), number)
+			  : snprintf(path, path_bytes, "%s/tracewheel-%u", tmpfs_root(), (unsigned)geteuid());
+
+	return used < 0 || (size_t)used >= path_bytes ? TW_EBADARG : used;
+}
+
 int tw_backing_make_directory(const char *name, char *path, size_t path_bytes)
 {
-	int used = snprintf(path, path_bytes, "%s/tracewheel-%u", tmpfs_root(), (unsigned)geteuid());
-	int error;
+	int error = TW_EPERM, used = 0;
 
-	if (used < 0 || (size_t)used >= path_bytes)
-		return TW_EBADARG;
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return tw_error_from_errno(errno);
-	error = tw_backing_check_directory(path);
+	for (unsigned number = 0; error == TW_EPERM && number < NAMES_MAX; number++) {
+		used = base_path(number, path, path_bytes);
+		if (used < 0)
+			return used;
+		if (mkdir(path, 0700) < 0 && errno != EEXIST)
+			return tw_error_from_errno(errno);
+		error = tw_backing_check_directory(path);
+	}
 	if (error)
 		return error;
 	used += snprintf(path + used, path_bytes - (size_t)used, "/%s", name);
 	if ((size_t)used >= path_bytes)
 		return TW_EBADARG;
 	return mkdir(path, 0700) < 0 ? tw_error_from_errno(errno) : 0;
+}
+
+static void each_directory_of(const char *base, void (*fn)(const char *path, void *arg), void *arg)
+{
+	DIR *directory = opendir(base);
+	const struct dirent *entry;
+	char path[512];
+
+	while (directory && (entry = readdir(directory)) != NULL) {
+		int used = snprintf(path, sizeof path, "%s/%s", base, entry->d_name);
+
+		if (entry->d_name[0] != '.' && used > 0 && (size_t)used < sizeof path && !tw_backing_check_directory(path))
+			fn(path, arg);
+	}
+	if (directory)
+		closedir(directory);
+}
+
+void tw_backing_each_directory(void (*fn)(const char *path, void *arg), void *arg)
+{
+	char base[256];
+
+	for (unsigned number = 0; number < NAMES_MAX; number++)
+		if (base_path(number, base, sizeof base) > 0 && !tw_backing_check_directory(base))
+			each_directory_of(base, fn, arg);
 }
 
 static int file_path(const char *directory, const char *file, char *out, size_t bytes)
@@ -60,10 +102,31 @@ static int file_path(const char *directory, const char *file, char *out, size_t 
 	return used < 0 || (size_t)used >= bytes ? TW_EBADARG : 0;
 }
 
-int tw_backing_create(const char *directory, const char *file, size_t bytes, void **out, int *fd_out)
+/* RLIMIT_FSIZE would end the program by a signal: raised for a moment, as far as it may be. */
+static int set_size(int fd, uint64_t bytes)
+{
+	struct rlimit before, raised;
+	bool is_low = getrlimit(RLIMIT_FSIZE, &before) == 0 && before.rlim_cur < bytes;
+	int error;
+
+	if (is_low && before.rlim_max < bytes)
+		return TW_EPERM;
+	if (is_low) {
+		raised = (struct rlimit){ before.rlim_max, before.rlim_max };
+		if (setrlimit(RLIMIT_FSIZE, &raised) < 0)
+			return TW_EPERM;
+	}
+	error = ftruncate(fd, (off_t)bytes) < 0 ? tw_error_from_errno(errno) : 0;
+	if (is_low)
+		setrlimit(RLIMIT_FSIZE, &before);
+	return error;
+}
+
+int tw_backing_create_pieces(const char *directory, const char *file, uint64_t file_bytes, struct tw_backing_piece *pieces,
+			     unsigned count)
 {
 	char path[512];
-	void *p;
+	unsigned done = 0;
 	int fd, error = file_path(directory, file, path, sizeof path);
 
 	if (error)
@@ -71,57 +134,155 @@ int tw_backing_create(const char *directory, const char *file, size_t bytes, voi
 	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return tw_error_from_errno(errno);
-	if (ftruncate(fd, (off_t)bytes) < 0) {
-		error = tw_error_from_errno(errno);
-		goto close_file;
+	/* A mask of the program may have taken the owner's rights as well. */
+	error = fchmod(fd, 0600) < 0 ? tw_error_from_errno(errno) : set_size(fd, file_bytes);
+	for (; !error && done < count; done++) {
+		void *p = mmap(NULL, pieces[done].bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
+			       (off_t)pieces[done].offset);
+
+		if (p == MAP_FAILED) {
+			error = tw_error_from_errno(errno);
+			break;
+		}
+		pieces[done].mapped = p;
 	}
-	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (p == MAP_FAILED) {
-		error = tw_error_from_errno(errno);
-		goto close_file;
-	}
-	*out = p;
-	if (fd_out)
-		*fd_out = fd;
-	else
-		close(fd);
-	return 0;
-close_file:
 	close(fd);
+	if (!error)
+		return 0;
+	while (done--)
+		munmap(pieces[done].mapped, pieces[done].bytes);
 	unlink(path);
+	return error;
+}
+
+int tw_backing_create(const char *directory, const char *file, size_t bytes, void **out)
+{
+	struct tw_backing_piece whole = { 0, bytes, NULL };
+	int error = tw_backing_create_pieces(directory, file, bytes, &whole, 1);
+
+	if (!error)
+		*out = whole.mapped;
+	return error;
+}
+
+static int open_checked(const char *directory, const char *file, int flags, struct stat *st)
+{
+	char path[512];
+	int fd, error = file_path(directory, file, path, sizeof path);
+
+	if (error)
+		return error;
+	fd = open(path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return tw_error_from_errno(errno);
+	if (fstat(fd, st) < 0)
+		error = tw_error_from_errno(errno);
+	else if (!S_ISREG(st->st_mode) || (st->st_uid != geteuid() && st->st_uid != 0) || (st->st_mode & 022))
+		error = TW_EPERM;
+	else if (st->st_size <= 0)
+		error = TW_EFORMAT;
+	if (!error)
+		return fd;
+	close(fd);
 	return error;
 }
 
 int tw_backing_open(const char *directory, const char *file, bool is_private, void **out, size_t *bytes)
 {
-	char path[512];
 	struct stat st;
+	int fd = open_checked(directory, file, O_RDWR, &st), error = 0;
 	void *p;
-	int fd, error = file_path(directory, file, path, sizeof path);
 
-	if (error)
-		return error;
-	fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return tw_error_from_errno(errno);
-	if (fstat(fd, &st) < 0)
-		error = tw_error_from_errno(errno);
-	else if (!S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & 022))
-		error = TW_EPERM;
-	else if (st.st_size <= 0)
-		error = TW_EFORMAT;
-	if (error)
-		goto close_file;
+		return fd;
 	p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, (is_private ? MAP_PRIVATE : MAP_SHARED) | MAP_NORESERVE,
 		 fd, 0);
 	if (p == MAP_FAILED) {
 		error = tw_error_from_errno(errno);
-		goto close_file;
+	} else {
+		*out = p;
+		*bytes = (size_t)st.st_size;
 	}
-	*out = p;
-	*bytes = (size_t)st.st_size;
-close_file:
 	close(fd);
+	return error;
+}
+
+static int write_all(int fd, const void *from, size_t bytes)
+{
+	const char *at = from;
+
+	while (bytes) {
+		ssize_t n = write(fd, at, bytes);
+
+		if (n > 0) {
+			at += n;
+			bytes -= (size_t)n;
+		} else if (n == 0 || errno != EINTR) {
+			return n == 0 ? TW_EIO : tw_error_from_errno(errno);
+		}
+	}
+	return 0;
+}
+
+int tw_backing_write(const char *directory, const char *file, const void *head, size_t head_bytes, const char *text,
+		     size_t text_bytes)
+{
+	char path[512];
+	int fd, error = file_path(directory, file, path, sizeof path);
+
+	if (error)
+		return error;
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return tw_error_from_errno(errno);
+	error = write_all(fd, head, head_bytes);
+	if (!error)
+		error = write_all(fd, text, text_bytes);
+	close(fd);
+	return error;
+}
+
+static int read_all(int fd, void *to, size_t bytes)
+{
+	char *at = to;
+
+	while (bytes) {
+		ssize_t n = read(fd, at, bytes);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return TW_EFORMAT;
+		at += n;
+		bytes -= (size_t)n;
+	}
+	return 0;
+}
+
+int tw_backing_read(const char *directory, const char *file, void *head, size_t head_bytes, char **text, size_t text_bytes_max)
+{
+	struct stat st;
+	int fd = open_checked(directory, file, O_RDONLY, &st), error = 0;
+	size_t text_bytes;
+
+	if (fd < 0)
+		return fd;
+	if ((uint64_t)st.st_size < head_bytes || (uint64_t)st.st_size > head_bytes + text_bytes_max) {
+		close(fd);
+		return TW_EFORMAT;
+	}
+	text_bytes = (size_t)st.st_size - head_bytes;
+	*text = malloc(text_bytes + 1);
+	error = *text ? read_all(fd, head, head_bytes) : TW_ENOMEM;
+	if (!error)
+		error = read_all(fd, *text, text_bytes);
+	close(fd);
+	if (error) {
+		free(*text);
+		*text = NULL;
+	} else {
+		(*text)[text_bytes] = '\0';
+	}
 	return error;
 }
 
@@ -133,13 +294,6 @@ int tw_backing_anonymous(size_t bytes, void **out)
 		return tw_error_from_errno(errno);
 	*out = p;
 	return 0;
-}
-
-int tw_backing_allocate(int fd, size_t offset, size_t bytes)
-{
-	int error = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
-
-	return error ? tw_error_from_errno(error) : 0;
 }
 
 void tw_backing_unmap(void *address, size_t bytes)
@@ -156,4 +310,38 @@ int tw_backing_remove_file(const char *directory, const char *file)
 	if (error)
 		return error;
 	return unlink(path) < 0 ? tw_error_from_errno(errno) : 0;
+}
+
+void tw_backing_remove_files(const char *directory, bool (*fn)(const char *name))
+{
+	DIR *open_directory = opendir(directory);
+	const struct dirent *entry;
+
+	while (open_directory && (entry = readdir(open_directory)) != NULL)
+		if (fn(entry->d_name))
+			unlinkat(dirfd(open_directory), entry->d_name, 0);
+	if (open_directory)
+		closedir(open_directory);
+}
+
+uint64_t tw_backing_used_bytes(const char *directory)
+{
+	DIR *open_directory = opendir(directory);
+	const struct dirent *entry;
+	uint64_t bytes = 0;
+	struct stat st;
+
+	while (open_directory && (entry = readdir(open_directory)) != NULL)
+		if (fstatat(dirfd(open_directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+			bytes += (uint64_t)st.st_blocks * 512;
+	if (open_directory)
+		closedir(open_directory);
+	return bytes;
+}
+
+bool tw_backing_is_old(const char *directory)
+{
+	struct stat st;
+
+	return lstat(directory, &st) == 0 && time(NULL) - st.st_mtime > 60;
 }

@@ -40,23 +40,12 @@ static bool is_stretch(uint64_t data_bytes, uint64_t from_pos, uint64_t to_pos)
 	return to_pos - from_pos <= data_bytes && (from_pos | to_pos) % TW_RB_ALIGN_BYTES == 0;
 }
 
-int64_t tw_rb_peek(const struct tw_rb_shared *shared, uint64_t from_pos, size_t max_bytes, const uint8_t **out,
-		   uint64_t *end_pos)
+/* The records at `data`, up to a pad, the end, or max_bytes. */
+static int64_t whole_records(const uint8_t *data, uint64_t from_pos, uint64_t whole, size_t max_bytes, uint64_t *end_pos)
 {
-	uint64_t committed = tw_rb_committed(shared);
-	uint64_t mask = shared->data_bytes - 1;
-	uint64_t start = from_pos & mask;
-	const uint8_t *data = tw_rb_data(shared) + start;
-	uint64_t whole, bytes = 0;
+	uint64_t bytes = 0;
 
-	*out = data;
-	*end_pos = committed;
-	if (!is_stretch(shared->data_bytes, from_pos, committed))
-		return TW_EFORMAT;
-	whole = committed - from_pos;
-	if (whole > shared->data_bytes - start)
-		whole = shared->data_bytes - start;
-	while (bytes < whole) {
+	while (bytes < whole && bytes < max_bytes) {
 		uint32_t length = record_bytes(data + bytes, whole - bytes);
 
 		if (!length)
@@ -71,6 +60,41 @@ int64_t tw_rb_peek(const struct tw_rb_shared *shared, uint64_t from_pos, size_t 
 	}
 	*end_pos = from_pos + bytes;
 	return (int64_t)bytes;
+}
+
+int64_t tw_rb_peek(const struct tw_rb_shared *shared, uint64_t from_pos, size_t max_bytes, const uint8_t **out,
+		   uint64_t *end_pos)
+{
+	uint64_t committed = tw_rb_committed(shared);
+	uint64_t mask = shared->data_bytes - 1;
+	uint64_t start = from_pos & mask;
+	const uint8_t *data = tw_rb_data(shared) + start;
+	uint64_t whole;
+
+	*out = data;
+	*end_pos = committed;
+	if (!is_stretch(shared->data_bytes, from_pos, committed))
+		return TW_EFORMAT;
+	whole = committed - from_pos;
+	if (whole > shared->data_bytes - start)
+		whole = shared->data_bytes - start;
+	return whole_records(data, from_pos, whole, max_bytes, end_pos);
+}
+
+int64_t tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes, uint8_t *out,
+		   uint64_t *end_pos)
+{
+	uint64_t committed = tw_rb_committed(shared);
+	uint64_t start = from_pos & (data_bytes - 1), whole;
+
+	*end_pos = committed;
+	if (!is_stretch(data_bytes, from_pos, committed))
+		return TW_EFORMAT;
+	whole = committed - from_pos;
+	if (whole > data_bytes - start)
+		whole = data_bytes - start;
+	memcpy(out, tw_rb_data(shared) + start, whole < max_bytes ? whole : max_bytes);
+	return whole_records(out, from_pos, whole, max_bytes, end_pos);
 }
 
 void tw_rb_consume(struct tw_rb_shared *shared, uint64_t pos)

@@ -11,11 +11,6 @@
 
 #include <string.h>
 
-static uint8_t *region(const struct tw_rs *rs, uint32_t image)
-{
-	return rs->defs + (size_t)image * TW_RS_DEFS_BYTES;
-}
-
 static size_t record_bytes(size_t payload_bytes)
 {
 	return (sizeof(struct tw_rs_defs_head) + payload_bytes + 7) & ~(size_t)7;
@@ -42,34 +37,68 @@ static int make_present(uint8_t *from, size_t bytes)
 	return tw_sys_populate_write((void *)first, end - first) < 0 ? TW_ENOSPC : 0;
 }
 
-int tw_rs_defs_append(struct tw_rs *rs, uint32_t image, uint32_t type, const void *payload, size_t bytes)
+/* The log as far as the record will go, in steps; where it lies may change. */
+static bool map_log(struct tw_rs *rs, uint64_t end)
 {
-	struct tw_rs_image *slot = &rs->control->images[image];
+	struct tw_rs_own *own = &rs->own;
+	uint64_t bytes = (end + TW_RS_DEFS_STEP_BYTES - 1) / TW_RS_DEFS_STEP_BYTES * TW_RS_DEFS_STEP_BYTES;
+	uint64_t signals;
+	uint8_t *at;
+
+	if (end <= own->defs_mapped_bytes)
+		return true;
+	if (bytes > TW_RS_DEFS_BYTES)
+		bytes = TW_RS_DEFS_BYTES;
+	/* In a child that another thread forks now nobody knows what is mapped there; this thread forks before or after. */
+	tw_sys_block_signals(&signals);
+	own->is_moving = true;
+	tw_compiler_barrier();
+	at = tw_sys_map_more(own->defs, own->defs_mapped_bytes, bytes);
+	if (at) {
+		tw_sys_keep_from_children(at, bytes);
+		own->defs = at;
+		own->defs_mapped_bytes = bytes;
+	}
+	tw_compiler_barrier();
+	own->is_moving = false;
+	tw_sys_restore_signals(&signals);
+	return at != NULL;
+}
+
+int tw_rs_defs_append(struct tw_rs *rs, uint32_t type, const void *payload, size_t bytes)
+{
+	struct tw_rs_image_head *image = rs->own.head;
 	struct tw_rs_defs_head head = { 0, type, (uint32_t)bytes };
 	/* RELAXED rs.defs: this thread's own position. */
-	uint64_t at = tw_load_relaxed(&slot->defs_committed_bytes);
+	uint64_t at = tw_load_relaxed(&image->defs_committed_bytes);
 	size_t whole = record_bytes(bytes);
-	uint8_t *to = region(rs, image) + at;
+	uint8_t *to;
 
-	if (whole > TW_RS_DEFS_BYTES - at || make_present(to, whole) < 0) {
+	/* Nobody reads what a process without an image defines. */
+	if (!rs->own.process_id)
+		return 0;
+	if (at > TW_RS_DEFS_BYTES || whole > TW_RS_DEFS_BYTES - at || !map_log(rs, at + whole) ||
+	    make_present(rs->own.defs + at, whole) < 0) {
 		/* RELAXED rs.refused: a count for the summary. */
-		tw_fetch_add_relaxed(&slot->defs_refused, 1);
+		tw_fetch_add_relaxed(&image->defs_refused, 1);
 		return TW_ENOSPC;
 	}
+	to = rs->own.defs + at;
 	head.checksum = checksum_of(&head, payload);
 	memset(to + whole - 8, 0, 8);
 	memcpy(to, &head, sizeof head);
 	memcpy(to + sizeof head, payload, bytes);
 	/* PAIR rs.defs: release; acquire in tw_rs_defs_next().  The record is whole before it counts. */
-	tw_store_release(&slot->defs_committed_bytes, at + whole);
+	tw_store_release(&image->defs_committed_bytes, at + whole);
 	return 0;
 }
 
-int tw_rs_defs_next(const struct tw_rs *rs, uint32_t image, uint64_t *at_bytes, uint32_t *type, const void **payload,
+int tw_rs_defs_next(const struct tw_rs *rs, uint32_t slot, uint64_t *at_bytes, uint32_t *type, const void **payload,
 		    size_t *bytes)
 {
+	const uint8_t *log = rs->images[slot].memory + TW_RS_HEAD_BYTES;
 	/* PAIR rs.defs: acquire; release in tw_rs_defs_append(). */
-	uint64_t end = tw_load_acquire(&rs->control->images[image].defs_committed_bytes);
+	uint64_t end = tw_load_acquire(&tw_rs_head(rs, slot)->defs_committed_bytes);
 	uint64_t at = *at_bytes;
 	struct tw_rs_defs_head head;
 
@@ -80,13 +109,13 @@ int tw_rs_defs_next(const struct tw_rs *rs, uint32_t image, uint64_t *at_bytes, 
 	*at_bytes = end;
 	if (end - at < sizeof head)
 		return TW_EFORMAT;
-	memcpy(&head, region(rs, image) + at, sizeof head);
+	memcpy(&head, log + at, sizeof head);
 	if (head.payload_bytes > end - at - sizeof head || record_bytes(head.payload_bytes) > end - at)
 		return TW_EFORMAT;
-	if (head.checksum != checksum_of(&head, region(rs, image) + at + sizeof head))
+	if (head.checksum != checksum_of(&head, log + at + sizeof head))
 		return TW_EFORMAT;
 	*type = head.type;
-	*payload = region(rs, image) + at + sizeof head;
+	*payload = log + at + sizeof head;
 	*bytes = head.payload_bytes;
 	*at_bytes = at + record_bytes(head.payload_bytes);
 	return 1;

@@ -45,8 +45,7 @@ static int write_all(int fd, const char *text, size_t bytes, uint64_t at)
 
 int tw_rs_layouts_append(struct tw_rs *rs, const char *text)
 {
-	/* RELAXED rs.layouts_own: the owner's own word. */
-	uint64_t at = tw_load_relaxed(&rs->control->layouts_bytes);
+	uint64_t at = rs->layouts_bytes;
 	size_t bytes = strlen(text);
 	int fd, error;
 
@@ -59,10 +58,12 @@ int tw_rs_layouts_append(struct tw_rs *rs, const char *text)
 		return fd;
 	error = write_all(fd, text, bytes, at);
 	close(fd);
+	if (error)
+		return error;
+	rs->layouts_bytes = at + bytes;
 	/* PAIR rs.layouts: release; acquire in tw_rs_layouts_read().  The text is in the file. */
-	if (!error)
-		tw_store_release(&rs->control->layouts_bytes, at + bytes);
-	return error;
+	tw_store_release(&rs->control->layouts_bytes, at + bytes);
+	return 0;
 }
 
 static int read_some(int fd, uint64_t at, size_t bytes, char **text)
@@ -160,21 +161,23 @@ bool tw_rs_layouts_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 
 bool tw_rs_layouts_are_awaited(const struct tw_rs *rs)
 {
-	uint32_t number;
+	/* RELAXED rs.layouts_awaited: a hint, both words. */
+	uint32_t answered = tw_load_relaxed(&rs->control->layouts_answered);
 
-	return tw_rs_layouts_look(rs, &number);
+	/* RELAXED rs.layouts_awaited: as above. */
+	return !is_answered(answered, tw_load_relaxed(&rs->control->layouts_wanted));
 }
 
 bool tw_rs_layouts_look(const struct tw_rs *rs, uint32_t *number)
 {
 	/* PAIR rs.layouts_wanted: acquire; who asked is found among the images. */
 	*number = tw_load_acquire(&rs->control->layouts_wanted);
-	/* RELAXED rs.layouts_own: the owner's own word; for a member a hint. */
-	return !is_answered(tw_load_relaxed(&rs->control->layouts_answered), *number);
+	return !is_answered(rs->layouts_answered, *number);
 }
 
 void tw_rs_layouts_done(struct tw_rs *rs, uint32_t number)
 {
+	rs->layouts_answered = number;
 	/* PAIR rs.layouts_answered: release; acquire in tw_rs_layouts_wait(). */
 	tw_store_release(&rs->control->layouts_answered, number);
 	tw_sys_futex_wake(&rs->control->layouts_answered, INT32_MAX);

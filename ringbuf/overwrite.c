@@ -26,11 +26,11 @@ RACES_BY_DESIGN static void copy_words(uint64_t *to, const uint64_t *from, size_
 }
 
 /* Copies [from, to) to out, unwrapped. */
-static void copy_stretch(const struct tw_rb_shared *shared, uint64_t from_pos, uint64_t to_pos, uint8_t *out)
+static void copy_stretch(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, uint64_t to_pos, uint8_t *out)
 {
-	uint64_t start = from_pos & (shared->data_bytes - 1);
+	uint64_t start = from_pos & (data_bytes - 1);
 	uint64_t bytes = to_pos - from_pos;
-	uint64_t first = bytes < shared->data_bytes - start ? bytes : shared->data_bytes - start;
+	uint64_t first = bytes < data_bytes - start ? bytes : data_bytes - start;
 	const uint8_t *data = tw_rb_data(shared);
 
 	copy_words((uint64_t *)out, (const uint64_t *)(data + start), first / 8);
@@ -59,7 +59,7 @@ static int64_t remove_pads(uint8_t *out, uint64_t bytes)
 	return (int64_t)to;
 }
 
-int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint8_t *out, uint64_t *first_pos, uint64_t *end_pos)
+int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, uint8_t *out, uint64_t *first_pos, uint64_t *end_pos)
 {
 	uint64_t end = tw_rb_committed(shared), oldest, still_there;
 
@@ -67,9 +67,9 @@ int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint8_t *out, uint64_t
 	oldest = tw_load_relaxed(&shared->oldest_pos);
 	if (end < oldest)
 		end = oldest;
-	if (end - oldest > shared->data_bytes || (end | oldest) % TW_RB_ALIGN_BYTES)
+	if (end - oldest > data_bytes || (end | oldest) % TW_RB_ALIGN_BYTES)
 		return TW_EFORMAT;
-	copy_stretch(shared, oldest, end, out);
+	copy_stretch(shared, data_bytes, oldest, end, out);
 	/*
 	 * PAIR rb.overwritten: acquire fence; release fence in give_up().
 	 * Without it the position could be loaded before the last bytes are copied.

@@ -1,414 +1,301 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool.c - the life of rings and images in a ring set; the arrows of the drawing in ringset.h.
+ * pool.c - the member's rings: claimed, cut from the image's file, grown, given back.
  *
- * Rings become smaller as more of them are wanted: the n-th gets at most a quarter of an n-th of the
- * cap, so that each doubling of the number of threads costs the same memory and the cap holds a
- * thousand threads.
+ * The file's next ring begins at the anchor, a page that is mapped.  mremap() with an old size of 0 maps the same page of the
+ * file again, and what follows it: a ring, and behind it the page that is the next anchor.  So nothing is mapped but rings
+ * that were cut, and neither path nor descriptor is needed.
+ *
+ * All rings of all images together stay below the cap.  Larger rings may take three quarters of it, and of what is left of
+ * these no more than half at once: the last quarter is for first rings of further threads.
  */
-#include "ringbuf/ringset.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/sys.h"
-#include "ringbuf/backing.h"
+#include "ringbuf/inside.h"
 
+#include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
-static uint32_t ring_word(enum tw_rb_state state, uint32_t image)
+bool tw_rs_is_own_process(const struct tw_rs *rs)
 {
-	return (uint32_t)state | image << 8;
+	/* The end of a vfork child would not be that of the thread whose memory it borrows. */
+	return tw_sys_process_id() == rs->own.process_id;
 }
 
-/* ---- owner: making rings ---- */
+/* ---- cutting: under the lock ---- */
 
-static uint64_t next_ring_bytes(const struct tw_rs *rs, uint32_t index)
+enum need { NEED_FIRST, NEED_GROWTH, NEED_ANY };
+
+static bool take_bytes(struct tw_rs *rs, uint64_t bytes, enum need need)
 {
-	uint64_t bytes = rs->control->ring_bytes;
-	uint64_t fair = rs->cap_bytes / 4 / (index + 1);
-	uint64_t left = rs->cap_bytes - rs->used_bytes;
+	bool is_growth = need == NEED_GROWTH;
+	uint64_t cap = rs->config.cap_bytes, limit = is_growth ? cap - cap / 4 : cap;
+	/* RELAXED rs.used: a sum that bounds memory; nothing is read through it. */
+	uint64_t used = tw_fetch_add_relaxed(&rs->control->used_bytes, bytes);
 
-	/* The first ring is as large as was asked for. */
-	while (bytes > TW_RB_BYTES_MIN && index && bytes > fair)
-		bytes /= 2;
-	while (bytes > TW_RB_BYTES_MIN && bytes + TW_PAGE_BYTES > left)
-		bytes /= 2;
-	return bytes + TW_PAGE_BYTES <= left ? bytes : 0;
-}
-
-static bool add_ring(struct tw_rs *rs)
-{
-	uint32_t index = tw_rs_ring_count(rs);
-	struct tw_rs_ring *ring;
-	uint64_t data_bytes;
-	size_t bytes;
-
-	if (index >= TW_RS_RINGS_MAX)
-		return false;
-	data_bytes = next_ring_bytes(rs, index);
-	if (!data_bytes)
-		return false;
-	bytes = data_bytes + TW_PAGE_BYTES;
-	if (rs->rings_fd >= 0 && tw_backing_allocate(rs->rings_fd, rs->used_bytes, bytes) != 0)
-		return false;
-	if (tw_sys_populate_write(rs->rings + rs->used_bytes, bytes) != 0)
-		return false;
-	ring = &rs->control->rings[index];
-	ring->offset_bytes = rs->used_bytes;
-	ring->data_bytes = data_bytes;
-	rs->used_bytes += bytes;
-	tw_rb_shared_init((struct tw_rb_shared *)(rs->rings + ring->offset_bytes), index, data_bytes);
-	/* PAIR rs.state: release; acquire in tw_rs_ring_claim().  The memory is there, the header filled in. */
-	tw_store_release(&ring->state, ring_word(TW_RB_READY, 0));
-	/* PAIR rs.ring_count: release; acquire in tw_rs_ring_count(). */
-	tw_store_release(&rs->control->ring_count, index + 1);
-	/* RELAXED rs.ready: a hint. */
-	tw_fetch_add_relaxed(&rs->control->ready_count, 1);
-	return true;
-}
-
-unsigned tw_rs_refill(struct tw_rs *rs, unsigned spare)
-{
-	/* RELAXED rs.wanted: a hint of how many threads went away without a ring. */
-	uint32_t wanted = tw_load_relaxed(&rs->control->wanted_count);
-	/* RELAXED rs.ready: a hint. */
-	uint32_t ready = tw_load_relaxed(&rs->control->ready_count);
-	unsigned added = 0;
-
-	/* Below 0: who claims may count before who gives. */
-	if ((int32_t)ready < 0)
-		ready = 0;
-	if (wanted) {
-		/* RELAXED rs.wanted: as above. */
-		tw_store_relaxed(&rs->control->wanted_count, 0);
-		spare += wanted < 64 ? wanted : 64;
-	}
-	while (ready + added < spare && add_ring(rs))
-		added++;
-	return added;
-}
-
-/* ---- member: claiming and giving back ---- */
-
-static bool try_claim(struct tw_rs *rs, uint32_t index, uint32_t image)
-{
-	struct tw_rs_ring *ring = &rs->control->rings[index];
-	uint32_t expected = ring_word(TW_RB_READY, 0);
-
-	/* RELAXED rs.look: a look before the compare-and-swap, which decides. */
-	if (tw_load_relaxed(&ring->state) != expected)
-		return false;
-	/* PAIR rs.state: acquire; release in add_ring() and tw_rs_ring_recycle(). */
-	if (!tw_cas_acq_rel(&ring->state, &expected, ring_word(TW_RB_CLAIMED, image)))
-		return false;
-	/* RELAXED rs.ready: a hint. */
-	tw_fetch_add_relaxed(&rs->control->ready_count, (uint32_t)-1);
-	return true;
-}
-
-/* Page faults belong to the join, not to the hits after it; once a ring and process is enough. */
-static bool touch(struct tw_rs *rs, uint32_t index)
-{
-	uint64_t bit = UINT64_C(1) << (index % 64);
-
-	/* RELAXED rs.touched: only this process's page tables; a ring has one claimant at a time. */
-	if (tw_load_relaxed(&rs->touched[index / 64]) & bit)
+	if (need == NEED_ANY)
 		return true;
-	if (tw_sys_populate_write(tw_rs_ring(rs, index), TW_PAGE_BYTES + rs->control->rings[index].data_bytes) ==
-	    -EFAULT)
-		return false;
-	/* RELAXED rs.touched: as above; other bits of the word belong to other threads. */
-	tw_fetch_or_relaxed(&rs->touched[index / 64], bit);
-	return true;
+	if (used <= limit && bytes <= limit - used && (!is_growth || bytes <= (limit - used) / 2))
+		return true;
+	/* RELAXED rs.used: as above. */
+	tw_fetch_add_relaxed(&rs->control->used_bytes, UINT64_C(0) - bytes);
+	return false;
+}
+
+static void *map_next(struct tw_rs *rs, size_t bytes)
+{
+	struct tw_rs_own *own = &rs->own;
+	uint8_t *at, *before = own->anchor;
+
+	if (rs->config.is_anonymous) {
+		at = own->anchor;
+		own->anchor += bytes;
+		return at;
+	}
+	at = tw_sys_map_again(own->anchor, bytes + TW_PAGE_BYTES);
+	if (!at)
+		return NULL;
+	tw_sys_keep_from_children(at, bytes + TW_PAGE_BYTES);
+	/* In this order: in a child that is forked now the anchor is still ours to map over. */
+	own->anchor = at + bytes;
+	tw_compiler_barrier();
+	tw_sys_unmap(before, TW_PAGE_BYTES);
+	return at;
+}
+
+/* The table comes page by page. */
+static bool is_entry_present(const struct tw_rs *rs, uint32_t index)
+{
+	uintptr_t entry = (uintptr_t)&rs->own.head->rings[index], page = entry & ~(uintptr_t)(TW_PAGE_BYTES - 1);
+
+	return (index && entry - page >= sizeof(struct tw_rs_ring)) ||
+	       tw_sys_populate_write((void *)page, TW_PAGE_BYTES) != -EFAULT;
+}
+
+/* A new ring, ABSENT: its memory is not there yet.  TW_RS_NONE: the cap, the table or the address space is full. */
+static uint32_t cut(struct tw_rs *rs, uint64_t data_bytes, enum need need)
+{
+	struct tw_rs_own *own = &rs->own;
+	uint64_t bytes = data_bytes + TW_PAGE_BYTES;
+	/* RELAXED rs.cut: under the lock. */
+	uint32_t index = tw_load_relaxed(&own->head->ring_count);
+	/* RELAXED rs.cut: as above; the owner reads it as a hint. */
+	uint64_t at = tw_load_relaxed(&own->head->cut_bytes);
+	struct tw_rs_ring *ring;
+
+	if (index >= TW_RS_IMAGE_RINGS_MAX || !is_entry_present(rs, index) || at + bytes > TW_RS_IMAGE_RINGS_BYTES(&rs->config) || !take_bytes(rs, bytes, need))
+		return TW_RS_NONE;
+	own->rings[index] = map_next(rs, (size_t)bytes);
+	if (!own->rings[index]) {
+		/* RELAXED rs.used: as in take_bytes(). */
+		tw_fetch_add_relaxed(&rs->control->used_bytes, UINT64_C(0) - bytes);
+		return TW_RS_NONE;
+	}
+	ring = &own->head->rings[index];
+	own->ring_bytes[index] = data_bytes;
+	/* RELAXED rs.entry: released by ring_count. */
+	tw_store_relaxed(&ring->offset_pages, (uint32_t)((TW_RS_RINGS_AT + at) / TW_PAGE_BYTES));
+	/* RELAXED rs.entry: as above. */
+	tw_store_relaxed(&ring->data_pages, (uint32_t)(data_bytes / TW_PAGE_BYTES));
+	/* RELAXED rs.cut: as above. */
+	tw_store_relaxed(&own->head->cut_bytes, at + bytes);
+	/* PAIR rs.ring_count: release; acquire in look_at_table(). */
+	tw_store_release(&own->head->ring_count, index + 1);
+	return index;
+}
+
+/* A ring of the image that is drained, or was cut and found no memory then: of at least so much. */
+static uint32_t find_free(const struct tw_rs *rs, uint64_t data_bytes)
+{
+	struct tw_rs_image_head *head = rs->own.head;
+	/* RELAXED rs.cut: under the lock. */
+	uint32_t count = tw_load_relaxed(&head->ring_count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		/* PAIR rs.state: acquire; release in tw_rs_ring_recycle().  It is drained, and empty. */
+		uint32_t state = tw_load_acquire(&head->rings[i].state) & 0xff;
+
+		if ((state == TW_RB_READY || state == TW_RB_ABSENT) && rs->own.rings[i] &&
+		    rs->own.ring_bytes[i] >= data_bytes)
+			return i;
+	}
+	return TW_RS_NONE;
+}
+
+static void set_state(struct tw_rs *rs, uint32_t index, uint32_t word)
+{
+	/* PAIR rs.state: release; acquire in tw_rs_ring_state().  Who writes this ring is seen with LIVE. */
+	tw_store_release(&rs->own.head->rings[index].state, word);
+}
+
+/* What the anonymous memory of this process lacks comes when it is touched, and not by a file system that may be full. */
+static bool populate(const struct tw_rs *rs, struct tw_rb_shared *shared, uint64_t data_bytes)
+{
+	if (rs->config.is_anonymous && data_bytes > TW_RS_FIRST_RING_BYTES)
+		data_bytes = TW_RS_FIRST_RING_BYTES;
+	return tw_sys_populate_write(shared, TW_PAGE_BYTES + data_bytes) != -EFAULT;
+}
+
+/* An empty ring of this thread's own, CLAIMED; TW_RS_NONE: none. */
+static uint32_t take(struct tw_rs *rs, uint64_t data_bytes, enum need need)
+{
+	uint32_t index;
+	bool is_new = false;
+
+	tw_quiet_lock(&rs->own.cutting);
+	index = find_free(rs, data_bytes);
+	if (index == TW_RS_NONE) {
+		index = cut(rs, data_bytes, need);
+		is_new = true;
+	} else {
+		/* RELAXED rs.look: under the lock, and no longer the owner's. */
+		is_new = (tw_load_relaxed(&rs->own.head->rings[index].state) & 0xff) == TW_RB_ABSENT;
+	}
+	if (index != TW_RS_NONE)
+		set_state(rs, index, tw_rs_ring_word(TW_RB_CLAIMED, 0));
+	tw_quiet_unlock(&rs->own.cutting);
+	if (index == TW_RS_NONE || !is_new)
+		return index;
+	data_bytes = rs->own.ring_bytes[index];
+	if (!populate(rs, rs->own.rings[index], data_bytes)) {
+		set_state(rs, index, tw_rs_ring_word(TW_RB_ABSENT, 0));
+		return TW_RS_NONE;
+	}
+	tw_rb_shared_init(rs->own.rings[index], index, data_bytes);
+	return index;
+}
+
+/* ---- claiming ---- */
+
+static uint64_t first_bytes(const struct tw_rs *rs)
+{
+	bool is_whole = rs->config.has_fixed_rings || rs->config.is_anonymous;
+
+	return is_whole || rs->config.ring_bytes < TW_RS_FIRST_RING_BYTES ? rs->config.ring_bytes : TW_RS_FIRST_RING_BYTES;
+}
+
+static void set_growth(const struct tw_rs *rs, struct tw_rb_producer *producer)
+{
+	uint64_t bytes = (producer->mask + 1) * TW_RS_GROWTH;
+
+	if (bytes > rs->config.ring_bytes)
+		bytes = rs->config.ring_bytes;
+	if (bytes <= producer->mask + 1 || rs->config.has_fixed_rings || rs->config.is_anonymous)
+		bytes = 0;
+	producer->growth_bytes = bytes;
+	producer->growth_after_ticks = 0;
 }
 
 static void write_claim(struct tw_rs *rs, struct tw_rb_shared *shared, const struct tw_rs_claim *who)
 {
 	/* RELAXED rs.lease: only its being different matters. */
-	shared->lease = tw_fetch_add_relaxed(&rs->control->next_lease, 1) + 1;
+	uint32_t number = tw_fetch_add_relaxed(&rs->own.next_ring_lease, 1) + 1;
+
+	shared->lease = rs->own.lease << 32 | number;
 	shared->first_ticks = tw_clock_ticks();
+	shared->thread_start_ticks = who->thread_start_ticks;
 	shared->thread_id = tw_sys_thread_id();
-	shared->image = who->image;
 	shared->session_index = who->session_index;
 	shared->scheduler_id = who->scheduler_id;
 	shared->tracee_id = who->tracee_id;
 	tw_sys_thread_name(shared->thread_name);
 }
 
-void tw_rs_wake(struct tw_rs *rs)
+/* Fixed rings get smaller as the cap comes near. */
+static uint32_t take_first(struct tw_rs *rs, bool may_pass_cap)
 {
-	/* PAIR rs.wake: release as part of an addition; the owner reads it before it looks. */
-	if (tw_fetch_add_acq_rel(&rs->control->wake, 1) == 0)
-		tw_sys_futex_wake(&rs->control->wake, 1);
-}
+	uint64_t bytes = first_bytes(rs);
+	/* RELAXED rs.cut: a hint. */
+	bool is_first = tw_load_relaxed(&rs->own.head->ring_count) == 0;
+	uint32_t index;
 
-void tw_rs_want(struct tw_rs *rs)
-{
-	/* RELAXED rs.wanted: a hint for the owner, who is woken to look. */
-	tw_fetch_add_relaxed(&rs->control->wanted_count, 1);
-	tw_rs_wake(rs);
+	do
+		index = take(rs, bytes, bytes > TW_RS_FIRST_RING_BYTES && !is_first ? NEED_GROWTH : NEED_FIRST);
+	while (index == TW_RS_NONE && (bytes /= 2) >= TW_RS_FIRST_RING_BYTES);
+	return index == TW_RS_NONE && may_pass_cap ? take(rs, TW_RS_FIRST_RING_BYTES, NEED_ANY) : index;
 }
 
 bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw_rb_producer *producer)
 {
-	uint32_t count = tw_rs_ring_count(rs);
+	struct tw_rb_shared *shared;
+	uint32_t index;
 
-	/* A child that shares the memory (vfork) is another process: its end would not be that of the thread whose ring it is. */
-	if (tw_sys_process_id() != rs->control->images[who->image].process_id)
+	if (!tw_rs_is_own_process(rs))
 		return false;
-	for (uint32_t index = 0; index < count; index++) {
-		struct tw_rb_shared *shared;
-
-		if (!try_claim(rs, index, who->image))
-			continue;
-		shared = tw_rs_ring(rs, index);
-		if (!touch(rs, index)) {
-			/* PAIR rs.state: release; nothing was written, the next claimant may try. */
-			tw_store_release(&rs->control->rings[index].state, ring_word(TW_RB_READY, 0));
-			continue;
+	do {
+		index = take_first(rs, who->may_pass_cap);
+		if (index == TW_RS_NONE) {
+			tw_rs_want(rs);
+			return false;
 		}
+		shared = rs->own.rings[index];
 		/* One that was written over stays CLAIMED: nobody gets it. */
-		if (!tw_rb_producer_init(producer, shared, (enum tw_rb_policy)rs->control->policy))
-			continue;
-		write_claim(rs, shared, who);
-		producer->live_word = ring_word(TW_RB_LIVE, who->image) | (uint32_t)(shared->lease & 0xffff) << 16;
-		/* PAIR rs.state: release; acquire in tw_rs_ring_state().  Who writes this ring is seen with LIVE. */
-		tw_store_release(&rs->control->rings[index].state, producer->live_word);
-		return true;
-	}
-	tw_rs_want(rs);
-	return false;
+	} while (!tw_rb_producer_init(producer, shared, (enum tw_rb_policy)rs->config.policy));
+	write_claim(rs, shared, who);
+	set_growth(rs, producer);
+	producer->live_word = tw_rs_ring_word(TW_RB_LIVE, shared->lease);
+	set_state(rs, index, producer->live_word);
+	return true;
+}
+
+/* The ring's own entry, LIVE in the producer's lease, to ENDED. */
+static void end_ring(struct tw_rs *rs, uint32_t index, uint32_t live_word)
+{
+	/* PAIR rs.state: release; acquire in tw_rs_ring_state().  All counts of the producer are in. */
+	tw_cas_acq_rel(&rs->own.head->rings[index].state, &live_word,
+		       (live_word & ~UINT32_C(0xff)) | (uint32_t)TW_RB_ENDED);
+}
+
+bool tw_rs_ring_grow(struct tw_rs *rs, struct tw_rb_producer *producer)
+{
+	struct tw_rb_shared *from = producer->shared, *to;
+	uint32_t old_index = producer->ring_index, index = TW_RS_NONE;
+	uint64_t smaller = producer->growth_bytes / 2;
+
+	if (!producer->growth_bytes || !tw_rs_is_own_process(rs) || rs->own.rings[old_index] != from)
+		return false;
+	index = take(rs, producer->growth_bytes, NEED_GROWTH);
+	if (index == TW_RS_NONE && smaller > producer->mask + 1)
+		index = take(rs, smaller, NEED_GROWTH);
+	if (index == TW_RS_NONE)
+		return false;
+	to = rs->own.rings[index];
+	tw_rb_producer_move(producer, to);
+	set_growth(rs, producer);
+	set_state(rs, index, producer->live_word);
+	/* RELAXED rs.grown_to: the state says when it is there. */
+	tw_store_relaxed(&from->grown_to, index + 1);
+	end_ring(rs, old_index, producer->live_word);
+	return true;
 }
 
 void tw_rs_ring_end(struct tw_rs *rs, struct tw_rb_producer *producer)
 {
-	uint32_t index = producer->ring_index;
-	uint32_t word = producer->live_word;
+	uint32_t index = producer->ring_index, word = producer->live_word;
 
 	tw_rb_producer_fini(producer);
-	/* PAIR rs.state: release; acquire in tw_rs_ring_state().  All counts of the producer are in. */
-	tw_cas_acq_rel(&rs->control->rings[index].state, &word,
-		       ring_word(TW_RB_ENDED, word >> 8 & (TW_RS_IMAGES_MAX - 1)));
-	/* RELAXED rs.ready: a hint that threads come and go faster than the owner looks. */
-	if (tw_load_relaxed(&rs->control->ready_count) < 2)
+	end_ring(rs, index, word);
+	/* RELAXED rs.waiters: a hint; who waits looks again. */
+	if (tw_load_relaxed(&rs->own.head->ring_waiters))
 		tw_rs_wake(rs);
 }
 
-/* Called inside of hits: the vector registers may be the program's. */
-__attribute__((target("general-regs-only"))) void tw_rs_count_no_ring(struct tw_rs *rs, uint32_t image, uint64_t ticks)
-{
-	struct tw_rs_image *slot = &rs->control->images[image];
-	uint64_t none = 0;
+/* ---- waiting for one ---- */
 
-	/* RELAXED rs.no_ring: counts; read for good after the image has ENDED (PAIR rs.image). */
-	tw_fetch_add_relaxed(&slot->no_ring_lost, 1);
-	/* RELAXED rs.no_ring: as above. */
-	tw_cas_relaxed(&slot->no_ring_first_ticks, &none, ticks);
-	/* RELAXED rs.no_ring: as above; threads may store a little out of order. */
-	tw_store_relaxed(&slot->no_ring_last_ticks, ticks);
+uint32_t tw_rs_recycled(const struct tw_rs *rs)
+{
+	/* PAIR rs.recycled: acquire; release in tw_rs_ring_recycle(), after the ring is READY. */
+	return tw_load_acquire(&rs->own.head->recycled);
 }
 
-/* ---- owner: taking back ---- */
-
-void tw_rs_ring_recycle(struct tw_rs *rs, uint32_t index)
+void tw_rs_wait_ring(struct tw_rs *rs, uint32_t seen, uint64_t timeout_ns)
 {
-	struct tw_rs_ring *ring = &rs->control->rings[index];
-	struct tw_rb_shared *shared = tw_rs_ring(rs, index);
+	struct tw_rs_image_head *head = rs->own.head;
 
-	/* RELAXED rb.claim: the ring is the owner's alone while ENDED; released by PAIR rs.state below. */
-	tw_store_relaxed(&shared->tail_pos, tw_load_relaxed(&shared->committed_pos));
-	/* RELAXED rb.claim: as above. */
-	tw_store_relaxed(&shared->waiting, 0);
-	/* PAIR rs.state: release; acquire in try_claim(). */
-	tw_store_release(&ring->state, ring_word(TW_RB_READY, 0));
-	/* RELAXED rs.ready: a hint. */
-	tw_fetch_add_relaxed(&rs->control->ready_count, 1);
-}
-
-bool tw_rs_ring_reap(struct tw_rs *rs, uint32_t index)
-{
-	struct tw_rs_ring *ring = &rs->control->rings[index];
-	/* PAIR rs.state: acquire; who wrote the ring. */
-	uint32_t word = tw_load_acquire(&ring->state);
-	uint32_t image_index = word >> 8 & (TW_RS_IMAGES_MAX - 1);
-	enum tw_rb_state state = (enum tw_rb_state)(word & 0xff);
-	enum tw_rs_image_state image_state;
-
-	if (state != TW_RB_LIVE && state != TW_RB_CLAIMED)
-		return false;
-	image_state = tw_rs_image_state(rs, image_index);
-	if (image_state == TW_RS_IMAGE_LIVE &&
-	    (state == TW_RB_CLAIMED || tw_sys_is_thread_alive(rs->control->images[image_index].process_id,
-							      tw_rs_ring(rs, index)->thread_id)))
-		return false;
-	/* PAIR rs.state: release; fails if the thread ended its ring itself meanwhile, which is as good. */
-	return tw_cas_acq_rel(&ring->state, &word, ring_word(TW_RB_ENDED, image_index));
-}
-
-bool tw_rs_image_reap(struct tw_rs *rs, uint32_t index)
-{
-	struct tw_rs_image *image = &rs->control->images[index];
-	uint32_t live = TW_RS_IMAGE_LIVE;
-
-	if (tw_rs_image_state(rs, index) != TW_RS_IMAGE_LIVE ||
-	    !tw_sys_is_process_gone(image->process_id, image->process_start_time))
-		return false;
-	/* PAIR rs.image: acquire and release; fails if exec's new image ended it meanwhile. */
-	return tw_cas_acq_rel(&image->state, &live, TW_RS_IMAGE_ENDED);
-}
-
-void tw_rs_image_recycle(struct tw_rs *rs, uint32_t index)
-{
-	struct tw_rs_image *image = &rs->control->images[index];
-
-	/* The pages go back to the system; a private copy (recovery) keeps them. */
-	madvise(rs->defs + (size_t)index * TW_RS_DEFS_BYTES, TW_RS_DEFS_BYTES, MADV_REMOVE);
-	/* RELAXED rs.recycle: the slot is the owner's alone until FREE is published by PAIR rs.image. */
-	tw_store_relaxed(&image->defs_committed_bytes, 0);
-	/* RELAXED rs.recycle: as above. */
-	tw_store_relaxed(&image->defs_refused, 0);
-	/* RELAXED rs.recycle: as above. */
-	tw_store_relaxed(&image->no_ring_lost, 0);
-	/* RELAXED rs.recycle: as above. */
-	tw_store_relaxed(&image->no_ring_first_ticks, 0);
-	/* RELAXED rs.recycle: as above. */
-	tw_store_relaxed(&image->no_ring_last_ticks, 0);
-	/* PAIR rs.image: release; acquire in tw_rs_image_claim(). */
-	tw_store_release(&image->state, TW_RS_IMAGE_FREE);
-}
-
-/* ---- member: images ---- */
-
-/* exec keeps the process and replaces the program: the image before is at its end. */
-static void end_predecessor(struct tw_rs *rs, uint32_t own)
-{
-	const struct tw_rs_image *self = &rs->control->images[own];
-
-	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
-		struct tw_rs_image *other = &rs->control->images[i];
-		uint32_t live = TW_RS_IMAGE_LIVE;
-
-		if (i == own || tw_rs_image_state(rs, i) != TW_RS_IMAGE_LIVE)
-			continue;
-		if (other->process_id == self->process_id && other->process_start_time == self->process_start_time) {
-			/* PAIR rs.image: acquire and release; the owner drains it. */
-			tw_cas_acq_rel(&other->state, &live, TW_RS_IMAGE_ENDED);
-		}
-	}
-}
-
-int tw_rs_image_claim(struct tw_rs *rs, uint32_t *out)
-{
-	uint64_t start_time = 0;
-	int process_id = tw_sys_process_id();
-
-	if (tw_sys_process_start_time(process_id, &start_time) < 0)
-		return TW_ENOTSUP;
-	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
-		struct tw_rs_image *image = &rs->control->images[i];
-		uint32_t expected = TW_RS_IMAGE_FREE;
-
-		/* PAIR rs.image: acquire and release; a recycled slot is seen clean. */
-		if (!tw_cas_acq_rel(&image->state, &expected, TW_RS_IMAGE_CLAIMED))
-			continue;
-		image->process_id = process_id;
-		image->parent_process_id = tw_sys_parent_process_id();
-		image->process_start_time = start_time;
-		image->start_ticks = tw_clock_ticks();
-		/* RELAXED rs.lease: only its being different matters. */
-		image->lease = tw_fetch_add_relaxed(&rs->control->next_lease, 1) + 1;
-		/* PAIR rs.image: release; acquire in tw_rs_image_state().  Who it is is seen with LIVE. */
-		tw_store_release(&image->state, TW_RS_IMAGE_LIVE);
-		end_predecessor(rs, i);
-		*out = i;
-		return 0;
-	}
-	return TW_ELIMIT;
-}
-
-void tw_rs_image_end(struct tw_rs *rs, uint32_t index)
-{
-	/* PAIR rs.image: release; the owner drains and recycles it. */
-	tw_store_release(&rs->control->images[index].state, TW_RS_IMAGE_ENDED);
-}
-
-/* ---- both: waiting for each other ---- */
-
-void tw_rs_heartbeat(struct tw_rs *rs)
-{
-	/* RELAXED rs.heartbeat: a lone time; a stale one makes a producer wait or drop a little early. */
-	tw_store_relaxed(&rs->control->heartbeat_ns, tw_clock_monotonic_ns());
-}
-
-bool tw_rs_is_stalled(struct tw_rs *rs)
-{
-	return tw_patience_look(&rs->patience, tw_rs_beat(rs), tw_clock_monotonic_ns(), TW_RS_SLICE_NS) >= TW_RS_STALLED_NS;
-}
-
-void tw_rs_close(struct tw_rs *rs)
-{
-	uint32_t count = tw_rs_ring_count(rs);
-
-	/* PAIR rs.closed: release; acquire wherever a member looks whether it is still wanted. */
-	tw_store_release(&rs->control->is_closed, 1);
-	for (uint32_t i = 0; i < count; i++) {
-		struct tw_rb_shared *shared = tw_rs_ring(rs, i);
-
-		/* PAIR rb.waiting: seq_cst; a producer that sleeps looks again and finds the set closed. */
-		if (tw_exchange_seq_cst(&shared->waiting, 0))
-			tw_sys_futex_wake(&shared->waiting, 1);
-	}
-}
-
-void tw_rs_wait(struct tw_rs *rs, uint64_t timeout_ns)
-{
-	/* PAIR rs.wake: acquire; what was wanted before the wake is seen by the look that follows. */
-	if (tw_load_acquire(&rs->control->wake) == 0)
-		tw_sys_futex_wait(&rs->control->wake, 0, timeout_ns);
-	/* PAIR rs.wake: acquire and release; what is raised from here on wakes the next wait. */
-	tw_exchange_acq_rel(&rs->control->wake, 0);
-}
-
-/* ---- everything that is committed now ---- */
-
-uint32_t tw_rs_delivery_want(struct tw_rs *rs)
-{
-	/* PAIR rs.delivery: release as part of an addition; what this thread has committed is seen with the request. */
-	uint32_t number = tw_fetch_add_acq_rel(&rs->control->delivery_wanted, 1) + 1;
-
-	tw_rs_wake(rs);
-	return number;
-}
-
-/* Numbers run in a circle. */
-static bool is_answered(uint32_t answered, uint32_t number)
-{
-	return (int32_t)(answered - number) >= 0;
-}
-
-bool tw_rs_delivery_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
-{
-	/* PAIR rs.delivered: acquire; release in tw_rs_delivery_done().  The events have been taken. */
-	uint32_t answered = tw_load_acquire(&rs->control->delivered);
-
-	if (is_answered(answered, number) || !timeout_ns)
-		return is_answered(answered, number);
-	tw_sys_futex_wait(&rs->control->delivered, answered, timeout_ns);
-	/* PAIR rs.delivered: acquire; as above. */
-	return is_answered(tw_load_acquire(&rs->control->delivered), number);
-}
-
-bool tw_rs_delivery_look(const struct tw_rs *rs, uint32_t *number)
-{
-	/* PAIR rs.delivery: acquire; what was committed before the request is seen by the look that follows. */
-	*number = tw_load_acquire(&rs->control->delivery_wanted);
-	/* RELAXED rs.answered: the owner's own word. */
-	return !is_answered(tw_load_relaxed(&rs->control->delivered), *number);
-}
-
-void tw_rs_delivery_done(struct tw_rs *rs, uint32_t number)
-{
-	/* PAIR rs.delivered: release; acquire in tw_rs_delivery_wait(). */
-	tw_store_release(&rs->control->delivered, number);
-	tw_sys_futex_wake(&rs->control->delivered, INT32_MAX);
+	/* RELAXED rs.waiters: a hint for the owner; a wake that is missed costs the rest of a slice. */
+	tw_fetch_add_relaxed(&head->ring_waiters, 1);
+	tw_sys_futex_wait(&head->recycled, seen, timeout_ns);
+	/* RELAXED rs.waiters: as above. */
+	tw_fetch_add_relaxed(&head->ring_waiters, UINT32_MAX);
 }

@@ -60,6 +60,9 @@ bool tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *s
 	}
 	shared->policy = (uint32_t)policy;
 	shared->first_pos = producer->pos;
+	shared->grown_from = 0;
+	/* RELAXED rb.claim: as above. */
+	tw_store_relaxed(&shared->grown_to, 0);
 	/* RELAXED rb.claim: as above. */
 	tw_store_relaxed(&shared->oldest_pos, producer->pos);
 	for (int cause = 0; cause < TW_RB_CAUSES; cause++) {
@@ -77,6 +80,53 @@ bool tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *s
 	producer->chunk_end_pos = piece_end(producer, producer->pos);
 	set_limit(producer);
 	return true;
+}
+
+static uint64_t load(const _Atomic uint64_t *word)
+{
+	/* RELAXED rb.claim: a ring that this thread writes, with signals blocked. */
+	return tw_load_relaxed(word);
+}
+
+void tw_rb_producer_move(struct tw_rb_producer *producer, struct tw_rb_shared *to)
+{
+	struct tw_rb_shared *from = producer->shared;
+
+	to->lease = from->lease;
+	to->first_ticks = from->first_ticks;
+	to->thread_start_ticks = from->thread_start_ticks;
+	to->first_pos = producer->pos;
+	to->thread_id = from->thread_id;
+	to->session_index = from->session_index;
+	to->scheduler_id = from->scheduler_id;
+	to->tracee_id = from->tracee_id;
+	to->policy = from->policy;
+	to->grown_from = from->ring_index + 1;
+	memcpy(to->thread_name, from->thread_name, sizeof to->thread_name);
+	/* RELAXED rb.claim: the new ring is this thread's alone until it becomes LIVE by PAIR rs.state. */
+	tw_store_relaxed(&to->committed_pos, producer->pos);
+	/* RELAXED rb.claim: as above. */
+	tw_store_relaxed(&to->tail_pos, producer->pos);
+	/* RELAXED rb.claim: as above. */
+	tw_store_relaxed(&to->oldest_pos, producer->pos);
+	for (int cause = 0; cause < TW_RB_CAUSES; cause++) {
+		/* RELAXED rb.claim: as above. */
+		tw_store_relaxed(&to->lost[cause], load(&from->lost[cause]));
+	}
+	/* RELAXED rb.claim: as above. */
+	tw_store_relaxed(&to->lost_first_ticks, load(&from->lost_first_ticks));
+	/* RELAXED rb.claim: as above. */
+	tw_store_relaxed(&to->lost_last_ticks, load(&from->lost_last_ticks));
+	/* RELAXED rb.claim: as above. */
+	tw_store_relaxed(&to->grown_to, 0);
+	producer->shared = to;
+	producer->data = tw_rb_data(to);
+	producer->mask = to->data_bytes - 1;
+	producer->ring_index = to->ring_index;
+	producer->cached_tail_pos = producer->pos;
+	producer->chunk_end_pos = piece_end(producer, producer->pos);
+	/* Losses that are not told yet come first: the slow path looks for them. */
+	producer->limit_pos = 0;
 }
 
 void tw_rb_producer_fini(struct tw_rb_producer *producer)
@@ -303,7 +353,7 @@ enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t 
 	*out = producer->data + (producer->pos & producer->mask);
 	return TW_RB_OK;
 refuse:
-	if (producer->policy == TW_RB_BLOCK)
+	if (producer->policy == TW_RB_BLOCK || (producer->growth_bytes && ticks >= producer->growth_after_ticks))
 		return TW_RB_WAIT;
 	tw_rb_refuse(producer, TW_RB_LOST_FULL, ticks);
 	return TW_RB_FULL;

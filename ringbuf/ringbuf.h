@@ -105,12 +105,13 @@ struct tw_rb_shared {
 	TW_CACHELINE_ALIGNED uint64_t lease; /* one ownership of one ring: never the same twice in a set */
 	uint64_t first_ticks;
 	uint64_t first_pos;	/* positions run on from one lease to the next */
+	uint64_t thread_start_ticks; /* with its number it names the thread */
 	int32_t thread_id;	/* the kernel's */
-	uint32_t image;		/* slot of the process image that the thread belongs to */
 	uint32_t session_index; /* of the session in that image */
 	uint32_t scheduler_id;	/* of the thread in that image, from 1 */
 	uint32_t tracee_id;	/* that the thread was at that time */
 	uint32_t policy;	/* enum tw_rb_policy */
+	uint32_t grown_from;	/* 1 + the ring of the same image and lease whose stream goes on here; 0: none */
 	char thread_name[16];
 
 	/* Written by the producer. */
@@ -123,6 +124,8 @@ struct tw_rb_shared {
 	/* TW_RB_OVERWRITE: what lost[TW_RB_LOST_FULL] is once oldest_pos has come to giving_up_pos; 0: nothing. */
 	_Atomic uint64_t giving_up_pos;
 	_Atomic uint64_t giving_up_lost;
+	/* 1 + the ring in which the stream goes on, once this one has ENDED; 0: it does not. */
+	_Atomic uint32_t grown_to;
 
 	/* Written by the consumer. */
 	TW_CACHELINE_ALIGNED _Atomic uint64_t tail_pos;
@@ -147,6 +150,8 @@ struct tw_rb_producer {
 	uint32_t ring_index;
 	uint32_t live_word; /* ringset.h: what the ring's entry in the table is during this lease */
 	uint32_t reserved;
+	uint64_t growth_bytes;	     /* the size of a larger ring that it may have when this one is full; 0: none */
+	uint64_t growth_after_ticks; /* not before: there was none the last time */
 	uint64_t records;		    /* in this lease; pads and loss records not counted */
 	uint64_t told[TW_RB_CAUSES];	    /* refusals that loss records in the stream tell */
 	uint64_t chunk_first[TW_RB_CHUNKS]; /* TW_RB_OVERWRITE: `records` when the chunk was entered */
@@ -158,7 +163,7 @@ enum tw_rb_outcome {
 	TW_RB_OK = 0,
 	TW_RB_FULL,    /* counted */
 	TW_RB_TOO_BIG, /* counted */
-	TW_RB_WAIT     /* TW_RB_BLOCK only: leave the read section, tw_rb_wait_room(), try again; not counted */
+	TW_RB_WAIT     /* TW_RB_BLOCK, or it may grow: a larger ring, or wait for room outside the read section; not counted */
 };
 
 /*
@@ -182,6 +187,13 @@ static inline uint8_t *tw_rb_data(const struct tw_rb_shared *shared)
  * Threads: the claimant.
  */
 bool tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *shared, enum tw_rb_policy policy);
+
+/*
+ * tw_rb_producer_move - go on in another ring, empty and claimed: the same lease, losses and positions.
+ *
+ * Threads: the producer, with signals blocked.  The ring that it leaves stays as it is: the consumer drains it.
+ */
+void tw_rb_producer_move(struct tw_rb_producer *producer, struct tw_rb_shared *to);
 
 /* Forgets the ring, which stays as it is: the consumer drains it. */
 void tw_rb_producer_fini(struct tw_rb_producer *producer);
@@ -267,18 +279,28 @@ static inline uint64_t tw_rb_committed(const struct tw_rb_shared *shared)
 int64_t tw_rb_peek(const struct tw_rb_shared *shared, uint64_t from_pos, size_t max_bytes, const uint8_t **out,
 		   uint64_t *end_pos);
 
+/*
+ * tw_rb_take - the same for a ring that somebody may be writing over: a copy, which is what is checked.
+ *
+ * @data_bytes	of the ring, as its owner knows it.
+ * @out		room for max_bytes.
+ */
+int64_t tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes, uint8_t *out,
+		   uint64_t *end_pos);
+
 /* Gives everything before pos back to the producer, and wakes it if it waits.  Order: PAIR rb.consume. */
 void tw_rb_consume(struct tw_rb_shared *shared, uint64_t pos);
 
 /*
  * tw_rb_snapshot - copy the newest records out of an overwriting ring while it may be written.
  *
+ * @data_bytes	of the ring, as its owner knows it.
  * @out		room for data_bytes.
  * @first_pos, @end_pos	give: which stretch was copied.
  *
  * Returns the bytes copied: records one after another, pads left out; or TW_EFORMAT.
  */
-int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint8_t *out, uint64_t *first_pos, uint64_t *end_pos);
+int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, uint8_t *out, uint64_t *first_pos, uint64_t *end_pos);
 
 /*
  * tw_rb_untold_loss - what was refused in this lease and stands in no loss record.

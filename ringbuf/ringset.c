@@ -5,34 +5,56 @@
 #include "base/error.h"
 #include "base/sys.h"
 #include "ringbuf/backing.h"
+#include "ringbuf/inside.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
-
-#define DEFS_BYTES ((size_t)TW_RS_IMAGES_MAX * TW_RS_DEFS_BYTES)
-
-static const char *const files[] = { "control", "rings", "defs", TW_RS_LAYOUTS_FILE };
 
 static bool is_power_of_two(uint64_t n)
 {
 	return n && (n & (n - 1)) == 0;
 }
 
-static int check_options(const struct tw_rs_options *options, uint64_t *ring_bytes, uint64_t *cap_bytes)
+static bool are_sizes(uint64_t ring_bytes, uint64_t cap_bytes)
 {
-	*ring_bytes = options->ring_bytes ? options->ring_bytes : TW_RB_BYTES_DEFAULT;
-	*cap_bytes = options->cap_bytes ? options->cap_bytes : TW_RB_CAP_BYTES_DEFAULT;
-	if (!is_power_of_two(*ring_bytes) || *ring_bytes < TW_RB_BYTES_MIN || *ring_bytes > TW_RB_BYTES_MAX)
+	return is_power_of_two(ring_bytes) && ring_bytes >= TW_RB_BYTES_MIN && ring_bytes <= TW_RB_BYTES_MAX &&
+	       cap_bytes >= ring_bytes + TW_PAGE_BYTES && cap_bytes % TW_PAGE_BYTES == 0 && cap_bytes <= TW_RB_CAP_BYTES_MAX;
+}
+
+static int fill_config(struct tw_rs_config *config, const struct tw_rs_options *options)
+{
+	uint64_t start_time = 0;
+	size_t text_bytes = options->config ? strlen(options->config) : 0;
+
+	*config = (struct tw_rs_config){
+		.magic = TW_RS_MAGIC,
+		.version = TW_RS_VERSION,
+		.cap_bytes = options->cap_bytes ? options->cap_bytes : TW_RB_CAP_BYTES_DEFAULT,
+		.ring_bytes = options->ring_bytes ? options->ring_bytes : TW_RB_BYTES_DEFAULT,
+		.owner_process_id = tw_sys_process_id(),
+		.policy = (uint32_t)options->policy,
+		.owner_pid_namespace = tw_sys_pid_namespace(),
+		.block_timeout_ns = options->block_timeout_ns,
+		.follow_fork = options->follow_fork,
+		.has_fixed_rings = options->has_fixed_rings || options->policy == TW_RB_OVERWRITE,
+		.text_bytes = (uint32_t)text_bytes,
+	};
+	if (!are_sizes(config->ring_bytes, config->cap_bytes))
 		return TW_EBADARG;
-	if (*cap_bytes < *ring_bytes + TW_PAGE_BYTES || *cap_bytes % TW_PAGE_BYTES)
-		return TW_EBADARG;
-	if (options->config && strlen(options->config) >= TW_RS_CONFIG_BYTES)
+	if (text_bytes >= TW_RS_CONFIG_BYTES)
 		return TW_ELIMIT;
+	tw_clock_init();
+	config->clock_source = (uint32_t)tw_clock_source();
+	if (tw_sys_process_start_time(config->owner_process_id, &start_time) < 0)
+		return TW_ENOTSUP;
+	config->owner_start_time = start_time;
 	return 0;
 }
 
-static int make_files(struct tw_rs *rs, const struct tw_rs_options *options, uint64_t start_time)
+static int make_files(struct tw_rs *rs, const struct tw_rs_options *options)
 {
 	static _Atomic unsigned next_number;
 	char name[64];
@@ -42,106 +64,81 @@ static int make_files(struct tw_rs *rs, const struct tw_rs_options *options, uin
 		error = tw_backing_make_directory(options->name, rs->path, sizeof rs->path);
 	} else {
 		/* RELAXED rs.number: only its being different matters. */
-		snprintf(name, sizeof name, "%d-%llu-%u", tw_sys_process_id(), (unsigned long long)start_time,
-			 tw_fetch_add_relaxed(&next_number, 1));
+		snprintf(name, sizeof name, "%d-%llu-%u", rs->config.owner_process_id,
+			 (unsigned long long)rs->config.owner_start_time, tw_fetch_add_relaxed(&next_number, 1));
 		error = tw_backing_make_directory(name, rs->path, sizeof rs->path);
 	}
-	if (error)
+	if (error) {
+		rs->path[0] = '\0';
 		return error;
-	error = tw_backing_create(rs->path, "control", sizeof(struct tw_rs_control), (void **)&rs->control, NULL);
-	if (!error)
-		error = tw_backing_create(rs->path, "rings", rs->cap_bytes, (void **)&rs->rings, &rs->rings_fd);
-	if (!error)
-		error = tw_backing_create(rs->path, "defs", DEFS_BYTES, (void **)&rs->defs, NULL);
-	if (!error && tw_sys_populate_write(rs->control, sizeof(struct tw_rs_control)) == -EFAULT)
+	}
+	error = tw_backing_create(rs->path, "control", TW_RS_CONTROL_BYTES, (void **)&rs->control);
+	if (!error && tw_sys_populate_write(rs->control, TW_RS_CONTROL_BYTES) == -EFAULT)
 		error = TW_ENOSPC;
 	if (!error && options->layouts)
 		error = tw_rs_layouts_append(rs, options->layouts);
+	/* Last: without it nobody can attach. */
+	if (!error)
+		error = tw_backing_write(rs->path, "config", &rs->config, sizeof rs->config, rs->text, rs->config.text_bytes);
 	return error;
 }
 
+/* One piece: control, and the one image of this process behind it. */
 static int make_anonymous(struct tw_rs *rs)
 {
-	int error = tw_backing_anonymous(sizeof(struct tw_rs_control), (void **)&rs->control);
+	int error;
 
-	if (!error)
-		error = tw_backing_anonymous(rs->cap_bytes, (void **)&rs->rings);
-	if (!error)
-		error = tw_backing_anonymous(DEFS_BYTES, (void **)&rs->defs);
+	rs->config.is_anonymous = 1;
+	rs->anonymous_bytes = TW_RS_CONTROL_BYTES + tw_rs_image_bytes(&rs->config);
+	error = tw_backing_anonymous(rs->anonymous_bytes, (void **)&rs->anonymous);
+	rs->control = (struct tw_rs_control *)(void *)rs->anonymous;
 	return error;
-}
-
-static void unmap_all(struct tw_rs *rs)
-{
-	tw_backing_unmap(rs->control, sizeof(struct tw_rs_control));
-	tw_backing_unmap(rs->rings, rs->cap_bytes);
-	tw_backing_unmap(rs->defs, DEFS_BYTES);
-	if (rs->rings_fd >= 0)
-		close(rs->rings_fd);
 }
 
 static void start(struct tw_rs *rs)
 {
 	memset(rs, 0, sizeof *rs);
-	rs->rings_fd = -1;
+	rs->free_ring = TW_RS_NONE;
+	tw_rs_own_init(rs);
 }
 
-static void fill_control(struct tw_rs *rs, const struct tw_rs_options *options, uint64_t ring_bytes,
-			 uint64_t start_time)
+static void unmap_all(struct tw_rs *rs)
 {
-	struct tw_rs_control *control = rs->control;
-
-	control->version = TW_RS_VERSION;
-	control->clock_source = (uint32_t)tw_clock_source();
-	control->cap_bytes = rs->cap_bytes;
-	control->ring_bytes = ring_bytes;
-	control->owner_process_id = tw_sys_process_id();
-	control->owner_start_time = start_time;
-	control->owner_pid_namespace = tw_sys_pid_namespace();
-	control->policy = (uint32_t)options->policy;
-	control->block_timeout_ns = options->block_timeout_ns;
-	control->follow_fork = options->follow_fork;
-	if (options->config) {
-		control->config_bytes = (uint32_t)strlen(options->config);
-		memcpy(control->config, options->config, control->config_bytes);
-	}
-	control->magic = TW_RS_MAGIC;
-	tw_rs_heartbeat(rs);
+	tw_rs_own_fini(rs);
+	tw_rs_seen_fini(rs);
+	if (rs->anonymous)
+		tw_backing_unmap(rs->anonymous, rs->anonymous_bytes);
+	else
+		tw_backing_unmap(rs->control, TW_RS_CONTROL_BYTES);
+	free(rs->text);
 }
 
 int tw_rs_create(struct tw_rs *rs, const struct tw_rs_options *options)
 {
 	struct tw_rs made;
-	uint64_t ring_bytes, start_time = 0;
-	bool is_anonymous = false;
 	int error;
 
 	start(&made);
-	error = check_options(options, &ring_bytes, &made.cap_bytes);
+	made.is_owner = true;
+	error = fill_config(&made.config, options);
 	if (error)
 		return error;
-	tw_clock_init();
-	made.is_owner = true;
-	if (tw_sys_process_start_time(tw_sys_process_id(), &start_time) < 0)
-		return TW_ENOTSUP;
-	error = options->is_anonymous ? TW_ENOTSUP : make_files(&made, options, start_time);
+	made.text = strdup(options->config ? options->config : "");
+	error = made.text ? tw_rs_seen_init(&made) : TW_ENOMEM;
+	if (error)
+		goto remove;
+	error = options->is_anonymous ? TW_ENOTSUP : make_files(&made, options);
 	if (error && (options->allow_anonymous || options->is_anonymous)) {
-		uint64_t cap_bytes = made.cap_bytes;
-
-		tw_rs_destroy(&made);
-		start(&made);
-		made.is_owner = is_anonymous = true;
-		made.cap_bytes = cap_bytes;
+		tw_backing_unmap(made.control, TW_RS_CONTROL_BYTES);
+		made.control = NULL;
+		if (made.path[0])
+			tw_rs_remove(made.path);
+		made.path[0] = '\0';
 		error = make_anonymous(&made);
 	}
 	if (error)
 		goto remove;
-	fill_control(&made, options, ring_bytes, start_time);
-	made.control->is_anonymous = is_anonymous;
-	if (tw_rs_refill(&made, options->first_rings ? options->first_rings : 2) == 0) {
-		error = TW_ENOSPC;
-		goto remove;
-	}
+	tw_rs_heartbeat(&made);
 	*rs = made;
 	return 0;
 remove:
@@ -163,118 +160,131 @@ void tw_rs_detach(struct tw_rs *rs)
 	start(rs);
 }
 
+static bool is_our_file(const char *name)
+{
+	return strcmp(name, "control") == 0 || strcmp(name, "config") == 0 || strcmp(name, TW_RS_LAYOUTS_FILE) == 0 ||
+	       strncmp(name, "image-", 6) == 0;
+}
+
 int tw_rs_remove(const char *path)
 {
 	int error = tw_backing_check_directory(path);
 
 	if (error)
 		return error;
-	for (size_t i = 0; i < TW_COUNT_OF(files); i++)
-		tw_backing_remove_file(path, files[i]);
-	return rmdir(path) < 0 ? tw_error_from_errno(errno) : 0;
-}
-
-/* Does every entry of the table lie inside the file?  The file may come from a dead, damaged process. */
-static bool is_sound(const struct tw_rs_control *control, uint64_t rings_bytes)
-{
-	/* PAIR rs.ring_count: acquire; release in add_ring(). */
-	uint32_t count = tw_load_acquire(&control->ring_count);
-
-	if (count > TW_RS_RINGS_MAX || control->config_bytes >= TW_RS_CONFIG_BYTES)
-		return false;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct tw_rs_ring *ring = &control->rings[i];
-
-		if (!is_power_of_two(ring->data_bytes) || ring->data_bytes < TW_RB_BYTES_MIN ||
-		    ring->data_bytes > TW_RB_BYTES_MAX || ring->offset_bytes % TW_PAGE_BYTES ||
-		    ring->offset_bytes > rings_bytes ||
-		    rings_bytes - ring->offset_bytes < ring->data_bytes + TW_PAGE_BYTES)
-			return false;
+	/* A member may be making its image's file at this moment. */
+	for (int tries = 0; tries < 3; tries++) {
+		tw_backing_remove_files(path, is_our_file);
+		if (rmdir(path) == 0)
+			return 0;
+		if (errno != ENOTEMPTY && errno != EEXIST)
+			break;
 	}
-	return true;
+	return tw_error_from_errno(errno);
 }
 
-static int map_existing(struct tw_rs *rs, const char *path, bool is_private)
+static int read_config(struct tw_rs *rs)
 {
-	size_t control_bytes = 0, rings_bytes = 0, defs_bytes = 0;
-	int error;
+	int error = tw_backing_read(rs->path, "config", &rs->config, sizeof rs->config, &rs->text, TW_RS_CONFIG_BYTES);
 
-	if (strlen(path) >= sizeof rs->path || path[0] != '/')
-		return TW_EBADARG;
-	error = tw_backing_check_directory(path);
-	if (!error)
-		error = tw_backing_open(path, "control", is_private, (void **)&rs->control, &control_bytes);
 	if (error)
 		return error;
-	if (control_bytes < offsetof(struct tw_rs_control, cap_bytes) || rs->control->magic != TW_RS_MAGIC) {
-		tw_backing_unmap(rs->control, control_bytes);
-		rs->control = NULL;
+	if (rs->config.magic != TW_RS_MAGIC)
 		return TW_EFORMAT;
-	}
-	if (rs->control->version != TW_RS_VERSION || control_bytes != sizeof(struct tw_rs_control)) {
-		tw_backing_unmap(rs->control, control_bytes);
-		rs->control = NULL;
+	if (rs->config.version != TW_RS_VERSION)
 		return TW_EVERSION;
-	}
-	error = tw_backing_open(path, "rings", is_private, (void **)&rs->rings, &rings_bytes);
-	rs->cap_bytes = rings_bytes;
-	if (!error)
-		error = tw_backing_open(path, "defs", is_private, (void **)&rs->defs, &defs_bytes);
-	if (!error && defs_bytes != DEFS_BYTES) {
-		tw_backing_unmap(rs->defs, defs_bytes);
-		rs->defs = NULL;
-		error = TW_EFORMAT;
-	}
-	if (!error && (rings_bytes != rs->control->cap_bytes || !is_sound(rs->control, rings_bytes)))
-		error = TW_EFORMAT;
-	return error;
+	if (!are_sizes(rs->config.ring_bytes, rs->config.cap_bytes) || strlen(rs->text) != rs->config.text_bytes ||
+	    rs->config.policy > TW_RB_OVERWRITE)
+		return TW_EFORMAT;
+	return 0;
 }
 
 static int open_set(struct tw_rs *rs, const char *path, bool is_private)
 {
-	struct tw_rs opened;
+	size_t control_bytes = 0;
 	int error;
 
-	start(&opened);
-	error = map_existing(&opened, path, is_private);
-	if (error) {
-		unmap_all(&opened);
-		return error;
+	start(rs);
+	if (strlen(path) >= sizeof rs->path || path[0] != '/')
+		return TW_EBADARG;
+	strcpy(rs->path, path);
+	error = tw_backing_check_directory(path);
+	if (!error)
+		error = read_config(rs);
+	if (!error)
+		error = tw_backing_open(path, "control", is_private, (void **)&rs->control, &control_bytes);
+	if (!error && control_bytes != TW_RS_CONTROL_BYTES) {
+		tw_backing_unmap(rs->control, control_bytes);
+		rs->control = NULL;
+		error = TW_EFORMAT;
 	}
-	strcpy(opened.path, path);
-	*rs = opened;
-	return 0;
+	return error;
 }
 
 int tw_rs_attach(struct tw_rs *rs, const char *path)
 {
-	struct tw_rs opened;
 	uint64_t own = tw_sys_pid_namespace();
-	int error = open_set(&opened, path, false);
+	int error = open_set(rs, path, false);
 
-	if (error)
-		return error;
 	/* Its owner would look for our pid among other numbers, and take our rings away as those of the dead. */
-	if (own && opened.control->owner_pid_namespace && own != opened.control->owner_pid_namespace) {
-		tw_rs_detach(&opened);
-		return TW_ENOTSUP;
-	}
-	*rs = opened;
-	return 0;
+	if (!error && own && rs->config.owner_pid_namespace && own != rs->config.owner_pid_namespace)
+		error = TW_ENOTSUP;
+	if (error)
+		tw_rs_detach(rs);
+	return error;
+}
+
+static bool is_owner_gone(const struct tw_rs *rs)
+{
+	return tw_sys_is_process_gone(rs->config.owner_process_id, rs->config.owner_start_time);
 }
 
 int tw_rs_open_dead(struct tw_rs *rs, const char *path)
 {
-	struct tw_rs opened;
-	int error = open_set(&opened, path, true);
+	int error = open_set(rs, path, true);
 
+	if (!error && !is_owner_gone(rs))
+		error = TW_EEXIST;
+	if (!error)
+		error = tw_rs_seen_init(rs);
+	rs->is_dead = true;
 	if (error)
-		return error;
-	if (!tw_sys_is_process_gone(opened.control->owner_process_id, opened.control->owner_start_time)) {
-		tw_rs_detach(&opened);
-		return TW_EEXIST;
+		tw_rs_detach(rs);
+	return error;
+}
+
+/* ---- sets of the dead ---- */
+
+struct dead_sets {
+	void (*fn)(const char *path, uint64_t bytes, void *arg);
+	void *arg;
+	unsigned count;
+};
+
+static void look_at_set(const char *path, void *arg)
+{
+	struct dead_sets *sets = arg;
+	struct tw_rs rs;
+	int error;
+
+	start(&rs);
+	if (strlen(path) >= sizeof rs.path)
+		return;
+	strcpy(rs.path, path);
+	error = read_config(&rs);
+	/* One without a whole config was left in the middle of being made, or removed; of another version, nobody can tell. */
+	if ((error == 0 && is_owner_gone(&rs)) || ((error == TW_ENOENT || error == TW_EFORMAT) && tw_backing_is_old(path))) {
+		sets->count++;
+		if (sets->fn)
+			sets->fn(path, tw_backing_used_bytes(path), sets->arg);
 	}
-	/* The tables can change no more, the data may: its program can still be alive. */
-	*rs = opened;
-	return 0;
+	free(rs.text);
+}
+
+unsigned tw_rs_list_dead(void (*fn)(const char *path, uint64_t bytes, void *arg), void *arg)
+{
+	struct dead_sets sets = { fn, arg, 0 };
+
+	tw_backing_each_directory(look_at_set, &sets);
+	return sets.count;
 }

@@ -69,7 +69,7 @@ static uint16_t put_string(struct record *record, const char *text, size_t max)
 
 static int append(struct tw_session *session, uint32_t type, const struct record *record)
 {
-	return tw_rs_defs_append(session->rs, session->image, type, record->bytes, record->used);
+	return tw_rs_defs_append(session->rs, type, record->bytes, record->used);
 }
 
 int tw_define(struct tw_session *session, uint32_t type, const void *payload, size_t bytes)
@@ -79,7 +79,7 @@ int tw_define(struct tw_session *session, uint32_t type, const void *payload, si
 	if (!session->rs)
 		return 0;
 	tw_quiet_lock(&session->definitions);
-	error = tw_rs_defs_append(session->rs, session->image, type, payload, bytes);
+	error = tw_rs_defs_append(session->rs, type, payload, bytes);
 	tw_quiet_unlock(&session->definitions);
 	return error;
 }
@@ -171,7 +171,7 @@ int tw_define_place(struct tw_session *session, struct tw_permit *permit, const 
 	if (!error)
 		error = define_function(session, place->function);
 	if (!error)
-		error = tw_rs_defs_append(session->rs, session->image, TW_DEF_PLACE, &fixed, sizeof fixed);
+		error = tw_rs_defs_append(session->rs, TW_DEF_PLACE, &fixed, sizeof fixed);
 	if (!error)
 		error = add_id(&session->places, place->place_id);
 	tw_quiet_unlock(&session->definitions);
@@ -193,7 +193,7 @@ int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee)
 	record.fixed.name_bytes = (uint16_t)bytes;
 	memcpy(record.name, tracee->name, bytes);
 	tw_quiet_lock(&session->definitions);
-	error = tw_rs_defs_append(session->rs, session->image, TW_DEF_TRACEE, &record,
+	error = tw_rs_defs_append(session->rs, TW_DEF_TRACEE, &record,
 				  sizeof record.fixed + bytes);
 	tw_quiet_unlock(&session->definitions);
 	return error;
@@ -215,7 +215,7 @@ static size_t read_file(const char *path, char *out, size_t room)
 
 static int define_process(struct tw_session *session)
 {
-	const struct tw_rs_image *image = &session->rs->control->images[session->image];
+	const struct tw_rs_image_head *image = session->rs->own.head;
 	struct record record = { .used = sizeof(struct tw_def_image) };
 	struct tw_def_image fixed = { .process_id = image->process_id,
 				      .parent_process_id = image->parent_process_id,
@@ -242,7 +242,7 @@ static int define_clock(struct tw_session *session)
 				       tw_clock_ticks_per_second(), now.ticks,
 				       now.monotonic_ns,	now.realtime_ns,
 				       now.boottime_ns };
-	return tw_rs_defs_append(session->rs, session->image, TW_DEF_CLOCK, &fixed, sizeof fixed);
+	return tw_rs_defs_append(session->rs, TW_DEF_CLOCK, &fixed, sizeof fixed);
 }
 
 static int define_session(struct tw_session *session)
@@ -263,7 +263,7 @@ static int define_note(struct tw_session *session)
 	struct record record = { .used = sizeof(struct tw_def_note) };
 	struct tw_def_note fixed = { 0 };
 
-	if (!session->rs->control->is_anonymous)
+	if (!session->rs->config.is_anonymous)
 		return 0;
 	fixed.text_bytes = put_string(&record, text, sizeof text);
 	memcpy(record.bytes, &fixed, sizeof fixed);

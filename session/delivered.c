@@ -51,13 +51,13 @@ void tw_tracer_exit_locked(uint32_t pid)
 
 static bool is_consumer_gone(struct tw_session *session)
 {
-	const struct tw_rs_control *control = session->rs->control;
+	const struct tw_rs_config *config = &session->rs->config;
 
 	/* PAIR session.tracer_gone: acquire; release in tw_tracer_lost_locked(). */
 	if (tw_load_acquire(&session->is_tracer_gone))
 		return true;
 	return !session->queue && !session->writer &&
-	       tw_sys_is_process_gone(control->owner_process_id, control->owner_start_time);
+	       tw_sys_is_process_gone(config->owner_process_id, config->owner_start_time);
 }
 
 /* The ring set of a session stays while `delivery_users` is not 0, or the session is dead. */

@@ -72,7 +72,6 @@ static void init(void)
 	tw_hit_host.makes_thread = tw_tracee_makes_thread;
 	tw_hit_host.trace = tw_effect_trace;
 	tw_hit_host.silence = tw_effect_silence;
-	tw_hit_host.make_ring = tw_queue_make_ring;
 	tw_native_init();
 	tw_node_init();
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

@@ -2,8 +2,7 @@
 /*
  * queue.c - a tracer inside the program: whoever receives drains the rings.
  *
- * The rings are memory without a name, and nobody looks after them but the receiver; a thread that finds none
- * makes one itself (tw_queue_make_ring).  They live until the last handle is put, so that what was made before a
+ * The rings are memory without a name, and nobody looks after them but the receiver.  They live until the last handle is put, so that what was made before a
  * destroy can be received after it.
  */
 #include "session/queue.h"
@@ -17,7 +16,6 @@
 #include <stdlib.h>
 
 #define RING_BYTES_DEFAULT (UINT64_C(1) << 20)
-#define SPARE_RINGS	   1
 #define MESSAGES_A_BEAT	   64
 /* How long the receiver sleeps before it looks again; it is woken for marks only, never for events. */
 #define SLEEP_LEAST_NS UINT64_C(20000)
@@ -30,9 +28,8 @@ struct request {
 };
 
 struct tw_queue {
-	struct tw_rs rs; /* first: found again from it */
-	struct tw_quiet_lock making; /* of rings */
-	struct tw_lock receiving;    /* of what follows */
+	struct tw_rs rs;
+	struct tw_lock receiving; /* of what follows */
 	struct tw_live live;
 	struct request *armed; /* answered when the round is over */
 	struct tw_queue_stats stats;
@@ -44,36 +41,16 @@ struct tw_queue {
 	bool is_child;
 };
 
-/* ---- rings ---- */
-
 static _Atomic bool has_queues;
-
-bool tw_queue_make_ring(struct tw_rs *rs)
-{
-	struct tw_queue *queue = (struct tw_queue *)rs;
-	bool has_one;
-
-	tw_quiet_lock(&queue->making);
-	has_one = tw_rs_may_claim(rs) || tw_rs_refill(rs, SPARE_RINGS);
-	tw_quiet_unlock(&queue->making);
-	return has_one;
-}
-
-static void refill(struct tw_queue *queue)
-{
-	tw_quiet_lock(&queue->making);
-	tw_rs_refill(&queue->rs, SPARE_RINGS);
-	tw_quiet_unlock(&queue->making);
-}
 
 int tw_queue_start(const struct tw_tracer *tracer, struct tw_session *session)
 {
 	struct tw_rs_options options = { .ring_bytes = tracer->ring_bytes ? tracer->ring_bytes : RING_BYTES_DEFAULT,
 					 .cap_bytes = tracer->cap_bytes,
 					 .policy = (enum tw_rb_policy)tracer->on_full,
-					 .is_anonymous = true,
-					 .first_rings = 1 };
+					 .is_anonymous = true };
 	struct tw_queue *queue;
+	uint32_t image;
 	int error;
 
 	if ((unsigned)tracer->on_full > TW_ON_FULL_BLOCK)
@@ -84,12 +61,11 @@ int tw_queue_start(const struct tw_tracer *tracer, struct tw_session *session)
 	error = tw_rs_create(&queue->rs, &options);
 	if (error)
 		goto free_queue;
-	error = tw_rs_image_claim(&queue->rs, &session->image);
+	error = tw_rs_image_claim(&queue->rs, &image);
 	if (error)
 		goto destroy_rings;
-	queue->rs.is_threadless = true;
 	queue->last_asked = &queue->asked;
-	tw_live_init(&queue->live, &queue->rs, session->image);
+	tw_live_init(&queue->live, &queue->rs, image);
 	/* RELAXED queue.any: a tracer of this queue exits after it was made, under the registry's lock both. */
 	tw_store_relaxed(&has_queues, true);
 	session->rs = &queue->rs;
@@ -331,7 +307,6 @@ static int try_next(struct tw_session *session, struct tw_arena *arena, struct t
 	if (found)
 		return found;
 	arm(queue);
-	refill(queue);
 	tw_rs_heartbeat(&queue->rs);
 	found = tw_live_begin(&queue->live);
 	return found < 0 ? found : next_message(session, arena, out);

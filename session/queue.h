@@ -26,8 +26,6 @@ void tw_tracer_lost_locked(struct tw_session *session);
 /* A process exits, under the registry's lock: it may have been a tracer. */
 void tw_tracer_exit_locked(uint32_t pid);
 
-/* A ring for a thread that found none; in the middle of its hit. */
-bool tw_queue_make_ring(struct tw_rs *rs);
 /* Was any queue ever made? */
 bool tw_queue_is_any(void);
 

@@ -95,7 +95,6 @@ static void seat(struct tw_session *session, unsigned slot)
 	seated = session;
 	by_slot[slot] = session;
 	tw_hit_sessions[slot].rs = session->rs;
-	tw_hit_sessions[slot].image = session->image;
 	tw_hit_sessions[slot].session_index = (uint32_t)session->id;
 	for (unsigned i = 0; i < TW_COUNT_OF(tw_hit_sessions[slot].patterns); i++) {
 		/* PAIR hit.pattern: release; nobody has the session's bit yet. */
@@ -156,8 +155,11 @@ static void delist(struct tw_session *session)
 			break;
 		}
 	}
-	if (session->slot != TW_SESSION_UNSEATED)
+	if (session->slot != TW_SESSION_UNSEATED) {
 		by_slot[session->slot] = NULL;
+		/* No hit reads it any more; a forked child goes through all slots. */
+		tw_hit_sessions[session->slot].rs = NULL;
+	}
 	tw_registry_unlock();
 }
 
@@ -207,7 +209,7 @@ static int make(const char *name, struct tw_session **out)
 	return 0;
 }
 
-int tw_session_make(const char *name, struct tw_rs *rs, uint32_t image, struct tw_session **out)
+int tw_session_make(const char *name, struct tw_rs *rs, struct tw_session **out)
 {
 	struct tw_session *session;
 	int error = make(name, &session);
@@ -215,7 +217,6 @@ int tw_session_make(const char *name, struct tw_rs *rs, uint32_t image, struct t
 	if (error)
 		return error;
 	session->rs = rs;
-	session->image = image;
 	enlist(session);
 	/* One with rings of somebody else, who may want to know its bit. */
 	if (rs) {
@@ -232,14 +233,12 @@ int tw_session_make(const char *name, struct tw_rs *rs, uint32_t image, struct t
 	return 0;
 }
 
-int tw_session_continue_in_child(struct tw_session *session, uint32_t image)
+int tw_session_continue_in_child(struct tw_session *session)
 {
 	struct tw_permit *permit;
 	int error;
 
 	tw_definitions_fini(session);
-	session->image = image;
-	tw_hit_sessions[session->slot].image = image;
 	error = tw_define_image(session);
 	if (!error)
 		error = tw_permit_seize(&permit);
@@ -297,7 +296,7 @@ TW_API int tw_session_create(const char *name, const struct tw_tracer *tracer, s
 		return TW_EDEADLK;
 	tw_sessions_clear_dropped();
 	if (!tracer || tracer->kind == TW_TRACER_NONE)
-		return tw_session_make(name, NULL, 0, out);
+		return tw_session_make(name, NULL, out);
 	error = make(name, &session);
 	if (error)
 		return error;

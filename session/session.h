@@ -86,7 +86,6 @@ struct tw_session {
 	char name[256];
 
 	struct tw_rs *rs; /* where its events go; NULL: nowhere */
-	uint32_t image;
 	struct tw_writer *writer; /* NULL: somebody else drains the rings */
 	struct tw_queue *queue;	  /* of a tracer in this program; NULL: another kind */
 	bool is_tracer_fixed;	  /* tracer_pid is what the program said */
@@ -117,12 +116,12 @@ struct tw_session {
 /* ---- session.c ---- */
 
 /* Makes a session over a ring set that is attached already (or NULL); the agent's way. */
-int tw_session_make(const char *name, struct tw_rs *rs, uint32_t image, struct tw_session **out);
+int tw_session_make(const char *name, struct tw_rs *rs, struct tw_session **out);
 /*
  * In a forked child that is traced on its own: the session goes on with another image of the ring set,
  * where everything that it has set is defined anew.  Then the gate opens.
  */
-int tw_session_continue_in_child(struct tw_session *session, uint32_t image);
+int tw_session_continue_in_child(struct tw_session *session);
 /*
  * Clears a session that this call brought from alive to clearing; takes and drops the permit, and waits:
  * not in a read section, and not by who holds the permit.

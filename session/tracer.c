@@ -168,9 +168,10 @@ static int start_thread(struct tw_writer *writer)
 }
 
 /* The memory that the recorder made: files, mapped a second time as any member does, or its own without a name. */
-static int attach(struct tw_writer *writer, struct tw_session *session)
+static int attach(struct tw_writer *writer)
 {
 	const char *path = calls.ring_set_path(writer->recorder);
+	uint32_t image;
 	int error = 0;
 
 	writer->is_anonymous = !path[0];
@@ -182,7 +183,7 @@ static int attach(struct tw_writer *writer, struct tw_session *session)
 		error = TW_ENOTSUP;
 	if (error)
 		return error;
-	error = tw_rs_image_claim(&writer->rs, &session->image);
+	error = tw_rs_image_claim(&writer->rs, &image);
 	if (error)
 		detach(writer);
 	return error;
@@ -214,7 +215,7 @@ int tw_writer_start(const struct tw_tracer *tracer, struct tw_session *session)
 	error = calls.create(&options, &writer->recorder);
 	if (error)
 		goto free_writer;
-	error = attach(writer, session);
+	error = attach(writer);
 	if (error)
 		goto abort_recorder;
 	error = start_thread(writer);

@@ -269,8 +269,8 @@ static int read_events(struct tw_calltree *tree, const struct tw_capture_filter 
 				tree->has_no_memory = true;
 			else if (tree->is_by_stack)
 				on_stack_event(tree, &batch[i], &step);
+			tree->events += batch[i].kind != TW_CAPTURE_LOSS && batch[i].kind != TW_CAPTURE_OWN_TIME;
 		}
-		tree->events += (uint64_t)count;
 		tw_meter_at(&meter, tree->events, info.events);
 	}
 	tw_meter_stop(&meter);

@@ -249,7 +249,9 @@ static int print_events(struct tw_printer *printer, const struct request *reques
 				continue;
 			}
 			if (batch[i].kind == TW_CAPTURE_OWN_TIME) {
-				request->format->own_time(printer, &batch[i]);
+				/* Each thread has one of its own, and some more where it is busy: they are taken off times, and no news. */
+				if (batch[i].id != TW_CAPTURE_OWN_SETUP)
+					request->format->own_time(printer, &batch[i]);
 				continue;
 			}
 			request->format->event(printer, &batch[i]);

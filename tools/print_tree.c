@@ -318,6 +318,9 @@ static bool put_event(struct tree *tree, const struct tw_capture_event *event)
 		}
 		return true;
 	}
+	/* As in print.c: taken off the times, and no line of its own. */
+	if (step.kind == TW_STEP_OWN_TIME && event->id == TW_CAPTURE_OWN_SETUP)
+		return true;
 	open_call(tree, stack, stack->depth);
 	if (step.kind == TW_STEP_OWN_TIME) {
 		put_own_time(tree, event, &step);

@@ -88,6 +88,7 @@ struct tw_recorder_stats {
 	uint32_t streams; /* threads x sessions seen */
 	uint32_t streams_alive;
 	uint32_t functions; /* defined */
+	uint64_t images_refused; /* processes that were to be traced and could not be */
 	int last_error;     /* of a write: TW_ENOSPC, TW_EIO; 0: none */
 	bool is_stalled;    /* the last write failed and is tried again */
 };
@@ -136,7 +137,7 @@ int tw_recorder_snapshot(struct tw_recorder *recorder);
 void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_recorder_stats *out);
 
 /* Processes that wait to be told how the arguments of functions lie, of objects that they have opened since. */
-#define TW_RECORDER_PROCESSES_MAX 64
+#define TW_RECORDER_PROCESSES_MAX 8192
 struct tw_recorder_question {
 	uint32_t number;
 	uint32_t process_count;

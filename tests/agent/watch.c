@@ -29,7 +29,7 @@
 #define PLACES_MAX 65536
 
 static struct tw_rs rs;
-static uint64_t calls[TW_RS_IMAGES_MAX][PLACES_MAX];
+static uint64_t *calls[TW_RS_IMAGES_MAX]; /* by place; NULL: none */
 static uint64_t lost[TW_RB_CAUSES];
 static uint64_t told[TW_RS_RINGS_MAX][TW_RB_CAUSES]; /* by ring, in its present lease */
 
@@ -43,6 +43,8 @@ static void add_loss(const struct tw_rb_loss_record *loss, uint64_t *ring_told)
 
 static void take(const uint8_t *records, size_t bytes, uint32_t image, uint64_t *ring_told)
 {
+	if (!calls[image])
+		calls[image] = calloc(PLACES_MAX, sizeof *calls[image]);
 	for (size_t at = 0; at < bytes;) {
 		const struct tw_rb_record *record = (const void *)(records + at);
 
@@ -66,7 +68,7 @@ static void drain_ring(uint32_t index, enum tw_rb_state state)
 
 	while ((bytes = tw_rb_peek(shared, from, 1 << 20, &records, &end)) > 0 || end != from) {
 		if (bytes > 0)
-			take(records, (size_t)bytes, shared->image, told[index]);
+			take(records, (size_t)bytes, tw_rs_ring_image(&rs, index), told[index]);
 		tw_rb_consume(shared, end);
 		from = end;
 	}
@@ -81,7 +83,7 @@ static void drain_ring(uint32_t index, enum tw_rb_state state)
 static void drain(void)
 {
 	tw_rs_heartbeat(&rs);
-	for (uint32_t i = 0; i < tw_rs_ring_count(&rs); i++) {
+	for (uint32_t i = 0; i < tw_rs_look(&rs); i++) {
 		enum tw_rb_state state;
 
 		tw_rs_ring_reap(&rs, i);
@@ -89,7 +91,6 @@ static void drain(void)
 		if (state == TW_RB_LIVE || state == TW_RB_ENDED)
 			drain_ring(i, state);
 	}
-	tw_rs_refill(&rs, 12);
 }
 
 /* ---- names ---- */
@@ -137,21 +138,26 @@ static void report(const char *path)
 
 	if (!out)
 		exit(125);
-	for (uint32_t image = 0; image < TW_RS_IMAGES_MAX; image++) {
+	for (uint32_t image = 0; image < tw_rs_image_count(&rs); image++) {
 		struct names *names = calloc(1, sizeof *names);
 		uint64_t at = 0;
 		uint32_t type;
 		const void *payload;
 		size_t bytes;
 
+		if (!tw_rs_image(&rs, image)->memory) {
+			free(names);
+			continue;
+		}
+
 		while (tw_rs_defs_next(&rs, image, &at, &type, &payload, &bytes) > 0)
 			learn(names, image, type, payload, out);
 		for (size_t i = 0; i < PLACES_MAX; i++)
-			if (calls[image][i])
+			if (calls[image] && calls[image][i])
 				fprintf(out, "call %u %s %lu\n", image, names->places[i] ? names->places[i] : "? ?",
 					calls[image][i]);
 		/* RELAXED rs.no_ring: everybody is dead. */
-		lost[TW_RB_LOST_NO_RING] += tw_load_relaxed(&rs.control->images[image].no_ring_lost);
+		lost[TW_RB_LOST_NO_RING] += tw_load_relaxed(&tw_rs_head(&rs, image)->no_ring_lost);
 		free(names);
 	}
 	fprintf(out, "lost %lu %lu %lu\n", lost[TW_RB_LOST_FULL], lost[TW_RB_LOST_NESTED], lost[TW_RB_LOST_NO_RING]);
@@ -183,7 +189,7 @@ static void run(char **argv, const char *agent, const char *more)
 
 int main(int argc, char **argv)
 {
-	struct tw_rs_options options = { .policy = TW_RB_BLOCK, .first_rings = 12 };
+	struct tw_rs_options options = { .policy = TW_RB_BLOCK, .ring_bytes = 1 << 16 };
 	const char *more = NULL;
 	int at = 4, status;
 	pid_t pid;
@@ -206,7 +212,8 @@ int main(int argc, char **argv)
 		drain();
 		tw_rs_wait(&rs, 200000);
 	}
-	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++)
+	tw_rs_look(&rs);
+	for (uint32_t i = 0; i < tw_rs_image_count(&rs); i++)
 		tw_rs_image_reap(&rs, i);
 	drain();
 	report(argv[2]);

@@ -7,11 +7,12 @@ build=$1
 code=0
 # shellcheck disable=SC2016 # expanded inside
 privately bash -c '
-	mkdir shm && mount -t tmpfs -o size=6m,mode=700 none shm || exit 99
-	export TRACEWHEEL_SHM=$PWD/shm
+	mkdir shm small && mount -t tmpfs -o size=6m,mode=700 none shm && mount -t tmpfs -o size=64k,mode=700 none small || exit 99
+	export TRACEWHEEL_SHM=$PWD/small
 	"$0" record --ring 8M -o refused.tw -- true 2>refused.err
 	echo "$?" >refused.code
-	find shm -type f >refused.left
+	find small -type f >refused.left
+	export TRACEWHEEL_SHM=$PWD/shm
 	"$0" record -t "crash:_" -t "libcrash_work:_" --ring 64K -o full.tw -- "$1" fill shm/filling 60 >program.out 2>err
 	code=$?
 	find shm -type f >full.left

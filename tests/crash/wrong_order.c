@@ -33,7 +33,7 @@ int __wrap_tw_segment_append(struct tw_segment *segment, const struct tw_block_h
 			     const uint8_t *stored)
 {
 	/* Recovery and the definitions have no ring to give back to. */
-	for (uint32_t i = 0; rs && header->type == TW_BLOCK_EVENTS && i < tw_rs_ring_count(rs); i++) {
+	for (uint32_t i = 0; rs && header->type == TW_BLOCK_EVENTS && i < tw_rs_look(rs); i++) {
 		if (tw_rs_ring(rs, i)->lease != header->ring_lease)
 			continue;
 		tw_rb_consume(tw_rs_ring(rs, i), header->end_pos);

@@ -11,6 +11,7 @@
 #include "pipeline/event.h"
 #include "pipeline/writer.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/uio.h>
@@ -22,10 +23,15 @@ enum { RINGS = 2, RING_BYTES = 1 << 16, KEPT_DEFINITIONS = 4096 };
 
 /* The set as it was, and what of it may be changed. */
 static struct tw_rs set;
+static struct tw_rs_config config_before;
 static struct tw_rs_control *control_before;
+static struct tw_rs_image_head *head_before;
 static uint8_t *rings_before;
 static uint8_t definitions_before[KEPT_DEFINITIONS];
 static size_t rings_bytes;
+/* The whole of the image's file, and the file `config`. */
+static uint8_t *image_file;
+static int config_fd;
 static char capture_path[64];
 
 static ssize_t write_nowhere(int fd, const struct iovec *pieces, int count, off_t offset)
@@ -50,9 +56,9 @@ static void clean_up(void)
 	tw_store_remove(capture_path);
 }
 
-static void fill_ring(uint32_t image)
+static void fill_ring(void)
 {
-	struct tw_rs_claim who = {.image = image, .scheduler_id = 1, .tracee_id = 1};
+	struct tw_rs_claim who = {.scheduler_id = 1, .tracee_id = 1};
 	struct tw_rb_producer producer;
 	void *room;
 
@@ -75,39 +81,52 @@ static void make_set(void)
 	const struct tw_rs_options options = {.ring_bytes = RING_BYTES, .cap_bytes = 1 << 20};
 	const struct tw_def_atom atom = {.atom_id = 1, .text_bytes = 2};
 	uint8_t definition[sizeof(atom) + 2];
+	char config_path[300];
 	uint32_t image;
 
 	TW_ASSERT(tw_rs_create(&set, &options) == 0);
 	TW_ASSERT(tw_rs_image_claim(&set, &image) == 0);
 	memcpy(definition, &atom, sizeof(atom));
 	memcpy(definition + sizeof(atom), "ok", 2);
-	TW_ASSERT(tw_rs_defs_append(&set, image, TW_DEF_ATOM, definition, sizeof(definition)) == 0);
+	TW_ASSERT(tw_rs_defs_append(&set, TW_DEF_ATOM, definition, sizeof(definition)) == 0);
 	for (int i = 0; i < RINGS; i++)
-		fill_ring(image);
+		fill_ring();
+	TW_ASSERT(tw_rs_look(&set) == RINGS);
+	image_file = set.images[image].memory;
 	/* Its owner is somebody who is dead. */
-	set.control->owner_start_time = 1;
+	config_before = set.config;
+	config_before.owner_start_time = 1;
+	snprintf(config_path, sizeof(config_path), "%s/config", set.path);
+	config_fd = open(config_path, O_RDWR | O_CLOEXEC);
 	rings_bytes = RINGS * (RING_BYTES + TW_PAGE_BYTES);
 	control_before = malloc(sizeof(*control_before));
+	head_before = malloc(sizeof(*head_before));
 	rings_before = malloc(rings_bytes);
-	TW_ASSERT(control_before && rings_before);
+	TW_ASSERT(config_fd >= 0 && control_before && head_before && rings_before);
 	memcpy(control_before, set.control, sizeof(*control_before));
-	memcpy(rings_before, set.rings, rings_bytes);
-	memcpy(definitions_before, set.defs, KEPT_DEFINITIONS);
+	memcpy(head_before, image_file, sizeof(*head_before));
+	memcpy(rings_before, image_file + TW_RS_RINGS_AT, rings_bytes);
+	memcpy(definitions_before, image_file + TW_RS_HEAD_BYTES, KEPT_DEFINITIONS);
 	snprintf(capture_path, sizeof(capture_path), "/dev/shm/tracewheel-fuzz-%d.tw", (int)getpid());
 	atexit(clean_up);
 }
 
 static void change(const uint8_t *data, size_t bytes)
 {
-	uint8_t *const pieces[] = {(uint8_t *)set.control,        (uint8_t *)set.control->images,
-				   (uint8_t *)set.control->rings, set.rings,
-				   set.rings + TW_PAGE_BYTES,     set.defs};
-	const size_t sizes[] = {sizeof(*set.control), sizeof(set.control->images), sizeof(set.control->rings),
-				rings_bytes,          rings_bytes - TW_PAGE_BYTES, KEPT_DEFINITIONS};
+	struct tw_rs_config config = config_before;
+	struct tw_rs_image_head *head = (struct tw_rs_image_head *)(void *)image_file;
+	uint8_t *const rings = image_file + TW_RS_RINGS_AT, *const definitions = image_file + TW_RS_HEAD_BYTES;
+	uint8_t *const pieces[] = {(uint8_t *)&config,	    (uint8_t *)set.control, (uint8_t *)set.control->slots,
+				   (uint8_t *)head,	    (uint8_t *)head->rings, rings,
+				   rings + TW_PAGE_BYTES,   definitions};
+	const size_t sizes[] = {sizeof(config), sizeof(*set.control) - sizeof(set.control->slots), 256,
+				sizeof(*head) - sizeof(head->rings), 256, rings_bytes,
+				rings_bytes - TW_PAGE_BYTES, KEPT_DEFINITIONS};
 
 	memcpy(set.control, control_before, sizeof(*control_before));
-	memcpy(set.rings, rings_before, rings_bytes);
-	memcpy(set.defs, definitions_before, KEPT_DEFINITIONS);
+	memcpy(head, head_before, sizeof(*head));
+	memcpy(rings, rings_before, rings_bytes);
+	memcpy(definitions, definitions_before, KEPT_DEFINITIONS);
 	while (bytes >= 4) {
 		unsigned piece = data[0] % TW_COUNT_OF(pieces);
 		size_t offset = ((size_t)data[1] << 8 | data[2]) % sizes[piece], count = data[3];
@@ -120,15 +139,13 @@ static void change(const uint8_t *data, size_t bytes)
 		data += count;
 		bytes -= count;
 	}
-	/* Not this program's own. */
-	set.control->owner_start_time = 1;
+	TW_ASSERT(pwrite(config_fd, &config, sizeof(config), 0) == sizeof(config));
 }
 
 static void drain(struct tw_writer *writer, bool is_snapshot)
 {
-	uint32_t count = tw_rs_ring_count(&writer->rs);
+	uint32_t count = tw_writer_look(writer);
 
-	tw_writer_look(writer);
 	for (uint32_t i = 0; i < count; i++) {
 		if (!writer->rings[i].is_seen)
 			continue;
@@ -136,9 +153,9 @@ static void drain(struct tw_writer *writer, bool is_snapshot)
 		if (is_snapshot)
 			tw_writer_snapshot_ring(writer, i);
 		tw_writer_drain_ring(writer, i, 1);
-		tw_writer_tell_loss(writer, i);
+		tw_writer_end_ring(writer, i);
 	}
-	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
 		enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, i);
 
 		if (state == TW_RS_IMAGE_LIVE || state == TW_RS_IMAGE_ENDED)

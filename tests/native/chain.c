@@ -18,7 +18,7 @@ static void set(struct bed *bed, const char *function, const struct tw_match_pro
 
 static void open_traced(struct bed *bed, const char *name)
 {
-	struct tw_rs_options options = {.ring_bytes = 1 << 20, .cap_bytes = 1 << 22, .first_rings = 2};
+	struct tw_rs_options options = {.ring_bytes = 1 << 20, .cap_bytes = 1 << 22, .has_fixed_rings = true};
 
 	open_bed_with(bed, name, &options);
 	tw_trace_process(bed->session, TW_PID_ALL, true, TW_FLAG_CALL);

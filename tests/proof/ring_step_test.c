@@ -146,7 +146,7 @@ static void go_on(uint64_t after)
 			drain();
 	}
 	if (way->policy == TW_RB_OVERWRITE) {
-		int64_t bytes = tw_rb_snapshot(shared, copy, &first, &end);
+		int64_t bytes = tw_rb_snapshot(shared, shared->data_bytes, copy, &first, &end);
 
 		seen.is_bad = seen.is_bad || bytes < 0;
 		look_at(copy, bytes);

@@ -150,7 +150,7 @@ static int arm_slot(void)
 
 static void set_up(void)
 {
-	const struct tw_rs_options options = { .ring_bytes = 1 << 20, .cap_bytes = 1 << 22, .first_rings = 1 };
+	const struct tw_rs_options options = { .ring_bytes = 1 << 20, .cap_bytes = 1 << 22, .has_fixed_rings = true };
 	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_NODEFER };
 	uint32_t image;
 	int error = tw_rs_create(&rs, &options);
@@ -158,7 +158,7 @@ static void set_up(void)
 	if (!error)
 		error = tw_rs_image_claim(&rs, &image);
 	if (!error)
-		error = tw_session_make("step", &rs, image, &session);
+		error = tw_session_make("step", &rs, &session);
 	if (!error)
 		error = tw_function_declare(&called);
 	if (!error)
@@ -221,10 +221,10 @@ static int look_at(const struct tw_rb_record *record, unsigned *events)
 
 static int check(void)
 {
-	uint64_t counted = rs.control->images[0].no_ring_lost, all = handled_count + called_count;
+	uint64_t counted = rs.own.head->no_ring_lost, all = handled_count + called_count;
 	unsigned events = 0;
 
-	for (uint32_t i = 0; i < tw_rs_ring_count(&rs); i++) {
+	for (uint32_t i = 0; i < tw_rs_look(&rs); i++) {
 		struct tw_rb_shared *ring = tw_rs_ring(&rs, i);
 		const uint8_t *at;
 		uint64_t pos = 0, end = 0;

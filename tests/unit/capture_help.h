@@ -69,7 +69,7 @@ static inline void define(struct program *program, uint32_t type, const void *fi
 
 	memcpy(payload, fixed, bytes);
 	memcpy(payload + bytes, text ? text : "", text_bytes);
-	assert_int_equal(tw_rs_defs_append(program->rs, program->image, type, payload, bytes + text_bytes),
+	assert_int_equal(tw_rs_defs_append(program->rs, type, payload, bytes + text_bytes),
 			 0);
 }
 
@@ -102,9 +102,14 @@ static inline void begin_program(struct program *program, struct tw_rs *rs, uint
 static inline bool begin_thread(struct program *program, struct tw_rb_producer *producer,
 				uint32_t scheduler_id)
 {
-	struct tw_rs_claim who = {program->image, 0, scheduler_id, scheduler_id};
+	struct tw_rs_claim who = {.scheduler_id = scheduler_id, .tracee_id = scheduler_id};
 
-	return tw_rs_ring_claim(program->rs, &who, producer);
+	if (!tw_rs_ring_claim(program->rs, &who, producer))
+		return false;
+	/* As large as was asked for: by the way that a busy thread goes. */
+	while (tw_rs_ring_grow(program->rs, producer))
+		;
+	return true;
 }
 
 /* Writes one record; waits where the ring says so. */

@@ -26,13 +26,14 @@ static void be_member(const char *path, int told)
 {
 	struct tw_rs rs;
 	struct tw_rs_claim who = { 0 };
+	uint32_t image;
 	struct tw_rb_producer producer;
 	struct tw_rb_record *record;
 	uint32_t said[2];
 
 	/* A test that fails must not leave it behind. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (tw_rs_attach(&rs, path) || tw_rs_image_claim(&rs, &who.image) || !tw_rs_ring_claim(&rs, &who, &producer))
+	if (tw_rs_attach(&rs, path) || tw_rs_image_claim(&rs, &image) || !tw_rs_ring_claim(&rs, &who, &producer))
 		_exit(1);
 	for (unsigned i = 0; i < RECORDS; i++) {
 		if (tw_rb_reserve(&producer, 16, i, (void **)&record) != TW_RB_OK)
@@ -40,7 +41,7 @@ static void be_member(const char *path, int told)
 		*record = (struct tw_rb_record){ i + 1, TW_RB_HEAD(3, 0, 16, i) };
 		tw_rb_commit(&producer, 16);
 	}
-	said[0] = who.image;
+	said[0] = image;
 	said[1] = producer.ring_index;
 	if (write(told, said, sizeof said) != sizeof said)
 		_exit(3);
@@ -50,7 +51,7 @@ static void be_member(const char *path, int told)
 
 static void rings_are_taken_back_from_the_dead_only(void **state)
 {
-	const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 22, .first_rings = MEMBERS + 1 };
+	const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 22, .has_fixed_rings = true };
 	uint32_t image[MEMBERS], ring[MEMBERS], own, seen = 0;
 	pid_t child[MEMBERS];
 	struct tw_rs rs;
@@ -70,7 +71,8 @@ static void rings_are_taken_back_from_the_dead_only(void **state)
 		assert_int_equal(read(told[0], said, sizeof said), sizeof said);
 		close(told[0]);
 		image[i] = said[0];
-		ring[i] = said[1];
+		tw_rs_look(&rs);
+		ring[i] = tw_rs_image(&rs, said[0])->first_ring;
 		assert_int_not_equal(image[i], own);
 		seen |= 1u << image[i];
 	}
@@ -87,9 +89,10 @@ static void rings_are_taken_back_from_the_dead_only(void **state)
 		kill(child[dead], SIGKILL);
 		waitpid(child[dead], NULL, 0);
 		assert_true(tw_rs_image_reap(&rs, image[dead]));
-		assert_true(tw_rs_ring_reap(&rs, ring[dead]));
+		/* All of them have ended with it. */
+		assert_false(tw_rs_ring_reap(&rs, ring[dead]));
 		assert_int_equal(tw_rs_ring_state(&rs, ring[dead]), TW_RB_ENDED);
-		assert_int_equal(tw_rs_ring(&rs, ring[dead])->image, image[dead]);
+		assert_int_equal(tw_rs_ring_image(&rs, ring[dead]), image[dead]);
 		assert_int_equal(tw_rb_peek(tw_rs_ring(&rs, ring[dead]), 0, 65536, &out, &end), 16 * RECORDS);
 		for (uint64_t i = 0; i < RECORDS; i++)
 			assert_int_equal(((const struct tw_rb_record *)out)[i].ticks, i + 1);
@@ -99,19 +102,19 @@ static void rings_are_taken_back_from_the_dead_only(void **state)
 
 static void a_claim_says_all_that_it_was_asked_to(void **state)
 {
-	const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 22, .first_rings = 3 };
+	const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 22, .has_fixed_rings = true };
 	struct tw_rs_claim who = { .session_index = 3, .scheduler_id = 5, .tracee_id = 9 };
 	struct tw_rb_producer producer;
 	const struct tw_rb_shared *ring;
 	struct tw_rs rs;
+	uint32_t image;
 
 	assert_int_equal(tw_rs_create(&rs, &options), 0);
-	assert_int_equal(tw_rs_image_claim(&rs, &who.image), 0);
+	assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_true(tw_rs_ring_claim(&rs, &who, &producer));
 		ring = producer.shared;
 		assert_int_equal(ring->thread_id, gettid());
-		assert_int_equal(ring->image, who.image);
 		assert_int_equal(ring->session_index, who.session_index);
 		assert_int_equal(ring->scheduler_id, who.scheduler_id);
 		assert_int_equal(ring->tracee_id, who.tracee_id);
@@ -122,8 +125,8 @@ static void a_claim_says_all_that_it_was_asked_to(void **state)
 
 static void a_place_that_comes_again_begins_with_nothing(void **state)
 {
-	const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 22, .first_rings = 1 };
-	struct tw_rs_image *image;
+	const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 22 };
+	const struct tw_rs_image_head *image;
 	const void *payload;
 	struct tw_rs rs;
 	uint32_t index, again, type;
@@ -132,14 +135,16 @@ static void a_place_that_comes_again_begins_with_nothing(void **state)
 
 	assert_int_equal(tw_rs_create(&rs, &options), 0);
 	assert_int_equal(tw_rs_image_claim(&rs, &index), 0);
-	image = &rs.control->images[index];
-	assert_int_equal(tw_rs_defs_append(&rs, index, 7, "text", 4), 0);
-	tw_rs_count_no_ring(&rs, index, 5);
-	atomic_store(&image->defs_refused, 3);
+	assert_int_equal(tw_rs_defs_append(&rs, 7, "text", 4), 0);
+	tw_rs_count_no_ring(&rs, 5);
+	atomic_store(&rs.own.head->defs_refused, 3);
 	tw_rs_image_end(&rs, index);
+	tw_rs_look(&rs);
 	tw_rs_image_recycle(&rs, index);
 	assert_int_equal(tw_rs_image_claim(&rs, &again), 0);
 	assert_int_equal(again, index);
+	tw_rs_look(&rs);
+	image = tw_rs_head(&rs, again);
 	assert_int_equal(atomic_load(&image->defs_refused), 0);
 	assert_int_equal(atomic_load(&image->no_ring_lost), 0);
 	assert_int_equal(atomic_load(&image->no_ring_first_ticks), 0);
@@ -170,24 +175,24 @@ static void positions_that_no_producer_writes_are_refused(void **state)
 		*record = (struct tw_rb_record){ i + 1, TW_RB_HEAD(3, 0, 16, i) };
 		tw_rb_commit(&producer, 16);
 	}
-	assert_true(tw_rb_snapshot(shared, out, &first, &end) > 0);
+	assert_true(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end) > 0);
 	committed = atomic_load(&shared->committed_pos);
 	oldest = atomic_load(&shared->oldest_pos);
 	/* Too far apart, on a step. */
 	atomic_store(&shared->oldest_pos, committed - TW_RB_BYTES_MIN - TW_RB_ALIGN_BYTES);
-	assert_int_equal(tw_rb_snapshot(shared, out, &first, &end), TW_EFORMAT);
+	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end), TW_EFORMAT);
 	atomic_store(&shared->oldest_pos, 0);
-	assert_int_equal(tw_rb_snapshot(shared, out, &first, &end), TW_EFORMAT);
+	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end), TW_EFORMAT);
 	/* As near as they should be, between two steps. */
 	atomic_store(&shared->oldest_pos, oldest + 8);
-	assert_int_equal(tw_rb_snapshot(shared, out, &first, &end), TW_EFORMAT);
+	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end), TW_EFORMAT);
 	atomic_store(&shared->oldest_pos, oldest);
 	atomic_store(&shared->committed_pos, committed - 8);
-	assert_int_equal(tw_rb_snapshot(shared, out, &first, &end), TW_EFORMAT);
+	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end), TW_EFORMAT);
 	/* And as far apart as they may be. */
 	atomic_store(&shared->committed_pos, committed);
 	atomic_store(&shared->oldest_pos, committed - TW_RB_BYTES_MIN);
-	assert_int_equal(tw_rb_snapshot(shared, out, &first, &end), TW_RB_BYTES_MIN);
+	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end), TW_RB_BYTES_MIN);
 	free(out);
 	free(shared);
 }

@@ -219,7 +219,7 @@ static void an_overwriting_ring_keeps_the_newest(void **state)
 
 		for (uint64_t n = random64(&s) % 500; n; n--)
 			assert_int_equal(put(&producer, number++), TW_RB_OK);
-		bytes = tw_rb_snapshot(shared, copy, &first, &end);
+		bytes = tw_rb_snapshot(shared, shared->data_bytes, copy, &first, &end);
 		assert_true(bytes >= 0);
 		if (tw_rb_untold_loss(shared, none, &loss)) {
 			/* What was overwritten reaches up to the first record that is kept. */

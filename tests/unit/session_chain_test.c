@@ -30,7 +30,7 @@ enum { SPARE = 80 };
 
 static void open_wide(struct bed *bed, const char *name)
 {
-	struct tw_rs_options options = {.ring_bytes = 1 << 25, .cap_bytes = 1 << 27, .first_rings = 1};
+	struct tw_rs_options options = {.ring_bytes = 1 << 25, .cap_bytes = 1 << 27, .has_fixed_rings = true};
 
 	open_bed_with(bed, name, &options);
 }
@@ -66,7 +66,7 @@ static long read_ends(struct bed *bed, enum tw_event_kind kind, const int *expec
 {
 	long count = 0;
 
-	for (uint32_t i = 0; i < tw_rs_ring_count(&bed->rs); i++) {
+	for (uint32_t i = 0; i < tw_rs_look(&bed->rs); i++) {
 		const uint8_t *at;
 		uint64_t end;
 		int64_t bytes;
@@ -95,7 +95,7 @@ static uint64_t lost(struct bed *bed, enum tw_rb_cause cause)
 {
 	uint64_t count = 0;
 
-	for (uint32_t i = 0; i < tw_rs_ring_count(&bed->rs); i++)
+	for (uint32_t i = 0; i < tw_rs_look(&bed->rs); i++)
 		count += tw_rs_ring(&bed->rs, i)->lost[cause];
 	return count;
 }
@@ -271,7 +271,7 @@ static void what_finds_no_room_is_counted(void **state)
 	const long calls = 2100000;
 	uint32_t blocks = tw_blocks_in_use();
 	struct tw_process *process = new_process();
-	struct tw_rs_options options = {.ring_bytes = 1 << 26, .cap_bytes = 1 << 27, .first_rings = 1};
+	struct tw_rs_options options = {.ring_bytes = 1 << 26, .cap_bytes = 1 << 27, .has_fixed_rings = true};
 	struct tw_frame frame;
 	struct bed bed;
 	long ends;

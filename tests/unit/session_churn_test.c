@@ -205,7 +205,7 @@ static void live_one_life(uint64_t *random)
 {
 	const struct tw_rs_options options = { .ring_bytes = 1 << 16,
 					       .cap_bytes = 1 << 19,
-					       .first_rings = 2,
+					       .has_fixed_rings = true,
 					       .policy = draw(random, 2) ? TW_RB_DROP : TW_RB_OVERWRITE };
 	struct tw_rs rs;
 	struct tw_session *session;
@@ -214,7 +214,7 @@ static void live_one_life(uint64_t *random)
 
 	if (has_rings) {
 		CHECK(tw_rs_create(&rs, &options) == 0 && tw_rs_image_claim(&rs, &image) == 0);
-		CHECK(tw_session_make("churn", &rs, image, &session) == 0);
+		CHECK(tw_session_make("churn", &rs, &session) == 0);
 	} else {
 		CHECK(tw_session_create("churn", NULL, &session) == 0);
 	}

@@ -426,7 +426,7 @@ static void line_101_102_160_a_new_version_begins_untraced(void **state)
 static void line_105_fifty_sessions_get_one_event_each(void **state)
 {
 	static struct bed many[50];
-	const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 18, .first_rings = 1 };
+	const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 18, .has_fixed_rings = true };
 
 	for (int i = 0; i < 50; i++) {
 		open_bed_with(&many[i], "many", &options);

@@ -283,14 +283,14 @@ static void threads_come_and_go(void **state)
 		for (int i = 0; i < 3; i++)
 			pthread_join(t[i], NULL);
 		seen += count_events(&bed);
-		for (uint32_t i = 0; i < tw_rs_ring_count(&bed.rs); i++) {
+		for (uint32_t i = 0; i < tw_rs_look(&bed.rs); i++) {
 			if (tw_rs_ring_state(&bed.rs, i) != TW_RB_ENDED)
 				continue;
 			tw_rs_ring_recycle(&bed.rs, i);
 		}
 	}
-	assert_int_equal(seen + bed.rs.control->images[0].no_ring_lost, 12000);
-	assert_int_equal(bed.rs.control->images[0].no_ring_lost, 0);
+	assert_int_equal(seen + bed.rs.own.head->no_ring_lost, 12000);
+	assert_int_equal(bed.rs.own.head->no_ring_lost, 0);
 	close_bed(&bed);
 }
 
@@ -325,7 +325,7 @@ static void the_first_call_needs_little_stack(void **state)
 
 static void threads_without_rings_are_counted(void **state)
 {
-	struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = (1 << 16) + 4096, .first_rings = 1 };
+	struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = (1 << 16) + 4096, .has_fixed_rings = true };
 	struct bed bed;
 	pthread_t t;
 
@@ -336,7 +336,7 @@ static void threads_without_rings_are_counted(void **state)
 	pthread_create(&t, NULL, call_from_a_thread, NULL);
 	pthread_join(t, NULL);
 	assert_int_equal(count_events(&bed), 1);
-	assert_int_equal(bed.rs.control->images[0].no_ring_lost, 100);
+	assert_int_equal(bed.rs.own.head->no_ring_lost, 100);
 	close_bed(&bed);
 }
 
@@ -366,7 +366,7 @@ static void install(void (*handler)(int))
 
 static void handlers_record_or_are_counted(void **state)
 {
-	struct tw_rs_options options = { .ring_bytes = 1 << 24, .cap_bytes = 1 << 25, .first_rings = 1 };
+	struct tw_rs_options options = { .ring_bytes = 1 << 24, .cap_bytes = 1 << 25, .has_fixed_rings = true };
 	struct itimerval every = { { 0, 50 }, { 0, 50 } }, off = { 0 };
 	struct bed bed;
 	unsigned called = 0, events = 0, got;

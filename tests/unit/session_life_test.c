@@ -247,7 +247,7 @@ static void a_child_does_not_disturb_its_parents_capture(void **state)
 
 	assert_true(tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL) >= 1);
 	tw_call0(&f);
-	defined = session->rs->control->images[session->image].defs_committed_bytes;
+	defined = session->rs->own.head->defs_committed_bytes;
 	child = fork();
 	if (child == 0) {
 		alarm(120);
@@ -262,7 +262,7 @@ static void a_child_does_not_disturb_its_parents_capture(void **state)
 	waitpid(child, &status, 0);
 	assert_int_equal(status, 0);
 	assert_int_equal(session->rs->control->is_closed, 0);
-	assert_int_equal(session->rs->control->images[session->image].defs_committed_bytes, defined);
+	assert_int_equal(session->rs->own.head->defs_committed_bytes, defined);
 	assert_true(tw_session_is_alive(session));
 	assert_int_equal(tw_session_destroy(session), 1);
 	tw_session_put(session);
@@ -335,7 +335,7 @@ static void a_child_forgets_changes_that_were_under_way(void **state)
 static void a_consumer_without_progress_is_not_waited_for(void **state)
 {
 	const struct tw_rs_options options = {
-		.ring_bytes = 1 << 16, .cap_bytes = 1 << 18, .policy = TW_RB_BLOCK, .first_rings = 1
+		.ring_bytes = 1 << 16, .cap_bytes = 1 << 18, .policy = TW_RB_BLOCK, .has_fixed_rings = true
 	};
 	struct tw_session *session;
 	struct tw_rs rs;
@@ -345,7 +345,7 @@ static void a_consumer_without_progress_is_not_waited_for(void **state)
 	tw_call0(&f);
 	assert_int_equal(tw_rs_create(&rs, &options), 0);
 	assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
-	assert_int_equal(tw_session_make("stuck", &rs, image, &session), 0);
+	assert_int_equal(tw_session_make("stuck", &rs, &session), 0);
 	assert_int_equal(tw_trace_process(session, tw_process_self(), true, TW_FLAG_CALL), 1);
 	assert_int_equal(tw_trace_function(session, "life", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
 	for (int i = 0; i < (1 << 16) / 16 - 64; i++)
@@ -356,6 +356,7 @@ static void a_consumer_without_progress_is_not_waited_for(void **state)
 		tw_call0(&f);
 	/* A second for each would be 200. */
 	assert_true(tw_clock_monotonic_ns() - before < UINT64_C(100000000000));
+	tw_rs_look(&rs);
 	assert_true(tw_rs_ring(&rs, 0)->lost[TW_RB_LOST_FULL] > 100);
 	tw_session_destroy(session);
 	tw_session_put(session);
@@ -371,13 +372,13 @@ static _Atomic bool is_drained;
 static struct tw_session *block_session(uint64_t cap_bytes)
 {
 	const struct tw_rs_options options = {
-		.ring_bytes = 1 << 16, .cap_bytes = cap_bytes, .policy = TW_RB_BLOCK, .first_rings = 1
+		.ring_bytes = 1 << 16, .cap_bytes = cap_bytes, .policy = TW_RB_BLOCK, .has_fixed_rings = true
 	};
 	struct tw_session *session;
 
 	assert_int_equal(tw_rs_create(&block_set, &options), 0);
 	assert_int_equal(tw_rs_image_claim(&block_set, &block_image), 0);
-	assert_int_equal(tw_session_make("block", &block_set, block_image, &session), 0);
+	assert_int_equal(tw_session_make("block", &block_set, &session), 0);
 	assert_int_equal(tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL), 1);
 	assert_int_equal(tw_trace_function(session, "life", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
 	return session;
@@ -393,8 +394,10 @@ static void end_block_session(struct tw_session *session)
 /* Takes everything once a thread has slept for room; its signs of life are an hour old. */
 static void *drain_late(void *arg)
 {
-	struct tw_rb_shared *ring = tw_rs_ring(&block_set, 0);
+	struct tw_rb_shared *ring;
 
+	tw_rs_look(&block_set);
+	ring = tw_rs_ring(&block_set, 0);
 	while (!atomic_load(&is_drained)) {
 		if (atomic_load(&ring->waiting)) {
 			usleep(20000);
@@ -431,23 +434,40 @@ static void *call_f(void *arg)
 	return NULL;
 }
 
-/* Who finds no ring waits until the owner has looked, however late that is. */
+static _Atomic bool may_end;
+
+static void *call_f_and_stay(void *arg)
+{
+	tw_call0(&f);
+	while (!atomic_load(&may_end))
+		nap();
+	return NULL;
+}
+
+/* Who finds no ring waits until one is given back, however late that is. */
 static void a_ring_that_comes_late_comes(void **state)
 {
-	struct tw_session *session = block_session(1 << 20);
-	pthread_t thread;
+	struct tw_session *session = block_session((1 << 16) + TW_PAGE_BYTES);
+	pthread_t holder, thread;
 
 	/* The only ring. */
-	tw_call0(&f);
-	assert_int_equal(atomic_load(&block_set.control->ready_count), 0);
+	atomic_store(&may_end, false);
+	pthread_create(&holder, NULL, call_f_and_stay, NULL);
+	while (!atomic_load(&block_set.own.head->ring_count))
+		nap();
 	pthread_create(&thread, NULL, call_f, NULL);
 	while (!atomic_load(&block_set.control->wanted_count))
 		nap();
 	usleep(500000);
-	assert_int_equal(tw_rs_refill(&block_set, 1) > 0, true);
+	atomic_store(&may_end, true);
+	pthread_join(holder, NULL);
+	tw_rs_look(&block_set);
+	assert_int_equal(tw_rs_ring_state(&block_set, 0), TW_RB_ENDED);
+	tw_rs_ring_recycle(&block_set, 0);
 	tw_rs_heartbeat(&block_set);
 	pthread_join(thread, NULL);
-	assert_int_equal(atomic_load(&block_set.control->images[block_image].no_ring_lost), 0);
+	assert_int_equal(atomic_load(&block_set.own.head->ring_count), 1);
+	assert_int_equal(atomic_load(&block_set.own.head->no_ring_lost), 0);
 	end_block_session(session);
 }
 

@@ -6,6 +6,7 @@
  *	next number of its log, taken under the lock that orders them.  The time stamps in the rings are then moved by
  *	a different skew for each thread.  Negative control: by the skewed times alone the order is wrong.
  */
+#include "pipeline/writer.h"
 #include "session_bed.h"
 #include "skew_help.h"
 #include "tracewheel/consumer.h"
@@ -226,12 +227,7 @@ static void begin(struct recording *r, const char *directory, const char *name, 
 	assert_int_equal(tw_recorder_create(&options, &r->recorder), 0);
 	assert_int_equal(tw_rs_attach(&r->rs, tw_recorder_ring_set_path(r->recorder)), 0);
 	assert_int_equal(tw_rs_image_claim(&r->rs, &r->image), 0);
-	/* A ring for each scheduler and for the main thread: the recorder makes them as they are wanted. */
-	for (int i = 0; i < SCHEDULERS + 1; i++) {
-		tw_rs_want(&r->rs);
-		tw_recorder_poll(r->recorder, 0);
-	}
-	assert_int_equal(tw_session_make(name, &r->rs, r->image, &r->session), 0);
+	assert_int_equal(tw_session_make(name, &r->rs, &r->session), 0);
 	assert_int_equal(tw_trace_process(r->session, TW_PID_NEW, true, flags), 0);
 	assert_int_equal(tw_trace_function(r->session, "actor", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
 }
@@ -240,7 +236,7 @@ static void finish(struct recording *r)
 {
 	struct tw_recorder_stats stats;
 
-	skew_rings(&r->rs);
+	skew_rings(tw_recorder_ring_set(r->recorder));
 	tw_session_destroy(r->session);
 	tw_session_put(r->session);
 	tw_rs_image_end(&r->rs, r->image);

@@ -6,6 +6,7 @@
  *	rings are drained the time stamps in them are moved by a different skew for each thread.  The reader's
  *	order must be each actor's own.  Negative control: by the skewed times alone it is not.
  */
+#include "pipeline/writer.h"
 #include "session_bed.h"
 #include "skew_help.h"
 #include "tracewheel/consumer.h"
@@ -174,16 +175,11 @@ static void each_actor_keeps_its_order_over_skewed_clocks(void **state)
 	assert_int_equal(tw_recorder_create(&options, &recorder), 0);
 	assert_int_equal(tw_rs_attach(&rs, tw_recorder_ring_set_path(recorder)), 0);
 	assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
-	/* A ring for each scheduler: the recorder makes them as they are wanted. */
-	for (int i = 0; i < SCHEDULERS; i++) {
-		tw_rs_want(&rs);
-		tw_recorder_poll(recorder, 0);
-	}
-	assert_int_equal(tw_session_make("migrate", &rs, image, &session), 0);
+	assert_int_equal(tw_session_make("migrate", &rs, &session), 0);
 	assert_int_equal(tw_trace_process(session, TW_PID_NEW, true, TW_FLAG_CALL), 0);
 	assert_int_equal(tw_trace_function(session, "actor", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
 	run_actors();
-	skew_rings(&rs);
+	skew_rings(tw_recorder_ring_set(recorder));
 	tw_session_destroy(session);
 	tw_session_put(session);
 	tw_rs_image_end(&rs, image);

@@ -146,7 +146,7 @@ static void drain(struct account *a, bool recycles)
 	struct tw_rs *rs = &a->bed.rs;
 
 	tw_rs_heartbeat(rs);
-	for (uint32_t i = 0; i < tw_rs_ring_count(rs); i++) {
+	for (uint32_t i = 0; i < tw_rs_look(rs); i++) {
 		struct tw_rb_loss_record untold;
 		enum tw_rb_state state = tw_rs_ring_state(rs, i);
 
@@ -162,13 +162,12 @@ static void drain(struct account *a, bool recycles)
 		if (recycles)
 			tw_rs_ring_recycle(rs, i);
 	}
-	tw_rs_refill(rs, 3);
 }
 
 static struct account *open_account(enum tw_rb_policy policy, uint64_t ring_bytes)
 {
 	const struct tw_rs_options options = {
-		.ring_bytes = ring_bytes, .cap_bytes = 1 << 24, .first_rings = 4, .policy = policy
+		.ring_bytes = ring_bytes, .cap_bytes = 1 << 24, .has_fixed_rings = true, .policy = policy
 	};
 	struct account *a = calloc(1, sizeof *a);
 
@@ -184,7 +183,7 @@ static void close_account(struct account *a, uint64_t calls)
 {
 	tw_session_destroy(a->bed.session);
 	drain(a, false);
-	CHECK(a->events + a->told_lost + a->bed.rs.control->images[0].no_ring_lost == calls);
+	CHECK(a->events + a->told_lost + a->bed.rs.own.head->no_ring_lost == calls);
 	tw_session_put(a->bed.session);
 	tw_rs_destroy(&a->bed.rs);
 	free(a);
@@ -251,7 +250,7 @@ static void check_silence(struct bed *bed)
 	uint64_t before = 0, after = 0;
 
 	for (int pass = 0; pass < 2; pass++) {
-		for (uint32_t i = 0; i < tw_rs_ring_count(&bed->rs); i++) {
+		for (uint32_t i = 0; i < tw_rs_look(&bed->rs); i++) {
 			CHECK(tw_rs_ring_state(&bed->rs, i) != TW_RB_LIVE &&
 			      tw_rs_ring_state(&bed->rs, i) != TW_RB_CLAIMED);
 			*(pass ? &after : &before) += tw_rb_committed(tw_rs_ring(&bed->rs, i));
@@ -267,14 +266,14 @@ static void *sessions_at_random(void *arg)
 	struct bed *bed = malloc(sizeof *bed);
 
 	while (!is_time()) {
-		const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 20, .first_rings = 2 };
+		const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 20, .has_fixed_rings = true };
 		bool has_rings = draw(&random) % 3;
 		uint32_t image;
 
 		memset(bed, 0, sizeof *bed);
 		if (has_rings) {
 			CHECK(tw_rs_create(&bed->rs, &options) == 0 && tw_rs_image_claim(&bed->rs, &image) == 0);
-			CHECK(tw_session_make("random", &bed->rs, image, &bed->session) == 0);
+			CHECK(tw_session_make("random", &bed->rs, &bed->session) == 0);
 		} else {
 			CHECK(tw_session_create("random", NULL, &bed->session) == 0);
 		}
@@ -446,7 +445,6 @@ static void short_threads_lose_nothing_unseen(void **state)
 	uint64_t calls = 0, threads = 0;
 
 	tw_hit_host.pinned_rs = &a->bed.rs;
-	tw_hit_host.pinned_image = 0;
 	tw_hit_host.pinned_session = a->bed.session->slot;
 	pthread_key_create(&key, on_end);
 	start_clock();

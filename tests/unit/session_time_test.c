@@ -79,7 +79,7 @@ static void begin(struct recording *r)
 	assert_int_equal(tw_rs_attach(&r->rs, tw_recorder_ring_set_path(r->recorder)), 0);
 	assert_int_equal(tw_rs_image_claim(&r->rs, &r->image), 0);
 	tw_recorder_poll(r->recorder, 0);
-	assert_int_equal(tw_session_make("time", &r->rs, r->image, &r->session), 0);
+	assert_int_equal(tw_session_make("time", &r->rs, &r->session), 0);
 }
 
 /* Ends the session, and opens what it recorded. */

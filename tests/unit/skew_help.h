@@ -12,7 +12,8 @@ static void skew_rings(struct tw_rs *rs)
 {
 	uint64_t skew = tw_clock_ticks_per_second() / 20000;
 
-	for (uint32_t i = 0; i < tw_rs_ring_count(rs); i++) {
+	/* @rs: the owner's. */
+	for (uint32_t i = 0; i < tw_rs_look(rs); i++) {
 		struct tw_rb_shared *ring = tw_rs_ring(rs, i);
 		uint64_t pos = tw_load_relaxed(&ring->tail_pos), end;
 		const uint8_t *at;
@@ -24,7 +25,7 @@ static void skew_rings(struct tw_rs *rs)
 			for (int64_t b = 0; b < bytes;) {
 				struct tw_rb_record *record = (struct tw_rb_record *)(uintptr_t)(at + b);
 
-				record->ticks += (i * 2 % 3) * skew;
+				record->ticks += (ring->scheduler_id * 2 % 3) * skew;
 				b += TW_RB_HEAD_BYTES(record->head);
 			}
 			pos = end;

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image.c - the member's image: a slot in the table, a file of its own, a few pieces of it mapped.
+ *
+ *	1 a slot: FREE to CLAIMED with the process id, so that the owner sees who died there
+ *	2 the file, its head, the first page of its rings
+ *	3 LIVE: the owner opens the file
+ *	4 an image of the same process that exec() replaced is at its end
+ */
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/sys.h"
+#include "ringbuf/backing.h"
+#include "ringbuf/inside.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct tw_rs_image_head tw_rs_nowhere;
+
+void tw_rs_own_init(struct tw_rs *rs)
+{
+	static const struct tw_quiet_lock unlocked = TW_QUIET_LOCK_INIT;
+
+	memset(&rs->own, 0, sizeof rs->own);
+	rs->own.head = &tw_rs_nowhere;
+	rs->own.cutting = unlocked;
+}
+
+static void unmap_ring(struct tw_rs *rs, uint32_t index)
+{
+	struct tw_rb_shared *shared = rs->own.rings[index];
+
+	if (shared)
+		tw_sys_unmap(shared, (size_t)rs->own.ring_bytes[index] + TW_PAGE_BYTES);
+	rs->own.rings[index] = NULL;
+}
+
+void tw_rs_own_fini(struct tw_rs *rs)
+{
+	struct tw_rs_own *own = &rs->own;
+
+	if (own->process_id && !rs->config.is_anonymous) {
+		for (uint32_t i = 0; i < TW_RS_IMAGE_RINGS_MAX; i++)
+			unmap_ring(rs, i);
+		tw_sys_unmap(own->anchor, TW_PAGE_BYTES);
+		tw_sys_unmap(own->defs, own->defs_mapped_bytes);
+		tw_sys_unmap(own->head, TW_RS_HEAD_BYTES);
+	}
+	tw_rs_own_init(rs);
+}
+
+/* ---- beginning ---- */
+
+static int refuse(struct tw_rs *rs, enum tw_rs_refusal why, int error)
+{
+	/* RELAXED rs.images_refused: a count for the summary. */
+	tw_fetch_add_relaxed(&rs->control->images_refused[why], 1);
+	return error;
+}
+
+/* Slots are tried from a place on that differs from process to process. */
+static bool take_slot(struct tw_rs *rs, int32_t process_id, uint32_t *out)
+{
+	/* RELAXED rs.slot_count: a hint where to begin; below it slots may be free again. */
+	uint32_t used = tw_load_relaxed(&rs->control->slot_count);
+
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+		struct tw_rs_slot *slot = &rs->control->slots[i];
+		uint64_t free_word = tw_rs_slot_word(TW_RS_IMAGE_FREE, 0);
+
+		/* RELAXED rs.look: a look before the compare-and-swap, which decides. */
+		if (tw_load_relaxed(&slot->state) != free_word)
+			continue;
+		/* PAIR rs.image: acquire and release; the owner has finished with who was here before. */
+		if (!tw_cas_acq_rel(&slot->state, &free_word, tw_rs_slot_word(TW_RS_IMAGE_CLAIMED, process_id)))
+			continue;
+		while (used <= i) {
+			/* RELAXED rs.slot_count: it only grows; LIVE, which comes later, is what is looked for. */
+			if (tw_cas_relaxed(&rs->control->slot_count, &used, i + 1))
+				break;
+		}
+		*out = i;
+		return true;
+	}
+	return false;
+}
+
+static void fill_head(struct tw_rs_image_head *head, uint64_t lease, uint64_t start_time, int32_t process_id)
+{
+	head->magic = TW_RS_IMAGE_MAGIC;
+	head->lease = lease;
+	head->process_start_time = start_time;
+	head->start_ticks = tw_clock_ticks();
+	head->process_id = process_id;
+	head->parent_process_id = tw_sys_parent_process_id();
+}
+
+/* The page that the image begins with; the table of rings goes on behind it, and comes as it is used. */
+static int make_present(struct tw_rs_own *own)
+{
+	if (tw_sys_populate_write(own->head, TW_PAGE_BYTES) == -EFAULT)
+		return TW_ENOSPC;
+	return 0;
+}
+
+static int make_file(struct tw_rs *rs, uint64_t lease)
+{
+	struct tw_backing_piece pieces[] = { { 0, TW_RS_HEAD_BYTES, NULL },
+					     { TW_RS_HEAD_BYTES, TW_RS_DEFS_STEP_BYTES, NULL },
+					     { TW_RS_RINGS_AT, TW_PAGE_BYTES, NULL } };
+	struct tw_rs_own *own = &rs->own;
+	char name[40];
+	int error;
+
+	tw_rs_image_name(lease, name);
+	error = tw_backing_create_pieces(rs->path, name, tw_rs_image_bytes(&rs->config), pieces, TW_COUNT_OF(pieces));
+	if (error)
+		return error;
+	for (unsigned i = 0; i < TW_COUNT_OF(pieces); i++)
+		tw_sys_keep_from_children(pieces[i].mapped, pieces[i].bytes);
+	own->head = pieces[0].mapped;
+	own->defs = pieces[1].mapped;
+	own->defs_mapped_bytes = TW_RS_DEFS_STEP_BYTES;
+	own->anchor = pieces[2].mapped;
+	error = make_present(own);
+	if (error) {
+		own->process_id = tw_sys_process_id();
+		tw_rs_own_fini(rs);
+		tw_backing_remove_file(rs->path, name);
+	}
+	return error;
+}
+
+static int make_image(struct tw_rs *rs, uint64_t lease)
+{
+	uint8_t *image = rs->anonymous + TW_RS_CONTROL_BYTES;
+
+	if (!rs->config.is_anonymous)
+		return make_file(rs, lease);
+	/* There is one image of it at a time, and it was empty, or is taken up again where nothing is read any more. */
+	rs->own.head = (struct tw_rs_image_head *)(void *)image;
+	rs->own.defs = image + TW_RS_HEAD_BYTES;
+	rs->own.defs_mapped_bytes = TW_RS_DEFS_BYTES;
+	rs->own.anchor = image + TW_RS_RINGS_AT;
+	return 0;
+}
+
+/* exec keeps the process and replaces the program: the image before is at its end. */
+static void end_predecessor(struct tw_rs *rs, uint32_t own_slot, int32_t process_id, uint64_t start_time)
+{
+	/* RELAXED rs.slot_count: this process has raised it for each of its images. */
+	uint32_t count = tw_load_relaxed(&rs->control->slot_count);
+
+	for (uint32_t i = 0; i < count && i < TW_RS_IMAGES_MAX; i++) {
+		struct tw_rs_slot *slot = &rs->control->slots[i];
+		uint64_t live = tw_rs_slot_word(TW_RS_IMAGE_LIVE, process_id);
+
+		/* PAIR rs.image: acquire; whose it is. */
+		if (i == own_slot || tw_load_acquire(&slot->state) != live)
+			continue;
+		/* RELAXED rs.slot: written before LIVE was seen. */
+		if (tw_load_relaxed(&slot->process_start_time) != start_time)
+			continue;
+		/* PAIR rs.image: acquire and release; the owner drains it. */
+		tw_cas_acq_rel(&slot->state, &live, tw_rs_slot_word(TW_RS_IMAGE_ENDED, process_id));
+	}
+}
+
+static void end_slot(struct tw_rs *rs, uint32_t index, enum tw_rs_image_state state, int32_t process_id)
+{
+	/* PAIR rs.image: release; acquire in look_at_slot().  What the member wrote is there. */
+	tw_store_release(&rs->control->slots[index].state,
+			 tw_rs_slot_word(state, state == TW_RS_IMAGE_FREE ? 0 : process_id));
+}
+
+int tw_rs_image_claim(struct tw_rs *rs, uint32_t *out)
+{
+	int32_t process_id = tw_sys_process_id();
+	uint64_t start_time = 0, lease;
+	uint32_t index;
+	struct tw_rs_slot *slot;
+	int error;
+
+	if (tw_sys_process_start_time(process_id, &start_time) < 0)
+		return refuse(rs, TW_RS_REFUSED_FILE, TW_ENOTSUP);
+	if (!take_slot(rs, process_id, &index)) {
+		tw_rs_want(rs);
+		return refuse(rs, TW_RS_REFUSED_SLOT, TW_ELIMIT);
+	}
+	slot = &rs->control->slots[index];
+	/* RELAXED rs.slot: CLAIMED by this thread; released with LIVE. */
+	tw_store_relaxed(&slot->process_start_time, start_time);
+	/* RELAXED rs.lease: only its being different matters. */
+	lease = tw_fetch_add_relaxed(&rs->control->next_lease, 1) + UINT64_C(1);
+	/* RELAXED rs.slot: as above. */
+	tw_store_relaxed(&slot->lease, lease);
+	tw_rs_own_fini(rs);
+	error = make_image(rs, lease);
+	if (error) {
+		end_slot(rs, index, TW_RS_IMAGE_FREE, 0);
+		return refuse(rs, error == TW_ENOMEM || error == TW_ENOSPC ? TW_RS_REFUSED_MEMORY : TW_RS_REFUSED_FILE, error);
+	}
+	rs->own.slot = index;
+	rs->own.lease = lease;
+	rs->own.process_id = process_id;
+	fill_head(rs->own.head, lease, start_time, process_id);
+	end_slot(rs, index, TW_RS_IMAGE_LIVE, process_id);
+	end_predecessor(rs, index, process_id, start_time);
+	*out = index;
+	return 0;
+}
+
+void tw_rs_image_end(struct tw_rs *rs, uint32_t index)
+{
+	end_slot(rs, index, TW_RS_IMAGE_ENDED, rs->own.process_id);
+}
+
+/* ---- fork ---- */
+
+void tw_rs_after_fork_in_child(struct tw_rs *rs)
+{
+	struct tw_rs_own *own = &rs->own;
+
+	if (rs->anonymous) {
+		tw_sys_map_over(rs->anonymous, rs->anonymous_bytes);
+	} else if (own->process_id) {
+		tw_sys_map_over(own->head, TW_RS_HEAD_BYTES);
+		if (!own->is_moving)
+			tw_sys_map_over(own->defs, own->defs_mapped_bytes);
+		tw_sys_map_over(own->anchor, TW_PAGE_BYTES);
+	}
+	/* Not unmapped: what was interrupted may be about to write there. */
+	tw_rs_own_init(rs);
+}
+
+void tw_rs_ring_after_fork_in_child(struct tw_rs *rs, struct tw_rb_producer *producer)
+{
+	struct tw_rb_shared *shared = producer->shared;
+
+	if (!rs->anonymous)
+		tw_sys_map_over(shared, TW_PAGE_BYTES + producer->mask + 1);
+	shared->data_bytes = producer->mask + 1;
+	shared->first_pos = producer->pos;
+	shared->policy = producer->policy;
+	/* RELAXED rb.claim: memory of the child, which has one thread. */
+	tw_store_relaxed(&shared->committed_pos, producer->pos);
+	/* RELAXED rb.claim: as above. */
+	tw_store_relaxed(&shared->tail_pos, producer->pos);
+	/* RELAXED rb.claim: as above. */
+	tw_store_relaxed(&shared->oldest_pos, producer->pos);
+	producer->growth_bytes = 0;
+}
+
+/* ---- events without a ring ---- */
+
+/* Called inside of hits: the vector registers may be the program's. */
+__attribute__((target("general-regs-only"))) void tw_rs_count_no_ring(struct tw_rs *rs, uint64_t ticks)
+{
+	struct tw_rs_image_head *head = rs->own.head;
+	uint64_t none = 0;
+
+	/* RELAXED rs.no_ring: counts; read for good after the image has ENDED (PAIR rs.image). */
+	tw_fetch_add_relaxed(&head->no_ring_lost, 1);
+	/* RELAXED rs.no_ring: as above. */
+	tw_cas_relaxed(&head->no_ring_first_ticks, &none, ticks);
+	/* RELAXED rs.no_ring: as above; threads may store a little out of order. */
+	tw_store_relaxed(&head->no_ring_last_ticks, ticks);
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * owner.c - the owner's side of images and rings: seen, checked once, drained, given back.
+ *
+ * What members can write is believed nowhere.  The file of an image is opened by the number in its slot, from a directory
+ * that is ours alone; process, start and lease are copied when it is first seen.  An entry of a table of rings is copied
+ * too, once it lies inside the file and behind the entries before it; what it says later is nobody's concern.
+ */
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/sys.h"
+#include "ringbuf/backing.h"
+#include "ringbuf/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* Leases come nearly in order: one that is so far behind the newest is no image's. */
+#define LEASES_BEHIND UINT64_C(1000000)
+
+int tw_rs_seen_init(struct tw_rs *rs)
+{
+	rs->images = calloc(TW_RS_IMAGES_MAX, sizeof *rs->images);
+	rs->rings = calloc(TW_RS_RINGS_MAX, sizeof *rs->rings);
+	return rs->images && rs->rings ? 0 : TW_ENOMEM;
+}
+
+static void unmap_image(struct tw_rs *rs, struct tw_rs_seen_image *image)
+{
+	if (image->memory && !rs->anonymous)
+		tw_backing_unmap(image->memory, tw_rs_image_bytes(&rs->config));
+}
+
+void tw_rs_seen_fini(struct tw_rs *rs)
+{
+	for (uint32_t i = 0; rs->images && i < rs->image_count; i++)
+		unmap_image(rs, &rs->images[i]);
+	free(rs->images);
+	free(rs->rings);
+}
+
+/* ---- rings ---- */
+
+static uint32_t free_entry(struct tw_rs *rs)
+{
+	uint32_t index = rs->free_ring;
+
+	if (index != TW_RS_NONE)
+		rs->free_ring = rs->rings[index].next;
+	else if (rs->ring_count < TW_RS_RINGS_MAX)
+		index = rs->ring_count++;
+	return index;
+}
+
+static bool is_sound(const struct tw_rs *rs, const struct tw_rs_seen_image *image, uint64_t offset, uint64_t data_bytes)
+{
+	uint64_t end = tw_rs_image_bytes(&rs->config);
+
+	return data_bytes >= TW_RB_BYTES_MIN && data_bytes <= TW_RB_BYTES_MAX && (data_bytes & (data_bytes - 1)) == 0 &&
+	       offset >= image->rings_end && offset <= end && data_bytes + TW_PAGE_BYTES <= end - offset;
+}
+
+static void look_at_table(struct tw_rs *rs, uint32_t slot)
+{
+	struct tw_rs_seen_image *image = &rs->images[slot];
+	struct tw_rs_image_head *head = (struct tw_rs_image_head *)(void *)image->memory;
+	/* PAIR rs.ring_count: acquire; release in cut().  The entries below it are filled in. */
+	uint32_t count = tw_load_acquire(&head->ring_count);
+
+	while (!image->is_damaged && image->ring_count < count) {
+		const struct tw_rs_ring *entry = &head->rings[image->ring_count % TW_RS_IMAGE_RINGS_MAX];
+		/* RELAXED rs.entry: written before ring_count; read once, because a hostile program may change it. */
+		uint64_t offset = (uint64_t)tw_load_relaxed(&entry->offset_pages) * TW_PAGE_BYTES;
+		/* RELAXED rs.entry: as above. */
+		uint64_t data_bytes = (uint64_t)tw_load_relaxed(&entry->data_pages) * TW_PAGE_BYTES;
+		uint32_t index;
+
+		if (image->ring_count >= TW_RS_IMAGE_RINGS_MAX || !is_sound(rs, image, offset, data_bytes)) {
+			image->is_damaged = true;
+			rs->damaged_images++;
+			return;
+		}
+		index = free_entry(rs);
+		if (index == TW_RS_NONE)
+			return;
+		rs->rings[index] = (struct tw_rs_seen_ring){ .shared = (struct tw_rb_shared *)(void *)(image->memory + offset),
+							     .data_bytes = data_bytes,
+							     .image = slot,
+							     .index = image->ring_count++,
+							     .next = image->first_ring };
+		image->first_ring = index;
+		image->rings_end = offset + TW_PAGE_BYTES + data_bytes;
+	}
+}
+
+static _Atomic uint32_t *state_of(const struct tw_rs *rs, uint32_t index)
+{
+	const struct tw_rs_seen_ring *ring = &rs->rings[index];
+	struct tw_rs_image_head *head = (struct tw_rs_image_head *)(void *)rs->images[ring->image].memory;
+
+	return &head->rings[ring->index].state;
+}
+
+enum tw_rb_state tw_rs_ring_state(const struct tw_rs *rs, uint32_t index)
+{
+	uint32_t state;
+
+	if (!rs->rings[index].shared)
+		return TW_RB_ABSENT;
+	/* PAIR rs.state: acquire; what the mover wrote before it is seen with the state. */
+	state = tw_load_acquire(state_of(rs, index)) & 0xff;
+	if (state == TW_RB_LIVE && rs->images[rs->rings[index].image].state == TW_RS_IMAGE_ENDED)
+		return TW_RB_ENDED;
+	return state <= TW_RB_ENDED ? (enum tw_rb_state)state : TW_RB_ABSENT;
+}
+
+uint32_t tw_rs_ring_sibling(const struct tw_rs *rs, uint32_t index, uint32_t number)
+{
+	uint32_t other = rs->images[rs->rings[index].image].first_ring;
+
+	while (other != TW_RS_NONE && rs->rings[other].index != number)
+		other = rs->rings[other].next;
+	return other;
+}
+
+/* ---- images ---- */
+
+/* Only what a member writes as it should: the process of the slot, its start, the lease of the file's name. */
+static bool is_head_sound(const struct tw_rs_image_head *head, const struct tw_rs_seen_image *image)
+{
+	return head->magic == TW_RS_IMAGE_MAGIC && head->lease == image->lease && head->process_id == image->process_id &&
+	       head->process_start_time == image->process_start_time;
+}
+
+static int open_image(struct tw_rs *rs, struct tw_rs_seen_image *image)
+{
+	size_t expected = tw_rs_image_bytes(&rs->config), bytes = 0;
+	char name[40];
+	void *memory;
+	int error;
+
+	if (rs->anonymous) {
+		image->memory = rs->anonymous + TW_RS_CONTROL_BYTES;
+		return 0;
+	}
+	tw_rs_image_name(image->lease, name);
+	error = tw_backing_open(rs->path, name, rs->is_dead, &memory, &bytes);
+	if (error)
+		return error;
+	if (bytes != expected) {
+		tw_backing_unmap(memory, bytes);
+		return TW_EFORMAT;
+	}
+	tw_sys_keep_from_children(memory, bytes);
+	image->memory = memory;
+	return 0;
+}
+
+static bool is_lease_known(const struct tw_rs *rs, uint64_t lease)
+{
+	for (uint32_t i = 0; i < rs->image_count; i++)
+		if (rs->images[i].lease == lease)
+			return true;
+	return false;
+}
+
+/* Somebody new.  Without memory or descriptors of our own it is looked at again the next time. */
+static void see_image(struct tw_rs *rs, uint32_t index, const struct tw_rs_slot *slot, int32_t process_id,
+		      enum tw_rs_image_state state)
+{
+	struct tw_rs_seen_image *image = &rs->images[index], seen = { .first_ring = TW_RS_NONE };
+	int error = TW_EFORMAT;
+
+	/* RELAXED rs.slot: written before LIVE, which was seen; read once. */
+	seen.lease = tw_load_relaxed(&slot->lease);
+	/* RELAXED rs.slot: as above. */
+	seen.process_start_time = tw_load_relaxed(&slot->process_start_time);
+	seen.process_id = process_id;
+	seen.rings_end = TW_RS_RINGS_AT;
+	seen.state = (uint8_t)state;
+	if (seen.lease && seen.lease <= UINT32_MAX && !is_lease_known(rs, seen.lease) &&
+	    (seen.lease > rs->newest_lease || rs->newest_lease - seen.lease < LEASES_BEHIND))
+		error = open_image(rs, &seen);
+	if (error == TW_ENOMEM || error == TW_ELIMIT || error == TW_EIO)
+		return;
+	if (!error && !is_head_sound((struct tw_rs_image_head *)(void *)seen.memory, &seen)) {
+		unmap_image(rs, &seen);
+		seen.memory = NULL;
+		error = TW_EFORMAT;
+	}
+	if (error) {
+		/* Its process may go on; its slot is free again when it has ended. */
+		seen.is_refused = true;
+		seen.lease = UINT64_MAX - index;
+		seen.state = TW_RS_IMAGE_FREE;
+		rs->damaged_images++;
+	} else {
+		const struct tw_rs_image_head *head = (const struct tw_rs_image_head *)(const void *)seen.memory;
+
+		seen.start_ticks = head->start_ticks;
+		seen.parent_process_id = head->parent_process_id;
+		seen.populated_end = seen.rings_end;
+		if (seen.lease > rs->newest_lease)
+			rs->newest_lease = (uint32_t)seen.lease;
+	}
+	*image = seen;
+}
+
+static void look_at_slot(struct tw_rs *rs, uint32_t index)
+{
+	const struct tw_rs_slot *slot = &rs->control->slots[index];
+	struct tw_rs_seen_image *image = &rs->images[index];
+	/* PAIR rs.image: acquire; release in end_slot(): who it is is seen with the state. */
+	uint64_t word = tw_load_acquire(&slot->state);
+	enum tw_rs_image_state state = (enum tw_rs_image_state)(word & 0xff);
+
+	if (!image->lease && (state == TW_RS_IMAGE_LIVE || state == TW_RS_IMAGE_ENDED))
+		see_image(rs, index, slot, (int32_t)(word >> 32), state);
+	if (!image->memory)
+		return;
+	/* Also of one whose slot says what no member writes there. */
+	if (image->state == TW_RS_IMAGE_LIVE && word != tw_rs_slot_word(TW_RS_IMAGE_LIVE, image->process_id))
+		image->state = TW_RS_IMAGE_ENDED;
+	look_at_table(rs, index);
+}
+
+uint32_t tw_rs_look(struct tw_rs *rs)
+{
+	/* RELAXED rs.slot_count: a slot that is missed is seen the next time. */
+	uint32_t count = tw_load_relaxed(&rs->control->slot_count);
+
+	if (count > TW_RS_IMAGES_MAX)
+		count = TW_RS_IMAGES_MAX;
+	if (count < rs->image_count)
+		count = rs->image_count;
+	rs->image_count = count;
+	for (uint32_t i = 0; i < count; i++)
+		look_at_slot(rs, i);
+	return rs->ring_count;
+}
+
+uint64_t tw_rs_images_refused(const struct tw_rs *rs)
+{
+	uint64_t all = 0;
+
+	for (int why = 0; why < TW_RS_REFUSALS; why++) {
+		/* RELAXED rs.images_refused: counts for the summary. */
+		all += tw_load_relaxed(&rs->control->images_refused[why]);
+	}
+	return all;
+}
+
+/* ---- taking back ---- */
+
+void tw_rs_ring_recycle(struct tw_rs *rs, uint32_t index)
+{
+	struct tw_rs_seen_ring *ring = &rs->rings[index];
+	struct tw_rs_image_head *head = (struct tw_rs_image_head *)(void *)rs->images[ring->image].memory;
+
+	/* RELAXED rb.claim: the ring is the owner's alone while ENDED; released by PAIR rs.state below. */
+	tw_store_relaxed(&ring->shared->tail_pos, tw_load_relaxed(&ring->shared->committed_pos));
+	/* RELAXED rb.claim: as above. */
+	tw_store_relaxed(&ring->shared->waiting, 0);
+	ring->thread_start_time = 0;
+	/* PAIR rs.state: release; acquire in find_free(). */
+	tw_store_release(state_of(rs, index), tw_rs_ring_word(TW_RB_READY, 0));
+	/* PAIR rs.recycled: release as part of an addition; acquire in tw_rs_recycled(). */
+	tw_fetch_add_acq_rel(&head->recycled, 1);
+	/* RELAXED rs.waiters: a hint; who is missed looks again after a slice. */
+	if (tw_load_relaxed(&head->ring_waiters))
+		tw_sys_futex_wake(&head->recycled, 1);
+}
+
+/* How often it is asked whether a number is another thread's meanwhile: that is a file of the kernel's. */
+#define START_TIME_NS UINT64_C(1000000000)
+
+static bool is_thread_gone(struct tw_rs_seen_ring *ring, int process_id, int thread_id)
+{
+	uint64_t now_ns = tw_clock_monotonic_ns(), start_time;
+	int error;
+
+	if (!tw_sys_is_thread_alive(process_id, thread_id))
+		return true;
+	if (now_ns - ring->asked_ns < START_TIME_NS && ring->thread_start_time)
+		return false;
+	ring->asked_ns = now_ns;
+	error = tw_sys_thread_start_time(process_id, thread_id, &start_time);
+	if (error)
+		return false;
+	if (!ring->thread_start_time)
+		ring->thread_start_time = start_time;
+	return start_time != ring->thread_start_time;
+}
+
+bool tw_rs_ring_reap(struct tw_rs *rs, uint32_t index)
+{
+	struct tw_rs_seen_ring *ring = &rs->rings[index];
+	struct tw_rs_seen_image *image;
+	uint32_t word;
+
+	if (!ring->shared)
+		return false;
+	image = &rs->images[ring->image];
+	/* PAIR rs.state: acquire; who wrote the ring. */
+	word = tw_load_acquire(state_of(rs, index));
+	/* Of an image that has ended all rings are ENDED without a word. */
+	if ((word & 0xff) != TW_RB_LIVE || image->state != TW_RS_IMAGE_LIVE ||
+	    !is_thread_gone(ring, image->process_id, ring->shared->thread_id))
+		return false;
+	/* PAIR rs.state: release; fails if the thread ended its ring itself meanwhile, which is as good. */
+	return tw_cas_acq_rel(state_of(rs, index), &word, (word & ~UINT32_C(0xff)) | (uint32_t)TW_RB_ENDED);
+}
+
+static void free_slot(struct tw_rs *rs, uint32_t index)
+{
+	/* PAIR rs.image: release; acquire in take_slot(). */
+	tw_store_release(&rs->control->slots[index].state, tw_rs_slot_word(TW_RS_IMAGE_FREE, 0));
+}
+
+/* One that is CLAIMED, or refused, and nobody's any more. */
+static void reap_slot(struct tw_rs *rs, uint32_t index)
+{
+	/* PAIR rs.image: acquire; who is there. */
+	uint64_t word = tw_load_acquire(&rs->control->slots[index].state), found;
+	int error;
+
+	if (!rs->images[index].is_refused && (word & 0xff) != TW_RS_IMAGE_CLAIMED)
+		return;
+	error = tw_sys_process_start_time((int)(word >> 32), &found);
+	if (error != -ENOENT && error != -ESRCH)
+		return;
+	memset(&rs->images[index], 0, sizeof rs->images[index]);
+	/* PAIR rs.image: acquire and release; fails if it is LIVE by now, and died then. */
+	tw_cas_acq_rel(&rs->control->slots[index].state, &word, tw_rs_slot_word(TW_RS_IMAGE_FREE, 0));
+}
+
+bool tw_rs_image_reap(struct tw_rs *rs, uint32_t slot)
+{
+	struct tw_rs_seen_image *image = &rs->images[slot];
+
+	if (!image->memory) {
+		reap_slot(rs, slot);
+		return false;
+	}
+	if (image->state != TW_RS_IMAGE_LIVE || !tw_sys_is_process_gone(image->process_id, image->process_start_time))
+		return false;
+	image->state = TW_RS_IMAGE_ENDED;
+	return true;
+}
+
+void tw_rs_image_recycle(struct tw_rs *rs, uint32_t slot)
+{
+	struct tw_rs_seen_image *image = &rs->images[slot];
+	char name[40];
+	bool is_any = false;
+
+	tw_rs_image_name(image->lease, name);
+	/* RELAXED rs.used: what was cut and never seen is given back when nobody is left. */
+	tw_fetch_add_relaxed(&rs->control->used_bytes, UINT64_C(0) - (image->rings_end - TW_RS_RINGS_AT));
+	for (uint32_t index = image->first_ring, next; index != TW_RS_NONE; index = next) {
+		next = rs->rings[index].next;
+		rs->rings[index] = (struct tw_rs_seen_ring){ .next = rs->free_ring };
+		rs->free_ring = index;
+	}
+	unmap_image(rs, image);
+	if (rs->anonymous)
+		madvise(rs->anonymous + TW_RS_CONTROL_BYTES, tw_rs_image_bytes(&rs->config), MADV_REMOVE);
+	else
+		tw_backing_remove_file(rs->path, name);
+	memset(image, 0, sizeof *image);
+	free_slot(rs, slot);
+	for (uint32_t i = 0; i < rs->image_count && !is_any; i++)
+		is_any = rs->images[i].lease != 0;
+	if (!is_any) {
+		/* RELAXED rs.used: whoever begins now may have taken some: the cap is passed by a ring at most. */
+		tw_store_relaxed(&rs->control->used_bytes, 0);
+	}
+}
+
+/* ---- memory ahead ---- */
+
+#define AHEAD_BYTES (4 * (TW_RS_FIRST_RING_BYTES + TW_PAGE_BYTES))
+
+void tw_rs_populate_ahead(struct tw_rs *rs, uint32_t slot)
+{
+	struct tw_rs_seen_image *image = &rs->images[slot];
+	uint64_t from = image->populated_end, to = image->rings_end + AHEAD_BYTES, end = tw_rs_image_bytes(&rs->config);
+
+	/* A program of one thread, and each of a thousand, needs no more than it has. */
+	if (rs->anonymous || image->state != TW_RS_IMAGE_LIVE || image->ring_count < 2)
+		return;
+	if (from < image->rings_end)
+		from = image->rings_end;
+	if (to > end)
+		to = end;
+	if (to <= from)
+		return;
+	tw_sys_populate_write(image->memory + from, to - from);
+	image->populated_end = to;
+}

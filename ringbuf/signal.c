@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* signal.c - what owner and members tell each other: signs of life, wishes, the end. */
+#include "base/clock.h"
+#include "base/sys.h"
+#include "ringbuf/inside.h"
+
+void tw_rs_wake(struct tw_rs *rs)
+{
+	/* PAIR rs.wake: release as part of an addition; the owner reads it before it looks. */
+	if (tw_fetch_add_acq_rel(&rs->control->wake, 1) == 0)
+		tw_sys_futex_wake(&rs->control->wake, 1);
+}
+
+void tw_rs_want(struct tw_rs *rs)
+{
+	/* RELAXED rs.wanted: a hint for the owner, who is woken to look. */
+	tw_fetch_add_relaxed(&rs->control->wanted_count, 1);
+	tw_rs_wake(rs);
+}
+
+void tw_rs_heartbeat(struct tw_rs *rs)
+{
+	/* RELAXED rs.heartbeat: a lone time; a stale one makes a producer wait or drop a little early. */
+	tw_store_relaxed(&rs->control->heartbeat_ns, tw_clock_monotonic_ns());
+}
+
+bool tw_rs_is_stalled(struct tw_rs *rs)
+{
+	return tw_patience_look(&rs->patience, tw_rs_beat(rs), tw_clock_monotonic_ns(), TW_RS_SLICE_NS) >= TW_RS_STALLED_NS;
+}
+
+void tw_rs_close(struct tw_rs *rs)
+{
+	/* PAIR rs.closed: release; acquire wherever a member looks whether it is still wanted. */
+	tw_store_release(&rs->control->is_closed, 1);
+	/* A tracer that is lost closes a set as a member: then who waits finds it within a slice. */
+	for (uint32_t i = 0; i < rs->ring_count; i++) {
+		struct tw_rb_shared *shared = tw_rs_ring(rs, i);
+
+		/* Of others the memory may not be there. */
+		if (tw_rs_ring_state(rs, i) != TW_RB_LIVE)
+			continue;
+		/* PAIR rb.waiting: seq_cst; a producer that sleeps looks again and finds the set closed. */
+		if (tw_exchange_seq_cst(&shared->waiting, 0))
+			tw_sys_futex_wake(&shared->waiting, 1);
+	}
+	for (uint32_t i = 0; i < rs->image_count; i++) {
+		struct tw_rs_image_head *head = (struct tw_rs_image_head *)(void *)rs->images[i].memory;
+
+		/* RELAXED rs.waiters: a hint; who is missed looks again after a slice. */
+		if (head && tw_load_relaxed(&head->ring_waiters))
+			tw_sys_futex_wake(&head->recycled, INT32_MAX);
+	}
+}
+
+void tw_rs_wait(struct tw_rs *rs, uint64_t timeout_ns)
+{
+	/* PAIR rs.wake: acquire; what was wanted before the wake is seen by the look that follows. */
+	if (tw_load_acquire(&rs->control->wake) == 0)
+		tw_sys_futex_wait(&rs->control->wake, 0, timeout_ns);
+	/* PAIR rs.wake: acquire and release; what is raised from here on wakes the next wait. */
+	tw_exchange_acq_rel(&rs->control->wake, 0);
+}
+
+/* ---- everything that is committed now ---- */
+
+uint32_t tw_rs_delivery_want(struct tw_rs *rs)
+{
+	/* PAIR rs.delivery: release as part of an addition; what this thread has committed is seen with the request. */
+	uint32_t number = tw_fetch_add_acq_rel(&rs->control->delivery_wanted, 1) + 1;
+
+	tw_rs_wake(rs);
+	return number;
+}
+
+/* Numbers run in a circle. */
+static bool is_answered(uint32_t answered, uint32_t number)
+{
+	return (int32_t)(answered - number) >= 0;
+}
+
+bool tw_rs_delivery_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
+{
+	/* PAIR rs.delivered: acquire; release in tw_rs_delivery_done().  The events have been taken. */
+	uint32_t answered = tw_load_acquire(&rs->control->delivered);
+
+	if (is_answered(answered, number) || !timeout_ns)
+		return is_answered(answered, number);
+	tw_sys_futex_wait(&rs->control->delivered, answered, timeout_ns);
+	/* PAIR rs.delivered: acquire; as above. */
+	return is_answered(tw_load_acquire(&rs->control->delivered), number);
+}
+
+bool tw_rs_delivery_look(const struct tw_rs *rs, uint32_t *number)
+{
+	/* PAIR rs.delivery: acquire; what was committed before the request is seen by the look that follows. */
+	*number = tw_load_acquire(&rs->control->delivery_wanted);
+	return !is_answered(rs->delivered, *number);
+}
+
+void tw_rs_delivery_done(struct tw_rs *rs, uint32_t number)
+{
+	rs->delivered = number;
+	/* PAIR rs.delivered: release; acquire in tw_rs_delivery_wait(). */
+	tw_store_release(&rs->control->delivered, number);
+	tw_sys_futex_wake(&rs->control->delivered, INT32_MAX);
+}
