@@ -8,7 +8,6 @@
 
 /* Decoded blocks that nobody needs yet. */
 #define AHEAD_BYTES_MAX (UINT64_C(64) << 20)
-#define DEPTH_MAX       32
 
 /* ---- the heap ---- */
 
@@ -358,6 +357,11 @@ int tw_merge_next(struct tw_merge *merge, struct tw_merge_cursor **out)
 		if (!merge->heap_count)
 			return 0;
 		cursor = at_place(merge, 0);
+		if (tw_unlikely(cursor->ticks > merge->runs_through)) {
+			result = tw_merge_find_runs_until(merge, cursor->ticks);
+			if (result)
+				return result;
+		}
 		if (!cursor->at) {
 			result = load_in_heap(merge, cursor);
 			if (result)
@@ -429,89 +433,6 @@ void tw_merge_let_go(struct tw_merge *merge)
 
 /* ---- beginning and end ---- */
 
-static bool note_runs(struct tw_merge *merge, const struct tw_source_block *block, const uint8_t *raw)
-{
-	uint32_t image = merge->capture->streams[block->stream].info.image;
-
-	for (uint32_t at = 0; at < block->header.raw_bytes;
-	     at += TW_RB_HEAD_BYTES(tw_record_head(raw + at))) {
-		uint64_t head = tw_record_head(raw + at), run;
-
-		if (TW_RB_HEAD_KIND(head) != TW_EVENT_SWITCH || !TW_RB_HEAD_ID(head))
-			continue;
-		run = tw_get64(raw + at + TW_CODEC_HEAD_BYTES);
-		if (run && !tw_runs_add(&merge->runs, image, TW_RB_HEAD_ID(head), run))
-			return false;
-	}
-	return true;
-}
-
-static int compare_times(const void *a, const void *b)
-{
-	const struct tw_source_block *left = *(const struct tw_source_block *const *)a;
-	const struct tw_source_block *right = *(const struct tw_source_block *const *)b;
-
-	if (left->header.first_ticks != right->header.first_ticks)
-		return left->header.first_ticks < right->header.first_ticks ? -1 : 1;
-	return left < right ? -1 : left > right;
-}
-
-/* All switches, nearly in the order of time, so that few intervals stay apart. */
-static int find_runs_in(struct tw_merge *merge, const struct tw_source_block **blocks, uint32_t count)
-{
-	struct tw_decode_job *jobs[DEPTH_MAX];
-	uint32_t depth = tw_decode_pool_depth(merge->pool), begun = 0, done = 0;
-	int error = 0;
-
-	qsort(blocks, count, sizeof *blocks, compare_times);
-	while (done < count && !error) {
-		struct tw_decode_job *job;
-
-		for (; begun < count && begun - done < depth; begun++) {
-			jobs[begun % DEPTH_MAX] = tw_decode_begin(merge->pool, blocks[begun]);
-			if (!jobs[begun % DEPTH_MAX])
-				break;
-		}
-		if (begun == done)
-			return TW_ENOMEM;
-		job = jobs[done++ % DEPTH_MAX];
-		/* What is damaged is named when it is read for its events. */
-		if (tw_decode_wait(merge->pool, job) == 0 && !note_runs(merge, job->block, job->raw))
-			error = TW_ENOMEM;
-		tw_decode_put_back(merge->pool, job);
-	}
-	while (done < begun)
-		tw_decode_put_back(merge->pool, jobs[done++ % DEPTH_MAX]);
-	return error;
-}
-
-static int find_runs(struct tw_merge *merge)
-{
-	const struct tw_capture *capture = merge->capture;
-	const struct tw_source_block **blocks = malloc((capture->block_count + 1) * sizeof *blocks);
-	uint32_t count = 0;
-	int error = blocks ? 0 : TW_ENOMEM;
-
-	for (uint32_t i = 0; !error && i < capture->block_count; i++) {
-		const struct tw_source_block *block = &capture->blocks[i];
-		const struct tw_block_header *header = &block->header;
-
-		if (!merge->wants[block->stream] || !tw_scan_wants_block(capture, merge->filter, header))
-			continue;
-		merge->has_runs |= header->switch_count || header->run_seq;
-		if (header->run_seq && header->tracee_id &&
-		    !tw_runs_add(&merge->runs, capture->streams[block->stream].info.image, header->tracee_id,
-				 header->run_seq))
-			error = TW_ENOMEM;
-		if (header->switch_count)
-			blocks[count++] = block;
-	}
-	if (!error && count)
-		error = find_runs_in(merge, blocks, count);
-	free(blocks);
-	return error;
-}
-
 static void add_stream(struct tw_merge *merge, const struct tw_source_stream *stream)
 {
 	struct tw_merge_cursor *cursor = &merge->cursors[merge->cursor_count];
@@ -560,6 +481,7 @@ int tw_merge_init(struct tw_merge *merge, struct tw_capture *capture, const stru
 	memset(merge, 0, sizeof *merge);
 	merge->capture = capture;
 	merge->filter = filter;
+	merge->runs_through = UINT64_MAX;
 	error = tw_decode_pool_create(capture, &merge->pool);
 	if (error)
 		return error;
@@ -569,7 +491,7 @@ int tw_merge_init(struct tw_merge *merge, struct tw_capture *capture, const stru
 	if (!merge->wants || !merge->cursors || !merge->heap)
 		error = TW_ENOMEM;
 	else if (!filter || !filter->by_time_only)
-		error = find_runs(merge);
+		error = tw_merge_find_runs(merge);
 	if (error) {
 		tw_merge_fini(merge);
 		return error;
@@ -592,6 +514,7 @@ void tw_merge_fini(struct tw_merge *merge)
 	}
 	tw_decode_pool_destroy(merge->pool);
 	tw_runs_fini(&merge->runs);
+	free(merge->run_blocks);
 	free(merge->wants);
 	free(merge->cursors);
 	free(merge->heap);

@@ -16,6 +16,9 @@
  * before its next switch or at its end.  A run that the capture does not hold is not waited for.  If
  * everybody waits, which no recorder writes, the earliest goes on.
  *
+ * Runs are known for a while ahead of the records that are handed out, which is far longer than clocks disagree: a reader of the
+ * beginning does not wait for the rest.
+ *
  * Memory  one block for each cursor whose time has come, and one ahead.
  */
 #ifndef TW_PIPELINE_MERGE_H
@@ -62,6 +65,12 @@ struct tw_merge {
 	bool has_runs;
 	bool is_changed; /* somebody was woken: look at the heap again */
 	struct tw_runs runs;
+	/* Blocks with switches in the order of time, and how far their runs are known: looked at as they are needed. */
+	const struct tw_source_block **run_blocks;
+	uint32_t run_count;
+	uint32_t run_next;
+	uint64_t runs_through;
+	uint64_t margin_ticks;
 	struct tw_decode_job *retired; /* whose records were handed out */
 	uint64_t retired_bytes;
 	int error; /* that tw_merge_step() met: TW_ENOMEM */
@@ -83,5 +92,12 @@ bool tw_merge_step(struct tw_merge *merge, struct tw_merge_cursor *cursor);
 
 /* What was handed out is needed no more. */
 void tw_merge_let_go(struct tw_merge *merge);
+
+/* ---- merge_runs.c; both answer 0 or TW_ENOMEM ---- */
+
+/* Begins to look for runs: are there any, and in which blocks? */
+int tw_merge_find_runs(struct tw_merge *merge);
+/* Every run that may matter to a record of this time, and to those of a while after it. */
+int tw_merge_find_runs_until(struct tw_merge *merge, uint64_t ticks);
 
 #endif

@@ -102,6 +102,7 @@ struct world {
 	uint64_t lost;
 	uint64_t written;
 	bool loses;
+	uint64_t ticks_per_second; /* 0: a thousand million */
 };
 
 static uint64_t clock_of(struct world *world, uint32_t thread)
@@ -140,6 +141,17 @@ static void switch_to(struct world *world, uint32_t thread, uint32_t tracee)
 static void live(struct world *world)
 {
 	world->maker = begin_maker();
+	if (world->ticks_per_second) {
+		/* The image's first segment says it. */
+		tw_segment_abandon(&world->maker->image.segment);
+		remove_capture(capture_path);
+		assert_int_equal(mkdir(capture_path, 0700), 0);
+		tw_store_destroy(&world->maker->store);
+		assert_int_equal(tw_store_create(&world->maker->store, &(struct tw_recorder_options){.path = capture_path}, true), 0);
+		world->maker->store.header.ticks_per_second = world->ticks_per_second;
+		world->maker->store.header.clock = (struct tw_format_clock){1000, 1000, 5000, 1000};
+		maker_segment(world->maker, 1);
+	}
 	world->now = 5000;
 	for (uint32_t i = 0; i < THREADS; i++) {
 		world->current[i] = TRACEES;
@@ -212,6 +224,43 @@ static void tracees_keep_their_order_across_threads(void **state)
 	for_each(&by_time, check_runs, &control);
 	assert_int_equal(control.calls, world.written);
 	assert_true(control.backwards > 100);
+}
+
+/* Runs are looked for a tenth of a second ahead: here that is 200 ticks, of tens of thousands. */
+static void runs_are_found_as_they_are_needed(void **state)
+{
+	struct world world = {.ticks_per_second = 2000};
+	struct by_run seen = {0};
+	struct tw_capture *capture;
+	struct tw_capture_info info;
+	struct tw_capture_events *events;
+	const struct tw_capture_event *batch;
+	uint8_t byte = 0x55;
+	char path[400];
+	int fd;
+
+	live(&world);
+	for_each(NULL, check_runs, &seen);
+	assert_int_equal(seen.calls, world.written);
+	assert_int_equal(seen.wrong, 0);
+	assert_int_equal(seen.backwards, 0);
+	/* A block far behind is damaged: the first events come without a look at it. */
+	capture = open_capture();
+	snprintf(path, sizeof path, "%s/segment-000001.tws", capture_path);
+	fd = open(path, O_RDWR);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, &byte, 1, (off_t)(lseek(fd, 0, SEEK_END) * 2 / 3)), 1);
+	close(fd);
+	assert_int_equal(tw_capture_events_create(capture, NULL, &events), 0);
+	assert_true(tw_capture_events_next(events, &batch) > 0);
+	tw_capture_info(capture, &info);
+	assert_int_equal(info.damages, 0);
+	while (tw_capture_events_next(events, &batch) > 0)
+		;
+	tw_capture_info(capture, &info);
+	assert_int_equal(info.damages, 1);
+	tw_capture_events_destroy(events);
+	tw_capture_close(capture);
 }
 
 static void lost_runs_are_not_waited_for(void **state)
@@ -370,6 +419,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(streams_merge_by_time_then_scheduler),
 		cmocka_unit_test(tracees_keep_their_order_across_threads),
+		cmocka_unit_test(runs_are_found_as_they_are_needed),
 		cmocka_unit_test(lost_runs_are_not_waited_for),
 		cmocka_unit_test(a_part_of_the_time_keeps_the_order_too),
 		cmocka_unit_test(a_ring_of_waits_ends),
