@@ -140,6 +140,7 @@ struct tw_plan_slot {
 	void **where;
 	void *target;
 	const char *function; /* lent by the object, which is pinned */
+	bool is_watched;      /* its calls come to our own function, which knows that their return address may be ours */
 };
 
 /* An entry sled to arm. */

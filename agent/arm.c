@@ -205,6 +205,7 @@ static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const 
 	if (error)
 		return error;
 	options.caller_module_id = modules[slot->caller]->module_id;
+	options.is_watched = slot->is_watched;
 	return arm_place(permit, function, program, &options);
 }
 

@@ -176,6 +176,12 @@ static bool is_in_between(const char *function)
 	return false;
 }
 
+/* libc's functions look where they return to; ours know better (preload/preload.c). */
+static bool is_watched(const char *function)
+{
+	return !strcmp(function, "dlopen") || !strcmp(function, "dlclose");
+}
+
 static const struct tw_sym_object *real_definer(const struct tw_plan *plan, const struct tw_sym_slot *slot)
 {
 	void *real;
@@ -213,7 +219,8 @@ static int add_slots_of(struct tw_plan *plan, const struct tw_agent_config *conf
 			continue;
 		error = add_slot(plan,
 				 &(struct tw_plan_slot){caller, (size_t)(definer - plan->set->objects),
-							slots[i].where, slots[i].target, slots[i].function});
+							slots[i].where, slots[i].target, slots[i].function,
+							real && is_watched(slots[i].function)});
 	}
 	free(slots);
 	return error;

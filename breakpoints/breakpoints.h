@@ -164,6 +164,7 @@ struct tw_place {
 	bool is_back;	     /* it was gone, and its memory has not been looked at since */
 	bool is_parked;	     /* sled: see sled.c */
 	bool is_allocating; /* hits are wanted for `allocator`, whatever sessions want */
+	bool has_no_end;     /* is_unwatched, and yet what comes later is not inside of its calls */
 	bool is_unwatched;   /* its returns are left alone: it returns twice, never, or looks where it does */
 	uint8_t gives;	     /* native: where what its function returns is (enum tw_bp_gives) */
 	bool is_due;	     /* sled: to be made what is_installed says, when it may be written again */
@@ -260,6 +261,7 @@ struct tw_place_options {
 	void *target;		   /* slots */
 	uint32_t caller_module_id; /* slots */
 	uint8_t sled_bytes;	   /* sleds: how many bytes of NOPs there are */
+	bool is_watched;	   /* slots: returns may be watched, whatever the function's name says */
 };
 /* Adds a place to a function, not installed.  A slot or sled that is known (same `where`) is found again. */
 int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, const struct tw_place_options *options,

@@ -291,7 +291,9 @@ static struct tw_place *make_place(struct tw_permit *permit, struct tw_function 
 	place->allocator = options->kind == TW_BP_SLOT ? tw_bp_allocator_of(function->name) : TW_BP_ALLOCATES_NOTHING;
 	/* RELAXED bp.counting: nobody knows the place yet. */
 	tw_store_relaxed(&place->first, place->allocator ? TW_BP_FIRST_ALLOCATION : 0);
-	place->is_unwatched = options->kind != TW_BP_DECLARED && tw_sym_is_never_returning(function->name);
+	place->is_unwatched = options->kind != TW_BP_DECLARED && !options->is_watched &&
+			      tw_sym_is_never_returning(function->name);
+	place->has_no_end = place->is_unwatched && tw_sym_has_no_end(function->name);
 	/* RELAXED bp.target: published with the place itself (PAIR bp.place, or step 5's wait). */
 	tw_store_relaxed(&place->target, options->target);
 	/* An object that was unloaded may have held a place at this address: it is replaced. */

@@ -182,7 +182,8 @@ static int add_place(struct tw_catalog *catalog, struct input *input)
 	if (!place)
 		return TW_ENOMEM;
 	place->item.place_id = def.place_id;
-	place->item.kind = def.kind;
+	place->item.kind = def.kind & ~TW_PLACE_HAS_NO_END;
+	place->item.has_no_end = def.kind & TW_PLACE_HAS_NO_END;
 	place->item.address = def.address;
 	place->function_id = def.function_id;
 	place->caller_id = def.caller_module_id;

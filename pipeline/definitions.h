@@ -63,10 +63,16 @@ struct tw_def_function {
 enum tw_place_kind { TW_PLACE_DECLARED = 1, TW_PLACE_SLED = 2, TW_PLACE_SLOT = 3 };
 
 /* Where events of a function arise.  The id of a call event is a place id. */
+/*
+ * No return tells of its calls, and nothing that comes later lies inside of them: of vfork(), sigsetjmp(), dlsym(), which
+ * return twice or look where they return to; of _exit(), which ends a child of vfork() in its parent's thread.
+ */
+#define TW_PLACE_HAS_NO_END (UINT32_C(1) << 16)
+
 struct tw_def_place {
 	uint32_t place_id;
 	uint32_t function_id;
-	uint32_t kind;		   /* enum tw_place_kind */
+	uint32_t kind;		   /* enum tw_place_kind; TW_PLACE_HAS_NO_END */
 	uint32_t caller_module_id; /* TW_PLACE_SLOT: the object whose slot it is; 0 otherwise */
 	uint64_t address;	   /* of the slot or the sled */
 };

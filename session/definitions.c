@@ -156,8 +156,9 @@ static const struct tw_module *module_by_id(struct tw_permit *permit, uint32_t m
 int tw_define_place(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place)
 {
 	const struct tw_module *caller = NULL;
-	struct tw_def_place fixed = { place->place_id, place->function->function_id, place->kind,
-				      place->caller_module_id, (uintptr_t)place->where };
+	struct tw_def_place fixed = { place->place_id, place->function->function_id,
+				      place->kind | (place->has_no_end ? TW_PLACE_HAS_NO_END : 0), place->caller_module_id,
+				      (uintptr_t)place->where };
 	int error = 0;
 
 	if (!session->rs || has_id(&session->places, place->place_id))

@@ -184,6 +184,18 @@ bool tw_sym_is_never_returning(const char *function)
 		       compare_name) != NULL;
 }
 
+bool tw_sym_has_no_end(const char *function)
+{
+	static const char *const names[] = {
+		"_Exit", "_Unwind_Backtrace", "_Ux86_64_getcontext", "__getcontext", "__libc_alloca_cutoff", "__libc_vfork", "__setjmp",
+		"__sigsetjmp", "__sigsetjmp_cancel", "__vfork", "_exit", "_setjmp", "clone", "clone3", "dlclose", "dlmopen", "dlopen",
+		"dlsym", "dlvsym", "execl", "execle", "execlp", "execv", "execve", "execveat", "execvp", "execvpe", "fexecve",
+		"getcontext", "makecontext", "savectx", "setjmp", "sigsetjmp", "swapcontext", "vfork",
+	};
+
+	return is_listed(names, TW_COUNT_OF(names), function);
+}
+
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

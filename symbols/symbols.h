@@ -162,6 +162,8 @@ unsigned tw_sym_nop_bytes(const uint8_t *at, size_t room);
 bool tw_sym_is_never(const char *function);
 /* Calls may be seen, returns may not: returns twice, never, or looks at its return address. */
 bool tw_sym_is_never_returning(const char *function);
+/* Of these: those in which nothing lies that comes later. They return, or end a child of vfork() in its parent's thread. */
+bool tw_sym_has_no_end(const char *function);
 /* Does the library copy pieces of stacks away and back (greenlets)?  Known by its file's name. */
 bool tw_sym_copies_stacks(const char *path);
 /* And does it go back to one copy as often as it likes (call/cc)? */

@@ -114,6 +114,7 @@ static bool name_image(struct tw_places *places, struct table *table, const stru
 	while ((place = tw_capture_place_next(capture, image, &at))) {
 		if (place->place_id >= to->count)
 			continue;
+		to->is_moment[place->place_id] = place->has_no_end;
 		size_t bytes = tw_name_function(place->function, text, sizeof text);
 		/* A name that holds a zero byte ends there. */
 		to->function[place->place_id] = find_name(places, table, text, strnlen(text, bytes));
@@ -188,7 +189,7 @@ int tw_places_make(struct tw_places *places, struct tw_capture *capture,
 			const struct seen *seen = &scan.seen[i][id];
 			if (places->calls)
 				places->calls[places->images[i].function[id]] += seen->made;
-			places->images[i].is_moment[id] = !returns || (!seen->returns && seen->is_repeated);
+			places->images[i].is_moment[id] |= !returns || (!seen->returns && seen->is_repeated);
 		}
 	}
 free_seen:

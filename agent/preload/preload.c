@@ -13,6 +13,7 @@
 #include "base/atomic.h"
 #include "base/export.h"
 #include "base/filter.h"
+#include "breakpoints/returns.h"
 #include "pipeline/hit.h"
 
 #include <dlfcn.h>
@@ -86,18 +87,31 @@ static __attribute__((noinline)) void *open_and_look(open_fn real, const char *n
 	const struct tw_loader_calls calls = {real, dlclose};
 	void *handle = tw_loader_open(&calls, name, flags, caller);
 
-	if (handle)
+	if (handle && tw_agent_is_active())
 		tw_agent_look();
 	return handle;
 }
 
+/* Where a call returns to that lies on the stack at `slot`, also while its return is watched. */
+static const void *caller_of(const uint64_t *slot)
+{
+	bool is_watched = tw_returns_is_stub(*slot) && tw_returns_has_shadow(slot);
+
+	return (const void *)(uintptr_t)(is_watched ? tw_returns_entry(slot)->return_address : *slot);
+}
+
 TW_API TAIL_CALLING void *dlopen(const char *name, int flags)
 {
+	const uint64_t *slot = (const uint64_t *)__builtin_frame_address(0) + 1;
 	open_fn real = find_open();
+	bool is_plain;
 
-	if (!tw_agent_is_active() || tw_agent_is_looking() || !tw_thread_may_call_system())
+	is_plain = !tw_agent_is_active() || tw_agent_is_looking() || !tw_thread_may_call_system();
+	if (is_plain && !tw_returns_is_stub(*slot))
 		TAIL_CALL real(name, flags);
-	return open_and_look(real, name, flags, __builtin_return_address(0));
+	if (is_plain)
+		return real(name, flags);
+	return open_and_look(real, name, flags, caller_of(slot));
 }
 
 TW_API int dlclose(void *handle)

@@ -305,6 +305,7 @@ struct tw_capture_place {
 	uint64_t address;
 	const struct tw_capture_function *function; /* NULL where it was never defined */
 	const struct tw_capture_module *caller;     /* TW_CAPTURE_SLOT: whose slot; NULL otherwise */
+	bool has_no_end; /* no return tells of its calls, and nothing that comes later lies inside of them */
 };
 
 struct tw_capture_tracee {

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    Calls whose return cannot be watched (they return twice, or look where they return to) swallow nothing of what
+#         follows, in any view; those of dlopen() and dlclose() are watched, and still know their caller.
+# Method  A program calls each of them once and then a function that takes its time; the library lies in the run path of the
+#         caller alone.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+mkdir libs
+echo 'int plug(int n) { return n + 1; }' | gcc -shared -fPIC -x c -o libs/libends.so - || fail gcc
+cat >app.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+static sigjmp_buf buffer;
+static ucontext_t context;
+__attribute__((noinline)) void after(void) { usleep(100); }
+int main(void)
+{
+	int status;
+	char *const none[] = {NULL};
+	void *handle = dlopen("libends.so", RTLD_NOW);
+	after();
+	dlsym(handle, "plug");
+	dlvsym(handle, "plug", "NONE");
+	sigsetjmp(buffer, 1);
+	getcontext(&context);
+	execv("/nowhere", none);
+	if (vfork() == 0)
+		_exit(0);
+	wait(&status);
+	after();
+	dlclose(handle);
+	after();
+	return handle ? 3 : 1;
+}
+C
+gcc -w -O1 -fpatchable-function-entry=9 -o app app.c -ldl "-Wl,-rpath,$PWD/libs" || fail gcc
+expect 3 "$tw" record -q --force --returns --on-full block -o e.tw -- ./app
+expect 0 "$tw" print --tree e.tw
+shows ' libc:dlopen() = 0x'
+shows ' libc:dlclose() = 0$'
+for name in dlsym dlvsym getcontext execv vfork _exit; do
+	shows " libc:$name()\$"
+done
+shows ' libc:_*sigsetjmp()$'
+# Each in main, as deep as the first.
+[ "$(grep -E ' (libc|app):(dlopen|after|dlsym|dlvsym|_*sigsetjmp|getcontext|execv|vfork|_exit|wait|dlclose)\(\)' out | sed 's/.*|\( *\).*/\1/' | sort -u | wc -l)" = 1 ] ||
+	fail "calls lie in others"
+expect 0 "$tw" flame --folded e.tw
+[ "$(grep -cE '(dl|v?fork|jmp|context|exec|exit)[a-z]*(/_)?;' out)" = 0 ] || fail "something lies in a call that has no end"
+grep -qE 'app:main(/_)?;app:after(/_)?;libc:usleep' out || fail "after() is not main's"
+expect 0 "$tw" print --format chrome e.tw
+python3 - <<'P' || fail "the timeline"
+import json
+events = [e for e in json.load(open('out'))['traceEvents'] if e['ph'] in 'XBEi']
+longest = [e for e in events if e['ph'] == 'X' and e['name'].split(':')[-1].split('/')[0] in ('dlsym', 'vfork', 'getcontext', '_exit')]
+assert not longest, longest
+P
+expect 0 "$tw" report --json --top 0 e.tw
+is "$(json 'sum(f["calls"] for f in d["by_function"] if f["name"].startswith("libc:vfork/"))')" 1
