@@ -10,6 +10,9 @@
  * Either way only a program that can be traced gets them: one of musl would not start with our LD_PRELOAD.  What is not
  * traced is counted by cause.
  *
+ * AddressSanitizer's run time ends a program before which another library was loaded, unless ASAN_OPTIONS has
+ * verify_asan_link_order=0: the command adds that at the end, with a colon behind it, by which we know it for ours.
+ *
  * Of LD_PRELOAD only our entry comes and goes; the user's stay, in their order.  The strings are changed where they lie,
  * without setenv(): shells have a setenv of their own, and a child of vfork() has no memory to allocate.
  */
@@ -27,6 +30,8 @@
 #define PRELOAD	 "LD_PRELOAD="
 #define AGENT	 "TRACEWHEEL_AGENT="
 #define ROOT	 "TRACEWHEEL_ROOT="
+#define ASAN	 "ASAN_OPTIONS="
+#define ORDER	 "verify_asan_link_order=0:"
 
 extern char **environ;
 
@@ -75,6 +80,39 @@ static size_t copy_others(char *out, const char *list)
 	return used;
 }
 
+/* ---- ASAN_OPTIONS ---- */
+
+/* The length of what is not ours of it; 0: nothing. */
+static size_t asan_bytes(const char *options)
+{
+	size_t bytes = strlen(options), own = strlen(ORDER);
+
+	if (bytes < own || strcmp(options + bytes - own, ORDER) != 0)
+		return bytes;
+	bytes -= own;
+	return bytes && options[bytes - 1] == ':' ? bytes - 1 : bytes;
+}
+
+/* The variable without ours, or with it; NULL: there is nothing in it. */
+static char *copy_asan(char *out, const char *options, bool is_ours)
+{
+	size_t bytes = asan_bytes(options), at = strlen(ASAN);
+
+	if (!bytes && !is_ours)
+		return NULL;
+	memcpy(out, ASAN, at);
+	memcpy(out + at, options, bytes);
+	at += bytes;
+	out[at] = '\0';
+	/* Whoever says it himself knows. */
+	if (is_ours && !strstr(out, "verify_asan_link_order")) {
+		if (bytes)
+			out[at++] = ':';
+		strcpy(out + at, ORDER);
+	}
+	return out;
+}
+
 static void remember(const char *list)
 {
 	while (*list) {
@@ -92,8 +130,10 @@ static void remember(const char *list)
 
 /* ---- at the beginning ---- */
 
+/* The run time of the sanitizer may yet read what the kernel has put there (/proc/self/environ): that stays. */
 static void strip(char **variables)
 {
+	static char asan[PATH_MAX];
 	char **to = variables;
 
 	for (char **from = variables; *from; from++) {
@@ -101,6 +141,13 @@ static void strip(char **variables)
 			continue;
 		if (starts_with(*from, PRELOAD) && !copy_others(*from + strlen(PRELOAD), *from + strlen(PRELOAD)))
 			continue;
+		if (starts_with(*from, ASAN) && strlen(*from) < sizeof asan) {
+			char *others = copy_asan(asan, *from + strlen(ASAN), false);
+
+			if (others)
+				*to++ = others;
+			continue;
+		}
 		*to++ = *from;
 	}
 	*to = NULL;
@@ -140,12 +187,12 @@ bool tw_agent_environment_is_followed(void)
 
 size_t tw_agent_environment_bytes(char *const *variables)
 {
-	size_t count = 4, text = sizeof PRELOAD + sizeof own_entry;
+	size_t count = 5, text = sizeof PRELOAD + sizeof own_entry + sizeof ASAN + sizeof ORDER;
 
 	for (; variables && *variables; variables++) {
 		count++;
-		if (starts_with(*variables, PRELOAD))
-			text += strlen(*variables);
+		if (starts_with(*variables, PRELOAD) || starts_with(*variables, ASAN))
+			text += strlen(*variables) + sizeof ORDER;
 	}
 	return count * sizeof *variables + text;
 }
@@ -161,14 +208,15 @@ static bool has_ours(enum tw_agent_program program)
 
 char **tw_agent_environment_for(enum tw_agent_program program, char *const *variables, void *memory)
 {
-	char **out = memory, *text, *preload;
+	char **out = memory, *text, *preload, *asan;
+	const char *options = "";
 	size_t count = 0, used;
 	bool is_ours = has_ours(program);
 
 	for (char *const *variable = variables; variable && *variable; variable++)
 		count++;
 	/* The string lies behind the pointers. */
-	preload = text = (char *)(out + count + 4);
+	preload = text = (char *)(out + count + 5);
 	strcpy(text, PRELOAD);
 	used = strlen(PRELOAD);
 	if (is_ours) {
@@ -185,6 +233,8 @@ char **tw_agent_environment_for(enum tw_agent_program program, char *const *vari
 			else
 				text[used + bytes] = '\0';
 			used += bytes ? bytes + is_ours : 0;
+		} else if (starts_with(*variable, ASAN)) {
+			options = *variable + strlen(ASAN);
 		} else if (!starts_with(*variable, AGENT) && !starts_with(*variable, ROOT)) {
 			out[count++] = *variable;
 		}
@@ -197,6 +247,9 @@ char **tw_agent_environment_for(enum tw_agent_program program, char *const *vari
 	}
 	if (used > strlen(PRELOAD))
 		out[count++] = preload;
+	asan = copy_asan(text + used + 1, options, is_ours);
+	if (asan)
+		out[count++] = asan;
 	out[count] = NULL;
 	return out;
 }

@@ -219,6 +219,20 @@ bool tw_launch_agent(char path[PATH_MAX], char reason[TW_LAUNCH_REASON_BYTES])
 	return false;
 }
 
+/*
+ * AddressSanitizer ends a program before whose run time another library was loaded, unless it is told that this is meant.
+ * The agent takes it away again: it knows it by the colon at the end.
+ */
+static void allow_order(void)
+{
+	const char *options = getenv("ASAN_OPTIONS");
+	char *more;
+	if (options && strstr(options, "verify_asan_link_order"))
+		return;
+	if (asprintf(&more, "%s%sverify_asan_link_order=0:", options ? options : "", options && *options ? ":" : "") >= 0)
+		setenv("ASAN_OPTIONS", more, 1);
+}
+
 /* In the child: never returns. */
 static _Noreturn void run_child(const struct tw_launch *launch, char **argv, const char *agent,
 				const char *ring_set, int report)
@@ -229,6 +243,7 @@ static _Noreturn void run_child(const struct tw_launch *launch, char **argv, con
 		_exit(TW_EXIT_NOT_STARTED);
 	setenv("LD_PRELOAD", preload, 1);
 	setenv("TRACEWHEEL_AGENT", ring_set, 1);
+	allow_order();
 	if (launch->is_output_ours)
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 	execv(launch->path, argv);

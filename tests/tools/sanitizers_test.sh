@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    Programs of all sanitizers, of gcc and of clang, run under record as alone: they end as they do, and find what they find.
+# Method  One program with threads, allocations and a library; with --returns of everything, and without.  It commits the fault
+#         that its sanitizer is for when it is asked to.  Calls of a function that is not the sanitizer's are counted.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >lib.c <<'C'
+__attribute__((noinline)) int count(int n) { __asm__ volatile("" : "+r"(n)); return n + 1; }
+C
+cat >app.c <<'C'
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+int count(int n);
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static volatile int sum, fault;
+static void *work(void *arg)
+{
+	for (int i = 0; i < 100; i++) {
+		char *text = malloc(20);
+		snprintf(text, 20, "%d", i);
+		if (fault == 3)
+			sum += count(i) & 0;
+		pthread_mutex_lock(&mutex);
+		sum += count(atoi(text)) - i;
+		pthread_mutex_unlock(&mutex);
+		free(text);
+	}
+	return arg;
+}
+int main(int argc, char **argv)
+{
+	pthread_t threads[3];
+	volatile char *memory = malloc(8);
+	volatile int large = INT_MAX;
+	fault = argc > 1 ? atoi(argv[1]) : 0;
+	for (int i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, work, NULL);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	if (fault == 1)
+		memory[8 + (argc > 5)] = 1;
+	if (fault == 2)
+		large += argc;
+	if (fault == 4 && memory[3])
+		puts("set");
+	free((void *)memory);
+	printf("sum %d, order %s\n", sum, getenv("ASAN_OPTIONS") ? getenv("ASAN_OPTIONS") : "-");
+	return 3;
+}
+C
+gcc -O1 -shared -fPIC -o liblib.so lib.c || fail gcc
+tried=0
+for cc in gcc clang; do
+	command -v $cc >/dev/null || continue
+	fault=0
+	for sanitizer in address undefined thread memory; do
+		fault=$((fault + 1))
+		[ $cc$sanitizer != gccmemory ] || continue
+		$cc -w -O1 -g -fsanitize=$sanitizer -fno-sanitize-recover=undefined -o app app.c -L. -llib -pthread "-Wl,-rpath,$PWD" 2>/dev/null || continue
+		tried=$((tried + 1))
+		# Addresses may be laid out in a way that a sanitizer does not take: then nothing is said of us.
+		timeout 60 ./app >expected 2>/dev/null || [ $? = 3 ] || continue
+		timeout 60 ./app $fault >/dev/null 2>alone
+		code=$?
+		for options in "" "--returns -t _:_" "--follow-fork --on-full block -t liblib:count"; do
+			# shellcheck disable=SC2086 # several words
+			expect 3 timeout 120 "$tw" record -q --force $options -o s.tw -- ./app
+			[ "${options#--follow}" != "$options" ] || cmp -s out expected || fail "$cc $sanitizer '$options': $(diff out expected)"
+			grep -q "sum 300" out || fail "$cc $sanitizer: $(cat out)"
+			# shellcheck disable=SC2086 # as above
+			expect $code timeout 120 "$tw" record -q --force $options -o f.tw -- ./app $fault
+			[ $fault = 3 ] || is "$(grep -c 'ERROR: \|runtime error: \|WARNING: ' err)" "$(grep -c 'ERROR: \|runtime error: \|WARNING: ' alone)" "$cc $sanitizer: what it finds"
+		done
+		expect 0 "$tw" report --json --top 0 s.tw
+		is "$(json 'sum(f["calls"] for f in d["by_function"] if f["name"].startswith("liblib:count/"))')" 300 "$cc $sanitizer"
+	done
+done
+[ $tried -gt 0 ] || { echo "no compiler here has sanitizers: not tested" && exit 77; }
+# The user's own options stay.
+gcc -w -O1 -fsanitize=address -o app app.c -L. -llib -pthread "-Wl,-rpath,$PWD" 2>/dev/null || exit 0
+ASAN_OPTIONS=exitcode=9 expect 9 "$tw" record -q --force -t liblib:_ -o s.tw -- ./app 1
+ASAN_OPTIONS=exitcode=9 expect 3 "$tw" record -q --force -t liblib:_ -o s.tw -- ./app
+shows 'order exitcode=9$'
