@@ -31,6 +31,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* A segment's index lies in memory until it is closed. */
+#define SEGMENT_BYTES_DEFAULT (UINT64_C(256) << 20)
+
 enum {
 	KEY_RING = 256,
 	KEY_ON_FULL,
@@ -114,7 +117,7 @@ static const struct tw_option options_table[] = {
 	 "newest only"},
 	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (4M)"},
 	{KEY_CAP, "ring-cap", "SIZE", "memory for all threads together (256M)"},
-	{KEY_ROTATE, "rotate", "SIZE", "begin a new segment after so many bytes"},
+	{KEY_ROTATE, "rotate", "SIZE", "begin a new segment after so many bytes (256M)"},
 	{KEY_SEGMENT_TIME, "segment-time", "TIME", "or after so much time: 10s, 500ms"},
 	{KEY_KEEP, "keep", "N", "keep the newest N closed segments only"},
 	{KEY_DURABLE, "durable", "MS", "on the disk itself: synced after so many milliseconds at most"},
@@ -375,6 +378,8 @@ static bool complete_request(struct request *request, const char *program)
 	if (is_stream)
 		strcpy(request->path, "the stream");
 	request->recorder.path = request->path;
+	if (!request->recorder.segment_bytes && !is_stream)
+		request->recorder.segment_bytes = SEGMENT_BYTES_DEFAULT;
 	return true;
 }
 
