@@ -2,7 +2,7 @@
 /*
  * recorder.c - consumer.h: the owner of a ring set, and the pace at which it works.
  *
- * A ring is taken when it holds TAKE_BYTES, or something for TAKE_NS.  Taking less, or looking more
+ * A ring is taken when it holds TAKE_BYTES, or something for TW_PACE_TAKE_NS.  Taking less, or looking more
  * often, makes the producer slower, not the recorder quicker: every look moves a cache line that the
  * producer writes, and records that are still in this core's cache cost it as much as a miss.
  */
@@ -11,6 +11,7 @@
 #include "base/export.h"
 #include "base/filter.h"
 #include "base/sys.h"
+#include "pipeline/pace.h"
 #include "pipeline/writer.h"
 
 #include <stdio.h>
@@ -19,13 +20,7 @@
 
 #define MS         UINT64_C(1000000)
 #define TAKE_BYTES (UINT64_C(32) << 10)
-#define TAKE_NS    (20 * MS)
-#define BUSY_NS    UINT64_C(20000)
-/* A full ring's worth of events takes a fast thread this long: looked at no later while any thread lives. */
-#define LIVE_NS     MS
-#define IDLE_NS     (5 * MS)
 #define REAP_NS     (50 * MS)
-#define RETRY_NS    (20 * MS)
 /* While a process, or a thread, finds no place: then somebody may have ended. */
 #define REAP_WANTED_NS MS
 /* To ask the kernel for a process' start is slow: of more than so many, some at a time. */
@@ -39,7 +34,8 @@ struct tw_recorder {
 	uint64_t reaped_ns;
 	uint32_t reaped_image; /* the next to be asked for */
 	uint64_t retry_ns; /* not before, after a write that failed */
-	uint64_t sleep_ns;
+	struct tw_pace pace;
+	uint64_t looked_ns; /* the last round */
 	uint64_t streamed_ns; /* the last round that took everything for a stream */
 	enum tw_recorder_policy policy;
 	bool is_finishing;
@@ -103,7 +99,7 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 		goto destroy_rings;
 	recorder->policy = options->policy;
 	recorder->started_ns = tw_clock_monotonic_ns();
-	recorder->sleep_ns = BUSY_NS;
+	tw_pace_init(&recorder->pace);
 	*out = recorder;
 	return 0;
 destroy_rings:
@@ -178,7 +174,7 @@ static int take_ring(struct tw_recorder *recorder, uint32_t index, uint64_t now_
 	}
 	if (!ring->pending_ns)
 		ring->pending_ns = now_ns;
-	if (wants_all || now_ns - ring->pending_ns >= TAKE_NS)
+	if (wants_all || now_ns - ring->pending_ns >= TW_PACE_TAKE_NS)
 		stored = tw_writer_drain_ring(writer, index, 1);
 	else if (pending >= take_bytes(recorder, index))
 		stored = tw_writer_drain_ring(writer, index, take_bytes(recorder, index));
@@ -260,7 +256,7 @@ static int stream_round(struct tw_recorder *recorder, uint64_t now_ns, bool want
 	uint64_t ticks = tw_clock_ticks() - MARK_MARGIN_NS * tw_clock_ticks_per_second() / 1000000000;
 	int stored;
 
-	wants_all |= now_ns - recorder->streamed_ns >= TAKE_NS;
+	wants_all |= now_ns - recorder->streamed_ns >= TW_PACE_TAKE_NS;
 	stored = drain_round(recorder, now_ns, wants_all);
 	if (stored < 0 || !wants_all)
 		return stored;
@@ -346,42 +342,24 @@ static void look_after(struct tw_recorder *recorder, uint64_t now_ns)
 	}
 }
 
-/* While events come, a short sleep that no wake needs to end; then longer ones, that a wake does end. */
-static void rest(struct tw_recorder *recorder, bool is_busy, uint64_t timeout_ns)
-{
-	struct tw_recorder_stats *stats = &recorder->writer.store.stats;
-	uint64_t longest = stats->images_alive ? LIVE_NS : IDLE_NS;
-	uint64_t sleep_ns;
-
-	recorder->sleep_ns = is_busy ? BUSY_NS : recorder->sleep_ns * 2;
-	if (recorder->sleep_ns > longest)
-		recorder->sleep_ns = longest;
-	sleep_ns = recorder->sleep_ns < timeout_ns ? recorder->sleep_ns : timeout_ns;
-	if (is_busy && sleep_ns) {
-		struct timespec pause = {0, (long)sleep_ns};
-
-		nanosleep(&pause, NULL);
-	} else if (sleep_ns) {
-		tw_rs_wait(&recorder->writer.rs, sleep_ns);
-	}
-}
-
 TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 {
 	struct tw_writer *writer = &recorder->writer;
-	uint64_t now_ns = tw_clock_monotonic_ns();
+	uint64_t now_ns = tw_clock_monotonic_ns(), bytes = writer->store.stats.raw_bytes;
 	uint32_t request;
-	bool is_asked = tw_rs_delivery_look(&writer->rs, &request);
+	bool is_asked = tw_rs_delivery_look(&writer->rs, &request), is_busy;
 	int stored = 0;
 
 	if (now_ns >= recorder->retry_ns) {
-		stored = any_round(recorder, now_ns, is_asked);
+		/* What came since a long sleep has waited long enough. */
+		stored = any_round(recorder, now_ns, is_asked || now_ns - recorder->looked_ns >= TW_PACE_TAKE_NS);
+		recorder->looked_ns = now_ns;
 		if (is_asked && stored >= 0)
 			tw_rs_delivery_done(&writer->rs, request);
 	}
 	/* Without a heartbeat for a second nobody waits for us: so it is while the disk is full. */
 	if (stored < 0)
-		recorder->retry_ns = now_ns + RETRY_NS;
+		recorder->retry_ns = now_ns + TW_PACE_RETRY_NS;
 	else if (now_ns >= recorder->retry_ns)
 		tw_rs_heartbeat(&writer->rs);
 	look_after(recorder, now_ns);
@@ -390,7 +368,8 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 		tw_store_rotate(&writer->store, &writer->images[i].store);
 	for (uint32_t i = 0; writer->store.durable_ns && i < tw_rs_image_count(&writer->rs); i++)
 		tw_store_sync(&writer->store, &writer->images[i].store, now_ns);
-	rest(recorder, stored > 0, timeout_ns);
+	is_busy = writer->store.is_stream ? stored > 0 : writer->store.stats.raw_bytes - bytes >= TAKE_BYTES;
+	tw_pace_rest(&recorder->pace, &writer->rs, is_busy, tw_pace_longest_ns(writer, now_ns < recorder->retry_ns, now_ns), timeout_ns);
 	return stored > 0;
 }
 
@@ -541,7 +520,7 @@ static uint64_t count_living(struct tw_recorder *recorder)
 TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_stats *stats)
 {
 	struct tw_writer *writer = &recorder->writer;
-	const struct timespec pause = {0, (long)RETRY_NS};
+	const struct timespec pause = {0, (long)TW_PACE_RETRY_NS};
 	uint32_t count;
 	int error, end_error;
 

@@ -577,3 +577,12 @@ void tw_store_sync(struct tw_store *store, struct tw_store_image *image, uint64_
 	    tw_syncer_sync(store->syncer, &image->segment))
 		image->dirty_ns = 0;
 }
+
+uint64_t tw_store_sync_due(const struct tw_store *store, const struct tw_store_image *image, uint64_t now_ns)
+{
+	uint64_t due_ns = image->dirty_ns + store->durable_ns;
+
+	if (!image->is_open || !image->dirty_ns)
+		return UINT64_MAX;
+	return due_ns > now_ns ? due_ns - now_ns : 0;
+}

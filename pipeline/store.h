@@ -115,6 +115,9 @@ int tw_store_leave_something(struct tw_store *store);
  */
 void tw_store_sync(struct tw_store *store, struct tw_store_image *image, uint64_t now_ns);
 
+/* In how many nanoseconds that has something to do again; UINT64_MAX: nothing waits. */
+uint64_t tw_store_sync_due(const struct tw_store *store, const struct tw_store_image *image, uint64_t now_ns);
+
 /*
  * tw_store_mark_stream - everything with ticks up to this is written.  A mark is left out where it would say nothing
  * new.  Returns 0, or the error of the stream.

@@ -233,6 +233,8 @@ bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw
 		/* One that was written over stays CLAIMED: nobody gets it. */
 	} while (!tw_rb_producer_init(producer, shared, (enum tw_rb_policy)rs->config.policy));
 	write_claim(rs, shared, who);
+	producer->owner_wake = &rs->control->wake;
+	producer->owner_unwakeable = &rs->control->unwakeable;
 	set_growth(rs, producer);
 	producer->live_word = tw_rs_ring_word(TW_RB_LIVE, shared->lease);
 	set_state(rs, index, producer->live_word);

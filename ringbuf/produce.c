@@ -8,6 +8,7 @@
  */
 #include "ringbuf/ringbuf.h"
 #include "base/clock.h"
+#include "base/filter.h"
 #include "base/sys.h"
 
 #include <string.h>
@@ -31,15 +32,48 @@ static uint64_t piece_end(const struct tw_rb_producer *producer, uint64_t pos)
 	return (pos | mask) + 1;
 }
 
+static uint64_t wake_pos(const struct tw_rb_producer *producer)
+{
+	return producer->cached_tail_pos + (producer->mask + 1) / 4;
+}
+
+/*
+ * An owner that has had nothing to do sleeps long.  It is woken once: what it does not take before its next sleep it
+ * has seen.
+ */
+static void wake_owner(struct tw_rb_producer *producer, uint32_t bytes)
+{
+	if (!producer->owner_wake || producer->pos + bytes <= wake_pos(producer))
+		return;
+	/* PAIR rb.consume: acquire; as in find_room(). */
+	producer->cached_tail_pos = tw_load_acquire(&producer->shared->tail_pos);
+	/* RELAXED rs.wake: already raised is as good; the addition orders. */
+	if (producer->pos + bytes <= wake_pos(producer) || tw_load_relaxed(producer->owner_wake))
+		return;
+	if (!tw_thread_may_call_system()) {
+		/* RELAXED rs.unwakeable: a lone word; the owner does not sleep long any more. */
+		tw_store_relaxed(producer->owner_unwakeable, 1);
+		return;
+	}
+	/* PAIR rs.wake: release as part of an addition; what was committed before is seen by the look that follows. */
+	if (tw_fetch_add_acq_rel(producer->owner_wake, 1) == 0)
+		tw_sys_futex_wake(producer->owner_wake, 1);
+}
+
 static void set_limit(struct tw_rb_producer *producer)
 {
 	uint64_t end = piece_end(producer, producer->pos);
-	uint64_t room_end = producer->cached_tail_pos + producer->mask + 1;
+	uint64_t room_end = producer->cached_tail_pos + producer->mask + 1, next;
 
-	if (producer->policy == TW_RB_OVERWRITE)
+	if (producer->policy == TW_RB_OVERWRITE) {
 		producer->limit_pos = producer->chunk_end_pos;
-	else
-		producer->limit_pos = end < room_end ? end : room_end;
+		return;
+	}
+	producer->limit_pos = end < room_end ? end : room_end;
+	/* A quarter waits then, or may wait again: an owner that sleeps is woken. */
+	next = producer->pos < wake_pos(producer) ? wake_pos(producer) : producer->pos + (producer->mask + 1) / 4;
+	if (next < producer->limit_pos)
+		producer->limit_pos = next;
 }
 
 bool tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *shared, enum tw_rb_policy policy)
@@ -343,6 +377,8 @@ enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t 
 			goto refuse;
 		tell_loss(producer, ticks);
 	}
+	if (!is_overwriting)
+		wake_owner(producer, bytes);
 	if (is_overwriting)
 		make_room(producer, bytes, ticks);
 	else if (!find_room(producer, bytes, ticks))

@@ -145,6 +145,8 @@ struct tw_rb_producer {
 	uint64_t mask;
 	uint8_t *data;
 	struct tw_rb_shared *shared; /* NULL: no ring */
+	/* Of the owner; NULL: it looks often.  The second is set where a filter forbids us to wake by the first. */
+	_Atomic uint32_t *owner_wake, *owner_unwakeable;
 	uint64_t cached_tail_pos;
 	uint32_t policy;
 	uint32_t ring_index;

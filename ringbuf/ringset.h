@@ -106,6 +106,7 @@ struct tw_rs_control {
 	/* Written by members. */
 	TW_CACHELINE_ALIGNED _Atomic uint32_t wanted_count; /* rings and slots refused since the owner last looked */
 	_Atomic uint32_t wake;				    /* a futex: members raise it to have the owner look at once */
+	_Atomic uint32_t unwakeable;			    /* a member may not wake the owner: then it looks often */
 	_Atomic uint32_t delivery_wanted;		    /* take all that is committed now; PAIR rs.delivery */
 	_Atomic uint32_t layouts_wanted;		    /* look what I have opened; PAIR rs.layouts_wanted */
 	_Atomic uint32_t slot_count;			    /* slots that have been in use: a bound for looks at them */

@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 /* How long one round may sleep; signals cut it short. */
-#define POLL_NS UINT64_C(100000000)
+#define POLL_NS UINT64_C(1000000000)
+/* And where other processes are waited for, whose end sends no signal. */
+#define OTHERS_POLL_NS UINT64_C(100000000)
 
 /* ---- signals: counted here, looked at between two rounds ---- */
 
@@ -86,7 +88,7 @@ static void drain_the_others(const struct tw_watch *watch)
 			tw_say("the program has ended; processes that it has started still run, and are traced. Ctrl-C ends "
 			       "the recording.");
 		has_said = true;
-		tw_recorder_poll(watch->recorder, POLL_NS);
+		tw_recorder_poll(watch->recorder, OTHERS_POLL_NS);
 		tw_late_look(watch->late);
 		if (watch->is_stream)
 			tw_recorder_stats(watch->recorder, &stats);

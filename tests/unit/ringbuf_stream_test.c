@@ -388,9 +388,47 @@ static void a_blocked_producer_loses_nothing(void **state)
 	run_pair(TW_RB_BLOCK, 100000);
 }
 
+/* An owner that sleeps is woken once, when a quarter of the ring waits; what it has taken does not count. */
+static void a_quarter_wakes_the_owner(void **state)
+{
+	_Atomic uint32_t wake = 0, unwakeable = 0;
+	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
+	struct tw_rb_producer producer;
+	uint64_t written = 0;
+
+	tw_rb_producer_init(&producer, shared, TW_RB_DROP);
+	producer.owner_wake = &wake;
+	producer.owner_unwakeable = &unwakeable;
+	/* Without a new limit: as after a claim. */
+	producer.limit_pos = 0;
+	for (unsigned round = 0; round < 9; round++) {
+		uint64_t start = written;
+
+		/* RELAXED test.wake: of this thread. */
+		while (!tw_load_relaxed(&wake)) {
+			void *room;
+
+			assert_int_equal(tw_rb_reserve(&producer, 32, 1, &room), TW_RB_OK);
+			memset(room, 0, 32);
+			((uint64_t *)room)[1] = TW_RB_HEAD(KIND, 0, 32, 1);
+			tw_rb_commit(&producer, 32);
+			written += 32;
+			assert_true(written - start <= TW_RB_BYTES_MIN / 2 + 64);
+		}
+		assert_true(written - start >= TW_RB_BYTES_MIN / 4 - 64);
+		tw_rb_consume(shared, tw_rb_committed(shared));
+		/* RELAXED test.wake: as above. */
+		tw_store_relaxed(&wake, 0);
+	}
+	/* RELAXED test.wake: as above. */
+	assert_int_equal(tw_load_relaxed(&unwakeable), 0);
+	free(shared);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_quarter_wakes_the_owner),
 		cmocka_unit_test(records_of_all_sizes_wrap),
 		cmocka_unit_test(a_full_ring_drops_the_newest_and_tells_it),
 		cmocka_unit_test(too_big_and_nested_are_told_apart),
