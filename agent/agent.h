@@ -331,4 +331,7 @@ struct tw_loader_calls {
  */
 void *tw_loader_open(const struct tw_loader_calls *calls, const char *name, int flags, const void *caller);
 
+/* Does this system call make a child with a copy of the memory, that comes back where its parent does?  preload/fork.c. */
+bool tw_preload_makes_child(long number, long a, long b);
+
 #endif

@@ -144,6 +144,13 @@ static __attribute__((noinline)) long call_watched(long number, long a, long b, 
 		return sigaltstack((const stack_t *)a, (stack_t *)b);
 	if (number == SYS_prctl)
 		return prctl((int)a, b, c, d, e);
+	if (number != SYS_seccomp) {
+		long child = find_syscall()(number, a, b, c, d, e, f);
+
+		if (child == 0)
+			tw_threads_let_go_in_child();
+		return child;
+	}
 	if (a == SECCOMP_SET_MODE_STRICT)
 		return prctl(PR_SET_SECCOMP, (unsigned long)SECCOMP_MODE_STRICT, 0ul, 0ul, 0ul);
 	if (a != SECCOMP_SET_MODE_FILTER)
@@ -159,7 +166,8 @@ TW_API TAIL_CALLING long tw_preload_syscall(long number, long a, long b, long c,
 {
 	syscall_fn real = find_syscall();
 
-	if (tw_unlikely(number == SYS_seccomp || number == SYS_prctl || number == SYS_sigaltstack))
+	if (tw_unlikely(number == SYS_seccomp || number == SYS_prctl || number == SYS_sigaltstack ||
+			tw_preload_makes_child(number, a, b)))
 		TAIL_CALL call_watched(number, a, b, c, d, e, f);
 	TAIL_CALL real(number, a, b, c, d, e, f);
 }
