@@ -166,6 +166,9 @@ static int begin(struct tw_agent_config *config)
 
 void tw_agent_count_untraced(enum tw_agent_program program)
 {
+	tw_rs_image_refuse(&ring_set, program == TW_PROGRAM_STATIC  ? TW_RS_REFUSED_STATIC
+				      : program == TW_PROGRAM_OTHER ? TW_RS_REFUSED_LIBRARY
+								    : TW_RS_REFUSED_RIGHTS);
 }
 
 static void start(const char *path)

@@ -162,6 +162,10 @@ enum tw_account_cause {
 	TW_ACCOUNT_PROCESSES_OTHER = 5, /* any other reason */
 	/* Processes that still ran when the recording ended. */
 	TW_ACCOUNT_PROCESSES_WENT_ON = 6,
+	/* Programs that were executed and cannot be traced. */
+	TW_ACCOUNT_PROCESSES_STATIC = 7,  /* statically linked */
+	TW_ACCOUNT_PROCESSES_LIBRARY = 8, /* another C library, or another machine */
+	TW_ACCOUNT_PROCESSES_RIGHTS = 9,  /* set-uid, set-gid, file capabilities */
 	TW_ACCOUNT_CAUSES
 };
 

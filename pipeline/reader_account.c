@@ -29,6 +29,12 @@ TW_API const char *tw_missing_cause_name(unsigned cause)
 	return cause < TW_MISSING_CAUSES ? names[cause] : "unknown";
 }
 
+static const enum tw_account_cause untraced_causes[TW_UNTRACED_CAUSES] = {
+	[TW_UNTRACED_FULL] = TW_ACCOUNT_PROCESSES_FULL,	      [TW_UNTRACED_OTHER] = TW_ACCOUNT_PROCESSES_OTHER,
+	[TW_UNTRACED_STATIC] = TW_ACCOUNT_PROCESSES_STATIC,   [TW_UNTRACED_LIBRARY] = TW_ACCOUNT_PROCESSES_LIBRARY,
+	[TW_UNTRACED_RIGHTS] = TW_ACCOUNT_PROCESSES_RIGHTS,
+};
+
 static void add(struct tw_capture *capture, enum tw_missing_cause cause, uint64_t events, uint64_t places, bool has_more)
 {
 	struct tw_capture_missing *missing = &capture->account.missing[cause];
@@ -270,8 +276,12 @@ void tw_source_account(struct tw_capture *capture)
 		add(capture, TW_MISSING_RINGS, 0, capture->told[TW_ACCOUNT_DAMAGED_RINGS], true);
 	add(capture, TW_MISSING_UNSTORED, capture->told[TW_ACCOUNT_UNSTORED], 0, false);
 	add(capture, TW_MISSING_NAMES, 0, capture->told[TW_ACCOUNT_DEFINITIONS], false);
-	for (unsigned cause = TW_ACCOUNT_PROCESSES_FULL; cause <= TW_ACCOUNT_PROCESSES_OTHER; cause++)
-		add(capture, TW_MISSING_PROCESSES, 0, capture->told[cause], capture->told[cause] != 0);
+	for (unsigned cause = 0; cause < TW_UNTRACED_CAUSES; cause++) {
+		uint64_t told = capture->told[untraced_causes[cause]];
+
+		account->untraced[cause] = told;
+		add(capture, TW_MISSING_PROCESSES, 0, told, told != 0);
+	}
 	if (capture->told[TW_ACCOUNT_PROCESSES_WENT_ON])
 		add(capture, TW_MISSING_WENT_ON, 0, capture->told[TW_ACCOUNT_PROCESSES_WENT_ON], true);
 	/* Sequence numbers know what lies between two blocks of a stream, also where no count of a segment is at hand. */

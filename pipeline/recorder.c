@@ -212,18 +212,6 @@ static int end_images(struct tw_recorder *recorder)
 	return 0;
 }
 
-static void tell_refusals(struct tw_recorder *recorder)
-{
-	struct tw_writer *writer = &recorder->writer;
-	uint64_t all = tw_rs_images_refused(&writer->rs) + writer->rs.damaged_images;
-	/* RELAXED rs.images_refused: a count for the summary. */
-	uint64_t full = tw_load_relaxed(&writer->rs.control->images_refused[TW_RS_REFUSED_SLOT]);
-
-	writer->store.account[TW_ACCOUNT_PROCESSES_FULL] = full;
-	writer->store.account[TW_ACCOUNT_PROCESSES_OTHER] = all - full;
-	writer->store.stats.images_refused = all;
-}
-
 /* Asks the kernel who has died: rarely, each question is a system call. */
 static void reap(struct tw_recorder *recorder, bool asks_for_all)
 {
@@ -239,7 +227,7 @@ static void reap(struct tw_recorder *recorder, bool asks_for_all)
 	recorder->reaped_image = images ? (from + REAP_IMAGES) % images : 0;
 	for (uint32_t i = 0; i < count; i++)
 		tw_rs_ring_reap(rs, i);
-	tell_refusals(recorder);
+	tw_writer_tell_refusals(&recorder->writer);
 }
 
 /*
@@ -545,7 +533,7 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 	}
 	writer->store.is_short = error != 0;
 	writer->store.account[TW_ACCOUNT_PROCESSES_WENT_ON] = count_living(recorder);
-	tell_refusals(recorder);
+	tw_writer_tell_refusals(&recorder->writer);
 	end_error = end_all_images(recorder);
 	if (!end_error)
 		end_error = tw_store_leave_something(&writer->store);

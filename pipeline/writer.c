@@ -514,3 +514,31 @@ int tw_writer_end_image(struct tw_writer *writer, uint32_t index, bool is_final)
 	image->refused_told = refused;
 	return tw_store_close_segment(&writer->store, &image->store, TW_SEGMENT_LAST | (is_final ? TW_SEGMENT_FINAL : 0));
 }
+
+void tw_writer_tell_refusals(struct tw_writer *writer)
+{
+	static const enum tw_account_cause causes[TW_RS_REFUSALS] = {
+		[TW_RS_REFUSED_SLOT] = TW_ACCOUNT_PROCESSES_FULL,
+		[TW_RS_REFUSED_FILE] = TW_ACCOUNT_PROCESSES_OTHER,
+		[TW_RS_REFUSED_MEMORY] = TW_ACCOUNT_PROCESSES_OTHER,
+		[TW_RS_REFUSED_STATIC] = TW_ACCOUNT_PROCESSES_STATIC,
+		[TW_RS_REFUSED_LIBRARY] = TW_ACCOUNT_PROCESSES_LIBRARY,
+		[TW_RS_REFUSED_RIGHTS] = TW_ACCOUNT_PROCESSES_RIGHTS,
+	};
+	uint64_t counts[TW_ACCOUNT_CAUSES] = {[TW_ACCOUNT_PROCESSES_OTHER] = writer->rs.damaged_images};
+
+	for (int why = 0; why < TW_RS_REFUSALS; why++) {
+		/* RELAXED rs.images_refused: counts for the summary. */
+		counts[causes[why]] += tw_load_relaxed(&writer->rs.control->images_refused[why]);
+	}
+	writer->store.stats.images_refused = 0;
+	for (int why = 0; why < TW_RS_REFUSALS; why++) {
+		uint64_t *count = &counts[causes[why]];
+
+		writer->store.account[causes[why]] = *count > writer->store.account[causes[why]]
+							     ? *count
+							     : writer->store.account[causes[why]];
+		writer->store.stats.images_refused += *count;
+		*count = 0;
+	}
+}

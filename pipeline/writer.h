@@ -134,4 +134,7 @@ struct tw_rs *tw_recorder_ring_set(struct tw_recorder *recorder);
 /* For tests: how the recorder's bytes get to the disk. */
 void tw_recorder_set_io(struct tw_recorder *recorder, const struct tw_segment_io *io);
 
+/* Takes over into the account which processes were not traced, and why. */
+void tw_writer_tell_refusals(struct tw_writer *writer);
+
 #endif

@@ -52,10 +52,15 @@ void tw_rs_own_fini(struct tw_rs *rs)
 
 /* ---- beginning ---- */
 
-static int refuse(struct tw_rs *rs, enum tw_rs_refusal why, int error)
+void tw_rs_image_refuse(struct tw_rs *rs, enum tw_rs_refusal why)
 {
 	/* RELAXED rs.images_refused: a count for the summary. */
 	tw_fetch_add_relaxed(&rs->control->images_refused[why], 1);
+}
+
+static int refuse(struct tw_rs *rs, enum tw_rs_refusal why, int error)
+{
+	tw_rs_image_refuse(rs, why);
 	return error;
 }
 

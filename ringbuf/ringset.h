@@ -92,6 +92,10 @@ enum tw_rs_refusal {
 	TW_RS_REFUSED_SLOT,   /* the table of images is full */
 	TW_RS_REFUSED_FILE,   /* it cannot make its file: rights, another root, no descriptor, a limit of file sizes */
 	TW_RS_REFUSED_MEMORY, /* no memory, or no address space */
+	/* Programs that cannot be traced: found out before they are executed. */
+	TW_RS_REFUSED_STATIC,  /* statically linked */
+	TW_RS_REFUSED_LIBRARY, /* another C library, or another machine */
+	TW_RS_REFUSED_RIGHTS,  /* set-uid, set-gid, file capabilities */
 	TW_RS_REFUSALS
 };
 
@@ -327,6 +331,8 @@ bool tw_rs_layouts_are_awaited(const struct tw_rs *rs);
  * control->images_refused: TW_ELIMIT (all slots are taken), TW_EPERM, TW_ENOENT, TW_ENOSPC, TW_ENOMEM, TW_EIO; TW_ENOTSUP.
  */
 int tw_rs_image_claim(struct tw_rs *rs, uint32_t *slot);
+/* Counts an image that will not be.  Also in a child of vfork(). */
+void tw_rs_image_refuse(struct tw_rs *rs, enum tw_rs_refusal why);
 /* Gives it back: LIVE to ENDED. */
 void tw_rs_image_end(struct tw_rs *rs, uint32_t slot);
 

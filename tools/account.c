@@ -73,6 +73,9 @@ void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path
 	if (stats->damaged_rings)
 		tw_say("the program overwrote %u of the rings it was recorded in; what they held is skipped.",
 		       stats->damaged_rings);
+	if (stats->images_refused)
+		tw_say("%s process%s not traced; `tracewheel info` says why.", tw_figure_count(figure, stats->images_refused),
+		       stats->images_refused == 1 ? " was" : "es were");
 	if (stats->definitions_refused)
 		tw_say("%s names found no room and are shown as numbers.",
 		       tw_figure_count(figure, stats->definitions_refused));

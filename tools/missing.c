@@ -47,6 +47,25 @@ static void removed_clause(const struct tw_capture_account *account, char *text)
 			 tw_figure_count(b, account->removed_lost));
 }
 
+static void processes_clause(const struct tw_capture_account *account, char *text)
+{
+	static const char *const words[TW_UNTRACED_CAUSES] = {"more at once than there are places for",
+							      "without rights or memory for rings", "statically linked",
+							      "of another C library", "set-uid or with capabilities"};
+	char places[100], figure[TW_FIGURE_BYTES];
+	uint64_t all = account->missing[TW_MISSING_PROCESSES].places;
+	int used = snprintf(text, TW_MISSING_ROOM, "%s not traced",
+			    places_of(all, "process", "was", "were", places, sizeof places));
+	const char *between = ": ";
+	for (unsigned cause = 0; cause < TW_UNTRACED_CAUSES; cause++) {
+		if (!account->untraced[cause] || used >= TW_MISSING_ROOM)
+			continue;
+		used += snprintf(text + used, TW_MISSING_ROOM - (size_t)used, "%s%s %s", between,
+				 tw_figure_count(figure, account->untraced[cause]), words[cause]);
+		between = ", ";
+	}
+}
+
 const char *tw_missing_clause(const struct tw_capture_account *account, unsigned cause, char *text)
 {
 	const struct tw_capture_missing *missing = &account->missing[cause];
@@ -76,10 +95,7 @@ const char *tw_missing_clause(const struct tw_capture_account *account, unsigned
 		break;
 	case TW_MISSING_CUT: snprintf(text, TW_MISSING_ROOM, "it was cut off, with %s", events); break;
 	case TW_MISSING_UNSTORED: snprintf(text, TW_MISSING_ROOM, "%s found no room on the disk", events); break;
-	case TW_MISSING_PROCESSES:
-		snprintf(text, TW_MISSING_ROOM, "%s not traced",
-			 places_of(missing->places, "process", "was", "were", places, sizeof places));
-		break;
+	case TW_MISSING_PROCESSES: processes_clause(account, text); break;
 	case TW_MISSING_NAMES:
 		snprintf(text, TW_MISSING_ROOM, "%s no room and stand as numbers",
 			 places_of(missing->places, "name", "found", "found", places, sizeof places));

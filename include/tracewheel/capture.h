@@ -186,6 +186,16 @@ struct tw_capture_missing {
 	bool has_more;	 /* of some of it no number is known */
 };
 
+/* Why a process is among TW_MISSING_PROCESSES. */
+enum tw_untraced_cause {
+	TW_UNTRACED_FULL,    /* more at once than there are places for */
+	TW_UNTRACED_OTHER,   /* it could not make its rings: rights, memory */
+	TW_UNTRACED_STATIC,  /* statically linked */
+	TW_UNTRACED_LIBRARY, /* another C library, or another machine */
+	TW_UNTRACED_RIGHTS,  /* set-uid, set-gid, file capabilities */
+	TW_UNTRACED_CAUSES
+};
+
 struct tw_capture_own {
 	uint64_t count;
 	uint64_t ns;
@@ -195,6 +205,7 @@ struct tw_capture_own {
 struct tw_capture_account {
 	uint64_t events; /* here, as in tw_capture_info */
 	struct tw_capture_missing missing[TW_MISSING_CAUSES];
+	uint64_t untraced[TW_UNTRACED_CAUSES]; /* processes */
 	uint64_t removed_lost;	/* events that were lost in the time of what TW_MISSING_REMOVED tells */
 	uint32_t segments_kept; /* that the recorder was asked to keep; 0: all */
 	struct tw_capture_own waits, setups; /* time of the tracer's own, of all threads: TW_CAPTURE_OWN_TIME */

@@ -129,3 +129,16 @@ for program in $programs; do
 		done
 	done
 done
+
+# Each of them is counted, by the reason.
+for program in $programs; do
+	expect 0 "$tw" record --force --follow-fork -t _:_ -o e.tw -- sh -c "./$program a; ./$program a; ./script.$program; true"
+	says '3 processes were not traced'
+	expect 0 "$tw" info e.tw
+	case $program in
+	fixed) shows '3 processes were not traced: 3 statically linked' ;;
+	musl) shows '3 processes were not traced: 3 of another C library' ;;
+	esac
+	expect 0 "$tw" info --json e.tw
+	is "$(json 'd["account"]["missing"]["processes"]["places"]')" 3
+done
