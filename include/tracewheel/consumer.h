@@ -111,8 +111,8 @@ const char *tw_recorder_ring_set_path(const struct tw_recorder *recorder);
  * tw_recorder_poll - one round: drain what is worth it, look after threads and processes that ended, then
  * sleep until there may be more to do, at most timeout_ns.
  *
- * Takes rings that hold 32 KiB or are 20 ms old.  Call it again at once: it sleeps as needed, at least 20 us
- * while events come, up to 10 ms while none do.
+ * Takes rings that hold 32 KiB or are 20 ms old; after a silence, that let it sleep longer, everything.  Call it again at once: it sleeps as needed, at least 20 us
+ * while many events come, up to 250 ms while few do.
  * Returns 1 when something was stored, 0 when not; never an error: see stats for the disk.
  */
 int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns);
