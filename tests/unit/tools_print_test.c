@@ -140,21 +140,26 @@ static void check_messages(unsigned least)
 	const struct tw_capture_filter filter = {.wants_own_time = true};
 	assert_int_equal(tw_capture_events_create(capture, &filter, &events), 0);
 	while ((count = tw_capture_events_next(events, &batch)) > 0) {
-		for (int64_t i = 0; i < count; i++, line = end + 2) {
+		for (int64_t i = 0; i < count; i++) {
+			/* No line is printed of a set-up. */
+			if (batch[i].kind == TW_CAPTURE_OWN_TIME && batch[i].id == TW_CAPTURE_OWN_SETUP)
+				continue;
 			int error = tw_capture_event_message(capture, &batch[i], &arena, &term);
 
 			end = strstr(line, ".\n");
 			assert_non_null(end);
 			*end = 0;
+			const char *printed = line;
+			line = end + 2;
 			if (error) {
 				assert_int_equal(error, TW_EFORMAT);
 				continue;
 			}
 			tw_term_format(term, TW_PRINT_WRITE, message, sizeof message);
-			if (strcmp(message, line) != 0 && !strstr(line, "'?'") && !strstr(line, ",event,") &&
-			    !strstr(line, ",own_time,") && !strstr(line, "geo::Point::move()"))
-				fail_msg("message %s\nprinted %s", message, line);
-			same += strcmp(message, line) == 0;
+			if (strcmp(message, printed) != 0 && !strstr(printed, "'?'") && !strstr(printed, ",event,") &&
+			    !strstr(printed, ",own_time,") && !strstr(printed, "geo::Point::move()"))
+				fail_msg("message %s\nprinted %s", message, printed);
+			same += strcmp(message, printed) == 0;
 			tw_arena_reset(&arena);
 		}
 	}
