@@ -456,3 +456,35 @@ fini_writer:
 	free(recovery);
 	return error;
 }
+
+/* ---- what nobody names any more ---- */
+
+TW_API unsigned tw_recover_list(void (*fn)(const char *ring_set_path, uint64_t bytes, void *arg), void *arg)
+{
+	return tw_rs_list_dead(fn, arg);
+}
+
+struct cleaning {
+	void (*fn)(const char *ring_set_path, uint64_t bytes, void *arg);
+	void *arg;
+	unsigned removed;
+};
+
+static void clean_one(const char *ring_set_path, uint64_t bytes, void *arg)
+{
+	struct cleaning *cleaning = arg;
+
+	if (tw_rs_remove(ring_set_path))
+		return;
+	cleaning->removed++;
+	if (cleaning->fn)
+		cleaning->fn(ring_set_path, bytes, cleaning->arg);
+}
+
+TW_API unsigned tw_recover_clean(void (*fn)(const char *ring_set_path, uint64_t bytes, void *arg), void *arg)
+{
+	struct cleaning cleaning = {fn, arg, 0};
+
+	tw_rs_list_dead(clean_one, &cleaning);
+	return cleaning.removed;
+}

@@ -9,28 +9,51 @@
 
 static const struct tw_option options_table[] = {
 	{'q', "quiet", NULL, "say nothing when all went well"},
+	{'l', "list", NULL, "list what recordings that were cut off left in /dev/shm: paths and bytes"},
+	{'c', "clean", NULL, "remove all of that; captures that are to be completed are completed first"},
 	{0},
 };
 
 static const struct tw_command command = {
 	.name = "recover",
-	.arguments = "[--quiet] NAME.tw",
+	.arguments = "[--quiet] NAME.tw | --list | --clean",
 	.summary =
 		"Completes a capture whose recorder died: stores what the rings in /dev/shm still hold, and\n"
 		"closes segments that were cut off. May be repeated; a complete capture is left as it is.",
 	.options = options_table,
-	.examples = "  tracewheel recover sqlite3.tw\n",
+	.examples = "  tracewheel recover sqlite3.tw\n"
+		    "  tracewheel recover --list\n",
 };
+
+static void put_set(const char *path, uint64_t bytes, void *arg)
+{
+	printf("%12llu  %s\n", (unsigned long long)bytes, path);
+}
+
+/* What recordings left behind whose capture is gone, or was whole before its rings were removed. */
+static int look_after_sets(bool is_clean, bool is_quiet)
+{
+	unsigned count = is_clean ? tw_recover_clean(put_set, NULL) : tw_recover_list(put_set, NULL);
+	if (!is_quiet)
+		tw_say("%u %s of recordings that were cut off%s.", count, count == 1 ? "ring set" : "ring sets",
+		       is_clean ? " removed" : count ? "; --clean removes them" : "");
+	return TW_EXIT_OK;
+}
 
 int tw_tool_recover(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
-	bool is_quiet = false;
+	bool is_quiet = false, is_list = false, is_clean = false;
 	int key;
-	while ((key = tw_options_next(&options)) > 0)
-		is_quiet = true;
+	while ((key = tw_options_next(&options)) > 0) {
+		is_quiet |= key == 'q';
+		is_list |= key == 'l';
+		is_clean |= key == 'c';
+	}
 	if (key < 0)
 		return tw_options_exit(key);
+	if (is_list || is_clean)
+		return look_after_sets(is_clean, is_quiet);
 	const char *path = tw_options_capture(&options);
 	if (!path)
 		return TW_EXIT_USAGE;

@@ -192,6 +192,18 @@ void tw_recorder_abort(struct tw_recorder *recorder);
  */
 int tw_recover(const char *capture_path, struct tw_recorder_stats *stats);
 
+/*
+ * tw_recover_list - the ring sets of this user whose owners are gone: what recordings left that were cut off.
+ *
+ * @fn	called with each directory and the bytes that its files take; NULL: only counted.
+ *
+ * Returns how many there are.  A capture that names one of them by its mark is completed by tw_recover().
+ */
+unsigned tw_recover_list(void (*fn)(const char *ring_set_path, uint64_t bytes, void *arg), void *arg);
+
+/* Removes them all, with what they hold; fn is called with each that is removed.  Returns how many. */
+unsigned tw_recover_clean(void (*fn)(const char *ring_set_path, uint64_t bytes, void *arg), void *arg);
+
 #ifdef __cplusplus
 }
 #endif

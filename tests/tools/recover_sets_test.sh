@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: what a recording left in /dev/shm whose capture is gone is found, and removed; what is alive is left alone.
+# Method: a recorder is killed, its capture removed; another one is alive meanwhile. All in a tmpfs folder of the test.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+mkdir "$work/shm"
+export TRACEWHEEL_SHM=$work/shm
+"$tw" record -q -o dead.tw -- sleep 60 &
+dead=$!
+"$tw" record -q -o alive.tw -- sleep 60 &
+alive=$!
+while [ "$(find shm -name 'image-*' | wc -l)" -lt 2 ]; do sleep 0.05; done
+program=$(pgrep -P "$dead")
+kill -9 "$dead"
+wait "$dead" 2>/dev/null
+kill "$program"
+rm -rf dead.tw
+expect 0 "$tw" recover --list
+is "$(grep -c "$work/shm/tracewheel-" out)" 1 "sets of the dead"
+says '1 ring set of recordings that were cut off'
+expect 0 "$tw" recover --clean
+says '1 ring set of recordings that were cut off removed'
+expect 0 "$tw" recover --list
+says '0 ring sets'
+is "$(find shm -name config | wc -l)" 1 "what is alive stays"
+kill "$(pgrep -P "$alive")"
+wait "$alive"
+expect 0 "$tw" info alive.tw
+is "$(find shm -type f | wc -l)" 0 "files left"
+
+# Another user has taken the name: another one is used.
+rmdir shm/tracewheel-*
+ln -s /nowhere "shm/tracewheel-$(id -u)"
+expect 0 "$tw" record -q -o again.tw -- true
+[ -d "shm/tracewheel-$(id -u)-1" ] || fail "no other folder was used"

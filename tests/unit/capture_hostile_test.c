@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	A recorder lives through everything that a program can write into the memory that it shares with it.
+ * Method	A member with rings and definitions; random words, and words that nearly make sense, are put into control, the image's
+ *	head, its table of rings, ring headers, records and definitions, between the rounds of a recorder and during them.  What
+ *	it reads or writes elsewhere ends the test, under the address sanitizer also where nothing breaks.  Seed: argument.
+ */
+#include "base/clock.h"
+#include "base/error.h"
+#include "pipeline/writer.h"
+#include "ringbuf/ringset.h"
+#include "tracewheel/consumer.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { RECORDINGS = 12, ROUNDS = 120 };
+
+static uint64_t state = 1;
+static struct tw_rs member;
+static _Atomic bool is_over;
+
+static uint64_t random64(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state;
+}
+
+/* Numbers that get further than most. */
+static uint64_t word(void)
+{
+	switch (random64() % 8) {
+	case 0: return 0;
+	case 1: return random64() % 64;
+	case 2: return UINT64_MAX - random64() % 64;
+	case 3: return UINT64_C(1) << random64() % 64;
+	case 4: return (random64() % 4096) * TW_PAGE_BYTES;
+	case 5: return random64() % 5 | random64() % 32768 << 32;
+	case 6: return random64() & UINT32_MAX;
+	default: return random64();
+	}
+}
+
+static void scribble(void *memory, size_t bytes)
+{
+	size_t at = random64() % (bytes / 8), count = 1 + random64() % 3;
+
+	for (size_t i = at; i < at + count && i < bytes / 8; i++) {
+		_Atomic uint64_t *to = (_Atomic uint64_t *)memory + i;
+
+		atomic_store_explicit(to, word(), memory_order_relaxed);
+	}
+}
+
+static void scribble_anywhere(void)
+{
+	uint32_t ring = (uint32_t)(random64() % 4);
+
+	switch (random64() % 8) {
+	case 0: scribble(member.control, offsetof(struct tw_rs_control, slots)); break;
+	case 1: scribble(member.control->slots, 8 * sizeof *member.control->slots); break;
+	case 2: scribble(member.own.head, offsetof(struct tw_rs_image_head, rings)); break;
+	case 3: scribble(member.own.head->rings, 8 * sizeof *member.own.head->rings); break;
+	case 4: scribble(member.own.defs, 4096); break;
+	default:
+		if (member.own.rings[ring])
+			scribble(member.own.rings[ring], random64() % 2 ? sizeof(struct tw_rb_shared) : TW_PAGE_BYTES + (1 << 15));
+	}
+}
+
+static void *scribble_on(void *arg)
+{
+	while (!atomic_load(&is_over)) {
+		scribble_anywhere();
+		for (volatile int i = 0; i < 200; i++)
+			;
+	}
+	return NULL;
+}
+
+static void fill(struct tw_rb_producer *producer, unsigned records)
+{
+	for (unsigned i = 0; i < records; i++) {
+		void *room;
+		enum tw_rb_outcome outcome = tw_rb_reserve(producer, 32, i + 1, &room);
+
+		if (outcome == TW_RB_WAIT && tw_rs_ring_grow(&member, producer))
+			outcome = tw_rb_reserve(producer, 32, i + 1, &room);
+		if (outcome != TW_RB_OK)
+			return;
+		((uint64_t *)room)[0] = i + 1;
+		((uint64_t *)room)[1] = TW_RB_HEAD(3, 0, 32, i % 7);
+		tw_rb_commit(producer, 32);
+	}
+}
+
+static void record_once(const char *directory, unsigned number, enum tw_recorder_policy policy)
+{
+	char path[256];
+	struct tw_recorder_options options = { .path = path,
+					       .force = true,
+					       .policy = policy,
+					       .ring_bytes = 1 << 18,
+					       .cap_bytes = 1 << 23,
+					       .segment_bytes = number % 2 ? 1 << 16 : 0 };
+	struct tw_rs_claim who = { .scheduler_id = 1, .tracee_id = 1 };
+	struct tw_rb_producer producers[3];
+	struct tw_recorder *recorder;
+	pthread_t thread;
+	uint32_t image;
+
+	snprintf(path, sizeof path, "%s/%u.tw", directory, number);
+	assert_int_equal(tw_recorder_create(&options, &recorder), 0);
+	assert_int_equal(tw_rs_attach(&member, tw_recorder_ring_set_path(recorder)), 0);
+	assert_int_equal(tw_rs_image_claim(&member, &image), 0);
+	assert_int_equal(tw_rs_defs_append(&member, 4, "definition", 10), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(tw_rs_ring_claim(&member, &who, &producers[i]));
+		fill(&producers[i], 1000 * (i + 1) * (i + 1));
+	}
+	tw_recorder_poll(recorder, 0);
+	/* From here on nobody writes as producers do: what these would make of the memory is the program's own affair. */
+	atomic_store(&is_over, false);
+	pthread_create(&thread, NULL, scribble_on, NULL);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		tw_recorder_poll(recorder, 0);
+		if (policy == TW_RECORDER_OVERWRITE)
+			tw_recorder_snapshot(recorder);
+		if (round % 20 == 19)
+			tw_recorder_drain(recorder);
+	}
+	tw_recorder_finish(recorder, NULL);
+	atomic_store(&is_over, true);
+	pthread_join(thread, NULL);
+	tw_rs_detach(&member);
+	tw_store_remove(path);
+}
+
+static void whatever_a_program_writes(void **unused)
+{
+	char directory[] = "/tmp/tracewheel-hostile-XXXXXX";
+
+	assert_non_null(mkdtemp(directory));
+	for (unsigned i = 0; i < RECORDINGS; i++)
+		record_once(directory, i, (enum tw_recorder_policy)(i % 3));
+	rmdir(directory);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(whatever_a_program_writes) };
+
+	state = argc > 1 ? strtoull(argv[1], NULL, 0) | 1 : (uint64_t)getpid() * 2654435761u | 1;
+	printf("seed %llu\n", (unsigned long long)state);
+	tw_clock_init();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
