@@ -151,8 +151,15 @@ static __attribute__((noinline)) long call_watched(long number, long a, long b, 
 			tw_threads_let_go_in_child();
 		return child;
 	}
-	if (a == SECCOMP_SET_MODE_STRICT)
-		return prctl(PR_SET_SECCOMP, (unsigned long)SECCOMP_MODE_STRICT, 0ul, 0ul, 0ul);
+	if (a == SECCOMP_SET_MODE_STRICT) {
+		/* With the caller's flags: libseccomp asks with flags that are refused whether the kernel knows the call. */
+		uintptr_t state = tw_thread_bar();
+		long result = find_syscall()(number, a, b, c, d, e, f);
+
+		if (result)
+			tw_thread_unbar(state);
+		return result;
+	}
 	if (a != SECCOMP_SET_MODE_FILTER)
 		return find_syscall()(number, a, b, c, d, e, f);
 	return set_filter(number, a, b, c, d, e, f,
