@@ -51,13 +51,15 @@ static bool is_root(void)
 /* ---- a forked child that is followed ---- */
 
 static __thread struct tw_permit *fork_permit;
+static __thread bool fork_is_unfollowed;
 
 /* No change is half-way when the memory is copied.  In a transaction of its own the thread forks untraced. */
 static void before_fork(void)
 {
 	fork_permit = NULL;
-	/* Under a filter the child is not followed. */
-	if (tw_agent_is_active() && (!tw_thread_may_call_system() || tw_permit_seize(&fork_permit)))
+	/* Under a filter the child is not followed, nor when it is forked in a handler that interrupted a traced call. */
+	fork_is_unfollowed = tw_agent_is_active() && (!tw_thread_may_call_system() || tw_permit_seize(&fork_permit));
+	if (fork_is_unfollowed)
 		fork_permit = NULL;
 	tw_known_before_fork();
 }
@@ -93,6 +95,8 @@ static void after_fork_in_child(void)
 	tw_known_after_fork();
 	if (was_whole)
 		follow();
+	else if (fork_is_unfollowed)
+		tw_rs_image_refuse(&ring_set, TW_RS_REFUSED_FORK);
 }
 
 /* ---- beginning ---- */

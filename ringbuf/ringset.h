@@ -92,6 +92,7 @@ enum tw_rs_refusal {
 	TW_RS_REFUSED_SLOT,   /* the table of images is full */
 	TW_RS_REFUSED_FILE,   /* it cannot make its file: rights, another root, no descriptor, a limit of file sizes */
 	TW_RS_REFUSED_MEMORY, /* no memory, or no address space */
+	TW_RS_REFUSED_FORK,   /* forked inside of a traced call or of a change, or under a filter: a child that cannot be followed */
 	/* Programs that cannot be traced: found out before they are executed. */
 	TW_RS_REFUSED_STATIC,  /* statically linked */
 	TW_RS_REFUSED_LIBRARY, /* another C library, or another machine */

@@ -50,6 +50,7 @@ class Case:
         self.normalise = section.get("normalise")
         self.count = section.get("count")
         self.slack = int(section.get("slack", "0"))
+        self.each = int(section.get("each", "0"))
         self.root = section.get("root") == "1"
         self.build = section.get("build") or (name.split("/")[1] if name.startswith("odd/") else None)
         self.command = section.get("command") or f"trace $odd/{name.split('/')[1]}"
@@ -136,7 +137,7 @@ class Run:
             self.counted = int((self.folder / "calls").read_text() or 0)
         self.problems = []
         if options and not isinstance(self.code, str):
-            self.read_captures(captures, context)
+            self.read_captures(captures, context, case.each)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @staticmethod
@@ -149,7 +150,7 @@ class Run:
             except (OSError, IndexError, ValueError):
                 pass
 
-    def read_captures(self, captures, context):
+    def read_captures(self, captures, context, each):
         self.recorded = 0
         for capture in sorted(captures.iterdir()):
             told = subprocess.run([context.tw, "info", "--json", capture], capture_output=True, text=True, check=False)
@@ -159,6 +160,8 @@ class Run:
                 self.problems.append(f"the capture cannot be read: {told.stderr.strip()[:200]}")
                 continue
             lost = info["lost"] if isinstance(info["lost"], dict) else {}
+            # Processes that were not traced have a number, and this many calls each.
+            self.recorded += each * info.get("account", {}).get("missing", {}).get("processes", {}).get("places", 0)
             self.recorded += info["events"] + sum(n for n in lost.values() if isinstance(n, int))
 
 
