@@ -42,6 +42,7 @@ static struct tw_session *session;
 static struct tw_rs *ring_set;
 
 static __thread bool is_looking;
+static __thread const void *own_work; /* its frame: calls that libc makes on our behalf pass armed slots as well, and are no events */
 static __thread unsigned closings; /* of handles, by us, with slots suspended since */
 static __thread unsigned own_closings; /* of handles, by the program, that this thread is in */
 
@@ -447,7 +448,12 @@ int tw_agent_close(int (*close)(void *), void *handle)
 	tw_got_suspend();
 	if (is_looking) {
 		closings++;
-		return close(handle);
+		/* Destructors are the program's. */
+		tw_thread_end_own_work(own_work != NULL);
+		result = close(handle);
+		if (own_work)
+			tw_thread_begin_own_work(own_work);
+		return result;
 	}
 	own_closings++;
 	result = close(handle);
@@ -460,13 +466,8 @@ int tw_agent_close(int (*close)(void *), void *handle)
 	return result;
 }
 
-/*
- * The calls that libc makes on our behalf pass armed slots as well: for their sake this thread runs
- * nobody meanwhile.
- */
 void tw_agent_look(void)
 {
-	struct tw_tracee *tracee;
 	int saved_errno = errno, cancel_state;
 
 	if (is_looking || !tw_thread_may_call_system())
@@ -474,14 +475,11 @@ void tw_agent_look(void)
 	is_looking = true;
 	/* dlopen() and dlclose() are no cancellation points, but reading files is. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	if (tw_thread_join()) {
-		tracee = tw_hit_tls.tracee;
-		tw_hit_tls.tracee = &tw_hit_nobody;
-		look();
-		tw_hit_tls.tracee = tracee;
-	} else {
-		look();
-	}
+	own_work = __builtin_frame_address(0);
+	if (!tw_thread_join() || !tw_thread_begin_own_work(own_work))
+		own_work = NULL;
+	look();
+	tw_thread_end_own_work(own_work != NULL);
 	pthread_setcancelstate(cancel_state, NULL);
 	is_looking = false;
 	errno = saved_errno;

@@ -85,6 +85,8 @@ void tw_sys_thread_name(char name[16]);
 /* All signals that can be blocked, blocked; and back.  Words are kernel signal sets. */
 int tw_sys_block_signals(uint64_t *saved);
 int tw_sys_restore_signals(const uint64_t *saved);
+/* Those that are blocked now. */
+void tw_sys_blocked_signals(uint64_t *out);
 
 /*
  * Copies up to `bytes` (at most a page) that can be read from an address of process `pid`, which is this one:

@@ -308,7 +308,14 @@ int tw_sys_restore_signals(const uint64_t *saved)
 	return (int)call6(SYS_rt_sigprocmask, SIG_SETMASK, (long)saved, 0, sizeof *saved, 0, 0);
 }
 
-void tw_sys_signal_stack(struct tw_sys_signal_stack *out)
+/* Both are called inside of hits: the vector registers may be the program's. */
+__attribute__((target("general-regs-only"))) void tw_sys_blocked_signals(uint64_t *out)
+{
+	*out = 0;
+	call6(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)out, sizeof *out, 0, 0);
+}
+
+__attribute__((target("general-regs-only"))) void tw_sys_signal_stack(struct tw_sys_signal_stack *out)
 {
 	stack_t stack = { 0 };
 

@@ -115,6 +115,7 @@ static INLINE void end_frame(const struct tw_counted_frame *frame, const void *h
 			resume_words(t, lanes, frame);
 	}
 	tw_hit_end(t);
+	tw_hit_go_back(t);
 }
 
 void tw_counted_end(const struct tw_counted_frame *frame, const void *hit_frame)

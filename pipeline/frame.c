@@ -50,6 +50,7 @@ static inline void leave(struct tw_hit_tls *t)
 {
 	tw_progress_exit(&t->thread->reader);
 	tw_hit_end(t);
+	tw_hit_go_back(t);
 }
 
 /* A forked child that is not traced has the gate shut. */

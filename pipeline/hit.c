@@ -343,6 +343,8 @@ enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
 		tw_hit_leave_abandoned(t);
 	} else if (t->state == TW_THREAD_ENDED || t->state == TW_THREAD_BARRED) {
 		return (enum tw_thread_state)t->state;
+	} else if (t->state == TW_THREAD_BUSY) {
+		return tw_thread_look_who_calls(t, frame);
 	} else if (t->state == TW_THREAD_JOINING) {
 		/* A call of our own. */
 		return TW_THREAD_JOINING;
@@ -360,9 +362,13 @@ static __attribute__((noinline, cold)) bool hit_unready(struct tw_place *place, 
 							struct tw_frame_wants *out)
 {
 	enum tw_thread_state state = tw_hit_make_ready(&tw_hit_tls, frame);
+	bool is_watched;
 
 	switch (state) {
-	case TW_THREAD_NEW: return hit(place, w, out);
+	case TW_THREAD_NEW:
+		is_watched = hit(place, w, out);
+		tw_hit_go_back(&tw_hit_tls);
+		return is_watched;
 	case TW_THREAD_IN_HIT: count_nested(&tw_hit_tls, place, w.is_local); return false;
 	case TW_THREAD_ENDED:
 	case TW_THREAD_BARRED: count_late(place, state); return false;

@@ -126,6 +126,8 @@ struct tw_thread {
 	struct tw_tracee *lent;	      /* whom the thread runs, while it makes an event of another; else NULL */
 	uintptr_t stack_low, stack_high; /* the stack it began with; 0: not known */
 	uintptr_t jumping_from;		 /* the frame that tells what a longjmp leaves, now; 0: none */
+	uintptr_t busy_frame;		 /* where work of ours began; 0: none is under way */
+	uint64_t busy_signals;		 /* that were blocked then */
 	struct tw_process_memory memory; /* of chains while it runs no process: see chain.h */
 	struct tw_count_lanes *_Atomic lanes_of_counts; /* stays when the thread leaves */
 	bool has_no_lanes;			    /* in vain */
@@ -151,6 +153,7 @@ enum tw_thread_state {
 	TW_THREAD_ENDED,
 	TW_THREAD_BARRED, /* may not read the clock */
 	TW_THREAD_JOINING,
+	TW_THREAD_BUSY, /* with work of ours: its calls of libc are no events, but those of its signal handlers */
 	TW_THREAD_IN_HIT
 };
 
@@ -180,6 +183,13 @@ static inline __attribute__((always_inline)) void tw_hit_end(struct tw_hit_tls *
 {
 	tw_compiler_barrier();
 	t->state = TW_THREAD_READY;
+}
+
+/* After a hit for which the thread had to be made ready: back to the work that a handler with the hit interrupted. */
+static inline void tw_hit_go_back(struct tw_hit_tls *t)
+{
+	if (tw_unlikely(t->state == TW_THREAD_READY && t->thread->busy_frame))
+		t->state = TW_THREAD_BUSY;
 }
 
 /* Is the calling thread inside a hit? */
@@ -306,12 +316,23 @@ extern bool tw_thread_hears_signal_stacks;
 
 /* Was the hit that is under way left by a jump, for certain?  Called by a later hit, with its frame. */
 bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame);
+/*
+ * The same of a thread with work of ours: JOINING, it is a call of ours; NEW, it is a handler's, or the work was left by a jump.  For
+ * a handler's the thread is ready until tw_hit_go_back().
+ */
+enum tw_thread_state tw_thread_look_who_calls(struct tw_hit_tls *t, const void *frame);
 /* Ends it: its read section, its wait.  Touches nothing that is not ours. */
 void tw_hit_leave_abandoned(struct tw_hit_tls *t);
 /* False in a child that shares this process' memory (vfork). */
 bool tw_thread_is_own_process(void);
 /* Waits, but not for ever, until no thread waits for a ring or for room. */
 void tw_threads_await_calls(void);
+/*
+ * Between these the calling thread's calls are ours and no events, though they pass traced slots; those of its signal handlers are
+ * the program's.  @frame: of the function that works, or of one that called it.  False: it is inside a hit, or has not joined, and there is nothing to end.  Makes a system call.
+ */
+bool tw_thread_begin_own_work(const void *frame);
+void tw_thread_end_own_work(bool has_begun);
 /* The calling thread is about to jump: %rsp will be that.  Ends the hit that it leaves. */
 void tw_thread_jumps(uintptr_t to);
 /* The thread runs whom it ran before the event of another tracee: notice.c. */

@@ -311,4 +311,5 @@ void tw_notice(struct tw_tracee *tracee, const struct tw_notice *notice)
 		notice_inside(t, tracee, notice);
 	tw_progress_exit(&t->thread->reader);
 	tw_hit_end(t);
+	tw_hit_go_back(t);
 }

@@ -259,7 +259,7 @@ bool tw_thread_join(void)
 	uint64_t signals;
 
 	if (t->state != TW_THREAD_NEW)
-		return t->state == TW_THREAD_READY || t->state >= TW_THREAD_IN_HIT;
+		return t->state == TW_THREAD_READY || t->state >= TW_THREAD_BUSY;
 	tw_sys_block_signals(&signals);
 	/*
 	 * A handler may have joined just before.  A child that shares this memory stays new: its number is that of no thread
@@ -277,7 +277,7 @@ bool tw_thread_join(void)
 		errno = saved_errno;
 	}
 	tw_sys_restore_signals(&signals);
-	return t->state == TW_THREAD_READY || t->state >= TW_THREAD_IN_HIT;
+	return t->state == TW_THREAD_READY || t->state >= TW_THREAD_BUSY;
 }
 
 static bool is_anybody_waiting(unsigned session)
@@ -421,6 +421,70 @@ void tw_thread_jumps(uintptr_t to)
 
 	if (tw_hit_is_under_way() && is_left(t->thread, t->state, to))
 		tw_hit_leave_abandoned(t);
+	else if (t->state == TW_THREAD_BUSY && is_left(t->thread, t->thread->busy_frame, to))
+		tw_thread_end_own_work(true);
+}
+
+/* ---- work of ours, and handlers that interrupt it ---- */
+
+bool tw_thread_begin_own_work(const void *frame)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (t->state != TW_THREAD_READY)
+		return false;
+	tw_sys_blocked_signals(&t->thread->busy_signals);
+	t->thread->busy_frame = (uintptr_t)frame;
+	tw_compiler_barrier();
+	t->state = TW_THREAD_BUSY;
+	return true;
+}
+
+void tw_thread_end_own_work(bool has_begun)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (!has_begun)
+		return;
+	t->thread->busy_frame = 0;
+	tw_hit_end(t);
+}
+
+/* Of what the kernel puts on the stack for a handler: %rsp, %rip, the flags, and the four segments, always these. */
+#define SEGMENTS     UINT64_C(0x002b000000000033)
+#define FLAGS_MAX    UINT64_C(0x400000)
+#define FLAG_ALWAYS  UINT64_C(0x2)
+#define SCAN_BYTES   UINT64_C(0x20000)
+
+/* Did a handler come between two frames of one stack? */
+NO_VECTORS __attribute__((no_sanitize("address"))) static bool has_signal_frame(uintptr_t from, uintptr_t to)
+{
+	if (to - from > SCAN_BYTES)
+		to = from + SCAN_BYTES;
+	for (const uint64_t *at = (const uint64_t *)(from & ~(uintptr_t)7) + 3; (uintptr_t)at < to; at++)
+		if (tw_unlikely(*at == SEGMENTS) && at[-3] > (uintptr_t)at && at[-3] <= to && (at[-1] & FLAG_ALWAYS) &&
+		    at[-1] < FLAGS_MAX)
+			return true;
+	return false;
+}
+
+/* A handler runs on a stack of its own, or has its signal blocked, or nothing but the kernel's words tell that it is one. */
+NO_VECTORS enum tw_thread_state tw_thread_look_who_calls(struct tw_hit_tls *t, const void *frame)
+{
+	struct tw_thread *thread = t->thread;
+	uintptr_t now = (uintptr_t)frame;
+	uint64_t signals;
+
+	if (is_left(thread, thread->busy_frame, now)) {
+		thread->busy_frame = 0;
+	} else if (stack_of(thread, now) == stack_of(thread, thread->busy_frame)) {
+		tw_sys_blocked_signals(&signals);
+		if (signals == thread->busy_signals &&
+		    (now >= thread->busy_frame || !has_signal_frame(now, thread->busy_frame)))
+			return TW_THREAD_JOINING;
+	}
+	t->state = TW_THREAD_READY;
+	return TW_THREAD_NEW;
 }
 
 /* ---- fork ---- */

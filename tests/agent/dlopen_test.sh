@@ -38,4 +38,12 @@ unset LD_LIBRARY_PATH
 same "" "$programs/agent_host_runpath" libagent_plugin_one.so
 expect 0 "libagent_plugin_one libc:"
 expect_some "agent_host_runpath libc:dlsym"
+# Signal handlers that come while objects are opened and closed are the program, not us.
+for how in plain again stack; do
+	traced "pattern libc:strtol" -- "$programs/agent_opener" $how "$programs/plugins/libagent_plugin_one.so"
+	[ $status = 0 ] || fail "opener $how: status $status"
+	expect_exact "handlers ($how) during dlopen"
+	[ $how = again ] || grep -q "^lost [0-9]* 0 " "$folder/report" || fail "handlers ($how): $(grep ^lost "$folder/report")"
+done
+
 finish
