@@ -114,7 +114,8 @@ static const struct tw_option options_table[] = {
 	{KEY_ON_FULL, "on-full", "drop|block|overwrite",
 	 "when events come faster than they are written: lose the newest\n"
 	 "(counted; the default), make the program wait, or keep the\n"
-	 "newest only"},
+	 "newest only. What a signal handler calls while it interrupts the\n"
+	 "recording of another call is counted as nested, with each of them"},
 	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (4M)"},
 	{KEY_CAP, "ring-cap", "SIZE", "memory for all threads together (256M)"},
 	{KEY_ROTATE, "rotate", "SIZE", "begin a new segment after so many bytes (256M)"},
