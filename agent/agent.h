@@ -243,6 +243,9 @@ int tw_agent_close(int (*close)(void *), void *handle);
 /* In a forked child that is traced again, once it has its own rings. */
 void tw_agent_arm_after_fork(void);
 
+/* The program ends: were slots overwritten since they were armed?  Says so. */
+void tw_agent_bind_again(void);
+
 /* Is the calling thread inside tw_agent_look()?  Its calls of the loader are ours then. */
 bool tw_agent_is_looking(void);
 

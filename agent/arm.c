@@ -32,10 +32,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/single_threaded.h>
 
 /* How long dlopen() may be held up by another thread's dlclose(), while which nothing is written. */
 #define CLOSING_NS UINT64_C(1000000000)
 #define NAP_NS	   UINT64_C(50000)
+/* Naps until no thread was found that had been binding a slot. */
+#define BINDING_TRIES 20
 
 static struct tw_agent_config config;
 static struct tw_session *session;
@@ -384,6 +387,36 @@ static bool is_anything_due(void)
 }
 
 /*
+ * A thread may be binding a slot that was armed before it was bound.  It does so in a moment, if it runs; what it overwrites
+ * later is found by the next look, or at the end of the program, and said.
+ */
+static void bind_again(unsigned tries, bool is_late)
+{
+	struct tw_permit *permit;
+	unsigned found = 1;
+
+	while (tries-- && found && !tw_permit_seize(&permit)) {
+		bool is_over = !tw_got_may_be_bound(permit);
+
+		if (!is_over && !is_late) {
+			tw_permit_drop(permit);
+			tw_sys_sleep(NAP_NS);
+			if (tw_permit_seize(&permit))
+				return;
+		}
+		found = is_over ? 0 : tw_got_bind_again(permit);
+		tw_permit_drop(permit);
+		if (found && is_late)
+			tw_agent_tell("some calls were not seen for a while: a thread was binding their slots when these were armed");
+	}
+}
+
+void tw_agent_bind_again(void)
+{
+	bind_again(1, true);
+}
+
+/*
  * What was armed, by whomever, while a thread closes a handle is written when that is done, and what this one has opened
  * should be traced from its first call.  The other may be in a destructor that waits for this thread.
  */
@@ -426,8 +459,11 @@ static void look(void)
 {
 	unsigned rounds = 0;
 
+	bind_again(1, true);
 	while (rounds++ < 8 && look_once())
 		;
+	if (!__libc_single_threaded)
+		bind_again(BINDING_TRIES, false);
 	tw_agent_returns_look();
 	for (; closings > 1; closings--)
 		tw_got_resume(NULL);

@@ -22,6 +22,7 @@
  * Everything else here runs under the permit; slots are also read by any thread that calls, and bound by
  *ld.so.
  */
+#include "base/clock.h"
 #include "base/filter.h"
 #include "breakpoints/maps.h"
 #include "breakpoints/patch.h"
@@ -34,12 +35,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* A thread that has not bound a slot after so long has not begun to before it was armed. */
+#define BINDING_NS UINT64_C(2000000000)
+
 static uint32_t stubs_used;
 /* By stub: the page's protection, and what the slot held when it was prepared. */
 struct detail {
 	void *first_value;
 	int protection;
 	bool is_due; /* to be made what place->is_installed says, when slots may be written again */
+	/* It was not bound yet when it was armed: a thread may be binding it still, and write over the stub. */
+	bool may_be_bound;
+	uint64_t armed_ns;
 };
 static struct detail *details; /* TW_GOT_STUBS of them, untouched pages cost nothing */
 
@@ -47,6 +54,7 @@ static _Atomic uint32_t suspensions;
 static _Atomic bool is_writing;
 static bool is_run;
 static bool is_anything_due;
+static uint32_t maybe_bound; /* slots that may be bound still */
 /* The page that is open for writing; 0: none.  Neighbouring slots come one after another. */
 static uintptr_t open_page;
 static int open_protection;
@@ -148,7 +156,8 @@ int tw_got_prepare(struct tw_place *place)
 	place->is_back = false;
 	/* RELAXED got.slot: the program's word; ld.so may be binding it at this moment, to the same target.
 	 */
-	details[number] = (struct detail){tw_load_relaxed(slot), protection, false};
+	maybe_bound -= details[number].may_be_bound;
+	details[number] = (struct detail){.first_value = tw_load_relaxed(slot), .protection = protection};
 	/* RELAXED got.target: stubs read it only after the slot was stored with release. */
 	if (!tw_load_relaxed(&place->target))
 		tw_store_relaxed(&place->target, details[number].first_value);
@@ -199,6 +208,8 @@ static void stop_writing(void)
 	tw_store_seq_cst(&is_writing, false);
 }
 
+static void change(struct tw_place *place, void (*write)(struct tw_place *));
+
 static void install(struct tw_place *place)
 {
 	_Atomic(void *) *slot = place->where;
@@ -211,11 +222,50 @@ static void install(struct tw_place *place)
 	if (value != detail_of(place)->first_value && value != place->stub)
 		/* RELAXED got.target: as in tw_got_prepare(). */
 		tw_store_relaxed(&place->target, value);
+	/* RELAXED got.target: as in tw_got_prepare(). */
+	if (value != place->stub && value != tw_load_relaxed(&place->target) && !detail_of(place)->may_be_bound) {
+		detail_of(place)->may_be_bound = true;
+		detail_of(place)->armed_ns = tw_clock_monotonic_ns();
+		maybe_bound++;
+	}
 	/*
 	 * PAIR got.slot: release; the caller's load of the slot, in the program's own code.
 	 * Publishes the table's entry and the target.  Without it a call could find an empty entry.
 	 */
 	tw_store_release(slot, place->stub);
+}
+
+bool tw_got_may_be_bound(struct tw_permit *permit)
+{
+	TW_ASSERT(tw_permit_is_held(permit));
+	return maybe_bound != 0;
+}
+
+unsigned tw_got_bind_again(struct tw_permit *permit)
+{
+	uint64_t now_ns = tw_clock_monotonic_ns();
+	unsigned found = 0;
+
+	TW_ASSERT(tw_permit_is_held(permit));
+	for (uint32_t i = 0; i < stubs_used && maybe_bound; i++) {
+		/* RELAXED got.table: as in take_stub(). */
+		struct tw_place *place = tw_load_relaxed(&tw_got_table[i]);
+		void *value;
+
+		if (!details[i].may_be_bound)
+			continue;
+		/* RELAXED got.slot: as in tw_got_prepare().  Of an object that is gone it is not looked at. */
+		value = place->is_gone || !place->is_installed ? NULL : tw_load_relaxed((_Atomic(void *) *)place->where);
+		/* RELAXED got.target: as in tw_got_prepare(). */
+		if (value && value == tw_load_relaxed(&place->target)) {
+			change(place, install);
+			found++;
+		} else if (value != place->stub || now_ns - details[i].armed_ns > BINDING_NS) {
+			details[i].may_be_bound = false;
+			maybe_bound--;
+		}
+	}
+	return found;
 }
 
 static void uninstall(struct tw_place *place)

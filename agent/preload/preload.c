@@ -69,8 +69,10 @@ __attribute__((constructor)) static void construct(void)
 
 __attribute__((destructor)) static void destruct(void)
 {
-	if (tw_agent_is_active() && tw_thread_may_call_system())
-		tw_agent_returns_end();
+	if (!tw_agent_is_active() || !tw_thread_may_call_system())
+		return;
+	tw_agent_bind_again();
+	tw_agent_returns_end();
 }
 
 int tw_agent_is_in_hit(void);

@@ -370,6 +370,42 @@ static void what_the_program_put_there_stays(void **state)
 	assert_ptr_equal(*page, wide);
 }
 
+static unsigned bind_again(void)
+{
+	struct tw_permit *permit;
+	unsigned found;
+
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	found = tw_got_may_be_bound(permit) ? tw_got_bind_again(permit) : 0;
+	tw_permit_drop(permit);
+	return found;
+}
+
+/* As ld.so binds: a thread that was at it when the slot was armed writes the target over the stub. */
+static void a_slot_that_is_being_bound_is_armed_again(void **state)
+{
+	void **page = slot_page(true);
+	struct tw_place *place;
+
+	put(page, make_big); /* stands for the way into ld.so */
+	place = arm(page, wide);
+	assert_int_equal(bind_again(), 0);
+	put(page, wide);
+	assert_int_equal(bind_again(), 1);
+	hits = 0;
+	assert_int_equal((long)(CALL(page, __int128(long), 9) >> 64), 9);
+	assert_int_equal(hits, 1);
+	assert_int_equal(protection_of(page), 'r');
+	/* What somebody else has put there is theirs. */
+	put(page, conventions_come_through);
+	assert_int_equal(bind_again(), 0);
+	assert_ptr_equal(*page, conventions_come_through);
+	put(page, wide);
+	disarm(place);
+	assert_int_equal(bind_again(), 0);
+	assert_ptr_equal(*page, wide);
+}
+
 static void slots_that_cannot_be_are_refused(void **state)
 {
 	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = 3};
@@ -587,6 +623,7 @@ int main(void)
 		cmocka_unit_test(vectors_are_kept),
 		cmocka_unit_test(pages_keep_their_protection),
 		cmocka_unit_test(what_the_program_put_there_stays),
+		cmocka_unit_test(a_slot_that_is_being_bound_is_armed_again),
 		cmocka_unit_test(slots_that_cannot_be_are_refused),
 		cmocka_unit_test(slots_of_an_unloaded_object_are_left_alone),
 		cmocka_unit_test(an_object_in_the_place_of_another_is_known_by_its_slots),
