@@ -37,8 +37,8 @@
 /* How long dlopen() may be held up by another thread's dlclose(), while which nothing is written. */
 #define CLOSING_NS UINT64_C(1000000000)
 #define NAP_NS	   UINT64_C(50000)
-/* Naps until no thread was found that had been binding a slot. */
-#define BINDING_TRIES 20
+/* At most so many, until no thread was found that had been binding a slot. */
+#define BINDING_NAPS 20
 
 static struct tw_agent_config config;
 static struct tw_session *session;
@@ -390,30 +390,29 @@ static bool is_anything_due(void)
  * A thread may be binding a slot that was armed before it was bound.  It does so in a moment, if it runs; what it overwrites
  * later is found by the next look, or at the end of the program, and said.
  */
-static void bind_again(unsigned tries, bool is_late)
+static void bind_again(unsigned naps)
 {
+	unsigned found = 1, late = 0;
 	struct tw_permit *permit;
-	unsigned found = 1;
 
-	while (tries-- && found && !tw_permit_seize(&permit)) {
-		bool is_over = !tw_got_may_be_bound(permit);
+	do {
+		unsigned late_now = 0;
 
-		if (!is_over && !is_late) {
-			tw_permit_drop(permit);
+		if (naps)
 			tw_sys_sleep(NAP_NS);
-			if (tw_permit_seize(&permit))
-				return;
-		}
-		found = is_over ? 0 : tw_got_bind_again(permit);
+		if (tw_permit_seize(&permit))
+			break;
+		found = tw_got_may_be_bound(permit) ? tw_got_bind_again(permit, &late_now) : 0;
 		tw_permit_drop(permit);
-		if (found && is_late)
-			tw_agent_tell("some calls were not seen for a while: a thread was binding their slots when these were armed");
-	}
+		late += late_now;
+	} while (found && naps-- > 1);
+	if (late)
+		tw_agent_tell("some calls were not seen for a while: a thread was binding their slots when these were armed");
 }
 
 void tw_agent_bind_again(void)
 {
-	bind_again(1, true);
+	bind_again(0);
 }
 
 /*
@@ -459,11 +458,9 @@ static void look(void)
 {
 	unsigned rounds = 0;
 
-	bind_again(1, true);
 	while (rounds++ < 8 && look_once())
 		;
-	if (!__libc_single_threaded)
-		bind_again(BINDING_TRIES, false);
+	bind_again(__libc_single_threaded ? 0 : BINDING_NAPS);
 	tw_agent_returns_look();
 	for (; closings > 1; closings--)
 		tw_got_resume(NULL);

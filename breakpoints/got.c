@@ -24,6 +24,7 @@
  */
 #include "base/clock.h"
 #include "base/filter.h"
+#include "base/sys.h"
 #include "breakpoints/maps.h"
 #include "breakpoints/patch.h"
 #include "breakpoints/permit.h"
@@ -37,6 +38,8 @@
 
 /* A thread that has not bound a slot after so long has not begun to before it was armed. */
 #define BINDING_NS UINT64_C(2000000000)
+/* So long ago it was not the same change that armed it. */
+#define LATE_NS	   UINT64_C(20000000)
 
 static uint32_t stubs_used;
 /* By stub: the page's protection, and what the slot held when it was prepared. */
@@ -241,10 +244,23 @@ bool tw_got_may_be_bound(struct tw_permit *permit)
 	return maybe_bound != 0;
 }
 
-unsigned tw_got_bind_again(struct tw_permit *permit)
+/* Of an object that was unloaded meanwhile, unheard of: nothing. */
+static void *read_slot(const struct tw_place *place)
+{
+	void *value = NULL;
+
+	if (!place->is_gone && place->is_installed &&
+	    tw_sys_read_own_memory(tw_sys_process_id(), &value, (uintptr_t)place->where, sizeof value) != sizeof value)
+		value = NULL;
+	return value;
+}
+
+unsigned tw_got_bind_again(struct tw_permit *permit, unsigned *late_count)
 {
 	uint64_t now_ns = tw_clock_monotonic_ns();
 	unsigned found = 0;
+
+	*late_count = 0;
 
 	TW_ASSERT(tw_permit_is_held(permit));
 	for (uint32_t i = 0; i < stubs_used && maybe_bound; i++) {
@@ -254,12 +270,12 @@ unsigned tw_got_bind_again(struct tw_permit *permit)
 
 		if (!details[i].may_be_bound)
 			continue;
-		/* RELAXED got.slot: as in tw_got_prepare().  Of an object that is gone it is not looked at. */
-		value = place->is_gone || !place->is_installed ? NULL : tw_load_relaxed((_Atomic(void *) *)place->where);
+		value = read_slot(place);
 		/* RELAXED got.target: as in tw_got_prepare(). */
 		if (value && value == tw_load_relaxed(&place->target)) {
 			change(place, install);
 			found++;
+			*late_count += now_ns - details[i].armed_ns > LATE_NS;
 		} else if (value != place->stub || now_ns - details[i].armed_ns > BINDING_NS) {
 			details[i].may_be_bound = false;
 			maybe_bound--;

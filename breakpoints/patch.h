@@ -65,11 +65,11 @@ void tw_got_suspend(void);
 void tw_got_resume(struct tw_permit *permit);
 /*
  * Slots that were armed before they were bound: a thread that was binding one just then writes the target over the stub when it
- * is done, and calls pass unseen from then on.  Such slots are armed again; returns how many there were.  Asked for until
- * none may be bound any more, or the program ends.
+ * is done, and calls pass unseen from then on.  Such slots are armed again; returns how many there were, and how many of them
+ * have not been seen to be called for a while.  Asked for until none may be bound any more, or the program ends.
  */
 bool tw_got_may_be_bound(struct tw_permit *permit);
-unsigned tw_got_bind_again(struct tw_permit *permit);
+unsigned tw_got_bind_again(struct tw_permit *permit, unsigned *late_count);
 /* In a forked child: so many of them are the calling thread's; the others' threads are not there. */
 void tw_got_after_fork_in_child(uint32_t suspension_count);
 /* Is there anything, of slots or sleds, that the last resume will have to write?  Under the permit. */

@@ -373,10 +373,10 @@ static void what_the_program_put_there_stays(void **state)
 static unsigned bind_again(void)
 {
 	struct tw_permit *permit;
-	unsigned found;
+	unsigned found, late;
 
 	assert_int_equal(tw_permit_seize(&permit), 0);
-	found = tw_got_may_be_bound(permit) ? tw_got_bind_again(permit) : 0;
+	found = tw_got_may_be_bound(permit) ? tw_got_bind_again(permit, &late) : 0;
 	tw_permit_drop(permit);
 	return found;
 }
