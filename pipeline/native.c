@@ -69,11 +69,11 @@ static __attribute__((noinline)) void make_thread(const uint64_t *words)
 
 /*
  * The case that a whole program is made of, in as few instructions as can be: one session wants the call, and its
- * end or nothing of it, as plain records, there is room, and its slot is in nobody's use.  False: nothing was
+ * end or nothing of it, as plain records, there is room, and its slot is in nobody's use.  Or its guard refuses the call.  False: nothing was
  * done, and the general case has to do it.  In the hit's read section.
  */
 static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls *t, struct tw_place *place,
-								uint64_t *slot, const char **way)
+								const uint64_t *words, uint64_t *slot, const char **way)
 {
 	/* PAIR bp.active: acquire; as in hit_inside(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
@@ -87,9 +87,16 @@ static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls
 	/* PROGRESS hit.wants: as in hit(). */
 	todo = generation->sessions & tw_load_relaxed(&tracee->wants_call);
 	/* RELAXED hit.special, hit.return_to: a change is seen by this call or by the next. */
-	more = generation->special | tw_load_relaxed(&tracee->special) | tw_load_relaxed(&tracee->wants_return_to);
+	more = tw_load_relaxed(&tracee->special) | tw_load_relaxed(&tracee->wants_return_to);
 	if (!todo || (todo & (todo - 1)) || (todo & more) || generation->counting || generation->only_counter)
 		return false;
+	/* A guard that is one range test makes the call plain, or nothing. */
+	if (todo & generation->special) {
+		int quick = todo & generation->fused ? tw_bp_quick_test(&generation->quick, words, TW_ARGS_MAX) : -1;
+
+		if (quick <= 0)
+			return quick == 0;
+	}
 	exceptions = todo & generation->exceptions;
 	returns = exceptions | (todo & generation->returns);
 	if (returns && (place->is_unwatched || !tw_native_is_watching() || !tw_returns_is_simple(slot)))
@@ -148,7 +155,7 @@ static inline __attribute__((always_inline)) const char *hit(struct tw_place *pl
 	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
 		return hit_generally(place, words, slot, false);
 	tw_progress_enter(&t->thread->reader);
-	if (tw_unlikely(!call_plainly(t, place, slot, &way)))
+	if (tw_unlikely(!call_plainly(t, place, words, slot, &way)))
 		return hit_generally(place, words, slot, true);
 	tw_progress_exit(&t->thread->reader);
 	tw_hit_end(t);
