@@ -147,8 +147,10 @@ static void switch_over(int number)
 	swapcontext(&contexts[from], &contexts[running]);
 }
 
+/* A switch is not disturbed: its signal is blocked in every context that is switched to. */
 static void work(int self)
 {
+	set_mask(SIG_UNBLOCK);
 	while (calls_of[self] < CALLS_OF_EACH) {
 		if (strtol(seven, NULL, 10) != 7)
 			abort();
@@ -157,6 +159,7 @@ static void work(int self)
 	/* The last one goes home; the other one is switched away from for good. */
 	while (calls_of[1 - self] < CALLS_OF_EACH)
 		pause();
+	set_mask(SIG_BLOCK);
 	setcontext(&home);
 }
 
@@ -164,6 +167,7 @@ static int switch_coroutines(void)
 {
 	volatile int is_over = 0;
 
+	set_mask(SIG_BLOCK);
 	for (int i = 0; i < 2; i++) {
 		getcontext(&contexts[i]);
 		contexts[i].uc_stack.ss_sp =
@@ -174,8 +178,6 @@ static int switch_coroutines(void)
 	getcontext(&home);
 	if (!is_over) {
 		is_over = 1;
-		/* Until the first coroutine runs, whose context hears it. */
-		set_mask(SIG_BLOCK);
 		hear(switch_over, 0);
 		setcontext(&contexts[0]);
 	}
