@@ -15,6 +15,7 @@
 #include "pipeline/definitions.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 
 /* Definitions are gathered up to this, unless one alone is larger. */
 #define DEFINITIONS_BYTES (UINT64_C(128) << 10)
@@ -177,10 +178,41 @@ static uint32_t gather_definitions(struct tw_writer *writer, uint32_t index, uin
 	return bytes;
 }
 
+/* Descriptors that the rest of the process may want. */
+#define DESCRIPTORS_LEFT 64
+
+/*
+ * Each image that writes has a file open, and descriptors end before images do: another one's segment is closed, which goes on in
+ * a new one when more comes.
+ */
+static void make_room_for_segment(struct tw_writer *writer, const struct tw_writer_image *image)
+{
+	uint32_t images = tw_rs_image_count(&writer->rs), open_count = 0;
+	struct rlimit limit;
+
+	if (image->store.is_open || writer->store.is_stream || images < DESCRIPTORS_LEFT || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	for (uint32_t i = 0; i < images; i++)
+		open_count += writer->images[i].store.is_open;
+	if (open_count + DESCRIPTORS_LEFT < limit.rlim_cur)
+		return;
+	for (uint32_t i = 0; i < images; i++) {
+		struct tw_writer_image *other = &writer->images[writer->closed_image++ % images];
+
+		if (!other->store.is_open)
+			continue;
+		tw_store_close_segment(&writer->store, &other->store, 0);
+		return;
+	}
+}
+
 int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
 {
 	struct tw_writer_image *image = &writer->images[index];
-	int opened = tw_store_open_segment(&writer->store, &image->store);
+	int opened;
+
+	make_room_for_segment(writer, image);
+	opened = tw_store_open_segment(&writer->store, &image->store);
 
 	if (opened < 0)
 		return opened;

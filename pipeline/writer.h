@@ -57,6 +57,7 @@ struct tw_writer {
 	bool is_dead; /* a private copy of what somebody left: nothing is given back */
 	struct tw_writer_image images[TW_RS_IMAGES_MAX];
 	struct tw_writer_ring rings[TW_RS_RINGS_MAX];
+	uint32_t closed_image; /* whose segment was closed last because there are no descriptors */
 	uint8_t *definitions; /* a block of them being put together */
 	uint8_t *raw;	      /* records of one ring, copied out of reach of whoever writes there */
 	uint8_t *snapshot;    /* TW_RB_OVERWRITE: a copy of one ring */
