@@ -414,13 +414,15 @@ TW_API void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_reco
 		out->events_ns = 0;
 }
 
-TW_API bool tw_recorder_question(const struct tw_recorder *recorder, struct tw_recorder_question *out)
+TW_API bool tw_recorder_question(struct tw_recorder *recorder, struct tw_recorder_question *out)
 {
-	const struct tw_rs *rs = &recorder->writer.rs;
+	struct tw_rs *rs = &recorder->writer.rs;
 
 	out->process_count = 0;
 	if (!tw_rs_layouts_look(rs, &out->number))
 		return false;
+	/* The process that asks may have come after the last round. */
+	tw_rs_look(rs);
 	for (uint32_t i = 0; i < tw_rs_image_count(rs); i++)
 		if (tw_rs_image_state(rs, i) == TW_RS_IMAGE_LIVE)
 			out->process_ids[out->process_count++] = tw_rs_image(rs, i)->process_id;

@@ -150,7 +150,7 @@ struct tw_recorder_question {
  * Asked by agents whose configuration has the line `ask MS`.  They wait for an answer, no longer than so many
  * milliseconds, and not for a recorder that makes no progress.
  */
-bool tw_recorder_question(const struct tw_recorder *recorder, struct tw_recorder_question *out);
+bool tw_recorder_question(struct tw_recorder *recorder, struct tw_recorder_question *out);
 
 /*
  * tw_recorder_answer - there is no more to say than this.
