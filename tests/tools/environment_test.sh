@@ -80,15 +80,16 @@ calls() {
 # Children that nobody asked for, by every way: as untraced.  Those that were: traced, once.
 for how in 0 1 2 3 4 5 6 7 8 9 10 11 12; do
 	for kind in fork vfork; do
-		case $kind$how in vfork[0268] | fork*) ;; *) continue ;; esac
+		case $kind$how in vfork[06] | fork*) ;; *) continue ;; esac
 		./exec $how $kind ./child >expected || fail "exec $how $kind untraced"
 		expect 0 "$tw" record -q --force -t _:_ -o e.tw -- ./exec $how $kind ./child
 		cmp -s out expected || fail "$how $kind: $(diff out expected)"
 		is "$(calls child:child)" 0 "$how $kind, not followed"
+		case $how in 1 | 3 | 4 | 7 | 9) continue ;; esac
 		expect 0 "$tw" record -q --force --follow-fork --on-full block -t _:_ -o e.tw -- ./exec $how $kind ./child
 		is "$(calls child:child)" 1 "$how $kind, followed"
 	done
-	[ "$how" -lt 10 ] || continue
+	case $how in [02689]) ;; *) continue ;; esac
 	# The program itself, as another one.
 	expect 4 "$tw" record -q --force -t _:_ --on-full block -o e.tw -- ./exec $how exec ./child
 	grep -q "child, 3 words, X=.*, ours: - -" out || fail "exec $how: $(cat out)"

@@ -67,7 +67,7 @@ for cc in gcc clang; do
 		timeout 60 ./app >expected 2>/dev/null || [ $? = 3 ] || continue
 		timeout 60 ./app $fault >/dev/null 2>alone
 		code=$?
-		for options in "" "--returns -t _:_" "--follow-fork --on-full block -t liblib:count"; do
+		for options in "--returns -t _:_" "--follow-fork --on-full block -t liblib:count"; do
 			# shellcheck disable=SC2086 # several words
 			expect 3 timeout 120 "$tw" record -q --force $options -o s.tw -- ./app
 			[ "${options#--follow}" != "$options" ] || cmp -s out expected || fail "$cc $sanitizer '$options': $(diff out expected)"
