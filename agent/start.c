@@ -82,6 +82,7 @@ static void follow(void)
 	/* Without one the child is not traced, which is counted. */
 	if (tw_rs_image_claim(&ring_set, &image))
 		return;
+	tw_filter_watch(&ring_set.control->slots[image].filter_seen);
 	tw_arg_init();
 	tw_session_continue_in_child(session);
 	tw_agent_arm_after_fork();
@@ -151,6 +152,8 @@ static int begin(struct tw_agent_config *config)
 
 	if (error)
 		return error;
+	/* In a page that forked children have too. */
+	tw_filter_watch(&ring_set.control->slots[image].filter_seen);
 	error = tw_session_make("record", &ring_set, &session);
 	if (error) {
 		tw_rs_image_end(&ring_set, image);
@@ -189,6 +192,7 @@ static void start(const char *path)
 		goto detach;
 	/* What set a filter before the program began has not said which calls it forbids: none is tried. */
 	if (config.filters >= 0 && tw_filter_count("self") > config.filters) {
+		tw_rs_count_refused(&ring_set, TW_RS_REFUSED_FILTER);
 		tw_agent_config_fini(&config);
 		goto detach;
 	}

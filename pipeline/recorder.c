@@ -11,6 +11,7 @@
 #include "base/export.h"
 #include "base/filter.h"
 #include "base/sys.h"
+#include "pipeline/confined.h"
 #include "pipeline/pace.h"
 #include "pipeline/writer.h"
 
@@ -21,6 +22,7 @@
 #define MS         UINT64_C(1000000)
 #define TAKE_BYTES (UINT64_C(32) << 10)
 #define REAP_NS     (50 * MS)
+#define FILTERS_NS  (1000 * MS)
 /* While a process, or a thread, finds no place: then somebody may have ended. */
 #define REAP_WANTED_NS MS
 /* To ask the kernel for a process' start is slow: of more than so many, some at a time. */
@@ -32,6 +34,8 @@ struct tw_recorder {
 	struct tw_writer writer;
 	uint64_t started_ns;
 	uint64_t reaped_ns;
+	uint64_t filters_ns; /* the last look for seccomp filters */
+	uint32_t filter_looks;
 	uint32_t reaped_image; /* the next to be asked for */
 	uint64_t retry_ns; /* not before, after a write that failed */
 	struct tw_pace pace;
@@ -228,6 +232,10 @@ static void reap(struct tw_recorder *recorder, bool asks_for_all)
 	for (uint32_t i = 0; i < count; i++)
 		tw_rs_ring_reap(rs, i);
 	tw_writer_tell_refusals(&recorder->writer);
+	if (tw_clock_monotonic_ns() - recorder->filters_ns >= FILTERS_NS) {
+		recorder->filters_ns = tw_clock_monotonic_ns();
+		tw_confined_look(rs, recorder->filter_looks++);
+	}
 }
 
 /*

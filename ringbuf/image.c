@@ -64,6 +64,11 @@ static int refuse(struct tw_rs *rs, enum tw_rs_refusal why, int error)
 	return error;
 }
 
+void tw_rs_count_refused(struct tw_rs *rs, enum tw_rs_refusal why)
+{
+	refuse(rs, why, 0);
+}
+
 /* Slots are tried from a place on that differs from process to process. */
 static bool take_slot(struct tw_rs *rs, int32_t process_id, uint32_t *out)
 {
@@ -200,6 +205,8 @@ int tw_rs_image_claim(struct tw_rs *rs, uint32_t *out)
 	lease = tw_fetch_add_relaxed(&rs->control->next_lease, 1) + UINT64_C(1);
 	/* RELAXED rs.slot: as above. */
 	tw_store_relaxed(&slot->lease, lease);
+	/* RELAXED filter.seen: as above. */
+	tw_store_relaxed(&slot->filter_seen, 0);
 	tw_rs_own_fini(rs);
 	error = make_image(rs, lease);
 	if (error) {

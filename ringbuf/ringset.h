@@ -84,7 +84,9 @@ struct tw_rs_slot {
 	/* Written by the member between CLAIMED and LIVE. */
 	_Atomic uint64_t process_start_time; /* tw_sys_process_start_time() */
 	_Atomic uint64_t lease;		     /* one ownership of the slot: never the same twice in a set */
-	uint64_t reserved;
+	/* Written by the owner, when it sees a seccomp filter that it has not itself; zeroed at the claim. */
+	_Atomic uint32_t filter_seen;
+	uint32_t reserved;
 };
 
 /* Why an image is not traced although it should be. */
@@ -97,6 +99,7 @@ enum tw_rs_refusal {
 	TW_RS_REFUSED_STATIC,  /* statically linked */
 	TW_RS_REFUSED_LIBRARY, /* another C library, or another machine */
 	TW_RS_REFUSED_RIGHTS,  /* set-uid, set-gid, file capabilities */
+	TW_RS_REFUSED_FILTER, /* it began under a seccomp filter that nobody knows */
 	TW_RS_REFUSALS
 };
 
@@ -528,6 +531,8 @@ void tw_rs_populate_ahead(struct tw_rs *rs, uint32_t slot);
 
 /* Images that could not be traced, for all causes together. */
 uint64_t tw_rs_images_refused(const struct tw_rs *rs);
+/* A member counts itself as not traced, for a reason that is not the set's. */
+void tw_rs_count_refused(struct tw_rs *rs, enum tw_rs_refusal why);
 
 /* The newest request, when it is not answered; the owner reads it before it looks at rings.  False: none. */
 bool tw_rs_delivery_look(const struct tw_rs *rs, uint32_t *number);
