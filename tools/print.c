@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_TIMESTAMPS = 256, KEY_TREE, KEY_BARE_PIDS };
+enum { KEY_TIMESTAMPS = 256, KEY_TREE, KEY_BARE_PIDS, KEY_SETUPS };
 
 static const struct tw_option options_table[] = {
 	{'f', "format", "text|erlang|json|chrome",
@@ -18,6 +18,7 @@ static const struct tw_option options_table[] = {
 	 "object a line (docs/json.md), or a timeline for Perfetto\n"
 	 "(ui.perfetto.dev), chrome://tracing and speedscope"},
 	{KEY_TREE, "tree", NULL, "text: calls indented by depth, with durations"},
+	{KEY_SETUPS, "setups", NULL, "list the set-up of threads and rings too, which is taken off times"},
 	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
 	 "in Erlang terms: none, nanoseconds, or {MegaSecs,Secs,MicroSecs};\n"
 	 "as the session asked, if not given"},
@@ -49,6 +50,7 @@ struct request {
 	uint64_t limit;
 	bool has_limit;
 	bool is_tree;
+	bool has_setups;
 	bool is_chrome;
 	bool is_stream;
 	bool is_bare;
@@ -115,6 +117,10 @@ static bool take_option(struct request *request, int key, const char *value)
 	}
 	if (key == KEY_TREE) {
 		request->is_tree = true;
+		return true;
+	}
+	if (key == KEY_SETUPS) {
+		request->has_setups = true;
 		return true;
 	}
 	if (key == KEY_BARE_PIDS) {
@@ -249,8 +255,8 @@ static int print_events(struct tw_printer *printer, const struct request *reques
 				continue;
 			}
 			if (batch[i].kind == TW_CAPTURE_OWN_TIME) {
-				/* Each thread has one of its own, and some more where it is busy: they are taken off times, and no news. */
-				if (batch[i].id != TW_CAPTURE_OWN_SETUP)
+				/* Each thread has a set-up, and some more where it is busy: views take them off times, and people need no line. */
+				if (batch[i].id != TW_CAPTURE_OWN_SETUP || request->has_setups)
 					request->format->own_time(printer, &batch[i]);
 				continue;
 			}

@@ -245,6 +245,38 @@ def check_sums(tw, capture, mode, events, wanted, lost):
             raise Untrue("report: %d calls of %s, %d were made" % (row["calls"], row["name"], made[views.plain(row["name"])]))
 
 
+def check_parts(tw, capture, events):
+    """A part that is asked for is that part: by time, thread and pattern, in print and in report."""
+    calls = calls_of(events)
+    if not calls:
+        return
+    first, last = calls[0]["ns"], calls[-1]["ns"]
+    low, high = first + (last - first) // 3, first + (last - first) * 2 // 3
+    thread, module = calls[len(calls) // 2]["thread"], calls[len(calls) // 2]["module"]
+    parts = [
+        (["--from", "%dns" % low, "--to", "%dns" % high], lambda e: low <= e["ns"] < high),
+        (["--thread", str(thread)], lambda e: e["thread"] == thread),
+        (["-t", module + ":_"], lambda e: e["module"] == module),
+        (["--thread", str(thread), "-t", module + ":_", "--from", "%dns" % low],
+         lambda e: e["thread"] == thread and e["module"] == module and e["ns"] >= low),
+    ]
+    for options, is_wanted in parts:
+        wanted = [(e["ns"], e["thread"], e["kind"], name_of(e)) for e in calls if is_wanted(e)]
+        # An empty part is said to be empty, with exit code 1.
+        codes = (0,) if wanted else (0, 1)
+        have = views.print_json(views.output(tw, "print", "--format", "json", *options, capture, codes=codes))
+        compare_lists("print " + " ".join(options), [(e["ns"], e["thread"], e["kind"], name_of(e)) for e in calls_of(have)], wanted)
+        if not wanted:
+            continue
+        report = json.loads(views.output(tw, "report", "--json", "--top", "0", *options, capture))
+        if report["calls"] != sum(kind == "call" for _, _, kind, _ in wanted):
+            raise Untrue("report %s: %d calls, print has %d" % (
+                " ".join(options), report["calls"], sum(kind == "call" for _, _, kind, _ in wanted)))
+        lost = sum(sum(e.get(c, 0) for c in ("full", "too_big", "nested", "no_ring")) for e in have if e["kind"] == "lost")
+        if "-t" not in options and sum(report["lost"].values()) != lost:
+            raise Untrue("report %s: %s lost, print of the same has %d" % (" ".join(options), report["lost"], lost))
+
+
 def check_lossy_times(tw, capture, truth):
     """After losses: no unmarked sum is above what the program itself measured, by more than a hit's cost a call."""
     report = json.loads(views.output(tw, "report", "--json", "--top", "0", capture))
@@ -270,11 +302,12 @@ def check_lossy_times(tw, capture, truth):
 def check_capture(tw, capture, mode, truth):
     """All views of one capture.  Raises Untrue."""
     start_ns = json.loads(views.output(tw, "info", "--json", capture))["start_wall_ns"]
-    events = views.print_json(views.output(tw, "print", "--format", "json", capture))
+    events = views.print_json(views.output(tw, "print", "--format", "json", "--setups", capture))
     wanted, lost = check_account(mode, events, truth, start_ns)
     check_text(tw, capture, events)
     check_erlang(tw, capture, events)
     check_sums(tw, capture, mode, events, wanted, lost)
+    check_parts(tw, capture, events)
     if mode.returns and mode.lossless:
         calls = nest(events)
         check_tree(tw, capture, wanted)
