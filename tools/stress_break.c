@@ -36,9 +36,9 @@ void __wrap_tw_sled_install(struct tw_place *place);
 void __real_tw_sled_install(struct tw_place *place);
 void __wrap_tw_got_install(struct tw_place *place);
 void __real_tw_got_install(struct tw_place *place);
-int64_t __wrap_tw_rb_peek(const struct tw_rb_shared *shared, uint64_t from_pos, size_t max_bytes, const uint8_t **out,
+int64_t __wrap_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes, uint8_t *out,
 			  uint64_t *end_pos);
-int64_t __real_tw_rb_peek(const struct tw_rb_shared *shared, uint64_t from_pos, size_t max_bytes, const uint8_t **out,
+int64_t __real_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes, uint8_t *out,
 			  uint64_t *end_pos);
 
 /* ---- changes ---- */
@@ -165,22 +165,22 @@ static void lose_first(uint8_t *records)
 		first->head = TW_RB_HEAD(TW_RB_KIND_PAD, 0, length_of(first), 0);
 }
 
-/* Once in so many looks, at what the consumer is about to read. */
-int64_t __wrap_tw_rb_peek(const struct tw_rb_shared *shared, uint64_t from_pos, size_t max_bytes, const uint8_t **out,
+/* Once in so many looks, at what the consumer is about to read, and at its copy of that. */
+int64_t __wrap_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes, uint8_t *out,
 			  uint64_t *end_pos)
 {
 	static unsigned looks;
 	int64_t bytes;
 
 	if (broken == TW_BREAK_LOST_RECORD && ++looks % 8 == 0 &&
-	    __real_tw_rb_peek(shared, from_pos, max_bytes, out, end_pos) > 0)
-		lose_first((uint8_t *)(uintptr_t)*out);
-	bytes = __real_tw_rb_peek(shared, from_pos, max_bytes, out, end_pos);
+	    __real_tw_rb_take(shared, data_bytes, from_pos, max_bytes, out, end_pos) > 0)
+		lose_first(tw_rb_data(shared) + (from_pos & (data_bytes - 1)));
+	bytes = __real_tw_rb_take(shared, data_bytes, from_pos, max_bytes, out, end_pos);
 	if (bytes <= 0 || broken < TW_BREAK_HALF_WRITTEN)
 		return bytes;
 	if (broken == TW_BREAK_HALF_WRITTEN && ++looks % 4 == 0)
-		spoil_last((uint8_t *)(uintptr_t)*out, bytes);
+		spoil_last(out, bytes);
 	if (broken == TW_BREAK_STAMP_ORDER)
-		swap_stamps((uint8_t *)(uintptr_t)*out, bytes);
+		swap_stamps(out, bytes);
 	return bytes;
 }
