@@ -79,6 +79,8 @@ bool tw_sys_is_process_there(int pid);
 bool tw_sys_is_thread_alive(int pid, int tid);
 /* When it started, as tw_sys_process_start_time(); a negative errno. */
 int tw_sys_thread_start_time(int pid, int tid, uint64_t *out);
+/* The name of a thread, terminated; false where the kernel does not say. */
+bool tw_sys_name_of_thread(int pid, int tid, char name[16]);
 /* The name of the calling thread, terminated. */
 void tw_sys_thread_name(char name[16]);
 

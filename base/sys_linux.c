@@ -8,6 +8,7 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -288,6 +289,27 @@ bool tw_sys_is_process_there(int pid)
 bool tw_sys_is_thread_alive(int pid, int tid)
 {
 	return call6(SYS_tgkill, pid, tid, 0, 0, 0, 0) != -ESRCH;
+}
+
+bool tw_sys_name_of_thread(int pid, int tid, char name[16])
+{
+	char path[64], text[17];
+	ssize_t bytes;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/comm", pid, tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	bytes = read(fd, text, sizeof text);
+	close(fd);
+	if (bytes <= 0)
+		return false;
+	/* The kernel ends it with a line feed, and the name may hold others. */
+	bytes -= text[bytes - 1] == '\n';
+	memset(name, 0, 16);
+	memcpy(name, text, bytes < 15 ? (size_t)bytes : 15);
+	return true;
 }
 
 void tw_sys_thread_name(char name[16])

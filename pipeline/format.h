@@ -166,6 +166,8 @@ enum tw_account_cause {
 	TW_ACCOUNT_PROCESSES_STATIC = 7,  /* statically linked */
 	TW_ACCOUNT_PROCESSES_LIBRARY = 8, /* another C library, or another machine */
 	TW_ACCOUNT_PROCESSES_RIGHTS = 9,  /* set-uid, set-gid, file capabilities */
+	/* Nothing that is missing: how the program that was started ended, 1 << 32 | its status of wait(2). */
+	TW_ACCOUNT_ENDING = 10,
 	TW_ACCOUNT_CAUSES
 };
 

@@ -237,6 +237,9 @@ extern _Atomic uint64_t tw_hit_barred_ticks;
 bool tw_thread_join(void);
 /* The same in the middle of a hit: keeps vector registers. */
 bool tw_hit_join(void);
+/* The calling thread has another name: its rings say so.  Keeps errno; makes no system call. */
+void tw_thread_named(const char *name);
+
 /*
  * tw_thread_bar - the thread asks that reading the processor's clock be a fault (strict seccomp, PR_TSC_SIGSEGV).
  *

@@ -16,6 +16,7 @@
 #include "pipeline/scan.h"
 
 #include <stdlib.h>
+#include <sys/wait.h>
 
 _Static_assert((int)TW_MISSING_FULL == TW_LOST_FULL && (int)TW_MISSING_NO_RING == TW_LOST_NO_RING,
 	       "the counted losses come first");
@@ -316,4 +317,16 @@ TW_API void tw_capture_account(const struct tw_capture *capture, struct tw_captu
 	out->is_whole = out->is_complete;
 	for (unsigned cause = 0; cause < TW_MISSING_CAUSES; cause++)
 		out->is_whole &= !out->missing[cause].events && !out->missing[cause].places && !out->missing[cause].has_more;
+}
+
+TW_API bool tw_capture_ending(const struct tw_capture *capture, int *exit_code, int *signal)
+{
+	uint64_t told = capture->told[TW_ACCOUNT_ENDING];
+	int status = (int)(uint32_t)told;
+
+	if (!(told >> 32))
+		return false;
+	*exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+	*signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	return true;
 }

@@ -40,6 +40,7 @@ struct tw_recorder {
 	uint64_t retry_ns; /* not before, after a write that failed */
 	struct tw_pace pace;
 	uint64_t looked_ns; /* the last round */
+	int32_t child; /* whose ending is waited for; 0: nobody's */
 	uint64_t streamed_ns; /* the last round that took everything for a stream */
 	enum tw_recorder_policy policy;
 	bool is_finishing;
@@ -197,6 +198,18 @@ static bool is_known_image(const struct tw_writer *writer, uint32_t index)
 	return writer->images[index].store.lease == tw_rs_image(&writer->rs, index)->lease;
 }
 
+TW_API void tw_recorder_child(struct tw_recorder *recorder, int32_t process_id)
+{
+	recorder->child = process_id;
+}
+
+TW_API void tw_recorder_child_ended(struct tw_recorder *recorder, int wait_status)
+{
+	if (wait_status >= 0)
+		recorder->writer.store.account[TW_ACCOUNT_ENDING] = UINT64_C(1) << 32 | (uint32_t)wait_status;
+	recorder->child = 0;
+}
+
 /* An image whose process is gone, and none of whose rings is in use any more. */
 static int end_images(struct tw_recorder *recorder)
 {
@@ -206,7 +219,7 @@ static int end_images(struct tw_recorder *recorder)
 		int error;
 
 		if (tw_rs_image_state(&writer->rs, i) != TW_RS_IMAGE_ENDED || !is_known_image(writer, i) ||
-		    tw_writer_has_rings_in_use(writer, i))
+		    tw_writer_has_rings_in_use(writer, i) || tw_writer_is_last_of(writer, i, recorder->child))
 			continue;
 		error = tw_writer_end_image(writer, i, true);
 		if (error)

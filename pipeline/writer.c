@@ -12,6 +12,7 @@
  */
 #include "pipeline/writer.h"
 #include "base/error.h"
+#include "base/sys.h"
 #include "pipeline/definitions.h"
 
 #include <stdlib.h>
@@ -104,6 +105,7 @@ static void see_lease(struct tw_writer *writer, uint32_t index)
 		.scheduler_id = copy.scheduler_id,
 	};
 	memcpy(ring->thread_name, copy.thread_name, sizeof ring->thread_name);
+	memcpy(ring->ring_name, copy.thread_name, sizeof ring->ring_name);
 	if (!is_sound(writer, index, &copy)) {
 		ring->is_bad = true;
 		tw_writer_damaged(writer);
@@ -121,6 +123,8 @@ static enum tw_rb_state look_at_ring(struct tw_writer *writer, uint32_t index)
 	if (!ring->lease && (state == TW_RB_LIVE || state == TW_RB_ENDED))
 		see_lease(writer, index);
 	ring->is_seen = ring->lease && !ring->is_held && !ring->is_moved && !ring->is_bad;
+	if (ring->is_seen)
+		tw_writer_look_at_name(ring, tw_rs_ring(&writer->rs, index));
 	if (ring->is_moved && state == TW_RB_ENDED)
 		tw_writer_recycle_ring(writer, index);
 	return state;
@@ -137,6 +141,7 @@ uint32_t tw_writer_look(struct tw_writer *writer)
 		stats->streams_alive += look_at_ring(writer, i) == TW_RB_LIVE;
 	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++)
 		stats->images_alive += look_at_image(writer, i) == TW_RS_IMAGE_LIVE;
+	tw_writer_look_at_names(writer, count);
 	return count;
 }
 

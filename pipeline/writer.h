@@ -35,6 +35,7 @@ struct tw_writer_ring {
 	uint64_t pending_ns;         /* since when something waits; 0: nothing does */
 	uint32_t tracee_id;
 	bool is_seen; /* there is something to be had of it */
+	char ring_name[16]; /* of its thread, as the ring said it last; thread_name may be newer, from /proc */
 	/* TW_RB_OVERWRITE: the last record stored, and how many were. */
 	uint64_t last_ticks;
 	uint64_t last_head;
@@ -62,7 +63,15 @@ struct tw_writer {
 	uint8_t *raw;	      /* records of one ring, copied out of reach of whoever writes there */
 	uint8_t *snapshot;    /* TW_RB_OVERWRITE: a copy of one ring */
 	uint64_t snapshot_bytes;
+	uint64_t names_ns, names_pause_ns; /* when the names of threads are looked at next */
 };
+
+/* The names of the living threads, where it is time to ask; what a ring says of its thread's. */
+void tw_writer_look_at_names(struct tw_writer *writer, uint32_t count);
+void tw_writer_look_at_name(struct tw_writer_ring *ring, const struct tw_rb_shared *shared);
+
+/* Is this the last program of a process?  0: nobody's. */
+bool tw_writer_is_last_of(const struct tw_writer *writer, uint32_t index, int32_t process_id);
 
 /* Sees which images and leases are new.  Call before anything is drained.  Returns how many rings there are. */
 uint32_t tw_writer_look(struct tw_writer *writer);

@@ -92,6 +92,10 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 	tw_out_format(&out, "functions     %u in %u modules\n", info->functions, info->modules);
 	tw_out_format(&out, "segments      %u, %s blocks\n", info->segments,
 		      tw_figure_count(a, info->blocks));
+	char ending[TW_ENDING_BYTES];
+	bool is_well;
+	if (tw_name_ending(capture, ending, &is_well))
+		tw_out_format(&out, "ended         %s\n", ending);
 	tw_out_text(&out, "complete      ");
 	const char *between = "no: ";
 	if (info->is_live)
@@ -185,6 +189,7 @@ static void put_json(const struct tw_capture *capture, const struct tw_capture_i
 	tw_json_u64(&json, "functions", info->functions);
 	tw_json_u64(&json, "segments", info->segments);
 	tw_json_bool(&json, "complete", info->is_complete);
+	tw_json_ending(&json, capture);
 	tw_json_bool(&json, "live", info->is_live);
 	tw_json_u64(&json, "blocks", info->blocks);
 	tw_json_u64(&json, "modules", info->modules);

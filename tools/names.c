@@ -163,6 +163,40 @@ const struct tw_capture_module *tw_name_address(const struct tw_capture *capture
 	return best;
 }
 
+bool tw_name_ending(const struct tw_capture *capture, char *text, bool *is_well)
+{
+	int exit_code, number;
+	if (!tw_capture_ending(capture, &exit_code, &number))
+		return false;
+	*is_well = !number && !exit_code;
+	const char *name = sigabbrev_np(number);
+	if (!number)
+		snprintf(text, TW_ENDING_BYTES, "exit code %d", exit_code);
+	else if (name)
+		snprintf(text, TW_ENDING_BYTES, "killed by signal %d (SIG%s)", number, name);
+	else
+		snprintf(text, TW_ENDING_BYTES, "killed by signal %d", number);
+	return true;
+}
+
+void tw_json_ending(struct tw_json *json, const struct tw_capture *capture)
+{
+	int exit_code, number;
+	char name[32] = "SIG";
+	if (!tw_capture_ending(capture, &exit_code, &number))
+		return;
+	tw_json_open(json, "ending", '{');
+	if (number) {
+		const char *short_name = sigabbrev_np(number);
+		tw_json_u64(json, "signal", (uint64_t)number);
+		snprintf(name + 3, sizeof name - 3, "%s", short_name ? short_name : "?");
+		tw_json_text(json, "name", name, strlen(name));
+	} else {
+		tw_json_u64(json, "exit_code", (uint64_t)exit_code);
+	}
+	tw_json_close(json, '}');
+}
+
 static bool set_name(struct tw_names *names, uint32_t id, const char *text, size_t bytes)
 {
 	if (id >= names->count) {

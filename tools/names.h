@@ -77,6 +77,12 @@ const struct tw_capture_module *tw_name_address(const struct tw_capture *capture
  */
 size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture_image **images, size_t room);
 
+/* "exit code 3", "killed by signal 11 (SIGSEGV)" into text; false where it is not known.  is_well: exit code 0. */
+#define TW_ENDING_BYTES 64
+bool tw_name_ending(const struct tw_capture *capture, char *text, bool *is_well);
+/* The member "ending": {"exit_code": N} or {"signal": N, "name": "SIGSEGV"}; nothing where it is not known. */
+void tw_json_ending(struct tw_json *json, const struct tw_capture *capture);
+
 /* For the summary of a command that opens its capture by tw_names_open(). */
 #define TW_STREAM_HELP                                                                                \
 	"- waits for the end of a stream, of `tracewheel record -o -` or of a program that traces itself;\n" \

@@ -467,6 +467,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	}
 	int status = 0;
 	struct tw_late *late = tw_late_begin(&request->arguments, request->config.text, recorder);
+	tw_recorder_child(recorder, child);
 	bool has_ended = tw_watch(&(struct tw_watch){
 		.recorder = recorder,
 		.late = late,
@@ -474,6 +475,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 		.is_stream = request->recorder.is_stream,
 		.waits_for_all = request->recorder.follow_fork && !request->is_until_first,
 		.is_quiet = request->is_quiet}, &status);
+	tw_recorder_child_ended(recorder, has_ended ? status : -1);
 	tw_recorder_close(recorder);
 	tw_late_end(late, request->is_quiet);
 	struct tw_recorder_stats stats = {0};
@@ -483,9 +485,8 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	bool is_left = request->recorder.is_stream && error == TW_EPIPE;
 	if (is_left && !request->is_quiet)
 		tw_say("the reader of the stream has gone; the program went on, untraced.");
-	if (is_left)
-		error = 0;
-	else
+	error = is_left ? 0 : error;
+	if (!is_left)
 		tw_account_troubles(&stats, request->path, error);
 	if (!request->is_quiet) {
 		tw_account_events(&stats, request->path, request->recorder.segments_kept);

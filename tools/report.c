@@ -166,6 +166,11 @@ static void put_sums(const struct tw_screen *screen, const struct tw_tally *tall
 		      info->events ? (double)info->file_bytes / (double)info->events : 0);
 	put_losses(screen, tally, is_part, info->is_complete, info->is_live);
 	put_account(screen, capture, info);
+	char ending[TW_ENDING_BYTES];
+	bool is_well;
+	if (tw_name_ending(capture, ending, &is_well) && !is_well)
+		tw_out_format(screen->out, "%sThe program ended: %s.%s\n", tw_screen_red(screen), ending,
+			      tw_screen_plain(screen));
 }
 
 /* What the program's own side said, a few of it: why something that was asked for is not here. */
@@ -332,6 +337,7 @@ static void put_json(const struct request *request, const struct tw_capture *cap
 	tw_json_double(&json, "events_per_second", seconds > 0 ? (double)tally->events / seconds : 0);
 	tw_json_u64(&json, "bytes", info->file_bytes);
 	tw_json_bool(&json, "complete", info->is_complete);
+	tw_json_ending(&json, capture);
 	struct tw_capture_account account;
 	tw_capture_account(capture, &account);
 	tw_missing_json(&json, &account);

@@ -129,8 +129,12 @@ TW_API int prctl(int option, ...)
 	if (option == PR_SET_SECCOMP && a[0] == SECCOMP_MODE_FILTER)
 		return (int)set_filter(SYS_prctl, option, (long)a[0], (long)a[1], (long)a[2], (long)a[3], 0,
 				       TW_FILTER_THREAD, false);
-	if (!forbids_clock(option, a[0]))
-		return find_prctl()(option, a[0], a[1], a[2], a[3]);
+	if (!forbids_clock(option, a[0])) {
+		result = find_prctl()(option, a[0], a[1], a[2], a[3]);
+		if (option == PR_SET_NAME && result == 0)
+			tw_thread_named((const char *)a[0]);
+		return result;
+	}
 	state = tw_thread_bar();
 	result = find_prctl()(option, a[0], a[1], a[2], a[3]);
 	if (result)

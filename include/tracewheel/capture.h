@@ -215,6 +215,13 @@ struct tw_capture_account {
 /* May change while events are read: damage is found then. */
 void tw_capture_account(const struct tw_capture *capture, struct tw_capture_account *out);
 
+/*
+ * How the program that `record` started ended: its exit code, or the signal that ended it, and 0 for the other.
+ *
+ * False: not known; the recording ended before it, or was none of a command's.
+ */
+bool tw_capture_ending(const struct tw_capture *capture, int *exit_code, int *signal);
+
 /* Something that could not be read.  New ones may appear while events are read. */
 struct tw_capture_damage {
 	const char *file; /* name in the directory; "stream" where there is none */

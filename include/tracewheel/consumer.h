@@ -160,6 +160,14 @@ bool tw_recorder_question(struct tw_recorder *recorder, struct tw_recorder_quest
  */
 int tw_recorder_answer(struct tw_recorder *recorder, uint32_t number, const char *text);
 
+/*
+ * tw_recorder_child - the process whose ending the capture is to tell: the recording of its last program stays open until
+ * tw_recorder_child_ended() or tw_recorder_finish().
+ */
+void tw_recorder_child(struct tw_recorder *recorder, int32_t process_id);
+/* It has ended, with this status of wait(2); negative: nobody waits for it any more. */
+void tw_recorder_child_ended(struct tw_recorder *recorder, int wait_status);
+
 /* No more events are wanted: agents stop recording.  What they committed is still drained. */
 void tw_recorder_close(struct tw_recorder *recorder);
 
