@@ -11,12 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAMES 64
+#define NAMES 4096
 
 struct count {
 	const struct tw_capture_function *function;
 	uint64_t calls;
 };
+
+static uint64_t others; /* calls of functions that found no room */
 
 static void add(struct count *counts, const struct tw_capture_place *place)
 {
@@ -29,11 +31,24 @@ static void add(struct count *counts, const struct tw_capture_place *place)
 		counts[i].calls++;
 		return;
 	}
+	others++;
+}
+
+/* Of a function without debug information the arity is not known. */
+static void print_count(const struct count *count)
+{
+	const struct tw_capture_function *function = count->function;
+	char arity[16] = "_";
+
+	if (function->arity != TW_CAPTURE_ARITY_UNKNOWN)
+		snprintf(arity, sizeof arity, "%u", (unsigned)function->arity);
+	printf("%s:%s/%s was called %" PRIu64 " times\n", function->module ? function->module->name : "?", function->name,
+	       arity, count->calls);
 }
 
 int main(int argc, char **argv)
 {
-	struct count counts[NAMES] = { { NULL, 0 } };
+	static struct count counts[NAMES];
 	const struct tw_capture_event *batch;
 	struct tw_capture_events *events;
 	struct tw_capture_info info;
@@ -63,8 +78,9 @@ int main(int argc, char **argv)
 	}
 	tw_capture_info(capture, &info);
 	for (int i = 0; i < NAMES && counts[i].function; i++)
-		printf("%s:%s/%u was called %" PRIu64 " times\n", counts[i].function->module->name,
-		       counts[i].function->name, (unsigned)counts[i].function->arity, counts[i].calls);
+		print_count(&counts[i]);
+	if (others)
+		printf("%" PRIu64 " calls of other functions\n", others);
 	printf("%.3f ms between the first and the last event, %s\n", (double)(last_ns - info.start_ns) / 1e6,
 	       info.is_complete ? "complete" : "cut off");
 	tw_capture_events_destroy(events);

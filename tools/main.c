@@ -2,6 +2,7 @@
 /*
  * main.c - the command `tracewheel`: one table of commands.
  */
+#include "tools/near.h"
 #include "tools/tool.h"
 
 #include <stdio.h>
@@ -56,20 +57,30 @@ static void print_version(void)
 int main(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : "";
+	char *help[] = {argv[0], argc > 2 ? argv[2] : NULL, "--help", NULL};
+	/* `tracewheel help record` is `tracewheel record --help`. */
+	if (strcmp(word, "help") == 0 && argc > 2) {
+		word = argv[2];
+		argc = 3;
+		argv = help;
+	}
 	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
 		print_help(stdout);
 		return fflush(stdout) == 0 ? TW_EXIT_OK : TW_EXIT_FAILURE;
 	}
-	if (strcmp(word, "--version") == 0) {
+	if (strcmp(word, "--version") == 0 || strcmp(word, "version") == 0) {
 		print_version();
 		return fflush(stdout) == 0 ? TW_EXIT_OK : TW_EXIT_FAILURE;
 	}
+	struct tw_near near = {.wanted = word};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		tw_near_see(&near, rows[i].name);
 		if (strcmp(word, rows[i].name) == 0)
 			return rows[i].run(argc - 1, argv + 1);
 	}
 	if (*word)
-		tw_say("there is no command '%s'.", word);
+		tw_say(*near.best ? "there is no command '%s'; did you mean %s?" : "there is no command '%s'.", word,
+		       near.best);
 	print_help(stderr);
 	return TW_EXIT_USAGE;
 }

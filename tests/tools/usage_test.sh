@@ -13,6 +13,12 @@ expect 2 "$tw"
 says 'Usage: tracewheel COMMAND'
 expect 2 "$tw" no-such-command
 says "no command 'no-such-command'"
+expect 2 "$tw" recrod
+says "no command 'recrod'; did you mean record?"
+expect 0 "$tw" version
+shows '^tracewheel [0-9]'
+expect 0 "$tw" help report
+shows '^Usage: tracewheel report'
 commands=$("$tw" --help | sed -n 's/^  \([a-z]\+\) .*/\1/p' | grep -v '^tracewheel$' | sort -u)
 [ "$(echo "$commands" | wc -l)" -ge 6 ] || fail "only these commands: $commands"
 for command in record report print flame info functions recover; do
