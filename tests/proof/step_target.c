@@ -199,7 +199,7 @@ static int look_at(const struct tw_rb_record *record, unsigned *events)
 	uint64_t n;
 
 	/* A thread that left its first call by a jump says at the second who it is. */
-	if (TW_RB_HEAD_KIND(head) == TW_EVENT_LOSS ||
+	if (TW_RB_HEAD_KIND(head) == TW_EVENT_LOSS || TW_RB_HEAD_KIND(head) == TW_EVENT_OWN_TIME ||
 	    (TW_RB_HEAD_KIND(head) == TW_EVENT_SWITCH && handler_kind == STEP_JUMPS))
 		return 0;
 	if (TW_RB_HEAD_KIND(head) == TW_EVENT_RETURN_FROM)
