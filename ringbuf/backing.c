@@ -8,7 +8,6 @@
 #include "ringbuf/backing.h"
 #include "base/error.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -70,20 +70,47 @@ int tw_backing_make_directory(const char *name, char *path, size_t path_bytes)
 	return mkdir(path, 0700) < 0 ? tw_error_from_errno(errno) : 0;
 }
 
-static void each_directory_of(const char *base, void (*fn)(const char *path, void *arg), void *arg)
+/* By the system call: readdir() allocates, which in a traced program is the program's malloc(). */
+struct entry {
+	uint64_t inode, offset;
+	uint16_t bytes;
+	uint8_t type;
+	char name[];
+};
+
+static void each_entry(const char *path, void (*fn)(int directory, const char *name, void *arg), void *arg)
 {
-	DIR *directory = opendir(base);
-	const struct dirent *entry;
-	char path[512];
+	_Alignas(struct entry) char buffer[4096];
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	long got;
 
-	while (directory && (entry = readdir(directory)) != NULL) {
-		int used = snprintf(path, sizeof path, "%s/%s", base, entry->d_name);
+	while (fd >= 0 && (got = syscall(SYS_getdents64, fd, buffer, sizeof buffer)) > 0) {
+		for (long at = 0; at < got;) {
+			const struct entry *entry = (const struct entry *)(const void *)(buffer + at);
 
-		if (entry->d_name[0] != '.' && used > 0 && (size_t)used < sizeof path && !tw_backing_check_directory(path))
-			fn(path, arg);
+			at += entry->bytes;
+			if (entry->name[0] != '.')
+				fn(fd, entry->name, arg);
+		}
 	}
-	if (directory)
-		closedir(directory);
+	if (fd >= 0)
+		close(fd);
+}
+
+struct each_directory {
+	const char *base;
+	void (*fn)(const char *path, void *arg);
+	void *arg;
+};
+
+static void tell_directory(int directory, const char *name, void *arg)
+{
+	const struct each_directory *each = arg;
+	char path[512];
+	int used = snprintf(path, sizeof path, "%s/%s", each->base, name);
+
+	if (used > 0 && (size_t)used < sizeof path && !tw_backing_check_directory(path))
+		each->fn(path, each->arg);
 }
 
 void tw_backing_each_directory(void (*fn)(const char *path, void *arg), void *arg)
@@ -92,7 +119,7 @@ void tw_backing_each_directory(void (*fn)(const char *path, void *arg), void *ar
 
 	for (unsigned number = 0; number < NAMES_MAX; number++)
 		if (base_path(number, base, sizeof base) > 0 && !tw_backing_check_directory(base))
-			each_directory_of(base, fn, arg);
+			each_entry(base, tell_directory, &(struct each_directory){ base, fn, arg });
 }
 
 static int file_path(const char *directory, const char *file, char *out, size_t bytes)
@@ -312,30 +339,34 @@ int tw_backing_remove_file(const char *directory, const char *file)
 	return unlink(path) < 0 ? tw_error_from_errno(errno) : 0;
 }
 
+struct removal {
+	bool (*fn)(const char *name);
+};
+
+static void remove_entry(int directory, const char *name, void *arg)
+{
+	if (((const struct removal *)arg)->fn(name))
+		unlinkat(directory, name, 0);
+}
+
 void tw_backing_remove_files(const char *directory, bool (*fn)(const char *name))
 {
-	DIR *open_directory = opendir(directory);
-	const struct dirent *entry;
+	each_entry(directory, remove_entry, &(struct removal){ fn });
+}
 
-	while (open_directory && (entry = readdir(open_directory)) != NULL)
-		if (fn(entry->d_name))
-			unlinkat(dirfd(open_directory), entry->d_name, 0);
-	if (open_directory)
-		closedir(open_directory);
+static void add_entry(int directory, const char *name, void *arg)
+{
+	struct stat st;
+
+	if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+		*(uint64_t *)arg += (uint64_t)st.st_blocks * 512;
 }
 
 uint64_t tw_backing_used_bytes(const char *directory)
 {
-	DIR *open_directory = opendir(directory);
-	const struct dirent *entry;
 	uint64_t bytes = 0;
-	struct stat st;
 
-	while (open_directory && (entry = readdir(open_directory)) != NULL)
-		if (fstatat(dirfd(open_directory), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-			bytes += (uint64_t)st.st_blocks * 512;
-	if (open_directory)
-		closedir(open_directory);
+	each_entry(directory, add_entry, &bytes);
 	return bytes;
 }
 

@@ -123,10 +123,13 @@ int tw_rs_create(struct tw_rs *rs, const struct tw_rs_options *options)
 	error = fill_config(&made.config, options);
 	if (error)
 		return error;
-	made.text = strdup(options->config ? options->config : "");
+	made.text = malloc(made.config.text_bytes + 1);
 	error = made.text ? tw_rs_seen_init(&made) : TW_ENOMEM;
 	if (error)
 		goto remove;
+	if (made.config.text_bytes)
+		memcpy(made.text, options->config, made.config.text_bytes);
+	made.text[made.config.text_bytes] = '\0';
 	error = options->is_anonymous ? TW_ENOTSUP : make_files(&made, options);
 	if (error && (options->allow_anonymous || options->is_anonymous)) {
 		tw_backing_unmap(made.control, TW_RS_CONTROL_BYTES);
