@@ -287,6 +287,47 @@ void tw_report_tree(const struct tw_screen *screen, const struct tw_calltree *tr
 
 /* ---- what is not in the times ---- */
 
+/* Calls enough that the shortest was held up by nothing, and a length that can only be the tracer's. */
+enum { COST_CALLS = 1000, COST_NS_MAX = 150, COST_NAMES = 3 };
+
+/*
+ * What the two stamps of a call cost at least, between them: the shortest call of a function that was called often.  The rest of
+ * the cost lies in its caller's time.  0: nothing here is short enough to tell.
+ */
+static uint64_t cost_of_call(const struct tw_calltree *tree)
+{
+	uint64_t cost = UINT64_MAX;
+	for (uint32_t i = 0; !tree->is_by_stack && i < tree->places.function_count; i++) {
+		const struct tw_histogram *took = &tree->functions[i].took;
+		if (took->count >= COST_CALLS && took->min < cost)
+			cost = took->min;
+	}
+	return cost <= COST_NS_MAX ? cost : 0;
+}
+
+static void put_cost(const struct tw_screen *screen, const struct tw_calltree *tree)
+{
+	uint64_t cost_ns = cost_of_call(tree);
+	size_t count = 0, told = 0;
+	struct tw_report_row *rows = cost_ns ? tw_report_rows(tree, TW_SORT_CALLS, &count) : NULL;
+	char figure[TW_FIGURE_BYTES];
+	for (size_t i = 0; rows && i < count; i++) {
+		if (rows[i].sums->took.count < COST_CALLS || rows[i].median_ns > 2 * cost_ns)
+			continue;
+		if (told == 0)
+			tw_out_format(screen->out, "About %s of each call are the tracer's, as the shortest calls show: half or more of",
+				      tw_screen_time(figure, cost_ns));
+		if (told < COST_NAMES)
+			tw_out_format(screen->out, "%s %s", told ? "," : "", rows[i].name);
+		told++;
+	}
+	if (told > COST_NAMES)
+		tw_out_format(screen->out, " and %zu more", told - COST_NAMES);
+	if (told)
+		tw_out_text(screen->out, ".\n");
+	free(rows);
+}
+
 void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree *tree)
 {
 	const struct tw_stacks *stacks = &tree->stacks;
@@ -321,6 +362,7 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 		tw_out_format(out, "%s call%s end%s in losses, as far as is known: counted up to there.\n",
 			      tw_figure_count(figure, stacks->lost), stacks->lost == 1 ? "" : "s",
 			      stacks->lost == 1 ? "s" : "");
+	put_cost(screen, tree);
 	if (tree->is_full)
 		tw_out_format(out, "The call tree has more than %s nodes: what lies beyond is in no total.\n",
 			      tw_figure_count(figure, TW_CALLTREE_NODES_MAX));
@@ -394,6 +436,7 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 	free(edges);
 	if (tree->is_by_stack)
 		return;
+	put_seconds(json, "tracer_per_call", cost_of_call(tree));
 	tw_json_open(json, "unmatched", '{');
 	tw_json_u64(json, "calls", tree->stacks.cut);
 	tw_json_u64(json, "returns", tree->stacks.unmatched);
