@@ -16,6 +16,7 @@
 #define tw_load_seq_cst(p) atomic_load_explicit((p), memory_order_seq_cst)
 
 /* Of a plain word in a public struct: C++ includes those, so they hold no _Atomic. */
+#define tw_load_plain_relaxed(p)     __atomic_load_n((p), __ATOMIC_RELAXED)
 #define tw_load_plain_acquire(p)     __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define tw_store_plain_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
 

@@ -461,6 +461,7 @@ TW_API int tw_recorder_answer(struct tw_recorder *recorder, uint32_t number, con
 TW_API void tw_recorder_close(struct tw_recorder *recorder)
 {
 	tw_rs_close(&recorder->writer.rs);
+	tw_rs_end_waits(&recorder->writer.rs);
 }
 
 /* ---- the end ---- */
@@ -536,6 +537,7 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 	int error, end_error;
 
 	tw_rs_close(&writer->rs);
+	tw_rs_end_waits(&writer->rs);
 	recorder->is_finishing = true;
 	error = drain_for_good(recorder);
 	/* Who was in the middle of a hit when the rings were closed has committed by now. */
@@ -574,6 +576,7 @@ TW_API void tw_recorder_abort(struct tw_recorder *recorder)
 	if (!recorder)
 		return;
 	tw_rs_close(&recorder->writer.rs);
+	tw_rs_end_waits(&recorder->writer.rs);
 	for (uint32_t i = 0; i < tw_rs_image_count(&recorder->writer.rs); i++) {
 		if (recorder->writer.images[i].store.is_open)
 			tw_segment_abandon(&recorder->writer.images[i].store.segment);

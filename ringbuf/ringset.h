@@ -546,8 +546,10 @@ void tw_rs_layouts_done(struct tw_rs *rs, uint32_t number);
 
 /* Says that the owner made progress; members that wait for room look at it. */
 void tw_rs_heartbeat(struct tw_rs *rs);
-/* No more events are wanted; wakes all that wait. */
+/* No more events are wanted.  Threads that wait find it at their next look, TW_RS_SLICE_NS later at most.  Threads: any. */
 void tw_rs_close(struct tw_rs *rs);
+/* Wakes all threads that wait for room or for a ring.  Threads: the owner's, since it walks what the owner has seen. */
+void tw_rs_end_waits(struct tw_rs *rs);
 /* Sleeps until a member raises `wake` or the time is over. */
 void tw_rs_wait(struct tw_rs *rs, uint64_t timeout_ns);
 

@@ -33,7 +33,10 @@ void tw_rs_close(struct tw_rs *rs)
 {
 	/* PAIR rs.closed: release; acquire wherever a member looks whether it is still wanted. */
 	tw_store_release(&rs->control->is_closed, 1);
-	/* A tracer that is lost closes a set as a member: then who waits finds it within a slice. */
+}
+
+void tw_rs_end_waits(struct tw_rs *rs)
+{
 	for (uint32_t i = 0; i < rs->ring_count; i++) {
 		struct tw_rb_shared *shared = tw_rs_ring(rs, i);
 

@@ -31,7 +31,7 @@ void tw_tracer_lost_locked(struct tw_session *session)
 		tw_fetch_and_seq_cst(&tw_hit_alive, ~(UINT64_C(1) << session->slot));
 		tw_tracees_clear_flags(session->slot);
 	}
-	/* Who waits for room waits no longer; the memory stays until nobody uses it. */
+	/* Threads that wait for room give up at their next look; the memory stays until nobody uses it. */
 	if (session->rs)
 		tw_rs_close(session->rs);
 	if (session->queue)

@@ -17,6 +17,7 @@
  */
 #include "symbols/symbols.h"
 
+#include "base/atomic.h"
 #include "tracewheel/error.h"
 
 #include <dlfcn.h>
@@ -164,7 +165,8 @@ static enum tw_sym_refusal judge_target(struct scan *scan, struct tw_sym_slot *s
 
 static enum tw_sym_refusal judge(struct scan *scan, struct tw_sym_slot *slot)
 {
-	slot->target = *slot->where;
+	/* RELAXED slots.target: another session may arm the slot meanwhile; either value is one that it held. */
+	slot->target = tw_load_plain_relaxed(slot->where);
 	if (tw_sym_is_never(slot->function))
 		return TW_SYM_NEVER;
 	if (scan->caller->role == TW_SYM_ROLE_OWN || scan->caller->role == TW_SYM_ROLE_LOADER)
