@@ -144,10 +144,11 @@ static int make_file(struct tw_rs *rs, uint64_t lease)
 
 static int make_image(struct tw_rs *rs, uint64_t lease)
 {
-	uint8_t *image = rs->anonymous + TW_RS_CONTROL_BYTES;
+	uint8_t *image;
 
 	if (!rs->config.is_anonymous)
 		return make_file(rs, lease);
+	image = rs->anonymous + TW_RS_CONTROL_BYTES;
 	/* There is one image of it at a time, and it was empty, or is taken up again where nothing is read any more. */
 	rs->own.head = (struct tw_rs_image_head *)(void *)image;
 	rs->own.defs = image + TW_RS_HEAD_BYTES;
