@@ -33,6 +33,25 @@ void tw_account_not_created(int error, const char *path, bool is_forced)
 		tw_say("'%s' cannot be made: %s", path, tw_strerror(error));
 }
 
+/* What would have kept the events of the cause that lost most; "" where nothing that can be asked for would. */
+static const char *advice(const struct tw_recorder_stats *stats, enum tw_recorder_policy policy)
+{
+	unsigned worst = 0;
+	for (unsigned cause = 1; cause < TW_LOST_CAUSES; cause++)
+		if (stats->lost[cause] > stats->lost[worst])
+			worst = cause;
+	if (stats->unstored)
+		return ", but for the last of them: there was no room to write that down";
+	if (stats->write_errors)
+		return "";
+	if (worst == TW_LOST_NO_RING)
+		return "; a larger --ring-cap avoids it, where threads found all of it in use";
+	if (worst != TW_LOST_FULL)
+		return "";
+	return policy == TW_RECORDER_BLOCK ? "; with block that is lost behind a seccomp filter, or while the recorder has no processor"
+					   : "; --ring 64M or --on-full block avoids it";
+}
+
 void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, enum tw_recorder_policy policy)
 {
 	char text[256] = "", figure[TW_FIGURE_BYTES];
@@ -45,7 +64,6 @@ void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, 
 					 tw_figure_count(figure, stats->lost[cause]));
 		lost += stats->lost[cause];
 	}
-	bool is_slow = stats->lost[TW_LOST_FULL] && !stats->write_errors;
 	tw_figure_count(figure, lost);
 	if (lost && policy == TW_RECORDER_OVERWRITE)
 		tw_say("%s older events gave way to newer ones, as --on-full overwrite asks.", figure);
@@ -53,10 +71,7 @@ void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, 
 		tw_say("LOST %s events:%s. `tracewheel print` shows where.", figure, text);
 	else if (lost)
 		tw_say("LOST %s events:%s. `tracewheel report %s` shows where%s.", figure, text,
-		       path,
-		       stats->unstored ? ", but for the last of them: there was no room to write that down"
-		       : is_slow       ? "; --ring 64M or --on-full block avoids it"
-				       : "");
+		       path, advice(stats, policy));
 }
 
 void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path, int error)
