@@ -191,8 +191,12 @@ int tw_rs_image_claim(struct tw_rs *rs, uint32_t *out)
 	uint64_t start_time = 0, lease;
 	uint32_t index;
 	struct tw_rs_slot *slot;
+	uint64_t namespace = tw_sys_pid_namespace();
 	int error;
 
+	/* A child that was forked into another pid namespace: its number there is another process's to the owner. */
+	if (namespace && rs->config.owner_pid_namespace && namespace != rs->config.owner_pid_namespace)
+		return refuse(rs, TW_RS_REFUSED_FORK, TW_ENOTSUP);
 	if (tw_sys_process_start_time(process_id, &start_time) < 0)
 		return refuse(rs, TW_RS_REFUSED_FILE, TW_ENOTSUP);
 	if (!take_slot(rs, process_id, &index)) {
