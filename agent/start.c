@@ -57,8 +57,12 @@ static __thread bool fork_is_unfollowed;
 static void before_fork(void)
 {
 	fork_permit = NULL;
-	/* Under a filter the child is not followed, nor when it is forked in a handler that interrupted a traced call. */
-	fork_is_unfollowed = tw_agent_is_active() && (!tw_thread_may_call_system() || tw_permit_seize(&fork_permit));
+	/*
+	 * Under a filter the child is not followed, nor when it is forked in a handler that interrupted a traced call, also one outside
+	 * of its read section: the interrupted call goes on in the child, where all others would be nested in a ring that nobody reads.
+	 */
+	fork_is_unfollowed = tw_agent_is_active() && (!tw_thread_may_call_system() || tw_hit_is_under_way() ||
+						      tw_permit_seize(&fork_permit));
 	if (fork_is_unfollowed)
 		fork_permit = NULL;
 	tw_known_before_fork();
