@@ -10,40 +10,33 @@
 #define TW_BASE_QUIET_LOCK_H
 
 #include "base/lock.h"
-
-#include <pthread.h>
+#include "base/quiet.h"
 
 struct tw_quiet_lock {
 	struct tw_lock lock;
-	int cancel_state; /* of the holder, to restore */
-	uint64_t signals; /* as well */
+	struct tw_quiet quiet; /* the holder's */
 };
 
 #define TW_QUIET_LOCK_INIT                                                                                   \
 	{                                                                                                    \
-		TW_LOCK_INIT, 0, 0                                                                           \
+		TW_LOCK_INIT, { 0, 0 }                                                                           \
 	}
 
 static inline void tw_quiet_lock(struct tw_quiet_lock *lock)
 {
-	uint64_t signals;
-	int cancel_state;
+	struct tw_quiet quiet;
 
-	tw_sys_block_signals(&signals);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	tw_quiet_begin(&quiet);
 	tw_lock_seize(&lock->lock);
-	lock->signals = signals;
-	lock->cancel_state = cancel_state;
+	lock->quiet = quiet;
 }
 
 static inline void tw_quiet_unlock(struct tw_quiet_lock *lock)
 {
-	uint64_t signals = lock->signals;
-	int cancel_state = lock->cancel_state;
+	struct tw_quiet quiet = lock->quiet;
 
 	tw_lock_drop(&lock->lock);
-	pthread_setcancelstate(cancel_state, NULL);
-	tw_sys_restore_signals(&signals);
+	tw_quiet_end(&quiet);
 }
 
 #endif

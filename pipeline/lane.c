@@ -8,6 +8,7 @@
 #include "pipeline/wait.h"
 #include "base/clock.h"
 #include "base/filter.h"
+#include "base/quiet.h"
 #include "base/sys.h"
 #include "breakpoints/patch.h"
 
@@ -29,16 +30,16 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session, bool may_pass
 				   .tracee_id = t->tracee->tracee_id,
 				   .thread_start_ticks = t->thread->start_ticks,
 				   .may_pass_cap = may_pass_cap };
-	uint64_t signals;
+	struct tw_quiet quiet;
 	bool has_ring;
 
 	if (!tw_thread_may_call_system())
 		return false;
-	tw_sys_block_signals(&signals);
+	tw_quiet_begin(&quiet);
 	if (tw_hit_host.describe)
 		tw_hit_host.describe(t->tracee, session);
 	has_ring = tw_rs_ring_claim(s->rs, &who, &t->thread->lanes[session].producer);
-	tw_sys_restore_signals(&signals);
+	tw_quiet_end(&quiet);
 	return has_ring;
 }
 

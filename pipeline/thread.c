@@ -61,14 +61,14 @@ static void leave_as_it_is(struct tw_hit_tls *t)
 static void leave(struct tw_hit_tls *t)
 {
 	struct tw_thread *thread = t->thread;
-	uint64_t signals;
+	struct tw_quiet quiet;
 
 	if (!tw_thread_may_call_system()) {
 		leave_as_it_is(t);
 		return;
 	}
 
-	tw_sys_block_signals(&signals);
+	tw_quiet_begin(&quiet);
 	if (t->state == TW_THREAD_READY && thread->own_tracee && tw_hit_host.thread_ends)
 		tw_hit_host.thread_ends(thread->own_tracee);
 	t->state = TW_THREAD_ENDED;
@@ -86,7 +86,7 @@ static void leave(struct tw_hit_tls *t)
 	free_threads = thread;
 	tw_quiet_unlock(&threads_lock);
 	t->thread = NULL;
-	tw_sys_restore_signals(&signals);
+	tw_quiet_end(&quiet);
 }
 
 /*
@@ -252,31 +252,42 @@ bool tw_hit_join(void)
 	return result;
 }
 
+/*
+ * libc may make traced calls on our behalf meanwhile, and in a program that carries this library in itself our own calls of
+ * libc can be traced, errno's the first: they would join again, without end.
+ */
+static void join_quietly(struct tw_hit_tls *t, int *cancel_state)
+{
+	int saved_errno;
+
+	t->state = TW_THREAD_JOINING;
+	saved_errno = errno;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
+	if (!join(t))
+		t->state = TW_THREAD_ENDED;
+	errno = saved_errno;
+}
+
 bool tw_thread_join(void)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
-	int saved_errno;
-	uint64_t signals;
+	struct tw_quiet quiet;
+	bool joins;
 
 	if (t->state != TW_THREAD_NEW)
 		return t->state == TW_THREAD_READY || t->state >= TW_THREAD_BUSY;
-	tw_sys_block_signals(&signals);
+	tw_sys_block_signals(&quiet.signals);
 	/*
 	 * A handler may have joined just before.  A child that shares this memory stays new: its number is that of no thread
 	 * of ours, and what it would set up belongs to the thread that it borrows the memory of.
 	 */
-	if (t->state == TW_THREAD_NEW && tw_thread_is_own_process()) {
-		/*
-		 * libc may make traced calls on our behalf meanwhile, and in a program that carries this library in itself
-		 * our own calls of libc can be traced, errno's the first: they would join again, without end.
-		 */
-		t->state = TW_THREAD_JOINING;
-		saved_errno = errno;
-		if (!join(t))
-			t->state = TW_THREAD_ENDED;
-		errno = saved_errno;
+	joins = t->state == TW_THREAD_NEW && tw_thread_is_own_process();
+	if (joins) {
+		join_quietly(t, &quiet.cancel_state);
+		tw_quiet_end(&quiet);
+	} else {
+		tw_sys_restore_signals(&quiet.signals);
 	}
-	tw_sys_restore_signals(&signals);
 	return t->state == TW_THREAD_READY || t->state >= TW_THREAD_BUSY;
 }
 

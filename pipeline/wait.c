@@ -8,6 +8,7 @@
 #include "pipeline/wait.h"
 #include "base/clock.h"
 #include "base/filter.h"
+#include "base/quiet.h"
 #include "base/sys.h"
 #include "progress/read_side.h"
 
@@ -154,7 +155,7 @@ void tw_wait_tell(struct tw_lane *lane, enum tw_own_time why, uint64_t start_tic
 static bool try_to_grow(struct tw_lane *lane, struct tw_rs *rs, uint64_t ticks)
 {
 	struct tw_rb_producer *producer = &lane->producer;
-	uint64_t signals;
+	struct tw_quiet quiet;
 	bool has_grown;
 
 	if (!tw_rs_may_grow(producer) || ticks < producer->growth_after_ticks)
@@ -162,9 +163,9 @@ static bool try_to_grow(struct tw_lane *lane, struct tw_rs *rs, uint64_t ticks)
 	producer->growth_after_ticks = ticks + GROWTH_PAUSE_US * (tw_clock_ticks_per_second() / 1000000);
 	if (!tw_thread_may_call_system())
 		return false;
-	tw_sys_block_signals(&signals);
+	tw_quiet_begin(&quiet);
 	has_grown = tw_rs_ring_grow(rs, producer);
-	tw_sys_restore_signals(&signals);
+	tw_quiet_end(&quiet);
 	return has_grown;
 }
 
