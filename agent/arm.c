@@ -20,9 +20,9 @@
 #include "base/sys.h"
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
-#include "pipeline/callers.h"
-#include "pipeline/definitions.h"
-#include "pipeline/hit.h"
+#include "pipeline/hit/callers.h"
+#include "pipeline/format/definitions.h"
+#include "pipeline/hit/hit.h"
 #include "session/session.h"
 #include "tracewheel/error.h"
 

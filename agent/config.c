@@ -4,7 +4,7 @@
 
 #include "base/limits.h"
 #include "breakpoints/breakpoints.h"
-#include "pipeline/walk.h"
+#include "pipeline/hit/walk.h"
 #include "tracewheel/error.h"
 #include "tracewheel/match.h"
 #include "tracewheel/session.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * program.c - can a program that is about to be executed be traced?  As tools/launch.c asks at the start.
+ * program.c - can a program that is about to be executed be traced?  As tools/record/launch.c asks at the start.
  *
  * In children of vfork() and in signal handlers: system calls and the stack only.
  */

@@ -5,7 +5,7 @@
 #include "base/atomic.h"
 #include "breakpoints/returns.h"
 #include "breakpoints/unwind.h"
-#include "pipeline/native.h"
+#include "pipeline/hit/native.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -15,8 +15,8 @@
 
 #include "base/filter.h"
 #include "breakpoints/breakpoints.h"
-#include "pipeline/hit.h"
-#include "pipeline/native.h"
+#include "pipeline/hit/hit.h"
+#include "pipeline/hit/native.h"
 #include "session/session.h"
 #include "tracewheel/error.h"
 

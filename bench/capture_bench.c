@@ -10,9 +10,9 @@
  */
 #include "base/clock.h"
 #include "bench.h"
-#include "pipeline/block.h"
-#include "pipeline/event.h"
-#include "pipeline/writer.h"
+#include "pipeline/block/block.h"
+#include "pipeline/format/event.h"
+#include "pipeline/recorder/writer.h"
 #include "tracewheel/consumer.h"
 
 #include <stdio.h>

@@ -15,7 +15,7 @@
 #include "bench/bench.h"
 #include "breakpoints/patch.h"
 #include "breakpoints/returns.h"
-#include "pipeline/native.h"
+#include "pipeline/hit/native.h"
 #include "ringbuf/ringset.h"
 #include "session/session.h"
 #include "tracewheel/match.h"

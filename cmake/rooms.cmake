@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# tw_room(NAME [ROOM...] [LIBRARIES LIB...] [FOLDER FOLDER] [ONLY FILE...] [EXCEPT FILE...]): the C and assembly files of a
-# folder (its name is the room's, if not given) as one static library tw_NAME, which sees the headers of the rooms
-# below through the project's root.  All files, or ONLY those named, or all EXCEPT those named.
+# tw_room(NAME [ROOM...] [FOLDERS FOLDER...] [LIBRARIES LIB...]): the C and assembly files of one or more folders (if none is
+# given, of the one that is named as the room) as one static library tw_NAME, which sees the headers of the rooms below
+# through the project's root.
 function(tw_room name)
-  cmake_parse_arguments(ROOM "" "FOLDER" "LIBRARIES;ONLY;EXCEPT" ${ARGN})
-  if(NOT ROOM_FOLDER)
-    set(ROOM_FOLDER ${name})
+  cmake_parse_arguments(ROOM "" "" "FOLDERS;LIBRARIES" ${ARGN})
+  if(NOT ROOM_FOLDERS)
+    set(ROOM_FOLDERS ${name})
   endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${ROOM_FOLDER}/*.c ${CMAKE_SOURCE_DIR}/${ROOM_FOLDER}/*.S)
-  if(ROOM_ONLY)
-    list(TRANSFORM ROOM_ONLY PREPEND ${CMAKE_SOURCE_DIR}/${ROOM_FOLDER}/ OUTPUT_VARIABLE sources)
-  endif()
-  if(ROOM_EXCEPT)
-    list(TRANSFORM ROOM_EXCEPT PREPEND ${CMAKE_SOURCE_DIR}/${ROOM_FOLDER}/)
-    list(REMOVE_ITEM sources ${ROOM_EXCEPT})
-  endif()
+  set(sources)
+  foreach(folder ${ROOM_FOLDERS})
+    file(GLOB found CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${folder}/*.c ${CMAKE_SOURCE_DIR}/${folder}/*.S)
+    list(APPEND sources ${found})
+  endforeach()
   if(NOT sources)
     return()
   endif()

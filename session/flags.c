@@ -6,7 +6,7 @@
  */
 #include "session/session.h"
 #include "session/tracee.h"
-#include "pipeline/record.h"
+#include "pipeline/hit/record.h"
 #include "tracewheel/runtime.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
  * its own.
  */
 #include "session/queue.h"
-#include "pipeline/native.h"
+#include "pipeline/hit/native.h"
 #include "progress/progress.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

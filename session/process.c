@@ -3,12 +3,12 @@
  * process.c - the run-time's side: processes that it declares, and what it tells of them.
  *
  * Control (the list, names, inheritance) is under the registry's lock, for moments; the events themselves are
- * notices (pipeline/notice.c), made without it.
+ * notices (pipeline/thread/notice.c), made without it.
  */
 #include "session/session.h"
 #include "session/tracee.h"
 #include "base/clock.h"
-#include "pipeline/notice.h"
+#include "pipeline/thread/notice.h"
 #include "tracewheel/runtime.h"
 
 #include <stdio.h>

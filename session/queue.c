@@ -7,7 +7,7 @@
  */
 #include "session/queue.h"
 #include "base/lock.h"
-#include "pipeline/live.h"
+#include "pipeline/live/live.h"
 #include "progress/progress.h"
 #include "session/tracee.h"
 #include "tracewheel/message.h"

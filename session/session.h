@@ -17,9 +17,9 @@
 #include "base/export.h"
 #include "base/quiet_lock.h"
 #include "breakpoints/breakpoints.h"
-#include "pipeline/count.h"
-#include "pipeline/definitions.h"
-#include "pipeline/hit.h"
+#include "pipeline/hit/count.h"
+#include "pipeline/format/definitions.h"
+#include "pipeline/hit/hit.h"
 #include "tracewheel/session.h"
 
 /* In place of a bit: it has set nothing so far. */

@@ -7,7 +7,7 @@
 #ifndef TW_SESSION_TRACEE_H
 #define TW_SESSION_TRACEE_H
 
-#include "pipeline/hit.h"
+#include "pipeline/hit/hit.h"
 #include "tracewheel/process.h"
 
 /* ---- tracee.c ---- */

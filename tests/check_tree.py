@@ -14,7 +14,7 @@ ROOMS = ["base", "term", "progress", "ringbuf", "match", "symbols", "breakpoints
 STRANGERS = [{"progress", "ringbuf"}, {"progress", "match"}, {"ringbuf", "match"}]
 OUTSIDE = ["tools", "examples", "erlang"]
 # What breaks steps of the rooms on purpose, in the command alone (stress --break).
-LOOKS_INSIDE = {"tools/stress_break.c"}
+LOOKS_INSIDE = {"tools/stress/stress_break.c"}
 LIBRARIES = {"urcu": {"progress"}, "lz4": {"pipeline"}, "ck_": {"base"}, "xxhash": {"base"},
              "gmp": {"term", "match"}, "elfutils": {"symbols", "tools"}, "gelf": {"symbols", "tools"}}
 QUOTED = re.compile(r'^\s*#\s*include\s*"([\w./-]+)"')

@@ -4,11 +4,11 @@
  *
  * Looks at the files only; the program is not run.
  */
-#include "tools/check.h"
-#include "tools/config.h"
-#include "tools/launch.h"
-#include "tools/names.h"
-#include "tools/patterns.h"
+#include "tools/record/check.h"
+#include "tools/record/config.h"
+#include "tools/record/launch.h"
+#include "tools/common/names.h"
+#include "tools/common/patterns.h"
 #include "tools/tool.h"
 
 #include "tracewheel/debug.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* info.c - `tracewheel info`: what a capture holds, without reading its events. */
-#include "tools/missing.h"
-#include "tools/names.h"
+#include "tools/common/missing.h"
+#include "tools/common/names.h"
 #include "tools/tool.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /*
  * main.c - the command `tracewheel`: one table of commands.
  */
-#include "tools/near.h"
+#include "tools/common/near.h"
 #include "tools/tool.h"
 
 #include <stdio.h>

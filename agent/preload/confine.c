@@ -12,7 +12,7 @@
 #include "base/atomic.h"
 #include "base/export.h"
 #include "base/filter.h"
-#include "pipeline/hit.h"
+#include "pipeline/hit/hit.h"
 
 #include <dlfcn.h>
 #include <linux/seccomp.h>

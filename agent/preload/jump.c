@@ -10,8 +10,8 @@
 
 #include "base/atomic.h"
 #include "base/export.h"
-#include "pipeline/hit.h"
-#include "pipeline/native.h"
+#include "pipeline/hit/hit.h"
+#include "pipeline/hit/native.h"
 
 #include <dlfcn.h>
 #include <stdint.h>

@@ -5,7 +5,7 @@
  */
 #include "base/atomic.h"
 #include "base/export.h"
-#include "pipeline/hit.h"
+#include "pipeline/hit/hit.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -14,7 +14,7 @@
 #include "base/export.h"
 #include "base/filter.h"
 #include "breakpoints/returns.h"
-#include "pipeline/hit.h"
+#include "pipeline/hit/hit.h"
 
 #include <dlfcn.h>
 

@@ -7,7 +7,7 @@
  */
 #include "base/atomic.h"
 #include "base/export.h"
-#include "pipeline/hit.h"
+#include "pipeline/hit/hit.h"
 
 #include <dlfcn.h>
 #include <signal.h>

@@ -14,8 +14,8 @@
  *
  * The exit status is the program's.  The smallest consumer there can be, for tests.
  */
-#include "pipeline/definitions.h"
-#include "pipeline/event.h"
+#include "pipeline/format/definitions.h"
+#include "pipeline/format/event.h"
 #include "ringbuf/ringset.h"
 
 #include <errno.h>

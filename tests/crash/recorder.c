@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recorder.c - the recorder as a process of its own, with a disk that cuts writes or is full now and then. */
 #include "tests/crash/harness.h"
-#include "pipeline/writer.h"
+#include "pipeline/recorder/writer.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -5,8 +5,8 @@
  * Linked with --wrap=tw_segment_append.  The memory of a ring is given back before its block is
  * written, so that a recorder that dies in between has lost what it took.
  */
-#include "pipeline/segment.h"
-#include "pipeline/writer.h"
+#include "pipeline/block/segment.h"
+#include "pipeline/recorder/writer.h"
 #include "tests/crash/witness.h"
 
 int __real_tw_segment_append(struct tw_segment *segment, const struct tw_block_header *header,

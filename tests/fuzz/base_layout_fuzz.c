@@ -4,7 +4,7 @@
  * Method: the text up to a zero byte, the rest as words.
  */
 #include "base/assert.h"
-#include "pipeline/arguments.h"
+#include "pipeline/hit/arguments.h"
 #include "tracewheel/error.h"
 #include "tracewheel/layout.h"
 

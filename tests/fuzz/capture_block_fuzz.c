@@ -7,7 +7,7 @@
  * to encode.
  */
 #include "base/assert.h"
-#include "pipeline/block.h"
+#include "pipeline/block/block.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
  * Method: the bytes are two blocks, cut where the first byte says; everything that was taken in is looked at.
  */
 #include "base/assert.h"
-#include "pipeline/catalog.h"
+#include "pipeline/format/catalog.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 
 #include "base/assert.h"
 #include "base/checksum.h"
-#include "pipeline/segment.h"
+#include "pipeline/block/segment.h"
 #include "tracewheel/capture.h"
 
 #include <fcntl.h>

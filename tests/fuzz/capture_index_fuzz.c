@@ -7,7 +7,7 @@
  * checksums where the first byte says so.
  */
 #include "capture_fuzz.h"
-#include "pipeline/event.h"
+#include "pipeline/format/event.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 

@@ -8,9 +8,9 @@
  * /dev/null.
  */
 #include "base/assert.h"
-#include "pipeline/definitions.h"
-#include "pipeline/event.h"
-#include "pipeline/writer.h"
+#include "pipeline/format/definitions.h"
+#include "pipeline/format/event.h"
+#include "pipeline/recorder/writer.h"
 #include "tools/tool.h"
 #include "tracewheel/consumer.h"
 

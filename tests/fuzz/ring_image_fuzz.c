@@ -7,9 +7,9 @@
  */
 #include "base/assert.h"
 #include "base/error.h"
-#include "pipeline/definitions.h"
-#include "pipeline/event.h"
-#include "pipeline/writer.h"
+#include "pipeline/format/definitions.h"
+#include "pipeline/format/event.h"
+#include "pipeline/recorder/writer.h"
 
 #include <fcntl.h>
 #include <stdio.h>

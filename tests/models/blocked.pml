@@ -3,7 +3,7 @@
  * blocked.pml - a producer that sleeps for room while its session is destroyed.
  * cc: -DSAFETY -DCOLLAPSE
  *
- * Code	    pipeline/thread.c wait_for_room(), wait_outside(), tw_threads_end_lanes(), is_anybody_waiting();
+ * Code	    pipeline/thread/thread.c wait_for_room(), wait_outside(), tw_threads_end_lanes(), is_anybody_waiting();
  *	    session/session.c tw_session_clear(); ringbuf/pool.c tw_rs_close().
  * Who	    A thread makes calls; the consumer makes room once, so most calls wait.  The destroyer takes the
  *	    session's bit, waits for read sections, closes, waits for who sleeps, waits again, frees the ring.

@@ -4,7 +4,7 @@
  * cc: -DSAFETY -DCOLLAPSE
  *
  * Code	    breakpoints/commit.c tw_bp_commit() (steps in the comments below), bp.c replace_parts();
- *	    pipeline/hit.c hit(); progress/ as its contract: a wait ends when every read section that was
+ *	    pipeline/hit/hit.c hit(); progress/ as its contract: a wait ends when every read section that was
  *	    under way at its beginning has ended.
  * Memory   The writer's stores reach memory in order (x86) where it publishes by release; stores while
  *	    staging are seen at any time before the switch, since nothing in the model orders readers by them.

@@ -4,7 +4,7 @@
  * cc: -DSAFETY -DCOLLAPSE
  *
  * Code	    ringbuf/pool.c try_claim(), tw_rs_ring_claim(), tw_rs_ring_end(), tw_rs_ring_reap(),
- *	    tw_rs_ring_recycle(); pipeline/thread.c join(), leave(), tw_threads_end_lanes(),
+ *	    tw_rs_ring_recycle(); pipeline/thread/thread.c join(), leave(), tw_threads_end_lanes(),
  *	    tw_threads_after_fork_in_child().
  * Who	    Threads claim the one ring, write, and then leave (ending the ring), or die without a word: their
  *	    lane stays, and the clearer ends it later.  The owner reaps rings of dead threads, drains, recycles.

@@ -31,7 +31,7 @@ ROOMS = {
     "pipeline": [r"(catalog|capture|pipeline)_", r"session_", r"tools_(print|report)$"],
     "session": [r"session_"],
 }
-HEADERS = ["ringbuf/ringbuf.h", "ringbuf/ringset.h", "pipeline/hit.h", "breakpoints/returns.h", "progress/read_side.h"]
+HEADERS = ["ringbuf/ringbuf.h", "ringbuf/ringset.h", "pipeline/hit/hit.h", "breakpoints/returns.h", "progress/read_side.h"]
 NATIVE = ["session_native", "session_memory", "session_frames"]
 TEST_SECONDS = 60
 SWAPS = [
@@ -82,7 +82,7 @@ def draw(random_source, only):
     """Every mutant there is of the tree, in an order by chance: rooms by turns, so that each is seen."""
     rooms = {room: [] for room in ROOMS}
     for room, mutants in rooms.items():
-        for path in sorted((COPY / room).glob("*.[ch]")):
+        for path in sorted((COPY / room).rglob("*.[ch]")):
             name = str(path.relative_to(COPY))
             if (path.suffix == ".h" and name not in HEADERS) or not re.search(only, name):
                 continue

@@ -6,7 +6,7 @@
  * Method: blocks of made-up programs and of random records, encoded, decoded and compared; all widths
  * of columns; each byte of a block changed in turn.  The seed is printed; an argument sets it.
  */
-#include "pipeline/block.h"
+#include "pipeline/block/block.h"
 #include "tracewheel/error.h"
 
 #include <setjmp.h>

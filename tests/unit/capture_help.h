@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "pipeline/definitions.h"
-#include "pipeline/event.h"
-#include "pipeline/writer.h"
+#include "pipeline/format/definitions.h"
+#include "pipeline/format/event.h"
+#include "pipeline/recorder/writer.h"
 #include "tracewheel/consumer.h"
 
 #include <dirent.h>

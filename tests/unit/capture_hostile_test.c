@@ -7,7 +7,7 @@
  */
 #include "base/clock.h"
 #include "base/error.h"
-#include "pipeline/writer.h"
+#include "pipeline/recorder/writer.h"
 #include "ringbuf/ringset.h"
 #include "tracewheel/consumer.h"
 

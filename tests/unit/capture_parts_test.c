@@ -7,9 +7,9 @@
  */
 #include "capture_help.h"
 
-#include "pipeline/catalog.h"
-#include "pipeline/clockmap.h"
-#include "pipeline/runs.h"
+#include "pipeline/format/catalog.h"
+#include "pipeline/reader/clockmap.h"
+#include "pipeline/reader/runs.h"
 
 static uint64_t seed = 88172645463325252u;
 

@@ -4,7 +4,7 @@
  * Method	Sets of runs by hand, in any order; and random ones against a plain search.
  */
 #include "base/assert.h"
-#include "pipeline/round.h"
+#include "pipeline/format/round.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
  *	are counted.  Random calls, tail calls, returns and exceptions under random settings of two sessions, against a
  *	model of what one session sees.
  */
-#include "pipeline/process_memory.h"
+#include "pipeline/hit/process_memory.h"
 #include "tests/unit/session_bed.h"
 #include "tracewheel/match.h"
 #include "tracewheel/runtime.h"

@@ -6,7 +6,7 @@
  *	next number of its log, taken under the lock that orders them.  The time stamps in the rings are then moved by
  *	a different skew for each thread.  Negative control: by the skewed times alone the order is wrong.
  */
-#include "pipeline/writer.h"
+#include "pipeline/recorder/writer.h"
 #include "session_bed.h"
 #include "skew_help.h"
 #include "tracewheel/consumer.h"

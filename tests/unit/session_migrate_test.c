@@ -6,7 +6,7 @@
  *	rings are drained the time stamps in them are moved by a different skew for each thread.  The reader's
  *	order must be each actor's own.  Negative control: by the skewed times alone it is not.
  */
-#include "pipeline/writer.h"
+#include "pipeline/recorder/writer.h"
 #include "session_bed.h"
 #include "skew_help.h"
 #include "tracewheel/consumer.h"

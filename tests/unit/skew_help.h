@@ -4,7 +4,7 @@
 #define TW_TESTS_SKEW_HELP_H
 
 #include "base/clock.h"
-#include "pipeline/block.h"
+#include "pipeline/block/block.h"
 #include "ringbuf/ringset.h"
 
 /* As if each processor's counter stood elsewhere: 40 us and more apart, the worst of them backwards. */

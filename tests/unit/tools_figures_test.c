@@ -3,8 +3,8 @@
  * Goal: figures, sizes, durations, JSON strings, Erlang atoms and lines of /proc/PID/maps are written and read right.
  * Method: tables of values at the edges; what is written is compared as text.
  */
-#include "tools/late.h"
-#include "tools/names.h"
+#include "tools/record/late.h"
+#include "tools/common/names.h"
 #include "tools/tool.h"
 
 #include <setjmp.h>

@@ -9,7 +9,7 @@
  */
 #include "views_help.h"
 
-#include "tools/calltree.h"
+#include "tools/report/calltree.h"
 
 /* One thread: everything that can happen to a call. */
 static void make_calls(void)

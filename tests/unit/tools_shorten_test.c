@@ -3,7 +3,7 @@
  * Goal: names of functions that do not fit still say which function it is, C++ ones as well; none is longer than asked.
  * Method: names as demanglers write them, at several widths.
  */
-#include "tools/report.h"
+#include "tools/report/report.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

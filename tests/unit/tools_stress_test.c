@@ -4,7 +4,7 @@
  *	changes were several moments instead of one.
  * Method	The run behind the command for a moment each: as it is, and torn on purpose.  The command breaks more: --self-test.
  */
-#include "tools/stress.h"
+#include "tools/stress/stress.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

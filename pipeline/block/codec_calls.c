@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * codec_calls.c - calls and returns, by predicting what comes next.
+ *
+ *	u32 heads; u32 misses; u32 long delta bytes; u32 return shape; u64 first ticks
+ *	head table in columns: shapes | ids, a pair for each 256
+ *	bits: the prediction held | u16 misses | u8 differences of ticks | LEB128 long differences
+ *	payload columns for each group of 256 records, as in codec_values.c; or, where no record has more than one
+ *	word, the words as in codec_words.c
+ *
+ * The prediction is what followed the same last two events inside the same function before.  A
+ * symbol is a place in the head table, from 1; symbol 0 is the return from the function on top of the
+ * stack, so that returns need no table entries and are predicted as one.  Encoder and decoder keep
+ * the same state; whether a prediction holds is decided by heads, so a symbol may have two names.
+ */
+#include "pipeline/block/codec_words.h"
+
+#include <stdlib.h>
+
+#define PREDICTIONS  (1u << 14)
+#define BUCKETS      (1u << 15)
+#define HEADER_BYTES 24
+#define LONG_DELTA   255
+
+struct tw_calls_tables {
+	uint16_t next[PREDICTIONS];
+	uint16_t buckets[BUCKETS]; /* encoder: symbol of a head, 0: free */
+	uint16_t misses[TW_CODEC_RECORDS_MAX];
+	uint64_t heads[TW_CODEC_RECORDS_MAX + 1]; /* by symbol */
+	int8_t moves[TW_CODEC_RECORDS_MAX + 1];   /* of the stack, by symbol */
+	uint8_t deltas[TW_CODEC_RECORDS_MAX];
+	uint8_t held[TW_CODEC_RECORDS_MAX / 8 + 8];
+	uint8_t long_deltas[TW_CODEC_RECORDS_MAX * TW_WORDS_LEB128_BYTES];
+	struct tw_words_tables words;
+};
+_Static_assert(TW_CODEC_RECORDS_MAX < BUCKETS && TW_CODEC_RECORDS_MAX < UINT16_MAX,
+	       "every record may have its symbol");
+
+struct calls_state {
+	uint16_t stack[256];
+	uint8_t depth;
+	uint16_t last, before;
+	uint32_t return_shape;
+};
+
+struct tw_calls_tables *tw_calls_tables_create(void)
+{
+	return calloc(1, sizeof(struct tw_calls_tables));
+}
+
+void tw_calls_tables_destroy(struct tw_calls_tables *tables)
+{
+	free(tables);
+}
+
+static inline uint32_t context_of(const struct calls_state *state)
+{
+	return (state->last * UINT32_C(0x9e3779b1) ^ state->before * UINT32_C(0x85ebca6b) ^
+		state->stack[state->depth] * UINT32_C(0xc2b2ae35)) >>
+	       18;
+}
+
+/* How a head moves the stack. */
+static inline int8_t move_of(uint64_t head)
+{
+	unsigned kind = TW_RB_HEAD_KIND(head);
+
+	return (int8_t)((kind == TW_EVENT_CALL) -
+			(kind == TW_EVENT_RETURN_FROM || kind == TW_EVENT_EXCEPTION_FROM));
+}
+
+static inline uint64_t head_of(const struct tw_calls_tables *tables, const struct calls_state *state,
+			       uint16_t symbol)
+{
+	uint64_t entered = tables->heads[state->stack[state->depth]];
+	uint64_t head = tables->heads[symbol];
+
+	/* Both are read, so that a choice without a branch remains: which it is nobody can predict. */
+	return symbol ? head : (entered & ~UINT64_C(0xffffffff)) | state->return_shape;
+}
+
+static inline void advance(struct calls_state *state, uint16_t symbol, int8_t move)
+{
+	/* Above the top nothing counts, so the symbol may always be put there. */
+	state->stack[(uint8_t)(state->depth + 1)] = symbol;
+	state->depth = (uint8_t)(state->depth + move);
+	state->before = state->last;
+	state->last = symbol;
+}
+
+static void start(struct tw_calls_tables *tables, struct calls_state *state, uint32_t return_shape)
+{
+	memset(state, 0, sizeof *state);
+	memset(tables->next, 0, sizeof tables->next);
+	state->return_shape = return_shape;
+	tables->heads[0] = 0;
+	tables->moves[0] = move_of(return_shape);
+}
+
+/* ---- encoding ---- */
+
+static uint16_t symbol_of(struct tw_calls_tables *tables, uint64_t head, uint32_t *head_count)
+{
+	uint32_t at = (uint32_t)(head * UINT64_C(0x9e3779b97f4a7c15) >> 49);
+	uint16_t symbol;
+
+	while ((symbol = tables->buckets[at & (BUCKETS - 1)]) != 0) {
+		if (tables->heads[symbol] == head)
+			return symbol;
+		at++;
+	}
+	symbol = (uint16_t)++ * head_count;
+	tables->buckets[at & (BUCKETS - 1)] = symbol;
+	tables->heads[symbol] = head;
+	tables->moves[symbol] = move_of(head);
+	return symbol;
+}
+
+/* The shape of the first plain return: what symbol 0 stands for. */
+static uint32_t find_return_shape(const struct tw_codec_input *in)
+{
+	for (uint32_t i = 0; i < in->shape_count && i < TW_CODEC_SHAPES_MAX; i++) {
+		if (TW_RB_HEAD_KIND(in->shapes[i]) == TW_EVENT_RETURN_FROM)
+			return in->shapes[i];
+	}
+	return (uint32_t)TW_RB_HEAD(TW_EVENT_RETURN_FROM, 0, TW_CODEC_HEAD_BYTES, 0);
+}
+
+struct calls_counts {
+	uint32_t heads;
+	uint32_t misses;
+	uint32_t long_bytes;
+};
+
+static void predict(struct tw_calls_tables *tables, const struct tw_codec_input *in,
+		    struct calls_state *state, struct calls_counts *counts)
+{
+	const uint8_t *record = in->raw;
+	uint64_t ticks = tw_get64(record);
+	uint8_t *long_at = tables->long_deltas;
+	uint32_t misses = 0, bits = 0;
+
+	for (uint32_t i = 0; i < in->records; i++) {
+		uint64_t head = tw_record_head(record);
+		uint64_t delta = tw_get64(record) - ticks;
+		uint32_t context = context_of(state);
+		uint16_t symbol = tables->next[context];
+		bool holds = head_of(tables, state, symbol) == head;
+
+		ticks += delta;
+		tables->deltas[i] = (uint8_t)(delta < LONG_DELTA ? delta : LONG_DELTA);
+		if (tw_unlikely(delta >= LONG_DELTA))
+			long_at = tw_leb128_put(long_at, delta);
+		if (tw_unlikely(!holds)) {
+			symbol = head_of(tables, state, 0) == head ? 0
+								   : symbol_of(tables, head, &counts->heads);
+			tables->misses[misses++] = symbol;
+			tables->next[context] = symbol;
+		}
+		bits |= (uint32_t)holds << (i & 7);
+		if ((i & 7) == 7) {
+			tables->held[i >> 3] = (uint8_t)bits;
+			bits = 0;
+		}
+		advance(state, symbol, tables->moves[symbol]);
+		record += TW_RB_HEAD_BYTES(head);
+	}
+	tables->held[in->records >> 3] = (uint8_t)bits;
+	counts->misses = misses;
+	counts->long_bytes = (uint32_t)(long_at - tables->long_deltas);
+}
+
+static uint8_t *put_heads(const struct tw_calls_tables *tables, uint32_t head_count, uint8_t *out)
+{
+	uint64_t column[TW_COLUMN_MAX];
+
+	for (uint32_t first = 1; first <= head_count; first += TW_COLUMN_MAX) {
+		uint32_t left = head_count - first + 1, count = left < TW_COLUMN_MAX ? left : TW_COLUMN_MAX;
+
+		for (uint32_t i = 0; i < count; i++)
+			column[i] = (uint32_t)tables->heads[first + i];
+		out = tw_column_put(out, column, count);
+		for (uint32_t i = 0; i < count; i++)
+			column[i] = tables->heads[first + i] >> 32;
+		out = tw_column_put(out, column, count);
+	}
+	return out;
+}
+
+/* Finds the next records and their payloads. */
+static const uint8_t *gather(const uint8_t *record, uint32_t count, struct tw_codec_group *group)
+{
+	group->count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t shape = (uint32_t)tw_record_head(record);
+
+		group->record[i] = record;
+		group->words[i] = (uint8_t)tw_shape_words(shape);
+		record += tw_shape_bytes(shape);
+	}
+	return record;
+}
+
+static uint8_t *put_bytes(uint8_t *out, const void *from, size_t bytes)
+{
+	memcpy(out, from, bytes);
+	return out + bytes;
+}
+
+size_t tw_codec_calls_encode(struct tw_calls_tables *tables, const struct tw_codec_input *in, bool has_words,
+			     uint8_t *out)
+{
+	struct tw_codec_group group = {.words_max = in->words_max};
+	struct calls_counts counts = {0};
+	struct calls_state state;
+	const uint8_t *record = in->raw;
+	uint8_t *to = out + HEADER_BYTES;
+
+	start(tables, &state, find_return_shape(in));
+	memset(tables->buckets, 0, sizeof tables->buckets);
+	predict(tables, in, &state, &counts);
+	tw_put32(out, counts.heads);
+	tw_put32(out + 4, counts.misses);
+	tw_put32(out + 8, counts.long_bytes);
+	tw_put32(out + 12, state.return_shape);
+	tw_put64(out + 16, tw_get64(in->raw));
+	to = put_heads(tables, counts.heads, to);
+	to = put_bytes(to, tables->held, (in->records + 7) / 8);
+	to = put_bytes(to, tables->misses, counts.misses * sizeof tables->misses[0]);
+	to = put_bytes(to, tables->deltas, in->records);
+	to = put_bytes(to, tables->long_deltas, counts.long_bytes);
+	if (has_words)
+		return (size_t)(tw_words_put(&tables->words, in, to) - out);
+	for (uint32_t left = in->words_max ? in->records : 0; left; left -= group.count) {
+		record = gather(record, left < TW_COLUMN_MAX ? left : TW_COLUMN_MAX, &group);
+		to = tw_payload_put(to, &group);
+	}
+	return (size_t)(to - out);
+}
+
+/* ---- decoding ---- */
+
+struct calls_input {
+	struct calls_counts counts;
+	uint32_t words_max;
+	uint64_t ticks;
+	const uint8_t *held;
+	const uint8_t *misses;
+	const uint8_t *misses_end;
+	const uint8_t *deltas;
+	const uint8_t *longs;
+	const uint8_t *longs_end;
+};
+
+static const uint8_t *get_heads(struct tw_calls_tables *tables, const uint8_t *in, const uint8_t *end,
+				struct calls_input *input)
+{
+	uint64_t shapes[TW_COLUMN_MAX], ids[TW_COLUMN_MAX];
+
+	for (uint32_t first = 1; first <= input->counts.heads; first += TW_COLUMN_MAX) {
+		uint32_t left = input->counts.heads - first + 1,
+			 count = left < TW_COLUMN_MAX ? left : TW_COLUMN_MAX;
+
+		in = tw_column_get(in, end, shapes, count);
+		in = in ? tw_column_get(in, end, ids, count) : NULL;
+		if (!in)
+			return NULL;
+		for (uint32_t i = 0; i < count; i++) {
+			uint32_t words;
+
+			if (shapes[i] > UINT32_MAX || ids[i] > UINT32_MAX ||
+			    !tw_shape_is_sound((uint32_t)shapes[i]))
+				return NULL;
+			words = tw_shape_words((uint32_t)shapes[i]);
+			if (words > TW_CODEC_WORDS_MAX)
+				return NULL;
+			if (words > input->words_max)
+				input->words_max = words;
+			tables->heads[first + i] = ids[i] << 32 | shapes[i];
+			tables->moves[first + i] = move_of(shapes[i]);
+		}
+	}
+	return in;
+}
+
+/* The records' heads and ticks; false where they do not fit. */
+static bool follow(struct tw_calls_tables *tables, struct calls_input *input, struct calls_state *state,
+		   const struct tw_codec_output *out)
+{
+	uint8_t *to = out->raw, *to_end = out->raw + out->raw_bytes;
+	uint64_t ticks = input->ticks;
+
+	for (uint32_t i = 0; i < out->records; i++) {
+		uint32_t context = context_of(state);
+		uint16_t symbol = tables->next[context];
+		uint64_t delta = input->deltas[i], head;
+
+		if (tw_unlikely(delta == LONG_DELTA)) {
+			input->longs = tw_leb128_get(input->longs, input->longs_end, &delta);
+			if (!input->longs)
+				return false;
+		}
+		if (tw_unlikely(!(input->held[i >> 3] >> (i & 7) & 1))) {
+			if (input->misses == input->misses_end)
+				return false;
+			memcpy(&symbol, input->misses, sizeof symbol);
+			input->misses += sizeof symbol;
+			if (symbol > input->counts.heads)
+				return false;
+			tables->next[context] = symbol;
+		}
+		head = head_of(tables, state, symbol);
+		if ((size_t)(to_end - to) < TW_RB_HEAD_BYTES(head))
+			return false;
+		ticks += delta;
+		tw_put64(to, ticks);
+		tw_put64(to + 8, head);
+		tw_record_clear_filling(to, (uint32_t)head);
+		to += TW_RB_HEAD_BYTES(head);
+		advance(state, symbol, tables->moves[symbol]);
+	}
+	return to == to_end && input->misses == input->misses_end && input->longs == input->longs_end;
+}
+
+static const uint8_t *get_parts(const uint8_t *in, const uint8_t *end, uint32_t records,
+				struct calls_input *input)
+{
+	uint64_t held_bytes = (records + 7) / 8, miss_bytes = input->counts.misses * UINT64_C(2);
+
+	if ((uint64_t)(end - in) < held_bytes + miss_bytes + records + input->counts.long_bytes)
+		return NULL;
+	input->held = in;
+	input->misses = input->held + held_bytes;
+	input->misses_end = input->misses + miss_bytes;
+	input->deltas = input->misses_end;
+	input->longs = input->deltas + records;
+	input->longs_end = input->longs + input->counts.long_bytes;
+	return input->longs_end;
+}
+
+bool tw_codec_calls_decode(struct tw_calls_tables *tables, const uint8_t *in, size_t bytes, bool has_words,
+			   const struct tw_codec_output *out)
+{
+	const uint8_t *end = in + bytes, *record = out->raw;
+	struct calls_input input = {0};
+	struct tw_codec_group group;
+	struct calls_state state;
+	uint32_t return_shape;
+
+	if (bytes < HEADER_BYTES)
+		return false;
+	input.counts = (struct calls_counts){tw_get32(in), tw_get32(in + 4), tw_get32(in + 8)};
+	return_shape = tw_get32(in + 12);
+	input.ticks = tw_get64(in + 16);
+	if (input.counts.heads > TW_CODEC_RECORDS_MAX || !tw_shape_is_sound(return_shape))
+		return false;
+	input.words_max = tw_shape_words(return_shape);
+	if (input.words_max > TW_CODEC_WORDS_MAX)
+		return false;
+	start(tables, &state, return_shape);
+	in = get_heads(tables, in + HEADER_BYTES, end, &input);
+	in = in ? get_parts(in, end, out->records, &input) : NULL;
+	if (!in || !follow(tables, &input, &state, out))
+		return false;
+	if (has_words)
+		return input.words_max <= 1 && tw_words_get(&tables->words, in, end, out) == end;
+	group.words_max = input.words_max;
+	for (uint32_t left = input.words_max ? out->records : 0; left; left -= group.count) {
+		record = gather(record, left < TW_COLUMN_MAX ? left : TW_COLUMN_MAX, &group);
+		in = tw_payload_get(in, end, &group);
+		if (!in)
+			return false;
+	}
+	return in == end;
+}

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* catalog.c - parsing definitions, whose every length is somebody else's word. */
+#include "pipeline/format/catalog.h"
+#include "base/limits.h"
+#include "base/error.h"
+#include "pipeline/format/definitions.h"
+#include "pipeline/format/format.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(TW_CAPTURE_ARITY_UNKNOWN == TW_DEF_ARITY_UNKNOWN, "the public name");
+_Static_assert((int)TW_CAPTURE_SLOT == TW_PLACE_SLOT && (int)TW_CAPTURE_DECLARED == TW_PLACE_DECLARED,
+	       "the kinds too");
+
+/* What is left of a record's payload. */
+struct input {
+	const uint8_t *at;
+	size_t left;
+};
+
+/* Items carry ids until tw_catalog_finish() makes pointers of them. */
+struct function_item {
+	struct tw_capture_function item;
+	uint32_t module_id;
+};
+
+struct place_item {
+	struct tw_capture_place item;
+	uint32_t function_id;
+	uint32_t caller_id;
+};
+
+static bool take(struct input *input, void *to, size_t bytes)
+{
+	if (input->left < bytes)
+		return false;
+	memcpy(to, input->at, bytes);
+	input->at += bytes;
+	input->left -= bytes;
+	return true;
+}
+
+/* A counted text, as a terminated one of its own. */
+static int take_text(struct input *input, size_t bytes, char **out)
+{
+	char *text;
+
+	if (input->left < bytes)
+		return TW_EFORMAT;
+	text = malloc(bytes + 1);
+	if (!text)
+		return TW_ENOMEM;
+	take(input, text, bytes);
+	text[bytes] = '\0';
+	*out = text;
+	return 0;
+}
+
+/* Adds an item; takes it.  Returns 1 when the id was new. */
+static int add(struct tw_catalog_table *table, uint64_t id, void *item)
+{
+	if (tw_idmap_get(&table->by_id, id) != TW_IDMAP_NONE)
+		return 0;
+	if (table->count == table->room) {
+		uint32_t room = table->room ? table->room * 2 : 16;
+		void *more = realloc(table->items, room * sizeof *table->items);
+
+		if (!more)
+			return TW_ENOMEM;
+		table->items = more;
+		table->room = room;
+	}
+	if (!tw_idmap_put(&table->by_id, id, table->count))
+		return TW_ENOMEM;
+	table->items[table->count++] = item;
+	return 1;
+}
+
+static int add_image(struct tw_catalog *catalog, struct input *input)
+{
+	struct tw_def_image def;
+	int error;
+
+	if (!take(input, &def, sizeof def))
+		return TW_EFORMAT;
+	if (catalog->program)
+		return 0;
+	error = take_text(input, def.program_bytes, &catalog->program);
+	if (!error)
+		error = take_text(input, def.command_bytes, &catalog->command);
+	if (!error) {
+		catalog->command_bytes = def.command_bytes;
+		error = take_text(input, def.host_bytes, &catalog->host);
+	}
+	return error;
+}
+
+static void free_module(void *item)
+{
+	struct tw_capture_module *module = item;
+
+	free((void *)(uintptr_t)module->name);
+	free((void *)(uintptr_t)module->path);
+	free((void *)(uintptr_t)module->soname);
+	free((void *)(uintptr_t)module->build_id);
+	free(module);
+}
+
+static int add_module(struct tw_catalog *catalog, struct input *input)
+{
+	struct tw_capture_module *module;
+	struct tw_def_module def;
+	char *build_id = NULL;
+	int error;
+
+	if (!take(input, &def, sizeof def))
+		return TW_EFORMAT;
+	module = calloc(1, sizeof *module);
+	if (!module)
+		return TW_ENOMEM;
+	module->module_id = def.module_id;
+	module->is_declared = def.is_declared != 0;
+	module->base_address = def.base_address;
+	module->end_address = def.end_address;
+	error = take_text(input, def.name_bytes, (char **)&module->name);
+	if (!error)
+		error = take_text(input, def.path_bytes, (char **)&module->path);
+	if (!error)
+		error = take_text(input, def.soname_bytes, (char **)&module->soname);
+	if (!error)
+		error = take_text(input, def.build_id_bytes, &build_id);
+	module->build_id = (const uint8_t *)build_id;
+	module->build_id_bytes = def.build_id_bytes;
+	if (!error)
+		error = add(&catalog->modules, def.module_id, module);
+	if (error <= 0)
+		free_module(module);
+	return error < 0 ? error : 0;
+}
+
+static void free_function(void *item)
+{
+	struct function_item *function = item;
+
+	free((void *)(uintptr_t)function->item.name);
+	free(function);
+}
+
+static int add_function(struct tw_catalog *catalog, struct input *input)
+{
+	struct function_item *function;
+	struct tw_def_function def;
+	int error;
+
+	if (!take(input, &def, sizeof def))
+		return TW_EFORMAT;
+	function = calloc(1, sizeof *function);
+	if (!function)
+		return TW_ENOMEM;
+	function->item.function_id = def.function_id;
+	function->item.arity = def.arity;
+	function->item.address = def.address;
+	function->module_id = def.module_id;
+	error = take_text(input, def.name_bytes, (char **)&function->item.name);
+	if (!error)
+		error = add(&catalog->functions, def.function_id, function);
+	if (error <= 0)
+		free_function(function);
+	return error < 0 ? error : 0;
+}
+
+static int add_place(struct tw_catalog *catalog, struct input *input)
+{
+	struct place_item *place;
+	struct tw_def_place def;
+	int error;
+
+	if (!take(input, &def, sizeof def))
+		return TW_EFORMAT;
+	place = calloc(1, sizeof *place);
+	if (!place)
+		return TW_ENOMEM;
+	place->item.place_id = def.place_id;
+	place->item.kind = def.kind & ~TW_PLACE_HAS_NO_END;
+	place->item.has_no_end = def.kind & TW_PLACE_HAS_NO_END;
+	place->item.address = def.address;
+	place->function_id = def.function_id;
+	place->caller_id = def.caller_module_id;
+	error = add(&catalog->places, def.place_id, place);
+	if (error <= 0)
+		free(place);
+	return error < 0 ? error : 0;
+}
+
+static void free_tracee(void *item)
+{
+	struct tw_capture_tracee *tracee = item;
+
+	free((void *)(uintptr_t)tracee->name);
+	free(tracee);
+}
+
+static int add_tracee(struct tw_catalog *catalog, struct input *input)
+{
+	struct tw_capture_tracee *tracee;
+	struct tw_def_tracee def;
+	int error;
+
+	if (!take(input, &def, sizeof def))
+		return TW_EFORMAT;
+	tracee = calloc(1, sizeof *tracee);
+	if (!tracee)
+		return TW_ENOMEM;
+	tracee->tracee_id = def.tracee_id;
+	tracee->thread_id = def.thread_id;
+	tracee->pid_number = def.pid_number;
+	tracee->pid_serial = def.pid_serial;
+	error = take_text(input, def.name_bytes, (char **)&tracee->name);
+	if (!error)
+		error = add(&catalog->tracees, def.tracee_id, tracee);
+	if (error <= 0)
+		free_tracee(tracee);
+	return error < 0 ? error : 0;
+}
+
+static void free_session(void *item)
+{
+	struct tw_capture_session *session = item;
+
+	free((void *)(uintptr_t)session->name);
+	free(session);
+}
+
+static int add_session(struct tw_catalog *catalog, struct input *input)
+{
+	struct tw_capture_session *session;
+	struct tw_def_session def;
+	int error;
+
+	if (!take(input, &def, sizeof def))
+		return TW_EFORMAT;
+	session = calloc(1, sizeof *session);
+	if (!session)
+		return TW_ENOMEM;
+	session->session_index = def.session_index;
+	session->session_id = def.session_id;
+	error = take_text(input, def.name_bytes, (char **)&session->name);
+	if (!error)
+		error = add(&catalog->sessions, def.session_index, session);
+	if (error <= 0)
+		free_session(session);
+	return error < 0 ? error : 0;
+}
+
+static void free_text(void *item)
+{
+	struct tw_catalog_text *text = item;
+
+	free(text->text);
+	free(text);
+}
+
+static int add_text(struct tw_catalog_table *table, uint64_t id, size_t bytes, struct input *input)
+{
+	struct tw_catalog_text *text = calloc(1, sizeof *text);
+	int error;
+
+	if (!text)
+		return TW_ENOMEM;
+	text->bytes = bytes;
+	error = take_text(input, bytes, &text->text);
+	if (!error)
+		error = add(table, id, text);
+	if (error <= 0)
+		free_text(text);
+	return error < 0 ? error : 0;
+}
+
+static int add_atom(struct tw_catalog *catalog, struct input *input)
+{
+	struct tw_def_atom def;
+
+	if (!take(input, &def, sizeof def))
+		return TW_EFORMAT;
+	return add_text(&catalog->atoms, def.atom_id, def.text_bytes, input);
+}
+
+/* Notes have no ids: the same text is the same note. */
+static int add_note(struct tw_catalog *catalog, struct input *input)
+{
+	struct tw_def_note def;
+
+	if (!take(input, &def, sizeof def) || input->left < def.text_bytes)
+		return TW_EFORMAT;
+	for (uint32_t i = 0; i < catalog->notes.count; i++) {
+		const struct tw_catalog_text *note = catalog->notes.items[i];
+
+		if (note->bytes == def.text_bytes && memcmp(note->text, input->at, note->bytes) == 0)
+			return 0;
+	}
+	/* Each is compared with all: so many are no longer for people. */
+	return catalog->notes.count < 1000
+		       ? add_text(&catalog->notes, catalog->notes.count, def.text_bytes, input)
+		       : 0;
+}
+
+static void free_layout(void *item)
+{
+	tw_layout_destroy(item);
+}
+
+/* One that cannot be read leaves its function without. */
+static int add_layout(struct tw_catalog *catalog, struct input *input)
+{
+	struct tw_layout *layout;
+	struct tw_def_layout def;
+	int error;
+
+	if (!take(input, &def, sizeof def) || input->left < def.text_bytes)
+		return TW_EFORMAT;
+	error = tw_layout_parse((const char *)input->at, def.text_bytes, &layout);
+	if (error)
+		return error == TW_ENOMEM ? error : 0;
+	error = add(&catalog->layouts, def.function_id, layout);
+	if (error <= 0)
+		tw_layout_destroy(layout);
+	return error < 0 ? error : 0;
+}
+
+static int add_record(struct tw_catalog *catalog, uint32_t type, struct input *input)
+{
+	switch (type) {
+	case TW_DEF_IMAGE: return add_image(catalog, input);
+	case TW_DEF_MODULE: return add_module(catalog, input);
+	case TW_DEF_FUNCTION: return add_function(catalog, input);
+	case TW_DEF_PLACE: return add_place(catalog, input);
+	case TW_DEF_ATOM: return add_atom(catalog, input);
+	case TW_DEF_TRACEE: return add_tracee(catalog, input);
+	case TW_DEF_SESSION: return add_session(catalog, input);
+	case TW_DEF_NOTE: return add_note(catalog, input);
+	case TW_DEF_LAYOUT: return add_layout(catalog, input);
+	default: return 0; /* of a later version, or the clock, which blocks tell better */
+	}
+}
+
+int tw_catalog_add(struct tw_catalog *catalog, const uint8_t *bytes, size_t count)
+{
+	struct input all = {bytes, count};
+
+	if (count > TW_RS_DEFS_BYTES - catalog->record_bytes)
+		return TW_ELIMIT;
+	catalog->record_bytes += count;
+	while (all.left) {
+		struct tw_definition_head head;
+		struct input record;
+		size_t whole;
+		int error;
+
+		if (!take(&all, &head, sizeof head) || head.payload_bytes > all.left)
+			return TW_EFORMAT;
+		record = (struct input){all.at, head.payload_bytes};
+		error = add_record(catalog, head.type, &record);
+		if (error)
+			return error;
+		whole = ((size_t)head.payload_bytes + 7) & ~(size_t)7;
+		if (whole > all.left)
+			return TW_EFORMAT;
+		all.at += whole;
+		all.left -= whole;
+	}
+	return 0;
+}
+
+void tw_catalog_finish(struct tw_catalog *catalog)
+{
+	for (uint32_t i = 0; i < catalog->functions.count; i++) {
+		struct function_item *function = catalog->functions.items[i];
+
+		function->item.module = tw_catalog_find(&catalog->modules, function->module_id);
+	}
+	for (uint32_t i = 0; i < catalog->places.count; i++) {
+		struct place_item *place = catalog->places.items[i];
+
+		place->item.function = tw_catalog_find(&catalog->functions, place->function_id);
+		if (place->item.kind == TW_PLACE_SLOT)
+			place->item.caller = tw_catalog_find(&catalog->modules, place->caller_id);
+	}
+}
+
+const void *tw_catalog_find(const struct tw_catalog_table *table, uint32_t id)
+{
+	uint32_t at = tw_idmap_get(&table->by_id, id);
+
+	return at == TW_IDMAP_NONE ? NULL : table->items[at];
+}
+
+const void *tw_catalog_next(const struct tw_catalog_table *table, uint32_t *at)
+{
+	return *at < table->count ? table->items[(*at)++] : NULL;
+}
+
+static void fini_table(struct tw_catalog_table *table, void (*free_item)(void *))
+{
+	for (uint32_t i = 0; i < table->count; i++)
+		free_item(table->items[i]);
+	free(table->items);
+	tw_idmap_fini(&table->by_id);
+}
+
+void tw_catalog_fini(struct tw_catalog *catalog)
+{
+	fini_table(&catalog->modules, free_module);
+	fini_table(&catalog->functions, free_function);
+	fini_table(&catalog->places, free);
+	fini_table(&catalog->tracees, free_tracee);
+	fini_table(&catalog->sessions, free_session);
+	fini_table(&catalog->atoms, free_text);
+	fini_table(&catalog->notes, free_text);
+	fini_table(&catalog->layouts, free_layout);
+	free(catalog->program);
+	free(catalog->command);
+	free(catalog->host);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* round.c - sorted runs. */
+#include "pipeline/format/round.h"
+#include "base/error.h"
+
+#include <stdlib.h>
+
+void tw_round_fini(struct tw_round *round)
+{
+	free(round->runs);
+	*round = (struct tw_round){ 0 };
+}
+
+int tw_round_add(struct tw_round *round, uint32_t image, uint32_t tracee_id, uint64_t run)
+{
+	if (!tracee_id || !run)
+		return 0;
+	if (round->count == round->room) {
+		size_t room = round->room ? round->room * 2 : 256;
+		void *more = realloc(round->runs, room * sizeof *round->runs);
+
+		if (!more)
+			return TW_ENOMEM;
+		round->runs = more;
+		round->room = room;
+	}
+	round->runs[round->count++] = (struct tw_round_run){ run, image, tracee_id, false };
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct tw_round_run *left = a, *right = b;
+
+	if (left->image != right->image)
+		return left->image < right->image ? -1 : 1;
+	if (left->tracee_id != right->tracee_id)
+		return left->tracee_id < right->tracee_id ? -1 : 1;
+	return left->run < right->run ? -1 : left->run > right->run;
+}
+
+void tw_round_sort(struct tw_round *round)
+{
+	if (round->count)
+		qsort(round->runs, round->count, sizeof *round->runs, compare);
+}
+
+/* The place of the first run that is not before this one. */
+static size_t place_of(const struct tw_round *round, const struct tw_round_run *wanted)
+{
+	size_t low = 0, high = round->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (compare(&round->runs[middle], wanted) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+bool tw_round_must_wait(const struct tw_round *round, uint32_t image, uint32_t tracee_id, uint64_t run)
+{
+	struct tw_round_run wanted = { run, image, tracee_id, false };
+	const struct tw_round_run *before;
+	size_t place;
+
+	if (!round->count || !tracee_id || !run)
+		return false;
+	place = place_of(round, &wanted);
+	before = place ? &round->runs[place - 1] : NULL;
+	return before && before->image == image && before->tracee_id == tracee_id && !before->is_over;
+}
+
+void tw_round_finish(struct tw_round *round, uint32_t image, uint32_t tracee_id, uint64_t run)
+{
+	struct tw_round_run wanted = { run, image, tracee_id, false };
+
+	if (!round->count || !tracee_id || !run)
+		return;
+	for (size_t i = place_of(round, &wanted); i < round->count && compare(&round->runs[i], &wanted) == 0; i++)
+		round->runs[i].is_over = true;
+}

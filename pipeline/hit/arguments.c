@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arguments.c - copying arguments in a hit.  Compiled without vector registers, as hit.c. */
+#include "pipeline/hit/arguments.h"
+#include "base/filter.h"
+#include "base/sys.h"
+#include "breakpoints/breakpoints.h"
+
+#include <unistd.h>
+
+static int process_id;
+
+void tw_arg_init(void)
+{
+	process_id = (int)getpid();
+}
+
+/* Of a type of two words both are recorded. */
+static uint8_t gives_of(const struct tw_layout_value *result)
+{
+	enum { RAX = 6, RDX = 7, XMM0 = 8, XMM1 = 9 };
+	static const struct {
+		int8_t first, second;
+		uint8_t gives;
+	} ways[] = {
+		{XMM0, -1, TW_BP_GIVES_VECTOR},	  {RAX, RDX, TW_BP_GIVES_WORDS},
+		{XMM0, XMM1, TW_BP_GIVES_VECTORS}, {RAX, XMM0, TW_BP_GIVES_WORD_VECTOR},
+		{XMM0, RAX, TW_BP_GIVES_VECTOR_WORD},
+	};
+
+	if (result->type == 'f' && result->bytes == TW_LAYOUT_X87_BYTES && result->registers[0] < 0)
+		return TW_BP_GIVES_X87;
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+		if (ways[i].first == result->registers[0] && ways[i].second == result->registers[1])
+			return ways[i].gives;
+	return TW_BP_GIVES_WORD;
+}
+
+void tw_arg_plan_make(struct tw_arg_plan *plan, const struct tw_layout *layout, unsigned string_bytes)
+{
+	*plan = (struct tw_arg_plan){ .string_bytes = (uint16_t)(string_bytes < TW_ARG_STRING_BYTES_MAX
+									 ? string_bytes
+									 : TW_ARG_STRING_BYTES_MAX) };
+	plan->gives = gives_of(&layout->result);
+	for (uint32_t i = 0; i < layout->count; i++) {
+		const struct tw_layout_value *value = &layout->values[i];
+
+		if (value->type == 's' && value->registers[0] >= 0)
+			plan->strings[plan->string_count++] = plan->count;
+		for (int j = 0; j < 2 && value->registers[j] >= 0; j++) {
+			plan->has_vectors |= value->registers[j] >= 8;
+			plan->registers[plan->count++] = (uint8_t)value->registers[j];
+		}
+	}
+	plan->is_pair = plan->count <= 2 && !plan->has_vectors && !plan->string_count;
+}
+
+void tw_arg_read_vectors(uint64_t out[8])
+{
+	__asm__ volatile("movq %%xmm0, %0\n\tmovq %%xmm1, %1\n\tmovq %%xmm2, %2\n\tmovq %%xmm3, %3\n\t"
+			 "movq %%xmm4, %4\n\tmovq %%xmm5, %5\n\tmovq %%xmm6, %6\n\tmovq %%xmm7, %7"
+			 : "=m"(out[0]), "=m"(out[1]), "=m"(out[2]), "=m"(out[3]), "=m"(out[4]), "=m"(out[5]),
+			   "=m"(out[6]), "=m"(out[7]));
+}
+
+static void read_vectors(uint64_t out[2])
+{
+	__asm__ volatile("movq %%xmm0, %0\n\tmovq %%xmm1, %1" : "=m"(out[0]), "=m"(out[1]));
+}
+
+/*
+ * Of the eight x87 registers a function that returns leaves all empty but those of its result, so there is room for a copy.
+ * An empty one, if the debug information was wrong, is left alone.
+ */
+static bool read_x87(uint64_t out[2])
+{
+	enum { C0 = 0x100, C2 = 0x400, C3 = 0x4000 };
+	uint16_t status;
+
+	__asm__ volatile("fxam; fnstsw %0" : "=a"(status));
+	if ((status & (C0 | C2 | C3)) == (C0 | C3))
+		return false;
+	out[1] = 0;
+	__asm__ volatile("fld %%st(0); fstpt %0" : "=m"(*(char(*)[10])out));
+	return true;
+}
+
+unsigned tw_arg_read_result(unsigned gives, uint64_t first, uint64_t second, uint64_t out[2])
+{
+	uint64_t vectors[2];
+
+	out[0] = first;
+	out[1] = second;
+	if (gives == TW_BP_GIVES_WORD)
+		return 1;
+	if (gives == TW_BP_GIVES_WORDS)
+		return 2;
+	if (gives == TW_BP_GIVES_X87)
+		return read_x87(out) ? 2 : 0;
+	read_vectors(vectors);
+	if (gives == TW_BP_GIVES_WORD_VECTOR) {
+		out[1] = vectors[0];
+		return 2;
+	}
+	out[0] = vectors[0];
+	out[1] = gives == TW_BP_GIVES_VECTORS ? vectors[1] : first;
+	return gives == TW_BP_GIVES_VECTOR ? 1 : 2;
+}
+
+/* Under a filter strings are shown as if they could not be read. */
+static bool may_read(uint64_t address)
+{
+	return address && tw_thread_may_call_system();
+}
+
+long tw_arg_read_string(uint64_t address, char *text, unsigned bytes_max)
+{
+	/* Without an agent nobody has said who we are. */
+	long readable = may_read(address) ? tw_sys_read_own_memory(process_id ? process_id : getpid(), text, address, bytes_max)
+					  : -1;
+	long bytes = 0;
+
+	while (bytes < readable && text[bytes])
+		bytes++;
+	return readable > 0 ? bytes : -1;
+}
+
+bool tw_arg_is_string(uint64_t address, const char *text, unsigned bytes)
+{
+	char found[TW_ARG_STRING_BYTES_MAX];
+	/* With the zero behind it: a longer one is another. */
+	long readable = may_read(address) && bytes < sizeof found ? tw_sys_read_own_memory(process_id ? process_id : getpid(), found,
+										 address, bytes + 1)
+							: -1;
+
+	if (readable < (long)bytes || readable <= 0)
+		return false;
+	for (unsigned i = 0; i < bytes; i++)
+		if (found[i] != text[i])
+			return false;
+	return readable == (long)bytes || !found[bytes];
+}
+
+/* One string, its head first.  Returns the words it took. */
+static unsigned copy_string(uint64_t address, unsigned bytes_max, uint64_t *out)
+{
+	char *text = (char *)(out + 1);
+	long readable = may_read(address) ? tw_sys_read_own_memory(process_id, text, address, bytes_max) : 0;
+	uint64_t bytes = 0, state = TW_LAYOUT_UNREADABLE;
+
+	while ((long)bytes < readable && text[bytes])
+		bytes++;
+	if ((long)bytes < readable)
+		state = TW_LAYOUT_WHOLE;
+	else if (readable > 0)
+		state = TW_LAYOUT_CUT;
+	/* What lies behind its end is nobody's business. */
+	for (uint64_t i = bytes; i % 8; i++)
+		text[i] = 0;
+	out[0] = bytes | state << 32;
+	return 1 + (unsigned)((bytes + 7) / 8);
+}
+
+unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, uint64_t *out)
+{
+	unsigned count = plan->count;
+	uint64_t vectors[8];
+
+	if (plan->has_vectors)
+		tw_arg_read_vectors(vectors);
+	for (unsigned i = 0; i < plan->count; i++) {
+		unsigned number = plan->registers[i];
+
+		out[i] = number < TW_ARGS_MAX ? words[number] : vectors[number & 7];
+	}
+	for (unsigned i = 0; i < plan->string_count; i++)
+		count += copy_string(out[plan->strings[i]], plan->string_bytes, out + count);
+	return count;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * counted.c - calls through sleds and slots that are counted and nothing else, in one piece each way.
+ *
+ * What hit.c, count.c, frame.c and native.c do of such calls together, without what such calls never need: no record,
+ * no other session, a frame that fits its entry and is told of nothing but accounts.  Whatever is not simple is left
+ * to them, by saying no before anything has happened.  Compiled without vector registers, as hit.c.
+ *
+ *	call_count		the read section, and one word
+ *	call_time, call_memory	also the account that goes on, and the shadow of the return address
+ *	the return		the account that went on before; no read section: what it uses is the process'
+ *				and the thread's own, or lives for ever
+ */
+#include "pipeline/hit/counted.h"
+#include "breakpoints/returns.h"
+#include "breakpoints/unwind.h"
+#include "pipeline/hit/account.h"
+#include "pipeline/hit/native.h"
+#include "progress/read_side.h"
+#include "tracewheel/session.h"
+
+_Static_assert(sizeof(struct tw_counted_frame) == TW_RETURNS_WORDS * sizeof(uint64_t), "what an entry has room for");
+_Static_assert(offsetof(struct tw_counted_frame, place) == offsetof(struct tw_frame_wants, place), "as any frame");
+_Static_assert(offsetof(struct tw_counted_frame, more) == offsetof(struct tw_frame_wants, more), "as any frame");
+
+#define INLINE inline __attribute__((always_inline))
+
+/* As in native.c: what a call is known by while a hit of it is under way. */
+#define FRAME(slot) ((const void *)((slot) - 1))
+
+/* The generation that is active; NULL: the gate is shut. */
+static INLINE const struct tw_bp_generation *active_of(const struct tw_place *place)
+{
+	/* PAIR bp.active: acquire; as in hit_inside(). */
+	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
+
+	return tw_likely(active) ? &place->gen[active - 1] : NULL;
+}
+
+/* Out of the read section and of the hit; must the updater be woken that waits for this one? */
+static INLINE bool leave(struct tw_hit_tls *t)
+{
+	bool has_waiter = tw_progress_exit_quietly(&t->thread->reader);
+
+	tw_hit_end(t);
+	return tw_unlikely(has_waiter);
+}
+
+/* These as tail calls: what calls nothing else needs no registers kept. */
+static __attribute__((noinline)) const char *wake(void)
+{
+	tw_progress_wake_waiter();
+	return NULL;
+}
+
+static __attribute__((noinline)) const char *leave_undone(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	if (leave(&tw_hit_tls))
+		wake();
+	return tw_native_hit_whole(place, words, slot);
+}
+
+/* ---- call_count ---- */
+
+const char *tw_counted_call(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	const struct tw_bp_generation *generation;
+	const struct tw_counter *counter;
+	struct tw_count_lanes *lanes;
+
+	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
+		return tw_native_hit_whole(place, words, slot);
+	tw_progress_enter(&t->thread->reader);
+	generation = active_of(place);
+	counter = generation ? generation->only_counter : NULL;
+	/* RELAXED count.lanes_own: written by this thread. */
+	lanes = tw_load_relaxed(&t->thread->lanes_of_counts);
+	if (tw_unlikely(!counter || !lanes))
+		return leave_undone(place, words, slot);
+	tw_count_add(&lanes->counters[counter - tw_counters], 1);
+	return leave(t) ? wake() : NULL;
+}
+
+/* ---- the ends of call_time and call_memory ---- */
+
+/* An account goes back to who had it. */
+static INLINE void resume(const struct tw_hit_tls *t, struct tw_count_lanes *lanes, uint8_t key, uint64_t before)
+{
+	struct tw_account *account = tw_account_look(t->tracee, key);
+
+	if (tw_likely(account))
+		tw_account_resume(t->thread, lanes, t->tracee, account, key, before);
+}
+
+static __attribute__((noinline)) void resume_words(const struct tw_hit_tls *t, struct tw_count_lanes *lanes,
+						   const struct tw_counted_frame *frame)
+{
+	resume(t, lanes, tw_account_key(frame->session, false), frame->words_before);
+}
+
+static INLINE void end_frame(const struct tw_counted_frame *frame, const void *hit_frame)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	struct tw_count_lanes *lanes;
+
+	while (tw_unlikely(!tw_hit_begin(t, hit_frame)))
+		if (tw_hit_make_ready(t, hit_frame) != TW_THREAD_NEW)
+			return;
+	lanes = tw_counts_lanes(t->thread);
+	if (tw_likely(lanes)) {
+		if (tw_likely(frame->more & TW_COUNTED_TIME))
+			resume(t, lanes, tw_account_key(frame->session, true), frame->time_before);
+		if (tw_unlikely(frame->more & TW_COUNTED_MEMORY))
+			resume_words(t, lanes, frame);
+	}
+	tw_hit_end(t);
+	tw_hit_go_back(t);
+}
+
+void tw_counted_end(const struct tw_counted_frame *frame, const void *hit_frame)
+{
+	end_frame(frame, hit_frame);
+}
+
+uintptr_t tw_counted_return(struct tw_return_entry *entry, const uint64_t *slot)
+{
+	end_frame((const struct tw_counted_frame *)entry->words, FRAME(slot));
+	tw_returns_close(entry);
+	return entry->return_address;
+}
+
+/* ---- their beginnings ---- */
+
+/* The return is watched, or, where it cannot be, the call ends for us here. */
+static __attribute__((noinline)) const char *open_odd(struct tw_counted_frame frame, uint64_t *slot)
+{
+	const char *way = NULL;
+
+	if (frame.place->is_unwatched || !tw_native_is_watching() ||
+	    !tw_returns_open(slot, (const tw_return_word *)&frame, false, tw_unwind_is_known(), &way))
+		tw_counted_end(&frame, FRAME(slot));
+	return way;
+}
+
+static INLINE const char *open(struct tw_counted_frame frame, uint64_t *slot)
+{
+	if (tw_unlikely(frame.place->is_unwatched || !tw_native_is_watching() || !tw_returns_is_simple(slot)))
+		return open_odd(frame, slot);
+	return tw_returns_open_simple(slot, (const tw_return_word *)&frame, tw_unwind_is_known());
+}
+
+static INLINE void enter(struct tw_hit_tls *t, struct tw_count_lanes *lanes, const struct tw_bp_part *part,
+			 struct tw_counted_frame *frame)
+{
+	/* RELAXED tracee.words: a change is seen by this call or by the next. */
+	if (t->tracee == &tw_hit_nobody || !(tw_load_relaxed(&t->tracee->counts_call) >> part->session & 1))
+		return;
+	frame->session = part->session;
+	if (tw_likely(part->times) && tw_account_enter(t->thread, lanes, t->tracee, part->times,
+						       tw_account_key(part->session, true), &frame->time_before))
+		frame->more |= TW_COUNTED_TIME;
+	if (tw_unlikely(part->memories) && tw_account_enter(t->thread, lanes, t->tracee, part->memories,
+							    tw_account_key(part->session, false), &frame->words_before))
+		frame->more |= TW_COUNTED_MEMORY;
+}
+
+const char *tw_counted_enter(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	struct tw_counted_frame frame = { .place = place };
+	const struct tw_bp_generation *generation;
+	const struct tw_bp_part *part;
+	struct tw_count_lanes *lanes;
+
+	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
+		return tw_native_hit_whole(place, words, slot);
+	tw_progress_enter(&t->thread->reader);
+	generation = active_of(place);
+	part = generation ? generation->only_accounts : NULL;
+	/* RELAXED count.lanes_own: written by this thread. */
+	lanes = tw_load_relaxed(&t->thread->lanes_of_counts);
+	if (tw_unlikely(!part || !lanes))
+		return leave_undone(place, words, slot);
+	if (part->actions & TW_ACTION_COUNT)
+		tw_count_add(&lanes->counters[part->counter - tw_counters], 1);
+	enter(t, lanes, part, &frame);
+	if (leave(t))
+		wake();
+	return tw_likely(frame.more) ? open(frame, slot) : NULL;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * frame.c - the ends of traced calls: what is still wanted of them becomes records.
+ *
+ * Compiled without vector registers, as hit.c; the same context, and the same steps:
+ *
+ *	state of the thread	not ready: joining, nested, ended		hit.c
+ *	flags			nobody wants calls or returns of this tracee any more: done
+ *	read section
+ *	epoch			sessions made since the call have nothing here
+ *	plain			a word or nothing: in place
+ *	otherwise		terms, strict and CPU stamps, meta: one session after the other
+ */
+#include "pipeline/hit/count.h"
+#include "pipeline/hit/record.h"
+#include "breakpoints/patch.h"
+#include "progress/read_side.h"
+
+/* How a frame ended. */
+struct ending {
+	const struct tw_frame_wants *wants;
+	enum tw_event_kind kind;
+	const struct tw_frame_value *value;
+	/* Of an exception. */
+	enum tw_frame_class exception_class;
+	const char *name;
+};
+
+/* Enters a hit: false where there can be none; those who wanted it are told by a count. */
+static inline bool enter(struct tw_hit_tls *t, const void *frame, uint64_t sessions)
+{
+	while (tw_unlikely(!tw_hit_begin(t, frame))) {
+		enum tw_thread_state state = tw_hit_make_ready(t, frame);
+
+		if (state == TW_THREAD_IN_HIT) {
+			uint64_t entered = tw_progress_enter_nested(&t->thread->reader);
+
+			/* PROGRESS hit.wants: as in hit(). */
+			tw_hit_count_nested(t, sessions & tw_load_relaxed(&t->tracee->wants_call));
+			tw_progress_exit_nested(&t->thread->reader, entered);
+		}
+		if (state != TW_THREAD_NEW)
+			return false;
+	}
+	tw_progress_enter(&t->thread->reader);
+	return true;
+}
+
+static inline void leave(struct tw_hit_tls *t)
+{
+	tw_progress_exit(&t->thread->reader);
+	tw_hit_end(t);
+	tw_hit_go_back(t);
+}
+
+/* A forked child that is not traced has the gate shut. */
+static inline bool is_open(void)
+{
+	/* PAIR bp.active: acquire; as in hit_inside(). */
+	return tw_load_acquire(&tw_bp_gate.active) != 0;
+}
+
+/* Those of the sessions that still trace calls of this tracee. */
+static inline uint64_t still_traced(const struct tw_hit_tls *t, uint64_t epoch)
+{
+	/* PAIR hit.epoch: acquire; who got this session's bit after another comes with its epoch. */
+	return tw_load_acquire(&t->tracee->wants_call) & ~tw_hit_newer_than(epoch);
+}
+
+/* Those that still ask where its calls return to, whether they still trace calls or not. */
+static inline uint64_t still_followed(const struct tw_hit_tls *t, uint64_t epoch)
+{
+	/* PAIR hit.epoch: acquire; as above. */
+	return tw_load_acquire(&t->tracee->wants_return_to) & ~tw_hit_newer_than(epoch);
+}
+
+/* Hits are told apart by frames: the end of a call must not seem to lie above, or below, its beginning. */
+#define FRAME(back) ((back) && (back)->frame ? (back)->frame : __builtin_frame_address(0))
+
+static const char *name_of(enum tw_frame_class exception_class)
+{
+	switch (exception_class) {
+	case TW_FRAME_EXIT: return "exit";
+	case TW_FRAME_THROW: return "throw";
+	default: return "error";
+	}
+}
+
+static inline unsigned count_of(const struct tw_frame_value *value)
+{
+	return value->kind == TW_FRAME_WORD ? 1 : value->kind == TW_FRAME_WORDS ? 2 : 0;
+}
+
+/* One record for each session of todo. */
+static void record_each(struct tw_hit_tls *t, const struct ending *e, uint64_t todo, bool is_meta)
+{
+	struct tw_record_terms terms = {t->thread, 0, 0, e->wants->place->kind != TW_BP_DECLARED};
+	struct tw_still still = {NULL, is_meta ? &tw_hit_alive : &t->tracee->wants_call};
+	struct tw_record_content content = {
+		.kind = e->kind, .id = e->wants->place->place_id, .is_meta = is_meta};
+
+	if (e->kind == TW_EVENT_EXCEPTION_FROM) {
+		if (tw_term_is_none(e->value->term))
+			tw_record_atoms(&terms, name_of(e->exception_class), e->name);
+		else
+			tw_record_pair(&terms, name_of(e->exception_class), e->value->term);
+	} else if (e->value->kind == TW_FRAME_TERM) {
+		tw_record_term(&terms, e->value->term);
+	} else {
+		content.words = e->value->words;
+		content.word_count = count_of(e->value);
+	}
+	content.encoded = t->thread->terms;
+	content.encoded_bytes = terms.bytes;
+	content.term_count = terms.count;
+	content.flags = terms.count ? TW_EVENT_FLAG_TERMS : 0;
+	while (todo) {
+		unsigned session = (unsigned)__builtin_ctzll(todo);
+
+		todo &= todo - 1;
+		tw_record_put(t, &still, session, &content, &todo);
+	}
+}
+
+/* The general case: @todo, and before it what meta wants: its part of the call came last, and so ends first. */
+static __attribute__((noinline)) void end_special(struct tw_hit_tls *t, const struct ending *e, uint64_t todo)
+{
+	const struct tw_frame_wants *wants = e->wants;
+	uint64_t meta = 0;
+
+	tw_thread_follow_runs(t);
+	if (wants->more & 1)
+		meta = e->kind == TW_EVENT_EXCEPTION_FROM ? wants->meta_exceptions : wants->meta_returns;
+	/* PAIR hit.epoch: acquire; as in still_traced(). */
+	meta &= tw_load_acquire(&tw_hit_alive) & ~tw_hit_newer_than(wants->epoch);
+	if (meta) {
+		record_each(t, e, meta, true);
+		/* There may have been a wait. */
+		todo &= still_traced(t, wants->epoch);
+	}
+	if (todo)
+		record_each(t, e, todo, false);
+}
+
+static inline void gather(struct tw_frame_back *back, uint64_t sessions, uint64_t epoch)
+{
+	if (!sessions)
+		return;
+	if (!back->sessions)
+		back->epoch = epoch;
+	back->sessions |= sessions;
+}
+
+static inline __attribute__((always_inline)) void end(struct tw_hit_tls *t, const struct ending *e,
+						      struct tw_frame_back *back)
+{
+	const struct tw_frame_wants *wants = e->wants;
+	bool is_exception = e->kind == TW_EVENT_EXCEPTION_FROM;
+	uint64_t todo = still_traced(t, wants->epoch) & (is_exception ? wants->exceptions : wants->returns);
+
+	if (tw_unlikely(wants->more & TW_COUNTS_RESUMES))
+		tw_counts_resume(t, wants);
+	if (back)
+		gather(back, wants->return_tos & still_followed(t, wants->epoch), wants->epoch);
+	/* RELAXED hit.special: a change is seen by this call or by the next. */
+	if (tw_unlikely(is_exception || (wants->more & 1) || e->value->kind == TW_FRAME_TERM ||
+			(todo & tw_load_relaxed(&t->tracee->special))))
+		end_special(t, e, todo);
+	else if (todo)
+		tw_record_plain(
+			t, TW_EVENT_RETURN_FROM, wants->place, NULL, todo,
+			(struct tw_words){
+				.count = count_of(e->value), .a = e->value->words[0], .b = e->value->words[1]});
+}
+
+static inline bool is_wanted(const struct tw_hit_tls *t, const struct tw_frame_wants *wants)
+{
+	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
+	return tw_likely(t->state == TW_THREAD_READY)
+		       ? tw_load_relaxed(&t->tracee->wants_call) | wants->more | wants->return_tos
+		       : true;
+}
+
+void tw_frame_return(const struct tw_frame_wants *wants, const struct tw_frame_value *value,
+		     struct tw_frame_back *back)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	struct ending e = {wants, TW_EVENT_RETURN_FROM, value, TW_FRAME_ERROR, NULL};
+
+	if (!is_wanted(t, wants) || !enter(t, FRAME(back), wants->returns))
+		return;
+	if (tw_likely(is_open()))
+		end(t, &e, back);
+	leave(t);
+}
+
+void tw_frame_exception(const struct tw_frame_wants *wants, enum tw_frame_class exception_class,
+			struct tw_term value, const char *name, struct tw_frame_back *back)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	struct tw_frame_value term = {.kind = TW_FRAME_TERM, .term = value};
+	struct ending e = {wants, TW_EVENT_EXCEPTION_FROM, &term, exception_class, name ? name : ""};
+
+	if (!is_wanted(t, wants) || !enter(t, FRAME(back), wants->exceptions))
+		return;
+	if (tw_likely(is_open()))
+		end(t, &e, back);
+	leave(t);
+}
+
+void tw_frame_forget(const struct tw_frame_wants *wants)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (!(wants->more & TW_COUNTS_RESUMES) || !enter(t, __builtin_frame_address(0), 0))
+		return;
+	tw_counts_resume(t, wants);
+	leave(t);
+}
+
+void tw_frame_count_lost(uint64_t sessions, uint64_t count)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	uint64_t ticks = tw_clock_ticks();
+
+	for (uint64_t todo = sessions; todo; todo &= todo - 1) {
+		unsigned session = (unsigned)__builtin_ctzll(todo);
+		struct tw_lane *lane = &t->thread->lanes[session];
+
+		if (lane->producer.shared)
+			tw_rb_refuse_several(&lane->producer, TW_RB_LOST_FULL, count, ticks);
+		else if (tw_hit_sessions[session].rs)
+			for (uint64_t i = 0; i < count; i++)
+				tw_rs_count_no_ring(tw_hit_sessions[session].rs, ticks);
+	}
+}
+
+void tw_frame_lose(const struct tw_frame_wants *wants, const void *frame)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	uint64_t told = tw_hit_host.pinned_rs ? UINT64_C(1) << tw_hit_host.pinned_session : 0;
+
+	if (!(wants->returns & ~told) || !enter(t, frame, 0))
+		return;
+	tw_frame_count_lost(wants->returns & still_traced(t, wants->epoch) & ~told, 1);
+	leave(t);
+}
+
+bool tw_frame_begin(const void *frame, uint64_t sessions)
+{
+	if (!enter(&tw_hit_tls, frame, sessions))
+		return false;
+	if (tw_likely(is_open()))
+		return true;
+	leave(&tw_hit_tls);
+	return false;
+}
+
+void tw_frame_end(void)
+{
+	leave(&tw_hit_tls);
+}
+
+/* ---- return_to ---- */
+
+static void record_return_to(struct tw_hit_tls *t, uint64_t todo, const struct tw_frame_where *where)
+{
+	struct tw_record_terms terms = {t->thread, 0, 0, false};
+	struct tw_still still = {NULL, &t->tracee->wants_return_to};
+	struct tw_record_content content = {.kind = TW_EVENT_RETURN_TO};
+
+	tw_thread_follow_runs(t);
+	if (where->address && !where->module) {
+		content.words = &where->address;
+		content.word_count = 1;
+	} else {
+		tw_record_mfa(&terms, where->module, where->function, where->arity);
+		content.encoded = t->thread->terms;
+		content.encoded_bytes = terms.bytes;
+		content.term_count = terms.count;
+		content.flags = TW_EVENT_FLAG_TERMS;
+	}
+	while (todo) {
+		unsigned session = (unsigned)__builtin_ctzll(todo);
+
+		todo &= todo - 1;
+		tw_record_put(t, &still, session, &content, &todo);
+	}
+}
+
+void tw_frame_return_to(struct tw_frame_back *back, const struct tw_frame_where *where)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (tw_likely(!back->sessions))
+		return;
+	if (enter(t, FRAME(back), back->sessions)) {
+		uint64_t todo = back->sessions & still_followed(t, back->epoch);
+
+		if (todo && is_open())
+			record_return_to(t, todo, where);
+		leave(t);
+	}
+	back->sessions = 0;
+}

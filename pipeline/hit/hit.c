@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * hit.c - the data path, from a call that passes a place to a record in each session's ring.
+ *
+ *	state of the thread	not ready: joining, nested, ended		thread.c, below
+ *	wants_call		nobody wants calls of this tracee: done, two loads
+ *	read section		from here on nothing that is reached is freed
+ *	active index		which generation
+ *	sessions & wants	who wants this call of this tracee
+ *	special			match programs, counters, strict and CPU stamps: special.c
+ *	clock			read once
+ *	each session		lane, room, 16 bytes and the words, one release store
+ *
+ * Neither allocates, locks nor calls the system, but to join (once a thread) and to wait for room
+ * where `block` was asked for.  Keeps errno.  Compiled without vector registers, as is everything it
+ * calls but what thread.c wraps: trampolines keep the integer registers only.
+ */
+#include "pipeline/hit/count.h"
+#include "pipeline/hit/record.h"
+#include "base/export.h"
+#include "base/filter.h"
+#include "progress/read_side.h"
+#include "tracewheel/function.h"
+
+__thread struct tw_hit_tls tw_hit_tls;
+struct tw_tracee tw_hit_nobody;
+struct tw_hit_session tw_hit_sessions[TW_SESSIONS_MAX];
+_Atomic uint64_t tw_hit_epoch, tw_hit_alive, tw_hit_cpu_stamped;
+struct tw_hit_host tw_hit_host;
+
+#define INLINE inline __attribute__((always_inline))
+
+static bool hit_unready(struct tw_place *place, struct tw_words w, void *frame, struct tw_frame_wants *out);
+
+/* A copy made field by field, where it is needed: a structure that is used as a whole lies in memory from the first. */
+static INLINE struct tw_words words_copy(struct tw_words w)
+{
+	return (struct tw_words){ .count = w.count, .a = w.a, .b = w.b, .more = w.more, .more_count = w.more_count,
+				  .is_local = w.is_local, .flags = w.flags, .terms = w.terms,
+				  .term_count = w.term_count, .frame = w.frame };
+}
+
+/* One session with a match program and nothing else, the common case of a guard; NULL: anything more. */
+static inline const struct tw_bp_part *only_part(const struct tw_bp_generation *generation, uint64_t special,
+						 uint64_t tracee_special)
+{
+	const uint32_t plain = TW_ACTION_GLOBAL | TW_ACTION_RETURN | TW_ACTION_EXCEPTION;
+	const struct tw_bp_part *part;
+
+	if ((special & (special - 1)) || (special & (tracee_special | generation->counting)))
+		return NULL;
+	part = tw_bp_part_of(generation, special);
+	return (part->actions & ~plain) == TW_ACTION_CALL && part->program && !part->slot_words &&
+			       !part->stack_depth
+		       ? part
+		       : NULL;
+}
+
+/* One session that wants arguments recorded and nothing else; NULL: anything more. */
+static inline const struct tw_bp_part *only_arguments(const struct tw_place *place,
+						      const struct tw_bp_generation *generation, uint64_t special,
+						      uint64_t tracee_special)
+{
+	const uint32_t plain = TW_ACTION_GLOBAL | TW_ACTION_RETURN | TW_ACTION_EXCEPTION;
+	const struct tw_bp_part *part;
+
+	if ((special & (special - 1)) || (special & (tracee_special | generation->counting)) ||
+	    place->kind == TW_BP_DECLARED)
+		return NULL;
+	part = tw_bp_part_of(generation, special);
+	return (part->actions & ~plain) == TW_ACTION_CALL && !part->program && part->slot_words &&
+			       !part->stack_depth
+		       ? part
+		       : NULL;
+}
+
+static inline void take_arguments(struct tw_hit_tls *t, const struct tw_place *place, const struct tw_bp_part *part,
+				  struct tw_words *w)
+{
+	const struct tw_arg_plan *plan = place->function->arguments;
+
+	if (part->slot_words != TW_SLOT_WORDS_TYPED) {
+		w->count = part->slot_words;
+	} else if (plan && plan->is_pair) {
+		/* Straight from the caller's registers to the record.  Of less than two the others are not looked at. */
+		w->count = plan->count;
+		w->a = w->more[plan->registers[0]];
+		w->b = w->more[plan->registers[1]];
+		w->more = NULL;
+		w->flags = TW_EVENT_FLAG_ARGS;
+	} else if (plan) {
+		w->count = tw_arg_capture(plan, w->more, t->thread->arguments);
+		w->more = t->thread->arguments;
+		w->flags = TW_EVENT_FLAG_ARGS;
+	}
+}
+
+/*
+ * The sessions for which this tracee's flags make a call special.  Where others make events of it that is only a new
+ * run, perhaps, and then the call is as plain as any.
+ */
+static INLINE uint64_t special_by_tracee(struct tw_hit_tls *t)
+{
+	/* RELAXED hit.special: a change is seen by this call or by the next. */
+	uint64_t special = tw_load_relaxed(&t->tracee->special);
+
+	/* RELAXED hit.others_make: as above. */
+	if (!(special & tw_load_relaxed(&t->tracee->others_make)))
+		return special;
+	tw_thread_follow_runs(t);
+	/* RELAXED hit.special: as above. */
+	return tw_load_relaxed(&t->tracee->special_alone);
+}
+
+/* Sessions that are special for the stamp of their records only.  Who is silent may still say something with a program. */
+static INLINE bool are_only_stamped(const struct tw_hit_tls *t, const struct tw_bp_generation *generation, uint64_t special)
+{
+	/* RELAXED hit.silent: this tracee's own, or a change seen by this call or by the next. */
+	return !(special & (generation->special | tw_load_relaxed(&t->tracee->silent)) || generation->counting);
+}
+
+/* What is left to record when everything special is done.  A fused range test makes the call plain, or nothing. */
+static INLINE uint64_t hit_special(struct tw_hit_tls *t, struct tw_place *place,
+				   const struct tw_bp_generation *generation, uint64_t todo,
+				   struct tw_words *wp, struct tw_frame_wants *out)
+{
+	const struct tw_words w = *wp;
+	uint64_t tracee_special = special_by_tracee(t);
+	uint64_t special = (todo & (generation->special | tracee_special)) | generation->counting;
+	uint64_t pair[2] = { w.a, w.b };
+	const uint64_t *words = w.more ? w.more : pair;
+	unsigned count = w.more ? w.more_count : w.count;
+	uint64_t fused = special & generation->fused & ~tracee_special;
+
+	if (fused) {
+		int quick = tw_bp_quick_test(&generation->quick, words, count);
+
+		if (quick >= 0)
+			special &= ~fused;
+		if (quick == 0)
+			todo &= ~fused;
+	}
+	if (tw_unlikely(generation->only_accounts)) {
+		if (generation->only_accounts->actions & TW_ACTION_COUNT)
+			tw_counter_count(t, generation->only_accounts->counter);
+		tw_counts_enter(t, generation->only_accounts, out);
+		return 0;
+	}
+	if (special && !out && are_only_stamped(t, generation, special))
+		return todo & ~special & tw_record_stamped(t, place, special, words, w.count);
+	if (special) {
+		struct tw_hit_call call = { words, count, w.count, NULL, 0, w.is_local, out };
+		const struct tw_bp_part *part =
+			todo == special ? only_arguments(place, generation, special, tracee_special) : NULL;
+
+		if (part) {
+			take_arguments(t, place, part, wp);
+			return todo;
+		}
+		part = only_part(generation, special, tracee_special);
+		if (!part)
+			return todo & ~special & tw_hit_special(t, place, special, &call);
+		switch (tw_hit_run(t, part, &call)) {
+		case TW_HIT_UNWANTED: return todo & ~special;
+		case TW_HIT_PLAIN: return todo;
+		default: return todo & ~special & tw_hit_decided(t, place, part, &call);
+		}
+	}
+	return todo;
+}
+
+/* What the plain sessions of todo want of the call's end; the special ones have said so before. */
+static INLINE void open_frame(struct tw_frame_wants *out, const struct tw_hit_tls *t, const struct tw_place *place,
+			      const struct tw_bp_generation *generation, uint64_t todo)
+{
+	out->exceptions |= todo & generation->exceptions;
+	out->returns |= todo & (generation->returns | generation->exceptions);
+	/* RELAXED hit.return_to: a change is seen by this call or by the next. */
+	if (tw_unlikely(tw_load_relaxed(&t->tracee->wants_return_to)) && place->kind != TW_BP_SLOT)
+		out->return_tos |= todo & ~generation->global & tw_load_relaxed(&t->tracee->wants_return_to);
+}
+
+/*
+ * Zeros, the place and the epoch, once somebody may want the end of this call: most calls never come here.  Inside the
+ * read section no session's bit becomes another's, so the epoch may be read behind the bits.
+ */
+static INLINE void begin_frame(struct tw_frame_wants *out, struct tw_place *place)
+{
+	out->place = place;
+	out->returns = out->exceptions = out->return_tos = out->more = 0;
+	out->meta_returns = out->meta_exceptions = 0;
+	/* PAIR hit.epoch: acquire; the sessions whose bits were seen are not newer. */
+	out->epoch = tw_load_acquire(&tw_hit_epoch);
+}
+
+/* All that is done in the read section; 0: the gate is shut. */
+static INLINE uint32_t hit_inside(struct tw_hit_tls *t, struct tw_place *place, struct tw_words w,
+				  struct tw_frame_wants *out)
+{
+	/* PAIR bp.active: acquire; release in tw_bp_commit().  The generation is seen as it was staged. */
+	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
+
+	if (tw_likely(active)) {
+		const struct tw_bp_generation *generation = &place->gen[active - 1];
+		/* PROGRESS hit.wants: who takes a flag away waits for this read section to end. */
+		uint64_t todo = generation->sessions & tw_load_relaxed(&t->tracee->wants_call);
+		uint64_t special;
+
+		if (tw_unlikely(generation->only_counter)) {
+			tw_counter_count(t, generation->only_counter);
+			return active;
+		}
+		if (w.is_local)
+			todo &= ~generation->global;
+		if (w.terms) {
+			struct tw_hit_call call = { NULL, 0, 0, w.terms, w.term_count, w.is_local, out };
+
+			if (out)
+				begin_frame(out, place);
+
+			tw_hit_special(t, place, todo | generation->counting, &call);
+			return active;
+		}
+		/* RELAXED hit.special: a change is seen by this call or by the next. */
+		special = (todo & (generation->special | tw_load_relaxed(&t->tracee->special))) | generation->counting;
+		if (out) {
+			/* RELAXED hit.return_to: a change is seen by this call or by the next. */
+			if (tw_likely(!(special | (todo & (generation->returns | generation->exceptions |
+							   tw_load_relaxed(&t->tracee->wants_return_to))))))
+				out = NULL;
+			else
+				begin_frame(out, place);
+		}
+		if (tw_unlikely(special)) {
+			struct tw_words changed = words_copy(w);
+
+			todo = hit_special(t, place, generation, todo, &changed, out);
+			if (out)
+				open_frame(out, t, place, generation, todo);
+			if (todo)
+				tw_record_plain(t, TW_EVENT_CALL, place, place, todo, changed);
+			return active;
+		}
+		if (out)
+			open_frame(out, t, place, generation, todo);
+		if (todo)
+			tw_record_plain(t, TW_EVENT_CALL, place, place, todo, w);
+	}
+	return active;
+}
+
+/* The thread is in a hit and in a read section; leaves both. */
+static INLINE bool hit_entered(struct tw_hit_tls *t, struct tw_place *place, struct tw_words w,
+			       struct tw_frame_wants *out)
+{
+	uint32_t active;
+
+	if (out)
+		out->place = NULL;
+	active = hit_inside(t, place, w, out);
+	tw_progress_exit(&t->thread->reader);
+	tw_hit_end(t);
+	if (tw_unlikely(!active) && tw_hit_host.forked)
+		tw_hit_host.forked();
+	return out && out->place && (out->returns | out->return_tos | out->more);
+}
+
+static INLINE bool hit(struct tw_place *place, struct tw_words w, struct tw_frame_wants *out)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (tw_unlikely(t->state != TW_THREAD_READY))
+		return hit_unready(place, words_copy(w), w.frame ? w.frame : __builtin_frame_address(0), out);
+	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
+	if (!(tw_load_relaxed(&t->tracee->wants_call) | tw_load_relaxed(&place->counting)))
+		return false;
+	if (tw_unlikely(!tw_hit_begin(t, w.frame ? w.frame : __builtin_frame_address(0))))
+		return hit_unready(place, words_copy(w), w.frame ? w.frame : __builtin_frame_address(0), out);
+	tw_progress_enter(&t->thread->reader);
+	return hit_entered(t, place, w, out);
+}
+
+void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions)
+{
+	uint64_t ticks = tw_clock_ticks();
+
+	for (uint64_t todo = sessions; todo; todo &= todo - 1) {
+		unsigned session = (unsigned)__builtin_ctzll(todo);
+		struct tw_lane *lane = &t->thread->lanes[session];
+
+		if (lane->producer.shared)
+			tw_rb_refuse(&lane->producer, TW_RB_LOST_NESTED, ticks);
+		else if (tw_hit_sessions[session].rs)
+			tw_rs_count_no_ring(tw_hit_sessions[session].rs, ticks);
+	}
+}
+
+/* Inside another hit of this thread (a signal handler): counted for all who would have had a record. */
+static void count_nested(struct tw_hit_tls *t, struct tw_place *place, bool is_local)
+{
+	uint64_t entered = tw_progress_enter_nested(&t->thread->reader);
+	uint32_t active;
+
+	/* PAIR bp.active: acquire; as in hit_inside(). */
+	active = tw_load_acquire(&tw_bp_gate.active);
+	if (active) {
+		const struct tw_bp_generation *generation = &place->gen[active - 1];
+		/* PROGRESS hit.wants: as in hit(). */
+		uint64_t todo = generation->sessions & tw_load_relaxed(&t->tracee->wants_call);
+
+		tw_hit_count_nested(t, is_local ? todo & ~generation->global : todo);
+	}
+	tw_progress_exit_nested(&t->thread->reader, entered);
+}
+
+/*
+ * After its last destructor a thread has no ring and no read side; only what is never freed is used.  A change
+ * that is under way may be seen half: then a call is counted, or not, for one that comes or goes.
+ */
+void tw_hit_count_pinned(uint64_t sessions, enum tw_thread_state state)
+{
+	/* RELAXED hit.barred: a lone time, about right. */
+	uint64_t ticks = state == TW_THREAD_BARRED ? tw_load_relaxed(&tw_hit_barred_ticks) : tw_clock_ticks();
+
+	if (tw_hit_host.pinned_rs && (sessions >> tw_hit_host.pinned_session & 1))
+		tw_rs_count_no_ring(tw_hit_host.pinned_rs, ticks);
+}
+
+static void count_late(struct tw_place *place, enum tw_thread_state state)
+{
+	/* PAIR bp.active: acquire; as in hit_inside(). */
+	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
+
+	if (active)
+		tw_hit_count_pinned(place->gen[active - 1].sessions, state);
+}
+
+enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
+{
+	if (tw_hit_is_under_way()) {
+		if (!tw_hit_was_abandoned(t, frame))
+			return TW_THREAD_IN_HIT;
+		tw_hit_leave_abandoned(t);
+	} else if (t->state == TW_THREAD_ENDED || t->state == TW_THREAD_BARRED) {
+		return (enum tw_thread_state)t->state;
+	} else if (t->state == TW_THREAD_BUSY) {
+		return tw_thread_look_who_calls(t, frame);
+	} else if (t->state == TW_THREAD_JOINING) {
+		/* A call of our own. */
+		return TW_THREAD_JOINING;
+	} else if (!tw_thread_may_call_system()) {
+		/* As one that has no ring: to join takes system calls. */
+		return TW_THREAD_ENDED;
+	} else if (!tw_hit_join()) {
+		/* A child of vfork() in this memory, which is counted; or a thread that cannot join. */
+		return t->state == TW_THREAD_NEW ? TW_THREAD_ENDED : TW_THREAD_JOINING;
+	}
+	return TW_THREAD_NEW;
+}
+
+static __attribute__((noinline, cold)) bool hit_unready(struct tw_place *place, struct tw_words w, void *frame,
+							struct tw_frame_wants *out)
+{
+	enum tw_thread_state state = tw_hit_make_ready(&tw_hit_tls, frame);
+	bool is_watched;
+
+	switch (state) {
+	case TW_THREAD_NEW:
+		is_watched = hit(place, w, out);
+		tw_hit_go_back(&tw_hit_tls);
+		return is_watched;
+	case TW_THREAD_IN_HIT: count_nested(&tw_hit_tls, place, w.is_local); return false;
+	case TW_THREAD_ENDED:
+	case TW_THREAD_BARRED: count_late(place, state); return false;
+	default: return false;
+	}
+}
+
+/* PAIR bp.place: acquire; release in tw_function_declare().  The place is filled in before it is shown. */
+#define PLACE_OF(function) tw_load_plain_acquire(&(function)->place)
+
+TW_API void tw_hit0(struct tw_declared_function *function)
+{
+	hit(PLACE_OF(function), (struct tw_words){ 0 }, NULL);
+}
+
+TW_API void tw_hit1(struct tw_declared_function *function, uint64_t a)
+{
+	hit(PLACE_OF(function), (struct tw_words){ .count = 1, .a = a }, NULL);
+}
+
+TW_API void tw_hit2(struct tw_declared_function *function, uint64_t a, uint64_t b)
+{
+	hit(PLACE_OF(function), (struct tw_words){ .count = 2, .a = a, .b = b }, NULL);
+}
+
+static struct tw_words words_of(const uint64_t *words, unsigned count, bool is_local)
+{
+	if (count > TW_ARGS_MAX)
+		count = TW_ARGS_MAX;
+	return (struct tw_words){ .count = count, .more = words, .more_count = count, .is_local = is_local };
+}
+
+TW_API void tw_hit_words(struct tw_declared_function *function, const uint64_t *words, unsigned count)
+{
+	hit(PLACE_OF(function), words_of(words, count, false), NULL);
+}
+
+TW_API void tw_hit_local_words(struct tw_declared_function *function, const uint64_t *words, unsigned count)
+{
+	hit(PLACE_OF(function), words_of(words, count, true), NULL);
+}
+
+/* Frames are plain words to the program. */
+static struct tw_frame_wants *wants_of(struct tw_frame *frame)
+{
+	return (struct tw_frame_wants *)frame->words;
+}
+
+TW_API void tw_hit_enter2(struct tw_declared_function *function, struct tw_frame *frame, uint64_t a, uint64_t b)
+{
+	frame->tail = 0;
+	frame->is_open = hit(PLACE_OF(function), (struct tw_words){ .count = 2, .a = a, .b = b }, wants_of(frame));
+}
+
+TW_API void tw_hit_enter(struct tw_declared_function *function, struct tw_frame *frame,
+			 const struct tw_frame_call *call)
+{
+	struct tw_words w = words_of(call->words, call->count, call->is_local);
+	static const struct tw_term none;
+
+	if (call->has_terms) {
+		w.terms = call->count ? call->terms : &none;
+		w.term_count = call->count <= TW_ARITY_MAX ? call->count : TW_ARITY_MAX;
+	}
+	if (!frame) {
+		hit(PLACE_OF(function), w, NULL);
+		return;
+	}
+	frame->tail = 0;
+	frame->is_open = hit(PLACE_OF(function), w, wants_of(frame));
+}
+
+static INLINE struct tw_words native_words(const uint64_t *words, uint64_t *slot)
+{
+	return (struct tw_words){ .more = words, .more_count = TW_ARGS_MAX, .frame = slot - 1 };
+}
+
+bool tw_hit_native(struct tw_place *place, const uint64_t *words, uint64_t *slot, struct tw_frame_wants *out)
+{
+	return hit(place, native_words(words, slot), out);
+}
+
+bool tw_hit_native_inside(struct tw_place *place, const uint64_t *words, uint64_t *slot, struct tw_frame_wants *out)
+{
+	return hit_entered(&tw_hit_tls, place, native_words(words, slot), out);
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* native.c - what is kept of a native call while it runs, in the shadow of its return address. */
+#include "pipeline/hit/native.h"
+#include "pipeline/hit/arguments.h"
+
+#include "base/filter.h"
+#include "base/sys.h"
+#include "breakpoints/patch.h"
+#include "breakpoints/returns.h"
+#include "pipeline/hit/count.h"
+#include "pipeline/hit/counted.h"
+#include "pipeline/hit/frame.h"
+#include "pipeline/hit/record.h"
+#include "progress/read_side.h"
+#include "tracewheel/session.h"
+
+_Static_assert(TW_FRAME_WANTS_BYTES == TW_RETURNS_WORDS * sizeof(uint64_t), "what an entry has room for");
+_Static_assert(sizeof(struct tw_frame_wants) <= TW_RETURNS_LONG_WORDS * sizeof(uint64_t), "what a block has room for");
+_Static_assert(offsetof(struct tw_frame_wants, place) == 0, "an entry without a place has no frame");
+
+/* What a call is known by while a hit of it is under way: where a function keeps its caller's frame pointer. */
+#define FRAME(slot) ((void *)((slot) - 1))
+
+/* Where a member of struct tw_frame_wants lies among the words that are kept. */
+#define WORD(member) (offsetof(struct tw_frame_wants, member) / sizeof(uint64_t))
+
+_Atomic bool tw_native_can_watch;
+static bool has_stopped;
+
+/* What the program asks for, by the calling thread; nobody need to have wanted the call itself. */
+static __attribute__((noinline)) void count_allocation(const struct tw_place *place, const uint64_t *words)
+{
+	uint64_t bytes = words[0];
+
+	switch (place->allocator) {
+	case TW_BP_ALLOCATES_SECOND: bytes = words[1]; break;
+	case TW_BP_ALLOCATES_THIRD: bytes = words[2]; break;
+	case TW_BP_ALLOCATES_PRODUCT:
+		if (__builtin_mul_overflow(words[0], words[1], &bytes))
+			return;
+		break;
+	default: break;
+	}
+	/* More than there are addresses: it will be refused. */
+	if (bytes <= INT64_MAX)
+		tw_hit_allocated(bytes);
+}
+
+static void make_there(void *words)
+{
+	tw_hit_host.makes_thread(words);
+}
+
+/* A thread that is a process passes on its flags: the words are where the trampoline takes the registers from again. */
+static __attribute__((noinline)) void make_thread(const uint64_t *words)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (t->state != TW_THREAD_READY || t->tracee != t->thread->own_tracee || !tw_thread_may_call_system() ||
+	    /* RELAXED tracee.flags: its own, or a change seen by this call or by the next; the lock decides. */
+	    !(tw_load_relaxed(&t->tracee->all_flags) & (TW_FLAG_SET_ON_SPAWN | TW_FLAG_SET_ON_FIRST_SPAWN)))
+		return;
+	t->state = (uintptr_t)__builtin_frame_address(0);
+	tw_compiler_barrier();
+	tw_patch_call_keeping_vectors(make_there, (void *)(uintptr_t)words);
+	tw_compiler_barrier();
+	t->state = TW_THREAD_READY;
+}
+
+/*
+ * The case that a whole program is made of, in as few instructions as can be: one session wants the call, and its
+ * end or nothing of it, as plain records, there is room, and its slot is in nobody's use.  Or its guard refuses the call.  False: nothing was
+ * done, and the general case has to do it.  In the hit's read section.
+ */
+static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls *t, struct tw_place *place,
+								const uint64_t *words, uint64_t *slot, const char **way)
+{
+	/* PAIR bp.active: acquire; as in hit_inside(). */
+	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
+	const struct tw_bp_generation *generation;
+	const struct tw_tracee *tracee = t->tracee;
+	uint64_t todo, more, exceptions, returns;
+
+	if (tw_unlikely(!active))
+		return false;
+	generation = &place->gen[active - 1];
+	/* PROGRESS hit.wants: as in hit(). */
+	todo = generation->sessions & tw_load_relaxed(&tracee->wants_call);
+	/* RELAXED hit.special, hit.return_to: a change is seen by this call or by the next. */
+	more = tw_load_relaxed(&tracee->special) | tw_load_relaxed(&tracee->wants_return_to);
+	if (!todo || (todo & (todo - 1)) || (todo & more) || generation->counting || generation->only_counter)
+		return false;
+	/* A guard that is one range test makes the call plain, or nothing. */
+	if (todo & generation->special) {
+		int quick = todo & generation->fused ? tw_bp_quick_test(&generation->quick, words, TW_ARGS_MAX) : -1;
+
+		if (quick <= 0)
+			return quick == 0;
+	}
+	exceptions = todo & generation->exceptions;
+	returns = exceptions | (todo & generation->returns);
+	if (returns && (place->is_unwatched || !tw_native_is_watching() || !tw_returns_is_simple(slot)))
+		return false;
+	if (!tw_record_at_once(t, TW_EVENT_CALL, place, (unsigned)__builtin_ctzll(todo), false, 0))
+		return false;
+	if (returns) {
+		/* PAIR hit.epoch: acquire; as in begin_frame(). */
+		const tw_return_word wants[TW_RETURNS_WORDS] = {
+			[WORD(place)] = (uintptr_t)place,
+			[WORD(returns)] = returns,
+			[WORD(exceptions)] = exceptions,
+			[WORD(epoch)] = tw_load_acquire(&tw_hit_epoch),
+		};
+
+		*way = tw_returns_open_simple(slot, wants, exceptions && tw_unwind_is_known());
+	}
+	return true;
+}
+
+/* What the hit has left to be watched.  Returns where the call goes on. */
+static const char *watch(struct tw_place *place, uint64_t *slot, const struct tw_frame_wants *wants)
+{
+	bool is_catching = (wants->exceptions | wants->return_tos | wants->more) && tw_unwind_is_known();
+	const char *way = NULL;
+
+	if (tw_unlikely(place->is_unwatched | !tw_native_is_watching())) {
+		tw_frame_forget(wants);
+	} else if (!tw_returns_open(slot, (const tw_return_word *)wants, wants->more != 0, is_catching, &way)) {
+		tw_frame_forget(wants);
+		tw_frame_lose(wants, FRAME(slot));
+	}
+	return way;
+}
+
+static __attribute__((noinline)) const char *hit_generally(struct tw_place *place, const uint64_t *words,
+							    uint64_t *slot, bool is_inside)
+{
+	struct tw_frame_wants wants;
+
+	if (!(is_inside ? tw_hit_native_inside : tw_hit_native)(place, words, slot, &wants))
+		return NULL;
+	return watch(place, slot, &wants);
+}
+
+static inline __attribute__((always_inline)) const char *hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	const char *way = NULL;
+
+	if (tw_unlikely(t->state != TW_THREAD_READY))
+		return hit_generally(place, words, slot, false);
+	/* RELAXED hit.wants: as in hit(). */
+	if (!(tw_load_relaxed(&t->tracee->wants_call) | tw_load_relaxed(&place->counting)))
+		return NULL;
+	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
+		return hit_generally(place, words, slot, false);
+	tw_progress_enter(&t->thread->reader);
+	if (tw_unlikely(!call_plainly(t, place, words, slot, &way)))
+		return hit_generally(place, words, slot, true);
+	tw_progress_exit(&t->thread->reader);
+	tw_hit_end(t);
+	return way;
+}
+
+const char *tw_native_hit_whole(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	return hit(place, words, slot);
+}
+
+/* Where more is wanted of the call after all, these go on to tw_native_hit_whole(). */
+static inline const char *hit_first(struct tw_place *place, const uint64_t *words, uint64_t *slot, uint32_t first)
+{
+	if (first & TW_BP_FIRST_COUNTER)
+		return tw_counted_call(place, words, slot);
+	if (first & TW_BP_FIRST_ACCOUNTS)
+		return tw_counted_enter(place, words, slot);
+	return tw_native_hit_whole(place, words, slot);
+}
+
+static __attribute__((noinline)) const char *hit_allocator(struct tw_place *place, const uint64_t *words,
+							   uint64_t *slot, uint32_t first)
+{
+	if (tw_unlikely(place->allocator == TW_BP_MAKES_THREAD))
+		make_thread(words);
+	else
+		count_allocation(place, words);
+	return hit_first(place, words, slot, first);
+}
+
+const char *tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+{
+	/* RELAXED bp.counting: a hint; the generation decides. */
+	uint32_t first = tw_load_relaxed(&place->first);
+
+	if (tw_likely(!first))
+		return hit(place, words, slot);
+	if (tw_unlikely(first & TW_BP_FIRST_ALLOCATION))
+		return hit_allocator(place, words, slot, first);
+	return hit_first(place, words, slot, first);
+}
+
+/* A frame of an entry; NULL: the first one, where it is a long one and lies in a block. */
+static const struct tw_frame_wants *frame_of(const struct tw_return_entry *entry, unsigned number)
+{
+	const struct tw_frame_wants *wants = (const struct tw_frame_wants *)tw_returns_frame(entry, number);
+
+	return wants->place ? wants : NULL;
+}
+
+/* One that only accounts wait for. */
+static inline bool is_counted(const struct tw_frame_wants *wants)
+{
+	return wants->more & TW_COUNTED_FRAME;
+}
+
+static inline void end_counted(const struct tw_frame_wants *wants, const void *hit_frame)
+{
+	tw_counted_end((const struct tw_counted_frame *)wants, hit_frame);
+}
+
+/* The value is rax's, unless debug information has said where else it is. */
+static inline void return_one(const struct tw_frame_wants *wants, const uint64_t *slot, uint64_t value,
+			      struct tw_frame_back *back)
+{
+	static const enum tw_frame_value_kind kinds[] = { TW_FRAME_NO_VALUE, TW_FRAME_WORD, TW_FRAME_WORDS };
+	struct tw_frame_value given = { .kind = TW_FRAME_WORD, .word = value };
+
+	if (tw_unlikely(wants->place->gives))
+		given.kind = kinds[tw_arg_read_result(wants->place->gives, value, tw_returns_second(slot), given.words)];
+	tw_frame_return(wants, &given, back);
+}
+
+/* A chain of tail calls has one return_to: that of the first call whose return_to was wanted, when that one ends. */
+static void go_back(const struct tw_return_entry *entry, unsigned number, struct tw_frame_back *back)
+{
+	struct tw_frame_where where = { .address = entry->return_address };
+	struct tw_frame_back first = *back;
+
+	while (first.sessions && number-- > 0) {
+		const struct tw_frame_wants *below = frame_of(entry, number);
+
+		if (below)
+			first.sessions &= ~below->return_tos;
+	}
+	back->sessions &= ~first.sessions;
+	tw_frame_return_to(&first, &where);
+}
+
+/* The frames of an entry, the innermost first. */
+static __attribute__((noinline)) void return_all(const struct tw_return_entry *entry, const uint64_t *slot,
+						 uint64_t value, struct tw_frame_back *back)
+{
+	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
+		const struct tw_frame_wants *wants = frame_of(entry, number);
+
+		if (wants && is_counted(wants))
+			end_counted(wants, back->frame);
+		else if (wants)
+			return_one(wants, slot, value, back);
+		if (tw_unlikely(back->sessions))
+			go_back(entry, number, back);
+	}
+}
+
+/* As call_plainly(), of its return: not in a hit yet. */
+static inline __attribute__((always_inline)) bool return_plainly(const struct tw_frame_wants *wants, uint64_t *slot,
+								 uint64_t value)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	const struct tw_tracee *tracee = t->tracee;
+	uint64_t todo = wants->returns;
+	bool is_done;
+
+	if (t->state != TW_THREAD_READY || !todo || (todo & (todo - 1)) || (wants->return_tos | wants->more) ||
+	    wants->place->gives)
+		return false;
+	/* RELAXED hit.special: a change is seen by this call or by the next. */
+	if (todo & tw_load_relaxed(&tracee->special))
+		return false;
+	if (!tw_hit_begin(t, FRAME(slot)))
+		return false;
+	tw_progress_enter(&t->thread->reader);
+	/*
+	 * PAIR bp.active, hit.epoch: acquire; see tw_frame_return().  Without a session made since the call each bit
+	 * is whose it was; the others are told apart there.
+	 */
+	is_done = tw_load_acquire(&tw_bp_gate.active) && (tw_load_acquire(&tracee->wants_call) & todo) &&
+		  tw_load_acquire(&tw_hit_epoch) == wants->epoch &&
+		  tw_record_at_once(t, TW_EVENT_RETURN_FROM, wants->place, (unsigned)__builtin_ctzll(todo), true, value);
+	tw_progress_exit(&t->thread->reader);
+	tw_hit_end(t);
+	return is_done;
+}
+
+static __attribute__((noinline)) uintptr_t return_generally(struct tw_return_entry *entry, uint64_t *slot,
+							     uint64_t value)
+{
+	struct tw_frame_back back = { .frame = FRAME(slot) };
+	struct tw_frame_where where = { 0 };
+
+	/* The stack was copied, or overwritten. */
+	if (tw_unlikely(!entry))
+		return tw_returns_lost_address(slot);
+	if (tw_likely(tw_returns_count(entry) == 1))
+		return_one((const struct tw_frame_wants *)entry->words, slot, value, &back);
+	else
+		return_all(entry, slot, value, &back);
+	if (tw_unlikely(back.sessions)) {
+		where.address = entry->return_address;
+		tw_frame_return_to(&back, &where);
+	}
+	tw_returns_close(entry);
+	return entry->return_address;
+}
+
+uintptr_t tw_native_return(uint64_t *slot, uint64_t value)
+{
+	struct tw_return_entry *entry = tw_returns_find(slot);
+
+	if (tw_unlikely(!entry || tw_returns_count(entry) != 1))
+		return return_generally(entry, slot, value);
+	if (is_counted((const struct tw_frame_wants *)entry->words))
+		return tw_counted_return(entry, slot);
+	if (tw_unlikely(!return_plainly((const struct tw_frame_wants *)entry->words, slot, value)))
+		return return_generally(entry, slot, value);
+	tw_returns_close(entry);
+	return entry->return_address;
+}
+
+/*
+ * The innermost watched call whose slot lies from here on and below a limit; NULL: none.  All of that is the
+ * stack of this thread; its shadow is looked at only where there is a stub.
+ */
+static uint64_t *next_watched(uintptr_t from, uintptr_t limit)
+{
+	for (uintptr_t at = from & ~(uintptr_t)7; at + sizeof(uint64_t) <= limit; at += sizeof(uint64_t)) {
+		uint64_t *slot = (uint64_t *)at;
+
+		if (tw_unlikely(tw_returns_is_stub(*slot)) && tw_returns_find(slot))
+			return slot;
+	}
+	return NULL;
+}
+
+static const enum tw_frame_class classes[] = { [TW_UNWIND_ERROR] = TW_FRAME_ERROR,
+					       [TW_UNWIND_EXIT] = TW_FRAME_EXIT,
+					       [TW_UNWIND_THROW] = TW_FRAME_THROW };
+
+static void leave(uint64_t *slot, enum tw_frame_class class, const char *name, struct tw_frame_back *back)
+{
+	struct tw_return_entry *entry = tw_returns_find(slot);
+
+	for (unsigned number = tw_returns_count(entry); number-- > 0;) {
+		const struct tw_frame_wants *wants = frame_of(entry, number);
+
+		if (wants && is_counted(wants))
+			end_counted(wants, FRAME(slot));
+		else if (wants)
+			tw_frame_exception(wants, class, (struct tw_term){ 0 }, name, back);
+	}
+	tw_returns_close(entry);
+}
+
+void tw_native_throw(uint64_t *slot, const struct tw_unwind *unwind)
+{
+	struct tw_frame_back back = { .frame = FRAME(slot) };
+	struct tw_frame_where where = { 0 };
+
+	leave(slot, classes[unwind->class], unwind->name, &back);
+	/* Only the last that is left comes back to the function that catches. */
+	if (!back.sessions || !unwind->stopping_at || next_watched((uintptr_t)(slot + 1), unwind->stopping_at))
+		return;
+	where.address = tw_unwind_address_at(unwind->stopping_at);
+	if (where.address)
+		tw_frame_return_to(&back, &where);
+}
+
+/* Are both on the stack that this thread began with? */
+static bool is_own_stack(uintptr_t from, uintptr_t to)
+{
+	const struct tw_thread *thread = tw_hit_tls.thread;
+
+	return from >= thread->stack_low && from < thread->stack_high && to <= thread->stack_high;
+}
+
+void tw_native_jump(uintptr_t stack, uintptr_t address)
+{
+	struct tw_frame_back back = { 0 };
+	struct tw_frame_where where = { .address = address };
+	struct tw_thread *thread = tw_hit_tls.thread;
+	uintptr_t from = (uintptr_t)__builtin_frame_address(0);
+	bool is_nested;
+
+	if (!thread)
+		return;
+	/* Handlers that come faster than this can tell, and jump, must come to an end: every other one says nothing. */
+	is_nested = from < thread->jumping_from;
+	thread->jumping_from = 0;
+	if (is_nested || stack <= from)
+		return;
+	thread->jumping_from = from;
+	tw_compiler_barrier();
+	if (!is_own_stack(from, stack))
+		stack = 0;
+	for (uint64_t *slot; (slot = next_watched(from, stack)); from = (uintptr_t)(slot + 1)) {
+		back.frame = FRAME(slot);
+		leave(slot, TW_FRAME_THROW, "longjmp", &back);
+	}
+	if (back.sessions)
+		tw_frame_return_to(&back, &where);
+	thread->jumping_from = 0;
+}
+
+void tw_native_stop_watching(void)
+{
+	/* RELAXED native.watch: as in tw_native_is_watching(). */
+	tw_store_relaxed(&tw_native_can_watch, false);
+	has_stopped = true;
+}
+
+void tw_native_init(void)
+{
+	const char *reason;
+
+	/* RELAXED native.watch: before anything is armed. */
+	tw_store_relaxed(&tw_native_can_watch, tw_returns_init(&reason) == 0 && !has_stopped);
+	tw_bp_trampoline_hit = tw_native_hit;
+	tw_bp_trampoline_return = tw_native_return;
+	tw_bp_trampoline_throw = tw_native_throw;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record.c - records that are more than a head and a few words: terms, strict and CPU stamps, extra elements.
+ *
+ * Compiled without vector registers, as hit.c; encoding a term may need them and is wrapped where the hit
+ * came through a trampoline.
+ */
+#include "pipeline/hit/record.h"
+#include "breakpoints/patch.h"
+#include "pipeline/thread/notice.h"
+
+static void copy_words(uint64_t *to, const uint64_t *from, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		to[i] = from[i];
+}
+
+/* Byte by byte only at the end: what is behind the last byte need not be readable. */
+static void copy_encoded(uint64_t *to, const uint8_t *from, size_t bytes)
+{
+	uint8_t *last = (uint8_t *)&to[bytes / 8];
+
+	for (size_t i = 0; i < bytes / 8; i++)
+		__builtin_memcpy(&to[i], from + i * 8, 8);
+	if (bytes % 8)
+		to[bytes / 8] = 0;
+	for (size_t i = 0; i < bytes % 8; i++)
+		last[i] = from[bytes / 8 * 8 + i];
+}
+
+uint64_t tw_record_stamped(struct tw_hit_tls *t, const struct tw_place *place, uint64_t todo, const uint64_t *words,
+			   unsigned count)
+{
+	return tw_record_words(t, TW_EVENT_CALL, place, place, todo, (struct tw_words){ .count = count, .more = words },
+			       true);
+}
+
+bool tw_record_put(struct tw_hit_tls *t, const struct tw_still *still, unsigned session,
+		   const struct tw_record_content *content, uint64_t *todo)
+{
+	struct tw_lane *lane = &t->thread->lanes[session];
+	/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
+	unsigned flags =
+		content->is_meta ? TW_STAMP_TIMESTAMP : tw_load_relaxed(&t->tracee->record_flags[session]);
+	enum tw_record_stamp stamp = tw_record_stamp_of(flags, session);
+	bool has_counts = content->flags & (TW_EVENT_FLAG_TERMS | TW_EVENT_FLAG_EXTRA);
+	size_t encoded_words = (content->encoded_bytes + 7) / 8;
+	size_t count = (size_t)(stamp != TW_RECORD_NO_STAMP) + has_counts + content->word_count + encoded_words;
+	uint32_t bytes = (uint32_t)(sizeof(struct tw_rb_record) + (count + 1) / 2 * 16);
+	uint64_t ticks = content->ticks ? content->ticks : tw_clock_ticks();
+	struct tw_rb_record *r;
+	uint64_t *payload;
+	enum tw_rb_outcome outcome;
+
+	if (lane->run_stamp != t->run_stamp && !tw_lane_catch_up(t, still, session, ticks, todo))
+		return false;
+	outcome = tw_rb_reserve(&lane->producer, bytes, ticks, (void **)&r);
+	if (outcome == TW_RB_WAIT && tw_lane_wait(t, still, session, bytes, ticks, todo))
+		outcome = tw_rb_reserve(&lane->producer, bytes, ticks, (void **)&r);
+	if (outcome != TW_RB_OK)
+		return false;
+	payload = (uint64_t *)(r + 1);
+	r->ticks = ticks;
+	flags |= (count % 2 ? TW_EVENT_FLAG_HALF : 0) | content->flags;
+	r->head = TW_RB_HEAD(tw_record_kind(content->kind, stamp), flags, bytes, content->id);
+	if (stamp)
+		*payload++ = tw_record_stamp_word(stamp);
+	if (has_counts)
+		*payload++ =
+			(content->flags & TW_EVENT_FLAG_TERMS ? content->term_count : content->word_count) |
+			(uint64_t)content->encoded_bytes << 32;
+	copy_words(payload, content->words, content->word_count);
+	copy_encoded(payload + content->word_count, content->encoded, content->encoded_bytes);
+	tw_rb_commit(&lane->producer, bytes);
+	return true;
+}
+
+/* ---- terms ---- */
+
+enum { TUPLE = 104, NIL = 106, LIST = 108, SMALL_INTEGER = 97, SMALL_ATOM = 119, VERSION = 131 };
+
+/* What a cut term takes, whatever comes. */
+#define CUT_BYTES 6
+/* The tail of a list. */
+#define TAIL_BYTES 1
+
+struct encoding {
+	struct tw_term term;
+	uint8_t *buffer;
+	size_t room, bytes;
+};
+
+static void encode_there(void *arg)
+{
+	struct encoding *e = arg;
+
+	e->bytes = tw_notice_encode(e->term, e->buffer, e->room);
+}
+
+static void put(struct tw_record_terms *terms, uint8_t byte)
+{
+	terms->thread->terms[terms->bytes++] = byte;
+}
+
+static void put_atom(struct tw_record_terms *terms, const char *name)
+{
+	uint32_t bytes = 0, at = terms->bytes + 1;
+
+	terms->bytes += 2;
+	while (bytes < 255 && name[bytes])
+		put(terms, (uint8_t)name[bytes++]);
+	/* A name that is cut ends with a whole character. */
+	while (name[bytes] && bytes && ((uint8_t)name[bytes] & 0xc0) == 0x80)
+		bytes--;
+	terms->thread->terms[at - 1] = SMALL_ATOM;
+	terms->thread->terms[at] = (uint8_t)bytes;
+	terms->bytes = at + 1 + bytes;
+}
+
+/* A term without its version byte, in at most so many bytes. */
+static void put_term(struct tw_record_terms *terms, struct tw_term term, size_t room)
+{
+	uint8_t *before = &terms->thread->terms[terms->bytes - 1], kept = *before;
+	struct encoding e = { term, before, room + 1, 0 };
+
+	/* The version byte takes the place of the byte before, for a moment. */
+	if (terms->keeps_vectors)
+		tw_patch_call_keeping_vectors(encode_there, &e);
+	else
+		encode_there(&e);
+	*before = kept;
+	if (e.bytes)
+		terms->bytes += (uint32_t)e.bytes - 1;
+	else
+		put_atom(terms, "...");
+}
+
+/* Room for a term when `after` more, cut ones, must find theirs. */
+static size_t room_for(const struct tw_record_terms *terms, size_t after)
+{
+	size_t kept = terms->bytes + after * CUT_BYTES + TAIL_BYTES;
+	size_t all = sizeof terms->thread->terms;
+
+	return kept < all ? all - kept : 0;
+}
+
+/* Begins a term, if even the largest that is not looked at fits: false, and nothing is there, when not. */
+static bool begin(struct tw_record_terms *terms, size_t bytes)
+{
+	if (room_for(terms, 1) < bytes)
+		return false;
+	put(terms, VERSION);
+	terms->count++;
+	return true;
+}
+
+void tw_record_term(struct tw_record_terms *terms, struct tw_term term)
+{
+	if (begin(terms, 1 + CUT_BYTES))
+		put_term(terms, term, room_for(terms, 1));
+}
+
+void tw_record_list(struct tw_record_terms *terms, const struct tw_term *elements, unsigned count)
+{
+	if (!begin(terms, 8 + (size_t)count * CUT_BYTES))
+		return;
+	if (count) {
+		put(terms, LIST);
+		for (int shift = 24; shift >= 0; shift -= 8)
+			put(terms, (uint8_t)(count >> shift));
+	}
+	for (unsigned i = 0; i < count; i++)
+		put_term(terms, elements[i], room_for(terms, count - i));
+	put(terms, NIL);
+}
+
+void tw_record_atoms(struct tw_record_terms *terms, const char *first, const char *second)
+{
+	if (!begin(terms, 520))
+		return;
+	put(terms, TUPLE);
+	put(terms, 2);
+	put_atom(terms, first);
+	put_atom(terms, second);
+}
+
+void tw_record_pair(struct tw_record_terms *terms, const char *first, struct tw_term second)
+{
+	if (!begin(terms, 264 + CUT_BYTES))
+		return;
+	put(terms, TUPLE);
+	put(terms, 2);
+	put_atom(terms, first);
+	put_term(terms, second, room_for(terms, 1));
+}
+
+void tw_record_mfa(struct tw_record_terms *terms, const char *module, const char *function, uint32_t arity)
+{
+	if (!begin(terms, 528))
+		return;
+	if (!module) {
+		put_atom(terms, "undefined");
+		return;
+	}
+	put(terms, TUPLE);
+	put(terms, 3);
+	put_atom(terms, module);
+	put_atom(terms, function);
+	if (arity > TW_ARITY_MAX) {
+		put_atom(terms, "_");
+		return;
+	}
+	put(terms, SMALL_INTEGER);
+	put(terms, (uint8_t)arity);
+}

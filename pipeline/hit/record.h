@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record.h - how a hit writes records: plain ones in place, all others by tw_record_put().
+ *
+ * In a read section, on a thread that is in a hit.  A record that finds no room is counted as lost.
+ */
+#ifndef TW_PIPELINE_RECORD_H
+#define TW_PIPELINE_RECORD_H
+
+#include "base/clock.h"
+#include "base/filter.h"
+#include "base/sys.h"
+#include "pipeline/hit/hit.h"
+
+/* Words that a record carries: in registers as long as there are at most two, else in memory. */
+struct tw_words {
+	unsigned count; /* to record */
+	uint64_t a, b;
+	const uint64_t *more;
+	unsigned more_count; /* to look at: match programs see argument registers that are not recorded */
+	bool is_local;	     /* the call does not name the module */
+	uint8_t flags;	     /* TW_EVENT_FLAG_ARGS, or none */
+	/* In place of words; NULL: words. */
+	const struct tw_term *terms;
+	unsigned term_count;
+	void *frame; /* what the call is known by while its hit is under way; NULL: the hit's own function */
+};
+
+static inline __attribute__((always_inline)) void tw_record_fill(uint64_t *payload, struct tw_words w)
+{
+	if (w.more) {
+		for (unsigned i = 0; i < w.count; i++)
+			payload[i] = w.more[i];
+		return;
+	}
+	if (w.count > 0)
+		payload[0] = w.a;
+	if (w.count > 1)
+		payload[1] = w.b;
+}
+
+/* What a stamp puts before all other words of the payload. */
+enum tw_record_stamp { TW_RECORD_NO_STAMP, TW_RECORD_UNIQUE_INTEGER, TW_RECORD_CPU_TIME };
+
+static inline enum tw_record_stamp tw_record_stamp_of(unsigned flags, unsigned session)
+{
+	unsigned stamp = flags & TW_EVENT_FLAG_STAMP_MASK;
+
+	if (stamp == TW_STAMP_STRICT_MONOTONIC)
+		return TW_RECORD_UNIQUE_INTEGER;
+	/* RELAXED hit.cpu_stamped: a change is seen by this record or by the next, and each says which it is. */
+	return stamp == TW_STAMP_TIMESTAMP && (tw_load_relaxed(&tw_hit_cpu_stamped) >> session & 1)
+		       ? TW_RECORD_CPU_TIME
+		       : TW_RECORD_NO_STAMP;
+}
+
+/* Its word: taken when there is room for the record.  A system call for CPU time; 0 where that is refused meanwhile. */
+static inline uint64_t tw_record_stamp_word(enum tw_record_stamp stamp)
+{
+	int64_t ns;
+
+	if (stamp == TW_RECORD_UNIQUE_INTEGER)
+		return tw_hit_unique_integer();
+	ns = tw_thread_may_call_system() ? tw_sys_process_cpu_ns() : 0;
+	return ns < 0 ? 0 : (uint64_t)ns;
+}
+
+/* The kind as a head carries it. */
+static inline unsigned tw_record_kind(unsigned kind, enum tw_record_stamp stamp)
+{
+	return kind | (stamp == TW_RECORD_CPU_TIME ? TW_EVENT_CPU_TIME : 0);
+}
+
+/* As below; where some session may ask for strict or CPU stamps, its record's first word is the stamp's. */
+static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_hit_tls *t, enum tw_event_kind kind,
+								       const struct tw_place *place,
+								       const struct tw_place *still_place,
+								       uint64_t todo, struct tw_words w,
+								       bool may_be_stamped)
+{
+	uint64_t ticks = tw_clock_ticks();
+	uint64_t wanted = ~UINT64_C(0);
+
+	do {
+		unsigned session = (unsigned)__builtin_ctzll(todo);
+		struct tw_lane *lane = &t->thread->lanes[session];
+		/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
+		unsigned flags = w.flags | tw_load_relaxed(&t->tracee->record_flags[session]);
+		enum tw_record_stamp stamp = may_be_stamped ? tw_record_stamp_of(flags, session) : TW_RECORD_NO_STAMP;
+		unsigned count = w.count + (stamp != TW_RECORD_NO_STAMP);
+		uint32_t bytes = (uint32_t)sizeof(struct tw_rb_record) + (count + 1) / 2 * 16;
+		struct tw_rb_record *record;
+		enum tw_rb_outcome outcome;
+
+		todo &= todo - 1;
+		flags |= count % 2 ? TW_EVENT_FLAG_HALF : 0;
+		if (tw_unlikely(lane->run_stamp != t->run_stamp)) {
+			struct tw_still still = { still_place, &t->tracee->wants_call };
+
+			if (!tw_lane_catch_up(t, &still, session, ticks, &wanted)) {
+				todo &= wanted;
+				continue;
+			}
+			todo &= wanted;
+		}
+		outcome = tw_rb_reserve(&lane->producer, bytes, ticks, (void **)&record);
+		if (tw_unlikely(outcome != TW_RB_OK)) {
+			struct tw_still still = { still_place, &t->tracee->wants_call };
+
+			if (outcome == TW_RB_WAIT && tw_lane_wait(t, &still, session, bytes, ticks, &wanted))
+				outcome = tw_rb_reserve(&lane->producer, bytes, ticks, (void **)&record);
+			todo &= wanted;
+			if (outcome != TW_RB_OK)
+				continue;
+		}
+		record->ticks = ticks;
+		record->head = TW_RB_HEAD(tw_record_kind(kind, stamp), flags, bytes, place->place_id);
+		if (stamp)
+			*(uint64_t *)(record + 1) = tw_record_stamp_word(stamp);
+		tw_record_fill((uint64_t *)(record + 1) + (stamp != TW_RECORD_NO_STAMP), w);
+		tw_rb_commit(&lane->producer, bytes);
+	} while (todo);
+	return wanted;
+}
+
+/*
+ * One record of a place for each session of todo: words, and no stamp before them.  @still_place as in struct tw_still.
+ * Returns a mask of who still wants the others, which is not everybody if there was a wait.
+ */
+static inline __attribute__((always_inline)) uint64_t tw_record_plain(struct tw_hit_tls *t, enum tw_event_kind kind,
+								       const struct tw_place *place,
+								       const struct tw_place *still_place,
+								       uint64_t todo, struct tw_words w)
+{
+	return tw_record_words(t, kind, place, still_place, todo, w, false);
+}
+
+/*
+ * One plain record of a place for one session, with a word or none, if there is room at once and no switch record is due
+ * before it.  False: nothing was done, and tw_record_plain() does it.
+ */
+static inline __attribute__((always_inline)) bool tw_record_at_once(struct tw_hit_tls *t, enum tw_event_kind kind,
+								    const struct tw_place *place, unsigned session,
+								    bool has_word, uint64_t word)
+{
+	struct tw_lane *lane = &t->thread->lanes[session];
+	uint32_t bytes = (uint32_t)sizeof(struct tw_rb_record) + (has_word ? 16 : 0);
+	struct tw_rb_record *record;
+	unsigned flags;
+
+	if (tw_unlikely(lane->run_stamp != t->run_stamp || lane->producer.pos + bytes > lane->producer.limit_pos))
+		return false;
+	record = (struct tw_rb_record *)(lane->producer.data + (lane->producer.pos & lane->producer.mask));
+	/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
+	flags = tw_load_relaxed(&t->tracee->record_flags[session]) | (has_word ? TW_EVENT_FLAG_HALF : 0);
+	record->ticks = tw_clock_ticks();
+	record->head = TW_RB_HEAD(kind, flags, bytes, place->place_id);
+	if (has_word)
+		*(uint64_t *)(record + 1) = word;
+	tw_rb_commit(&lane->producer, bytes);
+	return true;
+}
+
+/* As tw_record_plain(), for sessions that may want strict or CPU stamps: calls with so many words. */
+uint64_t tw_record_stamped(struct tw_hit_tls *t, const struct tw_place *place, uint64_t todo, const uint64_t *words,
+			   unsigned count);
+
+/* What a record holds.  Zeroed fields mean none. */
+struct tw_record_content {
+	enum tw_event_kind kind;
+	uint32_t id;
+	uint64_t ticks; /* when; 0: now */
+	bool is_meta; /* stamped as meta events are, whatever the tracee's flags */
+	unsigned flags;	       /* TW_EVENT_FLAG_TERMS, _EXTRA, _ARGS */
+	const uint64_t *words; /* raw */
+	uint32_t word_count;
+	/* External terms, in the thread's `terms` or elsewhere; the last bytes of the last word are filled here. */
+	const uint8_t *encoded;
+	uint32_t encoded_bytes;
+	uint32_t term_count; /* with TW_EVENT_FLAG_TERMS */
+};
+
+/*
+ * tw_record_put - write one record for one session: [unique integer or CPU time] [counts] words [terms].
+ *
+ * @still	whether it is still wanted after a wait, of which it may take one.
+ * @todo	as for tw_lane_wait().
+ *
+ * Returns whether it was written.
+ */
+bool tw_record_put(struct tw_hit_tls *t, const struct tw_still *still, unsigned session,
+		   const struct tw_record_content *content, uint64_t *todo);
+
+/* Terms on their way into records: encoded one behind the other into the thread's `terms`. */
+struct tw_record_terms {
+	struct tw_thread *thread;
+	uint32_t bytes, count;
+	bool keeps_vectors; /* the hit came through a trampoline: vector registers are the program's */
+};
+
+/* Appends a term; one that finds no room is cut, and shows where. */
+void tw_record_term(struct tw_record_terms *terms, struct tw_term term);
+/* Appends one term, the list of these; elements that find no room are cut, at last to the atom '...'. */
+void tw_record_list(struct tw_record_terms *terms, const struct tw_term *elements, unsigned count);
+/* {First, Second} of two atoms, or of an atom and a term; {M, F, A}; `undefined` where @module is NULL. */
+void tw_record_atoms(struct tw_record_terms *terms, const char *first, const char *second);
+void tw_record_pair(struct tw_record_terms *terms, const char *first, struct tw_term second);
+void tw_record_mfa(struct tw_record_terms *terms, const char *module, const char *function, uint32_t arity);
+
+#endif

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * special.c - hits that are more than a plain call event: match programs, counters, strict and CPU stamps, meta.
+ *
+ * Out of line, so that the plain case of hit.c needs no callee-saved registers.  Called inside the
+ * read section.  Compiled without vector registers, as hit.c; what needs them is wrapped.
+ */
+#include "pipeline/hit/record.h"
+#include "breakpoints/patch.h"
+#include "pipeline/hit/arguments.h"
+#include "pipeline/hit/count.h"
+#include "pipeline/thread/stack.h"
+#include "match/match.h"
+#include "term/term.h"
+
+static _Atomic uint64_t unique_integer;
+
+uint64_t tw_hit_unique_integer(void)
+{
+	/* RELAXED hit.unique: a read-modify-write hands out each number once, in one order for all. */
+	return tw_fetch_add_relaxed(&unique_integer, 1) + 1;
+}
+
+static struct tw_term self_of(struct tw_match_run *run)
+{
+	return tw_term_pid(tw_match_arena(run), tw_hit_tls.tracee->pid_number, 0);
+}
+
+static struct tw_term node_of(struct tw_match_run *run)
+{
+	return tw_term_is_none(tw_hit_host.node) ? tw_atom(TW_ATOM_NONODE) : tw_hit_host.node;
+}
+
+static int trace_of(struct tw_match_run *run, struct tw_term who, struct tw_term off, struct tw_term on)
+{
+	const struct tw_thread *thread = run->context;
+
+	return tw_hit_host.trace(thread->run_session, who, off, on);
+}
+
+/* A process that has no flags of this session, and that only meta events tell of, stays without. */
+static bool has_flags(const struct tw_tracee *tracee, unsigned session)
+{
+	/* RELAXED tracee.flags: its own, or a change seen by this call or by the next. */
+	return tw_load_relaxed(&tracee->flags[session]) != 0;
+}
+
+static void silence_of(struct tw_match_run *run, bool is_silent)
+{
+	const struct tw_thread *thread = run->context;
+
+	if (has_flags(tw_hit_tls.tracee, thread->run_session))
+		tw_hit_host.silence(thread->run_session, is_silent);
+}
+
+/* Longer strings are cut: none that is written in a guard is so long. */
+static struct tw_term string_at(struct tw_match_run *run, uint64_t address)
+{
+	char text[TW_ARG_STRING_BYTES_MAX];
+	long bytes = tw_arg_read_string(address, text, sizeof text);
+
+	return bytes < 0 ? tw_word(0) : tw_term_binary(tw_match_arena(run), text, (size_t)bytes);
+}
+
+static bool is_string(struct tw_match_run *run, uint64_t address, const void *text, size_t bytes)
+{
+	return tw_arg_is_string(address, text, (unsigned)bytes);
+}
+
+/* Only a call through a trampoline brings any. */
+static bool vector_of(struct tw_match_run *run, uint64_t number, uint64_t *bits)
+{
+	*bits = tw_hit_tls.thread->vectors[number];
+	return run->keep_vectors != NULL;
+}
+
+/* The interpreter is next: this is the last moment at which the registers are still the call's. */
+static void keep_vectors(void (*function)(void *), void *arg)
+{
+	tw_arg_read_vectors(tw_hit_tls.thread->vectors);
+	tw_patch_call_keeping_vectors(function, arg);
+}
+
+static const struct tw_match_host host = { .self = self_of,
+					   .node = node_of,
+					   .trace = trace_of,
+					   .silence = silence_of,
+					   .caller = tw_stack_caller,
+					   .caller_line = tw_stack_caller_line,
+					   .stacktrace = tw_stack_trace,
+					   .string_at = string_at,
+					   .is_string = is_string,
+					   .vector = vector_of };
+
+void tw_hit_prepare_run(struct tw_thread *thread)
+{
+	thread->run = (struct tw_match_run){ .host = &host,
+					     .context = thread,
+					     .scratch = thread->scratch,
+					     .scratch_bytes = sizeof thread->scratch,
+					     .keep_vectors = keep_vectors };
+}
+
+/* ---- the record ---- */
+
+/* Of one session's half of a call: its local part, or its meta part. */
+struct decision {
+	unsigned session;
+	bool is_meta;
+	const uint64_t *words;
+	unsigned recorded_count; /* words */
+	uint8_t stack_depth;	 /* return addresses that go into a record behind it */
+	uint64_t ticks;		 /* of both; 0: now */
+	uint8_t flags;		 /* TW_EVENT_FLAG_ARGS: they follow the function's layout */
+	struct tw_term extra;	 /* none, or X of {message,X} */
+};
+
+/* One call record; what follows of the other sessions is in *wanted.  Returns whether it was written. */
+static bool record(struct tw_hit_tls *t, struct tw_place *place, const struct decision *d,
+		   const struct tw_hit_call *call, uint64_t *wanted)
+{
+	struct tw_record_terms terms = { t->thread, 0, 0, place->kind != TW_BP_DECLARED };
+	struct tw_still still = { place, d->is_meta ? NULL : &t->tracee->wants_call };
+	struct tw_record_content content = { .kind = TW_EVENT_CALL, .id = place->place_id,
+					     .ticks = d->ticks, .is_meta = d->is_meta };
+
+	if (call->terms) {
+		tw_record_list(&terms, call->terms, call->term_count);
+		content.flags = TW_EVENT_FLAG_TERMS;
+	} else {
+		content.words = d->words;
+		content.flags = d->flags;
+		content.word_count = d->recorded_count;
+	}
+	if (!tw_term_is_none(d->extra)) {
+		tw_record_term(&terms, d->extra);
+		content.flags |= TW_EVENT_FLAG_EXTRA;
+	}
+	content.encoded = t->thread->terms;
+	content.encoded_bytes = terms.bytes;
+	content.term_count = terms.count;
+	return tw_record_put(t, &still, d->session, &content, wanted);
+}
+
+/* The call and, behind it, who called.  A wait may end between them: the part is not looked at afterwards. */
+static void record_with_stack(struct tw_hit_tls *t, struct tw_place *place, const struct decision *d,
+			      const struct tw_hit_call *call, uint64_t *wanted)
+{
+	struct tw_thread *thread = t->thread;
+	struct tw_still still = { place, &t->tracee->wants_call };
+	struct tw_record_content content = { .kind = TW_EVENT_STACK, .id = place->place_id,
+					     .ticks = d->ticks, .words = thread->callers };
+
+	/* In a hit through a trampoline the state is the address below the slot. */
+	content.word_count = tw_walk_callers(thread, (const uint64_t *)t->state + 1, call->words[TW_WALK_FRAME_WORD],
+					     thread->callers, d->stack_depth);
+	if (record(t, place, d, call, wanted) && content.word_count && (*wanted >> d->session & 1))
+		tw_record_put(t, &still, d->session, &content, wanted);
+}
+
+/* ---- the decision ---- */
+
+static void silence_there(void *arg)
+{
+	const struct tw_thread *thread = arg;
+
+	tw_hit_host.silence(thread->run_session, thread->run.result.actions & TW_MATCH_SILENCE);
+}
+
+/* What a call that is heard wants of its end. */
+static void open_frame(const struct tw_bp_part *part, uint64_t bit, uint8_t actions, const struct tw_hit_call *call)
+{
+	struct tw_frame_wants *frame = call->frame;
+
+	if (!frame)
+		return;
+	if (actions & (TW_MATCH_RETURN_TRACE | TW_MATCH_EXCEPTION_TRACE))
+		frame->returns |= bit;
+	if (actions & TW_MATCH_EXCEPTION_TRACE)
+		frame->exceptions |= bit;
+	if (part->actions & (TW_ACTION_RETURN | TW_ACTION_EXCEPTION))
+		frame->returns |= bit;
+	if (part->actions & TW_ACTION_EXCEPTION)
+		frame->exceptions |= bit;
+}
+
+/* RELAXED hit.silent: this tracee's own, or a change seen by this call or by the next. */
+#define IS_SILENT(t, bit) ((tw_load_relaxed(&(t)->tracee->silent) & (bit)) != 0)
+
+/* What is recorded of a call through a trampoline. */
+static void take_arguments(struct tw_hit_tls *t, const struct tw_place *place, const struct tw_bp_part *part,
+			   struct decision *d)
+{
+	const struct tw_arg_plan *plan = place->function->arguments;
+
+	if (part->slot_words != TW_SLOT_WORDS_TYPED) {
+		d->recorded_count = part->slot_words;
+	} else if (plan) {
+		d->recorded_count = tw_arg_capture(plan, d->words, t->thread->arguments);
+		d->words = t->thread->arguments;
+		d->flags = TW_EVENT_FLAG_ARGS;
+	}
+}
+
+/* A call that is accepted, with what a match program says of it (NULL: nothing). */
+static uint64_t do_call(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
+			const struct tw_hit_call *call, const struct tw_match_result *result)
+{
+	uint64_t wanted = ~UINT64_C(0), bit = UINT64_C(1) << part->session;
+	struct decision d = { .session = part->session, .words = call->words, .recorded_count = call->recorded_count };
+	bool is_suppressed = result && result->verdict == TW_MATCH_SUPPRESS;
+
+	if (IS_SILENT(t, bit))
+		return wanted;
+	open_frame(part, bit, result ? result->actions : 0, call);
+	if (is_suppressed)
+		return wanted;
+	/* RELAXED hit.return_to: a change is seen by this call or by the next. */
+	if (call->frame && !(part->actions & TW_ACTION_GLOBAL) && place->kind != TW_BP_SLOT)
+		call->frame->return_tos |= bit & tw_load_relaxed(&t->tracee->wants_return_to);
+	if (part->slot_words && place->kind != TW_BP_DECLARED)
+		take_arguments(t, place, part, &d);
+	if (result && result->verdict == TW_MATCH_EXTRA)
+		d.extra = result->message;
+	if (part->stack_depth && place->kind != TW_BP_DECLARED) {
+		d.stack_depth = part->stack_depth;
+		d.ticks = tw_clock_ticks();
+		record_with_stack(t, place, &d, call, &wanted);
+		return wanted;
+	}
+	/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
+	if (!call->terms && tw_term_is_none(d.extra) &&
+	    !tw_record_stamp_of(tw_load_relaxed(&t->tracee->record_flags[part->session]), part->session))
+		return tw_record_plain(t, TW_EVENT_CALL, place, place, bit,
+				       (struct tw_words){ .count = d.recorded_count, .more = d.words, .flags = d.flags });
+	record(t, place, &d, call, &wanted);
+	return wanted;
+}
+
+uint64_t tw_hit_decided(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
+			const struct tw_hit_call *call)
+{
+	/* Acting and recording may run again what the thread's run holds. */
+	struct tw_match_result result = t->thread->run.result;
+
+	if (result.actions & (TW_MATCH_SILENCE | TW_MATCH_UNSILENCE))
+		tw_patch_call_keeping_vectors(silence_there, t->thread);
+	return do_call(t, place, part, call, &result);
+}
+
+/* A program over the call's terms or words; its result stays in the thread's run. */
+static enum tw_match_verdict run_program(struct tw_hit_tls *t, const struct tw_match_program *program, unsigned session,
+					 const struct tw_hit_call *call)
+{
+	struct tw_thread *thread = t->thread;
+
+	thread->run_session = session;
+	thread->run_call = call;
+	if (call->terms) {
+		void (*kept)(void (*)(void *), void *) = thread->run.keep_vectors;
+		enum tw_match_verdict verdict;
+
+		/* Terms come by an ordinary call: vector registers are nobody's. */
+		thread->run.keep_vectors = NULL;
+		verdict = tw_match_run(program, call->terms, call->term_count, &thread->run);
+		thread->run.keep_vectors = kept;
+		return verdict;
+	}
+	return tw_match_run_raw(program, call->words, call->count, &thread->run);
+}
+
+/* ---- meta: every process, whatever its flags ---- */
+
+static void do_meta(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
+		    const struct tw_hit_call *call, uint64_t *wanted)
+{
+	struct decision d = { .session = part->session, .is_meta = true, .words = call->words, .recorded_count = call->recorded_count };
+	uint64_t bit = UINT64_C(1) << part->session;
+	struct tw_match_result result = { .verdict = TW_MATCH_YES };
+
+	/* RELAXED hit.meta_alive: who sees the bit late makes an event that nobody receives. */
+	if (tw_unlikely(!(tw_load_relaxed(&tw_hit_alive) & bit))) {
+		/* RELAXED hit.without_tracer: what info tells, and nothing else. */
+		if (!(tw_load_relaxed(&place->without_tracer) & bit))
+			tw_fetch_or_relaxed(&place->without_tracer, bit);
+		return;
+	}
+	/* RELAXED hit.tracer_of: a session's tracer is said before its breakpoints are. */
+	if (tw_load_relaxed(&t->tracee->tracer_of) & bit)
+		return;
+	if (part->meta_program) {
+		if (run_program(t, part->meta_program, part->session, call) == TW_MATCH_NO)
+			return;
+		result = t->thread->run.result;
+		if ((result.actions & (TW_MATCH_SILENCE | TW_MATCH_UNSILENCE)) && has_flags(t->tracee, part->session))
+			tw_patch_call_keeping_vectors(silence_there, t->thread);
+	}
+	if (call->frame && (result.actions & (TW_MATCH_RETURN_TRACE | TW_MATCH_EXCEPTION_TRACE))) {
+		call->frame->meta_returns |= bit;
+		call->frame->meta_exceptions |= result.actions & TW_MATCH_EXCEPTION_TRACE ? bit : 0;
+		call->frame->more = 1;
+	}
+	if (result.verdict == TW_MATCH_SUPPRESS)
+		return;
+	if (result.verdict == TW_MATCH_EXTRA)
+		d.extra = result.message;
+	record(t, place, &d, call, wanted);
+}
+
+/* ---- a session's part ---- */
+
+/* The call event of one session. */
+static void do_local(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
+		     const struct tw_hit_call *call, uint64_t *wanted)
+{
+	int quick = 1;
+
+	if (part->program)
+		quick = call->terms ? -1 : tw_bp_quick_test(&part->quick, call->words, call->count);
+	if (quick < 0 && run_program(t, part->program, part->session, call) != TW_MATCH_NO)
+		*wanted &= tw_hit_decided(t, place, part, call);
+	else if (quick > 0)
+		*wanted &= do_call(t, place, part, call, NULL);
+}
+
+static void do_part(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
+		    const struct tw_hit_call *call, uint64_t *wanted)
+{
+	bool is_local = (part->actions & TW_ACTION_CALL) && !(call->is_local && (part->actions & TW_ACTION_GLOBAL));
+
+	if (part->actions & TW_ACTION_COUNT)
+		tw_counter_count(t, part->counter);
+	if (part->actions & (TW_ACTION_TIME | TW_ACTION_MEMORY))
+		tw_counts_enter(t, part, call->frame);
+	/* PROGRESS hit.wants: as in hit(). */
+	if (is_local && (tw_load_relaxed(&t->tracee->wants_call) >> part->session & 1))
+		do_local(t, place, part, call, wanted);
+}
+
+/* What a session wants here in the generation that is active now; NULL: nothing. */
+static const struct tw_bp_part *find_part(const struct tw_place *place, unsigned session, struct tw_bp_part *plain)
+{
+	/* PAIR bp.active: acquire; as in hit_inside(). */
+	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
+	const struct tw_bp_generation *generation = &place->gen[(active - 1) & 1];
+	uint64_t bit = UINT64_C(1) << session;
+
+	if (!active || !(generation->sessions & bit))
+		return NULL;
+	if (generation->special & bit)
+		return tw_bp_part_of(generation, bit);
+	/* Field by field, those that a plain part is asked for: zeroing all of it takes as long as a record. */
+	plain->session = (uint8_t)session;
+	plain->slot_words = 0;
+	plain->stack_depth = 0;
+	plain->program = NULL;
+	plain->actions = TW_ACTION_CALL | (generation->returns & bit ? TW_ACTION_RETURN : 0) |
+			 (generation->exceptions & bit ? TW_ACTION_EXCEPTION : 0) |
+			 (generation->global & bit ? TW_ACTION_GLOBAL : 0);
+	return plain;
+}
+
+/*
+ * A record may have to wait for room, outside of the read section: then the generation that this hit
+ * began with is gone, and each session is looked up in the one that is active now.
+ */
+uint64_t tw_hit_special(struct tw_hit_tls *t, struct tw_place *place, uint64_t todo, const struct tw_hit_call *call)
+{
+	uint64_t wanted = ~UINT64_C(0);
+
+	tw_thread_follow_runs(t);
+	for (; todo; todo &= todo - 1) {
+		unsigned session = (unsigned)__builtin_ctzll(todo);
+		struct tw_bp_part plain;
+		const struct tw_bp_part *part = wanted >> session & 1 ? find_part(place, session, &plain) : NULL;
+		bool has_meta = part && (part->actions & TW_ACTION_META);
+
+		if (part)
+			do_part(t, place, part, call, &wanted);
+		/* Local first, then meta. */
+		if (has_meta && (wanted >> session & 1))
+			part = find_part(place, session, &plain);
+		if (has_meta && part && (part->actions & TW_ACTION_META))
+			do_meta(t, place, part, call, &wanted);
+	}
+	return wanted;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * decode.h - blocks decoded ahead, on other processors, by a pool of workers.
+ *
+ *	caller --ring of jobs--> worker 0..n --done--> caller
+ *
+ * Each worker has a ring of its own (one producer, one consumer) and a decoder.  Without workers a
+ * job is done when it is waited for.  Memory of finished jobs is used again.
+ *
+ * Threads  the pool belongs to one thread; jobs are that thread's but while a worker has them.
+ */
+#ifndef TW_PIPELINE_DECODE_H
+#define TW_PIPELINE_DECODE_H
+
+#include "base/atomic.h"
+#include "pipeline/reader/reader.h"
+
+/* One block on its way. */
+struct tw_decode_job {
+	const struct tw_source_block *block;
+	struct tw_decode_job *next_free;
+	_Atomic uint32_t is_done; /* a futex: PAIR decode.done */
+	bool is_given;            /* to a worker */
+	bool is_waited;           /* the owner knows how it went */
+	int error;
+	uint64_t raw_room;
+	uint8_t *raw; /* block->header.raw_bytes of sound records when error is 0 */
+};
+
+struct tw_decode_pool;
+
+/* TW_ENOMEM; threads that cannot be started are done without. */
+int tw_decode_pool_create(struct tw_capture *capture, struct tw_decode_pool **out);
+/* Ends the workers; all jobs must have been put back. */
+void tw_decode_pool_destroy(struct tw_decode_pool *pool);
+
+/* How many jobs are worth having under way at once. */
+uint32_t tw_decode_pool_depth(const struct tw_decode_pool *pool);
+
+/* Begins to decode a block; NULL without memory. */
+struct tw_decode_job *tw_decode_begin(struct tw_decode_pool *pool, const struct tw_source_block *block);
+/* Returns when it is done: 0, or the error that is named as damage already. */
+int tw_decode_wait(struct tw_decode_pool *pool, struct tw_decode_job *job);
+/* The memory may be used again; waits for the worker if it must. */
+void tw_decode_put_back(struct tw_decode_pool *pool, struct tw_decode_job *job);
+
+#endif

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* events.c - capture.h: records in order become events, as far as the filter wants them. */
+#include "base/error.h"
+#include "base/export.h"
+#include "pipeline/format/event.h"
+#include "pipeline/reader/merge.h"
+#include "pipeline/reader/stream_read.h"
+
+#include <stdlib.h>
+
+#define BATCH_EVENTS 1024
+/* A batch ends early when it holds so much decoded memory. */
+#define HELD_BYTES_MAX (UINT64_C(16) << 20)
+#define LAST_KIND_BIT  63
+#define SWITCH_BIT     (UINT64_C(1) << TW_CAPTURE_SWITCH)
+#define LOSS_BIT       (UINT64_C(1) << TW_CAPTURE_LOSS)
+#define OWN_TIME_BIT   (UINT64_C(1) << TW_CAPTURE_OWN_TIME)
+
+struct tw_capture_events {
+	struct tw_capture *capture;
+	struct tw_merge merge;
+	struct tw_capture_filter filter;
+	struct tw_idmap *places; /* by image: those wanted; NULL: all */
+	struct tw_idmap asked; /* of a stream: by image and place, what wants_place() has answered */
+	uint64_t kinds;
+	size_t clock_hint;
+	struct tw_capture_event batch[BATCH_EVENTS];
+};
+
+static int ask_for_places(struct tw_capture_events *events)
+{
+	const struct tw_capture *capture = events->capture;
+
+	events->places = calloc(capture->image_count + 1, sizeof *events->places);
+	if (!events->places)
+		return TW_ENOMEM;
+	for (uint32_t image = 0; image < capture->image_count; image++) {
+		const struct tw_capture_place *place;
+		uint32_t at = 0;
+
+		while ((place = tw_catalog_next(&capture->images[image]->catalog.places, &at)) != NULL) {
+			if (events->filter.wants_place(events->filter.context, image, place) &&
+			    !tw_idmap_put(&events->places[image], place->place_id, 0))
+				return TW_ENOMEM;
+		}
+	}
+	return 0;
+}
+
+TW_API int tw_capture_events_create(struct tw_capture *capture, const struct tw_capture_filter *filter,
+				    struct tw_capture_events **out)
+{
+	struct tw_capture_events *events = calloc(1, sizeof *events);
+	int error;
+
+	if (!events)
+		return TW_ENOMEM;
+	events->capture = capture;
+	if (filter)
+		events->filter = *filter;
+	events->kinds = (events->filter.kinds ? events->filter.kinds : ~(SWITCH_BIT | OWN_TIME_BIT)) | LOSS_BIT |
+			(events->filter.wants_own_time ? OWN_TIME_BIT : 0);
+	if (capture->stream_in) {
+		*out = events;
+		return 0;
+	}
+	error = tw_merge_init(&events->merge, capture, &events->filter);
+	if (error) {
+		free(events);
+		return error;
+	}
+	if (events->filter.wants_place)
+		error = ask_for_places(events);
+	if (error) {
+		tw_capture_events_destroy(events);
+		return error;
+	}
+	*out = events;
+	return 0;
+}
+
+TW_API void tw_capture_events_destroy(struct tw_capture_events *events)
+{
+	if (!events)
+		return;
+	tw_idmap_fini(&events->asked);
+	if (!events->capture->stream_in)
+		tw_merge_fini(&events->merge);
+	for (uint32_t i = 0; events->places && i < events->capture->image_count; i++)
+		tw_idmap_fini(&events->places[i]);
+	free(events->places);
+	free(events);
+}
+
+/* Places of a stream come one after another: asked when the first event of each does. */
+static bool is_place_wanted(struct tw_capture_events *events, uint32_t image, uint32_t id)
+{
+	uint64_t key = (uint64_t)image << 32 | id;
+	uint32_t answer = tw_idmap_get(&events->asked, key);
+	const struct tw_capture_place *place;
+
+	if (answer != TW_IDMAP_NONE)
+		return answer;
+	place = tw_capture_place(events->capture, image, id);
+	answer = place && events->filter.wants_place(events->filter.context, image, place);
+	tw_idmap_put(&events->asked, key, answer);
+	return answer;
+}
+
+static bool is_wanted(struct tw_capture_events *events, unsigned kind, uint32_t image, uint32_t id)
+{
+	if (!(events->kinds >> (kind < LAST_KIND_BIT ? kind : LAST_KIND_BIT) & 1))
+		return false;
+	if (events->capture->stream_in && events->filter.wants_place && kind >= TW_CAPTURE_CALL &&
+	    kind <= TW_CAPTURE_STACK)
+		return is_place_wanted(events, image, id);
+	if (!events->places || kind < TW_CAPTURE_CALL || kind > TW_CAPTURE_STACK)
+		return true;
+	return tw_idmap_get(&events->places[image], id) != TW_IDMAP_NONE;
+}
+
+/* What stands before the payload of an event with CPU time: a sound record has it. */
+static __attribute__((noinline, cold)) void take_cpu_time(struct tw_capture_event *event)
+{
+	event->kind &= TW_EVENT_CPU_TIME - 1;
+	event->has_cpu_time = true;
+	event->cpu_ns = *event->payload++;
+	event->payload_words--;
+}
+
+/* A loss is wanted where any of its time is. */
+static uint64_t loss_start(struct tw_capture_events *events, const struct tw_stream_record *record)
+{
+	return tw_clockmap_ns(&events->capture->clocks, tw_get64(record->at + TW_CODEC_HEAD_BYTES), &events->clock_hint);
+}
+
+/* The record at the cursor as an event; false where nobody wants it. */
+static bool fill(struct tw_capture_events *events, const struct tw_stream_record *record,
+		 struct tw_capture_event *event)
+{
+	uint64_t ticks = tw_get64(record->at), head = tw_record_head(record->at);
+	unsigned kind = TW_RB_HEAD_KIND(head);
+
+	if (!is_wanted(events, kind & (TW_EVENT_CPU_TIME - 1), record->image, TW_RB_HEAD_ID(head)))
+		return false;
+	if (events->capture->stream_in && events->filter.wants_stream &&
+	    !events->filter.wants_stream(events->filter.context, tw_capture_stream(events->capture, record->stream)))
+		return false;
+	event->time_ns = tw_clockmap_ns(&events->capture->clocks, ticks, &events->clock_hint);
+	if (event->time_ns < events->filter.from_ns ||
+	    (events->filter.to_ns && event->time_ns >= events->filter.to_ns &&
+	     (kind != TW_EVENT_LOSS || loss_start(events, record) >= events->filter.to_ns)))
+		return false;
+	event->ticks = ticks;
+	event->sequence = record->sequence;
+	event->payload = (const uint64_t *)(const void *)(record->at + TW_CODEC_HEAD_BYTES);
+	event->payload_words = tw_shape_words((uint32_t)head);
+	event->id = TW_RB_HEAD_ID(head);
+	event->stream = record->stream;
+	event->image = record->image;
+	event->tracee_id = record->tracee_id;
+	event->kind = (uint8_t)kind;
+	event->flags = (uint8_t)TW_RB_HEAD_FLAGS(head);
+	event->has_cpu_time = false;
+	event->reserved = 0;
+	event->cpu_ns = 0;
+	if (tw_unlikely(kind >= TW_EVENT_CPU_TIME))
+		take_cpu_time(event);
+	return true;
+}
+
+/* As many as have come: it waits for the first only. */
+static int64_t next_of_stream(struct tw_capture_events *events, const struct tw_capture_event **batch)
+{
+	struct tw_stream_in *in = events->capture->stream_in;
+	struct tw_stream_record record;
+	uint32_t count = 0;
+	int found;
+
+	tw_stream_in_let_go(in);
+	while (count < BATCH_EVENTS && (found = tw_stream_in_next(in, !count, &record)) != 0) {
+		if (found < 0)
+			return found;
+		count += fill(events, &record, &events->batch[count]);
+		if (!count)
+			tw_stream_in_let_go(in);
+	}
+	*batch = events->batch;
+	return count;
+}
+
+TW_API int64_t tw_capture_events_next(struct tw_capture_events *events, const struct tw_capture_event **batch)
+{
+	struct tw_merge *merge = &events->merge;
+	uint32_t count = 0;
+	bool has_more;
+
+	if (events->capture->stream_in)
+		return next_of_stream(events, batch);
+	tw_merge_let_go(merge);
+	while (count < BATCH_EVENTS && merge->retired_bytes < HELD_BYTES_MAX) {
+		struct tw_merge_cursor *cursor;
+		int error = tw_merge_next(merge, &cursor);
+
+		if (error && !count)
+			return error;
+		if (error || !cursor)
+			break;
+		do {
+			const struct tw_stream_record record = {cursor->at, cursor->sequence, cursor->stream,
+								cursor->image, cursor->tracee_id};
+
+			count += fill(events, &record, &events->batch[count]);
+			has_more = tw_merge_step(merge, cursor);
+		} while (has_more && count < BATCH_EVENTS);
+		/* Nothing of what was passed over is lent to anybody. */
+		if (!count)
+			tw_merge_let_go(merge);
+	}
+	*batch = events->batch;
+	return count;
+}

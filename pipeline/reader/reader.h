@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reader.h - an open capture: its files, images, streams, and which blocks are read of each.
+ *
+ * Everything here is made when the capture is opened and constant afterwards, but for the open files
+ * (a cache under a lock) and what is found to be damaged (the owner's thread), so that workers may read
+ * blocks of it at once.
+ */
+#ifndef TW_PIPELINE_READER_H
+#define TW_PIPELINE_READER_H
+
+#include "pipeline/format/catalog.h"
+#include "pipeline/reader/clockmap.h"
+#include "pipeline/block/segment.h"
+
+#include <pthread.h>
+
+/* Files kept open at once. */
+#define TW_SOURCE_FILES_OPEN 64
+
+/* One block of a stream, in the order of its positions. */
+struct tw_source_block {
+	uint64_t offset;
+	uint32_t file;
+	uint32_t stream;
+	uint32_t skip_bytes; /* that an earlier block has held already */
+	bool is_damaged;     /* named already */
+	struct tw_block_header header;
+};
+
+/* Segments may have been given other names: KEY.tws. */
+#define TW_SOURCE_NAME_BYTES 256
+
+struct tw_source_file {
+	char name[TW_SOURCE_NAME_BYTES];
+	bool is_renamed;
+	uint32_t number;
+	uint32_t image;
+	/* What it says and holds, once it was listed. */
+	uint32_t image_segment; /* 0: not told */
+	uint32_t segments_kept;
+	uint64_t first_event_ns;
+	uint64_t events_before;
+	uint64_t lost_before[TW_FORMAT_CAUSES];
+	uint64_t events;       /* by the headers of its blocks */
+	uint64_t total_events; /* by its end; of a closed segment */
+	bool is_listed, is_closed, is_last, is_short, is_damaged, is_gone;
+	struct tw_capture_segment info;
+	uint32_t users; /* under the lock, like what follows */
+	uint64_t last_use;
+	struct tw_segment_file file;
+};
+
+struct tw_source_image {
+	struct tw_capture_image info;
+	struct tw_catalog catalog;
+	struct tw_segment_header header; /* of its first segment */
+	bool is_final;
+	/* Events without ring, as loss records that merge as a stream of their own. */
+	uint64_t *losses;
+	uint32_t loss_count;
+	uint64_t no_ring_told;
+	uint64_t no_ring_before; /* of these: before the oldest segment here */
+	/* What its newest segment tells, for one that follows. */
+	uint32_t last_segment;
+	uint64_t events_through;
+	uint64_t lost_through[TW_FORMAT_CAUSES];
+	bool is_last; /* its recording has ended */
+	bool has_begun; /* its first segment here was looked at */
+};
+
+struct tw_source_stream {
+	struct tw_capture_stream info;
+	uint64_t lease;
+	uint32_t first_block;
+	uint32_t block_count;
+	uint64_t records_before;	/* of the lease, before its first block here */
+	uint64_t hole_records;		/* known to be in segments that are not here */
+	uint64_t lost_before[TW_LOST_CAUSES];
+	struct tw_format_own_time own[TW_FORMAT_OWN_KINDS];
+};
+
+struct tw_source_damage {
+	struct tw_capture_damage info;
+	char file[TW_SOURCE_NAME_BYTES];
+};
+
+struct tw_capture {
+	int directory_fd;
+	uint32_t workers;
+	struct tw_capture_info info;
+	struct tw_capture_account account; /* as it was opened */
+	uint64_t told[TW_ACCOUNT_CAUSES];  /* of account blocks */
+	uint64_t damaged_events;	   /* found while reading */
+	uint64_t removed_events;	   /* that the recorder removed while they were read */
+	bool is_damage_unnumbered;	   /* of some damage nothing tells how many events it held */
+	bool is_gap_damaged;		   /* a segment that is missing among its neighbours is here, and unreadable */
+	bool is_piece;			   /* one segment by itself */
+	struct tw_source_file *files;
+	uint32_t file_count;
+	struct tw_source_image **images;
+	uint32_t image_count;
+	struct tw_source_stream *streams;
+	uint32_t stream_count;
+	struct tw_source_block *blocks;
+	uint32_t block_count;
+	struct tw_clockmap clocks;
+	pthread_mutex_t lock; /* of the files */
+	uint32_t files_open;
+	uint64_t uses;
+	struct tw_source_damage **damages;
+	uint32_t damage_count;
+	struct tw_stream_in *stream_in; /* in place of files; NULL: a directory */
+};
+
+/* The image of a segment; a new one where it is the first.  TW_CAPTURE_NONE without memory. */
+uint32_t tw_source_find_image(struct tw_capture *capture, const struct tw_segment_header *header);
+
+/* The first segment of an image that is read: what was lost without a ring before it is not the capture's. */
+void tw_source_begin_image(struct tw_source_image *image, const struct tw_segment_header *header);
+
+/* Names something that could not be read; more than a sensible number are only counted.  Threads: the
+ * owner's. */
+void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t offset, uint64_t bytes,
+			   int error, const char *reason);
+
+/* Names a block that tw_source_load() could not read, and takes it off the sums; once.  Threads: the owner's.
+ */
+void tw_source_note_block(struct tw_capture *capture, const struct tw_source_block *block, int error);
+
+/*
+ * tw_source_load - read and decode one block.
+ *
+ * @raw		room for the block's raw_bytes and TW_COLUMN_SLACK_BYTES.
+ * Returns 0, TW_EFORMAT or TW_EIO.  Threads: any, with a decoder each.
+ */
+int tw_source_load(struct tw_capture *capture, const struct tw_source_block *block,
+		   struct tw_block_decoder *decoder, uint8_t *raw);
+
+/* Opens a file of the capture, or finds it open; give it back. */
+struct tw_segment_file *tw_source_use_file(struct tw_capture *capture, uint32_t file);
+void tw_source_unuse_file(struct tw_capture *capture, uint32_t file);
+
+/* Of the first block of a stream: takes the losses and the own time that its records tell off what was before them. */
+void tw_source_take_inside(struct tw_capture *capture, struct tw_source_stream *stream,
+			   const struct tw_source_block *block);
+
+/* Sums up what is missing, by cause; behind all other sums. */
+void tw_source_account(struct tw_capture *capture);
+
+/* Puts the blocks in order, leaves out what is there twice, and sums up.  After all segments were listed. */
+int tw_source_arrange(struct tw_capture *capture);
+
+/* The lists of the files of a capture directory; catalogs, streams and blocks of one of them. */
+int tw_source_list_files(struct tw_capture *capture);
+int tw_source_list_segments(struct tw_capture *capture);
+/* The same of a stream that is the capture's one file. */
+int tw_source_list_stream(struct tw_capture *capture);
+/* The one file of a capture that is or was a stream: what damage is named after. */
+int tw_source_name_stream(struct tw_capture *capture);
+#define TW_STREAM_IS_CUT     "the stream was cut off here, or is none from here on"
+#define TW_STREAM_HAS_NO_END "the stream ends here, before the end of the recording"
+
+/* A list with room for one more: the (maybe moved) list, or NULL without memory. */
+void *tw_source_grow(void *list, uint32_t count, size_t item_bytes);
+
+#endif

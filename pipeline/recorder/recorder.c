@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recorder.c - consumer.h: the owner of a ring set, and the pace at which it works.
+ *
+ * A ring is taken when it holds TAKE_BYTES, or something for TW_PACE_TAKE_NS.  Taking less, or looking more
+ * often, makes the producer slower, not the recorder quicker: every look moves a cache line that the
+ * producer writes, and records that are still in this core's cache cost it as much as a miss.
+ */
+#include "base/error.h"
+#include "base/export.h"
+#include "base/export.h"
+#include "base/filter.h"
+#include "base/sys.h"
+#include "pipeline/recorder/confined.h"
+#include "pipeline/recorder/pace.h"
+#include "pipeline/recorder/writer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define MS         UINT64_C(1000000)
+#define TAKE_BYTES (UINT64_C(32) << 10)
+#define REAP_NS     (50 * MS)
+#define FILTERS_NS  (1000 * MS)
+/* While a process, or a thread, finds no place: then somebody may have ended. */
+#define REAP_WANTED_NS MS
+/* To ask the kernel for a process' start is slow: of more than so many, some at a time. */
+#define REAP_IMAGES 64
+/* How long the end of a recording waits for room on the disk. */
+#define FINISH_TRIES 10
+
+struct tw_recorder {
+	struct tw_writer writer;
+	uint64_t started_ns;
+	uint64_t reaped_ns;
+	uint64_t filters_ns; /* the last look for seccomp filters */
+	uint32_t filter_looks;
+	uint32_t reaped_image; /* the next to be asked for */
+	uint64_t retry_ns; /* not before, after a write that failed */
+	struct tw_pace pace;
+	uint64_t looked_ns; /* the last round */
+	int32_t child; /* whose ending is waited for; 0: nobody's */
+	uint64_t streamed_ns; /* the last round that took everything for a stream */
+	enum tw_recorder_policy policy;
+	bool is_finishing;
+};
+
+_Static_assert((int)TW_RECORDER_DROP == TW_RB_DROP && (int)TW_RECORDER_BLOCK == TW_RB_BLOCK &&
+		       (int)TW_RECORDER_OVERWRITE == TW_RB_OVERWRITE,
+	       "the public policies are the rings'");
+_Static_assert(TW_RECORDER_PROCESSES_MAX == TW_RS_IMAGES_MAX, "every image may ask");
+_Static_assert((int)TW_LOST_CAUSES == TW_RB_CAUSES && (int)TW_LOST_NESTED == TW_RB_LOST_NESTED,
+	       "the causes too");
+
+/* With how many filters hold for the recorder: under those agents know what is allowed, under more they do not. */
+static int create_rings(struct tw_rs *rs, struct tw_rs_options *options)
+{
+	char *config = NULL;
+	int error;
+
+	if (options->config && asprintf(&config, "%sfilters %d\n", options->config, tw_filter_count("self")) < 0)
+		return TW_ENOMEM;
+	options->config = config;
+	error = tw_rs_create(rs, options);
+	options->config = NULL;
+	free(config);
+	return error;
+}
+
+TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct tw_recorder **out)
+{
+	struct tw_recorder *recorder;
+	struct tw_rs_options set = {
+		.name = options->name,
+		.ring_bytes = options->ring_bytes,
+		.cap_bytes = options->cap_bytes,
+		.policy = (enum tw_rb_policy)options->policy,
+		.block_timeout_ns = options->block_timeout_ns,
+		.follow_fork = options->follow_fork,
+		.allow_anonymous = options->allow_anonymous,
+		.config = options->config,
+		.layouts = options->layouts,
+	};
+	int error;
+
+	if (options->policy > TW_RECORDER_OVERWRITE)
+		return TW_EBADARG;
+	recorder = calloc(1, sizeof *recorder);
+	if (!recorder)
+		return TW_ENOMEM;
+	error = tw_writer_init(&recorder->writer);
+	if (error)
+		goto free_recorder;
+	error = tw_store_create(&recorder->writer.store, options, false);
+	if (error)
+		goto fini_writer;
+	error = create_rings(&recorder->writer.rs, &set);
+	if (error)
+		goto remove_capture;
+	recorder->writer.store.stats.last_error = 0;
+	error = tw_store_mark_live(&recorder->writer.store, recorder->writer.rs.path);
+	if (error)
+		goto destroy_rings;
+	recorder->policy = options->policy;
+	recorder->started_ns = tw_clock_monotonic_ns();
+	tw_pace_init(&recorder->pace);
+	*out = recorder;
+	return 0;
+destroy_rings:
+	tw_rs_destroy(&recorder->writer.rs);
+remove_capture:
+	if (!options->is_stream)
+		tw_store_remove(options->path);
+	tw_store_destroy(&recorder->writer.store);
+fini_writer:
+	tw_writer_fini(&recorder->writer);
+free_recorder:
+	free(recorder);
+	return error;
+}
+
+TW_API const char *tw_recorder_ring_set_path(const struct tw_recorder *recorder)
+{
+	return recorder->writer.rs.path;
+}
+
+TW_API struct tw_rs *tw_recorder_ring_set(struct tw_recorder *recorder)
+{
+	return &recorder->writer.rs;
+}
+
+void tw_recorder_set_io(struct tw_recorder *recorder, const struct tw_segment_io *io)
+{
+	recorder->writer.store.io = io;
+}
+
+/* ---- one round ---- */
+
+/* How much makes a ring worth taking: small rings would be full before they held the usual amount. */
+static uint64_t take_bytes(const struct tw_recorder *recorder, uint32_t index)
+{
+	uint64_t quarter = tw_rs_ring_bytes(&recorder->writer.rs, index) / 4;
+
+	return quarter < TAKE_BYTES ? quarter : TAKE_BYTES;
+}
+
+/* A ring whose thread is gone: to the end, then what no record tells, then back into the pool. */
+static int drain_ended(struct tw_recorder *recorder, uint32_t index)
+{
+	struct tw_writer *writer = &recorder->writer;
+	int stored = tw_writer_drain_ring(writer, index, 1);
+	int told;
+
+	if (stored < 0)
+		return stored;
+	/* A very large one goes on in the next round. */
+	if (tw_rb_committed(tw_rs_ring(&writer->rs, index)) != writer->rings[index].pos && stored)
+		return stored;
+	told = tw_writer_end_ring(writer, index);
+	return told < 0 ? told : stored | told;
+}
+
+static int take_ring(struct tw_recorder *recorder, uint32_t index, uint64_t now_ns, bool wants_all)
+{
+	struct tw_writer *writer = &recorder->writer;
+	struct tw_writer_ring *ring = &writer->rings[index];
+	uint64_t pending = tw_rb_committed(tw_rs_ring(&writer->rs, index)) - ring->pos;
+	bool is_ended = tw_rs_ring_state(&writer->rs, index) == TW_RB_ENDED || (ring->successor && recorder->is_finishing);
+	int stored;
+
+	if (recorder->policy == TW_RECORDER_OVERWRITE)
+		return 0;
+	if (is_ended)
+		return drain_ended(recorder, index);
+	if (!pending) {
+		ring->pending_ns = 0;
+		return 0;
+	}
+	if (!ring->pending_ns)
+		ring->pending_ns = now_ns;
+	if (wants_all || now_ns - ring->pending_ns >= TW_PACE_TAKE_NS)
+		stored = tw_writer_drain_ring(writer, index, 1);
+	else if (pending >= take_bytes(recorder, index))
+		stored = tw_writer_drain_ring(writer, index, take_bytes(recorder, index));
+	else
+		return 0;
+	ring->pending_ns = 0;
+	return stored;
+}
+
+/*
+ * Has the last look seen who is in this slot?  It may have been taken, and even given up, since: then
+ * what the writer holds under this number is still the image before.
+ */
+static bool is_known_image(const struct tw_writer *writer, uint32_t index)
+{
+	return writer->images[index].store.lease == tw_rs_image(&writer->rs, index)->lease;
+}
+
+TW_API void tw_recorder_child(struct tw_recorder *recorder, int32_t process_id)
+{
+	recorder->child = process_id;
+}
+
+TW_API void tw_recorder_child_ended(struct tw_recorder *recorder, int wait_status)
+{
+	if (wait_status >= 0)
+		recorder->writer.store.account[TW_ACCOUNT_ENDING] = UINT64_C(1) << 32 | (uint32_t)wait_status;
+	recorder->child = 0;
+}
+
+/* An image whose process is gone, and none of whose rings is in use any more. */
+static int end_images(struct tw_recorder *recorder)
+{
+	struct tw_writer *writer = &recorder->writer;
+
+	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
+		int error;
+
+		if (tw_rs_image_state(&writer->rs, i) != TW_RS_IMAGE_ENDED || !is_known_image(writer, i) ||
+		    tw_writer_has_rings_in_use(writer, i) || tw_writer_is_last_of(writer, i, recorder->child))
+			continue;
+		error = tw_writer_end_image(writer, i, true);
+		if (error)
+			return error;
+		tw_writer_recycle_image(writer, i);
+	}
+	return 0;
+}
+
+/* Asks the kernel who has died: rarely, each question is a system call. */
+static void reap(struct tw_recorder *recorder, bool asks_for_all)
+{
+	struct tw_rs *rs = &recorder->writer.rs;
+	uint32_t count = tw_rs_look(rs), images = tw_rs_image_count(rs), from = recorder->reaped_image;
+
+	for (uint32_t i = 0; i < images; i++) {
+		uint32_t distance = (i + images - from) % images;
+
+		if (asks_for_all || distance < REAP_IMAGES || !tw_sys_is_process_there(rs->images[i].process_id))
+			tw_rs_image_reap(rs, i);
+	}
+	recorder->reaped_image = images ? (from + REAP_IMAGES) % images : 0;
+	for (uint32_t i = 0; i < count; i++)
+		tw_rs_ring_reap(rs, i);
+	tw_writer_tell_refusals(&recorder->writer);
+	if (tw_clock_monotonic_ns() - recorder->filters_ns >= FILTERS_NS) {
+		recorder->filters_ns = tw_clock_monotonic_ns();
+		tw_confined_look(rs, recorder->filter_looks++);
+	}
+}
+
+/*
+ * A round of a stream: everything that was committed when it began, each 20 ms, and then a mark that says so.  Who
+ * reads hands out what lies before the mark.  The clocks of processors agree to much less than the margin.
+ */
+#define MARK_MARGIN_NS UINT64_C(10000)
+
+static int drain_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_all);
+
+static int stream_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_all)
+{
+	struct tw_store *store = &recorder->writer.store;
+	uint64_t ticks = tw_clock_ticks() - MARK_MARGIN_NS * tw_clock_ticks_per_second() / 1000000000;
+	int stored;
+
+	wants_all |= now_ns - recorder->streamed_ns >= TW_PACE_TAKE_NS;
+	stored = drain_round(recorder, now_ns, wants_all);
+	if (stored < 0 || !wants_all)
+		return stored;
+	recorder->streamed_ns = now_ns;
+	return tw_store_mark_stream(store, ticks) ? store->stream.error : stored;
+}
+
+static int any_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_all)
+{
+	struct tw_store *store = &recorder->writer.store;
+	int stored;
+
+	if (!store->is_stream)
+		return drain_round(recorder, now_ns, wants_all);
+	stored = store->stream.error ? store->stream.error : stream_round(recorder, now_ns, wants_all);
+	if (stored < 0)
+		store->stats.last_error = stored;
+	return stored;
+}
+
+/* Returns 1, 0, or the error of a write. */
+static int drain_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_all)
+{
+	struct tw_writer *writer = &recorder->writer;
+	uint32_t count;
+	int any = 0, error;
+
+	count = tw_writer_look(writer);
+	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++)
+		tw_rs_populate_ahead(&writer->rs, i);
+	for (uint32_t i = 0; i < count; i++) {
+		int stored;
+
+		if (!writer->rings[i].is_seen)
+			continue;
+		stored = take_ring(recorder, i, now_ns, wants_all);
+		if (stored < 0)
+			return stored;
+		any |= stored;
+	}
+	error = end_images(recorder);
+	return error ? error : any;
+}
+
+/*
+ * Overwriting rings of threads that ended are kept for the next snapshot, until a living thread finds no
+ * ring: then the one goes whose thread came first.
+ */
+static void make_ring_free(struct tw_recorder *recorder)
+{
+	struct tw_writer *writer = &recorder->writer;
+	uint32_t count = writer->rs.ring_count, oldest = count;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (tw_rs_ring_state(&writer->rs, i) == TW_RB_ENDED && writer->rings[i].is_seen &&
+		    (oldest == count || writer->rings[i].lease < writer->rings[oldest].lease))
+			oldest = i;
+	}
+	if (oldest < count && tw_writer_give_up_ring(writer, oldest) == 0)
+		tw_writer_recycle_ring(writer, oldest);
+}
+
+static void look_after(struct tw_recorder *recorder, uint64_t now_ns)
+{
+	struct tw_writer *writer = &recorder->writer;
+	/* RELAXED rs.wanted: a hint of how many threads went away without a ring. */
+	bool is_wanted = tw_load_relaxed(&writer->rs.control->wanted_count) != 0;
+
+	if (now_ns - recorder->reaped_ns < (is_wanted ? REAP_WANTED_NS : REAP_NS))
+		return;
+	recorder->reaped_ns = now_ns;
+	if (is_wanted) {
+		/* RELAXED rs.wanted: as above. */
+		tw_store_relaxed(&writer->rs.control->wanted_count, 0);
+		if (recorder->policy == TW_RECORDER_OVERWRITE)
+			make_ring_free(recorder);
+	}
+	reap(recorder, is_wanted);
+	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
+		if (tw_rs_image_state(&writer->rs, i) == TW_RS_IMAGE_LIVE && is_known_image(writer, i) &&
+		    !writer->store.stats.is_stalled)
+			tw_writer_tell_no_ring(writer, i);
+	}
+}
+
+TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
+{
+	struct tw_writer *writer = &recorder->writer;
+	uint64_t now_ns = tw_clock_monotonic_ns(), bytes = writer->store.stats.raw_bytes;
+	uint32_t request;
+	bool is_asked = tw_rs_delivery_look(&writer->rs, &request), is_busy;
+	int stored = 0;
+
+	if (now_ns >= recorder->retry_ns) {
+		/* What came since a long sleep has waited long enough. */
+		stored = any_round(recorder, now_ns, is_asked || now_ns - recorder->looked_ns >= TW_PACE_TAKE_NS);
+		recorder->looked_ns = now_ns;
+		if (is_asked && stored >= 0)
+			tw_rs_delivery_done(&writer->rs, request);
+	}
+	/* Without a heartbeat for a second nobody waits for us: so it is while the disk is full. */
+	if (stored < 0)
+		recorder->retry_ns = now_ns + TW_PACE_RETRY_NS;
+	else if (now_ns >= recorder->retry_ns)
+		tw_rs_heartbeat(&writer->rs);
+	look_after(recorder, now_ns);
+	/* Also of those that write nothing more. */
+	for (uint32_t i = 0; writer->store.segment_ns && i < tw_rs_image_count(&writer->rs); i++)
+		tw_store_rotate(&writer->store, &writer->images[i].store);
+	for (uint32_t i = 0; writer->store.durable_ns && i < tw_rs_image_count(&writer->rs); i++)
+		tw_store_sync(&writer->store, &writer->images[i].store, now_ns);
+	is_busy = writer->store.is_stream ? stored > 0 : writer->store.stats.raw_bytes - bytes >= TAKE_BYTES;
+	tw_pace_rest(&recorder->pace, &writer->rs, is_busy, tw_pace_longest_ns(writer, now_ns < recorder->retry_ns, now_ns), timeout_ns);
+	return stored > 0;
+}
+
+TW_API void tw_recorder_wake(struct tw_recorder *recorder)
+{
+	tw_rs_wake(&recorder->writer.rs);
+}
+
+TW_API void tw_recorder_hurry(struct tw_recorder *recorder)
+{
+	tw_stream_out_hurry(&recorder->writer.store.stream);
+}
+
+TW_API int tw_recorder_drain(struct tw_recorder *recorder)
+{
+	int stored;
+
+	reap(recorder, true);
+	stored = any_round(recorder, tw_clock_monotonic_ns(), true);
+	if (stored >= 0)
+		tw_rs_heartbeat(&recorder->writer.rs);
+	return stored < 0 ? stored : 0;
+}
+
+static int snapshot_all(struct tw_recorder *recorder)
+{
+	struct tw_writer *writer = &recorder->writer;
+	uint32_t count;
+
+	count = tw_writer_look(writer);
+	for (uint32_t i = 0; i < count; i++) {
+		int error = writer->rings[i].is_seen ? tw_writer_snapshot_ring(writer, i) : 0;
+
+		if (error < 0)
+			return error;
+	}
+	return 0;
+}
+
+TW_API int tw_recorder_snapshot(struct tw_recorder *recorder)
+{
+	return recorder->policy == TW_RECORDER_OVERWRITE ? snapshot_all(recorder) : TW_EBADARG;
+}
+
+TW_API void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_recorder_stats *out)
+{
+	const struct tw_store *store = &recorder->writer.store;
+
+	*out = store->stats;
+	out->duration_ns = tw_clock_monotonic_ns() - recorder->started_ns;
+	out->events_ns = (uint64_t)((double)(store->last_ticks - store->first_ticks) * 1e9 /
+				    (double)store->header.ticks_per_second);
+	if (!store->first_ticks)
+		out->events_ns = 0;
+}
+
+TW_API bool tw_recorder_question(struct tw_recorder *recorder, struct tw_recorder_question *out)
+{
+	struct tw_rs *rs = &recorder->writer.rs;
+
+	out->process_count = 0;
+	if (!tw_rs_layouts_look(rs, &out->number))
+		return false;
+	/* The process that asks may have come after the last round. */
+	tw_rs_look(rs);
+	for (uint32_t i = 0; i < tw_rs_image_count(rs); i++)
+		if (tw_rs_image_state(rs, i) == TW_RS_IMAGE_LIVE)
+			out->process_ids[out->process_count++] = tw_rs_image(rs, i)->process_id;
+	return true;
+}
+
+TW_API int tw_recorder_answer(struct tw_recorder *recorder, uint32_t number, const char *text)
+{
+	int error = text ? tw_rs_layouts_append(&recorder->writer.rs, text) : 0;
+
+	tw_rs_layouts_done(&recorder->writer.rs, number);
+	return error;
+}
+
+TW_API void tw_recorder_close(struct tw_recorder *recorder)
+{
+	tw_rs_close(&recorder->writer.rs);
+	tw_rs_end_waits(&recorder->writer.rs);
+}
+
+/* ---- the end ---- */
+
+static int drain_for_good(struct tw_recorder *recorder)
+{
+	if (recorder->policy == TW_RECORDER_OVERWRITE)
+		return snapshot_all(recorder);
+	return tw_recorder_drain(recorder);
+}
+
+/* What rings of living threads tell beside their records: nobody will ask them again. */
+static int tell_last_losses(struct tw_recorder *recorder)
+{
+	struct tw_writer *writer = &recorder->writer;
+	uint32_t count = writer->rs.ring_count;
+
+	for (uint32_t i = 0; recorder->policy != TW_RECORDER_OVERWRITE && i < count; i++) {
+		int told =
+			writer->rings[i].is_seen && tw_rs_ring_state(&writer->rs, i) == TW_RB_LIVE ? tw_writer_tell_loss(writer, i) : 0;
+
+		if (told < 0)
+			return told;
+	}
+	return 0;
+}
+
+static int end_all_images(struct tw_recorder *recorder)
+{
+	struct tw_writer *writer = &recorder->writer;
+	int first_error = 0, settle_error;
+
+	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
+		enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, i);
+		int error = 0;
+
+		if (is_known_image(writer, i) && (state == TW_RS_IMAGE_LIVE || state == TW_RS_IMAGE_ENDED))
+			error = tw_writer_end_image(writer, i, state == TW_RS_IMAGE_ENDED);
+		if (error && !first_error)
+			first_error = error;
+		if (writer->images[i].store.is_open)
+			tw_segment_abandon(&writer->images[i].store.segment);
+	}
+	if (!first_error && writer->store.is_stream)
+		first_error = tw_store_mark_stream(&writer->store, UINT64_MAX);
+	settle_error = tw_store_settle(&writer->store);
+	return first_error ? first_error : settle_error;
+}
+
+static void destroy(struct tw_recorder *recorder)
+{
+	tw_rs_destroy(&recorder->writer.rs);
+	tw_store_destroy(&recorder->writer.store);
+	tw_writer_fini(&recorder->writer);
+	free(recorder);
+}
+
+/* The processes that do not know yet that nobody listens any more. */
+static uint64_t count_living(struct tw_recorder *recorder)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < tw_rs_image_count(&recorder->writer.rs); i++)
+		count += tw_rs_image_state(&recorder->writer.rs, i) == TW_RS_IMAGE_LIVE;
+	return count;
+}
+
+TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_stats *stats)
+{
+	struct tw_writer *writer = &recorder->writer;
+	const struct timespec pause = {0, (long)TW_PACE_RETRY_NS};
+	uint32_t count;
+	int error, end_error;
+
+	tw_rs_close(&writer->rs);
+	tw_rs_end_waits(&writer->rs);
+	recorder->is_finishing = true;
+	error = drain_for_good(recorder);
+	/* Who was in the middle of a hit when the rings were closed has committed by now. */
+	if (!error) {
+		nanosleep(&(struct timespec){0, (long)MS}, NULL);
+		error = drain_for_good(recorder);
+	}
+	for (int i = 0; error && i < FINISH_TRIES && !writer->store.stream.error; i++) {
+		nanosleep(&pause, NULL);
+		error = drain_for_good(recorder);
+	}
+	if (!error)
+		error = tell_last_losses(recorder);
+	count = writer->rs.ring_count;
+	for (uint32_t i = 0; error && i < count; i++) {
+		if (writer->rings[i].is_seen)
+			tw_writer_count_unstored(writer, i);
+	}
+	writer->store.is_short = error != 0;
+	writer->store.account[TW_ACCOUNT_PROCESSES_WENT_ON] = count_living(recorder);
+	tw_writer_tell_refusals(&recorder->writer);
+	end_error = end_all_images(recorder);
+	if (!end_error)
+		end_error = tw_store_leave_something(&writer->store);
+	if (stats)
+		tw_recorder_stats(recorder, stats);
+	/* A death in between leaves a mark without rings, and not rings that nothing names. */
+	tw_rs_destroy(&writer->rs);
+	tw_store_unmark_live(&writer->store);
+	destroy(recorder);
+	return error ? error : end_error;
+}
+
+TW_API void tw_recorder_abort(struct tw_recorder *recorder)
+{
+	if (!recorder)
+		return;
+	tw_rs_close(&recorder->writer.rs);
+	tw_rs_end_waits(&recorder->writer.rs);
+	for (uint32_t i = 0; i < tw_rs_image_count(&recorder->writer.rs); i++) {
+		if (recorder->writer.images[i].store.is_open)
+			tw_segment_abandon(&recorder->writer.images[i].store.segment);
+	}
+	if (!recorder->writer.store.is_stream)
+		tw_store_remove(recorder->writer.store.path);
+	destroy(recorder);
+}

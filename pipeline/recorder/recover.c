@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recover.c - consumer.h: completing what a dead recorder left.
+ *
+ *	1 nobody may own the ring set         2 close the segments that were cut
+ *	3 what they hold, lease by lease      4 store what the rings hold behind that
+ *	5 remove the ring set and the mark
+ *
+ * Each step may be repeated: what 4 stored is found by 3 the next time.
+ */
+#include "base/checksum.h"
+#include "base/error.h"
+#include "base/export.h"
+#include "base/sys.h"
+#include "pipeline/reader/reader.h"
+#include "pipeline/reader/scan.h"
+#include "pipeline/recorder/writer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct recovery {
+	struct tw_writer writer;
+	struct tw_capture *known; /* what the segments hold; NULL: nothing */
+	char ring_set[256];
+	bool has_rings;
+	bool has_mark;
+};
+
+/* ---- 2: segments that were cut off ---- */
+
+static int note_block(void *context, uint64_t offset, const struct tw_block_header *header)
+{
+	tw_segment_note(context, offset, header);
+	return 0;
+}
+
+static void ignore_damage(void *context, uint64_t offset, uint64_t bytes, int error, const char *reason)
+{
+}
+
+/* Do the rings still hold all that the block says?  Definitions they keep to the end. */
+static bool is_in_rings(const struct recovery *recovery, const struct tw_block_header *header)
+{
+	const struct tw_rs *rs = &recovery->writer.rs;
+	uint32_t count = recovery->has_rings ? rs->ring_count : 0;
+
+	if (header->type != TW_BLOCK_EVENTS)
+		return recovery->has_rings;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct tw_writer_ring *ring = &recovery->writer.rings[i];
+
+		/* Several rings may be of one lease, one behind the other. */
+		if (ring->lease != header->ring_lease || ring->is_bad || header->first_pos < ring->pos ||
+		    header->end_pos > tw_rb_committed(tw_rs_ring(rs, i)))
+			continue;
+		/* PAIR rb.consume: acquire; the recorder that stored what lies before is dead. */
+		return tw_load_acquire(&tw_rs_ring(rs, i)->tail_pos) <= header->first_pos;
+	}
+	return false;
+}
+
+/*
+ * The last block may be torn although its header is sound: one that was written over the beginning of
+ * another, which a full disk had refused.  What the rings hold too is left to them.
+ */
+static int drop_torn_blocks(struct recovery *recovery, struct tw_segment *segment,
+			    const struct tw_segment_file *file)
+{
+	struct tw_block_decoder *decoder = tw_block_decoder_create();
+	int error = decoder ? 0 : TW_ENOMEM;
+
+	while (!error && segment->entry_count && !segment->has_lost_entries) {
+		const struct tw_index_entry *last = &segment->entries[segment->entry_count - 1];
+
+		error = tw_segment_read(file, last->offset, &last->header, decoder);
+		if (error || !is_in_rings(recovery, &last->header) ||
+		    tw_checksum64(tw_block_decoder_input(decoder), last->header.stored_bytes) ==
+			    last->header.payload_checksum)
+			break;
+		tw_segment_forget_last(segment);
+	}
+	tw_block_decoder_destroy(decoder);
+	return error == TW_EFORMAT ? 0 : error;
+}
+
+/* Not even its header is sound: it stays, and readers name it; one that is shorter than that held nothing. */
+static int pass_over(const struct tw_store *store, const char *name)
+{
+	struct stat st;
+
+	if (fstatat(store->directory_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+	    st.st_size < (off_t)sizeof(struct tw_segment_header))
+		unlinkat(store->directory_fd, name, 0);
+	return 0;
+}
+
+static int close_cut_segment(struct recovery *recovery, const char *name, uint32_t number)
+{
+	struct tw_store *store = &recovery->writer.store;
+	struct tw_segment segment = {.directory_fd = store->directory_fd, .number = number, .io = store->io};
+	const struct tw_segment_visitor visitor = {note_block, ignore_damage, &segment};
+	struct tw_segment_found found = {0};
+	struct tw_segment_file file;
+	int error = tw_segment_open(store->directory_fd, name, &file);
+
+	if (error == TW_EFORMAT || error == TW_EVERSION)
+		return pass_over(store, name);
+	if (error)
+		return error;
+	/* An index of this version would not fit it: it stays, and readers walk it. */
+	if (file.header.version != TW_FORMAT_VERSION) {
+		tw_segment_file_close(&file);
+		return 0;
+	}
+	segment.offset = sizeof file.header;
+	error = tw_segment_scan(&file, &visitor, &found);
+	if (!error)
+		error = drop_torn_blocks(recovery, &segment, &file);
+	tw_segment_file_close(&file);
+	segment.fd = openat(store->directory_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (segment.fd < 0 && !error)
+		error = tw_error_from_errno(errno);
+	if (error) {
+		free(segment.entries);
+		if (segment.fd >= 0)
+			close(segment.fd);
+		return error;
+	}
+	/* A recorder that had ended left it open because there was no room: what came after is gone. */
+	segment.totals.ending = TW_SEGMENT_LAST | (recovery->has_mark ? 0 : TW_SEGMENT_SHORT);
+	return tw_segment_close(&segment, store->encoder, true);
+}
+
+static int close_cut_segments(struct recovery *recovery)
+{
+	int fd = openat(recovery->writer.store.directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+	int error = directory ? 0 : TW_EIO;
+
+	while (!error && (entry = readdir(directory)) != NULL) {
+		uint32_t number;
+		bool is_open;
+
+		if (tw_segment_parse_name(entry->d_name, &number, &is_open) && is_open)
+			error = close_cut_segment(recovery, entry->d_name, number);
+	}
+	if (directory)
+		closedir(directory);
+	else if (fd >= 0)
+		close(fd);
+	return error;
+}
+
+/* ---- 3, 4: the rings ---- */
+
+/* What stands behind the last block of a stream: whose turn it was, and the last record. */
+static int look_at_last_block(struct recovery *recovery, const struct tw_source_block *block,
+			      struct tw_writer_ring *ring)
+{
+	struct tw_block_decoder *decoder = tw_block_decoder_create();
+	uint8_t *raw = malloc(TW_BLOCK_RAW_BYTES_MAX + TW_COLUMN_SLACK_BYTES);
+	int error = decoder && raw ? 0 : TW_ENOMEM;
+
+	ring->tracee_id = block->header.tracee_id;
+	ring->run_seq = block->header.run_seq;
+	/* A damaged block was stored all the same: its records are not to be had twice. */
+	if (!error && tw_source_load(recovery->known, block, decoder, raw) == 0) {
+		for (uint32_t at = 0; at < block->header.raw_bytes; at += TW_RB_HEAD_BYTES(ring->last_head)) {
+			ring->last_ticks = tw_get64(raw + at);
+			ring->last_head = tw_record_head(raw + at);
+			if (TW_RB_HEAD_KIND(ring->last_head) != TW_EVENT_SWITCH)
+				continue;
+			ring->tracee_id = TW_RB_HEAD_ID(ring->last_head);
+			ring->run_seq = tw_get64(raw + at + TW_CODEC_HEAD_BYTES);
+		}
+	}
+	tw_block_decoder_destroy(decoder);
+	free(raw);
+	return error;
+}
+
+static int continue_stream(struct recovery *recovery, const struct tw_source_stream *stream,
+			   struct tw_writer_ring *ring)
+{
+	const struct tw_source_block *blocks = &recovery->known->blocks[stream->first_block];
+	const struct tw_source_block *last = &blocks[stream->block_count - 1];
+
+	if (last->header.end_pos > ring->pos)
+		ring->pos = last->header.end_pos;
+	ring->sequence = last->header.end_sequence;
+	memcpy(ring->told, last->header.lost, sizeof ring->told);
+	memcpy(ring->own, last->header.own, sizeof ring->own);
+	ring->stored_records = 0;
+	for (uint32_t i = 0; i < stream->block_count; i++)
+		ring->stored_records += blocks[i].header.event_count + blocks[i].header.switch_count +
+					blocks[i].header.own_count;
+	return look_at_last_block(recovery, last, ring);
+}
+
+static int continue_rings(struct recovery *recovery)
+{
+	struct tw_writer *writer = &recovery->writer;
+	uint32_t count = tw_writer_look(writer);
+	int error = 0;
+
+	for (uint32_t i = 0; !error && i < count; i++) {
+		struct tw_writer_ring *ring = &writer->rings[i];
+		const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, i);
+		uint64_t tail_pos, committed_pos;
+
+		if (!ring->lease || ring->is_bad)
+			continue;
+		/* PAIR rb.consume: acquire; the recorder that stored what lies before is dead. */
+		tail_pos = tw_load_acquire(&shared->tail_pos);
+		committed_pos = tw_rb_committed(shared);
+		if (tail_pos > ring->pos)
+			ring->pos = tail_pos;
+		for (uint32_t j = 0; recovery->known && !error && j < recovery->known->stream_count; j++) {
+			if (recovery->known->streams[j].lease == ring->lease)
+				error = continue_stream(recovery, &recovery->known->streams[j], ring);
+		}
+		/* The files have more of the stream than stood in this ring: the rest stands in the one that has grown from it. */
+		if (ring->pos > committed_pos && (ring->successor || tail_pos <= committed_pos))
+			ring->pos = committed_pos;
+	}
+	return error;
+}
+
+static void continue_images(struct recovery *recovery)
+{
+	for (uint32_t i = 0; i < recovery->writer.rs.image_count; i++) {
+		struct tw_writer_image *image = &recovery->writer.images[i];
+
+		for (uint32_t j = 0; recovery->known && j < recovery->known->image_count; j++) {
+			const struct tw_source_image *known = recovery->known->images[j];
+
+			if (known->header.image_lease != image->store.lease)
+				continue;
+			image->store.segment_count = known->last_segment;
+			image->store.events = known->events_through;
+			memcpy(image->store.lost, known->lost_through, sizeof image->store.lost);
+			image->defs_seen = known->catalog.log_end;
+			image->no_ring_told = known->no_ring_told;
+		}
+	}
+}
+
+/* A ring, and those in which its stream goes on. */
+static int drain_stream(struct tw_writer *writer, uint32_t index)
+{
+	for (unsigned steps = 0; steps < 64; steps++) {
+		uint32_t next;
+		int stored = tw_writer_drain_ring(writer, index, 1);
+
+		if (stored < 0)
+			return stored;
+		next = writer->rings[index].successor;
+		if (!next)
+			return tw_writer_tell_loss(writer, index);
+		stored = tw_writer_end_ring(writer, index);
+		if (stored < 0)
+			return stored;
+		index = next - 1;
+	}
+	return 0;
+}
+
+static int drain_rings(struct recovery *recovery)
+{
+	struct tw_writer *writer = &recovery->writer;
+	bool is_overwriting = writer->rs.config.policy == TW_RB_OVERWRITE;
+
+	for (uint32_t i = 0; i < writer->rs.ring_count; i++) {
+		int stored = 0;
+
+		if (!writer->rings[i].is_seen)
+			continue;
+		stored = is_overwriting ? tw_writer_snapshot_ring(writer, i) : drain_stream(writer, i);
+		if (stored < 0)
+			return stored;
+	}
+	return 0;
+}
+
+/* Ends the images that have something new, even if it is only what they defined or lost without a ring. */
+static int end_images(struct recovery *recovery)
+{
+	struct tw_writer *writer = &recovery->writer;
+
+	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
+		const struct tw_rs_seen_image *image = tw_rs_image(&writer->rs, i);
+		enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, i);
+		bool is_dead, has_news;
+		int error;
+
+		if (state != TW_RS_IMAGE_LIVE && state != TW_RS_IMAGE_ENDED)
+			continue;
+		/* PAIR rs.defs: acquire; only to see whether there is more. */
+		has_news = tw_load_acquire(&tw_rs_head(&writer->rs, i)->defs_committed_bytes) > writer->images[i].defs_seen;
+		/* RELAXED rs.no_ring: likewise. */
+		has_news |= tw_load_relaxed(&tw_rs_head(&writer->rs, i)->no_ring_lost) > writer->images[i].no_ring_told;
+		if (!has_news && !writer->images[i].store.is_open)
+			continue;
+		is_dead = state == TW_RS_IMAGE_ENDED ||
+			  tw_sys_is_process_gone(image->process_id, image->process_start_time);
+		error = tw_writer_end_image(writer, i, is_dead);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+/*
+ * The last segment of an image says that its recording ended there.  Where it was closed in time, and nothing came after it, an
+ * empty one says so.
+ */
+static int say_last_words(struct recovery *recovery)
+{
+	for (uint32_t i = 0; recovery->known && i < recovery->known->image_count; i++) {
+		const struct tw_source_image *known = recovery->known->images[i];
+		struct tw_store_image image = {.lease = known->header.image_lease,
+					       .process_start_time = known->header.process_start_time,
+					       .start_ticks = known->header.image_start_ticks,
+					       .process_id = known->header.process_id,
+					       .parent_process_id = known->header.parent_process_id,
+					       .segment_count = known->last_segment,
+					       .events = known->events_through};
+		bool is_continued = false;
+		int error;
+
+		for (uint32_t j = 0; j < TW_RS_IMAGES_MAX; j++)
+			is_continued |= recovery->writer.images[j].store.lease == image.lease &&
+					recovery->writer.images[j].store.segment_count > image.segment_count;
+		if (known->is_last || !known->last_segment || is_continued)
+			continue;
+		memcpy(image.lost, known->lost_through, sizeof image.lost);
+		error = tw_store_open_segment(&recovery->writer.store, &image);
+		if (error >= 0)
+			error = tw_store_close_segment(&recovery->writer.store, &image, TW_SEGMENT_LAST);
+		free(image.closed);
+		if (error < 0)
+			return error;
+	}
+	return 0;
+}
+
+static int store_rings(struct recovery *recovery)
+{
+	int error = continue_rings(recovery);
+
+	if (error)
+		return error;
+	continue_images(recovery);
+	error = drain_rings(recovery);
+	return error ? error : end_images(recovery);
+}
+
+/* ---- all of it ---- */
+
+/* 1 */
+static int find_rings(struct recovery *recovery)
+{
+	struct tw_store *store = &recovery->writer.store;
+	int error = tw_store_read_mark(store->directory_fd, recovery->ring_set, sizeof recovery->ring_set);
+
+	recovery->has_mark = error == 0;
+	if (error == TW_ENOENT || error == TW_EFORMAT)
+		return 0;
+	if (!error)
+		error = tw_rs_open_dead(&recovery->writer.rs, recovery->ring_set);
+	recovery->has_rings = error == 0;
+	if (recovery->has_rings)
+		tw_writer_look(&recovery->writer);
+	/* After a restart of the machine there are none. */
+	return error == TW_ENOENT ? 0 : error;
+}
+
+/* 3 */
+static int find_known(struct recovery *recovery, const char *path)
+{
+	const struct tw_capture_options options = {.no_workers = true};
+	int error = tw_capture_open(path, &options, &recovery->known);
+
+	if (error == TW_EFORMAT && recovery->has_mark)
+		return 0;
+	if (error || !recovery->known->image_count)
+		return error;
+	/* New segments belong to the same capture. */
+	recovery->writer.store.header = recovery->known->images[0]->header;
+	tw_store_clock(&recovery->writer.store.header.clock);
+	return 0;
+}
+
+static int recover(struct recovery *recovery, const char *path)
+{
+	int error = find_rings(recovery);
+
+	if (!error)
+		error = close_cut_segments(recovery);
+	/* One that held nothing is gone, and leaves no hole in the numbers. */
+	if (!error)
+		error = tw_store_renumber(&recovery->writer.store);
+	if (!error)
+		error = find_known(recovery, path);
+	if (!error && recovery->has_rings)
+		error = store_rings(recovery);
+	if (!error && recovery->has_mark)
+		error = say_last_words(recovery);
+	if (!error && recovery->has_mark && (!recovery->known || !recovery->known->info.segments))
+		error = tw_store_leave_something(&recovery->writer.store);
+	if (error)
+		return error;
+	if (recovery->has_rings)
+		tw_rs_remove(recovery->ring_set);
+	tw_store_unmark_live(&recovery->writer.store);
+	return 0;
+}
+
+TW_API int tw_recover(const char *capture_path, struct tw_recorder_stats *stats)
+{
+	const struct tw_recorder_options options = {.path = capture_path};
+	struct recovery *recovery = calloc(1, sizeof *recovery);
+	struct tw_writer *writer;
+	int error;
+
+	if (!recovery)
+		return TW_ENOMEM;
+	writer = &recovery->writer;
+	writer->is_dead = true;
+	error = tw_writer_init(writer);
+	if (!error)
+		error = tw_store_create(&writer->store, &options, true);
+	if (error)
+		goto fini_writer;
+	/* What is recovered is worth a sync. */
+	writer->store.durable_ns = 1;
+	error = recover(recovery, capture_path);
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
+		if (writer->images[i].store.is_open)
+			tw_segment_abandon(&writer->images[i].store.segment);
+	}
+	if (stats)
+		*stats = writer->store.stats;
+	if (recovery->has_rings)
+		tw_rs_detach(&writer->rs);
+	tw_capture_close(recovery->known);
+	tw_store_destroy(&writer->store);
+fini_writer:
+	tw_writer_fini(writer);
+	free(recovery);
+	return error;
+}
+
+/* ---- what nobody names any more ---- */
+
+TW_API unsigned tw_recover_list(void (*fn)(const char *ring_set_path, uint64_t bytes, void *arg), void *arg)
+{
+	return tw_rs_list_dead(fn, arg);
+}
+
+struct cleaning {
+	void (*fn)(const char *ring_set_path, uint64_t bytes, void *arg);
+	void *arg;
+	unsigned removed;
+};
+
+static void clean_one(const char *ring_set_path, uint64_t bytes, void *arg)
+{
+	struct cleaning *cleaning = arg;
+
+	if (tw_rs_remove(ring_set_path))
+		return;
+	cleaning->removed++;
+	if (cleaning->fn)
+		cleaning->fn(ring_set_path, bytes, cleaning->arg);
+}
+
+TW_API unsigned tw_recover_clean(void (*fn)(const char *ring_set_path, uint64_t bytes, void *arg), void *arg)
+{
+	struct cleaning cleaning = {fn, arg, 0};
+
+	tw_rs_list_dead(clean_one, &cleaning);
+	return cleaning.removed;
+}

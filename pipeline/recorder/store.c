@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* store.c - the directory of a capture, and the segments of its images. */
+#include "pipeline/recorder/store.h"
+#include "base/error.h"
+#include "ringbuf/ringset.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MARK_KEY "ringset="
+
+void tw_store_clock(struct tw_format_clock *out)
+{
+	struct tw_clock_snapshot snapshot;
+
+	tw_clock_snapshot(&snapshot);
+	*out = (struct tw_format_clock){snapshot.ticks, snapshot.monotonic_ns, snapshot.realtime_ns,
+					snapshot.boottime_ns};
+}
+
+/* 36 characters of hexadecimal digits and dashes; all zero where the kernel does not say. */
+static void read_boot_id(uint8_t out[16])
+{
+	char text[40] = "";
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	unsigned digits = 0;
+
+	memset(out, 0, 16);
+	if (fd < 0)
+		return;
+	if (read(fd, text, sizeof text - 1) < 36)
+		text[0] = '\0';
+	close(fd);
+	for (const char *p = text; *p && digits < 32; p++) {
+		int value = *p >= '0' && *p <= '9' ? *p - '0' : *p >= 'a' && *p <= 'f' ? *p - 'a' + 10 : -1;
+
+		if (value < 0)
+			continue;
+		out[digits / 2] |= (uint8_t)(value << (digits % 2 ? 0 : 4));
+		digits++;
+	}
+}
+
+static int fill_header(struct tw_store *store, const struct tw_recorder_options *options)
+{
+	struct tw_segment_header *header = &store->header;
+
+	tw_clock_init();
+	read_boot_id(header->boot_id);
+	if (getrandom(&header->capture_id, sizeof header->capture_id, GRND_NONBLOCK) !=
+	    sizeof header->capture_id)
+		return TW_EIO;
+	header->clock_source = (uint32_t)tw_clock_source();
+	header->policy = (uint32_t)options->policy;
+	header->ticks_per_second = tw_clock_ticks_per_second();
+	tw_store_clock(&header->clock);
+	return 0;
+}
+
+/* Is every file in it one of a capture?  Gives the first number that no segment has. */
+static int look_at_files(int directory_fd, uint32_t *next_number, bool *has_others)
+{
+	int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	*next_number = 1;
+	*has_others = false;
+	if (!directory) {
+		if (fd >= 0)
+			close(fd);
+		return TW_EIO;
+	}
+	while ((entry = readdir(directory)) != NULL) {
+		uint32_t number;
+		bool is_open;
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    strcmp(entry->d_name, TW_CAPTURE_LIVE_FILE) == 0)
+			continue;
+		if (!tw_segment_parse_name(entry->d_name, &number, &is_open))
+			*has_others = true;
+		else if (number >= *next_number && number < UINT32_MAX)
+			*next_number = number + 1;
+	}
+	closedir(directory);
+	return 0;
+}
+
+static void remove_files(int directory_fd)
+{
+	int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	if (!directory) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((entry = readdir(directory)) != NULL) {
+		uint32_t number;
+		bool is_open;
+
+		if (tw_segment_parse_name(entry->d_name, &number, &is_open))
+			unlinkat(directory_fd, entry->d_name, 0);
+	}
+	closedir(directory);
+	unlinkat(directory_fd, TW_CAPTURE_LIVE_FILE, 0);
+}
+
+static int open_directory(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? tw_error_from_errno(errno) : fd;
+}
+
+int tw_store_remove(const char *path)
+{
+	uint32_t number;
+	bool has_others;
+	int fd = open_directory(path), error;
+
+	if (fd < 0)
+		return fd;
+	error = look_at_files(fd, &number, &has_others);
+	if (!error && has_others)
+		error = TW_EEXIST;
+	if (!error)
+		remove_files(fd);
+	close(fd);
+	if (!error && rmdir(path) < 0)
+		error = tw_error_from_errno(errno);
+	return error;
+}
+
+/* Makes way for a new capture: never while a recording is alive, never anything that is no capture. */
+static int replace(const char *path)
+{
+	char ring_set[256];
+	struct tw_rs rs;
+	int fd = open_directory(path), error;
+
+	if (fd < 0)
+		return TW_EEXIST;
+	error = tw_store_read_mark(fd, ring_set, sizeof ring_set);
+	close(fd);
+	if (error == 0) {
+		error = tw_rs_open_dead(&rs, ring_set);
+		if (error == TW_EEXIST)
+			return error;
+		if (error == 0) {
+			tw_rs_detach(&rs);
+			tw_rs_remove(ring_set);
+		}
+	}
+	return tw_store_remove(path);
+}
+
+static int make_directory(const struct tw_recorder_options *options)
+{
+	int error;
+
+	if (mkdir(options->path, 0700) == 0)
+		return 0;
+	if (errno != EEXIST || !options->force)
+		return tw_error_from_errno(errno);
+	error = replace(options->path);
+	if (error)
+		return error;
+	return mkdir(options->path, 0700) < 0 ? tw_error_from_errno(errno) : 0;
+}
+
+/* Nothing but a file descriptor: no directory, no mark, no files to close and remove. */
+static int create_stream(struct tw_store *store, const struct tw_recorder_options *options)
+{
+	int error;
+
+	if (options->policy == TW_RECORDER_OVERWRITE)
+		return TW_EBADARG;
+	error = tw_stream_out_open(&store->stream, options->stream_fd);
+	if (error)
+		return error;
+	store->is_stream = true;
+	store->next_number = 1;
+	error = fill_header(store, options);
+	store->encoder = tw_block_encoder_create();
+	if (!error && !store->encoder)
+		error = TW_ENOMEM;
+	if (error)
+		tw_store_destroy(store);
+	return error;
+}
+
+int tw_store_create(struct tw_store *store, const struct tw_recorder_options *options, bool may_exist)
+{
+	bool has_others;
+	int error = 0;
+
+	memset(store, 0, sizeof *store);
+	store->directory_fd = -1;
+	store->stream.fd = -1;
+	if (options->is_stream)
+		return create_stream(store, options);
+	if (!options->path || !options->path[0] || strlen(options->path) > TW_PATH_BYTES_MAX)
+		return TW_EBADARG;
+	strcpy(store->path, options->path);
+	store->io = &tw_segment_system_io;
+	store->segment_bytes = options->segment_bytes;
+	store->segment_ns = options->segment_ns;
+	store->segments_kept = options->segments_kept;
+	store->durable_ns = options->durable_ns;
+	error = fill_header(store, options);
+	if (error)
+		return error;
+	if (!may_exist) {
+		error = make_directory(options);
+		if (error)
+			return error;
+	}
+	store->directory_fd = open_directory(options->path);
+	if (store->directory_fd < 0)
+		return store->directory_fd;
+	error = look_at_files(store->directory_fd, &store->next_number, &has_others);
+	store->encoder = tw_block_encoder_create();
+	if (!error && !store->encoder)
+		error = TW_ENOMEM;
+	if (!error && store->durable_ns)
+		error = tw_syncer_create(&store->syncer);
+	if (error)
+		tw_store_destroy(store);
+	return error;
+}
+
+int tw_store_renumber(struct tw_store *store)
+{
+	bool has_others;
+
+	return look_at_files(store->directory_fd, &store->next_number, &has_others);
+}
+
+void tw_store_destroy(struct tw_store *store)
+{
+	tw_syncer_destroy(store->syncer);
+	store->syncer = NULL;
+	tw_block_encoder_destroy(store->encoder);
+	store->encoder = NULL;
+	tw_stream_out_close(&store->stream);
+	if (store->directory_fd >= 0)
+		close(store->directory_fd);
+	store->directory_fd = -1;
+}
+
+/* ---- the mark ---- */
+
+int tw_store_mark_live(struct tw_store *store, const char *ring_set_path)
+{
+	int fd = openat(store->directory_fd, TW_CAPTURE_LIVE_FILE,
+			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int written;
+
+	if (store->is_stream)
+		return 0;
+	if (fd < 0)
+		return tw_error_from_errno(errno);
+	written = dprintf(fd, MARK_KEY "%s\n", ring_set_path);
+	/* After a power failure the mark tells a recording that was cut from one that ended without room. */
+	if (store->durable_ns && (fsync(fd) < 0 || fsync(store->directory_fd) < 0))
+		written = 0;
+	close(fd);
+	return written > 0 ? 0 : TW_ENOSPC;
+}
+
+void tw_store_unmark_live(struct tw_store *store)
+{
+	if (store->is_stream)
+		return;
+	unlinkat(store->directory_fd, TW_CAPTURE_LIVE_FILE, 0);
+}
+
+int tw_store_read_mark(int directory_fd, char *ring_set_path, size_t bytes)
+{
+	char text[1024];
+	int fd = openat(directory_fd, TW_CAPTURE_LIVE_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	char *value, *end;
+	ssize_t got;
+
+	if (fd < 0)
+		return tw_error_from_errno(errno);
+	got = read(fd, text, sizeof text - 1);
+	close(fd);
+	if (got <= 0)
+		return TW_EFORMAT;
+	text[got] = '\0';
+	value = strstr(text, MARK_KEY);
+	if (!value)
+		return TW_EFORMAT;
+	value += strlen(MARK_KEY);
+	end = strchr(value, '\n');
+	if (!end || end == value || (size_t)(end - value) >= bytes)
+		return TW_EFORMAT;
+	memcpy(ring_set_path, value, (size_t)(end - value));
+	ring_set_path[end - value] = '\0';
+	return 0;
+}
+
+/* ---- segments ---- */
+
+static struct tw_segment_header header_of(const struct tw_store *store, const struct tw_store_image *image)
+{
+	struct tw_segment_header header = store->header;
+
+	header.image_lease = image->lease;
+	header.process_start_time = image->process_start_time;
+	header.image_start_ticks = image->start_ticks;
+	header.process_id = image->process_id;
+	header.parent_process_id = image->parent_process_id;
+	/* In a stream a header comes again. */
+	header.image_segment = image->segment_count + !image->is_open;
+	header.segments_kept = store->segments_kept;
+	header.events_before = image->events;
+	memcpy(header.lost_before, image->lost, sizeof header.lost_before);
+	if (store->first_ticks && header.ticks_per_second)
+		header.first_event_ns = header.clock.monotonic_ns +
+					(uint64_t)(int64_t)((double)(int64_t)(store->first_ticks - header.clock.ticks) * 1e9 /
+							    (double)header.ticks_per_second);
+	return header;
+}
+
+/* What follows in the stream is the image's.  Returns as tw_store_open_segment(). */
+static int open_in_stream(struct tw_store *store, struct tw_store_image *image)
+{
+	struct tw_segment_header header = header_of(store, image);
+	bool is_new = !image->is_open;
+	int error;
+
+	if (!is_new && store->stream_number == image->segment.number)
+		return store->stream.error;
+	if (is_new)
+		image->segment = (struct tw_segment){ .fd = -1, .number = store->next_number, .stream = &store->stream };
+	error = tw_segment_begin_in_stream(&image->segment, &header);
+	if (error)
+		return error;
+	store->stream_number = image->segment.number;
+	store->stats.file_bytes += sizeof header;
+	if (!is_new)
+		return 0;
+	store->next_number++;
+	store->stats.segments++;
+	image->segment_count++;
+	image->is_open = true;
+	image->opened_ns = tw_clock_monotonic_ns();
+	return 1;
+}
+
+int tw_store_mark_stream(struct tw_store *store, uint64_t ticks)
+{
+	struct tw_segment segment = { .fd = -1, .stream = &store->stream };
+	int error;
+
+	if (!store->stream_number || store->marked_ticks >= store->last_ticks)
+		return store->stream.error;
+	error = tw_segment_mark_in_stream(&segment, store->encoder, ticks);
+	if (!error)
+		store->marked_ticks = ticks;
+	return error;
+}
+
+int tw_store_open_segment(struct tw_store *store, struct tw_store_image *image)
+{
+	struct tw_segment_header header = header_of(store, image);
+	int error;
+
+	if (store->is_stream)
+		return open_in_stream(store, image);
+	if (image->is_open)
+		return 0;
+	memset(&image->segment, 0, sizeof image->segment);
+	image->segment.number = store->next_number;
+	image->segment.directory_fd = store->directory_fd;
+	image->segment.io = store->io;
+	error = tw_segment_create(&image->segment, &header);
+	if (error == TW_EEXIST)
+		store->next_number++;
+	if (error)
+		return error;
+	store->next_number++;
+	store->stats.segments++;
+	image->segment_count++;
+	store->stats.file_bytes += sizeof header;
+	image->is_open = true;
+	image->opened_ns = tw_clock_monotonic_ns();
+	image->dirty_ns = 0;
+	return 1;
+}
+
+/* Only so many closed segments are kept: a recorder may run for ever on a small disk. */
+static void forget_oldest(struct tw_store *store, struct tw_store_image *image)
+{
+	const struct tw_segment *closed = &image->segment;
+	char name[TW_SEGMENT_NAME_BYTES];
+
+	if (!store->segments_kept)
+		return;
+	if (!image->closed)
+		image->closed = calloc(store->segments_kept, sizeof *image->closed);
+	if (!image->closed)
+		return;
+	if (image->closed_count == store->segments_kept) {
+		if (store->syncer)
+			tw_syncer_await(store->syncer, image->closed[0].number);
+		tw_segment_name(image->closed[0].number, false, name);
+		if (unlinkat(store->directory_fd, name, 0) == 0) {
+			store->stats.segments_removed++;
+			store->stats.events_removed += image->closed[0].events;
+			store->stats.bytes_removed += image->closed[0].bytes;
+		}
+		image->closed_count--;
+		memmove(image->closed, image->closed + 1, image->closed_count * sizeof *image->closed);
+	}
+	image->closed[image->closed_count++] =
+		(struct tw_store_closed){closed->number, closed->totals.events, closed->offset};
+}
+
+/* What is known to be missing; left to the statistics where it finds no room. */
+static void append_account(struct tw_store *store, struct tw_store_image *image)
+{
+	struct tw_block_header header = {.type = TW_BLOCK_ACCOUNT};
+	struct tw_format_account entries[TW_ACCOUNT_CAUSES] = {{0}};
+	const uint8_t *stored;
+	uint32_t count = 0;
+
+	for (uint32_t cause = 0; cause < TW_ACCOUNT_CAUSES; cause++) {
+		if (store->account[cause])
+			entries[count++] = (struct tw_format_account){.cause = cause, .count = store->account[cause]};
+	}
+	if (!count)
+		return;
+	tw_store_clock(&header.clock);
+	tw_block_encode_bytes(store->encoder, &header, entries, count * (uint32_t)sizeof *entries, &stored);
+	if (tw_segment_append(&image->segment, &header, stored))
+		return;
+	store->stats.file_bytes += tw_block_file_bytes(&header);
+	store->stats.blocks++;
+}
+
+static int close_file(struct tw_store *store, struct tw_segment *segment)
+{
+	struct tw_segment_sealed sealed;
+	int error;
+
+	if (!store->syncer || segment->stream)
+		return tw_segment_close(segment, store->encoder, store->durable_ns != 0);
+	error = tw_segment_seal(segment, store->encoder, &sealed);
+	if (!error)
+		tw_syncer_publish(store->syncer, &sealed);
+	return error;
+}
+
+int tw_store_settle(struct tw_store *store)
+{
+	uint64_t count = 0;
+	int error = store->syncer ? tw_syncer_settle(store->syncer, &count) : 0;
+
+	store->stats.write_errors += count;
+	if (error)
+		store->stats.last_error = error;
+	return error;
+}
+
+int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image, unsigned ending)
+{
+	uint64_t before;
+	int error;
+
+	if (!image->is_open)
+		return 0;
+	/* Another image may have written since: its segment is not the one that ends. */
+	error = store->is_stream ? open_in_stream(store, image) : 0;
+	if (error >= 0)
+		append_account(store, image);
+	before = image->segment.offset;
+	image->segment.totals.ending = ending | (store->is_short ? TW_SEGMENT_SHORT : 0);
+	image->is_open = false;
+	if (error >= 0)
+		error = close_file(store, &image->segment);
+	if (error) {
+		store->stats.write_errors++;
+		store->stats.last_error = error;
+		return error;
+	}
+	store->stats.file_bytes += image->segment.offset - before;
+	if (!(ending & TW_SEGMENT_FINAL))
+		forget_oldest(store, image);
+	return 0;
+}
+
+int tw_store_leave_something(struct tw_store *store)
+{
+	struct tw_store_image nobody = {0};
+	int error;
+
+	if (store->stats.segments)
+		return 0;
+	error = tw_store_open_segment(store, &nobody);
+	return error < 0 ? error : tw_store_close_segment(store, &nobody, TW_SEGMENT_FINAL | TW_SEGMENT_LAST);
+}
+
+int tw_store_append(struct tw_store *store, struct tw_store_image *image,
+		    const struct tw_block_header *header, const uint8_t *stored)
+{
+	struct tw_recorder_stats *stats = &store->stats;
+	int error = tw_segment_append(&image->segment, header, stored);
+
+	if (error) {
+		stats->write_errors++;
+		stats->last_error = error;
+		stats->is_stalled = true;
+		/* A disk that fails may take another file; a full one takes none. */
+		if (error == TW_EIO)
+			tw_store_close_segment(store, image, 0);
+		return error;
+	}
+	if (header->type == TW_BLOCK_EVENTS && (!store->first_ticks || header->first_ticks < store->first_ticks))
+		store->first_ticks = header->first_ticks;
+	if (header->last_ticks > store->last_ticks)
+		store->last_ticks = header->last_ticks;
+	stats->is_stalled = false;
+	stats->blocks++;
+	stats->events += header->event_count;
+	image->events += header->event_count;
+	stats->raw_bytes += header->raw_bytes;
+	stats->file_bytes += tw_block_file_bytes(header);
+	if (store->durable_ns && !image->dirty_ns)
+		image->dirty_ns = tw_clock_monotonic_ns();
+	return 0;
+}
+
+void tw_store_rotate(struct tw_store *store, struct tw_store_image *image)
+{
+	bool is_large, is_old;
+
+	if (!image->is_open)
+		return;
+	if (store->is_stream)
+		return;
+	is_large = store->segment_bytes && image->segment.offset >= store->segment_bytes;
+	is_old = store->segment_ns && tw_clock_monotonic_ns() - image->opened_ns >= store->segment_ns;
+	/* What was written is written: that the index could not be is told by the statistics. */
+	if (is_large || is_old)
+		tw_store_close_segment(store, image, 0);
+}
+
+void tw_store_sync(struct tw_store *store, struct tw_store_image *image, uint64_t now_ns)
+{
+	int error;
+
+	if (!store->syncer || !image->is_open)
+		return;
+	error = tw_syncer_failed(store->syncer, image->segment.number);
+	if (error) {
+		store->stats.write_errors++;
+		store->stats.last_error = error;
+		tw_segment_abandon(&image->segment);
+		image->is_open = false;
+		return;
+	}
+	/* Blocks may have been stored since now. */
+	if (image->dirty_ns && now_ns >= image->dirty_ns && now_ns - image->dirty_ns >= store->durable_ns &&
+	    tw_syncer_sync(store->syncer, &image->segment))
+		image->dirty_ns = 0;
+}
+
+uint64_t tw_store_sync_due(const struct tw_store *store, const struct tw_store_image *image, uint64_t now_ns)
+{
+	uint64_t due_ns = image->dirty_ns + store->durable_ns;
+
+	if (!image->is_open || !image->dirty_ns)
+		return UINT64_MAX;
+	return due_ns > now_ns ? due_ns - now_ns : 0;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* syncer.c - a queue of files, and the thread that waits for the disk. */
+#include "pipeline/recorder/syncer.h"
+#include "base/error.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Segments end by size and by process: more than this at once is a disk that does not follow. */
+#define JOBS_MAX 64
+
+struct job {
+	struct tw_segment_sealed segment;
+	bool is_publication; /* else a sync of a file that is being written */
+};
+
+struct failure {
+	uint32_t number;
+	int error;
+};
+
+struct tw_syncer {
+	pthread_t thread;
+	pthread_mutex_t mutex;
+	pthread_cond_t changed; /* jobs, is_ending: for the thread; jobs: for the recorder */
+	/* All below: with the mutex. */
+	struct job jobs[JOBS_MAX]; /* the oldest first; the first one is under way */
+	size_t count;
+	bool is_ending;
+	struct failure failures[JOBS_MAX]; /* of syncs, not yet answered */
+	size_t failure_count;
+	int publish_error; /* the first */
+	uint64_t publish_errors;
+};
+
+/* With the mutex. */
+static int take_failure(struct tw_syncer *syncer, uint32_t number)
+{
+	for (size_t i = 0; i < syncer->failure_count; i++) {
+		int error = syncer->failures[i].error;
+
+		if (syncer->failures[i].number != number)
+			continue;
+		syncer->failures[i] = syncer->failures[--syncer->failure_count];
+		return error;
+	}
+	return 0;
+}
+
+/* @failed: what an earlier sync of the same file failed with.  The kernel tells that once, and forgets. */
+static int run(const struct job *job, int failed)
+{
+	int error = failed;
+
+	if (job->is_publication && !failed)
+		return tw_segment_publish(&job->segment, true);
+	if (!error)
+		error = tw_segment_sync_file(job->segment.io, job->segment.fd);
+	close(job->segment.fd);
+	return error;
+}
+
+/* With the mutex. */
+static void finish_first(struct tw_syncer *syncer, int error)
+{
+	const struct job *job = &syncer->jobs[0];
+
+	if (error && job->is_publication) {
+		syncer->publish_errors++;
+		if (!syncer->publish_error)
+			syncer->publish_error = error;
+	} else if (error && syncer->failure_count < JOBS_MAX) {
+		syncer->failures[syncer->failure_count++] = (struct failure){job->segment.number, error};
+	}
+	syncer->count--;
+	memmove(syncer->jobs, syncer->jobs + 1, syncer->count * sizeof *syncer->jobs);
+	pthread_cond_broadcast(&syncer->changed);
+}
+
+static void *work(void *arg)
+{
+	struct tw_syncer *syncer = arg;
+
+	pthread_mutex_lock(&syncer->mutex);
+	while (syncer->count || !syncer->is_ending) {
+		struct job job;
+		int error;
+
+		if (!syncer->count) {
+			pthread_cond_wait(&syncer->changed, &syncer->mutex);
+			continue;
+		}
+		job = syncer->jobs[0];
+		error = job.is_publication ? take_failure(syncer, job.segment.number) : 0;
+		pthread_mutex_unlock(&syncer->mutex);
+		error = run(&job, error);
+		pthread_mutex_lock(&syncer->mutex);
+		finish_first(syncer, error);
+	}
+	pthread_mutex_unlock(&syncer->mutex);
+	return NULL;
+}
+
+int tw_syncer_create(struct tw_syncer **out)
+{
+	struct tw_syncer *syncer = calloc(1, sizeof *syncer);
+	sigset_t all, before;
+	int error;
+
+	if (!syncer)
+		return TW_ENOMEM;
+	pthread_mutex_init(&syncer->mutex, NULL);
+	pthread_cond_init(&syncer->changed, NULL);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&syncer->thread, NULL, work, syncer);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (error) {
+		pthread_cond_destroy(&syncer->changed);
+		pthread_mutex_destroy(&syncer->mutex);
+		free(syncer);
+		return TW_ENOMEM;
+	}
+	*out = syncer;
+	return 0;
+}
+
+void tw_syncer_destroy(struct tw_syncer *syncer)
+{
+	if (!syncer)
+		return;
+	pthread_mutex_lock(&syncer->mutex);
+	syncer->is_ending = true;
+	pthread_cond_broadcast(&syncer->changed);
+	pthread_mutex_unlock(&syncer->mutex);
+	pthread_join(syncer->thread, NULL);
+	pthread_cond_destroy(&syncer->changed);
+	pthread_mutex_destroy(&syncer->mutex);
+	free(syncer);
+}
+
+/* With the mutex. */
+static bool is_under_way(const struct tw_syncer *syncer, uint32_t number, bool is_publication)
+{
+	for (size_t i = 0; i < syncer->count; i++)
+		if (syncer->jobs[i].segment.number == number && syncer->jobs[i].is_publication == is_publication)
+			return true;
+	return false;
+}
+
+/* With the mutex, and room. */
+static void add(struct tw_syncer *syncer, const struct tw_segment_sealed *segment, bool is_publication)
+{
+	syncer->jobs[syncer->count++] = (struct job){*segment, is_publication};
+	pthread_cond_broadcast(&syncer->changed);
+}
+
+bool tw_syncer_sync(struct tw_syncer *syncer, const struct tw_segment *segment)
+{
+	struct tw_segment_sealed file = {.number = segment->number, .directory_fd = segment->directory_fd, .io = segment->io};
+	bool has_room;
+
+	pthread_mutex_lock(&syncer->mutex);
+	has_room = syncer->count < JOBS_MAX && !is_under_way(syncer, segment->number, false);
+	/* A descriptor of its own: the segment may be closed meanwhile. */
+	file.fd = has_room ? fcntl(segment->fd, F_DUPFD_CLOEXEC, 0) : -1;
+	if (file.fd >= 0)
+		add(syncer, &file, false);
+	pthread_mutex_unlock(&syncer->mutex);
+	return file.fd >= 0;
+}
+
+void tw_syncer_publish(struct tw_syncer *syncer, const struct tw_segment_sealed *sealed)
+{
+	pthread_mutex_lock(&syncer->mutex);
+	while (syncer->count == JOBS_MAX)
+		pthread_cond_wait(&syncer->changed, &syncer->mutex);
+	add(syncer, sealed, true);
+	pthread_mutex_unlock(&syncer->mutex);
+}
+
+int tw_syncer_failed(struct tw_syncer *syncer, uint32_t number)
+{
+	int error;
+
+	pthread_mutex_lock(&syncer->mutex);
+	error = take_failure(syncer, number);
+	pthread_mutex_unlock(&syncer->mutex);
+	return error;
+}
+
+void tw_syncer_await(struct tw_syncer *syncer, uint32_t number)
+{
+	pthread_mutex_lock(&syncer->mutex);
+	while (is_under_way(syncer, number, true))
+		pthread_cond_wait(&syncer->changed, &syncer->mutex);
+	pthread_mutex_unlock(&syncer->mutex);
+}
+
+int tw_syncer_settle(struct tw_syncer *syncer, uint64_t *count)
+{
+	int error;
+
+	pthread_mutex_lock(&syncer->mutex);
+	while (syncer->count)
+		pthread_cond_wait(&syncer->changed, &syncer->mutex);
+	error = syncer->publish_error;
+	*count = syncer->publish_errors;
+	syncer->publish_error = 0;
+	syncer->publish_errors = 0;
+	pthread_mutex_unlock(&syncer->mutex);
+	return error;
+}

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * writer.c - one ring, one image at a time.
+ *
+ * The order that makes a capture exact:
+ *
+ *	1 see how far the ring is committed     2 store the definitions published by then
+ *	3 store the block                       4 give the memory back to the producer
+ *
+ * A record's definitions are published before it is committed, so 1 before 2; a crash between 3 and 4
+ * stores a stretch twice, with the same positions, and readers take each position once.
+ */
+#include "pipeline/recorder/writer.h"
+#include "base/error.h"
+#include "base/sys.h"
+#include "pipeline/format/definitions.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+
+/* Definitions are gathered up to this, unless one alone is larger. */
+#define DEFINITIONS_BYTES (UINT64_C(128) << 10)
+
+int tw_writer_init(struct tw_writer *writer)
+{
+	writer->definitions = malloc(TW_BLOCK_STORED_BYTES_MAX);
+	writer->raw = malloc(TW_BLOCK_RAW_BYTES_MAX);
+	return writer->definitions && writer->raw ? 0 : TW_ENOMEM;
+}
+
+void tw_writer_fini(struct tw_writer *writer)
+{
+	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++)
+		free(writer->images[i].store.closed);
+	free(writer->definitions);
+	free(writer->raw);
+	free(writer->snapshot);
+}
+
+/* ---- who is there ---- */
+
+static enum tw_rs_image_state look_at_image(struct tw_writer *writer, uint32_t index)
+{
+	const struct tw_rs_seen_image *from = tw_rs_image(&writer->rs, index);
+	struct tw_writer_image *image = &writer->images[index];
+	enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, index);
+
+	if ((state != TW_RS_IMAGE_LIVE && state != TW_RS_IMAGE_ENDED) || image->store.lease == from->lease)
+		return state;
+	memset(image, 0, sizeof *image);
+	image->store.lease = from->lease;
+	image->store.process_start_time = from->process_start_time;
+	image->store.start_ticks = from->start_ticks;
+	image->store.process_id = from->process_id;
+	image->store.parent_process_id = from->parent_process_id;
+	writer->store.stats.images++;
+	return state;
+}
+
+static bool is_sound(const struct tw_writer *writer, uint32_t index, const struct tw_rb_shared *shared)
+{
+	return shared->magic == TW_RB_MAGIC &&
+	       shared->lease >> 32 == (tw_rs_image(&writer->rs, tw_rs_ring_image(&writer->rs, index))->lease & UINT32_MAX) &&
+	       shared->lease & UINT32_MAX && shared->first_pos % TW_RB_ALIGN_BYTES == 0;
+}
+
+static enum tw_rb_state look_at_ring(struct tw_writer *writer, uint32_t index);
+
+/* The stream begins in another ring of the image: this one waits until that is at its end. */
+static bool is_behind_another(struct tw_writer *writer, uint32_t index, uint32_t number)
+{
+	struct tw_writer_ring *ring = &writer->rings[index], *before;
+	uint32_t other = tw_rs_ring_sibling(&writer->rs, index, number - 1);
+
+	if (other == UINT32_MAX || other == index)
+		return false;
+	before = &writer->rings[other];
+	if (!before->lease)
+		look_at_ring(writer, other);
+	if (before->lease != ring->lease || before->is_bad || before->is_moved)
+		return false;
+	before->successor = index + 1;
+	return true;
+}
+
+/*
+ * A lease that is new.  From here on what the header says of it is nobody's concern: the ring is given back by us, and
+ * not before.
+ */
+static void see_lease(struct tw_writer *writer, uint32_t index)
+{
+	struct tw_writer_ring *ring = &writer->rings[index];
+	struct tw_rb_shared copy = *tw_rs_ring(&writer->rs, index);
+
+	/* The copy is what is looked at: the program may be writing there. */
+	tw_compiler_barrier();
+	*ring = (struct tw_writer_ring){
+		.lease = copy.lease ? copy.lease : UINT64_MAX,
+		.pos = copy.first_pos,
+		.tracee_id = copy.tracee_id,
+		.thread_start_ticks = copy.thread_start_ticks,
+		.first_ticks = copy.first_ticks,
+		.thread_id = copy.thread_id,
+		.session_index = copy.session_index,
+		.scheduler_id = copy.scheduler_id,
+	};
+	memcpy(ring->thread_name, copy.thread_name, sizeof ring->thread_name);
+	memcpy(ring->ring_name, copy.thread_name, sizeof ring->ring_name);
+	if (!is_sound(writer, index, &copy)) {
+		ring->is_bad = true;
+		tw_writer_damaged(writer);
+		return;
+	}
+	ring->is_held = copy.grown_from && is_behind_another(writer, index, copy.grown_from);
+	writer->store.stats.streams += !copy.grown_from;
+}
+
+static enum tw_rb_state look_at_ring(struct tw_writer *writer, uint32_t index)
+{
+	struct tw_writer_ring *ring = &writer->rings[index];
+	enum tw_rb_state state = tw_rs_ring_state(&writer->rs, index);
+
+	if (!ring->lease && (state == TW_RB_LIVE || state == TW_RB_ENDED))
+		see_lease(writer, index);
+	ring->is_seen = ring->lease && !ring->is_held && !ring->is_moved && !ring->is_bad;
+	if (ring->is_seen)
+		tw_writer_look_at_name(ring, tw_rs_ring(&writer->rs, index));
+	if (ring->is_moved && state == TW_RB_ENDED)
+		tw_writer_recycle_ring(writer, index);
+	return state;
+}
+
+uint32_t tw_writer_look(struct tw_writer *writer)
+{
+	struct tw_recorder_stats *stats = &writer->store.stats;
+	uint32_t count = tw_rs_look(&writer->rs);
+
+	stats->streams_alive = stats->images_alive = 0;
+	/* Rings first: the image of a ring that is seen was there before it. */
+	for (uint32_t i = 0; i < count; i++)
+		stats->streams_alive += look_at_ring(writer, i) == TW_RB_LIVE;
+	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++)
+		stats->images_alive += look_at_image(writer, i) == TW_RS_IMAGE_LIVE;
+	tw_writer_look_at_names(writer, count);
+	return count;
+}
+
+/* ---- definitions ---- */
+
+/* As many records as fit one block; *at moves behind them.  Returns the bytes. */
+static uint32_t gather_definitions(struct tw_writer *writer, uint32_t index, uint64_t *at)
+{
+	struct tw_writer_image *image = &writer->images[index];
+	uint32_t bytes = 0;
+
+	while (bytes < DEFINITIONS_BYTES) {
+		struct tw_definition_head head;
+		uint64_t next = *at;
+		const void *payload;
+		size_t payload_bytes, whole;
+		int found = tw_rs_defs_next(&writer->rs, index, &next, &head.type, &payload, &payload_bytes);
+
+		if (found == 0)
+			break;
+		whole = (sizeof head + payload_bytes + 7) & ~(size_t)7;
+		if (found > 0 && bytes + whole > DEFINITIONS_BYTES && bytes)
+			break;
+		*at = next;
+		if (found < 0 || whole > TW_BLOCK_STORED_BYTES_MAX) {
+			/* Once, not for each segment. */
+			writer->store.stats.definitions_refused += next > image->defs_seen;
+			writer->store.account[TW_ACCOUNT_DEFINITIONS] += next > image->defs_seen;
+			continue;
+		}
+		if (next > image->defs_seen && head.type == TW_DEF_FUNCTION)
+			writer->store.stats.functions++;
+		head.payload_bytes = (uint32_t)payload_bytes;
+		memset(writer->definitions + bytes + whole - 8, 0, 8);
+		memcpy(writer->definitions + bytes, &head, sizeof head);
+		memcpy(writer->definitions + bytes + sizeof head, payload, payload_bytes);
+		bytes += (uint32_t)whole;
+	}
+	return bytes;
+}
+
+/* Descriptors that the rest of the process may want. */
+#define DESCRIPTORS_LEFT 64
+
+/*
+ * Each image that writes has a file open, and descriptors end before images do: another one's segment is closed, which goes on in
+ * a new one when more comes.
+ */
+static void make_room_for_segment(struct tw_writer *writer, const struct tw_writer_image *image)
+{
+	uint32_t images = tw_rs_image_count(&writer->rs), open_count = 0;
+	struct rlimit limit;
+
+	if (image->store.is_open || writer->store.is_stream || images < DESCRIPTORS_LEFT || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	for (uint32_t i = 0; i < images; i++)
+		open_count += writer->images[i].store.is_open;
+	if (open_count + DESCRIPTORS_LEFT < limit.rlim_cur)
+		return;
+	for (uint32_t i = 0; i < images; i++) {
+		struct tw_writer_image *other = &writer->images[writer->closed_image++ % images];
+
+		if (!other->store.is_open)
+			continue;
+		tw_store_close_segment(&writer->store, &other->store, 0);
+		return;
+	}
+}
+
+int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
+{
+	struct tw_writer_image *image = &writer->images[index];
+	int opened;
+
+	make_room_for_segment(writer, image);
+	opened = tw_store_open_segment(&writer->store, &image->store);
+
+	if (opened < 0)
+		return opened;
+	if (opened)
+		image->defs_at = 0;
+	for (;;) {
+		struct tw_block_header header = {.type = TW_BLOCK_DEFINITIONS, .first_pos = image->defs_at};
+		const uint8_t *stored;
+		uint64_t at = image->defs_at;
+		uint32_t bytes = gather_definitions(writer, index, &at);
+		int error;
+
+		if (!bytes) {
+			image->defs_at = at;
+			return 0;
+		}
+		header.end_pos = at;
+		tw_store_clock(&header.clock);
+		tw_block_encode_bytes(writer->store.encoder, &header, writer->definitions, bytes, &stored);
+		error = tw_segment_append(&image->store.segment, &header, stored);
+		if (error)
+			return error;
+		writer->store.stats.file_bytes += tw_block_file_bytes(&header);
+		writer->store.stats.blocks++;
+		image->defs_at = at;
+		if (at > image->defs_seen)
+			image->defs_seen = at;
+	}
+}
+
+/* ---- rings ---- */
+
+void tw_writer_start_header(const struct tw_writer_ring *ring, struct tw_block_header *header)
+{
+	memset(header, 0, sizeof *header);
+	header->thread_id = ring->thread_id;
+	header->thread_start = ring->thread_start_ticks;
+	header->session_index = ring->session_index;
+	header->scheduler_id = ring->scheduler_id;
+	header->ring_lease = ring->lease;
+	header->tracee_id = ring->tracee_id;
+	header->run_seq = ring->run_seq;
+	header->first_sequence = ring->sequence;
+	memcpy(header->lost, ring->told, sizeof header->lost);
+	memcpy(header->own, ring->own, sizeof header->own);
+	memcpy(header->thread_name, ring->thread_name, sizeof header->thread_name);
+	tw_store_clock(&header->clock);
+}
+
+void tw_writer_damaged(struct tw_writer *writer)
+{
+	writer->store.stats.damaged_rings++;
+	writer->store.account[TW_ACCOUNT_DAMAGED_RINGS]++;
+}
+
+/* The files hold the block: so does our account of them. */
+static void note_stored(struct tw_writer *writer, uint32_t index, struct tw_store_image *image,
+			const struct tw_block_header *header)
+{
+	struct tw_writer_ring *ring = &writer->rings[index];
+	struct tw_block_tracee tracee = tw_block_encoder_tracee(writer->store.encoder);
+
+	for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++) {
+		writer->store.stats.lost[cause] += header->lost[cause] - ring->told[cause];
+		image->lost[cause] += header->lost[cause] - ring->told[cause];
+		ring->told[cause] = header->lost[cause];
+	}
+	ring->pos = header->end_pos;
+	ring->sequence = header->end_sequence;
+	ring->tracee_id = tracee.tracee_id;
+	ring->run_seq = tracee.run_seq;
+	ring->stored_records += header->event_count + header->switch_count + header->own_count;
+	memcpy(ring->own, header->own, sizeof ring->own);
+}
+
+/* One block of records.  Returns 1, 0 where they were unsound and are passed over, or the error of the write.
+ */
+int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header,
+			    const void *raw, uint32_t bytes)
+{
+	uint32_t image_index = tw_rs_ring_image(&writer->rs, index);
+	struct tw_writer_image *image = &writer->images[image_index];
+	const uint8_t *stored;
+	int error = tw_writer_definitions(writer, image_index);
+
+	if (error) {
+		writer->store.stats.write_errors++;
+		writer->store.stats.last_error = error;
+		writer->store.stats.is_stalled = true;
+		return error;
+	}
+	if (tw_block_encode_events(writer->store.encoder, header, raw, bytes, &stored)) {
+		tw_writer_damaged(writer);
+		return 0;
+	}
+	error = tw_store_append(&writer->store, &image->store, header, stored);
+	if (error)
+		return error;
+	note_stored(writer, index, &image->store, header);
+	tw_store_rotate(&writer->store, &image->store);
+	return 1;
+}
+
+static void give_back(struct tw_writer *writer, uint32_t index, uint64_t pos)
+{
+	writer->rings[index].pos = pos;
+	if (writer->is_dead)
+		return;
+	tw_rb_consume(tw_rs_ring(&writer->rs, index), pos);
+	/* A round over many full rings may take seconds on a busy machine or a slow disk: each block is progress. */
+	tw_rs_heartbeat(&writer->rs);
+}
+
+int tw_writer_drain_ring(struct tw_writer *writer, uint32_t index, uint64_t least_bytes)
+{
+	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
+	struct tw_writer_ring *ring = &writer->rings[index];
+	int any = 0;
+
+	uint64_t data_bytes = tw_rs_ring_bytes(&writer->rs, index);
+
+	for (uint64_t left = data_bytes; tw_rb_committed(shared) - ring->pos >= least_bytes;) {
+		struct tw_block_header header;
+		uint64_t start_pos = ring->pos, end_pos;
+		int64_t bytes = tw_rb_take(shared, data_bytes, start_pos, TW_BLOCK_RAW_BYTES_MAX, writer->raw, &end_pos);
+		int stored = 0;
+
+		if (bytes <= 0 && end_pos == start_pos)
+			break;
+		if (bytes > 0) {
+			tw_writer_start_header(ring, &header);
+			header.first_pos = start_pos;
+			header.end_pos = end_pos;
+			stored = tw_writer_store_records(writer, index, &header, writer->raw, (uint32_t)bytes);
+			if (stored < 0)
+				return stored;
+		} else if (bytes < 0) {
+			tw_writer_damaged(writer);
+		}
+		any |= stored;
+		left -= end_pos - start_pos < left ? end_pos - start_pos : left;
+		give_back(writer, index, end_pos);
+		/* A fast producer must not keep us from all others. */
+		if (!left)
+			break;
+	}
+	return any;
+}
+
+int tw_writer_tell_loss(struct tw_writer *writer, uint32_t index)
+{
+	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
+	struct tw_writer_ring *ring = &writer->rings[index];
+	struct tw_rb_loss_record loss;
+	struct tw_block_header header;
+
+	if (!tw_rb_untold_loss(shared, ring->told, &loss))
+		return 0;
+	tw_writer_start_header(ring, &header);
+	header.first_pos = header.end_pos = ring->pos;
+	return tw_writer_store_records(writer, index, &header, &loss, sizeof loss);
+}
+
+/* ---- the end of a ring ---- */
+
+void tw_writer_recycle_ring(struct tw_writer *writer, uint32_t index)
+{
+	memset(&writer->rings[index], 0, sizeof writer->rings[index]);
+	if (!writer->is_dead)
+		tw_rs_ring_recycle(&writer->rs, index);
+}
+
+void tw_writer_recycle_image(struct tw_writer *writer, uint32_t index)
+{
+	/* What was never reached: only a program that writes over its own rings makes such. */
+	for (uint32_t i = 0; i < writer->rs.ring_count; i++) {
+		if (!tw_rs_ring(&writer->rs, i) || tw_rs_ring_image(&writer->rs, i) != index)
+			continue;
+		if (writer->rings[i].is_held)
+			tw_writer_damaged(writer);
+		memset(&writer->rings[i], 0, sizeof writer->rings[i]);
+	}
+	tw_rs_image_recycle(&writer->rs, index);
+}
+
+/* Is there anything to be had of it still?  A ring that nobody ever claimed, or filled, holds nothing. */
+static bool is_in_use(const struct tw_writer *writer, uint32_t index)
+{
+	const struct tw_writer_ring *ring = &writer->rings[index];
+
+	return tw_rs_ring_state(&writer->rs, index) == TW_RB_ENDED && (!ring->lease || ring->is_seen);
+}
+
+bool tw_writer_has_rings_in_use(const struct tw_writer *writer, uint32_t image)
+{
+	uint32_t index = tw_rs_image(&writer->rs, image)->first_ring;
+
+	while (index != UINT32_MAX && !is_in_use(writer, index))
+		index = writer->rs.rings[index].next;
+	return index != UINT32_MAX;
+}
+
+/* The ring in which the stream goes on; NULL: it does not. */
+static struct tw_writer_ring *find_successor(struct tw_writer *writer, uint32_t index)
+{
+	struct tw_writer_ring *ring = &writer->rings[index];
+	/* RELAXED rs.grown_to: stored before the ring ENDED, which was seen. */
+	uint32_t number = tw_load_relaxed(&tw_rs_ring(&writer->rs, index)->grown_to), other;
+
+	if (!ring->successor && number) {
+		/* The larger ring was LIVE before this one ended: it is in the table, if perhaps not in ours. */
+		tw_rs_look(&writer->rs);
+		other = tw_rs_ring_sibling(&writer->rs, index, number - 1);
+		if (other != UINT32_MAX && other != index)
+			look_at_ring(writer, other);
+	}
+	return ring->successor ? &writer->rings[ring->successor - 1] : NULL;
+}
+
+int tw_writer_end_ring(struct tw_writer *writer, uint32_t index)
+{
+	struct tw_writer_ring *ring = &writer->rings[index], *next = find_successor(writer, index);
+	bool has_let_go = tw_rs_ring_state(&writer->rs, index) == TW_RB_ENDED;
+	int told = 0;
+
+	if (next) {
+		struct tw_writer_ring moved = *ring;
+
+		moved.pos = next->pos > ring->pos ? next->pos : ring->pos;
+		moved.successor = next->successor;
+		moved.is_seen = true;
+		*next = moved;
+		ring->is_moved = true;
+		ring->is_seen = false;
+	} else {
+		told = tw_writer_tell_loss(writer, index);
+		if (told < 0)
+			return told;
+	}
+	if (has_let_go)
+		tw_writer_recycle_ring(writer, index);
+	return told;
+}
+
+static void count_unstored_of(struct tw_writer *writer, uint32_t index)
+{
+	struct tw_recorder_stats *stats = &writer->store.stats;
+	uint64_t pos = writer->rings[index].pos, end_pos = pos, unstored = 0;
+	int64_t bytes;
+
+	while ((bytes = tw_rb_take(tw_rs_ring(&writer->rs, index), tw_rs_ring_bytes(&writer->rs, index), pos,
+				   TW_BLOCK_RAW_BYTES_MAX, writer->raw, &end_pos)) > 0 ||
+	       end_pos != pos) {
+		for (int64_t at = 0; at < bytes; at += TW_RB_HEAD_BYTES(tw_record_head(writer->raw + at))) {
+			unsigned kind = TW_RB_HEAD_KIND(tw_record_head(writer->raw + at));
+
+			unstored += kind != TW_EVENT_LOSS && kind != TW_EVENT_SWITCH && kind != TW_EVENT_OWN_TIME;
+		}
+		pos = end_pos;
+	}
+	stats->unstored += unstored;
+	stats->lost[TW_RB_LOST_FULL] += unstored;
+	writer->store.account[TW_ACCOUNT_UNSTORED] += unstored;
+}
+
+void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index)
+{
+	const uint64_t *told = writer->rings[index].told;
+	struct tw_rb_loss_record loss;
+
+	count_unstored_of(writer, index);
+	/* A hostile program can make a ring of them. */
+	for (unsigned steps = 0; writer->rings[index].successor && steps < 64; steps++) {
+		index = writer->rings[index].successor - 1;
+		count_unstored_of(writer, index);
+	}
+	/* What its loss records would have told is in the counts of the ring as well. */
+	if (tw_rb_untold_loss(tw_rs_ring(&writer->rs, index), told, &loss)) {
+		for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++)
+			writer->store.stats.lost[cause] += loss.lost[cause];
+	}
+}
+
+/* ---- images ---- */
+
+int tw_writer_tell_no_ring(struct tw_writer *writer, uint32_t index)
+{
+	const struct tw_rs_image_head *from = tw_rs_head(&writer->rs, index);
+	struct tw_writer_image *image = &writer->images[index];
+	struct tw_block_header header = {.type = TW_BLOCK_LOSS};
+	const uint8_t *stored;
+	/* RELAXED rs.no_ring: a count that is told again when it grows; exact once the image has ENDED. */
+	uint64_t lost = tw_load_relaxed(&from->no_ring_lost);
+	int error;
+
+	if (lost == image->no_ring_told)
+		return 0;
+	error = tw_writer_definitions(writer, index);
+	if (error)
+		return error;
+	/* RELAXED rs.no_ring: as above. */
+	header.first_ticks = tw_load_relaxed(&from->no_ring_first_ticks);
+	/* RELAXED rs.no_ring: as above. */
+	header.last_ticks = tw_load_relaxed(&from->no_ring_last_ticks);
+	header.lost[TW_RB_LOST_NO_RING] = lost;
+	tw_store_clock(&header.clock);
+	tw_block_encode_bytes(writer->store.encoder, &header, NULL, 0, &stored);
+	error = tw_store_append(&writer->store, &image->store, &header, stored);
+	if (error)
+		return error;
+	writer->store.stats.lost[TW_RB_LOST_NO_RING] += lost - image->no_ring_told;
+	image->store.lost[TW_RB_LOST_NO_RING] += lost - image->no_ring_told;
+	image->no_ring_told = lost;
+	tw_store_rotate(&writer->store, &image->store);
+	return 1;
+}
+
+int tw_writer_end_image(struct tw_writer *writer, uint32_t index, bool is_final)
+{
+	struct tw_writer_image *image = &writer->images[index];
+	/* RELAXED rs.refused: a count for the summary. */
+	uint64_t refused = tw_load_relaxed(&tw_rs_head(&writer->rs, index)->defs_refused);
+	int error = tw_writer_definitions(writer, index);
+
+	if (!error)
+		error = tw_writer_tell_no_ring(writer, index);
+	if (error < 0)
+		return error;
+	writer->store.stats.definitions_refused += refused - image->refused_told;
+	writer->store.account[TW_ACCOUNT_DEFINITIONS] += refused - image->refused_told;
+	image->refused_told = refused;
+	return tw_store_close_segment(&writer->store, &image->store, TW_SEGMENT_LAST | (is_final ? TW_SEGMENT_FINAL : 0));
+}
+
+void tw_writer_tell_refusals(struct tw_writer *writer)
+{
+	static const enum tw_account_cause causes[TW_RS_REFUSALS] = {
+		[TW_RS_REFUSED_SLOT] = TW_ACCOUNT_PROCESSES_FULL,
+		[TW_RS_REFUSED_FILE] = TW_ACCOUNT_PROCESSES_OTHER,
+		[TW_RS_REFUSED_MEMORY] = TW_ACCOUNT_PROCESSES_OTHER,
+		[TW_RS_REFUSED_FORK] = TW_ACCOUNT_PROCESSES_OTHER,
+		[TW_RS_REFUSED_STATIC] = TW_ACCOUNT_PROCESSES_STATIC,
+		[TW_RS_REFUSED_LIBRARY] = TW_ACCOUNT_PROCESSES_LIBRARY,
+		[TW_RS_REFUSED_RIGHTS] = TW_ACCOUNT_PROCESSES_RIGHTS,
+		[TW_RS_REFUSED_FILTER] = TW_ACCOUNT_PROCESSES_OTHER,
+	};
+	uint64_t counts[TW_ACCOUNT_CAUSES] = {[TW_ACCOUNT_PROCESSES_OTHER] = writer->rs.damaged_images};
+
+	for (int why = 0; why < TW_RS_REFUSALS; why++) {
+		/* RELAXED rs.images_refused: counts for the summary. */
+		counts[causes[why]] += tw_load_relaxed(&writer->rs.control->images_refused[why]);
+	}
+	writer->store.stats.images_refused = 0;
+	for (int why = 0; why < TW_RS_REFUSALS; why++) {
+		uint64_t *count = &counts[causes[why]];
+
+		writer->store.account[causes[why]] = *count > writer->store.account[causes[why]]
+							     ? *count
+							     : writer->store.account[causes[why]];
+		writer->store.stats.images_refused += *count;
+		*count = 0;
+	}
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * left.c - hits, and work of ours, that a signal handler interrupts: was it left by a jump, and whose call is this?
+ *
+ * Nothing here asks what a filter may forbid, but for work of ours, which makes system calls anyway.  Why a hit is taken for
+ * left only on proof: docs/decisions/0012.
+ */
+#include "pipeline/hit/hit.h"
+#include "base/filter.h"
+#include "progress/read_side.h"
+
+#define NO_VECTORS __attribute__((target("general-regs-only")))
+
+__thread struct tw_sys_signal_stack tw_thread_signal_stack;
+bool tw_thread_hears_signal_stacks;
+
+enum stack { STACK_UNKNOWN, STACK_OWN, STACK_SIGNAL };
+
+/* The signal stack first: it may be an array of a function on the thread's own. */
+NO_VECTORS static enum stack stack_of(const struct tw_thread *thread, uintptr_t at)
+{
+	if (at >= tw_thread_signal_stack.low && at < tw_thread_signal_stack.high)
+		return STACK_SIGNAL;
+	return at >= thread->stack_low && at < thread->stack_high ? STACK_OWN : STACK_UNKNOWN;
+}
+
+/*
+ * Is a frame gone for certain, now that the thread runs there?  It is where both lie on one stack, and the frame deeper.
+ * Of two stacks either may go on later (coroutines, also those that a handler switches between), but that a handler's
+ * stack is only left by a jump, unless it says that handlers may switch away from it.
+ */
+NO_VECTORS static bool is_left(const struct tw_thread *thread, uintptr_t frame, uintptr_t now)
+{
+	enum stack from = stack_of(thread, frame), to = stack_of(thread, now);
+
+	if (from == to)
+		return from != STACK_UNKNOWN && frame < now;
+	return from == STACK_SIGNAL && to == STACK_OWN && !tw_thread_signal_stack.is_disarmed_in_handlers;
+}
+
+NO_VECTORS bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame)
+{
+	uintptr_t before = t->state, now = (uintptr_t)frame;
+
+	/* Two calls that are both under way have two frames, on whatever stacks. */
+	if (now == before)
+		return true;
+	if (!is_left(t->thread, before, now))
+		return false;
+	if (tw_thread_hears_signal_stacks)
+		return true;
+	if (!tw_thread_may_call_system())
+		return false;
+	/* A signal stack that was set since, perhaps on the thread's own. */
+	tw_sys_signal_stack(&tw_thread_signal_stack);
+	return is_left(t->thread, before, now);
+}
+
+/* A handler jumped out of a hit, at any instruction of it: perhaps inside its read section, perhaps waiting. */
+NO_VECTORS void tw_hit_leave_abandoned(struct tw_hit_tls *t)
+{
+	/* PAIR hit.waiting: seq_cst; who destroys the session waits for this. */
+	tw_store_seq_cst(&t->thread->waiting_session, 0);
+	if (tw_progress_is_inside(&t->thread->reader))
+		tw_progress_exit(&t->thread->reader);
+	if (t->thread->lent)
+		tw_notice_give_back(t);
+	t->state = TW_THREAD_READY;
+}
+
+void tw_thread_jumps(uintptr_t to)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (tw_hit_is_under_way() && is_left(t->thread, t->state, to))
+		tw_hit_leave_abandoned(t);
+	else if (t->state == TW_THREAD_BUSY && is_left(t->thread, t->thread->busy_frame, to))
+		tw_thread_end_own_work(true);
+}
+
+/* ---- work of ours, and handlers that interrupt it ---- */
+
+bool tw_thread_begin_own_work(const void *frame)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (t->state != TW_THREAD_READY)
+		return false;
+	tw_sys_blocked_signals(&t->thread->busy_signals);
+	t->thread->busy_frame = (uintptr_t)frame;
+	tw_compiler_barrier();
+	t->state = TW_THREAD_BUSY;
+	return true;
+}
+
+void tw_thread_end_own_work(bool has_begun)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (!has_begun)
+		return;
+	t->thread->busy_frame = 0;
+	tw_hit_end(t);
+}
+
+/* Of what the kernel puts on the stack for a handler: %rsp, %rip, the flags, and the four segments, always these. */
+#define SEGMENTS     UINT64_C(0x002b000000000033)
+#define FLAGS_MAX    UINT64_C(0x400000)
+#define FLAG_ALWAYS  UINT64_C(0x2)
+#define SCAN_BYTES   UINT64_C(0x20000)
+
+/* Did a handler come between two frames of one stack? */
+NO_VECTORS __attribute__((no_sanitize("address"))) static bool has_signal_frame(uintptr_t from, uintptr_t to)
+{
+	if (to - from > SCAN_BYTES)
+		to = from + SCAN_BYTES;
+	for (const uint64_t *at = (const uint64_t *)(from & ~(uintptr_t)7) + 3; (uintptr_t)at < to; at++)
+		if (tw_unlikely(*at == SEGMENTS) && at[-3] > (uintptr_t)at && at[-3] <= to && (at[-1] & FLAG_ALWAYS) &&
+		    at[-1] < FLAGS_MAX)
+			return true;
+	return false;
+}
+
+/* A handler runs on a stack of its own, or has its signal blocked, or nothing but the kernel's words tell that it is one. */
+NO_VECTORS enum tw_thread_state tw_thread_look_who_calls(struct tw_hit_tls *t, const void *frame)
+{
+	struct tw_thread *thread = t->thread;
+	uintptr_t now = (uintptr_t)frame;
+	uint64_t signals;
+
+	if (is_left(thread, thread->busy_frame, now)) {
+		thread->busy_frame = 0;
+	} else if (stack_of(thread, now) == stack_of(thread, thread->busy_frame)) {
+		tw_sys_blocked_signals(&signals);
+		if (signals == thread->busy_signals &&
+		    (now >= thread->busy_frame || !has_signal_frame(now, thread->busy_frame)))
+			return TW_THREAD_JOINING;
+	}
+	t->state = TW_THREAD_READY;
+	return TW_THREAD_NEW;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * notice.c - from what a run-time tells of a process to a record in each session's ring.
+ *
+ *	state of the thread	not ready: joining, nested, ended
+ *	read section		from here on nothing that is reached is freed
+ *	wants			which sessions want this kind of event of this tracee
+ *	run			of another thread's tracee, or after another's event of ours: a new one
+ *	each session		pattern, silent, lane, room, terms, one release store
+ *
+ * The terms are encoded once, into the thread's memory, when the first session wants them, and copied from there.
+ * Called as an ordinary function, not through a trampoline: it may use any register.
+ */
+#include "pipeline/thread/notice.h"
+#include "pipeline/hit/record.h"
+#include "progress/read_side.h"
+#include "term/etf.h"
+
+#include <errno.h>
+
+/* What stays for each term behind the first, and for the extra element. */
+#define LATER_TERM_BYTES 512
+
+const struct tw_match_program tw_hit_no_message;
+
+/* A notice on its way. */
+struct telling {
+	struct tw_hit_tls *t;
+	const struct tw_notice *notice;
+	struct tw_still still;
+	uint64_t ticks;
+	size_t bytes;	/* of the terms, once they are encoded */
+	uint64_t todo;	/* sessions that follow */
+};
+
+/* ---- terms ---- */
+
+size_t tw_notice_encode(struct tw_term term, uint8_t *at, size_t room)
+{
+	size_t bytes = tw_etf_try_encode(term, at, room);
+
+	return tw_likely(bytes) ? bytes : tw_etf_encode_cut(term, at, room);
+}
+
+static void encode_terms(struct telling *telling)
+{
+	struct tw_thread *thread = telling->t->thread;
+	unsigned count = telling->notice->term_count;
+
+	for (unsigned i = 0; i < count; i++) {
+		size_t room = sizeof thread->terms - telling->bytes - LATER_TERM_BYTES * (count - i);
+
+		telling->bytes += tw_notice_encode(telling->notice->terms[i], thread->terms + telling->bytes, room);
+	}
+}
+
+/* ---- patterns ---- */
+
+static struct tw_term undefined_if_none(struct tw_term term)
+{
+	return tw_term_is_none(term) ? tw_atom(TW_ATOM_UNDEFINED) : term;
+}
+
+static struct tw_term node_of(const struct tw_notice *notice)
+{
+	struct tw_identifier parts;
+
+	if (notice->is_timeout)
+		return tw_atom(TW_ATOM_CLOCK_SERVICE);
+	if (!tw_term_is_none(notice->peer) && tw_term_get_identifier(notice->peer, &parts) == 0 &&
+	    !tw_term_is_none(parts.node))
+		return parts.node;
+	return tw_term_is_none(tw_hit_host.node) ? tw_atom(TW_ATOM_NONODE) : tw_hit_host.node;
+}
+
+/*
+ * Runs a session's pattern over [Receiver,Msg] or [Node,Sender,Msg], and does what it says.
+ * Returns whether there is an event; *extra is set where it has one more element.
+ */
+static __attribute__((noinline)) bool is_wanted_message(struct telling *telling, unsigned session, const struct tw_match_program *program,
+			      struct tw_term *extra)
+{
+	const struct tw_notice *notice = telling->notice;
+	struct tw_hit_tls *t = telling->t;
+	struct tw_match_run *run = &t->thread->run;
+	void (*keep_vectors)(void (*)(void *), void *) = run->keep_vectors;
+	struct tw_term target[3] = { node_of(notice), undefined_if_none(notice->peer), notice->terms[0] };
+	unsigned first = notice->want == TW_WANT_SEND;
+	enum tw_match_verdict verdict;
+
+	t->thread->run_session = session;
+	run->keep_vectors = NULL;
+	verdict = tw_match_run(program, target + first, 3 - first, run);
+	run->keep_vectors = keep_vectors;
+	if (verdict == TW_MATCH_NO)
+		return false;
+	if (run->result.actions & (TW_MATCH_SILENCE | TW_MATCH_UNSILENCE))
+		tw_hit_host.silence(session, run->result.actions & TW_MATCH_SILENCE);
+	if (verdict == TW_MATCH_EXTRA)
+		*extra = run->result.message;
+	/* RELAXED hit.silent: this tracee's own, or a change seen by this event or by the next. */
+	return verdict != TW_MATCH_SUPPRESS && !(tw_load_relaxed(&t->tracee->silent) >> session & 1);
+}
+
+/* ---- the record ---- */
+
+#define SWITCH_BYTES ((uint32_t)sizeof(struct tw_rb_record) + 16)
+
+/*
+ * A switch and room for a record behind it, in one piece.  WAIT: the slow way is needed, for a ring, a definition or
+ * because there is no room; a loss is counted here.
+ */
+static enum tw_rb_outcome reserve_with_switch(struct telling *telling, unsigned session, uint32_t *bytes,
+					      struct tw_rb_record **out)
+{
+	struct tw_hit_tls *t = telling->t;
+	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_rb_record *record;
+	enum tw_rb_outcome outcome;
+
+	/* RELAXED tracee.described: set once in a session's life; not seen, the slow way looks again. */
+	if (!lane->producer.shared || !(tw_load_relaxed(&t->tracee->described) >> session & 1))
+		return TW_RB_WAIT;
+	outcome = tw_rb_reserve(&lane->producer, SWITCH_BYTES + *bytes, telling->ticks, (void **)&record);
+	if (outcome != TW_RB_OK)
+		return outcome;
+	tw_thread_number_run(t);
+	record->ticks = telling->ticks;
+	record->head = TW_RB_HEAD(TW_EVENT_SWITCH, TW_EVENT_FLAG_HALF, SWITCH_BYTES, t->tracee->tracee_id);
+	*(uint64_t *)(record + 1) = t->run_seq;
+	lane->run_stamp = t->run_stamp;
+	*bytes += SWITCH_BYTES;
+	*out = (struct tw_rb_record *)((uint8_t *)record + SWITCH_BYTES);
+	return TW_RB_OK;
+}
+
+/*
+ * Room for a record of the tracee, behind a switch record where one is due.  *bytes becomes what is to be committed.
+ */
+static inline struct tw_rb_record *reserve(struct telling *telling, unsigned session, uint32_t *bytes)
+{
+	struct tw_hit_tls *t = telling->t;
+	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_rb_record *record;
+	enum tw_rb_outcome outcome;
+
+	if (tw_unlikely(lane->run_stamp != t->run_stamp)) {
+		outcome = reserve_with_switch(telling, session, bytes, &record);
+		if (outcome != TW_RB_WAIT)
+			return outcome == TW_RB_OK ? record : NULL;
+		if (!tw_lane_catch_up(t, &telling->still, session, telling->ticks, &telling->todo))
+			return NULL;
+	}
+	outcome = tw_rb_reserve(&lane->producer, *bytes, telling->ticks, (void **)&record);
+	if (tw_unlikely(outcome == TW_RB_WAIT) &&
+	    tw_lane_wait(t, &telling->still, session, *bytes, telling->ticks, &telling->todo))
+		outcome = tw_rb_reserve(&lane->producer, *bytes, telling->ticks, (void **)&record);
+	return outcome == TW_RB_OK ? record : NULL;
+}
+
+static inline void copy_words(uint64_t *to, const uint64_t *from, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		to[i] = from[i];
+}
+
+/* [stamp] [terms' head] terms [extra element], or [stamp] words: a unique integer or CPU time. */
+static void record(struct telling *telling, unsigned session, struct tw_term extra)
+{
+	const struct tw_notice *notice = telling->notice;
+	struct tw_thread *thread = telling->t->thread;
+	/* RELAXED hit.record_flags: one byte; a change is seen by this event or by the next. */
+	unsigned flags = tw_load_relaxed(&telling->t->tracee->record_flags[session]) &
+			 (TW_EVENT_FLAG_STAMP_MASK | TW_EVENT_FLAG_SCHEDULER_ID);
+	enum tw_record_stamp stamp = tw_record_stamp_of(flags, session);
+	bool has_terms = notice->term_count, has_extra = !tw_term_is_none(extra);
+	size_t term_bytes = telling->bytes, words;
+	uint32_t bytes, committed;
+	struct tw_rb_record *r;
+	uint64_t *payload;
+
+	if (has_extra)
+		term_bytes += tw_notice_encode(extra, thread->terms + term_bytes,
+					 sizeof thread->terms - term_bytes - 8);
+	if (has_terms) {
+		/* Whole words: what is behind the last term is zeros. */
+		memset(thread->terms + term_bytes, 0, 8);
+	}
+	words = (stamp != TW_RECORD_NO_STAMP) + (has_terms ? 1 + (term_bytes + 7) / 8 : notice->word_count);
+	bytes = (uint32_t)(sizeof *r + (words + 1) / 2 * 16);
+	committed = bytes;
+	r = reserve(telling, session, &committed);
+	if (!r)
+		return;
+	flags |= (words % 2 ? TW_EVENT_FLAG_HALF : 0) | (has_terms ? TW_EVENT_FLAG_TERMS : 0) |
+		 (has_extra ? TW_EVENT_FLAG_EXTRA : 0);
+	r->ticks = telling->ticks;
+	r->head = TW_RB_HEAD(tw_record_kind(notice->kind, stamp), flags, bytes, 0);
+	payload = (uint64_t *)(r + 1);
+	if (stamp)
+		*payload++ = tw_record_stamp_word(stamp);
+	if (has_terms) {
+		*payload++ = (notice->term_count + has_extra) | (uint64_t)term_bytes << 32;
+		copy_words(payload, (const uint64_t *)thread->terms, (term_bytes + 7) / 8);
+	} else {
+		copy_words(payload, notice->words, notice->word_count);
+	}
+	tw_rb_commit(&thread->lanes[session].producer, committed);
+}
+
+static void tell(struct telling *telling)
+{
+	bool is_message = telling->notice->want <= TW_WANT_RECEIVE;
+
+	while (telling->todo) {
+		unsigned session = (unsigned)__builtin_ctzll(telling->todo);
+		const struct tw_match_program *program = NULL;
+		struct tw_term extra = { 0 };
+
+		telling->todo &= telling->todo - 1;
+		if (is_message) {
+			/* PAIR hit.pattern: acquire; release in set(), which frees it after thread progress. */
+			program = tw_load_acquire(&tw_hit_sessions[session].patterns[telling->notice->want]);
+		}
+		if (program == &tw_hit_no_message ||
+		    (program && !is_wanted_message(telling, session, program, &extra)))
+			continue;
+		if (!telling->bytes)
+			encode_terms(telling);
+		record(telling, session, extra);
+	}
+}
+
+/* ---- whose ---- */
+
+/* As tw_thread_run(), for the moment of one event; what a handler jumps out of is put right by the next notice. */
+static void borrow(struct tw_hit_tls *t, struct tw_tracee *tracee)
+{
+	t->thread->lent = t->tracee;
+	tw_compiler_barrier();
+	t->tracee = tracee;
+	tw_thread_open_run(t);
+}
+
+void tw_notice_give_back(struct tw_hit_tls *t)
+{
+	t->tracee = t->thread->lent;
+	t->thread->lent = NULL;
+	t->run_stamp++;
+	t->run_seq = t->tracee == &tw_hit_nobody ? 0 : TW_RUN_DUE;
+}
+
+static void notice_inside(struct tw_hit_tls *t, struct tw_tracee *tracee, const struct tw_notice *notice)
+{
+	/*
+	 * PAIR notice.wants: acquire; release in set_bit() of flags.c.  Whoever has a bit is seen with its rings.  Who
+	 * takes it away waits for this read section to end.
+	 */
+	uint64_t todo = tw_load_acquire(&tracee->wants[notice->want]);
+	struct telling telling = {
+		.t = t, .notice = notice, .still = { .wants = &tracee->wants[notice->want] }, .todo = todo
+	};
+	bool is_foreign = t->tracee != tracee;
+
+	if (!telling.todo)
+		return;
+	if (is_foreign)
+		borrow(t, tracee);
+	else
+		tw_thread_follow_runs(t);
+	telling.ticks = tw_clock_ticks();
+	tell(&telling);
+	if (is_foreign)
+		tw_notice_give_back(t);
+}
+
+/* Not ready, and why: what cannot be recorded is counted, as hits are.  True: it is ready now. */
+static __attribute__((noinline, cold)) bool make_ready(struct tw_hit_tls *t, struct tw_tracee *tracee,
+						       const struct tw_notice *notice, void *frame)
+{
+	enum tw_thread_state state = tw_hit_make_ready(t, frame);
+
+	if (state == TW_THREAD_NEW)
+		return true;
+	if (state == TW_THREAD_IN_HIT) {
+		uint64_t entered = tw_progress_enter_nested(&t->thread->reader);
+
+		/* PAIR notice.wants: acquire; as in notice_inside(). */
+		tw_hit_count_nested(t, tw_load_acquire(&tracee->wants[notice->want]));
+		tw_progress_exit_nested(&t->thread->reader, entered);
+	} else if (state != TW_THREAD_JOINING) {
+		/* RELAXED hit.wants: only for a session that is never destroyed. */
+		tw_hit_count_pinned(tw_load_relaxed(&tracee->wants[notice->want]), state);
+	}
+	return false;
+}
+
+void tw_notice(struct tw_tracee *tracee, const struct tw_notice *notice)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
+	if (!tw_load_relaxed(&tracee->wants[notice->want]))
+		return;
+	while (tw_unlikely(!tw_hit_begin(t, __builtin_frame_address(0))))
+		if (!make_ready(t, tracee, notice, __builtin_frame_address(0)))
+			return;
+	tw_progress_enter(&t->thread->reader);
+	/* PAIR bp.active: acquire; as in hit_inside().  0 in a forked child that nobody traces. */
+	if (tw_load_acquire(&tw_bp_gate.active))
+		notice_inside(t, tracee, notice);
+	tw_progress_exit(&t->thread->reader);
+	tw_hit_end(t);
+	tw_hit_go_back(t);
+}

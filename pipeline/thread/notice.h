@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * notice.h - events that a run-time tells of its processes: messages, life, links, scheduling, collections.
+ *
+ * A hit asks by place; a notice asks by the tracee and the kind of event only.  Its record carries the terms of the
+ * trace message (TW_EVENT_FLAG_TERMS), or twelve words of a collection.
+ *
+ * A notice may be about a tracee that another thread runs, or nobody.  Then it is a run of that tracee of its own: a
+ * switch to it before, a switch back behind; and the tracee's own thread opens a new run before its next record
+ * (tw_thread_follow_runs()).  So each tracee's events keep the order in which they were made, design of switch records.
+ */
+#ifndef TW_PIPELINE_NOTICE_H
+#define TW_PIPELINE_NOTICE_H
+
+#include "pipeline/hit/hit.h"
+#include "term/term.h"
+
+/* What is told.  Terms borrow. */
+struct tw_notice {
+	uint8_t kind;	    /* enum tw_event_kind */
+	uint8_t want;	    /* enum tw_want */
+	uint8_t term_count; /* 0: the words */
+	uint8_t word_count;
+	bool is_timeout;	 /* a receive: nobody sent it */
+	struct tw_term terms[3]; /* the first of a message is the message */
+	struct tw_term peer;	 /* messages: the receiver as it was written, or the sender; none: not known */
+	const uint64_t *words;
+};
+
+/*
+ * tw_notice - one record for each session that wants it.
+ *
+ * @tracee	on any thread; not exited.
+ * Threads: any, outside of read sections; in a signal handler inside of a hit it is counted.  Keeps errno.
+ */
+void tw_notice(struct tw_tracee *tracee, const struct tw_notice *notice);
+
+/*
+ * The term as external bytes, or as much of it as fits, cut as tw_term_copy() does; `room` has place for '...' at
+ * least.  In a hit; uses any register.  Returns the bytes.
+ */
+size_t tw_notice_encode(struct tw_term term, uint8_t *at, size_t room);
+
+#endif

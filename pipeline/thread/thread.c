@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * thread.c - threads join at their first hit and leave at their exit; lane.c has their rings.
+ *
+ * Joining happens in the middle of somebody else's program, perhaps in a signal handler, perhaps
+ * before main(): with all signals blocked and errno kept, by system calls and our own pool only.
+ */
+#include "pipeline/thread/chain.h"
+#include "pipeline/hit/count.h"
+#include "pipeline/hit/hit.h"
+#include "pipeline/thread/wait.h"
+#include "base/clock.h"
+#include "base/filter.h"
+#include "base/quiet_lock.h"
+#include "breakpoints/patch.h"
+#include "progress/read_side.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static struct tw_quiet_lock threads_lock = TW_QUIET_LOCK_INIT;
+static struct tw_thread *threads;      /* joined */
+static struct tw_thread *free_threads; /* left; never unmapped */
+static uint32_t next_scheduler_id = 1;
+
+static pthread_key_t exit_key;
+static _Atomic bool has_exit_key;
+/* The process whose threads may join: others can run in its memory (vfork, CLONE_VM), with thread-local words of its threads. */
+static _Atomic int32_t own_process_id;
+
+/* ---- leaving ---- */
+
+static void end_lane(struct tw_lane *lane, unsigned session)
+{
+	if (lane->producer.shared)
+		tw_rs_ring_end(tw_hit_sessions[session].rs, &lane->producer);
+	memset(lane, 0, sizeof *lane);
+}
+
+static void unlink_thread(struct tw_thread *thread)
+{
+	*thread->link = thread->next;
+	if (thread->next)
+		thread->next->link = thread->link;
+}
+
+/*
+ * Under a filter no lock is taken, since another thread may have to wake us, and no signal blocked: all stays where it is, in
+ * memory that is never unmapped.  The owner of the rings finds out that the thread is gone.
+ */
+static void leave_as_it_is(struct tw_hit_tls *t)
+{
+	t->state = TW_THREAD_ENDED;
+	t->tracee = &tw_hit_nobody;
+	t->thread = NULL;
+}
+
+static void leave(struct tw_hit_tls *t)
+{
+	struct tw_thread *thread = t->thread;
+	struct tw_quiet quiet;
+
+	if (!tw_thread_may_call_system()) {
+		leave_as_it_is(t);
+		return;
+	}
+
+	tw_quiet_begin(&quiet);
+	if (t->state == TW_THREAD_READY && thread->own_tracee && tw_hit_host.thread_ends)
+		tw_hit_host.thread_ends(thread->own_tracee);
+	t->state = TW_THREAD_ENDED;
+	t->tracee = &tw_hit_nobody;
+	if (thread->own_tracee && tw_hit_host.exit_tracee)
+		tw_hit_host.exit_tracee(thread->own_tracee);
+	thread->own_tracee = NULL;
+	tw_progress_leave(&thread->reader);
+	tw_process_memory_fini(&thread->memory);
+	tw_quiet_lock(&threads_lock);
+	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
+		end_lane(&thread->lanes[session], session);
+	unlink_thread(thread);
+	thread->next = free_threads;
+	free_threads = thread;
+	tw_quiet_unlock(&threads_lock);
+	t->thread = NULL;
+	tw_quiet_end(&quiet);
+}
+
+/*
+ * The destructor of a thread's key: other keys' destructors may still make traced calls, so it asks to
+ * be called again (a value that is not NULL) and leaves in the last round but one.
+ */
+static void on_thread_exit(void *value)
+{
+	uintptr_t round = (uintptr_t)value;
+
+	if (tw_hit_tls.state == TW_THREAD_ENDED || !tw_hit_tls.thread)
+		return;
+	if (round < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(exit_key, (void *)(round + 1)) == 0)
+		return;
+	leave(&tw_hit_tls);
+}
+
+void tw_thread_init(void)
+{
+	tw_clock_init();
+	tw_sys_own_stack_init();
+	tw_progress_init();
+	/* RELAXED thread.process: before there are hits; a forked child has one thread. */
+	tw_store_relaxed(&own_process_id, tw_sys_process_id());
+	/* RELAXED thread.key: called under the permit, or before there are threads. */
+	if (tw_load_relaxed(&has_exit_key))
+		return;
+	if (pthread_key_create(&exit_key, on_thread_exit) == 0) {
+		/* PAIR thread.key: release; acquire in join(). */
+		tw_store_release(&has_exit_key, true);
+	}
+}
+
+_Atomic uint64_t tw_hit_barred_ticks;
+
+uintptr_t tw_thread_bar(void)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	uintptr_t state = t->state;
+
+	/* RELAXED hit.barred: a lone time, about right. */
+	tw_store_relaxed(&tw_hit_barred_ticks, tw_clock_ticks());
+	t->state = TW_THREAD_BARRED;
+	return state;
+}
+
+void tw_thread_unbar(uintptr_t state)
+{
+	tw_hit_tls.state = state;
+}
+
+/* ---- joining ---- */
+
+/* A zeroed thread: from those that left, else from the system. */
+static struct tw_thread *take_thread(void)
+{
+	struct tw_thread *thread = free_threads;
+	struct tw_count_lanes *counts;
+	uint32_t scheduler_id;
+
+	if (!thread) {
+		thread = mmap(NULL, sizeof *thread, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (thread == MAP_FAILED)
+			return NULL;
+		thread->scheduler_id = next_scheduler_id++;
+		return thread;
+	}
+	free_threads = thread->next;
+	scheduler_id = thread->scheduler_id;
+	/* RELAXED count.lanes_own: nobody's thread, under the lock. */
+	counts = tw_load_relaxed(&thread->lanes_of_counts);
+	memset(thread, 0, sizeof *thread);
+	thread->scheduler_id = scheduler_id;
+	/* RELAXED count.lanes_own: as above. */
+	tw_store_relaxed(&thread->lanes_of_counts, counts);
+	return thread;
+}
+
+static struct tw_thread *enlist_thread(void)
+{
+	struct tw_thread *thread;
+
+	tw_quiet_lock(&threads_lock);
+	thread = take_thread();
+	if (thread) {
+		thread->next = threads;
+		thread->link = &threads;
+		if (threads)
+			threads->link = &thread->next;
+		threads = thread;
+	}
+	tw_quiet_unlock(&threads_lock);
+	return thread;
+}
+
+void tw_threads_each(void (*fn)(struct tw_thread *thread, void *arg), void *arg)
+{
+	tw_quiet_lock(&threads_lock);
+	for (struct tw_thread *thread = threads; thread; thread = thread->next)
+		fn(thread, arg);
+	for (struct tw_thread *thread = free_threads; thread; thread = thread->next)
+		fn(thread, arg);
+	tw_quiet_unlock(&threads_lock);
+}
+
+bool tw_thread_is_own_process(void)
+{
+	/* RELAXED thread.process: as in tw_thread_init(). */
+	return tw_sys_process_id() == tw_load_relaxed(&own_process_id);
+}
+
+/* A handler on a stack that is disarmed meanwhile is told of none: then what the thread has set before counts. */
+static void find_stacks(struct tw_thread *thread)
+{
+	struct tw_sys_signal_stack set;
+
+	if (!tw_sys_own_stack(&thread->stack_low, &thread->stack_high))
+		thread->stack_low = thread->stack_high = 0;
+	tw_sys_signal_stack(&set);
+	if (set.high)
+		tw_thread_signal_stack = set;
+}
+
+static bool join(struct tw_hit_tls *t)
+{
+	struct tw_thread *thread;
+
+	/* PAIR thread.key: acquire; release in tw_thread_init().  Without a key nobody would see the thread leave. */
+	if (!tw_load_acquire(&has_exit_key) || pthread_setspecific(exit_key, (void *)1) != 0)
+		return false;
+	thread = enlist_thread();
+	if (!thread)
+		return false;
+	tw_hit_prepare_run(thread);
+	find_stacks(thread);
+	tw_progress_join(&thread->reader);
+	thread->start_ticks = tw_clock_ticks();
+	t->thread = thread;
+	t->run_stamp = 1;
+	t->tracee = &tw_hit_nobody;
+	if (tw_hit_host.make_tracee)
+		thread->own_tracee = tw_hit_host.make_tracee(thread, tw_sys_thread_id());
+	if (thread->own_tracee)
+		t->tracee = thread->own_tracee;
+	tw_compiler_barrier();
+	t->state = TW_THREAD_READY;
+	if (t->tracee != &tw_hit_nobody && tw_hit_host.thread_began)
+		tw_hit_host.thread_began(t->tracee);
+	return true;
+}
+
+/* Called in the middle of hits, perhaps through a trampoline: then the vector registers are the program's. */
+static void join_keeping_vectors(void *arg)
+{
+	*(bool *)arg = tw_thread_join();
+}
+
+bool tw_hit_join(void)
+{
+	bool result = false;
+
+	tw_patch_call_keeping_vectors(join_keeping_vectors, &result);
+	return result;
+}
+
+/*
+ * libc may make traced calls on our behalf meanwhile, and in a program that carries this library in itself our own calls of
+ * libc can be traced, errno's the first: they would join again, without end.
+ */
+static void join_quietly(struct tw_hit_tls *t, int *cancel_state)
+{
+	int saved_errno;
+
+	t->state = TW_THREAD_JOINING;
+	saved_errno = errno;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
+	if (!join(t))
+		t->state = TW_THREAD_ENDED;
+	errno = saved_errno;
+}
+
+bool tw_thread_join(void)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	struct tw_quiet quiet;
+	bool joins;
+
+	if (t->state != TW_THREAD_NEW)
+		return t->state == TW_THREAD_READY || t->state >= TW_THREAD_BUSY;
+	tw_sys_block_signals(&quiet.signals);
+	/*
+	 * A handler may have joined just before.  A child that shares this memory stays new: its number is that of no thread
+	 * of ours, and what it would set up belongs to the thread that it borrows the memory of.
+	 */
+	joins = t->state == TW_THREAD_NEW && tw_thread_is_own_process();
+	if (joins) {
+		join_quietly(t, &quiet.cancel_state);
+		tw_quiet_end(&quiet);
+	} else {
+		tw_sys_restore_signals(&quiet.signals);
+	}
+	return t->state == TW_THREAD_READY || t->state >= TW_THREAD_BUSY;
+}
+
+static bool is_anybody_waiting(unsigned session)
+{
+	bool found = false;
+
+	tw_quiet_lock(&threads_lock);
+	for (struct tw_thread *thread = threads; thread; thread = thread->next) {
+		/* PAIR hit.waiting: seq_cst; see tw_lane_wait(). */
+		found |= tw_load_seq_cst(&thread->waiting_session) == session + 1;
+	}
+	tw_quiet_unlock(&threads_lock);
+	return found;
+}
+
+/* A filter is about to hold for all threads: those that wait for rings or room come back within a slice. */
+void tw_threads_await_calls(void)
+{
+	const uint64_t nap_ns = 1000000;
+	bool found = true;
+
+	for (unsigned naps = 0; found && naps < 200; naps++) {
+		found = false;
+		tw_quiet_lock(&threads_lock);
+		for (struct tw_thread *thread = threads; thread; thread = thread->next) {
+			/* PAIR hit.waiting: seq_cst; as in is_anybody_waiting(). */
+			found |= tw_load_seq_cst(&thread->waiting_session) != 0;
+		}
+		tw_quiet_unlock(&threads_lock);
+		if (found)
+			tw_sys_sleep(nap_ns);
+	}
+}
+
+void tw_threads_end_lanes(unsigned session)
+{
+	while (is_anybody_waiting(session))
+		tw_sys_sleep(100000);
+	tw_progress_wait();
+	tw_quiet_lock(&threads_lock);
+	for (struct tw_thread *thread = threads; thread; thread = thread->next)
+		end_lane(&thread->lanes[session], session);
+	tw_quiet_unlock(&threads_lock);
+}
+
+/* ---- what runs here ---- */
+
+void tw_thread_run(struct tw_tracee *tracee)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	if (!tw_thread_join())
+		return;
+	if (t->tracee->has_accounts)
+		tw_counts_out(t->thread, t->tracee);
+	t->tracee = &tw_hit_nobody;
+	tw_compiler_barrier();
+	if (tracee && tw_unlikely(tracee->memory.used_count))
+		tw_chains_sweep(tracee);
+	t->run_stamp++;
+	/* Runs without records take no number, and touch no word that other threads change. */
+	t->run_seq = tracee ? TW_RUN_DUE : 0;
+	tw_compiler_barrier();
+	if (tracee && tracee->has_accounts)
+		tw_counts_in(tracee);
+	if (tracee)
+		t->tracee = tracee;
+}
+
+__attribute__((target("general-regs-only"))) void tw_thread_open_run(struct tw_hit_tls *t)
+{
+	t->run_stamp++;
+	t->run_seq = TW_RUN_DUE;
+	tw_thread_number_run(t);
+}
+
+/* ---- fork ---- */
+
+void tw_threads_before_fork(void)
+{
+	tw_quiet_lock(&threads_lock);
+}
+
+void tw_threads_after_fork_in_parent(void)
+{
+	tw_quiet_unlock(&threads_lock);
+}
+
+void tw_threads_let_go_in_child(void)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+
+	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++) {
+		struct tw_rs *rs = tw_hit_sessions[session].rs;
+		struct tw_lane *lane = t->thread ? &t->thread->lanes[session] : NULL;
+
+		if (rs)
+			tw_rs_after_fork_in_child(rs);
+		if (!lane || !lane->producer.shared || lane->is_inherited)
+			continue;
+		/* The hit that the fork interrupted, in a handler, goes on: its record goes where nobody reads. */
+		if (rs && t->state >= TW_THREAD_IN_HIT) {
+			tw_rs_ring_after_fork_in_child(rs, &lane->producer);
+			lane->is_inherited = true;
+			lane->run_stamp = 0;
+		} else {
+			memset(lane, 0, sizeof *lane);
+		}
+	}
+}
+
+/* The lanes are those of the parent's thread: forgotten without a word to their rings. */
+void tw_threads_after_fork_in_child(void)
+{
+	struct tw_thread *own = tw_hit_tls.thread;
+
+	/* RELAXED thread.process: as in tw_thread_init(). */
+	tw_store_relaxed(&own_process_id, tw_sys_process_id());
+	tw_threads_let_go_in_child();
+	for (struct tw_thread *thread = threads, *next; thread; thread = next) {
+		next = thread->next;
+		if (thread == own)
+			continue;
+		memset(thread->lanes, 0, sizeof thread->lanes);
+		unlink_thread(thread);
+		thread->next = free_threads;
+		free_threads = thread;
+	}
+	tw_quiet_unlock(&threads_lock);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thread_name.c - a thread that gives itself a name tells its rings, where the recorder finds it. */
+#include "base/atomic.h"
+#include "pipeline/hit/hit.h"
+
+void tw_thread_named(const char *name)
+{
+	struct tw_hit_tls *t = &tw_hit_tls;
+	uint64_t words[2] = { 0 };
+
+	if (t->state != TW_THREAD_READY || !t->thread)
+		return;
+	memcpy(words, name, strnlen(name, sizeof words - 1));
+	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++) {
+		struct tw_rb_shared *shared = t->thread->lanes[session].producer.shared;
+
+		for (unsigned i = 0; shared && i < 2; i++)
+			/* RELAXED thread.name: text for people, looked at now and then; half of another is harmless. */
+			tw_store_relaxed((_Atomic uint64_t *)(void *)(shared->thread_name + 8 * i), words[i]);
+	}
+}

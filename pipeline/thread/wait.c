@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wait.c - threads that wait, where `block` was asked for: outside of the read section, and with a patience that ends.
+ *
+ * Between a wait and what follows it anything may have changed: the session may be destroyed, the place not be traced any
+ * more.  So who comes back asks again who wants what its hit is about.
+ */
+#include "pipeline/thread/wait.h"
+#include "base/clock.h"
+#include "base/filter.h"
+#include "base/quiet.h"
+#include "base/sys.h"
+#include "progress/read_side.h"
+
+#include <errno.h>
+
+/* A round of the owner's counts for so much at most. */
+#define RING_ROUND_NS UINT64_C(5000000)
+/* After a try in vain: how long a ring that is full grows no more. */
+#define GROWTH_PAUSE_US 10000
+
+#define TELL_ROOM_BYTES UINT64_C(256)
+
+/*
+ * Who still wants what this hit is about, after a wait outside of the read section.  `epoch` is that of the time
+ * before the wait.  Inside a read section.
+ */
+static uint64_t still_wanted(const struct tw_hit_tls *t, const struct tw_still *still, uint64_t epoch)
+{
+	/* PAIR bp.active: acquire; as in hit_inside(). */
+	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
+	uint64_t wanted = active ? ~UINT64_C(0) : 0;
+
+	if (active && still->place)
+		wanted = still->place->gen[active - 1].sessions;
+	if (still->wants) {
+		/* PROGRESS hit.wants: as in hit(). */
+		wanted &= tw_load_acquire(still->wants);
+	}
+	return wanted & ~tw_hit_newer_than(epoch);
+}
+
+static uint64_t epoch_now(void)
+{
+	/* PAIR hit.epoch: acquire; who has this session's bit has seen its epoch. */
+	return tw_load_acquire(&tw_hit_epoch);
+}
+
+uint64_t tw_hit_newer_than(uint64_t epoch)
+{
+	uint64_t newer = 0;
+
+	/* PAIR hit.epoch: acquire; release in begin_epoch(), before anything has the bit. */
+	if (tw_likely(tw_load_acquire(&tw_hit_epoch) == epoch))
+		return 0;
+	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++) {
+		/* PAIR hit.epoch: acquire; as above. */
+		newer |= (uint64_t)(tw_load_acquire(&tw_hit_sessions[session].epoch) > epoch) << session;
+	}
+	return newer;
+}
+
+static bool is_given_up(struct tw_rs *rs)
+{
+	/* PAIR rs.closed: acquire; release in tw_rs_close(). */
+	return tw_load_acquire(&rs->control->is_closed) || tw_rs_is_stalled(rs) || !tw_thread_may_call_system();
+}
+
+/*
+ * The wait itself, outside of the read section: changes of breakpoints go on meanwhile.  The session
+ * may be destroyed; its destroyer closes the set and waits until waiting_session is gone again.
+ * A slice counts for its own length, however long it took; a short wait has several, so that it is not one standstill.
+ */
+static bool wait_outside(struct tw_lane *lane, struct tw_rs *rs, uint32_t bytes)
+{
+	uint64_t timeout_ns = rs->config.block_timeout_ns, spent_ns = 0;
+	uint64_t slice_ns = !timeout_ns || timeout_ns / 8 >= TW_RS_SLICE_NS ? TW_RS_SLICE_NS : timeout_ns / 8 + 1;
+
+	for (;;) {
+		bool is_over = is_given_up(rs) || (timeout_ns && spent_ns >= timeout_ns);
+
+		if (tw_rb_wait_room(&lane->producer, bytes, is_over ? 0 : slice_ns))
+			return true;
+		if (is_over)
+			return false;
+		spent_ns += slice_ns;
+		/* Its processor may be one that stands still; who is woken gets another. */
+		tw_rs_wake(rs);
+	}
+}
+
+/* How much of its own time the owner has gone round since the last look. */
+static uint64_t rounds_ns(const struct tw_rs *rs, uint64_t *beat)
+{
+	uint64_t before = *beat;
+
+	*beat = tw_rs_beat(rs);
+	return *beat - before < RING_ROUND_NS ? *beat - before : RING_ROUND_NS;
+}
+
+/* How much of a slice of waiting for a ring counts: one that ends early does so because a ring is there. */
+#define RING_SLICE_NS UINT64_C(5000000)
+
+/*
+ * The owner gives rings back of threads that ended.  When as many living threads as the cap allows hold all rings, one of them
+ * may be waiting for this thread: so the wait for one below the cap ends after a while of the owner's own time, until it has
+ * gone round often nobody can know.  Once in vain is enough: then there is no memory, or the table is full.
+ */
+enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t seen,
+				   uint64_t *spent_ns, uint64_t *todo)
+{
+	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_rs *rs = tw_hit_sessions[session].rs;
+	uint64_t beat = tw_rs_beat(rs), epoch = epoch_now(), wanted;
+
+	if (rs->config.policy != TW_RB_BLOCK || lane->has_waited_for_ring || !tw_thread_may_call_system() ||
+	    !tw_rs_is_own_process(rs))
+		return TW_RING_IN_VAIN;
+	if (*spent_ns >= TW_RING_WAIT_NS || is_given_up(rs)) {
+		lane->has_waited_for_ring = *spent_ns >= TW_RING_WAIT_NS;
+		return TW_RING_IN_VAIN;
+	}
+	/* PAIR hit.waiting: seq_cst; as in tw_wait_for_room(). */
+	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
+	tw_progress_exit(&t->thread->reader);
+	tw_rs_wait_ring(rs, seen, RING_SLICE_NS);
+	*spent_ns += rounds_ns(rs, &beat);
+	tw_progress_enter(&t->thread->reader);
+	wanted = still_wanted(t, still, epoch);
+	*todo &= wanted;
+	/* PAIR hit.waiting: seq_cst; as in tw_wait_for_room(). */
+	tw_store_seq_cst(&t->thread->waiting_session, 0);
+	return wanted >> session & 1 ? TW_RING_MAY_BE_THERE : TW_RING_UNWANTED;
+}
+
+void tw_wait_tell(struct tw_lane *lane, enum tw_own_time why, uint64_t start_ticks)
+{
+	struct tw_rb_producer *producer = &lane->producer;
+	struct tw_rb_record *record;
+
+	/* A ring that drops would count a refusal: not without room for it, and for the loss record and the pad before it. */
+	if (!producer->shared || (producer->policy == TW_RB_DROP && producer->pos + TELL_ROOM_BYTES >
+									    producer->cached_tail_pos + producer->mask + 1))
+		return;
+	if (tw_rb_reserve(producer, TW_OWN_TIME_BYTES, start_ticks, (void **)&record) != TW_RB_OK)
+		return;
+	record->ticks = start_ticks;
+	record->head = TW_RB_HEAD(TW_EVENT_OWN_TIME, TW_EVENT_FLAG_HALF, TW_OWN_TIME_BYTES, why);
+	*(uint64_t *)(record + 1) = tw_clock_ticks() - start_ticks;
+	/* As a switch: no event of the program.  Before the commit, for handlers that jump out between the two. */
+	producer->records--;
+	tw_rb_commit(producer, TW_OWN_TIME_BYTES);
+}
+
+static bool try_to_grow(struct tw_lane *lane, struct tw_rs *rs, uint64_t ticks)
+{
+	struct tw_rb_producer *producer = &lane->producer;
+	struct tw_quiet quiet;
+	bool has_grown;
+
+	if (!tw_rs_may_grow(producer) || ticks < producer->growth_after_ticks)
+		return false;
+	producer->growth_after_ticks = ticks + GROWTH_PAUSE_US * (tw_clock_ticks_per_second() / 1000000);
+	if (!tw_thread_may_call_system())
+		return false;
+	tw_quiet_begin(&quiet);
+	has_grown = tw_rs_ring_grow(rs, producer);
+	tw_quiet_end(&quiet);
+	return has_grown;
+}
+
+enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes,
+			  uint64_t ticks, uint64_t *todo)
+{
+	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_rs *rs = tw_hit_sessions[session].rs;
+	int saved_errno = errno;
+	uint64_t run_stamp = lane->run_stamp, epoch = epoch_now(), wanted;
+	bool has_room;
+
+	if (try_to_grow(lane, rs, ticks)) {
+		errno = saved_errno;
+		return TW_ROOM_GROWN;
+	}
+	if (lane->producer.policy != TW_RB_BLOCK || !tw_thread_may_call_system()) {
+		tw_rb_refuse(&lane->producer, TW_RB_LOST_FULL, ticks);
+		errno = saved_errno;
+		return TW_ROOM_NONE;
+	}
+	/* PAIR hit.waiting: seq_cst; tw_threads_end_lanes() looks after the session's bits are gone. */
+	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
+	tw_progress_exit(&t->thread->reader);
+	has_room = wait_outside(lane, rs, bytes + TW_OWN_TIME_BYTES);
+	tw_progress_enter(&t->thread->reader);
+	wanted = still_wanted(t, still, epoch);
+	*todo &= wanted;
+	if (!(wanted >> session & 1) || lane->run_stamp != run_stamp || !lane->producer.shared)
+		has_room = false;
+	else if (!has_room)
+		tw_rb_refuse(&lane->producer, TW_RB_LOST_FULL, ticks);
+	/* PAIR hit.waiting: seq_cst; as above: from here on the lane is used only if the session still has its bit. */
+	tw_store_seq_cst(&t->thread->waiting_session, 0);
+	errno = saved_errno;
+	return has_room ? TW_ROOM_WAITED : TW_ROOM_NONE;
+}

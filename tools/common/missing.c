@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* missing.c - the account of a capture in words and as JSON. */
+#include "tools/common/missing.h"
+
+#include <stdio.h>
+
+bool tw_missing_any(const struct tw_capture_account *account, unsigned cause)
+{
+	const struct tw_capture_missing *missing = &account->missing[cause];
+	return missing->events || missing->places || missing->has_more;
+}
+
+/* "1,000 events", "an unknown number of events", "1,000 events and an unknown number more". */
+static const char *events_of(const struct tw_capture_missing *missing, char *text, size_t room)
+{
+	char figure[TW_FIGURE_BYTES];
+	if (!missing->events)
+		snprintf(text, room, "%s events", missing->has_more ? "an unknown number of" : "no");
+	else
+		snprintf(text, room, "%s event%s%s", tw_figure_count(figure, missing->events),
+			 missing->events == 1 ? "" : "s", missing->has_more ? " and an unknown number more" : "");
+	return text;
+}
+
+/* "1 segment is", "2 segments are". */
+static const char *places_of(uint64_t places, const char *what, const char *is, const char *are, char *text, size_t room)
+{
+	char figure[TW_FIGURE_BYTES];
+	snprintf(text, room, "%s %s%s %s", tw_figure_count(figure, places), what,
+		 places == 1 ? "" : what[strlen(what) - 1] == 's' ? "es" : "s", places == 1 ? is : are);
+	return text;
+}
+
+static void removed_clause(const struct tw_capture_account *account, char *text)
+{
+	const struct tw_capture_missing *missing = &account->missing[TW_MISSING_REMOVED];
+	char events[100], a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES];
+	events_of(missing, events, sizeof events);
+	if (!missing->places) {
+		snprintf(text, TW_MISSING_ROOM, "%s before these are not here", events);
+		return;
+	}
+	int used = snprintf(text, TW_MISSING_ROOM, "%s before these were removed with %s segment%s (--keep %u)", events,
+			    tw_figure_count(a, missing->places), missing->places == 1 ? "" : "s", account->segments_kept);
+	if (account->removed_lost)
+		snprintf(text + used, TW_MISSING_ROOM - (size_t)used, "; %s more were lost in that time",
+			 tw_figure_count(b, account->removed_lost));
+}
+
+static void processes_clause(const struct tw_capture_account *account, char *text)
+{
+	static const char *const words[TW_UNTRACED_CAUSES] = {"more at once than there are places for",
+							      "without rights or memory for rings", "statically linked",
+							      "of another C library", "set-uid or with capabilities"};
+	char places[100], figure[TW_FIGURE_BYTES];
+	uint64_t all = account->missing[TW_MISSING_PROCESSES].places;
+	int used = snprintf(text, TW_MISSING_ROOM, "%s not traced",
+			    places_of(all, "process", "was", "were", places, sizeof places));
+	const char *between = ": ";
+	for (unsigned cause = 0; cause < TW_UNTRACED_CAUSES; cause++) {
+		if (!account->untraced[cause] || used >= TW_MISSING_ROOM)
+			continue;
+		used += snprintf(text + used, TW_MISSING_ROOM - (size_t)used, "%s%s %s", between,
+				 tw_figure_count(figure, account->untraced[cause]), words[cause]);
+		between = ", ";
+	}
+}
+
+const char *tw_missing_clause(const struct tw_capture_account *account, unsigned cause, char *text)
+{
+	const struct tw_capture_missing *missing = &account->missing[cause];
+	char events[100], places[100];
+	*text = 0;
+	if (!tw_missing_any(account, cause))
+		return text;
+	events_of(missing, events, sizeof events);
+	switch (cause) {
+	case TW_MISSING_OVERWRITTEN:
+		snprintf(text, TW_MISSING_ROOM, "%s gave way to newer ones (--on-full overwrite)", events);
+		break;
+	case TW_MISSING_REMOVED: removed_clause(account, text); break;
+	case TW_MISSING_SEGMENTS:
+		if (missing->places)
+			snprintf(text, TW_MISSING_ROOM, "%s missing, with %s",
+				 places_of(missing->places, "segment", "is", "are", places, sizeof places), events);
+		else
+			snprintf(text, TW_MISSING_ROOM, "segments are missing, with %s", events);
+		break;
+	case TW_MISSING_DAMAGED:
+		snprintf(text, TW_MISSING_ROOM, "parts are damaged: %s cannot be read", events);
+		break;
+	case TW_MISSING_RINGS:
+		snprintf(text, TW_MISSING_ROOM, "the program overwrote %s rings that it was recorded in, with %s",
+			 tw_figure_count(places, missing->places), events);
+		break;
+	case TW_MISSING_CUT: snprintf(text, TW_MISSING_ROOM, "it was cut off, with %s", events); break;
+	case TW_MISSING_UNSTORED: snprintf(text, TW_MISSING_ROOM, "%s found no room on the disk", events); break;
+	case TW_MISSING_PROCESSES: processes_clause(account, text); break;
+	case TW_MISSING_NAMES:
+		snprintf(text, TW_MISSING_ROOM, "%s no room and stand as numbers",
+			 places_of(missing->places, "name", "found", "found", places, sizeof places));
+		break;
+	case TW_MISSING_WENT_ON:
+		snprintf(text, TW_MISSING_ROOM, "%s when the recording ended",
+			 places_of(missing->places, "process", "still ran", "still ran", places, sizeof places));
+		break;
+	default: break;
+	}
+	return text;
+}
+
+bool tw_missing_is_failure(const struct tw_capture_account *account, const struct tw_capture_info *info)
+{
+	bool is_failure = info->damages != 0;
+	for (unsigned cause = TW_MISSING_SEGMENTS; cause <= TW_MISSING_UNSTORED; cause++)
+		is_failure |= tw_missing_any(account, cause);
+	return is_failure && !info->is_live;
+}
+
+static const char *own_clause(const struct tw_capture_own *own, const char *format, char *text)
+{
+	char count[TW_FIGURE_BYTES], time[TW_FIGURE_BYTES];
+	*text = 0;
+	if (own->count)
+		snprintf(text, TW_MISSING_ROOM, format, tw_figure_count(count, own->count), own->count == 1 ? "" : "s",
+			 tw_figure_seconds(time, (double)own->ns / 1e9));
+	return text;
+}
+
+const char *tw_missing_waits(const struct tw_capture_account *account, char *text)
+{
+	return own_clause(&account->waits, "waited %s time%s, %s in all, for room in the rings (--on-full block)", text);
+}
+
+const char *tw_missing_setups(const struct tw_capture_account *account, char *text)
+{
+	return own_clause(&account->setups, "rings were set up %s time%s, %s in all", text);
+}
+
+static void put_own(struct tw_json *json, const char *name, const struct tw_capture_own *own)
+{
+	tw_json_open(json, name, '{');
+	tw_json_u64(json, "count", own->count);
+	tw_json_double(json, "seconds", (double)own->ns / 1e9);
+	tw_json_close(json, '}');
+}
+
+void tw_missing_json(struct tw_json *json, const struct tw_capture_account *account)
+{
+	tw_json_open(json, "account", '{');
+	tw_json_u64(json, "events", account->events);
+	tw_json_bool(json, "complete", account->is_complete);
+	tw_json_bool(json, "whole", account->is_whole);
+	tw_json_open(json, "missing", '{');
+	for (unsigned cause = 0; cause < TW_MISSING_CAUSES; cause++) {
+		const struct tw_capture_missing *missing = &account->missing[cause];
+		tw_json_open(json, tw_missing_cause_name(cause), '{');
+		tw_json_u64(json, "events", missing->events);
+		if (cause >= TW_MISSING_REMOVED)
+			tw_json_u64(json, "places", missing->places);
+		tw_json_bool(json, "more", missing->has_more);
+		if (cause == TW_MISSING_REMOVED)
+			tw_json_u64(json, "lost", account->removed_lost);
+		tw_json_close(json, '}');
+	}
+	tw_json_close(json, '}');
+	tw_json_u64(json, "keep", account->segments_kept);
+	put_own(json, "waits", &account->waits);
+	put_own(json, "setups", &account->setups);
+	tw_json_close(json, '}');
+}

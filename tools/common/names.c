@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* names.c - what the events of a capture are called. */
+#include "tools/common/missing.h"
+#include "tools/common/names.h"
+#include "tools/common/spool.h"
+#include "tools/tool.h"
+
+#include "tracewheel/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Appends, and never writes behind room. */
+static size_t add(char *text, size_t used, size_t room, const char *more)
+{
+	size_t bytes = strlen(more);
+	if (bytes > room - used)
+		bytes = room - used;
+	memcpy(text + used, more, bytes);
+	return used + bytes;
+}
+
+/* A name for people. */
+static size_t add_name(char *text, size_t used, size_t room, const char *name)
+{
+	return used + tw_clean(name, strlen(name), text + used, room - used);
+}
+
+size_t tw_name_arity(uint32_t arity, char *text, size_t room)
+{
+	char digits[16] = "_";
+	if (arity != TW_CAPTURE_ARITY_UNKNOWN)
+		snprintf(digits, sizeof digits, "%u", arity);
+	return add(text, 0, room, digits);
+}
+
+size_t tw_name_function(const struct tw_capture_function *function, char *text, size_t room)
+{
+	if (!function)
+		return add(text, 0, room, "?:?/_");
+	size_t used = add_name(text, 0, room, function->module ? function->module->name : "?");
+	used = add(text, used, room, ":");
+	char *demangled = tw_name_demangled(function->name);
+	used = add_name(text, used, room, demangled ? demangled : function->name);
+	free(demangled);
+	used = add(text, used, room, "/");
+	return used + tw_name_arity(function->arity, text + used, room - used);
+}
+
+static bool is_reserved(const char *name)
+{
+	static const char *const words[] = {
+		"after", "and",   "andalso", "band",   "begin",   "bnot", "bor", "bsl",  "bsr", "bxor",
+		"case",  "catch", "cond",    "div",    "else",    "end",  "fun", "if",   "let", "maybe",
+		"not",   "of",    "or",      "orelse", "receive", "rem",  "try", "when", "xor"};
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+		if (strcmp(name, words[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+size_t tw_name_atom(const char *name, char *text, size_t room)
+{
+	bool is_plain = *name >= 'a' && *name <= 'z' && !is_reserved(name);
+	for (const char *c = name; *c && is_plain; c++)
+		is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
+			   *c == '_' || *c == '@';
+	if (is_plain)
+		return add(text, 0, room, name);
+	size_t used = add(text, 0, room, "'");
+	for (size_t left = strlen(name), n; left; name += n, left -= n) {
+		char piece[TW_CLEAN_PIECE_BYTES];
+		uint32_t code;
+		n = tw_utf8_next(name, left, &code);
+		if (n && (code == '\'' || code == '\\'))
+			snprintf(piece, sizeof piece, "\\%c", (int)code);
+		else if (!n || tw_is_unsafe(code))
+			snprintf(piece, sizeof piece, "\\x{%x}", n ? code : (unsigned char)*name);
+		else
+			snprintf(piece, sizeof piece, "%.*s", (int)n, name);
+		used = add(text, used, room, piece);
+		n = n ? n : 1;
+	}
+	return add(text, used, room, "'");
+}
+
+const char *tw_name_shown(const char *linkage)
+{
+	static char *shown;
+	free(shown);
+	shown = tw_name_demangled(linkage);
+	return shown ? shown : linkage;
+}
+
+/* Erlang has no atoms of more than 255 characters. */
+size_t tw_name_function_atom(const char *linkage, char *text, size_t room)
+{
+	char cut[256];
+	const char *name = tw_name_shown(linkage);
+	size_t bytes = 252;
+	if (strlen(name) > 255 && strlen(linkage) <= 255)
+		name = linkage;
+	if (strlen(name) <= 255)
+		return tw_name_atom(name, text, room);
+	while (bytes && ((unsigned char)name[bytes] & 0xc0) == 0x80)
+		bytes--;
+	snprintf(cut, sizeof cut, "%.*s...", (int)bytes, name);
+	return tw_name_atom(cut, text, room);
+}
+
+void tw_json_function(struct tw_json *json, const struct tw_capture_function *function)
+{
+	if (!function)
+		return;
+	const char *name = tw_name_shown(function->name);
+	if (function->module)
+		tw_json_text(json, "module", function->module->name, strlen(function->module->name));
+	tw_json_text(json, "function", name, strlen(name));
+	if (name != function->name)
+		tw_json_text(json, "linkage", function->name, strlen(function->name));
+	if (function->arity != TW_CAPTURE_ARITY_UNKNOWN)
+		tw_json_u64(json, "arity", function->arity);
+}
+
+size_t tw_name_mfa_open(const struct tw_capture_function *function, char *text, size_t room)
+{
+	size_t used = add(text, 0, room, "{");
+	used += tw_name_atom(function && function->module ? function->module->name : "?", text + used,
+			     room - used);
+	used = add(text, used, room, ",");
+	used += tw_name_function_atom(function ? function->name : "?", text + used, room - used);
+	return add(text, used, room, ",");
+}
+
+size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text,
+		   size_t room)
+{
+	const struct tw_capture_tracee *tracee = tw_capture_tracee(capture, image, tracee_id);
+	char pid[64];
+	snprintf(pid, sizeof pid, "<0.%u.%u>", tracee ? tracee->pid_number : tracee_id,
+		 tracee ? tracee->pid_serial : 0);
+	return add(text, 0, room, pid);
+}
+
+/* A program that is linked to its addresses begins at 0, and what was loaded later may lie where another was. */
+const struct tw_capture_module *tw_name_address(const struct tw_capture *capture, uint32_t image,
+						uint64_t address, uint64_t *offset)
+{
+	const struct tw_capture_module *module, *best = NULL;
+	uint32_t at = 0;
+	while ((module = tw_capture_module_next(capture, image, &at))) {
+		if (!module->is_declared && address >= module->base_address &&
+		    address < module->end_address && (!best || module->base_address >= best->base_address))
+			best = module;
+	}
+	if (best)
+		*offset = address - best->base_address;
+	return best;
+}
+
+bool tw_name_ending(const struct tw_capture *capture, char *text, bool *is_well)
+{
+	int exit_code, number;
+	if (!tw_capture_ending(capture, &exit_code, &number))
+		return false;
+	*is_well = !number && !exit_code;
+	const char *name = sigabbrev_np(number);
+	if (!number)
+		snprintf(text, TW_ENDING_BYTES, "exit code %d", exit_code);
+	else if (name)
+		snprintf(text, TW_ENDING_BYTES, "killed by signal %d (SIG%s)", number, name);
+	else
+		snprintf(text, TW_ENDING_BYTES, "killed by signal %d", number);
+	return true;
+}
+
+void tw_json_ending(struct tw_json *json, const struct tw_capture *capture)
+{
+	int exit_code, number;
+	char name[32] = "SIG";
+	if (!tw_capture_ending(capture, &exit_code, &number))
+		return;
+	tw_json_open(json, "ending", '{');
+	if (number) {
+		const char *short_name = sigabbrev_np(number);
+		tw_json_u64(json, "signal", (uint64_t)number);
+		snprintf(name + 3, sizeof name - 3, "%s", short_name ? short_name : "?");
+		tw_json_text(json, "name", name, strlen(name));
+	} else {
+		tw_json_u64(json, "exit_code", (uint64_t)exit_code);
+	}
+	tw_json_close(json, '}');
+}
+
+static bool set_name(struct tw_names *names, uint32_t id, const char *text, size_t bytes)
+{
+	if (id >= names->count) {
+		/* Ids are small and dense; a hostile file may say otherwise, and goes without. */
+		if (id > UINT32_C(1) << 26)
+			return true;
+		uint32_t count = id + id / 2 + 64;
+		struct tw_name *grown = realloc(names->at, count * sizeof *grown);
+		if (!grown)
+			return false;
+		memset(grown + names->count, 0, (count - names->count) * sizeof *grown);
+		names->at = grown;
+		names->count = count;
+	}
+	char *copy = malloc(bytes + 1);
+	if (!copy)
+		return false;
+	memcpy(copy, text, bytes);
+	copy[bytes] = 0;
+	free(names->at[id].text);
+	names->at[id] = (struct tw_name){copy, (uint32_t)bytes};
+	return true;
+}
+
+bool tw_names_places(struct tw_names *names, const struct tw_capture *capture, uint32_t image,
+		     tw_names_make *make)
+{
+	const struct tw_capture_place *place;
+	char text[TW_NAME_ROOM];
+	uint32_t at = 0;
+	*names = (struct tw_names){0};
+	while ((place = tw_capture_place_next(capture, image, &at))) {
+		if (!set_name(names, place->place_id, text, make(place, text, sizeof text))) {
+			tw_names_free(names);
+			return false;
+		}
+	}
+	return true;
+}
+
+void tw_names_free(struct tw_names *names)
+{
+	for (uint32_t id = 0; id < names->count; id++)
+		free(names->at[id].text);
+	free(names->at);
+	*names = (struct tw_names){0};
+}
+
+size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture_image **images, size_t room)
+{
+	const struct tw_capture_image *image;
+	size_t count = 0;
+	for (uint32_t i = 0; (image = tw_capture_image(capture, i)) && count < room; i++) {
+		if (!image->process_id)
+			continue;
+		size_t at = count++;
+		for (; at > 0 && images[at - 1]->start_ns > image->start_ns; at--)
+			images[at] = images[at - 1];
+		images[at] = image;
+	}
+	return count;
+}
+
+static struct tw_capture *say_why_not(const char *path, int error)
+{
+	if (error == TW_ENOENT)
+		tw_say("there is no capture '%s'.", path);
+	else if (error == TW_EPERM)
+		tw_say("the capture '%s' may not be read by you.", path);
+	else if (error == TW_EFORMAT)
+		tw_say("'%s' is not a capture, or nothing in it can be read: no segment begins as one "
+		       "should. After a crash, "
+		       "`tracewheel recover %s` may help.",
+		       path, path);
+	else
+		tw_say("the capture '%s' cannot be read: %s", path, tw_strerror(error));
+	return NULL;
+}
+
+static struct tw_capture *say_no_stream(const char *path, int error)
+{
+	if (error != TW_EFORMAT)
+		return say_why_not(path, error);
+	tw_say("'%s' is not the stream of a recording (`tracewheel record -o -`), or it ended before it began.",
+	       path);
+	return NULL;
+}
+
+static bool is_stream_path(const char *path)
+{
+	struct stat status;
+	return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISDIR(status.st_mode));
+}
+
+/* Standard input for "-".  Negative: said why not. */
+static int open_stream_file(const char *path)
+{
+	if (strcmp(path, "-") == 0)
+		return STDIN_FILENO;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		say_why_not(path, errno == EACCES ? TW_EPERM : TW_EIO);
+	return fd;
+}
+
+struct tw_capture *tw_names_open(const char *path)
+{
+	struct tw_capture *capture;
+	if (!is_stream_path(path)) {
+		int error = tw_capture_open(path, NULL, &capture);
+		return error ? say_why_not(path, error) : capture;
+	}
+	int fd = open_stream_file(path);
+	int file = fd < 0 ? -1 : tw_spool(fd);
+	int error = file < 0 ? 0 : tw_capture_open_stream_file(file, NULL, &capture);
+	if (file >= 0 && file != fd)
+		close(file);
+	if (fd > STDIN_FILENO)
+		close(fd);
+	if (file < 0)
+		return NULL;
+	return error ? say_no_stream(path, error) : capture;
+}
+
+struct tw_capture *tw_names_open_stream(const char *path, bool *is_stream)
+{
+	struct tw_capture *capture;
+	*is_stream = is_stream_path(path);
+	if (!*is_stream)
+		return tw_names_open(path);
+	/* It stays open as long as the command runs. */
+	int fd = open_stream_file(path);
+	if (fd < 0)
+		return NULL;
+	int error = tw_capture_open_stream(fd, &capture);
+	return error ? say_no_stream(path, error) : capture;
+}
+
+/* Shown as far as it goes, and not all that was recorded: that is a failure of a file, where nobody asked for it. */
+static int exit_of(const struct tw_capture *capture, const struct tw_capture_info *info)
+{
+	struct tw_capture_account account;
+	tw_capture_account(capture, &account);
+	return tw_missing_is_failure(&account, info) ? TW_EXIT_FAILURE : TW_EXIT_OK;
+}
+
+/* What no view of single events shows: what is missing for other causes than counted losses. */
+static void say_missing(const struct tw_capture *capture, const char *path, bool failures_only)
+{
+	struct tw_capture_account account;
+	char clause[TW_MISSING_ROOM];
+	tw_capture_account(capture, &account);
+	for (unsigned cause = failures_only ? TW_MISSING_SEGMENTS : TW_MISSING_REMOVED; cause <= TW_MISSING_UNSTORED; cause++) {
+		if (*tw_missing_clause(&account, cause, clause))
+			tw_say("%s: %s.", path, clause);
+	}
+}
+
+int tw_names_end(const struct tw_capture *capture, const char *path, int code)
+{
+	const struct tw_capture_damage *damage;
+	bool is_stream = is_stream_path(path);
+	for (uint32_t i = 0; (damage = tw_capture_damage(capture, i)) && i < 5; i++) {
+		if (is_stream)
+			tw_say("'%s', byte %llu: %s", path, (unsigned long long)damage->offset, damage->reason);
+		else
+			tw_say("%s/%s is damaged at byte %llu: %s", path, damage->file,
+			       (unsigned long long)damage->offset, damage->reason);
+	}
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	if (info.damages > 5)
+		tw_say("... and at %u more places; `tracewheel info %s` lists them.", info.damages - 5, path);
+	if (info.is_live)
+		tw_say("%s is being recorded, or its recorder died: `tracewheel recover %s` completes it "
+		       "then.",
+		       path, path);
+	else
+		say_missing(capture, path, false);
+	return code == TW_EXIT_OK ? exit_of(capture, &info) : code;
+}
+
+int tw_names_exit(const struct tw_capture *capture, const char *path, int code)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	if (code != TW_EXIT_OK || exit_of(capture, &info) == TW_EXIT_OK)
+		return code;
+	say_missing(capture, path, true);
+	return TW_EXIT_FAILURE;
+}

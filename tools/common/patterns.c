@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* patterns.c - the functions that a command is about. */
+#include "tools/common/patterns.h"
+#include "tools/common/names.h"
+#include "tools/tool.h"
+
+#include "tracewheel/error.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool append(struct tw_pattern ***list, size_t *count, struct tw_pattern *pattern)
+{
+	struct tw_pattern **grown = realloc(*list, (*count + 1) * sizeof *grown);
+	if (!grown) {
+		tw_pattern_destroy(pattern);
+		return false;
+	}
+	*list = grown;
+	grown[(*count)++] = pattern;
+	return true;
+}
+
+static bool keep(struct tw_patterns *patterns, bool is_excluded, struct tw_pattern *pattern)
+{
+	return is_excluded ? append(&patterns->excluded, &patterns->excluded_count, pattern)
+			   : append(&patterns->wanted, &patterns->wanted_count, pattern);
+}
+
+char *tw_patterns_absolute(const char *text)
+{
+	size_t bytes = strcspn(text, ":{");
+	char *path, *real, *whole = NULL;
+	if (*text == '/' || text[bytes] != ':' || text[bytes + 1] == ':' || !memchr(text, '/', bytes))
+		return strdup(text);
+	path = strndup(text, bytes);
+	real = path ? realpath(path, NULL) : NULL;
+	if (asprintf(&whole, "%s%s", real ? real : path, text + bytes) < 0)
+		whole = NULL;
+	free(real);
+	free(path);
+	return whole;
+}
+
+bool tw_patterns_take(struct tw_patterns *patterns, const struct tw_command *command, bool is_excluded, const char *text)
+{
+	struct tw_pattern *pattern = NULL;
+	const char *problem = "there is no memory";
+	bool is_line = !strchr(text, '\n');
+	char *absolute = tw_patterns_absolute(text);
+	bool is_right = is_line && absolute && tw_pattern_parse(absolute, &pattern, &problem) == 0;
+	free(absolute);
+	if (is_right)
+		return keep(patterns, is_excluded, pattern);
+	tw_usage(command, "'%s' is not a pattern: %s.", text, is_line ? problem : "it has more than one line");
+	return false;
+}
+
+/* What does not parse was refused before. */
+bool tw_patterns_read(struct tw_patterns *patterns, const char *config)
+{
+	static const char *const keys[] = {"pattern ", "exclude "};
+	char *copy = strdup(config), *rest = copy, *line;
+	bool is_whole = copy != NULL;
+	while (is_whole && (line = strsep(&rest, "\n")))
+		for (int i = 0; i < 2; i++) {
+			struct tw_pattern *pattern;
+			if (strncmp(line, keys[i], strlen(keys[i])) != 0)
+				continue;
+			int error = tw_pattern_parse(line + strlen(keys[i]), &pattern, NULL);
+			is_whole = is_whole && (error ? error != TW_ENOMEM : keep(patterns, i == 1, pattern));
+		}
+	free(copy);
+	return is_whole;
+}
+
+void tw_patterns_free(struct tw_patterns *patterns)
+{
+	for (size_t i = 0; i < patterns->wanted_count; i++)
+		tw_pattern_destroy(patterns->wanted[i]);
+	for (size_t i = 0; i < patterns->excluded_count; i++)
+		tw_pattern_destroy(patterns->excluded[i]);
+	free(patterns->wanted);
+	free(patterns->excluded);
+	*patterns = (struct tw_patterns){0};
+}
+
+bool tw_pattern_is_module(const struct tw_pattern *pattern, const struct tw_patterns_subject *subject)
+{
+	return tw_pattern_match_module(pattern, subject->module, subject->path) ||
+	       (subject->soname && *subject->soname && tw_pattern_match_module(pattern, subject->module, subject->soname)) ||
+	       (subject->alias && tw_pattern_match_module(pattern, subject->alias, NULL));
+}
+
+bool tw_pattern_is(const struct tw_pattern *pattern, const struct tw_patterns_subject *subject, const char *demangled)
+{
+	struct tw_pattern_subject one = {.module = subject->module,
+					 .file = subject->path,
+					 .function = subject->function,
+					 .demangled = demangled,
+					 .arity = subject->arity};
+	if (tw_pattern_match(pattern, &one))
+		return true;
+	one.file = subject->soname;
+	if (one.file && *one.file && tw_pattern_match(pattern, &one))
+		return true;
+	one.module = subject->alias;
+	one.file = NULL;
+	return one.module && tw_pattern_match(pattern, &one);
+}
+
+static bool is_any(struct tw_pattern *const *list, size_t count, const struct tw_patterns_subject *subject, char **demangled)
+{
+	bool found = false;
+	for (size_t i = 0; i < count && !found; i++) {
+		if (!*demangled && tw_pattern_wants_demangled(list[i]))
+			*demangled = tw_name_demangled(subject->function);
+		found = tw_pattern_is(list[i], subject, *demangled);
+	}
+	return found;
+}
+
+bool tw_patterns_match(const struct tw_patterns *patterns, const struct tw_patterns_subject *subject)
+{
+	struct tw_patterns_subject excluded = *subject;
+	char *demangled = NULL;
+	bool found = !patterns->wanted_count || is_any(patterns->wanted, patterns->wanted_count, subject, &demangled);
+	/* Until it is looked up only what excludes any arity is sure. */
+	if (excluded.arity == TW_PATTERN_ARITY_ANY)
+		excluded.arity = TW_PATTERN_ARITY_UNKNOWN;
+	found = found && !is_any(patterns->excluded, patterns->excluded_count, &excluded, &demangled);
+	free(demangled);
+	return found;
+}
+
+static bool has_arity(struct tw_pattern *const *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (tw_pattern_arity(list[i]) != TW_PATTERN_ARITY_UNKNOWN)
+			return true;
+	return false;
+}
+
+bool tw_patterns_have_arity(const struct tw_patterns *patterns)
+{
+	return has_arity(patterns->wanted, patterns->wanted_count) || has_arity(patterns->excluded, patterns->excluded_count);
+}
+
+const char *tw_patterns_alias(const char *typed, const char *file)
+{
+	const char *slash = strrchr(typed, '/'), *own = strrchr(file, '/');
+	typed = slash ? slash + 1 : typed;
+	own = own ? own + 1 : file;
+	return *typed && strcmp(typed, own) != 0 ? typed : NULL;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* places.c - one scan for what returns, and one function for all places of a name. */
+#include "tools/common/places.h"
+#include "tools/tool.h"
+
+#include "tracewheel/error.h"
+
+#include <stdlib.h>
+
+/* Ids are small and dense; a hostile file may say otherwise, and goes without. */
+#define PLACE_ID_MAX (UINT32_C(1) << 26)
+
+struct seen {
+	uint64_t made;
+	uint32_t calls;
+	uint32_t last_stream; /* + 1, of the last call */
+	bool returns;
+	bool is_repeated; /* called twice running on one thread, or oftener than there are threads */
+};
+
+struct scan {
+	struct tw_places *places;
+	struct seen **seen; /* by image and place */
+	uint32_t stream_count;
+	struct tw_meter meter;
+	uint64_t done, total;
+};
+
+static int on_batch(void *context, const struct tw_capture_batch *batch)
+{
+	struct scan *scan = context;
+	if (batch->image >= scan->places->image_count)
+		return 0;
+	struct seen *seen = scan->seen[batch->image];
+	uint32_t count = scan->places->images[batch->image].count, stream = batch->stream + 1;
+	uint64_t *kinds = scan->places->kinds;
+	for (const struct tw_capture_record *record = batch->first; record < batch->end;
+	     record = tw_capture_record_next(record)) {
+		unsigned kind = tw_capture_record_kind(record);
+		uint32_t id = tw_capture_record_id(record);
+		kinds[kind < 63 ? kind : 63]++;
+		if (kind < TW_CAPTURE_CALL || kind > TW_CAPTURE_EXCEPTION_FROM || id >= count)
+			continue;
+		if (kind == TW_CAPTURE_CALL) {
+			seen[id].made++;
+			seen[id].is_repeated |=
+				seen[id].last_stream == stream || ++seen[id].calls > scan->stream_count;
+			seen[id].last_stream = stream;
+		} else {
+			seen[id].returns = true;
+		}
+	}
+	scan->done += batch->records;
+	tw_meter_at(&scan->meter, scan->done, scan->total);
+	return 0;
+}
+
+/* ---- names ---- */
+
+struct table {
+	uint32_t *slots; /* function numbers + 1 */
+	uint32_t mask;
+	uint32_t room;
+};
+
+static uint64_t hash_text(const char *text, size_t bytes)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+	for (size_t i = 0; i < bytes; i++)
+		hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3;
+	return hash ^ hash >> 29;
+}
+
+uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes)
+{
+	if ((places->function_count & (places->function_count - 1)) == 0) {
+		size_t room = places->function_count ? places->function_count * 2 : 1;
+		struct tw_name *grown = realloc(places->names, room * sizeof *grown);
+		if (!grown)
+			return TW_PLACES_NONE;
+		places->names = grown;
+		const struct tw_capture_function **functions = realloc(places->functions, room * sizeof *functions);
+		if (!functions)
+			return TW_PLACES_NONE;
+		places->functions = functions;
+	}
+	places->functions[places->function_count] = NULL;
+	struct tw_name *name = &places->names[places->function_count];
+	*name = (struct tw_name){strndup(text, bytes), (uint32_t)bytes};
+	return name->text ? places->function_count++ : TW_PLACES_NONE;
+}
+
+static uint32_t find_name(struct tw_places *places, struct table *table, const char *text, size_t bytes)
+{
+	uint32_t at = (uint32_t)hash_text(text, bytes) & table->mask;
+	for (; table->slots[at]; at = (at + 1) & table->mask) {
+		const struct tw_name *name = &places->names[table->slots[at] - 1];
+		if (name->bytes == bytes && memcmp(name->text, text, bytes) == 0)
+			return table->slots[at] - 1;
+	}
+	uint32_t number = tw_places_add(places, text, bytes);
+	if (number != TW_PLACES_NONE)
+		table->slots[at] = number + 1;
+	return number;
+}
+
+static bool name_image(struct tw_places *places, struct table *table, const struct tw_capture *capture,
+		       uint32_t image)
+{
+	struct tw_places_image *to = &places->images[image];
+	const struct tw_capture_place *place;
+	char text[TW_NAME_ROOM];
+	uint32_t at = 0;
+	while ((place = tw_capture_place_next(capture, image, &at))) {
+		if (place->place_id >= to->count)
+			continue;
+		to->is_moment[place->place_id] = place->has_no_end;
+		size_t bytes = tw_name_function(place->function, text, sizeof text);
+		/* A name that holds a zero byte ends there. */
+		to->function[place->place_id] = find_name(places, table, text, strnlen(text, bytes));
+		if (to->function[place->place_id] == TW_PLACES_NONE)
+			return false;
+		places->functions[to->function[place->place_id]] = place->function;
+	}
+	return true;
+}
+
+static bool name_all(struct tw_places *places, const struct tw_capture *capture, uint32_t place_count)
+{
+	static const char *const others[TW_PLACES_FIRST] = {
+		"(not defined in the capture)", "(minor garbage collection)", "(major garbage collection)"};
+	struct table table = {.mask = 63};
+	while (table.mask < place_count * 2 + 64 && table.mask < UINT32_MAX / 2)
+		table.mask = table.mask * 2 + 1;
+	table.slots = calloc(table.mask + (size_t)1, sizeof *table.slots);
+	bool is_made = table.slots != NULL;
+	for (size_t i = 0; i < TW_PLACES_FIRST && is_made; i++)
+		is_made = find_name(places, &table, others[i], strlen(others[i])) == i;
+	for (uint32_t i = 0; i < places->image_count && is_made; i++)
+		is_made = name_image(places, &table, capture, i);
+	free(table.slots);
+	return is_made;
+}
+
+static bool init_image(struct tw_places_image *to, const struct tw_capture *capture, uint32_t image,
+		       struct seen **seen)
+{
+	const struct tw_capture_place *place;
+	uint32_t at = 0, highest = 0;
+	while ((place = tw_capture_place_next(capture, image, &at))) {
+		if (place->place_id < PLACE_ID_MAX && place->place_id > highest)
+			highest = place->place_id;
+	}
+	to->count = highest + 1;
+	to->function = calloc(to->count, sizeof *to->function);
+	to->is_moment = calloc(to->count, sizeof *to->is_moment);
+	*seen = calloc(to->count, sizeof **seen);
+	return to->function && to->is_moment && *seen;
+}
+
+int tw_places_make(struct tw_places *places, struct tw_capture *capture,
+		   const struct tw_capture_filter *filter)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	struct scan scan = {.places = places, .stream_count = info.streams, .total = info.events};
+	int error = TW_ENOMEM;
+	*places = (struct tw_places){.image_count = info.images};
+	places->images = calloc(info.images + 1, sizeof *places->images);
+	scan.seen = calloc(info.images + 1, sizeof *scan.seen);
+	if (!places->images || !scan.seen)
+		goto free_seen;
+	for (uint32_t i = 0; i < info.images; i++) {
+		if (!init_image(&places->images[i], capture, i, &scan.seen[i]))
+			goto free_seen;
+	}
+	if (!name_all(places, capture, info.places))
+		goto free_seen;
+	tw_meter_start(&scan.meter, "looking");
+	error = tw_capture_scan(capture, filter, on_batch, &scan);
+	tw_meter_stop(&scan.meter);
+	bool returns = tw_places_have_returns(places);
+	places->calls = calloc(places->function_count + (size_t)1, sizeof *places->calls);
+	places->calls_count = places->calls ? places->function_count : 0;
+	if (!places->calls)
+		error = TW_ENOMEM;
+	for (uint32_t i = 0; i < info.images; i++) {
+		for (uint32_t id = 0; id < places->images[i].count; id++) {
+			const struct seen *seen = &scan.seen[i][id];
+			if (places->calls)
+				places->calls[places->images[i].function[id]] += seen->made;
+			places->images[i].is_moment[id] |= !returns || (!seen->returns && seen->is_repeated);
+		}
+	}
+free_seen:
+	for (uint32_t i = 0; scan.seen && i < info.images; i++)
+		free(scan.seen[i]);
+	free(scan.seen);
+	return error;
+}
+
+void tw_places_free(struct tw_places *places)
+{
+	for (uint32_t i = 0; places->images && i < places->image_count; i++) {
+		free(places->images[i].function);
+		free(places->images[i].is_moment);
+	}
+	for (uint32_t i = 0; i < places->function_count; i++)
+		free(places->names[i].text);
+	free(places->images);
+	free(places->calls);
+	free(places->names);
+	free(places->functions);
+	*places = (struct tw_places){0};
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* select.c - the part of a capture that a person asked for. */
+#include "tools/common/names.h"
+#include "tools/common/select.h"
+#include "tools/common/threads.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define TAIL_MAX 10000000u
+
+bool tw_selection_wants_end(const struct tw_selection *selection)
+{
+	return selection->tail || (selection->from && *selection->from == '-') || (selection->to && *selection->to == '-');
+}
+
+bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key,
+		       const char *value)
+{
+	if (key == TW_KEY_FROM)
+		selection->from = value;
+	else if (key == TW_KEY_TO)
+		selection->to = value;
+	else if (key == TW_KEY_TAIL) {
+		if (tw_parse_count(value, &selection->tail) && selection->tail && selection->tail <= TAIL_MAX)
+			return true;
+		tw_usage(command, "--tail is a number of events, at most %u, not '%s'.", TAIL_MAX, value);
+		return false;
+	}
+	else if (key == TW_KEY_THREAD) {
+		selection->thread = value;
+		if (*value && strcmp(value, "0") != 0)
+			return true;
+		tw_usage(command, "--thread wants the number or the name of a thread, not '%s'.", value);
+		return false;
+	} else {
+		return tw_patterns_take(&selection->patterns, command, key == 'N', value);
+	}
+	return true;
+}
+
+/* "17:03:12.25" on the day of `start_ns`, or with its date: since 1970. */
+static bool parse_wall(const char *text, uint64_t start_ns, uint64_t *out_ns)
+{
+	time_t day = (time_t)(start_ns / 1000000000);
+	struct tm when;
+	int year, month, date, used = 0;
+	if (!localtime_r(&day, &when))
+		return false;
+	if (sscanf(text, "%4d-%2d-%2d%n", &year, &month, &date, &used) == 3 && used == 10) {
+		when.tm_year = year - 1900;
+		when.tm_mon = month - 1;
+		when.tm_mday = date;
+		text += used;
+		if (*text != 'T' && *text != ' ')
+			return false;
+		text++;
+	}
+	int bytes = 0;
+	when.tm_sec = 0;
+	if (sscanf(text, "%2d:%2d%n:%2d%n", &when.tm_hour, &when.tm_min, &bytes, &when.tm_sec, &bytes) < 2)
+		return false;
+	uint64_t fraction_ns = 0;
+	if (text[bytes] == '.' && !tw_parse_duration(text + bytes, &fraction_ns))
+		return false;
+	if (text[bytes] && text[bytes] != '.')
+		return false;
+	when.tm_isdst = -1;
+	time_t seconds = mktime(&when);
+	if (seconds < 0)
+		return false;
+	*out_ns = (uint64_t)seconds * 1000000000 + fraction_ns;
+	return true;
+}
+
+/* A time on the capture's own clock: never 0, which is none. */
+static bool parse_time(const char *text, const struct tw_capture *capture, const struct tw_capture_info *info,
+		       uint64_t *out_ns)
+{
+	uint64_t offset;
+	bool is_before_end = *text == '-';
+	if (!strchr(text, ':')) {
+		if (!tw_parse_duration(text + is_before_end, &offset))
+			return false;
+		*out_ns = is_before_end ? (info->end_ns > offset ? info->end_ns - offset : 1) : info->zero_ns + offset;
+		return true;
+	}
+	uint64_t wall;
+	if (!parse_wall(text, info->start_wall_ns, &wall))
+		return false;
+	*out_ns = tw_capture_of_wall(capture, wall);
+	/* Without a date: of the next day, where it would lie before all else. */
+	if (*out_ns < info->start_ns && !strchr(text, '-') &&
+	    tw_capture_of_wall(capture, wall + UINT64_C(86400000000000)) <= info->end_ns)
+		*out_ns = tw_capture_of_wall(capture, wall + UINT64_C(86400000000000));
+	if (!*out_ns)
+		*out_ns = 1;
+	return true;
+}
+
+static bool has_patterns(const struct tw_selection *selection)
+{
+	return selection->patterns.wanted_count || selection->patterns.excluded_count;
+}
+
+/* Programs by the names that they were started with. */
+static void find_aliases(struct tw_selection *selection, const struct tw_capture *capture)
+{
+	const struct tw_capture_image *images[TW_SELECTION_ALIASES_MAX];
+	size_t count = tw_names_images(capture, images, TW_SELECTION_ALIASES_MAX);
+	selection->alias_count = 0;
+	for (size_t i = 0; i < count; i++) {
+		const char *name = memchr(images[i]->command, 0, images[i]->command_bytes)
+					   ? tw_patterns_alias(images[i]->command, images[i]->program)
+					   : NULL;
+		if (name && *images[i]->program)
+			selection->aliases[selection->alias_count++] =
+				(struct tw_selection_alias){images[i]->program, name};
+	}
+}
+
+static const char *alias_of(const struct tw_selection *selection, const struct tw_capture_module *module)
+{
+	for (size_t i = 0; module->path && i < selection->alias_count; i++)
+		if (strcmp(selection->aliases[i].path, module->path) == 0)
+			return selection->aliases[i].name;
+	return NULL;
+}
+
+bool tw_selection_wants_place(const struct tw_selection *selection, const struct tw_capture_place *place)
+{
+	if (!has_patterns(selection))
+		return true;
+	const struct tw_capture_function *function = place->function;
+	if (!function || !function->module)
+		return selection->patterns.wanted_count == 0;
+	return tw_patterns_match(&selection->patterns, &(struct tw_patterns_subject){.module = function->module->name,
+										     .path = function->module->path,
+										     .soname = function->module->soname,
+										     .alias = alias_of(selection, function->module),
+										     .function = function->name,
+										     .arity = function->arity});
+}
+
+static bool wants_place(void *context, uint32_t image, const struct tw_capture_place *place)
+{
+	(void)image;
+	return tw_selection_wants_place(context, place);
+}
+
+static bool wants_stream(void *context, const struct tw_capture_stream *stream)
+{
+	const struct tw_selection *selection = context;
+	uint64_t number;
+	char name[TW_THREAD_NAME_BYTES];
+	if (fnmatch(selection->thread, tw_thread_name(selection->capture, stream, name), 0) == 0)
+		return true;
+	return tw_parse_count(selection->thread, &number) && number == (uint32_t)stream->thread_id;
+}
+
+/* When the last `count` events of what the filter wants begin; UINT64_MAX without memory or where reading fails. */
+static uint64_t tail_of(const struct tw_capture *capture, const struct tw_capture_filter *filter,
+			const struct tw_capture_info *info, uint64_t count)
+{
+	uint64_t *times = malloc(count * sizeof *times), end_ns = filter->to_ns ? filter->to_ns : info->end_ns + 1;
+	uint64_t from_ns = UINT64_MAX;
+	bool is_found = false;
+	/* Ever longer ends of the capture, until one holds so many: what lies before is not read. */
+	for (uint64_t length_ns = 1000000; times && !is_found; length_ns *= 4) {
+		struct tw_capture_filter part = *filter;
+		struct tw_capture_events *events;
+		const struct tw_capture_event *batch;
+		uint64_t seen = 0;
+		int64_t got;
+		bool is_whole = end_ns < length_ns || end_ns - length_ns <= info->start_ns;
+		part.from_ns = is_whole ? 0 : end_ns - length_ns;
+		if (part.from_ns < filter->from_ns)
+			part.from_ns = filter->from_ns;
+		part.wants_own_time = false;
+		if (tw_capture_events_create((struct tw_capture *)capture, &part, &events))
+			break;
+		while ((got = tw_capture_events_next(events, &batch)) > 0) {
+			for (int64_t i = 0; i < got; i++) {
+				if (batch[i].kind != TW_CAPTURE_LOSS)
+					times[seen++ % count] = batch[i].time_ns;
+			}
+		}
+		tw_capture_events_destroy(events);
+		if (got < 0)
+			break;
+		is_found = is_whole || seen >= count;
+		if (is_found)
+			from_ns = seen >= count ? times[seen % count] : filter->from_ns;
+	}
+	free(times);
+	return from_ns;
+}
+
+bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture *capture,
+			 const struct tw_command *command, struct tw_capture_filter *out)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	selection->capture = capture;
+	*out = (struct tw_capture_filter){.context = selection, .wants_own_time = true};
+	if (selection->from && !parse_time(selection->from, capture, &info, &out->from_ns)) {
+		tw_usage(command, "--from '%s' is not a time such as 1.5, 200ms, -2s or 17:03:12.",
+			 selection->from);
+		return false;
+	}
+	if (selection->to && !parse_time(selection->to, capture, &info, &out->to_ns)) {
+		tw_usage(command, "--to '%s' is not a time such as 1.5, 200ms, -2s or 17:03:12.", selection->to);
+		return false;
+	}
+	if (selection->to && out->to_ns <= out->from_ns) {
+		tw_usage(command, "--to '%s' is not after --from.", selection->to);
+		return false;
+	}
+	if (has_patterns(selection)) {
+		find_aliases(selection, capture);
+		out->wants_place = wants_place;
+	}
+	if (selection->thread)
+		out->wants_stream = wants_stream;
+	if (!selection->tail)
+		return true;
+	out->from_ns = tail_of(capture, out, &info, selection->tail);
+	if (out->from_ns != UINT64_MAX)
+		return true;
+	tw_say("--tail %llu: the end of the capture cannot be read.", (unsigned long long)selection->tail);
+	return false;
+}
+
+/* ---- nothing is in it ---- */
+
+struct sentence {
+	char *text;
+	size_t used;
+};
+
+static void add(struct sentence *sentence, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct sentence *sentence, const char *format, ...)
+{
+	size_t room = TW_SELECTION_SENTENCE_BYTES - sentence->used;
+	va_list list;
+	va_start(list, format);
+	int bytes = vsnprintf(sentence->text + sentence->used, room, format, list);
+	va_end(list);
+	if (bytes > 0)
+		sentence->used += (size_t)bytes < room ? (size_t)bytes : room - 1;
+}
+
+static void add_name(struct sentence *sentence, const char *name)
+{
+	char clean[200];
+	clean[tw_clean(name, strlen(name), clean, sizeof clean - 1)] = 0;
+	add(sentence, "%s", clean);
+}
+
+static bool has_wanted_place(const struct tw_selection *selection, const struct tw_capture *capture,
+			     uint32_t images)
+{
+	const struct tw_capture_place *place;
+	for (uint32_t i = 0; i < images; i++) {
+		uint32_t at = 0;
+		while ((place = tw_capture_place_next(capture, i, &at)))
+			if (tw_selection_wants_place(selection, place))
+				return true;
+	}
+	return false;
+}
+
+/* The modules that have places, a few of them. */
+static void add_modules(struct sentence *sentence, const struct tw_capture *capture, uint32_t images)
+{
+	const char *shown[6];
+	size_t count = 0;
+	const struct tw_capture_place *place;
+	for (uint32_t i = 0; i < images; i++) {
+		uint32_t at = 0;
+		while ((place = tw_capture_place_next(capture, i, &at))) {
+			size_t known = 0;
+			if (!place->function || !place->function->module)
+				continue;
+			while (known < count && strcmp(shown[known], place->function->module->name))
+				known++;
+			if (known < count)
+				continue;
+			if (count == sizeof shown / sizeof *shown) {
+				add(sentence, " ...");
+				return;
+			}
+			shown[count] = place->function->module->name;
+			add(sentence, count++ ? ", " : ": functions of ");
+			add_name(sentence, shown[known]);
+		}
+	}
+}
+
+static void add_threads(struct sentence *sentence, const struct tw_capture *capture, uint32_t streams)
+{
+	const struct tw_capture_stream *stream;
+	uint32_t shown = 0;
+	for (uint32_t i = 0; i < streams && (stream = tw_capture_stream(capture, i)); i++) {
+		if (shown == 8) {
+			add(sentence, " ...");
+			return;
+		}
+		char text[TW_THREAD_TEXT_BYTES];
+		tw_thread_text(capture, stream, text);
+		add(sentence, "%s%s", shown++ ? ", " : ": there are ", text);
+	}
+}
+
+static bool has_wanted_stream(const struct tw_capture_filter *filter, const struct tw_capture *capture, uint32_t streams)
+{
+	const struct tw_capture_stream *stream;
+	for (uint32_t i = 0; i < streams && (stream = tw_capture_stream(capture, i)); i++)
+		if (filter->wants_stream(filter->context, stream))
+			return true;
+	return false;
+}
+
+bool tw_selection_explain(const struct tw_selection *selection, const struct tw_capture *capture,
+			  const struct tw_capture_filter *filter, char *text)
+{
+	struct sentence sentence = {.text = text};
+	struct tw_capture_info info;
+	char figure[TW_FIGURE_BYTES];
+	tw_capture_info(capture, &info);
+	double seconds = info.end_ns > info.zero_ns ? (double)(info.end_ns - info.zero_ns) / 1e9 : 0;
+	*text = 0;
+	if (!info.events || (!selection->from && !selection->to && !selection->tail && !filter->wants_stream && !has_patterns(selection)))
+		return false;
+	size_t wanted_count = selection->patterns.wanted_count, pattern_count = wanted_count + selection->patterns.excluded_count;
+	if (pattern_count && !has_wanted_place(selection, capture, info.images)) {
+		add(&sentence, "nothing in the capture matches");
+		for (size_t i = 0; i < pattern_count && i < 4; i++) {
+			bool is_wanted = i < wanted_count;
+			add(&sentence, is_wanted ? " -t " : " -N ");
+			add_name(&sentence, tw_pattern_text(is_wanted ? selection->patterns.wanted[i]
+								      : selection->patterns.excluded[i - wanted_count]));
+		}
+		if (pattern_count > 4)
+			add(&sentence, " ...");
+		add_modules(&sentence, capture, info.images);
+		add(&sentence, " are in it");
+	} else if (filter->wants_stream && !has_wanted_stream(filter, capture, info.streams)) {
+		add(&sentence, "no thread of the capture is --thread ");
+		add_name(&sentence, selection->thread);
+		add_threads(&sentence, capture, info.streams);
+	} else if (filter->from_ns > info.end_ns) {
+		add(&sentence, "--from ");
+		add_name(&sentence, selection->from);
+		add(&sentence, " is behind the last event of the capture, at %s", tw_figure_seconds(figure, seconds));
+	} else if (filter->to_ns && filter->to_ns <= info.start_ns) {
+		add(&sentence, "--to ");
+		add_name(&sentence, selection->to);
+		add(&sentence, " is before the first event of the capture");
+	} else {
+		char begin[TW_FIGURE_BYTES];
+		add(&sentence, "no event of the capture, which goes from %s to %s, is in all that was asked for",
+		    info.start_ns > info.zero_ns ? tw_figure_seconds(begin, (double)(info.start_ns - info.zero_ns) / 1e9)
+						 : "0",
+		    tw_figure_seconds(figure, seconds));
+	}
+	return true;
+}
+
+void tw_selection_say_empty(const struct tw_selection *selection, const struct tw_capture *capture,
+			    const struct tw_capture_filter *filter)
+{
+	char text[TW_SELECTION_SENTENCE_BYTES];
+	if (tw_selection_explain(selection, capture, filter, text))
+		tw_say("%s.", text);
+}
+
+void tw_selection_free(struct tw_selection *selection)
+{
+	tw_threads_forget();
+	tw_patterns_free(&selection->patterns);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * select.h - the part of a capture that a person asked for: times, functions, one thread.
+ *
+ * Shared by the commands that read events; each adds tw_selection_options to what it takes.
+ */
+#ifndef TW_TOOLS_SELECT_H
+#define TW_TOOLS_SELECT_H
+
+#include "tools/common/patterns.h"
+#include "tools/tool.h"
+
+#include "tracewheel/capture.h"
+
+#define TW_SELECTION_ALIASES_MAX 64
+
+enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL };
+
+/* Rows for a command's table of options; 't' and 'N' are keys too. */
+#define TW_SELECTION_OPTIONS                                                                   \
+	{TW_KEY_FROM, "from", "T",                                                             \
+	 "from this time on: 1.5 or 200ms after the start, -2s before\n"                       \
+	 "the end, or the time of day, 17:03:12.25, 2024-05-01T17:03:12"},                     \
+		{TW_KEY_TO, "to", "T", "before this time"},                                    \
+		{TW_KEY_TAIL, "tail", "N", "the last N events of all that only"},              \
+		{'t', "trace", "PATTERN", "these functions only; may be given often"},         \
+		TW_EXCLUDE_OPTION,                                                             \
+	{                                                                                      \
+		TW_KEY_THREAD, "thread", "ID|NAME", "this thread only: its number in the system, or its name" \
+	}
+
+struct tw_selection {
+	const char *from;
+	const char *to;
+	uint64_t tail; /* so many events at the end; 0: all */
+	const char *thread; /* NULL: all; a number in the system, or a name */
+	const struct tw_capture *capture; /* that is filtered */
+	struct tw_patterns patterns;
+	/* Programs that were started by another name than their file's; lent by the capture. */
+	struct tw_selection_alias {
+		const char *path, *name;
+	} aliases[TW_SELECTION_ALIASES_MAX];
+	size_t alias_count;
+};
+
+/* Does it ask for the end of a capture?  A stream is waited for to its end then. */
+bool tw_selection_wants_end(const struct tw_selection *selection);
+
+/* Takes an option of these; false when it was wrong, which has been said. */
+bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key,
+		       const char *value);
+/* Fills in a filter for a capture; false when a time makes no sense, which has been said. */
+bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture *capture,
+			 const struct tw_command *command, struct tw_capture_filter *out);
+/* Does any pattern match?  True where none was given. */
+bool tw_selection_wants_place(const struct tw_selection *selection, const struct tw_capture_place *place);
+/*
+ * tw_selection_explain - why nothing of a capture that holds events is in what was asked for.
+ *
+ * Writes a sentence without its full stop.  Answers false where nothing was asked for, or nothing was recorded.
+ */
+#define TW_SELECTION_SENTENCE_BYTES 600
+bool tw_selection_explain(const struct tw_selection *selection, const struct tw_capture *capture,
+			  const struct tw_capture_filter *filter, char *text);
+/* The same, said on standard error. */
+void tw_selection_say_empty(const struct tw_selection *selection, const struct tw_capture *capture,
+			    const struct tw_capture_filter *filter);
+void tw_selection_free(struct tw_selection *selection);
+
+#endif

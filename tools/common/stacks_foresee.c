@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stacks_foresee.c - which calls went on behind which loss: the events once before they are shown.
+ *
+ *	call main  call parse  call c  | loss 0 |  call c  return c  | loss 1 |  return parse  ...
+ *	1          2           3                   4                            proves 2, and so 1, for both
+ *
+ *	verdicts of this stack: loss 0: 2; loss 1: 2.  The second reading ends call 3 at loss 0.
+ *
+ * Calls are told apart by their number on their stack: both readings count alike, and a stack's frames have growing numbers, so that
+ * one number says it for all of them.
+ */
+#include "tools/common/stacks_foresee.h"
+
+#include "tracewheel/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *grow(void *list, uint32_t *count, uint32_t wanted, size_t item_bytes)
+{
+	uint32_t room = wanted + wanted / 2 + 16;
+	char *grown = realloc(list, room * item_bytes);
+	if (!grown)
+		return NULL;
+	memset(grown + *count * item_bytes, 0, (room - *count) * item_bytes);
+	*count = room;
+	return grown;
+}
+
+bool tw_stacks_keep(struct tw_stacks *stacks, const struct tw_stack *stack, const struct tw_frame *frame)
+{
+	if (stack->number >= stacks->verdict_count) {
+		void *grown = grow(stacks->verdicts, &stacks->verdict_count, stack->number, sizeof *stacks->verdicts);
+		if (!grown)
+			return false;
+		stacks->verdicts = grown;
+	}
+	struct tw_stack_verdicts *verdicts = &stacks->verdicts[stack->number];
+	if (stack->losses > verdicts->count) {
+		void *grown = grow(verdicts->kept, &verdicts->count, stack->losses, sizeof *verdicts->kept);
+		if (!grown)
+			return false;
+		verdicts->kept = grown;
+	}
+	for (uint32_t loss = frame->sure_losses; loss < stack->losses; loss++) {
+		if (frame->serial > verdicts->kept[loss])
+			verdicts->kept[loss] = frame->serial;
+	}
+	return true;
+}
+
+/*
+ * A program that is killed, or calls exit(), leaves its outermost call open on each thread: where that is the only one of its function,
+ * it is taken to be open to the end.
+ */
+static bool keep_outermost(struct tw_stacks *stacks)
+{
+	for (uint32_t i = 0; i <= stacks->mask; i++) {
+		for (const struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
+			const struct tw_frame *frame = stack->depth ? &stack->frames[0] : NULL;
+			if (frame && frame->function < stacks->places->calls_count &&
+			    stacks->places->calls[frame->function] == 1 && !tw_stacks_keep(stacks, stack, frame))
+				return false;
+		}
+	}
+	return true;
+}
+
+int tw_stacks_foresee(struct tw_stacks *stacks, const struct tw_capture_filter *filter)
+{
+	struct tw_stacks first;
+	struct tw_capture_events *events;
+	const struct tw_capture_event *batch;
+	struct tw_step step;
+	int64_t count = 0;
+	if (!stacks->places->kinds[TW_CAPTURE_LOSS] || !tw_places_have_returns(stacks->places))
+		return 0;
+	int error = tw_stacks_init(&first, stacks->capture, stacks->places);
+	if (error == 0)
+		error = tw_capture_events_create(stacks->capture, filter, &events);
+	if (error) {
+		tw_stacks_free(&first);
+		return error;
+	}
+	first.is_foreseeing = true;
+	while (error == 0 && (count = tw_capture_events_next(events, &batch)) > 0) {
+		for (int64_t i = 0; i < count && error == 0; i++)
+			error = tw_stacks_event(&first, &batch[i], &step) ? 0 : TW_ENOMEM;
+	}
+	tw_capture_events_destroy(events);
+	if (error == 0 && !keep_outermost(&first))
+		error = TW_ENOMEM;
+	stacks->verdicts = first.verdicts;
+	stacks->verdict_count = first.verdict_count;
+	first.verdicts = NULL;
+	first.verdict_count = 0;
+	tw_stacks_free(&first);
+	return error ? error : (int)count;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* threads.c - what threads and processes are called beside their numbers. */
+#include "tools/common/threads.h"
+#include "tools/common/names.h"
+#include "tools/tool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* A stream as a part of its thread's life. */
+struct part {
+	uint32_t image;
+	int32_t thread_id;
+	uint32_t tracee_id; /* the thread as a process; numbers in the system come again, these do not; 0: it is none */
+	uint32_t stream;
+	uint64_t end_ns;
+};
+
+/* Of the capture at hand, sorted by thread; the last of a thread has its name. */
+static struct part *parts;
+static uint32_t part_count, known_streams;
+static bool has_declared;
+static const struct tw_capture *known_capture;
+
+static struct part part_of(const struct tw_capture *capture, const struct tw_capture_stream *stream)
+{
+	const struct tw_capture_tracee *tracee = tw_capture_tracee(capture, stream->image, stream->tracee_id);
+	bool is_own = tracee && tracee->thread_id && tracee->thread_id == stream->thread_id;
+	return (struct part){stream->image, stream->thread_id, is_own ? stream->tracee_id : 0, stream->stream,
+			     stream->end_ns};
+}
+
+static int compare_threads(const struct part *a, const struct part *b)
+{
+	if (a->image != b->image)
+		return a->image < b->image ? -1 : 1;
+	if (a->thread_id != b->thread_id)
+		return a->thread_id < b->thread_id ? -1 : 1;
+	return a->tracee_id < b->tracee_id ? -1 : a->tracee_id > b->tracee_id;
+}
+
+static int compare_parts(const void *x, const void *y)
+{
+	const struct part *a = x, *b = y;
+	int order = compare_threads(a, b);
+	if (order)
+		return order;
+	if (a->end_ns != b->end_ns)
+		return a->end_ns < b->end_ns ? -1 : 1;
+	return a->stream < b->stream ? -1 : a->stream > b->stream;
+}
+
+void tw_threads_forget(void)
+{
+	free(parts);
+	parts = NULL;
+	part_count = known_streams = 0;
+	known_capture = NULL;
+}
+
+/* Again for a stream that has grown. */
+static void look(const struct tw_capture *capture)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	if (known_capture == capture && known_streams == info.streams)
+		return;
+	tw_threads_forget();
+	known_capture = capture;
+	known_streams = info.streams;
+	parts = calloc(info.streams + (size_t)1, sizeof *parts);
+	const struct tw_capture_stream *stream;
+	for (uint32_t i = 0; parts && i < info.streams && (stream = tw_capture_stream(capture, i)); i++)
+		parts[part_count++] = part_of(capture, stream);
+	if (part_count)
+		qsort(parts, part_count, sizeof *parts, compare_parts);
+	has_declared = false;
+	for (uint32_t i = 0; i < info.images && !has_declared; i++) {
+		const struct tw_capture_tracee *tracee;
+		uint32_t at = 0;
+		while (!has_declared && (tracee = tw_capture_tracee_next(capture, i, &at)))
+			has_declared = tracee->thread_id == 0;
+	}
+}
+
+/* The stream of a thread that ended last; NULL: it has none. */
+static const struct tw_capture_stream *last_stream(const struct tw_capture *capture, const struct part *thread)
+{
+	size_t low = 0, high = part_count;
+	look(capture);
+	high = part_count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (compare_threads(&parts[middle], thread) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && compare_threads(&parts[low - 1], thread) == 0 ? tw_capture_stream(capture, parts[low - 1].stream)
+								     : NULL;
+}
+
+static const char *clean_name(const char *name, char *text)
+{
+	text[tw_clean(name, strlen(name), text, TW_THREAD_NAME_BYTES - 1)] = 0;
+	return text;
+}
+
+const char *tw_thread_name(const struct tw_capture *capture, const struct tw_capture_stream *stream, char *text)
+{
+	const struct part thread = part_of(capture, stream);
+	const struct tw_capture_stream *last = last_stream(capture, &thread);
+	return clean_name(last ? last->thread_name : stream->thread_name, text);
+}
+
+static size_t number_and_name(uint32_t number, const char *name, char *text)
+{
+	return (size_t)snprintf(text, TW_THREAD_TEXT_BYTES, "%u%s%s", number, *name ? " " : "", name);
+}
+
+size_t tw_thread_text(const struct tw_capture *capture, const struct tw_capture_stream *stream, char *text)
+{
+	char name[TW_THREAD_NAME_BYTES];
+	return number_and_name((uint32_t)stream->thread_id, tw_thread_name(capture, stream, name), text);
+}
+
+uint32_t tw_process_thread(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id)
+{
+	const struct tw_capture_tracee *tracee = tw_capture_tracee(capture, image, tracee_id);
+	return tracee ? (uint32_t)tracee->thread_id : 0;
+}
+
+const char *tw_process_name(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text)
+{
+	const struct tw_capture_tracee *tracee = tw_capture_tracee(capture, image, tracee_id);
+	*text = 0;
+	if (!tracee)
+		return text;
+	const struct part thread = {.image = image, .thread_id = tracee->thread_id, .tracee_id = tracee_id};
+	const struct tw_capture_stream *last = tracee->thread_id ? last_stream(capture, &thread) : NULL;
+	return clean_name(last && *last->thread_name ? last->thread_name : tracee->name, text);
+}
+
+size_t tw_process_text(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text)
+{
+	char name[TW_THREAD_NAME_BYTES];
+	uint32_t number = tw_process_thread(capture, image, tracee_id);
+	tw_process_name(capture, image, tracee_id, name);
+	if (number && !tw_processes_are_declared(capture))
+		return number_and_name(number, name, text);
+	size_t bytes = tw_name_pid(capture, image, tracee_id, text, TW_THREAD_TEXT_BYTES - 1);
+	bytes += (size_t)snprintf(text + bytes, TW_THREAD_TEXT_BYTES - bytes, "%s%s", *name ? " " : "", name);
+	if (number)
+		bytes += (size_t)snprintf(text + bytes, TW_THREAD_TEXT_BYTES - bytes, " %u", number);
+	return bytes;
+}
+
+bool tw_processes_are_declared(const struct tw_capture *capture)
+{
+	look(capture);
+	return has_declared;
+}
+
+bool tw_threads_have_names(const struct tw_capture *capture)
+{
+	const struct tw_capture_stream *stream;
+	char first[TW_THREAD_NAME_BYTES] = "", name[TW_THREAD_NAME_BYTES];
+	for (uint32_t i = 0; (stream = tw_capture_stream(capture, i)); i++) {
+		tw_thread_name(capture, stream, i ? name : first);
+		if (i && strcmp(first, name) != 0)
+			return true;
+	}
+	return false;
+}

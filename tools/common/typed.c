@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* typed.c - words and strings of a payload as the source would write them. */
+#include "tools/common/typed.h"
+#include "tools/common/names.h"
+
+#include "tracewheel/layout.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const struct tw_layout *tw_typed_layout(const struct tw_capture *capture, const struct tw_capture_event *event)
+{
+	bool is_typed = (event->kind == TW_CAPTURE_CALL && (event->flags & TW_CAPTURE_FLAG_ARGS)) ||
+			(event->kind == TW_CAPTURE_RETURN_FROM && !(event->flags & TW_CAPTURE_FLAG_TERMS));
+	const struct tw_capture_place *place =
+		is_typed ? tw_capture_place(capture, event->image, event->id) : NULL;
+	return place && place->function ? tw_capture_layout(capture, event->image, place->function->function_id)
+					: NULL;
+}
+
+/* ---- numbers ---- */
+
+/* Registers hold garbage above what the type has. */
+static uint64_t unsigned_of(const struct tw_layout_value *value, uint64_t word)
+{
+	return value->bytes && value->bytes < 8 ? word & ((UINT64_C(1) << 8 * value->bytes) - 1) : word;
+}
+
+static int64_t signed_of(const struct tw_layout_value *value, uint64_t word)
+{
+	unsigned unused = value->bytes && value->bytes < 8 ? 64 - 8 * value->bytes : 0;
+	return (int64_t)(word << unused) >> unused;
+}
+
+static void put_signed(struct tw_out *out, int64_t number)
+{
+	tw_out_format(out, "%" PRId64, number);
+}
+
+static void put_address(struct tw_out *out, enum tw_typed_form form, uint64_t word)
+{
+	if (form == TW_TYPED_TEXT && !word)
+		tw_out_text(out, "NULL");
+	else
+		tw_out_format(out, form == TW_TYPED_TEXT ? "0x%" PRIx64 : "%" PRIu64, word);
+}
+
+/* What no format has digits for. */
+static bool put_infinite(struct tw_out *out, enum tw_typed_form form, long double number)
+{
+	const char *name = isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
+	if (isfinite(number))
+		return false;
+	tw_out_format(out,
+		      form == TW_TYPED_TEXT     ? "%s"
+		      : form == TW_TYPED_ERLANG ? "'%s'"
+						: "\"%s\"",
+		      name);
+	return true;
+}
+
+/* Erlang's floats have a point, also before an exponent. */
+static void put_pointed(struct tw_out *out, const char *text)
+{
+	const char *exponent = strchr(text, 'e');
+	if (strchr(text, '.'))
+		tw_out_text(out, text);
+	else if (exponent)
+		tw_out_format(out, "%.*s.0%s", (int)(exponent - text), text, exponent);
+	else
+		tw_out_format(out, "%s.0", text);
+}
+
+static void put_float(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_value *value, uint64_t word)
+{
+	char text[64];
+	double number;
+	if (value->bytes == 4) {
+		uint32_t half = (uint32_t)word;
+		float single;
+		memcpy(&single, &half, sizeof single);
+		number = (double)single;
+	} else {
+		memcpy(&number, &word, sizeof number);
+	}
+	if (put_infinite(out, form, (long double)number))
+		return;
+	snprintf(text, sizeof text, "%.*g", value->bytes == 4 ? 7 : 15, number);
+	if (value->bytes != 4 && strtod(text, NULL) != number)
+		snprintf(text, sizeof text, "%.17g", number);
+	put_pointed(out, text);
+}
+
+static void put_x87(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+{
+	long double number = 0;
+	char text[64];
+	memcpy(&number, item->words, 10);
+	if (put_infinite(out, form, number))
+		return;
+	snprintf(text, sizeof text, "%.18Lg", number);
+	if (strtold(text, NULL) != number)
+		snprintf(text, sizeof text, "%.21Lg", number);
+	put_pointed(out, text);
+}
+
+/* ---- names of numbers ---- */
+
+static const char *enumerator_of(const struct tw_layout_value *value, int64_t number)
+{
+	for (uint32_t i = 0; i < value->enumerator_count; i++)
+		if (value->enumerators[i].value == number)
+			return value->enumerators[i].name;
+	return NULL;
+}
+
+static bool is_one_bit(int64_t number)
+{
+	return number > 0 && (number & (number - 1)) == 0;
+}
+
+/* Bits that have names: READ|WRITE|0x80.  False: none has. */
+static bool put_bits(struct tw_out *out, const struct tw_layout_value *value, int64_t number)
+{
+	const char *between = "";
+	int64_t left = number;
+	for (uint32_t i = 0; i < value->enumerator_count; i++) {
+		int64_t bit = value->enumerators[i].value;
+		if (!is_one_bit(bit) || !(left & bit))
+			continue;
+		tw_out_text(out, between);
+		tw_out_name(out, value->enumerators[i].name);
+		between = "|";
+		left &= ~bit;
+	}
+	if (left && left != number)
+		tw_out_format(out, "|0x%" PRIx64, (uint64_t)left);
+	return left != number;
+}
+
+static void put_enum(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_value *value, uint64_t word)
+{
+	int64_t number = value->type == 'n' ? signed_of(value, word) : (int64_t)unsigned_of(value, word);
+	const char *name = enumerator_of(value, number);
+	char atom[TW_NAME_ROOM];
+	if (name && form == TW_TYPED_TEXT)
+		tw_out_name(out, name);
+	else if (name && form == TW_TYPED_JSON)
+		tw_json_quote(out, name, strlen(name));
+	else if (name)
+		tw_out_bytes(out, atom, tw_name_atom(name, atom, sizeof atom));
+	else if (form != TW_TYPED_TEXT || number <= 0 || !put_bits(out, value, number))
+		put_signed(out, number);
+}
+
+/* ---- strings ---- */
+
+static void put_char(struct tw_out *out, enum tw_typed_form form, unsigned char c)
+{
+	if (c == '"' || c == '\\')
+		tw_out_format(out, "\\%c", c);
+	else if (c == '\n')
+		tw_out_text(out, "\\n");
+	else if (c == '\t')
+		tw_out_text(out, "\\t");
+	else if (c >= 0x20 && c < 0x7f)
+		tw_put_char(out, (char)c);
+	else if (form == TW_TYPED_JSON)
+		tw_out_format(out, "\\u%04x", c);
+	else if (form == TW_TYPED_ERLANG)
+		tw_out_format(out, "\\x{%x}", c);
+	else
+		tw_out_format(out, "\\x%02x", c);
+}
+
+static void put_string(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+{
+	if (!item->text) {
+		put_address(out, form, item->words[0]);
+		return;
+	}
+	tw_out_text(out, form == TW_TYPED_ERLANG ? "<<\"" : "\"");
+	for (size_t i = 0; i < item->text_bytes; i++) {
+		tw_out_room(out);
+		put_char(out, form, (unsigned char)item->text[i]);
+	}
+	tw_out_text(out, form == TW_TYPED_ERLANG ? "\">>" : "\"");
+	if (item->is_cut && form == TW_TYPED_TEXT)
+		tw_out_text(out, "...");
+}
+
+/* ---- values ---- */
+
+static void put_unknown(struct tw_out *out, enum tw_typed_form form)
+{
+	tw_out_text(out, form == TW_TYPED_TEXT ? "_" : form == TW_TYPED_ERLANG ? "'_'" : "null");
+}
+
+/* The words that carry it. */
+static void put_words(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+{
+	tw_out_text(out, form == TW_TYPED_JSON ? "[" : "{");
+	for (unsigned i = 0; i < item->word_count; i++) {
+		tw_out_text(out, i ? "," : "");
+		tw_out_format(out, form == TW_TYPED_TEXT ? "0x%" PRIx64 : "%" PRIu64, item->words[i]);
+	}
+	/* Of what calls returned one word was recorded once. */
+	if (item->word_count == 1 && item->value->registers[1] >= 0) {
+		tw_out_text(out, ",");
+		put_unknown(out, form);
+	}
+	tw_out_text(out, form == TW_TYPED_JSON ? "]" : "}");
+}
+
+static void put_wide(struct tw_out *out, bool is_signed, const uint64_t words[2])
+{
+	unsigned __int128 number = (unsigned __int128)words[1] << 64 | words[0];
+	char text[48], *at = text + sizeof text;
+	bool is_negative = is_signed && words[1] >> 63;
+	if (is_negative)
+		number = -number;
+	*--at = 0;
+	do
+		*--at = (char)('0' + (unsigned)(number % 10));
+	while (number /= 10);
+	if (is_negative)
+		*--at = '-';
+	tw_out_text(out, at);
+}
+
+static void put_field(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_field *field,
+		      const uint64_t words[2])
+{
+	uint64_t word = words[field->first_bit / 64] >> field->first_bit % 64;
+	unsigned unused = 64 - field->bits;
+	const struct tw_layout_value number = {.bytes = field->bits / 8};
+	if (field->bits == 128) {
+		put_wide(out, field->type == 'i', words);
+		return;
+	}
+	switch (field->type) {
+	case 'i': put_signed(out, (int64_t)(word << unused) >> unused); break;
+	case 'b': tw_out_text(out, word << unused ? "true" : "false"); break;
+	case 'p': put_address(out, form, word); break;
+	case 'f': put_float(out, form, &number, word); break;
+	default: tw_put_u64(out, word << unused >> unused); break;
+	}
+}
+
+/* Its fields, by name: {x = -1, y = 2}.  False: what is known of them is not enough. */
+static bool put_fields(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+{
+	const struct tw_layout_value *value = item->value;
+	struct tw_layout_field field;
+	if (!value->enumerator_count)
+		return false;
+	for (uint32_t i = 0; i < value->enumerator_count; i++)
+		if (!tw_layout_field(value, i, &field) || field.first_bit + field.bits > 64 * item->word_count)
+			return false;
+	if (!field.name_bytes && value->enumerator_count == 1) {
+		put_field(out, form, &field, item->words);
+		return true;
+	}
+	if (form == TW_TYPED_TEXT)
+		tw_out_name(out, value->type_name);
+	tw_out_text(out, "{");
+	for (uint32_t i = 0; i < value->enumerator_count && tw_layout_field(value, i, &field); i++) {
+		tw_out_text(out, !i ? "" : form == TW_TYPED_TEXT ? ", " : ",");
+		if (form == TW_TYPED_TEXT && field.name_bytes) {
+			tw_out_clean(out, field.name, field.name_bytes);
+			tw_out_text(out, " = ");
+		} else if (form == TW_TYPED_JSON) {
+			tw_json_quote(out, field.name, field.name_bytes);
+		}
+		tw_out_text(out, form == TW_TYPED_JSON ? ":" : "");
+		put_field(out, form, &field, item->words);
+		tw_out_room(out);
+	}
+	tw_out_text(out, "}");
+	return true;
+}
+
+static void put_struct(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+{
+	if (put_fields(out, form, item))
+		return;
+	if (form == TW_TYPED_TEXT)
+		tw_out_name(out, item->value->type_name);
+	put_words(out, form, item);
+}
+
+static void put_item(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
+{
+	const struct tw_layout_value *value = item->value;
+	if (!item->word_count) {
+		put_unknown(out, form);
+		return;
+	}
+	switch (value->type) {
+	case 'i': put_signed(out, signed_of(value, item->words[0])); break;
+	case 'u': tw_put_u64(out, unsigned_of(value, item->words[0])); break;
+	case 'b': tw_out_text(out, unsigned_of(value, item->words[0]) ? "true" : "false"); break;
+	case 'e':
+	case 'n': put_enum(out, form, value, item->words[0]); break;
+	case 'p': put_address(out, form, item->words[0]); break;
+	case 's': put_string(out, form, item); break;
+	case 'f':
+		if (value->bytes == TW_LAYOUT_X87_BYTES)
+			put_x87(out, form, item);
+		else
+			put_float(out, form, value, item->words[0]);
+		break;
+	case 'S': put_struct(out, form, item); break;
+	default: put_unknown(out, form); break;
+	}
+}
+
+static void put_names(struct tw_out *out, const struct tw_layout *layout)
+{
+	tw_out_text(out, ",\"names\":[");
+	for (uint32_t i = 0; i < layout->count; i++) {
+		tw_out_text(out, i ? "," : "");
+		tw_json_quote(out, layout->values[i].name, strlen(layout->values[i].name));
+	}
+	tw_out_text(out, "]");
+}
+
+void tw_typed_arguments(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout,
+			const uint64_t *words, uint32_t count)
+{
+	struct tw_layout_reader reader = {.layout = layout, .words = words, .word_count = count};
+	struct tw_layout_item item;
+	const char *between = "";
+	tw_out_text(out, form == TW_TYPED_TEXT ? "(" : form == TW_TYPED_ERLANG ? "[" : "\"args\":[");
+	while (tw_layout_next(&reader, &item)) {
+		tw_out_text(out, between);
+		between = form == TW_TYPED_TEXT ? ", " : ",";
+		if (form == TW_TYPED_TEXT && *item.value->name) {
+			tw_out_name(out, item.value->name);
+			tw_out_text(out, " = ");
+		}
+		put_item(out, form, &item);
+		tw_out_room(out);
+	}
+	if (form == TW_TYPED_TEXT && layout->is_variadic)
+		tw_out_format(out, "%s...", between);
+	tw_out_text(out, form == TW_TYPED_TEXT ? ")" : "]");
+	if (form == TW_TYPED_JSON)
+		put_names(out, layout);
+}
+
+bool tw_typed_result(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout, const uint64_t *words,
+		     uint32_t count)
+{
+	struct tw_layout_item item;
+	if (layout->result.type == 'v')
+		return false;
+	/* Missing where nothing is known, as ever. */
+	if (!tw_layout_result(layout, words, count, &item) && form == TW_TYPED_JSON)
+		return false;
+	put_item(out, form, &item);
+	return true;
+}

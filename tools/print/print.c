@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* print.c - `tracewheel print`: every event, in order of time over all threads. */
+#include "tools/common/lines.h"
+#include "tools/print/print.h"
+#include "tools/common/select.h"
+
+#include "tracewheel/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { KEY_TIMESTAMPS = 256, KEY_TREE, KEY_BARE_PIDS, KEY_SETUPS };
+
+static const struct tw_option options_table[] = {
+	{'f', "format", "text|erlang|json|chrome",
+	 "text for people (default), Erlang's trace messages, one JSON\n"
+	 "object a line (docs/json.md), or a timeline for Perfetto\n"
+	 "(ui.perfetto.dev), chrome://tracing and speedscope"},
+	{KEY_TREE, "tree", NULL, "text: calls indented by depth, with durations"},
+	{KEY_SETUPS, "setups", NULL, "list the set-up of threads and rings too, which is taken off times"},
+	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
+	 "in Erlang terms: none, nanoseconds, or {MegaSecs,Secs,MicroSecs};\n"
+	 "as the session asked, if not given"},
+	{KEY_BARE_PIDS, "bare-pids", NULL,
+	 "in Erlang terms: <0.1.0> for eyes, not '<0.1.0>', which\nfile:consult/1 reads; ports, references, funs alike"},
+	TW_SELECTION_OPTIONS,
+	{'n', "limit", "N", "the first N events only; 0 is all"},
+	{0}};
+
+static const struct tw_command command = {
+	.name = "print",
+	.arguments = "[OPTION]... NAME.tw | FILE | -",
+	.summary = "Every event in order of time, over all threads. Losses stand where they happened.\n"
+		   "- reads the stream of `tracewheel record -o -`, or of a program that traces itself, while it\n"
+		   "comes; FILE is such a stream in a file. For --tree and chrome it is waited for to its end.\n"
+		   "Of a stream that was cut off, all that came is shown, with exit code 1.",
+	.options = options_table,
+	.examples = "  tracewheel print --limit 20 sqlite3.tw\n"
+		    "  tracewheel print --tree --limit 1000 sqlite3.tw | less\n"
+		    "  tracewheel print --from 1.5 --to 1.6 -t 'libc:read' -t 'libc:write' sqlite3.tw\n"
+		    "  tracewheel print --format erlang sqlite3.tw > sqlite3.term\n"
+		    "  tracewheel record -q -o - -- ls | tracewheel print -\n"
+		    "  tracewheel print --format json sqlite3.tw | jq -c 'select(.function == \"malloc\")'\n",
+};
+
+struct request {
+	const struct tw_print_format *format;
+	struct tw_selection selection;
+	uint64_t limit;
+	bool has_limit;
+	bool is_tree;
+	bool has_setups;
+	bool is_chrome;
+	bool is_stream;
+	bool is_bare;
+	int stamp;
+};
+
+static struct tw_out out;
+
+void tw_print_pid(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	if (event->tracee_id != printer->pid_tracee || event->image != printer->pid_image) {
+		printer->pid_bytes = tw_name_pid(printer->capture, event->image, event->tracee_id,
+						 printer->pid, sizeof printer->pid);
+		printer->pid_image = event->image;
+		printer->pid_tracee = event->tracee_id;
+	}
+	tw_put(printer->out, printer->pid, printer->pid_bytes);
+}
+
+void tw_print_process(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	if (event->tracee_id != printer->process_tracee || event->image != printer->process_image) {
+		char name[TW_THREAD_NAME_BYTES];
+		size_t bytes = tw_name_pid(printer->capture, event->image, event->tracee_id, printer->process,
+					   sizeof printer->process);
+		tw_process_name(printer->capture, event->image, event->tracee_id, name);
+		bytes += (size_t)snprintf(printer->process + bytes, sizeof printer->process - bytes, "%s%s",
+					  *name ? " " : "", name);
+		printer->process_bytes = bytes;
+		printer->process_image = event->image;
+		printer->process_tracee = event->tracee_id;
+	}
+	tw_put(printer->out, printer->process, printer->process_bytes);
+}
+
+static bool take_stamp(struct request *request, const char *value)
+{
+	static const struct {
+		const char *name;
+		int stamp;
+	} rows[] = {{"none", TW_PRINT_STAMP_NONE},
+		    {"monotonic", TW_PRINT_STAMP_MONOTONIC},
+		    {"wall", TW_PRINT_STAMP_WALL}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		if (strcmp(value, rows[i].name) == 0) {
+			request->stamp = rows[i].stamp;
+			return true;
+		}
+	}
+	tw_usage(&command, "--timestamps is none, monotonic or wall, not '%s'.", value);
+	return false;
+}
+
+static bool take_option(struct request *request, int key, const char *value)
+{
+	static const struct tw_print_format *const formats[] = {&tw_print_text, &tw_print_erlang,
+								&tw_print_json};
+	if (key == 'n') {
+		bool is_right = tw_parse_count(value, &request->limit);
+		if (!is_right)
+			tw_usage(&command, "--limit is a number, not '%s'.", value);
+		request->has_limit = is_right && request->limit;
+		return is_right;
+	}
+	if (key == KEY_TREE) {
+		request->is_tree = true;
+		return true;
+	}
+	if (key == KEY_SETUPS) {
+		request->has_setups = true;
+		return true;
+	}
+	if (key == KEY_BARE_PIDS) {
+		request->is_bare = true;
+		return true;
+	}
+	if (key == KEY_TIMESTAMPS)
+		return take_stamp(request, value);
+	if (key != 'f')
+		return tw_selection_take(&request->selection, &command, key, value);
+	request->is_chrome = strcmp(value, "chrome") == 0;
+	if (request->is_chrome)
+		return true;
+	for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+		if (strcmp(value, formats[i]->name) == 0) {
+			request->format = formats[i];
+			return true;
+		}
+	}
+	tw_usage(&command, "--format is text, erlang, json or chrome, not '%s'.", value);
+	return false;
+}
+
+static void free_printer(struct tw_printer *printer)
+{
+	for (uint32_t i = 0; printer->places && i < printer->image_count; i++)
+		tw_names_free(&printer->places[i]);
+	for (uint32_t i = 0; printer->streams && i < printer->stream_count; i++)
+		free(printer->streams[i].text);
+	for (uint32_t i = 0; printer->json_streams && i < printer->stream_count; i++)
+		free(printer->json_streams[i].text);
+	free(printer->json_streams);
+	free(printer->places);
+	free(printer->streams);
+}
+
+/* Numbers of threads, and names where they tell threads apart. */
+static bool init_streams(struct tw_printer *printer, const struct tw_capture_info *info)
+{
+	static struct tw_out json;
+	char name[TW_THREAD_NAME_BYTES];
+	bool has_names = tw_threads_have_names(printer->capture);
+	int columns = 0;
+	for (uint32_t i = 0; i < info->streams && has_names; i++) {
+		int bytes = (int)strlen(tw_thread_name(printer->capture, tw_capture_stream(printer->capture, i), name));
+		columns = bytes > columns ? bytes : columns;
+	}
+	for (uint32_t i = 0; i < info->streams; i++) {
+		const struct tw_capture_stream *stream = tw_capture_stream(printer->capture, i);
+		tw_thread_name(printer->capture, stream, name);
+		int bytes = asprintf(&printer->streams[i].text, "  %7d %-*s%s", stream->thread_id, columns,
+				     has_names ? name : "", has_names ? " " : "");
+		if (bytes < 0)
+			return false;
+		printer->streams[i].bytes = (uint32_t)bytes;
+		tw_out_init(&json, -1);
+		if (*name) {
+			tw_out_text(&json, ",\"thread_name\":");
+			tw_json_quote(&json, name, strlen(name));
+		}
+		printer->json_streams[i] = (struct tw_name){strndup(json.data, json.used), (uint32_t)json.used};
+		if (!printer->json_streams[i].text)
+			return false;
+	}
+	return true;
+}
+
+static bool init_printer(struct tw_printer *printer, const struct tw_capture *capture,
+			 const struct tw_print_format *format)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	*printer = (struct tw_printer){.out = &out,
+				       .capture = capture,
+				       .start_ns = info.zero_ns,
+				       .pid_tracee = UINT32_MAX,
+				       .process_tracee = UINT32_MAX,
+				       .stamp = printer->stamp,
+				       .is_bare = printer->is_bare,
+				       .shown = printer->shown,
+				       .image_count = info.images,
+				       .stream_count = info.streams};
+	printer->places = calloc(info.images + 1, sizeof *printer->places);
+	printer->streams = calloc(info.streams + 1, sizeof *printer->streams);
+	printer->json_streams = calloc(info.streams + 1, sizeof *printer->json_streams);
+	if (!printer->places || !printer->streams || !printer->json_streams)
+		return false;
+	printer->has_pids = tw_processes_are_declared(capture);
+	for (uint32_t i = 0; i < info.images; i++) {
+		if (!tw_names_places(&printer->places[i], capture, i, format->make_place))
+			return false;
+	}
+	return init_streams(printer, &info);
+}
+
+/* What has come of a stream since: other threads, other names. */
+static bool refresh_printer(struct tw_printer *printer, const struct tw_print_format *format, uint32_t *places)
+{
+	struct tw_capture_info info;
+	tw_capture_info(printer->capture, &info);
+	if (info.images == printer->image_count && info.streams == printer->stream_count && info.places == *places)
+		return true;
+	*places = info.places;
+	free_printer(printer);
+	return init_printer(printer, printer->capture, format);
+}
+
+/* Answers 0 or an error. */
+static int print_events(struct tw_printer *printer, const struct request *request,
+			const struct tw_capture_filter *filter)
+{
+	struct tw_capture_events *events;
+	int error = tw_capture_events_create((struct tw_capture *)printer->capture, filter, &events);
+	if (error)
+		return error;
+	struct tw_capture_info info;
+	tw_capture_info(printer->capture, &info);
+	struct tw_meter meter;
+	tw_meter_start(&meter, "printing");
+	uint64_t left = request->has_limit ? request->limit : UINT64_MAX, done = 0;
+	const struct tw_capture_event *batch;
+	int64_t count = 0;
+	uint32_t places = info.places;
+	while (left && !out.error && (count = tw_capture_events_next(events, &batch)) > 0) {
+		if (request->is_stream && !refresh_printer(printer, request->format, &places)) {
+			count = TW_ENOMEM;
+			break;
+		}
+		for (int64_t i = 0; i < count && left; i++) {
+			if (batch[i].kind == TW_CAPTURE_LOSS) {
+				request->format->loss(printer, &batch[i]);
+				continue;
+			}
+			if (batch[i].kind == TW_CAPTURE_OWN_TIME) {
+				/* Each thread has a set-up, and some more where it is busy: views take them off times, and people need no line. */
+				if (batch[i].id != TW_CAPTURE_OWN_SETUP || request->has_setups)
+					request->format->own_time(printer, &batch[i]);
+				continue;
+			}
+			request->format->event(printer, &batch[i]);
+			printer->shown++;
+			left--;
+		}
+		done += (uint64_t)count;
+		if (request->is_stream)
+			tw_out_flush(&out);
+		else if (!isatty(STDOUT_FILENO))
+			tw_meter_at(&meter, done, info.events);
+	}
+	tw_meter_stop(&meter);
+	tw_capture_events_destroy(events);
+	return left && !out.error && count < 0 ? (int)count : 0;
+}
+
+int tw_tool_print(int argc, char **argv)
+{
+	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
+	struct request request = {.format = &tw_print_text, .stamp = -1};
+	struct tw_printer printer = {0};
+	struct tw_capture *capture = NULL;
+	struct tw_capture_filter filter;
+	int key, code = TW_EXIT_USAGE;
+	while ((key = tw_options_next(&options)) > 0) {
+		if (!take_option(&request, key, options.value))
+			goto free_request;
+	}
+	if (key < 0) {
+		code = tw_options_exit(key);
+		goto free_request;
+	}
+	if (request.is_tree && (request.format != &tw_print_text || request.is_chrome)) {
+		tw_usage(&command, "--tree is text; it cannot be --format %s.",
+			 request.is_chrome ? "chrome" : request.format->name);
+		goto free_request;
+	}
+	const char *path = tw_options_capture(&options);
+	if (!path)
+		goto free_request;
+	code = TW_EXIT_FAILURE;
+	/* These want to know everything before they begin. */
+	capture = request.is_tree || request.is_chrome || tw_selection_wants_end(&request.selection) ? tw_names_open(path)
+						       : tw_names_open_stream(path, &request.is_stream);
+	if (!capture)
+		goto free_request;
+	if (!tw_selection_filter(&request.selection, capture, &command, &filter)) {
+		code = TW_EXIT_USAGE;
+		goto free_request;
+	}
+	tw_out_init(&out, STDOUT_FILENO);
+	printer.stamp = request.stamp;
+	printer.is_bare = request.is_bare;
+	int error = TW_ENOMEM;
+	uint64_t limit = request.has_limit ? request.limit : UINT64_MAX;
+	if (init_printer(&printer, capture, request.format))
+		error = request.is_tree     ? tw_print_tree(&printer, &filter, limit)
+			: request.is_chrome ? tw_print_chrome(&printer, &filter, limit)
+					    : print_events(&printer, &request, &filter);
+	code = tw_out_finish(&out);
+	if (!error && !printer.shown)
+		tw_selection_say_empty(&request.selection, capture, &filter);
+	if (error)
+		code = tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
+	code = tw_names_end(capture, path, code);
+free_request:
+	free_printer(&printer);
+	tw_lines_forget();
+	tw_capture_close(capture);
+	tw_selection_free(&request.selection);
+	return code;
+}

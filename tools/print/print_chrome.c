@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * print_chrome.c - `tracewheel print --format chrome`: the timeline as the JSON that Perfetto
+ * (ui.perfetto.dev), chrome://tracing and speedscope read.
+ *
+ * One track a process with its calls as slices; a track a scheduler with what it ran, where that was
+ * recorded; all other events as moments on the track of their process.  Times are microseconds since the
+ * first event. Source: "Trace Event Format" of the Chromium project.
+ */
+#include "tools/common/missing.h"
+#include "tools/print/print.h"
+#include "tools/common/stacks.h"
+#include "tools/common/threads.h"
+
+#include "tracewheel/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/*
+ * Tracks of threads have the kernel's numbers, which are below 2^22; then come processes and what comes again with the
+ * number of another thread, and at last schedulers.
+ */
+#define OTHER_TRACKS	 (UINT32_C(1) << 23)
+#define SCHEDULER_TRACKS UINT32_C(1000000000)
+
+/* A stack's user: since when it runs, and whether its track has its name. */
+struct track {
+	uint64_t since_ns; /* 0: it does not run */
+	uint32_t scheduler_id;
+	uint32_t number;
+	bool is_named;
+};
+
+struct chrome {
+	struct tw_printer *printer;
+	struct tw_out *out;
+	struct tw_places places;
+	struct tw_stacks stacks;
+	uint64_t *taken; /* process and number of each thread's track: a hash table */
+	size_t taken_count, taken_room;
+	struct tw_name *quoted; /* by function: its name as JSON */
+	bool is_next;
+	bool has_no_memory;
+	bool has_begun; /* what comes now is in the selection */
+	bool schedulers[1024]; /* that were named */
+};
+
+static struct tw_out scratch;
+
+static uint32_t process_id(const struct chrome *chrome, uint32_t image)
+{
+	const struct tw_capture_image *at = tw_capture_image(chrome->printer->capture, image);
+	return at ? (uint32_t)at->process_id : 0;
+}
+
+/* The beginning of an object: its kind, track and time. */
+static void open_event(struct chrome *chrome, char phase, uint32_t image, uint32_t track, uint64_t ns)
+{
+	uint64_t start = chrome->printer->start_ns, at = ns > start ? ns - start : 0;
+	struct tw_out *out = chrome->out;
+	tw_out_room(out);
+	tw_put(out, chrome->is_next ? ",\n" : "\n", chrome->is_next ? 2 : 1);
+	chrome->is_next = true;
+	tw_put(out, "{\"ph\":\"", 7);
+	tw_put_char(out, phase);
+	tw_put(out, "\",\"pid\":", 8);
+	tw_put_u64(out, process_id(chrome, image));
+	tw_put(out, ",\"tid\":", 7);
+	tw_put_u64(out, track);
+	if (phase == 'M')
+		return;
+	tw_put(out, ",\"ts\":", 6);
+	tw_put_u64(out, at / 1000);
+	tw_put_char(out, '.');
+	tw_put_digits(out, at % 1000, 3);
+}
+
+static void put_duration(struct chrome *chrome, uint64_t ns)
+{
+	tw_put(chrome->out, ",\"dur\":", 7);
+	tw_put_u64(chrome->out, ns / 1000);
+	tw_put_char(chrome->out, '.');
+	tw_put_digits(chrome->out, ns % 1000, 3);
+}
+
+static void put_track_name(struct chrome *chrome, uint32_t image, uint32_t track, const char *name,
+			   size_t bytes)
+{
+	open_event(chrome, 'M', image, track, 0);
+	tw_out_text(chrome->out, ",\"name\":\"thread_name\",\"args\":{\"name\":");
+	tw_json_quote(chrome->out, name, bytes);
+	tw_out_text(chrome->out, "}}");
+}
+
+/* May a track have this number in its process?  It has it then. */
+static bool take_number(struct chrome *chrome, uint32_t image, uint32_t number)
+{
+	uint64_t key = (uint64_t)process_id(chrome, image) << 32 | number;
+	if (chrome->taken_count * 2 >= chrome->taken_room) {
+		size_t room = chrome->taken_room ? chrome->taken_room * 2 : 64, count = 0;
+		uint64_t *grown = calloc(room, sizeof *grown);
+		if (!grown)
+			return false;
+		for (size_t i = 0; i < chrome->taken_room; i++) {
+			uint64_t old = chrome->taken[i];
+			size_t at = (size_t)(old * 0x9e3779b97f4a7c15 >> 32) & (room - 1);
+			while (old && grown[at])
+				at = (at + 1) & (room - 1);
+			if (old)
+				grown[at] = old, count++;
+		}
+		free(chrome->taken);
+		chrome->taken = grown;
+		chrome->taken_room = room;
+	}
+	size_t at = (size_t)(key * 0x9e3779b97f4a7c15 >> 32) & (chrome->taken_room - 1);
+	for (; chrome->taken[at]; at = (at + 1) & (chrome->taken_room - 1))
+		if (chrome->taken[at] == key)
+			return false;
+	chrome->taken[at] = key;
+	chrome->taken_count++;
+	return true;
+}
+
+/* The kernel's number of the thread that a stack is; 0: it is none. */
+static uint32_t thread_of(const struct chrome *chrome, const struct tw_stack *stack)
+{
+	const struct tw_capture *capture = chrome->printer->capture;
+	const struct tw_capture_stream *stream;
+	if (stack->has_tracee)
+		return tw_process_thread(capture, stack->image, stack->tracee_id);
+	stream = tw_capture_stream(capture, stack->tracee_id);
+	return stream ? (uint32_t)stream->thread_id : 0;
+}
+
+/* The track of a stack. */
+static struct track *track_of(struct chrome *chrome, struct tw_stack *stack)
+{
+	struct track *track = stack->user;
+	if (!track) {
+		uint32_t thread = thread_of(chrome, stack);
+		track = stack->user = calloc(1, sizeof *track);
+		if (!track) {
+			chrome->has_no_memory = true;
+			return NULL;
+		}
+		track->number = thread && take_number(chrome, stack->image, thread) ? thread
+										     : OTHER_TRACKS + stack->number;
+	}
+	if (!track->is_named && chrome->has_begun) {
+		track->is_named = true;
+		/* Viewers show the number of the track beside its name. */
+		char last[TW_THREAD_NAME_BYTES] = "";
+		const char *name = tw_stacks_name(&chrome->stacks, stack);
+		if (track->number < OTHER_TRACKS && stack->has_tracee && !chrome->printer->has_pids)
+			tw_process_name(chrome->printer->capture, stack->image, stack->tracee_id, last);
+		name = *last ? last : name;
+		put_track_name(chrome, stack->image, track->number, name, strlen(name));
+	}
+	return track;
+}
+
+/* ---- slices ---- */
+
+static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
+		   const struct tw_frame_time *time)
+{
+	struct chrome *chrome = context;
+	const struct tw_frame *frame = &stack->frames[stack->depth - 1];
+	const struct tw_name *name = &chrome->quoted[frame->function];
+	static const char *const ends[] = {[TW_FRAME_EXCEPTION] = "exception",
+					   [TW_FRAME_CUT] = "no return seen",
+					   [TW_FRAME_OPEN] = "still open",
+					   [TW_FRAME_LOST] = "lost"};
+	const struct track *track = track_of(chrome, stack);
+	if (!track)
+		return;
+	open_event(chrome, 'X', stack->image, track->number, frame->start_ns);
+	/* Slices lie in one another as the calls did: the tracer's own time is a slice of its own in them. */
+	put_duration(chrome, time->gross_ns);
+	tw_put(chrome->out, ",\"name\":", 8);
+	tw_out_bytes(chrome->out, name->text, name->bytes);
+	const char *between = ",\"args\":{";
+	if (ends[how]) {
+		tw_out_format(chrome->out, "%s\"end\":\"%s\"", between, ends[how]);
+		between = ",";
+	}
+	if (time->is_lossy) {
+		tw_out_format(chrome->out, "%s\"lossy\":true", between);
+		between = ",";
+	}
+	if (time->gross_ns != time->total_ns) {
+		tw_out_format(chrome->out, "%s\"own_ns\":%llu", between, (unsigned long long)(time->gross_ns - time->total_ns));
+		between = ",";
+	}
+	if (*between == ',' && !between[1])
+		tw_out_text(chrome->out, "}");
+	tw_out_text(chrome->out, "}");
+}
+
+/* A run on a scheduler's track. */
+static void put_run(struct chrome *chrome, struct tw_stack *stack, const struct track *track,
+		    uint64_t to_ns)
+{
+	char name[200];
+	uint32_t number = SCHEDULER_TRACKS + track->scheduler_id;
+	size_t known = track->scheduler_id % (sizeof chrome->schedulers / sizeof *chrome->schedulers);
+	if (!chrome->schedulers[known]) {
+		chrome->schedulers[known] = true;
+		put_track_name(chrome, stack->image, number, name,
+			       (size_t)snprintf(name, sizeof name, "scheduler %u", track->scheduler_id));
+	}
+	open_event(chrome, 'X', stack->image, number, track->since_ns);
+	put_duration(chrome, to_ns > track->since_ns ? to_ns - track->since_ns : 0);
+	tw_put(chrome->out, ",\"name\":", 8);
+	const char *process = tw_stacks_name(&chrome->stacks, stack);
+	tw_json_quote(chrome->out, process, strlen(process));
+	tw_out_text(chrome->out, "}");
+}
+
+static void put_moment(struct chrome *chrome, const struct tw_capture_event *event, const struct tw_step *step,
+		       const struct track *track)
+{
+	const struct tw_print_kind *kind = tw_print_kind(event->kind);
+	open_event(chrome, 'i', event->image, track->number, event->time_ns);
+	tw_out_text(chrome->out, ",\"s\":\"t\",\"name\":");
+	if (step->kind == TW_STEP_MOMENT || step->kind == TW_STEP_UNMATCHED)
+		tw_out_bytes(chrome->out, chrome->quoted[step->function].text,
+			     chrome->quoted[step->function].bytes);
+	else if (step->kind == TW_STEP_LOSS)
+		tw_out_text(chrome->out, "\"LOST\"");
+	else
+		tw_out_format(chrome->out, "\"%s\"", kind ? kind->word : "event");
+	scratch.used = 0;
+	if (step->kind == TW_STEP_LOSS) {
+		uint64_t lost = 0;
+		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+			lost += tw_capture_event_loss(event)->lost[cause];
+		tw_out_format(&scratch, "%llu events", (unsigned long long)lost);
+	} else {
+		struct tw_out *out = chrome->printer->out;
+		chrome->printer->out = &scratch;
+		tw_print_text_payload(chrome->printer, event);
+		chrome->printer->out = out;
+	}
+	if (scratch.used) {
+		tw_out_text(chrome->out, ",\"args\":{\"what\":");
+		tw_json_quote(chrome->out, scratch.data, scratch.used);
+		tw_out_text(chrome->out, "}");
+	}
+	tw_out_text(chrome->out, "}");
+}
+
+static void put_own_time(struct chrome *chrome, const struct tw_capture_event *event, struct tw_stack *stack)
+{
+	const struct track *track = track_of(chrome, stack);
+	if (!track)
+		return;
+	open_event(chrome, 'X', stack->image, track->number, event->time_ns);
+	put_duration(chrome, tw_capture_own_ns(chrome->printer->capture, event));
+	tw_out_format(chrome->out, ",\"name\":\"(tracer: %s)\",\"cat\":\"own_time\"}", tw_capture_own_name(event->id));
+}
+
+static void put_event(struct chrome *chrome, const struct tw_capture_event *event)
+{
+	struct tw_step step;
+	if (!tw_stacks_event(&chrome->stacks, event, &step)) {
+		chrome->has_no_memory = true;
+		return;
+	}
+	if (step.kind == TW_STEP_CALL || step.kind == TW_STEP_RETURN)
+		return;
+	if (step.kind == TW_STEP_OWN_TIME) {
+		if (chrome->has_begun)
+			put_own_time(chrome, event, step.stack);
+		return;
+	}
+	struct track *track = track_of(chrome, step.stack);
+	if (!track)
+		return;
+	if (event->kind == TW_CAPTURE_IN || event->kind == TW_CAPTURE_IN_EXITING) {
+		const struct tw_capture_stream *stream =
+			tw_capture_stream(chrome->printer->capture, event->stream);
+		track->since_ns = event->time_ns;
+		track->scheduler_id = stream ? stream->scheduler_id : 0;
+	} else if (event->kind >= TW_CAPTURE_OUT && event->kind <= TW_CAPTURE_OUT_EXITED) {
+		if (track->since_ns && chrome->has_begun)
+			put_run(chrome, step.stack, track, event->time_ns);
+		track->since_ns = 0;
+	} else if (chrome->has_begun) {
+		put_moment(chrome, event, &step, track);
+	}
+}
+
+static int put_events(struct chrome *chrome, const struct tw_capture_filter *filter, uint64_t limit)
+{
+	const struct tw_stacks_calls calls = {.end = on_end, .context = chrome};
+	struct tw_capture_filter all = *filter;
+	struct tw_capture_events *events;
+	const struct tw_capture_event *batch;
+	/* Calls and runs before it may go on in it. */
+	all.from_ns = 0;
+	int error = tw_stacks_foresee(&chrome->stacks, &all);
+	if (error == 0)
+		error = tw_capture_events_create((struct tw_capture *)chrome->printer->capture, &all, &events);
+	int64_t count = 0;
+	if (error)
+		return error;
+	while (limit && !chrome->out->error && (count = tw_capture_events_next(events, &batch)) > 0) {
+		for (int64_t i = 0; i < count && limit && !chrome->has_no_memory; i++) {
+			if (!chrome->has_begun && batch[i].time_ns >= filter->from_ns) {
+				chrome->has_begun = true;
+				chrome->stacks.calls = calls;
+			}
+			put_event(chrome, &batch[i]);
+			if (!chrome->has_begun)
+				continue;
+			bool is_event = batch[i].kind != TW_CAPTURE_LOSS && batch[i].kind != TW_CAPTURE_OWN_TIME;
+			limit -= is_event;
+			chrome->printer->shown += is_event;
+		}
+		if (chrome->has_no_memory)
+			count = TW_ENOMEM;
+	}
+	tw_capture_events_destroy(events);
+	if (limit && count < 0)
+		return (int)count;
+	chrome->has_begun = true;
+	chrome->stacks.calls = calls;
+	tw_stacks_finish(&chrome->stacks, filter->to_ns);
+	return 0;
+}
+
+/* ---- names ---- */
+
+static bool quote_names(struct chrome *chrome)
+{
+	chrome->quoted = calloc(chrome->places.function_count + (size_t)1, sizeof *chrome->quoted);
+	for (uint32_t i = 0; chrome->quoted && i < chrome->places.function_count; i++) {
+		scratch.used = 0;
+		tw_json_quote(&scratch, chrome->places.names[i].text, chrome->places.names[i].bytes);
+		chrome->quoted[i].text = malloc(scratch.used + 1);
+		if (!chrome->quoted[i].text)
+			return false;
+		memcpy(chrome->quoted[i].text, scratch.data, scratch.used);
+		chrome->quoted[i].bytes = (uint32_t)scratch.used;
+	}
+	return chrome->quoted != NULL;
+}
+
+static void put_process_names(struct chrome *chrome)
+{
+	const struct tw_capture_image *image;
+	for (uint32_t i = 0; (image = tw_capture_image(chrome->printer->capture, i)); i++) {
+		open_event(chrome, 'M', i, 0, 0);
+		tw_out_text(chrome->out, ",\"name\":\"process_name\",\"args\":{\"name\":");
+		tw_json_quote(chrome->out, image->program, strlen(image->program));
+		tw_out_text(chrome->out, "}}");
+	}
+}
+
+/* The end of the array, and what is missing: "otherData" is shown as it is. */
+static void put_account(struct chrome *chrome)
+{
+	struct tw_json json = {.out = chrome->out};
+	struct tw_capture_account account;
+	tw_capture_account(chrome->printer->capture, &account);
+	tw_out_text(chrome->out, "\n],\"otherData\":");
+	tw_json_open(&json, NULL, '{');
+	tw_missing_json(&json, &account);
+	tw_json_close(&json, '}');
+	tw_out_text(chrome->out, "}\n");
+}
+
+static void free_chrome(struct chrome *chrome)
+{
+	for (uint32_t i = 0; chrome->stacks.slots && i <= chrome->stacks.mask; i++) {
+		for (struct tw_stack *stack = chrome->stacks.slots[i]; stack; stack = stack->next)
+			free(stack->user);
+	}
+	for (uint32_t i = 0; chrome->quoted && i < chrome->places.function_count; i++)
+		free(chrome->quoted[i].text);
+	free(chrome->quoted);
+	free(chrome->taken);
+	tw_stacks_free(&chrome->stacks);
+	tw_places_free(&chrome->places);
+}
+
+int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit)
+{
+	struct chrome *chrome = calloc(1, sizeof *chrome);
+	if (!chrome)
+		return TW_ENOMEM;
+	chrome->printer = printer;
+	chrome->out = printer->out;
+	tw_out_init(&scratch, -1);
+	int error = tw_places_make(&chrome->places, (struct tw_capture *)printer->capture, filter);
+	if (error == 0)
+		error = tw_stacks_init(&chrome->stacks, (struct tw_capture *)printer->capture, &chrome->places);
+	if (error == 0 && !quote_names(chrome))
+		error = TW_ENOMEM;
+	if (error == 0) {
+		tw_out_text(chrome->out, "{\"traceEvents\":[");
+		put_process_names(chrome);
+		error = put_events(chrome, filter, limit);
+		put_account(chrome);
+	}
+	free_chrome(chrome);
+	free(chrome);
+	return error;
+}

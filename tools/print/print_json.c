@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* print_json.c - one JSON object a line (docs/json.md). */
+#include "tools/common/lines.h"
+#include "tools/print/print.h"
+#include "tools/common/typed.h"
+
+/* A small output of its own, to make the text of a place with the writer of strings. */
+static struct tw_out scratch;
+
+/* The name that all views have; and the linker's, where it is another. */
+static void put_function(struct tw_out *out, const char *linkage)
+{
+	const char *name = tw_name_shown(linkage);
+	tw_out_text(out, ",\"function\":");
+	tw_json_quote(out, name, strlen(name));
+	if (name != linkage) {
+		tw_out_text(out, ",\"linkage\":");
+		tw_json_quote(out, linkage, strlen(linkage));
+	}
+}
+
+static size_t make_place(const struct tw_capture_place *place, char *text, size_t room)
+{
+	const struct tw_capture_function *function = place->function;
+	const char *module = function && function->module ? function->module->name : "?";
+	const char *name = function ? function->name : "?";
+	tw_out_init(&scratch, -1);
+	tw_out_text(&scratch, ",\"module\":");
+	tw_json_quote(&scratch, module, strlen(module));
+	put_function(&scratch, name);
+	if (function && function->arity != TW_CAPTURE_ARITY_UNKNOWN)
+		tw_out_format(&scratch, ",\"arity\":%u", function->arity);
+	if (place->caller) {
+		tw_out_text(&scratch, ",\"caller\":");
+		tw_json_quote(&scratch, place->caller->name, strlen(place->caller->name));
+	}
+	/* Half an object is no JSON: a name that does not fit is left out. */
+	if (scratch.used > room)
+		return 0;
+	memcpy(text, scratch.data, scratch.used);
+	return scratch.used;
+}
+
+static void put_process_name(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	char name[TW_THREAD_NAME_BYTES];
+	if (!*tw_process_name(printer->capture, event->image, event->tracee_id, name))
+		return;
+	tw_put(printer->out, "\"pid_name\":", 11);
+	tw_json_quote(printer->out, name, strlen(name));
+	tw_put_char(printer->out, ',');
+}
+
+static void put_head(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	struct tw_out *out = printer->out;
+	const struct tw_capture_stream *stream = tw_capture_stream(printer->capture, event->stream);
+	const struct tw_capture_image *image = tw_capture_image(printer->capture, event->image);
+	tw_put(out, "{\"ns\":", 6);
+	tw_put_u64(out, event->time_ns > printer->start_ns ? event->time_ns - printer->start_ns : 0);
+	tw_put(out, ",\"process\":", 11);
+	tw_put_u64(out, image ? (uint32_t)image->process_id : 0);
+	tw_put(out, ",\"thread\":", 10);
+	tw_put_u64(out, stream ? (uint32_t)stream->thread_id : 0);
+	if (event->stream < printer->stream_count)
+		tw_put(out, printer->json_streams[event->stream].text, printer->json_streams[event->stream].bytes);
+	tw_put(out, ",\"pid\":\"", 8);
+	tw_print_pid(printer, event);
+	tw_put(out, "\",", 2);
+	if (printer->has_pids)
+		put_process_name(printer, event);
+	tw_put(out, "\"kind\":\"", 8);
+}
+
+static void put_words(struct tw_out *out, const char *name, const uint64_t *words, uint32_t count)
+{
+	tw_put(out, name, strlen(name));
+	for (uint32_t i = 0; i < count; i++) {
+		if (i)
+			tw_put_char(out, ',');
+		tw_put_u64(out, words[i]);
+	}
+	tw_put_char(out, ']');
+}
+
+/* The names of the terms of a message, in their order; what follows them has none. */
+static const char *term_name(unsigned kind, uint32_t number)
+{
+	static const char *const names[][2] = {
+		[TW_CAPTURE_CALL] = {"args", NULL},
+		[TW_CAPTURE_RETURN_FROM] = {"value", NULL},
+		[TW_CAPTURE_EXCEPTION_FROM] = {"exception", NULL},
+		[TW_CAPTURE_RETURN_TO] = {"mfa", NULL},
+		[TW_CAPTURE_SEND] = {"message", "to"},
+		[TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS] = {"message", "to"},
+		[TW_CAPTURE_RECEIVE] = {"message", NULL},
+		[TW_CAPTURE_SPAWN] = {"other", "mfa"},
+		[TW_CAPTURE_SPAWNED] = {"other", "mfa"},
+		[TW_CAPTURE_EXIT] = {"reason", NULL},
+		[TW_CAPTURE_REGISTER] = {"name", NULL},
+		[TW_CAPTURE_UNREGISTER] = {"name", NULL},
+		[TW_CAPTURE_LINK] = {"other", NULL},
+		[TW_CAPTURE_UNLINK] = {"other", NULL},
+		[TW_CAPTURE_GETTING_LINKED] = {"other", NULL},
+		[TW_CAPTURE_GETTING_UNLINKED] = {"other", NULL},
+		[TW_CAPTURE_IN] = {"mfa", NULL},
+		[TW_CAPTURE_OUT] = {"mfa", NULL},
+		[TW_CAPTURE_IN_EXITING] = {"mfa", NULL},
+		[TW_CAPTURE_OUT_EXITING] = {"mfa", NULL},
+		[TW_CAPTURE_OUT_EXITED] = {"mfa", NULL},
+		[TW_CAPTURE_OPEN] = {"other", "driver"},
+		[TW_CAPTURE_CLOSED] = {"reason", NULL},
+	};
+	return kind < sizeof names / sizeof *names && number < 2 ? names[kind][number] : NULL;
+}
+
+static void put_arguments(struct tw_out *out, struct tw_term list)
+{
+	const char *between = "[";
+	tw_out_text(out, ",\"args\":");
+	for (; tw_term_type(list) == TW_TYPE_CONS; list = tw_term_tail(list)) {
+		tw_out_text(out, between);
+		tw_print_put_json(out, tw_term_head(list));
+		between = ",";
+	}
+	tw_out_text(out, *between == '[' ? "[]" : "]");
+}
+
+/* The terms of a message: Erlang text in strings. */
+static void put_terms(struct tw_out *out, const struct tw_capture_event *event,
+		      struct tw_print_payload *payload)
+{
+	struct tw_term term;
+	bool has_others = false;
+	for (uint32_t i = 0; i < payload->term_count; i++) {
+		const char *name = term_name(event->kind, i);
+		if (!tw_print_next_term(payload, &term))
+			break;
+		if (event->kind == TW_CAPTURE_CALL && i == 0) {
+			put_arguments(out, term);
+		} else if (event->kind == TW_CAPTURE_EXCEPTION_FROM && tw_term_tuple_count(term) == 2) {
+			tw_out_text(out, ",\"class\":");
+			tw_print_put_json(out, tw_term_element(term, 0));
+			tw_out_text(out, ",\"value\":");
+			tw_print_put_json(out, tw_term_element(term, 1));
+		} else if (name) {
+			tw_out_format(out, ",\"%s\":", name);
+			tw_print_put_json(out, term);
+		} else {
+			tw_out_text(out, has_others ? "," : ",\"terms\":[");
+			tw_print_put_json(out, term);
+			has_others = true;
+		}
+	}
+	if (has_others)
+		tw_out_text(out, "]");
+}
+
+/* Where a native function returned to, as far as it is known. */
+static void put_line(struct tw_printer *printer, const struct tw_capture_event *event, uint64_t address)
+{
+	struct tw_out *out = printer->out;
+	struct tw_line line;
+	tw_line_of_return(printer->capture, event->image, address, &line);
+	if (line.module) {
+		tw_out_text(out, ",\"module\":");
+		tw_json_quote(out, line.module->name, strlen(line.module->name));
+	}
+	if (line.function)
+		put_function(out, line.function);
+	if (line.file) {
+		tw_out_text(out, ",\"file\":");
+		tw_json_quote(out, line.file, strlen(line.file));
+		tw_out_format(out, ",\"line\":%u", line.line);
+	}
+}
+
+/* Who called, the innermost first. */
+static void put_stack(struct tw_printer *printer, const struct tw_capture_event *event,
+		      const struct tw_print_payload *payload)
+{
+	uint32_t count = tw_line_stack_count(printer->capture, event->image, payload->words, payload->count);
+	tw_out_text(printer->out, ",\"stack\":[");
+	for (uint32_t i = 0; i < count; i++) {
+		tw_out_format(printer->out, "%s{\"address\":%llu", i ? "," : "",
+			      (unsigned long long)payload->words[i]);
+		put_line(printer, event, payload->words[i]);
+		tw_out_text(printer->out, "}");
+	}
+	tw_out_text(printer->out, count < payload->count ? "],\"stack_is_cut\":true" : "]");
+}
+
+static void put_payload(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	struct tw_out *out = printer->out;
+	struct tw_print_payload payload;
+	struct tw_term extra;
+	tw_print_payload(event, &payload);
+	if (payload.has_terms) {
+		put_terms(out, event, &payload);
+	} else if (tw_print_is_gc(event->kind)) {
+		for (uint32_t i = 0; i < TW_PRINT_GC_KEYS && i < payload.count; i++)
+			tw_out_format(out, ",\"%s\":%llu", tw_print_gc_keys[i],
+				      (unsigned long long)payload.words[i]);
+	} else if (event->kind == TW_CAPTURE_STACK) {
+		put_stack(printer, event, &payload);
+	} else if (payload.count && !tw_print_typed(printer, event, &payload, TW_TYPED_JSON)) {
+		put_words(out, event->kind == TW_CAPTURE_CALL ? ",\"args\":[" : ",\"values\":[",
+			  payload.words, payload.count);
+		if (event->kind == TW_CAPTURE_RETURN_TO)
+			put_line(printer, event, payload.words[0]);
+	}
+	if (payload.has_extra && tw_print_next_extra(printer, event, &payload, false, &extra)) {
+		tw_out_text(out, ",\"extra\":");
+		tw_print_put_json(out, extra);
+	}
+	if (payload.is_damaged)
+		tw_out_text(out, ",\"damaged\":true");
+	if (tw_print_stamp(event) == TW_PRINT_STAMP_STRICT && event->payload_words)
+		tw_out_format(out, ",\"unique\":%llu", (unsigned long long)event->payload[0]);
+	if (event->has_cpu_time)
+		tw_out_format(out, ",\"cpu_ns\":%llu", (unsigned long long)event->cpu_ns);
+	if (event->flags & TW_CAPTURE_FLAG_SCHEDULER_ID) {
+		const struct tw_capture_stream *stream = tw_capture_stream(printer->capture, event->stream);
+		tw_out_format(out, ",\"scheduler\":%u", stream ? stream->scheduler_id : 0);
+	}
+}
+
+static void put_event(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	struct tw_out *out = printer->out;
+	const struct tw_print_kind *kind = tw_print_kind(event->kind);
+	tw_out_room(out);
+	put_head(printer, event);
+	if (kind)
+		tw_put(out, kind->word, strlen(kind->word));
+	else
+		tw_put(out, "event", 5);
+	tw_put_char(out, '"');
+	if (!kind) {
+		tw_put(out, ",\"number\":", 10);
+		tw_put_u64(out, event->kind);
+	} else if (tw_print_has_place(event->kind) &&
+		   !(event->kind == TW_CAPTURE_RETURN_TO && event->payload_words)) {
+		const struct tw_name *place = tw_print_place(printer, event);
+		tw_put(out, place->text, place->bytes);
+	}
+	if (event->payload_words || event->flags)
+		put_payload(printer, event);
+	tw_out_room(out);
+	tw_put(out, "}\n", 2);
+}
+
+static void put_loss(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
+	struct tw_out *out = printer->out;
+	tw_out_room(out);
+	put_head(printer, event);
+	tw_put(out, "lost\"", 5);
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		tw_out_format(out, ",\"%s\":%llu", tw_lost_cause_name(cause),
+			      (unsigned long long)loss->lost[cause]);
+	tw_put(out, "}\n", 2);
+}
+
+static void put_own_time(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	tw_out_room(printer->out);
+	put_head(printer, event);
+	tw_out_format(printer->out, "own_time\",\"why\":\"%s\",\"own_ns\":%llu}\n", tw_capture_own_name(event->id),
+		      (unsigned long long)tw_capture_own_ns(printer->capture, event));
+}
+
+const struct tw_print_format tw_print_json = {"json", make_place, put_event, put_loss, put_own_time};

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * print_tree.c - `tracewheel print --tree`: calls indented by their depth, with durations.
+ *
+ *	           |  app:main() {
+ *	  1.20 us  |    app:step(0x1) = 5
+ *	           |    app:step(0x2) {
+ *	   300 ns  |      app:bind() ! throw 'std::runtime_error'
+ *	  2.10 us  |    } = 7  app:step
+ *
+ * Calls that are open where a selection begins stand first: `app:main {  (called 9.10 ms before)`.
+ *
+ * A call is written when the next event of its process is known: a return makes one line of both.  Each
+ * process has a depth of its own; where there are several, its pid or its thread's number, and its name, stand in front.
+ */
+#include "tools/print/print.h"
+#include "tools/report/report.h"
+#include "tools/common/threads.h"
+#include "tools/common/typed.h"
+
+#include "tracewheel/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Longer names push their lines to the right. */
+#define NAME_COLUMNS_MIN 10
+#define NAME_COLUMNS_MAX 24
+
+/* The marks of frames. */
+enum { IS_OPEN, IS_PENDING };
+
+/* The text of a call that is not written yet; a stack's user. */
+struct pending {
+	char *text;
+	size_t bytes, room;
+};
+
+struct tree {
+	struct tw_printer *printer;
+	struct tw_out *out;
+	struct tw_stacks stacks;
+	struct tw_places places;
+	bool has_pids;
+	int name_columns;
+	bool is_coloured;
+	bool has_no_memory;
+	uint32_t indent_max; /* levels; deeper calls say their depth */
+};
+
+/* The payload of one event is written here first. */
+static struct tw_out scratch;
+
+/* ---- lines ---- */
+
+/* A duration, or nothing: ns is UINT64_MAX. */
+static void put_head(struct tree *tree, struct tw_stack *stack, uint32_t depth, uint64_t ns,
+		     bool is_exact)
+{
+	char figure[TW_FIGURE_BYTES];
+	tw_out_format(tree->out, "%s%8s", ns != UINT64_MAX && !is_exact ? "?" : " ",
+		      ns == UINT64_MAX ? "" : tw_screen_time(figure, ns));
+	if (tree->has_pids)
+		tw_out_format(tree->out, "  %-*s", tree->name_columns, tw_stacks_name(&tree->stacks, stack));
+	if (depth > tree->indent_max)
+		tw_out_format(tree->out, "  |%*s[%u] ", (int)tree->indent_max * 2, "", depth);
+	else
+		tw_out_format(tree->out, "  |  %*s", (int)depth * 2, "");
+}
+
+static void put_red(struct tree *tree, bool is_on)
+{
+	if (tree->is_coloured)
+		tw_out_text(tree->out, is_on ? "\033[1;31m" : "\033[0m");
+}
+
+/* A function's name without its arity. */
+static void put_name(struct tree *tree, uint32_t function)
+{
+	const struct tw_name *name = &tree->places.names[function];
+	const char *slash = memrchr(name->text, '/', name->bytes);
+	tw_out_bytes(tree->out, name->text, slash ? (size_t)(slash - name->text) : name->bytes);
+}
+
+/* "app:step(1, 2)  {extra}": a name that ends in its types gets no second pair of brackets. */
+static void make_call(struct tree *tree, const struct tw_capture_event *event, uint32_t function)
+{
+	const struct tw_name *name = &tree->places.names[function];
+	const char *slash = memrchr(name->text, '/', name->bytes);
+	size_t bytes = slash ? (size_t)(slash - name->text) : name->bytes;
+	struct tw_out *out = tree->printer->out;
+	scratch.used = 0;
+	tw_out_bytes(&scratch, name->text, bytes);
+	bool has_brackets = bytes && name->text[bytes - 1] == ')';
+	size_t before = scratch.used;
+	tree->printer->out = &scratch;
+	if (event->kind == TW_CAPTURE_CALL)
+		tw_print_text_payload(tree->printer, event);
+	tree->printer->out = out;
+	bool has_arguments = scratch.used > before + 1 && scratch.data[before + 1] == '(';
+	if (has_arguments && !has_brackets) {
+		memmove(scratch.data + before, scratch.data + before + 1, scratch.used - before - 1);
+		scratch.used--;
+	} else if (!has_arguments && !has_brackets) {
+		memmove(scratch.data + before + 2, scratch.data + before, scratch.used - before);
+		memcpy(scratch.data + before, "()", 2);
+		scratch.used += 2;
+	}
+}
+
+static void keep_call(struct tree *tree, struct tw_stack *stack)
+{
+	struct pending *pending = stack->user;
+	if (!pending)
+		pending = stack->user = calloc(1, sizeof *pending);
+	if (pending && pending->room < scratch.used) {
+		char *grown = realloc(pending->text, scratch.used * 2);
+		if (grown) {
+			pending->text = grown;
+			pending->room = scratch.used * 2;
+		}
+	}
+	if (!pending || pending->room < scratch.used) {
+		tree->has_no_memory = true;
+		return;
+	}
+	memcpy(pending->text, scratch.data, scratch.used);
+	pending->bytes = scratch.used;
+}
+
+/* The call at depth - 1, if it is not written yet: something happens inside it. */
+static void open_call(struct tree *tree, struct tw_stack *stack, uint32_t depth)
+{
+	const struct pending *pending = stack->user;
+	if (!depth || !pending || stack->frames[depth - 1].mark != IS_PENDING)
+		return;
+	stack->frames[depth - 1].mark = IS_OPEN;
+	put_head(tree, stack, depth - 1, UINT64_MAX, true);
+	tw_out_bytes(tree->out, pending->text, pending->bytes);
+	tw_out_text(tree->out, " {\n");
+}
+
+/* A frame that ends without a return. */
+static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
+		   const struct tw_frame_time *time)
+{
+	struct tree *tree = context;
+	const struct tw_frame *frame = &stack->frames[stack->depth - 1];
+	const struct pending *pending = stack->user;
+	if (how == TW_FRAME_RETURNED || how == TW_FRAME_EXCEPTION)
+		return;
+	put_head(tree, stack, stack->depth - 1, how == TW_FRAME_CUT ? UINT64_MAX : time->total_ns, false);
+	if (frame->mark == IS_PENDING && pending) {
+		tw_out_bytes(tree->out, pending->text, pending->bytes);
+	} else {
+		tw_out_text(tree->out, "}  ");
+		put_name(tree, frame->function);
+	}
+	tw_out_text(tree->out, how == TW_FRAME_OPEN   ? "  (still open)\n"
+			       : how == TW_FRAME_LOST ? "  (ended in the loss, or nobody knows when)\n"
+						      : "  (no return seen)\n");
+}
+
+/* " = 5" or " ! throw x": what a call came to. */
+static void put_value(struct tree *tree, const struct tw_capture_event *event)
+{
+	bool is_exception = event->kind == TW_CAPTURE_EXCEPTION_FROM;
+	struct tw_out *out = tree->out;
+	/* Where nobody knows the type, a small number is shown as one. */
+	if (!is_exception && tw_print_is_plain(event) && event->payload_words == 1 &&
+	    !tw_typed_layout(tree->printer->capture, event)) {
+		uint64_t value = event->payload[0];
+		if (value < 1000000)
+			tw_out_format(out, " = %llu", (unsigned long long)value);
+		else if ((int64_t)value < 0 && (int64_t)value > -1000000)
+			tw_out_format(out, " = %lld", (long long)value);
+		else if (value >> 32 == 0 && (int32_t)value < 0 && (int32_t)value > -4096)
+			tw_out_format(out, " = %d", (int32_t)value);
+		else
+			tw_out_format(out, " = 0x%llx", (unsigned long long)value);
+		return;
+	}
+	scratch.used = 0;
+	tree->printer->out = &scratch;
+	tw_print_text_payload(tree->printer, event);
+	tree->printer->out = out;
+	bool has_arrow = scratch.used > 4 && memcmp(scratch.data, " -> ", 4) == 0;
+	put_red(tree, is_exception);
+	tw_out_text(out, is_exception ? " ! " : has_arrow ? " = " : "");
+	if (has_arrow)
+		tw_out_bytes(out, scratch.data + 4, scratch.used - 4);
+	else if (scratch.used)
+		tw_out_bytes(out, scratch.data, scratch.used);
+	else if (is_exception)
+		tw_out_text(out, "exception");
+	if (is_exception)
+		put_red(tree, false);
+}
+
+static void put_return(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	const struct pending *pending = step->stack->user;
+	bool is_one_line = step->frame.mark == IS_PENDING && pending;
+	put_head(tree, step->stack, step->depth, step->time.total_ns, step->time.is_exact);
+	if (is_one_line)
+		tw_out_bytes(tree->out, pending->text, pending->bytes);
+	else
+		tw_out_text(tree->out, "}");
+	if (tw_print_has_place(event->kind))
+		put_value(tree, event);
+	if (!is_one_line) {
+		tw_out_text(tree->out, "  ");
+		put_name(tree, step->function);
+	}
+	tw_out_text(tree->out, "\n");
+}
+
+static void put_unmatched(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	open_call(tree, step->stack, step->stack->depth);
+	put_head(tree, step->stack, step->depth, UINT64_MAX, true);
+	tw_out_text(tree->out, "}");
+	if (tw_print_has_place(event->kind))
+		put_value(tree, event);
+	tw_out_text(tree->out, "  ");
+	put_name(tree, step->function);
+	tw_out_text(tree->out, "  (no call seen)\n");
+}
+
+static void put_loss(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
+	char figure[TW_FIGURE_BYTES];
+	uint64_t lost = 0;
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		lost += loss->lost[cause];
+	put_head(tree, step->stack, step->depth, UINT64_MAX, true);
+	put_red(tree, true);
+	tw_out_format(tree->out, "!! LOST %s event%s", tw_figure_count(figure, lost), lost == 1 ? "" : "s");
+	put_red(tree, false);
+	tw_out_text(tree->out, "\n");
+}
+
+static void put_own_time(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	put_head(tree, step->stack, step->depth, tw_capture_own_ns(tree->printer->capture, event), true);
+	tw_out_format(tree->out, "(tracer: %s)\n", tw_capture_own_name(event->id));
+}
+
+/* Messages, spawns, schedules: inside the call that is open. */
+static void put_other(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	const struct tw_print_kind *kind = tw_print_kind(event->kind);
+	put_head(tree, step->stack, step->stack->depth, UINT64_MAX, true);
+	if (kind)
+		tw_out_text(tree->out, kind->word);
+	else
+		tw_out_format(tree->out, "event %u", event->kind);
+	tw_print_text_payload(tree->printer, event);
+	tw_out_text(tree->out, "\n");
+}
+
+/* ---- what is open where the selection begins ---- */
+
+static int by_number(const void *a, const void *b)
+{
+	const struct tw_stack *x = *(struct tw_stack *const *)a, *y = *(struct tw_stack *const *)b;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static bool put_open_calls(struct tree *tree, uint64_t from_ns)
+{
+	struct tw_stack **stacks = malloc((tree->stacks.count + (size_t)1) * sizeof *stacks);
+	char figure[TW_FIGURE_BYTES];
+	size_t count = 0;
+	if (!stacks)
+		return false;
+	for (uint32_t i = 0; i <= tree->stacks.mask; i++)
+		for (struct tw_stack *stack = tree->stacks.slots[i]; stack; stack = stack->next)
+			if (stack->depth)
+				stacks[count++] = stack;
+	qsort(stacks, count, sizeof *stacks, by_number);
+	for (size_t i = 0; i < count; i++) {
+		for (uint32_t depth = 0; depth < stacks[i]->depth; depth++) {
+			uint64_t start_ns = stacks[i]->frames[depth].start_ns;
+			put_head(tree, stacks[i], depth, UINT64_MAX, true);
+			put_name(tree, stacks[i]->frames[depth].function);
+			tw_out_format(tree->out, " {  (called %s before)\n",
+				      tw_screen_time(figure, from_ns > start_ns ? from_ns - start_ns : 0));
+			tree->printer->shown++;
+		}
+	}
+	free(stacks);
+	return true;
+}
+
+static bool put_event(struct tree *tree, const struct tw_capture_event *event)
+{
+	struct tw_step step;
+	if (!tw_stacks_event(&tree->stacks, event, &step))
+		return false;
+	struct tw_stack *stack = step.stack;
+	if (step.kind == TW_STEP_RETURN) {
+		put_return(tree, event, &step);
+		return true;
+	}
+	if (step.kind == TW_STEP_UNMATCHED) {
+		put_unmatched(tree, event, &step);
+		return true;
+	}
+	if (step.kind == TW_STEP_CALL) {
+		open_call(tree, stack, step.depth);
+		if (stack->depth > step.depth) {
+			make_call(tree, event, step.function);
+			keep_call(tree, stack);
+			stack->frames[stack->depth - 1].mark = IS_PENDING;
+		}
+		return true;
+	}
+	/* As in print.c: taken off the times, and no line of its own. */
+	if (step.kind == TW_STEP_OWN_TIME && event->id == TW_CAPTURE_OWN_SETUP)
+		return true;
+	open_call(tree, stack, stack->depth);
+	if (step.kind == TW_STEP_OWN_TIME) {
+		put_own_time(tree, event, &step);
+	} else if (step.kind == TW_STEP_LOSS) {
+		put_loss(tree, event, &step);
+	} else if (step.kind == TW_STEP_MOMENT) {
+		make_call(tree, event, step.function);
+		put_head(tree, stack, step.depth, UINT64_MAX, true);
+		tw_out_bytes(tree->out, scratch.data, scratch.used);
+		tw_out_text(tree->out, "\n");
+	} else {
+		put_other(tree, event, &step);
+	}
+	return true;
+}
+
+static int put_events(struct tree *tree, const struct tw_capture_filter *filter, uint64_t limit)
+{
+	const struct tw_stacks_calls calls = {.end = on_end, .context = tree};
+	struct tw_capture_filter all = *filter;
+	struct tw_capture_events *events;
+	const struct tw_capture_event *batch;
+	struct tw_step step;
+	bool has_begun = filter->from_ns == 0;
+	int64_t count = 0;
+	/* Calls before it may be open in it: they are followed from the beginning on, and shown from there. */
+	all.from_ns = 0;
+	int error = tw_stacks_foresee(&tree->stacks, &all);
+	if (error == 0)
+		error = tw_capture_events_create((struct tw_capture *)tree->printer->capture, &all, &events);
+	if (error)
+		return error;
+	if (has_begun)
+		tree->stacks.calls = calls;
+	while (limit && !tree->out->error && (count = tw_capture_events_next(events, &batch)) > 0) {
+		for (int64_t i = 0; i < count && limit && !tree->has_no_memory; i++) {
+			if (!has_begun && batch[i].time_ns < filter->from_ns) {
+				tree->has_no_memory = !tw_stacks_event(&tree->stacks, &batch[i], &step);
+				continue;
+			}
+			if (!has_begun) {
+				has_begun = true;
+				tree->has_no_memory = !put_open_calls(tree, filter->from_ns);
+				tree->stacks.calls = calls;
+			}
+			if (!put_event(tree, &batch[i]))
+				tree->has_no_memory = true;
+			bool is_event = batch[i].kind != TW_CAPTURE_LOSS && batch[i].kind != TW_CAPTURE_OWN_TIME;
+			limit -= is_event;
+			tree->printer->shown += is_event;
+		}
+		if (tree->has_no_memory)
+			count = TW_ENOMEM;
+	}
+	tw_capture_events_destroy(events);
+	if (limit && count < 0)
+		return (int)count;
+	if (!has_begun && !put_open_calls(tree, filter->from_ns))
+		return TW_ENOMEM;
+	tree->stacks.calls = calls;
+	tw_stacks_finish(&tree->stacks, filter->to_ns);
+	return 0;
+}
+
+static void free_pending(struct tw_stacks *stacks)
+{
+	for (uint32_t i = 0; stacks->slots && i <= stacks->mask; i++) {
+		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
+			struct pending *pending = stack->user;
+			free(pending ? pending->text : NULL);
+			free(pending);
+		}
+	}
+}
+
+/* The widest name of a process or a thread. */
+static int name_columns(const struct tw_capture *capture)
+{
+	char text[TW_THREAD_TEXT_BYTES];
+	const struct tw_capture_stream *stream;
+	size_t widest = NAME_COLUMNS_MIN;
+	for (uint32_t i = 0; (stream = tw_capture_stream(capture, i)); i++) {
+		size_t bytes = tw_thread_text(capture, stream, text);
+		widest = bytes > widest ? bytes : widest;
+	}
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	for (uint32_t i = 0; i < info.images; i++) {
+		const struct tw_capture_tracee *tracee;
+		uint32_t at = 0;
+		while ((tracee = tw_capture_tracee_next(capture, i, &at))) {
+			size_t bytes = tw_process_text(capture, i, tracee->tracee_id, text);
+			widest = bytes > widest ? bytes : widest;
+		}
+	}
+	return widest < NAME_COLUMNS_MAX ? (int)widest : NAME_COLUMNS_MAX;
+}
+
+int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit)
+{
+	struct tree tree = {
+		.printer = printer, .out = printer->out, .is_coloured = tw_colour_is_wanted(STDOUT_FILENO)};
+	struct tw_capture *capture = (struct tw_capture *)printer->capture;
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	tree.has_pids = printer->has_pids || info.threads > 1;
+	tree.name_columns = tree.has_pids ? name_columns(capture) : 0;
+	int columns = tw_terminal_columns(STDOUT_FILENO) - (tree.has_pids ? 50 + tree.name_columns : 48);
+	tree.indent_max = columns > 20 ? (uint32_t)columns / 2 : 10;
+	tw_out_init(&scratch, -1);
+	int error = tw_places_make(&tree.places, capture, filter);
+	if (error == 0)
+		error = tw_stacks_init(&tree.stacks, capture, &tree.places);
+	if (error == 0) {
+		if (!tw_places_have_returns(&tree.places))
+			tw_say("no returns were recorded: nothing is known of durations and of calls within "
+			       "calls.");
+		error = put_events(&tree, filter, limit);
+	}
+	free_pending(&tree.stacks);
+	tw_stacks_free(&tree.stacks);
+	tw_places_free(&tree.places);
+	return error;
+}

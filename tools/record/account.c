@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* account.c - what a person is told when a recording has ended. */
+#include "tools/record/account.h"
+#include "tools/tool.h"
+
+#include "tracewheel/error.h"
+
+#include <stdio.h>
+
+void tw_account_not_created(int error, const char *path, bool is_forced)
+{
+	if (error == TW_EEXIST && !is_forced)
+		tw_say("'%s' is there already; --force replaces it, -o names another.", path);
+	else if (error == TW_EEXIST)
+		tw_say("'%s' is not replaced: it is no capture, or is being recorded at this moment; -o "
+		       "names another.",
+		       path);
+	else if (error == TW_ENOENT)
+		tw_say("'%s' cannot be made: its folder does not exist.", path);
+	else if (error == TW_EPERM)
+		tw_say("'%s' cannot be made: its folder, or /dev/shm, may not be written by you; -o names "
+		       "another place.",
+		       path);
+	else if (error == TW_ENOSPC)
+		tw_say("'%s' cannot be made: no room on its disk, or in /dev/shm for the rings; --ring 256K "
+		       "needs less.",
+		       path);
+	else if (error == TW_EBADARG)
+		tw_say("'%s' cannot be made: the patterns or the path are too long, or the rings larger than "
+		       "all memory for them (--ring, --ring-cap).",
+		       path);
+	else
+		tw_say("'%s' cannot be made: %s", path, tw_strerror(error));
+}
+
+/* What would have kept the events of the cause that lost most; "" where nothing that can be asked for would. */
+static const char *advice(const struct tw_recorder_stats *stats, enum tw_recorder_policy policy)
+{
+	unsigned worst = 0;
+	for (unsigned cause = 1; cause < TW_LOST_CAUSES; cause++)
+		if (stats->lost[cause] > stats->lost[worst])
+			worst = cause;
+	if (stats->unstored)
+		return ", but for the last of them: there was no room to write that down";
+	if (stats->write_errors)
+		return "";
+	if (worst == TW_LOST_NO_RING)
+		return "; a larger --ring-cap avoids it, where threads found all of it in use";
+	if (worst != TW_LOST_FULL)
+		return "";
+	return policy == TW_RECORDER_BLOCK ? "; with block that is lost behind a seccomp filter, or while the recorder has no processor"
+					   : "; --ring 64M or --on-full block avoids it";
+}
+
+void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, enum tw_recorder_policy policy)
+{
+	char text[256] = "", figure[TW_FIGURE_BYTES];
+	uint64_t lost = 0;
+	int used = 0;
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
+		if (stats->lost[cause])
+			used += snprintf(text + used, sizeof text - (size_t)used, "%s %s %s", lost ? "," : "",
+					 tw_lost_cause_name(cause),
+					 tw_figure_count(figure, stats->lost[cause]));
+		lost += stats->lost[cause];
+	}
+	tw_figure_count(figure, lost);
+	if (lost && policy == TW_RECORDER_OVERWRITE)
+		tw_say("%s older events gave way to newer ones, as --on-full overwrite asks.", figure);
+	else if (lost && !path)
+		tw_say("LOST %s events:%s. `tracewheel print` shows where.", figure, text);
+	else if (lost)
+		tw_say("LOST %s events:%s. `tracewheel report %s` shows where%s.", figure, text,
+		       path, advice(stats, policy));
+}
+
+void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path, int error)
+{
+	char figure[TW_FIGURE_BYTES];
+	if (stats->write_errors)
+		tw_say("writing '%s' failed %s times%s%s", path, tw_figure_count(figure, stats->write_errors),
+		       stats->last_error ? ": " : ".",
+		       stats->last_error ? tw_strerror(stats->last_error) : "");
+	else if (error)
+		tw_say("'%s' could not be completed: %s", path, tw_strerror(error));
+	if (stats->unstored)
+		tw_say("%s events found no place in the file.", tw_figure_count(figure, stats->unstored));
+	if (stats->damaged_rings)
+		tw_say("the program overwrote %u of the rings it was recorded in; what they held is skipped.",
+		       stats->damaged_rings);
+	if (stats->images_refused)
+		tw_say("%s process%s not traced; `tracewheel info` says why.", tw_figure_count(figure, stats->images_refused),
+		       stats->images_refused == 1 ? " was" : "es were");
+	if (stats->definitions_refused)
+		tw_say("%s names found no room and are shown as numbers.",
+		       tw_figure_count(figure, stats->definitions_refused));
+}
+
+void tw_account_events(const struct tw_recorder_stats *stats, const char *path, uint32_t segments_kept)
+{
+	char count[TW_FIGURE_BYTES], time[TW_FIGURE_BYTES], rate[TW_FIGURE_BYTES], bytes[TW_FIGURE_BYTES];
+	double seconds = (double)stats->events_ns / 1e9;
+	if (!stats->images) {
+		tw_say("%s is empty: the program did not load the tracing library.", path);
+		return;
+	}
+	if (!stats->events) {
+		tw_say("%s holds no events.", path);
+		return;
+	}
+	tw_say("%s: %s events of %u thread%s in %s (%s/s), %s, %.2f B an event.", path,
+	       tw_figure_count(count, stats->events), stats->streams, stats->streams == 1 ? "" : "s",
+	       tw_figure_seconds(time, seconds),
+	       tw_figure_short(rate, seconds > 0 ? (double)stats->events / seconds : 0),
+	       tw_figure_bytes(bytes, stats->file_bytes), (double)stats->file_bytes / (double)stats->events);
+	if (stats->segments_removed)
+		tw_say("kept: the last %s events; %s before them were removed by --keep %u; %s on disk.",
+		       tw_figure_count(count, stats->events - stats->events_removed),
+		       tw_figure_count(rate, stats->events_removed), segments_kept,
+		       tw_figure_bytes(bytes, stats->file_bytes - stats->bytes_removed));
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arguments.c - --args and --when, before the program starts. */
+#include "tools/record/arguments.h"
+#include "tools/common/patterns.h"
+#include "tools/tool.h"
+#include "tools/record/when.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* How long a dlopen waits to be told how arguments lie: libraries with a great deal of debug information take half. */
+#define ASK_MS "2000"
+
+bool tw_arguments_set(struct tw_arguments *arguments, const struct tw_command *command, const char *value)
+{
+	bool is_raw = value && strcmp(value, "raw") == 0;
+	arguments->is_wanted = true;
+	arguments->string_bytes = is_raw ? 0 : 64;
+	if (!value || is_raw || (tw_parse_count(value, &arguments->string_bytes) && arguments->string_bytes >= 8 &&
+				 arguments->string_bytes <= 256))
+		return true;
+	tw_usage(command, "--args is raw, or the bytes to keep of a string, from 8 to 256; not '%s'.", value);
+	return false;
+}
+
+bool tw_arguments_find(struct tw_arguments *arguments, const char *program, struct tw_config *config, bool is_quiet)
+{
+	char bytes[32];
+	if (!arguments->is_wanted)
+		return true;
+	if (!tw_config_add(config, "arguments", "6"))
+		return false;
+	if (!arguments->string_bytes)
+		return true;
+	snprintf(bytes, sizeof bytes, "%u", (unsigned)arguments->string_bytes);
+	tw_layouts_find(program, config->text, is_quiet, &arguments->layouts);
+	return tw_config_add(config, "typed", bytes);
+}
+
+bool tw_arguments_find_arities(struct tw_arguments *arguments, const char *program, const struct tw_config *config)
+{
+	struct tw_layouts found = {.is_for_arities = true};
+	struct tw_patterns patterns = {0};
+	bool is_right = tw_patterns_read(&patterns, config->text);
+	arguments->has_arities = is_right && tw_patterns_have_arity(&patterns);
+	tw_patterns_free(&patterns);
+	/* With types they are known as well. */
+	if (!arguments->has_arities || (arguments->is_wanted && arguments->string_bytes))
+		return is_right;
+	tw_layouts_find(program, config->text, true, &found);
+	is_right = !found.text || tw_layouts_append(&arguments->layouts, found.text, found.bytes);
+	tw_layouts_free(&found);
+	return is_right;
+}
+
+/* Nothing that is there fulfils the names.  What is opened later may: where a pattern names such a module. */
+static bool may_come_later(const struct tw_arguments *arguments, const struct tw_layouts *layouts, bool is_quiet,
+			   struct tw_when_left *left)
+{
+	if (left->count)
+		return false;
+	snprintf(left->reason, sizeof left->reason, "names of parameters need debug information: %.400s",
+		 layouts->problem[0] ? layouts->problem
+				     : "no function of the program or its libraries that is named has any");
+	if (!layouts->has_others || !tw_when_check(arguments->guard, left->reason))
+		return false;
+	if (!is_quiet)
+		tw_say("nothing that patterns name is there yet; --when is looked up in libraries that are opened later.");
+	return true;
+}
+
+bool tw_arguments_find_guard(struct tw_arguments *arguments, const struct tw_command *command, const char *program,
+			     struct tw_config *config, bool is_quiet)
+{
+	struct tw_layouts layouts = {0};
+	struct tw_when_left left = {0};
+	tw_layouts_find(program, config->text, true, &layouts);
+	bool is_right = tw_when_translate(&layouts, arguments->guard, &arguments->layouts, &left) > 0 ||
+			may_come_later(arguments, &layouts, is_quiet, &left);
+	if (!is_right)
+		tw_usage(command, "--when '%s' is refused: %s.", arguments->guard, left.reason);
+	else if (left.count && !is_quiet)
+		tw_say("%zu function%s that patterns name %s not traced: for --when, %s.", left.count,
+		       left.count == 1 ? "" : "s", left.count == 1 ? "is" : "are", left.reason);
+	tw_layouts_free(&layouts);
+	return is_right && tw_config_add(config, "guards", "1");
+}
+
+bool tw_arguments_config_late(const struct tw_arguments *arguments, struct tw_config *config)
+{
+	return (!arguments->string_bytes && !arguments->guard && !arguments->has_arities) || tw_config_add(config, "ask", ASK_MS);
+}

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * check.c - one walk over all places for all patterns; what has none is looked for among modules, then functions.
+ *
+ * Each name in braces is a pattern of its own here.
+ */
+#include "tools/record/check.h"
+#include "tools/record/layouts.h"
+#include "tools/common/names.h"
+#include "tools/common/near.h"
+#include "tools/common/patterns.h"
+#include "tools/tool.h"
+
+#include "tracewheel/capture.h"
+#include "tracewheel/symbols.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Callers that are told of, of one function. */
+#define REFUSED_MAX  3
+#define REASON_BYTES 900
+
+/* A call that would be wanted, and cannot be seen. */
+struct refused {
+	char *function;
+	const char *caller, *reason; /* lent by the symbols */
+};
+
+struct asked {
+	struct tw_pattern *pattern;
+	const char *text, *module, *function; /* lent by it; NULL: any */
+	bool is_excluding;
+	size_t place_count;    /* that can be traced */
+	size_t excluded_count; /* that could be, but for -N */
+	struct refused refused[REFUSED_MAX];
+	size_t refused_count;
+	bool may_come; /* later */
+	bool may_be_declared; /* a module of no object, in a program that declares functions: as it should be */
+	char reason[REASON_BYTES]; /* why it matches nothing at the start; "": it does */
+};
+
+struct tw_check {
+	struct tw_check_options options;
+	struct tw_symbols *symbols;
+	struct tw_patterns patterns; /* as they were given */
+	struct asked *asked;
+	size_t count;
+	bool can_open, can_become, may_declare, has_preloads;
+};
+
+/* ---- what the program could bring in ---- */
+
+static bool is_named(const char *name, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool begins(const char *text, const char *start)
+{
+	return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* What libc and the loader call of themselves they call for others. */
+static void see_call(struct tw_check *check, const struct tw_symbols_object *caller, const char *function)
+{
+	static const char *const opening[] = {"dlopen", "dlmopen", "__libc_dlopen_mode"};
+	static const char *const becoming[] = {"execl", "execle", "execlp", "execv", "execve", "execvp", "execvpe", "execveat",
+					       "fexecve", "syscall"};
+	if (begins(caller->soname, "libc.so") || begins(caller->soname, "ld-linux") || begins(caller->soname, "libtracewheel"))
+		return;
+	check->can_open |= is_named(function, opening, sizeof opening / sizeof *opening);
+	check->can_become |= is_named(function, becoming, sizeof becoming / sizeof *becoming);
+}
+
+static bool may_declare(const struct tw_symbols *symbols)
+{
+	for (size_t i = 0; i < tw_symbols_object_count(symbols); i++) {
+		const struct tw_symbols_object *object = tw_symbols_object(symbols, i);
+		if (begins(object->soname, "libtracewheel") || begins(object->name, "libtracewheel"))
+			return true;
+	}
+	return false;
+}
+
+struct tw_check *tw_check_open(const struct tw_check_options *options)
+{
+	struct tw_check *check = calloc(1, sizeof *check);
+	if (!check || tw_symbols_open(options->program, &check->symbols)) {
+		free(check);
+		return NULL;
+	}
+	const char *preload = getenv("LD_PRELOAD");
+	check->options = *options;
+	check->may_declare = may_declare(check->symbols);
+	FILE *file = fopen("/etc/ld.so.preload", "re");
+	check->has_preloads = (preload && *preload) || (file && getc(file) != EOF);
+	if (file)
+		fclose(file);
+	return check;
+}
+
+void tw_check_close(struct tw_check *check)
+{
+	if (!check)
+		return;
+	for (size_t i = 0; i < check->count; i++) {
+		for (size_t k = 0; k < check->asked[i].refused_count; k++)
+			free(check->asked[i].refused[k].function);
+		tw_pattern_destroy(check->asked[i].pattern);
+	}
+	free(check->asked);
+	tw_patterns_free(&check->patterns);
+	tw_symbols_close(check->symbols);
+	free(check);
+}
+
+bool tw_check_may_declare(const struct tw_check *check)
+{
+	return !check || check->may_declare || check->options.may_become_another;
+}
+
+/* ---- the patterns, name by name ---- */
+
+static bool add_asked(struct tw_check *check, const struct tw_pattern *pattern, bool is_excluding)
+{
+	const char *text;
+	for (size_t i = 0; (text = tw_pattern_alternative(pattern, i)); i++) {
+		struct asked *grown = realloc(check->asked, (check->count + 1) * sizeof *grown), *asked;
+		if (!grown)
+			return false;
+		check->asked = grown;
+		asked = &grown[check->count];
+		*asked = (struct asked){.is_excluding = is_excluding};
+		if (tw_pattern_parse(text, &asked->pattern, NULL))
+			return false;
+		asked->text = tw_pattern_alternative(asked->pattern, 0);
+		tw_pattern_names(asked->pattern, 0, &asked->module, &asked->function);
+		check->count++;
+	}
+	return true;
+}
+
+static bool read_asked(struct tw_check *check, const char *config)
+{
+	bool is_whole = tw_patterns_read(&check->patterns, config);
+	for (size_t i = 0; i < check->patterns.wanted_count && is_whole; i++)
+		is_whole = add_asked(check, check->patterns.wanted[i], false);
+	for (size_t i = 0; i < check->patterns.excluded_count && is_whole; i++)
+		is_whole = add_asked(check, check->patterns.excluded[i], true);
+	return is_whole;
+}
+
+/* ---- places ---- */
+
+static struct tw_patterns_subject subject_of(const struct tw_check *check, const struct tw_symbols_object *object,
+					     const char *function)
+{
+	struct tw_patterns_subject subject = {.function = function, .arity = TW_PATTERN_ARITY_ANY};
+	if (object) {
+		subject.module = object->name;
+		subject.path = object->path;
+		subject.soname = object->soname;
+		subject.alias = object == tw_symbols_object(check->symbols, 0) ? check->options.alias : NULL;
+	}
+	return subject;
+}
+
+/* As the agent chooses: would calls be recorded there? */
+static bool is_of_this_recording(const struct tw_check *check, const struct tw_symbols_place *place)
+{
+	const struct tw_check_options *options = &check->options;
+	if (options->is_main_only && place->caller != tw_symbols_object(check->symbols, 0))
+		return false;
+	if (place->how == TW_SYMBOLS_SLED)
+		return !options->is_global;
+	return !options->is_local && !((options->is_main_only || options->is_global) && place->module == place->caller);
+}
+
+static void add_refused(struct asked *asked, const struct tw_symbols_place *place)
+{
+	for (size_t i = 0; i < asked->refused_count; i++)
+		if (asked->refused[i].caller == place->caller->name && strcmp(asked->refused[i].function, place->function) == 0)
+			return;
+	if (asked->refused_count == REFUSED_MAX)
+		return;
+	struct refused *refused = &asked->refused[asked->refused_count];
+	*refused = (struct refused){strdup(place->function), place->caller->name, place->refusal};
+	asked->refused_count += refused->function != NULL;
+}
+
+static int see_place(const struct tw_symbols_place *place, void *arg)
+{
+	struct tw_check *check = arg;
+	struct tw_patterns_subject subject = subject_of(check, place->module, place->function);
+	char *demangled = NULL;
+	if (place->how == TW_SYMBOLS_SLOT)
+		see_call(check, place->caller, place->function);
+	for (size_t i = 0; i < check->count; i++) {
+		struct asked *asked = &check->asked[i];
+		if (!demangled && tw_pattern_wants_demangled(asked->pattern))
+			demangled = tw_name_demangled(place->function);
+		if (!tw_pattern_is(asked->pattern, &subject, demangled))
+			continue;
+		if (place->refusal)
+			add_refused(asked, place);
+		else if (is_of_this_recording(check, place) && (asked->is_excluding || tw_patterns_match(&check->patterns, &subject)))
+			asked->place_count++;
+		else
+			asked->excluded_count += is_of_this_recording(check, place);
+	}
+	free(demangled);
+	return 0;
+}
+
+/* ---- what has no place ---- */
+
+static bool is_exact(const char *name)
+{
+	return name && !strpbrk(name, "*?[\\");
+}
+
+static bool has_module(const struct tw_check *check, const struct asked *asked, const struct tw_symbols_object *object)
+{
+	struct tw_patterns_subject subject = subject_of(check, object, NULL);
+	return tw_pattern_is_module(asked->pattern, &subject);
+}
+
+struct search {
+	const struct asked *asked;
+	const struct tw_check *check;
+	size_t object; /* that is searched */
+	bool is_exported; /* what was found can be called by others */
+	struct tw_near near;
+	char *found; /* the first name that matches; NULL: none */
+};
+
+static int see_function(const char *name, void *arg)
+{
+	struct search *search = arg;
+	char *demangled = tw_pattern_wants_demangled(search->asked->pattern) ? tw_name_demangled(name) : NULL;
+	bool is_found = tw_pattern_match_function(search->asked->pattern, name, demangled);
+	bool is_exported = is_found && tw_symbols_exports(search->check->symbols, search->object, name);
+	if (is_found && (!search->found || is_exported)) {
+		free(search->found);
+		search->found = strdup(name);
+		search->is_exported = is_exported;
+	} else if (!is_found && !demangled) {
+		tw_near_see(&search->near, name);
+	}
+	free(demangled);
+	return is_exported;
+}
+
+static void explain_module(struct tw_check *check, struct asked *asked)
+{
+	struct tw_near near = {.wanted = asked->module};
+	int used = snprintf(asked->reason, sizeof asked->reason, "the program and its libraries have no module '%.200s'",
+			    asked->module);
+	for (size_t i = 0; i < tw_symbols_object_count(check->symbols); i++)
+		tw_near_see(&near, tw_symbols_object(check->symbols, i)->name);
+	if (*near.best)
+		snprintf(asked->reason + used, sizeof asked->reason - (size_t)used, " (did you mean '%s'?)", near.best);
+	asked->may_come = check->may_declare || check->options.may_become_another || check->can_open || check->can_become ||
+			  check->has_preloads || tw_near_library(check->symbols, asked->pattern);
+}
+
+static void explain_function(const struct tw_check *check, struct asked *asked, const char *module, const struct search *search)
+{
+	int used = snprintf(asked->reason, sizeof asked->reason, "%s%.200s has %s function '%.300s'",
+			    module ? "" : "no module that it names", module ? module : "", module ? "no" : "a", asked->function);
+	const char *pair = strstr(asked->function, "::");
+	if (pair && !asked->module && pair[2] && is_exact(asked->function))
+		snprintf(asked->reason + used, sizeof asked->reason - (size_t)used,
+			 " (a module is followed by one colon: '%.*s:%s'?)", (int)(pair - asked->function), asked->function, pair + 2);
+	else if (*search->near.best)
+		snprintf(asked->reason + used, sizeof asked->reason - (size_t)used, " (did you mean '%s'?)", search->near.best);
+	else if (strpbrk(asked->function, "^$|") || strstr(asked->function, ".*"))
+		snprintf(asked->reason + used, sizeof asked->reason - (size_t)used,
+			 " (patterns are globs such as mem*, not regular expressions)");
+	else if (strchr(asked->text, ','))
+		snprintf(asked->reason + used, sizeof asked->reason - (size_t)used,
+			 " (several patterns need -t each, or braces: {a,b})");
+	asked->may_come = check->may_declare || check->options.may_become_another ||
+			  (!is_exact(asked->module) && (check->can_open || check->can_become || check->has_preloads));
+}
+
+/* The function is there, and no call of it can be seen. */
+static void explain_place(const struct tw_check *check, struct asked *asked, const struct tw_symbols_object *object,
+			  bool is_exported, const char *name)
+{
+	const struct refused *refused = asked->refused_count && is_exact(asked->function) ? &asked->refused[0] : NULL;
+	if (asked->excluded_count && !asked->is_excluding)
+		snprintf(asked->reason, sizeof asked->reason, "what it names is excluded, by -N or by --local, --global or --callers");
+	else if (refused && refused->caller == object->name && !is_exported)
+		snprintf(asked->reason, sizeof asked->reason, "%.200s of %.200s cannot be traced: %s", refused->function, object->name,
+			 refused->reason);
+	else if (refused)
+		snprintf(asked->reason, sizeof asked->reason, "the calls of %.200s by %.200s cannot be seen: %s", refused->function,
+			 refused->caller, refused->reason);
+	else
+		snprintf(asked->reason, sizeof asked->reason,
+			 "%.200s %s, but %s no sled%s: compile with -fpatchable-function-entry=9, see docs/instrumenting.md",
+			 is_exact(asked->function) ? name : object->name, is_exact(asked->function) ? "is there" : "has such functions",
+			 is_exact(asked->function) ? "has" : "they have",
+			 check->options.is_local    ? " (--local)"
+			 : is_exact(asked->function) ? ", and no other object calls it"
+						     : ", and no other object calls them");
+	asked->may_come = check->may_declare || check->options.may_become_another ||
+			  ((is_exported || !is_exact(asked->module)) && !check->options.is_local &&
+			   (check->can_open || check->can_become || check->has_preloads));
+}
+
+static void explain_nothing(struct tw_check *check, struct asked *asked)
+{
+	const struct tw_symbols_object *object = NULL, *first = NULL;
+	struct search search = {.asked = asked, .check = check, .near = {.wanted = asked->function ? asked->function : ""}};
+	for (size_t i = 0; i < tw_symbols_object_count(check->symbols) && !search.found; i++) {
+		object = tw_symbols_object(check->symbols, i);
+		if (!has_module(check, asked, object))
+			continue;
+		first = first ? first : object;
+		search.object = i;
+		tw_symbols_each_function(check->symbols, i, see_function, &search);
+	}
+	if (!first && asked->module) {
+		explain_module(check, asked);
+		asked->may_be_declared = check->may_declare;
+	} else if (search.found || asked->refused_count || asked->excluded_count)
+		explain_place(check, asked, search.found ? object : first,
+			      search.is_exported, search.found ? search.found : asked->text);
+	else if (asked->function)
+		explain_function(check, asked, is_exact(asked->module) ? first->name : NULL, &search);
+	else
+		snprintf(asked->reason, sizeof asked->reason, "%s has no functions that have a name", first->name);
+	free(search.found);
+}
+
+/* There are places, but the pattern asks for a number of arguments. */
+static void explain_arity(struct tw_check *check, struct asked *asked, const char *config)
+{
+	uint32_t arity = tw_pattern_arity(asked->pattern);
+	struct tw_layouts layouts = {.is_for_arities = true};
+	char *lines = NULL;
+	const char *alias = strstr(config, "alias ");
+	if (arity == TW_PATTERN_ARITY_UNKNOWN ||
+	    asprintf(&lines, "pattern %s\n%s", asked->text, alias ? alias : "") < 0)
+		return;
+	tw_layouts_find(check->options.program, lines, true, &layouts);
+	free(lines);
+	if (layouts.function_count == 0 && layouts.other_count == 1)
+		snprintf(asked->reason, sizeof asked->reason, "it has %u parameters, not %u: write /%u, or leave the number out",
+			 layouts.other_arity, arity, layouts.other_arity);
+	else if (layouts.function_count == 0)
+		snprintf(asked->reason, sizeof asked->reason, "%s; leave out /%u",
+			 layouts.other_count ? "no function that it names has so many parameters"
+					     : "how many arguments it takes is not known without debug information",
+			 arity);
+	asked->may_come = check->may_declare || check->options.may_become_another;
+	tw_layouts_free(&layouts);
+}
+
+/* ---- what is said ---- */
+
+/* The program's own calls are those that a person means. */
+static bool is_of_program(const struct tw_check *check, const struct refused *refused)
+{
+	return refused->caller == tw_symbols_object(check->symbols, 0)->name;
+}
+
+static void say_refused(const struct tw_check *check, const struct asked *asked)
+{
+	if (!is_exact(asked->function) || asked->is_excluding)
+		return;
+	for (size_t i = 0; i < asked->refused_count; i++)
+		if (is_of_program(check, &asked->refused[i]))
+			tw_say("the calls of %s by %s cannot be seen: %s.", asked->refused[i].function, asked->refused[i].caller,
+		       asked->refused[i].reason);
+}
+
+/* False: it can match nothing. */
+static bool say(const struct tw_check *check, const struct asked *asked)
+{
+	bool is_right = !*asked->reason || asked->is_excluding || asked->may_come || check->options.allows_nothing;
+	if (!is_right)
+		tw_say("-t '%s' can match nothing: %s.", asked->text, asked->reason);
+	else if (check->options.is_quiet || (asked->may_be_declared && !asked->is_excluding))
+		return true;
+	else if (!*asked->reason)
+		say_refused(check, asked);
+	else if (asked->is_excluding)
+		tw_say("-N '%s' excludes nothing: %s.", asked->text, asked->reason);
+	else
+		tw_say("-t '%s' matches nothing yet: %s%s.", asked->text, asked->reason,
+		       asked->may_come ? "; what the program opens or becomes later is traced" : "");
+	return is_right;
+}
+
+void tw_check_patterns(struct tw_check *check, const char *config)
+{
+	if (!check || !read_asked(check, config) || tw_symbols_each_place(check->symbols, see_place, check))
+		return;
+	for (size_t i = 0; i < check->count; i++) {
+		if (!check->asked[i].place_count)
+			explain_nothing(check, &check->asked[i]);
+		else
+			explain_arity(check, &check->asked[i], config);
+	}
+}
+
+bool tw_check_say(const struct tw_check *check)
+{
+	bool is_right = true;
+	for (size_t i = 0; check && i < check->count; i++)
+		is_right &= say(check, &check->asked[i]);
+	if (!is_right)
+		tw_say("nothing was started; `tracewheel functions` shows what could be traced, --allow-nothing records all the same.");
+	return is_right;
+}
+
+const char *tw_check_reason(const struct tw_check *check, size_t index, const char **pattern)
+{
+	for (size_t i = 0; check && i < check->count; i++)
+		if (*check->asked[i].reason && !check->asked[i].is_excluding && index-- == 0) {
+			*pattern = check->asked[i].text;
+			return check->asked[i].reason;
+		}
+	return NULL;
+}
+
+/* ---- the end ---- */
+
+/* Did anything become traced that the pattern names?  Of all processes. */
+static size_t count_traced(const struct tw_check *check, const struct tw_capture *capture, const struct asked *asked)
+{
+	const struct tw_capture_image *images[256];
+	size_t count = tw_names_images(capture, images, sizeof images / sizeof *images), traced = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct tw_capture_function *function;
+		uint32_t at = 0;
+		while ((function = tw_capture_function_next(capture, images[i]->image, &at))) {
+			const struct tw_capture_module *module = function->module;
+			if (!module)
+				continue;
+			struct tw_patterns_subject subject = {.module = module->name,
+							      .path = module->path,
+							      .soname = module->soname,
+							      .function = function->name,
+							      .arity = function->arity};
+			if (module->path && strcmp(module->path, images[i]->program) == 0)
+				subject.alias = check->options.alias;
+			char *demangled = tw_pattern_wants_demangled(asked->pattern) ? tw_name_demangled(function->name) : NULL;
+			traced += tw_pattern_is(asked->pattern, &subject, demangled);
+			free(demangled);
+		}
+	}
+	return traced;
+}
+
+static void say_end(const struct tw_check *check, const struct asked *asked, size_t traced, uint64_t events, bool has_guard)
+{
+	bool has_unseen = false;
+	for (size_t i = 0; i < asked->refused_count; i++)
+		has_unseen |= is_of_program(check, &asked->refused[i]);
+	if (traced && !events)
+		tw_say("-t '%s': %zu function%s traced, and no call %s.", asked->text, traced, traced == 1 ? " was" : "s were",
+		       has_guard    ? "fulfilled --when or --match"
+		       : has_unseen ? "was made but by the program's own file, whose calls cannot be seen"
+				    : "was made");
+	else if (!traced && *asked->reason)
+		tw_say("-t '%s' matched nothing: %s%s.", asked->text, asked->reason,
+		       asked->may_come ? ", and nothing that was opened later has it" : "");
+	else if (!traced)
+		tw_say("-t '%s' matched nothing in the program that ran, though its files have what it names; `tracewheel info` shows "
+		       "what the program's side noted.",
+		       asked->text);
+}
+
+void tw_check_end(const struct tw_check *check, const char *path, uint64_t events, bool has_guard)
+{
+	struct tw_capture *capture;
+	bool is_due = events == 0;
+	for (size_t i = 0; check && i < check->count; i++)
+		is_due |= *check->asked[i].reason && !check->asked[i].is_excluding;
+	if (!check || !path || !is_due || tw_capture_open(path, NULL, &capture))
+		return;
+	for (size_t i = 0; i < check->count; i++) {
+		const struct asked *asked = &check->asked[i];
+		if (!asked->is_excluding && (events == 0 || *asked->reason))
+			say_end(check, asked, count_traced(check, capture, asked), events, has_guard);
+	}
+	tw_capture_close(capture);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* config.c - lines for agents. */
+#include "tools/record/config.h"
+#include "tools/tool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+bool tw_config_add(struct tw_config *config, const char *key, const char *value)
+{
+	size_t bytes = strlen(key) + strlen(value) + 2;
+	char *grown = realloc(config->text, config->bytes + bytes + 1);
+	if (!grown) {
+		tw_say("no memory.");
+		return false;
+	}
+	sprintf(grown + config->bytes, "%s %s\n", key, value);
+	config->text = grown;
+	config->bytes += bytes;
+	return true;
+}

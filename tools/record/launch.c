@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launch.c - looks at a program before it is traced, and starts it. */
+#include "tools/record/launch.h"
+#include "tools/tool.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+/* A script whose interpreter is a script: as deep as the kernel goes. */
+#define SCRIPTS_MAX         5
+#define PROGRAM_HEADERS_MAX 128
+
+/* What a writer of files must survive and the traced program must not inherit. */
+static const int writers_signals[] = {SIGPIPE, SIGXFSZ};
+static struct sigaction before[sizeof writers_signals / sizeof *writers_signals];
+
+static int refuse(struct tw_launch *launch, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int refuse(struct tw_launch *launch, int code, const char *format, ...)
+{
+	va_list list;
+	va_start(list, format);
+	vsnprintf(launch->reason, sizeof launch->reason, format, list);
+	va_end(list);
+	return code;
+}
+
+static bool is_executable_file(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* As execvp() searches.  Answers 0 or an exit code. */
+static int find_path(struct tw_launch *launch, const char *command)
+{
+	struct stat st;
+	if (strlen(command) >= PATH_MAX)
+		return refuse(launch, TW_EXIT_NOT_FOUND, "the program's name is too long.");
+	if (strchr(command, '/')) {
+		strcpy(launch->path, command);
+	} else {
+		const char *path = getenv("PATH");
+		char forbidden[PATH_MAX] = "";
+		launch->path[0] = 0;
+		for (const char *at = path ? path : "/bin:/usr/bin"; at;
+		     at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
+			int bytes = (int)strcspn(at, ":");
+			char candidate[PATH_MAX];
+			if (snprintf(candidate, sizeof candidate, "%.*s%s%s", bytes, at, bytes ? "/" : "./",
+				     command) >= PATH_MAX)
+				continue;
+			if (is_executable_file(candidate)) {
+				strcpy(launch->path, candidate);
+				break;
+			}
+			if (!forbidden[0] && stat(candidate, &st) == 0)
+				strcpy(forbidden, candidate);
+		}
+		if (!launch->path[0] && !forbidden[0])
+			return refuse(launch, TW_EXIT_NOT_FOUND,
+				      "there is no program '%s' in any folder of PATH.", command);
+		if (!launch->path[0])
+			strcpy(launch->path, forbidden);
+	}
+	if (stat(launch->path, &st) != 0)
+		return refuse(launch, TW_EXIT_NOT_FOUND, "there is no program '%s': %s.", launch->path,
+			      strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return refuse(launch, TW_EXIT_NOT_EXECUTABLE, "'%s' is a folder, not a program.",
+			      launch->path);
+	if (!is_executable_file(launch->path))
+		return refuse(launch, TW_EXIT_NOT_EXECUTABLE,
+			      "'%s' may not be executed; `chmod +x` allows it.", launch->path);
+	return 0;
+}
+
+/* Does the loader distrust the environment of this program?  Then it ignores LD_PRELOAD. */
+static int check_trust(struct tw_launch *launch, int fd)
+{
+	struct stat st;
+	if (fstat(fd, &st) != 0)
+		return refuse(launch, TW_EXIT_NOT_STARTED, "'%s' cannot be looked at: %s.", launch->program,
+			      strerror(errno));
+	if (((st.st_mode & S_ISUID) && st.st_uid != getuid()) ||
+	    ((st.st_mode & S_ISGID) && st.st_gid != getgid()))
+		return refuse(launch, TW_EXIT_NOT_STARTED,
+			      "'%s' is set-%cid: it runs with other rights than yours, so the loader takes "
+			      "no tracing library "
+			      "from you. Run it as that user to trace it.",
+			      launch->program, st.st_mode & S_ISUID ? 'u' : 'g');
+	if (getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0)
+		return refuse(launch, TW_EXIT_NOT_STARTED,
+			      "'%s' has file capabilities, so the loader takes no tracing library from you. "
+			      "Trace it as root.",
+			      launch->program);
+	return 0;
+}
+
+static int check_elf(struct tw_launch *launch, int fd, const Elf64_Ehdr *head)
+{
+	if (head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_machine != EM_X86_64)
+		return refuse(launch, TW_EXIT_NOT_STARTED,
+			      "'%s' is not a 64-bit x86 program; only those can be traced.", launch->program);
+	if ((head->e_type != ET_EXEC && head->e_type != ET_DYN) || head->e_phentsize != sizeof(Elf64_Phdr))
+		return refuse(launch, TW_EXIT_NOT_EXECUTABLE, "'%s' is an ELF file, but not a program.",
+			      launch->program);
+	Elf64_Phdr table[PROGRAM_HEADERS_MAX];
+	size_t bytes =
+		sizeof *table * (head->e_phnum < PROGRAM_HEADERS_MAX ? head->e_phnum : PROGRAM_HEADERS_MAX);
+	if (pread(fd, table, bytes, (off_t)head->e_phoff) != (ssize_t)bytes)
+		return refuse(launch, TW_EXIT_NOT_EXECUTABLE, "'%s' is a damaged ELF file.", launch->program);
+	for (size_t i = 0; i < bytes / sizeof *table; i++) {
+		char loader[256] = "";
+		if (table[i].p_type != PT_INTERP)
+			continue;
+		size_t length = table[i].p_filesz < sizeof loader ? table[i].p_filesz : sizeof loader - 1;
+		if (pread(fd, loader, length, (off_t)table[i].p_offset) == (ssize_t)length &&
+		    strstr(loader, "/ld-linux-x86-64"))
+			return check_trust(launch, fd);
+		return refuse(launch, TW_EXIT_NOT_STARTED,
+			      "'%s' is loaded by '%s' and not by glibc's loader, which is the only one that "
+			      "can bring the "
+			      "tracing library in.",
+			      launch->program, loader);
+	}
+	return refuse(launch, TW_EXIT_NOT_STARTED,
+		      "'%s' is statically linked: it has no calls into shared libraries and no loader that "
+		      "could bring the tracing "
+		      "library in. Link it dynamically, or link libtracewheel into it.",
+		      launch->program);
+}
+
+/* launch->program from the #! line; an empty one means /bin/sh, as execvp() does for text without it. */
+static void take_interpreter(struct tw_launch *launch, const char *line)
+{
+	line += strspn(line, " \t");
+	int bytes = (int)strcspn(line, " \t\n");
+	if (bytes)
+		snprintf(launch->program, sizeof launch->program, "%.*s", bytes, line);
+	else
+		strcpy(launch->program, "/bin/sh");
+	launch->is_script = true;
+}
+
+int tw_launch_find(struct tw_launch *launch, const char *command)
+{
+	memset(launch, 0, sizeof *launch);
+	int code = find_path(launch, command);
+	if (code)
+		return code;
+	strcpy(launch->program, launch->path);
+	for (int depth = 0; depth < SCRIPTS_MAX; depth++) {
+		union {
+			Elf64_Ehdr elf;
+			char text[PATH_MAX];
+		} head = {.text = ""};
+		int fd = open(launch->program, O_RDONLY | O_CLOEXEC);
+		if (fd < 0 && errno == ENOENT && launch->is_script)
+			return refuse(launch, TW_EXIT_NOT_EXECUTABLE,
+				      "'%s' wants the interpreter '%s', which is not there.", launch->path,
+				      launch->program);
+		if (fd < 0)
+			return refuse(launch, TW_EXIT_NOT_STARTED,
+				      "'%s' may be executed but not read, so the loader takes no tracing "
+				      "library for it.",
+				      launch->program);
+		ssize_t n = pread(fd, head.text, sizeof head.text - 1, 0);
+		bool is_elf = n >= (ssize_t)sizeof head.elf && memcmp(head.text, ELFMAG, SELFMAG) == 0;
+		code = is_elf ? check_elf(launch, fd, &head.elf) : -1;
+		close(fd);
+		if (is_elf)
+			return code;
+		take_interpreter(launch, n > 2 && memcmp(head.text, "#!", 2) == 0 ? head.text + 2 : "");
+	}
+	return refuse(launch, TW_EXIT_NOT_EXECUTABLE,
+		      "'%s' is a script of a script of a script; that is too deep.", launch->path);
+}
+
+bool tw_launch_agent(char path[PATH_MAX], char reason[TW_LAUNCH_REASON_BYTES])
+{
+	static const char *const folders[] = {"/../lib", "/../lib/tracewheel", "/../lib/x86_64-linux-gnu"};
+	char self[PATH_MAX] = "";
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	char *slash = n > 0 ? strrchr(self, '/') : NULL;
+	if (slash)
+		*slash = 0;
+	for (size_t i = 0; i <= sizeof folders / sizeof *folders; i++) {
+		char candidate[2 * PATH_MAX];
+		bool is_installed = i == sizeof folders / sizeof *folders;
+		snprintf(candidate, sizeof candidate, "%s%s/libtracewheel-agent.so", is_installed ? "" : self,
+			 is_installed ? TW_INSTALL_LIBDIR : folders[i]);
+		char *real = realpath(candidate, NULL);
+		if (!real)
+			continue;
+		/* The loader separates the names of LD_PRELOAD at both. */
+		bool is_usable = strlen(real) < PATH_MAX && !strpbrk(real, ": ");
+		if (is_usable)
+			strcpy(path, real);
+		else
+			snprintf(reason, TW_LAUNCH_REASON_BYTES,
+				 "the tracing library lies in a folder with a blank or a colon in its name "
+				 "(%s), which the loader "
+				 "cannot preload; move it.",
+				 real);
+		free(real);
+		return is_usable;
+	}
+	snprintf(reason, TW_LAUNCH_REASON_BYTES,
+		 "libtracewheel-agent.so is not beside this command (in ../lib); build or install it first.");
+	return false;
+}
+
+/*
+ * AddressSanitizer ends a program before whose run time another library was loaded, unless it is told that this is meant.
+ * The agent takes it away again: it knows it by the colon at the end.
+ */
+static void allow_order(void)
+{
+	const char *options = getenv("ASAN_OPTIONS");
+	char *more;
+	if (options && strstr(options, "verify_asan_link_order"))
+		return;
+	if (asprintf(&more, "%s%sverify_asan_link_order=0:", options ? options : "", options && *options ? ":" : "") >= 0)
+		setenv("ASAN_OPTIONS", more, 1);
+}
+
+/* In the child: never returns. */
+static _Noreturn void run_child(const struct tw_launch *launch, char **argv, const char *agent,
+				const char *ring_set, int report)
+{
+	const char *others = getenv("LD_PRELOAD");
+	char *preload;
+	if (asprintf(&preload, "%s%s%s", agent, others && *others ? ":" : "", others ? others : "") < 0)
+		_exit(TW_EXIT_NOT_STARTED);
+	setenv("LD_PRELOAD", preload, 1);
+	setenv("TRACEWHEEL_AGENT", ring_set, 1);
+	allow_order();
+	if (launch->is_output_ours)
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+	execv(launch->path, argv);
+	if (errno == ENOEXEC) {
+		/* Text without #!: to the shell, as execvp() would. */
+		size_t count = 0;
+		while (argv[count])
+			count++;
+		char **words = calloc(count + 2, sizeof *words);
+		if (words) {
+			words[0] = (char *)"/bin/sh";
+			words[1] = (char *)launch->path;
+			memcpy(words + 2, argv + 1, count * sizeof *words);
+			execv(words[0], words);
+		}
+	}
+	int number = errno;
+	ssize_t n = write(report, &number, sizeof number);
+	_exit(n == (ssize_t)sizeof number ? TW_EXIT_NOT_EXECUTABLE : TW_EXIT_NOT_STARTED);
+}
+
+void tw_launch_ignore_signals(void)
+{
+	const struct sigaction ignore = {.sa_handler = SIG_IGN};
+	for (size_t i = 0; i < sizeof writers_signals / sizeof *writers_signals; i++)
+		sigaction(writers_signals[i], &ignore, &before[i]);
+}
+
+int tw_launch_start(struct tw_launch *launch, char **argv, const char *agent, const char *ring_set,
+		    pid_t *pid)
+{
+	/* Closed by a successful exec; otherwise the child writes its errno into it. */
+	int report[2];
+	if (pipe2(report, O_CLOEXEC) != 0)
+		return refuse(launch, TW_EXIT_NOT_STARTED, "the program cannot be started: %s.",
+			      strerror(errno));
+	pid_t child = fork();
+	if (child == 0) {
+		for (size_t i = 0; i < sizeof writers_signals / sizeof *writers_signals; i++)
+			sigaction(writers_signals[i], &before[i], NULL);
+		run_child(launch, argv, agent, ring_set, report[1]);
+	}
+	int failed = child < 0 ? errno : 0;
+	close(report[1]);
+	while (!failed && read(report[0], &failed, sizeof failed) < 0 && errno == EINTR)
+		;
+	close(report[0]);
+	if (!failed) {
+		*pid = child;
+		return 0;
+	}
+	return refuse(launch,
+		      child < 0          ? TW_EXIT_NOT_STARTED
+		      : failed == ENOENT ? TW_EXIT_NOT_FOUND
+					 : TW_EXIT_NOT_EXECUTABLE,
+		      "'%s' cannot be started: %s.", launch->path, strerror(failed));
+}

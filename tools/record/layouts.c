@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layouts.c - the layouts of the functions that patterns name, written down for the agents. */
+#include "tools/record/layouts.h"
+#include "tools/common/names.h"
+#include "tools/common/patterns.h"
+#include "tools/tool.h"
+
+#include "tracewheel/debug.h"
+#include "tracewheel/error.h"
+#include "tracewheel/layout.h"
+#include "tracewheel/symbols.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* More enumerators than this are no longer for people: the number is shown. */
+#define ENUMERATORS_MAX 64
+/* One function's line; without its enumerators it fits. */
+#define LINE_BYTES (TW_LAYOUT_TEXT_BYTES_MAX - 100)
+
+struct line {
+	char text[LINE_BYTES];
+	size_t bytes;
+	bool is_full;
+	bool has_enumerators;
+};
+
+struct walk {
+	struct tw_layouts *layouts;
+	struct tw_patterns patterns;
+	struct tw_patterns_subject subject;
+	const struct tw_symbols_object *object;
+	struct tw_debug *debug;
+	uint64_t last_value;
+	bool has_last;
+};
+
+/* ---- one line ---- */
+
+static void put(struct line *line, const char *text)
+{
+	size_t bytes = strlen(text);
+	if (bytes >= sizeof line->text - line->bytes) {
+		line->is_full = true;
+		return;
+	}
+	memcpy(line->text + line->bytes, text, bytes + 1);
+	line->bytes += bytes;
+}
+
+/* A name without what separates the parts of a line. */
+static void put_name(struct line *line, const char *name)
+{
+	char clean[200];
+	size_t used = 0;
+	for (; *name && used < sizeof clean - 1; name++)
+		if (*name != ' ')
+			clean[used++] = (unsigned char)*name < 0x21 || *name == 0x7f || strchr(":@/{},=", *name)
+						? '_'
+						: *name;
+	clean[used] = 0;
+	put(line, clean);
+}
+
+static void put_enumerators(struct line *line, const struct tw_debug_type *type)
+{
+	if (!line->has_enumerators || !type->enumerator_count || type->enumerator_count > ENUMERATORS_MAX)
+		return;
+	for (uint32_t i = 0; i < type->enumerator_count; i++) {
+		char number[32];
+		put(line, i ? "," : "{");
+		put_name(line, type->enumerators[i].name);
+		snprintf(number, sizeof number, "=%lld", (long long)type->enumerators[i].value);
+		put(line, number);
+	}
+	put(line, "}");
+}
+
+static const char letters[] = {[TW_DEBUG_UNKNOWN] = '_', [TW_DEBUG_VOID] = 'v',
+			       [TW_DEBUG_SIGNED] = 'i',  [TW_DEBUG_UNSIGNED] = 'u',
+			       [TW_DEBUG_BOOL] = 'b',    [TW_DEBUG_ENUM] = 'e',
+			       [TW_DEBUG_POINTER] = 'p', [TW_DEBUG_STRING] = 's',
+			       [TW_DEBUG_FLOAT] = 'f',   [TW_DEBUG_STRUCT] = 'S'};
+
+/* Those of a struct that registers carry as a whole, one word for each eight bytes. */
+static void put_fields(struct line *line, const struct tw_debug_value *value)
+{
+	const struct tw_debug_type *type = value->type;
+	unsigned words = (value->registers[0] >= 0) + (value->registers[1] >= 0);
+	if (!line->has_enumerators || !type->field_count || (type->bytes + 7) / 8 != words)
+		return;
+	for (uint32_t i = 0; i < type->field_count; i++) {
+		const struct tw_debug_field *field = &type->fields[i];
+		char text[48];
+		put(line, i ? "," : "{");
+		put_name(line, field->name);
+		snprintf(text, sizeof text, ".%c%u=%u", letters[field->kind], field->bits, field->first_bit);
+		put(line, text);
+	}
+	put(line, "}");
+}
+
+static void put_value(struct line *line, const struct tw_debug_value *value)
+{
+	static const char digits[] = "0123456789abcdef";
+	const struct tw_debug_type *type = value->type;
+	bool is_known = type->kind != TW_DEBUG_UNKNOWN;
+	char letter = letters[type->kind], text[32];
+	put_name(line, value->name);
+	if (letter == 'e' && type->is_signed)
+		letter = 'n';
+	snprintf(text, sizeof text, ":%c%u", letter, type->bytes);
+	put(line, text);
+	if (*type->name) {
+		put(line, "/");
+		put_name(line, type->name);
+	}
+	put_enumerators(line, type);
+	put_fields(line, value);
+	snprintf(text, sizeof text, "@%c%c",
+		 is_known && value->registers[0] >= 0 ? digits[value->registers[0]] : '-',
+		 is_known && value->registers[0] >= 0 && value->registers[1] >= 0 ? digits[value->registers[1]]
+										    : '-');
+	put(line, text);
+}
+
+/* False: it does not fit. */
+static bool make_line(struct line *line, const struct tw_debug_function *function, bool has_enumerators)
+{
+	char text[32];
+	line->bytes = 0;
+	line->is_full = false;
+	line->has_enumerators = has_enumerators;
+	snprintf(text, sizeof text, "f %llx ", (unsigned long long)function->value);
+	put(line, text);
+	put_value(line, &function->result);
+	for (uint32_t i = 0; i < function->arity; i++) {
+		put(line, " ");
+		put_value(line, &function->parameters[i]);
+	}
+	if (function->is_variadic)
+		put(line, " ...");
+	put(line, "\n");
+	return !line->is_full;
+}
+
+/* ---- the text ---- */
+
+bool tw_layouts_append(struct tw_layouts *layouts, const char *text, size_t bytes)
+{
+	if (layouts->room - layouts->bytes <= bytes) {
+		size_t room = 2 * layouts->room + bytes + 4096;
+		char *grown = realloc(layouts->text, room);
+		if (!grown)
+			return false;
+		layouts->text = grown;
+		layouts->room = room;
+	}
+	memcpy(layouts->text + layouts->bytes, text, bytes);
+	layouts->bytes += bytes;
+	layouts->text[layouts->bytes] = 0;
+	return true;
+}
+
+/* m BUILD-ID PATH.  NULL: no memory. */
+static char *module_line(const struct tw_symbols_object *object)
+{
+	char *line = malloc(2 * (size_t)object->build_id_bytes + strlen(object->path) + 8), *at = line;
+	if (!line)
+		return NULL;
+	at = stpcpy(at, object->build_id_bytes ? "m " : "m -");
+	for (uint32_t i = 0; i < object->build_id_bytes; i++)
+		at += sprintf(at, "%02x", object->build_id[i]);
+	sprintf(at, " %s\n", object->path);
+	return line;
+}
+
+static bool append_module(struct tw_layouts *layouts, const struct tw_symbols_object *object)
+{
+	char *line = module_line(object);
+	bool is_right = line && tw_layouts_append(layouts, line, strlen(line));
+	free(line);
+	return is_right;
+}
+
+/* By build-id, or by path where there is none. */
+static bool has_line_of(const struct tw_layouts *layouts, const struct tw_symbols_object *object)
+{
+	char *line = module_line(object);
+	bool found = false;
+	if (line && object->build_id_bytes)
+		line[2 + 2 * object->build_id_bytes + 1] = 0;
+	for (const char *at = layouts->text; line && at && !found; at = at[strcspn(at, "\n")] ? strchr(at, '\n') + 1 : NULL)
+		found = strncmp(at, line, strlen(line)) == 0;
+	free(line);
+	return found;
+}
+
+/* ---- which functions ---- */
+
+/* Where only arities are asked for, what asks for none needs no look. */
+static bool is_due(const struct walk *walk, const struct tw_pattern *pattern)
+{
+	return !walk->layouts->is_for_arities || tw_pattern_arity(pattern) != TW_PATTERN_ARITY_UNKNOWN;
+}
+
+static bool is_module_wanted(const struct walk *walk)
+{
+	const struct tw_patterns *patterns = &walk->patterns;
+	for (size_t i = 0; i < patterns->wanted_count; i++)
+		if (is_due(walk, patterns->wanted[i]) && tw_pattern_is_module(patterns->wanted[i], &walk->subject))
+			return true;
+	for (size_t i = 0; i < patterns->excluded_count; i++)
+		if (tw_pattern_arity(patterns->excluded[i]) != TW_PATTERN_ARITY_UNKNOWN &&
+		    tw_pattern_is_module(patterns->excluded[i], &walk->subject))
+			return true;
+	return patterns->wanted_count == 0 && !walk->layouts->is_for_arities;
+}
+
+static void set_object(struct walk *walk, const struct tw_symbols_object *object, const char *alias)
+{
+	walk->object = object;
+	walk->subject = (struct tw_patterns_subject){
+		.module = object->name, .path = object->path, .soname = object->soname, .alias = alias};
+}
+
+/* Of several names of one function the pattern's is not always the first. */
+static bool is_wanted(struct walk *walk, const char *name, uint32_t arity)
+{
+	walk->subject.function = name;
+	walk->subject.arity = arity;
+	return tw_patterns_match(&walk->patterns, &walk->subject);
+}
+
+static int take_symbol(const char *name, uint64_t value, void *arg)
+{
+	struct walk *walk = arg;
+	const struct tw_debug_function *function;
+	struct line line;
+	if (walk->layouts->stop && __atomic_load_n(walk->layouts->stop, __ATOMIC_RELAXED))
+		return TW_EPIPE;
+	/* The names of one function stand one behind the other. */
+	if ((walk->has_last && walk->last_value == value) || !is_wanted(walk, name, TW_PATTERN_ARITY_ANY))
+		return 0;
+	int error = tw_debug_function(walk->debug, value, name, &function);
+	if (error)
+		return error == TW_ENOMEM ? error : 0;
+	uint32_t arity = function->is_variadic ? TW_PATTERN_ARITY_UNKNOWN : function->arity;
+	if (!is_wanted(walk, name, arity)) {
+		/* The agents learn from its line that it is not asked for. */
+		walk->layouts->other_arity = function->arity;
+		walk->layouts->other_count++;
+	} else {
+		walk->layouts->function_count++;
+	}
+	walk->has_last = true;
+	walk->last_value = value;
+	if (!make_line(&line, function, true) && !make_line(&line, function, false))
+		return 0;
+	return tw_layouts_append(walk->layouts, line.text, line.bytes) ? 0 : TW_ENOMEM;
+}
+
+static int take_object(struct walk *walk)
+{
+	int error = tw_debug_open(walk->object->path, walk->object->build_id_bytes ? walk->object->build_id : NULL,
+				  walk->object->build_id_bytes, &walk->debug);
+	if (error)
+		return error;
+	const char *problem = tw_debug_problem(walk->debug);
+	if (problem && !walk->layouts->problem[0])
+		snprintf(walk->layouts->problem, sizeof walk->layouts->problem, "%s", problem);
+	if (!append_module(walk->layouts, walk->object)) {
+		error = TW_ENOMEM;
+	} else if (!problem) {
+		walk->has_last = false;
+		error = tw_debug_each_symbol(walk->debug, take_symbol, walk);
+	}
+	tw_debug_close(walk->debug);
+	return error;
+}
+
+static bool has_module(struct walk *walk, const struct tw_symbols *symbols, const struct tw_pattern *pattern,
+		       const char *alias)
+{
+	bool found = false;
+	for (size_t i = 0; i < tw_symbols_object_count(symbols) && !found; i++) {
+		set_object(walk, tw_symbols_object(symbols, i), i ? NULL : alias);
+		found = tw_pattern_is_module(pattern, &walk->subject);
+	}
+	return found;
+}
+
+static int walk_objects(struct walk *walk, const char *program, const char *alias)
+{
+	struct tw_symbols *symbols;
+	int error = tw_symbols_open(program, &symbols);
+	if (error)
+		return error;
+	for (size_t i = 0; i < tw_symbols_object_count(symbols) && !error; i++) {
+		set_object(walk, tw_symbols_object(symbols, i), i ? NULL : alias);
+		if (is_module_wanted(walk))
+			error = take_object(walk);
+	}
+	for (size_t i = 0; i < walk->patterns.wanted_count; i++)
+		walk->layouts->has_others |= !has_module(walk, symbols, walk->patterns.wanted[i], alias);
+	tw_symbols_close(symbols);
+	return error;
+}
+
+/* The line `alias NAME PATH` of a configuration, for that program: strdup()ed; NULL: none. */
+static char *alias_of(const char *config, const char *program)
+{
+	static const char key[] = "alias ";
+	char *real = realpath(program, NULL), *alias = NULL;
+	for (const char *line = config; line && real && !alias; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+		const char *name = line + sizeof key - 1, *space;
+		if (strncmp(line, key, sizeof key - 1) != 0 || !(space = strchr(name, ' ')))
+			continue;
+		size_t bytes = strcspn(space + 1, "\n");
+		if (strlen(real) == bytes && memcmp(real, space + 1, bytes) == 0)
+			alias = strndup(name, (size_t)(space - name));
+	}
+	free(real);
+	return alias;
+}
+
+void tw_layouts_find(const char *program, const char *config, bool is_quiet, struct tw_layouts *layouts)
+{
+	struct walk walk = {.layouts = layouts};
+	char *alias = alias_of(config, program);
+	int error = tw_patterns_read(&walk.patterns, config) ? 0 : TW_ENOMEM;
+	if (!error)
+		error = walk_objects(&walk, program, alias);
+	tw_patterns_free(&walk.patterns);
+	free(alias);
+	if (error)
+		tw_say("debug information cannot be read, so arguments are raw words: %s", tw_strerror(error));
+	else if (layouts->problem[0] && !is_quiet)
+		tw_say("%s; its arguments are raw words.", layouts->problem);
+}
+
+bool tw_layouts_find_file(const char *path, const char *config, const struct tw_layouts *known,
+			  struct tw_layouts *layouts)
+{
+	struct walk walk = {.layouts = layouts};
+	struct tw_symbols *symbols = NULL;
+	bool is_taken = tw_patterns_read(&walk.patterns, config) && !tw_symbols_open(path, &symbols);
+	if (is_taken) {
+		set_object(&walk, tw_symbols_object(symbols, 0), NULL);
+		is_taken = is_module_wanted(&walk) && !has_line_of(known, walk.object) && !take_object(&walk);
+	}
+	tw_symbols_close(symbols);
+	tw_patterns_free(&walk.patterns);
+	return is_taken;
+}
+
+void tw_layouts_free(struct tw_layouts *layouts)
+{
+	free(layouts->text);
+	*layouts = (struct tw_layouts){0};
+}

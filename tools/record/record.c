@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record.c - `tracewheel record`: run a program with the agent preloaded, drain its rings from outside.
+ *
+ *	1 is the program there, and can it be traced?      2 make the capture and the ring set
+ *	3 start it                                         4 drain until it ends, or until we are asked to
+ *stop 5 drain the rest, close the capture                6 the account, and the program's exit code
+ *
+ * The traced program gets no thread and no open file of ours.  What the keyboard sends goes to it as
+ * well (same process group); what kill(1) sends to us is passed on.
+ */
+#include "tools/record/account.h"
+#include "tools/record/arguments.h"
+#include "tools/record/check.h"
+#include "tools/record/late.h"
+#include "tools/record/launch.h"
+#include "tools/common/patterns.h"
+#include "tools/tool.h"
+#include "tools/record/watch.h"
+#include "tools/record/when.h"
+
+#include "tracewheel/consumer.h"
+#include "tracewheel/error.h"
+#include "tracewheel/match.h"
+#include "tracewheel/session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A segment's index lies in memory until it is closed. */
+#define SEGMENT_BYTES_DEFAULT (UINT64_C(256) << 20)
+
+enum {
+	KEY_RING = 256,
+	KEY_ON_FULL,
+	KEY_FOLLOW,
+	KEY_FORCE,
+	KEY_DURABLE,
+	KEY_ROTATE,
+	KEY_SEGMENT_TIME,
+	KEY_KEEP,
+	KEY_LOCAL,
+	KEY_GLOBAL,
+	KEY_CALLERS,
+	KEY_CAP,
+	KEY_MATCH,
+	KEY_WHEN,
+	KEY_ARGS,
+	KEY_RETURNS,
+	KEY_EXCEPTIONS,
+	KEY_RETURN_TO,
+	KEY_STACK,
+	KEY_ALLOW_NOTHING,
+	KEY_UNTIL_FIRST
+};
+
+static const struct tw_option options_table[] = {
+	{'o', "output", "NAME.tw|-",
+	 "the capture to make (COMMAND.tw); - is a stream on standard output,\n"
+	 "for `tracewheel print -`, `report -`, `info -` or `flame -`: the\n"
+	 "program's own output then goes to standard error"},
+	{'t', "trace", "PATTERN",
+	 "trace these functions: MODULE:FUNCTION/ARITY with globs, {a,b}, _\n"
+	 "is anything; so is each name that a view prints; may be given\n"
+	 "often. Without it: every call from the program itself into\n"
+	 "shared libraries, and of its own functions where they have\n"
+	 "entry sleds"},
+	TW_EXCLUDE_OPTION,
+	{KEY_ALLOW_NOTHING, "allow-nothing", NULL,
+	 "record also where a pattern can match nothing; without it such\n"
+	 "a pattern is refused before the program starts"},
+	{'p', "processes", "FLAG[,FLAG]...",
+	 "what the processes of the program do, as far as its run-time\n"
+	 "tells (docs/embedding.md): send, receive, procs, running, exiting,\n"
+	 "garbage_collection; all but silent with `all`. cpu_timestamp:\n"
+	 "Erlang's stamps (print --format erlang) are processor time of the\n"
+	 "program. Threads that are no schedulers are processes. Functions\n"
+	 "then only with -t, or with the flag call"},
+	{KEY_WHEN, "when", "EXPR",
+	 "only calls whose arguments fulfil this: by names of debug\n"
+	 "information 'size > 4096 and name == \"users\"', or '$1 > 4096':\n"
+	 "the integer registers, $1 to $6, or what declared functions say"},
+	{KEY_MATCH, "match", "SPEC",
+	 "the same as a whole match specification (docs/match.md)"},
+	{KEY_ARGS, "args", "[=raw|BYTES]",
+	 "record arguments: by name and type where there is debug\n"
+	 "information, strings up to BYTES (64); raw, or where there is\n"
+	 "none: the six integer argument registers (docs/arguments.md)"},
+	{KEY_RETURNS, "returns", NULL, "record what calls return, and when"},
+	{KEY_EXCEPTIONS, "exceptions", NULL,
+	 "the same, and which exceptions leave calls: C++ classes, thread\n"
+	 "exit, longjmp, Rust panics"},
+	{KEY_RETURN_TO, "return-to", NULL, "record where a recorded call comes back to"},
+	{KEY_STACK, "stack", "N",
+	 "record who called, who called that, ...: N of them, 1 to 64. All but\n"
+	 "the first want -fno-omit-frame-pointer (docs/instrumenting.md)"},
+	{KEY_CALLERS, "callers", "main|all",
+	 "whose calls: the program's own, or those of its libraries as\n"
+	 "well (with -t: all)"},
+	{KEY_LOCAL, "local", NULL,
+	 "only through entry sleds (-fpatchable-function-entry): every\n"
+	 "call, within an object as well"},
+	{KEY_GLOBAL, "global", NULL,
+	 "only calls from one object into another, not entry sleds.\n"
+	 "Without either: a function's sled if it has one, else slots"},
+	{KEY_FOLLOW, "follow-fork", NULL,
+	 "children are traced as well; recording ends with the last of\n"
+	 "them, also of daemons (Ctrl-C ends it earlier)"},
+	{KEY_UNTIL_FIRST, "until-first", NULL, "with --follow-fork: it ends with the first process"},
+	{KEY_ON_FULL, "on-full", "drop|block|overwrite",
+	 "when events come faster than they are written: lose the newest\n"
+	 "(counted; the default), make the program wait, or keep the\n"
+	 "newest only. What a signal handler calls while it interrupts the\n"
+	 "recording of another call is counted as nested, with each of them"},
+	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (4M)"},
+	{KEY_CAP, "ring-cap", "SIZE", "memory for all threads together (256M)"},
+	{KEY_ROTATE, "rotate", "SIZE", "begin a new segment after so many bytes (256M)"},
+	{KEY_SEGMENT_TIME, "segment-time", "TIME", "or after so much time: 10s, 500ms"},
+	{KEY_KEEP, "keep", "N", "keep the newest N closed segments only"},
+	{KEY_DURABLE, "durable", "MS", "on the disk itself: synced after so many milliseconds at most"},
+	{KEY_FORCE, "force", NULL, "replace a capture of that name"},
+	{'q', "quiet", NULL, "no account at the end; errors are still said"},
+	{0}};
+
+static const struct tw_command command = {
+	.name = "record",
+	.arguments = "[OPTION]... [--] COMMAND [ARGUMENT]...",
+	.summary = "Runs COMMAND and records its calls. Its exit code is passed on; 1 where it was 0 and the capture\n"
+		   "could not be completed.",
+	.has_command = true,
+	.options = options_table,
+	.examples = "  tracewheel record -- ls -l\n"
+		    "  tracewheel record -t 'libsqlite3:_' -o app.tw -- sqlite3 app.db < work.sql\n"
+		    "  tracewheel record -t 'libc:malloc' -t 'libc:free' --on-full block -- python3 app.py\n"
+		    "  tracewheel record -t 'libc:malloc' --when '$1 > 65536' --args -- python3 app.py\n"
+		    "  tracewheel record -p send,receive,procs -- ./actors\n"
+		    "  tracewheel record -q -o - -t 'libc:open' -- python3 app.py | tracewheel print -\n"
+		    "  tracewheel record --follow-fork --rotate 256M --keep 4 -- make\n"
+		    "Ctrl-C goes to the program too; the capture is whole when it has ended. Ctrl-C once more stops\n"
+		    "recording at once.\n"};
+
+struct request {
+	struct tw_recorder_options recorder;
+	char path[PATH_MAX + 4];
+	struct tw_config config;
+	bool has_patterns, has_excluded;
+	bool allows_nothing;
+	char alias[NAME_MAX + 1]; /* what the program was called, where that is not its file's name; "" */
+	struct tw_check *check;
+	bool has_match;
+	const char *guard; /* of --when */
+	struct tw_arguments arguments;
+	uint32_t flags; /* of processes */
+	bool is_local;
+	bool is_global;
+	bool is_quiet;
+	bool is_until_first;
+	const char *callers;
+};
+
+/* ---- what was asked for ---- */
+
+static bool add_config(struct request *request, const char *key, const char *value)
+{
+	return tw_config_add(&request->config, key, value);
+}
+
+static bool add_pattern(struct request *request, bool is_excluding, const char *text)
+{
+	struct tw_patterns patterns = {0};
+	char *absolute = tw_patterns_absolute(text);
+	bool is_right = tw_patterns_take(&patterns, &command, is_excluding, text) && absolute &&
+			add_config(request, is_excluding ? "exclude" : "pattern", absolute);
+	request->has_patterns |= !is_excluding;
+	request->has_excluded |= is_excluding;
+	tw_patterns_free(&patterns);
+	free(absolute);
+	return is_right;
+}
+
+static bool add_flags(struct request *request, const char *text)
+{
+	char *copy = strdup(text), *rest = copy;
+	bool is_right = copy != NULL;
+	for (char *name; is_right && (name = strsep(&rest, ","));) {
+		uint32_t flags = tw_process_flag_named(name);
+		is_right = flags != 0;
+		if (!is_right)
+			tw_usage(&command, "'%s' is not a flag of processes.", name);
+		/* Who asks for all wants to see calls as well. */
+		request->flags |= flags == TW_FLAG_ALL ? TW_FLAG_ALL & ~(uint32_t)TW_FLAG_SILENT : flags;
+		/* And who asks for CPU time, stamps that show it. */
+		if (flags == TW_FLAG_CPU_TIMESTAMP)
+			request->flags |= TW_FLAG_TIMESTAMP;
+	}
+	free(copy);
+	return is_right;
+}
+
+static bool config_flags(struct request *request)
+{
+	char names[512] = "";
+	for (uint32_t bit = 1; bit <= TW_FLAG_CPU_TIMESTAMP; bit <<= 1) {
+		if (!(request->flags & bit))
+			continue;
+		if (names[0])
+			strcat(names, ",");
+		strcat(names, tw_process_flag_name(bit));
+	}
+	if (!request->flags)
+		return true;
+	if (!request->has_patterns && !(request->flags & TW_FLAG_CALL) && !add_config(request, "functions", "0"))
+		return false;
+	return add_config(request, "processes", names);
+}
+
+/* Refused here, where a person sees why; the agent compiles it again. */
+static bool add_match(struct request *request, const char *key, const char *text)
+{
+	bool is_when = strcmp(key, "when") == 0;
+	struct tw_match_program *program = NULL;
+	struct tw_match_error error = {.text = "there is no memory"};
+	char *line = strdup(text);
+	bool is_right = line && (is_when ? tw_match_compile_when : tw_match_compile_text)(
+					text, strlen(text), NULL, &program, &error) == 0;
+	if (request->has_match)
+		tw_usage(&command, "--match and --when: one of them, once.");
+	else if (!is_right)
+		tw_usage(&command, "--%s '%s' is refused: %s.", key, text, error.text);
+	is_right = is_right && !request->has_match;
+	request->has_match = true;
+	tw_match_destroy(program);
+	/* A specification has no line of its own in it but as white space. */
+	for (char *c = line; c && (c = strchr(c, '\n')) != NULL;)
+		*c = ' ';
+	is_right = is_right && add_config(request, key, line);
+	free(line);
+	return is_right;
+}
+
+static bool set_guard(struct request *request, const char *value)
+{
+	if (!request->guard && !request->has_match) {
+		request->guard = value;
+		return true;
+	}
+	tw_usage(&command, "--match and --when: one of them, once.");
+	return false;
+}
+
+/* Names of parameters are looked up in the program: then each function has a guard of its own. */
+static bool config_guard(struct request *request, const char *program)
+{
+	if (!request->guard)
+		return true;
+	if (!tw_when_has_names(request->guard)) {
+		static char text[TW_WHEN_TEXT_BYTES];
+		char reason[512];
+		if (tw_when_plain(request->guard, !tw_check_may_declare(request->check), text, reason))
+			return add_match(request, "when", text);
+		tw_usage(&command, "--when '%s' is refused: %s.", request->guard, reason);
+		return false;
+	}
+	request->arguments.guard = request->guard;
+	return tw_arguments_find_guard(&request->arguments, &command, program, &request->config, request->is_quiet);
+}
+
+static bool set_policy(struct request *request, const char *word)
+{
+	static const char *const words[] = {"drop", "block", "overwrite"};
+	for (int i = 0; i < 3; i++) {
+		if (strcmp(word, words[i]) == 0) {
+			request->recorder.policy = (enum tw_recorder_policy)i;
+			return true;
+		}
+	}
+	tw_usage(&command, "--on-full is drop, block or overwrite, not '%s'.", word);
+	return false;
+}
+
+static bool set_figure(struct request *request, int key, const char *value)
+{
+	uint64_t number;
+	bool is_right = true;
+	if (key == KEY_RING)
+		is_right = tw_parse_bytes(value, &request->recorder.ring_bytes) &&
+			   request->recorder.ring_bytes >= 65536 &&
+			   request->recorder.ring_bytes <= UINT64_C(1) << 30 &&
+			   (request->recorder.ring_bytes & (request->recorder.ring_bytes - 1)) == 0;
+	else if (key == KEY_CAP)
+		is_right = tw_parse_bytes(value, &request->recorder.cap_bytes) &&
+			   request->recorder.cap_bytes >= 65536;
+	else if (key == KEY_SEGMENT_TIME)
+		is_right = tw_parse_duration(value, &request->recorder.segment_ns) &&
+			   request->recorder.segment_ns >= 10000000;
+	else if (key == KEY_ROTATE)
+		is_right = tw_parse_bytes(value, &request->recorder.segment_bytes) &&
+			   request->recorder.segment_bytes >= 65536;
+	else if (key == KEY_DURABLE)
+		is_right = tw_parse_milliseconds(value, &request->recorder.durable_ns) &&
+			   request->recorder.durable_ns > 0;
+	else if (key == KEY_STACK)
+		is_right = tw_parse_count(value, &number) && number >= 1 && number <= 64;
+	else if ((is_right = tw_parse_count(value, &number) && number >= 1 && number <= UINT32_MAX))
+		request->recorder.segments_kept = (uint32_t)number;
+	if (!is_right)
+		tw_usage(&command,
+			 key == KEY_RING      ? "--ring is a power of two from 64K to 1G, not '%s'."
+			 : key == KEY_SEGMENT_TIME ? "--segment-time is a time from 10ms on, such as 10s, not '%s'."
+			 : key == KEY_DURABLE ? "--durable is a number of milliseconds, not '%s'."
+			 : key == KEY_STACK   ? "--stack is a number of callers, from 1 to 64; not '%s'."
+			 : key == KEY_KEEP    ? "--keep is a number from 1 on, not '%s'."
+					      : "'%s' is not a size of at least 64K, such as 16M.",
+			 value);
+	return is_right && (key != KEY_STACK || add_config(request, "stack", value));
+}
+
+static bool take_option(struct request *request, int key, const char *value)
+{
+	switch (key) {
+	case 'o':
+		if (!*value || strlen(value) >= PATH_MAX) {
+			tw_usage(&command, "-o wants the name of a capture.");
+			return false;
+		}
+		strcpy(request->path, value);
+		request->recorder.is_stream = strcmp(value, "-") == 0;
+		request->recorder.stream_fd = STDOUT_FILENO;
+		return true;
+	case 't':
+	case 'N': return add_pattern(request, key == 'N', value);
+	case KEY_ALLOW_NOTHING: request->allows_nothing = true; return true;
+	case 'p': return add_flags(request, value);
+	case 'q': request->is_quiet = true; return true;
+	case KEY_LOCAL: request->is_local = true; return true;
+	case KEY_GLOBAL: request->is_global = true; return true;
+	case KEY_FORCE: request->recorder.force = true; return true;
+	case KEY_FOLLOW: request->recorder.follow_fork = true; return true;
+	case KEY_UNTIL_FIRST: request->is_until_first = true; return true;
+	case KEY_ON_FULL: return set_policy(request, value);
+	case KEY_MATCH: return add_match(request, "match", value);
+	case KEY_WHEN: return set_guard(request, value);
+	case KEY_ARGS: return tw_arguments_set(&request->arguments, &command, value);
+	case KEY_RETURNS: return add_config(request, "returns", "1");
+	case KEY_EXCEPTIONS: return add_config(request, "exceptions", "1");
+	case KEY_RETURN_TO: return add_config(request, "return_to", "1");
+	case KEY_CALLERS:
+		request->callers = value;
+		if (strcmp(value, "main") == 0 || strcmp(value, "all") == 0)
+			return true;
+		tw_usage(&command, "--callers is main or all, not '%s'.", value);
+		return false;
+	default: return set_figure(request, key, value);
+	}
+}
+
+static bool complete_request(struct request *request, const char *program)
+{
+	const char *callers = request->callers ? request->callers : request->has_patterns ? "all" : "main";
+	if (!config_flags(request) || (!request->has_patterns && !add_config(request, "pattern", "_:_")))
+		return false;
+	if (!add_config(request, "callers", callers) ||
+	    (request->is_local && !add_config(request, "local", "1")) ||
+	    (request->is_global && !add_config(request, "global", "1")))
+		return false;
+	if (!request->path[0]) {
+		const char *slash = strrchr(program, '/');
+		snprintf(request->path, sizeof request->path, "%s.tw", slash ? slash + 1 : program);
+	}
+	bool is_stream = request->recorder.is_stream;
+	if (is_stream && (isatty(STDOUT_FILENO) || request->recorder.policy == TW_RECORDER_OVERWRITE)) {
+		tw_usage(&command, "-o - is not for terminals, nor for --on-full overwrite: it keeps nothing back.");
+		return false;
+	}
+	if (is_stream)
+		strcpy(request->path, "the stream");
+	request->recorder.path = request->path;
+	if (!request->recorder.segment_bytes && !is_stream)
+		request->recorder.segment_bytes = SEGMENT_BYTES_DEFAULT;
+	return true;
+}
+
+/* The program by the name that it was called by, where a link leads from there to its file. */
+static bool config_alias(struct request *request, const struct tw_launch *launch, const char *typed)
+{
+	char *real = launch->is_script ? NULL : realpath(launch->path, NULL), *line = NULL;
+	const char *alias = real ? tw_patterns_alias(typed, real) : NULL;
+	bool is_right = true;
+	if (alias && strlen(alias) < sizeof request->alias && !strpbrk(alias, " \n") && !strchr(real, '\n')) {
+		strcpy(request->alias, alias);
+		is_right = asprintf(&line, "%s %s", alias, real) > 0 && add_config(request, "alias", line);
+		free(line);
+	}
+	free(real);
+	return is_right;
+}
+
+/* What the patterns name in the files.  False: it can be nothing, which is said. */
+static bool check_patterns(struct request *request, const struct tw_launch *launch)
+{
+	if (!request->has_patterns && !request->has_excluded && !request->guard)
+		return true;
+	request->check = tw_check_open(&(struct tw_check_options){
+		.program = launch->program,
+		.alias = request->alias[0] ? request->alias : NULL,
+		.is_local = request->is_local,
+		.is_global = request->is_global,
+		.is_main_only = !request->has_patterns || (request->callers && strcmp(request->callers, "main") == 0),
+		.may_become_another = launch->is_script || request->recorder.follow_fork,
+		.is_quiet = request->is_quiet,
+		.allows_nothing = request->allows_nothing});
+	if (request->has_patterns || request->has_excluded)
+		tw_check_patterns(request->check, request->config.text);
+	return tw_check_say(request->check);
+}
+
+/* Why there is nothing in the capture, or nothing of a pattern. */
+static void say_what_is_missing(const struct request *request, const struct tw_recorder_stats *stats)
+{
+	const char *path = request->recorder.is_stream ? NULL : request->path;
+	if (!stats->images)
+		return;
+	tw_check_end(request->check, path, stats->events, request->has_match || request->guard);
+	if (stats->events || (request->check && path))
+		return;
+	if (request->flags && !request->has_patterns)
+		tw_say("nothing in the program tells of its processes: a run-time does so by libtracewheel, see docs/embedding.md.");
+	else
+		tw_say("nothing that was asked for was called in a way that can be seen; `tracewheel functions` shows what could be "
+		       "traced in a program.");
+}
+
+/* ---- the recording ---- */
+
+/* The whole life of a recorder; answers the exit code. */
+static int record(struct request *request, struct tw_launch *launch, char **argv)
+{
+	char agent[PATH_MAX];
+	if (!tw_launch_agent(agent, launch->reason)) {
+		tw_say("%s", launch->reason);
+		return TW_EXIT_NOT_STARTED;
+	}
+	struct tw_recorder *recorder;
+	request->recorder.config = request->config.text;
+	request->recorder.layouts = request->arguments.layouts.text;
+	tw_launch_ignore_signals();
+	/* First of all: who is interrupted from here on leaves a whole capture, or none. */
+	tw_watch_signals();
+	int error = tw_recorder_create(&request->recorder, &recorder);
+	if (error) {
+		tw_account_not_created(error, request->path, request->recorder.force);
+		return TW_EXIT_NOT_STARTED;
+	}
+	tw_watch_recorder(recorder);
+	launch->is_output_ours = request->recorder.is_stream;
+	pid_t child;
+	int code = tw_launch_start(launch, argv, agent, tw_recorder_ring_set_path(recorder), &child);
+	if (code) {
+		tw_watch_recorder(NULL);
+		tw_recorder_abort(recorder);
+		tw_say("%s", launch->reason);
+		return code;
+	}
+	int status = 0;
+	struct tw_late *late = tw_late_begin(&request->arguments, request->config.text, recorder);
+	tw_recorder_child(recorder, child);
+	bool has_ended = tw_watch(&(struct tw_watch){
+		.recorder = recorder,
+		.late = late,
+		.child = child,
+		.is_stream = request->recorder.is_stream,
+		.waits_for_all = request->recorder.follow_fork && !request->is_until_first,
+		.is_quiet = request->is_quiet}, &status);
+	tw_recorder_child_ended(recorder, has_ended ? status : -1);
+	tw_recorder_close(recorder);
+	tw_late_end(late, request->is_quiet);
+	struct tw_recorder_stats stats = {0};
+	tw_watch_recorder(NULL);
+	error = tw_recorder_finish(recorder, &stats);
+	/* Whoever reads a stream may go when it likes. */
+	bool is_left = request->recorder.is_stream && error == TW_EPIPE;
+	if (is_left && !request->is_quiet)
+		tw_say("the reader of the stream has gone; the program went on, untraced.");
+	error = is_left ? 0 : error;
+	if (!is_left)
+		tw_account_troubles(&stats, request->path, error);
+	if (!request->is_quiet) {
+		tw_account_events(&stats, request->path, request->recorder.segments_kept);
+		if (has_ended && stats.images_alive && request->recorder.follow_fork)
+			tw_say("%u of its processes still run, and are traced no longer.",
+			       stats.images_alive);
+		if (!has_ended)
+			tw_say("the program (process %d) goes on, and is traced no longer.", (int)child);
+	}
+	if (!request->is_quiet)
+		say_what_is_missing(request, &stats);
+	if (!is_left)
+		tw_account_losses(&stats, request->recorder.is_stream ? NULL : request->path,
+				  request->recorder.policy);
+	if (!has_ended)
+		return 128 + tw_watch_signal();
+	int ending = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	return ending == 0 && error ? TW_EXIT_FAILURE : ending;
+}
+
+int tw_tool_record(int argc, char **argv)
+{
+	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
+	struct request request = {0};
+	int key, code = TW_EXIT_USAGE;
+	while ((key = tw_options_next(&options)) > 0) {
+		if (!take_option(&request, key, options.value))
+			goto free_config;
+	}
+	if (key < 0) {
+		code = tw_options_exit(key);
+		goto free_config;
+	}
+	if (request.is_local && request.is_global) {
+		code = tw_usage(&command, "--local and --global exclude each other.");
+		goto free_config;
+	}
+	if (options.index >= argc) {
+		code = tw_usage(&command, "which program? Its command line comes last.");
+		goto free_config;
+	}
+	static struct tw_launch launch;
+	code = tw_launch_find(&launch, argv[options.index]);
+	if (code)
+		tw_say("%s", launch.reason);
+	else if (!config_alias(&request, &launch, argv[options.index]) || !complete_request(&request, launch.path))
+		code = TW_EXIT_NOT_STARTED;
+	else if (!check_patterns(&request, &launch))
+		code = TW_EXIT_USAGE;
+	else if (!tw_arguments_find_arities(&request.arguments, launch.program, &request.config) ||
+		 !tw_arguments_find(&request.arguments, launch.program, &request.config, request.is_quiet))
+		code = TW_EXIT_NOT_STARTED;
+	else if (!config_guard(&request, launch.program))
+		code = TW_EXIT_USAGE;
+	else if (!tw_arguments_config_late(&request.arguments, &request.config))
+		code = TW_EXIT_NOT_STARTED;
+	else
+		code = record(&request, &launch, argv + options.index);
+free_config:
+	tw_check_close(request.check);
+	tw_layouts_free(&request.arguments.layouts);
+	free(request.config.text);
+	return code;
+}

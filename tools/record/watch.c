@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* watch.c - a program that is being recorded: its end, its children's, and the signals that come meanwhile. */
+#include "tools/record/watch.h"
+
+#include "tools/record/children.h"
+#include "tools/record/late.h"
+#include "tools/tool.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How long one round may sleep; signals cut it short. */
+#define POLL_NS UINT64_C(1000000000)
+/* And where other processes are waited for, whose end sends no signal. */
+#define OTHERS_POLL_NS UINT64_C(100000000)
+
+/* ---- signals: counted here, looked at between two rounds ---- */
+
+static struct tw_recorder *volatile signalled_recorder;
+static volatile sig_atomic_t stops_asked;
+static volatile sig_atomic_t stop_signal;
+static volatile sig_atomic_t signal_to_pass_on;
+
+static void on_signal(int number, siginfo_t *info, void *unused)
+{
+	(void)unused;
+	int saved = errno;
+	if (number != SIGCHLD) {
+		stops_asked++;
+		stop_signal = number;
+		/* The terminal has told the whole process group; kill(1) told only us. */
+		if (info->si_code <= 0)
+			signal_to_pass_on = number;
+		if (signalled_recorder)
+			tw_recorder_hurry(signalled_recorder);
+	}
+	if (signalled_recorder)
+		tw_recorder_wake(signalled_recorder);
+	errno = saved;
+}
+
+void tw_watch_signals(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD};
+	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART}, found;
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+		/* What somebody had us ignore (nohup, a shell's background job) stays ignored. */
+		if (sigaction(numbers[i], NULL, &found) == 0 &&
+		    (numbers[i] == SIGCHLD || found.sa_handler != SIG_IGN))
+			sigaction(numbers[i], &action, NULL);
+	}
+}
+
+void tw_watch_recorder(struct tw_recorder *recorder)
+{
+	signalled_recorder = recorder;
+}
+
+int tw_watch_signal(void)
+{
+	return stop_signal;
+}
+
+/* ---- until the end ---- */
+
+/* Has the program ended?  Then with *status.  Signals that it was not told of are passed on. */
+static bool look_at_child(pid_t child, int *status)
+{
+	pid_t ended = waitpid(child, status, WNOHANG);
+	if (ended == child || (ended < 0 && errno == ECHILD))
+		return true;
+	if (signal_to_pass_on) {
+		kill(child, signal_to_pass_on);
+		signal_to_pass_on = 0;
+	}
+	return false;
+}
+
+/* The first process has ended: until the last one has, a signal comes, or nobody reads the stream any more. */
+static void drain_the_others(const struct tw_watch *watch)
+{
+	struct tw_recorder_stats stats = {0};
+	bool has_said = watch->is_quiet || !isatty(STDERR_FILENO);
+	while (!stops_asked && !stats.last_error && tw_children_are_left(watch->recorder)) {
+		if (!has_said)
+			tw_say("the program has ended; processes that it has started still run, and are traced. Ctrl-C ends "
+			       "the recording.");
+		has_said = true;
+		tw_recorder_poll(watch->recorder, OTHERS_POLL_NS);
+		tw_late_look(watch->late);
+		if (watch->is_stream)
+			tw_recorder_stats(watch->recorder, &stats);
+	}
+}
+
+bool tw_watch(const struct tw_watch *watch, int *status)
+{
+	struct tw_recorder_stats stats = {0};
+	int seen = 0;
+	/* What came before there was a program to tell. */
+	if (stops_asked)
+		signal_to_pass_on = stop_signal;
+	for (;;) {
+		tw_recorder_poll(watch->recorder, POLL_NS);
+		tw_late_look(watch->late);
+		/* Nobody reads the stream any more: the program goes on untraced. */
+		if (watch->is_stream)
+			tw_recorder_stats(watch->recorder, &stats);
+		if (stats.last_error)
+			tw_recorder_close(watch->recorder);
+		if (look_at_child(watch->child, status)) {
+			if (watch->waits_for_all && !stats.last_error)
+				drain_the_others(watch);
+			return true;
+		}
+		if (stops_asked > 1)
+			return false;
+		if (stops_asked != seen && !watch->is_quiet && isatty(STDERR_FILENO))
+			tw_say("the program has been told; Ctrl-C once more stops recording at once.");
+		seen = stops_asked;
+	}
+}

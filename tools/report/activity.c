@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* activity.c - messages and schedules, summed up as they come. */
+#include "tools/report/activity.h"
+#include "tools/common/threads.h"
+#include "tools/tool.h"
+#include "tools/print/print.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- processes ---- */
+
+static uint32_t slot_of(const struct tw_activity *activity, uint32_t image, uint32_t number)
+{
+	return (uint32_t)(((uint64_t)number << 8 ^ image) * 0x9e3779b97f4a7c15 >> 32) & activity->mask;
+}
+
+static bool grow_slots(struct tw_activity *activity)
+{
+	uint32_t mask = activity->mask ? activity->mask * 2 + 1 : 255;
+	struct tw_activity_process **slots = calloc(mask + (size_t)1, sizeof *slots);
+	struct tw_activity_process **processes =
+		realloc(activity->processes, (mask + (size_t)1) * sizeof *processes);
+	if (processes)
+		activity->processes = processes;
+	if (!slots || !processes) {
+		free(slots);
+		return false;
+	}
+	free(activity->slots);
+	activity->slots = slots;
+	activity->mask = mask;
+	activity->process_room = mask + 1;
+	for (uint32_t i = 0; i < activity->process_count; i++) {
+		struct tw_activity_process *process = processes[i];
+		uint32_t at = slot_of(activity, process->image, process->pid_number);
+		process->next = slots[at];
+		slots[at] = process;
+	}
+	return true;
+}
+
+/* The process of a pid; NULL without memory. */
+static struct tw_activity_process *find_process(struct tw_activity *activity, uint32_t image, uint32_t number,
+						uint32_t serial)
+{
+	struct tw_activity_process *process = activity->slots[slot_of(activity, image, number)];
+	while (process &&
+	       (process->pid_number != number || process->pid_serial != serial || process->image != image))
+		process = process->next;
+	if (process)
+		return process;
+	if (activity->process_count == activity->process_room && !grow_slots(activity))
+		return NULL;
+	process = calloc(1, sizeof *process);
+	if (!process)
+		return NULL;
+	uint32_t at = slot_of(activity, image, number);
+	process->image = image;
+	process->pid_number = number;
+	process->pid_serial = serial;
+	process->number = activity->process_count;
+	process->last_sender = TW_PLACES_NONE;
+	process->next = activity->slots[at];
+	activity->slots[at] = process;
+	activity->processes[activity->process_count++] = process;
+	return process;
+}
+
+/* The process whose event it is; its stack remembers. */
+static struct tw_activity_process *process_of(struct tw_activity *activity, struct tw_stack *stack)
+{
+	if (stack->user)
+		return stack->user;
+	const struct tw_capture_tracee *tracee =
+		stack->has_tracee ? tw_capture_tracee(activity->capture, stack->image, stack->tracee_id)
+				  : NULL;
+	struct tw_activity_process *process =
+		find_process(activity, stack->image, tracee ? tracee->pid_number : stack->tracee_id,
+			     tracee ? tracee->pid_serial : 0);
+	char name[TW_THREAD_NAME_BYTES];
+	if (process && !process->name &&
+	    *tw_process_name(activity->capture, stack->image, stack->tracee_id, name))
+		process->name = strdup(name);
+	stack->user = process;
+	return process;
+}
+
+/* ---- pairs ---- */
+
+static uint32_t pair_slot(const struct tw_activity *activity, uint32_t sender, uint32_t receiver)
+{
+	uint32_t at = (uint32_t)(((uint64_t)sender << 32 | receiver) * 0x9e3779b97f4a7c15 >> 32) &
+		      activity->pair_mask;
+	for (; activity->pair_slots[at]; at = (at + 1) & activity->pair_mask) {
+		const struct tw_activity_pair *pair = &activity->pairs[activity->pair_slots[at] - 1];
+		if (pair->sender == sender && pair->receiver == receiver)
+			break;
+	}
+	return at;
+}
+
+static bool grow_pairs(struct tw_activity *activity)
+{
+	uint32_t room = activity->pair_count ? activity->pair_count * 2 : 256;
+	struct tw_activity_pair *pairs = realloc(activity->pairs, room * sizeof *pairs);
+	if (pairs)
+		activity->pairs = pairs;
+	uint32_t *slots = calloc((size_t)room * 2, sizeof *slots);
+	if (!pairs || !slots) {
+		free(slots);
+		return false;
+	}
+	free(activity->pair_slots);
+	activity->pair_slots = slots;
+	activity->pair_mask = room * 2 - 1;
+	for (uint32_t i = 0; i < activity->pair_count; i++)
+		slots[pair_slot(activity, pairs[i].sender, pairs[i].receiver)] = i + 1;
+	return true;
+}
+
+/* NULL where there are too many, or there is no memory. */
+static struct tw_activity_pair *find_pair(struct tw_activity *activity, uint32_t sender, uint32_t receiver)
+{
+	uint32_t at = pair_slot(activity, sender, receiver);
+	if (activity->pair_slots[at])
+		return &activity->pairs[activity->pair_slots[at] - 1];
+	if (activity->pair_count >= TW_ACTIVITY_PAIRS_MAX) {
+		activity->are_pairs_full = true;
+		return NULL;
+	}
+	if (activity->pair_count >= 256 && (activity->pair_count & (activity->pair_count - 1)) == 0) {
+		if (!grow_pairs(activity)) {
+			activity->are_pairs_full = true;
+			return NULL;
+		}
+		at = pair_slot(activity, sender, receiver);
+	}
+	struct tw_activity_pair *pair = &activity->pairs[activity->pair_count];
+	*pair = (struct tw_activity_pair){.sender = sender, .receiver = receiver};
+	activity->pair_slots[at] = ++activity->pair_count;
+	return pair;
+}
+
+/* ---- events ---- */
+
+static uint32_t big32(const unsigned char *at)
+{
+	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/*
+ * Who a message goes to: the last term.  A pid of the program itself has always the same bytes before its
+ * numbers, so that a message of any size need not be decoded.
+ */
+static bool take_receiver(const struct tw_capture_event *event, uint32_t *number, uint32_t *serial)
+{
+	static const char own[] = "\203Xw\015nonode@nohost";
+	enum { OWN = sizeof own - 1 };
+	struct tw_print_payload payload;
+	tw_print_payload_take(event, &payload);
+	if (payload.is_damaged || !payload.has_terms || payload.term_count < 2)
+		return false;
+	const unsigned char *end = (const unsigned char *)payload.terms + payload.term_bytes;
+	if (!payload.has_extra && payload.term_bytes > OWN + 12 && memcmp(end - OWN - 12, own, OWN) == 0) {
+		*number = big32(end - 12);
+		*serial = big32(end - 8);
+		return true;
+	}
+	struct tw_identifier parts;
+	struct tw_term term;
+	if (!tw_print_next_term(&payload, &term) || !tw_print_next_term(&payload, &term) ||
+	    tw_term_type(term) != TW_TYPE_PID || tw_term_get_identifier(term, &parts))
+		return false;
+	*number = parts.words[0];
+	*serial = parts.words[1];
+	return true;
+}
+
+static bool on_send(struct tw_activity *activity, const struct tw_capture_event *event,
+		    struct tw_activity_process *sender)
+{
+	uint32_t number, serial;
+	sender->sent++;
+	activity->sent++;
+	if (!take_receiver(event, &number, &serial))
+		return true;
+	struct tw_activity_process *receiver = find_process(activity, event->image, number, serial);
+	if (!receiver)
+		return false;
+	receiver->last_sender = sender->number;
+	struct tw_activity_pair *pair = find_pair(activity, sender->number, receiver->number);
+	if (pair)
+		pair->messages++;
+	return true;
+}
+
+static void remember_longest(struct tw_activity *activity, const struct tw_activity_wait *wait)
+{
+	uint32_t at = activity->longest_count;
+	if (at == TW_ACTIVITY_LONGEST && activity->longest[at - 1].ns >= wait->ns)
+		return;
+	if (at < TW_ACTIVITY_LONGEST)
+		activity->longest_count++;
+	else
+		at--;
+	for (; at > 0 && activity->longest[at - 1].ns < wait->ns; at--)
+		activity->longest[at] = activity->longest[at - 1];
+	activity->longest[at] = *wait;
+}
+
+static bool on_in(struct tw_activity *activity, struct tw_activity_process *process, const struct tw_stack *stack,
+		  uint64_t now_ns)
+{
+	process->is_running = true;
+	process->since_ns = now_ns;
+	process->own_ns = tw_stack_own_until(stack, now_ns);
+	if (!process->waiting_ns)
+		return true;
+	struct tw_activity_wait wait = {now_ns > process->waiting_ns ? now_ns - process->waiting_ns : 0,
+					process->waiting_ns, process->last_sender, process->number};
+	process->waiting_ns = 0;
+	process->waits++;
+	process->wait_ns += wait.ns;
+	if (wait.ns > process->wait_max_ns)
+		process->wait_max_ns = wait.ns;
+	remember_longest(activity, &wait);
+	struct tw_activity_pair *pair = find_pair(activity, wait.sender, wait.receiver);
+	if (pair) {
+		pair->waits++;
+		pair->wait_ns += wait.ns;
+		if (wait.ns > pair->wait_max_ns)
+			pair->wait_max_ns = wait.ns;
+	}
+	return tw_histogram_add(&activity->waits, wait.ns);
+}
+
+/* A run whose beginning was not seen does not count. */
+static bool on_out(struct tw_activity *activity, struct tw_activity_process *process, const struct tw_stack *stack,
+		   const struct tw_capture_event *event)
+{
+	bool was_running = process->is_running;
+	process->is_running = false;
+	if (!was_running)
+		return true;
+	uint64_t ns = event->time_ns > process->since_ns ? event->time_ns - process->since_ns : 0;
+	uint64_t own_ns = tw_stack_own_until(stack, event->time_ns) - process->own_ns;
+	/* What the tracer took is no time of the process. */
+	ns -= own_ns < ns ? own_ns : ns;
+	process->runs++;
+	process->run_ns += ns;
+	if (ns > process->run_max_ns)
+		process->run_max_ns = ns;
+	if (event->stream < activity->stream_count) {
+		struct tw_activity_scheduler *scheduler =
+			&activity->schedulers[activity->stream_schedulers[event->stream]];
+		scheduler->runs++;
+		scheduler->run_ns += ns;
+	}
+	return tw_histogram_add(&activity->runs, ns);
+}
+
+bool tw_activity_event(struct tw_activity *activity, const struct tw_capture_event *event,
+		       const struct tw_step *step)
+{
+	if (event->kind < TW_CAPTURE_SEND || event->kind > TW_CAPTURE_OUT_EXITED)
+		return true;
+	struct tw_activity_process *process = process_of(activity, step->stack);
+	if (!process)
+		return false;
+	switch (event->kind) {
+	case TW_CAPTURE_SEND: return on_send(activity, event, process);
+	case TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS:
+		process->sent++;
+		activity->to_nobody++;
+		return true;
+	case TW_CAPTURE_RECEIVE:
+		process->received++;
+		activity->received++;
+		if (!process->is_running && !process->waiting_ns)
+			process->waiting_ns = event->time_ns;
+		return true;
+	case TW_CAPTURE_SPAWN: activity->spawned++; return true;
+	case TW_CAPTURE_EXIT: activity->exited++; return true;
+	case TW_CAPTURE_IN:
+	case TW_CAPTURE_IN_EXITING: return on_in(activity, process, step->stack, event->time_ns);
+	case TW_CAPTURE_OUT:
+	case TW_CAPTURE_OUT_EXITING:
+	case TW_CAPTURE_OUT_EXITED: return on_out(activity, process, step->stack, event);
+	default: return true;
+	}
+}
+
+/* ---- life ---- */
+
+static bool init_schedulers(struct tw_activity *activity)
+{
+	activity->stream_schedulers = calloc(activity->stream_count + (size_t)1, sizeof(uint32_t));
+	activity->schedulers = calloc(activity->stream_count + (size_t)1, sizeof *activity->schedulers);
+	if (!activity->stream_schedulers || !activity->schedulers)
+		return false;
+	for (uint32_t i = 0; i < activity->stream_count; i++) {
+		const struct tw_capture_stream *stream = tw_capture_stream(activity->capture, i);
+		uint32_t at = 0;
+		while (at < activity->scheduler_count &&
+		       (activity->schedulers[at].image != stream->image ||
+			activity->schedulers[at].scheduler_id != stream->scheduler_id))
+			at++;
+		if (at == activity->scheduler_count)
+			activity->schedulers[activity->scheduler_count++] = (struct tw_activity_scheduler){
+				.image = stream->image, .scheduler_id = stream->scheduler_id};
+		activity->stream_schedulers[i] = at;
+	}
+	return true;
+}
+
+bool tw_activity_init(struct tw_activity *activity, const struct tw_capture *capture)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	*activity = (struct tw_activity){.capture = capture, .stream_count = info.streams};
+	return grow_slots(activity) && grow_pairs(activity) && init_schedulers(activity);
+}
+
+void tw_activity_free(struct tw_activity *activity)
+{
+	for (uint32_t i = 0; i < activity->process_count; i++) {
+		free(activity->processes[i]->name);
+		free(activity->processes[i]);
+	}
+	free(activity->processes);
+	free(activity->slots);
+	free(activity->pairs);
+	free(activity->pair_slots);
+	free(activity->schedulers);
+	free(activity->stream_schedulers);
+	tw_histogram_free(&activity->waits);
+	tw_histogram_free(&activity->runs);
+	*activity = (struct tw_activity){0};
+}
+
+size_t tw_activity_name(const struct tw_activity *activity, uint32_t process, char *text, size_t room)
+{
+	int bytes;
+	if (process >= activity->process_count) {
+		bytes = snprintf(text, room, "(nobody that was seen)");
+	} else {
+		const struct tw_activity_process *at = activity->processes[process];
+		bytes = snprintf(text, room, "<0.%u.%u>%s%s", at->pid_number, at->pid_serial, at->name ? " " : "",
+				 at->name ? at->name : "");
+	}
+	return bytes < 0 ? 0 : (size_t)bytes < room ? (size_t)bytes : room - 1;
+}

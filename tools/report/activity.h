@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * activity.h - messages and schedules: who sent how much to whom, who ran for how long, and who waits for
+ *whom.
+ *
+ *	 send A -> B     receive B           in B            out B
+ *	 ----|---------------|----- wait -----|----- run -----|----
+ *
+ * A wait begins when a process that does not run receives a message, and ends when it is scheduled in.  It is
+ * counted for the process that sent to it last before it received: what it had waited for.
+ *
+ * Memory  for each process that is named by an event, and for each pair of sender and receiver up to
+ *	   TW_ACTIVITY_PAIRS_MAX; nothing for an event.
+ */
+#ifndef TW_TOOLS_ACTIVITY_H
+#define TW_TOOLS_ACTIVITY_H
+
+#include "tools/report/histogram.h"
+#include "tools/common/stacks.h"
+
+#define TW_ACTIVITY_PAIRS_MAX (UINT32_C(1) << 20)
+#define TW_ACTIVITY_LONGEST   10
+
+struct tw_activity_process {
+	uint32_t image;
+	uint32_t pid_number, pid_serial;
+	uint32_t number;
+	char *name; /* clean; NULL where there is none */
+	struct tw_activity_process *next;
+	uint32_t last_sender; /* a process's number; TW_PLACES_NONE */
+	bool is_running;
+	uint64_t since_ns;   /* it runs, when is_running */
+	uint64_t own_ns;     /* the tracer's own time on its stack then */
+	uint64_t waiting_ns; /* since then a message waits for it to run; 0: none */
+	/* Sums. */
+	uint64_t sent, received;
+	uint64_t waits, wait_ns, wait_max_ns;
+	uint64_t runs, run_ns, run_max_ns;
+};
+
+struct tw_activity_pair {
+	uint32_t sender, receiver; /* processes' numbers; sender TW_PLACES_NONE: not seen */
+	uint64_t messages;
+	uint64_t waits, wait_ns, wait_max_ns;
+};
+
+struct tw_activity_wait {
+	uint64_t ns;
+	uint64_t at_ns; /* when it began */
+	uint32_t sender, receiver;
+};
+
+struct tw_activity_scheduler {
+	uint32_t image;
+	uint32_t scheduler_id;
+	uint64_t runs, run_ns;
+};
+
+struct tw_activity {
+	const struct tw_capture *capture;
+	struct tw_activity_process **slots, **processes; /* by hash; by number */
+	uint32_t mask, process_count, process_room;
+	struct tw_activity_pair *pairs;
+	uint32_t *pair_slots; /* numbers + 1 */
+	uint32_t pair_count, pair_mask;
+	struct tw_activity_scheduler *schedulers;
+	uint32_t scheduler_count;
+	uint32_t *stream_schedulers; /* by stream */
+	uint32_t stream_count;
+	struct tw_histogram waits, runs;
+	struct tw_activity_wait longest[TW_ACTIVITY_LONGEST]; /* longest first */
+	uint32_t longest_count;
+	uint64_t sent, received, to_nobody, spawned, exited;
+	bool are_pairs_full;
+};
+
+/* Answer false without memory. */
+bool tw_activity_init(struct tw_activity *activity, const struct tw_capture *capture);
+/* An event in order; step->stack is its stack. */
+bool tw_activity_event(struct tw_activity *activity, const struct tw_capture_event *event,
+		       const struct tw_step *step);
+void tw_activity_free(struct tw_activity *activity);
+
+static inline bool tw_activity_has_messages(const struct tw_activity *activity)
+{
+	return activity->sent || activity->received || activity->to_nobody;
+}
+
+/* "<0.44.0> worker1" */
+size_t tw_activity_name(const struct tw_activity *activity, uint32_t process, char *text, size_t room);
+
+#endif

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* calltree.c - one tree of all calls. */
+#include "tools/report/calltree.h"
+#include "tools/common/lines.h"
+#include "tools/tool.h"
+
+#include "tracewheel/error.h"
+
+#include <stdlib.h>
+
+/* There are as many as may be. */
+#define NO_NODE UINT32_MAX
+
+static uint32_t slot_of(const struct tw_calltree *tree, uint32_t parent, uint32_t function)
+{
+	uint64_t hash = ((uint64_t)parent << 32 | function) * 0x9e3779b97f4a7c15;
+	return (uint32_t)(hash >> 33) & tree->mask;
+}
+
+static void add_slot(struct tw_calltree *tree, uint32_t node)
+{
+	uint32_t at = slot_of(tree, tree->nodes[node].parent, tree->nodes[node].function);
+	while (tree->slots[at])
+		at = (at + 1) & tree->mask;
+	tree->slots[at] = node;
+}
+
+/* Twice as many nodes, and slots for them. */
+static bool grow(struct tw_calltree *tree)
+{
+	size_t room = tree->node_count ? (size_t)tree->node_count * 2 : 256;
+	struct tw_call_node *nodes = realloc(tree->nodes, room * sizeof *nodes);
+	if (nodes)
+		tree->nodes = nodes;
+	uint32_t *slots = calloc(room * 2, sizeof *slots);
+	if (!nodes || !slots) {
+		free(slots);
+		return false;
+	}
+	free(tree->slots);
+	tree->slots = slots;
+	tree->mask = (uint32_t)room * 2 - 1;
+	for (uint32_t i = TW_CALLTREE_FIRST; i < tree->node_count; i++)
+		add_slot(tree, i);
+	return true;
+}
+
+static bool is_recursive(const struct tw_calltree *tree, uint32_t parent, uint32_t function)
+{
+	/* Beyond the limit nobody knows: a total that is too small is better than one that counts twice. */
+	if (parent == TW_CALLTREE_BEYOND)
+		return true;
+	for (uint32_t at = parent; at != TW_CALLTREE_ROOT; at = tree->nodes[at].parent) {
+		if (tree->nodes[at].function == function && !tree->nodes[at].is_process)
+			return true;
+	}
+	return false;
+}
+
+static uint32_t add_node(struct tw_calltree *tree, uint32_t parent, uint32_t function, bool is_process)
+{
+	if (tree->node_count >= tree->node_max && parent != TW_CALLTREE_BEYOND) {
+		tree->is_full = true;
+		return NO_NODE;
+	}
+	if ((tree->node_count & (tree->node_count - 1)) == 0 && tree->node_count >= 256 && !grow(tree)) {
+		tree->has_no_memory = true;
+		return TW_CALLTREE_BEYOND;
+	}
+	uint32_t number = tree->node_count++;
+	struct tw_call_node *above = &tree->nodes[parent];
+	tree->nodes[number] =
+		(struct tw_call_node){.parent = parent,
+				      .function = function,
+				      .next_sibling = above->first_child,
+				      .depth = (uint16_t)(above->depth + 1),
+				      .is_process = is_process,
+				      .is_recursive = !is_process && is_recursive(tree, parent, function)};
+	above->first_child = number;
+	add_slot(tree, number);
+	return number;
+}
+
+static uint32_t find_child(struct tw_calltree *tree, uint32_t parent, uint32_t function)
+{
+	uint32_t last = tree->nodes[parent].last_used;
+	if (last && tree->nodes[last].function == function && !tree->nodes[last].is_process)
+		return last;
+	if (tree->nodes[parent].depth >= TW_CALLTREE_DEPTH_MAX)
+		parent = TW_CALLTREE_BEYOND;
+	for (;;) {
+		uint32_t at = slot_of(tree, parent, function);
+		for (; tree->slots[at]; at = (at + 1) & tree->mask) {
+			const struct tw_call_node *node = &tree->nodes[tree->slots[at]];
+			if (node->parent == parent && node->function == function && !node->is_process)
+				break;
+		}
+		uint32_t number = tree->slots[at];
+		if (!number)
+			number = add_node(tree, parent, function, false);
+		if (number != NO_NODE) {
+			tree->nodes[parent].last_used = number;
+			return number;
+		}
+		parent = TW_CALLTREE_BEYOND;
+	}
+}
+
+/* The node that a process's outermost calls are below. */
+static uint32_t process_node(struct tw_calltree *tree, const struct tw_stack *stack)
+{
+	if (!tree->is_by_process)
+		return TW_CALLTREE_ROOT;
+	if (stack->number >= tree->process_room) {
+		uint32_t room = stack->number * 2 + 64;
+		uint32_t *grown = realloc(tree->process_nodes, room * sizeof *grown);
+		if (!grown) {
+			tree->has_no_memory = true;
+			return TW_CALLTREE_ROOT;
+		}
+		memset(grown + tree->process_room, 0, (room - tree->process_room) * sizeof *grown);
+		tree->process_nodes = grown;
+		tree->process_room = room;
+	}
+	uint32_t *node = &tree->process_nodes[stack->number];
+	if (!*node) {
+		*node = add_node(tree, TW_CALLTREE_ROOT, stack->number, true);
+		if (*node == NO_NODE)
+			*node = TW_CALLTREE_BEYOND;
+	}
+	return *node;
+}
+
+static uint32_t node_above(struct tw_calltree *tree, const struct tw_stack *stack, uint32_t depth)
+{
+	return depth ? stack->frames[depth - 1].node : process_node(tree, stack);
+}
+
+static void on_begin(void *context, struct tw_stack *stack)
+{
+	struct tw_calltree *tree = context;
+	struct tw_frame *frame = &stack->frames[stack->depth - 1];
+	frame->node = find_child(tree, node_above(tree, stack, stack->depth - 1), frame->function);
+	tree->nodes[frame->node].calls++;
+	tree->functions[frame->function].calls++;
+}
+
+static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
+		   const struct tw_frame_time *time)
+{
+	struct tw_calltree *tree = context;
+	const struct tw_frame *frame = &stack->frames[stack->depth - 1];
+	struct tw_call_node *node = &tree->nodes[frame->node];
+	struct tw_call_function *function = &tree->functions[frame->function];
+	node->total_ns += time->total_ns;
+	node->self_ns += time->self_ns;
+	function->self_ns += time->self_ns;
+	if (!node->is_recursive)
+		function->total_ns += time->total_ns;
+	function->exceptions += how == TW_FRAME_EXCEPTION;
+	function->cut += how == TW_FRAME_CUT;
+	function->lossy += time->is_lossy;
+	function->lossy_ns += node->is_recursive ? 0 : time->lost_ns;
+	node->is_lossy |= time->is_lossy;
+	function->open += how == TW_FRAME_OPEN;
+	if (time->is_exact && !tw_histogram_add(&function->took, time->total_ns))
+		tree->has_no_memory = true;
+}
+
+static void on_moment(void *context, struct tw_stack *stack, uint32_t function)
+{
+	struct tw_calltree *tree = context;
+	uint32_t node = find_child(tree, node_above(tree, stack, stack->depth), function);
+	tree->nodes[node].calls++;
+	tree->functions[function].calls++;
+}
+
+/* ---- by recorded stacks ---- */
+
+static bool grow_functions(struct tw_calltree *tree)
+{
+	uint32_t count = tree->places.function_count;
+	if (count <= tree->function_count)
+		return true;
+	struct tw_call_function *grown = realloc(tree->functions, count * sizeof *grown);
+	if (!grown)
+		return false;
+	memset(grown + tree->function_count, 0, (count - tree->function_count) * sizeof *grown);
+	tree->functions = grown;
+	tree->function_count = count;
+	return true;
+}
+
+/* One event more with this function on the stack. */
+static uint32_t pass_through(struct tw_calltree *tree, uint32_t parent, uint32_t function)
+{
+	uint32_t number = find_child(tree, parent, function);
+	struct tw_call_node *node = &tree->nodes[number];
+	node->total_ns++;
+	if (!node->is_recursive)
+		tree->functions[function].total_ns++;
+	return number;
+}
+
+/* A call, and the return addresses above it, the innermost first. */
+static void put_stack(struct tw_calltree *tree, const struct tw_call_pending *call, uint32_t image,
+		      const uint64_t *words, uint32_t count)
+{
+	uint32_t at = process_node(tree, call->stack);
+	for (uint32_t i = tw_line_stack_count(tree->capture, image, words, count); i-- > 0;) {
+		uint32_t function = tw_frames_function(&tree->frames, image, words[i]);
+		if (function == TW_PLACES_NONE || !grow_functions(tree)) {
+			tree->has_no_memory = true;
+			return;
+		}
+		at = pass_through(tree, at, function);
+	}
+	at = pass_through(tree, at, call->function);
+	tree->nodes[at].calls++;
+	tree->nodes[at].self_ns++;
+	tree->functions[call->function].calls++;
+	tree->functions[call->function].self_ns++;
+}
+
+static void put_stackless(struct tw_calltree *tree, struct tw_call_pending *pending)
+{
+	if (!pending->stack)
+		return;
+	tree->stackless++;
+	put_stack(tree, pending, 0, NULL, 0);
+	pending->stack = NULL;
+}
+
+/* A call waits for what comes behind it on its thread: its stack, or something else. */
+static void on_stack_event(struct tw_calltree *tree, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	if (event->stream >= tree->stream_count)
+		return;
+	struct tw_call_pending *pending = &tree->pending[event->stream];
+	if (event->kind == TW_CAPTURE_STACK && pending->stack && pending->place == event->id) {
+		put_stack(tree, pending, event->image, event->payload, event->payload_words);
+		pending->stack = NULL;
+		return;
+	}
+	put_stackless(tree, pending);
+	if (step->kind == TW_STEP_MOMENT)
+		*pending = (struct tw_call_pending){step->stack, step->function, event->id};
+}
+
+/* ---- all events ---- */
+
+static int read_events(struct tw_calltree *tree, const struct tw_capture_filter *filter)
+{
+	struct tw_capture_events *events;
+	struct tw_capture_info info;
+	int error = tw_capture_events_create(tree->capture, filter, &events);
+	if (error)
+		return error;
+	tw_capture_info(tree->capture, &info);
+	struct tw_meter meter;
+	tw_meter_start(&meter, "reading");
+	const struct tw_capture_event *batch;
+	struct tw_step step;
+	int64_t count;
+	while ((count = tw_capture_events_next(events, &batch)) > 0 && !tree->has_no_memory) {
+		for (int64_t i = 0; i < count; i++) {
+			if (!tw_stacks_event(&tree->stacks, &batch[i], &step) ||
+			    (tree->on_event && !tree->on_event(tree->context, &batch[i], &step)))
+				tree->has_no_memory = true;
+			else if (tree->is_by_stack)
+				on_stack_event(tree, &batch[i], &step);
+			tree->events += batch[i].kind != TW_CAPTURE_LOSS && batch[i].kind != TW_CAPTURE_OWN_TIME;
+		}
+		tw_meter_at(&meter, tree->events, info.events);
+	}
+	tw_meter_stop(&meter);
+	tw_capture_events_destroy(events);
+	for (uint32_t i = 0; tree->is_by_stack && i < tree->stream_count; i++)
+		put_stackless(tree, &tree->pending[i]);
+	if (count >= 0 && !tree->has_no_memory)
+		tw_stacks_finish(&tree->stacks, filter->to_ns);
+	return tree->has_no_memory ? TW_ENOMEM : (int)count;
+}
+
+/* Processes and the root take what is below them. */
+static void sum_up(struct tw_calltree *tree)
+{
+	for (uint32_t i = tree->node_count; i-- > TW_CALLTREE_FIRST;) {
+		const struct tw_call_node *node = &tree->nodes[i];
+		struct tw_call_node *parent = &tree->nodes[node->parent];
+		bool is_sum = node->parent < TW_CALLTREE_FIRST || parent->is_process;
+		if (!is_sum)
+			continue;
+		parent->calls += node->calls;
+		parent->total_ns += node->total_ns;
+		parent->is_lossy |= node->is_lossy;
+	}
+}
+
+static bool init_by_stack(struct tw_calltree *tree)
+{
+	struct tw_capture_info info;
+	tw_capture_info(tree->capture, &info);
+	tree->frames.capture = tree->capture;
+	tree->frames.places = &tree->places;
+	tree->pending = calloc(info.streams + (size_t)1, sizeof *tree->pending);
+	tree->stream_count = info.streams;
+	return tree->pending != NULL;
+}
+
+int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture,
+		     const struct tw_capture_filter *filter)
+{
+	tree->capture = capture;
+	if (!tree->node_max)
+		tree->node_max = TW_CALLTREE_NODES_MAX;
+	int error = tw_places_make(&tree->places, capture, filter);
+	if (error == 0)
+		error = tw_stacks_init(&tree->stacks, capture, &tree->places);
+	if (error == 0)
+		error = tw_stacks_foresee(&tree->stacks, filter);
+	if (error)
+		return error;
+	if (!grow_functions(tree) || !grow(tree))
+		return TW_ENOMEM;
+	tree->node_count = TW_CALLTREE_FIRST;
+	memset(tree->nodes, 0, TW_CALLTREE_FIRST * sizeof *tree->nodes);
+	tree->is_by_stack = tw_places_have_stacks_only(&tree->places);
+	if (tree->is_by_stack && !init_by_stack(tree))
+		return TW_ENOMEM;
+	if (!tree->is_by_stack)
+		tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree};
+	error = read_events(tree, filter);
+	if (error == 0)
+		sum_up(tree);
+	return error;
+}
+
+void tw_calltree_free(struct tw_calltree *tree)
+{
+	for (uint32_t i = 0; i < tree->function_count; i++)
+		tw_histogram_free(&tree->functions[i].took);
+	tw_frames_free(&tree->frames);
+	free(tree->pending);
+	free(tree->functions);
+	free(tree->nodes);
+	free(tree->slots);
+	free(tree->process_nodes);
+	tw_stacks_free(&tree->stacks);
+	tw_places_free(&tree->places);
+	tree->nodes = NULL;
+}
+
+/* ---- sums ---- */
+
+static int by_pair(const void *a, const void *b)
+{
+	const struct tw_call_edge *x = a, *y = b;
+	if (x->callee != y->callee)
+		return x->callee < y->callee ? -1 : 1;
+	return (x->caller > y->caller) - (x->caller < y->caller);
+}
+
+struct tw_call_edge *tw_calltree_edges(const struct tw_calltree *tree, size_t *count)
+{
+	struct tw_call_edge *edges = malloc(((size_t)tree->node_count + 1) * sizeof *edges);
+	size_t used = 0, kept = 0;
+	if (!edges)
+		return NULL;
+	for (uint32_t i = TW_CALLTREE_FIRST; i < tree->node_count; i++) {
+		const struct tw_call_node *node = &tree->nodes[i], *parent = &tree->nodes[node->parent];
+		if (node->is_process)
+			continue;
+		bool is_outermost = node->parent < TW_CALLTREE_FIRST || parent->is_process;
+		edges[used++] =
+			(struct tw_call_edge){.caller = is_outermost ? TW_PLACES_NONE : parent->function,
+					      .callee = node->function,
+					      .calls = node->calls,
+					      .total_ns = node->is_recursive ? 0 : node->total_ns,
+					      .self_ns = node->self_ns,
+					      .is_lossy = node->is_lossy};
+	}
+	qsort(edges, used, sizeof *edges, by_pair);
+	for (size_t i = 0; i < used; i++) {
+		if (kept && by_pair(&edges[kept - 1], &edges[i]) == 0) {
+			edges[kept - 1].calls += edges[i].calls;
+			edges[kept - 1].total_ns += edges[i].total_ns;
+			edges[kept - 1].self_ns += edges[i].self_ns;
+			edges[kept - 1].is_lossy |= edges[i].is_lossy;
+		} else {
+			edges[kept++] = edges[i];
+		}
+	}
+	*count = kept;
+	return edges;
+}
+
+static int by_weight(const void *a, const void *b, void *context)
+{
+	const struct tw_call_node *nodes = context;
+	const struct tw_call_node *x = &nodes[*(const uint32_t *)a], *y = &nodes[*(const uint32_t *)b];
+	if (x->total_ns != y->total_ns)
+		return x->total_ns < y->total_ns ? 1 : -1;
+	if (x->calls != y->calls)
+		return x->calls < y->calls ? 1 : -1;
+	return (x->function > y->function) - (x->function < y->function);
+}
+
+uint32_t *tw_calltree_children(const struct tw_calltree *tree, uint32_t node, size_t *count)
+{
+	size_t used = 0;
+	for (uint32_t at = tree->nodes[node].first_child; at; at = tree->nodes[at].next_sibling)
+		used++;
+	uint32_t *children = malloc((used + 1) * sizeof *children);
+	if (!children)
+		return NULL;
+	*count = used;
+	used = 0;
+	for (uint32_t at = tree->nodes[node].first_child; at; at = tree->nodes[at].next_sibling)
+		children[used++] = at;
+	qsort_r(children, used, sizeof *children, by_weight, tree->nodes);
+	return children;
+}
+
+static struct tw_stack *find_stack(const struct tw_calltree *tree, uint32_t number)
+{
+	for (uint32_t i = 0; i <= tree->stacks.mask; i++) {
+		for (struct tw_stack *stack = tree->stacks.slots[i]; stack; stack = stack->next) {
+			if (stack->number == number)
+				return stack;
+		}
+	}
+	return NULL;
+}
+
+const char *tw_calltree_name(const struct tw_calltree *tree, uint32_t node)
+{
+	const struct tw_call_node *at = &tree->nodes[node];
+	if (node == TW_CALLTREE_ROOT)
+		return "all";
+	if (node == TW_CALLTREE_BEYOND)
+		return "(beyond the limit of the tree)";
+	if (!at->is_process)
+		return tree->places.names[at->function].text;
+	struct tw_stack *stack = find_stack(tree, at->function);
+	return stack ? tw_stacks_name(&tree->stacks, stack) : "";
+}

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flame.c - `tracewheel flame`: the call tree as one page that a browser shows, or as folded stacks.
+ *
+ * The page is flame.html, which stands in the program; the tree goes into it as JSON, in which nothing can
+ * end the element that holds it: functions may be called anything.
+ */
+#include "tools/report/calltree.h"
+#include "tools/common/lines.h"
+#include "tools/common/missing.h"
+#include "tools/report/report.h"
+#include "tools/common/select.h"
+
+#include "tracewheel/error.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Nodes of less than this share of all time and of all calls are drawn together, as "(N smaller)". */
+#define LEAST_SHARE_DEFAULT 0.01 /* in percent */
+#define TABLE_ROWS          100
+
+enum { KEY_FOLDED = 256, KEY_BY_PROCESS, KEY_LEAST };
+
+static const struct tw_option options_table[] = {
+	{KEY_FOLDED, "folded", NULL,
+	 "folded stacks for other tools instead of a page: a;b;c N,\nwhere N is the self time in ns, or "
+	 "calls"},
+	{KEY_BY_PROCESS, "by-process", NULL, "a tree for each process, not one of all"},
+	{KEY_LEAST, "least", "PERCENT",
+	 "what takes less of the whole is drawn together with its\nneighbours (0.01); 0 keeps all"},
+	TW_SELECTION_OPTIONS,
+	{0}};
+
+static const struct tw_command command = {
+	.name = "flame",
+	.arguments = "[OPTION]... NAME.tw|FILE|- > NAME.html",
+	.summary = "A flame graph: one page without network, to be opened in a browser. Frames are\n"
+		   "functions below their callers, as wide as their share of the time. Where no\n"
+		   "returns were recorded: of the calls, by the call stacks of `record --stack`, if\n"
+		   "there are any.\n" TW_STREAM_HELP,
+	.options = options_table,
+	.examples = "  tracewheel flame sqlite3.tw > sqlite3.html\n"
+		    "  tracewheel flame --by-process --from 1.5 --to 2 app.tw > app.html\n"
+		    "  tracewheel record -q --returns -o - -- ls | tracewheel flame - > ls.html\n"
+		    "  tracewheel flame --folded sqlite3.tw | flamegraph.pl > sqlite3.svg\n",
+};
+
+struct request {
+	struct tw_selection selection;
+	double least_percent;
+	bool is_folded;
+	bool is_by_process;
+};
+
+static struct tw_out out;
+
+/* The page, cut where the data goes. */
+__asm__(".pushsection .rodata, \"a\", @progbits\n"
+	".globl tw_flame_page\n"
+	"tw_flame_page:\n"
+	".incbin \"" TW_FLAME_PAGE "\"\n"
+	".byte 0\n"
+	".popsection\n");
+extern const char tw_flame_page[] __attribute__((visibility("hidden")));
+
+/* ---- the page ---- */
+
+/* A string in which no browser sees markup, whatever it holds. */
+static void put_text(const char *text, size_t bytes)
+{
+	static struct tw_out scratch;
+	tw_out_init(&scratch, -1);
+	/* Names are short; what is longer than the buffer would be written to nowhere. */
+	tw_json_quote(&scratch, text, bytes < TW_OUT_BYTES / 8 ? bytes : TW_OUT_BYTES / 8);
+	for (size_t i = 0; i < scratch.used; i++) {
+		char c = scratch.data[i];
+		if (c == '<' || c == '>' || c == '&')
+			tw_out_format(&out, "\\u%04x", c);
+		else
+			tw_out_bytes(&out, &c, 1);
+	}
+}
+
+struct page {
+	const struct tw_calltree *tree;
+	uint64_t least_ns, least_calls;
+	bool has_times;
+	bool is_next;
+	/* Numbers of names: functions' own, then those of processes. */
+	uint32_t *process_names;
+	uint32_t process_count;
+	uint32_t count; /* of nodes that were written */
+	uint32_t *lossy;
+	uint32_t lossy_count;
+	bool has_no_memory;
+};
+
+static void put_node(struct page *page, unsigned depth, int64_t name, const struct tw_call_node *node)
+{
+	tw_out_format(&out, "%s%u,%lld,%llu,%llu,%llu", page->is_next ? "," : "", depth, (long long)name,
+		      (unsigned long long)node->calls, (unsigned long long)node->total_ns,
+		      (unsigned long long)node->self_ns);
+	page->is_next = true;
+	if (node->is_lossy && (page->lossy_count & (page->lossy_count + 1)) == 0) {
+		uint32_t *grown = realloc(page->lossy, ((size_t)page->lossy_count + 1) * 2 * sizeof *grown);
+		page->lossy = grown ? grown : page->lossy;
+		page->has_no_memory |= !grown;
+	}
+	if (node->is_lossy && !page->has_no_memory)
+		page->lossy[page->lossy_count++] = page->count;
+	page->count++;
+}
+
+/* Which nodes have losses in their sums, by their place in the list. */
+static void put_lossy(const struct page *page)
+{
+	tw_out_text(&out, "],\"lossy\":[");
+	for (uint32_t i = 0; i < page->lossy_count; i++)
+		tw_out_format(&out, "%s%u", i ? "," : "", page->lossy[i]);
+}
+
+/* The calls of a node and of all below it. */
+static uint64_t calls_below(const struct tw_calltree *tree, uint32_t number)
+{
+	uint64_t calls = tree->nodes[number].is_process ? 0 : tree->nodes[number].calls;
+	for (uint32_t at = tree->nodes[number].first_child; at; at = tree->nodes[at].next_sibling)
+		calls += calls_below(tree, at);
+	return calls;
+}
+
+static bool put_nodes(struct page *page, uint32_t number, unsigned depth)
+{
+	size_t count;
+	uint32_t *children = tw_calltree_children(page->tree, number, &count);
+	struct tw_call_node rest = {0};
+	uint32_t left_out = 0;
+	bool is_done = children != NULL;
+	for (size_t i = 0; is_done && i < count; i++) {
+		const struct tw_call_node *node = &page->tree->nodes[children[i]];
+		if (node->total_ns < page->least_ns && node->calls < page->least_calls) {
+			rest.calls += calls_below(page->tree, children[i]);
+			rest.total_ns += node->total_ns;
+			left_out++;
+			continue;
+		}
+		int64_t name = node->function;
+		if (node->is_process) {
+			page->process_names[page->process_count++] = children[i];
+			name = page->tree->places.function_count + page->process_count - 1;
+		}
+		put_node(page, depth, name, node);
+		is_done = put_nodes(page, children[i], depth + 1);
+	}
+	if (is_done && left_out)
+		put_node(page, depth, -(int64_t)left_out, &rest);
+	free(children);
+	return is_done;
+}
+
+static void put_names(const struct page *page)
+{
+	tw_out_text(&out, "],\"names\":[");
+	for (uint32_t i = 0; i < page->tree->places.function_count; i++) {
+		tw_out_text(&out, i ? "," : "");
+		put_text(page->tree->places.names[i].text, page->tree->places.names[i].bytes);
+	}
+	for (uint32_t i = 0; i < page->process_count; i++) {
+		const char *name = tw_calltree_name(page->tree, page->process_names[i]);
+		tw_out_text(&out, ",");
+		put_text(name, strlen(name));
+	}
+}
+
+static void put_functions(const struct tw_calltree *tree, bool has_times)
+{
+	size_t count = 0;
+	struct tw_report_row *rows = tw_report_rows(tree, has_times ? TW_SORT_SELF : TW_SORT_CALLS, &count);
+	tw_out_text(&out, "],\"functions\":[");
+	for (size_t i = 0; rows && i < count && i < TABLE_ROWS; i++)
+		tw_out_format(&out, "%s[%u,%llu,%llu,%llu]", i ? "," : "", rows[i].function,
+			      (unsigned long long)rows[i].sums->calls,
+			      (unsigned long long)rows[i].sums->total_ns,
+			      (unsigned long long)rows[i].sums->self_ns);
+	free(rows);
+}
+
+/* Formatted first: it is escaped like any other text. */
+static void put_note(bool warns, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put_note(bool warns, const char *format, ...)
+{
+	static bool is_next;
+	char text[400];
+	va_list list;
+	va_start(list, format);
+	vsnprintf(text, sizeof text, format, list);
+	va_end(list);
+	tw_out_text(&out, is_next ? ",{\"text\":" : "{\"text\":");
+	put_text(text, strlen(text));
+	tw_out_format(&out, ",\"warns\":%s}", warns ? "true" : "false");
+	is_next = true;
+}
+
+/* What was recorded, and what is not in it. */
+static void put_notes(const struct request *request, const struct tw_calltree *tree, bool has_times)
+{
+	struct tw_capture_info info;
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES];
+	uint64_t lost = 0;
+	tw_capture_info(tree->capture, &info);
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		lost += info.lost[cause];
+	tw_out_text(&out, "],\"notes\":[");
+	put_note(false,
+		 "%s events of %u thread%s in %s. Frames of less than %g %% of the whole are drawn together.",
+		 tw_figure_count(a, tree->events), info.threads, info.threads == 1 ? "" : "s",
+		 tw_figure_seconds(b, (double)(info.end_ns - info.start_ns) / 1e9), request->least_percent);
+	if (tree->is_by_stack)
+		put_note(false, "No returns were recorded: widths are numbers of events, by the call stacks that were recorded "
+				"with them. A stack begins where it was as deep as was asked for, or could not be followed.");
+	else if (!has_times)
+		put_note(true, "No returns were recorded: widths are calls, and nothing is known of calls "
+			       "within calls.");
+	if (tree->stackless)
+		put_note(false, "Calls without a stack: %s.", tw_figure_count(a, tree->stackless));
+	if (lost)
+		put_note(true, "%s events were lost: calls around them are cut or unseen.",
+			 tw_figure_count(a, lost));
+	struct tw_capture_account account;
+	char clause[TW_MISSING_ROOM];
+	tw_capture_account(tree->capture, &account);
+	for (unsigned cause = TW_MISSING_OVERWRITTEN; cause < TW_MISSING_CAUSES; cause++) {
+		if (*tw_missing_clause(&account, cause, clause))
+			put_note(cause != TW_MISSING_OVERWRITTEN && cause != TW_MISSING_REMOVED, "%c%s.",
+				 toupper((unsigned char)*clause), clause + 1);
+	}
+	if (info.is_live)
+		put_note(true, "The capture is not complete: it is being recorded, or its recorder died.");
+	if (*tw_missing_waits(&account, clause))
+		put_note(false, "The program %s: that is in no time of a call.", clause);
+	if (*tw_missing_setups(&account, clause))
+		put_note(false, "%c%s: that is in no time of a call.", toupper((unsigned char)*clause), clause + 1);
+	if (tree->stacks.open)
+		put_note(false, "Calls that were open at the end, and count up to it: %s.",
+			 tw_figure_count(a, tree->stacks.open));
+	if (tree->stacks.cut || tree->stacks.unmatched)
+		put_note(false, "Calls without a return: %s; returns without a call: %s. They have no time.",
+			 tw_figure_count(b, tree->stacks.cut), tw_figure_count(c, tree->stacks.unmatched));
+	if (tree->is_full)
+		put_note(true, "The tree has more nodes than are kept: some calls are missing in it.");
+}
+
+static void put_title(const struct tw_calltree *tree, const char *path)
+{
+	const struct tw_capture_image *image;
+	char title[300];
+	size_t bytes = 0;
+	if (tw_names_images(tree->capture, &image, 1) && image->command_bytes) {
+		size_t left = image->command_bytes - (image->command[image->command_bytes - 1] == 0);
+		for (const char *at = image->command; left && bytes + TW_CLEAN_PIECE_BYTES < sizeof title;) {
+			size_t more, taken = tw_clean_piece(*at ? at : " ", left, title + bytes, &more);
+			bytes += more;
+			at += taken;
+			left -= taken;
+		}
+	}
+	if (!bytes)
+		bytes = (size_t)snprintf(title, sizeof title, "%.200s", path);
+	if (tree->is_by_stack) {
+		bytes = bytes < 200 ? bytes : 200;
+		bytes += (size_t)snprintf(title + bytes, sizeof title - bytes, " (by number of events)");
+	}
+	put_text(title, bytes);
+}
+
+static int put_page(const struct request *request, const struct tw_calltree *tree, const char *path)
+{
+	static const char mark[] = "@DATA@";
+	const char *data = strstr(tw_flame_page, mark);
+	struct page page = {.tree = tree, .has_times = tw_places_have_returns(&tree->places)};
+	page.process_names = malloc((tree->stacks.count + (size_t)1) * sizeof *page.process_names);
+	if (!page.process_names || !data)
+		return TW_ENOMEM;
+	double share = request->least_percent / 100, calls = 0;
+	for (uint32_t i = 0; i < tree->places.function_count; i++)
+		calls += (double)tree->functions[i].calls;
+	page.least_ns = (uint64_t)((double)tree->nodes[TW_CALLTREE_ROOT].total_ns * share);
+	page.least_calls = (uint64_t)(calls * share);
+	tw_out_bytes(&out, tw_flame_page, (size_t)(data - tw_flame_page));
+	tw_out_text(&out, "{\"title\":");
+	put_title(tree, path);
+	tw_out_format(&out, ",\"hasTimes\":%s,\"hasStacks\":%s,\"nodes\":[", page.has_times ? "true" : "false",
+		      tree->is_by_stack ? "true" : "false");
+	bool is_done = put_nodes(&page, TW_CALLTREE_ROOT, 1) && !page.has_no_memory;
+	put_lossy(&page);
+	put_names(&page);
+	put_functions(tree, page.has_times);
+	put_notes(request, tree, page.has_times);
+	tw_out_text(&out, "]}");
+	tw_out_text(&out, data + strlen(mark));
+	free(page.process_names);
+	free(page.lossy);
+	return is_done ? 0 : TW_ENOMEM;
+}
+
+/* ---- folded stacks ---- */
+
+struct chain {
+	char *text;
+	size_t bytes, room;
+};
+
+/* What separates is not part of a name. */
+static bool add_to_chain(struct chain *chain, const char *name)
+{
+	size_t bytes = strlen(name);
+	if (chain->bytes + bytes + 2 > chain->room) {
+		size_t room = (chain->bytes + bytes + 2) * 2;
+		char *grown = realloc(chain->text, room);
+		if (!grown)
+			return false;
+		chain->text = grown;
+		chain->room = room;
+	}
+	if (chain->bytes)
+		chain->text[chain->bytes++] = ';';
+	for (size_t i = 0; i < bytes; i++)
+		chain->text[chain->bytes++] = name[i] == ';' ? ':' : name[i];
+	return true;
+}
+
+static bool put_folded(const struct tw_calltree *tree, uint32_t number, struct chain *chain, bool has_times)
+{
+	size_t count, before = chain->bytes;
+	uint32_t *children = tw_calltree_children(tree, number, &count);
+	bool is_done = children != NULL;
+	for (size_t i = 0; is_done && i < count; i++) {
+		const struct tw_call_node *node = &tree->nodes[children[i]];
+		is_done = add_to_chain(chain, tw_calltree_name(tree, children[i]));
+		uint64_t own = has_times ? node->self_ns : node->is_process ? 0 : node->calls;
+		if (is_done && own) {
+			tw_out_bytes(&out, chain->text, chain->bytes);
+			tw_out_format(&out, " %llu\n", (unsigned long long)own);
+		}
+		is_done = is_done && put_folded(tree, children[i], chain, has_times);
+		chain->bytes = before;
+	}
+	free(children);
+	return is_done;
+}
+
+/* ---- the command ---- */
+
+static bool take_option(void *context, int key, const char *value)
+{
+	struct request *request = context;
+	char *end;
+	switch (key) {
+	case KEY_FOLDED: request->is_folded = true; return true;
+	case KEY_BY_PROCESS: request->is_by_process = true; return true;
+	case KEY_LEAST:
+		request->least_percent = strtod(value, &end);
+		if (*end || end == value || !(request->least_percent >= 0 && request->least_percent <= 100)) {
+			tw_usage(&command, "--least is a percentage, not '%s'.", value);
+			return false;
+		}
+		return true;
+	default: return tw_selection_take(&request->selection, &command, key, value);
+	}
+}
+
+static int flame(struct request *request, struct tw_capture *capture, const char *path)
+{
+	struct tw_capture_filter filter;
+	struct tw_calltree tree = {.is_by_process = request->is_by_process};
+	if (!tw_selection_filter(&request->selection, capture, &command, &filter))
+		return TW_EXIT_USAGE;
+	int error = tw_calltree_make(&tree, capture, &filter), code = TW_EXIT_FAILURE;
+	tw_out_init(&out, STDOUT_FILENO);
+	if (error == 0 && request->is_folded) {
+		struct chain chain = {0};
+		if (!put_folded(&tree, TW_CALLTREE_ROOT, &chain, tw_places_have_returns(&tree.places)))
+			error = TW_ENOMEM;
+		free(chain.text);
+	} else if (error == 0) {
+		error = put_page(request, &tree, path);
+	}
+	if (!error && !tree.events)
+		tw_selection_say_empty(&request->selection, capture, &filter);
+	if (error)
+		tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
+	else
+		code = tw_out_finish(&out);
+	tw_calltree_free(&tree);
+	tw_lines_forget();
+	return tw_names_end(capture, path, code);
+}
+
+int tw_tool_flame(int argc, char **argv)
+{
+	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
+	struct request request = {.least_percent = LEAST_SHARE_DEFAULT};
+	int code;
+	const char *path = tw_options_take(&options, take_option, &request, &code);
+	if (!path)
+		goto free_selection;
+	code = TW_EXIT_FAILURE;
+	if (!request.is_folded && isatty(STDOUT_FILENO)) {
+		tw_say("a page is not for a terminal: tracewheel flame %s > flame.html", path);
+		goto free_selection;
+	}
+	struct tw_capture *capture = tw_names_open(path);
+	if (capture) {
+		code = flame(&request, capture, path);
+		tw_capture_close(capture);
+	}
+free_selection:
+	tw_selection_free(&request.selection);
+	return code;
+}

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.c - `tracewheel report`: a screen that says what a program did.
+ *
+ * What it was and how it went, first; then tables: functions with their times, where returns were recorded,
+ * or with their shares; callers, threads; messages and schedules, where there are such. Losses are where
+ * everybody sees them.
+ */
+#include "tools/common/lines.h"
+#include "tools/common/missing.h"
+#include "tools/common/names.h"
+#include "tools/report/report.h"
+#include "tools/report/tally.h"
+
+#include "tracewheel/error.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define TOP_DEFAULT 20
+#define TOP_THREADS 10
+/* Columns before the bar: count, share, and the blanks between. */
+#define HEAD_COLUMNS 25
+#define IMAGES_MAX   1000
+#define NOTES_SHOWN  3
+
+enum { KEY_JSON = 256, KEY_SORT, KEY_CALLERS, KEY_TREE };
+
+static const struct tw_option options_table[] = {
+	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
+	{KEY_SORT, "sort", "KEY",
+	 "total (default, where returns were recorded), self,\n"
+	 "calls, name, min, median, p99 or max"},
+	{KEY_CALLERS, "callers", NULL, "who called each function, with times; or with numbers of\nevents, of the stacks of `record --stack`"},
+	{KEY_TREE, "tree", NULL, "the tree of calls, likewise"},
+	{'n', "top", "N", "so many functions (20); 0 is all"},
+	TW_SELECTION_OPTIONS,
+	{0}};
+
+static const struct tw_command command = {
+	.name = "report",
+	.arguments = "[OPTION]... NAME.tw | FILE | -",
+	.summary = "Calls by function, caller and thread; times, where returns were recorded;\n"
+		   "messages and schedules; rates; losses.\n" TW_STREAM_HELP "\n\n"
+		   "total is the time of a function with all that it called, of a recursive one\n"
+		   "of the outermost call alone; self is without calls that are in the capture,\n"
+		   "and without the time that its process was scheduled out. min to max are of\n"
+		   "single calls, right to 1 %.",
+	.options = options_table,
+	.examples = "  tracewheel report sqlite3.tw\n"
+		    "  tracewheel report --top 0 --sort name sqlite3.tw\n"
+		    "  tracewheel report --sort self --callers sqlite3.tw\n"
+		    "  tracewheel report -t 'libc:mem*' --from 0.5 sqlite3.tw\n"
+		    "  tracewheel record -q -o - -- ls | tracewheel report -\n"
+		    "  tracewheel report --json sqlite3.tw | jq '.by_function[0]'\n",
+};
+
+struct request {
+	struct tw_selection selection;
+	uint64_t top;
+	enum tw_report_sort sort;
+	bool is_json;
+	bool has_callers;
+	bool has_tree;
+};
+
+/* All that was counted. */
+struct sums {
+	struct tw_tally tally;
+	struct tw_calltree tree;
+	struct tw_activity activity;
+	bool has_times;    /* the tree is made, and calls returned */
+	bool has_stacks;   /* the tree is made, of call stacks: nothing returned */
+	bool has_activity; /* messages or schedules */
+	uint64_t start_ns;
+	double seconds;
+};
+
+static struct tw_out out;
+
+static void put_head(const struct tw_screen *screen, const struct tw_capture *capture,
+		     const struct tw_capture_info *info)
+{
+	const struct tw_capture_image *images[100], *image = NULL;
+	size_t count = tw_names_images(capture, images, sizeof images / sizeof *images);
+	if (count)
+		image = images[0];
+	tw_out_text(screen->out, tw_screen_bold(screen));
+	if (image)
+		tw_out_command(screen->out, image->command, image->command_bytes,
+			       screen->cuts_names ? (size_t)screen->columns - 1 : SIZE_MAX);
+	else
+		tw_out_text(screen->out, "(no process was recorded)");
+	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
+	if (info->images > 1)
+		tw_out_format(screen->out, "and %u more processes or programs started by it\n",
+			      info->images - 1);
+}
+
+static void put_losses(const struct tw_screen *screen, const struct tw_tally *tally, bool is_part, bool is_complete,
+		       bool is_live)
+{
+	char figure[TW_FIGURE_BYTES];
+	uint64_t lost = 0;
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		lost += tally->lost[cause];
+	if (!lost) {
+		/* What the end of a capture would tell is not known without its end. */
+		tw_out_text(screen->out,
+			    is_part ? "Nothing was lost in what is shown.\n"
+			    : is_complete ? "Nothing was lost.\n"
+			    : is_live     ? "Nothing was lost so far.\n"
+					  : "It tells of no losses, but parts of it are missing.\n");
+		return;
+	}
+	/* Nobody knows of which functions they were: the whole are all events of that time and of those threads. */
+	tw_out_format(screen->out, "%sLOST %s events, %.2f %% of all%s:", tw_screen_red(screen),
+		      tw_figure_count(figure, lost), 100.0 * (double)lost / (double)(lost + tally->all_events),
+		      is_part ? " in this part" : "");
+	const char *between = " ";
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
+		if (!tally->lost[cause])
+			continue;
+		tw_out_format(screen->out, "%s%s %s", between, tw_lost_cause_name(cause),
+			      tw_figure_count(figure, tally->lost[cause]));
+		between = ", ";
+	}
+	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
+}
+
+/* What is missing for other causes, and time that was the tracer's own. */
+static void put_account(const struct tw_screen *screen, const struct tw_capture *capture, const struct tw_capture_info *info)
+{
+	struct tw_capture_account account;
+	char clause[TW_MISSING_ROOM];
+	tw_capture_account(capture, &account);
+	for (unsigned cause = TW_MISSING_OVERWRITTEN; cause < TW_MISSING_CAUSES; cause++) {
+		bool is_failure = cause >= TW_MISSING_SEGMENTS && cause <= TW_MISSING_UNSTORED;
+		if (!*tw_missing_clause(&account, cause, clause))
+			continue;
+		tw_out_format(screen->out, "%s%s%c%s%s.%s\n", is_failure ? tw_screen_red(screen) : "",
+			      is_failure ? "This capture is not complete: " : "",
+			      is_failure ? *clause : toupper((unsigned char)*clause), clause + 1,
+			      is_failure ? "; what can be read is shown" : "", is_failure ? tw_screen_plain(screen) : "");
+	}
+	if (info->is_live)
+		tw_out_format(screen->out, "%sThis capture is not complete: it is being recorded, or its recorder died.%s\n",
+			      tw_screen_red(screen), tw_screen_plain(screen));
+	if (*tw_missing_waits(&account, clause))
+		tw_out_format(screen->out, "The program %s: that is in no time of a call.\n", clause);
+	if (*tw_missing_setups(&account, clause))
+		tw_out_format(screen->out, "%c%s: that is in no time of a call.\n", toupper((unsigned char)*clause), clause + 1);
+}
+
+static void put_sums(const struct tw_screen *screen, const struct tw_tally *tally, const struct tw_capture *capture,
+		     const struct tw_capture_info *info, bool is_part)
+{
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES];
+	tw_out_format(screen->out, "%s events in %s (%s/s), %zu thread%s, %s on disk, %.2f B an event\n",
+		      tw_figure_count(a, tally->events), tw_figure_seconds(b, screen->seconds),
+		      tw_figure_short(c, screen->seconds > 0 ? (double)tally->events / screen->seconds : 0),
+		      tally->threads.count, tally->threads.count == 1 ? "" : "s",
+		      tw_figure_bytes(d, info->file_bytes),
+		      info->events ? (double)info->file_bytes / (double)info->events : 0);
+	put_losses(screen, tally, is_part, info->is_complete, info->is_live);
+	put_account(screen, capture, info);
+	char ending[TW_ENDING_BYTES];
+	bool is_well;
+	if (tw_name_ending(capture, ending, &is_well) && !is_well)
+		tw_out_format(screen->out, "%sThe program ended: %s.%s\n", tw_screen_red(screen), ending,
+			      tw_screen_plain(screen));
+}
+
+/* What the program's own side said, a few of it: why something that was asked for is not here. */
+static void put_notes(const struct tw_screen *screen, const struct tw_capture *capture)
+{
+	const struct tw_capture_image *images[IMAGES_MAX];
+	const char *shown[NOTES_SHOWN], *note;
+	size_t count = tw_names_images(capture, images, IMAGES_MAX), others = 0, known = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		uint32_t at = 0;
+
+		while ((note = tw_capture_note_next(capture, images[i]->image, &at))) {
+			size_t same = 0;
+
+			while (same < known && strcmp(shown[same], note))
+				same++;
+			if (same < known)
+				continue;
+			if (known == NOTES_SHOWN) {
+				others++;
+				continue;
+			}
+			shown[known++] = note;
+			tw_out_text(screen->out, "Note: ");
+			tw_out_name(screen->out, note);
+			tw_out_text(screen->out, ".\n");
+		}
+	}
+	if (others)
+		tw_out_format(screen->out, "%zu further notes: tracewheel info.\n", others);
+}
+
+static void put_table(const struct tw_screen *screen, const struct tw_tally_table *table, const char *title,
+		      uint64_t calls, size_t top)
+{
+	char figure[TW_FIGURE_BYTES];
+	int bar = screen->columns >= 110 ? 24 : 10, name = screen->columns - HEAD_COLUMNS - bar - 1;
+	size_t shown = top && top < table->count ? top : table->count;
+	double largest = 0;
+	for (size_t i = 0; i < table->count; i++)
+		largest = table->rows[i].calls > largest ? (double)table->rows[i].calls : largest;
+	tw_out_format(screen->out, "\n%s%14s  %7s  %s%s\n", tw_screen_bold(screen), "calls", "share", title,
+		      tw_screen_plain(screen));
+	for (size_t i = 0; i < shown; i++) {
+		const struct tw_tally_row *row = &table->rows[i];
+		double share = calls ? (double)row->calls / (double)calls : 0;
+		tw_out_format(screen->out, "%14s  %5.1f %%  ", tw_figure_count(figure, row->calls),
+			      share * 100);
+		tw_screen_bar(screen, largest > 0 ? (double)row->calls / largest : 0, bar);
+		tw_out_text(screen->out, " ");
+		tw_screen_name(screen, row->name, name);
+		uint64_t lost = 0;
+		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+			lost += row->lost[cause];
+		if (lost)
+			tw_out_format(screen->out, "%s%14s  lost on this thread%s\n", tw_screen_red(screen),
+				      tw_figure_count(figure, lost), tw_screen_plain(screen));
+	}
+	if (shown < table->count) {
+		uint64_t rest = 0;
+		for (size_t i = shown; i < table->count; i++)
+			rest += table->rows[i].calls;
+		tw_out_format(screen->out, "%14s  %5.1f %%  in %zu more\n", tw_figure_count(figure, rest),
+			      calls ? 100.0 * (double)rest / (double)calls : 0, table->count - shown);
+	}
+}
+
+static bool is_part(const struct tw_selection *selection)
+{
+	return selection->from || selection->to || selection->tail || selection->thread || (selection->patterns.wanted_count || selection->patterns.excluded_count);
+}
+
+/* empty: why nothing is in what was asked for; NULL: nothing was. */
+static void put_screen(const struct request *request, const struct tw_capture *capture,
+		       const struct tw_capture_info *info, const struct sums *sums, const char *empty)
+{
+	const struct tw_tally *tally = &sums->tally;
+	struct tw_screen screen = {.out = &out,
+				   .columns = tw_terminal_columns(STDOUT_FILENO),
+				   .is_utf8 = tw_screen_is_utf8(),
+				   .cuts_names = tw_width_is_wanted(STDOUT_FILENO),
+				   .is_coloured = tw_colour_is_wanted(STDOUT_FILENO),
+				   .seconds = sums->seconds};
+	char title[64];
+	put_head(&screen, capture, info);
+	if (!tally->events && empty) {
+		tw_out_format(&out, "%c%s.\n", toupper((unsigned char)*empty), empty + 1);
+		return;
+	}
+	put_sums(&screen, tally, capture, info, is_part(&request->selection));
+	put_notes(&screen, capture);
+	bool has_tree = sums->has_times || (sums->has_stacks && (request->has_callers || request->has_tree));
+	if (has_tree)
+		tw_report_honestly(&screen, &sums->tree);
+	else if (request->has_callers || request->has_tree)
+		tw_out_text(
+			&out,
+			"No returns were recorded: there are no times, and nothing is known of calls within "
+			"calls.\n");
+	snprintf(title, sizeof title, "by function (%zu were called)", tally->functions.count);
+	if (has_tree && request->has_tree)
+		tw_report_tree(&screen, &sums->tree, request->top);
+	else if (sums->has_times)
+		tw_report_functions(&screen, &sums->tree, request->sort, request->top);
+	else if (tally->functions.count)
+		put_table(&screen, &tally->functions, title, tally->calls, request->top);
+	if (has_tree && request->has_callers)
+		tw_report_callers(&screen, &sums->tree, request->sort, request->top);
+	/* With times, a table of callers that are not known says nothing. */
+	bool has_callers = tally->callers.count > 1 ||
+			   (tally->callers.count && (!sums->has_times || *tally->callers.rows->name != '('));
+	if (has_callers && !request->has_tree)
+		put_table(&screen, &tally->callers, sums->has_times ? "through a slot of" : "by caller",
+			  tally->calls, request->top);
+	if (!request->has_tree)
+		put_table(&screen, &tally->threads, "by thread", tally->calls,
+			  request->top ? TOP_THREADS : 0);
+	if (sums->has_activity)
+		tw_report_activity(&screen, &sums->activity, sums->start_ns, request->top);
+}
+
+static void put_json_table(struct tw_json *json, const char *name, const struct tw_tally_table *table,
+			   uint64_t calls, size_t top)
+{
+	size_t shown = top && top < table->count ? top : table->count;
+	tw_json_open(json, name, '[');
+	for (size_t i = 0; i < shown; i++) {
+		const struct tw_tally_row *row = &table->rows[i];
+		tw_json_open(json, NULL, '{');
+		tw_json_text(json, "name", row->name, strlen(row->name));
+		tw_json_function(json, row->function);
+		tw_json_u64(json, "calls", row->calls);
+		tw_json_double(json, "share", calls ? (double)row->calls / (double)calls : 0);
+		if (strcmp(name, "by_thread") == 0) {
+			tw_json_u64(json, "thread", row->thread_id);
+			tw_json_text(json, "thread_name", row->thread_name, strlen(row->thread_name));
+			tw_json_u64(json, "events", row->events);
+			tw_json_double(json, "seconds", row->seconds);
+			tw_json_open(json, "lost", '{');
+			for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+				tw_json_u64(json, tw_lost_cause_name(cause), row->lost[cause]);
+			tw_json_close(json, '}');
+		}
+		tw_json_close(json, '}');
+	}
+	tw_json_close(json, ']');
+}
+
+static void put_json(const struct request *request, const struct tw_capture *capture, const struct tw_capture_info *info,
+		     const struct sums *sums)
+{
+	const struct tw_tally *tally = &sums->tally;
+	double seconds = sums->seconds;
+	struct tw_json json = {.out = &out, .is_spread = true};
+	tw_json_open(&json, NULL, '{');
+	tw_json_u64(&json, "events", tally->events);
+	tw_json_u64(&json, "calls", tally->calls);
+	tw_json_open(&json, "lost", '{');
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		tw_json_u64(&json, tw_lost_cause_name(cause), tally->lost[cause]);
+	tw_json_close(&json, '}');
+	tw_json_double(&json, "seconds", seconds);
+	tw_json_double(&json, "events_per_second", seconds > 0 ? (double)tally->events / seconds : 0);
+	tw_json_u64(&json, "bytes", info->file_bytes);
+	tw_json_bool(&json, "complete", info->is_complete);
+	tw_json_ending(&json, capture);
+	struct tw_capture_account account;
+	tw_capture_account(capture, &account);
+	tw_missing_json(&json, &account);
+	tw_json_u64(&json, "functions", tally->functions.count);
+	if (sums->has_times || sums->has_stacks)
+		tw_report_times_json(&json, &sums->tree, request->sort, request->top);
+	else
+		put_json_table(&json, "by_function", &tally->functions, tally->calls, request->top);
+	put_json_table(&json, "by_caller", &tally->callers, tally->calls, request->top);
+	put_json_table(&json, "by_thread", &tally->threads, tally->calls, 0);
+	if (sums->has_activity)
+		tw_report_activity_json(&json, &sums->activity, sums->start_ns, request->top);
+	tw_json_close(&json, '}');
+}
+
+static bool take_sort(struct request *request, const char *value)
+{
+	static const struct {
+		const char *name;
+		enum tw_report_sort sort;
+	} rows[] = {{"calls", TW_SORT_CALLS}, {"name", TW_SORT_NAME}, {"total", TW_SORT_TOTAL},
+		    {"self", TW_SORT_SELF},   {"min", TW_SORT_MIN},   {"median", TW_SORT_MEDIAN},
+		    {"p99", TW_SORT_P99},     {"max", TW_SORT_MAX}};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		if (strcmp(value, rows[i].name) == 0) {
+			request->sort = rows[i].sort;
+			return true;
+		}
+	}
+	tw_usage(&command, "--sort is total, self, calls, name, min, median, p99 or max, not '%s'.", value);
+	return false;
+}
+
+static bool take_option(void *context, int key, const char *value)
+{
+	struct request *request = context;
+	if (key == KEY_JSON) {
+		request->is_json = true;
+	} else if (key == KEY_CALLERS) {
+		request->has_callers = true;
+	} else if (key == KEY_TREE) {
+		request->has_tree = true;
+	} else if (key == KEY_SORT) {
+		return take_sort(request, value);
+	} else if (key == 'n') {
+		if (!tw_parse_count(value, &request->top)) {
+			tw_usage(&command, "--top is a number, not '%s'.", value);
+			return false;
+		}
+	} else {
+		return tw_selection_take(&request->selection, &command, key, value);
+	}
+	return true;
+}
+
+static bool on_event(void *context, const struct tw_capture_event *event, const struct tw_step *step)
+{
+	return tw_activity_event(context, event, step);
+}
+
+/* One fast scan for every capture; one more, in order, where there is more than calls.  0 or an error. */
+static int make_sums(struct sums *sums, struct request *request, struct tw_capture *capture,
+		     const struct tw_capture_filter *filter)
+{
+	int error = tw_tally_make(&sums->tally, capture, &request->selection, filter);
+	uint64_t returns = 0, others = 0;
+	for (unsigned kind = 0; kind < 64; kind++) {
+		bool is_stretch = kind == TW_CAPTURE_RETURN_FROM || kind == TW_CAPTURE_EXCEPTION_FROM ||
+				  (kind >= TW_CAPTURE_GC_MINOR_START && kind <= TW_CAPTURE_GC_MAJOR_END);
+		returns += is_stretch ? sums->tally.kinds[kind] : 0;
+		others += kind >= TW_CAPTURE_SEND && kind <= TW_CAPTURE_OUT_EXITED ? sums->tally.kinds[kind]
+										   : 0;
+	}
+	sums->has_times = returns != 0;
+	sums->has_activity = others != 0;
+	/* They are wanted where somebody asks who called: names of callers take time to find. */
+	bool wants_stacks = request->is_json || request->has_callers || request->has_tree;
+	sums->has_stacks = !returns && wants_stacks && sums->tally.kinds[TW_CAPTURE_STACK] != 0;
+	if (error || (!returns && !others && !sums->has_stacks))
+		return error;
+	if (others) {
+		if (!tw_activity_init(&sums->activity, capture))
+			return TW_ENOMEM;
+		sums->tree.on_event = on_event;
+		sums->tree.context = &sums->activity;
+	}
+	return tw_calltree_make(&sums->tree, capture, filter);
+}
+
+static void free_sums(struct sums *sums)
+{
+	tw_tally_free(&sums->tally);
+	tw_calltree_free(&sums->tree);
+	tw_activity_free(&sums->activity);
+}
+
+/* The capture is open; answers the exit code. */
+static int report(struct request *request, struct tw_capture *capture, const char *path)
+{
+	struct tw_capture_filter filter;
+	struct tw_capture_info info;
+	struct sums sums = {0};
+	char empty[TW_SELECTION_SENTENCE_BYTES];
+	if (!tw_selection_filter(&request->selection, capture, &command, &filter))
+		return TW_EXIT_USAGE;
+	int error = make_sums(&sums, request, capture, &filter);
+	if (error) {
+		free_sums(&sums);
+		return tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
+	}
+	tw_capture_info(capture, &info);
+	tw_tally_sort(&sums.tally.functions, request->sort == TW_SORT_NAME);
+	tw_tally_sort(&sums.tally.callers, request->sort == TW_SORT_NAME);
+	tw_tally_sort(&sums.tally.threads, false);
+	uint64_t from = filter.from_ns > info.start_ns ? filter.from_ns : info.start_ns;
+	uint64_t to = filter.to_ns && filter.to_ns < info.end_ns ? filter.to_ns : info.end_ns;
+	sums.start_ns = info.zero_ns;
+	sums.seconds = to > from ? (double)(to - from) / 1e9 : 0;
+	bool has_reason = tw_selection_explain(&request->selection, capture, &filter, empty);
+	tw_out_init(&out, STDOUT_FILENO);
+	if (request->is_json)
+		put_json(request, capture, &info, &sums);
+	else
+		put_screen(request, capture, &info, &sums, has_reason ? empty : NULL);
+	if (request->is_json && !sums.tally.events && has_reason)
+		tw_say("%s.", empty);
+	free_sums(&sums);
+	tw_lines_forget();
+	return tw_names_end(capture, path, tw_out_finish(&out));
+}
+
+int tw_tool_report(int argc, char **argv)
+{
+	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
+	struct request request = {.top = TOP_DEFAULT};
+	int code;
+	const char *path = tw_options_take(&options, take_option, &request, &code);
+	if (!path)
+		goto free_selection;
+	struct tw_capture *capture = tw_names_open(path);
+	code = TW_EXIT_FAILURE;
+	if (capture) {
+		code = report(&request, capture, path);
+		tw_capture_close(capture);
+	}
+free_selection:
+	tw_selection_free(&request.selection);
+	return code;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * report.h - the parts of `tracewheel report`: the screen, times of functions, messages and schedules.
+ */
+#ifndef TW_TOOLS_REPORT_H
+#define TW_TOOLS_REPORT_H
+
+#include "tools/report/activity.h"
+#include "tools/report/calltree.h"
+#include "tools/tool.h"
+
+struct tw_screen {
+	struct tw_out *out;
+	int columns;
+	bool is_coloured;
+	bool is_utf8;
+	bool cuts_names; /* to the width of a terminal; in a pipe names are whole */
+	double seconds;
+};
+
+const char *tw_screen_bold(const struct tw_screen *screen);
+const char *tw_screen_red(const struct tw_screen *screen);
+const char *tw_screen_plain(const struct tw_screen *screen);
+bool tw_screen_is_utf8(void);
+/* A bar of so many columns: eighths of one where the terminal can show them. */
+void tw_screen_bar(const struct tw_screen *screen, double share, int width);
+/* What fits a screen, and what still says something. */
+#define TW_NAME_SHORT_BYTES 4096
+#define TW_NAME_WIDTH_MIN   8
+
+/* shorten.c: MODULE:FUNCTION/ARITY, or another name, in at most `width` bytes. */
+void tw_name_shorten(const char *name, size_t width, char *out, size_t room);
+
+/* A name, of at most so many bytes where names are cut, and the end of the line. */
+void tw_screen_name(const struct tw_screen *screen, const char *name, int width);
+/* A duration of at most seven characters up to 99,999 s: less than TW_FIGURE_BYTES into text. */
+const char *tw_screen_time(char *text, uint64_t ns);
+
+/* How functions are sorted; TW_SORT_DEFAULT is by total time, or by calls where there are no times. */
+enum tw_report_sort {
+	TW_SORT_DEFAULT,
+	TW_SORT_CALLS,
+	TW_SORT_NAME,
+	TW_SORT_TOTAL,
+	TW_SORT_SELF,
+	TW_SORT_MIN,
+	TW_SORT_MEDIAN,
+	TW_SORT_P99,
+	TW_SORT_MAX
+};
+
+/* One function, ready to be shown. */
+struct tw_report_row {
+	const char *name; /* lent by the tree */
+	uint32_t function;
+	const struct tw_call_function *sums;
+	uint64_t median_ns, p99_ns;
+};
+
+/* The functions that were called, sorted; free().  NULL without memory. */
+struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, enum tw_report_sort sort, size_t *count);
+
+/* top: so many rows; 0: all. */
+void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree,
+			 enum tw_report_sort sort, size_t top);
+void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree *tree,
+		       enum tw_report_sort sort, size_t top);
+void tw_report_tree(const struct tw_screen *screen, const struct tw_calltree *tree, size_t top);
+/* What the times do not hold: open calls, calls whose end or beginning is not in the capture. */
+void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree *tree);
+void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, enum tw_report_sort sort,
+			  size_t top);
+
+void tw_report_activity(const struct tw_screen *screen, const struct tw_activity *activity, uint64_t start_ns,
+			size_t top);
+void tw_report_activity_json(struct tw_json *json, const struct tw_activity *activity, uint64_t start_ns,
+			     size_t top);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report_activity.c - messages and schedules as tables: who waits for whom. */
+#include "tools/report/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int by_traffic(const void *a, const void *b)
+{
+	const struct tw_activity_process *x = *(struct tw_activity_process *const *)a;
+	const struct tw_activity_process *y = *(struct tw_activity_process *const *)b;
+	uint64_t k = x->sent + x->received, l = y->sent + y->received;
+	if (k != l)
+		return k < l ? 1 : -1;
+	return (x->number > y->number) - (x->number < y->number);
+}
+
+static int by_run_time(const void *a, const void *b)
+{
+	const struct tw_activity_process *x = *(struct tw_activity_process *const *)a;
+	const struct tw_activity_process *y = *(struct tw_activity_process *const *)b;
+	if (x->run_ns != y->run_ns)
+		return x->run_ns < y->run_ns ? 1 : -1;
+	return by_traffic(a, b);
+}
+
+static int by_wait(const void *a, const void *b)
+{
+	const struct tw_activity_pair *x = a, *y = b;
+	if (x->wait_ns != y->wait_ns)
+		return x->wait_ns < y->wait_ns ? 1 : -1;
+	return x->messages < y->messages ? 1 : x->messages > y->messages ? -1 : 0;
+}
+
+/* Sorted copies, so that the activity stays as it is; free(). */
+static struct tw_activity_process **sorted_processes(const struct tw_activity *activity,
+						     int (*compare)(const void *, const void *))
+{
+	struct tw_activity_process **sorted = malloc((activity->process_count + (size_t)1) * sizeof *sorted);
+	if (sorted && activity->process_count) {
+		memcpy(sorted, activity->processes, activity->process_count * sizeof *sorted);
+		qsort(sorted, activity->process_count, sizeof *sorted, compare);
+	}
+	return sorted;
+}
+
+static struct tw_activity_pair *sorted_pairs(const struct tw_activity *activity)
+{
+	struct tw_activity_pair *sorted = malloc((activity->pair_count + (size_t)1) * sizeof *sorted);
+	if (sorted && activity->pair_count) {
+		memcpy(sorted, activity->pairs, activity->pair_count * sizeof *sorted);
+		qsort(sorted, activity->pair_count, sizeof *sorted, by_wait);
+	}
+	return sorted;
+}
+
+static size_t rows_shown(size_t count, size_t top)
+{
+	return top && top < count ? top : count;
+}
+
+static void put_name(const struct tw_screen *screen, const struct tw_activity *activity, uint32_t process,
+		     int used)
+{
+	char text[200];
+	tw_activity_name(activity, process, text, sizeof text);
+	tw_screen_name(screen, text, screen->columns - used - 1);
+}
+
+static void put_messages(const struct tw_screen *screen, const struct tw_activity *activity, size_t top)
+{
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES];
+	struct tw_activity_process **rows = sorted_processes(activity, by_traffic);
+	tw_out_format(screen->out, "\n%smessages: %s sent, %s received%s", tw_screen_bold(screen),
+		      tw_figure_count(a, activity->sent), tw_figure_count(b, activity->received),
+		      tw_screen_plain(screen));
+	if (activity->to_nobody)
+		tw_out_format(screen->out, ", %s to processes that do not exist",
+			      tw_figure_count(a, activity->to_nobody));
+	tw_out_format(screen->out, "\n%s%13s%13s%11s%9s  process%s\n", tw_screen_bold(screen), "sent",
+		      "received", "mean wait", "longest", tw_screen_plain(screen));
+	size_t shown = rows ? rows_shown(activity->process_count, top) : 0;
+	for (size_t i = 0; i < shown; i++) {
+		const struct tw_activity_process *row = rows[i];
+		tw_out_format(screen->out, "%13s%13s%11s%9s  ", tw_figure_count(a, row->sent),
+			      tw_figure_count(b, row->received),
+			      row->waits ? tw_screen_time(c, row->wait_ns / row->waits) : "-",
+			      row->waits ? tw_screen_time(d, row->wait_max_ns) : "-");
+		put_name(screen, activity, row->number, 48);
+	}
+	if (shown < activity->process_count)
+		tw_out_format(screen->out, "%48sin %s more processes\n", "",
+			      tw_figure_count(a, activity->process_count - shown));
+	free(rows);
+}
+
+/* "<0.45.0> worker2 <- <0.44.0> worker1"; pids alone where that is too long. */
+static void put_pair(const struct tw_screen *screen, const struct tw_activity *activity, uint32_t receiver,
+		     uint32_t sender, int used)
+{
+	const uint32_t ends[2] = {receiver, sender};
+	char names[420], pids[420];
+	size_t bytes = 0, pid_bytes = 0;
+	for (int i = 0; i < 2; i++) {
+		char text[200];
+		size_t length = tw_activity_name(activity, ends[i], text, sizeof text);
+		const char *blank = *text == '<' ? memchr(text, ' ', length) : NULL;
+		int pid = blank ? (int)(blank - text) : (int)length;
+		bytes += (size_t)snprintf(names + bytes, sizeof names - bytes, "%s%s", i ? " <- " : "", text);
+		pid_bytes += (size_t)snprintf(pids + pid_bytes, sizeof pids - pid_bytes, "%s%.*s",
+					      i ? " <- " : "", pid, text);
+	}
+	int width = screen->columns - used - 1;
+	tw_screen_name(screen, (int)bytes <= width || !screen->cuts_names ? names : pids, width);
+}
+
+static void put_waits(const struct tw_screen *screen, const struct tw_activity *activity, uint64_t start_ns,
+		      size_t top)
+{
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES];
+	struct tw_activity_pair *pairs = sorted_pairs(activity);
+	tw_out_format(screen->out,
+		      "\n%swho waits for whom%s: from a message's arrival until its process runs; median %s, "
+		      "p99 %s\n",
+		      tw_screen_bold(screen), tw_screen_plain(screen),
+		      tw_screen_time(a, tw_histogram_quantile(&activity->waits, 0.5)),
+		      tw_screen_time(b, tw_histogram_quantile(&activity->waits, 0.99)));
+	tw_out_format(screen->out, "%s%9s%9s%11s%12s  process <- sender%s\n", tw_screen_bold(screen),
+		      "waited", "longest", "times", "messages", tw_screen_plain(screen));
+	size_t shown = pairs ? rows_shown(activity->pair_count, top) : 0;
+	for (size_t i = 0; i < shown && pairs[i].waits; i++) {
+		tw_out_format(screen->out, "%9s%9s", tw_screen_time(a, pairs[i].wait_ns),
+			      tw_screen_time(b, pairs[i].wait_max_ns));
+		tw_out_format(screen->out, "%11s%12s  ", tw_figure_count(a, pairs[i].waits),
+			      tw_figure_count(c, pairs[i].messages));
+		put_pair(screen, activity, pairs[i].receiver, pairs[i].sender, 43);
+	}
+	if (activity->are_pairs_full)
+		tw_out_format(screen->out,
+			      "There are more than %s pairs of processes: the rest is not shown.\n",
+			      tw_figure_count(a, TW_ACTIVITY_PAIRS_MAX));
+	tw_out_format(screen->out, "%s%9s%16s  longest waits%s\n", tw_screen_bold(screen), "waited", "at",
+		      tw_screen_plain(screen));
+	for (uint32_t i = 0; i < activity->longest_count && (!top || i < 5); i++) {
+		const struct tw_activity_wait *wait = &activity->longest[i];
+		uint64_t at_ns = wait->at_ns > start_ns ? wait->at_ns - start_ns : 0;
+		tw_out_format(screen->out, "%9s%6llu.%09llu  ", tw_screen_time(a, wait->ns),
+			      (unsigned long long)(at_ns / 1000000000),
+			      (unsigned long long)(at_ns % 1000000000));
+		put_pair(screen, activity, wait->receiver, wait->sender, 27);
+	}
+	free(pairs);
+}
+
+static void put_schedules(const struct tw_screen *screen, const struct tw_activity *activity, size_t top)
+{
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES];
+	struct tw_activity_process **rows = sorted_processes(activity, by_run_time);
+	uint64_t all_ns = 0;
+	for (uint32_t i = 0; i < activity->process_count; i++)
+		all_ns += activity->processes[i]->run_ns;
+	tw_out_format(screen->out, "\n%sschedules: %s runs%s, median %s, p99 %s, longest %s\n",
+		      tw_screen_bold(screen), tw_figure_count(a, activity->runs.count),
+		      tw_screen_plain(screen), tw_screen_time(b, tw_histogram_quantile(&activity->runs, 0.5)),
+		      tw_screen_time(c, tw_histogram_quantile(&activity->runs, 0.99)),
+		      tw_screen_time(d, activity->runs.max));
+	tw_out_format(screen->out, "%s%9s%9s%13s%9s  process%s\n", tw_screen_bold(screen), "ran", "share",
+		      "runs", "longest", tw_screen_plain(screen));
+	size_t shown = rows ? rows_shown(activity->process_count, top) : 0;
+	for (size_t i = 0; i < shown && rows[i]->runs; i++) {
+		tw_out_format(screen->out, "%9s  %5.1f %%%13s%9s  ", tw_screen_time(a, rows[i]->run_ns),
+			      all_ns ? 100.0 * (double)rows[i]->run_ns / (double)all_ns : 0,
+			      tw_figure_count(b, rows[i]->runs), tw_screen_time(c, rows[i]->run_max_ns));
+		put_name(screen, activity, rows[i]->number, 42);
+	}
+	tw_out_format(screen->out, "%s%9s%9s%13s%9s  scheduler%s\n", tw_screen_bold(screen), "busy", "share",
+		      "runs", "", tw_screen_plain(screen));
+	for (uint32_t i = 0; i < activity->scheduler_count && (!top || i < top); i++) {
+		const struct tw_activity_scheduler *row = &activity->schedulers[i];
+		if (row->runs)
+			tw_out_format(screen->out, "%9s  %5.1f %%%13s%9s  %u\n",
+				      tw_screen_time(a, row->run_ns),
+				      screen->seconds > 0 ? (double)row->run_ns / 1e7 / screen->seconds : 0,
+				      tw_figure_count(b, row->runs), "", row->scheduler_id);
+	}
+	free(rows);
+}
+
+void tw_report_activity(const struct tw_screen *screen, const struct tw_activity *activity, uint64_t start_ns,
+			size_t top)
+{
+	size_t rows = top > 10 ? 10 : top;
+	if (tw_activity_has_messages(activity))
+		put_messages(screen, activity, rows);
+	if (activity->waits.count)
+		put_waits(screen, activity, start_ns, rows);
+	if (activity->runs.count)
+		put_schedules(screen, activity, rows);
+}
+
+/* ---- JSON ---- */
+
+static void put_seconds(struct tw_json *json, const char *name, uint64_t ns)
+{
+	tw_json_double(json, name, (double)ns / 1e9);
+}
+
+static void put_process(struct tw_json *json, const char *name, const struct tw_activity *activity,
+			uint32_t process)
+{
+	char text[64] = "";
+	if (process < activity->process_count)
+		snprintf(text, sizeof text, "<0.%u.%u>", activity->processes[process]->pid_number,
+			 activity->processes[process]->pid_serial);
+	tw_json_text(json, name, text, strlen(text));
+}
+
+static void put_processes_json(struct tw_json *json, const struct tw_activity *activity, size_t top)
+{
+	struct tw_activity_process **rows = sorted_processes(activity, by_traffic);
+	tw_json_open(json, "processes", '[');
+	for (size_t i = 0; rows && i < rows_shown(activity->process_count, top); i++) {
+		const struct tw_activity_process *row = rows[i];
+		tw_json_open(json, NULL, '{');
+		put_process(json, "pid", activity, row->number);
+		tw_json_text(json, "name", row->name ? row->name : "", row->name ? strlen(row->name) : 0);
+		tw_json_u64(json, "sent", row->sent);
+		tw_json_u64(json, "received", row->received);
+		tw_json_u64(json, "waits", row->waits);
+		put_seconds(json, "waited", row->wait_ns);
+		put_seconds(json, "longest_wait", row->wait_max_ns);
+		tw_json_u64(json, "runs", row->runs);
+		put_seconds(json, "ran", row->run_ns);
+		put_seconds(json, "longest_run", row->run_max_ns);
+		tw_json_close(json, '}');
+	}
+	tw_json_close(json, ']');
+	free(rows);
+}
+
+static void put_waits_json(struct tw_json *json, const struct tw_activity *activity, uint64_t start_ns,
+			   size_t top)
+{
+	struct tw_activity_pair *pairs = sorted_pairs(activity);
+	tw_json_open(json, "pairs", '[');
+	for (size_t i = 0; pairs && i < rows_shown(activity->pair_count, top); i++) {
+		tw_json_open(json, NULL, '{');
+		put_process(json, "sender", activity, pairs[i].sender);
+		put_process(json, "receiver", activity, pairs[i].receiver);
+		tw_json_u64(json, "messages", pairs[i].messages);
+		tw_json_u64(json, "waits", pairs[i].waits);
+		put_seconds(json, "waited", pairs[i].wait_ns);
+		put_seconds(json, "longest_wait", pairs[i].wait_max_ns);
+		tw_json_close(json, '}');
+	}
+	tw_json_close(json, ']');
+	free(pairs);
+	tw_json_open(json, "longest_waits", '[');
+	for (uint32_t i = 0; i < activity->longest_count; i++) {
+		tw_json_open(json, NULL, '{');
+		put_process(json, "sender", activity, activity->longest[i].sender);
+		put_process(json, "receiver", activity, activity->longest[i].receiver);
+		put_seconds(json, "waited", activity->longest[i].ns);
+		tw_json_u64(json, "ns",
+			    activity->longest[i].at_ns > start_ns ? activity->longest[i].at_ns - start_ns
+								  : 0);
+		tw_json_close(json, '}');
+	}
+	tw_json_close(json, ']');
+}
+
+void tw_report_activity_json(struct tw_json *json, const struct tw_activity *activity, uint64_t start_ns,
+			     size_t top)
+{
+	tw_json_open(json, "messages", '{');
+	tw_json_u64(json, "sent", activity->sent);
+	tw_json_u64(json, "received", activity->received);
+	tw_json_u64(json, "to_nobody", activity->to_nobody);
+	tw_json_u64(json, "spawned", activity->spawned);
+	tw_json_u64(json, "exited", activity->exited);
+	put_seconds(json, "median_wait", tw_histogram_quantile(&activity->waits, 0.5));
+	put_seconds(json, "p99_wait", tw_histogram_quantile(&activity->waits, 0.99));
+	put_waits_json(json, activity, start_ns, top);
+	tw_json_close(json, '}');
+	put_processes_json(json, activity, top);
+	tw_json_open(json, "schedulers", '[');
+	for (uint32_t i = 0; i < activity->scheduler_count; i++) {
+		if (!activity->schedulers[i].runs)
+			continue;
+		tw_json_open(json, NULL, '{');
+		tw_json_u64(json, "scheduler", activity->schedulers[i].scheduler_id);
+		tw_json_u64(json, "runs", activity->schedulers[i].runs);
+		put_seconds(json, "busy", activity->schedulers[i].run_ns);
+		tw_json_close(json, '}');
+	}
+	tw_json_close(json, ']');
+}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report_times.c - how long calls took: by function, by caller, as a tree. */
+#include "tools/report/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Of the whole: what takes less is not shown in a tree, unless all is asked for. */
+#define TREE_SHARE 0.005
+#define TREE_DEPTH 200
+
+static uint64_t sort_key(const struct tw_report_row *row, enum tw_report_sort sort)
+{
+	switch (sort) {
+	case TW_SORT_CALLS: return row->sums->calls;
+	case TW_SORT_SELF: return row->sums->self_ns;
+	case TW_SORT_MIN: return row->sums->took.min;
+	case TW_SORT_MEDIAN: return row->median_ns;
+	case TW_SORT_P99: return row->p99_ns;
+	case TW_SORT_MAX: return row->sums->took.max;
+	default: return row->sums->total_ns;
+	}
+}
+
+static int compare_rows(const void *a, const void *b, void *context)
+{
+	const struct tw_report_row *x = a, *y = b;
+	enum tw_report_sort sort = *(const enum tw_report_sort *)context;
+	if (sort != TW_SORT_NAME) {
+		uint64_t k = sort_key(x, sort), l = sort_key(y, sort);
+		if (k != l)
+			return k < l ? 1 : -1;
+		if (x->sums->calls != y->sums->calls)
+			return x->sums->calls < y->sums->calls ? 1 : -1;
+	}
+	return strcmp(x->name, y->name);
+}
+
+struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, enum tw_report_sort sort, size_t *count)
+{
+	struct tw_report_row *rows = malloc((tree->places.function_count + (size_t)1) * sizeof *rows);
+	if (!rows)
+		return NULL;
+	*count = 0;
+	for (uint32_t i = 0; i < tree->places.function_count; i++) {
+		const struct tw_call_function *function = &tree->functions[i];
+		if (function->calls)
+			rows[(*count)++] = (struct tw_report_row){
+				.name = tree->places.names[i].text,
+				.function = i,
+				.sums = function,
+				.median_ns = tw_histogram_quantile(&function->took, 0.5),
+				.p99_ns = tw_histogram_quantile(&function->took, 0.99)};
+	}
+	qsort_r(rows, *count, sizeof *rows, compare_rows, &sort);
+	return rows;
+}
+
+/* A sum in a column, marked where losses lie in it. */
+static void put_sum(const struct tw_screen *screen, uint64_t ns, bool is_known, bool is_lossy)
+{
+	char figure[TW_FIGURE_BYTES];
+	tw_out_format(screen->out, "%s%8s", is_known && is_lossy ? "?" : " ", is_known ? tw_screen_time(figure, ns) : "-");
+}
+
+/* A duration in a column; nothing where no call returned. */
+static void put_time(const struct tw_screen *screen, uint64_t ns, bool is_known)
+{
+	char figure[TW_FIGURE_BYTES];
+	tw_out_format(screen->out, " %8s", is_known ? tw_screen_time(figure, ns) : "-");
+}
+
+/* What a tree sums up: durations, or events. */
+static void put_weight(const struct tw_screen *screen, const struct tw_calltree *tree, uint64_t weight, bool is_known,
+		       bool is_lossy)
+{
+	char figure[TW_FIGURE_BYTES];
+	if (!tree->is_by_stack)
+		put_sum(screen, weight, is_known, is_lossy);
+	else if (weight < 10000000)
+		tw_out_format(screen->out, " %9s", is_known ? tw_figure_count(figure, weight) : "-");
+	else
+		tw_out_format(screen->out, " %9s", is_known ? tw_figure_short(figure, (double)weight) : "-");
+}
+
+/* Of stacks there is one column more to be wide, and one less: calls are what a function has itself. */
+static void put_columns(const struct tw_screen *screen, const struct tw_calltree *tree, const char *title)
+{
+	if (tree->is_by_stack)
+		tw_out_format(screen->out, "\n%s%10s%10s  %s", tw_screen_bold(screen), "events", "calls", title);
+	else
+		tw_out_format(screen->out, "\n%s%9s%9s%13s  %s", tw_screen_bold(screen), "total", "self", "calls",
+			      title);
+}
+
+static void put_sums(const struct tw_screen *screen, const struct tw_calltree *tree, uint64_t total, uint64_t self,
+		     bool has_self, bool is_lossy, uint64_t calls)
+{
+	char figure[TW_FIGURE_BYTES];
+	put_weight(screen, tree, total, true, is_lossy);
+	put_weight(screen, tree, self, has_self, is_lossy);
+	if (!tree->is_by_stack)
+		tw_out_format(screen->out, "%13s", tw_figure_count(figure, calls));
+}
+
+static int columns_used(const struct tw_calltree *tree)
+{
+	return tree->is_by_stack ? 10 + 10 + 2 : 9 + 9 + 13 + 2;
+}
+
+void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree,
+			 enum tw_report_sort sort, size_t top)
+{
+	char figure[TW_FIGURE_BYTES];
+	size_t count;
+	struct tw_report_row *rows = tw_report_rows(tree, sort, &count);
+	/* min and p99 are for wide terminals, and for those who sort by them. */
+	bool has_min = screen->columns >= 100 || !screen->cuts_names || sort == TW_SORT_MIN;
+	bool has_p99 = screen->columns >= 100 || !screen->cuts_names || sort == TW_SORT_P99;
+	int used = 9 + 9 + 13 + 2 * 9 + 9 * has_min + 9 * has_p99 + 2;
+	if (!rows)
+		return;
+	size_t shown = top && top < count ? top : count;
+	tw_out_format(screen->out, "\n%s%9s%9s%13s%s%9s%s%9s  function (%zu%s)%s\n",
+		      tw_screen_bold(screen), "total", "self", "calls", has_min ? "      min" : "", "median",
+		      has_p99 ? "      p99" : "", "max", count,
+		      used + (int)sizeof "function (1000 were called)" <= screen->columns ? " were called" : "",
+		      tw_screen_plain(screen));
+	for (size_t i = 0; i < shown; i++) {
+		const struct tw_call_function *sums = rows[i].sums;
+		bool is_known = sums->took.count != 0;
+		bool has_times = is_known || sums->total_ns || sums->self_ns;
+		put_sum(screen, sums->total_ns, has_times, sums->lossy);
+		put_sum(screen, sums->self_ns, has_times, sums->lossy);
+		tw_out_format(screen->out, "%13s", tw_figure_count(figure, sums->calls));
+		if (has_min)
+			put_time(screen, sums->took.min, is_known);
+		put_time(screen, rows[i].median_ns, is_known);
+		if (has_p99)
+			put_time(screen, rows[i].p99_ns, is_known);
+		put_time(screen, sums->took.max, is_known);
+		tw_out_text(screen->out, "  ");
+		tw_screen_name(screen, rows[i].name, screen->columns - used - 1);
+		if (sums->exceptions)
+			tw_out_format(screen->out, "%s%31s  of them left by an exception%s\n",
+				      tw_screen_red(screen), tw_figure_count(figure, sums->exceptions),
+				      tw_screen_plain(screen));
+	}
+	if (shown < count) {
+		uint64_t self_ns = 0, calls = 0;
+		for (size_t i = shown; i < count; i++) {
+			self_ns += rows[i].sums->self_ns;
+			calls += rows[i].sums->calls;
+		}
+		tw_out_format(screen->out, "%9s", "");
+		put_time(screen, self_ns, true);
+		tw_out_format(screen->out, "%13s  in %zu more\n", tw_figure_count(figure, calls),
+			      count - shown);
+	}
+	free(rows);
+}
+
+/* ---- by caller ---- */
+
+struct callers {
+	const struct tw_call_edge *edges; /* sorted by function */
+	size_t count;
+};
+
+static int by_edge_weight(const void *a, const void *b)
+{
+	const struct tw_call_edge *x = a, *y = b;
+	if (x->total_ns != y->total_ns)
+		return x->total_ns < y->total_ns ? 1 : -1;
+	return x->calls < y->calls ? 1 : x->calls > y->calls ? -1 : 0;
+}
+
+/* The edges into a function; most time first. */
+static struct tw_call_edge *edges_into(struct tw_call_edge *edges, size_t count, uint32_t function,
+				       size_t *found)
+{
+	size_t low = 0, high = count;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (edges[middle].callee < function)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*found = 0;
+	while (low + *found < count && edges[low + *found].callee == function)
+		++*found;
+	qsort(edges + low, *found, sizeof *edges, by_edge_weight);
+	return edges + low;
+}
+
+static const char *caller_name(const struct tw_calltree *tree, uint32_t caller)
+{
+	return caller == TW_PLACES_NONE ? "(no caller in the capture)" : tree->places.names[caller].text;
+}
+
+void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree *tree,
+		       enum tw_report_sort sort, size_t top)
+{
+	enum { CALLERS = 5 };
+	int used = columns_used(tree);
+	size_t count, edge_count, found;
+	struct tw_report_row *rows = tw_report_rows(tree, sort, &count);
+	struct tw_call_edge *edges = tw_calltree_edges(tree, &edge_count);
+	put_columns(screen, tree, "callers of each function");
+	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
+	for (size_t i = 0; rows && edges && i < count && (!top || i < top); i++) {
+		struct tw_call_edge *into = edges_into(edges, edge_count, rows[i].function, &found);
+		const struct tw_call_function *sums = rows[i].sums;
+		put_sums(screen, tree, sums->total_ns, sums->self_ns, true, sums->lossy, sums->calls);
+		tw_out_text(screen->out, "  ");
+		tw_screen_name(screen, rows[i].name, screen->columns - used - 1);
+		for (size_t j = 0; j < found && (!top || j < CALLERS); j++) {
+			put_sums(screen, tree, into[j].total_ns, into[j].self_ns, true, into[j].is_lossy, into[j].calls);
+			tw_out_text(screen->out, "    from ");
+			tw_screen_name(screen, caller_name(tree, into[j].caller), screen->columns - used - 8);
+		}
+		if (top && found > CALLERS)
+			tw_out_format(screen->out, "%*s    from %zu more\n", used - 2, "", found - CALLERS);
+	}
+	free(rows);
+	free(edges);
+}
+
+/* ---- tree ---- */
+
+struct tree_view {
+	const struct tw_screen *screen;
+	const struct tw_calltree *tree;
+	uint64_t least_ns;
+	bool is_all;
+};
+
+static void put_node(const struct tree_view *view, uint32_t number, int depth)
+{
+	const struct tw_call_node *node = &view->tree->nodes[number];
+	char text[200];
+	int used = columns_used(view->tree) + 1;
+	size_t count, hidden = 0;
+	uint64_t hidden_ns = 0, hidden_calls = 0;
+	uint32_t *children = tw_calltree_children(view->tree, number, &count);
+	if (depth >= 0) {
+		int indent = depth * 2, room = view->screen->columns - used - 16;
+		put_sums(view->screen, view->tree, node->total_ns, node->self_ns, !node->is_process, node->is_lossy,
+			 node->calls);
+		tw_out_format(view->screen->out, "  %*s", indent < room ? indent : room, "");
+		tw_screen_name(view->screen, tw_calltree_name(view->tree, number),
+			       view->screen->columns - used - (indent < room ? indent : room));
+	}
+	for (size_t i = 0; children && i < count; i++) {
+		const struct tw_call_node *child = &view->tree->nodes[children[i]];
+		if (depth < TREE_DEPTH && (view->is_all || child->total_ns >= view->least_ns)) {
+			put_node(view, children[i], depth + 1);
+			continue;
+		}
+		hidden++;
+		hidden_ns += child->total_ns;
+		hidden_calls += child->calls;
+	}
+	if (hidden && depth < 20) {
+		put_weight(view->screen, view->tree, hidden_ns, true, false);
+		if (view->tree->is_by_stack)
+			put_weight(view->screen, view->tree, hidden_calls, true, false);
+		else
+			tw_out_format(view->screen->out, "%9s%13s", "", tw_figure_count(text, hidden_calls));
+		tw_out_format(view->screen->out, "  %*s(%zu more)\n", (depth + 1) * 2, "", hidden);
+	}
+	free(children);
+}
+
+void tw_report_tree(const struct tw_screen *screen, const struct tw_calltree *tree, size_t top)
+{
+	const struct tree_view view = {
+		.screen = screen,
+		.tree = tree,
+		.is_all = top == 0,
+		.least_ns = (uint64_t)((double)tree->nodes[TW_CALLTREE_ROOT].total_ns * TREE_SHARE)};
+	put_columns(screen, tree, tree->is_by_stack ? "call stacks" : "call tree");
+	tw_out_format(screen->out, "%s%s\n", top ? ": what takes 0.5 % or more of all" : "", tw_screen_plain(screen));
+	put_node(&view, TW_CALLTREE_ROOT, -1);
+}
+
+/* ---- what is not in the times ---- */
+
+/* Calls enough that the shortest was held up by nothing, and a length that can only be the tracer's. */
+enum { COST_CALLS = 1000, COST_NS_MAX = 150, COST_NAMES = 3 };
+
+/*
+ * What the two stamps of a call cost at least, between them: the shortest call of a function that was called often.  The rest of
+ * the cost lies in its caller's time.  0: nothing here is short enough to tell.
+ */
+static uint64_t cost_of_call(const struct tw_calltree *tree)
+{
+	uint64_t cost = UINT64_MAX;
+	for (uint32_t i = 0; !tree->is_by_stack && i < tree->places.function_count; i++) {
+		const struct tw_histogram *took = &tree->functions[i].took;
+		if (took->count >= COST_CALLS && took->min < cost)
+			cost = took->min;
+	}
+	return cost <= COST_NS_MAX ? cost : 0;
+}
+
+static void put_cost(const struct tw_screen *screen, const struct tw_calltree *tree)
+{
+	uint64_t cost_ns = cost_of_call(tree);
+	size_t count = 0, told = 0;
+	struct tw_report_row *rows = cost_ns ? tw_report_rows(tree, TW_SORT_CALLS, &count) : NULL;
+	char figure[TW_FIGURE_BYTES];
+	for (size_t i = 0; rows && i < count; i++) {
+		if (rows[i].sums->took.count < COST_CALLS || rows[i].median_ns > 2 * cost_ns)
+			continue;
+		if (told == 0)
+			tw_out_format(screen->out, "About %s of each call are the tracer's, as the shortest calls show: half or more of",
+				      tw_screen_time(figure, cost_ns));
+		if (told < COST_NAMES)
+			tw_out_format(screen->out, "%s %s", told ? "," : "", rows[i].name);
+		told++;
+	}
+	if (told > COST_NAMES)
+		tw_out_format(screen->out, " and %zu more", told - COST_NAMES);
+	if (told)
+		tw_out_text(screen->out, ".\n");
+	free(rows);
+}
+
+void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree *tree)
+{
+	const struct tw_stacks *stacks = &tree->stacks;
+	char figure[TW_FIGURE_BYTES];
+	struct tw_out *out = screen->out;
+	if (tree->is_by_stack)
+		tw_out_text(out, "No returns were recorded: what is known of calls within calls are the call stacks, as deep "
+				 "as they were recorded.\n");
+	if (tree->stackless)
+		tw_out_format(out, "%s call%s no stack in the capture.\n", tw_figure_count(figure, tree->stackless),
+			      tree->stackless == 1 ? " has" : "s have");
+	if (stacks->open)
+		tw_out_format(
+			out,
+			"%s call%s still open at the end: counted up to the last event of the process.\n",
+			tw_figure_count(figure, stacks->open), stacks->open == 1 ? " was" : "s were");
+	if (stacks->cut)
+		tw_out_format(out, "%s call%s no return in the capture: their time is their callers'.\n",
+			      tw_figure_count(figure, stacks->cut), stacks->cut == 1 ? " has" : "s have");
+	if (stacks->unmatched)
+		tw_out_format(out, "%s return%s no call in the capture, and %s no time.\n",
+			      tw_figure_count(figure, stacks->unmatched),
+			      stacks->unmatched == 1 ? " has" : "s have",
+			      stacks->unmatched == 1 ? "has" : "have");
+	if (stacks->losses)
+		tw_out_format(out,
+			      "%sEvents were lost at %s place%s:%s sums with losses in them have a ?; calls around them are not "
+			      "in min to max.\n",
+			      tw_screen_red(screen), tw_figure_count(figure, stacks->losses),
+			      stacks->losses == 1 ? "" : "s", tw_screen_plain(screen));
+	if (stacks->lost)
+		tw_out_format(out, "%s call%s end%s in losses, as far as is known: counted up to there.\n",
+			      tw_figure_count(figure, stacks->lost), stacks->lost == 1 ? "" : "s",
+			      stacks->lost == 1 ? "s" : "");
+	put_cost(screen, tree);
+	if (tree->is_full)
+		tw_out_format(out, "The call tree has more than %s nodes: what lies beyond is in no total.\n",
+			      tw_figure_count(figure, TW_CALLTREE_NODES_MAX));
+	if (stacks->too_deep)
+		tw_out_format(out, "%s calls were nested deeper than %u, and are not counted.\n",
+			      tw_figure_count(figure, stacks->too_deep), TW_STACK_DEPTH_MAX);
+}
+
+/* ---- JSON ---- */
+
+static void put_seconds(struct tw_json *json, const char *name, uint64_t ns)
+{
+	tw_json_double(json, name, (double)ns / 1e9);
+}
+
+static void put_times_json(struct tw_json *json, const struct tw_report_row *row)
+{
+	const struct tw_call_function *sums = row->sums;
+	tw_json_u64(json, "returned", sums->took.count);
+	tw_json_u64(json, "exceptions", sums->exceptions);
+	tw_json_u64(json, "cut", sums->cut);
+	tw_json_u64(json, "lossy", sums->lossy);
+	put_seconds(json, "in_losses", sums->lossy_ns);
+	tw_json_u64(json, "open", sums->open);
+	put_seconds(json, "total", sums->total_ns);
+	put_seconds(json, "self", sums->self_ns);
+	put_seconds(json, "min", sums->took.min);
+	put_seconds(json, "median", row->median_ns);
+	put_seconds(json, "p99", row->p99_ns);
+	put_seconds(json, "max", sums->took.max);
+}
+
+void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, enum tw_report_sort sort,
+			  size_t top)
+{
+	size_t count, edge_count, found;
+	struct tw_report_row *rows = tw_report_rows(tree, sort, &count);
+	struct tw_call_edge *edges = tw_calltree_edges(tree, &edge_count);
+	uint64_t calls = 0;
+	for (size_t i = 0; rows && i < count; i++)
+		calls += rows[i].sums->calls;
+	tw_json_open(json, "by_function", '[');
+	for (size_t i = 0; rows && edges && i < count && (!top || i < top); i++) {
+		const struct tw_call_function *sums = rows[i].sums;
+		tw_json_open(json, NULL, '{');
+		tw_json_text(json, "name", rows[i].name, strlen(rows[i].name));
+		tw_json_function(json, tree->places.functions[rows[i].function]);
+		tw_json_u64(json, "calls", sums->calls);
+		tw_json_double(json, "share", calls ? (double)sums->calls / (double)calls : 0);
+		if (!tree->is_by_stack)
+			put_times_json(json, &rows[i]);
+		tw_json_open(json, "callers", '[');
+		struct tw_call_edge *into = edges_into(edges, edge_count, rows[i].function, &found);
+		for (size_t j = 0; j < found; j++) {
+			const char *name = caller_name(tree, into[j].caller);
+			tw_json_open(json, NULL, '{');
+			tw_json_text(json, "name", into[j].caller == TW_PLACES_NONE ? "" : name,
+				     into[j].caller == TW_PLACES_NONE ? 0 : strlen(name));
+			tw_json_u64(json, "calls", into[j].calls);
+			if (!tree->is_by_stack) {
+				put_seconds(json, "total", into[j].total_ns);
+				put_seconds(json, "self", into[j].self_ns);
+			}
+			tw_json_close(json, '}');
+		}
+		tw_json_close(json, ']');
+		tw_json_close(json, '}');
+	}
+	tw_json_close(json, ']');
+	free(rows);
+	free(edges);
+	if (tree->is_by_stack)
+		return;
+	put_seconds(json, "tracer_per_call", cost_of_call(tree));
+	tw_json_open(json, "unmatched", '{');
+	tw_json_u64(json, "calls", tree->stacks.cut);
+	tw_json_u64(json, "returns", tree->stacks.unmatched);
+	tw_json_u64(json, "open", tree->stacks.open);
+	tw_json_u64(json, "lost", tree->stacks.lost);
+	tw_json_close(json, '}');
+}

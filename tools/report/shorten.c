@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * shorten.c - names of functions in a column that is too narrow for them.
+ *
+ * What goes first says least: an arity that is not known, template arguments and parameters from the innermost
+ * outwards, the type of the result, the module, the scopes from the left; at last the middle, so that both ends say
+ * something.  Two dots stand for what has gone.
+ */
+#include "tools/report/report.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BRACKETS_MAX 4
+#define SCOPE_MAX    1024
+
+static bool is_part_of_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+/* Behind the symbols of `operator<<` and others, that open nothing; `at` itself where there is none. */
+static const char *behind_operator(const char *start, const char *at)
+{
+	static const char word[] = "operator";
+	const size_t bytes = sizeof word - 1;
+
+	if ((size_t)(at - start) < bytes || strncmp(at - bytes, word, bytes) != 0 ||
+	    (at - bytes > start && is_part_of_word(at[-(ptrdiff_t)bytes - 1])))
+		return at;
+	if (strncmp(at, "()", 2) == 0)
+		return at + 2;
+	while (*at == '<' || *at == '>' || *at == '-' || *at == '=')
+		at++;
+	return at;
+}
+
+struct shortening {
+	char *out;
+	size_t room, bytes;
+	bool has_failed; /* no room, or brackets that do not match */
+};
+
+static void put(struct shortening *s, const char *text, size_t bytes)
+{
+	if (s->bytes + bytes >= s->room) {
+		s->has_failed = true;
+		return;
+	}
+	memcpy(s->out + s->bytes, text, bytes);
+	s->bytes += bytes;
+	s->out[s->bytes] = '\0';
+}
+
+static bool opens(const char *name, const char *at)
+{
+	static const char anonymous[] = "(anonymous namespace)";
+
+	if (*at == '(')
+		return strncmp(at, anonymous, sizeof anonymous - 1) != 0;
+	/* A type that stands for itself (Rust) says who it is. */
+	return *at == '<' && at > name && is_part_of_word(at[-1]);
+}
+
+/* Leaves out what stands in brackets within so many others. */
+static bool without_brackets(const char *name, unsigned most, char *out, size_t room)
+{
+	struct shortening s = {.out = out, .room = room};
+	char open[64];
+	unsigned depth = 0;
+
+	for (const char *at = name; *at; at++) {
+		const char *behind = behind_operator(name, at);
+
+		if (behind != at) {
+			if (depth < most)
+				put(&s, at, (size_t)(behind - at));
+			at = behind - 1;
+			continue;
+		}
+		if (opens(name, at)) {
+			if (depth == sizeof open)
+				return false;
+			open[depth++] = *at;
+			if (depth <= most)
+				put(&s, at, 1);
+			if (depth == most)
+				put(&s, "..", at[1] == (*at == '(' ? ')' : '>') ? 0 : 2);
+			continue;
+		}
+		if (depth && ((*at == ')' && open[depth - 1] == '(') ||
+			      (*at == '>' && open[depth - 1] == '<' && at[-1] != '-'))) {
+			if (depth <= most)
+				put(&s, at, 1);
+			depth--;
+			continue;
+		}
+		if (depth < most)
+			put(&s, at, 1);
+	}
+	return !s.has_failed && depth == 0;
+}
+
+/* Where the name of the function begins, behind its result: a space in no brackets, and none of `operator new`. */
+static const char *behind_result(const char *name)
+{
+	const char *begin = name;
+	unsigned depth = 0;
+
+	for (const char *at = name; *at; at++) {
+		const char *behind = behind_operator(name, at);
+
+		if (behind != at || strncmp(at, "operator ", 9) == 0)
+			break;
+		if (*at == '(' && !depth && opens(name, at))
+			break;
+		depth += *at == '<' || *at == '(' || *at == '{';
+		depth -= depth && (*at == '>' || *at == ')' || *at == '}');
+		if (*at == ' ' && !depth)
+			begin = at + 1;
+	}
+	return begin;
+}
+
+/* Behind the next scope from the left; NULL: there is none. */
+static const char *behind_scope(const char *name)
+{
+	unsigned depth = 0;
+
+	if (*name == '<')
+		return NULL;
+	for (const char *at = name; *at; at++) {
+		if (!depth && strncmp(at, "::", 2) == 0 && at > name)
+			return at + 2;
+		if (!depth && *at == '(' && opens(name, at))
+			return NULL;
+		depth += *at == '<' || *at == '(' || *at == '{';
+		depth -= depth && (*at == '>' || *at == ')' || *at == '}');
+	}
+	return NULL;
+}
+
+static void cut_middle(const char *dots, const char *name, size_t bytes, size_t width, char *out, size_t room)
+{
+	int left = (int)width / 2 - 1, right = (int)width - (int)width / 2 - 1;
+
+	if (bytes <= width) {
+		snprintf(out, room, "%s%.*s", dots, (int)bytes, name);
+	} else {
+		/* Not within a character. */
+		while (left > 0 && ((unsigned char)name[left] & 0xc0) == 0x80)
+			left--;
+		while (right > 0 && ((unsigned char)name[bytes - (size_t)right] & 0xc0) == 0x80)
+			right--;
+		snprintf(out, room, "%s%.*s..%.*s", dots, left, name, right, name + bytes - (size_t)right);
+	}
+}
+
+/* Without an arity that is not known. */
+static size_t known_bytes(const char *name)
+{
+	size_t bytes = strlen(name);
+
+	return bytes > 2 && strcmp(name + bytes - 2, "/_") == 0 ? bytes - 2 : bytes;
+}
+
+void tw_name_shorten(const char *name, size_t width, char *out, size_t room)
+{
+	char within[SCOPE_MAX];
+	size_t bytes = strlen(name);
+	const char *colon = strchr(name, ':'), *dots = "", *next;
+	bool has_module = colon && *name != '<', is_shorter = false;
+
+	if (bytes > width)
+		bytes = known_bytes(name);
+	for (unsigned most = BRACKETS_MAX; has_module && bytes > width && most; most--) {
+		if (!strpbrk(colon, "<(") || !without_brackets(name, most, within, sizeof within) ||
+		    (!is_shorter && known_bytes(within) >= bytes))
+			continue;
+		is_shorter = true;
+		bytes = known_bytes(within);
+	}
+	if (is_shorter)
+		colon = strchr(name = within, ':');
+	if (bytes > width && has_module && colon < name + bytes - 2) {
+		const char *end = name + bytes;
+
+		name = colon + 1;
+		if (strpbrk(name, "<("))
+			name = behind_result(name);
+		dots = "..";
+		width -= 2;
+		while ((size_t)(end - name) > width && (next = behind_scope(name)))
+			name = next;
+		bytes = (size_t)(end - name);
+	}
+	cut_middle(dots, name, bytes, width, out, room);
+}

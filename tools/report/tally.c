@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tally.c - counts calls by place and stream, and names what was counted. */
+#include "tools/report/tally.h"
+#include "tools/tool.h"
+#include "tools/common/names.h"
+#include "tools/common/threads.h"
+
+#include "tracewheel/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Of one image: calls by place id. */
+struct image_counts {
+	uint64_t *calls;
+	bool *is_wanted;
+	uint32_t count;
+	uint64_t unknown; /* of places that the capture does not define */
+};
+
+struct scan {
+	const struct tw_capture_filter *filter;
+	struct image_counts *images;
+	uint32_t image_count;
+	uint64_t *stream_calls;
+	uint64_t *stream_events;
+	uint64_t (*stream_lost)[TW_LOST_CAUSES]; /* by loss records, where a time was asked for */
+	uint64_t all_events;
+	uint64_t *kinds;
+	uint32_t stream_count;
+	const struct tw_capture *capture;
+	struct tw_meter meter;
+	uint64_t done;
+	uint64_t total;
+};
+
+/* Is any time of a loss within the times asked for? */
+static bool has_time_of(const struct scan *scan, uint64_t first_ticks, uint64_t last_ticks)
+{
+	return tw_capture_ns(scan->capture, last_ticks) >= scan->filter->from_ns &&
+	       (!scan->filter->to_ns || tw_capture_ns(scan->capture, first_ticks) < scan->filter->to_ns);
+}
+
+/* Is the record within the times asked for?  Blocks at the edges hold others. */
+static bool is_in_time(const struct scan *scan, const struct tw_capture_record *record)
+{
+	uint64_t ns = tw_capture_ns(scan->capture, record->ticks);
+	return ns >= scan->filter->from_ns && (!scan->filter->to_ns || ns < scan->filter->to_ns);
+}
+
+/* A loss counts where any of its time was asked for: nobody knows when in it each event was lost. */
+static void count_loss(struct scan *scan, const struct tw_capture_batch *batch, const struct tw_capture_record *record)
+{
+	const struct tw_capture_loss *loss = (const void *)record->payload;
+	if (tw_capture_record_words(record) < 1 + TW_LOST_CAUSES || !has_time_of(scan, loss->first_ticks, record->ticks))
+		return;
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		scan->stream_lost[batch->stream][cause] += loss->lost[cause];
+}
+
+static void count_batch(struct scan *scan, const struct tw_capture_batch *batch, bool looks_at_time)
+{
+	struct image_counts *image = &scan->images[batch->image];
+	uint64_t calls = 0, events = 0;
+	for (const struct tw_capture_record *record = batch->first; record < batch->end;
+	     record = tw_capture_record_next(record)) {
+		unsigned kind = tw_capture_record_kind(record);
+		if (kind == TW_CAPTURE_LOSS && looks_at_time)
+			count_loss(scan, batch, record);
+		if (kind <= TW_CAPTURE_SWITCH || kind == TW_CAPTURE_OWN_TIME || (looks_at_time && !is_in_time(scan, record)))
+			continue;
+		uint32_t id = tw_capture_record_id(record);
+		bool is_placed = kind <= TW_CAPTURE_STACK;
+		scan->all_events++;
+		if (is_placed && id < image->count && !image->is_wanted[id])
+			continue;
+		events++;
+		if (kind != TW_CAPTURE_CALL) {
+			scan->kinds[kind < 63 ? kind : 63]++;
+			continue;
+		}
+		calls++;
+		if (id < image->count)
+			image->calls[id]++;
+		else
+			image->unknown++;
+	}
+	scan->stream_calls[batch->stream] += calls;
+	scan->stream_events[batch->stream] += events;
+}
+
+static int on_batch(void *context, const struct tw_capture_batch *batch)
+{
+	struct scan *scan = context;
+	if (batch->image >= scan->image_count || batch->stream >= scan->stream_count)
+		return 0;
+	count_batch(scan, batch, scan->filter->from_ns || scan->filter->to_ns);
+	scan->done += batch->records;
+	tw_meter_at(&scan->meter, scan->done, scan->total);
+	return 0;
+}
+
+static bool init_image(struct image_counts *counts, const struct tw_capture *capture, uint32_t image,
+		       const struct tw_selection *selection)
+{
+	const struct tw_capture_place *place;
+	uint32_t at = 0, highest = 0;
+	while ((place = tw_capture_place_next(capture, image, &at))) {
+		if (place->place_id < UINT32_C(1) << 26 && place->place_id > highest)
+			highest = place->place_id;
+	}
+	counts->count = highest + 1;
+	counts->calls = calloc(counts->count, sizeof *counts->calls);
+	counts->is_wanted = calloc(counts->count, sizeof *counts->is_wanted);
+	if (!counts->calls || !counts->is_wanted)
+		return false;
+	/* Events whose place the capture does not define, as a return_to of an unknown function: all but where a pattern asks. */
+	memset(counts->is_wanted, selection->patterns.wanted_count == 0, counts->count);
+	at = 0;
+	while ((place = tw_capture_place_next(capture, image, &at))) {
+		if (place->place_id < counts->count)
+			counts->is_wanted[place->place_id] = tw_selection_wants_place(selection, place);
+	}
+	return true;
+}
+
+/* ---- rows ---- */
+
+static bool add_row(struct tw_tally_table *table, const char *name, size_t bytes, uint64_t calls)
+{
+	if ((table->count & (table->count - 1)) == 0) {
+		size_t room = table->count ? table->count * 2 : 1;
+		struct tw_tally_row *grown = realloc(table->rows, room * sizeof *grown);
+		if (!grown)
+			return false;
+		table->rows = grown;
+	}
+	struct tw_tally_row *row = &table->rows[table->count];
+	*row = (struct tw_tally_row){.name = strndup(name, bytes), .calls = calls, .events = calls};
+	if (!row->name)
+		return false;
+	table->count++;
+	return true;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct tw_tally_row *)a)->name, ((const struct tw_tally_row *)b)->name);
+}
+
+static int by_calls(const void *a, const void *b)
+{
+	const struct tw_tally_row *x = a, *y = b;
+	if (x->calls != y->calls)
+		return x->calls < y->calls ? 1 : -1;
+	return by_name(a, b);
+}
+
+void tw_tally_sort(struct tw_tally_table *table, bool is_by_name)
+{
+	if (table->count)
+		qsort(table->rows, table->count, sizeof *table->rows, is_by_name ? by_name : by_calls);
+}
+
+/* Rows of one name become one. */
+static void join_rows(struct tw_tally_table *table)
+{
+	size_t kept = 0;
+	tw_tally_sort(table, true);
+	for (size_t i = 0; i < table->count; i++) {
+		if (kept && strcmp(table->rows[kept - 1].name, table->rows[i].name) == 0) {
+			table->rows[kept - 1].calls += table->rows[i].calls;
+			table->rows[kept - 1].events += table->rows[i].events;
+			free(table->rows[i].name);
+		} else {
+			table->rows[kept++] = table->rows[i];
+		}
+	}
+	table->count = kept;
+}
+
+static bool name_image(struct tw_tally *tally, const struct scan *scan, uint32_t image)
+{
+	const struct image_counts *counts = &scan->images[image];
+	const struct tw_capture_place *place;
+	char text[TW_NAME_ROOM];
+	uint32_t at = 0;
+	while ((place = tw_capture_place_next(scan->capture, image, &at))) {
+		uint64_t calls = place->place_id < counts->count ? counts->calls[place->place_id] : 0;
+		if (!calls)
+			continue;
+		/* A row is a function wherever it was called from: declared and sled places know no caller.
+		 */
+		const char *caller = "(any: at the function's entry)";
+		char caller_name[TW_NAME_ROOM];
+		if (place->caller) {
+			caller_name[tw_clean(place->caller->name, strlen(place->caller->name), caller_name,
+					     sizeof caller_name - 1)] = 0;
+			caller = caller_name;
+		}
+		if (!add_row(&tally->functions, text, tw_name_function(place->function, text, sizeof text), calls))
+			return false;
+		tally->functions.rows[tally->functions.count - 1].function = place->function;
+		if (!add_row(&tally->callers, caller, strlen(caller), calls))
+			return false;
+		counts->calls[place->place_id] = 0;
+	}
+	uint64_t unknown = counts->unknown;
+	for (uint32_t id = 0; id < counts->count; id++)
+		unknown += counts->calls[id];
+	return !unknown || (add_row(&tally->functions, "(not defined in the capture)", 28, unknown) &&
+			    add_row(&tally->callers, "(not defined in the capture)", 28, unknown));
+}
+
+static bool name_stream(struct tw_tally *tally, const struct scan *scan, uint32_t number)
+{
+	const struct tw_capture_stream *stream = tw_capture_stream(scan->capture, number);
+	char text[TW_THREAD_TEXT_BYTES], name[TW_THREAD_NAME_BYTES];
+	if (!stream ||
+	    (scan->filter->wants_stream && !scan->filter->wants_stream(scan->filter->context, stream)))
+		return true;
+	uint64_t calls = scan->stream_calls[number];
+	if (!add_row(&tally->threads, text, tw_thread_text(scan->capture, stream, text), calls))
+		return false;
+	struct tw_tally_row *row = &tally->threads.rows[tally->threads.count - 1];
+	row->thread_id = (uint32_t)stream->thread_id;
+	row->thread_name = strdup(tw_thread_name(scan->capture, stream, name));
+	if (!row->thread_name)
+		return false;
+	row->thread = stream->thread;
+	row->events = scan->stream_events[number];
+	row->start_ns = stream->start_ns;
+	row->end_ns = stream->end_ns;
+	bool is_part = scan->filter->from_ns || scan->filter->to_ns;
+	memcpy(row->lost, is_part ? scan->stream_lost[number] : stream->lost, sizeof row->lost);
+	tally->calls += row->calls;
+	tally->events += row->events;
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		tally->lost[cause] += row->lost[cause];
+	return true;
+}
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct tw_tally_row *x = a, *y = b;
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* A thread may have had several rings: one row. */
+static void join_threads(struct tw_tally_table *table)
+{
+	size_t kept = 0;
+	if (table->count)
+		qsort(table->rows, table->count, sizeof *table->rows, by_thread);
+	for (size_t i = 0; i < table->count; i++) {
+		struct tw_tally_row *row = &table->rows[i], *last = kept ? &table->rows[kept - 1] : NULL;
+		if (!last || last->thread != row->thread) {
+			table->rows[kept++] = *row;
+			continue;
+		}
+		last->calls += row->calls;
+		last->events += row->events;
+		last->end_ns = row->end_ns > last->end_ns ? row->end_ns : last->end_ns;
+		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+			last->lost[cause] += row->lost[cause];
+		free(row->name);
+		free(row->thread_name);
+	}
+	table->count = kept;
+	for (size_t i = 0; i < kept; i++) {
+		struct tw_tally_row *row = &table->rows[i];
+		row->seconds = row->end_ns > row->start_ns ? (double)(row->end_ns - row->start_ns) / 1e9 : 0;
+	}
+}
+
+static bool name_all(struct tw_tally *tally, const struct scan *scan)
+{
+	for (uint32_t i = 0; i < scan->image_count; i++) {
+		if (!name_image(tally, scan, i))
+			return false;
+	}
+	for (uint32_t i = 0; i < scan->stream_count; i++) {
+		if (!name_stream(tally, scan, i))
+			return false;
+	}
+	/* Threads without a ring stand in no stream. */
+	const struct tw_capture_image *image;
+	for (uint32_t i = 0; !scan->filter->wants_stream && (image = tw_capture_image(scan->capture, i)); i++)
+		tally->lost[TW_LOST_NO_RING] +=
+			tw_capture_no_ring_lost(scan->capture, i, scan->filter->from_ns, scan->filter->to_ns);
+	tally->all_events = scan->all_events;
+	join_rows(&tally->functions);
+	join_rows(&tally->callers);
+	join_threads(&tally->threads);
+	return true;
+}
+
+int tw_tally_make(struct tw_tally *tally, struct tw_capture *capture, const struct tw_selection *selection,
+		  const struct tw_capture_filter *filter)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	struct scan scan = {.filter = filter,
+			    .capture = capture,
+			    .image_count = info.images,
+			    .stream_count = info.streams,
+			    .total = info.events};
+	*tally = (struct tw_tally){0};
+	scan.kinds = tally->kinds;
+	int error = TW_ENOMEM;
+	scan.images = calloc(info.images + 1, sizeof *scan.images);
+	scan.stream_calls = calloc(info.streams + 1, sizeof *scan.stream_calls);
+	scan.stream_events = calloc(info.streams + 1, sizeof *scan.stream_events);
+	scan.stream_lost = calloc(info.streams + 1, sizeof *scan.stream_lost);
+	if (!scan.images || !scan.stream_calls || !scan.stream_events || !scan.stream_lost)
+		goto free_scan;
+	for (uint32_t i = 0; i < info.images; i++) {
+		if (!init_image(&scan.images[i], capture, i, selection))
+			goto free_scan;
+	}
+	tw_meter_start(&scan.meter, "counting");
+	error = tw_capture_scan(capture, filter, on_batch, &scan);
+	tw_meter_stop(&scan.meter);
+	if (error == 0 && !name_all(tally, &scan))
+		error = TW_ENOMEM;
+free_scan:
+	for (uint32_t i = 0; scan.images && i < info.images; i++) {
+		free(scan.images[i].calls);
+		free(scan.images[i].is_wanted);
+	}
+	free(scan.images);
+	free(scan.stream_calls);
+	free(scan.stream_events);
+	free(scan.stream_lost);
+	return error;
+}
+
+static void free_table(struct tw_tally_table *table)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		free(table->rows[i].name);
+		free(table->rows[i].thread_name);
+	}
+	free(table->rows);
+}
+
+void tw_tally_free(struct tw_tally *tally)
+{
+	free_table(&tally->functions);
+	free_table(&tally->callers);
+	free_table(&tally->threads);
+	*tally = (struct tw_tally){0};
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tally.h - how often was each function called, by whom, on which thread: one fast scan of a capture.
+ *
+ * Counting is by place and by stream, two additions an event; names come in only afterwards, when
+ * places of one name (several processes, several slots) become one row.
+ */
+#ifndef TW_TOOLS_TALLY_H
+#define TW_TOOLS_TALLY_H
+
+#include "tools/common/select.h"
+
+/* One row of a table: a function, a caller or a thread. */
+struct tw_tally_row {
+	char *name;
+	uint64_t calls;
+	uint64_t events; /* calls, returns and all others */
+	uint64_t lost[TW_LOST_CAUSES];
+	uint32_t thread_id; /* threads: the kernel's number, and the last name */
+	char *thread_name;
+	const struct tw_capture_function *function; /* functions: one of that name; lent by the capture */
+	double seconds; /* threads: from its first event to its last */
+	uint64_t start_ns, end_ns;
+	uint32_t thread; /* of the capture, from 0 */
+};
+
+struct tw_tally_table {
+	struct tw_tally_row *rows;
+	size_t count;
+};
+
+struct tw_tally {
+	struct tw_tally_table functions;
+	struct tw_tally_table callers;
+	struct tw_tally_table threads;
+	uint64_t calls;
+	uint64_t events;
+	uint64_t all_events; /* of the same time and threads, whatever the function */
+	uint64_t kinds[64]; /* events by kind; above 62 all in the last */
+	uint64_t lost[TW_LOST_CAUSES]; /* in that time, by those threads; of any function */
+};
+
+/* Scans.  Answers 0 or an error of the library; tw_tally_free() in both cases. */
+int tw_tally_make(struct tw_tally *tally, struct tw_capture *capture, const struct tw_selection *selection,
+		  const struct tw_capture_filter *filter);
+void tw_tally_free(struct tw_tally *tally);
+
+/* Most calls first, or by name. */
+void tw_tally_sort(struct tw_tally_table *table, bool by_name);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * stress_break.c - what `tracewheel stress --break` does wrong: see stress_break.h.
+ *
+ * The only file of this folder that looks inside of the rooms.  Each function here stands in for one of theirs, for all
+ * callers in other object files, and does the same while nothing is broken.
+ */
+#include "tools/stress/stress_break.h"
+#include "breakpoints/patch.h"
+#include "breakpoints/permit.h"
+#include "progress/progress.h"
+#include "ringbuf/ringbuf.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static enum tw_stress_break broken;
+/* switch-first: a change has begun, and its places are not installed. Under the permit. */
+static bool is_before_install;
+
+void tw_stress_break(enum tw_stress_break kind)
+{
+	broken = kind;
+}
+
+void __wrap_tw_progress_wait(void);
+void __real_tw_progress_wait(void);
+unsigned __wrap_tw_bp_commit(struct tw_permit *permit);
+unsigned __real_tw_bp_commit(struct tw_permit *permit);
+void __wrap_tw_patch_begin(void);
+void __real_tw_patch_begin(void);
+void __wrap_tw_patch_install(struct tw_place *place);
+void __real_tw_patch_install(struct tw_place *place);
+void __wrap_tw_sled_install(struct tw_place *place);
+void __real_tw_sled_install(struct tw_place *place);
+void __wrap_tw_got_install(struct tw_place *place);
+void __real_tw_got_install(struct tw_place *place);
+int64_t __wrap_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes, uint8_t *out,
+			  uint64_t *end_pos);
+int64_t __real_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes, uint8_t *out,
+			  uint64_t *end_pos);
+
+/* ---- changes ---- */
+
+/* What is freed may still be read, and what was changed may still be as before when the change returns. */
+void __wrap_tw_progress_wait(void)
+{
+	if (broken != TW_BREAK_NO_WAIT)
+		__real_tw_progress_wait();
+}
+
+/* What is freed before the wait is soon something else's. */
+static void spoil_old_parts(struct tw_permit *permit)
+{
+	unsigned active = tw_bp_active_index();
+
+	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
+		struct tw_bp_generation *old = &place->gen[active];
+
+		if (old->parts && old->parts != place->gen[1 - active].parts)
+			memset(old->parts, 0x5a, (size_t)__builtin_popcountll(old->special) * sizeof *old->parts);
+	}
+}
+
+unsigned __wrap_tw_bp_commit(struct tw_permit *permit)
+{
+	if (broken == TW_BREAK_FREE_EARLY) {
+		spoil_old_parts(permit);
+		usleep(50);
+	}
+	is_before_install = broken == TW_BREAK_SWITCH_FIRST && permit->has_uninstalled;
+	return __real_tw_bp_commit(permit);
+}
+
+void __wrap_tw_patch_begin(void)
+{
+	if (is_before_install) {
+		is_before_install = false;
+		/* PAIR bp.active: release; acquire in hits.  Too early: the places of this change do not fire yet. */
+		tw_store_release(&tw_bp_gate.active, 1 - tw_bp_active_index() + 1);
+		usleep(200);
+	}
+	__real_tw_patch_begin();
+}
+
+/* One place in sixteen, once all have been tried. */
+void __wrap_tw_patch_install(struct tw_place *place)
+{
+	static unsigned count;
+
+	if (broken != TW_BREAK_FORGOTTEN_PLACE || ++count < 200 || count % 16)
+		__real_tw_patch_install(place);
+}
+
+static void make_writable(void *at, int protection)
+{
+	uintptr_t page = (uintptr_t)at & ~(uintptr_t)(TW_PAGE_BYTES - 1);
+
+	mprotect((void *)page, 2 * TW_PAGE_BYTES, protection);
+}
+
+/* The opcode of the call first, and then where it leads. */
+void __wrap_tw_sled_install(struct tw_place *place)
+{
+	if (broken == TW_BREAK_TORN_SLED && !place->is_parked) {
+		volatile uint8_t *window = (uint8_t *)place->where + place->sled_offset;
+
+		make_writable((void *)(uintptr_t)window, PROT_READ | PROT_WRITE | PROT_EXEC);
+		*window = 0xe8;
+		usleep(50);
+	}
+	__real_tw_sled_install(place);
+}
+
+void __wrap_tw_got_install(struct tw_place *place)
+{
+	if (broken == TW_BREAK_TORN_SLOT) {
+		volatile uint32_t *half = place->where;
+
+		make_writable(place->where, PROT_READ | PROT_WRITE);
+		*half = (uint32_t)(uintptr_t)place->stub;
+		usleep(50);
+	}
+	__real_tw_got_install(place);
+}
+
+/* ---- records ---- */
+
+static uint32_t length_of(const struct tw_rb_record *record)
+{
+	return TW_RB_HEAD_BYTES(record->head);
+}
+
+/* The words of the newest record are not there yet. */
+static void spoil_last(uint8_t *records, int64_t bytes)
+{
+	struct tw_rb_record *last = (struct tw_rb_record *)records;
+
+	for (int64_t at = 0; at < bytes; at += length_of(last))
+		last = (struct tw_rb_record *)(records + at);
+	if (TW_RB_HEAD_KIND(last->head) >= TW_RB_KIND_FIRST_FREE)
+		memset(last + 1, 0, length_of(last) - sizeof *last);
+}
+
+static void swap_stamps(uint8_t *records, int64_t bytes)
+{
+	struct tw_rb_record *first = (struct tw_rb_record *)records;
+	struct tw_rb_record *second = (struct tw_rb_record *)(records + length_of(first));
+
+	if ((uint8_t *)(second + 1) <= records + bytes && first->ticks < second->ticks) {
+		uint64_t ticks = first->ticks;
+
+		first->ticks = second->ticks;
+		second->ticks = ticks;
+	}
+}
+
+/* One event becomes another that says nothing: a stretch of bytes must stay one of whole records. */
+static void lose_first(uint8_t *records)
+{
+	struct tw_rb_record *first = (struct tw_rb_record *)records;
+
+	if (TW_RB_HEAD_KIND(first->head) >= TW_RB_KIND_FIRST_FREE)
+		first->head = TW_RB_HEAD(TW_RB_KIND_PAD, 0, length_of(first), 0);
+}
+
+/* Once in so many looks, at what the consumer is about to read, and at its copy of that. */
+int64_t __wrap_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes, uint8_t *out,
+			  uint64_t *end_pos)
+{
+	static unsigned looks;
+	int64_t bytes;
+
+	if (broken == TW_BREAK_LOST_RECORD && ++looks % 8 == 0 &&
+	    __real_tw_rb_take(shared, data_bytes, from_pos, max_bytes, out, end_pos) > 0)
+		lose_first(tw_rb_data(shared) + (from_pos & (data_bytes - 1)));
+	bytes = __real_tw_rb_take(shared, data_bytes, from_pos, max_bytes, out, end_pos);
+	if (bytes <= 0 || broken < TW_BREAK_HALF_WRITTEN)
+		return bytes;
+	if (broken == TW_BREAK_HALF_WRITTEN && ++looks % 4 == 0)
+		spoil_last(out, bytes);
+	if (broken == TW_BREAK_STAMP_ORDER)
+		swap_stamps(out, bytes);
+	return bytes;
+}
