@@ -73,6 +73,24 @@ const char *tw_figure_seconds(char *text, double seconds)
 	return text;
 }
 
+const char *tw_figure_duration(char *text, uint64_t ns)
+{
+	static const struct {
+		double from, unit;
+		const char *name;
+	} scale[] = {{999.5e6, 1e9, "s"}, {999.5e3, 1e6, "ms"}, {999.5, 1e3, "us"}, {0, 1, "ns"}};
+	size_t i = 0;
+	while ((double)ns < scale[i].from)
+		i++;
+	double value = (double)ns / scale[i].unit;
+	snprintf(text, TW_FIGURE_BYTES,
+		 scale[i].unit == 1 || value >= 99.95 ? "%.0f %s"
+		 : value >= 9.995                     ? "%.1f %s"
+						      : "%.2f %s",
+		 value, scale[i].name);
+	return text;
+}
+
 /* A number of base ten without sign, and what follows it. */
 static bool parse_number(const char *text, double *value, const char **rest)
 {

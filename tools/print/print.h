@@ -9,6 +9,7 @@
 #define TW_TOOLS_PRINT_H
 
 #include "tools/common/names.h"
+#include "tools/common/payload.h"
 #include "tools/common/threads.h"
 #include "tools/tool.h"
 #include "tools/common/typed.h"
@@ -88,40 +89,12 @@ void tw_print_text_payload(struct tw_printer *printer, const struct tw_capture_e
 void tw_print_pid(struct tw_printer *printer, const struct tw_capture_event *event);
 void tw_print_process(struct tw_printer *printer, const struct tw_capture_event *event);
 
-/* The kinds of time stamp that a session may have asked for, in the low bits of an event's flags. */
-enum { TW_PRINT_STAMP_NONE, TW_PRINT_STAMP_MONOTONIC, TW_PRINT_STAMP_STRICT, TW_PRINT_STAMP_WALL };
-
-static inline unsigned tw_print_stamp(const struct tw_capture_event *event)
-{
-	return event->flags & TW_CAPTURE_STAMP_MASK;
-}
-
 /* As it is shown. */
 static inline unsigned tw_print_shown_stamp(const struct tw_printer *printer,
 					    const struct tw_capture_event *event)
 {
 	return printer->stamp < 0 ? tw_print_stamp(event) : (unsigned)printer->stamp;
 }
-
-/* The words of a payload that are shown at most: real ones have six, or those of six strings. */
-#define TW_PRINT_WORDS_MAX 256
-
-/*
- * A payload taken apart.  Every count comes from the file and is held against what is there; what does not
- * fit is damage, and then there are no terms.
- */
-struct tw_print_payload {
-	const uint64_t *words;
-	uint32_t count;
-	const void *terms; /* not yet taken */
-	size_t term_bytes;
-	uint32_t term_count; /* without the extra element */
-	bool has_terms;      /* the event's elements are terms, not words */
-	bool has_extra;      /* behind them is one more term, X of {message,X} */
-	bool is_damaged;
-};
-
-void tw_print_payload_take(const struct tw_capture_event *event, struct tw_print_payload *payload);
 
 /* Nothing but words: most calls. */
 static inline bool tw_print_is_plain(const struct tw_capture_event *event)
@@ -145,14 +118,7 @@ static inline void tw_print_payload(const struct tw_capture_event *event, struct
 bool tw_print_typed(struct tw_printer *printer, const struct tw_capture_event *event,
 		    const struct tw_print_payload *payload, enum tw_typed_form form);
 
-/*
- * tw_print_next_term - the next of term_count terms, and then the extra one: lent until the next event.
- *
- * Answers false where the bytes are no term: from there on the payload is damaged.
- */
-bool tw_print_next_term(struct tw_print_payload *payload, struct tw_term *out);
-
-/* The same for X of {message,X}, where callers are named that were noted as places in objects: print_callers.c. */
+/* tw_print_next_term() for X of {message,X}, where callers are named that were noted as places in objects: print_callers.c. */
 bool tw_print_next_extra(const struct tw_printer *printer, const struct tw_capture_event *event,
 			 struct tw_print_payload *payload, bool is_for_people, struct tw_term *out);
 struct tw_term tw_print_name_callers(const struct tw_printer *printer, const struct tw_capture_event *event,

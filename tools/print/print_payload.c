@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print_payload.c - the payload of an event taken apart, and its terms as text.
- *
- * Nothing in it is trusted: a count or a length that promises more than is there, and bytes that are no
- * term, are damage, which every format shows in its own way.
+ * print_payload.c - what kinds of events are called, and the terms of a payload as text.
  */
 #include "tools/print/print.h"
 
 #include "tracewheel/term.h"
 
 #include <stdio.h>
-
-/* The terms of one event; forgotten with the next. */
-static struct tw_arena arena;
-static bool has_arena;
-
-#define ARENA_BYTES_MAX ((size_t)64 << 20)
 
 static const struct tw_print_kind kinds[] = {
 	[TW_CAPTURE_SWITCH] = {"in", "in", 0},
@@ -69,91 +60,12 @@ const char *const tw_print_gc_keys[TW_PRINT_GC_KEYS] = {"heap_size",
 							"bin_old_vheap_block_size",
 							"wordsize"};
 
-/* The first word, of TERMS and of EXTRA alike: a count, and the bytes of what follows (the last of it). */
-static void take_terms(struct tw_print_payload *p, bool has_extra)
-{
-	uint64_t head = p->words[0];
-	uint32_t left = p->count - 1;
-	p->terms = p->words + 1;
-	p->term_bytes = head >> 32;
-	p->term_count = (uint32_t)head;
-	p->count = 0;
-	/* A term has two bytes at least. */
-	p->is_damaged = p->term_bytes > (size_t)left * 8 || p->term_count > p->term_bytes / 2 ||
-			(has_extra && !p->term_count);
-	if (p->is_damaged) {
-		p->term_count = 0;
-		return;
-	}
-	p->has_extra = has_extra;
-	p->term_count -= has_extra;
-}
-
-static void take_extra(struct tw_print_payload *p)
-{
-	uint32_t count = (uint32_t)p->words[0], left = p->count - 1;
-	size_t bytes = p->words[0] >> 32;
-	p->words++;
-	p->is_damaged = count > left || bytes > (size_t)(left - count) * 8;
-	p->count = count < left ? count : left;
-	if (p->is_damaged)
-		return;
-	p->terms = p->words + p->count;
-	p->term_bytes = bytes;
-	p->has_extra = true;
-}
-
-void tw_print_payload_take(const struct tw_capture_event *event, struct tw_print_payload *p)
-{
-	*p = (struct tw_print_payload){.words = event->payload, .count = event->payload_words};
-	if (tw_print_stamp(event) == TW_PRINT_STAMP_STRICT) {
-		p->is_damaged = p->count == 0;
-		if (p->count) {
-			p->words++;
-			p->count--;
-		}
-	}
-	if (event->flags & TW_CAPTURE_FLAG_TERMS) {
-		p->has_terms = true;
-		if (p->count)
-			take_terms(p, (event->flags & TW_CAPTURE_FLAG_EXTRA) != 0);
-		else
-			p->is_damaged = true;
-	} else if (event->flags & TW_CAPTURE_FLAG_EXTRA) {
-		if (p->count)
-			take_extra(p);
-		else
-			p->is_damaged = true;
-	}
-	if (p->count > TW_PRINT_WORDS_MAX)
-		p->count = TW_PRINT_WORDS_MAX;
-	if (p->has_terms || p->has_extra) {
-		if (has_arena)
-			tw_arena_reset(&arena);
-		else
-			tw_arena_init(&arena, ARENA_BYTES_MAX);
-		has_arena = true;
-	}
-}
-
-bool tw_print_next_term(struct tw_print_payload *p, struct tw_term *out)
-{
-	size_t used = 0;
-	if (p->is_damaged || tw_etf_decode(&arena, p->terms, p->term_bytes, NULL, &used, out)) {
-		p->is_damaged = true;
-		return false;
-	}
-	p->terms = (const char *)p->terms + used;
-	p->term_bytes -= used;
-	return true;
-}
-
 bool tw_print_next_extra(const struct tw_printer *printer, const struct tw_capture_event *event,
 			 struct tw_print_payload *payload, bool is_for_people, struct tw_term *out)
 {
 	if (!tw_print_next_term(payload, out))
 		return false;
-	*out = tw_print_name_callers(printer, event, &arena, *out, is_for_people);
+	*out = tw_print_name_callers(printer, event, payload->arena, *out, is_for_people);
 	return true;
 }
 

@@ -13,8 +13,8 @@
  * A call is written when the next event of its process is known: a return makes one line of both.  Each
  * process has a depth of its own; where there are several, its pid or its thread's number, and its name, stand in front.
  */
+#include "tools/common/stacks.h"
 #include "tools/print/print.h"
-#include "tools/report/report.h"
 #include "tools/common/threads.h"
 #include "tools/common/typed.h"
 
@@ -60,7 +60,7 @@ static void put_head(struct tree *tree, struct tw_stack *stack, uint32_t depth, 
 {
 	char figure[TW_FIGURE_BYTES];
 	tw_out_format(tree->out, "%s%8s", ns != UINT64_MAX && !is_exact ? "?" : " ",
-		      ns == UINT64_MAX ? "" : tw_screen_time(figure, ns));
+		      ns == UINT64_MAX ? "" : tw_figure_duration(figure, ns));
 	if (tree->has_pids)
 		tw_out_format(tree->out, "  %-*s", tree->name_columns, tw_stacks_name(&tree->stacks, stack));
 	if (depth > tree->indent_max)
@@ -287,7 +287,7 @@ static bool put_open_calls(struct tree *tree, uint64_t from_ns)
 			put_head(tree, stacks[i], depth, UINT64_MAX, true);
 			put_name(tree, stacks[i]->frames[depth].function);
 			tw_out_format(tree->out, " {  (called %s before)\n",
-				      tw_screen_time(figure, from_ns > start_ns ? from_ns - start_ns : 0));
+				      tw_figure_duration(figure, from_ns > start_ns ? from_ns - start_ns : 0));
 			tree->printer->shown++;
 		}
 	}

@@ -3,7 +3,7 @@
 #include "tools/report/activity.h"
 #include "tools/common/threads.h"
 #include "tools/tool.h"
-#include "tools/print/print.h"
+#include "tools/common/payload.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -33,8 +33,6 @@ void tw_name_shorten(const char *name, size_t width, char *out, size_t room);
 
 /* A name, of at most so many bytes where names are cut, and the end of the line. */
 void tw_screen_name(const struct tw_screen *screen, const char *name, int width);
-/* A duration of at most seven characters up to 99,999 s: less than TW_FIGURE_BYTES into text. */
-const char *tw_screen_time(char *text, uint64_t ns);
 
 /* How functions are sorted; TW_SORT_DEFAULT is by total time, or by calls where there are no times. */
 enum tw_report_sort {

@@ -84,8 +84,8 @@ static void put_messages(const struct tw_screen *screen, const struct tw_activit
 		const struct tw_activity_process *row = rows[i];
 		tw_out_format(screen->out, "%13s%13s%11s%9s  ", tw_figure_count(a, row->sent),
 			      tw_figure_count(b, row->received),
-			      row->waits ? tw_screen_time(c, row->wait_ns / row->waits) : "-",
-			      row->waits ? tw_screen_time(d, row->wait_max_ns) : "-");
+			      row->waits ? tw_figure_duration(c, row->wait_ns / row->waits) : "-",
+			      row->waits ? tw_figure_duration(d, row->wait_max_ns) : "-");
 		put_name(screen, activity, row->number, 48);
 	}
 	if (shown < activity->process_count)
@@ -123,14 +123,14 @@ static void put_waits(const struct tw_screen *screen, const struct tw_activity *
 		      "\n%swho waits for whom%s: from a message's arrival until its process runs; median %s, "
 		      "p99 %s\n",
 		      tw_screen_bold(screen), tw_screen_plain(screen),
-		      tw_screen_time(a, tw_histogram_quantile(&activity->waits, 0.5)),
-		      tw_screen_time(b, tw_histogram_quantile(&activity->waits, 0.99)));
+		      tw_figure_duration(a, tw_histogram_quantile(&activity->waits, 0.5)),
+		      tw_figure_duration(b, tw_histogram_quantile(&activity->waits, 0.99)));
 	tw_out_format(screen->out, "%s%9s%9s%11s%12s  process <- sender%s\n", tw_screen_bold(screen),
 		      "waited", "longest", "times", "messages", tw_screen_plain(screen));
 	size_t shown = pairs ? rows_shown(activity->pair_count, top) : 0;
 	for (size_t i = 0; i < shown && pairs[i].waits; i++) {
-		tw_out_format(screen->out, "%9s%9s", tw_screen_time(a, pairs[i].wait_ns),
-			      tw_screen_time(b, pairs[i].wait_max_ns));
+		tw_out_format(screen->out, "%9s%9s", tw_figure_duration(a, pairs[i].wait_ns),
+			      tw_figure_duration(b, pairs[i].wait_max_ns));
 		tw_out_format(screen->out, "%11s%12s  ", tw_figure_count(a, pairs[i].waits),
 			      tw_figure_count(c, pairs[i].messages));
 		put_pair(screen, activity, pairs[i].receiver, pairs[i].sender, 43);
@@ -144,7 +144,7 @@ static void put_waits(const struct tw_screen *screen, const struct tw_activity *
 	for (uint32_t i = 0; i < activity->longest_count && (!top || i < 5); i++) {
 		const struct tw_activity_wait *wait = &activity->longest[i];
 		uint64_t at_ns = wait->at_ns > start_ns ? wait->at_ns - start_ns : 0;
-		tw_out_format(screen->out, "%9s%6llu.%09llu  ", tw_screen_time(a, wait->ns),
+		tw_out_format(screen->out, "%9s%6llu.%09llu  ", tw_figure_duration(a, wait->ns),
 			      (unsigned long long)(at_ns / 1000000000),
 			      (unsigned long long)(at_ns % 1000000000));
 		put_pair(screen, activity, wait->receiver, wait->sender, 27);
@@ -161,16 +161,16 @@ static void put_schedules(const struct tw_screen *screen, const struct tw_activi
 		all_ns += activity->processes[i]->run_ns;
 	tw_out_format(screen->out, "\n%sschedules: %s runs%s, median %s, p99 %s, longest %s\n",
 		      tw_screen_bold(screen), tw_figure_count(a, activity->runs.count),
-		      tw_screen_plain(screen), tw_screen_time(b, tw_histogram_quantile(&activity->runs, 0.5)),
-		      tw_screen_time(c, tw_histogram_quantile(&activity->runs, 0.99)),
-		      tw_screen_time(d, activity->runs.max));
+		      tw_screen_plain(screen), tw_figure_duration(b, tw_histogram_quantile(&activity->runs, 0.5)),
+		      tw_figure_duration(c, tw_histogram_quantile(&activity->runs, 0.99)),
+		      tw_figure_duration(d, activity->runs.max));
 	tw_out_format(screen->out, "%s%9s%9s%13s%9s  process%s\n", tw_screen_bold(screen), "ran", "share",
 		      "runs", "longest", tw_screen_plain(screen));
 	size_t shown = rows ? rows_shown(activity->process_count, top) : 0;
 	for (size_t i = 0; i < shown && rows[i]->runs; i++) {
-		tw_out_format(screen->out, "%9s  %5.1f %%%13s%9s  ", tw_screen_time(a, rows[i]->run_ns),
+		tw_out_format(screen->out, "%9s  %5.1f %%%13s%9s  ", tw_figure_duration(a, rows[i]->run_ns),
 			      all_ns ? 100.0 * (double)rows[i]->run_ns / (double)all_ns : 0,
-			      tw_figure_count(b, rows[i]->runs), tw_screen_time(c, rows[i]->run_max_ns));
+			      tw_figure_count(b, rows[i]->runs), tw_figure_duration(c, rows[i]->run_max_ns));
 		put_name(screen, activity, rows[i]->number, 42);
 	}
 	tw_out_format(screen->out, "%s%9s%9s%13s%9s  scheduler%s\n", tw_screen_bold(screen), "busy", "share",
@@ -179,7 +179,7 @@ static void put_schedules(const struct tw_screen *screen, const struct tw_activi
 		const struct tw_activity_scheduler *row = &activity->schedulers[i];
 		if (row->runs)
 			tw_out_format(screen->out, "%9s  %5.1f %%%13s%9s  %u\n",
-				      tw_screen_time(a, row->run_ns),
+				      tw_figure_duration(a, row->run_ns),
 				      screen->seconds > 0 ? (double)row->run_ns / 1e7 / screen->seconds : 0,
 				      tw_figure_count(b, row->runs), "", row->scheduler_id);
 	}

@@ -60,14 +60,14 @@ struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, enum tw_rep
 static void put_sum(const struct tw_screen *screen, uint64_t ns, bool is_known, bool is_lossy)
 {
 	char figure[TW_FIGURE_BYTES];
-	tw_out_format(screen->out, "%s%8s", is_known && is_lossy ? "?" : " ", is_known ? tw_screen_time(figure, ns) : "-");
+	tw_out_format(screen->out, "%s%8s", is_known && is_lossy ? "?" : " ", is_known ? tw_figure_duration(figure, ns) : "-");
 }
 
 /* A duration in a column; nothing where no call returned. */
 static void put_time(const struct tw_screen *screen, uint64_t ns, bool is_known)
 {
 	char figure[TW_FIGURE_BYTES];
-	tw_out_format(screen->out, " %8s", is_known ? tw_screen_time(figure, ns) : "-");
+	tw_out_format(screen->out, " %8s", is_known ? tw_figure_duration(figure, ns) : "-");
 }
 
 /* What a tree sums up: durations, or events. */
@@ -316,7 +316,7 @@ static void put_cost(const struct tw_screen *screen, const struct tw_calltree *t
 			continue;
 		if (told == 0)
 			tw_out_format(screen->out, "About %s of each call are the tracer's, as the shortest calls show: half or more of",
-				      tw_screen_time(figure, cost_ns));
+				      tw_figure_duration(figure, cost_ns));
 		if (told < COST_NAMES)
 			tw_out_format(screen->out, "%s %s", told ? "," : "", rows[i].name);
 		told++;
