@@ -3,7 +3,8 @@
 """check_tree.py [ROOT] - the rules of the house that a machine can see.
 
 A licence line first in each source; each room knows only the rooms below it, and those outside know
-include/tracewheel only; one door for atomics and for each outside library; a README in each room;
+include/tracewheel only; folders of a room know each other only as listed; one door for atomics and for each outside library; a
+README in each room;
 no file above 600 lines (tests: 800).
 """
 import pathlib
@@ -12,6 +13,13 @@ import sys
 
 ROOMS = ["base", "term", "progress", "ringbuf", "match", "symbols", "breakpoints", "pipeline", "session", "agent"]
 STRANGERS = [{"progress", "ringbuf"}, {"progress", "match"}, {"ringbuf", "match"}]
+# Folders of a room: what each may include of its neighbours.  A file in the room's own folder may include all.
+SEAMS = {
+    "pipeline": {"format": set(), "hit": {"format", "thread"}, "thread": {"format", "hit"}, "live": {"format"}, "block": {"format"},
+                 "reader": {"format", "block"}, "recorder": {"format", "block", "reader"}},
+    "symbols": {"debug": set()},
+    "tools": {"common": set(), "record": {"common"}, "report": {"common"}, "print": {"common"}, "stress": set()},
+}
 OUTSIDE = ["tools", "examples", "erlang"]
 # What breaks steps of the rooms on purpose, in the command alone (stress --break).
 LOOKS_INSIDE = {"tools/stress/stress_break.c"}
@@ -23,6 +31,14 @@ RAW_ATOMIC = re.compile(r"\batomic_(load|store|exchange|fetch|compare)\w*\s*\(|\
 LINES_MAX = 600
 
 
+def check_seam(folder, relative, quoted):
+    own, target = relative.split("/"), quoted[1].split("/") if quoted else []
+    if folder not in SEAMS or len(own) != 3 or len(target) != 3 or target[0] != folder or own[1] == target[1]:
+        return
+    if target[1] not in SEAMS[folder].get(own[1], set()):
+        yield f"{folder}/{own[1]}/ must not know {folder}/{target[1]}/"
+
+
 def check_file(folder, relative, lines):
     if not any("SPDX-License-Identifier: Apache-2.0" in line for line in lines[:3]):
         yield 1, "no SPDX line at the top"
@@ -31,6 +47,7 @@ def check_file(folder, relative, lines):
     for number, line in enumerate(lines, 1):
         quoted, angled = QUOTED.match(line), ANGLED.match(line)
         other = quoted[1].split("/")[0] if quoted and "/" in quoted[1] else None
+        yield from ((number, text) for text in check_seam(folder, relative, quoted))
         if other in ROOMS and other != folder and folder in ROOMS:
             if ROOMS.index(other) > ROOMS.index(folder) or {other, folder} in STRANGERS:
                 yield number, f"{folder}/ must not know {other}/"
@@ -51,6 +68,8 @@ def main():
         paths = sorted(p for p in (root / folder).rglob("*") if p.suffix in {".c", ".h", ".S", ".cc", ".py", ".sh"})
         if folder != "include" and any(p.suffix != ".h" for p in paths) and not (root / folder / "README.md").is_file():
             problems.append(f"{folder}/: no README.md that says what enters, what leaves and who may call")
+        problems += [f"{folder}/{name}/: no README.md" for name in SEAMS.get(folder, {})
+                     if not (root / folder / name / "README.md").is_file()]
         for path in paths:
             count += 1
             relative = str(path.relative_to(root))
