@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: a part of a capture is named from its end as well, and a time means the same moment whatever was removed before it.
+# Goal: a part of a capture is named from its end as well, a time means the same moment whatever was removed before it, and what is
+# open where a part begins is in every view of it from there on.
 #
 # Method: each part is compared with the lines of the whole; segments are taken from a copy as --keep takes them.
 build=$1
@@ -85,4 +86,91 @@ said = re.search(r" in ([0-9.]+) (\w+) \(", sys.argv[1])
 info = re.search(r"^time +([0-9.]+) (\w+),", open("out").read(), re.M)
 a, b = (float(m.group(1)) * unit[m.group(2)] for m in (said, info))
 assert abs(a - b) <= 0.01 * b, (a, b)
+EOT
+
+# What is open where a part begins has its time from there on, and is no call of it; all views agree.
+cat >long.c <<'EOC'
+#include <time.h>
+__attribute__((noinline)) static void nap(int ms)
+{
+	nanosleep(&(struct timespec){0, ms * 1000000}, 0);
+	__asm__ volatile("");
+}
+__attribute__((noinline)) static void work(void)
+{
+	for (int i = 0; i < 4; i++)
+		nap(10);
+	__asm__ volatile("");
+}
+__attribute__((noinline)) static void outer(void)
+{
+	nap(40);
+	work();
+	nap(40);
+	__asm__ volatile("");
+}
+int main(void)
+{
+	nap(5);
+	outer();
+	nap(5);
+	return 0;
+}
+EOC
+${CC:-cc} -O2 -g -fpatchable-function-entry=9 long.c -o long || fail "no program"
+expect 0 "$tw" record -q --returns -t 'long:_' -o long.tw -- ./long
+python3 - "$tw" <<'EOT' || fail "views of a part do not agree"
+import collections, json, re, subprocess, sys
+def view(*arguments):
+    run = subprocess.run([sys.argv[1], *arguments, "long.tw"], capture_output=True, text=True)
+    assert run.returncode == 0, (arguments, run.stderr)
+    return run.stdout
+UNIT = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
+def look(*part):
+    report = json.loads(view("report", "--json", "--top", "0", *part))
+    rows = {row["function"]: row for row in report["by_function"]}
+    assert report["unmatched"]["returns"] == 0 and report["unmatched"]["calls"] == 0, report["unmatched"]
+    text = view("report", *part)
+    assert "no call in the capture" not in text, text
+    count = report["unmatched"]["before"]
+    assert ("open where this part begins" in text) == (count > 0), text
+    assert sum(row["before"] for row in rows.values()) == count
+    # Flame: the sums of own time.
+    own = collections.Counter()
+    for line in view("flame", "--folded", *part).splitlines():
+        chain, ns = line.rsplit(" ", 1)
+        own[re.sub(".*:|/.*", "", chain.split(";")[-1])] += int(ns)
+    for name, row in rows.items():
+        assert abs(own[name] - row["self"] * 1e9) < 2, (part, name, own[name], row)
+    # The timeline: slices, and those that began before.
+    slices = [e for e in json.loads(view("print", "--format", "chrome", *part))["traceEvents"] if e["ph"] == "X" and e.get("cat") != "own_time"]
+    assert all(e["dur"] >= 0 for e in slices)
+    assert sum("before_ns" in e.get("args", {}) for e in slices) == count
+    for name, row in rows.items():
+        mine = [e for e in slices if ":" + name + "/" in e["name"]]
+        assert len(mine) == row["calls"] + row["before"], (part, name, len(mine), row)
+        took = sum(e["dur"] * 1e3 - e.get("args", {}).get("own_ns", 0) for e in mine)
+        assert abs(took - row["total"] * 1e9) < 2 * len(mine) + 1, (part, name, took, row)
+    # The tree: as many that began before, and the same times as far as they are shown.
+    tree = view("print", "--tree", *part)
+    assert tree.count("(called ") == count and "no call seen" not in tree, tree
+    shown = collections.Counter()
+    for number, unit, rest in re.findall(r"^[ >?]\s*([0-9.]+) (ns|us|ms|s)  \|(.*)$", tree, re.M):
+        shown[re.search(r"long:(\w+)", rest).group(1)] += float(number) * UNIT[unit]
+    for name, row in rows.items():
+        assert abs(shown[name] - row["total"] * 1e9) <= 0.02 * row["total"] * 1e9 + 200, (part, name, shown[name], row)
+    return rows
+whole = look()
+begin = {e["name"]: e["ts"] * 1000 for e in json.loads(view("print", "--format", "chrome"))["traceEvents"] if e["ph"] == "X"}
+at = begin["long:work/_"] if "long:work/_" in begin else begin["long:work/0"]
+inside = int(at) + 5000000
+rows = look("--from", "%dns" % inside)
+assert rows["main"]["before"] == rows["outer"]["before"] == rows["work"]["before"] == 1 and rows["work"]["calls"] == 0, rows
+assert 0.025 < rows["work"]["total"] < whole["work"]["total"], rows["work"]
+assert rows["main"]["returned"] == 0 and rows["nap"]["calls"] == 5, rows
+# A part in which nothing happens at all lies within calls that do.
+rows = look("--from", "%dns" % (inside - 1000000), "--to", "%dns" % (inside + 1000000))
+assert {n: (r["calls"], r["before"]) for n, r in rows.items()} == {n: (0, 1) for n in ("main", "outer", "work", "nap")}, rows
+assert all(abs(r["total"] - 0.002) < 1e-6 for r in rows.values()), rows
+look("--tail", "3")
 EOT

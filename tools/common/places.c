@@ -164,6 +164,8 @@ int tw_places_make(struct tw_places *places, struct tw_capture *capture,
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
 	struct scan scan = {.places = places, .stream_count = info.streams, .total = info.events};
+	struct tw_capture_filter all = *filter;
+	all.from_ns = all.to_ns = 0;
 	int error = TW_ENOMEM;
 	*places = (struct tw_places){.image_count = info.images};
 	places->images = calloc(info.images + 1, sizeof *places->images);
@@ -177,7 +179,7 @@ int tw_places_make(struct tw_places *places, struct tw_capture *capture,
 	if (!name_all(places, capture, info.places))
 		goto free_seen;
 	tw_meter_start(&scan.meter, "looking");
-	error = tw_capture_scan(capture, filter, on_batch, &scan);
+	error = tw_capture_scan(capture, &all, on_batch, &scan);
 	tw_meter_stop(&scan.meter);
 	bool returns = tw_places_have_returns(places);
 	places->calls = calloc(places->function_count + (size_t)1, sizeof *places->calls);

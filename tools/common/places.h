@@ -41,7 +41,10 @@ enum {
 	TW_PLACES_FIRST
 };
 
-/* Scans.  Answers 0 or an error; tw_places_free() in both cases. */
+/*
+ * Scans what a filter wants, at whatever time: what returns is learnt from the whole capture.  Answers 0 or an error;
+ * tw_places_free() in both cases.
+ */
 int tw_places_make(struct tw_places *places, struct tw_capture *capture,
 		   const struct tw_capture_filter *filter);
 void tw_places_free(struct tw_places *places);
@@ -67,14 +70,20 @@ static inline bool tw_places_have_returns(const struct tw_places *places)
 	return places->kinds[TW_CAPTURE_RETURN_FROM] || places->kinds[TW_CAPTURE_EXCEPTION_FROM];
 }
 
-/* Were call stacks recorded, and nothing that has a duration? */
-static inline bool tw_places_have_stacks_only(const struct tw_places *places)
+/* Is there anything that has a duration: calls, or garbage collections? */
+static inline bool tw_places_have_durations(const struct tw_places *places)
 {
 	for (unsigned kind = TW_CAPTURE_GC_MINOR_START; kind <= TW_CAPTURE_GC_MAJOR_END; kind++) {
 		if (places->kinds[kind])
-			return false;
+			return true;
 	}
-	return places->kinds[TW_CAPTURE_STACK] && !tw_places_have_returns(places);
+	return tw_places_have_returns(places);
+}
+
+/* Were call stacks recorded, and nothing that has a duration? */
+static inline bool tw_places_have_stacks_only(const struct tw_places *places)
+{
+	return places->kinds[TW_CAPTURE_STACK] && !tw_places_have_durations(places);
 }
 
 #endif

@@ -20,7 +20,8 @@ enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL };
 #define TW_SELECTION_OPTIONS                                                                   \
 	{TW_KEY_FROM, "from", "T",                                                             \
 	 "from this time on: 1.5 or 200ms after the start, -2s before\n"                       \
-	 "the end, or the time of day, 17:03:12.25, 2024-05-01T17:03:12"},                     \
+	 "the end, or the time of day, 17:03:12.25, 2024-05-01T17:03:12;\n"                    \
+	 "times of calls that are open there count from there"},                               \
 		{TW_KEY_TO, "to", "T", "before this time"},                                    \
 		{TW_KEY_TAIL, "tail", "N", "the last N events of all that only"},              \
 		{'t', "trace", "PATTERN", "these functions only; may be given often"},         \

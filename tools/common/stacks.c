@@ -281,7 +281,7 @@ static bool step_return(struct tw_stacks *stacks, struct tw_step *step, enum tw_
 	step->depth = at - 1;
 	step->frame = stack->frames[at - 1];
 	step->time = frame_time(stack, &step->frame, ns);
-	step->time.is_exact = !step->time.is_lossy;
+	step->time.is_exact = !step->time.is_lossy && !step->frame.before_ns;
 	end_frame(stacks, stack, how, &step->time);
 	return true;
 }
@@ -437,14 +437,45 @@ bool tw_stacks_event(struct tw_stacks *stacks, const struct tw_capture_event *ev
 	return is_done;
 }
 
+static void begin_frames(struct tw_stack *stack, uint64_t from_ns)
+{
+	if (stack->out_since_ns && stack->out_since_ns < from_ns)
+		stack->out_since_ns = from_ns;
+	if (stack->depth && stack->last_ns < from_ns)
+		stack->last_ns = from_ns;
+	for (uint32_t i = 0; i < stack->depth; i++) {
+		struct tw_frame *frame = &stack->frames[i];
+		frame->before_ns = net(frame->start_ns, from_ns, 0);
+		frame->start_ns = from_ns;
+		frame->inner_ns = 0;
+		frame->out_ns = 0;
+		frame->own_before_ns = tw_stack_own_until(stack, from_ns);
+		frame->lost_before_ns = stack->loss_ns;
+		frame->losses_before = stack->losses;
+	}
+}
+
+void tw_stacks_begin(struct tw_stacks *stacks, uint64_t from_ns)
+{
+	for (uint32_t i = 0; i <= stacks->mask; i++) {
+		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
+			begin_frames(stack, from_ns);
+			stacks->before += stack->depth;
+		}
+	}
+	/* What was before is of no account here. */
+	stacks->unmatched = stacks->cut = stacks->open = stacks->too_deep = stacks->losses = stacks->lost = 0;
+}
+
 void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns)
 {
 	struct tw_capture_info info;
 	tw_capture_info(stacks->capture, &info);
+	stacks->ends_early = to_ns && to_ns < info.end_ns;
 	for (uint32_t i = 0; i <= stacks->mask; i++) {
 		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
 			/* They are open where the selection ends. */
-			if (to_ns && to_ns < info.end_ns && stack->last_ns < to_ns)
+			if (stacks->ends_early && stack->last_ns < to_ns)
 				stack->last_ns = to_ns;
 			end_process(stacks, stack);
 		}

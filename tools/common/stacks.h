@@ -17,6 +17,9 @@
  * end where the loss begins.  A call that is open when its process or the capture ends is *open*: its time runs to the last event
  * of its process.
  *
+ * Where only a part is asked for, the events before it are handed in first: calls that are open where it begins
+ * (tw_stacks_begin()) are in it from there on, and no event of it is theirs but a return.
+ *
  * Time in which a process was scheduled out (out ... in), or that lies in a loss, is counted as inside the
  * call that was innermost, but as nobody's own.  Time that was the tracer's own is in no time of any call that was open meanwhile.
  *
@@ -32,6 +35,7 @@
 
 struct tw_frame {
 	uint64_t start_ns;
+	uint64_t before_ns; /* that it was open before the part that is asked for; 0: it began in it */
 	uint64_t inner_ns; /* of the calls within it that ended */
 	uint64_t out_ns;   /* scheduled out or lost while it was innermost */
 	uint64_t own_before_ns;	 /* the tracer's own time on its stack, before it began */
@@ -81,7 +85,7 @@ struct tw_frame_time {
 	uint64_t self_ns;
 	uint64_t gross_ns; /* from its beginning to its end, the tracer's own time with it */
 	uint64_t lost_ns;  /* of total: in losses */
-	bool is_exact;	  /* returned, and no loss lies within */
+	bool is_exact;	  /* returned, no loss lies within, and nothing of it before what is asked for */
 	bool is_lossy;	  /* a loss lies within, or it ended in one */
 };
 
@@ -142,6 +146,8 @@ struct tw_stacks {
 	uint64_t unmatched;
 	uint64_t cut;
 	uint64_t open;
+	bool ends_early; /* frames were ended where the part that is asked for ends, before the capture does */
+	uint64_t before; /* calls that were open where the part that is asked for begins */
 	uint64_t too_deep;
 	uint64_t losses;
 	uint64_t lost; /* calls that ended in a loss */
@@ -162,6 +168,15 @@ void tw_stacks_free(struct tw_stacks *stacks);
 
 /* The next event, in the order of the capture.  Answers false without memory. */
 bool tw_stacks_event(struct tw_stacks *stacks, const struct tw_capture_event *event, struct tw_step *step);
+
+/*
+ * tw_stacks_begin - what is asked for begins here: all events before it have been handed in.
+ *
+ * @from_ns	not before any of them.
+ *
+ * The frames that are open begin anew at from_ns, and have their time before it in before_ns.
+ */
+void tw_stacks_begin(struct tw_stacks *stacks, uint64_t from_ns);
 
 /* Ends the frames that are open at the end: of the capture, or of a selection, before to_ns (0: none). */
 void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns);

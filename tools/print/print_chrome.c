@@ -186,6 +186,10 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 		tw_out_format(chrome->out, "%s\"end\":\"%s\"", between, ends[how]);
 		between = ",";
 	}
+	if (frame->before_ns) {
+		tw_out_format(chrome->out, "%s\"before_ns\":%llu", between, (unsigned long long)frame->before_ns);
+		between = ",";
+	}
 	if (time->is_lossy) {
 		tw_out_format(chrome->out, "%s\"lossy\":true", between);
 		between = ",";
@@ -293,9 +297,25 @@ static void put_event(struct chrome *chrome, const struct tw_capture_event *even
 	}
 }
 
+/* What is asked for begins here: calls that are open, and runs, have their slices from here on. */
+static void begin(struct chrome *chrome, uint64_t from_ns)
+{
+	chrome->has_begun = true;
+	chrome->stacks.calls = (struct tw_stacks_calls){.end = on_end, .context = chrome};
+	if (!from_ns)
+		return;
+	tw_stacks_begin(&chrome->stacks, from_ns);
+	for (uint32_t i = 0; i <= chrome->stacks.mask; i++) {
+		for (struct tw_stack *stack = chrome->stacks.slots[i]; stack; stack = stack->next) {
+			struct track *track = stack->user;
+			if (track && track->since_ns && track->since_ns < from_ns)
+				track->since_ns = from_ns;
+		}
+	}
+}
+
 static int put_events(struct chrome *chrome, const struct tw_capture_filter *filter, uint64_t limit)
 {
-	const struct tw_stacks_calls calls = {.end = on_end, .context = chrome};
 	struct tw_capture_filter all = *filter;
 	struct tw_capture_events *events;
 	const struct tw_capture_event *batch;
@@ -309,10 +329,8 @@ static int put_events(struct chrome *chrome, const struct tw_capture_filter *fil
 		return error;
 	while (limit && !chrome->out->error && (count = tw_capture_events_next(events, &batch)) > 0) {
 		for (int64_t i = 0; i < count && limit && !chrome->has_no_memory; i++) {
-			if (!chrome->has_begun && batch[i].time_ns >= filter->from_ns) {
-				chrome->has_begun = true;
-				chrome->stacks.calls = calls;
-			}
+			if (!chrome->has_begun && batch[i].time_ns >= filter->from_ns)
+				begin(chrome, filter->from_ns);
 			put_event(chrome, &batch[i]);
 			if (!chrome->has_begun)
 				continue;
@@ -326,8 +344,9 @@ static int put_events(struct chrome *chrome, const struct tw_capture_filter *fil
 	tw_capture_events_destroy(events);
 	if (limit && count < 0)
 		return (int)count;
-	chrome->has_begun = true;
-	chrome->stacks.calls = calls;
+	if (!chrome->has_begun)
+		begin(chrome, filter->from_ns);
+	chrome->printer->shown += chrome->stacks.before;
 	tw_stacks_finish(&chrome->stacks, filter->to_ns);
 	return 0;
 }

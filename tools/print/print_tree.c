@@ -8,7 +8,8 @@
  *	   300 ns  |      app:bind() ! throw 'std::runtime_error'
  *	  2.10 us  |    } = 7  app:step
  *
- * Calls that are open where a selection begins stand first: `app:main {  (called 9.10 ms before)`.
+ * Calls that are open where a selection begins stand first: `app:main {  (called 9.10 ms before)`.  Their durations are those from
+ * there on, and have a > in front: they took longer.
  *
  * A call is written when the next event of its process is known: a return makes one line of both.  Each
  * process has a depth of its own; where there are several, its pid or its thread's number, and its name, stand in front.
@@ -54,19 +55,22 @@ static struct tw_out scratch;
 
 /* ---- lines ---- */
 
-/* A duration, or nothing: ns is UINT64_MAX. */
-static void put_head(struct tree *tree, struct tw_stack *stack, uint32_t depth, uint64_t ns,
-		     bool is_exact)
+/* A duration behind its mark, or nothing: ns is UINT64_MAX. */
+static void put_marked_head(struct tree *tree, struct tw_stack *stack, uint32_t depth, uint64_t ns, char mark)
 {
 	char figure[TW_FIGURE_BYTES];
-	tw_out_format(tree->out, "%s%8s", ns != UINT64_MAX && !is_exact ? "?" : " ",
-		      ns == UINT64_MAX ? "" : tw_figure_duration(figure, ns));
+	tw_out_format(tree->out, "%c%8s", ns == UINT64_MAX ? ' ' : mark, ns == UINT64_MAX ? "" : tw_figure_duration(figure, ns));
 	if (tree->has_pids)
 		tw_out_format(tree->out, "  %-*s", tree->name_columns, tw_stacks_name(&tree->stacks, stack));
 	if (depth > tree->indent_max)
 		tw_out_format(tree->out, "  |%*s[%u] ", (int)tree->indent_max * 2, "", depth);
 	else
 		tw_out_format(tree->out, "  |  %*s", (int)depth * 2, "");
+}
+
+static void put_head(struct tree *tree, struct tw_stack *stack, uint32_t depth, uint64_t ns)
+{
+	put_marked_head(tree, stack, depth, ns, ' ');
 }
 
 static void put_red(struct tree *tree, bool is_on)
@@ -136,7 +140,7 @@ static void open_call(struct tree *tree, struct tw_stack *stack, uint32_t depth)
 	if (!depth || !pending || stack->frames[depth - 1].mark != IS_PENDING)
 		return;
 	stack->frames[depth - 1].mark = IS_OPEN;
-	put_head(tree, stack, depth - 1, UINT64_MAX, true);
+	put_head(tree, stack, depth - 1, UINT64_MAX);
 	tw_out_bytes(tree->out, pending->text, pending->bytes);
 	tw_out_text(tree->out, " {\n");
 }
@@ -150,7 +154,7 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	const struct pending *pending = stack->user;
 	if (how == TW_FRAME_RETURNED || how == TW_FRAME_EXCEPTION)
 		return;
-	put_head(tree, stack, stack->depth - 1, how == TW_FRAME_CUT ? UINT64_MAX : time->total_ns, false);
+	put_marked_head(tree, stack, stack->depth - 1, how == TW_FRAME_CUT ? UINT64_MAX : time->total_ns, '?');
 	if (frame->mark == IS_PENDING && pending) {
 		tw_out_bytes(tree->out, pending->text, pending->bytes);
 	} else {
@@ -202,7 +206,8 @@ static void put_return(struct tree *tree, const struct tw_capture_event *event, 
 {
 	const struct pending *pending = step->stack->user;
 	bool is_one_line = step->frame.mark == IS_PENDING && pending;
-	put_head(tree, step->stack, step->depth, step->time.total_ns, step->time.is_exact);
+	char mark = step->time.is_exact ? ' ' : step->time.is_lossy ? '?' : '>';
+	put_marked_head(tree, step->stack, step->depth, step->time.total_ns, mark);
 	if (is_one_line)
 		tw_out_bytes(tree->out, pending->text, pending->bytes);
 	else
@@ -219,7 +224,7 @@ static void put_return(struct tree *tree, const struct tw_capture_event *event, 
 static void put_unmatched(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
 {
 	open_call(tree, step->stack, step->stack->depth);
-	put_head(tree, step->stack, step->depth, UINT64_MAX, true);
+	put_head(tree, step->stack, step->depth, UINT64_MAX);
 	tw_out_text(tree->out, "}");
 	if (tw_print_has_place(event->kind))
 		put_value(tree, event);
@@ -235,7 +240,7 @@ static void put_loss(struct tree *tree, const struct tw_capture_event *event, co
 	uint64_t lost = 0;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 		lost += loss->lost[cause];
-	put_head(tree, step->stack, step->depth, UINT64_MAX, true);
+	put_head(tree, step->stack, step->depth, UINT64_MAX);
 	put_red(tree, true);
 	tw_out_format(tree->out, "!! LOST %s event%s", tw_figure_count(figure, lost), lost == 1 ? "" : "s");
 	put_red(tree, false);
@@ -244,7 +249,7 @@ static void put_loss(struct tree *tree, const struct tw_capture_event *event, co
 
 static void put_own_time(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
 {
-	put_head(tree, step->stack, step->depth, tw_capture_own_ns(tree->printer->capture, event), true);
+	put_head(tree, step->stack, step->depth, tw_capture_own_ns(tree->printer->capture, event));
 	tw_out_format(tree->out, "(tracer: %s)\n", tw_capture_own_name(event->id));
 }
 
@@ -252,7 +257,7 @@ static void put_own_time(struct tree *tree, const struct tw_capture_event *event
 static void put_other(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
 {
 	const struct tw_print_kind *kind = tw_print_kind(event->kind);
-	put_head(tree, step->stack, step->stack->depth, UINT64_MAX, true);
+	put_head(tree, step->stack, step->stack->depth, UINT64_MAX);
 	if (kind)
 		tw_out_text(tree->out, kind->word);
 	else
@@ -271,6 +276,7 @@ static int by_number(const void *a, const void *b)
 
 static bool put_open_calls(struct tree *tree, uint64_t from_ns)
 {
+	tw_stacks_begin(&tree->stacks, from_ns);
 	struct tw_stack **stacks = malloc((tree->stacks.count + (size_t)1) * sizeof *stacks);
 	char figure[TW_FIGURE_BYTES];
 	size_t count = 0;
@@ -283,11 +289,10 @@ static bool put_open_calls(struct tree *tree, uint64_t from_ns)
 	qsort(stacks, count, sizeof *stacks, by_number);
 	for (size_t i = 0; i < count; i++) {
 		for (uint32_t depth = 0; depth < stacks[i]->depth; depth++) {
-			uint64_t start_ns = stacks[i]->frames[depth].start_ns;
-			put_head(tree, stacks[i], depth, UINT64_MAX, true);
+			put_head(tree, stacks[i], depth, UINT64_MAX);
 			put_name(tree, stacks[i]->frames[depth].function);
 			tw_out_format(tree->out, " {  (called %s before)\n",
-				      tw_figure_duration(figure, from_ns > start_ns ? from_ns - start_ns : 0));
+				      tw_figure_duration(figure, stacks[i]->frames[depth].before_ns));
 			tree->printer->shown++;
 		}
 	}
@@ -328,7 +333,7 @@ static bool put_event(struct tree *tree, const struct tw_capture_event *event)
 		put_loss(tree, event, &step);
 	} else if (step.kind == TW_STEP_MOMENT) {
 		make_call(tree, event, step.function);
-		put_head(tree, stack, step.depth, UINT64_MAX, true);
+		put_head(tree, stack, step.depth, UINT64_MAX);
 		tw_out_bytes(tree->out, scratch.data, scratch.used);
 		tw_out_text(tree->out, "\n");
 	} else {

@@ -249,7 +249,38 @@ static void on_stack_event(struct tw_calltree *tree, const struct tw_capture_eve
 
 /* ---- all events ---- */
 
-static int read_events(struct tw_calltree *tree, const struct tw_capture_filter *filter)
+/* Calls that are open where what is asked for begins have their time from there on. */
+static void begin_part(struct tw_calltree *tree, uint64_t from_ns)
+{
+	tw_stacks_begin(&tree->stacks, from_ns);
+	for (uint32_t i = 0; i <= tree->stacks.mask; i++) {
+		for (struct tw_stack *stack = tree->stacks.slots[i]; stack; stack = stack->next) {
+			for (uint32_t depth = 0; depth < stack->depth; depth++) {
+				struct tw_frame *frame = &stack->frames[depth];
+				frame->node = find_child(tree, node_above(tree, stack, depth), frame->function);
+				tree->functions[frame->function].before++;
+			}
+		}
+	}
+	tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree};
+}
+
+static bool read_event(struct tw_calltree *tree, const struct tw_capture_event *event, bool is_in_part)
+{
+	struct tw_step step;
+	if (!tw_stacks_event(&tree->stacks, event, &step))
+		return false;
+	if (!is_in_part)
+		return true;
+	tree->events += event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME;
+	if (tree->on_event && !tree->on_event(tree->context, event, &step))
+		return false;
+	if (tree->is_by_stack)
+		on_stack_event(tree, event, &step);
+	return true;
+}
+
+static int read_events(struct tw_calltree *tree, const struct tw_capture_filter *filter, uint64_t from_ns)
 {
 	struct tw_capture_events *events;
 	struct tw_capture_info info;
@@ -260,19 +291,23 @@ static int read_events(struct tw_calltree *tree, const struct tw_capture_filter 
 	struct tw_meter meter;
 	tw_meter_start(&meter, "reading");
 	const struct tw_capture_event *batch;
-	struct tw_step step;
+	bool has_begun = from_ns == 0;
+	uint64_t done = 0;
 	int64_t count;
 	while ((count = tw_capture_events_next(events, &batch)) > 0 && !tree->has_no_memory) {
 		for (int64_t i = 0; i < count; i++) {
-			if (!tw_stacks_event(&tree->stacks, &batch[i], &step) ||
-			    (tree->on_event && !tree->on_event(tree->context, &batch[i], &step)))
+			if (!has_begun && batch[i].time_ns >= from_ns) {
+				has_begun = true;
+				begin_part(tree, from_ns);
+			}
+			if (!read_event(tree, &batch[i], has_begun))
 				tree->has_no_memory = true;
-			else if (tree->is_by_stack)
-				on_stack_event(tree, &batch[i], &step);
-			tree->events += batch[i].kind != TW_CAPTURE_LOSS && batch[i].kind != TW_CAPTURE_OWN_TIME;
 		}
-		tw_meter_at(&meter, tree->events, info.events);
+		done += (uint64_t)count;
+		tw_meter_at(&meter, done, info.events);
 	}
+	if (!has_begun && !tree->has_no_memory)
+		begin_part(tree, from_ns);
 	tw_meter_stop(&meter);
 	tw_capture_events_destroy(events);
 	for (uint32_t i = 0; tree->is_by_stack && i < tree->stream_count; i++)
@@ -314,11 +349,15 @@ int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture,
 	tree->capture = capture;
 	if (!tree->node_max)
 		tree->node_max = TW_CALLTREE_NODES_MAX;
+	struct tw_capture_filter all = *filter;
 	int error = tw_places_make(&tree->places, capture, filter);
+	/* Calls before it may be open in it: they are followed from the beginning on. */
+	if (tw_places_have_durations(&tree->places))
+		all.from_ns = 0;
 	if (error == 0)
 		error = tw_stacks_init(&tree->stacks, capture, &tree->places);
 	if (error == 0)
-		error = tw_stacks_foresee(&tree->stacks, filter);
+		error = tw_stacks_foresee(&tree->stacks, &all);
 	if (error)
 		return error;
 	if (!grow_functions(tree) || !grow(tree))
@@ -328,9 +367,10 @@ int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture,
 	tree->is_by_stack = tw_places_have_stacks_only(&tree->places);
 	if (tree->is_by_stack && !init_by_stack(tree))
 		return TW_ENOMEM;
-	if (!tree->is_by_stack)
+	uint64_t from_ns = all.from_ns ? 0 : filter->from_ns;
+	if (!tree->is_by_stack && !from_ns)
 		tree->stacks.calls = (struct tw_stacks_calls){on_begin, on_end, on_moment, tree};
-	error = read_events(tree, filter);
+	error = read_events(tree, &all, from_ns);
 	if (error == 0)
 		sum_up(tree);
 	return error;

@@ -41,7 +41,8 @@ struct tw_call_node {
 enum { TW_CALLTREE_ROOT, TW_CALLTREE_BEYOND, TW_CALLTREE_FIRST };
 
 struct tw_call_function {
-	uint64_t calls;
+	uint64_t calls;	 /* that began in what is asked for */
+	uint64_t before; /* that were open where it begins: their time counts from there */
 	uint64_t total_ns;
 	uint64_t self_ns;
 	uint64_t exceptions;
@@ -101,6 +102,7 @@ struct tw_call_edge {
  * tw_calltree_make - reads the whole selection of a capture.
  *
  * @tree	zeroed, but for is_by_process, node_max, on_event and context.
+ * @filter	events before its from_ns are read too where calls return: calls that are open there have their time from there on.
  * Answers 0 or an error; tw_calltree_free() in both cases.
  */
 int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture,

@@ -245,6 +245,9 @@ static void put_notes(const struct request *request, const struct tw_calltree *t
 	if (tree->stacks.open)
 		put_note(false, "Calls that were open at the end, and count up to it: %s.",
 			 tw_figure_count(a, tree->stacks.open));
+	if (tree->stacks.before)
+		put_note(false, "Calls that were open where this part begins: %s. Their time counts from there.",
+			 tw_figure_count(a, tree->stacks.before));
 	if (tree->stacks.cut || tree->stacks.unmatched)
 		put_note(false, "Calls without a return: %s; returns without a call: %s. They have no time.",
 			 tw_figure_count(b, tree->stacks.cut), tw_figure_count(c, tree->stacks.unmatched));
@@ -387,7 +390,7 @@ static int flame(struct request *request, struct tw_capture *capture, const char
 	} else if (error == 0) {
 		error = put_page(request, &tree, path);
 	}
-	if (!error && !tree.events)
+	if (!error && !tree.events && !tree.stacks.before)
 		tw_selection_say_empty(&request->selection, capture, &filter);
 	if (error)
 		tw_fail("reading '%s' failed: %s", path, tw_strerror(error));

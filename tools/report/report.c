@@ -257,7 +257,7 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 				   .seconds = sums->seconds};
 	char title[64];
 	put_head(&screen, capture, info);
-	if (!tally->events && empty) {
+	if (!tally->events && empty && !sums->tree.stacks.before) {
 		tw_out_format(&out, "%c%s.\n", toupper((unsigned char)*empty), empty + 1);
 		return;
 	}
@@ -398,6 +398,16 @@ static bool on_event(void *context, const struct tw_capture_event *event, const 
 	return tw_activity_event(context, event, step);
 }
 
+/* Sets *out where anything returns, at whatever time.  0 or an error. */
+static int has_durations(struct tw_capture *capture, const struct tw_capture_filter *filter, uint64_t *out)
+{
+	struct tw_places places;
+	int error = tw_places_make(&places, capture, filter);
+	*out = error == 0 && tw_places_have_durations(&places);
+	tw_places_free(&places);
+	return error;
+}
+
 /* One fast scan for every capture; one more, in order, where there is more than calls.  0 or an error. */
 static int make_sums(struct sums *sums, struct request *request, struct tw_capture *capture,
 		     const struct tw_capture_filter *filter)
@@ -411,6 +421,9 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 		others += kind >= TW_CAPTURE_SEND && kind <= TW_CAPTURE_OUT_EXITED ? sums->tally.kinds[kind]
 										   : 0;
 	}
+	/* A part in which nothing returns may lie within calls that do. */
+	if (!error && !returns && (filter->from_ns || filter->to_ns))
+		error = has_durations(capture, filter, &returns);
 	sums->has_times = returns != 0;
 	sums->has_activity = others != 0;
 	/* They are wanted where somebody asks who called: names of callers take time to find. */
@@ -462,7 +475,7 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 		put_json(request, capture, &info, &sums);
 	else
 		put_screen(request, capture, &info, &sums, has_reason ? empty : NULL);
-	if (request->is_json && !sums.tally.events && has_reason)
+	if (request->is_json && !sums.tally.events && !sums.tree.stacks.before && has_reason)
 		tw_say("%s.", empty);
 	free_sums(&sums);
 	tw_lines_forget();

@@ -44,7 +44,7 @@ struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, enum tw_rep
 	*count = 0;
 	for (uint32_t i = 0; i < tree->places.function_count; i++) {
 		const struct tw_call_function *function = &tree->functions[i];
-		if (function->calls)
+		if (function->calls || function->total_ns)
 			rows[(*count)++] = (struct tw_report_row){
 				.name = tree->places.names[i].text,
 				.function = i,
@@ -342,8 +342,13 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 	if (stacks->open)
 		tw_out_format(
 			out,
-			"%s call%s still open at the end: counted up to the last event of the process.\n",
+			stacks->ends_early ? "%s call%s still open where this part ends: counted up to there.\n"
+					   : "%s call%s still open at the end: counted up to the last event of the process.\n",
 			tw_figure_count(figure, stacks->open), stacks->open == 1 ? " was" : "s were");
+	if (stacks->before)
+		tw_out_format(out, "%s call%s open where this part begins: %s time counts from there, and %s not in calls.\n",
+			      tw_figure_count(figure, stacks->before), stacks->before == 1 ? " was" : "s were",
+			      stacks->before == 1 ? "its" : "their", stacks->before == 1 ? "it is" : "they are");
 	if (stacks->cut)
 		tw_out_format(out, "%s call%s no return in the capture: their time is their callers'.\n",
 			      tw_figure_count(figure, stacks->cut), stacks->cut == 1 ? " has" : "s have");
@@ -387,6 +392,7 @@ static void put_times_json(struct tw_json *json, const struct tw_report_row *row
 	tw_json_u64(json, "lossy", sums->lossy);
 	put_seconds(json, "in_losses", sums->lossy_ns);
 	tw_json_u64(json, "open", sums->open);
+	tw_json_u64(json, "before", sums->before);
 	put_seconds(json, "total", sums->total_ns);
 	put_seconds(json, "self", sums->self_ns);
 	put_seconds(json, "min", sums->took.min);
@@ -442,5 +448,6 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 	tw_json_u64(json, "returns", tree->stacks.unmatched);
 	tw_json_u64(json, "open", tree->stacks.open);
 	tw_json_u64(json, "lost", tree->stacks.lost);
+	tw_json_u64(json, "before", tree->stacks.before);
 	tw_json_close(json, '}');
 }
