@@ -85,7 +85,8 @@ slices = [e for e in json.load(open("out"))["traceEvents"] if e["ph"] == "X"]
 for name in ("part:main/0", "part:work/1"):
     open_ones = [e for e in slices if e["name"] == name]
     assert len(open_ones) == 1 and open_ones[0]["args"]["end"] == "still open", open_ones
-    assert open_ones[0]["ts"] < 20000 and abs(open_ones[0]["ts"] + open_ones[0]["dur"] - 40000) < 1, open_ones
+    assert abs(open_ones[0]["ts"] - 20000) < 1 and open_ones[0]["args"]["before_ns"] > 0, open_ones
+    assert abs(open_ones[0]["ts"] + open_ones[0]["dur"] - 40000) < 1, open_ones
 leaves = [e for e in slices if e["name"] == "part:leaf/1"]
 assert leaves and all(e["ts"] + e["dur"] >= 20000 for e in leaves), leaves
 EOT
