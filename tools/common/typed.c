@@ -363,3 +363,38 @@ bool tw_typed_result(struct tw_out *out, enum tw_typed_form form, const struct t
 	put_item(out, form, &item);
 	return true;
 }
+
+/* ---- for viewers ---- */
+
+static void put_shown(struct tw_out *out, const struct tw_layout_item *item)
+{
+	if (item->word_count && item->value->type == 'p')
+		tw_out_format(out, "\"0x%" PRIx64 "\"", item->words[0]);
+	else
+		put_item(out, TW_TYPED_JSON, item);
+}
+
+void tw_typed_members(struct tw_out *out, const struct tw_layout *layout, const uint64_t *words, uint32_t count)
+{
+	struct tw_layout_reader reader = {.layout = layout, .words = words, .word_count = count};
+	struct tw_layout_item item;
+	for (unsigned i = 0; tw_layout_next(&reader, &item); i++) {
+		char number[16];
+		snprintf(number, sizeof number, "$%u", i + 1);
+		const char *name = *item.value->name ? item.value->name : number;
+		tw_out_text(out, i ? "," : "");
+		tw_json_quote(out, name, strlen(name));
+		tw_out_text(out, ":");
+		put_shown(out, &item);
+		tw_out_room(out);
+	}
+}
+
+bool tw_typed_shown_result(struct tw_out *out, const struct tw_layout *layout, const uint64_t *words, uint32_t count)
+{
+	struct tw_layout_item item;
+	if (layout->result.type == 'v' || !tw_layout_result(layout, words, count, &item))
+		return false;
+	put_shown(out, &item);
+	return true;
+}

@@ -23,8 +23,13 @@ const struct tw_layout *tw_typed_layout(const struct tw_capture *capture, const 
 void tw_typed_arguments(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout,
 			const uint64_t *words, uint32_t count);
 
+/* The same as members of an object, for a viewer: "a":1,"b":"x","p":"0x7f12"; without a name "$3". */
+void tw_typed_members(struct tw_out *out, const struct tw_layout *layout, const uint64_t *words, uint32_t count);
+
 /* What was returned, in these words.  False: they say nothing of the value, and nothing was written. */
 bool tw_typed_result(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout, const uint64_t *words,
 		     uint32_t count);
+/* The same for a viewer: as JSON, addresses in hexadecimal. */
+bool tw_typed_shown_result(struct tw_out *out, const struct tw_layout *layout, const uint64_t *words, uint32_t count);
 
 #endif

@@ -124,6 +124,10 @@ bool tw_print_next_extra(const struct tw_printer *printer, const struct tw_captu
 struct tw_term tw_print_name_callers(const struct tw_printer *printer, const struct tw_capture_event *event,
 				     struct tw_arena *arena, struct tw_term term, bool is_for_people);
 
+/* For a slice of the timeline: "arguments":{...} of a call; "result": or "exception": of its end.  False: none, and nothing is written. */
+bool tw_print_arguments_member(struct tw_printer *printer, const struct tw_capture_event *event, struct tw_out *out);
+bool tw_print_result_member(struct tw_printer *printer, const struct tw_capture_event *event, struct tw_out *out);
+
 /* A term of any size in Erlang's form, and the same as a JSON string. */
 void tw_print_put_term(struct tw_out *out, struct tw_term term, bool is_bare);
 void tw_print_put_json(struct tw_out *out, struct tw_term term);

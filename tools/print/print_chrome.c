@@ -5,10 +5,12 @@
  *
  * One track a process with its calls as slices; a track a scheduler with what it ran, where that was
  * recorded; all other events as moments on the track of their process.  Times are microseconds since the
- * first event. Source: "Trace Event Format" of the Chromium project.
+ * first event.  A slice has its arguments and its result; an arrow leads from where a message was sent to where it was received.
+ * Source: "Trace Event Format" of the Chromium project.
  */
 #include "tools/common/missing.h"
 #include "tools/print/print.h"
+#include "tools/print/print_flows.h"
 #include "tools/common/stacks.h"
 #include "tools/common/threads.h"
 
@@ -24,12 +26,20 @@
 #define OTHER_TRACKS	 (UINT32_C(1) << 23)
 #define SCHEDULER_TRACKS UINT32_C(1000000000)
 
-/* A stack's user: since when it runs, and whether its track has its name. */
+/* The arguments of a call that is open, as a member. */
+struct arguments {
+	char *text;
+	size_t bytes, room;
+};
+
+/* A stack's user: since when it runs, whether its track has its name, and the arguments of its open calls, by depth. */
 struct track {
 	uint64_t since_ns; /* 0: it does not run */
 	uint32_t scheduler_id;
 	uint32_t number;
 	bool is_named;
+	struct arguments *arguments;
+	uint32_t arguments_count;
 };
 
 struct chrome {
@@ -40,6 +50,8 @@ struct chrome {
 	uint64_t *taken; /* process and number of each thread's track: a hash table */
 	size_t taken_count, taken_room;
 	struct tw_name *quoted; /* by function: its name as JSON */
+	struct tw_flows *flows;
+	const struct tw_capture_event *event; /* that is being handled */
 	bool is_next;
 	bool has_no_memory;
 	bool has_begun; /* what comes now is in the selection */
@@ -163,6 +175,60 @@ static struct track *track_of(struct chrome *chrome, struct tw_stack *stack)
 
 /* ---- slices ---- */
 
+/* The arguments of a call, for its slice, which is written when it ends. */
+static void keep_arguments(struct chrome *chrome, const struct tw_capture_event *event, struct track *track, uint32_t depth)
+{
+	scratch.used = 0;
+	bool has_any = event->kind == TW_CAPTURE_CALL && event->payload_words &&
+		       tw_print_arguments_member(chrome->printer, event, &scratch);
+	if (depth >= track->arguments_count) {
+		if (!has_any)
+			return;
+		uint32_t count = depth * 2 + 8;
+		struct arguments *grown = realloc(track->arguments, count * sizeof *grown);
+		if (!grown) {
+			chrome->has_no_memory = true;
+			return;
+		}
+		memset(grown + track->arguments_count, 0, (count - track->arguments_count) * sizeof *grown);
+		track->arguments = grown;
+		track->arguments_count = count;
+	}
+	struct arguments *arguments = &track->arguments[depth];
+	arguments->bytes = 0;
+	if (arguments->room < scratch.used) {
+		char *grown = realloc(arguments->text, scratch.used * 2);
+		if (!grown) {
+			chrome->has_no_memory = true;
+			return;
+		}
+		arguments->text = grown;
+		arguments->room = scratch.used * 2;
+	}
+	if (has_any)
+		memcpy(arguments->text, scratch.data, scratch.used);
+	arguments->bytes = has_any ? scratch.used : 0;
+}
+
+static void put_arguments(struct chrome *chrome, const struct track *track, uint32_t depth, const char **between)
+{
+	if (depth >= track->arguments_count || !track->arguments[depth].bytes)
+		return;
+	tw_out_text(chrome->out, *between);
+	tw_out_bytes(chrome->out, track->arguments[depth].text, track->arguments[depth].bytes);
+	*between = ",";
+}
+
+static void put_result(struct chrome *chrome, const char **between)
+{
+	scratch.used = 0;
+	if (!chrome->event->payload_words || !tw_print_result_member(chrome->printer, chrome->event, &scratch))
+		return;
+	tw_out_text(chrome->out, *between);
+	tw_out_bytes(chrome->out, scratch.data, scratch.used);
+	*between = ",";
+}
+
 static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 		   const struct tw_frame_time *time)
 {
@@ -182,6 +248,9 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	tw_put(chrome->out, ",\"name\":", 8);
 	tw_out_bytes(chrome->out, name->text, name->bytes);
 	const char *between = ",\"args\":{";
+	put_arguments(chrome, track, stack->depth - 1, &between);
+	if (how == TW_FRAME_RETURNED || how == TW_FRAME_EXCEPTION)
+		put_result(chrome, &between);
 	if (ends[how]) {
 		tw_out_format(chrome->out, "%s\"end\":\"%s\"", between, ends[how]);
 		between = ",";
@@ -237,6 +306,15 @@ static void put_moment(struct chrome *chrome, const struct tw_capture_event *eve
 	else
 		tw_out_format(chrome->out, "\"%s\"", kind ? kind->word : "event");
 	scratch.used = 0;
+	if (step->kind == TW_STEP_MOMENT) {
+		if (event->payload_words && tw_print_arguments_member(chrome->printer, event, &scratch)) {
+			tw_out_text(chrome->out, ",\"args\":{");
+			tw_out_bytes(chrome->out, scratch.data, scratch.used);
+			tw_out_text(chrome->out, "}");
+		}
+		tw_out_text(chrome->out, "}");
+		return;
+	}
 	if (step->kind == TW_STEP_LOSS) {
 		uint64_t lost = 0;
 		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
@@ -248,12 +326,27 @@ static void put_moment(struct chrome *chrome, const struct tw_capture_event *eve
 		tw_print_text_payload(chrome->printer, event);
 		chrome->printer->out = out;
 	}
-	if (scratch.used) {
+	size_t blanks = scratch.used && *scratch.data == ' ';
+	if (scratch.used > blanks) {
 		tw_out_text(chrome->out, ",\"args\":{\"what\":");
-		tw_json_quote(chrome->out, scratch.data, scratch.used);
+		tw_json_quote(chrome->out, scratch.data + blanks, scratch.used - blanks);
 		tw_out_text(chrome->out, "}");
 	}
 	tw_out_text(chrome->out, "}");
+}
+
+/* An end of an arrow, at the moment that was written last. */
+static void put_flow(struct chrome *chrome, const struct tw_capture_event *event, const struct track *track)
+{
+	bool is_send = event->kind == TW_CAPTURE_SEND;
+	if (!is_send && event->kind != TW_CAPTURE_RECEIVE)
+		return;
+	uint64_t number = (is_send ? tw_flows_send : tw_flows_receive)(chrome->flows, event);
+	if (!number)
+		return;
+	open_event(chrome, is_send ? 's' : 'f', event->image, track->number, event->time_ns);
+	tw_out_format(chrome->out, ",\"name\":\"message\",\"cat\":\"message\",\"id\":%llu%s}", (unsigned long long)number,
+		      is_send ? "" : ",\"bp\":\"e\"");
 }
 
 static void put_own_time(struct chrome *chrome, const struct tw_capture_event *event, struct tw_stack *stack)
@@ -269,9 +362,15 @@ static void put_own_time(struct chrome *chrome, const struct tw_capture_event *e
 static void put_event(struct chrome *chrome, const struct tw_capture_event *event)
 {
 	struct tw_step step;
+	chrome->event = event;
 	if (!tw_stacks_event(&chrome->stacks, event, &step)) {
 		chrome->has_no_memory = true;
 		return;
+	}
+	if (step.kind == TW_STEP_CALL && step.stack->depth > step.depth) {
+		struct track *track = track_of(chrome, step.stack);
+		if (track)
+			keep_arguments(chrome, event, track, step.depth);
 	}
 	if (step.kind == TW_STEP_CALL || step.kind == TW_STEP_RETURN)
 		return;
@@ -294,6 +393,7 @@ static void put_event(struct chrome *chrome, const struct tw_capture_event *even
 		track->since_ns = 0;
 	} else if (chrome->has_begun) {
 		put_moment(chrome, event, &step, track);
+		put_flow(chrome, event, track);
 	}
 }
 
@@ -388,6 +488,8 @@ static void put_account(struct chrome *chrome)
 	tw_out_text(chrome->out, "\n],\"otherData\":");
 	tw_json_open(&json, NULL, '{');
 	tw_missing_json(&json, &account);
+	if (tw_flows_left_out(chrome->flows))
+		tw_json_u64(&json, "messages_without_arrows", tw_flows_left_out(chrome->flows));
 	tw_json_close(&json, '}');
 	tw_out_text(chrome->out, "}\n");
 }
@@ -395,9 +497,15 @@ static void put_account(struct chrome *chrome)
 static void free_chrome(struct chrome *chrome)
 {
 	for (uint32_t i = 0; chrome->stacks.slots && i <= chrome->stacks.mask; i++) {
-		for (struct tw_stack *stack = chrome->stacks.slots[i]; stack; stack = stack->next)
-			free(stack->user);
+		for (struct tw_stack *stack = chrome->stacks.slots[i]; stack; stack = stack->next) {
+			struct track *track = stack->user;
+			for (uint32_t depth = 0; track && depth < track->arguments_count; depth++)
+				free(track->arguments[depth].text);
+			free(track ? track->arguments : NULL);
+			free(track);
+		}
 	}
+	tw_flows_destroy(chrome->flows);
 	for (uint32_t i = 0; chrome->quoted && i < chrome->places.function_count; i++)
 		free(chrome->quoted[i].text);
 	free(chrome->quoted);
@@ -417,7 +525,8 @@ int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *
 	int error = tw_places_make(&chrome->places, (struct tw_capture *)printer->capture, filter);
 	if (error == 0)
 		error = tw_stacks_init(&chrome->stacks, (struct tw_capture *)printer->capture, &chrome->places);
-	if (error == 0 && !quote_names(chrome))
+	chrome->flows = tw_flows_create(printer->capture);
+	if (error == 0 && (!chrome->flows || !quote_names(chrome)))
 		error = TW_ENOMEM;
 	if (error == 0) {
 		tw_out_text(chrome->out, "{\"traceEvents\":[");

@@ -144,46 +144,13 @@ static struct tw_activity_pair *find_pair(struct tw_activity *activity, uint32_t
 
 /* ---- events ---- */
 
-static uint32_t big32(const unsigned char *at)
-{
-	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-}
-
-/*
- * Who a message goes to: the last term.  A pid of the program itself has always the same bytes before its
- * numbers, so that a message of any size need not be decoded.
- */
-static bool take_receiver(const struct tw_capture_event *event, uint32_t *number, uint32_t *serial)
-{
-	static const char own[] = "\203Xw\015nonode@nohost";
-	enum { OWN = sizeof own - 1 };
-	struct tw_print_payload payload;
-	tw_print_payload_take(event, &payload);
-	if (payload.is_damaged || !payload.has_terms || payload.term_count < 2)
-		return false;
-	const unsigned char *end = (const unsigned char *)payload.terms + payload.term_bytes;
-	if (!payload.has_extra && payload.term_bytes > OWN + 12 && memcmp(end - OWN - 12, own, OWN) == 0) {
-		*number = big32(end - 12);
-		*serial = big32(end - 8);
-		return true;
-	}
-	struct tw_identifier parts;
-	struct tw_term term;
-	if (!tw_print_next_term(&payload, &term) || !tw_print_next_term(&payload, &term) ||
-	    tw_term_type(term) != TW_TYPE_PID || tw_term_get_identifier(term, &parts))
-		return false;
-	*number = parts.words[0];
-	*serial = parts.words[1];
-	return true;
-}
-
 static bool on_send(struct tw_activity *activity, const struct tw_capture_event *event,
 		    struct tw_activity_process *sender)
 {
 	uint32_t number, serial;
 	sender->sent++;
 	activity->sent++;
-	if (!take_receiver(event, &number, &serial))
+	if (!tw_print_receiver(event, &number, &serial))
 		return true;
 	struct tw_activity_process *receiver = find_process(activity, event->image, number, serial);
 	if (!receiver)
