@@ -5,8 +5,8 @@
  * Unit	nanoseconds a call, loop and callee included; sled_off is the call with NOPs.  Of changes: nanoseconds
  *	for all functions of the row.
  * Peers	uftrace 87.5 ns and XRay 168 ns for entry and exit; uftrace arms 2,868 functions in 1.04 ms at
- *start, XRay 2,325 in 0.73, and neither while threads run.  OTP sets 30,000 functions in 2.9 ms. How
- *calls: a leaf function of two words.  Changes: functions made at run time, 64 bytes apart, which three
+ *	start, XRay 2,325 in 0.73, and neither while threads run.  OTP sets 30,000 functions in 2.9 ms.
+ * How	calls: a leaf function of two words.  Changes: functions made at run time, 64 bytes apart, which three
  *	threads call all the time; sled_store is the writing alone, with the text made writable and put back,
  *	sled_set all that a user waits for: staging, the recipe, its waits.  Each row sets or clears once
  *	an iteration.  sled_first is the first time, with stubs and private pages made, before threads run.

@@ -3,9 +3,9 @@
  * got.c - GOT slots: one aligned pointer store makes a place fire, one takes it back.
  *
  *	prepare		a stub for the place; the page of the slot can be written, or made so
- *	install		slot := stub	(release)	unless the slot is not what it was: then its new value
- *is where calls go on to uninstall	slot := target	(cas)		only if it still holds the stub: what
- *the program, or another tool, put there since is theirs
+ *	install		slot := stub	(release)	unless the slot is not what it was: then calls go on to its new value
+ *	uninstall	slot := target	(cas)		only if it still holds the stub: what the program, or another
+ *							tool, put there since is theirs
  *
  * Slots mostly lie in pages that ld.so made read-only after relocation (RELRO).  Such a page gets write
  * permission in addition to what it has, and afterwards exactly what it had; once a page, not once a
@@ -20,7 +20,7 @@
  * destructors run.
  *
  * Everything else here runs under the permit; slots are also read by any thread that calls, and bound by
- *ld.so.
+ * ld.so.
  */
 #include "base/clock.h"
 #include "base/filter.h"

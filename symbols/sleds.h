@@ -11,7 +11,7 @@
  *
  * The table says neither N nor M.  M is the way from the table's value to the symbol.  N - M is taken to
  * be what the shortest sled of the same M in the object has: the body's own NOPs come behind some functions
- *only, and a jump may lead to the first of them.
+ * only, and a jump may lead to the first of them.
  *
  * Threads  one belongs to one thread.
  */

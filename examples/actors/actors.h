@@ -23,8 +23,9 @@
  * nobody else touches; everything else is told to it by messages and signals, in order from each sender.
  *
  * Threads  A function that takes `self` is called by that actor, or by the thread of that outside.
- * Safe points  receive in all its forms and garbage_collect(): a value on the heap that a C variable holds
- *over one must be kept, see KEEP; the arguments of calls are kept. Source   Erlang Reference Manual,
+ * Safe points  receive in all its forms and garbage_collect(): a value on the heap that a C variable holds over one must be
+ *	kept, see KEEP; the arguments of calls are kept.
+ * Source   Erlang Reference Manual,
  *"Processes"; module erlang for every function named as there.
  */
 #ifndef ACTORS_H

@@ -18,8 +18,8 @@
  *	}
  *
  * call() returns when the function has; tail_call() leaves its caller at once, so that a loop of tail calls
- *needs no stack.  call_remote() and tail_call_remote() name the module, as mod:fun() does: what `global`
- *tracing sees.
+ * needs no stack.  call_remote() and tail_call_remote() name the module, as mod:fun() does: what `global`
+ * tracing sees.
  *
  * Threads  the actor's.
  */

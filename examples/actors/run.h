@@ -7,14 +7,14 @@
  *	mailbox's lock
  *
  * Everything that happens to an actor from elsewhere is a signal in its mailbox: messages, links, exits,
- *monitors, timeouts. So signals from one sender arrive in the order in which they were sent.
+ * monitors, timeouts. So signals from one sender arrive in the order in which they were sent.
  *
  * An actor is in one of three places: in one run queue, on one scheduler, or waiting (mailbox.is_waiting).
  * Who pushes a signal and finds it waiting takes that mark away, under the lock, and queues it.
  *
  * Slots are never given back while the run-time lives: a pid carries its slot's number, and is alive while
- *slot->pid is the same.  That is looked at under the mailbox's lock, and so no sender reaches an actor that
- *is gone.
+ * slot->pid is the same.  That is looked at under the mailbox's lock, and so no sender reaches an actor that
+ * is gone.
  */
 #ifndef ACTORS_RUN_H
 #define ACTORS_RUN_H

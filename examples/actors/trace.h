@@ -16,8 +16,8 @@
  *	call_with, raise_exception	words of the heap, since the last	call_memory
  *
  * Each is a look at one word while nobody traces.  The run-time has values of its own, so the slow halves in
- *trace.c make terms of them, only when somebody wants the event.  With ACTORS_NO_TRACE nothing is left, not
- *even the library.
+ * trace.c make terms of them, only when somebody wants the event.  With ACTORS_NO_TRACE nothing is left, not
+ * even the library.
  */
 #ifndef ACTORS_TRACE_H
 #define ACTORS_TRACE_H

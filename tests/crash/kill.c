@@ -5,8 +5,8 @@
  *	kill VARIANT [--kills N] [--seconds N] [--expect-loss]
  *
  * One round: start a recorder and a program, let them live for a random while, kill, recover where the
- *recorder died (one recovery in four is killed as well), and compare the capture with the witness (verify.c).
- *One victim in four gets SIGSTOP first.  TW_CRASH_KILLS and TW_SEED stand for the options of a ctest run.
+ * recorder died (one recovery in four is killed as well), and compare the capture with the witness (verify.c).
+ * One victim in four gets SIGSTOP first.  TW_CRASH_KILLS and TW_SEED stand for the options of a ctest run.
  *
  * --expect-loss: the recorder is built wrongly (wrong_order.c), and the test is that this is noticed.
  */

@@ -3,8 +3,7 @@
  * loading.c - a traced program that opens libraries at awkward moments.
  *
  *	loading nested OUTER	one whose constructor opens another
- *	loading beside OUTER	while another thread sleeps over a full ring: its recorder, our parent, is
- *stopped
+ *	loading beside OUTER	while another thread sleeps over a full ring: its recorder, our parent, is stopped
  */
 #include "tests/crash/work.h"
 

@@ -4,8 +4,7 @@
  *
  *	each stream	numbers go up by one, or by one more than the losses told in between
  *	each thread	the last number, and what was lost behind it, is `committed` or `attempted`
- *	all of it	returned + lost is between the sums of both: at most one call of a thread was under
- *way
+ *	all of it	returned + lost is between the sums of both: at most one call of a thread was under way
  */
 #include "tests/crash/harness.h"
 #include "tracewheel/capture.h"

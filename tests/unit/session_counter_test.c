@@ -3,7 +3,7 @@
  * Goal	call_count is exact whatever threads count and end; call_time and call_memory go to the function that
  *	a process is in, by process, and not while it is scheduled out, for as many sessions as there can be.
  * Method	Declared functions that spend a known number of words, or at least a known time; values as
- *control reads them.
+ *	control reads them.
  */
 #include "tests/unit/session_bed.h"
 #include "tracewheel/info.h"

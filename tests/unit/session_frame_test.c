@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal	The ends of calls are told as OTP tells them: return_from, exception_from, return_to; who gets what
- *when functions, flags and sessions change while frames are open.  Meta events, callers, terms as arguments.
+ *	when functions, flags and sessions change while frames are open.  Meta events, callers, terms as arguments.
  * Method	A program of declared functions with a stack of its own plays calls, tail calls and exceptions;
- *what lies in the rings is written as text.
+ *	what lies in the rings is written as text.
  */
 #include "tests/unit/session_bed.h"
 #include "tracewheel/match.h"

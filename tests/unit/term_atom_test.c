@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal	One name is one atom whoever asks, from any number of threads while others add; known names have their
- *index; a fork does not leave the table locked. Method	Threads intern the same names in different order, and
- *look up what others handed them; what each got is compared.  A child of a busy process interns a new name.
+ *	index; a fork does not leave the table locked.
+ * Method	Threads intern the same names in different order, and
+ *	look up what others handed them; what each got is compared.  A child of a busy process interns a new name.
  */
 #include "term/term.h"
 

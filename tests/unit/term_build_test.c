@@ -2,7 +2,7 @@
 /*
  * Goal	Builders make what accessors read back, answer none for what is no term, and stay in their arena.
  * Method	Each type with its borders; none as an argument; arenas of every alignment, with caps, reset
- *and used again; maps of every size in every kind of order.
+ *	and used again; maps of every size in every kind of order.
  */
 #include "term/term.h"
 

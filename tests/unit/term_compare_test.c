@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal	Term order is Erlang's, total, and safe at any depth; equal terms have equal hashes, and the hash is
- *the same in every process. Method	A sorted list of terms of every kind: each pair is compared both ways,
- *with == and =:=.  Numbers around the limits of doubles and smalls.  Terms 100,000 levels deep.  Hashes
- *against recorded ones.
+ *	the same in every process.
+ * Method	A sorted list of terms of every kind: each pair is compared both ways,
+ *	with == and =:=.  Numbers around the limits of doubles and smalls.  Terms 100,000 levels deep.  Hashes
+ *	against recorded ones.
  */
 #include "term/term.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal	A copy is equal and stands alone; one that must be cut is a good term, says that it was cut, shows
- *where, and never takes more than it may.
+ *	where, and never takes more than it may.
  * Method	Terms of every type copied under every limit from 0 up, into growing and fixed arenas; the
- *original is overwritten; deep terms into fixed arenas.
+ *	original is overwritten; deep terms into fixed arenas.
  */
 #include "term/term.h"
 

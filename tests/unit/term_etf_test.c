@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal	What any OTP writes is read, old forms included; damaged bytes are refused with the documented error,
- *in bounded memory.  (term_oracle compares both ways with Erlang.)
+ *	in bounded memory.  (term_oracle compares both ways with Erlang.)
  * Method	A table of encodings by hand and what they print as; bad ones and their error; good ones cut at
- *every byte and with every byte changed; heads that declare more than there is.
+ *	every byte and with every byte changed; heads that declare more than there is.
  */
 #include "term/etf.h"
 #include "term/term.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal	Arithmetic on integers is right at the borders of smalls, limbs and the limit, takes nothing but the
- *arena's memory, and gives back its scratch.  (term_oracle compares random sums with Erlang's.) Method
- *Identities that hold for all integers, over all pairs of border values; GMP's allocation functions abort;
- *		the arena is looked at before and after; limits from both sides.
+ *	arena's memory, and gives back its scratch.  (term_oracle compares random sums with Erlang's.)
+ * Method	Identities that hold for all integers, over all pairs of border values; GMP's allocation functions abort;
+ *	the arena is looked at before and after; limits from both sides.
  */
 #include "term/integer.h"
 

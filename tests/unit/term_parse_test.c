@@ -3,7 +3,7 @@
  * Goal	The parser reads what io:read/1 of Erlang reads, to the same term, and refuses the rest with a message
  *	and a place that point at the mistake.
  * Method	Tables: a text and how the term prints (taken from OTP 25); a text and where its error is.
- *Then several terms in one text, limits of depth and size, and an arena that is full at every size.
+ *	Then several terms in one text, limits of depth and size, and an arena that is full at every size.
  */
 #include "term/term.h"
 

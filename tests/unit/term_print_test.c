@@ -2,7 +2,7 @@
 /*
  * Goal	Terms print as io_lib prints them in both forms, floats as short as possible, whatever the sink.
  * Method	Tables from OTP 25; each text again through sinks of 1 to 40 bytes that drain, and into buffers
- *that are too short; every power of two and many random doubles against strtod() and one digit less.
+ *	that are too short; every power of two and many random doubles against strtod() and one digit less.
  */
 #include "term/print.h"
 #include "term/term.h"

@@ -12,8 +12,8 @@
  *
  * Arguments are a list where they were recorded, otherwise the arity, or '_' where that is not known.
  * Behind these stand X of {message,X}, the scheduler's number where it was asked for, and the time, in the
- *form that the session asked for, or --timestamps: an integer in nanoseconds, the same with a unique integer,
- *or {MegaSecs,Secs,MicroSecs}.  What cannot be read is '?'.  A loss, for which Erlang has no message, is
+ * form that the session asked for, or --timestamps: an integer in nanoseconds, the same with a unique integer,
+ * or {MegaSecs,Secs,MicroSecs}.  What cannot be read is '?'.  A loss, for which Erlang has no message, is
  * {trace_ts,Pid,lost,[{full,12}],Stamp}.
  */
 #include "tools/common/lines.h"

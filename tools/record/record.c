@@ -3,8 +3,8 @@
  * record.c - `tracewheel record`: run a program with the agent preloaded, drain its rings from outside.
  *
  *	1 is the program there, and can it be traced?      2 make the capture and the ring set
- *	3 start it                                         4 drain until it ends, or until we are asked to
- *stop 5 drain the rest, close the capture                6 the account, and the program's exit code
+ *	3 start it                                         4 drain until it ends, or until we are asked to stop
+ *	5 drain the rest, close the capture                6 the account, and the program's exit code
  *
  * The traced program gets no thread and no open file of ours.  What the keyboard sends goes to it as
  * well (same process group); what kill(1) sends to us is passed on.

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * activity.h - messages and schedules: who sent how much to whom, who ran for how long, and who waits for
- *whom.
+ * activity.h - messages and schedules: who sent how much to whom, who ran for how long, and who waits for whom.
  *
  *	 send A -> B     receive B           in B            out B
  *	 ----|---------------|----- wait -----|----- run -----|----

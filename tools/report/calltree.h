@@ -4,13 +4,13 @@
  *
  * A node is a function at the end of a chain of callers.  Sums by function and by caller come from it, so
  * that all views agree.  Total time counts the outermost call of a recursive function only; self time is the
- *time in the function itself, without calls that are in the capture and without what its process was out.
+ * time in the function itself, without calls that are in the capture and without what its process was out.
  *
  * Where nothing returns, but call stacks were recorded, the tree is theirs: a node's total is the number of events that
  * were recorded with its function on the stack, its self those of the function itself, which are its calls.
  *
  * Memory  56 bytes a node and at most TW_CALLTREE_NODES_MAX of them: what is called beyond stands, by
- *function, below a node of its own.  A histogram for each function that returned.
+ *	function, below a node of its own.  A histogram for each function that returned.
  */
 #ifndef TW_TOOLS_CALLTREE_H
 #define TW_TOOLS_CALLTREE_H
