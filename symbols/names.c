@@ -187,10 +187,14 @@ bool tw_sym_is_never_returning(const char *function)
 bool tw_sym_has_no_end(const char *function)
 {
 	static const char *const names[] = {
-		"_Exit", "_Unwind_Backtrace", "_Ux86_64_getcontext", "__getcontext", "__libc_alloca_cutoff", "__libc_vfork", "__setjmp",
-		"__sigsetjmp", "__sigsetjmp_cancel", "__vfork", "_exit", "_setjmp", "clone", "clone3", "dlclose", "dlmopen", "dlopen",
-		"dlsym", "dlvsym", "execl", "execle", "execlp", "execv", "execve", "execveat", "execvp", "execvpe", "fexecve",
-		"getcontext", "makecontext", "savectx", "setjmp", "sigsetjmp", "swapcontext", "vfork",
+		"_Exit", "_Unwind_Backtrace", "_Unwind_ForcedUnwind", "_Unwind_RaiseException", "_Unwind_Resume",
+		"_Unwind_Resume_or_Rethrow", "_Ux86_64_getcontext", "____longjmp_chk", "__cxa_bad_cast", "__cxa_bad_typeid",
+		"__cxa_rethrow", "__cxa_throw", "__cxa_throw_bad_array_new_length", "__getcontext", "__libc_alloca_cutoff",
+		"__libc_longjmp", "__libc_siglongjmp", "__libc_vfork", "__longjmp_chk", "__setjmp", "__sigsetjmp",
+		"__sigsetjmp_cancel", "__vfork", "_exit", "_longjmp", "_setjmp", "clone", "clone3", "dlclose", "dlmopen",
+		"dlopen", "dlsym", "dlvsym", "execl", "execle", "execlp", "execv", "execve", "execveat", "execvp", "execvpe",
+		"fexecve", "getcontext", "longjmp", "makecontext", "rt_sigreturn", "savectx", "setcontext", "setjmp",
+		"siglongjmp", "sigsetjmp", "swapcontext", "vfork",
 	};
 
 	return is_listed(names, TW_COUNT_OF(names), function);

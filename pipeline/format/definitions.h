@@ -65,7 +65,8 @@ enum tw_place_kind { TW_PLACE_DECLARED = 1, TW_PLACE_SLED = 2, TW_PLACE_SLOT = 3
 /* Where events of a function arise.  The id of a call event is a place id. */
 /*
  * No return tells of its calls, and nothing that comes later lies inside of them: of vfork(), sigsetjmp(), dlsym(), which
- * return twice or look where they return to; of _exit(), which ends a child of vfork() in its parent's thread.
+ * return twice or look where they return to; of longjmp() and __cxa_throw(), which go on somewhere else; of _exit(), which ends
+ * a child of vfork() in its parent's thread.
  */
 #define TW_PLACE_HAS_NO_END (UINT32_C(1) << 16)
 

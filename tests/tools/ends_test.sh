@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    Calls whose return cannot be watched (they return twice, or look where they return to) swallow nothing of what
 #         follows, in any view; those of dlopen() and dlclose() are watched, and still know their caller.
+#         Calls that go on somewhere else (longjmp, __cxa_throw) swallow nothing either; those that they leave are not seen to
+#         end with --returns alone, and then sums and advice say so.
 # Method  A program calls each of them once and then a function that takes its time; the library lies in the run path of the
-#         caller alone.
+#         caller alone.  Another one throws and jumps, once each, out of two calls.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -64,3 +66,35 @@ assert not longest, longest
 P
 expect 0 "$tw" report --json --top 0 e.tw
 is "$(json 'sum(f["calls"] for f in d["by_function"] if f["name"].startswith("libc:vfork/"))')" 1
+
+cat >left.cc <<'C'
+#include <setjmp.h>
+#include <unistd.h>
+static jmp_buf buffer;
+extern "C" {
+__attribute__((noinline)) void after(void) { usleep(50000); }
+__attribute__((noinline)) void throws(void) { throw 1; }
+__attribute__((noinline)) void jumps(void) { longjmp(buffer, 1); }
+__attribute__((noinline)) int catches(void) { try { throws(); } catch (int) { after(); } return 1; }
+__attribute__((noinline)) int lands(void) { if (setjmp(buffer) == 0) jumps(); after(); return 2; }
+}
+int main() { return catches() + lands(); }
+C
+g++ -w -O1 -fno-optimize-sibling-calls -fpatchable-function-entry=9 -o left left.cc || fail g++
+for ends in exceptions returns; do
+	expect 3 "$tw" record -q --force --$ends --on-full block -o l.tw -- ./left
+	expect 0 "$tw" flame --folded l.tw
+	[ "$(grep -cE 'lib[a-z+_]*:[A-Za-z_]*(jmp|throw|Resume)(/_)?;' out)" = 0 ] || fail "--$ends: something lies in a call that goes on elsewhere"
+	expect 0 "$tw" report --json --top 0 l.tw
+	[ "$(json 'sum(f["cut"] for f in d["by_function"])')" = "$([ $ends = returns ] && echo 2 || echo 0)" ] || fail "--$ends: cut"
+	expect 0 "$tw" report l.tw
+	if [ $ends = returns ]; then
+		shows '^2 calls have no return in the capture: .*record --exceptions'
+		shows '^? .* left:throws/'
+		shows '^? .* left:jumps/'
+	else
+		grep -q 'no return in the capture' out && fail "calls without a return"
+		shows '^  .* left:throws/'
+	fi
+	shows '^  .* left:after/'
+done

@@ -57,7 +57,7 @@ if [ -z "$browser" ] || ! look "file://$work/try.html" || ! grep -q '>42<' dom; 
 	exit 77
 fi
 look "file://$work/calls.html#find=bind" || fail "the browser"
-grep -q 'aria-label="app:step/1, 8 calls, total 4.60 µs, self 3.60 µs, with losses in them"' dom || fail "no frame of step"
+grep -q 'aria-label="app:step/1, 8 calls, total 4.60 µs, self 3.60 µs, with losses or missing returns in them"' dom || fail "no frame of step"
 is "$(grep -o 'class="f[^"]*hit[^"]*"' dom | wc -l)" 1 "frames found"
 grep -q '1 frame, 2.53 % of the time' dom || fail "the search says nothing"
 ! grep -q '<img' dom || fail "a function's name became markup in the browser"

@@ -66,7 +66,8 @@ def print_erlang(text):
     return events
 
 
-TREE = re.compile(r"^(.*?)\|( *)(.*)$")
+# Calls deeper than a line has room for say their depth: [11] f()
+TREE = re.compile(r"^(.*?)\|( *)(?:\[(\d+)\] )?(.*)$")
 
 
 def print_tree(text):
@@ -78,9 +79,9 @@ def print_tree(text):
         if not found:
             continue
         label = re.sub(r"^\s*([\d.]+ (ns|us|ms|s)\b|- )?\s*", "", found[1]).strip()
-        what = found[3]
+        what = found[4]
         items, calls = threads.setdefault(label, []), open_calls.setdefault(label, [])
-        depth = len(found[2]) // 2
+        depth = int(found[3]) + 1 if found[3] else len(found[2]) // 2
         if what.startswith("}"):
             if not calls:
                 raise Untrue("print --tree: an end without a call: %r" % line)
@@ -90,6 +91,8 @@ def print_tree(text):
                 raise Untrue("print --tree: %r ends %s at depth %d" % (line, name, level))
             items.append(("leave", name))
         elif re.match(r"^\S+:\S", what):
+            if depth != len(calls) + 1:
+                raise Untrue("print --tree: %r is at depth %d, and %d calls are open" % (line, depth, len(calls)))
             name = plain(re.match(r"^([^ (]+)", what)[1])
             items.append(("enter", name))
             if what.endswith("{"):

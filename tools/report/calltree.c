@@ -161,7 +161,8 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	function->cut += how == TW_FRAME_CUT;
 	function->lossy += time->is_lossy;
 	function->lossy_ns += node->is_recursive ? 0 : time->lost_ns;
-	node->is_lossy |= time->is_lossy;
+	/* Of a call that was left unseen nobody knows what lies inside of it. */
+	node->is_lossy |= time->is_lossy || how == TW_FRAME_CUT;
 	function->open += how == TW_FRAME_OPEN;
 	if (time->is_exact && !tw_histogram_add(&function->took, time->total_ns))
 		tree->has_no_memory = true;

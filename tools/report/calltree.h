@@ -31,7 +31,7 @@ struct tw_call_node {
 	uint16_t depth;
 	bool is_recursive; /* its function is further up */
 	bool is_process;
-	bool is_lossy; /* losses lie in its sums */
+	bool is_lossy; /* losses, or calls that were left unseen, lie in its sums */
 	uint64_t calls;
 	uint64_t total_ns; /* both: events, where the tree is of stacks */
 	uint64_t self_ns;
@@ -95,7 +95,7 @@ struct tw_call_edge {
 	uint64_t calls;
 	uint64_t total_ns;
 	uint64_t self_ns;
-	bool is_lossy; /* losses lie in the sums */
+	bool is_lossy; /* losses, or calls that were left unseen, lie in the sums */
 };
 
 /*

@@ -130,8 +130,8 @@ void tw_report_functions(const struct tw_screen *screen, const struct tw_calltre
 		const struct tw_call_function *sums = rows[i].sums;
 		bool is_known = sums->took.count != 0;
 		bool has_times = is_known || sums->total_ns || sums->self_ns;
-		put_sum(screen, sums->total_ns, has_times, sums->lossy);
-		put_sum(screen, sums->self_ns, has_times, sums->lossy);
+		put_sum(screen, sums->total_ns, has_times, sums->lossy || sums->cut);
+		put_sum(screen, sums->self_ns, has_times, sums->lossy || sums->cut);
 		tw_out_format(screen->out, "%13s", tw_figure_count(figure, sums->calls));
 		if (has_min)
 			put_time(screen, sums->took.min, is_known);
@@ -212,7 +212,7 @@ void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree 
 	for (size_t i = 0; rows && edges && i < count && (!top || i < top); i++) {
 		struct tw_call_edge *into = edges_into(edges, edge_count, rows[i].function, &found);
 		const struct tw_call_function *sums = rows[i].sums;
-		put_sums(screen, tree, sums->total_ns, sums->self_ns, true, sums->lossy, sums->calls);
+		put_sums(screen, tree, sums->total_ns, sums->self_ns, true, sums->lossy || sums->cut, sums->calls);
 		tw_out_text(screen->out, "  ");
 		tw_screen_name(screen, rows[i].name, screen->columns - used - 1);
 		for (size_t j = 0; j < found && (!top || j < CALLERS); j++) {
@@ -350,8 +350,13 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 			      tw_figure_count(figure, stacks->before), stacks->before == 1 ? " was" : "s were",
 			      stacks->before == 1 ? "its" : "their", stacks->before == 1 ? "it is" : "they are");
 	if (stacks->cut)
-		tw_out_format(out, "%s call%s no return in the capture: their time is their callers'.\n",
-			      tw_figure_count(figure, stacks->cut), stacks->cut == 1 ? " has" : "s have");
+		tw_out_format(out, "%s call%s no return in the capture: %s time is %s callers', and sums with %s in them have a ?.%s\n",
+			      tw_figure_count(figure, stacks->cut), stacks->cut == 1 ? " has" : "s have",
+			      stacks->cut == 1 ? "its" : "their", stacks->cut == 1 ? "its" : "their",
+			      stacks->cut == 1 ? "it" : "them",
+			      stacks->losses || tree->places.kinds[TW_CAPTURE_EXCEPTION_FROM]
+				      ? ""
+				      : " `record --exceptions` tells of calls that exceptions and longjmp leave.");
 	if (stacks->unmatched)
 		tw_out_format(out, "%s return%s no call in the capture, and %s no time.\n",
 			      tw_figure_count(figure, stacks->unmatched),
