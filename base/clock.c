@@ -11,6 +11,9 @@
 
 #define NS_PER_SECOND          UINT64_C(1000000000)
 #define CALIBRATION_MINIMUM_NS UINT64_C(2000000)
+#define CALIBRATION_SLEEP_NS UINT64_C(200000)
+/* Good enough for pauses. */
+#define ROUGH_MINIMUM_NS UINT64_C(10000)
 
 enum tw_clock_source tw_clock_chosen;
 
@@ -42,12 +45,22 @@ static int is_tsc_invariant(void)
 #endif
 }
 
+static void choose(enum tw_clock_source source)
+{
+	tw_clock_chosen = source;
+	tw_clock_snapshot(&first_snapshot);
+}
+
 void tw_clock_init(void)
 {
-	if (tw_clock_chosen != TW_CLOCK_UNKNOWN)
-		return;
-	tw_clock_chosen = is_tsc_invariant() ? TW_CLOCK_TSC : TW_CLOCK_MONOTONIC;
-	tw_clock_snapshot(&first_snapshot);
+	if (tw_clock_chosen == TW_CLOCK_UNKNOWN)
+		choose(is_tsc_invariant() ? TW_CLOCK_TSC : TW_CLOCK_MONOTONIC);
+}
+
+void tw_clock_init_as(uint32_t source)
+{
+	if (tw_clock_chosen == TW_CLOCK_UNKNOWN && (source == TW_CLOCK_TSC || source == TW_CLOCK_MONOTONIC))
+		choose((enum tw_clock_source)source);
 }
 
 enum tw_clock_source tw_clock_source(void)
@@ -78,7 +91,13 @@ void tw_clock_snapshot(struct tw_clock_snapshot *out)
 	}
 }
 
-uint64_t tw_clock_ticks_per_second(void)
+static uint64_t rate_between(const struct tw_clock_snapshot *from, const struct tw_clock_snapshot *to)
+{
+	return (uint64_t)((unsigned __int128)(to->ticks - from->ticks) * NS_PER_SECOND / (to->monotonic_ns - from->monotonic_ns));
+}
+
+/* Measured over @least_ns since the beginning, or before; 0: it is too early. */
+static uint64_t rate_now(uint64_t least_ns)
 {
 	struct tw_clock_snapshot now;
 	uint64_t ns, rate;
@@ -91,13 +110,28 @@ uint64_t tw_clock_ticks_per_second(void)
 		return rate;
 	tw_clock_snapshot(&now);
 	ns = now.monotonic_ns - first_snapshot.monotonic_ns;
-	if (ns < CALIBRATION_MINIMUM_NS) {
-		tw_sys_sleep(CALIBRATION_MINIMUM_NS - ns);
-		tw_clock_snapshot(&now);
-		ns = now.monotonic_ns - first_snapshot.monotonic_ns;
+	if (ns < least_ns)
+		return 0;
+	rate = rate_between(&first_snapshot, &now);
+	if (ns >= CALIBRATION_MINIMUM_NS) {
+		/* RELAXED clock.rate: as above. */
+		tw_store_relaxed(&measured_rate, rate);
 	}
-	rate = (uint64_t)((unsigned __int128)(now.ticks - first_snapshot.ticks) * NS_PER_SECOND / ns);
-	/* RELAXED clock.rate: as above. */
-	tw_store_relaxed(&measured_rate, rate);
 	return rate;
+}
+
+uint64_t tw_clock_ticks_per_second(void)
+{
+	uint64_t rate;
+
+	while (!(rate = rate_now(CALIBRATION_MINIMUM_NS)))
+		tw_sys_sleep(CALIBRATION_SLEEP_NS);
+	return rate;
+}
+
+uint64_t tw_clock_ticks_of_us(uint64_t us)
+{
+	uint64_t rate = rate_now(ROUGH_MINIMUM_NS);
+
+	return us * ((rate ? rate : NS_PER_SECOND) / 1000000);
 }

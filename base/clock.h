@@ -30,6 +30,11 @@ extern enum tw_clock_source tw_clock_chosen;
 
 /* Chooses the source.  Idempotent; called by whatever reads ticks first.  Signal handlers: no. */
 void tw_clock_init(void);
+/*
+ * The same for a source that another process on this machine has chosen: it is not asked for again, which takes
+ * 10 to 50 us in a virtual machine.  Anything but a source is passed over.
+ */
+void tw_clock_init_as(uint32_t source);
 
 enum tw_clock_source tw_clock_source(void);
 
@@ -54,5 +59,8 @@ void tw_clock_snapshot(struct tw_clock_snapshot *out);
  * them), and answers the same ever after.  Exact where the source is CLOCK_MONOTONIC.
  */
 uint64_t tw_clock_ticks_per_second(void);
+
+/* How many ticks a pause takes, roughly: never sleeps, so the first ones after tw_clock_init() may be wrong by a per cent. */
+uint64_t tw_clock_ticks_of_us(uint64_t us);
 
 #endif

@@ -121,6 +121,13 @@ static inline long tw_sys_read_own_memory(long pid, void *to, uint64_t address, 
 }
 
 /*
+ * The words at up to TW_SYS_WORDS_MAX addresses of this process, aligned to 8, by one system call for each run of them that
+ * can be read.  What cannot be read is 0.
+ */
+#define TW_SYS_WORDS_MAX 64
+void tw_sys_read_own_words(const uintptr_t *addresses, size_t count, uint64_t *values);
+
+/*
  * The processor time that all threads of this process have used, in ns: CLOCK_PROCESS_CPUTIME_ID.  A negative errno where
  * the system refuses.  The kernel adds up the threads at each call.  In this header as the one before.
  */

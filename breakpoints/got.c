@@ -244,41 +244,67 @@ bool tw_got_may_be_bound(struct tw_permit *permit)
 	return maybe_bound != 0;
 }
 
-/* Of an object that was unloaded meanwhile, unheard of: nothing. */
-static void *read_slot(const struct tw_place *place)
+/* Up to TW_SYS_WORDS_MAX slots that may be bound still, from stub *next on: their stubs' numbers. */
+static size_t find_unbound(uint32_t *next, uint32_t numbers[TW_SYS_WORDS_MAX])
 {
-	void *value = NULL;
+	size_t count = 0;
 
-	if (!place->is_gone && place->is_installed &&
-	    tw_sys_read_own_memory(tw_sys_process_id(), &value, (uintptr_t)place->where, sizeof value) != sizeof value)
-		value = NULL;
-	return value;
+	for (; *next < stubs_used && count < TW_SYS_WORDS_MAX; ++*next)
+		if (details[*next].may_be_bound)
+			numbers[count++] = *next;
+	return count;
+}
+
+/* What the slots hold; nothing where the object was unloaded meanwhile, unheard of. */
+static void read_slots(const uint32_t *numbers, size_t count, uint64_t *values)
+{
+	static const uint64_t nothing;
+	uintptr_t addresses[TW_SYS_WORDS_MAX];
+
+	for (size_t i = 0; i < count; i++) {
+		/* RELAXED got.table: as in take_stub(). */
+		const struct tw_place *place = tw_load_relaxed(&tw_got_table[numbers[i]]);
+		bool is_there = !place->is_gone && place->is_installed;
+
+		addresses[i] = is_there ? (uintptr_t)place->where : (uintptr_t)&nothing;
+	}
+	tw_sys_read_own_words(addresses, count, values);
+}
+
+/* Returns whether the thread that was binding it has written over the stub. */
+static bool look_at_unbound(uint32_t number, void *value, uint64_t now_ns)
+{
+	/* RELAXED got.table: as in take_stub(). */
+	struct tw_place *place = tw_load_relaxed(&tw_got_table[number]);
+
+	/* RELAXED got.target: as in tw_got_prepare(). */
+	if (value && value == tw_load_relaxed(&place->target)) {
+		change(place, install);
+		return true;
+	}
+	if (value != place->stub || now_ns - details[number].armed_ns > BINDING_NS) {
+		details[number].may_be_bound = false;
+		maybe_bound--;
+	}
+	return false;
 }
 
 unsigned tw_got_bind_again(struct tw_permit *permit, unsigned *late_count)
 {
-	uint64_t now_ns = tw_clock_monotonic_ns();
+	uint64_t now_ns = tw_clock_monotonic_ns(), values[TW_SYS_WORDS_MAX];
+	uint32_t numbers[TW_SYS_WORDS_MAX], next = 0;
 	unsigned found = 0;
+	size_t count;
 
 	*late_count = 0;
-
 	TW_ASSERT(tw_permit_is_held(permit));
-	for (uint32_t i = 0; i < stubs_used && maybe_bound; i++) {
-		/* RELAXED got.table: as in take_stub(). */
-		struct tw_place *place = tw_load_relaxed(&tw_got_table[i]);
-		void *value;
-
-		if (!details[i].may_be_bound)
-			continue;
-		value = read_slot(place);
-		/* RELAXED got.target: as in tw_got_prepare(). */
-		if (value && value == tw_load_relaxed(&place->target)) {
-			change(place, install);
+	while ((count = find_unbound(&next, numbers)) != 0) {
+		read_slots(numbers, count, values);
+		for (size_t i = 0; i < count; i++) {
+			if (!look_at_unbound(numbers[i], (void *)(uintptr_t)values[i], now_ns))
+				continue;
 			found++;
-			*late_count += now_ns - details[i].armed_ns > LATE_NS;
-		} else if (value != place->stub || now_ns - details[i].armed_ns > BINDING_NS) {
-			details[i].may_be_bound = false;
-			maybe_bound--;
+			*late_count += now_ns - details[numbers[i]].armed_ns > LATE_NS;
 		}
 	}
 	return found;

@@ -240,6 +240,18 @@ uint32_t tw_rs_look(struct tw_rs *rs)
 	return rs->ring_count;
 }
 
+bool tw_rs_is_anybody_there(const struct tw_rs *rs)
+{
+	for (uint32_t i = 0; i < rs->image_count; i++) {
+		/* RELAXED rs.look: whoever comes later finds the set closed. */
+		enum tw_rs_image_state state = (enum tw_rs_image_state)(tw_load_relaxed(&rs->control->slots[i].state) & 0xff);
+
+		if (rs->images[i].state == TW_RS_IMAGE_LIVE || (!rs->images[i].memory && state != TW_RS_IMAGE_FREE))
+			return true;
+	}
+	return false;
+}
+
 uint64_t tw_rs_images_refused(const struct tw_rs *rs)
 {
 	uint64_t all = 0;

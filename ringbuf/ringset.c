@@ -234,6 +234,8 @@ int tw_rs_attach(struct tw_rs *rs, const char *path)
 		error = TW_ENOTSUP;
 	if (error)
 		tw_rs_detach(rs);
+	else
+		tw_clock_init_as(rs->config.clock_source);
 	return error;
 }
 

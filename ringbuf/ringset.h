@@ -529,6 +529,9 @@ void tw_rs_image_recycle(struct tw_rs *rs, uint32_t slot);
 /* Memory behind the last ring of each image with several threads: what they take next is there then. */
 void tw_rs_populate_ahead(struct tw_rs *rs, uint32_t slot);
 
+/* Does an image live, as far as the owner knows, or is one being made?  tw_rs_image_reap() finds out who has died. */
+bool tw_rs_is_anybody_there(const struct tw_rs *rs);
+
 /* Images that could not be traced, for all causes together. */
 uint64_t tw_rs_images_refused(const struct tw_rs *rs);
 /* A member counts itself as not traced, for a reason that is not the set's. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* definitions.c - what a session's ids mean, appended to its log before anybody sees an id. */
 #include "session/session.h"
-#include "base/clock.h"
 #include "tracewheel/layout.h"
 
 #include <fcntl.h>
@@ -200,7 +199,7 @@ int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee)
 	return error;
 }
 
-/* ---- the first three records of a log ---- */
+/* ---- the first records of a log ---- */
 
 static size_t read_file(const char *path, char *out, size_t room)
 {
@@ -231,19 +230,6 @@ static int define_process(struct tw_session *session)
 	fixed.host_bytes = put_string(&record, host, sizeof host);
 	memcpy(record.bytes, &fixed, sizeof fixed);
 	return append(session, TW_DEF_IMAGE, &record);
-}
-
-static int define_clock(struct tw_session *session)
-{
-	struct tw_clock_snapshot now;
-	struct tw_def_clock fixed;
-
-	tw_clock_snapshot(&now);
-	fixed = (struct tw_def_clock){ tw_clock_source(),	0,
-				       tw_clock_ticks_per_second(), now.ticks,
-				       now.monotonic_ns,	now.realtime_ns,
-				       now.boottime_ns };
-	return tw_rs_defs_append(session->rs, TW_DEF_CLOCK, &fixed, sizeof fixed);
 }
 
 static int define_session(struct tw_session *session)
@@ -277,8 +263,6 @@ int tw_define_image(struct tw_session *session)
 
 	tw_quiet_lock(&session->definitions);
 	error = define_process(session);
-	if (!error)
-		error = define_clock(session);
 	if (!error)
 		error = define_session(session);
 	if (!error)

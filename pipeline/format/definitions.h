@@ -21,7 +21,7 @@ enum tw_def_type {
 	TW_DEF_ATOM = 5,
 	TW_DEF_TRACEE = 6,
 	TW_DEF_SESSION = 7,
-	TW_DEF_CLOCK = 8,
+	/* 8 was the clock of the image, in captures of before: the segment's header says it. */
 	TW_DEF_NOTE = 9,
 	TW_DEF_LAYOUT = 10
 };
@@ -100,16 +100,6 @@ struct tw_def_session {
 	uint64_t session_id; /* never reused in the image */
 	uint16_t name_bytes;
 	uint16_t reserved2[3];
-};
-
-struct tw_def_clock {
-	uint32_t source; /* enum tw_clock_source */
-	uint32_t reserved;
-	uint64_t ticks_per_second; /* as measured at first; the snapshots in blocks are the truth */
-	uint64_t ticks;
-	uint64_t monotonic_ns;
-	uint64_t realtime_ns;
-	uint64_t boottime_ns;
 };
 
 /* How the arguments of a function lie in the payloads of its events: the text of tracewheel/layout.h. */

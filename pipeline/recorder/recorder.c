@@ -429,10 +429,10 @@ TW_API void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_reco
 
 	*out = store->stats;
 	out->duration_ns = tw_clock_monotonic_ns() - recorder->started_ns;
-	out->events_ns = (uint64_t)((double)(store->last_ticks - store->first_ticks) * 1e9 /
-				    (double)store->header.ticks_per_second);
-	if (!store->first_ticks)
-		out->events_ns = 0;
+	/* What was stored lies in a segment, so the header of the segments is whole. */
+	if (store->first_ticks)
+		out->events_ns = (uint64_t)((double)(store->last_ticks - store->first_ticks) * 1e9 /
+					    (double)store->header.ticks_per_second);
 }
 
 TW_API bool tw_recorder_question(struct tw_recorder *recorder, struct tw_recorder_question *out)
@@ -540,8 +540,8 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 	tw_rs_end_waits(&writer->rs);
 	recorder->is_finishing = true;
 	error = drain_for_good(recorder);
-	/* Who was in the middle of a hit when the rings were closed has committed by now. */
-	if (!error) {
+	/* A thread that was in the middle of a hit when the rings were closed has committed after the pause. */
+	if (!error && tw_rs_is_anybody_there(&writer->rs)) {
 		nanosleep(&(struct timespec){0, (long)MS}, NULL);
 		error = drain_for_good(recorder);
 	}

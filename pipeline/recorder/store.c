@@ -58,7 +58,6 @@ static int fill_header(struct tw_store *store, const struct tw_recorder_options 
 		return TW_EIO;
 	header->clock_source = (uint32_t)tw_clock_source();
 	header->policy = (uint32_t)options->policy;
-	header->ticks_per_second = tw_clock_ticks_per_second();
 	tw_store_clock(&header->clock);
 	return 0;
 }
@@ -313,10 +312,14 @@ int tw_store_read_mark(int directory_fd, char *ring_set_path, size_t bytes)
 
 /* ---- segments ---- */
 
-static struct tw_segment_header header_of(const struct tw_store *store, const struct tw_store_image *image)
+static struct tw_segment_header header_of(struct tw_store *store, const struct tw_store_image *image)
 {
-	struct tw_segment_header header = store->header;
+	struct tw_segment_header header;
 
+	/* Not before it is needed: to measure it takes 2 ms, which have gone by when the first program has begun. */
+	if (!store->header.ticks_per_second)
+		store->header.ticks_per_second = tw_clock_ticks_per_second();
+	header = store->header;
 	header.image_lease = image->lease;
 	header.process_start_time = image->process_start_time;
 	header.image_start_ticks = image->start_ticks;
@@ -327,7 +330,7 @@ static struct tw_segment_header header_of(const struct tw_store *store, const st
 	header.segments_kept = store->segments_kept;
 	header.events_before = image->events;
 	memcpy(header.lost_before, image->lost, sizeof header.lost_before);
-	if (store->first_ticks && header.ticks_per_second)
+	if (store->first_ticks)
 		header.first_event_ns = header.clock.monotonic_ns +
 					(uint64_t)(int64_t)((double)(int64_t)(store->first_ticks - header.clock.ticks) * 1e9 /
 							    (double)header.ticks_per_second);

@@ -30,7 +30,8 @@ int tw_writer_init(struct tw_writer *writer)
 
 void tw_writer_fini(struct tw_writer *writer)
 {
-	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++)
+	/* No others: most of the table has never been touched. */
+	for (uint32_t i = 0; i < writer->images_seen; i++)
 		free(writer->images[i].store.closed);
 	free(writer->definitions);
 	free(writer->raw);
@@ -47,6 +48,8 @@ static enum tw_rs_image_state look_at_image(struct tw_writer *writer, uint32_t i
 
 	if ((state != TW_RS_IMAGE_LIVE && state != TW_RS_IMAGE_ENDED) || image->store.lease == from->lease)
 		return state;
+	if (writer->images_seen <= index)
+		writer->images_seen = index + 1;
 	memset(image, 0, sizeof *image);
 	image->store.lease = from->lease;
 	image->store.process_start_time = from->process_start_time;

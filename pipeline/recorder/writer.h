@@ -58,6 +58,7 @@ struct tw_writer {
 	bool is_dead; /* a private copy of what somebody left: nothing is given back */
 	struct tw_writer_image images[TW_RS_IMAGES_MAX];
 	struct tw_writer_ring rings[TW_RS_RINGS_MAX];
+	uint32_t images_seen; /* entries of images[] that have been in use */
 	uint32_t closed_image; /* whose segment was closed last because there are no descriptors */
 	uint8_t *definitions; /* a block of them being put together */
 	uint8_t *raw;	      /* records of one ring, copied out of reach of whoever writes there */

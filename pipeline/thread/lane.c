@@ -17,11 +17,6 @@
 
 #define SWITCH_BYTES ((uint32_t)sizeof(struct tw_rb_record) + 16)
 
-static uint64_t ticks_of_us(uint64_t us)
-{
-	return us * (tw_clock_ticks_per_second() / 1000000);
-}
-
 static bool try_claim_ring(struct tw_hit_tls *t, unsigned session, bool may_pass_cap)
 {
 	const struct tw_hit_session *s = &tw_hit_sessions[session];
@@ -66,7 +61,7 @@ static bool claim_ring(struct tw_hit_tls *t, const struct tw_still *still, unsig
 	}
 	if (!has_ring && wait != TW_RING_UNWANTED) {
 		tw_rs_count_no_ring(rs, ticks);
-		lane->retry_ticks = tw_clock_ticks() + ticks_of_us(RETRY_US);
+		lane->retry_ticks = tw_clock_ticks() + tw_clock_ticks_of_us(RETRY_US);
 	}
 	return has_ring;
 }
@@ -95,7 +90,7 @@ static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_lane *lane,
 
 static void tell_own_time(struct tw_lane *lane, enum tw_room room, uint64_t ticks)
 {
-	if (room == TW_ROOM_GROWN && tw_clock_ticks() - ticks < ticks_of_us(SETUP_US))
+	if (room == TW_ROOM_GROWN && tw_clock_ticks() - ticks < tw_clock_ticks_of_us(SETUP_US))
 		return;
 	if (room != TW_ROOM_NONE)
 		tw_wait_tell(lane, room == TW_ROOM_GROWN ? TW_OWN_TIME_SETUP : TW_OWN_TIME_WAIT, ticks);

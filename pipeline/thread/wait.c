@@ -160,7 +160,7 @@ static bool try_to_grow(struct tw_lane *lane, struct tw_rs *rs, uint64_t ticks)
 
 	if (!tw_rs_may_grow(producer) || ticks < producer->growth_after_ticks)
 		return false;
-	producer->growth_after_ticks = ticks + GROWTH_PAUSE_US * (tw_clock_ticks_per_second() / 1000000);
+	producer->growth_after_ticks = ticks + tw_clock_ticks_of_us(GROWTH_PAUSE_US);
 	if (!tw_thread_may_call_system())
 		return false;
 	tw_quiet_begin(&quiet);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -233,36 +234,17 @@ static void allow_order(void)
 		setenv("ASAN_OPTIONS", more, 1);
 }
 
-/* In the child: never returns. */
-static _Noreturn void run_child(const struct tw_launch *launch, char **argv, const char *agent,
-				const char *ring_set, int report)
+/* The environment that the program gets, which is ours from here on. */
+static bool set_environment(const char *agent, const char *ring_set)
 {
 	const char *others = getenv("LD_PRELOAD");
 	char *preload;
 	if (asprintf(&preload, "%s%s%s", agent, others && *others ? ":" : "", others ? others : "") < 0)
-		_exit(TW_EXIT_NOT_STARTED);
-	setenv("LD_PRELOAD", preload, 1);
-	setenv("TRACEWHEEL_AGENT", ring_set, 1);
+		return false;
+	bool is_set = setenv("LD_PRELOAD", preload, 1) == 0 && setenv("TRACEWHEEL_AGENT", ring_set, 1) == 0;
+	free(preload);
 	allow_order();
-	if (launch->is_output_ours)
-		dup2(STDERR_FILENO, STDOUT_FILENO);
-	execv(launch->path, argv);
-	if (errno == ENOEXEC) {
-		/* Text without #!: to the shell, as execvp() would. */
-		size_t count = 0;
-		while (argv[count])
-			count++;
-		char **words = calloc(count + 2, sizeof *words);
-		if (words) {
-			words[0] = (char *)"/bin/sh";
-			words[1] = (char *)launch->path;
-			memcpy(words + 2, argv + 1, count * sizeof *words);
-			execv(words[0], words);
-		}
-	}
-	int number = errno;
-	ssize_t n = write(report, &number, sizeof number);
-	_exit(n == (ssize_t)sizeof number ? TW_EXIT_NOT_EXECUTABLE : TW_EXIT_NOT_STARTED);
+	return is_set;
 }
 
 void tw_launch_ignore_signals(void)
@@ -272,32 +254,56 @@ void tw_launch_ignore_signals(void)
 		sigaction(writers_signals[i], &ignore, &before[i]);
 }
 
+/*
+ * posix_spawn() and not fork(): nothing of the recorder's memory is copied for a child that replaces it at once.  The signals
+ * that are caught here are as they were there by exec() itself.
+ */
+static int spawn(const struct tw_launch *launch, char **argv, pid_t *pid)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t defaults;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawnattr_init(&attributes);
+	sigemptyset(&defaults);
+	for (size_t i = 0; i < sizeof writers_signals / sizeof *writers_signals; i++)
+		if (before[i].sa_handler != SIG_IGN)
+			sigaddset(&defaults, writers_signals[i]);
+	int error = posix_spawnattr_setsigdefault(&attributes, &defaults);
+	if (!error)
+		error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+	if (!error && launch->is_output_ours)
+		error = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+	if (!error)
+		error = posix_spawn(pid, launch->path, &actions, &attributes, argv, environ);
+	if (error == ENOEXEC) {
+		/* Text without #!: to the shell, as execvp() would. */
+		size_t count = 0;
+		while (argv[count])
+			count++;
+		char **words = calloc(count + 2, sizeof *words);
+		if (words) {
+			words[0] = (char *)"/bin/sh";
+			words[1] = (char *)launch->path;
+			memcpy(words + 2, argv + 1, count * sizeof *words);
+			error = posix_spawn(pid, words[0], &actions, &attributes, words, environ);
+		}
+		free(words);
+	}
+	posix_spawnattr_destroy(&attributes);
+	posix_spawn_file_actions_destroy(&actions);
+	return error;
+}
+
 int tw_launch_start(struct tw_launch *launch, char **argv, const char *agent, const char *ring_set,
 		    pid_t *pid)
 {
-	/* Closed by a successful exec; otherwise the child writes its errno into it. */
-	int report[2];
-	if (pipe2(report, O_CLOEXEC) != 0)
-		return refuse(launch, TW_EXIT_NOT_STARTED, "the program cannot be started: %s.",
-			      strerror(errno));
-	pid_t child = fork();
-	if (child == 0) {
-		for (size_t i = 0; i < sizeof writers_signals / sizeof *writers_signals; i++)
-			sigaction(writers_signals[i], &before[i], NULL);
-		run_child(launch, argv, agent, ring_set, report[1]);
-	}
-	int failed = child < 0 ? errno : 0;
-	close(report[1]);
-	while (!failed && read(report[0], &failed, sizeof failed) < 0 && errno == EINTR)
-		;
-	close(report[0]);
-	if (!failed) {
-		*pid = child;
+	int error = set_environment(agent, ring_set) ? spawn(launch, argv, pid) : ENOMEM;
+	if (!error)
 		return 0;
-	}
 	return refuse(launch,
-		      child < 0          ? TW_EXIT_NOT_STARTED
-		      : failed == ENOENT ? TW_EXIT_NOT_FOUND
-					 : TW_EXIT_NOT_EXECUTABLE,
-		      "'%s' cannot be started: %s.", launch->path, strerror(failed));
+		      error == ENOENT ? TW_EXIT_NOT_FOUND
+		      : error == EAGAIN || error == ENOMEM ? TW_EXIT_NOT_STARTED
+							   : TW_EXIT_NOT_EXECUTABLE,
+		      "'%s' cannot be started: %s.", launch->path, strerror(error));
 }

@@ -38,7 +38,7 @@ bool tw_launch_agent(char path[PATH_MAX], char reason[TW_LAUNCH_REASON_BYTES]);
 void tw_launch_ignore_signals(void);
 
 /*
- * tw_launch_start - fork, and execute with the agent preloaded.
+ * tw_launch_start - start the program with the agent preloaded, by way of the environment of this process.
  *
  * @argv	of the program.
  * @pid		of the child, on success.

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	A clock is taken over from another process, or chosen, once; pauses are told in ticks without waiting; the rate is
+ *	measured. Words of this process are read where they can be, and are 0 where they cannot.
+ * Method	Each choice in a child of its own, which has chosen nothing yet. Pages with holes between them.
+ */
+#include "base/cacheline.h"
+#include "base/clock.h"
+#include "base/sys.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static bool in_a_child(bool (*body)(void))
+{
+	pid_t child = fork();
+	int status;
+
+	if (child == 0)
+		_exit(!body());
+	return waitpid(child, &status, 0) == child && status == 0;
+}
+
+static bool takes_over(void)
+{
+	tw_clock_init_as(7);
+	if (tw_clock_source() != TW_CLOCK_UNKNOWN)
+		return false;
+	tw_clock_init_as(TW_CLOCK_MONOTONIC);
+	tw_clock_init_as(TW_CLOCK_TSC);
+	tw_clock_init();
+	return tw_clock_source() == TW_CLOCK_MONOTONIC && tw_clock_ticks_per_second() == 1000000000 && tw_clock_ticks_of_us(3) == 3000;
+}
+
+static bool chooses(void)
+{
+	enum tw_clock_source chosen;
+
+	tw_clock_init();
+	chosen = tw_clock_source();
+	tw_clock_init_as(TW_CLOCK_MONOTONIC);
+	return chosen != TW_CLOCK_UNKNOWN && tw_clock_source() == chosen;
+}
+
+static void a_source_is_chosen_once(void **state)
+{
+	assert_true(in_a_child(takes_over));
+	assert_true(in_a_child(chooses));
+}
+
+/* Rough is within a factor of two, however early: on a machine whose ticks are no nanoseconds, once 10 us have gone by. */
+static void pauses_are_told_roughly(void **state)
+{
+	uint64_t begun, rate, told;
+
+	tw_clock_init();
+	for (begun = tw_clock_monotonic_ns(); tw_clock_monotonic_ns() - begun < 20000;)
+		;
+	told = tw_clock_ticks_of_us(1000);
+	rate = tw_clock_ticks_per_second();
+	assert_true(told > rate / 2000 && told < rate / 500);
+	assert_int_equal(tw_clock_ticks_per_second(), rate);
+	assert_int_equal(tw_clock_ticks_of_us(1000), rate / 1000000 * 1000);
+}
+
+static void words_are_read_where_they_can_be(void **state)
+{
+	uintptr_t addresses[TW_SYS_WORDS_MAX];
+	uint64_t values[TW_SYS_WORDS_MAX];
+	uint64_t *pages = mmap(NULL, 4 * TW_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t page_words = TW_PAGE_BYTES / sizeof *pages;
+
+	assert_ptr_not_equal(pages, MAP_FAILED);
+	for (size_t i = 0; i < 4 * page_words; i++)
+		pages[i] = i + 1;
+	munmap(pages + page_words, TW_PAGE_BYTES);
+	mprotect(pages + 3 * page_words, TW_PAGE_BYTES, PROT_NONE);
+	/* From a page to the next, and on: readable, hole, readable, forbidden. */
+	for (size_t i = 0; i < TW_SYS_WORDS_MAX; i++)
+		addresses[i] = (uintptr_t)(pages + i % 4 * page_words + i);
+	tw_sys_read_own_words(addresses, TW_SYS_WORDS_MAX, values);
+	for (size_t i = 0; i < TW_SYS_WORDS_MAX; i++)
+		assert_int_equal(values[i], i % 2 ? 0 : i % 4 * page_words + i + 1);
+	/* A hole in front, and nothing else. */
+	tw_sys_read_own_words(addresses + 1, 2, values);
+	assert_true(values[0] == 0 && values[1] == 2 * page_words + 3);
+	tw_sys_read_own_words(addresses + 1, 1, values);
+	assert_int_equal(values[0], 0);
+	munmap(pages, TW_PAGE_BYTES);
+	munmap(pages + 2 * page_words, 2 * TW_PAGE_BYTES);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_source_is_chosen_once),
+		cmocka_unit_test(pauses_are_told_roughly),
+		cmocka_unit_test(words_are_read_where_they_can_be),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
