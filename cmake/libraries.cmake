@@ -14,7 +14,8 @@ function(tw_library target)
     endif()
   endforeach()
   target_link_libraries(${target} PRIVATE -Wl,--whole-archive ${archives} -Wl,--no-whole-archive ${PART_LIBRARIES})
-  target_include_directories(${target} INTERFACE ${CMAKE_SOURCE_DIR}/include)
+  target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+                                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   # Bound at load: no hook may run into the loader.  Never unloaded: threads have destructors in it.
   target_link_options(${target} PRIVATE -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete
                       -Wl,-Bsymbolic-functions -Wl,--exclude-libs,libck.a)
@@ -22,13 +23,20 @@ function(tw_library target)
   if(NOT TW_SANITIZE)
     target_link_options(${target} PRIVATE -Wl,--no-undefined)
   endif()
-  set_target_properties(${target} PROPERTIES SOVERSION 0 VERSION ${PROJECT_VERSION}
-                                             BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
-  install(TARGETS ${target} LIBRARY DESTINATION lib)
+endfunction()
+
+# tw_public_library(TARGET ...): one that programs link.  cmake/TARGET.map lists what it shows, and since which version.
+# The number of the SONAME changes when something of that list is taken away or changed.
+function(tw_public_library target)
+  tw_library(${target} ${ARGN})
+  set(map ${CMAKE_SOURCE_DIR}/cmake/${target}.map)
+  target_link_options(${target} PRIVATE -Wl,--version-script=${map})
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${map})
+  set_target_properties(${target} PROPERTIES SOVERSION 0 VERSION ${PROJECT_VERSION})
 endfunction()
 
 # In every traced program: from a call to a ring.
-tw_library(tracewheel LIBRARIES libck.a gmp m pthread dl
+tw_public_library(tracewheel LIBRARIES libck.a gmp m pthread dl
            ROOMS session pipeline catalog breakpoints symbols match ringbuf progress term base)
 # Preloaded into programs that were never told.  It carries the rooms in itself, and what it shows goes before
 # libtracewheel's where a program has that as well.  Without a run path: ld.so would search it whenever the
@@ -40,20 +48,9 @@ target_sources(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR}/agent/preload/preloa
                ${CMAKE_SOURCE_DIR}/agent/preload/jump.c ${CMAKE_SOURCE_DIR}/agent/preload/frames.c
                ${CMAKE_SOURCE_DIR}/agent/preload/bind.c ${CMAKE_SOURCE_DIR}/agent/preload/exec.c ${CMAKE_SOURCE_DIR}/agent/preload/libc.c)
 target_include_directories(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
-set_target_properties(tracewheel-agent PROPERTIES BUILD_RPATH "" INSTALL_RPATH "" SKIP_BUILD_RPATH ON)
-set_property(TARGET tracewheel-agent PROPERTY SOVERSION)
-set_property(TARGET tracewheel-agent PROPERTY VERSION)
+set_target_properties(tracewheel-agent PROPERTIES SKIP_BUILD_RPATH ON)
 # In the command, and where a program writes captures itself: from rings to disk and back.
-tw_library(tracewheel-capture LIBRARIES libck.a lz4 gmp m pthread ROOMS capture catalog ringbuf term base)
-# Terms are libtracewheel's to show: two tables of atoms would not know each other's.
-target_link_options(tracewheel-capture PRIVATE -Wl,--exclude-libs,libtw_term.a)
+tw_public_library(tracewheel-capture LIBRARIES libck.a lz4 gmp m pthread ROOMS capture catalog ringbuf term base)
+# It shows no terms, which are libtracewheel's: two tables of atoms would not know each other's.
 # For whoever wants to know arguments and lines: nothing that is traced links it.
-tw_library(tracewheel-debug LIBRARIES dw elf pthread ROOMS debug)
-
-install(DIRECTORY include/tracewheel DESTINATION include)
-foreach(package tracewheel tracewheel-capture)
-  configure_file(cmake/${package}.pc.in ${CMAKE_BINARY_DIR}/${package}.pc @ONLY)
-  install(FILES ${CMAKE_BINARY_DIR}/${package}.pc DESTINATION lib/pkgconfig)
-endforeach()
-# For programs that want to show every call: include(tracewheel_instrument).
-install(FILES cmake/tracewheel_instrument.cmake DESTINATION lib/cmake/tracewheel)
+tw_public_library(tracewheel-debug LIBRARIES dw elf pthread ROOMS debug)

@@ -8,6 +8,7 @@
 #include "symbols/file.h"
 
 #include "base/error.h"
+#include "base/export.h"
 #include "tracewheel/error.h"
 #include "tracewheel/symbols.h"
 
@@ -185,7 +186,7 @@ static int replace(const struct tw_elf_file *file, const char *path)
 	return error;
 }
 
-int tw_symbols_compact(const char *path, uint64_t *sleds, uint64_t *changed)
+TW_API int tw_symbols_compact(const char *path, uint64_t *sleds, uint64_t *changed)
 {
 	struct tw_elf_file *file;
 	char *real;

@@ -1,51 +1,122 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: what is installed works from where it lies: the command finds its agent, and pkg-config tells a compiler all.
+# Goal: what is installed works from where it lies: the command finds its agent, pkg-config and find_package tell a compiler
+# all, manual pages and completions know every option, and the libraries show versioned names.
+# Method: a package is made (DESTDIR, another prefix) and moved; examples are built against it where it lies then, and nothing
+# of it may name the folder of the build.
 build=$1
 here=$(realpath "$(dirname "$0")")
+top=$(realpath "$here/../..")
 . "$here/lib.sh"
 
-expect 0 cmake --install "$build" --prefix "$work/to"
-tw=$work/to/bin/tracewheel
+DESTDIR=$work/package expect 0 cmake --install "$build" --prefix /opt/wheel
+to=$work/moved
+mv package/opt/wheel "$to"
+lib=$to/$(sed -n 's/^CMAKE_INSTALL_LIBDIR:PATH=//p' "$build/CMakeCache.txt")
+tw=$to/bin/tracewheel
+find "$to" -type f \( -name '*.cmake' -o -name '*.pc' -o -name '*.h' -o -path '*/man1/*' \) -exec grep -l -e "$build" -e "$top" {} + &&
+	fail "files that name the folder of the build"
+for file in share/doc/tracewheel/LICENSE share/doc/tracewheel/docs/cli.md share/doc/tracewheel/examples/count_calls.c; do
+	[ -s "$to/$file" ] || fail "no $file"
+done
+
+# The command, by its path, by a link, and by PATH.
 expect 0 "$tw" record -q -o a.tw -- ls
 expect 0 "$tw" info --json a.tw
 [ "$(json 'd["events"]')" -gt 10 ] || fail "the installed command recorded nothing"
+ln -s "$tw" wheel
+expect 0 ./wheel record -q -o b.tw -- ls
+PATH=$to/bin:$PATH expect 0 tracewheel record -q -o c.tw -- ls
+# Without its agent it says which file it misses.
+mkdir -p alone/bin && cp "$tw" alone/bin
+expect 125 alone/bin/tracewheel record -q -o d.tw -- ls
+says "/libtracewheel-agent.so is missing"
 
-export PKG_CONFIG_PATH=$work/to/lib/pkgconfig LD_LIBRARY_PATH=$work/to/lib
+# Every name that a public library shows has a version; programs that were linked ask for it.
+for name in tracewheel tracewheel-capture tracewheel-debug; do
+	objdump -p "$lib/lib$name.so" | grep -q "SONAME *lib$name.so.0$" || fail "SONAME of $name"
+	nm -D --defined-only --with-symbol-versions "$lib/lib$name.so" | grep -v ' A ' | grep -v '@@TRACEWHEEL_' >bare &&
+		fail "without a version: $(cat bare)"
+done
+
+# pkg-config.
 flags() {
-	pkg-config "$@" || fail "pkg-config"
+	PKG_CONFIG_PATH=$lib/pkgconfig pkg-config "$@" || fail "pkg-config"
 }
+export LD_LIBRARY_PATH=$lib
 # shellcheck disable=SC2046 # flags are several words
-expect 0 gcc -o count "$here/../../examples/count_calls.c" $(flags --cflags --libs tracewheel)
+expect 0 gcc -o count "$top/examples/count_calls.c" $(flags --cflags --libs tracewheel)
 expect 0 ./count
+objdump -T count | grep -q 'TRACEWHEEL_0[.]1.* tw_hit' || fail "the program does not ask for a version"
 # shellcheck disable=SC2046
-expect 0 gcc -o read "$here/../../examples/read_capture.c" $(flags --cflags --libs tracewheel-capture)
+expect 0 gcc -o read "$top/examples/read_capture.c" $(flags --cflags --libs tracewheel-capture)
 expect 0 ./read a.tw
+# Recorded from outside, the agent stands in for the library.
+expect 0 "$tw" record -q -t '_:_' -o e.tw -- ./count
+unset LD_LIBRARY_PATH
 
-# A package that is unpacked elsewhere is found there.
-mv "$work/to" "$work/moved"
-PKG_CONFIG_PATH=$work/moved/lib/pkgconfig pkg-config --cflags tracewheel >flags
-grep -q -- "-I$work/moved/lib/pkgconfig/../../include" flags || fail "pkg-config names a folder that is not there: $(cat flags)"
-mv "$work/moved" "$work/to"
-
-# A project that includes tracewheel_instrument: its program shows every call, and its sleds are compact.
+# find_package: libraries, and tracewheel_instrument(): that program shows every call, and its sleds are compact.
 mkdir -p project/made
+cp "$top/examples/count_calls.c" "$top/examples/read_capture.c" project
 cat >project/CMakeLists.txt <<'CMAKE'
 cmake_minimum_required(VERSION 3.20)
 project(app C)
-list(APPEND CMAKE_MODULE_PATH ${CMAKE_PREFIX_PATH}/lib/cmake/tracewheel)
-include(tracewheel_instrument)
+find_package(tracewheel 0.1 REQUIRED)
 add_executable(app app.c)
 tracewheel_instrument(app)
+add_executable(count count_calls.c)
+target_link_libraries(count PRIVATE tracewheel::tracewheel)
+add_executable(read read_capture.c)
+target_link_libraries(read PRIVATE tracewheel::capture)
 CMAKE
 cat >project/app.c <<'C'
 __attribute__((noinline)) static int twice(int a) { __asm__ volatile("" : "+r"(a)); return a * 2; }
 int main(int argc, char **argv) { (void)argv; return twice(argc) - 2; }
 C
-expect 0 cmake -S project -B project/made -DCMAKE_PREFIX_PATH="$work/to" -DCMAKE_BUILD_TYPE=Release
+expect 0 cmake -S project -B project/made -DCMAKE_PREFIX_PATH="$to" -DCMAKE_BUILD_TYPE=Release
 expect 0 cmake --build project/made
+expect 0 project/made/count
+expect 0 project/made/read a.tw
 expect 0 "$tw" compact project/made/app
 says " 0 sleds"
 expect 0 "$tw" record -q --local -o app.tw -- project/made/app
 expect 0 "$tw" info --json app.tw
 [ "$(json 'd["events"]')" = 2 ] || fail "main and twice were not both recorded"
+
+# Manual pages and completions know every option of every command.
+share=$to/share
+completions="$share/bash-completion/completions/tracewheel $share/zsh/site-functions/_tracewheel \
+	$share/fish/vendor_completions.d/tracewheel.fish"
+for command in $("$tw" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+	page=$share/man/man1/tracewheel-$command.1
+	grep -q "tracewheel.*-$command" "$share/man/man1/tracewheel.1" || fail "tracewheel.1 does not name $command"
+	for option in $("$tw" "$command" --help | sed -n 's/^  \(-[A-Za-z],\|   \) --\([a-z-]*\).*/\2/p'); do
+		sed 's/\\-/-/g; s/\\fB//g' "$page" | grep -q -- "^\(-[A-Za-z]\\\\fR, \)\?--$option\\\\fR" ||
+			fail "$page does not explain --$option"
+		grep -q -- "^	$command) options='.*--$option[ ']" "$share/bash-completion/completions/tracewheel" || fail "bash: $command --$option"
+		sed -n "/^		$command)/,/;;\$/p" "$share/zsh/site-functions/_tracewheel" | grep -q -- "'\*--$option[=[]" || fail "zsh: $command --$option"
+		grep -q -- "from $command' .*-l $option " "$share/fish/vendor_completions.d/tracewheel.fish" || fail "fish: $command --$option"
+	done
+	if command -v groff >/dev/null; then
+		expect 0 groff -man -Tutf8 -ww -z "$page"
+		[ ! -s err ] || fail "groff warns of $page"
+	fi
+done
+# shellcheck disable=SC2086
+set -- $completions
+for shell in bash zsh fish; do
+	command -v "$shell" >/dev/null && expect 0 "$shell" -n "$1"
+	shift
+done
+# complete WORD...: what bash offers for the last word.
+complete_bash() {
+	bash -c 'source "$0"; COMP_WORDS=(tracewheel "$@"); COMP_CWORD=$#; _tracewheel; echo "${COMPREPLY[*]}"' \
+		"$share/bash-completion/completions/tracewheel" "$@" 2>/dev/null
+}
+is "$(complete_bash rep)" report
+is "$(complete_bash print --form)" --format
+is "$(complete_bash print --format e)" erlang
+is "$(complete_bash record --on-full '')" "drop block overwrite"
+is "$(complete_bash record -t 'libc:_' --ret)" "--returns --return-to"
+is "$(complete_bash report app)" app.tw
+is "$(complete_bash record --ring 4M -- projec)" project

@@ -188,17 +188,16 @@ int tw_launch_find(struct tw_launch *launch, const char *command)
 
 bool tw_launch_agent(char path[PATH_MAX], char reason[TW_LAUNCH_REASON_BYTES])
 {
-	static const char *const folders[] = {"/../lib", "/../lib/tracewheel", "/../lib/x86_64-linux-gnu"};
+	/* As installed; as built. */
+	static const char *const folders[] = {"/" TW_AGENT_FOLDER, "/../lib"};
 	char self[PATH_MAX] = "";
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 	char *slash = n > 0 ? strrchr(self, '/') : NULL;
 	if (slash)
 		*slash = 0;
-	for (size_t i = 0; i <= sizeof folders / sizeof *folders; i++) {
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
 		char candidate[2 * PATH_MAX];
-		bool is_installed = i == sizeof folders / sizeof *folders;
-		snprintf(candidate, sizeof candidate, "%s%s/libtracewheel-agent.so", is_installed ? "" : self,
-			 is_installed ? TW_INSTALL_LIBDIR : folders[i]);
+		snprintf(candidate, sizeof candidate, "%s%s/libtracewheel-agent.so", self, folders[i]);
 		char *real = realpath(candidate, NULL);
 		if (!real)
 			continue;
@@ -216,7 +215,9 @@ bool tw_launch_agent(char path[PATH_MAX], char reason[TW_LAUNCH_REASON_BYTES])
 		return is_usable;
 	}
 	snprintf(reason, TW_LAUNCH_REASON_BYTES,
-		 "libtracewheel-agent.so is not beside this command (in ../lib); build or install it first.");
+		 "%s%s/libtracewheel-agent.so is missing, with which programs are traced; install the command and it "
+		 "together, and move them together.",
+		 self, folders[0]);
 	return false;
 }
 

@@ -31,7 +31,7 @@ struct tw_launch {
  */
 int tw_launch_find(struct tw_launch *launch, const char *command);
 
-/* libtracewheel-agent.so beside this executable, or where it was installed.  False: reason says so. */
+/* The path of libtracewheel-agent.so, which lies at a fixed place relative to this executable.  False: reason says so. */
 bool tw_launch_agent(char path[PATH_MAX], char reason[TW_LAUNCH_REASON_BYTES]);
 
 /* A closed pipe and a file size limit become errors of write(); the program started later is as before. */

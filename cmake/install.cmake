@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# What `cmake --install` puts where, by GNUInstallDirs. Nothing installed holds an absolute path: the whole may be moved.
+include(CMakePackageConfigHelpers)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tracewheel)
+set(public tracewheel tracewheel-capture tracewheel-debug)
+
+# Everything that is installed, and nothing else: `./run build`.
+add_custom_target(product DEPENDS ${public} tracewheel-agent tracewheel-command)
+if(TARGET tracewheel-manual)
+  add_dependencies(product tracewheel-manual)
+endif()
+
+set_target_properties(tracewheel-capture PROPERTIES EXPORT_NAME capture)
+set_target_properties(tracewheel-debug PROPERTIES EXPORT_NAME debug)
+set_target_properties(tracewheel-command PROPERTIES EXPORT_NAME command)
+install(TARGETS ${public} tracewheel-command EXPORT tracewheel-targets
+        RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# Preloaded by the command, linked by nobody.
+install(TARGETS tracewheel-agent LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tracewheel)
+install(DIRECTORY include/tracewheel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+install(EXPORT tracewheel-targets NAMESPACE tracewheel:: DESTINATION ${package_folder})
+configure_package_config_file(cmake/tracewheel-config.cmake.in ${CMAKE_BINARY_DIR}/tracewheel-config.cmake
+                              INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/tracewheel-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/tracewheel-config.cmake ${CMAKE_BINARY_DIR}/tracewheel-config-version.cmake
+              cmake/tracewheel_instrument.cmake DESTINATION ${package_folder})
+
+file(RELATIVE_PATH to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+file(RELATIVE_PATH to_include ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+set(description_tracewheel "Erlang's tracing for native programs, from inside")
+set(description_tracewheel-capture "write and read captures of Tracewheel")
+set(description_tracewheel-debug "arguments and lines of native functions, for Tracewheel")
+foreach(package ${public})
+  set(description ${description_${package}})
+  configure_file(cmake/library.pc.in ${CMAKE_BINARY_DIR}/${package}.pc @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/${package}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endforeach()
+
+if(TARGET tracewheel-manual)
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/manual/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
+  install(FILES ${CMAKE_BINARY_DIR}/manual/tracewheel.bash RENAME tracewheel
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${CMAKE_BINARY_DIR}/manual/_tracewheel DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${CMAKE_BINARY_DIR}/manual/tracewheel.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endif()
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+file(GLOB examples CONFIGURE_DEPENDS examples/*.c)
+install(FILES ${examples} DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: who has none of the packages for tests and benchmarks can configure and build all that is installed; who asks for
+# tests without them, or lacks a package that is needed, is told which.
+# Method: the project is configured as if they were not there; its rules for the build are looked at, not run.
+build=$1
+here=$(realpath "$(dirname "$0")")
+top=$(realpath "$here/../..")
+. "$here/lib.sh"
+
+# An empty answer stands for a search that found nothing: CMake does not search again.
+none="-DTW_CMOCKA_LIBRARY= -DTW_BENCHMARK_LIBRARY= -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON"
+# shellcheck disable=SC2086
+expect 0 cmake -S "$top" -B made -G Ninja $none
+shows "tests: not built, libcmocka-dev is not installed"
+shows "benchmarks: not built, libbenchmark-dev is not installed"
+ninja -C made -t targets all >targets
+grep -q '^product: phony' targets || fail "no target product"
+grep -E '_test|cmocka|tracewheel-bench' targets && fail "tests or benchmarks would be built"
+expect 0 ninja -C made -n product
+# What it would build is all that is installed.
+sed -n 's/^ *file(INSTALL .*FILES "\(.*\)".*/\1/p' made/cmake_install.cmake made/*/cmake_install.cmake | sed 's/" "/\n/g' |
+	sed -n "s|^$work/made/||p" >installed
+ninja -C made -t inputs product >inputs 2>/dev/null || ninja -C made -n -v product >inputs
+grep -q . installed || fail "nothing is installed"
+while read -r file; do
+	case $file in
+	*.cmake | *.pc | manual/*) continue ;;
+	esac
+	grep -q -- "${file%.[0-9]*.[0-9]*.[0-9]*}" inputs || fail "$file is installed, and not built by the target product"
+done <installed
+
+# shellcheck disable=SC2086
+expect 1 cmake -S "$top" -B asked $none -DTW_TESTS=ON
+says "TW_TESTS is ON, and libcmocka-dev is not installed"
+expect 1 cmake -S "$top" -B poor -DTW_LIBRARY_lz4=
+says "lz4 not found: apt-get install liblz4-dev"
