@@ -329,14 +329,12 @@ void tw_backing_unmap(void *address, size_t bytes)
 		munmap(address, bytes);
 }
 
-int tw_backing_remove_file(const char *directory, const char *file)
+void tw_backing_remove_file(const char *directory, const char *file)
 {
 	char path[512];
-	int error = file_path(directory, file, path, sizeof path);
 
-	if (error)
-		return error;
-	return unlink(path) < 0 ? tw_error_from_errno(errno) : 0;
+	if (!file_path(directory, file, path, sizeof path))
+		unlink(path);
 }
 
 struct removal {

@@ -49,7 +49,8 @@ int tw_backing_read(const char *directory, const char *file, void *head, size_t 
 /* Memory without a name. */
 int tw_backing_anonymous(size_t bytes, void **out);
 void tw_backing_unmap(void *address, size_t bytes);
-int tw_backing_remove_file(const char *directory, const char *file);
+/* If it is there. */
+void tw_backing_remove_file(const char *directory, const char *file);
 /* Every regular file whose name fn accepts. */
 void tw_backing_remove_files(const char *directory, bool (*fn)(const char *name));
 /* What the files of a directory take. */

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """mutate.py [--seed N] [--seconds N] [--count N] [--only REGEX] - would the tests notice a small mistake?
+mutate.py --try FILE - of these mistakes, one a line: file :: line :: changed line (`;`: left out)
 
 Goal    Each random small mistake in ringbuf, progress, breakpoints, pipeline and session is noticed by the quick tests.
 Method  In a copy of the tree under build/mutate one line at a time is changed: an operator, a constant, a memory order, a
@@ -22,7 +23,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COPY = ROOT / "build" / "mutate" / "tree"
+COPY = ROOT / "build" / "mutate" / ("tried" if "--try" in sys.argv else "tree")
 ROOMS = {
     # room: tests that are built and run, the quickest and nearest first
     "ringbuf": [r"ringbuf_", r"ring_step$", r"capture_(record|recover)$", r"session_(race|life|hit)$"],
@@ -147,14 +148,26 @@ def judge(mutant):
     return None
 
 
-def read_equivalents():
+def read_lines(path):
     """Lines `file :: before :: after :: reason`; without the numbers of lines, which change."""
     out = {}
-    for line in (ROOT / "tests" / "mutants" / "equivalent.txt").read_text().split("\n"):
+    for line in path.read_text().split("\n"):
         parts = [part.strip() for part in line.split(" :: ")]
-        if len(parts) == 4 and not line.startswith("#"):
-            out[tuple(parts[:3])] = parts[3]
+        if len(parts) >= 3 and not line.startswith("#"):
+            out[tuple(parts[:3])] = parts[3] if len(parts) > 3 else ""
     return out
+
+
+def find(listed):
+    """The mutants that are named, wherever their lines are now."""
+    for name, before, after in listed:
+        lines = (COPY / name).read_text().split("\n")
+        numbers = [number for number, line in enumerate(lines, 1) if line.strip() == before]
+        if not numbers:
+            print(f"gone      {name}: {before}", flush=True)
+        for number in numbers:
+            line = lines[number - 1]
+            yield Mutant(name, number, line, line[:len(line) - len(line.lstrip())] + after)
 
 
 def copy_tree():
@@ -180,18 +193,20 @@ def main():
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--count", type=int, default=0, help="no more than so many that compile")
     parser.add_argument("--only", default="", help="files whose path has this")
+    parser.add_argument("--try", dest="listed", type=pathlib.Path, help="a file of mutants, instead of those by chance")
     asked = parser.parse_args()
     os.nice(19)
     copy_tree()
-    print(f"seed {asked.seed}; building the copy in {COPY.relative_to(ROOT)}", flush=True)
+    print(f"{asked.listed or f'seed {asked.seed}'}; building the copy in {COPY.relative_to(ROOT)}", flush=True)
     for command in (["cmake", "--preset", "release"], ["cmake", "--build", "--preset", "release"]):
         code, told = run(command)
         if code:
             print(told[-2000:])
             return 2
-    known = read_equivalents()
+    known = {} if asked.listed else read_lines(ROOT / "tests" / "mutants" / "equivalent.txt")
+    mutants = find(read_lines(asked.listed)) if asked.listed else draw(random.Random(asked.seed), asked.only)
     killed, survivors, explained, refused, ends = 0, [], [], 0, time.monotonic() + asked.seconds
-    for mutant in draw(random.Random(asked.seed), asked.only):
+    for mutant in mutants:
         if time.monotonic() > ends or (asked.count and killed + len(survivors) + len(explained) >= asked.count):
             break
         path = COPY / mutant.path

@@ -30,7 +30,7 @@ static void fill(tw_return_word *words, uint64_t tag)
 }
 
 /* How a call is opened on a slot. */
-enum way { SIMPLE, LONG, TAIL_CALL, AFTER_JUMP, AFTER_JUMP_LONG, OTHER_HALF, WAYS };
+enum way { SIMPLE, LONG, TAIL_CALL, AFTER_JUMP, AFTER_JUMP_LONG, OTHER_HALF, COPIED, WAYS };
 
 static void open_slot(uint64_t *slot, enum way way, uint64_t tag)
 {
@@ -51,7 +51,10 @@ static void open_slot(uint64_t *slot, enum way way, uint64_t tag)
 		*slot = 0x5678;
 		slot++;
 	}
-	if (way < TAIL_CALL || way == OTHER_HALF)
+	/* From COPIED on, for good: a frame that was copied away is there again, with its call open. */
+	if (way == COPIED)
+		tw_returns_stacks_are_copied();
+	if (way < TAIL_CALL || way == OTHER_HALF || way == COPIED)
 		*slot = 0x1234;
 	assert_true(tw_returns_open(slot, words, is_long, false, &stub));
 }

@@ -9,6 +9,8 @@
  */
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
+#include "breakpoints/sled.h"
+#include "breakpoints/unwind.h"
 #include "tracewheel/error.h"
 
 #include <stdarg.h>
@@ -27,6 +29,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define ANSWER      0x1234567
@@ -372,6 +375,15 @@ static void one_byte_nops_are_left_alone_while_threads_run(void **state)
 		assert_int_equal(try_arm(at, 5, &place), alignment <= 3 ? 0 : TW_ENOTSUP);
 		calls_pass(at, alignment <= 3, place);
 	}
+	/* Long NOPs, where compilers let functions begin: one store makes the window. */
+	for (size_t f = 4; f < sizeof forms / sizeof *forms; f++) {
+		uint8_t *at = make_function(&forms[f], 0);
+		struct tw_place *place = arm(at, forms[f].bytes);
+
+		calls_pass(at, true, place);
+		disarm(place);
+		calls_pass(at, false, place);
+	}
 	/* RELAXED test.end: as above. */
 	tw_store_relaxed(&must_end, true);
 	pthread_join(thread, NULL);
@@ -584,6 +596,66 @@ static void a_hit_can_be_unwound(void **state)
 	disarm(place);
 }
 
+/* Whatever of a stub a thread is in, an unwinder that is told of the stubs goes on to the function and its callers. */
+static const struct tw_place *stepped_place;
+static unsigned steps_in_stub, steps_in_the_dark;
+
+static void a_stub_can_be_unwound(void **state);
+
+static void step(int number, siginfo_t *info, void *context)
+{
+	uintptr_t at = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+
+	if (at - (uintptr_t)stepped_place->stub >= TW_SLED_STUB_BYTES)
+		return;
+	steps_in_stub++;
+	frame_count = backtrace(frames, 32);
+	steps_in_the_dark += !has_frame((void *)(uintptr_t)inner, 32) || !has_frame((void *)(uintptr_t)outer, 64) ||
+			     !has_frame((void *)(uintptr_t)a_stub_can_be_unwound, 4096);
+}
+
+static void set_stepping(bool is_on)
+{
+	if (is_on)
+		__asm__ volatile("pushfq; orl $0x100, (%%rsp); popfq" ::: "memory", "cc");
+	else
+		__asm__ volatile("pushfq; andl $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+}
+
+/* libgcc's, for code made at run time. */
+void __register_frame(const void *frames);
+void __deregister_frame(const void *frames);
+
+static void a_stub_can_be_unwound(void **state)
+{
+	struct sigaction action = {.sa_sigaction = step, .sa_flags = SA_SIGINFO | SA_ONSTACK}, before;
+	struct tw_unwind_code code;
+	const uint8_t *entries;
+	uint8_t *at = (uint8_t *)(uintptr_t)inner;
+	int32_t distance;
+
+	if (memcmp(at, "\xf3\x0f\x1e\xfa", 4) == 0)
+		at += 4;
+	stepped_place = arm(at, 9);
+	assert_false(tw_unwind_find_code((uintptr_t)at, &code));
+	assert_true(tw_unwind_find_code((uintptr_t)stepped_place->stub, &code));
+	assert_true((uintptr_t)stepped_place->stub + TW_SLED_STUB_BYTES <= (uintptr_t)code.end);
+	/* .eh_frame_hdr: four bytes of forms, then where the entries begin. */
+	memcpy(&distance, (const uint8_t *)code.header + 4, sizeof distance);
+	entries = (const uint8_t *)code.header + 4 + distance;
+	__register_frame(entries);
+	backtrace(frames, 1);
+	sigaction(SIGTRAP, &action, &before);
+	set_stepping(true);
+	outer(1);
+	set_stepping(false);
+	sigaction(SIGTRAP, &before, NULL);
+	__deregister_frame(entries);
+	assert_int_equal(steps_in_stub, 5);
+	assert_int_equal(steps_in_the_dark, 0);
+	disarm((struct tw_place *)(uintptr_t)stepped_place);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -597,6 +669,7 @@ int main(void)
 		cmocka_unit_test(suspended_writes_are_made_up_for),
 		cmocka_unit_test(every_register_comes_through),
 		cmocka_unit_test(a_hit_can_be_unwound),
+		cmocka_unit_test(a_stub_can_be_unwound),
 		cmocka_unit_test(one_byte_nops_are_left_alone_while_threads_run),
 	};
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: time that the tracer took for itself stands in a capture, and is no event of the program.
+ * Goal: time that the tracer took for itself stands in a capture, and is no event of the program: neither among those that
+ * are read nor among those that were lost.
  *
- * Method: a capture made by hand is read with and without it.
+ * Method: a capture made by hand is read with and without it; a ring that is written over has it between its events.
  */
 #include "capture_help.h"
+#include "pipeline/hit/hit.h"
+#include "pipeline/thread/wait.h"
 
 static void it_is_no_event(void **state)
 {
@@ -46,10 +49,49 @@ static void it_is_no_event(void **state)
 	tw_capture_close(capture);
 }
 
+/* Each event is kept or lost, and own time is neither. */
+static void it_is_not_lost_where_rings_are_written_over(void **state)
+{
+	const uint64_t none[TW_RB_CAUSES] = { 0 };
+	struct tw_rb_shared *shared = aligned_alloc(4096, 4096 + TW_RB_BYTES_MIN);
+	uint8_t *copy = malloc(TW_RB_BYTES_MIN);
+	struct tw_rb_loss_record loss;
+	struct tw_lane lane = { 0 };
+	uint64_t kept = 0, own = 0, first, end;
+	int64_t bytes;
+
+	memset(shared, 0, 4096 + TW_RB_BYTES_MIN);
+	tw_rb_shared_init(shared, 0, TW_RB_BYTES_MIN);
+	assert_true(tw_rb_producer_init(&lane.producer, shared, TW_RB_OVERWRITE));
+	for (uint64_t number = 1; number <= 20000; number++) {
+		struct tw_rb_record *record;
+
+		assert_int_equal(tw_rb_reserve(&lane.producer, 16, number, (void **)&record), TW_RB_OK);
+		*record = (struct tw_rb_record){ number, TW_RB_HEAD(TW_EVENT_CALL, 0, 16, 1) };
+		tw_rb_commit(&lane.producer, 16);
+		if (number % 50 == 0)
+			tw_wait_tell(&lane, TW_OWN_TIME_SETUP, number);
+	}
+	bytes = tw_rb_snapshot(shared, TW_RB_BYTES_MIN, copy, &first, &end);
+	assert_true(bytes > 0);
+	for (int64_t at = 0; at < bytes; at += TW_RB_HEAD_BYTES(((struct tw_rb_record *)(copy + at))->head)) {
+		bool is_own = TW_RB_HEAD_KIND(((struct tw_rb_record *)(copy + at))->head) == TW_EVENT_OWN_TIME;
+
+		own += is_own;
+		kept += !is_own;
+	}
+	assert_true(own > 10);
+	assert_true(tw_rb_untold_loss(shared, none, &loss));
+	assert_int_equal(loss.lost[TW_RB_LOST_FULL] + kept, 20000);
+	free(copy);
+	free(shared);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_no_event),
+		cmocka_unit_test(it_is_not_lost_where_rings_are_written_over),
 	};
 	int failed;
 

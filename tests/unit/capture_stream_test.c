@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	Who reads a stream while it comes gets the events of a process in the order of its runs, whatever the clocks
+ *	of its threads say, and wherever the marks cut its runs.
+ * Method	A stream made by hand: two threads whose clocks disagree, a process that moves between them, and marks in the
+ *	middle of its runs.
+ */
+#include "capture_help.h"
+
+enum { PROCESS = 7, FIRST = 0, SECOND = 1 };
+
+/* Its calls are numbered: this is the order in which it made them. */
+static uint64_t next_number;
+
+static void begin_run(struct maker *maker, uint32_t thread, uint64_t ticks, uint64_t run)
+{
+	maker_record(maker, thread, ticks, TW_EVENT_SWITCH, PROCESS, &run, 1);
+}
+
+static void put_calls(struct maker *maker, uint32_t thread, uint64_t ticks, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		maker_call(maker, thread, ticks + i, next_number++, 0);
+}
+
+/* Everything up to these ticks has come. */
+static void put_mark(struct maker *maker, uint64_t ticks)
+{
+	struct tw_block_header header = { .type = TW_BLOCK_MARK, .first_ticks = ticks, .last_ticks = ticks };
+	const uint8_t *stored;
+
+	maker_flush(maker, FIRST);
+	maker_flush(maker, SECOND);
+	tw_block_encode_bytes(maker->store.encoder, &header, NULL, 0, &stored);
+	assert_int_equal(tw_store_append(&maker->store, &maker->image, &header, stored), 0);
+}
+
+static int open_only_segment(void)
+{
+	DIR *opened = opendir(capture_path);
+	const struct dirent *entry;
+	int fd = -1;
+
+	while ((entry = readdir(opened)) != NULL)
+		if (entry->d_name[0] != '.' && fd < 0)
+			fd = openat(dirfd(opened), entry->d_name, O_RDONLY);
+	closedir(opened);
+	return fd;
+}
+
+static void comes_in_order(struct maker *maker, uint64_t count)
+{
+	struct tw_capture_events *events;
+	const struct tw_capture_event *batch;
+	struct tw_capture *capture;
+	uint64_t seen = 0;
+	int64_t got;
+	int fd;
+
+	assert_int_equal(next_number, count);
+	end_maker(maker, true);
+	fd = open_only_segment();
+	assert_int_equal(tw_capture_open_stream(fd, &capture), 0);
+	assert_int_equal(tw_capture_events_create(capture, NULL, &events), 0);
+	while ((got = tw_capture_events_next(events, &batch)) > 0)
+		for (int64_t i = 0; i < got; i++)
+			assert_int_equal(batch[i].payload[0], seen++);
+	assert_int_equal(got, 0);
+	assert_int_equal(seen, count);
+	tw_capture_events_destroy(events);
+	tw_capture_close(capture);
+	close(fd);
+}
+
+/* The second thread's clock is behind: its run seems to begin before the rest of the first one's was made. */
+static void a_run_waits_for_one_that_goes_on_over_a_mark(void **state)
+{
+	struct maker *maker = begin_maker();
+
+	next_number = 0;
+	begin_run(maker, FIRST, 2000, 1);
+	put_calls(maker, FIRST, 2001, 5);
+	put_mark(maker, 3000);
+	put_calls(maker, FIRST, 5000, 5);
+	begin_run(maker, SECOND, 4000, 2);
+	put_calls(maker, SECOND, 4001, 5);
+	put_mark(maker, 6000);
+	comes_in_order(maker, 15);
+}
+
+/*
+ * The second thread's clock is ahead.  The rest of its run comes behind the mark, and so does the rest of the run after it,
+ * whose beginning came before: there was nothing to wait for then.
+ */
+static void a_run_that_goes_on_waits_for_what_comes_late(void **state)
+{
+	struct maker *maker = begin_maker();
+
+	next_number = 0;
+	begin_run(maker, SECOND, 2000, 2);
+	put_calls(maker, SECOND, 2001, 5);
+	begin_run(maker, FIRST, 2100, 3);
+	put_mark(maker, 3000);
+	put_calls(maker, SECOND, 8000, 5);
+	put_calls(maker, FIRST, 7000, 5);
+	put_mark(maker, 9000);
+	comes_in_order(maker, 15);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_run_waits_for_one_that_goes_on_over_a_mark),
+		cmocka_unit_test(a_run_that_goes_on_waits_for_what_comes_late),
+	};
+	int failed;
+
+	begin_directory();
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	end_directory();
+	return failed;
+}

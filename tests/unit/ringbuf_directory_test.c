@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	The folders that sets of rings lie in are taken from their own user only; sets that are being made are not
+ *	taken for those of dead owners; a set that is destroyed or detached leaves no memory mapped.
+ * Method	A folder of this test stands for /dev/shm (TRACEWHEEL_SHM): sets in it are made by hand, half or whole, and
+ *	given to other users, where the test may do that.
+ */
+#include "base/error.h"
+#include "ringbuf/backing.h"
+#include "ringbuf/ringset.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { SOMEBODY = 4711, SOMEBODY_ELSE = 4712 };
+
+static char folder[64], own[128];
+
+/* ---- sets of the dead ---- */
+
+static unsigned dead_count(void)
+{
+	return tw_rs_list_dead(NULL, NULL);
+}
+
+/* As if nothing had been made in it for so long. */
+static void set_age(const char *path, time_t seconds)
+{
+	const struct timespec then = { time(NULL) - seconds, 0 }, times[2] = { then, then };
+
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void write_file(const char *path, const void *bytes, size_t count)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	assert_int_equal(write(fd, bytes, count), count);
+	close(fd);
+}
+
+static void a_set_that_is_being_made_is_nobodys_yet(void **state)
+{
+	struct tw_rs_config other = { .magic = TW_RS_MAGIC, .version = TW_RS_VERSION + 1 };
+	struct tw_rs_options options = { .ring_bytes = 1 << 16 };
+	char path[256], config[300];
+	struct tw_rs alive;
+
+	assert_int_equal(tw_rs_create(&alive, &options), 0);
+	set_age(alive.path, 120);
+	assert_int_equal(dead_count(), 0);
+	snprintf(path, sizeof path, "%s/made", own);
+	snprintf(config, sizeof config, "%s/config", path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(dead_count(), 0);
+	set_age(path, 120);
+	assert_int_equal(dead_count(), 1);
+	/* Half of its configuration is there. */
+	write_file(config, &other, sizeof other / 2);
+	set_age(path, 0);
+	assert_int_equal(dead_count(), 0);
+	set_age(path, 120);
+	assert_int_equal(dead_count(), 1);
+	/* Of another version nobody can tell. */
+	write_file(config, &other, sizeof other);
+	set_age(path, 120);
+	assert_int_equal(dead_count(), 0);
+	assert_int_equal(tw_rs_remove(path), 0);
+	tw_rs_destroy(&alive);
+	assert_int_equal(dead_count(), 0);
+}
+
+/* ---- whose they are ---- */
+
+static void what_others_own_or_may_write_is_refused(void **state)
+{
+	struct tw_rs_options options = { .ring_bytes = 1 << 16 };
+	struct tw_rs set, member;
+	char control[300];
+
+	assert_int_equal(tw_rs_create(&set, &options), 0);
+	assert_int_equal(tw_backing_check_directory(set.path), 0);
+	snprintf(control, sizeof control, "%s/control", set.path);
+	for (unsigned mode = 0720; mode != 0700; mode = mode == 0720 ? 0702 : 0700) {
+		assert_int_equal(chmod(set.path, mode), 0);
+		assert_int_equal(tw_rs_attach(&member, set.path), TW_EPERM);
+		assert_int_equal(tw_rs_remove(set.path), TW_EPERM);
+		assert_int_equal(chmod(set.path, 0700), 0);
+		assert_int_equal(chmod(control, mode & 0666), 0);
+		assert_int_equal(tw_rs_attach(&member, set.path), TW_EPERM);
+		assert_int_equal(chmod(control, 0600), 0);
+	}
+	assert_int_equal(tw_rs_attach(&member, set.path), 0);
+	tw_rs_detach(&member);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(control, SOMEBODY, SOMEBODY), 0);
+		assert_int_equal(tw_rs_attach(&member, set.path), TW_EPERM);
+		assert_int_equal(chown(control, 0, 0), 0);
+		assert_int_equal(chown(set.path, SOMEBODY, SOMEBODY), 0);
+		assert_int_equal(tw_rs_attach(&member, set.path), TW_EPERM);
+		assert_int_equal(tw_rs_remove(set.path), TW_EPERM);
+		assert_int_equal(chown(set.path, 0, 0), 0);
+	}
+	tw_rs_destroy(&set);
+}
+
+/* Of an owner that runs as root, and has given its program other rights. */
+static void roots_and_ones_own_are_taken(void **state)
+{
+	char theirs[160];
+	int status;
+	pid_t child;
+
+	if (geteuid() != 0)
+		skip();
+	snprintf(theirs, sizeof theirs, "%s/theirs", folder);
+	assert_int_equal(mkdir(theirs, 0755), 0);
+	child = fork();
+	if (child == 0) {
+		if (setresuid(SOMEBODY, SOMEBODY, SOMEBODY))
+			_exit(1);
+		_exit(tw_backing_check_directory(theirs) == 0 ? 0 : 2);
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	for (int is_own = 0; is_own < 2; is_own++) {
+		assert_int_equal(chown(theirs, is_own ? SOMEBODY : SOMEBODY_ELSE, 0), 0);
+		child = fork();
+		if (child == 0) {
+			if (setresuid(SOMEBODY, SOMEBODY, SOMEBODY))
+				_exit(1);
+			_exit(tw_backing_check_directory(theirs) == (is_own ? 0 : TW_EPERM) ? 0 : 2);
+		}
+		waitpid(child, &status, 0);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(rmdir(theirs), 0);
+}
+
+/* ---- memory ---- */
+
+/* Mappings of files of the set, and of anonymous memory that is shared. */
+static unsigned mapped(const char *name)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	unsigned count = 0;
+
+	while (fgets(line, sizeof line, maps))
+		count += strstr(line, name) != NULL;
+	fclose(maps);
+	return count;
+}
+
+static void a_set_that_is_gone_leaves_no_memory(void **state)
+{
+	struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 20 };
+	struct tw_rs_claim who = { 0 };
+	struct tw_rb_producer producer;
+	struct tw_rs set, member;
+	const char shared[] = "/dev/zero";
+	unsigned before = mapped(shared);
+	char path[256];
+	uint32_t image;
+
+	assert_int_equal(tw_rs_create(&set, &options), 0);
+	strcpy(path, set.path);
+	assert_int_equal(mapped(path), 1);
+	assert_int_equal(tw_rs_attach(&member, path), 0);
+	assert_int_equal(tw_rs_image_claim(&member, &image), 0);
+	assert_true(tw_rs_ring_claim(&member, &who, &producer));
+	tw_rs_look(&set);
+	assert_true(mapped(path) > 3);
+	tw_rs_detach(&member);
+	tw_rs_destroy(&set);
+	assert_int_equal(mapped(path), 0);
+	options.is_anonymous = true;
+	assert_int_equal(tw_rs_create(&set, &options), 0);
+	assert_true(mapped(shared) > before);
+	tw_rs_destroy(&set);
+	assert_int_equal(mapped(shared), before);
+}
+
+static int set_up(void **state)
+{
+	strcpy(folder, "/dev/shm/tracewheel-folder-XXXXXX");
+	if (!mkdtemp(folder)) {
+		strcpy(folder, "/tmp/tracewheel-folder-XXXXXX");
+		if (!mkdtemp(folder))
+			return -1;
+	}
+	chmod(folder, 0755);
+	setenv("TRACEWHEEL_SHM", folder, 1);
+	snprintf(own, sizeof own, "%s/tracewheel-%u", folder, (unsigned)geteuid());
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	rmdir(own);
+	return rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_set_that_is_being_made_is_nobodys_yet),
+		cmocka_unit_test(what_others_own_or_may_write_is_refused),
+		cmocka_unit_test(roots_and_ones_own_are_taken),
+		cmocka_unit_test(a_set_that_is_gone_leaves_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
