@@ -2,7 +2,7 @@
 /*
  * interpret.c - the interpreter proper: programs that build, compare or call.
  *
- * Its memory is the scratch of the run: variables, then the stack, then the terms that it builds.  Labels and
+ * Its memory is the scratch of the run: variables, then the stack, then the terms that it builds.  Functions, labels and
  * instructions have the same names; match/ops.h says what each does.
  */
 #include "match/machine.h"
@@ -154,8 +154,325 @@ static void silence(struct tw_match_machine *m, struct tw_term value)
 	}
 }
 
-/* Sets up the memory of the run; answers where the stack begins. */
-static struct tw_term *begin(struct tw_match_machine *m, struct tw_term **variables)
+/* ---- instructions ---- */
+
+#define INLINE inline __attribute__((always_inline))
+
+/* What is in registers while a program runs: nothing that is not inlined gets the address of it. */
+struct registers {
+	struct tw_match_machine *m;
+	const struct tw_match_insn *insn;
+	const struct tw_term *constants;
+	struct tw_term *variables;
+	struct tw_term *sp; /* the first free place */
+};
+
+/* How it goes on: at the next instruction, at d, at c, with 'EXIT' (or at c, in guards), or not. */
+enum step { NEXT, JUMP, FAIL, EXIT, STOP };
+
+/* Puts a value in place of so many; EXIT where there is none. */
+static INLINE enum step give(struct registers *r, unsigned int pops, struct tw_term value)
+{
+	r->sp -= pops;
+	if (tw_unlikely(tw_term_is_none(value)))
+		return EXIT;
+	*r->sp++ = value;
+	return NEXT;
+}
+
+static INLINE enum step op_ARITY(struct registers *r)
+{
+	unsigned int count = r->m->count;
+
+	return (r->insn->a ? count < r->insn->b : count != r->insn->b) ? FAIL : NEXT;
+}
+
+static INLINE const struct tw_match_range *range_of(const struct registers *r)
+{
+	return &r->m->program->ranges[r->insn->b];
+}
+
+static INLINE enum step op_RANGE(struct registers *r)
+{
+	const struct tw_match_range *range = range_of(r);
+	uint64_t word;
+
+	if (!integer_argument(r->m, r->insn->a, &word))
+		return NEXT;
+	return (word - range->low) << range->shift > range->span ? FAIL : JUMP;
+}
+
+static INLINE enum step op_MASK(struct registers *r)
+{
+	uint64_t word;
+
+	if (!integer_argument(r->m, r->insn->a, &word))
+		return NEXT;
+	return (word & range_of(r)->low) == range_of(r)->span ? JUMP : FAIL;
+}
+
+static INLINE enum step op_MASK_NOT(struct registers *r)
+{
+	uint64_t word;
+
+	if (!integer_argument(r->m, r->insn->a, &word))
+		return NEXT;
+	return (word & range_of(r)->low) == range_of(r)->span ? FAIL : JUMP;
+}
+
+/* Only behind what the small loops could not do: rare enough for the general code at the next. */
+static INLINE enum step op_STRING(struct registers *r)
+{
+	return NEXT;
+}
+
+static INLINE enum step op_STRING_NOT(struct registers *r)
+{
+	return NEXT;
+}
+
+static INLINE enum step op_ARG_IS(struct registers *r)
+{
+	return argument(r->m, r->insn->a).word == r->constants[r->insn->b].word ? NEXT : FAIL;
+}
+
+static INLINE enum step op_ARG_TYPE(struct registers *r)
+{
+	/* A machine word is an integer, even where there is no room for it as a term. */
+	struct tw_term x = r->m->is_raw ? tw_small(0) : argument(r->m, r->insn->a);
+
+	return tw_match_is_type((enum tw_match_type)r->insn->b, x) ? NEXT : FAIL;
+}
+
+static INLINE enum step op_ACCEPT(struct registers *r)
+{
+	tw_match_accept(r->m->run, r->constants[r->insn->b], r->insn->a);
+	return STOP;
+}
+
+static INLINE enum step op_REJECT(struct registers *r)
+{
+	r->m->run->result.verdict = TW_MATCH_NO;
+	return STOP;
+}
+
+/* ---- values ---- */
+
+static INLINE enum step op_ARG(struct registers *r)
+{
+	return give(r, 0, argument(r->m, r->insn->b));
+}
+
+static INLINE enum step op_WHOLE(struct registers *r)
+{
+	return give(r, 0, all_arguments(r->m));
+}
+
+static INLINE enum step op_VAR(struct registers *r)
+{
+	*r->sp++ = r->variables[r->insn->b];
+	return NEXT;
+}
+
+static INLINE enum step op_CONST(struct registers *r)
+{
+	*r->sp++ = r->constants[r->insn->b];
+	return NEXT;
+}
+
+static INLINE enum step op_POP(struct registers *r)
+{
+	r->sp--;
+	return NEXT;
+}
+
+static INLINE enum step op_TUPLE(struct registers *r)
+{
+	return give(r, r->insn->b, make_tuple(r->m, r->sp - 1, r->insn->b));
+}
+
+static INLINE enum step op_CONS(struct registers *r)
+{
+	return give(r, 2, tw_term_cons(&r->m->run->arena, r->sp[-1], r->sp[-2]));
+}
+
+static INLINE enum step op_SNOC(struct registers *r)
+{
+	return give(r, 2, tw_term_cons(&r->m->run->arena, r->sp[-2], r->sp[-1]));
+}
+
+static INLINE enum step op_MAP(struct registers *r)
+{
+	return give(r, r->insn->b * 2, make_map(r->m, r->sp - 1, r->insn->b));
+}
+
+/* ---- patterns ---- */
+
+static INLINE enum step op_BIND(struct registers *r)
+{
+	r->variables[r->insn->b] = *--r->sp;
+	return NEXT;
+}
+
+static INLINE enum step op_MATCH_VAR(struct registers *r)
+{
+	return is_equal(r->m, *--r->sp, r->variables[r->insn->b]) ? NEXT : FAIL;
+}
+
+static INLINE enum step op_MATCH_ARG(struct registers *r)
+{
+	struct tw_term x = argument(r->m, r->insn->b);
+
+	return !tw_term_is_none(x) && is_equal(r->m, *--r->sp, x) ? NEXT : FAIL;
+}
+
+static INLINE enum step op_MATCH_CONST(struct registers *r)
+{
+	return is_equal(r->m, *--r->sp, r->constants[r->insn->b]) ? NEXT : FAIL;
+}
+
+static INLINE enum step op_MATCH_TUPLE(struct registers *r)
+{
+	return tw_is_tuple(r->sp[-1]) && tw_block_size(r->sp[-1]) == r->insn->b ? NEXT : FAIL;
+}
+
+static INLINE enum step op_ELEMENT(struct registers *r)
+{
+	if (!tw_is_tuple(r->sp[-1]) || tw_block_size(r->sp[-1]) <= r->insn->b)
+		return FAIL;
+	*r->sp = tw_elements(r->sp[-1])[r->insn->b];
+	r->sp++;
+	return NEXT;
+}
+
+static INLINE enum step op_MATCH_CONS(struct registers *r)
+{
+	struct tw_term x = r->sp[-1];
+
+	if (!tw_is_cons(x))
+		return FAIL;
+	r->sp[-1] = tw_cell(x)->tail;
+	*r->sp++ = tw_cell(x)->head;
+	return NEXT;
+}
+
+static INLINE enum step op_MATCH_MAP(struct registers *r)
+{
+	return tw_is_map(r->sp[-1]) ? NEXT : FAIL;
+}
+
+static INLINE enum step op_MATCH_KEY(struct registers *r)
+{
+	struct tw_term x = tw_term_map_get(r->sp[-1], r->constants[r->insn->b]);
+
+	if (tw_term_is_none(x))
+		return FAIL;
+	*r->sp++ = x;
+	return NEXT;
+}
+
+/* ---- expressions ---- */
+
+static INLINE enum step op_TEST(struct registers *r)
+{
+	r->sp[-1] = tw_term_bool(tw_match_is_type((enum tw_match_type)r->insn->a, r->sp[-1]));
+	return NEXT;
+}
+
+static INLINE enum step op_COMPARE(struct registers *r)
+{
+	return give(r, 2, compare(r->m, (enum tw_match_comparison)r->insn->a, r->sp[-1], r->sp[-2]));
+}
+
+static INLINE enum step op_AND(struct registers *r)
+{
+	return give(r, r->insn->b, conclude(r->sp - r->insn->b, r->insn->b, true));
+}
+
+static INLINE enum step op_OR(struct registers *r)
+{
+	return give(r, r->insn->b, conclude(r->sp - r->insn->b, r->insn->b, false));
+}
+
+/* The top decides, if it is a boolean: the operands that follow are not evaluated. */
+static INLINE enum step decide(struct registers *r)
+{
+	if (!is_boolean(r->sp[-1])) {
+		if (r->insn->c)
+			return FAIL;
+		r->sp[-1] = tw_atom(TW_ATOM_EXIT);
+	}
+	return JUMP;
+}
+
+static INLINE enum step op_ANDALSO(struct registers *r)
+{
+	if (!is_true(r->sp[-1]))
+		return decide(r);
+	r->sp--;
+	return NEXT;
+}
+
+static INLINE enum step op_ORELSE(struct registers *r)
+{
+	if (r->sp[-1].word != tw_atom(TW_ATOM_FALSE).word)
+		return decide(r);
+	r->sp--;
+	return NEXT;
+}
+
+static INLINE enum step op_CALL(struct registers *r)
+{
+	const struct tw_match_function_entry *function = &tw_match_functions[r->insn->a];
+
+	return give(r, function->arity, function->call(r->m, r->sp - 1));
+}
+
+static INLINE enum step op_GUARD(struct registers *r)
+{
+	return is_true(*--r->sp) ? NEXT : FAIL;
+}
+
+/* ---- actions ---- */
+
+static INLINE enum step op_MESSAGE(struct registers *r)
+{
+	r->m->message = r->sp[-1];
+	r->sp[-1] = tw_atom(TW_ATOM_TRUE);
+	return NEXT;
+}
+
+static INLINE enum step op_SILENT(struct registers *r)
+{
+	silence(r->m, r->sp[-1]);
+	r->sp[-1] = tw_atom(TW_ATOM_TRUE);
+	return NEXT;
+}
+
+static INLINE enum step op_ACTION(struct registers *r)
+{
+	r->m->actions |= r->insn->a;
+	*r->sp++ = tw_atom(TW_ATOM_TRUE);
+	return NEXT;
+}
+
+static INLINE enum step op_HALT(struct registers *r)
+{
+	tw_match_accept(r->m->run, r->m->message, r->m->actions);
+	return STOP;
+}
+
+static INLINE enum step op_RESULT(struct registers *r)
+{
+	tw_match_accept(r->m->run, r->sp[-1], r->m->actions);
+	r->m->run->result.verdict = TW_MATCH_YES;
+	return STOP;
+}
+
+/* ---- the run ---- */
+
+/* Sets up the memory of the run: variables, the stack, and room for terms. */
+static void begin(struct tw_match_machine *m)
 {
 	struct tw_match_run *run = m->run;
 	size_t slots = m->program->variable_count + m->program->stack_count;
@@ -163,219 +480,45 @@ static struct tw_term *begin(struct tw_match_machine *m, struct tw_term **variab
 
 	TW_ASSERT(run->scratch_bytes >= TW_MATCH_SCRATCH_BYTES_MIN);
 	m->message = tw_atom(TW_ATOM_TRUE);
-	*variables = run->scratch;
 	tw_arena_init_fixed(&run->arena, (char *)run->scratch + bytes, run->scratch_bytes - bytes);
-	return *variables + m->program->variable_count;
 }
 
-/*
- * The dispatch is threaded: each instruction jumps to the next one itself.  VALUE replaces so many values
- * by one, or fails where that is none.
- */
-#define NEXT                                                                                                 \
-	do {                                                                                                 \
-		insn++;                                                                                      \
-		goto *labels[insn->op];                                                                      \
-	} while (0)
-#define VALUE(pops, value)                                                                                   \
-	do {                                                                                                 \
-		x = (value);                                                                                 \
-		sp -= (pops);                                                                                \
-		if (tw_unlikely(tw_term_is_none(x)))                                                         \
-			goto exit;                                                                           \
-		*sp++ = x;                                                                                   \
-		NEXT;                                                                                        \
-	} while (0)
+#define TW_MATCH_LABEL(label, name, a, b, c, pops, pushes) &&at_##label,
+#define TW_MATCH_STEP(label, name, a, b, c, pops, pushes)                                                    \
+at_##label:                                                                                                  \
+	switch (op_##label(&r)) {                                                                            \
+	case NEXT:                                                                                           \
+		r.insn++;                                                                                    \
+		goto *labels[r.insn->op];                                                                    \
+	case JUMP:                                                                                           \
+		r.insn = insns + r.insn->d;                                                                  \
+		goto *labels[r.insn->op];                                                                    \
+	case FAIL: goto fail;                                                                                \
+	case EXIT: goto exit;                                                                                \
+	case STOP: return (enum tw_match_verdict)m->run->result.verdict;                                     \
+	}
 
+/*
+ * The dispatch is threaded: the code of each instruction, inlined behind its label, jumps to that of the next one itself.
+ */
 enum tw_match_verdict tw_match_go_on(struct tw_match_machine *m, const struct tw_match_insn *insn)
 {
-	static const void *const labels[] = {
-#define TW_MATCH_LABEL(op, name, a, b, c, pops, pushes) &&op_##op,
-		TW_MATCH_OPS(TW_MATCH_LABEL)
-#undef TW_MATCH_LABEL
-	};
+	static const void *const labels[] = { TW_MATCH_OPS(TW_MATCH_LABEL) };
 	const struct tw_match_insn *const insns = m->program->insns;
-	const struct tw_term *const constants = m->program->constants;
-	struct tw_term *variables;
-	struct tw_term *const bottom = begin(m, &variables);
-	struct tw_term *sp = bottom; /* the first free place */
-	struct tw_term x;
-	uint64_t word;
+	struct tw_term *const bottom = (struct tw_term *)m->run->scratch + m->program->variable_count;
+	struct registers r = { m, insn, m->program->constants, m->run->scratch, bottom };
 
+	begin(m);
 	goto *labels[insn->op];
-
-op_ARITY:
-	if (insn->a ? m->count < insn->b : m->count != insn->b)
-		goto fail;
-	NEXT;
-op_RANGE:
-	if (!integer_argument(m, insn->a, &word))
-		NEXT;
-	if ((word - m->program->ranges[insn->b].low) << m->program->ranges[insn->b].shift >
-	    m->program->ranges[insn->b].span)
-		goto fail;
-	insn = insns + insn->d;
-	goto *labels[insn->op];
-op_MASK:
-	if (!integer_argument(m, insn->a, &word))
-		NEXT;
-	if ((word & m->program->ranges[insn->b].low) != m->program->ranges[insn->b].span)
-		goto fail;
-	insn = insns + insn->d;
-	goto *labels[insn->op];
-op_MASK_NOT:
-	if (!integer_argument(m, insn->a, &word))
-		NEXT;
-	if ((word & m->program->ranges[insn->b].low) == m->program->ranges[insn->b].span)
-		goto fail;
-	insn = insns + insn->d;
-	goto *labels[insn->op];
-op_STRING:
-op_STRING_NOT:
-	/* Only behind what the small loops could not do: rare enough for the general code at the next. */
-	NEXT;
-op_ARG_IS:
-	if (argument(m, insn->a).word != constants[insn->b].word)
-		goto fail;
-	NEXT;
-op_ARG_TYPE:
-	/* A machine word is an integer, even where there is no room for it as a term. */
-	x = m->is_raw ? tw_small(0) : argument(m, insn->a);
-	if (!tw_match_is_type((enum tw_match_type)insn->b, x))
-		goto fail;
-	NEXT;
-op_ACCEPT:
-	return tw_match_accept(m->run, constants[insn->b], insn->a);
-op_REJECT:
-	return TW_MATCH_NO;
-
-op_ARG:
-	VALUE(0, argument(m, insn->b));
-op_WHOLE:
-	VALUE(0, all_arguments(m));
-op_VAR:
-	*sp++ = variables[insn->b];
-	NEXT;
-op_CONST:
-	*sp++ = constants[insn->b];
-	NEXT;
-op_POP:
-	sp--;
-	NEXT;
-op_TUPLE:
-	VALUE(insn->b, make_tuple(m, sp - 1, insn->b));
-op_CONS:
-	VALUE(2, tw_term_cons(&m->run->arena, sp[-1], sp[-2]));
-op_SNOC:
-	VALUE(2, tw_term_cons(&m->run->arena, sp[-2], sp[-1]));
-op_MAP:
-	VALUE(insn->b * 2, make_map(m, sp - 1, insn->b));
-
-op_BIND:
-	variables[insn->b] = *--sp;
-	NEXT;
-op_MATCH_VAR:
-	if (!is_equal(m, *--sp, variables[insn->b]))
-		goto fail;
-	NEXT;
-op_MATCH_ARG:
-	x = argument(m, insn->b);
-	if (tw_term_is_none(x) || !is_equal(m, *--sp, x))
-		goto fail;
-	NEXT;
-op_MATCH_CONST:
-	if (!is_equal(m, *--sp, constants[insn->b]))
-		goto fail;
-	NEXT;
-op_MATCH_TUPLE:
-	if (!tw_is_tuple(sp[-1]) || tw_block_size(sp[-1]) != insn->b)
-		goto fail;
-	NEXT;
-op_ELEMENT:
-	if (!tw_is_tuple(sp[-1]) || tw_block_size(sp[-1]) <= insn->b)
-		goto fail;
-	*sp = tw_elements(sp[-1])[insn->b];
-	sp++;
-	NEXT;
-op_MATCH_CONS:
-	x = sp[-1];
-	if (!tw_is_cons(x))
-		goto fail;
-	sp[-1] = tw_cell(x)->tail;
-	*sp++ = tw_cell(x)->head;
-	NEXT;
-op_MATCH_MAP:
-	if (!tw_is_map(sp[-1]))
-		goto fail;
-	NEXT;
-op_MATCH_KEY:
-	x = tw_term_map_get(sp[-1], constants[insn->b]);
-	if (tw_term_is_none(x))
-		goto fail;
-	*sp++ = x;
-	NEXT;
-
-op_TEST:
-	sp[-1] = tw_term_bool(tw_match_is_type((enum tw_match_type)insn->a, sp[-1]));
-	NEXT;
-op_COMPARE:
-	VALUE(2, compare(m, (enum tw_match_comparison)insn->a, sp[-1], sp[-2]));
-op_AND:
-	VALUE(insn->b, conclude(sp - insn->b, insn->b, true));
-op_OR:
-	VALUE(insn->b, conclude(sp - insn->b, insn->b, false));
-op_ANDALSO:
-	if (is_true(sp[-1])) {
-		sp--;
-		NEXT;
-	}
-	goto decided;
-op_ORELSE:
-	if (sp[-1].word == tw_atom(TW_ATOM_FALSE).word) {
-		sp--;
-		NEXT;
-	}
-decided:
-	if (!is_boolean(sp[-1])) {
-		if (insn->c)
-			goto fail;
-		sp[-1] = tw_atom(TW_ATOM_EXIT);
-	}
-	insn = insns + insn->d;
-	goto *labels[insn->op];
-op_CALL:
-	VALUE(tw_match_functions[insn->a].arity, tw_match_functions[insn->a].call(m, sp - 1));
-op_GUARD:
-	if (!is_true(*--sp))
-		goto fail;
-	NEXT;
-
-op_MESSAGE:
-	m->message = sp[-1];
-	sp[-1] = tw_atom(TW_ATOM_TRUE);
-	NEXT;
-op_SILENT:
-	silence(m, sp[-1]);
-	sp[-1] = tw_atom(TW_ATOM_TRUE);
-	NEXT;
-op_ACTION:
-	m->actions |= insn->a;
-	*sp++ = tw_atom(TW_ATOM_TRUE);
-	NEXT;
-op_HALT:
-	return tw_match_accept(m->run, m->message, m->actions);
-op_RESULT:
-	tw_match_accept(m->run, sp[-1], m->actions);
-	m->run->result.verdict = TW_MATCH_YES;
-	return TW_MATCH_YES;
-
+	TW_MATCH_OPS(TW_MATCH_STEP)
 exit:
-	if (!insn->c) {
-		*sp++ = tw_atom(TW_ATOM_EXIT);
-		NEXT;
+	if (!r.insn->c) {
+		*r.sp++ = tw_atom(TW_ATOM_EXIT);
+		r.insn++;
+		goto *labels[r.insn->op];
 	}
 fail:
-	sp = bottom;
-	insn = insns + insn->c;
-	goto *labels[insn->op];
+	r.sp = bottom;
+	r.insn = insns + r.insn->c;
+	goto *labels[r.insn->op];
 }
