@@ -35,6 +35,9 @@
 #define TW_RS_IMAGE_RINGS_MAX 4096
 /* Process images (a process between two exec calls) in one ring set at a time. */
 #define TW_RS_IMAGES_MAX 8192
+/* More events than a thread can lose, or processes there can be: a count that is larger was forged. */
+#define TW_RB_LOST_MAX	  (UINT64_C(1) << 52)
+#define TW_RS_REFUSED_MAX (UINT64_C(1) << 32)
 /* A thread's first ring; it takes larger ones, in such steps, when it finds them full. */
 #define TW_RS_FIRST_RING_BYTES TW_RB_BYTES_MIN
 #define TW_RS_GROWTH	       4

@@ -147,10 +147,21 @@ bool tw_rb_untold_loss(const struct tw_rb_shared *shared, const uint64_t told[TW
 	for (int cause = 0; cause < TW_RB_CAUSES; cause++) {
 		uint64_t lost = lost_so_far(shared, cause);
 
-		if (lost > told[cause]) {
+		if (lost > told[cause] && lost - told[cause] <= TW_RB_LOST_MAX) {
 			out->lost[cause] = lost - told[cause];
 			any = true;
 		}
 	}
 	return any;
+}
+
+bool tw_rb_is_loss_forged(const struct tw_rb_shared *shared, const uint64_t told[TW_RB_CAUSES])
+{
+	for (int cause = 0; cause < TW_RB_CAUSES; cause++) {
+		uint64_t lost = lost_so_far(shared, cause);
+
+		if (lost > told[cause] && lost - told[cause] > TW_RB_LOST_MAX)
+			return true;
+	}
+	return false;
 }

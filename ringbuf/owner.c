@@ -78,7 +78,7 @@ static void look_at_table(struct tw_rs *rs, uint32_t slot)
 
 		if (image->ring_count >= TW_RS_IMAGE_RINGS_MAX || !is_sound(rs, image, offset, data_bytes)) {
 			image->is_damaged = true;
-			rs->damaged_images++;
+			rs->damaged_tables++;
 			return;
 		}
 		index = free_entry(rs);
@@ -194,7 +194,8 @@ static void see_image(struct tw_rs *rs, uint32_t index, const struct tw_rs_slot 
 		seen.is_refused = true;
 		seen.lease = UINT64_MAX - index;
 		seen.state = TW_RS_IMAGE_FREE;
-		rs->damaged_images++;
+		rs->damaged_images += error != TW_EFORMAT;
+		rs->damaged_tables += error == TW_EFORMAT;
 	} else {
 		const struct tw_rs_image_head *head = (const struct tw_rs_image_head *)(const void *)seen.memory;
 

@@ -316,4 +316,7 @@ int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, u
 bool tw_rb_untold_loss(const struct tw_rb_shared *shared, const uint64_t told[TW_RB_CAUSES],
 		       struct tw_rb_loss_record *out);
 
+/* Is a count so large (TW_RB_LOST_MAX) that no producer can have written it?  It is left out above. */
+bool tw_rb_is_loss_forged(const struct tw_rb_shared *shared, const uint64_t told[TW_RB_CAUSES]);
+
 #endif

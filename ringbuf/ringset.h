@@ -229,7 +229,8 @@ struct tw_rs {
 	uint32_t image_count, ring_count; /* entries that have been in use */
 	uint32_t free_ring;		  /* of a list; UINT32_MAX: none */
 	uint32_t newest_lease;
-	uint64_t damaged_images;
+	uint64_t damaged_images; /* that cannot be opened */
+	uint64_t damaged_tables; /* and of which head or table of rings makes no sense: what is behind is not known */
 	uint64_t layouts_bytes;
 	uint32_t delivered, layouts_answered;
 	char path[256]; /* of the directory; "" when anonymous */

@@ -137,14 +137,14 @@ static void note_shape(struct tw_codec_input *in, uint32_t shape)
 }
 
 /* The records that mean something to the block itself. */
-static void note_own_kind(struct survey *survey, const uint8_t *record, uint64_t head,
-			  struct tw_block_header *header, struct tw_block_tracee *tracee)
+static int note_own_kind(struct survey *survey, const uint8_t *record, uint64_t head,
+			 struct tw_block_header *header, struct tw_block_tracee *tracee)
 {
 	if (TW_RB_HEAD_KIND(head) == TW_EVENT_SWITCH) {
 		survey->switches++;
 		tracee->tracee_id = TW_RB_HEAD_ID(head);
 		tracee->run_seq = tw_get64(record + TW_CODEC_HEAD_BYTES);
-		return;
+		return 0;
 	}
 	if (TW_RB_HEAD_KIND(head) == TW_EVENT_OWN_TIME) {
 		uint32_t kind = TW_RB_HEAD_ID(head) - TW_OWN_TIME_WAIT;
@@ -154,7 +154,7 @@ static void note_own_kind(struct survey *survey, const uint8_t *record, uint64_t
 			header->own[kind].count++;
 			header->own[kind].ticks += tw_get64(record + TW_CODEC_HEAD_BYTES);
 		}
-		return;
+		return 0;
 	}
 	survey->losses++;
 	/* Who asks for the time in which they were lost finds the block. */
@@ -163,9 +163,12 @@ static void note_own_kind(struct survey *survey, const uint8_t *record, uint64_t
 	for (unsigned cause = 0; cause < TW_FORMAT_CAUSES; cause++) {
 		uint64_t lost = tw_get64(record + TW_CODEC_HEAD_BYTES + 8 + 8 * cause);
 
+		if (lost > TW_RB_LOST_MAX)
+			return TW_EFORMAT;
 		header->lost[cause] += lost;
 		header->end_sequence += lost;
 	}
+	return 0;
 }
 
 /* A shape that was not among the last: it is checked, and remembered in place of the older one. */
@@ -205,8 +208,8 @@ static int survey_any(struct survey *survey, struct tw_block_header *header, str
 		in->records++;
 		first_ticks = ticks < first_ticks ? ticks : first_ticks;
 		last_ticks = ticks > last_ticks ? ticks : last_ticks;
-		if (tw_unlikely(is_own_kind(head)))
-			note_own_kind(survey, record, head, header, tracee);
+		if (tw_unlikely(is_own_kind(head)) && note_own_kind(survey, record, head, header, tracee))
+			return TW_EFORMAT;
 		survey->calls += TW_RB_HEAD_KIND(head) >= TW_EVENT_RETURN_FROM &&
 				 TW_RB_HEAD_KIND(head) < TW_EVENT_TERM_FIRST;
 	}

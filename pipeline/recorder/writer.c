@@ -270,12 +270,6 @@ void tw_writer_start_header(const struct tw_writer_ring *ring, struct tw_block_h
 	tw_store_clock(&header->clock);
 }
 
-void tw_writer_damaged(struct tw_writer *writer)
-{
-	writer->store.stats.damaged_rings++;
-	writer->store.account[TW_ACCOUNT_DAMAGED_RINGS]++;
-}
-
 /* The files hold the block: so does our account of them. */
 static void note_stored(struct tw_writer *writer, uint32_t index, struct tw_store_image *image,
 			const struct tw_block_header *header)
@@ -370,20 +364,6 @@ int tw_writer_drain_ring(struct tw_writer *writer, uint32_t index, uint64_t leas
 	return any;
 }
 
-int tw_writer_tell_loss(struct tw_writer *writer, uint32_t index)
-{
-	const struct tw_rb_shared *shared = tw_rs_ring(&writer->rs, index);
-	struct tw_writer_ring *ring = &writer->rings[index];
-	struct tw_rb_loss_record loss;
-	struct tw_block_header header;
-
-	if (!tw_rb_untold_loss(shared, ring->told, &loss))
-		return 0;
-	tw_writer_start_header(ring, &header);
-	header.first_pos = header.end_pos = ring->pos;
-	return tw_writer_store_records(writer, index, &header, &loss, sizeof loss);
-}
-
 /* ---- the end of a ring ---- */
 
 void tw_writer_recycle_ring(struct tw_writer *writer, uint32_t index)
@@ -465,78 +445,7 @@ int tw_writer_end_ring(struct tw_writer *writer, uint32_t index)
 	return told;
 }
 
-static void count_unstored_of(struct tw_writer *writer, uint32_t index)
-{
-	struct tw_recorder_stats *stats = &writer->store.stats;
-	uint64_t pos = writer->rings[index].pos, end_pos = pos, unstored = 0;
-	int64_t bytes;
-
-	while ((bytes = tw_rb_take(tw_rs_ring(&writer->rs, index), tw_rs_ring_bytes(&writer->rs, index), pos,
-				   TW_BLOCK_RAW_BYTES_MAX, writer->raw, &end_pos)) > 0 ||
-	       end_pos != pos) {
-		for (int64_t at = 0; at < bytes; at += TW_RB_HEAD_BYTES(tw_record_head(writer->raw + at))) {
-			unsigned kind = TW_RB_HEAD_KIND(tw_record_head(writer->raw + at));
-
-			unstored += kind != TW_EVENT_LOSS && kind != TW_EVENT_SWITCH && kind != TW_EVENT_OWN_TIME;
-		}
-		pos = end_pos;
-	}
-	stats->unstored += unstored;
-	stats->lost[TW_RB_LOST_FULL] += unstored;
-	writer->store.account[TW_ACCOUNT_UNSTORED] += unstored;
-}
-
-void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index)
-{
-	const uint64_t *told = writer->rings[index].told;
-	struct tw_rb_loss_record loss;
-
-	count_unstored_of(writer, index);
-	/* A hostile program can make a ring of them. */
-	for (unsigned steps = 0; writer->rings[index].successor && steps < 64; steps++) {
-		index = writer->rings[index].successor - 1;
-		count_unstored_of(writer, index);
-	}
-	/* What its loss records would have told is in the counts of the ring as well. */
-	if (tw_rb_untold_loss(tw_rs_ring(&writer->rs, index), told, &loss)) {
-		for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++)
-			writer->store.stats.lost[cause] += loss.lost[cause];
-	}
-}
-
 /* ---- images ---- */
-
-int tw_writer_tell_no_ring(struct tw_writer *writer, uint32_t index)
-{
-	const struct tw_rs_image_head *from = tw_rs_head(&writer->rs, index);
-	struct tw_writer_image *image = &writer->images[index];
-	struct tw_block_header header = {.type = TW_BLOCK_LOSS};
-	const uint8_t *stored;
-	/* RELAXED rs.no_ring: a count that is told again when it grows; exact once the image has ENDED. */
-	uint64_t lost = tw_load_relaxed(&from->no_ring_lost);
-	int error;
-
-	if (lost == image->no_ring_told)
-		return 0;
-	error = tw_writer_definitions(writer, index);
-	if (error)
-		return error;
-	/* RELAXED rs.no_ring: as above. */
-	header.first_ticks = tw_load_relaxed(&from->no_ring_first_ticks);
-	/* RELAXED rs.no_ring: as above. */
-	header.last_ticks = tw_load_relaxed(&from->no_ring_last_ticks);
-	header.lost[TW_RB_LOST_NO_RING] = lost;
-	tw_store_clock(&header.clock);
-	tw_block_encode_bytes(writer->store.encoder, &header, NULL, 0, &stored);
-	error = tw_store_append(&writer->store, &image->store, &header, stored);
-	if (error)
-		return error;
-	writer->store.stats.lost[TW_RB_LOST_NO_RING] += lost - image->no_ring_told;
-	image->store.lost[TW_RB_LOST_NO_RING] += lost - image->no_ring_told;
-	image->no_ring_told = lost;
-	tw_store_rotate(&writer->store, &image->store);
-	return 1;
-}
 
 int tw_writer_end_image(struct tw_writer *writer, uint32_t index, bool is_final)
 {
@@ -549,38 +458,12 @@ int tw_writer_end_image(struct tw_writer *writer, uint32_t index, bool is_final)
 		error = tw_writer_tell_no_ring(writer, index);
 	if (error < 0)
 		return error;
+	if (refused - image->refused_told > TW_RB_LOST_MAX) {
+		tw_writer_note_forged(writer, &image->is_forged);
+		refused = image->refused_told;
+	}
 	writer->store.stats.definitions_refused += refused - image->refused_told;
 	writer->store.account[TW_ACCOUNT_DEFINITIONS] += refused - image->refused_told;
 	image->refused_told = refused;
 	return tw_store_close_segment(&writer->store, &image->store, TW_SEGMENT_LAST | (is_final ? TW_SEGMENT_FINAL : 0));
-}
-
-void tw_writer_tell_refusals(struct tw_writer *writer)
-{
-	static const enum tw_account_cause causes[TW_RS_REFUSALS] = {
-		[TW_RS_REFUSED_SLOT] = TW_ACCOUNT_PROCESSES_FULL,
-		[TW_RS_REFUSED_FILE] = TW_ACCOUNT_PROCESSES_OTHER,
-		[TW_RS_REFUSED_MEMORY] = TW_ACCOUNT_PROCESSES_OTHER,
-		[TW_RS_REFUSED_FORK] = TW_ACCOUNT_PROCESSES_OTHER,
-		[TW_RS_REFUSED_STATIC] = TW_ACCOUNT_PROCESSES_STATIC,
-		[TW_RS_REFUSED_LIBRARY] = TW_ACCOUNT_PROCESSES_LIBRARY,
-		[TW_RS_REFUSED_RIGHTS] = TW_ACCOUNT_PROCESSES_RIGHTS,
-		[TW_RS_REFUSED_FILTER] = TW_ACCOUNT_PROCESSES_OTHER,
-	};
-	uint64_t counts[TW_ACCOUNT_CAUSES] = {[TW_ACCOUNT_PROCESSES_OTHER] = writer->rs.damaged_images};
-
-	for (int why = 0; why < TW_RS_REFUSALS; why++) {
-		/* RELAXED rs.images_refused: counts for the summary. */
-		counts[causes[why]] += tw_load_relaxed(&writer->rs.control->images_refused[why]);
-	}
-	writer->store.stats.images_refused = 0;
-	for (int why = 0; why < TW_RS_REFUSALS; why++) {
-		uint64_t *count = &counts[causes[why]];
-
-		writer->store.account[causes[why]] = *count > writer->store.account[causes[why]]
-							     ? *count
-							     : writer->store.account[causes[why]];
-		writer->store.stats.images_refused += *count;
-		*count = 0;
-	}
 }

@@ -27,6 +27,7 @@ struct tw_writer_ring {
 	bool is_held;	    /* its stream begins in another ring, which is not at its end yet */
 	bool is_moved;	    /* its stream goes on in another ring, and this one is at its end */
 	bool is_bad;	    /* its header makes no sense */
+	bool is_loss_forged; /* its counts of losses make no sense */
 	uint64_t pos;   /* everything before is stored */
 	uint64_t sequence;
 	uint64_t run_seq;
@@ -49,6 +50,7 @@ struct tw_writer_image {
 	uint64_t defs_seen; /* of the log, in any segment: what was counted */
 	uint64_t no_ring_told;
 	uint64_t refused_told;
+	bool is_forged; /* its counts make no sense */
 	uint64_t loss_told_ns;
 };
 
@@ -59,6 +61,8 @@ struct tw_writer {
 	struct tw_writer_image images[TW_RS_IMAGES_MAX];
 	struct tw_writer_ring rings[TW_RS_RINGS_MAX];
 	uint32_t images_seen; /* entries of images[] that have been in use */
+	uint64_t tables_told;	/* damaged tables of rings that were counted */
+	bool is_control_forged; /* counts of processes make no sense */
 	uint32_t closed_image; /* whose segment was closed last because there are no descriptors */
 	uint8_t *definitions; /* a block of them being put together */
 	uint8_t *raw;	      /* records of one ring, copied out of reach of whoever writes there */
@@ -115,6 +119,9 @@ int tw_writer_give_up_ring(struct tw_writer *writer, uint32_t index);
 
 /* Counts a stretch of a ring that makes no sense and is passed over, for the statistics and the capture. */
 void tw_writer_damaged(struct tw_writer *writer);
+/* The same, once, for a count that nobody can have reached, or that went back; and for those of a ring. */
+void tw_writer_note_forged(struct tw_writer *writer, bool *is_noted);
+void tw_writer_check_loss(struct tw_writer *writer, uint32_t index);
 
 /* Who and where, and as it stands before the next block of a ring; positions are the caller's. */
 void tw_writer_start_header(const struct tw_writer_ring *ring, struct tw_block_header *header);

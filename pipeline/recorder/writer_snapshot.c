@@ -63,6 +63,7 @@ static int tell_overwritten(struct tw_writer *writer, uint32_t index, uint64_t s
 	struct tw_rb_loss_record loss;
 	struct tw_block_header header;
 
+	tw_writer_check_loss(writer, index);
 	memcpy(known, ring->told, sizeof known);
 	known[TW_RB_LOST_FULL] += ring->stored_records - skipped;
 	if (!tw_rb_untold_loss(shared, known, &loss) && !given_up)

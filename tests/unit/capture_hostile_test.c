@@ -3,7 +3,8 @@
  * Goal	A recorder lives through everything that a program can write into the memory that it shares with it.
  * Method	A member with rings and definitions; random words, and words that nearly make sense, are put into control, the image's
  *	head, its table of rings, ring headers, records and definitions, between the rounds of a recorder and during them.  What
- *	it reads or writes elsewhere ends the test, under the address sanitizer also where nothing breaks.  Seed: argument.
+ *	it reads or writes elsewhere ends the test, under the address sanitizer also where nothing breaks.  Arguments: the seed, and
+ *	for how many seconds it goes on with other ones.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -11,6 +12,7 @@
 #include "ringbuf/ringset.h"
 #include "tracewheel/consumer.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,6 +27,8 @@ enum { RECORDINGS = 12, ROUNDS = 120 };
 static uint64_t state = 1;
 static struct tw_rs member;
 static _Atomic bool is_over;
+static uint64_t seconds;
+static int nowhere;
 
 static uint64_t random64(void)
 {
@@ -62,17 +66,18 @@ static void scribble(void *memory, size_t bytes)
 
 static void scribble_anywhere(void)
 {
-	uint32_t ring = (uint32_t)(random64() % 4);
+	uint32_t ring = (uint32_t)(random64() % 8);
 
 	switch (random64() % 8) {
-	case 0: scribble(member.control, offsetof(struct tw_rs_control, slots)); break;
+	case 0: scribble(member.control, offsetof(struct tw_rs_control, slots) + sizeof(struct tw_rs_slot)); break;
 	case 1: scribble(member.control->slots, 8 * sizeof *member.control->slots); break;
 	case 2: scribble(member.own.head, offsetof(struct tw_rs_image_head, rings)); break;
 	case 3: scribble(member.own.head->rings, 8 * sizeof *member.own.head->rings); break;
 	case 4: scribble(member.own.defs, 4096); break;
 	default:
 		if (member.own.rings[ring])
-			scribble(member.own.rings[ring], random64() % 2 ? sizeof(struct tw_rb_shared) : TW_PAGE_BYTES + (1 << 15));
+			scribble(member.own.rings[ring],
+				 random64() % 2 ? sizeof(struct tw_rb_shared) : TW_PAGE_BYTES + member.own.ring_bytes[ring]);
 	}
 }
 
@@ -105,14 +110,21 @@ static void fill(struct tw_rb_producer *producer, unsigned records)
 static void record_once(const char *directory, unsigned number, enum tw_recorder_policy policy)
 {
 	char path[256];
+	bool is_stream = policy == TW_RECORDER_BLOCK && number % 2;
 	struct tw_recorder_options options = { .path = path,
+					       .is_stream = is_stream,
+					       .stream_fd = nowhere,
 					       .force = true,
 					       .policy = policy,
 					       .ring_bytes = 1 << 18,
 					       .cap_bytes = 1 << 23,
-					       .segment_bytes = number % 2 ? 1 << 16 : 0 };
+					       .segment_bytes = number % 2 && !is_stream ? 1 << 16 : 0,
+					       .segments_kept = number % 4 == 3 && !is_stream ? 2 : 0,
+					       .segment_ns = number % 5 == 4 && !is_stream ? 10000000 : 0,
+					       .durable_ns = number % 6 == 2 && !is_stream ? 10000000 : 0 };
 	struct tw_rs_claim who = { .scheduler_id = 1, .tracee_id = 1 };
 	struct tw_rb_producer producers[3];
+	static struct tw_recorder_question question;
 	struct tw_recorder *recorder;
 	pthread_t thread;
 	uint32_t image;
@@ -137,20 +149,29 @@ static void record_once(const char *directory, unsigned number, enum tw_recorder
 		if (round % 20 == 19)
 			tw_recorder_drain(recorder);
 	}
+	/* The questions of agents, which the command answers. */
+	if (tw_recorder_question(recorder, &question))
+		tw_recorder_answer(recorder, question.number, number % 2 ? "text" : NULL);
 	tw_recorder_finish(recorder, NULL);
 	atomic_store(&is_over, true);
 	pthread_join(thread, NULL);
 	tw_rs_detach(&member);
-	tw_store_remove(path);
+	if (!is_stream)
+		tw_store_remove(path);
 }
 
 static void whatever_a_program_writes(void **unused)
 {
 	char directory[] = "/tmp/tracewheel-hostile-XXXXXX";
 
+	uint64_t end_ns = tw_clock_monotonic_ns() + seconds * UINT64_C(1000000000);
+
 	assert_non_null(mkdtemp(directory));
-	for (unsigned i = 0; i < RECORDINGS; i++)
+	nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	assert_true(nowhere >= 0);
+	for (unsigned i = 0; i < RECORDINGS || tw_clock_monotonic_ns() < end_ns; i++)
 		record_once(directory, i, (enum tw_recorder_policy)(i % 3));
+	close(nowhere);
 	rmdir(directory);
 }
 
@@ -159,6 +180,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(whatever_a_program_writes) };
 
 	state = argc > 1 ? strtoull(argv[1], NULL, 0) | 1 : (uint64_t)getpid() * 2654435761u | 1;
+	seconds = argc > 2 ? strtoull(argv[2], NULL, 0) : 0;
 	printf("seed %llu\n", (unsigned long long)state);
 	tw_clock_init();
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -557,7 +557,7 @@ static void foreign_and_damaged_sets_are_refused(void **state)
 	tw_rs_detach(&member);
 	/* Entries of a table of rings that lie outside the file, or are no rings, are not looked at. */
 	for (unsigned i = 0; i < 2; i++) {
-		uint64_t before = rs.damaged_images;
+		uint64_t before = rs.damaged_tables;
 		uint32_t rings;
 
 		assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
@@ -565,9 +565,9 @@ static void foreign_and_damaged_sets_are_refused(void **state)
 		atomic_store(i ? &rs.own.head->rings[0].data_pages : &rs.own.head->rings[0].offset_pages, i ? 17 : UINT32_MAX);
 		rings = tw_rs_look(&rs);
 		assert_int_equal(rings, 0);
-		assert_int_equal(rs.damaged_images, before + 1);
+		assert_int_equal(rs.damaged_tables, before + 1);
 		assert_int_equal(tw_rs_look(&rs), 0);
-		assert_int_equal(rs.damaged_images, before + 1);
+		assert_int_equal(rs.damaged_tables, before + 1);
 	}
 	damage(&rs, "config", 0, 0);
 	assert_int_equal(tw_rs_attach(&member, rs.path), TW_EFORMAT);
