@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -39,28 +40,45 @@ int tw_backing_check_directory(const char *path)
 	return 0;
 }
 
-/* The user's directory: of these names the first that is not somebody else's. */
-#define NAMES_MAX 8
+/*
+ * The user's directory: tracewheel-UID, or, where another user has taken that, tracewheel-UID-NUMBER.  The first numbers are
+ * tried in order, so that a recording finds the directory of the one before; the last ones nobody can guess, and take first.
+ */
+#define NAMES_IN_ORDER 4
+#define NAMES_MAX      8
 
-static int base_path(unsigned number, char *path, size_t path_bytes)
+static int base_path(unsigned attempt, char *path, size_t path_bytes)
 {
-	int used = number ? snprintf(path, path_bytes, "%s/tracewheel-%u-%u", tmpfs_root(), (unsigned)geteuid(), number)
-			  : snprintf(path, path_bytes, "%s/tracewheel-%u", tmpfs_root(), (unsigned)geteuid());
+	uint64_t number = attempt;
+	int used = snprintf(path, path_bytes, "%s/tracewheel-%u", tmpfs_root(), (unsigned)geteuid());
 
+	if (attempt >= NAMES_IN_ORDER && getrandom(&number, sizeof number, 0) != sizeof number)
+		return tw_error_from_errno(errno);
+	if (attempt && used > 0 && (size_t)used < path_bytes)
+		used += snprintf(path + used, path_bytes - (size_t)used, "-%llu", (unsigned long long)number);
 	return used < 0 || (size_t)used >= path_bytes ? TW_EBADARG : used;
+}
+
+/* Also another user's that we may trust, as root's, is none that we can write to. */
+static int check_base(const char *path)
+{
+	struct stat st;
+	int error = tw_backing_check_directory(path);
+
+	return error ? error : lstat(path, &st) == 0 && st.st_uid == geteuid() ? 0 : TW_EPERM;
 }
 
 int tw_backing_make_directory(const char *name, char *path, size_t path_bytes)
 {
 	int error = TW_EPERM, used = 0;
 
-	for (unsigned number = 0; error == TW_EPERM && number < NAMES_MAX; number++) {
-		used = base_path(number, path, path_bytes);
+	for (unsigned attempt = 0; error == TW_EPERM && attempt < NAMES_MAX; attempt++) {
+		used = base_path(attempt, path, path_bytes);
 		if (used < 0)
 			return used;
 		if (mkdir(path, 0700) < 0 && errno != EEXIST)
 			return tw_error_from_errno(errno);
-		error = tw_backing_check_directory(path);
+		error = check_base(path);
 	}
 	if (error)
 		return error;
@@ -81,7 +99,8 @@ struct entry {
 static void each_entry(const char *path, void (*fn)(int directory, const char *name, void *arg), void *arg)
 {
 	_Alignas(struct entry) char buffer[4096];
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	/* The root of them all is nobody's but the system's: it may be a link, as others may not. */
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (strcmp(path, tmpfs_root()) == 0 ? 0 : O_NOFOLLOW));
 	long got;
 
 	while (fd >= 0 && (got = syscall(SYS_getdents64, fd, buffer, sizeof buffer)) > 0) {
@@ -113,13 +132,32 @@ static void tell_directory(int directory, const char *name, void *arg)
 		each->fn(path, each->arg);
 }
 
+struct each_base {
+	char name[32];
+	void (*fn)(const char *path, void *arg);
+	void *arg;
+};
+
+static void look_at_base(int directory, const char *name, void *arg)
+{
+	const struct each_base *each = arg;
+	size_t bytes = strlen(each->name);
+	char path[256];
+	int used;
+
+	if (strncmp(name, each->name, bytes) != 0 || (name[bytes] && name[bytes] != '-'))
+		return;
+	used = snprintf(path, sizeof path, "%s/%s", tmpfs_root(), name);
+	if (used > 0 && (size_t)used < sizeof path && !check_base(path))
+		each_entry(path, tell_directory, &(struct each_directory){ path, each->fn, each->arg });
+}
+
 void tw_backing_each_directory(void (*fn)(const char *path, void *arg), void *arg)
 {
-	char base[256];
+	struct each_base each = { .fn = fn, .arg = arg };
 
-	for (unsigned number = 0; number < NAMES_MAX; number++)
-		if (base_path(number, base, sizeof base) > 0 && !tw_backing_check_directory(base))
-			each_entry(base, tell_directory, &(struct each_directory){ base, fn, arg });
+	snprintf(each.name, sizeof each.name, "tracewheel-%u", (unsigned)geteuid());
+	each_entry(tmpfs_root(), look_at_base, &each);
 }
 
 static int file_path(const char *directory, const char *file, char *out, size_t bytes)

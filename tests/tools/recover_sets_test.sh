@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: what a recording left in /dev/shm whose capture is gone is found, and removed; what is alive is left alone.
+# Goal: what a recording left in /dev/shm whose capture is gone is told of, found, and removed; what is alive is left alone. Nobody
+# keeps another from recording by taking names there.
 # Method: a recorder is killed, its capture removed; another one is alive meanwhile. All in a tmpfs folder of the test.
 build=$1
 . "$(dirname "$0")/lib.sh"
@@ -17,6 +18,11 @@ kill -9 "$dead"
 wait "$dead" 2>/dev/null
 kill "$program"
 rm -rf dead.tw
+# The next recording says so; nobody else would.
+expect 0 "$tw" record -o next.tw -- true
+says '1 ring set of recordings that were cut off takes memory in /dev/shm; `tracewheel recover --list` shows it, --clean'
+expect 0 "$tw" record -q -o quiet.tw -- true
+[ ! -s err ] || fail "--quiet is not"
 expect 0 "$tw" recover --list
 is "$(grep -c "$work/shm/tracewheel-" out)" 1 "sets of the dead"
 says '1 ring set of recordings that were cut off'
@@ -35,3 +41,19 @@ rmdir shm/tracewheel-*
 ln -s /nowhere "shm/tracewheel-$(id -u)"
 expect 0 "$tw" record -q -o again.tw -- true
 [ -d "shm/tracewheel-$(id -u)-1" ] || fail "no other folder was used"
+# So have they all names that can be guessed, as far as they can be; what lies in the others is found all the same.
+rm -rf "shm/tracewheel-$(id -u)-1"
+for number in 1 2 3 4 5 6 7 8 9; do ln -s /nowhere "shm/tracewheel-$(id -u)-$number"; done
+"$tw" record -q -o guessed.tw -- sleep 60 &
+dead=$!
+until [ -n "$(find shm -name 'image-*')" ]; do sleep 0.05; done
+program=$(pgrep -P "$dead")
+kill -9 "$dead"
+wait "$dead" 2>/dev/null
+kill "$program"
+expect 0 "$tw" recover --list
+is "$(grep -c "$work/shm/tracewheel-" out)" 1 "sets of the dead"
+expect 0 "$tw" recover guessed.tw
+expect 0 "$tw" recover --list
+says '0 ring sets'
+echo PASS
