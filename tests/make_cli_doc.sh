@@ -9,7 +9,7 @@ cat <<'TEXT'
 Made by `tests/make_cli_doc.sh build/release > docs/cli.md`; the test `tools_cli_doc` compares it with `--help`.
 
 Answers go to standard output, everything else to standard error. A message says what happened, why, and what to do.
-Colour is for terminals, and not where `NO_COLOR` is set. Progress is shown on terminals, when something takes longer
+Colour is for terminals, and not where `NO_COLOR` is set; `--color` decides otherwise. Progress is shown on terminals, when something takes longer
 than a second.
 
 `info`, `report`, `print` and `flame` show what can be read, and end with 0 where that is all that was recorded: events that the

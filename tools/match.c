@@ -36,7 +36,7 @@ static const struct tw_command command = {
 	.options = known,
 	.examples = "  tracewheel match --when '$1 > 4096 and $2 == \"users\"'\n"
 		    "  tracewheel match --when '$1 band 7 == 0' --args '[64]'\n"
-		    "  tracewheel match \"[{['\\$1'], [{'>', '\\$1', 5}], [{return_trace}]}]\" --args '[9]'\n"
+		    "  tracewheel match \"[{['\\$1'],[{'>','\\$1',5}],[{return_trace}]}]\" --args '[9]'\n"
 		    "  tracewheel match --show \"[{'_', [], [{message, {caller}}]}]\"\n",
 };
 

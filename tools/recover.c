@@ -54,6 +54,9 @@ int tw_tool_recover(int argc, char **argv)
 		return tw_options_exit(key);
 	if (is_list || is_clean)
 		return look_after_sets(is_clean, is_quiet);
+	/* It changes what it is given: nothing is guessed. */
+	if (options.index >= argc)
+		return tw_usage(&command, "which capture? Give the name of a folder such as sqlite3.tw.");
 	const char *path = tw_options_capture(&options);
 	if (!path)
 		return TW_EXIT_USAGE;

@@ -43,16 +43,17 @@ struct tw_option {
 	int key;              /* a letter, or a number from 256 on where there is none */
 	const char *name;     /* the long name */
 	const char *argument; /* its name in the help; NULL: takes none; "[=WORD]": may have one */
-	const char *help;     /* lines are separated by \n */
+	const char *help;     /* a text that is wrapped: \n is a blank there */
 };
 
 struct tw_command {
 	const char *name;
 	const char *arguments; /* "[OPTION]... NAME.tw" */
-	const char *summary;
+	const char *summary; /* wrapped; lines that begin with a blank or "- ", and empty ones, begin paragraphs */
 	const struct tw_option *options; /* up to the first without a name */
 	const char *examples;            /* lines */
 	bool has_command;                /* another program's command line follows, with options of its own */
+	bool has_colour;                 /* takes --color */
 };
 
 /* Zeroed at first, but for command, argc and argv. */
@@ -86,7 +87,7 @@ typedef bool tw_options_take_fn(void *request, int key, const char *value);
  * Answers NULL where the command ends here: *code is its exit code then.
  */
 const char *tw_options_take(struct tw_options *options, tw_options_take_fn *take, void *request, int *code);
-/* The one capture that a reading command wants; NULL after having said what is wrong. */
+/* The one capture that a reading command wants, the newest of this folder where none is named; NULL after having said what is wrong. */
 const char *tw_options_capture(struct tw_options *options);
 
 /* ---- messages ---- */
@@ -101,8 +102,10 @@ int tw_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int tw_terminal_columns(int fd);
 /* Are lines to fit a width: that of a terminal, or COLUMNS? */
 bool tw_width_is_wanted(int fd);
-/* Is colour wanted on this file descriptor?  A terminal, NO_COLOR unset or empty, TERM not dumb. */
+/* Is colour wanted on this file descriptor?  As --color says; else a terminal, NO_COLOR unset or empty, TERM not dumb. */
 bool tw_colour_is_wanted(int fd);
+/* The value of --color: auto, always or never; false for any other. */
+bool tw_colour_choose(const char *when);
 
 /* How far a long piece of work is: on standard error, if that is a terminal, after one second. */
 struct tw_meter {

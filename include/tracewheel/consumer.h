@@ -44,6 +44,7 @@ enum tw_recorder_policy {
 struct tw_recorder_options {
 	const char *path;    /* of the capture, borrows; its parent must exist */
 	bool force;          /* replace a capture that is there; never anything that is not a capture */
+	bool keep_old;       /* a capture that is there becomes PATH.old, and takes the place of an older one of that name */
 	uint64_t ring_bytes; /* of one thread's ring; 0: 4 MiB */
 	uint64_t cap_bytes;  /* of all rings; 0: 256 MiB */
 	enum tw_recorder_policy policy;
@@ -99,7 +100,7 @@ struct tw_recorder_stats {
  * @options	borrows.
  * @out		gives: tw_recorder_finish() or tw_recorder_abort() ends it.
  *
- * Errors: TW_EEXIST (a file or another thing is there, or a capture and not `force`, or it is being
+ * Errors: TW_EEXIST (a file or another thing is there, or a capture and neither `force` nor `keep_old`, or it is being
  * recorded), TW_ENOENT (no parent), TW_EBADARG, TW_EPERM, TW_ENOSPC, TW_ENOMEM, TW_EIO.
  */
 int tw_recorder_create(const struct tw_recorder_options *options, struct tw_recorder **out);

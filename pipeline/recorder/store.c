@@ -140,8 +140,30 @@ int tw_store_remove(const char *path)
 	return error;
 }
 
+/* A capture, and nothing else, becomes PATH.old. */
+static int move_away(const char *path)
+{
+	char old[PATH_MAX];
+	uint32_t number;
+	bool has_others;
+	int fd = open_directory(path), error = fd < 0 ? TW_EEXIST : look_at_files(fd, &number, &has_others);
+
+	if (fd >= 0)
+		close(fd);
+	if (error)
+		return error;
+	if (has_others)
+		return TW_EEXIST;
+	if ((size_t)snprintf(old, sizeof old, "%s.old", path) >= sizeof old)
+		return TW_EBADARG;
+	error = tw_store_remove(old);
+	if (error && error != TW_ENOENT)
+		return error;
+	return rename(path, old) < 0 ? tw_error_from_errno(errno) : 0;
+}
+
 /* Makes way for a new capture: never while a recording is alive, never anything that is no capture. */
-static int replace(const char *path)
+static int replace(const char *path, bool keeps_old)
 {
 	char ring_set[256];
 	struct tw_rs rs;
@@ -157,10 +179,11 @@ static int replace(const char *path)
 			return error;
 		if (error == 0) {
 			tw_rs_detach(&rs);
-			tw_rs_remove(ring_set);
+			if (!keeps_old)
+				tw_rs_remove(ring_set);
 		}
 	}
-	return tw_store_remove(path);
+	return keeps_old ? move_away(path) : tw_store_remove(path);
 }
 
 static int make_directory(const struct tw_recorder_options *options)
@@ -169,9 +192,9 @@ static int make_directory(const struct tw_recorder_options *options)
 
 	if (mkdir(options->path, 0700) == 0)
 		return 0;
-	if (errno != EEXIST || !options->force)
+	if (errno != EEXIST || (!options->force && !options->keep_old))
 		return tw_error_from_errno(errno);
-	error = replace(options->path);
+	error = replace(options->path, !options->force);
 	if (error)
 		return error;
 	return mkdir(options->path, 0700) < 0 ? tw_error_from_errno(errno) : 0;

@@ -68,7 +68,7 @@ struct tw_store_image {
 /*
  * tw_store_create - make the capture directory, or open an existing one to add to it.
  *
- * @may_exist	open what is there (recovery); otherwise options->path must not exist, or options->force.
+ * @may_exist	open what is there (recovery); otherwise options->path must not exist, or options->force or keep_old.
  */
 int tw_store_create(struct tw_store *store, const struct tw_recorder_options *options, bool may_exist);
 /* Looks at the files again: the next segment gets the number behind the last. */

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: colour on terminals only, and not where NO_COLOR is set; the report fits its terminal.
+# Goal: colour on terminals only, and not where NO_COLOR is set, or as --color says; the report fits its terminal.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
 expect 0 "$tw" record -q -t 'libc:_' -o a.tw -- ls -l /usr/lib
-# terminal COLUMNS: the report as a terminal of that width gets it, in the file shown.
+# terminal COLUMNS [OPTION]: the report as a terminal of that width gets it, in the file shown.
 terminal() {
-	python3 - "$1" "$tw" report a.tw <<-'EOT' >shown || fail "the report failed on a terminal"
+	python3 - "$1" "$tw" report "${@:2}" a.tw <<-'EOT' >shown || fail "the report failed on a terminal"
 		import fcntl, os, pty, struct, sys, termios
 		pid, fd = pty.fork()
 		if pid == 0:
@@ -36,3 +36,12 @@ terminal 80
 unset NO_COLOR
 expect 0 "$tw" report a.tw
 ! grep -q $'\033\\[' out || fail "colour in a pipe"
+
+# --color says it once for all: in a pipe, in spite of NO_COLOR, and not on a terminal.
+NO_COLOR=1 expect 0 "$tw" report --color=always a.tw
+grep -q $'\033\\[' out || fail "no colour with --color=always"
+sed 's/\x1b\[[0-9;]*m//g' out >bare
+expect 0 "$tw" report --color auto a.tw
+cmp -s out bare || fail "--color=always changes more than colours"
+terminal 80 --color=never
+! grep -q $'\033\\[' shown || fail "colour with --color=never"

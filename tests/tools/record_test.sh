@@ -56,10 +56,28 @@ shows 'libsqlite3:sqlite3_step'
 expect 0 "$tw" report --sort name --top 3 sqlite3.tw
 shows 'more$'
 
+# A capture that is there: one that is named is left alone; COMMAND.tw becomes COMMAND.tw.old, and --force replaces it.
 before=$(cat sqlite3.tw/* | cksum)
-expect 125 "$tw" record -- sqlite3 -version
+expect 125 "$tw" record -o sqlite3.tw -- sqlite3 -version
 says "there already"
 is "$(cat sqlite3.tw/* | cksum)" "$before" "the capture was touched"
+expect 0 "$tw" record -- sqlite3 -version
+says "sqlite3.tw of before is sqlite3.tw.old now"
+is "$(cat sqlite3.tw.old/* | cksum)" "$before" "the old capture was touched"
+expect 0 "$tw" report sqlite3.tw.old
+before=$(cat sqlite3.tw/* | cksum)
+expect 0 "$tw" record -q -- sqlite3 -version
+[ ! -s err ] || fail "--quiet is not"
+is "$(cat sqlite3.tw.old/* | cksum)" "$before" "not the one before"
+mkdir true.tw true.tw.old
+touch true.tw/mine true.tw.old/mine
+expect 125 "$tw" record -- true
+says "'true.tw' is not replaced: it is no capture"
+rm true.tw/mine
+expect 125 "$tw" record -- true
+[ -f true.tw.old/mine ] || fail "another's folder was removed"
+rm -r true.tw true.tw.old
+before=$(cat sqlite3.tw/* | cksum)
 expect 0 "$tw" record --force -q -- sqlite3 -version
 [ ! -s err ] || fail "--quiet is not"
 [ "$(cat sqlite3.tw/* | cksum)" != "$before" ] || fail "--force did not replace it"

@@ -31,6 +31,72 @@ for command in record report print flame info functions recover; do
 	says "tracewheel $command --help"
 	expect 2 "$tw" "$command"
 done
+# Whatever help says fits 80 columns.
+for command in '' $commands; do
+	# shellcheck disable=SC2086
+	wide=$("$tw" $command --help | awk 'length > 80')
+	[ -z "$wide" ] || fail "--help of '$command' is wider than 80 columns: $wide"
+done
+# On a narrow terminal it is narrower, but for lines that are to be copied.
+python3 - "$tw" >out <<'EOT' || fail "--help on a terminal"
+import fcntl, os, pty, struct, sys, termios
+pid, fd = pty.fork()
+if pid == 0:
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 60, 0, 0))
+    os.execv(sys.argv[1], [sys.argv[1], "record", "--help"])
+data = b""
+try:
+    while chunk := os.read(fd, 65536):
+        data += chunk
+except OSError:
+    pass
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+text = data.decode().replace("\r", "").split("Examples:")[0]
+assert all(len(line) <= 60 for line in text.splitlines()[1:]), [l for l in text.splitlines() if len(l) > 60]
+assert any(len(line) > 50 for line in text.splitlines()[1:])
+EOT
+
+# An option that is nearly one, that may be several, that takes no value.
+expect 2 "$tw" record --retruns -- true
+says 'there is no option --retruns; did you mean --returns?'
+expect 2 "$tw" report --by-calls a.tw
+says 'there is no option --by-calls\.'
+expect 2 "$tw" record --re -- true
+says '--re may be one of --returns, --return-to'
+expect 2 "$tw" record --returns=5 -- true
+says '--returns takes no value'
+expect 2 "$tw" record -Z -- true
+says 'there is no option -Z'
+expect 2 "$tw" report --color=blue a.tw
+says '--color is auto, always or never'
+expect 2 "$tw" record --ring 512M -- true
+says 'one ring of 512 MiB does not fit into --ring-cap, which is 256 MiB'
+
+# Without a name: the newest capture of the folder; nothing is guessed for what changes captures.
+expect 0 "$tw" record -q -t 'libc:_' -o first.tw -- ls
+expect 0 "$tw" record -q -t 'libc:_' -o second.tw -- ls
+mkdir third
+for command in report print info 'flame --folded'; do
+	# shellcheck disable=SC2086
+	expect 0 "$tw" $command
+	says 'second.tw, the newest capture here'
+	cp out named
+	# shellcheck disable=SC2086
+	expect 0 "$tw" $command second.tw
+	[ ! -s err ] || fail "something is said of a capture that was named"
+	cmp -s out named || fail "$command without a name is another"
+	# shellcheck disable=SC2086
+	expect 0 "$tw" $command second
+	cmp -s out named || fail "$command second is not of second.tw"
+done
+expect 2 "$tw" recover
+says 'which capture'
+expect 1 "$tw" report nothing
+says "there is no capture 'nothing'; the newest here is second.tw"
+cp "$(type -P true)" first
+expect 1 "$tw" report first
+says "'first' is not a capture; did you mean first.tw?"
+rm -r first.tw second.tw third first
 expect 2 "$tw" record -o
 says "wants a value"
 expect 2 "$tw" record -t ':::/x' -- true

@@ -7,8 +7,10 @@
 
 #include "tracewheel/error.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -260,9 +262,43 @@ size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture
 	return count;
 }
 
+bool tw_names_newest(char *name, size_t room)
+{
+	DIR *folder = opendir(".");
+	const struct dirent *entry;
+	struct timespec newest = {0};
+	*name = 0;
+	while (folder && (entry = readdir(folder))) {
+		size_t bytes = strlen(entry->d_name);
+		struct stat status;
+		if (bytes < 4 || bytes >= room || strcmp(entry->d_name + bytes - 3, ".tw") != 0 ||
+		    stat(entry->d_name, &status) || !S_ISDIR(status.st_mode) ||
+		    (*name && (status.st_mtim.tv_sec < newest.tv_sec || (status.st_mtim.tv_sec == newest.tv_sec &&
+									  status.st_mtim.tv_nsec < newest.tv_nsec))))
+			continue;
+		newest = status.st_mtim;
+		strcpy(name, entry->d_name);
+	}
+	if (folder)
+		closedir(folder);
+	return *name != 0;
+}
+
+/* NAME.tw, where that is a capture's folder. */
+static bool has_capture_of(const char *path, char *name)
+{
+	struct stat status;
+	return (size_t)snprintf(name, PATH_MAX, "%s.tw", path) < PATH_MAX && stat(name, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 static struct tw_capture *say_why_not(const char *path, int error)
 {
-	if (error == TW_ENOENT)
+	char name[PATH_MAX], newest[NAME_MAX + 1];
+	if (error == TW_ENOENT && !strchr(path, '/') && tw_names_newest(newest, sizeof newest))
+		tw_say("there is no capture '%s'; the newest here is %s.", path, newest);
+	else if (error == TW_EFORMAT && has_capture_of(path, name))
+		tw_say("'%s' is not a capture; did you mean %s?", path, name);
+	else if (error == TW_ENOENT)
 		tw_say("there is no capture '%s'.", path);
 	else if (error == TW_EPERM)
 		tw_say("the capture '%s' may not be read by you.", path);
@@ -280,8 +316,11 @@ static struct tw_capture *say_no_stream(const char *path, int error)
 {
 	if (error != TW_EFORMAT)
 		return say_why_not(path, error);
-	tw_say("'%s' is not the stream of a recording (`tracewheel record -o -`), or it ended before it began.",
-	       path);
+	char name[PATH_MAX];
+	if (has_capture_of(path, name))
+		tw_say("'%s' is not a capture; did you mean %s?", path, name);
+	else
+		tw_say("'%s' is not the stream of a recording (`tracewheel record -o -`), or it ended before it began.", path);
 	return NULL;
 }
 
@@ -306,7 +345,10 @@ struct tw_capture *tw_names_open(const char *path)
 {
 	struct tw_capture *capture;
 	if (!is_stream_path(path)) {
+		char name[PATH_MAX];
 		int error = tw_capture_open(path, NULL, &capture);
+		if (error == TW_ENOENT && has_capture_of(path, name))
+			error = tw_capture_open(name, NULL, &capture);
 		return error ? say_why_not(path, error) : capture;
 	}
 	int fd = open_stream_file(path);

@@ -88,11 +88,14 @@ void tw_json_ending(struct tw_json *json, const struct tw_capture *capture);
 	"- waits for the end of a stream, of `tracewheel record -o -` or of a program that traces itself;\n" \
 	"FILE is such a stream in a file. One that was cut off is shown up to there, with exit code 1."
 
+/* The capture in the current folder that was written to last: NAME.tw.  False: there is none. */
+bool tw_names_newest(char *name, size_t room);
+
 /*
  * tw_names_open - opens a capture for a command: says what is wrong, and answers NULL.
  *
  * @path	a folder; "-" is standard input, and what is no folder a file: both hold a stream, which is waited for
- *		to its end, and read as often as any capture.
+ *		to its end, and read as often as any capture.  NAME.tw where NAME is not there, or is something else.
  */
 struct tw_capture *tw_names_open(const char *path);
 /* The same, but that a stream is read while it comes, once. */

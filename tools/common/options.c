@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options.c - one table of options for the parser and for --help, so that they never differ. */
+#include "tools/common/names.h"
+#include "tools/common/near.h"
 #include "tools/tool.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define OPTIONS_MAX 48
 /* Where the explanations start in --help. */
 #define HELP_COLUMN 26
+/* The widest that help is. */
+#define HELP_WIDTH 80
+/* Of options that commands have without listing them. */
+#define KEY_COLOUR 4096
 
 struct table {
-	struct option longs[OPTIONS_MAX + 2];
+	struct option longs[OPTIONS_MAX + 3];
 	char shorts[2 * OPTIONS_MAX + 4];
 };
 
@@ -39,40 +47,173 @@ static struct table *make_table(const struct tw_command *command)
 				*letter++ = ':';
 		}
 	}
-	table->longs[count] = (struct option){"help", no_argument, NULL, 'h'};
+	table->longs[count++] = (struct option){"help", no_argument, NULL, 'h'};
+	if (command->has_colour)
+		table->longs[count] = (struct option){"color", required_argument, NULL, KEY_COLOUR};
 	*letter = 'h';
 	return table;
 }
 
-static void print_option(const struct tw_option *option)
+/* ---- help ---- */
+
+/* Continues behind `column` columns, and indents the lines that follow. */
+static void print_wrapped(const char *text, size_t bytes, int column, int indent, int width)
+{
+	bool is_first = true;
+	for (size_t at = 0; at < bytes;) {
+		size_t word = 0;
+		while (at + word < bytes && text[at + word] != ' ' && text[at + word] != '\n')
+			word++;
+		if (!is_first && column + 1 + (int)word > width) {
+			printf("\n%*s", indent, "");
+			column = indent;
+			is_first = true;
+		}
+		printf("%s%.*s", is_first ? "" : " ", (int)word, text + at);
+		column += !is_first + (int)word;
+		is_first = false;
+		at += word;
+		while (at < bytes && (text[at] == ' ' || text[at] == '\n'))
+			at++;
+	}
+	printf("\n");
+}
+
+/* Where the lines of a paragraph begin: "  slot  calls of ..." hangs below "calls". */
+static int hanging_indent(const char *line)
+{
+	size_t blanks = strspn(line, " "), word = blanks ? strcspn(line + blanks, " \n") : 0, more = strspn(line + blanks + word, " ");
+	return blanks && more >= 2 ? (int)(blanks + word + more) : (int)blanks;
+}
+
+static bool begins_paragraph(const char *line, bool is_in_list)
+{
+	return *line == ' ' || *line == '\n' || strncmp(line, "- ", 2) == 0 || is_in_list;
+}
+
+static void print_paragraphs(const char *text, int width)
+{
+	while (*text) {
+		const char *end = text;
+		if (*text == '\n') {
+			printf("\n");
+			text++;
+			continue;
+		}
+		bool is_in_list = *text == ' ';
+		do {
+			end += strcspn(end, "\n");
+			end += *end == '\n';
+		} while (*end && !begins_paragraph(end, is_in_list));
+		int indent = hanging_indent(text);
+		size_t head = is_in_list ? (size_t)indent : 0;
+		printf("%.*s", (int)head, text);
+		print_wrapped(text + head, (size_t)(end - text) - head, (int)head, indent, width);
+		text = end;
+	}
+}
+
+static void print_option(const struct tw_option *option, int width)
 {
 	char head[80];
 	int n = option->key < 256 ? snprintf(head, sizeof head, "  -%c, ", option->key)
 				  : snprintf(head, sizeof head, "      ");
 	n += snprintf(head + n, sizeof head - (size_t)n, "--%s%s%s", option->name,
 		      option->argument && option->argument[0] != '[' ? " " : "", option->argument ? option->argument : "");
-	printf("%s", head);
-	int column = n;
-	for (const char *line = option->help; *line;) {
+	if (n >= HELP_COLUMN)
+		printf("%s\n%*s", head, HELP_COLUMN, "");
+	else
+		printf("%-*s", HELP_COLUMN, head);
+	print_wrapped(option->help, strlen(option->help), HELP_COLUMN, HELP_COLUMN, width);
+}
+
+static const struct tw_option help_option = {'h', "help", NULL, "this text"};
+static const struct tw_option colour_option = {KEY_COLOUR, "color", "auto|always|never",
+					       "colours on terminals (auto, the default), or in pipes as well, for less -R; NO_COLOR turns "
+					       "them off"};
+
+static void print_help(const struct tw_command *command)
+{
+	int width = tw_terminal_columns(STDOUT_FILENO);
+	width = isatty(STDOUT_FILENO) && width < HELP_WIDTH ? width : HELP_WIDTH;
+	printf("Usage: tracewheel %s %s\n", command->name, command->arguments);
+	print_paragraphs(command->summary, width);
+	printf("\nOptions:\n");
+	for (const struct tw_option *option = command->options; option->name; option++)
+		print_option(option, width);
+	if (command->has_colour)
+		print_option(&colour_option, width);
+	print_option(&help_option, width);
+	/* Command lines stay whole: they are there to be copied. */
+	printf("\nExamples:\n");
+	for (const char *line = command->examples; *line;) {
 		size_t bytes = strcspn(line, "\n");
-		if (column >= HELP_COLUMN) {
-			printf("\n");
-			column = 0;
-		}
-		printf("%*s%.*s\n", HELP_COLUMN - column, "", (int)bytes, line);
-		column = 0;
+		if (*line == ' ')
+			printf("%.*s\n", (int)bytes, line);
+		else
+			print_wrapped(line, bytes = strlen(line), 0, 0, width);
 		line += bytes + (line[bytes] == '\n');
 	}
 }
 
-static void print_help(const struct tw_command *command)
+/* ---- options that there are not ---- */
+
+/* An option's name as it was written, without its value. */
+static size_t written_name(const char *word, char *name, size_t room)
 {
-	printf("Usage: tracewheel %s %s\n%s\n\nOptions:\n", command->name, command->arguments,
-	       command->summary);
-	for (const struct tw_option *option = command->options; option->name; option++)
-		print_option(option);
-	print_option(&(struct tw_option){'h', "help", NULL, "this text"});
-	printf("\nExamples:\n%s", command->examples);
+	size_t dashes = strspn(word, "-"), bytes = strcspn(word + dashes, "=");
+	snprintf(name, room, "%.*s", (int)bytes, word + dashes);
+	return dashes;
+}
+
+/* What may have been meant: another name, or one of several that begin so. */
+static void say_unknown(const struct tw_options *options, const struct table *table, const char *word)
+{
+	char name[64], list[200] = "";
+	const char *taken = NULL;
+	struct tw_near near = {.wanted = name};
+	size_t count = 0, used = 0;
+	if (optopt > 0 && optopt < 256 && written_name(word, name, sizeof name) < 2) {
+		tw_usage(options->command, "there is no option -%c.", optopt);
+		return;
+	}
+	written_name(word, name, sizeof name);
+	for (const struct option *option = table->longs; option->name; option++) {
+		tw_near_see(&near, option->name);
+		if (strcmp(option->name, name) == 0)
+			taken = option->name;
+		if (!*name || strncmp(option->name, name, strlen(name)) != 0 || used >= sizeof list)
+			continue;
+		used += (size_t)snprintf(list + used, sizeof list - used, "%s--%s", count ? ", " : "", option->name);
+		count++;
+	}
+	if (taken)
+		tw_usage(options->command, "--%s takes no value.", taken);
+	else if (count > 1)
+		tw_usage(options->command, "--%s may be one of %s.", name, list);
+	else if (*near.best)
+		tw_usage(options->command, "there is no option --%s; did you mean --%s?", name, near.best);
+	else
+		tw_usage(options->command, "there is no option --%s.", name);
+}
+
+/* Handles what all commands have: false where the command is to see it. */
+static bool take_own(struct tw_options *options, int key, int *answer)
+{
+	if (key == 'h') {
+		print_help(options->command);
+		fflush(stdout);
+		*answer = TW_OPTIONS_HELPED;
+		return true;
+	}
+	if (key != KEY_COLOUR)
+		return false;
+	*answer = 0;
+	if (!tw_colour_choose(options->value)) {
+		tw_usage(options->command, "--color is auto, always or never, not '%s'.", options->value);
+		*answer = TW_OPTIONS_BAD;
+	}
+	return true;
 }
 
 int tw_options_next(struct tw_options *options)
@@ -86,25 +227,23 @@ int tw_options_next(struct tw_options *options)
 		}
 		optind = 0;
 	}
-	int key = getopt_long(options->argc, options->argv, table->shorts, table->longs, NULL);
-	options->value = optarg;
+	int key, answer = 0;
+	do {
+		key = getopt_long(options->argc, options->argv, table->shorts, table->longs, NULL);
+		options->value = optarg;
+	} while (take_own(options, key, &answer) && !answer);
+	if (answer)
+		return answer;
 	if (key == -1) {
 		options->index = optind;
 		free(table);
 		options->table = NULL;
 		return TW_OPTIONS_END;
 	}
-	if (key == 'h') {
-		print_help(options->command);
-		fflush(stdout);
-		return TW_OPTIONS_HELPED;
-	}
 	if (key == ':')
 		tw_usage(options->command, "%s wants a value.", options->argv[optind - 1]);
 	else if (key == '?')
-		tw_usage(options->command, "there is no option %s.",
-			 optopt > 0 && optopt < 256 ? (char[]){'-', (char)optopt, 0}
-						    : options->argv[optind - 1]);
+		say_unknown(options, table, options->argv[optind - 1]);
 	else
 		return key;
 	return TW_OPTIONS_BAD;
@@ -132,8 +271,13 @@ const char *tw_options_capture(struct tw_options *options)
 	int count = options->argc - options->index;
 	if (count == 1 && options->argv[options->index][0])
 		return options->argv[options->index];
+	static char newest[NAME_MAX + 1];
+	if (count < 1 && tw_names_newest(newest, sizeof newest)) {
+		tw_say("%s, the newest capture here.", newest);
+		return newest;
+	}
 	if (count < 1)
-		tw_usage(options->command, "which capture? Give the name of a folder such as sqlite3.tw.");
+		tw_usage(options->command, "which capture? There is none in this folder; `tracewheel record` makes one.");
 	else
 		tw_usage(options->command, "one capture at a time.");
 	return NULL;

@@ -68,8 +68,24 @@ bool tw_width_is_wanted(int fd)
 	return isatty(fd) || (asked && atoi(asked) > 0);
 }
 
+static enum { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER } colour;
+
+bool tw_colour_choose(const char *when)
+{
+	static const char *const words[] = {[COLOUR_AUTO] = "auto", [COLOUR_ALWAYS] = "always", [COLOUR_NEVER] = "never"};
+	for (unsigned i = COLOUR_AUTO; i <= COLOUR_NEVER; i++) {
+		if (strcmp(when, words[i]) == 0) {
+			colour = i;
+			return true;
+		}
+	}
+	return false;
+}
+
 bool tw_colour_is_wanted(int fd)
 {
+	if (colour != COLOUR_AUTO)
+		return colour == COLOUR_ALWAYS;
 	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 	return isatty(fd) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }

@@ -36,12 +36,13 @@ static const struct tw_command command = {
 		   "comes; FILE is such a stream in a file. For --tree and chrome it is waited for to its end.\n"
 		   "Of a stream that was cut off, all that came is shown, with exit code 1.",
 	.options = options_table,
+	.has_colour = true,
 	.examples = "  tracewheel print --limit 20 sqlite3.tw\n"
 		    "  tracewheel print --tree --limit 1000 sqlite3.tw | less\n"
 		    "  tracewheel print --from 1.5 --to 1.6 -t 'libc:read' -t 'libc:write' sqlite3.tw\n"
 		    "  tracewheel print --format erlang sqlite3.tw > sqlite3.term\n"
 		    "  tracewheel record -q -o - -- ls | tracewheel print -\n"
-		    "  tracewheel print --format json sqlite3.tw | jq -c 'select(.function == \"malloc\")'\n",
+		    "  tracewheel print -f json sqlite3.tw | jq 'select(.function == \"malloc\")'\n",
 };
 
 struct request {

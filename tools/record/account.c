@@ -7,9 +7,9 @@
 
 #include <stdio.h>
 
-void tw_account_not_created(int error, const char *path, bool is_forced)
+void tw_account_not_created(int error, const char *path, bool may_replace)
 {
-	if (error == TW_EEXIST && !is_forced)
+	if (error == TW_EEXIST && !may_replace)
 		tw_say("'%s' is there already; --force replaces it, -o names another.", path);
 	else if (error == TW_EEXIST)
 		tw_say("'%s' is not replaced: it is no capture, or is being recorded at this moment; -o "
@@ -26,9 +26,7 @@ void tw_account_not_created(int error, const char *path, bool is_forced)
 		       "needs less.",
 		       path);
 	else if (error == TW_EBADARG)
-		tw_say("'%s' cannot be made: the patterns or the path are too long, or the rings larger than "
-		       "all memory for them (--ring, --ring-cap).",
-		       path);
+		tw_say("'%s' cannot be made: the patterns and conditions, or its path, are too long.", path);
 	else
 		tw_say("'%s' cannot be made: %s", path, tw_strerror(error));
 }

@@ -8,7 +8,7 @@
 /* How much was recorded, how fast, and what of it --keep has left. */
 void tw_account_events(const struct tw_recorder_stats *stats, const char *path, uint32_t segments_kept);
 /* Why there is no capture. */
-void tw_account_not_created(int error, const char *path, bool is_forced);
+void tw_account_not_created(int error, const char *path, bool may_replace);
 /* What went wrong: said even when quiet. */
 void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path, int error);
 /* @path: NULL for a stream. */

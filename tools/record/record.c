@@ -33,6 +33,9 @@
 
 /* A segment's index lies in memory until it is closed. */
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(256) << 20)
+/* The recorder's (tracewheel/consumer.h). */
+#define RING_BYTES_DEFAULT (UINT64_C(4) << 20)
+#define CAP_BYTES_DEFAULT  (UINT64_C(256) << 20)
 
 enum {
 	KEY_RING = 256,
@@ -122,7 +125,9 @@ static const struct tw_option options_table[] = {
 	{KEY_SEGMENT_TIME, "segment-time", "TIME", "or after so much time: 10s, 500ms"},
 	{KEY_KEEP, "keep", "N", "keep the newest N closed segments only"},
 	{KEY_DURABLE, "durable", "MS", "on the disk itself: synced after so many milliseconds at most"},
-	{KEY_FORCE, "force", NULL, "replace a capture of that name"},
+	{KEY_FORCE, "force", NULL,
+	 "replace a capture of that name; without it one that has the name COMMAND.tw becomes COMMAND.tw.old, and one that -o names "
+	 "is left alone"},
 	{'q', "quiet", NULL, "no account at the end; errors are still said"},
 	{0}};
 
@@ -135,10 +140,10 @@ static const struct tw_command command = {
 	.options = options_table,
 	.examples = "  tracewheel record -- ls -l\n"
 		    "  tracewheel record -t 'libsqlite3:_' -o app.tw -- sqlite3 app.db < work.sql\n"
-		    "  tracewheel record -t 'libc:malloc' -t 'libc:free' --on-full block -- python3 app.py\n"
-		    "  tracewheel record -t 'libc:malloc' --when '$1 > 65536' --args -- python3 app.py\n"
+		    "  tracewheel record -t 'libc:{malloc,free}' --on-full block -- python3 app.py\n"
+		    "  tracewheel record -t libc:malloc --when '$1 > 65536' --args -- python3 app.py\n"
 		    "  tracewheel record -p send,receive,procs -- ./actors\n"
-		    "  tracewheel record -q -o - -t 'libc:open' -- python3 app.py | tracewheel print -\n"
+		    "  tracewheel record -qo - -t libc:open -- python3 app.py | tracewheel print -\n"
 		    "  tracewheel record --follow-fork --rotate 256M --keep 4 -- make\n"
 		    "Ctrl-C goes to the program too; the capture is whole when it has ended. Ctrl-C once more stops\n"
 		    "recording at once.\n"};
@@ -358,6 +363,19 @@ static bool take_option(struct request *request, int key, const char *value)
 	}
 }
 
+/* Said. */
+static bool are_rings_too_large(const struct tw_recorder_options *options)
+{
+	char ring[TW_FIGURE_BYTES], cap[TW_FIGURE_BYTES];
+	uint64_t ring_bytes = options->ring_bytes ? options->ring_bytes : RING_BYTES_DEFAULT;
+	uint64_t cap_bytes = options->cap_bytes ? options->cap_bytes : CAP_BYTES_DEFAULT;
+	if (ring_bytes <= cap_bytes)
+		return false;
+	tw_usage(&command, "one ring of %s does not fit into --ring-cap, which is %s for all threads together; --ring makes it smaller.",
+		 tw_figure_bytes(ring, ring_bytes), tw_figure_bytes(cap, cap_bytes));
+	return true;
+}
+
 static bool complete_request(struct request *request, const char *program)
 {
 	const char *callers = request->callers ? request->callers : request->has_patterns ? "all" : "main";
@@ -369,6 +387,7 @@ static bool complete_request(struct request *request, const char *program)
 		return false;
 	if (!request->path[0]) {
 		const char *slash = strrchr(program, '/');
+		request->recorder.keep_old = true;
 		snprintf(request->path, sizeof request->path, "%s.tw", slash ? slash + 1 : program);
 	}
 	bool is_stream = request->recorder.is_stream;
@@ -463,11 +482,14 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	tw_launch_ignore_signals();
 	/* First of all: who is interrupted from here on leaves a whole capture, or none. */
 	tw_watch_signals();
+	bool makes_old = request->recorder.keep_old && !request->recorder.force && access(request->path, F_OK) == 0;
 	int error = tw_recorder_create(&request->recorder, &recorder);
 	if (error) {
-		tw_account_not_created(error, request->path, request->recorder.force);
+		tw_account_not_created(error, request->path, request->recorder.force || request->recorder.keep_old);
 		return TW_EXIT_NOT_STARTED;
 	}
+	if (makes_old && !request->is_quiet)
+		tw_say("the capture %s of before is %s.old now.", request->path, request->path);
 	tw_watch_recorder(recorder);
 	launch->is_output_ours = request->recorder.is_stream;
 	pid_t child;
@@ -533,6 +555,8 @@ int tw_tool_record(int argc, char **argv)
 		code = tw_options_exit(key);
 		goto free_config;
 	}
+	if (are_rings_too_large(&request.recorder))
+		goto free_config;
 	if (request.is_local && request.is_global) {
 		code = tw_usage(&command, "--local and --global exclude each other.");
 		goto free_config;

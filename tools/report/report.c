@@ -49,6 +49,7 @@ static const struct tw_command command = {
 		   "and without the time that its process was scheduled out. min to max are of\n"
 		   "single calls, right to 1 %.",
 	.options = options_table,
+	.has_colour = true,
 	.examples = "  tracewheel report sqlite3.tw\n"
 		    "  tracewheel report --top 0 --sort name sqlite3.tw\n"
 		    "  tracewheel report --sort self --callers sqlite3.tw\n"
@@ -131,7 +132,8 @@ static void put_losses(const struct tw_screen *screen, const struct tw_tally *ta
 }
 
 /* What is missing for other causes, and time that was the tracer's own. */
-static void put_account(const struct tw_screen *screen, const struct tw_capture *capture, const struct tw_capture_info *info)
+static void put_account(const struct tw_screen *screen, const struct tw_capture *capture, const struct tw_capture_info *info,
+			bool has_times)
 {
 	struct tw_capture_account account;
 	char clause[TW_MISSING_ROOM];
@@ -150,13 +152,14 @@ static void put_account(const struct tw_screen *screen, const struct tw_capture 
 			      tw_screen_red(screen), tw_screen_plain(screen));
 	if (*tw_missing_waits(&account, clause))
 		tw_out_format(screen->out, "The program %s: that is in no time of a call.\n", clause);
-	if (*tw_missing_setups(&account, clause))
+	if (has_times && *tw_missing_setups(&account, clause))
 		tw_out_format(screen->out, "%c%s: that is in no time of a call.\n", toupper((unsigned char)*clause), clause + 1);
 }
 
-static void put_sums(const struct tw_screen *screen, const struct tw_tally *tally, const struct tw_capture *capture,
+static void put_sums(const struct tw_screen *screen, const struct sums *sums, const struct tw_capture *capture,
 		     const struct tw_capture_info *info, bool is_part)
 {
+	const struct tw_tally *tally = &sums->tally;
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES];
 	tw_out_format(screen->out, "%s events in %s (%s/s), %zu thread%s, %s on disk, %.2f B an event\n",
 		      tw_figure_count(a, tally->events), tw_figure_seconds(b, screen->seconds),
@@ -165,7 +168,7 @@ static void put_sums(const struct tw_screen *screen, const struct tw_tally *tall
 		      tw_figure_bytes(d, info->file_bytes),
 		      info->events ? (double)info->file_bytes / (double)info->events : 0);
 	put_losses(screen, tally, is_part, info->is_complete, info->is_live);
-	put_account(screen, capture, info);
+	put_account(screen, capture, info, sums->has_times);
 	char ending[TW_ENDING_BYTES];
 	bool is_well;
 	if (tw_name_ending(capture, ending, &is_well) && !is_well)
@@ -261,7 +264,7 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 		tw_out_format(&out, "%c%s.\n", toupper((unsigned char)*empty), empty + 1);
 		return;
 	}
-	put_sums(&screen, tally, capture, info, is_part(&request->selection));
+	put_sums(&screen, sums, capture, info, is_part(&request->selection));
 	put_notes(&screen, capture);
 	bool has_tree = sums->has_times || (sums->has_stacks && (request->has_callers || request->has_tree));
 	if (has_tree)
