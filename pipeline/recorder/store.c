@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store.c - the directory of a capture, and the segments of its images. */
 #include "pipeline/recorder/store.h"
+#include "pipeline/recorder/folder.h"
 #include "base/error.h"
 #include "ringbuf/ringset.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define MARK_KEY "ringset="
@@ -62,144 +61,6 @@ static int fill_header(struct tw_store *store, const struct tw_recorder_options 
 	return 0;
 }
 
-/* Is every file in it one of a capture?  Gives the first number that no segment has. */
-static int look_at_files(int directory_fd, uint32_t *next_number, bool *has_others)
-{
-	int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
-
-	*next_number = 1;
-	*has_others = false;
-	if (!directory) {
-		if (fd >= 0)
-			close(fd);
-		return TW_EIO;
-	}
-	while ((entry = readdir(directory)) != NULL) {
-		uint32_t number;
-		bool is_open;
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    strcmp(entry->d_name, TW_CAPTURE_LIVE_FILE) == 0)
-			continue;
-		if (!tw_segment_parse_name(entry->d_name, &number, &is_open))
-			*has_others = true;
-		else if (number >= *next_number && number < UINT32_MAX)
-			*next_number = number + 1;
-	}
-	closedir(directory);
-	return 0;
-}
-
-static void remove_files(int directory_fd)
-{
-	int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
-
-	if (!directory) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	while ((entry = readdir(directory)) != NULL) {
-		uint32_t number;
-		bool is_open;
-
-		if (tw_segment_parse_name(entry->d_name, &number, &is_open))
-			unlinkat(directory_fd, entry->d_name, 0);
-	}
-	closedir(directory);
-	unlinkat(directory_fd, TW_CAPTURE_LIVE_FILE, 0);
-}
-
-static int open_directory(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	return fd < 0 ? tw_error_from_errno(errno) : fd;
-}
-
-int tw_store_remove(const char *path)
-{
-	uint32_t number;
-	bool has_others;
-	int fd = open_directory(path), error;
-
-	if (fd < 0)
-		return fd;
-	error = look_at_files(fd, &number, &has_others);
-	if (!error && has_others)
-		error = TW_EEXIST;
-	if (!error)
-		remove_files(fd);
-	close(fd);
-	if (!error && rmdir(path) < 0)
-		error = tw_error_from_errno(errno);
-	return error;
-}
-
-/* A capture, and nothing else, becomes PATH.old. */
-static int move_away(const char *path)
-{
-	char old[PATH_MAX];
-	uint32_t number;
-	bool has_others;
-	int fd = open_directory(path), error = fd < 0 ? TW_EEXIST : look_at_files(fd, &number, &has_others);
-
-	if (fd >= 0)
-		close(fd);
-	if (error)
-		return error;
-	if (has_others)
-		return TW_EEXIST;
-	if ((size_t)snprintf(old, sizeof old, "%s.old", path) >= sizeof old)
-		return TW_EBADARG;
-	error = tw_store_remove(old);
-	if (error && error != TW_ENOENT)
-		return error;
-	return rename(path, old) < 0 ? tw_error_from_errno(errno) : 0;
-}
-
-/* Makes way for a new capture: never while a recording is alive, never anything that is no capture. */
-static int replace(const char *path, bool keeps_old)
-{
-	char ring_set[256];
-	struct tw_rs rs;
-	int fd = open_directory(path), error;
-
-	if (fd < 0)
-		return TW_EEXIST;
-	error = tw_store_read_mark(fd, ring_set, sizeof ring_set);
-	close(fd);
-	if (error == 0) {
-		error = tw_rs_open_dead(&rs, ring_set);
-		if (error == TW_EEXIST)
-			return error;
-		if (error == 0) {
-			tw_rs_detach(&rs);
-			if (!keeps_old)
-				tw_rs_remove(ring_set);
-		}
-	}
-	return keeps_old ? move_away(path) : tw_store_remove(path);
-}
-
-static int make_directory(const struct tw_recorder_options *options)
-{
-	int error;
-
-	if (mkdir(options->path, 0700) == 0)
-		return 0;
-	if (errno != EEXIST || (!options->force && !options->keep_old))
-		return tw_error_from_errno(errno);
-	error = replace(options->path, !options->force);
-	if (error)
-		return error;
-	return mkdir(options->path, 0700) < 0 ? tw_error_from_errno(errno) : 0;
-}
-
 /* Nothing but a file descriptor: no directory, no mark, no files to close and remove. */
 static int create_stream(struct tw_store *store, const struct tw_recorder_options *options)
 {
@@ -243,14 +104,14 @@ int tw_store_create(struct tw_store *store, const struct tw_recorder_options *op
 	if (error)
 		return error;
 	if (!may_exist) {
-		error = make_directory(options);
+		error = tw_folder_make(options);
 		if (error)
 			return error;
 	}
-	store->directory_fd = open_directory(options->path);
+	store->directory_fd = tw_folder_open(options->path);
 	if (store->directory_fd < 0)
 		return store->directory_fd;
-	error = look_at_files(store->directory_fd, &store->next_number, &has_others);
+	error = tw_folder_look(store->directory_fd, &store->next_number, &has_others);
 	store->encoder = tw_block_encoder_create();
 	if (!error && !store->encoder)
 		error = TW_ENOMEM;
@@ -265,7 +126,7 @@ int tw_store_renumber(struct tw_store *store)
 {
 	bool has_others;
 
-	return look_at_files(store->directory_fd, &store->next_number, &has_others);
+	return tw_folder_look(store->directory_fd, &store->next_number, &has_others);
 }
 
 void tw_store_destroy(struct tw_store *store)
