@@ -159,6 +159,7 @@ struct tw_plan {
 	void **pins;  /* by object; NULL: not pinned */
 	bool *is_new; /* by object: it was looked at for the first time */
 	bool *was_known; /* by object: it was not looked at */
+	bool has_definer; /* there is an object whose functions may be meant */
 	/* Functions that a pattern names and that must be left alone: sentences. */
 	char **notes;
 	size_t note_count;

@@ -19,9 +19,8 @@
 
 /* ---- patterns ---- */
 
-static bool wants_function(const char *function, void *arg)
+static bool wants_function(const char *function, const struct tw_agent_config *config)
 {
-	const struct tw_agent_config *config = arg;
 	char *demangled = NULL;
 	bool is_wanted = config->pattern_count == 0;
 
@@ -50,6 +49,22 @@ static bool matches(const struct tw_agent_config *config, const struct tw_patter
 	subject->file = NULL;
 	return config->alias && definer->role == TW_SYM_PROGRAM && !strcmp(definer->path, config->alias_path) &&
 	       tw_pattern_match(pattern, subject);
+}
+
+/* May a pattern mean functions of this object? */
+static bool is_module_wanted(const struct tw_agent_config *config, const struct tw_sym_object *definer)
+{
+	bool has_alias = config->alias && definer->role == TW_SYM_PROGRAM && !strcmp(definer->path, config->alias_path);
+	bool is_wanted = config->pattern_count == 0;
+
+	for (size_t i = 0; i < config->pattern_count && !is_wanted; i++) {
+		const struct tw_pattern *pattern = config->patterns[i];
+
+		is_wanted = tw_pattern_match_module(pattern, definer->name, definer->path) ||
+			    (*definer->elf.soname && tw_pattern_match_module(pattern, definer->name, definer->elf.soname)) ||
+			    (has_alias && tw_pattern_match_module(pattern, config->alias, NULL));
+	}
+	return is_wanted;
 }
 
 bool tw_plan_wants(const struct tw_agent_config *config, const struct tw_sym_object *definer, const char *function,
@@ -192,33 +207,57 @@ static const struct tw_sym_object *real_definer(const struct tw_plan *plan, cons
 	return real ? tw_sym_object_at(plan->set, (uintptr_t)real) : NULL;
 }
 
-static int add_slots_of(struct tw_plan *plan, const struct tw_agent_config *config, size_t caller)
+struct caller {
+	const struct tw_agent_config *config;
+	const struct tw_plan *plan;
+	const struct tw_sym_object *object;
+};
+
+static bool wants_name(const char *function, void *arg)
 {
-	const struct tw_sym_object *object = &plan->set->objects[caller];
+	const struct caller *caller = arg;
+
+	return wants_function(function, caller->config);
+}
+
+/* Those that are asked for, and those whose refusal deserves an answer. */
+static bool suits(const struct tw_sym_slot *slot, void *arg)
+{
+	const struct caller *caller = arg;
+	const struct tw_agent_config *config = caller->config;
+	const struct tw_sym_object *definer = slot->definer, *real = real_definer(caller->plan, slot);
+
+	if (real)
+		definer = real;
+	else if (slot->refusal)
+		return slot->refusal != TW_SYM_NOT_FUNCTION && is_named(config, slot->function);
+	/* What an object calls of its own through its GOT was asked for only with `callers all`. */
+	if ((!config->has_all_callers || config->is_global) && definer == caller->object)
+		return false;
+	return tw_plan_wants(config, definer, slot->function, TW_PATTERN_ARITY_ANY);
+}
+
+static int add_slots_of(struct tw_plan *plan, const struct tw_agent_config *config, size_t index)
+{
+	struct caller caller = {config, plan, &plan->set->objects[index]};
+	const struct tw_sym_wish wish = {.wants = wants_name, .suits = suits, .arg = &caller};
 	struct tw_sym_slot *slots;
 	size_t count;
-	int error = tw_sym_slots(plan->set, object, wants_function, (void *)config, &slots, &count);
+	int error = tw_sym_slots(plan->set, caller.object, &wish, &slots, &count);
 
 	if (error)
 		return error;
 	for (size_t i = 0; i < count && !error; i++) {
-		const struct tw_sym_object *definer = slots[i].definer;
-		const struct tw_sym_object *real = real_definer(plan, &slots[i]);
+		const struct tw_sym_object *real = real_definer(plan, &slots[i]), *definer = real ? real : slots[i].definer;
 
-		if (real)
-			definer = real;
-		else if (slots[i].refusal) {
-			if (slots[i].refusal != TW_SYM_NOT_FUNCTION && is_named(config, slots[i].function))
-				add_note(plan, slots[i].function, "called by", object, slots[i].refusal);
+		if (!real && slots[i].refusal) {
+			/* Of code that uses the address of the function it is known only now. */
+			if (is_named(config, slots[i].function))
+				add_note(plan, slots[i].function, "called by", caller.object, slots[i].refusal);
 			continue;
 		}
-		/* What an object calls of its own through its GOT was asked for only with `callers all`. */
-		if ((!config->has_all_callers || config->is_global) && definer == object)
-			continue;
-		if (!tw_plan_wants(config, definer, slots[i].function, TW_PATTERN_ARITY_ANY))
-			continue;
 		error = add_slot(plan,
-				 &(struct tw_plan_slot){caller, (size_t)(definer - plan->set->objects),
+				 &(struct tw_plan_slot){index, (size_t)(definer - plan->set->objects),
 							slots[i].where, slots[i].target, slots[i].function,
 							real && is_watched(slots[i].function)});
 	}
@@ -251,9 +290,9 @@ static int look_at(struct tw_plan *plan, const struct tw_agent_config *config, s
 	if (is_pinning && object->role != TW_SYM_PROGRAM && !tw_sym_pin(object, &plan->pins[index]))
 		return 0; /* gone already */
 	plan->is_new[index] = true;
-	if (has_wanted_sleds(config, object))
+	if (has_wanted_sleds(config, object) && is_module_wanted(config, object))
 		error = add_sleds_of(plan, config, index);
-	if (!error && !config->is_local && is_caller(config, object))
+	if (!error && plan->has_definer && !config->is_local && is_caller(config, object))
 		error = add_slots_of(plan, config, index);
 	return error;
 }
@@ -272,6 +311,9 @@ int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_kn
 		if (!plan->pins || !plan->is_new || !plan->was_known || !plan->sleds_of)
 			error = TW_ENOMEM;
 	}
+	/* Where nothing is loaded that could be meant, no slot is looked at. */
+	for (size_t i = 0; !error && i < plan->set->count && !plan->has_definer; i++)
+		plan->has_definer = is_module_wanted(config, &plan->set->objects[i]);
 	for (size_t i = 0; !error && i < plan->set->count; i++) {
 		plan->was_known[i] = is_known && is_known(&plan->set->objects[i], arg);
 		if (!plan->was_known[i])

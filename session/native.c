@@ -123,6 +123,7 @@ static int add_slots(struct tw_permit *permit, struct look *look, const struct t
 /* One object's calls of the definer's functions.  Step 1 for its slots, then step 2. */
 static int look_at_caller(struct look *look, const struct tw_sym_object *caller)
 {
+	const struct tw_sym_wish wish = { .wants = defines, .arg = (void *)(uintptr_t)look->definer };
 	struct tw_sym_slot *slots;
 	struct tw_permit *permit;
 	void *pin;
@@ -132,7 +133,7 @@ static int look_at_caller(struct look *look, const struct tw_sym_object *caller)
 	if ((caller->role != TW_SYM_ORDINARY && caller->role != TW_SYM_PROGRAM) || caller == look->definer ||
 	    strstr(caller->path, "/gconv/") || (caller->role != TW_SYM_PROGRAM && !tw_sym_pin(caller, &pin)))
 		return 0;
-	error = tw_sym_slots(look->set, caller, defines, (void *)(uintptr_t)look->definer, &slots, &count);
+	error = tw_sym_slots(look->set, caller, &wish, &slots, &count);
 	if (error)
 		return error;
 	error = tw_change_begin(&permit);

@@ -110,6 +110,7 @@ static int add_slots(struct tw_permit *permit, const struct tw_sym_object *calle
 /* Objects that hold a place stay loaded, as in native.c. */
 static int arm_object(const struct tw_sym_set *set, const struct tw_sym_object *caller, unsigned kinds)
 {
+	const struct tw_sym_wish wish = { .wants = is_watched, .arg = &kinds };
 	struct tw_sym_slot *slots;
 	struct tw_permit *permit;
 	void *pin;
@@ -119,7 +120,7 @@ static int arm_object(const struct tw_sym_set *set, const struct tw_sym_object *
 	if ((caller->role != TW_SYM_ORDINARY && caller->role != TW_SYM_PROGRAM) ||
 	    (caller->role != TW_SYM_PROGRAM && !tw_sym_pin(caller, &pin)))
 		return 0;
-	error = tw_sym_slots(set, caller, is_watched, &kinds, &slots, &count);
+	error = tw_sym_slots(set, caller, &wish, &slots, &count);
 	if (error)
 		return error;
 	error = tw_change_begin(&permit);

@@ -27,8 +27,7 @@
 struct scan {
 	const struct tw_sym_set *set;
 	const struct tw_sym_object *caller;
-	tw_sym_wants_fn wants;
-	void *wants_arg;
+	struct tw_sym_wish wish;
 	struct tw_sym_slot *slots;
 	size_t count, room;
 	const struct tw_sym_object *last_definer; /* most neighbours lead to the same object */
@@ -163,7 +162,7 @@ static enum tw_sym_refusal judge_target(struct scan *scan, struct tw_sym_slot *s
 	return TW_SYM_OK;
 }
 
-static enum tw_sym_refusal judge(struct scan *scan, struct tw_sym_slot *slot)
+static enum tw_sym_refusal judge(struct scan *scan, struct tw_sym_slot *slot, size_t symbol_index)
 {
 	/* RELAXED slots.target: another session may arm the slot meanwhile; either value is one that it held. */
 	slot->target = tw_load_plain_relaxed(slot->where);
@@ -176,6 +175,7 @@ static enum tw_sym_refusal judge(struct scan *scan, struct tw_sym_slot *slot)
 	if (!slot->is_data_slot && tw_elf_is_code(&scan->caller->elf, (uintptr_t)slot->target)) {
 		/* Unbound, or bound to the object itself: the same answer is right for both. */
 		slot->was_unbound = true;
+		slot->version = tw_elf_version(&scan->caller->elf, symbol_index);
 		resolve(scan, slot);
 		if (!slot->target)
 			return TW_SYM_UNRESOLVED;
@@ -183,19 +183,30 @@ static enum tw_sym_refusal judge(struct scan *scan, struct tw_sym_slot *slot)
 	return judge_target(scan, slot);
 }
 
+static bool is_wished(const struct scan *scan, const char *function)
+{
+	return !scan->wish.wants || scan->wish.wants(function, scan->wish.arg);
+}
+
 static int add(struct scan *scan, const ElfW(Rela) * relocation)
 {
 	const struct tw_elf *elf = &scan->caller->elf;
 	size_t index = ELF64_R_SYM(relocation->r_info);
 	const ElfW(Sym) *symbol = tw_elf_symbol(elf, index);
-	struct tw_sym_slot *slot;
+	struct tw_sym_slot slot = { 0 };
 
 	if (!tw_elf_is_slot(relocation) || !symbol || !symbol->st_name ||
 	    !tw_elf_holds(elf, elf->base + relocation->r_offset, sizeof(void *)) ||
-	    relocation->r_offset % sizeof(void *))
+	    relocation->r_offset % sizeof(void *) || !is_wished(scan, tw_elf_string(elf, symbol->st_name)))
 		return 0;
-	if (scan->wants && !scan->wants(tw_elf_string(elf, symbol->st_name), scan->wants_arg))
+	slot.where = (void **)(elf->base + relocation->r_offset);
+	slot.function = tw_elf_string(elf, symbol->st_name);
+	slot.is_data_slot = ELF64_R_TYPE(relocation->r_info) == R_X86_64_GLOB_DAT;
+	slot.refusal = judge(scan, &slot, index);
+	if (scan->wish.suits && !scan->wish.suits(&slot, scan->wish.arg))
 		return 0;
+	if (!slot.version)
+		slot.version = tw_elf_version(elf, index);
 	if (scan->count == scan->room) {
 		size_t room = scan->room ? scan->room * 2 : 256;
 		struct tw_sym_slot *slots = realloc(scan->slots, room * sizeof *slots);
@@ -205,14 +216,7 @@ static int add(struct scan *scan, const ElfW(Rela) * relocation)
 		scan->slots = slots;
 		scan->room = room;
 	}
-	slot = &scan->slots[scan->count++];
-	*slot = (struct tw_sym_slot){
-		.where = (void **)(elf->base + relocation->r_offset),
-		.function = tw_elf_string(elf, symbol->st_name),
-		.version = tw_elf_version(elf, index),
-		.is_data_slot = ELF64_R_TYPE(relocation->r_info) == R_X86_64_GLOB_DAT,
-	};
-	slot->refusal = judge(scan, slot);
+	scan->slots[scan->count++] = slot;
 	return 0;
 }
 
@@ -233,6 +237,17 @@ static int by_where(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* Most linkers leave them in order already. */
+static void sort(struct scan *scan)
+{
+	size_t i = 1;
+
+	while (i < scan->count && scan->slots[i - 1].where <= scan->slots[i].where)
+		i++;
+	if (i < scan->count)
+		qsort(scan->slots, scan->count, sizeof *scan->slots, by_where);
+}
+
 /* Of the data slots that are still good: those that code reads as a value. */
 static int refuse_taken(struct scan *scan)
 {
@@ -243,7 +258,7 @@ static int refuse_taken(struct scan *scan)
 
 	if (!wheres || !taken)
 		goto free_all;
-	qsort(scan->slots, scan->count, sizeof *scan->slots, by_where);
+	sort(scan);
 	for (size_t i = 0; i < scan->count; i++)
 		if (scan->slots[i].is_data_slot && !scan->slots[i].refusal)
 			wheres[count++] = (uintptr_t)scan->slots[i].where;
@@ -257,13 +272,15 @@ free_all:
 	return error;
 }
 
-int tw_sym_slots(const struct tw_sym_set *set, const struct tw_sym_object *caller, tw_sym_wants_fn wants,
-		 void *arg, struct tw_sym_slot **out, size_t *count)
+int tw_sym_slots(const struct tw_sym_set *set, const struct tw_sym_object *caller, const struct tw_sym_wish *wish,
+		 struct tw_sym_slot **out, size_t *count)
 {
-	struct scan scan = {.set = set, .caller = caller, .wants = wants, .wants_arg = arg};
+	struct scan scan = { .set = set, .caller = caller };
 	const struct tw_elf *elf = &caller->elf;
 	int error = 0;
 
+	if (wish)
+		scan.wish = *wish;
 	/* The vdso has no slots, and its tables are not as ld.so leaves them. */
 	if (caller->role != TW_SYM_ROLE_VDSO) {
 		error = add_all(&scan, elf->plt_relocations, elf->plt_relocation_count);

@@ -106,20 +106,29 @@ struct tw_sym_slot {
 	bool was_unbound;  /* the slot still leads to the binder */
 };
 
-/* Which functions are asked for: called by name before any work is done for them. */
-typedef bool (*tw_sym_wants_fn)(const char *function, void *arg);
+/* Which slots are asked for. */
+struct tw_sym_wish {
+	/* By the function's name, before any work is done for the slot.  NULL: all. */
+	bool (*wants)(const char *function, void *arg);
+	/*
+	 * By its definer or its refusal, before the caller's code is searched for uses of the slot as a value, which takes
+	 * longer than all the rest.  NULL: all.
+	 */
+	bool (*suits)(const struct tw_sym_slot *slot, void *arg);
+	void *arg;
+};
 
 /*
  * tw_sym_slots - the slots of an object that call the functions asked for.
  *
- * @wants	NULL: all.
+ * @wish	NULL: all.
  * @out		gives: free().  Names in it are lent by the object.
  *
  * Unbound slots are resolved as ld.so would: by name and recorded version, in the global scope and
  * then in the object's own.  Nothing is changed.  Errors: TW_ENOMEM.
  */
-int tw_sym_slots(const struct tw_sym_set *set, const struct tw_sym_object *caller, tw_sym_wants_fn wants,
-		 void *arg, struct tw_sym_slot **out, size_t *count);
+int tw_sym_slots(const struct tw_sym_set *set, const struct tw_sym_object *caller, const struct tw_sym_wish *wish,
+		 struct tw_sym_slot **out, size_t *count);
 
 /* ---- entry sleds ---- */
 

@@ -102,6 +102,12 @@ static void patterns_choose(void **state)
 	tw_plan_destroy(plan);
 	plan = plan_of("pattern libcmocka:srandom\n");
 	assert_int_equal(plan->count, 0);
+	assert_true(plan->has_definer);
+	tw_plan_destroy(plan);
+	/* Nothing is looked at where no object can be meant; the objects are known all the same. */
+	plan = plan_of("pattern libnowhere:_\n");
+	assert_false(plan->has_definer);
+	assert_true(plan->count == 0 && plan->is_new[0]);
 	tw_plan_destroy(plan);
 	/* How many arguments a function takes is looked up when it is armed. */
 	plan = plan_of("pattern libc:srandom/1\n");

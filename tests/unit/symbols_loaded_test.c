@@ -95,7 +95,7 @@ static void every_slot_leads_somewhere(void **state)
 		struct tw_sym_slot *slots;
 		size_t count;
 
-		assert_int_equal(tw_sym_slots(set, &set->objects[i], NULL, NULL, &slots, &count), 0);
+		assert_int_equal(tw_sym_slots(set, &set->objects[i], NULL, &slots, &count), 0);
 		for (size_t j = 0; j < count; j++) {
 			check_slot(set, &slots[j]);
 			refused[slots[j].refusal]++;
@@ -120,21 +120,68 @@ static bool wants(const char *function, void *arg)
 	return !strcmp(function, arg);
 }
 
+static bool suits(const struct tw_sym_slot *slot, void *arg)
+{
+	return !slot->refusal && slot->definer && !strcmp(slot->definer->name, "libc");
+}
+
 static void one_function_is_found_by_name(void **state)
 {
+	const struct tw_sym_wish wish = {.wants = wants, .arg = "srandom"};
 	struct tw_sym_set *set;
 	struct tw_sym_slot *slots;
 	size_t count;
 
 	srandom(1);
 	assert_int_equal(tw_sym_load(&set), 0);
-	assert_int_equal(tw_sym_slots(set, &set->objects[0], wants, "srandom", &slots, &count), 0);
+	assert_int_equal(tw_sym_slots(set, &set->objects[0], &wish, &slots, &count), 0);
 	assert_int_equal(count, 1);
 	assert_int_equal(slots[0].refusal, TW_SYM_OK);
 	assert_string_equal(slots[0].definer->name, "libc");
 	assert_string_equal(slots[0].version, "GLIBC_2.2.5");
 	assert_ptr_equal(slots[0].target, dlsym(RTLD_DEFAULT, "srandom"));
 	free(slots);
+	tw_sym_unload(set);
+}
+
+/* That code uses a slot as a value is found out only when its definer suits. */
+static size_t skip_taken(const struct tw_sym_slot *slots, size_t at, size_t count)
+{
+	while (at < count && slots[at].refusal == TW_SYM_ADDRESS_TAKEN)
+		at++;
+	return at;
+}
+
+/* Those that suit are the same as without a wish, in the same order, and there are no others. */
+static void slots_are_chosen_by_their_definer(void **state)
+{
+	const struct tw_sym_wish wish = {.suits = suits};
+	struct tw_sym_set *set;
+	size_t chosen = 0;
+
+	assert_int_equal(tw_sym_load(&set), 0);
+	for (size_t i = 0; i < set->count; i++) {
+		struct tw_sym_slot *all, *some;
+		size_t all_count, some_count, at = 0;
+
+		assert_int_equal(tw_sym_slots(set, &set->objects[i], NULL, &all, &all_count), 0);
+		assert_int_equal(tw_sym_slots(set, &set->objects[i], &wish, &some, &some_count), 0);
+		for (size_t j = 0; j < all_count; j++) {
+			if (!suits(&all[j], NULL))
+				continue;
+			at = skip_taken(some, at, some_count);
+			assert_true(at < some_count);
+			assert_ptr_equal(some[at].where, all[j].where);
+			assert_ptr_equal(some[at].target, all[j].target);
+			at++;
+		}
+		at = skip_taken(some, at, some_count);
+		assert_int_equal(at, some_count);
+		chosen += some_count;
+		free(all);
+		free(some);
+	}
+	assert_true(chosen > 20);
 	tw_sym_unload(set);
 }
 
@@ -191,6 +238,7 @@ int main(void)
 		cmocka_unit_test(module_names_lose_what_follows_so),
 		cmocka_unit_test(every_slot_leads_somewhere),
 		cmocka_unit_test(one_function_is_found_by_name),
+		cmocka_unit_test(slots_are_chosen_by_their_definer),
 		cmocka_unit_test(a_pin_holds_and_lets_go),
 		cmocka_unit_test(lists_know_their_names),
 	};
