@@ -206,7 +206,6 @@ extern tw_bp_hit_fn tw_bp_trampoline_hit;
 struct tw_module {
 	uint32_t module_id;
 	bool is_declared;
-	bool is_gone;
 	bool is_replaced; /* see tw_bp_modules_look() */
 	const char *name;
 	const char *path;

@@ -46,7 +46,7 @@ static struct tw_module *take_gone(struct tw_permit *permit, const struct tw_mod
 			continue;
 		*link = module->next;
 		module->next = NULL;
-		module->is_gone = module->is_replaced = false;
+		module->is_replaced = false;
 		return module;
 	}
 	return NULL;
@@ -54,7 +54,7 @@ static struct tw_module *take_gone(struct tw_permit *permit, const struct tw_mod
 
 static bool is_same_module(const struct tw_module *module, const struct tw_module_options *options)
 {
-	return !module->is_gone && module->is_declared == options->is_declared &&
+	return module->is_declared == options->is_declared &&
 	       module->base_address == options->base_address && strcmp(module->name, options->name) == 0;
 }
 
@@ -358,7 +358,6 @@ void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *gone)
 			}
 		}
 	}
-	gone->is_gone = true;
 	gone->is_replaced = false;
 	while (*link != gone)
 		link = &(*link)->next;

@@ -93,8 +93,10 @@ TW_API int tw_module_unload(const char *name)
 	error = tw_permit_seize(&permit);
 	if (error)
 		return error;
-	for (struct tw_module *module = tw_bp_modules(permit); module; module = module->next) {
-		if (module->is_gone || !module->is_declared || strcmp(module->name, name) != 0)
+	for (struct tw_module *module = tw_bp_modules(permit), *next; module; module = next) {
+		/* Now: a module that is gone is in another list. */
+		next = module->next;
+		if (!module->is_declared || strcmp(module->name, name) != 0)
 			continue;
 		count += stage_clear_module(permit, module);
 		tw_bp_commit(permit);

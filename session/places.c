@@ -165,7 +165,7 @@ int tw_for_each_place(struct tw_session *session, struct tw_permit *permit, cons
 	int count = 0;
 
 	for (struct tw_module *module = tw_bp_modules(permit); module; module = module->next) {
-		if (module->is_gone || !is_wanted_module(wanted, module))
+		if (!is_wanted_module(wanted, module))
 			continue;
 		for (struct tw_function *f = first_function(permit, module, wanted); f; f = next_function(f, wanted)) {
 			int error = is_wanted(wanted, f) ? for_each_place_of(session, permit, f, fn, arg) : 0;

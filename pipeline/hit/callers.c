@@ -35,7 +35,7 @@ static size_t gather_functions(struct tw_permit *permit, struct range *out)
 	size_t count = 0;
 
 	for (const struct tw_module *module = tw_bp_modules(permit); module; module = module->next) {
-		for (const struct tw_function *f = module->functions; f && !module->is_gone; f = f->next_of_module) {
+		for (const struct tw_function *f = module->functions; f; f = f->next_of_module) {
 			if (!f->address || !f->bytes)
 				continue;
 			if (out)
@@ -51,7 +51,7 @@ static size_t gather_modules(struct tw_permit *permit, struct range *out)
 	size_t count = 0;
 
 	for (const struct tw_module *m = tw_bp_modules(permit); m; m = m->next) {
-		if (m->is_gone || m->is_declared || m->end_address <= m->base_address)
+		if (m->is_declared || m->end_address <= m->base_address)
 			continue;
 		if (out)
 			out[count] = (struct range){ m->base_address, m->end_address, { .module = m } };

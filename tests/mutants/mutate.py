@@ -33,7 +33,6 @@ ROOMS = {
     "session": [r"session_"],
 }
 HEADERS = ["ringbuf/ringbuf.h", "ringbuf/ringset.h", "pipeline/hit/hit.h", "breakpoints/returns.h", "progress/read_side.h"]
-NATIVE = ["session_native", "session_memory", "session_frames"]
 TEST_SECONDS = 60
 SWAPS = [
     ("<=", ["<"]), (">=", [">"]), ("==", ["!="]), ("!=", ["=="]), ("&&", ["||"]), ("||", ["&&"]),
@@ -46,6 +45,7 @@ ORDER = re.compile(r"\btw_\w+?_(acquire|release|acq_rel|seq_cst)\(")
 WORD = re.compile(r"\b(true|false)\b")
 CONDITION = re.compile(r"\b(if|while) \((?!.*[{(]\s*$)(.+)\)( \{)?$")
 STATEMENT = re.compile(r"^\t+(?:[a-z_][\w.>\[\]-]*(?:\([^;]*\)|\s*[-+|&]?=[^=][^;]*|\+\+|--));$")
+FREE = re.compile(r"^\t+free\(")  # a leak: for the address sanitizer, which looks at the end of each test
 SKIPPED = re.compile(r"^\s*(#|\*|/\*|//)|TW_ASSERT|_Static_assert|__attribute__|__asm__|^\s*return;|case |default:|[\"']|TW_TSAN|for \(;;\)")
 
 
@@ -58,7 +58,10 @@ class Mutant:
 
 
 def changes(line):
-    """All lines that this one can become."""
+    """All lines that this one can become; what a comment says is left alone."""
+    comment_at = line.find("/*")
+    if comment_at >= 0:
+        return [after + line[comment_at:] for after in changes(line[:comment_at].rstrip())]
     out = []
     for found in OPERATOR.finditer(line):
         for swap in dict(SWAPS)[found[0]]:
@@ -74,7 +77,7 @@ def changes(line):
     for found in CONDITION.finditer(line):
         if found[2].count("(") == found[2].count(")"):
             out.append(line[:found.start()] + f"{found[1]} (!({found[2]})){found[3] or ''}" + line[found.end():])
-    if STATEMENT.match(line):
+    if STATEMENT.match(line) and not FREE.match(line):
         out.append(re.match(r"\t+", line)[0] + ";")
     return out
 
@@ -114,15 +117,19 @@ def run(command, seconds=None, cwd=COPY):
         return None, "no end"
 
 
+def natives():
+    return re.findall(r"add_executable\((\w+)_test ", (COPY / "tests" / "native" / "CMakeLists.txt").read_text())
+
+
 def tests_of(pattern):
     """Targets of the unit tests whose name matches, those on native libraries among them, and what steps through a ring."""
     names = [path.name[:-len("_test.c")] for path in sorted((COPY / "tests" / "unit").glob("*_test.c"))]
-    return [f"{name}_test" for name in [*names, *NATIVE, "ring_step"] if re.match(pattern, name)]
+    return [f"{name}_test" for name in [*names, *natives(), "ring_step"] if re.match(pattern, name)]
 
 
 def run_test(name):
     """What a program says of a mutant: None, nothing is wrong."""
-    folder = "build/release/tests/native" if name[:-len("_test")] in NATIVE else "build/release/tests"
+    folder = "build/release/tests/native" if name[:-len("_test")] in natives() else "build/release/tests"
     code, _ = run([f"{folder}/{name}"], TEST_SECONDS)
     return None if code in (0, 77) else f"{name[:-len('_test')]} ({'hangs' if code is None else f'exit {code}'})"
 

@@ -331,7 +331,7 @@ static void what_is_no_capture_is_refused(void **state)
 {
 	struct tw_segment_header header = {0};
 	struct seen seen;
-	char path[400];
+	char path[400], second[400];
 
 	remove_capture(capture_path);
 	assert_int_equal(examine(&seen), TW_ENOENT);
@@ -344,6 +344,16 @@ static void what_is_no_capture_is_refused(void **state)
 	header.version = TW_FORMAT_VERSION + 1;
 	write_file(path, (const uint8_t *)&header, sizeof header);
 	assert_int_equal(examine(&seen), TW_EVERSION);
+	/* Several, all of that version; and where that does not explain all of it. */
+	for (int is_other = 0; is_other < 2; is_other++) {
+		snprintf(second, sizeof second, "%s/segment-000002.tws", capture_path);
+		if (is_other)
+			write_file(second, (const uint8_t *)"nothing", 7);
+		else
+			write_file(second, (const uint8_t *)&header, sizeof header);
+		assert_int_equal(examine(&seen), is_other ? TW_EFORMAT : TW_EVERSION);
+		assert_int_equal(unlink(second), 0);
+	}
 	/* A pipe would block for ever, a link leads elsewhere. */
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkfifo(path, 0600), 0);

@@ -227,6 +227,43 @@ static void both_may_die(void **state)
 	remove_capture(capture_path);
 }
 
+/* Events that found no ring: the recorder has told of some of them, and died before it told of the rest. */
+static void what_was_told_before_is_not_told_again(void **state)
+{
+	struct tw_recorder_stats stats;
+	struct tw_capture_info info = {0};
+	struct tw_capture *capture;
+	struct program program;
+	pid_t recorder;
+	struct tw_rs rs;
+
+	remove_capture(capture_path);
+	recorder = start_recorder(false);
+	attach(&rs);
+	begin_program(&program, &rs, 1);
+	for (int i = 0; i < 7; i++)
+		tw_rs_count_no_ring(&rs, tw_clock_ticks());
+	while (info.lost[TW_LOST_NO_RING] < 7) {
+		wait_until_begun();
+		capture = open_capture();
+		tw_capture_info(capture, &info);
+		tw_capture_close(capture);
+	}
+	assert_int_equal(kill(recorder, SIGSTOP), 0);
+	for (int i = 0; i < 5; i++)
+		tw_rs_count_no_ring(&rs, tw_clock_ticks());
+	kill_and_wait(recorder);
+	assert_int_equal(tw_recover(capture_path, &stats), 0);
+	/* Perhaps it was stopped a moment after the first of them. */
+	assert_in_range(stats.lost[TW_LOST_NO_RING], 1, 5);
+	capture = open_capture();
+	tw_capture_info(capture, &info);
+	tw_capture_close(capture);
+	assert_int_equal(info.lost[TW_LOST_NO_RING], 12);
+	tw_rs_detach(&rs);
+	remove_capture(capture_path);
+}
+
 static void a_recovery_that_fails_may_be_repeated(void **state)
 {
 	struct account account;
@@ -282,6 +319,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_killed_recorder_loses_nothing),
 		cmocka_unit_test(both_may_die),
+		cmocka_unit_test(what_was_told_before_is_not_told_again),
 		cmocka_unit_test(a_recovery_that_fails_may_be_repeated),
 	};
 

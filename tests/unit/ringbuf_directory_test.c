@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	The folders that sets of rings lie in are taken from their own user only; sets that are being made are not
- *	taken for those of dead owners; a set that is destroyed or detached leaves no memory mapped.
+ * Goal	The folders that sets of rings lie in are taken from their own user only, and what they say is read whole; sets
+ *	that are being made are not taken for those of dead owners; a set that is destroyed or detached leaves no memory mapped.
  * Method	A folder of this test stands for /dev/shm (TRACEWHEEL_SHM): sets in it are made by hand, half or whole, and
  *	given to other users, where the test may do that.
  */
@@ -112,6 +112,25 @@ static void what_others_own_or_may_write_is_refused(void **state)
 	tw_rs_destroy(&set);
 }
 
+/* What the owner asks of its members, however long. */
+static void members_read_what_was_asked(void **state)
+{
+	static char text[3000];
+
+	for (size_t bytes = 0; bytes < sizeof text; bytes += bytes < 3 ? 1 : 700) {
+		struct tw_rs_options options = { .ring_bytes = 1 << 16, .config = text };
+		struct tw_rs set, member;
+
+		memset(text, 0, sizeof text);
+		memset(text, 'x', bytes);
+		assert_int_equal(tw_rs_create(&set, &options), 0);
+		assert_int_equal(tw_rs_attach(&member, set.path), 0);
+		assert_string_equal(member.text, text);
+		tw_rs_detach(&member);
+		tw_rs_destroy(&set);
+	}
+}
+
 /* Of an owner that runs as root, and has given its program other rights. */
 static void roots_and_ones_own_are_taken(void **state)
 {
@@ -215,6 +234,7 @@ int main(void)
 		cmocka_unit_test(a_set_that_is_being_made_is_nobodys_yet),
 		cmocka_unit_test(what_others_own_or_may_write_is_refused),
 		cmocka_unit_test(roots_and_ones_own_are_taken),
+		cmocka_unit_test(members_read_what_was_asked),
 		cmocka_unit_test(a_set_that_is_gone_leaves_no_memory),
 	};
 

@@ -294,6 +294,44 @@ static void what_finds_no_room_is_counted(void **state)
 	close_bed(&bed);
 }
 
+/* The ends that a thread without a ring sees, and those for which its chain has no room. */
+static void *make_chain_without_ring(void *arg)
+{
+	struct bed *bed = arg;
+	struct tw_process *process = new_process();
+	struct tw_frame frame;
+
+	trace(bed, process, TW_FLAG_CALL);
+	make_chain(&frame, 2100000, true);
+	tw_leave_void(&frame);
+	end_process(process);
+	return NULL;
+}
+
+static void what_finds_no_ring_is_counted(void **state)
+{
+	struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = (1 << 16) + 4096, .has_fixed_rings = true};
+	struct tw_process *process = new_process();
+	struct tw_frame frame;
+	pthread_t thread;
+	struct bed bed;
+
+	open_bed_with(&bed, "ringless", &options);
+	set(&bed, F, returns);
+	set(&bed, G, returns);
+	/* This thread has the only ring. */
+	trace(&bed, process, TW_FLAG_CALL);
+	make_chain(&frame, 1, false);
+	tw_leave_void(&frame);
+	assert_int_equal(ENDS(&bed, TW_EVENT_RETURN_FROM, F), 1);
+	pthread_create(&thread, NULL, make_chain_without_ring, &bed);
+	pthread_join(thread, NULL);
+	assert_int_equal(tw_rs_head(&bed.rs, 0)->no_ring_lost, 2100000);
+	assert_int_equal(count_lost(&bed), 0);
+	end_process(process);
+	close_bed(&bed);
+}
+
 static void what_a_session_left_is_given_back(void **state)
 {
 	uint32_t blocks = tw_blocks_in_use();
@@ -549,6 +587,7 @@ int main(void)
 		cmocka_unit_test(return_to_comes_behind_the_first_that_asked),
 		cmocka_unit_test(each_session_sees_what_it_would_alone),
 		cmocka_unit_test(what_finds_no_room_is_counted),
+		cmocka_unit_test(what_finds_no_ring_is_counted),
 		cmocka_unit_test(what_a_session_left_is_given_back),
 		cmocka_unit_test(what_a_session_left_is_given_back_by_the_next),
 	};
