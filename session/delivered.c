@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * delivered.c - marks behind events, and tracers that are gone.
+ * delivered.c - marks behind events.
  *
  * A reference is the session's number in the high half and the number of the request in the low one.  The
  * consumer of a capture or a stream answers a request by draining every ring once: request and answer stand in
@@ -9,45 +9,10 @@
 #include "base/clock.h"
 #include "progress/progress.h"
 #include "session/queue.h"
-#include "session/tracee.h"
 #include "tracewheel/queue.h"
-
 
 /* A wait looks so often whether the consumer and the session are still there. */
 #define SLICE_NS UINT64_C(5000000)
-
-/* ---- tracers ---- */
-
-void tw_tracer_lost_locked(struct tw_session *session)
-{
-	/* PAIR session.tracer_gone: release, as part of the exchange; acquire where somebody receives or sets flags. */
-	if (tw_exchange_acq_rel(&session->is_tracer_gone, true))
-		return;
-	session->new_flags = 0;
-	tw_flags_new_changed();
-	session->tracer_pid = 0;
-	if (session->slot != TW_SESSION_UNSEATED) {
-		/* PROGRESS hit.alive: nothing waits: what is made meanwhile is dropped, and counted. */
-		tw_fetch_and_seq_cst(&tw_hit_alive, ~(UINT64_C(1) << session->slot));
-		tw_tracees_clear_flags(session->slot);
-	}
-	/* Threads that wait for room give up at their next look; the memory stays until nobody uses it. */
-	if (session->rs)
-		tw_rs_close(session->rs);
-	if (session->queue)
-		tw_queue_wake(session->queue);
-}
-
-void tw_tracer_exit_locked(uint32_t pid)
-{
-	if (!tw_queue_is_any())
-		return;
-	for (struct tw_session *session = tw_sessions_all(); session; session = session->next_of_all)
-		if (session->tracer_pid == pid && session->queue)
-			tw_tracer_lost_locked(session);
-}
-
-/* ---- marks ---- */
 
 static bool is_consumer_gone(struct tw_session *session)
 {
@@ -63,7 +28,7 @@ static bool is_consumer_gone(struct tw_session *session)
 /* The ring set of a session stays while `delivery_users` is not 0, or the session is dead. */
 static int enter(struct tw_session *session)
 {
-	/* PAIR session.users: seq_cst; tw_delivered_settle() reads the count after the state has changed. */
+	/* PAIR session.users: seq_cst; wait_for_delivery_users() reads the count after the state has changed. */
 	tw_fetch_add_seq_cst(&session->delivery_users, 1);
 	return tw_session_is_alive(session) ? 0 : TW_EDEAD;
 }
@@ -72,13 +37,6 @@ static void leave(struct tw_session *session)
 {
 	/* PAIR session.users: seq_cst; as above. */
 	tw_fetch_add_seq_cst(&session->delivery_users, UINT32_MAX);
-}
-
-void tw_delivered_settle(struct tw_session *session)
-{
-	/* PAIR session.users: seq_cst; see enter(). */
-	while (tw_load_seq_cst(&session->delivery_users))
-		tw_sys_sleep(100000);
 }
 
 static int ask(struct tw_session *session, tw_pid pid, uint32_t *number)

@@ -6,7 +6,7 @@
  * name only.  Whoever wants the child traced (the agent, with follow-fork) opens it again with rings of
  * its own.
  */
-#include "session/queue.h"
+#include "session/session.h"
 #include "pipeline/hit/native.h"
 #include "progress/progress.h"
 
@@ -38,6 +38,15 @@ static void after_fork_in_parent(void)
 	tw_progress_after_fork_in_parent();
 }
 
+/* The rings are the parent's. */
+static void let_go_of_queue(struct tw_session *session)
+{
+	session->is_queue_of_parent = true;
+	/* RELAXED session.tracer_is_gone: the child has one thread. */
+	tw_store_relaxed(&session->is_tracer_gone, true);
+	session->tracer_pid = session->last_tracer_pid = 0;
+}
+
 static void after_fork_in_child(void)
 {
 	unlock_definitions();
@@ -48,7 +57,7 @@ static void after_fork_in_child(void)
 		if (!session->writer && !session->queue)
 			continue;
 		if (session->queue)
-			tw_queue_after_fork_in_child(session);
+			let_go_of_queue(session);
 		session->writer = NULL;
 		session->rs = NULL;
 		if (session->slot != TW_SESSION_UNSEATED)

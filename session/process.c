@@ -58,8 +58,6 @@ static struct tw_term entry_or_undefined(struct tw_arena *arena, struct tw_term 
 
 /* ---- schedulers, and threads that are processes ---- */
 
-__thread bool tw_thread_becomes_scheduler;
-
 TW_API int tw_scheduler_declare(void)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;

@@ -10,6 +10,7 @@
 #include "pipeline/live/live.h"
 #include "progress/progress.h"
 #include "session/tracee.h"
+#include "session/tracer_gone.h"
 #include "tracewheel/message.h"
 #include "tracewheel/queue.h"
 
@@ -38,10 +39,7 @@ struct tw_queue {
 	struct request *asked, **last_asked;
 	uint32_t last_number;
 	_Atomic uint32_t answered; /* number of the last mark received; a futex */
-	bool is_child;
 };
-
-static _Atomic bool has_queues;
 
 int tw_queue_start(const struct tw_tracer *tracer, struct tw_session *session)
 {
@@ -66,8 +64,7 @@ int tw_queue_start(const struct tw_tracer *tracer, struct tw_session *session)
 		goto destroy_rings;
 	queue->last_asked = &queue->asked;
 	tw_live_init(&queue->live, &queue->rs, image);
-	/* RELAXED queue.any: a tracer of this queue exits after it was made, under the registry's lock both. */
-	tw_store_relaxed(&has_queues, true);
+	tw_tracers_are_processes();
 	session->rs = &queue->rs;
 	session->queue = queue;
 	session->is_tracer_fixed = tracer->tracer_pid != 0;
@@ -79,17 +76,6 @@ destroy_rings:
 free_queue:
 	free(queue);
 	return error;
-}
-
-bool tw_queue_is_any(void)
-{
-	/* RELAXED queue.any: as above. */
-	return tw_load_relaxed(&has_queues);
-}
-
-void tw_queue_wake(struct tw_queue *queue)
-{
-	tw_rs_wake(&queue->rs);
 }
 
 static void free_requests(struct request *request)
@@ -111,15 +97,6 @@ void tw_queue_destroy(struct tw_queue *queue)
 	free_requests(queue->asked);
 	tw_rs_destroy(&queue->rs);
 	free(queue);
-}
-
-/* The parent's memory is shared: its locks may be held by threads that are not here. */
-void tw_queue_after_fork_in_child(struct tw_session *session)
-{
-	session->queue->is_child = true;
-	/* RELAXED session.tracer_is_gone: the child has one thread. */
-	tw_store_relaxed(&session->is_tracer_gone, true);
-	session->tracer_pid = session->last_tracer_pid = 0;
 }
 
 /* ---- who is the tracer ---- */
@@ -340,7 +317,7 @@ static int wait_for_one(struct tw_session *session, uint64_t timeout_ns, struct 
 		int found;
 
 		if (is_gone(session)) {
-			if (!session->queue->is_child)
+			if (!session->is_queue_of_parent)
 				session->queue->stats.dropped += tw_live_drop(&session->queue->live);
 			return TW_EPIPE;
 		}
@@ -366,7 +343,7 @@ TW_API int64_t tw_queue_receive_batch(struct tw_session *session, uint64_t timeo
 		return TW_EBADARG;
 	if (tw_progress_is_reading())
 		return TW_EDEADLK;
-	if (queue->is_child)
+	if (session->is_queue_of_parent)
 		return TW_EPIPE;
 	tw_sessions_clear_dropped();
 	tw_lock_seize(&queue->receiving);
@@ -396,7 +373,7 @@ TW_API int tw_queue_stats(struct tw_session *session, struct tw_queue_stats *out
 {
 	if (!session || !session->queue || !out)
 		return TW_EBADARG;
-	if (session->queue->is_child)
+	if (session->is_queue_of_parent)
 		return TW_EPIPE;
 	tw_lock_seize(&session->queue->receiving);
 	*out = session->queue->stats;

@@ -1,133 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session.c - the life of sessions: handles, weak ids, clearing.
+ * session.c - the life of sessions: made, handed back, cleared.
  *
  * put never waits: the last handle only marks the session (handles == 0), and whoever changes
  * something next, the writer of the session, or tw_progress() clears it.
- *
- * A session that has set nothing so far has no bit yet: it is in nothing that hits read, so there may be any
- * number of them.  What sets something seats it first.
  */
 #include "session/queue.h"
+#include "session/registry.h"
 #include "session/tracee.h"
+#include "session/tracer_gone.h"
 #include "progress/progress.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static struct tw_quiet_lock registry = TW_QUIET_LOCK_INIT;
-static struct tw_session *sessions; /* not dead */
-static struct tw_session *seated;   /* of these: with a bit */
-static struct tw_session *by_slot[TW_SESSIONS_MAX];
-static uint64_t next_id = 1;
 static _Atomic bool has_dropped; /* since somebody looked last */
 
-void tw_registry_lock(void)
-{
-	tw_quiet_lock(&registry);
-}
-
-void tw_registry_unlock(void)
-{
-	tw_quiet_unlock(&registry);
-}
-
-struct tw_session *tw_sessions(void)
-{
-	return seated;
-}
-
-struct tw_session *tw_sessions_all(void)
-{
-	return sessions;
-}
-
-struct tw_session *tw_session_at(unsigned slot)
-{
-	return by_slot[slot];
-}
-
-bool tw_session_is_alive(const struct tw_session *session)
-{
-	/* PAIR session.state: acquire; the compare-and-swap of who clears it. */
-	return tw_load_acquire(&session->state) == TW_SESSION_ALIVE;
-}
-
-bool tw_session_takes_flags(const struct tw_session *session)
-{
-	/* RELAXED session.tracer_is_gone: set under the registry's lock. */
-	return tw_session_is_alive(session) && !tw_load_relaxed(&session->is_tracer_gone);
-}
-
 /* ---- making ---- */
-
-/* Frames that were opened for an earlier session in this slot are not this one's.  Under the registry's lock. */
-static void begin_epoch(struct tw_session *session)
-{
-	/* RELAXED hit.epoch: written here only. */
-	uint64_t epoch = tw_load_relaxed(&tw_hit_epoch) + 1;
-
-	/* PAIR hit.epoch: release; acquire in hits and where frames end, by who sees a bit of this session. */
-	tw_store_release(&tw_hit_sessions[session->slot].epoch, epoch);
-	/* PAIR hit.epoch: release; as above. */
-	tw_store_release(&tw_hit_epoch, epoch);
-	/* RELAXED session.tracer_is_gone: set under the registry's lock. */
-	if (session->rs && !tw_load_relaxed(&session->is_tracer_gone)) {
-		/* PAIR hit.epoch: release; as above. */
-		tw_fetch_or_seq_cst(&tw_hit_alive, UINT64_C(1) << session->slot);
-	}
-}
-
-static void enlist(struct tw_session *session)
-{
-	tw_registry_lock();
-	session->slot = TW_SESSION_UNSEATED;
-	session->id = next_id++;
-	session->next_of_all = sessions;
-	sessions = session;
-	tw_registry_unlock();
-}
-
-static void seat(struct tw_session *session, unsigned slot)
-{
-	session->slot = slot;
-	session->next = seated;
-	seated = session;
-	by_slot[slot] = session;
-	tw_hit_sessions[slot].rs = session->rs;
-	tw_hit_sessions[slot].session_index = (uint32_t)session->id;
-	for (unsigned i = 0; i < TW_COUNT_OF(tw_hit_sessions[slot].patterns); i++) {
-		/* PAIR hit.pattern: release; nobody has the session's bit yet. */
-		tw_store_release(&tw_hit_sessions[slot].patterns[i], NULL);
-	}
-	tw_tracees_begin(session);
-	begin_epoch(session);
-}
-
-int tw_session_seat_locked(struct tw_session *session)
-{
-	if (!tw_session_is_alive(session))
-		return TW_EDEAD;
-	if (session->slot != TW_SESSION_UNSEATED)
-		return 0;
-	for (unsigned slot = 0; slot < TW_SESSIONS_MAX; slot++) {
-		if (!by_slot[slot]) {
-			seat(session, slot);
-			return 0;
-		}
-	}
-	return TW_ELIMIT;
-}
-
-int tw_session_seat(struct tw_session *session)
-{
-	int error;
-
-	tw_registry_lock();
-	error = tw_session_seat_locked(session);
-	tw_registry_unlock();
-	return error;
-}
 
 /* Of a session that nobody can seat any more. */
 static bool is_seated(struct tw_session *session)
@@ -138,29 +27,6 @@ static bool is_seated(struct tw_session *session)
 	is_it = session->slot != TW_SESSION_UNSEATED;
 	tw_registry_unlock();
 	return is_it;
-}
-
-static void delist(struct tw_session *session)
-{
-	tw_registry_lock();
-	for (struct tw_session **p = &sessions; *p; p = &(*p)->next_of_all) {
-		if (*p == session) {
-			*p = session->next_of_all;
-			break;
-		}
-	}
-	for (struct tw_session **p = &seated; *p; p = &(*p)->next) {
-		if (*p == session) {
-			*p = session->next;
-			break;
-		}
-	}
-	if (session->slot != TW_SESSION_UNSEATED) {
-		by_slot[session->slot] = NULL;
-		/* No hit reads it any more; a forked child goes through all slots. */
-		tw_hit_sessions[session->slot].rs = NULL;
-	}
-	tw_registry_unlock();
 }
 
 static void free_session(struct tw_session *session)
@@ -217,7 +83,7 @@ int tw_session_make(const char *name, struct tw_rs *rs, struct tw_session **out)
 	if (error)
 		return error;
 	session->rs = rs;
-	enlist(session);
+	tw_registry_add(session);
 	/* One with rings of somebody else, who may want to know its bit. */
 	if (rs) {
 		error = tw_session_seat(session);
@@ -225,7 +91,7 @@ int tw_session_make(const char *name, struct tw_rs *rs, struct tw_session **out)
 			error = tw_define_image(session);
 	}
 	if (error) {
-		delist(session);
+		tw_registry_remove(session);
 		free_session(session);
 		return error;
 	}
@@ -303,11 +169,11 @@ TW_API int tw_session_create(const char *name, const struct tw_tracer *tracer, s
 	error = start_tracer(tracer, session);
 	if (error)
 		goto free_session;
-	enlist(session);
+	tw_registry_add(session);
 	look_for_tracer(session);
 	error = tw_define_image(session);
 	if (error) {
-		delist(session);
+		tw_registry_remove(session);
 		goto stop_writer;
 	}
 	*out = session;
@@ -332,15 +198,6 @@ static void drop_reference(struct tw_session *session)
 		free_session(session);
 }
 
-TW_API struct tw_session *tw_session_get(struct tw_session *session)
-{
-	/* RELAXED session.count: the caller has a handle, so neither count can be 0. */
-	tw_fetch_add_relaxed(&session->handles, 1);
-	/* RELAXED session.count: as above. */
-	tw_fetch_add_relaxed(&session->references, 1);
-	return session;
-}
-
 TW_API void tw_session_put(struct tw_session *session)
 {
 	if (!session)
@@ -363,57 +220,6 @@ TW_API const char *tw_session_name(const struct tw_session *session)
 	return session->name;
 }
 
-/* A handle more, unless the last is gone already. */
-static bool try_get(struct tw_session *session)
-{
-	/* RELAXED session.count: the compare-and-swap decides. */
-	uint32_t handles = tw_load_relaxed(&session->handles);
-
-	while (handles) {
-		/* PAIR session.handles: acquire; a session whose last handle is put never comes back. */
-		if (tw_cas_acq_rel(&session->handles, &handles, handles + 1)) {
-			/* RELAXED session.count: not 0, the registry holds one. */
-			tw_fetch_add_relaxed(&session->references, 1);
-			return true;
-		}
-	}
-	return false;
-}
-
-TW_API int tw_session_lock(tw_session_weak weak, struct tw_session **out)
-{
-	int error = TW_EDEAD;
-
-	tw_registry_lock();
-	for (struct tw_session *session = sessions; session; session = session->next_of_all) {
-		if (session->id != weak)
-			continue;
-		if (tw_session_is_alive(session) && try_get(session)) {
-			*out = session;
-			error = 0;
-		}
-		break;
-	}
-	tw_registry_unlock();
-	return error;
-}
-
-size_t tw_sessions_get_alive(struct tw_session **out, size_t room)
-{
-	size_t count = 0;
-
-	tw_registry_lock();
-	for (struct tw_session *session = sessions; session; session = session->next_of_all) {
-		if (!tw_session_is_alive(session) || (count < room && !try_get(session)))
-			continue;
-		if (count < room)
-			out[count] = session;
-		count++;
-	}
-	tw_registry_unlock();
-	return count;
-}
-
 /* ---- clearing ---- */
 
 static bool win(struct tw_session *session)
@@ -422,6 +228,14 @@ static bool win(struct tw_session *session)
 
 	/* PAIR session.state: acquire and release; the one that succeeds clears. */
 	return tw_cas_acq_rel(&session->state, &alive, TW_SESSION_CLEARING);
+}
+
+/* No call of tw_delivered() or its wait looks at the ring set any more. */
+static void wait_for_delivery_users(struct tw_session *session)
+{
+	/* PAIR session.users: seq_cst; see enter() in delivered.c. */
+	while (tw_load_seq_cst(&session->delivery_users))
+		tw_sys_sleep(100000);
 }
 
 /*
@@ -455,17 +269,17 @@ void tw_session_clear(struct tw_session *session)
 	if (has_bit && session->rs)
 		tw_threads_end_lanes(session->slot);
 	tw_permit_drop(permit);
-	tw_delivered_settle(session);
+	wait_for_delivery_users(session);
 	if (session->writer)
 		tw_writer_stop(session->writer);
 	if (has_bit)
 		tw_session_forget_patterns(session);
-	delist(session);
+	tw_registry_remove(session);
 	/* PAIR session.state: release; everything of it is gone. */
 	tw_store_release(&session->state, TW_SESSION_DEAD);
 	tw_sys_futex_wake(&session->state, INT32_MAX);
 	if (session->queue)
-		tw_queue_wake(session->queue);
+		tw_rs_wake(session->rs);
 	drop_reference(session);
 	pthread_setcancelstate(cancel_state, NULL);
 }
@@ -517,7 +331,7 @@ static struct tw_session *win_dropped(void)
 	struct tw_session *found = NULL;
 
 	tw_registry_lock();
-	for (struct tw_session *session = sessions; session && !found; session = session->next_of_all) {
+	for (struct tw_session *session = tw_sessions_all(); session && !found; session = session->next_of_all) {
 		/* PAIR session.handles: acquire; release in tw_session_put(). */
 		if (tw_load_acquire(&session->handles) == 0 && win(session))
 			found = session;

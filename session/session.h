@@ -20,6 +20,7 @@
 #include "pipeline/hit/count.h"
 #include "pipeline/format/definitions.h"
 #include "pipeline/hit/hit.h"
+#include "session/registry.h"
 #include "tracewheel/session.h"
 
 /* In place of a bit: it has set nothing so far. */
@@ -88,6 +89,7 @@ struct tw_session {
 	struct tw_rs *rs; /* where its events go; NULL: nowhere */
 	struct tw_writer *writer; /* NULL: somebody else drains the rings */
 	struct tw_queue *queue;	  /* of a tracer in this program; NULL: another kind */
+	bool is_queue_of_parent;  /* in a forked child: the memory is shared, its locks may be held by threads that are not here */
 	bool is_tracer_fixed;	  /* tracer_pid is what the program said */
 	_Atomic bool is_tracer_gone;	   /* no process has flags, or gets any; set under the registry's lock, once */
 	_Atomic uint32_t delivery_users; /* calls that look at the ring set; see delivered.c */
@@ -129,31 +131,19 @@ int tw_session_continue_in_child(struct tw_session *session);
 void tw_session_clear(struct tw_session *session);
 /* Brings a session that nobody has a handle of to clearing, and clears it.  By its writer. */
 void tw_session_clear_if_dropped(struct tw_session *session);
-/* The session of a bit, alive or clearing; NULL: none.  Under the registry's lock. */
-struct tw_session *tw_session_at(unsigned slot);
-bool tw_session_is_alive(const struct tw_session *session);
-/* Is it alive, and its tracer as well?  Under the registry's lock. */
-bool tw_session_takes_flags(const struct tw_session *session);
-void tw_registry_lock(void);
-void tw_registry_unlock(void);
-/* The first of the sessions that have a bit; follow `next`.  Under the registry's lock. */
-struct tw_session *tw_sessions(void);
-/* The first of all; follow `next_of_all`.  Under the registry's lock. */
-struct tw_session *tw_sessions_all(void);
+/* Clears those whose last handle was put. */
+int tw_sessions_clear_dropped(void);
+/* Says once how processes come to be and are described; called by whatever comes first. */
+void tw_session_init(void);
+
+/* ---- seat.c ---- */
+
 /*
  * Gives a session its bit, before anything of it is set.  TW_EDEAD, TW_ELIMIT.
  * _locked: under the registry's lock.
  */
 int tw_session_seat(struct tw_session *session);
 int tw_session_seat_locked(struct tw_session *session);
-/*
- * Gives a handle of each session that is alive, newest first, up to room; returns how many there are.
- */
-size_t tw_sessions_get_alive(struct tw_session **out, size_t room);
-/* Clears those whose last handle was put. */
-int tw_sessions_clear_dropped(void);
-/* Says once how processes come to be and are described; called by whatever comes first. */
-void tw_session_init(void);
 
 /* ---- definitions.c ---- */
 
@@ -267,26 +257,31 @@ void tw_changes_after_fork_in_child(void);
 
 /* ---- tracee.c ---- */
 
-struct tw_tracee *tw_tracee_of_thread(struct tw_thread *thread, int thread_id);
 void tw_tracee_describe(struct tw_tracee *tracee, unsigned slot);
-void tw_tracee_exit(struct tw_tracee *tracee);
 /* Is there a process of that number? */
 bool tw_tracee_is_there(uint64_t pid);
 /* The session has got its slot: says to all tracees whose tracer they are.  Under the registry's lock. */
 void tw_tracees_begin(const struct tw_session *session);
 /* Does a thread pass on flags that new ones would not get by themselves?  Under the registry's lock. */
 bool tw_tracees_pass_on(void);
-/*
- * A thread that is a process is about to make another one: makes the process that this will be, which has what it
- * inherits.  @words: the arguments of pthread_create, of which the last two are replaced.  Any register.
- */
-void tw_tracee_makes_thread(uint64_t *words);
 /* Takes a session's flags from all tracees. */
 void tw_tracees_forget(unsigned slot);
 /* The flags only; under the registry's lock. */
 void tw_tracees_clear_flags(unsigned slot);
 /* Is there, or was there, such a process?  Takes the registry's lock. */
 bool tw_tracee_has_been(uint64_t pid);
+/* ---- tracee_thread.c ---- */
+
+/* This thread joins to be a scheduler: it is no process from the start. */
+extern __thread bool tw_thread_becomes_scheduler;
+struct tw_tracee *tw_tracee_of_thread(struct tw_thread *thread, int thread_id);
+/* The process exits: takes the registry's lock. */
+void tw_tracee_exit(struct tw_tracee *tracee);
+/*
+ * A thread that is a process is about to make another one: makes the process that this will be, which has what it
+ * inherits.  @words: the arguments of pthread_create, of which the last two are replaced.  Any register.
+ */
+void tw_tracee_makes_thread(uint64_t *words);
 /* In a forked child: one thread is left, with a tracee of its own. */
 void tw_tracees_after_fork_in_child(void);
 
@@ -304,16 +299,9 @@ void tw_session_forget_patterns(struct tw_session *session);
 
 /* 'program.pid@host', for node(). */
 void tw_node_init(void);
-/* This thread joins to be a scheduler: it is no process from the start. */
-extern __thread bool tw_thread_becomes_scheduler;
 /* Threads that are processes: spawned when they are seen first, exit when they leave. */
 void tw_process_thread_began(struct tw_tracee *tracee);
 void tw_process_thread_ends(struct tw_tracee *tracee);
-
-/* ---- delivered.c ---- */
-
-/* Waits until no call looks at the ring set of a session that is not alive any more. */
-void tw_delivered_settle(struct tw_session *session);
 
 /* ---- effects.c: what match specifications do ---- */
 

@@ -19,6 +19,14 @@ struct tw_tracee *tw_tracee_find(tw_pid pid);
 void tw_tracee_ids_go_on_at(uint32_t id);
 /* By registered name. */
 struct tw_tracee *tw_tracee_named(struct tw_term name);
+/* The first; follow `next`. */
+struct tw_tracee *tw_tracees(void);
+/*
+ * Nothing runs it any more, and control finds tracees under the lock only: the memory can be used again at once; its id is
+ * not, until 2^32 are spent.
+ */
+void tw_tracee_forget(struct tw_tracee *tracee);
+void tw_tracees_forget_all(void);
 
 /*
  * tw_tracee_change - takes flags from a process and gives it others, in one session.

@@ -7,6 +7,7 @@
  * with it has it already: then the weak names below are its.
  */
 #include "session/queue.h"
+#include "session/tracer_gone.h"
 #include "tracewheel/consumer.h"
 
 #include <dlfcn.h>

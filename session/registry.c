@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* registry.c - see registry.h. */
+#include "session/registry.h"
+#include "session/session.h"
+
+static struct tw_quiet_lock registry = TW_QUIET_LOCK_INIT;
+static struct tw_session *sessions; /* not dead */
+static struct tw_session *seated;   /* of these: with a bit */
+static struct tw_session *by_slot[TW_SESSIONS_MAX];
+static uint64_t next_id = 1;
+
+void tw_registry_lock(void)
+{
+	tw_quiet_lock(&registry);
+}
+
+void tw_registry_unlock(void)
+{
+	tw_quiet_unlock(&registry);
+}
+
+struct tw_session *tw_sessions(void)
+{
+	return seated;
+}
+
+struct tw_session *tw_sessions_all(void)
+{
+	return sessions;
+}
+
+struct tw_session *tw_session_at(unsigned slot)
+{
+	return by_slot[slot];
+}
+
+bool tw_session_is_alive(const struct tw_session *session)
+{
+	/* PAIR session.state: acquire; the compare-and-swap of who clears it. */
+	return tw_load_acquire(&session->state) == TW_SESSION_ALIVE;
+}
+
+bool tw_session_takes_flags(const struct tw_session *session)
+{
+	/* RELAXED session.tracer_is_gone: set under the registry's lock. */
+	return tw_session_is_alive(session) && !tw_load_relaxed(&session->is_tracer_gone);
+}
+
+/* ---- coming and going ---- */
+
+void tw_registry_add(struct tw_session *session)
+{
+	tw_registry_lock();
+	session->slot = TW_SESSION_UNSEATED;
+	session->id = next_id++;
+	session->next_of_all = sessions;
+	sessions = session;
+	tw_registry_unlock();
+}
+
+void tw_registry_seat(struct tw_session *session, unsigned slot)
+{
+	session->slot = slot;
+	session->next = seated;
+	seated = session;
+	by_slot[slot] = session;
+}
+
+void tw_registry_remove(struct tw_session *session)
+{
+	tw_registry_lock();
+	for (struct tw_session **p = &sessions; *p; p = &(*p)->next_of_all) {
+		if (*p == session) {
+			*p = session->next_of_all;
+			break;
+		}
+	}
+	for (struct tw_session **p = &seated; *p; p = &(*p)->next) {
+		if (*p == session) {
+			*p = session->next;
+			break;
+		}
+	}
+	if (session->slot != TW_SESSION_UNSEATED) {
+		by_slot[session->slot] = NULL;
+		/* No hit reads it any more; a forked child goes through all slots. */
+		tw_hit_sessions[session->slot].rs = NULL;
+	}
+	tw_registry_unlock();
+}
+
+/* ---- handles ---- */
+
+TW_API struct tw_session *tw_session_get(struct tw_session *session)
+{
+	/* RELAXED session.count: the caller has a handle, so neither count can be 0. */
+	tw_fetch_add_relaxed(&session->handles, 1);
+	/* RELAXED session.count: as above. */
+	tw_fetch_add_relaxed(&session->references, 1);
+	return session;
+}
+
+/* A handle more, unless the last is gone already. */
+static bool try_get(struct tw_session *session)
+{
+	/* RELAXED session.count: the compare-and-swap decides. */
+	uint32_t handles = tw_load_relaxed(&session->handles);
+
+	while (handles) {
+		/* PAIR session.handles: acquire; a session whose last handle is put never comes back. */
+		if (tw_cas_acq_rel(&session->handles, &handles, handles + 1)) {
+			/* RELAXED session.count: not 0, the registry holds one. */
+			tw_fetch_add_relaxed(&session->references, 1);
+			return true;
+		}
+	}
+	return false;
+}
+
+TW_API int tw_session_lock(tw_session_weak weak, struct tw_session **out)
+{
+	int error = TW_EDEAD;
+
+	tw_registry_lock();
+	for (struct tw_session *session = sessions; session; session = session->next_of_all) {
+		if (session->id != weak)
+			continue;
+		if (tw_session_is_alive(session) && try_get(session)) {
+			*out = session;
+			error = 0;
+		}
+		break;
+	}
+	tw_registry_unlock();
+	return error;
+}
+
+size_t tw_sessions_get_alive(struct tw_session **out, size_t room)
+{
+	size_t count = 0;
+
+	tw_registry_lock();
+	for (struct tw_session *session = sessions; session; session = session->next_of_all) {
+		if (!tw_session_is_alive(session) || (count < room && !try_get(session)))
+			continue;
+		if (count < room)
+			out[count] = session;
+		count++;
+	}
+	tw_registry_unlock();
+	return count;
+}

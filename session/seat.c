@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * seat.c - a session gets its bit, with the first that it sets.
+ *
+ * Until then it is in nothing that hits read, so there may be any number of sessions.
+ */
+#include "session/session.h"
+#include "session/tracee.h"
+
+/* Frames that were opened for an earlier session in this slot are not this one's.  Under the registry's lock. */
+static void begin_epoch(struct tw_session *session)
+{
+	/* RELAXED hit.epoch: written here only. */
+	uint64_t epoch = tw_load_relaxed(&tw_hit_epoch) + 1;
+
+	/* PAIR hit.epoch: release; acquire in hits and where frames end, by who sees a bit of this session. */
+	tw_store_release(&tw_hit_sessions[session->slot].epoch, epoch);
+	/* PAIR hit.epoch: release; as above. */
+	tw_store_release(&tw_hit_epoch, epoch);
+	/* RELAXED session.tracer_is_gone: set under the registry's lock. */
+	if (session->rs && !tw_load_relaxed(&session->is_tracer_gone)) {
+		/* PAIR hit.epoch: release; as above. */
+		tw_fetch_or_seq_cst(&tw_hit_alive, UINT64_C(1) << session->slot);
+	}
+}
+
+static void seat(struct tw_session *session, unsigned slot)
+{
+	tw_registry_seat(session, slot);
+	tw_hit_sessions[slot].rs = session->rs;
+	tw_hit_sessions[slot].session_index = (uint32_t)session->id;
+	for (unsigned i = 0; i < TW_COUNT_OF(tw_hit_sessions[slot].patterns); i++) {
+		/* PAIR hit.pattern: release; nobody has the session's bit yet. */
+		tw_store_release(&tw_hit_sessions[slot].patterns[i], NULL);
+	}
+	tw_tracees_begin(session);
+	begin_epoch(session);
+}
+
+int tw_session_seat_locked(struct tw_session *session)
+{
+	if (!tw_session_is_alive(session))
+		return TW_EDEAD;
+	if (session->slot != TW_SESSION_UNSEATED)
+		return 0;
+	for (unsigned slot = 0; slot < TW_SESSIONS_MAX; slot++) {
+		if (!tw_session_at(slot)) {
+			seat(session, slot);
+			return 0;
+		}
+	}
+	return TW_ELIMIT;
+}
+
+int tw_session_seat(struct tw_session *session)
+{
+	int error;
+
+	tw_registry_lock();
+	error = tw_session_seat_locked(session);
+	tw_registry_unlock();
+	return error;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracer_gone.c - a tracer exits, or its reader has gone: its session makes no events any more. */
+#include "session/tracer_gone.h"
+#include "session/tracee.h"
+
+static _Atomic bool are_processes;
+
+void tw_tracers_are_processes(void)
+{
+	/* RELAXED queue.any: a tracer of a queue exits after it was made, under the registry's lock both. */
+	tw_store_relaxed(&are_processes, true);
+}
+
+void tw_tracer_lost_locked(struct tw_session *session)
+{
+	/* PAIR session.tracer_gone: release, as part of the exchange; acquire where somebody receives or sets flags. */
+	if (tw_exchange_acq_rel(&session->is_tracer_gone, true))
+		return;
+	session->new_flags = 0;
+	tw_flags_new_changed();
+	session->tracer_pid = 0;
+	if (session->slot != TW_SESSION_UNSEATED) {
+		/* PROGRESS hit.alive: nothing waits: what is made meanwhile is dropped, and counted. */
+		tw_fetch_and_seq_cst(&tw_hit_alive, ~(UINT64_C(1) << session->slot));
+		tw_tracees_clear_flags(session->slot);
+	}
+	/* Threads that wait for room give up at their next look; the memory stays until nobody uses it. */
+	if (session->rs)
+		tw_rs_close(session->rs);
+	if (session->queue)
+		tw_rs_wake(session->rs);
+}
+
+void tw_tracer_exit_locked(uint32_t pid)
+{
+	/* RELAXED queue.any: as above. */
+	if (!tw_load_relaxed(&are_processes))
+		return;
+	for (struct tw_session *session = tw_sessions_all(); session; session = session->next_of_all)
+		if (session->tracer_pid == pid && session->queue)
+			tw_tracer_lost_locked(session);
+}
