@@ -80,61 +80,12 @@ void tw_changes_after_fork_in_child(void)
 	settle(true);
 }
 
-TW_API int tw_trace_begin(void)
-{
-	struct tw_permit *permit;
-	int error = tw_permit_seize(&permit);
-
-	if (!error) {
-		transaction = permit;
-		transaction_seated = 0;
-		transaction_error = 0;
-	}
-	return error;
-}
-
-TW_API int tw_trace_commit(void)
-{
-	struct tw_permit *permit = transaction;
-	unsigned changed;
-
-	if (!permit)
-		return TW_EBADARG;
-	if (transaction_error) {
-		int error = transaction_error;
-
-		tw_trace_abort();
-		return error;
-	}
-	transaction = NULL;
-	changed = tw_bp_commit(permit);
-	settle(false);
-	tw_permit_drop(permit);
-	tw_sessions_clear_dropped();
-	tw_watched_follow();
-	return (int)changed;
-}
-
-TW_API int tw_trace_abort(void)
-{
-	struct tw_permit *permit = transaction;
-
-	if (!permit)
-		return TW_EBADARG;
-	transaction = NULL;
-	tw_bp_abort(permit);
-	settle(true);
-	tw_permit_drop(permit);
-	return 0;
-}
-
 int tw_change_begin(struct tw_permit **permit)
 {
 	if (transaction) {
 		*permit = transaction;
 		return 0;
 	}
-	tw_sessions_clear_dropped();
 	return tw_permit_seize(permit);
 }
 
@@ -165,7 +116,6 @@ int tw_change_end(struct tw_permit *permit, int result)
 		tw_bp_commit(permit);
 	settle(result < 0);
 	tw_permit_drop(permit);
-	tw_watched_follow();
 	return result;
 }
 
@@ -173,4 +123,52 @@ void tw_change_look_end(struct tw_permit *permit)
 {
 	if (permit != transaction)
 		tw_permit_drop(permit);
+}
+
+/* ---- transactions ---- */
+
+int tw_transaction_begin(void)
+{
+	struct tw_permit *permit;
+	int error = tw_permit_seize(&permit);
+
+	if (!error) {
+		transaction = permit;
+		transaction_seated = 0;
+		transaction_error = 0;
+	}
+	return error;
+}
+
+int tw_transaction_commit(void)
+{
+	struct tw_permit *permit = transaction;
+	unsigned changed;
+
+	if (!permit)
+		return TW_EBADARG;
+	if (transaction_error) {
+		int error = transaction_error;
+
+		tw_transaction_abort();
+		return error;
+	}
+	transaction = NULL;
+	changed = tw_bp_commit(permit);
+	settle(false);
+	tw_permit_drop(permit);
+	return (int)changed;
+}
+
+int tw_transaction_abort(void)
+{
+	struct tw_permit *permit = transaction;
+
+	if (!permit)
+		return TW_EBADARG;
+	transaction = NULL;
+	tw_bp_abort(permit);
+	settle(true);
+	tw_permit_drop(permit);
+	return 0;
 }

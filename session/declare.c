@@ -7,23 +7,6 @@
 
 #include <string.h>
 
-int tw_sessions_offer(struct tw_permit *permit, struct tw_place *place)
-{
-	const struct tw_function *function = place->function;
-	uint64_t wanting = 0;
-	int error = 0;
-
-	tw_registry_lock();
-	for (struct tw_session *session = tw_sessions(); session; session = session->next)
-		if (tw_session_is_alive(session) && tw_session_wants(session, function))
-			wanting |= UINT64_C(1) << session->slot;
-	tw_registry_unlock();
-	/* Clearing needs the permit first, so those that were alive still have their bit. */
-	for (; wanting && !error; wanting &= wanting - 1)
-		error = tw_session_stage_wanted(tw_session_at((unsigned)__builtin_ctzll(wanting)), permit, place);
-	return error;
-}
-
 TW_API int tw_function_declare(struct tw_declared_function *function)
 {
 	struct tw_module_options module_options = { .is_declared = true };
@@ -46,6 +29,7 @@ TW_API int tw_function_declare(struct tw_declared_function *function)
 	/* Callers are told by name in the middle of hits, where no atom can be made. */
 	tw_term_atom_z(function->module);
 	tw_term_atom_z(function->name);
+	tw_sessions_clear_dropped();
 	error = tw_change_begin(&permit);
 	if (error)
 		return error;
@@ -61,7 +45,9 @@ TW_API int tw_function_declare(struct tw_declared_function *function)
 		tw_store_plain_release(&function->place, place);
 		error = tw_sessions_offer(permit, place);
 	}
-	return tw_change_end(permit, error);
+	error = tw_change_end(permit, error);
+	tw_watched_follow();
+	return error;
 }
 
 /* ---- unloading ---- */

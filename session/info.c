@@ -295,6 +295,7 @@ static int info_function(struct tw_session *session, struct tw_term what, struct
 
 	if (asked < 0 || tw_info_read_function(what, &wanted))
 		return TW_EBADARG;
+	tw_sessions_clear_dropped();
 	result = tw_change_begin(&permit);
 	if (result)
 		return result;
@@ -321,6 +322,7 @@ static int info_on_load(struct tw_session *session, struct tw_term item, struct 
 
 	if (asked < 0)
 		return TW_EBADARG;
+	tw_sessions_clear_dropped();
 	result = tw_change_begin(&permit);
 	if (result)
 		return result;
@@ -398,6 +400,7 @@ TW_API int tw_trace_call_count(struct tw_session *session, const char *module, c
 	/* One function: of a loaded object, whose arity nobody knows. */
 	if (arity == TW_ARITY_ANY)
 		wanted.arity = TW_ARITY_UNKNOWN;
+	tw_sessions_clear_dropped();
 	result = tw_change_begin(&permit);
 	if (result)
 		return result;

@@ -43,21 +43,6 @@ static bool defines(const char *function, void *arg)
 	return tw_elf_lookup(&definer->elf, function, 0) != NULL;
 }
 
-int tw_native_module(struct tw_permit *permit, const struct tw_sym_object *object, struct tw_module **out)
-{
-	const struct tw_module_options options = {
-		.name = object->name,
-		.path = object->path,
-		.soname = object->elf.soname,
-		.base_address = object->elf.base,
-		.end_address = object->elf.image.high,
-		.build_id = object->elf.build_id,
-		.build_id_bytes = object->elf.build_id_bytes,
-	};
-
-	return tw_bp_module_add(permit, &options, out);
-}
-
 /* A place that is new gets what on_load says; one that cannot be set is left alone. */
 static int add_place(struct tw_permit *permit, struct look *look, const char *name, uint64_t address,
 		     const struct tw_place_options *options)
@@ -177,6 +162,7 @@ TW_API int tw_module_load(const char *name)
 	if (tw_hit_is_under_way() || tw_progress_is_reading() || tw_permit_is_mine())
 		return TW_EDEADLK;
 	tw_session_init();
+	tw_sessions_clear_dropped();
 	error = tw_sym_load(&set);
 	if (error)
 		return error;
@@ -193,6 +179,7 @@ TW_API int tw_module_load(const char *name)
 	tw_sym_unload(set);
 	/* Names that were not found left a message, which is not the program's. */
 	dlerror();
+	tw_watched_follow();
 	return error ? error : found;
 }
 

@@ -14,17 +14,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Room for one pid. */
-#define PID_BYTES 96
-
-static struct tw_tracee *tracee_of(const struct tw_process *process)
-{
-	return (struct tw_tracee *)(uintptr_t)process;
-}
-
 /* ---- notices ---- */
 
-static void tell(struct tw_tracee *tracee, enum tw_event_kind kind, enum tw_want want, struct tw_term a,
+void tw_process_tell(struct tw_tracee *tracee, enum tw_event_kind kind, enum tw_want want, struct tw_term a,
 		 struct tw_term b)
 {
 	struct tw_notice notice = { .kind = (uint8_t)kind, .want = (uint8_t)want, .terms = { a, b } };
@@ -34,20 +26,20 @@ static void tell(struct tw_tracee *tracee, enum tw_event_kind kind, enum tw_want
 }
 
 /* An event with a pid, and perhaps another term. */
-static void tell_pid(struct tw_tracee *tracee, enum tw_event_kind kind, uint64_t pid, struct tw_term more)
+void tw_process_tell_pid(struct tw_tracee *tracee, enum tw_event_kind kind, uint64_t pid, struct tw_term more)
 {
-	char room[PID_BYTES];
+	char room[TW_PID_BYTES];
 	struct tw_arena arena;
 
 	/* RELAXED hit.wants: a first look, before the pid is built. */
 	if (!tw_load_relaxed(&tracee->wants[TW_WANT_PROCS]))
 		return;
 	tw_arena_init_fixed(&arena, room, sizeof room);
-	tell(tracee, kind, TW_WANT_PROCS, tw_term_pid(&arena, (uint32_t)pid, 0), more);
+	tw_process_tell(tracee, kind, TW_WANT_PROCS, tw_term_pid(&arena, (uint32_t)pid, 0), more);
 }
 
 /* Of a process that nobody says where it begins. */
-static struct tw_term entry_or_undefined(struct tw_arena *arena, struct tw_term entry)
+struct tw_term tw_process_entry(struct tw_arena *arena, struct tw_term entry)
 {
 	struct tw_term undefined = tw_atom(TW_ATOM_UNDEFINED);
 
@@ -56,42 +48,16 @@ static struct tw_term entry_or_undefined(struct tw_arena *arena, struct tw_term 
 	return tw_term_tuple(arena, (struct tw_term[]){ undefined, undefined, tw_term_nil() }, 3);
 }
 
-/* ---- schedulers, and threads that are processes ---- */
-
-TW_API int tw_scheduler_declare(void)
-{
-	struct tw_hit_tls *t = &tw_hit_tls;
-	bool has_joined;
-
-	tw_session_init();
-	if (tw_hit_is_under_way())
-		return TW_EDEADLK;
-	tw_thread_becomes_scheduler = true;
-	has_joined = tw_thread_join();
-	tw_thread_becomes_scheduler = false;
-	if (!has_joined)
-		return TW_ENOMEM;
-	if (t->thread->is_scheduler)
-		return 0;
-	t->thread->is_scheduler = true;
-	/* It was a process until now. */
-	if (t->thread->own_tracee)
-		tw_process_thread_ends(t->thread->own_tracee);
-	tw_thread_run(NULL);
-	if (t->thread->own_tracee)
-		tw_tracee_exit(t->thread->own_tracee);
-	t->thread->own_tracee = NULL;
-	return 0;
-}
+/* ---- threads that are processes ---- */
 
 void tw_process_thread_began(struct tw_tracee *tracee)
 {
 	struct tw_term undefined = tw_atom(TW_ATOM_UNDEFINED);
-	char room[PID_BYTES];
+	char room[TW_PID_BYTES];
 	struct tw_arena arena;
 
 	tw_arena_init_fixed(&arena, room, sizeof room);
-	tell(tracee, TW_EVENT_SPAWNED, TW_WANT_PROCS, undefined, entry_or_undefined(&arena, (struct tw_term){ 0 }));
+	tw_process_tell(tracee, TW_EVENT_SPAWNED, TW_WANT_PROCS, undefined, tw_process_entry(&arena, (struct tw_term){ 0 }));
 }
 
 void tw_process_thread_ends(struct tw_tracee *tracee)
@@ -119,7 +85,7 @@ static void tell_schedule(struct tw_tracee *tracee, bool is_in, const struct tw_
 {
 	enum tw_want want = tracee->is_exiting ? TW_WANT_EXITING : TW_WANT_RUNNING;
 	enum tw_event_kind kind = is_in ? TW_EVENT_IN : TW_EVENT_OUT;
-	char room[PID_BYTES];
+	char room[TW_PID_BYTES];
 	struct tw_arena arena;
 
 	tracee->is_in = is_in;
@@ -129,7 +95,7 @@ static void tell_schedule(struct tw_tracee *tracee, bool is_in, const struct tw_
 	if (tracee->is_exiting)
 		kind = is_in ? TW_EVENT_IN_EXITING : TW_EVENT_OUT_EXITING;
 	tw_arena_init_fixed(&arena, room, sizeof room);
-	tell(tracee, kind, want, mfa(&arena, function), (struct tw_term){ 0 });
+	tw_process_tell(tracee, kind, want, mfa(&arena, function), (struct tw_term){ 0 });
 }
 
 /* Whom this thread runs, and that is not the thread itself; NULL: nobody. */
@@ -140,7 +106,7 @@ static struct tw_tracee *declared_here(const struct tw_hit_tls *t)
 
 TW_API void tw_process_in_at(struct tw_process *process, const struct tw_declared_function *function)
 {
-	struct tw_tracee *tracee = tracee_of(process), *before = declared_here(&tw_hit_tls);
+	struct tw_tracee *tracee = tw_tracee_of(process), *before = declared_here(&tw_hit_tls);
 
 	if (before && before != tracee)
 		tell_schedule(before, false, NULL);
@@ -172,75 +138,13 @@ TW_API void tw_process_out(void)
 
 /* ---- life ---- */
 
-/* {M,F,Args}; none without memory. */
-static struct tw_term entry_of(struct tw_arena *arena, const struct tw_spawn *options)
-{
-	const struct tw_declared_function *function = options->function;
-	struct tw_term parts[3] = { tw_term_atom_z(function->module), tw_term_atom_z(function->name),
-				    tw_term_list(arena, options->arguments, options->argument_count, tw_term_nil()) };
-
-	return tw_term_tuple(arena, parts, 3);
-}
-
-static void tell_spawn(struct tw_tracee *parent, struct tw_tracee *child, const struct tw_spawn *options)
-{
-	char room[PID_BYTES];
-	struct tw_arena arena;
-	struct tw_term entry;
-
-	if (!tw_runtime_wants(TW_WANTS_PROCS))
-		return;
-	tw_arena_init_buffer(&arena, room, sizeof room, SIZE_MAX);
-	entry = options->entry;
-	if (tw_term_is_none(entry) && options->function)
-		entry = entry_of(&arena, options);
-	entry = entry_or_undefined(&arena, entry);
-	tell_pid(parent, TW_EVENT_SPAWN, child->pid_number, entry);
-	if (options->is_linked)
-		tell_pid(parent, TW_EVENT_LINK, child->pid_number, (struct tw_term){ 0 });
-	tell_pid(child, TW_EVENT_SPAWNED, parent->pid_number, entry);
-	if (options->is_linked)
-		tell_pid(child, TW_EVENT_GETTING_LINKED, parent->pid_number, (struct tw_term){ 0 });
-	tw_arena_fini(&arena);
-}
-
-TW_API int tw_process_spawn(const struct tw_spawn *options, struct tw_process **out)
-{
-	struct tw_tracee *parent, *child;
-
-	tw_session_init();
-	if (tw_hit_is_under_way())
-		return TW_EDEADLK;
-	if (!tw_term_is_none(options->entry) && tw_term_tuple_count(options->entry) != 3)
-		return TW_EBADARG;
-	parent = tracee_of(options->parent);
-	tw_registry_lock();
-	child = tw_tracee_make(0, options->name);
-	if (child && parent)
-		tw_inherit_by_spawn(parent, child, options->is_linked);
-	tw_registry_unlock();
-	if (!child)
-		return TW_ENOMEM;
-	if (parent)
-		tell_spawn(parent, child, options);
-	*out = (struct tw_process *)child;
-	return 0;
-}
-
-TW_API int tw_process_create(const char *name, struct tw_process **out)
-{
-	struct tw_spawn options = { .name = name };
-
-	return tw_process_spawn(&options, out);
-}
-
 TW_API void tw_process_exiting(struct tw_process *process, struct tw_term reason)
 {
-	struct tw_tracee *tracee = tracee_of(process);
+	struct tw_tracee *tracee = tw_tracee_of(process);
 
 	if (tracee->is_exiting)
 		return;
-	tell(tracee, TW_EVENT_EXIT, TW_WANT_PROCS, tw_term_is_none(reason) ? tw_atom(TW_ATOM_NORMAL) : reason,
+	tw_process_tell(tracee, TW_EVENT_EXIT, TW_WANT_PROCS, tw_term_is_none(reason) ? tw_atom(TW_ATOM_NORMAL) : reason,
 	     (struct tw_term){ 0 });
 	tracee->is_exiting = true;
 	tw_process_unregister(process);
@@ -248,13 +152,13 @@ TW_API void tw_process_exiting(struct tw_process *process, struct tw_term reason
 
 TW_API void tw_process_exit(struct tw_process *process)
 {
-	struct tw_tracee *tracee = tracee_of(process);
+	struct tw_tracee *tracee = tw_tracee_of(process);
 	struct tw_hit_tls *t = &tw_hit_tls;
 
 	if (!tracee)
 		return;
 	tw_process_exiting(process, (struct tw_term){ 0 });
-	tell(tracee, TW_EVENT_OUT_EXITED, TW_WANT_EXITING, tw_small(0), (struct tw_term){ 0 });
+	tw_process_tell(tracee, TW_EVENT_OUT_EXITED, TW_WANT_EXITING, tw_small(0), (struct tw_term){ 0 });
 	tracee->is_in = false;
 	if (t->tracee == tracee)
 		tw_process_out();
@@ -265,7 +169,7 @@ TW_API void tw_process_exit(struct tw_process *process)
 
 TW_API int tw_process_register(struct tw_process *process, struct tw_term name)
 {
-	struct tw_tracee *tracee = tracee_of(process);
+	struct tw_tracee *tracee = tw_tracee_of(process);
 	int error = tw_hit_is_under_way() ? TW_EDEADLK : 0;
 
 	if (!tw_is_atom(name) || name.word == tw_atom(TW_ATOM_UNDEFINED).word)
@@ -279,13 +183,13 @@ TW_API int tw_process_register(struct tw_process *process, struct tw_term name)
 		tracee->registered_name = name;
 	tw_registry_unlock();
 	if (!error)
-		tell(tracee, TW_EVENT_REGISTER, TW_WANT_PROCS, name, (struct tw_term){ 0 });
+		tw_process_tell(tracee, TW_EVENT_REGISTER, TW_WANT_PROCS, name, (struct tw_term){ 0 });
 	return error;
 }
 
 TW_API int tw_process_unregister(struct tw_process *process)
 {
-	struct tw_tracee *tracee = tracee_of(process);
+	struct tw_tracee *tracee = tw_tracee_of(process);
 	struct tw_term name;
 
 	if (tw_hit_is_under_way())
@@ -296,7 +200,7 @@ TW_API int tw_process_unregister(struct tw_process *process)
 	tw_registry_unlock();
 	if (tw_term_is_none(name))
 		return TW_EBADARG;
-	tell(tracee, TW_EVENT_UNREGISTER, TW_WANT_PROCS, name, (struct tw_term){ 0 });
+	tw_process_tell(tracee, TW_EVENT_UNREGISTER, TW_WANT_PROCS, name, (struct tw_term){ 0 });
 	return 0;
 }
 
@@ -305,7 +209,7 @@ TW_API int tw_process_sensitive(struct tw_process *process, bool is_sensitive)
 	if (tw_hit_is_under_way())
 		return TW_EDEADLK;
 	tw_registry_lock();
-	tw_flags_set_sensitive(tracee_of(process), is_sensitive);
+	tw_flags_set_sensitive(tw_tracee_of(process), is_sensitive);
 	tw_registry_unlock();
 	return 0;
 }
@@ -314,21 +218,21 @@ TW_API int tw_process_sensitive(struct tw_process *process, bool is_sensitive)
 
 TW_API void tw_runtime_link(struct tw_process *process, struct tw_process *other)
 {
-	struct tw_tracee *tracee = tracee_of(process);
+	struct tw_tracee *tracee = tw_tracee_of(process);
 
 	/* RELAXED tracee.flags: a change is seen by this link or by the next; the lock decides. */
 	if (tw_load_relaxed(&tracee->all_flags) & (TW_FLAG_SET_ON_LINK | TW_FLAG_SET_ON_FIRST_LINK)) {
 		tw_registry_lock();
-		tw_inherit_by_link(tracee, tracee_of(other));
+		tw_inherit_by_link(tracee, tw_tracee_of(other));
 		tw_registry_unlock();
 	}
-	tell_pid(tracee, TW_EVENT_LINK, tracee_of(other)->pid_number, (struct tw_term){ 0 });
+	tw_process_tell_pid(tracee, TW_EVENT_LINK, tw_tracee_of(other)->pid_number, (struct tw_term){ 0 });
 }
 
 TW_API void tw_runtime_linked(struct tw_process *process, tw_pid other, unsigned what)
 {
 	if (what >= TW_LINK && what <= TW_GETTING_UNLINKED)
-		tell_pid(tracee_of(process), (enum tw_event_kind)what, other, (struct tw_term){ 0 });
+		tw_process_tell_pid(tw_tracee_of(process), (enum tw_event_kind)what, other, (struct tw_term){ 0 });
 }
 _Static_assert((int)TW_LINK == (int)TW_EVENT_LINK && (int)TW_UNLINK == (int)TW_EVENT_UNLINK &&
 		       (int)TW_GETTING_LINKED == (int)TW_EVENT_GETTING_LINKED &&
@@ -346,7 +250,7 @@ TW_API void tw_runtime_send(struct tw_process *sender, struct tw_term message, s
 				    .peer = to };
 
 	if (sender)
-		tw_notice(tracee_of(sender), &notice);
+		tw_notice(tw_tracee_of(sender), &notice);
 }
 
 TW_API void tw_runtime_receive(struct tw_process *receiver, struct tw_term message, struct tw_term sender)
@@ -356,7 +260,7 @@ TW_API void tw_runtime_receive(struct tw_process *receiver, struct tw_term messa
 	};
 
 	if (receiver)
-		tw_notice(tracee_of(receiver), &notice);
+		tw_notice(tw_tracee_of(receiver), &notice);
 }
 
 TW_API void tw_runtime_timeout(struct tw_process *receiver)
@@ -368,7 +272,7 @@ TW_API void tw_runtime_timeout(struct tw_process *receiver)
 				    .terms = { tw_atom(TW_ATOM_TIMEOUT) } };
 
 	if (receiver)
-		tw_notice(tracee_of(receiver), &notice);
+		tw_notice(tw_tracee_of(receiver), &notice);
 }
 
 /* Nobody asks yet: no bit of tw_runtime_wanted leads here. */
@@ -388,7 +292,7 @@ TW_API void tw_runtime_gc(struct tw_process *process, enum tw_gc_event event, co
 				    .words = (const uint64_t *)sizes };
 
 	if (process && event >= TW_GC_MINOR_START && event <= TW_GC_MAX_HEAP_SIZE)
-		tw_notice(tracee_of(process), &notice);
+		tw_notice(tw_tracee_of(process), &notice);
 }
 _Static_assert((int)TW_GC_MINOR_START == (int)TW_EVENT_GC_MINOR_START &&
 		       (int)TW_GC_MAX_HEAP_SIZE == (int)TW_EVENT_GC_MAX_HEAP_SIZE,
@@ -398,7 +302,7 @@ _Static_assert((int)TW_GC_MINOR_START == (int)TW_EVENT_GC_MINOR_START &&
 
 TW_API bool tw_process_wants_any(const struct tw_process *process, uint32_t kinds)
 {
-	const struct tw_tracee *tracee = tracee_of(process);
+	const struct tw_tracee *tracee = tw_tracee_of(process);
 
 	if (!tracee)
 		return false;
@@ -412,26 +316,12 @@ TW_API bool tw_process_wants_any(const struct tw_process *process, uint32_t kind
 
 TW_API tw_pid tw_process_pid(const struct tw_process *process)
 {
-	return tracee_of(process)->pid_number;
-}
-
-TW_API struct tw_process *tw_process_current(void)
-{
-	tw_session_init();
-	if (!tw_thread_join() || tw_hit_tls.tracee == &tw_hit_nobody)
-		return NULL;
-	return (struct tw_process *)tw_hit_tls.tracee;
-}
-
-TW_API tw_pid tw_process_self(void)
-{
-	tw_session_init();
-	return tw_thread_join() && tw_hit_tls.tracee ? tw_hit_tls.tracee->pid_number : 0;
+	return tw_tracee_of(process)->pid_number;
 }
 
 TW_API struct tw_term tw_process_term(struct tw_arena *arena, const struct tw_process *process)
 {
-	return process ? tw_term_pid(arena, tracee_of(process)->pid_number, 0) : (struct tw_term){ 0 };
+	return process ? tw_term_pid(arena, tw_tracee_of(process)->pid_number, 0) : (struct tw_term){ 0 };
 }
 
 TW_API int64_t tw_monotonic_time_ns(void)

@@ -278,7 +278,8 @@ void tw_session_clear(struct tw_session *session)
 	/* PAIR session.state: release; everything of it is gone. */
 	tw_store_release(&session->state, TW_SESSION_DEAD);
 	tw_sys_futex_wake(&session->state, INT32_MAX);
-	if (session->queue)
+	/* In a forked child the rings are the parent's. */
+	if (session->queue && session->rs)
 		tw_rs_wake(session->rs);
 	drop_reference(session);
 	pthread_setcancelstate(cancel_state, NULL);

@@ -193,11 +193,13 @@ int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struc
 /* Stages the removal of everything that a session has set. */
 void tw_session_stage_clear_all(struct tw_session *session, struct tw_permit *permit);
 
-/* ---- trace_function.c ---- */
+/* ---- setting.c ---- */
 
 /* Puts a match program into a part for this place, as a range test where it is one; NULL: none. */
 void tw_session_use_program(struct tw_bp_part *part, const struct tw_place *place,
 			    const struct tw_match_program *program);
+/* ---- trace_function.c ---- */
+
 /*
  * Traces the declared functions that `wants` says yes to, those of today and those to come.
  *
@@ -205,16 +207,13 @@ void tw_session_use_program(struct tw_bp_part *part, const struct tw_place *plac
  */
 int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn wants, void *arg,
 			    const struct tw_session_wish *wish);
-/* Does the session want a function that comes now, by on_load or by its patterns? */
-bool tw_session_wants(const struct tw_session *session, const struct tw_function *function);
-/* Stages one place that came for a session that wants it. */
-int tw_session_stage_wanted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place);
-
-/* ---- native.c ---- */
+/* ---- module.c ---- */
 
 struct tw_sym_object;
 /* The module that a loaded object is: found or added.  TW_ENOMEM. */
 int tw_native_module(struct tw_permit *permit, const struct tw_sym_object *object, struct tw_module **out);
+
+/* ---- native.c ---- */
 
 /* Makes the functions of loaded objects of that name known, unless it was just tried.  Calls the loader. */
 void tw_native_look_for(const char *module);
@@ -233,10 +232,12 @@ void tw_watched_end(struct tw_permit *permit);
 /* Objects have come that may have such slots.  Under the permit. */
 void tw_watched_loaded(void);
 
-/* ---- declare.c ---- */
+/* ---- offer.c ---- */
 
-/* Stages what sessions asked for by on_load, on a place that came. */
+/* Stages what sessions asked for by on_load or by patterns, on a place that came. */
 int tw_sessions_offer(struct tw_permit *permit, struct tw_place *place);
+/* Stages what one session's patterns want of a declared function; @arg is not used. */
+int tw_session_stage_pattern(struct tw_session *session, struct tw_permit *permit, struct tw_place *place, const void *arg);
 
 /* ---- change.c ---- */
 
@@ -251,6 +252,11 @@ void tw_change_look_end(struct tw_permit *permit);
 /* Before a change writes to these: how they are now comes back if it is forgotten. */
 void tw_change_touch(struct tw_session *session, struct tw_session_place *set);
 void tw_change_touch_on_load(struct tw_session *session);
+
+/* As tw_trace_begin() and its brothers; those that were dropped are not cleared, nor watched slots followed. */
+int tw_transaction_begin(void);
+int tw_transaction_commit(void);
+int tw_transaction_abort(void);
 
 /* In a forked child: whatever change was under way, of this thread or of another, is forgotten. */
 void tw_changes_after_fork_in_child(void);

@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace_function.c - what a session wants of functions: which kinds exclude which, what replaces what.
+ * trace_function.c - what a session wants of functions: the calls that set it.
  *
  * A change is atomic: every function that matches is staged, and one commit shows them all.  What can
  * fail (memory, definitions) fails while staging; then everything staged is forgotten.
  */
-#include "session/session.h"
+#include "session/setting.h"
 #include "breakpoints/patch.h"
 #include "match/match.h"
-
-#include <stdlib.h>
-
-/* ---- one place: what a setting makes of the part ---- */
-
-/* What a call of tw_trace_function() and its brothers asks for. */
-struct setting {
-	enum tw_match match;
-	uint32_t actions; /* TW_ACTION_GLOBAL is CALL and GLOBAL; what is to be set, removed, paused, restarted */
-	const struct tw_match_program *program; /* of calls, meta or not; NULL: all */
-};
-
-#define COUNTERS (TW_ACTION_COUNT | TW_ACTION_TIME | TW_ACTION_MEMORY)
 
 static uint32_t actions_of(uint32_t flags)
 {
@@ -32,237 +19,26 @@ static uint32_t actions_of(uint32_t flags)
 	       (flags & TW_FUNCTION_CALL_MEMORY ? TW_ACTION_MEMORY : 0);
 }
 
-/* The program as one comparison, if it is that for the words that calls of this place have. */
-static struct tw_bp_quick quick_of(const struct tw_match_program *program, const struct tw_place *place)
+static int begin(struct tw_permit **permit)
 {
-	const struct tw_match_quick *quick = &program->quick;
-	unsigned words = place->arity <= TW_ARGS_MAX ? place->arity : TW_ARGS_MAX;
-	struct tw_bp_quick none = { 0 };
-
-	if (quick->op != TW_MATCH_QUICK_RANGE || !tw_match_quick_fits(quick, words) ||
-	    program->accepted.verdict != TW_MATCH_YES || program->accepted.actions || quick->arg >= quick->arity)
-		return none;
-	return (struct tw_bp_quick){ 1, quick->is_prefix, quick->arg, quick->arity, quick->shift, quick->low, quick->span };
+	tw_sessions_clear_dropped();
+	return tw_change_begin(permit);
 }
 
-void tw_session_use_program(struct tw_bp_part *part, const struct tw_place *place,
-			    const struct tw_match_program *program)
+static int end(struct tw_permit *permit, int result)
 {
-	part->program = program;
-	part->quick = program ? quick_of(program, place) : (struct tw_bp_quick){ 0 };
-}
-
-/* Takes actions out of a part, and with them what belongs to them only. */
-static void remove_actions(struct tw_bp_part *part, uint32_t actions)
-{
-	part->actions &= ~actions;
-	if (actions & TW_ACTION_CALL) {
-		part->actions &= ~(uint32_t)TW_ACTION_GLOBAL;
-		part->program = NULL;
-		part->quick.is_set = 0;
-	}
-	if (actions & TW_ACTION_META)
-		part->meta_program = NULL;
-}
-
-static int stage_part(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-		      const struct tw_bp_part *part)
-{
-	const struct tw_session_place *set = tw_session_find(session, place);
-
-	/* What is taken out may have been the last that counts memory. */
-	if (place->kind != TW_BP_DECLARED && set && (set->memories.now || set->memories.before))
-		tw_watched_look_again();
-	return part->actions ? tw_session_stage(session, permit, place, part)
-			     : tw_bp_stage_clear(permit, place, session->slot);
-}
-
-/* Counts that begin anew are others: the old ones go with the commit, or come back with the abort. */
-static int renew(struct tw_session_counts *counts, bool is_wanted)
-{
-	struct tw_counts *fresh = NULL;
-
-	if (counts->is_new && !counts->now == !is_wanted)
-		return 0;
-	if (is_wanted) {
-		fresh = tw_counts_create();
-		if (!fresh)
-			return TW_ENOMEM;
-	}
-	if (counts->is_new) {
-		/* Made by this very change, for no hit to see. */
-		tw_counts_destroy(counts->now);
-	} else {
-		counts->before = counts->now;
-		counts->is_new = true;
-	}
-	counts->now = fresh;
-	return 0;
-}
-
-/* The counters of these actions begin at nothing (is_wanted), or are no more. */
-static int renew_counters(struct tw_session *session, struct tw_session_place *set, uint32_t actions, bool is_wanted)
-{
-	int error = 0;
-
-	if (!(actions & COUNTERS))
-		return 0;
-	tw_change_touch(session, set);
-	if (actions & TW_ACTION_TIME)
-		error = renew(&set->times, is_wanted);
-	if (!error && (actions & TW_ACTION_MEMORY))
-		error = renew(&set->memories, is_wanted);
-	if (error)
-		return error;
-	set->paused &= (uint8_t)~actions;
-	if ((actions & TW_ACTION_COUNT) && is_wanted) {
-		if (!set->counter)
-			set->counter = tw_counter_create();
-		if (!set->counter)
-			return TW_ENOMEM;
-		/* Counting starts anew, also when it was set before. */
-		set->taken += tw_counter_take(set->counter);
-	}
-	return 0;
-}
-
-/* Local tracing and the counters end global tracing, and the other way round. */
-static int set_place(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-		     const struct setting *setting)
-{
-	uint32_t added = setting->actions;
-	struct tw_session_place *set = tw_session_remember(session, place);
-	struct tw_bp_part part = { 0 };
-	int error;
-
-	if (!set)
-		return TW_ENOMEM;
-	tw_bp_staged_part(permit, place, session->slot, &part);
-	if (place->kind != TW_BP_DECLARED && ((added | part.actions) & TW_ACTION_MEMORY))
-		tw_watched_look_again();
-	if (added & TW_ACTION_GLOBAL) {
-		error = (part.actions | set->paused) & COUNTERS ? renew_counters(session, set, COUNTERS, false) : 0;
-		if (error)
-			return error;
-		part = (struct tw_bp_part){ .slot_words = part.slot_words, .stack_depth = part.stack_depth };
-	} else if (part.actions & TW_ACTION_GLOBAL) {
-		remove_actions(&part, TW_ACTION_CALL);
-	}
-	part.actions |= added;
-	if (added & TW_ACTION_CALL)
-		tw_session_use_program(&part, place, setting->program);
-	if (added & TW_ACTION_META) {
-		part.meta_program = setting->program;
-		/* RELAXED hit.without_tracer: what info tells, and nothing else. */
-		tw_fetch_and_relaxed(&place->without_tracer, ~(UINT64_C(1) << session->slot));
-	}
-	error = renew_counters(session, set, added, true);
-	return error ? error : tw_session_stage(session, permit, place, &part);
-}
-
-static int clear_place(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-		       const struct setting *setting)
-{
-	uint32_t removed = setting->actions;
-	struct tw_session_place *set = tw_session_find(session, place);
-	struct tw_bp_part part;
-	int error = set ? renew_counters(session, set, removed, false) : 0;
-
-	if (error || !tw_bp_staged_part(permit, place, session->slot, &part))
-		return error;
-	/* What is global is removed by that name only, and what is local by its own. */
-	if (!(removed & TW_ACTION_GLOBAL) != !(part.actions & TW_ACTION_GLOBAL))
-		removed &= ~(uint32_t)TW_ACTION_CALL;
-	remove_actions(&part, removed & ~(uint32_t)TW_ACTION_GLOBAL);
-	return stage_part(session, permit, place, &part);
-}
-
-static int pause_place(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-		       const struct setting *setting)
-{
-	uint32_t paused = setting->actions & COUNTERS;
-	struct tw_session_place *set = tw_session_find(session, place);
-	struct tw_bp_part part;
-	int error;
-
-	if (!set || !tw_bp_staged_part(permit, place, session->slot, &part))
-		return 0;
-	paused &= part.actions;
-	if (!paused)
-		return 0;
-	part.actions &= ~paused;
-	error = stage_part(session, permit, place, &part);
-	if (error)
-		return error;
-	tw_change_touch(session, set);
-	set->paused |= (uint8_t)paused;
-	return 0;
-}
-
-static int restart_place(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-			 const struct setting *setting)
-{
-	struct tw_session_place *set = tw_session_find(session, place);
-	struct tw_bp_part part = { 0 };
-	struct setting restarted = { .match = TW_MATCH_TRUE };
-
-	if (!set)
-		return 0;
-	tw_bp_staged_part(permit, place, session->slot, &part);
-	restarted.actions = setting->actions & COUNTERS & (part.actions | set->paused);
-	return restarted.actions ? set_place(session, permit, place, &restarted) : 0;
-}
-
-/* Slots pass calls that name the module, and sleds do not know which those are. */
-static bool suits(const struct tw_place *place, uint32_t actions)
-{
-	return place->kind == TW_BP_DECLARED || (place->kind == TW_BP_SLOT) == !!(actions & TW_ACTION_GLOBAL);
-}
-
-/* What is set on a function's other places ends what this one has. */
-static int end_place(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
-{
-	struct tw_session_place *set = tw_session_find(session, place);
-
-	if (!set)
-		return 0;
-	if (set->memories.now && place->kind != TW_BP_DECLARED)
-		tw_watched_look_again();
-	tw_bp_stage_clear(permit, place, session->slot);
-	return renew_counters(session, set, COUNTERS, false);
-}
-
-static int apply_one(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-		     const struct setting *setting)
-{
-	if (!suits(place, setting->actions))
-		return setting->match == TW_MATCH_TRUE ? end_place(session, permit, place) : 0;
-	/* Not exported: no call is global, and what is local ends all the same. */
-	if ((setting->actions & TW_ACTION_GLOBAL) && !place->function->is_exported)
-		return setting->match == TW_MATCH_TRUE ? end_place(session, permit, place) : 0;
-	switch (setting->match) {
-	case TW_MATCH_FALSE: return clear_place(session, permit, place, setting);
-	case TW_MATCH_RESTART: return restart_place(session, permit, place, setting);
-	case TW_MATCH_PAUSE: return pause_place(session, permit, place, setting);
-	default: return set_place(session, permit, place, setting);
-	}
-}
-
-/* Places in code of others that the system does not let us write are left alone. */
-static int apply(struct tw_session *session, struct tw_permit *permit, struct tw_place *place, const void *arg)
-{
-	int error = apply_one(session, permit, place, arg);
-
-	return place->kind != TW_BP_DECLARED && (error == TW_ENOTSUP || error == TW_EPERM) ? 0 : error;
+	result = tw_change_end(permit, result);
+	tw_watched_follow();
+	return result;
 }
 
 static int apply_to_all(struct tw_session *session, struct tw_permit *permit, const struct tw_wanted *wanted,
-			const struct setting *setting)
+			const struct tw_setting *setting)
 {
 	int result;
 
 	tw_patch_begin();
-	result = tw_for_each_place(session, permit, wanted, apply, setting);
+	result = tw_for_each_place(session, permit, wanted, tw_setting_apply, setting);
 	tw_patch_end();
 	return result;
 }
@@ -271,7 +47,7 @@ static int apply_to_all(struct tw_session *session, struct tw_permit *permit, co
 
 /* What is acceptable, whatever the functions are. */
 static int read_setting(enum tw_match match, const struct tw_match_program *program, uint32_t flags,
-			struct setting *out)
+			struct tw_setting *out)
 {
 	const uint32_t counters = TW_FUNCTION_CALL_COUNT | TW_FUNCTION_CALL_TIME | TW_FUNCTION_CALL_MEMORY;
 	const uint32_t local = TW_FUNCTION_LOCAL | TW_FUNCTION_META | counters;
@@ -283,32 +59,32 @@ static int read_setting(enum tw_match match, const struct tw_match_program *prog
 	if (program && (program->code->target != TW_MATCH_CALL ||
 			((flags & counters) && !(flags & (TW_FUNCTION_LOCAL | TW_FUNCTION_META)))))
 		return TW_EBADARG;
-	*out = (struct setting){ .match = match, .actions = actions_of(flags), .program = program };
+	*out = (struct tw_setting){ .match = match, .actions = actions_of(flags), .program = program };
 	return 0;
 }
 
-static int trace_functions(struct tw_session *session, const struct tw_wanted *wanted, const struct setting *setting)
+static int trace_functions(struct tw_session *session, const struct tw_wanted *wanted, const struct tw_setting *setting)
 {
 	struct tw_permit *permit;
 	int result;
 
 	if (wanted->module)
 		tw_native_look_for(wanted->module);
-	result = tw_change_begin(&permit);
+	result = begin(&permit);
 	if (result)
 		return result;
 	/* Under the permit a session cannot begin to be cleared of its breakpoints. */
 	result = tw_change_seat(session);
 	if (!result)
 		result = apply_to_all(session, permit, wanted, setting);
-	return tw_change_end(permit, result);
+	return end(permit, result);
 }
 
 TW_API int tw_trace_function(struct tw_session *session, const char *module, const char *function, int arity,
 			     enum tw_match match, uint32_t flags)
 {
 	struct tw_wanted wanted;
-	struct setting setting;
+	struct tw_setting setting;
 
 	if (!session || read_setting(match, NULL, flags, &setting) || tw_wanted_read(module, function, arity, &wanted))
 		return TW_EBADARG;
@@ -321,7 +97,7 @@ TW_API int tw_trace_function_match(struct tw_session *session, const char *modul
 				   const struct tw_match_program *program, uint32_t flags)
 {
 	struct tw_wanted wanted;
-	struct setting setting;
+	struct tw_setting setting;
 
 	if (!session || !program || read_setting(TW_MATCH_TRUE, program, flags, &setting) ||
 	    tw_wanted_read(module, function, arity, &wanted))
@@ -337,7 +113,7 @@ TW_API int tw_trace_function_match(struct tw_session *session, const char *modul
  * As for functions that are there: global and the others exclude each other, each kind is added and removed on its
  * own, and what is removed must be named.
  */
-static void change_on_load(struct tw_session_on_load *on_load, const struct setting *setting)
+static void change_on_load(struct tw_session_on_load *on_load, const struct tw_setting *setting)
 {
 	bool is_global = setting->actions & TW_ACTION_GLOBAL;
 
@@ -364,12 +140,12 @@ TW_API int tw_trace_on_load(struct tw_session *session, enum tw_match match, con
 			    uint32_t flags)
 {
 	struct tw_permit *permit;
-	struct setting setting;
+	struct tw_setting setting;
 	int result;
 
 	if (!session || read_setting(match, program, flags, &setting) || (program && match != TW_MATCH_TRUE))
 		return TW_EBADARG;
-	result = tw_change_begin(&permit);
+	result = begin(&permit);
 	if (result)
 		return result;
 	result = tw_session_seat(session);
@@ -377,56 +153,7 @@ TW_API int tw_trace_on_load(struct tw_session *session, enum tw_match match, con
 		tw_change_touch_on_load(session);
 		change_on_load(&session->on_load, &setting);
 	}
-	return tw_change_end(permit, result);
-}
-
-static int stage_on_load(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
-{
-	const struct tw_session_on_load *on_load = &session->on_load;
-	struct setting setting = { .match = TW_MATCH_TRUE,
-				   .actions = on_load->actions & ~(uint32_t)TW_ACTION_META,
-				   .program = on_load->program };
-	int error = 0;
-
-	if (((on_load->actions & TW_ACTION_GLOBAL) && !place->function->is_exported) || !suits(place, on_load->actions))
-		return 0;
-	if (setting.actions)
-		error = set_place(session, permit, place, &setting);
-	setting.actions = on_load->actions & TW_ACTION_META;
-	setting.program = on_load->meta_program;
-	return error || !setting.actions ? error : set_place(session, permit, place, &setting);
-}
-
-/* ---- the agent's patterns ---- */
-
-static bool is_wanted_by(const struct tw_session *session, const struct tw_function *function)
-{
-	return session->wants && session->wants(function, session->wants_arg);
-}
-
-bool tw_session_wants(const struct tw_session *session, const struct tw_function *function)
-{
-	return session->on_load.actions || is_wanted_by(session, function);
-}
-
-static int stage_if_wanted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-			   const void *arg)
-{
-	struct tw_bp_part part = { .actions = TW_ACTION_CALL | session->wish.actions };
-
-	/* Those of loaded objects the agent finds by itself. */
-	if (place->kind != TW_BP_DECLARED || !is_wanted_by(session, place->function))
-		return 0;
-	if (session->wish.program)
-		tw_session_use_program(&part, place, session->wish.program);
-	return tw_session_stage(session, permit, place, &part);
-}
-
-int tw_session_stage_wanted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
-{
-	int error = session->on_load.actions ? stage_on_load(session, permit, place) : 0;
-
-	return error ? error : stage_if_wanted(session, permit, place, NULL);
+	return end(permit, result);
 }
 
 int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn wants, void *arg,
@@ -434,12 +161,12 @@ int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn want
 {
 	const struct tw_wanted all = { .arity = TW_ARITY_ANY };
 	struct tw_permit *permit;
-	int result = tw_change_begin(&permit);
+	int result = begin(&permit);
 
 	if (result)
 		return result;
 	session->wants_arg = arg;
 	session->wish = *wish;
 	session->wants = wants;
-	return tw_change_end(permit, tw_for_each_place(session, permit, &all, stage_if_wanted, NULL));
+	return end(permit, tw_for_each_place(session, permit, &all, tw_session_stage_pattern, NULL));
 }

@@ -55,6 +55,23 @@ void tw_flags_forget(struct tw_tracee *tracee);
 /* While a process is sensitive its flags have no effect. */
 void tw_flags_set_sensitive(struct tw_tracee *tracee, bool is_sensitive);
 
+/* ---- process.c ---- */
+
+/* Room for one pid as a term. */
+#define TW_PID_BYTES 96
+
+static inline struct tw_tracee *tw_tracee_of(const struct tw_process *process)
+{
+	return (struct tw_tracee *)(uintptr_t)process;
+}
+
+/* An event of a process, without the lock: two terms at most, `none` for those that are not there. */
+void tw_process_tell(struct tw_tracee *tracee, enum tw_event_kind kind, enum tw_want want, struct tw_term a, struct tw_term b);
+/* An event with a pid, and perhaps another term. */
+void tw_process_tell_pid(struct tw_tracee *tracee, enum tw_event_kind kind, uint64_t pid, struct tw_term more);
+/* Where a process begins: `entry`, or {undefined,undefined,[]} where nobody says so. */
+struct tw_term tw_process_entry(struct tw_arena *arena, struct tw_term entry);
+
 /* ---- inherit.c ---- */
 
 void tw_inherit_by_spawn(struct tw_tracee *parent, struct tw_tracee *child, bool is_linked);

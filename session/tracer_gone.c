@@ -27,7 +27,8 @@ void tw_tracer_lost_locked(struct tw_session *session)
 	/* Threads that wait for room give up at their next look; the memory stays until nobody uses it. */
 	if (session->rs)
 		tw_rs_close(session->rs);
-	if (session->queue)
+	/* In a forked child the rings are the parent's. */
+	if (session->queue && session->rs)
 		tw_rs_wake(session->rs);
 }
 

@@ -3,7 +3,7 @@
  * session.pml - the life of sessions: handles, weak ids, destroy, and the last put that nobody waits for.
  * cc: -DSAFETY -DCOLLAPSE
  *
- * Code	    session/session.c tw_session_put(), try_get(), tw_session_lock(), tw_session_destroy(), win(),
+ * Code	    session/session.c tw_session_put(); session/registry.c try_get(), tw_session_lock(); session/session.c, tw_session_destroy(), win(),
  *	    win_dropped(), tw_sessions_clear_dropped(), tw_session_clear(), delist(), drop_reference().
  * Who	    Three sessions; the owners of two put their handles, that of the third when all else is quiet; a
  *	    stranger has the weak id of the first, locks it and puts, or destroys and puts; a thread clears what was

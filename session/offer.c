@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* offer.c - a place that comes later is offered to the sessions that wait for it: by on_load, or by the agent's patterns. */
+#include "session/setting.h"
+
+static int stage_on_load(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
+{
+	const struct tw_session_on_load *on_load = &session->on_load;
+	struct tw_setting setting = { .match = TW_MATCH_TRUE,
+				   .actions = on_load->actions & ~(uint32_t)TW_ACTION_META,
+				   .program = on_load->program };
+	int error = 0;
+
+	if (((on_load->actions & TW_ACTION_GLOBAL) && !place->function->is_exported) || !tw_setting_suits(place, on_load->actions))
+		return 0;
+	if (setting.actions)
+		error = tw_setting_set(session, permit, place, &setting);
+	setting.actions = on_load->actions & TW_ACTION_META;
+	setting.program = on_load->meta_program;
+	return error || !setting.actions ? error : tw_setting_set(session, permit, place, &setting);
+}
+
+static bool is_wanted_by(const struct tw_session *session, const struct tw_function *function)
+{
+	return session->wants && session->wants(function, session->wants_arg);
+}
+
+static bool wants(const struct tw_session *session, const struct tw_function *function)
+{
+	return session->on_load.actions || is_wanted_by(session, function);
+}
+
+int tw_session_stage_pattern(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
+			   const void *arg)
+{
+	struct tw_bp_part part = { .actions = TW_ACTION_CALL | session->wish.actions };
+
+	/* Those of loaded objects the agent finds by itself. */
+	if (place->kind != TW_BP_DECLARED || !is_wanted_by(session, place->function))
+		return 0;
+	if (session->wish.program)
+		tw_session_use_program(&part, place, session->wish.program);
+	return tw_session_stage(session, permit, place, &part);
+}
+
+static int stage_wanted(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
+{
+	int error = session->on_load.actions ? stage_on_load(session, permit, place) : 0;
+
+	return error ? error : tw_session_stage_pattern(session, permit, place, NULL);
+}
+
+int tw_sessions_offer(struct tw_permit *permit, struct tw_place *place)
+{
+	const struct tw_function *function = place->function;
+	uint64_t wanting = 0;
+	int error = 0;
+
+	tw_registry_lock();
+	for (struct tw_session *session = tw_sessions(); session; session = session->next)
+		if (tw_session_is_alive(session) && wants(session, function))
+			wanting |= UINT64_C(1) << session->slot;
+	tw_registry_unlock();
+	/* Clearing needs the permit first, so those that were alive still have their bit. */
+	for (; wanting && !error; wanting &= wanting - 1)
+		error = stage_wanted(tw_session_at((unsigned)__builtin_ctzll(wanting)), permit, place);
+	return error;
+}
