@@ -10,6 +10,7 @@
  *	the disk is full	the rings fill up, the program counts what it drops; writing is tried
  *				again until there is room
  *	the recorder dies	the same; tw_recover() stores what the rings still hold
+ *	the disk is slow	a thread of the recorder's own writes, with up to 8 MiB of blocks; rings are taken meanwhile
  *	the program dies	everything it committed is drained
  *
  * Exactly once: a ring's memory is given back only after its block is written, and readers take each

@@ -44,13 +44,10 @@ bool tw_segment_parse_name(const char *name, uint32_t *number, bool *is_open)
 	return false;
 }
 
-/* All pieces at this offset.  A write that stops in the middle goes on; one that fails may be done again. */
-static int write_all(struct tw_segment *segment, struct iovec *pieces, int count, uint64_t offset)
+int tw_segment_write(const struct tw_segment_io *io, int fd, struct iovec *pieces, int count, uint64_t offset)
 {
-	if (segment->stream)
-		return tw_stream_out_write(segment->stream, pieces, count);
 	while (count) {
-		ssize_t written = segment->io->write(segment->fd, pieces, count, (off_t)offset);
+		ssize_t written = io->write(fd, pieces, count, (off_t)offset);
 
 		if (written < 0 && errno == EINTR)
 			continue;
@@ -70,6 +67,12 @@ static int write_all(struct tw_segment *segment, struct iovec *pieces, int count
 		}
 	}
 	return 0;
+}
+
+static int write_all(struct tw_segment *segment, struct iovec *pieces, int count, uint64_t offset)
+{
+	return segment->stream ? tw_stream_out_write(segment->stream, pieces, count)
+			       : tw_segment_write(segment->io, segment->fd, pieces, count, offset);
 }
 
 void tw_segment_header_seal(struct tw_segment_header *header, uint32_t number)

@@ -27,6 +27,13 @@ struct tw_segment_io {
 };
 extern const struct tw_segment_io tw_segment_system_io;
 
+/*
+ * tw_segment_write - all pieces, one behind the other, at this offset.
+ *
+ * A write that stops in the middle goes on; after an error any part of it may be there.  @pieces is used up.  Threads: any.
+ */
+int tw_segment_write(const struct tw_segment_io *io, int fd, struct iovec *pieces, int count, uint64_t offset);
+
 /* "segment-000001.tws", with ".part" while is_open. */
 void tw_segment_name(uint32_t number, bool is_open, char out[TW_SEGMENT_NAME_BYTES]);
 /* Is this the name of a segment?  Gives its number and whether it is still open. */
@@ -41,6 +48,7 @@ struct tw_segment {
 	const struct tw_segment_io *io;
 	struct tw_stream_out *stream; /* in place of a file; NULL: a file */
 	uint64_t offset; /* where the next block goes: everything before is whole */
+	uint64_t queued_bytes; /* of blocks behind that, on their way (write_queue.h) */
 	struct tw_index_entry *entries;
 	size_t entry_count;
 	size_t entry_room;

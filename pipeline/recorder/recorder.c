@@ -8,12 +8,10 @@
  */
 #include "base/error.h"
 #include "base/export.h"
-#include "base/export.h"
 #include "base/filter.h"
 #include "base/sys.h"
 #include "pipeline/recorder/confined.h"
-#include "pipeline/recorder/pace.h"
-#include "pipeline/recorder/writer.h"
+#include "pipeline/recorder/recorder.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,24 +25,6 @@
 #define REAP_WANTED_NS MS
 /* To ask the kernel for a process' start is slow: of more than so many, some at a time. */
 #define REAP_IMAGES 64
-/* How long the end of a recording waits for room on the disk. */
-#define FINISH_TRIES 10
-
-struct tw_recorder {
-	struct tw_writer writer;
-	uint64_t started_ns;
-	uint64_t reaped_ns;
-	uint64_t filters_ns; /* the last look for seccomp filters */
-	uint32_t filter_looks;
-	uint32_t reaped_image; /* the next to be asked for */
-	uint64_t retry_ns; /* not before, after a write that failed */
-	struct tw_pace pace;
-	uint64_t looked_ns; /* the last round */
-	int32_t child; /* whose ending is waited for; 0: nobody's */
-	uint64_t streamed_ns; /* the last round that took everything for a stream */
-	enum tw_recorder_policy policy;
-	bool is_finishing;
-};
 
 _Static_assert((int)TW_RECORDER_DROP == TW_RB_DROP && (int)TW_RECORDER_BLOCK == TW_RB_BLOCK &&
 		       (int)TW_RECORDER_OVERWRITE == TW_RB_OVERWRITE,
@@ -66,6 +46,12 @@ static int create_rings(struct tw_rs *rs, struct tw_rs_options *options)
 	options->config = NULL;
 	free(config);
 	return error;
+}
+
+/* On the thread of the queue. */
+static void wake_from_queue(void *rs)
+{
+	tw_rs_wake(rs);
 }
 
 TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct tw_recorder **out)
@@ -103,6 +89,11 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 	if (error)
 		goto destroy_rings;
 	recorder->policy = options->policy;
+	/* A stream waits for its reader only; a ring that is written over is copied whole, and stored at once. */
+	if (!options->is_stream && options->policy != TW_RECORDER_OVERWRITE) {
+		recorder->writer.store.wake = wake_from_queue;
+		recorder->writer.store.wake_arg = &recorder->writer.rs;
+	}
 	recorder->started_ns = tw_clock_monotonic_ns();
 	tw_pace_init(&recorder->pace);
 	*out = recorder;
@@ -145,6 +136,14 @@ static uint64_t take_bytes(const struct tw_recorder *recorder, uint32_t index)
 	return quarter < TAKE_BYTES ? quarter : TAKE_BYTES;
 }
 
+/* What was taken is in the files.  @stored: what that has answered; so is this. */
+static int settle(struct tw_recorder *recorder, int stored)
+{
+	int error = stored < 0 ? stored : tw_writer_settle(&recorder->writer);
+
+	return error ? error : stored;
+}
+
 /* A ring whose thread is gone: to the end, then what no record tells, then back into the pool. */
 static int drain_ended(struct tw_recorder *recorder, uint32_t index)
 {
@@ -152,10 +151,12 @@ static int drain_ended(struct tw_recorder *recorder, uint32_t index)
 	int stored = tw_writer_drain_ring(writer, index, 1);
 	int told;
 
+	if (stored >= 0 && recorder->is_finishing)
+		stored = settle(recorder, stored);
 	if (stored < 0)
 		return stored;
 	/* A very large one goes on in the next round. */
-	if (tw_rb_committed(tw_rs_ring(&writer->rs, index)) != writer->rings[index].pos && stored)
+	if (tw_rb_committed(tw_rs_ring(&writer->rs, index)) != writer->rings[index].at.pos && stored)
 		return stored;
 	told = tw_writer_end_ring(writer, index);
 	return told < 0 ? told : stored | told;
@@ -165,7 +166,7 @@ static int take_ring(struct tw_recorder *recorder, uint32_t index, uint64_t now_
 {
 	struct tw_writer *writer = &recorder->writer;
 	struct tw_writer_ring *ring = &writer->rings[index];
-	uint64_t pending = tw_rb_committed(tw_rs_ring(&writer->rs, index)) - ring->pos;
+	uint64_t pending = tw_rb_committed(tw_rs_ring(&writer->rs, index)) - ring->at.pos;
 	bool is_ended = tw_rs_ring_state(&writer->rs, index) == TW_RB_ENDED || (ring->successor && recorder->is_finishing);
 	int stored;
 
@@ -189,15 +190,6 @@ static int take_ring(struct tw_recorder *recorder, uint32_t index, uint64_t now_
 	return stored;
 }
 
-/*
- * Has the last look seen who is in this slot?  It may have been taken, and even given up, since: then
- * what the writer holds under this number is still the image before.
- */
-static bool is_known_image(const struct tw_writer *writer, uint32_t index)
-{
-	return writer->images[index].store.lease == tw_rs_image(&writer->rs, index)->lease;
-}
-
 TW_API void tw_recorder_child(struct tw_recorder *recorder, int32_t process_id)
 {
 	recorder->child = process_id;
@@ -218,7 +210,7 @@ static int end_images(struct tw_recorder *recorder)
 	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
 		int error;
 
-		if (tw_rs_image_state(&writer->rs, i) != TW_RS_IMAGE_ENDED || !is_known_image(writer, i) ||
+		if (tw_rs_image_state(&writer->rs, i) != TW_RS_IMAGE_ENDED || !tw_writer_knows_image(writer, i) ||
 		    tw_writer_has_rings_in_use(writer, i) || tw_writer_is_last_of(writer, i, recorder->child))
 			continue;
 		error = tw_writer_end_image(writer, i, true);
@@ -291,8 +283,10 @@ static int drain_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants
 {
 	struct tw_writer *writer = &recorder->writer;
 	uint32_t count;
-	int any = 0, error;
+	int any = tw_writer_collect(writer, false), error;
 
+	if (any < 0)
+		return any;
 	count = tw_writer_look(writer);
 	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++)
 		tw_rs_populate_ahead(&writer->rs, i);
@@ -345,7 +339,7 @@ static void look_after(struct tw_recorder *recorder, uint64_t now_ns)
 	}
 	reap(recorder, is_wanted);
 	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
-		if (tw_rs_image_state(&writer->rs, i) == TW_RS_IMAGE_LIVE && is_known_image(writer, i) &&
+		if (tw_rs_image_state(&writer->rs, i) == TW_RS_IMAGE_LIVE && tw_writer_knows_image(writer, i) &&
 		    !writer->store.stats.is_stalled)
 			tw_writer_tell_no_ring(writer, i);
 	}
@@ -364,19 +358,21 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 		stored = any_round(recorder, now_ns, is_asked || now_ns - recorder->looked_ns >= TW_PACE_TAKE_NS);
 		recorder->looked_ns = now_ns;
 		if (is_asked && stored >= 0)
+			stored = settle(recorder, stored);
+		if (is_asked && stored >= 0)
 			tw_rs_delivery_done(&writer->rs, request);
 	}
-	/* Without a heartbeat for a second nobody waits for us: so it is while the disk is full. */
+	/* Without a heartbeat for a second nobody waits for us: so it is while the disk is full, or takes a block that long. */
 	if (stored < 0)
 		recorder->retry_ns = now_ns + TW_PACE_RETRY_NS;
-	else if (now_ns >= recorder->retry_ns)
+	else if (now_ns >= recorder->retry_ns && !tw_writer_is_writing(writer))
 		tw_rs_heartbeat(&writer->rs);
 	look_after(recorder, now_ns);
 	/* Also of those that write nothing more. */
 	for (uint32_t i = 0; writer->store.segment_ns && i < tw_rs_image_count(&writer->rs); i++)
-		tw_store_rotate(&writer->store, &writer->images[i].store);
+		tw_writer_rotate(writer, i);
 	for (uint32_t i = 0; writer->store.durable_ns && i < tw_rs_image_count(&writer->rs); i++)
-		tw_store_sync(&writer->store, &writer->images[i].store, now_ns);
+		tw_writer_sync(writer, i, now_ns);
 	is_busy = writer->store.is_stream ? stored > 0 : writer->store.stats.raw_bytes - bytes >= TAKE_BYTES;
 	tw_pace_rest(&recorder->pace, &writer->rs, is_busy, tw_pace_longest_ns(writer, now_ns < recorder->retry_ns, now_ns), timeout_ns);
 	return stored > 0;
@@ -397,7 +393,7 @@ TW_API int tw_recorder_drain(struct tw_recorder *recorder)
 	int stored;
 
 	reap(recorder, true);
-	stored = any_round(recorder, tw_clock_monotonic_ns(), true);
+	stored = settle(recorder, any_round(recorder, tw_clock_monotonic_ns(), true));
 	if (stored >= 0)
 		tw_rs_heartbeat(&recorder->writer.rs);
 	return stored < 0 ? stored : 0;
@@ -462,126 +458,4 @@ TW_API void tw_recorder_close(struct tw_recorder *recorder)
 {
 	tw_rs_close(&recorder->writer.rs);
 	tw_rs_end_waits(&recorder->writer.rs);
-}
-
-/* ---- the end ---- */
-
-static int drain_for_good(struct tw_recorder *recorder)
-{
-	if (recorder->policy == TW_RECORDER_OVERWRITE)
-		return snapshot_all(recorder);
-	return tw_recorder_drain(recorder);
-}
-
-/* What rings of living threads tell beside their records: nobody will ask them again. */
-static int tell_last_losses(struct tw_recorder *recorder)
-{
-	struct tw_writer *writer = &recorder->writer;
-	uint32_t count = writer->rs.ring_count;
-
-	for (uint32_t i = 0; recorder->policy != TW_RECORDER_OVERWRITE && i < count; i++) {
-		int told =
-			writer->rings[i].is_seen && tw_rs_ring_state(&writer->rs, i) == TW_RB_LIVE ? tw_writer_tell_loss(writer, i) : 0;
-
-		if (told < 0)
-			return told;
-	}
-	return 0;
-}
-
-static int end_all_images(struct tw_recorder *recorder)
-{
-	struct tw_writer *writer = &recorder->writer;
-	int first_error = 0, settle_error;
-
-	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
-		enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, i);
-		int error = 0;
-
-		if (is_known_image(writer, i) && (state == TW_RS_IMAGE_LIVE || state == TW_RS_IMAGE_ENDED))
-			error = tw_writer_end_image(writer, i, state == TW_RS_IMAGE_ENDED);
-		if (error && !first_error)
-			first_error = error;
-		if (writer->images[i].store.is_open)
-			tw_segment_abandon(&writer->images[i].store.segment);
-	}
-	if (!first_error && writer->store.is_stream)
-		first_error = tw_store_mark_stream(&writer->store, UINT64_MAX);
-	settle_error = tw_store_settle(&writer->store);
-	return first_error ? first_error : settle_error;
-}
-
-static void destroy(struct tw_recorder *recorder)
-{
-	tw_rs_destroy(&recorder->writer.rs);
-	tw_store_destroy(&recorder->writer.store);
-	tw_writer_fini(&recorder->writer);
-	free(recorder);
-}
-
-/* The processes that do not know yet that nobody listens any more. */
-static uint64_t count_living(struct tw_recorder *recorder)
-{
-	uint64_t count = 0;
-
-	for (uint32_t i = 0; i < tw_rs_image_count(&recorder->writer.rs); i++)
-		count += tw_rs_image_state(&recorder->writer.rs, i) == TW_RS_IMAGE_LIVE;
-	return count;
-}
-
-TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_stats *stats)
-{
-	struct tw_writer *writer = &recorder->writer;
-	const struct timespec pause = {0, (long)TW_PACE_RETRY_NS};
-	uint32_t count;
-	int error, end_error;
-
-	tw_rs_close(&writer->rs);
-	tw_rs_end_waits(&writer->rs);
-	recorder->is_finishing = true;
-	error = drain_for_good(recorder);
-	/* A thread that was in the middle of a hit when the rings were closed has committed after the pause. */
-	if (!error && tw_rs_is_anybody_there(&writer->rs)) {
-		nanosleep(&(struct timespec){0, (long)MS}, NULL);
-		error = drain_for_good(recorder);
-	}
-	for (int i = 0; error && i < FINISH_TRIES && !writer->store.stream.error; i++) {
-		nanosleep(&pause, NULL);
-		error = drain_for_good(recorder);
-	}
-	if (!error)
-		error = tell_last_losses(recorder);
-	count = writer->rs.ring_count;
-	for (uint32_t i = 0; error && i < count; i++) {
-		if (writer->rings[i].is_seen)
-			tw_writer_count_unstored(writer, i);
-	}
-	writer->store.is_short = error != 0;
-	writer->store.account[TW_ACCOUNT_PROCESSES_WENT_ON] = count_living(recorder);
-	tw_writer_tell_refusals(&recorder->writer);
-	end_error = end_all_images(recorder);
-	if (!end_error)
-		end_error = tw_store_leave_something(&writer->store);
-	if (stats)
-		tw_recorder_stats(recorder, stats);
-	/* A death in between leaves a mark without rings, and not rings that nothing names. */
-	tw_rs_destroy(&writer->rs);
-	tw_store_unmark_live(&writer->store);
-	destroy(recorder);
-	return error ? error : end_error;
-}
-
-TW_API void tw_recorder_abort(struct tw_recorder *recorder)
-{
-	if (!recorder)
-		return;
-	tw_rs_close(&recorder->writer.rs);
-	tw_rs_end_waits(&recorder->writer.rs);
-	for (uint32_t i = 0; i < tw_rs_image_count(&recorder->writer.rs); i++) {
-		if (recorder->writer.images[i].store.is_open)
-			tw_segment_abandon(&recorder->writer.images[i].store.segment);
-	}
-	if (!recorder->writer.store.is_stream)
-		tw_store_remove(recorder->writer.store.path);
-	destroy(recorder);
 }

@@ -55,7 +55,7 @@ static bool is_in_rings(const struct recovery *recovery, const struct tw_block_h
 		const struct tw_writer_ring *ring = &recovery->writer.rings[i];
 
 		/* Several rings may be of one lease, one behind the other. */
-		if (ring->lease != header->ring_lease || ring->is_bad || header->first_pos < ring->pos ||
+		if (ring->lease != header->ring_lease || ring->is_bad || header->first_pos < ring->at.pos ||
 		    header->end_pos > tw_rb_committed(tw_rs_ring(rs, i)))
 			continue;
 		/* PAIR rb.consume: acquire; the recorder that stored what lies before is dead. */
@@ -167,8 +167,8 @@ static int look_at_last_block(struct recovery *recovery, const struct tw_source_
 	uint8_t *raw = malloc(TW_BLOCK_RAW_BYTES_MAX + TW_COLUMN_SLACK_BYTES);
 	int error = decoder && raw ? 0 : TW_ENOMEM;
 
-	ring->tracee_id = block->header.tracee_id;
-	ring->run_seq = block->header.run_seq;
+	ring->at.tracee_id = block->header.tracee_id;
+	ring->at.run_seq = block->header.run_seq;
 	/* A damaged block was stored all the same: its records are not to be had twice. */
 	if (!error && tw_source_load(recovery->known, block, decoder, raw) == 0) {
 		for (uint32_t at = 0; at < block->header.raw_bytes; at += TW_RB_HEAD_BYTES(ring->last_head)) {
@@ -176,8 +176,8 @@ static int look_at_last_block(struct recovery *recovery, const struct tw_source_
 			ring->last_head = tw_record_head(raw + at);
 			if (TW_RB_HEAD_KIND(ring->last_head) != TW_EVENT_SWITCH)
 				continue;
-			ring->tracee_id = TW_RB_HEAD_ID(ring->last_head);
-			ring->run_seq = tw_get64(raw + at + TW_CODEC_HEAD_BYTES);
+			ring->at.tracee_id = TW_RB_HEAD_ID(ring->last_head);
+			ring->at.run_seq = tw_get64(raw + at + TW_CODEC_HEAD_BYTES);
 		}
 	}
 	tw_block_decoder_destroy(decoder);
@@ -191,14 +191,14 @@ static int continue_stream(struct recovery *recovery, const struct tw_source_str
 	const struct tw_source_block *blocks = &recovery->known->blocks[stream->first_block];
 	const struct tw_source_block *last = &blocks[stream->block_count - 1];
 
-	if (last->header.end_pos > ring->pos)
-		ring->pos = last->header.end_pos;
-	ring->sequence = last->header.end_sequence;
-	memcpy(ring->told, last->header.lost, sizeof ring->told);
-	memcpy(ring->own, last->header.own, sizeof ring->own);
-	ring->stored_records = 0;
+	if (last->header.end_pos > ring->at.pos)
+		ring->at.pos = last->header.end_pos;
+	ring->at.sequence = last->header.end_sequence;
+	memcpy(ring->at.told, last->header.lost, sizeof ring->at.told);
+	memcpy(ring->at.own, last->header.own, sizeof ring->at.own);
+	ring->at.stored_records = 0;
 	for (uint32_t i = 0; i < stream->block_count; i++)
-		ring->stored_records += blocks[i].header.event_count + blocks[i].header.switch_count +
+		ring->at.stored_records += blocks[i].header.event_count + blocks[i].header.switch_count +
 					blocks[i].header.own_count;
 	return look_at_last_block(recovery, last, ring);
 }
@@ -219,15 +219,15 @@ static int continue_rings(struct recovery *recovery)
 		/* PAIR rb.consume: acquire; the recorder that stored what lies before is dead. */
 		tail_pos = tw_load_acquire(&shared->tail_pos);
 		committed_pos = tw_rb_committed(shared);
-		if (tail_pos > ring->pos)
-			ring->pos = tail_pos;
+		if (tail_pos > ring->at.pos)
+			ring->at.pos = tail_pos;
 		for (uint32_t j = 0; recovery->known && !error && j < recovery->known->stream_count; j++) {
 			if (recovery->known->streams[j].lease == ring->lease)
 				error = continue_stream(recovery, &recovery->known->streams[j], ring);
 		}
 		/* The files have more of the stream than stood in this ring: the rest stands in the one that has grown from it. */
-		if (ring->pos > committed_pos && (ring->successor || tail_pos <= committed_pos))
-			ring->pos = committed_pos;
+		if (ring->at.pos > committed_pos && (ring->successor || tail_pos <= committed_pos))
+			ring->at.pos = committed_pos;
 	}
 	return error;
 }

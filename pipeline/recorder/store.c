@@ -2,6 +2,7 @@
 /* store.c - the directory of a capture, and the segments of its images. */
 #include "pipeline/recorder/store.h"
 #include "pipeline/recorder/folder.h"
+#include "base/assert.h"
 #include "base/error.h"
 #include "ringbuf/ringset.h"
 
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #define MARK_KEY "ringset="
+/* So long after a slow write blocks go through the queue. */
+#define SLOW_FOR_NS UINT64_C(1000000000)
 
 void tw_store_clock(struct tw_format_clock *out)
 {
@@ -131,6 +134,7 @@ int tw_store_renumber(struct tw_store *store)
 
 void tw_store_destroy(struct tw_store *store)
 {
+	tw_store_stop_queue(store);
 	tw_syncer_destroy(store->syncer);
 	store->syncer = NULL;
 	tw_block_encoder_destroy(store->encoder);
@@ -247,6 +251,15 @@ static int open_in_stream(struct tw_store *store, struct tw_store_image *image)
 	return 1;
 }
 
+/* This thread has written something, since then. */
+static void look_at_pace(struct tw_store *store, uint64_t begun_ns)
+{
+	uint64_t now_ns = tw_clock_monotonic_ns();
+
+	if (store->wake && now_ns - begun_ns >= TW_WRITE_SLOW_NS)
+		store->slow_ns = now_ns;
+}
+
 int tw_store_mark_stream(struct tw_store *store, uint64_t ticks)
 {
 	struct tw_segment segment = { .fd = -1, .stream = &store->stream };
@@ -263,6 +276,7 @@ int tw_store_mark_stream(struct tw_store *store, uint64_t ticks)
 int tw_store_open_segment(struct tw_store *store, struct tw_store_image *image)
 {
 	struct tw_segment_header header = header_of(store, image);
+	uint64_t begun_ns;
 	int error;
 
 	if (store->is_stream)
@@ -273,7 +287,9 @@ int tw_store_open_segment(struct tw_store *store, struct tw_store_image *image)
 	image->segment.number = store->next_number;
 	image->segment.directory_fd = store->directory_fd;
 	image->segment.io = store->io;
+	begun_ns = tw_clock_monotonic_ns();
 	error = tw_segment_create(&image->segment, &header);
+	look_at_pace(store, begun_ns);
 	if (error == TW_EEXIST)
 		store->next_number++;
 	if (error)
@@ -369,6 +385,7 @@ int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image,
 
 	if (!image->is_open)
 		return 0;
+	TW_ASSERT(!image->segment.queued_bytes);
 	/* Another image may have written since: its segment is not the one that ends. */
 	error = store->is_stream ? open_in_stream(store, image) : 0;
 	if (error >= 0)
@@ -400,21 +417,10 @@ int tw_store_leave_something(struct tw_store *store)
 	return error < 0 ? error : tw_store_close_segment(store, &nobody, TW_SEGMENT_FINAL | TW_SEGMENT_LAST);
 }
 
-int tw_store_append(struct tw_store *store, struct tw_store_image *image,
-		    const struct tw_block_header *header, const uint8_t *stored)
+static void note_stored(struct tw_store *store, struct tw_store_image *image, const struct tw_block_header *header)
 {
 	struct tw_recorder_stats *stats = &store->stats;
-	int error = tw_segment_append(&image->segment, header, stored);
 
-	if (error) {
-		stats->write_errors++;
-		stats->last_error = error;
-		stats->is_stalled = true;
-		/* A disk that fails may take another file; a full one takes none. */
-		if (error == TW_EIO)
-			tw_store_close_segment(store, image, 0);
-		return error;
-	}
 	if (header->type == TW_BLOCK_EVENTS && (!store->first_ticks || header->first_ticks < store->first_ticks))
 		store->first_ticks = header->first_ticks;
 	if (header->last_ticks > store->last_ticks)
@@ -427,41 +433,134 @@ int tw_store_append(struct tw_store *store, struct tw_store_image *image,
 	stats->file_bytes += tw_block_file_bytes(header);
 	if (store->durable_ns && !image->dirty_ns)
 		image->dirty_ns = tw_clock_monotonic_ns();
+}
+
+static void note_failed(struct tw_store *store, struct tw_store_image *image, int error)
+{
+	store->stats.write_errors++;
+	store->stats.last_error = error;
+	store->stats.is_stalled = true;
+	/* A disk that fails may take another file; a full one takes none. */
+	if (error == TW_EIO)
+		tw_store_close_segment(store, image, 0);
+}
+
+int tw_store_append(struct tw_store *store, struct tw_store_image *image,
+		    const struct tw_block_header *header, const uint8_t *stored)
+{
+	uint64_t begun_ns = tw_clock_monotonic_ns();
+	int error;
+
+	TW_ASSERT(!image->segment.queued_bytes);
+	error = tw_segment_append(&image->segment, header, stored);
+	look_at_pace(store, begun_ns);
+	if (error)
+		note_failed(store, image, error);
+	else
+		note_stored(store, image, header);
+	return error;
+}
+
+/* ---- the queue ---- */
+
+bool tw_store_is_slow(struct tw_store *store)
+{
+	uint64_t queue_slow_ns;
+
+	if (!store->slow_ns)
+		return false;
+	if (!store->queue && tw_write_queue_create(&store->queue, store->wake, store->wake_arg)) {
+		/* Without a thread it goes on as before. */
+		store->wake = NULL;
+		store->slow_ns = 0;
+		return false;
+	}
+	if (!tw_write_queue_is_empty(store->queue))
+		return true;
+	queue_slow_ns = tw_write_queue_slow_ns(store->queue);
+	if (queue_slow_ns > store->slow_ns)
+		store->slow_ns = queue_slow_ns;
+	if (tw_clock_monotonic_ns() - store->slow_ns >= SLOW_FOR_NS)
+		store->slow_ns = 0;
+	return store->slow_ns != 0;
+}
+
+int tw_store_queue_up(struct tw_store *store, struct tw_store_image *image, const struct tw_block_header *header,
+		      const uint8_t *stored, const struct tw_write *as)
+{
+	uint64_t payload_bytes = tw_block_file_bytes(header) - sizeof *header;
+	struct tw_write *write = malloc(sizeof *write + payload_bytes);
+
+	if (!write)
+		return TW_ENOMEM;
+	*write = *as;
+	write->fd = image->segment.fd;
+	write->io = store->io;
+	write->offset = image->segment.offset + image->segment.queued_bytes;
+	write->header = *header;
+	memcpy(write->stored, stored, header->stored_bytes);
+	memset(write->stored + header->stored_bytes, 0, payload_bytes - header->stored_bytes);
+	image->segment.queued_bytes += tw_block_file_bytes(header);
+	tw_write_queue_add(store->queue, write);
 	return 0;
 }
 
-void tw_store_rotate(struct tw_store *store, struct tw_store_image *image)
+void tw_store_note_written(struct tw_store *store, struct tw_store_image *image, const struct tw_write *write)
 {
-	bool is_large, is_old;
+	image->segment.queued_bytes -= tw_block_file_bytes(&write->header);
+	if (!write->error) {
+		tw_segment_note(&image->segment, write->offset, &write->header);
+		note_stored(store, image, &write->header);
+	} else if (!image->segment.queued_bytes) {
+		/* The last one of the queue: the segment may be closed for it.  The next are written without one, block by block. */
+		store->slow_ns = 0;
+		note_failed(store, image, write->error);
+	}
+}
 
-	if (!image->is_open)
-		return;
-	if (store->is_stream)
-		return;
-	is_large = store->segment_bytes && image->segment.offset >= store->segment_bytes;
-	is_old = store->segment_ns && tw_clock_monotonic_ns() - image->opened_ns >= store->segment_ns;
-	/* What was written is written: that the index could not be is told by the statistics. */
-	if (is_large || is_old)
-		tw_store_close_segment(store, image, 0);
+void tw_store_stop_queue(struct tw_store *store)
+{
+	tw_write_queue_destroy(store->queue);
+	store->queue = NULL;
+	store->wake = NULL;
+	store->slow_ns = 0;
+}
+
+bool tw_store_wants_rotation(const struct tw_store *store, const struct tw_store_image *image)
+{
+	if (!image->is_open || store->is_stream)
+		return false;
+	return (store->segment_bytes &&
+		image->segment.offset + image->segment.queued_bytes >= store->segment_bytes) ||
+	       (store->segment_ns && tw_clock_monotonic_ns() - image->opened_ns >= store->segment_ns);
+}
+
+/* ---- the disk itself ---- */
+
+bool tw_store_has_sync_failed(struct tw_store *store, const struct tw_store_image *image)
+{
+	int error = store->syncer && image->is_open ? tw_syncer_failed(store->syncer, image->segment.number) : 0;
+
+	if (!error)
+		return false;
+	store->stats.write_errors++;
+	store->stats.last_error = error;
+	return true;
+}
+
+void tw_store_give_up_segment(struct tw_store_image *image)
+{
+	TW_ASSERT(!image->segment.queued_bytes);
+	if (image->is_open)
+		tw_segment_abandon(&image->segment);
+	image->is_open = false;
 }
 
 void tw_store_sync(struct tw_store *store, struct tw_store_image *image, uint64_t now_ns)
 {
-	int error;
-
-	if (!store->syncer || !image->is_open)
-		return;
-	error = tw_syncer_failed(store->syncer, image->segment.number);
-	if (error) {
-		store->stats.write_errors++;
-		store->stats.last_error = error;
-		tw_segment_abandon(&image->segment);
-		image->is_open = false;
-		return;
-	}
 	/* Blocks may have been stored since now. */
-	if (image->dirty_ns && now_ns >= image->dirty_ns && now_ns - image->dirty_ns >= store->durable_ns &&
-	    tw_syncer_sync(store->syncer, &image->segment))
+	if (store->syncer && image->is_open && image->dirty_ns && now_ns >= image->dirty_ns &&
+	    now_ns - image->dirty_ns >= store->durable_ns && tw_syncer_sync(store->syncer, &image->segment))
 		image->dirty_ns = 0;
 }
 

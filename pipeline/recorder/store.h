@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "pipeline/block/segment.h"
 #include "pipeline/recorder/syncer.h"
+#include "pipeline/recorder/write_queue.h"
 #include "tracewheel/consumer.h"
 
 struct tw_store {
@@ -28,6 +29,10 @@ struct tw_store {
 	uint32_t segments_kept;
 	uint64_t durable_ns;	  /* 0: the kernel brings to disk what it likes */
 	struct tw_syncer *syncer; /* NULL: whoever closes a segment waits for the disk itself */
+	struct tw_write_queue *queue; /* NULL: no write was slow so far */
+	void (*wake)(void *arg);      /* when writes of the queue are finished; NULL: there is never a queue */
+	void *wake_arg;
+	uint64_t slow_ns; /* CLOCK_MONOTONIC of the last slow write of this thread; 0: none was */
 	struct tw_stream_out stream; /* in place of the directory; fd -1: none */
 	bool is_stream;
 	uint32_t stream_number; /* of the segment that the stream is in the middle of; 0: none */
@@ -93,14 +98,40 @@ int tw_store_remove(const char *path);
  */
 int tw_store_open_segment(struct tw_store *store, struct tw_store_image *image);
 
-/* Writes one block to the image's segment, which is open. */
+/* Writes one block to the image's segment, which is open.  Nothing of the image is in the queue. */
 int tw_store_append(struct tw_store *store, struct tw_store_image *image,
 		    const struct tw_block_header *header, const uint8_t *stored);
 
-/* Closes the image's segment when it is large or old enough. */
-void tw_store_rotate(struct tw_store *store, struct tw_store_image *image);
+/*
+ * tw_store_is_slow - is the next block one for the queue?
+ *
+ * True from a slow write on until none was slow for a second and the queue is empty.  tw_store_queue_up() then takes the
+ * place of tw_store_append().
+ */
+bool tw_store_is_slow(struct tw_store *store);
 
-/* Closes the image's segment, if there is one.  @ending: TW_SEGMENT_FINAL, TW_SEGMENT_LAST; 0: another follows. */
+/*
+ * tw_store_queue_up - have one block written to the image's segment, which is open, by the thread of the queue.
+ *
+ * The queue has room for it.  It comes back from the queue, then goes to tw_store_note_written(), in order.
+ * Errors: TW_ENOMEM; then nothing is in the queue.
+ */
+int tw_store_queue_up(struct tw_store *store, struct tw_store_image *image, const struct tw_block_header *header,
+		      const uint8_t *stored, const struct tw_write *as);
+
+/*
+ * A block has come back: what it holds is stored, or, where it has an error, nothing of it and of what came after it in the
+ * same queue.  Of several errors of one image the first is told.
+ */
+void tw_store_note_written(struct tw_store *store, struct tw_store_image *image, const struct tw_write *write);
+
+/* Ends the thread of the queue, which is empty.  There is none from here on. */
+void tw_store_stop_queue(struct tw_store *store);
+
+/* Is the image's segment large or old enough to be closed? */
+bool tw_store_wants_rotation(const struct tw_store *store, const struct tw_store_image *image);
+
+/* Closes the image's segment, if there is one; nothing of it is in the queue.  @ending: TW_SEGMENT_FINAL, TW_SEGMENT_LAST; 0: another follows. */
 int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image, unsigned ending);
 
 /* Waits until everything that was closed is on disk.  Returns 0, or the first error of that. */
@@ -109,11 +140,15 @@ int tw_store_settle(struct tw_store *store);
 /* A capture of nothing is a capture too: an empty segment, where nobody has written any. */
 int tw_store_leave_something(struct tw_store *store);
 
-/*
- * Has what waited long enough brought to disk, without waiting for that; looks at what came of it.  A file that cannot be
- * brought to disk is closed, and another begun.
- */
+/* Has what waited long enough brought to disk, without waiting for that. */
 void tw_store_sync(struct tw_store *store, struct tw_store_image *image, uint64_t now_ns);
+
+/*
+ * What came of it: true, where the image's file could not be brought to disk.  Such a file is given up by
+ * tw_store_give_up_segment(), when nothing of it is in the queue, and another is begun.
+ */
+bool tw_store_has_sync_failed(struct tw_store *store, const struct tw_store_image *image);
+void tw_store_give_up_segment(struct tw_store_image *image);
 
 /* In how many nanoseconds that has something to do again; UINT64_MAX: nothing waits. */
 uint64_t tw_store_sync_due(const struct tw_store *store, const struct tw_store_image *image, uint64_t now_ns);

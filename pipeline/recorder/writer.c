@@ -60,6 +60,11 @@ static enum tw_rs_image_state look_at_image(struct tw_writer *writer, uint32_t i
 	return state;
 }
 
+bool tw_writer_knows_image(const struct tw_writer *writer, uint32_t index)
+{
+	return writer->images[index].store.lease == tw_rs_image(&writer->rs, index)->lease;
+}
+
 static bool is_sound(const struct tw_writer *writer, uint32_t index, const struct tw_rb_shared *shared)
 {
 	return shared->magic == TW_RB_MAGIC &&
@@ -99,8 +104,8 @@ static void see_lease(struct tw_writer *writer, uint32_t index)
 	tw_compiler_barrier();
 	*ring = (struct tw_writer_ring){
 		.lease = copy.lease ? copy.lease : UINT64_MAX,
-		.pos = copy.first_pos,
-		.tracee_id = copy.tracee_id,
+		.first_pos = copy.first_pos,
+		.at = { .pos = copy.first_pos, .tracee_id = copy.tracee_id },
 		.thread_start_ticks = copy.thread_start_ticks,
 		.first_ticks = copy.first_ticks,
 		.thread_id = copy.thread_id,
@@ -128,7 +133,7 @@ static enum tw_rb_state look_at_ring(struct tw_writer *writer, uint32_t index)
 	ring->is_seen = ring->lease && !ring->is_held && !ring->is_moved && !ring->is_bad;
 	if (ring->is_seen)
 		tw_writer_look_at_name(ring, tw_rs_ring(&writer->rs, index));
-	if (ring->is_moved && state == TW_RB_ENDED)
+	if (ring->is_moved && state == TW_RB_ENDED && !ring->queued)
 		tw_writer_recycle_ring(writer, index);
 	return state;
 }
@@ -209,7 +214,8 @@ static void make_room_for_segment(struct tw_writer *writer, const struct tw_writ
 
 		if (!other->store.is_open)
 			continue;
-		tw_store_close_segment(&writer->store, &other->store, 0);
+		if (!tw_writer_settle(writer))
+			tw_store_close_segment(&writer->store, &other->store, 0);
 		return;
 	}
 }
@@ -240,7 +246,10 @@ int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
 		header.end_pos = at;
 		tw_store_clock(&header.clock);
 		tw_block_encode_bytes(writer->store.encoder, &header, writer->definitions, bytes, &stored);
-		error = tw_segment_append(&image->store.segment, &header, stored);
+		/* Rare enough to be written at once. */
+		error = tw_writer_settle(writer);
+		if (!error)
+			error = tw_segment_append(&image->store.segment, &header, stored);
 		if (error)
 			return error;
 		writer->store.stats.file_bytes += tw_block_file_bytes(&header);
@@ -261,42 +270,56 @@ void tw_writer_start_header(const struct tw_writer_ring *ring, struct tw_block_h
 	header->session_index = ring->session_index;
 	header->scheduler_id = ring->scheduler_id;
 	header->ring_lease = ring->lease;
-	header->tracee_id = ring->tracee_id;
-	header->run_seq = ring->run_seq;
-	header->first_sequence = ring->sequence;
-	memcpy(header->lost, ring->told, sizeof header->lost);
-	memcpy(header->own, ring->own, sizeof header->own);
+	header->tracee_id = ring->at.tracee_id;
+	header->run_seq = ring->at.run_seq;
+	header->first_sequence = ring->at.sequence;
+	memcpy(header->lost, ring->at.told, sizeof header->lost);
+	memcpy(header->own, ring->at.own, sizeof header->own);
 	memcpy(header->thread_name, ring->thread_name, sizeof header->thread_name);
 	tw_store_clock(&header->clock);
 }
 
-/* The files hold the block: so does our account of them. */
-static void note_stored(struct tw_writer *writer, uint32_t index, struct tw_store_image *image,
-			const struct tw_block_header *header)
+/* Written at once: 0, or the error. */
+static int write_block(struct tw_writer *writer, uint32_t index, uint32_t image_index,
+		       const struct tw_block_header *header, const uint8_t *stored)
 {
 	struct tw_writer_ring *ring = &writer->rings[index];
-	struct tw_block_tracee tracee = tw_block_encoder_tracee(writer->store.encoder);
+	struct tw_store_image *image = &writer->images[image_index].store;
+	int error = tw_store_append(&writer->store, image, header, stored);
 
-	for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++) {
-		writer->store.stats.lost[cause] += header->lost[cause] - ring->told[cause];
-		image->lost[cause] += header->lost[cause] - ring->told[cause];
-		ring->told[cause] = header->lost[cause];
-	}
-	ring->pos = header->end_pos;
-	ring->sequence = header->end_sequence;
-	ring->tracee_id = tracee.tracee_id;
-	ring->run_seq = tracee.run_seq;
-	ring->stored_records += header->event_count + header->switch_count + header->own_count;
-	memcpy(ring->own, header->own, sizeof ring->own);
+	if (error)
+		return error;
+	tw_writer_note_stored(writer, image, &ring->at, header);
+	tw_writer_advance(&ring->at, header, tw_block_encoder_tracee(writer->store.encoder));
+	return 0;
 }
 
-/* One block of records.  Returns 1, 0 where they were unsound and are passed over, or the error of the write.
- */
+/* By the queue: 0, or an error, of this or of an earlier block. */
+static int queue_block(struct tw_writer *writer, uint32_t index, uint32_t image_index,
+		       const struct tw_block_header *header, const uint8_t *stored)
+{
+	const struct tw_write as = {.ring = index, .image = image_index,
+				    .tracee = tw_block_encoder_tracee(writer->store.encoder)};
+	struct tw_writer_ring *ring = &writer->rings[index];
+	int error = 0;
+
+	while (!error && !tw_write_queue_has_room(writer->store.queue, tw_block_file_bytes(header)))
+		error = tw_writer_collect(writer, true);
+	if (error < 0)
+		return error;
+	error = tw_store_queue_up(&writer->store, &writer->images[image_index].store, header, stored, &as);
+	if (error)
+		return error;
+	if (!ring->queued++)
+		ring->stored = ring->at;
+	tw_writer_advance(&ring->at, header, as.tracee);
+	return 0;
+}
+
 int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header,
 			    const void *raw, uint32_t bytes)
 {
 	uint32_t image_index = tw_rs_ring_image(&writer->rs, index);
-	struct tw_writer_image *image = &writer->images[image_index];
 	const uint8_t *stored;
 	int error = tw_writer_definitions(writer, image_index);
 
@@ -310,22 +333,38 @@ int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_
 		tw_writer_damaged(writer);
 		return 0;
 	}
-	error = tw_store_append(&writer->store, &image->store, header, stored);
-	if (error)
-		return error;
-	note_stored(writer, index, &image->store, header);
-	tw_store_rotate(&writer->store, &image->store);
-	return 1;
+	error = (tw_store_is_slow(&writer->store) ? queue_block : write_block)(writer, index, image_index, header, stored);
+	if (!error)
+		error = tw_writer_rotate(writer, image_index);
+	return error ? error : 1;
 }
 
-static void give_back(struct tw_writer *writer, uint32_t index, uint64_t pos)
+/* ---- segments ---- */
+
+int tw_writer_rotate(struct tw_writer *writer, uint32_t index)
 {
-	writer->rings[index].pos = pos;
-	if (writer->is_dead)
-		return;
-	tw_rb_consume(tw_rs_ring(&writer->rs, index), pos);
-	/* A round over many full rings may take seconds on a busy machine or a slow disk: each block is progress. */
-	tw_rs_heartbeat(&writer->rs);
+	struct tw_store_image *image = &writer->images[index].store;
+	int error;
+
+	if (!tw_store_wants_rotation(&writer->store, image))
+		return 0;
+	error = tw_writer_settle(writer);
+	/* What was written is written: that the index could not be is told by the statistics. */
+	if (!error)
+		tw_store_close_segment(&writer->store, image, 0);
+	return error;
+}
+
+void tw_writer_sync(struct tw_writer *writer, uint32_t index, uint64_t now_ns)
+{
+	struct tw_store_image *image = &writer->images[index].store;
+
+	if (tw_store_has_sync_failed(&writer->store, image)) {
+		/* What could not be written either is taken again. */
+		tw_writer_settle(writer);
+		tw_store_give_up_segment(image);
+	}
+	tw_store_sync(&writer->store, image, now_ns);
 }
 
 int tw_writer_drain_ring(struct tw_writer *writer, uint32_t index, uint64_t least_bytes)
@@ -336,9 +375,9 @@ int tw_writer_drain_ring(struct tw_writer *writer, uint32_t index, uint64_t leas
 
 	uint64_t data_bytes = tw_rs_ring_bytes(&writer->rs, index);
 
-	for (uint64_t left = data_bytes; tw_rb_committed(shared) - ring->pos >= least_bytes;) {
+	for (uint64_t left = data_bytes; tw_rb_committed(shared) - ring->at.pos >= least_bytes;) {
 		struct tw_block_header header;
-		uint64_t start_pos = ring->pos, end_pos;
+		uint64_t start_pos = ring->at.pos, end_pos;
 		int64_t bytes = tw_rb_take(shared, data_bytes, start_pos, TW_BLOCK_RAW_BYTES_MAX, writer->raw, &end_pos);
 		int stored = 0;
 
@@ -356,7 +395,9 @@ int tw_writer_drain_ring(struct tw_writer *writer, uint32_t index, uint64_t leas
 		}
 		any |= stored;
 		left -= end_pos - start_pos < left ? end_pos - start_pos : left;
-		give_back(writer, index, end_pos);
+		ring->at.pos = end_pos;
+		if (!ring->queued)
+			tw_writer_give_back(writer, index, end_pos);
 		/* A fast producer must not keep us from all others. */
 		if (!left)
 			break;
@@ -426,10 +467,15 @@ int tw_writer_end_ring(struct tw_writer *writer, uint32_t index)
 	bool has_let_go = tw_rs_ring_state(&writer->rs, index) == TW_RB_ENDED;
 	int told = 0;
 
+	/* Its memory may be given back only when all of it is in the files. */
+	if (!next && ring->queued)
+		return 0;
 	if (next) {
 		struct tw_writer_ring moved = *ring;
 
-		moved.pos = next->pos > ring->pos ? next->pos : ring->pos;
+		moved.first_pos = next->first_pos;
+		moved.queued = 0;
+		moved.at.pos = next->at.pos > ring->at.pos ? next->at.pos : ring->at.pos;
 		moved.successor = next->successor;
 		moved.is_seen = true;
 		*next = moved;
@@ -440,7 +486,7 @@ int tw_writer_end_ring(struct tw_writer *writer, uint32_t index)
 		if (told < 0)
 			return told;
 	}
-	if (has_let_go)
+	if (has_let_go && !ring->queued)
 		tw_writer_recycle_ring(writer, index);
 	return told;
 }
@@ -452,8 +498,10 @@ int tw_writer_end_image(struct tw_writer *writer, uint32_t index, bool is_final)
 	struct tw_writer_image *image = &writer->images[index];
 	/* RELAXED rs.refused: a count for the summary. */
 	uint64_t refused = tw_load_relaxed(&tw_rs_head(&writer->rs, index)->defs_refused);
-	int error = tw_writer_definitions(writer, index);
+	int error = tw_writer_settle(writer);
 
+	if (!error)
+		error = tw_writer_definitions(writer, index);
 	if (!error)
 		error = tw_writer_tell_no_ring(writer, index);
 	if (error < 0)

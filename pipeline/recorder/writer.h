@@ -13,6 +13,17 @@
 #include "pipeline/recorder/store.h"
 #include "ringbuf/ringset.h"
 
+/* How far something is with one lease of a ring. */
+struct tw_writer_progress {
+	uint64_t pos; /* everything before is done */
+	uint64_t sequence;
+	uint64_t run_seq;
+	uint64_t told[TW_RB_CAUSES];			    /* losses that stand in the blocks */
+	struct tw_format_own_time own[TW_FORMAT_OWN_KINDS]; /* that stands in the blocks */
+	uint64_t stored_records;			    /* TW_RB_OVERWRITE: how many were */
+	uint32_t tracee_id;
+};
+
 /* What the files hold of one lease of a ring; of several rings of one lease, the one under way (ringset.h: growth). */
 struct tw_writer_ring {
 	uint64_t lease; /* 0: none known */
@@ -28,19 +39,17 @@ struct tw_writer_ring {
 	bool is_moved;	    /* its stream goes on in another ring, and this one is at its end */
 	bool is_bad;	    /* its header makes no sense */
 	bool is_loss_forged; /* its counts of losses make no sense */
-	uint64_t pos;   /* everything before is stored */
-	uint64_t sequence;
-	uint64_t run_seq;
-	uint64_t told[TW_RB_CAUSES]; /* losses that stand in the files */
-	struct tw_format_own_time own[TW_FORMAT_OWN_KINDS]; /* that stands in the files */
-	uint64_t pending_ns;         /* since when something waits; 0: nothing does */
-	uint32_t tracee_id;
+	uint64_t first_pos;
+	struct tw_writer_progress at;	  /* the blocks that were made */
+	struct tw_writer_progress stored; /* where some of them are in the queue: those in the files */
+	uint32_t queued;		  /* blocks in the queue */
+	uint64_t pending_ns;		  /* since when something waits; 0: nothing does */
+	bool has_failed;		  /* a block that came back from the queue was not written */
 	bool is_seen; /* there is something to be had of it */
 	char ring_name[16]; /* of its thread, as the ring said it last; thread_name may be newer, from /proc */
-	/* TW_RB_OVERWRITE: the last record stored, and how many were. */
+	/* TW_RB_OVERWRITE: the last record stored. */
 	uint64_t last_ticks;
 	uint64_t last_head;
-	uint64_t stored_records;
 };
 
 /* What the files hold of one image. */
@@ -92,6 +101,12 @@ int tw_writer_end_ring(struct tw_writer *writer, uint32_t index);
 /* Gives a ring back to its process without another word. */
 void tw_writer_recycle_ring(struct tw_writer *writer, uint32_t index);
 
+/*
+ * Has the last look seen who is in this slot?  It may have been taken, and even given up, since: then
+ * what the writer holds under this number is still the image before.
+ */
+bool tw_writer_knows_image(const struct tw_writer *writer, uint32_t index);
+
 /* Does an image that has ended have rings of which there is something to be had? */
 bool tw_writer_has_rings_in_use(const struct tw_writer *writer, uint32_t image);
 
@@ -107,6 +122,40 @@ void tw_writer_recycle_image(struct tw_writer *writer, uint32_t index);
  * should have written is still in the ring.
  */
 int tw_writer_drain_ring(struct tw_writer *writer, uint32_t index, uint64_t least_bytes);
+
+/* ---- what the files hold: writer_collect.c ---- */
+
+/* A block of the ring was made, or was stored: @progress is behind it. */
+void tw_writer_advance(struct tw_writer_progress *progress, const struct tw_block_header *header,
+		       struct tw_block_tracee tracee);
+
+/* The files hold the block: so does the account of them.  @before: how far they were with the ring. */
+void tw_writer_note_stored(struct tw_writer *writer, struct tw_store_image *image,
+			   const struct tw_writer_progress *before, const struct tw_block_header *header);
+
+/* The ring's memory up to there is its producer's. */
+void tw_writer_give_back(struct tw_writer *writer, uint32_t index, uint64_t pos);
+
+/*
+ * tw_writer_collect - take note of the blocks that came back from the queue: their memory goes back to the producers.
+ *
+ * @waits	until something has come back, unless the queue is empty.
+ * Returns 1 when something was stored, 0, or why something was not: then all rings are again where the files are, and the
+ * queue is empty.
+ */
+int tw_writer_collect(struct tw_writer *writer, bool waits);
+
+/* The same, when all blocks have come back.  Returns 0 or the error. */
+int tw_writer_settle(struct tw_writer *writer);
+
+/* Are blocks in the queue? */
+bool tw_writer_is_writing(const struct tw_writer *writer);
+
+/* Closes the image's segment when it is large or old enough. */
+int tw_writer_rotate(struct tw_writer *writer, uint32_t image);
+
+/* Durable captures: begins the syncs that are due, and a new file for an image whose file could not be synced. */
+void tw_writer_sync(struct tw_writer *writer, uint32_t image, uint64_t now_ns);
 
 /* The losses that no record of the ring tells, when its producer is gone or is not waited for. */
 int tw_writer_tell_loss(struct tw_writer *writer, uint32_t index);

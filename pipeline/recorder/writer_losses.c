@@ -17,7 +17,7 @@ void tw_writer_check_loss(struct tw_writer *writer, uint32_t index)
 {
 	struct tw_writer_ring *ring = &writer->rings[index];
 
-	if (ring->is_loss_forged || !tw_rb_is_loss_forged(tw_rs_ring(&writer->rs, index), ring->told))
+	if (ring->is_loss_forged || !tw_rb_is_loss_forged(tw_rs_ring(&writer->rs, index), ring->at.told))
 		return;
 	ring->is_loss_forged = true;
 	tw_writer_damaged(writer);
@@ -40,17 +40,17 @@ int tw_writer_tell_loss(struct tw_writer *writer, uint32_t index)
 	struct tw_block_header header;
 
 	tw_writer_check_loss(writer, index);
-	if (!tw_rb_untold_loss(shared, ring->told, &loss))
+	if (!tw_rb_untold_loss(shared, ring->at.told, &loss))
 		return 0;
 	tw_writer_start_header(ring, &header);
-	header.first_pos = header.end_pos = ring->pos;
+	header.first_pos = header.end_pos = ring->at.pos;
 	return tw_writer_store_records(writer, index, &header, &loss, sizeof loss);
 }
 
 static void count_unstored_of(struct tw_writer *writer, uint32_t index)
 {
 	struct tw_recorder_stats *stats = &writer->store.stats;
-	uint64_t pos = writer->rings[index].pos, end_pos = pos, unstored = 0, left = tw_rs_ring_bytes(&writer->rs, index);
+	uint64_t pos = writer->rings[index].at.pos, end_pos = pos, unstored = 0, left = tw_rs_ring_bytes(&writer->rs, index);
 	int64_t bytes;
 
 	/* A program that moves the position on and on is not followed. */
@@ -72,7 +72,7 @@ static void count_unstored_of(struct tw_writer *writer, uint32_t index)
 
 void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index)
 {
-	const uint64_t *told = writer->rings[index].told;
+	const uint64_t *told = writer->rings[index].at.told;
 	struct tw_rb_loss_record loss;
 
 	count_unstored_of(writer, index);
@@ -106,7 +106,9 @@ int tw_writer_tell_no_ring(struct tw_writer *writer, uint32_t index)
 	}
 	if (lost == image->no_ring_told)
 		return 0;
-	error = tw_writer_definitions(writer, index);
+	error = tw_writer_settle(writer);
+	if (!error)
+		error = tw_writer_definitions(writer, index);
 	if (error)
 		return error;
 	/* RELAXED rs.no_ring: as above. */
@@ -122,8 +124,8 @@ int tw_writer_tell_no_ring(struct tw_writer *writer, uint32_t index)
 	writer->store.stats.lost[TW_RB_LOST_NO_RING] += lost - image->no_ring_told;
 	image->store.lost[TW_RB_LOST_NO_RING] += lost - image->no_ring_told;
 	image->no_ring_told = lost;
-	tw_store_rotate(&writer->store, &image->store);
-	return 1;
+	error = tw_writer_rotate(writer, index);
+	return error ? error : 1;
 }
 
 void tw_writer_tell_refusals(struct tw_writer *writer)

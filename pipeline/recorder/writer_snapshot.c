@@ -18,7 +18,7 @@ static uint64_t skip_stored(const struct tw_writer_ring *ring, const uint8_t *ra
 	uint64_t at = 0, behind = 0, records = 0;
 
 	*skipped = 0;
-	if (!ring->stored_records)
+	if (!ring->at.stored_records)
 		return 0;
 	while (at < bytes) {
 		uint64_t head = tw_record_head(raw + at);
@@ -64,8 +64,8 @@ static int tell_overwritten(struct tw_writer *writer, uint32_t index, uint64_t s
 	struct tw_block_header header;
 
 	tw_writer_check_loss(writer, index);
-	memcpy(known, ring->told, sizeof known);
-	known[TW_RB_LOST_FULL] += ring->stored_records - skipped;
+	memcpy(known, ring->at.told, sizeof known);
+	known[TW_RB_LOST_FULL] += ring->at.stored_records - skipped;
 	if (!tw_rb_untold_loss(shared, known, &loss) && !given_up)
 		return 0;
 	loss.lost[TW_RB_LOST_FULL] += given_up;
@@ -78,7 +78,7 @@ static int tell_overwritten(struct tw_writer *writer, uint32_t index, uint64_t s
 		loss.first_ticks = loss.record.ticks;
 	tw_writer_start_header(ring, &header);
 	header.flags = TW_BLOCK_FLAG_SNAPSHOT;
-	header.first_pos = header.end_pos = ring->pos;
+	header.first_pos = header.end_pos = ring->at.pos;
 	return tw_writer_store_records(writer, index, &header, &loss, sizeof loss);
 }
 
@@ -87,8 +87,8 @@ static void forget_tracee(struct tw_writer_ring *ring, const uint8_t *raw, uint6
 {
 	for (uint64_t at = 0; at < bytes; at += TW_RB_HEAD_BYTES(tw_record_head(raw + at))) {
 		if (TW_RB_HEAD_KIND(tw_record_head(raw + at)) == TW_EVENT_SWITCH) {
-			ring->tracee_id = 0;
-			ring->run_seq = 0;
+			ring->at.tracee_id = 0;
+			ring->at.run_seq = 0;
 			return;
 		}
 	}
@@ -127,8 +127,8 @@ int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index)
 	error = tell_overwritten(writer, index, skipped, 0, at < (uint64_t)bytes ? tw_get64(writer->snapshot + at) : 0);
 	if (error < 0)
 		return error;
-	if (ring->pos < first_pos) {
-		ring->pos = first_pos;
+	if (ring->at.pos < first_pos) {
+		ring->at.pos = first_pos;
 		forget_tracee(ring, writer->snapshot, (uint64_t)bytes);
 	}
 	while (at < (uint64_t)bytes) {
@@ -138,9 +138,9 @@ int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index)
 
 		tw_writer_start_header(ring, &header);
 		header.flags = TW_BLOCK_FLAG_SNAPSHOT;
-		header.first_pos = ring->pos;
+		header.first_pos = ring->at.pos;
 		at += block_bytes;
-		header.end_pos = at == (uint64_t)bytes ? end_pos : ring->pos + block_bytes;
+		header.end_pos = at == (uint64_t)bytes ? end_pos : ring->at.pos + block_bytes;
 		error = tw_writer_store_records(writer, index, &header, writer->snapshot + at - block_bytes,
 						block_bytes);
 		if (error < 0) {

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum disk { DISK_GOOD, DISK_CUT, DISK_FULL_NOW_AND_THEN };
+enum disk { DISK_GOOD, DISK_CUT, DISK_FULL_NOW_AND_THEN, DISK_SLOW };
 
 struct variant {
 	const char *name;

@@ -61,9 +61,26 @@ static ssize_t full_write(int fd, const struct iovec *pieces, int count, off_t o
 	return -1;
 }
 
+/* So slow that a thread of the recorder's writes what has gathered; then it is full now and then, but never for an index. */
+static ssize_t slow_write(int fd, const struct iovec *pieces, int count, off_t offset)
+{
+	static _Thread_local unsigned seed;
+	unsigned chance;
+
+	if (!seed)
+		seed = disk_seed + (unsigned)gettid();
+	chance = (unsigned)rand_r(&seed) % 64;
+	usleep(chance < 16 ? 2500 : 100);
+	if (chance < 63 || count <= 3 || is_mended)
+		return pwritev(fd, pieces, count, offset);
+	errno = ENOSPC;
+	return -1;
+}
+
 static const struct tw_segment_io disks[] = {
 	[DISK_CUT] = {cut_write, fdatasync},
 	[DISK_FULL_NOW_AND_THEN] = {full_write, fdatasync},
+	[DISK_SLOW] = {slow_write, fdatasync},
 };
 
 static struct tw_recorder *create(const struct variant *variant, const char *capture)

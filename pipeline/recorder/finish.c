@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* finish.c - consumer.h: the end of a recording. */
+#include "base/error.h"
+#include "base/export.h"
+#include "pipeline/recorder/recorder.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define MS UINT64_C(1000000)
+/* How long the end of a recording waits for room on the disk. */
+#define FINISH_TRIES 10
+
+static int drain_for_good(struct tw_recorder *recorder)
+{
+	if (recorder->policy == TW_RECORDER_OVERWRITE)
+		return tw_recorder_snapshot(recorder);
+	return tw_recorder_drain(recorder);
+}
+
+/* What rings of living threads tell beside their records: nobody will ask them again. */
+static int tell_last_losses(struct tw_recorder *recorder)
+{
+	struct tw_writer *writer = &recorder->writer;
+	uint32_t count = writer->rs.ring_count;
+
+	for (uint32_t i = 0; recorder->policy != TW_RECORDER_OVERWRITE && i < count; i++) {
+		int told =
+			writer->rings[i].is_seen && tw_rs_ring_state(&writer->rs, i) == TW_RB_LIVE ? tw_writer_tell_loss(writer, i) : 0;
+
+		if (told < 0)
+			return told;
+	}
+	return 0;
+}
+
+static int end_all_images(struct tw_recorder *recorder)
+{
+	struct tw_writer *writer = &recorder->writer;
+	int first_error = 0, settle_error;
+
+	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
+		enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, i);
+		int error = 0;
+
+		if (tw_writer_knows_image(writer, i) && (state == TW_RS_IMAGE_LIVE || state == TW_RS_IMAGE_ENDED))
+			error = tw_writer_end_image(writer, i, state == TW_RS_IMAGE_ENDED);
+		if (error && !first_error)
+			first_error = error;
+		if (writer->images[i].store.is_open)
+			tw_segment_abandon(&writer->images[i].store.segment);
+	}
+	if (!first_error && writer->store.is_stream)
+		first_error = tw_store_mark_stream(&writer->store, UINT64_MAX);
+	settle_error = tw_store_settle(&writer->store);
+	return first_error ? first_error : settle_error;
+}
+
+static void destroy(struct tw_recorder *recorder)
+{
+	tw_rs_destroy(&recorder->writer.rs);
+	tw_store_destroy(&recorder->writer.store);
+	tw_writer_fini(&recorder->writer);
+	free(recorder);
+}
+
+/* The processes that do not know yet that nobody listens any more. */
+static uint64_t count_living(struct tw_recorder *recorder)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < tw_rs_image_count(&recorder->writer.rs); i++)
+		count += tw_rs_image_state(&recorder->writer.rs, i) == TW_RS_IMAGE_LIVE;
+	return count;
+}
+
+TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_stats *stats)
+{
+	struct tw_writer *writer = &recorder->writer;
+	const struct timespec pause = {0, (long)TW_PACE_RETRY_NS};
+	uint32_t count;
+	int error, end_error;
+
+	tw_rs_close(&writer->rs);
+	tw_rs_end_waits(&writer->rs);
+	recorder->is_finishing = true;
+	error = drain_for_good(recorder);
+	/* A thread that was in the middle of a hit when the rings were closed has committed after the pause. */
+	if (!error && tw_rs_is_anybody_there(&writer->rs)) {
+		nanosleep(&(struct timespec){0, (long)MS}, NULL);
+		error = drain_for_good(recorder);
+	}
+	for (int i = 0; error && i < FINISH_TRIES && !writer->store.stream.error; i++) {
+		nanosleep(&pause, NULL);
+		error = drain_for_good(recorder);
+	}
+	if (!error)
+		error = tell_last_losses(recorder);
+	count = writer->rs.ring_count;
+	for (uint32_t i = 0; error && i < count; i++) {
+		if (writer->rings[i].is_seen)
+			tw_writer_count_unstored(writer, i);
+	}
+	writer->store.is_short = error != 0;
+	writer->store.account[TW_ACCOUNT_PROCESSES_WENT_ON] = count_living(recorder);
+	tw_writer_tell_refusals(&recorder->writer);
+	end_error = end_all_images(recorder);
+	if (!end_error)
+		end_error = tw_store_leave_something(&writer->store);
+	if (stats)
+		tw_recorder_stats(recorder, stats);
+	tw_store_stop_queue(&writer->store);
+	/* A death in between leaves a mark without rings, and not rings that nothing names. */
+	tw_rs_destroy(&writer->rs);
+	tw_store_unmark_live(&writer->store);
+	destroy(recorder);
+	return error ? error : end_error;
+}
+
+TW_API void tw_recorder_abort(struct tw_recorder *recorder)
+{
+	if (!recorder)
+		return;
+	tw_rs_close(&recorder->writer.rs);
+	tw_rs_end_waits(&recorder->writer.rs);
+	tw_writer_settle(&recorder->writer);
+	tw_store_stop_queue(&recorder->writer.store);
+	for (uint32_t i = 0; i < tw_rs_image_count(&recorder->writer.rs); i++) {
+		if (recorder->writer.images[i].store.is_open)
+			tw_segment_abandon(&recorder->writer.images[i].store.segment);
+	}
+	if (!recorder->writer.store.is_stream)
+		tw_store_remove(recorder->writer.store.path);
+	destroy(recorder);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * recorder.h - what recorder.c (its rounds) and finish.c (its end) know of a recorder.
+ *
+ * Threads  one: the recorder's.
+ */
+#ifndef TW_PIPELINE_RECORDER_H
+#define TW_PIPELINE_RECORDER_H
+
+#include "pipeline/recorder/pace.h"
+#include "pipeline/recorder/writer.h"
+
+struct tw_recorder {
+	struct tw_writer writer;
+	uint64_t started_ns;
+	uint64_t reaped_ns;
+	uint64_t filters_ns; /* the last look for seccomp filters */
+	uint32_t filter_looks;
+	uint32_t reaped_image; /* the next to be asked for */
+	uint64_t retry_ns; /* not before, after a write that failed */
+	struct tw_pace pace;
+	uint64_t looked_ns; /* the last round */
+	int32_t child; /* whose ending is waited for; 0: nobody's */
+	uint64_t streamed_ns; /* the last round that took everything for a stream */
+	enum tw_recorder_policy policy;
+	bool is_finishing;
+};
+
+#endif

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal    On a disk that takes 40 ms for each write, however large, a recording loses nothing with --on-full block, counts to
+#         the event what it loses with drop, and writes many blocks at once; the same with syncs that take as long.
+# Method  A library preloaded into the command delays its writes and syncs, and tells how many blocks the largest write had; a
+#         program that knows how often it has called. Sums and blocks, no times.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >slow.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+static int largest;
+static int is_command(void) { return strcmp(program_invocation_short_name, "tracewheel") == 0; }
+static void wait_for_disk(void) { if (is_command()) usleep(40000); }
+ssize_t pwritev64(int fd, const struct iovec *pieces, int count, off_t offset)
+{
+	static ssize_t (*next)(int, const struct iovec *, int, off_t);
+	if (!next)
+		next = (ssize_t (*)(int, const struct iovec *, int, off_t))dlsym(RTLD_NEXT, "pwritev64");
+	if (count > largest)
+		largest = count;
+	wait_for_disk();
+	return next(fd, pieces, count, offset);
+}
+ssize_t pwritev(int fd, const struct iovec *pieces, int count, off_t offset) { return pwritev64(fd, pieces, count, offset); }
+int fdatasync(int fd)
+{
+	static int (*next)(int);
+	if (!next)
+		next = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+	wait_for_disk();
+	return next(fd);
+}
+__attribute__((destructor)) static void tell(void)
+{
+	FILE *out = is_command() && getenv("LARGEST") ? fopen(getenv("LARGEST"), "w") : NULL;
+	if (out) {
+		fprintf(out, "%d\n", largest);
+		fclose(out);
+	}
+}
+C
+cat >busy.c <<'C'
+#include <pthread.h>
+#include <stdlib.h>
+__attribute__((noipa)) long tick(long a) { return a + 1; }
+static long count;
+static void *run(void *arg) { long n = 0; for (long i = 0; i < count; i++) n = tick(n); return n == count ? arg : (void *)1; }
+int main(int argc, char **argv)
+{
+	pthread_t other;
+	void *failed = 0;
+	count = atol(argv[1]);
+	pthread_create(&other, 0, run, 0);
+	failed = run(0);
+	pthread_join(other, argc > 9 ? &failed : 0);
+	return failed != 0;
+}
+C
+gcc -w -O2 -shared -fPIC -o slow.so slow.c -ldl || fail "gcc"
+gcc -w -O2 -fpatchable-function-entry=9 -o busy busy.c -lpthread || fail "gcc"
+for how in "block 16M" "drop 16M" "block 1M --durable 50" "drop 1M --durable 50"; do
+	set -- $how
+	expect 0 env LARGEST=largest LD_PRELOAD="$PWD/slow.so" "$tw" record -q --force -o a.tw -t busy:tick --on-full "$1" \
+		--rotate "$2" ${3:+"$3" "$4"} -- ./busy 600000
+	largest=$(cat largest)
+	expect 0 "$tw" info --json a.tw
+	is "$(json 'd["events"] + sum(d["lost"].values()), d["complete"]')" "1200000 True" "$how"
+	if [ "$1" = block ]; then
+		is "$(json 'sum(d["lost"].values())')" 0 "$how"
+		# Header and payload are two pieces, and fillings; blocks that have gathered are one each.
+		[ "$largest" -ge 6 ] || fail "the largest of $how had $largest pieces"
+	fi
+	expect 0 "$tw" report --json a.tw
+	is "$(json 'sum(f["calls"] for f in d["by_function"]) + sum(d["lost"].values())')" 1200000 "$how, read"
+done
