@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	One call leaves the same record, whichever way through the hit path it takes; docs/hit-path.md says which way that is.
+ * Method	A slot, a sled and a declared function, called with the same words once for each setting. The functions that tell the
+ *	ways apart are wrapped and note that they were passed: the ways of the document's table are taken, and no other.
+ *	The records are compared with the call's words and with each other.
+ */
+#include "tests/unit/session_bed.h"
+
+#include "pipeline/hit/counted.h"
+#include "pipeline/hit/record.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+/* What a call passed. */
+enum {
+	GENERAL = 1,  /* hit.c, of a native call */
+	UNREADY = 2,  /* the thread joined */
+	STAMPED = 4,
+	PROGRAM = 8,  /* a match program was run */
+	DECIDED = 16, /* and wanted more than a plain event */
+	SPECIAL = 32,
+	COUNTER = 64,
+	ACCOUNT = 128
+};
+static unsigned passed;
+
+/* Trampolines keep the integer registers only. */
+#define IN_HIT __attribute__((target("general-regs-only")))
+/* The linker sends the hit path's calls of NAME here, and NAME's own body is __real_NAME. */
+#define WRAP(bit, type, name, parameters, arguments)      \
+	type __real_##name parameters;                    \
+	type __wrap_##name parameters;                    \
+	IN_HIT type __wrap_##name parameters              \
+	{                                                 \
+		passed |= bit;                            \
+		return __real_##name arguments;           \
+	}
+
+WRAP(GENERAL, bool, tw_hit_native_inside,
+     (struct tw_place *place, const uint64_t *words, uint64_t *at, struct tw_frame_wants *out), (place, words, at, out))
+WRAP(UNREADY, bool, tw_hit_join, (void), ())
+WRAP(STAMPED, uint64_t, tw_record_stamped,
+     (struct tw_hit_tls *t, const struct tw_place *place, uint64_t todo, const uint64_t *words, unsigned count),
+     (t, place, todo, words, count))
+WRAP(PROGRAM, enum tw_match_verdict, tw_match_run_raw,
+     (const struct tw_match_program *program, const uint64_t *words, unsigned count, struct tw_match_run *run),
+     (program, words, count, run))
+WRAP(DECIDED, uint64_t, tw_hit_decided,
+     (struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part, const struct tw_hit_call *call),
+     (t, place, part, call))
+WRAP(SPECIAL, uint64_t, tw_hit_special,
+     (struct tw_hit_tls *t, struct tw_place *place, uint64_t todo, const struct tw_hit_call *call), (t, place, todo, call))
+WRAP(COUNTER, const char *, tw_counted_call, (struct tw_place *place, const uint64_t *words, uint64_t *at),
+     (place, words, at))
+WRAP(ACCOUNT, const char *, tw_counted_enter, (struct tw_place *place, const uint64_t *words, uint64_t *at),
+     (place, words, at))
+
+/* ---- the two places ---- */
+
+#define A UINT64_C(0x1111)
+#define B UINT64_C(0x2222)
+
+typedef uint64_t target_fn(uint64_t a, uint64_t b);
+static struct tw_declared_function declared = TW_DECLARED_FUNCTION("hit_path", "declared", 2);
+static struct tw_place *native;
+static void **slot;
+
+__attribute__((noinline)) static uint64_t target(uint64_t a, uint64_t b)
+{
+	return a ^ b;
+}
+
+static void add_native(void)
+{
+	struct tw_module_options module_options = { .name = "hit_path_slot", .is_declared = true };
+	struct tw_place_options place_options = { .kind = TW_BP_SLOT, .target = (void *)target };
+	struct tw_module *module;
+	struct tw_function *function;
+	struct tw_permit *permit;
+
+	slot = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(slot, MAP_FAILED);
+	*slot = (void *)target;
+	place_options.where = slot;
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	assert_int_equal(tw_bp_module_add(permit, &module_options, &module), 0);
+	assert_int_equal(tw_bp_function_add(permit, module, "target", UINT32_MAX, 0, &function), 0);
+	assert_int_equal(tw_bp_place_add(permit, function, &place_options, &native), 0);
+	tw_permit_drop(permit);
+}
+
+static void call_native(void)
+{
+	target_fn *call = (target_fn *)(uintptr_t)__atomic_load_n(slot, __ATOMIC_RELAXED);
+
+	assert_int_equal(call(A, B), A ^ B);
+}
+
+static void call_declared(void)
+{
+	tw_call2(&declared, A, B);
+}
+
+static void *call_native_on_thread(void *unused)
+{
+	call_native();
+	return NULL;
+}
+
+static void call_on_new_thread(void)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, call_native_on_thread, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* Of a library with entry sleds. */
+int work_alone(int a);
+
+static void call_sled(void)
+{
+	assert_int_equal(work_alone(3), 3);
+}
+
+/* ---- settings ---- */
+
+/* A way: how the place is set, the call, and what should come of it. */
+struct way {
+	const char *name;
+	void (*call)(void);
+	struct tw_bp_part part;	 /* of the native place */
+	const char *spec;	 /* a match specification, NULL: none */
+	uint32_t flags;		 /* of the process, beside call */
+	uint32_t counts;	 /* TW_FUNCTION_CALL_*, of the sled, and nothing else */
+	unsigned sessions;	 /* that want the same; 0: one */
+	unsigned passes;
+	unsigned words;		 /* in the record, of A and B */
+	bool is_silent;		 /* no record */
+};
+
+#define RECORDED { .actions = TW_ACTION_CALL }
+#define GUARD "[{['$1','$2'|'_'],[{'<','$1','$2'}],[]}]"
+
+static const struct way ways[] = {
+	{ "at once", call_native, RECORDED, .passes = 0 },
+	{ "at once, by a range test", call_native, RECORDED, "[{['$1'|'_'],[{'>','$1',5}],[]}]", .passes = 0 },
+	{ "refused by a range test", call_native, RECORDED, "[{['$1'|'_'],[{'<','$1',5}],[]}]", .passes = 0,
+	  .is_silent = true },
+	{ "plain: two sessions", call_native, RECORDED, .sessions = 2, .passes = GENERAL },
+	{ "plain: a new thread", call_on_new_thread, RECORDED, .passes = UNREADY },
+	{ "plain: declared", call_declared, { 0 }, .passes = 0, .words = 2 },
+	{ "plain: declared, by a range test", call_declared, { 0 }, "[{['$1'|'_'],[{'>','$1',5}],[]}]", .passes = 0,
+	  .words = 2 },
+	{ "stamped: declared", call_declared, { 0 }, .flags = TW_FLAG_STRICT_MONOTONIC_TIMESTAMP, .passes = STAMPED,
+	  .words = 2 },
+	{ "arguments", call_native, { .actions = TW_ACTION_CALL, .slot_words = 2 }, .passes = GENERAL, .words = 2 },
+	{ "program", call_native, RECORDED, GUARD, .passes = GENERAL | PROGRAM },
+	{ "program, that says no", call_native, RECORDED, "[{['$1','$2'|'_'],[{'>','$1','$2'}],[]}]",
+	  .passes = GENERAL | PROGRAM, .is_silent = true },
+	{ "program: declared", call_declared, { 0 }, "[{['$1','$2'],[{'<','$1','$2'}],[]}]", .passes = PROGRAM,
+	  .words = 2 },
+	{ "program and more", call_native, RECORDED, "[{'_',[],[{message,7}]}]", .passes = GENERAL | PROGRAM | DECIDED },
+	{ "general: strict stamps", call_native, RECORDED, .flags = TW_FLAG_STRICT_MONOTONIC_TIMESTAMP,
+	  .passes = GENERAL | SPECIAL },
+	{ "general: two programs", call_native, RECORDED, GUARD, .sessions = 2, .passes = GENERAL | SPECIAL | PROGRAM },
+	{ "general: arguments and a program", call_native, { .actions = TW_ACTION_CALL, .slot_words = 2 }, GUARD,
+	  .passes = GENERAL | SPECIAL | PROGRAM, .words = 2 },
+	{ "counted", call_sled, { 0 }, .counts = TW_FUNCTION_CALL_COUNT, .passes = COUNTER, .is_silent = true },
+	{ "counted with time", call_sled, { 0 }, .counts = TW_FUNCTION_CALL_COUNT | TW_FUNCTION_CALL_TIME,
+	  .passes = ACCOUNT, .is_silent = true },
+	{ "general: a stack", call_native, { .actions = TW_ACTION_CALL, .stack_depth = 1 }, .passes = GENERAL | SPECIAL },
+};
+
+static struct tw_match_program *compile(const char *spec)
+{
+	struct tw_match_error error;
+	struct tw_match_program *program = NULL;
+
+	if (spec)
+		assert_int_equal(tw_match_compile_text(spec, strlen(spec), NULL, &program, &error), 0);
+	return program;
+}
+
+static void set(const struct way *way, struct bed *bed, const struct tw_match_program *program)
+{
+	struct tw_bp_part part = way->part;
+	struct tw_permit *permit;
+
+	assert_true(tw_trace_process(bed->session, TW_PID_ALL, true, TW_FLAG_CALL | way->flags) >= 0);
+	if (way->counts) {
+		assert_int_equal(tw_trace_function(bed->session, "libnativework", "work_alone", TW_ARITY_ANY, TW_MATCH_TRUE,
+						   TW_FUNCTION_LOCAL | way->counts),
+				 1);
+		assert_int_equal(tw_trace_function(bed->session, "libnativework", "work_alone", TW_ARITY_ANY, TW_MATCH_FALSE,
+						   TW_FUNCTION_LOCAL),
+				 1);
+		return;
+	}
+	if (!part.actions) {
+		assert_int_equal(program ? tw_trace_function_match(bed->session, "hit_path", "declared", 2, program,
+								   TW_FUNCTION_LOCAL)
+					 : tw_trace_function(bed->session, "hit_path", "declared", 2, TW_MATCH_TRUE,
+							     TW_FUNCTION_LOCAL),
+				 1);
+		return;
+	}
+	if (program)
+		tw_session_use_program(&part, native, program);
+	assert_int_equal(tw_permit_seize(&permit), 0);
+	assert_int_equal(tw_session_stage(bed->session, permit, native, &part), 0);
+	tw_bp_commit(permit);
+	tw_permit_drop(permit);
+}
+
+/* The one call that the session has: kind, place, stamp and words. */
+static void check(const struct way *way, struct bed *bed)
+{
+	const struct tw_place *place = way->part.actions ? native : declared.place;
+	bool is_strict = way->flags & TW_FLAG_STRICT_MONOTONIC_TIMESTAMP;
+	struct tw_rb_record *r[8], *record = NULL;
+	const uint64_t *payload;
+
+	for (unsigned n = take(bed, r, 8); n; n--)
+		if (TW_RB_HEAD_KIND(r[n - 1]->head) == TW_EVENT_CALL) {
+			assert_null(record);
+			record = r[n - 1];
+		}
+	if (way->is_silent) {
+		assert_null(record);
+		return;
+	}
+	assert_non_null(record);
+	assert_int_equal(TW_RB_HEAD_ID(record->head), place->place_id);
+	assert_int_equal(TW_RB_HEAD_FLAGS(record->head) & TW_EVENT_FLAG_STAMP_MASK,
+			 is_strict ? TW_STAMP_STRICT_MONOTONIC : TW_STAMP_NONE);
+	payload = tw_event_payload(record) + is_strict;
+	if (TW_RB_HEAD_FLAGS(record->head) & TW_EVENT_FLAG_EXTRA) {
+		assert_int_equal((uint32_t)payload[0], way->words);
+		return;
+	}
+	assert_int_equal(tw_event_payload_words(record->head), way->words + is_strict);
+	for (unsigned word = 0; word < way->words; word++)
+		assert_int_equal(payload[word], word ? B : A);
+}
+
+static void take_way(const struct way *way)
+{
+	unsigned sessions = way->sessions ? way->sessions : 1, by_call;
+	struct tw_match_program *program = compile(way->spec);
+	struct bed beds[2];
+
+	/* This thread joins, and each session's first record has its switch record before it. */
+	for (unsigned i = 0; i < sessions; i++) {
+		open_bed(&beds[i], i ? "second" : "first");
+		set(way, &beds[i], program);
+	}
+	way->call();
+	for (unsigned i = 0; i < sessions; i++) {
+		struct tw_rb_record *r[8];
+
+		take(&beds[i], r, 8);
+	}
+	passed = 0;
+	way->call();
+	by_call = passed;
+	if (by_call != way->passes)
+		print_error("%s\n", way->name);
+	assert_int_equal(by_call, way->passes);
+	for (unsigned i = 0; i < sessions; i++)
+		check(way, &beds[i]);
+	for (unsigned i = sessions; i-- > 0;)
+		close_bed(&beds[i]);
+	if (program)
+		tw_match_destroy(program);
+}
+
+static void one_call_by_every_way(void **state)
+{
+	for (unsigned i = 0; i < TW_COUNT_OF(ways); i++)
+		take_way(&ways[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_call_by_every_way),
+	};
+
+	add_native();
+	assert_int_equal(tw_function_declare(&declared), 0);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
