@@ -4,8 +4,8 @@
  *
  * Unit	nanoseconds a call, the loop included; `hit_loop` is the loop alone, `hit_clock` the loop with a read
  *	of the clock, which is the floor of any event that carries a time.
- * Peers	the clock itself (rdtsc); LTTng-UST 64 to 88 ns and NanoLog 9.7 ns for two values on the machine
- *	kind of the design.
+ * Peers	the clock itself (rdtsc); LTTng-UST 64 to 88 ns and NanoLog 9.7 ns for two values on a machine
+ *	of that kind.
  * How	16 declared functions in turn with two 64-bit values, as a program calls them; rings overwritten by
  *	their producer, or drained by a consumer on the other core, as the recorder does.
  */

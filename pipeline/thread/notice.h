@@ -7,7 +7,7 @@
  *
  * A notice may be about a tracee that another thread runs, or nobody.  Then it is a run of that tracee of its own: a
  * switch to it before, a switch back behind; and the tracee's own thread opens a new run before its next record
- * (tw_thread_follow_runs()).  So each tracee's events keep the order in which they were made, design of switch records.
+ * (tw_thread_follow_runs()).  So each tracee's events keep the order in which they were made.
  */
 #ifndef TW_PIPELINE_NOTICE_H
 #define TW_PIPELINE_NOTICE_H

@@ -5,7 +5,7 @@
  *
  * Code	    ringbuf/ringbuf.h tw_rb_reserve(), tw_rb_commit(); produce.c find_room(), put_pad(), tell_loss(),
  *	    tw_rb_reserve_slow(); consume.c tw_rb_peek(), tw_rb_consume(); the writer's rule that a block is
- *	    stored before the tail moves (design.md 6a.1).
+ *	    stored before the tail moves (docs/architecture.md).
  * Memory   The producer's stores wait in a buffer and reach memory in any order; only the release store of
  *	    committed_pos waits for all before it (weaker than x86, as weak as C11's relaxed stores).  Stores
  *	    behind a release may pass it.  The consumer's loads follow its acquire load of committed_pos.

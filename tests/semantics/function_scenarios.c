@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* function_scenarios.c - conformance I, J, M, N: functions, meta, counters, on_load. */
+/* function_scenarios.c - docs/semantics.md I, J, M, N: functions, meta, counters, on_load. */
 #include "bed.h"
 
 #define ALL_CALLS(name, function, argument)                                                                  \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* match_scenarios.c - conformance S: what match specifications do in real traces. */
+/* match_scenarios.c - docs/semantics.md S: what match specifications do in real traces. */
 #include "bed.h"
 
 #include <string.h>

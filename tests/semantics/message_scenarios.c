@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message_scenarios.c - conformance F, O: send, receive, and their match specifications. */
+/* message_scenarios.c - docs/semantics.md F, O: send, receive, and their match specifications. */
 #include "bed.h"
 
 CODE(self_send_and_register)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* more_function_scenarios.c - what is described and not recorded: functions, returns, counters (conformance I to N, S). */
+/* more_function_scenarios.c - what is described and not recorded: functions, returns, counters (docs/semantics.md I to N, S). */
 #include "bed.h"
 
 #define RETURN_TRACE	"[{'_',[],[{return_trace}]}]"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* more_scenarios.c - what is described and not recorded: sessions, flags, life (conformance B to G). */
+/* more_scenarios.c - what is described and not recorded: sessions, flags, life (docs/semantics.md B to G). */
 #include "bed.h"
 
 #define CALLS(name, function, argument)                                                                      \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process_scenarios.c - conformance D to G, P: flags, time stamps, life, links, scheduling, inheritance. */
+/* process_scenarios.c - docs/semantics.md D to G, P: flags, time stamps, life, links, scheduling, inheritance. */
 #include "bed.h"
 
 CODE(calls_loc_1)

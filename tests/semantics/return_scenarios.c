@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* return_scenarios.c - conformance J, K: call, return_from, exception_from, return_to, silent. */
+/* return_scenarios.c - docs/semantics.md J, K: call, return_from, exception_from, return_to, silent. */
 #include "bed.h"
 
 #define RETURN_TRACE	"[{'_',[],[{return_trace}]}]"

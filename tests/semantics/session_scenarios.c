@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_scenarios.c - conformance A to C, L, Q: sessions, handles, tracers. */
+/* session_scenarios.c - docs/semantics.md A to C, L, Q: sessions, handles, tracers. */
 #include "bed.h"
 
 #include <string.h>

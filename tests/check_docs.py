@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""check_docs.py [ROOT] - do documents and comments name what is there?
+
+1 Each link of a document leads to a file, and each anchor to a heading of it.
+2 Each path in `backquotes` of a document, and each document that a comment names, is there: paths from the root of the tree or
+  from the document's own folder or include/tracewheel, file names alone anywhere in that folder or below.
+3 Each document of docs/ stands in docs/README.md, and the index names no other.
+4 README.md names each command of the command line, and CHANGELOG.md begins with the version of CMakeLists.txt.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+SOURCES = (".c", ".h", ".S", ".cc", ".py", ".sh", ".cmake", ".pml", ".md", ".awk", ".erl", ".txt")
+SKIPPED = ("build/", ".git/", "tests/golden/", "tests/fuzz/corpus/")
+# What a program makes, a user has, or an example invents.
+NOT_OURS = re.compile(r"^(/|~|\.\.?$|_|app|build/|bin/|lib/|share/|urcu/)|NAME|WHAT|ROOM|\bwhat_|[*{}<>$ ,:]|\.\.\.")
+PATH = re.compile(r"^[\w./+-]+\.(?:c|h|S|cc|py|sh|cmake|pml|md|awk|erl|ini|map|html|term)$|^[\w.-]+(?:/[\w.-]+)*/$")
+
+
+def anchor_of(heading):
+    text = re.sub(r"[`*]|\[([^]]*)\]\([^)]*\)", lambda found: found[1] or "", heading.strip())
+    return re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-")
+
+
+def without_code(text):
+    return re.sub(r"^```.*?^```", lambda found: "\n" * found[0].count("\n"), text, flags=re.S | re.M)
+
+
+def anchors(path):
+    return {anchor_of(found) for found in re.findall(r"^#+ (.*)$", without_code(path.read_text()), re.M)}
+
+
+def files():
+    try:
+        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, capture_output=True, text=True,
+                                check=True).stdout.split("\n")
+    except (OSError, subprocess.CalledProcessError):
+        listed = [str(path.relative_to(root)) for path in root.rglob("*")]
+    return sorted(name for name in listed if name and not name.startswith(SKIPPED) and (root / name).is_file())
+
+
+def is_there(name, folder, names):
+    wanted = name.rstrip("/")
+    if any((root / place / wanted).exists() for place in ("", folder, "include", "include/tracewheel", "docs")):
+        return True
+    # A name alone, or with the last folders before it, means the one file of that name in the folder or below.
+    below = f"{folder}/" if folder else ""
+    return any(other == wanted or (other.startswith(below) and other.endswith("/" + wanted)) for other in names)
+
+
+def check_links(name, text, problems):
+    here = root / name
+    for found in re.finditer(r"\[[^]]*\]\(([^)\s]+)\)", text):
+        target, _, anchor = found[1].partition("#")
+        line = text.count("\n", 0, found.start()) + 1
+        if re.match(r"[a-z]+:", found[1]):
+            continue
+        path = (here.parent / target) if target else here
+        if not path.exists():
+            problems.append(f"{name}:{line}: the link to {found[1]} leads nowhere")
+        elif anchor and anchor not in anchors(path):
+            problems.append(f"{name}:{line}: {path.name} has no heading #{anchor}")
+
+
+def main():
+    names, problems = files(), []
+    with_folders = set(names)
+    for name in names:
+        for parent in pathlib.PurePosixPath(name).parents:
+            with_folders.add(str(parent))
+    folders_of = {name: str(pathlib.PurePosixPath(name).parent).removesuffix(".").strip("/") for name in names}
+    documents = [name for name in names if name.endswith(".md")]
+    count = 0
+    for name in documents:
+        text = without_code((root / name).read_text())
+        check_links(name, text, problems)
+        for found in re.finditer(r"`([^`\n]+)`", text):
+            if PATH.match(found[1]) and not NOT_OURS.search(found[1]):
+                count += 1
+                folder = "" if name.startswith("docs/") or "/" not in name else folders_of[name]
+                if not is_there(found[1], folder, with_folders):
+                    problems.append(f"{name}:{text.count(chr(10), 0, found.start()) + 1}: there is no {found[1]}")
+    for name in names:
+        if name in documents or not name.endswith(SOURCES) or name == "tests/check_docs.py":
+            continue
+        text = (root / name).read_text(errors="replace")
+        for found in re.finditer(r"(?<![\w/.\"$%}-])((?:[\w-]+/)*[\w-]+\.md)\b(?!\")", text):
+            count += 1
+            if not NOT_OURS.search(found[1]) and not is_there(found[1], folders_of[name], with_folders):
+                problems.append(f"{name}:{text.count(chr(10), 0, found.start()) + 1}: there is no {found[1]}")
+    index = set(re.findall(r"\]\(([\w/-]+\.md)\)", (root / "docs/README.md").read_text()))
+    there = {name[5:] for name in documents if re.fullmatch(r"docs/[\w-]+\.md", name)} - {"README.md"}
+    problems += [f"docs/README.md: {name} is not in the index" for name in sorted(there - index)]
+    readme = (root / "README.md").read_text()
+    problems += [f"README.md: tracewheel {command} is not in it"
+                 for command in re.findall(r'^\t\{"(\w+)", "', (root / "tools/main.c").read_text(), re.M)
+                 if f"tracewheel {command}" not in readme]
+    version = re.search(r"project\(tracewheel VERSION ([\d.]+)", (root / "CMakeLists.txt").read_text())[1]
+    first = re.search(r"^## (\S+)", (root / "CHANGELOG.md").read_text(), re.M)[1]
+    if first != version:
+        problems.append(f"CHANGELOG.md: begins with {first}, and the version is {version}")
+    print("\n".join(problems) or f"{len(documents)} documents, {count} names of files: all there")
+    return 1 if problems else 0
+
+
+sys.exit(main())
