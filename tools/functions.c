@@ -218,7 +218,8 @@ static void put_rows(const struct list *list, bool refused)
 		snprintf(name, sizeof name, "%s:%s/%s", row->module, demangled ? demangled : row->place.function, arity);
 		free(demangled);
 		clean[tw_clean(name, strlen(name), clean, sizeof clean - 1)] = 0;
-		tw_out_format(&out, "%s  %-*s", how_name(row), NAME_COLUMNS, clean);
+		bool is_alone = row->place.how != TW_SYMBOLS_SLOT && !refused;
+		tw_out_format(&out, "%s  %-*s", how_name(row), is_alone ? 0 : NAME_COLUMNS, clean);
 		for (size_t k = 0; k < n && row->place.how == TW_SYMBOLS_SLOT; k++) {
 			tw_out_text(&out, k ? ", " : "  from ");
 			tw_out_name(&out, row[k].place.caller->name);
@@ -233,7 +234,7 @@ static void put_rows(const struct list *list, bool refused)
 
 static void put_summary(const struct list *list, const struct tw_symbols *symbols)
 {
-	size_t slots = 0, sleds = 0, loose = 0, refused = 0;
+	size_t slots = 0, sleds = 0, loose = 0, refused = 0, objects = tw_symbols_object_count(symbols);
 	for (size_t i = 0, n; i < list->count; i += n) {
 		n = run_of(list, i);
 		if (list->rows[i].place.refusal)
@@ -244,15 +245,15 @@ static void put_summary(const struct list *list, const struct tw_symbols *symbol
 			slots++;
 	}
 	tw_out_format(&out,
-		      "\n%zu functions can be traced through slots and %zu through sleds, in %zu objects.\n",
-		      slots, sleds, tw_symbols_object_count(symbols));
+		      "%zu function%s can be traced through slots and %zu through sleds, in %zu object%s.\n", slots,
+		      slots == 1 ? "" : "s", sleds, objects, objects == 1 ? "" : "s");
 	if (loose)
 		tw_out_format(&out,
-			      "%zu sleds are of several instructions: in a library that a program with threads opens later they "
-			      "are not traced. Run `tracewheel compact` on it.\n",
-			      loose);
+			      "%zu sled%s of several instructions: in a library that a program with threads opens later, "
+			      "such sleds are not traced; `tracewheel compact` makes one instruction of each.\n",
+			      loose, loose == 1 ? " is" : "s are");
 	if (refused && !list->request->wants_refused)
-		tw_out_format(&out, "%zu places cannot be traced; --refused says why.\n", refused);
+		tw_out_format(&out, "%zu place%s cannot be traced; --refused says why.\n", refused, refused == 1 ? "" : "s");
 	const char *missing;
 	for (size_t i = 0; (missing = tw_symbols_missing(symbols, i)); i++) {
 		tw_out_text(&out, "The library ");
@@ -267,13 +268,16 @@ static void put_text(const struct list *list, const struct tw_symbols *symbols)
 	if (refusal) {
 		tw_out_text(&out, "Nothing of this program can be recorded: ");
 		tw_out_name(&out, refusal);
-		tw_out_text(&out, ".\n\n");
+		tw_out_text(&out, ".\n");
 	}
+	uint64_t begin = tw_out_mark(&out);
 	put_rows(list, false);
 	if (list->request->wants_refused) {
-		tw_out_text(&out, "\nNot to be traced:\n");
+		tw_out_text(&out, tw_out_mark(&out) > begin ? "\nNot to be traced:\n" : "Not to be traced:\n");
 		put_rows(list, true);
 	}
+	if (tw_out_mark(&out) > begin)
+		tw_out_text(&out, "\n");
 	put_summary(list, symbols);
 }
 

@@ -24,11 +24,15 @@ terminal() {
 		sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 	EOT
 }
-for columns in 80 120; do
+for columns in 40 60 80 120; do
 	terminal "$columns"
 	grep -q $'\033\\[' shown || fail "no colour on a terminal"
-	sed 's/\x1b\[[0-9;]*m//g; s/\r//' shown | awk -v most="$columns" 'length($0) > most { print; bad = 1 } END { exit bad }' ||
-		fail "lines longer than $columns columns"
+	python3 - "$columns" <<-'EOT' || fail "lines longer than $columns columns"
+		import re, sys
+		lines = re.sub("\x1b\\[[0-9;]*m", "", open("shown").read()).splitlines()
+		wide = [line for line in lines if len(line.rstrip()) > int(sys.argv[1])]
+		assert lines and not wide, wide
+	EOT
 done
 export NO_COLOR=1
 terminal 80

@@ -90,10 +90,44 @@ static void nonsense_is_cut_in_the_middle(void **state)
 		shorten(deep, width);
 }
 
+static void names_of_one_table_stay_different(void **state)
+{
+	static const char *const names[] = {
+		"cl:int app::tw<int, long>(int, long)/_",
+		"cl:int app::tw<long, int>(long, int)/_",
+		"cl:int app::tw<unsigned long, char>(unsigned long, char)/_",
+		"cl:app::S::add(int) const/_",
+		"cl:app::S::add(long) const/_",
+		"app:std::vector<std::map<int, long>, std::allocator<std::map<int, long> > >::push_back(std::map<int, long>&&)/2",
+		"app:std::vector<std::map<int, char>, std::allocator<std::map<int, char> > >::push_back(std::map<int, char>&&)/2",
+		"libsqlite3:sqlite3VdbeMemMakeWriteable/_",
+		"libsqlite3:sqlite3VdbeMemBakeWriteable/_",
+		"cl:int app::tw<int, long>(int, long)/_",
+	};
+	enum { COUNT = sizeof names / sizeof *names };
+
+	for (size_t width = 20; width <= 120; width++) {
+		char **texts = tw_names_shorten(names, COUNT, width);
+
+		assert_non_null(texts);
+		for (size_t i = 0; i < COUNT; i++) {
+			assert_true(strlen(texts[i]) <= width && *texts[i]);
+			for (size_t k = 0; k < i; k++)
+				if ((strcmp(texts[i], texts[k]) == 0) != (strcmp(names[i], names[k]) == 0))
+					fail_msg("at %zu columns '%s' stands for %s and %s", width, texts[i], names[i], names[k]);
+		}
+		tw_names_shorten_free(texts, COUNT);
+	}
+	char **texts = tw_names_shorten(names, 3, 26);
+	assert_string_equal(texts[0], "cl:int app::tw<int, long..");
+	tw_names_shorten_free(texts, 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_that_fit_stay),
+		cmocka_unit_test(names_of_one_table_stay_different),
 		cmocka_unit_test(names_of_c_lose_arity_module_and_middle),
 		cmocka_unit_test(brackets_result_module_and_scopes_go_in_turn),
 		cmocka_unit_test(operators_are_no_brackets),

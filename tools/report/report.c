@@ -211,9 +211,13 @@ static void put_table(const struct tw_screen *screen, const struct tw_tally_tabl
 		      uint64_t calls, size_t top)
 {
 	char figure[TW_FIGURE_BYTES];
-	int bar = screen->columns >= 110 ? 24 : 10, name = screen->columns - HEAD_COLUMNS - bar - 1;
+	int bar = screen->columns >= 110 ? 24 : screen->columns >= 60 ? 10 : 0, name = screen->columns - HEAD_COLUMNS - bar - 1;
 	size_t shown = top && top < table->count ? top : table->count;
 	double largest = 0;
+	const char **list = malloc((shown + 1) * sizeof *list);
+	for (size_t i = 0; list && i < shown; i++)
+		list[i] = table->rows[i].name;
+	struct tw_screen_names names = tw_screen_names(screen, list, shown, name);
 	for (size_t i = 0; i < table->count; i++)
 		largest = table->rows[i].calls > largest ? (double)table->rows[i].calls : largest;
 	tw_out_format(screen->out, "\n%s%14s  %7s  %s%s\n", tw_screen_bold(screen), "calls", "share", title,
@@ -224,8 +228,7 @@ static void put_table(const struct tw_screen *screen, const struct tw_tally_tabl
 		tw_out_format(screen->out, "%14s  %5.1f %%  ", tw_figure_count(figure, row->calls),
 			      share * 100);
 		tw_screen_bar(screen, largest > 0 ? (double)row->calls / largest : 0, bar);
-		tw_out_text(screen->out, " ");
-		tw_screen_name(screen, row->name, name);
+		tw_out_format(screen->out, " %s\n", tw_screen_names_at(&names, i));
 		uint64_t lost = 0;
 		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 			lost += row->lost[cause];
@@ -240,11 +243,33 @@ static void put_table(const struct tw_screen *screen, const struct tw_tally_tabl
 		tw_out_format(screen->out, "%14s  %5.1f %%  in %zu more\n", tw_figure_count(figure, rest),
 			      calls ? 100.0 * (double)rest / (double)calls : 0, table->count - shown);
 	}
+	tw_screen_names_free(&names);
 }
 
 static bool is_part(const struct tw_selection *selection)
 {
 	return selection->from || selection->to || selection->tail || selection->thread || (selection->patterns.wanted_count || selection->patterns.excluded_count);
+}
+
+/* What is said above the tables; empty: only that. */
+static void put_sentences(const struct tw_screen *screen, const struct request *request, const struct tw_capture *capture,
+			  const struct tw_capture_info *info, const struct sums *sums, const char *empty, bool has_tree)
+{
+	static struct tw_out text;
+	struct tw_screen plain = *screen;
+	tw_out_init(&text, -1);
+	plain.out = &text;
+	if (empty) {
+		tw_out_format(&text, "%c%s.\n", toupper((unsigned char)*empty), empty + 1);
+	} else {
+		put_sums(&plain, sums, capture, info, is_part(&request->selection));
+		put_notes(&plain, capture);
+		if (has_tree)
+			tw_report_honestly(&plain, &sums->tree);
+		else if (request->has_callers || request->has_tree)
+			tw_out_text(&text, "No returns were recorded: there are no times, and nothing is known of calls within calls.\n");
+	}
+	tw_screen_wrapped(screen, text.data, text.used);
 }
 
 /* empty: why nothing is in what was asked for; NULL: nothing was. */
@@ -259,22 +284,13 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 				   .is_coloured = tw_colour_is_wanted(STDOUT_FILENO),
 				   .seconds = sums->seconds};
 	char title[64];
-	put_head(&screen, capture, info);
-	if (!tally->events && empty && !sums->tree.stacks.before) {
-		tw_out_format(&out, "%c%s.\n", toupper((unsigned char)*empty), empty + 1);
-		return;
-	}
-	put_sums(&screen, sums, capture, info, is_part(&request->selection));
-	put_notes(&screen, capture);
 	bool has_tree = sums->has_times || (sums->has_stacks && (request->has_callers || request->has_tree));
-	if (has_tree)
-		tw_report_honestly(&screen, &sums->tree);
-	else if (request->has_callers || request->has_tree)
-		tw_out_text(
-			&out,
-			"No returns were recorded: there are no times, and nothing is known of calls within "
-			"calls.\n");
-	snprintf(title, sizeof title, "by function (%zu were called)", tally->functions.count);
+	bool is_empty = !tally->events && empty && !sums->tree.stacks.before;
+	put_head(&screen, capture, info);
+	put_sentences(&screen, request, capture, info, sums, is_empty ? empty : NULL, has_tree);
+	if (is_empty)
+		return;
+	snprintf(title, sizeof title, screen.columns >= 60 ? "by function (%zu were called)" : "by function", tally->functions.count);
 	if (has_tree && request->has_tree)
 		tw_report_tree(&screen, &sums->tree, request->top);
 	else if (sums->has_times)

@@ -24,12 +24,30 @@ const char *tw_screen_plain(const struct tw_screen *screen);
 bool tw_screen_is_utf8(void);
 /* A bar of so many columns: eighths of one where the terminal can show them. */
 void tw_screen_bar(const struct tw_screen *screen, double share, int width);
+/* Text that was made elsewhere: lines that are wider than the screen are wrapped at blanks, where names are cut. */
+void tw_screen_wrapped(const struct tw_screen *screen, const char *text, size_t bytes);
 /* What fits a screen, and what still says something. */
 #define TW_NAME_SHORT_BYTES 4096
 #define TW_NAME_WIDTH_MIN   8
 
 /* shorten.c: MODULE:FUNCTION/ARITY, or another name, in at most `width` bytes. */
 void tw_name_shorten(const char *name, size_t width, char *out, size_t room);
+
+/* The same of the names of one table: different ones stay different.  tw_names_shorten_free(); NULL without memory. */
+char **tw_names_shorten(const char *const *names, size_t count, size_t width);
+void tw_names_shorten_free(char **texts, size_t count);
+
+/* The names of a table, each as it is shown; its texts are lent until tw_screen_names_free(). */
+struct tw_screen_names {
+	const char **names;
+	char **texts; /* NULL: the names as they are */
+	size_t count;
+};
+
+/* @names: of `count` names, room of one more; taken. */
+struct tw_screen_names tw_screen_names(const struct tw_screen *screen, const char **names, size_t count, int width);
+const char *tw_screen_names_at(const struct tw_screen_names *names, size_t i);
+void tw_screen_names_free(struct tw_screen_names *names);
 
 /* A name, of at most so many bytes where names are cut, and the end of the line. */
 void tw_screen_name(const struct tw_screen *screen, const char *name, int width);

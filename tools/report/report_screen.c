@@ -36,6 +36,8 @@ void tw_screen_bar(const struct tw_screen *screen, double share, int width)
 {
 	static const char *const eighths[] = {"",       "\u258f", "\u258e", "\u258d",
 					      "\u258c", "\u258b", "\u258a", "\u2589"};
+	if (!width)
+		return;
 	int units = (int)(share * width * 8 + 0.5), columns = 0;
 	if (screen->is_coloured)
 		tw_out_text(screen->out, "\033[36m");
@@ -51,6 +53,56 @@ void tw_screen_bar(const struct tw_screen *screen, double share, int width)
 	tw_out_format(screen->out, "%s%*s", tw_screen_plain(screen), width - columns, "");
 }
 
+/* Columns of a word: colours take none, and a character of several bytes one. */
+static int columns_of(const char *word, size_t bytes)
+{
+	int columns = 0;
+	bool is_escape = false;
+	for (size_t i = 0; i < bytes; i++) {
+		is_escape |= word[i] == '\033';
+		columns += !is_escape && ((unsigned char)word[i] & 0xc0) != 0x80;
+		is_escape &= word[i] != 'm';
+	}
+	return columns;
+}
+
+static void put_wrapped_line(const struct tw_screen *screen, const char *line, size_t bytes)
+{
+	int column = 0;
+	for (size_t at = 0; at < bytes;) {
+		size_t blank = at;
+		while (blank < bytes && line[blank] == ' ')
+			blank++;
+		size_t end = blank;
+		while (end < bytes && line[end] != ' ')
+			end++;
+		int columns = columns_of(line + blank, end - blank), blanks = (int)(blank - at);
+		if (column && column + blanks + columns > screen->columns) {
+			tw_out_text(screen->out, "\n");
+			column = blanks = 0;
+			at = blank;
+		}
+		tw_out_bytes(screen->out, line + at, end - at);
+		column += blanks + columns;
+		at = end;
+	}
+}
+
+void tw_screen_wrapped(const struct tw_screen *screen, const char *text, size_t bytes)
+{
+	for (size_t at = 0; at < bytes;) {
+		const char *end = memchr(text + at, '\n', bytes - at);
+		size_t line = end ? (size_t)(end - text) - at : bytes - at;
+		if (screen->cuts_names)
+			put_wrapped_line(screen, text + at, line);
+		else
+			tw_out_bytes(screen->out, text + at, line);
+		if (end)
+			tw_out_text(screen->out, "\n");
+		at += line + (end != NULL);
+	}
+}
+
 void tw_screen_name(const struct tw_screen *screen, const char *name, int width)
 {
 	char text[TW_NAME_SHORT_BYTES];
@@ -62,4 +114,23 @@ void tw_screen_name(const struct tw_screen *screen, const char *name, int width)
 	}
 	tw_name_shorten(name, (size_t)(width > TW_NAME_WIDTH_MIN ? width : TW_NAME_WIDTH_MIN), text, sizeof text);
 	tw_out_format(screen->out, "%s\n", text);
+}
+
+struct tw_screen_names tw_screen_names(const struct tw_screen *screen, const char **names, size_t count, int width)
+{
+	size_t room = (size_t)(width > TW_NAME_WIDTH_MIN ? width : TW_NAME_WIDTH_MIN);
+	return (struct tw_screen_names){.names = names,
+					.count = count,
+					.texts = names && screen->cuts_names ? tw_names_shorten(names, count, room) : NULL};
+}
+
+const char *tw_screen_names_at(const struct tw_screen_names *names, size_t i)
+{
+	return names->texts ? names->texts[i] : names->names ? names->names[i] : "";
+}
+
+void tw_screen_names_free(struct tw_screen_names *names)
+{
+	tw_names_shorten_free(names->texts, names->count);
+	free(names->names);
 }

@@ -2,6 +2,7 @@
 /* report_times.c - how long calls took: by function, by caller, as a tree. */
 #include "tools/report/report.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -108,55 +109,90 @@ static int columns_used(const struct tw_calltree *tree)
 	return tree->is_by_stack ? 10 + 10 + 2 : 9 + 9 + 13 + 2;
 }
 
+static struct tw_screen_names shown_names(const struct tw_screen *screen, const struct tw_report_row *rows, size_t count, int width)
+{
+	const char **names = malloc((count + 1) * sizeof *names);
+	for (size_t i = 0; names && i < count; i++)
+		names[i] = rows[i].name;
+	return tw_screen_names(screen, names, count, width);
+}
+
+/* Columns beside the total and the calls. */
+enum { HAS_SELF = 1, HAS_MIN = 2, HAS_MEDIAN = 4, HAS_P99 = 8, HAS_MAX = 16 };
+
+/* min and p99 are for wide terminals; on narrow ones names come first.  What is sorted by is always there. */
+static unsigned shown_columns(const struct tw_screen *screen, enum tw_report_sort sort)
+{
+	int columns = screen->cuts_names ? screen->columns : INT_MAX;
+	unsigned shown = columns >= 100 ? HAS_SELF | HAS_MIN | HAS_MEDIAN | HAS_P99 | HAS_MAX
+			 : columns >= 72 ? HAS_SELF | HAS_MEDIAN | HAS_MAX
+			 : columns >= 50 ? HAS_SELF
+					 : 0;
+	static const unsigned sorted_by[] = {[TW_SORT_SELF] = HAS_SELF, [TW_SORT_MIN] = HAS_MIN, [TW_SORT_MEDIAN] = HAS_MEDIAN,
+					     [TW_SORT_P99] = HAS_P99,   [TW_SORT_MAX] = HAS_MAX};
+	return shown | sorted_by[sort];
+}
+
+static void put_row(const struct tw_screen *screen, const struct tw_report_row *row, unsigned columns, const char *name)
+{
+	const struct tw_call_function *sums = row->sums;
+	char figure[TW_FIGURE_BYTES];
+	bool is_known = sums->took.count != 0, has_times = is_known || sums->total_ns || sums->self_ns;
+	put_sum(screen, sums->total_ns, has_times, sums->lossy || sums->cut);
+	if (columns & HAS_SELF)
+		put_sum(screen, sums->self_ns, has_times, sums->lossy || sums->cut);
+	tw_out_format(screen->out, "%13s", tw_figure_count(figure, sums->calls));
+	if (columns & HAS_MIN)
+		put_time(screen, sums->took.min, is_known);
+	if (columns & HAS_MEDIAN)
+		put_time(screen, row->median_ns, is_known);
+	if (columns & HAS_P99)
+		put_time(screen, row->p99_ns, is_known);
+	if (columns & HAS_MAX)
+		put_time(screen, sums->took.max, is_known);
+	tw_out_format(screen->out, "  %s\n", name);
+	if (sums->exceptions)
+		tw_out_format(screen->out, "%s%*s  of them left by an exception%s\n", tw_screen_red(screen),
+			      columns & HAS_SELF ? 31 : 22, tw_figure_count(figure, sums->exceptions), tw_screen_plain(screen));
+}
+
+static void put_others(const struct tw_screen *screen, const struct tw_report_row *rows, size_t count, unsigned columns)
+{
+	char figure[TW_FIGURE_BYTES];
+	uint64_t self_ns = 0, calls = 0;
+	for (size_t i = 0; i < count; i++) {
+		self_ns += rows[i].sums->self_ns;
+		calls += rows[i].sums->calls;
+	}
+	tw_out_format(screen->out, "%9s", "");
+	if (columns & HAS_SELF)
+		put_time(screen, self_ns, true);
+	tw_out_format(screen->out, "%13s  in %zu more\n", tw_figure_count(figure, calls), count);
+}
+
 void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree,
 			 enum tw_report_sort sort, size_t top)
 {
-	char figure[TW_FIGURE_BYTES];
+	static const char *const titles[] = {"     self", "      min", "   median", "      p99", "      max"};
 	size_t count;
 	struct tw_report_row *rows = tw_report_rows(tree, sort, &count);
-	/* min and p99 are for wide terminals, and for those who sort by them. */
-	bool has_min = screen->columns >= 100 || !screen->cuts_names || sort == TW_SORT_MIN;
-	bool has_p99 = screen->columns >= 100 || !screen->cuts_names || sort == TW_SORT_P99;
-	int used = 9 + 9 + 13 + 2 * 9 + 9 * has_min + 9 * has_p99 + 2;
+	unsigned columns = shown_columns(screen, sort);
+	int used = 9 + 13 + 9 * __builtin_popcount(columns) + 2;
 	if (!rows)
 		return;
 	size_t shown = top && top < count ? top : count;
-	tw_out_format(screen->out, "\n%s%9s%9s%13s%s%9s%s%9s  function (%zu%s)%s\n",
-		      tw_screen_bold(screen), "total", "self", "calls", has_min ? "      min" : "", "median",
-		      has_p99 ? "      p99" : "", "max", count,
+	struct tw_screen_names names = shown_names(screen, rows, shown, screen->columns - used - 1);
+	tw_out_format(screen->out, "\n%s%9s%s%13s", tw_screen_bold(screen), "total", columns & HAS_SELF ? titles[0] : "", "calls");
+	for (unsigned i = 1; i < sizeof titles / sizeof *titles; i++)
+		tw_out_text(screen->out, columns & 1u << i ? titles[i] : "");
+	tw_out_format(screen->out, "  function (%zu%s)%s\n", count,
 		      used + (int)sizeof "function (1000 were called)" <= screen->columns ? " were called" : "",
 		      tw_screen_plain(screen));
-	for (size_t i = 0; i < shown; i++) {
-		const struct tw_call_function *sums = rows[i].sums;
-		bool is_known = sums->took.count != 0;
-		bool has_times = is_known || sums->total_ns || sums->self_ns;
-		put_sum(screen, sums->total_ns, has_times, sums->lossy || sums->cut);
-		put_sum(screen, sums->self_ns, has_times, sums->lossy || sums->cut);
-		tw_out_format(screen->out, "%13s", tw_figure_count(figure, sums->calls));
-		if (has_min)
-			put_time(screen, sums->took.min, is_known);
-		put_time(screen, rows[i].median_ns, is_known);
-		if (has_p99)
-			put_time(screen, rows[i].p99_ns, is_known);
-		put_time(screen, sums->took.max, is_known);
-		tw_out_text(screen->out, "  ");
-		tw_screen_name(screen, rows[i].name, screen->columns - used - 1);
-		if (sums->exceptions)
-			tw_out_format(screen->out, "%s%31s  of them left by an exception%s\n",
-				      tw_screen_red(screen), tw_figure_count(figure, sums->exceptions),
-				      tw_screen_plain(screen));
-	}
-	if (shown < count) {
-		uint64_t self_ns = 0, calls = 0;
-		for (size_t i = shown; i < count; i++) {
-			self_ns += rows[i].sums->self_ns;
-			calls += rows[i].sums->calls;
-		}
-		tw_out_format(screen->out, "%9s", "");
-		put_time(screen, self_ns, true);
-		tw_out_format(screen->out, "%13s  in %zu more\n", tw_figure_count(figure, calls),
-			      count - shown);
-	}
+	for (size_t i = 0; i < shown; i++)
+		put_row(screen, &rows[i], columns, tw_screen_names_at(&names, i));
+	if (shown < count)
+		put_others(screen, rows + shown, count - shown, columns);
+	tw_screen_names_free(&names);
 	free(rows);
 }
 
@@ -209,12 +245,13 @@ void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree 
 	struct tw_call_edge *edges = tw_calltree_edges(tree, &edge_count);
 	put_columns(screen, tree, "callers of each function");
 	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
-	for (size_t i = 0; rows && edges && i < count && (!top || i < top); i++) {
+	size_t shown = !rows ? 0 : top && top < count ? top : count;
+	struct tw_screen_names names = shown_names(screen, rows, shown, screen->columns - used - 1);
+	for (size_t i = 0; edges && i < shown; i++) {
 		struct tw_call_edge *into = edges_into(edges, edge_count, rows[i].function, &found);
 		const struct tw_call_function *sums = rows[i].sums;
 		put_sums(screen, tree, sums->total_ns, sums->self_ns, true, sums->lossy || sums->cut, sums->calls);
-		tw_out_text(screen->out, "  ");
-		tw_screen_name(screen, rows[i].name, screen->columns - used - 1);
+		tw_out_format(screen->out, "  %s\n", tw_screen_names_at(&names, i));
 		for (size_t j = 0; j < found && (!top || j < CALLERS); j++) {
 			put_sums(screen, tree, into[j].total_ns, into[j].self_ns, true, into[j].is_lossy, into[j].calls);
 			tw_out_text(screen->out, "    from ");
@@ -223,6 +260,7 @@ void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree 
 		if (top && found > CALLERS)
 			tw_out_format(screen->out, "%*s    from %zu more\n", used - 2, "", found - CALLERS);
 	}
+	tw_screen_names_free(&names);
 	free(rows);
 	free(edges);
 }

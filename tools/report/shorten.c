@@ -10,6 +10,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BRACKETS_MAX 4
@@ -196,4 +197,130 @@ void tw_name_shorten(const char *name, size_t width, char *out, size_t room)
 		bytes = (size_t)(end - name);
 	}
 	cut_middle(dots, name, bytes, width, out, room);
+}
+
+/* ---- several names ---- */
+
+struct entry {
+	const char *name;
+	char *text;
+	size_t differs_at; /* of names that were shortened alike: where it is another one than its neighbours */
+};
+
+static int by_text(const void *a, const void *b)
+{
+	const struct entry *x = *(struct entry *const *)a, *y = *(struct entry *const *)b;
+	int order = strcmp(x->text, y->text);
+	return order ? order : strcmp(x->name, y->name);
+}
+
+static size_t common_bytes(const char *a, const char *b)
+{
+	size_t bytes = 0;
+	while (a[bytes] && a[bytes] == b[bytes])
+		bytes++;
+	return bytes;
+}
+
+/* Behind the word that lies at a place of a name; where it begins. */
+static size_t word_around(const char *name, size_t *at)
+{
+	size_t end = *at;
+	while (*at && is_part_of_word(name[*at - 1]))
+		--*at;
+	while (name[end] && (is_part_of_word(name[end]) || end == *at))
+		end++;
+	return end;
+}
+
+/* A window of the name with what makes it another one: it begins at the outermost scope from which that fits. */
+static void keep_word(const char *name, size_t differs_at, size_t width, char *out, size_t room)
+{
+	size_t at = differs_at, end = word_around(name, &at), bytes = known_bytes(name);
+	const char *colon = strchr(name, ':'), *from = name, *next = colon && *name != '<' ? behind_result(colon + 1) : NULL;
+	while (next && next <= name + at && (size_t)(name + end - from) > width - (from == name ? 2 : 4)) {
+		from = next;
+		next = behind_scope(from);
+	}
+	if ((size_t)(name + end - from) > width - 4)
+		from = name + at;
+	/* Of a long word the part that differs. */
+	if (from == name + at && differs_at - at + 8 > width)
+		from = name + differs_at - width / 2;
+	while (from > name && ((unsigned char)*from & 0xc0) == 0x80)
+		from--;
+	size_t dots = from == name ? 0 : 2, rest = bytes > (size_t)(from - name) ? bytes - (size_t)(from - name) : 0;
+	bool is_cut = rest > width - dots;
+	size_t shown = is_cut ? width - dots - 2 : rest;
+	while (is_cut && shown && ((unsigned char)from[shown] & 0xc0) == 0x80)
+		shown--;
+	snprintf(out, room, "%s%.*s%s", dots ? ".." : "", (int)shown, from, is_cut ? ".." : "");
+}
+
+/* Entries that were shortened alike, sorted by their names: those of other names get other texts. */
+static void tell_apart(struct entry **entries, size_t count, size_t width)
+{
+	for (size_t i = 0; i < count; i++)
+		entries[i]->differs_at = 0;
+	for (size_t i = 1; i < count; i++) {
+		size_t bytes = common_bytes(entries[i - 1]->name, entries[i]->name);
+		if (!entries[i]->name[bytes] && !entries[i - 1]->name[bytes]) {
+			entries[i]->differs_at = entries[i - 1]->differs_at;
+			continue;
+		}
+		entries[i]->differs_at = bytes;
+		if (bytes > entries[i - 1]->differs_at)
+			entries[i - 1]->differs_at = bytes;
+	}
+	/* A name that stands there twice is one. */
+	for (size_t i = count; i-- > 1;)
+		if (strcmp(entries[i - 1]->name, entries[i]->name) == 0)
+			entries[i - 1]->differs_at = entries[i]->differs_at;
+	for (size_t i = 0; i < count; i++) {
+		char text[TW_NAME_SHORT_BYTES];
+		if (!entries[i]->differs_at)
+			continue;
+		keep_word(entries[i]->name, entries[i]->differs_at, width, text, sizeof text);
+		char *copy = strdup(text);
+		if (!copy)
+			return;
+		free(entries[i]->text);
+		entries[i]->text = copy;
+	}
+}
+
+char **tw_names_shorten(const char *const *names, size_t count, size_t width)
+{
+	char **texts = calloc(count + 1, sizeof *texts), text[TW_NAME_SHORT_BYTES];
+	struct entry *entries = calloc(count + 1, sizeof *entries), **sorted = calloc(count + 1, sizeof *sorted);
+	bool is_made = texts && entries && sorted;
+	for (size_t i = 0; is_made && i < count; i++) {
+		tw_name_shorten(names[i], width, text, sizeof text);
+		entries[i] = (struct entry){.name = names[i], .text = strdup(text)};
+		sorted[i] = &entries[i];
+		is_made = entries[i].text != NULL;
+	}
+	if (is_made)
+		qsort(sorted, count, sizeof *sorted, by_text);
+	for (size_t i = 0, end; is_made && i < count; i = end) {
+		for (end = i + 1; end < count && strcmp(sorted[i]->text, sorted[end]->text) == 0;)
+			end++;
+		if (end - i > 1)
+			tell_apart(sorted + i, end - i, width);
+	}
+	for (size_t i = 0; entries && texts && i < count; i++)
+		texts[i] = entries[i].text;
+	free(entries);
+	free(sorted);
+	if (is_made)
+		return texts;
+	tw_names_shorten_free(texts, count);
+	return NULL;
+}
+
+void tw_names_shorten_free(char **texts, size_t count)
+{
+	for (size_t i = 0; texts && i < count; i++)
+		free(texts[i]);
+	free(texts);
 }
