@@ -40,6 +40,11 @@
 #define TW_RS_REFUSED_MAX (UINT64_C(1) << 32)
 /* A thread's first ring; it takes larger ones, in such steps, when it finds them full. */
 #define TW_RS_FIRST_RING_BYTES TW_RB_BYTES_MIN
+/* Of a thread's first ring so much has memory at first, and so much more each time it comes to the end of that. */
+#define TW_RS_PRESENT_BYTES	 (UINT64_C(12) << 10)
+#define TW_RS_PRESENT_STEP_BYTES (UINT64_C(64) << 10)
+/* First rings that are prepared before threads ask for them: as many as the process has rings, and at most so many. */
+#define TW_RS_RINGS_AHEAD_MAX 16
 #define TW_RS_GROWTH	       4
 /* The definitions log of one process image, and how much of it a process maps at a time. */
 #define TW_RS_DEFS_BYTES      (UINT64_C(32) << 20)
@@ -52,6 +57,8 @@ _Static_assert(TW_RB_RECORD_BYTES_MAX < (1 << 16), "a record's length fits its h
 _Static_assert(TW_RB_RECORD_BYTES_MAX % TW_RB_ALIGN_BYTES == 0, "the largest record ends on a step");
 _Static_assert(TW_RB_RECORD_BYTES_MAX * 2 <= TW_RB_BYTES_MIN / 2,
 	       "the largest record, its padding and a loss record fit half of the smallest ring");
+_Static_assert(TW_RB_RECORD_BYTES_MAX * 3 <= TW_RS_PRESENT_STEP_BYTES - TW_RS_PRESENT_BYTES,
+	       "with a step more there is memory for the largest record, its padding and a loss record");
 _Static_assert(TW_RB_RECORD_BYTES_MAX <= TW_RB_BYTES_MIN / TW_RB_CHUNKS,
 	       "the largest record fits one piece of the smallest overwriting ring");
 

@@ -208,6 +208,8 @@ static void produce(struct tw_bench *bench)
 	tw_bench_pin(1);
 	if (tw_rs_image_claim(rs, &image) || !tw_rs_ring_claim(rs, &who, &producer))
 		abort();
+	while (tw_rs_ring_populate(rs, &producer, true))
+		;
 	n = tw_bench_start(bench);
 	for (uint64_t i = 0; i < n; i++)
 		emit(&producer, i, (uint32_t)next_random(&seed));
@@ -284,6 +286,8 @@ static void record_events(uint64_t count)
 	rs = tw_recorder_ring_set(recorder);
 	if (tw_rs_image_claim(rs, &image) || !tw_rs_ring_claim(rs, &who, &producer))
 		abort();
+	while (tw_rs_ring_populate(rs, &producer, true))
+		;
 	for (uint64_t i = 0; i < count; i++) {
 		emit(&producer, i, (uint32_t)next_random(&seed));
 		if (i % 50000 == 0)

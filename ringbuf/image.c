@@ -43,7 +43,7 @@ void tw_rs_own_fini(struct tw_rs *rs)
 	if (own->process_id && !rs->config.is_anonymous) {
 		for (uint32_t i = 0; i < TW_RS_IMAGE_RINGS_MAX; i++)
 			unmap_ring(rs, i);
-		tw_sys_unmap(own->anchor, TW_PAGE_BYTES);
+		tw_sys_unmap(own->anchor, own->anchor_bytes);
 		tw_sys_unmap(own->defs, own->defs_mapped_bytes);
 		tw_sys_unmap(own->head, TW_RS_HEAD_BYTES);
 	}
@@ -133,6 +133,7 @@ static int make_file(struct tw_rs *rs, uint64_t lease)
 	own->defs = pieces[1].mapped;
 	own->defs_mapped_bytes = TW_RS_DEFS_STEP_BYTES;
 	own->anchor = pieces[2].mapped;
+	own->anchor_bytes = TW_PAGE_BYTES;
 	error = make_present(own);
 	if (error) {
 		own->process_id = tw_sys_process_id();
@@ -267,6 +268,7 @@ void tw_rs_ring_after_fork_in_child(struct tw_rs *rs, struct tw_rb_producer *pro
 	/* RELAXED rb.claim: as above. */
 	tw_store_relaxed(&shared->oldest_pos, producer->pos);
 	producer->growth_bytes = 0;
+	producer->present_bytes = producer->mask + 1;
 }
 
 /* ---- events without a ring ---- */

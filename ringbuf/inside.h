@@ -21,6 +21,33 @@ static inline uint64_t tw_rs_image_bytes(const struct tw_rs_config *config)
 	return TW_RS_RINGS_AT + TW_RS_IMAGE_RINGS_BYTES(config) + TW_PAGE_BYTES;
 }
 
+/* What a thread begins with. */
+static inline uint64_t tw_rs_first_bytes(const struct tw_rs_config *config)
+{
+	bool is_whole = config->has_fixed_rings || config->is_anonymous;
+
+	return is_whole || config->ring_bytes < TW_RS_FIRST_RING_BYTES ? config->ring_bytes : TW_RS_FIRST_RING_BYTES;
+}
+
+/* Of first rings that are prepared for an image that has so many rings. */
+static inline uint64_t tw_rs_ahead_bytes(const struct tw_rs_config *config, uint32_t ring_count)
+{
+	return (ring_count < TW_RS_RINGS_AHEAD_MAX ? ring_count : TW_RS_RINGS_AHEAD_MAX) *
+	       (tw_rs_first_bytes(config) + TW_PAGE_BYTES);
+}
+
+/* So much of a ring's data has memory from now on: never less than before. */
+static inline void tw_rs_raise_present(struct tw_rs_ring *ring, uint64_t present_bytes)
+{
+	uint32_t pages = (uint32_t)(present_bytes / TW_PAGE_BYTES);
+	/* RELAXED rs.present: a first look. */
+	uint32_t before = tw_load_relaxed(&ring->present_pages);
+
+	/* PAIR rs.present: acquire and release; acquire in present_bytes().  Memory is there before it is said. */
+	while (before < pages && !tw_cas_acq_rel(&ring->present_pages, &before, pages))
+		;
+}
+
 static inline void tw_rs_image_name(uint64_t lease, char out[40])
 {
 	snprintf(out, 40, "image-%llu", (unsigned long long)lease);

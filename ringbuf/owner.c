@@ -393,22 +393,34 @@ void tw_rs_image_recycle(struct tw_rs *rs, uint32_t slot)
 
 /* ---- memory ahead ---- */
 
-#define AHEAD_BYTES (4 * (TW_RS_FIRST_RING_BYTES + TW_PAGE_BYTES))
-
+/* The beginnings of the small rings that would be cut next.  A larger one that is cut meanwhile lies elsewhere. */
 void tw_rs_populate_ahead(struct tw_rs *rs, uint32_t slot)
 {
 	struct tw_rs_seen_image *image = &rs->images[slot];
-	uint64_t from = image->populated_end, to = image->rings_end + AHEAD_BYTES, end = tw_rs_image_bytes(&rs->config);
+	uint64_t ring_bytes = TW_PAGE_BYTES + tw_rs_first_bytes(&rs->config);
+	uint64_t at = image->populated_end, to = image->rings_end + tw_rs_ahead_bytes(&rs->config, image->ring_count);
 
 	/* A program of one thread, and each of a thousand, needs no more than it has. */
 	if (rs->anonymous || image->state != TW_RS_IMAGE_LIVE || image->ring_count < 2)
 		return;
-	if (from < image->rings_end)
-		from = image->rings_end;
-	if (to > end)
-		to = end;
-	if (to <= from)
-		return;
-	tw_sys_populate_write(image->memory + from, to - from);
-	image->populated_end = to;
+	if (at < image->rings_end || (at - image->rings_end) % ring_bytes)
+		at = image->rings_end;
+	for (; at < to && at + ring_bytes <= tw_rs_image_bytes(&rs->config); at += ring_bytes)
+		tw_sys_populate_write(image->memory + at, TW_PAGE_BYTES + TW_RS_PRESENT_BYTES);
+	image->populated_end = at;
+}
+
+void tw_rs_populate_for(struct tw_rs *rs, uint32_t slot)
+{
+	struct tw_rs_image_head *head = (struct tw_rs_image_head *)(void *)rs->images[slot].memory;
+
+	for (uint32_t i = rs->images[slot].first_ring; head && i != TW_RS_NONE; i = rs->rings[i].next) {
+		const struct tw_rs_seen_ring *ring = &rs->rings[i];
+		struct tw_rs_ring *entry = &head->rings[ring->index];
+
+		/* PAIR rs.present: acquire; as in present_bytes(). */
+		if (tw_rs_ring_state(rs, i) == TW_RB_LIVE && tw_load_acquire(&entry->present_pages) < ring->data_bytes / TW_PAGE_BYTES &&
+		    tw_sys_populate_write(ring->shared, TW_PAGE_BYTES + ring->data_bytes) != -EFAULT)
+			tw_rs_raise_present(entry, ring->data_bytes);
+	}
 }

@@ -2,9 +2,11 @@
 /*
  * pool.c - the member's rings: claimed, cut from the image's file, grown, given back.
  *
- * The file's next ring begins at the anchor, a page that is mapped.  mremap() with an old size of 0 maps the same page of the
- * file again, and what follows it: a ring, and behind it the page that is the next anchor.  So nothing is mapped but rings
- * that were cut, and neither path nor descriptor is needed.
+ * The file's next ring begins at the anchor, where a page and perhaps more is mapped.  mremap() with an old size of 0 maps the
+ * same page of the file again, and what follows it: a ring, and behind it the next anchor, with addresses for some more small
+ * rings.  So little is mapped but rings that were cut, and neither path nor descriptor is needed.
+ *
+ * A thread's first ring has memory for a few records at first; more of it comes as the thread goes on.
  *
  * All rings of all images together stay below the cap.  Larger rings may take three quarters of it, and of what is left of
  * these no more than half at once: the last quarter is for first rings of further threads.
@@ -43,24 +45,38 @@ static bool take_bytes(struct tw_rs *rs, uint64_t bytes, enum need need)
 	return false;
 }
 
+/* At least so much behind the anchor; where addresses are short, no more. */
+static bool map_further(struct tw_rs *rs, uint64_t bytes)
+{
+	struct tw_rs_own *own = &rs->own;
+	/* RELAXED rs.cut: under the lock. */
+	uint64_t before_bytes = own->anchor_bytes, ahead = tw_rs_ahead_bytes(&rs->config, tw_load_relaxed(&own->head->ring_count));
+	uint8_t *before = own->anchor, *at;
+
+	at = tw_sys_map_again(before, bytes + ahead);
+	if (!at)
+		at = tw_sys_map_again(before, bytes + (ahead = 0));
+	if (!at)
+		return false;
+	tw_sys_keep_from_children(at, bytes + ahead);
+	/* In this order: in a child that is forked now the anchor is still ours to map over. */
+	own->anchor_bytes = bytes + ahead;
+	own->anchor = at;
+	tw_compiler_barrier();
+	tw_sys_unmap(before, before_bytes);
+	return true;
+}
+
 static void *map_next(struct tw_rs *rs, size_t bytes)
 {
 	struct tw_rs_own *own = &rs->own;
-	uint8_t *at, *before = own->anchor;
+	uint8_t *at;
 
-	if (rs->config.is_anonymous) {
-		at = own->anchor;
-		own->anchor += bytes;
-		return at;
-	}
-	at = tw_sys_map_again(own->anchor, bytes + TW_PAGE_BYTES);
-	if (!at)
+	if (!rs->config.is_anonymous && bytes + TW_PAGE_BYTES > own->anchor_bytes && !map_further(rs, bytes + TW_PAGE_BYTES))
 		return NULL;
-	tw_sys_keep_from_children(at, bytes + TW_PAGE_BYTES);
-	/* In this order: in a child that is forked now the anchor is still ours to map over. */
-	own->anchor = at + bytes;
-	tw_compiler_barrier();
-	tw_sys_unmap(before, TW_PAGE_BYTES);
+	at = own->anchor;
+	own->anchor_bytes -= bytes;
+	own->anchor += bytes;
 	return at;
 }
 
@@ -129,16 +145,33 @@ static void set_state(struct tw_rs *rs, uint32_t index, uint32_t word)
 	tw_store_release(&rs->own.head->rings[index].state, word);
 }
 
-/* What the anonymous memory of this process lacks comes when it is touched, and not by a file system that may be full. */
-static bool populate(const struct tw_rs *rs, struct tw_rb_shared *shared, uint64_t data_bytes)
+static uint64_t present_bytes(const struct tw_rs *rs, uint32_t index)
 {
-	if (rs->config.is_anonymous && data_bytes > TW_RS_FIRST_RING_BYTES)
-		data_bytes = TW_RS_FIRST_RING_BYTES;
-	return tw_sys_populate_write(shared, TW_PAGE_BYTES + data_bytes) != -EFAULT;
+	/* PAIR rs.present: acquire; release in tw_rs_raise_present(). */
+	return (uint64_t)tw_load_acquire(&rs->own.head->rings[index].present_pages) * TW_PAGE_BYTES;
 }
 
-/* An empty ring of this thread's own, CLAIMED; TW_RS_NONE: none. */
-static uint32_t take(struct tw_rs *rs, uint64_t data_bytes, enum need need)
+/* Memory for so much of the data.  What anonymous memory lacks comes when it is touched: there is no file system to be full. */
+static bool populate(const struct tw_rs *rs, uint32_t index, uint64_t wanted_bytes)
+{
+	uint8_t *from = (uint8_t *)rs->own.rings[index];
+	uint64_t data_bytes = rs->own.ring_bytes[index], has_bytes = present_bytes(rs, index), bytes;
+
+	if (wanted_bytes > data_bytes)
+		wanted_bytes = data_bytes;
+	if (has_bytes >= wanted_bytes)
+		return true;
+	bytes = wanted_bytes - has_bytes + (has_bytes ? 0 : TW_PAGE_BYTES);
+	if (has_bytes)
+		from += TW_PAGE_BYTES + has_bytes;
+	if (tw_sys_populate_write(from, bytes) == -EFAULT)
+		return false;
+	tw_rs_raise_present(&rs->own.head->rings[index], rs->config.is_anonymous ? data_bytes : wanted_bytes);
+	return true;
+}
+
+/* An empty ring of this thread's own, CLAIMED, with memory for so much; TW_RS_NONE: none. */
+static uint32_t take(struct tw_rs *rs, uint64_t data_bytes, enum need need, uint64_t wanted_bytes)
 {
 	uint32_t index;
 	bool is_new = false;
@@ -155,25 +188,18 @@ static uint32_t take(struct tw_rs *rs, uint64_t data_bytes, enum need need)
 	if (index != TW_RS_NONE)
 		set_state(rs, index, tw_rs_ring_word(TW_RB_CLAIMED, 0));
 	tw_quiet_unlock(&rs->own.cutting);
-	if (index == TW_RS_NONE || !is_new)
+	if (index == TW_RS_NONE)
 		return index;
-	data_bytes = rs->own.ring_bytes[index];
-	if (!populate(rs, rs->own.rings[index], data_bytes)) {
-		set_state(rs, index, tw_rs_ring_word(TW_RB_ABSENT, 0));
+	if (!populate(rs, index, wanted_bytes)) {
+		set_state(rs, index, tw_rs_ring_word(is_new ? TW_RB_ABSENT : TW_RB_READY, 0));
 		return TW_RS_NONE;
 	}
-	tw_rb_shared_init(rs->own.rings[index], index, data_bytes);
+	if (is_new)
+		tw_rb_shared_init(rs->own.rings[index], index, rs->own.ring_bytes[index]);
 	return index;
 }
 
 /* ---- claiming ---- */
-
-static uint64_t first_bytes(const struct tw_rs *rs)
-{
-	bool is_whole = rs->config.has_fixed_rings || rs->config.is_anonymous;
-
-	return is_whole || rs->config.ring_bytes < TW_RS_FIRST_RING_BYTES ? rs->config.ring_bytes : TW_RS_FIRST_RING_BYTES;
-}
 
 static void set_growth(const struct tw_rs *rs, struct tw_rb_producer *producer)
 {
@@ -205,15 +231,17 @@ static void write_claim(struct tw_rs *rs, struct tw_rb_shared *shared, const str
 /* Fixed rings get smaller as the cap comes near. */
 static uint32_t take_first(struct tw_rs *rs, bool may_pass_cap)
 {
-	uint64_t bytes = first_bytes(rs);
+	uint64_t bytes = tw_rs_first_bytes(&rs->config);
 	/* RELAXED rs.cut: a hint. */
 	bool is_first = tw_load_relaxed(&rs->own.head->ring_count) == 0;
 	uint32_t index;
 
 	do
-		index = take(rs, bytes, bytes > TW_RS_FIRST_RING_BYTES && !is_first ? NEED_GROWTH : NEED_FIRST);
+		index = take(rs, bytes, bytes > TW_RS_FIRST_RING_BYTES && !is_first ? NEED_GROWTH : NEED_FIRST,
+			     TW_RS_PRESENT_BYTES);
 	while (index == TW_RS_NONE && (bytes /= 2) >= TW_RS_FIRST_RING_BYTES);
-	return index == TW_RS_NONE && may_pass_cap ? take(rs, TW_RS_FIRST_RING_BYTES, NEED_ANY) : index;
+	return index == TW_RS_NONE && may_pass_cap ? take(rs, TW_RS_FIRST_RING_BYTES, NEED_ANY, TW_RS_PRESENT_BYTES) :
+						       index;
 }
 
 bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw_rb_producer *producer)
@@ -232,6 +260,7 @@ bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw
 		shared = rs->own.rings[index];
 		/* One that was written over stays CLAIMED: nobody gets it. */
 	} while (!tw_rb_producer_init(producer, shared, (enum tw_rb_policy)rs->config.policy));
+	tw_rb_producer_set_present(producer, present_bytes(rs, index));
 	write_claim(rs, shared, who);
 	producer->owner_wake = &rs->control->wake;
 	producer->owner_unwakeable = &rs->control->unwakeable;
@@ -257,9 +286,10 @@ bool tw_rs_ring_grow(struct tw_rs *rs, struct tw_rb_producer *producer)
 
 	if (!producer->growth_bytes || !tw_rs_is_own_process(rs) || rs->own.rings[old_index] != from)
 		return false;
-	index = take(rs, producer->growth_bytes, NEED_GROWTH);
+	/* Positions run on: anywhere in the larger ring. */
+	index = take(rs, producer->growth_bytes, NEED_GROWTH, UINT64_MAX);
 	if (index == TW_RS_NONE && smaller > producer->mask + 1)
-		index = take(rs, smaller, NEED_GROWTH);
+		index = take(rs, smaller, NEED_GROWTH, UINT64_MAX);
 	if (index == TW_RS_NONE)
 		return false;
 	to = rs->own.rings[index];
@@ -270,6 +300,33 @@ bool tw_rs_ring_grow(struct tw_rs *rs, struct tw_rb_producer *producer)
 	tw_store_relaxed(&from->grown_to, index + 1);
 	end_ring(rs, old_index, producer->live_word);
 	return true;
+}
+
+bool tw_rs_ring_populate(struct tw_rs *rs, struct tw_rb_producer *producer, bool may_call)
+{
+	uint32_t index = producer->ring_index;
+	uint64_t next = (producer->present_bytes + TW_RS_PRESENT_STEP_BYTES) & ~(TW_RS_PRESENT_STEP_BYTES - 1);
+
+	if (rs->own.rings[index] != producer->shared)
+		return false;
+	if (may_call && present_bytes(rs, index) == producer->present_bytes)
+		populate(rs, index, next);
+	if (present_bytes(rs, index) <= producer->present_bytes)
+		return false;
+	tw_rb_producer_set_present(producer, present_bytes(rs, index));
+	return true;
+}
+
+void tw_rs_populate_own(struct tw_rs *rs)
+{
+	/* PAIR rs.ring_count: acquire; release in cut().  Where the rings below it are mapped is seen. */
+	uint32_t count = tw_load_acquire(&rs->own.head->ring_count);
+
+	for (uint32_t i = 0; rs->own.process_id && i < count; i++) {
+		/* PAIR rs.state: acquire; what has memory is seen with the state. */
+		if ((tw_load_acquire(&rs->own.head->rings[i].state) & 0xff) == TW_RB_LIVE)
+			populate(rs, i, UINT64_MAX);
+	}
 }
 
 void tw_rs_ring_end(struct tw_rs *rs, struct tw_rb_producer *producer)

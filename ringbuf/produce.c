@@ -2,9 +2,10 @@
 /*
  * produce.c - the producer's slow half.
  *
- * limit_pos is where the fast path must stop and look: the end of the room that was known last, or
- * the end of the data (of the chunk, where old records are overwritten), whichever comes first.  A
- * refusal sets it to 0, so that every further record comes here until the loss has been told.
+ * limit_pos is where the fast path must stop and look: the end of the room that was known last, the
+ * end of the data (of the chunk, where old records are overwritten), or the end of what has memory,
+ * whichever comes first.  A refusal sets it to 0, so that every further record comes here until the
+ * loss has been told.
  */
 #include "ringbuf/ringbuf.h"
 #include "base/clock.h"
@@ -65,15 +66,38 @@ static void set_limit(struct tw_rb_producer *producer)
 	uint64_t end = piece_end(producer, producer->pos);
 	uint64_t room_end = producer->cached_tail_pos + producer->mask + 1, next;
 
+	/* Where memory ends: where the data do, once all of them have some. */
+	next = producer->pos - (producer->pos & producer->mask) + producer->present_bytes;
 	if (producer->policy == TW_RB_OVERWRITE) {
-		producer->limit_pos = producer->chunk_end_pos;
+		producer->limit_pos = producer->chunk_end_pos < next ? producer->chunk_end_pos : next;
 		return;
 	}
+	if (next < end)
+		end = next;
 	producer->limit_pos = end < room_end ? end : room_end;
 	/* A quarter waits then, or may wait again: an owner that sleeps is woken. */
 	next = producer->pos < wake_pos(producer) ? wake_pos(producer) : producer->pos + (producer->mask + 1) / 4;
 	if (next < producer->limit_pos)
 		producer->limit_pos = next;
+}
+
+void tw_rb_producer_set_present(struct tw_rb_producer *producer, uint64_t present_bytes)
+{
+	producer->present_bytes = present_bytes;
+	producer->limit_pos = 0;
+}
+
+/* The record, a loss record before it, and a pad before each. */
+static uint64_t room_for(uint32_t bytes)
+{
+	return (uint64_t)bytes * 2 + sizeof(struct tw_rb_loss_record) * 2;
+}
+
+bool tw_rb_lacks_memory(const struct tw_rb_producer *producer, uint32_t bytes)
+{
+	uint64_t data_bytes = producer->mask + 1, end = (producer->pos & producer->mask) + room_for(bytes);
+
+	return producer->present_bytes < data_bytes && producer->present_bytes < end;
 }
 
 bool tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *shared, enum tw_rb_policy policy)
@@ -82,6 +106,7 @@ bool tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *s
 	producer->shared = shared;
 	producer->data = tw_rb_data(shared);
 	producer->mask = shared->data_bytes - 1;
+	producer->present_bytes = shared->data_bytes;
 	producer->policy = (uint32_t)policy;
 	producer->ring_index = shared->ring_index;
 	/* RELAXED rb.claim: the ring is this thread's alone until it becomes LIVE by PAIR rs.state. */
@@ -156,6 +181,7 @@ void tw_rb_producer_move(struct tw_rb_producer *producer, struct tw_rb_shared *t
 	producer->shared = to;
 	producer->data = tw_rb_data(to);
 	producer->mask = to->data_bytes - 1;
+	producer->present_bytes = to->data_bytes;
 	producer->ring_index = to->ring_index;
 	producer->cached_tail_pos = producer->pos;
 	producer->chunk_end_pos = piece_end(producer, producer->pos);
@@ -371,6 +397,8 @@ enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t 
 		tw_rb_refuse(producer, TW_RB_LOST_TOO_BIG, ticks);
 		return TW_RB_TOO_BIG;
 	}
+	if (tw_rb_lacks_memory(producer, bytes))
+		return TW_RB_WAIT;
 	/* Losses by overwriting stand at the beginning of a snapshot, not where the next record comes. */
 	if (!is_overwriting && is_loss_due(producer, ticks)) {
 		if (!find_room(producer, sizeof(struct tw_rb_loss_record), ticks))
@@ -395,17 +423,15 @@ refuse:
 	return TW_RB_FULL;
 }
 
-/* Room for the record, a loss record before it, and a pad. */
 static bool has_room(struct tw_rb_producer *producer, uint32_t bytes)
 {
-	uint64_t need = (uint64_t)bytes * 2 + sizeof(struct tw_rb_loss_record) * 2;
 	/*
 	 * PAIR rb.waiting: seq_cst; the exchange in tw_rb_consume().  Either this load sees the new
 	 * tail, or the consumer's exchange sees the 1 in `waiting`.
 	 */
 	uint64_t tail = tw_load_seq_cst(&producer->shared->tail_pos);
 
-	return producer->pos + need <= tail + producer->mask + 1;
+	return producer->pos + room_for(bytes) <= tail + producer->mask + 1;
 }
 
 bool tw_rb_wait_room(struct tw_rb_producer *producer, uint32_t bytes, uint64_t timeout_ns)

@@ -141,13 +141,14 @@ _Static_assert(sizeof(struct tw_rb_shared) <= TW_PAGE_BYTES, "the header is one 
  */
 struct tw_rb_producer {
 	uint64_t pos;
-	uint64_t limit_pos; /* min(cached tail + data_bytes, next end of the data or of the chunk) */
+	uint64_t limit_pos; /* min(cached tail + data_bytes, next end of the data, of the chunk, or of what has memory) */
 	uint64_t mask;
 	uint8_t *data;
 	struct tw_rb_shared *shared; /* NULL: no ring */
 	/* Of the owner; NULL: it looks often.  The second is set where a filter forbids us to wake by the first. */
 	_Atomic uint32_t *owner_wake, *owner_unwakeable;
 	uint64_t cached_tail_pos;
+	uint64_t present_bytes; /* of the data, from its beginning, that have memory; less than all in the first round only */
 	uint32_t policy;
 	uint32_t ring_index;
 	uint32_t live_word; /* ringset.h: what the ring's entry in the table is during this lease */
@@ -165,7 +166,8 @@ enum tw_rb_outcome {
 	TW_RB_OK = 0,
 	TW_RB_FULL,    /* counted */
 	TW_RB_TOO_BIG, /* counted */
-	TW_RB_WAIT     /* TW_RB_BLOCK, or it may grow: a larger ring, or wait for room outside the read section; not counted */
+	/* Not counted: the ring needs memory, or gives way to a larger one, or TW_RB_BLOCK: wait outside the read section. */
+	TW_RB_WAIT
 };
 
 /*
@@ -196,6 +198,12 @@ bool tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *s
  * Threads: the producer, with signals blocked.  The ring that it leaves stays as it is: the consumer drains it.
  */
 void tw_rb_producer_move(struct tw_rb_producer *producer, struct tw_rb_shared *to);
+
+/* So much of the data has memory.  Of a ring that the producer has begun: all, unless it is told. */
+void tw_rb_producer_set_present(struct tw_rb_producer *producer, uint64_t present_bytes);
+
+/* Would a record of this size, and what may have to stand before it, lie where there is no memory yet? */
+bool tw_rb_lacks_memory(const struct tw_rb_producer *producer, uint32_t bytes);
 
 /* Forgets the ring, which stays as it is: the consumer drains it. */
 void tw_rb_producer_fini(struct tw_rb_producer *producer);

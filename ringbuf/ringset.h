@@ -132,7 +132,8 @@ struct tw_rs_ring {
 	/* Written by the member before ring_count passes the entry; constant. */
 	_Atomic uint32_t offset_pages; /* of the header page in the file; data_bytes follow it */
 	_Atomic uint32_t data_pages;
-	uint32_t reserved;
+	/* Of these, from the beginning, have memory.  It grows: by the member, and by the owner where the member may not. */
+	_Atomic uint32_t present_pages; /* PAIR rs.present */
 };
 
 /* How an image's file begins. */
@@ -174,7 +175,8 @@ struct tw_rs_own {
 	uint8_t *defs;
 	uint64_t defs_mapped_bytes;
 	bool is_moving; /* defs, just now */
-	uint8_t *anchor; /* a page of the file where the next ring is to be: mremap() makes more of it */
+	uint8_t *anchor; /* where the next ring is to be: mremap() makes more of its first page */
+	uint64_t anchor_bytes; /* that are mapped there: a page at least */
 	uint32_t slot;
 	int32_t process_id; /* of the image; 0: there is none */
 	uint64_t lease;
@@ -388,6 +390,22 @@ static inline bool tw_rs_may_grow(const struct tw_rb_producer *producer)
  */
 bool tw_rs_ring_grow(struct tw_rs *rs, struct tw_rb_producer *producer);
 
+/*
+ * tw_rs_ring_populate - memory for what comes next in a ring that has too little (tw_rb_lacks_memory()).
+ *
+ * @may_call	the thread may make system calls; else only what the owner has made present counts.
+ * Returns false where there is none: no record may be written.
+ * Threads: the producer.  System calls: madvise.
+ */
+bool tw_rs_ring_populate(struct tw_rs *rs, struct tw_rb_producer *producer, bool may_call);
+
+/*
+ * tw_rs_populate_own - memory for the whole of each ring of this process that is in use.
+ *
+ * Before its threads may make no more system calls.  A ring that finds none stays as it is.  Threads: any.
+ */
+void tw_rs_populate_own(struct tw_rs *rs);
+
 /* Says that a ring, or a slot, is wanted, and wakes the owner.  Signal handlers: yes. */
 void tw_rs_want(struct tw_rs *rs);
 
@@ -527,8 +545,10 @@ bool tw_rs_image_reap(struct tw_rs *rs, uint32_t slot);
 /* ENDED and drained: its file is removed, its entries are free again. */
 void tw_rs_image_recycle(struct tw_rs *rs, uint32_t slot);
 
-/* Memory behind the last ring of each image with several threads: what they take next is there then. */
+/* Memory behind the last ring of an image with several threads: what further threads begin with is there then. */
 void tw_rs_populate_ahead(struct tw_rs *rs, uint32_t slot);
+/* Memory for the whole of each ring that is in use, of an image whose threads may make no system calls. */
+void tw_rs_populate_for(struct tw_rs *rs, uint32_t slot);
 
 /* Does an image live, as far as the owner knows, or is one being made?  tw_rs_image_reap() finds out who has died. */
 bool tw_rs_is_anybody_there(const struct tw_rs *rs);

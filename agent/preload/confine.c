@@ -98,6 +98,7 @@ static bool begin(enum tw_filter_scope scope, struct tw_filter_change *change)
 	*change = tw_filter_begin(scope);
 	if (scope == TW_FILTER_ALL_THREADS)
 		tw_threads_await_calls();
+	tw_threads_populate_rings();
 	return true;
 }
 

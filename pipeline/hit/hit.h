@@ -330,6 +330,8 @@ void tw_hit_leave_abandoned(struct tw_hit_tls *t);
 bool tw_thread_is_own_process(void);
 /* Waits, but not for ever, until no thread waits for a ring or for room. */
 void tw_threads_await_calls(void);
+/* Memory for all that the rings of this process may hold, while there may still be system calls. */
+void tw_threads_populate_rings(void);
 /*
  * Between these the calling thread's calls are ours and no events, though they pass traced slots; those of its signal handlers are
  * the program's.  @frame: of the function that works, or of one that called it.  False: it is inside a hit, or has not joined, and there is nothing to end.  Makes a system call.

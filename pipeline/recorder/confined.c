@@ -45,13 +45,18 @@ void tw_confined_look(struct tw_rs *rs, uint32_t turn)
 		_Atomic uint32_t *seen = &rs->control->slots[i].filter_seen;
 		int32_t process_id = rs->images[i].process_id;
 
-		/* RELAXED filter.seen: a lone word; one who reads it late makes a system call more. */
-		if (!rs->images[i].lease || rs->images[i].state != TW_RS_IMAGE_LIVE || process_id == tw_sys_process_id() ||
-		    tw_load_relaxed(seen))
+		if (!rs->images[i].lease || rs->images[i].state != TW_RS_IMAGE_LIVE || process_id == tw_sys_process_id())
 			continue;
+		/* RELAXED filter.seen: a lone word; one who reads it late makes a system call more. */
+		if (tw_load_relaxed(seen)) {
+			/* Rings that were taken just before. */
+			tw_rs_populate_for(rs, i);
+			continue;
+		}
 		/* The first threads each time, and others in turn. */
 		if (has_more_filters(process_id, own_count, 0) ||
 		    has_more_filters(process_id, own_count, turn % 64 * THREADS_A_LOOK)) {
+			tw_rs_populate_for(rs, i);
 			/* RELAXED filter.seen: as above. */
 			tw_store_relaxed(seen, 1);
 		}

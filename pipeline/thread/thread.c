@@ -323,6 +323,13 @@ void tw_threads_await_calls(void)
 	}
 }
 
+void tw_threads_populate_rings(void)
+{
+	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
+		if (tw_hit_sessions[session].rs)
+			tw_rs_populate_own(tw_hit_sessions[session].rs);
+}
+
 void tw_threads_end_lanes(unsigned session)
 {
 	while (is_anybody_waiting(session))

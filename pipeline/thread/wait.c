@@ -16,7 +16,7 @@
 
 /* A round of the owner's counts for so much at most. */
 #define RING_ROUND_NS UINT64_C(5000000)
-/* After a try in vain: how long a ring that is full grows no more. */
+/* After a try in vain: how long a ring that is full grows no more, and one that lacks memory asks for none. */
 #define GROWTH_PAUSE_US 10000
 
 #define TELL_ROOM_BYTES UINT64_C(256)
@@ -169,6 +169,24 @@ static bool try_to_grow(struct tw_lane *lane, struct tw_rs *rs, uint64_t ticks)
 	return has_grown;
 }
 
+/* The first round of a ring: its next part. */
+static bool try_to_populate(struct tw_lane *lane, struct tw_rs *rs, uint64_t ticks)
+{
+	struct tw_rb_producer *producer = &lane->producer;
+	bool may_call = ticks >= producer->growth_after_ticks && tw_thread_may_call_system();
+
+	if (tw_rs_ring_populate(rs, producer, may_call))
+		return true;
+	if (may_call)
+		producer->growth_after_ticks = ticks + GROWTH_PAUSE_US * (tw_clock_ticks_per_second() / 1000000);
+	/* In a ring that is written over, full means something else. */
+	if (producer->policy == TW_RB_OVERWRITE)
+		tw_rs_count_no_ring(rs, ticks);
+	else
+		tw_rb_refuse(producer, TW_RB_LOST_FULL, ticks);
+	return false;
+}
+
 enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes,
 			  uint64_t ticks, uint64_t *todo)
 {
@@ -178,6 +196,12 @@ enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still
 	uint64_t run_stamp = lane->run_stamp, epoch = epoch_now(), wanted;
 	bool has_room;
 
+	/* Nothing but memory: in its first round a ring has room. */
+	if (tw_rb_lacks_memory(&lane->producer, bytes)) {
+		has_room = try_to_populate(lane, rs, ticks);
+		errno = saved_errno;
+		return has_room ? TW_ROOM_GROWN : TW_ROOM_NONE;
+	}
 	if (try_to_grow(lane, rs, ticks)) {
 		errno = saved_errno;
 		return TW_ROOM_GROWN;

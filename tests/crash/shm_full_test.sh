@@ -28,4 +28,5 @@ grep -q 'dev/shm' refused.err || fail "it does not say what is full: $(cat refus
 is "$code" 0 "the program on a full tmpfs"
 accounts full.tw
 [ "$(json 'd["lost"]["no_ring"]')" -gt 0 ] || fail "sixty threads found rings on a full tmpfs"
+[ "$(json 'd["lost"]["full"]')" -gt 0 ] || fail "a ring that had memory for a few records found more on a full tmpfs"
 is "$(cat full.left)" shm/filling "what the recording leaves on tmpfs"

@@ -5,7 +5,7 @@
  *	threads short N		N threads, eight at a time, 25 calls each
  *	threads cancel N	N threads, cancelled asynchronously wherever they are
  *	threads raw N		N threads that leave by the system call, behind libc's back
- *	threads fill FILE N	N threads after FILE has taken all room of its file system
+ *	threads fill FILE N	a few calls; FILE takes all room of its file system; 3000 calls; N threads
  *	threads calls N [CODE]	N calls from one thread
  *	threads beat SECONDS	calls until it has worked for so long; says how long it waited between two, and how often
  *
@@ -170,6 +170,19 @@ static void fill(const char *path)
 	close(fd);
 }
 
+/* A thread that has a ring, and others that come later. */
+static void run_full(const char *path, struct worker *own, unsigned count)
+{
+	uint64_t number = 0;
+
+	while (number < 10)
+		call_once(own, ++number);
+	fill(path);
+	while (number < 3010)
+		call_once(own, ++number);
+	run_many(count);
+}
+
 static uint64_t now_ns(void)
 {
 	struct timespec time;
@@ -237,9 +250,7 @@ int main(int argc, char **argv)
 	else if (!strcmp(argv[1], "beat"))
 		run_beat(atof(argv[2]));
 	else if (!strcmp(argv[1], "fill"))
-		fill(argv[2]);
-	if (!strcmp(argv[1], "fill"))
-		run_many(count);
+		run_full(argv[2], &own, count);
 	for (uint64_t i = 1; !strcmp(argv[1], "calls") && i <= count; i++)
 		call_once(&own, i);
 	add_up(&own);

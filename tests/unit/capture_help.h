@@ -107,7 +107,7 @@ static inline bool begin_thread(struct program *program, struct tw_rb_producer *
 	if (!tw_rs_ring_claim(program->rs, &who, producer))
 		return false;
 	/* As large as was asked for: by the way that a busy thread goes. */
-	while (tw_rs_ring_grow(program->rs, producer))
+	while (tw_rs_ring_grow(program->rs, producer) || tw_rs_ring_populate(program->rs, producer, true))
 		;
 	return true;
 }

@@ -136,6 +136,8 @@ static void record_once(const char *directory, unsigned number, enum tw_recorder
 	assert_int_equal(tw_rs_defs_append(&member, 4, "definition", 10), 0);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_true(tw_rs_ring_claim(&member, &who, &producers[i]));
+		while (tw_rs_ring_populate(&member, &producers[i], true))
+			;
 		fill(&producers[i], 1000 * (i + 1) * (i + 1));
 	}
 	tw_recorder_poll(recorder, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A ring set is private, survives its writers, hands each ring to one thread at a time, lets rings grow without losing,
- *	doubling or moving a record, counts who got none, takes rings and images of the dead back, maps little, and refuses what
- *	is foreign or damaged.
+ * Goal	A ring set is private, survives its writers, hands each ring to one thread at a time, gives rings memory before it is
+ *	written, lets them grow without losing, doubling or moving a record, counts who got none, takes rings and images of the
+ *	dead back, maps little, and refuses what is foreign or damaged.
  * Method	Sets on tmpfs under a name of this process; children that die by SIGKILL; files damaged on purpose.
  */
 #include "base/clock.h"
@@ -11,6 +11,7 @@
 #include "ringbuf/ringset.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -153,8 +154,12 @@ static void a_full_ring_gives_way_to_a_larger_one(void **state)
 		enum tw_rb_outcome outcome = tw_rb_reserve(&producer, 16, made + 1, &room);
 
 		if (outcome == TW_RB_WAIT) {
-			assert_true(tw_rs_ring_grow(&rs, &producer));
-			first_pos[++grown] = producer.pos;
+			if (tw_rb_lacks_memory(&producer, 16)) {
+				assert_true(tw_rs_ring_populate(&rs, &producer, true));
+			} else {
+				assert_true(tw_rs_ring_grow(&rs, &producer));
+				first_pos[++grown] = producer.pos;
+			}
 			continue;
 		}
 		if (outcome != TW_RB_OK)
@@ -190,6 +195,101 @@ static void a_full_ring_gives_way_to_a_larger_one(void **state)
 	assert_true(tw_rs_ring_claim(&rs, &who, &producer));
 	assert_int_equal(producer.ring_index, 1);
 	tw_rs_destroy(&rs);
+}
+
+/* Rings have memory as their first round goes on. */
+
+static uint64_t file_pages(const char *directory)
+{
+	char command[400];
+	uint64_t kib = 0;
+	FILE *du;
+
+	snprintf(command, sizeof command, "du -k -c %s/image-* | tail -n 1", directory);
+	du = popen(command, "r");
+	assert_non_null(du);
+	assert_int_equal(fscanf(du, "%" SCNu64, &kib), 1);
+	pclose(du);
+	return kib / 4;
+}
+
+/* Fills a ring to its end; returns how often it asked for memory. */
+static unsigned fill_ring(struct tw_rs *rs, struct tw_rb_producer *producer, uint64_t records, uint32_t bytes, bool may_call)
+{
+	unsigned asked = 0;
+	void *room;
+
+	for (uint64_t made = 0; made < records;) {
+		if (tw_rb_reserve(producer, bytes, made + 1, &room) == TW_RB_OK) {
+			memset(room, 0, bytes);
+			*(struct tw_rb_record *)room = (struct tw_rb_record){ made + 1, TW_RB_HEAD(3, 0, bytes, made) };
+			tw_rb_commit(producer, bytes);
+			made++;
+			continue;
+		}
+		assert_true(tw_rb_lacks_memory(producer, bytes));
+		if (!tw_rs_ring_populate(rs, producer, may_call))
+			break;
+		asked++;
+	}
+	return asked;
+}
+
+static void memory_comes_as_a_ring_is_filled(void **state)
+{
+	static const enum tw_rb_policy policies[] = { TW_RB_DROP, TW_RB_BLOCK, TW_RB_OVERWRITE };
+	struct tw_rs_claim who = { 0 };
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct tw_rs_options options = { .cap_bytes = 64 << 20, .ring_bytes = i < 2 ? 1 << 16 : 1 << 20, .policy = policies[i] };
+		struct tw_rb_producer producer;
+		struct tw_rs rs;
+		uint64_t before;
+		uint32_t image;
+
+		assert_int_equal(tw_rs_create(&rs, &options), 0);
+		assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
+		before = file_pages(rs.path);
+		assert_true(tw_rs_ring_claim(&rs, &who, &producer));
+		/* A page of the table may have come with it. */
+		assert_in_range(file_pages(rs.path) - before, 4, 5);
+		/* No store where there is no memory, whatever the length. */
+		assert_int_equal(fill_ring(&rs, &producer, 100, 32, false), 0);
+		assert_int_equal(fill_ring(&rs, &producer, 10000, TW_RB_RECORD_BYTES_MAX, false), 0);
+		assert_in_range(file_pages(rs.path) - before, 4, 5);
+		assert_in_range(producer.pos, 3200, 12 << 10);
+		/* To the end: a round of the ring, in steps of 64 KiB. */
+		assert_int_equal(fill_ring(&rs, &producer, (options.ring_bytes - producer.pos) / 32, 32, true),
+				 options.ring_bytes >> 16);
+		assert_true(file_pages(rs.path) - before >= options.ring_bytes >> 12);
+		assert_false(tw_rs_ring_populate(&rs, &producer, true));
+		tw_rs_destroy(&rs);
+	}
+}
+
+static void no_call_is_needed_where_the_owner_or_the_process_came_before(void **state)
+{
+	struct tw_rs_claim who = { 0 };
+
+	for (unsigned by_owner = 0; by_owner < 2; by_owner++) {
+		struct tw_rb_producer producer;
+		struct tw_rs rs;
+		uint32_t image;
+
+		create(&rs, 64 << 20, 1 << 16);
+		assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
+		assert_true(tw_rs_ring_claim(&rs, &who, &producer));
+		assert_int_equal(fill_ring(&rs, &producer, 2048, 32, false), 0);
+		assert_true(producer.pos <= 12 << 10);
+		tw_rs_look(&rs);
+		if (by_owner)
+			tw_rs_populate_for(&rs, image);
+		else
+			tw_rs_populate_own(&rs);
+		assert_int_equal(fill_ring(&rs, &producer, 2048 - producer.pos / 32, 32, false), 1);
+		assert_int_equal(producer.pos, 1 << 16);
+		tw_rs_destroy(&rs);
+	}
 }
 
 static void the_last_quarter_is_for_first_rings(void **state)
@@ -654,6 +754,8 @@ int main(void)
 		cmocka_unit_test(bad_options_are_refused),
 		cmocka_unit_test(each_ring_has_one_owner_and_runs_out),
 		cmocka_unit_test(a_full_ring_gives_way_to_a_larger_one),
+		cmocka_unit_test(memory_comes_as_a_ring_is_filled),
+		cmocka_unit_test(no_call_is_needed_where_the_owner_or_the_process_came_before),
 		cmocka_unit_test(the_last_quarter_is_for_first_rings),
 		cmocka_unit_test(a_member_maps_what_it_uses),
 		cmocka_unit_test(a_child_reaches_nothing_of_its_parent),

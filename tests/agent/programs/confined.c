@@ -2,11 +2,12 @@
 /*
  * confined.c - a program that is ended for a system call that it does not make itself; says how many traced calls it made.
  *
- *	confined HOW FILTER [LATE]
+ *	confined HOW FILTER [late|few]
  *
  * HOW is `prctl`, `seccomp` (by syscall(), for this thread) or `all` (for all threads, one of which makes traced calls all the
  * time).  FILTER is `strict`: all calls but those that the program makes from there on end it; `refused`: the kernel refuses to set
- * it, and nothing changes.  LATE: a thread that is made after the filter makes calls, and ends.
+ * it, and nothing changes.  `late`: a thread that is made after the filter makes calls, and ends.  `few`: only so many come before
+ * the filter that the thread's ring is used for the first time when it is there.
  *
  * `confined before PROGRAM ARGUMENT...` executes a program under a filter that ends it for membarrier(); `confined allowed ...`
  * under one that forbids nothing.
@@ -125,7 +126,7 @@ int main(int argc, char **argv)
 {
 	const struct itimerval often = { { 0, 500 }, { 0, 500 } }, never = { { 0, 0 }, { 0, 0 } };
 	struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
-	int is_refused, is_all;
+	int is_refused, is_all, is_few;
 	pthread_attr_t detached;
 	pthread_t thread;
 	char text[64];
@@ -138,6 +139,7 @@ int main(int argc, char **argv)
 		return execute_confined(argv + 2, SECCOMP_RET_ALLOW);
 	is_all = !strcmp(argv[1], "all");
 	is_refused = !strcmp(argv[2], "refused");
+	is_few = argc > 3 && !strcmp(argv[3], "few");
 	sigaction(SIGALRM, &action, NULL);
 	pthread_attr_init(&detached);
 	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
@@ -149,7 +151,7 @@ int main(int argc, char **argv)
 		while (others != 1)
 			sched_yield();
 	}
-	call(CALLS);
+	call(is_few ? 20 : CALLS);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	/* libseccomp's question whether there is such a system call: its flags must be refused, not the whole mode set. */
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 1, NULL) != -1)
@@ -159,7 +161,7 @@ int main(int argc, char **argv)
 	setitimer(ITIMER_REAL, &often, NULL);
 	call(CALLS);
 	setitimer(ITIMER_REAL, &never, NULL);
-	if (argc > 3) {
+	if (argc > 3 && !is_few) {
 		pthread_create(&thread, &detached, call_late, NULL);
 		spin_until(is_all + 1);
 		others--;
