@@ -67,7 +67,7 @@ def main():
     for folder in ROOMS + OUTSIDE + ["tests", "bench", "include"]:
         paths = sorted(p for p in (root / folder).rglob("*") if p.suffix in {".c", ".h", ".S", ".cc", ".py", ".sh"})
         if folder != "include" and any(p.suffix != ".h" for p in paths) and not (root / folder / "README.md").is_file():
-            problems.append(f"{folder}/: no README.md that says what enters, what leaves and who may call")
+            problems.append(f"{folder}/: no README.md with input, output and threads")
         problems += [f"{folder}/{name}/: no README.md" for name in SEAMS.get(folder, {})
                      if not (root / folder / name / "README.md").is_file()]
         for path in paths:
