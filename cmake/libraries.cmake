@@ -40,8 +40,8 @@ tw_public_library(tracewheel LIBRARIES libck.a gmp m pthread dl
            ROOMS session pipeline catalog breakpoints symbols match ringbuf progress term base)
 # Preloaded into programs that were never told.  It carries the rooms in itself, and what it shows goes before
 # libtracewheel's where a program has that as well.  Without a run path: ld.so would search it whenever the
-# program calls dlopen, which passes through here.
-tw_library(tracewheel-agent LIBRARIES libck.a gmp m pthread dl
+# program calls dlopen, which passes through here.  libm only where libc lacks something that the compiler left to be called.
+tw_library(tracewheel-agent LIBRARIES libck.a gmp -Wl,--as-needed c m -Wl,--no-as-needed pthread dl
            ROOMS agent session pipeline catalog breakpoints symbols match ringbuf progress term base)
 target_sources(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR}/agent/preload/preload.c
                ${CMAKE_SOURCE_DIR}/agent/preload/confine.c agent/preload/fork.c ${CMAKE_SOURCE_DIR}/agent/preload/name.c ${CMAKE_SOURCE_DIR}/agent/preload/signal_stack.c

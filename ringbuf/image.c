@@ -22,7 +22,7 @@ void tw_rs_own_init(struct tw_rs *rs)
 {
 	static const struct tw_quiet_lock unlocked = TW_QUIET_LOCK_INIT;
 
-	memset(&rs->own, 0, sizeof rs->own);
+	memset(&rs->own, 0, offsetof(struct tw_rs_own, rings));
 	rs->own.head = &tw_rs_nowhere;
 	rs->own.cutting = unlocked;
 }
@@ -41,7 +41,7 @@ void tw_rs_own_fini(struct tw_rs *rs)
 	struct tw_rs_own *own = &rs->own;
 
 	if (own->process_id && !rs->config.is_anonymous) {
-		for (uint32_t i = 0; i < TW_RS_IMAGE_RINGS_MAX; i++)
+		for (uint32_t i = 0; i < own->ring_count; i++)
 			unmap_ring(rs, i);
 		tw_sys_unmap(own->anchor, own->anchor_bytes);
 		tw_sys_unmap(own->defs, own->defs_mapped_bytes);
@@ -192,7 +192,7 @@ int tw_rs_image_claim(struct tw_rs *rs, uint32_t *out)
 	uint64_t start_time = 0, lease;
 	uint32_t index;
 	struct tw_rs_slot *slot;
-	uint64_t namespace = tw_sys_pid_namespace();
+	uint64_t namespace = rs->own_pid_namespace ? rs->own_pid_namespace : tw_sys_pid_namespace();
 	int error;
 
 	/* A child that was forked into another pid namespace: its number there is another process's to the owner. */
@@ -248,7 +248,11 @@ void tw_rs_after_fork_in_child(struct tw_rs *rs)
 			tw_sys_map_over(own->defs, own->defs_mapped_bytes);
 		tw_sys_map_over(own->anchor, TW_PAGE_BYTES);
 	}
-	/* Not unmapped: what was interrupted may be about to write there. */
+	/* Not unmapped: what was interrupted may be about to write there.  Nor does it find its ring in the table. */
+	memset(own->rings, 0, own->ring_count * sizeof own->rings[0]);
+	/* The number of the process that forked it is the parent's, so both are of one namespace; else it is asked for again. */
+	if (!own->process_id || tw_sys_parent_process_id() != own->process_id)
+		rs->own_pid_namespace = 0;
 	tw_rs_own_init(rs);
 }
 

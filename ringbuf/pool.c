@@ -9,7 +9,8 @@
  * A thread's first ring has memory for a few records at first; more of it comes as the thread goes on.
  *
  * All rings of all images together stay below the cap.  Larger rings may take three quarters of it, and of what is left of
- * these no more than half at once: the last quarter is for first rings of further threads.
+ * these no more than half at once: the last quarter is for first rings of further threads.  The first ring of a process may pass
+ * the cap, so that each of many processes is recorded: 544 MiB for TW_RS_IMAGES_MAX of them.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -103,7 +104,9 @@ static uint32_t cut(struct tw_rs *rs, uint64_t data_bytes, enum need need)
 	if (index >= TW_RS_IMAGE_RINGS_MAX || !is_entry_present(rs, index) || at + bytes > TW_RS_IMAGE_RINGS_BYTES(&rs->config) || !take_bytes(rs, bytes, need))
 		return TW_RS_NONE;
 	own->rings[index] = map_next(rs, (size_t)bytes);
-	if (!own->rings[index]) {
+	if (own->rings[index])
+		own->ring_count = index + 1;
+	else {
 		/* RELAXED rs.used: as in take_bytes(). */
 		tw_fetch_add_relaxed(&rs->control->used_bytes, UINT64_C(0) - bytes);
 		return TW_RS_NONE;
@@ -240,8 +243,10 @@ static uint32_t take_first(struct tw_rs *rs, bool may_pass_cap)
 		index = take(rs, bytes, bytes > TW_RS_FIRST_RING_BYTES && !is_first ? NEED_GROWTH : NEED_FIRST,
 			     TW_RS_PRESENT_BYTES);
 	while (index == TW_RS_NONE && (bytes /= 2) >= TW_RS_FIRST_RING_BYTES);
-	return index == TW_RS_NONE && may_pass_cap ? take(rs, TW_RS_FIRST_RING_BYTES, NEED_ANY, TW_RS_PRESENT_BYTES) :
-						       index;
+	/* The first one of a process: of 4,000 at once the last ones would wait for the ends of others, or lose their events. */
+	if (index == TW_RS_NONE && (may_pass_cap || is_first))
+		index = take(rs, TW_RS_FIRST_RING_BYTES, NEED_ANY, TW_RS_PRESENT_BYTES);
+	return index;
 }
 
 bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw_rb_producer *producer)

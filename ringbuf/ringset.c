@@ -97,7 +97,7 @@ static int make_anonymous(struct tw_rs *rs)
 
 static void start(struct tw_rs *rs)
 {
-	memset(rs, 0, sizeof *rs);
+	memset(rs, 0, offsetof(struct tw_rs, own));
 	rs->free_ring = TW_RS_NONE;
 	tw_rs_own_init(rs);
 }
@@ -142,7 +142,7 @@ int tw_rs_create(struct tw_rs *rs, const struct tw_rs_options *options)
 	if (error)
 		goto remove;
 	tw_rs_heartbeat(&made);
-	*rs = made;
+	memcpy(rs, &made, offsetof(struct tw_rs, own.rings));
 	return 0;
 remove:
 	tw_rs_destroy(&made);
@@ -228,6 +228,8 @@ int tw_rs_attach(struct tw_rs *rs, const char *path)
 {
 	uint64_t own = tw_sys_pid_namespace();
 	int error = open_set(rs, path, false);
+
+	rs->own_pid_namespace = own;
 
 	/* Its owner would look for our pid among other numbers, and take our rings away as those of the dead. */
 	if (!error && own && rs->config.owner_pid_namespace && own != rs->config.owner_pid_namespace)

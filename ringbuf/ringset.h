@@ -182,6 +182,8 @@ struct tw_rs_own {
 	uint64_t lease;
 	_Atomic uint32_t next_ring_lease;
 	struct tw_quiet_lock cutting;
+	/* Entries below are valid; the others were never touched, and are no memory of a short program. */
+	uint32_t ring_count;
 	struct tw_rb_shared *rings[TW_RS_IMAGE_RINGS_MAX]; /* where they are mapped */
 	uint64_t ring_bytes[TW_RS_IMAGE_RINGS_MAX];
 };
@@ -224,7 +226,7 @@ struct tw_rs {
 	bool is_dead; /* a private copy of what a dead owner left */
 	/* How long this process has waited for the owner since its last sign of life. */
 	struct tw_patience patience;
-	struct tw_rs_own own; /* the member's */
+	uint64_t own_pid_namespace; /* of this process; 0: to be asked for */
 	/* The owner's. */
 	struct tw_rs_seen_image *images;
 	struct tw_rs_seen_ring *rings;
@@ -236,6 +238,7 @@ struct tw_rs {
 	uint64_t layouts_bytes;
 	uint32_t delivered, layouts_answered;
 	char path[256]; /* of the directory; "" when anonymous */
+	struct tw_rs_own own; /* the member's; last, because most of it is not touched */
 };
 
 /* What an owner asks for.  Zeroed fields mean the defaults of base/limits.h. */

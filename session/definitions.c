@@ -50,6 +50,12 @@ struct record {
 	size_t used;
 };
 
+/* The bytes are not cleared: they are many, and all that are used are written. */
+static void begin(struct record *record, size_t fixed_bytes)
+{
+	record->used = fixed_bytes;
+}
+
 /* Appends text, cut at max; returns its length for the fixed part, which is put afterwards. */
 static uint16_t put_text(struct record *record, const void *text, size_t bytes, size_t max)
 {
@@ -85,7 +91,7 @@ int tw_define(struct tw_session *session, uint32_t type, const void *payload, si
 
 static int define_module(struct tw_session *session, const struct tw_module *module)
 {
-	struct record record = { .used = sizeof(struct tw_def_module) };
+	struct record record;
 	struct tw_def_module fixed = { .module_id = module->module_id,
 				       .is_declared = module->is_declared,
 				       .base_address = module->base_address,
@@ -94,6 +100,7 @@ static int define_module(struct tw_session *session, const struct tw_module *mod
 
 	if (has_id(&session->modules, module->module_id))
 		return 0;
+	begin(&record, sizeof fixed);
 	fixed.name_bytes = put_string(&record, module->name, TW_NAME_BYTES_MAX);
 	fixed.path_bytes = put_string(&record, module->path, TW_PATH_BYTES_MAX);
 	fixed.soname_bytes = put_string(&record, module->soname, TW_NAME_BYTES_MAX);
@@ -117,9 +124,10 @@ int tw_define_module(struct tw_session *session, const struct tw_module *module)
 
 static int define_layout(struct tw_session *session, const struct tw_function *function)
 {
-	struct record record = { .used = sizeof(struct tw_def_layout) };
+	struct record record;
 	struct tw_def_layout fixed = { .function_id = function->function_id };
 
+	begin(&record, sizeof fixed);
 	fixed.text_bytes = put_string(&record, function->layout, TW_LAYOUT_TEXT_BYTES_MAX);
 	memcpy(record.bytes, &fixed, sizeof fixed);
 	return append(session, TW_DEF_LAYOUT, &record);
@@ -127,7 +135,7 @@ static int define_layout(struct tw_session *session, const struct tw_function *f
 
 static int define_function(struct tw_session *session, const struct tw_function *function)
 {
-	struct record record = { .used = sizeof(struct tw_def_function) };
+	struct record record;
 	struct tw_def_function fixed = { .function_id = function->function_id,
 					 .module_id = function->module->module_id,
 					 .arity = function->arity,
@@ -136,6 +144,7 @@ static int define_function(struct tw_session *session, const struct tw_function 
 
 	if (has_id(&session->functions, function->function_id))
 		return 0;
+	begin(&record, sizeof fixed);
 	fixed.name_bytes = put_string(&record, function->name, TW_NAME_BYTES_MAX);
 	memcpy(record.bytes, &fixed, sizeof fixed);
 	error = append(session, TW_DEF_FUNCTION, &record);
@@ -152,19 +161,19 @@ static const struct tw_module *module_by_id(struct tw_permit *permit, uint32_t m
 	return NULL;
 }
 
-int tw_define_place(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place)
+/* Under the lock. */
+static int define_place(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place)
 {
 	const struct tw_module *caller = NULL;
 	struct tw_def_place fixed = { place->place_id, place->function->function_id,
 				      place->kind | (place->has_no_end ? TW_PLACE_HAS_NO_END : 0), place->caller_module_id,
 				      (uintptr_t)place->where };
-	int error = 0;
+	int error;
 
-	if (!session->rs || has_id(&session->places, place->place_id))
+	if (has_id(&session->places, place->place_id))
 		return 0;
 	if (place->caller_module_id)
 		caller = module_by_id(permit, place->caller_module_id);
-	tw_quiet_lock(&session->definitions);
 	error = define_module(session, place->function->module);
 	if (!error && caller)
 		error = define_module(session, caller);
@@ -172,9 +181,35 @@ int tw_define_place(struct tw_session *session, struct tw_permit *permit, const 
 		error = define_function(session, place->function);
 	if (!error)
 		error = tw_rs_defs_append(session->rs, TW_DEF_PLACE, &fixed, sizeof fixed);
-	if (!error)
-		error = add_id(&session->places, place->place_id);
+	return error ? error : add_id(&session->places, place->place_id);
+}
+
+int tw_define_place(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place)
+{
+	int error;
+
+	if (!session->rs || has_id(&session->places, place->place_id))
+		return 0;
+	tw_quiet_lock(&session->definitions);
+	error = define_place(session, permit, place);
 	tw_quiet_unlock(&session->definitions);
+	return error;
+}
+
+/* Signals are blocked for so many at a time, which takes some 20 us. */
+#define PLACES_AT_ONCE 64
+
+int tw_define_places(struct tw_session *session, struct tw_permit *permit)
+{
+	int error = 0;
+
+	for (uint32_t from = 0; session->rs && from < session->set_room && !error; from += PLACES_AT_ONCE) {
+		tw_quiet_lock(&session->definitions);
+		for (uint32_t id = from; id < session->set_room && id - from < PLACES_AT_ONCE && !error; id++)
+			if (session->set_places[id].place)
+				error = define_place(session, permit, session->set_places[id].place);
+		tw_quiet_unlock(&session->definitions);
+	}
 	return error;
 }
 
@@ -216,13 +251,14 @@ static size_t read_file(const char *path, char *out, size_t room)
 static int define_process(struct tw_session *session)
 {
 	const struct tw_rs_image_head *image = session->rs->own.head;
-	struct record record = { .used = sizeof(struct tw_def_image) };
+	struct record record;
 	struct tw_def_image fixed = { .process_id = image->process_id,
 				      .parent_process_id = image->parent_process_id,
 				      .start_ticks = image->start_ticks };
 	char text[TW_PATH_BYTES_MAX], host[256] = "";
 	ssize_t bytes = readlink("/proc/self/exe", text, sizeof text);
 
+	begin(&record, sizeof fixed);
 	fixed.program_bytes = put_text(&record, text, bytes > 0 ? (size_t)bytes : 0, TW_PATH_BYTES_MAX);
 	fixed.command_bytes =
 		put_text(&record, text, read_file("/proc/self/cmdline", text, sizeof text), TW_PATH_BYTES_MAX);
@@ -234,9 +270,10 @@ static int define_process(struct tw_session *session)
 
 static int define_session(struct tw_session *session)
 {
-	struct record record = { .used = sizeof(struct tw_def_session) };
+	struct record record;
 	struct tw_def_session fixed = { .session_index = (uint32_t)session->id, .session_id = session->id };
 
+	begin(&record, sizeof fixed);
 	fixed.name_bytes = put_string(&record, session->name, sizeof session->name);
 	memcpy(record.bytes, &fixed, sizeof fixed);
 	return append(session, TW_DEF_SESSION, &record);
@@ -247,11 +284,12 @@ static int define_note(struct tw_session *session)
 {
 	static const char text[] = "the rings were in memory without a name, because tmpfs was refused: "
 				   "what they held at a crash is lost";
-	struct record record = { .used = sizeof(struct tw_def_note) };
+	struct record record;
 	struct tw_def_note fixed = { 0 };
 
 	if (!session->rs->config.is_anonymous)
 		return 0;
+	begin(&record, sizeof fixed);
 	fixed.text_bytes = put_string(&record, text, sizeof text);
 	memcpy(record.bytes, &fixed, sizeof fixed);
 	return append(session, TW_DEF_NOTE, &record);

@@ -110,9 +110,7 @@ int tw_session_continue_in_child(struct tw_session *session)
 		error = tw_permit_seize(&permit);
 	if (error)
 		return error;
-	for (uint32_t id = 0; id < session->set_room && !error; id++)
-		if (session->set_places[id].place)
-			error = tw_define_place(session, permit, session->set_places[id].place);
+	error = tw_define_places(session, permit);
 	if (!error)
 		tw_bp_gate_open();
 	tw_permit_drop(permit);

@@ -152,6 +152,8 @@ int tw_define(struct tw_session *session, uint32_t type, const void *payload, si
 int tw_define_module(struct tw_session *session, const struct tw_module *module);
 /* Defines place, function and modules, as far as it was not done. */
 int tw_define_place(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place);
+/* The same for all that the session has set: for an image that has defined nothing yet. */
+int tw_define_places(struct tw_session *session, struct tw_permit *permit);
 int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee);
 int tw_define_image(struct tw_session *session);
 void tw_definitions_fini(struct tw_session *session);

@@ -75,7 +75,7 @@ static void scribble_anywhere(void)
 	case 3: scribble(member.own.head->rings, 8 * sizeof *member.own.head->rings); break;
 	case 4: scribble(member.own.defs, 4096); break;
 	default:
-		if (member.own.rings[ring])
+		if (ring < member.own.ring_count)
 			scribble(member.own.rings[ring],
 				 random64() % 2 ? sizeof(struct tw_rb_shared) : TW_PAGE_BYTES + member.own.ring_bytes[ring]);
 	}

@@ -79,10 +79,13 @@ static void damage(const struct tw_rs *rs, const char *file, size_t offset, uint
 	close(fd);
 }
 
-/* Half full, all threads find a ring; then a thread that would wait for ever may have one in spite of the cap. */
+/*
+ * Half full, all threads find a ring; then a thread that would wait for ever may have one in spite of the cap, and so may the
+ * first thread of another process.
+ */
 static void each_ring_has_one_owner_and_runs_out(void **state)
 {
-	struct tw_rs rs;
+	struct tw_rs rs, other;
 	struct tw_rb_producer producers[64];
 	struct tw_rs_claim who = { 0 };
 	unsigned got = 0;
@@ -115,6 +118,13 @@ static void each_ring_has_one_owner_and_runs_out(void **state)
 	who.may_pass_cap = true;
 	assert_true(tw_rs_ring_claim(&rs, &who, &producers[got]));
 	put(&producers[got], 1);
+	who.may_pass_cap = false;
+	assert_int_equal(tw_rs_attach(&other, rs.path), 0);
+	assert_int_equal(tw_rs_image_claim(&other, &image), 0);
+	assert_true(tw_rs_ring_claim(&other, &who, &producers[0]));
+	assert_false(tw_rs_ring_claim(&other, &who, &producers[1]));
+	put(&producers[0], 1);
+	tw_rs_detach(&other);
 	tw_rs_destroy(&rs);
 }
 
