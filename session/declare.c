@@ -41,7 +41,7 @@ TW_API int tw_function_declare(struct tw_declared_function *function)
 	/* A function that was declared before keeps what was set on it. */
 	if (!error && function->place != place) {
 		named->is_exported = !(function->flags & TW_DECLARED_LOCAL);
-		/* PAIR bp.place: release; acquire by PLACE_OF() in hits. */
+		/* PAIR bp.place: release; acquire in hits, which load it by PLACE_OF. */
 		tw_store_plain_release(&function->place, place);
 		error = tw_sessions_offer(permit, place);
 	}

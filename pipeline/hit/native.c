@@ -281,7 +281,7 @@ static inline __attribute__((always_inline)) bool return_plainly(const struct tw
 		return false;
 	tw_progress_enter(&t->thread->reader);
 	/*
-	 * PAIR bp.active, hit.epoch: acquire; see tw_frame_return().  Without a session made since the call each bit
+	 * PAIR bp.active, hit.epoch: acquire; as on the long way.  Without a session made since the call each bit
 	 * is whose it was; the others are told apart there.
 	 */
 	is_done = tw_load_acquire(&tw_bp_gate.active) && (tw_load_acquire(&tracee->wants_call) & todo) &&

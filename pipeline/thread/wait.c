@@ -211,7 +211,7 @@ enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still
 		errno = saved_errno;
 		return TW_ROOM_NONE;
 	}
-	/* PAIR hit.waiting: seq_cst; tw_threads_end_lanes() looks after the session's bits are gone. */
+	/* PAIR hit.waiting: seq_cst; is_anybody_waiting() looks after the session's bits are gone. */
 	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
 	tw_progress_exit(&t->thread->reader);
 	has_room = wait_outside(lane, rs, bytes + TW_OWN_TIME_BYTES);
