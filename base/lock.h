@@ -13,6 +13,7 @@
 #ifndef TW_BASE_LOCK_H
 #define TW_BASE_LOCK_H
 
+#include "base/assert.h"
 #include "base/atomic.h"
 #include "base/sys.h"
 
@@ -41,7 +42,10 @@ static inline void tw_lock_seize(struct tw_lock *lock)
 static inline void tw_lock_drop(struct tw_lock *lock)
 {
 	/* PAIR base.lock: acquire and release; acquire in tw_lock_seize(). */
-	if (tw_exchange_acq_rel(&lock->word, 0) == 2)
+	uint32_t found = tw_exchange_acq_rel(&lock->word, 0);
+
+	TW_ASSERT(found);
+	if (found == 2)
 		tw_sys_futex_wake(&lock->word, 1);
 }
 

@@ -76,7 +76,6 @@ static inline void tw_progress_exit(struct tw_progress_reader *reader)
 {
 	if (tw_progress_exit_quietly(reader))
 		tw_progress_wake_waiter();
-	tw_compiler_barrier();
 }
 
 /*
@@ -109,7 +108,6 @@ static inline void tw_progress_exit_nested(struct tw_progress_reader *reader, ui
 	/* RELAXED progress.notes: as in tw_progress_exit_quietly(). */
 	if (tw_unlikely(tw_load_relaxed(&tw_progress_global.notes)))
 		tw_progress_wake_waiter();
-	tw_compiler_barrier();
 }
 
 #endif

@@ -267,9 +267,9 @@ static int take_mark(struct tw_stream_in *in, uint64_t ticks)
 		in->horizon = ticks;
 	/* A stream may go on for ever: what is long past is shown, and its clocks are not asked any more. */
 	if (clocks->count > CLOCKS_MAX) {
+		memmove(clocks->points, clocks->points + clocks->count - CLOCKS_MAX / 2,
+			CLOCKS_MAX / 2 * sizeof *clocks->points);
 		clocks->count = CLOCKS_MAX / 2;
-		memmove(clocks->points, clocks->points + CLOCKS_MAX - CLOCKS_MAX / 2 + 1,
-			clocks->count * sizeof *clocks->points);
 	}
 	tw_clockmap_finish(clocks, in->ticks_per_second);
 	in->round.count = 0;

@@ -28,7 +28,7 @@ ROOMS = {
     # room: tests that are built and run, the quickest and nearest first
     "ringbuf": [r"ringbuf_", r"ring_step$", r"capture_(record|recover)$", r"session_(race|life|hit)$"],
     "progress": [r"progress_", r"session_(race|life|frame_race)$", r"tools_stress$"],
-    "breakpoints": [r"breakpoints_", r"session_(change|counter|frame)$", r"tools_stress$"],
+    "breakpoints": [r"breakpoints_", r"session_(change|counter|frame|memory|native)$", r"tools_stress$"],
     "pipeline": [r"(catalog|capture|pipeline)_", r"session_", r"tools_(print|report)$"],
     "session": [r"session_"],
 }

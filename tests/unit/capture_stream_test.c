@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal	Who reads a stream while it comes gets the events of a process in the order of its runs, whatever the clocks
- *	of its threads say, and wherever the marks cut its runs.
- * Method	A stream made by hand: two threads whose clocks disagree, a process that moves between them, and marks in the
- *	middle of its runs.
+ *	of its threads say, and wherever the marks cut its runs; and their times, however long the stream goes on.
+ * Method	Streams made by hand: two threads whose clocks disagree, a process that moves between them, and marks in the
+ *	middle of its runs; a counter whose rate changes with each of a thousand snapshots.
  */
 #include "capture_help.h"
 
@@ -107,11 +107,73 @@ static void a_run_that_goes_on_waits_for_what_comes_late(void **state)
 	comes_in_order(maker, 15);
 }
 
+/* ---- time ---- */
+
+/* A second of the program's time each; a tick takes longer in each, and the second as many ticks less. */
+static struct tw_format_clock clock_at(unsigned second)
+{
+	struct tw_format_clock clock = { 1000, 1000, 1000, 1000 };
+
+	for (unsigned i = 0; i < second; i++)
+		clock.ticks += 1000000000 - i * 500000;
+	clock.monotonic_ns += second * UINT64_C(1000000000);
+	clock.realtime_ns = clock.boottime_ns = clock.monotonic_ns;
+	return clock;
+}
+
+/* Of events like the marks, but of a kind that says nothing to who reads a stream. */
+static void put_snapshot(struct maker *maker, unsigned second)
+{
+	struct tw_block_header header = { .type = TW_BLOCK_ACCOUNT, .clock = clock_at(second) };
+	const uint8_t *stored;
+
+	tw_block_encode_bytes(maker->store.encoder, &header, NULL, 0, &stored);
+	assert_int_equal(tw_store_append(&maker->store, &maker->image, &header, stored), 0);
+}
+
+static void times_are_right_however_long_it_goes_on(void **state)
+{
+	enum { SECONDS = 1000, BETWEEN_MARKS = 9 };
+	struct maker *maker = begin_maker();
+	struct tw_capture_events *events;
+	const struct tw_capture_event *batch;
+	struct tw_capture *capture;
+	uint64_t seen = 0;
+	int64_t got;
+	int fd;
+
+	for (unsigned second = 1; second <= SECONDS; second++) {
+		put_snapshot(maker, second);
+		if (second % BETWEEN_MARKS)
+			continue;
+		/* In the middle of the second before the last that is known. */
+		maker_call(maker, FIRST, (clock_at(second - 1).ticks + clock_at(second - 2).ticks) / 2, second, 0);
+		put_mark(maker, clock_at(second).ticks);
+	}
+	end_maker(maker, true);
+	fd = open_only_segment();
+	assert_int_equal(tw_capture_open_stream(fd, &capture), 0);
+	assert_int_equal(tw_capture_events_create(capture, NULL, &events), 0);
+	while ((got = tw_capture_events_next(events, &batch)) > 0) {
+		for (int64_t i = 0; i < got; i++) {
+			uint64_t right = (batch[i].payload[0] - 2) * 1000000000 + 500000000 + 1000;
+
+			assert_in_range(batch[i].time_ns, right - 1000, right + 1000);
+			seen++;
+		}
+	}
+	assert_int_equal(seen, SECONDS / BETWEEN_MARKS);
+	tw_capture_events_destroy(events);
+	tw_capture_close(capture);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_run_waits_for_one_that_goes_on_over_a_mark),
 		cmocka_unit_test(a_run_that_goes_on_waits_for_what_comes_late),
+		cmocka_unit_test(times_are_right_however_long_it_goes_on),
 	};
 	int failed;
 

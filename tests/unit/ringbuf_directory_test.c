@@ -112,6 +112,28 @@ static void what_others_own_or_may_write_is_refused(void **state)
 	tw_rs_destroy(&set);
 }
 
+/* Of the names that the user's folder can have the first that is nobody else's. */
+static void a_name_that_is_taken_is_left(void **state)
+{
+	struct tw_rs_options options = { .ring_bytes = 1 << 16 };
+	char taken[2][160], found[200];
+	struct tw_rs set;
+
+	rmdir(own);
+	for (int i = 0; i < 2; i++) {
+		snprintf(taken[i], sizeof taken[i], i ? "%s-1" : "%s", own);
+		assert_int_equal(symlink("/nowhere", taken[i]), 0);
+	}
+	assert_int_equal(tw_rs_create(&set, &options), 0);
+	snprintf(found, sizeof found, "%s-2/", own);
+	assert_int_equal(strncmp(set.path, found, strlen(found)), 0);
+	tw_rs_destroy(&set);
+	for (int i = 0; i < 2; i++)
+		unlink(taken[i]);
+	found[strlen(found) - 1] = '\0';
+	assert_int_equal(rmdir(found), 0);
+}
+
 /* What the owner asks of its members, however long. */
 static void members_read_what_was_asked(void **state)
 {
@@ -234,6 +256,7 @@ int main(void)
 		cmocka_unit_test(a_set_that_is_being_made_is_nobodys_yet),
 		cmocka_unit_test(what_others_own_or_may_write_is_refused),
 		cmocka_unit_test(roots_and_ones_own_are_taken),
+		cmocka_unit_test(a_name_that_is_taken_is_left),
 		cmocka_unit_test(members_read_what_was_asked),
 		cmocka_unit_test(a_set_that_is_gone_leaves_no_memory),
 	};
