@@ -43,34 +43,53 @@ int64_t __real_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes
 
 /* ---- changes ---- */
 
+/* The change that this thread makes, and which generation was active before it. */
+static __thread struct tw_permit *change;
+static __thread unsigned old_index;
+
+/* What a change replaces is soon something else's; time for others to meet it, also where processors are few. */
+static void spoil_parts(struct tw_permit *permit)
+{
+	bool is_any = false;
+
+	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
+		struct tw_bp_generation *old = &place->gen[old_index];
+
+		if (!old->parts || old->parts == place->gen[1 - old_index].parts)
+			continue;
+		memset(old->parts, 0x5a, (size_t)__builtin_popcountll(old->special) * sizeof *old->parts);
+		is_any = true;
+	}
+	if (is_any)
+		usleep(300);
+}
+
 /* What is freed may still be read, and what was changed may still be as before when the change returns. */
 void __wrap_tw_progress_wait(void)
 {
-	if (broken != TW_BREAK_NO_WAIT)
+	if (broken != TW_BREAK_NO_WAIT) {
 		__real_tw_progress_wait();
-}
-
-/* What is freed before the wait is soon something else's. */
-static void spoil_old_parts(struct tw_permit *permit)
-{
-	unsigned active = tw_bp_active_index();
-
-	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
-		struct tw_bp_generation *old = &place->gen[active];
-
-		if (old->parts && old->parts != place->gen[1 - active].parts)
-			memset(old->parts, 0x5a, (size_t)__builtin_popcountll(old->special) * sizeof *old->parts);
+		return;
+	}
+	/* The wait behind the switch. */
+	if (change && tw_bp_active_index() != old_index) {
+		spoil_parts(change);
+		change = NULL;
 	}
 }
 
 unsigned __wrap_tw_bp_commit(struct tw_permit *permit)
 {
-	if (broken == TW_BREAK_FREE_EARLY) {
-		spoil_old_parts(permit);
-		usleep(50);
-	}
+	unsigned changed;
+
+	change = permit;
+	old_index = tw_bp_active_index();
+	if (broken == TW_BREAK_FREE_EARLY)
+		spoil_parts(permit);
 	is_before_install = broken == TW_BREAK_SWITCH_FIRST && permit->has_uninstalled;
-	return __real_tw_bp_commit(permit);
+	changed = __real_tw_bp_commit(permit);
+	change = NULL;
+	return changed;
 }
 
 void __wrap_tw_patch_begin(void)
