@@ -134,13 +134,22 @@ def run_test(name):
     return None if code in (0, 77) else f"{name[:-len('_test')]} ({'hangs' if code is None else f'exit {code}'})"
 
 
+def stages(mutant):
+    """Lists of tests: first those that have a word of the file's name, then those of its room; each once."""
+    words = [word for word in pathlib.Path(mutant.path).stem.split("_") if len(word) > 3]
+    seen = set()
+    for pattern in ["|".join(f".*{word}" for word in words) or "$", *ROOMS[mutant.path.split("/", maxsplit=1)[0]]]:
+        tests = [name for name in tests_of(pattern) if name not in seen]
+        seen.update(tests)
+        yield tests
+
+
 def judge(mutant):
     """What noticed it; None: nothing did; "": it cannot be compiled."""
     code, _ = run([sys.executable, "tests/check_memory_order.py", "."])
     if code:
         return "check_memory_order"
-    for pattern in ROOMS[mutant.path.split("/", maxsplit=1)[0]]:
-        tests = tests_of(pattern)
+    for tests in stages(mutant):
         if not tests:
             continue
         code, told = run(["cmake", "--build", "--preset", "release", "--target", *tests], 900)
