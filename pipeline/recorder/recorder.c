@@ -33,6 +33,12 @@ _Static_assert(TW_RECORDER_PROCESSES_MAX == TW_RS_IMAGES_MAX, "every image may a
 _Static_assert((int)TW_LOST_CAUSES == TW_RB_CAUSES && (int)TW_LOST_NESTED == TW_RB_LOST_NESTED,
 	       "the causes too");
 
+/*
+ * session/tracer.c names the recorder's functions weakly, and such a name takes nothing out of an archive.  Whoever is linked
+ * with tw_recorder_create() has all of them: those of finish.c are named here.
+ */
+__attribute__((used)) static int (*const brings_finish)(struct tw_recorder *, struct tw_recorder_stats *) = tw_recorder_finish;
+
 /* With how many filters hold for the recorder: under those agents know what is allowed, under more they do not. */
 static int create_rings(struct tw_rs *rs, struct tw_rs_options *options)
 {
