@@ -99,7 +99,7 @@ static void put_text(const struct tw_capture *capture, const struct tw_capture_i
 	tw_out_text(&out, "complete      ");
 	const char *between = "no: ";
 	if (info->is_live)
-		tw_out_text(&out, "no: being recorded, or its recorder died (tracewheel recover)");
+		tw_out_format(&out, "no: %s", tw_names_unfinished());
 	for (unsigned cause = TW_MISSING_REMOVED; cause <= TW_MISSING_UNSTORED && !info->is_live; cause++) {
 		static const char *const words[] = {[TW_MISSING_REMOVED] = "the oldest of it was removed",
 						    [TW_MISSING_SEGMENTS] = "segments are missing",

@@ -66,11 +66,11 @@ int main(int argc, char **argv)
 	}
 	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
 		print_help(stdout);
-		return fflush(stdout) == 0 ? TW_EXIT_OK : TW_EXIT_FAILURE;
+		return tw_flush_stdout() ? TW_EXIT_OK : TW_EXIT_FAILURE;
 	}
 	if (strcmp(word, "--version") == 0 || strcmp(word, "version") == 0) {
 		print_version();
-		return fflush(stdout) == 0 ? TW_EXIT_OK : TW_EXIT_FAILURE;
+		return tw_flush_stdout() ? TW_EXIT_OK : TW_EXIT_FAILURE;
 	}
 	struct tw_near near = {.wanted = word};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

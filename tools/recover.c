@@ -37,7 +37,7 @@ static int look_after_sets(bool is_clean, bool is_quiet)
 	if (!is_quiet)
 		tw_say("%u %s of recordings that were cut off%s.", count, count == 1 ? "ring set" : "ring sets",
 		       is_clean ? " removed" : count ? "; --clean removes them" : "");
-	return TW_EXIT_OK;
+	return tw_flush_stdout() ? TW_EXIT_OK : TW_EXIT_FAILURE;
 }
 
 int tw_tool_recover(int argc, char **argv)

@@ -67,13 +67,13 @@ struct tw_options {
 };
 
 /* What tw_options_next() answers besides the keys. */
-enum { TW_OPTIONS_END = 0, TW_OPTIONS_HELPED = -1, TW_OPTIONS_BAD = -2 };
+enum { TW_OPTIONS_END = 0, TW_OPTIONS_HELPED = -1, TW_OPTIONS_BAD = -2, TW_OPTIONS_UNHELPED = -3 };
 
 /*
  * tw_options_next - the next option's key.
  *
- * Options end at the first other argument.  --help is printed here (TW_OPTIONS_HELPED); what is wrong
- * with an option has been said (TW_OPTIONS_BAD).  Both want the command to end: tw_options_exit().
+ * Options end at the first other argument.  --help is printed here (TW_OPTIONS_HELPED; TW_OPTIONS_UNHELPED where that failed); what is
+ * wrong with an option has been said (TW_OPTIONS_BAD).  All of them want the command to end: tw_options_exit().
  */
 int tw_options_next(struct tw_options *options);
 int tw_options_exit(int answer);
@@ -119,6 +119,9 @@ void tw_meter_start(struct tw_meter *meter, const char *what);
 /* Call it often: it looks at the clock and does little else.  total 0: unknown. */
 void tw_meter_at(struct tw_meter *meter, uint64_t done, uint64_t total);
 void tw_meter_stop(struct tw_meter *meter);
+
+/* What was printed by stdio.  False: it could not be written, which has been said. */
+bool tw_flush_stdout(void);
 
 /* ---- figures ---- */
 

@@ -203,6 +203,13 @@ void tw_recorder_abort(struct tw_recorder *recorder);
 int tw_recover(const char *capture_path, struct tw_recorder_stats *stats);
 
 /*
+ * tw_recording_is_alive - is a capture being recorded at this moment?
+ *
+ * False as well where its recorder died, or is another user's that cannot be looked at.  Any thread.
+ */
+bool tw_recording_is_alive(const char *capture_path);
+
+/*
  * tw_recover_list - the ring sets of this user whose owners are gone: what recordings left that were cut off.
  *
  * @fn	called with each directory and the bytes that its files take; NULL: only counted.

@@ -114,6 +114,23 @@ static int move_away(const char *path)
 	return rename(path, old) < 0 ? tw_error_from_errno(errno) : 0;
 }
 
+bool tw_recording_is_alive(const char *capture_path)
+{
+	char ring_set[256];
+	struct tw_rs rs;
+	int fd = tw_folder_open(capture_path), error;
+
+	if (fd < 0)
+		return false;
+	error = tw_store_read_mark(fd, ring_set, sizeof ring_set);
+	close(fd);
+	if (!error)
+		error = tw_rs_open_dead(&rs, ring_set);
+	if (!error)
+		tw_rs_detach(&rs);
+	return error == TW_EEXIST;
+}
+
 /* Makes way for a new capture: never while a recording is alive, never anything that is no capture. */
 static int replace(const char *path, bool keeps_old)
 {

@@ -81,3 +81,9 @@ before=$(cat sqlite3.tw/* | cksum)
 expect 0 "$tw" record --force -q -- sqlite3 -version
 [ ! -s err ] || fail "--quiet is not"
 [ "$(cat sqlite3.tw/* | cksum)" != "$before" ] || fail "--force did not replace it"
+
+# A limit on files is named, not rights that are there.
+code=0
+(ulimit -f 100 && "$tw" record -o limited.tw -- true) >out 2>err || code=$?
+is "$code" 125 "with ulimit -f"
+says 'files may have 100 KiB at most here (ulimit -f)'

@@ -56,6 +56,15 @@ assert all(len(line) <= 60 for line in text.splitlines()[1:]), [l for l in text.
 assert any(len(line) > 50 for line in text.splitlines()[1:])
 EOT
 
+# What cannot be written is said.
+for arguments in '--help' '--version' 'report --help' 'recover --list'; do
+	code=0
+	# shellcheck disable=SC2086
+	"$tw" $arguments >/dev/full 2>err || code=$?
+	is "$code" 1 "$arguments to a full disk"
+	says 'writing the answer failed: No space left'
+done
+
 # An option that is nearly one, that may be several, that takes no value.
 expect 2 "$tw" record --retruns -- true
 says 'there is no option --retruns; did you mean --returns?'

@@ -5,6 +5,7 @@
 #include "tools/common/spool.h"
 #include "tools/tool.h"
 
+#include "tracewheel/consumer.h"
 #include "tracewheel/error.h"
 
 #include <dirent.h>
@@ -341,6 +342,13 @@ static int open_stream_file(const char *path)
 	return fd;
 }
 
+static bool is_recorded;
+
+const char *tw_names_unfinished(void)
+{
+	return is_recorded ? "it is being recorded" : "its recorder died, or ends at this moment; `tracewheel recover` completes it";
+}
+
 struct tw_capture *tw_names_open(const char *path)
 {
 	struct tw_capture *capture;
@@ -348,7 +356,8 @@ struct tw_capture *tw_names_open(const char *path)
 		char name[PATH_MAX];
 		int error = tw_capture_open(path, NULL, &capture);
 		if (error == TW_ENOENT && has_capture_of(path, name))
-			error = tw_capture_open(name, NULL, &capture);
+			error = tw_capture_open(path = name, NULL, &capture);
+		is_recorded = error == 0 && tw_recording_is_alive(path);
 		return error ? say_why_not(path, error) : capture;
 	}
 	int fd = open_stream_file(path);
@@ -413,9 +422,7 @@ int tw_names_end(const struct tw_capture *capture, const char *path, int code)
 	if (info.damages > 5)
 		tw_say("... and at %u more places; `tracewheel info %s` lists them.", info.damages - 5, path);
 	if (info.is_live)
-		tw_say("%s is being recorded, or its recorder died: `tracewheel recover %s` completes it "
-		       "then.",
-		       path, path);
+		tw_say("%s has no end yet: %s.", path, tw_names_unfinished());
 	else
 		say_missing(capture, path, false);
 	return code == TW_EXIT_OK ? exit_of(capture, &info) : code;

@@ -100,6 +100,8 @@ bool tw_names_newest(char *name, size_t room);
 struct tw_capture *tw_names_open(const char *path);
 /* The same, but that a stream is read while it comes, once. */
 struct tw_capture *tw_names_open_stream(const char *path, bool *is_stream);
+/* Of a capture that has no end: "it is being recorded", or that its recorder died and what to do. */
+const char *tw_names_unfinished(void);
 /*
  * The exit code of a command that would end with this one: TW_EXIT_FAILURE where parts of what was recorded are missing against
  * everybody's will (tw_missing_is_failure()), which is said on standard error.

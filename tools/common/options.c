@@ -202,8 +202,7 @@ static bool take_own(struct tw_options *options, int key, int *answer)
 {
 	if (key == 'h') {
 		print_help(options->command);
-		fflush(stdout);
-		*answer = TW_OPTIONS_HELPED;
+		*answer = tw_flush_stdout() ? TW_OPTIONS_HELPED : TW_OPTIONS_UNHELPED;
 		return true;
 	}
 	if (key != KEY_COLOUR)
@@ -251,7 +250,7 @@ int tw_options_next(struct tw_options *options)
 
 int tw_options_exit(int answer)
 {
-	return answer == TW_OPTIONS_HELPED ? TW_EXIT_OK : TW_EXIT_USAGE;
+	return answer == TW_OPTIONS_HELPED ? TW_EXIT_OK : answer == TW_OPTIONS_UNHELPED ? TW_EXIT_FAILURE : TW_EXIT_USAGE;
 }
 
 int tw_usage(const struct tw_command *command, const char *format, ...)

@@ -2,6 +2,7 @@
 /* say.c - sentences for people: messages, the terminal, how far the work is. */
 #include "tools/tool.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -48,6 +49,15 @@ int tw_fail(const char *format, ...)
 	say(format, list);
 	va_end(list);
 	return TW_EXIT_FAILURE;
+}
+
+bool tw_flush_stdout(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return true;
+	if (errno != EPIPE)
+		tw_say("writing the answer failed: %s.", strerror(errno));
+	return false;
 }
 
 int tw_terminal_columns(int fd)

@@ -6,9 +6,12 @@
 #include "tracewheel/error.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 
 void tw_account_not_created(int error, const char *path, bool may_replace)
 {
+	struct rlimit limit;
+	char figure[TW_FIGURE_BYTES];
 	if (error == TW_EEXIST && !may_replace)
 		tw_say("'%s' is there already; --force replaces it, -o names another.", path);
 	else if (error == TW_EEXIST)
@@ -17,6 +20,9 @@ void tw_account_not_created(int error, const char *path, bool may_replace)
 		       path);
 	else if (error == TW_ENOENT)
 		tw_say("'%s' cannot be made: its folder does not exist.", path);
+	else if ((error == TW_EPERM || error == TW_ENOSPC) && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_max != RLIM_INFINITY)
+		tw_say("'%s' cannot be made: files may have %s at most here (ulimit -f), and the rings need more.", path,
+		       tw_figure_bytes(figure, limit.rlim_max));
 	else if (error == TW_EPERM)
 		tw_say("'%s' cannot be made: its folder, or /dev/shm, may not be written by you; -o names "
 		       "another place.",
@@ -66,7 +72,7 @@ void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, 
 	if (lost && policy == TW_RECORDER_OVERWRITE)
 		tw_say("%s older events gave way to newer ones, as --on-full overwrite asks.", figure);
 	else if (lost && !path)
-		tw_say("LOST %s events:%s. `tracewheel print` shows where.", figure, text);
+		tw_say(stats->write_errors ? "LOST %s events:%s." : "LOST %s events:%s. `tracewheel print` shows where.", figure, text);
 	else if (lost)
 		tw_say("LOST %s events:%s. `tracewheel report %s` shows where%s.", figure, text,
 		       path, advice(stats, policy));
@@ -76,8 +82,8 @@ void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path
 {
 	char figure[TW_FIGURE_BYTES];
 	if (stats->write_errors)
-		tw_say("writing '%s' failed %s times%s%s", path, tw_figure_count(figure, stats->write_errors),
-		       stats->last_error ? ": " : ".",
+		tw_say("writing '%s' failed %s time%s%s%s", path, tw_figure_count(figure, stats->write_errors),
+		       stats->write_errors == 1 ? "" : "s", stats->last_error ? ": " : ".",
 		       stats->last_error ? tw_strerror(stats->last_error) : "");
 	else if (error)
 		tw_say("'%s' could not be completed: %s", path, tw_strerror(error));

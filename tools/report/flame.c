@@ -237,7 +237,7 @@ static void put_notes(const struct request *request, const struct tw_calltree *t
 				 toupper((unsigned char)*clause), clause + 1);
 	}
 	if (info.is_live)
-		put_note(true, "The capture is not complete: it is being recorded, or its recorder died.");
+		put_note(true, "The capture is not complete: %s.", tw_names_unfinished());
 	if (*tw_missing_waits(&account, clause))
 		put_note(false, "The program %s: that is in no time of a call.", clause);
 	if (*tw_missing_setups(&account, clause))

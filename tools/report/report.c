@@ -148,8 +148,8 @@ static void put_account(const struct tw_screen *screen, const struct tw_capture 
 			      is_failure ? "; what can be read is shown" : "", is_failure ? tw_screen_plain(screen) : "");
 	}
 	if (info->is_live)
-		tw_out_format(screen->out, "%sThis capture is not complete: it is being recorded, or its recorder died.%s\n",
-			      tw_screen_red(screen), tw_screen_plain(screen));
+		tw_out_format(screen->out, "%sThis capture is not complete: %s.%s\n", tw_screen_red(screen), tw_names_unfinished(),
+			      tw_screen_plain(screen));
 	if (*tw_missing_waits(&account, clause))
 		tw_out_format(screen->out, "The program %s: that is in no time of a call.\n", clause);
 	if (has_times && *tw_missing_setups(&account, clause))

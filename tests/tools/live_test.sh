@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: a second terminal reads a capture while it is recorded, and is told whether it still is; nobody can replace or recover it then.
+#
+# Method: a program that waits for a file is recorded, and looked at in the meantime; then the recorder is killed.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >wait.c <<'EOT'
+#include <time.h>
+#include <unistd.h>
+__attribute__((noinline)) void tick(void)
+{
+	nanosleep(&(struct timespec){0, 5000000}, 0);
+	__asm__ volatile("");
+}
+int main(void)
+{
+	while (access("end", F_OK))
+		tick();
+	return 0;
+}
+EOT
+${CC:-cc} -O2 -g -fpatchable-function-entry=9 wait.c -o wait || fail "no program"
+
+# events: as far as they are on disk.
+events() {
+	"$tw" info --json a.tw 2>/dev/null | python3 -c 'import json, sys; print(json.load(sys.stdin)["events"])' 2>/dev/null || echo 0
+}
+
+"$tw" record --returns -q -t 'wait:_' -o a.tw -- ./wait 2>record.err &
+recorder=$!
+for _ in $(seq 500); do
+	[ "$(events)" -ge 6 ] && break
+	sleep 0.02
+done
+[ "$(events)" -ge 6 ] || fail "nothing is on disk"
+expect 0 "$tw" info a.tw
+shows '^complete      no: it is being recorded$'
+shows '^lost          nothing so far$'
+expect 0 "$tw" report a.tw
+shows 'Nothing was lost so far'
+shows 'not complete: it is being recorded\.'
+shows 'wait:tick'
+says 'a.tw has no end yet: it is being recorded'
+expect 0 "$tw" print --tail 3 a.tw
+is "$(wc -l <out)" 3 "lines of --tail 3"
+expect 0 "$tw" print --tree a.tw
+shows 'still open'
+expect 0 "$tw" flame --folded a.tw
+shows 'wait:main'
+expect 125 "$tw" record -o a.tw -- true
+says 'there already'
+expect 125 "$tw" record --force -o a.tw -- true
+says 'being recorded at this moment'
+expect 1 "$tw" recover a.tw
+says 'being recorded at this moment'
+kill -KILL "$recorder"
+wait "$recorder" 2>/dev/null
+touch end
+expect 0 "$tw" info a.tw
+shows '^complete      no: its recorder died, .*tracewheel recover'
+expect 0 "$tw" report a.tw
+shows 'not complete: its recorder died'
+expect 0 "$tw" recover a.tw
+expect 0 "$tw" report a.tw
+[ ! -s err ] || fail "a capture that was recovered is not whole"
