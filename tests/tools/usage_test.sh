@@ -57,7 +57,7 @@ assert any(len(line) > 50 for line in text.splitlines()[1:])
 EOT
 
 # What cannot be written is said.
-for arguments in '--help' '--version' 'report --help' 'recover --list'; do
+for arguments in '--help' '--version' 'report --help'; do
 	code=0
 	# shellcheck disable=SC2086
 	"$tw" $arguments >/dev/full 2>err || code=$?
