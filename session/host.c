@@ -73,6 +73,7 @@ static void after_fork_in_child(void)
 static void init(void)
 {
 	tw_thread_init();
+	tw_hit_host.prepare_run = tw_hit_prepare_run;
 	tw_hit_host.make_tracee = tw_tracee_of_thread;
 	tw_hit_host.describe = tw_tracee_describe;
 	tw_hit_host.exit_tracee = tw_tracee_exit;

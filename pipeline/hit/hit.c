@@ -2,7 +2,7 @@
 /*
  * hit.c - the data path, from a call that passes a place to a record in each session's ring.
  *
- *	state of the thread	not ready: joining, nested, ended		thread.c, below
+ *	state of the thread	not ready: joining, nested, ended		ready.c
  *	wants_call		nobody wants calls of this tracee: done, two loads
  *	read section		from here on nothing that is reached is freed
  *	active index		which generation
@@ -21,12 +21,6 @@
 #include "base/filter.h"
 #include "progress/read_side.h"
 #include "tracewheel/function.h"
-
-__thread struct tw_hit_tls tw_hit_tls;
-struct tw_tracee tw_hit_nobody;
-struct tw_hit_session tw_hit_sessions[TW_SESSIONS_MAX];
-_Atomic uint64_t tw_hit_epoch, tw_hit_alive, tw_hit_cpu_stamped;
-struct tw_hit_host tw_hit_host;
 
 #define INLINE inline __attribute__((always_inline))
 
@@ -280,21 +274,6 @@ static INLINE bool hit(struct tw_place *place, struct tw_words w, struct tw_fram
 	return hit_entered(t, place, w, out);
 }
 
-void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions)
-{
-	uint64_t ticks = tw_clock_ticks();
-
-	for (uint64_t todo = sessions; todo; todo &= todo - 1) {
-		unsigned session = (unsigned)__builtin_ctzll(todo);
-		struct tw_lane *lane = &t->thread->lanes[session];
-
-		if (lane->producer.shared)
-			tw_rb_refuse(&lane->producer, TW_RB_LOST_NESTED, ticks);
-		else if (tw_hit_sessions[session].rs)
-			tw_rs_count_no_ring(tw_hit_sessions[session].rs, ticks);
-	}
-}
-
 /* Inside another hit of this thread (a signal handler): counted for all who would have had a record. */
 static void count_nested(struct tw_hit_tls *t, struct tw_place *place, bool is_local)
 {
@@ -313,19 +292,6 @@ static void count_nested(struct tw_hit_tls *t, struct tw_place *place, bool is_l
 	tw_progress_exit_nested(&t->thread->reader, entered);
 }
 
-/*
- * After its last destructor a thread has no ring and no read side; only what is never freed is used.  A change
- * that is under way may be seen half: then a call is counted, or not, for one that comes or goes.
- */
-void tw_hit_count_pinned(uint64_t sessions, enum tw_thread_state state)
-{
-	/* RELAXED hit.barred: a lone time, about right. */
-	uint64_t ticks = state == TW_THREAD_BARRED ? tw_load_relaxed(&tw_hit_barred_ticks) : tw_clock_ticks();
-
-	if (tw_hit_host.pinned_rs && (sessions >> tw_hit_host.pinned_session & 1))
-		tw_rs_count_no_ring(tw_hit_host.pinned_rs, ticks);
-}
-
 static void count_late(struct tw_place *place, enum tw_thread_state state)
 {
 	/* PAIR bp.active: acquire; as in hit_inside(). */
@@ -333,29 +299,6 @@ static void count_late(struct tw_place *place, enum tw_thread_state state)
 
 	if (active)
 		tw_hit_count_pinned(place->gen[active - 1].sessions, state);
-}
-
-enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
-{
-	if (tw_hit_is_under_way()) {
-		if (!tw_hit_was_abandoned(t, frame))
-			return TW_THREAD_IN_HIT;
-		tw_hit_leave_abandoned(t);
-	} else if (t->state == TW_THREAD_ENDED || t->state == TW_THREAD_BARRED) {
-		return (enum tw_thread_state)t->state;
-	} else if (t->state == TW_THREAD_BUSY) {
-		return tw_thread_look_who_calls(t, frame);
-	} else if (t->state == TW_THREAD_JOINING) {
-		/* A call of our own. */
-		return TW_THREAD_JOINING;
-	} else if (!tw_thread_may_call_system()) {
-		/* As one that has no ring: to join takes system calls. */
-		return TW_THREAD_ENDED;
-	} else if (!tw_hit_join()) {
-		/* A child of vfork() in this memory, which is counted; or a thread that cannot join. */
-		return t->state == TW_THREAD_NEW ? TW_THREAD_ENDED : TW_THREAD_JOINING;
-	}
-	return TW_THREAD_NEW;
 }
 
 static __attribute__((noinline, cold)) bool hit_unready(struct tw_place *place, struct tw_words w, void *frame,

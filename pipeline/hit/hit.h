@@ -95,6 +95,7 @@ struct tw_hit_session {
 	const struct tw_match_program *_Atomic patterns[2];
 	_Atomic uint64_t epoch; /* tw_hit_epoch when it was made */
 };
+#pragma GCC visibility push(hidden)
 extern struct tw_hit_session tw_hit_sessions[TW_SESSIONS_MAX];
 extern const struct tw_match_program tw_hit_no_message;
 /* Raised for each session, before anything of it can be seen: tells it from later ones in the same slot. */
@@ -103,6 +104,7 @@ extern _Atomic uint64_t tw_hit_epoch;
 extern _Atomic uint64_t tw_hit_cpu_stamped;
 /* Sessions that are alive and have rings; a bit is taken away before a wait for thread progress. */
 extern _Atomic uint64_t tw_hit_alive;
+#pragma GCC visibility pop
 
 struct tw_lane {
 	struct tw_rb_producer producer;
@@ -165,8 +167,10 @@ struct tw_hit_tls {
 	uint64_t run_stamp; /* raised at each change of tracee */
 	uint64_t run_seq;   /* of the tracee, for switch records */
 };
+#pragma GCC visibility push(hidden)
 extern __thread struct tw_hit_tls tw_hit_tls;
 extern struct tw_tracee tw_hit_nobody;
+#pragma GCC visibility pop
 
 /*
  * tw_hit_begin - enter a hit that is known by this frame.
@@ -210,6 +214,7 @@ typedef void (*tw_hit_exit_tracee_fn)(struct tw_tracee *tracee);
 /* A forked child hit something; called once, with signals blocked; may open the gate again. */
 typedef void (*tw_hit_forked_fn)(void);
 struct tw_hit_host {
+	void (*prepare_run)(struct tw_thread *thread); /* tw_hit_prepare_run(): a thread joins */
 	tw_hit_make_tracee_fn make_tracee;
 	tw_hit_describe_fn describe;
 	tw_hit_exit_tracee_fn exit_tracee;

@@ -7,7 +7,7 @@
  */
 #include "pipeline/hit/record.h"
 #include "breakpoints/patch.h"
-#include "pipeline/thread/notice.h"
+#include "term/etf.h"
 
 static void copy_words(uint64_t *to, const uint64_t *from, size_t count)
 {
@@ -26,6 +26,13 @@ static void copy_encoded(uint64_t *to, const uint8_t *from, size_t bytes)
 		to[bytes / 8] = 0;
 	for (size_t i = 0; i < bytes % 8; i++)
 		last[i] = from[bytes / 8 * 8 + i];
+}
+
+size_t tw_record_encode(struct tw_term term, uint8_t *at, size_t room)
+{
+	size_t bytes = tw_etf_try_encode(term, at, room);
+
+	return tw_likely(bytes) ? bytes : tw_etf_encode_cut(term, at, room);
 }
 
 uint64_t tw_record_stamped(struct tw_hit_tls *t, const struct tw_place *place, uint64_t todo, const uint64_t *words,
@@ -94,7 +101,7 @@ static void encode_there(void *arg)
 {
 	struct encoding *e = arg;
 
-	e->bytes = tw_notice_encode(e->term, e->buffer, e->room);
+	e->bytes = tw_record_encode(e->term, e->buffer, e->room);
 }
 
 static void put(struct tw_record_terms *terms, uint8_t byte)

@@ -207,4 +207,10 @@ void tw_record_atoms(struct tw_record_terms *terms, const char *first, const cha
 void tw_record_pair(struct tw_record_terms *terms, const char *first, struct tw_term second);
 void tw_record_mfa(struct tw_record_terms *terms, const char *module, const char *function, uint32_t arity);
 
+/*
+ * The term as external bytes, or as much of it as fits, cut as tw_term_copy() does; `room` has place for '...' at
+ * least.  In a hit; uses any register.  Returns the bytes.
+ */
+size_t tw_record_encode(struct tw_term term, uint8_t *at, size_t room);
+
 #endif

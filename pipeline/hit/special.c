@@ -13,14 +13,6 @@
 #include "match/match.h"
 #include "term/term.h"
 
-static _Atomic uint64_t unique_integer;
-
-uint64_t tw_hit_unique_integer(void)
-{
-	/* RELAXED hit.unique: a read-modify-write hands out each number once, in one order for all. */
-	return tw_fetch_add_relaxed(&unique_integer, 1) + 1;
-}
-
 static struct tw_term self_of(struct tw_match_run *run)
 {
 	return tw_term_pid(tw_match_arena(run), tw_hit_tls.tracee->pid_number, 0);

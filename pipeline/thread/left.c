@@ -11,9 +11,6 @@
 
 #define NO_VECTORS __attribute__((target("general-regs-only")))
 
-__thread struct tw_sys_signal_stack tw_thread_signal_stack;
-bool tw_thread_hears_signal_stacks;
-
 enum stack { STACK_UNKNOWN, STACK_OWN, STACK_SIGNAL };
 
 /* The signal stack first: it may be an array of a function on the thread's own. */
@@ -54,6 +51,14 @@ NO_VECTORS bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *fra
 	/* A signal stack that was set since, perhaps on the thread's own. */
 	tw_sys_signal_stack(&tw_thread_signal_stack);
 	return is_left(t->thread, before, now);
+}
+
+NO_VECTORS void tw_notice_give_back(struct tw_hit_tls *t)
+{
+	t->tracee = t->thread->lent;
+	t->thread->lent = NULL;
+	t->run_stamp++;
+	t->run_seq = t->tracee == &tw_hit_nobody ? 0 : TW_RUN_DUE;
 }
 
 /* A handler jumped out of a hit, at any instruction of it: perhaps inside its read section, perhaps waiting. */

@@ -35,13 +35,6 @@ struct telling {
 
 /* ---- terms ---- */
 
-size_t tw_notice_encode(struct tw_term term, uint8_t *at, size_t room)
-{
-	size_t bytes = tw_etf_try_encode(term, at, room);
-
-	return tw_likely(bytes) ? bytes : tw_etf_encode_cut(term, at, room);
-}
-
 static void encode_terms(struct telling *telling)
 {
 	struct tw_thread *thread = telling->t->thread;
@@ -50,7 +43,7 @@ static void encode_terms(struct telling *telling)
 	for (unsigned i = 0; i < count; i++) {
 		size_t room = sizeof thread->terms - telling->bytes - LATER_TERM_BYTES * (count - i);
 
-		telling->bytes += tw_notice_encode(telling->notice->terms[i], thread->terms + telling->bytes, room);
+		telling->bytes += tw_record_encode(telling->notice->terms[i], thread->terms + telling->bytes, room);
 	}
 }
 
@@ -180,7 +173,7 @@ static void record(struct telling *telling, unsigned session, struct tw_term ext
 	uint64_t *payload;
 
 	if (has_extra)
-		term_bytes += tw_notice_encode(extra, thread->terms + term_bytes,
+		term_bytes += tw_record_encode(extra, thread->terms + term_bytes,
 					 sizeof thread->terms - term_bytes - 8);
 	if (has_terms) {
 		/* Whole words: what is behind the last term is zeros. */
@@ -240,14 +233,6 @@ static void borrow(struct tw_hit_tls *t, struct tw_tracee *tracee)
 	tw_compiler_barrier();
 	t->tracee = tracee;
 	tw_thread_open_run(t);
-}
-
-void tw_notice_give_back(struct tw_hit_tls *t)
-{
-	t->tracee = t->thread->lent;
-	t->thread->lent = NULL;
-	t->run_stamp++;
-	t->run_seq = t->tracee == &tw_hit_nobody ? 0 : TW_RUN_DUE;
 }
 
 static void notice_inside(struct tw_hit_tls *t, struct tw_tracee *tracee, const struct tw_notice *notice)

@@ -35,10 +35,4 @@ struct tw_notice {
  */
 void tw_notice(struct tw_tracee *tracee, const struct tw_notice *notice);
 
-/*
- * The term as external bytes, or as much of it as fits, cut as tw_term_copy() does; `room` has place for '...' at
- * least.  In a hit; uses any register.  Returns the bytes.
- */
-size_t tw_notice_encode(struct tw_term term, uint8_t *at, size_t room);
-
 #endif

@@ -5,7 +5,6 @@
  * Joining happens in the middle of somebody else's program, perhaps in a signal handler, perhaps
  * before main(): with all signals blocked and errno kept, by system calls and our own pool only.
  */
-#include "pipeline/thread/chain.h"
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/hit.h"
 #include "pipeline/thread/wait.h"
@@ -120,8 +119,6 @@ void tw_thread_init(void)
 	}
 }
 
-_Atomic uint64_t tw_hit_barred_ticks;
-
 uintptr_t tw_thread_bar(void)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
@@ -220,7 +217,8 @@ static bool join(struct tw_hit_tls *t)
 	thread = enlist_thread();
 	if (!thread)
 		return false;
-	tw_hit_prepare_run(thread);
+	if (tw_hit_host.prepare_run)
+		tw_hit_host.prepare_run(thread);
 	find_stacks(thread);
 	tw_progress_join(&thread->reader);
 	thread->start_ticks = tw_clock_ticks();
@@ -339,37 +337,6 @@ void tw_threads_end_lanes(unsigned session)
 	for (struct tw_thread *thread = threads; thread; thread = thread->next)
 		end_lane(&thread->lanes[session], session);
 	tw_quiet_unlock(&threads_lock);
-}
-
-/* ---- what runs here ---- */
-
-void tw_thread_run(struct tw_tracee *tracee)
-{
-	struct tw_hit_tls *t = &tw_hit_tls;
-
-	if (!tw_thread_join())
-		return;
-	if (t->tracee->has_accounts)
-		tw_counts_out(t->thread, t->tracee);
-	t->tracee = &tw_hit_nobody;
-	tw_compiler_barrier();
-	if (tracee && tw_unlikely(tracee->memory.used_count))
-		tw_chains_sweep(tracee);
-	t->run_stamp++;
-	/* Runs without records take no number, and touch no word that other threads change. */
-	t->run_seq = tracee ? TW_RUN_DUE : 0;
-	tw_compiler_barrier();
-	if (tracee && tracee->has_accounts)
-		tw_counts_in(tracee);
-	if (tracee)
-		t->tracee = tracee;
-}
-
-__attribute__((target("general-regs-only"))) void tw_thread_open_run(struct tw_hit_tls *t)
-{
-	t->run_stamp++;
-	t->run_seq = TW_RUN_DUE;
-	tw_thread_number_run(t);
 }
 
 /* ---- fork ---- */

@@ -46,20 +46,6 @@ static uint64_t epoch_now(void)
 	return tw_load_acquire(&tw_hit_epoch);
 }
 
-uint64_t tw_hit_newer_than(uint64_t epoch)
-{
-	uint64_t newer = 0;
-
-	/* PAIR hit.epoch: acquire; release in begin_epoch(), before anything has the bit. */
-	if (tw_likely(tw_load_acquire(&tw_hit_epoch) == epoch))
-		return 0;
-	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++) {
-		/* PAIR hit.epoch: acquire; as above. */
-		newer |= (uint64_t)(tw_load_acquire(&tw_hit_sessions[session].epoch) > epoch) << session;
-	}
-	return newer;
-}
-
 static bool is_given_up(struct tw_rs *rs)
 {
 	/* PAIR rs.closed: acquire; release in tw_rs_close(). */

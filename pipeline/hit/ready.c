@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ready.c - a thread that is not ready for a hit: it joins, it is nested in another hit, or it has left; its calls are counted. */
+#include "pipeline/hit/hit.h"
+#include "base/clock.h"
+#include "base/filter.h"
+
+enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
+{
+	if (tw_hit_is_under_way()) {
+		if (!tw_hit_was_abandoned(t, frame))
+			return TW_THREAD_IN_HIT;
+		tw_hit_leave_abandoned(t);
+	} else if (t->state == TW_THREAD_ENDED || t->state == TW_THREAD_BARRED) {
+		return (enum tw_thread_state)t->state;
+	} else if (t->state == TW_THREAD_BUSY) {
+		return tw_thread_look_who_calls(t, frame);
+	} else if (t->state == TW_THREAD_JOINING) {
+		/* A call of our own. */
+		return TW_THREAD_JOINING;
+	} else if (!tw_thread_may_call_system()) {
+		/* As one that has no ring: to join takes system calls. */
+		return TW_THREAD_ENDED;
+	} else if (!tw_hit_join()) {
+		/* A child of vfork() in this memory, which is counted; or a thread that cannot join. */
+		return t->state == TW_THREAD_NEW ? TW_THREAD_ENDED : TW_THREAD_JOINING;
+	}
+	return TW_THREAD_NEW;
+}
+
+void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions)
+{
+	uint64_t ticks = tw_clock_ticks();
+
+	for (uint64_t todo = sessions; todo; todo &= todo - 1) {
+		unsigned session = (unsigned)__builtin_ctzll(todo);
+		struct tw_lane *lane = &t->thread->lanes[session];
+
+		if (lane->producer.shared)
+			tw_rb_refuse(&lane->producer, TW_RB_LOST_NESTED, ticks);
+		else if (tw_hit_sessions[session].rs)
+			tw_rs_count_no_ring(tw_hit_sessions[session].rs, ticks);
+	}
+}
+
+/*
+ * After its last destructor a thread has no ring and no read side; only what is never freed is used.  A change
+ * that is under way may be seen half: then a call is counted, or not, for one that comes or goes.
+ */
+void tw_hit_count_pinned(uint64_t sessions, enum tw_thread_state state)
+{
+	/* RELAXED hit.barred: a lone time, about right. */
+	uint64_t ticks = state == TW_THREAD_BARRED ? tw_load_relaxed(&tw_hit_barred_ticks) : tw_clock_ticks();
+
+	if (tw_hit_host.pinned_rs && (sessions >> tw_hit_host.pinned_session & 1))
+		tw_rs_count_no_ring(tw_hit_host.pinned_rs, ticks);
+}
