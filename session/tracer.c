@@ -80,7 +80,7 @@ static void find_calls(void)
 {
 	void *library;
 
-	if (tw_recorder_create) {
+	if (tw_recorder_create && tw_recorder_finish && tw_recorder_abort) {
 		calls = (struct recorder_calls){ tw_recorder_create, tw_recorder_ring_set_path,
 						 tw_recorder_ring_set, tw_recorder_poll,
 						 tw_recorder_wake,   tw_recorder_hurry,	tw_recorder_stats, tw_recorder_finish,

@@ -60,6 +60,13 @@ static void wake_from_queue(void *rs)
 	tw_rs_wake(rs);
 }
 
+/*
+ * An embedded library finds the recorder by weak names, which take nothing out of an archive: whoever takes
+ * tw_recorder_create() takes the other files of these names with it.
+ */
+static void (*const together[])(void) __attribute__((used)) = { (void (*)(void))tw_recorder_finish,
+								 (void (*)(void))tw_recorder_abort };
+
 TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct tw_recorder **out)
 {
 	struct tw_recorder *recorder;
