@@ -34,7 +34,7 @@ static void unmap_image(struct tw_rs *rs, struct tw_rs_seen_image *image)
 
 void tw_rs_seen_fini(struct tw_rs *rs)
 {
-	for (uint32_t i = 0; rs->images && i < rs->image_count; i++)
+	for (uint32_t i = 0; rs->images && !rs->leaves_memory && i < rs->image_count; i++)
 		unmap_image(rs, &rs->images[i]);
 	free(rs->images);
 	free(rs->rings);

@@ -149,11 +149,17 @@ remove:
 	return error;
 }
 
-void tw_rs_destroy(struct tw_rs *rs)
+void tw_rs_unlink(struct tw_rs *rs)
 {
-	unmap_all(rs);
 	if (rs->path[0])
 		tw_rs_remove(rs->path);
+	rs->path[0] = '\0';
+}
+
+void tw_rs_destroy(struct tw_rs *rs)
+{
+	tw_rs_unlink(rs);
+	unmap_all(rs);
 	start(rs);
 }
 

@@ -223,6 +223,7 @@ struct tw_rs {
 	uint8_t *anonymous; /* is_anonymous: control, and the image behind it */
 	uint64_t anonymous_bytes;
 	bool is_owner;
+	bool leaves_memory; /* images stay mapped when the set is destroyed: the end of the process frees them */
 	bool is_dead; /* a private copy of what a dead owner left */
 	/* How long this process has waited for the owner since its last sign of life. */
 	struct tw_patience patience;
@@ -264,8 +265,15 @@ struct tw_rs_options {
  */
 int tw_rs_create(struct tw_rs *rs, const struct tw_rs_options *options);
 
-/* Removes files and mappings.  Members that have it mapped go on writing into memory that nobody reads. */
+/*
+ * tw_rs_destroy - remove files and mappings.
+ *
+ * The files go first, while they are mapped: that takes no time; to free the memory takes 0.2 ms a MiB.  Members that have
+ * it mapped go on writing into memory that nobody reads.
+ */
 void tw_rs_destroy(struct tw_rs *rs);
+/* Its first half: the files are gone, their memory is there. */
+void tw_rs_unlink(struct tw_rs *rs);
 
 /*
  * tw_rs_attach - map an existing ring set as a member.

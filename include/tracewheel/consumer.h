@@ -52,6 +52,7 @@ struct tw_recorder_options {
 	uint64_t block_timeout_ns; /* TW_RECORDER_BLOCK: the longest wait; 0: as long as the recorder makes
 				      progress */
 	bool follow_fork;          /* children of traced processes are traced */
+	bool leaves_memory; /* tw_recorder_finish() leaves the rings mapped, for a process that ends next: freeing them takes long */
 	bool allow_anonymous;   /* memory of this process where tmpfs refuses: sessions in one process only */
 	const char *config;     /* text for the agents, borrows; NULL: none */
 	const char *layouts;    /* for the agents: layouts of functions, borrows; NULL: none; see tw_recorder_question() */
@@ -90,6 +91,7 @@ struct tw_recorder_stats {
 	uint32_t streams; /* threads x sessions seen */
 	uint32_t streams_alive;
 	uint32_t functions; /* defined */
+	uint64_t memory_left; /* bytes of rings that tw_recorder_finish() left mapped (leaves_memory) */
 	uint64_t images_refused; /* processes that were to be traced and could not be */
 	int last_error;     /* of a write: TW_ENOSPC, TW_EIO; 0: none */
 	bool is_stalled;    /* the last write failed and is tried again */

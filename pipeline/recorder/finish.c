@@ -43,6 +43,8 @@ static int end_all_images(struct tw_recorder *recorder)
 		enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, i);
 		int error = 0;
 
+		if (tw_writer_knows_image(writer, i) && state == TW_RS_IMAGE_ENDED)
+			tw_writer_count_unreached(writer, i);
 		if (tw_writer_knows_image(writer, i) && (state == TW_RS_IMAGE_LIVE || state == TW_RS_IMAGE_ENDED))
 			error = tw_writer_end_image(writer, i, state == TW_RS_IMAGE_ENDED);
 		if (error && !first_error)
@@ -72,6 +74,15 @@ static uint64_t count_living(struct tw_recorder *recorder)
 	for (uint32_t i = 0; i < tw_rs_image_count(&recorder->writer.rs); i++)
 		count += tw_rs_image_state(&recorder->writer.rs, i) == TW_RS_IMAGE_LIVE;
 	return count;
+}
+
+static uint64_t count_ring_bytes(const struct tw_rs *rs)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < rs->ring_count; i++)
+		bytes += tw_rs_ring(rs, i) ? tw_rs_ring_bytes(rs, i) : 0;
+	return bytes;
 }
 
 TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_stats *stats)
@@ -107,12 +118,17 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 	end_error = end_all_images(recorder);
 	if (!end_error)
 		end_error = tw_store_leave_something(&writer->store);
+	tw_store_stop_queue(&writer->store);
+	/*
+	 * A death in between leaves a mark without rings, and not rings that nothing names.  The capture is whole before the
+	 * memory is freed, which takes long.
+	 */
+	tw_rs_unlink(&writer->rs);
+	tw_store_unmark_live(&writer->store);
+	if (writer->rs.leaves_memory)
+		writer->store.stats.memory_left = count_ring_bytes(&writer->rs);
 	if (stats)
 		tw_recorder_stats(recorder, stats);
-	tw_store_stop_queue(&writer->store);
-	/* A death in between leaves a mark without rings, and not rings that nothing names. */
-	tw_rs_destroy(&writer->rs);
-	tw_store_unmark_live(&writer->store);
 	destroy(recorder);
 	return error ? error : end_error;
 }

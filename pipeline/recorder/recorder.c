@@ -101,6 +101,7 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 	error = tw_store_mark_live(&recorder->writer.store, recorder->writer.rs.path);
 	if (error)
 		goto destroy_rings;
+	recorder->writer.rs.leaves_memory = options->leaves_memory;
 	recorder->policy = options->policy;
 	/* A stream waits for its reader only; a ring that is written over is copied whole, and stored at once. */
 	if (!options->is_stream && options->policy != TW_RECORDER_OVERWRITE) {
@@ -215,11 +216,13 @@ TW_API void tw_recorder_child_ended(struct tw_recorder *recorder, int wait_statu
 	recorder->child = 0;
 }
 
-/* An image whose process is gone, and none of whose rings is in use any more. */
+/* An image whose process is gone, and none of whose rings is in use any more.  At the end of the recording all end together. */
 static int end_images(struct tw_recorder *recorder)
 {
 	struct tw_writer *writer = &recorder->writer;
 
+	if (recorder->is_finishing)
+		return 0;
 	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
 		int error;
 

@@ -414,15 +414,21 @@ void tw_writer_recycle_ring(struct tw_writer *writer, uint32_t index)
 		tw_rs_ring_recycle(&writer->rs, index);
 }
 
+void tw_writer_count_unreached(struct tw_writer *writer, uint32_t index)
+{
+	/* Only a program that writes over its own rings makes such. */
+	for (uint32_t i = 0; i < writer->rs.ring_count; i++) {
+		if (tw_rs_ring(&writer->rs, i) && tw_rs_ring_image(&writer->rs, i) == index && writer->rings[i].is_held)
+			tw_writer_damaged(writer);
+	}
+}
+
 void tw_writer_recycle_image(struct tw_writer *writer, uint32_t index)
 {
-	/* What was never reached: only a program that writes over its own rings makes such. */
+	tw_writer_count_unreached(writer, index);
 	for (uint32_t i = 0; i < writer->rs.ring_count; i++) {
-		if (!tw_rs_ring(&writer->rs, i) || tw_rs_ring_image(&writer->rs, i) != index)
-			continue;
-		if (writer->rings[i].is_held)
-			tw_writer_damaged(writer);
-		memset(&writer->rings[i], 0, sizeof writer->rings[i]);
+		if (tw_rs_ring(&writer->rs, i) && tw_rs_ring_image(&writer->rs, i) == index)
+			memset(&writer->rings[i], 0, sizeof writer->rings[i]);
 	}
 	tw_rs_image_recycle(&writer->rs, index);
 }

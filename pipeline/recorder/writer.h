@@ -110,6 +110,9 @@ bool tw_writer_knows_image(const struct tw_writer *writer, uint32_t index);
 /* Does an image that has ended have rings of which there is something to be had? */
 bool tw_writer_has_rings_in_use(const struct tw_writer *writer, uint32_t image);
 
+/* The image is at its end: counts the rings that should go on where another ends, and that none has led to. */
+void tw_writer_count_unreached(struct tw_writer *writer, uint32_t index);
+
 /* The image is at its end, and so is all that is known of its rings. */
 void tw_writer_recycle_image(struct tw_writer *writer, uint32_t index);
 

@@ -14,6 +14,7 @@
 #include "tools/record/check.h"
 #include "tools/record/late.h"
 #include "tools/record/launch.h"
+#include "tools/record/leave.h"
 #include "tools/common/patterns.h"
 #include "tools/tool.h"
 #include "tools/record/watch.h"
@@ -479,6 +480,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	struct tw_recorder *recorder;
 	request->recorder.config = request->config.text;
 	request->recorder.layouts = request->arguments.layouts.text;
+	request->recorder.leaves_memory = true;
 	tw_launch_ignore_signals();
 	/* First of all: who is interrupted from here on leaves a whole capture, or none. */
 	tw_watch_signals();
@@ -536,6 +538,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	if (!is_left)
 		tw_account_losses(&stats, request->recorder.is_stream ? NULL : request->path,
 				  request->recorder.policy);
+	tw_leave_memory(stats.memory_left);
 	if (!has_ended)
 		return 128 + tw_watch_signal();
 	int ending = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
