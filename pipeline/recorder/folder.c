@@ -3,6 +3,7 @@
 #include "pipeline/recorder/folder.h"
 
 #include "base/error.h"
+#include "base/export.h"
 #include "pipeline/recorder/store.h"
 #include "ringbuf/ringset.h"
 
@@ -114,7 +115,7 @@ static int move_away(const char *path)
 	return rename(path, old) < 0 ? tw_error_from_errno(errno) : 0;
 }
 
-bool tw_recording_is_alive(const char *capture_path)
+TW_API bool tw_recording_is_alive(const char *capture_path)
 {
 	char ring_set[256];
 	struct tw_rs rs;

@@ -37,6 +37,9 @@ for name in tracewheel tracewheel-capture tracewheel-debug; do
 	objdump -p "$lib/lib$name.so" | grep -q "SONAME *lib$name.so.0$" || fail "SONAME of $name"
 	nm -D --defined-only --with-symbol-versions "$lib/lib$name.so" | grep -v ' A ' | grep -v '@@TRACEWHEEL_' >bare &&
 		fail "without a version: $(cat bare)"
+	nm -D --defined-only "$lib/lib$name.so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | LC_ALL=C sort >shown
+	sed -n 's/^\t\([a-z]\w*\);.*/\1/p' "$top/cmake/$name.map" | LC_ALL=C sort | diff - shown >difference ||
+		fail "cmake/$name.map and what the library shows differ (is TW_API missing?): $(cat difference)"
 done
 
 # pkg-config.
