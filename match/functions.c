@@ -275,6 +275,18 @@ FUNCTION(FLOAT, 1)
 	return tw_term_float(arena_of(m), x);
 }
 
+int tw_match_compare(const struct tw_match_machine *m, struct tw_term a, struct tw_term b, bool is_exact,
+		     int *order)
+{
+	int error = tw_term_try_compare(a, b, is_exact, order);
+
+	if (error && m->run->may_allocate) {
+		*order = is_exact ? tw_term_compare_exact(a, b) : tw_term_compare(a, b);
+		return 0;
+	}
+	return error;
+}
+
 FUNCTION(MAX, 2)
 {
 	int order;

@@ -41,18 +41,6 @@ static struct tw_term all_arguments(const struct tw_match_machine *m)
 	return list;
 }
 
-int tw_match_compare(const struct tw_match_machine *m, struct tw_term a, struct tw_term b, bool is_exact,
-		     int *order)
-{
-	int error = tw_term_try_compare(a, b, is_exact, order);
-
-	if (error && m->run->may_allocate) {
-		*order = is_exact ? tw_term_compare_exact(a, b) : tw_term_compare(a, b);
-		return 0;
-	}
-	return error;
-}
-
 /* =:= for patterns: what is too deep to compare does not match. */
 static inline bool is_equal(const struct tw_match_machine *m, struct tw_term a, struct tw_term b)
 {

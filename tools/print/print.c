@@ -60,33 +60,6 @@ struct request {
 
 static struct tw_out out;
 
-void tw_print_pid(struct tw_printer *printer, const struct tw_capture_event *event)
-{
-	if (event->tracee_id != printer->pid_tracee || event->image != printer->pid_image) {
-		printer->pid_bytes = tw_name_pid(printer->capture, event->image, event->tracee_id,
-						 printer->pid, sizeof printer->pid);
-		printer->pid_image = event->image;
-		printer->pid_tracee = event->tracee_id;
-	}
-	tw_put(printer->out, printer->pid, printer->pid_bytes);
-}
-
-void tw_print_process(struct tw_printer *printer, const struct tw_capture_event *event)
-{
-	if (event->tracee_id != printer->process_tracee || event->image != printer->process_image) {
-		char name[TW_THREAD_NAME_BYTES];
-		size_t bytes = tw_name_pid(printer->capture, event->image, event->tracee_id, printer->process,
-					   sizeof printer->process);
-		tw_process_name(printer->capture, event->image, event->tracee_id, name);
-		bytes += (size_t)snprintf(printer->process + bytes, sizeof printer->process - bytes, "%s%s",
-					  *name ? " " : "", name);
-		printer->process_bytes = bytes;
-		printer->process_image = event->image;
-		printer->process_tracee = event->tracee_id;
-	}
-	tw_put(printer->out, printer->process, printer->process_bytes);
-}
-
 static bool take_stamp(struct request *request, const char *value)
 {
 	static const struct {

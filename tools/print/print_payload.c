@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print_payload.c - what kinds of events are called, and the terms of a payload as text.
+ * print_payload.c - what kinds of events and processes are called, and the terms of a payload as text.
  */
 #include "tools/print/print.h"
 
@@ -59,6 +59,37 @@ const char *const tw_print_gc_keys[TW_PRINT_GC_KEYS] = {"heap_size",
 							"bin_old_vheap_size",
 							"bin_old_vheap_block_size",
 							"wordsize"};
+
+/* ---- processes ---- */
+
+void tw_print_pid(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	if (event->tracee_id != printer->pid_tracee || event->image != printer->pid_image) {
+		printer->pid_bytes = tw_name_pid(printer->capture, event->image, event->tracee_id,
+						 printer->pid, sizeof printer->pid);
+		printer->pid_image = event->image;
+		printer->pid_tracee = event->tracee_id;
+	}
+	tw_put(printer->out, printer->pid, printer->pid_bytes);
+}
+
+void tw_print_process(struct tw_printer *printer, const struct tw_capture_event *event)
+{
+	if (event->tracee_id != printer->process_tracee || event->image != printer->process_image) {
+		char name[TW_THREAD_NAME_BYTES];
+		size_t bytes = tw_name_pid(printer->capture, event->image, event->tracee_id, printer->process,
+					   sizeof printer->process);
+		tw_process_name(printer->capture, event->image, event->tracee_id, name);
+		bytes += (size_t)snprintf(printer->process + bytes, sizeof printer->process - bytes, "%s%s",
+					  *name ? " " : "", name);
+		printer->process_bytes = bytes;
+		printer->process_image = event->image;
+		printer->process_tracee = event->tracee_id;
+	}
+	tw_put(printer->out, printer->process, printer->process_bytes);
+}
+
+/* ---- terms ---- */
 
 bool tw_print_next_extra(const struct tw_printer *printer, const struct tw_capture_event *event,
 			 struct tw_print_payload *payload, bool is_for_people, struct tw_term *out)
