@@ -9,59 +9,23 @@
  * way libraries set one: prctl(), or syscall(), which libseccomp uses.
  */
 #include "agent/agent.h"
-#include "base/atomic.h"
+#include "agent/preload/real.h"
 #include "base/export.h"
 #include "base/filter.h"
 #include "pipeline/hit/hit.h"
 
-#include <dlfcn.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* The real one must see its caller's frame: what it starts may come back on another stack.  As in preload.c. */
-#ifdef __clang__
-#define TAIL_CALLING
-#define TAIL_CALL __attribute__((musttail)) return
-#else
-#define TAIL_CALLING __attribute__((optimize("O2")))
-#define TAIL_CALL    return
-#endif
-
 /* syscall() takes any number of arguments; on this processor they lie where those of a function with six lie. */
 typedef long (*syscall_fn)(long, long, long, long, long, long, long);
 typedef int (*prctl_fn)(int, ...);
 
-static _Atomic(prctl_fn) real_prctl;
-static _Atomic(syscall_fn) real_syscall;
-
-static prctl_fn find_prctl(void)
-{
-	/* RELAXED agent.real: whoever comes first finds the same answer. */
-	prctl_fn real = tw_load_relaxed(&real_prctl);
-
-	if (!real) {
-		*(void **)&real = dlsym(RTLD_NEXT, "prctl");
-		/* RELAXED agent.real: as above. */
-		tw_store_relaxed(&real_prctl, real);
-	}
-	return real;
-}
-
-static syscall_fn find_syscall(void)
-{
-	/* RELAXED agent.real: as above. */
-	syscall_fn real = tw_load_relaxed(&real_syscall);
-
-	if (!real) {
-		*(void **)&real = dlsym(RTLD_NEXT, "syscall");
-		/* RELAXED agent.real: as above. */
-		tw_store_relaxed(&real_syscall, real);
-	}
-	return real;
-}
+TW_REAL(prctl_fn, prctl, "prctl")
+TW_REAL(syscall_fn, syscall, "syscall")
 
 /* Before a thread asks where the loader must not be asked: in a child of vfork(), in a handler. */
 __attribute__((constructor(101))) static void find_early(void)

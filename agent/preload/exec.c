@@ -6,12 +6,10 @@
  * (system(), popen(), wordexp()) does not come here.
  */
 #include "agent/agent.h"
-
-#include "base/atomic.h"
+#include "agent/preload/real.h"
 #include "base/export.h"
 
 #include <alloca.h>
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -24,15 +22,7 @@ static _Atomic(void *) real_calls[CALLS];
 
 static void *find(int number)
 {
-	/* RELAXED agent.real: whoever comes first finds the same answer. */
-	void *real = tw_load_relaxed(&real_calls[number]);
-
-	if (!real) {
-		real = dlsym(RTLD_NEXT, names[number]);
-		/* RELAXED agent.real: as above. */
-		tw_store_relaxed(&real_calls[number], real);
-	}
-	return real;
+	return tw_real(&real_calls[number], names[number]);
 }
 
 /* Before a child of vfork() asks, where the loader must not be asked. */

@@ -6,7 +6,7 @@
  * answer for a stub is ours.  To register frames with libgcc itself is no way: from then on each exception and each
  * backtrace() of the program would take a lock there and might allocate, also in handlers, which it did not before.
  */
-#include "base/atomic.h"
+#include "agent/preload/real.h"
 #include "base/export.h"
 #include "breakpoints/unwind.h"
 
@@ -16,31 +16,18 @@
 
 typedef int (*find_fn)(void *, struct dl_find_object *);
 
-static _Atomic(find_fn) real_find;
-
-static find_fn find(void)
-{
-	/* RELAXED agent.real: whoever comes first finds the same answer. */
-	find_fn real = tw_load_relaxed(&real_find);
-
-	if (!real) {
-		*(void **)&real = dlsym(RTLD_NEXT, "_dl_find_object");
-		/* RELAXED agent.real: as above. */
-		tw_store_relaxed(&real_find, real);
-	}
-	return real;
-}
+TW_REAL(find_fn, object, "_dl_find_object")
 
 /* Before a handler asks, where the loader must not be asked. */
 __attribute__((constructor(101))) static void find_early(void)
 {
-	find();
+	find_object();
 }
 
 TW_API int _dl_find_object(void *pc, struct dl_find_object *out)
 {
 	struct tw_unwind_code code;
-	find_fn real = find();
+	find_fn real = find_object();
 	int result;
 
 	if (!real)
@@ -48,7 +35,7 @@ TW_API int _dl_find_object(void *pc, struct dl_find_object *out)
 	if (!tw_unwind_find_code((uintptr_t)pc, &code))
 		return real(pc, out);
 	/* The object that the stubs belong to is this one. */
-	result = real((void *)(uintptr_t)&find, out);
+	result = real((void *)(uintptr_t)&find_object, out);
 	if (result)
 		return result;
 	out->dlfo_map_start = (void *)(uintptr_t)code.start;

@@ -7,32 +7,22 @@
  * (sysdeps/x86_64/jmpbuf-offsets.h, PTR_MANGLE).  What does not look like that leaves nothing behind that we know.
  */
 #include "agent/agent.h"
-
-#include "base/atomic.h"
+#include "agent/preload/real.h"
 #include "base/export.h"
 #include "pipeline/hit/hit.h"
 #include "pipeline/hit/native.h"
 
-#include <dlfcn.h>
 #include <stdint.h>
 
 typedef void (*jump_fn)(void *buffer, int value) __attribute__((noreturn));
 
 enum { LONGJMP, UNDERSCORE, SIGLONGJMP, CHECKED, JUMPS };
 static const char *const names[JUMPS] = { "longjmp", "_longjmp", "siglongjmp", "__longjmp_chk" };
-static _Atomic(jump_fn) real_jumps[JUMPS];
+static _Atomic(void *) real_jumps[JUMPS];
 
 static jump_fn find(int number)
 {
-	/* RELAXED agent.real: whoever comes first finds the same answer. */
-	jump_fn real = tw_load_relaxed(&real_jumps[number]);
-
-	if (!real) {
-		*(void **)&real = dlsym(RTLD_NEXT, names[number]);
-		/* RELAXED agent.real: as above. */
-		tw_store_relaxed(&real_jumps[number], real);
-	}
-	return real;
+	return (jump_fn)(uintptr_t)tw_real(&real_jumps[number], names[number]);
 }
 
 /* Before any signal handler jumps, where the loader must not be asked. */

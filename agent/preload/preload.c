@@ -9,58 +9,17 @@
  * other namespaces have a libc, and slots, of their own, which we do not see.
  */
 #include "agent/agent.h"
-
-#include "base/atomic.h"
+#include "agent/preload/real.h"
 #include "base/export.h"
 #include "base/filter.h"
 #include "breakpoints/returns.h"
 #include "pipeline/hit/hit.h"
 
-#include <dlfcn.h>
-
 typedef void *(*open_fn)(const char *, int);
 typedef int (*close_fn)(void *);
 
-/*
- * Where we are inert the real function must see our caller, so it is jumped to and not called: also
- * without optimization.
- */
-#ifdef __clang__
-#define TAIL_CALLING
-#define TAIL_CALL __attribute__((musttail)) return
-#else
-#define TAIL_CALLING __attribute__((optimize("O2")))
-#define TAIL_CALL    return
-#endif
-
-static _Atomic(open_fn) real_open;
-static _Atomic(close_fn) real_close;
-
-static open_fn find_open(void)
-{
-	/* RELAXED agent.real: whoever comes first finds the same answer. */
-	open_fn real = tw_load_relaxed(&real_open);
-
-	if (!real) {
-		*(void **)&real = dlsym(RTLD_NEXT, "dlopen");
-		/* RELAXED agent.real: as above. */
-		tw_store_relaxed(&real_open, real);
-	}
-	return real;
-}
-
-static close_fn find_close(void)
-{
-	/* RELAXED agent.real: as above. */
-	close_fn real = tw_load_relaxed(&real_close);
-
-	if (!real) {
-		*(void **)&real = dlsym(RTLD_NEXT, "dlclose");
-		/* RELAXED agent.real: as above. */
-		tw_store_relaxed(&real_close, real);
-	}
-	return real;
-}
+TW_REAL(open_fn, open, "dlopen")
+TW_REAL(close_fn, close, "dlclose")
 
 __attribute__((constructor)) static void construct(void)
 {

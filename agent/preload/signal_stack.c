@@ -5,11 +5,10 @@
  * A hit that finds another one under way must know whether that one is below it on the same stack, and may not ask the
  * system (a filter may forbid it).  So the thread tells when it sets a stack for signals.
  */
-#include "base/atomic.h"
+#include "agent/preload/real.h"
 #include "base/export.h"
 #include "pipeline/hit/hit.h"
 
-#include <dlfcn.h>
 #include <signal.h>
 
 #ifndef SS_AUTODISARM
@@ -18,25 +17,12 @@
 
 typedef int (*set_fn)(const stack_t *, stack_t *);
 
-static _Atomic(set_fn) real_set;
-
-static set_fn find(void)
-{
-	/* RELAXED agent.real: whoever comes first finds the same answer. */
-	set_fn real = tw_load_relaxed(&real_set);
-
-	if (!real) {
-		*(void **)&real = dlsym(RTLD_NEXT, "sigaltstack");
-		/* RELAXED agent.real: as above. */
-		tw_store_relaxed(&real_set, real);
-	}
-	return real;
-}
+TW_REAL(set_fn, set, "sigaltstack")
 
 /* Before a handler asks, where the loader must not be asked. */
 __attribute__((constructor(101))) static void find_early(void)
 {
-	find();
+	find_set();
 	tw_thread_hears_signal_stacks = true;
 }
 
@@ -51,7 +37,7 @@ TW_API int sigaltstack(const stack_t *new, stack_t *old)
 			.low = (uintptr_t)new->ss_sp,
 			.high = (uintptr_t)new->ss_sp + new->ss_size,
 			.is_disarmed_in_handlers = ((unsigned)new->ss_flags & SS_AUTODISARM) != 0};
-	result = find()(new, old);
+	result = find_set()(new, old);
 	if (result)
 		tw_thread_signal_stack = before;
 	else if (new && (new->ss_flags & SS_DISABLE))
