@@ -97,6 +97,25 @@ static void so_often_and_not_more(void **state)
 	remove_capture(capture_path);
 }
 
+/* Records so many calls, and takes them as they come; returns how many found room. */
+static uint64_t record_calls(struct tw_recorder *recorder, uint64_t calls)
+{
+	struct tw_rb_producer producer;
+	struct program program;
+	uint64_t emitted = 0;
+
+	begin_program(&program, tw_recorder_ring_set(recorder), 10);
+	assert_true(begin_thread(&program, &producer, 1));
+	for (uint64_t i = 0; i < calls; i++) {
+		emitted += emit_call(&producer, 1, emitted, with_noise(0, i));
+		if (i % 500 == 0)
+			assert_int_equal(tw_recorder_drain(recorder), 0);
+		if (i % 500 == 1)
+			tw_recorder_poll(recorder, 0);
+	}
+	return emitted;
+}
+
 /* The disk does not answer: rings are emptied all the same, segments end, the oldest go. */
 static void a_slow_sync_holds_nothing_up(void **state)
 {
@@ -105,21 +124,9 @@ static void a_slow_sync_holds_nothing_up(void **state)
 	struct account account = {0};
 	struct tw_recorder_stats stats;
 	struct tw_capture *capture;
-	struct program program;
-	struct tw_rb_producer producer;
-	uint64_t emitted = 0;
 
-	begin_program(&program, tw_recorder_ring_set(recorder), 10);
-	assert_true(begin_thread(&program, &producer, 1));
 	/* Many times what the ring holds. */
-	for (uint64_t i = 0; i < 60000; i++) {
-		emitted += emit_call(&producer, 1, emitted, with_noise(0, i));
-		if (i % 500 == 0)
-			assert_int_equal(tw_recorder_drain(recorder), 0);
-		if (i % 500 == 1)
-			tw_recorder_poll(recorder, 0);
-	}
-	assert_int_equal(emitted, 60000);
+	assert_int_equal(record_calls(recorder, 60000), 60000);
 	assert_in_range(count_syncs(), 0, 1);
 	tw_recorder_stats(recorder, &stats);
 	assert_true(stats.segments > 3);
@@ -143,17 +150,8 @@ static void old_segments_go_when_they_have_their_name(void **state)
 		.ring_bytes = 1 << 16, .durable_ns = 1, .segment_bytes = 1 << 16, .segments_kept = 2};
 	struct tw_recorder *recorder = begin(&options, false, 0);
 	struct tw_recorder_stats stats;
-	struct program program;
-	struct tw_rb_producer producer;
-	uint64_t emitted = 0;
 
-	begin_program(&program, tw_recorder_ring_set(recorder), 10);
-	assert_true(begin_thread(&program, &producer, 1));
-	for (uint64_t i = 0; i < 60000; i++) {
-		emitted += emit_call(&producer, 1, emitted, with_noise(0, i));
-		if (i % 500 == 0)
-			assert_int_equal(tw_recorder_drain(recorder), 0);
-	}
+	record_calls(recorder, 60000);
 	assert_int_equal(tw_recorder_finish(recorder, &stats), 0);
 	assert_true(stats.segments_removed > 2);
 	assert_int_equal(files_that_end_in(".tws"), stats.segments - stats.segments_removed);
@@ -167,19 +165,8 @@ static void what_could_not_be_synced_is_told(void **state)
 	struct tw_recorder_options options = {.ring_bytes = 1 << 16, .durable_ns = 1, .segment_bytes = 1 << 16};
 	struct tw_recorder *recorder = begin(&options, false, 1);
 	struct tw_recorder_stats stats;
-	struct program program;
-	struct tw_rb_producer producer;
-	uint64_t emitted = 0;
 
-	begin_program(&program, tw_recorder_ring_set(recorder), 10);
-	assert_true(begin_thread(&program, &producer, 1));
-	for (uint64_t i = 0; i < 20000; i++) {
-		emitted += emit_call(&producer, 1, emitted, with_noise(0, i));
-		if (i % 500 == 0)
-			assert_int_equal(tw_recorder_drain(recorder), 0);
-		if (i % 500 == 1)
-			tw_recorder_poll(recorder, 0);
-	}
+	record_calls(recorder, 20000);
 	assert_int_equal(tw_recorder_finish(recorder, &stats), TW_EIO);
 	assert_int_equal(stats.events, 20000);
 	assert_int_equal(stats.last_error, TW_EIO);

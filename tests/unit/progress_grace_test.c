@@ -5,9 +5,8 @@
  * Method	Threads read what a pointer leads to while another one replaces it, waits, and spoils the old one; under the
  *	thread sanitizer that is a check of the order too.  The kernel without membarrier() is a child with a filter.
  */
-#include "base/sys.h"
-#include "progress/progress.h"
 #include "progress/read_side.h"
+#include "progress_help.h"
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -39,24 +38,6 @@ static struct object objects[OBJECTS];
 static struct object *_Atomic current;
 static _Atomic bool stop;
 static _Atomic unsigned wrong, sections;
-
-static void join(struct tw_progress_reader *reader)
-{
-	uint64_t signals;
-
-	tw_sys_block_signals(&signals);
-	tw_progress_join(reader);
-	tw_sys_restore_signals(&signals);
-}
-
-static void leave(struct tw_progress_reader *reader)
-{
-	uint64_t signals;
-
-	tw_sys_block_signals(&signals);
-	tw_progress_leave(reader);
-	tw_sys_restore_signals(&signals);
-}
 
 static void *read_on(void *unused)
 {

@@ -6,9 +6,8 @@
  *	with those before: one bucket grew, and it is the one whose bounds hold the time that was added.
  */
 #include "base/atomic.h"
-#include "base/sys.h"
-#include "progress/progress.h"
 #include "progress/read_side.h"
+#include "progress_help.h"
 #include "tracewheel/progress.h"
 
 #include <pthread.h>
@@ -24,24 +23,6 @@ enum { WAITS = 60 };
 
 static _Atomic int turn; /* 2n + 1: the reader is in its section n; 2n + 2: it may leave it after `held_us` */
 static _Atomic unsigned held_us;
-
-static void join(struct tw_progress_reader *reader)
-{
-	uint64_t signals;
-
-	tw_sys_block_signals(&signals);
-	tw_progress_join(reader);
-	tw_sys_restore_signals(&signals);
-}
-
-static void leave(struct tw_progress_reader *reader)
-{
-	uint64_t signals;
-
-	tw_sys_block_signals(&signals);
-	tw_progress_leave(reader);
-	tw_sys_restore_signals(&signals);
-}
 
 static void spin_until(int value)
 {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "ringbuf/ringset.h"
 #include "session/session.h"
+#include "tracewheel/runtime.h"
 #include "tracewheel/tracewheel.h"
 
 #include <setjmp.h>
@@ -45,6 +46,11 @@ static inline void close_bed(struct bed *bed)
 	tw_session_destroy(bed->session);
 	tw_session_put(bed->session);
 	tw_rs_destroy(&bed->rs);
+}
+
+static inline void trace_in(struct bed *bed, const struct tw_process *process, uint32_t flags)
+{
+	assert_int_equal(tw_trace_process(bed->session, tw_process_pid(process), true, flags), 1);
 }
 
 /* Copies the next records of all rings, one after another, to out; returns how many. */

@@ -35,15 +35,19 @@ static void open_wide(struct bed *bed, const char *name)
 	open_bed_with(bed, name, &options);
 }
 
+/* Two sessions that trace the process' calls. */
+static void open_two(struct bed *a, struct bed *b, const struct tw_process *process)
+{
+	open_wide(a, "a");
+	open_wide(b, "b");
+	trace_in(a, process, TW_FLAG_CALL);
+	trace_in(b, process, TW_FLAG_CALL);
+}
+
 static void set(struct bed *bed, int function, const struct tw_match_program *program)
 {
 	assert_int_equal(tw_trace_function_match(bed->session, "m", functions[function].name, 0, program, TW_FUNCTION_LOCAL),
 			 1);
-}
-
-static void trace(struct bed *bed, const struct tw_process *process, uint32_t flags)
-{
-	assert_int_equal(tw_trace_process(bed->session, tw_process_pid(process), true, flags), 1);
 }
 
 static void tail(struct tw_frame *frame, int function)
@@ -122,10 +126,7 @@ static void a_million_calls_have_a_million_ends(void **state)
 	struct tw_frame frame;
 	struct bed a, b;
 
-	open_wide(&a, "a");
-	open_wide(&b, "b");
-	trace(&a, process, TW_FLAG_CALL);
-	trace(&b, process, TW_FLAG_CALL);
+	open_two(&a, &b, process);
 	set(&a, F, returns);
 	set(&a, G, returns);
 	/* 132: b sees every other call. */
@@ -165,7 +166,7 @@ static void a_loop_takes_nothing_from_others(void **state)
 
 	open_wide(&a, "a");
 	open_wide(&b, "b");
-	trace(&a, looper, TW_FLAG_CALL);
+	trace_in(&a, looper, TW_FLAG_CALL);
 	set(&a, F, returns);
 	make_chain(&loop, CALLS, false);
 	/* A server loop, however long, is one entry. */
@@ -176,7 +177,7 @@ static void a_loop_takes_nothing_from_others(void **state)
 	assert_true(tw_blocks_in_use() > blocks + CALLS / 32);
 	tw_process_out();
 	process = new_process();
-	trace(&b, process, TW_FLAG_CALL);
+	trace_in(&b, process, TW_FLAG_CALL);
 	for (int i = F; i <= H; i++)
 		set(&b, i, returns);
 	tw_enter0(&functions[F], &frame);
@@ -205,8 +206,8 @@ static void return_to_alone_takes_nothing(void **state)
 
 	open_wide(&a, "a");
 	open_wide(&b, "b");
-	trace(&a, process, TW_FLAG_CALL | TW_FLAG_RETURN_TO);
-	trace(&b, process, TW_FLAG_CALL | TW_FLAG_RETURN_TO);
+	trace_in(&a, process, TW_FLAG_CALL | TW_FLAG_RETURN_TO);
+	trace_in(&b, process, TW_FLAG_CALL | TW_FLAG_RETURN_TO);
 	assert_int_equal(tw_trace_function(a.session, "m", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
 	assert_int_equal(tw_trace_function(b.session, "m", "g", 0, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
 	make_chain(&frame, CALLS / 4, true);
@@ -244,7 +245,7 @@ static void return_to_comes_behind_the_first_that_asked(void **state)
 
 		assert_int_equal(tw_match_compile_text("[{'_',[],[{return_trace}]}]", 27, NULL, &shown, NULL), 0);
 		open_bed(&bed, "order");
-		trace(&bed, process, TW_FLAG_CALL | TW_FLAG_RETURN_TO);
+		trace_in(&bed, process, TW_FLAG_CALL | TW_FLAG_RETURN_TO);
 		set(&bed, G, shown);
 		assert_int_equal(tw_trace_function_match(bed.session, "m", "f", 0, shown,
 							 is_global ? TW_FUNCTION_GLOBAL : TW_FUNCTION_LOCAL),
@@ -277,7 +278,7 @@ static void what_finds_no_room_is_counted(void **state)
 	long ends;
 
 	open_bed_with(&bed, "limit", &options);
-	trace(&bed, process, TW_FLAG_CALL);
+	trace_in(&bed, process, TW_FLAG_CALL);
 	set(&bed, F, returns);
 	set(&bed, G, returns);
 	make_chain(&frame, calls, true);
@@ -301,7 +302,7 @@ static void *make_chain_without_ring(void *arg)
 	struct tw_process *process = new_process();
 	struct tw_frame frame;
 
-	trace(bed, process, TW_FLAG_CALL);
+	trace_in(bed, process, TW_FLAG_CALL);
 	make_chain(&frame, 2100000, true);
 	tw_leave_void(&frame);
 	end_process(process);
@@ -320,7 +321,7 @@ static void what_finds_no_ring_is_counted(void **state)
 	set(&bed, F, returns);
 	set(&bed, G, returns);
 	/* This thread has the only ring. */
-	trace(&bed, process, TW_FLAG_CALL);
+	trace_in(&bed, process, TW_FLAG_CALL);
 	make_chain(&frame, 1, false);
 	tw_leave_void(&frame);
 	assert_int_equal(ENDS(&bed, TW_EVENT_RETURN_FROM, F), 1);
@@ -339,10 +340,7 @@ static void what_a_session_left_is_given_back(void **state)
 	struct tw_frame frame;
 	struct bed a, b;
 
-	open_wide(&a, "a");
-	open_wide(&b, "b");
-	trace(&a, process, TW_FLAG_CALL);
-	trace(&b, process, TW_FLAG_CALL);
+	open_two(&a, &b, process);
 	set(&a, F, returns);
 	set(&b, F, returns);
 	set(&b, G, returns);
@@ -369,7 +367,7 @@ static void what_a_session_left_is_given_back_by_the_next(void **state)
 	struct bed a, b;
 
 	open_wide(&a, "a");
-	trace(&a, process, TW_FLAG_CALL);
+	trace_in(&a, process, TW_FLAG_CALL);
 	set(&a, F, returns);
 	set(&a, G, returns);
 	make_chain(&frame, CALLS, true);
@@ -377,7 +375,7 @@ static void what_a_session_left_is_given_back_by_the_next(void **state)
 	close_bed(&a);
 	/* Another session has its bit now, and looks at the same loop. */
 	open_wide(&b, "b");
-	trace(&b, process, TW_FLAG_CALL);
+	trace_in(&b, process, TW_FLAG_CALL);
 	set(&b, F, returns);
 	set(&b, G, returns);
 	for (int i = 0; i < 10; i++)
@@ -489,7 +487,7 @@ static void choose(struct viewer *v, const struct tw_process *process, struct tw
 {
 	tw_trace_process(v->bed.session, tw_process_pid(process), false, TW_FLAG_ALL);
 	v->has_return_to = below(3);
-	trace(&v->bed, process, TW_FLAG_CALL | (v->has_return_to ? TW_FLAG_RETURN_TO : 0));
+	trace_in(&v->bed, process, TW_FLAG_CALL | (v->has_return_to ? TW_FLAG_RETURN_TO : 0));
 	for (int f = F; f <= H; f++) {
 		const char *name = functions[f].name;
 

@@ -25,6 +25,8 @@
 #define MESSAGES 20000
 #endif
 
+#include "run_queue_help.h"
+
 static struct tw_declared_function step = TW_DECLARED_FUNCTION("actor", "step", 2);
 
 struct actor {
@@ -36,35 +38,6 @@ struct actor {
 	bool is_scheduled;
 };
 static struct actor actors[ACTORS];
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
-static int queue[SCHEDULERS][ACTORS + 1];
-static int queued[SCHEDULERS];
-static int messages;
-
-static int next_actor(int scheduler)
-{
-	int actor = -1;
-
-	pthread_mutex_lock(&lock);
-	while (!queued[scheduler] && messages < MESSAGES)
-		pthread_cond_wait(&more, &lock);
-	if (messages < MESSAGES) {
-		actor = queue[scheduler][0];
-		memmove(queue[scheduler], queue[scheduler] + 1, (size_t)--queued[scheduler] * sizeof(int));
-	}
-	pthread_mutex_unlock(&lock);
-	return actor;
-}
-
-static void schedule_on(int actor, int scheduler)
-{
-	pthread_mutex_lock(&lock);
-	queue[scheduler][queued[scheduler]++] = actor;
-	pthread_cond_broadcast(&more);
-	pthread_mutex_unlock(&lock);
-}
 
 static struct tw_term number(uint64_t n)
 {
@@ -114,9 +87,7 @@ static void turn(struct actor *actor, int self, unsigned *seed)
 	deliver(to, (self + 1 + rand_r(seed) % 2) % SCHEDULERS);
 	log_call(actor);
 	tw_process_out();
-	pthread_mutex_lock(&lock);
-	messages++;
-	pthread_mutex_unlock(&lock);
+	count_message();
 	pthread_mutex_lock(&actor->lock);
 	is_more = --actor->mailbox;
 	actor->is_scheduled = is_more;
@@ -133,9 +104,6 @@ static void *schedule(void *arg)
 	assert_int_equal(tw_scheduler_declare(), 0);
 	while ((actor = next_actor(self)) >= 0)
 		turn(&actors[actor], self, &seed);
-	pthread_mutex_lock(&lock);
-	pthread_cond_broadcast(&more);
-	pthread_mutex_unlock(&lock);
 	return NULL;
 }
 

@@ -29,15 +29,10 @@ static int end(void **state)
 	return 0;
 }
 
-static void trace(struct bed *bed, const struct tw_process *process, uint32_t flags)
-{
-	assert_int_equal(tw_trace_process(bed->session, tw_process_pid(process), true, flags), 1);
-}
-
 /* 52, 53, 56 */
 static void f52_send_names_the_receiver_as_it_was_written(void **state)
 {
-	trace(&one, p, TW_FLAG_SEND);
+	trace_in(&one, p, TW_FLAG_SEND);
 	tw_process_in(p);
 	tw_process_send(p, parse("{hello,1}"), pid_of(q));
 	tw_process_send(p, parse("x"), parse("registered"));
@@ -47,8 +42,8 @@ static void f52_send_names_the_receiver_as_it_was_written(void **state)
 	EXPECT(&one, "p send {hello,1}, q", "p send x, registered", "p send x, {name,other@host}",
 	       "p send_to_non_existing_process [[103,111,110,101]], q");
 	EXPECT_NOTHING(&two);
-	trace(&one, p, TW_FLAG_RECEIVE);
-	trace(&two, p, TW_FLAG_RECEIVE);
+	trace_in(&one, p, TW_FLAG_RECEIVE);
+	trace_in(&two, p, TW_FLAG_RECEIVE);
 	tw_process_in(p);
 	tw_process_send(p, parse("me"), pid_of(p));
 	tw_process_receive(p, parse("me"), pid_of(p));
@@ -60,8 +55,8 @@ static void f52_send_names_the_receiver_as_it_was_written(void **state)
 /* 54, 55, 58: made by whoever puts the message there; the receiver need not run. */
 static void f54_receive_is_when_the_message_enters_the_mailbox(void **state)
 {
-	trace(&one, q, TW_FLAG_RECEIVE);
-	trace(&one, p, TW_FLAG_SEND);
+	trace_in(&one, q, TW_FLAG_RECEIVE);
+	trace_in(&one, p, TW_FLAG_SEND);
 	tw_process_in(p);
 	tw_process_send(p, parse("a"), pid_of(q));
 	tw_process_receive(q, parse("a"), pid_of(p));
@@ -94,8 +89,8 @@ static void o162_patterns_of_send(void **state)
 	};
 	struct tw_match_error error;
 
-	trace(&one, p, TW_FLAG_SEND);
-	trace(&two, p, TW_FLAG_SEND);
+	trace_in(&one, p, TW_FLAG_SEND);
+	trace_in(&two, p, TW_FLAG_SEND);
 	tw_process_in(p);
 	for (size_t i = 0; i < TW_COUNT_OF(cases); i++) {
 		char with_pid[64];
@@ -147,7 +142,7 @@ static void o162_patterns_of_receive(void **state)
 	(void)own_node;
 	parse("[]");
 	far_pid = tw_term_identifier(&terms, TW_TYPE_PID, &far);
-	trace(&one, q, TW_FLAG_RECEIVE);
+	trace_in(&one, q, TW_FLAG_RECEIVE);
 	tw_process_in(p);
 	for (size_t i = 0; i < TW_COUNT_OF(cases); i++) {
 		const char *lines[3];
@@ -225,7 +220,7 @@ static void j112_silent_and_patterns(void **state)
 	struct tw_match_error error;
 	static const char loud[] = "[{['_',loud],[],[{silent,false}]}]";
 
-	trace(&one, p, TW_FLAG_SEND | TW_FLAG_SILENT | TW_FLAG_PROCS);
+	trace_in(&one, p, TW_FLAG_SEND | TW_FLAG_SILENT | TW_FLAG_PROCS);
 	tw_process_in(p);
 	tw_process_send(p, parse("a"), pid_of(q));
 	EXPECT(&one, "p send a, q");
@@ -252,7 +247,7 @@ static void large_messages_are_cut(void **state)
 		list = tw_term_cons(&arena, tw_term_integer(&arena, i * 1000), list);
 	for (int i = 0; i < 100; i++)
 		deep = tw_term_cons(&arena, deep, tw_term_nil());
-	trace(&one, p, TW_FLAG_SEND);
+	trace_in(&one, p, TW_FLAG_SEND);
 	tw_process_in(p);
 	tw_process_send(p, list, pid_of(q));
 	tw_process_send(p, deep, list);
@@ -276,7 +271,7 @@ static void a_spawn_tells_its_function(void **state)
 	struct tw_spawn options = { .name = "c", .parent = p, .function = &begins };
 	struct tw_process *child;
 
-	trace(&one, p, TW_FLAG_PROCS);
+	trace_in(&one, p, TW_FLAG_PROCS);
 	named[named_count].name = "c";
 	assert_int_equal(tw_process_spawn(&options, &child), 0);
 	name_process(child, "c");
@@ -295,8 +290,8 @@ static void messages_that_find_no_room_are_counted(void **state)
 	const uint64_t sent = 5000;
 	uint64_t read;
 
-	trace(&one, p, TW_FLAG_SEND);
-	trace(&one, q, TW_FLAG_RECEIVE);
+	trace_in(&one, p, TW_FLAG_SEND);
+	trace_in(&one, q, TW_FLAG_RECEIVE);
 	tw_process_in(p);
 	for (uint64_t i = 0; i < sent; i++) {
 		tw_process_send(p, parse("a"), parse("b"));
@@ -329,7 +324,7 @@ static void messages_inside_of_a_hit(void **state)
 	struct tw_hit_tls *t = &tw_hit_tls;
 	uint64_t lost;
 
-	trace(&one, p, TW_FLAG_SEND);
+	trace_in(&one, p, TW_FLAG_SEND);
 	tw_process_in(p);
 	tw_process_send(p, parse("a"), parse("b"));
 	EXPECT(&one, "p send a, b");

@@ -20,6 +20,8 @@
 #define SCHEDULERS 3
 #define MESSAGES   3000
 
+#include "run_queue_help.h"
+
 static struct tw_declared_function step = TW_DECLARED_FUNCTION("actor", "step", 2);
 
 struct actor {
@@ -29,37 +31,6 @@ struct actor {
 };
 
 static struct actor actors[ACTORS];
-
-/* One run queue for each scheduler; a message to an actor makes it run on the scheduler that it names. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t more = PTHREAD_COND_INITIALIZER;
-static int queue[SCHEDULERS][ACTORS];
-static int queued[SCHEDULERS];
-static int messages;
-
-static int next_actor(int scheduler)
-{
-	int actor = -1;
-
-	pthread_mutex_lock(&lock);
-	while (!queued[scheduler] && messages < MESSAGES)
-		pthread_cond_wait(&more, &lock);
-	if (messages < MESSAGES) {
-		actor = queue[scheduler][0];
-		memmove(queue[scheduler], queue[scheduler] + 1, (size_t)--queued[scheduler] * sizeof(int));
-	}
-	pthread_mutex_unlock(&lock);
-	return actor;
-}
-
-static void send_on(int actor, int scheduler)
-{
-	pthread_mutex_lock(&lock);
-	messages++;
-	queue[scheduler][queued[scheduler]++] = actor;
-	pthread_cond_broadcast(&more);
-	pthread_mutex_unlock(&lock);
-}
 
 static void *schedule(void *arg)
 {
@@ -72,7 +43,8 @@ static void *schedule(void *arg)
 			tw_call2(&step, (uint64_t)actor, actors[actor].steps);
 		tw_process_out();
 		/* Every message moves the process. */
-		send_on(actor, (self + 1 + actor % 2) % SCHEDULERS);
+		count_message();
+		schedule_on(actor, (self + 1 + actor % 2) % SCHEDULERS);
 	}
 	return NULL;
 }
@@ -84,7 +56,7 @@ static void run_actors(void)
 	for (int i = 0; i < ACTORS; i++) {
 		assert_int_equal(tw_process_create("actor", &actors[i].process), 0);
 		actors[i].pid = tw_process_pid(actors[i].process);
-		queue[i % SCHEDULERS][queued[i % SCHEDULERS]++] = i;
+		schedule_on(i, i % SCHEDULERS);
 	}
 	for (intptr_t i = 0; i < SCHEDULERS; i++)
 		pthread_create(&threads[i], NULL, schedule, (void *)i);

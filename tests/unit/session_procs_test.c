@@ -32,18 +32,13 @@ static int end(void **state)
 	return 0;
 }
 
-static void trace(struct bed *bed, const struct tw_process *process, uint32_t flags)
-{
-	assert_int_equal(tw_trace_process(bed->session, tw_process_pid(process), true, flags), 1);
-}
-
 /* 59, 63, 69, 79 */
 static void f59_spawn_link_gives_the_child_its_first_events(void **state)
 {
 	struct tw_process *c;
 
-	trace(&one, p, TW_FLAG_PROCS | TW_FLAG_SET_ON_SPAWN | TW_FLAG_SEND);
-	trace(&two, p, TW_FLAG_PROCS);
+	trace_in(&one, p, TW_FLAG_PROCS | TW_FLAG_SET_ON_SPAWN | TW_FLAG_SEND);
+	trace_in(&two, p, TW_FLAG_PROCS);
 	tw_process_in(p);
 	c = spawn(p, "c", true);
 	tw_process_out();
@@ -62,7 +57,7 @@ static void f59_spawn_link_gives_the_child_its_first_events(void **state)
 /* 60, 62: exit first, then unregister; names belong to the process named. */
 static void f60_exit_then_unregister(void **state)
 {
-	trace(&one, p, TW_FLAG_PROCS);
+	trace_in(&one, p, TW_FLAG_PROCS);
 	tw_process_in(q);
 	assert_int_equal(tw_process_register(p, parse("nnn")), 0);
 	assert_int_equal(tw_process_unregister(p), 0);
@@ -88,9 +83,9 @@ static void f61_links_and_the_exit_of_a_linked_process(void **state)
 {
 	tw_pid gone = tw_process_pid(q);
 
-	trace(&one, p, TW_FLAG_PROCS);
-	trace(&one, q, TW_FLAG_PROCS);
-	trace(&two, q, TW_FLAG_PROCS);
+	trace_in(&one, p, TW_FLAG_PROCS);
+	trace_in(&one, q, TW_FLAG_PROCS);
+	trace_in(&two, q, TW_FLAG_PROCS);
 	tw_process_in(p);
 	tw_process_link(p, q);
 	tw_process_getting_linked(q, tw_process_pid(p));
@@ -108,8 +103,8 @@ static void f61_links_and_the_exit_of_a_linked_process(void **state)
 /* 66: in and out alternate, whatever the run-time calls. */
 static void f66_running_alternates(void **state)
 {
-	trace(&one, p, TW_FLAG_RUNNING);
-	trace(&two, q, TW_FLAG_RUNNING_PROCS);
+	trace_in(&one, p, TW_FLAG_RUNNING);
+	trace_in(&two, q, TW_FLAG_RUNNING_PROCS);
 	tw_process_in_at(p, &step);
 	tw_process_in_at(p, &step);
 	tw_process_out_at(&step);
@@ -124,8 +119,8 @@ static void f66_running_alternates(void **state)
 /* 67, 66: a process that exits is scheduled in its own way, and its very last event is out_exited. */
 static void f67_exiting(void **state)
 {
-	trace(&one, p, TW_FLAG_EXITING | TW_FLAG_RUNNING | TW_FLAG_PROCS);
-	trace(&two, p, TW_FLAG_RUNNING);
+	trace_in(&one, p, TW_FLAG_EXITING | TW_FLAG_RUNNING | TW_FLAG_PROCS);
+	trace_in(&two, p, TW_FLAG_RUNNING);
 	tw_process_in_at(p, &step);
 	tw_process_exiting(p, parse("done"));
 	tw_process_out();
@@ -143,9 +138,9 @@ static void f64_collections_have_twelve_sizes(void **state)
 	struct tw_gc_sizes sizes = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
 	struct lines *lines;
 
-	trace(&one, p, TW_FLAG_GARBAGE_COLLECTION);
-	trace(&one, p, TW_FLAG_STRICT_MONOTONIC_TIMESTAMP);
-	trace(&two, p, TW_FLAG_GARBAGE_COLLECTION);
+	trace_in(&one, p, TW_FLAG_GARBAGE_COLLECTION);
+	trace_in(&one, p, TW_FLAG_STRICT_MONOTONIC_TIMESTAMP);
+	trace_in(&two, p, TW_FLAG_GARBAGE_COLLECTION);
 	tw_process_in(p);
 	for (int event = TW_GC_MINOR_START; event <= TW_GC_MAX_HEAP_SIZE; event++)
 		tw_process_gc(p, (enum tw_gc_event)event, &sizes);
@@ -168,8 +163,8 @@ static void f68_a_sensitive_process_makes_no_events(void **state)
 {
 	uint32_t all = TW_FLAG_ALL & ~(uint32_t)TW_FLAG_SILENT;
 
-	trace(&one, p, all);
-	trace(&two, p, TW_FLAG_CALL);
+	trace_in(&one, p, all);
+	trace_in(&two, p, TW_FLAG_CALL);
 	assert_int_equal(tw_trace_function(one.session, "actor", "step", 2, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
 	assert_int_equal(tw_trace_function(two.session, "actor", "step", 2, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
 	assert_int_equal(tw_process_sensitive(p, true), 0);
@@ -177,7 +172,7 @@ static void f68_a_sensitive_process_makes_no_events(void **state)
 	tw_call2(&step, 1, 1);
 	tw_process_send(p, parse("a"), pid_of(q));
 	tw_process_receive(p, parse("a"), pid_of(q));
-	trace(&two, p, TW_FLAG_SEND);
+	trace_in(&two, p, TW_FLAG_SEND);
 	tw_process_send(p, parse("a"), pid_of(q));
 	EXPECT_NOTHING(&one);
 	EXPECT_NOTHING(&two);
@@ -196,8 +191,8 @@ static void the_word_is_zero_when_nobody_wants_anything(void **state)
 	struct tw_process *c = new_process("c");
 
 	assert_int_equal(tw_runtime_wanted, 0);
-	trace(&one, c, TW_FLAG_SEND | TW_FLAG_SET_ON_LINK);
-	trace(&two, p, TW_FLAG_SEND);
+	trace_in(&one, c, TW_FLAG_SEND | TW_FLAG_SET_ON_LINK);
+	trace_in(&two, p, TW_FLAG_SEND);
 	assert_int_equal(tw_runtime_wanted, TW_WANTS_SEND | TW_WANTS_LINKS);
 	assert_true(tw_process_wants(c, TW_WANTS_SEND));
 	assert_false(tw_process_wants(q, TW_WANTS_SEND));
@@ -220,7 +215,7 @@ static void q_names_serve_in_match_specs(void **state)
 
 	assert_int_equal(tw_match_compile_text(spec, strlen(spec), NULL, &program, &error), 0);
 	assert_int_equal(tw_process_register(q, parse("qreg")), 0);
-	trace(&one, p, TW_FLAG_CALL);
+	trace_in(&one, p, TW_FLAG_CALL);
 	assert_int_equal(tw_trace_function_match(one.session, "actor", "step", 2, program, TW_FUNCTION_LOCAL), 1);
 	tw_process_in(p);
 	tw_call2(&step, 1, 2);
@@ -248,7 +243,7 @@ static void e48_stamps_and_their_precedence(void **state)
 		{ false, TW_FLAG_MONOTONIC_TIMESTAMP, TW_STAMP_NONE | TW_EVENT_FLAG_SCHEDULER_ID },
 	};
 
-	trace(&two, p, TW_FLAG_SEND);
+	trace_in(&two, p, TW_FLAG_SEND);
 	tw_process_in(p);
 	for (size_t i = 0; i < TW_COUNT_OF(cases); i++) {
 		struct lines *lines;
@@ -272,8 +267,8 @@ static void e_strict_stamps_are_the_programs_own_integers(void **state)
 	int64_t before, after, last = 0;
 	struct lines *lines;
 
-	trace(&one, p, TW_FLAG_SEND | TW_FLAG_STRICT_MONOTONIC_TIMESTAMP);
-	trace(&two, p, TW_FLAG_SEND | TW_FLAG_STRICT_MONOTONIC_TIMESTAMP);
+	trace_in(&one, p, TW_FLAG_SEND | TW_FLAG_STRICT_MONOTONIC_TIMESTAMP);
+	trace_in(&two, p, TW_FLAG_SEND | TW_FLAG_STRICT_MONOTONIC_TIMESTAMP);
 	tw_process_in(p);
 	for (int i = 0; i < 100; i++) {
 		before = tw_unique_integer_monotonic();
