@@ -8,6 +8,7 @@
  */
 #include "tools/tool.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -92,17 +93,54 @@ void tw_out_name(struct tw_out *out, const char *name)
 	tw_out_clean(out, name, strlen(name));
 }
 
+/* Does a shell take this argument as it stands? */
+static bool is_plain_argument(const char *text, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if ((unsigned char)text[i] < 0x80 && !isalnum((unsigned char)text[i]) && !strchr("_@%+=:,./-", text[i]))
+			return false;
+	return bytes != 0;
+}
+
+struct command {
+	struct tw_out *out;
+	size_t left;
+	bool is_cut;
+};
+
+static void put_piece(struct command *to, const char *piece, size_t bytes)
+{
+	to->is_cut |= bytes > to->left;
+	if (to->is_cut)
+		return;
+	tw_out_bytes(to->out, piece, bytes);
+	to->left -= bytes;
+}
+
+static void put_argument(struct command *to, const char *text, size_t bytes)
+{
+	bool is_quoted = !is_plain_argument(text, bytes);
+	char piece[TW_CLEAN_PIECE_BYTES];
+	size_t piece_bytes;
+	if (is_quoted)
+		put_piece(to, "'", 1);
+	for (size_t i = 0; i < bytes;) {
+		bool is_quote = text[i] == '\'';
+		i += tw_clean_piece(text + i, bytes - i, piece, &piece_bytes);
+		put_piece(to, is_quote ? "'\\''" : piece, is_quote ? 4 : piece_bytes);
+	}
+	if (is_quoted)
+		put_piece(to, "'", 1);
+}
+
 void tw_out_command(struct tw_out *out, const char *command, size_t bytes, size_t room)
 {
-	size_t used = 0, piece_bytes;
-	char piece[TW_CLEAN_PIECE_BYTES];
-	bytes -= bytes && command[bytes - 1] == 0;
+	struct command to = {.out = out, .left = room};
 	for (size_t i = 0; i < bytes;) {
-		bool is_between = command[i] == 0;
-		i += tw_clean_piece(is_between ? " " : command + i, bytes - i, piece, &piece_bytes);
-		used += piece_bytes;
-		if (used > room)
-			break;
-		tw_out_bytes(out, piece, piece_bytes);
+		size_t argument = strnlen(command + i, bytes - i);
+		if (i)
+			put_piece(&to, " ", 1);
+		put_argument(&to, command + i, argument);
+		i += argument + 1;
 	}
 }

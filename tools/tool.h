@@ -218,7 +218,7 @@ size_t tw_clean_piece(const char *text, size_t left, char *out, size_t *out_byte
 size_t tw_clean(const char *text, size_t bytes, char *out, size_t room);
 void tw_out_clean(struct tw_out *out, const char *text, size_t bytes);
 void tw_out_name(struct tw_out *out, const char *name);
-/* Arguments separated by zero bytes, in about `room` columns. */
+/* Arguments that end in zero bytes, as one would write them in a shell, in about `room` columns. */
 void tw_out_command(struct tw_out *out, const char *command, size_t bytes, size_t room);
 
 /* ---- JSON: written in order, never held ---- */

@@ -7,7 +7,8 @@ build=$1
 expect 0 "$tw" record -q -t 'libc:_' -o a.tw -- ls -l /usr/lib
 # terminal COLUMNS [OPTION]: the report as a terminal of that width gets it, in the file shown.
 terminal() {
-	python3 - "$1" "$tw" report "${@:2}" a.tw <<-'EOT' >shown || fail "the report failed on a terminal"
+	# shellcheck disable=SC2086
+	python3 - "$1" "$tw" ${view:-report} "${@:2}" a.tw <<-'EOT' >shown || fail "the report failed on a terminal"
 		import fcntl, os, pty, struct, sys, termios
 		pid, fd = pty.fork()
 		if pid == 0:
@@ -49,3 +50,31 @@ expect 0 "$tw" report --color auto a.tw
 cmp -s out bare || fail "--color=always changes more than colours"
 terminal 80 --color=never
 ! grep -q $'\033\\[' shown || fail "colour with --color=never"
+
+# The tree: names fit the terminal, and are whole in a pipe; behind a limit calls are not said to be open.
+cat >app.cc <<'EOT'
+#include <string>
+__attribute__((noinline)) int take(const std::string &text)
+{
+	asm volatile("");
+	return (int)text.size();
+}
+int main()
+{
+	return take("a") + take("bb") - 3;
+}
+EOT
+if ${CXX:-c++} -O2 -g -fpatchable-function-entry=9 app.cc -o app 2>/dev/null; then
+	expect 0 "$tw" record -q --returns -t 'app:_' -o a.tw -- ./app 'one two' "it's" ''
+	expect 0 "$tw" report a.tw
+	is "$(head -n 1 out)" "./app 'one two' 'it'\\''s' ''" "the command line"
+	expect 0 "$tw" print --tree a.tw
+	shows 'app:take(std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > const&) = 1$'
+	expect 0 "$tw" print --tree --limit 3 a.tw
+	tail -n 1 out | grep -q '}  app:main  (went on behind --limit)$' || fail "a call that went on behind the limit"
+	expect 0 "$tw" print --tree --limit 6 a.tw
+	! grep -q limit out || fail "nothing is behind the limit"
+	view='print --tree' terminal 60
+	awk 'length > 61 { print; bad = 1 } END { exit bad }' shown || fail "a tree wider than 60 columns"
+	grep -q 'app:take(.*) = 2' shown || fail "a name that was cut"
+fi

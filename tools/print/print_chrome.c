@@ -54,6 +54,7 @@ struct chrome {
 	const struct tw_capture_event *event; /* that is being handled */
 	bool is_next;
 	bool has_no_memory;
+	bool is_limited; /* what is open went on behind --limit */
 	bool has_begun; /* what comes now is in the selection */
 	bool schedulers[1024]; /* that were named */
 };
@@ -235,9 +236,9 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	struct chrome *chrome = context;
 	const struct tw_frame *frame = &stack->frames[stack->depth - 1];
 	const struct tw_name *name = &chrome->quoted[frame->function];
-	static const char *const ends[] = {[TW_FRAME_EXCEPTION] = "exception",
+	const char *const ends[] = {[TW_FRAME_EXCEPTION] = "exception",
 					   [TW_FRAME_CUT] = "no return seen",
-					   [TW_FRAME_OPEN] = "still open",
+					   [TW_FRAME_OPEN] = chrome->is_limited ? "behind --limit" : "still open",
 					   [TW_FRAME_LOST] = "lost"};
 	const struct track *track = track_of(chrome, stack);
 	if (!track)
@@ -428,7 +429,8 @@ static int put_events(struct chrome *chrome, const struct tw_capture_filter *fil
 	if (error)
 		return error;
 	while (limit && !chrome->out->error && (count = tw_capture_events_next(events, &batch)) > 0) {
-		for (int64_t i = 0; i < count && limit && !chrome->has_no_memory; i++) {
+		int64_t i = 0;
+		for (; i < count && limit && !chrome->has_no_memory; i++) {
 			if (!chrome->has_begun && batch[i].time_ns >= filter->from_ns)
 				begin(chrome, filter->from_ns);
 			put_event(chrome, &batch[i]);
@@ -438,9 +440,11 @@ static int put_events(struct chrome *chrome, const struct tw_capture_filter *fil
 			limit -= is_event;
 			chrome->printer->shown += is_event;
 		}
+		chrome->is_limited = !limit && i < count;
 		if (chrome->has_no_memory)
 			count = TW_ENOMEM;
 	}
+	chrome->is_limited |= !limit && tw_capture_events_next(events, &batch) > 0;
 	tw_capture_events_destroy(events);
 	if (limit && count < 0)
 		return (int)count;

@@ -15,6 +15,7 @@
  * process has a depth of its own; where there are several, its pid or its thread's number, and its name, stand in front.
  */
 #include "tools/common/stacks.h"
+#include "tools/common/shorten.h"
 #include "tools/print/print.h"
 #include "tools/common/threads.h"
 #include "tools/common/typed.h"
@@ -28,6 +29,9 @@
 /* Longer names push their lines to the right. */
 #define NAME_COLUMNS_MIN 10
 #define NAME_COLUMNS_MAX 24
+/* In front of calls: the duration and the bar; and what a name has at least behind them. */
+#define HEAD_COLUMNS	 14
+#define NAME_WIDTH_LEAST 24
 
 /* The marks of frames. */
 enum { IS_OPEN, IS_PENDING };
@@ -47,6 +51,8 @@ struct tree {
 	int name_columns;
 	bool is_coloured;
 	bool has_no_memory;
+	bool is_limited; /* what is open went on behind --limit */
+	size_t name_width; /* of a terminal's names at no depth; 0: names are whole */
 	uint32_t indent_max; /* levels; deeper calls say their depth */
 };
 
@@ -79,24 +85,62 @@ static void put_red(struct tree *tree, bool is_on)
 		tw_out_text(tree->out, is_on ? "\033[1;31m" : "\033[0m");
 }
 
-/* A function's name without its arity. */
-static void put_name(struct tree *tree, uint32_t function)
+/* Room for a name at a depth of a terminal's line. */
+static size_t name_room(const struct tree *tree, uint32_t depth)
 {
+	if (!tree->name_width)
+		return SIZE_MAX;
+	size_t indent = 2 * (size_t)(depth < tree->indent_max ? depth : tree->indent_max);
+	return tree->name_width > indent + NAME_WIDTH_LEAST ? tree->name_width - indent : NAME_WIDTH_LEAST;
+}
+
+/* Of "f(int, g(*)())" what stands before the types; all of a name that does not end in them. */
+static size_t without_types(const char *name, size_t bytes)
+{
+	unsigned depth = 0;
+	for (size_t at = bytes; bytes && name[bytes - 1] == ')' && at-- > 1;) {
+		depth += name[at] == ')';
+		depth -= name[at] == '(';
+		if (!depth)
+			return at;
+	}
+	return bytes;
+}
+
+/* A function's name without its arity; on a terminal in one line of it, and without its types where `drops_types`. */
+static const char *name_of(const struct tree *tree, uint32_t function, uint32_t depth, bool drops_types, size_t *bytes)
+{
+	static char text[TW_NAME_SHORT_BYTES];
 	const struct tw_name *name = &tree->places.names[function];
 	const char *slash = memrchr(name->text, '/', name->bytes);
-	tw_out_bytes(tree->out, name->text, slash ? (size_t)(slash - name->text) : name->bytes);
+	*bytes = slash ? (size_t)(slash - name->text) : name->bytes;
+	if (tree->name_width && drops_types)
+		*bytes = without_types(name->text, *bytes);
+	if (*bytes <= name_room(tree, depth))
+		return name->text;
+	char whole[TW_NAME_ROOM + 1];
+	snprintf(whole, sizeof whole, "%.*s", (int)*bytes, name->text);
+	tw_name_shorten(whole, name_room(tree, depth), text, sizeof text);
+	*bytes = strlen(text);
+	return text;
+}
+
+static void put_name(struct tree *tree, uint32_t function, uint32_t depth)
+{
+	size_t bytes;
+	const char *name = name_of(tree, function, depth, true, &bytes);
+	tw_out_bytes(tree->out, name, bytes);
 }
 
 /* "app:step(1, 2)  {extra}": a name that ends in its types gets no second pair of brackets. */
-static void make_call(struct tree *tree, const struct tw_capture_event *event, uint32_t function)
+static void make_call(struct tree *tree, const struct tw_capture_event *event, uint32_t function, uint32_t depth)
 {
-	const struct tw_name *name = &tree->places.names[function];
-	const char *slash = memrchr(name->text, '/', name->bytes);
-	size_t bytes = slash ? (size_t)(slash - name->text) : name->bytes;
 	struct tw_out *out = tree->printer->out;
+	size_t bytes;
+	const char *name = name_of(tree, function, depth, event->kind == TW_CAPTURE_CALL && event->payload_words, &bytes);
 	scratch.used = 0;
-	tw_out_bytes(&scratch, name->text, bytes);
-	bool has_brackets = bytes && name->text[bytes - 1] == ')';
+	tw_out_bytes(&scratch, name, bytes);
+	bool has_brackets = bytes && name[bytes - 1] == ')';
 	size_t before = scratch.used;
 	tree->printer->out = &scratch;
 	if (event->kind == TW_CAPTURE_CALL)
@@ -154,14 +198,16 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	const struct pending *pending = stack->user;
 	if (how == TW_FRAME_RETURNED || how == TW_FRAME_EXCEPTION)
 		return;
-	put_marked_head(tree, stack, stack->depth - 1, how == TW_FRAME_CUT ? UINT64_MAX : time->total_ns, '?');
+	bool is_limited = how == TW_FRAME_OPEN && tree->is_limited;
+	put_marked_head(tree, stack, stack->depth - 1, how == TW_FRAME_CUT || is_limited ? UINT64_MAX : time->total_ns, '?');
 	if (frame->mark == IS_PENDING && pending) {
 		tw_out_bytes(tree->out, pending->text, pending->bytes);
 	} else {
 		tw_out_text(tree->out, "}  ");
-		put_name(tree, frame->function);
+		put_name(tree, frame->function, stack->depth - 1);
 	}
-	tw_out_text(tree->out, how == TW_FRAME_OPEN   ? "  (still open)\n"
+	tw_out_text(tree->out, is_limited             ? "  (went on behind --limit)\n"
+			       : how == TW_FRAME_OPEN   ? "  (still open)\n"
 			       : how == TW_FRAME_LOST ? "  (ended in the loss, or nobody knows when)\n"
 						      : "  (no return seen)\n");
 }
@@ -216,7 +262,7 @@ static void put_return(struct tree *tree, const struct tw_capture_event *event, 
 		put_value(tree, event);
 	if (!is_one_line) {
 		tw_out_text(tree->out, "  ");
-		put_name(tree, step->function);
+		put_name(tree, step->function, step->depth);
 	}
 	tw_out_text(tree->out, "\n");
 }
@@ -229,7 +275,7 @@ static void put_unmatched(struct tree *tree, const struct tw_capture_event *even
 	if (tw_print_has_place(event->kind))
 		put_value(tree, event);
 	tw_out_text(tree->out, "  ");
-	put_name(tree, step->function);
+	put_name(tree, step->function, step->depth);
 	tw_out_text(tree->out, "  (no call seen)\n");
 }
 
@@ -290,7 +336,7 @@ static bool put_open_calls(struct tree *tree, uint64_t from_ns)
 	for (size_t i = 0; i < count; i++) {
 		for (uint32_t depth = 0; depth < stacks[i]->depth; depth++) {
 			put_head(tree, stacks[i], depth, UINT64_MAX);
-			put_name(tree, stacks[i]->frames[depth].function);
+			put_name(tree, stacks[i]->frames[depth].function, depth);
 			tw_out_format(tree->out, " {  (called %s before)\n",
 				      tw_figure_duration(figure, stacks[i]->frames[depth].before_ns));
 			tree->printer->shown++;
@@ -317,7 +363,7 @@ static bool put_event(struct tree *tree, const struct tw_capture_event *event)
 	if (step.kind == TW_STEP_CALL) {
 		open_call(tree, stack, step.depth);
 		if (stack->depth > step.depth) {
-			make_call(tree, event, step.function);
+			make_call(tree, event, step.function, step.depth);
 			keep_call(tree, stack);
 			stack->frames[stack->depth - 1].mark = IS_PENDING;
 		}
@@ -332,7 +378,7 @@ static bool put_event(struct tree *tree, const struct tw_capture_event *event)
 	} else if (step.kind == TW_STEP_LOSS) {
 		put_loss(tree, event, &step);
 	} else if (step.kind == TW_STEP_MOMENT) {
-		make_call(tree, event, step.function);
+		make_call(tree, event, step.function, step.depth);
 		put_head(tree, stack, step.depth, UINT64_MAX);
 		tw_out_bytes(tree->out, scratch.data, scratch.used);
 		tw_out_text(tree->out, "\n");
@@ -361,7 +407,8 @@ static int put_events(struct tree *tree, const struct tw_capture_filter *filter,
 	if (has_begun)
 		tree->stacks.calls = calls;
 	while (limit && !tree->out->error && (count = tw_capture_events_next(events, &batch)) > 0) {
-		for (int64_t i = 0; i < count && limit && !tree->has_no_memory; i++) {
+		int64_t i = 0;
+		for (; i < count && limit && !tree->has_no_memory; i++) {
 			if (!has_begun && batch[i].time_ns < filter->from_ns) {
 				tree->has_no_memory = !tw_stacks_event(&tree->stacks, &batch[i], &step);
 				continue;
@@ -377,9 +424,11 @@ static int put_events(struct tree *tree, const struct tw_capture_filter *filter,
 			limit -= is_event;
 			tree->printer->shown += is_event;
 		}
+		tree->is_limited = !limit && i < count;
 		if (tree->has_no_memory)
 			count = TW_ENOMEM;
 	}
+	tree->is_limited |= !limit && tw_capture_events_next(events, &batch) > 0;
 	tw_capture_events_destroy(events);
 	if (limit && count < 0)
 		return (int)count;
@@ -435,6 +484,8 @@ int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *fi
 	tree.name_columns = tree.has_pids ? name_columns(capture) : 0;
 	int columns = tw_terminal_columns(STDOUT_FILENO) - (tree.has_pids ? 50 + tree.name_columns : 48);
 	tree.indent_max = columns > 20 ? (uint32_t)columns / 2 : 10;
+	if (isatty(STDOUT_FILENO))
+		tree.name_width = (size_t)tw_terminal_columns(STDOUT_FILENO) - HEAD_COLUMNS - (tree.has_pids ? (size_t)tree.name_columns + 2 : 0);
 	tw_out_init(&scratch, -1);
 	int error = tw_places_make(&tree.places, capture, filter);
 	if (error == 0)

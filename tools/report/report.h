@@ -7,6 +7,7 @@
 
 #include "tools/report/activity.h"
 #include "tools/report/calltree.h"
+#include "tools/common/shorten.h"
 #include "tools/tool.h"
 
 struct tw_screen {
@@ -26,17 +27,6 @@ bool tw_screen_is_utf8(void);
 void tw_screen_bar(const struct tw_screen *screen, double share, int width);
 /* Text that was made elsewhere: lines that are wider than the screen are wrapped at blanks, where names are cut. */
 void tw_screen_wrapped(const struct tw_screen *screen, const char *text, size_t bytes);
-/* What fits a screen, and what still says something. */
-#define TW_NAME_SHORT_BYTES 4096
-#define TW_NAME_WIDTH_MIN   8
-
-/* shorten.c: MODULE:FUNCTION/ARITY, or another name, in at most `width` bytes. */
-void tw_name_shorten(const char *name, size_t width, char *out, size_t room);
-
-/* The same of the names of one table: different ones stay different.  tw_names_shorten_free(); NULL without memory. */
-char **tw_names_shorten(const char *const *names, size_t count, size_t width);
-void tw_names_shorten_free(char **texts, size_t count);
-
 /* The names of a table, each as it is shown; its texts are lent until tw_screen_names_free(). */
 struct tw_screen_names {
 	const char **names;

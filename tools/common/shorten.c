@@ -6,10 +6,11 @@
  * outwards, the type of the result, the module, the scopes from the left; at last the middle, so that both ends say
  * something.  Two dots stand for what has gone.
  */
-#include "tools/report/report.h"
+#include "tools/common/shorten.h"
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
