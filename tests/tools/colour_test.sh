@@ -65,7 +65,7 @@ int main()
 }
 EOT
 if ${CXX:-c++} -O2 -g -fpatchable-function-entry=9 app.cc -o app 2>/dev/null; then
-	expect 0 "$tw" record -q --returns -t 'app:_' -o a.tw -- ./app 'one two' "it's" ''
+	expect 0 "$tw" record --force -q --returns -t app:main -t 'app:take*' -o a.tw -- ./app 'one two' "it's" ''
 	expect 0 "$tw" report a.tw
 	is "$(head -n 1 out)" "./app 'one two' 'it'\\''s' ''" "the command line"
 	expect 0 "$tw" print --tree a.tw
