@@ -18,6 +18,7 @@
 #ifndef TW_AGENT_AGENT_H
 #define TW_AGENT_AGENT_H
 
+#include "base/vectors.h"
 #include "ringbuf/ringset.h"
 #include "symbols/symbols.h"
 #include "tracewheel/pattern.h"
@@ -51,6 +52,7 @@ struct tw_agent_config {
 	uint64_t layouts_at;		  /* so much of the text beside the rings is in them */
 	uint64_t ask_ns;		  /* for layouts of objects that came later, so long; 0: do not ask */
 	int filters;			  /* seccomp filters of the command: what it may do is not forbidden; -1: not known */
+	struct tw_vectors vectors;	  /* as the command has measured them; zeros: it has not */
 	struct tw_match_program *program; /* which calls; NULL: all */
 	bool has_guards; /* each function has its own in layouts, and those that have none are not traced */
 };

@@ -118,6 +118,9 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		config->ask_ns = UINT64_C(1000000) * (words < ASK_MS_MAX ? words : ASK_MS_MAX);
 	} else if (!strcmp(line, "filters")) {
 		config->filters = (int)strtol(value, NULL, 10);
+	} else if (!strcmp(line, "vectors")) {
+		config->vectors.bytes = (uint32_t)strtoul(value, &value, 10);
+		config->vectors.mask = (uint32_t)strtoul(value, NULL, 10);
 	} else if (!strcmp(line, "stack")) {
 		words = strtoul(value, NULL, 10);
 		config->stack_depth = words < TW_STACK_DEPTH_MAX ? (uint32_t)words : TW_STACK_DEPTH_MAX;

@@ -15,6 +15,7 @@
 
 #include "base/filter.h"
 #include "breakpoints/breakpoints.h"
+#include "breakpoints/patch.h"
 #include "pipeline/hit/hit.h"
 #include "pipeline/hit/native.h"
 #include "session/session.h"
@@ -201,6 +202,7 @@ static void start(const char *path)
 		goto detach;
 	}
 	flags = config.process_flags | (config.has_no_functions ? 0 : TW_FLAG_CALL);
+	tw_patch_use_vectors(&config.vectors);
 	/* Without layouts all arguments are words. */
 	tw_agent_layouts_update(&config, &ring_set);
 	tw_arg_init();

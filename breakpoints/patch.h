@@ -8,6 +8,7 @@
 #ifndef TW_BREAKPOINTS_PATCH_H
 #define TW_BREAKPOINTS_PATCH_H
 
+#include "base/vectors.h"
 #include "breakpoints/breakpoints.h"
 
 /*
@@ -16,6 +17,9 @@
  * while other threads may run it), TW_EPERM (the system refuses to make the memory writable).
  */
 int tw_patch_prepare(struct tw_place *place);
+
+/* What another process on this machine has measured, before the first place is prepared; what is not sound is passed over. */
+void tw_patch_use_vectors(const struct tw_vectors *vectors);
 /* From now on calls come to the hit.  Needs a code wait before anybody relies on it. */
 void tw_patch_install(struct tw_place *place);
 void tw_patch_uninstall(struct tw_place *place);

@@ -6,34 +6,26 @@
 #include "breakpoints/trampoline.h"
 #include "tracewheel/error.h"
 
-#include <cpuid.h>
-
 uint32_t tw_patch_vector_bytes, tw_patch_vector_mask;
 
-/*
- * x87, SSE, AVX and AVX-512; not protection keys (no vector), not AMX (8 KiB, and no function takes or
- * keeps tiles across a call).
- */
-#define VECTOR_STATES 0xe7u
+void tw_patch_use_vectors(const struct tw_vectors *vectors)
+{
+	if (tw_patch_vector_bytes || !tw_vectors_are_sound(vectors))
+		return;
+	tw_patch_vector_mask = vectors->mask;
+	tw_patch_vector_bytes = vectors->bytes;
+}
 
 static void measure_vectors(void)
 {
-	unsigned a, b, c, d, mask, bytes = 576;
+	static bool is_measured;
+	struct tw_vectors vectors;
 
-	if (tw_patch_vector_bytes || !__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+	if (tw_patch_vector_bytes || is_measured)
 		return;
-	__asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
-	mask = a & VECTOR_STATES;
-	for (unsigned state = 2; state < 8; state++) {
-		if (!(mask & 1u << state))
-			continue;
-		__cpuid_count(0xd, state, a, b, c, d);
-		/* a: its size, b: where it lies in the area */
-		if (a + b > bytes)
-			bytes = a + b;
-	}
-	tw_patch_vector_mask = mask;
-	tw_patch_vector_bytes = bytes;
+	is_measured = true;
+	tw_vectors_measure(&vectors);
+	tw_patch_use_vectors(&vectors);
 }
 
 int tw_patch_prepare(struct tw_place *place)

@@ -20,18 +20,24 @@ static uint64_t id_rounds; /* how often ids have begun anew */
 
 /* ---- memory: pages of our own, because joining may happen where malloc may not be called ---- */
 
-static void refill_pool(void)
-{
-	const size_t count = 64;
-	struct tw_tracee *more = mmap(NULL, count * sizeof *more, PROT_READ | PROT_WRITE,
-				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+#define FRESH_TRACEES 64
+/* Zeroed, never used, and not touched before they are: most programs have few threads. */
+static struct tw_tracee *fresh_tracees;
+static size_t fresh_count;
 
-	if (more == MAP_FAILED)
-		return;
-	for (size_t i = 0; i < count; i++) {
-		more[i].next = free_tracees;
-		free_tracees = &more[i];
+static struct tw_tracee *take_fresh(void)
+{
+	void *more;
+
+	if (!fresh_count) {
+		more = mmap(NULL, FRESH_TRACEES * sizeof *fresh_tracees, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (more == MAP_FAILED)
+			return NULL;
+		fresh_tracees = more;
+		fresh_count = FRESH_TRACEES;
 	}
+	fresh_count--;
+	return fresh_tracees++;
 }
 
 /*
@@ -62,13 +68,15 @@ static struct tw_tracee *take(void)
 {
 	struct tw_tracee *tracee;
 
-	if (!free_tracees)
-		refill_pool();
 	tracee = free_tracees;
+	if (tracee) {
+		free_tracees = tracee->next;
+		memset(tracee, 0, sizeof *tracee);
+	} else {
+		tracee = take_fresh();
+	}
 	if (!tracee)
 		return NULL;
-	free_tracees = tracee->next;
-	memset(tracee, 0, sizeof *tracee);
 	tracee->tracee_id = take_id();
 	tracee->pid_number = tracee->tracee_id;
 	/* RELAXED tracee.run_seq: nobody runs it yet. */

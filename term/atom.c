@@ -167,12 +167,13 @@ static char *keep_text(const char *text, size_t bytes)
 	return kept;
 }
 
-static bool fill_entry(struct tw_atom_entry *entry, const char *name, size_t bytes)
+/* A known name needs no copy. */
+static bool fill_entry(struct tw_atom_entry *entry, const char *name, size_t bytes, bool is_known)
 {
 	char printed[TW_ATOM_PRINTED_BYTES_MAX];
 	size_t printed_bytes = tw_print_atom_name(name, bytes, printed);
 
-	entry->name = keep_text(name, bytes);
+	entry->name = is_known ? name : keep_text(name, bytes);
 	if (!entry->name)
 		return false;
 	entry->printed = printed_bytes == bytes ? entry->name : keep_text(printed, printed_bytes);
@@ -185,7 +186,7 @@ static bool fill_entry(struct tw_atom_entry *entry, const char *name, size_t byt
 }
 
 /* Adds a name that is not there; its index + 1, or 0. */
-static uint32_t add(const char *name, size_t bytes)
+static uint32_t add(const char *name, size_t bytes, bool is_known)
 {
 	struct tw_atom_entry *entry;
 	struct table *table;
@@ -204,7 +205,7 @@ static uint32_t add(const char *name, size_t bytes)
 		table = tw_load_relaxed(&current_table);
 	}
 	entry = entry_for_next(index);
-	if (!entry || !fill_entry(entry, name, bytes))
+	if (!entry || !fill_entry(entry, name, bytes, is_known))
 		return 0;
 	put(table, index, entry->hash);
 	/* RELAXED term.atom_count_own: readers use it as a figure only. */
@@ -230,7 +231,7 @@ static void set_up(void)
 	tw_arena_init(&texts, TW_ATOM_TEXT_BYTES_MAX);
 	TW_ASSERT(install_table(TABLE_SLOTS_MIN));
 	for (i = 0; i < TW_ATOMS_KNOWN; i++) {
-		slot = add(known_names[i], strlen(known_names[i]));
+		slot = add(known_names[i], strlen(known_names[i]), true);
 		TW_ASSERT(slot == i + 1);
 	}
 	if (!has_fork_handlers)
@@ -327,7 +328,7 @@ TW_API struct tw_term tw_term_atom(const char *name, size_t bytes)
 	tw_lock_seize(&lock);
 	slot = look_up(table_in_use(), name, bytes, hash);
 	if (!slot)
-		slot = add(name, bytes);
+		slot = add(name, bytes, false);
 	tw_lock_drop(&lock);
 	return atom_of_slot(slot);
 }

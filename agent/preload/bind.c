@@ -90,7 +90,36 @@ static void *find_libc(void)
 	return NULL;
 }
 
-static void bind_one(const struct tables *tables, const ElfW(Rela) *relocation, void *libc)
+/* Where libc lies: what leads there already is what ld.so found under that name and version. */
+struct range {
+	uintptr_t low, high;
+};
+
+/* Empty where its headers are not at its beginning, or cannot be read: then each name is looked up. */
+static struct range range_of(const struct link_map *map)
+{
+	union {
+		ElfW(Ehdr) header;
+		uint8_t bytes[2048];
+	} first;
+	struct range range = {map->l_addr, map->l_addr};
+	const ElfW(Phdr) *segment;
+	size_t end;
+
+	if (tw_sys_read_own_memory(tw_sys_process_id(), &first, map->l_addr, sizeof first) != sizeof first ||
+	    memcmp(first.header.e_ident, ELFMAG, SELFMAG) != 0)
+		return range;
+	end = first.header.e_phoff + first.header.e_phnum * sizeof *segment;
+	if (first.header.e_phoff > sizeof first || end > sizeof first)
+		return range;
+	segment = (const void *)(first.bytes + first.header.e_phoff);
+	for (unsigned i = 0; i < first.header.e_phnum; i++, segment++)
+		if (segment->p_type == PT_LOAD && map->l_addr + segment->p_vaddr + segment->p_memsz > range.high)
+			range.high = map->l_addr + segment->p_vaddr + segment->p_memsz;
+	return range;
+}
+
+static void bind_one(const struct tables *tables, const ElfW(Rela) *relocation, void *libc, struct range range)
 {
 	void **slot = (void **)((uintptr_t)own_header + relocation->r_offset), *function;
 	size_t number = ELF64_R_SYM(relocation->r_info);
@@ -100,7 +129,7 @@ static void bind_one(const struct tables *tables, const ElfW(Rela) *relocation, 
 	if (ELF64_R_TYPE(relocation->r_info) != R_X86_64_JUMP_SLOT && ELF64_R_TYPE(relocation->r_info) != R_X86_64_GLOB_DAT)
 		return;
 	if (symbol->st_shndx != SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT ||
-	    !(version = version_of(tables, number)))
+	    ((uintptr_t)*slot >= range.low && (uintptr_t)*slot < range.high) || !(version = version_of(tables, number)))
 		return;
 	function = dlvsym(libc, tables->strings + symbol->st_name, version);
 	if (function)
@@ -130,14 +159,16 @@ static void protect(int protection)
 __attribute__((constructor(101))) static void bind_all(void)
 {
 	struct tables tables = {0};
-	void *libc = find_libc();
+	void *libc = find_libc(); /* a link map, as dlopen() returns */
+	struct range range;
 
 	read_tables(&tables);
 	if (!libc || !tables.symbols || !tables.strings || !tables.versions || !tables.needs)
 		return;
+	range = range_of(libc);
 	protect(PROT_READ | PROT_WRITE);
 	for (unsigned which = 0; which < 2; which++)
 		for (size_t i = 0; i < tables.counts[which]; i++)
-			bind_one(&tables, &tables.relocations[which][i], libc);
+			bind_one(&tables, &tables.relocations[which][i], libc, range);
 	protect(PROT_READ);
 }

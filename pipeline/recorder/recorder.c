@@ -10,6 +10,7 @@
 #include "base/export.h"
 #include "base/filter.h"
 #include "base/sys.h"
+#include "base/vectors.h"
 #include "pipeline/recorder/confined.h"
 #include "pipeline/recorder/recorder.h"
 
@@ -39,13 +40,19 @@ _Static_assert((int)TW_LOST_CAUSES == TW_RB_CAUSES && (int)TW_LOST_NESTED == TW_
  */
 __attribute__((used)) static int (*const brings_finish)(struct tw_recorder *, struct tw_recorder_stats *) = tw_recorder_finish;
 
-/* With how many filters hold for the recorder: under those agents know what is allowed, under more they do not. */
+/*
+ * With what each process would have to find out otherwise: how large the vector registers are, and how many filters hold for the
+ * recorder: under those agents know what is allowed, under more they do not.
+ */
 static int create_rings(struct tw_rs *rs, struct tw_rs_options *options)
 {
+	struct tw_vectors vectors;
 	char *config = NULL;
 	int error;
 
-	if (options->config && asprintf(&config, "%sfilters %d\n", options->config, tw_filter_count("self")) < 0)
+	tw_vectors_measure(&vectors);
+	if (options->config && asprintf(&config, "%sfilters %d\nvectors %u %u\n", options->config, tw_filter_count("self"),
+					(unsigned)vectors.bytes, (unsigned)vectors.mask) < 0)
 		return TW_ENOMEM;
 	options->config = config;
 	error = tw_rs_create(rs, options);

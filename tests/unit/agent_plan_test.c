@@ -55,6 +55,10 @@ static void lines_become_a_configuration(void **state)
 	assert_string_equal(config.alias_path, "/usr/bin/app one");
 	tw_agent_config_fini(&config);
 
+	config = configure("vectors 2696 231\n");
+	assert_true(config.vectors.bytes == 2696 && config.vectors.mask == 231);
+	tw_agent_config_fini(&config);
+
 	config = configure("pattern _:_\ncallers main\narguments 99");
 	assert_int_equal(config.pattern_count, 1);
 	assert_false(config.has_all_callers);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal	A clock is taken over from another process, or chosen, once; pauses are told in ticks without waiting; the rate is
- *	measured. Words of this process are read where they can be, and are 0 where they cannot.
+ *	measured. Words of this process are read where they can be, and are 0 where they cannot. What the processor says of its
+ *	vector registers is taken over, and nothing else.
  * Method	Each choice in a child of its own, which has chosen nothing yet. Pages with holes between them.
  */
 #include "base/cacheline.h"
 #include "base/clock.h"
 #include "base/sys.h"
+#include "base/vectors.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -96,12 +98,25 @@ static void words_are_read_where_they_can_be(void **state)
 	munmap(pages + 2 * page_words, 2 * TW_PAGE_BYTES);
 }
 
+static void sizes_of_vector_registers_are_sound(void **state)
+{
+	static const struct tw_vectors wrong[] = {{0, 0}, {575, 3}, {5000, 3}, {832, 0x203}, {832, 4}};
+	struct tw_vectors measured;
+
+	tw_vectors_measure(&measured);
+	/* None without XSAVE. */
+	assert_true(!measured.bytes || tw_vectors_are_sound(&measured));
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+		assert_false(tw_vectors_are_sound(&wrong[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_source_is_chosen_once),
 		cmocka_unit_test(pauses_are_told_roughly),
 		cmocka_unit_test(words_are_read_where_they_can_be),
+		cmocka_unit_test(sizes_of_vector_registers_are_sound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
