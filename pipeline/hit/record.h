@@ -81,6 +81,8 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
 	uint64_t ticks = tw_clock_ticks();
 	uint64_t wanted = ~UINT64_C(0);
 
+	/* The stamp is taken before the room is looked for, as in tw_record_at_once(). */
+	tw_compiler_barrier();
 	do {
 		unsigned session = (unsigned)__builtin_ctzll(todo);
 		struct tw_lane *lane = &t->thread->lanes[session];
@@ -145,15 +147,18 @@ static inline __attribute__((always_inline)) bool tw_record_at_once(struct tw_hi
 {
 	struct tw_lane *lane = &t->thread->lanes[session];
 	uint32_t bytes = (uint32_t)sizeof(struct tw_rb_record) + (has_word ? 16 : 0);
+	/* First of all: what a handler lost before this is seen below; what one loses from here on stands behind the record. */
+	uint64_t ticks = tw_clock_ticks();
 	struct tw_rb_record *record;
 	unsigned flags;
 
+	tw_compiler_barrier();
 	if (tw_unlikely(lane->run_stamp != t->run_stamp || lane->producer.pos + bytes > lane->producer.limit_pos))
 		return false;
 	record = (struct tw_rb_record *)(lane->producer.data + (lane->producer.pos & lane->producer.mask));
 	/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
 	flags = tw_load_relaxed(&t->tracee->record_flags[session]) | (has_word ? TW_EVENT_FLAG_HALF : 0);
-	record->ticks = tw_clock_ticks();
+	record->ticks = ticks;
 	record->head = TW_RB_HEAD(kind, flags, bytes, place->place_id);
 	if (has_word)
 		*(uint64_t *)(record + 1) = word;
