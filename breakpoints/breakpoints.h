@@ -209,6 +209,7 @@ struct tw_module {
 	bool is_replaced; /* see tw_bp_modules_look() */
 	const char *name;
 	const char *path;
+	const char *whole_path; /* of a relative one; NULL: path is whole, or nobody knows */
 	const char *soname;
 	uint64_t base_address, end_address;
 	uint8_t build_id[32];
@@ -237,7 +238,7 @@ struct tw_function {
 
 /* Describes a module to tw_bp_module_add(); strings are copied. */
 struct tw_module_options {
-	const char *name, *path, *soname;
+	const char *name, *path, *whole_path, *soname;
 	bool is_declared;
 	uint64_t base_address, end_address;
 	const uint8_t *build_id;

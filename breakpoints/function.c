@@ -79,6 +79,8 @@ int tw_bp_module_add(struct tw_permit *permit, const struct tw_module_options *o
 		return TW_ENOMEM;
 	module->name = copy_string(options->name);
 	module->path = copy_string(options->path);
+	/* Without memory the path is shown as it is. */
+	module->whole_path = copy_string(options->whole_path);
 	module->soname = copy_string(options->soname);
 	if (!module->name || (options->path && !module->path) || (options->soname && !module->soname))
 		goto free_module;
@@ -97,6 +99,7 @@ int tw_bp_module_add(struct tw_permit *permit, const struct tw_module_options *o
 free_module:
 	free((char *)module->name);
 	free((char *)module->path);
+	free((char *)module->whole_path);
 	free((char *)module->soname);
 	free(module);
 	return TW_ENOMEM;

@@ -102,7 +102,7 @@ static int define_module(struct tw_session *session, const struct tw_module *mod
 		return 0;
 	begin(&record, sizeof fixed);
 	fixed.name_bytes = put_string(&record, module->name, TW_NAME_BYTES_MAX);
-	fixed.path_bytes = put_string(&record, module->path, TW_PATH_BYTES_MAX);
+	fixed.path_bytes = put_string(&record, module->whole_path ? module->whole_path : module->path, TW_PATH_BYTES_MAX);
 	fixed.soname_bytes = put_string(&record, module->soname, TW_NAME_BYTES_MAX);
 	fixed.build_id_bytes = put_text(&record, module->build_id, module->build_id_bytes, 64);
 	memcpy(record.bytes, &fixed, sizeof fixed);

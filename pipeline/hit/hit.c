@@ -287,7 +287,11 @@ static void count_nested(struct tw_hit_tls *t, struct tw_place *place, bool is_l
 		/* PROGRESS hit.wants: as in hit(). */
 		uint64_t todo = generation->sessions & tw_load_relaxed(&t->tracee->wants_call);
 
-		tw_hit_count_nested(t, is_local ? todo & ~generation->global : todo);
+		todo = is_local ? todo & ~generation->global : todo;
+		tw_hit_count_nested(t, todo);
+		/* Its end will not be seen either. */
+		if (!place->is_unwatched)
+			tw_hit_count_nested(t, todo & (generation->returns | generation->exceptions));
 	}
 	tw_progress_exit_nested(&t->thread->reader, entered);
 }

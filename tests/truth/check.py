@@ -9,9 +9,13 @@ import collections
 import json
 
 import views
+from program import ENTER, LEFT, RETURN
 from views import Untrue
 
-OBJECTS = {"prog": "prog", "slots": "libslots", "plug": "libplug"}
+OBJECTS = {"prog": "prog", "slots": "libslots", "plug": "libplug", "left": "libleft"}
+SLEDS = ("prog", "libplug", "libleft")
+KINDS = {"call": ENTER, "return_from": RETURN, "exception_from": LEFT}
+LOSSES = ("full", "too_big", "nested", "no_ring")
 # Clocks: the capture's is the processor's counter mapped by snapshots, the account's is the system's.
 CLOCK_NS = 20000
 
@@ -19,11 +23,15 @@ CLOCK_NS = 20000
 class Mode:
     """How a run was recorded, as far as it decides what must be in the capture."""
 
-    def __init__(self, name, options, returns=True, lossless=True, modules=("prog", "slots", "plug"), when=None, newest=False,
-                 patterns=None):
+    def __init__(self, name, options, returns=True, lossless=True, modules=tuple(OBJECTS), when=None, newest=False,
+                 patterns=None, words=()):
         self.name, self.options, self.returns, self.lossless = name, options, returns, lossless
         self.modules, self.when, self.newest = modules, when, newest
-        self.patterns = patterns or ["prog:prog_*", "libslots:slots_*", "libplug:plug_*"]
+        self.patterns = patterns or ["%s:%s_*" % (OBJECTS[m], m) for m in modules]
+        self.words = {word: value for word, value in words}
+        self.exceptions = "--exceptions" in options
+        # Calls are left, and no end of theirs is recorded.
+        self.unseen = returns and "TRUTH_LEAVE" in self.words and not self.exceptions
 
     def sees(self, function, argument, caller):
         if function.module not in self.modules:
@@ -33,19 +41,37 @@ class Mode:
         return self.when is None or self.when(function, argument)
 
 
+class Item:
+    """A call or an end of one, as the program noted it."""
+
+    def __init__(self, kind, function, ns, argument, caller):
+        self.kind, self.function, self.ns, self.argument = kind, function, ns, argument
+        self.caller = title(caller) if caller else None
+        self.key = (kind, title(function))
+
+
+def title(function):
+    return "%s:%s" % (OBJECTS[function.module], function.name)
+
+
 def expected(mode, truth):
-    """{thread: [(is_enter, name, ns)]} of what the mode must have recorded, and how many events that is."""
+    """{thread: [Item]} of what the mode must have recorded, and how many events that is."""
     threads = {}
     for thread, items in truth.items():
         wanted, open_calls = [], []
-        for is_enter, function, ns, argument in items:
-            if is_enter:
-                seen = mode.sees(function, argument, open_calls[-1][0] if open_calls else None)
-                open_calls.append((function, seen))
+        for kind, function, ns, argument in items:
+            if kind == ENTER:
+                caller = open_calls[-1][0] if open_calls else None
+                seen = mode.sees(function, argument, caller)
+                open_calls.append((function, seen, argument))
             else:
-                seen = open_calls.pop()[1] and mode.returns
+                ended, seen, argument = open_calls.pop()
+                if ended is not function:
+                    raise RuntimeError("the account of thread %d is not nested" % thread)
+                caller = open_calls[-1][0] if open_calls else None
+                seen = seen and mode.returns and (kind == RETURN or mode.exceptions)
             if seen:
-                wanted.append((is_enter, "%s:%s" % (OBJECTS[function.module], function.name), ns))
+                wanted.append(Item(kind, function, ns, argument, caller))
         if wanted:
             threads[thread] = wanted
     return threads, sum(len(items) for items in threads.values())
@@ -57,47 +83,115 @@ def is_subsequence(part, whole):
 
 
 def calls_of(events):
-    return [e for e in events if e["kind"] in ("call", "return_from", "exception_from")]
+    return [e for e in events if e["kind"] in KINDS]
 
 
 def name_of(event):
     return "%s:%s" % (event["module"], event["function"])
 
 
-def check_account(mode, events, truth, start_ns):
+def by_thread(events):
+    """{thread: [(kind, name, event)]} of calls and their ends."""
+    threads = collections.defaultdict(list)
+    for event in calls_of(events):
+        threads[event["thread"]].append((KINDS[event["kind"]], name_of(event), event))
+    return threads
+
+
+def removed_of(info):
+    """Events in segments that --keep gave away."""
+    removed = info["account"]["missing"]["removed"]
+    if removed["more"]:
+        raise Untrue("info: more than %d events were removed, and not how many" % removed["events"])
+    return removed["events"]
+
+
+def check_account(mode, events, truth, handled, info):
     """The events of print --format json against the program's own account."""
     wanted, total = expected(mode, truth)
-    seen = collections.defaultdict(list)
-    for event in calls_of(events):
-        if event["kind"] == "exception_from":
-            raise Untrue("an exception where none was thrown: %s" % event)
-        seen[event["thread"]].append((event["kind"] == "call", name_of(event), event["ns"] + start_ns))
-    lost = sum(sum(e.get(c, 0) for c in ("full", "too_big", "nested", "no_ring")) for e in events if e["kind"] == "lost")
-    count = sum(len(items) for items in seen.values())
-    if mode.lossless and lost:
-        raise Untrue("%d events are told as lost where nothing may be lost" % lost)
-    if count + lost != total:
-        raise Untrue("%d events and %d lost are not the %d that were made" % (count, lost, total))
-    unknown = set(seen) - set(wanted)
-    if unknown:
-        raise Untrue("events of threads that made none: %s" % sorted(unknown))
-    for thread, items in wanted.items():
-        have = seen.get(thread, [])
-        names, have_names = [i[:2] for i in items], [i[:2] for i in have]
-        if mode.lossless and names != have_names:
-            at = next((n for n, (a, b) in enumerate(zip(names, have_names)) if a != b), min(len(names), len(have_names)))
-            raise Untrue("thread %d: event %d is %s, %s was made" % (thread, at, have_names[at:at + 1], names[at:at + 1]))
-        if mode.newest and have_names != names[len(names) - len(have_names):]:
-            raise Untrue("thread %d: what was kept is not its newest" % thread)
-        if not is_subsequence(have_names, names):
-            raise Untrue("thread %d: its events are not in the order in which they were made" % thread)
-        if mode.lossless:
-            for (is_enter, name, noted), (_, _, stamp) in zip(items, have):
-                if stamp > noted + CLOCK_NS if is_enter else stamp < noted - CLOCK_NS:
-                    raise Untrue("thread %d: %s of %s is stamped %d ns %s what the program saw" % (
-                        thread, "call" if is_enter else "return", name, abs(stamp - noted), "after" if is_enter else "before"))
+    in_handlers, total_handled = expected(mode, handled)
+    handlers = {item.key[1] for items in in_handlers.values() for item in items}
+    seen, seen_handled = collections.defaultdict(list), collections.defaultdict(list)
+    for thread, items in by_thread(events).items():
+        for item in items:
+            (seen_handled if item[1] in handlers else seen)[thread].append(item)
+    causes = {cause: sum(e.get(cause, 0) for e in events if e["kind"] == "lost") for cause in LOSSES}
+    lost, removed = sum(causes.values()), removed_of(info)
+    count = sum(map(len, seen.values())) + sum(map(len, seen_handled.values()))
+    # What a handler calls while it interrupts the recording of another call is lost in any case, and counted.
+    if mode.lossless and (lost > causes["nested"] or (lost and not total_handled) or removed):
+        raise Untrue("%s are told as lost, and %d as removed, where nothing may be" % (causes, removed))
+    if count + lost + removed != total + total_handled:
+        raise Untrue("%d events, %d lost and %d removed are not the %d that were made" % (count, lost, removed, total + total_handled))
+    for have, want, is_whole in ((seen, wanted, mode.lossless), (seen_handled, in_handlers, mode.lossless and not lost)):
+        unknown = set(have) - set(want)
+        if unknown:
+            raise Untrue("events of threads that made none: %s" % sorted(unknown))
+        for thread, items in want.items():
+            check_thread(mode, thread, items, have.get(thread, []), info["start_wall_ns"], is_whole)
     check_order(events)
-    return wanted, lost
+    return wanted, in_handlers, lost
+
+
+def check_thread(mode, thread, items, have, start_ns, is_whole):
+    names, have_names = [i.key for i in items], [i[:2] for i in have]
+    if is_whole and names != have_names:
+        at = next((n for n, (a, b) in enumerate(zip(names, have_names)) if a != b), min(len(names), len(have_names)))
+        raise Untrue("thread %d: event %d is %s, %s was made" % (thread, at, have_names[at:at + 1], names[at:at + 1]))
+    if mode.newest and have_names != names[len(names) - len(have_names):]:
+        raise Untrue("thread %d: what was kept is not its newest" % thread)
+    if not is_subsequence(have_names, names):
+        raise Untrue("thread %d: its events are not in the order in which they were made" % thread)
+    if not is_whole:
+        return
+    for item, (_, _, event) in zip(items, have):
+        stamp = event["ns"] + start_ns
+        if stamp > item.ns + CLOCK_NS if item.kind == ENTER else stamp < item.ns - CLOCK_NS:
+            raise Untrue("thread %d: %s is stamped %d ns %s what the program saw" % (
+                thread, item.key, abs(stamp - item.ns), "after" if item.kind == ENTER else "before"))
+        if "--args" in mode.options:
+            check_values(item, event)
+
+
+def check_values(item, event):
+    """What debug information says of arguments and results, of the functions in C."""
+    shape, a = item.function.shape, item.argument
+    if item.kind == ENTER:
+        more = {"int": [7], "double": [0.5], "text": ['a text with "quotes" and \\'], "pair": [{"first": 1, "second": 2}]}
+        if shape in more and event["args"] != [a] + more[shape] or shape == "void" and event["args"] != [a]:
+            raise Untrue("the arguments of %s are %s; its first was %d" % (item.key[1], event["args"], a))
+    else:
+        results = {"int": a + 7, "double": 1.0, "pair": {"first": 1, "second": 2}, "void": None, "bare": None}
+        if shape in results and event.get("value") != results[shape]:
+            raise Untrue("the result of %s is %s, not %s" % (item.key[1], event.get("value"), results[shape]))
+
+
+def check_callers(mode, events, wanted):
+    """--stack tells from where a call was made, --return-to where it comes back to."""
+    if "--stack" in mode.options:
+        stacks = collections.defaultdict(list)
+        for event in events:
+            if event["kind"] == "stack":
+                stacks[event["thread"]].append((name_of(event), name_of(event["stack"][0])))
+        for thread, items in wanted.items():
+            have = [pair for pair, item in zip(stacks[thread], items) if item.caller]
+            compare_lists("the stacks of thread %d" % thread, have, [(i.key[1], i.caller) for i in items if i.caller])
+            if len(stacks[thread]) != len(items):
+                raise Untrue("thread %d: %d stacks, %d calls" % (thread, len(stacks[thread]), len(items)))
+    if "--return-to" in mode.options:
+        have, want = collections.defaultdict(list), collections.defaultdict(list)
+        for event in events:
+            if event["kind"] == "return_to":
+                have[event["thread"]].append(name_of(event))
+        for thread, items in wanted.items():
+            for n, item in enumerate(items):
+                # Of several calls that are left at once the last comes back.
+                ends = item.kind == RETURN or item.kind == LEFT and items[n + 1].kind != LEFT
+                if ends and item.key[1].split(":")[0] in SLEDS:
+                    want[thread].append(item.caller)
+            # The functions that nobody called are called by main() and by others that are not traced.
+            shown = [a if b else None for a, b in zip(have[thread], want[thread])]
+            compare_lists("return_to of thread %d" % thread, shown, want[thread])
 
 
 def check_order(events):
@@ -113,7 +207,7 @@ class Call:
 
     def __init__(self, name, thread, path, start):
         self.name, self.thread, self.path, self.start = name, thread, path, start
-        self.end, self.own, self.within = None, 0, 0
+        self.end, self.own, self.within, self.is_left = None, 0, 0, False
 
     def total(self):
         return self.end - self.start - self.own
@@ -130,8 +224,9 @@ def nest(events):
         if event["kind"] == "call":
             path = (calls[-1].path if calls else ()) + (name_of(event),)
             calls.append(Call(name_of(event), event["thread"], path, event["ns"]))
-        elif event["kind"] == "return_from":
+        elif event["kind"] in ("return_from", "exception_from"):
             call = calls.pop()
+            call.is_left = event["kind"] == "exception_from"
             if call.name != name_of(event):
                 raise Untrue("%s returns inside of %s" % (name_of(event), call.name))
             call.end = event["ns"]
@@ -162,10 +257,10 @@ def compare_lists(view, have, wanted):
             view, len(have), len(wanted), at, have[at:at + 1], wanted[at:at + 1]))
 
 
-def check_tree(tw, capture, wanted):
+def check_tree(tw, capture, events):
     threads = views.print_tree(views.output(tw, "print", "--tree", capture))
     have = sorted(tuple(items) for items in threads.values() if items)
-    want = sorted(tuple(("enter" if is_enter else "leave", name) for is_enter, name, _ in items) for items in wanted.values())
+    want = sorted(tuple(("enter" if kind == ENTER else "leave", name) for kind, name, _ in items) for items in by_thread(events).values())
     if have != want:
         raise Untrue("print --tree: other calls or another nesting than the program's (%s lines in %d threads, %s wanted in %d)" % (
             [len(i) for i in have], len(have), [len(i) for i in want], len(want)))
@@ -215,7 +310,7 @@ def check_report(tw, capture, calls):
         row = rows[name]
         totals = [c.total() for c in mine]
         want = {
-            "calls": len(mine), "returned": len(mine), "exceptions": 0, "cut": 0, "open": 0,
+            "calls": len(mine), "returned": len(mine), "exceptions": sum(c.is_left for c in mine), "cut": 0, "open": 0,
             "total": sum(c.total() for c in mine if name not in c.path[:-1]) / 1e9,
             "self": sum(c.total() - c.within for c in mine) / 1e9, "min": min(totals) / 1e9, "max": max(totals) / 1e9,
         }
@@ -227,9 +322,8 @@ def check_report(tw, capture, calls):
             raise Untrue("report: the callers of %s are %s, not %s" % (name, row["callers"], dict(callers)))
 
 
-def check_sums(tw, capture, mode, events, wanted, lost):
+def check_sums(tw, capture, mode, events, wanted, lost, info):
     """info, and the account of losses in every summary."""
-    info = json.loads(views.output(tw, "info", "--json", capture))
     report = json.loads(views.output(tw, "report", "--json", "--top", "0", capture))
     count = sum(e["kind"] not in ("lost", "own_time") for e in events)
     told = sum(info["lost"].values())
@@ -237,9 +331,10 @@ def check_sums(tw, capture, mode, events, wanted, lost):
         raise Untrue("info: %d events and %d lost, print has %d and %d" % (info["events"], told, count, lost))
     if report["events"] != count or sum(report["lost"].values()) != lost:
         raise Untrue("report: %d events and %s lost, print has %d and %d" % (report["events"], report["lost"], count, lost))
-    if mode.lossless and (info["threads"] != len(wanted) or not info["complete"]):
-        raise Untrue("info: %d threads of %d, complete: %s" % (info["threads"], len(wanted), info["complete"]))
-    made = collections.Counter(name for items in wanted.values() for is_enter, name, _ in items if is_enter)
+    threads = {e["thread"] for e in calls_of(events)}
+    if mode.lossless and (info["threads"] != len(threads) or not info["complete"]):
+        raise Untrue("info: %d threads of %d, complete: %s" % (info["threads"], len(threads), info["complete"]))
+    made = collections.Counter(item.key[1] for items in wanted for item in items if item.kind == ENTER)
     for row in report["by_function"]:
         if row["calls"] > made[views.plain(row["name"])]:
             raise Untrue("report: %d calls of %s, %d were made" % (row["calls"], row["name"], made[views.plain(row["name"])]))
@@ -281,10 +376,10 @@ def check_lossy_times(tw, capture, truth):
     """After losses: no unmarked sum is above what the program itself measured, by more than a hit's cost a call."""
     report = json.loads(views.output(tw, "report", "--json", "--top", "0", capture))
     true_total, true_calls, rooms = collections.Counter(), collections.Counter(), collections.defaultdict(list)
-    for thread, items in truth.items():
-        for is_enter, function, ns, _ in items:
-            name = "%s:%s" % (OBJECTS[function.module], function.name)
-            if is_enter:
+    for thread, items in truth:
+        for kind, function, ns, _ in items:
+            name = title(function)
+            if kind == ENTER:
                 rooms[thread].append((name, ns))
                 true_calls[name] += 1
             else:
@@ -295,25 +390,38 @@ def check_lossy_times(tw, capture, truth):
         name = views.plain(row["name"])
         # Each call within may have cost what a hit costs, and a thread may have been held up between two stamps.
         allowed = true_total[name] * 1.5 + 20e6 + 2000 * sum(true_calls.values())
-        if row["total"] * 1e9 > allowed and not row.get("lossy"):
+        if row["total"] * 1e9 > allowed and not row.get("lossy") and not row.get("cut"):
             raise Untrue("report: total of %s is %.6f s without a mark; the program measured %.6f s" % (
                 name, row["total"], true_total[name] / 1e9))
 
-def check_capture(tw, capture, mode, truth):
+
+def check_unseen(tw, capture, truth):
+    """Calls whose end was not recorded are told for each function, and nothing else is."""
+    report = json.loads(views.output(tw, "report", "--json", "--top", "0", capture))
+    left = collections.Counter(title(function) for items in truth.values() for kind, function, _, _ in items if kind == LEFT)
+    cut = collections.Counter({views.plain(row["name"]): row["cut"] + row["open"] for row in report["by_function"]})
+    if +cut != left:
+        raise Untrue("report: calls without an end are %s, and %s were left" % (dict(+cut), dict(left)))
+
+
+def check_capture(tw, capture, mode, truth, handled):
     """All views of one capture.  Raises Untrue."""
-    start_ns = json.loads(views.output(tw, "info", "--json", capture))["start_wall_ns"]
+    info = json.loads(views.output(tw, "info", "--json", capture))
     events = views.print_json(views.output(tw, "print", "--format", "json", "--setups", capture))
-    wanted, lost = check_account(mode, events, truth, start_ns)
+    wanted, in_handlers, lost = check_account(mode, events, truth, handled, info)
     check_text(tw, capture, events)
     check_erlang(tw, capture, events)
-    check_sums(tw, capture, mode, events, wanted, lost)
+    check_sums(tw, capture, mode, events, [*wanted.values(), *in_handlers.values()], lost, info)
     check_parts(tw, capture, events)
-    if mode.returns and mode.lossless:
+    check_callers(mode, events, wanted)
+    if mode.unseen:
+        check_unseen(tw, capture, truth)
+    elif mode.returns and mode.lossless and not lost:
         calls = nest(events)
-        check_tree(tw, capture, wanted)
+        check_tree(tw, capture, events)
         check_chrome(tw, capture, calls)
         check_folded(tw, capture, calls)
         check_report(tw, capture, calls)
     elif mode.returns:
-        check_lossy_times(tw, capture, truth)
+        check_lossy_times(tw, capture, [*truth.items(), *handled.items()])
     return sum(len(items) for items in wanted.values()), lost

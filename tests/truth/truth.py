@@ -21,19 +21,26 @@ from check import Mode
 from program import Program
 
 BLOCK = ["--on-full", "block"]
+LEAVE, FORK, TIMER = ("TRUTH_LEAVE", "1"), ("TRUTH_FORK", "1"), ("TRUTH_TIMER", "200")
 MODES = [
     Mode("returns", ["--returns", *BLOCK]),
     Mode("typed", ["--returns", "--args", *BLOCK]),
     Mode("raw", ["--returns", "--args=raw", *BLOCK]),
-    Mode("exceptions", ["--exceptions", "--return-to", *BLOCK]),
+    Mode("exceptions", ["--exceptions", *BLOCK], words=[LEAVE]),
+    Mode("return_to", ["--exceptions", "--return-to", *BLOCK], words=[LEAVE]),
+    Mode("unseen", ["--returns", *BLOCK], words=[LEAVE]),
     Mode("calls", BLOCK, returns=False),
     Mode("stack", ["--stack", "4", *BLOCK], returns=False),
     Mode("rotated", ["--returns", "--rotate", "64K", *BLOCK]),
-    Mode("followed", ["--returns", "--follow-fork", *BLOCK]),
+    Mode("timed", ["--returns", "--segment-time", "10ms", *BLOCK]),
+    Mode("kept", ["--returns", "--rotate", "64K", "--keep", "2", "--args=raw", *BLOCK], lossless=False, newest=True),
+    Mode("followed", ["--returns", "--follow-fork", *BLOCK], words=[FORK]),
+    Mode("handlers", ["--returns", *BLOCK], words=[TIMER]),
+    Mode("everything", ["--exceptions", "--args", "--follow-fork", "--segment-time", "10ms", *BLOCK], words=[LEAVE, FORK, TIMER]),
     Mode("slots", ["--returns", "--global", *BLOCK], modules=("slots",), patterns=["libslots:slots_*"]),
-    Mode("sleds", ["--returns", "--local", *BLOCK], modules=("prog", "plug"), patterns=["prog:prog_*", "libplug:plug_*"]),
+    Mode("sleds", ["--returns", "--local", *BLOCK], modules=("prog", "plug", "left")),
     Mode("guarded", []),
-    Mode("default", ["--returns"], lossless=False),
+    Mode("default", ["--returns"], lossless=False, words=[TIMER]),
     Mode("newest", ["--returns", "--on-full", "overwrite", "--ring", "64K"], lossless=False, newest=True),
     Mode("small", ["--returns", "--ring", "64K"], lossless=False),
 ]
@@ -42,7 +49,7 @@ MODES = [
 def record(tw, program, mode, capture):
     options = [word for pattern in mode.patterns for word in ("-t", pattern)]
     shutil.rmtree(capture, ignore_errors=True)
-    code = program.run([tw, "record", "-q", "--force", "-o", capture, *options, *mode.options, "--", "./prog"])
+    code = program.run([tw, "record", "-q", "--force", "-o", capture, *options, *mode.options, "--", "./prog"], mode.words)
     if code != 7:
         raise views.Untrue("the program ended with %d under record, not with 7" % code)
 
@@ -59,7 +66,7 @@ def one(tw, seed, folder, modes, calls):
         capture = os.path.join(folder, mode.name + ".tw")
         try:
             record(tw, program, mode, capture)
-            made, gone = check.check_capture(tw, capture, mode, program.truth())
+            made, gone = check.check_capture(tw, capture, mode, program.truth(), program.handled())
         except views.Untrue as error:
             raise views.Untrue("seed %d, %s: %s\n  %s record %s" % (seed, mode.name, error, tw, " ".join(mode.options))) from None
         events, lost = events + made, lost + gone
@@ -69,7 +76,7 @@ def one(tw, seed, folder, modes, calls):
 
 def guarded(program):
     """A guard on the first argument; functions without one are left out: their register holds anything."""
-    shaped = [f for f in program.functions if f.shape != "bare"]
+    shaped = [f for f in program.functions if f.shape != "bare" and f not in program.chain and f not in program.handlers]
     names = {f.number for f in shaped}
     return Mode("guarded", ["--returns", "--when", "$1 > 2", *BLOCK], when=lambda f, a: f.number in names and a > 2,
                 patterns=["%s:%s" % (check.OBJECTS[f.module], f.name) for f in shaped])
@@ -133,7 +140,7 @@ def self_test(tw, folder):
     mode, capture = MODES[0], os.path.join(folder, "control.tw")
     record(tw, program, mode, capture)
     truth = program.truth()
-    check.check_capture(tw, capture, mode, truth)
+    check.check_capture(tw, capture, mode, truth, {})
     real, missed = views.output, 0
     for command, change in CONTROLS:
         def changed(binary, *arguments, command=command, change=change, **more):
@@ -142,7 +149,7 @@ def self_test(tw, folder):
             return change(text) if flags == command else text
         views.output = changed
         try:
-            check.check_capture(tw, capture, mode, truth)
+            check.check_capture(tw, capture, mode, truth, {})
             missed += 1
             print("not noticed: %s of `%s`" % (change.__name__, " ".join(command)))
         except (views.Untrue, KeyError, ValueError, IndexError):
@@ -153,7 +160,7 @@ def self_test(tw, folder):
     thread = next(iter(truth))
     truth[thread] = truth[thread][:2] + truth[thread]
     try:
-        check.check_capture(tw, capture, mode, truth)
+        check.check_capture(tw, capture, mode, truth, {})
         missed += 1
         print("not noticed: a call that is not in the capture")
     except views.Untrue:

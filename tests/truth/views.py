@@ -110,7 +110,7 @@ def print_chrome(text):
         raise Untrue("print --format chrome is no JSON: %s" % error) from None
     slices = []
     for event in data["traceEvents"] if isinstance(data, dict) else data:
-        if event["ph"] == "X" and re.match(r"^(prog|slots|libslots|plug|libplug):", event["name"]):
+        if event["ph"] == "X" and re.match(r"^(prog|libslots|libplug|libleft):", event["name"]):
             slices.append((event["tid"], round(event["ts"] * 1000), round(event["dur"] * 1000), plain(event["name"])))
     return slices
 
@@ -121,6 +121,6 @@ def folded(text):
     for line in text.splitlines():
         path, number = line.rsplit(" ", 1)
         names = tuple(plain(name) for name in path.split(";"))
-        names = tuple(name for name in names if re.match(r"^(prog|slots|libslots|plug|libplug):", name))
+        names = tuple(name for name in names if re.match(r"^(prog|libslots|libplug|libleft):", name))
         paths[names] = paths.get(names, 0) + int(number)
     return paths
