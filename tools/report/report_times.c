@@ -45,7 +45,7 @@ struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, enum tw_rep
 	*count = 0;
 	for (uint32_t i = 0; i < tree->places.function_count; i++) {
 		const struct tw_call_function *function = &tree->functions[i];
-		if (function->calls || function->total_ns)
+		if (function->calls || (!tree->is_by_stack && function->total_ns))
 			rows[(*count)++] = (struct tw_report_row){
 				.name = tree->places.names[i].text,
 				.function = i,
