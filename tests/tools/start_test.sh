@@ -44,6 +44,10 @@ says "set-uid"
 
 expect 125 "$tw" record -o no/such/folder/x.tw -- true
 says "its folder does not exist"
+mkdir elsewhere && ln -s elsewhere link.tw
+expect 125 "$tw" record --force -o link.tw -- true
+says "it is a symbolic link"
+rm link.tw
 echo precious >file.tw
 expect 125 "$tw" record --force -o file.tw -- true
 says "file.tw"

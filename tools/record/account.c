@@ -7,10 +7,13 @@
 
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 void tw_account_not_created(int error, const char *path, bool may_replace)
 {
 	struct rlimit limit;
+	struct stat status;
 	char figure[TW_FIGURE_BYTES];
 	if (error == TW_EEXIST && !may_replace)
 		tw_say("'%s' is there already; --force replaces it, -o names another.", path);
@@ -18,6 +21,10 @@ void tw_account_not_created(int error, const char *path, bool may_replace)
 		tw_say("'%s' is not replaced: it is no capture, or is being recorded at this moment; -o "
 		       "names another.",
 		       path);
+	else if (error == TW_ENOENT && lstat(path, &status) == 0 && S_ISLNK(status.st_mode))
+		tw_say("'%s' is not replaced: it is a symbolic link; -o names another.", path);
+	else if (error == TW_ENOENT && access("/dev/shm", F_OK) < 0)
+		tw_say("'%s' cannot be made: there is no /dev/shm, where the rings lie.", path);
 	else if (error == TW_ENOENT)
 		tw_say("'%s' cannot be made: its folder does not exist.", path);
 	else if ((error == TW_EPERM || error == TW_ENOSPC) && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_max != RLIM_INFINITY)
@@ -28,7 +35,7 @@ void tw_account_not_created(int error, const char *path, bool may_replace)
 		       "another place.",
 		       path);
 	else if (error == TW_ENOSPC)
-		tw_say("'%s' cannot be made: no room on its disk, or in /dev/shm for the rings; --ring 256K "
+		tw_say("'%s' cannot be made: no room on its disk, or in /dev/shm for the rings; --ring 64K "
 		       "needs less.",
 		       path);
 	else if (error == TW_EBADARG)
