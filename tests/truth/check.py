@@ -166,9 +166,10 @@ def check_values(item, event):
             raise Untrue("the result of %s is %s, not %s" % (item.key[1], event.get("value"), results[shape]))
 
 
-def check_callers(mode, events, wanted):
+def check_callers(tw, capture, mode, events, wanted):
     """--stack tells from where a call was made, --return-to where it comes back to."""
     if "--stack" in mode.options:
+        check_report_stacks(tw, capture, wanted)
         stacks = collections.defaultdict(list)
         for event in events:
             if event["kind"] == "stack":
@@ -340,6 +341,19 @@ def check_sums(tw, capture, mode, events, wanted, lost, info):
             raise Untrue("report: %d calls of %s, %d were made" % (row["calls"], row["name"], made[views.plain(row["name"])]))
 
 
+def check_report_stacks(tw, capture, wanted):
+    """Who called whom, by the stacks alone."""
+    report = json.loads(views.output(tw, "report", "--json", "--top", "0", capture))
+    want = collections.Counter((i.key[1], i.caller) for items in wanted.values() for i in items if i.caller)
+    have = collections.Counter()
+    for row in report["by_function"]:
+        for caller in row["callers"]:
+            have[views.plain(row["name"]), views.plain(caller["name"])] += caller["calls"]
+    differ = {pair: (have[pair], calls) for pair, calls in want.items() if have[pair] != calls}
+    if differ:
+        raise Untrue("report of stacks: callers and calls, there and made: %s" % differ)
+
+
 def check_parts(tw, capture, events):
     """A part that is asked for is that part: by time, thread and pattern, in print and in report."""
     calls = calls_of(events)
@@ -413,7 +427,7 @@ def check_capture(tw, capture, mode, truth, handled):
     check_erlang(tw, capture, events)
     check_sums(tw, capture, mode, events, [*wanted.values(), *in_handlers.values()], lost, info)
     check_parts(tw, capture, events)
-    check_callers(mode, events, wanted)
+    check_callers(tw, capture, mode, events, wanted)
     if mode.unseen:
         check_unseen(tw, capture, truth)
     elif mode.returns and mode.lossless and not lost:

@@ -177,7 +177,7 @@ def main():
     parser.add_argument("--calls", type=int, default=6000, help="about so many in each program")
     parser.add_argument("--mode", action="append", help="only this way of recording")
     parser.add_argument("--self-test", action="store_true", help="the negative controls")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     tw = os.path.realpath(os.path.join(options.build, "bin", "tracewheel"))
     modes = [m for m in MODES if not options.mode or m.name in options.mode]
     folder = tempfile.mkdtemp(prefix="tracewheel-truth.")

@@ -235,7 +235,8 @@ static void put_stackless(struct tw_calltree *tree, struct tw_call_pending *pend
 /* A call waits for what comes behind it on its thread: its stack, or something else. */
 static void on_stack_event(struct tw_calltree *tree, const struct tw_capture_event *event, const struct tw_step *step)
 {
-	if (event->stream >= tree->stream_count)
+	/* Between the two a ring may have grown, or a handler have lost something. */
+	if (event->stream >= tree->stream_count || event->kind == TW_CAPTURE_OWN_TIME || event->kind == TW_CAPTURE_LOSS)
 		return;
 	struct tw_call_pending *pending = &tree->pending[event->stream];
 	if (event->kind == TW_CAPTURE_STACK && pending->stack && pending->place == event->id) {
