@@ -56,6 +56,14 @@ if [ -z "$browser" ] || ! look "file://$work/try.html" || ! grep -q '>42<' dom; 
 	echo "Chromium does not run here: the page was not looked at." >&2
 	exit 77
 fi
+# Names that do not fit: without types and scopes, or both ends.
+sed 's/"app:step\/1"/"app:space::deep::step_of_it(std::map<int, char>)\/1"/' calls.html >long.html
+look "file://$work/long.html" || fail "the browser"
+grep -qE '>(deep::)?step_of_it<' dom || fail "a name of C++ that does not fit"
+sed 's/"app:step\/1"/"app:first_of_all_of_it_and_the_very_last_one\/1"/' calls.html >long.html
+look "file://$work/long.html" || fail "the browser"
+grep -q '>first[a-z_]*…[a-z_]*one<' dom || fail "not both ends of a long name"
+! grep -q '>…<' dom || fail "a frame that says nothing"
 look "file://$work/calls.html#find=bind" || fail "the browser"
 grep -q 'aria-label="app:step/1, 8 calls, total 4.60 µs, self 3.60 µs, with losses or missing returns in them"' dom || fail "no frame of step"
 is "$(grep -o 'class="f[^"]*hit[^"]*"' dom | wc -l)" 1 "frames found"

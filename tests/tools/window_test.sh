@@ -173,4 +173,6 @@ rows = look("--from", "%dns" % (inside - 1000000), "--to", "%dns" % (inside + 10
 assert {n: (r["calls"], r["before"]) for n, r in rows.items()} == {n: (0, 1) for n in ("main", "outer", "work", "nap")}, rows
 assert all(abs(r["total"] - 0.002) < 1e-6 for r in rows.values()), rows
 look("--tail", "3")
+page = view("flame", "--from", "%dns" % (inside - 1000000), "--to", "%dns" % (inside + 1000000))
+assert "0 events in 2 ms, a part of the capture" in page and "open where this part begins: 4." in page, page[page.index('"notes"'):]
 EOT

@@ -275,6 +275,8 @@ static bool read_event(struct tw_calltree *tree, const struct tw_capture_event *
 	if (!is_in_part)
 		return true;
 	tree->events += event->kind != TW_CAPTURE_LOSS && event->kind != TW_CAPTURE_OWN_TIME;
+	for (unsigned cause = 0; event->kind == TW_CAPTURE_LOSS && cause < TW_LOST_CAUSES; cause++)
+		tree->lost += tw_capture_event_loss(event)->lost[cause];
 	if (tree->on_event && !tree->on_event(tree->context, event, &step))
 		return false;
 	if (tree->is_by_stack)

@@ -204,19 +204,28 @@ static void put_note(bool warns, const char *format, ...)
 }
 
 /* What was recorded, and what is not in it. */
-static void put_notes(const struct request *request, const struct tw_calltree *tree, bool has_times)
+static void put_notes(const struct request *request, const struct tw_calltree *tree, const struct tw_capture_filter *filter,
+		      bool has_times)
 {
 	struct tw_capture_info info;
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES];
-	uint64_t lost = 0;
+	bool is_part = filter->from_ns || filter->to_ns;
 	tw_capture_info(tree->capture, &info);
-	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+	uint64_t from_ns = filter->from_ns > info.start_ns ? filter->from_ns : info.start_ns, lost = is_part ? tree->lost : 0;
+	uint64_t to_ns = filter->to_ns && filter->to_ns < info.end_ns ? filter->to_ns : info.end_ns;
+	for (unsigned cause = 0; !is_part && cause < TW_LOST_CAUSES; cause++)
 		lost += info.lost[cause];
+	for (uint32_t i = 0; is_part && i < info.images; i++)
+		lost += tw_capture_no_ring_lost(tree->capture, i, filter->from_ns, filter->to_ns);
 	tw_out_text(&out, "],\"notes\":[");
-	put_note(false,
-		 "%s events of %u thread%s in %s. Frames of less than %g %% of the whole are drawn together.",
-		 tw_figure_count(a, tree->events), info.threads, info.threads == 1 ? "" : "s",
-		 tw_figure_seconds(b, (double)(info.end_ns - info.start_ns) / 1e9), request->least_percent);
+	tw_figure_count(a, tree->events);
+	tw_figure_seconds(b, to_ns > from_ns ? (double)(to_ns - from_ns) / 1e9 : 0);
+	if (is_part)
+		put_note(false, "%s event%s in %s, a part of the capture. Frames of less than %g %% of the whole are drawn together.", a,
+			 tree->events == 1 ? "" : "s", b, request->least_percent);
+	else
+		put_note(false, "%s event%s of %u thread%s in %s. Frames of less than %g %% of the whole are drawn together.", a,
+			 tree->events == 1 ? "" : "s", info.threads, info.threads == 1 ? "" : "s", b, request->least_percent);
 	if (tree->is_by_stack)
 		put_note(false, "No returns were recorded: widths are numbers of events, by the call stacks that were recorded "
 				"with them. A stack begins where it was as deep as was asked for, or could not be followed.");
@@ -278,7 +287,8 @@ static void put_title(const struct tw_calltree *tree, const char *path)
 	put_text(title, bytes);
 }
 
-static int put_page(const struct request *request, const struct tw_calltree *tree, const char *path)
+static int put_page(const struct request *request, const struct tw_calltree *tree, const struct tw_capture_filter *filter,
+		    const char *path)
 {
 	static const char mark[] = "@DATA@";
 	const char *data = strstr(tw_flame_page, mark);
@@ -300,7 +310,7 @@ static int put_page(const struct request *request, const struct tw_calltree *tre
 	put_lossy(&page);
 	put_names(&page);
 	put_functions(tree, page.has_times);
-	put_notes(request, tree, page.has_times);
+	put_notes(request, tree, filter, page.has_times);
 	tw_out_text(&out, "]}");
 	tw_out_text(&out, data + strlen(mark));
 	free(page.process_names);
@@ -388,7 +398,7 @@ static int flame(struct request *request, struct tw_capture *capture, const char
 			error = TW_ENOMEM;
 		free(chain.text);
 	} else if (error == 0) {
-		error = put_page(request, &tree, path);
+		error = put_page(request, &tree, &filter, path);
 	}
 	if (!error && !tree.events && !tree.stacks.before)
 		tw_selection_say_empty(&request->selection, capture, &filter);
