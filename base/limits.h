@@ -43,8 +43,12 @@
 /* Of a thread's first ring so much has memory at first, and so much more each time it comes to the end of that. */
 #define TW_RS_PRESENT_BYTES	 (UINT64_C(12) << 10)
 #define TW_RS_PRESENT_STEP_BYTES (UINT64_C(64) << 10)
-/* First rings that are prepared before threads ask for them: as many as the process has rings, and at most so many. */
+/*
+ * First rings that are prepared before threads ask for them: as many as the process has rings, and at most so many.  Their
+ * addresses: so many bytes at most.
+ */
 #define TW_RS_RINGS_AHEAD_MAX 16
+#define TW_RS_AHEAD_BYTES_MAX (UINT64_C(1088) << 10)
 #define TW_RS_GROWTH	       4
 /* The definitions log of one process image, and how much of it a process maps at a time. */
 #define TW_RS_DEFS_BYTES      (UINT64_C(32) << 20)

@@ -47,11 +47,18 @@ int tw_sys_protect(void *address, size_t bytes, int protection);
 /* Makes pages present and writable now; -EFAULT where the file behind them has no room. */
 int tw_sys_populate_write(void *address, size_t bytes);
 
+/* Addresses where nothing is, and nothing else will be: for what is mapped there later.  NULL: no address space. */
+void *tw_sys_reserve(size_t bytes);
+/*
+ * A page of empty memory in place of whatever is mapped there, with more of it below as soon as that is touched, as below a stack:
+ * where nothing is mapped, as far as reserved addresses or a page that has that too, and at most as far as a stack may grow.
+ */
+int tw_sys_map_growing(void *page);
 /*
  * A second mapping of the same shared memory, from this page on and of this length, which may go on behind the mapping that
- * is there; NULL: no memory, or no address space.
+ * is there.  @at: in place of whatever is mapped there.  Negative: no memory, or no address space.
  */
-void *tw_sys_map_again(void *page, size_t bytes);
+int tw_sys_map_again(void *page, void *at, size_t bytes);
 /* The mapping made longer, where it is or elsewhere; NULL: as above, and it is as it was. */
 void *tw_sys_map_more(void *address, size_t bytes, size_t more_bytes);
 void tw_sys_unmap(void *address, size_t bytes);

@@ -166,9 +166,22 @@ static void *mapped(long result)
 	return result < 0 && result >= -4095 ? NULL : (void *)result;
 }
 
-void *tw_sys_map_again(void *page, size_t bytes)
+void *tw_sys_reserve(size_t bytes)
 {
-	return mapped(call6(SYS_mremap, (long)page, 0, (long)bytes, MREMAP_MAYMOVE, 0, 0));
+	return mapped(call6(SYS_mmap, 0, (long)bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+}
+
+int tw_sys_map_growing(void *page)
+{
+	return mapped(call6(SYS_mmap, (long)page, 4096, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE | MAP_GROWSDOWN, -1, 0))
+		       ? 0
+		       : -ENOMEM;
+}
+
+int tw_sys_map_again(void *page, void *at, size_t bytes)
+{
+	return mapped(call6(SYS_mremap, (long)page, 0, (long)bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (long)at, 0)) ? 0 : -ENOMEM;
 }
 
 void *tw_sys_map_more(void *address, size_t bytes, size_t more_bytes)

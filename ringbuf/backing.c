@@ -202,8 +202,9 @@ int tw_backing_create_pieces(const char *directory, const char *file, uint64_t f
 	/* A mask of the program may have taken the owner's rights as well. */
 	error = fchmod(fd, 0600) < 0 ? tw_error_from_errno(errno) : set_size(fd, file_bytes);
 	for (; !error && done < count; done++) {
-		void *p = mmap(NULL, pieces[done].bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
-			       (off_t)pieces[done].offset);
+		void *at = pieces[done].mapped;
+		void *p = mmap(at, pieces[done].bytes, PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_NORESERVE | (at ? MAP_FIXED : 0), fd, (off_t)pieces[done].offset);
 
 		if (p == MAP_FAILED) {
 			error = tw_error_from_errno(errno);

@@ -33,7 +33,7 @@ int tw_backing_create(const char *directory, const char *file, size_t bytes, voi
 struct tw_backing_piece {
 	uint64_t offset;
 	size_t bytes;
-	void *mapped; /* gives */
+	void *mapped; /* gives; on entry: where, in place of whatever is mapped there, or NULL: anywhere */
 };
 int tw_backing_create_pieces(const char *directory, const char *file, uint64_t file_bytes, struct tw_backing_piece *pieces,
 			     unsigned count);

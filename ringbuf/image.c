@@ -27,13 +27,23 @@ void tw_rs_own_init(struct tw_rs *rs)
 	rs->own.cutting = unlocked;
 }
 
-static void unmap_ring(struct tw_rs *rs, uint32_t index)
+/* A piece of addresses: a reserved page, rings one behind the other, and a growing page, or the anchor. */
+static void unmap_rings(struct tw_rs_own *own)
 {
-	struct tw_rb_shared *shared = rs->own.rings[index];
+	uint8_t *low = NULL;
 
-	if (shared)
-		tw_sys_unmap(shared, (size_t)rs->own.ring_bytes[index] + TW_PAGE_BYTES);
-	rs->own.rings[index] = NULL;
+	for (uint32_t i = 0; i < own->ring_count; i++) {
+		uint8_t *ring = (uint8_t *)own->rings[i], *end = ring + TW_PAGE_BYTES + own->ring_bytes[i];
+
+		if (!low)
+			low = ring - TW_PAGE_BYTES;
+		if (i + 1 == own->ring_count) {
+			tw_sys_unmap(low, (size_t)(own->anchor - low) + own->anchor_bytes + TW_PAGE_BYTES);
+		} else if ((uint8_t *)own->rings[i + 1] != end) {
+			tw_sys_unmap(low, (size_t)(end - low) + TW_PAGE_BYTES);
+			low = NULL;
+		}
+	}
 }
 
 void tw_rs_own_fini(struct tw_rs *rs)
@@ -41,11 +51,9 @@ void tw_rs_own_fini(struct tw_rs *rs)
 	struct tw_rs_own *own = &rs->own;
 
 	if (own->process_id && !rs->config.is_anonymous) {
-		for (uint32_t i = 0; i < own->ring_count; i++)
-			unmap_ring(rs, i);
-		tw_sys_unmap(own->anchor, own->anchor_bytes);
+		unmap_rings(own);
 		tw_sys_unmap(own->defs, own->defs_mapped_bytes);
-		tw_sys_unmap(own->head, TW_RS_HEAD_BYTES);
+		tw_sys_unmap(own->first_piece, TW_RS_FIRST_PIECE_BYTES);
 	}
 	tw_rs_own_init(rs);
 }
@@ -116,17 +124,25 @@ static int make_present(struct tw_rs_own *own)
 
 static int make_file(struct tw_rs *rs, uint64_t lease)
 {
-	struct tw_backing_piece pieces[] = { { 0, TW_RS_HEAD_BYTES, NULL },
+	uint8_t *first = tw_sys_reserve(TW_RS_FIRST_PIECE_BYTES);
+	struct tw_backing_piece pieces[] = { { 0, TW_RS_HEAD_BYTES, first + TW_PAGE_BYTES },
 					     { TW_RS_HEAD_BYTES, TW_RS_DEFS_STEP_BYTES, NULL },
-					     { TW_RS_RINGS_AT, TW_PAGE_BYTES, NULL } };
+					     { TW_RS_RINGS_AT, TW_PAGE_BYTES, first + TW_RS_FIRST_ANCHOR_AT } };
 	struct tw_rs_own *own = &rs->own;
 	char name[40];
 	int error;
 
+	if (!first)
+		return TW_ENOMEM;
 	tw_rs_image_name(lease, name);
 	error = tw_backing_create_pieces(rs->path, name, tw_rs_image_bytes(&rs->config), pieces, TW_COUNT_OF(pieces));
-	if (error)
+	if (error) {
+		tw_sys_unmap(first, TW_RS_FIRST_PIECE_BYTES);
 		return error;
+	}
+	tw_sys_map_growing(first + TW_RS_FIRST_ANCHOR_AT - TW_PAGE_BYTES);
+	tw_sys_map_growing(first + TW_RS_FIRST_ANCHOR_AT + TW_PAGE_BYTES);
+	own->first_piece = first;
 	for (unsigned i = 0; i < TW_COUNT_OF(pieces); i++)
 		tw_sys_keep_from_children(pieces[i].mapped, pieces[i].bytes);
 	own->head = pieces[0].mapped;

@@ -21,6 +21,10 @@ static inline uint64_t tw_rs_image_bytes(const struct tw_rs_config *config)
 	return TW_RS_RINGS_AT + TW_RS_IMAGE_RINGS_BYTES(config) + TW_PAGE_BYTES;
 }
 
+/* The first piece of addresses of an image: reserved, head, growing, anchor, growing. */
+#define TW_RS_FIRST_PIECE_BYTES (TW_RS_HEAD_BYTES + 4 * TW_PAGE_BYTES)
+#define TW_RS_FIRST_ANCHOR_AT	(TW_RS_HEAD_BYTES + 2 * TW_PAGE_BYTES)
+
 /* What a thread begins with. */
 static inline uint64_t tw_rs_first_bytes(const struct tw_rs_config *config)
 {
@@ -29,11 +33,10 @@ static inline uint64_t tw_rs_first_bytes(const struct tw_rs_config *config)
 	return is_whole || config->ring_bytes < TW_RS_FIRST_RING_BYTES ? config->ring_bytes : TW_RS_FIRST_RING_BYTES;
 }
 
-/* Of first rings that are prepared for an image that has so many rings. */
-static inline uint64_t tw_rs_ahead_bytes(const struct tw_rs_config *config, uint32_t ring_count)
+/* First rings that are prepared for an image that has so many rings. */
+static inline uint64_t tw_rs_rings_ahead(uint32_t ring_count)
 {
-	return (ring_count < TW_RS_RINGS_AHEAD_MAX ? ring_count : TW_RS_RINGS_AHEAD_MAX) *
-	       (tw_rs_first_bytes(config) + TW_PAGE_BYTES);
+	return ring_count < TW_RS_RINGS_AHEAD_MAX ? ring_count : TW_RS_RINGS_AHEAD_MAX;
 }
 
 /* So much of a ring's data has memory from now on: never less than before. */

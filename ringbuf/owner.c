@@ -398,7 +398,7 @@ void tw_rs_populate_ahead(struct tw_rs *rs, uint32_t slot)
 {
 	struct tw_rs_seen_image *image = &rs->images[slot];
 	uint64_t ring_bytes = TW_PAGE_BYTES + tw_rs_first_bytes(&rs->config);
-	uint64_t at = image->populated_end, to = image->rings_end + tw_rs_ahead_bytes(&rs->config, image->ring_count);
+	uint64_t at = image->populated_end, to = image->rings_end + tw_rs_rings_ahead(image->ring_count) * ring_bytes;
 
 	/* A program of one thread, and each of a thousand, needs no more than it has. */
 	if (rs->anonymous || image->state != TW_RS_IMAGE_LIVE || image->ring_count < 2)

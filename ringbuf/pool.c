@@ -46,25 +46,51 @@ static bool take_bytes(struct tw_rs *rs, uint64_t bytes, enum need need)
 	return false;
 }
 
+/* What follows the anchor in the file, mapped again between a reserved page and a growing one; NULL: there are no addresses. */
+static uint8_t *map_piece(uint8_t *anchor, uint64_t bytes)
+{
+	uint8_t *piece = tw_sys_reserve(bytes + 2 * TW_PAGE_BYTES), *at = piece + TW_PAGE_BYTES;
+
+	if (!piece)
+		return NULL;
+	if (tw_sys_map_again(anchor, at, bytes) < 0) {
+		tw_sys_unmap(piece, bytes + 2 * TW_PAGE_BYTES);
+		return NULL;
+	}
+	tw_sys_keep_from_children(at, bytes);
+	tw_sys_map_growing(at + bytes);
+	return piece;
+}
+
+static uint64_t bytes_ahead(const struct tw_rs *rs)
+{
+	uint64_t ring_bytes = tw_rs_first_bytes(&rs->config) + TW_PAGE_BYTES, most = TW_RS_AHEAD_BYTES_MAX / ring_bytes;
+	/* RELAXED rs.cut: under the lock. */
+	uint64_t count = tw_rs_rings_ahead(tw_load_relaxed(&rs->own.head->ring_count));
+
+	return (count < most ? count : most) * ring_bytes;
+}
+
 /* At least so much behind the anchor; where addresses are short, no more. */
 static bool map_further(struct tw_rs *rs, uint64_t bytes)
 {
 	struct tw_rs_own *own = &rs->own;
-	/* RELAXED rs.cut: under the lock. */
-	uint64_t before_bytes = own->anchor_bytes, ahead = tw_rs_ahead_bytes(&rs->config, tw_load_relaxed(&own->head->ring_count));
-	uint8_t *before = own->anchor, *at;
+	uint64_t before_bytes = own->anchor_bytes, ahead = bytes_ahead(rs);
+	uint8_t *before = own->anchor, *piece = map_piece(before, bytes + ahead);
 
-	at = tw_sys_map_again(before, bytes + ahead);
-	if (!at)
-		at = tw_sys_map_again(before, bytes + (ahead = 0));
-	if (!at)
+	if (!piece && ahead)
+		piece = map_piece(before, bytes + (ahead = 0));
+	if (!piece)
 		return false;
-	tw_sys_keep_from_children(at, bytes + ahead);
 	/* In this order: in a child that is forked now the anchor is still ours to map over. */
 	own->anchor_bytes = bytes + ahead;
-	own->anchor = at;
+	own->anchor = piece + TW_PAGE_BYTES;
 	tw_compiler_barrier();
-	tw_sys_unmap(before, before_bytes);
+	/* The rings below stay: the page of the anchor grows in children from here on. */
+	if (before != own->first_piece + TW_RS_FIRST_ANCHOR_AT) {
+		tw_sys_map_growing(before);
+		tw_sys_unmap(before + TW_PAGE_BYTES, before_bytes);
+	}
 	return true;
 }
 

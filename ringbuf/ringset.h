@@ -20,7 +20,11 @@
  * A member maps control (TW_RS_IMAGES_MAX slots), and of its own file the head, a part of the definitions, and the rings
  * that it has cut; of other images nothing.  It keeps no file descriptor open and needs no path after it has begun: a
  * further ring is mapped by mremap() of a page that is there.  A forked child has none of these mappings (MADV_DONTFORK):
- * it begins with an image of its own, or is not traced.
+ * it begins with an image of its own, or is not traced.  Where a handler made the child that interrupted a hit, and nobody
+ * noticed, the hit goes on in the child: its stores find empty memory, because above what was mapped there is a page that
+ * grows downwards, as a stack does, and below it a reserved one (as far as the limit of stacks goes):
+ *
+ *	| reserved | head | growing | anchor | growing |		| reserved | ring | ring | ... | anchor ... | growing |
  *
  * The owner believes nothing that members can write: tables are checked once and kept in memory of its own, and every other
  * word is checked where it is used (docs/security.md).
@@ -172,6 +176,7 @@ _Static_assert(sizeof(struct tw_rs_ring) == 16, "a mapped table of rings is smal
 /* The member's image. */
 struct tw_rs_own {
 	struct tw_rs_image_head *head; /* never NULL: without an image a page of the process's own, that nobody reads */
+	uint8_t *first_piece; /* of addresses: with the head, and the first anchor */
 	uint8_t *defs;
 	uint64_t defs_mapped_bytes;
 	bool is_moving; /* defs, just now */

@@ -46,10 +46,12 @@ static uint64_t epoch_now(void)
 	return tw_load_acquire(&tw_hit_epoch);
 }
 
+/* Nobody makes room for a child that goes on with a wait of its parent's. */
 static bool is_given_up(struct tw_rs *rs)
 {
 	/* PAIR rs.closed: acquire; release in tw_rs_close(). */
-	return tw_load_acquire(&rs->control->is_closed) || tw_rs_is_stalled(rs) || !tw_thread_may_call_system();
+	return tw_load_acquire(&rs->control->is_closed) || tw_rs_is_stalled(rs) || !tw_thread_may_call_system() ||
+	       !tw_rs_is_own_process(rs);
 }
 
 /*

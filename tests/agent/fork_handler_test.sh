@@ -3,9 +3,10 @@
 # Goal    A child that is made by a signal handler in the middle of a hit ends well, and writes nothing of its parent's: each of the
 #         parent's calls is recorded once, and nothing else.
 # Method  programs/forkhandler.c: a hundred children of each way to make one, children not followed; with fork() also followed.
+#         Each way by which nobody is told (`instruction`) also where calls wait, are watched to their ends, or are overwritten.
 . "$(dirname "$0")/lib.sh"
 
-for way in fork _Fork clone; do
+for way in fork _Fork clone instruction; do
 	traced "pattern libagent_oddlib:odd_add" -- "$programs/agent_forkhandler" $way 100
 	[ $status = 0 ] || fail "$way: status $status: a child died"
 	expect "$(cat "$folder/out")" odd_add
@@ -13,4 +14,12 @@ done
 traced "pattern libagent_oddlib:odd_add" -f -- "$programs/agent_forkhandler" fork 100
 [ $status = 0 ] || fail "followed: status $status: a child died"
 [ "$(calls odd_add)" -ge "$(cat "$folder/out")" ] || fail "followed: calls are missing"
+# What a waiting or a watched call interrupted goes on as well.
+for way in clone instruction; do
+	for option in "" "--on-full block --ring 64K" "--on-full overwrite" --returns; do
+		# shellcheck disable=SC2086
+		"$build/bin/tracewheel" record -q --force -o "$folder/a.tw" $option -t libagent_oddlib:odd_add -- \
+			"$programs/agent_forkhandler" $way 100 >"$folder/out" 2>"$folder/err" || fail "$way $option: a child died"
+	done
+done
 finish
