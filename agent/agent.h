@@ -316,6 +316,9 @@ void tw_agent_start(void);
 /* Does this process trace?  Any thread. */
 bool tw_agent_is_active(void);
 
+/* The directory of the rings while it is active; NULL: it is not. */
+const char *tw_agent_ring_set_path(void);
+
 /* ---- loader.c ---- */
 
 /* The real dlopen, and a dlclose that knows of slots. */

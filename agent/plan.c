@@ -183,6 +183,7 @@ static bool is_in_between(const char *function)
 	static const char *const names[] = {
 		"dlopen", "dlclose", "longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "prctl",	 "execve",	"execv",
 		"execvp", "execvpe", "execl",	"execlp",   "execle",	  "execveat",	   "fexecve",	 "posix_spawn", "posix_spawnp",
+		"mlockall",
 	};
 
 	for (size_t i = 0; i < TW_COUNT_OF(names); i++)

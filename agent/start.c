@@ -39,6 +39,11 @@ bool tw_agent_is_active(void)
 	       tw_load_relaxed(&tw_bp_gate.active) != 0;
 }
 
+const char *tw_agent_ring_set_path(void)
+{
+	return tw_agent_is_active() && ring_set.path[0] ? ring_set.path : NULL;
+}
+
 static bool is_root(void)
 {
 	const char *root = secure_getenv("TRACEWHEEL_ROOT");

@@ -44,6 +44,10 @@ void tw_sys_close(int fd);
 /* mprotect(): changes what may be done with pages. */
 int tw_sys_protect(void *address, size_t bytes, int protection);
 
+/* mlock2(), with or without making pages present, and munlock(). */
+int tw_sys_lock(void *address, size_t bytes, bool on_fault);
+int tw_sys_unlock(void *address, size_t bytes);
+
 /* Makes pages present and writable now; -EFAULT where the file behind them has no room. */
 int tw_sys_populate_write(void *address, size_t bytes);
 

@@ -22,6 +22,9 @@
 #ifndef SS_AUTODISARM
 #define SS_AUTODISARM (1u << 31)
 #endif
+#ifndef MLOCK_ONFAULT
+#define MLOCK_ONFAULT 1
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -144,6 +147,16 @@ void tw_sys_close(int fd)
 int tw_sys_protect(void *address, size_t bytes, int protection)
 {
 	return (int)call6(SYS_mprotect, (long)address, (long)bytes, protection, 0, 0, 0);
+}
+
+int tw_sys_lock(void *address, size_t bytes, bool on_fault)
+{
+	return (int)call6(SYS_mlock2, (long)address, (long)bytes, on_fault ? MLOCK_ONFAULT : 0, 0, 0, 0);
+}
+
+int tw_sys_unlock(void *address, size_t bytes)
+{
+	return (int)call6(SYS_munlock, (long)address, (long)bytes, 0, 0, 0, 0);
 }
 
 /* Kernels before 5.14 lack the advice: touch each page, which is right but may raise SIGBUS. */

@@ -22,6 +22,7 @@
  * Everything else here runs under the permit; slots are also read by any thread that calls, and bound by
  * ld.so.
  */
+#include "base/own_area.h"
 #include "base/clock.h"
 #include "base/filter.h"
 #include "base/sys.h"
@@ -114,12 +115,9 @@ static int take_stub(uint32_t *number)
 	static uint32_t next_used;
 
 	if (!details) {
-		void *memory = mmap(NULL, TW_GOT_STUBS * sizeof *details, PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-		if (memory == MAP_FAILED)
+		details = tw_own_area_map(NULL, TW_GOT_STUBS * sizeof *details);
+		if (!details)
 			return TW_ENOMEM;
-		details = memory;
 	}
 	if (stubs_used < TW_GOT_STUBS) {
 		*number = stubs_used++;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* returns.c - shadow memory for stacks, chains of tail calls, and where no shadow can be. */
 #include "breakpoints/returns.h"
-
-#include "base/limits.h"
 #include "base/filter.h"
+#include "base/limits.h"
+#include "base/own_area.h"
 #include "base/sys.h"
 #include "breakpoints/patch.h"
 #include "tracewheel/error.h"
@@ -51,16 +51,6 @@ static uint64_t shadow_stack_pointer(void)
 	return pointer;
 }
 
-static void *map_anywhere(size_t bytes)
-{
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (memory == MAP_FAILED)
-		return NULL;
-	madvise(memory, bytes, MADV_NOHUGEPAGE);
-	return memory;
-}
-
 int tw_returns_init(const char **reason)
 {
 	*reason = NULL;
@@ -74,7 +64,7 @@ int tw_returns_init(const char **reason)
 		return TW_ENOTSUP;
 	/* Without blocks there are no chains; they are counted. */
 	if (!blocks)
-		blocks = map_anywhere(TW_RETURNS_BLOCKS_MAX * sizeof *blocks);
+		blocks = tw_own_area_map(NULL, TW_RETURNS_BLOCKS_MAX * sizeof *blocks);
 	return 0;
 }
 
@@ -84,22 +74,11 @@ int tw_returns_init(const char **reason)
 static bool map_chunk(uintptr_t chunk)
 {
 	uintptr_t at = (((chunk << TW_SHADOW_CHUNK_BITS) & TW_SHADOW_SLOT_MASK) << TW_SHADOW_SHIFT) + TW_SHADOW_BASE;
-	void *memory;
 
 	/* RELAXED returns.chunks: a limit; some threads may pass it by one each. */
 	if (tw_fetch_add_relaxed(&chunks_mapped, 1) >= TW_RETURNS_CHUNKS_MAX)
 		return false;
-	memory = mmap((void *)at, CHUNK_SHADOW_BYTES, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-	if (memory == (void *)at) {
-		/* One touched word would take 2 MiB of every thread. */
-		madvise(memory, CHUNK_SHADOW_BYTES, MADV_NOHUGEPAGE);
-		return true;
-	}
-	/* Kernels before 4.17 take the address for a hint. */
-	if (memory != MAP_FAILED)
-		munmap(memory, CHUNK_SHADOW_BYTES);
-	return false;
+	return tw_own_area_map((void *)at, CHUNK_SHADOW_BYTES) != NULL;
 }
 
 struct mapping {

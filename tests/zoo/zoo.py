@@ -71,6 +71,10 @@ class Case:
 def read_cases():
     parser = configparser.RawConfigParser(delimiters=("=",), comment_prefixes=("#",), strict=True, default_section="none")
     parser.optionxform = str
+    # The parser takes indentation away, and Python's programs with it.
+    for number, line in enumerate((HERE / "cases.ini").read_text().splitlines(), 1):
+        if re.match(r"\t +\S", line):
+            sys.exit(f"zoo: cases.ini:{number}: a line of a command may not be indented")
     parser.read(HERE / "cases.ini")
     ways = dict(parser["ways"])
     return [Case(name, parser[name], ways) for name in parser.sections() if name != "ways"], ways
