@@ -11,11 +11,32 @@
 /* How long the end of a recording waits for room on the disk. */
 #define FINISH_TRIES 10
 
+/* No stream goes on in so many rings; a hostile program may say that it does. */
+#define FINISH_ROUNDS 64
+
+/* Rings of threads that are gone, and rings in which a stream goes on that has not come to its end in the one before. */
+static bool is_anything_left(const struct tw_writer *writer)
+{
+	for (uint32_t i = 0; i < writer->rs.ring_count; i++) {
+		const struct tw_writer_ring *ring = &writer->rings[i];
+
+		if (ring->is_held || (ring->is_seen && tw_rs_ring_state(&writer->rs, i) == TW_RB_ENDED))
+			return true;
+	}
+	return false;
+}
+
+/* The entry of a larger ring may lie before that of the ring it has grown from: then the round has passed it by. */
 static int drain_for_good(struct tw_recorder *recorder)
 {
+	int error;
+
 	if (recorder->policy == TW_RECORDER_OVERWRITE)
 		return tw_recorder_snapshot(recorder);
-	return tw_recorder_drain(recorder);
+	error = tw_recorder_drain(recorder);
+	for (unsigned round = 1; !error && round < FINISH_ROUNDS && is_anything_left(&recorder->writer); round++)
+		error = tw_recorder_drain(recorder);
+	return error;
 }
 
 /* What rings of living threads tell beside their records: nobody will ask them again. */
