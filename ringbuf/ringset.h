@@ -215,6 +215,7 @@ struct tw_rs_seen_ring {
 	uint64_t data_bytes;
 	uint64_t thread_start_time; /* the kernel's, once asked for; 0: not yet */
 	uint64_t asked_ns;
+	uint64_t watched_pos; /* how far it was committed when its thread was last looked at for filters */
 	uint32_t image;
 	uint32_t index; /* in the image's table */
 	uint32_t next;

@@ -3,7 +3,10 @@
  * confined.c - seccomp filters that a traced program set without libc: seen from outside, and told it.
  *
  * The program's side knows of those that were set by prctl() and syscall() (base/filter.h).  Of the others the owner of its rings
- * reads in /proc, now and then, some threads at a time; the word that it sets then holds for all threads of the process.
+ * reads in /proc, now and then; the word that it sets then holds for all threads of the process.
+ *
+ * A thread that has set a filter in such a way, and makes a system call of ours before it is seen, may be ended for it.  Without a
+ * question that is a system call itself the thread cannot know; docs/reliability.md says how long that is.
  */
 #include "pipeline/recorder/confined.h"
 #include "base/atomic.h"
@@ -12,8 +15,12 @@
 
 #include <dirent.h>
 #include <stdio.h>
+#include <time.h>
 
-/* So many threads of a process at a look. */
+#define ACTIVE_NS    UINT64_C(10000000)
+#define ACTIVE_SHARE 100
+#define ALL_NS	     UINT64_C(1000000000)
+/* So many threads of a process at a look at all. */
 #define THREADS_A_LOOK 32
 
 static bool has_more_filters(int32_t process_id, int own_count, uint32_t first)
@@ -37,28 +44,85 @@ static bool has_more_filters(int32_t process_id, int own_count, uint32_t first)
 	return found;
 }
 
-void tw_confined_look(struct tw_rs *rs, uint32_t turn)
+static _Atomic uint32_t *seen_of(const struct tw_rs *rs, uint32_t image)
 {
-	int own_count = tw_filter_count("self");
+	return &rs->control->slots[image].filter_seen;
+}
 
-	for (uint32_t i = 0; own_count >= 0 && i < tw_rs_image_count(rs); i++) {
-		_Atomic uint32_t *seen = &rs->control->slots[i].filter_seen;
+static bool is_to_be_watched(const struct tw_rs *rs, uint32_t image)
+{
+	const struct tw_rs_seen_image *seen = &rs->images[image];
+
+	/* RELAXED filter.seen: a lone word; one who reads it late makes a system call more. */
+	return seen->lease && seen->state == TW_RS_IMAGE_LIVE && seen->process_id != tw_sys_process_id() &&
+	       !tw_load_relaxed(seen_of(rs, image));
+}
+
+static void look_at_all(struct tw_rs *rs, const struct tw_confined *confined)
+{
+	for (uint32_t i = 0; i < tw_rs_image_count(rs); i++) {
 		int32_t process_id = rs->images[i].process_id;
 
-		if (!rs->images[i].lease || rs->images[i].state != TW_RS_IMAGE_LIVE || process_id == tw_sys_process_id())
-			continue;
-		/* RELAXED filter.seen: a lone word; one who reads it late makes a system call more. */
-		if (tw_load_relaxed(seen)) {
-			/* Rings that were taken just before. */
-			tw_rs_populate_for(rs, i);
-			continue;
-		}
 		/* The first threads each time, and others in turn. */
-		if (has_more_filters(process_id, own_count, 0) ||
-		    has_more_filters(process_id, own_count, turn % 64 * THREADS_A_LOOK)) {
-			tw_rs_populate_for(rs, i);
+		if (is_to_be_watched(rs, i) &&
+		    (has_more_filters(process_id, confined->own_count, 0) ||
+		     has_more_filters(process_id, confined->own_count, confined->turn % 64 * THREADS_A_LOOK))) {
 			/* RELAXED filter.seen: as above. */
-			tw_store_relaxed(seen, 1);
+			tw_store_relaxed(seen_of(rs, i), 1);
 		}
 	}
+}
+
+/* Only who makes calls that are traced makes system calls of ours: threads whose rings have gone on. */
+static void look_at_active(struct tw_rs *rs, const struct tw_confined *confined)
+{
+	char path[64];
+
+	for (uint32_t i = 0; i < rs->ring_count; i++) {
+		struct tw_rs_seen_ring *ring = &rs->rings[i];
+		uint64_t committed;
+
+		if (!ring->shared || !is_to_be_watched(rs, ring->image) || tw_rs_ring_state(rs, i) != TW_RB_LIVE)
+			continue;
+		committed = tw_rb_committed(ring->shared);
+		if (committed == ring->watched_pos)
+			continue;
+		ring->watched_pos = committed;
+		snprintf(path, sizeof path, "%d/task/%d", (int)rs->images[ring->image].process_id, (int)ring->shared->thread_id);
+		if (tw_filter_count(path) > confined->own_count) {
+			/* RELAXED filter.seen: as above. */
+			tw_store_relaxed(seen_of(rs, ring->image), 1);
+		}
+	}
+}
+
+static uint64_t own_cpu_ns(void)
+{
+	struct timespec time = { 0, 0 };
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+void tw_confined_look(struct tw_rs *rs, struct tw_confined *confined, uint64_t now_ns)
+{
+	uint64_t before, pause_ns;
+
+	if (now_ns < confined->active_ns)
+		return;
+	if (!confined->all_ns)
+		confined->own_count = tw_filter_count("self");
+	if (confined->own_count < 0) {
+		confined->all_ns = confined->active_ns = UINT64_MAX;
+		return;
+	}
+	before = own_cpu_ns();
+	look_at_active(rs, confined);
+	pause_ns = (own_cpu_ns() - before) * ACTIVE_SHARE;
+	confined->active_ns = now_ns + (pause_ns > ACTIVE_NS ? pause_ns : ACTIVE_NS);
+	if (now_ns < confined->all_ns)
+		return;
+	confined->all_ns = now_ns + ALL_NS;
+	look_at_all(rs, confined);
+	confined->turn++;
 }

@@ -11,7 +11,6 @@
 #include "base/filter.h"
 #include "base/sys.h"
 #include "base/vectors.h"
-#include "pipeline/recorder/confined.h"
 #include "pipeline/recorder/recorder.h"
 
 #include <stdio.h>
@@ -21,7 +20,6 @@
 #define MS         UINT64_C(1000000)
 #define TAKE_BYTES (UINT64_C(32) << 10)
 #define REAP_NS     (50 * MS)
-#define FILTERS_NS  (1000 * MS)
 /* While a process, or a thread, finds no place: then somebody may have ended. */
 #define REAP_WANTED_NS MS
 /* To ask the kernel for a process' start is slow: of more than so many, some at a time. */
@@ -260,10 +258,6 @@ static void reap(struct tw_recorder *recorder, bool asks_for_all)
 	for (uint32_t i = 0; i < count; i++)
 		tw_rs_ring_reap(rs, i);
 	tw_writer_tell_refusals(&recorder->writer);
-	if (tw_clock_monotonic_ns() - recorder->filters_ns >= FILTERS_NS) {
-		recorder->filters_ns = tw_clock_monotonic_ns();
-		tw_confined_look(rs, recorder->filter_looks++);
-	}
 }
 
 /*
@@ -390,6 +384,7 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 		recorder->retry_ns = now_ns + TW_PACE_RETRY_NS;
 	else if (now_ns >= recorder->retry_ns && !tw_writer_is_writing(writer))
 		tw_rs_heartbeat(&writer->rs);
+	tw_confined_look(&writer->rs, &recorder->confined, now_ns);
 	look_after(recorder, now_ns);
 	/* Also of those that write nothing more. */
 	for (uint32_t i = 0; writer->store.segment_ns && i < tw_rs_image_count(&writer->rs); i++)

@@ -7,6 +7,7 @@
 #ifndef TW_PIPELINE_RECORDER_H
 #define TW_PIPELINE_RECORDER_H
 
+#include "pipeline/recorder/confined.h"
 #include "pipeline/recorder/pace.h"
 #include "pipeline/recorder/writer.h"
 
@@ -14,8 +15,7 @@ struct tw_recorder {
 	struct tw_writer writer;
 	uint64_t started_ns;
 	uint64_t reaped_ns;
-	uint64_t filters_ns; /* the last look for seccomp filters */
-	uint32_t filter_looks;
+	struct tw_confined confined;
 	uint32_t reaped_image; /* the next to be asked for */
 	uint64_t retry_ns; /* not before, after a write that failed */
 	struct tw_pace pace;
