@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What it costs that a program is recorded at all, before its first call and after its last.
+
+    ./run bench native start [ROUNDS]
+
+Question  How much longer does /bin/true take when it is recorded? How much does each short process of a tree cost with
+          --follow-fork: forked, forked and executed, and 4,000 that are alive at the same time?
+Method    By turns, so that all see the same weather; uftrace beside it where it is installed. Each capture has a name that no
+          capture had before: ext4 takes long to make files where many were removed in the last minute. Of the 4,000 the events
+          are counted: all of them must be there.
+Unit      Milliseconds of the clock, and of processor time of the whole tree with the recorder: medians over the rounds, a process.
+"""
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TW = os.path.join(ROOT, "build/release/bin/tracewheel")
+captures = 0
+
+
+def run(command):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    begun = time.perf_counter()
+    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    elapsed = time.perf_counter() - begun
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return elapsed, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def recorded(work, command, *options):
+    global captures
+    captures += 1
+    return [TW, "record", "-q", "-o", f"{work}/{captures}.tw", *options, "--", *command]
+
+
+def measure(name, processes, rounds, variants, check=None):
+    taken = {variant: [] for variant in variants}
+    for _ in range(rounds):
+        for variant, make in variants.items():
+            taken[variant].append(run(make()))
+            if check and variant != "plain":
+                check()
+    plain = None
+    for variant, pairs in taken.items():
+        clock = statistics.median(p[0] for p in pairs) * 1e3 / processes
+        least = min(p[0] for p in pairs) * 1e3 / processes
+        cpu = statistics.median(p[1] for p in pairs) * 1e3 / processes
+        plain = plain or (clock, least, cpu)
+        print(f"{name:28} {variant:10} {clock:8.2f} {least:8.2f} {cpu:8.2f}   x {clock / plain[0]:5.2f} "
+              f"{clock - plain[0]:8.2f} {least - plain[1]:8.2f} {cpu - plain[2]:8.2f}")
+
+
+def main():
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    work = tempfile.mkdtemp(prefix="tracewheel-start.")
+    many = f"{work}/start_many"
+    subprocess.run(["gcc", "-O2", "-fpatchable-function-entry=9", "-o", many,
+                    os.path.join(ROOT, "bench/native/start_many.c")], check=True)
+    true = shutil.which("true")
+
+    def whole(events):
+        def check():
+            info = json.loads(subprocess.check_output([TW, "info", "--json", f"{work}/{captures}.tw"]))
+            if (info["events"], sum(info["lost"].values())) != (events, 0):
+                sys.exit(f"{info['events']} events of {events}, lost: {info['lost']}")
+        return check
+
+    print(f"{'':28} {'':10} {'clock':>8} {'least':>8} {'CPU':>8}   {'':7} {'+clock':>8} {'+least':>8} {'+CPU':>8}   ms a process")
+    variants = {"plain": lambda: [true], "recorded": lambda: recorded(work, [true])}
+    if shutil.which("uftrace"):
+        variants["uftrace"] = lambda: ["uftrace", "record", "--no-pager", "--force", "-d", f"{work}/uftrace", true]
+    measure("true", 1, rounds * 8, variants)
+    follow = ["--follow-fork", "--on-full", "block", "-t", "start_many:tick"]
+    for name, count, arguments, events in [("forked", 300, ["turn", "300"], 300),
+                                           ("forked and executed", 200, ["exec", "200", true], 200),
+                                           ("4,000 alive at once", 4000, ["once", "4000"], 20000)]:
+        command = [many, *arguments]
+        measure(name, count, rounds, {"plain": lambda c=command: c,
+                                      "recorded": lambda c=command: recorded(work, c, *follow)}, whole(events))
+    shutil.rmtree(work)
+
+
+main()
