@@ -121,7 +121,8 @@ static const struct tw_option options_table[] = {
 	 "newest only. What a signal handler calls while it interrupts the\n"
 	 "recording of another call is counted as nested, with each of them"},
 	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (4M)"},
-	{KEY_CAP, "ring-cap", "SIZE", "memory for all threads together (256M)"},
+	{KEY_CAP, "ring-cap", "SIZE", "memory for all threads together (256M); each process has its first,\n"
+	 "small ring in any case"},
 	{KEY_ROTATE, "rotate", "SIZE", "begin a new segment after so many bytes (256M)"},
 	{KEY_SEGMENT_TIME, "segment-time", "TIME", "or after so much time: 10s, 500ms"},
 	{KEY_KEEP, "keep", "N", "keep the newest N closed segments only"},
