@@ -102,3 +102,11 @@ until [ -n "$(pgrep -P $recorder)" ] && grep -q pause "/proc/$(pgrep -P $recorde
 kill -TERM $recorder
 wait $recorder
 is $? 143 "the program was ended by the signal"
+
+# fork() returns in the child as well: that is no return whose call is missing.
+expect 0 "$tw" record -q --returns --force --follow-fork --on-full block -t 'libc:{fork,vfork,wait*}' -o f.tw -- sh -c '(exit 0); (exit 0)'
+expect 0 "$tw" report --json --top 0 f.tw
+is "$(json 'd["unmatched"]["returns"]')" 0 "returns without a call"
+expect 0 "$tw" print --tree f.tw
+is "$(grep -c 'libc:v*fork  (called by the parent)$' out)" 2 "returns of fork in children"
+! grep -q 'no call seen' out || fail "a return whose call was not seen"

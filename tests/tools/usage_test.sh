@@ -117,7 +117,14 @@ says "drop, block or overwrite"
 expect 2 "$tw" record --rotate 12 -- true
 says "not a size"
 expect 2 "$tw" report a.tw b.tw
-says "one capture at a time"
+says "one capture at a time, not 2"
+expect 2 "$tw" report ''
+says "Its name is empty"
+mkdir folder
+expect 1 "$tw" report folder
+says "'folder' is not a capture: there are no segments"
+expect 127 "$tw" record -- 'ls -l'
+says "there is no program 'ls -l' in any folder of PATH; arguments .* without the quotes"
 expect 2 "$tw" print --limit many a.tw
 says "is a number"
 expect 2 "$tw" print --format xml a.tw

@@ -292,6 +292,19 @@ static bool has_capture_of(const char *path, char *name)
 	return (size_t)snprintf(name, PATH_MAX, "%s.tw", path) < PATH_MAX && stat(name, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+/* Of whatever name: ones that were cut off end in .tws.part. */
+static bool has_segments(const char *path)
+{
+	DIR *folder = opendir(path);
+	const struct dirent *entry;
+	bool found = false;
+	while (folder && !found && (entry = readdir(folder)))
+		found = strstr(entry->d_name, ".tws") != NULL;
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
 static struct tw_capture *say_why_not(const char *path, int error)
 {
 	char name[PATH_MAX], newest[NAME_MAX + 1];
@@ -303,6 +316,8 @@ static struct tw_capture *say_why_not(const char *path, int error)
 		tw_say("there is no capture '%s'.", path);
 	else if (error == TW_EPERM)
 		tw_say("the capture '%s' may not be read by you.", path);
+	else if (error == TW_EFORMAT && !has_segments(path))
+		tw_say("'%s' is not a capture: there are no segments (*.tws) in it.", path);
 	else if (error == TW_EFORMAT)
 		tw_say("'%s' is not a capture, or nothing in it can be read: no segment begins as one "
 		       "should. After a crash, "

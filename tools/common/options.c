@@ -277,8 +277,10 @@ const char *tw_options_capture(struct tw_options *options)
 	}
 	if (count < 1)
 		tw_usage(options->command, "which capture? There is none in this folder; `tracewheel record` makes one.");
+	else if (count == 1)
+		tw_usage(options->command, "which capture? Its name is empty.");
 	else
-		tw_usage(options->command, "one capture at a time.");
+		tw_usage(options->command, "one capture at a time, not %d.", count);
 	return NULL;
 }
 

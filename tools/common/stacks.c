@@ -256,6 +256,15 @@ static bool confirm(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t p
 	return true;
 }
 
+static bool is_fork(const struct tw_capture_function *function)
+{
+	static const char *const names[] = {"fork", "_Fork", "vfork", "__fork", "__libc_fork"};
+	for (size_t i = 0; function && i < sizeof names / sizeof *names; i++)
+		if (strcmp(function->name, names[i]) == 0)
+			return true;
+	return false;
+}
+
 static bool step_return(struct tw_stacks *stacks, struct tw_step *step, enum tw_frame_end how, uint64_t ns)
 {
 	struct tw_stack *stack = step->stack;
@@ -270,7 +279,8 @@ static bool step_return(struct tw_stacks *stacks, struct tw_step *step, enum tw_
 	step->depth = stack->depth;
 	if (at == last) {
 		step->kind = TW_STEP_UNMATCHED;
-		stacks->unmatched++;
+		step->is_of_parent = !stack->serials && is_fork(stacks->places->functions[step->function]);
+		stacks->unmatched += !step->is_of_parent;
 		return true;
 	}
 	if (!confirm(stacks, stack, at - 1))

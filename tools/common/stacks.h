@@ -117,6 +117,7 @@ struct tw_step {
 	uint32_t function;
 	uint32_t depth;        /* of the frame, from 0; of other events: frames that are open */
 	uint32_t cut_count;    /* frames that ended before, without a return */
+	bool is_of_parent;     /* of an unmatched return: fork() returns in the child as well, which did not call it */
 	struct tw_frame frame; /* of a return */
 	struct tw_frame_time time;
 };

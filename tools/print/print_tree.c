@@ -276,7 +276,7 @@ static void put_unmatched(struct tree *tree, const struct tw_capture_event *even
 		put_value(tree, event);
 	tw_out_text(tree->out, "  ");
 	put_name(tree, step->function, step->depth);
-	tw_out_text(tree->out, "  (no call seen)\n");
+	tw_out_text(tree->out, step->is_of_parent ? "  (called by the parent)\n" : "  (no call seen)\n");
 }
 
 static void put_loss(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)

@@ -68,7 +68,10 @@ static int find_path(struct tw_launch *launch, const char *command)
 		}
 		if (!launch->path[0] && !forbidden[0])
 			return refuse(launch, TW_EXIT_NOT_FOUND,
-				      "there is no program '%s' in any folder of PATH.", command);
+				      strchr(command, ' ') ? "there is no program '%s' in any folder of PATH; arguments of a program are not "
+							     "part of its name: write it without the quotes."
+							   : "there is no program '%s' in any folder of PATH.",
+				      command);
 		if (!launch->path[0])
 			strcpy(launch->path, forbidden);
 	}
