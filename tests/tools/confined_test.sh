@@ -12,6 +12,7 @@ expect_confined() { # CODE ARGUMENT...
 	local code=$1 made
 	shift
 	expect "$code" "$tw" record -q --force -o a.tw --ring 64K --on-full block -t libc:strtol -- "$program" "$@"
+	cp err lost
 	made=$(sed -n 's/^calls //p' out)
 	expect 0 "$tw" info --json a.tw
 	is "$(json 'd["events"] + sum(d["lost"].values())')" "$made" "events and losses of $*"
@@ -28,6 +29,8 @@ for how in prctl seccomp all; do
 		expect_confined 21 $how strict $late
 	done
 	expect_confined 0 $how refused
+	[ "$(json 'd["lost"]["nested"] > max(d["lost"]["full"], d["lost"]["no_ring"])')" = False ] || grep -q 'nested.*signal handlers' lost ||
+		fail "a loss that no option avoids is not explained: $(cat lost)"
 done
 
 # What was in force when the command itself began is no news; more of it than that is not tried.

@@ -57,6 +57,8 @@ static const char *advice(const struct tw_recorder_stats *stats, enum tw_recorde
 		return "";
 	if (worst == TW_LOST_NO_RING)
 		return "; a larger --ring-cap avoids it, where threads found all of it in use";
+	if (worst == TW_LOST_NESTED)
+		return "; nested are calls of signal handlers that interrupted the recording of another call: no option avoids it";
 	if (worst != TW_LOST_FULL)
 		return "";
 	return policy == TW_RECORDER_BLOCK ? "; with block that is lost behind a seccomp filter, or while the recorder has no processor"
