@@ -9,6 +9,7 @@ encloses the noted one).  The library is opened before the threads begin, or whi
 
     TRUTH_TIMER  handlers of a signal, this often (us), call functions of their own, which the log has apart
     TRUTH_LEAVE  calls are left by exceptions and by longjmp
+    TRUTH_ROUNDS all threads but the first do their work so often
     TRUTH_FORK   a child, forked while threads run, does what a thread does
 
     Program(seed, folder).build()      compiles it
@@ -19,8 +20,10 @@ encloses the noted one).  The library is opened before the threads begin, or whi
 import os
 import random
 import shutil
+import signal
 import struct
 import subprocess
+import time
 
 ENTER, RETURN, LEFT = range(3)
 # The deepest of these throws or jumps; the first catches.
@@ -216,6 +219,8 @@ class Program:
                 function.leaves = self.chain[0].number
         for number, function in enumerate(self.chain + self.handlers):
             function.shape = "chain" if number <= CHAIN else "void"
+            if 0 < number <= CHAIN:
+                function.name = "app::" + function.name
         self.opens_at = rng.choice([None, None, rng.random()])
         self.work = []
         for _ in range(self.threads + 1):
@@ -234,13 +239,13 @@ class Program:
 #include <exception>
 #include <setjmp.h>
 static __thread jmp_buf *to;
+extern "C" int account_leaves;
 struct guard {
 	unsigned f;
 	guard(unsigned number, int a) : f(number) { ENTER(f, a); }
 	~guard() { if (std::uncaught_exceptions()) LEFT(f); else LEAVE(f); }
 };
-extern "C" {
-extern int account_leaves;
+namespace app {
 FUNCTION void left_%d(int a, int how)
 {
 	guard here(%d, a);
@@ -257,8 +262,8 @@ FUNCTION void left_%d(int a, int how)
         for function in reversed(self.chain[1:-1]):
             n = function.number
             text += "FUNCTION void left_%d(int a, int how)\n{\n\tguard here(%d, a);\n\n\tleft_%d(a, how);\n}\n" % (n, n, n + 1)
-        return text + r"""
-FUNCTION int left_%d(volatile int a)
+        return text + r"""}
+extern "C" FUNCTION int left_%d(volatile int a)
 {
 	ENTER(%d, a);
 	if (account_leaves && a %% 3 == 2) {
@@ -266,16 +271,15 @@ FUNCTION int left_%d(volatile int a)
 
 		to = &here;
 		if (_setjmp(here) == 0)
-			left_%d(a, 2);
+			app::left_%d(a, 2);
 	} else {
 		try {
-			left_%d(a, account_leaves ? a %% 3 : 0);
+			app::left_%d(a, account_leaves ? a %% 3 : 0);
 		} catch (int) {
 		}
 	}
 	LEAVE(%d);
 	return a;
-}
 }
 """ % (first, first, first + 1, first + 1, first)
 
@@ -338,7 +342,7 @@ PLAIN static void begin_alarms(void)
                 each.insert(int(len(each) * self.opens_at), "\tif (open_plug()) abort();\n")
             lines = "".join(each)
             works.append("QUIET void work_%d(void)\n{\n%s}\n" % (number, lines))
-        cases = "".join("\tcase %d: work_%d(); break;\n" % (n, n) for n in range(1, self.threads + 1))
+        cases = "".join("\tcase %d: for (int n = rounds(); n > 0; n--) work_%d(); break;\n" % (n, n) for n in range(1, self.threads + 1))
         sources["prog.c"] = (
             head + "#include <dlfcn.h>\n#include <errno.h>\n#include <pthread.h>\n#include <signal.h>\n#include <stdlib.h>\n"
             "#include <sys/time.h>\n#include <sys/wait.h>\n#define PLAIN __attribute__((patchable_function_entry(0, 0)))\n"
@@ -346,6 +350,10 @@ PLAIN static void begin_alarms(void)
             "PLAIN static int open_plug(void)\n{\n\tvoid *h = dlopen(\"./libplug.so\", RTLD_NOW);\n\n\tif (!h)\n\t\treturn -1;\n" +
             opening + "\treturn 0;\n}\n" + "".join(works) + self._handlers() + r"""
 static pthread_barrier_t together;
+PLAIN static int rounds(void)
+{
+	return getenv("TRUTH_ROUNDS") ? atoi(getenv("TRUTH_ROUNDS")) : 1;
+}
 PLAIN static void *run(void *arg)
 {
 	account_begin();
@@ -403,14 +411,27 @@ PLAIN int main(void)
         ):
             subprocess.run(command, cwd=self.folder, check=True)
 
-    def run(self, command, words=(), seconds=120):
-        """Runs COMMAND (a list that ends with the program) and returns its exit code; the truth is that of this run."""
+    def run(self, command, words=(), pauses=0, seconds=240):
+        """
+        Runs COMMAND (a list that ends with the program) and returns its exit code; the truth is that of this run.  The first process
+        of the command, a recorder, is stopped so often for a tenth of a second.
+        """
         logs = os.path.join(self.folder, "truth")
         shutil.rmtree(logs, ignore_errors=True)
         os.makedirs(logs)
         env = dict(os.environ, TRUTH=logs, LC_ALL="C.UTF-8", **dict(words))
         env.pop("LD_PRELOAD", None)
-        return subprocess.run(command, cwd=self.folder, env=env, timeout=seconds, check=False).returncode
+        with subprocess.Popen(command, cwd=self.folder, env=env) as process:
+            try:
+                for _ in range(pauses):
+                    time.sleep(0.02)
+                    process.send_signal(signal.SIGSTOP)
+                    time.sleep(0.1)
+                    process.send_signal(signal.SIGCONT)
+                return process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
 
     def _logs(self, kind):
         threads = {}

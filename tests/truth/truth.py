@@ -21,13 +21,14 @@ from check import Mode
 from program import Program
 
 BLOCK = ["--on-full", "block"]
-LEAVE, FORK, TIMER = ("TRUTH_LEAVE", "1"), ("TRUTH_FORK", "1"), ("TRUTH_TIMER", "200")
+LEAVE, FORK, TIMER, ROUNDS = ("TRUTH_LEAVE", "1"), ("TRUTH_FORK", "1"), ("TRUTH_TIMER", "200"), ("TRUTH_ROUNDS", "6")
 MODES = [
     Mode("returns", ["--returns", *BLOCK]),
     Mode("typed", ["--returns", "--args", *BLOCK]),
     Mode("raw", ["--returns", "--args=raw", *BLOCK]),
     Mode("exceptions", ["--exceptions", *BLOCK], words=[LEAVE]),
     Mode("return_to", ["--exceptions", "--return-to", *BLOCK], words=[LEAVE]),
+    Mode("unwatched", ["--exceptions", *BLOCK], words=[LEAVE], more=check.UNWATCHED),
     Mode("unseen", ["--returns", *BLOCK], words=[LEAVE]),
     Mode("calls", BLOCK, returns=False),
     Mode("stack", ["--stack", "4", *BLOCK], returns=False),
@@ -41,15 +42,17 @@ MODES = [
     Mode("sleds", ["--returns", "--local", *BLOCK], modules=("prog", "plug", "left")),
     Mode("guarded", []),
     Mode("default", ["--returns"], lossless=False, words=[TIMER]),
-    Mode("newest", ["--returns", "--on-full", "overwrite", "--ring", "64K"], lossless=False, newest=True),
-    Mode("small", ["--returns", "--ring", "64K"], lossless=False),
+    Mode("newest", ["--returns", "--on-full", "overwrite", "--ring", "64K"], lossless=False, newest=True,
+         words=[ROUNDS]),
+    Mode("waits", ["--returns", "--ring", "64K", *BLOCK], words=[ROUNDS], pauses=2),
+    Mode("small", ["--returns", "--ring", "64K"], lossless=False, words=[ROUNDS], pauses=1),
 ]
 
 
 def record(tw, program, mode, capture):
     options = [word for pattern in mode.patterns for word in ("-t", pattern)]
     shutil.rmtree(capture, ignore_errors=True)
-    code = program.run([tw, "record", "-q", "--force", "-o", capture, *options, *mode.options, "--", "./prog"], mode.words)
+    code = program.run([tw, "record", "-q", "--force", "-o", capture, *options, *mode.options, "--", "./prog"], mode.words, mode.pauses)
     if code != 7:
         raise views.Untrue("the program ended with %d under record, not with 7" % code)
 
@@ -174,7 +177,7 @@ def main():
     parser.add_argument("build", help="folder of the built programs")
     parser.add_argument("seeds", type=int, nargs="*", help="which programs; by default as many as the time allows, from a random one")
     parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--calls", type=int, default=6000, help="about so many in each program")
+    parser.add_argument("--calls", type=int, default=4000, help="about so many in each program")
     parser.add_argument("--mode", action="append", help="only this way of recording")
     parser.add_argument("--self-test", action="store_true", help="the negative controls")
     options = parser.parse_intermixed_args()

@@ -60,7 +60,7 @@ def print_erlang(text):
     for line in text.splitlines():
         found = ERLANG.match(line)
         if found:
-            events.append((found[1], "%s:%s" % (found[2].strip("'"), found[3].strip("'"))))
+            events.append((found[1], plain("%s:%s" % (found[2].strip("'"), found[3].strip("'")))))
         elif line.startswith("{trace") and re.search(r",(call|return_from|exception_from),\{", line):
             raise Untrue("print --format erlang: a line that cannot be read: %r" % line)
     return events
@@ -86,7 +86,7 @@ def print_tree(text):
             if not calls:
                 raise Untrue("print --tree: an end without a call: %r" % line)
             name, level = calls.pop()
-            said = what.rsplit("  ", 1)[-1].split()[-1] if "  " in what else name
+            said = what.rsplit("  ", 1)[-1] if "  " in what else name
             if level != depth or plain(said) not in (name, "}"):
                 raise Untrue("print --tree: %r ends %s at depth %d" % (line, name, level))
             items.append(("leave", name))
