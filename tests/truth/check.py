@@ -133,9 +133,11 @@ def check_account(mode, events, truth, handled, info):
     lost, removed = sum(causes.values()), removed_of(info)
     count = sum(map(len, seen.values())) + sum(map(len, seen_handled.values()))
     # What a handler calls while it interrupts the recording of another call is lost in any case, and counted.
-    if causes["no_ring"]:
+    # Likewise, without a stream, inside a thread's first, which sets up its ring.
+    in_hits = causes["nested"] + causes["no_ring"] if total_handled else 0
+    if causes["no_ring"] > in_hits:
         raise Untrue("%d events found no ring" % causes["no_ring"])
-    if mode.lossless and (lost > causes["nested"] or (lost and not total_handled) or removed):
+    if mode.lossless and (lost > in_hits or removed):
         raise Untrue("%s are told as lost, and %d as removed, where nothing may be" % (causes, removed))
     if count + lost + removed != total + total_handled:
         raise Untrue("%d events, %d lost and %d removed are not the %d that were made" % (count, lost, removed, total + total_handled))
@@ -409,6 +411,25 @@ def check_parts(tw, capture, events):
             raise Untrue("report %s: %s lost, print of the same has %d" % (" ".join(options), report["lost"], lost))
 
 
+def check_descent(tw, capture, truth, handled):
+    """After losses calls lie in others at least one of whose calls had one of theirs within it."""
+    within = collections.defaultdict(set)
+    for items in truth.values():
+        room = []
+        for kind, function, _, _ in items:
+            if kind == ENTER:
+                for above in room:
+                    within[above].add(title(function))
+                room.append(title(function))
+            else:
+                room.pop()
+    anywhere = {title(function) for items in handled.values() for _, function, _, _ in items}
+    for path in views.folded(views.output(tw, "flame", "--folded", "--least", "0", capture)):
+        for above, below in zip(path, path[1:]):
+            if below not in within[above] and below not in anywhere:
+                raise Untrue("flame --folded: %s in %s, where it never was: %s" % (below, above, ";".join(path)))
+
+
 def check_segments(tw, capture, events):
     """Each segment is a capture, and together they are all."""
     count = 0
@@ -474,5 +495,6 @@ def check_capture(tw, capture, mode, truth, handled):
         check_report(tw, capture, calls)
         check_times(tw, capture, [*truth.items(), *handled.items()])
     elif mode.returns:
+        check_descent(tw, capture, truth, handled)
         check_times(tw, capture, [*truth.items(), *handled.items()])
     return sum(len(items) for items in wanted.values()), lost

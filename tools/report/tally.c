@@ -275,6 +275,17 @@ static void join_threads(struct tw_tally_table *table)
 	}
 }
 
+static bool has_wanted_stream(const struct scan *scan, uint32_t image)
+{
+	const struct tw_capture_filter *filter = scan->filter;
+	bool found = !filter->wants_stream;
+	for (uint32_t i = 0; i < scan->stream_count && !found; i++) {
+		const struct tw_capture_stream *stream = tw_capture_stream(scan->capture, i);
+		found = stream && stream->image == image && filter->wants_stream(filter->context, stream);
+	}
+	return found;
+}
+
 static bool name_all(struct tw_tally *tally, const struct scan *scan)
 {
 	for (uint32_t i = 0; i < scan->image_count; i++) {
@@ -285,11 +296,12 @@ static bool name_all(struct tw_tally *tally, const struct scan *scan)
 		if (!name_stream(tally, scan, i))
 			return false;
 	}
-	/* Threads without a ring stand in no stream. */
-	const struct tw_capture_image *image;
-	for (uint32_t i = 0; !scan->filter->wants_stream && (image = tw_capture_image(scan->capture, i)); i++)
-		tally->lost[TW_LOST_NO_RING] +=
-			tw_capture_no_ring_lost(scan->capture, i, scan->filter->from_ns, scan->filter->to_ns);
+	/* Threads without a ring stand in no stream: they may be those that are asked for. */
+	for (uint32_t i = 0; i < scan->image_count; i++) {
+		if (has_wanted_stream(scan, i))
+			tally->lost[TW_LOST_NO_RING] +=
+				tw_capture_no_ring_lost(scan->capture, i, scan->filter->from_ns, scan->filter->to_ns);
+	}
 	tally->all_events = scan->all_events;
 	join_rows(&tally->functions);
 	join_rows(&tally->callers);
