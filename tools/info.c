@@ -17,7 +17,7 @@ static const struct tw_option options_table[] = {
 
 static const struct tw_command command = {
 	.name = "info",
-	.arguments = "[--json] NAME.tw | FILE | -",
+	.arguments = "[--json] [NAME.tw | FILE | -]",
 	.summary = "What a capture holds: events, losses by cause, bytes, time, damage.\n" TW_STREAM_HELP,
 	.options = options_table,
 	.examples = "  tracewheel info sqlite3.tw\n"

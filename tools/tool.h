@@ -49,7 +49,7 @@ struct tw_option {
 struct tw_command {
 	const char *name;
 	const char *arguments; /* "[OPTION]... NAME.tw" */
-	const char *summary; /* wrapped; lines that begin with a blank or "- ", and empty ones, begin paragraphs */
+	const char *summary; /* wrapped; lines that begin with a blank, and empty ones, begin paragraphs */
 	const struct tw_option *options; /* up to the first without a name */
 	const char *examples;            /* lines */
 	bool has_command;                /* another program's command line follows, with options of its own */

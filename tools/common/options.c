@@ -88,7 +88,7 @@ static int hanging_indent(const char *line)
 
 static bool begins_paragraph(const char *line, bool is_in_list)
 {
-	return *line == ' ' || *line == '\n' || strncmp(line, "- ", 2) == 0 || is_in_list;
+	return *line == ' ' || *line == '\n' || is_in_list;
 }
 
 static void print_paragraphs(const char *text, int width)

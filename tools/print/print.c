@@ -30,11 +30,11 @@ static const struct tw_option options_table[] = {
 
 static const struct tw_command command = {
 	.name = "print",
-	.arguments = "[OPTION]... NAME.tw | FILE | -",
+	.arguments = "[OPTION]... [NAME.tw | FILE | -]",
 	.summary = "Every event in order of time, over all threads. Losses stand where they happened.\n"
-		   "- reads the stream of `tracewheel record -o -`, or of a program that traces itself, while it\n"
-		   "comes; FILE is such a stream in a file. For --tree and chrome it is waited for to its end.\n"
-		   "Of a stream that was cut off, all that came is shown, with exit code 1.",
+		   "\nWithout a name: the newest capture of this folder. Instead of a capture's folder, - is a stream on standard input, of `tracewheel record -o -` or of a program\n"
+		   "that traces itself, and shown while it comes; FILE is such a stream in a file. For --tree and chrome\n"
+		   "it is waited for to its end. Of a stream that was cut off, all that came is shown, with exit code 1.",
 	.options = options_table,
 	.has_colour = true,
 	.examples = "  tracewheel print --limit 20 sqlite3.tw\n"

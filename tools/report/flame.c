@@ -36,7 +36,7 @@ static const struct tw_option options_table[] = {
 
 static const struct tw_command command = {
 	.name = "flame",
-	.arguments = "[OPTION]... NAME.tw|FILE|- > NAME.html",
+	.arguments = "[OPTION]... [NAME.tw | FILE | -] > NAME.html",
 	.summary = "A flame graph: one page without network, to be opened in a browser. Frames are\n"
 		   "functions below their callers, as wide as their share of the time. Where no\n"
 		   "returns were recorded: of the calls, by the call stacks of `record --stack`, if\n"

@@ -41,7 +41,7 @@ static const struct tw_option options_table[] = {
 
 static const struct tw_command command = {
 	.name = "report",
-	.arguments = "[OPTION]... NAME.tw | FILE | -",
+	.arguments = "[OPTION]... [NAME.tw | FILE | -]",
 	.summary = "Calls by function, caller and thread; times, where returns were recorded;\n"
 		   "messages and schedules; rates; losses.\n" TW_STREAM_HELP "\n\n"
 		   "total is the time of a function with all that it called, of a recursive one\n"
