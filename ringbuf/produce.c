@@ -385,8 +385,7 @@ static void tell_loss(struct tw_rb_producer *producer, uint64_t ticks)
 	}
 	if (!loss->first_ticks)
 		loss->first_ticks = loss->record.ticks;
-	producer->records--;
-	tw_rb_commit(producer, sizeof *loss);
+	tw_rb_commit_uncounted(producer, sizeof *loss);
 }
 
 enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t bytes, uint64_t ticks, void **out)

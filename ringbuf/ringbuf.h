@@ -231,14 +231,9 @@ static inline enum tw_rb_outcome tw_rb_reserve(struct tw_rb_producer *producer, 
 	return TW_RB_OK;
 }
 
-/* Publishes the record of the last tw_rb_reserve() of this ring, of the same size.  Wait-free. */
-static inline void tw_rb_commit(struct tw_rb_producer *producer, uint32_t bytes)
+/* The same, of a record that is none of those that can be lost: nobody would miss it.  Wait-free. */
+static inline void tw_rb_commit_uncounted(struct tw_rb_producer *producer, uint32_t bytes)
 {
-	/*
-	 * A handler that jumps out between these stores leaves a record that the next commit publishes only if
-	 * the record is written and counted.
-	 */
-	producer->records++;
 	tw_compiler_barrier();
 	producer->pos += bytes;
 	/*
@@ -246,6 +241,17 @@ static inline void tw_rb_commit(struct tw_rb_producer *producer, uint32_t bytes)
 	 * Publishes the record's bytes.  Without it the consumer can see the new position over old bytes.
 	 */
 	tw_store_release(&producer->shared->committed_pos, producer->pos);
+}
+
+/* Publishes the record of the last tw_rb_reserve() of this ring, of the same size.  Wait-free. */
+static inline void tw_rb_commit(struct tw_rb_producer *producer, uint32_t bytes)
+{
+	/*
+	 * A handler that jumps out between the stores leaves a record that the next commit publishes only if
+	 * the record is written and counted.
+	 */
+	producer->records++;
+	tw_rb_commit_uncounted(producer, bytes);
 }
 
 /*

@@ -79,9 +79,8 @@ static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_lane *lane,
 	record->ticks = ticks;
 	record->head = TW_RB_HEAD(TW_EVENT_SWITCH, TW_EVENT_FLAG_HALF, SWITCH_BYTES, t->tracee->tracee_id);
 	*(uint64_t *)(record + 1) = t->run_seq;
-	/* No event.  Before the commit: a handler that jumps out between the two must not leave one too many. */
-	lane->producer.records--;
-	tw_rb_commit(&lane->producer, SWITCH_BYTES);
+	/* No event: where rings are written over it is not missed. */
+	tw_rb_commit_uncounted(&lane->producer, SWITCH_BYTES);
 	return TW_RB_OK;
 }
 

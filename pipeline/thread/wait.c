@@ -135,9 +135,8 @@ void tw_wait_tell(struct tw_lane *lane, enum tw_own_time why, uint64_t start_tic
 	record->ticks = start_ticks;
 	record->head = TW_RB_HEAD(TW_EVENT_OWN_TIME, TW_EVENT_FLAG_HALF, TW_OWN_TIME_BYTES, why);
 	*(uint64_t *)(record + 1) = tw_clock_ticks() - start_ticks;
-	/* As a switch: no event of the program.  Before the commit, for handlers that jump out between the two. */
-	producer->records--;
-	tw_rb_commit(producer, TW_OWN_TIME_BYTES);
+	/* As a switch: no event of the program. */
+	tw_rb_commit_uncounted(producer, TW_OWN_TIME_BYTES);
 }
 
 static bool try_to_grow(struct tw_lane *lane, struct tw_rs *rs, uint64_t ticks)

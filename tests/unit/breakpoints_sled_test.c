@@ -465,6 +465,7 @@ static void suspended_writes_are_made_up_for(void **state)
 	tw_got_resume(permit);
 	tw_permit_drop(permit);
 	calls_pass(at, true, place);
+	assert_int_equal(protection_of(at), 'x');
 	disarm(place);
 	calls_pass(at, false, place);
 }
@@ -596,6 +597,39 @@ static void a_hit_can_be_unwound(void **state)
 	disarm(place);
 }
 
+/* Their texts are made writable one after another, and all of them are put back. */
+static void sleds_of_several_objects_change_at_once(void **state)
+{
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = SESSION};
+	uint8_t *at[3] = {make_function(&forms[4], 0), (uint8_t *)(uintptr_t)inner, make_function(&forms[4], 0)};
+	struct tw_place *places[3];
+	struct tw_permit *permit;
+
+	if (memcmp(at[1], "\xf3\x0f\x1e\xfa", 4) == 0)
+		at[1] += 4;
+	for (int is_armed = 1; is_armed >= 0; is_armed--) {
+		assert_int_equal(tw_permit_seize(&permit), 0);
+		for (int i = 0; i < 3; i++) {
+			places[i] = tw_bp_place_at(permit, at[i]);
+			if (!places[i])
+				places[i] = add_sled(permit, at[i], 9);
+			if (is_armed)
+				assert_int_equal(tw_bp_stage_set(permit, places[i], &part), 0);
+			else
+				assert_int_equal(tw_bp_stage_clear(permit, places[i], SESSION), 0);
+		}
+		tw_bp_commit(permit);
+		tw_permit_drop(permit);
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(protection_of(at[i]), 'x');
+		calls_pass(at[0], is_armed, places[0]);
+		calls_pass(at[2], is_armed, places[2]);
+		hits = 0;
+		assert_int_equal(outer(1), 3);
+		assert_int_equal(hits, is_armed);
+	}
+}
+
 /* Whatever of a stub a thread is in, an unwinder that is told of the stubs goes on to the function and its callers. */
 static const struct tw_place *stepped_place;
 static unsigned steps_in_stub, steps_in_the_dark;
@@ -670,6 +704,7 @@ int main(void)
 		cmocka_unit_test(every_register_comes_through),
 		cmocka_unit_test(a_hit_can_be_unwound),
 		cmocka_unit_test(a_stub_can_be_unwound),
+		cmocka_unit_test(sleds_of_several_objects_change_at_once),
 		cmocka_unit_test(one_byte_nops_are_left_alone_while_threads_run),
 	};
 

@@ -13,6 +13,7 @@
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,6 +23,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -182,6 +184,58 @@ static void who_reads_is_told_apart(void **state)
 	leave(&reader);
 }
 
+/* ---- barriers of the readers' own ---- */
+
+/* Sections are single-stepped: how many full barriers (lock orl $0, (%rsp)) does their beginning pass? */
+static volatile unsigned barriers;
+
+static void on_step(int number, siginfo_t *info, void *context)
+{
+	const uint8_t *at = (const uint8_t *)(uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+
+	barriers += memcmp(at, "\xf0\x83\x0c\x24", 4) == 0;
+}
+
+static __attribute__((noinline)) void enter_and_exit(struct tw_progress_reader *reader, bool is_nested)
+{
+	uint64_t entered = 0;
+
+	__asm__ volatile("pushfq; orl $0x100, (%%rsp); popfq" ::: "memory", "cc");
+	if (is_nested)
+		entered = tw_progress_enter_nested(reader);
+	else
+		tw_progress_enter(reader);
+	__asm__ volatile("pushfq; andl $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+	if (is_nested)
+		tw_progress_exit_nested(reader, entered);
+	else
+		tw_progress_exit(reader);
+}
+
+/* One where nobody else can make them; none where the waiter can. */
+static bool has_right_barriers(bool is_fenced)
+{
+	struct sigaction action = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO }, before;
+	static struct tw_progress_reader reader;
+	bool is_right = true;
+
+	join(&reader);
+	sigaction(SIGTRAP, &action, &before);
+	for (int is_nested = 0; is_nested < 2; is_nested++) {
+		barriers = 0;
+		enter_and_exit(&reader, is_nested);
+		is_right &= barriers == is_fenced;
+	}
+	sigaction(SIGTRAP, &before, NULL);
+	leave(&reader);
+	return is_right;
+}
+
+static void readers_pass_no_barrier_of_their_own(void **state)
+{
+	assert_true(has_right_barriers(tw_load_relaxed(&tw_progress_global.epoch) & TW_PROGRESS_FENCED));
+}
+
 /* ---- without membarrier() ---- */
 
 static int forbid_membarrier(void)
@@ -197,7 +251,7 @@ static int forbid_membarrier(void)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-enum { FINE = 0, WRONG, NOT_FENCED, REFUSED };
+enum { FINE = 0, WRONG, NOT_FENCED, NO_BARRIER, REFUSED };
 
 /* Before anything here has asked what the kernel can. */
 static int old_kernel(void)
@@ -210,6 +264,8 @@ static int old_kernel(void)
 			_exit(REFUSED);
 		if (replace_often() || wait_for_one())
 			_exit(WRONG);
+		if (!has_right_barriers(true))
+			_exit(NO_BARRIER);
 		_exit(tw_load_relaxed(&tw_progress_global.epoch) & TW_PROGRESS_FENCED ? FINE : NOT_FENCED);
 	}
 	waitpid(child, &status, 0);
@@ -231,6 +287,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_replaced_under_a_reader),
 		cmocka_unit_test(a_waiter_sleeps_until_the_section_is_over),
 		cmocka_unit_test(who_reads_is_told_apart),
+		cmocka_unit_test(readers_pass_no_barrier_of_their_own),
 		cmocka_unit_test(a_kernel_without_membarrier_is_enough),
 	};
 
