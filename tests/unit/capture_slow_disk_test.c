@@ -161,6 +161,8 @@ static void fail_with(int error, unsigned write)
 	assert_true(tw_rs_ring_claim(program.rs, &who, &producer));
 	do {
 		/* Up to the brim: beyond it the producer would wait. */
+		while (tw_rs_ring_populate(program.rs, &producer, true))
+			;
 		while (producer.pos <= producer.shared->first_pos + producer.mask)
 			emit_some(&producer, 1, &emitted);
 		tw_recorder_poll(recorder, 0);
