@@ -232,6 +232,10 @@ def main():
         if code:
             print(told[-2000:])
             return 2
+    code, told = run([sys.executable, "tests/check_memory_order.py", "."])
+    if code:
+        print(f"the tree itself is not right:\n{told}")
+        return 2
     keep_sound_tests()
     known = {} if asked.listed else read_lines(ROOT / "tests" / "mutants" / "equivalent.txt")
     mutants = find(read_lines(asked.listed)) if asked.listed else draw(random.Random(asked.seed), asked.only)
