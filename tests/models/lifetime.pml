@@ -16,8 +16,8 @@
  * Claims   1 A ring has at most one living writer, and none while it is READY.  2 What was committed is
  *	    drained before the ring is given away.  3 Nobody but its thread, or who finds it dead, ends a lease.
  *	    4 Nothing is committed twice, and no position goes back.
- * Left out Images and their death (the same arrows, with the image in place of the thread), the 65,536 leases
- *	    after which half of the number comes again, the touching of pages.
+ * Left out Images and their death, and rings that grow (growth.pml), the 65,536 leases after which half of the number comes
+ *	    again, the touching of pages.
  *
  * Broken   END_WITHOUT_LEASE: the end is a plain store (as it was once: a late end of a dead thread's lane ended
  *	    the next thread's ring).  RECYCLE_EARLY: recycled before it is drained.  REAP_WITHOUT_LOOK: reaped
