@@ -98,6 +98,10 @@ for command in report print info 'flame --folded'; do
 	expect 0 "$tw" $command second
 	cmp -s out named || fail "$command second is not of second.tw"
 done
+code=0
+"$tw" record -q -o - -- ls 2>/dev/null | "$tw" report >out 2>err || code=$?
+is "$code" 2 "a stream without its -"
+says 'or - for the stream on standard input'
 expect 2 "$tw" recover
 says 'which capture'
 expect 1 "$tw" report nothing

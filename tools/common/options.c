@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define OPTIONS_MAX 48
@@ -271,6 +272,12 @@ const char *tw_options_capture(struct tw_options *options)
 	if (count == 1 && options->argv[options->index][0])
 		return options->argv[options->index];
 	static char newest[NAME_MAX + 1];
+	struct stat input;
+	/* Somebody may have left out the - of a stream. */
+	if (count < 1 && fstat(STDIN_FILENO, &input) == 0 && S_ISFIFO(input.st_mode)) {
+		tw_usage(options->command, "which capture? Its name, or - for the stream on standard input.");
+		return NULL;
+	}
 	if (count < 1 && tw_names_newest(newest, sizeof newest)) {
 		tw_say("%s, the newest capture here.", newest);
 		return newest;
