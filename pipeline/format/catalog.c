@@ -344,14 +344,18 @@ static int add_record(struct tw_catalog *catalog, uint32_t type, struct input *i
 	}
 }
 
+static uint32_t count_items(const struct tw_catalog *catalog)
+{
+	return catalog->modules.count + catalog->functions.count + catalog->places.count + catalog->tracees.count +
+	       catalog->sessions.count + catalog->atoms.count + catalog->notes.count + catalog->layouts.count;
+}
+
 int tw_catalog_add(struct tw_catalog *catalog, const uint8_t *bytes, size_t count)
 {
 	struct input all = {bytes, count};
 
-	if (count > TW_RS_DEFS_BYTES - catalog->record_bytes)
-		return TW_ELIMIT;
-	catalog->record_bytes += count;
 	while (all.left) {
+		uint32_t items = count_items(catalog);
 		struct tw_definition_head head;
 		struct input record;
 		size_t whole;
@@ -360,12 +364,17 @@ int tw_catalog_add(struct tw_catalog *catalog, const uint8_t *bytes, size_t coun
 		if (!take(&all, &head, sizeof head) || head.payload_bytes > all.left)
 			return TW_EFORMAT;
 		record = (struct input){all.at, head.payload_bytes};
-		error = add_record(catalog, head.type, &record);
-		if (error)
-			return error;
 		whole = ((size_t)head.payload_bytes + 7) & ~(size_t)7;
 		if (whole > all.left)
 			return TW_EFORMAT;
+		if (whole + sizeof head > TW_RS_DEFS_BYTES - catalog->record_bytes)
+			return TW_ELIMIT;
+		error = add_record(catalog, head.type, &record);
+		if (error)
+			return error;
+		/* Segments repeat what they use, as often as there are segments: an id that is known takes nothing. */
+		if (head.type > TW_DEF_LAYOUT || count_items(catalog) != items)
+			catalog->record_bytes += whole + sizeof head;
 		all.at += whole;
 		all.left -= whole;
 	}

@@ -40,7 +40,7 @@ struct tw_catalog {
 	char *command;
 	size_t command_bytes;
 	char *host;
-	uint64_t record_bytes; /* taken in so far */
+	uint64_t record_bytes; /* of those that are in; more than an image can log is refused */
 	uint64_t log_end;      /* of the image's log: up to here everything was taken in */
 };
 

@@ -18,9 +18,6 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-/* Definitions are gathered up to this, unless one alone is larger. */
-#define DEFINITIONS_BYTES (UINT64_C(128) << 10)
-
 int tw_writer_init(struct tw_writer *writer)
 {
 	writer->definitions = malloc(TW_BLOCK_STORED_BYTES_MAX);
@@ -50,6 +47,7 @@ static enum tw_rs_image_state look_at_image(struct tw_writer *writer, uint32_t i
 		return state;
 	if (writer->images_seen <= index)
 		writer->images_seen = index + 1;
+	tw_writer_forget_names(image);
 	memset(image, 0, sizeof *image);
 	image->store.lease = from->lease;
 	image->store.process_start_time = from->process_start_time;
@@ -153,43 +151,7 @@ uint32_t tw_writer_look(struct tw_writer *writer)
 	return count;
 }
 
-/* ---- definitions ---- */
-
-/* As many records as fit one block; *at moves behind them.  Returns the bytes. */
-static uint32_t gather_definitions(struct tw_writer *writer, uint32_t index, uint64_t *at)
-{
-	struct tw_writer_image *image = &writer->images[index];
-	uint32_t bytes = 0;
-
-	while (bytes < DEFINITIONS_BYTES) {
-		struct tw_definition_head head;
-		uint64_t next = *at;
-		const void *payload;
-		size_t payload_bytes, whole;
-		int found = tw_rs_defs_next(&writer->rs, index, &next, &head.type, &payload, &payload_bytes);
-
-		if (found == 0)
-			break;
-		whole = (sizeof head + payload_bytes + 7) & ~(size_t)7;
-		if (found > 0 && bytes + whole > DEFINITIONS_BYTES && bytes)
-			break;
-		*at = next;
-		if (found < 0 || whole > TW_BLOCK_STORED_BYTES_MAX) {
-			/* Once, not for each segment. */
-			writer->store.stats.definitions_refused += next > image->defs_seen;
-			writer->store.account[TW_ACCOUNT_DEFINITIONS] += next > image->defs_seen;
-			continue;
-		}
-		if (next > image->defs_seen && head.type == TW_DEF_FUNCTION)
-			writer->store.stats.functions++;
-		head.payload_bytes = (uint32_t)payload_bytes;
-		memset(writer->definitions + bytes + whole - 8, 0, 8);
-		memcpy(writer->definitions + bytes, &head, sizeof head);
-		memcpy(writer->definitions + bytes + sizeof head, payload, payload_bytes);
-		bytes += (uint32_t)whole;
-	}
-	return bytes;
-}
+/* ---- segments ---- */
 
 /* Descriptors that the rest of the process may want. */
 #define DESCRIPTORS_LEFT 64
@@ -198,7 +160,7 @@ static uint32_t gather_definitions(struct tw_writer *writer, uint32_t index, uin
  * Each image that writes has a file open, and descriptors end before images do: another one's segment is closed, which goes on in
  * a new one when more comes.
  */
-static void make_room_for_segment(struct tw_writer *writer, const struct tw_writer_image *image)
+void tw_writer_make_room(struct tw_writer *writer, const struct tw_writer_image *image)
 {
 	uint32_t images = tw_rs_image_count(&writer->rs), open_count = 0;
 	struct rlimit limit;
@@ -217,46 +179,6 @@ static void make_room_for_segment(struct tw_writer *writer, const struct tw_writ
 		if (!tw_writer_settle(writer))
 			tw_store_close_segment(&writer->store, &other->store, 0);
 		return;
-	}
-}
-
-int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
-{
-	struct tw_writer_image *image = &writer->images[index];
-	int opened;
-
-	make_room_for_segment(writer, image);
-	opened = tw_store_open_segment(&writer->store, &image->store);
-
-	if (opened < 0)
-		return opened;
-	if (opened)
-		image->defs_at = 0;
-	for (;;) {
-		struct tw_block_header header = {.type = TW_BLOCK_DEFINITIONS, .first_pos = image->defs_at};
-		const uint8_t *stored;
-		uint64_t at = image->defs_at;
-		uint32_t bytes = gather_definitions(writer, index, &at);
-		int error;
-
-		if (!bytes) {
-			image->defs_at = at;
-			return 0;
-		}
-		header.end_pos = at;
-		tw_store_clock(&header.clock);
-		tw_block_encode_bytes(writer->store.encoder, &header, writer->definitions, bytes, &stored);
-		/* Rare enough to be written at once. */
-		error = tw_writer_settle(writer);
-		if (!error)
-			error = tw_segment_append(&image->store.segment, &header, stored);
-		if (error)
-			return error;
-		writer->store.stats.file_bytes += tw_block_file_bytes(&header);
-		writer->store.stats.blocks++;
-		image->defs_at = at;
-		if (at > image->defs_seen)
-			image->defs_seen = at;
 	}
 }
 
@@ -323,6 +245,8 @@ int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_
 	const uint8_t *stored;
 	int error = tw_writer_definitions(writer, image_index);
 
+	if (!error)
+		error = tw_writer_define_used(writer, image_index, raw, bytes);
 	if (error) {
 		writer->store.stats.write_errors++;
 		writer->store.stats.last_error = error;

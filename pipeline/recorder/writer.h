@@ -56,6 +56,8 @@ struct tw_writer_ring {
 struct tw_writer_image {
 	struct tw_store_image store;
 	uint64_t defs_at;   /* of the log, in the current segment */
+	uint64_t by_use_end; /* functions, places and layouts of the log before this stand in the segment where they are used */
+	struct tw_writer_names *names; /* NULL: the image has one segment so far */
 	uint64_t defs_seen; /* of the log, in any segment: what was counted */
 	uint64_t no_ring_told;
 	uint64_t refused_told;
@@ -183,8 +185,19 @@ void tw_writer_start_header(const struct tw_writer_ring *ring, struct tw_block_h
 int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header,
 			    const void *raw, uint32_t bytes);
 
-/* Definitions that the image's current segment lacks. */
+/* ---- definitions: writer_definitions.c ---- */
+
+/* Definitions that the image's current segment lacks, but for those of functions that are written when they are used. */
 int tw_writer_definitions(struct tw_writer *writer, uint32_t image);
+
+/* The definitions of what these records use, as far as the current segment lacks them.  The records may be unsound. */
+int tw_writer_define_used(struct tw_writer *writer, uint32_t image, const uint8_t *raw, uint32_t bytes);
+
+/* Memory that the two before have taken for the image. */
+void tw_writer_forget_names(struct tw_writer_image *image);
+
+/* A descriptor for a segment of the image: closes another's, where there would be none left. */
+void tw_writer_make_room(struct tw_writer *writer, const struct tw_writer_image *image);
 
 /* Events of threads without ring, as far as the files do not tell them. */
 int tw_writer_tell_no_ring(struct tw_writer *writer, uint32_t image);

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * writer_definitions.c - the definitions log of an image into its segments.
+ *
+ * The first segment of an image takes the log as it comes.  Each later one takes, of what was defined before it began,
+ *
+ *	modules, tracees, sessions, atoms, notes	at once: they are few, and views name things by them
+ *	functions, places, layouts			before the first block of events that uses them
+ *
+ * and then the log as it comes.  A program has 100,000 functions easily, and a segment of a few megabytes events of some hundred
+ * of them.  To find them again in the log their positions are kept, from the second segment on.
+ */
+#include "base/error.h"
+#include "pipeline/format/definitions.h"
+#include "pipeline/format/event.h"
+#include "pipeline/recorder/writer.h"
+
+#include <stdlib.h>
+
+/* Definitions are gathered up to this, unless one alone is larger. */
+#define DEFINITIONS_BYTES (UINT64_C(128) << 10)
+/* Above what a log has room for; a program that names such ids has written into its log. */
+#define IDS_MAX (TW_RS_DEFS_BYTES / sizeof(struct tw_def_function))
+
+/* Positions are those of the log; 0, where the image itself is defined, means none. */
+struct place {
+	uint32_t at;
+	uint32_t function_id;
+	uint32_t segment; /* of the image: where it was written last */
+};
+
+struct function {
+	uint32_t at;
+	uint32_t layout_at;
+	uint32_t segment;
+};
+
+struct tw_writer_names {
+	struct place *places;
+	struct function *functions;
+	uint32_t place_room, function_room;
+};
+
+void tw_writer_forget_names(struct tw_writer_image *image)
+{
+	if (image->names) {
+		free(image->names->places);
+		free(image->names->functions);
+	}
+	free(image->names);
+	image->names = NULL;
+}
+
+/* Room for the id in a table whose new entries are zeros. */
+static bool make_room(void **table, uint32_t *room, uint32_t id, size_t size)
+{
+	uint32_t wanted = id < 1024 ? 1024 : id + id / 2;
+	uint8_t *more;
+
+	if (id < *room)
+		return true;
+	if (id >= IDS_MAX)
+		return false;
+	more = realloc(*table, wanted * size);
+	if (!more)
+		return false;
+	memset(more + *room * size, 0, (wanted - *room) * size);
+	*table = more;
+	*room = wanted;
+	return true;
+}
+
+static struct place *place_of(struct tw_writer_names *names, uint32_t id)
+{
+	return make_room((void **)&names->places, &names->place_room, id, sizeof *names->places) ? &names->places[id] : NULL;
+}
+
+static struct function *function_of(struct tw_writer_names *names, uint32_t id)
+{
+	return make_room((void **)&names->functions, &names->function_room, id, sizeof *names->functions)
+		       ? &names->functions[id]
+		       : NULL;
+}
+
+/*
+ * Keeps where a record of the log stands, the first of its id.  False: it is written in every segment.
+ *
+ * @segment	in which it is written now; 0: in none.
+ */
+static bool keep_position(struct tw_writer_names *names, uint32_t type, const void *payload, size_t bytes, uint64_t at,
+			  uint32_t segment)
+{
+	struct tw_def_place place;
+	struct tw_def_function function;
+	struct tw_def_layout layout;
+	struct function *known;
+
+	if (type == TW_DEF_PLACE && bytes >= sizeof place) {
+		struct place *entry;
+
+		memcpy(&place, payload, sizeof place);
+		entry = place_of(names, place.place_id);
+		if (entry && !entry->at)
+			*entry = (struct place){(uint32_t)at, place.function_id, segment};
+		return entry != NULL;
+	}
+	if (type == TW_DEF_FUNCTION && bytes >= sizeof function) {
+		memcpy(&function, payload, sizeof function);
+		known = function_of(names, function.function_id);
+		if (known && !known->at)
+			*known = (struct function){(uint32_t)at, known->layout_at, segment};
+		return known != NULL;
+	}
+	if (type == TW_DEF_LAYOUT && bytes >= sizeof layout) {
+		memcpy(&layout, payload, sizeof layout);
+		known = function_of(names, layout.function_id);
+		if (known && !known->layout_at)
+			known->layout_at = (uint32_t)at;
+		return known != NULL;
+	}
+	return false;
+}
+
+static size_t put_record(uint8_t *to, uint32_t type, const void *payload, size_t payload_bytes)
+{
+	struct tw_definition_head head = {type, (uint32_t)payload_bytes};
+	size_t whole = (sizeof head + payload_bytes + 7) & ~(size_t)7;
+
+	memset(to + whole - 8, 0, 8);
+	memcpy(to, &head, sizeof head);
+	memcpy(to + sizeof head, payload, payload_bytes);
+	return whole;
+}
+
+static size_t record_bytes(size_t payload_bytes)
+{
+	return (sizeof(struct tw_definition_head) + payload_bytes + 7) & ~(size_t)7;
+}
+
+/* As many records as fit one block, up to @end of the log; *at moves behind them.  Returns the bytes. */
+static uint32_t gather(struct tw_writer *writer, uint32_t index, uint64_t *at, uint64_t end)
+{
+	struct tw_writer_image *image = &writer->images[index];
+	uint32_t bytes = 0;
+
+	while (bytes < DEFINITIONS_BYTES && *at < end) {
+		uint32_t type, segment = *at < image->by_use_end ? 0 : image->store.segment_count;
+		uint64_t next = *at;
+		const void *payload;
+		size_t payload_bytes;
+		int found = tw_rs_defs_next(&writer->rs, index, &next, &type, &payload, &payload_bytes);
+		bool is_kept;
+
+		if (found == 0)
+			break;
+		if (found > 0 && bytes + record_bytes(payload_bytes) > DEFINITIONS_BYTES && bytes)
+			break;
+		if (found < 0 || record_bytes(payload_bytes) > TW_BLOCK_STORED_BYTES_MAX) {
+			*at = next;
+			/* Once, not for each segment. */
+			writer->store.stats.definitions_refused += next > image->defs_seen;
+			writer->store.account[TW_ACCOUNT_DEFINITIONS] += next > image->defs_seen;
+			continue;
+		}
+		is_kept = image->names && keep_position(image->names, type, payload, payload_bytes, *at, segment);
+		*at = next;
+		writer->store.stats.functions += next > image->defs_seen && type == TW_DEF_FUNCTION;
+		if (!is_kept || segment)
+			bytes += (uint32_t)put_record(writer->definitions + bytes, type, payload, payload_bytes);
+	}
+	return bytes;
+}
+
+/* Rare enough to be written at once, when nothing is on its way any more. */
+static int write_definitions(struct tw_writer *writer, struct tw_writer_image *image, uint64_t first_pos, uint64_t end_pos,
+			     uint32_t bytes)
+{
+	struct tw_block_header header = {.type = TW_BLOCK_DEFINITIONS, .first_pos = first_pos, .end_pos = end_pos};
+	const uint8_t *stored;
+	int error = tw_writer_settle(writer);
+
+	if (error)
+		return error;
+	tw_store_clock(&header.clock);
+	tw_block_encode_bytes(writer->store.encoder, &header, writer->definitions, bytes, &stored);
+	error = tw_segment_append(&image->store.segment, &header, stored);
+	if (error)
+		return error;
+	writer->store.stats.file_bytes += tw_block_file_bytes(&header);
+	writer->store.stats.blocks++;
+	return 0;
+}
+
+/* A new segment: what the log holds by now is written as it is used, if this is not the first. */
+static void begin_segment(struct tw_writer *writer, uint32_t index)
+{
+	struct tw_writer_image *image = &writer->images[index];
+
+	image->defs_at = 0;
+	if (!image->names && image->store.segment_count > 1)
+		image->names = calloc(1, sizeof *image->names);
+	/* PAIR rs.defs: acquire; only to see how far the log goes, its records are checked one by one. */
+	image->by_use_end = image->names ? tw_load_acquire(&tw_rs_head(&writer->rs, index)->defs_committed_bytes) : 0;
+}
+
+int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
+{
+	struct tw_writer_image *image = &writer->images[index];
+	int opened;
+
+	tw_writer_make_room(writer, image);
+	opened = tw_store_open_segment(&writer->store, &image->store);
+	if (opened < 0)
+		return opened;
+	if (opened)
+		begin_segment(writer, index);
+	for (;;) {
+		bool is_by_use = image->defs_at < image->by_use_end;
+		uint64_t at = image->defs_at;
+		uint32_t bytes = gather(writer, index, &at, is_by_use ? image->by_use_end : UINT64_MAX);
+		/* Of a part of the log it is told where that ends only: who knows the log up to there knows this. */
+		int error = bytes ? write_definitions(writer, image, is_by_use ? at : image->defs_at, at, bytes) : 0;
+
+		if (error)
+			return error;
+		if (at == image->defs_at)
+			return 0;
+		image->defs_at = at;
+		if (at > image->defs_seen)
+			image->defs_seen = at;
+	}
+}
+
+/* ---- what is written when it is used ---- */
+
+struct gathering {
+	struct tw_writer *writer;
+	uint32_t image;
+	uint32_t bytes;
+	uint64_t end_pos; /* behind the last of them in the log */
+};
+
+static int flush(struct gathering *gathering)
+{
+	struct tw_writer *writer = gathering->writer;
+	int error = gathering->bytes ? write_definitions(writer, &writer->images[gathering->image], gathering->end_pos,
+							 gathering->end_pos, gathering->bytes)
+				     : 0;
+
+	gathering->bytes = 0;
+	return error;
+}
+
+static int add_record(struct gathering *gathering, uint64_t at)
+{
+	struct tw_writer *writer = gathering->writer;
+	uint32_t type;
+	const void *payload;
+	size_t payload_bytes;
+	int error = 0;
+
+	if (!at || tw_rs_defs_next(&writer->rs, gathering->image, &at, &type, &payload, &payload_bytes) <= 0 ||
+	    record_bytes(payload_bytes) > TW_BLOCK_STORED_BYTES_MAX)
+		return 0;
+	if (gathering->bytes + record_bytes(payload_bytes) > DEFINITIONS_BYTES)
+		error = flush(gathering);
+	gathering->bytes += (uint32_t)put_record(writer->definitions + gathering->bytes, type, payload, payload_bytes);
+	gathering->end_pos = at > gathering->end_pos ? at : gathering->end_pos;
+	return error;
+}
+
+static int add_place(struct gathering *gathering, struct place *place)
+{
+	struct tw_writer_image *image = &gathering->writer->images[gathering->image];
+	struct tw_writer_names *names = image->names;
+	uint32_t segment = image->store.segment_count;
+	int error = add_record(gathering, place->at);
+
+	place->segment = segment;
+	if (!error && place->function_id < names->function_room && names->functions[place->function_id].segment != segment) {
+		struct function *function = &names->functions[place->function_id];
+
+		function->segment = segment;
+		error = add_record(gathering, function->at);
+		if (!error)
+			error = add_record(gathering, function->layout_at);
+	}
+	return error;
+}
+
+static bool names_place(uint64_t head)
+{
+	unsigned kind = TW_RB_HEAD_KIND(head) & ~(unsigned)TW_EVENT_CPU_TIME;
+
+	return kind == TW_EVENT_CALL || kind == TW_EVENT_RETURN_FROM || kind == TW_EVENT_EXCEPTION_FROM || kind == TW_EVENT_STACK;
+}
+
+/* What was marked as written was not. */
+static void forget_segment(struct tw_writer_names *names, uint32_t segment)
+{
+	for (uint32_t id = 0; id < names->place_room; id++)
+		names->places[id].segment = names->places[id].segment == segment ? 0 : names->places[id].segment;
+	for (uint32_t id = 0; id < names->function_room; id++)
+		names->functions[id].segment = names->functions[id].segment == segment ? 0 : names->functions[id].segment;
+}
+
+int tw_writer_define_used(struct tw_writer *writer, uint32_t index, const uint8_t *raw, uint32_t bytes)
+{
+	struct tw_writer_image *image = &writer->images[index];
+	struct tw_writer_names *names = image->names;
+	struct gathering gathering = {.writer = writer, .image = index};
+	uint32_t segment = image->store.segment_count, before = UINT32_MAX;
+	int error = 0;
+
+	if (!image->by_use_end)
+		return 0;
+	for (uint32_t at = 0, step; !error && bytes - at >= TW_CODEC_HEAD_BYTES; at += step) {
+		uint64_t head = tw_record_head(raw + at);
+		uint32_t id = TW_RB_HEAD_ID(head);
+
+		step = TW_RB_HEAD_BYTES(head);
+		if (!step || step > bytes - at)
+			break;
+		if (id == before || !names_place(head))
+			continue;
+		before = id;
+		if (id < names->place_room && names->places[id].segment != segment && names->places[id].at)
+			error = add_place(&gathering, &names->places[id]);
+	}
+	if (!error)
+		error = flush(&gathering);
+	if (error)
+		forget_segment(names, segment);
+	return error;
+}
