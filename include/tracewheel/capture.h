@@ -152,6 +152,8 @@ struct tw_capture_info {
 	uint32_t places;
 	uint32_t damages;
 	bool is_complete; /* nothing but counted losses is missing: tw_capture_account() */
+	/* Nothing in it ends or lasts (returns, exceptions, garbage collections), as is known without reading events; may be false all the same. */
+	bool has_moments_only;
 	bool is_live;     /* a recording owns it, or died without clearing up: tw_recover() */
 };
 void tw_capture_info(const struct tw_capture *capture, struct tw_capture_info *out);

@@ -45,6 +45,7 @@ struct survey {
 	uint32_t switches;
 	uint32_t own;
 	uint32_t calls; /* kinds that come in pairs or nest */
+	bool has_ends;	/* of something that lasts */
 };
 
 struct tw_block_encoder *tw_block_encoder_create(void)
@@ -86,6 +87,14 @@ static bool is_own_kind(uint64_t head)
 	return kind <= TW_EVENT_SWITCH || kind == TW_EVENT_OWN_TIME;
 }
 
+static bool is_end(uint32_t shape)
+{
+	unsigned kind = TW_RB_HEAD_KIND(shape) & ~(unsigned)TW_EVENT_CPU_TIME;
+
+	return kind == TW_EVENT_RETURN_FROM || kind == TW_EVENT_EXCEPTION_FROM ||
+	       (kind >= TW_EVENT_GC_MINOR_START && kind <= TW_EVENT_GC_MAJOR_END);
+}
+
 /* Are all records of the first one's shape?  The common case, found without a branch in the loop. */
 static bool survey_uniform(struct survey *survey)
 {
@@ -111,6 +120,7 @@ static bool survey_uniform(struct survey *survey)
 	in->shape_count = 1;
 	in->shapes[0] = shape;
 	in->words_max = tw_shape_words(shape);
+	survey->has_ends = is_end(shape);
 	survey->first_ticks = tw_get64(in->raw);
 	survey->last_ticks = before;
 	survey->calls =
@@ -177,6 +187,7 @@ static int survey_shape(struct survey *survey, uint32_t shape, uint64_t recent[2
 	if (!tw_shape_is_sound(shape))
 		return TW_EFORMAT;
 	note_shape(&survey->input, shape);
+	survey->has_ends |= is_end(shape);
 	recent[1] = recent[0];
 	recent[0] = shape;
 	return 0;
@@ -232,6 +243,8 @@ static int look(struct survey *survey, struct tw_block_header *header, struct tw
 		if (error)
 			return error;
 	}
+	if (!survey->has_ends)
+		header->flags |= TW_BLOCK_FLAG_MOMENTS;
 	header->record_count = survey->input.records;
 	header->switch_count = survey->switches;
 	header->own_count = survey->own;

@@ -71,6 +71,8 @@ enum tw_block_packing { TW_PACKING_NONE = 0, TW_PACKING_LZ4 = 1 };
 
 /* Positions only order the blocks; they do not lead to a record. */
 #define TW_BLOCK_FLAG_SNAPSHOT 1
+/* Nothing in it ends or lasts: no return, no exception, no garbage collection. */
+#define TW_BLOCK_FLAG_MOMENTS 2
 
 /* Why time was the tracer's own: the id of a TW_EVENT_OWN_TIME record, less one. */
 #define TW_FORMAT_OWN_KINDS 2

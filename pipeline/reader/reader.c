@@ -275,6 +275,7 @@ TW_API int tw_capture_open(const char *path, const struct tw_capture_options *op
 		return TW_ENOMEM;
 	pthread_mutex_init(&capture->lock, NULL);
 	capture->workers = default_workers(options);
+	capture->info.has_moments_only = true;
 	capture->directory_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (capture->directory_fd < 0)
 		error = errno == ENOTDIR ? TW_EFORMAT : tw_error_from_errno(errno);
@@ -301,6 +302,7 @@ TW_API int tw_capture_open_stream_file(int fd, const struct tw_capture_options *
 		return TW_ENOMEM;
 	pthread_mutex_init(&capture->lock, NULL);
 	capture->workers = default_workers(options);
+	capture->info.has_moments_only = true;
 	capture->directory_fd = -1;
 	error = tw_source_name_stream(capture);
 	if (!error)

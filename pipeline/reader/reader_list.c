@@ -101,6 +101,7 @@ static int add_events(struct lister *lister, uint64_t offset, const struct tw_bl
 	more[capture->block_count++] = (struct tw_source_block){
 		.offset = offset, .file = lister->file, .stream = stream, .header = *header};
 	capture->files[lister->file].events += header->event_count;
+	capture->info.has_moments_only &= (header->flags & TW_BLOCK_FLAG_MOMENTS) != 0;
 	return 0;
 }
 

@@ -327,6 +327,30 @@ static void damage_behind_the_checksum_is_survived(void **state)
 	tw_calls_tables_destroy(tables);
 }
 
+/* Who asks whether anything in a capture returns need not unpack what has no end in it. */
+static void ends_are_told_by_the_header(void **state)
+{
+	static const struct { unsigned kind; bool is_end; } kinds[] = {
+		{TW_EVENT_CALL, false}, {TW_EVENT_RETURN_FROM, true}, {TW_EVENT_EXCEPTION_FROM, true},
+		{TW_EVENT_RETURN_TO, false}, {TW_EVENT_STACK, false}, {TW_EVENT_GC_MINOR_START, true},
+		{TW_EVENT_GC_MAJOR_END, true}, {TW_EVENT_CPU_TIME | TW_EVENT_CALL, false},
+		{TW_EVENT_CPU_TIME | TW_EVENT_RETURN_FROM, true}};
+	struct tw_block_header header;
+
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		/* All of one kind; and one of it at the end of calls of two shapes. */
+		for (unsigned others = 0; others <= 20; others += 20) {
+			raw_bytes = 0;
+			for (unsigned j = 0; j < others; j++)
+				put_record(1000 + j, TW_EVENT_CALL, 0, j % 3, 5);
+			for (unsigned j = 0; j < 2; j++)
+				put_record(2000 + j, kinds[i].kind, 0, kinds[i].kind == TW_EVENT_STACK ? 1 : 2, 5);
+			comes_back(&header);
+			assert_int_equal(header.flags, kinds[i].is_end ? 0 : TW_BLOCK_FLAG_MOMENTS);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -337,6 +361,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(random_records_come_back),
 		cmocka_unit_test(losses_and_switches_are_counted),
 		cmocka_unit_test(filling_reads_as_zero),
+		cmocka_unit_test(ends_are_told_by_the_header),
 		cmocka_unit_test(unsound_records_are_refused),
 		cmocka_unit_test(every_changed_byte_is_found),
 		cmocka_unit_test(damage_behind_the_checksum_is_survived),

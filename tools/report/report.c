@@ -420,6 +420,10 @@ static bool on_event(void *context, const struct tw_capture_event *event, const 
 /* Sets *out where anything returns, at whatever time.  0 or an error. */
 static int has_durations(struct tw_capture *capture, const struct tw_capture_filter *filter, uint64_t *out)
 {
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	if (info.has_moments_only)
+		return 0;
 	struct tw_places places;
 	int error = tw_places_make(&places, capture, filter);
 	*out = error == 0 && tw_places_have_durations(&places);
