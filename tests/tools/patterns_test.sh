@@ -89,6 +89,19 @@ selects 'app:app::S::add(int)' 1 ./app
 selects 'app:app::S::add' 1 ./app
 selects 'app:app::most<int>' 1 ./app
 selects 'app:app::S::operator[](int)' 1 ./app
+# A program without libstdc++ knows linkage names alone.
+cat >bare.cc <<'C'
+namespace app {
+__attribute__((noinline)) int one(int n) { __asm__ volatile(""); return n + 1; }
+__attribute__((noinline)) int two(int n) { __asm__ volatile(""); return n + 2; }
+}
+int main() { return app::one(1) + app::two(1) - 5; }
+C
+g++ -O1 -g -fpatchable-function-entry=9 -Wl,--as-needed -o bare bare.cc || fail g++
+ldd bare | grep -q libstdc && fail "libstdc++ is needed"
+selects 'bare:app::one(int)' 1 ./bare
+selects 'bare:app::{one,two}' 2 ./bare
+selects 'bare:app::*' 1 -N 'bare:app::two(int)' ./bare
 selects 'libc.so.6:__libc_start_main' 1 ./leaf
 selects 'leaf:{leaf,middle}' 2 ./leaf
 selects '{leaf:leaf,libc:__libc_start_main}' 2 ./leaf

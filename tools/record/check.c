@@ -20,6 +20,8 @@
 /* Callers that are told of, of one function. */
 #define REFUSED_MAX  3
 #define REASON_BYTES 900
+/* Functions that are asked for by their source names, where the program cannot know these. */
+#define LINKAGE_MAX 256
 
 /* A call that would be wanted, and cannot be seen. */
 struct refused {
@@ -40,6 +42,11 @@ struct asked {
 	char reason[REASON_BYTES]; /* why it matches nothing at the start; "": it does */
 };
 
+struct linkage {
+	char *pattern;
+	bool is_excluding;
+};
+
 struct tw_check {
 	struct tw_check_options options;
 	struct tw_symbols *symbols;
@@ -47,6 +54,9 @@ struct tw_check {
 	struct asked *asked;
 	size_t count;
 	bool can_open, can_become, may_declare, has_preloads;
+	bool can_demangle; /* the program itself */
+	struct linkage linkage[LINKAGE_MAX];
+	size_t linkage_count;
 };
 
 /* ---- what the program could bring in ---- */
@@ -112,6 +122,8 @@ void tw_check_close(struct tw_check *check)
 			free(check->asked[i].refused[k].function);
 		tw_pattern_destroy(check->asked[i].pattern);
 	}
+	for (size_t i = 0; i < check->linkage_count; i++)
+		free(check->linkage[i].pattern);
 	free(check->asked);
 	tw_patterns_free(&check->patterns);
 	tw_symbols_close(check->symbols);
@@ -192,6 +204,29 @@ static void add_refused(struct asked *asked, const struct tw_symbols_place *plac
 	asked->refused_count += refused->function != NULL;
 }
 
+static void add_linkage(struct tw_check *check, bool is_excluding, const struct tw_symbols_place *place)
+{
+	struct linkage *linkage = &check->linkage[check->linkage_count];
+	if (check->linkage_count == LINKAGE_MAX || asprintf(&linkage->pattern, "%s:%s", place->module->name, place->function) < 0)
+		return;
+	linkage->is_excluding = is_excluding;
+	for (size_t i = 0; i < check->linkage_count; i++) {
+		if (check->linkage[i].is_excluding == is_excluding && strcmp(check->linkage[i].pattern, linkage->pattern) == 0) {
+			free(linkage->pattern);
+			return;
+		}
+	}
+	check->linkage_count++;
+}
+
+const char *tw_check_linkage(const struct tw_check *check, size_t index, bool *is_excluding)
+{
+	if (!check || index >= check->linkage_count)
+		return NULL;
+	*is_excluding = check->linkage[index].is_excluding;
+	return check->linkage[index].pattern;
+}
+
 static int see_place(const struct tw_symbols_place *place, void *arg)
 {
 	struct tw_check *check = arg;
@@ -205,6 +240,8 @@ static int see_place(const struct tw_symbols_place *place, void *arg)
 			demangled = tw_name_demangled(place->function);
 		if (!tw_pattern_is(asked->pattern, &subject, demangled))
 			continue;
+		if (demangled && !check->can_demangle && !tw_pattern_is(asked->pattern, &subject, NULL))
+			add_linkage(check, asked->is_excluding, place);
 		if (place->refusal)
 			add_refused(asked, place);
 		else if (is_of_this_recording(check, place) && (asked->is_excluding || tw_patterns_match(&check->patterns, &subject)))
@@ -401,6 +438,10 @@ static bool say(const struct tw_check *check, const struct asked *asked)
 
 void tw_check_patterns(struct tw_check *check, const char *config)
 {
+	static const char *const demanglers[] = {"libstdc++", "libc++abi", "libc++"};
+	for (size_t i = 0; check && i < tw_symbols_object_count(check->symbols); i++)
+		check->can_demangle |= is_named(tw_symbols_object(check->symbols, i)->name, demanglers,
+						sizeof demanglers / sizeof *demanglers);
 	if (!check || !read_asked(check, config) || tw_symbols_each_place(check->symbols, see_place, check))
 		return;
 	for (size_t i = 0; i < check->count; i++) {

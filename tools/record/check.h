@@ -41,6 +41,16 @@ bool tw_check_may_declare(const struct tw_check *check);
 void tw_check_patterns(struct tw_check *check, const char *config);
 
 /*
+ * tw_check_linkage - a pattern by linkage name that does what one by source name asked for.
+ *
+ * Inside a program without a demangler (no libstdc++: Rust, some C++) only linkage names are known.
+ *
+ * @index	of those patterns; @is_excluding tells of which kind it is.
+ * Lends; NULL behind the last.
+ */
+const char *tw_check_linkage(const struct tw_check *check, size_t index, bool *is_excluding);
+
+/*
  * tw_check_say - before a program starts, what was found.
  *
  * False: one of them can match nothing, which is said of each.

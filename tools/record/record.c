@@ -436,6 +436,11 @@ static bool check_patterns(struct request *request, const struct tw_launch *laun
 		.allows_nothing = request->allows_nothing});
 	if (request->has_patterns || request->has_excluded)
 		tw_check_patterns(request->check, request->config.text);
+	bool is_excluding = false;
+	const char *pattern;
+	for (size_t i = 0; (pattern = tw_check_linkage(request->check, i, &is_excluding)); i++)
+		if (!add_config(request, is_excluding ? "exclude" : "pattern", pattern))
+			return false;
 	return tw_check_say(request->check);
 }
 
