@@ -212,6 +212,13 @@ static inline bool tw_is_unsafe(uint32_t code)
 }
 /* The bytes of the character at text, of `left` that are there; 0: it is not UTF-8. */
 size_t tw_utf8_next(const char *text, size_t left, uint32_t *code);
+/* So many of the first `bytes` of a text that no character is cut. */
+static inline size_t tw_utf8_part(const char *text, size_t bytes)
+{
+	while (bytes && ((unsigned char)text[bytes] & 0xc0) == 0x80)
+		bytes--;
+	return bytes;
+}
 /* One character for people, into TW_CLEAN_PIECE_BYTES: as it is, or as \n, \x1b, \u202e.  Answers what it takes. */
 size_t tw_clean_piece(const char *text, size_t left, char *out, size_t *out_bytes);
 /* A whole name: at most room bytes, and no part of a character. */

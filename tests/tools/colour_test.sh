@@ -78,3 +78,11 @@ if ${CXX:-c++} -O2 -g -fpatchable-function-entry=9 app.cc -o app 2>/dev/null; th
 	awk 'length > 61 { print; bad = 1 } END { exit bad }' shown || fail "a tree wider than 60 columns"
 	grep -q 'app:take(.*) = 2' shown || fail "a name that was cut"
 fi
+
+# Pids stay whole, however narrow it is; what is cut of a line is the name behind them.
+expect 0 "$tw" record --force -q -p send,receive,running -o a.tw -- "$build/bin/actors" chat -m 300
+for columns in 44 60 66; do
+	COLUMNS=$columns expect 0 "$tw" report --top 0 a.tw
+	[ "$(grep -cE '<0\.[0-9]+\.0>' out)" -gt 60 ] || fail "no pids at $columns columns"
+	! grep -E '<0' out | sed -E 's/<0\.[0-9]+\.[0-9]+>//g' | grep -E '<0|0>' || fail "pids were cut at $columns columns"
+done

@@ -34,6 +34,7 @@ static void names_of_c_lose_arity_module_and_middle(void **state)
 	assert_string_equal(shorten("libsqlite3:sqlite3_step/_", 16), "..sqlite3_step");
 	assert_string_equal(shorten("sqlite3:sqlite3VdbeMemMakeWriteable/1", 26), "..sqlite3Vdbe..Writeable/1");
 	assert_string_equal(shorten("<0.17.0>", 8), "<0.17.0>");
+	assert_string_equal(shorten("(any: at the function's entry)", 23), "(any: at t..on's entry)");
 	assert_string_equal(shorten("a name with spaces and no colon", 20), "a name wi.. no colon");
 }
 

@@ -172,7 +172,8 @@ void tw_name_shorten(const char *name, size_t width, char *out, size_t room)
 	char within[SCOPE_MAX];
 	size_t bytes = strlen(name);
 	const char *colon = strchr(name, ':'), *dots = "", *next;
-	bool has_module = colon && *name != '<', is_shorter = false;
+	/* "<0.45.0> clerk" and "(any: ...)" are no functions. */
+	bool has_module = colon && *name != '<' && *name != '(', is_shorter = false;
 
 	if (bytes > width)
 		bytes = known_bytes(name);

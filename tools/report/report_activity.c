@@ -63,8 +63,17 @@ static void put_name(const struct tw_screen *screen, const struct tw_activity *a
 		     int used)
 {
 	char text[200];
-	tw_activity_name(activity, process, text, sizeof text);
-	tw_screen_name(screen, text, screen->columns - used - 1);
+	size_t bytes = tw_activity_name(activity, process, text, sizeof text);
+	size_t width = screen->columns > used + 1 ? (size_t)(screen->columns - used - 1) : 0;
+	const char *blank = *text == '<' ? memchr(text, ' ', bytes) : NULL;
+	/* The pid says which it is: what there is no room for is left away from the name. */
+	size_t pid = blank ? (size_t)(blank - text) : bytes;
+	if (!screen->cuts_names || bytes <= width)
+		tw_out_format(screen->out, "%s\n", text);
+	else if (width >= pid + 6)
+		tw_out_format(screen->out, "%.*s..\n", (int)tw_utf8_part(text, width - 2), text);
+	else
+		tw_out_format(screen->out, "%.*s\n", (int)pid, text);
 }
 
 static void put_messages(const struct tw_screen *screen, const struct tw_activity *activity, size_t top)
@@ -110,8 +119,7 @@ static void put_pair(const struct tw_screen *screen, const struct tw_activity *a
 		pid_bytes += (size_t)snprintf(pids + pid_bytes, sizeof pids - pid_bytes, "%s%.*s",
 					      i ? " <- " : "", pid, text);
 	}
-	int width = screen->columns - used - 1;
-	tw_screen_name(screen, (int)bytes <= width || !screen->cuts_names ? names : pids, width);
+	tw_out_format(screen->out, "%s\n", (int)bytes < screen->columns - used || !screen->cuts_names ? names : pids);
 }
 
 static void put_waits(const struct tw_screen *screen, const struct tw_activity *activity, uint64_t start_ns,
