@@ -118,6 +118,29 @@ static void a_hole_has_a_number(void **state)
 	expect(&account, TW_MISSING_REMOVED, 0, 0, false);
 }
 
+/* Of an image nothing is left: no other one knows how many events it had. */
+static void an_image_that_is_gone_leaves_its_numbers(void **state)
+{
+	struct maker *maker = begin_maker();
+	struct tw_capture_account account;
+
+	for (uint64_t image = 1; image <= 3; image++) {
+		if (image > 1) {
+			maker_flush(maker, 0);
+			assert_int_equal(tw_store_close_segment(&maker->store, &maker->image, TW_SEGMENT_LAST), 0);
+			maker_segment(maker, image);
+		}
+		maker_call(maker, 0, 2000 + image, image, 0);
+	}
+	end_maker(maker, true);
+	account_of(&account);
+	expect(&account, TW_MISSING_SEGMENTS, 0, 0, false);
+	remove_segment(2);
+	account_of(&account);
+	expect(&account, TW_MISSING_SEGMENTS, 0, 1, true);
+	assert_false(account.is_complete);
+}
+
 static void a_missing_end_has_none(void **state)
 {
 	struct tw_capture_account account;
@@ -333,6 +356,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(losses_do_not_make_it_incomplete),
 		cmocka_unit_test(a_hole_has_a_number),
+		cmocka_unit_test(an_image_that_is_gone_leaves_its_numbers),
 		cmocka_unit_test(a_missing_end_has_none),
 		cmocka_unit_test(damage_has_the_number_that_the_next_segment_tells),
 		cmocka_unit_test(a_cut_end_has_none),

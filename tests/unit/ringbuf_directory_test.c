@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -230,6 +231,61 @@ static void a_set_that_is_gone_leaves_no_memory(void **state)
 	assert_int_equal(mapped(shared), before);
 }
 
+/* Also of a child that no handler of fork() has seen. */
+static void nothing_of_it_is_mapped_in_children(void **state)
+{
+	struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 20 };
+	struct tw_rs_claim who = { 0 };
+	struct tw_rb_producer producer;
+	struct tw_rs set, member;
+	uint32_t image;
+	int status;
+	pid_t child;
+
+	assert_int_equal(tw_rs_create(&set, &options), 0);
+	assert_int_equal(tw_rs_attach(&member, set.path), 0);
+	assert_int_equal(tw_rs_image_claim(&member, &image), 0);
+	assert_true(tw_rs_ring_claim(&member, &who, &producer));
+	tw_rs_look(&set);
+	assert_true(mapped("/image-") > 0);
+	child = (pid_t)syscall(SYS_fork);
+	if (child == 0)
+		_exit(mapped("/image-") ? 1 : 0);
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	tw_rs_detach(&member);
+	tw_rs_destroy(&set);
+}
+
+/* Without files there is one piece, which is the set's until its end: images come and go in it. */
+static void memory_without_a_name_stays_until_the_end(void **state)
+{
+	struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 20, .is_anonymous = true };
+	struct tw_rs_claim who = { 0 };
+	struct tw_rb_producer producer;
+	struct tw_rs set;
+	uint32_t image;
+
+	assert_int_equal(tw_rs_create(&set, &options), 0);
+	for (int round = 0; round < 3; round++) {
+		struct tw_rb_record *record;
+
+		assert_int_equal(tw_rs_image_claim(&set, &image), 0);
+		assert_true(tw_rs_ring_claim(&set, &who, &producer));
+		assert_int_equal(tw_rb_reserve(&producer, 16, 1, (void **)&record), TW_RB_OK);
+		*record = (struct tw_rb_record){ 1, TW_RB_HEAD(3, 0, 16, 0) };
+		tw_rb_commit(&producer, 16);
+		assert_int_equal(tw_rs_look(&set), 1);
+		assert_int_equal(tw_rb_committed(tw_rs_ring(&set, 0)), 16);
+		tw_rs_ring_end(&set, &producer);
+		tw_rs_image_end(&set, image);
+		tw_rs_look(&set);
+		tw_rs_ring_recycle(&set, 0);
+		tw_rs_image_recycle(&set, image);
+	}
+	tw_rs_destroy(&set);
+}
+
 static int set_up(void **state)
 {
 	strcpy(folder, "/dev/shm/tracewheel-folder-XXXXXX");
@@ -259,6 +315,8 @@ int main(void)
 		cmocka_unit_test(a_name_that_is_taken_is_left),
 		cmocka_unit_test(members_read_what_was_asked),
 		cmocka_unit_test(a_set_that_is_gone_leaves_no_memory),
+		cmocka_unit_test(nothing_of_it_is_mapped_in_children),
+		cmocka_unit_test(memory_without_a_name_stays_until_the_end),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -9,6 +9,8 @@
 #include "tracewheel/queue.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct tw_declared_function f = TW_DECLARED_FUNCTION("process", "f", 0);
 
@@ -167,6 +169,36 @@ static void line_44_the_effect_is_there_when_the_call_returns(void **state)
 }
 
 /* Behind 2^32 processes ids begin anew, beside those that live, and their runs go on. */
+/* A scheduler's child runs nobody until it is told, and not the parent's process. */
+static void *fork_inside_of_a_process(void *arg)
+{
+	struct tw_process *process = arg;
+	int status;
+	pid_t child;
+
+	assert_int_equal(tw_scheduler_declare(), 0);
+	tw_process_in(process);
+	child = fork();
+	if (child == 0)
+		_exit(tw_process_self() == tw_process_pid(process) ? 1 : 0);
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+	assert_int_equal(tw_process_self(), tw_process_pid(process));
+	tw_process_out();
+	return NULL;
+}
+
+static void a_child_runs_none_of_the_parents_processes(void **state)
+{
+	struct tw_process *process;
+	pthread_t thread;
+
+	assert_int_equal(tw_process_create("forking", &process), 0);
+	pthread_create(&thread, NULL, fork_inside_of_a_process, process);
+	pthread_join(thread, NULL);
+	tw_process_exit(process);
+}
+
 static void ids_that_begin_anew_are_nobody_elses(void **state)
 {
 	tw_pid self = tw_process_self();
@@ -208,6 +240,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(line_37_38_existing_and_new),
 		cmocka_unit_test(line_39_45_only_the_flags_named_and_only_in_this_session),
 		cmocka_unit_test(line_44_the_effect_is_there_when_the_call_returns),
+		cmocka_unit_test(a_child_runs_none_of_the_parents_processes),
 		cmocka_unit_test(ids_that_begin_anew_are_nobody_elses),
 	};
 
