@@ -5,9 +5,13 @@
  * Method	A slot of the test's own, and sessions that ask for none, two or four words; every pair of them, alone and
  *	together, in both orders.
  */
+#include "base/filter.h"
+#include "pipeline/hit/arguments.h"
 #include "session_bed.h"
 
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static uint64_t reached;
 static void **slot;
@@ -107,10 +111,31 @@ static void each_session_gets_what_it_asked_for(void **state)
 			try(place, asked[i], asked[j]);
 }
 
+/* A filter may end the program for the system call that reads them: nothing is read then, and nothing else is wrong. */
+static void strings_are_not_read_under_a_filter(void **state)
+{
+	char text[16];
+	int status;
+	pid_t child;
+
+	assert_int_equal(tw_arg_read_string((uintptr_t)"hello", text, sizeof text), 5);
+	assert_int_equal(tw_arg_read_string(0, text, sizeof text), -1);
+	assert_true(tw_arg_is_string((uintptr_t)"hello", "hello", 5));
+	child = fork();
+	if (child == 0) {
+		tw_filter_begin(TW_FILTER_ALL_THREADS);
+		_exit(tw_arg_read_string((uintptr_t)"hello", text, sizeof text) != -1 ||
+		      tw_arg_is_string((uintptr_t)"hello", "hello", 5));
+	}
+	waitpid(child, &status, 0);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_session_gets_what_it_asked_for),
+		cmocka_unit_test(strings_are_not_read_under_a_filter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
