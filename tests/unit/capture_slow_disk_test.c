@@ -3,8 +3,9 @@
  * Goal    While a slow disk takes a block, the rings are taken all the same, and what has gathered is one write. Memory goes
  *	   back to the producers only when its events are in the file; a write that fails, anywhere in the queue, loses
  *	   nothing and stores nothing twice; a disk that does not answer is no progress.
- * Method  A recorder whose first write takes a few milliseconds; the writes of its queue's thread stand at a gate until the
- *	   test opens it, or fail. Nothing hangs on the clock but that the first write is slow.
+ * Method  A recorder whose first write takes a few milliseconds, and threads (pthread_create) that fill its rings; the
+ *	   writes of its queue's thread stand at a gate until the test opens it, or fail. Nothing hangs on the clock but that
+ *	   the first write is slow.
  */
 #include "capture_producers.h"
 
