@@ -296,13 +296,19 @@ static void count_nested(struct tw_hit_tls *t, struct tw_place *place, bool is_l
 	tw_progress_exit_nested(&t->thread->reader, entered);
 }
 
-static void count_late(struct tw_place *place, enum tw_thread_state state)
+static void count_late(struct tw_place *place, enum tw_thread_state state, bool has_end)
 {
 	/* PAIR bp.active: acquire; as in hit_inside(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
 
-	if (active)
-		tw_hit_count_pinned(place->gen[active - 1].sessions, state);
+	if (active) {
+		const struct tw_bp_generation *generation = &place->gen[active - 1];
+
+		tw_hit_count_pinned(generation->sessions, state);
+		/* Its end will not be seen either. */
+		if (has_end && !place->is_unwatched)
+			tw_hit_count_pinned(generation->sessions & (generation->returns | generation->exceptions), state);
+	}
 }
 
 static __attribute__((noinline, cold)) bool hit_unready(struct tw_place *place, struct tw_words w, void *frame,
@@ -318,7 +324,7 @@ static __attribute__((noinline, cold)) bool hit_unready(struct tw_place *place, 
 		return is_watched;
 	case TW_THREAD_IN_HIT: count_nested(&tw_hit_tls, place, w.is_local); return false;
 	case TW_THREAD_ENDED:
-	case TW_THREAD_BARRED: count_late(place, state); return false;
+	case TW_THREAD_BARRED: count_late(place, state, out != NULL); return false;
 	default: return false;
 	}
 }

@@ -196,10 +196,9 @@ static int continue_stream(struct recovery *recovery, const struct tw_source_str
 	ring->at.sequence = last->header.end_sequence;
 	memcpy(ring->at.told, last->header.lost, sizeof ring->at.told);
 	memcpy(ring->at.own, last->header.own, sizeof ring->at.own);
-	ring->at.stored_records = 0;
+	ring->at.stored_events = 0;
 	for (uint32_t i = 0; i < stream->block_count; i++)
-		ring->at.stored_records += blocks[i].header.event_count + blocks[i].header.switch_count +
-					blocks[i].header.own_count;
+		ring->at.stored_events += blocks[i].header.event_count;
 	return look_at_last_block(recovery, last, ring);
 }
 

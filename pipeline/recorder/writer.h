@@ -20,7 +20,7 @@ struct tw_writer_progress {
 	uint64_t run_seq;
 	uint64_t told[TW_RB_CAUSES];			    /* losses that stand in the blocks */
 	struct tw_format_own_time own[TW_FORMAT_OWN_KINDS]; /* that stands in the blocks */
-	uint64_t stored_records;			    /* TW_RB_OVERWRITE: how many were */
+	uint64_t stored_events;			    /* TW_RB_OVERWRITE: how many were */
 	uint32_t tracee_id;
 };
 
@@ -51,6 +51,14 @@ struct tw_writer_ring {
 	uint64_t last_ticks;
 	uint64_t last_head;
 };
+
+/* Is this the head of an event of the program?  Neither is what a ring or the library says between events. */
+static inline bool tw_writer_is_event(uint64_t head)
+{
+	unsigned kind = TW_RB_HEAD_KIND(head);
+
+	return kind != TW_EVENT_LOSS && kind != TW_EVENT_SWITCH && kind != TW_EVENT_OWN_TIME;
+}
 
 /* What the files hold of one image. */
 struct tw_writer_image {

@@ -11,7 +11,7 @@ void tw_writer_advance(struct tw_writer_progress *progress, const struct tw_bloc
 	progress->sequence = header->end_sequence;
 	progress->tracee_id = tracee.tracee_id;
 	progress->run_seq = tracee.run_seq;
-	progress->stored_records += header->event_count + header->switch_count + header->own_count;
+	progress->stored_events += header->event_count;
 	memcpy(progress->told, header->lost, sizeof progress->told);
 	memcpy(progress->own, header->own, sizeof progress->own);
 }

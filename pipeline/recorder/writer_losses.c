@@ -58,9 +58,7 @@ static void count_unstored_of(struct tw_writer *writer, uint32_t index)
 					    TW_BLOCK_RAW_BYTES_MAX, writer->raw, &end_pos)) > 0 ||
 			end_pos != pos)) {
 		for (int64_t at = 0; at < bytes; at += TW_RB_HEAD_BYTES(tw_record_head(writer->raw + at))) {
-			unsigned kind = TW_RB_HEAD_KIND(tw_record_head(writer->raw + at));
-
-			unstored += kind != TW_EVENT_LOSS && kind != TW_EVENT_SWITCH && kind != TW_EVENT_OWN_TIME;
+			unstored += tw_writer_is_event(tw_record_head(writer->raw + at));
 		}
 		left -= end_pos - pos < left ? end_pos - pos : left;
 		pos = end_pos;

@@ -15,18 +15,18 @@
 static uint64_t skip_stored(const struct tw_writer_ring *ring, const uint8_t *raw, uint64_t bytes,
 			    uint64_t *skipped)
 {
-	uint64_t at = 0, behind = 0, records = 0;
+	uint64_t at = 0, behind = 0, events = 0;
 
 	*skipped = 0;
-	if (!ring->at.stored_records)
+	if (!ring->last_head)
 		return 0;
 	while (at < bytes) {
 		uint64_t head = tw_record_head(raw + at);
 
-		records++;
+		events += tw_writer_is_event(head);
 		if (tw_get64(raw + at) == ring->last_ticks && head == ring->last_head) {
 			behind = at + TW_RB_HEAD_BYTES(head);
-			*skipped = records;
+			*skipped = events;
 		}
 		at += TW_RB_HEAD_BYTES(head);
 	}
@@ -65,7 +65,7 @@ static int tell_overwritten(struct tw_writer *writer, uint32_t index, uint64_t s
 
 	tw_writer_check_loss(writer, index);
 	memcpy(known, ring->at.told, sizeof known);
-	known[TW_RB_LOST_FULL] += ring->at.stored_records - skipped;
+	known[TW_RB_LOST_FULL] += ring->at.stored_events - skipped;
 	if (!tw_rb_untold_loss(shared, known, &loss) && !given_up)
 		return 0;
 	loss.lost[TW_RB_LOST_FULL] += given_up;
@@ -167,8 +167,10 @@ int tw_writer_give_up_ring(struct tw_writer *writer, uint32_t index)
 	}
 	for (uint64_t at = skip_stored(ring, writer->snapshot, (uint64_t)bytes, &skipped);
 	     at < (uint64_t)bytes;) {
-		at += TW_RB_HEAD_BYTES(tw_record_head(writer->snapshot + at));
-		given_up++;
+		uint64_t head = tw_record_head(writer->snapshot + at);
+
+		at += TW_RB_HEAD_BYTES(head);
+		given_up += tw_writer_is_event(head);
 	}
 	told = tell_overwritten(writer, index, skipped, given_up, 0);
 	return told < 0 ? told : 0;

@@ -145,7 +145,19 @@ static inline bool emit_call(struct tw_rb_producer *producer, uint32_t place, ui
 
 static inline bool emit_switch(struct tw_rb_producer *producer, uint32_t tracee, uint64_t run)
 {
-	return emit(producer, TW_EVENT_SWITCH, tracee, &run, 1);
+	/* No event, as the library's own are none. */
+	bool result = emit(producer, TW_EVENT_SWITCH, tracee, &run, 1);
+
+	producer->records--;
+	return result;
+}
+
+static inline bool emit_setup(struct tw_rb_producer *producer, uint64_t ticks)
+{
+	bool result = emit(producer, TW_EVENT_OWN_TIME, TW_OWN_TIME_SETUP, &ticks, 1);
+
+	producer->records--;
+	return result;
 }
 
 /* ---- captures made by hand: every tick and every byte as the test wants it ---- */

@@ -1,0 +1,175 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: of threads of odd kinds each call, and each end where ends are recorded, is an event or counted: hundreds at once and in
+# turn, detached ones that outlive the first, destructors that run after our own, the smallest stacks, coroutines that go from
+# thread to thread; dropped, waited for, and overwritten, also where the rings of threads that ended are given up.
+# Method: the program counts its calls; events and losses of the capture must be as many, or twice as many with --returns.
+build=$1
+. "$(dirname "$0")/lib.sh"
+
+cat >threads.c <<'C'
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+enum { COROUTINES = 32 };
+static atomic_long calls;
+static atomic_int go, done, taken[COROUTINES];
+static pthread_barrier_t all;
+static pthread_key_t key;
+static ucontext_t coroutines[COROUTINES], *back[COROUTINES];
+static int left[COROUTINES];
+static pthread_t threads[1000];
+
+__attribute__((noinline)) int leaf(int a)
+{
+	__asm__ volatile("" : "+r"(a));
+	return a;
+}
+
+static void call(int times)
+{
+	for (int i = 0; i < times; i++)
+		leaf(i);
+	calls += times;
+}
+
+static void *once(void *arg)
+{
+	pthread_barrier_wait(&all);
+	call(50);
+	return NULL;
+}
+
+static void *few(void *arg)
+{
+	call(50);
+	return NULL;
+}
+
+static void *outlive(void *arg)
+{
+	while (!go)
+		usleep(500);
+	call(100);
+	if (++done == 20) {
+		printf("calls %ld\n", (long)calls);
+		fflush(stdout);
+		_exit(0);
+	}
+	return NULL;
+}
+
+static void destroy(void *value)
+{
+	long rounds = (long)value;
+
+	call(7);
+	if (rounds > 1)
+		pthread_setspecific(key, (void *)(rounds - 1));
+}
+
+static void *leave(void *arg)
+{
+	pthread_setspecific(key, (void *)((long)arg % 5 + 1));
+	call((long)arg % 2 * 3);
+	return NULL;
+}
+
+static void body(int number)
+{
+	for (int i = 0; i < 40; i++) {
+		call(3);
+		swapcontext(&coroutines[number], back[number]);
+		call(2);
+	}
+	left[number] = 0;
+	swapcontext(&coroutines[number], back[number]);
+}
+
+static void *schedule(void *arg)
+{
+	ucontext_t own;
+
+	for (int i = 0, idle = 0; idle < COROUTINES; i = (i + 1) % COROUTINES) {
+		int is_free = 0;
+
+		idle = left[i] ? 0 : idle + 1;
+		if (!left[i] || !atomic_compare_exchange_strong(&taken[i], &is_free, 1))
+			continue;
+		if (left[i]) {
+			back[i] = &own;
+			call(1);
+			swapcontext(&own, &coroutines[i]);
+		}
+		taken[i] = 0;
+	}
+	return NULL;
+}
+
+static void run(void *(*function)(void *), long count, const pthread_attr_t *attr)
+{
+	for (long i = 0; i < count; i++)
+		if (pthread_create(&threads[i], attr, function, (void *)i))
+			exit(9);
+	for (long i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+}
+
+int main(int argc, char **argv)
+{
+	const char *kind = argv[1];
+	pthread_attr_t attr;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, strcmp(kind, "small") ? 1 << 16 : PTHREAD_STACK_MIN);
+	pthread_barrier_init(&all, NULL, 500);
+	if (!strcmp(kind, "once"))
+		run(once, 500, &attr);
+	for (int i = 0; !strcmp(kind, "turn") && i < 500; i++)
+		run(few, 1, &attr);
+	if (!strcmp(kind, "small"))
+		run(few, 50, &attr);
+	if (!strcmp(kind, "destroy")) {
+		pthread_key_create(&key, destroy);
+		run(leave, 100, &attr);
+	}
+	for (int i = 0; i < COROUTINES && !strcmp(kind, "coroutines"); i++) {
+		getcontext(&coroutines[i]);
+		coroutines[i].uc_stack.ss_sp = malloc(1 << 16);
+		coroutines[i].uc_stack.ss_size = 1 << 16;
+		makecontext(&coroutines[i], (void (*)(void))body, 1, i);
+		left[i] = 1;
+	}
+	if (!strcmp(kind, "coroutines"))
+		run(schedule, 4, &attr);
+	if (!strcmp(kind, "outlive")) {
+		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+		for (int i = 0; i < 20; i++)
+			pthread_create(&threads[i], &attr, outlive, NULL);
+		go = 1;
+		pthread_exit(NULL);
+	}
+	printf("calls %ld\n", (long)calls);
+	return 0;
+}
+C
+gcc -O1 -fpatchable-function-entry=9 -pthread -o threads threads.c || fail "no program"
+
+for kind in once turn outlive destroy small coroutines; do
+	for option in "" --returns "--on-full block --ring 64K" "--on-full overwrite --ring 1M --ring-cap 4M" \
+		"--returns --on-full overwrite --ring 64K --ring-cap 1M"; do
+		# shellcheck disable=SC2086
+		expect 0 "$tw" record -q --force -o a.tw $option -t _:leaf -- ./threads $kind
+		made=$(sed -n 's/^calls //p' out)
+		case $option in *--returns*) made=$((made * 2)) ;; esac
+		expect 0 "$tw" info --json a.tw
+		is "$(json 'd["events"] + sum(d["lost"].values())')" "$made" "events and losses of $kind $option: $(json 'd["lost"]')"
+	done
+done
+echo PASS
