@@ -434,6 +434,9 @@ int tw_writer_end_image(struct tw_writer *writer, uint32_t index, bool is_final)
 		error = tw_writer_definitions(writer, index);
 	if (!error)
 		error = tw_writer_tell_no_ring(writer, index);
+	/* That may have been the last of a segment whose time was over: only one that is open can say that it is the last. */
+	if (error >= 0)
+		error = tw_writer_definitions(writer, index);
 	if (error < 0)
 		return error;
 	if (refused - image->refused_told > TW_RB_LOST_MAX) {

@@ -10,6 +10,7 @@
 
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static void check_events(struct tw_capture *capture, struct account *account)
 {
@@ -106,6 +107,31 @@ static void losses_are_exact(void **state)
 	assert_int_equal(info.damaged_records, 0);
 	tw_capture_scan(capture, NULL, check_batch, &account);
 	assert_int_equal(account.lost, 50000 - emitted);
+	tw_capture_close(capture);
+	remove_capture(capture_path);
+}
+
+/* What is told at the very end may close a segment whose time is over: the capture is whole all the same. */
+static void the_last_segment_says_so(void **state)
+{
+	struct tw_recorder_options options = {.ring_bytes = 1 << 16, .segment_ns = 10000000};
+	struct tw_recorder *recorder = begin_recording(&options);
+	struct tw_capture_account account;
+	struct tw_recorder_stats stats;
+	struct tw_rb_producer producer;
+	struct tw_capture *capture;
+	struct program program;
+
+	begin_program(&program, tw_recorder_ring_set(recorder), 10);
+	assert_true(begin_thread(&program, &producer, 1));
+	assert_true(emit_call(&producer, 1, 0, with_noise(0, 0)));
+	assert_int_equal(tw_recorder_drain(recorder), 0);
+	tw_rs_count_no_ring(program.rs, tw_clock_ticks());
+	usleep(12000);
+	assert_int_equal(tw_recorder_finish(recorder, &stats), 0);
+	capture = open_capture();
+	tw_capture_account(capture, &account);
+	assert_true(account.is_complete);
 	tw_capture_close(capture);
 	remove_capture(capture_path);
 }
@@ -407,6 +433,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_come_back_exactly_once),
 		cmocka_unit_test(losses_are_exact),
+		cmocka_unit_test(the_last_segment_says_so),
 		cmocka_unit_test(every_rotated_segment_decodes_alone),
 		cmocka_unit_test(old_segments_go),
 		cmocka_unit_test(a_killed_process_is_drained_to_the_end),
