@@ -25,11 +25,18 @@ int tw_writer_init(struct tw_writer *writer)
 	return writer->definitions && writer->raw ? 0 : TW_ENOMEM;
 }
 
+static void forget_image(struct tw_writer_image *image)
+{
+	free(image->store.closed);
+	tw_writer_forget_names(image);
+	memset(image, 0, sizeof *image);
+}
+
 void tw_writer_fini(struct tw_writer *writer)
 {
 	/* No others: most of the table has never been touched. */
 	for (uint32_t i = 0; i < writer->images_seen; i++)
-		free(writer->images[i].store.closed);
+		forget_image(&writer->images[i]);
 	free(writer->definitions);
 	free(writer->raw);
 	free(writer->snapshot);
@@ -47,8 +54,7 @@ static enum tw_rs_image_state look_at_image(struct tw_writer *writer, uint32_t i
 		return state;
 	if (writer->images_seen <= index)
 		writer->images_seen = index + 1;
-	tw_writer_forget_names(image);
-	memset(image, 0, sizeof *image);
+	forget_image(image);
 	image->store.lease = from->lease;
 	image->store.process_start_time = from->process_start_time;
 	image->store.start_ticks = from->start_ticks;
