@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/sys.h"
 #include "ringbuf/backing.h"
+#include "ringbuf/guard.h"
 #include "ringbuf/inside.h"
 
 #include <stdio.h>
@@ -159,6 +160,7 @@ void tw_rs_unlink(struct tw_rs *rs)
 void tw_rs_destroy(struct tw_rs *rs)
 {
 	tw_rs_unlink(rs);
+	tw_rs_unguard(rs);
 	unmap_all(rs);
 	start(rs);
 }

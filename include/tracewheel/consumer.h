@@ -53,6 +53,8 @@ struct tw_recorder_options {
 				      progress */
 	bool follow_fork;          /* children of traced processes are traced */
 	bool leaves_memory; /* tw_recorder_finish() leaves the rings mapped, for a process that ends next: freeing them takes long */
+	bool guards_rings; /* handles SIGBUS where a program takes pages of its rings away: one recorder of a process that is
+			      nothing else */
 	bool allow_anonymous;   /* memory of this process where tmpfs refuses: sessions in one process only */
 	const char *config;     /* text for the agents, borrows; NULL: none */
 	const char *layouts;    /* for the agents: layouts of functions, borrows; NULL: none; see tw_recorder_question() */

@@ -12,6 +12,7 @@
 #include "base/sys.h"
 #include "base/vectors.h"
 #include "pipeline/recorder/recorder.h"
+#include "ringbuf/guard.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,6 +114,8 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 		recorder->writer.store.wake = wake_from_queue;
 		recorder->writer.store.wake_arg = &recorder->writer.rs;
 	}
+	if (options->guards_rings)
+		tw_rs_guard(&recorder->writer.rs);
 	recorder->started_ns = tw_clock_monotonic_ns();
 	tw_pace_init(&recorder->pace);
 	*out = recorder;

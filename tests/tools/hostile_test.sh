@@ -35,6 +35,11 @@ attack log
 is "$(json 'd["events"] + sum(d["lost"].values()) >= 60000')" True
 grep -q '1 names found no room' account || fail "record does not tell of a definition that is none"
 
+# Its pages are gone, and with them what the recorder had not read.
+attack cut
+is "$(json 'd["complete"], d["account"]["missing"]["rings"]["places"] > 0')" "False True" "what 'cut' damages"
+attack cut --on-full overwrite
+
 attack random
 attack random --on-full block --ring 64K
 attack random --on-full overwrite --ring 64K

@@ -44,6 +44,16 @@ void tw_account_not_created(int error, const char *path, bool may_replace)
 		tw_say("'%s' cannot be made: %s", path, tw_strerror(error));
 }
 
+void tw_account_dead_sets(void)
+{
+	unsigned count = tw_recover_list(NULL, NULL);
+	if (count)
+		tw_say("%u ring set%s of recordings that were cut off %s memory in /dev/shm; `tracewheel recover --list` shows %s, "
+		       "--clean removes %s.",
+		       count, count == 1 ? "" : "s", count == 1 ? "takes" : "take", count == 1 ? "it" : "them",
+		       count == 1 ? "it" : "them");
+}
+
 /* What would have kept the events of the cause that lost most; "" where nothing that can be asked for would. */
 static const char *advice(const struct tw_recorder_stats *stats, enum tw_recorder_policy policy)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* account.h - what a person is told when a recording has ended. */
+/* account.h - what a person is told when a recording begins, and when it has ended. */
 #ifndef TW_TOOLS_ACCOUNT_H
 #define TW_TOOLS_ACCOUNT_H
 
@@ -7,6 +7,8 @@
 
 /* How much was recorded, how fast, and what of it --keep has left. */
 void tw_account_events(const struct tw_recorder_stats *stats, const char *path, uint32_t segments_kept);
+/* At the start: memory in /dev/shm that recordings which were cut off have left, and nobody gives back. */
+void tw_account_dead_sets(void);
 /* Why there is no capture. */
 void tw_account_not_created(int error, const char *path, bool may_replace);
 /* What went wrong: said even when quiet. */

@@ -148,6 +148,8 @@ static bool start(struct tw_late *late)
 {
 	sigset_t all, before;
 	sigfillset(&all);
+	/* Whose files a program has cut short. */
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	__atomic_store_n(&late->is_done, 0, __ATOMIC_RELAXED);
 	late->is_running = pthread_create(&late->thread, NULL, answer, late) == 0;

@@ -460,17 +460,6 @@ static void say_what_is_missing(const struct request *request, const struct tw_r
 		       "traced in a program.");
 }
 
-/* Memory that nobody gives back: those who never look for it are told. */
-static void tell_of_the_dead(void)
-{
-	unsigned count = tw_recover_list(NULL, NULL);
-	if (count)
-		tw_say("%u ring set%s of recordings that were cut off %s memory in /dev/shm; `tracewheel recover --list` shows %s, "
-		       "--clean removes %s.",
-		       count, count == 1 ? "" : "s", count == 1 ? "takes" : "take", count == 1 ? "it" : "them",
-		       count == 1 ? "it" : "them");
-}
-
 /* ---- the recording ---- */
 
 /* The whole life of a recorder; answers the exit code. */
@@ -482,11 +471,12 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 		return TW_EXIT_NOT_STARTED;
 	}
 	if (!request->is_quiet)
-		tell_of_the_dead();
+		tw_account_dead_sets();
 	struct tw_recorder *recorder;
 	request->recorder.config = request->config.text;
 	request->recorder.layouts = request->arguments.layouts.text;
 	request->recorder.leaves_memory = true;
+	request->recorder.guards_rings = true;
 	tw_launch_ignore_signals();
 	/* First of all: who is interrupted from here on leaves a whole capture, or none. */
 	tw_watch_signals();

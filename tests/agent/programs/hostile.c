@@ -15,6 +15,7 @@
  * log		a definition that is none
  * table	a ring that lies outside of the file
  * holes	takes the pages of all files away (MADV_REMOVE)
+ * cut		cuts the file of its image short, before it drops its rights
  * nothing	does not write
  *
  * First three threads make calls of strtol(), and it prints how many.  While it writes it calls nothing that is traced: what
@@ -40,6 +41,7 @@ struct piece {
 	unsigned long offset; /* in its file */
 };
 static struct piece control, head, definitions, rings[PIECES_MAX];
+static char image_path[512];
 static unsigned ring_count;
 static uint64_t state;
 static pthread_barrier_t both;
@@ -87,9 +89,10 @@ static int find_memory(void)
 			control = piece;
 		else if (!strstr(line, "/image-"))
 			continue;
-		else if (!offset)
+		else if (!offset) {
 			head = piece;
-		else if (!definitions.at || offset < definitions.offset) {
+			sscanf(line, "%*s %*s %*s %*s %*s %511s", image_path);
+		} else if (!definitions.at || offset < definitions.offset) {
 			if (definitions.at && ring_count < PIECES_MAX)
 				rings[ring_count++] = definitions;
 			definitions = piece;
@@ -201,6 +204,8 @@ int main(int argc, char **argv)
 	pthread_barrier_wait(&both);
 	if (!find_memory())
 		return 3;
+	if (!strcmp(argv[1], "cut") && truncate(image_path, PAGE))
+		return 5;
 	if (getuid() == 0 && (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
 		return 4;
 	printf("calls %d of user %d\n", THREADS * CALLS, (int)geteuid());

@@ -91,7 +91,7 @@ static const char *find_rings(void)
 int main(void)
 {
 	const char *rings = find_rings();
-	unsigned own, found, opened = 0;
+	unsigned own, reached, found, opened = 0;
 	int status = 0;
 	pid_t child;
 
@@ -100,7 +100,8 @@ int main(void)
 	for (int i = 0; i < 2000; i++)
 		strtol(text, NULL, (int)(hidden ^ mask));
 	own = look();
-	printf("parent %u\n", own);
+	reached = rings ? opens(rings) : 0;
+	printf("parent %u, opened %u\n", own, reached);
 	fflush(stdout);
 	child = fork();
 	if (child == 0) {
@@ -119,5 +120,5 @@ int main(void)
 	}
 	waitpid(child, &status, 0);
 	/* The parent's ring may have been drained, but what was in it is not wiped. */
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 && own ? 0 : 1;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 && own && reached > 2 ? 0 : 1;
 }
