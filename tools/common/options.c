@@ -232,21 +232,17 @@ int tw_options_next(struct tw_options *options)
 		key = getopt_long(options->argc, options->argv, table->shorts, table->longs, NULL);
 		options->value = optarg;
 	} while (take_own(options, key, &answer) && !answer);
-	if (answer)
-		return answer;
-	if (key == -1) {
-		options->index = optind;
-		free(table);
-		options->table = NULL;
-		return TW_OPTIONS_END;
-	}
-	if (key == ':')
-		tw_usage(options->command, "%s wants a value.", options->argv[optind - 1]);
-	else if (key == '?')
-		say_unknown(options, table, options->argv[optind - 1]);
-	else
+	if (!answer && key != -1 && key != ':' && key != '?')
 		return key;
-	return TW_OPTIONS_BAD;
+	if (!answer && key == ':')
+		tw_usage(options->command, "%s wants a value.", options->argv[optind - 1]);
+	else if (!answer && key == '?')
+		say_unknown(options, table, options->argv[optind - 1]);
+	/* Here it ends. */
+	options->index = optind;
+	free(table);
+	options->table = NULL;
+	return answer ? answer : key == -1 ? TW_OPTIONS_END : TW_OPTIONS_BAD;
 }
 
 int tw_options_exit(int answer)
