@@ -17,7 +17,7 @@ static const struct tw_option options_table[] = {
 	 "text for people (default), Erlang's trace messages, one JSON\n"
 	 "object a line (docs/json.md), or a timeline for Perfetto\n"
 	 "(ui.perfetto.dev), chrome://tracing and speedscope"},
-	{KEY_TREE, "tree", NULL, "text: calls indented by depth, with durations"},
+	{KEY_TREE, "tree", NULL, "text: calls indented by depth, with durations; ? where its end was not seen or a loss lies in it, > where it began before --from"},
 	{KEY_SETUPS, "setups", NULL, "list the set-up of threads and rings too, which is taken off times"},
 	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
 	 "in Erlang terms: none, nanoseconds, or {MegaSecs,Secs,MicroSecs};\n"
