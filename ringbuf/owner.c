@@ -241,6 +241,16 @@ uint32_t tw_rs_look(struct tw_rs *rs)
 	return rs->ring_count;
 }
 
+bool tw_rs_is_unwakeable(const struct tw_rs *rs)
+{
+	for (uint32_t i = 0; i < rs->image_count; i++) {
+		/* RELAXED rs.unwakeable: a lone word, set once in the life of an image. */
+		if (rs->images[i].state == TW_RS_IMAGE_LIVE && tw_load_relaxed(&tw_rs_head(rs, i)->unwakeable))
+			return true;
+	}
+	return false;
+}
+
 bool tw_rs_is_anybody_there(const struct tw_rs *rs)
 {
 	for (uint32_t i = 0; i < rs->image_count; i++) {

@@ -294,7 +294,7 @@ bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw
 	tw_rb_producer_set_present(producer, present_bytes(rs, index));
 	write_claim(rs, shared, who);
 	producer->owner_wake = &rs->control->wake;
-	producer->owner_unwakeable = &rs->control->unwakeable;
+	producer->owner_unwakeable = &rs->own.head->unwakeable;
 	set_growth(rs, producer);
 	producer->live_word = tw_rs_ring_word(TW_RB_LIVE, shared->lease);
 	set_state(rs, index, producer->live_word);

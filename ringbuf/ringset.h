@@ -118,7 +118,7 @@ struct tw_rs_control {
 	/* Written by members. */
 	TW_CACHELINE_ALIGNED _Atomic uint32_t wanted_count; /* rings and slots refused since the owner last looked */
 	_Atomic uint32_t wake;				    /* a futex: members raise it to have the owner look at once */
-	_Atomic uint32_t unwakeable;			    /* a member may not wake the owner: then it looks often */
+	uint32_t reserved;
 	_Atomic uint32_t delivery_wanted;		    /* take all that is committed now; PAIR rs.delivery */
 	_Atomic uint32_t layouts_wanted;		    /* look what I have opened; PAIR rs.layouts_wanted */
 	_Atomic uint32_t slot_count;			    /* slots that have been in use: a bound for looks at them */
@@ -159,6 +159,7 @@ struct tw_rs_image_head {
 	_Atomic uint64_t no_ring_first_ticks;
 	_Atomic uint64_t no_ring_last_ticks;
 	_Atomic uint32_t ring_waiters;
+	_Atomic uint32_t unwakeable; /* a thread may not wake the owner, which looks often as long as the image lives */
 	/* Written by the owner. */
 	TW_CACHELINE_ALIGNED _Atomic uint32_t recycled; /* rings given back; a futex */
 	TW_CACHELINE_ALIGNED struct tw_rs_ring rings[TW_RS_IMAGE_RINGS_MAX];
@@ -567,7 +568,8 @@ void tw_rs_populate_ahead(struct tw_rs *rs, uint32_t slot);
 /* Memory for the whole of each ring that is in use, of an image whose threads may make no system calls. */
 void tw_rs_populate_for(struct tw_rs *rs, uint32_t slot);
 
-/* Does an image live, as far as the owner knows, or is one being made?  tw_rs_image_reap() finds out who has died. */
+/* Is there a living image that may not wake the owner?  One that lives, as far as the owner knows, or is being made? */
+bool tw_rs_is_unwakeable(const struct tw_rs *rs);
 bool tw_rs_is_anybody_there(const struct tw_rs *rs);
 
 /* Images that could not be traced, for all causes together. */

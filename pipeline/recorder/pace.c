@@ -22,11 +22,8 @@ uint64_t tw_pace_longest_ns(const struct tw_writer *writer, bool has_failed, uin
 	const struct tw_store *store = &writer->store;
 	uint64_t longest = !store->stats.images_alive ? IDLE_NS : QUIET_NS;
 
-	/*
-	 * The reader of a stream waits for its marks.
-	 * RELAXED rs.unwakeable: a lone word, set once for ever.
-	 */
-	if (store->is_stream || tw_load_relaxed(&writer->rs.control->unwakeable))
+	/* The reader of a stream waits for its marks. */
+	if (store->is_stream || tw_rs_is_unwakeable(&writer->rs))
 		return LIVE_NS;
 	if (has_failed)
 		return TW_PACE_RETRY_NS;

@@ -197,6 +197,28 @@ static void positions_that_no_producer_writes_are_refused(void **state)
 	free(shared);
 }
 
+/* A process under a filter, which no other has to be looked at often for. */
+static void who_cannot_wake_the_owner_is_known_while_it_lives(void **state)
+{
+	const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 22 };
+	struct tw_rs rs;
+	struct tw_rb_producer producer;
+	struct tw_rs_claim who = { 0 };
+	uint32_t image;
+
+	assert_int_equal(tw_rs_create(&rs, &options), 0);
+	assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
+	assert_true(tw_rs_ring_claim(&rs, &who, &producer));
+	tw_rs_look(&rs);
+	assert_false(tw_rs_is_unwakeable(&rs));
+	tw_store_relaxed(producer.owner_unwakeable, 1);
+	assert_true(tw_rs_is_unwakeable(&rs));
+	tw_rs_image_end(&rs, image);
+	tw_rs_look(&rs);
+	assert_false(tw_rs_is_unwakeable(&rs));
+	tw_rs_destroy(&rs);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -204,6 +226,7 @@ int main(void)
 		cmocka_unit_test(a_claim_says_all_that_it_was_asked_to),
 		cmocka_unit_test(a_place_that_comes_again_begins_with_nothing),
 		cmocka_unit_test(positions_that_no_producer_writes_are_refused),
+		cmocka_unit_test(who_cannot_wake_the_owner_is_known_while_it_lives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
