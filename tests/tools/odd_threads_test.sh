@@ -168,8 +168,11 @@ for kind in once turn outlive destroy small coroutines; do
 		expect 0 "$tw" record -q --force -o a.tw $option -t _:leaf -- ./threads $kind
 		made=$(sed -n 's/^calls //p' out)
 		case $option in *--returns*) made=$((made * 2)) ;; esac
+		cp err said
 		expect 0 "$tw" info --json a.tw
-		is "$(json 'd["events"] + sum(d["lost"].values())')" "$made" "events and losses of $kind $option: $(json 'd["lost"]')"
+		read -r all no_ring <<<"$(json 'd["events"] + sum(d["lost"].values()), d["lost"]["no_ring"]' | tr -d '(,)')"
+		is "$all" "$made" "events and losses of $kind $option"
+		[ "$no_ring" = 0 ] || grep -q 'LOST.*no_ring' said || fail "$kind $option: threads that found no ring: $(cat said)"
 	done
 done
 echo PASS

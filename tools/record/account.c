@@ -57,8 +57,9 @@ void tw_account_dead_sets(void)
 /* What would have kept the events of the cause that lost most; "" where nothing that can be asked for would. */
 static const char *advice(const struct tw_recorder_stats *stats, enum tw_recorder_policy policy)
 {
-	unsigned worst = 0;
-	for (unsigned cause = 1; cause < TW_LOST_CAUSES; cause++)
+	/* Of a ring that is written over, full is what was asked for. */
+	unsigned first = policy == TW_RECORDER_OVERWRITE ? 1 : 0, worst = first;
+	for (unsigned cause = first; cause < TW_LOST_CAUSES; cause++)
 		if (stats->lost[cause] > stats->lost[worst])
 			worst = cause;
 	if (stats->unstored)
@@ -80,7 +81,12 @@ void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, 
 	char text[256] = "", figure[TW_FIGURE_BYTES];
 	uint64_t lost = 0;
 	int used = 0;
+	if (policy == TW_RECORDER_OVERWRITE && stats->lost[TW_LOST_FULL])
+		tw_say("%s older events gave way to newer ones, as --on-full overwrite asks.",
+		       tw_figure_count(figure, stats->lost[TW_LOST_FULL]));
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
+		if (cause == TW_LOST_FULL && policy == TW_RECORDER_OVERWRITE)
+			continue;
 		if (stats->lost[cause])
 			used += snprintf(text + used, sizeof text - (size_t)used, "%s %s %s", lost ? "," : "",
 					 tw_lost_cause_name(cause),
@@ -88,9 +94,7 @@ void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, 
 		lost += stats->lost[cause];
 	}
 	tw_figure_count(figure, lost);
-	if (lost && policy == TW_RECORDER_OVERWRITE)
-		tw_say("%s older events gave way to newer ones, as --on-full overwrite asks.", figure);
-	else if (lost && !path)
+	if (lost && !path)
 		tw_say(stats->write_errors ? "LOST %s events:%s." : "LOST %s events:%s. `tracewheel print` shows where.", figure, text);
 	else if (lost)
 		tw_say("LOST %s events:%s. `tracewheel report %s` shows where%s.", figure, text,
