@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	What is kept of a watched call lies in its own entry and in no other; the shadow of a stack is there for every
+ * Goal	What is kept of a watched call lies in its own entry and in no other, and tail calls add to it; the shadow of a stack is there for every
  *	thread that asks at the same time for the first time.
  * Method	Slots next to each other in memory that is no stack, opened in each way, with the neighbours' entries
  *	compared word by word; threads (pthread_create) that ask for the shadow of one fresh chunk after another at once.
@@ -89,6 +89,30 @@ static void an_entry_is_written_by_its_own_slot_only(void **state)
 	}
 }
 
+/* Of calls that end together one may want to hear of exceptions: then the stub is the one that unwinders stop at. */
+static void a_tail_call_that_hears_of_exceptions_is_heard(void **state)
+{
+	uint64_t *slot = memory + CHUNK_BYTES / 16;
+	tw_return_word words[TW_RETURNS_LONG_WORDS];
+	const char *reason, *way;
+
+	if (tw_returns_init(&reason) != 0)
+		skip();
+	fill(words, 1);
+	assert_true(tw_returns_has_shadow(slot) || tw_returns_map(slot));
+	for (int is_catching = 0; is_catching < 2; is_catching++) {
+		memset(tw_returns_entry(slot), 0, sizeof(struct tw_return_entry));
+		*slot = 0x1234;
+		assert_true(tw_returns_open(slot, words, false, is_catching, &way));
+		assert_ptr_equal((void *)*slot, is_catching ? tw_return_stub_catching : tw_return_stub);
+		assert_true(tw_returns_open(slot, words, false, false, &way));
+		assert_ptr_equal((void *)*slot, is_catching ? tw_return_stub_catching : tw_return_stub);
+		assert_true(tw_returns_open(slot, words, false, true, &way));
+		assert_ptr_equal((void *)*slot, tw_return_stub_catching);
+		assert_int_equal(tw_returns_count(tw_returns_entry(slot)), 3);
+	}
+}
+
 static _Atomic unsigned arrived;
 static unsigned missing[THREADS];
 
@@ -133,6 +157,7 @@ static void the_shadow_is_there_for_all_who_ask_first(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_tail_call_that_hears_of_exceptions_is_heard),
 		cmocka_unit_test(an_entry_is_written_by_its_own_slot_only),
 		cmocka_unit_test(the_shadow_is_there_for_all_who_ask_first),
 	};
