@@ -153,6 +153,25 @@ static void a_place_that_comes_again_begins_with_nothing(void **state)
 	tw_rs_destroy(&rs);
 }
 
+/* Where there is room for one of its own size only, a ring stays what it is. */
+static void a_ring_grows_or_stays(void **state)
+{
+	const struct tw_rs_options options = { .ring_bytes = 1 << 17, .cap_bytes = 320 << 10 };
+	struct tw_rs_claim who = { 0 };
+	struct tw_rb_producer producer;
+	struct tw_rs rs;
+	uint32_t image;
+
+	assert_int_equal(tw_rs_create(&rs, &options), 0);
+	assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
+	assert_true(tw_rs_ring_claim(&rs, &who, &producer));
+	assert_int_equal(producer.mask + 1, TW_RS_FIRST_RING_BYTES);
+	assert_false(tw_rs_ring_grow(&rs, &producer));
+	assert_int_equal(tw_rs_look(&rs), 1);
+	assert_int_equal(atomic_load(&rs.control->used_bytes), TW_RS_FIRST_RING_BYTES + TW_PAGE_BYTES);
+	tw_rs_destroy(&rs);
+}
+
 /* ---- a damaged overwriting ring ---- */
 
 static void positions_that_no_producer_writes_are_refused(void **state)
@@ -225,6 +244,7 @@ int main(void)
 		cmocka_unit_test(rings_are_taken_back_from_the_dead_only),
 		cmocka_unit_test(a_claim_says_all_that_it_was_asked_to),
 		cmocka_unit_test(a_place_that_comes_again_begins_with_nothing),
+		cmocka_unit_test(a_ring_grows_or_stays),
 		cmocka_unit_test(positions_that_no_producer_writes_are_refused),
 		cmocka_unit_test(who_cannot_wake_the_owner_is_known_while_it_lives),
 	};

@@ -302,24 +302,6 @@ static void no_call_is_needed_where_the_owner_or_the_process_came_before(void **
 	}
 }
 
-/* Where there is room for one of its own size only, a ring stays what it is. */
-static void a_ring_grows_or_stays(void **state)
-{
-	struct tw_rs_claim who = { 0 };
-	struct tw_rb_producer producer;
-	struct tw_rs rs;
-	uint32_t image;
-
-	create(&rs, 320 << 10, 1 << 17);
-	assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
-	assert_true(tw_rs_ring_claim(&rs, &who, &producer));
-	assert_int_equal(producer.mask + 1, TW_RS_FIRST_RING_BYTES);
-	assert_false(tw_rs_ring_grow(&rs, &producer));
-	assert_int_equal(tw_rs_look(&rs), 1);
-	assert_int_equal(atomic_load(&rs.control->used_bytes), TW_RS_FIRST_RING_BYTES + TW_PAGE_BYTES);
-	tw_rs_destroy(&rs);
-}
-
 static void the_last_quarter_is_for_first_rings(void **state)
 {
 	struct tw_rs_claim who = { 0 };
@@ -784,7 +766,6 @@ int main(void)
 		cmocka_unit_test(a_full_ring_gives_way_to_a_larger_one),
 		cmocka_unit_test(memory_comes_as_a_ring_is_filled),
 		cmocka_unit_test(no_call_is_needed_where_the_owner_or_the_process_came_before),
-		cmocka_unit_test(a_ring_grows_or_stays),
 		cmocka_unit_test(the_last_quarter_is_for_first_rings),
 		cmocka_unit_test(a_member_maps_what_it_uses),
 		cmocka_unit_test(a_child_reaches_nothing_of_its_parent),
