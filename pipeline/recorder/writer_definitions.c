@@ -51,35 +51,42 @@ void tw_writer_forget_names(struct tw_writer_image *image)
 	image->names = NULL;
 }
 
-/* Room for the id in a table whose new entries are zeros. */
-static bool make_room(void **table, uint32_t *room, uint32_t id, size_t size)
+/* The table with room for the id, where new entries are zeros; NULL: there is none, and the table is as it was. */
+static void *make_room(void *table, uint32_t *room, uint32_t id, size_t size)
 {
 	uint32_t wanted = id < 1024 ? 1024 : id + id / 2;
 	uint8_t *more;
 
 	if (id < *room)
-		return true;
+		return table;
 	if (id >= IDS_MAX)
-		return false;
-	more = realloc(*table, wanted * size);
+		return NULL;
+	more = realloc(table, wanted * size);
 	if (!more)
-		return false;
+		return NULL;
 	memset(more + *room * size, 0, (wanted - *room) * size);
-	*table = more;
 	*room = wanted;
-	return true;
+	return more;
 }
 
 static struct place *place_of(struct tw_writer_names *names, uint32_t id)
 {
-	return make_room((void **)&names->places, &names->place_room, id, sizeof *names->places) ? &names->places[id] : NULL;
+	struct place *table = make_room(names->places, &names->place_room, id, sizeof *names->places);
+
+	if (!table)
+		return NULL;
+	names->places = table;
+	return &table[id];
 }
 
 static struct function *function_of(struct tw_writer_names *names, uint32_t id)
 {
-	return make_room((void **)&names->functions, &names->function_room, id, sizeof *names->functions)
-		       ? &names->functions[id]
-		       : NULL;
+	struct function *table = make_room(names->functions, &names->function_room, id, sizeof *names->functions);
+
+	if (!table)
+		return NULL;
+	names->functions = table;
+	return &table[id];
 }
 
 /*
