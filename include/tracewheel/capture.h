@@ -3,14 +3,14 @@
  * capture.h - read a capture: what it holds, its events in order, its definitions.
  *
  * A capture is a directory NAME.tw/ (docs/format.md).  It may be complete, cut off, damaged or still
- * being written; what can be read is read, and everything that could not is named (damage) or counted
- * (loss).  Nothing in a file is trusted.  Files are read with pread(), never mapped.
+ * being written; every readable part is read, and everything else is named (damage) or counted (loss).  Nothing in a
+ * file is trusted.  Files are read with pread(), never mapped.
  *
  *	tw_capture_open -> info, streams, images, definitions
  *	                -> tw_capture_events_create -> tw_capture_events_next ... in order, merged
  *	                -> tw_capture_scan: every block as it comes, several times faster
  *
- * Threads    a struct tw_capture and what was made of it belong to one thread at a time; different
+ * Threads    a struct tw_capture and the objects made from it belong to one thread at a time; different
  *            captures are independent.  Worker threads are started inside and end with their object.
  * Ownership  everything that is not an out-parameter of a create or open call is lent: until
  *            tw_capture_close(), or where said until the next call.
@@ -35,17 +35,17 @@ extern "C" {
 
 /* Why events were lost, in the order of every array `lost` in this interface. */
 enum tw_lost_cause {
-	TW_LOST_FULL,    /* the ring was full, or the disk; of ends of tail calls also the memory of their process */
+	TW_LOST_FULL,    /* the ring or the disk was full; for ends of tail calls also the memory of their process */
 	TW_LOST_TOO_BIG, /* the event was larger than a record may be */
-	TW_LOST_NESTED,  /* it arose in a signal handler inside an event of the same thread */
-	TW_LOST_NO_RING, /* its thread got no ring */
+	TW_LOST_NESTED,  /* the event arose in a signal handler that interrupted another event of the same thread */
+	TW_LOST_NO_RING, /* the thread of the event got no ring */
 	TW_LOST_CAUSES
 };
 
 /* "full", "too_big", "nested", "no_ring"; "unknown" for anything else. */
 const char *tw_lost_cause_name(unsigned cause);
 
-/* What an event is; the numbers are those of docs/format.md. */
+/* Kinds of events; the numbers are those of docs/format.md. */
 enum tw_capture_kind {
 	TW_CAPTURE_LOSS = 1,
 	TW_CAPTURE_SWITCH = 2,
@@ -53,8 +53,8 @@ enum tw_capture_kind {
 	TW_CAPTURE_RETURN_FROM = 4,
 	TW_CAPTURE_EXCEPTION_FROM = 5,
 	TW_CAPTURE_RETURN_TO = 6,
-	TW_CAPTURE_STACK = 7, /* of the call before it in its stream: return addresses, the innermost first */
-	TW_CAPTURE_OWN_TIME = 8, /* no event of the program: tw_capture_own_ns(); comes only where it is asked for */
+	TW_CAPTURE_STACK = 7, /* stack of the preceding call in its stream: return addresses, the innermost first */
+	TW_CAPTURE_OWN_TIME = 8, /* not an event of the program: tw_capture_own_ns(); delivered only on request */
 	TW_CAPTURE_TERM_FIRST = 16, /* and above: terms as payload, but for gc_* */
 	TW_CAPTURE_SEND = 16,
 	TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS = 17,
@@ -88,42 +88,41 @@ enum tw_capture_kind {
 struct tw_capture;
 
 struct tw_capture_options {
-	uint32_t workers; /* decoding threads beside the caller; 0: as many as the machine has processors, at
-			     most 8 */
+	uint32_t workers; /* decoding threads beside the caller; 0: one for each processor, at most 8 */
 	bool no_workers;  /* decode in the calling thread only */
 };
 
 /*
  * tw_capture_open - read the index of a capture.
  *
- * @path	of the directory NAME.tw.
+ * @path	the directory NAME.tw.
  * @options	borrows; NULL: the defaults.
  * @out		gives: tw_capture_close() ends it.
  *
  * Reads headers and indexes, no events.  Damaged segments do not fail the call: tw_capture_damage().
- * Errors: TW_ENOENT, TW_EFORMAT (no segment in it that can be read), TW_EVERSION, TW_EPERM, TW_EIO,
- * TW_ENOMEM.
+ * Errors: TW_ENOENT, TW_EFORMAT (it holds no readable segment), TW_EVERSION, TW_EPERM, TW_EIO, TW_ENOMEM.
  */
 int tw_capture_open(const char *path, const struct tw_capture_options *options, struct tw_capture **out);
 /*
- * tw_capture_open_stream - read a capture while it comes, from a pipe, a socket or a file (docs/format.md, "Streams").
+ * tw_capture_open_stream - read a capture as it arrives, from a pipe, a socket or a file (docs/format.md, "Streams").
  *
- * @fd		borrows until tw_capture_close(): read from where it stands, and never sought in.
+ * @fd		borrows until tw_capture_close(): read from its present offset, never seeked.
  *
  * Waits for the beginning of the stream.  Images, streams, definitions and the numbers of tw_capture_info() grow while
- * events are read; pointers to definitions stay good.  One tw_capture_events at a time: tw_capture_events_next() gives
- * what has come, and waits while there is nothing; 0 is the end of the stream.  No tw_capture_scan() (TW_ENOTSUP).
- * Errors: TW_EFORMAT (no stream), TW_EVERSION, TW_EIO, TW_ENOMEM.
+ * events are read; pointers to definitions stay valid.  Only one tw_capture_events may exist at a time:
+ * tw_capture_events_next() returns the events that have arrived and waits while there are none; 0 is the end of the
+ * stream.  tw_capture_scan() is not supported (TW_ENOTSUP).
+ * Errors: TW_EFORMAT (not a stream), TW_EVERSION, TW_EIO, TW_ENOMEM.
  */
 int tw_capture_open_stream(int fd, struct tw_capture **out);
 /*
- * tw_capture_open_stream_file - read a stream that lies whole in a file, as if it were a capture's directory.
+ * tw_capture_open_stream_file - read a stream stored in a file, as if it were a capture directory.
  *
- * @fd		borrows until return: a regular file, read from its beginning on; never sought in.
+ * @fd		borrows until return: a regular file, read from its beginning; its offset is not moved.
  * @options	borrows; NULL: the defaults.
  *
- * Events may be read as often as wanted, and tw_capture_scan() works.  A stream that was cut off is a damaged capture.
- * Errors: TW_EFORMAT (no stream), TW_EVERSION, TW_ENOTSUP (no regular file), TW_EIO, TW_ENOMEM.
+ * Events may be read any number of times, and tw_capture_scan() works.  A stream that was cut off is a damaged capture.
+ * Errors: TW_EFORMAT (not a stream), TW_EVERSION, TW_ENOTSUP (not a regular file), TW_EIO, TW_ENOMEM.
  */
 int tw_capture_open_stream_file(int fd, const struct tw_capture_options *options, struct tw_capture **out);
 void tw_capture_close(struct tw_capture *capture);
@@ -131,52 +130,52 @@ void tw_capture_close(struct tw_capture *capture);
 /* ---- what it holds ---- */
 
 struct tw_capture_info {
-	uint64_t events; /* that can be read: calls, returns, terms; without losses and switches;
-			  * damaged blocks are found, and taken off, when they are read */
-	uint64_t lost[TW_LOST_CAUSES]; /* in what is here: not before the oldest segment that is kept */
-	uint64_t damaged_records;  /* known by sequence numbers to be in what cannot be read */
+	uint64_t events; /* readable events: calls, returns, terms; without losses and switches; damaged blocks are
+			  * subtracted when they are read */
+	uint64_t lost[TW_LOST_CAUSES]; /* in the segments present: losses before the oldest kept segment are not included */
+	uint64_t damaged_records;  /* records in unreadable parts, known by their sequence numbers */
 	uint64_t file_bytes;       /* of all segments */
 	uint64_t raw_bytes;        /* of the records before encoding */
 	uint64_t start_ns;         /* of the first event */
-	uint64_t zero_ns;          /* of the recording's first event, which may have been removed: times are shown from there */
+	uint64_t zero_ns;          /* of the recording's first event, even if removed: views show times from there */
 	uint64_t end_ns;           /* of the last */
 	uint64_t start_wall_ns;    /* CLOCK_REALTIME at start_ns, since 1970 */
-	uint64_t duplicate_blocks; /* stored twice by a recovery, shown once */
+	uint64_t duplicate_blocks; /* blocks that a recovery stored twice; shown once */
 	uint32_t segments;
 	uint32_t blocks;
 	uint32_t images;
-	uint32_t threads; /* kernel threads that recorded anything: two that had one number in turn are two */
+	uint32_t threads; /* kernel threads that recorded anything; two threads that reused one number count as two */
 	uint32_t streams;
 	uint32_t modules;
 	uint32_t functions;
 	uint32_t places;
 	uint32_t damages;
-	bool is_complete; /* nothing but counted losses is missing: tw_capture_account() */
-	/* Nothing in it ends or lasts (returns, exceptions, garbage collections), as is known without reading events; may be false all the same. */
+	bool is_complete; /* only counted losses are missing: tw_capture_account() */
+	/* Known without reading events: it has no returns, exceptions or garbage collections.  May be false all the same. */
 	bool has_moments_only;
-	bool is_live;     /* a recording owns it, or died without clearing up: tw_recover() */
+	bool is_live;     /* a recording owns it, or died without cleaning up: tw_recover() */
 };
 void tw_capture_info(const struct tw_capture *capture, struct tw_capture_info *out);
 
 /*
- * Why something that was made is not in the capture.  The first four are those of enum tw_lost_cause: counted in the
- * program at the moment and place of the loss.
+ * Why an event or a definition is missing from the capture.  The first four are those of enum tw_lost_cause: the
+ * program counts them at the moment and place of the loss.
  */
 enum tw_missing_cause {
 	TW_MISSING_FULL,
 	TW_MISSING_TOO_BIG,
 	TW_MISSING_NESTED,
 	TW_MISSING_NO_RING,
-	TW_MISSING_OVERWRITTEN, /* older events that gave way to newer ones, as a flight recorder's do; then not among `full` */
-	TW_MISSING_REMOVED,	/* in the oldest segments, which the recorder removed as it was asked to (--keep) */
-	TW_MISSING_SEGMENTS,	/* in segments that are not here */
-	TW_MISSING_DAMAGED,	/* in parts of files that cannot be read */
-	TW_MISSING_RINGS,	/* in rings that made no sense: the program wrote into them */
-	TW_MISSING_CUT,		/* behind the end of a segment that was never closed */
-	TW_MISSING_UNSTORED,	/* what a full disk did not take */
-	TW_MISSING_PROCESSES,	/* of processes that were not traced: places is their number */
-	TW_MISSING_NAMES,	/* definitions that found no room: the events are here, as numbers; places is how many */
-	TW_MISSING_WENT_ON,	/* what processes did that still ran when the recording ended; places is their number */
+	TW_MISSING_OVERWRITTEN, /* older events overwritten by newer ones (flight recorder); not counted as `full` then */
+	TW_MISSING_REMOVED,	/* in the oldest segments, which the recorder removed on request (--keep) */
+	TW_MISSING_SEGMENTS,	/* in segments that are absent */
+	TW_MISSING_DAMAGED,	/* in unreadable parts of files */
+	TW_MISSING_RINGS,	/* in corrupted rings: the program wrote into them */
+	TW_MISSING_CUT,		/* beyond the end of a segment that was never closed */
+	TW_MISSING_UNSTORED,	/* records that a full disk did not store */
+	TW_MISSING_PROCESSES,	/* events of processes that were not traced; places is the number of processes */
+	TW_MISSING_NAMES,	/* definitions that found no space: events show ids only; places is their number */
+	TW_MISSING_WENT_ON,	/* events of processes that outlived the recording; places is the number of processes */
 	TW_MISSING_CAUSES
 };
 /* "full" ... "went_on"; "unknown" for anything else. */
@@ -184,16 +183,16 @@ const char *tw_missing_cause_name(unsigned cause);
 
 struct tw_capture_missing {
 	uint64_t events; /* known to be missing */
-	uint64_t places; /* segments, damages, rings, images, processes, names: by cause; 0 where it counts events only */
-	bool has_more;	 /* of some of it no number is known */
+	uint64_t places; /* segments, damages, rings, images, processes or names, by cause; 0 where only events are counted */
+	bool has_more;	 /* more is missing, of unknown number */
 };
 
 /* Why a process is among TW_MISSING_PROCESSES. */
 enum tw_untraced_cause {
-	TW_UNTRACED_FULL,    /* more at once than there are places for */
-	TW_UNTRACED_OTHER,   /* it could not make its rings: rights, memory */
+	TW_UNTRACED_FULL,    /* too many processes at once */
+	TW_UNTRACED_OTHER,   /* the process could not make its rings: permissions, memory */
 	TW_UNTRACED_STATIC,  /* statically linked */
-	TW_UNTRACED_LIBRARY, /* another C library, or another machine */
+	TW_UNTRACED_LIBRARY, /* another C library or another architecture */
 	TW_UNTRACED_RIGHTS,  /* set-uid, set-gid, file capabilities */
 	TW_UNTRACED_CAUSES
 };
@@ -203,71 +202,71 @@ struct tw_capture_own {
 	uint64_t ns;
 };
 
-/* Everything that was made: what is here, and what is not, by cause. */
+/* Everything that was recorded: the events present, and the missing ones by cause. */
 struct tw_capture_account {
-	uint64_t events; /* here, as in tw_capture_info */
+	uint64_t events; /* present, as in tw_capture_info */
 	struct tw_capture_missing missing[TW_MISSING_CAUSES];
 	uint64_t untraced[TW_UNTRACED_CAUSES]; /* processes */
-	uint64_t removed_lost;	/* events that were lost in the time of what TW_MISSING_REMOVED tells */
-	uint32_t segments_kept; /* that the recorder was asked to keep; 0: all */
-	struct tw_capture_own waits, setups; /* time of the tracer's own, of all threads: TW_CAPTURE_OWN_TIME */
-	bool is_complete; /* all that was recorded is here: nothing from REMOVED to UNSTORED is missing */
+	uint64_t removed_lost;	/* events lost during the time that the removed segments (TW_MISSING_REMOVED) cover */
+	uint32_t segments_kept; /* number of segments that the recorder was told to keep; 0: all */
+	struct tw_capture_own waits, setups; /* the tracer's own time, summed over threads: TW_CAPTURE_OWN_TIME */
+	bool is_complete; /* everything recorded is present: nothing from REMOVED to UNSTORED is missing */
 	bool is_whole;	  /* nothing is missing */
 };
-/* May change while events are read: damage is found then. */
+/* The account may change while events are read, because damage is found then. */
 void tw_capture_account(const struct tw_capture *capture, struct tw_capture_account *out);
 
 /*
  * How the program that `record` started ended: its exit code, or the signal that ended it, and 0 for the other.
  *
- * False: not known; the recording ended before it, or was none of a command's.
+ * False: not known, because the recording ended before the program, or `record` did not start a command.
  */
 bool tw_capture_ending(const struct tw_capture *capture, int *exit_code, int *signal);
 
-/* Something that could not be read.  New ones may appear while events are read. */
+/* An unreadable part.  New ones may appear while events are read. */
 struct tw_capture_damage {
 	const char *file; /* name in the directory; "stream" where there is none */
 	uint64_t offset;
-	uint64_t bytes;     /* that were passed over; 0 where unknown */
+	uint64_t bytes;     /* bytes skipped; 0 where unknown */
 	int error;          /* TW_EFORMAT, TW_EIO, TW_EVERSION ... */
 	const char *reason; /* a constant sentence */
 };
-/* NULL behind the last; numbers from 0. */
+/* NULL past the last; @number counts from 0. */
 const struct tw_capture_damage *tw_capture_damage(const struct tw_capture *capture, uint32_t number);
 
 /*
- * One segment, in the order of their numbers.  (capture_id, number) names it everywhere; a shipper that keeps segments
- * under other names may put any of them into one folder, which is a capture then.
+ * One segment; segments are in the order of their numbers.  (capture_id, number) identifies a segment globally; a
+ * shipper that keeps segments under other names may put any of them into one folder, which is then a capture.
  */
 struct tw_capture_segment {
 	const char *file; /* name in the directory; lends: until tw_capture_close() */
 	uint32_t number;  /* in the capture */
 	uint32_t image;
-	uint32_t image_segment; /* among those of its image, from 1; 0: not told (version 1) */
-	uint64_t events_before; /* that the image's segments before it were given */
+	uint32_t image_segment; /* number among the segments of its image, from 1; 0: not recorded (version 1) */
+	uint64_t events_before; /* events in the earlier segments of its image */
 	uint64_t events;	/* here */
 	bool is_closed;
 	bool is_last; /* the recording of its image ended with it */
 };
-/* NULL behind the last, and of streams. */
+/* NULL past the last, and for streams. */
 const struct tw_capture_segment *tw_capture_segment(const struct tw_capture *capture, uint32_t number);
 
-/* One thread's events of one session: what came through one ring. */
+/* One thread's events of one session: those that passed through one ring. */
 struct tw_capture_stream {
 	uint32_t stream; /* its number */
 	uint32_t image;
-	uint32_t thread; /* its thread, from 0: streams of one thread have the same */
+	uint32_t thread; /* number of its thread, from 0: streams of one thread share it */
 	uint64_t lease;	 /* of its ring: one ownership of one ring, unique in the capture */
 	int32_t thread_id; /* the kernel's */
 	uint32_t session_index;
 	uint32_t scheduler_id;
 	uint32_t tracee_id; /* at its beginning */
 	uint64_t events;
-	uint64_t lost[TW_LOST_CAUSES]; /* in what is here */
+	uint64_t lost[TW_LOST_CAUSES]; /* in the segments present */
 	uint64_t damaged_records;
 	uint64_t start_ns;
 	uint64_t end_ns;
-	char thread_name[17]; /* the last that was recorded */
+	char thread_name[17]; /* the last name recorded */
 };
 const struct tw_capture_stream *tw_capture_stream(const struct tw_capture *capture, uint32_t number);
 
@@ -283,17 +282,17 @@ struct tw_capture_image {
 	size_t command_bytes;
 	const char *host;
 	bool is_final; /* known to have ended */
-	/* What names it: (boot_id, process_id, process_start, lease). */
+	/* Its identity: (boot_id, process_id, process_start, lease). */
 	uint64_t lease;
 	uint64_t process_start; /* ticks of /proc/PID/stat */
 	uint64_t capture_id;	/* random, the same in all segments of a recording */
 	uint8_t boot_id[16];	/* of the kernel */
 };
 const struct tw_capture_image *tw_capture_image(const struct tw_capture *capture, uint32_t number);
-/* Of no_ring_lost what was lost in this time; a loss that is only partly in it counts.  @to_ns: 0 is no end. */
+/* The part of no_ring_lost that falls into this time; a loss that only overlaps it counts.  @to_ns: 0 is no end. */
 uint64_t tw_capture_no_ring_lost(const struct tw_capture *capture, uint32_t image, uint64_t from_ns, uint64_t to_ns);
 
-/* ---- definitions: what ids mean, in one image ---- */
+/* ---- definitions of ids, in one image ---- */
 
 struct tw_capture_module {
 	uint32_t module_id;
@@ -325,7 +324,7 @@ struct tw_capture_place {
 	uint64_t address;
 	const struct tw_capture_function *function; /* NULL where it was never defined */
 	const struct tw_capture_module *caller;     /* TW_CAPTURE_SLOT: whose slot; NULL otherwise */
-	bool has_no_end; /* no return tells of its calls, and nothing that comes later lies inside of them */
+	bool has_no_end; /* its calls have no return events, and later events do not lie inside them */
 };
 
 struct tw_capture_tracee {
@@ -342,7 +341,7 @@ struct tw_capture_session {
 	const char *name;
 };
 
-/* By id: NULL where the capture does not define it. */
+/* Look-up by id; NULL where the capture does not define it. */
 const struct tw_capture_module *tw_capture_module(const struct tw_capture *capture, uint32_t image,
 						  uint32_t id);
 const struct tw_capture_function *tw_capture_function(const struct tw_capture *capture, uint32_t image,
@@ -357,7 +356,7 @@ const struct tw_capture_session *tw_capture_session(const struct tw_capture *cap
 const struct tw_layout *tw_capture_layout(const struct tw_capture *capture, uint32_t image, uint32_t function_id);
 const char *tw_capture_atom(const struct tw_capture *capture, uint32_t image, uint32_t id, size_t *bytes);
 
-/* One after another, in the order of definition: *at is 0 at first; NULL behind the last. */
+/* Iteration in the order of definition: *at is 0 at first; NULL past the last. */
 const struct tw_capture_module *tw_capture_module_next(const struct tw_capture *capture, uint32_t image,
 						       uint32_t *at);
 const struct tw_capture_function *tw_capture_function_next(const struct tw_capture *capture, uint32_t image,
@@ -368,31 +367,31 @@ const struct tw_capture_tracee *tw_capture_tracee_next(const struct tw_capture *
 						       uint32_t *at);
 const struct tw_capture_session *tw_capture_session_next(const struct tw_capture *capture, uint32_t image,
 							 uint32_t *at);
-/* What a person should know about the recording of this image. */
+/* Notes to the reader about the recording of this image. */
 const char *tw_capture_note_next(const struct tw_capture *capture, uint32_t image, uint32_t *at);
 
 /* ---- time ---- */
 
-/* Ticks of a record as CLOCK_MONOTONIC; never backwards when the ticks do not go backwards. */
+/* Converts the ticks of a record to CLOCK_MONOTONIC; the conversion is monotonic. */
 uint64_t tw_capture_ns(const struct tw_capture *capture, uint64_t ticks);
-/* CLOCK_REALTIME, since 1970, and CLOCK_BOOTTIME of that moment, as the clocks stood then. */
+/* CLOCK_REALTIME (since 1970) and CLOCK_BOOTTIME at that moment, as the clocks were set then. */
 uint64_t tw_capture_wall_ns(const struct tw_capture *capture, uint64_t ns);
 uint64_t tw_capture_boot_ns(const struct tw_capture *capture, uint64_t ns);
-/* The first moment, as CLOCK_MONOTONIC, at which CLOCK_REALTIME was this: clocks are set. */
+/* The first moment (CLOCK_MONOTONIC) at which CLOCK_REALTIME had this value; there may be several, because clocks are set. */
 uint64_t tw_capture_of_wall(const struct tw_capture *capture, uint64_t wall_ns);
 
 /* ---- events ---- */
 
-/* What is wanted.  Zeroed: every event of the program, and losses; neither switches nor time of the tracer's own. */
+/* Selects events.  Zeroed: every event of the program, and losses; no switches, and none of the tracer's own time. */
 struct tw_capture_filter {
 	uint64_t from_ns; /* events at or after; compared with event.time_ns */
 	uint64_t to_ns;   /* events before; 0: no end */
-	/* Which streams, images and places; NULL: all.  Asked once each, when the object is made. */
+	/* Select streams, images and places; NULL: all.  Called once for each, when the object is made. */
 	bool (*wants_stream)(void *context, const struct tw_capture_stream *stream);
 	bool (*wants_place)(void *context, uint32_t image, const struct tw_capture_place *place);
 	void *context;
 	uint64_t kinds; /* bit k: kind k is wanted (63: kind 63 and above); 0: all but switches and own time.
-			   Losses always come. */
+			   Losses are always delivered. */
 	bool wants_own_time; /* TW_CAPTURE_OWN_TIME as well, whatever the kinds */
 	/* For tests and comparisons only: order by time alone, without regard to the runs of tracees. */
 	bool by_time_only;
@@ -400,7 +399,7 @@ struct tw_capture_filter {
 
 /* The low bits of flags; tracewheel's kinds of time stamp. */
 #define TW_CAPTURE_STAMP_MASK 3u
-/* The session wants the scheduler's id in the message: that of the event's stream. */
+/* The session wants the scheduler's id in the message; it is that of the event's stream. */
 #define TW_CAPTURE_FLAG_SCHEDULER_ID 8u
 /* The session wants the arity and not the arguments. */
 #define TW_CAPTURE_FLAG_ARITY 16u
@@ -437,9 +436,9 @@ struct tw_capture_event {
 	uint64_t cpu_ns; /* processor time of all threads of the program; 0 without has_cpu_time */
 };
 
-/* The payload of a TW_CAPTURE_LOSS event: so many events are missing between the one before and this. */
+/* The payload of a TW_CAPTURE_LOSS event: the number of events missing between the event before it and this one. */
 struct tw_capture_loss {
-	uint64_t first_ticks; /* of the first that was lost; event.ticks is the last */
+	uint64_t first_ticks; /* of the first lost event; event.ticks is that of the last */
 	uint64_t lost[TW_LOST_CAUSES];
 };
 static inline const struct tw_capture_loss *tw_capture_event_loss(const struct tw_capture_event *event)
@@ -447,17 +446,17 @@ static inline const struct tw_capture_loss *tw_capture_event_loss(const struct t
 	return (const struct tw_capture_loss *)(const void *)event->payload;
 }
 
-/* Why time was the tracer's own: the id of a TW_CAPTURE_OWN_TIME event. */
+/* Causes of the tracer's own time: the id of a TW_CAPTURE_OWN_TIME event. */
 enum tw_capture_own_time {
-	TW_CAPTURE_OWN_WAIT = 1, /* for room in a ring, or for a ring: `block` was asked for */
-	TW_CAPTURE_OWN_SETUP = 2 /* of a thread, or of a ring for it */
+	TW_CAPTURE_OWN_WAIT = 1, /* waiting for space in a ring, or for a ring, under policy `block` */
+	TW_CAPTURE_OWN_SETUP = 2 /* setting up a thread or its ring */
 };
 
 /*
- * tw_capture_own_ns - how long such time was, from event->time_ns on.
+ * tw_capture_own_ns - duration of the tracer's own time, from event->time_ns on.
  *
- * Every call that is open on that thread meanwhile did not take it.  An event that was held up by it has the same time and
- * follows: a call begins with it, a return was before it.
+ * This time is not part of the duration of any call open on that thread.  An event that it delayed has the same time and
+ * follows it: a delayed call begins with the own time, a delayed return happened before it.
  */
 uint64_t tw_capture_own_ns(const struct tw_capture *capture, const struct tw_capture_event *event);
 /* "wait", "setup"; "unknown" for anything else. */
@@ -468,8 +467,8 @@ struct tw_capture_events;
 /*
  * tw_capture_events_create - begin to read events in order.
  *
- * Each stream's events come in its own order, the events of a tracee in the order of its runs over all
- * threads, and otherwise by time, then by scheduler and stream.
+ * Events of one stream keep the order of the stream, events of a tracee the order of its runs over all threads; all
+ * others are ordered by time, then by scheduler and stream.
  *
  * @filter	borrows; NULL: all.
  * @out		gives: tw_capture_events_destroy().
@@ -479,17 +478,17 @@ int tw_capture_events_create(struct tw_capture *capture, const struct tw_capture
 void tw_capture_events_destroy(struct tw_capture_events *events);
 
 /*
- * tw_capture_events_next - the next events, as many as are at hand.
+ * tw_capture_events_next - the next events, as many as are ready.
  *
  * @batch	lends: until the next call.
  *
- * Returns how many (1 ..), 0 at the end, or an error (TW_ENOMEM).  Damage is passed over and named.
+ * Returns their number (1 ..), 0 at the end, or an error (TW_ENOMEM).  Damage is skipped and named.
  */
 int64_t tw_capture_events_next(struct tw_capture_events *events, const struct tw_capture_event **batch);
 
 /* ---- the fast way: blocks in no particular order ---- */
 
-/* A record as it stood in the ring; the next one follows at (bytes of head) behind it. */
+/* A record as it was in the ring; the next one follows after the bytes that head gives. */
 struct tw_capture_record {
 	uint64_t ticks;
 	uint64_t head; /* kind:8 flags:8 bytes:16 id:32 */
@@ -517,7 +516,7 @@ static inline uint32_t tw_capture_record_bytes(const struct tw_capture_record *r
 {
 	return (uint32_t)(record->head >> 16 & 0xffff);
 }
-/* Flag 4: the last word is filling. */
+/* Flag 4: the last word is padding. */
 static inline uint32_t tw_capture_record_words(const struct tw_capture_record *record)
 {
 	uint32_t words = tw_capture_record_bytes(record) / 8 - 2;
@@ -549,12 +548,12 @@ typedef int tw_capture_scan_fn(void *context, const struct tw_capture_batch *bat
 /*
  * tw_capture_scan - all records of the streams and the time range that the filter names, block by block.
  *
- * Every record of every stream comes exactly once and in its stream's order; the streams come in no
- * particular order.  Blocks are kept or left as wholes: records at their ends may lie outside the time
- * range; places and kinds are not looked at, and events lost for want of a ring are in the image only.
+ * Every record of every stream is delivered exactly once and in the order of its stream; streams come in no
+ * particular order.  Blocks are selected as a whole: records at their ends may lie outside the time range.  Places
+ * and kinds are not filtered, and events lost for lack of a ring are counted in the image only.
  *
  * Threads: the callback is called on the calling thread.
- * Returns 0, what the callback answered, or an error.
+ * Returns 0, the callback's result, or an error.
  */
 int tw_capture_scan(struct tw_capture *capture, const struct tw_capture_filter *filter,
 		    tw_capture_scan_fn *callback, void *context);

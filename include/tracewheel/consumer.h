@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * consumer.h - record: own the rings of traced programs, and store what comes out of them.
+ * consumer.h - record: own the rings of traced programs and store their events.
  *
  * A recorder creates a ring set (shared memory, see tw_recorder_ring_set_path()) that traced
  * processes attach to, drains it, and writes a capture NAME.tw/.  It may live in a command beside the
- * traced program or in a thread of it.  The program never waits for the recorder longer than the
- * policy says, whatever happens to the recorder or its disk:
+ * traced program or in a thread of it.  The program never waits for the recorder longer than the policy allows, even
+ * if the recorder or its disk fails:
  *
- *	the disk is full	the rings fill up, the program counts what it drops; writing is tried
- *				again until there is room
- *	the recorder dies	the same; tw_recover() stores what the rings still hold
- *	the disk is slow	a thread of the recorder's own writes, with up to 8 MiB of blocks; rings are taken meanwhile
+ *	the disk is full	the rings fill up, the program counts the events it drops; writing is retried until
+ *				there is space
+ *	the recorder dies	the same; tw_recover() stores the events still in the rings
+ *	the disk is slow	a writer thread of the recorder buffers up to 8 MiB of blocks; rings are drained meanwhile
  *	the program dies	everything it committed is drained
  *
- * Exactly once: a ring's memory is given back only after its block is written, and readers take each
- * position once.
+ * Exactly once: a ring's memory is freed for reuse only after its block is written, and readers take each position
+ * once.
  *
  * Threads    a recorder belongs to one thread; tw_recorder_wake() and _hurry() may be called by any thread and by
  *            signal handlers.
@@ -33,10 +33,10 @@ extern "C" {
 
 struct tw_recorder;
 
-/* What a traced thread does when its ring is full. */
+/* Policy of a traced thread whose ring is full. */
 enum tw_recorder_policy {
-	TW_RECORDER_DROP,     /* lose the newest, counted */
-	TW_RECORDER_BLOCK,    /* wait for room; a recorder without progress for a second is not waited for */
+	TW_RECORDER_DROP,     /* lose the newest events, counted */
+	TW_RECORDER_BLOCK,    /* wait for space, but not for a recorder that makes no progress for a second */
 	/* Keep the newest: nothing is stored before tw_recorder_snapshot() or tw_recorder_finish(). */
 	TW_RECORDER_OVERWRITE
 };
@@ -44,29 +44,30 @@ enum tw_recorder_policy {
 /* Zeroed fields mean the defaults. */
 struct tw_recorder_options {
 	const char *path;    /* of the capture, borrows; its parent must exist */
-	bool force;          /* replace a capture that is there; never anything that is not a capture */
-	bool keep_old;       /* a capture that is there becomes PATH.old, and takes the place of an older one of that name */
+	bool force;          /* replace an existing capture; never anything that is not a capture */
+	bool keep_old;       /* rename an existing capture to PATH.old, replacing an older one of that name */
 	uint64_t ring_bytes; /* of one thread's ring; 0: 4 MiB */
 	uint64_t cap_bytes;  /* of all rings; 0: 256 MiB */
 	enum tw_recorder_policy policy;
 	uint64_t block_timeout_ns; /* TW_RECORDER_BLOCK: the longest wait; 0: as long as the recorder makes
 				      progress */
 	bool follow_fork;          /* children of traced processes are traced */
-	bool leaves_memory; /* tw_recorder_finish() leaves the rings mapped, for a process that ends next: freeing them takes long */
-	bool guards_rings; /* handles SIGBUS where a program takes pages of its rings away: one recorder of a process that is
+	bool leaves_memory; /* tw_recorder_finish() leaves the rings mapped, for a process about to exit: unmapping is slow */
+	bool guards_rings; /* handle SIGBUS where a program removes pages of its rings: one recorder of a process that does
 			      nothing else */
-	bool allow_anonymous;   /* memory of this process where tmpfs refuses: sessions in one process only */
+	bool allow_anonymous;   /* use private memory where tmpfs refuses: for sessions in one process only */
 	const char *config;     /* text for the agents, borrows; NULL: none */
 	const char *layouts;    /* for the agents: layouts of functions, borrows; NULL: none; see tw_recorder_question() */
 	const char *name;       /* of the ring set, borrows; NULL: made from the process id */
-	uint64_t segment_bytes; /* a larger segment is closed and a new one begun; 0: no limit */
-	uint64_t segment_ns;    /* an older segment likewise; 0: no limit */
-	uint32_t segments_kept; /* closed segments kept of each image, the oldest are removed; 0: all */
-	uint64_t durable_ns;    /* fdatasync begins at most so late, on a thread of its own; 0: left to the kernel */
+	uint64_t segment_bytes; /* a segment above this size is closed and a new one begun; 0: no limit */
+	uint64_t segment_ns;    /* the same for its age; 0: no limit */
+	uint32_t segments_kept; /* closed segments kept for each image; older ones are removed; 0: all */
+	uint64_t durable_ns;    /* longest delay before fdatasync() begins, on a thread of its own; 0: left to the kernel */
 	/*
-	 * In place of a capture, path is not looked at: a stream to this file descriptor (a pipe, a socket, a file),
-	 * which is duplicated, and never sought in.  Everything is written at most 20 ms after it happened.  A write
-	 * that fails is the end of it (stats.last_error, TW_EPIPE where the reader is gone); no signal is raised.
+	 * Writes a stream to this file descriptor (a pipe, a socket, a file) in place of a capture; path is ignored.
+	 * The descriptor is duplicated and never seeked.  Every event is written at most 20 ms after it happened.  A
+	 * write that fails ends the stream (stats.last_error, TW_EPIPE where the reader is gone); no signal is
+	 * raised.
 	 */
 	bool is_stream;
 	int stream_fd;
@@ -74,29 +75,29 @@ struct tw_recorder_options {
 
 struct tw_recorder_stats {
 	uint64_t events;               /* stored */
-	uint64_t lost[TW_LOST_CAUSES]; /* as told by the rings, and what could not be stored (full) */
-	uint64_t unstored;             /* of these: records in the rings that no file took at the end */
+	uint64_t lost[TW_LOST_CAUSES]; /* as counted by the rings, and events that could not be stored (full) */
+	uint64_t unstored;             /* of these: records left in the rings that could not be written at the end */
 	uint64_t raw_bytes;            /* of the records stored, before encoding */
 	uint64_t file_bytes;           /* written */
 	uint64_t duration_ns;         /* of the recording */
 	uint64_t events_ns;           /* from the first event stored to the last, as tw_capture_info() has it */
 	uint64_t blocks;
-	uint64_t write_errors;        /* writes that failed, tried again since */
+	uint64_t write_errors;        /* writes that failed and were retried */
 	uint64_t definitions_refused; /* by full definition logs */
-	uint32_t damaged_rings;       /* that held what no producer writes; the rest of them was skipped */
+	uint32_t damaged_rings;       /* rings with content that no producer writes; the rest of each was skipped */
 	uint32_t segments;            /* closed and open ones */
 	uint32_t segments_removed;    /* by segments_kept */
-	uint64_t events_removed;      /* with them, of those stored */
-	uint64_t bytes_removed;       /* with them, of file_bytes */
+	uint64_t events_removed;      /* stored events removed with them */
+	uint64_t bytes_removed;       /* part of file_bytes removed with them */
 	uint32_t images;              /* processes (between exec calls) seen */
 	uint32_t images_alive;
 	uint32_t streams; /* threads x sessions seen */
 	uint32_t streams_alive;
 	uint32_t functions; /* defined */
 	uint64_t memory_left; /* bytes of rings that tw_recorder_finish() left mapped (leaves_memory) */
-	uint64_t images_refused; /* processes that were to be traced and could not be */
+	uint64_t images_refused; /* processes that should have been traced and could not be */
 	int last_error;     /* of a write: TW_ENOSPC, TW_EIO; 0: none */
-	bool is_stalled;    /* the last write failed and is tried again */
+	bool is_stalled;    /* the last write failed and is being retried */
 };
 
 /*
@@ -105,34 +106,34 @@ struct tw_recorder_stats {
  * @options	borrows.
  * @out		gives: tw_recorder_finish() or tw_recorder_abort() ends it.
  *
- * Errors: TW_EEXIST (a file or another thing is there, or a capture and neither `force` nor `keep_old`, or it is being
+ * Errors: TW_EEXIST (path is not a capture, or is one and neither `force` nor `keep_old` is set, or is being
  * recorded), TW_ENOENT (no parent), TW_EBADARG, TW_EPERM, TW_ENOSPC, TW_ENOMEM, TW_EIO.
  */
 int tw_recorder_create(const struct tw_recorder_options *options, struct tw_recorder **out);
 
-/* The directory of the ring set, to hand to the agents; "" for anonymous memory.  Lends until the end. */
+/* The directory of the ring set, for the agents; "" for anonymous memory.  Lends until the recorder ends. */
 const char *tw_recorder_ring_set_path(const struct tw_recorder *recorder);
 
 /*
- * tw_recorder_poll - one round: drain what is worth it, look after threads and processes that ended, then
+ * tw_recorder_poll - one round: drain rings that hold enough, clean up after threads and processes that ended, then
  * sleep until there may be more to do, at most timeout_ns.
  *
- * Takes rings that hold 32 KiB or are 20 ms old; after a silence, that let it sleep longer, everything.  Call it again at once: it sleeps as needed, at least 20 us
- * while many events come, up to 250 ms while few do.
- * Returns 1 when something was stored, 0 when not; never an error: see stats for the disk.
+ * Drains rings that hold 32 KiB or events 20 ms old; all rings after a longer sleep.  Call it again at once: it
+ * sleeps as needed, from 20 us while many events come to 250 ms while few do.
+ * Returns 1 when something was stored, 0 when not; never an error: stats has the errors of the disk.
  */
 int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns);
 
-/* Ends the sleep of a tw_recorder_poll() that is under way, or of the next. */
+/* Ends the sleep of the present tw_recorder_poll(), or of the next one. */
 void tw_recorder_wake(struct tw_recorder *recorder);
 
-/* From here on the reader of a stream is given up when it takes nothing for a second.  Signal handlers: yes. */
+/* From this call on, a stream is ended when its reader takes nothing for a second.  Signal handlers: yes. */
 void tw_recorder_hurry(struct tw_recorder *recorder);
 
 /*
- * tw_recorder_drain - store everything that was committed when the call began, whatever its size.
+ * tw_recorder_drain - store everything committed before the call, whatever its size.
  *
- * Returns 0, or the error of the write that failed (it will be tried again).
+ * Returns 0, or the error of the write that failed (it will be retried).
  */
 int tw_recorder_drain(struct tw_recorder *recorder);
 
@@ -142,24 +143,24 @@ int tw_recorder_snapshot(struct tw_recorder *recorder);
 
 void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_recorder_stats *out);
 
-/* Processes that wait to be told how the arguments of functions lie, of objects that they have opened since. */
+/* Processes that wait for the argument layouts of objects that they have opened since the start. */
 #define TW_RECORDER_PROCESSES_MAX 8192
 struct tw_recorder_question {
 	uint32_t number;
 	uint32_t process_count;
-	int32_t process_ids[TW_RECORDER_PROCESSES_MAX]; /* all that are traced: one of them has asked */
+	int32_t process_ids[TW_RECORDER_PROCESSES_MAX]; /* all traced processes; one of them has asked */
 };
 
 /*
- * tw_recorder_question - is there one, that tw_recorder_answer() has not answered?
+ * tw_recorder_question - is there a question that tw_recorder_answer() has not answered?
  *
- * Asked by agents whose configuration has the line `ask MS`.  They wait for an answer, no longer than so many
- * milliseconds, and not for a recorder that makes no progress.
+ * Agents whose configuration has the line `ask MS` ask such questions.  They wait at most MS milliseconds for an
+ * answer, and not for a recorder that makes no progress.
  */
 bool tw_recorder_question(struct tw_recorder *recorder, struct tw_recorder_question *out);
 
 /*
- * tw_recorder_answer - there is no more to say than this.
+ * tw_recorder_answer - answer a question completely.
  *
  * @text	borrows: more lines, as `layouts` of the options; NULL: none.
  * Errors: those of writing the text; the question counts as answered all the same.
@@ -167,28 +168,28 @@ bool tw_recorder_question(struct tw_recorder *recorder, struct tw_recorder_quest
 int tw_recorder_answer(struct tw_recorder *recorder, uint32_t number, const char *text);
 
 /*
- * tw_recorder_child - the process whose ending the capture is to tell: the recording of its last program stays open until
- * tw_recorder_child_ended() or tw_recorder_finish().
+ * tw_recorder_child - name the process whose ending the capture records: the recording of its last program stays open
+ * until tw_recorder_child_ended() or tw_recorder_finish().
  */
 void tw_recorder_child(struct tw_recorder *recorder, int32_t process_id);
-/* It has ended, with this status of wait(2); negative: nobody waits for it any more. */
+/* The process has ended, with this status of wait(2); negative: its status will not be known. */
 void tw_recorder_child_ended(struct tw_recorder *recorder, int wait_status);
 
-/* No more events are wanted: agents stop recording.  What they committed is still drained. */
+/* Tells agents to stop recording.  Events already committed are still drained. */
 void tw_recorder_close(struct tw_recorder *recorder);
 
 /*
  * tw_recorder_finish - close the rings, drain everything, close the segments, remove the ring set.
  *
  * @recorder	takes, also on error.
- * @stats	the final account; may be NULL.
+ * @stats	the final counts; may be NULL.
  *
- * Returns 0, or the error that kept something from being stored (counted in stats.unstored).
+ * Returns 0, or the error that kept records from being stored (counted in stats.unstored).
  */
 int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_stats *stats);
 
 /*
- * tw_recorder_abort - end without draining: removes the ring set and the capture as far as it got.
+ * tw_recorder_abort - end without draining: removes the ring set and the incomplete capture.
  *
  * @recorder	takes; NULL is allowed.
  */
@@ -197,10 +198,10 @@ void tw_recorder_abort(struct tw_recorder *recorder);
 /*
  * tw_recover - complete a capture whose recorder died.
  *
- * Drains what the ring set still holds, closes the segments that were cut off, removes the ring set
- * and the mark of the recording.  May be repeated; a complete capture is left as it is.
+ * Drains the ring set, closes the segments that were cut off, and removes the ring set and the recording's mark.  May
+ * be repeated; a complete capture is left as it is.
  *
- * @stats	what was added; may be NULL.
+ * @stats	counts of the records added; may be NULL.
  * Errors: TW_EEXIST while the recording is alive, TW_ENOENT, TW_EFORMAT (not a capture), TW_EPERM, TW_EIO,
  * TW_ENOSPC, TW_ENOMEM.
  */
@@ -209,20 +210,20 @@ int tw_recover(const char *capture_path, struct tw_recorder_stats *stats);
 /*
  * tw_recording_is_alive - is a capture being recorded at this moment?
  *
- * False as well where its recorder died, or is another user's that cannot be looked at.  Any thread.
+ * Also false where its recorder died, or belongs to another user and cannot be examined.  Threads: any.
  */
 bool tw_recording_is_alive(const char *capture_path);
 
 /*
- * tw_recover_list - the ring sets of this user whose owners are gone: what recordings left that were cut off.
+ * tw_recover_list - the ring sets of this user whose owners are gone: left by recordings that were cut off.
  *
- * @fn	called with each directory and the bytes that its files take; NULL: only counted.
+ * @fn	called with each directory and the size of its files; NULL: only counts them.
  *
- * Returns how many there are.  A capture that names one of them by its mark is completed by tw_recover().
+ * Returns their number.  tw_recover() completes a capture whose mark names one of them.
  */
 unsigned tw_recover_list(void (*fn)(const char *ring_set_path, uint64_t bytes, void *arg), void *arg);
 
-/* Removes them all, with what they hold; fn is called with each that is removed.  Returns how many. */
+/* Removes them all with their events; fn is called for each one removed.  Returns their number. */
 unsigned tw_recover_clean(void (*fn)(const char *ring_set_path, uint64_t bytes, void *arg), void *arg);
 
 #ifdef __cplusplus

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * debug.h - what debug information (DWARF) says of the functions of one ELF file: arguments and lines.
+ * debug.h - arguments and line numbers of the functions of one ELF file, from its debug information (DWARF).
  *
- * It is looked for in the file itself, in /usr/lib/debug/.build-id, and under the name of its .gnu_debuglink
- * beside it, in .debug beside it and in /usr/lib/debug.  What is found there must belong to the file, by
- * build-id, or by the checksum of the link where there is no build-id.  No server is asked.
+ * Debug information is searched in the file itself, in /usr/lib/debug/.build-id, and under the name of its .gnu_debuglink
+ * beside it, in .debug beside it and in /usr/lib/debug.  A file found there must match by build-id, or by the
+ * checksum of the link where there is no build-id.  No server is asked.
  *
- * Where an argument lies follows the System V ABI for x86-64, checked against what the compiler says of
- * the function's entry.  What is not certain is not said: arguments on the stack, functions that the compiler
- * has split or specialised (.part, .isra, .constprop, .cold), languages with conventions of their own.
+ * The location of an argument follows the System V ABI for x86-64, checked against the compiler's locations at the
+ * function's entry.  Uncertain locations are not given: arguments on the stack, functions that the compiler has split
+ * or specialised (.part, .isra, .constprop, .cold), languages with their own calling conventions.
  *
  * Threads    one handle belongs to one thread at a time.
- * Ownership  all that is answered is lent until tw_debug_close().
+ * Ownership  all results are lent until tw_debug_close().
  * Units      a value is an address as the file has it: address in memory = base address + value.
  * Errors     those of tracewheel/error.h.  Link with libtracewheel-debug (which needs libdw).
  */
@@ -31,17 +31,17 @@ struct tw_debug;
 /*
  * tw_debug_open - find the debug information of a file.
  *
- * @path	borrows: the program or library; it need not exist any more where a build-id is given.
- * @build_id	borrows: of what was recorded; NULL: whatever is at @path.
+ * @path	borrows: the program or library; it need not exist where a build-id is given.
+ * @build_id	borrows: of the recorded file; NULL: the file now at @path.
  * @out		gives; tw_debug_close() takes.
  *
- * A file without debug information is no error: then there are names of symbols at the most, and
- * tw_debug_problem() says why.  Errors: TW_ENOMEM.
+ * A file without debug information is not an error: then at most names of symbols are known, and tw_debug_problem()
+ * says why.  Errors: TW_ENOMEM.
  */
 int tw_debug_open(const char *path, const uint8_t *build_id, size_t build_id_bytes, struct tw_debug **out);
 void tw_debug_close(struct tw_debug *debug);
 
-/* Why there is no debug information, as a sentence without a full stop; NULL: there is. */
+/* Why there is no debug information, as a sentence without a full stop; NULL where there is some. */
 const char *tw_debug_problem(const struct tw_debug *debug);
 
 /* ---- places in the code ---- */
@@ -56,15 +56,15 @@ struct tw_debug_location {
 /*
  * tw_debug_locate - the function, file and line of an instruction.
  *
- * For a return address ask for the byte before it: that is the call.
+ * For a return address, pass the address minus 1, which lies in the call.
  * False: nothing at all is known; *out is zeroed.
  */
 bool tw_debug_locate(struct tw_debug *debug, uint64_t value, struct tw_debug_location *out);
 
 /*
- * tw_debug_follows_call - can a call return to this instruction: is the one in front of it a call?
+ * tw_debug_follows_call - can a call return to this instruction, i.e. is the preceding instruction a call?
  *
- * False also where the file has no code there.  True where the file is not there to be asked.
+ * Also false where the file has no code there.  True where the file is not available.
  */
 bool tw_debug_follows_call(struct tw_debug *debug, uint64_t value);
 
@@ -102,7 +102,7 @@ struct tw_debug_type {
 	const struct tw_debug_enumerator *enumerators;
 	uint32_t enumerator_count;
 	bool is_signed; /* an enum's integer */
-	/* Of a struct of at most 16 bytes: all there is in it; none for unions and what has too many. */
+	/* All fields of a struct of at most 16 bytes; none for unions and structs with too many fields. */
 	const struct tw_debug_field *fields;
 	uint32_t field_count;
 };
@@ -127,17 +127,17 @@ struct tw_debug_function {
 };
 
 /*
- * tw_debug_function - what is known of the function that begins at a value.
+ * tw_debug_function - describe the function that begins at a value.
  *
- * @name	borrows: which one of several that share their code; NULL: any, if there is only one.
+ * @name	borrows: selects one of several functions that share their code; NULL: any, if there is only one.
  * @out		lends.
  *
- * Errors: TW_ENOENT (nothing is known, or nothing that is certain), TW_ENOMEM.
+ * Errors: TW_ENOENT (nothing certain is known), TW_ENOMEM.
  */
 int tw_debug_function(struct tw_debug *debug, uint64_t value, const char *name,
 		      const struct tw_debug_function **out);
 
-/* Called for each name of each function; a result other than 0 ends the walk and is its answer. */
+/* Called for each name of each function; a result other than 0 ends the walk and is returned by it. */
 typedef int (*tw_debug_symbol_fn)(const char *name, uint64_t value, void *arg);
 
 /* tw_debug_each_symbol - all function symbols that the file and its debug information have. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * error.h - what a call of Tracewheel can answer when the world says no.
+ * error.h - the errors that a call of Tracewheel can return.
  *
  * Every call that can fail returns 0 or one of the negative numbers below, and leaves its
  * out-parameters untouched on failure.  The numbers are negated errno values, so that a caller may
@@ -27,15 +27,15 @@ extern "C" {
 #define TW_EDEADLK (-EDEADLK)
 /* No memory. */
 #define TW_ENOMEM (-ENOMEM)
-/* No room on the file system or in the memory file system. */
+/* No space on the file system or in the memory file system. */
 #define TW_ENOSPC (-ENOSPC)
 /* The file, directory, process or name does not exist. */
 #define TW_ENOENT (-ENOENT)
-/* It exists already and is not overwritten. */
+/* The file exists already and is not overwritten. */
 #define TW_EEXIST (-EEXIST)
 /* Not allowed. */
 #define TW_EPERM (-EPERM)
-/* The file is not what it should be: foreign, damaged or cut off. */
+/* The file has another format, is damaged or is cut off. */
 #define TW_EFORMAT (-EBADMSG)
 /* The file was written by another version of the format. */
 #define TW_EVERSION (-EPROTO)
@@ -53,7 +53,7 @@ extern "C" {
 /*
  * tw_strerror - one sentence: what happened, why, and what to do.
  *
- * @error	0 or a negative number of the list above; any other gives a sentence that says so.
+ * @error	0 or a negative number of the list above; any other gives a sentence saying that it is unknown.
  *
  * Returns a constant string; never NULL.  Threads: any.  Signal handlers: yes.
  */

@@ -12,16 +12,16 @@
  *		...
  *
  * and, once at the start of the program, tw_function_declare(&step).  TW_DEFINE_FUNCTION() does both
- * the definition and, by a constructor, the declaration.  While nobody traces the function, the check
- * is one load of a word and a branch that is not taken.
+ * the definition and, by a constructor, the declaration.  While the function is not traced, the check is one load of
+ * a word and a branch that is not taken.
  *
  * Modules and functions are named as in Erlang's {Module, Function, Arity}.
  *
- * A run-time that knows calls within a module from calls that name it (Module:Function(...)) says the
- * former with tw_local_callN(): a function that is traced globally gives no event for those.  TW_DECLARED_LOCAL
+ * A run-time that distinguishes calls within a module from calls that name it (Module:Function(...)) reports the
+ * former with tw_local_callN(): global tracing makes no event for those.  TW_DECLARED_LOCAL
  * in `flags` declares a function that other modules cannot call: global tracing does not find it.
  *
- * tw_enterN() and tw_leave() also say when the function ends: see further down.
+ * tw_enterN() and tw_leave() also report the end of the function: see further down.
  *
  * Threads  tw_callN: any, and signal handlers.  tw_function_declare: any thread outside of a hit.
  * Source   OTP: trace:function/4, {Module, Function, Arity}.
@@ -39,11 +39,11 @@ extern "C" {
 
 struct tw_place;
 
-/* Zero-initialise what is not named; the library writes `armed` and `place` only. */
+/* Zero-initialise the other fields; the library writes `armed` and `place` only. */
 struct tw_declared_function {
-	uint32_t armed;		/* not 0: somebody wants to know of calls */
-	uint32_t arity;		/* 0 .. 255: how many arguments it has, in Erlang's sense */
-	struct tw_place *place; /* what the library knows of it */
+	uint32_t armed;		/* not 0: some session traces its calls */
+	uint32_t arity;		/* 0 .. 255: number of arguments, in Erlang's sense */
+	struct tw_place *place; /* the library's data */
 	const char *module;	/* borrows: for the life of the process */
 	const char *name;	/* borrows: for the life of the process */
 	uint32_t flags;		/* TW_DECLARED_* */
@@ -71,35 +71,36 @@ enum {
  *
  * @function	shares: for the life of the process.
  *
- * Sessions that asked for functions loaded later (on_load) get it at once.
+ * Sessions that trace functions loaded later (on_load) trace it at once.
  * Errors: TW_EBADARG (a name missing, longer than 255 bytes, arity above 255), TW_ENOMEM, TW_EDEADLK.
  */
 int tw_function_declare(struct tw_declared_function *function);
 
 /*
- * tw_module_load - make the functions of a loaded object known under its name, as if they were declared.
+ * tw_module_load - make the functions of a loaded object known under its name, as if declared.
  *
- * Two kinds of places are found without any help of the program: entry sleds (-fpatchable-function-entry), which
- * local tracing and counters use, and the GOT slots through which other objects call the functions, which global
- * tracing uses.  Setting a function by the name of its module finds them by itself; this call is for an object that
- * was opened by dlopen(), so that on_load is set on its functions, and for wildcards over all modules.  The object
- * and those that call it stay loaded from then on.
+ * Two kinds of places need no help from the program: entry sleds (-fpatchable-function-entry), used by local tracing
+ * and counters, and the GOT slots through which other objects call the functions, used by global tracing.  Setting a
+ * function by the name of its module finds them automatically; this call is for an object opened by dlopen(), so that
+ * on_load is set on its functions, and for wildcards over all modules.  The object and its callers stay loaded from
+ * then on.
  *
  * @module	as patterns name it: "libsqlite3" or its soname; the program by its file's name.
  *
- * Returns how many objects have that name.  Errors: TW_EBADARG, TW_ENOMEM, TW_EDEADLK in a hit or in a transaction.
- * Arities are not known: such functions are matched by TW_ARITY_ANY, and told of as {Module,Function,'_'}.
+ * Returns the number of objects of that name.  Errors: TW_EBADARG, TW_ENOMEM, TW_EDEADLK in a hit or in a
+ * transaction.  Arities are not known: TW_ARITY_ANY matches such functions, and events show them as
+ * {Module,Function,'_'}.
  */
 int tw_module_load(const char *module);
 
 /*
- * tw_module_unload - the functions of a declared module are no more: nothing is traced or counted of them.
+ * tw_module_unload - forget the functions of a declared module: they are no longer traced or counted.
  *
- * When this returns, nothing writes to their structures any more, and the memory may be given back.  Functions that
- * are declared later under the same names are others: they have what on_load gives them.  To be called before a
- * module is replaced by another version of it, and before the object that holds the structures is closed.
+ * After return the library does not write to their structures, and the memory may be freed.  Functions declared later
+ * under the same names are new ones, with the settings of on_load.  Call it before a module is replaced by another
+ * version and before the object that holds the structures is closed.
  *
- * Returns how many functions went.  Errors: TW_EBADARG, TW_EDEADLK in a hit or in a transaction.
+ * Returns the number of functions removed.  Errors: TW_EBADARG, TW_EDEADLK in a hit or in a transaction.
  * Source: OTP, code:purge/1 and the loading of a new version.
  */
 int tw_module_unload(const char *module);
@@ -126,10 +127,10 @@ static inline int tw_is_armed(const struct tw_declared_function *function)
 }
 
 /*
- * tw_call0 .. tw_call2, tw_call_words - say that the function is called, with these arguments.
+ * tw_call0 .. tw_call2, tw_call_words - report a call of the function with these arguments.
  *
  * Words are shown as unsigned integers of 64 bits.  tw_call_words takes up to six of them.
- * Keeps errno.  Cost: one load and a branch while nobody traces the function.
+ * Keeps errno.  Cost: one load and a branch while the function is not traced.
  */
 static inline void tw_call0(struct tw_declared_function *function)
 {
@@ -156,8 +157,8 @@ static inline void tw_call_words(struct tw_declared_function *function, const ui
 }
 
 /*
- * tw_local_call0 .. tw_local_call2, tw_local_call_words - the same for a call that does not name the module:
- * local tracing and counters see it, global tracing does not.
+ * tw_local_call0 .. tw_local_call2, tw_local_call_words - the same for a call that does not name the module: local
+ * tracing and counters see it, global tracing does not.
  */
 static inline void tw_local_call_words(struct tw_declared_function *function, const uint64_t *words, unsigned count)
 {
@@ -183,7 +184,7 @@ static inline void tw_local_call2(struct tw_declared_function *function, uint64_
 }
 
 /*
- * ---- returns: calls that are watched to their end ----
+ * ---- returns: calls traced to their end ----
  *
  *	int step_machine(struct vm *vm, int op)
  *	{
@@ -196,18 +197,18 @@ static inline void tw_local_call2(struct tw_declared_function *function, uint64_
  *		return result;
  *	}
  *
- * With them a function gives return_from, exception_from and return_to to those who ask for it, and call_time and
- * call_memory know when it ends.  A run-time that keeps its own stacks holds the frame in the function's activation
- * record, which may move in memory, and may be continued on another thread.  While nobody traces the function, enter is
- * one load, a branch and one store, leave one load and a branch.
+ * They give return_from, exception_from and return_to events to sessions that trace them, and the end of calls to
+ * call_time and call_memory.  A run-time that keeps its own stacks holds the frame in the function's activation record,
+ * which may move in memory and continue on another thread.  While the function is not traced, enter is one load, a
+ * branch and one store, leave one load and a branch.
  *
- * A tail call hands the frame on: tw_tailN() with the frame of the caller, in place of tw_enterN().  When it is
- * left, every traced function of the chain has returned, the last called first.  What that takes belongs to the
- * process: 8 bytes for each call whose return or exception is wanted, two words for any number of calls of one function
- * behind each other, nothing for return_to, call_time and call_memory.  Limits: 1,500,000 such calls a process, 256 MiB
+ * A tail call passes the frame on: tw_tailN() with the frame of the caller, in place of tw_enterN().  When the frame is
+ * left, every traced function of the chain has returned, the last called first.  The chain's memory belongs to the
+ * process: 8 bytes for each call whose return or exception is traced, two words for any number of consecutive calls of
+ * one function, none for return_to, call_time and call_memory.  Limits: 1,500,000 such calls per process, 256 MiB for
  * the program; the ends of calls beyond them are counted as lost (full) when the chain ends.
  *
- * An exception is told frame by frame, innermost first, then by who catches it:
+ * An exception is reported frame by frame, innermost first, then by the function that catches it:
  *
  *	struct tw_raise raise = TW_RAISE(TW_CLASS_ERROR, reason);
  *
@@ -215,18 +216,18 @@ static inline void tw_local_call2(struct tw_declared_function *function, uint64_
  *	tw_unwind(&outer, &raise);
  *	tw_caught(&raise, &catcher);		once, by the function that goes on; NULL: undefined
  *
- * A frame that is left without a word (longjmp) may be forgotten: what its chain holds goes when the process exits.
+ * A frame left without a call (longjmp) may be abandoned: its chain is freed when the process exits.
  *
- * Threads  those of the process that is running; a frame by one thread at a time.  Signal handlers: yes.
+ * Threads  the thread that runs the process; a frame by one thread at a time.  Signal handlers: yes.
  * Source   OTP: {return_trace}, {exception_trace}, flag return_to.
  */
 struct tw_frame {
-	uint32_t is_open; /* 0: nobody waits for its end */
-	uint32_t tail;	  /* the library's, as are the words */
+	uint32_t is_open; /* 0: its end is not traced */
+	uint32_t tail;	  /* the library's, like the words */
 	uint64_t words[10];
 };
 
-/* How a call is told by tw_hit_enter() and tw_hit_tail(). */
+/* A call, as tw_hit_enter() and tw_hit_tail() take it. */
 struct tw_frame_call {
 	const uint64_t *words;	     /* up to six */
 	const struct tw_term *terms; /* up to 255 */
@@ -274,8 +275,8 @@ static inline void tw_enter1(struct tw_declared_function *function, struct tw_fr
 /*
  * tw_enter_terms, tw_call_terms - a call whose arguments are terms; match specifications see them as they are.
  *
- * @terms	borrow until the call returns; build them only if tw_is_armed().
- * What does not fit a record (8 KiB with its head) is cut, and shows where: see tw_term_copy().
+ * @terms	borrow until the call returns; build them only if tw_is_armed().  Terms that do not fit a record
+ *		(8 KiB with its head) are cut, and '...' marks the cut: see tw_term_copy().
  */
 static inline void tw_enter_terms(struct tw_declared_function *function, struct tw_frame *frame,
 				  const struct tw_term *terms, unsigned count)
@@ -295,7 +296,7 @@ static inline void tw_call_terms(struct tw_declared_function *function, const st
 		tw_hit_enter(function, 0, &call);
 }
 
-/* The general form: words or terms, by module or not. */
+/* The general form: words or terms, local or global. */
 static inline void tw_enter(struct tw_declared_function *function, struct tw_frame *frame,
 			    const struct tw_frame_call *call)
 {
@@ -304,7 +305,7 @@ static inline void tw_enter(struct tw_declared_function *function, struct tw_fra
 		tw_hit_enter(function, frame, call);
 }
 
-/* tw_tail, tw_tail2 - the function whose frame this is ends by calling another one in its place. */
+/* tw_tail, tw_tail2 - the function that owns the frame ends with a tail call. */
 static inline void tw_tail(struct tw_declared_function *function, struct tw_frame *frame,
 			   const struct tw_frame_call *call)
 {
@@ -320,7 +321,7 @@ static inline void tw_tail2(struct tw_declared_function *function, struct tw_fra
 	tw_tail(function, frame, &call);
 }
 
-/* tw_leave, tw_leave_term, tw_leave_void - the function returns a word, a term, nothing that is to be shown. */
+/* tw_leave, tw_leave_term, tw_leave_void - the function returns a word, a term or no visible value. */
 static inline void tw_leave(struct tw_frame *frame, uint64_t value)
 {
 	if (__builtin_expect(frame->is_open != 0, 0))
@@ -339,7 +340,7 @@ static inline void tw_leave_void(struct tw_frame *frame)
 		tw_hit_leave_void(frame);
 }
 
-/* ---- where a process is: for return_to, {caller}, {caller_line} and {current_stacktrace} ---- */
+/* ---- the stack of a process: for return_to, {caller}, {caller_line} and {current_stacktrace} ---- */
 
 /* A function on a stack.  Strings borrow until the end of the program. */
 struct tw_stack_entry {
@@ -350,16 +351,16 @@ struct tw_stack_entry {
 };
 
 /*
- * The run-time's answer to: where will the process that this thread runs go on?  out[0] is the function to which the
- * function that is just entered, or left, returns: not the one that wrote the call, after tail calls.  out[1] is where
- * that one returns to, and so on.  Returns how many it gave, at most `room`.
+ * Gives the return stack of the process that this thread runs.  out[0] is the function to which the function being
+ * entered or left returns (after tail calls, not the one that made the call); out[1] is the function to which that one
+ * returns, and so on.  Returns the number of entries, at most `room`.
  *
- * Called in the middle of tw_enter, tw_call, tw_tail and tw_leave, on their thread, only where somebody asks: must not
+ * Called inside tw_enter, tw_call, tw_tail and tw_leave, on their thread, only if a session needs it.  It must not
  * allocate, lock, wait or call this library.
  */
 typedef unsigned (*tw_stack_fn)(struct tw_stack_entry *out, unsigned room, void *arg);
 
-/* Says it once for the program; without it callers are `undefined`.  NULL takes it back. */
+/* Sets the function for the whole program; without it callers are `undefined`.  NULL removes it. */
 void tw_runtime_stack(tw_stack_fn stack, void *arg);
 
 /* ---- memory: for call_memory ---- */
@@ -368,8 +369,8 @@ void tw_runtime_stack(tw_stack_fn stack, void *arg);
 void tw_hit_allocation(uint64_t words);
 
 /*
- * tw_process_allocated - the process that this thread runs has allocated so many words on its heap, messages that it
- * receives included.  Words that a collection gives back are not told.  Source: call_memory of trace:function/4.
+ * tw_process_allocated - the process that this thread runs has allocated @words words on its heap, received messages
+ * included.  Words freed by a collection are not reported.  Source: call_memory of trace:function/4.
  */
 static inline void tw_process_allocated(uint64_t words)
 {
@@ -380,7 +381,7 @@ static inline void tw_process_allocated(uint64_t words)
 
 enum tw_exception_class { TW_CLASS_ERROR = 0, TW_CLASS_EXIT, TW_CLASS_THROW };
 
-/* One exception on its way. */
+/* One exception being raised. */
 struct tw_raise {
 	enum tw_exception_class exception_class;
 	struct tw_term value;
@@ -395,14 +396,14 @@ struct tw_raise {
 void tw_hit_unwind(struct tw_frame *frame, struct tw_raise *raise);
 void tw_hit_caught(struct tw_raise *raise, const struct tw_stack_entry *catcher);
 
-/* The exception leaves the function whose frame this is. */
+/* The exception leaves the function that owns the frame. */
 static inline void tw_unwind(struct tw_frame *frame, struct tw_raise *raise)
 {
 	if (__builtin_expect(frame->is_open != 0, 0))
 		tw_hit_unwind(frame, raise);
 }
 
-/* It is caught by a function that goes on. */
+/* A function catches the exception and continues. */
 static inline void tw_caught(struct tw_raise *raise, const struct tw_stack_entry *catcher)
 {
 	if (__builtin_expect(raise->words[0] != 0, 0))

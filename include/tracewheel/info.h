@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * info.h - what sessions are set to, as Erlang terms.
+ * info.h - the settings of sessions, as Erlang terms.
  *
- * The answers are those of Erlang's trace:info/3 and trace:session_info/1, so that whoever shows or compares
- * them needs nothing new.  Processes are pids, functions {Module,Function,Arity}, sessions {Name,Id}, where Id is
- * the session's weak id.
+ * The answers are those of Erlang's trace:info/3 and trace:session_info/1, so existing code can show and compare
+ * them.  Processes are pids, functions {Module,Function,Arity}, sessions {Name,Id}, where Id is the session's weak
+ * id.
  *
- * Threads  any, outside of hits.  Inside a transaction of the calling thread the answers are those after it.
+ * Threads  any, outside of hits.  Inside a transaction of the calling thread the answers are those after its commit.
  * Arena    the caller's: answers live in it.
  * Source   OTP: trace:info/3, trace:session_info/1, as of OTP 29.
  */
@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /*
- * tw_trace_info - what one session is set to.
+ * tw_trace_info - the settings of one session.
  *
  * @what	a pid, new, new_processes (items flags, tracer); {M,F,A} without wildcards (traced, match_spec, meta,
  *		meta_match_spec, call_count, call_time, call_memory, all); on_load (the same); send, 'receive'
@@ -33,10 +33,10 @@ extern "C" {
  *
  *	traced			global, local
  *	match_spec		[], or the specification; likewise meta_match_spec
- *	meta, tracer		where the events go: {capture,Path}; [] for nowhere
+ *	meta, tracer		destination of the events: {capture,Path}; [] for none
  *	call_count		an integer; on_load: true; likewise
  *	call_time		[{Pid,Count,Seconds,Microseconds}]
- *	call_memory		[{Pid,Count,Words}]; of both, calls that found no room are told by tw_counts_refused()
+ *	call_memory		[{Pid,Count,Words}]; for both, tw_counts_refused() counts calls that found no space
  *	all			[{Item,Value}] of all of them
  *
  * Errors: TW_EBADARG (other things, other items), TW_EDEAD, TW_EDEADLK in a hit, TW_ENOMEM (the arena is full).

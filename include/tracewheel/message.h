@@ -6,16 +6,15 @@
  *	{trace_ts,Pid,return_from,{M,F,Arity},Value,Ts}	{trace,Pid,gc_minor_start,[{heap_size,N},...]}
  *	{trace,Pid,call,{M,F,Args},Extra}		{trace,Pid,in,{M,F,Arity},SchedulerId}
  *
- * From a capture by tw_capture_event_message(); a queue (queue.h) gives finished messages.  Elements stand in
- * OTP's order: the tag's own, X of {message,X}, the scheduler's number, the time.
+ * From a capture by tw_capture_event_message(); a queue (queue.h) gives finished messages.  Elements are in OTP's
+ * order: the tag's own, X of {message,X}, the scheduler's number, the time.
  *
- * Values	Modules and functions are atoms, pids are <0.N.S>.  Arguments that were recorded as words are
- *		integers; where none were, or arity was asked for, the arity stands in their place, '_' where
- *		nobody knows it.
+ * Values	Modules and functions are atoms, pids are <0.N.S>.  Arguments recorded as words are integers; where
+ *		none were recorded, or arity was requested, the arity takes their place, '_' where it is not known.
  * Time		monotonic: an integer in ns; strict: {ns, UniqueInteger}; timestamp: {MegaSecs,Secs,MicroSecs},
- *		of the day, or of the processor where the session asked for cpu_timestamp.
- * Not OTP's	{trace_ts,Pid,lost,[{full,N},...],Ns}: so many events of this thread are missing here.  A name that
- *		is no atom is '?', and a function that is not defined {'?',Id,_}.
+ *		the time of day, or CPU time where the session has cpu_timestamp.
+ * Not OTP's	{trace_ts,Pid,lost,[{full,N},...],Ns}: N events of this thread are missing here.  A name that is not
+ *		an atom is '?', and an undefined function {'?',Id,_}.
  * Threads	any; arenas as in term.h.
  * Link		with libtracewheel; tw_capture_event_message() with libtracewheel-capture as well.
  * Source	trace:process/4, "trace messages".
@@ -30,36 +29,36 @@
 extern "C" {
 #endif
 
-/* What a message is made of, all names looked up. */
+/* The parts of a message, all names looked up. */
 struct tw_message_event {
-	const struct tw_capture_event *event; /* borrows; kind, flags, id, payload, payload_words, the times count */
+	const struct tw_capture_event *event; /* borrows; kind, flags, id, payload, payload_words, the times are used */
 	uint32_t pid_number;
 	uint32_t pid_serial;
-	const struct tw_capture_place *place;	/* of a call, return or exception; NULL: not known */
-	const struct tw_capture_module *module; /* of a native return_to; NULL: not known */
+	const struct tw_capture_place *place;	/* place of a call, return or exception; NULL: not known */
+	const struct tw_capture_module *module; /* module of a native return_to; NULL: not known */
 	uint32_t scheduler_id;
-	uint64_t wall_ns; /* CLOCK_REALTIME of the event; looked at for timestamp only */
+	uint64_t wall_ns; /* CLOCK_REALTIME of the event; used for timestamp only */
 };
 
 /*
  * tw_message_build - the message of one event.
  *
- * Nothing in the payload is trusted.  @out is untouched on errors: TW_EFORMAT for a payload that is not what its
- * flags say, or an event that has no message (a switch); TW_ENOMEM; TW_ELIMIT as tw_etf_decode().
+ * Nothing in the payload is trusted.  @out is untouched on errors: TW_EFORMAT for a payload that contradicts its
+ * flags, or an event that has no message (a switch); TW_ENOMEM; TW_ELIMIT as tw_etf_decode().
  */
 int tw_message_build(const struct tw_message_event *from, struct tw_arena *arena, struct tw_term *out);
 
-/* The code address of a native return_to; 0: it has none. */
+/* The code address of a native return_to; 0: none. */
 static inline uint64_t tw_message_address(const struct tw_capture_event *event)
 {
-	/* Behind the integer of a strict stamp, and the head of {message,X}. */
+	/* After the integer of a strict stamp and the head of {message,X}. */
 	uint32_t at = ((event->flags & TW_CAPTURE_STAMP_MASK) == 2) + ((event->flags & TW_CAPTURE_FLAG_EXTRA) != 0);
 
 	return !(event->flags & TW_CAPTURE_FLAG_TERMS) && at < event->payload_words ? event->payload[at] : 0;
 }
 
 /*
- * tw_capture_event_message - the same of an event that tw_capture_events_next() gave.
+ * tw_capture_event_message - the message of an event that tw_capture_events_next() returned.
  *
  * Threads: the capture's.
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pattern.h - what a person writes to name functions: MODULE:FUNCTION/ARITY.
+ * pattern.h - patterns that users write to name functions: MODULE:FUNCTION/ARITY.
  *
  *	libsqlite3:sqlite3_step/_	one function of one module, of any arity
- *	libsqlite3:sqlite3_*		a shell glob; the arity may be left out, which means any
+ *	libsqlite3:sqlite3_*		a shell glob; a missing arity means any
  *	libsqlite3:_			every function of a module; `_` alone means "any", as in Erlang
  *	sqlite3_step			a function of that name in any module
  *	libgeo:geo::Point::*		C++: by its demangled name, with or without the parameters,
@@ -14,12 +14,11 @@
  * (`libsqlite3.so.0`), or by its path.  The colon that ends the module is the first one that is not
  * part of `::`.  Globs are * ? and [a-z] [!a-z]; a backslash takes the next character as it is.
  *
- * Each name that a view prints is a pattern for that function: a name that is equal, character by character, matches
- * whatever globs it holds.  What compilers append to the names of special versions (.isra.0, [clone ...]), the result type of
- * templates, and qualifiers behind the parameters (const) may be left out.
+ * Each name that a view prints is a pattern for that function: an identical name matches, even if it contains glob
+ * characters.  Suffixes of compiler-made versions (.isra.0, [clone ...]), the result type of templates, and qualifiers after
+ * the parameters (const) may be left out.
  *
- * An arity is a number from 0 to 255, `_` or `*`.  Where a function's arity is not known only the
- * last two match it.
+ * An arity is a number from 0 to 255, `_` or `*`.  Only the last two match a function whose arity is not known.
  *
  * Threads    any; a pattern never changes once it is made.
  * Ownership  tw_pattern_parse() gives, tw_pattern_destroy() takes.
@@ -35,14 +34,14 @@
 extern "C" {
 #endif
 
-/* The arity of a function of which it is not known. */
+/* An arity that is not known. */
 #define TW_PATTERN_ARITY_UNKNOWN UINT32_MAX
-/* The arity of one that nobody has looked up yet: fulfils whatever a pattern asks for. */
+/* An arity that has not been looked up yet: matches any pattern. */
 #define TW_PATTERN_ARITY_ANY (UINT32_MAX - 1)
 
 struct tw_pattern;
 
-/* What a pattern is held against.  NULL strings match `_` only. */
+/* A function to match against a pattern.  NULL strings match `_` only. */
 struct tw_pattern_subject {
 	const char *module;    /* as events show it */
 	const char *file;      /* its path or SONAME; may be NULL */
@@ -63,32 +62,32 @@ struct tw_pattern_subject {
 int tw_pattern_parse(const char *text, struct tw_pattern **out, const char **problem);
 void tw_pattern_destroy(struct tw_pattern *pattern);
 
-/* Does all of the pattern match?  No allocation. */
+/* Does the whole pattern match?  No allocation. */
 bool tw_pattern_match(const struct tw_pattern *pattern, const struct tw_pattern_subject *subject);
 
-/* Does its module match?  @file is a path, a file name or a SONAME, and may be NULL. */
+/* Does the module part match?  @file is a path, a file name or a SONAME, and may be NULL. */
 bool tw_pattern_match_module(const struct tw_pattern *pattern, const char *module, const char *file);
 
-/* Could its function match?  @demangled may be NULL. */
+/* Could the function part match?  @demangled may be NULL. */
 bool tw_pattern_match_function(const struct tw_pattern *pattern, const char *function, const char *demangled);
 
-/* As it was parsed; lends. */
+/* The text as parsed; lends. */
 const char *tw_pattern_text(const struct tw_pattern *pattern);
 
 /*
- * tw_pattern_alternative - the pattern without braces: each text that it stands for, a pattern of its own.
+ * tw_pattern_alternative - the pattern with its braces expanded: each alternative is a pattern of its own.
  *
- * Lends, until the pattern is destroyed; NULL behind the last.  Without braces there is one.
+ * Lends, until the pattern is destroyed; NULL past the last.  A pattern without braces has one.
  */
 const char *tw_pattern_alternative(const struct tw_pattern *pattern, size_t index);
 
-/* The module and the function of one of them, without the arity; lends; NULL: any. */
+/* The module and the function of an alternative, without the arity; lends; NULL: any. */
 void tw_pattern_names(const struct tw_pattern *pattern, size_t index, const char **module, const char **function);
 
-/* The arity that it asks for (with braces: one of them), or TW_PATTERN_ARITY_UNKNOWN when any will do. */
+/* The arity in the pattern (with braces: one of them), or TW_PATTERN_ARITY_UNKNOWN if any arity matches. */
 uint32_t tw_pattern_arity(const struct tw_pattern *pattern);
 
-/* Can a demangled name make a difference to it?  (Then it is worth the work of demangling.) */
+/* Can a demangled name change the result?  (Only then is demangling worth its cost.) */
 bool tw_pattern_wants_demangled(const struct tw_pattern *pattern);
 
 #ifdef __cplusplus

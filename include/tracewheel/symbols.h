@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols.h - what could be traced in a program that does not run: its file and the libraries it needs.
+ * symbols.h - traceable functions of a program that is not running: of its file and the libraries it needs.
  *
  * Calls can be traced where they pass a GOT slot (any dynamically linked program) or an entry sled
- * (compiled with -fpatchable-function-entry).  Functions that a program declares at run time are not
- * in any file; they show once it runs.
+ * (compiled with -fpatchable-function-entry).  Functions that a program declares at run time are not in any file;
+ * they are known only while it runs.
  *
- * The files are read, never run or mapped; every byte of them is treated as hostile.  Libraries are
+ * The files are read, never run or mapped; every byte of them is treated as untrusted.  Libraries are
  * searched as ld.so would: RPATH, LD_LIBRARY_PATH of the calling process, RUNPATH, ld.so.cache, the
- * default directories.  What a program opens by dlopen() is not known here: open that file as well.
+ * default directories.  Objects that a program opens by dlopen() are not known here: open those files as well.
  *
  * Threads    one handle belongs to one thread at a time.
  * Ownership  all strings are lent until tw_symbols_close().
@@ -35,34 +35,34 @@ struct tw_symbols_object {
 	uint32_t build_id_bytes; /* 0: none */
 };
 
-/* How a call could be seen. */
+/* How a call can be traced. */
 enum tw_symbols_how {
 	TW_SYMBOLS_SLOT = 1, /* calls from `caller` through its GOT slot; OTP: global */
 	TW_SYMBOLS_SLED = 2  /* every call, through the function's entry sled; OTP: local */
 };
 
-/* A place where calls of a function could be traced, or could not. */
+/* A place where calls of a function can be traced, or the reason why not. */
 struct tw_symbols_place {
 	enum tw_symbols_how how;
 	const char *function; /* linkage name */
-	/* Whose function it is; NULL: no object that was found defines it. */
+	/* The object that defines the function; NULL: none was found. */
 	const struct tw_symbols_object *module;
-	/* TW_SYMBOLS_SLOT: whose slot; otherwise the same as module. */
+	/* TW_SYMBOLS_SLOT: the object that has the slot; otherwise the same as module. */
 	const struct tw_symbols_object *caller;
 	const char *refusal; /* NULL: can be traced; else why not, without a full stop */
-	uint64_t value;	     /* of the function, as its file has it; 0: not known */
-	/* TW_SYMBOLS_SLED: of several instructions, so it can be armed only while the process has one thread. */
+	uint64_t value;	     /* address of the function in its file; 0: not known */
+	/* TW_SYMBOLS_SLED: several instructions long, so it can be armed only while the process has one thread. */
 	bool is_loose;
 };
 
 /*
- * tw_symbols_open - read a program or library and what it needs.
+ * tw_symbols_open - read a program or library and the libraries it needs.
  *
  * @path	borrows: a file, not searched in PATH.
  * @out		gives; tw_symbols_close() takes.
  *
- * Errors: TW_ENOENT, TW_EPERM, TW_EIO, TW_EFORMAT (not an ELF file, or damaged), TW_ENOTSUP (an ELF file of
- * another machine), TW_ENOMEM, TW_EBADARG.
+ * Errors: TW_ENOENT, TW_EPERM, TW_EIO, TW_EFORMAT (not an ELF file, or damaged), TW_ENOTSUP (an ELF file for another
+ * architecture), TW_ENOMEM, TW_EBADARG.
  */
 int tw_symbols_open(const char *path, struct tw_symbols **out);
 void tw_symbols_close(struct tw_symbols *symbols);
@@ -78,29 +78,29 @@ const char *tw_symbols_refusal(const struct tw_symbols *symbols);
 size_t tw_symbols_object_count(const struct tw_symbols *symbols);
 const struct tw_symbols_object *tw_symbols_object(const struct tw_symbols *symbols, size_t index);
 
-/* Names of needed libraries that were not found; NULL behind the last. */
+/* Names of needed libraries that were not found; NULL past the last. */
 const char *tw_symbols_missing(const struct tw_symbols *symbols, size_t index);
 
-/* Called for each place; a result other than 0 ends the walk and is its answer. */
+/* Called for each place; a result other than 0 ends the walk and is returned by it. */
 typedef int (*tw_symbols_place_fn)(const struct tw_symbols_place *place, void *arg);
 
 /*
  * tw_symbols_each_place - walk over all places of all objects: slots and sleds, good and refused.
  *
- * The place is lent during the call, what it points to until tw_symbols_close().
- * Returns 0, what @visit answered, or TW_ENOMEM.
+ * The place is lent during the call, the data it points to until tw_symbols_close().  Returns 0, the result of
+ * @visit, or TW_ENOMEM.
  */
 int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_place_fn visit, void *arg);
 
-/* Called for the linkage name of each function; a result other than 0 ends the walk and is its answer. */
+/* Called for the linkage name of each function; a result other than 0 ends the walk and is returned by it. */
 typedef int (*tw_symbols_function_fn)(const char *function, void *arg);
 
 /*
- * tw_symbols_each_function - the functions that the symbol table of one object names, traceable or not.
+ * tw_symbols_each_function - walk over the functions in the symbol table of one object, traceable or not.
  *
  * @index	as of tw_symbols_object().
  *
- * Of a stripped file those that others can call.  Returns 0, what @visit answered, or an error as tw_symbols_open().
+ * For a stripped file, the exported functions.  Returns 0, the result of @visit, or an error as tw_symbols_open().
  */
 int tw_symbols_each_function(const struct tw_symbols *symbols, size_t index, tw_symbols_function_fn visit, void *arg);
 
@@ -108,15 +108,15 @@ int tw_symbols_each_function(const struct tw_symbols *symbols, size_t index, tw_
 bool tw_symbols_exports(const struct tw_symbols *symbols, size_t index, const char *function);
 
 /*
- * tw_symbols_compact - make the entry sleds of a program or library cost less while nobody traces it.
+ * tw_symbols_compact - make the entry sleds of a program or library cheaper while it is not traced.
  *
- * gcc fills a sled with NOPs of one byte; here each sled becomes one long NOP.  To be done once, after
- * linking and before stripping.  The file is replaced by a new one with the same name and mode.
+ * gcc fills a sled with NOPs of one byte; this call turns each sled into one long NOP.  Call it once, after linking
+ * and before stripping.  The file is replaced by a new one with the same name and mode.
  *
- * @sleds	how many there are, counted by name; 0: it was not compiled with -fpatchable-function-entry.
- * @changed	how many functions were changed; 0: the file is as it was.
+ * @sleds	number of sleds, counted by name; 0: it was not compiled with -fpatchable-function-entry.
+ * @changed	number of functions changed; 0: the file is unchanged.
  *
- * Errors: as tw_symbols_open(), and TW_ENOSPC, TW_EPERM of writing; then the file is as it was.
+ * Errors: as tw_symbols_open(), and TW_ENOSPC, TW_EPERM of writing; then the file is unchanged.
  */
 int tw_symbols_compact(const char *path, uint64_t *sleds, uint64_t *changed);
 

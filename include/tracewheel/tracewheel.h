@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tracewheel.h - everything that a traced program needs; libtracewheel.
+ * tracewheel.h - includes all headers that a traced program needs; libtracewheel.
  *
- * Captures are read by capture.h and written from outside by consumer.h: libtracewheel-capture.
+ * capture.h reads captures and consumer.h records them from outside: libtracewheel-capture.
  */
 #ifndef TRACEWHEEL_TRACEWHEEL_H
 #define TRACEWHEEL_TRACEWHEEL_H
