@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bp.c - parts: building what a session wants of a place in the staging generation.
+ * bp.c - parts: building a session's settings of a place in the staging generation.
  *
- * A plain call event needs no part at all: the session's bit says everything.  Only what is special
- * (a match program, a range test, counters, returns) has a part, found by its rank among the special
- * bits.  So setting ten thousand functions allocates nothing.
+ * A plain call event needs no part: the session's bit suffices.  Only special settings (a match program, a range
+ * test, counters, returns) have a part, found by its rank among the special bits.  So setting ten thousand functions
+ * allocates nothing.
  */
 #include "breakpoints/permit.h"
 #include "base/error.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a part may want besides calls without being special. */
+/* Actions besides calls that do not make a part special. */
 #define PLAIN_ACTIONS (TW_ACTION_RETURN | TW_ACTION_EXCEPTION | TW_ACTION_GLOBAL)
 
 #define COUNTERS (TW_ACTION_COUNT | TW_ACTION_TIME | TW_ACTION_MEMORY)
@@ -29,7 +29,7 @@ static bool is_plain(const struct tw_bp_part *part)
 	       !part->stack_depth;
 }
 
-/* Masks say what else a plain part wants. */
+/* Masks hold the other actions of a plain part. */
 static void set_masks(struct tw_bp_generation *generation, uint64_t bit, uint32_t actions)
 {
 	const uint32_t always = COUNTERS | TW_ACTION_META;
@@ -47,7 +47,7 @@ static uint32_t plain_actions(const struct tw_bp_generation *generation, uint64_
 	       (generation->global & bit ? TW_ACTION_GLOBAL : 0);
 }
 
-/* What else may come does so by a stage of its own, and this is looked at again. */
+/* Any later addition is staged separately, and then this is recomputed. */
 static void find_only(struct tw_bp_generation *generation)
 {
 	bool is_one = generation->sessions && !(generation->sessions & (generation->sessions - 1)) &&
@@ -70,7 +70,7 @@ static void enlist(struct tw_permit *permit, struct tw_place *place)
 	permit->staged_count++;
 }
 
-/* The first part that is only a range test is decided in hit.c, without a look at the part. */
+/* hit.c evaluates the first part that is only a range test without reading the part. */
 static void fuse(struct tw_bp_generation *generation)
 {
 	generation->fused = 0;
@@ -90,7 +90,7 @@ static void fuse(struct tw_bp_generation *generation)
 	}
 }
 
-/* The parts of the staging generation, without and then with one for this session. */
+/* Replaces this session's part in the staging generation. */
 static int replace_parts(struct tw_place *place, unsigned session, const struct tw_bp_part *part)
 {
 	struct tw_bp_generation *staging = &place->gen[1 - tw_bp_active_index()];
@@ -166,8 +166,8 @@ int tw_bp_stage_clear(struct tw_permit *permit, struct tw_place *place, unsigned
 	if (!(staging->sessions & bit))
 		return 0;
 	/*
-	 * Taking a part out needs memory for those that stay.  Without it the part stays where it is, and keeps its
-	 * rank, but no hit finds the way to it: a session must be able to end, whatever memory there is.
+	 * Removing a part needs memory for the remaining ones.  Without memory the part stays where it is and keeps
+	 * its rank, but no hit uses it: a session must be able to end even without memory.
 	 */
 	if (staging->special & bit)
 		replace_parts(place, session, NULL);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * breakpoints.h - where events may arise, in two generations, changed under the one permit.
+ * breakpoints.h - places where events can arise, in two generations, changed under the one permit.
  *
  *	struct tw_function (a name) ---> struct tw_place (a declared check, a GOT slot, a sled)
  *	                                     gen[0]  {sessions, special, parts} \  the active index, one
  *	                                     gen[1]  {sessions, special, parts} /  word, picks one of them
  *
- * A *place* is where a call passes; it lives as long as the process.  A *part* is what one session
- * wants of it.  Parts are immutable once active: a change builds new ones in the staging generation,
- * and one store of the active index makes all changes of a transaction visible at once.
+ * A *place* is a point that calls pass; it lives as long as the process.  A *part* holds one session's settings of a
+ * place.  Parts are immutable once active: a change builds new ones in the staging generation, and one store of the
+ * active index makes all changes of a transaction visible at once.
  *
  * This room knows sessions as numbers (bits) only.  The recipe is in commit.c.
  *
- * Threads  Everything that changes something takes the permit as a parameter.  Hits read generations
+ * Threads  Every function that makes a change takes the permit as a parameter.  Hits read generations
  *	    inside a read section of progress/.
  * Units    session: a bit index below TW_SESSIONS_MAX.
  */
@@ -32,7 +32,7 @@ struct tw_match_program;
 struct tw_arg_plan;
 struct tw_function;
 
-/* What a session wants to happen when a call passes. */
+/* Actions of a session when a call passes. */
 enum {
 	TW_ACTION_CALL = 1,
 	TW_ACTION_RETURN = 2,
@@ -46,18 +46,18 @@ enum {
 	TW_ACTION_GLOBAL = 256
 };
 
-/* What is counted by process, for one place and session: made, reset and freed by session/. */
+/* Counts by process, for one place and session: made, reset and freed by session/. */
 struct tw_counts;
-/* What counts calls of one place and session. */
+/* Counter of the calls of one place and session. */
 struct tw_counter;
 
 /*
- * A range test on one raw argument word, decided without the interpreter: word - low << shift <= span.  It
- * stands for the part's program where a call has `count` words.
+ * A range test on one raw argument word, decided without the interpreter: word - low << shift <= span.  It replaces
+ * the part's program if a call has `count` words.
  */
 struct tw_bp_quick {
 	uint8_t is_set;
-	uint8_t is_prefix; /* count words at least */
+	uint8_t is_prefix; /* at least count words */
 	uint8_t argument;  /* index, below count */
 	uint8_t count;
 	uint8_t shift;
@@ -65,7 +65,7 @@ struct tw_bp_quick {
 	uint64_t span;
 };
 
-/* What one session wants of one place.  Immutable while it can be reached. */
+/* The settings of one session for one place.  Immutable while reachable. */
 struct tw_bp_part {
 	uint32_t actions;
 	uint8_t session;
@@ -76,7 +76,7 @@ struct tw_bp_part {
 	const struct tw_match_program *program; /* TW_ACTION_CALL; borrows: outlives the part; NULL: always */
 	const struct tw_match_program *meta_program; /* the same for TW_ACTION_META */
 	struct tw_counter *counter; /* TW_ACTION_COUNT: where to count */
-	/* Not used past the read section: a commit that replaced them frees them. */
+	/* Not used after the read section: a commit that replaces them frees them. */
 	struct tw_counts *times;    /* TW_ACTION_TIME */
 	struct tw_counts *memories; /* TW_ACTION_MEMORY */
 };
@@ -87,20 +87,20 @@ struct tw_bp_part {
  */
 struct tw_bp_generation {
 	uint64_t sessions;	  /* a bit for each session that wants calls here */
-	uint64_t special;	  /* of these: more than a plain call event */
-	uint64_t counting;	  /* of these: count calls of every process, whatever its flags, or want them (meta) */
-	uint64_t returns;	  /* of these: return_from of each call that is recorded */
+	uint64_t special;	  /* those that want more than a plain call event */
+	uint64_t counting;	  /* those that count or want (meta) the calls of every process, independent of its flags */
+	uint64_t returns;	  /* those that want return_from of each recorded call */
 	uint64_t exceptions;	  /* the same for exception_from */
-	uint64_t global;	  /* of these: want only calls that name the module */
-	struct tw_counter *only_counter; /* nobody wants anything here but one session a count: where; NULL otherwise */
-	const struct tw_bp_part *only_accounts; /* the same with time or memory among the counters: the session's part */
+	uint64_t global;	  /* those that want only calls that name the module */
+	struct tw_counter *only_counter; /* set if all that is wanted here is one session's count; else NULL */
+	const struct tw_bp_part *only_accounts; /* the same for counts with time or memory: the session's part */
 	struct tw_bp_part *parts; /* by rank of the session's bit in `special`; NULL when none */
-	/* Of one special session whose part is a range test and nothing else: the test, here in place. */
+	/* The range test of the one special session whose part is nothing else, stored inline. */
 	uint64_t fused;
 	struct tw_bp_quick quick;
 };
 
-/* The part of a session's bit, which is one of the special ones.  Mostly it is the only one, or the first. */
+/* The part of a session's bit, which must be a special one.  Mostly it is the only one, or the first. */
 static inline const struct tw_bp_part *tw_bp_part_of(const struct tw_bp_generation *generation, uint64_t bit)
 {
 	uint64_t before = generation->special & (bit - 1);
@@ -121,7 +121,7 @@ enum tw_bp_kind { TW_BP_DECLARED = 1, TW_BP_SLED = 2, TW_BP_SLOT = 3 };
 /* The registers of a result, in order. */
 enum tw_bp_gives {
 	TW_BP_GIVES_WORD,	  /* rax */
-	TW_BP_GIVES_VECTOR,	  /* xmm0, as all below its low half */
+	TW_BP_GIVES_VECTOR,	  /* xmm0; its low half, as in all below */
 	TW_BP_GIVES_WORDS,	  /* rax, rdx */
 	TW_BP_GIVES_VECTORS,	  /* xmm0, xmm1 */
 	TW_BP_GIVES_WORD_VECTOR, /* rax, xmm0 */
@@ -130,15 +130,15 @@ enum tw_bp_gives {
 };
 
 /*
- * What the library itself wants to see of a function: where it is told how many bytes to allocate (its first word, its
- * second, both multiplied), or that it makes a thread.
+ * What the library itself traces of a function: the number of bytes to allocate (first word, second word, or their
+ * product), or the creation of a thread.
  */
 enum tw_bp_allocator { TW_BP_ALLOCATES_NOTHING, TW_BP_ALLOCATES_FIRST, TW_BP_ALLOCATES_SECOND, TW_BP_ALLOCATES_PRODUCT,
 		       TW_BP_ALLOCATES_THIRD, TW_BP_MAKES_THREAD };
 
 enum {
-	TW_BP_FIRST_ALLOCATION = 1, /* tell how much is asked for, or that there will be a thread: `allocator` */
-	TW_BP_FIRST_COUNTER = 2,    /* perhaps nothing but that: only_counter of either generation */
+	TW_BP_FIRST_ALLOCATION = 1, /* report the requested size, or the creation of a thread: `allocator` */
+	TW_BP_FIRST_COUNTER = 2,    /* possibly only a count: only_counter of either generation */
 	TW_BP_FIRST_ACCOUNTS = 4    /* the same for only_accounts */
 };
 
@@ -148,41 +148,41 @@ struct tw_place {
 	_Atomic uint64_t counting; /* a hint: not 0 while either generation counts */
 	uint32_t place_id;
 	uint32_t arity;	       /* or UINT32_MAX */
-	void *_Atomic target;  /* slot: what the call goes on to */
+	void *_Atomic target;  /* slot: continuation of the call */
 	/*
-	 * Sleds, slots: what a call does before or in place of the general case, TW_BP_FIRST_*.  A hint: where it is not 0
-	 * the general case must be right all the same.
+	 * Sleds, slots: what a call does before or in place of the general case, TW_BP_FIRST_*.  A hint: the general case
+	 * must be correct even if it is not 0.
 	 */
 	_Atomic uint32_t first;
-	uint32_t allocator; /* enum tw_bp_allocator of a slot, by its function's name; for ever */
+	uint32_t allocator; /* enum tw_bp_allocator of a slot, by its function's name; constant */
 	/* Written under the permit. */
 	TW_CACHELINE_ALIGNED uint32_t kind; /* enum tw_bp_kind */
-	uint32_t caller_module_id;	    /* slot: whose it is */
+	uint32_t caller_module_id;	    /* slot: the module that has it */
 	bool is_installed;
 	bool is_staged;
-	bool is_gone; /* the object that held it was unloaded: memory at `where` is not touched again */
-	bool is_back;	     /* it was gone, and its memory has not been looked at since */
+	bool is_gone; /* its object was unloaded: memory at `where` is not touched again */
+	bool is_back;	     /* it was gone, and its memory has not been checked since */
 	bool is_parked;	     /* sled: see sled.c */
-	bool is_allocating; /* hits are wanted for `allocator`, whatever sessions want */
-	bool has_no_end;     /* is_unwatched, and yet what comes later is not inside of its calls */
-	bool is_unwatched;   /* its returns are left alone: it returns twice, never, or looks where it does */
-	uint8_t gives;	     /* native: where what its function returns is (enum tw_bp_gives) */
-	bool is_due;	     /* sled: to be made what is_installed says, when it may be written again */
-	uint8_t sled_bytes;  /* sled: of NOPs, from `where` */
-	uint8_t sled_offset; /* sled: from `where` to the five bytes that become a call */
-	_Atomic uint64_t without_tracer; /* sessions whose tracer a meta event here has found gone: written by hits, once */
+	bool is_allocating; /* hits are needed for `allocator`, independent of sessions */
+	bool has_no_end;     /* is_unwatched, but later events do not lie inside its calls */
+	bool is_unwatched;   /* its returns are not watched: it returns twice or never, or reads its return address */
+	uint8_t gives;	     /* native: the registers of its function's result (enum tw_bp_gives) */
+	bool is_due;	     /* sled: to be brought to the state is_installed, when it may be written again */
+	uint8_t sled_bytes;  /* sled: length of the NOPs, from `where` */
+	uint8_t sled_offset; /* sled: offset from `where` of the five bytes that become a jump */
+	_Atomic uint64_t without_tracer; /* sessions whose tracer a meta event here has found gone; written by hits, once */
 	struct tw_function *function;
 	struct tw_place *next_of_function;
 	struct tw_place *next_staged;
 	void *where; /* declared: the armed word; slot: the slot; sled: its first byte */
-	void *stub;  /* slot: what the slot points to when armed; sled: where its call leads */
+	void *stub;  /* slot: what the slot points to when armed; sled: target of its jump */
 };
 
-/* The permit to change code and breakpoints: one at a time in the process, first come first served. */
+/* The permit to change code and breakpoints: one holder at a time in the process, served in order of arrival. */
 struct tw_permit;
 
 /*
- * tw_permit_seize - wait until nobody else has it.
+ * tw_permit_seize - wait until no other thread has it.
  *
  * Errors: TW_EDEADLK in a hit, in a read section, or when this thread has it already.
  */
@@ -196,7 +196,7 @@ bool tw_permit_is_mine(void);
  * that kind is installed.  `words` are the six integer argument registers in order, then %r11, %r10,
  * %rax and the caller's %rbp; `slot` is where the call's return address lies.  Keeps errno.
  *
- * Returns where the call goes on: NULL, straight into the function; else what tw_returns_open() gave.
+ * Returns where the call continues: NULL, in the function; else the address that tw_returns_open() gave.
  */
 typedef const char *(*tw_bp_hit_fn)(struct tw_place *place, const uint64_t *words, uint64_t *slot);
 extern tw_bp_hit_fn tw_bp_trampoline_hit;
@@ -209,7 +209,7 @@ struct tw_module {
 	bool is_replaced; /* see tw_bp_modules_look() */
 	const char *name;
 	const char *path;
-	const char *whole_path; /* of a relative one; NULL: path is whole, or nobody knows */
+	const char *whole_path; /* absolute form of a relative path; NULL: path is absolute, or not known */
 	const char *soname;
 	uint64_t base_address, end_address;
 	uint8_t build_id[32];
@@ -221,17 +221,17 @@ struct tw_module {
 struct tw_function {
 	uint32_t function_id;
 	uint32_t arity; /* or UINT32_MAX */
-	bool is_exported; /* else only local kinds of tracing find it */
+	bool is_exported; /* if not, only local kinds of tracing find it */
 	const char *name;
 	uint64_t address; /* 0 when declared */
-	uint32_t bytes;	  /* of its code from there; 0: not known */
+	uint32_t bytes;	  /* length of its code; 0: not known */
 	struct tw_module *module;
 	struct tw_function *next_of_module;
-	struct tw_function *next_of_chain; /* of those that are looked up by one hash */
+	struct tw_function *next_of_chain; /* next function of the same hash chain */
 	uint32_t hash;
 	struct tw_place *places;
-	struct tw_place *gone_places; /* of objects that were unloaded */
-	/* What its arguments are, set before its first place is staged, for ever; NULL: not known. */
+	struct tw_place *gone_places; /* places in unloaded objects */
+	/* Its arguments, set once before its first place is staged; NULL: not known. */
 	const char *layout;		    /* text */
 	const struct tw_arg_plan *arguments; /* the same for hits */
 };
@@ -260,17 +260,17 @@ struct tw_place_options {
 	void *where;
 	void *target;		   /* slots */
 	uint32_t caller_module_id; /* slots */
-	uint8_t sled_bytes;	   /* sleds: how many bytes of NOPs there are */
-	bool is_watched;	   /* slots: returns may be watched, whatever the function's name says */
+	uint8_t sled_bytes;	   /* sleds: number of bytes of NOPs */
+	bool is_watched;	   /* slots: returns may be watched, independent of the function's name */
 };
-/* Adds a place to a function, not installed.  A slot or sled that is known (same `where`) is found again. */
+/* Adds a place to a function, not installed.  A known slot or sled (same `where`) is found again. */
 int tw_bp_place_add(struct tw_permit *permit, struct tw_function *function, const struct tw_place_options *options,
 		    struct tw_place **out);
 
-/* By name; TW_BP_ALLOCATES_NOTHING: not one of the C library's allocators. */
+/* Looks up an allocator by name; TW_BP_ALLOCATES_NOTHING: not one of the C library's. */
 enum tw_bp_allocator tw_bp_allocator_of(const char *function);
 
-/* The place at this very address, of an object that is loaded; NULL: none. */
+/* The place at exactly this address, in a loaded object; NULL: none. */
 struct tw_place *tw_bp_place_at(struct tw_permit *permit, void *where);
 
 /* The first module of the process; follow `next`.  Under the permit. */
@@ -279,15 +279,15 @@ struct tw_module *tw_bp_modules(struct tw_permit *permit);
 /*
  * tw_bp_module_gone - an object was unloaded: its places are never written again, nor matched.
  *
- * Its functions stay known (events of them may still be on their way).
+ * Its functions stay known (undelivered events may name them).
  */
 void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *module);
 
 /*
  * tw_bp_modules_look - has another object taken a module's place in memory, perhaps the same file loaded again?
  *
- * Sets is_replaced where the module has installed places and none of them holds what was written there.  Memory
- * that is gone does no harm.  Where the system does not let it be read so, nothing is claimed.
+ * Sets is_replaced if the module has installed places and none of them holds the bytes written there.  Unmapped
+ * memory does no harm.  Where the system refuses such reads, nothing is set.
  */
 void tw_bp_modules_look(struct tw_permit *permit);
 
@@ -295,24 +295,24 @@ void tw_bp_modules_look(struct tw_permit *permit);
 
 /* Step 2.  The part is copied.  Errors: TW_ENOMEM (nothing of this call staged), TW_ENOTSUP. */
 int tw_bp_stage_set(struct tw_permit *permit, struct tw_place *place, const struct tw_bp_part *part);
-/* Step 2.  No part of this session: nothing happens.  Cannot fail, also without memory; returns 0. */
+/* Step 2.  No effect without a part of this session.  Cannot fail, even without memory; returns 0. */
 int tw_bp_stage_clear(struct tw_permit *permit, struct tw_place *place, unsigned session);
 /*
- * Step 2.  A slot of an allocator (place->allocator) is installed while this is wanted, for its hits to be seen; no
- * session is told of them.  Errors as tw_bp_stage_set(); not wanting cannot fail.  What is
- * wanted stays so when the change is forgotten, and then may not be installed.
+ * Step 2.  Keeps a slot of an allocator (place->allocator) installed while @is_wanted, so that the library sees its
+ * hits; no session gets events of them.  Errors as tw_bp_stage_set(); false cannot fail.  The wish survives an abort
+ * of the change, after which the slot may be not installed.
  */
 int tw_bp_stage_allocations(struct tw_permit *permit, struct tw_place *place, bool is_wanted);
-/* What is staged (or active, if nothing is) for this session at this place; returns whether there is. */
+/* Gives the staged part (or the active one, if none is staged) of this session at this place; returns whether there is one. */
 bool tw_bp_staged_part(struct tw_permit *permit, struct tw_place *place, unsigned session, struct tw_bp_part *out);
-/* Steps 3 to 12.  Returns how many places changed.  Cannot fail: what can fail was done by staging. */
+/* Steps 3 to 12.  Returns the number of places changed.  Cannot fail: everything that can fail was done by staging. */
 unsigned tw_bp_commit(struct tw_permit *permit);
-/* Forgets what is staged. */
+/* Discards everything staged. */
 void tw_bp_abort(struct tw_permit *permit);
 
 /*
- * The gate of every hit, alone in a page that fork() wipes: 0 in a forked child (and before the first
- * permit was seized), else 1 + the index of the active generation.
+ * The gate of every hit, alone in a page that fork() wipes: 0 in a forked child (and before the permit is first
+ * seized), else 1 + the index of the active generation.
  */
 struct tw_bp_gate {
 	_Alignas(TW_PAGE_BYTES) _Atomic uint32_t active;
@@ -321,11 +321,11 @@ extern struct tw_bp_gate tw_bp_gate;
 
 /* Makes the gate.  Called by tw_permit_seize(). */
 void tw_bp_init(void);
-/* Lets hits through again in a forked child that is traced on its own. */
+/* Lets hits through again in a forked child that is traced separately. */
 void tw_bp_gate_open(void);
-/* The index that is active now.  Under the permit. */
+/* The index of the active generation.  Under the permit. */
 unsigned tw_bp_active_index(void);
-/* In the child of fork(): whoever held the permit is not here. */
+/* In the child of fork(): frees the permit if a thread that does not exist here held it. */
 void tw_permit_after_fork_in_child(void);
 
 #endif

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * commit.c - the recipe: from what is staged to what runs, by one store.
+ * commit.c - the recipe: makes the staged generation active by one store.
  *
  *  1  seize the permit				tw_permit_seize()
  *  2  fill the staging generation			tw_bp_stage_set(), tw_bp_stage_clear(); the active one is untouched
- *  3  wait: everyone can see the new structures
+ *  3  wait: every thread can see the new structures
  *  4  install new places; they find an active generation without their session
  *  5  wait + code: every thread runs the installed instructions
- *  6  switch the active index: the one moment anything changes
- *  7  wait: nobody uses the old generation
- *  8  uninstall places that nobody wants any more
- *  9  wait + code: nobody is on the way from such a place to a hit
+ *  6  switch the active index: the one moment of change
+ *  7  wait: no thread uses the old generation
+ *  8  uninstall places that no session wants any more
+ *  9  wait + code: no thread is on the way from such a place to a hit
  * 10  consolidate: staging := active, so that the next change visits only what it changes
- * 11  wait: no hit holds what was unlinked
+ * 11  wait: no hit holds unlinked parts
  * 12  free
  * 13  drop the permit					tw_permit_drop()
  *
  * Which waits are needed:
- *  - 3, 5 and 9 only where a place is made or removed whose installation is code (sleds).  A declared place is
- *    one word that says "look", a slot one word that leads to a stub which is there for ever; who sees it
- *    early or late finds the same generation.
- *  - 7 always, when anything is staged: it is what "when the call returns all threads see it" means.
- *  - 11 never: places live for ever, and the old parts were reachable through the old generation only,
- *    which nobody uses after 7.
+ *  - 3, 5 and 9 only where a place is installed or removed by writing code (sleds).  A declared place is one word
+ *    used as a hint, a slot one word that leads to a permanent stub; a thread that sees it early or late finds the
+ *    same generation.
+ *  - 7 always, when anything is staged: it guarantees that all threads see the change when the call returns.
+ *  - 11 never: places live for ever, and the old parts were reachable through the old generation only, which no
+ *    thread uses after 7.
  *
- * Cost: proportional to what is staged, whatever else is set.  Of ten thousands of places the data lies far away, so
- * each walk over them counts: 4 is left out where all of them are installed, 8 where nobody wants less.
+ * Cost: proportional to the staged places, independent of other settings.  The data of tens of thousands of places is
+ * not in the cache, so each walk over them matters: 4 is skipped if all are installed, 8 if nothing is removed.
  */
 #include "breakpoints/permit.h"
 #include "breakpoints/patch.h"
@@ -34,7 +34,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* A page of its own: fork() wipes it, and a child that was not told of us finds 0 and stays silent. */
+/* A page of its own: fork() wipes it, and a child that is not traced finds 0 and stays silent. */
 _Alignas(TW_PAGE_BYTES) struct tw_bp_gate tw_bp_gate;
 
 tw_bp_hit_fn tw_bp_trampoline_hit;
@@ -71,7 +71,7 @@ static struct tw_bp_generation *generation(struct tw_place *place, unsigned inde
 	return &place->gen[index];
 }
 
-/* Before the switch whoever will count must be let in; after it whoever counts no more may be kept out. */
+/* Before the switch the hints must admit sessions that will count; after it they may exclude those that no longer do. */
 static void hint_counting(struct tw_place *place)
 {
 	const struct tw_bp_generation *gen = place->gen;
@@ -79,7 +79,7 @@ static void hint_counting(struct tw_place *place)
 
 	first |= gen[0].only_counter || gen[1].only_counter ? TW_BP_FIRST_COUNTER : 0;
 	first |= gen[0].only_accounts || gen[1].only_accounts ? TW_BP_FIRST_ACCOUNTS : 0;
-	/* RELAXED bp.counting: hints that let hits look; the generation decides. */
+	/* RELAXED bp.counting: hints that make hits check; the generation decides. */
 	tw_store_relaxed(&place->counting, gen[0].counting | gen[1].counting);
 	/* RELAXED bp.counting: as above. */
 	tw_store_relaxed(&place->first, first);
@@ -179,6 +179,6 @@ unsigned tw_bp_commit(struct tw_permit *permit)
 void tw_bp_abort(struct tw_permit *permit)
 {
 	TW_ASSERT(tw_permit_is_held(permit));
-	/* Undoing is the same copy as consolidation: what is active becomes what is staged. */
+	/* Undoing is the same copy as consolidation: staging := active. */
 	consolidate(permit);
 }

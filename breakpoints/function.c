@@ -2,9 +2,9 @@
 /*
  * function.c - the names: modules, functions and their places, found again or added, never removed.
  *
- * What an id means stays true for the life of the process: events that carry it may be on their way.  So what was unloaded is
- * kept, in lists that nobody walks: gone_modules, and gone_places of each function.  An object that comes back to the same
- * addresses, with the same build-id, is what it was: so a program may open and close a library as often as it likes.
+ * An id keeps its meaning for the life of the process, because undelivered events may carry it.  So unloaded modules and
+ * places are kept in lists that no commit walks: gone_modules, and gone_places of each function.  An object loaded again at
+ * the same addresses with the same build-id gets its old ids: so a program may open and close a library any number of times.
  */
 #include "breakpoints/permit.h"
 #include "base/error.h"
@@ -27,7 +27,7 @@ static char *copy_string(const char *text)
 	return text ? strdup(text) : NULL;
 }
 
-/* Was this object unloaded before?  Only a build-id says that its functions are the same. */
+/* Was this object unloaded before?  Only a build-id proves that its functions are the same. */
 static bool is_back(const struct tw_module *module, const struct tw_module_options *options)
 {
 	return module->base_address == options->base_address && module->end_address == options->end_address &&
@@ -79,7 +79,7 @@ int tw_bp_module_add(struct tw_permit *permit, const struct tw_module_options *o
 		return TW_ENOMEM;
 	module->name = copy_string(options->name);
 	module->path = copy_string(options->path);
-	/* Without memory the path is shown as it is. */
+	/* Without memory the path is shown as given. */
 	module->whole_path = copy_string(options->whole_path);
 	module->soname = copy_string(options->soname);
 	if (!module->name || (options->path && !module->path) || (options->soname && !module->soname))
@@ -111,7 +111,7 @@ struct tw_module *tw_bp_modules(struct tw_permit *permit)
 	return permit->modules;
 }
 
-/* FNV-1a of the name, and what else tells functions apart. */
+/* FNV-1a of the name, the module and the arity. */
 static uint32_t hash_of(const struct tw_module *module, const char *name, uint32_t arity)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ module->module_id ^ (uint64_t)arity << 32;
@@ -145,7 +145,7 @@ static void put_in_chain(struct tw_function **chains, uint32_t count, struct tw_
 	*chain = function;
 }
 
-/* As many chains as there are functions.  False: there are none at all; otherwise they are longer. */
+/* Makes as many chains as functions.  False: there are no chains; if only growing fails, chains are longer. */
 static bool grow_chains(struct tw_permit *permit)
 {
 	uint32_t count = permit->function_chain_count ? 2 * permit->function_chain_count : 1024;
@@ -199,7 +199,7 @@ int tw_bp_function_add(struct tw_permit *permit, struct tw_module *module, const
 	return 0;
 }
 
-/* What the C library's allocators are told.  Those of C++ call these. */
+/* The size arguments of the C library's allocators.  Those of C++ call these. */
 static const struct allocator {
 	const char *name;
 	enum tw_bp_allocator rule;
@@ -228,8 +228,8 @@ struct tw_place *tw_bp_place_at(struct tw_permit *permit, void *where)
 }
 
 /*
- * Room for places, which live for ever: pieces of a few KiB at first, of a huge page where there are thousands, so that
- * a change of all of them walks over memory that lies together.
+ * Memory for places, which live for ever: pieces of a few KiB at first, of a huge page for thousands, so that a change
+ * of all places walks over contiguous memory.
  */
 static struct tw_place *take_room(struct tw_permit *permit)
 {
@@ -251,7 +251,7 @@ static struct tw_place *take_room(struct tw_permit *permit)
 	return permit->free_places;
 }
 
-/* As it was, but for what depends on the memory at `where`; nobody has set anything on it. */
+/* Restores an old place, except the fields that depend on the memory at `where`; no session has set anything on it. */
 static struct tw_place *take_gone_place(struct tw_permit *permit, struct tw_function *function,
 					const struct tw_place_options *options)
 {
@@ -292,14 +292,14 @@ static struct tw_place *make_place(struct tw_permit *permit, struct tw_function 
 	place->caller_module_id = options->caller_module_id;
 	place->function = function;
 	place->allocator = options->kind == TW_BP_SLOT ? tw_bp_allocator_of(function->name) : TW_BP_ALLOCATES_NOTHING;
-	/* RELAXED bp.counting: nobody knows the place yet. */
+	/* RELAXED bp.counting: no other thread knows the place yet. */
 	tw_store_relaxed(&place->first, place->allocator ? TW_BP_FIRST_ALLOCATION : 0);
 	place->is_unwatched = options->kind != TW_BP_DECLARED && !options->is_watched &&
 			      tw_sym_is_never_returning(function->name);
 	place->has_no_end = place->is_unwatched && tw_sym_has_no_end(function->name);
 	/* RELAXED bp.target: published with the place itself (PAIR bp.place, or step 5's wait). */
 	tw_store_relaxed(&place->target, options->target);
-	/* An object that was unloaded may have held a place at this address: it is replaced. */
+	/* An unloaded object may have had a place at this address: it is replaced. */
 	if (tw_ck_table_put(&permit->places, (uintptr_t)options->where, place) != 0)
 		return NULL;
 	permit->free_places++;
@@ -344,7 +344,7 @@ static void forget_place(struct tw_permit *permit, struct tw_function *function,
 		tw_sled_give_stub(place);
 }
 
-/* The slots that the object held, whatever they called, and the places inside its own functions. */
+/* Removes the object's slots, for any callee, and the places inside its own functions. */
 void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *gone)
 {
 	struct tw_module **link = &permit->modules;
@@ -369,7 +369,7 @@ void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *gone)
 	permit->gone_modules = gone;
 }
 
-/* 1 it holds what was written there, 0 it does not, -1 nothing is known. */
+/* Returns 1 if the place holds the bytes written there, 0 if not, -1 if not known. */
 static int holds_its_own(const struct tw_place *place)
 {
 	uint8_t written[8], found[8];
@@ -382,7 +382,7 @@ static int holds_its_own(const struct tw_place *place)
 	return readable == (long)bytes && !memcmp(written, found, bytes);
 }
 
-/* Of a module, by its number: whether it was found to be there, or not to be. */
+/* The state of a module, by its number: found present or replaced. */
 enum { NOT_LOOKED_AT, IS_THERE, IS_OTHER };
 
 void tw_bp_modules_look(struct tw_permit *permit)

@@ -2,25 +2,23 @@
 /*
  * got.c - GOT slots: one aligned pointer store makes a place fire, one takes it back.
  *
- *	prepare		a stub for the place; the page of the slot can be written, or made so
- *	install		slot := stub	(release)	unless the slot is not what it was: then calls go on to its new value
- *	uninstall	slot := target	(cas)		only if it still holds the stub: what the program, or another
- *							tool, put there since is theirs
+ *	prepare		makes a stub for the place; checks that the slot's page is, or can be made, writable
+ *	install		slot := stub	(release)	if the slot has changed, calls continue at its new value
+ *	uninstall	slot := target	(cas)		only if it still holds the stub: a value that the program or
+ *							another tool has stored since is kept
  *
- * Slots mostly lie in pages that ld.so made read-only after relocation (RELRO).  Such a page gets write
- * permission in addition to what it has, and afterwards exactly what it had; once a page, not once a
- * slot, inside tw_got_begin() and tw_got_end().  It is never executable because of us.
+ * Slots mostly lie in pages that ld.so made read-only after relocation (RELRO).  Such a page gets write permission in
+ * addition, and afterwards exactly its old permissions; once per page, not per slot, inside tw_got_begin() and
+ * tw_got_end().  It is never made executable.
  *
- * Stubs are used for ever: a thread may be on its way through one at any time.  When all were used, those of
- * unloaded objects are taken again, the oldest first.
+ * Stubs are used for ever: a thread may be on its way through one at any time.  When all are used, those of unloaded
+ * objects are reused, the oldest first.
  *
- * Objects that are unloaded take their slots with them, and say so only afterwards.  So around unloading
- * nothing is written (tw_got_suspend): a run of writes and an unloading exclude each other by two words,
- * each side writes its own and then looks at the other's (PAIR got.suspend).  A lock would be held while
- * destructors run.
+ * The slots of an unloaded object disappear with it, and the notification comes only afterwards.  So nothing is
+ * written around unloading (tw_got_suspend): a run of writes and an unloading exclude each other by two words; each
+ * side writes its own and then reads the other's (PAIR got.suspend).  A lock would be held while destructors run.
  *
- * Everything else here runs under the permit; slots are also read by any thread that calls, and bound by
- * ld.so.
+ * Everything else here runs under the permit; slots are also read by any calling thread, and bound by ld.so.
  */
 #include "base/own_area.h"
 #include "base/clock.h"
@@ -37,18 +35,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* A thread that has not bound a slot after so long has not begun to before it was armed. */
+/* A slot not bound after this time was not being bound when it was armed. */
 #define BINDING_NS UINT64_C(2000000000)
-/* So long ago it was not the same change that armed it. */
+/* A slot armed longer ago than this was not armed by the same change. */
 #define LATE_NS	   UINT64_C(20000000)
 
 static uint32_t stubs_used;
-/* By stub: the page's protection, and what the slot held when it was prepared. */
+/* By stub: the page's protection, and the slot's value when it was prepared. */
 struct detail {
 	void *first_value;
 	int protection;
-	bool is_due; /* to be made what place->is_installed says, when slots may be written again */
-	/* It was not bound yet when it was armed: a thread may be binding it still, and write over the stub. */
+	bool is_due; /* to be brought to the state place->is_installed, when slots may be written again */
+	/* The slot was not bound when it was armed: a thread may still be binding it, and overwrite the stub. */
 	bool may_be_bound;
 	uint64_t armed_ns;
 };
@@ -58,7 +56,7 @@ static _Atomic uint32_t suspensions;
 static _Atomic bool is_writing;
 static bool is_run;
 static bool is_anything_due;
-static uint32_t maybe_bound; /* slots that may be bound still */
+static uint32_t maybe_bound; /* number of slots that may still be bound */
 /* The page that is open for writing; 0: none.  Neighbouring slots come one after another. */
 static uintptr_t open_page;
 static int open_protection;
@@ -78,7 +76,7 @@ static struct detail *detail_of(const struct tw_place *place)
 	return &details[number_of(place)];
 }
 
-/* May this page be written, if it must be asked for?  Tried once, where it cannot be refused later. */
+/* Can this page be made writable, if it is not?  Tried here, because the install must not fail later. */
 static int try_page(uintptr_t page, int protection)
 {
 	if (protection & PROT_WRITE)
@@ -109,7 +107,7 @@ static int read_protection(uintptr_t page, int *protection)
 	return 0;
 }
 
-/* A stub that nobody uses: a new one, or that of an unloaded object. */
+/* Takes a free stub: a new one, or that of an unloaded object. */
 static int take_stub(uint32_t *number)
 {
 	static uint32_t next_used;
@@ -175,7 +173,7 @@ static void close_page(void)
 	open_page = 0;
 }
 
-/* Makes the slot's page writable.  It was tried before; if it fails now, the slot stays as it is. */
+/* Makes the slot's page writable.  This succeeded before; if it fails now, the slot is left unchanged. */
 static bool open_slot(const struct tw_place *place)
 {
 	int protection = detail_of(place)->protection;
@@ -190,10 +188,10 @@ static bool open_slot(const struct tw_place *place)
 	return true;
 }
 
-/* May slots be written?  Then nothing is unloaded until stop_writing(). */
+/* May slots be written?  If so, no unloading begins until stop_writing(). */
 static bool start_writing(void)
 {
-	/* PAIR got.suspend: seq_cst; tw_got_suspend() writes its word and looks at this one. */
+	/* PAIR got.suspend: seq_cst; tw_got_suspend() writes its word and reads this one. */
 	tw_store_seq_cst(&is_writing, true);
 	/* PAIR got.suspend: seq_cst; as above. */
 	if (tw_load_seq_cst(&suspensions) == 0)
@@ -205,7 +203,7 @@ static bool start_writing(void)
 
 static void stop_writing(void)
 {
-	/* PAIR got.suspend: seq_cst; what was written is written before anything is unloaded. */
+	/* PAIR got.suspend: seq_cst; all writes are done before an unloading begins. */
 	tw_store_seq_cst(&is_writing, false);
 }
 
@@ -242,7 +240,7 @@ bool tw_got_may_be_bound(struct tw_permit *permit)
 	return maybe_bound != 0;
 }
 
-/* Up to TW_SYS_WORDS_MAX slots that may be bound still, from stub *next on: their stubs' numbers. */
+/* Finds up to TW_SYS_WORDS_MAX slots that may still be bound, from stub *next on; gives their stubs' numbers. */
 static size_t find_unbound(uint32_t *next, uint32_t numbers[TW_SYS_WORDS_MAX])
 {
 	size_t count = 0;
@@ -253,7 +251,7 @@ static size_t find_unbound(uint32_t *next, uint32_t numbers[TW_SYS_WORDS_MAX])
 	return count;
 }
 
-/* What the slots hold; nothing where the object was unloaded meanwhile, unheard of. */
+/* Reads the slots' values; 0 for those of an object unloaded meanwhile without notification. */
 static void read_slots(const uint32_t *numbers, size_t count, uint64_t *values)
 {
 	static const uint64_t nothing;
@@ -269,7 +267,7 @@ static void read_slots(const uint32_t *numbers, size_t count, uint64_t *values)
 	tw_sys_read_own_words(addresses, count, values);
 }
 
-/* Returns whether the thread that was binding it has written over the stub. */
+/* Returns whether the thread that was binding the slot has overwritten the stub. */
 static bool look_at_unbound(uint32_t number, void *value, uint64_t now_ns)
 {
 	/* RELAXED got.table: as in take_stub(). */
@@ -317,7 +315,7 @@ static void uninstall(struct tw_place *place)
 
 	if (!open_slot(place))
 		return;
-	/* PAIR got.slot: release, as above; there is nothing new to publish. */
+	/* PAIR got.slot: release, as above; nothing new is published. */
 	if (tw_cas_acq_rel(slot, &stub, target))
 		detail_of(place)->first_value = target;
 }
@@ -338,7 +336,7 @@ size_t tw_got_written(const struct tw_place *place, uint8_t out[8], uintptr_t *a
 
 bool tw_got_may_write(void)
 {
-	/* RELAXED got.writing: set by this thread, or not at all. */
+	/* RELAXED got.writing: only this thread sets it. */
 	return tw_load_relaxed(&is_writing);
 }
 
@@ -385,7 +383,7 @@ void tw_got_end(void)
 
 void tw_got_suspend(void)
 {
-	/* PAIR got.suspend: seq_cst; start_writing() writes its word and looks at this one. */
+	/* PAIR got.suspend: seq_cst; start_writing() writes its word and reads this one. */
 	tw_fetch_add_seq_cst(&suspensions, 1);
 	/* PAIR got.suspend: seq_cst; as above. */
 	while (tw_load_seq_cst(&is_writing)) {
@@ -400,13 +398,13 @@ void tw_got_after_fork_in_child(uint32_t suspension_count)
 {
 	/* RELAXED got.fork: the child has one thread. */
 	tw_store_relaxed(&suspensions, suspension_count);
-	/* RELAXED got.fork: as above; a change that was under way is forgotten. */
+	/* RELAXED got.fork: as above; a change in progress is aborted. */
 	tw_store_relaxed(&is_writing, false);
 	is_run = false;
 	open_page = 0;
 }
 
-/* What could not be written meanwhile. */
+/* Writes the slots that could not be written meanwhile. */
 static void make_up(void)
 {
 	tw_got_begin();

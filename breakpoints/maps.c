@@ -43,7 +43,7 @@ static bool add_line(const char *line, size_t *room)
 	return true;
 }
 
-/* On failure nothing is known, and who asks says so.  Without stdio, which runs the program's malloc. */
+/* On failure no mapping is known, and callers report that.  Without stdio, which calls the program's malloc. */
 static void read_mappings(void)
 {
 	char text[4096], line[128];
@@ -55,7 +55,7 @@ static void read_mappings(void)
 	tw_mappings_forget();
 	while (fd >= 0 && is_going_on && (bytes = tw_sys_read(fd, text, sizeof text)) > 0)
 		for (long i = 0; i < bytes && is_going_on; i++) {
-			/* The beginning of each line is enough. */
+			/* Only the beginning of each line is kept. */
 			if (text[i] != '\n') {
 				line[filled] = text[i];
 				filled += filled < sizeof line - 1;

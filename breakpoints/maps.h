@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maps.h - what the system says about memory: /proc/self/maps, read once a run.  Under the permit. */
+/* maps.h - the mappings of this process: /proc/self/maps, read once per run.  Under the permit. */
 #ifndef TW_BREAKPOINTS_MAPS_H
 #define TW_BREAKPOINTS_MAPS_H
 
@@ -11,13 +11,13 @@ struct tw_mapping {
 };
 
 /*
- * tw_mapping_at - the mapping that holds an address; NULL: none, or the system does not say.
+ * tw_mapping_at - the mapping that holds an address; NULL: none, or not readable.
  *
- * Reads the file when the address is in nothing that is known.  What it lends ends with the next call and
- * with tw_mappings_forget().
+ * Reads the file if the address is in no known mapping.  The result is lent until the next call or
+ * tw_mappings_forget().
  */
 const struct tw_mapping *tw_mapping_at(uintptr_t address);
-/* The next question reads anew. */
+/* The next call of tw_mapping_at() reads the file again. */
 void tw_mappings_forget(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* patch_x86_64.c - which kind of place is made to fire how; what the processor has of vector state. */
+/* patch_x86_64.c - installs each kind of place; knows the processor's vector state. */
 #include "breakpoints/maps.h"
 #include "breakpoints/patch.h"
 
@@ -39,12 +39,12 @@ int tw_patch_prepare(struct tw_place *place)
 	}
 }
 
-/* A declared function's own word.  It says "look": who sees it early or late finds the same generation. */
+/* A declared function's own word is a hint: a thread that sees it early or late finds the same generation. */
 static void set_armed(struct tw_place *place, uint32_t value)
 {
 	_Atomic uint32_t *armed = place->where;
 
-	/* RELAXED bp.armed: a hint, see above; what counts is published by PAIR bp.active. */
+	/* RELAXED bp.armed: a hint, see above; PAIR bp.active publishes the generation. */
 	tw_store_relaxed(armed, value);
 }
 

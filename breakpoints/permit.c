@@ -2,7 +2,7 @@
 /*
  * permit.c - the one permit to change code and breakpoints.
  *
- * A ticket lock whose waiters sleep: first come, first served, so a thread that changes breakpoints in
+ * A ticket lock whose waiters sleep.  Waiters are served in order of arrival, so a thread that changes breakpoints in
  * a loop cannot starve the others.
  */
 #include "breakpoints/permit.h"
@@ -16,7 +16,7 @@ static struct tw_permit the_permit = { .next_module_id = 1, .next_function_id = 
 static _Atomic uint32_t next_ticket;
 static _Atomic uint32_t serving;
 static __thread bool is_holder;
-/* What the holder's was: changes read files, and a thread that was cancelled there would keep the permit for ever. */
+/* The holder's earlier state: changes read files, and a thread cancelled there would keep the permit for ever. */
 static __thread uint8_t cancel_state;
 
 bool tw_permit_is_held(const struct tw_permit *permit)
@@ -40,7 +40,7 @@ int tw_permit_seize(struct tw_permit **permit)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &saved_state);
 	/* RELAXED permit.ticket: only the number matters; the order comes with `serving`. */
 	ticket = tw_fetch_add_relaxed(&next_ticket, 1);
-	/* PAIR permit.serving: acquire; release in tw_permit_drop().  The holder before has finished. */
+	/* PAIR permit.serving: acquire; release in tw_permit_drop().  The previous holder has finished. */
 	while ((now = tw_load_acquire(&serving)) != ticket)
 		tw_sys_futex_wait(&serving, now, UINT64_MAX);
 	is_holder = true;
@@ -57,7 +57,7 @@ void tw_permit_drop(struct tw_permit *permit)
 	is_holder = false;
 	/* PAIR permit.serving: release (as part of an addition); acquire in tw_permit_seize(). */
 	tw_fetch_add_acq_rel(&serving, 1);
-	/* All wake up, one is served: changes are rare, and tickets need no list of who sleeps. */
+	/* All waiters wake up, and one is served: changes are rare, and tickets need no list of waiters. */
 	tw_sys_futex_wake(&serving, INT32_MAX);
 	pthread_setcancelstate(cancel_state, NULL);
 }
@@ -66,7 +66,7 @@ void tw_permit_after_fork_in_child(void)
 {
 	unsigned active = tw_bp_active_index();
 
-	/* A change that was under way is forgotten; parts that somebody was making are not touched. */
+	/* A change in progress is aborted; parts that another thread was making are not touched. */
 	for (struct tw_place *place = the_permit.staged, *next; place; place = next) {
 		next = place->next_staged;
 		place->gen[1 - active] = place->gen[active];

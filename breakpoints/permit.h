@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* permit.h - what the files of this room share about the permit. */
+/* permit.h - the permit's structure, shared by the files of this room. */
 #ifndef TW_BREAKPOINTS_PERMIT_H
 #define TW_BREAKPOINTS_PERMIT_H
 
 #include "base/ck_table.h"
 #include "breakpoints/breakpoints.h"
 
-/* There is one.  Everything in it belongs to the thread that holds it. */
+/* The only permit.  All its fields belong to the thread that holds it. */
 struct tw_permit {
 	struct tw_place *staged; /* linked by next_staged, ended by the place itself */
 	unsigned staged_count;
 	bool has_new_code;    /* staged: a place whose installation is code */
 	bool has_counting;    /* staged: a place that counts, or did */
 	bool has_uninstalled; /* staged: a place that is not installed */
-	bool has_fewer;	      /* staged: a place of which somebody wants less */
+	bool has_fewer;	      /* staged: a place from which a session removes something */
 	struct tw_module *modules;
-	struct tw_module *gone_modules; /* that were unloaded, and may come back */
+	struct tw_module *gone_modules; /* unloaded modules, which may be loaded again */
 	/* By module, name and arity: chains, a power of two of them. */
 	struct tw_function **function_chains;
 	uint32_t function_chain_count;
@@ -27,7 +27,7 @@ struct tw_permit {
 	uint32_t next_place_id;
 };
 
-/* Is it this thread that holds it?  What every function with a permit as parameter asserts. */
+/* Does this thread hold it?  Every function with a permit parameter asserts it. */
 bool tw_permit_is_held(const struct tw_permit *permit);
 
 #endif

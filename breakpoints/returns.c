@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* returns.c - shadow memory for stacks, chains of tail calls, and where no shadow can be. */
+/* returns.c - shadow memory for stacks, chains of tail calls, and calls that cannot have a shadow. */
 #include "breakpoints/returns.h"
 #include "base/filter.h"
 #include "base/limits.h"
@@ -19,7 +19,7 @@
 #define CHUNK_SHADOW_BYTES (CHUNK_BYTES << TW_SHADOW_SHIFT)
 #define ADDRESS_BITS	   47
 
-/* What a chunk's owner is besides a number from 1 to 32. */
+/* Values of a chunk's owner other than a number from 1 to 32. */
 enum { NO_OWNER = 0, REFUSED = 0xfe, BEING_MAPPED = 0xff };
 
 _Static_assert((1 << (ADDRESS_BITS - TW_SHADOW_SLOT_BITS)) < REFUSED, "owners fit a byte");
@@ -36,13 +36,13 @@ static _Atomic bool stacks_are_copied;
 
 static void count(_Atomic uint64_t *counter)
 {
-	/* RELAXED returns.lost: a count, read when somebody asks. */
+	/* RELAXED returns.lost: a count for statistics only. */
 	tw_fetch_add_relaxed(counter, 1);
 }
 
-/* ---- can it be done at all? ---- */
+/* ---- support by processor and system ---- */
 
-/* The shadow stack pointer: 0 where the processor keeps none for this thread (then this is a NOP). */
+/* The shadow stack pointer: 0 if the processor keeps none for this thread (then the instruction is a NOP). */
 static uint64_t shadow_stack_pointer(void)
 {
 	uint64_t pointer = 0;
@@ -57,12 +57,12 @@ int tw_returns_init(const char **reason)
 #if defined __SANITIZE_THREAD__ || __has_feature(thread_sanitizer)
 	*reason = "the thread sanitizer's memory lies where return addresses are kept";
 #endif
-	/* Threads inherit them from the one that started the program. */
+	/* Threads inherit shadow stacks from the initial thread. */
 	if (shadow_stack_pointer())
 		*reason = "user shadow stacks are on, and return addresses may not be changed";
 	if (*reason)
 		return TW_ENOTSUP;
-	/* Without blocks there are no chains; they are counted. */
+	/* Without blocks there are no chains; refused ones are counted. */
 	if (!blocks)
 		blocks = tw_own_area_map(NULL, TW_RETURNS_BLOCKS_MAX * sizeof *blocks);
 	return 0;
@@ -70,7 +70,7 @@ int tw_returns_init(const char **reason)
 
 /* ---- shadow ---- */
 
-/* Memory for the shadow of a chunk, at its very place. */
+/* Maps memory for the shadow of a chunk at its fixed address. */
 static bool map_chunk(uintptr_t chunk)
 {
 	uintptr_t at = (((chunk << TW_SHADOW_CHUNK_BITS) & TW_SHADOW_SLOT_MASK) << TW_SHADOW_SHIFT) + TW_SHADOW_BASE;
@@ -87,7 +87,7 @@ struct mapping {
 };
 
 /*
- * One thread maps, the others wait for a moment: it has its signals blocked.  In a forked child it may not exist;
+ * One thread maps with its signals blocked, the others wait briefly.  In a forked child that thread may not exist;
  * then the wait ends without a shadow.
  */
 static void map_there(void *arg)
@@ -100,7 +100,7 @@ static void map_there(void *arg)
 	uint64_t signals;
 
 	tw_sys_block_signals(&signals);
-	/* PAIR shadow.owner: acq_rel; who finds another's word here waits for the next. */
+	/* PAIR shadow.owner: acq_rel; a thread that finds another's word here waits for the next value. */
 	if (tw_cas_acq_rel(owner, &found, BEING_MAPPED)) {
 		found = map_chunk(mapping->chunk) ? mine : REFUSED;
 		/* PAIR shadow.owner: release; acquire in tw_returns_has_shadow(). */
@@ -122,7 +122,7 @@ bool tw_returns_map(const uint64_t *slot)
 	/* PAIR shadow.owner: acquire; as in tw_returns_has_shadow(). */
 	uint8_t owner = tw_load_acquire(&tw_shadow_owners[mapping.chunk & (TW_SHADOW_CHUNKS - 1)]);
 
-	/* Refused, or another chunk's: that is asked once. */
+	/* If refused, or another chunk's, the owner does not change any more. */
 	if (!((uintptr_t)slot >> ADDRESS_BITS) && (owner == NO_OWNER || owner == BEING_MAPPED) && tw_thread_may_call_system())
 		tw_patch_call_keeping_vectors(map_there, &mapping);
 	if (!mapping.is_mapped)
@@ -136,7 +136,7 @@ static struct tw_return_block *take_block(void)
 {
 	uint64_t number;
 
-	/* RELAXED returns.blocks: a read-modify-write hands out each number once; a block is its taker's alone. */
+	/* RELAXED returns.blocks: a read-modify-write gives each number once; a block belongs to the thread that took it. */
 	if (!blocks || tw_load_relaxed(&blocks_used) >= TW_RETURNS_BLOCKS_MAX)
 		return NULL;
 	/* RELAXED returns.blocks: as above. */
@@ -145,8 +145,8 @@ static struct tw_return_block *take_block(void)
 }
 
 /*
- * The frame of that number, from 1; with its block taken if it is not there.  A handler that comes here
- * meanwhile has another entry.
+ * The frame of that number, from 1; takes its block if it has none.  A signal handler that runs this meanwhile has
+ * another entry.
  */
 static tw_return_word *frame_in_block(struct tw_return_entry *entry, unsigned number, bool is_taking)
 {
@@ -189,13 +189,13 @@ const tw_return_word *tw_returns_frame(const struct tw_return_entry *entry, unsi
 
 void tw_returns_stacks_are_copied(void)
 {
-	/* RELAXED returns.copied: said by the thread that is about to load what copies, before it does. */
+	/* RELAXED returns.copied: set by the thread that is about to load the copying code, before it does. */
 	tw_store_relaxed(&stacks_are_copied, true);
 }
 
 /*
- * There may be a copy of the frame that has this entry.  One with the same return address does it no harm; of the two,
- * the end of that which returns first is told, in the words of the one that came last.
+ * A copy of the frame that has this entry may exist.  A frame with the same return address can share the entry:
+ * whichever returns first is reported, with the words of the later call.
  */
 static bool share(struct tw_return_entry *entry, uint64_t *slot, const tw_return_word *words, bool is_long,
 		  const char *stub)
@@ -206,7 +206,7 @@ static bool share(struct tw_return_entry *entry, uint64_t *slot, const tw_return
 		count(&tw_returns_lost.copied);
 		return false;
 	}
-	/* More than can be counted are never forgotten. */
+	/* At the maximum count the entry is kept for ever. */
 	if (shares < TW_RETURN_SHARE_MASK)
 		shares += TW_RETURN_SHARE;
 	for (int i = 0; i < TW_RETURNS_WORDS; i++)
@@ -266,7 +266,7 @@ bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_lo
 			*slot = (uintptr_t)stub;
 		return true;
 	}
-	/* The caller had no frame but its return address, and calls with the stack at an odd place. */
+	/* The caller's frame is only its return address, so it calls with a misaligned stack. */
 	if (is_open && !is_same && tw_returns_is_stub(*other)) {
 		count(&tw_returns_lost.odd);
 		return false;
@@ -278,7 +278,7 @@ bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_lo
 		*way = enter;
 		return true;
 	}
-	/* What was open here was left by a jump. */
+	/* The call that was open here was left by a jump. */
 	entry->state = (entry->state & TW_RETURN_BLOCK_MASK) | tw_returns_half(slot);
 	entry->return_address = *slot;
 	for (int i = 0; i < TW_RETURNS_WORDS; i++)

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * returns.h - seeing native calls return: a return address that leads here, and the true one in shadow memory.
+ * returns.h - watching the returns of native calls: the return address leads to a stub, the true one is in shadow memory.
  *
  *	slot S on the stack		entry of S, in shadow memory at an address that follows from S
- *	| address of a stub |		| true return address | state | words of whoever wants to know |
+ *	| address of a stub |		| true return address | state | words of the room above        |
  *
- * There is no stack of ours and no index: what belongs to a frame is found by the address of its slot, by the
- * stub when the call returns, and by unwinders, to whom the stub's call frame information gives the same
- * sum.  So longjmp, exceptions, coroutines, threads that end inside a call leave words behind that nobody
- * reads, and nothing else.  Stubs and entries stay valid for ever, whatever is switched off meanwhile.
+ * There is no separate stack and no index: the entry of a frame is computed from the address of its slot, by the stub
+ * when the call returns, and by unwinders from the stub's call frame information.  After longjmp, exceptions,
+ * coroutines and threads that end inside a call, only unused words are left behind.  Stubs and entries stay valid for
+ * ever, even after tracing is switched off.
  *
- *	shadow	chunks of 1 MiB of addresses that hold stacks, whatever stacks (threads', coroutines', signal
- *		stacks), each with 4 MiB of shadow: 64 bytes for 16 bytes of stack, mapped by the first call
- *		that needs it and backed by memory where calls were watched.  Never unmapped.
+ *	shadow	chunks of 1 MiB of addresses that hold stacks of any kind (threads', coroutines', signal stacks), each
+ *		with 4 MiB of shadow: 64 bytes for 16 bytes of stack, mapped by the first call that needs it and
+ *		backed by memory where calls were watched.  Never unmapped.
  *	chain	a function that is entered by a jump has its caller's slot: it finds a stub there.  Such tail calls
  *		become further frames of the same entry, TW_RETURNS_CHAIN_MAX at most, in blocks that the entry keeps.
  *
  *	copies	of stacks (greenlets copy pieces of them away and back): a stub comes back in a slot that another call
- *		had meanwhile.  Where a program does that (tw_returns_stacks_are_copied()) an entry keeps the return
- *		address of each frame that has not returned, wherever its copy lies: a call with the same one
- *		shares the entry, one with another is not watched.
+ *		had meanwhile.  In such a program (tw_returns_stacks_are_copied()) an entry keeps the return address
+ *		of each frame that has not returned, wherever its copy is: a call with the same return address shares
+ *		the entry, a call with another one is not watched.
  *
- * Threads  everything here is called in hits and in what takes their place at a return: any thread, signal
- *	    handlers too.  No vector registers, no locks; system calls only to map a chunk.
+ * Threads  all functions are called in hits and at watched returns: any thread, signal handlers too.  No vector
+ *	    registers, no locks; system calls only to map a chunk.
  */
 #ifndef TW_BREAKPOINTS_RETURNS_H
 #define TW_BREAKPOINTS_RETURNS_H
@@ -34,22 +34,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is kept of a call: words of the room above.  Long ones take a block. */
+/* Words that the room above keeps for a call.  Long ones take a block. */
 #define TW_RETURNS_WORDS      6
 #define TW_RETURNS_LONG_WORDS 10
-/* Frames that end together by one return: the limit of a chain of tail calls. */
+/* Maximum number of frames that end by one return: the limit of a chain of tail calls. */
 #define TW_RETURNS_CHAIN_MAX 63
 
 #define TW_SHADOW_CHUNK_BITS 20
 #define TW_SHADOW_CHUNKS     (UINT64_C(1) << (TW_SHADOW_SLOT_BITS - TW_SHADOW_CHUNK_BITS))
 
-/* A word of something else. */
+/* A word that may alias other types. */
 typedef uint64_t __attribute__((may_alias)) tw_return_word;
 
-/* What lies in the shadow of 16 bytes of stack, in which one return address fits (two would need no frame). */
+/* The shadow of 16 bytes of stack, in which one return address fits (two would need no frame). */
 struct tw_return_entry {
 	uintptr_t return_address;
-	uintptr_t state; /* TW_RETURN_* and a count, in front of the address of a block that is kept */
+	uintptr_t state; /* TW_RETURN_* and a count, in the low bits of the address of a kept block */
 	tw_return_word words[TW_RETURNS_WORDS]; /* the first is 0: all frames are in blocks */
 };
 
@@ -60,12 +60,12 @@ enum {
 	TW_RETURN_COUNT_MASK = 0xfc /* frames in blocks */
 };
 #define TW_RETURN_BLOCK_MASK UINT64_C(0x0000ffffffffff00)
-/* Further frames with the same slot and return address, of which copies lie somewhere; and their end was told. */
+/* Number of further frames with the same slot and return address, copied elsewhere; and: their end was reported. */
 #define TW_RETURN_SHARE	     (UINT64_C(1) << 48)
 #define TW_RETURN_SHARE_MASK UINT64_C(0x7fff000000000000)
 #define TW_RETURN_TOLD	     (UINT64_C(1) << 63)
 
-/* Frames of one entry beyond what fits it. */
+/* Frames of one entry that do not fit it. */
 struct tw_return_block {
 	tw_return_word frames[3][TW_RETURNS_LONG_WORDS];
 	struct tw_return_block *next;
@@ -76,45 +76,45 @@ _Static_assert(sizeof(struct tw_return_entry) == 64, "one line of the cache");
 _Static_assert(sizeof(struct tw_return_block) == (TW_RETURN_BLOCK_MASK & -TW_RETURN_BLOCK_MASK), "blocks leave room for the state");
 _Static_assert(TW_RETURNS_CHAIN_MAX <= TW_RETURN_COUNT_MASK >> TW_RETURN_COUNT_SHIFT, "counts fit the state");
 
-/* By chunk: 1 + the upper bits of the addresses whose shadow is mapped there; 0: nothing. */
+/* By chunk: 1 + the upper bits of the addresses whose shadow is mapped there; 0: none. */
 extern _Atomic uint8_t tw_shadow_owners[TW_SHADOW_CHUNKS];
 
-/* The stubs, one behind the other: for frames that exceptions pass silently, and for those that hear of them. */
+/* The stubs, in sequence: for frames without and with notification of exceptions. */
 extern const char tw_return_stub[], tw_return_stub_catching[], tw_return_stubs_end[];
-/* In front of each the call by which a function is entered that shall return to it. */
+/* Before each stub, the call that enters a function that shall return to it. */
 extern const char tw_return_enter[], tw_return_enter_catching[];
 
-/* What was refused, and so is not seen to return. */
+/* Calls whose returns are not watched, by cause. */
 struct tw_returns_lost {
-	_Atomic uint64_t no_memory; /* the system gave no shadow, or something else lies there */
+	_Atomic uint64_t no_memory; /* the system gave no shadow, or its addresses are in use */
 	_Atomic uint64_t chain;	    /* a chain of tail calls beyond the limit, or no block for it */
-	_Atomic uint64_t odd;	    /* two slots in 16 bytes; a return address that is ours and was not put there by us */
-	_Atomic uint64_t copied;    /* the slot is that of a frame that was copied away */
+	_Atomic uint64_t odd;	    /* two slots in 16 bytes; a stub's address as return address that was not stored by us */
+	_Atomic uint64_t copied;    /* the slot belongs to a frame that was copied away */
 };
 extern struct tw_returns_lost tw_returns_lost;
 
 /*
  * tw_returns_init - can returns be watched in this process?
  *
- * Errors: TW_ENOTSUP with a sentence in *reason (user shadow stacks are on: the processor compares return
- * addresses with a copy that we may not change).  Idempotent.
+ * Errors: TW_ENOTSUP with a sentence in *reason (user shadow stacks are on: the processor compares return addresses
+ * with a copy that we cannot change).  Idempotent.
  */
 int tw_returns_init(const char **reason);
 
 /*
- * tw_returns_stacks_are_copied - pieces of stacks are copied away and back from here on, and for ever.
+ * tw_returns_stacks_are_copied - announce that the program copies pieces of stacks away and back; cannot be revoked.
  *
- * Frames that a jump has left and nobody told of keep their slots then.  Any thread; before the first copy is made.
+ * From then on, frames left by an unreported jump keep their slots.  Threads: any; before the first copy is made.
  */
 void tw_returns_stacks_are_copied(void);
 
 /*
- * Called at a return with the slot and %rax; gives the true return address.  Set once by the room above, with
+ * Called at a return with the slot and %rax; returns the true return address.  Set once by the room above, with
  * tw_bp_trampoline_hit.  Keeps errno.
  */
 typedef uintptr_t (*tw_bp_return_fn)(uint64_t *slot, uint64_t value);
 extern tw_bp_return_fn tw_bp_trampoline_return;
-/* What the stub keeps of %rdx meanwhile: the second word of what some functions return. */
+/* The value of %rdx that the stub has saved: the second word of some results. */
 static inline uint64_t tw_returns_second(const uint64_t *slot)
 {
 	return slot[-3];
@@ -129,7 +129,7 @@ static inline bool tw_returns_has_shadow(const uint64_t *slot)
 {
 	uintptr_t address = (uintptr_t)slot;
 
-	/* PAIR shadow.owner: acquire; release in tw_returns_map().  Memory is there before it is used. */
+	/* PAIR shadow.owner: acquire; release in tw_returns_map().  The memory is mapped before it is used. */
 	return tw_load_acquire(&tw_shadow_owners[address >> TW_SHADOW_CHUNK_BITS & (TW_SHADOW_CHUNKS - 1)]) ==
 	       (uint8_t)((address >> TW_SHADOW_SLOT_BITS) + 1);
 }
@@ -144,20 +144,20 @@ static inline uintptr_t tw_returns_half(const uint64_t *slot)
 	return ((uintptr_t)slot & 8) / 8 * TW_RETURN_UPPER;
 }
 
-/* Maps the chunk; false: counted. */
+/* Maps the chunk; false: failed, and counted. */
 bool tw_returns_map(const uint64_t *slot);
-/* tw_returns_open() where it is not simple. */
+/* tw_returns_open() for calls that are not simple. */
 bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
 			 const char **way);
 
-/* Is its shadow there, the slot the caller's own, and its entry in nobody's use? */
+/* Is the shadow mapped, the slot the caller's own, and the entry unused? */
 static inline bool tw_returns_is_simple(const uint64_t *slot)
 {
 	return tw_returns_has_shadow(slot) && !tw_returns_is_stub(*slot) &&
 	       !(tw_returns_entry(slot)->state & TW_RETURN_OPEN);
 }
 
-/* tw_returns_open() where it is simple; gives the way. */
+/* tw_returns_open() for simple calls; returns the way. */
 static inline const char *tw_returns_open_simple(uint64_t *slot, const tw_return_word *words, bool is_catching)
 {
 	struct tw_return_entry *entry = tw_returns_entry(slot);
@@ -167,7 +167,7 @@ static inline const char *tw_returns_open_simple(uint64_t *slot, const tw_return
 	for (int i = 0; i < TW_RETURNS_WORDS; i++)
 		entry->words[i] = words[i];
 	entry->state = (entry->state & TW_RETURN_BLOCK_MASK) | TW_RETURN_OPEN | tw_returns_half(slot);
-	/* A handler that unwinds from here finds the one or the other. */
+	/* A handler that unwinds from here finds either state complete. */
 	tw_compiler_barrier();
 	*slot = (uintptr_t)(is_catching ? tw_return_stub_catching : tw_return_stub);
 	return is_catching ? tw_return_enter_catching : tw_return_enter;
@@ -177,11 +177,11 @@ static inline const char *tw_returns_open_simple(uint64_t *slot, const tw_return
  * tw_returns_open - watch the call that is being entered.
  *
  * @slot	where its return address lies.
- * @words	TW_RETURNS_WORDS to keep, TW_RETURNS_LONG_WORDS if is_long.
- * @is_catching	exceptions that leave the call are told to tw_bp_trampoline_throw.
- * @way		gives: what the hit returns to its trampoline, see tw_bp_hit_fn; untouched where a jump does it.
+ * @words	the words to keep: TW_RETURNS_WORDS, TW_RETURNS_LONG_WORDS if is_long.
+ * @is_catching	exceptions that leave the call are reported to tw_bp_trampoline_throw.
+ * @way		gives: the hit's return value to its trampoline, see tw_bp_hit_fn; untouched where a jump suffices.
  *
- * Returns false when it cannot be watched: counted in tw_returns_lost.
+ * Returns false when the call cannot be watched: counted in tw_returns_lost.
  */
 static inline bool tw_returns_open(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
 				   const char **way)
@@ -194,7 +194,7 @@ static inline bool tw_returns_open(uint64_t *slot, const tw_return_word *words, 
 	return true;
 }
 
-/* How many frames end with this entry (0: told already), and the words of one of them: 0 is the first that was called. */
+/* The number of frames that end with this entry (0: already reported), and the words of one of them: 0 is the first called. */
 static inline unsigned tw_returns_count(const struct tw_return_entry *entry)
 {
 	return (unsigned)(1 + ((entry->state & TW_RETURN_COUNT_MASK) >> TW_RETURN_COUNT_SHIFT) - (entry->state >> 63));
@@ -203,7 +203,7 @@ const tw_return_word *tw_returns_frame(const struct tw_return_entry *entry, unsi
 
 void tw_returns_close_shared(struct tw_return_entry *entry);
 
-/* Their end was told. */
+/* Marks their end as reported. */
 static inline void tw_returns_close(struct tw_return_entry *entry)
 {
 	if (tw_unlikely(entry->state >> 48))
@@ -212,7 +212,7 @@ static inline void tw_returns_close(struct tw_return_entry *entry)
 		entry->state &= TW_RETURN_BLOCK_MASK;
 }
 
-/* The entry of an open call whose slot this is; NULL: none. */
+/* The entry of the open call with this slot; NULL: none. */
 static inline struct tw_return_entry *tw_returns_find(const uint64_t *slot)
 {
 	struct tw_return_entry *entry = tw_returns_entry(slot);
@@ -224,9 +224,10 @@ static inline struct tw_return_entry *tw_returns_find(const uint64_t *slot)
 }
 
 /*
- * tw_returns_lost_address - where a stub leads whose slot has no open entry; for calls that somebody copied.
+ * tw_returns_lost_address - the continuation of a stub whose slot has no open entry; for copied calls.
  *
- * What the slot's last call had; ends the program where no call ever had it: there is no way back from here.
+ * Returns the return address of the slot's last call; ends the program if the slot never had one, because the return
+ * address is unknown.
  */
 uintptr_t tw_returns_lost_address(const uint64_t *slot);
 

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * returns_x86_64.S - where watched calls return to.
+ * returns_x86_64.S - the stubs to which watched calls return.
  *
- * A watched call goes on into its function by a call from here, made with %rsp behind the slot: what it pushes is
- * the address of the stub, where the return address was.  So the processor, which keeps an account of calls to know
- * where returns go, has the function's return right, and that of the stub too: the next address on it is the
- * caller's.  (Where a stub was put into the slot and the function entered by a jump, each return was a surprise.)
+ * A watched call enters its function by a call from here, made with %rsp above the slot: it pushes the address of the
+ * stub where the return address was.  So the processor's return stack predicts the function's return, and that of the
+ * stub too: the next address on it is the caller's.  (When the stub was stored into the slot and the function entered
+ * by a jump, each return was mispredicted.)
  *
  * On arrival in the stub %rsp is behind the slot (S + 8), as the caller expects it.  Every register is kept, also those that a
  * function may change: where only the attribute patchable_function_entry is used, callers know which of them the
- * function leaves alone (-fipa-ra).  Vector and x87 registers are not touched: what is called is compiled
- * without them.  The flags are nobody's at a return.
+ * function does not change (-fipa-ra).  Vector and x87 registers are not touched: the called code is compiled without
+ * them.  The flags are not used after a return.
  *
- * What unwinders are told: the frame of a stub is empty (CFA = %rsp), and its return address, one byte back, is
- * the first word of the slot's entry, see returns.h:
+ * Call frame information: the frame of a stub is empty (CFA = %rsp), and its return address, minus one byte, is the
+ * first word of the slot's entry, see returns.h:
  *
  *	*(((CFA - 8 & MASK) << SHIFT) + BASE) - 1
  *
  * A frame without size has the same CFA as the one below; unwinders tell them apart only where one of them is a
- * signal frame, so it says that it is one.  Of signal frames the return address is taken as it is, not as that
- * behind a call: hence the byte back, or a call at the very end of a function or of a try block would be looked up
- * in what follows it.
+ * signal frame, so it says that it is one.  For signal frames, unwinders use the return address as it is, not as the
+ * address after a call: hence the subtracted byte.  Otherwise a call at the very end of a function or of a try block
+ * would be looked up in the code that follows.
  */
 #include "breakpoints/trampoline.h"
 
@@ -55,10 +55,10 @@
 	pushq %r11
 	leaq 8(%rbp), %rdi
 	movq %rax, %rsi
-	/* Whatever the alignment the caller came with. */
+	/* For any alignment of the caller's stack. */
 	andq $-16, %rsp
 	call *tw_bp_trampoline_return(%rip)
-	/* The true return address goes back to the slot. */
+	/* Restores the true return address in the slot. */
 	movq %rax, 8(%rbp)
 	leaq -72(%rbp), %rsp
 	popq %r11
@@ -78,7 +78,7 @@
 
 	/*
 	 * %rsp: the slot.  8 bytes below it the address in the function, where signal handlers do not write.
-	 * What follows must be the stub: also for unwinders, that look one byte back from where a call returns to.
+	 * The stub must follow directly, also for unwinders, which look one byte before a return address.
 	 */
 	.macro ENTER
 	.cfi_def_cfa %rsp, 8

@@ -4,26 +4,26 @@
  *
  *	sled	| NOPs | window: 5 bytes | NOPs |   body
  *
- *	aligned	one aligned word of eight bytes holds the whole window: it is one NOP or one jump, and one
- *		store makes the one out of the other
- *	parked	no such window (too few NOPs, or none at the right place): the window is
+ *	aligned one aligned word of eight bytes holds the whole window: it is one NOP or one jump, and one store
+ *		converts between them
+ *	parked	no such window (too few NOPs, or none at the right offset): the window is
  *			a9 rel32	test $rel32, %eax	or
  *			e9 rel32	jmp stub
- *		with the same four bytes behind, and a store of one byte makes the one out of the other.
- *		It changes the flags, which nobody reads at a function's entry.
+ *		with the same last four bytes, and a store of one byte converts between them.  test changes the flags,
+ *		which are not used at a function's entry.
  *
- * Why not the way over int3 (as kernels do it, where no store is atomic)?  A thread that has SIGTRAP blocked
- * when it runs into one is killed, and programs block all signals in their threads all the time.
+ * Why not patch by int3, as kernels do where no store is atomic? A thread that has SIGTRAP blocked when it executes
+ * one is killed, and programs often block all signals in their threads.
  *
- * tw_sled_prepare() makes the window one instruction.  gcc's NOPs are of one byte each, and a thread that was
- * stopped between two of them would go on inside the jump: so that is done only while the process has one thread
- * (before main(), mostly).  With more threads nothing proves that nobody stands there: a signal handler that
- * interrupted one of the NOPs goes back to it, whenever it likes.  Such sleds are left alone.  Clang's NOPs, and
- * those of `tracewheel compact`, are as long as can be: where one store does it, others may run meanwhile.
+ * tw_sled_prepare() makes the window one instruction.  gcc's NOPs are one byte each, and a thread stopped between two
+ * of them would resume inside the jump: so this is done only while the process has one thread (mostly before main()).
+ * With more threads nothing proves that none is stopped there: a signal handler that interrupted one of the NOPs
+ * returns to it at any later time.  Such sleds are left unchanged.  Clang's NOPs, and those of `tracewheel compact`,
+ * have maximum length: if one store suffices, other threads may run meanwhile.
  *
- * Text is made writable in addition to executable, a mapping at a time, and put back: once in a run of
- * changes (2 us for all of it, and some 1 us for each page that is written for the first time, which becomes
- * a private copy).  Outside of the window only NOPs of the same sled are ever written.
+ * Text is made writable in addition to executable, one mapping at a time, and restored: once per run of changes (2 us
+ * in all, plus about 1 us for each page written for the first time, which becomes a private copy).  Outside the
+ * window only NOPs of the same sled are ever written.
  */
 #include "breakpoints/sled.h"
 
@@ -41,26 +41,26 @@
 #define JUMP_BYTES TW_SYM_JUMP_BYTES
 #define JUMP       0xe9
 #define PARKED     0xa9
-/* More of a sled is not used. */
+/* The rest of a longer sled is not used. */
 #define SLED_BYTES_MAX 32u
 
 /* ---- text that is open for writing ---- */
 
 struct open_text {
 	uintptr_t low, high;
-	int protection; /* what it had */
+	int protection; /* original protection */
 };
 
 static struct open_text *open_texts;
 static size_t open_count, open_room;
 static bool is_run;
 static bool is_anything_due;
-/* How many threads there are, asked once a run; 0: not asked. */
+/* Number of threads, read once per run; 0: not read. */
 static unsigned thread_count;
 
 static bool is_open(uintptr_t address)
 {
-	/* The last one first: neighbours come one after another. */
+	/* The last one first: neighbouring places follow each other. */
 	for (size_t i = open_count; i-- > 0;)
 		if (address >= open_texts[i].low && address < open_texts[i].high)
 			return true;
@@ -101,7 +101,7 @@ static void close_texts(void)
 	thread_count = 0;
 }
 
-/* Every thread is a folder there. */
+/* Each thread is one directory there. */
 static bool has_one_thread(void)
 {
 	struct stat status;
@@ -115,7 +115,7 @@ static bool has_one_thread(void)
 
 /* ---- which bytes ---- */
 
-/* What becomes of a sled: bytes from `from` to `to` are written anew, the window at `offset` among them. */
+/* The new contents of a sled: bytes from `from` to `to` are rewritten, including the window at `offset`. */
 struct layout {
 	unsigned offset, from, to;
 	bool is_parked;
@@ -185,7 +185,7 @@ TW_WRITES_CODE static void store_in_word(uint8_t *at, const uint8_t *bytes, size
 {
 	uintptr_t offset = (uintptr_t)at & 7;
 	_Atomic uint64_t *word = (_Atomic uint64_t *)(void *)(at - offset);
-	/* RELAXED sled.code: nobody else writes code. */
+	/* RELAXED sled.code: no other thread writes code. */
 	uint64_t value = tw_load_relaxed(word);
 
 	memcpy((uint8_t *)&value + offset, bytes, count);
@@ -194,7 +194,7 @@ TW_WRITES_CODE static void store_in_word(uint8_t *at, const uint8_t *bytes, size
 	tw_store_release(word, value);
 }
 
-/* Nobody else runs. */
+/* Writes while no other thread runs. */
 TW_WRITES_CODE static void store_alone(uint8_t *at, const uint8_t *bytes, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -209,7 +209,7 @@ static void put_nops(uint8_t *out, size_t count)
 		{0x90},
 		{0x66, 0x90},
 		{0x0f, 0x1f, 0x00},
-		{0x66, 0x0f, 0x1f, 0x00}, /* as the NOP of nine begins: of that only the fourth byte changes */
+		{0x66, 0x0f, 0x1f, 0x00}, /* begins like the NOP of nine bytes, of which only the fourth byte changes */
 		{0x0f, 0x1f, 0x44, 0x00, 0x00},
 		{0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00},
 		{0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00},
@@ -226,7 +226,7 @@ static void put_nops(uint8_t *out, size_t count)
 	}
 }
 
-/* The bytes from `from` to `to` with the window as one instruction that does nothing; returns how many. */
+/* Fills the bytes from `from` to `to`, with the window as one NOP instruction; returns their number. */
 static unsigned put_ready(const struct tw_place *place, const struct layout *layout, uint8_t *out)
 {
 	unsigned before = layout->offset - layout->from;
@@ -239,7 +239,7 @@ static unsigned put_ready(const struct tw_place *place, const struct layout *lay
 	return layout->to - layout->from;
 }
 
-/* Can one store do it while other threads run the sled?  Fills which of the bytes differ. */
+/* Is one store enough, while other threads run the sled?  Fills the range of bytes that differ. */
 static bool is_one_store(const struct tw_place *place, const struct layout *layout, unsigned *first,
 			 unsigned *last)
 {
@@ -269,7 +269,7 @@ static void make_ready(struct tw_place *place, const struct layout *layout)
 }
 
 /*
- * The first aligned window, but rather one that asks for no change, or else for one store.
+ * Chooses an aligned window: preferably one that needs no change, else one store, else the first.
  */
 static int choose(const struct tw_place *place, struct layout *layout)
 {
@@ -296,7 +296,7 @@ static int choose(const struct tw_place *place, struct layout *layout)
 	return 0;
 }
 
-/* Everything that can fail, in the order that leaves nothing to undo. */
+/* Does everything that can fail, in an order that needs no undo. */
 static int prepare(struct tw_place *place)
 {
 	struct layout layout;
@@ -338,7 +338,7 @@ int tw_sled_prepare(struct tw_place *place)
 	return error;
 }
 
-/* It was tried before; if it fails now, the sled stays as it is. */
+/* This succeeded before; if it fails now, the sled is left unchanged. */
 static void write_window(struct tw_place *place, bool is_armed)
 {
 	uint8_t bytes[JUMP_BYTES], *window = window_of(place);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sled.h - what the files about entry sleds share.  Under the permit.
+ * sled.h - declarations shared by the files about entry sleds.  Under the permit.
  *
  *	sled.c		which bytes of a sled become a jump, and how they are written
  *	sled_area.c	the stubs that such jumps lead to, within reach of a 32-bit displacement
- *	sled_frames.c	what unwinders are told of those stubs
+ *	sled_frames.c	call frame information of those stubs
  *	sled_x86_64.S	from a stub to the hit and back
  */
 #ifndef TW_BREAKPOINTS_SLED_H
@@ -12,7 +12,7 @@
 
 #include "breakpoints/breakpoints.h"
 
-/* What writes code: thread sanitizers keep no account of it, and trap where somebody writes their entry. */
+/* Functions that write code: thread sanitizers do not track that, and trap when their own entry is written. */
 #ifdef __clang__
 #define TW_WRITES_CODE __attribute__((noinline, disable_sanitizer_instrumentation))
 #else
@@ -20,7 +20,7 @@
 #endif
 
 /*
- * tw_sled_take_stub - a stub for this place that a jump in front of `resume`, where it goes back to, can reach.
+ * tw_sled_take_stub - take a stub for this place that a jump just before `resume` can reach; the stub continues at `resume`.
  *
  * @out		lends: for ever, or until the place is gone.
  *
@@ -28,7 +28,7 @@
  */
 int tw_sled_take_stub(struct tw_place *place, uintptr_t resume, void **out);
 
-/* The place is gone: its object was unloaded, so nobody is on the way through the stub any more. */
+/* Gives back the stub of a place whose object was unloaded, so that no thread can be inside the stub. */
 void tw_sled_give_stub(struct tw_place *place);
 
 /* Calls `visit` for each place that has a stub, or had one. */
@@ -37,14 +37,14 @@ void tw_sled_each(void (*visit)(struct tw_place *place));
 #define TW_SLED_STUB_BYTES   32
 #define TW_SLED_FRAMES_BYTES 160
 /*
- * tw_sled_write_frames - what unwinders are told of all stubs of an area: an .eh_frame_hdr, and what it leads to.
+ * tw_sled_write_frames - write the call frame information of all stubs of an area: an .eh_frame_hdr and its .eh_frame.
  *
- * @at		in reach of 2 GiB of the stubs, on a multiple of 8: TW_SLED_FRAMES_BYTES.
- * @table	16 bytes a stub, the first word of them the address behind the sled.
+ * @at		TW_SLED_FRAMES_BYTES within 2 GiB of the stubs, aligned to 8.
+ * @table	16 bytes per stub; the first word is the address after the sled.
  */
 void tw_sled_write_frames(uint8_t *at, const uint8_t *stubs, uint32_t bytes, const void *table);
 
-/* Where all stubs lead. */
+/* The common entry of all stubs. */
 extern const char tw_sled_entry[];
 
 #endif

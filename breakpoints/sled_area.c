@@ -4,21 +4,21 @@
  *
  * An area is a run of pages near an object:
  *
- *	code, read and execute		stub n:	pushq table[n].resume	behind the sled's jump
+ *	code, read and execute		stub n:	pushq table[n].resume	after the sled's jump
  *						pushq table[n].place
- *						call  *entry		tw_sled_entry, wherever our text lies
+ *						call  *entry		tw_sled_entry, anywhere in our text
  *						lea   16(%rsp), %rsp
- *						jmp   *-16(%rsp)	the place's word says where to by now
+ *						jmp   *-16(%rsp)	continues where the place's word now points
  *					...
  *					entry
  *					call frame information of all stubs: sled_frames.c
  *	table, read and write		table[n]
  *
- * The code depends on nothing but its position in the area: it is written once, before it is made
- * executable, and never again.  No page is ever writable and executable.
+ * The code depends only on its position in the area: it is written once, before it is made executable, and never
+ * again.  No page is ever writable and executable.
  *
- * Where: below the object first.  Above a program lies its heap, above the libraries the stack, and both
- * grow; only where there is no room below, an area goes as far above as a jump can reach.
+ * Location: below the object first.  Above a program is its heap, above the libraries the stack, and both grow; only
+ * if there is no space below, an area is placed as far above as a jump can reach.
  */
 #include "breakpoints/sled.h"
 #include "breakpoints/unwind.h"
@@ -36,12 +36,12 @@
 #define TABLE_BYTES 32768u
 #define AREA_BYTES  (CODE_BYTES + TABLE_BYTES)
 #define LOWEST      0x10000u
-/* How far a jump reaches, with room for the area and the sled themselves. */
+/* Range of a jump, minus the size of the area and the sled themselves. */
 #define REACH_BYTES (INT64_C(0x80000000) - 0x100000)
 
 _Static_assert(STUB_BYTES == TW_SLED_STUB_BYTES && sizeof(char *) + TW_SLED_FRAMES_BYTES <= TAIL_BYTES, "there is room");
 _Static_assert(CODE_BYTES % TW_PAGE_BYTES == 0 && TABLE_BYTES % TW_PAGE_BYTES == 0, "whole pages");
-/* What a stub knows. */
+/* The data of a stub. */
 struct row {
 	void *_Atomic resume;
 	struct tw_place *_Atomic place;
@@ -53,10 +53,10 @@ struct area {
 	uint8_t *code;
 	uint32_t used;
 	uint32_t free_count;
-	uint16_t free[STUBS]; /* of those used: stubs of places that are gone */
+	uint16_t free[STUBS]; /* used stubs whose places are gone */
 };
 
-static struct area *_Atomic areas; /* the newest first; none ever goes */
+static struct area *_Atomic areas; /* newest first; never removed */
 
 static struct row *table_of(const struct area *area)
 {
@@ -99,7 +99,7 @@ static void write_code(struct area *area)
 
 static struct area *first_area(void)
 {
-	/* RELAXED sled.areas: under the permit, which all who write it hold. */
+	/* RELAXED sled.areas: under the permit, which all writers hold. */
 	return tw_load_relaxed(&areas);
 }
 
@@ -116,7 +116,7 @@ bool tw_unwind_find_code(uintptr_t pc, struct tw_unwind_code *out)
 	return false;
 }
 
-/* Memory at this very address, or none. */
+/* Maps memory at exactly this address, or none. */
 static void *map_at(uintptr_t address)
 {
 	void *at = mmap((void *)address, AREA_BYTES, PROT_READ | PROT_WRITE,
@@ -124,7 +124,7 @@ static void *map_at(uintptr_t address)
 
 	if (at == MAP_FAILED)
 		return NULL;
-	/* Kernels before 4.17 take the address for a hint. */
+	/* Kernels before 4.17 treat the address as a hint. */
 	if (at != (void *)address) {
 		munmap(at, AREA_BYTES);
 		return NULL;
@@ -137,7 +137,7 @@ static uintptr_t step(uintptr_t distance)
 	return (distance / 16 + AREA_BYTES) & ~(uintptr_t)(TW_PAGE_BYTES - 1);
 }
 
-/* In growing steps: some hundred tries at most, and the first mostly succeeds. */
+/* Tries addresses in growing steps: some hundred tries at most; mostly the first succeeds. */
 static void *find_room(uintptr_t from)
 {
 	uintptr_t page = from & ~(uintptr_t)(TW_PAGE_BYTES - 1);

@@ -2,9 +2,9 @@
 /*
  * sled_frames.c - call frame information for stubs that are made at run time: DWARF's, in the form of .eh_frame.
  *
- * A stub's frame is empty, and its caller is the traced function, which goes on behind its sled: so an unwinder that begins
- * in a stub (in a signal's handler) shows that function, and those above it.  One description holds for all stubs of an
- * area, by where in a stub, o, it is:
+ * A stub's frame is empty, and its caller is the traced function, which continues after its sled: so an unwinder that
+ * begins in a stub (in a signal handler) shows that function and its callers.  One description covers all stubs of an area,
+ * by the offset o in the stub:
  *
  *	o	instruction				below the frame
  *	0	pushq resume				0
@@ -13,7 +13,7 @@
  *	18	lea   16(%rsp), %rsp			16
  *	23	jmp   *-16(%rsp)			0
  *
- * The address behind the sled is on the stack between o = 6 and o = 18 only; in the stub's row of the table it always is.
+ * The address after the sled is on the stack only between o = 6 and o = 18, but always in the stub's row of the table.
  */
 #include "breakpoints/sled.h"
 
@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-/* What expressions are made of (DWARF 5, 7.7.1). */
+/* Operations of expressions (DWARF 5, 7.7.1). */
 enum {
 	OP_CONST8U = 0x0e, OP_DUP = 0x12, OP_SWAP = 0x16, OP_AND = 0x1a, OP_MINUS = 0x1c, OP_NOT = 0x20, OP_PLUS = 0x22,
 	OP_SHL = 0x24, OP_SHR = 0x25, OP_GE = 0x2a, OP_LIT = 0x30, OP_RSP = 0x77, OP_RIP = 0x80
@@ -55,7 +55,7 @@ static void put_from(struct bytes *to, const uint8_t *from, const uint8_t *addre
 	put32(to, (uint32_t)(address - from));
 }
 
-/* With the length in front that a LEB128 of one byte tells. */
+/* Writes a block after its length as a one-byte LEB128. */
 static void put_block(struct bytes *to, const uint8_t *block, size_t bytes)
 {
 	put8(to, (uint8_t)bytes);
@@ -88,7 +88,7 @@ static void put_rules(struct bytes *to, const uint8_t *stubs, const void *table)
 	put8(to, OP_PLUS);
 }
 
-/* Up to a multiple of 8 with zeros, which do nothing; the length stands in front of what it counts. */
+/* Pads to a multiple of 8 with zeros, which are no-ops; the length precedes the bytes that it counts. */
 static void end_entry(struct bytes *to, uint8_t *start)
 {
 	uint32_t length;
@@ -101,7 +101,7 @@ static void end_entry(struct bytes *to, uint8_t *start)
 
 void tw_sled_write_frames(uint8_t *at, const uint8_t *stubs, uint32_t bytes, const void *table)
 {
-	/* The header: version, the forms of what follows, where the entries begin, and a table of one row. */
+	/* The header: version, the encodings of the fields, the start of the entries, and a table of one row. */
 	static const uint8_t forms[] = { 1, PCREL_SDATA4, UDATA4, DATAREL_SDATA4 };
 	/* Version 1, augmentation "zR", factors 1 and -8, column 16, one byte: the form of addresses. */
 	static const uint8_t common_head[] = { 1, 'z', 'R', 0, 1, 0x78, RETURN_ADDRESS, 1, PCREL_SDATA4 };

@@ -2,21 +2,20 @@
 /*
  * sled_x86_64.S - from the jump in an entry sled to the hit and back.
  *
- *	0(%rsp)   in the stub, behind its call
+ *	0(%rsp)   in the stub, after its call
  *	8(%rsp)   the place, pushed by the stub
- *	16(%rsp)  the address behind the sled's jump, inside the traced function, pushed by the stub
- *	24(%rsp)  where the traced function returns to
+ *	16(%rsp)  the address after the sled's jump, inside the traced function, pushed by the stub
+ *	24(%rsp)  the return address of the traced function
  *
- * Goes back to the stub by a return, and the stub takes both words away and jumps to where the place's word says by
- * then: behind the sled, or, for a call that is watched, to where calls are made whose return address is that of a
- * stub of returns_x86_64.S.  So each call that the processor has on its account is returned from, and each sled's way
- * back has a jump of its own, which mostly goes the way it went before.  (With a call in the sled the watched
- * call would stand behind one on that account which never returns.)
+ * Returns to the stub, which pops both words and jumps to the address that the place's word then holds: after the
+ * sled, or, for a watched call, to the code that calls with a stub of returns_x86_64.S as return address.  So each
+ * call on the processor's return stack has its return, and each sled has its own jump back, which is mostly
+ * predicted.  (With a call in the sled, the watched call would follow one on the return stack that never returns.)
  *
  * Keeps all nine registers that a function may change: where only the attribute patchable_function_entry is used, the
- * compiler still knows which of them the function leaves alone, and its callers rely on that
- * (-fipa-ra).  Vector registers are not touched: what runs below is compiled without them.  The flags are
- * nobody's at a function's entry.
+ * compiler still knows which of them the function does not change, and its callers rely on that (-fipa-ra).  Vector
+ * registers are not touched: the code called from here is compiled without them.  The flags are not used at a
+ * function's entry.
  */
 	.text
 	.p2align 6
@@ -25,7 +24,7 @@
 	.type tw_sled_entry, @function
 tw_sled_entry:
 	.cfi_startproc
-	/* The traced function is the caller, where it goes on. */
+	/* The traced function is the caller; its address is where it continues. */
 	.cfi_def_cfa_offset 24
 	endbr64
 	pushq %rbp
@@ -46,7 +45,7 @@ tw_sled_entry:
 	movq 16(%rbp), %rdi
 	movq %rsp, %rsi
 	leaq 32(%rbp), %rdx
-	/* Whatever the alignment the caller came with. */
+	/* For any alignment of the caller's stack. */
 	andq $-16, %rsp
 	call *tw_bp_trampoline_hit(%rip)
 	testq %rax, %rax

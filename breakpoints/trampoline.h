@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trampoline.h - what C and trampoline_x86_64.S must agree on.  Included by both.
+ * trampoline.h - constants and names shared by C and trampoline_x86_64.S.  Included by both.
  *
- * The stubs are part of our text, made by the assembler, not at run time: no page is ever writable
- * and executable, no system policy can refuse them, and unwinders find their call frame information
- * like that of any function.  A stub knows its number; what it stands for lies in a table of data:
+ * The stubs are part of our text, made by the assembler, not at run time: no page is ever writable and executable, no
+ * system policy can refuse them, and unwinders find their call frame information like that of any function.  A stub
+ * has its number built in; its place is in a data table:
  *
  *	slot of the program --> stub n:  endbr64
  *					 movq  tw_got_table[n], %r11	the place
  *					 jmp   slot_entry		saves, tells the hit, restores,
  *									jumps to place->target
  *
- * 65,536 of them are 1 MiB of text, of which only what is used is ever read from the file.
+ * 65,536 of them are 1 MiB of text, of which only the used pages are read from the file.
  */
 #ifndef TW_BREAKPOINTS_TRAMPOLINE_H
 #define TW_BREAKPOINTS_TRAMPOLINE_H
@@ -23,8 +23,8 @@
 #define TW_PLACE_TARGET_OFFSET 224
 
 /*
- * The shadow of a stack address: ((address & MASK) << SHIFT) + BASE, 16 TiB of addresses that Linux gives to nobody who
- * does not ask for them.  Addresses that differ by a multiple of 4 TiB have the same one; who comes first owns it.
+ * The shadow of a stack address: ((address & MASK) << SHIFT) + BASE, 16 TiB of addresses that Linux never maps unless
+ * requested.  Addresses that differ by a multiple of 4 TiB share a shadow; the first chunk to need it owns it.
  */
 #define TW_SHADOW_SLOT_BITS 42
 #define TW_SHADOW_SLOT_MASK 0x3fffffffff0
@@ -40,10 +40,10 @@
 _Static_assert(offsetof(struct tw_place, target) == TW_PLACE_TARGET_OFFSET, "the trampoline jumps through it");
 
 extern const char tw_got_stubs[];
-/* Written under the permit before the slot that leads to the stub; read by stubs. */
+/* Written under the permit before the slot is set to the stub; read by stubs. */
 extern struct tw_place *_Atomic tw_got_table[TW_GOT_STUBS];
 
-/* How many bytes of stack the vector registers need, and which parts of them; 0: fxsave. */
+/* Stack bytes that the vector registers need, and the mask of their parts; 0: fxsave. */
 extern uint32_t tw_patch_vector_bytes, tw_patch_vector_mask;
 
 #endif

@@ -5,14 +5,14 @@
  * The function is reached by a jump, with the stack and every register (but %r11, which every PLT may use)
  * as the caller left them; or, where its return is watched, by the call of returns_x86_64.S, which changes the
  * return address and nothing else.  So stack arguments, structures returned in memory, setjmp, vfork, variable
- * arguments (%al), nested functions (%r10) and int128 come through.  Vector registers are not touched
- * here: what runs below is compiled without them, or goes through tw_patch_call_keeping_vectors().
+ * arguments (%al), nested functions (%r10) and int128 work.  Vector registers are not touched here: the code called
+ * from here is compiled without them, or uses tw_patch_call_keeping_vectors().
  */
 #include "breakpoints/trampoline.h"
 
 	.text
 
-/* ---- one stub a slot ---- */
+/* ---- one stub per slot ---- */
 
 	.p2align 6
 	.globl tw_got_stubs
@@ -59,17 +59,17 @@ slot_entry:
 	movq %r11, %rdi
 	movq %rsp, %rsi
 	leaq 8(%rbp), %rdx
-	/* Whatever the alignment the caller came with: hand-written code comes with any. */
+	/* For any alignment of the caller's stack: hand-written code may have any. */
 	andq $-16, %rsp
 	call *tw_bp_trampoline_hit(%rip)
 	leaq -72(%rbp), %rsp
-	/* Into the function, which is %r11's word from here on, or to where it is called from. */
+	/* Continues in the function, whose address %r11 holds from here on, or at the code that calls it. */
 	movq 48(%rsp), %rdi
 	movq TW_PLACE_TARGET_OFFSET(%rdi), %rdi
 	movq %rdi, 48(%rsp)
 	testq %rax, %rax
 	cmovzq %rdi, %rax
-	/* Signal handlers do not write so near. */
+	/* Signal handlers do not write this close to %rsp (red zone). */
 	movq %rax, -8(%rsp)
 	popq %rdi
 	popq %rsi
@@ -92,8 +92,8 @@ slot_entry:
 /*
  * ---- tw_patch_call_keeping_vectors(function, argument) ----
  *
- * For what a hit does seldom and cannot do without libc: all vector and floating-point state is on
- * the stack meanwhile.  The area's 64-byte header must be zero but for what xsave writes.
+ * For rare operations of a hit that need libc: all vector and floating-point state is saved on the stack meanwhile.
+ * The area's 64-byte header must be zero except for the fields that xsave writes.
  */
 	.p2align 4
 	.globl tw_patch_call_keeping_vectors

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unwind.c - the personality routine of the stubs that calls return to, and whose exception it is.
+ * unwind.c - the personality routine of the return stubs, and the type of an exception.
  *
- * Only libgcc's unwinder is listened to.  LLVM's knows a frame by its stack pointer alone, finds that a stub's is
- * that of the frame that catches, and aborts when the stub's routine does not want to stop there.
+ * Only libgcc's unwinder is supported.  LLVM's identifies a frame by its stack pointer alone, takes a stub's frame
+ * for the one that catches, and aborts when the stub's routine does not stop there.
  */
 #include "breakpoints/unwind.h"
 
@@ -20,7 +20,7 @@
 /* "GNUCC++\0", and "CLNGC++\0" of libc++abi; the last byte is 1 in an exception that refers to another. */
 #define GNU_CLASS   UINT64_C(0x474e5543432b2b00)
 #define CLANG_CLASS UINT64_C(0x434c4e47432b2b00)
-/* "MOZ\0RUST": as a number, as others have it, in old versions; its bytes in this order in memory in newer ones. */
+/* "MOZ\0RUST": as a number, like the others, in old versions; as bytes in this order in memory in newer ones. */
 #define OLD_RUST_CLASS UINT64_C(0x4d4f5a0052555354)
 #define RUST_CLASS     UINT64_C(0x54535552005a4f4d)
 
@@ -29,12 +29,12 @@ tw_bp_throw_fn tw_bp_trampoline_throw;
 _Unwind_Reason_Code tw_return_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
 					  struct _Unwind_Exception *exception, struct _Unwind_Context *context);
 
-/* libgcc's, found before the first call that hears of exceptions is opened, and the same for ever. */
+/* libgcc's functions, found before the first call with notification of exceptions is opened, and constant then. */
 static struct {
 	_Unwind_Word (*get_cfa)(struct _Unwind_Context *);
 	_Unwind_Ptr (*get_ip)(struct _Unwind_Context *);
 	_Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn, void *);
-	uintptr_t low, high; /* where its code lies */
+	uintptr_t low, high; /* range of its code */
 } libgcc;
 _Atomic bool tw_unwind_known;
 
@@ -77,13 +77,13 @@ const char *tw_unwind_find(void)
 
 	if (other) {
 		dlclose(other);
-		/* RELAXED unwind.known: calls that are opened meanwhile hear of exceptions, or do not. */
+		/* RELAXED unwind.known: calls opened meanwhile may or may not be notified of exceptions. */
 		tw_store_relaxed(&tw_unwind_known, false);
 		return "the program unwinds by LLVM's libunwind";
 	}
 	if (!libgcc.high && !load())
 		return "libgcc_s is not there";
-	/* PAIR unwind.known: release; acquire in tw_unwind_is_known().  What was found is seen. */
+	/* PAIR unwind.known: release; acquire in tw_unwind_is_known().  The unwinder's data is visible. */
 	tw_store_release(&tw_unwind_known, true);
 	return NULL;
 }
@@ -100,7 +100,7 @@ static _Unwind_Reason_Code look_at(struct _Unwind_Context *context, void *arg)
 		return _URC_NO_REASON;
 	if (libgcc.get_cfa(context) == search->frame_address)
 		search->found = libgcc.get_ip(context);
-	/* A stub has the address of its caller, and comes first. */
+	/* A stub has the frame address of its caller, and precedes it. */
 	return search->found && !tw_returns_is_stub(search->found) ? _URC_NORMAL_STOP : _URC_NO_REASON;
 }
 
@@ -117,8 +117,8 @@ uintptr_t tw_unwind_address_at(uintptr_t frame_address)
 
 /*
  * The header of a C++ exception begins 80 bytes before that of the unwinder, with the type_info (Itanium C++ ABI,
- * exception handling, section 2.2.1).  In one that refers to another (std::rethrow_exception), with that
- * one's object, which its own header precedes.
+ * exception handling, section 2.2.1).  In an exception that refers to another (std::rethrow_exception), it precedes
+ * that one's object, after that one's own header.
  */
 static const char *type_of(_Unwind_Exception_Class class, const struct _Unwind_Exception *exception)
 {
@@ -141,7 +141,7 @@ static const char *type_of(_Unwind_Exception_Class class, const struct _Unwind_E
 static void describe(_Unwind_Action actions, _Unwind_Exception_Class class, const struct _Unwind_Exception *exception,
 		     char name[NAME_BYTES], struct tw_unwind *out)
 {
-	/* What libgcc compares frames by: the address, less one where the frame below is a signal frame, as stubs are. */
+	/* libgcc compares frames by this address, minus one if the frame below is a signal frame, as stubs are. */
 	*out = (struct tw_unwind){ TW_UNWIND_THROW, name, (exception->private_2 + 7) & ~UINT64_C(7) };
 	if (actions & _UA_FORCE_UNWIND) {
 		*out = (struct tw_unwind){ TW_UNWIND_EXIT, "pthread_exit", 0 };
@@ -155,7 +155,7 @@ static void describe(_Unwind_Action actions, _Unwind_Exception_Class class, cons
 	}
 }
 
-/* Called by the unwinder for a watched call.  Nothing is done here but telling: the search, and the way, go on. */
+/* Called by the unwinder for a watched call.  It only reports: the search and the unwinding continue. */
 _Unwind_Reason_Code tw_return_personality(int version, _Unwind_Action actions, _Unwind_Exception_Class class,
 					  struct _Unwind_Exception *exception, struct _Unwind_Context *context)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * change.c - changes alone and in transactions: what becomes visible at one moment, or never.
+ * change.c - single changes and transactions: all of a change becomes visible at one moment, or none of it.
  *
- * What is staged is breakpoints/' business.  What a change does to a session at once (counters that start
- * anew, what is asked of functions to come) is noted here, and put back when the change is forgotten.
+ * breakpoints/ stages the places.  Immediate effects of a change on a session (restarted counters, settings for
+ * future functions) are recorded here, and undone when the change is aborted.
  */
 #include "session/session.h"
 
-/* ---- what a change does at once, and undoes when it is forgotten ---- */
+/* ---- immediate effects of a change, undone when it is aborted ---- */
 
 void tw_change_touch(struct tw_session *session, struct tw_session_place *set)
 {
@@ -28,7 +28,7 @@ void tw_change_touch_on_load(struct tw_session *session)
 	session->on_load_before = session->on_load;
 }
 
-/* Which of the two is needed no more.  No hit uses it: it was never active, or a commit has waited since. */
+/* Frees the counts that are no longer needed.  No hit uses them: they were never active, or a commit has waited since. */
 static void settle_counts(struct tw_session_counts *counts, bool is_forgotten)
 {
 	if (!counts->is_new)
@@ -59,7 +59,7 @@ static void settle_session(struct tw_session *session, bool is_forgotten)
 	session->is_on_load_touched = false;
 }
 
-/* Under the permit, so no session that was changed can have gone. */
+/* Under the permit, so no changed session can have ended. */
 static void settle(bool is_forgotten)
 {
 	tw_registry_lock();
@@ -71,8 +71,8 @@ static void settle(bool is_forgotten)
 /* ---- the permit, alone or in a transaction ---- */
 
 static __thread struct tw_permit *transaction;
-static __thread uint64_t transaction_seated; /* 1 + the id of the session that it seated last; 0: none */
-static __thread int transaction_error; /* a change of it failed half-way: it cannot be committed */
+static __thread uint64_t transaction_seated; /* 1 + the id of the last session that it gave a slot; 0: none */
+static __thread int transaction_error; /* error of a change in it that failed half-way: it cannot be committed */
 
 void tw_changes_after_fork_in_child(void)
 {
@@ -89,7 +89,7 @@ int tw_change_begin(struct tw_permit **permit)
 	return tw_permit_seize(permit);
 }
 
-/* Under the permit no session that has a seat loses it. */
+/* While the permit is held, no session loses its slot. */
 int tw_change_seat(struct tw_session *session)
 {
 	int error;
@@ -105,7 +105,7 @@ int tw_change_seat(struct tw_session *session)
 int tw_change_end(struct tw_permit *permit, int result)
 {
 	if (permit == transaction) {
-		/* These two are found out before anything is staged. */
+		/* These two errors occur before anything is staged. */
 		if (result < 0 && result != TW_EBADARG && result != TW_EDEAD)
 			transaction_error = result;
 		return result;

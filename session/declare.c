@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* declare.c - functions that a program declares become places; sessions that wait for them get them. */
+/* declare.c - declared functions become places, and waiting sessions set them. */
 #include "session/session.h"
 #include "base/limits.h"
 #include "tracewheel/function.h"
@@ -21,12 +21,12 @@ TW_API int tw_function_declare(struct tw_declared_function *function)
 	    strlen(function->module) > 255 || strlen(function->name) > 255 || !function->module[0])
 		return TW_EBADARG;
 	tw_session_init();
-	/* For events that name it, and may not make atoms. */
+	/* Events name the module, but must not create atoms. */
 	tw_term_atom_z(function->module);
 	tw_term_atom_z(function->name);
 	module_options.name = function->module;
 	place_options.where = &function->armed;
-	/* Callers are told by name in the middle of hits, where no atom can be made. */
+	/* Hits name callers, but cannot create atoms. */
 	tw_term_atom_z(function->module);
 	tw_term_atom_z(function->name);
 	tw_sessions_clear_dropped();
@@ -38,7 +38,7 @@ TW_API int tw_function_declare(struct tw_declared_function *function)
 		error = tw_bp_function_add(permit, module, function->name, function->arity, 0, &named);
 	if (!error)
 		error = tw_bp_place_add(permit, named, &place_options, &place);
-	/* A function that was declared before keeps what was set on it. */
+	/* A function that was declared before keeps its settings. */
 	if (!error && function->place != place) {
 		named->is_exported = !(function->flags & TW_DECLARED_LOCAL);
 		/* PAIR bp.place: release; acquire in hits, which load it by PLACE_OF. */
@@ -67,7 +67,7 @@ static unsigned stage_clear_module(struct tw_permit *permit, const struct tw_mod
 	return count;
 }
 
-/* Off by one switch first: once they are gone, the words of the functions are not written any more. */
+/* All are switched off first by one commit; after that, the words of the functions are not written any more. */
 TW_API int tw_module_unload(const char *name)
 {
 	struct tw_permit *permit;
@@ -80,7 +80,7 @@ TW_API int tw_module_unload(const char *name)
 	if (error)
 		return error;
 	for (struct tw_module *module = tw_bp_modules(permit), *next; module; module = next) {
-		/* Now: a module that is gone is in another list. */
+		/* Read before the module moves to the list of unloaded ones. */
 		next = module->next;
 		if (!module->is_declared || strcmp(module->name, name) != 0)
 			continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* definitions.c - what a session's ids mean, appended to its log before anybody sees an id. */
+/* definitions.c - definitions of a session's ids, appended to its log before any event uses the id. */
 #include "session/session.h"
 #include "tracewheel/layout.h"
 
@@ -50,13 +50,13 @@ struct record {
 	size_t used;
 };
 
-/* The bytes are not cleared: they are many, and all that are used are written. */
+/* The buffer is not cleared, because it is large and every used byte is written. */
 static void begin(struct record *record, size_t fixed_bytes)
 {
 	record->used = fixed_bytes;
 }
 
-/* Appends text, cut at max; returns its length for the fixed part, which is put afterwards. */
+/* Appends text, cut at max; returns its length for the fixed part, which is written afterwards. */
 static uint16_t put_text(struct record *record, const void *text, size_t bytes, size_t max)
 {
 	if (bytes > max)
@@ -196,7 +196,7 @@ int tw_define_place(struct tw_session *session, struct tw_permit *permit, const 
 	return error;
 }
 
-/* Signals are blocked for so many at a time, which takes some 20 us. */
+/* Number of places defined with signals blocked at a time, which takes about 20 us. */
 #define PLACES_AT_ONCE 64
 
 int tw_define_places(struct tw_session *session, struct tw_permit *permit)
@@ -213,7 +213,7 @@ int tw_define_places(struct tw_session *session, struct tw_permit *permit)
 	return error;
 }
 
-/* Called in hits: the stack is the program's, and may be a small one, or a handler's own. */
+/* Called in hits: the stack is the program's and may be small, or a signal handler's. */
 int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee)
 {
 	struct {
@@ -279,7 +279,7 @@ static int define_session(struct tw_session *session)
 	return append(session, TW_DEF_SESSION, &record);
 }
 
-/* Whoever reads the capture of a program that died should know why its end is missing. */
+/* Tells the reader of a capture whose program died why its end is missing. */
 static int define_note(struct tw_session *session)
 {
 	static const char text[] = "the rings were in memory without a name, because tmpfs was refused: "

@@ -11,7 +11,7 @@
 #include "session/queue.h"
 #include "tracewheel/queue.h"
 
-/* A wait looks so often whether the consumer and the session are still there. */
+/* Interval at which a wait checks that the consumer and the session still exist. */
 #define SLICE_NS UINT64_C(5000000)
 
 static bool is_consumer_gone(struct tw_session *session)
@@ -25,7 +25,7 @@ static bool is_consumer_gone(struct tw_session *session)
 	       tw_sys_is_process_gone(config->owner_process_id, config->owner_start_time);
 }
 
-/* The ring set of a session stays while `delivery_users` is not 0, or the session is dead. */
+/* The ring set of a live session is kept while `delivery_users` is not 0.  TW_EDEAD: the session is not alive. */
 static int enter(struct tw_session *session)
 {
 	/* PAIR session.users: seq_cst; wait_for_delivery_users() reads the count after the state has changed. */
@@ -42,7 +42,7 @@ static void leave(struct tw_session *session)
 static int ask(struct tw_session *session, tw_pid pid, uint32_t *number)
 {
 	*number = 0;
-	/* Without a tracer everything has come that will. */
+	/* Without a tracer all events have been delivered. */
 	if (!session->rs)
 		return 0;
 	if (is_consumer_gone(session))

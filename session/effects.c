@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * effects.c - what match specifications do to processes: {silent,B}, {enable_trace,..}, {trace,..}.
+ * effects.c - effects of match specifications on processes: {silent,B}, {enable_trace,..}, {trace,..}.
  *
  * Called in the middle of hits, with vector registers kept.  The registry's lock is quiet and never held
  * over a wait, so a hit may take it; flags are as in trace:process/4, of the same session.
@@ -9,7 +9,7 @@
 #include "session/tracee.h"
 #include "term/term.h"
 
-/* A list of flag atoms as a mask; false for anything that is no flag here. */
+/* Reads a list of flag atoms as a mask; false if any element is not a flag allowed here. */
 static bool read_flags(struct tw_term list, uint32_t *out)
 {
 	uint32_t flags = 0;
@@ -26,7 +26,7 @@ static bool read_flags(struct tw_term list, uint32_t *out)
 	return tw_is_nil(list);
 }
 
-/* A process by pid or by registered name; 0: none. */
+/* Reads a process given by pid or registered name; 0: none. */
 static bool read_process(struct tw_term who, uint64_t *pid)
 {
 	struct tw_identifier parts;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flags.c - from the flags of a process in a session to the words that hits and notices read.
+ * flags.c - derives the words that hits and notices read from the flags of processes.
  *
  * Under the registry's lock.  The words are changed by read-modify-write only, and read without a lock.
  */
@@ -13,7 +13,7 @@
 
 TW_API uint32_t tw_runtime_wanted;
 
-/* By bit of tw_runtime_wanted: how many processes make it so. */
+/* For each bit of tw_runtime_wanted, the number of processes that need it. */
 static uint32_t wanted_counts[8];
 
 static const char *const names[] = { "call", "arity", "timestamp", "strict_monotonic_timestamp",
@@ -22,7 +22,7 @@ static const char *const names[] = { "call", "arity", "timestamp", "strict_monot
 	"scheduler_id", "ports", "running_ports", "cpu_timestamp" };
 _Static_assert(TW_FLAG_CPU_TIMESTAMP == 1 << (TW_COUNT_OF(names) - 1), "a name for each flag");
 
-/* The flags that each kind of event needs one of. */
+/* For each kind of event, the flags of which one is required. */
 static const uint32_t flags_of_want[TW_WANT_KINDS] = {
 	[TW_WANT_SEND] = TW_FLAG_SEND,
 	[TW_WANT_RECEIVE] = TW_FLAG_RECEIVE,
@@ -66,18 +66,18 @@ static enum tw_stamp stamp_of(uint32_t flags)
 
 static void set_bit(_Atomic uint64_t *word, uint64_t bit, bool is_on)
 {
-	/* RELAXED tracee.words: written under the registry's lock, but for what match programs do. */
+	/* RELAXED tracee.words: written under the registry's lock, except by match programs. */
 	if (!!(tw_load_relaxed(word) & bit) == is_on)
 		return;
-	/* PROGRESS hit.wants: who takes a bit away waits for thread progress before it says so. */
-	/* PAIR notice.wants: release; acquire in notices, which have no generation to see the session by. */
+	/* PROGRESS hit.wants: the thread that clears a bit waits for thread progress before it returns. */
+	/* PAIR notice.wants: release; acquire in notices, which do not see the session through a generation. */
 	if (is_on)
 		tw_fetch_or_seq_cst(word, bit);
 	else
 		tw_fetch_and_seq_cst(word, ~bit);
 }
 
-/* What this process makes of tw_runtime_wanted. */
+/* The bits of tw_runtime_wanted that this process needs. */
 static uint32_t wanted_of(const struct tw_tracee *tracee)
 {
 	uint32_t wanted = 0;
@@ -89,13 +89,13 @@ static uint32_t wanted_of(const struct tw_tracee *tracee)
 		/* RELAXED tracee.words: as above. */
 		wanted |= (uint32_t)(tw_load_relaxed(&tracee->wants[want]) != 0) << want;
 	}
-	/* RELAXED tracee.flags: as above.  A sensitive process is silent itself, and who inherits from it is not. */
+	/* RELAXED tracee.flags: as above.  A sensitive process is silent, but its heirs are not. */
 	if (tracee->is_sensitive && (tw_load_relaxed(&tracee->all_flags) & TW_FLAG_PROCS))
 		wanted |= TW_WANTS_PROCS;
 	return wanted;
 }
 
-/* @counted is what it was until now. */
+/* @counted has the bits counted until now. */
 static void count_wanted(uint8_t *counted, uint32_t now)
 {
 	uint32_t changed = *counted ^ now, all = 0;
@@ -112,13 +112,13 @@ static void count_wanted(uint8_t *counted, uint32_t now)
 	tw_store_plain_release(&tw_runtime_wanted, all);
 }
 
-/* Its tracer may have flags, but makes no events. */
+/* The tracer of a session may have flags, but makes no events. */
 static bool is_tracer_of(const struct tw_tracee *tracee, const struct tw_session *session)
 {
 	return session && session->tracer_pid == tracee->pid_number;
 }
 
-/* The words of one session.  Events of a session without tracer go nowhere, and are not made. */
+/* Sets the words of one session.  A session without tracer makes no events. */
 static void set_words(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
 {
 	uint64_t bit = UINT64_C(1) << slot;
@@ -128,7 +128,7 @@ static void set_words(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
 	bool is_special = has_stamp_word || (flags & TW_FLAG_SILENT);
 	bool others_make = heard & (TW_FLAG_RECEIVE | TW_FLAG_PROCS);
 
-	/* RELAXED hit.record_flags: one byte; calls under way show the stamp before or after. */
+	/* RELAXED hit.record_flags: one byte; calls in progress use the old or the new stamp. */
 	tw_store_relaxed(&tracee->record_flags[slot],
 			 (uint8_t)(stamp_of(flags) | (flags & TW_FLAG_ARITY ? TW_EVENT_FLAG_ARITY : 0) |
 				   (flags & TW_FLAG_SCHEDULER_ID ? TW_EVENT_FLAG_SCHEDULER_ID : 0)));
@@ -148,7 +148,7 @@ void tw_flags_apply(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
 {
 	uint32_t all = 0;
 
-	/* RELAXED tracee.flags: hits read the words; this is what is told and inherited. */
+	/* RELAXED tracee.flags: hits read the words; this copy is for info and inheritance. */
 	tw_store_relaxed(&tracee->flags[slot], flags);
 	for (unsigned s = 0; s < TW_SESSIONS_MAX; s++) {
 		/* RELAXED tracee.flags: as above. */
@@ -172,7 +172,7 @@ void tw_flags_stamp_cpu_time(struct tw_tracee *tracees, unsigned slot, bool how)
 {
 	uint64_t bit = UINT64_C(1) << slot;
 
-	/* RELAXED hit.cpu_stamped: a change is seen by a record or by the next, and each says which it is. */
+	/* RELAXED hit.cpu_stamped: a change takes effect in this record or the next, and each record is marked. */
 	if (!!(tw_load_relaxed(&tw_hit_cpu_stamped) & bit) == how)
 		return;
 	if (how) {
@@ -223,7 +223,7 @@ void tw_flags_set_sensitive(struct tw_tracee *tracee, bool is_sensitive)
 {
 	tracee->is_sensitive = is_sensitive;
 	for (struct tw_session *session = tw_sessions(); session; session = session->next) {
-		/* RELAXED tracee.flags: under the registry's lock.  Also where there are none: of meta events. */
+		/* RELAXED tracee.flags: under the registry's lock.  Needed without flags as well, for meta events. */
 		set_words(tracee, session->slot, tw_load_relaxed(&tracee->flags[session->slot]));
 	}
 	count_wanted(&tracee->counted, wanted_of(tracee));

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host.c - what hits ask of this room, and what happens to it all in a forked child.
+ * host.c - callbacks of hits into this room, and the state in a forked child.
  *
- * In the child the gate is closed (a page that fork() wiped), so nothing is traced; sessions live on in
- * name only.  Whoever wants the child traced (the agent, with follow-fork) opens it again with rings of
- * its own.
+ * In the child the gate is closed (fork() wiped its page), so nothing is traced; sessions remain in name only.  To
+ * trace the child (with follow-fork), the agent opens the gate again with rings of its own.
  */
 #include "session/session.h"
 #include "pipeline/hit/native.h"
@@ -22,7 +21,7 @@ static void before_fork(void)
 		tw_quiet_lock(&session->definitions);
 }
 
-/* Whoever defines something takes no other lock meanwhile. */
+/* Code that holds this lock takes no other one. */
 static void unlock_definitions(void)
 {
 	for (struct tw_session *session = tw_sessions_all(); session; session = session->next_of_all)
@@ -52,7 +51,7 @@ static void after_fork_in_child(void)
 	unlock_definitions();
 	tw_threads_after_fork_in_child();
 	tw_process_memory_after_fork();
-	/* Writers are threads of the parent, and so their ring sets are its alone. */
+	/* Writers are threads of the parent, so their ring sets belong to it alone. */
 	for (struct tw_session *session = tw_sessions_all(); session; session = session->next_of_all) {
 		if (!session->writer && !session->queue)
 			continue;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * info.c - what a session is set to, as OTP's trace:info/3 and trace:session_info/1 tell it.
+ * info.c - the settings of a session, in the form of OTP's trace:info/3 and trace:session_info/1.
  *
- * What is read under the permit is what is set, or what the caller's own transaction has staged.
+ * Reads under the permit see the active settings, or those that the caller's own transaction has staged.
  */
 #include "session/info.h"
 #include "base/limits.h"
@@ -42,7 +42,7 @@ static struct tw_term copied(struct tw_arena *arena, struct tw_term term)
 
 /* ---- processes ---- */
 
-/* In the order in which OTP lists them. */
+/* Lists the flags in OTP's order. */
 static struct tw_term flag_list(struct tw_arena *arena, uint32_t flags)
 {
 	static const uint32_t order[] = {
@@ -69,18 +69,18 @@ static struct tw_term flag_list(struct tw_arena *arena, uint32_t flags)
 
 static bool is_tracer_gone(const struct tw_session *session)
 {
-	/* RELAXED session.tracer_is_gone: gone now or at the next look. */
+	/* RELAXED session.tracer_is_gone: a late value delays the answer by one call. */
 	return tw_load_relaxed(&session->is_tracer_gone);
 }
 
-/* Where the session's events go: {capture,Path}, as a tracer module and its state; a pid; [] is nowhere. */
+/* The destination of the session's events: {capture,Path}, as a tracer module and its state; a pid; [] is none. */
 static struct tw_term last_tracer_of(const struct tw_session *session, struct tw_arena *arena)
 {
 	const char *path = session->tracer_path ? session->tracer_path : "";
 
 	if (!session->rs)
 		return tw_term_nil();
-	/* A queue is a pid, once somebody has received. */
+	/* A queue is shown as a pid after the first receive. */
 	if (session->queue) {
 		uint32_t pid;
 
@@ -96,7 +96,7 @@ static struct tw_term last_tracer_of(const struct tw_session *session, struct tw
 	return pair(arena, tw_term_atom_z("capture"), tw_term_binary(arena, path, strlen(path)));
 }
 
-/* The same while it is there, else []. */
+/* The same while the tracer exists, else []. */
 static struct tw_term tracer_of(const struct tw_session *session, struct tw_arena *arena)
 {
 	return is_tracer_gone(session) ? tw_term_nil() : last_tracer_of(session, arena);
@@ -123,17 +123,17 @@ static int info_process(struct tw_session *session, tw_pid pid, struct tw_term i
 
 /* ---- functions ---- */
 
-/* What is set on one function, its places taken together. */
+/* The settings of one function, combined over its places. */
 struct state {
-	uint32_t actions; /* TW_ACTION_*, counters that pause included */
+	uint32_t actions; /* TW_ACTION_*, paused counters included */
 	uint64_t count;
 	const struct tw_match_program *program, *meta_program;
 	struct tw_term times, memories; /* lists so far; none: no memory for them */
 	struct tw_arena *arena;
-	bool is_without_tracer; /* a meta event has found it gone */
+	bool is_without_tracer; /* a meta event has found the tracer gone */
 };
 
-/* One row of call_time or call_memory, of one process. */
+/* Adds the row of one process to call_time or call_memory. */
 static void add_time(void *arg, tw_pid pid, uint64_t count, uint64_t ns)
 {
 	struct state *state = arg;
@@ -247,7 +247,7 @@ static struct tw_term named_item(enum function_item item)
 	return tw_term_atom_z(item_names[item]);
 }
 
-/* {Item,Value}; @count of the items are told by `all`, and if nothing is set it is {all,false}. */
+/* Makes {Item,Value}; `all` contains @count items, or is {all,false} if nothing is set. */
 static struct tw_term answer(const struct tw_session *session, const struct state *state, enum function_item item,
 			     const enum function_item *all, size_t count)
 {
@@ -358,7 +358,7 @@ bool tw_info_read_pid(struct tw_term what, tw_pid *out)
 	if (tw_term_type(what) != TW_TYPE_PID || tw_term_get_identifier(what, &parts) ||
 	    !tw_term_is_none(parts.node) || parts.channel)
 		return false;
-	/* No process has a serial. */
+	/* A pid with a serial names no process. */
 	*out = parts.words[1] ? 0 : parts.words[0];
 	return true;
 }
@@ -385,7 +385,7 @@ TW_API int tw_trace_info(struct tw_session *session, struct tw_term what, struct
 	return info_function(session, what, item, arena, out);
 }
 
-/* ---- values by themselves ---- */
+/* ---- single values ---- */
 
 TW_API int tw_trace_call_count(struct tw_session *session, const char *module, const char *function, int arity,
 			       uint64_t *count)
@@ -397,7 +397,7 @@ TW_API int tw_trace_call_count(struct tw_session *session, const char *module, c
 
 	if (!session || !count || tw_wanted_read(module, function, arity, &wanted) || !wanted.function)
 		return TW_EBADARG;
-	/* One function: of a loaded object, whose arity nobody knows. */
+	/* Exactly one function of a loaded object, whose arity is not known. */
 	if (arity == TW_ARITY_ANY)
 		wanted.arity = TW_ARITY_UNKNOWN;
 	tw_sessions_clear_dropped();

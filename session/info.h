@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* info.h - how tw_trace_info() and tw_session_info() read what they are asked about. */
+/* info.h - parsing of the arguments of tw_trace_info() and tw_session_info(). */
 #ifndef TW_SESSION_INFO_H
 #define TW_SESSION_INFO_H
 
@@ -8,9 +8,9 @@
 
 /* Is it the atom of this name? */
 bool tw_info_is(struct tw_term term, const char *name);
-/* A process of this program by its term, which may be no longer there; false: something else. */
+/* Reads the pid of a process of this program, which may have exited; false: another term. */
 bool tw_info_read_pid(struct tw_term what, tw_pid *out);
-/* {M,F,A} without wildcards; strings are lent by the atoms.  TW_EBADARG. */
+/* Reads {M,F,A} without wildcards; strings are lent by the atoms.  TW_EBADARG. */
 int tw_info_read_function(struct tw_term what, struct tw_wanted *out);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inherit.c - flags that pass from a process to those that it spawns and links to.
+ * inherit.c - inheritance of flags by spawned and linked processes.
  *
  *			the other gets				then both lose
  *	set_on_spawn	all flags of the parent			nothing
  *	..first_spawn	the same				set_on_first_spawn, set_on_spawn
- *	set_on_link	all flags of who links			nothing
+ *	set_on_link	all flags of the linking process			nothing
  *	..first_link	the same				set_on_first_link, set_on_link
  *
- * Each session by itself.  Who has flags already gets the union.  The direction matters: a process that links *to* one
- * that has the flag inherits nothing.  Under the registry's lock.
+ * Applies in each session separately.  A process that has flags already gets the union.  The direction matters: a
+ * process that links *to* one with the flag inherits nothing.  Under the registry's lock.
  */
 #include "session/session.h"
 #include "session/tracee.h"

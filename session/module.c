@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* module.c - the module that a loaded object is. */
+/* module.c - the module of a loaded object. */
 #include "session/session.h"
 #include "base/filter.h"
 #include "symbols/symbols.h"
@@ -10,7 +10,7 @@
 int tw_native_module(struct tw_permit *permit, const struct tw_sym_object *object, struct tw_module **out)
 {
 	char whole[PATH_MAX];
-	/* "./libplug.so": who reads the capture stands elsewhere, and the program may go elsewhere. */
+	/* A path like "./libplug.so" is resolved, because the reader of the capture has another working directory. */
 	bool is_relative = *object->path != '/' && tw_thread_may_call_system() && realpath(object->path, whole);
 	const struct tw_module_options options = {
 		.name = object->name,

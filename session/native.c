@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * native.c - functions of loaded objects become places that sessions can set: entry sleds, and the GOT slots
- * through which other objects call them.
+ * native.c - makes functions of loaded objects places that sessions can set: entry sleds, and the GOT slots through
+ * which other objects call them.
  *
- *  1  look: the object of that name, its sleds, the slots of all others that lead to it	loader's locks
- *  2  under the permit: module, functions and places that are new; on_load is set on those
+ *  1  look up the object of that name, its sleds, and the slots of all others that lead to it	loader's locks
+ *  2  under the permit: add new modules, functions and places, and set on_load on them
  *
- * Objects that hold a place are kept loaded from then on: nothing here is told of a dlclose(), and a place whose
- * memory is gone must not be written.  (The agent is told, and does without.)
+ * Objects that hold a place are kept loaded from then on: this library is not notified of dlclose(), and a place must
+ * not be written after its memory is gone.  (The agent is notified, and does not keep them.)
  */
 #include "session/session.h"
 #include "breakpoints/patch.h"
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a look has found. */
+/* The result of a look-up. */
 struct look {
 	struct tw_sym_set *set;
 	const struct tw_sym_object *definer;
@@ -43,7 +43,7 @@ static bool defines(const char *function, void *arg)
 	return tw_elf_lookup(&definer->elf, function, 0) != NULL;
 }
 
-/* A place that is new gets what on_load says; one that cannot be set is left alone. */
+/* A new place gets the settings of on_load; a place that cannot be set is left alone. */
 static int add_place(struct tw_permit *permit, struct look *look, const char *name, uint64_t address,
 		     const struct tw_place_options *options)
 {
@@ -62,7 +62,7 @@ static int add_place(struct tw_permit *permit, struct look *look, const char *na
 	return error == TW_ENOTSUP || error == TW_EPERM ? 0 : error;
 }
 
-/* The first of a function's names is its name. */
+/* The first of a function's names is used. */
 static int add_sleds(struct tw_permit *permit, struct look *look)
 {
 	uintptr_t last = 0;
@@ -105,7 +105,7 @@ static int add_slots(struct tw_permit *permit, struct look *look, const struct t
 	return error;
 }
 
-/* One object's calls of the definer's functions.  Step 1 for its slots, then step 2. */
+/* Adds one object's calls of the definer's functions: step 1 for its slots, then step 2. */
 static int look_at_caller(struct look *look, const struct tw_sym_object *caller)
 {
 	const struct tw_sym_wish wish = { .wants = defines, .arg = (void *)(uintptr_t)look->definer };
@@ -177,22 +177,22 @@ TW_API int tw_module_load(const char *name)
 		found++;
 	}
 	tw_sym_unload(set);
-	/* Names that were not found left a message, which is not the program's. */
+	/* Failed look-ups have left an error message that the program must not see. */
 	dlerror();
 	tw_watched_follow();
 	return error ? error : found;
 }
 
-/* ---- when a function is asked for by the name of a module ---- */
+/* ---- look-up by the name of a module ---- */
 
 #define NAMES_MAX 64
 
 /* Under the registry's lock. */
-static char *names[NAMES_MAX]; /* looked for, with what was loaded then */
+static char *names[NAMES_MAX]; /* names already looked up among the objects loaded then */
 static uint64_t loaded_then, unloaded_then;
 static size_t name_count;
 
-/* Was it looked for since the last object came or went?  Then it is remembered as well. */
+/* Was the name looked up since the last load or unload?  If not, it is remembered now. */
 static bool was_looked_for(const char *name)
 {
 	uint64_t loaded, unloaded;

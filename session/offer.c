@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* offer.c - a place that comes later is offered to the sessions that wait for it: by on_load, or by the agent's patterns. */
+/* offer.c - offers new places to the sessions that wait for them: by on_load, or by the agent's patterns. */
 #include "session/setting.h"
 
 static int stage_on_load(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
@@ -34,7 +34,7 @@ int tw_session_stage_pattern(struct tw_session *session, struct tw_permit *permi
 {
 	struct tw_bp_part part = { .actions = TW_ACTION_CALL | session->wish.actions };
 
-	/* Those of loaded objects the agent finds by itself. */
+	/* The agent finds functions of loaded objects itself. */
 	if (place->kind != TW_BP_DECLARED || !is_wanted_by(session, place->function))
 		return 0;
 	if (session->wish.program)
@@ -60,7 +60,7 @@ int tw_sessions_offer(struct tw_permit *permit, struct tw_place *place)
 		if (tw_session_is_alive(session) && wants(session, function))
 			wanting |= UINT64_C(1) << session->slot;
 	tw_registry_unlock();
-	/* Clearing needs the permit first, so those that were alive still have their bit. */
+	/* Clearing takes the permit first, so sessions that were alive still have their bit. */
 	for (; wanting && !error; wanting &= wanting - 1)
 		error = stage_wanted(tw_session_at((unsigned)__builtin_ctzll(wanting)), permit, place);
 	return error;

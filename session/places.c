@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* places.c - which places a call means, and what a session has set of them. */
+/* places.c - selects the places of a call, and keeps the settings of a session on them. */
 #include "session/session.h"
 #include "base/limits.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what a session has set ---- */
+/* ---- settings of a session ---- */
 
 struct tw_session_place *tw_session_find(struct tw_session *session, const struct tw_place *place)
 {
@@ -98,7 +98,7 @@ int tw_wanted_read(const char *module, const char *function, int arity, struct t
 	return 0;
 }
 
-/* Declared functions know of all their calls; sleds, which call came; slots pass qualified ones. */
+/* Declared functions see every call and its kind, sleds every call without its kind, slots only calls that name the module. */
 static bool has_place(const struct tw_wanted *wanted, const struct tw_function *function)
 {
 	if (function->module->is_declared)
@@ -110,7 +110,7 @@ static bool has_place(const struct tw_wanted *wanted, const struct tw_function *
 	return false;
 }
 
-/* An arity that no function can have is that of none. */
+/* No function has an impossible arity. */
 static bool is_wanted(const struct tw_wanted *wanted, const struct tw_function *function)
 {
 	return (!wanted->function || strcmp(wanted->function, function->name) == 0) &&
@@ -120,7 +120,7 @@ static bool is_wanted(const struct tw_wanted *wanted, const struct tw_function *
 	       has_place(wanted, function);
 }
 
-/* What global means that is not exported is touched, and not counted. */
+/* Global tracing changes functions that are not exported, but does not count them. */
 static bool is_counted(const struct tw_wanted *wanted, const struct tw_function *function)
 {
 	return (!wanted->is_global || function->is_exported) && is_wanted(wanted, function);
@@ -138,7 +138,7 @@ static int for_each_place_of(struct tw_session *session, struct tw_permit *permi
 	return 0;
 }
 
-/* The first of a module's functions to look at, and the one after it: a single one where all is given by name. */
+/* The first function of a module to check, and its end: a single one if everything is given by name. */
 static struct tw_function *first_function(struct tw_permit *permit, struct tw_module *module,
 					  const struct tw_wanted *wanted)
 {

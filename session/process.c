@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * process.c - the run-time's side: processes that it declares, and what it tells of them.
+ * process.c - the run-time's interface: declared processes and the events that the run-time reports.
  *
- * Control (the list, names, inheritance) is under the registry's lock, for moments; the events themselves are
- * notices (pipeline/thread/notice.c), made without it.
+ * Control (the list, names, inheritance) takes the registry's lock briefly; the events are notices
+ * (pipeline/thread/notice.c), made without it.
  */
 #include "session/session.h"
 #include "session/tracee.h"
@@ -25,20 +25,20 @@ void tw_process_tell(struct tw_tracee *tracee, enum tw_event_kind kind, enum tw_
 	tw_notice(tracee, &notice);
 }
 
-/* An event with a pid, and perhaps another term. */
+/* Makes an event with a pid, and optionally another term. */
 void tw_process_tell_pid(struct tw_tracee *tracee, enum tw_event_kind kind, uint64_t pid, struct tw_term more)
 {
 	char room[TW_PID_BYTES];
 	struct tw_arena arena;
 
-	/* RELAXED hit.wants: a first look, before the pid is built. */
+	/* RELAXED hit.wants: a first check, before the pid is built. */
 	if (!tw_load_relaxed(&tracee->wants[TW_WANT_PROCS]))
 		return;
 	tw_arena_init_fixed(&arena, room, sizeof room);
 	tw_process_tell(tracee, kind, TW_WANT_PROCS, tw_term_pid(&arena, (uint32_t)pid, 0), more);
 }
 
-/* Of a process that nobody says where it begins. */
+/* The default for a process whose initial call is not known. */
 struct tw_term tw_process_entry(struct tw_arena *arena, struct tw_term entry)
 {
 	struct tw_term undefined = tw_atom(TW_ATOM_UNDEFINED);
@@ -66,7 +66,7 @@ void tw_process_thread_ends(struct tw_tracee *tracee)
 		tw_process_exiting((struct tw_process *)tracee, (struct tw_term){ 0 });
 }
 
-/* {M,F,A} of a declared function, or 0.  Its atoms exist since it was declared. */
+/* {M,F,A} of a declared function, or 0.  Its atoms were created when it was declared. */
 static struct tw_term mfa(struct tw_arena *arena, const struct tw_declared_function *function)
 {
 	struct tw_term parts[3];
@@ -89,7 +89,7 @@ static void tell_schedule(struct tw_tracee *tracee, bool is_in, const struct tw_
 	struct tw_arena arena;
 
 	tracee->is_in = is_in;
-	/* RELAXED hit.wants: a first look, before the term is built. */
+	/* RELAXED hit.wants: a first check, before the term is built. */
 	if (tw_likely(!tw_load_relaxed(&tracee->wants[want])))
 		return;
 	if (tracee->is_exiting)
@@ -98,7 +98,7 @@ static void tell_schedule(struct tw_tracee *tracee, bool is_in, const struct tw_
 	tw_process_tell(tracee, kind, want, mfa(&arena, function), (struct tw_term){ 0 });
 }
 
-/* Whom this thread runs, and that is not the thread itself; NULL: nobody. */
+/* The declared process that this thread runs, not the thread's own; NULL: none. */
 static struct tw_tracee *declared_here(const struct tw_hit_tls *t)
 {
 	return t->tracee && t->tracee->is_in ? t->tracee : NULL;
@@ -220,7 +220,7 @@ TW_API void tw_runtime_link(struct tw_process *process, struct tw_process *other
 {
 	struct tw_tracee *tracee = tw_tracee_of(process);
 
-	/* RELAXED tracee.flags: a change is seen by this link or by the next; the lock decides. */
+	/* RELAXED tracee.flags: a change takes effect at this link or the next; the lock decides. */
 	if (tw_load_relaxed(&tracee->all_flags) & (TW_FLAG_SET_ON_LINK | TW_FLAG_SET_ON_FIRST_LINK)) {
 		tw_registry_lock();
 		tw_inherit_by_link(tracee, tw_tracee_of(other));
@@ -275,7 +275,7 @@ TW_API void tw_runtime_timeout(struct tw_process *receiver)
 		tw_notice(tw_tracee_of(receiver), &notice);
 }
 
-/* Nobody asks yet: no bit of tw_runtime_wanted leads here. */
+/* Not used yet: no bit of tw_runtime_wanted leads here. */
 TW_API void tw_runtime_mailbox(struct tw_process *process, uint64_t length)
 {
 	(void)process;
@@ -298,7 +298,7 @@ _Static_assert((int)TW_GC_MINOR_START == (int)TW_EVENT_GC_MINOR_START &&
 		       (int)TW_GC_MAX_HEAP_SIZE == (int)TW_EVENT_GC_MAX_HEAP_SIZE,
 	       "the program's numbers and ours");
 
-/* ---- who, and when ---- */
+/* ---- identity and time ---- */
 
 TW_API bool tw_process_wants_any(const struct tw_process *process, uint32_t kinds)
 {
@@ -307,7 +307,7 @@ TW_API bool tw_process_wants_any(const struct tw_process *process, uint32_t kind
 	if (!tracee)
 		return false;
 	for (unsigned want = 0; want < TW_WANT_KINDS; want++) {
-		/* RELAXED hit.wants: a first look; the one that counts is in the notice. */
+		/* RELAXED hit.wants: a first check; the notice makes the final one. */
 		if ((kinds >> want & 1) && tw_load_relaxed(&tracee->wants[want]))
 			return true;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* process_begin.c - the run-time's side: schedulers and processes that it declares; each may be the first call of a program. */
+/* process_begin.c - the run-time's interface: declared schedulers and processes; each may be the first call of a program. */
 #include "session/session.h"
 #include "session/tracee.h"
 #include "tracewheel/runtime.h"
@@ -20,7 +20,7 @@ TW_API int tw_scheduler_declare(void)
 	if (t->thread->is_scheduler)
 		return 0;
 	t->thread->is_scheduler = true;
-	/* It was a process until now. */
+	/* The thread was a process until now. */
 	if (t->thread->own_tracee)
 		tw_process_thread_ends(t->thread->own_tracee);
 	tw_thread_run(NULL);
@@ -30,7 +30,7 @@ TW_API int tw_scheduler_declare(void)
 	return 0;
 }
 
-/* {M,F,Args}; none without memory. */
+/* Makes {M,F,Args}; none without memory. */
 static struct tw_term entry_of(struct tw_arena *arena, const struct tw_spawn *options)
 {
 	const struct tw_declared_function *function = options->function;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * queue.c - a tracer inside the program: whoever receives drains the rings.
+ * queue.c - a tracer inside the program: the receiving thread drains the rings.
  *
- * The rings are memory without a name, and nobody looks after them but the receiver.  They live until the last handle is put, so that what was made before a
- * destroy can be received after it.
+ * The rings are anonymous memory, drained by the receiver only.  They live until the last handle is put, so that events made
+ * before a destroy can be received after it.
  */
 #include "session/queue.h"
 #include "base/lock.h"
@@ -18,7 +18,7 @@
 
 #define RING_BYTES_DEFAULT (UINT64_C(1) << 20)
 #define MESSAGES_A_BEAT	   64
-/* How long the receiver sleeps before it looks again; it is woken for marks only, never for events. */
+/* Shortest sleep of the receiver between polls; it is woken for marks only, never for events. */
 #define SLEEP_LEAST_NS UINT64_C(20000)
 #define SLEEP_MOST_NS  UINT64_C(1000000)
 
@@ -30,11 +30,11 @@ struct request {
 
 struct tw_queue {
 	struct tw_rs rs;
-	struct tw_lock receiving; /* of what follows */
+	struct tw_lock receiving; /* protects the following fields */
 	struct tw_live live;
-	struct request *armed; /* answered when the round is over */
+	struct request *armed; /* requests to be answered at the end of the round */
 	struct tw_queue_stats stats;
-	tw_pid tracer; /* as of the last receive */
+	tw_pid tracer; /* tracer at the last receive */
 	struct tw_quiet_lock asking;
 	struct request *asked, **last_asked;
 	uint32_t last_number;
@@ -99,9 +99,9 @@ void tw_queue_destroy(struct tw_queue *queue)
 	free(queue);
 }
 
-/* ---- who is the tracer ---- */
+/* ---- the tracer ---- */
 
-/* What the process of the calling thread is, from here on: the tracer.  Its own flags have no effect. */
+/* Makes the process of the calling thread the tracer.  Its own flags have no effect from now on. */
 static void become_tracer(struct tw_session *session, tw_pid pid)
 {
 	struct tw_tracee *before, *now;
@@ -174,7 +174,7 @@ bool tw_queue_wait_answer(struct tw_queue *queue, uint32_t number, uint64_t time
 	return (int32_t)(tw_load_acquire(&queue->answered) - number) >= 0;
 }
 
-/* All that were asked before the look at the rings that follows. */
+/* Takes all requests made before the following poll of the rings. */
 static void arm(struct tw_queue *queue)
 {
 	tw_quiet_lock(&queue->asking);
@@ -245,7 +245,7 @@ static void count(struct tw_queue *queue, const struct tw_live_event *event)
 		queue->stats.lost[cause] += loss->lost[cause];
 }
 
-/* The next message that is there: 1; 0: none; or TW_ENOMEM. */
+/* Takes the next available message: 1; 0: none; or TW_ENOMEM. */
 static int next_message(struct tw_session *session, struct tw_arena *arena, struct tw_term *out)
 {
 	struct tw_queue *queue = session->queue;
@@ -275,7 +275,7 @@ static int next_message(struct tw_session *session, struct tw_arena *arena, stru
 	return error ? error : 1;
 }
 
-/* The same, with a new look at the rings where the last round is over. */
+/* The same, but polls the rings again if the last round is over. */
 static int try_next(struct tw_session *session, struct tw_arena *arena, struct tw_term *out)
 {
 	struct tw_queue *queue = session->queue;
@@ -289,7 +289,7 @@ static int try_next(struct tw_session *session, struct tw_arena *arena, struct t
 	return found < 0 ? found : next_message(session, arena, out);
 }
 
-/* Sleeps between two looks; TW_ETIMEDOUT when the time is over. */
+/* Sleeps between two polls; TW_ETIMEDOUT when the time is over. */
 static int rest(struct tw_queue *queue, uint64_t until_ns, uint64_t *sleep_ns)
 {
 	uint64_t now = until_ns ? tw_clock_monotonic_ns() : 0, slice = *sleep_ns;
@@ -303,7 +303,7 @@ static int rest(struct tw_queue *queue, uint64_t until_ns, uint64_t *sleep_ns)
 	return 0;
 }
 
-/* The first message: 1, or an error. */
+/* Waits for the first message: 1, or an error. */
 static int wait_for_one(struct tw_session *session, uint64_t timeout_ns, struct tw_arena *arena, struct tw_term *out)
 {
 	uint64_t now = timeout_ns && timeout_ns != UINT64_MAX ? tw_clock_monotonic_ns() : 0;
@@ -311,7 +311,7 @@ static int wait_for_one(struct tw_session *session, uint64_t timeout_ns, struct 
 	uint64_t sleep_ns = SLEEP_LEAST_NS;
 
 	for (;;) {
-		/* Looked at before the rings: then what was made while it lived is found. */
+		/* Checked before the rings are polled, so that all events made while the session lived are found. */
 		/* PAIR session.state: acquire; release in tw_session_clear(). */
 		bool is_dead = tw_load_acquire(&session->state) == TW_SESSION_DEAD;
 		int found;
@@ -350,7 +350,7 @@ TW_API int64_t tw_queue_receive_batch(struct tw_session *session, uint64_t timeo
 	become_tracer(session, tw_process_self());
 	found = wait_for_one(session, timeout_ns, arena, &messages[0]);
 	while (found > 0) {
-		/* A round may be long, and who waits for room is to see that it goes on. */
+		/* A round may be long, and threads that wait for space must see progress. */
 		if (received % MESSAGES_A_BEAT == 0)
 			tw_rs_heartbeat(&queue->rs);
 		if (++received == (int64_t)room)

@@ -4,8 +4,8 @@
 #include "session/session.h"
 
 static struct tw_quiet_lock registry = TW_QUIET_LOCK_INIT;
-static struct tw_session *sessions; /* not dead */
-static struct tw_session *seated;   /* of these: with a bit */
+static struct tw_session *sessions; /* all that are not dead */
+static struct tw_session *seated;   /* those of them with a bit */
 static struct tw_session *by_slot[TW_SESSIONS_MAX];
 static uint64_t next_id = 1;
 
@@ -36,7 +36,7 @@ struct tw_session *tw_session_at(unsigned slot)
 
 bool tw_session_is_alive(const struct tw_session *session)
 {
-	/* PAIR session.state: acquire; the compare-and-swap of who clears it. */
+	/* PAIR session.state: acquire; the compare-and-swap of the thread that clears it. */
 	return tw_load_acquire(&session->state) == TW_SESSION_ALIVE;
 }
 
@@ -83,7 +83,7 @@ void tw_registry_remove(struct tw_session *session)
 	}
 	if (session->slot != TW_SESSION_UNSEATED) {
 		by_slot[session->slot] = NULL;
-		/* No hit reads it any more; a forked child goes through all slots. */
+		/* No hit reads it any more, but a forked child visits all slots. */
 		tw_hit_sessions[session->slot].rs = NULL;
 	}
 	tw_registry_unlock();
@@ -100,14 +100,14 @@ TW_API struct tw_session *tw_session_get(struct tw_session *session)
 	return session;
 }
 
-/* A handle more, unless the last is gone already. */
+/* Adds a handle, unless the last one is gone already. */
 static bool try_get(struct tw_session *session)
 {
 	/* RELAXED session.count: the compare-and-swap decides. */
 	uint32_t handles = tw_load_relaxed(&session->handles);
 
 	while (handles) {
-		/* PAIR session.handles: acquire; a session whose last handle is put never comes back. */
+		/* PAIR session.handles: acquire; a session whose last handle was put is never revived. */
 		if (tw_cas_acq_rel(&session->handles, &handles, handles + 1)) {
 			/* RELAXED session.count: not 0, the registry holds one. */
 			tw_fetch_add_relaxed(&session->references, 1);

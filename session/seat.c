@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seat.c - a session gets its bit, with the first that it sets.
+ * seat.c - gives a session its bit when it sets something for the first time.
  *
- * Until then it is in nothing that hits read, so there may be any number of sessions.
+ * Before that, hits do not know the session, so the number of sessions is not limited.
  */
 #include "session/session.h"
 #include "session/tracee.h"
 
-/* Frames that were opened for an earlier session in this slot are not this one's.  Under the registry's lock. */
+/* Frames opened for an earlier session in this slot do not belong to this one.  Under the registry's lock. */
 static void begin_epoch(struct tw_session *session)
 {
 	/* RELAXED hit.epoch: written here only. */
 	uint64_t epoch = tw_load_relaxed(&tw_hit_epoch) + 1;
 
-	/* PAIR hit.epoch: release; acquire in hits and where frames end, by who sees a bit of this session. */
+	/* PAIR hit.epoch: release; acquire in hits and where frames end, by threads that see a bit of this session. */
 	tw_store_release(&tw_hit_sessions[session->slot].epoch, epoch);
 	/* PAIR hit.epoch: release; as above. */
 	tw_store_release(&tw_hit_epoch, epoch);
@@ -30,7 +30,7 @@ static void seat(struct tw_session *session, unsigned slot)
 	tw_hit_sessions[slot].rs = session->rs;
 	tw_hit_sessions[slot].session_index = (uint32_t)session->id;
 	for (unsigned i = 0; i < TW_COUNT_OF(tw_hit_sessions[slot].patterns); i++) {
-		/* PAIR hit.pattern: release; nobody has the session's bit yet. */
+		/* PAIR hit.pattern: release; no thread has the session's bit yet. */
 		tw_store_release(&tw_hit_sessions[slot].patterns[i], NULL);
 	}
 	tw_tracees_begin(session);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * send_receive.c - which messages a session wants: its patterns for send and receive.
+ * send_receive.c - a session's patterns for send and receive, which select messages.
  *
- * A pattern is one pointer that notices read; what it was is freed when no notice can run it any more.
+ * A pattern is one pointer that notices read; an old program is freed when no notice can run it any more.
  */
 #include "session/session.h"
 #include "progress/progress.h"
@@ -14,7 +14,7 @@ static void destroy(const struct tw_match_program *program)
 		tw_match_destroy((struct tw_match_program *)(uintptr_t)program);
 }
 
-/* Takes the program, also when it fails. */
+/* Takes the program, even when it fails. */
 static int set(struct tw_session *session, enum tw_want want, const struct tw_match_program *program)
 {
 	int result;
@@ -48,7 +48,7 @@ int tw_session_pattern(struct tw_session *session, enum tw_want want, struct tw_
 
 	tw_registry_lock();
 	if (session->slot != TW_SESSION_UNSEATED) {
-		/* PAIR hit.pattern: acquire; who replaces it takes this lock first. */
+		/* PAIR hit.pattern: acquire; a thread that replaces it takes this lock first. */
 		program = tw_load_acquire(&tw_hit_sessions[session->slot].patterns[want]);
 	}
 	if (!tw_session_is_alive(session))
@@ -101,7 +101,7 @@ static int set_spec(struct tw_session *session, enum tw_want want, struct tw_ter
 	return result ? result : set(session, want, program);
 }
 
-/* The text is parsed once here only to see whether it is []. */
+/* Parsed here only to check whether it is []. */
 static int set_text(struct tw_session *session, enum tw_want want, const char *text, size_t bytes,
 		    struct tw_match_error *error)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session.c - the life of sessions: made, handed back, cleared.
+ * session.c - the life of sessions: create, put, clear.
  *
- * put never waits: the last handle only marks the session (handles == 0), and whoever changes
- * something next, the writer of the session, or tw_progress() clears it.
+ * put never waits: putting the last handle only marks the session (handles == 0).  The next change, the session's
+ * writer, or tw_progress() clears it.
  */
 #include "session/queue.h"
 #include "session/registry.h"
@@ -14,11 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Atomic bool has_dropped; /* since somebody looked last */
+static _Atomic bool has_dropped; /* since the last check */
 
 /* ---- making ---- */
 
-/* Of a session that nobody can seat any more. */
+/* For a session that cannot get a slot any more. */
 static bool is_seated(struct tw_session *session)
 {
 	bool is_it;
@@ -43,12 +43,12 @@ static void free_session(struct tw_session *session)
 	free(session);
 }
 
-/* Events of messages need no breakpoint, but the gate that opens with the first permit. */
+/* Message events need no breakpoint, but they need the gate, which opens when the permit is first seized. */
 static void open_gate(void)
 {
 	struct tw_permit *permit;
 
-	/* RELAXED bp.active: 0 once in the life of the program, or in a forked child, which this does not change. */
+	/* RELAXED bp.active: 0 only at the start of the program, or in a forked child, which this does not change. */
 	if (!tw_load_relaxed(&tw_bp_gate.active) && !tw_permit_seize(&permit))
 		tw_permit_drop(permit);
 }
@@ -58,7 +58,7 @@ static int make(const char *name, struct tw_session **out)
 	struct tw_session *session;
 	size_t bytes = name ? strlen(name) : sizeof session->name;
 
-	/* The name is an atom in what is told of sessions. */
+	/* Session info shows the name as an atom. */
 	if (bytes >= sizeof session->name || tw_term_is_none(tw_term_atom(name, bytes)))
 		return TW_EBADARG;
 	tw_session_init();
@@ -67,7 +67,7 @@ static int make(const char *name, struct tw_session **out)
 	if (!session)
 		return TW_ENOMEM;
 	memcpy(session->name, name, bytes);
-	/* RELAXED session.count: nobody else has the session yet. */
+	/* RELAXED session.count: no other thread has the session yet. */
 	tw_store_relaxed(&session->references, 2);
 	/* RELAXED session.count: as above. */
 	tw_store_relaxed(&session->handles, 1);
@@ -84,7 +84,7 @@ int tw_session_make(const char *name, struct tw_rs *rs, struct tw_session **out)
 		return error;
 	session->rs = rs;
 	tw_registry_add(session);
-	/* One with rings of somebody else, who may want to know its bit. */
+	/* The owner of foreign rings may need the session's bit. */
 	if (rs) {
 		error = tw_session_seat(session);
 		if (!error)
@@ -138,7 +138,7 @@ static int start_tracer(const struct tw_tracer *tracer, struct tw_session *sessi
 	return session->tracer_path ? tw_writer_start(tracer, session) : TW_ENOMEM;
 }
 
-/* A tracer that does not exist is gone from the beginning. */
+/* Marks a tracer that does not exist as gone from the beginning. */
 static void look_for_tracer(struct tw_session *session)
 {
 	tw_registry_lock();
@@ -189,8 +189,8 @@ free_session:
 static void drop_reference(struct tw_session *session)
 {
 	/*
-	 * PAIR session.references: release, by everybody who drops one: what was done with the session comes before.
-	 * PAIR session.references: acquire, by the last, in this same line on another thread: it frees behind all of that.
+	 * PAIR session.references: release, by each thread that drops one: its uses of the session come before.
+	 * PAIR session.references: acquire, by the last, in this same line on another thread: it frees after all those uses.
 	 */
 	if (tw_fetch_sub_acq_rel(&session->references, 1) == 1)
 		free_session(session);
@@ -228,7 +228,7 @@ static bool win(struct tw_session *session)
 	return tw_cas_acq_rel(&session->state, &alive, TW_SESSION_CLEARING);
 }
 
-/* No call of tw_delivered() or its wait looks at the ring set any more. */
+/* Returns when no call of tw_delivered() or its wait uses the ring set any more. */
 static void wait_for_delivery_users(struct tw_session *session)
 {
 	/* PAIR session.users: seq_cst; see enter() in delivered.c. */
@@ -237,9 +237,9 @@ static void wait_for_delivery_users(struct tw_session *session)
 }
 
 /*
- * 1 breakpoints off, by one switch	2 flags off, everywhere and for new processes
- * 3 wait: no hit knows the session	4 rings ended, waiters woken	5 writer stopped, capture complete
- * 6 the bit is free again
+ * 1 breakpoints off, by one switch	2 flags off, for all and for new processes
+ * 3 wait until no hit knows the session	4 rings ended, waiters woken	5 writer stopped, capture complete
+ * 6 bit freed
  */
 void tw_session_clear(struct tw_session *session)
 {
@@ -247,7 +247,7 @@ void tw_session_clear(struct tw_session *session)
 	int cancel_state, error;
 	bool has_bit;
 
-	/* Others wait until it is gone. */
+	/* Other threads wait until the session is cleared. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	error = tw_permit_seize(&permit);
 	TW_ASSERT(!error);
@@ -273,7 +273,7 @@ void tw_session_clear(struct tw_session *session)
 	if (has_bit)
 		tw_session_forget_patterns(session);
 	tw_registry_remove(session);
-	/* PAIR session.state: release; everything of it is gone. */
+	/* PAIR session.state: release; all its state is cleared. */
 	tw_store_release(&session->state, TW_SESSION_DEAD);
 	tw_sys_futex_wake(&session->state, INT32_MAX);
 	/* In a forked child the rings are the parent's. */
@@ -283,7 +283,7 @@ void tw_session_clear(struct tw_session *session)
 	pthread_setcancelstate(cancel_state, NULL);
 }
 
-/* Somebody else destroys it: gone is gone for all who ask. */
+/* Waits for another thread that destroys the session, so that it is cleared for all callers on return. */
 static void wait_until_dead(struct tw_session *session)
 {
 	/* PAIR session.state: acquire; as above. */
@@ -324,7 +324,7 @@ void tw_session_clear_if_dropped(struct tw_session *session)
 		tw_session_clear(session);
 }
 
-/* One session that nobody has a handle of any more, brought to clearing; NULL: none. */
+/* Brings one session without handles to clearing; NULL: none. */
 static struct tw_session *win_dropped(void)
 {
 	struct tw_session *found = NULL;
@@ -340,16 +340,16 @@ static struct tw_session *win_dropped(void)
 }
 
 /*
- * A flag and no count: put says "look" after the handles are 0, so who takes the flag away and looks
- * misses nothing.  (A count went below 0 when a session was cleared before its put had counted it; the next
- * drop then made it 0, and was never cleared.)
+ * A flag, not a count: put sets it after the handles are 0, so a thread that clears the flag and then checks misses
+ * no session.  (A count went below 0 when a session was cleared before its put had counted it; the next drop then
+ * made it 0, and that session was never cleared.)
  */
 int tw_sessions_clear_dropped(void)
 {
 	struct tw_session *session;
 	int cleared = 0;
 
-	/* RELAXED session.look: a look before the exchange, which decides. */
+	/* RELAXED session.look: a check before the exchange, which decides. */
 	if (!tw_load_relaxed(&has_dropped) || tw_permit_is_mine())
 		return 0;
 	/* PAIR session.dropped: acquire; release in tw_session_put(). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_info.c - which sessions affect a process, a function or what is to come. */
+/* session_info.c - finds the sessions that affect a process, a function or future ones. */
 #include "session/session.h"
 #include "session/info.h"
 #include "base/limits.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 struct search {
-	struct tw_session **sessions; /* each with a handle of ours */
+	struct tw_session **sessions; /* with a handle of each */
 	size_t count;
 };
 
@@ -22,14 +22,14 @@ static int get_all(struct search *search)
 		search->count = tw_sessions_get_alive(search->sessions, room);
 		if (search->count <= room)
 			return 0;
-		/* More were made than there is room for. */
+		/* More sessions exist than fit the array. */
 		for (size_t i = 0; i < room; i++)
 			tw_session_put(search->sessions[i]);
 		free(search->sessions);
 	}
 }
 
-/* Keeps those that say yes. */
+/* Keeps the sessions for which the function returns true. */
 typedef bool (*affects_fn)(struct tw_session *session, const void *arg);
 
 static void keep(struct search *search, affects_fn affects, const void *arg)
@@ -100,7 +100,7 @@ static int give_sessions(const struct search *search, struct tw_arena *arena, st
 	return 0;
 }
 
-/* 1: there is such a thing, and those that do not affect it are left out; 0: there is none; or an error. */
+/* Returns 1 if @what exists, after dropping the sessions that do not affect it; 0 if it does not exist; or an error. */
 static int look(struct search *search, struct tw_term what)
 {
 	struct function function;

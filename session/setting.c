@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* setting.c - one place: what a setting makes of a session's part of it; which kinds exclude which, what replaces what. */
+/* setting.c - applies a setting to a session's part of one place: exclusion and replacement of kinds. */
 #include "session/setting.h"
 #include "match/match.h"
 
 #define COUNTERS (TW_ACTION_COUNT | TW_ACTION_TIME | TW_ACTION_MEMORY)
 
-/* The program as one comparison, if it is that for the words that calls of this place have. */
+/* The program as one comparison, if that is equivalent for the words that this place records. */
 static struct tw_bp_quick quick_of(const struct tw_match_program *program, const struct tw_place *place)
 {
 	const struct tw_match_quick *quick = &program->quick;
@@ -25,7 +25,7 @@ void tw_session_use_program(struct tw_bp_part *part, const struct tw_place *plac
 	part->quick = program ? quick_of(program, place) : (struct tw_bp_quick){ 0 };
 }
 
-/* Takes actions out of a part, and with them what belongs to them only. */
+/* Removes actions from a part, with the data that only they use. */
 static void remove_actions(struct tw_bp_part *part, uint32_t actions)
 {
 	part->actions &= ~actions;
@@ -43,14 +43,14 @@ static int stage_part(struct tw_session *session, struct tw_permit *permit, stru
 {
 	const struct tw_session_place *set = tw_session_find(session, place);
 
-	/* What is taken out may have been the last that counts memory. */
+	/* The removed part may have been the last that counts memory. */
 	if (place->kind != TW_BP_DECLARED && set && (set->memories.now || set->memories.before))
 		tw_watched_look_again();
 	return part->actions ? tw_session_stage(session, permit, place, part)
 			     : tw_bp_stage_clear(permit, place, session->slot);
 }
 
-/* Counts that begin anew are others: the old ones go with the commit, or come back with the abort. */
+/* Restarting counts makes new ones: the commit frees the old ones, an abort restores them. */
 static int renew(struct tw_session_counts *counts, bool is_wanted)
 {
 	struct tw_counts *fresh = NULL;
@@ -63,7 +63,7 @@ static int renew(struct tw_session_counts *counts, bool is_wanted)
 			return TW_ENOMEM;
 	}
 	if (counts->is_new) {
-		/* Made by this very change, for no hit to see. */
+		/* Made by this same change; no hit has seen them. */
 		tw_counts_destroy(counts->now);
 	} else {
 		counts->before = counts->now;
@@ -73,7 +73,7 @@ static int renew(struct tw_session_counts *counts, bool is_wanted)
 	return 0;
 }
 
-/* The counters of these actions begin at nothing (is_wanted), or are no more. */
+/* The counters of these actions restart at 0 (is_wanted), or are removed. */
 static int renew_counters(struct tw_session *session, struct tw_session_place *set, uint32_t actions, bool is_wanted)
 {
 	int error = 0;
@@ -93,13 +93,13 @@ static int renew_counters(struct tw_session *session, struct tw_session_place *s
 			set->counter = tw_counter_create();
 		if (!set->counter)
 			return TW_ENOMEM;
-		/* Counting starts anew, also when it was set before. */
+		/* Counting restarts, even if it was set before. */
 		set->taken += tw_counter_take(set->counter);
 	}
 	return 0;
 }
 
-/* Local tracing and the counters end global tracing, and the other way round. */
+/* Local tracing and the counters end global tracing, and vice versa. */
 int tw_setting_set(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
 		     const struct tw_setting *setting)
 {
@@ -126,7 +126,7 @@ int tw_setting_set(struct tw_session *session, struct tw_permit *permit, struct 
 		tw_session_use_program(&part, place, setting->program);
 	if (added & TW_ACTION_META) {
 		part.meta_program = setting->program;
-		/* RELAXED hit.without_tracer: what info tells, and nothing else. */
+		/* RELAXED hit.without_tracer: used for info only. */
 		tw_fetch_and_relaxed(&place->without_tracer, ~(UINT64_C(1) << session->slot));
 	}
 	error = renew_counters(session, set, added, true);
@@ -143,7 +143,7 @@ static int clear_place(struct tw_session *session, struct tw_permit *permit, str
 
 	if (error || !tw_bp_staged_part(permit, place, session->slot, &part))
 		return error;
-	/* What is global is removed by that name only, and what is local by its own. */
+	/* Global tracing is removed only by TW_ACTION_GLOBAL, local tracing only without it. */
 	if (!(removed & TW_ACTION_GLOBAL) != !(part.actions & TW_ACTION_GLOBAL))
 		removed &= ~(uint32_t)TW_ACTION_CALL;
 	remove_actions(&part, removed & ~(uint32_t)TW_ACTION_GLOBAL);
@@ -186,13 +186,13 @@ static int restart_place(struct tw_session *session, struct tw_permit *permit, s
 	return restarted.actions ? tw_setting_set(session, permit, place, &restarted) : 0;
 }
 
-/* Slots pass calls that name the module, and sleds do not know which those are. */
+/* Only calls that name the module pass slots; sleds cannot tell which calls do. */
 bool tw_setting_suits(const struct tw_place *place, uint32_t actions)
 {
 	return place->kind == TW_BP_DECLARED || (place->kind == TW_BP_SLOT) == !!(actions & TW_ACTION_GLOBAL);
 }
 
-/* What is set on a function's other places ends what this one has. */
+/* A setting on the function's other places ends the one on this place. */
 static int end_place(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
 {
 	struct tw_session_place *set = tw_session_find(session, place);
@@ -210,7 +210,7 @@ static int apply_one(struct tw_session *session, struct tw_permit *permit, struc
 {
 	if (!tw_setting_suits(place, setting->actions))
 		return setting->match == TW_MATCH_TRUE ? end_place(session, permit, place) : 0;
-	/* Not exported: no call is global, and what is local ends all the same. */
+	/* A function that is not exported has no global calls, but its local tracing ends all the same. */
 	if ((setting->actions & TW_ACTION_GLOBAL) && !place->function->is_exported)
 		return setting->match == TW_MATCH_TRUE ? end_place(session, permit, place) : 0;
 	switch (setting->match) {
@@ -221,7 +221,7 @@ static int apply_one(struct tw_session *session, struct tw_permit *permit, struc
 	}
 }
 
-/* Places in code of others that the system does not let us write are left alone. */
+/* Places in loaded objects that the system does not let us write are left alone. */
 int tw_setting_apply(struct tw_session *session, struct tw_permit *permit, struct tw_place *place, const void *arg)
 {
 	int error = apply_one(session, permit, place, arg);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace_function.c - what a session wants of functions: the calls that set it.
+ * trace_function.c - the calls that set tracing of functions.
  *
- * A change is atomic: every function that matches is staged, and one commit shows them all.  What can
- * fail (memory, definitions) fails while staging; then everything staged is forgotten.
+ * A change is atomic: every matching function is staged, and one commit makes all visible.  Only staging can fail
+ * (memory, definitions); then everything staged is aborted.
  */
 #include "session/setting.h"
 #include "breakpoints/patch.h"
@@ -45,7 +45,7 @@ static int apply_to_all(struct tw_session *session, struct tw_permit *permit, co
 
 /* ---- the calls ---- */
 
-/* What is acceptable, whatever the functions are. */
+/* Checks the arguments that do not depend on the functions. */
 static int read_setting(enum tw_match match, const struct tw_match_program *program, uint32_t flags,
 			struct tw_setting *out)
 {
@@ -55,7 +55,7 @@ static int read_setting(enum tw_match match, const struct tw_match_program *prog
 	if ((flags & ~(local | TW_FUNCTION_GLOBAL)) || ((flags & TW_FUNCTION_GLOBAL) && (flags & local)) ||
 	    (unsigned)match > TW_MATCH_PAUSE)
 		return TW_EBADARG;
-	/* Counters have no use for a specification: there must be events too. */
+	/* Counters do not use a specification, so one requires an event kind as well. */
 	if (program && (program->code->target != TW_MATCH_CALL ||
 			((flags & counters) && !(flags & (TW_FUNCTION_LOCAL | TW_FUNCTION_META)))))
 		return TW_EBADARG;
@@ -73,7 +73,7 @@ static int trace_functions(struct tw_session *session, const struct tw_wanted *w
 	result = begin(&permit);
 	if (result)
 		return result;
-	/* Under the permit a session cannot begin to be cleared of its breakpoints. */
+	/* While the permit is held, clearing of the session's breakpoints cannot begin. */
 	result = tw_change_seat(session);
 	if (!result)
 		result = apply_to_all(session, permit, wanted, setting);
@@ -110,8 +110,8 @@ TW_API int tw_trace_function_match(struct tw_session *session, const char *modul
 /* ---- on_load ---- */
 
 /*
- * As for functions that are there: global and the others exclude each other, each kind is added and removed on its
- * own, and what is removed must be named.
+ * As for existing functions: global and the others exclude each other, each kind is added and removed separately, and
+ * only named kinds are removed.
  */
 static void change_on_load(struct tw_session_on_load *on_load, const struct tw_setting *setting)
 {

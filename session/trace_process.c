@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_process.c - the flags of processes, set and asked for. */
+/* trace_process.c - sets and reads the flags of processes. */
 #include "session/session.h"
 #include "session/tracee.h"
 #include "base/sys.h"
 #include "progress/progress.h"
 #include "tracewheel/process.h"
 
-/* Under the registry's lock, of a session that is alive. */
+/* Under the registry's lock, for a live session. */
 static int change_flags(struct tw_session *session, tw_pid pid, bool how, uint32_t flags)
 {
 	bool is_of_processes = flags & TW_FLAG_ALL;
@@ -16,7 +16,7 @@ static int change_flags(struct tw_session *session, tw_pid pid, bool how, uint32
 	if (flags & TW_FLAG_CPU_TIMESTAMP)
 		tw_flags_stamp_cpu_time(tw_tracees(), session->slot, how);
 	flags &= TW_FLAG_ALL;
-	/* Where the tracer is gone flags do not stick: counted as ever. */
+	/* If the tracer is gone, flags are not set, but the processes are counted as usual. */
 	if (!tw_session_takes_flags(session))
 		flags = 0;
 	if (pid < TW_PID_NEW) {
@@ -29,7 +29,7 @@ static int change_flags(struct tw_session *session, tw_pid pid, bool how, uint32
 	if (pid != TW_PID_EXISTING)
 		session->new_flags = how ? session->new_flags | flags : session->new_flags & ~flags;
 	tw_flags_new_changed();
-	/* OTP counts the processes that it looks at. */
+	/* OTP counts the processes that it visits. */
 	if (pid == TW_PID_NEW || !is_of_processes)
 		return 0;
 	for (struct tw_tracee *tracee = tw_tracees(); tracee; tracee = tracee->next) {
@@ -41,7 +41,7 @@ static int change_flags(struct tw_session *session, tw_pid pid, bool how, uint32
 
 TW_API int tw_trace_process(struct tw_session *session, tw_pid pid, bool how, uint32_t flags)
 {
-	/* CPU time is the whole program's: of all processes or of none. */
+	/* CPU time belongs to the whole program: set for all processes or for none. */
 	uint32_t allowed = pid == TW_PID_ALL ? TW_FLAG_ALL | TW_FLAG_CPU_TIMESTAMP : TW_FLAG_ALL;
 	int result;
 
@@ -59,7 +59,7 @@ TW_API int tw_trace_process(struct tw_session *session, tw_pid pid, bool how, ui
 	if (!result)
 		result = change_flags(session, pid, how, flags);
 	tw_registry_unlock();
-	/* No event because of a flag that was taken away, once this has returned. */
+	/* After return no event is made because of a removed flag. */
 	if (result >= 0 && pid != TW_PID_NEW && !how && flags)
 		tw_progress_wait();
 	if (result >= 0 && (flags & (TW_FLAG_SET_ON_SPAWN | TW_FLAG_SET_ON_FIRST_SPAWN))) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tracee.c - the processes that there are.
+ * tracee.c - the list of processes.
  *
  * The list of tracees and the flags of new ones are under the registry's lock; the words that hits
  * read are changed by read-modify-write only, because match programs change them too.
@@ -16,12 +16,12 @@
 static struct tw_tracee *tracees;
 static struct tw_tracee *free_tracees;
 static uint32_t next_tracee_id = 1;
-static uint64_t id_rounds; /* how often ids have begun anew */
+static uint64_t id_rounds; /* number of times the ids have wrapped */
 
-/* ---- memory: pages of our own, because joining may happen where malloc may not be called ---- */
+/* ---- memory: separate pages, because a thread may join where malloc must not be called ---- */
 
 #define FRESH_TRACEES 64
-/* Zeroed, never used, and not touched before they are: most programs have few threads. */
+/* Zeroed and unused; pages are not touched before use, because most programs have few threads. */
 static struct tw_tracee *fresh_tracees;
 static size_t fresh_count;
 
@@ -41,7 +41,7 @@ static struct tw_tracee *take_fresh(void)
 }
 
 /*
- * Ids are given once each, until 2^32 are spent: then those begin anew that no living process has.  The runs of the second
+ * Each id is given once until 2^32 are spent; then ids that no living process has are reused.  The runs of the second
  * process of an id follow those of the first, so that readers order both as one.
  */
 #define RUNS_A_ROUND (UINT64_C(1) << 40)
@@ -79,7 +79,7 @@ static struct tw_tracee *take(void)
 		return NULL;
 	tracee->tracee_id = take_id();
 	tracee->pid_number = tracee->tracee_id;
-	/* RELAXED tracee.run_seq: nobody runs it yet. */
+	/* RELAXED tracee.run_seq: no thread runs it yet. */
 	tw_store_relaxed(&tracee->run_seq, id_rounds * RUNS_A_ROUND);
 	tracee->next = tracees;
 	tracee->link = &tracees;
@@ -89,7 +89,7 @@ static struct tw_tracee *take(void)
 	return tracee;
 }
 
-/* ---- coming and going ---- */
+/* ---- adding and removing ---- */
 
 struct tw_tracee *tw_tracee_make(int thread_id, const char *name)
 {
@@ -126,9 +126,9 @@ struct tw_tracee *tw_tracees(void)
 	return tracees;
 }
 
-/* ---- sessions come and go ---- */
+/* ---- sessions begin and end ---- */
 
-/* Of new processes a session may want the same anyway: then there is nothing to pass on. */
+/* A session may set the same flags on new processes anyway: then there is nothing to pass on. */
 static bool passes_on(const struct tw_tracee *tracee)
 {
 	const uint32_t on_spawn = TW_FLAG_SET_ON_SPAWN | TW_FLAG_SET_ON_FIRST_SPAWN;
@@ -194,13 +194,13 @@ void tw_tracees_forget(unsigned slot)
 	tw_tracees_clear_flags(slot);
 	tw_flags_stamp_cpu_time(tracees, slot, false);
 	for (struct tw_tracee *tracee = tracees; tracee; tracee = tracee->next) {
-		/* RELAXED tracee.described: no hit has the session any more when the bit is used again. */
+		/* RELAXED tracee.described: no hit has the session any more when the bit is reused. */
 		tw_fetch_and_relaxed(&tracee->described, ~bit);
 	}
 	tw_registry_unlock();
 }
 
-/* ---- found ---- */
+/* ---- look-up ---- */
 
 struct tw_tracee *tw_tracee_find(tw_pid pid)
 {
@@ -251,7 +251,7 @@ int tw_tracee_change(uint64_t pid, unsigned slot, uint32_t removed, uint32_t add
 		uint32_t now = (old & ~removed) | added;
 
 		changed = now != old;
-		/* A session that is being cleared takes all flags away, and gets none back. */
+		/* A session that is being cleared removes all flags and sets none. */
 		if (changed && tw_session_at(slot) && tw_session_takes_flags(tw_session_at(slot)))
 			tw_flags_apply(tracee, slot, now);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tracee.h - processes as this room sees them: the list, their flags, what they inherit.
+ * tracee.h - processes in this room: the list, their flags and inheritance.
  *
- * Everything here is called under the registry's lock, but where it says that it takes it.
+ * All functions are called under the registry's lock, except those that are said to take it.
  */
 #ifndef TW_SESSION_TRACEE_H
 #define TW_SESSION_TRACEE_H
@@ -12,52 +12,52 @@
 
 /* ---- tracee.c ---- */
 
-/* A process more, with the flags of new ones; NULL: no memory. */
+/* Makes a process with the flags of new ones; NULL: no memory. */
 struct tw_tracee *tw_tracee_make(int thread_id, const char *name);
 struct tw_tracee *tw_tracee_find(tw_pid pid);
-/* The next process gets this id, if no living one has it: for tests of what comes after 2^32 of them. */
+/* The next process gets this id, if no living one has it: for tests of the wrap after 2^32 processes. */
 void tw_tracee_ids_go_on_at(uint32_t id);
-/* By registered name. */
+/* Finds a process by its registered name. */
 struct tw_tracee *tw_tracee_named(struct tw_term name);
-/* The first; follow `next`. */
+/* The first process; follow `next`. */
 struct tw_tracee *tw_tracees(void);
 /*
- * Nothing runs it any more, and control finds tracees under the lock only: the memory can be used again at once; its id is
- * not, until 2^32 are spent.
+ * No thread runs the process any more, and control finds tracees under the lock only, so the memory is reused at once.
+ * The id is not reused until 2^32 are spent.
  */
 void tw_tracee_forget(struct tw_tracee *tracee);
 void tw_tracees_forget_all(void);
 
 /*
- * tw_tracee_change - takes flags from a process and gives it others, in one session.
+ * tw_tracee_change - removes flags of a process and adds others, in one session.
  *
- * Returns 1 when its flags are others now, 0 when not, -1 when there is no such process.
- * Threads: any, also in a hit.  Takes the registry's lock.
+ * Returns 1 when its flags have changed, 0 when not, -1 when there is no such process.  Threads: any, also in a hit.
+ * Takes the registry's lock.
  */
 int tw_tracee_change(uint64_t pid, unsigned session, uint32_t removed, uint32_t added);
 
 /* ---- flags.c ---- */
 
-/* Sets all flags of a process in a session, and derives from them what hits and notices read. */
+/* Sets all flags of a process in a session, and derives the words that hits and notices read. */
 void tw_flags_apply(struct tw_tracee *tracee, unsigned slot, uint32_t flags);
-/* Adds or removes some. */
+/* Adds or removes some flags. */
 void tw_flags_change(struct tw_tracee *tracee, unsigned slot, bool how, uint32_t flags);
-/* Whether the `timestamp` of a session is CPU time, for these processes and all that come. */
+/* Sets whether the `timestamp` of a session is CPU time, for these and all future processes. */
 void tw_flags_stamp_cpu_time(struct tw_tracee *tracees, unsigned slot, bool how);
-/* The flags of new processes, in every session. */
+/* Gives a process the flags of new ones, in every session. */
 void tw_flags_apply_new(struct tw_tracee *tracee);
-/* They have changed: who spawns is asked for what they want of a child's first events. */
+/* Called when the flags of new processes have changed: recomputes the events wanted when a process spawns. */
 void tw_flags_new_changed(void);
-/* What hits must know of a process when a session has got its slot, and the slot was another's. */
+/* Sets the words that hits read of a process when a session gets a slot that another session had before. */
 void tw_flags_begin(struct tw_tracee *tracee, const struct tw_session *session);
-/* The process exits: nobody wants anything of it. */
+/* Called when the process exits: no event of it is wanted any more. */
 void tw_flags_forget(struct tw_tracee *tracee);
 /* While a process is sensitive its flags have no effect. */
 void tw_flags_set_sensitive(struct tw_tracee *tracee, bool is_sensitive);
 
 /* ---- process.c ---- */
 
-/* Room for one pid as a term. */
+/* Space for one pid as a term. */
 #define TW_PID_BYTES 96
 
 static inline struct tw_tracee *tw_tracee_of(const struct tw_process *process)
@@ -65,11 +65,11 @@ static inline struct tw_tracee *tw_tracee_of(const struct tw_process *process)
 	return (struct tw_tracee *)(uintptr_t)process;
 }
 
-/* An event of a process, without the lock: two terms at most, `none` for those that are not there. */
+/* Makes an event of a process, without the lock; at most two terms, `none` for absent ones. */
 void tw_process_tell(struct tw_tracee *tracee, enum tw_event_kind kind, enum tw_want want, struct tw_term a, struct tw_term b);
-/* An event with a pid, and perhaps another term. */
+/* Makes an event with a pid, and optionally another term. */
 void tw_process_tell_pid(struct tw_tracee *tracee, enum tw_event_kind kind, uint64_t pid, struct tw_term more);
-/* Where a process begins: `entry`, or {undefined,undefined,[]} where nobody says so. */
+/* The initial call of a process: `entry`, or {undefined,undefined,[]} if it is not known. */
 struct tw_term tw_process_entry(struct tw_arena *arena, struct tw_term entry);
 
 /* ---- inherit.c ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tracee_thread.c - threads that are processes: from pthread_create, which may pass flags on, to their exit.
+ * tracee_thread.c - threads that are processes: from pthread_create, where flags may be inherited, to their exit.
  */
 #include "session/session.h"
 #include "session/tracee.h"
@@ -14,7 +14,7 @@ __thread bool tw_thread_becomes_scheduler;
 
 typedef void *(*thread_fn)(void *);
 
-/* Whom this thread will be, from its start until it joins. */
+/* The process that this thread will be, from its start until it joins. */
 static __thread struct tw_tracee *born;
 
 static struct tw_tracee *take_born(int thread_id, const char name[16])
@@ -27,11 +27,11 @@ static struct tw_tracee *take_born(int thread_id, const char name[16])
 	return tracee;
 }
 
-/* The thread's first function.  Its last act is a jump: nothing of it is left on the stack. */
+/* The thread's first function.  It ends with a jump and leaves no frame on the stack. */
 static void *begin_thread(void *arg)
 {
 	struct tw_tracee *tracee = arg;
-	/* What it was to call is in a block of the process. */
+	/* The original start function is in a block of the process. */
 	struct tw_block *block = tracee->memory.used;
 	thread_fn function = (thread_fn)(uintptr_t)block->words[0];
 	void *argument = (void *)(uintptr_t)block->words[1];
@@ -39,14 +39,14 @@ static void *begin_thread(void *arg)
 	tw_block_give(&tracee->memory, block);
 	born = tracee;
 	tw_thread_join();
-	/* It could not: nobody will be that process. */
+	/* Joining failed: no thread will be that process. */
 	if (born && tw_thread_may_call_system())
 		tw_tracee_exit(born);
 	born = NULL;
 	return function(argument);
 }
 
-/* Where pthread_create fails the process stays in the list, without a thread, until the program ends. */
+/* If pthread_create fails, the process stays in the list, without a thread, until the program ends. */
 void tw_tracee_makes_thread(uint64_t *words)
 {
 	struct tw_tracee *child;
@@ -85,8 +85,8 @@ struct tw_tracee *tw_tracee_of_thread(struct tw_thread *thread, int thread_id)
 }
 
 /*
- * Nothing runs it any more, and control finds tracees under the lock only: the memory can be used
- * again at once; its id is not, see take_id().
+ * No thread runs the process any more, and control finds tracees under the lock only, so the memory is reused at
+ * once; its id is not, see take_id().
  */
 void tw_tracee_exit(struct tw_tracee *tracee)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tracer.c - where the events of a session go: a thread that writes a capture, or a stream.
+ * tracer.c - the tracer of a session: a thread that writes a capture or a stream.
  *
  * The writer lives in libtracewheel-capture, which is loaded when a session first asks for a capture:
- * a program that is traced from outside, or only counts, maps no compressor.  A program that is linked
- * with it has it already: then the weak names below are its.
+ * a program that is traced from outside, or only counts, maps no compressor.  In a program linked with it, the weak
+ * names below are already resolved to it.
  */
 #include "session/queue.h"
 #include "session/tracer_gone.h"
@@ -16,7 +16,7 @@
 
 extern __typeof__(tw_recorder_create) tw_recorder_create __attribute__((weak));
 extern __typeof__(tw_recorder_ring_set_path) tw_recorder_ring_set_path __attribute__((weak));
-/* Not in a public header: only this process can use memory without a name. */
+/* Not in a public header: only this process can use anonymous memory. */
 struct tw_rs *tw_recorder_ring_set(struct tw_recorder *recorder) __attribute__((weak));
 extern __typeof__(tw_recorder_poll) tw_recorder_poll __attribute__((weak));
 extern __typeof__(tw_recorder_wake) tw_recorder_wake __attribute__((weak));
@@ -31,31 +31,31 @@ struct recorder_calls {
 	__typeof__(tw_recorder_ring_set) *ring_set; /* NULL: an older library */
 	__typeof__(tw_recorder_poll) *poll;
 	__typeof__(tw_recorder_wake) *wake;
-	__typeof__(tw_recorder_hurry) *hurry; /* these two NULL: an older library, without streams */
+	__typeof__(tw_recorder_hurry) *hurry; /* these two are NULL in an older library without streams */
 	__typeof__(tw_recorder_stats) *stats;
 	__typeof__(tw_recorder_finish) *finish;
 	__typeof__(tw_recorder_abort) *abort;
 };
 
-/* The recorder is woken while it is there for certain: the writer finishes it after WOKEN only. */
+/* The recorder certainly exists when it is woken: the writer finishes it after WOKEN only. */
 enum writer_stop { WRITER_RUNS, WRITER_STOPS, WRITER_WOKEN };
 
 struct tw_writer {
 	struct tw_recorder *recorder;
-	struct tw_session *session; /* stays until this thread has ended, or has cleared it itself */
+	struct tw_session *session; /* kept until this thread has ended, or has cleared it itself */
 	struct tw_rs rs;	    /* the ring set as a member sees it */
 	bool is_anonymous;
 	bool is_stream;
 	pthread_t thread;
 	_Atomic uint32_t stop; /* enum writer_stop */
-	_Atomic bool is_orphan; /* nobody joins the thread: it frees this */
+	_Atomic bool is_orphan; /* the thread is not joined, and frees this itself */
 };
 
 static struct recorder_calls calls;
 static pthread_once_t calls_once = PTHREAD_ONCE_INIT;
 static __thread struct tw_writer *own_writer;
 
-/* Beside this library first, preloaded or linked: the search of the loader may know nothing of that folder. */
+/* Searches the folder of this library first: the loader's search path may not contain it. */
 static void *open_capture_library(void)
 {
 	static const char name[] = "libtracewheel-capture.so.0";
@@ -104,7 +104,7 @@ static void find_calls(void)
 
 static void detach(struct tw_writer *writer)
 {
-	/* Memory without a name is the recorder's, which unmaps it when it has finished. */
+	/* Anonymous memory belongs to the recorder, which unmaps it when it has finished. */
 	if (!writer->is_anonymous)
 		tw_rs_detach(&writer->rs);
 }
@@ -115,12 +115,12 @@ static void free_writer(struct tw_writer *writer)
 	free(writer);
 }
 
-/* A stream ends with the first write that fails: its reader is gone, and so the tracer. */
+/* A stream ends with the first write that fails: its reader is gone, and so is the tracer. */
 static void look_for_reader(struct tw_writer *writer)
 {
 	struct tw_recorder_stats stats;
 
-	/* RELAXED session.tracer_is_gone: set by this thread; or by nobody. */
+	/* RELAXED session.tracer_is_gone: set by this thread only. */
 	if (tw_load_relaxed(&writer->session->is_tracer_gone))
 		return;
 	calls.stats(writer->recorder, &stats);
@@ -131,7 +131,7 @@ static void look_for_reader(struct tw_writer *writer)
 	tw_registry_unlock();
 }
 
-/* Signals stay blocked: the program's handlers do not run on a thread that it does not know. */
+/* Signals stay blocked: the program's handlers must not run on a thread that it did not create. */
 static void *run_writer(void *arg)
 {
 	struct tw_writer *writer = arg;
@@ -142,7 +142,7 @@ static void *run_writer(void *arg)
 		calls.poll(writer->recorder, UINT64_C(10000000));
 		if (writer->is_stream)
 			look_for_reader(writer);
-		/* Its own session only: two writers that clear each other's would wait for each other. */
+		/* Clears its own session only: two writers that cleared each other's would deadlock. */
 		tw_session_clear_if_dropped(writer->session);
 	}
 	/* PAIR writer.stopping: acquire; as above. */
@@ -168,7 +168,7 @@ static int start_thread(struct tw_writer *writer)
 	return error ? TW_ENOMEM : 0;
 }
 
-/* The memory that the recorder made: files, mapped a second time as any member does, or its own without a name. */
+/* Attaches the recorder's memory: files, mapped a second time as by any member, or its anonymous memory. */
 static int attach(struct tw_writer *writer)
 {
 	const char *path = calls.ring_set_path(writer->recorder);
@@ -238,7 +238,7 @@ void tw_writer_stop(struct tw_writer *writer)
 {
 	bool is_own = writer == own_writer;
 
-	/* A reader that stopped does not hold up who destroys. */
+	/* A reader that stopped must not delay the destroying thread. */
 	if (calls.hurry)
 		calls.hurry(writer->recorder);
 	if (is_own) {

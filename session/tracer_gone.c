@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracer_gone.c - a tracer exits, or its reader has gone: its session makes no events any more. */
+/* tracer_gone.c - the end of a session's events when its tracer exits or its reader is gone. */
 #include "session/tracer_gone.h"
 #include "session/tracee.h"
 
@@ -7,24 +7,24 @@ static _Atomic bool are_processes;
 
 void tw_tracers_are_processes(void)
 {
-	/* RELAXED queue.any: a tracer of a queue exits after it was made, under the registry's lock both. */
+	/* RELAXED queue.any: the tracer of a queue exits after the queue was made, both under the registry's lock. */
 	tw_store_relaxed(&are_processes, true);
 }
 
 void tw_tracer_lost_locked(struct tw_session *session)
 {
-	/* PAIR session.tracer_gone: release, as part of the exchange; acquire where somebody receives or sets flags. */
+	/* PAIR session.tracer_gone: release, as part of the exchange; acquire where a thread receives or sets flags. */
 	if (tw_exchange_acq_rel(&session->is_tracer_gone, true))
 		return;
 	session->new_flags = 0;
 	tw_flags_new_changed();
 	session->tracer_pid = 0;
 	if (session->slot != TW_SESSION_UNSEATED) {
-		/* PROGRESS hit.alive: nothing waits: what is made meanwhile is dropped, and counted. */
+		/* PROGRESS hit.alive: no wait is needed: events made meanwhile are dropped and counted. */
 		tw_fetch_and_seq_cst(&tw_hit_alive, ~(UINT64_C(1) << session->slot));
 		tw_tracees_clear_flags(session->slot);
 	}
-	/* Threads that wait for room give up at their next look; the memory stays until nobody uses it. */
+	/* Threads that wait for space give up at their next poll; the memory stays until no thread uses it. */
 	if (session->rs)
 		tw_rs_close(session->rs);
 	/* In a forked child the rings are the parent's. */

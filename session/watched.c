@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watched.c - slots of loaded objects that are armed for what the library itself wants to see of calls:
+ * watched.c - slots of loaded objects that are armed for calls that the library itself needs to see:
  *
- *	malloc and its brothers		while somebody counts memory of a native function (call_memory)
- *	pthread_create			while a thread passes flags on to those that it makes (set_on_spawn)
+ *	the allocators			while a session counts memory of a native function (call_memory)
+ *	pthread_create			while a thread passes flags on to threads that it creates (set_on_spawn)
  *
- *  1  which of them?				under the permit
- *  2  look: the slots of all objects		loader's locks
- *  3  under the permit again: places that are new, all armed; what nobody wants any more is taken back
+ *  1  find the kinds that are needed				under the permit
+ *  2  look up the slots of all objects		loader's locks
+ *  3  under the permit again: add and arm new places; restore slots no longer needed
  *
- * Calls that are made inside the C library, and those of pointers, go through no slot and are not seen.
+ * Calls inside the C library and calls by pointer pass no slot and are not seen.
  */
 #include "session/session.h"
 #include "session/tracee.h"
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 
 static _Atomic bool is_due;
-/* Under the permit: kinds that are armed. */
+/* The armed kinds.  Under the permit. */
 static unsigned armed;
 enum { ALLOCATORS = 1, SPAWNERS = 2 };
 
@@ -31,7 +31,7 @@ void tw_watched_look_again(void)
 	tw_store_release(&is_due, true);
 }
 
-/* ---- who wants what? ---- */
+/* ---- needs ---- */
 
 static bool counts_memory(struct tw_session *session, struct tw_permit *permit)
 {
@@ -91,7 +91,7 @@ static int add_slot(struct tw_permit *permit, const struct tw_sym_slot *slot, ui
 		error = tw_bp_place_add(permit, function, &options, &place);
 	if (!error)
 		error = tw_bp_stage_allocations(permit, place, true);
-	/* One that cannot be written is left alone. */
+	/* A slot that cannot be written is left alone. */
 	return error == TW_ENOTSUP || error == TW_EPERM ? 0 : error;
 }
 
@@ -126,7 +126,7 @@ static int arm_object(const struct tw_sym_set *set, const struct tw_sym_object *
 	error = tw_change_begin(&permit);
 	if (!error) {
 		tw_patch_begin();
-		/* Who wanted them may have ended meanwhile. */
+		/* The session that needed them may have ended meanwhile. */
 		if ((armed & kinds) == kinds)
 			error = add_slots(permit, caller, slots, count);
 		tw_patch_end();
@@ -145,11 +145,11 @@ static void arm(unsigned kinds)
 	for (size_t i = 0; i < set->count; i++)
 		arm_object(set, &set->objects[i], kinds);
 	tw_sym_unload(set);
-	/* Names that were not found left a message, which is not the program's. */
+	/* Failed look-ups have left an error message that the program must not see. */
 	dlerror();
 }
 
-/* Stages that what is not among these kinds is taken back. */
+/* Stages the restoring of slots of all other kinds. */
 static void disarm(struct tw_permit *permit, unsigned kinds)
 {
 	for (struct tw_module *module = tw_bp_modules(permit); module; module = module->next)
@@ -179,7 +179,7 @@ void tw_watched_follow(void)
 	struct tw_permit *permit;
 	unsigned kinds;
 
-	/* RELAXED watched.due: a look before the exchange, which decides. */
+	/* RELAXED watched.due: a check before the exchange, which decides. */
 	if (!tw_load_relaxed(&is_due) || tw_permit_is_mine() || tw_progress_is_reading() || tw_hit_is_under_way())
 		return;
 	/* PAIR watched.due: acquire; release in tw_watched_look_again(). */
