@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* assert.c - says what failed and ends the process. */
+/* assert.c - reports a failed assertion and ends the process. */
 #include "base/assert.h"
 
 #include <stdlib.h>

@@ -2,9 +2,9 @@
 /*
  * assert.h - assertions that stay on, and the hints that go with them.
  *
- * TW_ASSERT is for bugs: what no input, however hostile, can cause.  It is on in every build.  It
- * writes one line to standard error by a single system call and aborts; it takes no lock and
- * allocates nothing, so it may stand in a hook.
+ * TW_ASSERT is for bugs: conditions that no input can cause.  It is on in every build.  It
+ * writes one line to standard error by a single system call and aborts; it takes no lock and allocates nothing, so it
+ * may be used in a hook.
  */
 #ifndef TW_BASE_ASSERT_H
 #define TW_BASE_ASSERT_H

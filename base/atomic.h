@@ -2,8 +2,8 @@
 /*
  * atomic.h - C11 atomics whose names carry their memory order.
  *
- * The only door to atomics in this project.  Everything here takes a pointer to an _Atomic
- * object, but the two fences; there is no default order and no volatile.  Each use carries a comment with its tag just above it: PAIR, RELAXED or PROGRESS;
+ * The only access to atomics in this project.  All operations except the two fences take a pointer to an _Atomic object; there
+ * is no default order and no volatile.  Each use carries a comment with its tag just above it: PAIR, RELAXED or PROGRESS;
  * docs/memory-order.md holds one row for each PAIR.
  */
 #ifndef TW_BASE_ATOMIC_H
@@ -15,7 +15,7 @@
 #define tw_load_acquire(p) atomic_load_explicit((p), memory_order_acquire)
 #define tw_load_seq_cst(p) atomic_load_explicit((p), memory_order_seq_cst)
 
-/* Of a plain word in a public struct: C++ includes those, so they hold no _Atomic. */
+/* Access to a plain word in a public struct: C++ includes those headers, so they have no _Atomic. */
 #define tw_load_plain_relaxed(p)     __atomic_load_n((p), __ATOMIC_RELAXED)
 #define tw_load_plain_acquire(p)     __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define tw_store_plain_release(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
@@ -55,9 +55,9 @@
  *	writer	store the position; tw_fence_release(); write the bytes
  *	reader	copy the bytes; tw_fence_acquire(); load the position
  *
- * A copy that holds a byte written behind the first fence is followed by a load that sees the position stored
- * before it (C11 7.17.4).  No store or load of the position gives that order: a release orders what comes before
- * it, an acquire what comes after.  Both fences cost no instruction on x86.
+ * If a copy contains a byte written after the first fence, the load that follows sees the position stored before it
+ * (C11 7.17.4).  No store or load of the position gives that order: a release orders earlier accesses, an acquire
+ * later ones.  Both fences cost no instruction on x86.
  *
  * Thread sanitizers do not model fences.  There they are compiler barriers, which on x86 is the same code; the copy
  * is compiled without the sanitizer (RACES_BY_DESIGN in ringbuf/overwrite.c), and the copied bytes that are used
@@ -75,14 +75,14 @@
 #endif
 
 /*
- * Keeps the compiler from moving memory accesses across, for what a signal handler on the same
- * thread must see in order.  Orders nothing between threads.
+ * Keeps the compiler from moving memory accesses across it, for data that a signal handler on the same thread must
+ * see in order.  Orders nothing between threads.
  */
 #define tw_compiler_barrier() atomic_signal_fence(memory_order_seq_cst)
 
 /*
- * Compare and swap of a word of the calling thread's own, in one instruction: signal handlers of the thread come before it or
- * after, also those that switch to another coroutine.  Nothing between threads.  A compiler barrier.
+ * Compare and swap of a word owned by the calling thread, in one instruction: the thread's signal handlers run before or
+ * after it, even if they switch to another coroutine.  No order between threads.  A compiler barrier.
  */
 static inline _Bool tw_cas_own(unsigned long *word, unsigned long expected, unsigned long desired)
 {
@@ -101,7 +101,8 @@ static inline _Bool tw_cas_own(unsigned long *word, unsigned long expected, unsi
 
 /*
  * A full barrier of the processor, for the two protocols in which a store must come before a later load and neither is a
- * read-modify-write (PROGRESS).  Not a fence of C11: thread sanitizers refuse those, and nothing they check needs this one.
+ * read-modify-write (PROGRESS).  Not a fence of C11: thread sanitizers refuse those, and no order that they check needs
+ * this one.
  */
 #if defined __x86_64__
 #define tw_full_barrier() __asm__ volatile("lock orl $0, (%%rsp)" ::: "memory", "cc")

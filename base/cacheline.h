@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cacheline.h - how far apart the words of different writers lie.
+ * cacheline.h - the distance between words of different writers.
  *
  * 128 and not 64 bytes: the adjacent-line prefetcher of x86 processors moves lines in pairs, so two
  * writers on neighbouring 64-byte lines still disturb each other.

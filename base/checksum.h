@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 uint64_t tw_checksum64(const void *data, size_t bytes);
-/* Of a header and what follows it: the XXH3 of the data, seeded with the XXH3 of the header. */
+/* Checksum of a header and its data: the XXH3 of the data, seeded with the XXH3 of the header. */
 uint64_t tw_checksum64_two(const void *head, size_t head_bytes, const void *data, size_t bytes);
 
 #endif

@@ -7,8 +7,8 @@
  *
  * Threads   put: one producer.  take: one consumer.
  * Progress  wait-free.
- * Order     what was written before the put is seen after the take.  ConcurrencyKit orders it in
- *           assembly that thread sanitizers do not see, so they are told.
+ * Order     writes before the put are seen after the take.  ConcurrencyKit orders them in assembly that thread
+ *           sanitizers do not see, so annotations inform them.
  */
 #ifndef TW_BASE_CK_H
 #define TW_BASE_CK_H
@@ -49,7 +49,7 @@ struct tw_ck_ring {
 	ck_ring_buffer_t *slots;
 };
 
-/* @slots: borrows, `count` of them, until the ring is used no more. */
+/* @slots: borrows `count` slots until the last use of the ring. */
 static inline void tw_ck_ring_init(struct tw_ck_ring *ring, ck_ring_buffer_t *slots, unsigned count)
 {
 	memset(slots, 0, count * sizeof *slots);

@@ -2,10 +2,10 @@
 /*
  * ck_table.h - ConcurrencyKit's hash table from a word (an address, an id) to a pointer: the other half of ck.h.
  *
- * Threads   one writer at a time; readers beside it, wait-free but while the table grows.
- * Limits    the words 0 and UINTPTR_MAX are no keys; NULL is no value.
- * Memory    malloc, also for growing.  What a growing table leaves is freed at once: readers beside a
- *	     writer belong into a read section that the writer waits for before it adds more.
+ * Threads   one writer at a time; concurrent readers, wait-free except while the table grows.
+ * Limits    the words 0 and UINTPTR_MAX are not valid keys; NULL is not a valid value.
+ * Memory    malloc, also for growing.  A growing table frees its old memory at once: concurrent readers must be in a
+ *	     read section that the writer waits for before it adds more.
  */
 #ifndef TW_BASE_CK_TABLE_H
 #define TW_BASE_CK_TABLE_H
@@ -23,7 +23,7 @@ struct tw_ck_table {
 int tw_ck_table_put(struct tw_ck_table *table, uintptr_t key, void *value);
 /* NULL: not there. */
 void *tw_ck_table_get(struct tw_ck_table *table, uintptr_t key);
-/* What was there; NULL: nothing. */
+/* Returns the removed value; NULL: none. */
 void *tw_ck_table_remove(struct tw_ck_table *table, uintptr_t key);
 void tw_ck_table_fini(struct tw_ck_table *table);
 

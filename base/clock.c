@@ -69,8 +69,8 @@ enum tw_clock_source tw_clock_source(void)
 }
 
 /*
- * The ticks are read before and after CLOCK_MONOTONIC and averaged; of several tries the one with
- * the shortest distance counts, so that a preemption between the reads does not show.
+ * The ticks are read before and after CLOCK_MONOTONIC and averaged; of several tries the one with the shortest
+ * distance is used, so that a preemption between the reads has no effect.
  */
 void tw_clock_snapshot(struct tw_clock_snapshot *out)
 {
@@ -96,7 +96,7 @@ static uint64_t rate_between(const struct tw_clock_snapshot *from, const struct 
 	return (uint64_t)((unsigned __int128)(to->ticks - from->ticks) * NS_PER_SECOND / (to->monotonic_ns - from->monotonic_ns));
 }
 
-/* Measured over @least_ns since the beginning, or before; 0: it is too early. */
+/* The rate measured over at least @least_ns since the start, or an earlier result; 0: too early. */
 static uint64_t rate_now(uint64_t least_ns)
 {
 	struct tw_clock_snapshot now;
@@ -104,7 +104,7 @@ static uint64_t rate_now(uint64_t least_ns)
 
 	if (tw_clock_chosen == TW_CLOCK_MONOTONIC)
 		return NS_PER_SECOND;
-	/* RELAXED clock.rate: a lone number; two threads that measure at once both store a good one. */
+	/* RELAXED clock.rate: a single number; two threads that measure at once both store a valid one. */
 	rate = tw_load_relaxed(&measured_rate);
 	if (rate)
 		return rate;

@@ -4,8 +4,8 @@
  *
  * Events carry ticks.  Where the processor's time-stamp counter is invariant, a tick is one of its
  * cycles (read by rdtsc: 9.5 ns on the machines measured, and nothing is cheaper); elsewhere a tick
- * is a nanosecond of CLOCK_MONOTONIC, and tw_clock_source() says so.  Ticks become time only in the
- * reader, piecewise between snapshots: drift, suspend and clock steps show as what they are.
+ * is a nanosecond of CLOCK_MONOTONIC, and tw_clock_source() says so.  Only the reader converts ticks to time,
+ * piecewise between snapshots, so drift, suspend and clock steps are handled correctly.
  *
  * Threads  any, and signal handlers.
  * Units    *_ns are nanoseconds; ticks are those of tw_clock_ticks().
@@ -28,17 +28,17 @@ struct tw_clock_snapshot {
 /* Set once by tw_clock_init(), before the first tick is read; read-only afterwards. */
 extern enum tw_clock_source tw_clock_chosen;
 
-/* Chooses the source.  Idempotent; called by whatever reads ticks first.  Signal handlers: no. */
+/* Chooses the source.  Idempotent; called by every possible first reader of ticks.  Signal handlers: no. */
 void tw_clock_init(void);
 /*
- * The same for a source that another process on this machine has chosen: it is not asked for again, which takes
- * 10 to 50 us in a virtual machine.  Anything but a source is passed over.
+ * The same with a source that another process on this machine has chosen: this saves detecting it, which takes 10 to
+ * 50 us in a virtual machine.  Invalid values are ignored.
  */
 void tw_clock_init_as(uint32_t source);
 
 enum tw_clock_source tw_clock_source(void);
 
-/* Nanoseconds of CLOCK_MONOTONIC: what the slow source ticks in, and what time-outs are counted in. */
+/* Nanoseconds of CLOCK_MONOTONIC: the ticks of the slow source, and the unit of time-outs. */
 uint64_t tw_clock_monotonic_ns(void);
 
 static inline uint64_t tw_clock_ticks(void)
@@ -56,11 +56,11 @@ void tw_clock_snapshot(struct tw_clock_snapshot *out);
  * tw_clock_ticks_per_second - the rate of the ticks, measured against CLOCK_MONOTONIC.
  *
  * Measures over at least 2 ms since tw_clock_init() at its first call (it may sleep for the rest of
- * them), and answers the same ever after.  Exact where the source is CLOCK_MONOTONIC.
+ * them), and returns the same value afterwards.  Exact where the source is CLOCK_MONOTONIC.
  */
 uint64_t tw_clock_ticks_per_second(void);
 
-/* How many ticks a pause takes, roughly: never sleeps, so the first ones after tw_clock_init() may be wrong by a per cent. */
+/* The approximate ticks of a pause.  Never sleeps, so the first results after tw_clock_init() may be off by one per cent. */
 uint64_t tw_clock_ticks_of_us(uint64_t us);
 
 #endif

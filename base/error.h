@@ -5,7 +5,7 @@
 
 #include "tracewheel/error.h"
 
-/* The error of the closed list that stands for an errno value; 0 for 0. */
+/* The error of the closed list for an errno value; 0 for 0. */
 int tw_error_from_errno(int number);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export.h - marks what the shared libraries show; everything else is hidden. */
+/* export.h - marks the exported symbols of the shared libraries; all others are hidden. */
 #ifndef TW_BASE_EXPORT_H
 #define TW_BASE_EXPORT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* filter.c - what is known of seccomp filters, in words of our own. */
+/* filter.c - the known state of seccomp filters, kept in memory. */
 #include "base/filter.h"
 #include "base/atomic.h"
 
@@ -14,19 +14,19 @@ enum { NOT_ASKED, FREE, FILTERED };
 static const _Atomic uint32_t nobody_looks;
 
 static __thread uint8_t own;
-static _Atomic uint32_t set_by_threads; /* filters, of any thread: whoever comes later may have inherited them */
+static _Atomic uint32_t set_by_threads; /* number of filters of all threads: later threads may have inherited them */
 static _Atomic uint32_t set_everywhere;
 static const _Atomic uint32_t *_Atomic seen = &nobody_looks;
 
 __attribute__((target("general-regs-only"))) bool tw_thread_may_call_system(void)
 {
 	/*
-	 * PAIR filter.everywhere: seq_cst; tw_filter_begin().  A thread that says that it waits, and then asks here, is seen
-	 * to wait, or sees that it may not.
+	 * PAIR filter.everywhere: seq_cst; tw_filter_begin().  Either this thread sees the filter, or the thread that sets
+	 * it sees that this one waits.
 	 */
 	if (tw_load_seq_cst(&set_everywhere))
 		return false;
-	/* RELAXED filter.seen: lone words; the one who sets them does so as soon as it knows. */
+	/* RELAXED filter.seen: single words, set as soon as the filter is known. */
 	if (tw_load_relaxed(tw_load_relaxed(&seen)))
 		return false;
 	if (own == NOT_ASKED) {
@@ -57,7 +57,7 @@ void tw_filter_end(struct tw_filter_change change, bool was_set)
 	if (was_set)
 		return;
 	own = change.kept;
-	/* RELAXED filter.set: as above; whoever came meanwhile is not asked again, and stays careful. */
+	/* RELAXED filter.set: as above; a thread that was checked meanwhile is not checked again, and avoids system calls. */
 	tw_fetch_add_relaxed(&set_by_threads, (uint32_t)-1);
 	if (change.scope == TW_FILTER_ALL_THREADS) {
 		/* PAIR filter.everywhere: seq_cst; as above. */

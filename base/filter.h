@@ -2,14 +2,14 @@
 /*
  * filter.h - may the calling thread make system calls?
  *
- * A program may forbid itself any system call (seccomp), and the call that it is killed for must not be one of ours.  Whether
- * a filter is in force cannot be asked: that is a system call.  So it is known beforehand:
+ * A program may forbid itself any system call (seccomp), and must not be killed for one of ours.  Reading whether a filter is
+ * active needs a system call itself, so the state is known beforehand:
  *
- *	own words	prctl() and syscall() of a preloaded program are wrapped, and say so before the filter is set
+ *	own words	prctl() and syscall() of a preloaded program are wrapped, and set a word before the filter is set
  *	the recorder	reads /proc/PID/task/TID/status now and then, and sets a word in shared memory
  *
- * What was in force when the program began does not count: what the library calls in the first thread's first moments
- * has been tried then.  Threads that were first asked after some thread had set a filter may have inherited it.
+ * Filters active when the program began are ignored: the library's system calls have been tried at the start of the
+ * first thread.  Threads first checked after another thread had set a filter may have inherited it.
  *
  * Threads  any, in hits and handlers.  No vector registers.
  */
@@ -22,13 +22,13 @@
 /*
  * tw_thread_may_call_system - asked before each system call that is not the thread's first of ours.
  *
- * False: leave it, and count what is lost by that.
+ * False: do not make the call, and count the events lost by that.
  */
 bool tw_thread_may_call_system(void);
 
 enum tw_filter_scope { TW_FILTER_THREAD, TW_FILTER_ALL_THREADS };
 
-/* Around a call by which the calling thread sets a filter.  Between them no thread that it concerns may call the system. */
+/* Bracket a call by which the calling thread sets a filter.  In between, no affected thread may make system calls. */
 struct tw_filter_change {
 	uint8_t kept;
 	enum tw_filter_scope scope;
@@ -36,10 +36,10 @@ struct tw_filter_change {
 struct tw_filter_change tw_filter_begin(enum tw_filter_scope scope);
 void tw_filter_end(struct tw_filter_change change, bool was_set);
 
-/* A word that somebody else sets when it has seen a filter: 0 until then.  Shares for ever. */
+/* Sets the word in which the recorder reports a filter: 0 until then.  Shares for ever. */
 void tw_filter_watch(const _Atomic uint32_t *word);
 
-/* How many filters a process has (its first thread); "self" or a number.  -1: nobody says.  Makes system calls. */
+/* The number of filters of a process (of its first thread); "self" or a pid.  -1: not known.  Makes system calls. */
 int tw_filter_count(const char *process);
 
 #endif

@@ -98,13 +98,13 @@ static bool take_value(char *token, struct tw_layout_value *value, struct tw_lay
 	value->name = token;
 	value->registers[0] = register_of(registers[0]);
 	value->registers[1] = register_of(registers[1]);
-	/* No second without a first; a string is one word. */
+	/* A second register needs a first one; a string is one word. */
 	if (value->registers[0] < 0 && value->registers[1] >= 0)
 		return false;
 	return take_type(type, value, at) && !(value->type == 's' && value->registers[1] >= 0);
 }
 
-/* Of the arguments: what the call records. */
+/* Counts the words that a call records for its arguments. */
 static bool count_words(struct tw_layout *layout)
 {
 	for (uint32_t i = 0; i < layout->count; i++) {
@@ -168,7 +168,7 @@ TW_API int tw_layout_parse(const char *text, size_t bytes, struct tw_layout **ou
 
 TW_API void tw_layout_destroy(struct tw_layout *layout)
 {
-	/* The layout is the first thing in it. */
+	/* The layout is its first member. */
 	struct whole *whole = (struct whole *)(void *)layout;
 
 	if (!whole)
@@ -193,7 +193,7 @@ TW_API bool tw_layout_field(const struct tw_layout_value *value, uint32_t at, st
 	bits = strtoul(dot + 2, &end, 10);
 	if (*end || bits > 128 || entry->value < 0 || entry->value > 127 || entry->value + (int64_t)bits > 128)
 		return false;
-	/* In one word, but for a number of two. */
+	/* Fields lie in one word, except a number of two words. */
 	if (bits == 128 ? !strchr("iu", dot[1]) : entry->value % 64 + (int64_t)bits > 64)
 		return false;
 	if ((dot[1] == 'f' && bits != 32 && bits != 64))
@@ -250,7 +250,7 @@ TW_API bool tw_layout_result(const struct tw_layout *layout, const uint64_t *wor
 	uint32_t most = is_x87 ? 2 : (uint32_t)(result->registers[0] >= 0) + (result->registers[1] >= 0);
 
 	*out = (struct tw_layout_item){.value = result};
-	/* One word alone is rax, or xmm0 where that is the first. */
+	/* A single word is rax, or xmm0 if that is the first register. */
 	if (is_x87 ? word_count != 2 : result->registers[0] != 6 && result->registers[0] != 8)
 		return false;
 	while (out->word_count < word_count && out->word_count < most) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * limits.h - every limit of the project in one file, and how they depend on each other.
+ * limits.h - all limits of the project and the relations between them.
  */
 #ifndef TW_BASE_LIMITS_H
 #define TW_BASE_LIMITS_H
@@ -24,28 +24,28 @@
 #define TW_RB_ALIGN_BYTES 16
 /* The length field of a record head has 16 bits. */
 #define TW_RB_RECORD_BYTES_MAX 8192
-/* An overwriting ring is forgotten in this many pieces. */
+/* An overwriting ring discards old events in this many pieces. */
 #define TW_RB_CHUNKS 8
-/* Who waits for the owner of rings looks so often, and spends no more of its patience at a look. */
+/* Interval at which a thread that waits for the owner of rings polls; each poll spends at most this much of its patience. */
 #define TW_RS_SLICE_NS UINT64_C(50000000)
-/* An owner that gives no sign of life for so much patience is waited for no longer until it does. */
+/* An owner without a sign of life for this much patience is not waited for until it gives one. */
 #define TW_RS_STALLED_NS UINT64_C(1000000000)
-/* Rings that the owner of a ring set looks after, and those of one process image. */
+/* Rings of one ring set, and of one process image. */
 #define TW_RS_RINGS_MAX	      65536
 #define TW_RS_IMAGE_RINGS_MAX 4096
 /* Process images (a process between two exec calls) in one ring set at a time. */
 #define TW_RS_IMAGES_MAX 8192
-/* More events than a thread can lose, or processes there can be: a count that is larger was forged. */
+/* More events than a thread can lose, or processes can exist: a larger count was forged. */
 #define TW_RB_LOST_MAX	  (UINT64_C(1) << 52)
 #define TW_RS_REFUSED_MAX (UINT64_C(1) << 32)
-/* A thread's first ring; it takes larger ones, in such steps, when it finds them full. */
+/* A thread's first ring; when a ring is full, the thread takes a larger one, in these steps. */
 #define TW_RS_FIRST_RING_BYTES TW_RB_BYTES_MIN
-/* Of a thread's first ring so much has memory at first, and so much more each time it comes to the end of that. */
+/* The part of a thread's first ring that has memory at first, and the amount added each time that is used up. */
 #define TW_RS_PRESENT_BYTES	 (UINT64_C(12) << 10)
 #define TW_RS_PRESENT_STEP_BYTES (UINT64_C(64) << 10)
 /*
- * First rings that are prepared before threads ask for them: as many as the process has rings, and at most so many.  Their
- * addresses: so many bytes at most.
+ * First rings prepared before threads need them: as many as the process has rings, up to this limit, and the limit of
+ * their address space in bytes.
  */
 #define TW_RS_RINGS_AHEAD_MAX 16
 #define TW_RS_AHEAD_BYTES_MAX (UINT64_C(1088) << 10)
@@ -70,7 +70,7 @@ _Static_assert(TW_RB_RECORD_BYTES_MAX <= TW_RB_BYTES_MIN / TW_RB_CHUNKS,
 
 /* Records of a block before encoding, in ring bytes; LZ4 input is never larger than this. */
 #define TW_BLOCK_RAW_BYTES_MAX (UINT64_C(256) << 10)
-/* What a reader accepts as the size of a stored block: encoding may grow odd records. */
+/* Largest stored block that a reader accepts: encoding may enlarge unusual records. */
 #define TW_BLOCK_STORED_BYTES_MAX (UINT64_C(1) << 20)
 
 _Static_assert(TW_RB_RECORD_BYTES_MAX * 4 <= TW_BLOCK_RAW_BYTES_MAX, "a block holds several of the largest records");
@@ -89,7 +89,7 @@ _Static_assert(TW_RB_RECORD_BYTES_MAX * 4 <= TW_BLOCK_RAW_BYTES_MAX, "a block ho
 #define TW_MATCH_NAMES_MAX 2048
 /* Values on the stack. */
 #define TW_MATCH_STACK_MAX 384
-/* What a run is given to work in: variables and stack at the most, the rest is for terms it builds. */
+/* Working memory of a run: variables and stack, and the rest for terms it builds. */
 #define TW_MATCH_SCRATCH_BYTES_MIN     8192
 #define TW_MATCH_SCRATCH_BYTES_DEFAULT 16384
 /* Frames of {current_stacktrace} (OTP: system_flag(backtrace_depth)). */
@@ -104,14 +104,14 @@ _Static_assert((TW_MATCH_VARIABLES_MAX + TW_MATCH_STACK_MAX) * 8 <= TW_MATCH_SCR
 
 /* Pieces of 1 MiB of addresses in which stacks lie, each with 4 MiB of addresses for its shadow. */
 #define TW_RETURNS_CHUNKS_MAX 16384
-/* Of 256 bytes and three frames, for chains of tail calls: 32 MiB a process at the most, kept by the stack's places. */
+/* Blocks of 256 bytes and three frames, for chains of tail calls: at most 32 MiB per process, kept by stack slots. */
 #define TW_RETURNS_BLOCKS_MAX 131072
 
-/* ---- what hits keep of processes ---- */
+/* ---- data that hits keep per process ---- */
 
 /*
- * Blocks of 256 bytes for chains of tail calls and for accounts beyond the first: of a process (16 MiB) and of the program
- * (256 MiB).  A chain leaves some of a process' to the accounts.
+ * Blocks of 256 bytes for chains of tail calls and for accounts beyond the first: per process (16 MiB) and per program
+ * (256 MiB).  A chain leaves some of a process' blocks to the accounts.
  */
 #define TW_PROCESS_BLOCKS_MAX	  65536
 #define TW_BLOCKS_MAX		  1048576
@@ -131,7 +131,7 @@ _Static_assert(TW_TAIL_BLOCKS_LEFT < TW_PROCESS_BLOCKS_MAX / 8, "most of a proce
 #define TW_ARITY_MAX 255
 /* Word arguments that a declared function may hand to a hit. */
 #define TW_ARGS_MAX 6
-/* Bytes that are copied of a string argument: at most, and unless somebody says otherwise. */
+/* Bytes copied of a string argument: maximum and default. */
 #define TW_ARG_STRING_BYTES_MAX	    256
 #define TW_ARG_STRING_BYTES_DEFAULT 64
 /* The file of layouts that a command hands to the agents. */

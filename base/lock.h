@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lock.h - a lock of our own, for what runs inside of programs that we do not know.
+ * lock.h - a lock for code that runs inside unknown programs.
  *
- *	0 free	1 held	2 held, and somebody may be asleep		Drepper, "Futexes are tricky", mutex 2
+ *	0 free	1 held	2 held, and a thread may be asleep		Drepper, "Futexes are tricky", mutex 2
  *
- * Not pthread's: programs put functions of their own in front of those (lock profilers, sanitizers), and such a function
- * would run while we hold the lock, call what is traced, and come back for the same lock.  Here only the kernel is called.
+ * Not pthread's: programs interpose their own functions (lock profilers, sanitizers), and such a function would run while
+ * we hold the lock, call traced functions, and request the same lock again.  Only the kernel is called here.
  *
  * Threads  Any; not recursive, not fair.  Signal handlers: only those of quiet_lock.h.  A fork handler that holds it drops
  *	    it on both sides.
@@ -21,7 +21,7 @@ struct tw_lock {
 	_Atomic uint32_t word;
 };
 
-/* All of it zero is a free one as well. */
+/* A zeroed lock is free as well. */
 #define TW_LOCK_INIT                                                                                         \
 	{                                                                                                    \
 		0                                                                                            \
@@ -31,10 +31,10 @@ static inline void tw_lock_seize(struct tw_lock *lock)
 {
 	uint32_t found = 0;
 
-	/* PAIR base.lock: acquire and release; release in tw_lock_drop().  What the holder before wrote is seen. */
+	/* PAIR base.lock: acquire and release; release in tw_lock_drop().  The previous holder's writes are seen. */
 	if (tw_cas_acq_rel(&lock->word, &found, 1))
 		return;
-	/* PAIR base.lock: acquire and release; as above, and from here on somebody may be asleep. */
+	/* PAIR base.lock: acquire and release; as above, and from here on a thread may be asleep. */
 	while (tw_exchange_acq_rel(&lock->word, 2) != 0)
 		tw_sys_futex_wait(&lock->word, 2, UINT64_MAX);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* own_area.c - a list that only grows, and mmap() as programs need it that lock what they map. */
+/* own_area.c - a list that only grows, and mmap() for programs that lock their mappings. */
 #include "base/own_area.h"
 #include "base/atomic.h"
 #include "base/sys.h"
@@ -14,7 +14,7 @@ static _Atomic bool is_future_locked;
 
 void tw_own_area_add(const void *address, size_t bytes)
 {
-	/* RELAXED own.area: an entry counts once its end is there. */
+	/* RELAXED own.area: an entry is valid once its end is set. */
 	uint32_t index = tw_fetch_add_relaxed(&area_count, 1);
 
 	if (index >= TW_OWN_AREAS_MAX)
@@ -46,7 +46,7 @@ bool tw_own_area_find(uintptr_t from, uintptr_t to, uintptr_t *first, uintptr_t 
 
 void tw_own_area_set_future_locked(bool is_locked)
 {
-	/* RELAXED own.locked: a lone word; one who reads it late maps memory that is locked. */
+	/* RELAXED own.locked: a single word; a thread that reads it late maps locked memory. */
 	tw_store_relaxed(&is_future_locked, is_locked);
 }
 
@@ -69,7 +69,7 @@ void *tw_own_area_map(void *at, size_t bytes)
 		munmap(memory, bytes);
 		return NULL;
 	}
-	/* What may not be touched is not made present; then it is no longer locked, and may. */
+	/* Inaccessible pages are not made present; they are unlocked before they become accessible. */
 	if (is_locked && (tw_sys_unlock(memory, bytes) < 0 || tw_sys_protect(memory, bytes, PROT_READ | PROT_WRITE) < 0)) {
 		munmap(memory, bytes);
 		return NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * quiet.h - a stretch of code that neither a signal handler nor a cancellation interrupts.
+ * quiet.h - sections of code that neither a signal handler nor a cancellation interrupts.
  *
- * The thread that begins it has all signals blocked and cancellation disabled until it ends it.  Stretches nest; only the end
- * of the outermost one may be where the thread is cancelled: pthread_setcancelstate() acts at once for a thread whose
- * cancellation is asynchronous, also while SIGCANCEL is blocked.  So whoever blocks signals around a quiet lock uses this.
+ * The thread has all signals blocked and cancellation disabled from the begin to the end of a section.  Sections nest; the
+ * thread can be cancelled only at the end of the outermost one: pthread_setcancelstate() acts at once for a thread with
+ * asynchronous cancellation, even while SIGCANCEL is blocked.  So code that blocks signals around a quiet lock uses this.
  */
 #ifndef TW_BASE_QUIET_H
 #define TW_BASE_QUIET_H
@@ -25,7 +25,7 @@ static inline void tw_quiet_begin(struct tw_quiet *quiet)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &quiet->cancel_state);
 }
 
-/* Signals first: the destructors of a thread that is cancelled here run with the program's own mask. */
+/* Restores signals first: the destructors of a thread that is cancelled here run with the program's own mask. */
 static inline void tw_quiet_end(const struct tw_quiet *quiet)
 {
 	int cancel_state = quiet->cancel_state;

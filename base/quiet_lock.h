@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * quiet_lock.h - a lock that signal handlers of the same thread may need as well.
+ * quiet_lock.h - a lock that signal handlers of the same thread may take as well.
  *
- * A handler can hit a place for the first time and join, which takes locks.  So whoever holds one of
- * those has all signals blocked: the handler comes after.  Nor can the holder be cancelled: what is done under the lock
- * may open and write files.  Hold it for a few microseconds only, and give back the last one taken first.
+ * A handler can hit a place for the first time and join, which takes locks.  So the holder of such a lock has all
+ * signals blocked, and handlers run after it.  The holder cannot be cancelled either: code under the lock may open and
+ * write files.  Hold it for a few microseconds only, and release locks in reverse order.
  */
 #ifndef TW_BASE_QUIET_LOCK_H
 #define TW_BASE_QUIET_LOCK_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stack_glibc.c - where a thread's own stack lies, without a system call, a lock or an allocation.
+ * stack_glibc.c - finds a thread's own stack without a system call, a lock or an allocation.
  *
- * pthread_getattr_np() allocates, takes a lock, and for the first thread reads a file.  What it reads of the other threads
- * are two neighbouring words of the thread's control block, which lies at the upper end of the stack: where the block of
- * memory begins, and its size.  They are looked for there, because their place depends on the version of glibc; for the
- * first thread they hold 0 and __libc_stack_end.  How far the control block reaches, libc tells debuggers.
+ * pthread_getattr_np() allocates, takes a lock, and for the first thread reads a file.  For other threads it reads two
+ * neighbouring words of the thread's control block, at the upper end of the stack: the start of the memory block and its
+ * size.  They are searched there, because their offset depends on the version of glibc; for the first thread they hold 0
+ * and __libc_stack_end.  libc exports the size of the control block for debuggers.
  */
 #include "base/sys.h"
 
@@ -14,7 +14,7 @@
 
 /* The first stack grows.  Linux keeps 128 MiB below its end free for that, whatever the limit is. */
 #define FIRST_STACK_BYTES (UINT64_C(120) << 20)
-/* The control block lies so near the end of its stack, and a stack is at most so large. */
+/* Maximum distance of the control block from the end of its stack, and maximum size of a stack. */
 #define BLOCK_TO_END_BYTES_MAX UINT64_C(16384)
 #define STACK_BYTES_MAX	       (UINT64_C(1) << 40)
 

@@ -2,8 +2,8 @@
 /*
  * sys.h - the Linux calls that libc lacks or wraps in more than a system call.
  *
- * All answer 0 or a positive result, or a negative errno; none touches errno, none allocates, none
- * is a cancellation point, all may be called in signal handlers.
+ * All return 0 or a positive result, or a negative errno; none changes errno, allocates, or is a cancellation point;
+ * all may be called in signal handlers.
  */
 #ifndef TW_BASE_SYS_H
 #define TW_BASE_SYS_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The kernel's id of the calling thread and process: never cached, right in any kind of child. */
+/* The kernel's id of the calling thread and process: never cached, so correct in any kind of child. */
 int tw_sys_thread_id(void);
 int tw_sys_process_id(void);
 int tw_sys_parent_process_id(void);
@@ -25,50 +25,50 @@ int tw_sys_futex_wait(const _Atomic uint32_t *word, uint32_t expected, uint64_t 
 /* Wakes up to count sleepers. */
 int tw_sys_futex_wake(const _Atomic uint32_t *word, int count);
 
-/* Sleeps so long, unless a signal comes. */
+/* Sleeps for this time, unless a signal arrives. */
 void tw_sys_sleep(uint64_t ns);
 
-/* Files: a descriptor that exec closes, and how many bytes were read. */
+/* Files: return a close-on-exec descriptor, or the number of bytes read. */
 int tw_sys_open_to_read(const char *path);
-/* In a folder: a descriptor, or AT_FDCWD. */
+/* The same, relative to a directory: a descriptor, or AT_FDCWD. */
 int tw_sys_open_at(int folder, const char *path);
 long tw_sys_read(int fd, void *out, size_t bytes);
 long tw_sys_read_at(int fd, void *out, size_t bytes, uint64_t offset);
 struct stat;
 int tw_sys_stat(int fd, struct stat *out);
-/* Does executing this file give rights that the caller may not have?  May the caller execute it? */
+/* Does executing this file give privileges that the caller may not have?  May the caller execute it? */
 bool tw_sys_has_capabilities(int fd);
 bool tw_sys_may_execute(const char *path);
 void tw_sys_close(int fd);
 
-/* mprotect(): changes what may be done with pages. */
+/* mprotect(): changes the permissions of pages. */
 int tw_sys_protect(void *address, size_t bytes, int protection);
 
 /* mlock2(), with or without making pages present, and munlock(). */
 int tw_sys_lock(void *address, size_t bytes, bool on_fault);
 int tw_sys_unlock(void *address, size_t bytes);
 
-/* Makes pages present and writable now; -EFAULT where the file behind them has no room. */
+/* Makes pages present and writable now; -EFAULT if their file system has no space. */
 int tw_sys_populate_write(void *address, size_t bytes);
 
-/* Addresses where nothing is, and nothing else will be: for what is mapped there later.  NULL: no address space. */
+/* Reserves unused addresses for later mappings.  NULL: no address space. */
 void *tw_sys_reserve(size_t bytes);
 /*
- * A page of empty memory in place of whatever is mapped there, with more of it below as soon as that is touched, as below a stack:
- * where nothing is mapped, as far as reserved addresses or a page that has that too, and at most as far as a stack may grow.
+ * Maps a page of zeroed memory, replacing any mapping, that grows downwards when touched, as a stack does: over unmapped
+ * addresses, down to reserved addresses or another such page, and at most as far as a stack may grow.
  */
 int tw_sys_map_growing(void *page);
 /*
- * A second mapping of the same shared memory, from this page on and of this length, which may go on behind the mapping that
- * is there.  @at: in place of whatever is mapped there.  Negative: no memory, or no address space.
+ * Makes a second mapping of the same shared memory, from this page and of this length, which may extend past the existing
+ * mapping.  @at: replaces any mapping there.  Negative: no memory, or no address space.
  */
 int tw_sys_map_again(void *page, void *at, size_t bytes);
-/* The mapping made longer, where it is or elsewhere; NULL: as above, and it is as it was. */
+/* Enlarges the mapping, in place or elsewhere; NULL: as above, and the mapping is unchanged. */
 void *tw_sys_map_more(void *address, size_t bytes, size_t more_bytes);
 void tw_sys_unmap(void *address, size_t bytes);
-/* Children do not have this mapping. */
+/* Keeps this mapping from children. */
 int tw_sys_keep_from_children(void *address, size_t bytes);
-/* Empty memory of this process alone, in place of whatever is mapped there. */
+/* Maps private zeroed memory, replacing any mapping there. */
 int tw_sys_map_over(void *address, size_t bytes);
 
 /* Memory barrier on every thread of this process; with code: instruction fetch as well. */
@@ -76,35 +76,35 @@ int tw_sys_membarrier_register(bool code);
 int tw_sys_membarrier(bool code);
 
 /*
- * When a process started, in clock ticks since boot (field 22 of /proc/PID/stat): with the pid, its
- * name for ever.  -ENOENT when there is no such process, or only a zombie of it.
+ * When a process started, in clock ticks since boot (field 22 of /proc/PID/stat): together with the pid, its unique
+ * identity.  -ENOENT when there is no such process, or only a zombie of it.
  */
 int tw_sys_process_start_time(int pid, uint64_t *out);
-/* Which numbers the calling process's pid is one of: its pid namespace; 0 where the kernel does not say. */
+/* The pid namespace of the calling process; 0 if the kernel does not provide it. */
 uint64_t tw_sys_pid_namespace(void);
-/* Is the process that had this pid and start time gone for certain?  Not where the kernel cannot be asked. */
+/* Is the process that had this pid and start time certainly gone?  False if that cannot be determined. */
 bool tw_sys_is_process_gone(int pid, uint64_t start_time);
-/* Is there a process with this number, or a zombie of one?  True also when it may not be asked. */
+/* Is there a process with this number, or a zombie of one?  Also true if that cannot be determined. */
 bool tw_sys_is_process_there(int pid);
-/* Does this thread of this process exist?  True also when it may not be asked. */
+/* Does this thread of this process exist?  Also true if that cannot be determined. */
 bool tw_sys_is_thread_alive(int pid, int tid);
-/* When it started, as tw_sys_process_start_time(); a negative errno. */
+/* The start time of a thread, as tw_sys_process_start_time(); a negative errno. */
 int tw_sys_thread_start_time(int pid, int tid, uint64_t *out);
-/* The name of a thread, terminated; false where the kernel does not say. */
+/* The name of a thread, terminated; false if the kernel does not provide it. */
 bool tw_sys_name_of_thread(int pid, int tid, char name[16]);
 /* The name of the calling thread, terminated. */
 void tw_sys_thread_name(char name[16]);
 
-/* All signals that can be blocked, blocked; and back.  Words are kernel signal sets. */
+/* Blocks all signals that can be blocked; and restores the mask.  Words are kernel signal sets. */
 int tw_sys_block_signals(uint64_t *saved);
 int tw_sys_restore_signals(const uint64_t *saved);
-/* Those that are blocked now. */
+/* The signals blocked now. */
 void tw_sys_blocked_signals(uint64_t *out);
 
 /*
- * Copies up to `bytes` (at most a page) that can be read from an address of process `pid`, which is this one:
- * where there is no memory the kernel stops, and nobody gets a signal.  Returns how many, or -EFAULT.
- * In this header, because hits call it, and are compiled without vector registers.
+ * Copies up to `bytes` (at most a page) that can be read from an address of process `pid`, which is this one: the
+ * kernel stops at unmapped memory, without a signal.  Returns the number of bytes, or -EFAULT.  In this header,
+ * because hits call it, and are compiled without vector registers.
  */
 static inline long tw_sys_read_own_memory(long pid, void *to, uint64_t address, size_t bytes)
 {
@@ -114,12 +114,12 @@ static inline long tw_sys_read_own_memory(long pid, void *to, uint64_t address, 
 	uint64_t to_page_end = 4096 - address % 4096, first = bytes < to_page_end ? bytes : to_page_end;
 	long result;
 
-	/* A piece that cannot be read as a whole is not read at all: one for each page. */
+	/* A piece that cannot be read as a whole is not read at all, so there is one piece per page. */
 	remote[0].base = address;
 	remote[0].bytes = first;
 	remote[1].base = address + first;
 	remote[1].bytes = bytes - first;
-	/* Nothing may come between these and the call: what a sanitizer puts at a store uses the registers. */
+	/* No statement may come between these and the call: a sanitizer's code at a store uses the registers. */
 	register uint64_t remote_count __asm__("r8") = bytes > first ? 2 : 1;
 	register uint64_t flags __asm__("r9") = 0;
 	register void *remote_at __asm__("r10") = remote;
@@ -132,15 +132,15 @@ static inline long tw_sys_read_own_memory(long pid, void *to, uint64_t address, 
 }
 
 /*
- * The words at up to TW_SYS_WORDS_MAX addresses of this process, aligned to 8, by one system call for each run of them that
- * can be read.  What cannot be read is 0.
+ * The words at up to TW_SYS_WORDS_MAX addresses of this process, aligned to 8, by one system call for each readable run.
+ * Unreadable words are 0.
  */
 #define TW_SYS_WORDS_MAX 64
 void tw_sys_read_own_words(const uintptr_t *addresses, size_t count, uint64_t *values);
 
 /*
  * The processor time that all threads of this process have used, in ns: CLOCK_PROCESS_CPUTIME_ID.  A negative errno where
- * the system refuses.  The kernel adds up the threads at each call.  In this header as the one before.
+ * the system refuses.  The kernel adds up the threads at each call.  In this header for the same reason as above.
  */
 static inline int64_t tw_sys_process_cpu_ns(void)
 {
@@ -164,8 +164,8 @@ struct tw_sys_signal_stack {
 void tw_sys_signal_stack(struct tw_sys_signal_stack *out);
 
 /*
- * Where the stack lies that this thread began with, whatever it runs on now; the first thread's may be longer.  No system
- * call.  False: libc does not tell.  stack_glibc.c; the other one once before, outside of hits.
+ * The stack that this thread began with, even if it runs on another one now; the first thread's may be longer.  No system
+ * call.  False: not known.  In stack_glibc.c; call the other function once before, outside of hits.
  */
 bool tw_sys_own_stack(uintptr_t *low, uintptr_t *high);
 void tw_sys_own_stack_init(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sys_linux.c - system calls made directly, so that errno and cancellation stay out of it. */
+/* sys_linux.c - system calls made directly, without errno and cancellation. */
 #include "base/sys.h"
 #include "base/atomic.h"
 
@@ -159,7 +159,7 @@ int tw_sys_unlock(void *address, size_t bytes)
 	return (int)call6(SYS_munlock, (long)address, (long)bytes, 0, 0, 0, 0);
 }
 
-/* Kernels before 5.14 lack the advice: touch each page, which is right but may raise SIGBUS. */
+/* Kernels before 5.14 lack the advice: touch each page, which is correct but may raise SIGBUS. */
 int tw_sys_populate_write(void *address, size_t bytes)
 {
 	int result = (int)call6(SYS_madvise, (long)address, (long)bytes, MADV_POPULATE_WRITE, 0, 0, 0);
@@ -168,7 +168,7 @@ int tw_sys_populate_write(void *address, size_t bytes)
 		return result;
 	for (size_t at = 0; at < bytes; at += 4096) {
 		_Atomic char *page = (_Atomic char *)((char *)address + at);
-		/* RELAXED sys.touch: adds nothing to a byte, only to make its page present. */
+		/* RELAXED sys.touch: adds 0 to a byte, only to make its page present. */
 		tw_fetch_add_relaxed(page, 0);
 	}
 	return 0;
@@ -245,8 +245,8 @@ static char *put_decimal(char *end, unsigned n)
 }
 
 /*
- * Fields count from the last parenthesis: the command's name may hold anything, also ") ".  A leader
- * that has ended while other threads go on looks like a zombie, but has threads (field 20).
+ * Fields count from the last parenthesis: the command's name may hold anything, also ") ".  A leader that has ended
+ * while other threads continue looks like a zombie, but has threads (field 20).
  */
 static int parse_stat(const char *text, uint64_t *out)
 {
@@ -323,7 +323,7 @@ bool tw_sys_is_process_gone(int pid, uint64_t start_time)
 	uint64_t found;
 	int error = tw_sys_process_start_time(pid, &found);
 
-	/* Where no file can be opened, the kernel still knows a process that is not there. */
+	/* Even if no file can be opened, the kernel can tell that a process does not exist. */
 	if (error && error != -ENOENT)
 		return call6(SYS_kill, pid, 0, 0, 0, 0, 0) == -ESRCH;
 	return error ? true : found != start_time;
@@ -353,7 +353,7 @@ bool tw_sys_name_of_thread(int pid, int tid, char name[16])
 	close(fd);
 	if (bytes <= 0)
 		return false;
-	/* The kernel ends it with a line feed, and the name may hold others. */
+	/* The kernel appends a line feed, and the name may contain others. */
 	bytes -= text[bytes - 1] == '\n';
 	memset(name, 0, 16);
 	memcpy(name, text, bytes < 15 ? (size_t)bytes : 15);

@@ -30,7 +30,7 @@ void tw_vectors_measure(struct tw_vectors *out)
 		if (!(out->mask & 1u << state))
 			continue;
 		__cpuid_count(0xd, state, a, b, c, d);
-		/* a: its size, b: where it lies in the area */
+		/* a: its size, b: its offset in the area */
 		if (a + b > out->bytes)
 			out->bytes = a + b;
 	}

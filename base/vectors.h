@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vectors.h - how much room the vector registers take, for code that saves them.
+ * vectors.h - the space that the vector registers need, for code that saves them.
  *
  * Threads  any.
  * Units    bytes of an XSAVE area in the standard format; mask: state components as in XCR0.
@@ -16,10 +16,10 @@ struct tw_vectors {
 	uint32_t mask;
 };
 
-/* Asks the processor, six times: each takes 6 us and more in a virtual machine. */
+/* Executes cpuid six times: each takes 6 us and more in a virtual machine. */
 void tw_vectors_measure(struct tw_vectors *out);
 
-/* Could this have been measured?  For figures that come from another process on this machine. */
+/* Are these values plausible?  For values that come from another process on this machine. */
 bool tw_vectors_are_sound(const struct tw_vectors *vectors);
 
 #endif

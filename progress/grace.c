@@ -3,12 +3,12 @@
  * grace.c - grace periods over the readers of read_side.h.
  *
  *  1  the epoch is raised
- *  2  barrier everywhere: who is not seen to read from here on sees what was written before 1
- *  3  each reader is outside, or began after 1: done
- *  4  else note that somebody sleeps; barrier everywhere: who leaves its section from here on sees the note
+ *  2  barrier everywhere: a reader not seen in a section from here on sees all writes before 1
+ *  3  done if each reader is outside, or began after 1
+ *  4  else set the note of a waiter; barrier everywhere: a reader that leaves its section from here on sees it
  *  5  3 again, then sleep until a reader leaves its section
  *
- * tests/models/progress.pml has these steps.  fork() takes both locks; the child forgets the readers that it does not have.
+ * tests/models/progress.pml has these steps.  fork() takes both locks; the child forgets the readers of other threads.
  */
 #include "progress/progress.h"
 #include "progress/read_side.h"
@@ -20,12 +20,12 @@
 #include "tracewheel/progress.h"
 
 
-/* A section takes some ten nanoseconds, unless its thread is not running. */
+/* A section takes about ten nanoseconds, unless its thread is not running. */
 #define LOOKS_BEFORE_SLEEP 100
-/* A reader that may not make system calls wakes nobody. */
+/* A reader that must not make system calls does not wake the waiter, so it polls. */
 #define LOOK_NS UINT64_C(2000000)
 
-/* Readers help themselves until tw_progress_init() has found out that they need not. */
+/* Readers execute their own barriers until tw_progress_init() has found membarrier(). */
 struct tw_progress_global tw_progress_global = { .epoch = TW_PROGRESS_STEP | TW_PROGRESS_FENCED,
 						 .notes = TW_PROGRESS_HAS_NO_HELP };
 
@@ -44,13 +44,13 @@ __attribute__((target("general-regs-only"))) void tw_progress_wake_waiter(void)
 
 	if (notes & TW_PROGRESS_HAS_NO_HELP) {
 		tw_full_barrier();
-		/* RELAXED progress.notes: behind the barrier that the waiter cannot make this thread pass. */
+		/* RELAXED progress.notes: after the barrier, which the waiter cannot make this thread execute. */
 		notes = tw_load_relaxed(&tw_progress_global.notes);
 	}
-	/* The waiter looks again by itself. */
+	/* The waiter polls anyway. */
 	if (!(notes & TW_PROGRESS_HAS_WAITER) || !tw_thread_may_call_system())
 		return;
-	/* RELAXED progress.notes: whoever takes the note away wakes; the waiter looks at all readers again. */
+	/* RELAXED progress.notes: the thread that clears the note wakes the waiter, which checks all readers again. */
 	if (tw_fetch_and_relaxed(&tw_progress_global.notes, ~TW_PROGRESS_HAS_WAITER) & TW_PROGRESS_HAS_WAITER)
 		tw_sys_futex_wake(&tw_progress_global.notes, 1);
 }
@@ -104,8 +104,8 @@ static bool is_anybody_behind(uint64_t epoch)
 	tw_quiet_lock(&join_lock);
 	cds_list_for_each_entry(reader, &readers, node) {
 		/*
-		 * PAIR progress.section: acquire; release in tw_progress_exit_quietly(), and in tw_progress_enter() for who has
-		 * ended one section and begun another.  What was read before is not read after.
+		 * PAIR progress.section: acquire; release in tw_progress_exit_quietly(), and in tw_progress_enter() for a
+		 * reader that has ended one section and begun another.  Reads of the old section are over.
 		 */
 		uint64_t section = tw_load_acquire(&reader->section);
 
@@ -136,8 +136,8 @@ static void sleep_until_over(uint64_t epoch)
 static void wait_for_readers(void)
 {
 	/*
-	 * PAIR progress.epoch: release (as part of an addition); acquire in tw_progress_enter().  Who comes with this epoch or a
-	 * later one has seen all that was written before.
+	 * PAIR progress.epoch: release (as part of an addition); acquire in tw_progress_enter().  A reader with this epoch or a
+	 * later one has seen all earlier writes.
 	 */
 	uint64_t epoch = tw_fetch_add_acq_rel(&tw_progress_global.epoch, TW_PROGRESS_STEP) + TW_PROGRESS_STEP; /* 1 */
 

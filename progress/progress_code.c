@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress_code.c - barriers that a thread makes all others pass: of memory, and of instructions (no thread runs any that
- * it fetched before).
+ * progress_code.c - barriers that a thread makes all others execute: of memory, and of instructions (no thread runs
+ * instructions that it fetched before).
  *
- * By membarrier().  Where the kernel lacks it: taking a page away that every processor may
- * have in its translation buffer makes the kernel interrupt each of them that runs this process, and
- * the return from an interrupt serialises.
+ * Uses membarrier().  Where the kernel lacks it, it changes the protection of a page that every processor may have in
+ * its translation buffer: the kernel interrupts each processor that runs this process, and the return from an
+ * interrupt serialises.
  */
 #include "progress/progress.h"
 #include "progress/read_side.h"
@@ -19,7 +19,7 @@ static _Atomic int has_sync_core;
 
 void tw_progress_init(void)
 {
-	/* PAIR progress.init: acquire; release below.  What was found out is seen with it. */
+	/* PAIR progress.init: acquire; release below.  The results are seen with it. */
 	if (tw_load_acquire(&is_initialised))
 		return;
 	if (tw_sys_membarrier_register(true) == 0) {
@@ -28,8 +28,8 @@ void tw_progress_init(void)
 	}
 	if (tw_sys_membarrier_register(false) == 0) {
 		/*
-		 * RELAXED progress.notes, progress.epoch: from now on waits make readers pass barriers; who still has one of its
-		 * own has one too many.  Once, whoever comes here at the same time.
+		 * RELAXED progress.notes, progress.epoch: from now on waits make readers execute barriers; a reader that still
+		 * executes its own has one too many.  Done once, even if several threads come here at the same time.
 		 */
 		tw_fetch_and_relaxed(&tw_progress_global.notes, ~TW_PROGRESS_HAS_NO_HELP);
 		tw_fetch_and_relaxed(&tw_progress_global.epoch, ~TW_PROGRESS_FENCED);
@@ -60,10 +60,10 @@ void tw_progress_barrier_everywhere(void)
 	/* RELAXED progress.notes: constant since tw_progress_init(). */
 	bool is_needed = !(tw_load_relaxed(&tw_progress_global.notes) & TW_PROGRESS_HAS_NO_HELP);
 
-	/* Refused though registered: by a filter that came later. */
+	/* A registered membarrier can be refused by a later seccomp filter. */
 	if (is_needed && tw_sys_membarrier(false) != 0)
 		interrupt_all();
-	/* The waiter's own, beside readers that have one too. */
+	/* The waiter's own barrier, paired with the readers' own. */
 	tw_full_barrier();
 }
 

@@ -8,11 +8,11 @@
  *	...				every section is 0, or not older than the new epoch
  *	section := 0
  *
- * The barriers are the waiter's: membarrier() makes each thread that runs pass a full barrier, so the reader needs none
- * of its own.  Without membarrier() the epoch is odd, and the reader has a full barrier where the epoch says so.
+ * The waiter provides the barriers: membarrier() makes each running thread execute a full barrier, so the reader needs
+ * none.  Without membarrier() the epoch is odd, and then the reader executes a full barrier itself.
  *
- * Epochs are never used twice.  A reader that is held up between its load and its store comes with an old epoch: the next
- * wait lasts longer by that section, and no wait is too short.  (With a phase of one bit, as 32-bit flavours of RCU have, two
+ * Epochs are never used twice.  A reader delayed between its load and its store stores an old epoch: the next wait lasts
+ * longer by that section, and no wait is too short.  (With a phase of one bit, as 32-bit flavours of RCU have, two
  * rounds would be needed.)
  */
 #ifndef TW_PROGRESS_READ_SIDE_H
@@ -23,20 +23,20 @@
 #include "base/cacheline.h"
 #include "progress/progress.h"
 
-/* In the epoch: readers have a full barrier of their own, and always take the slow way out. */
+/* In the epoch: readers execute a full barrier themselves, and always leave by the slow path. */
 #define TW_PROGRESS_FENCED UINT64_C(1)
 #define TW_PROGRESS_STEP   UINT64_C(4)
-/* In a section's word, above its epoch: it is that of a nested hit. */
+/* In a section's word, beside its epoch: the section of a nested hit. */
 #define TW_PROGRESS_NESTED UINT64_C(2)
 
-/* In `notes`: what a reader that leaves its section has to look after. */
+/* In `notes`: conditions that a reader handles when it leaves its section. */
 #define TW_PROGRESS_HAS_WAITER	1u
-#define TW_PROGRESS_HAS_NO_HELP 2u /* no membarrier(): a full barrier comes before a look at the other note */
+#define TW_PROGRESS_HAS_NO_HELP 2u /* no membarrier(): a full barrier comes before reading the other note */
 
 /* Read by every section, written by waits. */
 struct tw_progress_global {
 	TW_CACHELINE_ALIGNED _Atomic uint64_t epoch; /* never 0 */
-	_Atomic uint32_t notes;			     /* what the waiter sleeps on */
+	_Atomic uint32_t notes;			     /* futex of the waiter */
 };
 extern struct tw_progress_global tw_progress_global __attribute__((visibility("hidden")));
 
@@ -52,23 +52,23 @@ static inline bool tw_progress_is_inside(const struct tw_progress_reader *reader
 /* Sections do not nest: see tw_progress_enter_nested(). */
 static inline void tw_progress_enter(struct tw_progress_reader *reader)
 {
-	/* PAIR progress.epoch: acquire; release in wait_for_readers().  What was written before the wait is seen. */
+	/* PAIR progress.epoch: acquire; release in wait_for_readers().  Writes made before the wait are seen. */
 	uint64_t epoch = tw_load_acquire(&tw_progress_global.epoch);
 
-	/* PAIR progress.section: release; the section before this one is over, also for who sees only the new epoch. */
+	/* PAIR progress.section: release; the previous section has ended, also for a waiter that sees only the new epoch. */
 	tw_store_release(&reader->section, epoch);
 	if (tw_unlikely(epoch & TW_PROGRESS_FENCED))
 		tw_full_barrier();
 	tw_compiler_barrier();
 }
 
-/* tw_progress_exit() without its last step: the caller must still call tw_progress_wake_waiter() where this says so. */
+/* tw_progress_exit() without its last step: if it returns true, the caller must still call tw_progress_wake_waiter(). */
 static inline bool tw_progress_exit_quietly(struct tw_progress_reader *reader)
 {
-	/* PAIR progress.section: release; acquire in is_anybody_behind().  What the section has read may be freed. */
+	/* PAIR progress.section: release; acquire in is_anybody_behind().  Data that the section has read may be freed. */
 	tw_store_release(&reader->section, 0);
 	tw_compiler_barrier();
-	/* RELAXED progress.notes: the waiter notes that it sleeps, makes this thread pass a barrier, and looks again. */
+	/* RELAXED progress.notes: the waiter sets the note, makes this thread execute a barrier, and checks again. */
 	return tw_unlikely(tw_load_relaxed(&tw_progress_global.notes));
 }
 
@@ -79,8 +79,9 @@ static inline void tw_progress_exit(struct tw_progress_reader *reader)
 }
 
 /*
- * A section in a signal handler that interrupted a hit of this thread, inside of that one's section or beside it: in the
- * first case that section covers this one.  Returns what tw_progress_exit_nested() takes; 0: nothing was entered.
+ * A section in a signal handler that interrupted a hit of this thread, inside or outside that hit's section; in the
+ * first case that section covers this one.  Returns the argument of tw_progress_exit_nested(); 0: no section was
+ * entered.
  */
 static inline uint64_t tw_progress_enter_nested(struct tw_progress_reader *reader)
 {
