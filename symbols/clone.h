@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clone.h - what compilers append to the names of pieces and special versions of functions. */
+/* clone.h - suffixes that compilers append to the names of parts and special versions of functions. */
 #ifndef TW_SYMBOLS_CLONE_H
 #define TW_SYMBOLS_CLONE_H
 
 #include <stddef.h>
 #include <string.h>
 
-/* The first of the suffixes in a linkage name; NULL: it has none. */
+/* The first suffix in a linkage name; NULL: none. */
 static inline const char *tw_sym_clone_suffix(const char *name)
 {
 	static const char *const marks[] = {".cold", ".part.", ".isra.", ".constprop.", ".lto_priv.", ".llvm."};

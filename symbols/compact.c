@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compact.c - makes the one-byte NOPs of a file's entry sleds the longest NOPs that there are.
+ * compact.c - replaces the one-byte NOPs of a file's entry sleds by the longest NOPs.
  *
  * gcc leaves N times 90, and a processor decodes each of them at every call; one instruction of the same
- * length costs a fifth, and can be armed while threads run it.  The file is never changed in place: a program that runs from it keeps what it has.
+ * length costs a fifth, and can be armed while threads run it.  The file is never changed in place: a program that runs from it
+ * keeps the old one.
  */
 #include "symbols/file.h"
 
@@ -53,8 +54,8 @@ static void write_nops(uint8_t *at, uint32_t bytes)
 }
 
 /*
- * The nine-byte NOP at an address, with such a displacement, which nobody uses, that arming changes bytes of one aligned
- * word only (breakpoints/sled.c): so one store does it, whichever threads run the function.
+ * The nine-byte NOP at an address, with an (unused) displacement chosen so that arming changes bytes of one aligned word
+ * only (breakpoints/sled.c): so one store suffices, even while threads run the function.
  *
  *	address mod 8	0 .. 3	the call is made in bytes 0 .. 4, and behind it lies already what is behind it then
  *			4	in bytes 4 .. 8, which lie there already; only the fourth byte changes
@@ -77,7 +78,7 @@ static bool is_loose(const uint8_t *at, uint32_t bytes)
 	return bytes > 1;
 }
 
-/* In memory, which lies as the file's segments do.  Of several names of one function the first finds it loose. */
+/* Works in memory laid out as the file's segments.  A function with several names is compacted at the first. */
 static uint64_t compact_image(const struct tw_elf_file *file)
 {
 	uint64_t count = 0;
@@ -130,7 +131,7 @@ static int copy_file(int from, int to, uint64_t bytes)
 	return error;
 }
 
-/* The segments that hold code, from memory over the copy: nothing else in them was touched. */
+/* Writes the code segments from memory over the copy: only sleds in them have changed. */
 static int write_code(const struct tw_elf_file *file, int from, int to)
 {
 	int error = 0;
@@ -194,7 +195,7 @@ TW_API int tw_symbols_compact(const char *path, uint64_t *sleds, uint64_t *chang
 
 	if (!path)
 		return TW_EBADARG;
-	/* A symbolic link stays one. */
+	/* A symbolic link is kept. */
 	real = realpath(path, NULL);
 	if (!real)
 		return tw_error_from_errno(errno);

@@ -3,8 +3,8 @@
  * elf.c - dynamic tables: program headers, DT_* entries, strings, versions, hash tables.
  *
  * ld.so turns some d_ptr of a loaded object into addresses and leaves others as values (DT_VERNEED,
- * DT_VERDEF; everything in the vdso): what lies inside the loaded image is taken for an address.
- * The two ranges cannot overlap: values start near zero, and nothing is loaded there.
+ * DT_VERDEF; everything in the vdso): a pointer inside the loaded image is treated as an address.  The two ranges
+ * cannot overlap: values start near zero, where nothing is loaded.
  */
 #include "symbols/elf.h"
 
@@ -17,7 +17,7 @@ static uintptr_t to_address(const struct tw_elf *elf, uint64_t pointer)
 	return tw_elf_holds(elf, pointer, 1) ? (uintptr_t)pointer : elf->base + (uintptr_t)pointer;
 }
 
-/* The address of a table of so many bytes, or 0 when it does not lie in the image. */
+/* The address of a table of this size, or 0 if it is not in the image. */
 static uintptr_t table(const struct tw_elf *elf, uint64_t pointer, uint64_t bytes, size_t align)
 {
 	uintptr_t address = to_address(elf, pointer);
@@ -253,12 +253,12 @@ const char *tw_elf_version(const struct tw_elf *elf, size_t index)
 }
 
 /*
- * No chain of a whole file is so long.  One of a damaged file may be a circle, or go through all the zeros of a large image:
- * then what it would lead to is not there.
+ * No chain of a valid file is this long.  A chain of a damaged file may be circular, or cross all the zeros of a large
+ * image: then the symbol is not found.
  */
 #define CHAIN_MAX (UINT32_C(1) << 20)
 
-/* One candidate of a hash chain.  The best so far is kept in *found; true: look no further. */
+/* One candidate of a hash chain.  The best so far is kept in *found; true: stop the search. */
 static bool consider(const struct tw_elf *elf, size_t index, const char *name, uintptr_t address,
 		     const ElfW(Sym) * *found)
 {

@@ -2,8 +2,8 @@
 /*
  * elf.h - the dynamic tables of one ELF object in memory: loaded by ld.so, or laid out from a file.
  *
- * Both look the same: segments at base + value.  Of a file every offset and index is hostile and is
- * checked against the image; behind the image lies a zero page, so every string in it ends.
+ * Both look the same: segments at base + value.  Offsets and indexes of a file are not trusted and are checked
+ * against the image; a zero page follows the image, so every string in it ends.
  *
  * Threads  any; nothing changes after tw_elf_init().
  * Units    address = base + value; values are those of the file.
@@ -51,7 +51,7 @@ struct tw_elf {
 /* Fills all from program headers.  The image is [base + lowest value, base + highest value). */
 void tw_elf_init(struct tw_elf *elf, uintptr_t base, const ElfW(Phdr) * headers, size_t header_count);
 
-/* Does it hold so many bytes at an address? */
+/* Does the image contain these bytes? */
 static inline bool tw_elf_holds(const struct tw_elf *elf, uintptr_t address, uint64_t bytes)
 {
 	return address >= elf->image.low && address < elf->image.high && bytes <= elf->image.high - address;
@@ -59,9 +59,9 @@ static inline bool tw_elf_holds(const struct tw_elf *elf, uintptr_t address, uin
 
 bool tw_elf_is_code(const struct tw_elf *elf, uintptr_t address);
 
-/* Of the dynamic string table; "" for an offset outside of it. */
+/* A string of the dynamic string table; "" for an offset outside it. */
 const char *tw_elf_string(const struct tw_elf *elf, uint64_t offset);
-/* NULL when there is none of that number. */
+/* NULL for an invalid index. */
 const ElfW(Sym) * tw_elf_symbol(const struct tw_elf *elf, size_t index);
 /* The name of the version that the linker recorded for a symbol, needed or defined; NULL: none. */
 const char *tw_elf_version(const struct tw_elf *elf, size_t index);
@@ -69,19 +69,19 @@ const char *tw_elf_version(const struct tw_elf *elf, size_t index);
 /*
  * tw_elf_lookup - the definition of a name.
  *
- * @address	of several versions of it prefer the one at this address; 0: the default one.
+ * @address	among several versions, prefer the one at this address; 0: the default one.
  *
- * Returns a symbol that is defined here, or NULL.
+ * Returns a symbol defined in this object, or NULL.
  */
 const ElfW(Sym) * tw_elf_lookup(const struct tw_elf *elf, const char *name, uintptr_t address);
 
-/* The function or object symbol that covers an address; NULL: none.  Linear: for the odd case. */
+/* The function or object symbol that covers an address; NULL: none.  Linear: for rare cases. */
 const ElfW(Sym) * tw_elf_symbol_at(const struct tw_elf *elf, uintptr_t address);
 
-/* How many symbols its hash table reaches. */
+/* The number of symbols reachable by its hash table. */
 size_t tw_elf_symbol_count(const struct tw_elf *elf);
 
-/* The n-th DT_NEEDED; NULL behind the last. */
+/* The n-th DT_NEEDED; NULL past the last. */
 const char *tw_elf_needed(const struct tw_elf *elf, size_t n);
 
 /* A relocation of a slot that calls may go through: JUMP_SLOT, GLOB_DAT. */

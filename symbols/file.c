@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * file.c - opens an ELF file and lays its segments out in memory of our own.
+ * file.c - opens an ELF file and lays its segments out in private memory.
  *
- * Read by pread, not mapped: a file that shrinks meanwhile gives an error and no SIGBUS.  Behind the
- * last segment lies a page of zeroes, so that every string that starts in the image ends.
+ * Read by pread, not mapped: a file that shrinks meanwhile gives an error, not SIGBUS.  A page of zeroes follows the
+ * last segment, so that every string in the image ends.
  */
 #include "symbols/file.h"
 #include "symbols/sleds.h"

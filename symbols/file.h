@@ -14,7 +14,7 @@
 
 /* A file that needs more address space than this is refused as damaged. */
 #define TW_ELF_IMAGE_BYTES_MAX (UINT64_C(2) << 30)
-/* A table of sections or symbols, the same. */
+/* The same limit for a table of sections or symbols. */
 #define TW_ELF_TABLE_BYTES_MAX (UINT64_C(512) << 20)
 
 struct tw_elf_file {
@@ -43,7 +43,7 @@ int tw_elf_read_at(int fd, void *out, uint64_t bytes, uint64_t offset);
  * tw_elf_search - find a needed library as ld.so would; search.c.
  *
  * @requester	the object that needs it.
- * @program	whose RPATH counts as well.
+ * @program	its RPATH is searched as well.
  *
  * Returns 0 and the opened file, or TW_ENOENT, TW_ENOMEM.
  */

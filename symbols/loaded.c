@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loaded.c - what ld.so has loaded into this process. */
+/* loaded.c - the objects that ld.so has loaded into this process. */
 #include "symbols/symbols.h"
 
 #include "base/limits.h"
@@ -17,7 +17,7 @@ struct gathering {
 	int error;
 };
 
-/* The program's own file.  Started as `ld.so PROGRAM` /proc/self/exe is the loader: then the name as called.
+/* The program's own file.  Started as `ld.so PROGRAM` /proc/self/exe is the loader: then the path is the name as called.
  */
 static char *program_path(void)
 {
@@ -32,7 +32,7 @@ static char *program_path(void)
 	return strdup(program_invocation_name ? program_invocation_name : "program");
 }
 
-/* What names an object is kept beyond its unloading: it is read without a pin. */
+/* Copies the strings that identify an object, because they are read without a pin, even after unloading. */
 static bool keep_names(struct tw_sym_object *object)
 {
 	struct tw_elf *elf = &object->elf;
@@ -64,7 +64,7 @@ static int fill_object(struct tw_sym_object *object, const struct dl_phdr_info *
 	return object->name ? 0 : TW_ENOMEM;
 }
 
-/* Under the loader's lock: copies and goes. */
+/* Runs under the loader's lock, so it only copies. */
 static int gather(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
 	struct gathering *gathering = arg;
@@ -141,7 +141,7 @@ bool tw_sym_pin(const struct tw_sym_object *object, void **handle)
 
 	if (!map)
 		return false;
-	/* The same file may have been unloaded and loaded elsewhere since it was looked at. */
+	/* The file may have been unloaded and loaded elsewhere since the snapshot. */
 	if (map->l_addr != object->elf.base) {
 		dlclose(map);
 		return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names.c - names that are special: functions that no hook may see, objects that are ours, module names. */
+/* names.c - special names: functions that must not be hooked, our own objects, module names. */
 #include "symbols/symbols.h"
 
 #include "base/assert.h"
@@ -9,9 +9,9 @@
 #include <string.h>
 
 /*
- * Measured on sqlite3, python3, git and redis with all slots hooked: these break, or are called where
- * no hook can run (before and after the life of a thread's or the program's data, or by the
- * compiler with a convention of its own).
+ * Measured on sqlite3, python3, git and redis with all slots hooked: these break, or are called where no hook can run
+ * (before or after the life of a thread's or the program's data, or by the compiler with a special calling
+ * convention).
  */
 static const char *const never[] = {
 	"__tls_get_addr",
@@ -35,7 +35,7 @@ static const char *const never[] = {
 };
 
 /*
- * A hook on the return must not stand on these.  They return twice (setjmp, vfork, getcontext), never
+ * Returns of these functions must not be hooked.  They return twice (setjmp, vfork, getcontext), never
  * (exit, throw, longjmp), on another stack (swapcontext), or use their return address to know
  * their caller (dlopen, dlsym).  _setjmp and __sigsetjmp were seen to fail, the others are here by reasoning.
  * In the order of strcmp().
@@ -263,7 +263,7 @@ char *tw_sym_demangle(const char *linkage_name)
 		return NULL;
 	text = demangle(linkage_name, NULL, NULL, &status);
 	copy = status == 0 ? strdup(text) : NULL;
-	/* It is of the program's malloc, which need not be ours. */
+	/* The text was allocated by the program's malloc, which may be another one. */
 	*(void **)&give_back = dlsym(RTLD_DEFAULT, "free");
 	if (status == 0 && give_back)
 		give_back(text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nops.h - instructions at a function's entry that do nothing: for running programs, and for files. */
+/* nops.h - NOP instructions at a function's entry, in running programs and in files. */
 #ifndef TW_SYMBOLS_NOPS_H
 #define TW_SYMBOLS_NOPS_H
 

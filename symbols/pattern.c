@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pattern.c - MODULE:FUNCTION/ARITY, read and matched; pure text, nothing of ELF. */
+/* pattern.c - parses and matches MODULE:FUNCTION/ARITY; text only, independent of ELF. */
 #include "tracewheel/pattern.h"
 
 #include "base/export.h"
@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More names in braces than a person writes. */
+/* More alternatives in braces than users write. */
 #define PARTS_MAX 256
 #define TEXT_BYTES_MAX 65536
 
-/* One way to fulfil the pattern.  Its names are one text: the module, a zero byte, the function, a zero byte. */
+/* One alternative of the pattern.  Its names are one text: the module, a zero byte, the function, a zero byte. */
 struct part {
 	char *written;	      /* without braces, as a pattern of its own */
 	char *names;
@@ -37,7 +37,7 @@ static bool is_any(const char *word)
 	return !strcmp(word, "_") || !strcmp(word, "*");
 }
 
-/* The colon behind the module: the first that stands alone.  C++ names hold pairs, sets and ABI tags single ones. */
+/* The colon after the module: the first one not in a pair.  C++ names hold pairs, sets and ABI tags single ones. */
 static char *find_colon(char *text)
 {
 	int depth = 0;
@@ -86,7 +86,7 @@ static const char *cut_arity(char *function, uint32_t *arity)
 	return NULL;
 }
 
-/* An unclosed bracket matches nothing in a glob: better said than silently never matched. */
+/* An unclosed bracket matches nothing in a glob, so it is reported instead of never matching. */
 static const char *check_glob(const char *glob)
 {
 	static const char subscript[] = "operator[]";
@@ -154,7 +154,7 @@ static const char *split(struct part *part)
 
 /* ---- several names in braces ---- */
 
-/* Behind the name that begins here, at the comma or brace that ends it.  Parameters and sets may hold both. */
+/* The end of the name that begins here: the comma or brace that ends it.  Parameters and sets may hold both. */
 static const char *end_of_name(const char *at)
 {
 	int depth = 0;
@@ -172,7 +172,7 @@ static const char *end_of_name(const char *at)
 	return NULL;
 }
 
-/* The first group {a,b}.  What compilers call `{lambda(int, int)#1}` has no comma of its own, and is a name. */
+/* The first group {a,b}.  A compiler's `{lambda(int, int)#1}` has no comma outside parentheses, and is a name. */
 static const char *find_group(const char *text, const char **close)
 {
 	for (const char *p = text; *p; p++) {
@@ -193,12 +193,12 @@ static const char *find_group(const char *text, const char **close)
 	return NULL;
 }
 
-/* Gives one text for each way to choose; a group in a name is chosen from as well.  @groups were resolved before. */
+/* Gives one text for each combination; groups nested in a name are expanded as well.  @groups were resolved before. */
 static const char *expand(const char *text, unsigned groups, char **out, size_t *count)
 {
 	const char *close, *group = find_group(text, &close), *name, *end, *problem = NULL;
 
-	/* Each group doubles them at least. */
+	/* Each group at least doubles the number of texts. */
 	if (*count == PARTS_MAX || groups > 8)
 		return "there are more than 256 names in its braces";
 	if (!group) {
@@ -251,7 +251,7 @@ TW_API int tw_pattern_parse(const char *text, struct tw_pattern **out, const cha
 		return 0;
 	}
 	tw_pattern_destroy(pattern);
-	/* No problem of the text's. */
+	/* The text is not at fault. */
 	if (!*what)
 		return TW_ENOMEM;
 	if (problem)
@@ -288,7 +288,7 @@ TW_API void tw_pattern_names(const struct tw_pattern *pattern, size_t index, con
 
 /* ---- matching ---- */
 
-/* What a view prints holds brackets and stars that are meant: first as it is written. */
+/* Names that views print may contain literal brackets and stars: compares the text literally first. */
 static bool glob(const char *pattern, const char *text)
 {
 	return text && (!strcmp(pattern, text) || fnmatch(pattern, text, 0) == 0);
@@ -315,7 +315,7 @@ static bool is_module(const struct part *part, const char *module, const char *f
 }
 
 /*
- * Where the parameters of a demangled name begin, or its end: the first parenthesis outside of <>
+ * The start of the parameters of a demangled name, or its end: the first parenthesis outside of <>
  * that neither belongs to `operator()` nor to `(anonymous namespace)`.
  */
 static size_t name_bytes(const char *demangled)
@@ -340,7 +340,7 @@ static size_t name_bytes(const char *demangled)
 	return strlen(demangled);
 }
 
-/* Behind the result type that templates have in front: the last blank outside of brackets. */
+/* Skips the result type that precedes templates: it ends at the last blank outside brackets. */
 static const char *skip_result(const char *demangled, size_t bytes)
 {
 	const char *name = demangled;
@@ -359,7 +359,7 @@ static const char *skip_result(const char *demangled, size_t bytes)
 	return name;
 }
 
-/* Without the compiler's marks of special versions. */
+/* Length without the compiler's suffixes of special versions. */
 static size_t whole_bytes(const char *demangled)
 {
 	const char *clone = strstr(demangled, " [clone ");
@@ -367,7 +367,7 @@ static size_t whole_bytes(const char *demangled)
 	return clone ? (size_t)(clone - demangled) : strlen(demangled);
 }
 
-/* Without the qualifiers behind the parameters. */
+/* Length without the qualifiers after the parameters. */
 static size_t bare_bytes(const char *demangled, size_t bytes)
 {
 	static const char *const ends[] = {" const", " volatile", " &", " &&"};
@@ -458,7 +458,7 @@ TW_API bool tw_pattern_wants_demangled(const struct tw_pattern *pattern)
 	for (size_t i = 0; i < pattern->count; i++) {
 		const char *function = pattern->parts[i].function;
 
-		/* A linkage name starts with _Z or _R; whatever else a person writes may be a source name. */
+		/* A linkage name starts with _Z or _R; any other text may be a source name. */
 		if (function && strncmp(function, "_Z", 2) && strncmp(function, "_R", 2))
 			return true;
 	}

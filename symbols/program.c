@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.c - a program's file and everything it needs: what could be traced, and what not. */
+/* program.c - a program's file and the libraries it needs: which functions can be traced. */
 #include "tracewheel/symbols.h"
 
 #include "base/export.h"
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* More libraries than any program has: a bound for hostile files. */
+/* More libraries than any program has: a limit for hostile files. */
 #define OBJECTS_MAX 2048
 
 struct object {
@@ -62,7 +62,7 @@ static int add_object(struct tw_symbols *symbols, struct tw_elf_file *file)
 	return 0;
 }
 
-/* ld.so takes a library that is there already by its SONAME, before it searches. */
+/* Before searching, ld.so uses an already loaded library with the SONAME. */
 static bool has_object(const struct tw_symbols *symbols, const char *soname)
 {
 	for (size_t i = 1; i < symbols->count; i++)
@@ -129,8 +129,7 @@ TW_API int tw_symbols_open(const char *path, struct tw_symbols **out)
 
 	if (!path || !*path)
 		return TW_EBADARG;
-	/* A running program knows itself by its real name (/proc/self/exe), libraries by the links they came
-	 * by. */
+	/* A running program has its real path (/proc/self/exe), libraries have the path of the link used.  */
 	real = realpath(path, NULL);
 	error = tw_elf_file_open(real ? real : path, &file);
 	free(real);
@@ -203,7 +202,7 @@ TW_API const char *tw_symbols_missing(const struct tw_symbols *symbols, size_t i
 
 /* ---- places ---- */
 
-/* The slots of one object, with what the search found out about each. */
+/* One slot of an object, with the results of the search. */
 struct slot {
 	const char *function;
 	const struct object *definer;
@@ -325,7 +324,7 @@ static int visit_slots(const struct tw_symbols *symbols, const struct object *ca
 	return result;
 }
 
-/* Does an instruction end before five bytes of the sled do?  Then a thread can stand there. */
+/* Does an instruction end inside the first five bytes of the sled?  Then a thread can be stopped there. */
 static bool is_loose(const struct tw_elf *elf, const struct tw_sym_sled *sled)
 {
 	return !sled->refusal && tw_elf_holds(elf, sled->where, sled->bytes) &&
@@ -361,7 +360,7 @@ TW_API int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_pl
 	return result;
 }
 
-/* Those whose code is chosen at run time have no sleds, and are in no table of sections. */
+/* Visits functions whose code is chosen at run time (ifuncs): they have no sleds, and are not in the list of functions. */
 static int each_chosen(const struct tw_elf *elf, tw_symbols_function_fn visit, void *arg)
 {
 	size_t count = tw_elf_symbol_count(elf);

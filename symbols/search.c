@@ -2,14 +2,14 @@
 /*
  * search.c - finds a needed library as ld.so would, without asking ld.so.
  *
- *  1. RPATH of who needs it, if that has no RUNPATH, and of the program
+ *  1. RPATH of the requesting object, if that has no RUNPATH, and of the program
  *  2. LD_LIBRARY_PATH
- *  3. RUNPATH of who needs it
+ *  3. RUNPATH of the requesting object
  *  4. /etc/ld.so.cache
  *  5. the default directories
  *
- * `ld.so --list` would know better, but runs the interpreter that the file names: a file that is only
- * looked at must not get anything run.  Not looked at: glibc-hwcaps subdirectories.
+ * `ld.so --list` would know better, but runs the interpreter that the file names: reading a file must not execute
+ * anything.  Not searched: glibc-hwcaps subdirectories.
  */
 #include "symbols/file.h"
 
@@ -50,7 +50,7 @@ static int try_path(const char *path, struct tw_elf_file **out)
 {
 	int error = tw_elf_file_open(path, out);
 
-	/* Wrong machine, damaged, not readable: ld.so goes on as well. */
+	/* Wrong architecture, damaged, not readable: ld.so continues as well. */
 	return error == TW_ENOMEM ? error : error ? TW_ENOENT : 0;
 }
 
@@ -65,7 +65,7 @@ static bool append(char *path, size_t *length, const char *text, size_t bytes)
 	return true;
 }
 
-/* $ORIGIN, $LIB and $PLATFORM, with or without braces.  Returns the bytes that it takes, 0: something else.
+/* $ORIGIN, $LIB and $PLATFORM, with or without braces.  Returns the length of the token; 0: not a token.
  */
 static size_t expand_token(const char *at, const char *origin, const char **value, size_t *value_bytes)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A table of the file in memory of its own, with a zero byte behind. */
+/* Reads a table of the file into allocated memory, followed by a zero byte. */
 static int read_table(int fd, uint64_t offset, uint64_t bytes, void *out)
 {
 	char *table;

@@ -2,7 +2,7 @@
 /*
  * sections.h - the section headers of an ELF file, and the functions that its symbol table names.
  *
- * ld.so loads neither: both are read from the file.  Every offset and index in it is hostile.
+ * ld.so loads neither: both are read from the file.  No offset or index in it is trusted.
  *
  * Threads  one belongs to one thread.  Errors are those of tracewheel/error.h.
  */
@@ -35,11 +35,11 @@ struct tw_elf_sections {
 
 /* Reads the section headers.  TW_ENOENT: the file has none.  tw_elf_sections_fini() in any case. */
 int tw_elf_sections_read(struct tw_elf_sections *sections, const ElfW(Ehdr) * header, int fd);
-/* Reads the functions: of the full symbol table, of a stripped file those of the dynamic one.  TW_ENOENT. */
+/* Reads the functions of the full symbol table, or of the dynamic one for a stripped file.  TW_ENOENT. */
 int tw_elf_sections_read_functions(struct tw_elf_sections *sections, int fd);
 void tw_elf_sections_fini(struct tw_elf_sections *sections);
 
-/* The first section of that name behind `after` (NULL: the first of all); NULL: none. */
+/* The first section of that name after `after` (NULL: the first of all); NULL: none. */
 const ElfW(Shdr) * tw_elf_sections_find(const struct tw_elf_sections *sections, const char *name,
 					const ElfW(Shdr) * after);
 

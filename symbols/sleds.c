@@ -14,10 +14,10 @@
 
 #define TABLE "__patchable_function_entries"
 
-/* The furthest that a table entry may lie before its function (M). */
+/* The maximum distance of a table entry before its function (M). */
 #define PREFIX_BYTES_MAX 256u
 #define INT3 0xcc
-/* Longer runs of NOPs are not looked at. */
+/* Longer runs of NOPs are not examined. */
 #define SLED_BYTES_MAX 64
 /* More symbols than a sane file has within PREFIX_BYTES_MAX. */
 #define CANDIDATES_MAX 1024
@@ -61,7 +61,7 @@ static size_t count_nops(const struct tw_elf *elf, uintptr_t at, size_t most)
 	return count;
 }
 
-/* Is this the function that the sled at `value` belongs to? */
+/* Does the sled at `value` belong to this function? */
 static bool is_owner(const struct reading *reading, uint64_t function, uint64_t value)
 {
 	const struct tw_elf *elf = reading->elf;
@@ -73,7 +73,7 @@ static bool is_owner(const struct reading *reading, uint64_t function, uint64_t 
 	return count_nops(elf, elf->base + value, function - value) == function - value;
 }
 
-/* The first of the function's names; sections.function_count: it has none. */
+/* The first name of the function; sections.function_count: none. */
 static size_t find_owner(const struct reading *reading, uint64_t value)
 {
 	const struct tw_elf_sections *sections = &reading->sections;
@@ -95,7 +95,7 @@ static int make_room(struct reading *reading)
 	struct tw_sym_sled *entries;
 	uint8_t *prefixes;
 
-	/* A name has one sled; a file in which it has more is damaged. */
+	/* A name has one sled; a file with more is damaged. */
 	if (out->count >= reading->sections.function_count)
 		return TW_EFORMAT;
 	if (out->count < reading->room)
@@ -112,7 +112,7 @@ static int make_room(struct reading *reading)
 	return 0;
 }
 
-/* One entry a name of the function. */
+/* Adds one entry for each name of the function. */
 static int add_sled(struct reading *reading, uint64_t value)
 {
 	const struct tw_elf_sections *sections = &reading->sections;
@@ -133,7 +133,7 @@ static int add_sled(struct reading *reading, uint64_t value)
 	/* A debugger's breakpoint among the NOPs. */
 	if (bytes < SLED_BYTES_MAX && tw_elf_holds(elf, where + bytes, 1) && *(const uint8_t *)(where + bytes) == INT3)
 		bytes = 0;
-	/* What is no NOP any more says nothing about how long sleds are. */
+	/* A sled already patched does not show the length of sleds. */
 	if (bytes && (bytes + 1 < reading->shortest[prefix] || !reading->shortest[prefix]))
 		reading->shortest[prefix] = (uint8_t)(bytes + 1);
 	for (size_t i = owner; i < sections->function_count && sections->functions[i].value == function;
@@ -224,7 +224,7 @@ int tw_elf_sleds_read(struct tw_sym_sleds *out, const struct tw_elf *elf, const 
 	}
 	free(reading.prefixes);
 	tw_elf_sections_fini(&reading.sections);
-	/* No sections, no symbols: no sleds; that is no damage. */
+	/* A file without sections or symbols has no sleds; it is not damaged. */
 	return error == TW_ENOENT ? 0 : error;
 }
 
@@ -235,7 +235,7 @@ void tw_sym_sleds_fini(struct tw_sym_sleds *sleds)
 	*sleds = (struct tw_sym_sleds){0};
 }
 
-/* The headers in memory are those of the file that was loaded, whatever has that name now. */
+/* Compares with the headers in memory: another file may have the name now. */
 static bool is_loaded_file(const struct tw_elf *elf, const ElfW(Ehdr) * header)
 {
 	uintptr_t at = elf->image.low;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sleds.h - the entry sleds of an object: where the NOPs behind a function's entry lie, and how many.
+ * sleds.h - the entry sleds of an object: location and number of the NOPs after a function's entry.
  *
  * -fpatchable-function-entry=N,M leaves N NOPs at a function, M of them before its entry:
  *
@@ -9,9 +9,9 @@
  *	sled                -->  N - M NOPs: gcc's of one byte each, clang's as long as they can be
  *	                         the body, which may begin with NOPs of its own (alignment of a loop)
  *
- * The table says neither N nor M.  M is the way from the table's value to the symbol.  N - M is taken to
- * be what the shortest sled of the same M in the object has: the body's own NOPs come behind some functions
- * only, and a jump may lead to the first of them.
+ * The table gives neither N nor M.  M is the distance from the table's value to the symbol.  N - M is taken from the
+ * shortest sled of the same M in the object: only some functions begin with NOPs of their own, and a jump may lead to
+ * the first of them.
  *
  * Threads  one belongs to one thread.
  */
@@ -22,7 +22,7 @@
 #include "symbols/symbols.h"
 
 /*
- * tw_elf_sleds_read - the sleds of an object, one entry a function symbol.
+ * tw_elf_sleds_read - the sleds of an object, one entry per function symbol.
  *
  * @elf		in memory: loaded by ld.so, or laid out from a file (its table is relocated then).
  * @header	of the file, which is open as fd.

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slots.c - the GOT slots of a loaded object: what each leads to, and which must be left alone.
+ * slots.c - the GOT slots of a loaded object: the target of each, and the slots that must not be armed.
  *
- * Traps that were met, and stand here in code:
- *  - libc binds its own malloc and realloc lazily, and *defines* them: an unbound slot of a defined
- *    symbol is resolved like any other, or the binder would overwrite what was put there.
+ * Known difficulties, handled below:
+ *  - libc binds its own malloc and realloc lazily, and *defines* them: an unbound slot of a defined symbol is
+ *    resolved like any other, or the binder would overwrite the stub.
  *  - A name may have several versions (memcpy@GLIBC_2.2.5 and @@GLIBC_2.14): resolved by the version
  *    that the linker recorded in the caller.
- *  - Another preloaded library's malloc has no version.  ld.so takes it for any that is asked for, where it
- *    comes first; dlvsym does not.  So both are asked, and the order of loading decides.
+ *  - Another preloaded library's malloc has no version.  ld.so accepts it for any requested version, if it comes
+ *    first; dlvsym does not.  So both are used, and the order of loading decides.
  *  - In a program that is not position-independent dlsym may answer with the program's own PLT: the
- *    address that stands for the function everywhere.  A slot must not lead there, or calls would go in
- *    circles: ld.so passes over such symbols when it binds slots, and so must we.
- *  - dlsym answers from the scope of its caller, here the global one.  What a plugin was linked with
- *    is found only in the plugin's own scope, so that is asked second.
+ *    address that stands for the function everywhere.  A slot must not lead there, or calls would loop: ld.so skips
+ *    such symbols when it binds slots, and so does this code.
+ *  - dlsym answers from the scope of its caller, here the global one.  Libraries that a plugin was linked with are
+ *    found only in the plugin's own scope, so that is searched second.
  */
 #include "symbols/symbols.h"
 
@@ -31,7 +31,7 @@ struct scan {
 	struct tw_sym_slot *slots;
 	size_t count, room;
 	const struct tw_sym_object *last_definer; /* most neighbours lead to the same object */
-	const struct tw_sym_object *pinned;       /* asked by its own handle; most answers come from libc */
+	const struct tw_sym_object *pinned;       /* searched by its own handle; most results come from libc */
 	void *pin;
 };
 
@@ -43,7 +43,7 @@ static bool is_unversioned(const struct tw_sym_object *object, const char *name,
 	return symbol && !tw_elf_version(&object->elf, (size_t)(symbol - object->elf.symbols));
 }
 
-/* What ld.so's own search finds in a scope: the first that has this version, or none at all. */
+/* The result of ld.so's own search in a scope: the first definition that has this version or no version. */
 static void *find(const struct scan *scan, void *scope, const struct tw_sym_slot *slot)
 {
 	void *any = dlsym(scope, slot->function), *exact;
@@ -81,7 +81,7 @@ static void *pin(struct scan *scan, const struct tw_sym_object *object)
 	return scan->pinned ? scan->pin : NULL;
 }
 
-/* The first object behind the program that defines the function, asked by itself. */
+/* Searches the objects after the program for the first that defines the function. */
 static void resolve_behind_program(struct scan *scan, struct tw_sym_slot *slot)
 {
 	slot->target = NULL;
@@ -98,8 +98,8 @@ static void resolve_behind_program(struct scan *scan, struct tw_sym_slot *slot)
 }
 
 /*
- * An object's own scope is asked through a handle that dlopen gave: the link_map of a library that was
- * there from the start has no list to search until then, and dlsym would follow a null pointer.
+ * An object's own scope is searched through a handle from dlopen: before that, the link_map of an initially loaded
+ * library has no search list, and dlsym would follow a null pointer.
  */
 static void resolve(struct scan *scan, struct tw_sym_slot *slot)
 {
@@ -156,7 +156,7 @@ static enum tw_sym_refusal judge_target(struct scan *scan, struct tw_sym_slot *s
 		return TW_SYM_NOT_FUNCTION;
 	if (!tw_elf_is_code(&slot->definer->elf, target))
 		return type == STT_GNU_IFUNC ? TW_SYM_IFUNC : TW_SYM_NOT_FUNCTION;
-	/* A data slot without a function symbol behind it may be anything, also a label inside code. */
+	/* The target of a data slot without a function symbol may be anything, even a label inside code. */
 	if (slot->is_data_slot && type != STT_FUNC && type != STT_GNU_IFUNC)
 		return TW_SYM_NOT_FUNCTION;
 	return TW_SYM_OK;
@@ -164,7 +164,7 @@ static enum tw_sym_refusal judge_target(struct scan *scan, struct tw_sym_slot *s
 
 static enum tw_sym_refusal judge(struct scan *scan, struct tw_sym_slot *slot, size_t symbol_index)
 {
-	/* RELAXED slots.target: another session may arm the slot meanwhile; either value is one that it held. */
+	/* RELAXED slots.target: another session may arm the slot meanwhile; both values are valid. */
 	slot->target = tw_load_plain_relaxed(slot->where);
 	if (tw_sym_is_never(slot->function))
 		return TW_SYM_NEVER;
@@ -248,7 +248,7 @@ static void sort(struct scan *scan)
 		qsort(scan->slots, scan->count, sizeof *scan->slots, by_where);
 }
 
-/* Of the data slots that are still good: those that code reads as a value. */
+/* Refuses data slots that code reads as a value. */
 static int refuse_taken(struct scan *scan)
 {
 	uintptr_t *wheres = malloc((scan->count + 1) * sizeof *wheres);
@@ -281,7 +281,7 @@ int tw_sym_slots(const struct tw_sym_set *set, const struct tw_sym_object *calle
 
 	if (wish)
 		scan.wish = *wish;
-	/* The vdso has no slots, and its tables are not as ld.so leaves them. */
+	/* The vdso has no slots, and ld.so does not relocate its tables. */
 	if (caller->role != TW_SYM_ROLE_VDSO) {
 		error = add_all(&scan, elf->plt_relocations, elf->plt_relocation_count);
 		if (!error)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbols.h - what a pattern can name in this process: loaded objects, their slots, and why not.
+ * symbols.h - objects, slots and sleds of this process that a pattern can name, and reasons for refusals.
  *
- *	tw_sym_load()                 one look at everything that ld.so has loaded
+ *	tw_sym_load()                 a snapshot of all objects that ld.so has loaded
  *	   struct tw_sym_object       a program or a library
  *	      tw_sym_slots()          its GOT slots that calls go through, each with the function
  *	                              it leads to, or the reason why it must be left alone
@@ -10,10 +10,10 @@
  * A *slot* is an aligned word that holds a function's address: JUMP_SLOT (a PLT's, often bound
  * lazily) or GLOB_DAT (of code without PLT; also read by code that takes a function's address).
  *
- * Threads  one look belongs to one thread.  All this calls the loader (dl_iterate_phdr, dlsym), which
- *	    takes its locks: never call it while the permit is held, for a thread in a constructor
+ * Threads  a snapshot belongs to one thread.  All functions call the loader (dl_iterate_phdr, dlsym), which
+ *	    takes its locks: never call them while the permit is held, for a thread in a constructor
  *	    holds those locks and may be waiting for the permit.
- * errno    may be changed, and dlerror() as well: whoever calls on behalf of a program keeps both.
+ * errno    may be changed, and dlerror() as well: callers inside a program save and restore both.
  */
 #ifndef TW_SYMBOLS_SYMBOLS_H
 #define TW_SYMBOLS_SYMBOLS_H
@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Why a slot or a function is left alone. */
+/* Why a slot or a function is refused. */
 enum tw_sym_refusal {
 	TW_SYM_OK = 0,
 	TW_SYM_NEVER,         /* on the list of functions that no hook may see */
@@ -32,21 +32,21 @@ enum tw_sym_refusal {
 	TW_SYM_OWN,           /* the function is Tracewheel's */
 	TW_SYM_LOADER,        /* the function is part of ld.so */
 	TW_SYM_VDSO,          /* the function is part of the vdso */
-	TW_SYM_NULL,          /* the slot is empty: a weak function that nobody defines */
+	TW_SYM_NULL,          /* the slot is empty: a weak function without a definition */
 	TW_SYM_UNRESOLVED,    /* not bound yet, and no definition is loaded */
 	TW_SYM_ADDRESS_TAKEN, /* code reads the slot as a value: pointers would no longer be equal */
 	TW_SYM_NOT_FUNCTION,  /* data */
-	TW_SYM_NO_OBJECT,     /* leads to code that belongs to no loaded object */
-	TW_SYM_IFUNC,         /* chosen at run time, and it cannot be told what was chosen */
+	TW_SYM_NO_OBJECT,     /* leads to code outside all loaded objects */
+	TW_SYM_IFUNC,         /* chosen at run time, and the choice is not known */
 	TW_SYM_SLED_SHORT,    /* an entry sled with too few NOPs for a call */
-	TW_SYM_SLED_OTHER,    /* an entry sled that holds something else than NOPs */
+	TW_SYM_SLED_OTHER,    /* an entry sled that contains other instructions than NOPs */
 	TW_SYM_REFUSALS
 };
 
 /* A sentence without full stop; a constant. */
 const char *tw_sym_refusal_text(enum tw_sym_refusal refusal);
 
-/* What an object is to us. */
+/* The role of an object for the library. */
 enum tw_sym_role { TW_SYM_ORDINARY, TW_SYM_PROGRAM, TW_SYM_ROLE_OWN, TW_SYM_ROLE_LOADER, TW_SYM_ROLE_VDSO };
 
 struct tw_sym_object {
@@ -54,7 +54,7 @@ struct tw_sym_object {
 	enum tw_sym_role role;
 	char *name; /* as patterns and events show it */
 	char *path; /* of the file, absolute where it is known */
-	char *kept; /* soname and build_id of elf: here, and not in the image, which may be unloaded */
+	char *kept; /* copies of elf's soname and build_id, because the image may be unloaded */
 };
 
 struct tw_sym_set {
@@ -64,7 +64,7 @@ struct tw_sym_set {
 };
 
 /*
- * tw_sym_load - look at what is loaded now.
+ * tw_sym_load - take a snapshot of the loaded objects.
  *
  * @out		gives; tw_sym_unload() takes.
  *
@@ -74,7 +74,7 @@ struct tw_sym_set {
 int tw_sym_load(struct tw_sym_set **out);
 void tw_sym_unload(struct tw_sym_set *set);
 
-/* dlpi_adds and dlpi_subs, without looking at the objects. */
+/* dlpi_adds and dlpi_subs, without reading the objects. */
 void tw_sym_counts(uint64_t *loaded_count, uint64_t *unloaded_count);
 
 /*
@@ -82,7 +82,7 @@ void tw_sym_counts(uint64_t *loaded_count, uint64_t *unloaded_count);
  *
  * @handle	gives.
  *
- * Returns false when it is gone already.  The program and what it was linked with need no pin.
+ * Returns false when it is gone already.  The program and the libraries that it was linked with need no pin.
  * Runs no constructor; tw_sym_unpin() may run destructors, when the program closed it meanwhile.
  */
 bool tw_sym_pin(const struct tw_sym_object *object, void **handle);
@@ -91,13 +91,13 @@ void tw_sym_unpin(void *handle);
 /* The object that holds an address in one of its segments; NULL: none. */
 struct tw_sym_object *tw_sym_object_at(const struct tw_sym_set *set, uintptr_t address);
 
-/* The name in patterns and events of a file: "libsqlite3" of "/lib/libsqlite3.so.0.8.6".  Cuts to size. */
+/* The name of a file in patterns and events: "libsqlite3" of "/lib/libsqlite3.so.0.8.6".  Cuts to size. */
 void tw_sym_module_name(const char *path, char *out, size_t bytes);
 
 /* One slot of an object. */
 struct tw_sym_slot {
 	void **where;
-	void *target; /* what calls lead to now, or would after binding; NULL with some refusals */
+	void *target; /* the target of calls now, or after binding; NULL with some refusals */
 	const char *function;
 	const char *version;                 /* or NULL */
 	const struct tw_sym_object *definer; /* NULL with some refusals */
@@ -106,20 +106,20 @@ struct tw_sym_slot {
 	bool was_unbound;  /* the slot still leads to the binder */
 };
 
-/* Which slots are asked for. */
+/* A selection of slots. */
 struct tw_sym_wish {
-	/* By the function's name, before any work is done for the slot.  NULL: all. */
+	/* Selects by the function's name, before any work is done for the slot.  NULL: all. */
 	bool (*wants)(const char *function, void *arg);
 	/*
-	 * By its definer or its refusal, before the caller's code is searched for uses of the slot as a value, which takes
-	 * longer than all the rest.  NULL: all.
+	 * Selects by definer or refusal, before the caller's code is searched for uses of the slot as a value, which takes
+	 * most of the time.  NULL: all.
 	 */
 	bool (*suits)(const struct tw_sym_slot *slot, void *arg);
 	void *arg;
 };
 
 /*
- * tw_sym_slots - the slots of an object that call the functions asked for.
+ * tw_sym_slots - the slots of an object that call the selected functions.
  *
  * @wish	NULL: all.
  * @out		gives: free().  Names in it are lent by the object.
@@ -132,21 +132,21 @@ int tw_sym_slots(const struct tw_sym_set *set, const struct tw_sym_object *calle
 
 /* ---- entry sleds ---- */
 
-/* A jump: what a sled must have room for. */
+/* Length of the jump that a sled must hold. */
 #define TW_SYM_JUMP_BYTES 5
 
 /* The entry sled of a function, under one of its names. */
 struct tw_sym_sled {
 	uintptr_t entry;      /* the function */
 	uintptr_t where;      /* the first NOP behind its entry */
-	uint32_t bytes;       /* how many bytes of NOPs from there are the sled's */
+	uint32_t bytes;       /* length of the sled's NOPs */
 	uint32_t function_bytes; /* from entry; 0: not known */
 	const char *function; /* lent by the list */
 	enum tw_sym_refusal refusal;
 };
 
 struct tw_sym_sleds {
-	struct tw_sym_sled *entries; /* of one function: one after another, the global names first */
+	struct tw_sym_sled *entries; /* names of one function are adjacent, the global ones first */
 	size_t count;
 	char *strings;
 };
@@ -156,32 +156,32 @@ struct tw_sym_sleds {
  *
  * @out		gives: tw_sym_sleds_fini() takes.
  *
- * An object without any costs three reads of its file.  A file that is not the one that was loaded, or
- * cannot be read, has none.  Errors: TW_ENOMEM.
+ * An object without any costs three reads of its file.  A file that cannot be read, or is not the loaded one, has
+ * none.  Errors: TW_ENOMEM.
  */
 int tw_sym_sleds(const struct tw_sym_object *object, struct tw_sym_sleds *out);
 void tw_sym_sleds_fini(struct tw_sym_sleds *sleds);
 
-/* The length of the NOP there, as compilers and assemblers write them, in at most `room` bytes; 0: it is none. */
+/* The length of the NOP there, as compilers and assemblers write them, in at most `room` bytes; 0: not a NOP. */
 unsigned tw_sym_nop_bytes(const uint8_t *at, size_t room);
 
 /* ---- names that are special ---- */
 
 /* No hook may see these. */
 bool tw_sym_is_never(const char *function);
-/* Calls may be seen, returns may not: returns twice, never, or looks at its return address. */
+/* Calls may be traced, returns may not: the function returns twice or never, or reads its return address. */
 bool tw_sym_is_never_returning(const char *function);
-/* Of these: those in which nothing lies that comes later. They return, or end a child of vfork() in its parent's thread. */
+/* Those of them whose calls contain no later events: they return, or end a child of vfork() in its parent's thread. */
 bool tw_sym_has_no_end(const char *function);
 /* Does the library copy pieces of stacks away and back (greenlets)?  Known by its file's name. */
 bool tw_sym_copies_stacks(const char *path);
-/* And does it go back to one copy as often as it likes (call/cc)? */
+/* And can it return to one copy several times (call/cc)? */
 bool tw_sym_repeats_stacks(const char *path);
-/* What a file name says about its role. */
+/* The role of an object by its file name. */
 enum tw_sym_role tw_sym_role_of(const char *path, const char *soname);
 
 /*
- * tw_sym_demangle - a C++ or Rust linkage name as people write it, where the program has a demangler.
+ * tw_sym_demangle - demangle a C++ or Rust linkage name, if the program has a demangler.
  *
  * Returns malloc'ed text, or NULL.  (libstdc++ and libc++abi have one; a program without either has
  * hardly any such names.)
@@ -189,17 +189,17 @@ enum tw_sym_role tw_sym_role_of(const char *path, const char *soname);
 char *tw_sym_demangle(const char *linkage_name);
 
 /*
- * tw_sym_type_name - the name of a C++ class as people write it: "std::runtime_error" of "St13runtime_error".
+ * tw_sym_type_name - the demangled name of a C++ class: "std::runtime_error" of "St13runtime_error".
  *
  * @mangled	as in a type_info.
- * @out		terminated; what is not understood, or finds no room, is the mangled name, cut to size.
+ * @out		terminated; the mangled name, cut to size, if it is not understood or does not fit.
  *
  * No memory, no locks.  Threads: any.
  */
 void tw_sym_type_name(const char *mangled, char *out, size_t bytes);
 
 /*
- * tw_sym_taken - of data slots, which are used otherwise than by `call *slot` and `jmp *slot`?
+ * tw_sym_taken - find data slots used other than by `call *slot` and `jmp *slot`.
  *
  * @wheres	slots of the object, ascending.
  * @taken	gives: one flag a slot.

@@ -6,10 +6,10 @@
  * Anything else that refers to the slot (mov, cmp, push) uses the function's address as a value:
  * after arming it would see a stub and no longer compare equal to the same function elsewhere.
  *
- * One pass: at every byte, taken as a 32-bit displacement, where would it lead?  Few of them lead
- * between the first and the last slot, and only those are looked at.  A displacement with an
- * immediate behind it (cmpq $0, slot(%rip)) does not count: it can only ask whether the function is there.
- * Bytes that are no instruction can only add a wrong "taken", which costs a trace point and not a program.
+ * One pass over all bytes, each taken as the start of a 32-bit displacement.  Few displacements point between the
+ * first and the last slot, and only those are examined.  A displacement followed by an immediate (cmpq $0,
+ * slot(%rip)) is ignored: it only tests whether the function exists.  Bytes that are not an instruction can only add
+ * a wrong "taken", which costs a trace point but does not break a program.
  */
 #include "symbols/symbols.h"
 
@@ -20,8 +20,8 @@
 
 struct search {
 	uintptr_t low;        /* the first slot */
-	uint32_t bytes;       /* to behind the last one */
-	const int32_t *index; /* by (address - low) / 8: which slot, or -1 */
+	uint32_t bytes;       /* length up to the end of the last one */
+	const int32_t *index; /* by (address - low) / 8: number of the slot, or -1 */
 	bool *taken;
 };
 
@@ -41,7 +41,7 @@ static void look(const struct search *search, const unsigned char *at, uint32_t 
 		search->taken[index] = true;
 }
 
-/* Modulo 2^32 is enough: an object is smaller than 2 GiB, as its displacements are. */
+/* Modulo 2^32 is enough: objects and displacements are smaller than 2 GiB. */
 static void scan_bytes(const struct search *search, const unsigned char *at, const unsigned char *end)
 {
 	uint32_t lead = (uint32_t)((uintptr_t)at + 4 - search->low);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * type_name.c - the name of a C++ class as people write it, from its type_info, without memory.
+ * type_name.c - demangles the name of a C++ class from its type_info, without allocation.
  *
- * Of the mangling (Itanium C++ ABI, section 5.1) what classes that are thrown are made of: nested names, templates of
- * types and numbers, pointers, built-in types.  Everything else stays as it is mangled.
+ * Supports the part of the mangling (Itanium C++ ABI, section 5.1) used by thrown classes: nested names, templates of
+ * types and numbers, pointers, built-in types.  All other names stay mangled.
  */
 #include "symbols/symbols.h"
 

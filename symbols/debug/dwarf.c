@@ -13,7 +13,7 @@
 
 #define DEPTH_MAX 16
 #define CHUNK_BYTES 16384
-/* How far a symbol without a size may reach, up to the next one: hand-written code. */
+/* Maximum extent of a symbol without a size (hand-written code), up to the next one. */
 #define UNSIZED_BYTES_MAX 4096
 
 /* ---- memory ---- */
@@ -121,7 +121,7 @@ static int read_symbols(struct tw_debug *debug, Elf *elf, size_t *room)
 	return error;
 }
 
-/* Of the same name at the same place one is enough. */
+/* Duplicates of name and value are removed. */
 static void sort_symbols(struct tw_debug *debug)
 {
 	size_t kept = 0;
@@ -135,7 +135,7 @@ static void sort_symbols(struct tw_debug *debug)
 	debug->symbol_count = kept;
 }
 
-/* The first that begins behind a value. */
+/* The first symbol that begins after a value. */
 static size_t symbol_behind(const struct tw_debug *debug, uint64_t value)
 {
 	size_t low = 0, high = debug->symbol_count;
@@ -171,7 +171,7 @@ static int add_entry(struct tw_debug *debug, Dwarf_Die *die, const struct unit *
 {
 	Dwarf_Addr value, end, base;
 
-	/* Of a function in pieces the first is the one that is entered, or else no symbol agrees. */
+	/* The first part of a split function is its entry, or else no symbol matches. */
 	if (dwarf_entrypc(die, &value) != 0 && dwarf_ranges(die, 0, &base, &value, &end) <= 0)
 		return 0;
 	if (!grow(&debug->entries, debug->entry_count, &debug->entry_room, sizeof *debug->entries))
@@ -265,7 +265,7 @@ static int read_units(struct tw_debug *debug)
 	return error;
 }
 
-/* Done when it is needed first: a large file takes a while. */
+/* Done at the first use, because a large file takes long. */
 static int index_all(struct tw_debug *debug)
 {
 	size_t room = 0;
@@ -364,7 +364,7 @@ static struct tw_dwarf_entry *entries_at(struct tw_debug *debug, uint64_t value,
 	return debug->entry_count ? debug->entries + low : NULL;
 }
 
-/* Which of several functions that share their code is meant; NULL: none for sure. */
+/* Selects one of several functions that share their code; NULL: ambiguous. */
 static struct tw_dwarf_entry *choose(struct tw_dwarf_entry *entries, size_t count, const char *name)
 {
 	const char *first = NULL;
@@ -437,7 +437,7 @@ static void find_line(struct tw_debug *debug, uint64_t value, struct tw_debug_lo
 		out->line = (uint32_t)number;
 }
 
-/* The name that people wrote, of a piece or version of a function too. */
+/* The source name, even of a part or version of a function. */
 static const char *whole_name(struct tw_debug *debug, const char *name)
 {
 	const char *suffix = tw_sym_clone_suffix(name);
@@ -470,7 +470,7 @@ static void find_symbol(struct tw_debug *debug, uint64_t value, struct tw_debug_
 	out->function_value = symbol->value;
 }
 
-/* Where there is no symbol: the function of DWARF that holds the value. */
+/* If there is no symbol: finds the function in DWARF that contains the value. */
 static void find_entry(struct tw_debug *debug, uint64_t value, struct tw_debug_location *out)
 {
 	size_t low = 0, high = debug->entry_count;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dwarf.h - what the files behind tracewheel/debug.h share.  The only ones that see elfutils.
+ * dwarf.h - declarations shared by the files behind tracewheel/debug.h, the only ones that use elfutils.
  *
- *	dwarf_file.c	which file has the debug information, and is it the right one
+ *	dwarf_file.c	finds the file with the debug information and verifies it
  *	dwarf.c		functions, symbols and lines by value
  *	dwarf_type.c	types, and how the System V ABI passes them
- *	dwarf_fields.c	what lies where in a small struct
+ *	dwarf_fields.c	the fields of a small struct
  *	dwarf_trivial.c	which classes are passed by value
  *	dwarf_function.c	a function's parameters and the registers that carry them
  *
- * Not part of what runs inside traced programs.  Threads: as tracewheel/debug.h.
+ * Not used inside traced programs.  Threads: as tracewheel/debug.h.
  */
 #ifndef TW_SYMBOLS_DWARF_H
 #define TW_SYMBOLS_DWARF_H
@@ -19,7 +19,7 @@
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 
-/* An ELF file that is open; fd -1: not. */
+/* An open ELF file; fd -1: not open. */
 struct tw_dwarf_file {
 	int fd;
 	Elf *elf;
@@ -31,7 +31,7 @@ struct tw_dwarf_symbol {
 	bool is_local;
 };
 
-/* A function as DWARF has it. */
+/* A function in DWARF. */
 struct tw_dwarf_entry {
 	uint64_t value;
 	Dwarf_Die die;
@@ -67,7 +67,7 @@ struct tw_debug {
 void *tw_dwarf_new(struct tw_debug *debug, size_t bytes);
 char *tw_dwarf_text(struct tw_debug *debug, const char *text);
 
-/* Opens what there is; sets problem where that is too little.  TW_ENOMEM. */
+/* Opens the available files; sets problem if there is no debug information.  TW_ENOMEM. */
 int tw_dwarf_find(struct tw_debug *debug, const uint8_t *build_id, size_t build_id_bytes);
 void tw_dwarf_file_close(struct tw_dwarf_file *file);
 
@@ -88,15 +88,15 @@ struct tw_dwarf_type {
 	enum tw_dwarf_class classes[2]; /* of its eightbytes; the second NOTHING where there is none */
 };
 
-/* The DIE of that type, without typedefs and qualifiers.  False: void, or nonsense. */
+/* The DIE of that type, without typedefs and qualifiers.  False: void, or malformed. */
 bool tw_dwarf_type_die(Dwarf_Die *die, Dwarf_Die *out);
 /* 0: not known. */
 uint64_t tw_dwarf_bytes(Dwarf_Die *die);
 
-/* Fills in the fields of a struct of at most 16 bytes, where they can be told; none otherwise.  False: no memory. */
+/* Fills in the fields of a struct of at most 16 bytes, if they are known; none otherwise.  False: no memory. */
 bool tw_dwarf_fields(struct tw_debug *debug, Dwarf_Die *die, struct tw_debug_type *out);
 
-/* What newer compilers say; not in every elfutils. */
+/* Constants of newer compilers that not every elfutils has. */
 enum {
 	TW_DWARF_CPP17 = 0x2a,
 	TW_DWARF_CPP20 = 0x2b,
@@ -105,7 +105,7 @@ enum {
 	TW_DWARF_C23 = 0x3e
 };
 
-/* Is it C++, of whatever year? */
+/* Is it any version of C++? */
 bool tw_dwarf_is_cpp(uint32_t language);
 
 /* How a C++ class is passed, the worst last. */
@@ -115,19 +115,19 @@ enum tw_dwarf_triviality {
 	TW_DWARF_NOT_TRIVIAL /* by address */
 };
 
-/* By what the class declares; for compilers that do not say it.  depth: 0, more for classes within classes. */
+/* Derived from the class's declarations, for compilers that do not record it.  depth: 0, more for nested classes. */
 enum tw_dwarf_triviality tw_dwarf_triviality_of(Dwarf_Die *class, int depth);
 
 /* The type that a DIE's DW_AT_type names; void where it has none.  NULL: no memory. */
 const struct tw_dwarf_type *tw_dwarf_type_of(struct tw_debug *debug, Dwarf_Die *die);
 
-/* What a parameter of a class that is passed by address looks like: "string &".  NULL: no memory. */
+/* The shown type of a parameter of a class that is passed by address: "string &".  NULL: no memory. */
 const struct tw_debug_type *tw_dwarf_reference_to(struct tw_debug *debug, const struct tw_dwarf_type *type);
 
-/* The first instruction at a function's entry that does anything; the value itself where the code cannot be read. */
+/* The first instruction at a function's entry that is not a NOP; the value itself if the code cannot be read. */
 uint64_t tw_dwarf_behind_nops(struct tw_debug *debug, uint64_t value);
 
-/* Reads the function of an entry.  TW_ENOENT: nothing certain; TW_ENOMEM. */
+/* Reads the function of an entry.  TW_ENOENT: nothing certain is known; TW_ENOMEM. */
 int tw_dwarf_function_read(struct tw_debug *debug, struct tw_dwarf_entry *entry,
 			   const struct tw_debug_function **out);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dwarf_code.c - the instructions of a file, as far as it takes to know a return address and a function's first one. */
+/* dwarf_code.c - decodes the instructions of a file, only to recognise return addresses and a function's first instruction. */
 #include "symbols/debug/dwarf.h"
 
 #include "base/export.h"
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define CALL_BYTES_MAX	7
-/* More NOPs at an entry are no sled. */
+/* A longer run of NOPs at an entry is not a sled. */
 #define ENTRY_BYTES_MAX 64
 
 /* The segment with the code of a value, its end included; false: there is none. */
@@ -26,7 +26,7 @@ static bool find_segment(struct tw_debug *debug, uint64_t value, GElf_Phdr *head
 	return false;
 }
 
-/* The bytes in front of a value, where they are code: how many. */
+/* Reads the code bytes before a value; returns their number. */
 static size_t read_before(struct tw_debug *debug, uint64_t value, uint8_t out[CALL_BYTES_MAX], bool *is_known)
 {
 	uint64_t bytes = CALL_BYTES_MAX;

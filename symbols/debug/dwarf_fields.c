@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dwarf_fields.c - what lies where in a struct that registers carry, as a list of numbers.
+ * dwarf_fields.c - the fields of a struct passed in registers, as a list of numbers.
  *
- * Structs and arrays in it are taken apart too.  All of it or nothing: a union, which holds one thing or another, or what is
- * not understood, leaves the struct without fields, and it is shown as the words that it is.
+ * Nested structs and arrays are split too.  A struct with a union, or with anything not understood, gets no fields, and is
+ * shown as plain words.
  */
 #include "symbols/debug/dwarf.h"
 
@@ -22,7 +22,7 @@ struct walk {
 	bool has_memory;
 };
 
-/* Where something lies: its name so far, and the bit it begins with. */
+/* The location of a member: its name so far, and its first bit. */
 struct spot {
 	const char *name;
 	uint64_t bit;

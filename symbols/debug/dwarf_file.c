@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dwarf_file.c - which file has the debug information of a program or library, and is it the right one.
+ * dwarf_file.c - finds the file with the debug information of a program or library, and verifies it.
  *
- *	1 the file itself	2 /usr/lib/debug/.build-id/xx/yyyy.debug	3 what .gnu_debuglink names
+ *	1 the file itself	2 /usr/lib/debug/.build-id/xx/yyyy.debug	3 the file named by .gnu_debuglink
  *
- * A debug file that does not belong to the program would give wrong names to right values: it is left alone.
+ * A debug file that does not belong to the program would give wrong names, so it is not used.
  */
 #include "symbols/debug/dwarf.h"
 
@@ -24,7 +24,7 @@ struct search {
 	const uint8_t *build_id; /* what it must be; NULL: not known */
 	size_t build_id_bytes;
 	uint32_t checksum; /* of .gnu_debuglink */
-	char wrong[PATH_MAX]; /* the first one that belongs to something else; "" */
+	char wrong[PATH_MAX]; /* the first file that belongs to another program; "" */
 	char folder[PATH_MAX]; /* of the file, with a slash */
 };
 
@@ -87,7 +87,7 @@ static Dwarf *open_dwarf(Elf *elf)
 	return NULL;
 }
 
-/* Takes a debug file if it is there, belongs to the program and has something to say. */
+/* Uses a debug file if it exists, belongs to the program and has debug information. */
 static bool try(struct search *s, const char *path)
 {
 	struct tw_dwarf_file file;
@@ -158,7 +158,7 @@ static void find_folder(struct search *s)
 	free(real);
 }
 
-/* The sentence, when all was in vain. */
+/* Sets the sentence when no file was found. */
 static int say_why(struct search *s, bool was_there, bool is_other)
 {
 	const char *path = s->debug->path;

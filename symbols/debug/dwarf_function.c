@@ -2,9 +2,8 @@
 /*
  * dwarf_function.c - a function's parameters, and the registers that carry them at its entry.
  *
- * The registers follow from the types.  Where the compiler says itself in which register a parameter arrives, it
- * must be the same one: optimisers change the parameters of functions that nobody else can call, and then
- * nothing is said of any of them.
+ * The registers follow from the types.  If the compiler records the register of a parameter, it must be the same one:
+ * optimisers change the parameters of functions that other files cannot call, and then no parameter is reported.
  */
 #include "symbols/debug/dwarf.h"
 
@@ -107,8 +106,8 @@ static bool is_returned_in_memory(const struct tw_dwarf_type *type)
 enum { CONSTANT = -3, NO_PLACE = -2, ELSEWHERE = -1 };
 
 /*
- * Is it, or a piece of it, a value that the compiler knows itself?  It found the same one in all calls of a function
- * that nobody else can call, which do not pass it any more.
+ * Is it, or a part of it, a constant? The compiler found the same value in all calls of a function that other files
+ * cannot call, and these calls do not pass it any more.
  */
 static bool has_constant(const Dwarf_Op *ops, size_t count)
 {
@@ -158,7 +157,7 @@ static bool is_same_register(int number, int8_t ours)
 	return ours >= 0 && ours < INTEGERS_MAX && number == dwarf_numbers[ours];
 }
 
-/* No caller brings anything elsewhere: gcc says so where it tells one place for all of a function's code. */
+/* Callers pass no values elsewhere: gcc records such a register if it has one location for all of a function's code. */
 static bool can_bring(int number)
 {
 	for (int i = 0; i < INTEGERS_MAX; i++)
@@ -178,8 +177,8 @@ static bool check(struct tw_debug *debug, struct tw_dwarf_entry *entry, Dwarf_Di
 	if (can_bring(number) && value->registers[0] >= 0 && !is_same_register(number, value->registers[0]))
 		return false;
 	/*
-	 * clang says by silence that a parameter is not used.  Calls from the same file bring none then, also of a
-	 * function that other files can call; gcc changes only what nobody else can call.
+	 * clang omits the location of an unused parameter.  Then calls from the same file do not pass it, even to a
+	 * function that other files can call; gcc changes only functions that other files cannot call.
 	 */
 	if (number == CONSTANT || (number == NO_PLACE && entry->is_clang))
 		value->registers[0] = value->registers[1] = TW_DEBUG_NOWHERE;
@@ -233,8 +232,8 @@ static void read_list(Dwarf_Die *function, struct list *list, bool is_origin)
 }
 
 /*
- * The parameters of the code itself, unless the compiler has left some of them out there: then those of the
- * function as it was written.  (Constructors of virtual bases have more in the code.)
+ * The parameters of the code itself, or those of the function as written, if the compiler has omitted some in the
+ * code.  (Constructors of virtual bases have more in the code.)
  */
 static void find_list(Dwarf_Die *function, struct list *list)
 {
@@ -318,7 +317,7 @@ int tw_dwarf_function_read(struct tw_debug *debug, struct tw_dwarf_entry *entry,
 	const char *name = tw_dwarf_name(&entry->die);
 	struct list list;
 
-	/* An assembler knows no parameters, and says so by leaving them out. */
+	/* Assembly code has no parameter information. */
 	if (!name || entry->language == DW_LANG_Mips_Assembler)
 		return TW_ENOENT;
 	find_list(&entry->die, &list);

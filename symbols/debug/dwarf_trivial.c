@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dwarf_trivial.c - is a C++ class passed by value or by address, where the compiler does not say it (gcc).
+ * dwarf_trivial.c - is a C++ class passed by value or by address, if the compiler does not record it (gcc).
  *
- * By address when copying or destroying it takes code of its own (Itanium C++ ABI, 3.1.2: non-trivial for the
+ * By address when copying or destroying it needs code (Itanium C++ ABI, 3.1.2: non-trivial for the
  * purposes of calls): its destructor, or a copy or move constructor, is not trivial, or all of the latter are deleted.
- * gcc's debug information has every member function that was declared, and of each whether it is defaulted or
- * deleted; what is not declared follows from the members and bases.
+ * gcc's debug information has every declared member function, and whether it is defaulted or deleted; undeclared ones
+ * follow from the members and bases.
  */
 #include "symbols/debug/dwarf.h"
 
@@ -59,7 +59,7 @@ static bool class_within(Dwarf_Die *die, Dwarf_Die *out)
 	       dwarf_tag(out) == DW_TAG_union_type;
 }
 
-/* What has been seen of a class. */
+/* Properties found of a class. */
 struct seen {
 	Dwarf_Die *class;
 	const char *name; /* without template arguments */
@@ -106,7 +106,7 @@ static void see_function(struct seen *s, Dwarf_Die *function)
 
 	if (number_of(function, DW_AT_virtuality))
 		s->triviality = worse(s->triviality, TW_DWARF_NOT_TRIVIAL);
-	/* What the compiler has declared itself follows from the members. */
+	/* Functions that the compiler has declared follow from the members. */
 	if (!name || flag_of(function, DW_AT_artificial))
 		return;
 	if (name[0] == '~') {

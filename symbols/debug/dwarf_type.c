@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dwarf_type.c - types, for people, and as the System V ABI (x86-64, 3.2.3) passes them.
+ * dwarf_type.c - names of types, and how the System V ABI (x86-64, 3.2.3) passes them.
  *
  * A value of up to 16 bytes is one or two *eightbytes*; each is INTEGER when anything in it is, else SSE.  A long double
  * (X87) is passed in memory, and returned in a register of its own.
- * Larger ones, and those with members that are not aligned, lie in memory.  C++ classes with a copy constructor
- * or destructor of their own are passed by address; clang says which by DW_AT_calling_convention, and where
- * nobody does (gcc), dwarf_trivial.c finds out.
+ * Larger values, and those with unaligned members, are passed in memory.  C++ classes with a copy constructor
+ * or destructor of their own are passed by address; clang records that in DW_AT_calling_convention; without it (gcc),
+ * dwarf_trivial.c decides.
  */
 #include "symbols/debug/dwarf.h"
 
@@ -31,7 +31,7 @@ static bool is_cpp(Dwarf_Die *die)
 	return dwarf_diecu(die, &unit, NULL, NULL) && tw_dwarf_is_cpp((uint32_t)dwarf_srclang(&unit));
 }
 
-/* Without typedefs and qualifiers.  False: void, or nonsense. */
+/* Removes typedefs and qualifiers.  False: void, or malformed. */
 static bool peel(Dwarf_Die *die, Dwarf_Die *out)
 {
 	*out = *die;
@@ -86,7 +86,7 @@ static enum tw_dwarf_class merge(enum tw_dwarf_class a, enum tw_dwarf_class b)
 
 static void put_class(enum tw_dwarf_class classes[2], uint64_t offset, uint64_t bytes, enum tw_dwarf_class class)
 {
-	/* What is not aligned to its size goes to memory as a whole. */
+	/* A value that is not aligned to its size is passed in memory as a whole. */
 	if (!bytes || bytes > 16 || (bytes & (bytes - 1)) || offset % bytes || offset + bytes > 16)
 		class = offset + bytes > 16 || !bytes ? TW_DWARF_UNCERTAIN : TW_DWARF_MEMORY;
 	for (uint64_t at = offset / 8; at < 2 && at * 8 < offset + (bytes ? bytes : 1); at++)
@@ -242,7 +242,7 @@ static void classify(Dwarf_Die *die, uint64_t offset, enum tw_dwarf_class classe
 	}
 }
 
-/* ---- what people see ---- */
+/* ---- names for display ---- */
 
 static enum tw_debug_kind base_kind(Dwarf_Die *die, uint64_t bytes)
 {
@@ -400,7 +400,7 @@ static struct tw_dwarf_type *make_type(struct tw_debug *debug, Dwarf_Die *die)
 		return NULL;
 	type->key = die->addr;
 	classify(die, 0, type->classes, 0);
-	/* Memory and doubt are about the whole value. */
+	/* Memory and uncertainty apply to the whole value. */
 	if (type->classes[1] == TW_DWARF_MEMORY || type->classes[1] == TW_DWARF_UNCERTAIN)
 		type->classes[0] = type->classes[1];
 	if (type->classes[0] >= TW_DWARF_MEMORY)
@@ -408,7 +408,7 @@ static struct tw_dwarf_type *make_type(struct tw_debug *debug, Dwarf_Die *die)
 	return type;
 }
 
-/* What has no name of its own goes by that of its typedef. */
+/* An unnamed type has the name of its typedef. */
 static const char *typedef_name(Dwarf_Die *die)
 {
 	Dwarf_Attribute type;
@@ -423,7 +423,7 @@ static const char *typedef_name(Dwarf_Die *die)
 	return NULL;
 }
 
-/* `auto`: what it became stands beside it, unless that is void. */
+/* `auto`: the deduced type is recorded beside it, unless it is void. */
 static bool is_deduced(Dwarf_Die *die)
 {
 	const char *name = dwarf_tag(die) == DW_TAG_unspecified_type ? dwarf_diename(die) : NULL;
