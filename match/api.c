@@ -67,7 +67,7 @@ TW_API int tw_match_compile_when(const char *text, size_t bytes, const struct tw
 	result = tw_match_parse_when(&arena, text, bytes, &spec, error);
 	if (!result)
 		result = tw_match_code_build(spec, options, &code, error);
-	/* Second: what is no guard at all has been said. */
+	/* Checked second, after invalid guards have been reported. */
 	if (!result && options && options->sense != TW_MATCH_SENSE_ANY) {
 		result = tw_match_refuse_never(guard_of(spec), options->sense == TW_MATCH_SENSE_WORDS, error);
 		if (result)
@@ -97,14 +97,14 @@ TW_API enum tw_match_speed tw_match_speed(const struct tw_match_program *program
 	return program->quick.op == TW_MATCH_QUICK_RANGE ? TW_MATCH_FUSED : TW_MATCH_ALWAYS;
 }
 
-/* ---- a run that changes nothing ---- */
+/* ---- a run without effects ---- */
 
 static struct tw_term test_self(struct tw_match_run *run)
 {
 	return tw_term_pid(tw_match_arena(run), 1, 0);
 }
 
-/* What get_token/1 answers where there is no token; badarg for what is no component. */
+/* The result of get_token/1 without a token; badarg for an invalid component. */
 static struct tw_term test_set_seq_token(struct tw_match_run *run, struct tw_term component, struct tw_term value)
 {
 	static const uint32_t flags[] = {TW_ATOM_SEND,	    TW_ATOM_RECEIVE,		 TW_ATOM_PRINT,

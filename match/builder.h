@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * builder.h - what the parts of the compiler share: the code being built, the clause at hand, the place
- * in the specification.
+ * builder.h - state shared by the parts of the compiler: the code being built, the current clause, the position in
+ * the specification.
  *
  * compile.c walks the clauses, pattern.c compiles heads, expression.c guards and bodies, fuse.c finds
  * the guards that are comparisons of one argument.  A function that answers an int answers 0 or an
@@ -16,7 +16,7 @@
 /* Steps of a path may go a little deeper than expressions: clause, part, element. */
 #define TW_MATCH_PATH_MAX (TW_MATCH_DEPTH_MAX + 4)
 
-/* Where a variable's value lies. */
+/* The location of a variable's value. */
 enum tw_variable_home {
 	TW_HOME_ARGUMENT, /* it is the whole of an argument */
 	TW_HOME_REGISTER, /* it was bound inside of one */
@@ -29,11 +29,11 @@ struct tw_match_variable {
 	uint8_t home;
 };
 
-/* What a clause demands of the number of arguments; clauses with the same demand share its test. */
+/* The number of arguments that a clause requires; clauses with the same requirement share its test. */
 struct tw_match_arity {
 	uint16_t count;
 	bool is_prefix;
-	bool is_free; /* nothing is demanded */
+	bool is_free; /* no requirement */
 };
 
 struct tw_match_builder {
@@ -46,7 +46,7 @@ struct tw_match_builder {
 	size_t text_bytes;
 	uint32_t path[TW_MATCH_PATH_MAX];
 	uint32_t depth;
-	/* The clause at hand. */
+	/* The current clause. */
 	struct tw_match_variable *variables;
 	uint32_t variable_count, variable_room;
 	uint32_t register_count;
@@ -65,7 +65,7 @@ struct tw_match_builder {
 /* Makes room for one more element of an array; TW_ENOMEM. */
 int tw_match_grow(void **array, uint32_t count, uint32_t *room, size_t element_bytes);
 
-/* Reports why the specification is refused, at the present place; answers @error. */
+/* Reports why the specification is refused, at the present position; returns @error. */
 int tw_match_refuse(struct tw_match_builder *b, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -102,7 +102,7 @@ int tw_match_bind(struct tw_match_builder *b, uint32_t number, enum tw_variable_
 
 /* ---- pattern.c ---- */
 
-/* Finds what the head demands, and which variables are whole arguments; emits nothing. */
+/* Finds the number of arguments that the head requires, and the variables that are whole arguments; emits nothing. */
 int tw_match_head_survey(struct tw_match_builder *b, struct tw_term head);
 
 /* The tests of arguments that the small loop can do. */

@@ -3,7 +3,7 @@
  * expression.c - guards and bodies: code that leaves a value on the stack.
  *
  * Arguments of functions and elements of tuples are evaluated from the last to the first, lists from
- * the first on, as in OTP; only body functions with effects let anybody see that.
+ * the first on, as in OTP; only body functions with effects make that visible.
  */
 #include "match/builder.h"
 
@@ -210,7 +210,7 @@ static int bindings(struct tw_match_builder *b)
 
 /* ---- lists, maps and tuples ---- */
 
-/* Does evaluating it do anything that shows in which order things are done? */
+/* Does its evaluation have effects that make the order visible? */
 static bool has_effect(struct tw_term t, uint32_t depth)
 {
 	static const uint32_t actions[] = {TW_ATOM_MESSAGE, TW_ATOM_SILENT};
@@ -339,7 +339,7 @@ static int apply(struct tw_match_builder *b, struct tw_term call, enum tw_match_
 	return error ? error : tw_match_push(b, 1);
 }
 
-/* {'and',A,B,C} is {'and',A,{'and',B,C}}: what is not a boolean makes each of them raise. */
+/* {'and',A,B,C} is {'and',A,{'and',B,C}}: each of them raises if an operand is not a boolean. */
 static int strict_boolean(struct tw_match_builder *b, struct tw_term call, enum tw_match_op op)
 {
 	uint32_t i = (uint32_t)tw_block_size(call) - 1;

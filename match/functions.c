@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * functions.c - the functions of guards and bodies that compute: each answers none to raise, as the
- * BIF of that name would.
+ * functions.c - the functions of guards and bodies that compute: each returns none to raise, as the BIF of that name
+ * would.
  */
 #include "match/machine.h"
 

@@ -4,8 +4,8 @@
  *
  * Comparisons of a whole argument, or of its lower bits with or without a sign, with integers become one range test,
  * {'==',{'band','$N',Mask},Value} a test of bits, {is_T,'$N'} of a whole argument a type test,
- * {'==',{string_at,'$N'},Binary} a question to the host; they run in the small loop, without a
- * stack.  Tests of ranges and bits decide small integers only, and strings are of words:
+ * {'==',{string_at,'$N'},Binary} a call of the host; they run in the small loop, without a stack.  Tests of ranges
+ * and bits decide small integers only, and strings are of words:
  *
  *	range arg, range, fail -> over	smalls go on at over or fail
  *	...				what the guards say in general: big integers, floats, any term

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host.c - the functions that ask the world above, and the settings that all sessions share.
+ * host.c - the functions that call the host, and the settings that all sessions share.
  */
 #include "match/machine.h"
 
@@ -34,8 +34,8 @@ TW_API uint32_t tw_trace_control_word_set(uint32_t word)
 {
 	/*
 	 * PAIR match.tcw: acq_rel; acquire in tw_trace_control_word_get() and in the next set.
-	 * Whoever sees a word also sees what its setter did before, and of two setters each gets a
-	 * different old word.  Without it a specification could act on a word whose reason is not there yet.
+	 * A thread that sees a word also sees its setter's earlier writes, and of two setters each gets a different
+	 * old word.  Without it a specification could act on a word before the writes that explain it.
 	 */
 	return tw_exchange_acq_rel(&control_word, word);
 }
@@ -115,7 +115,7 @@ FUNCTION(CURRENT_STACKTRACE, 1)
 	return stacktrace(m, tw_small_value(top[0]));
 }
 
-/* What the dumper writes, or else the pid; as much of it as there is room for. */
+/* The dumper's text, or else the pid; cut to the space available. */
 static size_t dump(struct tw_match_machine *m, struct tw_term self, char *buffer, size_t bytes)
 {
 	/* PAIR match.dumper: acquire; release in tw_process_dump_set(). */
@@ -253,7 +253,7 @@ FUNCTION(DISPLAY, 1)
 	return tw_atom(TW_ATOM_TRUE);
 }
 
-/* ---- what machine words stand for ---- */
+/* ---- values of machine words ---- */
 
 /* The string, or the address itself where there is none: a number equals no string, and 0 is NULL. */
 FUNCTION(STRING_AT, 1)
@@ -276,7 +276,7 @@ static bool vector(struct tw_match_machine *m, struct tw_term number, uint64_t *
 	       m->run->host->vector(m->run, index, bits);
 }
 
-/* What is no number raises, as its arithmetic would. */
+/* A value that is not a finite number raises, as in arithmetic. */
 static struct tw_term finite_float(struct tw_match_machine *m, double value)
 {
 	return isfinite(value) ? tw_term_float(&m->run->arena, value) : RAISE;

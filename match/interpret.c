@@ -41,7 +41,7 @@ static struct tw_term all_arguments(const struct tw_match_machine *m)
 	return list;
 }
 
-/* =:= for patterns: what is too deep to compare does not match. */
+/* =:= for patterns: terms too deep to compare do not match. */
 static inline bool is_equal(const struct tw_match_machine *m, struct tw_term a, struct tw_term b)
 {
 	int order;
@@ -146,7 +146,7 @@ static void silence(struct tw_match_machine *m, struct tw_term value)
 
 #define INLINE inline __attribute__((always_inline))
 
-/* What is in registers while a program runs: nothing that is not inlined gets the address of it. */
+/* State kept in registers while a program runs: its address is passed to inlined functions only. */
 struct registers {
 	struct tw_match_machine *m;
 	const struct tw_match_insn *insn;
@@ -155,7 +155,7 @@ struct registers {
 	struct tw_term *sp; /* the first free place */
 };
 
-/* How it goes on: at the next instruction, at d, at c, with 'EXIT' (or at c, in guards), or not. */
+/* The next step: the next instruction, d, c, 'EXIT' (or c, in guards), or stop. */
 enum step { NEXT, JUMP, FAIL, EXIT, STOP };
 
 /* Puts a value in place of so many; EXIT where there is none. */
@@ -208,7 +208,7 @@ static INLINE enum step op_MASK_NOT(struct registers *r)
 	return (word & range_of(r)->low) == range_of(r)->span ? FAIL : JUMP;
 }
 
-/* Only behind what the small loops could not do: rare enough for the general code at the next. */
+/* Reached only after the small loops have stopped: rare, so the general code at the next instruction decides. */
 static INLINE enum step op_STRING(struct registers *r)
 {
 	return NEXT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * machine.h - one run of a program: what the interpreter and the functions that it calls share.
+ * machine.h - one run of a program: state shared by the interpreter and the functions that it calls.
  */
 #ifndef TW_MATCH_MACHINE_H
 #define TW_MATCH_MACHINE_H
@@ -18,7 +18,7 @@ struct tw_match_machine {
 	struct tw_match_run *run;
 };
 
-/* Goes on at @insn, where the small loop can no more.  The stack is empty there. */
+/* Continues at @insn, where the small loop stops.  The stack is empty there. */
 enum tw_match_verdict tw_match_go_on(struct tw_match_machine *m, const struct tw_match_insn *insn);
 
 /* Leaves the result of a clause that matched. */
@@ -58,7 +58,7 @@ extern const struct tw_match_function_entry {
 	uint8_t arity;
 } tw_match_functions[TW_FN_COUNT];
 
-/* Those that ask the host, in host.c; the others are in functions.c. */
+/* Functions that call the host are in host.c, the others in functions.c. */
 #define TW_MATCH_FUNCTION_DECLARE(atom, arity, where)                                                        \
 	struct tw_term tw_match_fn_##atom##_##arity(struct tw_match_machine *m, const struct tw_term *top);
 TW_MATCH_FUNCTIONS(TW_MATCH_FUNCTION_DECLARE)

@@ -6,11 +6,11 @@
  *	tw_match_program -> tw_match_run(), tw_match_run_raw(), tw_match_quick_test()
  *
  * Only verified programs can be run: the types say so.  A run neither allocates, nor locks, nor calls
- * the system; what it builds lies in the caller's scratch memory.  It knows nothing of sessions,
- * tokens and tracees: those stand behind the table of host functions.
+ * the system; the terms that it builds are in the caller's scratch memory.  Sessions, tokens and tracees are accessed
+ * only through the table of host functions.
  *
- * Threads  Building and verifying: any, control path.  Running: any thread, signal handlers too, with
- *	    a scratch memory of its own for each run that may be under way.
+ * Threads  Building and verifying: any, control path.  Running: any thread, signal handlers too, with separate
+ *	    scratch memory for each concurrent run.
  * Units    Arguments are counted from 0; raw arguments are machine words, taken as int64_t.
  * Limits   TW_MATCH_*_MAX in base/limits.h.
  */
@@ -44,7 +44,7 @@ struct tw_match_range {
 	uint32_t shift; /* 0 .. 63 */
 };
 
-/* What the compiler makes and the verifier judges.  Anything may stand in it: it cannot be run. */
+/* Output of the compiler and input of the verifier.  Its contents are not trusted, and it cannot be run. */
 struct tw_match_code {
 	enum tw_match_target target;
 	uint32_t insn_count;
@@ -88,9 +88,9 @@ enum tw_match_quick_op {
 };
 
 /*
- * A whole program as one comparison of one raw argument, for the hit path to do in place.  It stands for
- * the program where an event has `arity' raw arguments, or at least so many where is_prefix; with
- * any other number the program rejects.  The result of an accepted event is always `accepted' of
+ * A whole program as one comparison of one raw argument, for the hit path to do in place.  It is equivalent to the
+ * program if an event has `arity' raw arguments, or at least that many with is_prefix; with any other number the
+ * program rejects.  The result of an accepted event is always `accepted' of
  * the program.
  */
 struct tw_match_quick {
@@ -103,7 +103,7 @@ struct tw_match_quick {
 	uint64_t span;
 };
 
-/* How an event came out.  Everything but TW_MATCH_NO means that the clause's actions are to be done. */
+/* The verdict on an event.  All but TW_MATCH_NO mean that the clause's actions are to be performed. */
 enum tw_match_verdict {
 	TW_MATCH_NO = 0,   /* no clause matched: no event, no actions */
 	TW_MATCH_YES,	   /* event as it is */
@@ -162,9 +162,9 @@ int tw_match_verify(struct tw_match_code *code, struct tw_match_program **out, c
 struct tw_match_run;
 
 /*
- * What a run asks of the world above.  Any function may be NULL: then it is as if the run had no
- * process.  Each is called inside of the hit, so none may allocate, lock or wait.  Terms that they
- * answer are built in tw_match_arena(run); none raises, which the specification sees as 'EXIT'.
+ * Functions that a run calls in its environment.  Any may be NULL: then the run behaves as without a process.  They
+ * are called inside the hit, so none may allocate, lock or wait.  Terms that they return are built in
+ * tw_match_arena(run); the result none raises, which the specification sees as 'EXIT'.
  */
 struct tw_match_host {
 	/* {self}: the executing process; for receive the receiving one.  NULL: raises. */
@@ -191,7 +191,7 @@ struct tw_match_host {
 	 * process.  Answers 1 for a change, 0 for none, below 0 to raise.  NULL: raises.
 	 */
 	int (*trace)(struct tw_match_run *run, struct tw_term tracee, struct tw_term off, struct tw_term on);
-	/* A {silent,B} that came before one of these: done first, and not in the result.  NULL: it is in the result. */
+	/* A {silent,B} that precedes one of these: performed first, and not in the result.  NULL: it is in the result. */
 	void (*silence)(struct tw_match_run *run, bool is_silent);
 	/* {set_tcw,Word}: the word before.  NULL: tw_trace_control_word_set(). */
 	uint32_t (*set_tcw)(struct tw_match_run *run, uint32_t word);
@@ -209,8 +209,8 @@ struct tw_match_host {
 };
 
 /*
- * What a run gets, and where it leaves its result.  Set the first four fields, once for many runs;
- * reading them costs nothing where a program does not need them.
+ * Input and result of a run.  Set the first four fields once for many runs; they cost nothing if a program does not
+ * need them.
  */
 struct tw_match_run {
 	/* Written by the caller. */
@@ -219,8 +219,8 @@ struct tw_match_run {
 	void *scratch;			  /* on a boundary of 16 */
 	uint32_t scratch_bytes;		  /* at least TW_MATCH_SCRATCH_BYTES_MIN */
 	/*
-	 * Calls a function so that vector and floating-point registers come out as they were: for runs inside
-	 * of somebody else's call.  Used once the small loops of run.c can do no more; NULL: not needed.
+	 * Calls a function and keeps vector and floating-point registers: for runs inside a call of the program.
+	 * Used when the small loops of run.c cannot decide; NULL: not needed.
 	 */
 	void (*keep_vectors)(void (*function)(void *), void *arg);
 	/* Comparisons of terms that agree for more than 64 levels may allocate, and then do not raise. */
@@ -230,7 +230,7 @@ struct tw_match_run {
 	struct tw_arena arena;
 };
 
-/* Where host functions build what they answer. */
+/* The arena in which host functions build their results. */
 static inline struct tw_arena *tw_match_arena(struct tw_match_run *run)
 {
 	return &run->arena;
@@ -252,8 +252,8 @@ enum tw_match_verdict tw_match_run(const struct tw_match_program *program, const
 /*
  * The same over machine words, which are integers from -2^63 to 2^63 - 1.
  *
- * Vector and floating-point registers are left alone as long as comparisons and bits of arguments decide;
- * beyond that run->keep_vectors is used, if it is set.
+ * Vector and floating-point registers are not changed if comparisons and bits of arguments decide; otherwise
+ * run->keep_vectors is used, if it is set.
  */
 enum tw_match_verdict tw_match_run_raw(const struct tw_match_program *program, const uint64_t *args,
 				       unsigned int count, struct tw_match_run *run);

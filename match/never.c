@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * never.c - guards whose answer the types decide alone: $1 == 'hello' of an integer.
+ * never.c - guards whose result depends on types alone: $1 == 'hello' for an integer.
  *
  * Erlang compares anything with anything, and a guard that raises is false: such a guard is legal, and never true.  Each
- * expression gets the set of types that its value may have; an operand that can have none of the types that are
- * wanted there is refused, with what to write instead.
+ * expression gets the set of types that its value may have; an operand that can have none of the required types is
+ * refused, with a suggestion.
  */
 #include "match/builder.h"
 #include "match/parse.h"
@@ -214,7 +214,7 @@ static unsigned type_of(struct check *check, struct tw_term t)
 		return tw_is_tuple(t) ? TUPLE : OTHER;
 	if (tw_block_size(t) == 1 && tw_is_tuple(tw_elements(t)[0]))
 		return TUPLE;
-	/* {const, Term} is any value; what is no call is refused when it is compiled. */
+	/* {const, Term} is any value; a tuple that is not a call is refused when it is compiled. */
 	if (tw_term_is_same(tw_elements(t)[0], tw_atom(TW_ATOM_CONST)) || !tw_is_atom(tw_elements(t)[0]))
 		return ANY;
 	return call(check, tw_elements(t), tw_block_size(t));

@@ -4,7 +4,7 @@
  *
  * A program works on a stack of terms, on variables (bound inside of arguments) and on the arguments.
  * All jumps go forward.  `fail' is the place to go on at when the clause does not match; there the
- * stack is empty.  In bodies fail is 0, and what would fail yields the atom 'EXIT' as its value.
+ * stack is empty.  In bodies fail is 0, and a failing instruction yields the atom 'EXIT' as its value.
  *
  *	fail is c and the target of a plain jump is d, both indices of instructions
  *	a, b and what they index: as said at each
@@ -111,7 +111,7 @@ enum tw_match_comparison {
 	TW_MATCH_COMPARISON_COUNT,
 };
 
-/* Where a function may stand. */
+/* Where a function may be used. */
 enum {
 	TW_MATCH_IN_BODY_ONLY = 1,   /* refused by guards */
 	TW_MATCH_NOT_IN_TABLE = 2,   /* has a meaning in tracing only */

@@ -199,7 +199,7 @@ static bool next_argument(struct arguments *a, struct tw_term *pattern)
 	return true;
 }
 
-/* A table's object is the only argument; so are heads that match whatever comes. */
+/* A table's object is the only argument; so are heads that match any arguments. */
 static bool is_whole(const struct tw_match_builder *b, struct tw_term head)
 {
 	return b->target == TW_MATCH_TABLE || is_any(head) || tw_match_variable_number(head) >= 0;

@@ -36,15 +36,15 @@ static inline bool raw_is(uint64_t word, struct tw_term constant)
 }
 
 /*
- * Strings are asked for by a call, and whoever calls must keep more registers: a loop of its own, that goes on where the
- * first one met a string.
+ * Strings need a call of the host, and a function with calls must save more registers: so a separate loop continues
+ * where the first one met a string.
  */
 static __attribute__((noinline)) enum tw_match_verdict run_strings(const struct tw_match_program *program,
 								   const uint64_t *args, unsigned int count,
 								   struct tw_match_run *run,
 								   const struct tw_match_insn *first);
 
-/* Without somebody to ask the interpreter compares, at the next instruction. */
+/* Without a host the interpreter compares, at the next instruction. */
 #define ASK_STRING(x)                                                                                        \
 	({                                                                                                   \
 		const struct tw_term text = program->constants[insn->b];                                     \
@@ -91,7 +91,7 @@ static __attribute__((noinline)) enum tw_match_verdict run_strings(const struct 
 	enum tw_match_verdict tw_match_run(const struct tw_match_program *program, const struct tw_term *args, \
 					   unsigned int count, struct tw_match_run *run)
 #define FRONT_FIRST insns
-/* A term is no address of a string: what string_at makes of it is decided in general. */
+/* A term is no address of a string: the general code evaluates string_at. */
 #define FRONT_STRING(x)                                                                                      \
 	({                                                                                                   \
 		insn++;                                                                                      \

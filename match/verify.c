@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify.c - the judge between the compiler and the hit path.
+ * verify.c - verifies the compiler's code before the hit path may run it.
  *
- * One pass from the first instruction to the last, possible because all jumps go forward: when an
- * instruction is looked at, all ways to it are known.  What is known at a place is the depth of the
- * stack, how many variables are bound (in the order of their numbers) and how many arguments there
- * are at least.  Where ways meet, the stack must be equally deep; of the rest the smaller counts.
+ * One pass from the first instruction to the last, possible because all jumps go forward: when an instruction is
+ * checked, all paths to it are known.  The state at an instruction is the depth of the stack, the number of bound
+ * variables (in the order of their numbers) and the minimum number of arguments.  Where paths meet, the stack depths
+ * must be equal; of the other values the smaller is used.
  *
  * The verifier knows nothing of clauses, guards and bodies, and does not trust the compiler.
  */
@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-/* What is known where ways to an instruction meet. */
+/* The state where paths to an instruction meet. */
 struct place {
 	bool is_reached;
 	uint16_t stack;
@@ -167,7 +167,7 @@ static bool count_insn(struct verifier *v, const struct tw_match_insn *insn, str
 	}
 }
 
-/* What is special about an instruction's constants and variables. */
+/* Checks an instruction's constants and variables. */
 static bool check_details(struct verifier *v, const struct tw_match_insn *insn, struct place *state)
 {
 	const struct tw_match_code *code = v->code;
@@ -264,14 +264,14 @@ static bool check_code(struct verifier *v)
 		return refuse(v, "no such target");
 	v->places[0] = (struct place){.is_reached = true, .arguments = code->target == TW_MATCH_TABLE};
 	for (v->at = 0; v->at < code->insn_count; v->at++) {
-		/* What nobody reaches does not matter, and cannot be judged. */
+		/* Unreachable code is harmless, and cannot be checked. */
 		if (v->places[v->at].is_reached && !check_insn(v))
 			return false;
 	}
 	return true;
 }
 
-/* ---- what the hit path can do in place ---- */
+/* ---- programs that the hit path evaluates inline ---- */
 
 static struct tw_match_result accepted_result(const struct tw_match_code *code, const struct tw_match_insn *insn)
 {

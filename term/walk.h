@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * walk.h - the explicit stack of those who walk terms: C's own would overflow in deep ones.
+ * walk.h - the explicit stack of functions that walk terms: C's own would overflow in deep ones.
  *
  * A frame holds what is left of one block.  The first TW_TERM_DEPTH_FIXED frames are in the struct,
  * more come from malloc where that is allowed.
