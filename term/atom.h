@@ -2,9 +2,9 @@
 /*
  * atom.h - the table of atoms.
  *
- * Threads  Looking up by name or by index: any thread and signal handlers, without a lock.  Adding a
- *	    name: any thread, one at a time behind a lock; the name, its texts and its place in the
- *	    look-up table are published before the index is handed out.
+ * Threads  Looking up by name or by index: any thread and signal handlers, without a lock.  Adding a name: any
+ *	    thread, one at a time under a lock; the name, its texts and its entry in the look-up table are published
+ *	    before the index is returned.
  * Units    *_bytes are bytes of UTF-8.
  * Limits   TW_ATOMS_MAX atoms, TW_ATOM_TEXT_BYTES_MAX for all names.
  */
@@ -19,8 +19,8 @@
 #define TW_ATOM_TEXT_BYTES_MAX ((size_t)64 << 20)
 
 /*
- * The names that every process knows from the start, at the same index: enum tw_atom_index.  A name
- * that is no C identifier has an identifier of its own here.
+ * The names that every process knows from the start, at the same index: enum tw_atom_index.  A name that is not a C
+ * identifier has a separate identifier here.
  */
 /* clang-format off */
 #define TW_ATOM_NAMES(X)                                                                                     \
@@ -96,7 +96,7 @@ struct tw_atom_entry {
 };
 
 /*
- * tw_atom_entry - the entry of an index that was handed out.
+ * tw_atom_entry - the entry of a valid index.
  *
  * Lends for the life of the process.  Threads: any.  Progress: wait-free.  Signal handlers: yes.
  */
@@ -106,8 +106,8 @@ const struct tw_atom_entry *tw_atom_entry(uint32_t index);
 uint32_t tw_atom_count(void);
 
 /*
- * Forgets all but the known names and gives back the memory; for tests and fuzzers.  No other thread
- * may be using terms, and no term with an atom beyond the known may be used afterwards.
+ * Removes all but the predefined names and frees the memory; for tests and fuzzers.  No other thread
+ * may be using terms, and no term with any other atom may be used afterwards.
  */
 void tw_atom_table_fini(void);
 

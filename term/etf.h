@@ -10,16 +10,16 @@
 /*
  * tw_etf_try_encode - tw_etf_encode() into a buffer, for hits: it never allocates.
  *
- * Returns the bytes written; 0 where the term does not fit, or goes deeper than 64 levels.  Signal handlers: yes.
+ * Returns the bytes written; 0 if the term does not fit, or is nested deeper than 64 levels.  Signal handlers: yes.
  */
 size_t tw_etf_try_encode(struct tw_term term, void *buffer, size_t bytes);
 /* Its general half. */
 size_t tw_etf_encode_fixed(struct tw_term term, void *buffer, size_t bytes);
 
 /*
- * tw_etf_encode_cut - as much of a term as fits, cut as tw_term_copy() does: what is missing is '...'.
+ * tw_etf_encode_cut - encode as much of a term as fits, cut as tw_term_copy() does: '...' marks the cuts.
  *
- * Returns the bytes written: all of a term that fits; 0 where there is no room for '...' (6 bytes).  Never allocates.
+ * Returns the bytes written: the whole term if it fits; 0 if there is no space for '...' (6 bytes).  Never allocates.
  * Signal handlers: yes.
  */
 size_t tw_etf_encode_cut(struct tw_term term, void *buffer, size_t bytes);

@@ -2,9 +2,9 @@
 /*
  * integer.h - arithmetic on integers of any size, as Erlang's operators do it.
  *
- * Operands are integer terms, TW_EBADARG otherwise.  Results are built in the arena, smalls without
- * taking anything of it; scratch comes from the arena too and is given back, so with a fixed arena
- * nothing here allocates (GMP is used through mpn functions that take their memory from the caller
+ * Operands are integer terms, TW_EBADARG otherwise.  Results are built in the arena, except smalls, which need no
+ * memory; scratch comes from the arena too and is returned, so with a fixed arena no function allocates (GMP is used
+ * through mpn functions that take their memory from the caller
  * or, at these sizes, from the stack).
  *
  * Errors   TW_EBADARG: not an integer, division by 0.  OTP: badarith.

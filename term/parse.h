@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parse.h - what the files of the parser share.
+ * parse.h - declarations shared by the files of the parser.
  *
- * A struct tw_reader is one run over a text.  Functions that read something answer none (or false)
- * after tw_reader_fail(), which keeps the first complaint; at then stands anywhere.  Parts of a tuple,
+ * A struct tw_reader is one run over a text.  Functions that read return none (or false) after tw_reader_fail(),
+ * which keeps the first error; at is then undefined.  Parts of a tuple,
  * list or string are collected on the stack of values until their number is known.
  */
 #ifndef TW_TERM_PARSE_H
@@ -28,11 +28,11 @@ struct tw_reader {
 	size_t value_capacity;
 	struct tw_term fixed[64];
 
-	/* Bits that sizes in binaries may still add to what stands in the text. */
+	/* Bits that sizes in binaries may still add beyond those written in the text. */
 	uint64_t spare_bits;
 };
 
-/* What the sizes of all segments of one text may come to: a short text makes no huge binary. */
+/* Limit for the sum of the sizes of all segments of one text: a short text cannot make a huge binary. */
 #define TW_PARSE_SPARE_BITS (UINT64_C(8) << 20)
 
 /* Classes of single bytes, for unquoted names and white space. */
@@ -80,10 +80,10 @@ static inline bool tw_reader_is_at(const struct tw_reader *r, char c)
 	return r->at < r->end && *r->at == c;
 }
 
-/* Whether the text goes on with @text, which is then passed. */
+/* Does the text continue with @text?  If so, skips it. */
 bool tw_reader_take(struct tw_reader *r, const char *text);
 
-/* The next term; white space before it is passed. */
+/* The next term; white space before it is skipped. */
 struct tw_term tw_read_term(struct tw_reader *r);
 
 /* ---- parse_number.c: at stands on a digit, or on a sign ---- */

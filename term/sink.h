@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sink.h - bytes into a struct tw_sink: straight where there is room, piece by piece where not. */
+/* sink.h - writes bytes into a struct tw_sink: directly if there is space, otherwise piece by piece. */
 #ifndef TW_TERM_SINK_H
 #define TW_TERM_SINK_H
 

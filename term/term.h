@@ -2,7 +2,7 @@
 /*
  * term.h - the words and blocks behind struct tw_term, for the rooms above.
  *
- * The low four bits of a word say what it is:
+ * The low four bits of a word are its tag:
  *
  *	0x0  none (the whole word is 0)
  *	0x1  pointer to a cons cell: {head, tail}
@@ -307,13 +307,13 @@ static inline void *tw_arena_take(struct tw_arena *arena, size_t bytes)
 	return tw_arena_alloc(arena, bytes);
 }
 
-/* Gives back what lies behind the first @bytes of a block, if it was the last one taken. */
+/* Frees the memory after the first @bytes of a block, if it was the last one taken. */
 void tw_arena_trim(struct tw_arena *arena, void *block, size_t taken_bytes, size_t bytes);
 
 /* ---- builders that leave the content to the caller ---- */
 
 /*
- * A tuple whose elements the caller sets next (all of them, before anybody else reads it); none and
+ * A tuple whose elements the caller sets next (all of them, before any other code reads it); none and
  * *elements untouched when the arena is full.
  */
 struct tw_term tw_tuple_open(struct tw_arena *arena, size_t count, struct tw_term **elements);

@@ -7,15 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A Unicode character that may stand in a text: no surrogate, not beyond 0x10ffff. */
+/* A valid Unicode character of a text: not a surrogate, not beyond 0x10ffff. */
 static inline bool tw_is_unicode(uint64_t character)
 {
 	return character < 0xd800 || (character > 0xdfff && character <= 0x10ffff);
 }
 
 /*
- * Reads the character at @at, which is before @end.  Returns its bytes, 1 to 4; 0 where the bytes
- * are no UTF-8 (also overlong forms and surrogates), and then *character is untouched.
+ * Reads the character at @at, which is before @end.  Returns its bytes, 1 to 4; 0 if the bytes are not UTF-8
+ * (overlong forms and surrogates included), and then *character is untouched.
  */
 static inline size_t tw_utf8_next(const char *at, const char *end, uint32_t *character)
 {

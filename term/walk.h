@@ -2,7 +2,7 @@
 /*
  * walk.h - the explicit stack of functions that walk terms: C's own would overflow in deep ones.
  *
- * A frame holds what is left of one block.  The first TW_TERM_DEPTH_FIXED frames are in the struct,
+ * A frame holds the remaining part of one block.  The first TW_TERM_DEPTH_FIXED frames are in the struct,
  * more come from malloc where that is allowed.
  */
 #ifndef TW_TERM_WALK_H
@@ -16,7 +16,7 @@ struct tw_walk_frame {
 	const struct tw_term *a;
 	union {
 		const struct tw_term *b; /* compare: the other term's */
-		struct tw_term *to;      /* copy: where the copies go */
+		struct tw_term *to;      /* copy: destination of the copies */
 	};
 	size_t left;
 	uint32_t kind; /* the walker's own */
@@ -51,7 +51,7 @@ static inline struct tw_walk_frame *tw_walk_top(struct tw_walk *walk)
 	return walk->depth ? &walk->frames[walk->depth - 1] : NULL;
 }
 
-/* A new frame on top, to be filled in; NULL where it does not fit and must or can not grow. */
+/* A new frame on top, to be filled in; NULL if it does not fit and the stack must not or cannot grow. */
 static inline struct tw_walk_frame *tw_walk_push(struct tw_walk *walk, bool may_allocate)
 {
 	if (tw_unlikely(walk->depth == walk->capacity) && (!may_allocate || !tw_walk_grow(walk)))
