@@ -30,14 +30,16 @@ void tw_rs_own_init(struct tw_rs *rs)
 /* A piece of addresses: a reserved page, rings one behind the other, and a growing page, or the anchor. */
 static void unmap_rings(struct tw_rs_own *own)
 {
+	/* RELAXED rs.cut: no thread cuts any more. */
+	uint32_t count = tw_load_relaxed(&own->ring_count);
 	uint8_t *low = NULL;
 
-	for (uint32_t i = 0; i < own->ring_count; i++) {
+	for (uint32_t i = 0; i < count; i++) {
 		uint8_t *ring = (uint8_t *)own->rings[i], *end = ring + TW_PAGE_BYTES + own->ring_bytes[i];
 
 		if (!low)
 			low = ring - TW_PAGE_BYTES;
-		if (i + 1 == own->ring_count) {
+		if (i + 1 == count) {
 			tw_sys_unmap(low, (size_t)(own->anchor - low) + own->anchor_bytes + TW_PAGE_BYTES);
 		} else if ((uint8_t *)own->rings[i + 1] != end) {
 			tw_sys_unmap(low, (size_t)(end - low) + TW_PAGE_BYTES);
@@ -265,7 +267,8 @@ void tw_rs_after_fork_in_child(struct tw_rs *rs)
 		tw_sys_map_over(own->anchor, TW_PAGE_BYTES);
 	}
 	/* Not unmapped: what was interrupted may be about to write there.  Nor does it find its ring in the table. */
-	memset(own->rings, 0, own->ring_count * sizeof own->rings[0]);
+	/* RELAXED rs.cut: the child has one thread. */
+	memset(own->rings, 0, tw_load_relaxed(&own->ring_count) * sizeof own->rings[0]);
 	/* The number of the process that forked it is the parent's, so both are of one namespace; else it is asked for again. */
 	if (!own->process_id || tw_sys_parent_process_id() != own->process_id)
 		rs->own_pid_namespace = 0;

@@ -66,7 +66,7 @@ static uint64_t bytes_ahead(const struct tw_rs *rs)
 {
 	uint64_t ring_bytes = tw_rs_first_bytes(&rs->config) + TW_PAGE_BYTES, most = TW_RS_AHEAD_BYTES_MAX / ring_bytes;
 	/* RELAXED rs.cut: under the lock. */
-	uint64_t count = tw_rs_rings_ahead(tw_load_relaxed(&rs->own.head->ring_count));
+	uint64_t count = tw_rs_rings_ahead(tw_load_relaxed(&rs->own.ring_count));
 
 	return (count < most ? count : most) * ring_bytes;
 }
@@ -122,17 +122,14 @@ static uint32_t cut(struct tw_rs *rs, uint64_t data_bytes, enum need need)
 	struct tw_rs_own *own = &rs->own;
 	uint64_t bytes = data_bytes + TW_PAGE_BYTES;
 	/* RELAXED rs.cut: under the lock. */
-	uint32_t index = tw_load_relaxed(&own->head->ring_count);
-	/* RELAXED rs.cut: as above; the owner reads it as a hint. */
-	uint64_t at = tw_load_relaxed(&own->head->cut_bytes);
+	uint32_t index = tw_load_relaxed(&own->ring_count);
+	uint64_t at = own->cut_bytes;
 	struct tw_rs_ring *ring;
 
 	if (index >= TW_RS_IMAGE_RINGS_MAX || !is_entry_present(rs, index) || at + bytes > TW_RS_IMAGE_RINGS_BYTES(&rs->config) || !take_bytes(rs, bytes, need))
 		return TW_RS_NONE;
 	own->rings[index] = map_next(rs, (size_t)bytes);
-	if (own->rings[index])
-		own->ring_count = index + 1;
-	else {
+	if (!own->rings[index]) {
 		/* RELAXED rs.used: as in take_bytes(). */
 		tw_fetch_add_relaxed(&rs->control->used_bytes, UINT64_C(0) - bytes);
 		return TW_RS_NONE;
@@ -143,8 +140,11 @@ static uint32_t cut(struct tw_rs *rs, uint64_t data_bytes, enum need need)
 	tw_store_relaxed(&ring->offset_pages, (uint32_t)((TW_RS_RINGS_AT + at) / TW_PAGE_BYTES));
 	/* RELAXED rs.entry: as above. */
 	tw_store_relaxed(&ring->data_pages, (uint32_t)(data_bytes / TW_PAGE_BYTES));
-	/* RELAXED rs.cut: as above. */
+	own->cut_bytes = at + bytes;
+	/* RELAXED rs.cut: the owner reads it as a hint. */
 	tw_store_relaxed(&own->head->cut_bytes, at + bytes);
+	/* PAIR rs.ring_count: release; acquire in tw_rs_populate_own(). */
+	tw_store_release(&own->ring_count, index + 1);
 	/* PAIR rs.ring_count: release; acquire in look_at_table(). */
 	tw_store_release(&own->head->ring_count, index + 1);
 	return index;
@@ -155,7 +155,7 @@ static uint32_t find_free(const struct tw_rs *rs, uint64_t data_bytes)
 {
 	struct tw_rs_image_head *head = rs->own.head;
 	/* RELAXED rs.cut: under the lock. */
-	uint32_t count = tw_load_relaxed(&head->ring_count);
+	uint32_t count = tw_load_relaxed(&rs->own.ring_count);
 
 	for (uint32_t i = 0; i < count; i++) {
 		/* PAIR rs.state: acquire; release in tw_rs_ring_recycle().  It is drained, and empty. */
@@ -202,6 +202,7 @@ static bool populate(const struct tw_rs *rs, uint32_t index, uint64_t wanted_byt
 /* An empty ring of this thread's own, CLAIMED, with memory for so much; TW_RS_NONE: none. */
 static uint32_t take(struct tw_rs *rs, uint64_t data_bytes, enum need need, uint64_t wanted_bytes)
 {
+	struct tw_rb_shared *shared;
 	uint32_t index;
 	bool is_new = false;
 
@@ -223,8 +224,10 @@ static uint32_t take(struct tw_rs *rs, uint64_t data_bytes, enum need need, uint
 		set_state(rs, index, tw_rs_ring_word(is_new ? TW_RB_ABSENT : TW_RB_READY, 0));
 		return TW_RS_NONE;
 	}
-	if (is_new)
-		tw_rb_shared_init(rs->own.rings[index], index, rs->own.ring_bytes[index]);
+	shared = rs->own.rings[index];
+	/* Written again after a stray write of the program: the producer takes its mask and its index from here. */
+	if (is_new || shared->data_bytes != rs->own.ring_bytes[index] || shared->ring_index != index)
+		tw_rb_shared_init(shared, index, rs->own.ring_bytes[index]);
 	return index;
 }
 
@@ -262,7 +265,7 @@ static uint32_t take_first(struct tw_rs *rs, bool may_pass_cap)
 {
 	uint64_t bytes = tw_rs_first_bytes(&rs->config);
 	/* RELAXED rs.cut: a hint. */
-	bool is_first = tw_load_relaxed(&rs->own.head->ring_count) == 0;
+	bool is_first = tw_load_relaxed(&rs->own.ring_count) == 0;
 	uint32_t index;
 
 	do
@@ -351,7 +354,7 @@ bool tw_rs_ring_populate(struct tw_rs *rs, struct tw_rb_producer *producer, bool
 void tw_rs_populate_own(struct tw_rs *rs)
 {
 	/* PAIR rs.ring_count: acquire; release in cut().  Where the rings below it are mapped is seen. */
-	uint32_t count = tw_load_acquire(&rs->own.head->ring_count);
+	uint32_t count = tw_load_acquire(&rs->own.ring_count);
 
 	for (uint32_t i = 0; rs->own.process_id && i < count; i++) {
 		/* PAIR rs.state: acquire; what has memory is seen with the state. */
