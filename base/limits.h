@@ -26,9 +26,9 @@
 #define TW_RB_RECORD_BYTES_MAX 8192
 /* An overwriting ring discards old events in this many pieces. */
 #define TW_RB_CHUNKS 8
-/* Interval at which a thread that waits for the owner of rings polls; each poll spends at most this much of its patience. */
+/* Interval at which a thread that waits for the owner of rings polls; each poll spends at most this much of its stall timer. */
 #define TW_RS_SLICE_NS UINT64_C(50000000)
-/* An owner without a sign of life for this much patience is not waited for until it gives one. */
+/* An owner without a sign of life for this much stall timer is not waited for until it gives one. */
 #define TW_RS_STALLED_NS UINT64_C(1000000000)
 /* Rings of one ring set, and of one process image. */
 #define TW_RS_RINGS_MAX	      65536

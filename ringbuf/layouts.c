@@ -141,7 +141,7 @@ static bool may_answer(struct tw_rs *rs)
 
 bool tw_rs_layouts_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 {
-	struct tw_patience patience = { 0 };
+	struct tw_stall_timer stall_timer = { 0 };
 	uint64_t spent_ns, left_ns;
 
 	for (;;) {
@@ -150,7 +150,7 @@ bool tw_rs_layouts_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 
 		if (is_answered(answered, number))
 			return true;
-		spent_ns = tw_patience_look(&patience, 0, tw_clock_monotonic_ns(), TW_RS_SLICE_NS);
+		spent_ns = tw_stall_timer_check(&stall_timer, 0, tw_clock_monotonic_ns(), TW_RS_SLICE_NS);
 		if (spent_ns >= timeout_ns || !may_answer(rs))
 			return false;
 		left_ns = timeout_ns - spent_ns;

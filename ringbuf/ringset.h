@@ -46,7 +46,7 @@
 #ifndef TW_RINGBUF_RINGSET_H
 #define TW_RINGBUF_RINGSET_H
 
-#include "base/patience.h"
+#include "base/stall_timer.h"
 #include "base/quiet_lock.h"
 #include "ringbuf/ringbuf.h"
 
@@ -237,7 +237,7 @@ struct tw_rs {
 	bool leaves_memory; /* images stay mapped when the set is destroyed: the end of the process frees them */
 	bool is_dead; /* a private copy of what a dead owner left */
 	/* How long this process has waited for the owner since its last sign of life. */
-	struct tw_patience patience;
+	struct tw_stall_timer stall_timer;
 	uint64_t own_pid_namespace; /* of this process; 0: to be asked for */
 	/* The owner's. */
 	struct tw_rs_seen_image *images;
@@ -449,7 +449,7 @@ static inline uint64_t tw_rs_beat(const struct tw_rs *rs)
 /*
  * tw_rs_is_stalled - a look at the owner by who waits for it: has it made no progress for a second?
  *
- * Called once each TW_RS_SLICE_NS or more often.  The second is one of waiting (base/patience.h), by any threads of this
+ * Called once each TW_RS_SLICE_NS or more often.  The second is one of waiting (base/stall_timer.h), by any threads of this
  * process: before the first look, and while nobody looks because nobody runs, no time goes by.
  * Threads: any.  Signal handlers: yes.
  */

@@ -3,7 +3,7 @@
 #include "pipeline/block/stream_write.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/patience.h"
+#include "base/stall_timer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,7 +49,7 @@ void tw_stream_out_hurry(struct tw_stream_out *out)
 /* Room for a piece without waiting in the write itself. */
 static int wait_for_room(struct tw_stream_out *out)
 {
-	struct tw_patience patience = { 0 };
+	struct tw_stall_timer stall_timer = { 0 };
 
 	for (;;) {
 		struct pollfd wanted = { out->fd, POLLOUT, 0 };
@@ -64,7 +64,7 @@ static int wait_for_room(struct tw_stream_out *out)
 		/* RELAXED stream.hurry: as above. */
 		if (!tw_load_relaxed(&out->is_in_a_hurry))
 			continue;
-		if (tw_patience_look(&patience, 0, tw_clock_monotonic_ns(), LOOK_NS) >= PATIENCE_NS)
+		if (tw_stall_timer_check(&stall_timer, 0, tw_clock_monotonic_ns(), LOOK_NS) >= PATIENCE_NS)
 			return TW_EPIPE;
 	}
 }

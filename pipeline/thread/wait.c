@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wait.c - threads that wait, where `block` was asked for: outside of the read section, and with a patience that ends.
+ * wait.c - threads that wait, where `block` was asked for: outside of the read section, and with a stall timer that ends.
  *
  * Between a wait and what follows it anything may have changed: the session may be destroyed, the place not be traced any
  * more.  So who comes back asks again who wants what its hit is about.

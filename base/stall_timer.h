@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * patience.h - measures time spent waiting, as opposed to elapsed time.
+ * stall_timer.h - measures time spent waiting, as opposed to elapsed time.
  *
  * A thread that waits for another one polls, and gives up when it has waited long enough.  Measured by the clock,
  * that verdict is wrong if no thread could run: on a machine that stopped for a second (a virtual one whose
@@ -16,22 +16,22 @@
  * Threads  any number at once: time in which several of them waited concurrently is spent once.
  * Units    *_ns are nanoseconds of CLOCK_MONOTONIC, passed in by the caller.
  */
-#ifndef TW_BASE_PATIENCE_H
-#define TW_BASE_PATIENCE_H
+#ifndef TW_BASE_STALL_TIMER_H
+#define TW_BASE_STALL_TIMER_H
 
 #include "base/atomic.h"
 
 #include <stdint.h>
 
 /* All 0: no look yet. */
-struct tw_patience {
+struct tw_stall_timer {
 	_Atomic uint64_t sign;	    /* of life, the last that was seen */
 	_Atomic uint64_t looked_ns; /* the last look; 0: none */
 	_Atomic uint64_t spent_ns;  /* since the sign */
 };
 
 /*
- * tw_patience_look - one poll of a peer that has not yet done what the caller waits for.
+ * tw_stall_timer_check - one poll of a peer that has not yet done what the caller waits for.
  *
  * @sign	the peer's sign of life; a constant if it has none.
  * @now_ns	the time of the look, not 0.
@@ -40,29 +40,29 @@ struct tw_patience {
  * Returns the time spent since this sign was first seen, including this look; 0 at the first look.
  * Threads: any.  Progress: wait-free.  Signal handlers: yes.
  */
-static inline uint64_t tw_patience_look(struct tw_patience *patience, uint64_t sign, uint64_t now_ns, uint64_t slice_ns)
+static inline uint64_t tw_stall_timer_check(struct tw_stall_timer *stall_timer, uint64_t sign, uint64_t now_ns, uint64_t slice_ns)
 {
-	/* RELAXED patience.looked: a single time; a thread that reads another thread's look spends less. */
-	uint64_t looked_ns = tw_load_relaxed(&patience->looked_ns), since_ns;
+	/* RELAXED stall_timer.looked: a single time; a thread that reads another thread's look spends less. */
+	uint64_t looked_ns = tw_load_relaxed(&stall_timer->looked_ns), since_ns;
 
-	/* PAIR patience.sign: acquire; release below.  Time spent on the previous sign is not added to this one. */
-	if (!looked_ns || tw_load_acquire(&patience->sign) != sign) {
-		/* RELAXED patience.looked: as above. */
-		tw_store_relaxed(&patience->looked_ns, now_ns);
-		/* RELAXED patience.spent: a concurrent look may still add its slice. */
-		tw_store_relaxed(&patience->spent_ns, 0);
-		/* PAIR patience.sign: release; acquire above. */
-		tw_store_release(&patience->sign, sign);
+	/* PAIR stall_timer.sign: acquire; release below.  Time spent on the previous sign is not added to this one. */
+	if (!looked_ns || tw_load_acquire(&stall_timer->sign) != sign) {
+		/* RELAXED stall_timer.looked: as above. */
+		tw_store_relaxed(&stall_timer->looked_ns, now_ns);
+		/* RELAXED stall_timer.spent: a concurrent look may still add its slice. */
+		tw_store_relaxed(&stall_timer->spent_ns, 0);
+		/* PAIR stall_timer.sign: release; acquire above. */
+		tw_store_release(&stall_timer->sign, sign);
 		return 0;
 	}
 	since_ns = now_ns > looked_ns ? now_ns - looked_ns : 0;
 	if (since_ns > slice_ns)
 		since_ns = slice_ns;
-	/* RELAXED patience.looked: the second thread spends nothing, because its time is spent already. */
-	if (!since_ns || !tw_cas_relaxed(&patience->looked_ns, &looked_ns, now_ns))
+	/* RELAXED stall_timer.looked: the second thread spends nothing, because its time is spent already. */
+	if (!since_ns || !tw_cas_relaxed(&stall_timer->looked_ns, &looked_ns, now_ns))
 		since_ns = 0;
-	/* RELAXED patience.spent: a sum that only grows, except at a new sign. */
-	return tw_fetch_add_relaxed(&patience->spent_ns, since_ns) + since_ns;
+	/* RELAXED stall_timer.spent: a sum that only grows, except at a new sign. */
+	return tw_fetch_add_relaxed(&stall_timer->spent_ns, since_ns) + since_ns;
 }
 
 #endif
