@@ -188,12 +188,8 @@ struct tw_rs_own {
 	uint64_t lease;
 	_Atomic uint32_t next_ring_lease;
 	struct tw_quiet_lock cutting;
-	/*
-	 * Entries below are valid; the others were never touched, and are no memory of a short program.  These two, not
-	 * their copies in the head, decide in this process: a stray write of the program to shared memory changes no address here.
-	 */
-	_Atomic uint32_t ring_count;
-	uint64_t cut_bytes; /* under `cutting` */
+	_Atomic uint32_t ring_count; /* entries below that are valid; decides here, not the head's, which a stray write may change */
+	uint64_t cut_bytes;	     /* under `cutting` */
 	struct tw_rb_shared *rings[TW_RS_IMAGE_RINGS_MAX]; /* where they are mapped */
 	uint64_t ring_bytes[TW_RS_IMAGE_RINGS_MAX];
 };

@@ -521,49 +521,6 @@ static void who_ends_a_ring_late_ends_its_own_lease_only(void **state)
 	tw_rs_destroy(&rs);
 }
 
-/* The head of the image and the rings are memory of the traced program, which may write anything anywhere. */
-static void a_stray_write_to_the_image_changes_no_address_of_the_member(void **state)
-{
-	static const uint64_t values[] = { 0, 7, TW_RS_IMAGE_RINGS_MAX + 1, UINT32_MAX, UINT64_MAX };
-	struct tw_rb_producer first, second;
-	struct tw_rs_claim who = { 0 };
-	struct tw_rb_shared *ring;
-	struct tw_rs rs;
-	uint32_t image;
-
-	create(&rs, 1 << 22, 1 << 17);
-	assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
-	for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-		/* A ring that was used before, whose description was written over. */
-		assert_true(tw_rs_ring_claim(&rs, &who, &first));
-		ring = first.shared;
-		tw_rs_ring_end(&rs, &first);
-		tw_rs_look(&rs);
-		tw_rs_ring_recycle(&rs, 0);
-		ring->data_bytes = values[i];
-		ring->ring_index = (uint32_t)values[i];
-		atomic_store(&rs.own.head->ring_count, (uint32_t)values[i]);
-		atomic_store(&rs.own.head->cut_bytes, values[i]);
-		assert_true(tw_rs_ring_claim(&rs, &who, &first));
-		assert_ptr_equal(first.shared, ring);
-		assert_int_equal(first.ring_index, 0);
-		assert_int_equal(first.mask + 1, rs.own.ring_bytes[0]);
-		atomic_store(&rs.own.head->ring_count, (uint32_t)values[i]);
-		atomic_store(&rs.own.head->cut_bytes, values[i]);
-		/* Growing looks through all rings. */
-		assert_true(tw_rs_ring_grow(&rs, &first));
-		assert_ptr_equal(first.shared, rs.own.rings[first.ring_index]);
-		assert_true(tw_rs_ring_claim(&rs, &who, &second));
-		assert_ptr_not_equal(second.shared, first.shared);
-		tw_rs_ring_end(&rs, &first);
-		tw_rs_ring_end(&rs, &second);
-		tw_rs_look(&rs);
-		for (uint32_t ring_index = 0; ring_index < rs.own.ring_count; ring_index++)
-			tw_rs_ring_recycle(&rs, ring_index);
-	}
-	tw_rs_destroy(&rs);
-}
-
 static void what_a_killed_member_committed_is_there(void **state)
 {
 	struct tw_rs rs, dead;
@@ -815,7 +772,6 @@ int main(void)
 		cmocka_unit_test(a_thousand_images_and_the_dead_give_way),
 		cmocka_unit_test(a_slot_whose_claimant_died_is_free_again),
 		cmocka_unit_test(who_ends_a_ring_late_ends_its_own_lease_only),
-		cmocka_unit_test(a_stray_write_to_the_image_changes_no_address_of_the_member),
 		cmocka_unit_test(what_a_killed_member_committed_is_there),
 		cmocka_unit_test(a_thread_that_died_without_a_word_is_reaped),
 		cmocka_unit_test(nobody_is_dead_who_cannot_be_asked),
