@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flags.c - derives the words that hits and notices read from the flags of processes.
+ * flags.c - derives the words that hits and runtime events read from the flags of processes.
  *
  * Under the registry's lock.  The words are changed by read-modify-write only, and read without a lock.
  */
@@ -70,7 +70,7 @@ static void set_bit(_Atomic uint64_t *word, uint64_t bit, bool is_on)
 	if (!!(tw_load_relaxed(word) & bit) == is_on)
 		return;
 	/* PROGRESS hit.wants: the thread that clears a bit waits for thread progress before it returns. */
-	/* PAIR notice.wants: release; acquire in notices, which do not see the session through a generation. */
+	/* PAIR runtime_event.wants: release; acquire in runtime events, which do not see the session through a generation. */
 	if (is_on)
 		tw_fetch_or_seq_cst(word, bit);
 	else

@@ -2,27 +2,27 @@
 /*
  * process.c - the run-time's interface: declared processes and the events that the run-time reports.
  *
- * Control (the list, names, inheritance) takes the registry's lock briefly; the events are notices
- * (pipeline/thread/notice.c), made without it.
+ * Control (the list, names, inheritance) takes the registry's lock briefly; the events are runtime events
+ * (pipeline/thread/runtime_event.c), made without it.
  */
 #include "session/session.h"
 #include "session/tracee.h"
 #include "base/clock.h"
-#include "pipeline/thread/notice.h"
+#include "pipeline/thread/runtime_event.h"
 #include "tracewheel/runtime.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-/* ---- notices ---- */
+/* ---- runtime events ---- */
 
 void tw_process_tell(struct tw_tracee *tracee, enum tw_event_kind kind, enum tw_want want, struct tw_term a,
 		 struct tw_term b)
 {
-	struct tw_notice notice = { .kind = (uint8_t)kind, .want = (uint8_t)want, .terms = { a, b } };
+	struct tw_runtime_event runtime_event = { .kind = (uint8_t)kind, .want = (uint8_t)want, .terms = { a, b } };
 
-	notice.term_count = tw_term_is_none(b) ? 1 : 2;
-	tw_notice(tracee, &notice);
+	runtime_event.term_count = tw_term_is_none(b) ? 1 : 2;
+	tw_runtime_event(tracee, &runtime_event);
 }
 
 /* Makes an event with a pid, and optionally another term. */
@@ -243,36 +243,36 @@ _Static_assert((int)TW_LINK == (int)TW_EVENT_LINK && (int)TW_UNLINK == (int)TW_E
 
 TW_API void tw_runtime_send(struct tw_process *sender, struct tw_term message, struct tw_term to, bool is_to_nobody)
 {
-	struct tw_notice notice = { .kind = is_to_nobody ? TW_EVENT_SEND_TO_NON_EXISTING_PROCESS : TW_EVENT_SEND,
+	struct tw_runtime_event runtime_event = { .kind = is_to_nobody ? TW_EVENT_SEND_TO_NON_EXISTING_PROCESS : TW_EVENT_SEND,
 				    .want = TW_WANT_SEND,
 				    .term_count = 2,
 				    .terms = { message, to },
 				    .peer = to };
 
 	if (sender)
-		tw_notice(tw_tracee_of(sender), &notice);
+		tw_runtime_event(tw_tracee_of(sender), &runtime_event);
 }
 
 TW_API void tw_runtime_receive(struct tw_process *receiver, struct tw_term message, struct tw_term sender)
 {
-	struct tw_notice notice = {
+	struct tw_runtime_event runtime_event = {
 		.kind = TW_EVENT_RECEIVE, .want = TW_WANT_RECEIVE, .term_count = 1, .terms = { message }, .peer = sender
 	};
 
 	if (receiver)
-		tw_notice(tw_tracee_of(receiver), &notice);
+		tw_runtime_event(tw_tracee_of(receiver), &runtime_event);
 }
 
 TW_API void tw_runtime_timeout(struct tw_process *receiver)
 {
-	struct tw_notice notice = { .kind = TW_EVENT_RECEIVE,
+	struct tw_runtime_event runtime_event = { .kind = TW_EVENT_RECEIVE,
 				    .want = TW_WANT_RECEIVE,
 				    .term_count = 1,
 				    .is_timeout = true,
 				    .terms = { tw_atom(TW_ATOM_TIMEOUT) } };
 
 	if (receiver)
-		tw_notice(tw_tracee_of(receiver), &notice);
+		tw_runtime_event(tw_tracee_of(receiver), &runtime_event);
 }
 
 /* Not used yet: no bit of tw_runtime_wanted leads here. */
@@ -286,13 +286,13 @@ TW_API void tw_runtime_mailbox(struct tw_process *process, uint64_t length)
 
 TW_API void tw_runtime_gc(struct tw_process *process, enum tw_gc_event event, const struct tw_gc_sizes *sizes)
 {
-	struct tw_notice notice = { .kind = (uint8_t)event,
+	struct tw_runtime_event runtime_event = { .kind = (uint8_t)event,
 				    .want = TW_WANT_GARBAGE_COLLECTION,
 				    .word_count = sizeof *sizes / sizeof(uint64_t),
 				    .words = (const uint64_t *)sizes };
 
 	if (process && event >= TW_GC_MINOR_START && event <= TW_GC_MAX_HEAP_SIZE)
-		tw_notice(tw_tracee_of(process), &notice);
+		tw_runtime_event(tw_tracee_of(process), &runtime_event);
 }
 _Static_assert((int)TW_GC_MINOR_START == (int)TW_EVENT_GC_MINOR_START &&
 		       (int)TW_GC_MAX_HEAP_SIZE == (int)TW_EVENT_GC_MAX_HEAP_SIZE,
@@ -307,7 +307,7 @@ TW_API bool tw_process_wants_any(const struct tw_process *process, uint32_t kind
 	if (!tracee)
 		return false;
 	for (unsigned want = 0; want < TW_WANT_KINDS; want++) {
-		/* RELAXED hit.wants: a first check; the notice makes the final one. */
+		/* RELAXED hit.wants: a first check; the runtime event makes the final one. */
 		if ((kinds >> want & 1) && tw_load_relaxed(&tracee->wants[want]))
 			return true;
 	}

@@ -2,7 +2,7 @@
 /*
  * send_receive.c - a session's patterns for send and receive, which select messages.
  *
- * A pattern is one pointer that notices read; an old program is freed when no notice can run it any more.
+ * A pattern is one pointer that runtime events read; an old program is freed when no runtime event can run it any more.
  */
 #include "session/session.h"
 #include "progress/progress.h"
@@ -22,7 +22,7 @@ static int set(struct tw_session *session, enum tw_want want, const struct tw_ma
 	tw_registry_lock();
 	result = tw_session_seat_locked(session);
 	if (!result) {
-		/* PAIR hit.pattern: release; acquire in notices.  The program is seen whole. */
+		/* PAIR hit.pattern: release; acquire in runtime events.  The program is seen whole. */
 		program = tw_exchange_acq_rel(&tw_hit_sessions[session->slot].patterns[want], program);
 		result = 1;
 	}

@@ -301,7 +301,7 @@ void tw_tracees_after_fork_in_child(void);
  * @want is TW_WANT_SEND or TW_WANT_RECEIVE.  TW_EDEAD, TW_ENOMEM.
  */
 int tw_session_pattern(struct tw_session *session, enum tw_want want, struct tw_arena *arena, struct tw_term *out);
-/* Frees the patterns of a session that ends, after the last notice could use it. */
+/* Frees the patterns of a session that ends, after the last runtime event could use it. */
 void tw_session_forget_patterns(struct tw_session *session);
 
 /* ---- process.c ---- */

@@ -38,7 +38,7 @@ int tw_tracee_change(uint64_t pid, unsigned session, uint32_t removed, uint32_t 
 
 /* ---- flags.c ---- */
 
-/* Sets all flags of a process in a session, and derives the words that hits and notices read. */
+/* Sets all flags of a process in a session, and derives the words that hits and runtime events read. */
 void tw_flags_apply(struct tw_tracee *tracee, unsigned slot, uint32_t flags);
 /* Adds or removes some flags. */
 void tw_flags_change(struct tw_tracee *tracee, unsigned slot, bool how, uint32_t flags);

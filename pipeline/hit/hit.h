@@ -24,7 +24,7 @@
 #include "progress/progress.h"
 #include "ringbuf/ringset.h"
 
-/* What notices are about (notice.h); TW_WANTS_* of tracewheel/runtime.h are these as bits. */
+/* What runtime events are about (runtime_event.h); TW_WANTS_* of tracewheel/runtime.h are these as bits. */
 enum tw_want {
 	TW_WANT_SEND,
 	TW_WANT_RECEIVE,
@@ -345,8 +345,8 @@ bool tw_thread_begin_own_work(const void *frame);
 void tw_thread_end_own_work(bool has_begun);
 /* The calling thread is about to jump: %rsp will be that.  Ends the hit that it leaves. */
 void tw_thread_jumps(uintptr_t to);
-/* The thread runs whom it ran before the event of another tracee: notice.c. */
-void tw_notice_give_back(struct tw_hit_tls *t);
+/* The thread runs whom it ran before the event of another tracee: runtime_event.c. */
+void tw_hit_give_back(struct tw_hit_tls *t);
 
 /* A call as the general case sees it. */
 struct tw_hit_call {

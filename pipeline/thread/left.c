@@ -53,7 +53,7 @@ NO_VECTORS bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *fra
 	return is_left(t->thread, before, now);
 }
 
-NO_VECTORS void tw_notice_give_back(struct tw_hit_tls *t)
+NO_VECTORS void tw_hit_give_back(struct tw_hit_tls *t)
 {
 	t->tracee = t->thread->lent;
 	t->thread->lent = NULL;
@@ -69,7 +69,7 @@ NO_VECTORS void tw_hit_leave_abandoned(struct tw_hit_tls *t)
 	if (tw_progress_is_inside(&t->thread->reader))
 		tw_progress_exit(&t->thread->reader);
 	if (t->thread->lent)
-		tw_notice_give_back(t);
+		tw_hit_give_back(t);
 	t->state = TW_THREAD_READY;
 }
 

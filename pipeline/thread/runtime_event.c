@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * notice.c - from what a run-time tells of a process to a record in each session's ring.
+ * runtime_event.c - from what a run-time tells of a process to a record in each session's ring.
  *
  *	state of the thread	not ready: joining, nested, ended
  *	read section		from here on nothing that is reached is freed
@@ -11,7 +11,7 @@
  * The terms are encoded once, into the thread's memory, when the first session wants them, and copied from there.
  * Called as an ordinary function, not through a trampoline: it may use any register.
  */
-#include "pipeline/thread/notice.h"
+#include "pipeline/thread/runtime_event.h"
 #include "pipeline/hit/record.h"
 #include "progress/read_side.h"
 #include "term/etf.h"
@@ -23,10 +23,10 @@
 
 const struct tw_match_program tw_hit_no_message;
 
-/* A notice on its way. */
+/* A runtime event on its way. */
 struct telling {
 	struct tw_hit_tls *t;
-	const struct tw_notice *notice;
+	const struct tw_runtime_event *runtime_event;
 	struct tw_still still;
 	uint64_t ticks;
 	size_t bytes;	/* of the terms, once they are encoded */
@@ -38,12 +38,12 @@ struct telling {
 static void encode_terms(struct telling *telling)
 {
 	struct tw_thread *thread = telling->t->thread;
-	unsigned count = telling->notice->term_count;
+	unsigned count = telling->runtime_event->term_count;
 
 	for (unsigned i = 0; i < count; i++) {
 		size_t room = sizeof thread->terms - telling->bytes - LATER_TERM_BYTES * (count - i);
 
-		telling->bytes += tw_record_encode(telling->notice->terms[i], thread->terms + telling->bytes, room);
+		telling->bytes += tw_record_encode(telling->runtime_event->terms[i], thread->terms + telling->bytes, room);
 	}
 }
 
@@ -54,13 +54,13 @@ static struct tw_term undefined_if_none(struct tw_term term)
 	return tw_term_is_none(term) ? tw_atom(TW_ATOM_UNDEFINED) : term;
 }
 
-static struct tw_term node_of(const struct tw_notice *notice)
+static struct tw_term node_of(const struct tw_runtime_event *runtime_event)
 {
 	struct tw_identifier parts;
 
-	if (notice->is_timeout)
+	if (runtime_event->is_timeout)
 		return tw_atom(TW_ATOM_CLOCK_SERVICE);
-	if (!tw_term_is_none(notice->peer) && tw_term_get_identifier(notice->peer, &parts) == 0 &&
+	if (!tw_term_is_none(runtime_event->peer) && tw_term_get_identifier(runtime_event->peer, &parts) == 0 &&
 	    !tw_term_is_none(parts.node))
 		return parts.node;
 	return tw_term_is_none(tw_hit_host.node) ? tw_atom(TW_ATOM_NONODE) : tw_hit_host.node;
@@ -73,12 +73,12 @@ static struct tw_term node_of(const struct tw_notice *notice)
 static __attribute__((noinline)) bool is_wanted_message(struct telling *telling, unsigned session, const struct tw_match_program *program,
 			      struct tw_term *extra)
 {
-	const struct tw_notice *notice = telling->notice;
+	const struct tw_runtime_event *runtime_event = telling->runtime_event;
 	struct tw_hit_tls *t = telling->t;
 	struct tw_match_run *run = &t->thread->run;
 	void (*keep_vectors)(void (*)(void *), void *) = run->keep_vectors;
-	struct tw_term target[3] = { node_of(notice), undefined_if_none(notice->peer), notice->terms[0] };
-	unsigned first = notice->want == TW_WANT_SEND;
+	struct tw_term target[3] = { node_of(runtime_event), undefined_if_none(runtime_event->peer), runtime_event->terms[0] };
+	unsigned first = runtime_event->want == TW_WANT_SEND;
 	enum tw_match_verdict verdict;
 
 	t->thread->run_session = session;
@@ -160,13 +160,13 @@ static inline void copy_words(uint64_t *to, const uint64_t *from, size_t count)
 /* [stamp] [terms' head] terms [extra element], or [stamp] words: a unique integer or CPU time. */
 static void record(struct telling *telling, unsigned session, struct tw_term extra)
 {
-	const struct tw_notice *notice = telling->notice;
+	const struct tw_runtime_event *runtime_event = telling->runtime_event;
 	struct tw_thread *thread = telling->t->thread;
 	/* RELAXED hit.record_flags: one byte; a change is seen by this event or by the next. */
 	unsigned flags = tw_load_relaxed(&telling->t->tracee->record_flags[session]) &
 			 (TW_EVENT_FLAG_STAMP_MASK | TW_EVENT_FLAG_SCHEDULER_ID);
 	enum tw_record_stamp stamp = tw_record_stamp_of(flags, session);
-	bool has_terms = notice->term_count, has_extra = !tw_term_is_none(extra);
+	bool has_terms = runtime_event->term_count, has_extra = !tw_term_is_none(extra);
 	size_t term_bytes = telling->bytes, words;
 	uint32_t bytes, committed;
 	struct tw_rb_record *r;
@@ -179,7 +179,7 @@ static void record(struct telling *telling, unsigned session, struct tw_term ext
 		/* Whole words: what is behind the last term is zeros. */
 		memset(thread->terms + term_bytes, 0, 8);
 	}
-	words = (stamp != TW_RECORD_NO_STAMP) + (has_terms ? 1 + (term_bytes + 7) / 8 : notice->word_count);
+	words = (stamp != TW_RECORD_NO_STAMP) + (has_terms ? 1 + (term_bytes + 7) / 8 : runtime_event->word_count);
 	bytes = (uint32_t)(sizeof *r + (words + 1) / 2 * 16);
 	committed = bytes;
 	r = reserve(telling, session, &committed);
@@ -188,22 +188,22 @@ static void record(struct telling *telling, unsigned session, struct tw_term ext
 	flags |= (words % 2 ? TW_EVENT_FLAG_HALF : 0) | (has_terms ? TW_EVENT_FLAG_TERMS : 0) |
 		 (has_extra ? TW_EVENT_FLAG_EXTRA : 0);
 	r->ticks = telling->ticks;
-	r->head = TW_RB_HEAD(tw_record_kind(notice->kind, stamp), flags, bytes, 0);
+	r->head = TW_RB_HEAD(tw_record_kind(runtime_event->kind, stamp), flags, bytes, 0);
 	payload = (uint64_t *)(r + 1);
 	if (stamp)
 		*payload++ = tw_record_stamp_word(stamp);
 	if (has_terms) {
-		*payload++ = (notice->term_count + has_extra) | (uint64_t)term_bytes << 32;
+		*payload++ = (runtime_event->term_count + has_extra) | (uint64_t)term_bytes << 32;
 		copy_words(payload, (const uint64_t *)thread->terms, (term_bytes + 7) / 8);
 	} else {
-		copy_words(payload, notice->words, notice->word_count);
+		copy_words(payload, runtime_event->words, runtime_event->word_count);
 	}
 	tw_rb_commit(&thread->lanes[session].producer, committed);
 }
 
 static void tell(struct telling *telling)
 {
-	bool is_message = telling->notice->want <= TW_WANT_RECEIVE;
+	bool is_message = telling->runtime_event->want <= TW_WANT_RECEIVE;
 
 	while (telling->todo) {
 		unsigned session = (unsigned)__builtin_ctzll(telling->todo);
@@ -213,7 +213,7 @@ static void tell(struct telling *telling)
 		telling->todo &= telling->todo - 1;
 		if (is_message) {
 			/* PAIR hit.pattern: acquire; release in set(), which frees it after thread progress. */
-			program = tw_load_acquire(&tw_hit_sessions[session].patterns[telling->notice->want]);
+			program = tw_load_acquire(&tw_hit_sessions[session].patterns[telling->runtime_event->want]);
 		}
 		if (program == &tw_hit_no_message ||
 		    (program && !is_wanted_message(telling, session, program, &extra)))
@@ -226,7 +226,7 @@ static void tell(struct telling *telling)
 
 /* ---- whose ---- */
 
-/* As tw_thread_run(), for the moment of one event; what a handler jumps out of is put right by the next notice. */
+/* As tw_thread_run(), for the moment of one event; what a handler jumps out of is put right by the next runtime event. */
 static void borrow(struct tw_hit_tls *t, struct tw_tracee *tracee)
 {
 	t->thread->lent = t->tracee;
@@ -235,15 +235,15 @@ static void borrow(struct tw_hit_tls *t, struct tw_tracee *tracee)
 	tw_thread_open_run(t);
 }
 
-static void notice_inside(struct tw_hit_tls *t, struct tw_tracee *tracee, const struct tw_notice *notice)
+static void event_inside(struct tw_hit_tls *t, struct tw_tracee *tracee, const struct tw_runtime_event *runtime_event)
 {
 	/*
-	 * PAIR notice.wants: acquire; release in set_bit() of flags.c.  Whoever has a bit is seen with its rings.  Who
+	 * PAIR runtime_event.wants: acquire; release in set_bit() of flags.c.  Whoever has a bit is seen with its rings.  Who
 	 * takes it away waits for this read section to end.
 	 */
-	uint64_t todo = tw_load_acquire(&tracee->wants[notice->want]);
+	uint64_t todo = tw_load_acquire(&tracee->wants[runtime_event->want]);
 	struct telling telling = {
-		.t = t, .notice = notice, .still = { .wants = &tracee->wants[notice->want] }, .todo = todo
+		.t = t, .runtime_event = runtime_event, .still = { .wants = &tracee->wants[runtime_event->want] }, .todo = todo
 	};
 	bool is_foreign = t->tracee != tracee;
 
@@ -256,12 +256,12 @@ static void notice_inside(struct tw_hit_tls *t, struct tw_tracee *tracee, const 
 	telling.ticks = tw_clock_ticks();
 	tell(&telling);
 	if (is_foreign)
-		tw_notice_give_back(t);
+		tw_hit_give_back(t);
 }
 
 /* Not ready, and why: what cannot be recorded is counted, as hits are.  True: it is ready now. */
 static __attribute__((noinline, cold)) bool make_ready(struct tw_hit_tls *t, struct tw_tracee *tracee,
-						       const struct tw_notice *notice, void *frame)
+						       const struct tw_runtime_event *runtime_event, void *frame)
 {
 	enum tw_thread_state state = tw_hit_make_ready(t, frame);
 
@@ -270,30 +270,30 @@ static __attribute__((noinline, cold)) bool make_ready(struct tw_hit_tls *t, str
 	if (state == TW_THREAD_IN_HIT) {
 		uint64_t entered = tw_progress_enter_nested(&t->thread->reader);
 
-		/* PAIR notice.wants: acquire; as in notice_inside(). */
-		tw_hit_count_nested(t, tw_load_acquire(&tracee->wants[notice->want]));
+		/* PAIR runtime_event.wants: acquire; as in event_inside(). */
+		tw_hit_count_nested(t, tw_load_acquire(&tracee->wants[runtime_event->want]));
 		tw_progress_exit_nested(&t->thread->reader, entered);
 	} else if (state != TW_THREAD_JOINING) {
 		/* RELAXED hit.wants: only for a session that is never destroyed. */
-		tw_hit_count_pinned(tw_load_relaxed(&tracee->wants[notice->want]), state);
+		tw_hit_count_pinned(tw_load_relaxed(&tracee->wants[runtime_event->want]), state);
 	}
 	return false;
 }
 
-void tw_notice(struct tw_tracee *tracee, const struct tw_notice *notice)
+void tw_runtime_event(struct tw_tracee *tracee, const struct tw_runtime_event *runtime_event)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 
 	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
-	if (!tw_load_relaxed(&tracee->wants[notice->want]))
+	if (!tw_load_relaxed(&tracee->wants[runtime_event->want]))
 		return;
 	while (tw_unlikely(!tw_hit_begin(t, __builtin_frame_address(0))))
-		if (!make_ready(t, tracee, notice, __builtin_frame_address(0)))
+		if (!make_ready(t, tracee, runtime_event, __builtin_frame_address(0)))
 			return;
 	tw_progress_enter(&t->thread->reader);
 	/* PAIR bp.active: acquire; as in hit_inside().  0 in a forked child that nobody traces. */
 	if (tw_load_acquire(&tw_bp_gate.active))
-		notice_inside(t, tracee, notice);
+		event_inside(t, tracee, runtime_event);
 	tw_progress_exit(&t->thread->reader);
 	tw_hit_end(t);
 	tw_hit_go_back(t);
