@@ -265,7 +265,7 @@ void tw_session_clear(struct tw_session *session)
 	if (session->rs)
 		tw_rs_close(session->rs);
 	if (has_bit && session->rs)
-		tw_threads_end_lanes(session->slot);
+		tw_threads_end_rings(session->slot);
 	tw_permit_drop(permit);
 	wait_for_delivery_users(session);
 	if (session->writer)

@@ -4,7 +4,7 @@
  *
  *	tw_tracee.accounts[i]	{since, on: id, row}	whose time, or words, run now; id 0: nobody's
  *	.further_accounts	blocks of more of them, a session and kind each; none is ever taken back
- *	tw_count_lanes.rows[]	{key, count, value}	of one thread; key: id and process
+ *	tw_thread_counts.rows[]	{key, count, value}	of one thread; key: id and process
  *
  * The row of an account is a number (the upper half of `on`), and a hint: whoever uses it compares the key, which is in the line that is
  * written next.  So it may be of another thread, or be another's by now, and a frame may keep it.
@@ -28,13 +28,13 @@ struct tw_count_row {
 };
 
 /* What a thread counts with. */
-struct tw_count_lanes {
+struct tw_thread_counts {
 	_Atomic uint64_t counters[TW_COUNTERS];
 	struct tw_count_row rows[TW_COUNT_ROWS];
 };
 
 struct tw_counter {
-	_Atomic uint64_t base; /* what is not in the threads' lanes; modulo 2^64 */
+	_Atomic uint64_t base; /* what is not in the counts of threads; modulo 2^64 */
 	bool is_used;
 };
 extern struct tw_counter tw_counters[TW_COUNTERS];
@@ -65,13 +65,13 @@ static inline uint32_t tw_count_row_number(uint64_t key)
 }
 
 /* What the thread counts with: mapped by its first count; NULL: there is no memory. */
-struct tw_count_lanes *tw_counts_map_lanes(struct tw_thread *thread);
-static inline struct tw_count_lanes *tw_counts_lanes(struct tw_thread *thread)
+struct tw_thread_counts *tw_counts_map(struct tw_thread *thread);
+static inline struct tw_thread_counts *tw_counts_of_thread(struct tw_thread *thread)
 {
-	/* RELAXED count.lanes_own: written by this thread. */
-	struct tw_count_lanes *lanes = tw_load_relaxed(&thread->lanes_of_counts);
+	/* RELAXED count.thread_own: written by this thread. */
+	struct tw_thread_counts *rings = tw_load_relaxed(&thread->own_counts);
 
-	return tw_likely(lanes) ? lanes : tw_counts_map_lanes(thread);
+	return tw_likely(rings) ? rings : tw_counts_map(thread);
 }
 
 /* Finds or makes the row of a key on this thread, where it is not at its first place; NULL: refused, and counted. */
@@ -90,11 +90,11 @@ static inline uint64_t tw_account_reading(const struct tw_tracee *tracee, uint8_
 
 /* What was spent since goes to the account that was on. */
 static inline __attribute__((always_inline)) void tw_account_settle(struct tw_thread *thread,
-								     struct tw_count_lanes *lanes,
+								     struct tw_thread_counts *rings,
 								     const struct tw_tracee *tracee,
 								     struct tw_account *account, uint64_t now)
 {
-	struct tw_count_row *row = &lanes->rows[account->on >> 32];
+	struct tw_count_row *row = &rings->rows[account->on >> 32];
 	uint64_t key = tw_count_key((uint32_t)account->on, tracee->pid_number);
 
 	/* RELAXED counts.row: this thread's own. */
@@ -147,13 +147,13 @@ static inline unsigned tw_account_session(uint8_t key)
  * only, or refused.  *before is what goes on when the call ends.
  */
 static inline __attribute__((always_inline)) struct tw_account *
-tw_account_enter(struct tw_thread *thread, struct tw_count_lanes *lanes, struct tw_tracee *tracee,
+tw_account_enter(struct tw_thread *thread, struct tw_thread_counts *rings, struct tw_tracee *tracee,
 		 const struct tw_counts *counts, uint8_t account_key, uint64_t *before)
 {
 	/* RELAXED counts.id: of a part that is active. */
 	uint32_t id = tw_load_relaxed(&counts->id);
 	uint64_t key = tw_count_key(id, tracee->pid_number);
-	struct tw_count_row *row = &lanes->rows[tw_count_row_number(key)];
+	struct tw_count_row *row = &rings->rows[tw_count_row_number(key)];
 	struct tw_account *account = tw_account_of(tracee, account_key);
 
 	/* RELAXED counts.row: this thread's own. */
@@ -168,18 +168,18 @@ tw_account_enter(struct tw_thread *thread, struct tw_count_lanes *lanes, struct 
 		return NULL;
 	}
 	tracee->has_accounts = true;
-	tw_account_settle(thread, lanes, tracee, account, tw_account_reading(tracee, account_key));
+	tw_account_settle(thread, rings, tracee, account, tw_account_reading(tracee, account_key));
 	*before = account->on;
-	account->on = (uint64_t)(row - lanes->rows) << 32 | id;
+	account->on = (uint64_t)(row - rings->rows) << 32 | id;
 	return account;
 }
 
 /* The call ends. */
 static inline __attribute__((always_inline)) void
-tw_account_resume(struct tw_thread *thread, struct tw_count_lanes *lanes, struct tw_tracee *tracee,
+tw_account_resume(struct tw_thread *thread, struct tw_thread_counts *rings, struct tw_tracee *tracee,
 		  struct tw_account *account, uint8_t account_key, uint64_t before)
 {
-	tw_account_settle(thread, lanes, tracee, account, tw_account_reading(tracee, account_key));
+	tw_account_settle(thread, rings, tracee, account, tw_account_reading(tracee, account_key));
 	account->on = before;
 }
 

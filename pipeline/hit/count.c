@@ -19,33 +19,33 @@ static struct tw_counts all_counts[TW_COUNTERS]; /* the first is never used */
 static unsigned next_counter, next_counts = 1;
 static _Atomic uint64_t refused;
 
-/* ---- a thread's lanes ---- */
+/* ---- the counts of a thread ---- */
 
-static void map_lanes(void *arg)
+static void map_counts(void *arg)
 {
 	struct tw_thread *thread = arg;
 	int saved_errno = errno;
 	uint64_t signals;
-	void *lanes;
+	void *rings;
 
 	tw_sys_block_signals(&signals);
-	lanes = mmap(NULL, sizeof(struct tw_count_lanes), PROT_READ | PROT_WRITE,
+	rings = mmap(NULL, sizeof(struct tw_thread_counts), PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	thread->has_no_lanes = lanes == MAP_FAILED;
-	if (!thread->has_no_lanes) {
-		/* PAIR count.lanes: release; acquire in who sums. */
-		tw_store_release(&thread->lanes_of_counts, lanes);
+	thread->has_no_counts = rings == MAP_FAILED;
+	if (!thread->has_no_counts) {
+		/* PAIR count.thread: release; acquire in who sums. */
+		tw_store_release(&thread->own_counts, rings);
 	}
 	tw_sys_restore_signals(&signals);
 	errno = saved_errno;
 }
 
-struct tw_count_lanes *tw_counts_map_lanes(struct tw_thread *thread)
+struct tw_thread_counts *tw_counts_map(struct tw_thread *thread)
 {
-	if (!thread->has_no_lanes && tw_thread_may_call_system())
-		tw_patch_call_keeping_vectors(map_lanes, thread);
-	/* RELAXED count.lanes_own: written by this thread. */
-	return tw_load_relaxed(&thread->lanes_of_counts);
+	if (!thread->has_no_counts && tw_thread_may_call_system())
+		tw_patch_call_keeping_vectors(map_counts, thread);
+	/* RELAXED count.thread_own: written by this thread. */
+	return tw_load_relaxed(&thread->own_counts);
 }
 
 /* ---- call_count ---- */
@@ -75,15 +75,15 @@ struct sum {
 	uint64_t value;
 };
 
-static void add_lane(struct tw_thread *thread, void *arg)
+static void add_ring(struct tw_thread *thread, void *arg)
 {
 	struct sum *sum = arg;
-	/* PAIR count.lanes: acquire; release in map_lanes(). */
-	struct tw_count_lanes *lanes = tw_load_acquire(&thread->lanes_of_counts);
+	/* PAIR count.thread: acquire; release in map_counts(). */
+	struct tw_thread_counts *rings = tw_load_acquire(&thread->own_counts);
 
-	if (lanes) {
+	if (rings) {
 		/* RELAXED count.add: calls that are under way are in or not. */
-		sum->value += tw_load_relaxed(&lanes->counters[sum->index]);
+		sum->value += tw_load_relaxed(&rings->counters[sum->index]);
 	}
 }
 
@@ -92,7 +92,7 @@ uint64_t tw_counter_value(const struct tw_counter *counter)
 	/* RELAXED count.add: as above. */
 	struct sum sum = {(size_t)(counter - tw_counters), tw_load_relaxed(&counter->base)};
 
-	tw_threads_each(add_lane, &sum);
+	tw_threads_each(add_ring, &sum);
 	return sum.value;
 }
 
@@ -112,10 +112,10 @@ uint64_t tw_counter_take(struct tw_counter *counter)
 
 void tw_counter_count(struct tw_hit_tls *t, struct tw_counter *counter)
 {
-	struct tw_count_lanes *lanes = tw_counts_lanes(t->thread);
+	struct tw_thread_counts *rings = tw_counts_of_thread(t->thread);
 
-	if (tw_likely(lanes))
-		tw_count_add(&lanes->counters[counter - tw_counters], 1);
+	if (tw_likely(rings))
+		tw_count_add(&rings->counters[counter - tw_counters], 1);
 	else
 		tw_counter_add(counter, 1);
 }
@@ -168,11 +168,11 @@ TW_API uint64_t tw_counts_refused(void)
 
 static struct tw_count_row *row_of(struct tw_thread *thread, uint64_t key)
 {
-	struct tw_count_lanes *lanes = tw_counts_lanes(thread);
+	struct tw_thread_counts *rings = tw_counts_of_thread(thread);
 	struct tw_count_row *free_row = NULL;
 
-	for (unsigned i = 0; lanes && i < PROBES; i++) {
-		struct tw_count_row *row = &lanes->rows[(tw_count_row_number(key) + i) % TW_COUNT_ROWS];
+	for (unsigned i = 0; rings && i < PROBES; i++) {
+		struct tw_count_row *row = &rings->rows[(tw_count_row_number(key) + i) % TW_COUNT_ROWS];
 		/* RELAXED counts.row: this thread's own. */
 		uint64_t found = tw_load_relaxed(&row->key);
 
@@ -224,11 +224,11 @@ struct reading {
 static void add_rows(struct tw_thread *thread, void *arg)
 {
 	struct reading *reading = arg;
-	/* PAIR count.lanes: acquire; release in map_lanes(). */
-	struct tw_count_lanes *lanes = tw_load_acquire(&thread->lanes_of_counts);
+	/* PAIR count.thread: acquire; release in map_counts(). */
+	struct tw_thread_counts *rings = tw_load_acquire(&thread->own_counts);
 
-	for (size_t i = 0; lanes && i < TW_COUNT_ROWS; i++) {
-		struct tw_count_row *row = &lanes->rows[i];
+	for (size_t i = 0; rings && i < TW_COUNT_ROWS; i++) {
+		struct tw_count_row *row = &rings->rows[i];
 		/* PAIR counts.row: acquire; release in row_of(). */
 		uint64_t key = tw_load_acquire(&row->key), count, value;
 
@@ -382,11 +382,11 @@ static void give_pairs(struct tw_tracee *tracee, const struct tw_frame_wants *fr
 	}
 }
 
-static void enter(struct tw_hit_tls *t, struct tw_count_lanes *lanes, const struct tw_counts *counts, uint8_t key,
+static void enter(struct tw_hit_tls *t, struct tw_thread_counts *rings, const struct tw_counts *counts, uint8_t key,
 		  struct tw_frame_wants *frame)
 {
 	uint64_t before;
-	struct tw_account *account = tw_account_enter(t->thread, lanes, t->tracee, counts, key, &before);
+	struct tw_account *account = tw_account_enter(t->thread, rings, t->tracee, counts, key, &before);
 	size_t index = account ? (size_t)(account - t->tracee->accounts) : 0;
 
 	if (!account || !frame)
@@ -403,45 +403,45 @@ static void enter(struct tw_hit_tls *t, struct tw_count_lanes *lanes, const stru
 
 void tw_counts_enter(struct tw_hit_tls *t, const struct tw_bp_part *part, struct tw_frame_wants *frame)
 {
-	struct tw_count_lanes *lanes;
+	struct tw_thread_counts *rings;
 
 	/* RELAXED tracee.words: a change is seen by this call or by the next. */
 	if (t->tracee == &tw_hit_nobody || !(tw_load_relaxed(&t->tracee->counts_call) >> part->session & 1))
 		return;
-	lanes = tw_counts_lanes(t->thread);
-	if (!lanes) {
+	rings = tw_counts_of_thread(t->thread);
+	if (!rings) {
 		tw_counts_refuse();
 		return;
 	}
 	if ((part->actions & TW_ACTION_TIME) && part->times)
-		enter(t, lanes, part->times, tw_account_key(part->session, true), frame);
+		enter(t, rings, part->times, tw_account_key(part->session, true), frame);
 	if ((part->actions & TW_ACTION_MEMORY) && part->memories)
-		enter(t, lanes, part->memories, tw_account_key(part->session, false), frame);
+		enter(t, rings, part->memories, tw_account_key(part->session, false), frame);
 }
 
 /* An account goes back to who had it, unless its session is another one by now. */
-static void resume(struct tw_hit_tls *t, struct tw_count_lanes *lanes, struct tw_account *account, uint64_t newer,
+static void resume(struct tw_hit_tls *t, struct tw_thread_counts *rings, struct tw_account *account, uint64_t newer,
 		   uint32_t before)
 {
 	if (account && account->key && !(newer >> tw_account_session(account->key) & 1))
-		tw_account_resume(t->thread, lanes, t->tracee, account, account->key, before);
+		tw_account_resume(t->thread, rings, t->tracee, account, account->key, before);
 }
 
 void tw_counts_resume(struct tw_hit_tls *t, const struct tw_frame_wants *frame)
 {
-	struct tw_count_lanes *lanes = tw_counts_lanes(t->thread);
+	struct tw_thread_counts *rings = tw_counts_of_thread(t->thread);
 	uint64_t newer = tw_hit_newer_than(frame->epoch);
 
-	if (!lanes)
+	if (!rings)
 		return;
 	for (unsigned i = 0; i < TW_ACCOUNTS; i++)
 		if (frame->more >> (TW_COUNTS_SHIFT + i) & 1)
-			resume(t, lanes, &t->tracee->accounts[i], newer, frame->resume[i]);
+			resume(t, rings, &t->tracee->accounts[i], newer, frame->resume[i]);
 	if (tw_likely(!(frame->more >> TW_COUNTS_BLOCK_SHIFT)))
 		return;
 	for (struct tw_block *block = block_of(t->tracee, frame); block; block = pairs_of(block)->next)
 		for (uint64_t i = 0; i < pairs_of(block)->count; i++)
-			resume(t, lanes, tw_account_look_further(t->tracee, (uint8_t)pairs_of(block)->pairs[i].key), newer,
+			resume(t, rings, tw_account_look_further(t->tracee, (uint8_t)pairs_of(block)->pairs[i].key), newer,
 			       pairs_of(block)->pairs[i].before);
 	give_pairs(t->tracee, frame);
 }
@@ -488,24 +488,24 @@ void tw_counts_keep(struct tw_frame_wants *frame, const struct tw_frame_wants *k
 
 /* ---- a process stops and goes on ---- */
 
-static void settle(struct tw_thread *thread, struct tw_count_lanes *lanes, struct tw_tracee *tracee,
+static void settle(struct tw_thread *thread, struct tw_thread_counts *rings, struct tw_tracee *tracee,
 		   struct tw_account *account)
 {
 	if ((uint32_t)account->on)
-		tw_account_settle(thread, lanes, tracee, account, tw_account_reading(tracee, account->key));
+		tw_account_settle(thread, rings, tracee, account, tw_account_reading(tracee, account->key));
 }
 
 void tw_counts_out(struct tw_thread *thread, struct tw_tracee *tracee)
 {
-	struct tw_count_lanes *lanes = tw_counts_lanes(thread);
+	struct tw_thread_counts *rings = tw_counts_of_thread(thread);
 
-	if (!lanes)
+	if (!rings)
 		return;
 	for (unsigned i = 0; i < TW_ACCOUNTS; i++)
-		settle(thread, lanes, tracee, &tracee->accounts[i]);
+		settle(thread, rings, tracee, &tracee->accounts[i]);
 	for (struct tw_block *block = tracee->further_accounts; block; block = further_of(block)->next)
 		for (unsigned i = 0; i < TW_FURTHER_ACCOUNTS; i++)
-			settle(thread, lanes, tracee, &further_of(block)->accounts[i]);
+			settle(thread, rings, tracee, &further_of(block)->accounts[i]);
 }
 
 static void go_on(struct tw_tracee *tracee, struct tw_account *account)

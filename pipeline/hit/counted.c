@@ -67,52 +67,52 @@ const char *tw_counted_call(struct tw_place *place, const uint64_t *words, uint6
 	struct tw_hit_tls *t = &tw_hit_tls;
 	const struct tw_bp_generation *generation;
 	const struct tw_counter *counter;
-	struct tw_count_lanes *lanes;
+	struct tw_thread_counts *rings;
 
 	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
 		return tw_native_hit_whole(place, words, slot);
 	tw_progress_enter(&t->thread->reader);
 	generation = active_of(place);
 	counter = generation ? generation->only_counter : NULL;
-	/* RELAXED count.lanes_own: written by this thread. */
-	lanes = tw_load_relaxed(&t->thread->lanes_of_counts);
-	if (tw_unlikely(!counter || !lanes))
+	/* RELAXED count.thread_own: written by this thread. */
+	rings = tw_load_relaxed(&t->thread->own_counts);
+	if (tw_unlikely(!counter || !rings))
 		return leave_undone(place, words, slot);
-	tw_count_add(&lanes->counters[counter - tw_counters], 1);
+	tw_count_add(&rings->counters[counter - tw_counters], 1);
 	return leave(t) ? wake() : NULL;
 }
 
 /* ---- the ends of call_time and call_memory ---- */
 
 /* An account goes back to who had it. */
-static INLINE void resume(const struct tw_hit_tls *t, struct tw_count_lanes *lanes, uint8_t key, uint64_t before)
+static INLINE void resume(const struct tw_hit_tls *t, struct tw_thread_counts *rings, uint8_t key, uint64_t before)
 {
 	struct tw_account *account = tw_account_look(t->tracee, key);
 
 	if (tw_likely(account))
-		tw_account_resume(t->thread, lanes, t->tracee, account, key, before);
+		tw_account_resume(t->thread, rings, t->tracee, account, key, before);
 }
 
-static __attribute__((noinline)) void resume_words(const struct tw_hit_tls *t, struct tw_count_lanes *lanes,
+static __attribute__((noinline)) void resume_words(const struct tw_hit_tls *t, struct tw_thread_counts *rings,
 						   const struct tw_counted_frame *frame)
 {
-	resume(t, lanes, tw_account_key(frame->session, false), frame->words_before);
+	resume(t, rings, tw_account_key(frame->session, false), frame->words_before);
 }
 
 static INLINE void end_frame(const struct tw_counted_frame *frame, const void *hit_frame)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
-	struct tw_count_lanes *lanes;
+	struct tw_thread_counts *rings;
 
 	while (tw_unlikely(!tw_hit_begin(t, hit_frame)))
 		if (tw_hit_make_ready(t, hit_frame) != TW_THREAD_NEW)
 			return;
-	lanes = tw_counts_lanes(t->thread);
-	if (tw_likely(lanes)) {
+	rings = tw_counts_of_thread(t->thread);
+	if (tw_likely(rings)) {
 		if (tw_likely(frame->more & TW_COUNTED_TIME))
-			resume(t, lanes, tw_account_key(frame->session, true), frame->time_before);
+			resume(t, rings, tw_account_key(frame->session, true), frame->time_before);
 		if (tw_unlikely(frame->more & TW_COUNTED_MEMORY))
-			resume_words(t, lanes, frame);
+			resume_words(t, rings, frame);
 	}
 	tw_hit_end(t);
 	tw_hit_go_back(t);
@@ -150,17 +150,17 @@ static INLINE const char *open(struct tw_counted_frame frame, uint64_t *slot)
 	return tw_returns_open_simple(slot, (const tw_return_word *)&frame, tw_unwind_is_known());
 }
 
-static INLINE void enter(struct tw_hit_tls *t, struct tw_count_lanes *lanes, const struct tw_bp_part *part,
+static INLINE void enter(struct tw_hit_tls *t, struct tw_thread_counts *rings, const struct tw_bp_part *part,
 			 struct tw_counted_frame *frame)
 {
 	/* RELAXED tracee.words: a change is seen by this call or by the next. */
 	if (t->tracee == &tw_hit_nobody || !(tw_load_relaxed(&t->tracee->counts_call) >> part->session & 1))
 		return;
 	frame->session = part->session;
-	if (tw_likely(part->times) && tw_account_enter(t->thread, lanes, t->tracee, part->times,
+	if (tw_likely(part->times) && tw_account_enter(t->thread, rings, t->tracee, part->times,
 						       tw_account_key(part->session, true), &frame->time_before))
 		frame->more |= TW_COUNTED_TIME;
-	if (tw_unlikely(part->memories) && tw_account_enter(t->thread, lanes, t->tracee, part->memories,
+	if (tw_unlikely(part->memories) && tw_account_enter(t->thread, rings, t->tracee, part->memories,
 							    tw_account_key(part->session, false), &frame->words_before))
 		frame->more |= TW_COUNTED_MEMORY;
 }
@@ -171,20 +171,20 @@ const char *tw_counted_enter(struct tw_place *place, const uint64_t *words, uint
 	struct tw_counted_frame frame = { .place = place };
 	const struct tw_bp_generation *generation;
 	const struct tw_bp_part *part;
-	struct tw_count_lanes *lanes;
+	struct tw_thread_counts *rings;
 
 	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
 		return tw_native_hit_whole(place, words, slot);
 	tw_progress_enter(&t->thread->reader);
 	generation = active_of(place);
 	part = generation ? generation->only_accounts : NULL;
-	/* RELAXED count.lanes_own: written by this thread. */
-	lanes = tw_load_relaxed(&t->thread->lanes_of_counts);
-	if (tw_unlikely(!part || !lanes))
+	/* RELAXED count.thread_own: written by this thread. */
+	rings = tw_load_relaxed(&t->thread->own_counts);
+	if (tw_unlikely(!part || !rings))
 		return leave_undone(place, words, slot);
 	if (part->actions & TW_ACTION_COUNT)
-		tw_count_add(&lanes->counters[part->counter - tw_counters], 1);
-	enter(t, lanes, part, &frame);
+		tw_count_add(&rings->counters[part->counter - tw_counters], 1);
+	enter(t, rings, part, &frame);
 	if (leave(t))
 		wake();
 	return tw_likely(frame.more) ? open(frame, slot) : NULL;

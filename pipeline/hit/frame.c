@@ -225,10 +225,10 @@ void tw_frame_count_lost(uint64_t sessions, uint64_t count)
 
 	for (uint64_t todo = sessions; todo; todo &= todo - 1) {
 		unsigned session = (unsigned)__builtin_ctzll(todo);
-		struct tw_lane *lane = &t->thread->lanes[session];
+		struct tw_thread_ring *ring = &t->thread->rings[session];
 
-		if (lane->producer.shared)
-			tw_rb_refuse_several(&lane->producer, TW_RB_LOST_FULL, count, ticks);
+		if (ring->producer.shared)
+			tw_rb_refuse_several(&ring->producer, TW_RB_LOST_FULL, count, ticks);
 		else if (tw_hit_sessions[session].rs)
 			for (uint64_t i = 0; i < count; i++)
 				tw_rs_count_no_ring(tw_hit_sessions[session].rs, ticks);

@@ -9,7 +9,7 @@
  *	sessions & wants	who wants this call of this tracee
  *	special			match programs, counters, strict and CPU stamps: special.c
  *	clock			read once
- *	each session		lane, room, 16 bytes and the words, one release store
+ *	each session		thread ring, room, 16 bytes and the words, one release store
  *
  * Neither allocates, locks nor calls the system, but to join (once a thread) and to wait for room
  * where `block` was asked for.  Keeps errno.  Compiled without vector registers, as is everything it

@@ -3,12 +3,12 @@
  * hit.h - what a hit reads: threads, tracees, sessions, as plain structures.
  *
  * session/ writes them, by the rules beside each field; hits only read them, but for the thread's own
- * words.  Sessions are bits; a *lane* is one thread's half of one session: its ring.
+ * words.  Sessions are bits; a *thread ring* is one thread's half of one session: its ring.
  *
  *	struct tw_hit_tls (thread-local) --> struct tw_tracee (whom this thread runs)
  *	        |                                  wants_call: a bit for each session
  *	        +--> struct tw_thread
- *	                 lanes[session] --> a ring
+ *	                 thread rings[session] --> a ring
  */
 #ifndef TW_PIPELINE_HIT_H
 #define TW_PIPELINE_HIT_H
@@ -36,7 +36,7 @@ enum tw_want {
 };
 
 /* Where a process' time, or words, of one session go: see count.h. */
-struct tw_count_lanes;
+struct tw_thread_counts;
 struct tw_account {
 	uint64_t since; /* ticks, or allocated_words */
 	uint64_t on;	/* whose it is, and where that is counted: see account.h */
@@ -106,7 +106,7 @@ extern _Atomic uint64_t tw_hit_cpu_stamped;
 extern _Atomic uint64_t tw_hit_alive;
 #pragma GCC visibility pop
 
-struct tw_lane {
+struct tw_thread_ring {
 	struct tw_rb_producer producer;
 	uint64_t run_stamp; /* of the last record: equal to the thread's, or a switch record is due */
 	uint64_t retry_ticks; /* without a ring: there was none, and is none before */
@@ -131,8 +131,8 @@ struct tw_thread {
 	uintptr_t busy_frame;		 /* where work of ours began; 0: none is under way */
 	uint64_t busy_signals;		 /* that were blocked then */
 	struct tw_process_memory memory; /* of chains while it runs no process: see chain.h */
-	struct tw_count_lanes *_Atomic lanes_of_counts; /* stays when the thread leaves */
-	bool has_no_lanes;			    /* in vain */
+	struct tw_thread_counts *_Atomic own_counts; /* stays when the thread leaves */
+	bool has_no_counts;			    /* in vain */
 	struct tw_match_run run;
 	unsigned run_session; /* whose program runs */
 	uint64_t vectors[8];  /* of the call under way, once its program goes on to the interpreter */
@@ -142,7 +142,7 @@ struct tw_thread {
 	_Alignas(16) uint8_t terms[TW_RB_RECORD_BYTES_MAX - 256];
 	uint64_t arguments[TW_ARG_WORDS_MAX]; /* of the call under way, where they are typed */
 	uint64_t callers[TW_STACK_DEPTH_MAX]; /* of the same, where they are recorded */
-	struct tw_lane lanes[TW_SESSIONS_MAX];
+	struct tw_thread_ring rings[TW_SESSIONS_MAX];
 };
 
 /*
@@ -266,15 +266,15 @@ struct tw_still {
  * Both may leave the read section to wait for room; what is still wanted of the others afterwards is in
  * *todo.  False: the record is counted as lost, or no longer wanted.
  *
- * tw_lane_catch_up - a ring and a switch record, where they are due before a record.
- * tw_lane_wait - room for `bytes`.
+ * tw_thread_ring_catch_up - a ring and a switch record, where they are due before a record.
+ * tw_thread_ring_wait - room for `bytes`.
  */
-bool tw_lane_catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks,
+bool tw_thread_ring_catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks,
 		      uint64_t *todo);
-bool tw_lane_wait(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes, uint64_t ticks,
+bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes, uint64_t ticks,
 		  uint64_t *todo);
 /* Takes the rings of a session from all threads, when no hit can use them any more. */
-void tw_threads_end_lanes(unsigned session);
+void tw_threads_end_rings(unsigned session);
 /* Runs another tracee on this thread; NULL: none. */
 void tw_thread_run(struct tw_tracee *tracee);
 /*
@@ -306,7 +306,7 @@ static inline void tw_thread_follow_runs(struct tw_hit_tls *t)
 		tw_thread_open_run(t);
 }
 /*
- * In a forked child: only this thread is left, with lanes that are not its own.  The second of the two is enough to be safe, may be
+ * In a forked child: only this thread is left, with thread rings that are not its own.  The second of the two is enough to be safe, may be
  * called in a signal handler, and is part of the first: nothing of the parent is written from here on.
  */
 void tw_threads_after_fork_in_child(void);

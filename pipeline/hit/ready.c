@@ -33,10 +33,10 @@ void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions)
 
 	for (uint64_t todo = sessions; todo; todo &= todo - 1) {
 		unsigned session = (unsigned)__builtin_ctzll(todo);
-		struct tw_lane *lane = &t->thread->lanes[session];
+		struct tw_thread_ring *ring = &t->thread->rings[session];
 
-		if (lane->producer.shared)
-			tw_rb_refuse(&lane->producer, TW_RB_LOST_NESTED, ticks);
+		if (ring->producer.shared)
+			tw_rb_refuse(&ring->producer, TW_RB_LOST_NESTED, ticks);
 		else if (tw_hit_sessions[session].rs)
 			tw_rs_count_no_ring(tw_hit_sessions[session].rs, ticks);
 	}

@@ -45,7 +45,7 @@ uint64_t tw_record_stamped(struct tw_hit_tls *t, const struct tw_place *place, u
 bool tw_record_put(struct tw_hit_tls *t, const struct tw_still *still, unsigned session,
 		   const struct tw_record_content *content, uint64_t *todo)
 {
-	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_thread_ring *ring = &t->thread->rings[session];
 	/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
 	unsigned flags =
 		content->is_meta ? TW_STAMP_TIMESTAMP : tw_load_relaxed(&t->tracee->record_flags[session]);
@@ -59,11 +59,11 @@ bool tw_record_put(struct tw_hit_tls *t, const struct tw_still *still, unsigned 
 	uint64_t *payload;
 	enum tw_rb_outcome outcome;
 
-	if (lane->run_stamp != t->run_stamp && !tw_lane_catch_up(t, still, session, ticks, todo))
+	if (ring->run_stamp != t->run_stamp && !tw_thread_ring_catch_up(t, still, session, ticks, todo))
 		return false;
-	outcome = tw_rb_reserve(&lane->producer, bytes, ticks, (void **)&r);
-	if (outcome == TW_RB_WAIT && tw_lane_wait(t, still, session, bytes, ticks, todo))
-		outcome = tw_rb_reserve(&lane->producer, bytes, ticks, (void **)&r);
+	outcome = tw_rb_reserve(&ring->producer, bytes, ticks, (void **)&r);
+	if (outcome == TW_RB_WAIT && tw_thread_ring_wait(t, still, session, bytes, ticks, todo))
+		outcome = tw_rb_reserve(&ring->producer, bytes, ticks, (void **)&r);
 	if (outcome != TW_RB_OK)
 		return false;
 	payload = (uint64_t *)(r + 1);
@@ -78,7 +78,7 @@ bool tw_record_put(struct tw_hit_tls *t, const struct tw_still *still, unsigned 
 			(uint64_t)content->encoded_bytes << 32;
 	copy_words(payload, content->words, content->word_count);
 	copy_encoded(payload + content->word_count, content->encoded, content->encoded_bytes);
-	tw_rb_commit(&lane->producer, bytes);
+	tw_rb_commit(&ring->producer, bytes);
 	return true;
 }
 

@@ -85,7 +85,7 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
 	tw_compiler_barrier();
 	do {
 		unsigned session = (unsigned)__builtin_ctzll(todo);
-		struct tw_lane *lane = &t->thread->lanes[session];
+		struct tw_thread_ring *ring = &t->thread->rings[session];
 		/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
 		unsigned flags = w.flags | tw_load_relaxed(&t->tracee->record_flags[session]);
 		enum tw_record_stamp stamp = may_be_stamped ? tw_record_stamp_of(flags, session) : TW_RECORD_NO_STAMP;
@@ -96,21 +96,21 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
 
 		todo &= todo - 1;
 		flags |= count % 2 ? TW_EVENT_FLAG_HALF : 0;
-		if (tw_unlikely(lane->run_stamp != t->run_stamp)) {
+		if (tw_unlikely(ring->run_stamp != t->run_stamp)) {
 			struct tw_still still = { still_place, &t->tracee->wants_call };
 
-			if (!tw_lane_catch_up(t, &still, session, ticks, &wanted)) {
+			if (!tw_thread_ring_catch_up(t, &still, session, ticks, &wanted)) {
 				todo &= wanted;
 				continue;
 			}
 			todo &= wanted;
 		}
-		outcome = tw_rb_reserve(&lane->producer, bytes, ticks, (void **)&record);
+		outcome = tw_rb_reserve(&ring->producer, bytes, ticks, (void **)&record);
 		if (tw_unlikely(outcome != TW_RB_OK)) {
 			struct tw_still still = { still_place, &t->tracee->wants_call };
 
-			if (outcome == TW_RB_WAIT && tw_lane_wait(t, &still, session, bytes, ticks, &wanted))
-				outcome = tw_rb_reserve(&lane->producer, bytes, ticks, (void **)&record);
+			if (outcome == TW_RB_WAIT && tw_thread_ring_wait(t, &still, session, bytes, ticks, &wanted))
+				outcome = tw_rb_reserve(&ring->producer, bytes, ticks, (void **)&record);
 			todo &= wanted;
 			if (outcome != TW_RB_OK)
 				continue;
@@ -120,7 +120,7 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
 		if (stamp)
 			*(uint64_t *)(record + 1) = tw_record_stamp_word(stamp);
 		tw_record_fill((uint64_t *)(record + 1) + (stamp != TW_RECORD_NO_STAMP), w);
-		tw_rb_commit(&lane->producer, bytes);
+		tw_rb_commit(&ring->producer, bytes);
 	} while (todo);
 	return wanted;
 }
@@ -145,7 +145,7 @@ static inline __attribute__((always_inline)) bool tw_record_at_once(struct tw_hi
 								    const struct tw_place *place, unsigned session,
 								    bool has_word, uint64_t word)
 {
-	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_thread_ring *ring = &t->thread->rings[session];
 	uint32_t bytes = (uint32_t)sizeof(struct tw_rb_record) + (has_word ? 16 : 0);
 	/* First of all: what a handler lost before this is seen below; what one loses from here on stands behind the record. */
 	uint64_t ticks = tw_clock_ticks();
@@ -153,16 +153,16 @@ static inline __attribute__((always_inline)) bool tw_record_at_once(struct tw_hi
 	unsigned flags;
 
 	tw_compiler_barrier();
-	if (tw_unlikely(lane->run_stamp != t->run_stamp || lane->producer.pos + bytes > lane->producer.limit_pos))
+	if (tw_unlikely(ring->run_stamp != t->run_stamp || ring->producer.pos + bytes > ring->producer.limit_pos))
 		return false;
-	record = (struct tw_rb_record *)(lane->producer.data + (lane->producer.pos & lane->producer.mask));
+	record = (struct tw_rb_record *)(ring->producer.data + (ring->producer.pos & ring->producer.mask));
 	/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
 	flags = tw_load_relaxed(&t->tracee->record_flags[session]) | (has_word ? TW_EVENT_FLAG_HALF : 0);
 	record->ticks = ticks;
 	record->head = TW_RB_HEAD(kind, flags, bytes, place->place_id);
 	if (has_word)
 		*(uint64_t *)(record + 1) = word;
-	tw_rb_commit(&lane->producer, bytes);
+	tw_rb_commit(&ring->producer, bytes);
 	return true;
 }
 
@@ -189,7 +189,7 @@ struct tw_record_content {
  * tw_record_put - write one record for one session: [unique integer or CPU time] [counts] words [terms].
  *
  * @still	whether it is still wanted after a wait, of which it may take one.
- * @todo	as for tw_lane_wait().
+ * @todo	as for tw_thread_ring_wait().
  *
  * Returns whether it was written.
  */

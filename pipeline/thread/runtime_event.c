@@ -6,7 +6,7 @@
  *	read section		from here on nothing that is reached is freed
  *	wants			which sessions want this kind of event of this tracee
  *	run			of another thread's tracee, or after another's event of ours: a new one
- *	each session		pattern, silent, lane, room, terms, one release store
+ *	each session		pattern, silent, thread ring, room, terms, one release store
  *
  * The terms are encoded once, into the thread's memory, when the first session wants them, and copied from there.
  * Called as an ordinary function, not through a trampoline: it may use any register.
@@ -107,21 +107,21 @@ static enum tw_rb_outcome reserve_with_switch(struct telling *telling, unsigned 
 					      struct tw_rb_record **out)
 {
 	struct tw_hit_tls *t = telling->t;
-	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_thread_ring *ring = &t->thread->rings[session];
 	struct tw_rb_record *record;
 	enum tw_rb_outcome outcome;
 
 	/* RELAXED tracee.described: set once in a session's life; not seen, the slow way looks again. */
-	if (!lane->producer.shared || !(tw_load_relaxed(&t->tracee->described) >> session & 1))
+	if (!ring->producer.shared || !(tw_load_relaxed(&t->tracee->described) >> session & 1))
 		return TW_RB_WAIT;
-	outcome = tw_rb_reserve(&lane->producer, SWITCH_BYTES + *bytes, telling->ticks, (void **)&record);
+	outcome = tw_rb_reserve(&ring->producer, SWITCH_BYTES + *bytes, telling->ticks, (void **)&record);
 	if (outcome != TW_RB_OK)
 		return outcome;
 	tw_thread_number_run(t);
 	record->ticks = telling->ticks;
 	record->head = TW_RB_HEAD(TW_EVENT_SWITCH, TW_EVENT_FLAG_HALF, SWITCH_BYTES, t->tracee->tracee_id);
 	*(uint64_t *)(record + 1) = t->run_seq;
-	lane->run_stamp = t->run_stamp;
+	ring->run_stamp = t->run_stamp;
 	*bytes += SWITCH_BYTES;
 	*out = (struct tw_rb_record *)((uint8_t *)record + SWITCH_BYTES);
 	return TW_RB_OK;
@@ -133,21 +133,21 @@ static enum tw_rb_outcome reserve_with_switch(struct telling *telling, unsigned 
 static inline struct tw_rb_record *reserve(struct telling *telling, unsigned session, uint32_t *bytes)
 {
 	struct tw_hit_tls *t = telling->t;
-	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_thread_ring *ring = &t->thread->rings[session];
 	struct tw_rb_record *record;
 	enum tw_rb_outcome outcome;
 
-	if (tw_unlikely(lane->run_stamp != t->run_stamp)) {
+	if (tw_unlikely(ring->run_stamp != t->run_stamp)) {
 		outcome = reserve_with_switch(telling, session, bytes, &record);
 		if (outcome != TW_RB_WAIT)
 			return outcome == TW_RB_OK ? record : NULL;
-		if (!tw_lane_catch_up(t, &telling->still, session, telling->ticks, &telling->todo))
+		if (!tw_thread_ring_catch_up(t, &telling->still, session, telling->ticks, &telling->todo))
 			return NULL;
 	}
-	outcome = tw_rb_reserve(&lane->producer, *bytes, telling->ticks, (void **)&record);
+	outcome = tw_rb_reserve(&ring->producer, *bytes, telling->ticks, (void **)&record);
 	if (tw_unlikely(outcome == TW_RB_WAIT) &&
-	    tw_lane_wait(t, &telling->still, session, *bytes, telling->ticks, &telling->todo))
-		outcome = tw_rb_reserve(&lane->producer, *bytes, telling->ticks, (void **)&record);
+	    tw_thread_ring_wait(t, &telling->still, session, *bytes, telling->ticks, &telling->todo))
+		outcome = tw_rb_reserve(&ring->producer, *bytes, telling->ticks, (void **)&record);
 	return outcome == TW_RB_OK ? record : NULL;
 }
 
@@ -198,7 +198,7 @@ static void record(struct telling *telling, unsigned session, struct tw_term ext
 	} else {
 		copy_words(payload, runtime_event->words, runtime_event->word_count);
 	}
-	tw_rb_commit(&thread->lanes[session].producer, committed);
+	tw_rb_commit(&thread->rings[session].producer, committed);
 }
 
 static void tell(struct telling *telling)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * thread.c - threads join at their first hit and leave at their exit; lane.c has their rings.
+ * thread.c - threads join at their first hit and leave at their exit; thread_ring.c has their rings.
  *
  * Joining happens in the middle of somebody else's program, perhaps in a signal handler, perhaps
  * before main(): with all signals blocked and errno kept, by system calls and our own pool only.
@@ -32,11 +32,11 @@ static _Atomic int32_t own_process_id;
 
 /* ---- leaving ---- */
 
-static void end_lane(struct tw_lane *lane, unsigned session)
+static void end_ring(struct tw_thread_ring *ring, unsigned session)
 {
-	if (lane->producer.shared)
-		tw_rs_ring_end(tw_hit_sessions[session].rs, &lane->producer);
-	memset(lane, 0, sizeof *lane);
+	if (ring->producer.shared)
+		tw_rs_ring_end(tw_hit_sessions[session].rs, &ring->producer);
+	memset(ring, 0, sizeof *ring);
 }
 
 static void unlink_thread(struct tw_thread *thread)
@@ -79,7 +79,7 @@ static void leave(struct tw_hit_tls *t)
 	tw_process_memory_fini(&thread->memory);
 	tw_quiet_lock(&threads_lock);
 	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++)
-		end_lane(&thread->lanes[session], session);
+		end_ring(&thread->rings[session], session);
 	unlink_thread(thread);
 	thread->next = free_threads;
 	free_threads = thread;
@@ -141,7 +141,7 @@ void tw_thread_unbar(uintptr_t state)
 static struct tw_thread *take_thread(void)
 {
 	struct tw_thread *thread = free_threads;
-	struct tw_count_lanes *counts;
+	struct tw_thread_counts *counts;
 	uint32_t scheduler_id;
 
 	if (!thread) {
@@ -153,12 +153,12 @@ static struct tw_thread *take_thread(void)
 	}
 	free_threads = thread->next;
 	scheduler_id = thread->scheduler_id;
-	/* RELAXED count.lanes_own: nobody's thread, under the lock. */
-	counts = tw_load_relaxed(&thread->lanes_of_counts);
+	/* RELAXED count.thread_own: nobody's thread, under the lock. */
+	counts = tw_load_relaxed(&thread->own_counts);
 	memset(thread, 0, sizeof *thread);
 	thread->scheduler_id = scheduler_id;
-	/* RELAXED count.lanes_own: as above. */
-	tw_store_relaxed(&thread->lanes_of_counts, counts);
+	/* RELAXED count.thread_own: as above. */
+	tw_store_relaxed(&thread->own_counts, counts);
 	return thread;
 }
 
@@ -328,14 +328,14 @@ void tw_threads_populate_rings(void)
 			tw_rs_populate_own(tw_hit_sessions[session].rs);
 }
 
-void tw_threads_end_lanes(unsigned session)
+void tw_threads_end_rings(unsigned session)
 {
 	while (is_anybody_waiting(session))
 		tw_sys_sleep(100000);
 	tw_progress_wait();
 	tw_quiet_lock(&threads_lock);
 	for (struct tw_thread *thread = threads; thread; thread = thread->next)
-		end_lane(&thread->lanes[session], session);
+		end_ring(&thread->rings[session], session);
 	tw_quiet_unlock(&threads_lock);
 }
 
@@ -357,24 +357,24 @@ void tw_threads_let_go_in_child(void)
 
 	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++) {
 		struct tw_rs *rs = tw_hit_sessions[session].rs;
-		struct tw_lane *lane = t->thread ? &t->thread->lanes[session] : NULL;
+		struct tw_thread_ring *ring = t->thread ? &t->thread->rings[session] : NULL;
 
 		if (rs)
 			tw_rs_after_fork_in_child(rs);
-		if (!lane || !lane->producer.shared || lane->is_inherited)
+		if (!ring || !ring->producer.shared || ring->is_inherited)
 			continue;
 		/* The hit that the fork interrupted, in a handler, goes on: its record goes where nobody reads. */
 		if (rs && t->state >= TW_THREAD_IN_HIT) {
-			tw_rs_ring_after_fork_in_child(rs, &lane->producer);
-			lane->is_inherited = true;
-			lane->run_stamp = 0;
+			tw_rs_ring_after_fork_in_child(rs, &ring->producer);
+			ring->is_inherited = true;
+			ring->run_stamp = 0;
 		} else {
-			memset(lane, 0, sizeof *lane);
+			memset(ring, 0, sizeof *ring);
 		}
 	}
 }
 
-/* The lanes are those of the parent's thread: forgotten without a word to their rings. */
+/* The thread rings are those of the parent's thread: forgotten without a word to their rings. */
 void tw_threads_after_fork_in_child(void)
 {
 	struct tw_thread *own = tw_hit_tls.thread;
@@ -386,7 +386,7 @@ void tw_threads_after_fork_in_child(void)
 		next = thread->next;
 		if (thread == own)
 			continue;
-		memset(thread->lanes, 0, sizeof thread->lanes);
+		memset(thread->rings, 0, sizeof thread->rings);
 		unlink_thread(thread);
 		thread->next = free_threads;
 		free_threads = thread;

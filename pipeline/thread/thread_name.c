@@ -12,7 +12,7 @@ void tw_thread_named(const char *name)
 		return;
 	memcpy(words, name, strnlen(name, sizeof words - 1));
 	for (unsigned session = 0; session < TW_SESSIONS_MAX; session++) {
-		struct tw_rb_shared *shared = t->thread->lanes[session].producer.shared;
+		struct tw_rb_shared *shared = t->thread->rings[session].producer.shared;
 
 		for (unsigned i = 0; shared && i < 2; i++)
 			/* RELAXED thread.name: text for people, looked at now and then; half of another is harmless. */

@@ -59,7 +59,7 @@ static bool is_given_up(struct tw_rs *rs)
  * may be destroyed; its destroyer closes the set and waits until waiting_session is gone again.
  * A slice counts for its own length, however long it took; a short wait has several, so that it is not one standstill.
  */
-static bool wait_outside(struct tw_lane *lane, struct tw_rs *rs, uint32_t bytes)
+static bool wait_outside(struct tw_thread_ring *ring, struct tw_rs *rs, uint32_t bytes)
 {
 	uint64_t timeout_ns = rs->config.block_timeout_ns, spent_ns = 0;
 	uint64_t slice_ns = !timeout_ns || timeout_ns / 8 >= TW_RS_SLICE_NS ? TW_RS_SLICE_NS : timeout_ns / 8 + 1;
@@ -67,7 +67,7 @@ static bool wait_outside(struct tw_lane *lane, struct tw_rs *rs, uint32_t bytes)
 	for (;;) {
 		bool is_over = is_given_up(rs) || (timeout_ns && spent_ns >= timeout_ns);
 
-		if (tw_rb_wait_room(&lane->producer, bytes, is_over ? 0 : slice_ns))
+		if (tw_rb_wait_room(&ring->producer, bytes, is_over ? 0 : slice_ns))
 			return true;
 		if (is_over)
 			return false;
@@ -97,15 +97,15 @@ static uint64_t rounds_ns(const struct tw_rs *rs, uint64_t *beat)
 enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t seen,
 				   uint64_t *spent_ns, uint64_t *todo)
 {
-	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_thread_ring *ring = &t->thread->rings[session];
 	struct tw_rs *rs = tw_hit_sessions[session].rs;
 	uint64_t beat = tw_rs_beat(rs), epoch = epoch_now(), wanted;
 
-	if (rs->config.policy != TW_RB_BLOCK || lane->has_waited_for_ring || !tw_thread_may_call_system() ||
+	if (rs->config.policy != TW_RB_BLOCK || ring->has_waited_for_ring || !tw_thread_may_call_system() ||
 	    !tw_rs_is_own_process(rs))
 		return TW_RING_IN_VAIN;
 	if (*spent_ns >= TW_RING_WAIT_NS || is_given_up(rs)) {
-		lane->has_waited_for_ring = *spent_ns >= TW_RING_WAIT_NS;
+		ring->has_waited_for_ring = *spent_ns >= TW_RING_WAIT_NS;
 		return TW_RING_IN_VAIN;
 	}
 	/* PAIR hit.waiting: seq_cst; as in tw_wait_for_room(). */
@@ -121,9 +121,9 @@ enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_still *
 	return wanted >> session & 1 ? TW_RING_MAY_BE_THERE : TW_RING_UNWANTED;
 }
 
-void tw_wait_tell(struct tw_lane *lane, enum tw_own_time why, uint64_t start_ticks)
+void tw_wait_tell(struct tw_thread_ring *ring, enum tw_own_time why, uint64_t start_ticks)
 {
-	struct tw_rb_producer *producer = &lane->producer;
+	struct tw_rb_producer *producer = &ring->producer;
 	struct tw_rb_record *record;
 
 	/* A ring that drops would count a refusal: not without room for it, and for the loss record and the pad before it. */
@@ -139,9 +139,9 @@ void tw_wait_tell(struct tw_lane *lane, enum tw_own_time why, uint64_t start_tic
 	tw_rb_commit_uncounted(producer, TW_OWN_TIME_BYTES);
 }
 
-static bool try_to_grow(struct tw_lane *lane, struct tw_rs *rs, uint64_t ticks)
+static bool try_to_grow(struct tw_thread_ring *ring, struct tw_rs *rs, uint64_t ticks)
 {
-	struct tw_rb_producer *producer = &lane->producer;
+	struct tw_rb_producer *producer = &ring->producer;
 	struct tw_quiet quiet;
 	bool has_grown;
 
@@ -157,9 +157,9 @@ static bool try_to_grow(struct tw_lane *lane, struct tw_rs *rs, uint64_t ticks)
 }
 
 /* The first round of a ring: its next part. */
-static bool try_to_populate(struct tw_lane *lane, struct tw_rs *rs, uint64_t ticks)
+static bool try_to_populate(struct tw_thread_ring *ring, struct tw_rs *rs, uint64_t ticks)
 {
-	struct tw_rb_producer *producer = &lane->producer;
+	struct tw_rb_producer *producer = &ring->producer;
 	bool may_call = ticks >= producer->growth_after_ticks && tw_thread_may_call_system();
 
 	if (tw_rs_ring_populate(rs, producer, may_call))
@@ -177,39 +177,39 @@ static bool try_to_populate(struct tw_lane *lane, struct tw_rs *rs, uint64_t tic
 enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes,
 			  uint64_t ticks, uint64_t *todo)
 {
-	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_thread_ring *ring = &t->thread->rings[session];
 	struct tw_rs *rs = tw_hit_sessions[session].rs;
 	int saved_errno = errno;
-	uint64_t run_stamp = lane->run_stamp, epoch = epoch_now(), wanted;
+	uint64_t run_stamp = ring->run_stamp, epoch = epoch_now(), wanted;
 	bool has_room;
 
 	/* Nothing but memory: in its first round a ring has room. */
-	if (tw_rb_lacks_memory(&lane->producer, bytes)) {
-		has_room = try_to_populate(lane, rs, ticks);
+	if (tw_rb_lacks_memory(&ring->producer, bytes)) {
+		has_room = try_to_populate(ring, rs, ticks);
 		errno = saved_errno;
 		return has_room ? TW_ROOM_GROWN : TW_ROOM_NONE;
 	}
-	if (try_to_grow(lane, rs, ticks)) {
+	if (try_to_grow(ring, rs, ticks)) {
 		errno = saved_errno;
 		return TW_ROOM_GROWN;
 	}
-	if (lane->producer.policy != TW_RB_BLOCK || !tw_thread_may_call_system()) {
-		tw_rb_refuse(&lane->producer, TW_RB_LOST_FULL, ticks);
+	if (ring->producer.policy != TW_RB_BLOCK || !tw_thread_may_call_system()) {
+		tw_rb_refuse(&ring->producer, TW_RB_LOST_FULL, ticks);
 		errno = saved_errno;
 		return TW_ROOM_NONE;
 	}
 	/* PAIR hit.waiting: seq_cst; is_anybody_waiting() looks after the session's bits are gone. */
 	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
 	tw_progress_exit(&t->thread->reader);
-	has_room = wait_outside(lane, rs, bytes + TW_OWN_TIME_BYTES);
+	has_room = wait_outside(ring, rs, bytes + TW_OWN_TIME_BYTES);
 	tw_progress_enter(&t->thread->reader);
 	wanted = still_wanted(t, still, epoch);
 	*todo &= wanted;
-	if (!(wanted >> session & 1) || lane->run_stamp != run_stamp || !lane->producer.shared)
+	if (!(wanted >> session & 1) || ring->run_stamp != run_stamp || !ring->producer.shared)
 		has_room = false;
 	else if (!has_room)
-		tw_rb_refuse(&lane->producer, TW_RB_LOST_FULL, ticks);
-	/* PAIR hit.waiting: seq_cst; as above: from here on the lane is used only if the session still has its bit. */
+		tw_rb_refuse(&ring->producer, TW_RB_LOST_FULL, ticks);
+	/* PAIR hit.waiting: seq_cst; as above: from here on the thread ring is used only if the session still has its bit. */
 	tw_store_seq_cst(&t->thread->waiting_session, 0);
 	errno = saved_errno;
 	return has_room ? TW_ROOM_WAITED : TW_ROOM_NONE;

@@ -36,6 +36,6 @@ enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still
  *
  * It ends now.  Inside the read section.  Left out where the ring has no room, and where there is none; nothing is counted.
  */
-void tw_wait_tell(struct tw_lane *lane, enum tw_own_time why, uint64_t start_ticks);
+void tw_wait_tell(struct tw_thread_ring *ring, enum tw_own_time why, uint64_t start_ticks);
 
 #endif

@@ -3,14 +3,14 @@
  * blocked.pml - a producer that sleeps for room while its session is destroyed.
  * cc: -DSAFETY -DCOLLAPSE
  *
- * Code	    pipeline/thread/thread.c wait_for_room(), wait_outside(), tw_threads_end_lanes(), is_anybody_waiting();
+ * Code	    pipeline/thread/thread.c wait_for_room(), wait_outside(), tw_threads_end_rings(), is_anybody_waiting();
  *	    session/session.c tw_session_clear(); ringbuf/pool.c tw_rs_close().
  * Who	    A thread makes calls; the consumer makes room once, so most calls wait.  The destroyer takes the
  *	    session's bit, waits for read sections, closes, waits for who sleeps, waits again, frees the ring.
  *	    Then another session gets the same bit and a ring of its own.
  * Memory   waiting_session, the bit and read sections are sequentially consistent (grace periods are).
  * Claims   1 A ring is not touched after it was freed.  2 A call that finds its session gone after its wait
- *	    writes nothing, and never through the old lane into the new session.  3 Nobody waits for ever.
+ *	    writes nothing, and never through the old thread_ring into the new session.  3 Nobody waits for ever.
  * Left out Handlers that leave a wait by longjmp and never come back: the destroyer waits for them (docs/proofs.md).
  *
  * Broken   NO_LOOK_FOR_WAITERS: who sleeps is not waited for.  NO_RECHECK: who wakes up does not look whether its
@@ -21,7 +21,7 @@
 bool wanted = true;	/* the generation and the tracee want the session */
 byte session = 1;	/* which one has the bit */
 byte ring = 1;		/* whose ring there is; 0: freed */
-byte lane;		/* which session's ring the thread's lane names; 0: none */
+byte thread_ring;		/* which session's ring the thread's thread_ring names; 0: none */
 bool closed;		/* of the old set; the new one is never full here */
 bool waiting;
 bool reading;
@@ -54,12 +54,12 @@ proctype producer()
 		};
 		if
 		:: wanted ->
-			/* catch_up(): a ring for this lane */
+			/* catch_up(): a ring for this thread_ring */
 			if
-			:: lane == 0 -> lane = session
+			:: thread_ring == 0 -> thread_ring = session
 			:: else
 			fi;
-			mine = lane;
+			mine = thread_ring;
 			TOUCH(mine);
 			if
 			:: mine == 1 ->
@@ -85,7 +85,7 @@ proctype producer()
 #ifdef NO_RECHECK
 				still = true;
 #else
-				still = (wanted && lane == mine);
+				still = (wanted && thread_ring == mine);
 #endif
 				waiting = false;
 				if
@@ -97,7 +97,7 @@ proctype producer()
 				fi
 			:: else ->
 				/* A record of the new session. */
-				assert(wanted && lane == session);
+				assert(wanted && thread_ring == session);
 				TOUCH(mine)
 			fi
 		:: else
@@ -122,7 +122,7 @@ proctype destroyer()
 	!waiting;
 #endif
 	wait_for_readers();
-	lane = 0;		/* end_lane() */
+	thread_ring = 0;		/* end_ring() */
 	ring = 0;
 	/* The bit is free: another session takes it. */
 	atomic {

@@ -4,13 +4,13 @@
  * cc: -DSAFETY -DCOLLAPSE
  *
  * Code	    ringbuf/pool.c try_claim(), tw_rs_ring_claim(), tw_rs_ring_end(), tw_rs_ring_reap(),
- *	    tw_rs_ring_recycle(); pipeline/thread/thread.c join(), leave(), tw_threads_end_lanes(),
+ *	    tw_rs_ring_recycle(); pipeline/thread/thread.c join(), leave(), tw_threads_end_rings(),
  *	    tw_threads_after_fork_in_child().
  * Who	    Threads claim the one ring, write, and then leave (ending the ring), or die without a word: their
- *	    lane stays, and the clearer ends it later.  The owner reaps rings of dead threads, drains, recycles.
- *	    Thread 1 calls vfork() before its ring or with it: the child runs with the thread's memory, and so its lane,
+ *	    thread_ring stays, and the clearer ends it later.  The owner reaps rings of dead threads, drains, recycles.
+ *	    Thread 1 calls vfork() before its ring or with it: the child runs with the thread's memory, and so its thread_ring,
  *	    under a number of its own that is soon dead; the thread stands still meanwhile.  Thread 2 forks in the
- *	    middle of a record: the child goes on with a copy of the lane, and the ring's memory is the same.
+ *	    middle of a record: the child goes on with a copy of the thread_ring, and the ring's memory is the same.
  * Memory   Every arrow is acquire or release, so steps are taken as they stand.  The owner's look at the state,
  *	    at the thread, and its compare-and-swap are three steps.
  * Claims   1 A ring has at most one living writer, and none while it is READY.  2 What was committed is
@@ -19,7 +19,7 @@
  * Left out Images and their death, and rings that grow (growth.pml), the 65,536 leases after which half of the number comes
  *	    again, the touching of pages.
  *
- * Broken   END_WITHOUT_LEASE: the end is a plain store (as it was once: a late end of a dead thread's lane ended
+ * Broken   END_WITHOUT_LEASE: the end is a plain store (as it was once: a late end of a dead thread's thread_ring ended
  *	    the next thread's ring).  RECYCLE_EARLY: recycled before it is drained.  REAP_WITHOUT_LOOK: reaped
  *	    without asking whether the thread lives.  CHILD_CLAIMS: a vfork() child claims a ring for the thread whose
  *	    memory it has, under its own number (once in the code): the dead owner's ring is written by the living thread.
@@ -58,7 +58,7 @@ inline ring_end(id)
 	lane_lease[id] = 0
 }
 
-/* One record, of whoever runs with this lane: one store publishes it. */
+/* One record, of whoever runs with this thread_ring: one store publishes it. */
 inline write_record(w)
 {
 	atomic {
@@ -71,30 +71,30 @@ inline write_record(w)
 	}
 }
 
-/* tw_rs_ring_claim() for the lane of a thread, by the thread or, where that is a mistake, by its child. */
-inline claim(lane, whose)
+/* tw_rs_ring_claim() for the thread_ring of a thread, by the thread or, where that is a mistake, by its child. */
+inline claim(thread_ring, whose)
 {
 	/* The header and the producer are this thread's. */
 	header_thread = whose;
 	assert(committed == tail);
 	next_lease++;
-	lane_lease[lane] = next_lease;
-	lane_pos[lane] = committed;
+	lane_lease[thread_ring] = next_lease;
+	lane_pos[thread_ring] = committed;
 	atomic {
 		assert(state == CLAIMED);
 		state = LIVE;
-		lease = lane_lease[lane];
-		writing[lane] = true
+		lease = lane_lease[thread_ring];
+		writing[thread_ring] = true
 	}
 }
 
-/* A child that has the thread's memory and lane; the thread waits for its end. */
+/* A child that has the thread's memory and thread_ring; the thread waits for its end. */
 inline vfork_child(parent)
 {
 	vforked = true;
 	if
 	:: lane_lease[parent] ->
-		/* The lane is as if the thread itself called. */
+		/* The thread_ring is as if the thread itself called. */
 		write_record(parent)
 #ifdef CHILD_CLAIMS
 	:: !lane_lease[parent] && state == READY ->
@@ -160,7 +160,7 @@ over:
 	}
 }
 
-/* tw_threads_end_lanes(): ends what the lanes of dead threads still name; living ones have left already. */
+/* tw_threads_end_rings(): ends what the lanes of dead threads still name; living ones have left already. */
 proctype clearer()
 {
 	byte id;

@@ -56,21 +56,21 @@ static void it_is_not_lost_where_rings_are_written_over(void **state)
 	struct tw_rb_shared *shared = aligned_alloc(4096, 4096 + TW_RB_BYTES_MIN);
 	uint8_t *copy = malloc(TW_RB_BYTES_MIN);
 	struct tw_rb_loss_record loss;
-	struct tw_lane lane = { 0 };
+	struct tw_thread_ring ring = { 0 };
 	uint64_t kept = 0, own = 0, first, end;
 	int64_t bytes;
 
 	memset(shared, 0, 4096 + TW_RB_BYTES_MIN);
 	tw_rb_shared_init(shared, 0, TW_RB_BYTES_MIN);
-	assert_true(tw_rb_producer_init(&lane.producer, shared, TW_RB_OVERWRITE));
+	assert_true(tw_rb_producer_init(&ring.producer, shared, TW_RB_OVERWRITE));
 	for (uint64_t number = 1; number <= 20000; number++) {
 		struct tw_rb_record *record;
 
-		assert_int_equal(tw_rb_reserve(&lane.producer, 16, number, (void **)&record), TW_RB_OK);
+		assert_int_equal(tw_rb_reserve(&ring.producer, 16, number, (void **)&record), TW_RB_OK);
 		*record = (struct tw_rb_record){ number, TW_RB_HEAD(TW_EVENT_CALL, 0, 16, 1) };
-		tw_rb_commit(&lane.producer, 16);
+		tw_rb_commit(&ring.producer, 16);
 		if (number % 50 == 0)
-			tw_wait_tell(&lane, TW_OWN_TIME_SETUP, number);
+			tw_wait_tell(&ring, TW_OWN_TIME_SETUP, number);
 	}
 	bytes = tw_rb_snapshot(shared, TW_RB_BYTES_MIN, copy, &first, &end);
 	assert_true(bytes > 0);

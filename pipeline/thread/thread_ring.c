@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lane.c - a thread's half of a session: it gets a ring, switch records, room, and says what that took.
+ * thread_ring.c - a thread's half of a session: it gets a ring, switch records, room, and says what that took.
  *
  * In the middle of hits: with errno and the vector registers kept, all signals blocked where a ring is taken.
  */
@@ -33,7 +33,7 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session, bool may_pass
 	tw_quiet_begin(&quiet);
 	if (tw_hit_host.describe)
 		tw_hit_host.describe(t->tracee, session);
-	has_ring = tw_rs_ring_claim(s->rs, &who, &t->thread->lanes[session].producer);
+	has_ring = tw_rs_ring_claim(s->rs, &who, &t->thread->rings[session].producer);
 	tw_quiet_end(&quiet);
 	return has_ring;
 }
@@ -44,7 +44,7 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session, bool may_pass
 static bool claim_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks, uint64_t *todo,
 		       bool *has_waited)
 {
-	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_thread_ring *ring = &t->thread->rings[session];
 	struct tw_rs *rs = tw_hit_sessions[session].rs;
 	enum tw_ring_wait wait = TW_RING_MAY_BE_THERE;
 	uint64_t spent_ns = 0;
@@ -61,16 +61,16 @@ static bool claim_ring(struct tw_hit_tls *t, const struct tw_still *still, unsig
 	}
 	if (!has_ring && wait != TW_RING_UNWANTED) {
 		tw_rs_count_no_ring(rs, ticks);
-		lane->retry_ticks = tw_clock_ticks() + tw_clock_ticks_of_us(RETRY_US);
+		ring->retry_ticks = tw_clock_ticks() + tw_clock_ticks_of_us(RETRY_US);
 	}
 	return has_ring;
 }
 
 /* Says whose records follow.  Without room for that the records would belong to somebody else. */
-static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_lane *lane, uint64_t ticks)
+static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_thread_ring *ring, uint64_t ticks)
 {
 	struct tw_rb_record *record;
-	enum tw_rb_outcome outcome = tw_rb_reserve(&lane->producer, SWITCH_BYTES, ticks, (void **)&record);
+	enum tw_rb_outcome outcome = tw_rb_reserve(&ring->producer, SWITCH_BYTES, ticks, (void **)&record);
 
 	tw_thread_number_run(t);
 
@@ -80,32 +80,32 @@ static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_lane *lane,
 	record->head = TW_RB_HEAD(TW_EVENT_SWITCH, TW_EVENT_FLAG_HALF, SWITCH_BYTES, t->tracee->tracee_id);
 	*(uint64_t *)(record + 1) = t->run_seq;
 	/* No event: where rings are written over it is not missed. */
-	tw_rb_commit_uncounted(&lane->producer, SWITCH_BYTES);
+	tw_rb_commit_uncounted(&ring->producer, SWITCH_BYTES);
 	return TW_RB_OK;
 }
 
 /* Own time that is told: less is the price of a hit. */
 #define SETUP_US 20
 
-static void tell_own_time(struct tw_lane *lane, enum tw_room room, uint64_t ticks)
+static void tell_own_time(struct tw_thread_ring *ring, enum tw_room room, uint64_t ticks)
 {
 	if (room == TW_ROOM_GROWN && tw_clock_ticks() - ticks < tw_clock_ticks_of_us(SETUP_US))
 		return;
 	if (room != TW_ROOM_NONE)
-		tw_wait_tell(lane, room == TW_ROOM_GROWN ? TW_OWN_TIME_SETUP : TW_OWN_TIME_WAIT, ticks);
+		tw_wait_tell(ring, room == TW_ROOM_GROWN ? TW_OWN_TIME_SETUP : TW_OWN_TIME_WAIT, ticks);
 }
 
 static bool catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks, uint64_t *todo)
 {
-	struct tw_lane *lane = &t->thread->lanes[session];
+	struct tw_thread_ring *ring = &t->thread->rings[session];
 	int saved_errno = errno;
 	bool is_new, has_waited = false;
 	enum tw_rb_outcome outcome = TW_RB_OK;
 	enum tw_room room = TW_ROOM_NONE;
 
-	if (lane->is_inherited)
-		memset(lane, 0, sizeof *lane);
-	is_new = !lane->producer.shared;
+	if (ring->is_inherited)
+		memset(ring, 0, sizeof *ring);
+	is_new = !ring->producer.shared;
 	if (is_new && !claim_ring(t, still, session, ticks, todo, &has_waited)) {
 		errno = saved_errno;
 		return false;
@@ -114,19 +114,19 @@ static bool catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigne
 	if (!is_new || t->run_seq) {
 		if (!is_new && tw_hit_host.describe)
 			tw_hit_host.describe(t->tracee, session);
-		outcome = put_switch(t, lane, ticks);
+		outcome = put_switch(t, ring, ticks);
 		if (outcome == TW_RB_WAIT)
 			room = tw_wait_for_room(t, still, session, SWITCH_BYTES, ticks, todo);
 		if (room != TW_ROOM_NONE)
-			outcome = put_switch(t, lane, ticks);
+			outcome = put_switch(t, ring, ticks);
 	}
 	if (is_new)
 		room = has_waited ? TW_ROOM_WAITED : TW_ROOM_GROWN;
 	/* The tracee that the switch names has waited. */
 	if (outcome == TW_RB_OK)
-		tell_own_time(lane, room, ticks);
+		tell_own_time(ring, room, ticks);
 	if (outcome == TW_RB_OK)
-		lane->run_stamp = t->run_stamp;
+		ring->run_stamp = t->run_stamp;
 	errno = saved_errno;
 	return outcome == TW_RB_OK;
 }
@@ -149,13 +149,13 @@ static void catch_up_keeping_vectors(void *arg)
 	c->result = catch_up(c->t, c->still, c->session, c->ticks, c->todo);
 }
 
-bool tw_lane_catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks, uint64_t *todo)
+bool tw_thread_ring_catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks, uint64_t *todo)
 {
 	struct catch_up c = { t, still, session, 0, ticks, todo, false };
-	const struct tw_lane *lane = &t->thread->lanes[session];
+	const struct tw_thread_ring *ring = &t->thread->rings[session];
 
 	/* There was no ring a moment ago: no system call, and nothing that needs the program's vector registers kept. */
-	if (!lane->producer.shared && ticks < lane->retry_ticks) {
+	if (!ring->producer.shared && ticks < ring->retry_ticks) {
 		tw_rs_count_no_ring(tw_hit_sessions[session].rs, ticks);
 		return false;
 	}
@@ -169,11 +169,11 @@ static void wait_keeping_vectors(void *arg)
 
 	enum tw_room room = tw_wait_for_room(c->t, c->still, c->session, c->bytes, c->ticks, c->todo);
 
-	tell_own_time(&c->t->thread->lanes[c->session], room, c->ticks);
+	tell_own_time(&c->t->thread->rings[c->session], room, c->ticks);
 	c->result = room != TW_ROOM_NONE;
 }
 
-bool tw_lane_wait(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes, uint64_t ticks,
+bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes, uint64_t ticks,
 		  uint64_t *todo)
 {
 	struct catch_up c = { t, still, session, bytes, ticks, todo, false };
