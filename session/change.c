@@ -71,7 +71,7 @@ static void settle(bool is_forgotten)
 /* ---- the permit, alone or in a transaction ---- */
 
 static __thread struct tw_permit *transaction;
-static __thread uint64_t transaction_seated; /* 1 + the id of the last session that it gave a slot; 0: none */
+static __thread uint64_t transaction_session; /* 1 + the id of the last session that it gave a slot; 0: none */
 static __thread int transaction_error; /* error of a change in it that failed half-way: it cannot be committed */
 
 void tw_changes_after_fork_in_child(void)
@@ -90,15 +90,15 @@ int tw_change_begin(struct tw_permit **permit)
 }
 
 /* While the permit is held, no session loses its slot. */
-int tw_change_seat(struct tw_session *session)
+int tw_change_assign_slot(struct tw_session *session)
 {
 	int error;
 
-	if (transaction && transaction_seated == session->id + 1)
+	if (transaction && transaction_session == session->id + 1)
 		return tw_session_is_alive(session) ? 0 : TW_EDEAD;
-	error = tw_session_seat(session);
+	error = tw_session_assign_slot(session);
 	if (!error && transaction)
-		transaction_seated = session->id + 1;
+		transaction_session = session->id + 1;
 	return error;
 }
 
@@ -134,7 +134,7 @@ int tw_transaction_begin(void)
 
 	if (!error) {
 		transaction = permit;
-		transaction_seated = 0;
+		transaction_session = 0;
 		transaction_error = 0;
 	}
 	return error;

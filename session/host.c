@@ -59,7 +59,7 @@ static void after_fork_in_child(void)
 			let_go_of_queue(session);
 		session->writer = NULL;
 		session->rs = NULL;
-		if (session->slot != TW_SESSION_UNSEATED)
+		if (session->slot != TW_SESSION_NO_SLOT)
 			tw_hit_sessions[session->slot].rs = NULL;
 	}
 	tw_registry_unlock();

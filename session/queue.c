@@ -113,7 +113,7 @@ static void become_tracer(struct tw_session *session, tw_pid pid)
 	before = session->tracer_pid ? tw_tracee_find(session->tracer_pid) : NULL;
 	now = pid ? tw_tracee_find(pid) : NULL;
 	session->tracer_pid = session->last_tracer_pid = (uint32_t)pid;
-	if (session->slot != TW_SESSION_UNSEATED && tw_session_is_alive(session)) {
+	if (session->slot != TW_SESSION_NO_SLOT && tw_session_is_alive(session)) {
 		if (before)
 			tw_flags_change(before, session->slot, true, 0);
 		if (now)

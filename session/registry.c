@@ -5,7 +5,7 @@
 
 static struct tw_quiet_lock registry = TW_QUIET_LOCK_INIT;
 static struct tw_session *sessions; /* all that are not dead */
-static struct tw_session *seated;   /* those of them with a bit */
+static struct tw_session *with_slot;   /* those of them with a bit */
 static struct tw_session *by_slot[TW_SESSIONS_MAX];
 static uint64_t next_id = 1;
 
@@ -21,7 +21,7 @@ void tw_registry_unlock(void)
 
 struct tw_session *tw_sessions(void)
 {
-	return seated;
+	return with_slot;
 }
 
 struct tw_session *tw_sessions_all(void)
@@ -51,18 +51,18 @@ bool tw_session_takes_flags(const struct tw_session *session)
 void tw_registry_add(struct tw_session *session)
 {
 	tw_registry_lock();
-	session->slot = TW_SESSION_UNSEATED;
+	session->slot = TW_SESSION_NO_SLOT;
 	session->id = next_id++;
 	session->next_of_all = sessions;
 	sessions = session;
 	tw_registry_unlock();
 }
 
-void tw_registry_seat(struct tw_session *session, unsigned slot)
+void tw_registry_assign_slot(struct tw_session *session, unsigned slot)
 {
 	session->slot = slot;
-	session->next = seated;
-	seated = session;
+	session->next = with_slot;
+	with_slot = session;
 	by_slot[slot] = session;
 }
 
@@ -75,13 +75,13 @@ void tw_registry_remove(struct tw_session *session)
 			break;
 		}
 	}
-	for (struct tw_session **p = &seated; *p; p = &(*p)->next) {
+	for (struct tw_session **p = &with_slot; *p; p = &(*p)->next) {
 		if (*p == session) {
 			*p = session->next;
 			break;
 		}
 	}
-	if (session->slot != TW_SESSION_UNSEATED) {
+	if (session->slot != TW_SESSION_NO_SLOT) {
 		by_slot[session->slot] = NULL;
 		/* No hit reads it any more, but a forked child visits all slots. */
 		tw_hit_sessions[session->slot].rs = NULL;

@@ -29,7 +29,7 @@ bool tw_session_takes_flags(const struct tw_session *session);
 /* Adds a session without a bit and gives it an id.  Takes the lock. */
 void tw_registry_add(struct tw_session *session);
 /* Gives the session a free bit. */
-void tw_registry_seat(struct tw_session *session, unsigned slot);
+void tw_registry_assign_slot(struct tw_session *session, unsigned slot);
 /* Removes the session from all lists and frees its bit.  Takes the lock. */
 void tw_registry_remove(struct tw_session *session);
 

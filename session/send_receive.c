@@ -20,7 +20,7 @@ static int set(struct tw_session *session, enum tw_want want, const struct tw_ma
 	int result;
 
 	tw_registry_lock();
-	result = tw_session_seat_locked(session);
+	result = tw_session_assign_slot_locked(session);
 	if (!result) {
 		/* PAIR hit.pattern: release; acquire in runtime events.  The program is seen whole. */
 		program = tw_exchange_acq_rel(&tw_hit_sessions[session->slot].patterns[want], program);
@@ -47,7 +47,7 @@ int tw_session_pattern(struct tw_session *session, enum tw_want want, struct tw_
 	int error = 0;
 
 	tw_registry_lock();
-	if (session->slot != TW_SESSION_UNSEATED) {
+	if (session->slot != TW_SESSION_NO_SLOT) {
 		/* PAIR hit.pattern: acquire; a thread that replaces it takes this lock first. */
 		program = tw_load_acquire(&tw_hit_sessions[session->slot].patterns[want]);
 	}

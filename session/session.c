@@ -19,12 +19,12 @@ static _Atomic bool has_dropped; /* since the last check */
 /* ---- making ---- */
 
 /* For a session that cannot get a slot any more. */
-static bool is_seated(struct tw_session *session)
+static bool has_slot(struct tw_session *session)
 {
 	bool is_it;
 
 	tw_registry_lock();
-	is_it = session->slot != TW_SESSION_UNSEATED;
+	is_it = session->slot != TW_SESSION_NO_SLOT;
 	tw_registry_unlock();
 	return is_it;
 }
@@ -86,7 +86,7 @@ int tw_session_make(const char *name, struct tw_rs *rs, struct tw_session **out)
 	tw_registry_add(session);
 	/* The owner of foreign rings may need the session's bit. */
 	if (rs) {
-		error = tw_session_seat(session);
+		error = tw_session_assign_slot(session);
 		if (!error)
 			error = tw_define_image(session);
 	}
@@ -251,7 +251,7 @@ void tw_session_clear(struct tw_session *session)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	error = tw_permit_seize(&permit);
 	TW_ASSERT(!error);
-	has_bit = is_seated(session);
+	has_bit = has_slot(session);
 	if (has_bit) {
 		/* PROGRESS hit.alive: no frame's end knows the session after the wait below. */
 		tw_fetch_and_seq_cst(&tw_hit_alive, ~(UINT64_C(1) << session->slot));

@@ -24,7 +24,7 @@
 #include "tracewheel/session.h"
 
 /* The slot of a session that has set nothing yet. */
-#define TW_SESSION_UNSEATED UINT32_MAX
+#define TW_SESSION_NO_SLOT UINT32_MAX
 
 enum tw_session_state { TW_SESSION_ALIVE, TW_SESSION_CLEARING, TW_SESSION_DEAD };
 
@@ -80,7 +80,7 @@ struct tw_session {
 	_Atomic uint32_t references;
 	_Atomic uint32_t handles;
 	_Atomic uint32_t state; /* enum tw_session_state */
-	uint32_t slot;		/* its bit, or TW_SESSION_UNSEATED; set under the registry's lock, once */
+	uint32_t slot;		/* its bit, or TW_SESSION_NO_SLOT; set under the registry's lock, once */
 	uint64_t id;		/* the weak id; never reused */
 	struct tw_session *next; /* next session with a bit */
 	struct tw_session *next_of_all;
@@ -136,14 +136,14 @@ int tw_sessions_clear_dropped(void);
 /* Registers once the callbacks that create and describe processes; called by every possible first entry. */
 void tw_session_init(void);
 
-/* ---- seat.c ---- */
+/* ---- slot.c ---- */
 
 /*
  * Gives a session its bit, before anything is set in it.  TW_EDEAD, TW_ELIMIT.
  * _locked: under the registry's lock.
  */
-int tw_session_seat(struct tw_session *session);
-int tw_session_seat_locked(struct tw_session *session);
+int tw_session_assign_slot(struct tw_session *session);
+int tw_session_assign_slot_locked(struct tw_session *session);
 
 /* ---- definitions.c ---- */
 
@@ -246,8 +246,8 @@ int tw_session_stage_pattern(struct tw_session *session, struct tw_permit *permi
 
 /* Seizes the permit, or joins this thread's transaction. */
 int tw_change_begin(struct tw_permit **permit);
-/* tw_session_seat() with the permit; asks the registry once per transaction. */
-int tw_change_seat(struct tw_session *session);
+/* tw_session_assign_slot() with the permit; asks the registry once per transaction. */
+int tw_change_assign_slot(struct tw_session *session);
 /* Commits and drops the permit, or leaves both to the transaction. */
 int tw_change_end(struct tw_permit *permit, int result);
 /* Ends a read-only operation: nothing is committed. */

@@ -74,7 +74,7 @@ static int trace_functions(struct tw_session *session, const struct tw_wanted *w
 	if (result)
 		return result;
 	/* While the permit is held, clearing of the session's breakpoints cannot begin. */
-	result = tw_change_seat(session);
+	result = tw_change_assign_slot(session);
 	if (!result)
 		result = apply_to_all(session, permit, wanted, setting);
 	return end(permit, result);
@@ -148,7 +148,7 @@ TW_API int tw_trace_on_load(struct tw_session *session, enum tw_match match, con
 	result = begin(&permit);
 	if (result)
 		return result;
-	result = tw_session_seat(session);
+	result = tw_session_assign_slot(session);
 	if (!result && (match == TW_MATCH_TRUE || match == TW_MATCH_FALSE)) {
 		tw_change_touch_on_load(session);
 		change_on_load(&session->on_load, &setting);

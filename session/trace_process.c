@@ -55,7 +55,7 @@ TW_API int tw_trace_process(struct tw_session *session, tw_pid pid, bool how, ui
 	/* The caller is a process as well. */
 	tw_thread_join();
 	tw_registry_lock();
-	result = tw_session_seat_locked(session);
+	result = tw_session_assign_slot_locked(session);
 	if (!result)
 		result = change_flags(session, pid, how, flags);
 	tw_registry_unlock();
@@ -86,7 +86,7 @@ TW_API int tw_trace_process_flags(struct tw_session *session, tw_pid pid, uint32
 		error = TW_EBADARG;
 	else {
 		/* RELAXED tracee.flags: under the registry's lock. */
-		*flags = session->slot == TW_SESSION_UNSEATED ? 0 : tw_load_relaxed(&tracee->flags[session->slot]);
+		*flags = session->slot == TW_SESSION_NO_SLOT ? 0 : tw_load_relaxed(&tracee->flags[session->slot]);
 	}
 	tw_registry_unlock();
 	return error;

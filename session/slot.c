@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * seat.c - gives a session its bit when it sets something for the first time.
+ * slot.c - gives a session its bit when it sets something for the first time.
  *
  * Before that, hits do not know the session, so the number of sessions is not limited.
  */
@@ -24,9 +24,9 @@ static void begin_epoch(struct tw_session *session)
 	}
 }
 
-static void seat(struct tw_session *session, unsigned slot)
+static void assign_slot(struct tw_session *session, unsigned slot)
 {
-	tw_registry_seat(session, slot);
+	tw_registry_assign_slot(session, slot);
 	tw_hit_sessions[slot].rs = session->rs;
 	tw_hit_sessions[slot].session_index = (uint32_t)session->id;
 	for (unsigned i = 0; i < TW_COUNT_OF(tw_hit_sessions[slot].patterns); i++) {
@@ -37,27 +37,27 @@ static void seat(struct tw_session *session, unsigned slot)
 	begin_epoch(session);
 }
 
-int tw_session_seat_locked(struct tw_session *session)
+int tw_session_assign_slot_locked(struct tw_session *session)
 {
 	if (!tw_session_is_alive(session))
 		return TW_EDEAD;
-	if (session->slot != TW_SESSION_UNSEATED)
+	if (session->slot != TW_SESSION_NO_SLOT)
 		return 0;
 	for (unsigned slot = 0; slot < TW_SESSIONS_MAX; slot++) {
 		if (!tw_session_at(slot)) {
-			seat(session, slot);
+			assign_slot(session, slot);
 			return 0;
 		}
 	}
 	return TW_ELIMIT;
 }
 
-int tw_session_seat(struct tw_session *session)
+int tw_session_assign_slot(struct tw_session *session)
 {
 	int error;
 
 	tw_registry_lock();
-	error = tw_session_seat_locked(session);
+	error = tw_session_assign_slot_locked(session);
 	tw_registry_unlock();
 	return error;
 }
