@@ -95,7 +95,7 @@ static inline unsigned count_of(const struct tw_frame_value *value)
 static void record_each(struct tw_hit_tls *t, const struct ending *e, uint64_t todo, bool is_meta)
 {
 	struct tw_record_terms terms = {t->thread, 0, 0, e->wants->place->kind != TW_BP_DECLARED};
-	struct tw_still still = {NULL, is_meta ? &tw_hit_alive : &t->tracee->wants_call};
+	struct tw_recheck recheck = {NULL, is_meta ? &tw_hit_alive : &t->tracee->wants_call};
 	struct tw_record_content content = {
 		.kind = e->kind, .id = e->wants->place->place_id, .is_meta = is_meta};
 
@@ -118,7 +118,7 @@ static void record_each(struct tw_hit_tls *t, const struct ending *e, uint64_t t
 		unsigned session = (unsigned)__builtin_ctzll(todo);
 
 		todo &= todo - 1;
-		tw_record_put(t, &still, session, &content, &todo);
+		tw_record_put(t, &recheck, session, &content, &todo);
 	}
 }
 
@@ -266,7 +266,7 @@ void tw_frame_end(void)
 static void record_return_to(struct tw_hit_tls *t, uint64_t todo, const struct tw_frame_where *where)
 {
 	struct tw_record_terms terms = {t->thread, 0, 0, false};
-	struct tw_still still = {NULL, &t->tracee->wants_return_to};
+	struct tw_recheck recheck = {NULL, &t->tracee->wants_return_to};
 	struct tw_record_content content = {.kind = TW_EVENT_RETURN_TO};
 
 	tw_thread_follow_runs(t);
@@ -284,7 +284,7 @@ static void record_return_to(struct tw_hit_tls *t, uint64_t todo, const struct t
 		unsigned session = (unsigned)__builtin_ctzll(todo);
 
 		todo &= todo - 1;
-		tw_record_put(t, &still, session, &content, &todo);
+		tw_record_put(t, &recheck, session, &content, &todo);
 	}
 }
 

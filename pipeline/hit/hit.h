@@ -258,7 +258,7 @@ void tw_thread_init(void);
 /*
  * Whether a record is still wanted after a wait: by whom, of what.  Sessions made meanwhile never want it.
  */
-struct tw_still {
+struct tw_recheck {
 	const struct tw_place *place;	/* that must still be set; NULL: none */
 	const _Atomic uint64_t *wants;	/* a word of the tracee that must still hold the session; NULL: none */
 };
@@ -269,9 +269,9 @@ struct tw_still {
  * tw_thread_ring_catch_up - a ring and a switch record, where they are due before a record.
  * tw_thread_ring_wait - room for `bytes`.
  */
-bool tw_thread_ring_catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks,
+bool tw_thread_ring_catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks,
 		      uint64_t *todo);
-bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes, uint64_t ticks,
+bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes, uint64_t ticks,
 		  uint64_t *todo);
 /* Takes the rings of a session from all threads, when no hit can use them any more. */
 void tw_threads_end_rings(unsigned session);

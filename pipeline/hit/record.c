@@ -42,7 +42,7 @@ uint64_t tw_record_stamped(struct tw_hit_tls *t, const struct tw_place *place, u
 			       true);
 }
 
-bool tw_record_put(struct tw_hit_tls *t, const struct tw_still *still, unsigned session,
+bool tw_record_put(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
 		   const struct tw_record_content *content, uint64_t *todo)
 {
 	struct tw_thread_ring *ring = &t->thread->rings[session];
@@ -59,10 +59,10 @@ bool tw_record_put(struct tw_hit_tls *t, const struct tw_still *still, unsigned 
 	uint64_t *payload;
 	enum tw_rb_outcome outcome;
 
-	if (ring->run_stamp != t->run_stamp && !tw_thread_ring_catch_up(t, still, session, ticks, todo))
+	if (ring->run_stamp != t->run_stamp && !tw_thread_ring_catch_up(t, recheck, session, ticks, todo))
 		return false;
 	outcome = tw_rb_reserve(&ring->producer, bytes, ticks, (void **)&r);
-	if (outcome == TW_RB_WAIT && tw_thread_ring_wait(t, still, session, bytes, ticks, todo))
+	if (outcome == TW_RB_WAIT && tw_thread_ring_wait(t, recheck, session, bytes, ticks, todo))
 		outcome = tw_rb_reserve(&ring->producer, bytes, ticks, (void **)&r);
 	if (outcome != TW_RB_OK)
 		return false;

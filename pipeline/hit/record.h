@@ -97,9 +97,9 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
 		todo &= todo - 1;
 		flags |= count % 2 ? TW_EVENT_FLAG_HALF : 0;
 		if (tw_unlikely(ring->run_stamp != t->run_stamp)) {
-			struct tw_still still = { still_place, &t->tracee->wants_call };
+			struct tw_recheck recheck = { still_place, &t->tracee->wants_call };
 
-			if (!tw_thread_ring_catch_up(t, &still, session, ticks, &wanted)) {
+			if (!tw_thread_ring_catch_up(t, &recheck, session, ticks, &wanted)) {
 				todo &= wanted;
 				continue;
 			}
@@ -107,9 +107,9 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
 		}
 		outcome = tw_rb_reserve(&ring->producer, bytes, ticks, (void **)&record);
 		if (tw_unlikely(outcome != TW_RB_OK)) {
-			struct tw_still still = { still_place, &t->tracee->wants_call };
+			struct tw_recheck recheck = { still_place, &t->tracee->wants_call };
 
-			if (outcome == TW_RB_WAIT && tw_thread_ring_wait(t, &still, session, bytes, ticks, &wanted))
+			if (outcome == TW_RB_WAIT && tw_thread_ring_wait(t, &recheck, session, bytes, ticks, &wanted))
 				outcome = tw_rb_reserve(&ring->producer, bytes, ticks, (void **)&record);
 			todo &= wanted;
 			if (outcome != TW_RB_OK)
@@ -126,7 +126,7 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
 }
 
 /*
- * One record of a place for each session of todo: words, and no stamp before them.  @still_place as in struct tw_still.
+ * One record of a place for each session of todo: words, and no stamp before them.  @still_place as in struct tw_recheck.
  * Returns a mask of who still wants the others, which is not everybody if there was a wait.
  */
 static inline __attribute__((always_inline)) uint64_t tw_record_plain(struct tw_hit_tls *t, enum tw_event_kind kind,
@@ -193,7 +193,7 @@ struct tw_record_content {
  *
  * Returns whether it was written.
  */
-bool tw_record_put(struct tw_hit_tls *t, const struct tw_still *still, unsigned session,
+bool tw_record_put(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
 		   const struct tw_record_content *content, uint64_t *todo);
 
 /* Terms on their way into records: encoded one behind the other into the thread's `terms`. */

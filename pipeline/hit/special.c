@@ -112,7 +112,7 @@ static bool record(struct tw_hit_tls *t, struct tw_place *place, const struct de
 		   const struct tw_hit_call *call, uint64_t *wanted)
 {
 	struct tw_record_terms terms = { t->thread, 0, 0, place->kind != TW_BP_DECLARED };
-	struct tw_still still = { place, d->is_meta ? NULL : &t->tracee->wants_call };
+	struct tw_recheck recheck = { place, d->is_meta ? NULL : &t->tracee->wants_call };
 	struct tw_record_content content = { .kind = TW_EVENT_CALL, .id = place->place_id,
 					     .ticks = d->ticks, .is_meta = d->is_meta };
 
@@ -131,7 +131,7 @@ static bool record(struct tw_hit_tls *t, struct tw_place *place, const struct de
 	content.encoded = t->thread->terms;
 	content.encoded_bytes = terms.bytes;
 	content.term_count = terms.count;
-	return tw_record_put(t, &still, d->session, &content, wanted);
+	return tw_record_put(t, &recheck, d->session, &content, wanted);
 }
 
 /* The call and, behind it, who called.  A wait may end between them: the part is not looked at afterwards. */
@@ -139,7 +139,7 @@ static void record_with_stack(struct tw_hit_tls *t, struct tw_place *place, cons
 			      const struct tw_hit_call *call, uint64_t *wanted)
 {
 	struct tw_thread *thread = t->thread;
-	struct tw_still still = { place, &t->tracee->wants_call };
+	struct tw_recheck recheck = { place, &t->tracee->wants_call };
 	struct tw_record_content content = { .kind = TW_EVENT_STACK, .id = place->place_id,
 					     .ticks = d->ticks, .words = thread->callers };
 
@@ -147,7 +147,7 @@ static void record_with_stack(struct tw_hit_tls *t, struct tw_place *place, cons
 	content.word_count = tw_walk_callers(thread, (const uint64_t *)t->state + 1, call->words[TW_WALK_FRAME_WORD],
 					     thread->callers, d->stack_depth);
 	if (record(t, place, d, call, wanted) && content.word_count && (*wanted >> d->session & 1))
-		tw_record_put(t, &still, d->session, &content, wanted);
+		tw_record_put(t, &recheck, d->session, &content, wanted);
 }
 
 /* ---- the decision ---- */

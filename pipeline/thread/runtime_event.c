@@ -27,7 +27,7 @@ const struct tw_match_program tw_hit_no_message;
 struct telling {
 	struct tw_hit_tls *t;
 	const struct tw_runtime_event *runtime_event;
-	struct tw_still still;
+	struct tw_recheck recheck;
 	uint64_t ticks;
 	size_t bytes;	/* of the terms, once they are encoded */
 	uint64_t todo;	/* sessions that follow */
@@ -141,12 +141,12 @@ static inline struct tw_rb_record *reserve(struct telling *telling, unsigned ses
 		outcome = reserve_with_switch(telling, session, bytes, &record);
 		if (outcome != TW_RB_WAIT)
 			return outcome == TW_RB_OK ? record : NULL;
-		if (!tw_thread_ring_catch_up(t, &telling->still, session, telling->ticks, &telling->todo))
+		if (!tw_thread_ring_catch_up(t, &telling->recheck, session, telling->ticks, &telling->todo))
 			return NULL;
 	}
 	outcome = tw_rb_reserve(&ring->producer, *bytes, telling->ticks, (void **)&record);
 	if (tw_unlikely(outcome == TW_RB_WAIT) &&
-	    tw_thread_ring_wait(t, &telling->still, session, *bytes, telling->ticks, &telling->todo))
+	    tw_thread_ring_wait(t, &telling->recheck, session, *bytes, telling->ticks, &telling->todo))
 		outcome = tw_rb_reserve(&ring->producer, *bytes, telling->ticks, (void **)&record);
 	return outcome == TW_RB_OK ? record : NULL;
 }
@@ -243,7 +243,7 @@ static void event_inside(struct tw_hit_tls *t, struct tw_tracee *tracee, const s
 	 */
 	uint64_t todo = tw_load_acquire(&tracee->wants[runtime_event->want]);
 	struct telling telling = {
-		.t = t, .runtime_event = runtime_event, .still = { .wants = &tracee->wants[runtime_event->want] }, .todo = todo
+		.t = t, .runtime_event = runtime_event, .recheck = { .wants = &tracee->wants[runtime_event->want] }, .todo = todo
 	};
 	bool is_foreign = t->tracee != tracee;
 

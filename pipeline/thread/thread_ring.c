@@ -41,7 +41,7 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session, bool may_pass
 /* How long a thread that got no ring counts its events without looking for one again. */
 #define RETRY_US 1000
 
-static bool claim_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks, uint64_t *todo,
+static bool claim_ring(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks, uint64_t *todo,
 		       bool *has_waited)
 {
 	struct tw_thread_ring *ring = &t->thread->rings[session];
@@ -55,7 +55,7 @@ static bool claim_ring(struct tw_hit_tls *t, const struct tw_still *still, unsig
 
 		has_ring = try_claim_ring(t, session, spent_ns >= TW_RING_WAIT_NS);
 		if (!has_ring) {
-			wait = tw_wait_for_ring(t, still, session, seen, &spent_ns, todo);
+			wait = tw_wait_for_ring(t, recheck, session, seen, &spent_ns, todo);
 			*has_waited |= wait == TW_RING_MAY_BE_THERE;
 		}
 	}
@@ -95,7 +95,7 @@ static void tell_own_time(struct tw_thread_ring *ring, enum tw_room room, uint64
 		tw_wait_tell(ring, room == TW_ROOM_GROWN ? TW_OWN_TIME_SETUP : TW_OWN_TIME_WAIT, ticks);
 }
 
-static bool catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks, uint64_t *todo)
+static bool catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks, uint64_t *todo)
 {
 	struct tw_thread_ring *ring = &t->thread->rings[session];
 	int saved_errno = errno;
@@ -106,7 +106,7 @@ static bool catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigne
 	if (ring->is_inherited)
 		memset(ring, 0, sizeof *ring);
 	is_new = !ring->producer.shared;
-	if (is_new && !claim_ring(t, still, session, ticks, todo, &has_waited)) {
+	if (is_new && !claim_ring(t, recheck, session, ticks, todo, &has_waited)) {
 		errno = saved_errno;
 		return false;
 	}
@@ -116,7 +116,7 @@ static bool catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigne
 			tw_hit_host.describe(t->tracee, session);
 		outcome = put_switch(t, ring, ticks);
 		if (outcome == TW_RB_WAIT)
-			room = tw_wait_for_room(t, still, session, SWITCH_BYTES, ticks, todo);
+			room = tw_wait_for_room(t, recheck, session, SWITCH_BYTES, ticks, todo);
 		if (room != TW_ROOM_NONE)
 			outcome = put_switch(t, ring, ticks);
 	}
@@ -134,7 +134,7 @@ static bool catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigne
 /* Perhaps through a trampoline: then the vector registers are the program's. */
 struct catch_up {
 	struct tw_hit_tls *t;
-	const struct tw_still *still;
+	const struct tw_recheck *recheck;
 	unsigned session;
 	uint32_t bytes;
 	uint64_t ticks;
@@ -146,12 +146,12 @@ static void catch_up_keeping_vectors(void *arg)
 {
 	struct catch_up *c = arg;
 
-	c->result = catch_up(c->t, c->still, c->session, c->ticks, c->todo);
+	c->result = catch_up(c->t, c->recheck, c->session, c->ticks, c->todo);
 }
 
-bool tw_thread_ring_catch_up(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint64_t ticks, uint64_t *todo)
+bool tw_thread_ring_catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks, uint64_t *todo)
 {
-	struct catch_up c = { t, still, session, 0, ticks, todo, false };
+	struct catch_up c = { t, recheck, session, 0, ticks, todo, false };
 	const struct tw_thread_ring *ring = &t->thread->rings[session];
 
 	/* There was no ring a moment ago: no system call, and nothing that needs the program's vector registers kept. */
@@ -167,16 +167,16 @@ static void wait_keeping_vectors(void *arg)
 {
 	struct catch_up *c = arg;
 
-	enum tw_room room = tw_wait_for_room(c->t, c->still, c->session, c->bytes, c->ticks, c->todo);
+	enum tw_room room = tw_wait_for_room(c->t, c->recheck, c->session, c->bytes, c->ticks, c->todo);
 
 	tell_own_time(&c->t->thread->rings[c->session], room, c->ticks);
 	c->result = room != TW_ROOM_NONE;
 }
 
-bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes, uint64_t ticks,
+bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes, uint64_t ticks,
 		  uint64_t *todo)
 {
-	struct catch_up c = { t, still, session, bytes, ticks, todo, false };
+	struct catch_up c = { t, recheck, session, bytes, ticks, todo, false };
 
 	tw_patch_call_keeping_vectors(wait_keeping_vectors, &c);
 	return c.result;

@@ -25,17 +25,17 @@
  * Who still wants what this hit is about, after a wait outside of the read section.  `epoch` is that of the time
  * before the wait.  Inside a read section.
  */
-static uint64_t still_wanted(const struct tw_hit_tls *t, const struct tw_still *still, uint64_t epoch)
+static uint64_t still_wanted(const struct tw_hit_tls *t, const struct tw_recheck *recheck, uint64_t epoch)
 {
 	/* PAIR bp.active: acquire; as in hit_inside(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
 	uint64_t wanted = active ? ~UINT64_C(0) : 0;
 
-	if (active && still->place)
-		wanted = still->place->gen[active - 1].sessions;
-	if (still->wants) {
+	if (active && recheck->place)
+		wanted = recheck->place->gen[active - 1].sessions;
+	if (recheck->wants) {
 		/* PROGRESS hit.wants: as in hit(). */
-		wanted &= tw_load_acquire(still->wants);
+		wanted &= tw_load_acquire(recheck->wants);
 	}
 	return wanted & ~tw_hit_newer_than(epoch);
 }
@@ -94,7 +94,7 @@ static uint64_t rounds_ns(const struct tw_rs *rs, uint64_t *beat)
  * may be waiting for this thread: so the wait for one below the cap ends after a while of the owner's own time, until it has
  * gone round often nobody can know.  Once in vain is enough: then there is no memory, or the table is full.
  */
-enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t seen,
+enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t seen,
 				   uint64_t *spent_ns, uint64_t *todo)
 {
 	struct tw_thread_ring *ring = &t->thread->rings[session];
@@ -114,7 +114,7 @@ enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_still *
 	tw_rs_wait_ring(rs, seen, RING_SLICE_NS);
 	*spent_ns += rounds_ns(rs, &beat);
 	tw_progress_enter(&t->thread->reader);
-	wanted = still_wanted(t, still, epoch);
+	wanted = still_wanted(t, recheck, epoch);
 	*todo &= wanted;
 	/* PAIR hit.waiting: seq_cst; as in tw_wait_for_room(). */
 	tw_store_seq_cst(&t->thread->waiting_session, 0);
@@ -174,7 +174,7 @@ static bool try_to_populate(struct tw_thread_ring *ring, struct tw_rs *rs, uint6
 	return false;
 }
 
-enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still, unsigned session, uint32_t bytes,
+enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes,
 			  uint64_t ticks, uint64_t *todo)
 {
 	struct tw_thread_ring *ring = &t->thread->rings[session];
@@ -203,7 +203,7 @@ enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_still *still
 	tw_progress_exit(&t->thread->reader);
 	has_room = wait_outside(ring, rs, bytes + TW_OWN_TIME_BYTES);
 	tw_progress_enter(&t->thread->reader);
-	wanted = still_wanted(t, still, epoch);
+	wanted = still_wanted(t, recheck, epoch);
 	*todo &= wanted;
 	if (!(wanted >> session & 1) || ring->run_stamp != run_stamp || !ring->producer.shared)
 		has_room = false;
