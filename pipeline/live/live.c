@@ -260,7 +260,7 @@ int tw_live_begin(struct tw_live *live)
 		return error;
 	tw_clock_snapshot(&live->clock);
 	live->is_under_way = true;
-	live->is_telling = false;
+	live->is_writing_event = false;
 	live->tell_at = 0;
 	live->current = NULL;
 	return 1;
@@ -467,12 +467,12 @@ int tw_live_next(struct tw_live *live, struct tw_live_event *out)
 {
 	if (!live->is_under_way)
 		return 0;
-	while (!live->is_telling) {
+	while (!live->is_writing_event) {
 		struct tw_live_cursor *cursor = live->current ? live->current : next_cursor(live);
 		bool is_new = !live->current;
 
 		if (!cursor) {
-			live->is_telling = true;
+			live->is_writing_event = true;
 			break;
 		}
 		/* Time of the tracer's own is no message. */

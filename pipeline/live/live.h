@@ -49,7 +49,7 @@ struct tw_live {
 	uint32_t room, count;
 	uint32_t unfinished; /* cursors that stand before p1 */
 	bool is_under_way;
-	bool is_telling; /* records are done, losses follow */
+	bool is_writing_event; /* records are done, losses follow */
 	uint32_t tell_at;
 	struct tw_live_cursor *current;
 	/* Only where several rings hold something. */

@@ -24,7 +24,7 @@
 const struct tw_match_program tw_hit_no_message;
 
 /* A runtime event on its way. */
-struct telling {
+struct event_writer {
 	struct tw_hit_tls *t;
 	const struct tw_runtime_event *runtime_event;
 	struct tw_recheck recheck;
@@ -35,15 +35,15 @@ struct telling {
 
 /* ---- terms ---- */
 
-static void encode_terms(struct telling *telling)
+static void encode_terms(struct event_writer *event_writer)
 {
-	struct tw_thread *thread = telling->t->thread;
-	unsigned count = telling->runtime_event->term_count;
+	struct tw_thread *thread = event_writer->t->thread;
+	unsigned count = event_writer->runtime_event->term_count;
 
 	for (unsigned i = 0; i < count; i++) {
-		size_t room = sizeof thread->terms - telling->bytes - LATER_TERM_BYTES * (count - i);
+		size_t room = sizeof thread->terms - event_writer->bytes - LATER_TERM_BYTES * (count - i);
 
-		telling->bytes += tw_record_encode(telling->runtime_event->terms[i], thread->terms + telling->bytes, room);
+		event_writer->bytes += tw_record_encode(event_writer->runtime_event->terms[i], thread->terms + event_writer->bytes, room);
 	}
 }
 
@@ -70,11 +70,11 @@ static struct tw_term node_of(const struct tw_runtime_event *runtime_event)
  * Runs a session's pattern over [Receiver,Msg] or [Node,Sender,Msg], and does what it says.
  * Returns whether there is an event; *extra is set where it has one more element.
  */
-static __attribute__((noinline)) bool is_wanted_message(struct telling *telling, unsigned session, const struct tw_match_program *program,
+static __attribute__((noinline)) bool is_wanted_message(struct event_writer *event_writer, unsigned session, const struct tw_match_program *program,
 			      struct tw_term *extra)
 {
-	const struct tw_runtime_event *runtime_event = telling->runtime_event;
-	struct tw_hit_tls *t = telling->t;
+	const struct tw_runtime_event *runtime_event = event_writer->runtime_event;
+	struct tw_hit_tls *t = event_writer->t;
 	struct tw_match_run *run = &t->thread->run;
 	void (*keep_vectors)(void (*)(void *), void *) = run->keep_vectors;
 	struct tw_term target[3] = { node_of(runtime_event), undefined_if_none(runtime_event->peer), runtime_event->terms[0] };
@@ -103,10 +103,10 @@ static __attribute__((noinline)) bool is_wanted_message(struct telling *telling,
  * A switch and room for a record behind it, in one piece.  WAIT: the slow way is needed, for a ring, a definition or
  * because there is no room; a loss is counted here.
  */
-static enum tw_rb_outcome reserve_with_switch(struct telling *telling, unsigned session, uint32_t *bytes,
+static enum tw_rb_outcome reserve_with_switch(struct event_writer *event_writer, unsigned session, uint32_t *bytes,
 					      struct tw_rb_record **out)
 {
-	struct tw_hit_tls *t = telling->t;
+	struct tw_hit_tls *t = event_writer->t;
 	struct tw_thread_ring *ring = &t->thread->rings[session];
 	struct tw_rb_record *record;
 	enum tw_rb_outcome outcome;
@@ -114,11 +114,11 @@ static enum tw_rb_outcome reserve_with_switch(struct telling *telling, unsigned 
 	/* RELAXED tracee.described: set once in a session's life; not seen, the slow way looks again. */
 	if (!ring->producer.shared || !(tw_load_relaxed(&t->tracee->described) >> session & 1))
 		return TW_RB_WAIT;
-	outcome = tw_rb_reserve(&ring->producer, SWITCH_BYTES + *bytes, telling->ticks, (void **)&record);
+	outcome = tw_rb_reserve(&ring->producer, SWITCH_BYTES + *bytes, event_writer->ticks, (void **)&record);
 	if (outcome != TW_RB_OK)
 		return outcome;
 	tw_thread_number_run(t);
-	record->ticks = telling->ticks;
+	record->ticks = event_writer->ticks;
 	record->head = TW_RB_HEAD(TW_EVENT_SWITCH, TW_EVENT_FLAG_HALF, SWITCH_BYTES, t->tracee->tracee_id);
 	*(uint64_t *)(record + 1) = t->run_seq;
 	ring->run_stamp = t->run_stamp;
@@ -130,24 +130,24 @@ static enum tw_rb_outcome reserve_with_switch(struct telling *telling, unsigned 
 /*
  * Room for a record of the tracee, behind a switch record where one is due.  *bytes becomes what is to be committed.
  */
-static inline struct tw_rb_record *reserve(struct telling *telling, unsigned session, uint32_t *bytes)
+static inline struct tw_rb_record *reserve(struct event_writer *event_writer, unsigned session, uint32_t *bytes)
 {
-	struct tw_hit_tls *t = telling->t;
+	struct tw_hit_tls *t = event_writer->t;
 	struct tw_thread_ring *ring = &t->thread->rings[session];
 	struct tw_rb_record *record;
 	enum tw_rb_outcome outcome;
 
 	if (tw_unlikely(ring->run_stamp != t->run_stamp)) {
-		outcome = reserve_with_switch(telling, session, bytes, &record);
+		outcome = reserve_with_switch(event_writer, session, bytes, &record);
 		if (outcome != TW_RB_WAIT)
 			return outcome == TW_RB_OK ? record : NULL;
-		if (!tw_thread_ring_catch_up(t, &telling->recheck, session, telling->ticks, &telling->todo))
+		if (!tw_thread_ring_catch_up(t, &event_writer->recheck, session, event_writer->ticks, &event_writer->todo))
 			return NULL;
 	}
-	outcome = tw_rb_reserve(&ring->producer, *bytes, telling->ticks, (void **)&record);
+	outcome = tw_rb_reserve(&ring->producer, *bytes, event_writer->ticks, (void **)&record);
 	if (tw_unlikely(outcome == TW_RB_WAIT) &&
-	    tw_thread_ring_wait(t, &telling->recheck, session, *bytes, telling->ticks, &telling->todo))
-		outcome = tw_rb_reserve(&ring->producer, *bytes, telling->ticks, (void **)&record);
+	    tw_thread_ring_wait(t, &event_writer->recheck, session, *bytes, event_writer->ticks, &event_writer->todo))
+		outcome = tw_rb_reserve(&ring->producer, *bytes, event_writer->ticks, (void **)&record);
 	return outcome == TW_RB_OK ? record : NULL;
 }
 
@@ -158,16 +158,16 @@ static inline void copy_words(uint64_t *to, const uint64_t *from, size_t count)
 }
 
 /* [stamp] [terms' head] terms [extra element], or [stamp] words: a unique integer or CPU time. */
-static void record(struct telling *telling, unsigned session, struct tw_term extra)
+static void record(struct event_writer *event_writer, unsigned session, struct tw_term extra)
 {
-	const struct tw_runtime_event *runtime_event = telling->runtime_event;
-	struct tw_thread *thread = telling->t->thread;
+	const struct tw_runtime_event *runtime_event = event_writer->runtime_event;
+	struct tw_thread *thread = event_writer->t->thread;
 	/* RELAXED hit.record_flags: one byte; a change is seen by this event or by the next. */
-	unsigned flags = tw_load_relaxed(&telling->t->tracee->record_flags[session]) &
+	unsigned flags = tw_load_relaxed(&event_writer->t->tracee->record_flags[session]) &
 			 (TW_EVENT_FLAG_STAMP_MASK | TW_EVENT_FLAG_SCHEDULER_ID);
 	enum tw_record_stamp stamp = tw_record_stamp_of(flags, session);
 	bool has_terms = runtime_event->term_count, has_extra = !tw_term_is_none(extra);
-	size_t term_bytes = telling->bytes, words;
+	size_t term_bytes = event_writer->bytes, words;
 	uint32_t bytes, committed;
 	struct tw_rb_record *r;
 	uint64_t *payload;
@@ -182,12 +182,12 @@ static void record(struct telling *telling, unsigned session, struct tw_term ext
 	words = (stamp != TW_RECORD_NO_STAMP) + (has_terms ? 1 + (term_bytes + 7) / 8 : runtime_event->word_count);
 	bytes = (uint32_t)(sizeof *r + (words + 1) / 2 * 16);
 	committed = bytes;
-	r = reserve(telling, session, &committed);
+	r = reserve(event_writer, session, &committed);
 	if (!r)
 		return;
 	flags |= (words % 2 ? TW_EVENT_FLAG_HALF : 0) | (has_terms ? TW_EVENT_FLAG_TERMS : 0) |
 		 (has_extra ? TW_EVENT_FLAG_EXTRA : 0);
-	r->ticks = telling->ticks;
+	r->ticks = event_writer->ticks;
 	r->head = TW_RB_HEAD(tw_record_kind(runtime_event->kind, stamp), flags, bytes, 0);
 	payload = (uint64_t *)(r + 1);
 	if (stamp)
@@ -201,26 +201,26 @@ static void record(struct telling *telling, unsigned session, struct tw_term ext
 	tw_rb_commit(&thread->rings[session].producer, committed);
 }
 
-static void tell(struct telling *telling)
+static void tell(struct event_writer *event_writer)
 {
-	bool is_message = telling->runtime_event->want <= TW_WANT_RECEIVE;
+	bool is_message = event_writer->runtime_event->want <= TW_WANT_RECEIVE;
 
-	while (telling->todo) {
-		unsigned session = (unsigned)__builtin_ctzll(telling->todo);
+	while (event_writer->todo) {
+		unsigned session = (unsigned)__builtin_ctzll(event_writer->todo);
 		const struct tw_match_program *program = NULL;
 		struct tw_term extra = { 0 };
 
-		telling->todo &= telling->todo - 1;
+		event_writer->todo &= event_writer->todo - 1;
 		if (is_message) {
 			/* PAIR hit.pattern: acquire; release in set(), which frees it after thread progress. */
-			program = tw_load_acquire(&tw_hit_sessions[session].patterns[telling->runtime_event->want]);
+			program = tw_load_acquire(&tw_hit_sessions[session].patterns[event_writer->runtime_event->want]);
 		}
 		if (program == &tw_hit_no_message ||
-		    (program && !is_wanted_message(telling, session, program, &extra)))
+		    (program && !is_wanted_message(event_writer, session, program, &extra)))
 			continue;
-		if (!telling->bytes)
-			encode_terms(telling);
-		record(telling, session, extra);
+		if (!event_writer->bytes)
+			encode_terms(event_writer);
+		record(event_writer, session, extra);
 	}
 }
 
@@ -242,19 +242,19 @@ static void event_inside(struct tw_hit_tls *t, struct tw_tracee *tracee, const s
 	 * takes it away waits for this read section to end.
 	 */
 	uint64_t todo = tw_load_acquire(&tracee->wants[runtime_event->want]);
-	struct telling telling = {
+	struct event_writer event_writer = {
 		.t = t, .runtime_event = runtime_event, .recheck = { .wants = &tracee->wants[runtime_event->want] }, .todo = todo
 	};
 	bool is_foreign = t->tracee != tracee;
 
-	if (!telling.todo)
+	if (!event_writer.todo)
 		return;
 	if (is_foreign)
 		borrow(t, tracee);
 	else
 		tw_thread_follow_runs(t);
-	telling.ticks = tw_clock_ticks();
-	tell(&telling);
+	event_writer.ticks = tw_clock_ticks();
+	tell(&event_writer);
 	if (is_foreign)
 		tw_hit_give_back(t);
 }
