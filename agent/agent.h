@@ -124,12 +124,12 @@ const struct tw_sym_object *tw_agent_layouts_missing(const struct tw_agent_confi
  * arguments will be words because none came in time.  Without permit.
  */
 void tw_agent_layouts_ask(const struct tw_agent_config *config, struct tw_rs *rs, const struct tw_sym_object *object);
-/* The layout of the function that begins at a value of an object; lent; NULL: none.  @layouts may be NULL. */
+/* The layout of the function that begins at a value of an object; borrowed; NULL: none.  @layouts may be NULL. */
 const char *tw_agent_layouts_find(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object,
 				  uint64_t value);
 
 /*
- * The guard of such a function, compiled; lent; NULL: it has none.  Under a permit.
+ * The guard of such a function, compiled; borrowed; NULL: it has none.  Under a permit.
  */
 const struct tw_match_program *tw_agent_layouts_guard(struct tw_agent_layouts *layouts,
 						      const struct tw_sym_object *object, uint64_t value);
@@ -141,7 +141,7 @@ struct tw_plan_slot {
 	size_t caller, definer; /* indexes of objects */
 	void **where;
 	void *target;
-	const char *function; /* lent by the object, which is pinned */
+	const char *function; /* borrowed by the object, which is pinned */
 	bool is_watched;      /* its calls come to our own function, which knows that their return address may be ours */
 };
 

@@ -33,7 +33,7 @@ struct entry {
 /* Many functions have the same guard. */
 struct guard {
 	struct guard *next;
-	const char *text; /* lent by the entry */
+	const char *text; /* borrowed by the entry */
 	struct tw_match_program *program;
 };
 

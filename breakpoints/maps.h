@@ -13,7 +13,7 @@ struct tw_mapping {
 /*
  * tw_mapping_at - the mapping that holds an address; NULL: none, or not readable.
  *
- * Reads the file if the address is in no known mapping.  The result is lent until the next call or
+ * Reads the file if the address is in no known mapping.  The result is borrowed until the next call or
  * tw_mappings_forget().
  */
 const struct tw_mapping *tw_mapping_at(uintptr_t address);

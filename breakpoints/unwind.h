@@ -23,7 +23,7 @@ enum tw_unwind_class { TW_UNWIND_ERROR = 0, TW_UNWIND_EXIT, TW_UNWIND_THROW };
 /* A passing exception. */
 struct tw_unwind {
 	enum tw_unwind_class class;
-	const char *name;      /* of a C++ class, or another description; lent for the call */
+	const char *name;      /* of a C++ class, or another description; borrowed for the call */
 	uintptr_t stopping_at; /* the canonical frame address of the frame that catches it; 0: not known */
 };
 

@@ -121,7 +121,7 @@ enum {
 };
 
 struct tw_match_result {
-	/* true, false, or the extra element: lent until the scratch memory of the run is used again, or, when
+	/* true, false, or the extra element: borrowed until the scratch memory of the run is used again, or, when
 	 * it is one of the arguments' terms or the program's constants, as long as those. */
 	struct tw_term message;
 	uint8_t verdict; /* enum tw_match_verdict */

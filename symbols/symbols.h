@@ -122,7 +122,7 @@ struct tw_sym_wish {
  * tw_sym_slots - the slots of an object that call the selected functions.
  *
  * @wish	NULL: all.
- * @out		gives: free().  Names in it are lent by the object.
+ * @out		gives: free().  Names in it are borrowed by the object.
  *
  * Unbound slots are resolved as ld.so would: by name and recorded version, in the global scope and
  * then in the object's own.  Nothing is changed.  Errors: TW_ENOMEM.
@@ -141,7 +141,7 @@ struct tw_sym_sled {
 	uintptr_t where;      /* the first NOP behind its entry */
 	uint32_t bytes;       /* length of the sled's NOPs */
 	uint32_t function_bytes; /* from entry; 0: not known */
-	const char *function; /* lent by the list */
+	const char *function; /* borrowed by the list */
 	enum tw_sym_refusal refusal;
 };
 

@@ -12,7 +12,7 @@
  *
  * Threads    a struct tw_capture and the objects made from it belong to one thread at a time; different
  *            captures are independent.  Worker threads are started inside and end with their object.
- * Ownership  everything that is not an out-parameter of a create or open call is lent: until
+ * Ownership  everything that is not an out-parameter of a create or open call is borrowed: until
  *            tw_capture_close(), or where said until the next call.
  * Units      *_ns are nanoseconds of CLOCK_MONOTONIC unless the name says wall; *_bytes are bytes.
  * Memory     proportional to the number of blocks (about 0.3 KB for each 8,000 events) and of

@@ -11,7 +11,7 @@
  * or specialised (.part, .isra, .constprop, .cold), languages with their own calling conventions.
  *
  * Threads    one handle belongs to one thread at a time.
- * Ownership  all results are lent until tw_debug_close().
+ * Ownership  all results are borrowed until tw_debug_close().
  * Units      a value is an address as the file has it: address in memory = base address + value.
  * Errors     those of tracewheel/error.h.  Link with libtracewheel-debug (which needs libdw).
  */

@@ -108,7 +108,7 @@ struct tw_layout_reader {
 
 /* A field of a struct: bits of its words. */
 struct tw_layout_field {
-	const char *name;    /* lent by the layout; not terminated */
+	const char *name;    /* borrowed by the layout; not terminated */
 	size_t name_bytes; /* 0: the field is the whole value */
 	char type;	     /* i, u, b, p, f */
 	uint32_t first_bit, bits;

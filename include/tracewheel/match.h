@@ -101,7 +101,7 @@ int tw_match_compile_when(const char *text, size_t bytes, const struct tw_match_
 /* Frees a program that no thread is running.  NULL is allowed. */
 void tw_match_destroy(struct tw_match_program *program);
 
-/* The specification as it was given; lent until the program is destroyed. */
+/* The specification as it was given; borrowed until the program is destroyed. */
 struct tw_term tw_match_spec(const struct tw_match_program *program);
 
 /* The answer of tw_match_test(), as of match_spec_test/3. */

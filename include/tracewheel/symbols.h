@@ -11,7 +11,7 @@
  * default directories.  Objects that a program opens by dlopen() are not known here: open those files as well.
  *
  * Threads    one handle belongs to one thread at a time.
- * Ownership  all strings are lent until tw_symbols_close().
+ * Ownership  all strings are borrowed until tw_symbols_close().
  */
 #ifndef TRACEWHEEL_SYMBOLS_H
 #define TRACEWHEEL_SYMBOLS_H
@@ -87,7 +87,7 @@ typedef int (*tw_symbols_place_fn)(const struct tw_symbols_place *place, void *a
 /*
  * tw_symbols_each_place - walk over all places of all objects: slots and sleds, good and refused.
  *
- * The place is lent during the call, the data it points to until tw_symbols_close().  Returns 0, the result of
+ * The place is borrowed during the call, the data it points to until tw_symbols_close().  Returns 0, the result of
  * @visit, or TW_ENOMEM.
  */
 int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_place_fn visit, void *arg);

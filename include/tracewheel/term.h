@@ -111,7 +111,7 @@ void tw_arena_fini(struct tw_arena *arena);
 /*
  * tw_arena_alloc - plain memory that lives as long as the arena's terms.
  *
- * Returns a lent block on a boundary of 16, not cleared; NULL when the arena is full.  Cost: O(1).
+ * Returns a borrowed block on a boundary of 16, not cleared; NULL when the arena is full.  Cost: O(1).
  */
 void *tw_arena_alloc(struct tw_arena *arena, size_t bytes);
 

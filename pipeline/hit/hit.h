@@ -125,7 +125,7 @@ struct tw_thread {
 	/* 1 + the session whose ring this thread waits for outside of a read section; 0: none.  PAIR hit.waiting. */
 	_Atomic uint32_t waiting_session;
 	struct tw_tracee *own_tracee; /* the thread as a process; NULL for schedulers */
-	struct tw_tracee *lent;	      /* whom the thread runs, while it makes an event of another; else NULL */
+	struct tw_tracee *saved_tracee;	      /* whom the thread runs, while it makes an event of another; else NULL */
 	uintptr_t stack_low, stack_high; /* the stack it began with; 0: not known */
 	uintptr_t jumping_from;		 /* the frame that tells what a longjmp leaves, now; 0: none */
 	uintptr_t busy_frame;		 /* where work of ours began; 0: none is under way */

@@ -213,7 +213,7 @@ TW_API int64_t tw_capture_events_next(struct tw_capture_events *events, const st
 			count += fill(events, &record, &events->batch[count]);
 			has_more = tw_merge_step(merge, cursor);
 		} while (has_more && count < BATCH_EVENTS);
-		/* Nothing of what was passed over is lent to anybody. */
+		/* Nothing of what was passed over is borrowed to anybody. */
 		if (!count)
 			tw_merge_let_go(merge);
 	}

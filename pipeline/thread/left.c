@@ -55,8 +55,8 @@ NO_VECTORS bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *fra
 
 NO_VECTORS void tw_hit_give_back(struct tw_hit_tls *t)
 {
-	t->tracee = t->thread->lent;
-	t->thread->lent = NULL;
+	t->tracee = t->thread->saved_tracee;
+	t->thread->saved_tracee = NULL;
 	t->run_stamp++;
 	t->run_seq = t->tracee == &tw_hit_nobody ? 0 : TW_RUN_DUE;
 }
@@ -68,7 +68,7 @@ NO_VECTORS void tw_hit_leave_abandoned(struct tw_hit_tls *t)
 	tw_store_seq_cst(&t->thread->waiting_session, 0);
 	if (tw_progress_is_inside(&t->thread->reader))
 		tw_progress_exit(&t->thread->reader);
-	if (t->thread->lent)
+	if (t->thread->saved_tracee)
 		tw_hit_give_back(t);
 	t->state = TW_THREAD_READY;
 }

@@ -229,7 +229,7 @@ static void tell(struct event_writer *event_writer)
 /* As tw_thread_run(), for the moment of one event; what a handler jumps out of is put right by the next runtime event. */
 static void borrow(struct tw_hit_tls *t, struct tw_tracee *tracee)
 {
-	t->thread->lent = t->tracee;
+	t->thread->saved_tracee = t->tracee;
 	tw_compiler_barrier();
 	t->tracee = tracee;
 	tw_thread_open_run(t);

@@ -333,13 +333,13 @@ static void messages_inside_of_a_hit(void **state)
 	tw_process_send(p, parse("inside"), parse("b"));
 	assert_int_equal(count_lost(&one), lost + 1);
 	t->state = deep_frame();
-	t->thread->lent = t->tracee;
+	t->thread->saved_tracee = t->tracee;
 	t->tracee = (struct tw_tracee *)q;
 	tw_process_send(p, parse("later"), parse("b"));
 	/* A loss record tells of the one that was counted. */
 	EXPECT(&one, "p kind 1", "p send later, b");
 	assert_ptr_equal(t->tracee, p);
-	assert_null(t->thread->lent);
+	assert_null(t->thread->saved_tracee);
 	assert_int_equal(t->state, TW_THREAD_READY);
 	tw_process_out();
 }

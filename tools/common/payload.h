@@ -3,7 +3,7 @@
  * payload.h - the payload of an event, taken apart: its words, and its terms one by one.
  *
  * Nothing in it is trusted: a count or a length that promises more than is there, and bytes that are no term, are damage, which
- * every view shows in its own way.  One thread at a time: terms are lent until the next event is taken.
+ * every view shows in its own way.  One thread at a time: terms are borrowed until the next event is taken.
  */
 #ifndef TW_TOOLS_PAYLOAD_H
 #define TW_TOOLS_PAYLOAD_H
@@ -43,7 +43,7 @@ struct tw_print_payload {
 void tw_print_payload_take(const struct tw_capture_event *event, struct tw_print_payload *payload);
 
 /*
- * tw_print_next_term - the next of term_count terms, and then the extra one: lent until the next event.
+ * tw_print_next_term - the next of term_count terms, and then the extra one: borrowed until the next event.
  *
  * Answers false where the bytes are no term: from there on the payload is damaged.
  */

@@ -37,7 +37,7 @@ struct tw_selection {
 	const char *thread; /* NULL: all; a number in the system, or a name */
 	const struct tw_capture *capture; /* that is filtered */
 	struct tw_patterns patterns;
-	/* Programs that were started by another name than their file's; lent by the capture. */
+	/* Programs that were started by another name than their file's; borrowed by the capture. */
 	struct tw_selection_alias {
 		const char *path, *name;
 	} aliases[TW_SELECTION_ALIASES_MAX];

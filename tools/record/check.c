@@ -26,12 +26,12 @@
 /* A call that would be wanted, and cannot be seen. */
 struct refused {
 	char *function;
-	const char *caller, *reason; /* lent by the symbols */
+	const char *caller, *reason; /* borrowed by the symbols */
 };
 
 struct asked {
 	struct tw_pattern *pattern;
-	const char *text, *module, *function; /* lent by it; NULL: any */
+	const char *text, *module, *function; /* borrowed by it; NULL: any */
 	bool is_excluding;
 	size_t place_count;    /* that can be traced */
 	size_t excluded_count; /* that could be, but for -N */

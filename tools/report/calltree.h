@@ -115,7 +115,7 @@ struct tw_call_edge *tw_calltree_edges(const struct tw_calltree *tree, size_t *c
 /* The children of a node, most total time first (calls, where there are no times); free(). */
 uint32_t *tw_calltree_children(const struct tw_calltree *tree, uint32_t node, size_t *count);
 
-/* What a node is called: lent. */
+/* What a node is called: borrowed. */
 const char *tw_calltree_name(const struct tw_calltree *tree, uint32_t node);
 
 #endif

@@ -27,7 +27,7 @@ bool tw_screen_is_utf8(void);
 void tw_screen_bar(const struct tw_screen *screen, double share, int width);
 /* Text that was made elsewhere: lines that are wider than the screen are wrapped at blanks, where names are cut. */
 void tw_screen_wrapped(const struct tw_screen *screen, const char *text, size_t bytes);
-/* The names of a table, each as it is shown; its texts are lent until tw_screen_names_free(). */
+/* The names of a table, each as it is shown; its texts are borrowed until tw_screen_names_free(). */
 struct tw_screen_names {
 	const char **names;
 	char **texts; /* NULL: the names as they are */
@@ -57,7 +57,7 @@ enum tw_report_sort {
 
 /* One function, ready to be shown. */
 struct tw_report_row {
-	const char *name; /* lent by the tree */
+	const char *name; /* borrowed by the tree */
 	uint32_t function;
 	const struct tw_call_function *sums;
 	uint64_t median_ns, p99_ns;

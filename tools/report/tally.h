@@ -18,7 +18,7 @@ struct tw_tally_row {
 	uint64_t lost[TW_LOST_CAUSES];
 	uint32_t thread_id; /* threads: the kernel's number, and the last name */
 	char *thread_name;
-	const struct tw_capture_function *function; /* functions: one of that name; lent by the capture */
+	const struct tw_capture_function *function; /* functions: one of that name; borrowed by the capture */
 	double seconds; /* threads: from its first event to its last */
 	uint64_t start_ns, end_ns;
 	uint32_t thread; /* of the capture, from 0 */
