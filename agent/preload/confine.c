@@ -100,10 +100,10 @@ TW_API int prctl(int option, ...)
 			tw_thread_named((const char *)a[0]);
 		return result;
 	}
-	state = tw_thread_bar();
+	state = tw_thread_forbid_clock();
 	result = find_prctl()(option, a[0], a[1], a[2], a[3]);
 	if (result)
-		tw_thread_unbar(state);
+		tw_thread_allow_clock(state);
 	return result;
 }
 
@@ -122,11 +122,11 @@ static __attribute__((noinline)) long call_watched(long number, long a, long b, 
 	}
 	if (a == SECCOMP_SET_MODE_STRICT) {
 		/* With the caller's flags: libseccomp asks with flags that are refused whether the kernel knows the call. */
-		uintptr_t state = tw_thread_bar();
+		uintptr_t state = tw_thread_forbid_clock();
 		long result = find_syscall()(number, a, b, c, d, e, f);
 
 		if (result)
-			tw_thread_unbar(state);
+			tw_thread_allow_clock(state);
 		return result;
 	}
 	if (a != SECCOMP_SET_MODE_FILTER)

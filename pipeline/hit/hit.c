@@ -324,7 +324,7 @@ static __attribute__((noinline, cold)) bool hit_unready(struct tw_place *place, 
 		return is_watched;
 	case TW_THREAD_IN_HIT: count_nested(&tw_hit_tls, place, w.is_local); return false;
 	case TW_THREAD_ENDED:
-	case TW_THREAD_BARRED: count_late(place, state, out != NULL); return false;
+	case TW_THREAD_NO_CLOCK: count_late(place, state, out != NULL); return false;
 	default: return false;
 	}
 }

@@ -153,7 +153,7 @@ enum tw_thread_state {
 	TW_THREAD_NEW = 0,
 	TW_THREAD_READY,
 	TW_THREAD_ENDED,
-	TW_THREAD_BARRED, /* may not read the clock */
+	TW_THREAD_NO_CLOCK, /* may not read the clock */
 	TW_THREAD_JOINING,
 	TW_THREAD_BUSY, /* with work of ours: its calls of libc are no events, but those of its signal handlers */
 	TW_THREAD_IN_HIT
@@ -235,8 +235,8 @@ extern struct tw_hit_host tw_hit_host;
 
 /* ---- thread.c: joining, leaving, rings ---- */
 
-/* When a thread was barred last: the time of the losses of all of them. */
-extern _Atomic uint64_t tw_hit_barred_ticks;
+/* When a thread was without the clock last: the time of the losses of all of them. */
+extern _Atomic uint64_t tw_hit_no_clock_ticks;
 
 /* Joins the calling thread if it has not; false when it cannot be (it has ended). */
 bool tw_thread_join(void);
@@ -246,13 +246,13 @@ bool tw_hit_join(void);
 void tw_thread_named(const char *name);
 
 /*
- * tw_thread_bar - the thread asks that reading the processor's clock be a fault (strict seccomp, PR_TSC_SIGSEGV).
+ * tw_thread_forbid_clock - the thread asks that reading the processor's clock be a fault (strict seccomp, PR_TSC_SIGSEGV).
  *
  * From here on its calls are counted as lost for want of a ring, without a time of their own, and nothing else is done.
- * Returns what tw_thread_unbar() takes, where the request was refused.
+ * Returns what tw_thread_allow_clock() takes, where the request was refused.
  */
-uintptr_t tw_thread_bar(void);
-void tw_thread_unbar(uintptr_t state);
+uintptr_t tw_thread_forbid_clock(void);
+void tw_thread_allow_clock(uintptr_t state);
 /* Makes the leaving of threads at their exit work: called once, early, before threads hit. */
 void tw_thread_init(void);
 /*

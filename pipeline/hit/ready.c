@@ -10,7 +10,7 @@ enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
 		if (!tw_hit_was_abandoned(t, frame))
 			return TW_THREAD_IN_HIT;
 		tw_hit_leave_abandoned(t);
-	} else if (t->state == TW_THREAD_ENDED || t->state == TW_THREAD_BARRED) {
+	} else if (t->state == TW_THREAD_ENDED || t->state == TW_THREAD_NO_CLOCK) {
 		return (enum tw_thread_state)t->state;
 	} else if (t->state == TW_THREAD_BUSY) {
 		return tw_thread_look_who_calls(t, frame);
@@ -48,8 +48,8 @@ void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions)
  */
 void tw_hit_count_pinned(uint64_t sessions, enum tw_thread_state state)
 {
-	/* RELAXED hit.barred: a lone time, about right. */
-	uint64_t ticks = state == TW_THREAD_BARRED ? tw_load_relaxed(&tw_hit_barred_ticks) : tw_clock_ticks();
+	/* RELAXED hit.no_clock: a lone time, about right. */
+	uint64_t ticks = state == TW_THREAD_NO_CLOCK ? tw_load_relaxed(&tw_hit_no_clock_ticks) : tw_clock_ticks();
 
 	if (tw_hit_host.pinned_rs && (sessions >> tw_hit_host.pinned_session & 1))
 		tw_rs_count_no_ring(tw_hit_host.pinned_rs, ticks);

@@ -119,18 +119,18 @@ void tw_thread_init(void)
 	}
 }
 
-uintptr_t tw_thread_bar(void)
+uintptr_t tw_thread_forbid_clock(void)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	uintptr_t state = t->state;
 
-	/* RELAXED hit.barred: a lone time, about right. */
-	tw_store_relaxed(&tw_hit_barred_ticks, tw_clock_ticks());
-	t->state = TW_THREAD_BARRED;
+	/* RELAXED hit.no_clock: a lone time, about right. */
+	tw_store_relaxed(&tw_hit_no_clock_ticks, tw_clock_ticks());
+	t->state = TW_THREAD_NO_CLOCK;
 	return state;
 }
 
-void tw_thread_unbar(uintptr_t state)
+void tw_thread_allow_clock(uintptr_t state)
 {
 	tw_hit_tls.state = state;
 }
