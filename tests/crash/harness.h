@@ -37,7 +37,7 @@ _Noreturn void record_in_child(const struct variant *variant, struct witness *wi
 			       unsigned seed, int path_fd);
 
 /* Sums over all rounds. */
-struct tally {
+struct totals {
 	uint64_t kills, rounds, of_program, of_recorder, of_both, stopped_first, recoveries,
 		recoveries_killed;
 	uint64_t committed, returned, lost, in_flight, duplicate_blocks;
@@ -51,9 +51,9 @@ struct tally {
  * Returns NULL, or what is wrong (lends: until the next call).
  */
 const char *verify_capture(const char *path, const struct witness *witness, bool recorder_finished,
-			   struct tally *tally);
+			   struct totals *totals);
 
 /* What a capture that was cut off shows before its recovery: less, but nothing wrong. */
-const char *verify_before_recovery(const char *path, const struct witness *witness, struct tally *tally);
+const char *verify_before_recovery(const char *path, const struct witness *witness, struct totals *totals);
 
 #endif

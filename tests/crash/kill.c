@@ -104,7 +104,7 @@ struct round {
 	unsigned victim;
 };
 
-static struct tally tally;
+static struct totals totals;
 static unsigned seed;
 
 static unsigned below(unsigned end)
@@ -227,10 +227,10 @@ static void kill_one(pid_t pid)
 	if (below(4) == 0) {
 		kill(pid, SIGSTOP);
 		nap(below(1000));
-		tally.stopped_first++;
+		totals.stopped_first++;
 	}
 	kill(pid, SIGKILL);
-	tally.kills++;
+	totals.kills++;
 }
 
 static void wait_for(pid_t pid)
@@ -258,20 +258,20 @@ static const char *kill_victims(struct round *round)
 
 	round->victim = round->variant->by_itself ? OF_BOTH : below(VICTIMS);
 	if (round->variant->by_itself) {
-		tally.of_both++;
+		totals.of_both++;
 		kill_one(round->program);
 		wait_for(round->program);
 		return NULL;
 	}
 	if (round->victim == OF_PROGRAM) {
-		tally.of_program++;
+		totals.of_program++;
 		kill_one(round->program);
 		wait_for(round->program);
 		atomic_store(&witness->recorder_stops, 1);
 		return has_finished(round) ? NULL : "the recorder does not end";
 	}
-	tally.of_recorder += round->victim == OF_RECORDER;
-	tally.of_both += round->victim == OF_BOTH;
+	totals.of_recorder += round->victim == OF_RECORDER;
+	totals.of_both += round->victim == OF_BOTH;
 	kill_one(round->recorder);
 	wait_for(round->recorder);
 	/* The program goes on alone for a while, and is then told to end, or killed. */
@@ -301,14 +301,14 @@ static void recover_and_die(const struct round *round)
 	nap(below(3000));
 	kill(child, SIGKILL);
 	wait_for(child);
-	tally.recoveries_killed++;
+	totals.recoveries_killed++;
 }
 
 static const char *recover(const struct round *round)
 {
 	static char sentence[128];
 	struct tw_recorder_stats stats;
-	const char *wrong = verify_before_recovery(round->capture, round->witness, &tally);
+	const char *wrong = verify_before_recovery(round->capture, round->witness, &totals);
 	int error;
 
 	if (wrong)
@@ -316,7 +316,7 @@ static const char *recover(const struct round *round)
 	if (below(4) == 0)
 		recover_and_die(round);
 	error = tw_recover(round->capture, NULL);
-	tally.recoveries++;
+	totals.recoveries++;
 	if (error) {
 		snprintf(sentence, sizeof sentence, "tw_recover: %d", error);
 		return sentence;
@@ -359,33 +359,33 @@ static const char *run_round(struct round *round)
 	if (!round->program)
 		return "the program did not start";
 	wrong = kill_victims(round);
-	tally.rounds++;
+	totals.rounds++;
 	if (!wrong && round->victim != OF_PROGRAM)
 		wrong = recover(round);
 	if (!wrong)
 		wrong = verify_capture(round->capture, witness,
-				       round->victim == OF_PROGRAM && !round->variant->by_command, &tally);
+				       round->victim == OF_PROGRAM && !round->variant->by_command, &totals);
 	return wrong;
 }
 
 /* ---- all rounds ---- */
 
-static void say_tally(const struct variant *variant, double seconds)
+static void say_totals(const struct variant *variant, double seconds)
 {
 	printf("%s: %llu kills in %llu rounds (program %llu, recorder %llu, both %llu; %llu stopped first), "
 	       "%.1f s, "
 	       "%.0f kills/s\n",
-	       variant->name, (unsigned long long)tally.kills, (unsigned long long)tally.rounds,
-	       (unsigned long long)tally.of_program, (unsigned long long)tally.of_recorder,
-	       (unsigned long long)tally.of_both, (unsigned long long)tally.stopped_first, seconds,
-	       (double)tally.kills / seconds);
+	       variant->name, (unsigned long long)totals.kills, (unsigned long long)totals.rounds,
+	       (unsigned long long)totals.of_program, (unsigned long long)totals.of_recorder,
+	       (unsigned long long)totals.of_both, (unsigned long long)totals.stopped_first, seconds,
+	       (double)totals.kills / seconds);
 	printf("%s: %llu committed, %llu returned, %llu counted as lost, %llu in flight; %llu recoveries, "
 	       "%llu killed "
 	       "ones, %llu blocks stored twice, %llu torn before recovery\n",
-	       variant->name, (unsigned long long)tally.committed, (unsigned long long)tally.returned,
-	       (unsigned long long)tally.lost, (unsigned long long)tally.in_flight,
-	       (unsigned long long)tally.recoveries, (unsigned long long)tally.recoveries_killed,
-	       (unsigned long long)tally.duplicate_blocks, (unsigned long long)tally.damaged_before_recovery);
+	       variant->name, (unsigned long long)totals.committed, (unsigned long long)totals.returned,
+	       (unsigned long long)totals.lost, (unsigned long long)totals.in_flight,
+	       (unsigned long long)totals.recoveries, (unsigned long long)totals.recoveries_killed,
+	       (unsigned long long)totals.duplicate_blocks, (unsigned long long)totals.damaged_before_recovery);
 }
 
 static void begin(struct round *round, const char *bin)
@@ -423,7 +423,7 @@ static int run(struct round *round, unsigned kills, double seconds, bool expects
 	double start = now();
 	const char *wrong = NULL;
 
-	while (!wrong && (seconds > 0 ? now() - start < seconds : tally.kills < kills)) {
+	while (!wrong && (seconds > 0 ? now() - start < seconds : totals.kills < kills)) {
 		unsigned round_seed = seed;
 
 		wrong = run_round(round);
@@ -437,7 +437,7 @@ static int run(struct round *round, unsigned kills, double seconds, bool expects
 			tw_recover(round->capture, NULL);
 		remove_folder(round->capture);
 	}
-	say_tally(round->variant, now() - start);
+	say_totals(round->variant, now() - start);
 	if (expects_loss)
 		printf("the wrong order was %s\n", wrong ? wrong : "NOT NOTICED");
 	return expects_loss ? !wrong : wrong != NULL;

@@ -150,7 +150,7 @@ static const char *check_ends(const struct reading *reading, uint32_t streams)
 }
 
 static const char *check_sums(const struct reading *reading, const struct tw_capture_info *info,
-			      bool recorder_finished, struct tally *tally)
+			      bool recorder_finished, struct totals *totals)
 {
 	const struct witness *witness = reading->witness;
 	uint64_t committed = 0, attempted = 0, lost = reading->lost + info->lost[TW_LOST_NO_RING];
@@ -173,16 +173,16 @@ static const char *check_sums(const struct reading *reading, const struct tw_cap
 			   (unsigned long long)witness->events, (unsigned long long)witness->lost,
 			   witness->finish_error, (unsigned long long)reading->returned,
 			   (unsigned long long)lost);
-	tally->committed += committed;
-	tally->returned += reading->returned;
-	tally->lost += lost;
-	tally->in_flight += attempted - committed;
-	tally->duplicate_blocks += info->duplicate_blocks;
+	totals->committed += committed;
+	totals->returned += reading->returned;
+	totals->lost += lost;
+	totals->in_flight += attempted - committed;
+	totals->duplicate_blocks += info->duplicate_blocks;
 	return NULL;
 }
 
 static const char *check_whole(const struct reading *reading, const struct tw_capture_info *info,
-			       bool recorder_finished, struct tally *tally)
+			       bool recorder_finished, struct totals *totals)
 {
 	const struct tw_capture_damage *damage = tw_capture_damage(reading->capture, 0);
 	const char *wrong = NULL;
@@ -194,7 +194,7 @@ static const char *check_whole(const struct reading *reading, const struct tw_ca
 		wrong = say("not complete");
 	if (!wrong)
 		wrong = check_ends(reading, info->streams);
-	return wrong ? wrong : check_sums(reading, info, recorder_finished, tally);
+	return wrong ? wrong : check_sums(reading, info, recorder_finished, totals);
 }
 
 static struct reading reading;
@@ -211,7 +211,7 @@ static const char *begin_reading(const char *path, const struct witness *witness
 }
 
 const char *verify_capture(const char *path, const struct witness *witness, bool recorder_finished,
-			   struct tally *tally)
+			   struct totals *totals)
 {
 	struct tw_capture_info info;
 	const char *wrong = begin_reading(path, witness);
@@ -221,12 +221,12 @@ const char *verify_capture(const char *path, const struct witness *witness, bool
 	wrong = read_events(&reading);
 	tw_capture_info(reading.capture, &info);
 	if (!wrong)
-		wrong = check_whole(&reading, &info, recorder_finished, tally);
+		wrong = check_whole(&reading, &info, recorder_finished, totals);
 	tw_capture_close(reading.capture);
 	return wrong;
 }
 
-const char *verify_before_recovery(const char *path, const struct witness *witness, struct tally *tally)
+const char *verify_before_recovery(const char *path, const struct witness *witness, struct totals *totals)
 {
 	const char *wrong = begin_reading(path, witness);
 
@@ -234,7 +234,7 @@ const char *verify_before_recovery(const char *path, const struct witness *witne
 	if (wrong)
 		return NULL;
 	wrong = read_events(&reading);
-	tally->damaged_before_recovery += tw_capture_damage(reading.capture, 0) != NULL;
+	totals->damaged_before_recovery += tw_capture_damage(reading.capture, 0) != NULL;
 	tw_capture_close(reading.capture);
 	return wrong;
 }

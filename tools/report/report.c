@@ -10,7 +10,7 @@
 #include "tools/common/missing.h"
 #include "tools/common/names.h"
 #include "tools/report/report.h"
-#include "tools/report/tally.h"
+#include "tools/report/totals.h"
 
 #include "tracewheel/error.h"
 
@@ -69,7 +69,7 @@ struct request {
 
 /* All that was counted. */
 struct sums {
-	struct tw_tally tally;
+	struct tw_totals totals;
 	struct tw_calltree tree;
 	struct tw_activity activity;
 	bool has_times;    /* the tree is made, and calls returned */
@@ -100,13 +100,13 @@ static void put_head(const struct tw_screen *screen, const struct tw_capture *ca
 			      info->images - 1);
 }
 
-static void put_losses(const struct tw_screen *screen, const struct tw_tally *tally, bool is_part, bool is_complete,
+static void put_losses(const struct tw_screen *screen, const struct tw_totals *totals, bool is_part, bool is_complete,
 		       bool is_live)
 {
 	char figure[TW_FIGURE_BYTES];
 	uint64_t lost = 0;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-		lost += tally->lost[cause];
+		lost += totals->lost[cause];
 	if (!lost) {
 		/* What the end of a capture would tell is not known without its end. */
 		tw_out_text(screen->out,
@@ -118,14 +118,14 @@ static void put_losses(const struct tw_screen *screen, const struct tw_tally *ta
 	}
 	/* Nobody knows of which functions they were: the whole are all events of that time and of those threads. */
 	tw_out_format(screen->out, "%sLOST %s events, %.2f %% of all%s:", tw_screen_red(screen),
-		      tw_figure_count(figure, lost), 100.0 * (double)lost / (double)(lost + tally->all_events),
+		      tw_figure_count(figure, lost), 100.0 * (double)lost / (double)(lost + totals->all_events),
 		      is_part ? " in this part" : "");
 	const char *between = " ";
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
-		if (!tally->lost[cause])
+		if (!totals->lost[cause])
 			continue;
 		tw_out_format(screen->out, "%s%s %s", between, tw_lost_cause_name(cause),
-			      tw_figure_count(figure, tally->lost[cause]));
+			      tw_figure_count(figure, totals->lost[cause]));
 		between = ", ";
 	}
 	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
@@ -159,15 +159,15 @@ static void put_account(const struct tw_screen *screen, const struct tw_capture 
 static void put_sums(const struct tw_screen *screen, const struct sums *sums, const struct tw_capture *capture,
 		     const struct tw_capture_info *info, bool is_part)
 {
-	const struct tw_tally *tally = &sums->tally;
+	const struct tw_totals *totals = &sums->totals;
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES], d[TW_FIGURE_BYTES];
 	tw_out_format(screen->out, "%s events in %s (%s/s), %zu thread%s, %s on disk, %.2f B an event\n",
-		      tw_figure_count(a, tally->events), tw_figure_seconds(b, screen->seconds),
-		      tw_figure_short(c, screen->seconds > 0 ? (double)tally->events / screen->seconds : 0),
-		      tally->threads.count, tally->threads.count == 1 ? "" : "s",
+		      tw_figure_count(a, totals->events), tw_figure_seconds(b, screen->seconds),
+		      tw_figure_short(c, screen->seconds > 0 ? (double)totals->events / screen->seconds : 0),
+		      totals->threads.count, totals->threads.count == 1 ? "" : "s",
 		      tw_figure_bytes(d, info->file_bytes),
 		      info->events ? (double)info->file_bytes / (double)info->events : 0);
-	put_losses(screen, tally, is_part, info->is_complete, info->is_live);
+	put_losses(screen, totals, is_part, info->is_complete, info->is_live);
 	put_account(screen, capture, info, sums->has_times);
 	char ending[TW_ENDING_BYTES];
 	bool is_well;
@@ -207,7 +207,7 @@ static void put_notes(const struct tw_screen *screen, const struct tw_capture *c
 		tw_out_format(screen->out, "%zu further notes: tracewheel info.\n", others);
 }
 
-static void put_table(const struct tw_screen *screen, const struct tw_tally_table *table, const char *title,
+static void put_table(const struct tw_screen *screen, const struct tw_totals_table *table, const char *title,
 		      uint64_t calls, size_t top)
 {
 	char figure[TW_FIGURE_BYTES];
@@ -223,7 +223,7 @@ static void put_table(const struct tw_screen *screen, const struct tw_tally_tabl
 	tw_out_format(screen->out, "\n%s%14s  %7s  %s%s\n", tw_screen_bold(screen), "calls", "share", title,
 		      tw_screen_plain(screen));
 	for (size_t i = 0; i < shown; i++) {
-		const struct tw_tally_row *row = &table->rows[i];
+		const struct tw_totals_row *row = &table->rows[i];
 		double share = calls ? (double)row->calls / (double)calls : 0;
 		tw_out_format(screen->out, "%14s  %5.1f %%  ", tw_figure_count(figure, row->calls),
 			      share * 100);
@@ -276,7 +276,7 @@ static void put_sentences(const struct tw_screen *screen, const struct request *
 static void put_screen(const struct request *request, const struct tw_capture *capture,
 		       const struct tw_capture_info *info, const struct sums *sums, const char *empty)
 {
-	const struct tw_tally *tally = &sums->tally;
+	const struct tw_totals *totals = &sums->totals;
 	struct tw_screen screen = {.out = &out,
 				   .columns = tw_terminal_columns(STDOUT_FILENO),
 				   .is_utf8 = tw_screen_is_utf8(),
@@ -285,40 +285,40 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 				   .seconds = sums->seconds};
 	char title[64];
 	bool has_tree = sums->has_times || (sums->has_stacks && (request->has_callers || request->has_tree));
-	bool is_empty = !tally->events && empty && !sums->tree.stacks.before;
+	bool is_empty = !totals->events && empty && !sums->tree.stacks.before;
 	put_head(&screen, capture, info);
 	put_sentences(&screen, request, capture, info, sums, is_empty ? empty : NULL, has_tree);
 	if (is_empty)
 		return;
-	snprintf(title, sizeof title, screen.columns >= 60 ? "by function (%zu were called)" : "by function", tally->functions.count);
+	snprintf(title, sizeof title, screen.columns >= 60 ? "by function (%zu were called)" : "by function", totals->functions.count);
 	if (has_tree && request->has_tree)
 		tw_report_tree(&screen, &sums->tree, request->top);
 	else if (sums->has_times)
 		tw_report_functions(&screen, &sums->tree, request->sort, request->top);
-	else if (tally->functions.count)
-		put_table(&screen, &tally->functions, title, tally->calls, request->top);
+	else if (totals->functions.count)
+		put_table(&screen, &totals->functions, title, totals->calls, request->top);
 	if (has_tree && request->has_callers)
 		tw_report_callers(&screen, &sums->tree, request->sort, request->top);
 	/* With times, a table of callers that are not known says nothing. */
-	bool has_callers = tally->callers.count > 1 ||
-			   (tally->callers.count && (!sums->has_times || *tally->callers.rows->name != '('));
+	bool has_callers = totals->callers.count > 1 ||
+			   (totals->callers.count && (!sums->has_times || *totals->callers.rows->name != '('));
 	if (has_callers && !request->has_tree)
-		put_table(&screen, &tally->callers, sums->has_times ? "through a slot of" : "by caller",
-			  tally->calls, request->top);
+		put_table(&screen, &totals->callers, sums->has_times ? "through a slot of" : "by caller",
+			  totals->calls, request->top);
 	if (!request->has_tree)
-		put_table(&screen, &tally->threads, "by thread", tally->calls,
+		put_table(&screen, &totals->threads, "by thread", totals->calls,
 			  request->top ? TOP_THREADS : 0);
 	if (sums->has_activity)
 		tw_report_activity(&screen, &sums->activity, sums->start_ns, request->top);
 }
 
-static void put_json_table(struct tw_json *json, const char *name, const struct tw_tally_table *table,
+static void put_json_table(struct tw_json *json, const char *name, const struct tw_totals_table *table,
 			   uint64_t calls, size_t top)
 {
 	size_t shown = top && top < table->count ? top : table->count;
 	tw_json_open(json, name, '[');
 	for (size_t i = 0; i < shown; i++) {
-		const struct tw_tally_row *row = &table->rows[i];
+		const struct tw_totals_row *row = &table->rows[i];
 		tw_json_open(json, NULL, '{');
 		tw_json_text(json, "name", row->name, strlen(row->name));
 		tw_json_function(json, row->function);
@@ -342,31 +342,31 @@ static void put_json_table(struct tw_json *json, const char *name, const struct 
 static void put_json(const struct request *request, const struct tw_capture *capture, const struct tw_capture_info *info,
 		     const struct sums *sums)
 {
-	const struct tw_tally *tally = &sums->tally;
+	const struct tw_totals *totals = &sums->totals;
 	double seconds = sums->seconds;
 	struct tw_json json = {.out = &out, .is_spread = true};
 	tw_json_open(&json, NULL, '{');
-	tw_json_u64(&json, "events", tally->events);
-	tw_json_u64(&json, "calls", tally->calls);
+	tw_json_u64(&json, "events", totals->events);
+	tw_json_u64(&json, "calls", totals->calls);
 	tw_json_open(&json, "lost", '{');
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-		tw_json_u64(&json, tw_lost_cause_name(cause), tally->lost[cause]);
+		tw_json_u64(&json, tw_lost_cause_name(cause), totals->lost[cause]);
 	tw_json_close(&json, '}');
 	tw_json_double(&json, "seconds", seconds);
-	tw_json_double(&json, "events_per_second", seconds > 0 ? (double)tally->events / seconds : 0);
+	tw_json_double(&json, "events_per_second", seconds > 0 ? (double)totals->events / seconds : 0);
 	tw_json_u64(&json, "bytes", info->file_bytes);
 	tw_json_bool(&json, "complete", info->is_complete);
 	tw_json_ending(&json, capture);
 	struct tw_capture_account account;
 	tw_capture_account(capture, &account);
 	tw_missing_json(&json, &account);
-	tw_json_u64(&json, "functions", tally->functions.count);
+	tw_json_u64(&json, "functions", totals->functions.count);
 	if (sums->has_times || sums->has_stacks)
 		tw_report_times_json(&json, &sums->tree, request->sort, request->top);
 	else
-		put_json_table(&json, "by_function", &tally->functions, tally->calls, request->top);
-	put_json_table(&json, "by_caller", &tally->callers, tally->calls, request->top);
-	put_json_table(&json, "by_thread", &tally->threads, tally->calls, 0);
+		put_json_table(&json, "by_function", &totals->functions, totals->calls, request->top);
+	put_json_table(&json, "by_caller", &totals->callers, totals->calls, request->top);
+	put_json_table(&json, "by_thread", &totals->threads, totals->calls, 0);
 	if (sums->has_activity)
 		tw_report_activity_json(&json, &sums->activity, sums->start_ns, request->top);
 	tw_json_close(&json, '}');
@@ -435,13 +435,13 @@ static int has_durations(struct tw_capture *capture, const struct tw_capture_fil
 static int make_sums(struct sums *sums, struct request *request, struct tw_capture *capture,
 		     const struct tw_capture_filter *filter)
 {
-	int error = tw_tally_make(&sums->tally, capture, &request->selection, filter);
+	int error = tw_totals_make(&sums->totals, capture, &request->selection, filter);
 	uint64_t returns = 0, others = 0;
 	for (unsigned kind = 0; kind < 64; kind++) {
 		bool is_stretch = kind == TW_CAPTURE_RETURN_FROM || kind == TW_CAPTURE_EXCEPTION_FROM ||
 				  (kind >= TW_CAPTURE_GC_MINOR_START && kind <= TW_CAPTURE_GC_MAJOR_END);
-		returns += is_stretch ? sums->tally.kinds[kind] : 0;
-		others += kind >= TW_CAPTURE_SEND && kind <= TW_CAPTURE_OUT_EXITED ? sums->tally.kinds[kind]
+		returns += is_stretch ? sums->totals.kinds[kind] : 0;
+		others += kind >= TW_CAPTURE_SEND && kind <= TW_CAPTURE_OUT_EXITED ? sums->totals.kinds[kind]
 										   : 0;
 	}
 	/* A part in which nothing returns may lie within calls that do. */
@@ -451,7 +451,7 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 	sums->has_activity = others != 0;
 	/* They are wanted where somebody asks who called: names of callers take time to find. */
 	bool wants_stacks = request->is_json || request->has_callers || request->has_tree;
-	sums->has_stacks = !returns && wants_stacks && sums->tally.kinds[TW_CAPTURE_STACK] != 0;
+	sums->has_stacks = !returns && wants_stacks && sums->totals.kinds[TW_CAPTURE_STACK] != 0;
 	if (error || (!returns && !others && !sums->has_stacks))
 		return error;
 	if (others) {
@@ -465,7 +465,7 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 
 static void free_sums(struct sums *sums)
 {
-	tw_tally_free(&sums->tally);
+	tw_totals_free(&sums->totals);
 	tw_calltree_free(&sums->tree);
 	tw_activity_free(&sums->activity);
 }
@@ -485,9 +485,9 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 		return tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
 	}
 	tw_capture_info(capture, &info);
-	tw_tally_sort(&sums.tally.functions, request->sort == TW_SORT_NAME);
-	tw_tally_sort(&sums.tally.callers, request->sort == TW_SORT_NAME);
-	tw_tally_sort(&sums.tally.threads, false);
+	tw_totals_sort(&sums.totals.functions, request->sort == TW_SORT_NAME);
+	tw_totals_sort(&sums.totals.callers, request->sort == TW_SORT_NAME);
+	tw_totals_sort(&sums.totals.threads, false);
 	uint64_t from = filter.from_ns > info.start_ns ? filter.from_ns : info.start_ns;
 	uint64_t to = filter.to_ns && filter.to_ns < info.end_ns ? filter.to_ns : info.end_ns;
 	sums.start_ns = info.zero_ns;
@@ -498,7 +498,7 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 		put_json(request, capture, &info, &sums);
 	else
 		put_screen(request, capture, &info, &sums, has_reason ? empty : NULL);
-	if (request->is_json && !sums.tally.events && !sums.tree.stacks.before && has_reason)
+	if (request->is_json && !sums.totals.events && !sums.tree.stacks.before && has_reason)
 		tw_say("%s.", empty);
 	free_sums(&sums);
 	tw_lines_forget();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tally.c - counts calls by place and stream, and names what was counted. */
-#include "tools/report/tally.h"
+/* totals.c - counts calls by place and stream, and names what was counted. */
+#include "tools/report/totals.h"
 #include "tools/tool.h"
 #include "tools/common/names.h"
 #include "tools/common/threads.h"
@@ -126,17 +126,17 @@ static bool init_image(struct image_counts *counts, const struct tw_capture *cap
 
 /* ---- rows ---- */
 
-static bool add_row(struct tw_tally_table *table, const char *name, size_t bytes, uint64_t calls)
+static bool add_row(struct tw_totals_table *table, const char *name, size_t bytes, uint64_t calls)
 {
 	if ((table->count & (table->count - 1)) == 0) {
 		size_t room = table->count ? table->count * 2 : 1;
-		struct tw_tally_row *grown = realloc(table->rows, room * sizeof *grown);
+		struct tw_totals_row *grown = realloc(table->rows, room * sizeof *grown);
 		if (!grown)
 			return false;
 		table->rows = grown;
 	}
-	struct tw_tally_row *row = &table->rows[table->count];
-	*row = (struct tw_tally_row){.name = strndup(name, bytes), .calls = calls, .events = calls};
+	struct tw_totals_row *row = &table->rows[table->count];
+	*row = (struct tw_totals_row){.name = strndup(name, bytes), .calls = calls, .events = calls};
 	if (!row->name)
 		return false;
 	table->count++;
@@ -145,28 +145,28 @@ static bool add_row(struct tw_tally_table *table, const char *name, size_t bytes
 
 static int by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct tw_tally_row *)a)->name, ((const struct tw_tally_row *)b)->name);
+	return strcmp(((const struct tw_totals_row *)a)->name, ((const struct tw_totals_row *)b)->name);
 }
 
 static int by_calls(const void *a, const void *b)
 {
-	const struct tw_tally_row *x = a, *y = b;
+	const struct tw_totals_row *x = a, *y = b;
 	if (x->calls != y->calls)
 		return x->calls < y->calls ? 1 : -1;
 	return by_name(a, b);
 }
 
-void tw_tally_sort(struct tw_tally_table *table, bool is_by_name)
+void tw_totals_sort(struct tw_totals_table *table, bool is_by_name)
 {
 	if (table->count)
 		qsort(table->rows, table->count, sizeof *table->rows, is_by_name ? by_name : by_calls);
 }
 
 /* Rows of one name become one. */
-static void join_rows(struct tw_tally_table *table)
+static void join_rows(struct tw_totals_table *table)
 {
 	size_t kept = 0;
-	tw_tally_sort(table, true);
+	tw_totals_sort(table, true);
 	for (size_t i = 0; i < table->count; i++) {
 		if (kept && strcmp(table->rows[kept - 1].name, table->rows[i].name) == 0) {
 			table->rows[kept - 1].calls += table->rows[i].calls;
@@ -179,7 +179,7 @@ static void join_rows(struct tw_tally_table *table)
 	table->count = kept;
 }
 
-static bool name_image(struct tw_tally *tally, const struct scan *scan, uint32_t image)
+static bool name_image(struct tw_totals *totals, const struct scan *scan, uint32_t image)
 {
 	const struct image_counts *counts = &scan->images[image];
 	const struct tw_capture_place *place;
@@ -198,21 +198,21 @@ static bool name_image(struct tw_tally *tally, const struct scan *scan, uint32_t
 					     sizeof caller_name - 1)] = 0;
 			caller = caller_name;
 		}
-		if (!add_row(&tally->functions, text, tw_name_function(place->function, text, sizeof text), calls))
+		if (!add_row(&totals->functions, text, tw_name_function(place->function, text, sizeof text), calls))
 			return false;
-		tally->functions.rows[tally->functions.count - 1].function = place->function;
-		if (!add_row(&tally->callers, caller, strlen(caller), calls))
+		totals->functions.rows[totals->functions.count - 1].function = place->function;
+		if (!add_row(&totals->callers, caller, strlen(caller), calls))
 			return false;
 		counts->calls[place->place_id] = 0;
 	}
 	uint64_t unknown = counts->unknown;
 	for (uint32_t id = 0; id < counts->count; id++)
 		unknown += counts->calls[id];
-	return !unknown || (add_row(&tally->functions, "(not defined in the capture)", 28, unknown) &&
-			    add_row(&tally->callers, "(not defined in the capture)", 28, unknown));
+	return !unknown || (add_row(&totals->functions, "(not defined in the capture)", 28, unknown) &&
+			    add_row(&totals->callers, "(not defined in the capture)", 28, unknown));
 }
 
-static bool name_stream(struct tw_tally *tally, const struct scan *scan, uint32_t number)
+static bool name_stream(struct tw_totals *totals, const struct scan *scan, uint32_t number)
 {
 	const struct tw_capture_stream *stream = tw_capture_stream(scan->capture, number);
 	char text[TW_THREAD_TEXT_BYTES], name[TW_THREAD_NAME_BYTES];
@@ -220,9 +220,9 @@ static bool name_stream(struct tw_tally *tally, const struct scan *scan, uint32_
 	    (scan->filter->wants_stream && !scan->filter->wants_stream(scan->filter->context, stream)))
 		return true;
 	uint64_t calls = scan->stream_calls[number];
-	if (!add_row(&tally->threads, text, tw_thread_text(scan->capture, stream, text), calls))
+	if (!add_row(&totals->threads, text, tw_thread_text(scan->capture, stream, text), calls))
 		return false;
-	struct tw_tally_row *row = &tally->threads.rows[tally->threads.count - 1];
+	struct tw_totals_row *row = &totals->threads.rows[totals->threads.count - 1];
 	row->thread_id = (uint32_t)stream->thread_id;
 	row->thread_name = strdup(tw_thread_name(scan->capture, stream, name));
 	if (!row->thread_name)
@@ -233,29 +233,29 @@ static bool name_stream(struct tw_tally *tally, const struct scan *scan, uint32_
 	row->end_ns = stream->end_ns;
 	bool is_part = scan->filter->from_ns || scan->filter->to_ns;
 	memcpy(row->lost, is_part ? scan->stream_lost[number] : stream->lost, sizeof row->lost);
-	tally->calls += row->calls;
-	tally->events += row->events;
+	totals->calls += row->calls;
+	totals->events += row->events;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-		tally->lost[cause] += row->lost[cause];
+		totals->lost[cause] += row->lost[cause];
 	return true;
 }
 
 static int by_thread(const void *a, const void *b)
 {
-	const struct tw_tally_row *x = a, *y = b;
+	const struct tw_totals_row *x = a, *y = b;
 	if (x->thread != y->thread)
 		return x->thread < y->thread ? -1 : 1;
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
 /* A thread may have had several rings: one row. */
-static void join_threads(struct tw_tally_table *table)
+static void join_threads(struct tw_totals_table *table)
 {
 	size_t kept = 0;
 	if (table->count)
 		qsort(table->rows, table->count, sizeof *table->rows, by_thread);
 	for (size_t i = 0; i < table->count; i++) {
-		struct tw_tally_row *row = &table->rows[i], *last = kept ? &table->rows[kept - 1] : NULL;
+		struct tw_totals_row *row = &table->rows[i], *last = kept ? &table->rows[kept - 1] : NULL;
 		if (!last || last->thread != row->thread) {
 			table->rows[kept++] = *row;
 			continue;
@@ -270,7 +270,7 @@ static void join_threads(struct tw_tally_table *table)
 	}
 	table->count = kept;
 	for (size_t i = 0; i < kept; i++) {
-		struct tw_tally_row *row = &table->rows[i];
+		struct tw_totals_row *row = &table->rows[i];
 		row->seconds = row->end_ns > row->start_ns ? (double)(row->end_ns - row->start_ns) / 1e9 : 0;
 	}
 }
@@ -286,30 +286,30 @@ static bool has_wanted_stream(const struct scan *scan, uint32_t image)
 	return found;
 }
 
-static bool name_all(struct tw_tally *tally, const struct scan *scan)
+static bool name_all(struct tw_totals *totals, const struct scan *scan)
 {
 	for (uint32_t i = 0; i < scan->image_count; i++) {
-		if (!name_image(tally, scan, i))
+		if (!name_image(totals, scan, i))
 			return false;
 	}
 	for (uint32_t i = 0; i < scan->stream_count; i++) {
-		if (!name_stream(tally, scan, i))
+		if (!name_stream(totals, scan, i))
 			return false;
 	}
 	/* Threads without a ring stand in no stream: they may be those that are asked for. */
 	for (uint32_t i = 0; i < scan->image_count; i++) {
 		if (has_wanted_stream(scan, i))
-			tally->lost[TW_LOST_NO_RING] +=
+			totals->lost[TW_LOST_NO_RING] +=
 				tw_capture_no_ring_lost(scan->capture, i, scan->filter->from_ns, scan->filter->to_ns);
 	}
-	tally->all_events = scan->all_events;
-	join_rows(&tally->functions);
-	join_rows(&tally->callers);
-	join_threads(&tally->threads);
+	totals->all_events = scan->all_events;
+	join_rows(&totals->functions);
+	join_rows(&totals->callers);
+	join_threads(&totals->threads);
 	return true;
 }
 
-int tw_tally_make(struct tw_tally *tally, struct tw_capture *capture, const struct tw_selection *selection,
+int tw_totals_make(struct tw_totals *totals, struct tw_capture *capture, const struct tw_selection *selection,
 		  const struct tw_capture_filter *filter)
 {
 	struct tw_capture_info info;
@@ -319,8 +319,8 @@ int tw_tally_make(struct tw_tally *tally, struct tw_capture *capture, const stru
 			    .image_count = info.images,
 			    .stream_count = info.streams,
 			    .total = info.events};
-	*tally = (struct tw_tally){0};
-	scan.kinds = tally->kinds;
+	*totals = (struct tw_totals){0};
+	scan.kinds = totals->kinds;
 	int error = TW_ENOMEM;
 	scan.images = calloc(info.images + 1, sizeof *scan.images);
 	scan.stream_calls = calloc(info.streams + 1, sizeof *scan.stream_calls);
@@ -335,7 +335,7 @@ int tw_tally_make(struct tw_tally *tally, struct tw_capture *capture, const stru
 	tw_meter_start(&scan.meter, "counting");
 	error = tw_capture_scan(capture, filter, on_batch, &scan);
 	tw_meter_stop(&scan.meter);
-	if (error == 0 && !name_all(tally, &scan))
+	if (error == 0 && !name_all(totals, &scan))
 		error = TW_ENOMEM;
 free_scan:
 	for (uint32_t i = 0; scan.images && i < info.images; i++) {
@@ -349,7 +349,7 @@ free_scan:
 	return error;
 }
 
-static void free_table(struct tw_tally_table *table)
+static void free_table(struct tw_totals_table *table)
 {
 	for (size_t i = 0; i < table->count; i++) {
 		free(table->rows[i].name);
@@ -358,10 +358,10 @@ static void free_table(struct tw_tally_table *table)
 	free(table->rows);
 }
 
-void tw_tally_free(struct tw_tally *tally)
+void tw_totals_free(struct tw_totals *totals)
 {
-	free_table(&tally->functions);
-	free_table(&tally->callers);
-	free_table(&tally->threads);
-	*tally = (struct tw_tally){0};
+	free_table(&totals->functions);
+	free_table(&totals->callers);
+	free_table(&totals->threads);
+	*totals = (struct tw_totals){0};
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tally.h - how often was each function called, by whom, on which thread: one fast scan of a capture.
+ * totals.h - how often was each function called, by whom, on which thread: one fast scan of a capture.
  *
  * Counting is by place and by stream, two additions an event; names come in only afterwards, when
  * places of one name (several processes, several slots) become one row.
  */
-#ifndef TW_TOOLS_TALLY_H
-#define TW_TOOLS_TALLY_H
+#ifndef TW_TOOLS_TOTALS_H
+#define TW_TOOLS_TOTALS_H
 
 #include "tools/common/select.h"
 
 /* One row of a table: a function, a caller or a thread. */
-struct tw_tally_row {
+struct tw_totals_row {
 	char *name;
 	uint64_t calls;
 	uint64_t events; /* calls, returns and all others */
@@ -24,15 +24,15 @@ struct tw_tally_row {
 	uint32_t thread; /* of the capture, from 0 */
 };
 
-struct tw_tally_table {
-	struct tw_tally_row *rows;
+struct tw_totals_table {
+	struct tw_totals_row *rows;
 	size_t count;
 };
 
-struct tw_tally {
-	struct tw_tally_table functions;
-	struct tw_tally_table callers;
-	struct tw_tally_table threads;
+struct tw_totals {
+	struct tw_totals_table functions;
+	struct tw_totals_table callers;
+	struct tw_totals_table threads;
 	uint64_t calls;
 	uint64_t events;
 	uint64_t all_events; /* of the same time and threads, whatever the function */
@@ -40,12 +40,12 @@ struct tw_tally {
 	uint64_t lost[TW_LOST_CAUSES]; /* in that time, by those threads; of any function */
 };
 
-/* Scans.  Answers 0 or an error of the library; tw_tally_free() in both cases. */
-int tw_tally_make(struct tw_tally *tally, struct tw_capture *capture, const struct tw_selection *selection,
+/* Scans.  Answers 0 or an error of the library; tw_totals_free() in both cases. */
+int tw_totals_make(struct tw_totals *totals, struct tw_capture *capture, const struct tw_selection *selection,
 		  const struct tw_capture_filter *filter);
-void tw_tally_free(struct tw_tally *tally);
+void tw_totals_free(struct tw_totals *totals);
 
 /* Most calls first, or by name. */
-void tw_tally_sort(struct tw_tally_table *table, bool by_name);
+void tw_totals_sort(struct tw_totals_table *table, bool by_name);
 
 #endif
