@@ -45,7 +45,8 @@ static struct tw_session *session;
 static struct tw_rs *ring_set;
 
 static __thread bool is_looking;
-static __thread const void *own_work; /* its frame: calls that libc makes on our behalf pass armed slots as well, and are no events */
+/* Its frame: calls that libc makes on our behalf pass armed slots as well, and are no events. */
+static __thread const void *own_work;
 static __thread unsigned closings; /* of handles, by us, with slots suspended since */
 static __thread unsigned own_closings; /* of handles, by the program, that this thread is in */
 

@@ -170,7 +170,8 @@ struct tw_place {
 	bool is_due;	     /* sled: to be brought to the state is_installed, when it may be written again */
 	uint8_t sled_bytes;  /* sled: length of the NOPs, from `where` */
 	uint8_t sled_offset; /* sled: offset from `where` of the five bytes that become a jump */
-	_Atomic uint64_t without_tracer; /* sessions whose tracer a meta event here has found gone; written by hits, once */
+	/* Sessions whose tracer a meta event here has found gone; written by hits, once. */
+	_Atomic uint64_t without_tracer;
 	struct tw_function *function;
 	struct tw_place *next_of_function;
 	struct tw_place *next_staged;

@@ -141,14 +141,16 @@ _Static_assert(sizeof(struct tw_rb_shared) <= TW_PAGE_BYTES, "the header is one 
  */
 struct tw_rb_producer {
 	uint64_t pos;
-	uint64_t limit_pos; /* min(cached tail + data_bytes, next end of the data, of the chunk, or of what has memory) */
+	/* Min(cached tail + data_bytes, next end of the data, of the chunk, or of what has memory). */
+	uint64_t limit_pos;
 	uint64_t mask;
 	uint8_t *data;
 	struct tw_rb_shared *shared; /* NULL: no ring */
 	/* Of the owner; NULL: it looks often.  The second is set where a filter forbids us to wake by the first. */
 	_Atomic uint32_t *owner_wake, *owner_unwakeable;
 	uint64_t cached_tail_pos;
-	uint64_t present_bytes; /* of the data, from its beginning, that have memory; less than all in the first round only */
+	/* Of the data, from its beginning, that have memory; less than all in the first round only. */
+	uint64_t present_bytes;
 	uint32_t policy;
 	uint32_t ring_index;
 	uint32_t live_word; /* ringset.h: what the ring's entry in the table is during this lease */

@@ -67,7 +67,8 @@ struct tw_rs_config {
 	uint32_t policy; /* enum tw_rb_policy */
 	uint64_t owner_start_time;
 	uint64_t owner_pid_namespace; /* 0: unknown */
-	uint64_t block_timeout_ns;    /* TW_RB_BLOCK: how long a producer waits before it drops; 0: as long as the owner beats */
+	/* TW_RB_BLOCK: how long a producer waits before it drops; 0: as long as the owner beats. */
+	uint64_t block_timeout_ns;
 	uint32_t follow_fork;
 	uint32_t is_anonymous;
 	uint32_t has_fixed_rings; /* every ring has ring_bytes from the first */
@@ -188,7 +189,8 @@ struct tw_rs_own {
 	uint64_t lease;
 	_Atomic uint32_t next_ring_lease;
 	struct tw_quiet_lock cutting;
-	_Atomic uint32_t ring_count; /* entries below that are valid; decides here, not the head's, which a stray write may change */
+	/* Entries below that are valid; decides here, not the head's, which a stray write may change. */
+	_Atomic uint32_t ring_count;
 	uint64_t cut_bytes;	     /* under `cutting` */
 	struct tw_rb_shared *rings[TW_RS_IMAGE_RINGS_MAX]; /* where they are mapped */
 	uint64_t ring_bytes[TW_RS_IMAGE_RINGS_MAX];

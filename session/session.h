@@ -89,7 +89,8 @@ struct tw_session {
 	struct tw_rs *rs; /* the rings of its events; NULL: none */
 	struct tw_writer *writer; /* NULL: the rings are drained elsewhere */
 	struct tw_queue *queue;	  /* for a tracer in this program; NULL: another kind */
-	bool is_queue_of_parent;  /* in a forked child: the memory is shared, and threads of the parent may hold its locks */
+	/* In a forked child: the memory is shared, and threads of the parent may hold its locks. */
+	bool is_queue_of_parent;
 	bool is_tracer_fixed;	  /* the program has set tracer_pid */
 	_Atomic bool is_tracer_gone;	   /* no process has or gets flags; set under the registry's lock, once */
 	_Atomic uint32_t delivery_users; /* calls that use the ring set; see delivered.c */

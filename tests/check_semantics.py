@@ -43,7 +43,7 @@ def scenarios_of(root):
         recorded |= set(re.findall(r"^\{(s_[a-z_0-9]+),", path.read_text(), re.M))
     played = set()
     for path in folder.glob("*_scenarios.c"):
-        played |= set(re.findall(r"^\t(?:SCENARIO|DIFFERS)\((s_[a-z_0-9]+)", path.read_text(), re.M))
+        played |= set(re.findall(r"\b(?:SCENARIO|DIFFERS)\((s_[a-z_0-9]+)", path.read_text(), re.M))
     return played, recorded
 
 

@@ -27,20 +27,20 @@ __attribute__((constructor(101))) static void find_early(void)
 }
 
 /* Before the system does it: what is refused is taken back. */
-TW_API int sigaltstack(const stack_t *new, stack_t *old)
+TW_API int sigaltstack(const stack_t *stack, stack_t *old_stack)
 {
 	struct tw_sys_signal_stack before = tw_thread_signal_stack;
 	int result;
 
-	if (new && !(new->ss_flags & SS_DISABLE))
+	if (stack && !(stack->ss_flags & SS_DISABLE))
 		tw_thread_signal_stack = (struct tw_sys_signal_stack){
-			.low = (uintptr_t)new->ss_sp,
-			.high = (uintptr_t)new->ss_sp + new->ss_size,
-			.is_disarmed_in_handlers = ((unsigned)new->ss_flags & SS_AUTODISARM) != 0};
-	result = find_set()(new, old);
+			.low = (uintptr_t)stack->ss_sp,
+			.high = (uintptr_t)stack->ss_sp + stack->ss_size,
+			.is_disarmed_in_handlers = ((unsigned)stack->ss_flags & SS_AUTODISARM) != 0};
+	result = find_set()(stack, old_stack);
 	if (result)
 		tw_thread_signal_stack = before;
-	else if (new && (new->ss_flags & SS_DISABLE))
+	else if (stack && (stack->ss_flags & SS_DISABLE))
 		tw_thread_signal_stack = (struct tw_sys_signal_stack){0};
 	return result;
 }

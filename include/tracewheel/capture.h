@@ -132,7 +132,8 @@ void tw_capture_close(struct tw_capture *capture);
 struct tw_capture_info {
 	uint64_t events; /* readable events: calls, returns, terms; without losses and switches; damaged blocks are
 			  * subtracted when they are read */
-	uint64_t lost[TW_LOST_CAUSES]; /* in the segments present: losses before the oldest kept segment are not included */
+	/* In the segments present: losses before the oldest kept segment are not included. */
+	uint64_t lost[TW_LOST_CAUSES];
 	uint64_t damaged_records;  /* records in unreadable parts, known by their sequence numbers */
 	uint64_t file_bytes;       /* of all segments */
 	uint64_t raw_bytes;        /* of the records before encoding */
@@ -183,7 +184,8 @@ const char *tw_missing_cause_name(unsigned cause);
 
 struct tw_capture_missing {
 	uint64_t events; /* known to be missing */
-	uint64_t places; /* segments, damages, rings, images, processes or names, by cause; 0 where only events are counted */
+	/* Segments, damages, rings, images, processes or names, by cause; 0 where only events are counted. */
+	uint64_t places;
 	bool has_more;	 /* more is missing, of unknown number */
 };
 

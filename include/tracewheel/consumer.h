@@ -52,7 +52,8 @@ struct tw_recorder_options {
 	uint64_t block_timeout_ns; /* TW_RECORDER_BLOCK: the longest wait; 0: as long as the recorder makes
 				      progress */
 	bool follow_fork;          /* children of traced processes are traced */
-	bool leaves_memory; /* tw_recorder_finish() leaves the rings mapped, for a process about to exit: unmapping is slow */
+	/* Tw_recorder_finish() leaves the rings mapped, for a process about to exit: unmapping is slow. */
+	bool leaves_memory;
 	bool guards_rings; /* handle SIGBUS where a program removes pages of its rings: one recorder of a process that does
 			      nothing else */
 	bool allow_anonymous;   /* use private memory where tmpfs refuses: for sessions in one process only */
@@ -62,7 +63,8 @@ struct tw_recorder_options {
 	uint64_t segment_bytes; /* a segment above this size is closed and a new one begun; 0: no limit */
 	uint64_t segment_ns;    /* the same for its age; 0: no limit */
 	uint32_t segments_kept; /* closed segments kept for each image; older ones are removed; 0: all */
-	uint64_t durable_ns;    /* longest delay before fdatasync() begins, on a thread of its own; 0: left to the kernel */
+	/* Longest delay before fdatasync() begins, on a thread of its own; 0: left to the kernel. */
+	uint64_t durable_ns;
 	/*
 	 * Writes a stream to this file descriptor (a pipe, a socket, a file) in place of a capture; path is ignored.
 	 * The descriptor is duplicated and never seeked.  Every event is written at most 20 ms after it happened.  A

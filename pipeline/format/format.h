@@ -114,7 +114,8 @@ struct tw_block_header {
 	uint64_t lost[TW_FORMAT_CAUSES];
 	char thread_name[16];
 	/* From version 2 on; read as zeros of version 1. */
-	uint64_t thread_start; /* when the thread began, in any unit: with its number it names the thread; 0: not told */
+	/* When the thread began, in any unit: with its number it names the thread; 0: not told. */
+	uint64_t thread_start;
 	uint32_t own_count;    /* TW_EVENT_OWN_TIME records: neither events nor switches */
 	uint32_t reserved;
 	struct tw_format_own_time own[TW_FORMAT_OWN_KINDS]; /* so far in this lease */

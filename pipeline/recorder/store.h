@@ -40,7 +40,8 @@ struct tw_store {
 	uint64_t last_ticks;	/* of the newest */
 	uint64_t marked_ticks;	/* of its last mark */
 	bool is_short; /* not everything found room: the segments that are closed now say so */
-	uint64_t account[TW_ACCOUNT_CAUSES]; /* what is known to be missing; stands in each segment closed from then on */
+	/* What is known to be missing; stands in each segment closed from then on. */
+	uint64_t account[TW_ACCOUNT_CAUSES];
 	struct tw_recorder_stats stats;
 };
 

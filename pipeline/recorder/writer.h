@@ -64,7 +64,8 @@ static inline bool tw_writer_is_event(uint64_t head)
 struct tw_writer_image {
 	struct tw_store_image store;
 	uint64_t defs_at;   /* of the log, in the current segment */
-	uint64_t by_use_end; /* functions, places and layouts of the log before this stand in the segment where they are used */
+	/* Functions, places and layouts of the log before this stand in the segment where they are used. */
+	uint64_t by_use_end;
 	struct tw_writer_names *names; /* NULL: the image has one segment so far */
 	uint64_t defs_seen; /* of the log, in any segment: what was counted */
 	uint64_t no_ring_told;

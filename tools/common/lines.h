@@ -20,7 +20,8 @@ struct tw_line {
 	const char *function;			/* linkage name; NULL: not known */
 	const char *file;			/* NULL: not known */
 	unsigned line;
-	bool is_return; /* a call lies in front of it, or nobody can know: no module holds it, or its file is not there */
+	/* A call lies in front of it, or nobody can know: no module holds it, or its file is not there. */
+	bool is_return;
 };
 
 /* Of a call, by the address that it returns to. */
