@@ -28,7 +28,7 @@ struct reader {
 /* ---- operators ---- */
 
 /* Weak ones first; the longest spelling of those that begin alike first. */
-static const struct operator {
+static const struct operator_name {
 	const char *spelling;
 	const char *name;
 	int power;
@@ -47,7 +47,7 @@ static const struct operator {
 	{"&", "band", 5, false},
 };
 
-static const struct operator unaries[] = {
+static const struct operator_name unaries[] = {
 	{"not", "not", 6, false}, {"!", "not", 6, false}, {"bnot", "bnot", 6, false}, {"~", "bnot", 6, false},
 	{"-", "-", 6, false},	  {"+", "+", 6, false},
 };
@@ -98,7 +98,7 @@ static bool take(struct reader *r, char c)
 	return true;
 }
 
-static const struct operator *find_operator(struct reader *r, const struct operator *table, size_t count)
+static const struct operator_name *find_operator(struct reader *r, const struct operator_name *table, size_t count)
 {
 	size_t i;
 
@@ -359,7 +359,7 @@ static struct tw_term name(struct reader *r)
 static struct tw_term operand(struct reader *r)
 {
 	char c = peek(r);
-	const struct operator *unary;
+	const struct operator_name *unary;
 	struct tw_term inner;
 
 	if (c == '-' && is_digit(peek_behind(r, 1))) {
@@ -405,7 +405,7 @@ static struct tw_term expression(struct reader *r, int power)
 		return fail(r, "nested too deeply");
 	left = operand(r);
 	while (!tw_term_is_none(left)) {
-		const struct operator *op = find_operator(r, operators, TW_COUNT_OF(operators));
+		const struct operator_name *op = find_operator(r, operators, TW_COUNT_OF(operators));
 		struct tw_term right;
 
 		if (!op || op->power <= power)

@@ -189,8 +189,7 @@ struct tw_rs_own {
 	uint64_t lease;
 	_Atomic uint32_t next_ring_lease;
 	struct tw_quiet_lock cutting;
-	/* Entries below that are valid; decides here, not the head's, which a stray write may change. */
-	_Atomic uint32_t ring_count;
+	_Atomic uint32_t ring_count; /* valid entries; decides here, not the head's, which a stray write may change */
 	uint64_t cut_bytes;	     /* under `cutting` */
 	struct tw_rb_shared *rings[TW_RS_IMAGE_RINGS_MAX]; /* where they are mapped */
 	uint64_t ring_bytes[TW_RS_IMAGE_RINGS_MAX];
