@@ -34,25 +34,25 @@ struct tw_agent_config {
 	size_t pattern_count;
 	struct tw_pattern **excluded; /* what these match is not asked for */
 	size_t excluded_count;
-	bool has_arities; /* one of them asks for a number of arguments, which layouts tell */
-	char *alias;	  /* what the program is called beside its file's name; NULL: nothing */
-	char *alias_path; /* the file that is */
-	bool has_all_callers;    /* else only calls that the program's own file makes */
-	bool is_local;		 /* entry sleds only */
-	bool is_global;		 /* only calls from one object into another: no sleds */
-	bool has_no_functions;	 /* only what run-times tell of their processes */
-	uint32_t process_flags;	 /* TW_FLAG_*, of all processes, beside call */
-	bool has_returns;	 /* return_from of each call that is recorded */
-	bool has_exceptions;	 /* and exception_from */
-	bool has_return_to;	 /* and return_to */
-	uint32_t argument_words; /* to record with each call: 0 .. 6 */
-	uint32_t stack_depth;	 /* return addresses to record with each call: 0 .. TW_STACK_DEPTH_MAX */
-	uint32_t string_bytes;	 /* typed arguments, and so much of each string; 0: only words */
+	bool has_arities;		  /* one of them asks for a number of arguments, which layouts tell */
+	char *alias;			  /* what the program is called beside its file's name; NULL: nothing */
+	char *alias_path;		  /* the file that is */
+	bool has_all_callers;		  /* else only calls that the program's own file makes */
+	bool is_local;			  /* entry sleds only */
+	bool is_global;			  /* only calls from one object into another: no sleds */
+	bool has_no_functions;		  /* only what run-times tell of their processes */
+	uint32_t process_flags;		  /* TW_FLAG_*, of all processes, beside call */
+	bool has_returns;		  /* return_from of each call that is recorded */
+	bool has_exceptions;		  /* and exception_from */
+	bool has_return_to;		  /* and return_to */
+	uint32_t argument_words;	  /* to record with each call: 0 .. 6 */
+	uint32_t stack_depth;		  /* return addresses to record with each call: 0 .. TW_STACK_DEPTH_MAX */
+	uint32_t string_bytes;		  /* typed arguments, and so much of each string; 0: only words */
 	struct tw_agent_layouts *layouts; /* of typed arguments; NULL: none */
 	uint64_t layouts_at;		  /* so much of the text beside the rings is in them */
 	uint64_t ask_ns;		  /* for layouts of objects that came later, so long; 0: do not ask */
-	int filters;			  /* seccomp filters of the command: what it may do is not forbidden; -1: not known */
-	struct tw_vectors vectors;	  /* as the command has measured them; zeros: it has not */
+	int filters;		   /* seccomp filters of the command: what it may do is not forbidden; -1: not known */
+	struct tw_vectors vectors; /* as the command has measured them; zeros: it has not */
 	struct tw_match_program *program; /* which calls; NULL: all */
 	bool has_guards; /* each function has its own in layouts, and those that have none are not traced */
 };
@@ -142,7 +142,7 @@ struct tw_plan_slot {
 	void **where;
 	void *target;
 	const char *function; /* borrowed by the object, which is pinned */
-	bool is_watched;      /* its calls come to our own function, which knows that their return address may be ours */
+	bool is_watched; /* its calls come to our own function, which knows that their return address may be ours */
 };
 
 /* An entry sled to arm. */
@@ -158,9 +158,9 @@ struct tw_plan {
 	size_t sled_count, sled_room;
 	struct tw_plan_slot *slots;
 	size_t count, room;
-	void **pins;  /* by object; NULL: not pinned */
-	bool *is_new; /* by object: it was looked at for the first time */
-	bool *was_known; /* by object: it was not looked at */
+	void **pins;	  /* by object; NULL: not pinned */
+	bool *is_new;	  /* by object: it was looked at for the first time */
+	bool *was_known;  /* by object: it was not looked at */
 	bool has_definer; /* there is an object whose functions may be meant */
 	/* Functions that a pattern names and that must be left alone: sentences. */
 	char **notes;
@@ -187,8 +187,7 @@ typedef bool (*tw_plan_is_known_fn)(const struct tw_sym_object *object, void *ar
  *
  * Calls the loader: never with the permit.  Errors: TW_ENOMEM.
  */
-int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_known, void *arg,
-		 struct tw_plan **out);
+int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_known, void *arg, struct tw_plan **out);
 /* May run destructors of objects that the program closed meanwhile: never with the permit. */
 void tw_plan_destroy(struct tw_plan *plan);
 
@@ -271,7 +270,7 @@ void tw_agent_returns_end(void);
 /* ---- program.c, environment.c: what is executed.  System calls and the stack only: vfork(), signal handlers. ---- */
 
 enum tw_agent_program {
-	TW_PROGRAM_TRACED,  /* dynamically linked, loaded by glibc's ld.so, with no other rights; text, which a shell takes */
+	TW_PROGRAM_TRACED, /* dynamically linked, loaded by glibc's ld.so, with no other rights; text, which a shell takes */
 	TW_PROGRAM_UNKNOWN, /* not there, or not to be read */
 	TW_PROGRAM_STATIC,
 	TW_PROGRAM_OTHER, /* another C library, or another machine */

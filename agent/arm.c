@@ -47,7 +47,7 @@ static struct tw_rs *ring_set;
 static __thread bool is_looking;
 /* Its frame: calls that libc makes on our behalf pass armed slots as well, and are no events. */
 static __thread const void *own_work;
-static __thread unsigned closings; /* of handles, by us, with slots suspended since */
+static __thread unsigned closings;     /* of handles, by us, with slots suspended since */
 static __thread unsigned own_closings; /* of handles, by the program, that this thread is in */
 
 void tw_agent_arm_init(struct tw_agent_config *new_config, struct tw_session *new_session, struct tw_rs *new_ring_set)
@@ -182,8 +182,7 @@ static bool has_armed_sled(struct tw_permit *permit, const void *target)
 		struct tw_place *place = tw_bp_place_at(permit, (void *)((uintptr_t)target + distance));
 		struct tw_bp_part part;
 
-		if (place && place->kind == TW_BP_SLED &&
-		    place->function->address == (uint64_t)(uintptr_t)target &&
+		if (place && place->kind == TW_BP_SLED && place->function->address == (uint64_t)(uintptr_t)target &&
 		    tw_bp_staged_part(permit, place, session->slot, &part))
 			return true;
 	}
@@ -198,15 +197,15 @@ static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const 
 	struct tw_function *function;
 	int error;
 
-	if (has_armed_sled(permit, slot->target) ||
-	    !is_asked_for(&plan->set->objects[slot->definer], slot->function, (uint64_t)(uintptr_t)slot->target, &program))
+	if (has_armed_sled(permit, slot->target) || !is_asked_for(&plan->set->objects[slot->definer], slot->function,
+								  (uint64_t)(uintptr_t)slot->target, &program))
 		return 0;
 	error = add_module(permit, &plan->set->objects[slot->definer], &modules[slot->definer]);
 	if (!error)
 		error = add_module(permit, &plan->set->objects[slot->caller], &modules[slot->caller]);
 	if (!error)
-		error = add_function(permit, &plan->set->objects[slot->definer], modules[slot->definer],
-				     slot->function, (uint64_t)(uintptr_t)slot->target, &function);
+		error = add_function(permit, &plan->set->objects[slot->definer], modules[slot->definer], slot->function,
+				     (uint64_t)(uintptr_t)slot->target, &function);
 	if (error)
 		return error;
 	options.caller_module_id = modules[slot->caller]->module_id;
@@ -253,10 +252,11 @@ static void tell_late(const struct refusals *refusals)
 {
 	char text[512];
 
-	snprintf(text, sizeof text,
-		 "%u functions of %s are not traced: other threads were running when it was opened, and no single store "
-		 "arms their entry sleds; run `tracewheel compact` on it (%s)",
-		 refusals->late_sleds, refusals->late->name, refusals->late->path);
+	snprintf(
+		text, sizeof text,
+		"%u functions of %s are not traced: other threads were running when it was opened, and no single store "
+		"arms their entry sleds; run `tracewheel compact` on it (%s)",
+		refusals->late_sleds, refusals->late->name, refusals->late->path);
 	tw_agent_tell(text);
 }
 
@@ -408,7 +408,8 @@ static void bind_again(unsigned naps)
 		late += late_now;
 	} while (found && naps-- > 1);
 	if (late)
-		tw_agent_tell("some calls were not seen for a while: a thread was binding their slots when these were armed");
+		tw_agent_tell(
+			"some calls were not seen for a while: a thread was binding their slots when these were armed");
 }
 
 void tw_agent_bind_again(void)
@@ -429,8 +430,9 @@ static void await_closings(void)
 		return;
 	while (is_anything_due()) {
 		if (tw_clock_monotonic_ns() - begun > CLOSING_NS) {
-			tw_agent_tell("calls of an object that was opened while another thread closed one were not traced "
-				      "at first: that took too long");
+			tw_agent_tell(
+				"calls of an object that was opened while another thread closed one were not traced "
+				"at first: that took too long");
 			return;
 		}
 		tw_sys_futex_wait(&never, 0, NAP_NS);

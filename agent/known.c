@@ -148,8 +148,8 @@ static bool is_in_set(const struct tw_sym_set *set, const struct known *entry)
 static struct tw_module *module_of(struct tw_permit *permit, const struct known *entry)
 {
 	for (struct tw_module *module = tw_bp_modules(permit); module; module = module->next)
-		if (!module->is_declared && module->base_address == entry->base &&
-		    module->path && !strcmp(module->path, entry->path))
+		if (!module->is_declared && module->base_address == entry->base && module->path &&
+		    !strcmp(module->path, entry->path))
 			return module;
 	return NULL;
 }

@@ -69,8 +69,8 @@ static void take_line(struct tw_agent_layouts *layouts, char *line)
 	if (line[0] == 'm')
 		layouts->modules[layouts->module_count++] = (struct module){line + 2, second};
 	else if (layouts->module_count)
-		layouts->entries[layouts->entry_count++] = (struct entry){
-			(uint32_t)layouts->module_count - 1, line[0], strtoull(line + 2, NULL, 16), second};
+		layouts->entries[layouts->entry_count++] = (struct entry){(uint32_t)layouts->module_count - 1, line[0],
+									  strtoull(line + 2, NULL, 16), second};
 }
 
 int tw_agent_layouts_make(char *text, size_t bytes, struct tw_agent_layouts **out)

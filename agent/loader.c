@@ -132,8 +132,7 @@ static bool search(const char *name, struct link_map *map, char *path, size_t ro
 			/* Before these comes the cache: ld.so's turn. */
 			if (directory->dls_flags & LA_SER_DEFAULT)
 				break;
-			is_found = append(path, room, &length, directory->dls_name,
-					  strlen(directory->dls_name)) &&
+			is_found = append(path, room, &length, directory->dls_name, strlen(directory->dls_name)) &&
 				   append(path, room, &length, "/", 1) &&
 				   append(path, room, &length, name, strlen(name)) && is_candidate(path);
 		}

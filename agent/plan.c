@@ -61,7 +61,8 @@ static bool is_module_wanted(const struct tw_agent_config *config, const struct 
 		const struct tw_pattern *pattern = config->patterns[i];
 
 		is_wanted = tw_pattern_match_module(pattern, definer->name, definer->path) ||
-			    (*definer->elf.soname && tw_pattern_match_module(pattern, definer->name, definer->elf.soname)) ||
+			    (*definer->elf.soname &&
+			     tw_pattern_match_module(pattern, definer->name, definer->elf.soname)) ||
 			    (has_alias && tw_pattern_match_module(pattern, config->alias, NULL));
 	}
 	return is_wanted;
@@ -181,9 +182,9 @@ static int add_sleds_of(struct tw_plan *plan, const struct tw_agent_config *conf
 static bool is_in_between(const char *function)
 {
 	static const char *const names[] = {
-		"dlopen", "dlclose", "longjmp", "_longjmp", "siglongjmp", "__longjmp_chk", "prctl",	 "execve",	"execv",
-		"execvp", "execvpe", "execl",	"execlp",   "execle",	  "execveat",	   "fexecve",	 "posix_spawn", "posix_spawnp",
-		"mlockall",
+		"dlopen",   "dlclose", "longjmp",     "_longjmp",     "siglongjmp", "__longjmp_chk", "prctl",
+		"execve",   "execv",   "execvp",      "execvpe",      "execl",	    "execlp",	     "execle",
+		"execveat", "fexecve", "posix_spawn", "posix_spawnp", "mlockall",
 	};
 
 	for (size_t i = 0; i < TW_COUNT_OF(names); i++)
@@ -249,7 +250,8 @@ static int add_slots_of(struct tw_plan *plan, const struct tw_agent_config *conf
 	if (error)
 		return error;
 	for (size_t i = 0; i < count && !error; i++) {
-		const struct tw_sym_object *real = real_definer(plan, &slots[i]), *definer = real ? real : slots[i].definer;
+		const struct tw_sym_object *real = real_definer(plan, &slots[i]),
+					   *definer = real ? real : slots[i].definer;
 
 		if (!real && slots[i].refusal) {
 			/* Of code that uses the address of the function it is known only now. */
@@ -257,10 +259,9 @@ static int add_slots_of(struct tw_plan *plan, const struct tw_agent_config *conf
 				add_note(plan, slots[i].function, "called by", caller.object, slots[i].refusal);
 			continue;
 		}
-		error = add_slot(plan,
-				 &(struct tw_plan_slot){index, (size_t)(definer - plan->set->objects),
-							slots[i].where, slots[i].target, slots[i].function,
-							real && is_watched(slots[i].function)});
+		error = add_slot(plan, &(struct tw_plan_slot){index, (size_t)(definer - plan->set->objects),
+							      slots[i].where, slots[i].target, slots[i].function,
+							      real && is_watched(slots[i].function)});
 	}
 	free(slots);
 	return error;
@@ -298,8 +299,7 @@ static int look_at(struct tw_plan *plan, const struct tw_agent_config *config, s
 	return error;
 }
 
-int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_known, void *arg,
-		 struct tw_plan **out)
+int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_known, void *arg, struct tw_plan **out)
 {
 	struct tw_plan *plan = calloc(1, sizeof *plan);
 	int error = plan ? tw_sym_load(&plan->set) : TW_ENOMEM;

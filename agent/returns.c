@@ -29,7 +29,8 @@ void tw_agent_returns_init(struct tw_agent_config *config)
 	if (!config->has_returns && !config->has_return_to)
 		return;
 	/* It is about to map its own memory at the very addresses, or end the program. */
-	reason = dlsym(RTLD_DEFAULT, "__msan_init") ? "MemorySanitizer's memory lies where return addresses are kept" : NULL;
+	reason = dlsym(RTLD_DEFAULT, "__msan_init") ? "MemorySanitizer's memory lies where return addresses are kept"
+						    : NULL;
 	if (reason || tw_returns_init(&reason)) {
 		refuse(config->has_exceptions ? "returns and exceptions" : "returns", reason);
 		config->has_returns = config->has_exceptions = config->has_return_to = false;
@@ -78,7 +79,8 @@ void tw_agent_returns_see(const struct tw_sym_set *set)
 		tw_native_stop_watching();
 		snprintf(text, sizeof text, "%.64s copies stacks, and goes back to one copy more than once (call/cc)",
 			 set->objects[i].name);
-		refuse(is_asked_for ? "returns and exceptions of calls from here on" : "returns of calls from here on", text);
+		refuse(is_asked_for ? "returns and exceptions of calls from here on" : "returns of calls from here on",
+		       text);
 		return;
 	}
 	for (size_t i = 0; i < set->count && !was_told; i++) {
@@ -86,8 +88,10 @@ void tw_agent_returns_see(const struct tw_sym_set *set)
 			continue;
 		was_told = true;
 		tw_returns_stacks_are_copied();
-		snprintf(text, sizeof text, "%.64s copies stacks: calls that take the place of another stack's are not seen "
-			 "to return", set->objects[i].name);
+		snprintf(text, sizeof text,
+			 "%.64s copies stacks: calls that take the place of another stack's are not seen "
+			 "to return",
+			 set->objects[i].name);
 		tw_agent_tell(text);
 	}
 }

@@ -50,8 +50,7 @@ static bool is_root(void)
 
 	if (root && *root)
 		return strtol(root, NULL, 10) == getpid();
-	return ring_set.config.owner_process_id == getppid() ||
-	       ring_set.config.owner_process_id == getpid();
+	return ring_set.config.owner_process_id == getppid() || ring_set.config.owner_process_id == getpid();
 }
 
 /* ---- a forked child that is followed ---- */
@@ -67,8 +66,8 @@ static void before_fork(void)
 	 * Under a filter the child is not followed, nor when it is forked in a handler that interrupted a traced call, also one outside
 	 * of its read section: the interrupted call goes on in the child, where all others would be nested in a ring that nobody reads.
 	 */
-	fork_is_unfollowed = tw_agent_is_active() && (!tw_thread_may_call_system() || tw_hit_is_under_way() ||
-						      tw_permit_seize(&fork_permit));
+	fork_is_unfollowed = tw_agent_is_active() &&
+			     (!tw_thread_may_call_system() || tw_hit_is_under_way() || tw_permit_seize(&fork_permit));
 	if (fork_is_unfollowed)
 		fork_permit = NULL;
 	tw_known_before_fork();
@@ -114,8 +113,9 @@ static void after_fork_in_child(void)
 
 static bool is_named(const struct tw_agent_config *config, const struct tw_function *function)
 {
-	const struct tw_pattern_subject subject = {
-		.module = function->module->name, .function = function->name, .arity = function->arity};
+	const struct tw_pattern_subject subject = {.module = function->module->name,
+						   .function = function->name,
+						   .arity = function->arity};
 
 	for (size_t i = 0; i < config->excluded_count; i++)
 		if (tw_pattern_match(config->excluded[i], &subject))
@@ -135,10 +135,12 @@ static void tell_of_declared(const struct tw_agent_config *config)
 		return;
 	was_told = true;
 	if (config->has_guards)
-		tw_agent_tell("functions that the program declares are not recorded: nobody knows the names of their arguments; "
-			      "--when takes $1, $2, ... of them");
+		tw_agent_tell(
+			"functions that the program declares are not recorded: nobody knows the names of their arguments; "
+			"--when takes $1, $2, ... of them");
 	else if (config->stack_depth)
-		tw_agent_tell("who called functions that the program declares is not recorded: they have no return addresses");
+		tw_agent_tell(
+			"who called functions that the program declares is not recorded: they have no return addresses");
 }
 
 /* Functions that the program declares are asked for by patterns as well. */

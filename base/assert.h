@@ -14,10 +14,10 @@
 
 _Noreturn void tw_assert_failed(const char *expression, const char *file, int line);
 
-#define TW_ASSERT(e)                                                                                         \
-	do {                                                                                                 \
-		if (tw_unlikely(!(e)))                                                                       \
-			tw_assert_failed(#e, __FILE__, __LINE__);                                            \
+#define TW_ASSERT(e)                                              \
+	do {                                                      \
+		if (tw_unlikely(!(e)))                            \
+			tw_assert_failed(#e, __FILE__, __LINE__); \
 	} while (0)
 
 /* The element count of a true array. */

@@ -28,15 +28,12 @@
 #define tw_exchange_seq_cst(p, v) atomic_exchange_explicit((p), (v), memory_order_seq_cst)
 
 /* Strong compare-and-swap; on failure *expected holds what was found, loaded with acquire. */
-#define tw_cas_acq_rel(p, expected, desired)                                                                 \
-	atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_acq_rel,            \
-						memory_order_acquire)
-#define tw_cas_relaxed(p, expected, desired)                                                                 \
-	atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_relaxed,            \
-						memory_order_relaxed)
-#define tw_cas_seq_cst(p, expected, desired)                                                                 \
-	atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_seq_cst,            \
-						memory_order_seq_cst)
+#define tw_cas_acq_rel(p, expected, desired) \
+	atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_acq_rel, memory_order_acquire)
+#define tw_cas_relaxed(p, expected, desired) \
+	atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_relaxed, memory_order_relaxed)
+#define tw_cas_seq_cst(p, expected, desired) \
+	atomic_compare_exchange_strong_explicit((p), (expected), (desired), memory_order_seq_cst, memory_order_seq_cst)
 
 #define tw_fetch_add_relaxed(p, v) atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
 #define tw_fetch_add_acq_rel(p, v) atomic_fetch_add_explicit((p), (v), memory_order_acq_rel)

@@ -32,15 +32,13 @@ void AnnotateIgnoreWritesEnd(const char *file, int line);
 #define TW_CK_TELL_BEFORE(address) AnnotateHappensBefore(__FILE__, __LINE__, address)
 #define TW_CK_TELL_AFTER(address)  AnnotateHappensAfter(__FILE__, __LINE__, address)
 /* The ring's own words are ordered by that assembly too. */
-#define TW_CK_TELL_BEGIN() \
-	(AnnotateIgnoreReadsBegin(__FILE__, __LINE__), AnnotateIgnoreWritesBegin(__FILE__, __LINE__))
-#define TW_CK_TELL_END() \
-	(AnnotateIgnoreWritesEnd(__FILE__, __LINE__), AnnotateIgnoreReadsEnd(__FILE__, __LINE__))
+#define TW_CK_TELL_BEGIN() (AnnotateIgnoreReadsBegin(__FILE__, __LINE__), AnnotateIgnoreWritesBegin(__FILE__, __LINE__))
+#define TW_CK_TELL_END()   (AnnotateIgnoreWritesEnd(__FILE__, __LINE__), AnnotateIgnoreReadsEnd(__FILE__, __LINE__))
 #else
 #define TW_CK_TELL_BEFORE(address) ((void)(address))
 #define TW_CK_TELL_AFTER(address)  ((void)(address))
-#define TW_CK_TELL_BEGIN()         ((void)0)
-#define TW_CK_TELL_END()           ((void)0)
+#define TW_CK_TELL_BEGIN()	   ((void)0)
+#define TW_CK_TELL_END()	   ((void)0)
 #endif
 
 /* A ring of `slots` pointers, a power of two of at least 4; it holds one less. */

@@ -17,7 +17,7 @@ static void release(void *p, size_t bytes, bool is_deferred)
 	free(p);
 }
 
-static struct ck_malloc allocator = { .malloc = allocate, .free = release };
+static struct ck_malloc allocator = {.malloc = allocate, .free = release};
 
 int tw_ck_table_put(struct tw_ck_table *table, uintptr_t key, void *value)
 {

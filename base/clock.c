@@ -9,9 +9,9 @@
 #include <cpuid.h>
 #endif
 
-#define NS_PER_SECOND          UINT64_C(1000000000)
+#define NS_PER_SECOND	       UINT64_C(1000000000)
 #define CALIBRATION_MINIMUM_NS UINT64_C(2000000)
-#define CALIBRATION_SLEEP_NS UINT64_C(200000)
+#define CALIBRATION_SLEEP_NS   UINT64_C(200000)
 /* Good enough for pauses. */
 #define ROUGH_MINIMUM_NS UINT64_C(10000)
 
@@ -93,7 +93,8 @@ void tw_clock_snapshot(struct tw_clock_snapshot *out)
 
 static uint64_t rate_between(const struct tw_clock_snapshot *from, const struct tw_clock_snapshot *to)
 {
-	return (uint64_t)((unsigned __int128)(to->ticks - from->ticks) * NS_PER_SECOND / (to->monotonic_ns - from->monotonic_ns));
+	return (uint64_t)((unsigned __int128)(to->ticks - from->ticks) * NS_PER_SECOND /
+			  (to->monotonic_ns - from->monotonic_ns));
 }
 
 /* The rate measured over at least @least_ns since the start, or an earlier result; 0: too early. */

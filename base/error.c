@@ -8,7 +8,8 @@ TW_API const char *tw_strerror(int error)
 	switch (error) {
 	case 0: return "success";
 	case TW_EBADARG: return "an argument is not acceptable; nothing was changed; see the call's documentation";
-	case TW_ELIMIT: return "a limit of the library was reached; nothing was changed; free something or ask for less";
+	case TW_ELIMIT:
+		return "a limit of the library was reached; nothing was changed; free something or ask for less";
 	case TW_EDEAD: return "the session is destroyed; create a new one";
 	case TW_EDEADLK:
 		return "a control call inside a hit, a callback or another change; make it from an ordinary thread";
@@ -22,7 +23,8 @@ TW_API const char *tw_strerror(int error)
 	case TW_EIO: return "reading or writing failed; check the device";
 	case TW_EPIPE: return "the other side is gone; start it again";
 	case TW_ETIMEDOUT: return "the time given has passed; wait longer, or find out what holds it up";
-	case TW_ENOTSUP: return "this machine, kernel or program cannot do it; see the documentation for what is needed";
+	case TW_ENOTSUP:
+		return "this machine, kernel or program cannot do it; see the documentation for what is needed";
 	case TW_EINTR: return "a signal interrupted the wait; try again";
 	default: return "an unknown error number; it is not one of tracewheel/error.h";
 	}

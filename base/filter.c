@@ -40,7 +40,7 @@ __attribute__((target("general-regs-only"))) bool tw_thread_may_call_system(void
 
 struct tw_filter_change tw_filter_begin(enum tw_filter_scope scope)
 {
-	struct tw_filter_change change = { own, scope };
+	struct tw_filter_change change = {own, scope};
 
 	own = FILTERED;
 	/* RELAXED filter.set: as above. */

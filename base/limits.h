@@ -14,12 +14,12 @@
 
 /* ---- rings ---- */
 
-#define TW_RB_BYTES_MIN     (UINT64_C(64) << 10)
-#define TW_RB_BYTES_MAX     (UINT64_C(1) << 30)
+#define TW_RB_BYTES_MIN	    (UINT64_C(64) << 10)
+#define TW_RB_BYTES_MAX	    (UINT64_C(1) << 30)
 #define TW_RB_BYTES_DEFAULT (UINT64_C(4) << 20)
 /* All rings of one recording together. */
 #define TW_RB_CAP_BYTES_DEFAULT (UINT64_C(256) << 20)
-#define TW_RB_CAP_BYTES_MAX (UINT64_C(1) << 40)
+#define TW_RB_CAP_BYTES_MAX	(UINT64_C(1) << 40)
 /* Positions and records move in steps of this; the smallest record is one step. */
 #define TW_RB_ALIGN_BYTES 16
 /* The length field of a record head has 16 bits. */
@@ -49,7 +49,7 @@
  */
 #define TW_RS_RINGS_AHEAD_MAX 16
 #define TW_RS_AHEAD_BYTES_MAX (UINT64_C(1088) << 10)
-#define TW_RS_GROWTH	       4
+#define TW_RS_GROWTH	      4
 /* The definitions log of one process image, and how much of it a process maps at a time. */
 #define TW_RS_DEFS_BYTES      (UINT64_C(32) << 20)
 #define TW_RS_DEFS_STEP_BYTES (UINT64_C(128) << 10)
@@ -113,10 +113,10 @@ _Static_assert((TW_MATCH_VARIABLES_MAX + TW_MATCH_STACK_MAX) * 8 <= TW_MATCH_SCR
  * Blocks of 256 bytes for chains of tail calls and for accounts beyond the first: per process (16 MiB) and per program
  * (256 MiB).  A chain leaves some of a process' blocks to the accounts.
  */
-#define TW_PROCESS_BLOCKS_MAX	  65536
-#define TW_BLOCKS_MAX		  1048576
-#define TW_BLOCK_NUMBER_BITS	  20
-#define TW_TAIL_BLOCKS_LEFT	  4096
+#define TW_PROCESS_BLOCKS_MAX 65536
+#define TW_BLOCKS_MAX	      1048576
+#define TW_BLOCK_NUMBER_BITS  20
+#define TW_TAIL_BLOCKS_LEFT   4096
 
 _Static_assert(TW_PROCESS_BLOCKS_MAX < TW_BLOCKS_MAX, "one process leaves something to the others");
 _Static_assert(TW_TAIL_BLOCKS_LEFT < TW_PROCESS_BLOCKS_MAX / 8, "most of a process' blocks are for its chains");

@@ -22,9 +22,9 @@ struct tw_lock {
 };
 
 /* A zeroed lock is free as well. */
-#define TW_LOCK_INIT                                                                                         \
-	{                                                                                                    \
-		0                                                                                            \
+#define TW_LOCK_INIT \
+	{            \
+		0    \
 	}
 
 static inline void tw_lock_seize(struct tw_lock *lock)

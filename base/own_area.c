@@ -70,7 +70,8 @@ void *tw_own_area_map(void *at, size_t bytes)
 		return NULL;
 	}
 	/* Inaccessible pages are not made present; they are unlocked before they become accessible. */
-	if (is_locked && (tw_sys_unlock(memory, bytes) < 0 || tw_sys_protect(memory, bytes, PROT_READ | PROT_WRITE) < 0)) {
+	if (is_locked &&
+	    (tw_sys_unlock(memory, bytes) < 0 || tw_sys_protect(memory, bytes, PROT_READ | PROT_WRITE) < 0)) {
 		munmap(memory, bytes);
 		return NULL;
 	}

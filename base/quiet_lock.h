@@ -17,9 +17,12 @@ struct tw_quiet_lock {
 	struct tw_quiet quiet; /* the holder's */
 };
 
-#define TW_QUIET_LOCK_INIT                                                                                   \
-	{                                                                                                    \
-		TW_LOCK_INIT, { 0, 0 }                                                                           \
+#define TW_QUIET_LOCK_INIT    \
+	{                     \
+		TW_LOCK_INIT, \
+		{             \
+			0, 0  \
+		}             \
 	}
 
 static inline void tw_quiet_lock(struct tw_quiet_lock *lock)

@@ -40,7 +40,8 @@ struct tw_stall_timer {
  * Returns the time spent since this sign was first seen, including this look; 0 at the first look.
  * Threads: any.  Progress: wait-free.  Signal handlers: yes.
  */
-static inline uint64_t tw_stall_timer_check(struct tw_stall_timer *stall_timer, uint64_t sign, uint64_t now_ns, uint64_t slice_ns)
+static inline uint64_t tw_stall_timer_check(struct tw_stall_timer *stall_timer, uint64_t sign, uint64_t now_ns,
+					    uint64_t slice_ns)
 {
 	/* RELAXED stall_timer.looked: a single time; a thread that reads another thread's look spends less. */
 	uint64_t looked_ns = tw_load_relaxed(&stall_timer->looked_ns), since_ns;

@@ -64,7 +64,7 @@ int tw_sys_parent_process_id(void)
 
 int tw_sys_futex_wait(const _Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
-	struct timespec limit = { (time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u) };
+	struct timespec limit = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
 	long result = call6(SYS_futex, (long)word, FUTEX_WAIT, (long)expected,
 			    timeout_ns == UINT64_MAX ? 0 : (long)&limit, 0, 0);
 
@@ -78,7 +78,7 @@ int tw_sys_futex_wake(const _Atomic uint32_t *word, int count)
 
 void tw_sys_sleep(uint64_t ns)
 {
-	struct timespec pause = { (time_t)(ns / 1000000000u), (long)(ns % 1000000000u) };
+	struct timespec pause = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 
 	call6(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
 }
@@ -105,12 +105,13 @@ void tw_sys_read_own_words(const uintptr_t *addresses, size_t count, uint64_t *v
 	int pid = tw_sys_process_id();
 
 	for (size_t i = 0; i < count; i++) {
-		remote[i] = (struct iovec){ (void *)addresses[i], sizeof *values };
+		remote[i] = (struct iovec){(void *)addresses[i], sizeof *values};
 		values[i] = 0;
 	}
 	for (size_t at = 0; at < count; at++) {
-		struct iovec local = { values + at, (count - at) * sizeof *values };
-		long bytes = call6(SYS_process_vm_readv, pid, (long)&local, 1, (long)(remote + at), (long)(count - at), 0);
+		struct iovec local = {values + at, (count - at) * sizeof *values};
+		long bytes =
+			call6(SYS_process_vm_readv, pid, (long)&local, 1, (long)(remote + at), (long)(count - at), 0);
 
 		if (bytes < 0 && bytes != -EFAULT)
 			return;
@@ -194,7 +195,9 @@ int tw_sys_map_growing(void *page)
 
 int tw_sys_map_again(void *page, void *at, size_t bytes)
 {
-	return mapped(call6(SYS_mremap, (long)page, 0, (long)bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (long)at, 0)) ? 0 : -ENOMEM;
+	return mapped(call6(SYS_mremap, (long)page, 0, (long)bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (long)at, 0))
+		       ? 0
+		       : -ENOMEM;
 }
 
 void *tw_sys_map_more(void *address, size_t bytes, size_t more_bytes)
@@ -231,8 +234,8 @@ int tw_sys_membarrier_register(bool code)
 int tw_sys_membarrier(bool code)
 {
 	return (int)call6(SYS_membarrier,
-			  code ? MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE : MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0,
-			  0, 0, 0, 0);
+			  code ? MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE : MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0, 0,
+			  0, 0);
 }
 
 static char *put_decimal(char *end, unsigned n)
@@ -387,9 +390,9 @@ __attribute__((target("general-regs-only"))) void tw_sys_blocked_signals(uint64_
 
 __attribute__((target("general-regs-only"))) void tw_sys_signal_stack(struct tw_sys_signal_stack *out)
 {
-	stack_t stack = { 0 };
+	stack_t stack = {0};
 
-	*out = (struct tw_sys_signal_stack){ 0 };
+	*out = (struct tw_sys_signal_stack){0};
 	if (call6(SYS_sigaltstack, 0, (long)&stack, 0, 0, 0, 0) < 0 || (stack.ss_flags & SS_DISABLE))
 		return;
 	out->low = (uintptr_t)stack.ss_sp;

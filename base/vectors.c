@@ -12,12 +12,12 @@
  */
 #define VECTOR_STATES 0xe7u
 /* x87 and SSE, with the header of the area. */
-#define BYTES_MIN     576u
-#define BYTES_MAX     4096u
+#define BYTES_MIN 576u
+#define BYTES_MAX 4096u
 
 void tw_vectors_measure(struct tw_vectors *out)
 {
-	*out = (struct tw_vectors){ 0, 0 };
+	*out = (struct tw_vectors){0, 0};
 #if defined __x86_64__
 	unsigned a, b, c, d;
 

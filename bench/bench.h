@@ -51,10 +51,10 @@ struct tw_bench {
 
 /* Zeroed fields mean the defaults. */
 struct tw_bench_options {
-	int threads;            /* 1 */
-	int repetitions;        /* 9 */
-	uint64_t iterations;    /* as many as take a quarter of a second */
-	bool is_cross_core;     /* threads talk to each other: look at the weather */
+	int threads;		/* 1 */
+	int repetitions;	/* 9 */
+	uint64_t iterations;	/* as many as take a quarter of a second */
+	bool is_cross_core;	/* threads talk to each other: look at the weather */
 	uint64_t per_iteration; /* operations in one iteration of the loop: the time is divided by it */
 	int64_t values[TW_BENCH_VALUES_MAX + 1]; /* one run for each, up to the first 0 */
 };

@@ -52,10 +52,9 @@ class Collector : public benchmark::BenchmarkReporter
 				why_skipped = run.error_message;
 				continue;
 			}
-			ns.push_back(run.real_accumulated_time * 1e9 / double(run.iterations) *
-				     double(run.threads) / per_iteration);
-			cpu_ns.push_back(run.cpu_accumulated_time * 1e9 / double(run.iterations) /
-					 per_iteration);
+			ns.push_back(run.real_accumulated_time * 1e9 / double(run.iterations) * double(run.threads) /
+				     per_iteration);
+			cpu_ns.push_back(run.cpu_accumulated_time * 1e9 / double(run.iterations) / per_iteration);
 			for (const auto &counter : run.counters)
 				counters[counter.first].push_back(counter.second.value);
 		}
@@ -124,8 +123,7 @@ void print_row(const std::string &name, Collector &result, double hop_before, do
 	std::fflush(stdout);
 }
 
-void print_json(const std::string &name, Collector &result, double hop_before, double hop_after,
-		bool is_first)
+void print_json(const std::string &name, Collector &result, double hop_before, double hop_after, bool is_first)
 {
 	if (result.ns.empty())
 		return;
@@ -133,8 +131,7 @@ void print_json(const std::string &name, Collector &result, double hop_before, d
 		    "\"repetitions\":%zu",
 		    is_first ? "" : ",\n ", name.c_str(), median(result.ns),
 		    *std::min_element(result.ns.begin(), result.ns.end()),
-		    *std::max_element(result.ns.begin(), result.ns.end()), median(result.cpu_ns),
-		    result.ns.size());
+		    *std::max_element(result.ns.begin(), result.ns.end()), median(result.cpu_ns), result.ns.size());
 	if (hop_before > 0)
 		std::printf(",\"hop_before_ns\":%.1f,\"hop_after_ns\":%.1f", hop_before, hop_after);
 	for (const auto &counter : result.counters)
@@ -157,10 +154,9 @@ void run_one(const tw_bench_entry &entry, int64_t value, const arguments &args, 
 	for (int attempt = 0; attempt < weather_tries; attempt++) {
 		Collector result(entry);
 		benchmark::ClearRegisteredBenchmarks();
-		auto *registered =
-			benchmark::RegisterBenchmark(name.c_str(), [&entry, value](benchmark::State &state) {
-				run_entry(state, &entry, value);
-			});
+		auto *registered = benchmark::RegisterBenchmark(name.c_str(), [&entry, value](benchmark::State &state) {
+			run_entry(state, &entry, value);
+		});
 		int repetitions = args.repetitions ? args.repetitions : entry.options.repetitions;
 		registered->Repetitions(repetitions ? repetitions : repetitions_default)->UseRealTime();
 		registered->Threads(std::max(entry.options.threads, 1));
@@ -252,10 +248,9 @@ int main(int argc, char **argv)
 {
 	arguments args;
 	if (!parse(argc, argv, &args)) {
-		std::fprintf(
-			stderr,
-			"usage: tracewheel-bench [--list] [--json] [--seconds S] [--repetitions N] [FILTER]\n"
-			"FILTER is a part of a benchmark's name.\n");
+		std::fprintf(stderr,
+			     "usage: tracewheel-bench [--list] [--json] [--seconds S] [--repetitions N] [FILTER]\n"
+			     "FILTER is a part of a benchmark's name.\n");
 		return 2;
 	}
 	int zero = 1;
@@ -263,8 +258,8 @@ int main(int argc, char **argv)
 	if (args.json)
 		std::printf("[");
 	else if (!args.list)
-		std::printf("%-44s %9s %9s %9s %6s %9s\n", "ns for one operation, wall clock", "median",
-			    "min", "max", "spread", "CPU");
+		std::printf("%-44s %9s %9s %9s %6s %9s\n", "ns for one operation, wall clock", "median", "min", "max",
+			    "spread", "CPU");
 	int shown = 0;
 	for (const tw_bench_entry *entry = first_entry; entry; entry = entry->next) {
 		int i = 0;
@@ -275,8 +270,7 @@ int main(int argc, char **argv)
 	if (args.json)
 		std::printf("]\n");
 	if (!args.list && !shown) {
-		std::fprintf(stderr,
-			     "tracewheel-bench: no benchmark's name contains '%s'; --list shows them all.\n",
+		std::fprintf(stderr, "tracewheel-bench: no benchmark's name contains '%s'; --list shows them all.\n",
 			     args.filter.c_str());
 		return 1;
 	}

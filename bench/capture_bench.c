@@ -244,8 +244,7 @@ static void consume(struct tw_bench *bench)
 
 static void make_recorder(void)
 {
-	const struct tw_recorder_options options = {
-		.path = capture_path, .force = true, .policy = TW_RECORDER_BLOCK};
+	const struct tw_recorder_options options = {.path = capture_path, .force = true, .policy = TW_RECORDER_BLOCK};
 
 	snprintf(capture_path, sizeof capture_path, "%s/tracewheel-bench-%d.tw", directory(), (int)getpid());
 	/* RELAXED bench.produced: no other thread runs yet. */
@@ -254,8 +253,7 @@ static void make_recorder(void)
 		abort();
 }
 
-TW_BENCH(capture_record_to_disk, .threads = 2, .is_cross_core = true, .iterations = 20000000,
-	 .repetitions = 5)
+TW_BENCH(capture_record_to_disk, .threads = 2, .is_cross_core = true, .iterations = 20000000, .repetitions = 5)
 {
 	static _Atomic uint32_t arrived;
 

@@ -53,7 +53,7 @@ struct bed {
 static void *consume(void *arg)
 {
 	struct bed *bed = arg;
-	uint64_t pos[4] = { 0 }, sum = 0;
+	uint64_t pos[4] = {0}, sum = 0;
 
 	tw_bench_pin(0);
 	/* RELAXED bench.stop: a flag. */
@@ -86,7 +86,7 @@ static void *consume(void *arg)
 
 static void open_bed(struct bed *bed, unsigned sessions, enum tw_rb_policy policy, bool has_consumer, uint32_t flags)
 {
-	struct tw_rs_options options = { .policy = policy, .has_fixed_rings = true };
+	struct tw_rs_options options = {.policy = policy, .has_fixed_rings = true};
 
 	memset(bed, 0, sizeof *bed);
 	declare_once();
@@ -175,7 +175,7 @@ TW_BENCH(hit_not_traced)
 	close_bed(&bed, bench);
 }
 
-TW_BENCH(hit_recorded, .values = { 1, 2, 4 })
+TW_BENCH(hit_recorded, .values = {1, 2, 4})
 {
 	struct bed bed;
 
@@ -184,7 +184,7 @@ TW_BENCH(hit_recorded, .values = { 1, 2, 4 })
 	close_bed(&bed, bench);
 }
 
-TW_BENCH(hit_recorded_consumed, .is_cross_core = true, .values = { 1, 2 })
+TW_BENCH(hit_recorded_consumed, .is_cross_core = true, .values = {1, 2})
 {
 	struct bed bed;
 
@@ -228,13 +228,13 @@ static void run_guard(struct tw_bench *bench, const char *rejecting, const char 
 	tw_match_destroy(program);
 }
 
-TW_BENCH(hit_guard_fused, .values = { 1, 2 })
+TW_BENCH(hit_guard_fused, .values = {1, 2})
 {
 	run_guard(bench, "[{['$1','_'],[{'>','$1',1000}],[]}]", "[{['$1','_'],[{'<','$1',1000}],[]}]");
 }
 
 /* The same question where it is no range, so that the interpreter must be asked. */
-TW_BENCH(hit_guard_byte_code, .values = { 1, 2 })
+TW_BENCH(hit_guard_byte_code, .values = {1, 2})
 {
 	run_guard(bench, "[{['$1','_'],[{'=:=',{'band','$1',512},512}],[]}]",
 		  "[{['$1','_'],[{'=:=',{'band','$1',512},0}],[]}]");
@@ -256,7 +256,7 @@ TW_BENCH(hit_sixteen_clauses)
 /* Returns of every call, without a match program: as the agent sets them. */
 static void set_returns(struct bed *bed)
 {
-	const struct tw_bp_part part = { .actions = TW_ACTION_CALL | TW_ACTION_RETURN };
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL | TW_ACTION_RETURN};
 	struct tw_permit *permit;
 
 	if (tw_change_begin(&permit))
@@ -287,7 +287,7 @@ TW_BENCH(hit_frame_off)
 
 /* A call with two words and its return with one: two reads of the clock. */
 /* 1: asked for plainly, 2: by {return_trace}. */
-TW_BENCH(hit_frame_recorded, .values = { 1, 2 })
+TW_BENCH(hit_frame_recorded, .values = {1, 2})
 {
 	static const char text[] = "[{'_',[],[{return_trace}]}]";
 	struct tw_match_program *program;
@@ -357,12 +357,12 @@ static void run_beside(struct tw_bench *bench, bool is_busy_elsewhere)
 	close_bed(&bed, bench);
 }
 
-TW_BENCH(hit_idle_sessions, .values = { 1, 100 })
+TW_BENCH(hit_idle_sessions, .values = {1, 100})
 {
 	run_beside(bench, false);
 }
 
-TW_BENCH(hit_other_sessions, .values = { 1, 50 })
+TW_BENCH(hit_other_sessions, .values = {1, 50})
 {
 	run_beside(bench, true);
 }

@@ -137,14 +137,14 @@ TW_BENCH(match_eight_guards_accept)
 }
 
 #define CLAUSE(n) "{['$1','$2'],[{'==','$1'," #n "}],[{message,false}]},"
-#define FIFTEEN                                                                                              \
-	CLAUSE(1)                                                                                            \
-	CLAUSE(2)                                                                                            \
-	CLAUSE(3)                                                                                            \
-	CLAUSE(4)                                                                                            \
-	CLAUSE(5)                                                                                            \
-	CLAUSE(6)                                                                                            \
-	CLAUSE(7)                                                                                            \
+#define FIFTEEN   \
+	CLAUSE(1) \
+	CLAUSE(2) \
+	CLAUSE(3) \
+	CLAUSE(4) \
+	CLAUSE(5) \
+	CLAUSE(6) \
+	CLAUSE(7) \
 	CLAUSE(8) CLAUSE(9) CLAUSE(10) CLAUSE(11) CLAUSE(12) CLAUSE(13) CLAUSE(14) CLAUSE(15)
 
 TW_BENCH(match_sixteen_clauses_last_accepts)

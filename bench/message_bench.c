@@ -36,7 +36,7 @@ static struct side sides[THREADS];
 /* Thread 0, before the others run their loops. */
 static void open_sessions(unsigned count)
 {
-	struct tw_rs_options options = { .policy = TW_RB_OVERWRITE, .has_fixed_rings = true };
+	struct tw_rs_options options = {.policy = TW_RB_OVERWRITE, .has_fixed_rings = true};
 
 	session_count = count;
 	for (unsigned s = 0; s < count; s++) {
@@ -75,8 +75,8 @@ static struct side *open_side(int index)
 		abort();
 	tw_arena_init_fixed(&side->arena, side->room, sizeof side->room);
 	side->message = tw_term_tuple(&side->arena,
-				      (struct tw_term[]){ tw_term_atom_z("deposit"), tw_term_integer(&side->arena, 42),
-							  tw_term_integer(&side->arena, 123456) },
+				      (struct tw_term[]){tw_term_atom_z("deposit"), tw_term_integer(&side->arena, 42),
+							 tw_term_integer(&side->arena, 123456)},
 				      3);
 	side->to = tw_process_term(&side->arena, side->receiver);
 	side->from = tw_process_term(&side->arena, side->sender);
@@ -152,7 +152,7 @@ static void run_sends(struct tw_bench *bench, struct side *side)
 	tw_bench_stop(bench);
 }
 
-TW_BENCH(message_send, .values = { 1, 2 })
+TW_BENCH(message_send, .values = {1, 2})
 {
 	struct side *side = open_side(0);
 
@@ -179,7 +179,7 @@ TW_BENCH(message_send_pattern)
 }
 
 /* The sender's thread makes the receiver's event. */
-TW_BENCH(message_receive, .values = { 1, 2 })
+TW_BENCH(message_receive, .values = {1, 2})
 {
 	struct side *side = open_side(0);
 
@@ -195,7 +195,7 @@ TW_BENCH(message_receive, .values = { 1, 2 })
 }
 
 /* The whole message: two events, and two switches between their processes. */
-TW_BENCH(message_both, .values = { 1, 2 })
+TW_BENCH(message_both, .values = {1, 2})
 {
 	struct side *side = open_side(0);
 
@@ -208,7 +208,7 @@ TW_BENCH(message_both, .values = { 1, 2 })
 }
 
 /* A call of a process: 1 of its calls only; 2 of one whose messages are traced too, so that others make events of it. */
-TW_BENCH(message_call, .values = { 1, 2 })
+TW_BENCH(message_call, .values = {1, 2})
 {
 	static struct tw_declared_function step = TW_DECLARED_FUNCTION("message_bench", "step", 2);
 	struct side *side = open_side(0);

@@ -54,7 +54,7 @@ static struct tw_declared_function *declare_many(void)
 
 static void start_callers(struct callers *callers, int count)
 {
-	*callers = (struct callers){ .many = declare_many(), .count = count };
+	*callers = (struct callers){.many = declare_many(), .count = count};
 	for (int i = 0; i < count; i++)
 		pthread_create(&callers->thread[i], NULL, call_many, callers);
 }
@@ -67,7 +67,7 @@ static void stop_callers(struct callers *callers)
 		pthread_join(callers->thread[i], NULL);
 }
 
-TW_BENCH(change_10000_functions, .values = { 1, 2 }, .iterations = 20)
+TW_BENCH(change_10000_functions, .values = {1, 2}, .iterations = 20)
 {
 	struct callers callers;
 	struct tw_session *session;
@@ -94,7 +94,7 @@ TW_BENCH(change_10000_functions, .values = { 1, 2 }, .iterations = 20)
 }
 
 /* Ten thousand calls by name, one switch. */
-TW_BENCH(change_10000_by_name, .values = { 1, 2 }, .iterations = 20)
+TW_BENCH(change_10000_by_name, .values = {1, 2}, .iterations = 20)
 {
 	struct callers callers;
 	struct tw_session *session;
@@ -104,8 +104,8 @@ TW_BENCH(change_10000_by_name, .values = { 1, 2 }, .iterations = 20)
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
 		tw_trace_begin();
 		for (int f = 0; f < MANY; f++)
-			tw_trace_function(session, "many", callers.many[f].name, 2, i % 2 ? TW_MATCH_FALSE : TW_MATCH_TRUE,
-					  TW_FUNCTION_LOCAL);
+			tw_trace_function(session, "many", callers.many[f].name, 2,
+					  i % 2 ? TW_MATCH_FALSE : TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
 		tw_trace_commit();
 	}
 	tw_bench_stop(bench);
@@ -115,7 +115,7 @@ TW_BENCH(change_10000_by_name, .values = { 1, 2 }, .iterations = 20)
 }
 
 /* Each iteration sets or clears one. */
-TW_BENCH(change_one_function, .values = { 1, 2 })
+TW_BENCH(change_one_function, .values = {1, 2})
 {
 	struct callers callers;
 	struct tw_session *session;

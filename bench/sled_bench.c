@@ -26,7 +26,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define CALLERS        3
+#define CALLERS	       3
 #define FUNCTION_BYTES 64u
 #define SLED_BYTES     9u
 #define FUNCTIONS_MAX  30000u
@@ -74,8 +74,7 @@ static void close_bed(struct bed *bed)
 static struct tw_place *add_place(struct tw_permit *permit, void *where)
 {
 	const struct tw_module_options module_options = {.name = "bench", .path = "bench"};
-	const struct tw_place_options options = {
-		.kind = TW_BP_SLED, .where = where, .sled_bytes = SLED_BYTES};
+	const struct tw_place_options options = {.kind = TW_BP_SLED, .where = where, .sled_bytes = SLED_BYTES};
 	struct tw_function *function;
 	struct tw_module *module;
 	struct tw_place *place;
@@ -108,8 +107,7 @@ static void run_armed(struct tw_bench *bench, bool is_traced, uint32_t actions, 
 	tw_bench_pin(1);
 	open_bed(&bed, is_traced);
 	if (tw_change_begin(&permit) ||
-	    tw_change_end(permit,
-			  tw_session_stage(bed.session, permit, add_place(permit, sled_of_leaf()), &part)))
+	    tw_change_end(permit, tw_session_stage(bed.session, permit, add_place(permit, sled_of_leaf()), &part)))
 		abort();
 	run_calls(bench);
 	close_bed(&bed);

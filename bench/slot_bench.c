@@ -44,9 +44,9 @@ struct bed {
 
 static void arm(struct bed *bed, const char *when, uint32_t actions, uint8_t words)
 {
-	struct tw_module_options module_options = { .name = "bench", .path = "bench" };
-	struct tw_place_options place_options = { .kind = TW_BP_SLOT, .where = slot, .target = leaf };
-	struct tw_bp_part part = { .actions = TW_ACTION_CALL | actions, .slot_words = words };
+	struct tw_module_options module_options = {.name = "bench", .path = "bench"};
+	struct tw_place_options place_options = {.kind = TW_BP_SLOT, .where = slot, .target = leaf};
+	struct tw_bp_part part = {.actions = TW_ACTION_CALL | actions, .slot_words = words};
 	struct tw_permit *permit;
 	struct tw_module *module;
 	struct tw_function *function;
@@ -67,8 +67,8 @@ static void arm(struct bed *bed, const char *when, uint32_t actions, uint8_t wor
 
 static void run(struct tw_bench *bench, bool is_traced, const char *when, uint32_t actions, uint8_t words)
 {
-	struct tw_rs_options options = { .policy = TW_RB_OVERWRITE, .has_fixed_rings = true };
-	struct bed bed = { 0 };
+	struct tw_rs_options options = {.policy = TW_RB_OVERWRITE, .has_fixed_rings = true};
+	struct bed bed = {0};
 	uint64_t sum = 0;
 	uint32_t image;
 

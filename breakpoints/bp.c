@@ -55,7 +55,8 @@ static void find_only(struct tw_bp_generation *generation)
 	const struct tw_bp_part *part = is_one ? tw_bp_part_of(generation, generation->sessions) : NULL;
 
 	generation->only_counter = part && part->actions == TW_ACTION_COUNT ? part->counter : NULL;
-	generation->only_accounts = part && !(part->actions & ~(uint32_t)COUNTERS) && !generation->only_counter ? part : NULL;
+	generation->only_accounts =
+		part && !(part->actions & ~(uint32_t)COUNTERS) && !generation->only_counter ? part : NULL;
 }
 
 static void enlist(struct tw_permit *permit, struct tw_place *place)
@@ -203,6 +204,6 @@ bool tw_bp_staged_part(struct tw_permit *permit, struct tw_place *place, unsigne
 	if (staging->special & bit)
 		*out = staging->parts[rank(staging->special, session)];
 	else
-		*out = (struct tw_bp_part){ .actions = plain_actions(staging, bit), .session = (uint8_t)session };
+		*out = (struct tw_bp_part){.actions = plain_actions(staging, bit), .session = (uint8_t)session};
 	return true;
 }

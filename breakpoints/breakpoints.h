@@ -69,13 +69,13 @@ struct tw_bp_quick {
 struct tw_bp_part {
 	uint32_t actions;
 	uint8_t session;
-	uint8_t slot_words; /* slots: argument registers to record, or TW_SLOT_WORDS_TYPED */
+	uint8_t slot_words;  /* slots: argument registers to record, or TW_SLOT_WORDS_TYPED */
 	uint8_t stack_depth; /* sleds, slots: return addresses to record with each call; 0: none */
 	uint8_t reserved;
 	struct tw_bp_quick quick;
-	const struct tw_match_program *program; /* TW_ACTION_CALL; borrows: outlives the part; NULL: always */
+	const struct tw_match_program *program;	     /* TW_ACTION_CALL; borrows: outlives the part; NULL: always */
 	const struct tw_match_program *meta_program; /* the same for TW_ACTION_META */
-	struct tw_counter *counter; /* TW_ACTION_COUNT: where to count */
+	struct tw_counter *counter;		     /* TW_ACTION_COUNT: where to count */
 	/* Not used after the read section: a commit that replaces them frees them. */
 	struct tw_counts *times;    /* TW_ACTION_TIME */
 	struct tw_counts *memories; /* TW_ACTION_MEMORY */
@@ -86,15 +86,15 @@ struct tw_bp_part {
  * while it is the active one: ordered by PAIR bp.active and thread progress.
  */
 struct tw_bp_generation {
-	uint64_t sessions;	  /* a bit for each session that wants calls here */
-	uint64_t special;	  /* those that want more than a plain call event */
-	uint64_t counting;	  /* those that count or want (meta) the calls of every process, independent of its flags */
-	uint64_t returns;	  /* those that want return_from of each recorded call */
-	uint64_t exceptions;	  /* the same for exception_from */
-	uint64_t global;	  /* those that want only calls that name the module */
-	struct tw_counter *only_counter; /* set if all that is wanted here is one session's count; else NULL */
+	uint64_t sessions;   /* a bit for each session that wants calls here */
+	uint64_t special;    /* those that want more than a plain call event */
+	uint64_t counting;   /* those that count or want (meta) the calls of every process, independent of its flags */
+	uint64_t returns;    /* those that want return_from of each recorded call */
+	uint64_t exceptions; /* the same for exception_from */
+	uint64_t global;     /* those that want only calls that name the module */
+	struct tw_counter *only_counter;	/* set if all that is wanted here is one session's count; else NULL */
 	const struct tw_bp_part *only_accounts; /* the same for counts with time or memory: the session's part */
-	struct tw_bp_part *parts; /* by rank of the session's bit in `special`; NULL when none */
+	struct tw_bp_part *parts;		/* by rank of the session's bit in `special`; NULL when none */
 	/* The range test of the one special session whose part is nothing else, stored inline. */
 	uint64_t fused;
 	struct tw_bp_quick quick;
@@ -120,21 +120,27 @@ enum tw_bp_kind { TW_BP_DECLARED = 1, TW_BP_SLED = 2, TW_BP_SLOT = 3 };
 
 /* The registers of a result, in order. */
 enum tw_bp_gives {
-	TW_BP_GIVES_WORD,	  /* rax */
-	TW_BP_GIVES_VECTOR,	  /* xmm0; its low half, as in all below */
-	TW_BP_GIVES_WORDS,	  /* rax, rdx */
-	TW_BP_GIVES_VECTORS,	  /* xmm0, xmm1 */
+	TW_BP_GIVES_WORD,	 /* rax */
+	TW_BP_GIVES_VECTOR,	 /* xmm0; its low half, as in all below */
+	TW_BP_GIVES_WORDS,	 /* rax, rdx */
+	TW_BP_GIVES_VECTORS,	 /* xmm0, xmm1 */
 	TW_BP_GIVES_WORD_VECTOR, /* rax, xmm0 */
 	TW_BP_GIVES_VECTOR_WORD, /* xmm0, rax */
-	TW_BP_GIVES_X87		  /* st(0), in two words */
+	TW_BP_GIVES_X87		 /* st(0), in two words */
 };
 
 /*
  * What the library itself traces of a function: the number of bytes to allocate (first word, second word, or their
  * product), or the creation of a thread.
  */
-enum tw_bp_allocator { TW_BP_ALLOCATES_NOTHING, TW_BP_ALLOCATES_FIRST, TW_BP_ALLOCATES_SECOND, TW_BP_ALLOCATES_PRODUCT,
-		       TW_BP_ALLOCATES_THIRD, TW_BP_MAKES_THREAD };
+enum tw_bp_allocator {
+	TW_BP_ALLOCATES_NOTHING,
+	TW_BP_ALLOCATES_FIRST,
+	TW_BP_ALLOCATES_SECOND,
+	TW_BP_ALLOCATES_PRODUCT,
+	TW_BP_ALLOCATES_THIRD,
+	TW_BP_MAKES_THREAD
+};
 
 enum {
 	TW_BP_FIRST_ALLOCATION = 1, /* report the requested size, or the creation of a thread: `allocator` */
@@ -147,8 +153,8 @@ struct tw_place {
 	TW_CACHELINE_ALIGNED struct tw_bp_generation gen[2];
 	_Atomic uint64_t counting; /* a hint: not 0 while either generation counts */
 	uint32_t place_id;
-	uint32_t arity;	       /* or UINT32_MAX */
-	void *_Atomic target;  /* slot: continuation of the call */
+	uint32_t arity;	      /* or UINT32_MAX */
+	void *_Atomic target; /* slot: continuation of the call */
 	/*
 	 * Sleds, slots: what a call does before or in place of the general case, TW_BP_FIRST_*.  A hint: the general case
 	 * must be correct even if it is not 0.
@@ -160,10 +166,10 @@ struct tw_place {
 	uint32_t caller_module_id;	    /* slot: the module that has it */
 	bool is_installed;
 	bool is_staged;
-	bool is_gone; /* its object was unloaded: memory at `where` is not touched again */
+	bool is_gone;	     /* its object was unloaded: memory at `where` is not touched again */
 	bool is_back;	     /* it was gone, and its memory has not been checked since */
 	bool is_parked;	     /* sled: see sled.c */
-	bool is_allocating; /* hits are needed for `allocator`, independent of sessions */
+	bool is_allocating;  /* hits are needed for `allocator`, independent of sessions */
 	bool has_no_end;     /* is_unwatched, but later events do not lie inside its calls */
 	bool is_unwatched;   /* its returns are not watched: it returns twice or never, or reads its return address */
 	uint8_t gives;	     /* native: the registers of its function's result (enum tw_bp_gives) */
@@ -221,7 +227,7 @@ struct tw_module {
 
 struct tw_function {
 	uint32_t function_id;
-	uint32_t arity; /* or UINT32_MAX */
+	uint32_t arity;	  /* or UINT32_MAX */
 	bool is_exported; /* if not, only local kinds of tracing find it */
 	const char *name;
 	uint64_t address; /* 0 when declared */
@@ -233,7 +239,7 @@ struct tw_function {
 	struct tw_place *places;
 	struct tw_place *gone_places; /* places in unloaded objects */
 	/* Its arguments, set once before its first place is staged; NULL: not known. */
-	const char *layout;		    /* text */
+	const char *layout;		     /* text */
 	const struct tw_arg_plan *arguments; /* the same for hits */
 };
 

@@ -54,8 +54,8 @@ static struct tw_module *take_gone(struct tw_permit *permit, const struct tw_mod
 
 static bool is_same_module(const struct tw_module *module, const struct tw_module_options *options)
 {
-	return module->is_declared == options->is_declared &&
-	       module->base_address == options->base_address && strcmp(module->name, options->name) == 0;
+	return module->is_declared == options->is_declared && module->base_address == options->base_address &&
+	       strcmp(module->name, options->name) == 0;
 }
 
 int tw_bp_module_add(struct tw_permit *permit, const struct tw_module_options *options, struct tw_module **out)
@@ -204,10 +204,10 @@ static const struct allocator {
 	const char *name;
 	enum tw_bp_allocator rule;
 } allocators[] = {
-	{ "malloc", TW_BP_ALLOCATES_FIRST },	     { "calloc", TW_BP_ALLOCATES_PRODUCT },
-	{ "realloc", TW_BP_ALLOCATES_SECOND },	     { "aligned_alloc", TW_BP_ALLOCATES_SECOND },
-	{ "memalign", TW_BP_ALLOCATES_SECOND },	     { "posix_memalign", TW_BP_ALLOCATES_THIRD },
-	{ "pthread_create", TW_BP_MAKES_THREAD },
+	{"malloc", TW_BP_ALLOCATES_FIRST},	{"calloc", TW_BP_ALLOCATES_PRODUCT},
+	{"realloc", TW_BP_ALLOCATES_SECOND},	{"aligned_alloc", TW_BP_ALLOCATES_SECOND},
+	{"memalign", TW_BP_ALLOCATES_SECOND},	{"posix_memalign", TW_BP_ALLOCATES_THIRD},
+	{"pthread_create", TW_BP_MAKES_THREAD},
 };
 
 enum tw_bp_allocator tw_bp_allocator_of(const char *function)
@@ -294,8 +294,8 @@ static struct tw_place *make_place(struct tw_permit *permit, struct tw_function 
 	place->allocator = options->kind == TW_BP_SLOT ? tw_bp_allocator_of(function->name) : TW_BP_ALLOCATES_NOTHING;
 	/* RELAXED bp.counting: no other thread knows the place yet. */
 	tw_store_relaxed(&place->first, place->allocator ? TW_BP_FIRST_ALLOCATION : 0);
-	place->is_unwatched = options->kind != TW_BP_DECLARED && !options->is_watched &&
-			      tw_sym_is_never_returning(function->name);
+	place->is_unwatched =
+		options->kind != TW_BP_DECLARED && !options->is_watched && tw_sym_is_never_returning(function->name);
 	place->has_no_end = place->is_unwatched && tw_sym_has_no_end(function->name);
 	/* RELAXED bp.target: published with the place itself (PAIR bp.place, or step 5's wait). */
 	tw_store_relaxed(&place->target, options->target);

@@ -38,7 +38,7 @@
 /* A slot not bound after this time was not being bound when it was armed. */
 #define BINDING_NS UINT64_C(2000000000)
 /* A slot armed longer ago than this was not armed by the same change. */
-#define LATE_NS	   UINT64_C(20000000)
+#define LATE_NS UINT64_C(20000000)
 
 static uint32_t stubs_used;
 /* By stub: the page's protection, and the slot's value when it was prepared. */

@@ -12,7 +12,7 @@
 
 #include <pthread.h>
 
-static struct tw_permit the_permit = { .next_module_id = 1, .next_function_id = 1, .next_place_id = 1 };
+static struct tw_permit the_permit = {.next_module_id = 1, .next_function_id = 1, .next_place_id = 1};
 static _Atomic uint32_t next_ticket;
 static _Atomic uint32_t serving;
 static __thread bool is_holder;

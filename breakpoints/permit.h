@@ -19,7 +19,7 @@ struct tw_permit {
 	/* By module, name and arity: chains, a power of two of them. */
 	struct tw_function **function_chains;
 	uint32_t function_chain_count;
-	struct tw_ck_table places; /* by address */
+	struct tw_ck_table places;    /* by address */
 	struct tw_place *free_places; /* lie side by side */
 	size_t free_count, made_count;
 	uint32_t next_module_id;

@@ -118,12 +118,13 @@ static void map_there(void *arg)
 
 bool tw_returns_map(const uint64_t *slot)
 {
-	struct mapping mapping = { (uintptr_t)slot >> TW_SHADOW_CHUNK_BITS, false };
+	struct mapping mapping = {(uintptr_t)slot >> TW_SHADOW_CHUNK_BITS, false};
 	/* PAIR shadow.owner: acquire; as in tw_returns_has_shadow(). */
 	uint8_t owner = tw_load_acquire(&tw_shadow_owners[mapping.chunk & (TW_SHADOW_CHUNKS - 1)]);
 
 	/* If refused, or another chunk's, the owner does not change any more. */
-	if (!((uintptr_t)slot >> ADDRESS_BITS) && (owner == NO_OWNER || owner == BEING_MAPPED) && tw_thread_may_call_system())
+	if (!((uintptr_t)slot >> ADDRESS_BITS) && (owner == NO_OWNER || owner == BEING_MAPPED) &&
+	    tw_thread_may_call_system())
 		tw_patch_call_keeping_vectors(map_there, &mapping);
 	if (!mapping.is_mapped)
 		count(&tw_returns_lost.no_memory);
@@ -244,8 +245,7 @@ uintptr_t tw_returns_lost_address(const uint64_t *slot)
 
 /* ---- calls that are not simple ---- */
 
-bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
-			 const char **way)
+bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching, const char **way)
 {
 	struct tw_return_entry *entry = tw_returns_entry(slot);
 	const uint64_t *other = (const uint64_t *)((uintptr_t)slot ^ 8);

@@ -73,7 +73,8 @@ struct tw_return_block {
 };
 
 _Static_assert(sizeof(struct tw_return_entry) == 64, "one line of the cache");
-_Static_assert(sizeof(struct tw_return_block) == (TW_RETURN_BLOCK_MASK & -TW_RETURN_BLOCK_MASK), "blocks leave room for the state");
+_Static_assert(sizeof(struct tw_return_block) == (TW_RETURN_BLOCK_MASK & -TW_RETURN_BLOCK_MASK),
+	       "blocks leave room for the state");
 _Static_assert(TW_RETURNS_CHAIN_MAX <= TW_RETURN_COUNT_MASK >> TW_RETURN_COUNT_SHIFT, "counts fit the state");
 
 /* By chunk: 1 + the upper bits of the addresses whose shadow is mapped there; 0: none. */
@@ -88,8 +89,8 @@ extern const char tw_return_enter[], tw_return_enter_catching[];
 struct tw_returns_lost {
 	_Atomic uint64_t no_memory; /* the system gave no shadow, or its addresses are in use */
 	_Atomic uint64_t chain;	    /* a chain of tail calls beyond the limit, or no block for it */
-	_Atomic uint64_t odd;	    /* two slots in 16 bytes; a stub's address as return address that was not stored by us */
-	_Atomic uint64_t copied;    /* the slot belongs to a frame that was copied away */
+	_Atomic uint64_t odd; /* two slots in 16 bytes; a stub's address as return address that was not stored by us */
+	_Atomic uint64_t copied; /* the slot belongs to a frame that was copied away */
 };
 extern struct tw_returns_lost tw_returns_lost;
 
@@ -122,7 +123,8 @@ static inline uint64_t tw_returns_second(const uint64_t *slot)
 
 static inline struct tw_return_entry *tw_returns_entry(const uint64_t *slot)
 {
-	return (struct tw_return_entry *)((((uintptr_t)slot & TW_SHADOW_SLOT_MASK) << TW_SHADOW_SHIFT) + TW_SHADOW_BASE);
+	return (struct tw_return_entry *)((((uintptr_t)slot & TW_SHADOW_SLOT_MASK) << TW_SHADOW_SHIFT) +
+					  TW_SHADOW_BASE);
 }
 
 static inline bool tw_returns_has_shadow(const uint64_t *slot)
@@ -147,8 +149,7 @@ static inline uintptr_t tw_returns_half(const uint64_t *slot)
 /* Maps the chunk; false: failed, and counted. */
 bool tw_returns_map(const uint64_t *slot);
 /* tw_returns_open() for calls that are not simple. */
-bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
-			 const char **way);
+bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching, const char **way);
 
 /* Is the shadow mapped, the slot the caller's own, and the entry unused? */
 static inline bool tw_returns_is_simple(const uint64_t *slot)
@@ -220,7 +221,7 @@ static inline struct tw_return_entry *tw_returns_find(const uint64_t *slot)
 	if ((uintptr_t)slot >> 47 || !tw_returns_has_shadow(slot))
 		return NULL;
 	return (entry->state & (TW_RETURN_OPEN | TW_RETURN_UPPER)) == (TW_RETURN_OPEN | tw_returns_half(slot)) ? entry
-													      : NULL;
+													       : NULL;
 }
 
 /*

@@ -39,8 +39,8 @@
 #include <sys/stat.h>
 
 #define JUMP_BYTES TW_SYM_JUMP_BYTES
-#define JUMP       0xe9
-#define PARKED     0xa9
+#define JUMP	   0xe9
+#define PARKED	   0xa9
 /* The rest of a longer sled is not used. */
 #define SLED_BYTES_MAX 32u
 
@@ -119,7 +119,7 @@ static bool has_one_thread(void)
 struct layout {
 	unsigned offset, from, to;
 	bool is_parked;
-	bool is_ready;     /* the window is one instruction already */
+	bool is_ready;	   /* the window is one instruction already */
 	bool is_one_start; /* a thread can be at the first of these bytes, and at no other */
 };
 
@@ -161,8 +161,7 @@ static void fill_layout(struct layout *layout, uint64_t starts)
 		layout->from--;
 	layout->to = next_start(starts, offset + JUMP_BYTES);
 	layout->is_one_start = next_start(starts, layout->from + 1) == layout->to;
-	layout->is_ready =
-		layout->is_one_start && layout->from == offset && layout->to == offset + JUMP_BYTES;
+	layout->is_ready = layout->is_one_start && layout->from == offset && layout->to == offset + JUMP_BYTES;
 }
 
 /* ---- writing ---- */
@@ -240,8 +239,7 @@ static unsigned put_ready(const struct tw_place *place, const struct layout *lay
 }
 
 /* Is one store enough, while other threads run the sled?  Fills the range of bytes that differ. */
-static bool is_one_store(const struct tw_place *place, const struct layout *layout, unsigned *first,
-			 unsigned *last)
+static bool is_one_store(const struct tw_place *place, const struct layout *layout, unsigned *first, unsigned *last)
 {
 	const uint8_t *at = (const uint8_t *)place->where + layout->from;
 	uint8_t bytes[SLED_BYTES_MAX];

@@ -30,16 +30,17 @@
 #include <sys/mman.h>
 
 #define STUB_BYTES  32u
-#define STUBS       2040u
+#define STUBS	    2040u
 #define TAIL_BYTES  256u /* the entry, and the call frame information */
 #define CODE_BYTES  (STUBS * STUB_BYTES + TAIL_BYTES)
 #define TABLE_BYTES 32768u
 #define AREA_BYTES  (CODE_BYTES + TABLE_BYTES)
-#define LOWEST      0x10000u
+#define LOWEST	    0x10000u
 /* Range of a jump, minus the size of the area and the sled themselves. */
 #define REACH_BYTES (INT64_C(0x80000000) - 0x100000)
 
-_Static_assert(STUB_BYTES == TW_SLED_STUB_BYTES && sizeof(char *) + TW_SLED_FRAMES_BYTES <= TAIL_BYTES, "there is room");
+_Static_assert(STUB_BYTES == TW_SLED_STUB_BYTES && sizeof(char *) + TW_SLED_FRAMES_BYTES <= TAIL_BYTES,
+	       "there is room");
 _Static_assert(CODE_BYTES % TW_PAGE_BYTES == 0 && TABLE_BYTES % TW_PAGE_BYTES == 0, "whole pages");
 /* The data of a stub. */
 struct row {

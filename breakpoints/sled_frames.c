@@ -23,10 +23,28 @@
 
 /* Operations of expressions (DWARF 5, 7.7.1). */
 enum {
-	OP_CONST8U = 0x0e, OP_DUP = 0x12, OP_SWAP = 0x16, OP_AND = 0x1a, OP_MINUS = 0x1c, OP_NOT = 0x20, OP_PLUS = 0x22,
-	OP_SHL = 0x24, OP_SHR = 0x25, OP_GE = 0x2a, OP_LIT = 0x30, OP_RSP = 0x77, OP_RIP = 0x80
+	OP_CONST8U = 0x0e,
+	OP_DUP = 0x12,
+	OP_SWAP = 0x16,
+	OP_AND = 0x1a,
+	OP_MINUS = 0x1c,
+	OP_NOT = 0x20,
+	OP_PLUS = 0x22,
+	OP_SHL = 0x24,
+	OP_SHR = 0x25,
+	OP_GE = 0x2a,
+	OP_LIT = 0x30,
+	OP_RSP = 0x77,
+	OP_RIP = 0x80
 };
-enum { CFA_DEF_EXPRESSION = 0x0f, CFA_EXPRESSION = 0x10, RETURN_ADDRESS = 16, PCREL_SDATA4 = 0x1b, UDATA4 = 0x03, DATAREL_SDATA4 = 0x3b };
+enum {
+	CFA_DEF_EXPRESSION = 0x0f,
+	CFA_EXPRESSION = 0x10,
+	RETURN_ADDRESS = 16,
+	PCREL_SDATA4 = 0x1b,
+	UDATA4 = 0x03,
+	DATAREL_SDATA4 = 0x3b
+};
 
 struct bytes {
 	uint8_t *start, *at;
@@ -66,11 +84,13 @@ static void put_block(struct bytes *to, const uint8_t *block, size_t bytes)
 static void put_rules(struct bytes *to, const uint8_t *stubs, const void *table)
 {
 	/* %rsp + 8 * ((o >= 6) + (o >= 12) - 2 * (o >= 23)) */
-	static const uint8_t frame[] = { OP_RSP, 0, OP_RIP, 0, OP_LIT + TW_SLED_STUB_BYTES - 1, OP_AND, OP_DUP, OP_LIT + 6,
-					 OP_GE, OP_SWAP, OP_DUP, OP_LIT + 12, OP_GE, OP_SWAP, OP_LIT + 23, OP_GE,
-					 OP_LIT + 1, OP_SHL, OP_MINUS, OP_PLUS, OP_LIT + 3, OP_SHL, OP_PLUS };
+	static const uint8_t frame[] = {OP_RSP,	    0,		 OP_RIP,     0,	       OP_LIT + TW_SLED_STUB_BYTES - 1,
+					OP_AND,	    OP_DUP,	 OP_LIT + 6, OP_GE,    OP_SWAP,
+					OP_DUP,	    OP_LIT + 12, OP_GE,	     OP_SWAP,  OP_LIT + 23,
+					OP_GE,	    OP_LIT + 1,	 OP_SHL,     OP_MINUS, OP_PLUS,
+					OP_LIT + 3, OP_SHL,	 OP_PLUS};
 	/* table + ((%rip - stubs) & ~31) / 2 */
-	static const uint8_t row[] = { OP_MINUS, OP_LIT + TW_SLED_STUB_BYTES - 1, OP_NOT, OP_AND, OP_LIT + 1, OP_SHR };
+	static const uint8_t row[] = {OP_MINUS, OP_LIT + TW_SLED_STUB_BYTES - 1, OP_NOT, OP_AND, OP_LIT + 1, OP_SHR};
 
 	put8(to, CFA_DEF_EXPRESSION);
 	put_block(to, frame, sizeof frame);
@@ -102,10 +122,10 @@ static void end_entry(struct bytes *to, uint8_t *start)
 void tw_sled_write_frames(uint8_t *at, const uint8_t *stubs, uint32_t bytes, const void *table)
 {
 	/* The header: version, the encodings of the fields, the start of the entries, and a table of one row. */
-	static const uint8_t forms[] = { 1, PCREL_SDATA4, UDATA4, DATAREL_SDATA4 };
+	static const uint8_t forms[] = {1, PCREL_SDATA4, UDATA4, DATAREL_SDATA4};
 	/* Version 1, augmentation "zR", factors 1 and -8, column 16, one byte: the form of addresses. */
-	static const uint8_t common_head[] = { 1, 'z', 'R', 0, 1, 0x78, RETURN_ADDRESS, 1, PCREL_SDATA4 };
-	struct bytes to = { at, at };
+	static const uint8_t common_head[] = {1, 'z', 'R', 0, 1, 0x78, RETURN_ADDRESS, 1, PCREL_SDATA4};
+	struct bytes to = {at, at};
 	uint8_t *common = at + 24, *own;
 
 	memcpy(to.at, forms, sizeof forms);

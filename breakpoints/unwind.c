@@ -106,7 +106,7 @@ static _Unwind_Reason_Code look_at(struct _Unwind_Context *context, void *arg)
 
 uintptr_t tw_unwind_address_at(uintptr_t frame_address)
 {
-	struct search search = { frame_address, 0 };
+	struct search search = {frame_address, 0};
 
 	if (frame_address && tw_unwind_is_known())
 		libgcc.backtrace(look_at, &search);
@@ -125,7 +125,7 @@ static const char *type_of(_Unwind_Exception_Class class, const struct _Unwind_E
 	const struct type_info {
 		const void *vtable;
 		const char *name;
-	} *type;
+	} * type;
 	const char *header = (const char *)exception - 80;
 
 	if (class & 1) {
@@ -142,9 +142,9 @@ static void describe(_Unwind_Action actions, _Unwind_Exception_Class class, cons
 		     char name[NAME_BYTES], struct tw_unwind *out)
 {
 	/* libgcc compares frames by this address, minus one if the frame below is a signal frame, as stubs are. */
-	*out = (struct tw_unwind){ TW_UNWIND_THROW, name, (exception->private_2 + 7) & ~UINT64_C(7) };
+	*out = (struct tw_unwind){TW_UNWIND_THROW, name, (exception->private_2 + 7) & ~UINT64_C(7)};
 	if (actions & _UA_FORCE_UNWIND) {
-		*out = (struct tw_unwind){ TW_UNWIND_EXIT, "pthread_exit", 0 };
+		*out = (struct tw_unwind){TW_UNWIND_EXIT, "pthread_exit", 0};
 	} else if ((class & ~UINT64_C(1)) == GNU_CLASS || (class & ~UINT64_C(1)) == CLANG_CLASS) {
 		tw_sym_type_name(type_of(class, exception), name, NAME_BYTES);
 	} else if (class == RUST_CLASS || class == OLD_RUST_CLASS) {

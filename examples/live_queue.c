@@ -49,7 +49,7 @@ static void show(struct tw_session *session)
 
 int main(void)
 {
-	struct tw_tracer tracer = { .kind = TW_TRACER_QUEUE };
+	struct tw_tracer tracer = {.kind = TW_TRACER_QUEUE};
 	struct tw_session *session;
 	uint64_t reference;
 	pthread_t worker;

@@ -42,8 +42,8 @@ static void print_count(const struct count *count)
 
 	if (function->arity != TW_CAPTURE_ARITY_UNKNOWN)
 		snprintf(arity, sizeof arity, "%u", (unsigned)function->arity);
-	printf("%s:%s/%s was called %" PRIu64 " times\n", function->module ? function->module->name : "?", function->name,
-	       arity, count->calls);
+	printf("%s:%s/%s was called %" PRIu64 " times\n", function->module ? function->module->name : "?",
+	       function->name, arity, count->calls);
 }
 
 int main(int argc, char **argv)

@@ -24,8 +24,8 @@ static int finish(struct tw_match_code *code, struct tw_match_program **out)
 	return error;
 }
 
-TW_API int tw_match_compile(struct tw_term spec, const struct tw_match_options *options,
-			    struct tw_match_program **out, struct tw_match_error *error)
+TW_API int tw_match_compile(struct tw_term spec, const struct tw_match_options *options, struct tw_match_program **out,
+			    struct tw_match_error *error)
 {
 	struct tw_match_code *code;
 	int result = tw_match_code_build(spec, options, &code, error);
@@ -107,14 +107,16 @@ static struct tw_term test_self(struct tw_match_run *run)
 /* The result of get_token/1 without a token; badarg for an invalid component. */
 static struct tw_term test_set_seq_token(struct tw_match_run *run, struct tw_term component, struct tw_term value)
 {
-	static const uint32_t flags[] = {TW_ATOM_SEND,	    TW_ATOM_RECEIVE,		 TW_ATOM_PRINT,
-					 TW_ATOM_TIMESTAMP, TW_ATOM_MONOTONIC_TIMESTAMP,
+	static const uint32_t flags[] = {TW_ATOM_SEND,
+					 TW_ATOM_RECEIVE,
+					 TW_ATOM_PRINT,
+					 TW_ATOM_TIMESTAMP,
+					 TW_ATOM_MONOTONIC_TIMESTAMP,
 					 TW_ATOM_STRICT_MONOTONIC_TIMESTAMP};
 	struct tw_term pair[2] = {component, tw_atom(TW_ATOM_FALSE)};
 	uint32_t i;
 
-	if (tw_term_is_same(component, tw_atom(TW_ATOM_LABEL)) ||
-	    tw_term_is_same(component, tw_atom(TW_ATOM_SERIAL)))
+	if (tw_term_is_same(component, tw_atom(TW_ATOM_LABEL)) || tw_term_is_same(component, tw_atom(TW_ATOM_SERIAL)))
 		return tw_term_nil();
 	for (i = 0; i < TW_COUNT_OF(flags); i++) {
 		if (tw_term_is_same(component, tw_atom(flags[i])))
@@ -125,14 +127,27 @@ static struct tw_term test_set_seq_token(struct tw_match_run *run, struct tw_ter
 
 static bool is_flag(struct tw_term flag)
 {
-	static const uint32_t flags[] = {
-		TW_ATOM_ALL,	       TW_ATOM_SEND,	      TW_ATOM_RECEIVE,
-		TW_ATOM_PROCS,	       TW_ATOM_CALL,	      TW_ATOM_SILENT,
-		TW_ATOM_RETURN_TO,     TW_ATOM_ARITY,	      TW_ATOM_GARBAGE_COLLECTION,
-		TW_ATOM_RUNNING,       TW_ATOM_RUNNING_PROCS, TW_ATOM_RUNNING_PORTS,
-		TW_ATOM_PORTS,	       TW_ATOM_EXITING,	      TW_ATOM_SET_ON_SPAWN,
-		TW_ATOM_SET_ON_LINK,   TW_ATOM_TIMESTAMP,     TW_ATOM_SET_ON_FIRST_SPAWN,
-		TW_ATOM_SET_ON_FIRST_LINK, TW_ATOM_MONOTONIC_TIMESTAMP, TW_ATOM_STRICT_MONOTONIC_TIMESTAMP};
+	static const uint32_t flags[] = {TW_ATOM_ALL,
+					 TW_ATOM_SEND,
+					 TW_ATOM_RECEIVE,
+					 TW_ATOM_PROCS,
+					 TW_ATOM_CALL,
+					 TW_ATOM_SILENT,
+					 TW_ATOM_RETURN_TO,
+					 TW_ATOM_ARITY,
+					 TW_ATOM_GARBAGE_COLLECTION,
+					 TW_ATOM_RUNNING,
+					 TW_ATOM_RUNNING_PROCS,
+					 TW_ATOM_RUNNING_PORTS,
+					 TW_ATOM_PORTS,
+					 TW_ATOM_EXITING,
+					 TW_ATOM_SET_ON_SPAWN,
+					 TW_ATOM_SET_ON_LINK,
+					 TW_ATOM_TIMESTAMP,
+					 TW_ATOM_SET_ON_FIRST_SPAWN,
+					 TW_ATOM_SET_ON_FIRST_LINK,
+					 TW_ATOM_MONOTONIC_TIMESTAMP,
+					 TW_ATOM_STRICT_MONOTONIC_TIMESTAMP};
 	uint32_t i;
 
 	for (i = 0; i < TW_COUNT_OF(flags); i++) {
@@ -173,8 +188,7 @@ static int drain_to_stdout(struct tw_sink *sink)
 static void test_display(struct tw_match_run *run, struct tw_term term)
 {
 	char buffer[1024];
-	struct tw_sink sink = {
-		.start = buffer, .at = buffer, .end = buffer + sizeof(buffer), .drain = drain_to_stdout};
+	struct tw_sink sink = {.start = buffer, .at = buffer, .end = buffer + sizeof(buffer), .drain = drain_to_stdout};
 
 	if (tw_term_print(term, TW_PRINT_PRETTY, &sink) == 0 && drain_to_stdout(&sink) == 0)
 		putchar('\n');

@@ -277,8 +277,7 @@ static int emit_body(struct tw_match_builder *b, struct tw_term list)
 	if (error || is_constant)
 		return error;
 	for (index = 0; !error && tw_is_cons(list); index++, list = tw_cell(list)->tail) {
-		error = emit_body_term(b, tw_cell(list)->head, index,
-				       is_table && !tw_is_cons(tw_cell(list)->tail));
+		error = emit_body_term(b, tw_cell(list)->head, index, is_table && !tw_is_cons(tw_cell(list)->tail));
 	}
 	if (error)
 		return error;

@@ -408,8 +408,9 @@ static int action(struct tw_match_builder *b, struct tw_term call, bool *is_acti
 	*is_action = is_value || is_return || is_atom(name, TW_ATOM_EXCEPTION_TRACE);
 	if (!*is_action)
 		return 0;
-	error = refuse_context(b, is_atom(name, TW_ATOM_SILENT) ? TW_MATCH_ACTS :
-								  TW_MATCH_IN_BODY_ONLY | TW_MATCH_NOT_IN_TABLE,
+	error = refuse_context(b,
+			       is_atom(name, TW_ATOM_SILENT) ? TW_MATCH_ACTS
+							     : TW_MATCH_IN_BODY_ONLY | TW_MATCH_NOT_IN_TABLE,
 			       name);
 	if (error)
 		return error;
@@ -444,8 +445,7 @@ static int check_depth(struct tw_match_builder *b, struct tw_term call)
 	struct tw_term depth = tw_elements(call)[1];
 
 	if (!tw_is_small(depth) || tw_small_value(depth) < 0)
-		return tw_match_refuse_term(b, "the depth of a stack trace is an integer that is not negative",
-					    depth);
+		return tw_match_refuse_term(b, "the depth of a stack trace is an integer that is not negative", depth);
 	return 0;
 }
 

@@ -79,8 +79,11 @@ op_ACCEPT:
 op_REJECT:
 	return TW_MATCH_NO;
 other : {
-	struct tw_match_machine m = {
-		.program = program, .args = args, .count = count, .is_raw = FRONT_IS_RAW, .run = run};
+	struct tw_match_machine m = {.program = program,
+				     .args = args,
+				     .count = count,
+				     .is_raw = FRONT_IS_RAW,
+				     .run = run};
 
 	return go_on(&m, insn);
 }

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#define FUNCTION(atom, arity)                                                                                \
+#define FUNCTION(atom, arity) \
 	struct tw_term tw_match_fn_##atom##_##arity(struct tw_match_machine *m, const struct tw_term *top)
 
 /* Arguments lie on the stack with the first one on top. */
@@ -41,36 +41,21 @@ static struct tw_term integer(uint64_t value)
 bool tw_match_is_type(enum tw_match_type type, struct tw_term t)
 {
 	switch (type) {
-	case TW_MATCH_IS_ATOM:
-		return tw_is_atom(t);
-	case TW_MATCH_IS_BOOLEAN:
-		return t.word == tw_atom(TW_ATOM_TRUE).word || t.word == tw_atom(TW_ATOM_FALSE).word;
-	case TW_MATCH_IS_FLOAT:
-		return tw_is_float(t);
-	case TW_MATCH_IS_INTEGER:
-		return tw_is_integer(t);
-	case TW_MATCH_IS_LIST:
-		return tw_is_list(t);
-	case TW_MATCH_IS_NUMBER:
-		return tw_is_number(t);
-	case TW_MATCH_IS_PID:
-		return tw_is_kind(t, TW_BLOCK_PID);
-	case TW_MATCH_IS_PORT:
-		return tw_is_kind(t, TW_BLOCK_PORT);
-	case TW_MATCH_IS_REFERENCE:
-		return tw_is_kind(t, TW_BLOCK_REF);
-	case TW_MATCH_IS_TUPLE:
-		return tw_is_tuple(t);
-	case TW_MATCH_IS_MAP:
-		return tw_is_map(t);
-	case TW_MATCH_IS_BINARY:
-		return tw_is_binary(t);
-	case TW_MATCH_IS_BITSTRING:
-		return tw_is_bits(t);
-	case TW_MATCH_IS_FUNCTION:
-		return tw_is_kind(t, TW_BLOCK_EXPORT) || tw_is_kind(t, TW_BLOCK_FUN);
-	default:
-		return false;
+	case TW_MATCH_IS_ATOM: return tw_is_atom(t);
+	case TW_MATCH_IS_BOOLEAN: return t.word == tw_atom(TW_ATOM_TRUE).word || t.word == tw_atom(TW_ATOM_FALSE).word;
+	case TW_MATCH_IS_FLOAT: return tw_is_float(t);
+	case TW_MATCH_IS_INTEGER: return tw_is_integer(t);
+	case TW_MATCH_IS_LIST: return tw_is_list(t);
+	case TW_MATCH_IS_NUMBER: return tw_is_number(t);
+	case TW_MATCH_IS_PID: return tw_is_kind(t, TW_BLOCK_PID);
+	case TW_MATCH_IS_PORT: return tw_is_kind(t, TW_BLOCK_PORT);
+	case TW_MATCH_IS_REFERENCE: return tw_is_kind(t, TW_BLOCK_REF);
+	case TW_MATCH_IS_TUPLE: return tw_is_tuple(t);
+	case TW_MATCH_IS_MAP: return tw_is_map(t);
+	case TW_MATCH_IS_BINARY: return tw_is_binary(t);
+	case TW_MATCH_IS_BITSTRING: return tw_is_bits(t);
+	case TW_MATCH_IS_FUNCTION: return tw_is_kind(t, TW_BLOCK_EXPORT) || tw_is_kind(t, TW_BLOCK_FUN);
+	default: return false;
 	}
 }
 
@@ -119,8 +104,7 @@ static struct tw_term float_arithmetic(struct tw_match_machine *m, enum tw_integ
 	return tw_term_float(arena_of(m), x); /* none where it is not finite */
 }
 
-static struct tw_term integer_arithmetic(struct tw_match_machine *m, enum tw_integer_op op,
-					 const struct tw_term *top)
+static struct tw_term integer_arithmetic(struct tw_match_machine *m, enum tw_integer_op op, const struct tw_term *top)
 {
 	struct tw_term result;
 
@@ -151,8 +135,8 @@ FUNCTION(SUB, 2)
 {
 	int64_t difference = tw_small_value(FIRST) - tw_small_value(SECOND);
 
-	return tw_likely(are_small(top) && tw_small_fits(difference)) ? tw_small(difference) :
-									arithmetic(m, TW_INTEGER_SUB, top);
+	return tw_likely(are_small(top) && tw_small_fits(difference)) ? tw_small(difference)
+								      : arithmetic(m, TW_INTEGER_SUB, top);
 }
 
 FUNCTION(MUL, 2)
@@ -194,10 +178,10 @@ FUNCTION(DIVIDE, 2)
 	return tw_term_float(arena_of(m), x / y);
 }
 
-#define INTEGER_FUNCTION(op)                                                                                 \
-	FUNCTION(op, 2)                                                                                      \
-	{                                                                                                    \
-		return integer_arithmetic(m, TW_INTEGER_##op, top);                                          \
+#define INTEGER_FUNCTION(op)                                        \
+	FUNCTION(op, 2)                                             \
+	{                                                           \
+		return integer_arithmetic(m, TW_INTEGER_##op, top); \
 	}
 INTEGER_FUNCTION(DIV)
 INTEGER_FUNCTION(REM)
@@ -238,8 +222,7 @@ static struct tw_term rounded(struct tw_match_machine *m, struct tw_term t, enum
 
 	if (tw_is_integer(t))
 		return t;
-	if (!tw_is_float(t) ||
-	    tw_integer_from_double(arena_of(m), tw_float_value(t), rounding, &result) != 0)
+	if (!tw_is_float(t) || tw_integer_from_double(arena_of(m), tw_float_value(t), rounding, &result) != 0)
 		return RAISE;
 	return result;
 }
@@ -275,8 +258,7 @@ FUNCTION(FLOAT, 1)
 	return tw_term_float(arena_of(m), x);
 }
 
-int tw_match_compare(const struct tw_match_machine *m, struct tw_term a, struct tw_term b, bool is_exact,
-		     int *order)
+int tw_match_compare(const struct tw_match_machine *m, struct tw_term a, struct tw_term b, bool is_exact, int *order)
 {
 	int error = tw_term_try_compare(a, b, is_exact, order);
 

@@ -40,16 +40,11 @@ static int argument_of(const struct tw_match_builder *b, struct tw_term term)
 static enum tw_match_comparison mirrored(enum tw_match_comparison op)
 {
 	switch (op) {
-	case TW_MATCH_LT:
-		return TW_MATCH_GT;
-	case TW_MATCH_GT:
-		return TW_MATCH_LT;
-	case TW_MATCH_LE:
-		return TW_MATCH_GE;
-	case TW_MATCH_GE:
-		return TW_MATCH_LE;
-	default:
-		return op;
+	case TW_MATCH_LT: return TW_MATCH_GT;
+	case TW_MATCH_GT: return TW_MATCH_LT;
+	case TW_MATCH_LE: return TW_MATCH_GE;
+	case TW_MATCH_GE: return TW_MATCH_LE;
+	default: return op;
 	}
 }
 
@@ -61,22 +56,14 @@ static bool is_unequal(enum tw_match_comparison op)
 static enum tw_match_comparison inverted(enum tw_match_comparison op)
 {
 	switch (op) {
-	case TW_MATCH_LT:
-		return TW_MATCH_GE;
-	case TW_MATCH_GT:
-		return TW_MATCH_LE;
-	case TW_MATCH_LE:
-		return TW_MATCH_GT;
-	case TW_MATCH_GE:
-		return TW_MATCH_LT;
-	case TW_MATCH_EQ:
-		return TW_MATCH_NE;
-	case TW_MATCH_NE:
-		return TW_MATCH_EQ;
-	case TW_MATCH_EXACT_EQ:
-		return TW_MATCH_EXACT_NE;
-	default:
-		return TW_MATCH_EXACT_EQ;
+	case TW_MATCH_LT: return TW_MATCH_GE;
+	case TW_MATCH_GT: return TW_MATCH_LE;
+	case TW_MATCH_LE: return TW_MATCH_GT;
+	case TW_MATCH_GE: return TW_MATCH_LT;
+	case TW_MATCH_EQ: return TW_MATCH_NE;
+	case TW_MATCH_NE: return TW_MATCH_EQ;
+	case TW_MATCH_EXACT_EQ: return TW_MATCH_EXACT_NE;
+	default: return TW_MATCH_EXACT_EQ;
 	}
 }
 
@@ -127,9 +114,9 @@ static const struct tw_term *operands_of(struct tw_term term, struct tw_term nam
 static bool read_operand(const struct tw_match_builder *b, struct tw_term term, struct fused *f)
 {
 	const struct tw_term *minus = operands_of(term, tw_atom(TW_ATOM_SUB));
-	const struct tw_term *xor = minus ? operands_of(minus[0], tw_atom(TW_ATOM_BXOR)) : NULL;
-	const struct tw_term *and = operands_of(xor ? xor[0] : term, tw_atom(TW_ATOM_BAND));
-	int argument = argument_of(b, and ? and[0] : term);
+	const struct tw_term * xor = minus ? operands_of(minus[0], tw_atom(TW_ATOM_BXOR)) : NULL;
+	const struct tw_term *and = operands_of(xor? xor[0] : term, tw_atom(TW_ATOM_BAND));
+	int argument = argument_of(b, and? and[0] : term);
 	wide mask, sign, subtrahend;
 
 	if (argument < 0)
@@ -190,13 +177,13 @@ static bool read_comparison(const struct tw_match_builder *b, struct tw_term gua
 	if (*op < 0)
 		return false;
 	if (is_inverted)
-		*op = (int)inverted((enum tw_match_comparison)*op);
+		*op = (int)inverted((enum tw_match_comparison) * op);
 	if (read_operand(b, e[1], f) && integer_of(e[2], &value))
-		return interval_of((enum tw_match_comparison)*op, value, f);
+		return interval_of((enum tw_match_comparison) * op, value, f);
 	if (!read_operand(b, e[2], f) || !integer_of(e[1], &value))
 		return false;
-	*op = (int)mirrored((enum tw_match_comparison)*op);
-	return interval_of((enum tw_match_comparison)*op, value, f);
+	*op = (int)mirrored((enum tw_match_comparison) * op);
+	return interval_of((enum tw_match_comparison) * op, value, f);
 }
 
 static struct tw_match_range range_of(const struct fused *f, bool is_outside)
@@ -212,8 +199,8 @@ static struct tw_match_range range_of(const struct fused *f, bool is_outside)
 }
 
 /* The instruction itself; the jump over the general code is set by the caller. */
-static int emit_test(struct tw_match_builder *b, enum tw_match_op op, uint32_t argument,
-		     struct tw_match_range range, uint32_t *place)
+static int emit_test(struct tw_match_builder *b, enum tw_match_op op, uint32_t argument, struct tw_match_range range,
+		     uint32_t *place)
 {
 	uint32_t index;
 	int error = tw_match_add_range(b, range, &index);
@@ -331,8 +318,8 @@ static int fuse_mask(struct tw_match_builder *b, struct tw_term guard, bool *is_
 		return 0;
 	*is_done = true;
 	bits = (struct tw_match_range){.low = (uint64_t)mask, .span = (uint64_t)value};
-	error = emit_test(b, is_unequal((enum tw_match_comparison)op) ? TW_OP_MASK_NOT : TW_OP_MASK,
-			  (uint32_t)argument, bits, &place);
+	error = emit_test(b, is_unequal((enum tw_match_comparison)op) ? TW_OP_MASK_NOT : TW_OP_MASK, (uint32_t)argument,
+			  bits, &place);
 	if (!error)
 		error = emit_general(b, guard);
 	if (!error)
@@ -394,7 +381,9 @@ static int fuse_string(struct tw_match_builder *b, struct tw_term guard, bool *i
 	if (error)
 		return error;
 	place = b->code->insn_count;
-	error = tw_match_emit_failing(b, is_unequal((enum tw_match_comparison)op) ^ is_inverted ? TW_OP_STRING_NOT : TW_OP_STRING,
+	error = tw_match_emit_failing(b,
+				      is_unequal((enum tw_match_comparison)op) ^ is_inverted ? TW_OP_STRING_NOT
+											     : TW_OP_STRING,
 				      (unsigned int)argument, constant);
 	if (!error)
 		error = emit_general(b, guard);

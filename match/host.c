@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#define FUNCTION(atom, arity)                                                                                \
+#define FUNCTION(atom, arity) \
 	struct tw_term tw_match_fn_##atom##_##arity(struct tw_match_machine *m, const struct tw_term *top)
 
 /* Does the host have that function? */
@@ -210,8 +210,7 @@ FUNCTION(DISABLE_TRACE, 2)
 	return enable(m, top[0], top[-1], false);
 }
 
-static struct tw_term trace(struct tw_match_machine *m, struct tw_term tracee, struct tw_term off,
-			    struct tw_term on)
+static struct tw_term trace(struct tw_match_machine *m, struct tw_term tracee, struct tw_term off, struct tw_term on)
 {
 	int change = change_flags(m, tracee, off, on);
 

@@ -56,25 +56,19 @@ static inline bool is_equal(const struct tw_match_machine *m, struct tw_term a, 
 static inline bool holds(enum tw_match_comparison op, int order)
 {
 	switch (op) {
-	case TW_MATCH_LT:
-		return order < 0;
-	case TW_MATCH_LE:
-		return order <= 0;
-	case TW_MATCH_GT:
-		return order > 0;
-	case TW_MATCH_GE:
-		return order >= 0;
+	case TW_MATCH_LT: return order < 0;
+	case TW_MATCH_LE: return order <= 0;
+	case TW_MATCH_GT: return order > 0;
+	case TW_MATCH_GE: return order >= 0;
 	case TW_MATCH_EQ:
-	case TW_MATCH_EXACT_EQ:
-		return order == 0;
-	default:
-		return order != 0;
+	case TW_MATCH_EXACT_EQ: return order == 0;
+	default: return order != 0;
 	}
 }
 
 /* true, false, or none where the terms are too deep. */
-static inline struct tw_term compare(const struct tw_match_machine *m, enum tw_match_comparison op,
-				     struct tw_term a, struct tw_term b)
+static inline struct tw_term compare(const struct tw_match_machine *m, enum tw_match_comparison op, struct tw_term a,
+				     struct tw_term b)
 {
 	int order;
 
@@ -472,18 +466,14 @@ static void begin(struct tw_match_machine *m)
 }
 
 #define TW_MATCH_LABEL(label, name, a, b, c, pops, pushes) &&at_##label,
-#define TW_MATCH_STEP(label, name, a, b, c, pops, pushes)                                                    \
-at_##label:                                                                                                  \
-	switch (op_##label(&r)) {                                                                            \
-	case NEXT:                                                                                           \
-		r.insn++;                                                                                    \
-		goto *labels[r.insn->op];                                                                    \
-	case JUMP:                                                                                           \
-		r.insn = insns + r.insn->d;                                                                  \
-		goto *labels[r.insn->op];                                                                    \
-	case FAIL: goto fail;                                                                                \
-	case EXIT: goto exit;                                                                                \
-	case STOP: return (enum tw_match_verdict)m->run->result.verdict;                                     \
+#define TW_MATCH_STEP(label, name, a, b, c, pops, pushes)                \
+	at_##label : switch (op_##label(&r))                             \
+	{                                                                \
+	case NEXT: r.insn++; goto *labels[r.insn->op];                   \
+	case JUMP: r.insn = insns + r.insn->d; goto *labels[r.insn->op]; \
+	case FAIL: goto fail;                                            \
+	case EXIT: goto exit;                                            \
+	case STOP: return (enum tw_match_verdict)m->run->result.verdict; \
 	}
 
 /*
@@ -491,10 +481,10 @@ at_##label:                                                                     
  */
 enum tw_match_verdict tw_match_go_on(struct tw_match_machine *m, const struct tw_match_insn *insn)
 {
-	static const void *const labels[] = { TW_MATCH_OPS(TW_MATCH_LABEL) };
+	static const void *const labels[] = {TW_MATCH_OPS(TW_MATCH_LABEL)};
 	const struct tw_match_insn *const insns = m->program->insns;
 	struct tw_term *const bottom = (struct tw_term *)m->run->scratch + m->program->variable_count;
-	struct registers r = { m, insn, m->program->constants, m->run->scratch, bottom };
+	struct registers r = {m, insn, m->program->constants, m->run->scratch, bottom};
 
 	begin(m);
 	goto *labels[insn->op];

@@ -40,8 +40,7 @@ static inline enum tw_match_verdict tw_match_accept(struct tw_match_run *run, st
 bool tw_match_is_type(enum tw_match_type type, struct tw_term term);
 
 /* 0 and the order of two terms; TW_ELIMIT where they are too deep to compare without allocation. */
-int tw_match_compare(const struct tw_match_machine *m, struct tw_term a, struct tw_term b, bool is_exact,
-		     int *order);
+int tw_match_compare(const struct tw_match_machine *m, struct tw_term a, struct tw_term b, bool is_exact, int *order);
 
 /*
  * A function of the CALL instruction.
@@ -59,7 +58,7 @@ extern const struct tw_match_function_entry {
 } tw_match_functions[TW_FN_COUNT];
 
 /* Functions that call the host are in host.c, the others in functions.c. */
-#define TW_MATCH_FUNCTION_DECLARE(atom, arity, where)                                                        \
+#define TW_MATCH_FUNCTION_DECLARE(atom, arity, where) \
 	struct tw_term tw_match_fn_##atom##_##arity(struct tw_match_machine *m, const struct tw_term *top);
 TW_MATCH_FUNCTIONS(TW_MATCH_FUNCTION_DECLARE)
 #undef TW_MATCH_FUNCTION_DECLARE

@@ -40,7 +40,7 @@ struct tw_match_insn {
  */
 struct tw_match_range {
 	uint64_t low;
-	uint64_t span; /* shifted already */
+	uint64_t span;	/* shifted already */
 	uint32_t shift; /* 0 .. 63 */
 };
 
@@ -53,7 +53,7 @@ struct tw_match_code {
 	struct tw_match_insn *insns;
 	struct tw_term *constants; /* their blocks live in terms */
 	struct tw_match_range *ranges;
-	struct tw_term spec;	/* as given, copied into terms */
+	struct tw_term spec; /* as given, copied into terms */
 	struct tw_arena terms;
 };
 
@@ -255,8 +255,8 @@ enum tw_match_verdict tw_match_run(const struct tw_match_program *program, const
  * Vector and floating-point registers are not changed if comparisons and bits of arguments decide; otherwise
  * run->keep_vectors is used, if it is set.
  */
-enum tw_match_verdict tw_match_run_raw(const struct tw_match_program *program, const uint64_t *args,
-				       unsigned int count, struct tw_match_run *run);
+enum tw_match_verdict tw_match_run_raw(const struct tw_match_program *program, const uint64_t *args, unsigned int count,
+				       struct tw_match_run *run);
 
 /*
  * tw_match_quick_test - decides on an event without a run.
@@ -274,8 +274,7 @@ static inline bool tw_match_quick_test(const struct tw_match_quick *quick, const
 /* Whether quick stands for the program at events of that many raw arguments. */
 static inline bool tw_match_quick_fits(const struct tw_match_quick *quick, unsigned int count)
 {
-	return quick->op != TW_MATCH_QUICK_NONE &&
-	       (quick->is_prefix ? count >= quick->arity : count == quick->arity);
+	return quick->op != TW_MATCH_QUICK_NONE && (quick->is_prefix ? count >= quick->arity : count == quick->arity);
 }
 
 /* ---- texts ---- */

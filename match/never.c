@@ -81,22 +81,44 @@ struct function {
 };
 
 static const struct function functions[] = {
-	{TW_ATOM_DIV, INTEGER, INTEGER},    {TW_ATOM_REM, INTEGER, INTEGER},   {TW_ATOM_BAND, INTEGER, INTEGER},
-	{TW_ATOM_BOR, INTEGER, INTEGER},    {TW_ATOM_BXOR, INTEGER, INTEGER},  {TW_ATOM_BNOT, INTEGER, INTEGER},
-	{TW_ATOM_BSL, INTEGER, INTEGER},    {TW_ATOM_BSR, INTEGER, INTEGER},   {TW_ATOM_ADD, NUMBER, NUMBER},
-	{TW_ATOM_SUB, NUMBER, NUMBER},	    {TW_ATOM_MUL, NUMBER, NUMBER},     {TW_ATOM_DIVIDE, NUMBER, FLOAT},
-	{TW_ATOM_ABS, NUMBER, NUMBER},	    {TW_ATOM_ROUND, NUMBER, INTEGER},  {TW_ATOM_TRUNC, NUMBER, INTEGER},
-	{TW_ATOM_FLOOR, NUMBER, INTEGER},   {TW_ATOM_CEIL, NUMBER, INTEGER},   {TW_ATOM_FLOAT, NUMBER, FLOAT},
-	{TW_ATOM_LENGTH, LIST, INTEGER},    {TW_ATOM_HD, LIST, ANY},	       {TW_ATOM_TL, LIST, ANY},
-	{TW_ATOM_SIZE, TUPLE | BINARY, INTEGER}, {TW_ATOM_TUPLE_SIZE, TUPLE, INTEGER},
-	{TW_ATOM_BYTE_SIZE, BINARY, INTEGER},	 {TW_ATOM_BIT_SIZE, BINARY, INTEGER},
-	{TW_ATOM_MAP_SIZE, MAP, INTEGER},   {TW_ATOM_STRING_AT, INTEGER, BINARY | INTEGER},
-	{TW_ATOM_VECTOR_FLOAT, INTEGER, FLOAT},	 {TW_ATOM_VECTOR_DOUBLE, INTEGER, FLOAT},
-	{TW_ATOM_GET_TCW, ANY, INTEGER},    {TW_ATOM_IS_SEQ_TRACE, ANY, BOOLEAN}, {TW_ATOM_IS_MAP_KEY, ANY, BOOLEAN},
-	{TW_ATOM_IS_RECORD, ANY, BOOLEAN},  {TW_ATOM_MAX, ANY, ANY},	       {TW_ATOM_MIN, ANY, ANY},
+	{TW_ATOM_DIV, INTEGER, INTEGER},
+	{TW_ATOM_REM, INTEGER, INTEGER},
+	{TW_ATOM_BAND, INTEGER, INTEGER},
+	{TW_ATOM_BOR, INTEGER, INTEGER},
+	{TW_ATOM_BXOR, INTEGER, INTEGER},
+	{TW_ATOM_BNOT, INTEGER, INTEGER},
+	{TW_ATOM_BSL, INTEGER, INTEGER},
+	{TW_ATOM_BSR, INTEGER, INTEGER},
+	{TW_ATOM_ADD, NUMBER, NUMBER},
+	{TW_ATOM_SUB, NUMBER, NUMBER},
+	{TW_ATOM_MUL, NUMBER, NUMBER},
+	{TW_ATOM_DIVIDE, NUMBER, FLOAT},
+	{TW_ATOM_ABS, NUMBER, NUMBER},
+	{TW_ATOM_ROUND, NUMBER, INTEGER},
+	{TW_ATOM_TRUNC, NUMBER, INTEGER},
+	{TW_ATOM_FLOOR, NUMBER, INTEGER},
+	{TW_ATOM_CEIL, NUMBER, INTEGER},
+	{TW_ATOM_FLOAT, NUMBER, FLOAT},
+	{TW_ATOM_LENGTH, LIST, INTEGER},
+	{TW_ATOM_HD, LIST, ANY},
+	{TW_ATOM_TL, LIST, ANY},
+	{TW_ATOM_SIZE, TUPLE | BINARY, INTEGER},
+	{TW_ATOM_TUPLE_SIZE, TUPLE, INTEGER},
+	{TW_ATOM_BYTE_SIZE, BINARY, INTEGER},
+	{TW_ATOM_BIT_SIZE, BINARY, INTEGER},
+	{TW_ATOM_MAP_SIZE, MAP, INTEGER},
+	{TW_ATOM_STRING_AT, INTEGER, BINARY | INTEGER},
+	{TW_ATOM_VECTOR_FLOAT, INTEGER, FLOAT},
+	{TW_ATOM_VECTOR_DOUBLE, INTEGER, FLOAT},
+	{TW_ATOM_GET_TCW, ANY, INTEGER},
+	{TW_ATOM_IS_SEQ_TRACE, ANY, BOOLEAN},
+	{TW_ATOM_IS_MAP_KEY, ANY, BOOLEAN},
+	{TW_ATOM_IS_RECORD, ANY, BOOLEAN},
+	{TW_ATOM_MAX, ANY, ANY},
+	{TW_ATOM_MIN, ANY, ANY},
 };
 
-static const uint32_t connectives[] = {TW_ATOM_NOT, TW_ATOM_AND, TW_ATOM_OR,
+static const uint32_t connectives[] = {TW_ATOM_NOT, TW_ATOM_AND,     TW_ATOM_OR,
 				       TW_ATOM_XOR, TW_ATOM_ANDALSO, TW_ATOM_ORELSE};
 
 static bool is_one_of(struct tw_term name, const uint32_t *atoms, size_t count)
@@ -117,10 +139,15 @@ static unsigned connective(struct check *check, struct tw_term name, const struc
 		if (types & BOOLEAN)
 			continue;
 		if (tw_term_is_same(name, tw_atom(TW_ATOM_NOT)))
-			return refuse(check, "not, or !, is of true or false, and here stands %s: write !($1 > 0) with parentheses, "
-					     "or $1 == 0 for C's !$1", name_of(types));
-		return refuse(check, "and, or and their like join what is true or false, and here stands %s: write $1 /= 0 "
-				     "for C's $1", name_of(types));
+			return refuse(
+				check,
+				"not, or !, is of true or false, and here stands %s: write !($1 > 0) with parentheses, "
+				"or $1 == 0 for C's !$1",
+				name_of(types));
+		return refuse(check,
+			      "and, or and their like join what is true or false, and here stands %s: write $1 /= 0 "
+			      "for C's $1",
+			      name_of(types));
 	}
 	return BOOLEAN;
 }
@@ -140,12 +167,17 @@ static unsigned comparison(struct check *check, int which, const struct tw_term 
 	if ((a & b) || (!is_exact && (a & NUMBER) && (b & NUMBER)))
 		return BOOLEAN;
 	if (((a & BINARY) && is_text(operands[1])) || ((b & BINARY) && is_text(operands[0])))
-		return refuse(check, "a string in memory is compared with <<\"text\">>, not with \"text\", which is a list");
+		return refuse(check,
+			      "a string in memory is compared with <<\"text\">>, not with \"text\", which is a list");
 	if (check->are_words && (is_text(operands[0]) || is_text(operands[1])) && (a | b) == (INTEGER | LIST))
-		return refuse(check, "an argument is an integer or an address, never a text: write string_at($2) == \"text\", or "
-				     "the name of a char * parameter");
+		return refuse(
+			check,
+			"an argument is an integer or an address, never a text: write string_at($2) == \"text\", or "
+			"the name of a char * parameter");
 	if (((a & BINARY) && (b & ATOM)) || ((a & ATOM) && (b & BINARY)))
-		return refuse(check, "a string is compared with a text in double quotes, \"text\"; in single quotes it is an atom");
+		return refuse(
+			check,
+			"a string is compared with a text in double quotes, \"text\"; in single quotes it is an atom");
 	return refuse(check, "it compares %s with %s, which always has the same answer", name_of(a), name_of(b));
 }
 
@@ -188,7 +220,8 @@ static unsigned atom(struct check *check, struct tw_term t)
 	int64_t number = tw_match_variable_number(t);
 
 	if (number > 6 && check->are_words)
-		return refuse(check, "$%lld: calls have $1 to $6 here, the integer registers of the processor", (long long)number);
+		return refuse(check, "$%lld: calls have $1 to $6 here, the integer registers of the processor",
+			      (long long)number);
 	if (number >= 0)
 		return check->are_words ? INTEGER : ANY;
 	if (tw_term_is_same(t, tw_atom(TW_ATOM_WHOLE)) || tw_term_is_same(t, tw_atom(TW_ATOM_BINDINGS)))

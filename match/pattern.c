@@ -241,8 +241,7 @@ int tw_match_head_survey(struct tw_match_builder *b, struct tw_term head)
 	/* OTP 29: ['$1' | '_'] matches calls with one argument or more. */
 	is_prefix = !tw_is_tuple(head) && is_any(a.list);
 	if (!tw_is_tuple(head) && !is_prefix && !tw_is_nil(a.list))
-		return tw_match_refuse_term(b, "the head is not a proper list; only '_' may stand behind the |",
-					    head);
+		return tw_match_refuse_term(b, "the head is not a proper list; only '_' may stand behind the |", head);
 	b->arity = (struct tw_match_arity){.count = (uint16_t)a.index, .is_prefix = is_prefix};
 	return 0;
 }

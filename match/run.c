@@ -19,7 +19,7 @@ static void go_on_there(void *arg)
 }
 
 static __attribute__((noinline)) enum tw_match_verdict go_on(struct tw_match_machine *m,
-							      const struct tw_match_insn *insn)
+							     const struct tw_match_insn *insn)
 {
 	struct way_on way = {m, insn, TW_MATCH_NO};
 
@@ -45,35 +45,39 @@ static __attribute__((noinline)) enum tw_match_verdict run_strings(const struct 
 								   const struct tw_match_insn *first);
 
 /* Without a host the interpreter compares, at the next instruction. */
-#define ASK_STRING(x)                                                                                        \
-	({                                                                                                   \
-		const struct tw_term text = program->constants[insn->b];                                     \
-		if (tw_unlikely(!run->host || !run->host->is_string)) {                                      \
-			insn++;                                                                              \
-			goto *labels[insn->op];                                                              \
-		}                                                                                            \
-		run->host->is_string(run, x, tw_bits_data(text), tw_bits_count(text) / 8);                   \
+#define ASK_STRING(x)                                                                      \
+	({                                                                                 \
+		const struct tw_term text = program->constants[insn->b];                   \
+		if (tw_unlikely(!run->host || !run->host->is_string)) {                    \
+			insn++;                                                            \
+			goto *labels[insn->op];                                            \
+		}                                                                          \
+		run->host->is_string(run, x, tw_bits_data(text), tw_bits_count(text) / 8); \
 	})
 
-#define FRONT_ARG    uint64_t
-#define FRONT_IS_RAW true
-#define FRONT_VALUE(x) (x)
+#define FRONT_ARG	      uint64_t
+#define FRONT_IS_RAW	      true
+#define FRONT_VALUE(x)	      (x)
 #define FRONT_IS(x, constant) raw_is(x, constant)
 #define FRONT_TYPE(x, type)   ((type) == TW_MATCH_IS_INTEGER || (type) == TW_MATCH_IS_NUMBER)
 
 #define FRONT_NAME                                                                                           \
 	enum tw_match_verdict tw_match_run_raw(const struct tw_match_program *program, const uint64_t *args, \
 					       unsigned int count, struct tw_match_run *run)
-#define FRONT_FIRST	insns
-#define FRONT_STRING(x) ({ return run_strings(program, args, count, run, insn); false; })
+#define FRONT_FIRST insns
+#define FRONT_STRING(x)                                              \
+	({                                                           \
+		return run_strings(program, args, count, run, insn); \
+		false;                                               \
+	})
 #include "match/front.h"
 #undef FRONT_NAME
 #undef FRONT_FIRST
 #undef FRONT_STRING
 
-#define FRONT_NAME                                                                                           \
+#define FRONT_NAME                                                                                             \
 	static enum tw_match_verdict run_strings(const struct tw_match_program *program, const uint64_t *args, \
-						 unsigned int count, struct tw_match_run *run,               \
+						 unsigned int count, struct tw_match_run *run,                 \
 						 const struct tw_match_insn *first)
 #define FRONT_FIRST	first
 #define FRONT_STRING(x) ASK_STRING(x)
@@ -87,26 +91,26 @@ static __attribute__((noinline)) enum tw_match_verdict run_strings(const struct 
 #undef FRONT_IS
 #undef FRONT_TYPE
 
-#define FRONT_NAME                                                                                           \
+#define FRONT_NAME                                                                                             \
 	enum tw_match_verdict tw_match_run(const struct tw_match_program *program, const struct tw_term *args, \
 					   unsigned int count, struct tw_match_run *run)
 #define FRONT_FIRST insns
 /* A term is no address of a string: the general code evaluates string_at. */
-#define FRONT_STRING(x)                                                                                      \
-	({                                                                                                   \
-		insn++;                                                                                      \
-		goto *labels[insn->op];                                                                      \
-		false;                                                                                       \
+#define FRONT_STRING(x)                 \
+	({                              \
+		insn++;                 \
+		goto *labels[insn->op]; \
+		false;                  \
 	})
 #define FRONT_ARG    struct tw_term
 #define FRONT_IS_RAW false
-#define FRONT_VALUE(x)                                                                                       \
-	({                                                                                                   \
-		if (tw_unlikely(!tw_is_small(x))) {                                                          \
-			insn++;                                                                              \
-			goto *labels[insn->op];                                                              \
-		}                                                                                            \
-		(uint64_t) tw_small_value(x);                                                                \
+#define FRONT_VALUE(x)                              \
+	({                                          \
+		if (tw_unlikely(!tw_is_small(x))) { \
+			insn++;                     \
+			goto *labels[insn->op];     \
+		}                                   \
+		(uint64_t) tw_small_value(x);       \
 	})
 #define FRONT_IS(x, constant) ((x).word == (constant).word)
 #define FRONT_TYPE(x, type)   tw_match_is_type((enum tw_match_type)(type), x)

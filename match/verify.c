@@ -102,30 +102,19 @@ static bool check_operand(struct verifier *v, unsigned int kind, unsigned int va
 	const struct tw_match_code *code = v->code;
 
 	switch ((enum operand_kind)kind) {
-	case KIND_NO:
-		return value == 0 || refuse(v, "an operand that must be 0");
+	case KIND_NO: return value == 0 || refuse(v, "an operand that must be 0");
 	case KIND_NUMBER:
 	case KIND_FAIL:
-	case KIND_EXIT:
-		return true;
-	case KIND_FLAG:
-		return value <= 1 || refuse(v, "a flag that is neither 0 nor 1");
-	case KIND_CONSTANT:
-		return value < code->constant_count || refuse(v, "no such constant");
-	case KIND_RANGE:
-		return value < code->range_count || refuse(v, "no such range");
-	case KIND_ARGUMENT:
-		return value < state->arguments || refuse(v, "an argument that may not be there");
-	case KIND_VARIABLE:
-		return value < TW_MATCH_VARIABLES_MAX || refuse(v, "no such variable");
-	case KIND_TYPE:
-		return value < TW_MATCH_TYPE_COUNT || refuse(v, "no such type");
-	case KIND_COMPARISON:
-		return value < TW_MATCH_COMPARISON_COUNT || refuse(v, "no such comparison");
-	case KIND_FUNCTION:
-		return value < TW_FN_COUNT || refuse(v, "no such function");
-	case KIND_ACTIONS:
-		return (value & ~(unsigned int)TW_MATCH_ACTIONS) == 0 || refuse(v, "unknown actions");
+	case KIND_EXIT: return true;
+	case KIND_FLAG: return value <= 1 || refuse(v, "a flag that is neither 0 nor 1");
+	case KIND_CONSTANT: return value < code->constant_count || refuse(v, "no such constant");
+	case KIND_RANGE: return value < code->range_count || refuse(v, "no such range");
+	case KIND_ARGUMENT: return value < state->arguments || refuse(v, "an argument that may not be there");
+	case KIND_VARIABLE: return value < TW_MATCH_VARIABLES_MAX || refuse(v, "no such variable");
+	case KIND_TYPE: return value < TW_MATCH_TYPE_COUNT || refuse(v, "no such type");
+	case KIND_COMPARISON: return value < TW_MATCH_COMPARISON_COUNT || refuse(v, "no such comparison");
+	case KIND_FUNCTION: return value < TW_FN_COUNT || refuse(v, "no such function");
+	case KIND_ACTIONS: return (value & ~(unsigned int)TW_MATCH_ACTIONS) == 0 || refuse(v, "unknown actions");
 	}
 	return refuse(v, "an operand of no kind");
 }
@@ -147,23 +136,19 @@ static bool count_stack(struct verifier *v, struct place *state, unsigned int po
 static bool count_insn(struct verifier *v, const struct tw_match_insn *insn, struct place *state)
 {
 	switch ((enum tw_match_op)insn->op) {
-	case TW_OP_TUPLE:
-		return count_stack(v, state, insn->b, 1);
+	case TW_OP_TUPLE: return count_stack(v, state, insn->b, 1);
 	case TW_OP_MAP:
-		return insn->b > TW_MATCH_STACK_MAX ? refuse(v, "more values taken than are on the stack") :
-						      count_stack(v, state, insn->b * 2u, 1);
+		return insn->b > TW_MATCH_STACK_MAX ? refuse(v, "more values taken than are on the stack")
+						    : count_stack(v, state, insn->b * 2u, 1);
 	case TW_OP_AND:
 	case TW_OP_OR:
 		if (insn->b == 0)
 			return refuse(v, "a boolean operator without operands");
 		return count_stack(v, state, insn->b, 1);
-	case TW_OP_CALL:
-		return count_stack(v, state, function_arities[insn->a], 1);
+	case TW_OP_CALL: return count_stack(v, state, function_arities[insn->a], 1);
 	case TW_OP_ANDALSO:
-	case TW_OP_ORELSE:
-		return count_stack(v, state, 1, 1);
-	default:
-		return count_stack(v, state, ops[insn->op].pops, ops[insn->op].pushes);
+	case TW_OP_ORELSE: return count_stack(v, state, 1, 1);
+	default: return count_stack(v, state, ops[insn->op].pops, ops[insn->op].pushes);
 	}
 }
 
@@ -180,11 +165,9 @@ static bool check_details(struct verifier *v, const struct tw_match_insn *insn, 
 		return (tw_is_binary(code->constants[insn->b]) &&
 			tw_bits_count(code->constants[insn->b]) <= 8 * TW_MATCH_STRING_BYTES_MAX) ||
 		       refuse(v, "a constant that is no string");
-	case TW_OP_RANGE:
-		return code->ranges[insn->b].shift < 64 || refuse(v, "a range that is shifted too far");
+	case TW_OP_RANGE: return code->ranges[insn->b].shift < 64 || refuse(v, "a range that is shifted too far");
 	case TW_OP_VAR:
-	case TW_OP_MATCH_VAR:
-		return insn->b < state->variables || refuse(v, "a variable that may not be bound");
+	case TW_OP_MATCH_VAR: return insn->b < state->variables || refuse(v, "a variable that may not be bound");
 	case TW_OP_BIND:
 		if (insn->b > state->variables)
 			return refuse(v, "variables bound out of order");
@@ -195,12 +178,9 @@ static bool check_details(struct verifier *v, const struct tw_match_insn *insn, 
 		return true;
 	case TW_OP_ACCEPT:
 	case TW_OP_HALT:
-	case TW_OP_REJECT:
-		return true;
-	case TW_OP_RESULT:
-		return code->target == TW_MATCH_TABLE || refuse(v, "a result where there is none");
-	default:
-		return true;
+	case TW_OP_REJECT: return true;
+	case TW_OP_RESULT: return code->target == TW_MATCH_TABLE || refuse(v, "a result where there is none");
+	default: return true;
 	}
 }
 

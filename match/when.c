@@ -34,22 +34,41 @@ static const struct operator_name {
 	int power;
 	bool is_chainless; /* a < b < c is no expression */
 } operators[] = {
-	{"orelse", "orelse", 1, false},	{"||", "orelse", 1, false}, {"or", "or", 1, false},
-	{"xor", "xor", 1, false},	{"andalso", "andalso", 2, false},
-	{"&&", "andalso", 2, false},	{"and", "and", 2, false},   {"=:=", "=:=", 3, true},
-	{"=/=", "=/=", 3, true},	{"==", "==", 3, true},	    {"/=", "/=", 3, true},
-	{"!=", "/=", 3, true},		{"=<", "=<", 3, true},	    {"<=", "=<", 3, true},
-	{">=", ">=", 3, true},		{"<", "<", 3, true},	    {">", ">", 3, true},
-	{"+", "+", 4, false},		{"-", "-", 4, false},	    {"bor", "bor", 4, false},
-	{"bxor", "bxor", 4, false},	{"bsl", "bsl", 4, false},   {"bsr", "bsr", 4, false},
-	{"*", "*", 5, false},		{"/", "/", 5, false},	    {"div", "div", 5, false},
-	{"rem", "rem", 5, false},	{"%", "rem", 5, false},	    {"band", "band", 5, false},
+	{"orelse", "orelse", 1, false},
+	{"||", "orelse", 1, false},
+	{"or", "or", 1, false},
+	{"xor", "xor", 1, false},
+	{"andalso", "andalso", 2, false},
+	{"&&", "andalso", 2, false},
+	{"and", "and", 2, false},
+	{"=:=", "=:=", 3, true},
+	{"=/=", "=/=", 3, true},
+	{"==", "==", 3, true},
+	{"/=", "/=", 3, true},
+	{"!=", "/=", 3, true},
+	{"=<", "=<", 3, true},
+	{"<=", "=<", 3, true},
+	{">=", ">=", 3, true},
+	{"<", "<", 3, true},
+	{">", ">", 3, true},
+	{"+", "+", 4, false},
+	{"-", "-", 4, false},
+	{"bor", "bor", 4, false},
+	{"bxor", "bxor", 4, false},
+	{"bsl", "bsl", 4, false},
+	{"bsr", "bsr", 4, false},
+	{"*", "*", 5, false},
+	{"/", "/", 5, false},
+	{"div", "div", 5, false},
+	{"rem", "rem", 5, false},
+	{"%", "rem", 5, false},
+	{"band", "band", 5, false},
 	{"&", "band", 5, false},
 };
 
 static const struct operator_name unaries[] = {
-	{"not", "not", 6, false}, {"!", "not", 6, false}, {"bnot", "bnot", 6, false}, {"~", "bnot", 6, false},
-	{"-", "-", 6, false},	  {"+", "+", 6, false},
+	{"not", "not", 6, false}, {"!", "not", 6, false}, {"bnot", "bnot", 6, false},
+	{"~", "bnot", 6, false},  {"-", "-", 6, false},	  {"+", "+", 6, false},
 };
 
 static struct tw_term expression(struct reader *r, int power);
@@ -78,8 +97,8 @@ static bool is_digit(char c)
 
 static char peek(struct reader *r)
 {
-	while (r->at < r->bytes && (r->text[r->at] == ' ' || r->text[r->at] == '\t' || r->text[r->at] == '\n' ||
-				    r->text[r->at] == '\r'))
+	while (r->at < r->bytes &&
+	       (r->text[r->at] == ' ' || r->text[r->at] == '\t' || r->text[r->at] == '\n' || r->text[r->at] == '\r'))
 		r->at++;
 	return r->at < r->bytes ? r->text[r->at] : '\0';
 }
@@ -342,9 +361,9 @@ static struct tw_term name(struct reader *r)
 	while (is_letter(peek_behind(r, 0)) || is_digit(peek_behind(r, 0)))
 		r->at++;
 	if (peek_behind(r, 0) != '(')
-		return r->text[start] == '_' || (r->text[start] >= 'A' && r->text[start] <= 'Z') ?
-			       (r->at = start, fail(r, "names begin with a small letter; arguments are $1, $2")) :
-			       literal(r, start);
+		return r->text[start] == '_' || (r->text[start] >= 'A' && r->text[start] <= 'Z')
+			       ? (r->at = start, fail(r, "names begin with a small letter; arguments are $1, $2"))
+			       : literal(r, start);
 	if (r->at - start > 255)
 		return fail(r, "this name is too long");
 	if (!add(r, &e, tw_term_atom(r->text + start, r->at - start)))

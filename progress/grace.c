@@ -19,15 +19,14 @@
 #include "tracewheel/error.h"
 #include "tracewheel/progress.h"
 
-
 /* A section takes about ten nanoseconds, unless its thread is not running. */
 #define LOOKS_BEFORE_SLEEP 100
 /* A reader that must not make system calls does not wake the waiter, so it polls. */
 #define LOOK_NS UINT64_C(2000000)
 
 /* Readers execute their own barriers until tw_progress_init() has found membarrier(). */
-struct tw_progress_global tw_progress_global = { .epoch = TW_PROGRESS_STEP | TW_PROGRESS_FENCED,
-						 .notes = TW_PROGRESS_HAS_NO_HELP };
+struct tw_progress_global tw_progress_global = {.epoch = TW_PROGRESS_STEP | TW_PROGRESS_FENCED,
+						.notes = TW_PROGRESS_HAS_NO_HELP};
 
 static struct tw_quiet_lock join_lock = TW_QUIET_LOCK_INIT;
 static struct tw_lock wait_lock = TW_LOCK_INIT;
@@ -102,7 +101,8 @@ static bool is_anybody_behind(uint64_t epoch)
 	bool found = false;
 
 	tw_quiet_lock(&join_lock);
-	cds_list_for_each_entry(reader, &readers, node) {
+	cds_list_for_each_entry(reader, &readers, node)
+	{
 		/*
 		 * PAIR progress.section: acquire; release in tw_progress_exit_quietly(), and in tw_progress_enter() for a
 		 * reader that has ended one section and begun another.  Reads of the old section are over.
@@ -121,8 +121,8 @@ static void sleep_until_over(uint64_t epoch)
 {
 	for (;;) {
 		/* RELAXED progress.notes: readers see it after the barrier, or have left before it. */
-		uint32_t notes = tw_fetch_or_relaxed(&tw_progress_global.notes, TW_PROGRESS_HAS_WAITER) |
-				 TW_PROGRESS_HAS_WAITER;
+		uint32_t notes =
+			tw_fetch_or_relaxed(&tw_progress_global.notes, TW_PROGRESS_HAS_WAITER) | TW_PROGRESS_HAS_WAITER;
 
 		tw_progress_barrier_everywhere(); /* 4 */
 		if (!is_anybody_behind(epoch))	  /* 5 */
@@ -141,7 +141,7 @@ static void wait_for_readers(void)
 	 */
 	uint64_t epoch = tw_fetch_add_acq_rel(&tw_progress_global.epoch, TW_PROGRESS_STEP) + TW_PROGRESS_STEP; /* 1 */
 
-	tw_progress_barrier_everywhere(); /* 2 */
+	tw_progress_barrier_everywhere();			    /* 2 */
 	for (unsigned look = 0; is_anybody_behind(epoch); look++) { /* 3 */
 		if (look == LOOKS_BEFORE_SLEEP) {
 			sleep_until_over(epoch);

@@ -149,12 +149,12 @@ static void look_at_base(int directory, const char *name, void *arg)
 		return;
 	used = snprintf(path, sizeof path, "%s/%s", tmpfs_root(), name);
 	if (used > 0 && (size_t)used < sizeof path && !check_base(path))
-		each_entry(path, tell_directory, &(struct each_directory){ path, each->fn, each->arg });
+		each_entry(path, tell_directory, &(struct each_directory){path, each->fn, each->arg});
 }
 
 void tw_backing_each_directory(void (*fn)(const char *path, void *arg), void *arg)
 {
-	struct each_base each = { .fn = fn, .arg = arg };
+	struct each_base each = {.fn = fn, .arg = arg};
 
 	snprintf(each.name, sizeof each.name, "tracewheel-%u", (unsigned)geteuid());
 	each_entry(tmpfs_root(), look_at_base, &each);
@@ -177,7 +177,7 @@ static int set_size(int fd, uint64_t bytes)
 	if (is_low && before.rlim_max < bytes)
 		return TW_EPERM;
 	if (is_low) {
-		raised = (struct rlimit){ before.rlim_max, before.rlim_max };
+		raised = (struct rlimit){before.rlim_max, before.rlim_max};
 		if (setrlimit(RLIMIT_FSIZE, &raised) < 0)
 			return TW_EPERM;
 	}
@@ -187,8 +187,8 @@ static int set_size(int fd, uint64_t bytes)
 	return error;
 }
 
-int tw_backing_create_pieces(const char *directory, const char *file, uint64_t file_bytes, struct tw_backing_piece *pieces,
-			     unsigned count)
+int tw_backing_create_pieces(const char *directory, const char *file, uint64_t file_bytes,
+			     struct tw_backing_piece *pieces, unsigned count)
 {
 	char path[512];
 	unsigned done = 0;
@@ -223,7 +223,7 @@ int tw_backing_create_pieces(const char *directory, const char *file, uint64_t f
 
 int tw_backing_create(const char *directory, const char *file, size_t bytes, void **out)
 {
-	struct tw_backing_piece whole = { 0, bytes, NULL };
+	struct tw_backing_piece whole = {0, bytes, NULL};
 	int error = tw_backing_create_pieces(directory, file, bytes, &whole, 1);
 
 	if (!error)
@@ -261,8 +261,8 @@ int tw_backing_open(const char *directory, const char *file, bool is_private, vo
 
 	if (fd < 0)
 		return fd;
-	p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, (is_private ? MAP_PRIVATE : MAP_SHARED) | MAP_NORESERVE,
-		 fd, 0);
+	p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE,
+		 (is_private ? MAP_PRIVATE : MAP_SHARED) | MAP_NORESERVE, fd, 0);
 	if (p == MAP_FAILED) {
 		error = tw_error_from_errno(errno);
 	} else {
@@ -325,7 +325,8 @@ static int read_all(int fd, void *to, size_t bytes)
 	return 0;
 }
 
-int tw_backing_read(const char *directory, const char *file, void *head, size_t head_bytes, char **text, size_t text_bytes_max)
+int tw_backing_read(const char *directory, const char *file, void *head, size_t head_bytes, char **text,
+		    size_t text_bytes_max)
 {
 	struct stat st;
 	int fd = open_checked(directory, file, O_RDONLY, &st), error = 0;
@@ -388,7 +389,7 @@ static void remove_entry(int directory, const char *name, void *arg)
 
 void tw_backing_remove_files(const char *directory, bool (*fn)(const char *name))
 {
-	each_entry(directory, remove_entry, &(struct removal){ fn });
+	each_entry(directory, remove_entry, &(struct removal){fn});
 }
 
 static void add_entry(int directory, const char *name, void *arg)

@@ -35,8 +35,8 @@ struct tw_backing_piece {
 	size_t bytes;
 	void *mapped; /* gives; on entry: where, in place of whatever is mapped there, or NULL: anywhere */
 };
-int tw_backing_create_pieces(const char *directory, const char *file, uint64_t file_bytes, struct tw_backing_piece *pieces,
-			     unsigned count);
+int tw_backing_create_pieces(const char *directory, const char *file, uint64_t file_bytes,
+			     struct tw_backing_piece *pieces, unsigned count);
 
 /* Maps an existing file, checked as the directory is.  is_private: a copy, changes are not seen by others. */
 int tw_backing_open(const char *directory, const char *file, bool is_private, void **out, size_t *bytes);
@@ -44,7 +44,8 @@ int tw_backing_open(const char *directory, const char *file, bool is_private, vo
 /* Small files, written and read as a whole.  read: *text is terminated, and freed by the caller. */
 int tw_backing_write(const char *directory, const char *file, const void *head, size_t head_bytes, const char *text,
 		     size_t text_bytes);
-int tw_backing_read(const char *directory, const char *file, void *head, size_t head_bytes, char **text, size_t text_bytes_max);
+int tw_backing_read(const char *directory, const char *file, void *head, size_t head_bytes, char **text,
+		    size_t text_bytes_max);
 
 /* Memory without a name. */
 int tw_backing_anonymous(size_t bytes, void **out);

@@ -41,7 +41,8 @@ static bool is_stretch(uint64_t data_bytes, uint64_t from_pos, uint64_t to_pos)
 }
 
 /* The records at `data`, up to a pad, the end, or max_bytes. */
-static int64_t whole_records(const uint8_t *data, uint64_t from_pos, uint64_t whole, size_t max_bytes, uint64_t *end_pos)
+static int64_t whole_records(const uint8_t *data, uint64_t from_pos, uint64_t whole, size_t max_bytes,
+			     uint64_t *end_pos)
 {
 	uint64_t bytes = 0;
 
@@ -81,8 +82,8 @@ int64_t tw_rb_peek(const struct tw_rb_shared *shared, uint64_t from_pos, size_t 
 	return whole_records(data, from_pos, whole, max_bytes, end_pos);
 }
 
-int64_t tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes, uint8_t *out,
-		   uint64_t *end_pos)
+int64_t tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes,
+		   uint8_t *out, uint64_t *end_pos)
 {
 	uint64_t committed = tw_rb_committed(shared);
 	uint64_t start = from_pos & (data_bytes - 1), whole;

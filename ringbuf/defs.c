@@ -68,7 +68,7 @@ static bool map_log(struct tw_rs *rs, uint64_t end)
 int tw_rs_defs_append(struct tw_rs *rs, uint32_t type, const void *payload, size_t bytes)
 {
 	struct tw_rs_image_head *image = rs->own.head;
-	struct tw_rs_defs_head head = { 0, type, (uint32_t)bytes };
+	struct tw_rs_defs_head head = {0, type, (uint32_t)bytes};
 	/* RELAXED rs.defs: this thread's own position. */
 	uint64_t at = tw_load_relaxed(&image->defs_committed_bytes);
 	size_t whole = record_bytes(bytes);

@@ -54,7 +54,7 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
 
 void tw_rs_guard(struct tw_rs *rs)
 {
-	struct sigaction action = { .sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigaction action = {.sa_sigaction = on_sigbus, .sa_flags = SA_SIGINFO | SA_RESTART};
 
 	/* RELAXED rs.guarded: as above. */
 	if (rs->anonymous || tw_load_relaxed(&guarded))

@@ -127,9 +127,9 @@ static int make_present(struct tw_rs_own *own)
 static int make_file(struct tw_rs *rs, uint64_t lease)
 {
 	uint8_t *first = tw_sys_reserve(TW_RS_FIRST_PIECE_BYTES);
-	struct tw_backing_piece pieces[] = { { 0, TW_RS_HEAD_BYTES, first + TW_PAGE_BYTES },
-					     { TW_RS_HEAD_BYTES, TW_RS_DEFS_STEP_BYTES, NULL },
-					     { TW_RS_RINGS_AT, TW_PAGE_BYTES, first + TW_RS_FIRST_ANCHOR_AT } };
+	struct tw_backing_piece pieces[] = {{0, TW_RS_HEAD_BYTES, first + TW_PAGE_BYTES},
+					    {TW_RS_HEAD_BYTES, TW_RS_DEFS_STEP_BYTES, NULL},
+					    {TW_RS_RINGS_AT, TW_PAGE_BYTES, first + TW_RS_FIRST_ANCHOR_AT}};
 	struct tw_rs_own *own = &rs->own;
 	char name[40];
 	int error;
@@ -235,7 +235,8 @@ int tw_rs_image_claim(struct tw_rs *rs, uint32_t *out)
 	error = make_image(rs, lease);
 	if (error) {
 		end_slot(rs, index, TW_RS_IMAGE_FREE, 0);
-		return refuse(rs, error == TW_ENOMEM || error == TW_ENOSPC ? TW_RS_REFUSED_MEMORY : TW_RS_REFUSED_FILE, error);
+		return refuse(rs, error == TW_ENOMEM || error == TW_ENOSPC ? TW_RS_REFUSED_MEMORY : TW_RS_REFUSED_FILE,
+			      error);
 	}
 	rs->own.slot = index;
 	rs->own.lease = lease;

@@ -7,9 +7,8 @@
 
 #include <stdio.h>
 
-#define TW_RS_CONTROL_BYTES \
-	((sizeof(struct tw_rs_control) + TW_PAGE_BYTES - 1) / TW_PAGE_BYTES * TW_PAGE_BYTES)
-#define TW_RS_NONE UINT32_MAX
+#define TW_RS_CONTROL_BYTES ((sizeof(struct tw_rs_control) + TW_PAGE_BYTES - 1) / TW_PAGE_BYTES * TW_PAGE_BYTES)
+#define TW_RS_NONE	    UINT32_MAX
 
 /* A file's part for rings: the cap, and small ones that may pass it. */
 #define TW_RS_IMAGE_RINGS_BYTES(config) \

@@ -141,7 +141,7 @@ static bool may_answer(struct tw_rs *rs)
 
 bool tw_rs_layouts_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 {
-	struct tw_stall_timer stall_timer = { 0 };
+	struct tw_stall_timer stall_timer = {0};
 	uint64_t spent_ns, left_ns;
 
 	for (;;) {

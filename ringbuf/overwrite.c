@@ -26,7 +26,8 @@ RACES_BY_DESIGN static void copy_words(uint64_t *to, const uint64_t *from, size_
 }
 
 /* Copies [from, to) to out, unwrapped. */
-static void copy_stretch(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, uint64_t to_pos, uint8_t *out)
+static void copy_stretch(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, uint64_t to_pos,
+			 uint8_t *out)
 {
 	uint64_t start = from_pos & (data_bytes - 1);
 	uint64_t bytes = to_pos - from_pos;
@@ -59,7 +60,8 @@ static int64_t remove_pads(uint8_t *out, uint64_t bytes)
 	return (int64_t)to;
 }
 
-int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, uint8_t *out, uint64_t *first_pos, uint64_t *end_pos)
+int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, uint8_t *out, uint64_t *first_pos,
+		       uint64_t *end_pos)
 {
 	uint64_t end = tw_rb_committed(shared), oldest, still_there;
 

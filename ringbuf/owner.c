@@ -84,11 +84,12 @@ static void look_at_table(struct tw_rs *rs, uint32_t slot)
 		index = free_entry(rs);
 		if (index == TW_RS_NONE)
 			return;
-		rs->rings[index] = (struct tw_rs_seen_ring){ .shared = (struct tw_rb_shared *)(void *)(image->memory + offset),
-							     .data_bytes = data_bytes,
-							     .image = slot,
-							     .index = image->ring_count++,
-							     .next = image->first_ring };
+		rs->rings[index] =
+			(struct tw_rs_seen_ring){.shared = (struct tw_rb_shared *)(void *)(image->memory + offset),
+						 .data_bytes = data_bytes,
+						 .image = slot,
+						 .index = image->ring_count++,
+						 .next = image->first_ring};
 		image->first_ring = index;
 		image->rings_end = offset + TW_PAGE_BYTES + data_bytes;
 	}
@@ -129,8 +130,8 @@ uint32_t tw_rs_ring_sibling(const struct tw_rs *rs, uint32_t index, uint32_t num
 /* Only what a member writes as it should: the process of the slot, its start, the lease of the file's name. */
 static bool is_head_sound(const struct tw_rs_image_head *head, const struct tw_rs_seen_image *image)
 {
-	return head->magic == TW_RS_IMAGE_MAGIC && head->lease == image->lease && head->process_id == image->process_id &&
-	       head->process_start_time == image->process_start_time;
+	return head->magic == TW_RS_IMAGE_MAGIC && head->lease == image->lease &&
+	       head->process_id == image->process_id && head->process_start_time == image->process_start_time;
 }
 
 static int open_image(struct tw_rs *rs, struct tw_rs_seen_image *image)
@@ -169,7 +170,7 @@ static bool is_lease_known(const struct tw_rs *rs, uint64_t lease)
 static void see_image(struct tw_rs *rs, uint32_t index, const struct tw_rs_slot *slot, int32_t process_id,
 		      enum tw_rs_image_state state)
 {
-	struct tw_rs_seen_image *image = &rs->images[index], seen = { .first_ring = TW_RS_NONE };
+	struct tw_rs_seen_image *image = &rs->images[index], seen = {.first_ring = TW_RS_NONE};
 	int error = TW_EFORMAT;
 
 	/* RELAXED rs.slot: written before LIVE, which was seen; read once. */
@@ -255,7 +256,8 @@ bool tw_rs_is_anybody_there(const struct tw_rs *rs)
 {
 	for (uint32_t i = 0; i < rs->image_count; i++) {
 		/* RELAXED rs.look: whoever comes later finds the set closed. */
-		enum tw_rs_image_state state = (enum tw_rs_image_state)(tw_load_relaxed(&rs->control->slots[i].state) & 0xff);
+		enum tw_rs_image_state state =
+			(enum tw_rs_image_state)(tw_load_relaxed(&rs->control->slots[i].state) & 0xff);
 
 		if (rs->images[i].state == TW_RS_IMAGE_LIVE || (!rs->images[i].memory && state != TW_RS_IMAGE_FREE))
 			return true;
@@ -383,7 +385,7 @@ void tw_rs_image_recycle(struct tw_rs *rs, uint32_t slot)
 	tw_fetch_add_relaxed(&rs->control->used_bytes, UINT64_C(0) - (image->rings_end - TW_RS_RINGS_AT));
 	for (uint32_t index = image->first_ring, next; index != TW_RS_NONE; index = next) {
 		next = rs->rings[index].next;
-		rs->rings[index] = (struct tw_rs_seen_ring){ .next = rs->free_ring };
+		rs->rings[index] = (struct tw_rs_seen_ring){.next = rs->free_ring};
 		rs->free_ring = index;
 	}
 	unmap_image(rs, image);
@@ -429,7 +431,8 @@ void tw_rs_populate_for(struct tw_rs *rs, uint32_t slot)
 		struct tw_rs_ring *entry = &head->rings[ring->index];
 
 		/* PAIR rs.present: acquire; as in present_bytes(). */
-		if (tw_rs_ring_state(rs, i) == TW_RB_LIVE && tw_load_acquire(&entry->present_pages) < ring->data_bytes / TW_PAGE_BYTES &&
+		if (tw_rs_ring_state(rs, i) == TW_RB_LIVE &&
+		    tw_load_acquire(&entry->present_pages) < ring->data_bytes / TW_PAGE_BYTES &&
 		    tw_sys_populate_write(ring->shared, TW_PAGE_BYTES + ring->data_bytes) != -EFAULT)
 			tw_rs_raise_present(entry, ring->data_bytes);
 	}

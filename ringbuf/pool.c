@@ -99,7 +99,8 @@ static void *map_next(struct tw_rs *rs, size_t bytes)
 	struct tw_rs_own *own = &rs->own;
 	uint8_t *at;
 
-	if (!rs->config.is_anonymous && bytes + TW_PAGE_BYTES > own->anchor_bytes && !map_further(rs, bytes + TW_PAGE_BYTES))
+	if (!rs->config.is_anonymous && bytes + TW_PAGE_BYTES > own->anchor_bytes &&
+	    !map_further(rs, bytes + TW_PAGE_BYTES))
 		return NULL;
 	at = own->anchor;
 	own->anchor_bytes -= bytes;
@@ -126,7 +127,8 @@ static uint32_t cut(struct tw_rs *rs, uint64_t data_bytes, enum need need)
 	uint64_t at = own->cut_bytes;
 	struct tw_rs_ring *ring;
 
-	if (index >= TW_RS_IMAGE_RINGS_MAX || !is_entry_present(rs, index) || at + bytes > TW_RS_IMAGE_RINGS_BYTES(&rs->config) || !take_bytes(rs, bytes, need))
+	if (index >= TW_RS_IMAGE_RINGS_MAX || !is_entry_present(rs, index) ||
+	    at + bytes > TW_RS_IMAGE_RINGS_BYTES(&rs->config) || !take_bytes(rs, bytes, need))
 		return TW_RS_NONE;
 	own->rings[index] = map_next(rs, (size_t)bytes);
 	if (!own->rings[index]) {

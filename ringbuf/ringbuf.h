@@ -51,7 +51,7 @@ struct tw_rb_record {
 	uint64_t head;
 };
 
-#define TW_RB_HEAD(kind, flags, bytes, id)                                                                   \
+#define TW_RB_HEAD(kind, flags, bytes, id) \
 	((uint64_t)(kind) | (uint64_t)(flags) << 8 | (uint64_t)(bytes) << 16 | (uint64_t)(id) << 32)
 #define TW_RB_HEAD_KIND(head)  ((unsigned)((head)&0xff))
 #define TW_RB_HEAD_FLAGS(head) ((unsigned)((head) >> 8 & 0xff))
@@ -104,14 +104,14 @@ struct tw_rb_shared {
 	/* Written by the claimant between CLAIMED and LIVE; constant while LIVE and ENDED. */
 	TW_CACHELINE_ALIGNED uint64_t lease; /* one ownership of one ring: never the same twice in a set */
 	uint64_t first_ticks;
-	uint64_t first_pos;	/* positions run on from one lease to the next */
+	uint64_t first_pos;	     /* positions run on from one lease to the next */
 	uint64_t thread_start_ticks; /* with its number it names the thread */
-	int32_t thread_id;	/* the kernel's */
-	uint32_t session_index; /* of the session in that image */
-	uint32_t scheduler_id;	/* of the thread in that image, from 1 */
-	uint32_t tracee_id;	/* that the thread was at that time */
-	uint32_t policy;	/* enum tw_rb_policy */
-	uint32_t grown_from;	/* 1 + the ring of the same image and lease whose stream goes on here; 0: none */
+	int32_t thread_id;	     /* the kernel's */
+	uint32_t session_index;	     /* of the session in that image */
+	uint32_t scheduler_id;	     /* of the thread in that image, from 1 */
+	uint32_t tracee_id;	     /* that the thread was at that time */
+	uint32_t policy;	     /* enum tw_rb_policy */
+	uint32_t grown_from;	     /* 1 + the ring of the same image and lease whose stream goes on here; 0: none */
 	char thread_name[16];
 
 	/* Written by the producer. */
@@ -157,8 +157,8 @@ struct tw_rb_producer {
 	uint32_t reserved;
 	uint64_t growth_bytes;	     /* the size of a larger ring that it may have when this one is full; 0: none */
 	uint64_t growth_after_ticks; /* not before: there was none the last time */
-	uint64_t records;		    /* in this lease; pads and loss records not counted */
-	uint64_t told[TW_RB_CAUSES];	    /* refusals that loss records in the stream tell */
+	uint64_t records;	     /* in this lease; pads and loss records not counted */
+	uint64_t told[TW_RB_CAUSES]; /* refusals that loss records in the stream tell */
 	uint64_t chunk_first[TW_RB_CHUNKS]; /* TW_RB_OVERWRITE: `records` when the chunk was entered */
 	uint64_t chunk_end_pos;
 };
@@ -303,8 +303,8 @@ int64_t tw_rb_peek(const struct tw_rb_shared *shared, uint64_t from_pos, size_t 
  * @data_bytes	of the ring, as its owner knows it.
  * @out		room for max_bytes.
  */
-int64_t tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes, uint8_t *out,
-		   uint64_t *end_pos);
+int64_t tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes,
+		   uint8_t *out, uint64_t *end_pos);
 
 /* Gives everything before pos back to the producer, and wakes it if it waits.  Order: PAIR rb.consume. */
 void tw_rb_consume(struct tw_rb_shared *shared, uint64_t pos);
@@ -318,7 +318,8 @@ void tw_rb_consume(struct tw_rb_shared *shared, uint64_t pos);
  *
  * Returns the bytes copied: records one after another, pads left out; or TW_EFORMAT.
  */
-int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, uint8_t *out, uint64_t *first_pos, uint64_t *end_pos);
+int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, uint8_t *out, uint64_t *first_pos,
+		       uint64_t *end_pos);
 
 /*
  * tw_rb_untold_loss - what was refused in this lease and stands in no loss record.

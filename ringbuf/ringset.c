@@ -22,7 +22,8 @@ static bool is_power_of_two(uint64_t n)
 static bool are_sizes(uint64_t ring_bytes, uint64_t cap_bytes)
 {
 	return is_power_of_two(ring_bytes) && ring_bytes >= TW_RB_BYTES_MIN && ring_bytes <= TW_RB_BYTES_MAX &&
-	       cap_bytes >= ring_bytes + TW_PAGE_BYTES && cap_bytes % TW_PAGE_BYTES == 0 && cap_bytes <= TW_RB_CAP_BYTES_MAX;
+	       cap_bytes >= ring_bytes + TW_PAGE_BYTES && cap_bytes % TW_PAGE_BYTES == 0 &&
+	       cap_bytes <= TW_RB_CAP_BYTES_MAX;
 }
 
 static int fill_config(struct tw_rs_config *config, const struct tw_rs_options *options)
@@ -80,7 +81,8 @@ static int make_files(struct tw_rs *rs, const struct tw_rs_options *options)
 		error = tw_rs_layouts_append(rs, options->layouts);
 	/* Last: without it nobody can attach. */
 	if (!error)
-		error = tw_backing_write(rs->path, "config", &rs->config, sizeof rs->config, rs->text, rs->config.text_bytes);
+		error = tw_backing_write(rs->path, "config", &rs->config, sizeof rs->config, rs->text,
+					 rs->config.text_bytes);
 	return error;
 }
 
@@ -288,7 +290,8 @@ static void look_at_set(const char *path, void *arg)
 	strcpy(rs.path, path);
 	error = read_config(&rs);
 	/* One without a whole config was left in the middle of being made, or removed; of another version, nobody can tell. */
-	if ((error == 0 && is_owner_gone(&rs)) || ((error == TW_ENOENT || error == TW_EFORMAT) && tw_backing_is_old(path))) {
+	if ((error == 0 && is_owner_gone(&rs)) ||
+	    ((error == TW_ENOENT || error == TW_EFORMAT) && tw_backing_is_old(path))) {
 		sets->count++;
 		if (sets->fn)
 			sets->fn(path, tw_backing_used_bytes(path), sets->arg);
@@ -298,7 +301,7 @@ static void look_at_set(const char *path, void *arg)
 
 unsigned tw_rs_list_dead(void (*fn)(const char *path, uint64_t bytes, void *arg), void *arg)
 {
-	struct dead_sets sets = { fn, arg, 0 };
+	struct dead_sets sets = {fn, arg, 0};
 
 	tw_backing_each_directory(look_at_set, &sets);
 	return sets.count;

@@ -67,8 +67,7 @@ struct tw_rs_config {
 	uint32_t policy; /* enum tw_rb_policy */
 	uint64_t owner_start_time;
 	uint64_t owner_pid_namespace; /* 0: unknown */
-	/* TW_RB_BLOCK: how long a producer waits before it drops; 0: as long as the owner beats. */
-	uint64_t block_timeout_ns;
+	uint64_t block_timeout_ns;    /* TW_RB_BLOCK: longest wait before a drop; 0: as long as the owner beats */
 	uint32_t follow_fork;
 	uint32_t is_anonymous;
 	uint32_t has_fixed_rings; /* every ring has ring_bytes from the first */
@@ -99,12 +98,12 @@ enum tw_rs_refusal {
 	TW_RS_REFUSED_SLOT,   /* the table of images is full */
 	TW_RS_REFUSED_FILE,   /* it cannot make its file: rights, another root, no descriptor, a limit of file sizes */
 	TW_RS_REFUSED_MEMORY, /* no memory, or no address space */
-	TW_RS_REFUSED_FORK,   /* forked inside of a traced call or of a change, or under a filter: a child that cannot be followed */
+	TW_RS_REFUSED_FORK, /* forked inside of a traced call or of a change, or under a filter: a child that cannot be followed */
 	/* Programs that cannot be traced: found out before they are executed. */
 	TW_RS_REFUSED_STATIC,  /* statically linked */
 	TW_RS_REFUSED_LIBRARY, /* another C library, or another machine */
 	TW_RS_REFUSED_RIGHTS,  /* set-uid, set-gid, file capabilities */
-	TW_RS_REFUSED_FILTER, /* it began under a seccomp filter that nobody knows */
+	TW_RS_REFUSED_FILTER,  /* it began under a seccomp filter that nobody knows */
 	TW_RS_REFUSALS
 };
 
@@ -118,11 +117,11 @@ struct tw_rs_control {
 
 	/* Written by members. */
 	TW_CACHELINE_ALIGNED _Atomic uint32_t wanted_count; /* rings and slots refused since the owner last looked */
-	_Atomic uint32_t wake;				    /* a futex: members raise it to have the owner look at once */
+	_Atomic uint32_t wake; /* a futex: members raise it to have the owner look at once */
 	uint32_t reserved;
-	_Atomic uint32_t delivery_wanted;		    /* take all that is committed now; PAIR rs.delivery */
-	_Atomic uint32_t layouts_wanted;		    /* look what I have opened; PAIR rs.layouts_wanted */
-	_Atomic uint32_t slot_count;			    /* slots that have been in use: a bound for looks at them */
+	_Atomic uint32_t delivery_wanted; /* take all that is committed now; PAIR rs.delivery */
+	_Atomic uint32_t layouts_wanted;  /* look what I have opened; PAIR rs.layouts_wanted */
+	_Atomic uint32_t slot_count;	  /* slots that have been in use: a bound for looks at them */
 	_Atomic uint32_t next_lease;
 	_Atomic uint64_t used_bytes; /* of rings, of all images; what keeps them within the cap */
 	_Atomic uint64_t images_refused[TW_RS_REFUSALS];
@@ -167,8 +166,8 @@ struct tw_rs_image_head {
 };
 
 /* The parts of an image's file. */
-#define TW_RS_HEAD_BYTES  ((sizeof(struct tw_rs_image_head) + TW_PAGE_BYTES - 1) / TW_PAGE_BYTES * TW_PAGE_BYTES)
-#define TW_RS_RINGS_AT	  (TW_RS_HEAD_BYTES + TW_RS_DEFS_BYTES)
+#define TW_RS_HEAD_BYTES ((sizeof(struct tw_rs_image_head) + TW_PAGE_BYTES - 1) / TW_PAGE_BYTES * TW_PAGE_BYTES)
+#define TW_RS_RINGS_AT	 (TW_RS_HEAD_BYTES + TW_RS_DEFS_BYTES)
 
 _Static_assert(sizeof(struct tw_rs_slot) == 32, "a mapped table of images is small");
 _Static_assert(sizeof(struct tw_rs_ring) == 16, "a mapped table of rings is small");
@@ -178,11 +177,11 @@ _Static_assert(sizeof(struct tw_rs_ring) == 16, "a mapped table of rings is smal
 /* The member's image. */
 struct tw_rs_own {
 	struct tw_rs_image_head *head; /* never NULL: without an image a page of the process's own, that nobody reads */
-	uint8_t *first_piece; /* of addresses: with the head, and the first anchor */
+	uint8_t *first_piece;	       /* of addresses: with the head, and the first anchor */
 	uint8_t *defs;
 	uint64_t defs_mapped_bytes;
-	bool is_moving; /* defs, just now */
-	uint8_t *anchor; /* where the next ring is to be: mremap() makes more of its first page */
+	bool is_moving;	       /* defs, just now */
+	uint8_t *anchor;       /* where the next ring is to be: mremap() makes more of its first page */
 	uint64_t anchor_bytes; /* that are mapped there: a page at least */
 	uint32_t slot;
 	int32_t process_id; /* of the image; 0: there is none */
@@ -202,9 +201,9 @@ struct tw_rs_seen_image {
 	uint64_t start_ticks;
 	int32_t process_id;
 	int32_t parent_process_id;
-	uint8_t *memory;	 /* the whole file; NULL: it could not be opened, or is refused */
-	uint64_t rings_end;	 /* behind the last ring seen */
-	uint64_t populated_end;	 /* up to here the owner has made pages present */
+	uint8_t *memory;	/* the whole file; NULL: it could not be opened, or is refused */
+	uint64_t rings_end;	/* behind the last ring seen */
+	uint64_t populated_end; /* up to here the owner has made pages present */
 	uint32_t ring_count;
 	uint32_t first_ring; /* of the list through tw_rs_seen_ring.next; UINT32_MAX: none */
 	uint8_t state;	     /* enum tw_rs_image_state: FREE, LIVE, ENDED */
@@ -232,7 +231,7 @@ struct tw_rs {
 	uint64_t anonymous_bytes;
 	bool is_owner;
 	bool leaves_memory; /* images stay mapped when the set is destroyed: the end of the process frees them */
-	bool is_dead; /* a private copy of what a dead owner left */
+	bool is_dead;	    /* a private copy of what a dead owner left */
 	/* How long this process has waited for the owner since its last sign of life. */
 	struct tw_stall_timer stall_timer;
 	uint64_t own_pid_namespace; /* of this process; 0: to be asked for */
@@ -246,7 +245,7 @@ struct tw_rs {
 	uint64_t damaged_tables; /* and of which head or table of rings makes no sense: what is behind is not known */
 	uint64_t layouts_bytes;
 	uint32_t delivered, layouts_answered;
-	char path[256]; /* of the directory; "" when anonymous */
+	char path[256];	      /* of the directory; "" when anonymous */
 	struct tw_rs_own own; /* the member's; last, because most of it is not touched */
 };
 
@@ -379,7 +378,7 @@ struct tw_rs_claim {
 	uint32_t scheduler_id;
 	uint32_t tracee_id;
 	uint64_t thread_start_ticks; /* tells threads apart that have one number after the other */
-	bool may_pass_cap; /* a small ring in spite of the cap: who waits for one would wait for ever */
+	bool may_pass_cap;	     /* a small ring in spite of the cap: who waits for one would wait for ever */
 };
 
 /* Is the caller of the image's process?  Not a child that shares its memory (vfork). */

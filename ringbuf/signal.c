@@ -26,7 +26,8 @@ void tw_rs_heartbeat(struct tw_rs *rs)
 
 bool tw_rs_is_stalled(struct tw_rs *rs)
 {
-	return tw_stall_timer_check(&rs->stall_timer, tw_rs_beat(rs), tw_clock_monotonic_ns(), TW_RS_SLICE_NS) >= TW_RS_STALLED_NS;
+	return tw_stall_timer_check(&rs->stall_timer, tw_rs_beat(rs), tw_clock_monotonic_ns(), TW_RS_SLICE_NS) >=
+	       TW_RS_STALLED_NS;
 }
 
 void tw_rs_close(struct tw_rs *rs)

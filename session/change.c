@@ -72,7 +72,7 @@ static void settle(bool is_forgotten)
 
 static __thread struct tw_permit *transaction;
 static __thread uint64_t transaction_session; /* 1 + the id of the last session that it gave a slot; 0: none */
-static __thread int transaction_error; /* error of a change in it that failed half-way: it cannot be committed */
+static __thread int transaction_error;	      /* error of a change in it that failed half-way: it cannot be committed */
 
 void tw_changes_after_fork_in_child(void)
 {

@@ -9,8 +9,8 @@
 
 TW_API int tw_function_declare(struct tw_declared_function *function)
 {
-	struct tw_module_options module_options = { .is_declared = true };
-	struct tw_place_options place_options = { .kind = TW_BP_DECLARED };
+	struct tw_module_options module_options = {.is_declared = true};
+	struct tw_place_options place_options = {.kind = TW_BP_DECLARED};
 	struct tw_permit *permit;
 	struct tw_module *module;
 	struct tw_function *named;

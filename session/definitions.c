@@ -40,7 +40,7 @@ void tw_definitions_fini(struct tw_session *session)
 	free(session->modules.words);
 	free(session->functions.words);
 	free(session->places.words);
-	session->modules = session->functions = session->places = (struct tw_id_set){ 0 };
+	session->modules = session->functions = session->places = (struct tw_id_set){0};
 }
 
 /* ---- records: a fixed part, copied in last, and strings behind it ---- */
@@ -92,17 +92,18 @@ int tw_define(struct tw_session *session, uint32_t type, const void *payload, si
 static int define_module(struct tw_session *session, const struct tw_module *module)
 {
 	struct record record;
-	struct tw_def_module fixed = { .module_id = module->module_id,
-				       .is_declared = module->is_declared,
-				       .base_address = module->base_address,
-				       .end_address = module->end_address };
+	struct tw_def_module fixed = {.module_id = module->module_id,
+				      .is_declared = module->is_declared,
+				      .base_address = module->base_address,
+				      .end_address = module->end_address};
 	int error;
 
 	if (has_id(&session->modules, module->module_id))
 		return 0;
 	begin(&record, sizeof fixed);
 	fixed.name_bytes = put_string(&record, module->name, TW_NAME_BYTES_MAX);
-	fixed.path_bytes = put_string(&record, module->whole_path ? module->whole_path : module->path, TW_PATH_BYTES_MAX);
+	fixed.path_bytes =
+		put_string(&record, module->whole_path ? module->whole_path : module->path, TW_PATH_BYTES_MAX);
 	fixed.soname_bytes = put_string(&record, module->soname, TW_NAME_BYTES_MAX);
 	fixed.build_id_bytes = put_text(&record, module->build_id, module->build_id_bytes, 64);
 	memcpy(record.bytes, &fixed, sizeof fixed);
@@ -125,7 +126,7 @@ int tw_define_module(struct tw_session *session, const struct tw_module *module)
 static int define_layout(struct tw_session *session, const struct tw_function *function)
 {
 	struct record record;
-	struct tw_def_layout fixed = { .function_id = function->function_id };
+	struct tw_def_layout fixed = {.function_id = function->function_id};
 
 	begin(&record, sizeof fixed);
 	fixed.text_bytes = put_string(&record, function->layout, TW_LAYOUT_TEXT_BYTES_MAX);
@@ -136,10 +137,10 @@ static int define_layout(struct tw_session *session, const struct tw_function *f
 static int define_function(struct tw_session *session, const struct tw_function *function)
 {
 	struct record record;
-	struct tw_def_function fixed = { .function_id = function->function_id,
-					 .module_id = function->module->module_id,
-					 .arity = function->arity,
-					 .address = function->address };
+	struct tw_def_function fixed = {.function_id = function->function_id,
+					.module_id = function->module->module_id,
+					.arity = function->arity,
+					.address = function->address};
 	int error;
 
 	if (has_id(&session->functions, function->function_id))
@@ -165,9 +166,9 @@ static const struct tw_module *module_by_id(struct tw_permit *permit, uint32_t m
 static int define_place(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place)
 {
 	const struct tw_module *caller = NULL;
-	struct tw_def_place fixed = { place->place_id, place->function->function_id,
-				      place->kind | (place->has_no_end ? TW_PLACE_HAS_NO_END : 0), place->caller_module_id,
-				      (uintptr_t)place->where };
+	struct tw_def_place fixed = {place->place_id, place->function->function_id,
+				     place->kind | (place->has_no_end ? TW_PLACE_HAS_NO_END : 0),
+				     place->caller_module_id, (uintptr_t)place->where};
 	int error;
 
 	if (has_id(&session->places, place->place_id))
@@ -219,17 +220,16 @@ int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee)
 	struct {
 		struct tw_def_tracee fixed;
 		char name[sizeof tracee->name];
-	} record = { .fixed = { .tracee_id = tracee->tracee_id,
-				.thread_id = tracee->thread_id,
-				.pid_number = tracee->pid_number } };
+	} record = {.fixed = {.tracee_id = tracee->tracee_id,
+			      .thread_id = tracee->thread_id,
+			      .pid_number = tracee->pid_number}};
 	size_t bytes = strnlen(tracee->name, sizeof tracee->name);
 	int error;
 
 	record.fixed.name_bytes = (uint16_t)bytes;
 	memcpy(record.name, tracee->name, bytes);
 	tw_quiet_lock(&session->definitions);
-	error = tw_rs_defs_append(session->rs, TW_DEF_TRACEE, &record,
-				  sizeof record.fixed + bytes);
+	error = tw_rs_defs_append(session->rs, TW_DEF_TRACEE, &record, sizeof record.fixed + bytes);
 	tw_quiet_unlock(&session->definitions);
 	return error;
 }
@@ -252,9 +252,9 @@ static int define_process(struct tw_session *session)
 {
 	const struct tw_rs_image_head *image = session->rs->own.head;
 	struct record record;
-	struct tw_def_image fixed = { .process_id = image->process_id,
-				      .parent_process_id = image->parent_process_id,
-				      .start_ticks = image->start_ticks };
+	struct tw_def_image fixed = {.process_id = image->process_id,
+				     .parent_process_id = image->parent_process_id,
+				     .start_ticks = image->start_ticks};
 	char text[TW_PATH_BYTES_MAX], host[256] = "";
 	ssize_t bytes = readlink("/proc/self/exe", text, sizeof text);
 
@@ -271,7 +271,7 @@ static int define_process(struct tw_session *session)
 static int define_session(struct tw_session *session)
 {
 	struct record record;
-	struct tw_def_session fixed = { .session_index = (uint32_t)session->id, .session_id = session->id };
+	struct tw_def_session fixed = {.session_index = (uint32_t)session->id, .session_id = session->id};
 
 	begin(&record, sizeof fixed);
 	fixed.name_bytes = put_string(&record, session->name, sizeof session->name);
@@ -285,7 +285,7 @@ static int define_note(struct tw_session *session)
 	static const char text[] = "the rings were in memory without a name, because tmpfs was refused: "
 				   "what they held at a crash is lost";
 	struct record record;
-	struct tw_def_note fixed = { 0 };
+	struct tw_def_note fixed = {0};
 
 	if (!session->rs->config.is_anonymous)
 		return 0;

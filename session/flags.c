@@ -16,20 +16,35 @@ TW_API uint32_t tw_runtime_wanted;
 /* For each bit of tw_runtime_wanted, the number of processes that need it. */
 static uint32_t wanted_counts[8];
 
-static const char *const names[] = { "call", "arity", "timestamp", "strict_monotonic_timestamp",
-	"monotonic_timestamp", "silent", "send", "receive", "procs", "running", "running_procs", "exiting",
-	"garbage_collection", "return_to", "set_on_spawn", "set_on_first_spawn", "set_on_link", "set_on_first_link",
-	"scheduler_id", "ports", "running_ports", "cpu_timestamp" };
+static const char *const names[] = {"call",
+				    "arity",
+				    "timestamp",
+				    "strict_monotonic_timestamp",
+				    "monotonic_timestamp",
+				    "silent",
+				    "send",
+				    "receive",
+				    "procs",
+				    "running",
+				    "running_procs",
+				    "exiting",
+				    "garbage_collection",
+				    "return_to",
+				    "set_on_spawn",
+				    "set_on_first_spawn",
+				    "set_on_link",
+				    "set_on_first_link",
+				    "scheduler_id",
+				    "ports",
+				    "running_ports",
+				    "cpu_timestamp"};
 _Static_assert(TW_FLAG_CPU_TIMESTAMP == 1 << (TW_COUNT_OF(names) - 1), "a name for each flag");
 
 /* For each kind of event, the flags of which one is required. */
 static const uint32_t flags_of_want[TW_WANT_KINDS] = {
-	[TW_WANT_SEND] = TW_FLAG_SEND,
-	[TW_WANT_RECEIVE] = TW_FLAG_RECEIVE,
-	[TW_WANT_PROCS] = TW_FLAG_PROCS,
-	[TW_WANT_RUNNING] = TW_FLAG_RUNNING | TW_FLAG_RUNNING_PROCS,
-	[TW_WANT_EXITING] = TW_FLAG_EXITING,
-	[TW_WANT_GARBAGE_COLLECTION] = TW_FLAG_GARBAGE_COLLECTION,
+	[TW_WANT_SEND] = TW_FLAG_SEND,	     [TW_WANT_RECEIVE] = TW_FLAG_RECEIVE,
+	[TW_WANT_PROCS] = TW_FLAG_PROCS,     [TW_WANT_RUNNING] = TW_FLAG_RUNNING | TW_FLAG_RUNNING_PROCS,
+	[TW_WANT_EXITING] = TW_FLAG_EXITING, [TW_WANT_GARBAGE_COLLECTION] = TW_FLAG_GARBAGE_COLLECTION,
 };
 _Static_assert(TW_WANTS_SEND == 1 << TW_WANT_SEND && TW_WANTS_RECEIVE == 1 << TW_WANT_RECEIVE &&
 		       TW_WANTS_PROCS == 1 << TW_WANT_PROCS && TW_WANTS_RUNNING == 1 << TW_WANT_RUNNING &&

@@ -22,7 +22,7 @@ bool tw_info_is(struct tw_term term, const char *name)
 
 static struct tw_term pair(struct tw_arena *arena, struct tw_term item, struct tw_term value)
 {
-	return tw_term_tuple(arena, (struct tw_term[]){ item, value }, 2);
+	return tw_term_tuple(arena, (struct tw_term[]){item, value}, 2);
 }
 
 static int give(struct tw_term term, struct tw_term *out)
@@ -35,9 +35,9 @@ static int give(struct tw_term term, struct tw_term *out)
 
 static struct tw_term copied(struct tw_arena *arena, struct tw_term term)
 {
-	struct tw_term copy = { 0 };
+	struct tw_term copy = {0};
 
-	return tw_term_copy(arena, term, SIZE_MAX, &copy) == 0 ? copy : (struct tw_term){ 0 };
+	return tw_term_copy(arena, term, SIZE_MAX, &copy) == 0 ? copy : (struct tw_term){0};
 }
 
 /* ---- processes ---- */
@@ -46,16 +46,26 @@ static struct tw_term copied(struct tw_arena *arena, struct tw_term term)
 static struct tw_term flag_list(struct tw_arena *arena, uint32_t flags)
 {
 	static const uint32_t order[] = {
-		TW_FLAG_RUNNING_PROCS,	    TW_FLAG_RUNNING_PORTS,
-		TW_FLAG_PORTS,		    TW_FLAG_SCHEDULER_ID,
-		TW_FLAG_SILENT,		    TW_FLAG_RETURN_TO,
-		TW_FLAG_ARITY,		    TW_FLAG_GARBAGE_COLLECTION,
-		TW_FLAG_EXITING,	    TW_FLAG_RUNNING,
-		TW_FLAG_SET_ON_FIRST_LINK,  TW_FLAG_SET_ON_LINK,
-		TW_FLAG_SET_ON_FIRST_SPAWN, TW_FLAG_PROCS,
-		TW_FLAG_CALL,		    TW_FLAG_SET_ON_SPAWN,
-		TW_FLAG_RECEIVE,	    TW_FLAG_SEND,
-		TW_FLAG_MONOTONIC_TIMESTAMP, TW_FLAG_STRICT_MONOTONIC_TIMESTAMP,
+		TW_FLAG_RUNNING_PROCS,
+		TW_FLAG_RUNNING_PORTS,
+		TW_FLAG_PORTS,
+		TW_FLAG_SCHEDULER_ID,
+		TW_FLAG_SILENT,
+		TW_FLAG_RETURN_TO,
+		TW_FLAG_ARITY,
+		TW_FLAG_GARBAGE_COLLECTION,
+		TW_FLAG_EXITING,
+		TW_FLAG_RUNNING,
+		TW_FLAG_SET_ON_FIRST_LINK,
+		TW_FLAG_SET_ON_LINK,
+		TW_FLAG_SET_ON_FIRST_SPAWN,
+		TW_FLAG_PROCS,
+		TW_FLAG_CALL,
+		TW_FLAG_SET_ON_SPAWN,
+		TW_FLAG_RECEIVE,
+		TW_FLAG_SEND,
+		TW_FLAG_MONOTONIC_TIMESTAMP,
+		TW_FLAG_STRICT_MONOTONIC_TIMESTAMP,
 		TW_FLAG_TIMESTAMP,
 	};
 	struct tw_term atoms[TW_COUNT_OF(order)];
@@ -139,8 +149,8 @@ static void add_time(void *arg, tw_pid pid, uint64_t count, uint64_t ns)
 	struct state *state = arg;
 	struct tw_arena *arena = state->arena;
 	uint64_t us = ns / 1000;
-	struct tw_term row[4] = { tw_term_pid(arena, (uint32_t)pid, 0), tw_term_unsigned(arena, count),
-				  tw_term_unsigned(arena, us / 1000000), tw_term_unsigned(arena, us % 1000000) };
+	struct tw_term row[4] = {tw_term_pid(arena, (uint32_t)pid, 0), tw_term_unsigned(arena, count),
+				 tw_term_unsigned(arena, us / 1000000), tw_term_unsigned(arena, us % 1000000)};
 
 	state->times = tw_term_cons(arena, tw_term_tuple(arena, row, 4), state->times);
 }
@@ -149,8 +159,8 @@ static void add_memory(void *arg, tw_pid pid, uint64_t count, uint64_t words)
 {
 	struct state *state = arg;
 	struct tw_arena *arena = state->arena;
-	struct tw_term row[3] = { tw_term_pid(arena, (uint32_t)pid, 0), tw_term_unsigned(arena, count),
-				  tw_term_unsigned(arena, words) };
+	struct tw_term row[3] = {tw_term_pid(arena, (uint32_t)pid, 0), tw_term_unsigned(arena, count),
+				 tw_term_unsigned(arena, words)};
 
 	state->memories = tw_term_cons(arena, tw_term_tuple(arena, row, 3), state->memories);
 }
@@ -170,7 +180,7 @@ static int add_place(struct tw_session *session, struct tw_permit *permit, struc
 {
 	struct state *state = *(struct state *const *)arg;
 	struct tw_session_place *set = tw_session_find(session, place);
-	struct tw_bp_part part = { 0 };
+	struct tw_bp_part part = {0};
 
 	if (!set)
 		return 0;
@@ -204,8 +214,8 @@ enum function_item {
 	ITEM_ALL = ITEMS
 };
 
-static const char *const item_names[] = { "traced",	 "match_spec", "meta",	     "meta_match_spec",
-					  "call_memory", "call_time",  "call_count", "all" };
+static const char *const item_names[] = {"traced",	"match_spec", "meta",	    "meta_match_spec",
+					 "call_memory", "call_time",  "call_count", "all"};
 
 static int read_item(struct tw_term item)
 {
@@ -269,8 +279,8 @@ int tw_info_read_function(struct tw_term what, struct tw_wanted *out)
 
 	if (tw_term_tuple_count(what) != 3)
 		return TW_EBADARG;
-	*out = (struct tw_wanted){ .module = tw_term_atom_name(tw_term_element(what, 0), &bytes),
-				   .function = tw_term_atom_name(tw_term_element(what, 1), &bytes) };
+	*out = (struct tw_wanted){.module = tw_term_atom_name(tw_term_element(what, 0), &bytes),
+				  .function = tw_term_atom_name(tw_term_element(what, 1), &bytes)};
 	if (!out->module || !out->function || !strcmp(out->module, "_") || !strcmp(out->function, "_"))
 		return TW_EBADARG;
 	if (tw_info_is(tw_term_element(what, 2), "_")) {
@@ -283,12 +293,13 @@ int tw_info_read_function(struct tw_term what, struct tw_wanted *out)
 	return 0;
 }
 
-static int info_function(struct tw_session *session, struct tw_term what, struct tw_term item,
-			 struct tw_arena *arena, struct tw_term *out)
+static int info_function(struct tw_session *session, struct tw_term what, struct tw_term item, struct tw_arena *arena,
+			 struct tw_term *out)
 {
-	static const enum function_item all[] = { ITEM_TRACED,	    ITEM_MATCH_SPEC, ITEM_META,	     ITEM_META_MATCH_SPEC,
-						  ITEM_CALL_MEMORY, ITEM_CALL_TIME,  ITEM_CALL_COUNT };
-	struct state state = { .times = tw_term_nil(), .memories = tw_term_nil(), .arena = arena }, *to = &state;
+	static const enum function_item all[] = {ITEM_TRACED,	       ITEM_MATCH_SPEC,	 ITEM_META,
+						 ITEM_META_MATCH_SPEC, ITEM_CALL_MEMORY, ITEM_CALL_TIME,
+						 ITEM_CALL_COUNT};
+	struct state state = {.times = tw_term_nil(), .memories = tw_term_nil(), .arena = arena}, *to = &state;
 	int asked = read_item(item), result;
 	struct tw_permit *permit;
 	struct tw_wanted wanted;
@@ -312,8 +323,8 @@ static int info_function(struct tw_session *session, struct tw_term what, struct
 
 static int info_on_load(struct tw_session *session, struct tw_term item, struct tw_arena *arena, struct tw_term *out)
 {
-	static const enum function_item all[] = { ITEM_TRACED, ITEM_MATCH_SPEC, ITEM_META, ITEM_META_MATCH_SPEC,
-						  ITEM_CALL_COUNT };
+	static const enum function_item all[] = {ITEM_TRACED, ITEM_MATCH_SPEC, ITEM_META, ITEM_META_MATCH_SPEC,
+						 ITEM_CALL_COUNT};
 	const struct tw_session_on_load *on_load = &session->on_load;
 	struct tw_term yes = tw_atom(TW_ATOM_TRUE);
 	int asked = read_item(item), result;
@@ -326,7 +337,7 @@ static int info_on_load(struct tw_session *session, struct tw_term item, struct 
 	result = tw_change_begin(&permit);
 	if (result)
 		return result;
-	state = (struct state){ on_load->actions, 0, on_load->program, on_load->meta_program, yes, yes, arena, false };
+	state = (struct state){on_load->actions, 0, on_load->program, on_load->meta_program, yes, yes, arena, false};
 	if (!tw_session_is_alive(session))
 		result = TW_EDEAD;
 	else if (asked == ITEM_CALL_COUNT && (on_load->actions & TW_ACTION_COUNT))
@@ -355,16 +366,16 @@ bool tw_info_read_pid(struct tw_term what, tw_pid *out)
 {
 	struct tw_identifier parts;
 
-	if (tw_term_type(what) != TW_TYPE_PID || tw_term_get_identifier(what, &parts) ||
-	    !tw_term_is_none(parts.node) || parts.channel)
+	if (tw_term_type(what) != TW_TYPE_PID || tw_term_get_identifier(what, &parts) || !tw_term_is_none(parts.node) ||
+	    parts.channel)
 		return false;
 	/* A pid with a serial names no process. */
 	*out = parts.words[1] ? 0 : parts.words[0];
 	return true;
 }
 
-TW_API int tw_trace_info(struct tw_session *session, struct tw_term what, struct tw_term item,
-			 struct tw_arena *arena, struct tw_term *out)
+TW_API int tw_trace_info(struct tw_session *session, struct tw_term what, struct tw_term item, struct tw_arena *arena,
+			 struct tw_term *out)
 {
 	tw_pid pid;
 
@@ -390,7 +401,7 @@ TW_API int tw_trace_info(struct tw_session *session, struct tw_term what, struct
 TW_API int tw_trace_call_count(struct tw_session *session, const char *module, const char *function, int arity,
 			       uint64_t *count)
 {
-	struct state state = { 0 }, *to = &state;
+	struct state state = {0}, *to = &state;
 	struct tw_wanted wanted;
 	struct tw_permit *permit;
 	int result;

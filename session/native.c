@@ -70,9 +70,9 @@ static int add_sleds(struct tw_permit *permit, struct look *look)
 
 	for (size_t i = 0; i < look->sleds.count && !error; i++) {
 		const struct tw_sym_sled *sled = &look->sleds.entries[i];
-		const struct tw_place_options options = { .kind = TW_BP_SLED,
-							  .where = (void *)sled->where,
-							  .sled_bytes = (uint8_t)sled->bytes };
+		const struct tw_place_options options = {.kind = TW_BP_SLED,
+							 .where = (void *)sled->where,
+							 .sled_bytes = (uint8_t)sled->bytes};
 
 		if (sled->where == last || sled->refusal)
 			continue;
@@ -93,9 +93,9 @@ static int add_slots(struct tw_permit *permit, struct look *look, const struct t
 	int error = tw_native_module(permit, caller, &module);
 
 	for (size_t i = 0; i < count && !error; i++) {
-		struct tw_place_options options = { .kind = TW_BP_SLOT,
-						    .where = slots[i].where,
-						    .target = slots[i].target };
+		struct tw_place_options options = {.kind = TW_BP_SLOT,
+						   .where = slots[i].where,
+						   .target = slots[i].target};
 
 		if (slots[i].refusal || slots[i].definer != look->definer)
 			continue;
@@ -108,7 +108,7 @@ static int add_slots(struct tw_permit *permit, struct look *look, const struct t
 /* Adds one object's calls of the definer's functions: step 1 for its slots, then step 2. */
 static int look_at_caller(struct look *look, const struct tw_sym_object *caller)
 {
-	const struct tw_sym_wish wish = { .wants = defines, .arg = (void *)(uintptr_t)look->definer };
+	const struct tw_sym_wish wish = {.wants = defines, .arg = (void *)(uintptr_t)look->definer};
 	struct tw_sym_slot *slots;
 	struct tw_permit *permit;
 	void *pin;
@@ -130,7 +130,7 @@ static int look_at_caller(struct look *look, const struct tw_sym_object *caller)
 
 static int look_at(struct tw_sym_set *set, const struct tw_sym_object *definer)
 {
-	struct look look = { .set = set, .definer = definer };
+	struct look look = {.set = set, .definer = definer};
 	struct tw_permit *permit;
 	void *pin;
 	int error;

@@ -5,12 +5,13 @@
 static int stage_on_load(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)
 {
 	const struct tw_session_on_load *on_load = &session->on_load;
-	struct tw_setting setting = { .match = TW_MATCH_TRUE,
-				   .actions = on_load->actions & ~(uint32_t)TW_ACTION_META,
-				   .program = on_load->program };
+	struct tw_setting setting = {.match = TW_MATCH_TRUE,
+				     .actions = on_load->actions & ~(uint32_t)TW_ACTION_META,
+				     .program = on_load->program};
 	int error = 0;
 
-	if (((on_load->actions & TW_ACTION_GLOBAL) && !place->function->is_exported) || !tw_setting_suits(place, on_load->actions))
+	if (((on_load->actions & TW_ACTION_GLOBAL) && !place->function->is_exported) ||
+	    !tw_setting_suits(place, on_load->actions))
 		return 0;
 	if (setting.actions)
 		error = tw_setting_set(session, permit, place, &setting);
@@ -30,9 +31,9 @@ static bool wants(const struct tw_session *session, const struct tw_function *fu
 }
 
 int tw_session_stage_pattern(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-			   const void *arg)
+			     const void *arg)
 {
-	struct tw_bp_part part = { .actions = TW_ACTION_CALL | session->wish.actions };
+	struct tw_bp_part part = {.actions = TW_ACTION_CALL | session->wish.actions};
 
 	/* The agent finds functions of loaded objects itself. */
 	if (place->kind != TW_BP_DECLARED || !is_wanted_by(session, place->function))

@@ -38,7 +38,7 @@ struct tw_session_place *tw_session_remember(struct tw_session *session, struct 
 uint32_t tw_session_actions(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place)
 {
 	const struct tw_session_place *set = tw_session_find(session, place);
-	struct tw_bp_part part = { 0 };
+	struct tw_bp_part part = {0};
 
 	if (!set)
 		return 0;
@@ -90,9 +90,9 @@ int tw_wanted_read(const char *module, const char *function, int arity, struct t
 {
 	if (!module || !function)
 		return TW_EBADARG;
-	*out = (struct tw_wanted){ .module = is_any(module) ? NULL : module,
-				   .function = is_any(function) ? NULL : function,
-				   .arity = arity };
+	*out = (struct tw_wanted){.module = is_any(module) ? NULL : module,
+				  .function = is_any(function) ? NULL : function,
+				  .arity = arity};
 	if ((!out->module && out->function) || (!out->function && arity != TW_ARITY_ANY))
 		return TW_EBADARG;
 	return 0;
@@ -114,8 +114,7 @@ static bool has_place(const struct tw_wanted *wanted, const struct tw_function *
 static bool is_wanted(const struct tw_wanted *wanted, const struct tw_function *function)
 {
 	return (!wanted->function || strcmp(wanted->function, function->name) == 0) &&
-	       (wanted->arity == TW_ARITY_ANY ||
-		(wanted->arity == TW_ARITY_UNKNOWN && function->arity == UINT32_MAX) ||
+	       (wanted->arity == TW_ARITY_ANY || (wanted->arity == TW_ARITY_UNKNOWN && function->arity == UINT32_MAX) ||
 		(wanted->arity >= 0 && (uint32_t)wanted->arity == function->arity)) &&
 	       has_place(wanted, function);
 }
@@ -177,4 +176,3 @@ int tw_for_each_place(struct tw_session *session, struct tw_permit *permit, cons
 	}
 	return count;
 }
-

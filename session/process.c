@@ -17,9 +17,9 @@
 /* ---- runtime events ---- */
 
 void tw_process_tell(struct tw_tracee *tracee, enum tw_event_kind kind, enum tw_want want, struct tw_term a,
-		 struct tw_term b)
+		     struct tw_term b)
 {
-	struct tw_runtime_event runtime_event = { .kind = (uint8_t)kind, .want = (uint8_t)want, .terms = { a, b } };
+	struct tw_runtime_event runtime_event = {.kind = (uint8_t)kind, .want = (uint8_t)want, .terms = {a, b}};
 
 	runtime_event.term_count = tw_term_is_none(b) ? 1 : 2;
 	tw_runtime_event(tracee, &runtime_event);
@@ -45,7 +45,7 @@ struct tw_term tw_process_entry(struct tw_arena *arena, struct tw_term entry)
 
 	if (!tw_term_is_none(entry))
 		return entry;
-	return tw_term_tuple(arena, (struct tw_term[]){ undefined, undefined, tw_term_nil() }, 3);
+	return tw_term_tuple(arena, (struct tw_term[]){undefined, undefined, tw_term_nil()}, 3);
 }
 
 /* ---- threads that are processes ---- */
@@ -57,13 +57,14 @@ void tw_process_thread_began(struct tw_tracee *tracee)
 	struct tw_arena arena;
 
 	tw_arena_init_fixed(&arena, room, sizeof room);
-	tw_process_tell(tracee, TW_EVENT_SPAWNED, TW_WANT_PROCS, undefined, tw_process_entry(&arena, (struct tw_term){ 0 }));
+	tw_process_tell(tracee, TW_EVENT_SPAWNED, TW_WANT_PROCS, undefined,
+			tw_process_entry(&arena, (struct tw_term){0}));
 }
 
 void tw_process_thread_ends(struct tw_tracee *tracee)
 {
 	if (tracee != &tw_hit_nobody)
-		tw_process_exiting((struct tw_process *)tracee, (struct tw_term){ 0 });
+		tw_process_exiting((struct tw_process *)tracee, (struct tw_term){0});
 }
 
 /* {M,F,A} of a declared function, or 0.  Its atoms were created when it was declared. */
@@ -95,7 +96,7 @@ static void tell_schedule(struct tw_tracee *tracee, bool is_in, const struct tw_
 	if (tracee->is_exiting)
 		kind = is_in ? TW_EVENT_IN_EXITING : TW_EVENT_OUT_EXITING;
 	tw_arena_init_fixed(&arena, room, sizeof room);
-	tw_process_tell(tracee, kind, want, mfa(&arena, function), (struct tw_term){ 0 });
+	tw_process_tell(tracee, kind, want, mfa(&arena, function), (struct tw_term){0});
 }
 
 /* The declared process that this thread runs, not the thread's own; NULL: none. */
@@ -144,8 +145,8 @@ TW_API void tw_process_exiting(struct tw_process *process, struct tw_term reason
 
 	if (tracee->is_exiting)
 		return;
-	tw_process_tell(tracee, TW_EVENT_EXIT, TW_WANT_PROCS, tw_term_is_none(reason) ? tw_atom(TW_ATOM_NORMAL) : reason,
-	     (struct tw_term){ 0 });
+	tw_process_tell(tracee, TW_EVENT_EXIT, TW_WANT_PROCS,
+			tw_term_is_none(reason) ? tw_atom(TW_ATOM_NORMAL) : reason, (struct tw_term){0});
 	tracee->is_exiting = true;
 	tw_process_unregister(process);
 }
@@ -157,8 +158,8 @@ TW_API void tw_process_exit(struct tw_process *process)
 
 	if (!tracee)
 		return;
-	tw_process_exiting(process, (struct tw_term){ 0 });
-	tw_process_tell(tracee, TW_EVENT_OUT_EXITED, TW_WANT_EXITING, tw_small(0), (struct tw_term){ 0 });
+	tw_process_exiting(process, (struct tw_term){0});
+	tw_process_tell(tracee, TW_EVENT_OUT_EXITED, TW_WANT_EXITING, tw_small(0), (struct tw_term){0});
 	tracee->is_in = false;
 	if (t->tracee == tracee)
 		tw_process_out();
@@ -183,7 +184,7 @@ TW_API int tw_process_register(struct tw_process *process, struct tw_term name)
 		tracee->registered_name = name;
 	tw_registry_unlock();
 	if (!error)
-		tw_process_tell(tracee, TW_EVENT_REGISTER, TW_WANT_PROCS, name, (struct tw_term){ 0 });
+		tw_process_tell(tracee, TW_EVENT_REGISTER, TW_WANT_PROCS, name, (struct tw_term){0});
 	return error;
 }
 
@@ -196,11 +197,11 @@ TW_API int tw_process_unregister(struct tw_process *process)
 		return TW_EDEADLK;
 	tw_registry_lock();
 	name = tracee->registered_name;
-	tracee->registered_name = (struct tw_term){ 0 };
+	tracee->registered_name = (struct tw_term){0};
 	tw_registry_unlock();
 	if (tw_term_is_none(name))
 		return TW_EBADARG;
-	tw_process_tell(tracee, TW_EVENT_UNREGISTER, TW_WANT_PROCS, name, (struct tw_term){ 0 });
+	tw_process_tell(tracee, TW_EVENT_UNREGISTER, TW_WANT_PROCS, name, (struct tw_term){0});
 	return 0;
 }
 
@@ -226,13 +227,13 @@ TW_API void tw_runtime_link(struct tw_process *process, struct tw_process *other
 		tw_inherit_by_link(tracee, tw_tracee_of(other));
 		tw_registry_unlock();
 	}
-	tw_process_tell_pid(tracee, TW_EVENT_LINK, tw_tracee_of(other)->pid_number, (struct tw_term){ 0 });
+	tw_process_tell_pid(tracee, TW_EVENT_LINK, tw_tracee_of(other)->pid_number, (struct tw_term){0});
 }
 
 TW_API void tw_runtime_linked(struct tw_process *process, tw_pid other, unsigned what)
 {
 	if (what >= TW_LINK && what <= TW_GETTING_UNLINKED)
-		tw_process_tell_pid(tw_tracee_of(process), (enum tw_event_kind)what, other, (struct tw_term){ 0 });
+		tw_process_tell_pid(tw_tracee_of(process), (enum tw_event_kind)what, other, (struct tw_term){0});
 }
 _Static_assert((int)TW_LINK == (int)TW_EVENT_LINK && (int)TW_UNLINK == (int)TW_EVENT_UNLINK &&
 		       (int)TW_GETTING_LINKED == (int)TW_EVENT_GETTING_LINKED &&
@@ -243,11 +244,12 @@ _Static_assert((int)TW_LINK == (int)TW_EVENT_LINK && (int)TW_UNLINK == (int)TW_E
 
 TW_API void tw_runtime_send(struct tw_process *sender, struct tw_term message, struct tw_term to, bool is_to_nobody)
 {
-	struct tw_runtime_event runtime_event = { .kind = is_to_nobody ? TW_EVENT_SEND_TO_NON_EXISTING_PROCESS : TW_EVENT_SEND,
-				    .want = TW_WANT_SEND,
-				    .term_count = 2,
-				    .terms = { message, to },
-				    .peer = to };
+	struct tw_runtime_event runtime_event = {.kind = is_to_nobody ? TW_EVENT_SEND_TO_NON_EXISTING_PROCESS
+								      : TW_EVENT_SEND,
+						 .want = TW_WANT_SEND,
+						 .term_count = 2,
+						 .terms = {message, to},
+						 .peer = to};
 
 	if (sender)
 		tw_runtime_event(tw_tracee_of(sender), &runtime_event);
@@ -255,9 +257,11 @@ TW_API void tw_runtime_send(struct tw_process *sender, struct tw_term message, s
 
 TW_API void tw_runtime_receive(struct tw_process *receiver, struct tw_term message, struct tw_term sender)
 {
-	struct tw_runtime_event runtime_event = {
-		.kind = TW_EVENT_RECEIVE, .want = TW_WANT_RECEIVE, .term_count = 1, .terms = { message }, .peer = sender
-	};
+	struct tw_runtime_event runtime_event = {.kind = TW_EVENT_RECEIVE,
+						 .want = TW_WANT_RECEIVE,
+						 .term_count = 1,
+						 .terms = {message},
+						 .peer = sender};
 
 	if (receiver)
 		tw_runtime_event(tw_tracee_of(receiver), &runtime_event);
@@ -265,11 +269,11 @@ TW_API void tw_runtime_receive(struct tw_process *receiver, struct tw_term messa
 
 TW_API void tw_runtime_timeout(struct tw_process *receiver)
 {
-	struct tw_runtime_event runtime_event = { .kind = TW_EVENT_RECEIVE,
-				    .want = TW_WANT_RECEIVE,
-				    .term_count = 1,
-				    .is_timeout = true,
-				    .terms = { tw_atom(TW_ATOM_TIMEOUT) } };
+	struct tw_runtime_event runtime_event = {.kind = TW_EVENT_RECEIVE,
+						 .want = TW_WANT_RECEIVE,
+						 .term_count = 1,
+						 .is_timeout = true,
+						 .terms = {tw_atom(TW_ATOM_TIMEOUT)}};
 
 	if (receiver)
 		tw_runtime_event(tw_tracee_of(receiver), &runtime_event);
@@ -286,10 +290,10 @@ TW_API void tw_runtime_mailbox(struct tw_process *process, uint64_t length)
 
 TW_API void tw_runtime_gc(struct tw_process *process, enum tw_gc_event event, const struct tw_gc_sizes *sizes)
 {
-	struct tw_runtime_event runtime_event = { .kind = (uint8_t)event,
-				    .want = TW_WANT_GARBAGE_COLLECTION,
-				    .word_count = sizeof *sizes / sizeof(uint64_t),
-				    .words = (const uint64_t *)sizes };
+	struct tw_runtime_event runtime_event = {.kind = (uint8_t)event,
+						 .want = TW_WANT_GARBAGE_COLLECTION,
+						 .word_count = sizeof *sizes / sizeof(uint64_t),
+						 .words = (const uint64_t *)sizes};
 
 	if (process && event >= TW_GC_MINOR_START && event <= TW_GC_MAX_HEAP_SIZE)
 		tw_runtime_event(tw_tracee_of(process), &runtime_event);
@@ -321,7 +325,7 @@ TW_API tw_pid tw_process_pid(const struct tw_process *process)
 
 TW_API struct tw_term tw_process_term(struct tw_arena *arena, const struct tw_process *process)
 {
-	return process ? tw_term_pid(arena, tw_tracee_of(process)->pid_number, 0) : (struct tw_term){ 0 };
+	return process ? tw_term_pid(arena, tw_tracee_of(process)->pid_number, 0) : (struct tw_term){0};
 }
 
 TW_API int64_t tw_monotonic_time_ns(void)

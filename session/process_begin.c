@@ -34,8 +34,8 @@ TW_API int tw_scheduler_declare(void)
 static struct tw_term entry_of(struct tw_arena *arena, const struct tw_spawn *options)
 {
 	const struct tw_declared_function *function = options->function;
-	struct tw_term parts[3] = { tw_term_atom_z(function->module), tw_term_atom_z(function->name),
-				    tw_term_list(arena, options->arguments, options->argument_count, tw_term_nil()) };
+	struct tw_term parts[3] = {tw_term_atom_z(function->module), tw_term_atom_z(function->name),
+				   tw_term_list(arena, options->arguments, options->argument_count, tw_term_nil())};
 
 	return tw_term_tuple(arena, parts, 3);
 }
@@ -55,10 +55,10 @@ static void tell_spawn(struct tw_tracee *parent, struct tw_tracee *child, const 
 	entry = tw_process_entry(&arena, entry);
 	tw_process_tell_pid(parent, TW_EVENT_SPAWN, child->pid_number, entry);
 	if (options->is_linked)
-		tw_process_tell_pid(parent, TW_EVENT_LINK, child->pid_number, (struct tw_term){ 0 });
+		tw_process_tell_pid(parent, TW_EVENT_LINK, child->pid_number, (struct tw_term){0});
 	tw_process_tell_pid(child, TW_EVENT_SPAWNED, parent->pid_number, entry);
 	if (options->is_linked)
-		tw_process_tell_pid(child, TW_EVENT_GETTING_LINKED, parent->pid_number, (struct tw_term){ 0 });
+		tw_process_tell_pid(child, TW_EVENT_GETTING_LINKED, parent->pid_number, (struct tw_term){0});
 	tw_arena_fini(&arena);
 }
 
@@ -87,7 +87,7 @@ TW_API int tw_process_spawn(const struct tw_spawn *options, struct tw_process **
 
 TW_API int tw_process_create(const char *name, struct tw_process **out)
 {
-	struct tw_spawn options = { .name = name };
+	struct tw_spawn options = {.name = name};
 
 	return tw_process_spawn(&options, out);
 }

@@ -43,10 +43,10 @@ struct tw_queue {
 
 int tw_queue_start(const struct tw_tracer *tracer, struct tw_session *session)
 {
-	struct tw_rs_options options = { .ring_bytes = tracer->ring_bytes ? tracer->ring_bytes : RING_BYTES_DEFAULT,
-					 .cap_bytes = tracer->cap_bytes,
-					 .policy = (enum tw_rb_policy)tracer->on_full,
-					 .is_anonymous = true };
+	struct tw_rs_options options = {.ring_bytes = tracer->ring_bytes ? tracer->ring_bytes : RING_BYTES_DEFAULT,
+					.cap_bytes = tracer->cap_bytes,
+					.policy = (enum tw_rb_policy)tracer->on_full,
+					.is_anonymous = true};
 	struct tw_queue *queue;
 	uint32_t image;
 	int error;
@@ -188,10 +188,10 @@ static int answer(struct tw_session *session, struct tw_arena *arena, struct tw_
 {
 	struct tw_queue *queue = session->queue;
 	struct request *request = queue->armed;
-	struct tw_term parts[3] = { tw_term_atom_z("trace_delivered"),
-				    request->pid == TW_PID_ALL ? tw_atom(TW_ATOM_ALL)
-							       : tw_term_pid(arena, (uint32_t)request->pid, 0),
-				    tw_delivered_term(arena, session->id << 32 | request->number) };
+	struct tw_term parts[3] = {tw_term_atom_z("trace_delivered"),
+				   request->pid == TW_PID_ALL ? tw_atom(TW_ATOM_ALL)
+							      : tw_term_pid(arena, (uint32_t)request->pid, 0),
+				   tw_delivered_term(arena, session->id << 32 | request->number)};
 	struct tw_term message = tw_term_tuple(arena, parts, 3);
 
 	if (tw_term_is_none(message))
@@ -212,11 +212,11 @@ static int build(const struct tw_queue *queue, const struct tw_live_event *event
 {
 	const struct tw_live *live = &queue->live;
 	const struct tw_capture_tracee *tracee = tw_catalog_find(&live->catalog.tracees, event->event.tracee_id);
-	struct tw_message_event from = { .event = &event->event,
-					 .pid_number = tracee ? tracee->pid_number : event->event.tracee_id,
-					 .pid_serial = tracee ? tracee->pid_serial : 0,
-					 .scheduler_id = event->scheduler_id,
-					 .wall_ns = tw_live_wall_ns(live, event->event.time_ns) };
+	struct tw_message_event from = {.event = &event->event,
+					.pid_number = tracee ? tracee->pid_number : event->event.tracee_id,
+					.pid_serial = tracee ? tracee->pid_serial : 0,
+					.scheduler_id = event->scheduler_id,
+					.wall_ns = tw_live_wall_ns(live, event->event.time_ns)};
 
 	if (event->event.kind >= TW_EVENT_CALL && event->event.kind <= TW_EVENT_RETURN_TO)
 		from.place = tw_catalog_find(&live->catalog.places, event->event.id);
@@ -253,8 +253,8 @@ static int next_message(struct tw_session *session, struct tw_arena *arena, stru
 	int error;
 
 	while (tw_live_next(&queue->live, &event)) {
-		bool is_own = queue->tracer && event.event.tracee_id == queue->tracer &&
-			      event.event.kind != TW_EVENT_LOSS;
+		bool is_own =
+			queue->tracer && event.event.tracee_id == queue->tracer && event.event.kind != TW_EVENT_LOSS;
 
 		error = is_own ? 0 : build(queue, &event, arena, out);
 		if (error == TW_ENOMEM)

@@ -4,8 +4,8 @@
 #include "session/session.h"
 
 static struct tw_quiet_lock registry = TW_QUIET_LOCK_INIT;
-static struct tw_session *sessions; /* all that are not dead */
-static struct tw_session *with_slot;   /* those of them with a bit */
+static struct tw_session *sessions;  /* all that are not dead */
+static struct tw_session *with_slot; /* those of them with a bit */
 static struct tw_session *by_slot[TW_SESSIONS_MAX];
 static uint64_t next_id = 1;
 

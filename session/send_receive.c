@@ -85,7 +85,7 @@ static int set_plain(struct tw_session *session, enum tw_want want, enum tw_matc
 
 static struct tw_match_options options_of(enum tw_want want)
 {
-	return (struct tw_match_options){ .target = want == TW_WANT_SEND ? TW_MATCH_SEND : TW_MATCH_RECEIVE };
+	return (struct tw_match_options){.target = want == TW_WANT_SEND ? TW_MATCH_SEND : TW_MATCH_RECEIVE};
 }
 
 static int set_spec(struct tw_session *session, enum tw_want want, struct tw_term spec, struct tw_match_error *error)
@@ -108,7 +108,7 @@ static int set_text(struct tw_session *session, enum tw_want want, const char *t
 	struct tw_match_options options = options_of(want);
 	struct tw_match_program *program;
 	struct tw_arena arena;
-	struct tw_term spec = { 0 };
+	struct tw_term spec = {0};
 	char buffer[64];
 	int result = text ? may_change(session) : TW_EBADARG;
 

@@ -64,7 +64,7 @@ struct tw_session_on_load {
 
 /* A place that this session has ever set, and its counters, which live as long as the session. */
 struct tw_session_place {
-	struct tw_place *place; /* NULL: never set */
+	struct tw_place *place;	    /* NULL: never set */
 	struct tw_counter *counter; /* NULL: not counted */
 	struct tw_session_counts times, memories;
 	uint8_t paused; /* TW_ACTION_COUNT, _TIME, _MEMORY: paused counters, whose values are kept */
@@ -79,26 +79,26 @@ struct tw_session {
 	/* Counted handles, plus one while the session is not dead. */
 	_Atomic uint32_t references;
 	_Atomic uint32_t handles;
-	_Atomic uint32_t state; /* enum tw_session_state */
-	uint32_t slot;		/* its bit, or TW_SESSION_NO_SLOT; set under the registry's lock, once */
-	uint64_t id;		/* the weak id; never reused */
+	_Atomic uint32_t state;	 /* enum tw_session_state */
+	uint32_t slot;		 /* its bit, or TW_SESSION_NO_SLOT; set under the registry's lock, once */
+	uint64_t id;		 /* the weak id; never reused */
 	struct tw_session *next; /* next session with a bit */
 	struct tw_session *next_of_all;
 	char name[256];
 
-	struct tw_rs *rs; /* the rings of its events; NULL: none */
+	struct tw_rs *rs;	  /* the rings of its events; NULL: none */
 	struct tw_writer *writer; /* NULL: the rings are drained elsewhere */
 	struct tw_queue *queue;	  /* for a tracer in this program; NULL: another kind */
 	/* In a forked child: the memory is shared, and threads of the parent may hold its locks. */
 	bool is_queue_of_parent;
-	bool is_tracer_fixed;	  /* the program has set tracer_pid */
-	_Atomic bool is_tracer_gone;	   /* no process has or gets flags; set under the registry's lock, once */
+	bool is_tracer_fixed;		 /* the program has set tracer_pid */
+	_Atomic bool is_tracer_gone;	 /* no process has or gets flags; set under the registry's lock, once */
 	_Atomic uint32_t delivery_users; /* calls that use the ring set; see delivered.c */
-	char *tracer_path;	  /* path of the capture; NULL: not known */
+	char *tracer_path;		 /* path of the capture; NULL: not known */
 
 	/* Under the registry's lock. */
 	uint32_t new_flags;
-	uint32_t tracer_pid; /* a process without events in this session; 0: none */
+	uint32_t tracer_pid;	  /* a process without events in this session; 0: none */
 	uint32_t last_tracer_pid; /* the same, kept after it is gone: info(meta) shows it until a call has noticed */
 
 	/* Under `definitions`. */
@@ -167,7 +167,7 @@ void tw_definitions_fini(struct tw_session *session);
 /* The functions that a call selects.  Strings are borrowed; NULL: any. */
 struct tw_wanted {
 	const char *module, *function;
-	int arity; /* or TW_ARITY_ANY, TW_ARITY_UNKNOWN */
+	int arity;	/* or TW_ARITY_ANY, TW_ARITY_UNKNOWN */
 	bool is_global; /* only functions that are exported, or called through slots */
 	bool is_local;	/* only functions with a place that every call passes */
 };
@@ -241,7 +241,8 @@ void tw_watched_loaded(void);
 /* Stages the settings of on_load and of patterns on a new place. */
 int tw_sessions_offer(struct tw_permit *permit, struct tw_place *place);
 /* Stages the settings of one session's patterns on a declared function; @arg is not used. */
-int tw_session_stage_pattern(struct tw_session *session, struct tw_permit *permit, struct tw_place *place, const void *arg);
+int tw_session_stage_pattern(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
+			     const void *arg);
 
 /* ---- change.c ---- */
 

@@ -90,7 +90,7 @@ static int give_sessions(const struct search *search, struct tw_arena *arena, st
 
 	for (size_t i = search->count; i > 0; i--) {
 		const struct tw_session *session = search->sessions[i - 1];
-		struct tw_term weak[2] = { tw_term_atom_z(session->name), tw_term_unsigned(arena, session->id) };
+		struct tw_term weak[2] = {tw_term_atom_z(session->name), tw_term_unsigned(arena, session->id)};
 
 		list = tw_term_cons(arena, tw_term_tuple(arena, weak, 2), list);
 	}

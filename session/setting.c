@@ -10,19 +10,20 @@ static struct tw_bp_quick quick_of(const struct tw_match_program *program, const
 {
 	const struct tw_match_quick *quick = &program->quick;
 	unsigned words = place->arity <= TW_ARGS_MAX ? place->arity : TW_ARGS_MAX;
-	struct tw_bp_quick none = { 0 };
+	struct tw_bp_quick none = {0};
 
 	if (quick->op != TW_MATCH_QUICK_RANGE || !tw_match_quick_fits(quick, words) ||
 	    program->accepted.verdict != TW_MATCH_YES || program->accepted.actions || quick->arg >= quick->arity)
 		return none;
-	return (struct tw_bp_quick){ 1, quick->is_prefix, quick->arg, quick->arity, quick->shift, quick->low, quick->span };
+	return (struct tw_bp_quick){1,		quick->is_prefix, quick->arg, quick->arity, quick->shift,
+				    quick->low, quick->span};
 }
 
 void tw_session_use_program(struct tw_bp_part *part, const struct tw_place *place,
 			    const struct tw_match_program *program)
 {
 	part->program = program;
-	part->quick = program ? quick_of(program, place) : (struct tw_bp_quick){ 0 };
+	part->quick = program ? quick_of(program, place) : (struct tw_bp_quick){0};
 }
 
 /* Removes actions from a part, with the data that only they use. */
@@ -101,11 +102,11 @@ static int renew_counters(struct tw_session *session, struct tw_session_place *s
 
 /* Local tracing and the counters end global tracing, and vice versa. */
 int tw_setting_set(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
-		     const struct tw_setting *setting)
+		   const struct tw_setting *setting)
 {
 	uint32_t added = setting->actions;
 	struct tw_session_place *set = tw_session_remember(session, place);
-	struct tw_bp_part part = { 0 };
+	struct tw_bp_part part = {0};
 	int error;
 
 	if (!set)
@@ -117,7 +118,7 @@ int tw_setting_set(struct tw_session *session, struct tw_permit *permit, struct 
 		error = (part.actions | set->paused) & COUNTERS ? renew_counters(session, set, COUNTERS, false) : 0;
 		if (error)
 			return error;
-		part = (struct tw_bp_part){ .slot_words = part.slot_words, .stack_depth = part.stack_depth };
+		part = (struct tw_bp_part){.slot_words = part.slot_words, .stack_depth = part.stack_depth};
 	} else if (part.actions & TW_ACTION_GLOBAL) {
 		remove_actions(&part, TW_ACTION_CALL);
 	}
@@ -176,8 +177,8 @@ static int restart_place(struct tw_session *session, struct tw_permit *permit, s
 			 const struct tw_setting *setting)
 {
 	struct tw_session_place *set = tw_session_find(session, place);
-	struct tw_bp_part part = { 0 };
-	struct tw_setting restarted = { .match = TW_MATCH_TRUE };
+	struct tw_bp_part part = {0};
+	struct tw_setting restarted = {.match = TW_MATCH_TRUE};
 
 	if (!set)
 		return 0;

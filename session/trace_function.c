@@ -59,7 +59,7 @@ static int read_setting(enum tw_match match, const struct tw_match_program *prog
 	if (program && (program->code->target != TW_MATCH_CALL ||
 			((flags & counters) && !(flags & (TW_FUNCTION_LOCAL | TW_FUNCTION_META)))))
 		return TW_EBADARG;
-	*out = (struct tw_setting){ .match = match, .actions = actions_of(flags), .program = program };
+	*out = (struct tw_setting){.match = match, .actions = actions_of(flags), .program = program};
 	return 0;
 }
 
@@ -119,7 +119,7 @@ static void change_on_load(struct tw_session_on_load *on_load, const struct tw_s
 
 	if (setting->match == TW_MATCH_TRUE) {
 		if (is_global || (on_load->actions & TW_ACTION_GLOBAL))
-			*on_load = (struct tw_session_on_load){ 0 };
+			*on_load = (struct tw_session_on_load){0};
 		on_load->actions |= setting->actions;
 		if (setting->actions & TW_ACTION_CALL)
 			on_load->program = setting->program;
@@ -159,7 +159,7 @@ TW_API int tw_trace_on_load(struct tw_session *session, enum tw_match match, con
 int tw_session_trace_wanted(struct tw_session *session, tw_session_wants_fn wants, void *arg,
 			    const struct tw_session_wish *wish)
 {
-	const struct tw_wanted all = { .arity = TW_ARITY_ANY };
+	const struct tw_wanted all = {.arity = TW_ARITY_ANY};
 	struct tw_permit *permit;
 	int result = begin(&permit);
 

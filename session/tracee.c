@@ -30,7 +30,8 @@ static struct tw_tracee *take_fresh(void)
 	void *more;
 
 	if (!fresh_count) {
-		more = mmap(NULL, FRESH_TRACEES * sizeof *fresh_tracees, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		more = mmap(NULL, FRESH_TRACEES * sizeof *fresh_tracees, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (more == MAP_FAILED)
 			return NULL;
 		fresh_tracees = more;

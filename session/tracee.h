@@ -66,7 +66,8 @@ static inline struct tw_tracee *tw_tracee_of(const struct tw_process *process)
 }
 
 /* Makes an event of a process, without the lock; at most two terms, `none` for absent ones. */
-void tw_process_tell(struct tw_tracee *tracee, enum tw_event_kind kind, enum tw_want want, struct tw_term a, struct tw_term b);
+void tw_process_tell(struct tw_tracee *tracee, enum tw_event_kind kind, enum tw_want want, struct tw_term a,
+		     struct tw_term b);
 /* Makes an event with a pid, and optionally another term. */
 void tw_process_tell_pid(struct tw_tracee *tracee, enum tw_event_kind kind, uint64_t pid, struct tw_term more);
 /* The initial call of a process: `entry`, or {undefined,undefined,[]} if it is not known. */

@@ -47,7 +47,7 @@ struct tw_writer {
 	bool is_anonymous;
 	bool is_stream;
 	pthread_t thread;
-	_Atomic uint32_t stop; /* enum writer_stop */
+	_Atomic uint32_t stop;	/* enum writer_stop */
 	_Atomic bool is_orphan; /* the thread is not joined, and frees this itself */
 };
 
@@ -81,10 +81,9 @@ static void find_calls(void)
 	void *library;
 
 	if (tw_recorder_create && tw_recorder_finish && tw_recorder_abort) {
-		calls = (struct recorder_calls){ tw_recorder_create, tw_recorder_ring_set_path,
-						 tw_recorder_ring_set, tw_recorder_poll,
-						 tw_recorder_wake,   tw_recorder_hurry,	tw_recorder_stats, tw_recorder_finish,
-						 tw_recorder_abort };
+		calls = (struct recorder_calls){tw_recorder_create, tw_recorder_ring_set_path, tw_recorder_ring_set,
+						tw_recorder_poll,   tw_recorder_wake,	       tw_recorder_hurry,
+						tw_recorder_stats,  tw_recorder_finish,	       tw_recorder_abort};
 		return;
 	}
 	library = open_capture_library();
@@ -192,14 +191,14 @@ static int attach(struct tw_writer *writer)
 
 int tw_writer_start(const struct tw_tracer *tracer, struct tw_session *session)
 {
-	struct tw_recorder_options options = { .path = tracer->capture_path,
-					       .force = tracer->force,
-					       .ring_bytes = tracer->ring_bytes,
-					       .cap_bytes = tracer->cap_bytes,
-					       .allow_anonymous = true,
-					       .is_stream = tracer->kind == TW_TRACER_STREAM,
-					       .stream_fd = tracer->stream_fd,
-					       .policy = (enum tw_recorder_policy)tracer->on_full };
+	struct tw_recorder_options options = {.path = tracer->capture_path,
+					      .force = tracer->force,
+					      .ring_bytes = tracer->ring_bytes,
+					      .cap_bytes = tracer->cap_bytes,
+					      .allow_anonymous = true,
+					      .is_stream = tracer->kind == TW_TRACER_STREAM,
+					      .stream_fd = tracer->stream_fd,
+					      .policy = (enum tw_recorder_policy)tracer->on_full};
 	struct tw_writer *writer;
 	int error;
 

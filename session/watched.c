@@ -75,10 +75,10 @@ static bool is_watched(const char *function, void *arg)
 
 static int add_slot(struct tw_permit *permit, const struct tw_sym_slot *slot, uint32_t caller_module_id)
 {
-	const struct tw_place_options options = { .kind = TW_BP_SLOT,
-						  .where = slot->where,
-						  .target = slot->target,
-						  .caller_module_id = caller_module_id };
+	const struct tw_place_options options = {.kind = TW_BP_SLOT,
+						 .where = slot->where,
+						 .target = slot->target,
+						 .caller_module_id = caller_module_id};
 	struct tw_function *function;
 	struct tw_module *module;
 	struct tw_place *place;
@@ -110,7 +110,7 @@ static int add_slots(struct tw_permit *permit, const struct tw_sym_object *calle
 /* Objects that hold a place stay loaded, as in native.c. */
 static int arm_object(const struct tw_sym_set *set, const struct tw_sym_object *caller, unsigned kinds)
 {
-	const struct tw_sym_wish wish = { .wants = is_watched, .arg = &kinds };
+	const struct tw_sym_wish wish = {.wants = is_watched, .arg = &kinds};
 	struct tw_sym_slot *slots;
 	struct tw_permit *permit;
 	void *pin;

@@ -21,9 +21,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ONE_BYTE_NOP	0x90
-#define NOP_BYTES_MAX	9
-#define COPY_BYTES	(1 << 20)
+#define ONE_BYTE_NOP  0x90
+#define NOP_BYTES_MAX 9
+#define COPY_BYTES    (1 << 20)
 
 /* By length, as Intel's and AMD's manuals recommend them. */
 static const uint8_t nops[NOP_BYTES_MAX + 1][NOP_BYTES_MAX] = {
@@ -139,8 +139,7 @@ static int write_code(const struct tw_elf_file *file, int from, int to)
 	for (unsigned i = 0; i < file->header.e_phnum && !error; i++) {
 		ElfW(Phdr) header;
 
-		error = tw_elf_read_at(from, &header, sizeof header,
-				       file->header.e_phoff + i * sizeof header);
+		error = tw_elf_read_at(from, &header, sizeof header, file->header.e_phoff + i * sizeof header);
 		if (!error && header.p_type == PT_LOAD && (header.p_flags & PF_X) && header.p_filesz)
 			error = write_at(to, (const void *)(file->elf.base + header.p_vaddr), header.p_filesz,
 					 header.p_offset);

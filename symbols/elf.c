@@ -25,7 +25,7 @@ static uintptr_t table(const struct tw_elf *elf, uint64_t pointer, uint64_t byte
 	return tw_elf_holds(elf, address, bytes) && address % align == 0 ? address : 0;
 }
 
-static void add_segment(struct tw_elf *elf, const ElfW(Phdr) * header)
+static void add_segment(struct tw_elf *elf, const ElfW(Phdr) *header)
 {
 	uintptr_t low = elf->base + header->p_vaddr, high = low + header->p_memsz;
 
@@ -39,7 +39,7 @@ static void add_segment(struct tw_elf *elf, const ElfW(Phdr) * header)
 		elf->code[elf->code_count++] = (struct tw_elf_range){low, high};
 }
 
-static void find_build_id(struct tw_elf *elf, const ElfW(Phdr) * header)
+static void find_build_id(struct tw_elf *elf, const ElfW(Phdr) *header)
 {
 	uintptr_t at = elf->base + header->p_vaddr;
 	uint64_t left = header->p_memsz;
@@ -64,7 +64,7 @@ static void find_build_id(struct tw_elf *elf, const ElfW(Phdr) * header)
 	}
 }
 
-static void read_headers(struct tw_elf *elf, const ElfW(Phdr) * headers, size_t count)
+static void read_headers(struct tw_elf *elf, const ElfW(Phdr) *headers, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (headers[i].p_type == PT_LOAD)
@@ -132,12 +132,11 @@ static void read_dynamic(struct tw_elf *elf, struct raw *raw)
 	}
 }
 
-void tw_elf_init(struct tw_elf *elf, uintptr_t base, const ElfW(Phdr) * headers, size_t header_count)
+void tw_elf_init(struct tw_elf *elf, uintptr_t base, const ElfW(Phdr) *headers, size_t header_count)
 {
 	struct raw raw = {0};
 
-	*elf = (struct tw_elf){
-		.base = base, .image = {UINTPTR_MAX, 0}, .soname = "", .runpath = "", .rpath = ""};
+	*elf = (struct tw_elf){.base = base, .image = {UINTPTR_MAX, 0}, .soname = "", .runpath = "", .rpath = ""};
 	read_headers(elf, headers, header_count);
 	if (elf->image.low > elf->image.high)
 		elf->image = (struct tw_elf_range){0, 0};
@@ -181,7 +180,7 @@ const char *tw_elf_string(const struct tw_elf *elf, uint64_t offset)
 	return offset < elf->string_bytes ? (const char *)(uintptr_t)(elf->strings + offset) : "";
 }
 
-const ElfW(Sym) * tw_elf_symbol(const struct tw_elf *elf, size_t index)
+const ElfW(Sym) *tw_elf_symbol(const struct tw_elf *elf, size_t index)
 {
 	if (!elf->symbols || index > UINT32_MAX ||
 	    !tw_elf_holds(elf, (uintptr_t)(elf->symbols + index), sizeof *elf->symbols))
@@ -222,7 +221,7 @@ static const char *defined_version(const struct tw_elf *elf, unsigned number)
 
 	for (uint64_t i = 0; i < elf->defined_version_count; i++) {
 		const ElfW(Verdef) *definition = (const void *)at;
-		const ElfW(Verdaux) * aux;
+		const ElfW(Verdaux) *aux;
 
 		if (at % 4 || !tw_elf_holds(elf, at, sizeof *definition))
 			return NULL;
@@ -260,7 +259,7 @@ const char *tw_elf_version(const struct tw_elf *elf, size_t index)
 
 /* One candidate of a hash chain.  The best so far is kept in *found; true: stop the search. */
 static bool consider(const struct tw_elf *elf, size_t index, const char *name, uintptr_t address,
-		     const ElfW(Sym) * *found)
+		     const ElfW(Sym) **found)
 {
 	const ElfW(Sym) *symbol = tw_elf_symbol(elf, index);
 	bool is_hidden;
@@ -268,8 +267,7 @@ static bool consider(const struct tw_elf *elf, size_t index, const char *name, u
 	if (!symbol || symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) == STT_TLS ||
 	    strcmp(tw_elf_string(elf, symbol->st_name), name))
 		return false;
-	is_hidden = elf->versions &&
-		    tw_elf_holds(elf, (uintptr_t)(elf->versions + index), sizeof *elf->versions) &&
+	is_hidden = elf->versions && tw_elf_holds(elf, (uintptr_t)(elf->versions + index), sizeof *elf->versions) &&
 		    elf->versions[index] & 0x8000;
 	if (!*found || !is_hidden)
 		*found = symbol;
@@ -280,7 +278,7 @@ static bool consider(const struct tw_elf *elf, size_t index, const char *name, u
 	return !address && !is_hidden;
 }
 
-static const ElfW(Sym) * lookup_gnu(const struct tw_elf *elf, const char *name, uintptr_t address)
+static const ElfW(Sym) *lookup_gnu(const struct tw_elf *elf, const char *name, uintptr_t address)
 {
 	const uint32_t *words = elf->gnu_hash;
 	uint32_t bucket_count = words[0], first = words[1], bloom_words = words[2], hash = 5381, index;
@@ -308,7 +306,7 @@ static const ElfW(Sym) * lookup_gnu(const struct tw_elf *elf, const char *name, 
 	return found;
 }
 
-static const ElfW(Sym) * lookup_sysv(const struct tw_elf *elf, const char *name, uintptr_t address)
+static const ElfW(Sym) *lookup_sysv(const struct tw_elf *elf, const char *name, uintptr_t address)
 {
 	const uint32_t *words = elf->sysv_hash;
 	uint32_t bucket_count = words[0], chain_count = words[1], hash = 0, index;
@@ -331,7 +329,7 @@ static const ElfW(Sym) * lookup_sysv(const struct tw_elf *elf, const char *name,
 	return found;
 }
 
-const ElfW(Sym) * tw_elf_lookup(const struct tw_elf *elf, const char *name, uintptr_t address)
+const ElfW(Sym) *tw_elf_lookup(const struct tw_elf *elf, const char *name, uintptr_t address)
 {
 	if (elf->gnu_hash)
 		return lookup_gnu(elf, name, address);
@@ -362,7 +360,7 @@ size_t tw_elf_symbol_count(const struct tw_elf *elf)
 	return 0;
 }
 
-const ElfW(Sym) * tw_elf_symbol_at(const struct tw_elf *elf, uintptr_t address)
+const ElfW(Sym) *tw_elf_symbol_at(const struct tw_elf *elf, uintptr_t address)
 {
 	size_t count = tw_elf_symbol_count(elf);
 
@@ -386,7 +384,7 @@ const char *tw_elf_needed(const struct tw_elf *elf, size_t n)
 	return NULL;
 }
 
-bool tw_elf_is_slot(const ElfW(Rela) * relocation)
+bool tw_elf_is_slot(const ElfW(Rela) *relocation)
 {
 	uint64_t type = ELF64_R_TYPE(relocation->r_info);
 

@@ -29,17 +29,17 @@ struct tw_elf {
 	struct tw_elf_range code[TW_ELF_RANGES_MAX];
 	unsigned code_count;
 	struct tw_elf_range relro; /* whole pages; empty: none */
-	const ElfW(Dyn) * dynamic; /* NULL: static */
+	const ElfW(Dyn) *dynamic;  /* NULL: static */
 	size_t dynamic_count;
-	const ElfW(Sym) * symbols;
+	const ElfW(Sym) *symbols;
 	uint64_t strings;
 	uint64_t string_bytes;
-	const ElfW(Half) * versions;
+	const ElfW(Half) *versions;
 	uint64_t needed_versions, needed_version_count;
 	uint64_t defined_versions, defined_version_count;
-	const ElfW(Rela) * plt_relocations;
+	const ElfW(Rela) *plt_relocations;
 	size_t plt_relocation_count;
-	const ElfW(Rela) * relocations;
+	const ElfW(Rela) *relocations;
 	size_t relocation_count;
 	const uint32_t *gnu_hash, *sysv_hash;
 	const char *soname, *runpath, *rpath; /* in the image; "" when there is none */
@@ -49,7 +49,7 @@ struct tw_elf {
 };
 
 /* Fills all from program headers.  The image is [base + lowest value, base + highest value). */
-void tw_elf_init(struct tw_elf *elf, uintptr_t base, const ElfW(Phdr) * headers, size_t header_count);
+void tw_elf_init(struct tw_elf *elf, uintptr_t base, const ElfW(Phdr) *headers, size_t header_count);
 
 /* Does the image contain these bytes? */
 static inline bool tw_elf_holds(const struct tw_elf *elf, uintptr_t address, uint64_t bytes)
@@ -62,7 +62,7 @@ bool tw_elf_is_code(const struct tw_elf *elf, uintptr_t address);
 /* A string of the dynamic string table; "" for an offset outside it. */
 const char *tw_elf_string(const struct tw_elf *elf, uint64_t offset);
 /* NULL for an invalid index. */
-const ElfW(Sym) * tw_elf_symbol(const struct tw_elf *elf, size_t index);
+const ElfW(Sym) *tw_elf_symbol(const struct tw_elf *elf, size_t index);
 /* The name of the version that the linker recorded for a symbol, needed or defined; NULL: none. */
 const char *tw_elf_version(const struct tw_elf *elf, size_t index);
 
@@ -73,10 +73,10 @@ const char *tw_elf_version(const struct tw_elf *elf, size_t index);
  *
  * Returns a symbol defined in this object, or NULL.
  */
-const ElfW(Sym) * tw_elf_lookup(const struct tw_elf *elf, const char *name, uintptr_t address);
+const ElfW(Sym) *tw_elf_lookup(const struct tw_elf *elf, const char *name, uintptr_t address);
 
 /* The function or object symbol that covers an address; NULL: none.  Linear: for rare cases. */
-const ElfW(Sym) * tw_elf_symbol_at(const struct tw_elf *elf, uintptr_t address);
+const ElfW(Sym) *tw_elf_symbol_at(const struct tw_elf *elf, uintptr_t address);
 
 /* The number of symbols reachable by its hash table. */
 size_t tw_elf_symbol_count(const struct tw_elf *elf);
@@ -85,6 +85,6 @@ size_t tw_elf_symbol_count(const struct tw_elf *elf);
 const char *tw_elf_needed(const struct tw_elf *elf, size_t n);
 
 /* A relocation of a slot that calls may go through: JUMP_SLOT, GLOB_DAT. */
-bool tw_elf_is_slot(const ElfW(Rela) * relocation);
+bool tw_elf_is_slot(const ElfW(Rela) *relocation);
 
 #endif

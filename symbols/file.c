@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #define HEADERS_MAX 256
-#define PAGE        UINT64_C(4096)
+#define PAGE	    UINT64_C(4096)
 
 int tw_elf_read_at(int fd, void *out, uint64_t bytes, uint64_t offset)
 {
@@ -44,21 +44,21 @@ int tw_elf_read_at(int fd, void *out, uint64_t bytes, uint64_t offset)
 	return 0;
 }
 
-static int check_header(const ElfW(Ehdr) * header)
+static int check_header(const ElfW(Ehdr) *header)
 {
 	if (memcmp(header->e_ident, ELFMAG, SELFMAG))
 		return TW_EFORMAT;
 	if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != ELFDATA2LSB ||
 	    header->e_machine != EM_X86_64)
 		return TW_ENOTSUP;
-	if ((header->e_type != ET_EXEC && header->e_type != ET_DYN) ||
-	    header->e_phentsize != sizeof(ElfW(Phdr)) || !header->e_phnum || header->e_phnum > HEADERS_MAX)
+	if ((header->e_type != ET_EXEC && header->e_type != ET_DYN) || header->e_phentsize != sizeof(ElfW(Phdr)) ||
+	    !header->e_phnum || header->e_phnum > HEADERS_MAX)
 		return TW_EFORMAT;
 	return 0;
 }
 
 /* The span of all segments, in whole pages. */
-static int measure(const ElfW(Phdr) * headers, size_t count, uint64_t *low, uint64_t *high)
+static int measure(const ElfW(Phdr) *headers, size_t count, uint64_t *low, uint64_t *high)
 {
 	*low = UINT64_MAX;
 	*high = 0;
@@ -79,7 +79,7 @@ static int measure(const ElfW(Phdr) * headers, size_t count, uint64_t *low, uint
 	return *low < *high && *high - *low <= TW_ELF_IMAGE_BYTES_MAX ? 0 : TW_EFORMAT;
 }
 
-static int lay_out(struct tw_elf_file *file, int fd, const ElfW(Phdr) * headers, size_t count)
+static int lay_out(struct tw_elf_file *file, int fd, const ElfW(Phdr) *headers, size_t count)
 {
 	uint64_t low, high;
 	int error = measure(headers, count, &low, &high);
@@ -88,8 +88,8 @@ static int lay_out(struct tw_elf_file *file, int fd, const ElfW(Phdr) * headers,
 	if (error)
 		return error;
 	file->image_bytes = high - low + PAGE;
-	image = mmap(NULL, file->image_bytes, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	image = mmap(NULL, file->image_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+		     0);
 	if (image == MAP_FAILED)
 		return TW_ENOMEM;
 	file->image = image;
@@ -123,8 +123,7 @@ static int read_file(struct tw_elf_file *file, int fd)
 	if (!error)
 		error = check_header(&file->header);
 	if (!error)
-		error = tw_elf_read_at(fd, headers, file->header.e_phnum * sizeof *headers,
-				       file->header.e_phoff);
+		error = tw_elf_read_at(fd, headers, file->header.e_phnum * sizeof *headers, file->header.e_phoff);
 	if (!error)
 		error = lay_out(file, fd, headers, file->header.e_phnum);
 	if (!error)

@@ -14,12 +14,12 @@
 #include <string.h>
 
 /* More alternatives in braces than users write. */
-#define PARTS_MAX 256
+#define PARTS_MAX      256
 #define TEXT_BYTES_MAX 65536
 
 /* One alternative of the pattern.  Its names are one text: the module, a zero byte, the function, a zero byte. */
 struct part {
-	char *written;	      /* without braces, as a pattern of its own */
+	char *written; /* without braces, as a pattern of its own */
 	char *names;
 	const char *module;   /* NULL: any */
 	const char *function; /* NULL: any */
@@ -136,8 +136,7 @@ static const char *split(struct part *part)
 		*colon = '\0';
 		function = colon + 1;
 		part->module = part->names;
-		problem = check_name(part->module,
-				     "the module before the colon is missing; write _ for any");
+		problem = check_name(part->module, "the module before the colon is missing; write _ for any");
 		if (problem)
 			return problem;
 	}
@@ -240,7 +239,8 @@ TW_API int tw_pattern_parse(const char *text, struct tw_pattern **out, const cha
 	size_t count = 0;
 
 	if (text && *text) {
-		what = strlen(text) <= TEXT_BYTES_MAX ? expand(text, 0, texts, &count) : "it has more than 65,536 bytes";
+		what = strlen(text) <= TEXT_BYTES_MAX ? expand(text, 0, texts, &count)
+						      : "it has more than 65,536 bytes";
 		if (!what)
 			pattern = make(text, texts, count, &what);
 		for (size_t i = 0; i < count; i++)
@@ -310,8 +310,7 @@ static bool is_module(const struct part *part, const char *module, const char *f
 
 	if (!part->module)
 		return true;
-	return glob(part->module, module) || glob(part->module, file) ||
-	       (slash && glob(part->module, slash + 1));
+	return glob(part->module, module) || glob(part->module, file) || (slash && glob(part->module, slash + 1));
 }
 
 /*
@@ -424,8 +423,7 @@ TW_API bool tw_pattern_match_module(const struct tw_pattern *pattern, const char
 	return false;
 }
 
-TW_API bool tw_pattern_match_function(const struct tw_pattern *pattern, const char *function,
-				      const char *demangled)
+TW_API bool tw_pattern_match_function(const struct tw_pattern *pattern, const char *function, const char *demangled)
 {
 	for (size_t i = 0; i < pattern->count; i++)
 		if (is_function(&pattern->parts[i], function, demangled))

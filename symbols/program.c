@@ -74,8 +74,7 @@ static bool has_object(const struct tw_symbols *symbols, const char *soname)
 static bool has_file(const struct tw_symbols *symbols, const struct tw_elf_file *file)
 {
 	for (size_t i = 0; i < symbols->count; i++)
-		if (symbols->objects[i].file->device == file->device &&
-		    symbols->objects[i].file->inode == file->inode)
+		if (symbols->objects[i].file->device == file->device && symbols->objects[i].file->inode == file->inode)
 			return true;
 	return false;
 }
@@ -212,8 +211,7 @@ struct slot {
 	bool is_data_slot;
 };
 
-static void judge_slot(const struct tw_symbols *symbols, const struct object *caller, struct slot *slot,
-		       bool is_weak)
+static void judge_slot(const struct tw_symbols *symbols, const struct object *caller, struct slot *slot, bool is_weak)
 {
 	const ElfW(Sym) *symbol = NULL;
 	unsigned type;
@@ -296,8 +294,8 @@ static int refuse_taken(const struct object *caller, struct slot *slots, size_t 
 	return error;
 }
 
-static int visit_slots(const struct tw_symbols *symbols, const struct object *caller,
-		       tw_symbols_place_fn visit, void *arg)
+static int visit_slots(const struct tw_symbols *symbols, const struct object *caller, tw_symbols_place_fn visit,
+		       void *arg)
 {
 	const struct tw_elf *elf = &caller->file->elf;
 	struct slot *slots = calloc(elf->plt_relocation_count + elf->relocation_count + 1, sizeof *slots);
@@ -340,8 +338,7 @@ TW_API int tw_symbols_each_place(const struct tw_symbols *symbols, tw_symbols_pl
 
 		for (size_t j = 0; !result && j < object->file->sleds.count; j++) {
 			const struct tw_sym_sled *sled = &object->file->sleds.entries[j];
-			enum tw_sym_refusal refusal =
-				object->role == TW_SYM_ROLE_OWN ? TW_SYM_OWN : sled->refusal;
+			enum tw_sym_refusal refusal = object->role == TW_SYM_ROLE_OWN ? TW_SYM_OWN : sled->refusal;
 			struct tw_symbols_place place = {
 				.how = TW_SYMBOLS_SLED,
 				.function = sled->function,
@@ -377,7 +374,8 @@ static int each_chosen(const struct tw_elf *elf, tw_symbols_function_fn visit, v
 	return result;
 }
 
-TW_API int tw_symbols_each_function(const struct tw_symbols *symbols, size_t index, tw_symbols_function_fn visit, void *arg)
+TW_API int tw_symbols_each_function(const struct tw_symbols *symbols, size_t index, tw_symbols_function_fn visit,
+				    void *arg)
 {
 	const struct tw_elf_file *file = index < symbols->count ? symbols->objects[index].file : NULL;
 	int fd = file ? open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1, result;

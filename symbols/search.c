@@ -24,11 +24,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CACHE_PATH      "/etc/ld.so.cache"
+#define CACHE_PATH	"/etc/ld.so.cache"
 #define CACHE_BYTES_MAX (16u << 20)
 
-static const char *const default_directories[] = {
-	"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"};
+static const char *const default_directories[] =
+	{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"};
 
 /* The layout that glibc writes since 2.2 ("new format"), alone since 2.32. */
 struct cache_head {
@@ -81,9 +81,7 @@ static size_t expand_token(const char *at, const char *origin, const char **valu
 		if (strncmp(name, tokens[i].name, bytes) || (has_brace && name[bytes] != '}'))
 			continue;
 		*value = tokens[i].value ? tokens[i].value : origin;
-		*value_bytes = tokens[i].value ? strlen(tokens[i].value)
-			       : slash         ? (size_t)(slash - origin)
-					       : 0;
+		*value_bytes = tokens[i].value ? strlen(tokens[i].value) : slash ? (size_t)(slash - origin) : 0;
 		return 1 + bytes + 2 * has_brace;
 	}
 	return 0;

@@ -29,17 +29,16 @@ static int read_table(int fd, uint64_t offset, uint64_t bytes, void *out)
 	return 0;
 }
 
-int tw_elf_sections_read(struct tw_elf_sections *sections, const ElfW(Ehdr) * header, int fd)
+int tw_elf_sections_read(struct tw_elf_sections *sections, const ElfW(Ehdr) *header, int fd)
 {
-	const ElfW(Shdr) * names;
+	const ElfW(Shdr) *names;
 	int error;
 
 	*sections = (struct tw_elf_sections){0};
 	if (!header->e_shoff || !header->e_shnum || header->e_shentsize != sizeof(ElfW(Shdr)) ||
 	    header->e_shstrndx >= header->e_shnum)
 		return TW_ENOENT;
-	error = read_table(fd, header->e_shoff, (uint64_t)header->e_shnum * sizeof(ElfW(Shdr)),
-			   &sections->table);
+	error = read_table(fd, header->e_shoff, (uint64_t)header->e_shnum * sizeof(ElfW(Shdr)), &sections->table);
 	if (error)
 		return error;
 	sections->count = header->e_shnum;
@@ -48,8 +47,8 @@ int tw_elf_sections_read(struct tw_elf_sections *sections, const ElfW(Ehdr) * he
 	return read_table(fd, names->sh_offset, names->sh_size, &sections->names);
 }
 
-const ElfW(Shdr) * tw_elf_sections_find(const struct tw_elf_sections *sections, const char *name,
-					const ElfW(Shdr) * after)
+const ElfW(Shdr) *tw_elf_sections_find(const struct tw_elf_sections *sections, const char *name,
+				       const ElfW(Shdr) *after)
 {
 	const ElfW(Shdr) *from = after ? after + 1 : sections->table;
 
@@ -70,7 +69,7 @@ static int compare(const void *a, const void *b)
 	return (x->name > y->name) - (x->name < y->name);
 }
 
-static int take_functions(struct tw_elf_sections *sections, const ElfW(Sym) * symbols, size_t count)
+static int take_functions(struct tw_elf_sections *sections, const ElfW(Sym) *symbols, size_t count)
 {
 	sections->functions = calloc(count + 1, sizeof *sections->functions);
 	if (!sections->functions)
@@ -81,9 +80,10 @@ static int take_functions(struct tw_elf_sections *sections, const ElfW(Sym) * sy
 		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || symbol->st_shndx == SHN_UNDEF ||
 		    symbol->st_name >= sections->string_bytes)
 			continue;
-		sections->functions[sections->function_count++] = (struct tw_elf_function){
-			symbol->st_value, symbol->st_name, symbol->st_size <= UINT32_MAX ? (uint32_t)symbol->st_size : 0,
-			ELF64_ST_BIND(symbol->st_info)};
+		sections->functions[sections->function_count++] =
+			(struct tw_elf_function){symbol->st_value, symbol->st_name,
+						 symbol->st_size <= UINT32_MAX ? (uint32_t)symbol->st_size : 0,
+						 ELF64_ST_BIND(symbol->st_info)};
 	}
 	qsort(sections->functions, sections->function_count, sizeof *sections->functions, compare);
 	return 0;
@@ -92,8 +92,8 @@ static int take_functions(struct tw_elf_sections *sections, const ElfW(Sym) * sy
 int tw_elf_sections_read_functions(struct tw_elf_sections *sections, int fd)
 {
 	const ElfW(Shdr) *table = tw_elf_sections_find(sections, ".symtab", NULL);
-	const ElfW(Shdr) * strings;
-	ElfW(Sym) * symbols;
+	const ElfW(Shdr) *strings;
+	ElfW(Sym) *symbols;
 	int error;
 
 	if (!table)

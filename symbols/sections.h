@@ -17,13 +17,13 @@
 /* A function symbol.  Of several at one address the global ones come first. */
 struct tw_elf_function {
 	uint64_t value;
-	uint32_t name; /* in strings */
+	uint32_t name;	/* in strings */
 	uint32_t bytes; /* 0: not known */
 	uint8_t binding;
 };
 
 struct tw_elf_sections {
-	ElfW(Shdr) * table;
+	ElfW(Shdr) *table;
 	unsigned count;
 	char *names;
 	uint64_t name_bytes;
@@ -34,14 +34,14 @@ struct tw_elf_sections {
 };
 
 /* Reads the section headers.  TW_ENOENT: the file has none.  tw_elf_sections_fini() in any case. */
-int tw_elf_sections_read(struct tw_elf_sections *sections, const ElfW(Ehdr) * header, int fd);
+int tw_elf_sections_read(struct tw_elf_sections *sections, const ElfW(Ehdr) *header, int fd);
 /* Reads the functions of the full symbol table, or of the dynamic one for a stripped file.  TW_ENOENT. */
 int tw_elf_sections_read_functions(struct tw_elf_sections *sections, int fd);
 void tw_elf_sections_fini(struct tw_elf_sections *sections);
 
 /* The first section of that name after `after` (NULL: the first of all); NULL: none. */
-const ElfW(Shdr) * tw_elf_sections_find(const struct tw_elf_sections *sections, const char *name,
-					const ElfW(Shdr) * after);
+const ElfW(Shdr) *tw_elf_sections_find(const struct tw_elf_sections *sections, const char *name,
+				       const ElfW(Shdr) *after);
 
 /* The index of the first function that does not begin before a value; function_count: none. */
 size_t tw_elf_sections_function_from(const struct tw_elf_sections *sections, uint64_t value);

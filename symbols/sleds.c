@@ -16,7 +16,7 @@
 
 /* The maximum distance of a table entry before its function (M). */
 #define PREFIX_BYTES_MAX 256u
-#define INT3 0xcc
+#define INT3		 0xcc
 /* Longer runs of NOPs are not examined. */
 #define SLED_BYTES_MAX 64
 /* More symbols than a sane file has within PREFIX_BYTES_MAX. */
@@ -28,7 +28,7 @@ struct reading {
 	struct tw_elf_sections sections;
 	struct tw_sym_sleds *out;
 	size_t room;
-	uint8_t *prefixes;                  /* M of each entry of out */
+	uint8_t *prefixes;		    /* M of each entry of out */
 	uint8_t shortest[PREFIX_BYTES_MAX]; /* by M: 1 + bytes of the shortest sled; 0: there is none */
 };
 
@@ -80,8 +80,7 @@ static size_t find_owner(const struct reading *reading, uint64_t value)
 	size_t i = tw_elf_sections_function_from(sections, value < TW_ENDBR_BYTES ? 0 : value - TW_ENDBR_BYTES);
 	size_t end = i + CANDIDATES_MAX;
 
-	for (; i < sections->function_count && i < end &&
-	       sections->functions[i].value <= value + PREFIX_BYTES_MAX - 1;
+	for (; i < sections->function_count && i < end && sections->functions[i].value <= value + PREFIX_BYTES_MAX - 1;
 	     i++)
 		if (is_owner(reading, sections->functions[i].value, value))
 			return i;
@@ -136,8 +135,7 @@ static int add_sled(struct reading *reading, uint64_t value)
 	/* A sled already patched does not show the length of sleds. */
 	if (bytes && (bytes + 1 < reading->shortest[prefix] || !reading->shortest[prefix]))
 		reading->shortest[prefix] = (uint8_t)(bytes + 1);
-	for (size_t i = owner; i < sections->function_count && sections->functions[i].value == function;
-	     i++) {
+	for (size_t i = owner; i < sections->function_count && sections->functions[i].value == function; i++) {
 		int error = make_room(reading);
 
 		if (error)
@@ -167,7 +165,7 @@ static void relocate(const struct tw_elf *elf, uint64_t low, uint64_t high)
 	}
 }
 
-static int add_table(struct reading *reading, const ElfW(Shdr) * table)
+static int add_table(struct reading *reading, const ElfW(Shdr) *table)
 {
 	const struct tw_elf *elf = reading->elf;
 	uintptr_t at = elf->base + table->sh_addr;
@@ -205,7 +203,7 @@ static void judge(struct reading *reading)
 	}
 }
 
-int tw_elf_sleds_read(struct tw_sym_sleds *out, const struct tw_elf *elf, const ElfW(Ehdr) * header, int fd,
+int tw_elf_sleds_read(struct tw_sym_sleds *out, const struct tw_elf *elf, const ElfW(Ehdr) *header, int fd,
 		      bool is_loaded)
 {
 	struct reading reading = {.elf = elf, .is_loaded = is_loaded, .out = out};
@@ -236,7 +234,7 @@ void tw_sym_sleds_fini(struct tw_sym_sleds *sleds)
 }
 
 /* Compares with the headers in memory: another file may have the name now. */
-static bool is_loaded_file(const struct tw_elf *elf, const ElfW(Ehdr) * header)
+static bool is_loaded_file(const struct tw_elf *elf, const ElfW(Ehdr) *header)
 {
 	uintptr_t at = elf->image.low;
 

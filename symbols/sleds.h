@@ -30,7 +30,7 @@
  *
  * A file without section headers, symbols or sleds has none.  TW_ENOMEM, TW_EIO, TW_EFORMAT.
  */
-int tw_elf_sleds_read(struct tw_sym_sleds *out, const struct tw_elf *elf, const ElfW(Ehdr) * header, int fd,
+int tw_elf_sleds_read(struct tw_sym_sleds *out, const struct tw_elf *elf, const ElfW(Ehdr) *header, int fd,
 		      bool is_loaded);
 
 #endif

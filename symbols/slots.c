@@ -31,7 +31,7 @@ struct scan {
 	struct tw_sym_slot *slots;
 	size_t count, room;
 	const struct tw_sym_object *last_definer; /* most neighbours lead to the same object */
-	const struct tw_sym_object *pinned;       /* searched by its own handle; most results come from libc */
+	const struct tw_sym_object *pinned;	  /* searched by its own handle; most results come from libc */
 	void *pin;
 };
 
@@ -140,7 +140,7 @@ static enum tw_sym_refusal judge_role(const struct tw_sym_object *definer)
 static enum tw_sym_refusal judge_target(struct scan *scan, struct tw_sym_slot *slot)
 {
 	uintptr_t target = (uintptr_t)slot->target;
-	const ElfW(Sym) * symbol;
+	const ElfW(Sym) *symbol;
 	enum tw_sym_refusal refusal;
 	unsigned type;
 
@@ -188,12 +188,12 @@ static bool is_wished(const struct scan *scan, const char *function)
 	return !scan->wish.wants || scan->wish.wants(function, scan->wish.arg);
 }
 
-static int add(struct scan *scan, const ElfW(Rela) * relocation)
+static int add(struct scan *scan, const ElfW(Rela) *relocation)
 {
 	const struct tw_elf *elf = &scan->caller->elf;
 	size_t index = ELF64_R_SYM(relocation->r_info);
 	const ElfW(Sym) *symbol = tw_elf_symbol(elf, index);
-	struct tw_sym_slot slot = { 0 };
+	struct tw_sym_slot slot = {0};
 
 	if (!tw_elf_is_slot(relocation) || !symbol || !symbol->st_name ||
 	    !tw_elf_holds(elf, elf->base + relocation->r_offset, sizeof(void *)) ||
@@ -220,7 +220,7 @@ static int add(struct scan *scan, const ElfW(Rela) * relocation)
 	return 0;
 }
 
-static int add_all(struct scan *scan, const ElfW(Rela) * relocations, size_t count)
+static int add_all(struct scan *scan, const ElfW(Rela) *relocations, size_t count)
 {
 	int error = 0;
 
@@ -275,7 +275,7 @@ free_all:
 int tw_sym_slots(const struct tw_sym_set *set, const struct tw_sym_object *caller, const struct tw_sym_wish *wish,
 		 struct tw_sym_slot **out, size_t *count)
 {
-	struct scan scan = { .set = set, .caller = caller };
+	struct scan scan = {.set = set, .caller = caller};
 	const struct tw_elf *elf = &caller->elf;
 	int error = 0;
 

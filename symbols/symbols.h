@@ -27,17 +27,17 @@
 /* Why a slot or a function is refused. */
 enum tw_sym_refusal {
 	TW_SYM_OK = 0,
-	TW_SYM_NEVER,         /* on the list of functions that no hook may see */
+	TW_SYM_NEVER,	      /* on the list of functions that no hook may see */
 	TW_SYM_OWN_CALLER,    /* the call is made by Tracewheel or ld.so */
-	TW_SYM_OWN,           /* the function is Tracewheel's */
-	TW_SYM_LOADER,        /* the function is part of ld.so */
-	TW_SYM_VDSO,          /* the function is part of the vdso */
-	TW_SYM_NULL,          /* the slot is empty: a weak function without a definition */
+	TW_SYM_OWN,	      /* the function is Tracewheel's */
+	TW_SYM_LOADER,	      /* the function is part of ld.so */
+	TW_SYM_VDSO,	      /* the function is part of the vdso */
+	TW_SYM_NULL,	      /* the slot is empty: a weak function without a definition */
 	TW_SYM_UNRESOLVED,    /* not bound yet, and no definition is loaded */
 	TW_SYM_ADDRESS_TAKEN, /* code reads the slot as a value: pointers would no longer be equal */
 	TW_SYM_NOT_FUNCTION,  /* data */
 	TW_SYM_NO_OBJECT,     /* leads to code outside all loaded objects */
-	TW_SYM_IFUNC,         /* chosen at run time, and the choice is not known */
+	TW_SYM_IFUNC,	      /* chosen at run time, and the choice is not known */
 	TW_SYM_SLED_SHORT,    /* an entry sled with too few NOPs for a call */
 	TW_SYM_SLED_OTHER,    /* an entry sled that contains other instructions than NOPs */
 	TW_SYM_REFUSALS
@@ -99,7 +99,7 @@ struct tw_sym_slot {
 	void **where;
 	void *target; /* the target of calls now, or after binding; NULL with some refusals */
 	const char *function;
-	const char *version;                 /* or NULL */
+	const char *version;		     /* or NULL */
 	const struct tw_sym_object *definer; /* NULL with some refusals */
 	enum tw_sym_refusal refusal;
 	bool is_data_slot; /* GLOB_DAT */
@@ -137,11 +137,11 @@ int tw_sym_slots(const struct tw_sym_set *set, const struct tw_sym_object *calle
 
 /* The entry sled of a function, under one of its names. */
 struct tw_sym_sled {
-	uintptr_t entry;      /* the function */
-	uintptr_t where;      /* the first NOP behind its entry */
-	uint32_t bytes;       /* length of the sled's NOPs */
+	uintptr_t entry;	 /* the function */
+	uintptr_t where;	 /* the first NOP behind its entry */
+	uint32_t bytes;		 /* length of the sled's NOPs */
 	uint32_t function_bytes; /* from entry; 0: not known */
-	const char *function; /* borrowed by the list */
+	const char *function;	 /* borrowed by the list */
 	enum tw_sym_refusal refusal;
 };
 

@@ -19,8 +19,8 @@
 #include <string.h>
 
 struct search {
-	uintptr_t low;        /* the first slot */
-	uint32_t bytes;       /* length up to the end of the last one */
+	uintptr_t low;	      /* the first slot */
+	uint32_t bytes;	      /* length up to the end of the last one */
 	const int32_t *index; /* by (address - low) / 8: number of the slot, or -1 */
 	bool *taken;
 };

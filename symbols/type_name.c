@@ -104,9 +104,9 @@ static bool name(struct text *t)
 {
 	static const struct {
 		const char *code, *text;
-	} known[] = { { "Sa", "std::allocator" },      { "Sb", "std::basic_string" }, { "Ss", "std::string" },
-		      { "Si", "std::istream" },	       { "So", "std::ostream" },      { "Sd", "std::iostream" },
-		      { "St", "std" } };
+	} known[] =
+		{{"Sa", "std::allocator"}, {"Sb", "std::basic_string"}, {"Ss", "std::string"}, {"Si", "std::istream"},
+		 {"So", "std::ostream"},   {"Sd", "std::iostream"},	{"St", "std"}};
 	bool is_nested = take(t, "N"), is_first = true, is_std = false;
 
 	do {
@@ -135,10 +135,17 @@ static bool name(struct text *t)
 static bool type_inside(struct text *t)
 {
 	static const char codes[] = "vwbcahstijlmxynofdegz";
-	static const char *const names[] = { "void", "wchar_t", "bool", "char", "signed char", "unsigned char", "short",
-					     "unsigned short", "int", "unsigned int", "long", "unsigned long",
-					     "long long", "unsigned long long", "__int128", "unsigned __int128",
-					     "float", "double", "long double", "__float128", "..." };
+	static const char *const names[] = {"void",	   "wchar_t",
+					    "bool",	   "char",
+					    "signed char", "unsigned char",
+					    "short",	   "unsigned short",
+					    "int",	   "unsigned int",
+					    "long",	   "unsigned long",
+					    "long long",   "unsigned long long",
+					    "__int128",	   "unsigned __int128",
+					    "float",	   "double",
+					    "long double", "__float128",
+					    "..."};
 	const char *code;
 
 	if (take(t, "P"))
@@ -169,7 +176,7 @@ static bool type(struct text *t)
 
 void tw_sym_type_name(const char *mangled, char *out, size_t bytes)
 {
-	struct text t = { .out = out, .room = bytes };
+	struct text t = {.out = out, .room = bytes};
 	size_t length;
 
 	/* A star: compare addresses, not names. */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #define CHUNK_BYTES_FIRST ((size_t)4 << 10)
-#define CHUNK_BYTES_MAX   ((size_t)1 << 20)
+#define CHUNK_BYTES_MAX	  ((size_t)1 << 20)
 
 struct tw_arena_chunk {
 	struct tw_arena_chunk *next;
@@ -22,8 +22,11 @@ TW_API void tw_arena_init_fixed(struct tw_arena *arena, void *buffer, size_t byt
 	char *start = usable ? (char *)buffer + skip : (char *)buffer;
 
 	/* At its cap from the beginning on. */
-	*arena = (struct tw_arena){
-		.at = start, .end = start + usable, .fixed = start, .held_bytes = usable, .cap_bytes = usable};
+	*arena = (struct tw_arena){.at = start,
+				   .end = start + usable,
+				   .fixed = start,
+				   .held_bytes = usable,
+				   .cap_bytes = usable};
 }
 
 TW_API void tw_arena_init_buffer(struct tw_arena *arena, void *buffer, size_t bytes, size_t cap_bytes)

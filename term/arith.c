@@ -22,8 +22,8 @@ struct operand {
 
 static void load(struct operand *operand, struct tw_term a)
 {
-	operand->limbs = (const mp_limb_t *)tw_integer_limbs(a, &operand->small, &operand->count,
-							     &operand->is_negative);
+	operand->limbs =
+		(const mp_limb_t *)tw_integer_limbs(a, &operand->small, &operand->count, &operand->is_negative);
 }
 
 static mp_limb_t *mp(uint64_t *limbs)
@@ -66,8 +66,7 @@ static int add(struct tw_arena *arena, const struct operand *a, const struct ope
 	return tw_limbs_close(arena, to, count, (struct tw_limbs_shape){count, is_negative}, out);
 }
 
-static int multiply(struct tw_arena *arena, const struct operand *a, const struct operand *b,
-		    struct tw_term *out)
+static int multiply(struct tw_arena *arena, const struct operand *a, const struct operand *b, struct tw_term *out)
 {
 	const struct operand *swap;
 	uint64_t *to;
@@ -88,8 +87,7 @@ static int multiply(struct tw_arena *arena, const struct operand *a, const struc
 	if (!to)
 		return TW_ENOMEM;
 	mpn_mul(mp(to), a->limbs, (mp_size_t)a->count, b->limbs, (mp_size_t)b->count);
-	return tw_limbs_close(arena, to, count,
-			      (struct tw_limbs_shape){count, a->is_negative != b->is_negative}, out);
+	return tw_limbs_close(arena, to, count, (struct tw_limbs_shape){count, a->is_negative != b->is_negative}, out);
 }
 
 static int divide(struct tw_arena *arena, const struct operand *a, const struct operand *b, bool wants_rest,
@@ -102,8 +100,7 @@ static int divide(struct tw_arena *arena, const struct operand *a, const struct 
 		return TW_EBADARG;
 	if (a->count < b->count) {
 		if (wants_rest)
-			return tw_integer_from_limbs(arena, a->is_negative, (const uint64_t *)a->limbs,
-						     a->count, out);
+			return tw_integer_from_limbs(arena, a->is_negative, (const uint64_t *)a->limbs, a->count, out);
 		*out = tw_small(0);
 		return 0;
 	}
@@ -117,8 +114,8 @@ static int divide(struct tw_arena *arena, const struct operand *a, const struct 
 			tw_arena_trim(arena, kept - 1, 8 + kept_count * 8, 0);
 		return TW_ENOMEM;
 	}
-	mpn_tdiv_qr(mp(wants_rest ? other : kept), mp(wants_rest ? kept : other), 0, a->limbs,
-		    (mp_size_t)a->count, b->limbs, (mp_size_t)b->count);
+	mpn_tdiv_qr(mp(wants_rest ? other : kept), mp(wants_rest ? kept : other), 0, a->limbs, (mp_size_t)a->count,
+		    b->limbs, (mp_size_t)b->count);
 	tw_arena_trim(arena, other - 1, 8 + other_count * 8, 0);
 	return tw_limbs_close(arena, kept, kept_count,
 			      (struct tw_limbs_shape){
@@ -137,8 +134,8 @@ static void complement(uint64_t *to, const struct operand *a, size_t count)
 		mpn_neg(mp(to), mp(to), (mp_size_t)count);
 }
 
-static int bitwise(struct tw_arena *arena, enum tw_integer_op op, const struct operand *a,
-		   const struct operand *b, struct tw_term *out)
+static int bitwise(struct tw_arena *arena, enum tw_integer_op op, const struct operand *a, const struct operand *b,
+		   struct tw_term *out)
 {
 	size_t count = (a->count > b->count ? a->count : b->count) + 1;
 	uint64_t *to = tw_limbs_open(arena, count);
@@ -213,8 +210,7 @@ static int shift_right(struct tw_arena *arena, const struct operand *a, uint64_t
 	return tw_limbs_close(arena, to, count, (struct tw_limbs_shape){count, a->is_negative}, out);
 }
 
-static int shift(struct tw_arena *arena, struct tw_term a, struct tw_term by, bool is_left,
-		 struct tw_term *out)
+static int shift(struct tw_arena *arena, struct tw_term a, struct tw_term by, bool is_left, struct tw_term *out)
 {
 	struct operand operand;
 	int64_t bits;

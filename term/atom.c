@@ -21,8 +21,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define CHUNK_ENTRIES   1024u
-#define CHUNKS          (TW_ATOMS_MAX / CHUNK_ENTRIES)
+#define CHUNK_ENTRIES	1024u
+#define CHUNKS		(TW_ATOMS_MAX / CHUNK_ENTRIES)
 #define TABLE_SLOTS_MIN 2048u
 
 _Static_assert(TW_ATOMS_KNOWN * 2 <= TABLE_SLOTS_MIN, "the known names leave the first table half empty");
@@ -79,8 +79,7 @@ static const struct tw_atom_entry *entry_at(uint32_t index)
 
 static bool is_entry(const struct tw_atom_entry *entry, const char *name, size_t bytes, uint64_t hash)
 {
-	return entry->hash == hash && entry->name_bytes == bytes &&
-	       (!bytes || memcmp(entry->name, name, bytes) == 0);
+	return entry->hash == hash && entry->name_bytes == bytes && (!bytes || memcmp(entry->name, name, bytes) == 0);
 }
 
 /* The index + 1 of a name, 0 where the table has none. */

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TW_ATOMS_MAX           (1u << 20)
+#define TW_ATOMS_MAX	       (1u << 20)
 #define TW_ATOM_CHARACTERS_MAX 255
 #define TW_ATOM_TEXT_BYTES_MAX ((size_t)64 << 20)
 

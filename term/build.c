@@ -221,8 +221,8 @@ TW_API struct tw_term tw_term_export(struct tw_arena *arena, struct tw_term modu
 	return tw_term_of_block(block);
 }
 
-struct tw_term tw_fun(struct tw_arena *arena, struct tw_term module, const uint32_t index_uniq[2],
-		      const void *etf, size_t bytes)
+struct tw_term tw_fun(struct tw_arena *arena, struct tw_term module, const uint32_t index_uniq[2], const void *etf,
+		      size_t bytes)
 {
 	struct tw_block_fun *block;
 

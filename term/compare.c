@@ -71,8 +71,7 @@ static int compare_numbers(struct tw_term a, struct tw_term b, bool is_exact)
 static int compare_bits(struct tw_term a, struct tw_term b)
 {
 	/* Unused bits are 0, so a last byte in part cannot come behind what it is the beginning of. */
-	size_t a_bytes = tw_block_size(a), b_bytes = tw_block_size(b),
-	       common = a_bytes < b_bytes ? a_bytes : b_bytes;
+	size_t a_bytes = tw_block_size(a), b_bytes = tw_block_size(b), common = a_bytes < b_bytes ? a_bytes : b_bytes;
 	int order = common ? memcmp(tw_bits_data(a), tw_bits_data(b), common) : 0;
 
 	return order ? order : order_of(tw_bits_count(a), tw_bits_count(b));
@@ -83,8 +82,8 @@ static int compare_bits(struct tw_term a, struct tw_term b)
 static int compare_nodes(const struct tw_block_identifier *a, const struct tw_block_identifier *b)
 {
 	bool a_here = tw_term_is_none(a->node), b_here = tw_term_is_none(b->node);
-	int order = compare_atoms(a_here ? tw_atom(TW_ATOM_NONODE) : a->node,
-				  b_here ? tw_atom(TW_ATOM_NONODE) : b->node);
+	int order =
+		compare_atoms(a_here ? tw_atom(TW_ATOM_NONODE) : a->node, b_here ? tw_atom(TW_ATOM_NONODE) : b->node);
 
 	if (!order)
 		order = order_of(a->creation, b->creation);
@@ -154,8 +153,7 @@ struct comparison {
 };
 
 /* The parts are compared next, in order; answers 0 for now. */
-static int push(struct comparison *c, const struct tw_term *a, const struct tw_term *b, size_t count,
-		bool is_exact)
+static int push(struct comparison *c, const struct tw_term *a, const struct tw_term *b, size_t count, bool is_exact)
 {
 	struct tw_walk_frame *frame;
 

@@ -12,15 +12,14 @@
 #include <gmp.h>
 
 /* The largest power of 10 in a limb, and its digits. */
-#define TEN_POWER        UINT64_C(10000000000000000000)
+#define TEN_POWER	 UINT64_C(10000000000000000000)
 #define TEN_POWER_DIGITS 19
 
 size_t tw_print_uint64(char *at, uint64_t value)
 {
-	static const char pairs[] =
-		"00010203040506070809101112131415161718192021222324252627282930313233343536373839"
-		"40414243444546474849505152535455565758596061626364656667686970717273747576777879"
-		"8081828384858687888990919293949596979899";
+	static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+				    "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+				    "8081828384858687888990919293949596979899";
 	char digits[20];
 	char *p = digits + sizeof(digits);
 	size_t count;
@@ -58,8 +57,8 @@ char *tw_integer_print(struct tw_term a, uint64_t *scratch, char *end)
 	if (count == 0)
 		*--p = '0';
 	while (count > 0) {
-		uint64_t rest = mpn_divrem_1((mp_limb_t *)scratch, 0, (mp_limb_t *)scratch, (mp_size_t)count,
-					     TEN_POWER);
+		uint64_t rest =
+			mpn_divrem_1((mp_limb_t *)scratch, 0, (mp_limb_t *)scratch, (mp_size_t)count, TEN_POWER);
 
 		if (scratch[count - 1] == 0)
 			count--;
@@ -99,8 +98,8 @@ static const char *read_limb(const char *at, const char *end, unsigned int base,
 	return at;
 }
 
-int tw_integer_parse(struct tw_arena *arena, const char *digits, size_t bytes, unsigned int base,
-		     bool is_negative, struct tw_term *out)
+int tw_integer_parse(struct tw_arena *arena, const char *digits, size_t bytes, unsigned int base, bool is_negative,
+		     struct tw_term *out)
 {
 	const char *at = digits, *end = digits + bytes;
 	uint64_t value_power[2], *limbs;

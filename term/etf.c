@@ -73,8 +73,7 @@ static int put_integer(struct tw_sink *sink, struct tw_term t)
 	}
 	limbs = tw_integer_limbs(t, &small, &count, &is_negative);
 	bytes = count * 8 - (size_t)__builtin_clzll(limbs[count - 1]) / 8;
-	error = bytes <= 255 ? put_head(sink, TW_ETF_SMALL_BIG, bytes, 1)
-			     : put_head(sink, TW_ETF_LARGE_BIG, bytes, 4);
+	error = bytes <= 255 ? put_head(sink, TW_ETF_SMALL_BIG, bytes, 1) : put_head(sink, TW_ETF_LARGE_BIG, bytes, 4);
 	if (!error)
 		error = tw_sink_put_byte(sink, is_negative);
 	/* Low byte first, as limbs lie in memory. */
@@ -285,7 +284,7 @@ TW_API int tw_etf_encode(struct tw_term term, struct tw_term node, struct tw_sin
 
 size_t tw_etf_encode_fixed(struct tw_term term, void *buffer, size_t bytes)
 {
-	struct tw_sink sink = { .start = buffer, .at = buffer, .end = (char *)buffer + bytes };
+	struct tw_sink sink = {.start = buffer, .at = buffer, .end = (char *)buffer + bytes};
 
 	if (encode(term, tw_atom(TW_ATOM_NONODE), false, &sink))
 		return 0;

@@ -313,8 +313,7 @@ static struct tw_term decode_export(struct decoder *d)
 }
 
 /* The terms inside a fun, whose encoding ends at @end: they are read to be sure that it is one. */
-static bool check_fun(struct decoder *d, const unsigned char *end, struct tw_term *module,
-		      uint32_t index_uniq[2])
+static bool check_fun(struct decoder *d, const unsigned char *end, struct tw_term *module, uint32_t index_uniq[2])
 {
 	struct tw_term index, uniq, pid;
 	uint64_t free_count, i;
@@ -484,8 +483,7 @@ static struct tw_term decode_tagged(struct decoder *d, unsigned int tag)
 	case TW_ETF_V4_PORT: return decode_identifier(d, (struct identifier_shape){TW_TYPE_PORT, 8, 4});
 	case TW_ETF_NEW_PORT: return decode_identifier(d, (struct identifier_shape){TW_TYPE_PORT, 4, 4});
 	case TW_ETF_PORT: return decode_identifier(d, (struct identifier_shape){TW_TYPE_PORT, 4, 1});
-	case TW_ETF_REFERENCE:
-		return decode_identifier(d, (struct identifier_shape){TW_TYPE_REFERENCE, 4, 1});
+	case TW_ETF_REFERENCE: return decode_identifier(d, (struct identifier_shape){TW_TYPE_REFERENCE, 4, 1});
 	case TW_ETF_NEWER_REFERENCE: return decode_reference(d, 4);
 	case TW_ETF_NEW_REFERENCE: return decode_reference(d, 1);
 	case TW_ETF_EXPORT: return decode_export(d);
@@ -510,8 +508,8 @@ static struct tw_term decode(struct decoder *d)
 	return term;
 }
 
-TW_API int tw_etf_decode(struct tw_arena *arena, const void *data, size_t bytes,
-			 const struct tw_etf_options *options, size_t *used_bytes, struct tw_term *out)
+TW_API int tw_etf_decode(struct tw_arena *arena, const void *data, size_t bytes, const struct tw_etf_options *options,
+			 size_t *used_bytes, struct tw_term *out)
 {
 	struct decoder d = {.at = data, .end = (const unsigned char *)data + bytes, .arena = arena};
 	struct tw_term term;

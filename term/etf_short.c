@@ -76,8 +76,22 @@ static inline uint8_t *put_small(uint8_t *at, int64_t value)
 /* Of this node. */
 static inline uint8_t *put_pid(uint8_t *at, const struct tw_block_identifier *pid)
 {
-	static const char head[16] = { TW_ETF_NEW_PID, TW_ETF_SMALL_ATOM_UTF8, 13, 'n', 'o', 'n', 'o', 'd', 'e', '@',
-				       'n', 'o', 'h', 'o', 's', 't' };
+	static const char head[16] = {TW_ETF_NEW_PID,
+				      TW_ETF_SMALL_ATOM_UTF8,
+				      13,
+				      'n',
+				      'o',
+				      'n',
+				      'o',
+				      'd',
+				      'e',
+				      '@',
+				      'n',
+				      'o',
+				      'h',
+				      'o',
+				      's',
+				      't'};
 
 	if (!tw_term_is_none(pid->node))
 		return NULL;

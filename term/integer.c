@@ -269,8 +269,7 @@ static double nearest(double value)
 	return fabs(value - whole) >= 0.5 ? whole + copysign(1, value) : whole;
 }
 
-int tw_integer_from_double(struct tw_arena *arena, double value, enum tw_rounding rounding,
-			   struct tw_term *out)
+int tw_integer_from_double(struct tw_arena *arena, double value, enum tw_rounding rounding, struct tw_term *out)
 {
 	uint64_t limbs[DOUBLE_LIMBS];
 	size_t count;

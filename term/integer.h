@@ -63,8 +63,7 @@ enum tw_rounding {
 };
 
 /* A finite double as an integer. */
-int tw_integer_from_double(struct tw_arena *arena, double value, enum tw_rounding rounding,
-			   struct tw_term *out);
+int tw_integer_from_double(struct tw_arena *arena, double value, enum tw_rounding rounding, struct tw_term *out);
 
 /*
  * An integer from its magnitude.
@@ -103,7 +102,7 @@ char *tw_integer_print(struct tw_term a, uint64_t *scratch, char *end);
  * @digits	borrows; only digits of the base, a '_' is skipped.
  * @base	2 .. 36.
  */
-int tw_integer_parse(struct tw_arena *arena, const char *digits, size_t bytes, unsigned int base,
-		     bool is_negative, struct tw_term *out);
+int tw_integer_parse(struct tw_arena *arena, const char *digits, size_t bytes, unsigned int base, bool is_negative,
+		     struct tw_term *out);
 
 #endif

@@ -18,7 +18,7 @@
 
 const unsigned char tw_char_class[256] = {
 	[0 ... ' '] = S, ['0' ... '9'] = D,    ['a' ... 'z'] = L, ['A' ... 'Z'] = U,
-	['_'] = U,       ['@'] = TW_CHAR_NAME, [128 ... 255] = W,
+	['_'] = U,	 ['@'] = TW_CHAR_NAME, [128 ... 255] = W,
 };
 
 #undef S
@@ -205,8 +205,7 @@ static struct tw_term read_map(struct tw_reader *r)
 	}
 	r->at++;
 	/* Keys and values lie on the stack as an array of pairs would. */
-	map = tw_term_map(r->arena, (const struct tw_term_pair *)(r->values + bottom),
-			  (r->value_count - bottom) / 2);
+	map = tw_term_map(r->arena, (const struct tw_term_pair *)(r->values + bottom), (r->value_count - bottom) / 2);
 	r->value_count = bottom;
 	return tw_reader_built(r, map);
 }
@@ -246,8 +245,7 @@ static struct tw_term refuse(struct tw_reader *r)
 	if (r->at == r->end)
 		return tw_reader_fail(r, r->at, "the text ends where a term should begin");
 	if (tw_char_is(*r->at, TW_CHAR_UPPER))
-		return tw_reader_fail(r, r->at,
-				      "a variable is no term; put quotes around an atom: '_', '$1', 'Name'");
+		return tw_reader_fail(r, r->at, "a variable is no term; put quotes around an atom: '_', '$1', 'Name'");
 	return tw_reader_fail(r, r->at, "no term begins like this");
 }
 

@@ -89,8 +89,8 @@ static unsigned int byte_of(const struct complement *number, size_t index)
 	return number->limbs[index / 8] >> index % 8 * 8 & 0xff;
 }
 
-static __attribute__((noinline)) bool put_integer(struct tw_reader *r, struct bits *bits,
-						  struct tw_term value, uint64_t size, bool is_little)
+static __attribute__((noinline)) bool put_integer(struct tw_reader *r, struct bits *bits, struct tw_term value,
+						  uint64_t size, bool is_little)
 {
 	struct complement number;
 	uint64_t small;
@@ -115,8 +115,8 @@ static __attribute__((noinline)) bool put_integer(struct tw_reader *r, struct bi
 	return true;
 }
 
-static bool put_float(struct tw_reader *r, struct bits *bits, struct tw_term value,
-		      const struct segment *segment, uint64_t size)
+static bool put_float(struct tw_reader *r, struct bits *bits, struct tw_term value, const struct segment *segment,
+		      uint64_t size)
 {
 	unsigned char bytes[8];
 	double number;
@@ -139,11 +139,9 @@ static bool put_float(struct tw_reader *r, struct bits *bits, struct tw_term val
 	return put_bytes(r, bits, bytes, 4, !segment->is_little);
 }
 
-static bool put_unicode(struct tw_reader *r, struct bits *bits, struct tw_term value,
-			const struct segment *segment)
+static bool put_unicode(struct tw_reader *r, struct bits *bits, struct tw_term value, const struct segment *segment)
 {
-	uint32_t c = tw_is_small(value) && tw_small_value(value) >= 0 &&
-				     tw_is_unicode((uint64_t)tw_small_value(value))
+	uint32_t c = tw_is_small(value) && tw_small_value(value) >= 0 && tw_is_unicode((uint64_t)tw_small_value(value))
 			     ? (uint32_t)tw_small_value(value)
 			     : UINT32_MAX;
 	unsigned char bytes[4];
@@ -167,8 +165,7 @@ static bool put_unicode(struct tw_reader *r, struct bits *bits, struct tw_term v
 	return put_bytes(r, bits, bytes, 4, !segment->is_little);
 }
 
-static bool put_bit_string(struct tw_reader *r, struct bits *bits, struct tw_term value,
-			   const struct segment *segment)
+static bool put_bit_string(struct tw_reader *r, struct bits *bits, struct tw_term value, const struct segment *segment)
 {
 	uint64_t unit = segment->unit ? segment->unit : 1, have, want, i;
 	const unsigned char *data;
@@ -191,8 +188,7 @@ static bool put_bit_string(struct tw_reader *r, struct bits *bits, struct tw_ter
 	return want == i || put(r, bits, data[i / 8] >> (8 - (want - i)), (unsigned int)(want - i));
 }
 
-static bool put_value(struct tw_reader *r, struct bits *bits, struct tw_term value,
-		      const struct segment *segment)
+static bool put_value(struct tw_reader *r, struct bits *bits, struct tw_term value, const struct segment *segment)
 {
 	uint64_t size = segment->type == FLOAT ? 64 : 8;
 
@@ -247,9 +243,9 @@ static bool set_word(struct segment *segment, const char *name)
 		enum segment_type type;
 		unsigned int unit;
 	} types[] = {
-		{"integer", INTEGER, 0}, {"float", FLOAT, 0},    {"binary", BITS, 8},
-		{"bytes", BITS, 8},      {"bitstring", BITS, 1}, {"bits", BITS, 1},
-		{"utf8", UTF8, 0},       {"utf16", UTF16, 0},    {"utf32", UTF32, 0},
+		{"integer", INTEGER, 0}, {"float", FLOAT, 0},	 {"binary", BITS, 8},
+		{"bytes", BITS, 8},	 {"bitstring", BITS, 1}, {"bits", BITS, 1},
+		{"utf8", UTF8, 0},	 {"utf16", UTF16, 0},	 {"utf32", UTF32, 0},
 	};
 	size_t i;
 
@@ -318,8 +314,7 @@ static bool read_size(struct tw_reader *r, struct segment *segment)
 	size = tw_read_term(r);
 	if (tw_term_is_none(size))
 		return false;
-	if (!tw_is_small(size) || tw_small_value(size) < 0 ||
-	    tw_small_value(size) > (int64_t)TW_PARSE_SPARE_BITS) {
+	if (!tw_is_small(size) || tw_small_value(size) < 0 || tw_small_value(size) > (int64_t)TW_PARSE_SPARE_BITS) {
 		tw_reader_fail(r, place, "the size of a segment must be an integer, and not too large");
 		return false;
 	}

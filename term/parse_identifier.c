@@ -83,8 +83,7 @@ struct tw_term tw_read_identifier(struct tw_reader *r)
 	if (tw_reader_take(r, "Ref<"))
 		return read_reference(r);
 	if (tw_reader_take(r, "Fun<"))
-		return tw_reader_fail(r, start,
-				      "an opaque fun cannot be read; write fun Module:Function/Arity");
+		return tw_reader_fail(r, start, "an opaque fun cannot be read; write fun Module:Function/Arity");
 	return tw_reader_fail(r, start, "expected a map, #{, or #Port<, #Ref< behind '#'");
 }
 

@@ -9,7 +9,7 @@
 
 /* Digits of one integer in a text, and of one float; what is longer takes too long, or is a mistake. */
 #define INTEGER_BYTES_MAX 100000
-#define FLOAT_BYTES_MAX   4000
+#define FLOAT_BYTES_MAX	  4000
 
 /* Every integer of so many digits fits 64 bits. */
 #define QUICK_DIGITS 18
@@ -61,14 +61,12 @@ bool tw_read_uint(struct tw_reader *r, uint64_t max, uint64_t *value, const char
 	return true;
 }
 
-static struct tw_term read_integer(struct tw_reader *r, const char *start, unsigned int base,
-				   bool is_negative)
+static struct tw_term read_integer(struct tw_reader *r, const char *start, unsigned int base, bool is_negative)
 {
 	size_t bytes = (size_t)(r->at - start);
 	struct tw_term term;
-	int error = bytes > INTEGER_BYTES_MAX
-			    ? TW_ELIMIT
-			    : tw_integer_parse(r->arena, start, bytes, base, is_negative, &term);
+	int error = bytes > INTEGER_BYTES_MAX ? TW_ELIMIT
+					      : tw_integer_parse(r->arena, start, bytes, base, is_negative, &term);
 
 	if (error == TW_ELIMIT)
 		return tw_reader_fail(r, start, "the integer has more than 65536 bits");
@@ -109,7 +107,7 @@ static struct tw_term convert_float(struct tw_reader *r, const char *start, bool
 static bool try_quick_float(const char *start, const char *end, double *value)
 {
 	static const double powers[] = {
-		1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+		1e0,  1e1,  1e2,  1e3,	1e4,  1e5,  1e6,  1e7,	1e8,  1e9,  1e10, 1e11,
 		1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 	};
 	int digits = 0, fraction = 0, exponent = 0;

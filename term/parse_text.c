@@ -172,8 +172,7 @@ static struct tw_term intern(struct tw_reader *r, const char *start, const char 
 		return atom;
 	if (tw_atom_count() >= TW_ATOMS_MAX)
 		return tw_reader_fail(r, start, "the table of atoms is full");
-	return tw_reader_fail(r, start,
-			      "the atom has more than 255 characters, or the table of atoms is full");
+	return tw_reader_fail(r, start, "the atom has more than 255 characters, or the table of atoms is full");
 }
 
 /* Letters of ISO 8859-1 beyond ASCII as they may stand in a name; 0 for other characters. */
@@ -229,8 +228,7 @@ struct tw_term tw_read_plain_atom(struct tw_reader *r)
 	/* Of the names that can stand here, only those need quotes that are reserved, now or later. */
 	if (tw_unlikely(tw_atom_entry(tw_atom_index(atom))->printed_bytes != bytes) &&
 	    tw_is_reserved_word(start, bytes))
-		return tw_reader_fail(r, start,
-				      "this is a reserved word; put quotes around it to make it an atom");
+		return tw_reader_fail(r, start, "this is a reserved word; put quotes around it to make it an atom");
 	return atom;
 }
 

@@ -307,7 +307,7 @@ static int print_block(struct printing *printing, struct tw_term t)
 		if (printing->form == TW_PRINT_CONSULT)
 			return print_as_atom(printing->sink, t);
 		return tw_header_kind(*tw_block(t)) == TW_BLOCK_FUN ? print_fun(printing->sink, t)
-								     : print_identifier(printing->sink, t);
+								    : print_identifier(printing->sink, t);
 	}
 }
 

@@ -5,9 +5,9 @@
 #include "term/utf8.h"
 
 static const char *const reserved_words[] = {
-	"after", "and",  "andalso", "band",   "begin",   "bnot", "bor", "bsl",  "bsr",
-	"bxor",  "case", "catch",   "cond",   "div",     "end",  "fun", "if",   "let",
-	"not",   "of",   "or",      "orelse", "receive", "rem",  "try", "when", "xor",
+	"after", "and",	 "andalso", "band",   "begin",	 "bnot", "bor", "bsl",	"bsr",
+	"bxor",	 "case", "catch",   "cond",   "div",	 "end",	 "fun", "if",	"let",
+	"not",	 "of",	 "or",	    "orelse", "receive", "rem",	 "try", "when", "xor",
 };
 
 /* Reserved since OTP 27, and quoted by it; in a text that is read they are plain atoms. */
@@ -55,8 +55,7 @@ static bool needs_quotes(const char *name, size_t bytes)
 			return true;
 		at += step;
 	}
-	return tw_is_reserved_word(name, bytes) ||
-	       is_among(newer_words, TW_COUNT_OF(newer_words), name, bytes);
+	return tw_is_reserved_word(name, bytes) || is_among(newer_words, TW_COUNT_OF(newer_words), name, bytes);
 }
 
 /* The letter of a two-character escape, or 0. */

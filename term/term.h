@@ -328,7 +328,7 @@ struct tw_term tw_bits_open(struct tw_arena *arena, size_t bits, unsigned char *
 struct tw_term tw_map_open(struct tw_arena *arena, size_t count, struct tw_term **words);
 
 /* An opaque fun with its encoding: @etf is the whole NEW_FUN_EXT with its tag. */
-struct tw_term tw_fun(struct tw_arena *arena, struct tw_term module, const uint32_t index_uniq[2],
-		      const void *etf, size_t bytes);
+struct tw_term tw_fun(struct tw_arena *arena, struct tw_term module, const uint32_t index_uniq[2], const void *etf,
+		      size_t bytes);
 
 #endif

@@ -16,7 +16,7 @@ struct tw_walk_frame {
 	const struct tw_term *a;
 	union {
 		const struct tw_term *b; /* compare: the other term's */
-		struct tw_term *to;      /* copy: destination of the copies */
+		struct tw_term *to;	 /* copy: destination of the copies */
 	};
 	size_t left;
 	uint32_t kind; /* the walker's own */

@@ -84,7 +84,8 @@ static uint32_t arity_of(struct list *list, const struct tw_symbols_place *place
 		if (tw_debug_open(place->module->path, NULL, 0, &list->debug))
 			list->debug = NULL;
 	}
-	if (!list->debug || tw_debug_function(list->debug, place->value, place->function, &function) || function->is_variadic)
+	if (!list->debug || tw_debug_function(list->debug, place->value, place->function, &function) ||
+	    function->is_variadic)
 		return TW_PATTERN_ARITY_UNKNOWN;
 	return function->arity;
 }
@@ -145,13 +146,14 @@ static int take_unplaced(const char *function, void *arg)
 	char *copy = strdup(function); /* for the life of the command */
 	if (!copy || !tsearch(copy, &unplaced->placed, compare_names))
 		return TW_ENOMEM;
-	return add_row(unplaced->list, &(struct tw_symbols_place){
-					       .how = TW_SYMBOLS_SLED,
-					       .function = copy,
-					       .module = program,
-					       .caller = program,
-					       .refusal = "it has no sled: compile with -fpatchable-function-entry=9, see "
-							  "docs/instrumenting.md"});
+	return add_row(
+		unplaced->list,
+		&(struct tw_symbols_place){.how = TW_SYMBOLS_SLED,
+					   .function = copy,
+					   .module = program,
+					   .caller = program,
+					   .refusal = "it has no sled: compile with -fpatchable-function-entry=9, see "
+						      "docs/instrumenting.md"});
 }
 
 /* Without a symbol table there are none. */
@@ -215,7 +217,8 @@ static void put_rows(const struct list *list, bool refused)
 		char arity[16] = "_";
 		if (row->arity != TW_PATTERN_ARITY_UNKNOWN)
 			snprintf(arity, sizeof arity, "%u", row->arity);
-		snprintf(name, sizeof name, "%s:%s/%s", row->module, demangled ? demangled : row->place.function, arity);
+		snprintf(name, sizeof name, "%s:%s/%s", row->module, demangled ? demangled : row->place.function,
+			 arity);
 		free(demangled);
 		clean[tw_clean(name, strlen(name), clean, sizeof clean - 1)] = 0;
 		bool is_alone = row->place.how != TW_SYMBOLS_SLOT && !refused;
@@ -244,16 +247,17 @@ static void put_summary(const struct list *list, const struct tw_symbols *symbol
 		else
 			slots++;
 	}
-	tw_out_format(&out,
-		      "%zu function%s can be traced through slots and %zu through sleds, in %zu object%s.\n", slots,
-		      slots == 1 ? "" : "s", sleds, objects, objects == 1 ? "" : "s");
+	tw_out_format(&out, "%zu function%s can be traced through slots and %zu through sleds, in %zu object%s.\n",
+		      slots, slots == 1 ? "" : "s", sleds, objects, objects == 1 ? "" : "s");
 	if (loose)
-		tw_out_format(&out,
-			      "%zu sled%s of several instructions: in a library that a program with threads opens later, "
-			      "such sleds are not traced; `tracewheel compact` makes one instruction of each.\n",
-			      loose, loose == 1 ? " is" : "s are");
+		tw_out_format(
+			&out,
+			"%zu sled%s of several instructions: in a library that a program with threads opens later, "
+			"such sleds are not traced; `tracewheel compact` makes one instruction of each.\n",
+			loose, loose == 1 ? " is" : "s are");
 	if (refused && !list->request->wants_refused)
-		tw_out_format(&out, "%zu place%s cannot be traced; --refused says why.\n", refused, refused == 1 ? "" : "s");
+		tw_out_format(&out, "%zu place%s cannot be traced; --refused says why.\n", refused,
+			      refused == 1 ? "" : "s");
 	const char *missing;
 	for (size_t i = 0; (missing = tw_symbols_missing(symbols, i)); i++) {
 		tw_out_text(&out, "The library ");
@@ -322,8 +326,7 @@ static void put_json(const struct list *list, const struct tw_symbols *symbols)
 		tw_json_text(&json, "way", how_name(row), 4);
 		tw_json_open(&json, "callers", '[');
 		for (size_t k = 0; k < n && row->place.how == TW_SYMBOLS_SLOT; k++)
-			tw_json_text(&json, NULL, row[k].place.caller->name,
-				     strlen(row[k].place.caller->name));
+			tw_json_text(&json, NULL, row[k].place.caller->name, strlen(row[k].place.caller->name));
 		tw_json_close(&json, ']');
 		if (row->place.refusal)
 			tw_json_text(&json, "refusal", row->place.refusal, strlen(row->place.refusal));

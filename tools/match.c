@@ -14,17 +14,22 @@
 #include <string.h>
 
 static const struct tw_option known[] = {
-	{'a', "args", "LIST", "the arguments of the call to match, an Erlang list; prints\n"
-			      "{ok,Result,Flags}: false for no event, true for an event,\n"
-			      "or the value of {message,Value}"},
-	{'w', "when", "CONDITION", "instead of SPEC: one condition, such as '$1 > 4096'; $N is\n"
-				   "argument N"},
-	{'s', "show", NULL, "print the byte code, and how a hit tests it; without\n"
-			    "--args this is what is done"},
-	{'t', "target", "TARGET", "call (the default), send: [To, Message],\n"
-				  "receive: [Node, From, Message], or table: any one term"},
-	{'f', "file", "CASES", "read cases, each {Args, Spec}. or {table, Term, Spec}., and\n"
-			       "print a line for each: {ok,Result,Flags}. or {error,[Text]}."},
+	{'a', "args", "LIST",
+	 "the arguments of the call to match, an Erlang list; prints\n"
+	 "{ok,Result,Flags}: false for no event, true for an event,\n"
+	 "or the value of {message,Value}"},
+	{'w', "when", "CONDITION",
+	 "instead of SPEC: one condition, such as '$1 > 4096'; $N is\n"
+	 "argument N"},
+	{'s', "show", NULL,
+	 "print the byte code, and how a hit tests it; without\n"
+	 "--args this is what is done"},
+	{'t', "target", "TARGET",
+	 "call (the default), send: [To, Message],\n"
+	 "receive: [Node, From, Message], or table: any one term"},
+	{'f', "file", "CASES",
+	 "read cases, each {Args, Spec}. or {table, Term, Spec}., and\n"
+	 "print a line for each: {ok,Result,Flags}. or {error,[Text]}."},
 	{0, NULL, NULL, NULL},
 };
 
@@ -61,8 +66,7 @@ static int drain(struct tw_sink *sink)
 
 static struct tw_sink sink_to(FILE *file, char *buffer, size_t bytes)
 {
-	return (struct tw_sink){
-		.start = buffer, .at = buffer, .end = buffer + bytes, .drain = drain, .context = file};
+	return (struct tw_sink){.start = buffer, .at = buffer, .end = buffer + bytes, .drain = drain, .context = file};
 }
 
 static int print_term(struct tw_term term, enum tw_print_form form)
@@ -324,20 +328,11 @@ static int read_target(const char *name, enum tw_match_target *target)
 static int use_option(struct options *o, int key, const char *value)
 {
 	switch (key) {
-	case 'a':
-		o->args = value;
-		return 0;
-	case 'w':
-		o->when = value;
-		return 0;
-	case 'f':
-		o->file = value;
-		return 0;
-	case 's':
-		o->is_show = true;
-		return 0;
-	default:
-		return read_target(value, &o->compile.target);
+	case 'a': o->args = value; return 0;
+	case 'w': o->when = value; return 0;
+	case 'f': o->file = value; return 0;
+	case 's': o->is_show = true; return 0;
+	default: return read_target(value, &o->compile.target);
 	}
 }
 

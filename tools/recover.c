@@ -17,9 +17,8 @@ static const struct tw_option options_table[] = {
 static const struct tw_command command = {
 	.name = "recover",
 	.arguments = "[--quiet] NAME.tw | --list | --clean",
-	.summary =
-		"Completes a capture whose recorder died: stores what the rings in /dev/shm still hold, and\n"
-		"closes segments that were cut off. May be repeated; a complete capture is left as it is.",
+	.summary = "Completes a capture whose recorder died: stores what the rings in /dev/shm still hold, and\n"
+		   "closes segments that were cut off. May be repeated; a complete capture is left as it is.",
 	.options = options_table,
 	.examples = "  tracewheel recover sqlite3.tw\n"
 		    "  tracewheel recover --list\n",
@@ -36,7 +35,9 @@ static int look_after_sets(bool is_clean, bool is_quiet)
 	unsigned count = is_clean ? tw_recover_clean(put_set, NULL) : tw_recover_list(put_set, NULL);
 	if (!is_quiet)
 		tw_say("%u %s of recordings that were cut off%s.", count, count == 1 ? "ring set" : "ring sets",
-		       is_clean ? " removed" : count ? "; --clean removes them" : "");
+		       is_clean ? " removed"
+		       : count	? "; --clean removes them"
+				: "");
 	return tw_flush_stdout() ? TW_EXIT_OK : TW_EXIT_FAILURE;
 }
 
@@ -74,7 +75,6 @@ int tw_tool_recover(int argc, char **argv)
 		return tw_fail("'%s' could not be recovered: %s", path, tw_strerror(error));
 	char figure[TW_FIGURE_BYTES];
 	if (!is_quiet)
-		tw_say("%s is whole: %s events were added to it.", path,
-		       tw_figure_count(figure, stats.events));
+		tw_say("%s is whole: %s events were added to it.", path, tw_figure_count(figure, stats.events));
 	return TW_EXIT_OK;
 }

@@ -40,7 +40,7 @@ int tw_tool_stress(int argc, char **argv);
 /* ---- options: one table, from which both the parser and --help are made ---- */
 
 struct tw_option {
-	int key;              /* a letter, or a number from 256 on where there is none */
+	int key;	      /* a letter, or a number from 256 on where there is none */
 	const char *name;     /* the long name */
 	const char *argument; /* its name in the help; NULL: takes none; "[=WORD]": may have one */
 	const char *help;     /* a text that is wrapped: \n is a blank there */
@@ -48,12 +48,12 @@ struct tw_option {
 
 struct tw_command {
 	const char *name;
-	const char *arguments; /* "[OPTION]... NAME.tw" */
-	const char *summary; /* wrapped; lines that begin with a blank, and empty ones, begin paragraphs */
+	const char *arguments;		 /* "[OPTION]... NAME.tw" */
+	const char *summary;		 /* wrapped; lines that begin with a blank, and empty ones, begin paragraphs */
 	const struct tw_option *options; /* up to the first without a name */
-	const char *examples;            /* lines */
-	bool has_command;                /* another program's command line follows, with options of its own */
-	bool has_colour;                 /* takes --color */
+	const char *examples;		 /* lines */
+	bool has_command;		 /* another program's command line follows, with options of its own */
+	bool has_colour;		 /* takes --color */
 };
 
 /* Zeroed at first, but for command, argc and argv. */
@@ -62,7 +62,7 @@ struct tw_options {
 	int argc;
 	char **argv;
 	const char *value; /* of the option just answered */
-	int index;         /* of the first argument that is no option, at the end */
+	int index;	   /* of the first argument that is no option, at the end */
 	void *table;
 };
 
@@ -129,7 +129,7 @@ bool tw_flush_stdout(void);
 
 /* All write a string of less than TW_FIGURE_BYTES into text and answer it. */
 const char *tw_figure_count(char *text, uint64_t count);   /* 1,234,567 */
-const char *tw_figure_short(char *text, double value);     /* 1.23 M */
+const char *tw_figure_short(char *text, double value);	   /* 1.23 M */
 const char *tw_figure_bytes(char *text, uint64_t bytes);   /* 12.3 MiB */
 const char *tw_figure_seconds(char *text, double seconds); /* 1.23 s, 45.6 ms */
 const char *tw_figure_duration(char *text, uint64_t ns);   /* 1.23 us: at most seven characters up to 99,999 s */

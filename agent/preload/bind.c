@@ -126,7 +126,8 @@ static void bind_one(const struct tables *tables, const ElfW(Rela) *relocation, 
 	const ElfW(Sym) *symbol = &tables->symbols[number];
 	const char *version;
 
-	if (ELF64_R_TYPE(relocation->r_info) != R_X86_64_JUMP_SLOT && ELF64_R_TYPE(relocation->r_info) != R_X86_64_GLOB_DAT)
+	if (ELF64_R_TYPE(relocation->r_info) != R_X86_64_JUMP_SLOT &&
+	    ELF64_R_TYPE(relocation->r_info) != R_X86_64_GLOB_DAT)
 		return;
 	if (symbol->st_shndx != SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT ||
 	    ((uintptr_t)*slot >= range.low && (uintptr_t)*slot < range.high) || !(version = version_of(tables, number)))

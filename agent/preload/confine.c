@@ -49,8 +49,9 @@ static void tell_once(void)
 	/* RELAXED agent.told: a sentence, once. */
 	if (!tw_agent_is_active() || tw_exchange_acq_rel(&has_told, true))
 		return;
-	tw_agent_tell("the program asked for a seccomp filter: threads that it may hold for make no more system calls of the "
-		      "tracer; they lose events when their rings are full, and without a ring; what they load is not traced");
+	tw_agent_tell(
+		"the program asked for a seccomp filter: threads that it may hold for make no more system calls of the "
+		"tracer; they lose events when their rings are full, and without a ring; what they load is not traced");
 }
 
 /* A child of vfork() may confine itself: that is not this process. */
@@ -66,7 +67,8 @@ static bool begin(enum tw_filter_scope scope, struct tw_filter_change *change)
 	return true;
 }
 
-static long set_filter(long number, long a, long b, long c, long d, long e, long f, enum tw_filter_scope scope, bool gives_fd)
+static long set_filter(long number, long a, long b, long c, long d, long e, long f, enum tw_filter_scope scope,
+		       bool gives_fd)
 {
 	struct tw_filter_change change;
 	bool is_told = begin(scope, &change);

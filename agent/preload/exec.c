@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum { EXECVE, EXECVPE, EXECVEAT, FEXECVE, SPAWN, SPAWNP, CALLS };
-static const char *const names[CALLS] = { "execve", "execvpe", "execveat", "fexecve", "posix_spawn", "posix_spawnp" };
+static const char *const names[CALLS] = {"execve", "execvpe", "execveat", "fexecve", "posix_spawn", "posix_spawnp"};
 static _Atomic(void *) real_calls[CALLS];
 
 static void *find(int number)
@@ -35,11 +35,11 @@ __attribute__((constructor(101))) static void find_all(void)
 typedef int (*execve_fn)(const char *, char *const *, char *const *);
 typedef int (*execveat_fn)(int, const char *, char *const *, char *const *, int);
 typedef int (*fexecve_fn)(int, char *const *, char *const *);
-typedef int (*spawn_fn)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const *,
-			char *const *);
+typedef int (*spawn_fn)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
+			char *const *, char *const *);
 
 /* In the caller's frame: there may be no other memory. */
-#define ENVIRONMENT_FOR(program, variables)                                                                  \
+#define ENVIRONMENT_FOR(program, variables) \
 	tw_agent_environment_for((program), (variables), alloca(tw_agent_environment_bytes(variables)))
 
 static int execute(const char *path, char *const *arguments, char *const *variables)
@@ -77,18 +77,18 @@ TW_API int execvp(const char *name, char *const arguments[])
 }
 
 /* An array of the arguments up to NULL, in the caller's frame; `list` is behind it then. */
-#define TAKE_ARGUMENTS(out, list, first)                                                                     \
-	do {                                                                                                 \
-		size_t taken = 0, count = 1;                                                                 \
-                                                                                                             \
-		va_start(list, first);                                                                       \
-		for (const char *next = first; next; next = va_arg(list, const char *))                      \
-			count++;                                                                             \
-		va_end(list);                                                                                \
-		out = alloca(count * sizeof *out);                                                           \
-		va_start(list, first);                                                                       \
-		for (const char *next = first; (out[taken++] = (char *)next); next = va_arg(list, const char *))       \
-			;                                                                                    \
+#define TAKE_ARGUMENTS(out, list, first)                                                                         \
+	do {                                                                                                     \
+		size_t taken = 0, count = 1;                                                                     \
+                                                                                                                 \
+		va_start(list, first);                                                                           \
+		for (const char *next = first; next; next = va_arg(list, const char *))                          \
+			count++;                                                                                 \
+		va_end(list);                                                                                    \
+		out = alloca(count * sizeof *out);                                                               \
+		va_start(list, first);                                                                           \
+		for (const char *next = first; (out[taken++] = (char *)next); next = va_arg(list, const char *)) \
+			;                                                                                        \
 	} while (0)
 
 TW_API int execl(const char *path, const char *first, ...)
@@ -127,7 +127,8 @@ TW_API int execveat(int folder, const char *path, char *const arguments[], char 
 	char *const *given = variables;
 
 	if (tw_agent_environment_is_ours())
-		given = ENVIRONMENT_FOR(*path ? tw_agent_program_at(folder, path) : tw_agent_program_of(folder), variables);
+		given = ENVIRONMENT_FOR(*path ? tw_agent_program_at(folder, path) : tw_agent_program_of(folder),
+					variables);
 	return ((execveat_fn)find(EXECVEAT))(folder, path, arguments, given, flags);
 }
 

@@ -17,7 +17,7 @@
 typedef void (*jump_fn)(void *buffer, int value) __attribute__((noreturn));
 
 enum { LONGJMP, UNDERSCORE, SIGLONGJMP, CHECKED, JUMPS };
-static const char *const names[JUMPS] = { "longjmp", "_longjmp", "siglongjmp", "__longjmp_chk" };
+static const char *const names[JUMPS] = {"longjmp", "_longjmp", "siglongjmp", "__longjmp_chk"};
 static _Atomic(void *) real_jumps[JUMPS];
 
 static jump_fn find(int number)
@@ -45,12 +45,12 @@ static void tell(const uint64_t *buffer)
 		tw_native_jump(unmangle(buffer[6]), unmangle(buffer[7]));
 }
 
-#define JUMP(name, number)                                                                                   \
-	void name(void *buffer, int value) __attribute__((noreturn));                                        \
-	TW_API void name(void *buffer, int value)                                                            \
-	{                                                                                                    \
-		tell(buffer);                                                                                \
-		find(number)(buffer, value);                                                                 \
+#define JUMP(name, number)                                            \
+	void name(void *buffer, int value) __attribute__((noreturn)); \
+	TW_API void name(void *buffer, int value)                     \
+	{                                                             \
+		tell(buffer);                                         \
+		find(number)(buffer, value);                          \
 	}
 
 JUMP(longjmp, LONGJMP)

@@ -56,7 +56,7 @@ __attribute__((constructor(101))) static void find_early(void)
 
 /* ---- libraries that are here because of us ---- */
 
-static const char *const our_libraries[] = { "libgmp.so.", "libm.so." };
+static const char *const our_libraries[] = {"libgmp.so.", "libm.so."};
 enum { OUR_LIBRARIES = sizeof our_libraries / sizeof *our_libraries };
 
 static bool needs(const struct link_map *object, const char *library)
@@ -199,9 +199,9 @@ static bool unlock_piece(uintptr_t from, uintptr_t to, void *arg)
 /* 0, an error, or -1: it cannot be done here. */
 static int lock_current(int flags, const char *rings)
 {
-	struct locking locking = { .is_on_fault = flags & MCL_ONFAULT };
+	struct locking locking = {.is_on_fault = flags & MCL_ONFAULT};
 	struct rlimit limit;
-	struct walk walk = { .rings = rings };
+	struct walk walk = {.rings = rings};
 	int walked;
 
 	for (unsigned i = 0; i < OUR_LIBRARIES; i++)

@@ -39,12 +39,12 @@ static inline void *tw_real(_Atomic(void *) *known, const char *name)
 }
 
 /* Defines find_NAME(), which returns the real function of this type. */
-#define TW_REAL(type, name, symbol)                                                                          \
-	static type find_##name(void)                                                                        \
-	{                                                                                                    \
-		static _Atomic(void *) known;                                                                \
-                                                                                                             \
-		return (type)(uintptr_t)tw_real(&known, symbol);                                             \
+#define TW_REAL(type, name, symbol)                              \
+	static type find_##name(void)                            \
+	{                                                        \
+		static _Atomic(void *) known;                    \
+                                                                 \
+		return (type)(uintptr_t)tw_real(&known, symbol); \
 	}
 
 #endif

@@ -33,10 +33,11 @@ TW_API int sigaltstack(const stack_t *stack, stack_t *old_stack)
 	int result;
 
 	if (stack && !(stack->ss_flags & SS_DISABLE))
-		tw_thread_signal_stack = (struct tw_sys_signal_stack){
-			.low = (uintptr_t)stack->ss_sp,
-			.high = (uintptr_t)stack->ss_sp + stack->ss_size,
-			.is_disarmed_in_handlers = ((unsigned)stack->ss_flags & SS_AUTODISARM) != 0};
+		tw_thread_signal_stack =
+			(struct tw_sys_signal_stack){.low = (uintptr_t)stack->ss_sp,
+						     .high = (uintptr_t)stack->ss_sp + stack->ss_size,
+						     .is_disarmed_in_handlers =
+							     ((unsigned)stack->ss_flags & SS_AUTODISARM) != 0};
 	result = find_set()(stack, old_stack);
 	if (result)
 		tw_thread_signal_stack = before;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#define SLED __attribute__((noipa, patchable_function_entry(9)))
+#define SLED	    __attribute__((noipa, patchable_function_entry(9)))
 #define THREADS_MAX 64
 /* Calls between two looks at the clock, and of one outer_call(). */
 #define ROUND	    500
@@ -24,12 +24,30 @@ static double seconds, rate;
 static int is_noise;
 static volatile sig_atomic_t is_over;
 
-SLED long leaf_call(long a) { __asm__ volatile(""); return a + 1; }
-SLED long middle_call(long a) { __asm__ volatile(""); return leaf_call(a) + leaf_call(a + 1); }
-SLED long outer_call(long a) { __asm__ volatile(""); return middle_call(a) + leaf_call(a * 3); }
-SLED uint64_t noise_call(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f) { return a ^ b ^ c ^ d ^ e ^ f; }
+SLED long leaf_call(long a)
+{
+	__asm__ volatile("");
+	return a + 1;
+}
+SLED long middle_call(long a)
+{
+	__asm__ volatile("");
+	return leaf_call(a) + leaf_call(a + 1);
+}
+SLED long outer_call(long a)
+{
+	__asm__ volatile("");
+	return middle_call(a) + leaf_call(a * 3);
+}
+SLED uint64_t noise_call(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f)
+{
+	return a ^ b ^ c ^ d ^ e ^ f;
+}
 
-static void end(int number) { is_over = number; }
+static void end(int number)
+{
+	is_over = number;
+}
 
 static double now(void)
 {

@@ -79,7 +79,7 @@ static void *run(void *arg)
 
 static double measure_ticks(void)
 {
-	struct timespec from, to, nap = { 0, 20000000 };
+	struct timespec from, to, nap = {0, 20000000};
 	unsigned long long before, after;
 
 	clock_gettime(CLOCK_MONOTONIC, &from);
@@ -87,7 +87,8 @@ static double measure_ticks(void)
 	nanosleep(&nap, NULL);
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	after = __rdtsc();
-	return (double)(after - before) / ((double)(to.tv_sec - from.tv_sec) * 1e6 + (double)(to.tv_nsec - from.tv_nsec) / 1e3);
+	return (double)(after - before) /
+	       ((double)(to.tv_sec - from.tv_sec) * 1e6 + (double)(to.tv_nsec - from.tv_nsec) / 1e3);
 }
 
 static int by_late(const void *a, const void *b)

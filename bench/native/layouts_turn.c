@@ -5,15 +5,14 @@
 #include <stdlib.h>
 #include <x86intrin.h>
 
-static const char sql[] =
-	"CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT, c INTEGER); CREATE INDEX tc ON t (c); BEGIN;"
-	"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)"
-	" INSERT INTO t SELECT i, 'row ' || i || hex(i * 7919), (i * 7919) % 1007 FROM n; COMMIT;"
-	"SELECT count(*), sum(length(b)), max(c) FROM t WHERE c BETWEEN 10 AND 500 AND b LIKE '%7%';"
-	"SELECT c % 97, count(*) FROM t GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3;"
-	"SELECT count(*) FROM t AS x JOIN t AS y ON x.c = y.a WHERE x.a < 200;"
-	"UPDATE t SET b = b || 'x' WHERE a % 3 = 1; DELETE FROM t WHERE a % 5 = 0;"
-	"SELECT count(*), sum(length(b)) FROM t; DROP TABLE t;";
+static const char sql[] = "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT, c INTEGER); CREATE INDEX tc ON t (c); BEGIN;"
+			  "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)"
+			  " INSERT INTO t SELECT i, 'row ' || i || hex(i * 7919), (i * 7919) % 1007 FROM n; COMMIT;"
+			  "SELECT count(*), sum(length(b)), max(c) FROM t WHERE c BETWEEN 10 AND 500 AND b LIKE '%7%';"
+			  "SELECT c % 97, count(*) FROM t GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3;"
+			  "SELECT count(*) FROM t AS x JOIN t AS y ON x.c = y.a WHERE x.a < 200;"
+			  "UPDATE t SET b = b || 'x' WHERE a % 3 = 1; DELETE FROM t WHERE a % 5 = 0;"
+			  "SELECT count(*), sum(length(b)) FROM t; DROP TABLE t;";
 
 static unsigned long sum;
 

@@ -221,8 +221,7 @@ static void begin(void *context)
 	actor_end(self, ATOM(NORMAL));
 }
 
-struct value spawn_with(struct actor *self, struct function *function, const struct value *arguments,
-			bool is_linked)
+struct value spawn_with(struct actor *self, struct function *function, const struct value *arguments, bool is_linked)
 {
 	struct actor *child = take_slot(self->runtime, false);
 	if (!child)

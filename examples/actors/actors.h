@@ -77,8 +77,7 @@ extern struct function run_loop;
 /* ---- life ---- */
 
 /* {function, arguments} from its arity; NONE: no memory. */
-struct value spawn_with(struct actor *self, struct function *function, const struct value *arguments,
-			bool is_linked);
+struct value spawn_with(struct actor *self, struct function *function, const struct value *arguments, bool is_linked);
 #define spawn(self, function, ...) \
 	spawn_with((self), (function), (const struct value[]){NONE, ##__VA_ARGS__} + 1, false)
 #define spawn_link(self, function, ...) \
@@ -158,8 +157,7 @@ struct kept {
 };
 struct kept keep(struct actor *self, struct value *variable, struct kept *kept);
 void unkeep(struct kept *kept);
-#define KEEP(self, name) \
-	__attribute__((cleanup(unkeep))) struct kept kept_##name = keep((self), &(name), &kept_##name)
+#define KEEP(self, name) __attribute__((cleanup(unkeep))) struct kept kept_##name = keep((self), &(name), &kept_##name)
 
 /* A major collection, now. */
 void garbage_collect(struct actor *self);

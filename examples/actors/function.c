@@ -86,8 +86,7 @@ _Noreturn void raise_exception(struct actor *self, enum exception_class class, s
 
 struct value try_call(struct actor *self, fun_code *code, struct value environment, struct exception *caught)
 {
-	struct catcher catcher = {
-		.outer = self->catcher, .frame = self->frame, .kept = self->kept, .caught = caught};
+	struct catcher catcher = {.outer = self->catcher, .frame = self->frame, .kept = self->kept, .caught = caught};
 	*caught = (struct exception){0};
 	if (_setjmp(catcher.point))
 		return NONE;

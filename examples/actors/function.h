@@ -61,12 +61,11 @@ struct value call_with(struct actor *self, struct function *function, const stru
 struct value tail_call_with(struct actor *self, struct function *function, const struct value *arguments,
 			    enum call_kind kind);
 
-#define ARGUMENTS(...)                   ((const struct value[]){NONE, ##__VA_ARGS__} + 1)
-#define call(self, function, ...)        call_with((self), (function), ARGUMENTS(__VA_ARGS__), CALL_LOCAL)
-#define call_remote(self, function, ...) call_with((self), (function), ARGUMENTS(__VA_ARGS__), CALL_REMOTE)
-#define tail_call(self, function, ...)   tail_call_with((self), (function), ARGUMENTS(__VA_ARGS__), CALL_LOCAL)
-#define tail_call_remote(self, function, ...) \
-	tail_call_with((self), (function), ARGUMENTS(__VA_ARGS__), CALL_REMOTE)
+#define ARGUMENTS(...)			      ((const struct value[]){NONE, ##__VA_ARGS__} + 1)
+#define call(self, function, ...)	      call_with((self), (function), ARGUMENTS(__VA_ARGS__), CALL_LOCAL)
+#define call_remote(self, function, ...)      call_with((self), (function), ARGUMENTS(__VA_ARGS__), CALL_REMOTE)
+#define tail_call(self, function, ...)	      tail_call_with((self), (function), ARGUMENTS(__VA_ARGS__), CALL_LOCAL)
+#define tail_call_remote(self, function, ...) tail_call_with((self), (function), ARGUMENTS(__VA_ARGS__), CALL_REMOTE)
 
 /* ---- exceptions ---- */
 

@@ -71,7 +71,7 @@ void heap_adopt(struct heap *heap, struct fragment *fragment)
 /* ---- collections ---- */
 
 struct collection {
-	struct space from_old;                         /* of a minor collection: not moved */
+	struct space from_old;			       /* of a minor collection: not moved */
 	const uint64_t *promoted_start, *promoted_end; /* what goes to old */
 	struct space *to_young, *to_old;
 };

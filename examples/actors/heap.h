@@ -22,8 +22,8 @@
 
 #include "value.h"
 
-#define HEAP_WORDS_MIN     256
-#define FULLSWEEP_AFTER    16 /* minor collections between two major ones */
+#define HEAP_WORDS_MIN	   256
+#define FULLSWEEP_AFTER	   16 /* minor collections between two major ones */
 #define FRAGMENT_WORDS_MIN 256
 
 struct fragment {

@@ -9,7 +9,7 @@
 
 struct load_options {
 	uint64_t actors, messages; /* 0: the load's own default */
-	double seconds;            /* 0: by messages; else until so long has passed */
+	double seconds;		   /* 0: by messages; else until so long has passed */
 };
 
 struct load_result {

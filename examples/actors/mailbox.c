@@ -52,8 +52,7 @@ void mailbox_fini(struct mailbox *mailbox)
 	queue_init(&mailbox->inner);
 }
 
-struct signal *signal_make(struct scheduler *scheduler, enum signal_kind kind, struct value from,
-			   struct value value)
+struct signal *signal_make(struct scheduler *scheduler, enum signal_kind kind, struct value from, struct value value)
 {
 	size_t words = value_words(value);
 	struct signal *signal;

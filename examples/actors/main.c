@@ -64,14 +64,14 @@ struct choice {
 	struct runtime_options runtime;
 };
 
-static const struct argp_option options[] = {
-	{"schedulers", 's', "N", 0, "Threads that run actors (default: one for each processor)", 0},
-	{"actors", 'a', "N", 0, "How many actors (default: the load's own)", 0},
-	{"messages", 'm', "N", 0, "How many messages, about (default: the load's own)", 0},
-	{"seconds", 'd', "S", 0, "Run for so long, instead of counting messages", 0},
-	{"reductions", 'r', "N", 0, "Calls and messages until another actor's turn (default: 2000)", 0},
-	{"restless", 'R', NULL, 0, "Move actors to another thread whenever they have waited", 0},
-	{0}};
+static const struct argp_option options[] =
+	{{"schedulers", 's', "N", 0, "Threads that run actors (default: one for each processor)", 0},
+	 {"actors", 'a', "N", 0, "How many actors (default: the load's own)", 0},
+	 {"messages", 'm', "N", 0, "How many messages, about (default: the load's own)", 0},
+	 {"seconds", 'd', "S", 0, "Run for so long, instead of counting messages", 0},
+	 {"reductions", 'r', "N", 0, "Calls and messages until another actor's turn (default: 2000)", 0},
+	 {"restless", 'R', NULL, 0, "Move actors to another thread whenever they have waited", 0},
+	 {0}};
 
 static const char help[] =
 	"Runs a load on a small actor run-time that tells Tracewheel all it does, and checks the result.\n\n"
@@ -132,10 +132,8 @@ static void say(const struct choice *choice, const struct load_result *result, d
 {
 	printf("%s: %s\n", choice->load->name, result->is_right ? result->text : "the result is wrong");
 	printf("%" PRIu64 " messages in %.3f s: %.0f a second, %.0f ns each\n", result->messages, seconds,
-	       (double)result->messages / seconds,
-	       seconds * 1e9 / (double)(result->messages + !result->messages));
-	printf("%" PRIu64 " switches, %" PRIu64 " actors stolen, %" PRIu64 " sleeps, %" PRIu64
-	       " actors in all\n",
+	       (double)result->messages / seconds, seconds * 1e9 / (double)(result->messages + !result->messages));
+	printf("%" PRIu64 " switches, %" PRIu64 " actors stolen, %" PRIu64 " sleeps, %" PRIu64 " actors in all\n",
 	       figures->switches, figures->stolen, figures->sleeps, figures->spawned);
 }
 

@@ -55,8 +55,8 @@ void register_name(struct actor *self, struct value name, struct value pid)
 		pthread_mutex_lock(&runtime->names_lock);
 		lock_take(&actor->mailbox.lock);
 		/* RELAXED actors.closed: under the lock. */
-		bool is_free = !load_relaxed(&actor->mailbox.is_closed) && is_same(pid_of(actor), pid) &&
-			       is_none(actor->name);
+		bool is_free =
+			!load_relaxed(&actor->mailbox.is_closed) && is_same(pid_of(actor), pid) && is_none(actor->name);
 		if (is_free && !find(runtime, name) && add(runtime, name, pid)) {
 			actor->name = name;
 			trace_register(actor, name);

@@ -50,8 +50,7 @@ static struct port **find(struct poller *poller, uint64_t number)
 }
 
 /* To the owner, {Port, Value} or {Port,{Tag,Value}}, from the poller's thread. */
-static void tell(struct poller *poller, struct value owner, struct value port, struct value tag,
-		 struct value value)
+static void tell(struct poller *poller, struct value owner, struct value port, struct value tag, struct value value)
 {
 	struct heap heap;
 	heap_init(&heap);
@@ -249,8 +248,9 @@ void port_ready(struct poller *poller, uint64_t number, uint32_t events)
 
 static struct sockaddr_in loopback(uint16_t number)
 {
-	return (struct sockaddr_in){
-		.sin_family = AF_INET, .sin_port = htons(number), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	return (struct sockaddr_in){.sin_family = AF_INET,
+				    .sin_port = htons(number),
+				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
 int listen_on_loopback(uint16_t *number)

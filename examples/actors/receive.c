@@ -146,8 +146,7 @@ static bool wait_outside(struct actor *self, const struct timespec *until)
 		return true;
 	pthread_mutex_lock(&self->outside_lock);
 	while (is_waiting(&self->mailbox) && error != ETIMEDOUT) {
-		error = until ? pthread_cond_clockwait(&self->called, &self->outside_lock, CLOCK_MONOTONIC,
-						       until)
+		error = until ? pthread_cond_clockwait(&self->called, &self->outside_lock, CLOCK_MONOTONIC, until)
 			      : pthread_cond_wait(&self->called, &self->outside_lock);
 	}
 	pthread_mutex_unlock(&self->outside_lock);
@@ -170,8 +169,7 @@ static struct timespec in_so_long(int64_t ms)
 	return at;
 }
 
-static struct value receive_outside(struct actor *self, wanted *wanted, struct value context,
-				    int64_t timeout_ms)
+static struct value receive_outside(struct actor *self, wanted *wanted, struct value context, int64_t timeout_ms)
 {
 	struct timespec until = in_so_long(timeout_ms > 0 ? timeout_ms : 0);
 	struct signal **at = &self->mailbox.inner.first;

@@ -38,7 +38,7 @@ enum signal_kind {
 	SIGNAL_MESSAGE,
 	SIGNAL_LINK,
 	SIGNAL_UNLINK,
-	SIGNAL_EXIT,      /* exit/2 */
+	SIGNAL_EXIT,	  /* exit/2 */
 	SIGNAL_LINK_EXIT, /* of who was linked */
 	SIGNAL_MONITOR,
 	SIGNAL_DEMONITOR,
@@ -193,8 +193,7 @@ void mailbox_init(struct mailbox *mailbox);
 /* Frees what is in it. */
 void mailbox_fini(struct mailbox *mailbox);
 /* A signal with a copy of the value; never NULL. */
-struct signal *signal_make(struct scheduler *scheduler, enum signal_kind kind, struct value from,
-			   struct value value);
+struct signal *signal_make(struct scheduler *scheduler, enum signal_kind kind, struct value from, struct value value);
 void signal_free(struct scheduler *scheduler, struct signal *signal);
 /* Takes the signal.  False: there is no such actor (any more). */
 bool signal_push(struct runtime *runtime, struct scheduler *by, struct value to, struct signal *signal);
@@ -236,8 +235,7 @@ void take_signals(struct actor *self);
 void say_goodbye(struct actor *self, struct value reason);
 void add_relation(struct actor *self, struct value pid, uint64_t number, bool is_link);
 /* Sends a signal about the actor; false: nobody there. */
-bool signal_to(struct actor *self, struct value to, enum signal_kind kind, struct value value,
-	       uint64_t number);
+bool signal_to(struct actor *self, struct value to, enum signal_kind kind, struct value value, uint64_t number);
 
 /* ---- names.c ---- */
 

@@ -199,8 +199,7 @@ int schedulers_start(struct runtime *runtime)
 		runtime->schedulers[i] = scheduler;
 	}
 	for (unsigned i = 0; i < count; i++) {
-		if (pthread_create(&runtime->schedulers[i]->thread, NULL, run_actors,
-				   runtime->schedulers[i]) != 0)
+		if (pthread_create(&runtime->schedulers[i]->thread, NULL, run_actors, runtime->schedulers[i]) != 0)
 			return 0;
 		runtime->started++;
 	}

@@ -12,8 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-bool signal_to(struct actor *self, struct value to, enum signal_kind kind, struct value value,
-	       uint64_t number)
+bool signal_to(struct actor *self, struct value to, enum signal_kind kind, struct value value, uint64_t number)
 {
 	struct signal *signal = signal_make(self->scheduler, kind, pid_of(self), value);
 	signal->number = number;
@@ -183,9 +182,7 @@ static struct value take_signal(struct actor *self, struct signal *signal)
 		/* The number's highest bit: the watched side of a monitor. */
 		add_relation(self, signal->from, signal->number | 1ull << 63, false);
 		return NONE;
-	case SIGNAL_DEMONITOR:
-		remove_relation(self, signal->from, signal->number | 1ull << 63, false);
-		return NONE;
+	case SIGNAL_DEMONITOR: remove_relation(self, signal->from, signal->number | 1ull << 63, false); return NONE;
 	case SIGNAL_DOWN: take_down(self, signal); return NONE;
 	case SIGNAL_TIMEOUT: self->has_timed_out |= signal->number == self->timeout; return NONE;
 	case SIGNAL_MESSAGE: break;
@@ -232,8 +229,8 @@ static void hear_last(struct actor *self, struct signal *signal)
 {
 	while (signal) {
 		struct signal *next = signal->next;
-		if (signal->kind == SIGNAL_LINK || signal->kind == SIGNAL_UNLINK ||
-		    signal->kind == SIGNAL_MONITOR || signal->kind == SIGNAL_DEMONITOR)
+		if (signal->kind == SIGNAL_LINK || signal->kind == SIGNAL_UNLINK || signal->kind == SIGNAL_MONITOR ||
+		    signal->kind == SIGNAL_DEMONITOR)
 			take_signal(self, signal);
 		signal_free(self->scheduler, signal);
 		signal = next;

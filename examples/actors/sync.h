@@ -8,8 +8,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#define load_relaxed(p)        atomic_load_explicit((p), memory_order_relaxed)
-#define load_acquire(p)        atomic_load_explicit((p), memory_order_acquire)
+#define load_relaxed(p)	       atomic_load_explicit((p), memory_order_relaxed)
+#define load_acquire(p)	       atomic_load_explicit((p), memory_order_acquire)
 #define store_relaxed(p, v)    atomic_store_explicit((p), (v), memory_order_relaxed)
 #define store_release(p, v)    atomic_store_explicit((p), (v), memory_order_release)
 #define exchange_acquire(p, v) atomic_exchange_explicit((p), (v), memory_order_acquire)

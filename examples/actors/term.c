@@ -8,7 +8,7 @@
 
 #define ATOMS_MAX    65536
 #define NUMBER_SHIFT 24 /* of a pid: see run.h */
-#define ARRAY_COUNT  8  /* elements that need no room in the arena */
+#define ARRAY_COUNT  8	/* elements that need no room in the arena */
 
 static _Atomic(uint64_t) atom_terms[ATOMS_MAX];
 
@@ -76,8 +76,8 @@ struct tw_term term_of(struct tw_arena *arena, struct value value)
 	case TAG_ATOM: return atom_term(value);
 	case TAG_PID: return or_dots(tw_term_pid(arena, (uint32_t)(number >> NUMBER_SHIFT), 0));
 	case TAG_REFERENCE:
-		return or_dots(tw_term_reference(
-			arena, (const uint32_t[3]){(uint32_t)number, (uint32_t)(number >> 32), 0}));
+		return or_dots(
+			tw_term_reference(arena, (const uint32_t[3]){(uint32_t)number, (uint32_t)(number >> 32), 0}));
 	case TAG_PORT: return or_dots(tw_term_port(arena, number));
 	case TAG_BOXED: return or_dots(box_term(arena, value));
 	default: return (struct tw_term){0};

@@ -7,7 +7,7 @@
 
 #include <tracewheel/term.h>
 
-#define TERMS_BYTES     4096
+#define TERMS_BYTES	4096
 #define TERMS_BYTES_MAX ((size_t)64 << 20)
 
 /* Room on the stack, where most terms fit, and beyond it from malloc: match specifications see whole terms. */

@@ -10,15 +10,13 @@
 
 /* ---- life ---- */
 
-static struct tw_term entry_term(struct tw_arena *arena, struct function *function,
-				 const struct value *arguments)
+static struct tw_term entry_term(struct tw_arena *arena, struct function *function, const struct value *arguments)
 {
 	struct tw_term list[ARITY_MAX];
 	unsigned arity = function->traced.arity;
 	for (unsigned i = 0; i < arity; i++)
 		list[i] = term_of(arena, arguments[i]);
-	struct tw_term parts[3] = {tw_term_atom_z(function->traced.module),
-				   tw_term_atom_z(function->traced.name),
+	struct tw_term parts[3] = {tw_term_atom_z(function->traced.module), tw_term_atom_z(function->traced.name),
 				   tw_term_list(arena, list, arity, tw_term_nil())};
 	return tw_term_tuple(arena, parts, 3);
 }
@@ -146,14 +144,15 @@ void trace_leave_slow(struct call_frame *frame, struct value result)
 static struct tw_stack_entry stack_entry(const struct call_frame *frame)
 {
 	const struct tw_declared_function *function = &frame->function->traced;
-	return (struct tw_stack_entry){
-		.module = function->module, .function = function->name, .arity = function->arity};
+	return (struct tw_stack_entry){.module = function->module,
+				       .function = function->name,
+				       .arity = function->arity};
 }
 
 void trace_raise(struct actor *self, struct call_frame *to, enum exception_class class, struct value value)
 {
-	static const enum tw_exception_class classes[] = {
-		[CLASS_ERROR] = TW_CLASS_ERROR, [CLASS_EXIT] = TW_CLASS_EXIT, [CLASS_THROW] = TW_CLASS_THROW};
+	static const enum tw_exception_class classes[] =
+		{[CLASS_ERROR] = TW_CLASS_ERROR, [CLASS_EXIT] = TW_CLASS_EXIT, [CLASS_THROW] = TW_CLASS_THROW};
 	struct call_frame *frame = self->frame;
 	while (frame != to && !frame->traced.is_open)
 		frame = frame->caller;

@@ -26,8 +26,8 @@ struct traced_frame {
 
 #include <tracewheel/function.h>
 
-#define traced_function                      tw_declared_function
-#define traced_frame                         tw_frame
+#define traced_function			     tw_declared_function
+#define traced_frame			     tw_frame
 #define TRACED_FUNCTION(module, name, arity) TW_DECLARED_FUNCTION(module, name, arity)
 #define TRACED_LOCAL_FUNCTION(module_, name_, arity_)                                               \
 	{                                                                                           \

@@ -97,13 +97,27 @@ static inline size_t words_of_header(uint64_t header)
 /* ---- atoms: names that are numbers ---- */
 
 /* Those that the run-time says itself. */
-#define KNOWN_ATOMS(X)                                                                                \
-	X(NORMAL, "normal")                                                                           \
-	X(KILL, "kill")                                                                               \
-	X(KILLED, "killed") X(NOPROC, "noproc") X(EXIT, "EXIT") X(DOWN, "DOWN") X(PROCESS, "process") \
-		X(BADARG, "badarg") X(NOCATCH, "nocatch") X(RUN, "run") X(RAN, "ran") X(STOP, "stop") \
-			X(DATA, "data") X(CLOSED, "closed") X(ACCEPTED, "accepted") X(OK, "ok")       \
-				X(TRUE, "true") X(FALSE, "false")
+/* clang-format off */
+#define KNOWN_ATOMS(X) \
+	X(NORMAL, "normal") \
+	X(KILL, "kill") \
+	X(KILLED, "killed") \
+	X(NOPROC, "noproc") \
+	X(EXIT, "EXIT") \
+	X(DOWN, "DOWN") \
+	X(PROCESS, "process") \
+	X(BADARG, "badarg") \
+	X(NOCATCH, "nocatch") \
+	X(RUN, "run") \
+	X(RAN, "ran") \
+	X(STOP, "stop") \
+	X(DATA, "data") \
+	X(CLOSED, "closed") \
+	X(ACCEPTED, "accepted") \
+	X(OK, "ok") \
+	X(TRUE, "true") \
+	X(FALSE, "false")
+/* clang-format on */
 #define KNOWN_ATOM_NUMBER(name, text) NUMBER_##name,
 enum { NUMBER_NIL, KNOWN_ATOMS(KNOWN_ATOM_NUMBER) KNOWN_ATOMS_COUNT };
 #define ATOM(name) ((struct value){(uint64_t)NUMBER_##name << 3 | TAG_ATOM})
@@ -120,9 +134,8 @@ struct value binary(struct heap *heap, const void *bytes, size_t count);
 struct value fun(struct heap *heap, fun_code *code, struct value environment);
 
 /* TUPLE(heap, a, b, c) */
-#define TUPLE(heap, ...)                             \
-	tuple((heap), (struct value[]){__VA_ARGS__}, \
-	      sizeof(struct value[]){__VA_ARGS__} / sizeof(struct value))
+#define TUPLE(heap, ...) \
+	tuple((heap), (struct value[]){__VA_ARGS__}, sizeof(struct value[]){__VA_ARGS__} / sizeof(struct value))
 
 /* ---- looking into them ---- */
 

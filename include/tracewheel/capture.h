@@ -35,9 +35,9 @@ extern "C" {
 
 /* Why events were lost, in the order of every array `lost` in this interface. */
 enum tw_lost_cause {
-	TW_LOST_FULL,    /* the ring or the disk was full; for ends of tail calls also the memory of their process */
+	TW_LOST_FULL,	 /* the ring or the disk was full; for ends of tail calls also the memory of their process */
 	TW_LOST_TOO_BIG, /* the event was larger than a record may be */
-	TW_LOST_NESTED,  /* the event arose in a signal handler that interrupted another event of the same thread */
+	TW_LOST_NESTED,	 /* the event arose in a signal handler that interrupted another event of the same thread */
 	TW_LOST_NO_RING, /* the thread of the event got no ring */
 	TW_LOST_CAUSES
 };
@@ -53,7 +53,7 @@ enum tw_capture_kind {
 	TW_CAPTURE_RETURN_FROM = 4,
 	TW_CAPTURE_EXCEPTION_FROM = 5,
 	TW_CAPTURE_RETURN_TO = 6,
-	TW_CAPTURE_STACK = 7, /* stack of the preceding call in its stream: return addresses, the innermost first */
+	TW_CAPTURE_STACK = 7,	 /* stack of the preceding call in its stream: return addresses, the innermost first */
 	TW_CAPTURE_OWN_TIME = 8, /* not an event of the program: tw_capture_own_ns(); delivered only on request */
 	TW_CAPTURE_TERM_FIRST = 16, /* and above: terms as payload, but for gc_* */
 	TW_CAPTURE_SEND = 16,
@@ -135,12 +135,12 @@ struct tw_capture_info {
 	/* In the segments present: losses before the oldest kept segment are not included. */
 	uint64_t lost[TW_LOST_CAUSES];
 	uint64_t damaged_records;  /* records in unreadable parts, known by their sequence numbers */
-	uint64_t file_bytes;       /* of all segments */
-	uint64_t raw_bytes;        /* of the records before encoding */
-	uint64_t start_ns;         /* of the first event */
-	uint64_t zero_ns;          /* of the recording's first event, even if removed: views show times from there */
-	uint64_t end_ns;           /* of the last */
-	uint64_t start_wall_ns;    /* CLOCK_REALTIME at start_ns, since 1970 */
+	uint64_t file_bytes;	   /* of all segments */
+	uint64_t raw_bytes;	   /* of the records before encoding */
+	uint64_t start_ns;	   /* of the first event */
+	uint64_t zero_ns;	   /* of the recording's first event, even if removed: views show times from there */
+	uint64_t end_ns;	   /* of the last */
+	uint64_t start_wall_ns;	   /* CLOCK_REALTIME at start_ns, since 1970 */
 	uint64_t duplicate_blocks; /* blocks that a recovery stored twice; shown once */
 	uint32_t segments;
 	uint32_t blocks;
@@ -154,7 +154,7 @@ struct tw_capture_info {
 	bool is_complete; /* only counted losses are missing: tw_capture_account() */
 	/* Known without reading events: it has no returns, exceptions or garbage collections.  May be false all the same. */
 	bool has_moments_only;
-	bool is_live;     /* a recording owns it, or died without cleaning up: tw_recover() */
+	bool is_live; /* a recording owns it, or died without cleaning up: tw_recover() */
 };
 void tw_capture_info(const struct tw_capture *capture, struct tw_capture_info *out);
 
@@ -186,7 +186,7 @@ struct tw_capture_missing {
 	uint64_t events; /* known to be missing */
 	/* Segments, damages, rings, images, processes or names, by cause; 0 where only events are counted. */
 	uint64_t places;
-	bool has_more;	 /* more is missing, of unknown number */
+	bool has_more; /* more is missing, of unknown number */
 };
 
 /* Why a process is among TW_MISSING_PROCESSES. */
@@ -229,8 +229,8 @@ bool tw_capture_ending(const struct tw_capture *capture, int *exit_code, int *si
 struct tw_capture_damage {
 	const char *file; /* name in the directory; "stream" where there is none */
 	uint64_t offset;
-	uint64_t bytes;     /* bytes skipped; 0 where unknown */
-	int error;          /* TW_EFORMAT, TW_EIO, TW_EVERSION ... */
+	uint64_t bytes;	    /* bytes skipped; 0 where unknown */
+	int error;	    /* TW_EFORMAT, TW_EIO, TW_EVERSION ... */
 	const char *reason; /* a constant sentence */
 };
 /* NULL past the last; @number counts from 0. */
@@ -257,8 +257,8 @@ const struct tw_capture_segment *tw_capture_segment(const struct tw_capture *cap
 struct tw_capture_stream {
 	uint32_t stream; /* its number */
 	uint32_t image;
-	uint32_t thread; /* number of its thread, from 0: streams of one thread share it */
-	uint64_t lease;	 /* of its ring: one ownership of one ring, unique in the capture */
+	uint32_t thread;   /* number of its thread, from 0: streams of one thread share it */
+	uint64_t lease;	   /* of its ring: one ownership of one ring, unique in the capture */
 	int32_t thread_id; /* the kernel's */
 	uint32_t session_index;
 	uint32_t scheduler_id;
@@ -314,7 +314,7 @@ struct tw_capture_function {
 	uint32_t function_id;
 	uint32_t arity; /* or TW_CAPTURE_ARITY_UNKNOWN */
 	uint64_t address;
-	const char *name;                       /* the linkage name */
+	const char *name;			/* the linkage name */
 	const struct tw_capture_module *module; /* NULL where it was never defined */
 };
 
@@ -325,7 +325,7 @@ struct tw_capture_place {
 	uint32_t kind;
 	uint64_t address;
 	const struct tw_capture_function *function; /* NULL where it was never defined */
-	const struct tw_capture_module *caller;     /* TW_CAPTURE_SLOT: whose slot; NULL otherwise */
+	const struct tw_capture_module *caller;	    /* TW_CAPTURE_SLOT: whose slot; NULL otherwise */
 	bool has_no_end; /* its calls have no return events, and later events do not lie inside them */
 };
 
@@ -344,29 +344,21 @@ struct tw_capture_session {
 };
 
 /* Look-up by id; NULL where the capture does not define it. */
-const struct tw_capture_module *tw_capture_module(const struct tw_capture *capture, uint32_t image,
-						  uint32_t id);
-const struct tw_capture_function *tw_capture_function(const struct tw_capture *capture, uint32_t image,
-						      uint32_t id);
-const struct tw_capture_place *tw_capture_place(const struct tw_capture *capture, uint32_t image,
-						uint32_t id);
-const struct tw_capture_tracee *tw_capture_tracee(const struct tw_capture *capture, uint32_t image,
-						  uint32_t id);
-const struct tw_capture_session *tw_capture_session(const struct tw_capture *capture, uint32_t image,
-						    uint32_t index);
+const struct tw_capture_module *tw_capture_module(const struct tw_capture *capture, uint32_t image, uint32_t id);
+const struct tw_capture_function *tw_capture_function(const struct tw_capture *capture, uint32_t image, uint32_t id);
+const struct tw_capture_place *tw_capture_place(const struct tw_capture *capture, uint32_t image, uint32_t id);
+const struct tw_capture_tracee *tw_capture_tracee(const struct tw_capture *capture, uint32_t image, uint32_t id);
+const struct tw_capture_session *tw_capture_session(const struct tw_capture *capture, uint32_t image, uint32_t index);
 /* How the arguments and the result of a function were recorded; NULL: as plain words. */
 const struct tw_layout *tw_capture_layout(const struct tw_capture *capture, uint32_t image, uint32_t function_id);
 const char *tw_capture_atom(const struct tw_capture *capture, uint32_t image, uint32_t id, size_t *bytes);
 
 /* Iteration in the order of definition: *at is 0 at first; NULL past the last. */
-const struct tw_capture_module *tw_capture_module_next(const struct tw_capture *capture, uint32_t image,
-						       uint32_t *at);
+const struct tw_capture_module *tw_capture_module_next(const struct tw_capture *capture, uint32_t image, uint32_t *at);
 const struct tw_capture_function *tw_capture_function_next(const struct tw_capture *capture, uint32_t image,
 							   uint32_t *at);
-const struct tw_capture_place *tw_capture_place_next(const struct tw_capture *capture, uint32_t image,
-						     uint32_t *at);
-const struct tw_capture_tracee *tw_capture_tracee_next(const struct tw_capture *capture, uint32_t image,
-						       uint32_t *at);
+const struct tw_capture_place *tw_capture_place_next(const struct tw_capture *capture, uint32_t image, uint32_t *at);
+const struct tw_capture_tracee *tw_capture_tracee_next(const struct tw_capture *capture, uint32_t image, uint32_t *at);
 const struct tw_capture_session *tw_capture_session_next(const struct tw_capture *capture, uint32_t image,
 							 uint32_t *at);
 /* Notes to the reader about the recording of this image. */
@@ -387,12 +379,12 @@ uint64_t tw_capture_of_wall(const struct tw_capture *capture, uint64_t wall_ns);
 /* Selects events.  Zeroed: every event of the program, and losses; no switches, and none of the tracer's own time. */
 struct tw_capture_filter {
 	uint64_t from_ns; /* events at or after; compared with event.time_ns */
-	uint64_t to_ns;   /* events before; 0: no end */
+	uint64_t to_ns;	  /* events before; 0: no end */
 	/* Select streams, images and places; NULL: all.  Called once for each, when the object is made. */
 	bool (*wants_stream)(void *context, const struct tw_capture_stream *stream);
 	bool (*wants_place)(void *context, uint32_t image, const struct tw_capture_place *place);
 	void *context;
-	uint64_t kinds; /* bit k: kind k is wanted (63: kind 63 and above); 0: all but switches and own time.
+	uint64_t kinds;	     /* bit k: kind k is wanted (63: kind 63 and above); 0: all but switches and own time.
 			   Losses are always delivered. */
 	bool wants_own_time; /* TW_CAPTURE_OWN_TIME as well, whatever the kinds */
 	/* For tests and comparisons only: order by time alone, without regard to the runs of tracees. */
@@ -424,14 +416,14 @@ struct tw_capture_filter {
 struct tw_capture_event {
 	uint64_t time_ns;
 	uint64_t ticks;
-	uint64_t sequence;       /* of the record in its stream; lost ones are counted */
+	uint64_t sequence;	 /* of the record in its stream; lost ones are counted */
 	const uint64_t *payload; /* lends: until the next call on the iterator */
 	uint32_t payload_words;
 	uint32_t id; /* a place (kinds 3 to 7), a tracee (switch), by kind otherwise */
 	uint32_t stream;
 	uint32_t image;
 	uint32_t tracee_id; /* 0: none */
-	uint8_t kind;       /* enum tw_capture_kind */
+	uint8_t kind;	    /* enum tw_capture_kind */
 	uint8_t flags;
 	bool has_cpu_time; /* its `timestamp` is cpu_ns: TW_FLAG_CPU_TIMESTAMP */
 	uint8_t reserved;
@@ -527,8 +519,7 @@ static inline uint32_t tw_capture_record_words(const struct tw_capture_record *r
 }
 static inline const struct tw_capture_record *tw_capture_record_next(const struct tw_capture_record *record)
 {
-	return (const struct tw_capture_record *)(const void *)((const char *)record +
-								tw_capture_record_bytes(record));
+	return (const struct tw_capture_record *)(const void *)((const char *)record + tw_capture_record_bytes(record));
 }
 
 /* Consecutive records of one stream; lends until the callback returns.  Every length in it was checked. */
@@ -557,8 +548,8 @@ typedef int tw_capture_scan_fn(void *context, const struct tw_capture_batch *bat
  * Threads: the callback is called on the calling thread.
  * Returns 0, the callback's result, or an error.
  */
-int tw_capture_scan(struct tw_capture *capture, const struct tw_capture_filter *filter,
-		    tw_capture_scan_fn *callback, void *context);
+int tw_capture_scan(struct tw_capture *capture, const struct tw_capture_filter *filter, tw_capture_scan_fn *callback,
+		    void *context);
 
 #ifdef __cplusplus
 }

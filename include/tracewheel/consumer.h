@@ -35,8 +35,8 @@ struct tw_recorder;
 
 /* Policy of a traced thread whose ring is full. */
 enum tw_recorder_policy {
-	TW_RECORDER_DROP,     /* lose the newest events, counted */
-	TW_RECORDER_BLOCK,    /* wait for space, but not for a recorder that makes no progress for a second */
+	TW_RECORDER_DROP,  /* lose the newest events, counted */
+	TW_RECORDER_BLOCK, /* wait for space, but not for a recorder that makes no progress for a second */
 	/* Keep the newest: nothing is stored before tw_recorder_snapshot() or tw_recorder_finish(). */
 	TW_RECORDER_OVERWRITE
 };
@@ -44,24 +44,24 @@ enum tw_recorder_policy {
 /* Zeroed fields mean the defaults. */
 struct tw_recorder_options {
 	const char *path;    /* of the capture, borrows; its parent must exist */
-	bool force;          /* replace an existing capture; never anything that is not a capture */
-	bool keep_old;       /* rename an existing capture to PATH.old, replacing an older one of that name */
+	bool force;	     /* replace an existing capture; never anything that is not a capture */
+	bool keep_old;	     /* rename an existing capture to PATH.old, replacing an older one of that name */
 	uint64_t ring_bytes; /* of one thread's ring; 0: 4 MiB */
 	uint64_t cap_bytes;  /* of all rings; 0: 256 MiB */
 	enum tw_recorder_policy policy;
 	uint64_t block_timeout_ns; /* TW_RECORDER_BLOCK: the longest wait; 0: as long as the recorder makes
 				      progress */
-	bool follow_fork;          /* children of traced processes are traced */
+	bool follow_fork;	   /* children of traced processes are traced */
 	/* Tw_recorder_finish() leaves the rings mapped, for a process about to exit: unmapping is slow. */
 	bool leaves_memory;
 	bool guards_rings; /* handle SIGBUS where a program removes pages of its rings: one recorder of a process that does
 			      nothing else */
-	bool allow_anonymous;   /* use private memory where tmpfs refuses: for sessions in one process only */
-	const char *config;     /* text for the agents, borrows; NULL: none */
-	const char *layouts;    /* for the agents: layouts of functions, borrows; NULL: none; see tw_recorder_question() */
-	const char *name;       /* of the ring set, borrows; NULL: made from the process id */
+	bool allow_anonymous; /* use private memory where tmpfs refuses: for sessions in one process only */
+	const char *config;   /* text for the agents, borrows; NULL: none */
+	const char *layouts; /* for the agents: layouts of functions, borrows; NULL: none; see tw_recorder_question() */
+	const char *name;    /* of the ring set, borrows; NULL: made from the process id */
 	uint64_t segment_bytes; /* a segment above this size is closed and a new one begun; 0: no limit */
-	uint64_t segment_ns;    /* the same for its age; 0: no limit */
+	uint64_t segment_ns;	/* the same for its age; 0: no limit */
 	uint32_t segments_kept; /* closed segments kept for each image; older ones are removed; 0: all */
 	/* Longest delay before fdatasync() begins, on a thread of its own; 0: left to the kernel. */
 	uint64_t durable_ns;
@@ -76,30 +76,30 @@ struct tw_recorder_options {
 };
 
 struct tw_recorder_stats {
-	uint64_t events;               /* stored */
+	uint64_t events;	       /* stored */
 	uint64_t lost[TW_LOST_CAUSES]; /* as counted by the rings, and events that could not be stored (full) */
-	uint64_t unstored;             /* of these: records left in the rings that could not be written at the end */
-	uint64_t raw_bytes;            /* of the records stored, before encoding */
-	uint64_t file_bytes;           /* written */
-	uint64_t duration_ns;         /* of the recording */
-	uint64_t events_ns;           /* from the first event stored to the last, as tw_capture_info() has it */
+	uint64_t unstored;	       /* of these: records left in the rings that could not be written at the end */
+	uint64_t raw_bytes;	       /* of the records stored, before encoding */
+	uint64_t file_bytes;	       /* written */
+	uint64_t duration_ns;	       /* of the recording */
+	uint64_t events_ns;	       /* from the first event stored to the last, as tw_capture_info() has it */
 	uint64_t blocks;
-	uint64_t write_errors;        /* writes that failed and were retried */
+	uint64_t write_errors;	      /* writes that failed and were retried */
 	uint64_t definitions_refused; /* by full definition logs */
-	uint32_t damaged_rings;       /* rings with content that no producer writes; the rest of each was skipped */
-	uint32_t segments;            /* closed and open ones */
+	uint32_t damaged_rings;	      /* rings with content that no producer writes; the rest of each was skipped */
+	uint32_t segments;	      /* closed and open ones */
 	uint32_t segments_removed;    /* by segments_kept */
 	uint64_t events_removed;      /* stored events removed with them */
-	uint64_t bytes_removed;       /* part of file_bytes removed with them */
-	uint32_t images;              /* processes (between exec calls) seen */
+	uint64_t bytes_removed;	      /* part of file_bytes removed with them */
+	uint32_t images;	      /* processes (between exec calls) seen */
 	uint32_t images_alive;
 	uint32_t streams; /* threads x sessions seen */
 	uint32_t streams_alive;
-	uint32_t functions; /* defined */
-	uint64_t memory_left; /* bytes of rings that tw_recorder_finish() left mapped (leaves_memory) */
+	uint32_t functions;	 /* defined */
+	uint64_t memory_left;	 /* bytes of rings that tw_recorder_finish() left mapped (leaves_memory) */
 	uint64_t images_refused; /* processes that should have been traced and could not be */
-	int last_error;     /* of a write: TW_ENOSPC, TW_EIO; 0: none */
-	bool is_stalled;    /* the last write failed and is being retried */
+	int last_error;		 /* of a write: TW_ENOSPC, TW_EIO; 0: none */
+	bool is_stalled;	 /* the last write failed and is being retried */
 };
 
 /*

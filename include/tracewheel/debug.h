@@ -120,7 +120,7 @@ struct tw_debug_value {
 struct tw_debug_function {
 	const char *name; /* linkage name */
 	uint64_t value;
-	uint32_t arity;	 /* of its parameters, `this` included */
+	uint32_t arity;	  /* of its parameters, `this` included */
 	bool is_variadic; /* more may follow */
 	const struct tw_debug_value *parameters;
 	struct tw_debug_value result;
@@ -134,8 +134,7 @@ struct tw_debug_function {
  *
  * Errors: TW_ENOENT (nothing certain is known), TW_ENOMEM.
  */
-int tw_debug_function(struct tw_debug *debug, uint64_t value, const char *name,
-		      const struct tw_debug_function **out);
+int tw_debug_function(struct tw_debug *debug, uint64_t value, const char *name, const struct tw_debug_function **out);
 
 /* Called for each name of each function; a result other than 0 ends the walk and is returned by it. */
 typedef int (*tw_debug_symbol_fn)(const char *name, uint64_t value, void *arg);

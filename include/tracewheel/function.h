@@ -55,14 +55,14 @@ enum {
 };
 
 #ifdef __cplusplus
-#define TW_DECLARED_FUNCTION(module, name, arity)                                                            \
-	{                                                                                                    \
-		0, (arity), nullptr, (module), (name), 0                                                      \
+#define TW_DECLARED_FUNCTION(module, name, arity)        \
+	{                                                \
+		0, (arity), nullptr, (module), (name), 0 \
 	}
 #else
-#define TW_DECLARED_FUNCTION(module, name, arity)                                                            \
-	{                                                                                                    \
-		0, (arity), 0, (module), (name), 0                                                           \
+#define TW_DECLARED_FUNCTION(module, name, arity)  \
+	{                                          \
+		0, (arity), 0, (module), (name), 0 \
 	}
 #endif
 
@@ -106,12 +106,12 @@ int tw_module_load(const char *module);
 int tw_module_unload(const char *module);
 
 /* Defines a declared function and declares it before main().  Use at file scope. */
-#define TW_DEFINE_FUNCTION(variable, module, name, arity)                                                    \
-	static struct tw_declared_function variable = TW_DECLARED_FUNCTION(module, name, arity);            \
-	__attribute__((constructor)) static void tw_declare_##variable(void)                                 \
-	{                                                                                                    \
-		tw_function_declare(&variable);                                                              \
-	}                                                                                                    \
+#define TW_DEFINE_FUNCTION(variable, module, name, arity)                                        \
+	static struct tw_declared_function variable = TW_DECLARED_FUNCTION(module, name, arity); \
+	__attribute__((constructor)) static void tw_declare_##variable(void)                     \
+	{                                                                                        \
+		tw_function_declare(&variable);                                                  \
+	}                                                                                        \
 	struct tw_declared_function
 
 /* The out-of-line halves of tw_callN(); call those. */
@@ -178,7 +178,7 @@ static inline void tw_local_call1(struct tw_declared_function *function, uint64_
 
 static inline void tw_local_call2(struct tw_declared_function *function, uint64_t a, uint64_t b)
 {
-	uint64_t words[2] = { a, b };
+	uint64_t words[2] = {a, b};
 
 	tw_local_call_words(function, words, 2);
 }
@@ -252,10 +252,10 @@ static inline void tw_enter2(struct tw_declared_function *function, struct tw_fr
 		tw_hit_enter2(function, frame, a, b);
 }
 
-static inline void tw_enter_words(struct tw_declared_function *function, struct tw_frame *frame,
-				  const uint64_t *words, unsigned count)
+static inline void tw_enter_words(struct tw_declared_function *function, struct tw_frame *frame, const uint64_t *words,
+				  unsigned count)
 {
-	struct tw_frame_call call = { words, 0, count, 0, 0 };
+	struct tw_frame_call call = {words, 0, count, 0, 0};
 
 	frame->is_open = 0;
 	if (tw_is_armed(function))
@@ -281,7 +281,7 @@ static inline void tw_enter1(struct tw_declared_function *function, struct tw_fr
 static inline void tw_enter_terms(struct tw_declared_function *function, struct tw_frame *frame,
 				  const struct tw_term *terms, unsigned count)
 {
-	struct tw_frame_call call = { 0, terms, count, 1, 0 };
+	struct tw_frame_call call = {0, terms, count, 1, 0};
 
 	frame->is_open = 0;
 	if (tw_is_armed(function))
@@ -290,7 +290,7 @@ static inline void tw_enter_terms(struct tw_declared_function *function, struct 
 
 static inline void tw_call_terms(struct tw_declared_function *function, const struct tw_term *terms, unsigned count)
 {
-	struct tw_frame_call call = { 0, terms, count, 1, 0 };
+	struct tw_frame_call call = {0, terms, count, 1, 0};
 
 	if (tw_is_armed(function))
 		tw_hit_enter(function, 0, &call);
@@ -315,8 +315,8 @@ static inline void tw_tail(struct tw_declared_function *function, struct tw_fram
 
 static inline void tw_tail2(struct tw_declared_function *function, struct tw_frame *frame, uint64_t a, uint64_t b)
 {
-	uint64_t words[2] = { a, b };
-	struct tw_frame_call call = { words, 0, 2, 0, 0 };
+	uint64_t words[2] = {a, b};
+	struct tw_frame_call call = {words, 0, 2, 0, 0};
 
 	tw_tail(function, frame, &call);
 }
@@ -388,9 +388,12 @@ struct tw_raise {
 	uint64_t words[2]; /* the library's: zeros at first */
 };
 
-#define TW_RAISE(exception_class, value)                                                                     \
-	{                                                                                                    \
-		(exception_class), (value), { 0, 0 }                                                         \
+#define TW_RAISE(exception_class, value)    \
+	{                                   \
+		(exception_class), (value), \
+		{                           \
+			0, 0                \
+		}                           \
 	}
 
 void tw_hit_unwind(struct tw_frame *frame, struct tw_raise *raise);

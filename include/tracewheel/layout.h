@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-#define TW_LAYOUT_VALUES_MAX 64
+#define TW_LAYOUT_VALUES_MAX	 64
 #define TW_LAYOUT_TEXT_BYTES_MAX 8000
 /* Words passed in registers: six integer and eight vector registers. */
 #define TW_LAYOUT_WORDS_MAX 14
@@ -44,11 +44,11 @@ struct tw_layout_enumerator {
 };
 
 struct tw_layout_value {
-	const char *name;	 /* "" where it has none */
-	const char *type_name;	 /* of a struct, an enum, or what a pointer points to; "" where it has none */
-	char type;		 /* the letter */
-	uint32_t bytes;		 /* of the type; 8 where not given */
-	int8_t registers[2];	 /* 0 to 15; -1: none */
+	const char *name;      /* "" where it has none */
+	const char *type_name; /* of a struct, an enum, or what a pointer points to; "" where it has none */
+	char type;	       /* the letter */
+	uint32_t bytes;	       /* of the type; 8 where not given */
+	int8_t registers[2];   /* 0 to 15; -1: none */
 	const struct tw_layout_enumerator *enumerators;
 	uint32_t enumerator_count;
 };
@@ -79,7 +79,7 @@ void tw_layout_destroy(struct tw_layout *layout);
  */
 enum tw_layout_string {
 	TW_LAYOUT_WHOLE = 0,
-	TW_LAYOUT_CUT = 1,	  /* the string is longer */
+	TW_LAYOUT_CUT = 1,	 /* the string is longer */
 	TW_LAYOUT_UNREADABLE = 2 /* no memory there, or a null pointer */
 };
 
@@ -108,9 +108,9 @@ struct tw_layout_reader {
 
 /* A field of a struct: bits of its words. */
 struct tw_layout_field {
-	const char *name;    /* borrowed by the layout; not terminated */
+	const char *name;  /* borrowed by the layout; not terminated */
 	size_t name_bytes; /* 0: the field is the whole value */
-	char type;	     /* i, u, b, p, f */
+	char type;	   /* i, u, b, p, f */
 	uint32_t first_bit, bits;
 };
 

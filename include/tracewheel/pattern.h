@@ -47,7 +47,7 @@ struct tw_pattern_subject {
 	const char *file;      /* its path or SONAME; may be NULL */
 	const char *function;  /* its linkage name */
 	const char *demangled; /* of C++ and Rust; may be NULL */
-	uint32_t arity;        /* or TW_PATTERN_ARITY_UNKNOWN, TW_PATTERN_ARITY_ANY */
+	uint32_t arity;	       /* or TW_PATTERN_ARITY_UNKNOWN, TW_PATTERN_ARITY_ANY */
 };
 
 /*

@@ -47,8 +47,7 @@ extern "C" {
  * TW_ETIMEDOUT; TW_EDEAD; TW_EPIPE: the tracer is gone; TW_EBADARG: not a queue; TW_ENOMEM: the arena is full, and
  * the message is kept for the next call; TW_EDEADLK.
  */
-int tw_queue_receive(struct tw_session *session, uint64_t timeout_ns, struct tw_arena *arena,
-		     struct tw_term *message);
+int tw_queue_receive(struct tw_session *session, uint64_t timeout_ns, struct tw_arena *arena, struct tw_term *message);
 
 /*
  * The same for up to @room messages: the first and those available with it, in order.
@@ -62,11 +61,11 @@ int64_t tw_queue_receive_batch(struct tw_session *session, uint64_t timeout_ns, 
 int tw_queue_close(struct tw_session *session);
 
 struct tw_queue_stats {
-	uint64_t received;	 /* messages received, without `lost` and `trace_delivered` */
-	uint64_t lost[4];	 /* reported so far: full, too_big, nested, no_ring (enum tw_lost_cause) */
-	uint64_t dropped;	 /* events undelivered when the tracer went */
-	uint64_t of_tracer;	 /* events of the tracer itself, which are discarded */
-	uint64_t malformed;	 /* events that could not be made messages */
+	uint64_t received;  /* messages received, without `lost` and `trace_delivered` */
+	uint64_t lost[4];   /* reported so far: full, too_big, nested, no_ring (enum tw_lost_cause) */
+	uint64_t dropped;   /* events undelivered when the tracer went */
+	uint64_t of_tracer; /* events of the tracer itself, which are discarded */
+	uint64_t malformed; /* events that could not be made messages */
 };
 int tw_queue_stats(struct tw_session *session, struct tw_queue_stats *out);
 

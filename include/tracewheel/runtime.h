@@ -46,8 +46,8 @@ enum {
 	TW_WANTS_RUNNING = 8,
 	TW_WANTS_EXITING = 16,
 	TW_WANTS_GARBAGE_COLLECTION = 32,
-	TW_WANTS_LINKS = 64,	/* links, for flags inherited through them */
-	TW_WANTS_MAILBOX = 128	/* lengths of mailboxes */
+	TW_WANTS_LINKS = 64,   /* links, for flags inherited through them */
+	TW_WANTS_MAILBOX = 128 /* lengths of mailboxes */
 };
 
 /* The OR of the kinds wanted of all processes.  Written by the library only. */
@@ -271,8 +271,7 @@ enum tw_gc_event {
 void tw_runtime_gc(struct tw_process *process, enum tw_gc_event event, const struct tw_gc_sizes *sizes);
 
 /* A collection of this process begins or ends.  @sizes borrows. */
-static inline void tw_process_gc(struct tw_process *process, enum tw_gc_event event,
-				 const struct tw_gc_sizes *sizes)
+static inline void tw_process_gc(struct tw_process *process, enum tw_gc_event event, const struct tw_gc_sizes *sizes)
 {
 	if (tw_runtime_wants(TW_WANTS_GARBAGE_COLLECTION))
 		tw_runtime_gc(process, event, sizes);

@@ -51,8 +51,8 @@ enum tw_term_type {
 	TW_TYPE_PID,
 	TW_TYPE_TUPLE,
 	TW_TYPE_MAP,
-	TW_TYPE_NIL,       /* the empty list */
-	TW_TYPE_CONS,      /* a list of one element or more, proper or not */
+	TW_TYPE_NIL,	   /* the empty list */
+	TW_TYPE_CONS,	   /* a list of one element or more, proper or not */
 	TW_TYPE_BITSTRING, /* binaries too */
 };
 
@@ -65,12 +65,12 @@ struct tw_arena_chunk;
  * that it can be on a stack.
  */
 struct tw_arena {
-	char *at;                      /* the next free byte, on a boundary of 16 */
-	char *end;                     /* end of the present chunk */
-	char *fixed;                   /* the caller's buffer, or NULL */
+	char *at;		       /* the next free byte, on a boundary of 16 */
+	char *end;		       /* end of the present chunk */
+	char *fixed;		       /* the caller's buffer, or NULL */
 	struct tw_arena_chunk *chunks; /* allocated chunks, newest first */
-	size_t held_bytes;             /* total size of the chunks and the caller's buffer */
-	size_t cap_bytes;              /* limit for held_bytes */
+	size_t held_bytes;	       /* total size of the chunks and the caller's buffer */
+	size_t cap_bytes;	       /* limit for held_bytes */
 };
 
 /*
@@ -170,8 +170,7 @@ struct tw_term tw_term_tuple(struct tw_arena *arena, const struct tw_term *eleme
 struct tw_term tw_term_cons(struct tw_arena *arena, struct tw_term head, struct tw_term tail);
 
 /* A list of the elements that ends in @tail: tw_term_nil() for a proper one.  0 elements: the tail. */
-struct tw_term tw_term_list(struct tw_arena *arena, const struct tw_term *elements, size_t count,
-			    struct tw_term tail);
+struct tw_term tw_term_list(struct tw_arena *arena, const struct tw_term *elements, size_t count, struct tw_term tail);
 
 /* The list of the code points of a UTF-8 text: an Erlang string.  None if it is not UTF-8. */
 struct tw_term tw_term_string(struct tw_arena *arena, const char *text, size_t bytes);
@@ -213,8 +212,7 @@ struct tw_identifier {
 };
 
 /* A pid, port or reference (@type) of those parts; none when the number of words does not fit. */
-struct tw_term tw_term_identifier(struct tw_arena *arena, enum tw_term_type type,
-				  const struct tw_identifier *parts);
+struct tw_term tw_term_identifier(struct tw_arena *arena, enum tw_term_type type, const struct tw_identifier *parts);
 
 /* The same of this node: <0.number.serial>, #Port<0.number>, #Ref<0.words[2].words[1].words[0]>. */
 struct tw_term tw_term_pid(struct tw_arena *arena, uint32_t number, uint32_t serial);
@@ -222,8 +220,7 @@ struct tw_term tw_term_port(struct tw_arena *arena, uint64_t number);
 struct tw_term tw_term_reference(struct tw_arena *arena, const uint32_t words[3]);
 
 /* fun Module:Function/Arity; module and function are atoms. */
-struct tw_term tw_term_export(struct tw_arena *arena, struct tw_term module, struct tw_term function,
-			      uint32_t arity);
+struct tw_term tw_term_export(struct tw_arena *arena, struct tw_term module, struct tw_term function, uint32_t arity);
 
 /* ---- reading: TW_EBADARG if the term is of another type ---- */
 
@@ -369,9 +366,9 @@ size_t tw_term_format(struct tw_term term, enum tw_print_form form, char *buffer
 
 /* Where and why a text is not a term. */
 struct tw_parse_error {
-	uint32_t line;       /* from 1 */
+	uint32_t line;	     /* from 1 */
 	uint32_t column;     /* from 1, in characters */
-	size_t offset;       /* from 0, in bytes */
+	size_t offset;	     /* from 0, in bytes */
 	const char *message; /* a constant: what was found or expected there */
 };
 
@@ -382,7 +379,7 @@ struct tw_parse_error {
 struct tw_parser {
 	const char *text;
 	size_t bytes;
-	size_t offset;               /* the next byte to read */
+	size_t offset;		     /* the next byte to read */
 	struct tw_parse_error error; /* after TW_EBADARG */
 };
 
@@ -444,8 +441,8 @@ struct tw_etf_options {
  * Funs are kept as opaque bytes and encoded again unchanged.
  * Threads: the arena's.  Cost: O(bytes), and memory below 40 times the bytes.
  */
-int tw_etf_decode(struct tw_arena *arena, const void *data, size_t bytes,
-		  const struct tw_etf_options *options, size_t *used_bytes, struct tw_term *out);
+int tw_etf_decode(struct tw_arena *arena, const void *data, size_t bytes, const struct tw_etf_options *options,
+		  size_t *used_bytes, struct tw_term *out);
 
 #ifdef __cplusplus
 }

@@ -123,10 +123,9 @@ static bool survey_uniform(struct survey *survey)
 	survey->has_ends = is_end(shape);
 	survey->first_ticks = tw_get64(in->raw);
 	survey->last_ticks = before;
-	survey->calls =
-		TW_RB_HEAD_KIND(shape) >= TW_EVENT_RETURN_FROM && TW_RB_HEAD_KIND(shape) < TW_EVENT_TERM_FIRST
-			? in->records
-			: 0;
+	survey->calls = TW_RB_HEAD_KIND(shape) >= TW_EVENT_RETURN_FROM && TW_RB_HEAD_KIND(shape) < TW_EVENT_TERM_FIRST
+				? in->records
+				: 0;
 	return true;
 }
 
@@ -147,8 +146,8 @@ static void note_shape(struct tw_codec_input *in, uint32_t shape)
 }
 
 /* The records that mean something to the block itself. */
-static int note_own_kind(struct survey *survey, const uint8_t *record, uint64_t head,
-			 struct tw_block_header *header, struct tw_block_tracee *tracee)
+static int note_own_kind(struct survey *survey, const uint8_t *record, uint64_t head, struct tw_block_header *header,
+			 struct tw_block_tracee *tracee)
 {
 	if (TW_RB_HEAD_KIND(head) == TW_EVENT_SWITCH) {
 		survey->switches++;
@@ -221,8 +220,8 @@ static int survey_any(struct survey *survey, struct tw_block_header *header, str
 		last_ticks = ticks > last_ticks ? ticks : last_ticks;
 		if (tw_unlikely(is_own_kind(head)) && note_own_kind(survey, record, head, header, tracee))
 			return TW_EFORMAT;
-		survey->calls += TW_RB_HEAD_KIND(head) >= TW_EVENT_RETURN_FROM &&
-				 TW_RB_HEAD_KIND(head) < TW_EVENT_TERM_FIRST;
+		survey->calls +=
+			TW_RB_HEAD_KIND(head) >= TW_EVENT_RETURN_FROM && TW_RB_HEAD_KIND(head) < TW_EVENT_TERM_FIRST;
 	}
 	survey->first_ticks = first_ticks < survey->first_ticks ? first_ticks : survey->first_ticks;
 	survey->last_ticks = last_ticks;
@@ -257,8 +256,7 @@ static int look(struct survey *survey, struct tw_block_header *header, struct tw
 
 /* ---- encoding ---- */
 
-static size_t encode(struct tw_block_encoder *encoder, const struct survey *survey,
-		     struct tw_block_header *header)
+static size_t encode(struct tw_block_encoder *encoder, const struct survey *survey, struct tw_block_header *header)
 {
 	const struct tw_codec_input *in = &survey->input;
 	size_t bytes;
@@ -292,8 +290,8 @@ static void seal(struct tw_block_header *header, const uint8_t *stored)
 	header->header_checksum = tw_block_header_checksum(header);
 }
 
-static const uint8_t *pack(struct tw_block_encoder *encoder, struct tw_block_header *header,
-			   const uint8_t *bytes, uint32_t count)
+static const uint8_t *pack(struct tw_block_encoder *encoder, struct tw_block_header *header, const uint8_t *bytes,
+			   uint32_t count)
 {
 	uint32_t packed;
 
@@ -333,8 +331,8 @@ int tw_block_encode_events(struct tw_block_encoder *encoder, struct tw_block_hea
 	return 0;
 }
 
-void tw_block_encode_bytes(struct tw_block_encoder *encoder, struct tw_block_header *header,
-			   const void *bytes, uint32_t count, const uint8_t **stored)
+void tw_block_encode_bytes(struct tw_block_encoder *encoder, struct tw_block_header *header, const void *bytes,
+			   uint32_t count, const uint8_t **stored)
 {
 	TW_ASSERT(count <= TW_BLOCK_STORED_BYTES_MAX);
 	header->codec = TW_CODEC_NONE;
@@ -354,8 +352,7 @@ uint64_t tw_block_header_checksum(const struct tw_block_header *header)
 
 static bool are_sizes_sound(const struct tw_block_header *header)
 {
-	if (header->stored_bytes > TW_BLOCK_STORED_BYTES_MAX ||
-	    header->encoded_bytes > TW_BLOCK_STORED_BYTES_MAX)
+	if (header->stored_bytes > TW_BLOCK_STORED_BYTES_MAX || header->encoded_bytes > TW_BLOCK_STORED_BYTES_MAX)
 		return false;
 	if (header->packing == TW_PACKING_NONE && header->stored_bytes != header->encoded_bytes)
 		return false;
@@ -364,9 +361,8 @@ static bool are_sizes_sound(const struct tw_block_header *header)
 		return false;
 	if (header->type != TW_BLOCK_EVENTS)
 		return header->codec == TW_CODEC_NONE && !header->raw_bytes;
-	return header->codec >= TW_CODEC_VERBATIM && header->codec <= TW_CODEC_RETURNS &&
-	       header->record_count && header->raw_bytes <= TW_BLOCK_RAW_BYTES_MAX &&
-	       header->raw_bytes % TW_RB_ALIGN_BYTES == 0 &&
+	return header->codec >= TW_CODEC_VERBATIM && header->codec <= TW_CODEC_RETURNS && header->record_count &&
+	       header->raw_bytes <= TW_BLOCK_RAW_BYTES_MAX && header->raw_bytes % TW_RB_ALIGN_BYTES == 0 &&
 	       (uint64_t)header->record_count * TW_CODEC_HEAD_BYTES <= header->raw_bytes &&
 	       (uint64_t)header->event_count + header->switch_count + header->own_count <= header->record_count;
 }
@@ -411,8 +407,7 @@ uint8_t *tw_block_decoder_input(struct tw_block_decoder *decoder)
 	return decoder->input;
 }
 
-int tw_block_decode_bytes(struct tw_block_decoder *decoder, const struct tw_block_header *header,
-			  const uint8_t **bytes)
+int tw_block_decode_bytes(struct tw_block_decoder *decoder, const struct tw_block_header *header, const uint8_t **bytes)
 {
 	if (header->payload_checksum != tw_checksum64(decoder->input, header->stored_bytes))
 		return TW_EFORMAT;
@@ -444,8 +439,7 @@ static bool decode_verbatim(const uint8_t *in, size_t bytes, const struct tw_cod
 	return records == out->records;
 }
 
-int tw_block_decode_events(struct tw_block_decoder *decoder, const struct tw_block_header *header,
-			   uint8_t *raw)
+int tw_block_decode_events(struct tw_block_decoder *decoder, const struct tw_block_header *header, uint8_t *raw)
 {
 	struct tw_codec_output out = {raw, header->raw_bytes, header->record_count};
 	const uint8_t *in;

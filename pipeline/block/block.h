@@ -38,8 +38,8 @@ int tw_block_encode_events(struct tw_block_encoder *encoder, struct tw_block_hea
 			   uint32_t raw_bytes, const uint8_t **stored);
 
 /* The same for bytes that are not records (definitions, index): 0 .. TW_BLOCK_STORED_BYTES_MAX of them. */
-void tw_block_encode_bytes(struct tw_block_encoder *encoder, struct tw_block_header *header,
-			   const void *bytes, uint32_t count, const uint8_t **stored);
+void tw_block_encode_bytes(struct tw_block_encoder *encoder, struct tw_block_header *header, const void *bytes,
+			   uint32_t count, const uint8_t **stored);
 
 /* What tracee and which run come after the last block that this memory encoded. */
 struct tw_block_tracee {
@@ -72,8 +72,7 @@ uint8_t *tw_block_decoder_input(struct tw_block_decoder *decoder);
  *
  * Returns 0 or TW_EFORMAT; every record at raw is then sound.
  */
-int tw_block_decode_events(struct tw_block_decoder *decoder, const struct tw_block_header *header,
-			   uint8_t *raw);
+int tw_block_decode_events(struct tw_block_decoder *decoder, const struct tw_block_header *header, uint8_t *raw);
 
 /* The bytes of any other block: @bytes lends until the next call, header->encoded_bytes of them. */
 int tw_block_decode_bytes(struct tw_block_decoder *decoder, const struct tw_block_header *header,

@@ -15,14 +15,13 @@ size_t tw_lz4_state_bytes(void)
 
 uint32_t tw_lz4_pack(void *state, const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t room)
 {
-	int packed = LZ4_compress_fast_extState(state, (const char *)from, (char *)to, (int)bytes, (int)room,
-						ACCELERATION);
+	int packed =
+		LZ4_compress_fast_extState(state, (const char *)from, (char *)to, (int)bytes, (int)room, ACCELERATION);
 
 	return packed > 0 ? (uint32_t)packed : 0;
 }
 
 bool tw_lz4_unpack(const uint8_t *from, uint32_t packed_bytes, uint8_t *to, uint32_t bytes)
 {
-	return LZ4_decompress_safe((const char *)from, (char *)to, (int)packed_bytes, (int)bytes) ==
-	       (int)bytes;
+	return LZ4_decompress_safe((const char *)from, (char *)to, (int)packed_bytes, (int)bytes) == (int)bytes;
 }

@@ -28,8 +28,8 @@ struct tw_codec_input {
 	const uint8_t *raw;
 	uint32_t raw_bytes;
 	uint32_t records;
-	uint32_t shape_count;                 /* TW_CODEC_SHAPES_MAX + 1: too many */
-	uint32_t words_max;                   /* of any record's payload, without filling */
+	uint32_t shape_count;		      /* TW_CODEC_SHAPES_MAX + 1: too many */
+	uint32_t words_max;		      /* of any record's payload, without filling */
 	uint32_t shapes[TW_CODEC_SHAPES_MAX]; /* low 32 bits of heads, in the order of appearance */
 };
 
@@ -66,8 +66,7 @@ static inline bool tw_shape_is_sound(uint32_t shape)
 		return true;
 	if (kind >= TW_EVENT_CPU_TIME)
 		return kind >= (TW_EVENT_CPU_TIME | TW_EVENT_CALL) && tw_shape_words(shape);
-	return kind != TW_EVENT_PAD &&
-	       tw_shape_words(shape) >= (kind == TW_EVENT_LOSS ? 1 + TW_RB_CAUSES : 1);
+	return kind != TW_EVENT_PAD && tw_shape_words(shape) >= (kind == TW_EVENT_LOSS ? 1 + TW_RB_CAUSES : 1);
 }
 
 static inline uint64_t tw_record_head(const uint8_t *record)

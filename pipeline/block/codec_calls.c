@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 #define PREDICTIONS  (1u << 14)
-#define BUCKETS      (1u << 15)
+#define BUCKETS	     (1u << 15)
 #define HEADER_BYTES 24
 #define LONG_DELTA   255
 
@@ -27,14 +27,13 @@ struct tw_calls_tables {
 	uint16_t buckets[BUCKETS]; /* encoder: symbol of a head, 0: free */
 	uint16_t misses[TW_CODEC_RECORDS_MAX];
 	uint64_t heads[TW_CODEC_RECORDS_MAX + 1]; /* by symbol */
-	int8_t moves[TW_CODEC_RECORDS_MAX + 1];   /* of the stack, by symbol */
+	int8_t moves[TW_CODEC_RECORDS_MAX + 1];	  /* of the stack, by symbol */
 	uint8_t deltas[TW_CODEC_RECORDS_MAX];
 	uint8_t held[TW_CODEC_RECORDS_MAX / 8 + 8];
 	uint8_t long_deltas[TW_CODEC_RECORDS_MAX * TW_WORDS_LEB128_BYTES];
 	struct tw_words_tables words;
 };
-_Static_assert(TW_CODEC_RECORDS_MAX < BUCKETS && TW_CODEC_RECORDS_MAX < UINT16_MAX,
-	       "every record may have its symbol");
+_Static_assert(TW_CODEC_RECORDS_MAX < BUCKETS && TW_CODEC_RECORDS_MAX < UINT16_MAX, "every record may have its symbol");
 
 struct calls_state {
 	uint16_t stack[256];
@@ -65,12 +64,10 @@ static inline int8_t move_of(uint64_t head)
 {
 	unsigned kind = TW_RB_HEAD_KIND(head);
 
-	return (int8_t)((kind == TW_EVENT_CALL) -
-			(kind == TW_EVENT_RETURN_FROM || kind == TW_EVENT_EXCEPTION_FROM));
+	return (int8_t)((kind == TW_EVENT_CALL) - (kind == TW_EVENT_RETURN_FROM || kind == TW_EVENT_EXCEPTION_FROM));
 }
 
-static inline uint64_t head_of(const struct tw_calls_tables *tables, const struct calls_state *state,
-			       uint16_t symbol)
+static inline uint64_t head_of(const struct tw_calls_tables *tables, const struct calls_state *state, uint16_t symbol)
 {
 	uint64_t entered = tables->heads[state->stack[state->depth]];
 	uint64_t head = tables->heads[symbol];
@@ -132,8 +129,8 @@ struct calls_counts {
 	uint32_t long_bytes;
 };
 
-static void predict(struct tw_calls_tables *tables, const struct tw_codec_input *in,
-		    struct calls_state *state, struct calls_counts *counts)
+static void predict(struct tw_calls_tables *tables, const struct tw_codec_input *in, struct calls_state *state,
+		    struct calls_counts *counts)
 {
 	const uint8_t *record = in->raw;
 	uint64_t ticks = tw_get64(record);
@@ -152,8 +149,7 @@ static void predict(struct tw_calls_tables *tables, const struct tw_codec_input 
 		if (tw_unlikely(delta >= LONG_DELTA))
 			long_at = tw_leb128_put(long_at, delta);
 		if (tw_unlikely(!holds)) {
-			symbol = head_of(tables, state, 0) == head ? 0
-								   : symbol_of(tables, head, &counts->heads);
+			symbol = head_of(tables, state, 0) == head ? 0 : symbol_of(tables, head, &counts->heads);
 			tables->misses[misses++] = symbol;
 			tables->next[context] = symbol;
 		}
@@ -258,8 +254,7 @@ static const uint8_t *get_heads(struct tw_calls_tables *tables, const uint8_t *i
 	uint64_t shapes[TW_COLUMN_MAX], ids[TW_COLUMN_MAX];
 
 	for (uint32_t first = 1; first <= input->counts.heads; first += TW_COLUMN_MAX) {
-		uint32_t left = input->counts.heads - first + 1,
-			 count = left < TW_COLUMN_MAX ? left : TW_COLUMN_MAX;
+		uint32_t left = input->counts.heads - first + 1, count = left < TW_COLUMN_MAX ? left : TW_COLUMN_MAX;
 
 		in = tw_column_get(in, end, shapes, count);
 		in = in ? tw_column_get(in, end, ids, count) : NULL;
@@ -268,8 +263,7 @@ static const uint8_t *get_heads(struct tw_calls_tables *tables, const uint8_t *i
 		for (uint32_t i = 0; i < count; i++) {
 			uint32_t words;
 
-			if (shapes[i] > UINT32_MAX || ids[i] > UINT32_MAX ||
-			    !tw_shape_is_sound((uint32_t)shapes[i]))
+			if (shapes[i] > UINT32_MAX || ids[i] > UINT32_MAX || !tw_shape_is_sound((uint32_t)shapes[i]))
 				return NULL;
 			words = tw_shape_words((uint32_t)shapes[i]);
 			if (words > TW_CODEC_WORDS_MAX)
@@ -322,8 +316,7 @@ static bool follow(struct tw_calls_tables *tables, struct calls_input *input, st
 	return to == to_end && input->misses == input->misses_end && input->longs == input->longs_end;
 }
 
-static const uint8_t *get_parts(const uint8_t *in, const uint8_t *end, uint32_t records,
-				struct calls_input *input)
+static const uint8_t *get_parts(const uint8_t *in, const uint8_t *end, uint32_t records, struct calls_input *input)
 {
 	uint64_t held_bytes = (records + 7) / 8, miss_bytes = input->counts.misses * UINT64_C(2);
 

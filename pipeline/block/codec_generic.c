@@ -65,8 +65,7 @@ bool tw_codec_generic_decode(const uint8_t *in, size_t bytes, const struct tw_co
 
 			if (shapes[i] > UINT32_MAX)
 				return false;
-			record_bytes =
-				put_record(to, (size_t)(to_end - to), ticks[i], (uint32_t)shapes[i], ids[i]);
+			record_bytes = put_record(to, (size_t)(to_end - to), ticks[i], (uint32_t)shapes[i], ids[i]);
 			if (!record_bytes)
 				return false;
 			payload = tw_shape_words((uint32_t)shapes[i]) * 8;

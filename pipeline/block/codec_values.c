@@ -206,8 +206,8 @@ static const uint8_t *get_uniform(const uint8_t *in, const uint8_t *end, const s
 }
 
 /* Heads and ticks of one group; returns behind its records, NULL where it does not fit. */
-static uint8_t *put_heads(struct tw_codec_group *group, const struct values_header *header,
-			  const uint64_t *ticks, const uint64_t *heads, uint8_t *to, const uint8_t *to_end)
+static uint8_t *put_heads(struct tw_codec_group *group, const struct values_header *header, const uint64_t *ticks,
+			  const uint64_t *heads, uint8_t *to, const uint8_t *to_end)
 {
 	for (uint32_t i = 0; i < group->count; i++) {
 		uint64_t index = heads[i] & ((UINT64_C(1) << header->shape_bits) - 1);

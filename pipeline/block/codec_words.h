@@ -9,7 +9,7 @@
 
 #include "pipeline/block/codec.h"
 
-#define TW_WORDS_PLACES	     (1u << 12)
+#define TW_WORDS_PLACES	      (1u << 12)
 #define TW_WORDS_LEB128_BYTES 10
 
 /* For one block at a time. */

@@ -94,8 +94,7 @@ int tw_segment_create(struct tw_segment *segment, const struct tw_segment_header
 	int error;
 
 	tw_segment_name(segment->number, true, name);
-	segment->fd =
-		openat(segment->directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	segment->fd = openat(segment->directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (segment->fd < 0)
 		return tw_error_from_errno(errno);
 	tw_segment_header_seal(&sealed, segment->number);
@@ -181,8 +180,7 @@ int tw_segment_sync_file(const struct tw_segment_io *io, int fd)
 /* The index in as many blocks as it needs, at least one. */
 static int write_index(struct tw_segment *segment, struct tw_block_encoder *encoder)
 {
-	size_t room =
-		segment->entry_count < TW_INDEX_ENTRIES_MAX ? segment->entry_count : TW_INDEX_ENTRIES_MAX;
+	size_t room = segment->entry_count < TW_INDEX_ENTRIES_MAX ? segment->entry_count : TW_INDEX_ENTRIES_MAX;
 	uint8_t *bytes = malloc(sizeof segment->totals + room * sizeof(struct tw_index_entry));
 	size_t first = 0;
 	int error = 0;
@@ -193,15 +191,14 @@ static int write_index(struct tw_segment *segment, struct tw_block_encoder *enco
 		size_t left = segment->entry_count - first;
 		size_t count = left < TW_INDEX_ENTRIES_MAX ? left : TW_INDEX_ENTRIES_MAX;
 		size_t entry_bytes = count * sizeof(struct tw_index_entry);
-		struct tw_block_header header = {
-			.type = TW_BLOCK_INDEX, .first_pos = first, .end_pos = first + count};
+		struct tw_block_header header = {.type = TW_BLOCK_INDEX, .first_pos = first, .end_pos = first + count};
 		const uint8_t *stored;
 
 		memcpy(bytes, &segment->totals, sizeof segment->totals);
 		if (count)
 			memcpy(bytes + sizeof segment->totals, segment->entries + first, entry_bytes);
-		tw_block_encode_bytes(encoder, &header, bytes,
-				      (uint32_t)(sizeof segment->totals + entry_bytes), &stored);
+		tw_block_encode_bytes(encoder, &header, bytes, (uint32_t)(sizeof segment->totals + entry_bytes),
+				      &stored);
 		error = put_block(segment, &header, stored);
 		segment->offset += error ? 0 : tw_block_file_bytes(&header);
 		first += count;
@@ -218,8 +215,7 @@ static void sum_up_losses(struct tw_segment *segment)
 	for (size_t i = segment->entry_count; i-- > 0;) {
 		const struct tw_block_header *header = &segment->entries[i].header;
 
-		if (header->type == TW_BLOCK_DEFINITIONS ||
-		    tw_idmap_get(&seen, header->ring_lease) != TW_IDMAP_NONE)
+		if (header->type == TW_BLOCK_DEFINITIONS || tw_idmap_get(&seen, header->ring_lease) != TW_IDMAP_NONE)
 			continue;
 		if (!tw_idmap_put(&seen, header->ring_lease, 0))
 			break;

@@ -17,13 +17,13 @@
 
 #define TW_SEGMENT_NAME_BYTES 32
 #define TW_SEGMENT_SUFFIX     ".tws"
-#define TW_SEGMENT_OPEN       ".part" /* behind the suffix, while it is written */
+#define TW_SEGMENT_OPEN	      ".part" /* behind the suffix, while it is written */
 #define TW_CAPTURE_LIVE_FILE  "live"
 
 /* How bytes get to the disk: replaced by tests that need a bad one. */
 struct tw_segment_io {
 	ssize_t (*write)(int fd, const struct iovec *pieces, int count, off_t offset); /* as pwritev() */
-	int (*sync)(int fd);                                                           /* as fdatasync() */
+	int (*sync)(int fd);							       /* as fdatasync() */
 };
 extern const struct tw_segment_io tw_segment_system_io;
 
@@ -47,8 +47,8 @@ struct tw_segment {
 	uint32_t number;
 	const struct tw_segment_io *io;
 	struct tw_stream_out *stream; /* in place of a file; NULL: a file */
-	uint64_t offset; /* where the next block goes: everything before is whole */
-	uint64_t queued_bytes; /* of blocks behind that, on their way (write_queue.h) */
+	uint64_t offset;	      /* where the next block goes: everything before is whole */
+	uint64_t queued_bytes;	      /* of blocks behind that, on their way (write_queue.h) */
 	struct tw_index_entry *entries;
 	size_t entry_count;
 	size_t entry_room;
@@ -71,8 +71,7 @@ int tw_segment_create(struct tw_segment *segment, const struct tw_segment_header
  *
  * On an error the segment is as before: the same or another block may be tried again.
  */
-int tw_segment_append(struct tw_segment *segment, const struct tw_block_header *header,
-		      const uint8_t *stored);
+int tw_segment_append(struct tw_segment *segment, const struct tw_block_header *header, const uint8_t *stored);
 
 /* Counts a block that stands at this offset already, for the index.  Without memory the index is given up. */
 void tw_segment_note(struct tw_segment *segment, uint64_t offset, const struct tw_block_header *header);
@@ -170,7 +169,7 @@ struct tw_segment_visitor {
 /* What a look at a whole segment found beside blocks. */
 struct tw_segment_found {
 	uint64_t end_offset; /* behind the last whole block that is not of an index */
-	bool is_closed;      /* index and trailer are there and sound */
+	bool is_closed;	     /* index and trailer are there and sound */
 	struct tw_segment_totals totals;
 };
 

@@ -44,8 +44,8 @@ int tw_segment_header_check(const struct tw_segment_header *header)
 	if (header->version > TW_FORMAT_VERSION && header->header_bytes >= sizeof *header)
 		return TW_EVERSION;
 	if (header->version < TW_FORMAT_VERSION_FIRST || header->version > TW_FORMAT_VERSION ||
-	    header->header_bytes != sizeof *header || header->header_checksum !=
-		    tw_checksum64((const uint8_t *)header + behind, sizeof *header - behind))
+	    header->header_bytes != sizeof *header ||
+	    header->header_checksum != tw_checksum64((const uint8_t *)header + behind, sizeof *header - behind))
 		return TW_EFORMAT;
 	return 0;
 }
@@ -184,15 +184,13 @@ static const uint8_t *load_index_block(struct index_walk *walk, uint64_t offset,
 	size_t entry_bytes;
 
 	if (read_block_header(walk->file, offset, header) || check_block_header(walk->file, header) ||
-	    header->type != TW_BLOCK_INDEX || !fits(header, offset, walk->end) ||
-	    header->first_pos != walk->entries)
+	    header->type != TW_BLOCK_INDEX || !fits(header, offset, walk->end) || header->first_pos != walk->entries)
 		return NULL;
 	if (tw_segment_read(walk->file, offset, header, walk->decoder) ||
 	    tw_block_decode_bytes(walk->decoder, header, &bytes) || header->encoded_bytes < sizeof *totals)
 		return NULL;
 	entry_bytes = header->encoded_bytes - sizeof *totals;
-	if (entry_bytes % entry_stride(walk) ||
-	    header->end_pos - header->first_pos != entry_bytes / entry_stride(walk))
+	if (entry_bytes % entry_stride(walk) || header->end_pos - header->first_pos != entry_bytes / entry_stride(walk))
 		return NULL;
 	memcpy(totals, bytes, sizeof *totals);
 	*count = entry_bytes / entry_stride(walk);
@@ -214,8 +212,7 @@ static bool find_index(const struct tw_segment_file *file, struct index_walk *wa
 	struct tw_segment_trailer trailer;
 	uint64_t at = file->bytes - sizeof trailer;
 
-	if (file->bytes < sizeof file->header + sizeof trailer ||
-	    read_at(file->fd, &trailer, sizeof trailer, at))
+	if (file->bytes < sizeof file->header + sizeof trailer || read_at(file->fd, &trailer, sizeof trailer, at))
 		return false;
 	if (trailer.magic != TW_TRAILER_MAGIC || trailer.segment_bytes != file->bytes ||
 	    trailer.checksum != tw_checksum64(&trailer, offsetof(struct tw_segment_trailer, checksum)))
@@ -254,8 +251,8 @@ static int list_by_index(struct index_walk *walk, const struct tw_segment_visito
 				return error;
 			/* A segment that was damaged before it was closed: the index goes around it. */
 			if (entry.offset > behind)
-				visitor->damage(visitor->context, behind, entry.offset - behind,
-						TW_EFORMAT, "these bytes belong to no block");
+				visitor->damage(visitor->context, behind, entry.offset - behind, TW_EFORMAT,
+						"these bytes belong to no block");
 			behind = entry.offset + tw_block_file_bytes(&entry.header);
 		}
 		offset += tw_block_file_bytes(&header);
@@ -326,8 +323,8 @@ static bool is_trailer_at(const struct tw_segment_file *file, uint64_t offset)
 	       read_at(file->fd, &magic, sizeof magic, offset) == 0 && magic == TW_TRAILER_MAGIC;
 }
 
-static void tell_damage(const struct tw_segment_visitor *visitor, uint64_t offset, uint64_t next,
-			uint64_t end, int error)
+static void tell_damage(const struct tw_segment_visitor *visitor, uint64_t offset, uint64_t next, uint64_t end,
+			int error)
 {
 	const char *reason = "these bytes are no sound block; the next one was looked for";
 

@@ -29,7 +29,7 @@ int tw_stream_out_open(struct tw_stream_out *out, int fd)
 	fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return tw_error_from_errno(errno);
-	*out = (struct tw_stream_out){ .fd = fd, .is_socket = S_ISSOCK(st.st_mode), .is_pipe = S_ISFIFO(st.st_mode) };
+	*out = (struct tw_stream_out){.fd = fd, .is_socket = S_ISSOCK(st.st_mode), .is_pipe = S_ISFIFO(st.st_mode)};
 	return 0;
 }
 
@@ -49,10 +49,10 @@ void tw_stream_out_hurry(struct tw_stream_out *out)
 /* Room for a piece without waiting in the write itself. */
 static int wait_for_room(struct tw_stream_out *out)
 {
-	struct tw_stall_timer stall_timer = { 0 };
+	struct tw_stall_timer stall_timer = {0};
 
 	for (;;) {
-		struct pollfd wanted = { out->fd, POLLOUT, 0 };
+		struct pollfd wanted = {out->fd, POLLOUT, 0};
 		int found = poll(&wanted, 1, LOOK_MS);
 
 		if (found > 0 && (wanted.revents & (POLLERR | POLLNVAL)))
@@ -72,7 +72,7 @@ static int wait_for_room(struct tw_stream_out *out)
 /* write() to a pipe without reader raises SIGPIPE, which is taken back. */
 static ssize_t write_quietly(int fd, const void *data, size_t bytes)
 {
-	const struct timespec now = { 0, 0 };
+	const struct timespec now = {0, 0};
 	sigset_t pipe_only, before, pending;
 	bool was_pending;
 	ssize_t written;

@@ -19,7 +19,7 @@
 struct tw_stream_out {
 	int fd; /* our own; -1: none */
 	bool is_socket, is_pipe;
-	int error;		   /* of the first write that failed */
+	int error;		    /* of the first write that failed */
 	_Atomic bool is_in_a_hurry; /* a reader that takes nothing for a second is given up */
 };
 

@@ -10,8 +10,7 @@
 #include <string.h>
 
 _Static_assert(TW_CAPTURE_ARITY_UNKNOWN == TW_DEF_ARITY_UNKNOWN, "the public name");
-_Static_assert((int)TW_CAPTURE_SLOT == TW_PLACE_SLOT && (int)TW_CAPTURE_DECLARED == TW_PLACE_DECLARED,
-	       "the kinds too");
+_Static_assert((int)TW_CAPTURE_SLOT == TW_PLACE_SLOT && (int)TW_CAPTURE_DECLARED == TW_PLACE_DECLARED, "the kinds too");
 
 /* What is left of a record's payload. */
 struct input {
@@ -300,9 +299,7 @@ static int add_note(struct tw_catalog *catalog, struct input *input)
 			return 0;
 	}
 	/* Each is compared with all: so many are no longer for people. */
-	return catalog->notes.count < 1000
-		       ? add_text(&catalog->notes, catalog->notes.count, def.text_bytes, input)
-		       : 0;
+	return catalog->notes.count < 1000 ? add_text(&catalog->notes, catalog->notes.count, def.text_bytes, input) : 0;
 }
 
 static void free_layout(void *item)

@@ -33,8 +33,8 @@ struct tw_catalog {
 	struct tw_catalog_table places;
 	struct tw_catalog_table tracees;
 	struct tw_catalog_table sessions;
-	struct tw_catalog_table atoms; /* of struct tw_catalog_text */
-	struct tw_catalog_table notes; /* likewise */
+	struct tw_catalog_table atoms;	 /* of struct tw_catalog_text */
+	struct tw_catalog_table notes;	 /* likewise */
 	struct tw_catalog_table layouts; /* of struct tw_layout, by function */
 	char *program;
 	char *command;

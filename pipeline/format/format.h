@@ -13,12 +13,12 @@
 #include <stdint.h>
 
 #define TW_SEGMENT_MAGIC  UINT64_C(0x31544d4745535754) /* "TWSEGMT1" */
-#define TW_BLOCK_MAGIC    UINT64_C(0x314b434f4c425754) /* "TWBLOCK1" */
+#define TW_BLOCK_MAGIC	  UINT64_C(0x314b434f4c425754) /* "TWBLOCK1" */
 #define TW_TRAILER_MAGIC  UINT64_C(0x314c494152545754) /* "TWTRAIL1" */
 #define TW_FORMAT_VERSION 2
 /* The oldest version that is read. */
 #define TW_FORMAT_VERSION_FIRST 1
-#define TW_FORMAT_CAUSES  4
+#define TW_FORMAT_CAUSES	4
 /* Everything in a segment begins on a multiple of this. */
 #define TW_FORMAT_ALIGN_BYTES 8
 
@@ -51,12 +51,19 @@ struct tw_segment_header {
 	uint32_t segments_kept;			/* older ones are removed (--keep); 0: all are kept */
 	uint64_t events_before;			/* that the image's segments before this one were given */
 	uint64_t lost_before[TW_FORMAT_CAUSES]; /* that they told */
-	uint64_t first_event_ns; /* of the recording, by CLOCK_MONOTONIC; 0: none is stored yet */
+	uint64_t first_event_ns;		/* of the recording, by CLOCK_MONOTONIC; 0: none is stored yet */
 	uint64_t reserved;
 };
 _Static_assert(sizeof(struct tw_segment_header) == 192, "the segment header of docs/format.md");
 
-enum tw_block_type { TW_BLOCK_EVENTS = 1, TW_BLOCK_DEFINITIONS = 2, TW_BLOCK_LOSS = 3, TW_BLOCK_INDEX = 4, TW_BLOCK_MARK = 5, TW_BLOCK_ACCOUNT = 6 };
+enum tw_block_type {
+	TW_BLOCK_EVENTS = 1,
+	TW_BLOCK_DEFINITIONS = 2,
+	TW_BLOCK_LOSS = 3,
+	TW_BLOCK_INDEX = 4,
+	TW_BLOCK_MARK = 5,
+	TW_BLOCK_ACCOUNT = 6
+};
 
 enum tw_block_codec {
 	TW_CODEC_NONE = 0, /* not ring records */
@@ -116,7 +123,7 @@ struct tw_block_header {
 	/* From version 2 on; read as zeros of version 1. */
 	/* When the thread began, in any unit: with its number it names the thread; 0: not told. */
 	uint64_t thread_start;
-	uint32_t own_count;    /* TW_EVENT_OWN_TIME records: neither events nor switches */
+	uint32_t own_count; /* TW_EVENT_OWN_TIME records: neither events nor switches */
 	uint32_t reserved;
 	struct tw_format_own_time own[TW_FORMAT_OWN_KINDS]; /* so far in this lease */
 };

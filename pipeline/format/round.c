@@ -8,7 +8,7 @@
 void tw_round_fini(struct tw_round *round)
 {
 	free(round->runs);
-	*round = (struct tw_round){ 0 };
+	*round = (struct tw_round){0};
 }
 
 int tw_round_add(struct tw_round *round, uint32_t image, uint32_t tracee_id, uint64_t run)
@@ -24,7 +24,7 @@ int tw_round_add(struct tw_round *round, uint32_t image, uint32_t tracee_id, uin
 		round->runs = more;
 		round->room = room;
 	}
-	round->runs[round->count++] = (struct tw_round_run){ run, image, tracee_id, false };
+	round->runs[round->count++] = (struct tw_round_run){run, image, tracee_id, false};
 	return 0;
 }
 
@@ -63,7 +63,7 @@ static size_t place_of(const struct tw_round *round, const struct tw_round_run *
 
 bool tw_round_must_wait(const struct tw_round *round, uint32_t image, uint32_t tracee_id, uint64_t run)
 {
-	struct tw_round_run wanted = { run, image, tracee_id, false };
+	struct tw_round_run wanted = {run, image, tracee_id, false};
 	const struct tw_round_run *before;
 	size_t place;
 
@@ -76,7 +76,7 @@ bool tw_round_must_wait(const struct tw_round *round, uint32_t image, uint32_t t
 
 void tw_round_finish(struct tw_round *round, uint32_t image, uint32_t tracee_id, uint64_t run)
 {
-	struct tw_round_run wanted = { run, image, tracee_id, false };
+	struct tw_round_run wanted = {run, image, tracee_id, false};
 
 	if (!round->count || !tracee_id || !run)
 		return;

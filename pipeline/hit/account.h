@@ -90,9 +90,9 @@ static inline uint64_t tw_account_reading(const struct tw_tracee *tracee, uint8_
 
 /* What was spent since goes to the account that was on. */
 static inline __attribute__((always_inline)) void tw_account_settle(struct tw_thread *thread,
-								     struct tw_thread_counts *rings,
-								     const struct tw_tracee *tracee,
-								     struct tw_account *account, uint64_t now)
+								    struct tw_thread_counts *rings,
+								    const struct tw_tracee *tracee,
+								    struct tw_account *account, uint64_t now)
 {
 	struct tw_count_row *row = &rings->rows[account->on >> 32];
 	uint64_t key = tw_count_key((uint32_t)account->on, tracee->pid_number);
@@ -146,9 +146,11 @@ static inline unsigned tw_account_session(uint8_t key)
  * The process enters a function: its account goes on from here.  Returns which one that is; NULL: the call is counted
  * only, or refused.  *before is what goes on when the call ends.
  */
-static inline __attribute__((always_inline)) struct tw_account *
-tw_account_enter(struct tw_thread *thread, struct tw_thread_counts *rings, struct tw_tracee *tracee,
-		 const struct tw_counts *counts, uint8_t account_key, uint64_t *before)
+static inline __attribute__((always_inline)) struct tw_account *tw_account_enter(struct tw_thread *thread,
+										 struct tw_thread_counts *rings,
+										 struct tw_tracee *tracee,
+										 const struct tw_counts *counts,
+										 uint8_t account_key, uint64_t *before)
 {
 	/* RELAXED counts.id: of a part that is active. */
 	uint32_t id = tw_load_relaxed(&counts->id);
@@ -175,9 +177,11 @@ tw_account_enter(struct tw_thread *thread, struct tw_thread_counts *rings, struc
 }
 
 /* The call ends. */
-static inline __attribute__((always_inline)) void
-tw_account_resume(struct tw_thread *thread, struct tw_thread_counts *rings, struct tw_tracee *tracee,
-		  struct tw_account *account, uint8_t account_key, uint64_t before)
+static inline __attribute__((always_inline)) void tw_account_resume(struct tw_thread *thread,
+								    struct tw_thread_counts *rings,
+								    struct tw_tracee *tracee,
+								    struct tw_account *account, uint8_t account_key,
+								    uint64_t before)
 {
 	tw_account_settle(thread, rings, tracee, account, tw_account_reading(tracee, account_key));
 	account->on = before;

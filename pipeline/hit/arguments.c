@@ -22,8 +22,8 @@ static uint8_t gives_of(const struct tw_layout_value *result)
 		int8_t first, second;
 		uint8_t gives;
 	} ways[] = {
-		{XMM0, -1, TW_BP_GIVES_VECTOR},	  {RAX, RDX, TW_BP_GIVES_WORDS},
-		{XMM0, XMM1, TW_BP_GIVES_VECTORS}, {RAX, XMM0, TW_BP_GIVES_WORD_VECTOR},
+		{XMM0, -1, TW_BP_GIVES_VECTOR},	      {RAX, RDX, TW_BP_GIVES_WORDS},
+		{XMM0, XMM1, TW_BP_GIVES_VECTORS},    {RAX, XMM0, TW_BP_GIVES_WORD_VECTOR},
 		{XMM0, RAX, TW_BP_GIVES_VECTOR_WORD},
 	};
 
@@ -37,9 +37,9 @@ static uint8_t gives_of(const struct tw_layout_value *result)
 
 void tw_arg_plan_make(struct tw_arg_plan *plan, const struct tw_layout *layout, unsigned string_bytes)
 {
-	*plan = (struct tw_arg_plan){ .string_bytes = (uint16_t)(string_bytes < TW_ARG_STRING_BYTES_MAX
-									 ? string_bytes
-									 : TW_ARG_STRING_BYTES_MAX) };
+	*plan = (struct tw_arg_plan){
+		.string_bytes =
+			(uint16_t)(string_bytes < TW_ARG_STRING_BYTES_MAX ? string_bytes : TW_ARG_STRING_BYTES_MAX)};
 	plan->gives = gives_of(&layout->result);
 	for (uint32_t i = 0; i < layout->count; i++) {
 		const struct tw_layout_value *value = &layout->values[i];
@@ -115,8 +115,9 @@ static bool may_read(uint64_t address)
 long tw_arg_read_string(uint64_t address, char *text, unsigned bytes_max)
 {
 	/* Without an agent nobody has said who we are. */
-	long readable = may_read(address) ? tw_sys_read_own_memory(process_id ? process_id : getpid(), text, address, bytes_max)
-					  : -1;
+	long readable = may_read(address)
+				? tw_sys_read_own_memory(process_id ? process_id : getpid(), text, address, bytes_max)
+				: -1;
 	long bytes = 0;
 
 	while (bytes < readable && text[bytes])
@@ -128,9 +129,9 @@ bool tw_arg_is_string(uint64_t address, const char *text, unsigned bytes)
 {
 	char found[TW_ARG_STRING_BYTES_MAX];
 	/* With the zero behind it: a longer one is another. */
-	long readable = may_read(address) && bytes < sizeof found ? tw_sys_read_own_memory(process_id ? process_id : getpid(), found,
-										 address, bytes + 1)
-							: -1;
+	long readable = may_read(address) && bytes < sizeof found
+				? tw_sys_read_own_memory(process_id ? process_id : getpid(), found, address, bytes + 1)
+				: -1;
 
 	if (readable < (long)bytes || readable <= 0)
 		return false;

@@ -20,14 +20,14 @@
 
 /* A layout as a hit reads it.  Never changed or freed once a function has it. */
 struct tw_arg_plan {
-	uint8_t count;			       /* of words */
-	uint8_t has_vectors;		       /* one of them comes from a vector register */
-	uint8_t is_pair;		       /* at most two words, of integer registers, and no string */
-	uint8_t gives;			       /* enum tw_bp_gives */
+	uint8_t count;	     /* of words */
+	uint8_t has_vectors; /* one of them comes from a vector register */
+	uint8_t is_pair;     /* at most two words, of integer registers, and no string */
+	uint8_t gives;	     /* enum tw_bp_gives */
 	uint8_t string_count;
 	uint8_t registers[TW_LAYOUT_WORDS_MAX]; /* of the words; numbers as in tracewheel/layout.h */
-	uint8_t strings[TW_ARGS_MAX];	       /* which of the words are addresses of strings */
-	uint16_t string_bytes;		       /* copied at most of each */
+	uint8_t strings[TW_ARGS_MAX];		/* which of the words are addresses of strings */
+	uint16_t string_bytes;			/* copied at most of each */
 };
 
 /* All that a call can leave: words, and strings with a head each. */

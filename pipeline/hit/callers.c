@@ -39,7 +39,7 @@ static size_t gather_functions(struct tw_permit *permit, struct range *out)
 			if (!f->address || !f->bytes)
 				continue;
 			if (out)
-				out[count] = (struct range){ f->address, f->address + f->bytes, { .function = f } };
+				out[count] = (struct range){f->address, f->address + f->bytes, {.function = f}};
 			count++;
 		}
 	}
@@ -54,7 +54,7 @@ static size_t gather_modules(struct tw_permit *permit, struct range *out)
 		if (m->is_declared || m->end_address <= m->base_address)
 			continue;
 		if (out)
-			out[count] = (struct range){ m->base_address, m->end_address, { .module = m } };
+			out[count] = (struct range){m->base_address, m->end_address, {.module = m}};
 		count++;
 	}
 	return count;
@@ -115,7 +115,7 @@ struct tw_caller tw_callers_find(uintptr_t return_address)
 	/* A call may be the last instruction of a function. */
 	uintptr_t address = return_address - 1;
 	const struct range *function, *module;
-	struct tw_caller caller = { 0 };
+	struct tw_caller caller = {0};
 
 	if (!table)
 		return caller;

@@ -441,8 +441,8 @@ void tw_counts_resume(struct tw_hit_tls *t, const struct tw_frame_wants *frame)
 		return;
 	for (struct tw_block *block = block_of(t->tracee, frame); block; block = pairs_of(block)->next)
 		for (uint64_t i = 0; i < pairs_of(block)->count; i++)
-			resume(t, rings, tw_account_look_further(t->tracee, (uint8_t)pairs_of(block)->pairs[i].key), newer,
-			       pairs_of(block)->pairs[i].before);
+			resume(t, rings, tw_account_look_further(t->tracee, (uint8_t)pairs_of(block)->pairs[i].key),
+			       newer, pairs_of(block)->pairs[i].before);
 	give_pairs(t->tracee, frame);
 }
 
@@ -453,7 +453,8 @@ static void add_pairs(struct tw_tracee *tracee, struct tw_frame_wants *kept, con
 		for (uint64_t i = 0; i < pairs_of(block)->count; i++) {
 			uint32_t key = pairs_of(block)->pairs[i].key;
 
-			if (!has_pair(tracee, kept, key) && !put_pair(tracee, kept, key, pairs_of(block)->pairs[i].before))
+			if (!has_pair(tracee, kept, key) &&
+			    !put_pair(tracee, kept, key, pairs_of(block)->pairs[i].before))
 				tw_counts_refuse();
 		}
 	give_pairs(tracee, callee);

@@ -26,7 +26,7 @@ _Static_assert(offsetof(struct tw_counted_frame, more) == offsetof(struct tw_fra
 #define INLINE inline __attribute__((always_inline))
 
 /* As in native.c: what a call is known by while a hit of it is under way. */
-#define FRAME(slot) ((const void *)((slot) - 1))
+#define FRAME(slot) ((const void *)((slot)-1))
 
 /* The generation that is active; NULL: the gate is shut. */
 static INLINE const struct tw_bp_generation *active_of(const struct tw_place *place)
@@ -168,7 +168,7 @@ static INLINE void enter(struct tw_hit_tls *t, struct tw_thread_counts *rings, c
 const char *tw_counted_enter(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
-	struct tw_counted_frame frame = { .place = place };
+	struct tw_counted_frame frame = {.place = place};
 	const struct tw_bp_generation *generation;
 	const struct tw_bp_part *part;
 	struct tw_thread_counts *rings;

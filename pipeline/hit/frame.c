@@ -96,8 +96,7 @@ static void record_each(struct tw_hit_tls *t, const struct ending *e, uint64_t t
 {
 	struct tw_record_terms terms = {t->thread, 0, 0, e->wants->place->kind != TW_BP_DECLARED};
 	struct tw_recheck recheck = {NULL, is_meta ? &tw_hit_alive : &t->tracee->wants_call};
-	struct tw_record_content content = {
-		.kind = e->kind, .id = e->wants->place->place_id, .is_meta = is_meta};
+	struct tw_record_content content = {.kind = e->kind, .id = e->wants->place->place_id, .is_meta = is_meta};
 
 	if (e->kind == TW_EVENT_EXCEPTION_FROM) {
 		if (tw_term_is_none(e->value->term))
@@ -167,10 +166,10 @@ static inline __attribute__((always_inline)) void end(struct tw_hit_tls *t, cons
 			(todo & tw_load_relaxed(&t->tracee->special))))
 		end_special(t, e, todo);
 	else if (todo)
-		tw_record_plain(
-			t, TW_EVENT_RETURN_FROM, wants->place, NULL, todo,
-			(struct tw_words){
-				.count = count_of(e->value), .a = e->value->words[0], .b = e->value->words[1]});
+		tw_record_plain(t, TW_EVENT_RETURN_FROM, wants->place, NULL, todo,
+				(struct tw_words){.count = count_of(e->value),
+						  .a = e->value->words[0],
+						  .b = e->value->words[1]});
 }
 
 static inline bool is_wanted(const struct tw_hit_tls *t, const struct tw_frame_wants *wants)
@@ -181,8 +180,7 @@ static inline bool is_wanted(const struct tw_hit_tls *t, const struct tw_frame_w
 		       : true;
 }
 
-void tw_frame_return(const struct tw_frame_wants *wants, const struct tw_frame_value *value,
-		     struct tw_frame_back *back)
+void tw_frame_return(const struct tw_frame_wants *wants, const struct tw_frame_value *value, struct tw_frame_back *back)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	struct ending e = {wants, TW_EVENT_RETURN_FROM, value, TW_FRAME_ERROR, NULL};
@@ -194,8 +192,8 @@ void tw_frame_return(const struct tw_frame_wants *wants, const struct tw_frame_v
 	leave(t);
 }
 
-void tw_frame_exception(const struct tw_frame_wants *wants, enum tw_frame_class exception_class,
-			struct tw_term value, const char *name, struct tw_frame_back *back)
+void tw_frame_exception(const struct tw_frame_wants *wants, enum tw_frame_class exception_class, struct tw_term value,
+			const char *name, struct tw_frame_back *back)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	struct tw_frame_value term = {.kind = TW_FRAME_TERM, .term = value};

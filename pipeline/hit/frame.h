@@ -73,7 +73,8 @@ enum tw_frame_class { TW_FRAME_ERROR = 0, TW_FRAME_EXIT, TW_FRAME_THROW };
  * @value	borrows.
  * @back	gathers; NULL: no return_to follows.
  */
-void tw_frame_return(const struct tw_frame_wants *wants, const struct tw_frame_value *value, struct tw_frame_back *back);
+void tw_frame_return(const struct tw_frame_wants *wants, const struct tw_frame_value *value,
+		     struct tw_frame_back *back);
 
 /*
  * tw_frame_exception - an exception (also longjmp, or the thread's end) left the call: exception_from.

@@ -29,9 +29,16 @@ static bool hit_unready(struct tw_place *place, struct tw_words w, void *frame, 
 /* A copy made field by field, where it is needed: a structure that is used as a whole lies in memory from the first. */
 static INLINE struct tw_words words_copy(struct tw_words w)
 {
-	return (struct tw_words){ .count = w.count, .a = w.a, .b = w.b, .more = w.more, .more_count = w.more_count,
-				  .is_local = w.is_local, .flags = w.flags, .terms = w.terms,
-				  .term_count = w.term_count, .frame = w.frame };
+	return (struct tw_words){.count = w.count,
+				 .a = w.a,
+				 .b = w.b,
+				 .more = w.more,
+				 .more_count = w.more_count,
+				 .is_local = w.is_local,
+				 .flags = w.flags,
+				 .terms = w.terms,
+				 .term_count = w.term_count,
+				 .frame = w.frame};
 }
 
 /* One session with a match program and nothing else, the common case of a guard; NULL: anything more. */
@@ -44,8 +51,7 @@ static inline const struct tw_bp_part *only_part(const struct tw_bp_generation *
 	if ((special & (special - 1)) || (special & (tracee_special | generation->counting)))
 		return NULL;
 	part = tw_bp_part_of(generation, special);
-	return (part->actions & ~plain) == TW_ACTION_CALL && part->program && !part->slot_words &&
-			       !part->stack_depth
+	return (part->actions & ~plain) == TW_ACTION_CALL && part->program && !part->slot_words && !part->stack_depth
 		       ? part
 		       : NULL;
 }
@@ -62,8 +68,7 @@ static inline const struct tw_bp_part *only_arguments(const struct tw_place *pla
 	    place->kind == TW_BP_DECLARED)
 		return NULL;
 	part = tw_bp_part_of(generation, special);
-	return (part->actions & ~plain) == TW_ACTION_CALL && !part->program && part->slot_words &&
-			       !part->stack_depth
+	return (part->actions & ~plain) == TW_ACTION_CALL && !part->program && part->slot_words && !part->stack_depth
 		       ? part
 		       : NULL;
 }
@@ -107,7 +112,8 @@ static INLINE uint64_t special_by_tracee(struct tw_hit_tls *t)
 }
 
 /* Sessions that are special for the stamp of their records only.  Who is silent may still say something with a program. */
-static INLINE bool are_only_stamped(const struct tw_hit_tls *t, const struct tw_bp_generation *generation, uint64_t special)
+static INLINE bool are_only_stamped(const struct tw_hit_tls *t, const struct tw_bp_generation *generation,
+				    uint64_t special)
 {
 	/* RELAXED hit.silent: this tracee's own, or a change seen by this call or by the next. */
 	return !(special & (generation->special | tw_load_relaxed(&t->tracee->silent)) || generation->counting);
@@ -115,13 +121,13 @@ static INLINE bool are_only_stamped(const struct tw_hit_tls *t, const struct tw_
 
 /* What is left to record when everything special is done.  A fused range test makes the call plain, or nothing. */
 static INLINE uint64_t hit_special(struct tw_hit_tls *t, struct tw_place *place,
-				   const struct tw_bp_generation *generation, uint64_t todo,
-				   struct tw_words *wp, struct tw_frame_wants *out)
+				   const struct tw_bp_generation *generation, uint64_t todo, struct tw_words *wp,
+				   struct tw_frame_wants *out)
 {
 	const struct tw_words w = *wp;
 	uint64_t tracee_special = special_by_tracee(t);
 	uint64_t special = (todo & (generation->special | tracee_special)) | generation->counting;
-	uint64_t pair[2] = { w.a, w.b };
+	uint64_t pair[2] = {w.a, w.b};
 	const uint64_t *words = w.more ? w.more : pair;
 	unsigned count = w.more ? w.more_count : w.count;
 	uint64_t fused = special & generation->fused & ~tracee_special;
@@ -143,7 +149,7 @@ static INLINE uint64_t hit_special(struct tw_hit_tls *t, struct tw_place *place,
 	if (special && !out && are_only_stamped(t, generation, special))
 		return todo & ~special & tw_record_stamped(t, place, special, words, w.count);
 	if (special) {
-		struct tw_hit_call call = { words, count, w.count, NULL, 0, w.is_local, out };
+		struct tw_hit_call call = {words, count, w.count, NULL, 0, w.is_local, out};
 		const struct tw_bp_part *part =
 			todo == special ? only_arguments(place, generation, special, tracee_special) : NULL;
 
@@ -207,7 +213,7 @@ static INLINE uint32_t hit_inside(struct tw_hit_tls *t, struct tw_place *place, 
 		if (w.is_local)
 			todo &= ~generation->global;
 		if (w.terms) {
-			struct tw_hit_call call = { NULL, 0, 0, w.terms, w.term_count, w.is_local, out };
+			struct tw_hit_call call = {NULL, 0, 0, w.terms, w.term_count, w.is_local, out};
 
 			if (out)
 				begin_frame(out, place);
@@ -307,7 +313,8 @@ static void count_late(struct tw_place *place, enum tw_thread_state state, bool 
 		tw_hit_count_pinned(generation->sessions, state);
 		/* Its end will not be seen either. */
 		if (has_end && !place->is_unwatched)
-			tw_hit_count_pinned(generation->sessions & (generation->returns | generation->exceptions), state);
+			tw_hit_count_pinned(generation->sessions & (generation->returns | generation->exceptions),
+					    state);
 	}
 }
 
@@ -334,24 +341,24 @@ static __attribute__((noinline, cold)) bool hit_unready(struct tw_place *place, 
 
 TW_API void tw_hit0(struct tw_declared_function *function)
 {
-	hit(PLACE_OF(function), (struct tw_words){ 0 }, NULL);
+	hit(PLACE_OF(function), (struct tw_words){0}, NULL);
 }
 
 TW_API void tw_hit1(struct tw_declared_function *function, uint64_t a)
 {
-	hit(PLACE_OF(function), (struct tw_words){ .count = 1, .a = a }, NULL);
+	hit(PLACE_OF(function), (struct tw_words){.count = 1, .a = a}, NULL);
 }
 
 TW_API void tw_hit2(struct tw_declared_function *function, uint64_t a, uint64_t b)
 {
-	hit(PLACE_OF(function), (struct tw_words){ .count = 2, .a = a, .b = b }, NULL);
+	hit(PLACE_OF(function), (struct tw_words){.count = 2, .a = a, .b = b}, NULL);
 }
 
 static struct tw_words words_of(const uint64_t *words, unsigned count, bool is_local)
 {
 	if (count > TW_ARGS_MAX)
 		count = TW_ARGS_MAX;
-	return (struct tw_words){ .count = count, .more = words, .more_count = count, .is_local = is_local };
+	return (struct tw_words){.count = count, .more = words, .more_count = count, .is_local = is_local};
 }
 
 TW_API void tw_hit_words(struct tw_declared_function *function, const uint64_t *words, unsigned count)
@@ -373,7 +380,7 @@ static struct tw_frame_wants *wants_of(struct tw_frame *frame)
 TW_API void tw_hit_enter2(struct tw_declared_function *function, struct tw_frame *frame, uint64_t a, uint64_t b)
 {
 	frame->tail = 0;
-	frame->is_open = hit(PLACE_OF(function), (struct tw_words){ .count = 2, .a = a, .b = b }, wants_of(frame));
+	frame->is_open = hit(PLACE_OF(function), (struct tw_words){.count = 2, .a = a, .b = b}, wants_of(frame));
 }
 
 TW_API void tw_hit_enter(struct tw_declared_function *function, struct tw_frame *frame,
@@ -396,7 +403,7 @@ TW_API void tw_hit_enter(struct tw_declared_function *function, struct tw_frame 
 
 static INLINE struct tw_words native_words(const uint64_t *words, uint64_t *slot)
 {
-	return (struct tw_words){ .more = words, .more_count = TW_ARGS_MAX, .frame = slot - 1 };
+	return (struct tw_words){.more = words, .more_count = TW_ARGS_MAX, .frame = slot - 1};
 }
 
 bool tw_hit_native(struct tw_place *place, const uint64_t *words, uint64_t *slot, struct tw_frame_wants *out)

@@ -50,11 +50,11 @@ struct tw_account {
 struct tw_tracee {
 	/* Read by every hit; written by control and by match programs, by read-modify-write only. */
 	TW_CACHELINE_ALIGNED _Atomic uint64_t wants_call; /* sessions that want calls of this tracee */
-	_Atomic uint64_t special;			   /* of these: more than a plain record */
-	_Atomic uint64_t silent;			   /* of these: no call events */
-	_Atomic uint64_t wants_return_to;		   /* of these: return_to as well */
-	_Atomic uint64_t tracer_of;			   /* sessions whose tracer this is, or all while it is sensitive: no meta events */
-	_Atomic uint64_t counts_call;			   /* sessions that count its time and words, where they count any */
+	_Atomic uint64_t special;			  /* of these: more than a plain record */
+	_Atomic uint64_t silent;			  /* of these: no call events */
+	_Atomic uint64_t wants_return_to;		  /* of these: return_to as well */
+	_Atomic uint64_t tracer_of;   /* sessions whose tracer this is, or all while it is sensitive: no meta events */
+	_Atomic uint64_t counts_call; /* sessions that count its time and words, where they count any */
 	/* Raised at each scheduling-in, and at each event made for it by another thread. */
 	_Atomic uint64_t run_seq;
 	uint32_t tracee_id; /* not reused before 2^32 processes of the image */
@@ -108,10 +108,10 @@ extern _Atomic uint64_t tw_hit_alive;
 
 struct tw_thread_ring {
 	struct tw_rb_producer producer;
-	uint64_t run_stamp; /* of the last record: equal to the thread's, or a switch record is due */
-	uint64_t retry_ticks; /* without a ring: there was none, and is none before */
+	uint64_t run_stamp;	  /* of the last record: equal to the thread's, or a switch record is due */
+	uint64_t retry_ticks;	  /* without a ring: there was none, and is none before */
 	bool has_waited_for_ring; /* in vain */
-	bool is_inherited; /* by fork, in a hit: its ring is memory of this process that nobody reads */
+	bool is_inherited;	  /* by fork, in a hit: its ring is memory of this process that nobody reads */
 };
 
 /* One joined thread.  From a pool that is never unmapped. */
@@ -124,18 +124,18 @@ struct tw_thread {
 	uint64_t start_ticks;		/* when it joined: tells it from others that have its number */
 	/* 1 + the session whose ring this thread waits for outside of a read section; 0: none.  PAIR hit.waiting. */
 	_Atomic uint32_t waiting_session;
-	struct tw_tracee *own_tracee; /* the thread as a process; NULL for schedulers */
-	struct tw_tracee *saved_tracee;	      /* whom the thread runs, while it makes an event of another; else NULL */
+	struct tw_tracee *own_tracee;	 /* the thread as a process; NULL for schedulers */
+	struct tw_tracee *saved_tracee;	 /* whom the thread runs, while it makes an event of another; else NULL */
 	uintptr_t stack_low, stack_high; /* the stack it began with; 0: not known */
 	uintptr_t jumping_from;		 /* the frame that tells what a longjmp leaves, now; 0: none */
 	uintptr_t busy_frame;		 /* where work of ours began; 0: none is under way */
 	uint64_t busy_signals;		 /* that were blocked then */
 	struct tw_process_memory memory; /* of chains while it runs no process: see chain.h */
 	struct tw_thread_counts *_Atomic own_counts; /* stays when the thread leaves */
-	bool has_no_counts;			    /* in vain */
+	bool has_no_counts;			     /* in vain */
 	struct tw_match_run run;
-	unsigned run_session; /* whose program runs */
-	uint64_t vectors[8];  /* of the call under way, once its program goes on to the interpreter */
+	unsigned run_session;		    /* whose program runs */
+	uint64_t vectors[8];		    /* of the call under way, once its program goes on to the interpreter */
 	const struct tw_hit_call *run_call; /* over what; set where a program of calls runs */
 	_Alignas(16) uint8_t scratch[TW_MATCH_SCRATCH_BYTES_MIN]; /* of a run of a match program */
 	/* Encoded, on their way into a record: what fits one behind its head, a stamp, a count and a switch record. */
@@ -161,7 +161,7 @@ enum tw_thread_state {
 
 /* At most 64 bytes: programs that dlopen() the library have little room for such words. */
 struct tw_hit_tls {
-	uintptr_t state; /* enum tw_thread_state, or a frame; written by this thread and its signal handlers */
+	uintptr_t state;	  /* enum tw_thread_state, or a frame; written by this thread and its signal handlers */
 	struct tw_tracee *tracee; /* whom this thread runs; &tw_hit_nobody: no one */
 	struct tw_thread *thread;
 	uint64_t run_stamp; /* raised at each change of tracee */
@@ -259,8 +259,8 @@ void tw_thread_init(void);
  * Whether a record is still wanted after a wait: by whom, of what.  Sessions made meanwhile never want it.
  */
 struct tw_recheck {
-	const struct tw_place *place;	/* that must still be set; NULL: none */
-	const _Atomic uint64_t *wants;	/* a word of the tracee that must still hold the session; NULL: none */
+	const struct tw_place *place;  /* that must still be set; NULL: none */
+	const _Atomic uint64_t *wants; /* a word of the tracee that must still hold the session; NULL: none */
 };
 /*
  * Both may leave the read section to wait for room; what is still wanted of the others afterwards is in
@@ -270,9 +270,9 @@ struct tw_recheck {
  * tw_thread_ring_wait - room for `bytes`.
  */
 bool tw_thread_ring_catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks,
-		      uint64_t *todo);
-bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes, uint64_t ticks,
-		  uint64_t *todo);
+			     uint64_t *todo);
+bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes,
+			 uint64_t ticks, uint64_t *todo);
 /* Takes the rings of a session from all threads, when no hit can use them any more. */
 void tw_threads_end_rings(unsigned session);
 /* Runs another tracee on this thread; NULL: none. */
@@ -351,11 +351,11 @@ void tw_hit_give_back(struct tw_hit_tls *t);
 /* A call as the general case sees it. */
 struct tw_hit_call {
 	const uint64_t *words;
-	unsigned count;		 /* of words */
-	unsigned recorded_count; /* how many of them go into the record */
+	unsigned count;		     /* of words */
+	unsigned recorded_count;     /* how many of them go into the record */
 	const struct tw_term *terms; /* in place of words; NULL: words */
 	unsigned term_count;
-	bool is_local; /* does not name the module */
+	bool is_local;		      /* does not name the module */
 	struct tw_frame_wants *frame; /* NULL: nobody will tell how the call ends */
 };
 

@@ -19,7 +19,7 @@ _Static_assert(sizeof(struct tw_frame_wants) <= TW_RETURNS_LONG_WORDS * sizeof(u
 _Static_assert(offsetof(struct tw_frame_wants, place) == 0, "an entry without a place has no frame");
 
 /* What a call is known by while a hit of it is under way: where a function keeps its caller's frame pointer. */
-#define FRAME(slot) ((void *)((slot) - 1))
+#define FRAME(slot) ((void *)((slot)-1))
 
 /* Where a member of struct tw_frame_wants lies among the words that are kept. */
 #define WORD(member) (offsetof(struct tw_frame_wants, member) / sizeof(uint64_t))
@@ -73,7 +73,7 @@ static __attribute__((noinline)) void make_thread(const uint64_t *words)
  * done, and the general case has to do it.  In the hit's read section.
  */
 static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls *t, struct tw_place *place,
-								const uint64_t *words, uint64_t *slot, const char **way)
+							       const uint64_t *words, uint64_t *slot, const char **way)
 {
 	/* PAIR bp.active: acquire; as in hit_inside(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
@@ -133,7 +133,7 @@ static const char *watch(struct tw_place *place, uint64_t *slot, const struct tw
 }
 
 static __attribute__((noinline)) const char *hit_generally(struct tw_place *place, const uint64_t *words,
-							    uint64_t *slot, bool is_inside)
+							   uint64_t *slot, bool is_inside)
 {
 	struct tw_frame_wants wants;
 
@@ -142,7 +142,8 @@ static __attribute__((noinline)) const char *hit_generally(struct tw_place *plac
 	return watch(place, slot, &wants);
 }
 
-static inline __attribute__((always_inline)) const char *hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
+static inline __attribute__((always_inline)) const char *hit(struct tw_place *place, const uint64_t *words,
+							     uint64_t *slot)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 	const char *way = NULL;
@@ -222,18 +223,19 @@ static inline void end_counted(const struct tw_frame_wants *wants, const void *h
 static inline void return_one(const struct tw_frame_wants *wants, const uint64_t *slot, uint64_t value,
 			      struct tw_frame_back *back)
 {
-	static const enum tw_frame_value_kind kinds[] = { TW_FRAME_NO_VALUE, TW_FRAME_WORD, TW_FRAME_WORDS };
-	struct tw_frame_value given = { .kind = TW_FRAME_WORD, .word = value };
+	static const enum tw_frame_value_kind kinds[] = {TW_FRAME_NO_VALUE, TW_FRAME_WORD, TW_FRAME_WORDS};
+	struct tw_frame_value given = {.kind = TW_FRAME_WORD, .word = value};
 
 	if (tw_unlikely(wants->place->gives))
-		given.kind = kinds[tw_arg_read_result(wants->place->gives, value, tw_returns_second(slot), given.words)];
+		given.kind =
+			kinds[tw_arg_read_result(wants->place->gives, value, tw_returns_second(slot), given.words)];
 	tw_frame_return(wants, &given, back);
 }
 
 /* A chain of tail calls has one return_to: that of the first call whose return_to was wanted, when that one ends. */
 static void go_back(const struct tw_return_entry *entry, unsigned number, struct tw_frame_back *back)
 {
-	struct tw_frame_where where = { .address = entry->return_address };
+	struct tw_frame_where where = {.address = entry->return_address};
 	struct tw_frame_back first = *back;
 
 	while (first.sessions && number-- > 0) {
@@ -284,19 +286,20 @@ static inline __attribute__((always_inline)) bool return_plainly(const struct tw
 	 * PAIR bp.active, hit.epoch: acquire; as on the long way.  Without a session made since the call each bit
 	 * is whose it was; the others are told apart there.
 	 */
-	is_done = tw_load_acquire(&tw_bp_gate.active) && (tw_load_acquire(&tracee->wants_call) & todo) &&
-		  tw_load_acquire(&tw_hit_epoch) == wants->epoch &&
-		  tw_record_at_once(t, TW_EVENT_RETURN_FROM, wants->place, (unsigned)__builtin_ctzll(todo), true, value);
+	is_done =
+		tw_load_acquire(&tw_bp_gate.active) && (tw_load_acquire(&tracee->wants_call) & todo) &&
+		tw_load_acquire(&tw_hit_epoch) == wants->epoch &&
+		tw_record_at_once(t, TW_EVENT_RETURN_FROM, wants->place, (unsigned)__builtin_ctzll(todo), true, value);
 	tw_progress_exit(&t->thread->reader);
 	tw_hit_end(t);
 	return is_done;
 }
 
 static __attribute__((noinline)) uintptr_t return_generally(struct tw_return_entry *entry, uint64_t *slot,
-							     uint64_t value)
+							    uint64_t value)
 {
-	struct tw_frame_back back = { .frame = FRAME(slot) };
-	struct tw_frame_where where = { 0 };
+	struct tw_frame_back back = {.frame = FRAME(slot)};
+	struct tw_frame_where where = {0};
 
 	/* The stack was copied, or overwritten. */
 	if (tw_unlikely(!entry))
@@ -342,9 +345,8 @@ static uint64_t *next_watched(uintptr_t from, uintptr_t limit)
 	return NULL;
 }
 
-static const enum tw_frame_class classes[] = { [TW_UNWIND_ERROR] = TW_FRAME_ERROR,
-					       [TW_UNWIND_EXIT] = TW_FRAME_EXIT,
-					       [TW_UNWIND_THROW] = TW_FRAME_THROW };
+static const enum tw_frame_class classes[] =
+	{[TW_UNWIND_ERROR] = TW_FRAME_ERROR, [TW_UNWIND_EXIT] = TW_FRAME_EXIT, [TW_UNWIND_THROW] = TW_FRAME_THROW};
 
 static void leave(uint64_t *slot, enum tw_frame_class class, const char *name, struct tw_frame_back *back)
 {
@@ -356,15 +358,15 @@ static void leave(uint64_t *slot, enum tw_frame_class class, const char *name, s
 		if (wants && is_counted(wants))
 			end_counted(wants, FRAME(slot));
 		else if (wants)
-			tw_frame_exception(wants, class, (struct tw_term){ 0 }, name, back);
+			tw_frame_exception(wants, class, (struct tw_term){0}, name, back);
 	}
 	tw_returns_close(entry);
 }
 
 void tw_native_throw(uint64_t *slot, const struct tw_unwind *unwind)
 {
-	struct tw_frame_back back = { .frame = FRAME(slot) };
-	struct tw_frame_where where = { 0 };
+	struct tw_frame_back back = {.frame = FRAME(slot)};
+	struct tw_frame_where where = {0};
 
 	leave(slot, classes[unwind->class], unwind->name, &back);
 	/* Only the last that is left comes back to the function that catches. */
@@ -385,8 +387,8 @@ static bool is_own_stack(uintptr_t from, uintptr_t to)
 
 void tw_native_jump(uintptr_t stack, uintptr_t address)
 {
-	struct tw_frame_back back = { 0 };
-	struct tw_frame_where where = { .address = address };
+	struct tw_frame_back back = {0};
+	struct tw_frame_where where = {.address = address};
 	struct tw_thread *thread = tw_hit_tls.thread;
 	uintptr_t from = (uintptr_t)__builtin_frame_address(0);
 	bool is_nested;

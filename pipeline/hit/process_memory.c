@@ -39,7 +39,8 @@ static struct tw_block *take_fresh(void)
 		return NULL;
 	chunk = chunks[fresh / CHUNK_BLOCKS];
 	if (!chunk) {
-		chunk = mmap(NULL, CHUNK_BLOCKS * sizeof *chunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		chunk = mmap(NULL, CHUNK_BLOCKS * sizeof *chunk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			     -1, 0);
 		if (chunk == MAP_FAILED)
 			return NULL;
 		/* Found by who has a reference into it, which comes behind this. */

@@ -27,7 +27,7 @@
 struct tw_process_memory;
 
 struct tw_block {
-	struct tw_block *next, **link; /* of the owner's; of spare and free ones next alone */
+	struct tw_block *next, **link;	 /* of the owner's; of spare and free ones next alone */
 	struct tw_process_memory *owner; /* NULL: none */
 	uint32_t number;		 /* 1 .. TW_BLOCKS_MAX - 1 */
 	uint16_t generation;		 /* raised when it is given back */

@@ -38,7 +38,7 @@ size_t tw_record_encode(struct tw_term term, uint8_t *at, size_t room)
 uint64_t tw_record_stamped(struct tw_hit_tls *t, const struct tw_place *place, uint64_t todo, const uint64_t *words,
 			   unsigned count)
 {
-	return tw_record_words(t, TW_EVENT_CALL, place, place, todo, (struct tw_words){ .count = count, .more = words },
+	return tw_record_words(t, TW_EVENT_CALL, place, place, todo, (struct tw_words){.count = count, .more = words},
 			       true);
 }
 
@@ -47,8 +47,7 @@ bool tw_record_put(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsig
 {
 	struct tw_thread_ring *ring = &t->thread->rings[session];
 	/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
-	unsigned flags =
-		content->is_meta ? TW_STAMP_TIMESTAMP : tw_load_relaxed(&t->tracee->record_flags[session]);
+	unsigned flags = content->is_meta ? TW_STAMP_TIMESTAMP : tw_load_relaxed(&t->tracee->record_flags[session]);
 	enum tw_record_stamp stamp = tw_record_stamp_of(flags, session);
 	bool has_counts = content->flags & (TW_EVENT_FLAG_TERMS | TW_EVENT_FLAG_EXTRA);
 	size_t encoded_words = (content->encoded_bytes + 7) / 8;
@@ -73,9 +72,8 @@ bool tw_record_put(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsig
 	if (stamp)
 		*payload++ = tw_record_stamp_word(stamp);
 	if (has_counts)
-		*payload++ =
-			(content->flags & TW_EVENT_FLAG_TERMS ? content->term_count : content->word_count) |
-			(uint64_t)content->encoded_bytes << 32;
+		*payload++ = (content->flags & TW_EVENT_FLAG_TERMS ? content->term_count : content->word_count) |
+			     (uint64_t)content->encoded_bytes << 32;
 	copy_words(payload, content->words, content->word_count);
 	copy_encoded(payload + content->word_count, content->encoded, content->encoded_bytes);
 	tw_rb_commit(&ring->producer, bytes);
@@ -128,7 +126,7 @@ static void put_atom(struct tw_record_terms *terms, const char *name)
 static void put_term(struct tw_record_terms *terms, struct tw_term term, size_t room)
 {
 	uint8_t *before = &terms->thread->terms[terms->bytes - 1], kept = *before;
-	struct encoding e = { term, before, room + 1, 0 };
+	struct encoding e = {term, before, room + 1, 0};
 
 	/* The version byte takes the place of the byte before, for a moment. */
 	if (terms->keeps_vectors)

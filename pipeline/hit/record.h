@@ -73,10 +73,9 @@ static inline unsigned tw_record_kind(unsigned kind, enum tw_record_stamp stamp)
 
 /* As below; where some session may ask for strict or CPU stamps, its record's first word is the stamp's. */
 static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_hit_tls *t, enum tw_event_kind kind,
-								       const struct tw_place *place,
-								       const struct tw_place *still_place,
-								       uint64_t todo, struct tw_words w,
-								       bool may_be_stamped)
+								      const struct tw_place *place,
+								      const struct tw_place *still_place, uint64_t todo,
+								      struct tw_words w, bool may_be_stamped)
 {
 	uint64_t ticks = tw_clock_ticks();
 	uint64_t wanted = ~UINT64_C(0);
@@ -97,7 +96,7 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
 		todo &= todo - 1;
 		flags |= count % 2 ? TW_EVENT_FLAG_HALF : 0;
 		if (tw_unlikely(ring->run_stamp != t->run_stamp)) {
-			struct tw_recheck recheck = { still_place, &t->tracee->wants_call };
+			struct tw_recheck recheck = {still_place, &t->tracee->wants_call};
 
 			if (!tw_thread_ring_catch_up(t, &recheck, session, ticks, &wanted)) {
 				todo &= wanted;
@@ -107,7 +106,7 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
 		}
 		outcome = tw_rb_reserve(&ring->producer, bytes, ticks, (void **)&record);
 		if (tw_unlikely(outcome != TW_RB_OK)) {
-			struct tw_recheck recheck = { still_place, &t->tracee->wants_call };
+			struct tw_recheck recheck = {still_place, &t->tracee->wants_call};
 
 			if (outcome == TW_RB_WAIT && tw_thread_ring_wait(t, &recheck, session, bytes, ticks, &wanted))
 				outcome = tw_rb_reserve(&ring->producer, bytes, ticks, (void **)&record);
@@ -130,9 +129,9 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
  * Returns a mask of who still wants the others, which is not everybody if there was a wait.
  */
 static inline __attribute__((always_inline)) uint64_t tw_record_plain(struct tw_hit_tls *t, enum tw_event_kind kind,
-								       const struct tw_place *place,
-								       const struct tw_place *still_place,
-								       uint64_t todo, struct tw_words w)
+								      const struct tw_place *place,
+								      const struct tw_place *still_place, uint64_t todo,
+								      struct tw_words w)
 {
 	return tw_record_words(t, kind, place, still_place, todo, w, false);
 }
@@ -174,8 +173,8 @@ uint64_t tw_record_stamped(struct tw_hit_tls *t, const struct tw_place *place, u
 struct tw_record_content {
 	enum tw_event_kind kind;
 	uint32_t id;
-	uint64_t ticks; /* when; 0: now */
-	bool is_meta; /* stamped as meta events are, whatever the tracee's flags */
+	uint64_t ticks;	       /* when; 0: now */
+	bool is_meta;	       /* stamped as meta events are, whatever the tracee's flags */
 	unsigned flags;	       /* TW_EVENT_FLAG_TERMS, _EXTRA, _ARGS */
 	const uint64_t *words; /* raw */
 	uint32_t word_count;

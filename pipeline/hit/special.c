@@ -73,24 +73,24 @@ static void keep_vectors(void (*function)(void *), void *arg)
 	tw_patch_call_keeping_vectors(function, arg);
 }
 
-static const struct tw_match_host host = { .self = self_of,
-					   .node = node_of,
-					   .trace = trace_of,
-					   .silence = silence_of,
-					   .caller = tw_stack_caller,
-					   .caller_line = tw_stack_caller_line,
-					   .stacktrace = tw_stack_trace,
-					   .string_at = string_at,
-					   .is_string = is_string,
-					   .vector = vector_of };
+static const struct tw_match_host host = {.self = self_of,
+					  .node = node_of,
+					  .trace = trace_of,
+					  .silence = silence_of,
+					  .caller = tw_stack_caller,
+					  .caller_line = tw_stack_caller_line,
+					  .stacktrace = tw_stack_trace,
+					  .string_at = string_at,
+					  .is_string = is_string,
+					  .vector = vector_of};
 
 void tw_hit_prepare_run(struct tw_thread *thread)
 {
-	thread->run = (struct tw_match_run){ .host = &host,
-					     .context = thread,
-					     .scratch = thread->scratch,
-					     .scratch_bytes = sizeof thread->scratch,
-					     .keep_vectors = keep_vectors };
+	thread->run = (struct tw_match_run){.host = &host,
+					    .context = thread,
+					    .scratch = thread->scratch,
+					    .scratch_bytes = sizeof thread->scratch,
+					    .keep_vectors = keep_vectors};
 }
 
 /* ---- the record ---- */
@@ -111,10 +111,12 @@ struct decision {
 static bool record(struct tw_hit_tls *t, struct tw_place *place, const struct decision *d,
 		   const struct tw_hit_call *call, uint64_t *wanted)
 {
-	struct tw_record_terms terms = { t->thread, 0, 0, place->kind != TW_BP_DECLARED };
-	struct tw_recheck recheck = { place, d->is_meta ? NULL : &t->tracee->wants_call };
-	struct tw_record_content content = { .kind = TW_EVENT_CALL, .id = place->place_id,
-					     .ticks = d->ticks, .is_meta = d->is_meta };
+	struct tw_record_terms terms = {t->thread, 0, 0, place->kind != TW_BP_DECLARED};
+	struct tw_recheck recheck = {place, d->is_meta ? NULL : &t->tracee->wants_call};
+	struct tw_record_content content = {.kind = TW_EVENT_CALL,
+					    .id = place->place_id,
+					    .ticks = d->ticks,
+					    .is_meta = d->is_meta};
 
 	if (call->terms) {
 		tw_record_list(&terms, call->terms, call->term_count);
@@ -139,9 +141,11 @@ static void record_with_stack(struct tw_hit_tls *t, struct tw_place *place, cons
 			      const struct tw_hit_call *call, uint64_t *wanted)
 {
 	struct tw_thread *thread = t->thread;
-	struct tw_recheck recheck = { place, &t->tracee->wants_call };
-	struct tw_record_content content = { .kind = TW_EVENT_STACK, .id = place->place_id,
-					     .ticks = d->ticks, .words = thread->callers };
+	struct tw_recheck recheck = {place, &t->tracee->wants_call};
+	struct tw_record_content content = {.kind = TW_EVENT_STACK,
+					    .id = place->place_id,
+					    .ticks = d->ticks,
+					    .words = thread->callers};
 
 	/* In a hit through a trampoline the state is the address below the slot. */
 	content.word_count = tw_walk_callers(thread, (const uint64_t *)t->state + 1, call->words[TW_WALK_FRAME_WORD],
@@ -199,7 +203,7 @@ static uint64_t do_call(struct tw_hit_tls *t, struct tw_place *place, const stru
 			const struct tw_hit_call *call, const struct tw_match_result *result)
 {
 	uint64_t wanted = ~UINT64_C(0), bit = UINT64_C(1) << part->session;
-	struct decision d = { .session = part->session, .words = call->words, .recorded_count = call->recorded_count };
+	struct decision d = {.session = part->session, .words = call->words, .recorded_count = call->recorded_count};
 	bool is_suppressed = result && result->verdict == TW_MATCH_SUPPRESS;
 
 	if (IS_SILENT(t, bit))
@@ -224,7 +228,7 @@ static uint64_t do_call(struct tw_hit_tls *t, struct tw_place *place, const stru
 	if (!call->terms && tw_term_is_none(d.extra) &&
 	    !tw_record_stamp_of(tw_load_relaxed(&t->tracee->record_flags[part->session]), part->session))
 		return tw_record_plain(t, TW_EVENT_CALL, place, place, bit,
-				       (struct tw_words){ .count = d.recorded_count, .more = d.words, .flags = d.flags });
+				       (struct tw_words){.count = d.recorded_count, .more = d.words, .flags = d.flags});
 	record(t, place, &d, call, &wanted);
 	return wanted;
 }
@@ -266,9 +270,12 @@ static enum tw_match_verdict run_program(struct tw_hit_tls *t, const struct tw_m
 static void do_meta(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
 		    const struct tw_hit_call *call, uint64_t *wanted)
 {
-	struct decision d = { .session = part->session, .is_meta = true, .words = call->words, .recorded_count = call->recorded_count };
+	struct decision d = {.session = part->session,
+			     .is_meta = true,
+			     .words = call->words,
+			     .recorded_count = call->recorded_count};
 	uint64_t bit = UINT64_C(1) << part->session;
-	struct tw_match_result result = { .verdict = TW_MATCH_YES };
+	struct tw_match_result result = {.verdict = TW_MATCH_YES};
 
 	/* RELAXED hit.meta_alive: who sees the bit late makes an event that nobody receives. */
 	if (tw_unlikely(!(tw_load_relaxed(&tw_hit_alive) & bit))) {

@@ -32,6 +32,7 @@ struct tw_thread;
  *
  * Return addresses that lead to stubs (returns.h) come as the true ones.  Returns how many there are.
  */
-unsigned tw_walk_callers(const struct tw_thread *thread, const uint64_t *slot, uintptr_t frame, uint64_t *out, unsigned room);
+unsigned tw_walk_callers(const struct tw_thread *thread, const uint64_t *slot, uintptr_t frame, uint64_t *out,
+			 unsigned room);
 
 #endif

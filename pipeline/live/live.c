@@ -48,7 +48,7 @@ uint64_t tw_live_wall_ns(const struct tw_live *live, uint64_t ns)
 
 static int take_definition(struct tw_live *live, uint32_t type, const void *payload, size_t bytes)
 {
-	struct tw_definition_head head = { type, (uint32_t)bytes };
+	struct tw_definition_head head = {type, (uint32_t)bytes};
 	size_t whole = (sizeof head + bytes + 7) & ~(size_t)7;
 	uint8_t *block = calloc(1, whole);
 	int error;
@@ -101,14 +101,14 @@ static bool load(const struct tw_live *live, struct tw_live_cursor *cursor)
 
 		if (bytes <= 0) {
 			/* A pad; or what no producer writes, which is passed over. */
-			cursor->pos = end_pos > cursor->pos && end_pos < cursor->second_look ? end_pos
-											     : cursor->second_look;
+			cursor->pos =
+				end_pos > cursor->pos && end_pos < cursor->second_look ? end_pos : cursor->second_look;
 			continue;
 		}
 		cursor->at = out;
 		cursor->end = out + ((uint64_t)bytes < left ? (uint64_t)bytes : left);
-		cursor->next_pos = (uint64_t)bytes < left && end_pos < cursor->second_look ? end_pos
-											   : cursor->second_look;
+		cursor->next_pos =
+			(uint64_t)bytes < left && end_pos < cursor->second_look ? end_pos : cursor->second_look;
 		return true;
 	}
 	return false;
@@ -202,12 +202,12 @@ static void look_at(struct tw_live *live, uint32_t index, bool is_first)
 		if (!cursor->is_seen)
 			return;
 		if (cursor->lease != shared->lease)
-			*cursor = (struct tw_live_cursor){ .lease = shared->lease,
-							   .pos = shared->first_pos,
-							   .given_pos = shared->first_pos,
-							   .tracee_id = shared->tracee_id,
-							   .is_seen = true,
-							   .is_ended = cursor->is_ended };
+			*cursor = (struct tw_live_cursor){.lease = shared->lease,
+							  .pos = shared->first_pos,
+							  .given_pos = shared->first_pos,
+							  .tracee_id = shared->tracee_id,
+							  .is_seen = true,
+							  .is_ended = cursor->is_ended};
 		cursor->first_look = cursor->second_look = cursor->pos;
 	}
 	committed = tw_rb_committed(shared);
@@ -324,7 +324,8 @@ static bool may_go(struct tw_live *live, struct tw_live_cursor *cursor)
 	uint32_t tracee_id = begins ? TW_RB_HEAD_ID(head_of(cursor->at)) : cursor->tracee_id;
 	uint64_t run = begins ? run_of(cursor->at) : cursor->run_seq;
 
-	if ((begins || cursor->needs_check) && !cursor->is_forced && tw_round_must_wait(&live->runs, 0, tracee_id, run)) {
+	if ((begins || cursor->needs_check) && !cursor->is_forced &&
+	    tw_round_must_wait(&live->runs, 0, tracee_id, run)) {
 		cursor->is_waiting = true;
 		return false;
 	}
@@ -432,12 +433,12 @@ static void fill_loss(struct tw_live *live, struct tw_live_event *out, uint32_t 
 {
 	uint64_t ticks = live->loss.record.ticks;
 
-	out->event = (struct tw_capture_event){ .ticks = ticks,
-						.time_ns = tw_live_ns(live, ticks),
-						.kind = TW_EVENT_LOSS,
-						.tracee_id = tracee_id,
-						.payload = &live->loss.first_ticks,
-						.payload_words = 1 + TW_RB_CAUSES };
+	out->event = (struct tw_capture_event){.ticks = ticks,
+					       .time_ns = tw_live_ns(live, ticks),
+					       .kind = TW_EVENT_LOSS,
+					       .tracee_id = tracee_id,
+					       .payload = &live->loss.first_ticks,
+					       .payload_words = 1 + TW_RB_CAUSES};
 }
 
 /* ---- handing out ---- */
@@ -447,14 +448,14 @@ static void fill(struct tw_live *live, struct tw_live_cursor *cursor, struct tw_
 	const struct tw_rb_record *record = (const struct tw_rb_record *)(const void *)cursor->at;
 
 	out->scheduler_id = ring_of(live, cursor)->scheduler_id;
-	out->event = (struct tw_capture_event){ .ticks = record->ticks,
-						.time_ns = tw_live_ns(live, record->ticks),
-						.kind = (uint8_t)TW_RB_HEAD_KIND(record->head),
-						.flags = (uint8_t)TW_RB_HEAD_FLAGS(record->head),
-						.id = TW_RB_HEAD_ID(record->head),
-						.tracee_id = cursor->tracee_id,
-						.payload = tw_event_payload(record),
-						.payload_words = tw_event_payload_words(record->head) };
+	out->event = (struct tw_capture_event){.ticks = record->ticks,
+					       .time_ns = tw_live_ns(live, record->ticks),
+					       .kind = (uint8_t)TW_RB_HEAD_KIND(record->head),
+					       .flags = (uint8_t)TW_RB_HEAD_FLAGS(record->head),
+					       .id = TW_RB_HEAD_ID(record->head),
+					       .tracee_id = cursor->tracee_id,
+					       .payload = tw_event_payload(record),
+					       .payload_words = tw_event_payload_words(record->head)};
 	if (tw_event_has_cpu_time(record->head)) {
 		out->event.kind &= TW_EVENT_CPU_TIME - 1;
 		out->event.has_cpu_time = true;

@@ -29,8 +29,8 @@
 #include "ringbuf/ringset.h"
 
 struct tw_live_cursor {
-	uint64_t lease; /* 0: none known */
-	uint64_t pos;	/* of the record at `at`: everything before is handed out */
+	uint64_t lease;			  /* 0: none known */
+	uint64_t pos;			  /* of the record at `at`: everything before is handed out */
 	uint64_t first_look, second_look; /* p1, p2 */
 	uint64_t given_pos;		  /* what the producer has back */
 	const uint8_t *at, *end;	  /* the stretch that is loaded; NULL: none */

@@ -75,11 +75,11 @@ static int take_extra(struct payload *p)
 
 static int take_payload(const struct tw_capture_event *event, struct payload *p)
 {
-	*p = (struct payload){ .words = event->payload,
-			       .word_count = event->payload_words,
-			       .has_terms = event->flags & TW_EVENT_FLAG_TERMS,
-			       .has_extra = event->flags & TW_EVENT_FLAG_EXTRA,
-			       .is_strict = (event->flags & TW_EVENT_FLAG_STAMP_MASK) == TW_STAMP_STRICT_MONOTONIC };
+	*p = (struct payload){.words = event->payload,
+			      .word_count = event->payload_words,
+			      .has_terms = event->flags & TW_EVENT_FLAG_TERMS,
+			      .has_extra = event->flags & TW_EVENT_FLAG_EXTRA,
+			      .is_strict = (event->flags & TW_EVENT_FLAG_STAMP_MASK) == TW_STAMP_STRICT_MONOTONIC};
 	if (p->word_count > WORDS_MAX || (p->word_count && !p->words))
 		return TW_EFORMAT;
 	if (p->is_strict) {
@@ -98,13 +98,13 @@ static int take_payload(const struct tw_capture_event *event, struct payload *p)
 static struct tw_term next_term(struct building *b)
 {
 	struct payload *p = &b->payload;
-	struct tw_term term = { 0 };
+	struct tw_term term = {0};
 	size_t used = 0;
 	int error = p->term_bytes ? tw_etf_decode(b->arena, p->terms, p->term_bytes, NULL, &used, &term) : TW_EFORMAT;
 
 	if (error) {
 		b->error = error == TW_ENOTSUP ? TW_EFORMAT : error;
-		return (struct tw_term){ 0 };
+		return (struct tw_term){0};
 	}
 	p->terms += used;
 	p->term_bytes -= used;
@@ -123,7 +123,7 @@ static void put(struct building *b, struct tw_term term)
 
 static struct tw_term pair(struct building *b, struct tw_term first, struct tw_term second)
 {
-	return tw_term_tuple(b->arena, (struct tw_term[]){ first, second }, 2);
+	return tw_term_tuple(b->arena, (struct tw_term[]){first, second}, 2);
 }
 
 /* A name of the program as an atom, cut where it is too long for one. */
@@ -230,10 +230,18 @@ static void put_return_to(struct building *b)
 
 static void put_gc(struct building *b)
 {
-	static const char *const keys[] = { "heap_size",	     "heap_block_size",	     "old_heap_size",
-					    "old_heap_block_size",   "stack_size",	     "recent_size",
-					    "mbuf_size",	     "bin_vheap_size",	     "bin_vheap_block_size",
-					    "bin_old_vheap_size",    "bin_old_vheap_block_size", "wordsize" };
+	static const char *const keys[] = {"heap_size",
+					   "heap_block_size",
+					   "old_heap_size",
+					   "old_heap_block_size",
+					   "stack_size",
+					   "recent_size",
+					   "mbuf_size",
+					   "bin_vheap_size",
+					   "bin_vheap_block_size",
+					   "bin_old_vheap_size",
+					   "bin_old_vheap_block_size",
+					   "wordsize"};
 	const size_t count = sizeof keys / sizeof *keys;
 	struct tw_term list = tw_term_nil();
 
@@ -319,7 +327,7 @@ static struct tw_term tag_of(unsigned kind)
 {
 	if (kind == TW_EVENT_GC_MAX_HEAP_SIZE)
 		return tw_term_atom_z("gc_max_heap_size");
-	return kind < sizeof tags / sizeof *tags && tags[kind] ? tw_atom(tags[kind]) : (struct tw_term){ 0 };
+	return kind < sizeof tags / sizeof *tags && tags[kind] ? tw_atom(tags[kind]) : (struct tw_term){0};
 }
 
 static void put_own(struct building *b)
@@ -342,7 +350,7 @@ static void put_own(struct building *b)
 
 static int finish(struct building *b, struct tw_term *out)
 {
-	struct tw_term tuple = b->error ? (struct tw_term){ 0 } : tw_term_tuple(b->arena, b->elements, b->count);
+	struct tw_term tuple = b->error ? (struct tw_term){0} : tw_term_tuple(b->arena, b->elements, b->count);
 
 	if (b->error)
 		return b->error;
@@ -354,7 +362,7 @@ static int finish(struct building *b, struct tw_term *out)
 
 static int build_loss(struct building *b, struct tw_term *out)
 {
-	static const char *const causes[] = { "full", "too_big", "nested", "no_ring" };
+	static const char *const causes[] = {"full", "too_big", "nested", "no_ring"};
 	const uint64_t *words = b->event->payload;
 	struct tw_term list = tw_term_nil();
 
@@ -362,10 +370,10 @@ static int build_loss(struct building *b, struct tw_term *out)
 		return TW_EFORMAT;
 	for (unsigned cause = TW_LOST_CAUSES; cause--;)
 		if (words[1 + cause])
-			list = tw_term_cons(
-				b->arena,
-				pair(b, tw_term_atom_z(causes[cause]), tw_term_unsigned(b->arena, words[1 + cause])),
-				list);
+			list = tw_term_cons(b->arena,
+					    pair(b, tw_term_atom_z(causes[cause]),
+						 tw_term_unsigned(b->arena, words[1 + cause])),
+					    list);
 	put(b, tw_atom(TW_ATOM_TRACE_TS));
 	put(b, tw_term_pid(b->arena, b->from->pid_number, b->from->pid_serial));
 	put(b, tw_term_atom_z("lost"));
@@ -376,7 +384,7 @@ static int build_loss(struct building *b, struct tw_term *out)
 
 TW_API int tw_message_build(const struct tw_message_event *from, struct tw_arena *arena, struct tw_term *out)
 {
-	struct building b = { .from = from, .event = from->event, .arena = arena };
+	struct building b = {.from = from, .event = from->event, .arena = arena};
 	unsigned stamp = from->event->flags & TW_EVENT_FLAG_STAMP_MASK;
 	struct tw_term tag = tag_of(from->event->kind);
 

@@ -6,7 +6,7 @@
 
 #define NEAR_NS UINT64_C(50000000)
 /* The clocks were set against each other by more than this: that is kept however near it is. */
-#define STEP_NS       INT64_C(1000000)
+#define STEP_NS	      INT64_C(1000000)
 #define RATE_BITS     32
 #define NS_PER_SECOND UINT64_C(1000000000)
 
@@ -36,8 +36,7 @@ bool tw_clockmap_add(struct tw_clockmap *map, const struct tw_format_clock *cloc
 	if (map->count) {
 		const struct tw_format_clock *last = &map->points[map->count - 1].clock;
 
-		if (clock->ticks >= last->ticks && clock->monotonic_ns >= last->monotonic_ns &&
-		    !is_needed(last, clock))
+		if (clock->ticks >= last->ticks && clock->monotonic_ns >= last->monotonic_ns && !is_needed(last, clock))
 			return true;
 	}
 	if (map->count == map->room) {
@@ -66,10 +65,9 @@ void tw_clockmap_finish(struct tw_clockmap *map, uint64_t ticks_per_second)
 	struct tw_clockmap_point *points = map->points;
 	size_t kept = 0;
 
-	map->default_rate =
-		ticks_per_second
-			? (uint64_t)(((unsigned __int128)NS_PER_SECOND << RATE_BITS) / ticks_per_second)
-			: UINT64_C(1) << RATE_BITS;
+	map->default_rate = ticks_per_second
+				    ? (uint64_t)(((unsigned __int128)NS_PER_SECOND << RATE_BITS) / ticks_per_second)
+				    : UINT64_C(1) << RATE_BITS;
 	if (!map->count)
 		return;
 	qsort(points, map->count, sizeof *points, compare_points);
@@ -77,8 +75,7 @@ void tw_clockmap_finish(struct tw_clockmap *map, uint64_t ticks_per_second)
 		const struct tw_format_clock *last = &points[kept].clock, *next = &points[i].clock;
 
 		/* Forwards by both clocks, or it is no clock. */
-		if (next->ticks > last->ticks && next->monotonic_ns >= last->monotonic_ns &&
-		    is_needed(last, next))
+		if (next->ticks > last->ticks && next->monotonic_ns >= last->monotonic_ns && is_needed(last, next))
 			points[++kept] = points[i];
 	}
 	map->count = kept + 1;

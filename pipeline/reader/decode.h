@@ -20,8 +20,8 @@ struct tw_decode_job {
 	const struct tw_source_block *block;
 	struct tw_decode_job *next_free;
 	_Atomic uint32_t is_done; /* a futex: PAIR decode.done */
-	bool is_given;            /* to a worker */
-	bool is_waited;           /* the owner knows how it went */
+	bool is_given;		  /* to a worker */
+	bool is_waited;		  /* the owner knows how it went */
 	int error;
 	uint64_t raw_room;
 	uint8_t *raw; /* block->header.raw_bytes of sound records when error is 0 */

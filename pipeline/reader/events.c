@@ -21,7 +21,7 @@ struct tw_capture_events {
 	struct tw_merge merge;
 	struct tw_capture_filter filter;
 	struct tw_idmap *places; /* by image: those wanted; NULL: all */
-	struct tw_idmap asked; /* of a stream: by image and place, what wants_place() has answered */
+	struct tw_idmap asked;	 /* of a stream: by image and place, what wants_place() has answered */
 	uint64_t kinds;
 	size_t clock_hint;
 	struct tw_capture_event batch[BATCH_EVENTS];
@@ -131,7 +131,8 @@ static __attribute__((noinline, cold)) void take_cpu_time(struct tw_capture_even
 /* A loss is wanted where any of its time is. */
 static uint64_t loss_start(struct tw_capture_events *events, const struct tw_stream_record *record)
 {
-	return tw_clockmap_ns(&events->capture->clocks, tw_get64(record->at + TW_CODEC_HEAD_BYTES), &events->clock_hint);
+	return tw_clockmap_ns(&events->capture->clocks, tw_get64(record->at + TW_CODEC_HEAD_BYTES),
+			      &events->clock_hint);
 }
 
 /* The record at the cursor as an event; false where nobody wants it. */

@@ -51,8 +51,7 @@ static void sift_down(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 
 		if (child >= merge->heap_count)
 			break;
-		if (child + 1 < merge->heap_count &&
-		    is_before(at_place(merge, child + 1), at_place(merge, child)))
+		if (child + 1 < merge->heap_count && is_before(at_place(merge, child + 1), at_place(merge, child)))
 			child++;
 		if (!is_before(at_place(merge, child), cursor))
 			break;
@@ -141,8 +140,7 @@ static bool is_switch(const uint8_t *record)
 
 /* ---- blocks ---- */
 
-static const struct tw_source_block *wanted_block(const struct tw_merge *merge,
-						  struct tw_merge_cursor *cursor)
+static const struct tw_source_block *wanted_block(const struct tw_merge *merge, struct tw_merge_cursor *cursor)
 {
 	while (cursor->next_block < cursor->end_block) {
 		const struct tw_source_block *block = &merge->capture->blocks[cursor->next_block];
@@ -383,8 +381,7 @@ int tw_merge_next(struct tw_merge *merge, struct tw_merge_cursor **out)
 /* Where the stream goes on behind a block: its place in the heap is that of the next one's time. */
 static void leave_block(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 {
-	const struct tw_source_block *block =
-		cursor->stream == TW_CAPTURE_NONE ? NULL : wanted_block(merge, cursor);
+	const struct tw_source_block *block = cursor->stream == TW_CAPTURE_NONE ? NULL : wanted_block(merge, cursor);
 
 	if (!block) {
 		finish_run(merge, cursor);

@@ -33,7 +33,7 @@ struct tw_merge_cursor {
 	uint32_t scheduler_id;
 	uint32_t number; /* its place in the array */
 	uint64_t lease;
-	uint64_t ticks;    /* of the record at `at`; of the block while that is not loaded */
+	uint64_t ticks;	   /* of the record at `at`; of the block while that is not loaded */
 	const uint8_t *at; /* the next record; NULL: not loaded */
 	const uint8_t *end;
 	uint64_t sequence; /* of the record at `at` */
@@ -47,7 +47,7 @@ struct tw_merge_cursor {
 	struct tw_decode_job *job;
 	struct tw_decode_job *ahead;
 	bool is_waiting;
-	bool is_forced;   /* has waited for nothing: goes on without being asked again */
+	bool is_forced;	  /* has waited for nothing: goes on without being asked again */
 	bool needs_check; /* begins in the middle of a run */
 };
 

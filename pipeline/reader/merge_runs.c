@@ -12,8 +12,7 @@ static bool note_runs(struct tw_merge *merge, const struct tw_source_block *bloc
 {
 	uint32_t image = merge->capture->streams[block->stream].info.image;
 
-	for (uint32_t at = 0; at < block->header.raw_bytes;
-	     at += TW_RB_HEAD_BYTES(tw_record_head(raw + at))) {
+	for (uint32_t at = 0; at < block->header.raw_bytes; at += TW_RB_HEAD_BYTES(tw_record_head(raw + at))) {
 		uint64_t head = tw_record_head(raw + at), run;
 
 		if (TW_RB_HEAD_KIND(head) != TW_EVENT_SWITCH || !TW_RB_HEAD_ID(head))

@@ -18,15 +18,14 @@
 #define DAMAGES_MAX 10000
 
 _Static_assert((int)TW_CAPTURE_LOSS == TW_EVENT_LOSS && (int)TW_CAPTURE_SWITCH == TW_EVENT_SWITCH &&
-		       (int)TW_CAPTURE_CALL == TW_EVENT_CALL &&
-		       (int)TW_CAPTURE_RETURN_FROM == TW_EVENT_RETURN_FROM &&
+		       (int)TW_CAPTURE_CALL == TW_EVENT_CALL && (int)TW_CAPTURE_RETURN_FROM == TW_EVENT_RETURN_FROM &&
 		       (int)TW_CAPTURE_EXCEPTION_FROM == TW_EVENT_EXCEPTION_FROM &&
 		       (int)TW_CAPTURE_RETURN_TO == TW_EVENT_RETURN_TO && (int)TW_CAPTURE_STACK == TW_EVENT_STACK &&
 		       (int)TW_CAPTURE_OWN_TIME == TW_EVENT_OWN_TIME && (int)TW_CAPTURE_OWN_WAIT == TW_OWN_TIME_WAIT &&
-		       (int)TW_CAPTURE_OWN_SETUP == TW_OWN_TIME_SETUP && (int)TW_CAPTURE_TERM_FIRST == TW_EVENT_TERM_FIRST,
+		       (int)TW_CAPTURE_OWN_SETUP == TW_OWN_TIME_SETUP &&
+		       (int)TW_CAPTURE_TERM_FIRST == TW_EVENT_TERM_FIRST,
 	       "the public kinds are those of the records");
-_Static_assert(TW_CAPTURE_STAMP_MASK == TW_EVENT_FLAG_STAMP_MASK &&
-		       TW_CAPTURE_FLAG_ARITY == TW_EVENT_FLAG_ARITY,
+_Static_assert(TW_CAPTURE_STAMP_MASK == TW_EVENT_FLAG_STAMP_MASK && TW_CAPTURE_FLAG_ARITY == TW_EVENT_FLAG_ARITY,
 	       "and so are the flags");
 
 void *tw_source_grow(void *list, uint32_t count, size_t item_bytes)
@@ -37,8 +36,8 @@ void *tw_source_grow(void *list, uint32_t count, size_t item_bytes)
 	return realloc(list, (count ? (size_t)count * 2 : 1) * item_bytes);
 }
 
-void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t offset, uint64_t bytes,
-			   int error, const char *reason)
+void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t offset, uint64_t bytes, int error,
+			   const char *reason)
 {
 	struct tw_source_damage **more;
 	struct tw_source_damage *damage;
@@ -233,8 +232,8 @@ void tw_source_unuse_file(struct tw_capture *capture, uint32_t index)
 	pthread_mutex_unlock(&capture->lock);
 }
 
-int tw_source_load(struct tw_capture *capture, const struct tw_source_block *block,
-		   struct tw_block_decoder *decoder, uint8_t *raw)
+int tw_source_load(struct tw_capture *capture, const struct tw_source_block *block, struct tw_block_decoder *decoder,
+		   uint8_t *raw)
 {
 	struct tw_segment_file *file = tw_source_use_file(capture, block->file);
 	int error = TW_EIO;
@@ -262,8 +261,7 @@ static uint32_t default_workers(const struct tw_capture_options *options)
 	return processors < 1 ? 0 : processors > WORKERS_MAX ? WORKERS_MAX : (uint32_t)processors;
 }
 
-TW_API int tw_capture_open(const char *path, const struct tw_capture_options *options,
-			   struct tw_capture **out)
+TW_API int tw_capture_open(const char *path, const struct tw_capture_options *options, struct tw_capture **out)
 {
 	struct tw_capture *capture;
 	int error;
@@ -394,7 +392,8 @@ TW_API const struct tw_capture_image *tw_capture_image(const struct tw_capture *
 	return number < capture->image_count ? &capture->images[number]->info : NULL;
 }
 
-TW_API uint64_t tw_capture_no_ring_lost(const struct tw_capture *capture, uint32_t image, uint64_t from_ns, uint64_t to_ns)
+TW_API uint64_t tw_capture_no_ring_lost(const struct tw_capture *capture, uint32_t image, uint64_t from_ns,
+					uint64_t to_ns)
 {
 	const size_t words = sizeof(struct tw_rb_loss_record) / 8;
 	const struct tw_source_image *source = image < capture->image_count ? capture->images[image] : NULL;
@@ -429,8 +428,7 @@ static const struct tw_catalog *catalog_of(const struct tw_capture *capture, uin
 	return image < capture->image_count ? &capture->images[image]->catalog : &none;
 }
 
-TW_API const struct tw_capture_module *tw_capture_module(const struct tw_capture *capture, uint32_t image,
-							 uint32_t id)
+TW_API const struct tw_capture_module *tw_capture_module(const struct tw_capture *capture, uint32_t image, uint32_t id)
 {
 	return tw_catalog_find(&catalog_of(capture, image)->modules, id);
 }
@@ -441,14 +439,12 @@ TW_API const struct tw_capture_function *tw_capture_function(const struct tw_cap
 	return tw_catalog_find(&catalog_of(capture, image)->functions, id);
 }
 
-TW_API const struct tw_capture_place *tw_capture_place(const struct tw_capture *capture, uint32_t image,
-						       uint32_t id)
+TW_API const struct tw_capture_place *tw_capture_place(const struct tw_capture *capture, uint32_t image, uint32_t id)
 {
 	return tw_catalog_find(&catalog_of(capture, image)->places, id);
 }
 
-TW_API const struct tw_capture_tracee *tw_capture_tracee(const struct tw_capture *capture, uint32_t image,
-							 uint32_t id)
+TW_API const struct tw_capture_tracee *tw_capture_tracee(const struct tw_capture *capture, uint32_t image, uint32_t id)
 {
 	return tw_catalog_find(&catalog_of(capture, image)->tracees, id);
 }
@@ -459,14 +455,12 @@ TW_API const struct tw_capture_session *tw_capture_session(const struct tw_captu
 	return tw_catalog_find(&catalog_of(capture, image)->sessions, index);
 }
 
-TW_API const struct tw_layout *tw_capture_layout(const struct tw_capture *capture, uint32_t image,
-						 uint32_t function_id)
+TW_API const struct tw_layout *tw_capture_layout(const struct tw_capture *capture, uint32_t image, uint32_t function_id)
 {
 	return tw_catalog_find(&catalog_of(capture, image)->layouts, function_id);
 }
 
-TW_API const char *tw_capture_atom(const struct tw_capture *capture, uint32_t image, uint32_t id,
-				   size_t *bytes)
+TW_API const char *tw_capture_atom(const struct tw_capture *capture, uint32_t image, uint32_t id, size_t *bytes)
 {
 	const struct tw_catalog_text *text = tw_catalog_find(&catalog_of(capture, image)->atoms, id);
 
@@ -476,14 +470,14 @@ TW_API const char *tw_capture_atom(const struct tw_capture *capture, uint32_t im
 	return text->text;
 }
 
-TW_API const struct tw_capture_module *tw_capture_module_next(const struct tw_capture *capture,
-							      uint32_t image, uint32_t *at)
+TW_API const struct tw_capture_module *tw_capture_module_next(const struct tw_capture *capture, uint32_t image,
+							      uint32_t *at)
 {
 	return tw_catalog_next(&catalog_of(capture, image)->modules, at);
 }
 
-TW_API const struct tw_capture_function *tw_capture_function_next(const struct tw_capture *capture,
-								  uint32_t image, uint32_t *at)
+TW_API const struct tw_capture_function *tw_capture_function_next(const struct tw_capture *capture, uint32_t image,
+								  uint32_t *at)
 {
 	return tw_catalog_next(&catalog_of(capture, image)->functions, at);
 }
@@ -494,14 +488,14 @@ TW_API const struct tw_capture_place *tw_capture_place_next(const struct tw_capt
 	return tw_catalog_next(&catalog_of(capture, image)->places, at);
 }
 
-TW_API const struct tw_capture_tracee *tw_capture_tracee_next(const struct tw_capture *capture,
-							      uint32_t image, uint32_t *at)
+TW_API const struct tw_capture_tracee *tw_capture_tracee_next(const struct tw_capture *capture, uint32_t image,
+							      uint32_t *at)
 {
 	return tw_catalog_next(&catalog_of(capture, image)->tracees, at);
 }
 
-TW_API const struct tw_capture_session *tw_capture_session_next(const struct tw_capture *capture,
-								uint32_t image, uint32_t *at)
+TW_API const struct tw_capture_session *tw_capture_session_next(const struct tw_capture *capture, uint32_t image,
+								uint32_t *at)
 {
 	return tw_catalog_next(&catalog_of(capture, image)->sessions, at);
 }

@@ -65,7 +65,7 @@ struct tw_source_image {
 	uint32_t last_segment;
 	uint64_t events_through;
 	uint64_t lost_through[TW_FORMAT_CAUSES];
-	bool is_last; /* its recording has ended */
+	bool is_last;	/* its recording has ended */
 	bool has_begun; /* its first segment here was looked at */
 };
 
@@ -74,8 +74,8 @@ struct tw_source_stream {
 	uint64_t lease;
 	uint32_t first_block;
 	uint32_t block_count;
-	uint64_t records_before;	/* of the lease, before its first block here */
-	uint64_t hole_records;		/* known to be in segments that are not here */
+	uint64_t records_before; /* of the lease, before its first block here */
+	uint64_t hole_records;	 /* known to be in segments that are not here */
 	uint64_t lost_before[TW_LOST_CAUSES];
 	struct tw_format_own_time own[TW_FORMAT_OWN_KINDS];
 };
@@ -121,8 +121,8 @@ void tw_source_begin_image(struct tw_source_image *image, const struct tw_segmen
 
 /* Names something that could not be read; more than a sensible number are only counted.  Threads: the
  * owner's. */
-void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t offset, uint64_t bytes,
-			   int error, const char *reason);
+void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t offset, uint64_t bytes, int error,
+			   const char *reason);
 
 /* Names a block that tw_source_load() could not read, and takes it off the sums; once.  Threads: the owner's.
  */
@@ -134,8 +134,8 @@ void tw_source_note_block(struct tw_capture *capture, const struct tw_source_blo
  * @raw		room for the block's raw_bytes and TW_COLUMN_SLACK_BYTES.
  * Returns 0, TW_EFORMAT or TW_EIO.  Threads: any, with a decoder each.
  */
-int tw_source_load(struct tw_capture *capture, const struct tw_source_block *block,
-		   struct tw_block_decoder *decoder, uint8_t *raw);
+int tw_source_load(struct tw_capture *capture, const struct tw_source_block *block, struct tw_block_decoder *decoder,
+		   uint8_t *raw);
 
 /* Opens a file of the capture, or finds it open; give it back. */
 struct tw_segment_file *tw_source_use_file(struct tw_capture *capture, uint32_t file);

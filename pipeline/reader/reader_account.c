@@ -23,20 +23,22 @@ _Static_assert((int)TW_MISSING_FULL == TW_LOST_FULL && (int)TW_MISSING_NO_RING =
 
 TW_API const char *tw_missing_cause_name(unsigned cause)
 {
-	static const char *const names[TW_MISSING_CAUSES] = {"full",	 "too_big", "nested", "no_ring", "overwritten",
-							     "removed",	 "segments", "damaged", "rings", "cut",
-							     "unstored", "processes", "names", "went_on"};
+	static const char *const names[TW_MISSING_CAUSES] = {"full",	    "too_big", "nested",   "no_ring",
+							     "overwritten", "removed", "segments", "damaged",
+							     "rings",	    "cut",     "unstored", "processes",
+							     "names",	    "went_on"};
 
 	return cause < TW_MISSING_CAUSES ? names[cause] : "unknown";
 }
 
 static const enum tw_account_cause untraced_causes[TW_UNTRACED_CAUSES] = {
-	[TW_UNTRACED_FULL] = TW_ACCOUNT_PROCESSES_FULL,	      [TW_UNTRACED_OTHER] = TW_ACCOUNT_PROCESSES_OTHER,
-	[TW_UNTRACED_STATIC] = TW_ACCOUNT_PROCESSES_STATIC,   [TW_UNTRACED_LIBRARY] = TW_ACCOUNT_PROCESSES_LIBRARY,
+	[TW_UNTRACED_FULL] = TW_ACCOUNT_PROCESSES_FULL,	    [TW_UNTRACED_OTHER] = TW_ACCOUNT_PROCESSES_OTHER,
+	[TW_UNTRACED_STATIC] = TW_ACCOUNT_PROCESSES_STATIC, [TW_UNTRACED_LIBRARY] = TW_ACCOUNT_PROCESSES_LIBRARY,
 	[TW_UNTRACED_RIGHTS] = TW_ACCOUNT_PROCESSES_RIGHTS,
 };
 
-static void add(struct tw_capture *capture, enum tw_missing_cause cause, uint64_t events, uint64_t places, bool has_more)
+static void add(struct tw_capture *capture, enum tw_missing_cause cause, uint64_t events, uint64_t places,
+		bool has_more)
 {
 	struct tw_capture_missing *missing = &capture->account.missing[cause];
 
@@ -70,7 +72,8 @@ void tw_source_take_inside(struct tw_capture *capture, struct tw_source_stream *
 
 			stream->lost_before[cause] = difference(stream->lost_before[cause], lost);
 		}
-		if (TW_RB_HEAD_KIND(head) == TW_EVENT_OWN_TIME && own < TW_FORMAT_OWN_KINDS && tw_event_payload_words(head)) {
+		if (TW_RB_HEAD_KIND(head) == TW_EVENT_OWN_TIME && own < TW_FORMAT_OWN_KINDS &&
+		    tw_event_payload_words(head)) {
 			stream->own[own].count -= stream->own[own].count != 0;
 			stream->own[own].ticks =
 				difference(stream->own[own].ticks, tw_get64(raw + at + TW_CODEC_HEAD_BYTES));
@@ -122,7 +125,8 @@ static uint32_t begin_image(struct tw_capture *capture, const struct tw_source_f
 }
 
 /* What is missing of this segment, and between it and the next.  Returns how many segments are. */
-static uint32_t between(struct tw_capture *capture, const struct tw_source_file *file, const struct tw_source_file *next)
+static uint32_t between(struct tw_capture *capture, const struct tw_source_file *file,
+			const struct tw_source_file *next)
 {
 	uint64_t given = file->is_closed ? file->total_events : file->events;
 	uint32_t gap = next->image_segment > file->image_segment ? next->image_segment - file->image_segment - 1 : 0;
@@ -134,8 +138,8 @@ static uint32_t between(struct tw_capture *capture, const struct tw_source_file 
 		return 0;
 	}
 	if (!gap) {
-		add(capture, TW_MISSING_DAMAGED, difference(difference(next->events_before, file->events_before), file->events),
-		    0, false);
+		add(capture, TW_MISSING_DAMAGED,
+		    difference(difference(next->events_before, file->events_before), file->events), 0, false);
 		return 0;
 	}
 	if (has_unread(capture, file->number, next->number)) {
@@ -316,7 +320,8 @@ TW_API void tw_capture_account(const struct tw_capture *capture, struct tw_captu
 	out->is_complete &= !capture->info.damages && capture->info.is_complete && !capture->info.is_live;
 	out->is_whole = out->is_complete;
 	for (unsigned cause = 0; cause < TW_MISSING_CAUSES; cause++)
-		out->is_whole &= !out->missing[cause].events && !out->missing[cause].places && !out->missing[cause].has_more;
+		out->is_whole &=
+			!out->missing[cause].events && !out->missing[cause].places && !out->missing[cause].has_more;
 }
 
 TW_API bool tw_capture_ending(const struct tw_capture *capture, int *exit_code, int *signal)

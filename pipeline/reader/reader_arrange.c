@@ -51,7 +51,8 @@ static bool is_new(struct tw_source_block *block, uint64_t end_pos, uint64_t end
 }
 
 /* What the first block of a lease that is here tells of those that are not: records, losses, own time. */
-static void take_before(struct tw_capture *capture, struct tw_source_stream *stream, const struct tw_source_block *block)
+static void take_before(struct tw_capture *capture, struct tw_source_stream *stream,
+			const struct tw_source_block *block)
 {
 	const struct tw_block_header *header = &block->header;
 	uint64_t records = (uint64_t)header->event_count + header->switch_count + header->own_count;
@@ -84,8 +85,8 @@ static bool is_hole(const struct tw_capture *capture, uint32_t from, uint32_t to
 	return to > from && b->number - a->number != to - from;
 }
 
-static void add_to_stream(struct tw_capture *capture, struct tw_source_stream *stream,
-			  struct tw_source_block *block, uint64_t end_sequence)
+static void add_to_stream(struct tw_capture *capture, struct tw_source_stream *stream, struct tw_source_block *block,
+			  uint64_t end_sequence)
 {
 	const struct tw_block_header *header = &block->header;
 	struct tw_capture_stream *info = &stream->info;
@@ -161,8 +162,7 @@ static void sum_up_images(struct tw_capture *capture)
 		image->info.host = catalog->host ? catalog->host : "";
 		image->info.is_final = image->is_final;
 		image->info.no_ring_lost = image->no_ring_told - image->no_ring_before;
-		image->info.start_ns =
-			tw_clockmap_ns(&capture->clocks, image->header.image_start_ticks, &hint);
+		image->info.start_ns = tw_clockmap_ns(&capture->clocks, image->header.image_start_ticks, &hint);
 		info->lost[TW_LOST_NO_RING] += image->info.no_ring_lost;
 		info->images += image->header.image_lease != 0;
 		info->modules += catalog->modules.count;
@@ -220,7 +220,8 @@ static int number_threads(struct tw_capture *capture)
 	for (uint32_t i = 0; i < capture->stream_count; i++) {
 		const struct tw_source_stream *stream = &capture->streams[i];
 
-		threads[i] = (struct thread_of){i, stream->info.image, stream->info.thread_id, thread_key(capture, stream)};
+		threads[i] =
+			(struct thread_of){i, stream->info.image, stream->info.thread_id, thread_key(capture, stream)};
 	}
 	if (capture->stream_count)
 		qsort(threads, capture->stream_count, sizeof *threads, by_thread);

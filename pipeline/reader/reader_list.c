@@ -98,8 +98,8 @@ static int add_events(struct lister *lister, uint64_t offset, const struct tw_bl
 	if (!more)
 		return TW_ENOMEM;
 	capture->blocks = more;
-	more[capture->block_count++] = (struct tw_source_block){
-		.offset = offset, .file = lister->file, .stream = stream, .header = *header};
+	more[capture->block_count++] =
+		(struct tw_source_block){.offset = offset, .file = lister->file, .stream = stream, .header = *header};
 	capture->files[lister->file].events += header->event_count;
 	capture->info.has_moments_only &= (header->flags & TW_BLOCK_FLAG_MOMENTS) != 0;
 	return 0;
@@ -122,8 +122,7 @@ static int add_definitions(struct lister *lister, uint64_t offset, const struct 
 	if (error == TW_ENOMEM)
 		return error;
 	if (error)
-		tw_source_note_damage(lister->capture, lister->file, offset, tw_block_file_bytes(header),
-				      error,
+		tw_source_note_damage(lister->capture, lister->file, offset, tw_block_file_bytes(header), error,
 				      "these definitions are damaged; another segment may repeat them");
 	else if (header->first_pos <= catalog->log_end)
 		catalog->log_end = header->end_pos;
@@ -211,7 +210,8 @@ void tw_source_begin_image(struct tw_source_image *image, const struct tw_segmen
 }
 
 /* What the segment says of the others of its image.  Segments come in the order of their numbers. */
-static void take_header(struct tw_source_file *file, struct tw_source_image *image, const struct tw_segment_header *header)
+static void take_header(struct tw_source_file *file, struct tw_source_image *image,
+			const struct tw_segment_header *header)
 {
 	file->is_listed = true;
 	file->image_segment = header->image_segment;
@@ -258,8 +258,7 @@ static int list_segment(struct lister *lister, uint32_t index)
 	lister->segment = tw_source_use_file(capture, index);
 	if (!lister->segment) {
 		/* Only to learn why. */
-		error = tw_segment_open(capture->directory_fd, capture->files[index].name,
-					&capture->files[index].file);
+		error = tw_segment_open(capture->directory_fd, capture->files[index].name, &capture->files[index].file);
 		tw_segment_file_close(&capture->files[index].file);
 		/* A living recorder may have removed it since the folder was listed. */
 		capture->files[index].is_gone = error == TW_ENOENT && capture->info.is_live;

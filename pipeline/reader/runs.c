@@ -71,8 +71,7 @@ static bool insert(struct tw_runs *runs, struct tw_runs_tracee *tracee, uint32_t
 		tracee->intervals = more;
 		tracee->room = room;
 	}
-	memmove(tracee->intervals + at + 1, tracee->intervals + at,
-		(tracee->count - at) * sizeof *tracee->intervals);
+	memmove(tracee->intervals + at + 1, tracee->intervals + at, (tracee->count - at) * sizeof *tracee->intervals);
 	tracee->intervals[at] = (struct tw_runs_interval){run, run};
 	tracee->count++;
 	runs->intervals++;

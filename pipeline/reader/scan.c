@@ -40,8 +40,8 @@ struct tw_scan_start tw_scan_start(const struct tw_source_block *block, const ui
 	return start;
 }
 
-static void make_batch(const struct tw_capture *capture, const struct tw_source_block *block,
-		       const uint8_t *raw, struct tw_capture_batch *batch)
+static void make_batch(const struct tw_capture *capture, const struct tw_source_block *block, const uint8_t *raw,
+		       struct tw_capture_batch *batch)
 {
 	struct tw_scan_start start = tw_scan_start(block, raw);
 
@@ -58,8 +58,7 @@ static void make_batch(const struct tw_capture *capture, const struct tw_source_
 
 /* The next block that is wanted, from *at on; NULL behind the last. */
 static const struct tw_source_block *next_block(const struct tw_capture *capture,
-						const struct tw_capture_filter *filter, const bool *wants,
-						uint32_t *at)
+						const struct tw_capture_filter *filter, const bool *wants, uint32_t *at)
 {
 	while (*at < capture->block_count) {
 		const struct tw_source_block *block = &capture->blocks[(*at)++];

@@ -77,7 +77,7 @@ static int read_all(struct tw_stream_in *in, void *to, size_t bytes)
 static int take_segment(struct tw_stream_in *in, uint64_t magic)
 {
 	struct tw_capture *capture = in->capture;
-	struct tw_segment_header header = { .magic = magic };
+	struct tw_segment_header header = {.magic = magic};
 	uint32_t image;
 	int found = read_all(in, (uint8_t *)&header + sizeof magic, sizeof header - sizeof magic);
 
@@ -126,21 +126,21 @@ static int find_cursor(struct tw_stream_in *in, const struct tw_block_header *he
 		in->cursors = cursors;
 	if (!streams || !cursors || !tw_idmap_put(&in->streams, key, in->count))
 		return TW_ENOMEM;
-	streams[in->count] = (struct tw_source_stream){ .lease = header->ring_lease,
-							.info = { .stream = in->count,
-								  .thread = in->count,
-								  .lease = header->ring_lease,
-								  .image = image,
-								  .thread_id = header->thread_id,
-								  .session_index = header->session_index,
-								  .scheduler_id = header->scheduler_id,
-								  .tracee_id = header->tracee_id } };
+	streams[in->count] = (struct tw_source_stream){.lease = header->ring_lease,
+						       .info = {.stream = in->count,
+								.thread = in->count,
+								.lease = header->ring_lease,
+								.image = image,
+								.thread_id = header->thread_id,
+								.session_index = header->session_index,
+								.scheduler_id = header->scheduler_id,
+								.tracee_id = header->tracee_id}};
 	memcpy(streams[in->count].info.thread_name, header->thread_name, sizeof header->thread_name);
-	cursors[in->count] = (struct cursor){ .stream = in->count,
-					      .image = image,
-					      .scheduler_id = header->scheduler_id,
-					      .tracee_id = header->tracee_id,
-					      .run_seq = header->run_seq };
+	cursors[in->count] = (struct cursor){.stream = in->count,
+					     .image = image,
+					     .scheduler_id = header->scheduler_id,
+					     .tracee_id = header->tracee_id,
+					     .run_seq = header->run_seq};
 	*out = &cursors[in->count];
 	capture->info.streams = capture->stream_count = ++in->count;
 	return 0;
@@ -185,7 +185,7 @@ static int take_events(struct tw_stream_in *in, const struct tw_block_header *he
 static int take_loss(struct tw_stream_in *in, const struct tw_block_header *header)
 {
 	uint64_t lost = header->lost[TW_LOST_NO_RING];
-	struct tw_rb_loss_record record = { .first_ticks = header->first_ticks };
+	struct tw_rb_loss_record record = {.first_ticks = header->first_ticks};
 	struct chunk *chunk;
 	struct cursor *cursor;
 	int error;
@@ -281,7 +281,7 @@ static int take_mark(struct tw_stream_in *in, uint64_t ticks)
 
 static int take_block(struct tw_stream_in *in, uint64_t magic)
 {
-	struct tw_block_header header = { .magic = magic };
+	struct tw_block_header header = {.magic = magic};
 	uint64_t stored;
 	int found = read_all(in, (uint8_t *)&header + sizeof magic, tw_block_header_bytes(in->version) - sizeof magic);
 
@@ -311,7 +311,7 @@ static int take_block(struct tw_stream_in *in, uint64_t magic)
 /* A closed segment, by itself or behind others: its index block was its end. */
 static int take_trailer(struct tw_stream_in *in, uint64_t magic)
 {
-	struct tw_segment_trailer trailer = { .magic = magic };
+	struct tw_segment_trailer trailer = {.magic = magic};
 	int found = read_all(in, (uint8_t *)&trailer + sizeof magic, sizeof trailer - sizeof magic);
 
 	return found > 0 ? 0 : found ? found : TW_EFORMAT;
@@ -437,8 +437,8 @@ int tw_stream_in_next(struct tw_stream_in *in, bool may_wait, struct tw_stream_r
 		int found;
 
 		if (cursor) {
-			*out = (struct tw_stream_record){ cursor->at, cursor->sequence, cursor->stream, cursor->image,
-							  cursor->tracee_id };
+			*out = (struct tw_stream_record){cursor->at, cursor->sequence, cursor->stream, cursor->image,
+							 cursor->tracee_id};
 			advance(in, cursor);
 			return 1;
 		}

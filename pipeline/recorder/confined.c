@@ -88,7 +88,8 @@ static void look_at_active(struct tw_rs *rs, const struct tw_confined *confined)
 		if (committed == ring->watched_pos)
 			continue;
 		ring->watched_pos = committed;
-		snprintf(path, sizeof path, "%d/task/%d", (int)rs->images[ring->image].process_id, (int)ring->shared->thread_id);
+		snprintf(path, sizeof path, "%d/task/%d", (int)rs->images[ring->image].process_id,
+			 (int)ring->shared->thread_id);
 		if (tw_filter_count(path) > confined->own_count) {
 			/* RELAXED filter.seen: as above. */
 			tw_store_relaxed(seen_of(rs, ring->image), 1);
@@ -98,7 +99,7 @@ static void look_at_active(struct tw_rs *rs, const struct tw_confined *confined)
 
 static uint64_t own_cpu_ns(void)
 {
-	struct timespec time = { 0, 0 };
+	struct timespec time = {0, 0};
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;

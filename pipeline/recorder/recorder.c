@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define MS         UINT64_C(1000000)
+#define MS	   UINT64_C(1000000)
 #define TAKE_BYTES (UINT64_C(32) << 10)
-#define REAP_NS     (50 * MS)
+#define REAP_NS	   (50 * MS)
 /* While a process, or a thread, finds no place: then somebody may have ended. */
 #define REAP_WANTED_NS MS
 /* To ask the kernel for a process' start is slow: of more than so many, some at a time. */
@@ -30,14 +30,14 @@ _Static_assert((int)TW_RECORDER_DROP == TW_RB_DROP && (int)TW_RECORDER_BLOCK == 
 		       (int)TW_RECORDER_OVERWRITE == TW_RB_OVERWRITE,
 	       "the public policies are the rings'");
 _Static_assert(TW_RECORDER_PROCESSES_MAX == TW_RS_IMAGES_MAX, "every image may ask");
-_Static_assert((int)TW_LOST_CAUSES == TW_RB_CAUSES && (int)TW_LOST_NESTED == TW_RB_LOST_NESTED,
-	       "the causes too");
+_Static_assert((int)TW_LOST_CAUSES == TW_RB_CAUSES && (int)TW_LOST_NESTED == TW_RB_LOST_NESTED, "the causes too");
 
 /*
  * session/tracer.c names the recorder's functions weakly, and such a name takes nothing out of an archive.  Whoever is linked
  * with tw_recorder_create() has all of them: those of finish.c are named here.
  */
-__attribute__((used)) static int (*const brings_finish)(struct tw_recorder *, struct tw_recorder_stats *) = tw_recorder_finish;
+__attribute__((used)) static int (*const brings_finish)(struct tw_recorder *,
+							struct tw_recorder_stats *) = tw_recorder_finish;
 
 /*
  * With what each process would have to find out otherwise: how large the vector registers are, and how many filters hold for the
@@ -50,8 +50,8 @@ static int create_rings(struct tw_rs *rs, struct tw_rs_options *options)
 	int error;
 
 	tw_vectors_measure(&vectors);
-	if (options->config && asprintf(&config, "%sfilters %d\nvectors %u %u\n", options->config, tw_filter_count("self"),
-					(unsigned)vectors.bytes, (unsigned)vectors.mask) < 0)
+	if (options->config && asprintf(&config, "%sfilters %d\nvectors %u %u\n", options->config,
+					tw_filter_count("self"), (unsigned)vectors.bytes, (unsigned)vectors.mask) < 0)
 		return TW_ENOMEM;
 	options->config = config;
 	error = tw_rs_create(rs, options);
@@ -70,8 +70,8 @@ static void wake_from_queue(void *rs)
  * An embedded library finds the recorder by weak names, which take nothing out of an archive: whoever takes
  * tw_recorder_create() takes the other files of these names with it.
  */
-static void (*const together[])(void) __attribute__((used)) = { (void (*)(void))tw_recorder_finish,
-								 (void (*)(void))tw_recorder_abort };
+static void (*const together[])(void)
+	__attribute__((used)) = {(void (*)(void))tw_recorder_finish, (void (*)(void))tw_recorder_abort};
 
 TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct tw_recorder **out)
 {
@@ -189,7 +189,8 @@ static int take_ring(struct tw_recorder *recorder, uint32_t index, uint64_t now_
 	struct tw_writer *writer = &recorder->writer;
 	struct tw_writer_ring *ring = &writer->rings[index];
 	uint64_t pending = tw_rb_committed(tw_rs_ring(&writer->rs, index)) - ring->at.pos;
-	bool is_ended = tw_rs_ring_state(&writer->rs, index) == TW_RB_ENDED || (ring->successor && recorder->is_finishing);
+	bool is_ended =
+		tw_rs_ring_state(&writer->rs, index) == TW_RB_ENDED || (ring->successor && recorder->is_finishing);
 	int stored;
 
 	if (recorder->policy == TW_RECORDER_OVERWRITE)
@@ -395,7 +396,8 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 	for (uint32_t i = 0; writer->store.durable_ns && i < tw_rs_image_count(&writer->rs); i++)
 		tw_writer_sync(writer, i, now_ns);
 	is_busy = writer->store.is_stream ? stored > 0 : writer->store.stats.raw_bytes - bytes >= TAKE_BYTES;
-	tw_pace_rest(&recorder->pace, &writer->rs, is_busy, tw_pace_longest_ns(writer, now_ns < recorder->retry_ns, now_ns), timeout_ns);
+	tw_pace_rest(&recorder->pace, &writer->rs, is_busy,
+		     tw_pace_longest_ns(writer, now_ns < recorder->retry_ns, now_ns), timeout_ns);
 	return stored > 0;
 }
 

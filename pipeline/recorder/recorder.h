@@ -17,10 +17,10 @@ struct tw_recorder {
 	uint64_t reaped_ns;
 	struct tw_confined confined;
 	uint32_t reaped_image; /* the next to be asked for */
-	uint64_t retry_ns; /* not before, after a write that failed */
+	uint64_t retry_ns;     /* not before, after a write that failed */
 	struct tw_pace pace;
-	uint64_t looked_ns; /* the last round */
-	int32_t child; /* whose ending is waited for; 0: nobody's */
+	uint64_t looked_ns;   /* the last round */
+	int32_t child;	      /* whose ending is waited for; 0: nobody's */
 	uint64_t streamed_ns; /* the last round that took everything for a stream */
 	enum tw_recorder_policy policy;
 	bool is_finishing;

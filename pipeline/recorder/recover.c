@@ -68,8 +68,7 @@ static bool is_in_rings(const struct recovery *recovery, const struct tw_block_h
  * The last block may be torn although its header is sound: one that was written over the beginning of
  * another, which a full disk had refused.  What the rings hold too is left to them.
  */
-static int drop_torn_blocks(struct recovery *recovery, struct tw_segment *segment,
-			    const struct tw_segment_file *file)
+static int drop_torn_blocks(struct recovery *recovery, struct tw_segment *segment, const struct tw_segment_file *file)
 {
 	struct tw_block_decoder *decoder = tw_block_decoder_create();
 	int error = decoder ? 0 : TW_ENOMEM;
@@ -301,7 +300,8 @@ static int end_images(struct recovery *recovery)
 		if (state != TW_RS_IMAGE_LIVE && state != TW_RS_IMAGE_ENDED)
 			continue;
 		/* PAIR rs.defs: acquire; only to see whether there is more. */
-		has_news = tw_load_acquire(&tw_rs_head(&writer->rs, i)->defs_committed_bytes) > writer->images[i].defs_seen;
+		has_news = tw_load_acquire(&tw_rs_head(&writer->rs, i)->defs_committed_bytes) >
+			   writer->images[i].defs_seen;
 		/* RELAXED rs.no_ring: likewise. */
 		has_news |= tw_load_relaxed(&tw_rs_head(&writer->rs, i)->no_ring_lost) > writer->images[i].no_ring_told;
 		if (!has_news && !writer->images[i].store.is_open)

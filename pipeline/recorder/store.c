@@ -55,8 +55,7 @@ static int fill_header(struct tw_store *store, const struct tw_recorder_options 
 
 	tw_clock_init();
 	read_boot_id(header->boot_id);
-	if (getrandom(&header->capture_id, sizeof header->capture_id, GRND_NONBLOCK) !=
-	    sizeof header->capture_id)
+	if (getrandom(&header->capture_id, sizeof header->capture_id, GRND_NONBLOCK) != sizeof header->capture_id)
 		return TW_EIO;
 	header->clock_source = (uint32_t)tw_clock_source();
 	header->policy = (uint32_t)options->policy;
@@ -149,8 +148,8 @@ void tw_store_destroy(struct tw_store *store)
 
 int tw_store_mark_live(struct tw_store *store, const char *ring_set_path)
 {
-	int fd = openat(store->directory_fd, TW_CAPTURE_LIVE_FILE,
-			O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int fd = openat(store->directory_fd, TW_CAPTURE_LIVE_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			0600);
 	int written;
 
 	if (store->is_stream)
@@ -220,8 +219,8 @@ static struct tw_segment_header header_of(struct tw_store *store, const struct t
 	memcpy(header.lost_before, image->lost, sizeof header.lost_before);
 	if (store->first_ticks)
 		header.first_event_ns = header.clock.monotonic_ns +
-					(uint64_t)(int64_t)((double)(int64_t)(store->first_ticks - header.clock.ticks) * 1e9 /
-							    (double)header.ticks_per_second);
+					(uint64_t)(int64_t)((double)(int64_t)(store->first_ticks - header.clock.ticks) *
+							    1e9 / (double)header.ticks_per_second);
 	return header;
 }
 
@@ -235,7 +234,7 @@ static int open_in_stream(struct tw_store *store, struct tw_store_image *image)
 	if (!is_new && store->stream_number == image->segment.number)
 		return store->stream.error;
 	if (is_new)
-		image->segment = (struct tw_segment){ .fd = -1, .number = store->next_number, .stream = &store->stream };
+		image->segment = (struct tw_segment){.fd = -1, .number = store->next_number, .stream = &store->stream};
 	error = tw_segment_begin_in_stream(&image->segment, &header);
 	if (error)
 		return error;
@@ -262,7 +261,7 @@ static void look_at_pace(struct tw_store *store, uint64_t begun_ns)
 
 int tw_store_mark_stream(struct tw_store *store, uint64_t ticks)
 {
-	struct tw_segment segment = { .fd = -1, .stream = &store->stream };
+	struct tw_segment segment = {.fd = -1, .stream = &store->stream};
 	int error;
 
 	if (!store->stream_number || store->marked_ticks >= store->last_ticks)
@@ -445,8 +444,8 @@ static void note_failed(struct tw_store *store, struct tw_store_image *image, in
 		tw_store_close_segment(store, image, 0);
 }
 
-int tw_store_append(struct tw_store *store, struct tw_store_image *image,
-		    const struct tw_block_header *header, const uint8_t *stored)
+int tw_store_append(struct tw_store *store, struct tw_store_image *image, const struct tw_block_header *header,
+		    const uint8_t *stored)
 {
 	uint64_t begun_ns = tw_clock_monotonic_ns();
 	int error;
@@ -530,8 +529,7 @@ bool tw_store_wants_rotation(const struct tw_store *store, const struct tw_store
 {
 	if (!image->is_open || store->is_stream)
 		return false;
-	return (store->segment_bytes &&
-		image->segment.offset + image->segment.queued_bytes >= store->segment_bytes) ||
+	return (store->segment_bytes && image->segment.offset + image->segment.queued_bytes >= store->segment_bytes) ||
 	       (store->segment_ns && tw_clock_monotonic_ns() - image->opened_ns >= store->segment_ns);
 }
 

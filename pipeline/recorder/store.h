@@ -27,19 +27,19 @@ struct tw_store {
 	uint64_t segment_bytes;
 	uint64_t segment_ns;
 	uint32_t segments_kept;
-	uint64_t durable_ns;	  /* 0: the kernel brings to disk what it likes */
-	struct tw_syncer *syncer; /* NULL: whoever closes a segment waits for the disk itself */
+	uint64_t durable_ns;	      /* 0: the kernel brings to disk what it likes */
+	struct tw_syncer *syncer;     /* NULL: whoever closes a segment waits for the disk itself */
 	struct tw_write_queue *queue; /* NULL: no write was slow so far */
 	void (*wake)(void *arg);      /* when writes of the queue are finished; NULL: there is never a queue */
 	void *wake_arg;
-	uint64_t slow_ns; /* CLOCK_MONOTONIC of the last slow write of this thread; 0: none was */
+	uint64_t slow_ns;	     /* CLOCK_MONOTONIC of the last slow write of this thread; 0: none was */
 	struct tw_stream_out stream; /* in place of the directory; fd -1: none */
 	bool is_stream;
 	uint32_t stream_number; /* of the segment that the stream is in the middle of; 0: none */
 	uint64_t first_ticks;	/* of the oldest record stored; 0: none */
 	uint64_t last_ticks;	/* of the newest */
 	uint64_t marked_ticks;	/* of its last mark */
-	bool is_short; /* not everything found room: the segments that are closed now say so */
+	bool is_short;		/* not everything found room: the segments that are closed now say so */
 	/* What is known to be missing; stands in each segment closed from then on. */
 	uint64_t account[TW_ACCOUNT_CAUSES];
 	struct tw_recorder_stats stats;
@@ -100,8 +100,8 @@ int tw_store_remove(const char *path);
 int tw_store_open_segment(struct tw_store *store, struct tw_store_image *image);
 
 /* Writes one block to the image's segment, which is open.  Nothing of the image is in the queue. */
-int tw_store_append(struct tw_store *store, struct tw_store_image *image,
-		    const struct tw_block_header *header, const uint8_t *stored);
+int tw_store_append(struct tw_store *store, struct tw_store_image *image, const struct tw_block_header *header,
+		    const uint8_t *stored);
 
 /*
  * tw_store_is_slow - is the next block one for the queue?

@@ -160,7 +160,9 @@ static void add(struct tw_syncer *syncer, const struct tw_segment_sealed *segmen
 
 bool tw_syncer_sync(struct tw_syncer *syncer, const struct tw_segment *segment)
 {
-	struct tw_segment_sealed file = {.number = segment->number, .directory_fd = segment->directory_fd, .io = segment->io};
+	struct tw_segment_sealed file = {.number = segment->number,
+					 .directory_fd = segment->directory_fd,
+					 .io = segment->io};
 	bool has_room;
 
 	pthread_mutex_lock(&syncer->mutex);

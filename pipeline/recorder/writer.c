@@ -72,7 +72,8 @@ bool tw_writer_knows_image(const struct tw_writer *writer, uint32_t index)
 static bool is_sound(const struct tw_writer *writer, uint32_t index, const struct tw_rb_shared *shared)
 {
 	return shared->magic == TW_RB_MAGIC &&
-	       shared->lease >> 32 == (tw_rs_image(&writer->rs, tw_rs_ring_image(&writer->rs, index))->lease & UINT32_MAX) &&
+	       shared->lease >> 32 ==
+		       (tw_rs_image(&writer->rs, tw_rs_ring_image(&writer->rs, index))->lease & UINT32_MAX) &&
 	       shared->lease & UINT32_MAX && shared->first_pos % TW_RB_ALIGN_BYTES == 0;
 }
 
@@ -109,7 +110,7 @@ static void see_lease(struct tw_writer *writer, uint32_t index)
 	*ring = (struct tw_writer_ring){
 		.lease = copy.lease ? copy.lease : UINT64_MAX,
 		.first_pos = copy.first_pos,
-		.at = { .pos = copy.first_pos, .tracee_id = copy.tracee_id },
+		.at = {.pos = copy.first_pos, .tracee_id = copy.tracee_id},
 		.thread_start_ticks = copy.thread_start_ticks,
 		.first_ticks = copy.first_ticks,
 		.thread_id = copy.thread_id,
@@ -171,7 +172,8 @@ void tw_writer_make_room(struct tw_writer *writer, const struct tw_writer_image 
 	uint32_t images = tw_rs_image_count(&writer->rs), open_count = 0;
 	struct rlimit limit;
 
-	if (image->store.is_open || writer->store.is_stream || images < DESCRIPTORS_LEFT || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+	if (image->store.is_open || writer->store.is_stream || images < DESCRIPTORS_LEFT ||
+	    getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
 	for (uint32_t i = 0; i < images; i++)
 		open_count += writer->images[i].store.is_open;
@@ -226,7 +228,8 @@ static int write_block(struct tw_writer *writer, uint32_t index, uint32_t image_
 static int queue_block(struct tw_writer *writer, uint32_t index, uint32_t image_index,
 		       const struct tw_block_header *header, const uint8_t *stored)
 {
-	const struct tw_write as = {.ring = index, .image = image_index,
+	const struct tw_write as = {.ring = index,
+				    .image = image_index,
 				    .tracee = tw_block_encoder_tracee(writer->store.encoder)};
 	struct tw_writer_ring *ring = &writer->rings[index];
 	int error = 0;
@@ -244,8 +247,8 @@ static int queue_block(struct tw_writer *writer, uint32_t index, uint32_t image_
 	return 0;
 }
 
-int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header,
-			    const void *raw, uint32_t bytes)
+int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header, const void *raw,
+			    uint32_t bytes)
 {
 	uint32_t image_index = tw_rs_ring_image(&writer->rs, index);
 	const uint8_t *stored;
@@ -263,7 +266,8 @@ int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_
 		tw_writer_damaged(writer);
 		return 0;
 	}
-	error = (tw_store_is_slow(&writer->store) ? queue_block : write_block)(writer, index, image_index, header, stored);
+	error = (tw_store_is_slow(&writer->store) ? queue_block : write_block)(writer, index, image_index, header,
+									       stored);
 	if (!error)
 		error = tw_writer_rotate(writer, image_index);
 	return error ? error : 1;
@@ -308,7 +312,8 @@ int tw_writer_drain_ring(struct tw_writer *writer, uint32_t index, uint64_t leas
 	for (uint64_t left = data_bytes; tw_rb_committed(shared) - ring->at.pos >= least_bytes;) {
 		struct tw_block_header header;
 		uint64_t start_pos = ring->at.pos, end_pos;
-		int64_t bytes = tw_rb_take(shared, data_bytes, start_pos, TW_BLOCK_RAW_BYTES_MAX, writer->raw, &end_pos);
+		int64_t bytes =
+			tw_rb_take(shared, data_bytes, start_pos, TW_BLOCK_RAW_BYTES_MAX, writer->raw, &end_pos);
 		int stored = 0;
 
 		if (bytes <= 0 && end_pos == start_pos)
@@ -452,5 +457,6 @@ int tw_writer_end_image(struct tw_writer *writer, uint32_t index, bool is_final)
 	writer->store.stats.definitions_refused += refused - image->refused_told;
 	writer->store.account[TW_ACCOUNT_DEFINITIONS] += refused - image->refused_told;
 	image->refused_told = refused;
-	return tw_store_close_segment(&writer->store, &image->store, TW_SEGMENT_LAST | (is_final ? TW_SEGMENT_FINAL : 0));
+	return tw_store_close_segment(&writer->store, &image->store,
+				      TW_SEGMENT_LAST | (is_final ? TW_SEGMENT_FINAL : 0));
 }

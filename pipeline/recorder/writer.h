@@ -20,7 +20,7 @@ struct tw_writer_progress {
 	uint64_t run_seq;
 	uint64_t told[TW_RB_CAUSES];			    /* losses that stand in the blocks */
 	struct tw_format_own_time own[TW_FORMAT_OWN_KINDS]; /* that stands in the blocks */
-	uint64_t stored_events;			    /* TW_RB_OVERWRITE: how many were */
+	uint64_t stored_events;				    /* TW_RB_OVERWRITE: how many were */
 	uint32_t tracee_id;
 };
 
@@ -34,10 +34,10 @@ struct tw_writer_ring {
 	uint32_t session_index;
 	uint32_t scheduler_id;
 	char thread_name[16];
-	uint32_t successor; /* 1 + the ring in which the stream goes on; 0: none known */
-	bool is_held;	    /* its stream begins in another ring, which is not at its end yet */
-	bool is_moved;	    /* its stream goes on in another ring, and this one is at its end */
-	bool is_bad;	    /* its header makes no sense */
+	uint32_t successor;  /* 1 + the ring in which the stream goes on; 0: none known */
+	bool is_held;	     /* its stream begins in another ring, which is not at its end yet */
+	bool is_moved;	     /* its stream goes on in another ring, and this one is at its end */
+	bool is_bad;	     /* its header makes no sense */
 	bool is_loss_forged; /* its counts of losses make no sense */
 	uint64_t first_pos;
 	struct tw_writer_progress at;	  /* the blocks that were made */
@@ -45,7 +45,7 @@ struct tw_writer_ring {
 	uint32_t queued;		  /* blocks in the queue */
 	uint64_t pending_ns;		  /* since when something waits; 0: nothing does */
 	bool has_failed;		  /* a block that came back from the queue was not written */
-	bool is_seen; /* there is something to be had of it */
+	bool is_seen;			  /* there is something to be had of it */
 	char ring_name[16]; /* of its thread, as the ring said it last; thread_name may be newer, from /proc */
 	/* TW_RB_OVERWRITE: the last record stored. */
 	uint64_t last_ticks;
@@ -63,11 +63,11 @@ static inline bool tw_writer_is_event(uint64_t head)
 /* What the files hold of one image. */
 struct tw_writer_image {
 	struct tw_store_image store;
-	uint64_t defs_at;   /* of the log, in the current segment */
+	uint64_t defs_at; /* of the log, in the current segment */
 	/* Functions, places and layouts of the log before this stand in the segment where they are used. */
 	uint64_t by_use_end;
 	struct tw_writer_names *names; /* NULL: the image has one segment so far */
-	uint64_t defs_seen; /* of the log, in any segment: what was counted */
+	uint64_t defs_seen;	       /* of the log, in any segment: what was counted */
 	uint64_t no_ring_told;
 	uint64_t refused_told;
 	bool is_forged; /* its counts make no sense */
@@ -80,13 +80,13 @@ struct tw_writer {
 	bool is_dead; /* a private copy of what somebody left: nothing is given back */
 	struct tw_writer_image images[TW_RS_IMAGES_MAX];
 	struct tw_writer_ring rings[TW_RS_RINGS_MAX];
-	uint32_t images_seen; /* entries of images[] that have been in use */
+	uint32_t images_seen;	/* entries of images[] that have been in use */
 	uint64_t tables_told;	/* damaged tables of rings that were counted */
 	bool is_control_forged; /* counts of processes make no sense */
-	uint32_t closed_image; /* whose segment was closed last because there are no descriptors */
-	uint8_t *definitions; /* a block of them being put together */
-	uint8_t *raw;	      /* records of one ring, copied out of reach of whoever writes there */
-	uint8_t *snapshot;    /* TW_RB_OVERWRITE: a copy of one ring */
+	uint32_t closed_image;	/* whose segment was closed last because there are no descriptors */
+	uint8_t *definitions;	/* a block of them being put together */
+	uint8_t *raw;		/* records of one ring, copied out of reach of whoever writes there */
+	uint8_t *snapshot;	/* TW_RB_OVERWRITE: a copy of one ring */
 	uint64_t snapshot_bytes;
 	uint64_t names_ns, names_pause_ns; /* when the names of threads are looked at next */
 };
@@ -191,8 +191,8 @@ void tw_writer_start_header(const struct tw_writer_ring *ring, struct tw_block_h
 
 /* One block of records.  Returns 1, 0 where they were unsound and are passed over, or the error of the write.
  */
-int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header,
-			    const void *raw, uint32_t bytes);
+int tw_writer_store_records(struct tw_writer *writer, uint32_t index, struct tw_block_header *header, const void *raw,
+			    uint32_t bytes);
 
 /* ---- definitions: writer_definitions.c ---- */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 void tw_writer_advance(struct tw_writer_progress *progress, const struct tw_block_header *header,
-		    struct tw_block_tracee tracee)
+		       struct tw_block_tracee tracee)
 {
 	progress->pos = header->end_pos;
 	progress->sequence = header->end_sequence;
@@ -17,7 +17,7 @@ void tw_writer_advance(struct tw_writer_progress *progress, const struct tw_bloc
 }
 
 void tw_writer_note_stored(struct tw_writer *writer, struct tw_store_image *image,
-			const struct tw_writer_progress *before, const struct tw_block_header *header)
+			   const struct tw_writer_progress *before, const struct tw_block_header *header)
 {
 	for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++) {
 		writer->store.stats.lost[cause] += header->lost[cause] - before->told[cause];

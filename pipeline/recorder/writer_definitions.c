@@ -179,8 +179,8 @@ static uint32_t gather(struct tw_writer *writer, uint32_t index, uint64_t *at, u
 }
 
 /* Rare enough to be written at once, when nothing is on its way any more. */
-static int write_definitions(struct tw_writer *writer, struct tw_writer_image *image, uint64_t first_pos, uint64_t end_pos,
-			     uint32_t bytes)
+static int write_definitions(struct tw_writer *writer, struct tw_writer_image *image, uint64_t first_pos,
+			     uint64_t end_pos, uint32_t bytes)
 {
 	struct tw_block_header header = {.type = TW_BLOCK_DEFINITIONS, .first_pos = first_pos, .end_pos = end_pos};
 	const uint8_t *stored;
@@ -284,7 +284,8 @@ static int add_place(struct gathering *gathering, struct place *place)
 	int error = add_record(gathering, place->at);
 
 	place->segment = segment;
-	if (!error && place->function_id < names->function_room && names->functions[place->function_id].segment != segment) {
+	if (!error && place->function_id < names->function_room &&
+	    names->functions[place->function_id].segment != segment) {
 		struct function *function = &names->functions[place->function_id];
 
 		function->segment = segment;
@@ -299,7 +300,8 @@ static bool names_place(uint64_t head)
 {
 	unsigned kind = TW_RB_HEAD_KIND(head) & ~(unsigned)TW_EVENT_CPU_TIME;
 
-	return kind == TW_EVENT_CALL || kind == TW_EVENT_RETURN_FROM || kind == TW_EVENT_EXCEPTION_FROM || kind == TW_EVENT_STACK;
+	return kind == TW_EVENT_CALL || kind == TW_EVENT_RETURN_FROM || kind == TW_EVENT_EXCEPTION_FROM ||
+	       kind == TW_EVENT_STACK;
 }
 
 /* What was marked as written was not. */
@@ -308,7 +310,8 @@ static void forget_segment(struct tw_writer_names *names, uint32_t segment)
 	for (uint32_t id = 0; id < names->place_room; id++)
 		names->places[id].segment = names->places[id].segment == segment ? 0 : names->places[id].segment;
 	for (uint32_t id = 0; id < names->function_room; id++)
-		names->functions[id].segment = names->functions[id].segment == segment ? 0 : names->functions[id].segment;
+		names->functions[id].segment =
+			names->functions[id].segment == segment ? 0 : names->functions[id].segment;
 }
 
 int tw_writer_define_used(struct tw_writer *writer, uint32_t index, const uint8_t *raw, uint32_t bytes)

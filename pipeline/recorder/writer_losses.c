@@ -50,7 +50,8 @@ int tw_writer_tell_loss(struct tw_writer *writer, uint32_t index)
 static void count_unstored_of(struct tw_writer *writer, uint32_t index)
 {
 	struct tw_recorder_stats *stats = &writer->store.stats;
-	uint64_t pos = writer->rings[index].at.pos, end_pos = pos, unstored = 0, left = tw_rs_ring_bytes(&writer->rs, index);
+	uint64_t pos = writer->rings[index].at.pos, end_pos = pos, unstored = 0,
+		 left = tw_rs_ring_bytes(&writer->rs, index);
 	int64_t bytes;
 
 	/* A program that moves the position on and on is not followed. */
@@ -155,9 +156,8 @@ void tw_writer_tell_refusals(struct tw_writer *writer)
 	for (int why = 0; why < TW_RS_REFUSALS; why++) {
 		uint64_t *count = &counts[causes[why]];
 
-		writer->store.account[causes[why]] = *count > writer->store.account[causes[why]]
-							     ? *count
-							     : writer->store.account[causes[why]];
+		writer->store.account[causes[why]] =
+			*count > writer->store.account[causes[why]] ? *count : writer->store.account[causes[why]];
 		writer->store.stats.images_refused += *count;
 		*count = 0;
 	}

@@ -12,8 +12,7 @@
 #include <stdlib.h>
 
 /* Where the records that the files lack begin: behind the last one stored, if it is still there. */
-static uint64_t skip_stored(const struct tw_writer_ring *ring, const uint8_t *raw, uint64_t bytes,
-			    uint64_t *skipped)
+static uint64_t skip_stored(const struct tw_writer_ring *ring, const uint8_t *raw, uint64_t bytes, uint64_t *skipped)
 {
 	uint64_t at = 0, behind = 0, events = 0;
 
@@ -160,13 +159,13 @@ int tw_writer_give_up_ring(struct tw_writer *writer, uint32_t index)
 
 	if (!make_snapshot_room(writer, tw_rs_ring_bytes(&writer->rs, index)))
 		return TW_ENOMEM;
-	bytes = tw_rb_snapshot(tw_rs_ring(&writer->rs, index), tw_rs_ring_bytes(&writer->rs, index), writer->snapshot, &first_pos, &end_pos);
+	bytes = tw_rb_snapshot(tw_rs_ring(&writer->rs, index), tw_rs_ring_bytes(&writer->rs, index), writer->snapshot,
+			       &first_pos, &end_pos);
 	if (bytes < 0) {
 		tw_writer_damaged(writer);
 		return 0;
 	}
-	for (uint64_t at = skip_stored(ring, writer->snapshot, (uint64_t)bytes, &skipped);
-	     at < (uint64_t)bytes;) {
+	for (uint64_t at = skip_stored(ring, writer->snapshot, (uint64_t)bytes, &skipped); at < (uint64_t)bytes;) {
 		uint64_t head = tw_record_head(writer->snapshot + at);
 
 		at += TW_RB_HEAD_BYTES(head);

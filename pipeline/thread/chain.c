@@ -27,9 +27,9 @@ struct head {
 	struct tw_block *contexts; /* beyond the first one; the last block of them */
 	uint64_t return_tos;	   /* of all calls in the chain */
 	uint64_t epoch;		   /* as of which they were looked at */
-	uint64_t last, repeats;	   /* the word on top, which is in no segment yet, and how many calls more are like it */
-	uint64_t lost;		   /* calls that found no room */
-	uint32_t lost_context;	   /* of these */
+	uint64_t last, repeats; /* the word on top, which is in no segment yet, and how many calls more are like it */
+	uint64_t lost;		/* calls that found no room */
+	uint32_t lost_context;	/* of these */
 	uint32_t last_context;
 	uint32_t context_count;
 	uint32_t count; /* of words */

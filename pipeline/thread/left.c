@@ -109,10 +109,10 @@ void tw_thread_end_own_work(bool has_begun)
 }
 
 /* Of what the kernel puts on the stack for a handler: %rsp, %rip, the flags, and the four segments, always these. */
-#define SEGMENTS     UINT64_C(0x002b000000000033)
-#define FLAGS_MAX    UINT64_C(0x400000)
-#define FLAG_ALWAYS  UINT64_C(0x2)
-#define SCAN_BYTES   UINT64_C(0x20000)
+#define SEGMENTS    UINT64_C(0x002b000000000033)
+#define FLAGS_MAX   UINT64_C(0x400000)
+#define FLAG_ALWAYS UINT64_C(0x2)
+#define SCAN_BYTES  UINT64_C(0x20000)
 
 /* Did a handler come between two frames of one stack? */
 NO_VECTORS __attribute__((no_sanitize("address"))) static bool has_signal_frame(uintptr_t from, uintptr_t to)

@@ -29,8 +29,8 @@ struct event_writer {
 	const struct tw_runtime_event *runtime_event;
 	struct tw_recheck recheck;
 	uint64_t ticks;
-	size_t bytes;	/* of the terms, once they are encoded */
-	uint64_t todo;	/* sessions that follow */
+	size_t bytes;  /* of the terms, once they are encoded */
+	uint64_t todo; /* sessions that follow */
 };
 
 /* ---- terms ---- */
@@ -43,7 +43,8 @@ static void encode_terms(struct event_writer *event_writer)
 	for (unsigned i = 0; i < count; i++) {
 		size_t room = sizeof thread->terms - event_writer->bytes - LATER_TERM_BYTES * (count - i);
 
-		event_writer->bytes += tw_record_encode(event_writer->runtime_event->terms[i], thread->terms + event_writer->bytes, room);
+		event_writer->bytes += tw_record_encode(event_writer->runtime_event->terms[i],
+							thread->terms + event_writer->bytes, room);
 	}
 }
 
@@ -70,14 +71,15 @@ static struct tw_term node_of(const struct tw_runtime_event *runtime_event)
  * Runs a session's pattern over [Receiver,Msg] or [Node,Sender,Msg], and does what it says.
  * Returns whether there is an event; *extra is set where it has one more element.
  */
-static __attribute__((noinline)) bool is_wanted_message(struct event_writer *event_writer, unsigned session, const struct tw_match_program *program,
-			      struct tw_term *extra)
+static __attribute__((noinline)) bool is_wanted_message(struct event_writer *event_writer, unsigned session,
+							const struct tw_match_program *program, struct tw_term *extra)
 {
 	const struct tw_runtime_event *runtime_event = event_writer->runtime_event;
 	struct tw_hit_tls *t = event_writer->t;
 	struct tw_match_run *run = &t->thread->run;
 	void (*keep_vectors)(void (*)(void *), void *) = run->keep_vectors;
-	struct tw_term target[3] = { node_of(runtime_event), undefined_if_none(runtime_event->peer), runtime_event->terms[0] };
+	struct tw_term target[3] = {node_of(runtime_event), undefined_if_none(runtime_event->peer),
+				    runtime_event->terms[0]};
 	unsigned first = runtime_event->want == TW_WANT_SEND;
 	enum tw_match_verdict verdict;
 
@@ -141,7 +143,8 @@ static inline struct tw_rb_record *reserve(struct event_writer *event_writer, un
 		outcome = reserve_with_switch(event_writer, session, bytes, &record);
 		if (outcome != TW_RB_WAIT)
 			return outcome == TW_RB_OK ? record : NULL;
-		if (!tw_thread_ring_catch_up(t, &event_writer->recheck, session, event_writer->ticks, &event_writer->todo))
+		if (!tw_thread_ring_catch_up(t, &event_writer->recheck, session, event_writer->ticks,
+					     &event_writer->todo))
 			return NULL;
 	}
 	outcome = tw_rb_reserve(&ring->producer, *bytes, event_writer->ticks, (void **)&record);
@@ -173,8 +176,8 @@ static void record(struct event_writer *event_writer, unsigned session, struct t
 	uint64_t *payload;
 
 	if (has_extra)
-		term_bytes += tw_record_encode(extra, thread->terms + term_bytes,
-					 sizeof thread->terms - term_bytes - 8);
+		term_bytes +=
+			tw_record_encode(extra, thread->terms + term_bytes, sizeof thread->terms - term_bytes - 8);
 	if (has_terms) {
 		/* Whole words: what is behind the last term is zeros. */
 		memset(thread->terms + term_bytes, 0, 8);
@@ -208,12 +211,13 @@ static void tell(struct event_writer *event_writer)
 	while (event_writer->todo) {
 		unsigned session = (unsigned)__builtin_ctzll(event_writer->todo);
 		const struct tw_match_program *program = NULL;
-		struct tw_term extra = { 0 };
+		struct tw_term extra = {0};
 
 		event_writer->todo &= event_writer->todo - 1;
 		if (is_message) {
 			/* PAIR hit.pattern: acquire; release in set(), which frees it after thread progress. */
-			program = tw_load_acquire(&tw_hit_sessions[session].patterns[event_writer->runtime_event->want]);
+			program =
+				tw_load_acquire(&tw_hit_sessions[session].patterns[event_writer->runtime_event->want]);
 		}
 		if (program == &tw_hit_no_message ||
 		    (program && !is_wanted_message(event_writer, session, program, &extra)))
@@ -242,9 +246,10 @@ static void event_inside(struct tw_hit_tls *t, struct tw_tracee *tracee, const s
 	 * takes it away waits for this read section to end.
 	 */
 	uint64_t todo = tw_load_acquire(&tracee->wants[runtime_event->want]);
-	struct event_writer event_writer = {
-		.t = t, .runtime_event = runtime_event, .recheck = { .wants = &tracee->wants[runtime_event->want] }, .todo = todo
-	};
+	struct event_writer event_writer = {.t = t,
+					    .runtime_event = runtime_event,
+					    .recheck = {.wants = &tracee->wants[runtime_event->want]},
+					    .todo = todo};
 	bool is_foreign = t->tracee != tracee;
 
 	if (!event_writer.todo)

@@ -106,8 +106,7 @@ struct tw_term tw_stack_caller(struct tw_match_run *run)
 
 	if (is_native(thread))
 		return native_caller(run, false);
-	return ask(&entry, 1) ? mfa_of(tw_match_arena(run), &entry, (struct tw_term){0})
-			      : tw_atom(TW_ATOM_UNDEFINED);
+	return ask(&entry, 1) ? mfa_of(tw_match_arena(run), &entry, (struct tw_term){0}) : tw_atom(TW_ATOM_UNDEFINED);
 }
 
 static struct tw_term file_of(struct tw_arena *arena, const struct tw_stack_entry *entry)
@@ -158,8 +157,7 @@ struct tw_term tw_stack_trace(struct tw_match_run *run, uint32_t depth)
 	if (is_native(run->context))
 		return list;
 	for (unsigned i = ask(entries, depth < ENTRIES_MAX ? depth : ENTRIES_MAX); i > 0; i--)
-		list = tw_term_cons(
-			arena, mfa_of(arena, &entries[i - 1], location_of(arena, &entries[i - 1])), list);
+		list = tw_term_cons(arena, mfa_of(arena, &entries[i - 1], location_of(arena, &entries[i - 1])), list);
 	return list;
 }
 

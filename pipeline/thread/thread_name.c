@@ -6,7 +6,7 @@
 void tw_thread_named(const char *name)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
-	uint64_t words[2] = { 0 };
+	uint64_t words[2] = {0};
 
 	if (t->state != TW_THREAD_READY || !t->thread)
 		return;

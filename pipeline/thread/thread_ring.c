@@ -20,11 +20,11 @@
 static bool try_claim_ring(struct tw_hit_tls *t, unsigned session, bool may_pass_cap)
 {
 	const struct tw_hit_session *s = &tw_hit_sessions[session];
-	struct tw_rs_claim who = { .session_index = s->session_index,
-				   .scheduler_id = t->thread->scheduler_id,
-				   .tracee_id = t->tracee->tracee_id,
-				   .thread_start_ticks = t->thread->start_ticks,
-				   .may_pass_cap = may_pass_cap };
+	struct tw_rs_claim who = {.session_index = s->session_index,
+				  .scheduler_id = t->thread->scheduler_id,
+				  .tracee_id = t->tracee->tracee_id,
+				  .thread_start_ticks = t->thread->start_ticks,
+				  .may_pass_cap = may_pass_cap};
 	struct tw_quiet quiet;
 	bool has_ring;
 
@@ -41,8 +41,8 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session, bool may_pass
 /* How long a thread that got no ring counts its events without looking for one again. */
 #define RETRY_US 1000
 
-static bool claim_ring(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks, uint64_t *todo,
-		       bool *has_waited)
+static bool claim_ring(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks,
+		       uint64_t *todo, bool *has_waited)
 {
 	struct tw_thread_ring *ring = &t->thread->rings[session];
 	struct tw_rs *rs = tw_hit_sessions[session].rs;
@@ -95,7 +95,8 @@ static void tell_own_time(struct tw_thread_ring *ring, enum tw_room room, uint64
 		tw_wait_tell(ring, room == TW_ROOM_GROWN ? TW_OWN_TIME_SETUP : TW_OWN_TIME_WAIT, ticks);
 }
 
-static bool catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks, uint64_t *todo)
+static bool catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks,
+		     uint64_t *todo)
 {
 	struct tw_thread_ring *ring = &t->thread->rings[session];
 	int saved_errno = errno;
@@ -149,9 +150,10 @@ static void catch_up_keeping_vectors(void *arg)
 	c->result = catch_up(c->t, c->recheck, c->session, c->ticks, c->todo);
 }
 
-bool tw_thread_ring_catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks, uint64_t *todo)
+bool tw_thread_ring_catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks,
+			     uint64_t *todo)
 {
-	struct catch_up c = { t, recheck, session, 0, ticks, todo, false };
+	struct catch_up c = {t, recheck, session, 0, ticks, todo, false};
 	const struct tw_thread_ring *ring = &t->thread->rings[session];
 
 	/* There was no ring a moment ago: no system call, and nothing that needs the program's vector registers kept. */
@@ -173,10 +175,10 @@ static void wait_keeping_vectors(void *arg)
 	c->result = room != TW_ROOM_NONE;
 }
 
-bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes, uint64_t ticks,
-		  uint64_t *todo)
+bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes,
+			 uint64_t ticks, uint64_t *todo)
 {
-	struct catch_up c = { t, recheck, session, bytes, ticks, todo, false };
+	struct catch_up c = {t, recheck, session, bytes, ticks, todo, false};
 
 	tw_patch_call_keeping_vectors(wait_keeping_vectors, &c);
 	return c.result;

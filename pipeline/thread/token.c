@@ -11,16 +11,14 @@
 #include "pipeline/thread/stack.h"
 #include "tracewheel/function.h"
 
-_Static_assert(sizeof(struct tw_frame_wants) <= sizeof((struct tw_frame *)0)->words,
-	       "a frame holds what it wants");
+_Static_assert(sizeof(struct tw_frame_wants) <= sizeof((struct tw_frame *)0)->words, "a frame holds what it wants");
 
 static struct tw_frame_wants *wants_of(struct tw_frame *frame)
 {
 	return (struct tw_frame_wants *)frame->words;
 }
 
-TW_API void tw_hit_tail(struct tw_declared_function *function, struct tw_frame *frame,
-			const struct tw_frame_call *call)
+TW_API void tw_hit_tail(struct tw_declared_function *function, struct tw_frame *frame, const struct tw_frame_call *call)
 {
 	struct tw_frame callee;
 
@@ -39,12 +37,11 @@ struct ending {
 	const struct tw_raise *raise; /* NULL: a return */
 };
 
-static void end_one(const struct tw_frame_wants *wants, const struct ending *ending,
-		    struct tw_frame_back *back)
+static void end_one(const struct tw_frame_wants *wants, const struct ending *ending, struct tw_frame_back *back)
 {
 	if (ending->raise)
-		tw_frame_exception(wants, (enum tw_frame_class)ending->raise->exception_class,
-				   ending->value.term, "undefined", back);
+		tw_frame_exception(wants, (enum tw_frame_class)ending->raise->exception_class, ending->value.term,
+				   "undefined", back);
 	else
 		tw_frame_return(wants, &ending->value, back);
 }

@@ -94,8 +94,8 @@ static uint64_t rounds_ns(const struct tw_rs *rs, uint64_t *beat)
  * may be waiting for this thread: so the wait for one below the cap ends after a while of the owner's own time, until it has
  * gone round often nobody can know.  Once in vain is enough: then there is no memory, or the table is full.
  */
-enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t seen,
-				   uint64_t *spent_ns, uint64_t *todo)
+enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
+				   uint32_t seen, uint64_t *spent_ns, uint64_t *todo)
 {
 	struct tw_thread_ring *ring = &t->thread->rings[session];
 	struct tw_rs *rs = tw_hit_sessions[session].rs;
@@ -127,8 +127,8 @@ void tw_wait_tell(struct tw_thread_ring *ring, enum tw_own_time why, uint64_t st
 	struct tw_rb_record *record;
 
 	/* A ring that drops would count a refusal: not without room for it, and for the loss record and the pad before it. */
-	if (!producer->shared || (producer->policy == TW_RB_DROP && producer->pos + TELL_ROOM_BYTES >
-									    producer->cached_tail_pos + producer->mask + 1))
+	if (!producer->shared || (producer->policy == TW_RB_DROP &&
+				  producer->pos + TELL_ROOM_BYTES > producer->cached_tail_pos + producer->mask + 1))
 		return;
 	if (tw_rb_reserve(producer, TW_OWN_TIME_BYTES, start_ticks, (void **)&record) != TW_RB_OK)
 		return;
@@ -175,7 +175,7 @@ static bool try_to_populate(struct tw_thread_ring *ring, struct tw_rs *rs, uint6
 }
 
 enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes,
-			  uint64_t ticks, uint64_t *todo)
+			      uint64_t ticks, uint64_t *todo)
 {
 	struct tw_thread_ring *ring = &t->thread->rings[session];
 	struct tw_rs *rs = tw_hit_sessions[session].rs;

@@ -18,16 +18,16 @@ enum tw_ring_wait { TW_RING_MAY_BE_THERE, TW_RING_IN_VAIN, TW_RING_UNWANTED };
  * @spent_ns	in and out: 0 at first; how much of the owner's own time has gone by.
  * @todo	in and out: sessions that still want the hit.
  */
-enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t seen,
-				   uint64_t *spent_ns, uint64_t *todo);
+enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
+				   uint32_t seen, uint64_t *spent_ns, uint64_t *todo);
 
 /*
  * Room in the ring it has, or in a larger one that takes its place: for the record, and for one that tells the wait
  * (tw_wait_tell()).  NONE: there is none, which is counted; or it is unwanted, which is not.
  */
 enum tw_room { TW_ROOM_NONE, TW_ROOM_GROWN, TW_ROOM_WAITED };
-enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes, uint64_t ticks,
-		      uint64_t *todo);
+enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes,
+			      uint64_t ticks, uint64_t *todo);
 
 /*
  * tw_wait_tell - a record of time that was the tracer's own, of this thread in one session.

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX 16
+#define DEPTH_MAX   16
 #define CHUNK_BYTES 16384
 /* Maximum extent of a symbol without a size (hand-written code), up to the next one. */
 #define UNSIZED_BYTES_MAX 4096
@@ -100,8 +100,9 @@ static int add_symbols(struct tw_debug *debug, Elf *elf, Elf_Scn *section, size_
 			continue;
 		if (!grow(&debug->symbols, debug->symbol_count, room, sizeof *debug->symbols))
 			return TW_ENOMEM;
-		debug->symbols[debug->symbol_count++] = (struct tw_dwarf_symbol){
-			symbol.st_value, symbol.st_size, name, GELF_ST_BIND(symbol.st_info) == STB_LOCAL};
+		debug->symbols[debug->symbol_count++] =
+			(struct tw_dwarf_symbol){symbol.st_value, symbol.st_size, name,
+						 GELF_ST_BIND(symbol.st_info) == STB_LOCAL};
 	}
 	return 0;
 }
@@ -114,8 +115,7 @@ static int read_symbols(struct tw_debug *debug, Elf *elf, size_t *room)
 	while (elf && !error && (section = elf_nextscn(elf, section))) {
 		GElf_Shdr header;
 
-		if (gelf_getshdr(section, &header) &&
-		    (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
+		if (gelf_getshdr(section, &header) && (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
 			error = add_symbols(debug, elf, section, room);
 	}
 	return error;
@@ -176,8 +176,10 @@ static int add_entry(struct tw_debug *debug, Dwarf_Die *die, const struct unit *
 		return 0;
 	if (!grow(&debug->entries, debug->entry_count, &debug->entry_room, sizeof *debug->entries))
 		return TW_ENOMEM;
-	debug->entries[debug->entry_count++] = (struct tw_dwarf_entry){
-		.value = value, .die = *die, .language = unit->language, .is_clang = unit->is_clang};
+	debug->entries[debug->entry_count++] = (struct tw_dwarf_entry){.value = value,
+								       .die = *die,
+								       .language = unit->language,
+								       .is_clang = unit->is_clang};
 	return 0;
 }
 

@@ -97,13 +97,7 @@ uint64_t tw_dwarf_bytes(Dwarf_Die *die);
 bool tw_dwarf_fields(struct tw_debug *debug, Dwarf_Die *die, struct tw_debug_type *out);
 
 /* Constants of newer compilers that not every elfutils has. */
-enum {
-	TW_DWARF_CPP17 = 0x2a,
-	TW_DWARF_CPP20 = 0x2b,
-	TW_DWARF_C17 = 0x2c,
-	TW_DWARF_CPP23 = 0x3a,
-	TW_DWARF_C23 = 0x3e
-};
+enum { TW_DWARF_CPP17 = 0x2a, TW_DWARF_CPP20 = 0x2b, TW_DWARF_C17 = 0x2c, TW_DWARF_CPP23 = 0x3a, TW_DWARF_C23 = 0x3e };
 
 /* Is it any version of C++? */
 bool tw_dwarf_is_cpp(uint32_t language);
@@ -128,8 +122,7 @@ const struct tw_debug_type *tw_dwarf_reference_to(struct tw_debug *debug, const 
 uint64_t tw_dwarf_behind_nops(struct tw_debug *debug, uint64_t value);
 
 /* Reads the function of an entry.  TW_ENOENT: nothing certain is known; TW_ENOMEM. */
-int tw_dwarf_function_read(struct tw_debug *debug, struct tw_dwarf_entry *entry,
-			   const struct tw_debug_function **out);
+int tw_dwarf_function_read(struct tw_debug *debug, struct tw_dwarf_entry *entry, const struct tw_debug_function **out);
 
 /* DW_AT_linkage_name or DW_AT_name; NULL: none. */
 const char *tw_dwarf_name(Dwarf_Die *die);

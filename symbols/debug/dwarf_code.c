@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CALL_BYTES_MAX	7
+#define CALL_BYTES_MAX 7
 /* A longer run of NOPs at an entry is not a sled. */
 #define ENTRY_BYTES_MAX 64
 

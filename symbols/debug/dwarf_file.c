@@ -23,8 +23,8 @@ struct search {
 	struct tw_debug *debug;
 	const uint8_t *build_id; /* what it must be; NULL: not known */
 	size_t build_id_bytes;
-	uint32_t checksum; /* of .gnu_debuglink */
-	char wrong[PATH_MAX]; /* the first file that belongs to another program; "" */
+	uint32_t checksum;     /* of .gnu_debuglink */
+	char wrong[PATH_MAX];  /* the first file that belongs to another program; "" */
 	char folder[PATH_MAX]; /* of the file, with a slash */
 };
 
@@ -117,8 +117,7 @@ static bool try_build_id(struct search *s)
 	if (!s->build_id || s->build_id_bytes < 2 || s->build_id_bytes > 64)
 		return false;
 	for (size_t i = 0; i < s->build_id_bytes; i++)
-		used += snprintf(path + used, sizeof path - (size_t)used, i == 1 ? "/%02x" : "%02x",
-				 s->build_id[i]);
+		used += snprintf(path + used, sizeof path - (size_t)used, i == 1 ? "/%02x" : "%02x", s->build_id[i]);
 	snprintf(path + used, sizeof path - (size_t)used, ".debug");
 	return try(s, path);
 }
@@ -165,22 +164,23 @@ static int say_why(struct search *s, bool was_there, bool is_other)
 	int bytes;
 
 	if (s->wrong[0])
-		bytes = asprintf(&s->debug->problem, "the debug file %s belongs to another build than %s",
-				 s->wrong, path);
+		bytes = asprintf(&s->debug->problem, "the debug file %s belongs to another build than %s", s->wrong,
+				 path);
 	else if (is_other)
 		bytes = asprintf(&s->debug->problem, "%s is another build than the one that was recorded", path);
 	else if (!was_there)
 		bytes = asprintf(&s->debug->problem, "%s cannot be read as an ELF file", path);
 	else
 		bytes = asprintf(&s->debug->problem,
-				 "%s has no debug information: compile it with -g, or install its debug symbols",
-				 path);
+				 "%s has no debug information: compile it with -g, or install its debug symbols", path);
 	return bytes < 0 ? TW_ENOMEM : 0;
 }
 
 int tw_dwarf_find(struct tw_debug *debug, const uint8_t *build_id, size_t build_id_bytes)
 {
-	struct search s = {.debug = debug, .build_id = build_id_bytes ? build_id : NULL, .build_id_bytes = build_id_bytes};
+	struct search s = {.debug = debug,
+			   .build_id = build_id_bytes ? build_id : NULL,
+			   .build_id_bytes = build_id_bytes};
 	bool was_there, is_other = false;
 
 	elf_version(EV_CURRENT);

@@ -276,7 +276,8 @@ static bool read_values(struct tw_debug *debug, struct tw_dwarf_entry *entry, st
 {
 	const struct tw_dwarf_type *result = tw_dwarf_type_of(debug, &entry->die);
 	bool is_agreed = true;
-	struct supply supply = {.is_certain = has_known_convention(entry->language) && !has_odd_convention(&entry->die)};
+	struct supply supply = {.is_certain =
+					has_known_convention(entry->language) && !has_odd_convention(&entry->die)};
 
 	if (!result)
 		return false;
@@ -309,8 +310,7 @@ static bool read_values(struct tw_debug *debug, struct tw_dwarf_entry *entry, st
 	return true;
 }
 
-int tw_dwarf_function_read(struct tw_debug *debug, struct tw_dwarf_entry *entry,
-			   const struct tw_debug_function **out)
+int tw_dwarf_function_read(struct tw_debug *debug, struct tw_dwarf_entry *entry, const struct tw_debug_function **out)
 {
 	struct tw_debug_function *function;
 	struct tw_debug_value *values;

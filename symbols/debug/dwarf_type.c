@@ -225,9 +225,7 @@ static void classify(Dwarf_Die *die, uint64_t offset, enum tw_dwarf_class classe
 	case DW_TAG_pointer_type:
 	case DW_TAG_reference_type:
 	case DW_TAG_rvalue_reference_type:
-	case DW_TAG_unspecified_type: /* nullptr_t */
-		put_class(classes, offset, 8, TW_DWARF_INTEGER);
-		break;
+	case DW_TAG_unspecified_type: /* nullptr_t */ put_class(classes, offset, 8, TW_DWARF_INTEGER); break;
 	case DW_TAG_ptr_to_member_type:
 		put_class(classes, offset, 8, TW_DWARF_INTEGER);
 		if (tw_dwarf_type_die(die, &pointee) && dwarf_tag(&pointee) == DW_TAG_subroutine_type)
@@ -254,7 +252,8 @@ static enum tw_debug_kind base_kind(Dwarf_Die *die, uint64_t bytes)
 	switch (encoding) {
 	case DW_ATE_boolean: return bytes <= 8 ? TW_DEBUG_BOOL : TW_DEBUG_UNKNOWN;
 	case DW_ATE_float:
-		return bytes == 4 || bytes == 8 || (bytes == 16 && is_long_double(die)) ? TW_DEBUG_FLOAT : TW_DEBUG_UNKNOWN;
+		return bytes == 4 || bytes == 8 || (bytes == 16 && is_long_double(die)) ? TW_DEBUG_FLOAT
+											: TW_DEBUG_UNKNOWN;
 	case DW_ATE_complex_float: return bytes <= 16 ? TW_DEBUG_STRUCT : TW_DEBUG_UNKNOWN;
 	case DW_ATE_signed:
 	case DW_ATE_signed_char: return bytes <= 8 ? TW_DEBUG_SIGNED : TW_DEBUG_STRUCT;

@@ -59,10 +59,10 @@ static inline struct value run(struct value pid, fun_code *code, struct value en
 	return value;
 }
 
-#define assert_text(value, expected)                                                                         \
-	do {                                                                                                 \
-		char text_[512];                                                                             \
-		assert_string_equal(value_text((value), text_, sizeof text_), (expected));                   \
+#define assert_text(value, expected)                                                       \
+	do {                                                                               \
+		char text_[512];                                                           \
+		assert_string_equal(value_text((value), text_, sizeof text_), (expected)); \
 	} while (0)
 
 #endif

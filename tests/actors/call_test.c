@@ -93,7 +93,7 @@ static struct function t2_function = FUNCTION("tro", "t2", 1, t2);
 static struct function t3_function = FUNCTION("tro", "t3", 1, t3);
 static struct function rtt_function = FUNCTION("tro", "rtt", 1, rtt);
 
-static struct function *const functions[] = {&top_function, &mid_function, &bot_function, &caught_function,
+static struct function *const functions[] = {&top_function, &mid_function, &bot_function,  &caught_function,
 					     &rt_function,  &rc_function,  &ttop_function, &t1_function,
 					     &t2_function,  &t3_function,  &rtt_function};
 
@@ -265,7 +265,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_return_trace),	  cmocka_unit_test(test_return_to),
 					   cmocka_unit_test(test_return_to_tail), cmocka_unit_test(test_exception_some),
-					   cmocka_unit_test(test_exception_all),  cmocka_unit_test(test_caller), cmocka_unit_test(test_loading)};
+					   cmocka_unit_test(test_exception_all),  cmocka_unit_test(test_caller),
+					   cmocka_unit_test(test_loading)};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	free(recorded);
 	return failed;

@@ -16,7 +16,7 @@ static struct value fail_with(struct actor *self, struct value reason)
 	raise_error(self, reason);
 }
 
-static struct value throw(struct actor *self, struct value value)
+static struct value throw(struct actor * self, struct value value)
 {
 	raise_throw(self, value);
 }
@@ -215,9 +215,13 @@ static void test_exception_passes_calls(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_reasons), cmocka_unit_test(test_catch),
-					   cmocka_unit_test(test_signals), cmocka_unit_test(test_trap),
-					   cmocka_unit_test(test_links),   cmocka_unit_test(test_nobody),
-					   cmocka_unit_test(test_calls),   cmocka_unit_test(test_exception_passes_calls)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_reasons),
+					   cmocka_unit_test(test_catch),
+					   cmocka_unit_test(test_signals),
+					   cmocka_unit_test(test_trap),
+					   cmocka_unit_test(test_links),
+					   cmocka_unit_test(test_nobody),
+					   cmocka_unit_test(test_calls),
+					   cmocka_unit_test(test_exception_passes_calls)};
 	return cmocka_run_group_tests(tests, bed_setup, bed_teardown);
 }

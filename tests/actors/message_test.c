@@ -179,10 +179,12 @@ static void test_big_message(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_order_of_each_sender), cmocka_unit_test(test_selective),
-		cmocka_unit_test(test_timeout),		     cmocka_unit_test(test_timeout_takes_its_time),
-		cmocka_unit_test(test_timers),		     cmocka_unit_test(test_names),
-		cmocka_unit_test(test_big_message)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_order_of_each_sender),
+					   cmocka_unit_test(test_selective),
+					   cmocka_unit_test(test_timeout),
+					   cmocka_unit_test(test_timeout_takes_its_time),
+					   cmocka_unit_test(test_timers),
+					   cmocka_unit_test(test_names),
+					   cmocka_unit_test(test_big_message)};
 	return cmocka_run_group_tests(tests, bed_setup, bed_teardown);
 }

@@ -307,7 +307,10 @@ static void assert_words(struct tw_session *of, const char *name, int64_t words)
 	int64_t value = -1;
 
 	tw_arena_init(&arena, SIZE_MAX);
-	mfa = tw_term_tuple(&arena, (struct tw_term[]){tw_term_atom_z("test"), tw_term_atom_z(name), tw_term_integer(&arena, 0)}, 3);
+	mfa = tw_term_tuple(&arena,
+			    (struct tw_term[]){tw_term_atom_z("test"), tw_term_atom_z(name),
+					       tw_term_integer(&arena, 0)},
+			    3);
 	assert_int_equal(tw_trace_info(of, mfa, tw_term_atom_z("call_memory"), &arena, &list), 0);
 	row = tw_term_head(tw_term_element(list, 1));
 	assert_int_equal(tw_term_tuple_count(row), 3);
@@ -339,9 +342,14 @@ static void test_words(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_words), cmocka_unit_test(test_messages), cmocka_unit_test(test_large_messages),  cmocka_unit_test(test_procs),
-					   cmocka_unit_test(test_exit),	     cmocka_unit_test(test_trapped_exit),
-					   cmocka_unit_test(test_sensitive), cmocka_unit_test(test_running),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_words),
+					   cmocka_unit_test(test_messages),
+					   cmocka_unit_test(test_large_messages),
+					   cmocka_unit_test(test_procs),
+					   cmocka_unit_test(test_exit),
+					   cmocka_unit_test(test_trapped_exit),
+					   cmocka_unit_test(test_sensitive),
+					   cmocka_unit_test(test_running),
 					   cmocka_unit_test(test_gc)};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	free(recorded);

@@ -116,8 +116,8 @@ static void learn(struct names *names, uint32_t image, uint32_t type, const void
 		names->modules[module->module_id % 4096] = strndup((const char *)(module + 1), module->name_bytes);
 		return;
 	case TW_DEF_FUNCTION:
-		snprintf(text, sizeof text, "%s:%.*s", names->modules[function->module_id % 4096],
-			 function->name_bytes, (const char *)(function + 1));
+		snprintf(text, sizeof text, "%s:%.*s", names->modules[function->module_id % 4096], function->name_bytes,
+			 (const char *)(function + 1));
 		names->functions[function->function_id % PLACES_MAX] = strdup(text);
 		return;
 	case TW_DEF_PLACE:
@@ -125,9 +125,7 @@ static void learn(struct names *names, uint32_t image, uint32_t type, const void
 			 names->functions[place->function_id % PLACES_MAX]);
 		names->places[place->place_id % PLACES_MAX] = strdup(text);
 		return;
-	case TW_DEF_NOTE:
-		fprintf(out, "note %u %.*s\n", image, note->text_bytes, (const char *)(note + 1));
-		return;
+	case TW_DEF_NOTE: fprintf(out, "note %u %.*s\n", image, note->text_bytes, (const char *)(note + 1)); return;
 	default: return;
 	}
 }
@@ -189,7 +187,7 @@ static void run(char **argv, const char *agent, const char *more)
 
 int main(int argc, char **argv)
 {
-	struct tw_rs_options options = { .policy = TW_RB_BLOCK, .ring_bytes = 1 << 16 };
+	struct tw_rs_options options = {.policy = TW_RB_BLOCK, .ring_bytes = 1 << 16};
 	const char *more = NULL;
 	int at = 4, status;
 	pid_t pid;

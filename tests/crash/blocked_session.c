@@ -23,8 +23,7 @@ static _Atomic int is_stuck, stops;
 static _Atomic uint64_t made;
 
 /* Before libc's for every library of the program. */
-__attribute__((visibility("default"))) ssize_t pwritev(int fd, const struct iovec *pieces, int count,
-						       off_t offset)
+__attribute__((visibility("default"))) ssize_t pwritev(int fd, const struct iovec *pieces, int count, off_t offset)
 {
 	ssize_t all = 0;
 
@@ -69,8 +68,7 @@ static struct tw_session *begin(const char *path)
 
 	check(tw_session_create("blocked", &tracer, &session) == 0, "a session");
 	check(tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL) >= 0, "flags");
-	check(tw_trace_function(session, "crash", "step", 2, TW_MATCH_TRUE, TW_FUNCTION_LOCAL) == 1,
-	      "a function");
+	check(tw_trace_function(session, "crash", "step", 2, TW_MATCH_TRUE, TW_FUNCTION_LOCAL) == 1, "a function");
 	return session;
 }
 

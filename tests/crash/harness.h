@@ -26,7 +26,7 @@ struct variant {
 	enum disk disk;
 	bool is_slots;
 	bool by_command; /* the recorder is `tracewheel record` */
-	bool by_itself;  /* the recorder is a thread of the program */
+	bool by_itself;	 /* the recorder is a thread of the program */
 	uint64_t segment_bytes;
 	uint32_t longest_us; /* of life after the start */
 };
@@ -38,8 +38,7 @@ _Noreturn void record_in_child(const struct variant *variant, struct witness *wi
 
 /* Sums over all rounds. */
 struct totals {
-	uint64_t kills, rounds, of_program, of_recorder, of_both, stopped_first, recoveries,
-		recoveries_killed;
+	uint64_t kills, rounds, of_program, of_recorder, of_both, stopped_first, recoveries, recoveries_killed;
 	uint64_t committed, returned, lost, in_flight, duplicate_blocks;
 	uint64_t damaged_before_recovery;
 };

@@ -39,11 +39,7 @@ static const struct variant variants[] = {
 	 .pause_us = 50,
 	 .ring_bytes = 256 * KIB,
 	 .longest_us = 12000},
-	{.name = "block",
-	 .threads = 2,
-	 .policy = TW_RECORDER_BLOCK,
-	 .ring_bytes = 256 * KIB,
-	 .longest_us = 12000},
+	{.name = "block", .threads = 2, .policy = TW_RECORDER_BLOCK, .ring_bytes = 256 * KIB, .longest_us = 12000},
 	{.name = "small_ring", .threads = 4, .ring_bytes = 64 * KIB, .longest_us = 10000},
 	{.name = "few_rings",
 	 .threads = 24,
@@ -71,11 +67,7 @@ static const struct variant variants[] = {
 	 .ring_bytes = 1024 * KIB,
 	 .disk = DISK_FULL_NOW_AND_THEN,
 	 .longest_us = 60000},
-	{.name = "flight",
-	 .threads = 2,
-	 .policy = TW_RECORDER_OVERWRITE,
-	 .ring_bytes = 64 * KIB,
-	 .longest_us = 10000},
+	{.name = "flight", .threads = 2, .policy = TW_RECORDER_OVERWRITE, .ring_bytes = 64 * KIB, .longest_us = 10000},
 	{.name = "slots", .threads = 2, .ring_bytes = 256 * KIB, .is_slots = true, .longest_us = 12000},
 	{.name = "rotate",
 	 .threads = 2,
@@ -193,8 +185,8 @@ static void start_command(struct round *round)
 		give_up("fork");
 	if (round->recorder == 0) {
 		die_with_harness();
-		execl(command, command, "record", "-q", "-t", "crash:_", "--on-full", "block", "--ring",
-		      "256K", "-o", round->capture, "--", program, round->witness_path, NULL);
+		execl(command, command, "record", "-q", "-t", "crash:_", "--on-full", "block", "--ring", "256K", "-o",
+		      round->capture, "--", program, round->witness_path, NULL);
 		_exit(127);
 	}
 }
@@ -428,8 +420,8 @@ static int run(struct round *round, unsigned kills, double seconds, bool expects
 
 		wrong = run_round(round);
 		if (wrong && !expects_loss)
-			printf("%s: seed %u, victim %u: WRONG: %s\n", round->variant->name, round_seed,
-			       round->victim, wrong);
+			printf("%s: seed %u, victim %u: WRONG: %s\n", round->variant->name, round_seed, round->victim,
+			       wrong);
 		if (wrong && !expects_loss && getenv("TW_CRASH_KEEP"))
 			break;
 		/* What is wrong may still have its rings. */

@@ -43,8 +43,7 @@ static void *work(void *arg)
 	struct witness_thread *own = &witness->thread[index];
 
 	atomic_store_explicit(&own->thread_id, (int32_t)syscall(SYS_gettid), memory_order_relaxed);
-	for (uint64_t number = 1; !atomic_load_explicit(&witness->program_stops, memory_order_relaxed);
-	     number++) {
+	for (uint64_t number = 1; !atomic_load_explicit(&witness->program_stops, memory_order_relaxed); number++) {
 		uint64_t word = witness_word(index, number);
 
 		/* Released in order, and so visible in order to whoever looks after our death. */
@@ -71,8 +70,7 @@ static int record_itself(const char *capture)
 	if (result >= 0)
 		result = tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL);
 	if (result >= 0)
-		result = tw_trace_function(session, "crash", "_", TW_ARITY_ANY, TW_MATCH_TRUE,
-					   TW_FUNCTION_LOCAL);
+		result = tw_trace_function(session, "crash", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
 	return result;
 }
 

@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 #define CALLS_EACH 25
-#define AT_ONCE    8
+#define AT_ONCE	   8
 
 TW_DEFINE_FUNCTION(declared, "crash", "two", 2);
 

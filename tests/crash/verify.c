@@ -16,7 +16,7 @@
 #define STREAMS_MAX 512
 
 struct stream {
-	uint64_t last;   /* number of the last event; 0: none yet */
+	uint64_t last;	 /* number of the last event; 0: none yet */
 	uint64_t behind; /* lost since */
 	uint64_t returned, lost;
 	uint32_t thread;
@@ -80,16 +80,15 @@ static const char *take_call(struct reading *reading, const struct tw_capture_ev
 	if (thread >= reading->witness->threads || (stream->last && thread != stream->thread))
 		return say("an event of thread %u in the stream of thread %u", thread, stream->thread);
 	if (stream->last && number <= stream->last)
-		return say("thread %u: %llu after %llu: twice, or out of order", thread,
-			   (unsigned long long)number, (unsigned long long)stream->last);
+		return say("thread %u: %llu after %llu: twice, or out of order", thread, (unsigned long long)number,
+			   (unsigned long long)stream->last);
 	if (stream->last && number != stream->last + stream->behind + 1)
-		return say("thread %u: %llu lost, but from %llu to %llu", thread,
-			   (unsigned long long)stream->behind, (unsigned long long)stream->last,
-			   (unsigned long long)number);
+		return say("thread %u: %llu lost, but from %llu to %llu", thread, (unsigned long long)stream->behind,
+			   (unsigned long long)stream->last, (unsigned long long)number);
 	/* Before its first event a thread may have been without a ring. */
 	if (number < stream->behind + 1)
-		return say("thread %u: %llu lost before number %llu", thread,
-			   (unsigned long long)stream->behind, (unsigned long long)number);
+		return say("thread %u: %llu lost before number %llu", thread, (unsigned long long)stream->behind,
+			   (unsigned long long)number);
 	if (number > atomic_load_explicit(&reading->witness->thread[thread].attempted, memory_order_acquire))
 		return say("thread %u: %llu was never called", thread, (unsigned long long)number);
 	stream->thread = thread;
@@ -143,14 +142,14 @@ static const char *check_ends(const struct reading *reading, uint32_t streams)
 
 		if (stream->last && end != committed && end != atomic_load(&thread->attempted))
 			return say("thread %u committed %llu, and the capture ends with %llu + %llu lost",
-				   stream->thread, (unsigned long long)committed,
-				   (unsigned long long)stream->last, (unsigned long long)stream->behind);
+				   stream->thread, (unsigned long long)committed, (unsigned long long)stream->last,
+				   (unsigned long long)stream->behind);
 	}
 	return NULL;
 }
 
-static const char *check_sums(const struct reading *reading, const struct tw_capture_info *info,
-			      bool recorder_finished, struct totals *totals)
+static const char *check_sums(const struct reading *reading, const struct tw_capture_info *info, bool recorder_finished,
+			      struct totals *totals)
 {
 	const struct witness *witness = reading->witness;
 	uint64_t committed = 0, attempted = 0, lost = reading->lost + info->lost[TW_LOST_NO_RING];
@@ -167,12 +166,11 @@ static const char *check_sums(const struct reading *reading, const struct tw_cap
 		return say("the summary says %llu events and %llu lost, not %llu and %llu",
 			   (unsigned long long)info->events, (unsigned long long)sum(info->lost),
 			   (unsigned long long)reading->returned, (unsigned long long)lost);
-	if (recorder_finished && (witness->finish_error || witness->unstored ||
-				  witness->events != reading->returned || witness->lost != lost))
+	if (recorder_finished && (witness->finish_error || witness->unstored || witness->events != reading->returned ||
+				  witness->lost != lost))
 		return say("the recorder stored %llu and lost %llu (%d), the capture says %llu and %llu",
 			   (unsigned long long)witness->events, (unsigned long long)witness->lost,
-			   witness->finish_error, (unsigned long long)reading->returned,
-			   (unsigned long long)lost);
+			   witness->finish_error, (unsigned long long)reading->returned, (unsigned long long)lost);
 	totals->committed += committed;
 	totals->returned += reading->returned;
 	totals->lost += lost;

@@ -9,10 +9,8 @@
 #include "pipeline/recorder/writer.h"
 #include "tests/crash/witness.h"
 
-int __real_tw_segment_append(struct tw_segment *segment, const struct tw_block_header *header,
-			     const uint8_t *stored);
-int __wrap_tw_segment_append(struct tw_segment *segment, const struct tw_block_header *header,
-			     const uint8_t *stored);
+int __real_tw_segment_append(struct tw_segment *segment, const struct tw_block_header *header, const uint8_t *stored);
+int __wrap_tw_segment_append(struct tw_segment *segment, const struct tw_block_header *header, const uint8_t *stored);
 extern void (*wrong_order_begin)(struct tw_rs *rs, struct witness *witness);
 
 static struct tw_rs *rs;
@@ -29,8 +27,7 @@ __attribute__((constructor)) static void enlist(void)
 	wrong_order_begin = begin;
 }
 
-int __wrap_tw_segment_append(struct tw_segment *segment, const struct tw_block_header *header,
-			     const uint8_t *stored)
+int __wrap_tw_segment_append(struct tw_segment *segment, const struct tw_block_header *header, const uint8_t *stored)
 {
 	/* Recovery and the definitions have no ring to give back to. */
 	for (uint32_t i = 0; rs && header->type == TW_BLOCK_EVENTS && i < tw_rs_look(rs); i++) {

@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define KEEP __attribute__((noinline))
+#define KEEP  __attribute__((noinline))
 #define DEPTH 200
 
 /* ---- what is traced ---- */
@@ -222,17 +222,22 @@ static void forks(void)
 
 /* ---- systems that say no ---- */
 
-#define REFUSE(call)                                                                                         \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 1),                                                   \
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
+#define REFUSE(call) \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
 
 /* Everything that a tracer might want, once the program runs. */
 static void refuse_calls(void)
 {
 	struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		REFUSE(SYS_membarrier), REFUSE(SYS_openat), REFUSE(SYS_open), REFUSE(SYS_memfd_create),
-		REFUSE(SYS_process_vm_readv), REFUSE(SYS_ftruncate), REFUSE(SYS_unlink), REFUSE(SYS_socket),
+		REFUSE(SYS_membarrier),
+		REFUSE(SYS_openat),
+		REFUSE(SYS_open),
+		REFUSE(SYS_memfd_create),
+		REFUSE(SYS_process_vm_readv),
+		REFUSE(SYS_ftruncate),
+		REFUSE(SYS_unlink),
+		REFUSE(SYS_socket),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
@@ -287,7 +292,8 @@ static int own_code(struct dl_phdr_info *info, size_t bytes, void *arg)
 		uint8_t *there = malloc(part->p_filesz);
 
 		if (part->p_type == PT_LOAD && part->p_flags & PF_X) {
-			want(there && pread(file, there, part->p_filesz, (off_t)part->p_offset) == (ssize_t)part->p_filesz,
+			want(there && pread(file, there, part->p_filesz, (off_t)part->p_offset) ==
+					      (ssize_t)part->p_filesz,
 			     "the program's file");
 			for (size_t at = 0; at < part->p_filesz; at++) {
 				if (here[at] == there[at])
@@ -320,8 +326,14 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} modes[] = {
-		{"small_stacks", small_stacks}, {"many_threads", many_threads}, {"ended_threads", ended_threads},
-		{"overflow", overflow}, {"forks", forks}, {"filtered", filtered}, {"strict", strict}, {"own_bytes", own_bytes},
+		{"small_stacks", small_stacks},
+		{"many_threads", many_threads},
+		{"ended_threads", ended_threads},
+		{"overflow", overflow},
+		{"forks", forks},
+		{"filtered", filtered},
+		{"strict", strict},
+		{"own_bytes", own_bytes},
 	};
 
 	for (size_t i = 0; i < sizeof modes / sizeof *modes && argc > 1; i++) {

@@ -28,8 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	if (zero)
 		memcpy(words, zero + 1, rest);
 	if (error == 0) {
-		struct tw_layout_reader reader = {
-			.layout = layout, .words = words, .word_count = (uint32_t)(rest / 8)};
+		struct tw_layout_reader reader = {.layout = layout, .words = words, .word_count = (uint32_t)(rest / 8)};
 		struct tw_layout_item item;
 
 		while (tw_layout_next(&reader, &item))

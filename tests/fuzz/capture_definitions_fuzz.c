@@ -37,8 +37,7 @@ static void look_at_all(const struct tw_catalog *catalog)
 		TW_ASSERT(tw_catalog_find(&catalog->functions, function->function_id) == function);
 	}
 	for (uint32_t at = 0; (place = tw_catalog_next(&catalog->places, &at));)
-		look(place->function ? place->function->name : NULL),
-			look(place->caller ? place->caller->name : NULL);
+		look(place->function ? place->function->name : NULL), look(place->caller ? place->caller->name : NULL);
 	for (uint32_t at = 0; (tracee = tw_catalog_next(&catalog->tracees, &at));)
 		look(tracee->name);
 	for (uint32_t at = 0; (session = tw_catalog_next(&catalog->sessions, &at));)

@@ -61,8 +61,9 @@ static inline int fuzz_look_at_batch(void *context, const struct tw_capture_batc
 static inline void fuzz_read(void)
 {
 	const struct tw_capture_options options = {.no_workers = true};
-	const struct tw_capture_filter filters[] = {
-		{0}, {.from_ns = 1u << 20, .to_ns = 1u << 30}, {.by_time_only = true}};
+	const struct tw_capture_filter filters[] = {{0},
+						    {.from_ns = 1u << 20, .to_ns = 1u << 30},
+						    {.by_time_only = true}};
 	struct tw_capture *capture;
 	struct tw_capture_info info;
 	uint64_t sum = 0;

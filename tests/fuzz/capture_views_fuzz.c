@@ -62,16 +62,15 @@ static uint32_t make_records(const uint8_t **data, const uint8_t *end, uint8_t *
 		*data += 5;
 		memset(record, 0, size);
 		record[0] = ticks;
-		record[1] = TW_RB_HEAD(d[0] % 44 + 1, (d[1] & 0xfb) | (words % 2 ? TW_EVENT_FLAG_HALF : 0),
-				       size, d[2] % 8);
+		record[1] =
+			TW_RB_HEAD(d[0] % 44 + 1, (d[1] & 0xfb) | (words % 2 ? TW_EVENT_FLAG_HALF : 0), size, d[2] % 8);
 		/* Losses have a shape of their own, which the writer makes. */
-		if (TW_RB_HEAD_KIND(record[1]) == TW_EVENT_LOSS ||
-		    TW_RB_HEAD_KIND(record[1]) == TW_EVENT_SWITCH) {
+		if (TW_RB_HEAD_KIND(record[1]) == TW_EVENT_LOSS || TW_RB_HEAD_KIND(record[1]) == TW_EVENT_SWITCH) {
 			words = TW_RB_HEAD_KIND(record[1]) == TW_EVENT_LOSS ? 6 : 1;
 			size = 16 + (words + 1) / 2 * 16;
 			memset(record + 2, 0, size - 16);
-			record[1] = TW_RB_HEAD(TW_RB_HEAD_KIND(record[1]), words % 2 ? TW_EVENT_FLAG_HALF : 0,
-					       size, words == 6 ? 0 : d[2] % 8);
+			record[1] = TW_RB_HEAD(TW_RB_HEAD_KIND(record[1]), words % 2 ? TW_EVENT_FLAG_HALF : 0, size,
+					       words == 6 ? 0 : d[2] % 8);
 			record[2] = ticks - d[4];
 			record[3] = words == 6 ? d[2] + 1u : 0;
 			words = 0;
@@ -92,8 +91,7 @@ static void write_capture(const uint8_t *data, size_t bytes)
 	static uint8_t raw[1 << 17];
 	const struct tw_recorder_options options = {.path = path, .force = true};
 	struct tw_store store;
-	struct tw_store_image image = {
-		.lease = 1, .process_id = 7, .process_start_time = 7, .start_ticks = 1000};
+	struct tw_store_image image = {.lease = 1, .process_id = 7, .process_start_time = 7, .start_ticks = 1000};
 	const uint8_t *end = data + bytes, *stored;
 
 	clean_up();

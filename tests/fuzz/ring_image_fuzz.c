@@ -116,12 +116,22 @@ static void change(const uint8_t *data, size_t bytes)
 	struct tw_rs_config config = config_before;
 	struct tw_rs_image_head *head = (struct tw_rs_image_head *)(void *)image_file;
 	uint8_t *const rings = image_file + TW_RS_RINGS_AT, *const definitions = image_file + TW_RS_HEAD_BYTES;
-	uint8_t *const pieces[] = {(uint8_t *)&config,	    (uint8_t *)set.control, (uint8_t *)set.control->slots,
-				   (uint8_t *)head,	    (uint8_t *)head->rings, rings,
-				   rings + TW_PAGE_BYTES,   definitions};
-	const size_t sizes[] = {sizeof(config), sizeof(*set.control) - sizeof(set.control->slots), 256,
-				sizeof(*head) - sizeof(head->rings), 256, rings_bytes,
-				rings_bytes - TW_PAGE_BYTES, KEPT_DEFINITIONS};
+	uint8_t *const pieces[] = {(uint8_t *)&config,
+				   (uint8_t *)set.control,
+				   (uint8_t *)set.control->slots,
+				   (uint8_t *)head,
+				   (uint8_t *)head->rings,
+				   rings,
+				   rings + TW_PAGE_BYTES,
+				   definitions};
+	const size_t sizes[] = {sizeof(config),
+				sizeof(*set.control) - sizeof(set.control->slots),
+				256,
+				sizeof(*head) - sizeof(head->rings),
+				256,
+				rings_bytes,
+				rings_bytes - TW_PAGE_BYTES,
+				KEPT_DEFINITIONS};
 
 	memcpy(set.control, control_before, sizeof(*control_before));
 	memcpy(head, head_before, sizeof(*head));
@@ -179,8 +189,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	TW_ASSERT(writer);
 	writer->is_dead = true;
 	if (tw_rs_open_dead(&writer->rs, set.path) == 0) {
-		TW_ASSERT(tw_writer_init(writer) == 0 &&
-			  tw_store_create(&writer->store, &options, false) == 0);
+		TW_ASSERT(tw_writer_init(writer) == 0 && tw_store_create(&writer->store, &options, false) == 0);
 		writer->store.io = &nowhere;
 		drain(writer, data[0] & 1);
 		tw_store_destroy(&writer->store);

@@ -62,8 +62,11 @@ static int drain(struct tw_sink *sink)
 static void print(FILE *file, struct tw_term term)
 {
 	char buffer[4096];
-	struct tw_sink sink = {
-		.start = buffer, .at = buffer, .end = buffer + sizeof(buffer), .drain = drain, .context = file};
+	struct tw_sink sink = {.start = buffer,
+			       .at = buffer,
+			       .end = buffer + sizeof(buffer),
+			       .drain = drain,
+			       .context = file};
 
 	if (tw_term_print(term, TW_PRINT_WRITE, &sink) != 0 || drain(&sink) != 0)
 		die("printing a term");

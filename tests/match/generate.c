@@ -14,8 +14,21 @@
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 static const char *const integers[] = {
-	"0", "1", "2", "3", "-1", "-3", "7", "10", "255", "576460752303423487", "576460752303423488",
-	"-576460752303423489", "18446744073709551616", "1180591620717411303424", "-1180591620717411303424",
+	"0",
+	"1",
+	"2",
+	"3",
+	"-1",
+	"-3",
+	"7",
+	"10",
+	"255",
+	"576460752303423487",
+	"576460752303423488",
+	"-576460752303423489",
+	"18446744073709551616",
+	"1180591620717411303424",
+	"-1180591620717411303424",
 };
 static const char *const floats[] = {"1.5", "2.5", "-2.0", "0.5", "1.0e20", "1.0", "3.0", "-1.0e300"};
 static const char *const atoms[] = {"a", "b", "true", "false", "foo", "'EXIT'", "undefined"};
@@ -23,24 +36,39 @@ static const char *const binaries[] = {"<<>>", "<<1>>", "<<1,2>>", "<<\"bin\">>"
 
 /* Functions by the number of arguments; those that yield booleans first. */
 static const char *const tests[] = {
-	"is_atom", "is_float", "is_integer", "is_list", "is_number", "is_pid", "is_port", "is_reference",
-	"is_tuple", "is_map", "is_binary", "is_function",
+	"is_atom", "is_float",	   "is_integer", "is_list", "is_number", "is_pid",
+	"is_port", "is_reference", "is_tuple",	 "is_map",  "is_binary", "is_function",
 };
 static const char *const unary[] = {
-	"abs", "hd", "tl", "length", "size", "byte_size", "bit_size", "map_size", "round", "trunc",
-	"float", "+", "-", "bnot", "not", "node",
+	"abs",	 "hd",	  "tl",	   "length", "size", "byte_size", "bit_size", "map_size",
+	"round", "trunc", "float", "+",	     "-",    "bnot",	  "not",      "node",
 };
 static const char *const comparisons[] = {"<", "=<", ">", ">=", "==", "/=", "=:=", "=/="};
 static const char *const binary[] = {
-	"+", "-", "*", "div", "rem", "/", "band", "bor", "bxor", "element", "map_get", "is_map_key", "xor",
-	"binary_part",
+	"+",   "-",    "*",	  "div",     "rem",	   "/",	  "band",
+	"bor", "bxor", "element", "map_get", "is_map_key", "xor", "binary_part",
 };
 static const char *const nullary[] = {"node", "get_tcw", "is_seq_trace"};
 static const char *const body_calls[] = {
-	"{return_trace}", "{exception_trace}", "{silent,true}", "{caller}", "{caller_line}", "{get_seq_token}",
-	"{set_seq_token,label,1}", "{set_seq_token,foo,1}", "{set_seq_token,send,true}", "{enable_trace,send}",
-	"{enable_trace,foo}", "{disable_trace,{self},call}", "{trace,[],[call]}", "{trace,[foo],[]}",
-	"{set_tcw,5}", "{set_tcw,-1}", "{is_binary,{process_dump}}", "{set_seq_token,label}", "{is_pid,{self}}",
+	"{return_trace}",
+	"{exception_trace}",
+	"{silent,true}",
+	"{caller}",
+	"{caller_line}",
+	"{get_seq_token}",
+	"{set_seq_token,label,1}",
+	"{set_seq_token,foo,1}",
+	"{set_seq_token,send,true}",
+	"{enable_trace,send}",
+	"{enable_trace,foo}",
+	"{disable_trace,{self},call}",
+	"{trace,[],[call]}",
+	"{trace,[foo],[]}",
+	"{set_tcw,5}",
+	"{set_tcw,-1}",
+	"{is_binary,{process_dump}}",
+	"{set_seq_token,label}",
+	"{is_pid,{self}}",
 };
 
 uint32_t random_below(struct random *r, uint32_t bound)
@@ -154,8 +182,7 @@ static struct tw_term pattern(struct random *r, struct tw_term of, uint32_t dept
 			e[i] = pattern(r, tw_term_element(of, i), depth);
 		return tw_term_tuple(r->arena, e, i);
 	case TW_TYPE_CONS:
-		return tw_term_cons(r->arena, pattern(r, tw_term_head(of), depth),
-				    pattern(r, tw_term_tail(of), depth));
+		return tw_term_cons(r->arena, pattern(r, tw_term_head(of), depth), pattern(r, tw_term_tail(of), depth));
 	case TW_TYPE_MAP:
 		count = tw_term_map_count(of);
 		for (i = 0; i < count && i < 8; i++) {
@@ -163,8 +190,7 @@ static struct tw_term pattern(struct random *r, struct tw_term of, uint32_t dept
 			pairs[i].value = pattern(r, pairs[i].value, depth);
 		}
 		return tw_term_map(r->arena, pairs, random_below(r, 4) ? i : i / 2);
-	default:
-		return of;
+	default: return of;
 	}
 }
 
@@ -226,11 +252,8 @@ static struct tw_term composed(struct random *r, uint32_t depth)
 		pairs[i] = (struct tw_term_pair){.key = random_below(r, 6) ? key(r) : bound_variable(r), .value = e[i]};
 	}
 	switch (random_below(r, 3)) {
-	case 0:
-		t = tw_term_tuple(r->arena, e, count);
-		return tw_term_tuple(r->arena, &t, 1);
-	case 1:
-		return tw_term_list(r->arena, e, count, random_below(r, 6) ? tw_term_nil() : expression(r, 0));
+	case 0: t = tw_term_tuple(r->arena, e, count); return tw_term_tuple(r->arena, &t, 1);
+	case 1: return tw_term_list(r->arena, e, count, random_below(r, 6) ? tw_term_nil() : expression(r, 0));
 	default:
 		/* '{a}' as a key would be a call. */
 		for (i = 0; i < count; i++) {

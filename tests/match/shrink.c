@@ -42,8 +42,7 @@ static struct tw_term rewrite(struct change *c, struct tw_term t)
 		return c->by;
 	}
 	switch (tw_term_type(t)) {
-	case TW_TYPE_CONS:
-		return rewrite_list(c, t);
+	case TW_TYPE_CONS: return rewrite_list(c, t);
 	case TW_TYPE_TUPLE:
 		for (i = 0; i < tw_term_tuple_count(t) && i < 64; i++)
 			elements[i] = rewrite(c, tw_term_element(t, i));
@@ -54,8 +53,7 @@ static struct tw_term rewrite(struct change *c, struct tw_term t)
 			pairs[i].value = rewrite(c, pairs[i].value);
 		}
 		return tw_term_map(c->arena, pairs, i);
-	default:
-		return t;
+	default: return t;
 	}
 }
 

@@ -12,7 +12,8 @@ int chain_alone(int a);
 
 static void set(struct bed *bed, const char *function, const struct tw_match_program *program)
 {
-	assert_int_equal(tw_trace_function_match(bed->session, "libnativechain", function, TW_ARITY_ANY, program, TW_FUNCTION_LOCAL),
+	assert_int_equal(tw_trace_function_match(bed->session, "libnativechain", function, TW_ARITY_ANY, program,
+						 TW_FUNCTION_LOCAL),
 			 1);
 }
 

@@ -28,7 +28,8 @@ static void trace_returns(const char *library)
 {
 	open_bed(&bed, "frames");
 	assert_true(tw_trace_process(bed.session, TW_PID_ALL, true, TW_FLAG_CALL) >= 0);
-	assert_int_equal(tw_trace_function_match(bed.session, library, "_", TW_ARITY_ANY, program, TW_FUNCTION_LOCAL), 2);
+	assert_int_equal(tw_trace_function_match(bed.session, library, "_", TW_ARITY_ANY, program, TW_FUNCTION_LOCAL),
+			 2);
 	count_events(&bed);
 }
 
@@ -132,7 +133,8 @@ static int unmap_code(struct dl_phdr_info *object, size_t bytes, void *arg)
 		uintptr_t low = (object->dlpi_addr + header->p_vaddr) & ~(uintptr_t)4095;
 
 		if (header->p_type == PT_LOAD && (header->p_flags & PF_X))
-			return munmap((void *)low, object->dlpi_addr + header->p_vaddr + header->p_memsz - low) ? -1 : 1;
+			return munmap((void *)low, object->dlpi_addr + header->p_vaddr + header->p_memsz - low) ? -1
+														: 1;
 	}
 	return -1;
 }

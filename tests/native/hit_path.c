@@ -15,8 +15,8 @@
 
 /* What a call passed. */
 enum {
-	GENERAL = 1,  /* hit.c, of a native call */
-	UNREADY = 2,  /* the thread joined */
+	GENERAL = 1, /* hit.c, of a native call */
+	UNREADY = 2, /* the thread joined */
 	STAMPED = 4,
 	PROGRAM = 8,  /* a match program was run */
 	DECIDED = 16, /* and wanted more than a plain event */
@@ -29,32 +29,34 @@ static unsigned passed;
 /* Trampolines keep the integer registers only. */
 #define IN_HIT __attribute__((target("general-regs-only")))
 /* The linker sends the hit path's calls of NAME here, and NAME's own body is __real_NAME. */
-#define WRAP(bit, type, name, parameters, arguments)      \
-	type __real_##name parameters;                    \
-	type __wrap_##name parameters;                    \
-	IN_HIT type __wrap_##name parameters              \
-	{                                                 \
-		passed |= bit;                            \
-		return __real_##name arguments;           \
+#define WRAP(bit, type, name, parameters, arguments) \
+	type __real_##name parameters;               \
+	type __wrap_##name parameters;               \
+	IN_HIT type __wrap_##name parameters         \
+	{                                            \
+		passed |= bit;                       \
+		return __real_##name arguments;      \
 	}
 
 WRAP(GENERAL, bool, tw_hit_native_inside,
-     (struct tw_place *place, const uint64_t *words, uint64_t *at, struct tw_frame_wants *out), (place, words, at, out))
+     (struct tw_place * place, const uint64_t *words, uint64_t *at, struct tw_frame_wants *out),
+     (place, words, at, out))
 WRAP(UNREADY, bool, tw_hit_join, (void), ())
 WRAP(STAMPED, uint64_t, tw_record_stamped,
-     (struct tw_hit_tls *t, const struct tw_place *place, uint64_t todo, const uint64_t *words, unsigned count),
+     (struct tw_hit_tls * t, const struct tw_place *place, uint64_t todo, const uint64_t *words, unsigned count),
      (t, place, todo, words, count))
 WRAP(PROGRAM, enum tw_match_verdict, tw_match_run_raw,
      (const struct tw_match_program *program, const uint64_t *words, unsigned count, struct tw_match_run *run),
      (program, words, count, run))
 WRAP(DECIDED, uint64_t, tw_hit_decided,
-     (struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part, const struct tw_hit_call *call),
+     (struct tw_hit_tls * t, struct tw_place *place, const struct tw_bp_part *part, const struct tw_hit_call *call),
      (t, place, part, call))
 WRAP(SPECIAL, uint64_t, tw_hit_special,
-     (struct tw_hit_tls *t, struct tw_place *place, uint64_t todo, const struct tw_hit_call *call), (t, place, todo, call))
-WRAP(COUNTER, const char *, tw_counted_call, (struct tw_place *place, const uint64_t *words, uint64_t *at),
+     (struct tw_hit_tls * t, struct tw_place *place, uint64_t todo, const struct tw_hit_call *call),
+     (t, place, todo, call))
+WRAP(COUNTER, const char *, tw_counted_call, (struct tw_place * place, const uint64_t *words, uint64_t *at),
      (place, words, at))
-WRAP(ACCOUNT, const char *, tw_counted_enter, (struct tw_place *place, const uint64_t *words, uint64_t *at),
+WRAP(ACCOUNT, const char *, tw_counted_enter, (struct tw_place * place, const uint64_t *words, uint64_t *at),
      (place, words, at))
 
 /* ---- the two places ---- */
@@ -74,8 +76,8 @@ __attribute__((noinline)) static uint64_t target(uint64_t a, uint64_t b)
 
 static void add_native(void)
 {
-	struct tw_module_options module_options = { .name = "hit_path_slot", .is_declared = true };
-	struct tw_place_options place_options = { .kind = TW_BP_SLOT, .target = (void *)target };
+	struct tw_module_options module_options = {.name = "hit_path_slot", .is_declared = true};
+	struct tw_place_options place_options = {.kind = TW_BP_SLOT, .target = (void *)target};
 	struct tw_module *module;
 	struct tw_function *function;
 	struct tw_permit *permit;
@@ -131,47 +133,70 @@ static void call_sled(void)
 struct way {
 	const char *name;
 	void (*call)(void);
-	struct tw_bp_part part;	 /* of the native place */
-	const char *spec;	 /* a match specification, NULL: none */
-	uint32_t flags;		 /* of the process, beside call */
-	uint32_t counts;	 /* TW_FUNCTION_CALL_*, of the sled, and nothing else */
-	unsigned sessions;	 /* that want the same; 0: one */
+	struct tw_bp_part part; /* of the native place */
+	const char *spec;	/* a match specification, NULL: none */
+	uint32_t flags;		/* of the process, beside call */
+	uint32_t counts;	/* TW_FUNCTION_CALL_*, of the sled, and nothing else */
+	unsigned sessions;	/* that want the same; 0: one */
 	unsigned passes;
-	unsigned words;		 /* in the record, of A and B */
-	bool is_silent;		 /* no record */
+	unsigned words; /* in the record, of A and B */
+	bool is_silent; /* no record */
 };
 
-#define RECORDED { .actions = TW_ACTION_CALL }
+#define RECORDED                          \
+	{                                 \
+		.actions = TW_ACTION_CALL \
+	}
 #define GUARD "[{['$1','$2'|'_'],[{'<','$1','$2'}],[]}]"
 
 static const struct way ways[] = {
-	{ "at once", call_native, RECORDED, .passes = 0 },
-	{ "at once, by a range test", call_native, RECORDED, "[{['$1'|'_'],[{'>','$1',5}],[]}]", .passes = 0 },
-	{ "refused by a range test", call_native, RECORDED, "[{['$1'|'_'],[{'<','$1',5}],[]}]", .passes = 0,
-	  .is_silent = true },
-	{ "plain: two sessions", call_native, RECORDED, .sessions = 2, .passes = GENERAL },
-	{ "plain: a new thread", call_on_new_thread, RECORDED, .passes = UNREADY },
-	{ "plain: declared", call_declared, { 0 }, .passes = 0, .words = 2 },
-	{ "plain: declared, by a range test", call_declared, { 0 }, "[{['$1'|'_'],[{'>','$1',5}],[]}]", .passes = 0,
-	  .words = 2 },
-	{ "stamped: declared", call_declared, { 0 }, .flags = TW_FLAG_STRICT_MONOTONIC_TIMESTAMP, .passes = STAMPED,
-	  .words = 2 },
-	{ "arguments", call_native, { .actions = TW_ACTION_CALL, .slot_words = 2 }, .passes = GENERAL, .words = 2 },
-	{ "program", call_native, RECORDED, GUARD, .passes = GENERAL | PROGRAM },
-	{ "program, that says no", call_native, RECORDED, "[{['$1','$2'|'_'],[{'>','$1','$2'}],[]}]",
-	  .passes = GENERAL | PROGRAM, .is_silent = true },
-	{ "program: declared", call_declared, { 0 }, "[{['$1','$2'],[{'<','$1','$2'}],[]}]", .passes = PROGRAM,
-	  .words = 2 },
-	{ "program and more", call_native, RECORDED, "[{'_',[],[{message,7}]}]", .passes = GENERAL | PROGRAM | DECIDED },
-	{ "general: strict stamps", call_native, RECORDED, .flags = TW_FLAG_STRICT_MONOTONIC_TIMESTAMP,
-	  .passes = GENERAL | SPECIAL },
-	{ "general: two programs", call_native, RECORDED, GUARD, .sessions = 2, .passes = GENERAL | SPECIAL | PROGRAM },
-	{ "general: arguments and a program", call_native, { .actions = TW_ACTION_CALL, .slot_words = 2 }, GUARD,
-	  .passes = GENERAL | SPECIAL | PROGRAM, .words = 2 },
-	{ "counted", call_sled, { 0 }, .counts = TW_FUNCTION_CALL_COUNT, .passes = COUNTER, .is_silent = true },
-	{ "counted with time", call_sled, { 0 }, .counts = TW_FUNCTION_CALL_COUNT | TW_FUNCTION_CALL_TIME,
-	  .passes = ACCOUNT, .is_silent = true },
-	{ "general: a stack", call_native, { .actions = TW_ACTION_CALL, .stack_depth = 1 }, .passes = GENERAL | SPECIAL },
+	{"at once", call_native, RECORDED, .passes = 0},
+	{"at once, by a range test", call_native, RECORDED, "[{['$1'|'_'],[{'>','$1',5}],[]}]", .passes = 0},
+	{"refused by a range test", call_native, RECORDED, "[{['$1'|'_'],[{'<','$1',5}],[]}]", .passes = 0,
+	 .is_silent = true},
+	{"plain: two sessions", call_native, RECORDED, .sessions = 2, .passes = GENERAL},
+	{"plain: a new thread", call_on_new_thread, RECORDED, .passes = UNREADY},
+	{"plain: declared", call_declared, {0}, .passes = 0, .words = 2},
+	{"plain: declared, by a range test",
+	 call_declared,
+	 {0},
+	 "[{['$1'|'_'],[{'>','$1',5}],[]}]",
+	 .passes = 0,
+	 .words = 2},
+	{"stamped: declared",
+	 call_declared,
+	 {0},
+	 .flags = TW_FLAG_STRICT_MONOTONIC_TIMESTAMP,
+	 .passes = STAMPED,
+	 .words = 2},
+	{"arguments", call_native, {.actions = TW_ACTION_CALL, .slot_words = 2}, .passes = GENERAL, .words = 2},
+	{"program", call_native, RECORDED, GUARD, .passes = GENERAL | PROGRAM},
+	{"program, that says no", call_native, RECORDED, "[{['$1','$2'|'_'],[{'>','$1','$2'}],[]}]",
+	 .passes = GENERAL | PROGRAM, .is_silent = true},
+	{"program: declared",
+	 call_declared,
+	 {0},
+	 "[{['$1','$2'],[{'<','$1','$2'}],[]}]",
+	 .passes = PROGRAM,
+	 .words = 2},
+	{"program and more", call_native, RECORDED, "[{'_',[],[{message,7}]}]", .passes = GENERAL | PROGRAM | DECIDED},
+	{"general: strict stamps", call_native, RECORDED, .flags = TW_FLAG_STRICT_MONOTONIC_TIMESTAMP,
+	 .passes = GENERAL | SPECIAL},
+	{"general: two programs", call_native, RECORDED, GUARD, .sessions = 2, .passes = GENERAL | SPECIAL | PROGRAM},
+	{"general: arguments and a program",
+	 call_native,
+	 {.actions = TW_ACTION_CALL, .slot_words = 2},
+	 GUARD,
+	 .passes = GENERAL | SPECIAL | PROGRAM,
+	 .words = 2},
+	{"counted", call_sled, {0}, .counts = TW_FUNCTION_CALL_COUNT, .passes = COUNTER, .is_silent = true},
+	{"counted with time",
+	 call_sled,
+	 {0},
+	 .counts = TW_FUNCTION_CALL_COUNT | TW_FUNCTION_CALL_TIME,
+	 .passes = ACCOUNT,
+	 .is_silent = true},
+	{"general: a stack", call_native, {.actions = TW_ACTION_CALL, .stack_depth = 1}, .passes = GENERAL | SPECIAL},
 };
 
 static struct tw_match_program *compile(const char *spec)
@@ -191,11 +216,11 @@ static void set(const struct way *way, struct bed *bed, const struct tw_match_pr
 
 	assert_true(tw_trace_process(bed->session, TW_PID_ALL, true, TW_FLAG_CALL | way->flags) >= 0);
 	if (way->counts) {
-		assert_int_equal(tw_trace_function(bed->session, "libnativework", "work_alone", TW_ARITY_ANY, TW_MATCH_TRUE,
-						   TW_FUNCTION_LOCAL | way->counts),
+		assert_int_equal(tw_trace_function(bed->session, "libnativework", "work_alone", TW_ARITY_ANY,
+						   TW_MATCH_TRUE, TW_FUNCTION_LOCAL | way->counts),
 				 1);
-		assert_int_equal(tw_trace_function(bed->session, "libnativework", "work_alone", TW_ARITY_ANY, TW_MATCH_FALSE,
-						   TW_FUNCTION_LOCAL),
+		assert_int_equal(tw_trace_function(bed->session, "libnativework", "work_alone", TW_ARITY_ANY,
+						   TW_MATCH_FALSE, TW_FUNCTION_LOCAL),
 				 1);
 		return;
 	}

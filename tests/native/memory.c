@@ -28,7 +28,7 @@ static const char *info(struct tw_session *session, const char *function, const 
 	static char text[1024];
 	char buffer[4096], what[64];
 	struct tw_arena arena;
-	struct tw_term term, out = { 0 };
+	struct tw_term term, out = {0};
 
 	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
 	snprintf(what, sizeof what, "{libnativememory,%s,'_'}", function);
@@ -117,8 +117,9 @@ static void by_thread(void **state)
 	pthread_t thread[2];
 	tw_pid pid[2];
 
-	assert_int_equal(set(a, "outer", TW_MATCH_TRUE, TW_FUNCTION_CALL_MEMORY | TW_FUNCTION_CALL_COUNT |
-			     TW_FUNCTION_CALL_TIME), 1);
+	assert_int_equal(set(a, "outer", TW_MATCH_TRUE,
+			     TW_FUNCTION_CALL_MEMORY | TW_FUNCTION_CALL_COUNT | TW_FUNCTION_CALL_TIME),
+			 1);
 	assert_int_equal(set(a, "inner", TW_MATCH_TRUE, TW_FUNCTION_CALL_MEMORY), 1);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, call_often, &pid[i]), 0);
@@ -159,9 +160,10 @@ static void starts_anew(void)
 /* The words of one more call, which are its own only if the one before has ended. */
 static unsigned words_of_next(const char *function, tw_pid pid)
 {
-	unsigned before[3] = { 0 }, after[3] = { 0 };
+	unsigned before[3] = {0}, after[3] = {0};
 
-	sscanf(info(a, function, "call_memory"), "{call_memory,[{<0.%u.0>,%u,%u}]}", &before[0], &before[1], &before[2]);
+	sscanf(info(a, function, "call_memory"), "{call_memory,[{<0.%u.0>,%u,%u}]}", &before[0], &before[1],
+	       &before[2]);
 	outer();
 	around(outer);
 	sscanf(info(a, function, "call_memory"), "{call_memory,[{<0.%u.0>,%u,%u}]}", &after[0], &after[1], &after[2]);
@@ -250,7 +252,8 @@ static void nothing_is_looked_at_without_need(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(words_go_to_the_function_that_is_running, open_sessions, close_sessions),
+		cmocka_unit_test_setup_teardown(words_go_to_the_function_that_is_running, open_sessions,
+						close_sessions),
 		cmocka_unit_test_setup_teardown(by_thread, open_sessions, close_sessions),
 		cmocka_unit_test_setup_teardown(settings_change_under_a_call, open_sessions, close_sessions),
 		cmocka_unit_test_setup_teardown(threads_end_inside, open_sessions, close_sessions),

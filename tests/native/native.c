@@ -29,7 +29,7 @@ static const char *info(const char *what, const char *item)
 	static char text[512];
 	char buffer[4096];
 	struct tw_arena arena;
-	struct tw_term term, out = { 0 };
+	struct tw_term term, out = {0};
 	int error;
 
 	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
@@ -98,7 +98,8 @@ static void local_by_sleds(void **state)
 	assert_int_equal(tw_trace_call_count(s, "libnativework", "nothing", TW_ARITY_ANY, &count), TW_EBADARG);
 	assert_string_equal(info("{libnativework,hidden,'_'}", "traced"), "{traced,local}");
 	assert_int_equal(tw_trace_function(s, "libnativework.so", "hidden", TW_ARITY_ANY, TW_MATCH_PAUSE,
-					   TW_FUNCTION_CALL_COUNT), 1);
+					   TW_FUNCTION_CALL_COUNT),
+			 1);
 	events();
 	assert_string_equal(info("{libnativework,hidden,'_'}", "call_count"), "{call_count,2}");
 	/* Global ends local on the same function, and the other way round. */
@@ -156,7 +157,8 @@ static void an_object_that_is_opened_later(void **state)
 	/* It stays loaded, so its places may be written. */
 	dlclose(handle);
 	assert_int_equal(one(1), 4);
-	assert_int_equal(tw_trace_function(s, "libnativeplugin", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 4);
+	assert_int_equal(tw_trace_function(s, "libnativeplugin", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL),
+			 4);
 	count_events(&bed);
 	assert_int_equal(one(1), 4);
 	assert_int_equal(count_events(&bed), 2);
@@ -182,15 +184,13 @@ static void sleds_are_left_alone_beside_other_threads(void **state)
 	two = (int (*)(int))dlsym(handle, "work_two");
 	must_end = false;
 	assert_int_equal(pthread_create(&thread, NULL, idle, NULL), 0);
-	assert_int_equal(
-		tw_trace_function(s, "libnativelate", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 4);
+	assert_int_equal(tw_trace_function(s, "libnativelate", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 4);
 	assert_string_equal(info("{libnativelate,work_two,'_'}", "traced"), "{traced,false}");
 	assert_int_equal(two(1), 7);
 	assert_int_equal(count_events(&bed), 0);
 	must_end = true;
 	pthread_join(thread, NULL);
-	assert_int_equal(
-		tw_trace_function(s, "libnativelate", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 4);
+	assert_int_equal(tw_trace_function(s, "libnativelate", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 4);
 	assert_int_equal(two(1), 7);
 	assert_int_equal(count_events(&bed), 3);
 }
@@ -203,7 +203,9 @@ static void only_if(const char *function, const char *test, struct tw_match_prog
 
 	snprintf(text, sizeof text, "[{'_',[],[{message,%s}]}]", test);
 	assert_int_equal(tw_match_compile_text(text, strlen(text), NULL, program, &error), 0);
-	assert_int_equal(tw_trace_function_match(s, "libnativework", function, TW_ARITY_ANY, *program, TW_FUNCTION_LOCAL), 1);
+	assert_int_equal(tw_trace_function_match(s, "libnativework", function, TW_ARITY_ANY, *program,
+						 TW_FUNCTION_LOCAL),
+			 1);
 }
 
 static void callers_are_functions_that_are_known(void **state)

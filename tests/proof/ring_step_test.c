@@ -34,25 +34,26 @@ struct way {
 };
 
 static const struct way ways[] = {
-	{ "overwrite: a place in the chunk", TW_RB_OVERWRITE, 16, 100, false, false, false },
-	{ "overwrite: the second chunk, for the first time", TW_RB_OVERWRITE, 16, 512, false, false, false },
-	{ "overwrite: the second chunk, behind a pad", TW_RB_OVERWRITE, 48, 170, false, false, false },
-	{ "overwrite: the last chunk, for the first time", TW_RB_OVERWRITE, 16, 7 * 512, false, false, false },
-	{ "overwrite: gives up the first chunk", TW_RB_OVERWRITE, 16, 8 * 512, false, true, false },
-	{ "overwrite: gives up the second chunk", TW_RB_OVERWRITE, 16, 9 * 512, false, false, false },
-	{ "overwrite: gives up the first chunk, behind a pad", TW_RB_OVERWRITE, 48, 8 * 170, false, true, false },
-	{ "overwrite: the third round", TW_RB_OVERWRITE, 48, 17 * 170, false, false, false },
-	{ "overwrite: no call, a place in the chunk", TW_RB_OVERWRITE, 16, 100, false, false, true },
-	{ "overwrite: no call, the second chunk", TW_RB_OVERWRITE, 16, 512, false, false, true },
-	{ "overwrite: no call, gives up the first chunk", TW_RB_OVERWRITE, 16, 8 * 512, false, false, true },
-	{ "overwrite: no call, gives up the first chunk, behind a pad", TW_RB_OVERWRITE, 48, 8 * 170, false, false, true },
-	{ "drop: the last place", TW_RB_DROP, 16, 4095, false, false, false },
-	{ "drop: full", TW_RB_DROP, 16, 4096, false, false, false },
-	{ "drop: a look at the tail", TW_RB_DROP, 16, 4096, true, false, false },
-	{ "drop: full once more", TW_RB_DROP, 48, 1400, false, false, false },
-	{ "drop: tells what was lost", TW_RB_DROP, 48, 1400, true, false, false },
+	{"overwrite: a place in the chunk", TW_RB_OVERWRITE, 16, 100, false, false, false},
+	{"overwrite: the second chunk, for the first time", TW_RB_OVERWRITE, 16, 512, false, false, false},
+	{"overwrite: the second chunk, behind a pad", TW_RB_OVERWRITE, 48, 170, false, false, false},
+	{"overwrite: the last chunk, for the first time", TW_RB_OVERWRITE, 16, 7 * 512, false, false, false},
+	{"overwrite: gives up the first chunk", TW_RB_OVERWRITE, 16, 8 * 512, false, true, false},
+	{"overwrite: gives up the second chunk", TW_RB_OVERWRITE, 16, 9 * 512, false, false, false},
+	{"overwrite: gives up the first chunk, behind a pad", TW_RB_OVERWRITE, 48, 8 * 170, false, true, false},
+	{"overwrite: the third round", TW_RB_OVERWRITE, 48, 17 * 170, false, false, false},
+	{"overwrite: no call, a place in the chunk", TW_RB_OVERWRITE, 16, 100, false, false, true},
+	{"overwrite: no call, the second chunk", TW_RB_OVERWRITE, 16, 512, false, false, true},
+	{"overwrite: no call, gives up the first chunk", TW_RB_OVERWRITE, 16, 8 * 512, false, false, true},
+	{"overwrite: no call, gives up the first chunk, behind a pad", TW_RB_OVERWRITE, 48, 8 * 170, false, false,
+	 true},
+	{"drop: the last place", TW_RB_DROP, 16, 4095, false, false, false},
+	{"drop: full", TW_RB_DROP, 16, 4096, false, false, false},
+	{"drop: a look at the tail", TW_RB_DROP, 16, 4096, true, false, false},
+	{"drop: full once more", TW_RB_DROP, 48, 1400, false, false, false},
+	{"drop: tells what was lost", TW_RB_DROP, 48, 1400, true, false, false},
 };
-static const uint64_t afters[] = { 0, 1, 300, 600, 9000 };
+static const uint64_t afters[] = {0, 1, 300, 600, 9000};
 
 static struct tw_rb_producer producer;
 static struct tw_rb_shared *shared;
@@ -250,7 +251,7 @@ static void step(void)
 
 int main(void)
 {
-	struct sigaction action = { .sa_handler = on_trap, .sa_flags = SA_NODEFER };
+	struct sigaction action = {.sa_handler = on_trap, .sa_flags = SA_NODEFER};
 	const size_t bytes = TW_PAGE_BYTES + RING_BYTES;
 	unsigned failures = 0;
 

@@ -120,10 +120,10 @@ static void *stepped(void *unused)
 
 static int arm_slot(void)
 {
-	const struct tw_bp_part part = { .actions = TW_ACTION_CALL | (place_kind == STEP_RETURN ? TW_ACTION_RETURN : 0),
-					 .slot_words = 2 };
-	struct tw_module_options module_options = { .name = "step_slot", .is_declared = true };
-	struct tw_place_options place_options = { .kind = TW_BP_SLOT, .target = (void *)step_target };
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL | (place_kind == STEP_RETURN ? TW_ACTION_RETURN : 0),
+					.slot_words = 2};
+	struct tw_module_options module_options = {.name = "step_slot", .is_declared = true};
+	struct tw_place_options place_options = {.kind = TW_BP_SLOT, .target = (void *)step_target};
 	struct tw_module *module;
 	struct tw_function *function;
 	struct tw_place *place;
@@ -150,8 +150,8 @@ static int arm_slot(void)
 
 static void set_up(void)
 {
-	const struct tw_rs_options options = { .ring_bytes = 1 << 20, .cap_bytes = 1 << 22, .has_fixed_rings = true };
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_NODEFER };
+	const struct tw_rs_options options = {.ring_bytes = 1 << 20, .cap_bytes = 1 << 22, .has_fixed_rings = true};
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_NODEFER};
 	uint32_t image;
 	int error = tw_rs_create(&rs, &options);
 

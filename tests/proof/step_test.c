@@ -219,7 +219,7 @@ static int check(const struct plan *plan)
 /* All of one kind; in the short form `runs` of them by chance. */
 static int check_kind(enum step_place place, enum step_handler handler, bool all, unsigned runs)
 {
-	struct plan plan = { place, handler, NEVER, 0, NEVER };
+	struct plan plan = {place, handler, NEVER, 0, NEVER};
 	int result, failures = 0;
 	long steps = run(&plan, &result);
 
@@ -228,12 +228,12 @@ static int check_kind(enum step_place place, enum step_handler handler, bool all
 	printf("place %d handler %d: %ld instructions\n", place, handler, steps);
 	fflush(stdout);
 	for (unsigned i = 0; i < (all ? (unsigned)steps : runs); i++) {
-		plan = (struct plan){ place, handler, all ? i : next_random((unsigned long)steps), 0, NEVER };
+		plan = (struct plan){place, handler, all ? i : next_random((unsigned long)steps), 0, NEVER};
 		failures += check(&plan);
 	}
 	/* Signals at each instruction of the later hits, and at each second, third ...: two in one hit at any distance. */
 	for (unsigned long stride = 1; stride <= 8; stride++) {
-		plan = (struct plan){ place, handler, steps > 700 ? (unsigned long)steps - 700 : 0, stride, NEVER };
+		plan = (struct plan){place, handler, steps > 700 ? (unsigned long)steps - 700 : 0, stride, NEVER};
 		failures += check(&plan);
 	}
 	/* Later hits are short and the first is long: half of the others go to the end. */

@@ -325,7 +325,8 @@ int64_t trace_process(struct sess *s, tw_pid who, bool how, const char *flags)
 		bits = UINT32_C(1) << 31;
 	result = tw_trace_process(s->session, who, how, bits);
 	if (s->twin)
-		want(tw_trace_process(s->twin->session, who, how, bits) == result, "the twin answers otherwise", result);
+		want(tw_trace_process(s->twin->session, who, how, bits) == result, "the twin answers otherwise",
+		     result);
 	return result;
 }
 
@@ -357,12 +358,9 @@ static bool kinds_of(const char *text, uint32_t *kinds)
 		const char *name;
 		uint32_t kind;
 	} names[] = {
-		{"local", TW_FUNCTION_LOCAL},
-		{"global", TW_FUNCTION_GLOBAL},
-		{"meta", TW_FUNCTION_META},
-		{"call_count", TW_FUNCTION_CALL_COUNT},
-		{"call_time", TW_FUNCTION_CALL_TIME},
-		{"call_memory", TW_FUNCTION_CALL_MEMORY},
+		{"local", TW_FUNCTION_LOCAL},	      {"global", TW_FUNCTION_GLOBAL},
+		{"meta", TW_FUNCTION_META},	      {"call_count", TW_FUNCTION_CALL_COUNT},
+		{"call_time", TW_FUNCTION_CALL_TIME}, {"call_memory", TW_FUNCTION_CALL_MEMORY},
 	};
 	char name[64];
 
@@ -601,7 +599,8 @@ struct tw_term ev_now(struct bed *b, struct sess *s)
 		drain(b, s->twin->session, twins);
 		other = list_of(b, twins->terms, twins->count);
 		if (!tw_term_is_equal(list, other)) {
-			fprintf(stderr, "bed: the twin received\n  %s\nand not\n  %s\n", lit_text(other), lit_text(list));
+			fprintf(stderr, "bed: the twin received\n  %s\nand not\n  %s\n", lit_text(other),
+				lit_text(list));
 			exit(1);
 		}
 	}

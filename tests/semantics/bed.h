@@ -56,13 +56,19 @@ struct scenario {
 	scenario_fn *play;
 	const char *differs; /* why the answer is another one than Erlang's; NULL: it is the same */
 };
-#define SCENARIO(name)	       {#name, name, NULL}
-#define DIFFERS(name, because) {#name, name, (because)}
+#define SCENARIO(name)            \
+	{                         \
+#name, name, NULL \
+	}
+#define DIFFERS(name, because)         \
+	{                              \
+#name, name, (because) \
+	}
 
 /* Each ends with an entry without name. */
 extern const struct scenario session_scenarios[], process_scenarios[], function_scenarios[], return_scenarios[],
-	message_scenarios[], match_scenarios[], more_scenarios[], more_function_scenarios[],
-	line_scenarios[], line_more_scenarios[];
+	message_scenarios[], match_scenarios[], more_scenarios[], more_function_scenarios[], line_scenarios[],
+	line_more_scenarios[];
 
 /* ---- processes ---- */
 
@@ -93,8 +99,8 @@ void pause_ms(unsigned ms);
 /* Names for pids and kinds for times, as in oracle/. */
 struct tw_term named(struct bed *b, struct tw_term term);
 struct tw_term list_of(struct bed *b, const struct tw_term *terms, size_t count);
-#define LIST(b, ...)                                                                                         \
-	list_of((b), (struct tw_term[]){__VA_ARGS__}, sizeof (struct tw_term[]){__VA_ARGS__} / sizeof(struct tw_term))
+#define LIST(b, ...) \
+	list_of((b), (struct tw_term[]){__VA_ARGS__}, sizeof(struct tw_term[]){__VA_ARGS__} / sizeof(struct tw_term))
 struct tw_term sorted(struct bed *b, struct tw_term list);
 /* Element n of each tuple, from 1. */
 struct tw_term elements(struct bed *b, size_t n, struct tw_term list);

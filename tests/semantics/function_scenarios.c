@@ -2,11 +2,11 @@
 /* function_scenarios.c - docs/semantics.md I, J, M, N: functions, meta, counters, on_load. */
 #include "bed.h"
 
-#define ALL_CALLS(name, function, argument)                                                                  \
-	CODE(name)                                                                                           \
-	{                                                                                                    \
-		(void)env;                                                                                   \
-		return call(self, &(function), (argument));                                                  \
+#define ALL_CALLS(name, function, argument)                 \
+	CODE(name)                                          \
+	{                                                   \
+		(void)env;                                  \
+		return call(self, &(function), (argument)); \
 	}
 
 ALL_CALLS(calls_loc_1, tro_calls_loc, integer(1))
@@ -21,8 +21,8 @@ static struct tw_term s_function_counts(struct bed *b)
 {
 	static const struct {
 		const char *mfa, *options;
-	} calls[] = {{"tro:f1/1", ""},	 {"tro:f1/1", "local"}, {"tro:nofun/1", ""},   {"nomod:_/_", ""},
-		     {"on_load", ""},	 {"tro:f1/_", "local"}, {"tro:loc/1", "global"}, {"lists:seq/_", ""}};
+	} calls[] = {{"tro:f1/1", ""}, {"tro:f1/1", "local"}, {"tro:nofun/1", ""},     {"nomod:_/_", ""},
+		     {"on_load", ""},  {"tro:f1/_", "local"}, {"tro:loc/1", "global"}, {"lists:seq/_", ""}};
 	struct sess *s = s(b, tracer_as(b, "t"));
 	struct tw_term results[8];
 
@@ -197,7 +197,8 @@ static struct tw_term s_on_load(struct bed *b)
 		if (lit_is(tw_term_element(tw_term_element(tw_term_head(events), 3), 0), "tro_dummy"))
 			own[count++] = tw_term_head(events);
 	return lit(b, "{%t,%t,%t,%t,%t}", answer(b, set), shown, list_of(b, own, count),
-		   info_mfa(b, x.s, "tro_dummy:hello/1", "traced"), info_mfa(b, x.s, "tro_dummy:hello/1", "match_spec"));
+		   info_mfa(b, x.s, "tro_dummy:hello/1", "traced"),
+		   info_mfa(b, x.s, "tro_dummy:hello/1", "match_spec"));
 }
 
 static struct tw_term s_reload_clears(struct bed *b)

@@ -2,11 +2,11 @@
 /* line_scenarios.c - lines of the checklist that no other scenario shows, named by their numbers. */
 #include "bed.h"
 
-#define CALLS(name, function, argument)                                                                      \
-	CODE(name)                                                                                           \
-	{                                                                                                    \
-		(void)env;                                                                                   \
-		return call(self, &(function), (argument));                                                  \
+#define CALLS(name, function, argument)                     \
+	CODE(name)                                          \
+	{                                                   \
+		(void)env;                                  \
+		return call(self, &(function), (argument)); \
 	}
 
 CALLS(calls_loc_1, tro_calls_loc, integer(1))
@@ -309,9 +309,8 @@ static struct tw_term told(struct bed *b, struct st *x, const char *spec)
 		struct tw_term event = tw_term_head(events),
 			       argument = tw_term_head(tw_term_element(tw_term_element(event, 3), 2));
 
-		rows[count++] = tw_term_tuple_count(event) == 5
-					? lit(b, "{%t,%t}", argument, tw_term_element(event, 4))
-					: argument;
+		rows[count++] = tw_term_tuple_count(event) == 5 ? lit(b, "{%t,%t}", argument, tw_term_element(event, 4))
+								: argument;
 	}
 	return list_of(b, rows, count);
 }
@@ -326,8 +325,8 @@ static struct tw_term told_each(struct bed *b, const char *const *specs, size_t 
 	return list_of(b, rows, count);
 }
 
-#define TOLD_EACH(b, ...)                                                                                    \
-	told_each((b), (const char *const[]){__VA_ARGS__}, sizeof (const char *const[]){__VA_ARGS__} / sizeof(char *))
+#define TOLD_EACH(b, ...) \
+	told_each((b), (const char *const[]){__VA_ARGS__}, sizeof(const char *const[]){__VA_ARGS__} / sizeof(char *))
 
 /* The first clause that matches, and no other. */
 static struct tw_term s_line_195_first_clause(struct bed *b)
@@ -406,8 +405,9 @@ static struct tw_term s_line_210_no_booleans(struct bed *b)
 
 static struct tw_term s_line_211_which_operands(struct bed *b)
 {
-	return TOLD_EACH(b, "[{[1],[],[{message,{{{'orelse',true,{hd,[]}}}}}]},{[2],[],[{message,{'or',true,{hd,[]}}}]},"
-			    "{[3],[],[{message,{{{'andalso',false,{hd,[]}}}}}]},{[4],[],[{message,{'and',false,{hd,[]}}}]}]");
+	return TOLD_EACH(
+		b, "[{[1],[],[{message,{{{'orelse',true,{hd,[]}}}}}]},{[2],[],[{message,{'or',true,{hd,[]}}}]},"
+		   "{[3],[],[{message,{{{'andalso',false,{hd,[]}}}}}]},{[4],[],[{message,{'and',false,{hd,[]}}}]}]");
 }
 
 const struct scenario line_scenarios[] = {

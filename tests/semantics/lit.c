@@ -67,9 +67,9 @@ struct tw_term lit_in(struct tw_arena *arena, const char *format, ...)
 			continue;
 		}
 		c++;
-		values.terms[values.count] = *c == 't' ? va_arg(list, struct tw_term)
-					   : *c == 'd' ? tw_term_integer(arena, va_arg(list, int))
-						       : tw_term_atom_z(va_arg(list, const char *));
+		values.terms[values.count] = *c == 't'	 ? va_arg(list, struct tw_term)
+					     : *c == 'd' ? tw_term_integer(arena, va_arg(list, int))
+							 : tw_term_atom_z(va_arg(list, const char *));
 		at += (size_t)snprintf(text + at, 8, "'%%%zu'", values.count++);
 	}
 	va_end(list);

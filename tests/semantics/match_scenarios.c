@@ -77,11 +77,21 @@ static struct tw_term give_lines(struct tw_arena *arena, struct tw_term term, vo
 
 static struct tw_term s_ms_body(struct bed *b)
 {
-	static const char *const bodies[] = {
-		"[]", "[{message,hi}]", "[{message,true}]", "[{message,false}]", "[{message,{caller}}]",
-		"[{message,{caller_line}}]", "[{message,{self}}]", "[{message,{process_dump}}]",
-		"[{message,{get_seq_token}}]", "[{message,{is_seq_trace}}]", "[{message,{get_tcw}}]", "[{message,'$_'}]",
-		"[{message,{current_stacktrace,1}}]", "[{message,{hd,[]}}]", "[{hd,[]}]"};
+	static const char *const bodies[] = {"[]",
+					     "[{message,hi}]",
+					     "[{message,true}]",
+					     "[{message,false}]",
+					     "[{message,{caller}}]",
+					     "[{message,{caller_line}}]",
+					     "[{message,{self}}]",
+					     "[{message,{process_dump}}]",
+					     "[{message,{get_seq_token}}]",
+					     "[{message,{is_seq_trace}}]",
+					     "[{message,{get_tcw}}]",
+					     "[{message,'$_'}]",
+					     "[{message,{current_stacktrace,1}}]",
+					     "[{message,{hd,[]}}]",
+					     "[{hd,[]}]"};
 	static const struct tw_process_dumper dumper = {.dump = dump_process};
 	struct st x = st(b, "call");
 	struct tw_term rows[15];
@@ -186,10 +196,7 @@ static struct tw_term s_ms_arity_flag_same_call(struct bed *b)
 }
 
 const struct scenario match_scenarios[] = {
-	SCENARIO(s_two_sessions_tcw),
-	SCENARIO(s_ms_body),
-	SCENARIO(s_ms_enable_disable),
-	SCENARIO(s_improper_head),
-	SCENARIO(s_ms_arity_flag_same_call),
-	{0},
+	SCENARIO(s_two_sessions_tcw),	     SCENARIO(s_ms_body),
+	SCENARIO(s_ms_enable_disable),	     SCENARIO(s_improper_head),
+	SCENARIO(s_ms_arity_flag_same_call), {0},
 };

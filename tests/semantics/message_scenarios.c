@@ -83,7 +83,11 @@ static struct tw_term s_send_patterns(struct bed *b)
 
 	register_name(b->me, atom("qname"), q);
 	for (unsigned i = 0; i < 7; i++) {
-		static const char *const specs[] = {"true", "[]", "false", NULL, "[{[qname,'_'],[],[]}]",
+		static const char *const specs[] = {"true",
+						    "[]",
+						    "false",
+						    NULL,
+						    "[{[qname,'_'],[],[]}]",
 						    "[{['_',a],[],[{message,hit}]}]",
 						    "[{['_','$1'],[{is_atom,'$1'}],[{message,false}]}]"};
 		int64_t set = specs[i] ? send_pattern(b, x.s, specs[i])
@@ -116,7 +120,7 @@ static struct tw_term s_recv_patterns(struct bed *b)
 						    "[{['$1',undefined,timeout],[],[{message,'$1'}]}]"};
 		int64_t set = specs[i] ? recv_pattern(b, x.s, specs[i])
 				       : recv_pattern_term(x.s, lit(b, "[{['$1',%t,'_'],[{'=:=','$1',{node}}],[]}]",
-								  pid_term(b, self_pid(b->me))));
+								    pid_term(b, self_pid(b->me))));
 
 		send_to(b->me, x.p, atom("a"));
 		run(b, x.p, receives_a_and_waits);
@@ -128,16 +132,33 @@ static struct tw_term s_recv_patterns(struct bed *b)
 static struct tw_term s_send_recv_badarg(struct bed *b)
 {
 	/* NULL: options, which neither call has. */
-	static const char *const sends[] = {"a", NULL, NULL, "restart", "[{['_','_'],[],[{caller}]}]",
-					    "[{['_','_'],[],[{silent,true}]}]", "[{['_','_','_'],[],[]}]",
-					    "[{['_','_'],[],[{return_trace}]}]", "[{['_','_'],[],[{exception_trace}]}]",
-					    "[{['_','_'],[],[{enable_trace,call}]}]", "[{['_','_'],[{is_seq_trace}],[]}]",
+	static const char *const sends[] = {"a",
+					    NULL,
+					    NULL,
+					    "restart",
+					    "[{['_','_'],[],[{caller}]}]",
+					    "[{['_','_'],[],[{silent,true}]}]",
+					    "[{['_','_','_'],[],[]}]",
+					    "[{['_','_'],[],[{return_trace}]}]",
+					    "[{['_','_'],[],[{exception_trace}]}]",
+					    "[{['_','_'],[],[{enable_trace,call}]}]",
+					    "[{['_','_'],[{is_seq_trace}],[]}]",
 					    "[{['_','_'],[],[{current_stacktrace}]}]",
 					    "[{['_','_'],[],[{process_dump}]}]"};
-	static const char *const bodies[] = {"{caller}", "{silent,true}", "{return_trace}", "{exception_trace}",
-					     "{enable_trace,call}", "{disable_trace,call}", "{trace,[],[call]}",
-					     "{get_seq_token}", "{set_seq_token,label,1}", "{process_dump}",
-					     "{current_stacktrace}", "{message,x}", "{set_tcw,1}", "{get_tcw}",
+	static const char *const bodies[] = {"{caller}",
+					     "{silent,true}",
+					     "{return_trace}",
+					     "{exception_trace}",
+					     "{enable_trace,call}",
+					     "{disable_trace,call}",
+					     "{trace,[],[call]}",
+					     "{get_seq_token}",
+					     "{set_seq_token,label,1}",
+					     "{process_dump}",
+					     "{current_stacktrace}",
+					     "{message,x}",
+					     "{set_tcw,1}",
+					     "{get_tcw}",
 					     "{display,x}"};
 	struct sess *s = s(b, tracer_as(b, "t"));
 	struct tw_term send[13], recv[15];

@@ -5,11 +5,11 @@
 #define RETURN_TRACE	"[{'_',[],[{return_trace}]}]"
 #define EXCEPTION_TRACE "[{'_',[],[{exception_trace}]}]"
 
-#define CALLS(name, function, argument)                                                                      \
-	CODE(name)                                                                                           \
-	{                                                                                                    \
-		(void)env;                                                                                   \
-		return call(self, &(function), (argument));                                                  \
+#define CALLS(name, function, argument)                     \
+	CODE(name)                                          \
+	{                                                   \
+		(void)env;                                  \
+		return call(self, &(function), (argument)); \
 	}
 
 CALLS(calls_loc_1, tro_calls_loc, integer(1))

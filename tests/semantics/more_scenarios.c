@@ -2,11 +2,11 @@
 /* more_scenarios.c - what is described and not recorded: sessions, flags, life (docs/semantics.md B to G). */
 #include "bed.h"
 
-#define CALLS(name, function, argument)                                                                      \
-	CODE(name)                                                                                           \
-	{                                                                                                    \
-		(void)env;                                                                                   \
-		return call(self, &(function), (argument));                                                  \
+#define CALLS(name, function, argument)                     \
+	CODE(name)                                          \
+	{                                                   \
+		(void)env;                                  \
+		return call(self, &(function), (argument)); \
 	}
 
 CALLS(calls_loc_1, tro_calls_loc, integer(1))
@@ -29,8 +29,8 @@ static struct tw_term s_session_same_name(struct bed *b)
 	ids[1] = session_info(b, s2, lit(b, "all"));
 	tw_session_info(lit(b, "all"), &b->arena, &all);
 	return LIST(b, boolean(first != second),
-		    boolean(lit_count(all) >= 2 && tw_term_is_equal(tw_term_element(lit_nth(all, 0), 0),
-								    tw_term_element(lit_nth(all, 1), 0))),
+		    boolean(lit_count(all) >= 2 &&
+			    tw_term_is_equal(tw_term_element(lit_nth(all, 0), 0), tw_term_element(lit_nth(all, 1), 0))),
 		    tw_term_element(ids[0], 1), tw_term_element(ids[1], 1));
 }
 

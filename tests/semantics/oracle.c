@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct scenario *const parts[] = {session_scenarios, process_scenarios, function_scenarios,
-					       return_scenarios,  message_scenarios, match_scenarios,
-					       more_scenarios,	  more_function_scenarios, line_scenarios,
+static const struct scenario *const parts[] = {session_scenarios,  process_scenarios,	    function_scenarios,
+					       return_scenarios,   message_scenarios,	    match_scenarios,
+					       more_scenarios,	   more_function_scenarios, line_scenarios,
 					       line_more_scenarios};
 
 struct oracle {

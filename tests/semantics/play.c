@@ -153,8 +153,8 @@ static struct value spawn_it(struct actor *self, struct value op)
 
 static struct value wait_for(struct actor *self, struct value op)
 {
-	struct value got = receive_value(self, element(op, 1),
-					 tuple_count(op) == 3 ? number_of(element(op, 2)) : FOREVER);
+	struct value got =
+		receive_value(self, element(op, 1), tuple_count(op) == 3 ? number_of(element(op, 2)) : FOREVER);
 
 	return is_none(got) ? atom("timeout") : ATOM(OK);
 }
@@ -440,7 +440,8 @@ static int64_t set_messages(struct bed *b, struct sess *s, struct tw_term step, 
 
 static struct tw_term play_run(struct bed *b, const char *name, struct tw_term ops)
 {
-	return made_plain(b, shown(b, outside_run(b->me, pid_named(name), operations, value_in(heap_of(b->me), ops), 60000)));
+	return made_plain(b, shown(b, outside_run(b->me, pid_named(name), operations, value_in(heap_of(b->me), ops),
+						  60000)));
 }
 
 /* Until the library has forgotten it: its last event is made. */
@@ -499,8 +500,7 @@ static bool play_asking(struct bed *b, struct sess *s, struct tw_term step, stru
 		*told = info_of(b, s, lit_map(&b->arena, tw_term_element(step, 1), with_pids, NULL),
 				name_of(tw_term_element(step, 2)));
 	else if (!strcmp(verb, "value"))
-		*told = lit(b, "{value,%t}",
-			    play_run(b, name_of(tw_term_element(step, 1)), tw_term_element(step, 2)));
+		*told = lit(b, "{value,%t}", play_run(b, name_of(tw_term_element(step, 1)), tw_term_element(step, 2)));
 	else
 		return false;
 	return true;

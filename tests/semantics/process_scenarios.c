@@ -74,10 +74,10 @@ static struct tw_term s_info_other(struct bed *b)
 	for (unsigned i = 0; i < 5; i++)
 		for (unsigned j = 0; j < 3; j++)
 			/* Ports have an interface of their own. */
-			rows[count++] = i == 3 && j < 2 ? lit(b, j ? "{new_ports,tracer,{tracer,[]}}"
-								   : "{new_ports,flags,{flags,[]}}")
-							: lit(b, "{%a,%a,%t}", names[i], items[j],
-							      info(b, s, what[i], items[j]));
+			rows[count++] =
+				i == 3 && j < 2
+					? lit(b, j ? "{new_ports,tracer,{tracer,[]}}" : "{new_ports,flags,{flags,[]}}")
+					: lit(b, "{%a,%a,%t}", names[i], items[j], info(b, s, what[i], items[j]));
 	rows[count++] = lit(b, "{on_load,%t}", info(b, s, lit(b, "on_load"), "all"));
 	rows[count++] = lit(b, "{on_load,%t}", info(b, s, lit(b, "on_load"), "traced"));
 	rows[count++] = lit(b, "{send,%t}", info(b, s, lit(b, "send"), "match_spec"));
@@ -310,7 +310,8 @@ static struct tw_term flags_as(struct bed *b, struct sess *s, struct value pid, 
 {
 	struct tw_term got = info_pid(b, s, pid, "flags"), wanted = lit(b, recorded);
 
-	return tw_term_is_equal(sorted(b, tw_term_element(got, 1)), sorted(b, tw_term_element(wanted, 1))) ? wanted : got;
+	return tw_term_is_equal(sorted(b, tw_term_element(got, 1)), sorted(b, tw_term_element(wanted, 1))) ? wanted
+													   : got;
 }
 
 static struct tw_term s_inherit_already_traced(struct bed *b)

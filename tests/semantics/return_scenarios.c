@@ -6,11 +6,11 @@
 #define EXCEPTION_TRACE "[{'_',[],[{exception_trace}]}]"
 
 /* run(P, fun() -> NAME(ARGUMENT) end) */
-#define CALLS(name, function, argument)                                                                      \
-	CODE(name)                                                                                           \
-	{                                                                                                    \
-		(void)env;                                                                                   \
-		return call(self, &(function), (argument));                                                  \
+#define CALLS(name, function, argument)                     \
+	CODE(name)                                          \
+	{                                                   \
+		(void)env;                                  \
+		return call(self, &(function), (argument)); \
 	}
 
 CALLS(top_x, tro_top, atom("x"))

@@ -318,8 +318,7 @@ static struct tw_term s_delivered(struct bed *b)
 	struct tw_term of_p = mark_of(b, x.s, trace_pid(x.p)), of_all = mark_of(b, x.s, TW_PID_ALL);
 	struct value d = dead(b, "d");
 
-	return LIST(b, of_p, of_all, mark_of(b, x.s, trace_pid(d)), mark_of(b, x.s, UINT64_C(99999999)),
-		    boolean(true));
+	return LIST(b, of_p, of_all, mark_of(b, x.s, trace_pid(d)), mark_of(b, x.s, UINT64_C(99999999)), boolean(true));
 }
 
 CODE(down_999)

@@ -169,9 +169,9 @@ struct function tro_dummy_hello = FUNCTION("tro_dummy", "hello", 1, hello);
 void tro_load(void)
 {
 	static struct function *const functions[] = {
-		&tro_f0,  &tro_f1,   &tro_loc,	   &tro_calls_loc, &tro_calls_ext, &tro_top, &tro_mid, &tro_bot,
-		&tro_ttop, &tro_t1,  &tro_t2,	   &tro_t3,	   &tro_caught,	   &tro_down, &tro_nontail, &tro_rt,
-		&tro_rtt, &tro_rc,   &tro_slow,
+		&tro_f0,      &tro_f1,	 &tro_loc, &tro_calls_loc, &tro_calls_ext, &tro_top,	&tro_mid,
+		&tro_bot,     &tro_ttop, &tro_t1,  &tro_t2,	   &tro_t3,	   &tro_caught, &tro_down,
+		&tro_nontail, &tro_rt,	 &tro_rtt, &tro_rc,	   &tro_slow,
 	};
 	static struct function *const lists[] = {&seq2, &seq3};
 

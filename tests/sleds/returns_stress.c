@@ -126,8 +126,9 @@ static void add_sleds(struct tw_permit *permit, const struct tw_sym_object *obje
 		die("no memory");
 	for (size_t i = 0; i < sleds.count && place_count < PLACES_MAX; i++) {
 		const struct tw_sym_sled *sled = &sleds.entries[i];
-		const struct tw_place_options place_options = {
-			.kind = TW_BP_SLED, .where = (void *)sled->where, .sled_bytes = (uint8_t)sled->bytes};
+		const struct tw_place_options place_options = {.kind = TW_BP_SLED,
+							       .where = (void *)sled->where,
+							       .sled_bytes = (uint8_t)sled->bytes};
 		struct tw_function *function;
 
 		if (sled->refusal || strncmp(sled->function, "work_", 5) || !strcmp(sled->function, "work_round"))

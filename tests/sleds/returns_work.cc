@@ -29,7 +29,10 @@ WORK uint64_t work_deep(uint64_t n)
 
 struct work_counts {
 	uint64_t destroyed;
-	~work_counts() { (*out)++; }
+	~work_counts()
+	{
+		(*out)++;
+	}
 	uint64_t *out;
 };
 

@@ -22,9 +22,9 @@
 #include <time.h>
 
 #define FUNCTIONS 32u
-#define THREADS   3u
-#define PLACES    64u
-#define SESSION   1u
+#define THREADS	  3u
+#define PLACES	  64u
+#define SESSION	  1u
 
 typedef uint64_t (*work_fn)(uint64_t a, uint64_t b);
 extern const work_fn program_work[FUNCTIONS], library_work[FUNCTIONS];
@@ -40,8 +40,8 @@ struct worker {
 	uint64_t calls, hits, wrong;
 };
 
-__attribute__((target("general-regs-only"))) static const char *count(struct tw_place *place,
-								      const uint64_t *words, uint64_t *slot)
+__attribute__((target("general-regs-only"))) static const char *count(struct tw_place *place, const uint64_t *words,
+								      uint64_t *slot)
 {
 	hits++;
 	return NULL;
@@ -91,8 +91,9 @@ static void add_sleds(struct tw_permit *permit, const struct tw_sym_object *obje
 		die("no memory");
 	for (size_t i = 0; i < sleds.count; i++) {
 		const struct tw_sym_sled *sled = &sleds.entries[i];
-		const struct tw_place_options place_options = {
-			.kind = TW_BP_SLED, .where = (void *)sled->where, .sled_bytes = (uint8_t)sled->bytes};
+		const struct tw_place_options place_options = {.kind = TW_BP_SLED,
+							       .where = (void *)sled->where,
+							       .sled_bytes = (uint8_t)sled->bytes};
 		struct tw_function *function;
 
 		if (sled->where == last)
@@ -231,7 +232,7 @@ int main(int argc, char **argv)
 	call_all(mine, 2);
 	if (hits != PLACES)
 		die("a call of a disarmed function was a hit");
-	printf("%lu calls, %lu hits, %lu changes, %lu stores, %u of %u sleds parked, %lu wrong answers\n",
-	       all.calls, all.hits, changes, stores, parked_count, PLACES, all.wrong + mine->wrong);
+	printf("%lu calls, %lu hits, %lu changes, %lu stores, %u of %u sleds parked, %lu wrong answers\n", all.calls,
+	       all.hits, changes, stores, parked_count, PLACES, all.wrong + mine->wrong);
 	return all.wrong + mine->wrong || !all.hits || all.hits >= all.calls;
 }

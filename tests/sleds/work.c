@@ -9,7 +9,7 @@
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b)  JOIN_(a, b)
-#define NAME(n)     JOIN(PREFIX, n)
+#define NAME(n)	    JOIN(PREFIX, n)
 
 #define PLAIN(n)                                                                   \
 	__attribute__((noinline)) uint64_t NAME(plain##n)(uint64_t a, uint64_t b); \

@@ -17,8 +17,8 @@ struct bytes {
 
 static void die(size_t index, const char *what, struct bytes expected, struct bytes got)
 {
-	printf("term %zu: %s\n  expected %.*s\n  got      %.*s\n", index, what, (int)expected.count,
-	       expected.data, (int)got.count, got.data);
+	printf("term %zu: %s\n  expected %.*s\n  got      %.*s\n", index, what, (int)expected.count, expected.data,
+	       (int)got.count, got.data);
 	exit(1);
 }
 
@@ -79,8 +79,8 @@ static struct bytes take_sized(struct bytes *from)
 
 static void put_sized(FILE *stream, const char *data, size_t count)
 {
-	unsigned char head[] = {(unsigned char)(count >> 24), (unsigned char)(count >> 16),
-				(unsigned char)(count >> 8), (unsigned char)count};
+	unsigned char head[] = {(unsigned char)(count >> 24), (unsigned char)(count >> 16), (unsigned char)(count >> 8),
+				(unsigned char)count};
 
 	if (fwrite(head, 1, 4, stream) != 4 || fwrite(data, 1, count, stream) != count)
 		exit(2);
@@ -203,10 +203,9 @@ static const struct {
 	const char *name;
 	enum tw_integer_op op;
 } binary_ops[] = {
-	{"+", TW_INTEGER_ADD},   {"-", TW_INTEGER_SUB},     {"*", TW_INTEGER_MUL},
-	{"div", TW_INTEGER_DIV}, {"rem", TW_INTEGER_REM},   {"band", TW_INTEGER_BAND},
-	{"bor", TW_INTEGER_BOR}, {"bxor", TW_INTEGER_BXOR}, {"bsl", TW_INTEGER_BSL},
-	{"bsr", TW_INTEGER_BSR},
+	{"+", TW_INTEGER_ADD},	 {"-", TW_INTEGER_SUB},	    {"*", TW_INTEGER_MUL},   {"div", TW_INTEGER_DIV},
+	{"rem", TW_INTEGER_REM}, {"band", TW_INTEGER_BAND}, {"bor", TW_INTEGER_BOR}, {"bxor", TW_INTEGER_BXOR},
+	{"bsl", TW_INTEGER_BSL}, {"bsr", TW_INTEGER_BSR},
 };
 
 static int to_float(struct tw_arena *arena, struct tw_term a, struct tw_term *out)
@@ -220,8 +219,7 @@ static int to_float(struct tw_arena *arena, struct tw_term a, struct tw_term *ou
 	return 0;
 }
 
-static int compute(struct tw_arena *arena, const char *op, struct tw_term a, struct tw_term b,
-		   struct tw_term *out)
+static int compute(struct tw_arena *arena, const char *op, struct tw_term a, struct tw_term b, struct tw_term *out)
 {
 	static const char *const roundings[] = {"round", "trunc", "floor", "ceil"};
 	size_t i;
@@ -254,11 +252,10 @@ static size_t check_sums(const char *directory)
 		int error;
 
 		tw_arena_init_fixed(&arena, memory, sizeof(memory));
-		check(tw_etf_decode(&arena, etf.data, etf.count, NULL, NULL, &sum) == 0, index, "decode",
-		      tw_word(0));
+		check(tw_etf_decode(&arena, etf.data, etf.count, NULL, NULL, &sum) == 0, index, "decode", tw_word(0));
 		expected = tw_term_element(sum, 3);
-		error = compute(&arena, tw_term_atom_name(tw_term_element(sum, 0), NULL),
-				tw_term_element(sum, 1), tw_term_element(sum, 2), &got);
+		error = compute(&arena, tw_term_atom_name(tw_term_element(sum, 0), NULL), tw_term_element(sum, 1),
+				tw_term_element(sum, 2), &got);
 		if (error)
 			got = tw_atom(TW_ATOM_ERROR);
 		check(tw_term_is_equal(got, expected), index, "sum",

@@ -20,11 +20,15 @@
 enum { FUNCTIONS = 8, TERMS_FROM = 6, DEPTH = 24, SLICE = 50, LOOP = 3000 };
 
 static struct tw_declared_function functions[FUNCTIONS] = {
-	TW_DECLARED_FUNCTION("truth", "f0", 1), TW_DECLARED_FUNCTION("truth", "f1", 1),
-	TW_DECLARED_FUNCTION("truth", "f2", 1), TW_DECLARED_FUNCTION("truth", "f3", 1),
-	TW_DECLARED_FUNCTION("truth", "f4", 1), TW_DECLARED_FUNCTION("truth", "f5", 1),
+	TW_DECLARED_FUNCTION("truth", "f0", 1),
+	TW_DECLARED_FUNCTION("truth", "f1", 1),
+	TW_DECLARED_FUNCTION("truth", "f2", 1),
+	TW_DECLARED_FUNCTION("truth", "f3", 1),
+	TW_DECLARED_FUNCTION("truth", "f4", 1),
+	TW_DECLARED_FUNCTION("truth", "f5", 1),
 	/* These take terms. */
-	TW_DECLARED_FUNCTION("truth", "t6", 1), TW_DECLARED_FUNCTION("truth", "t7", 1),
+	TW_DECLARED_FUNCTION("truth", "t6", 1),
+	TW_DECLARED_FUNCTION("truth", "t7", 1),
 };
 
 struct activation {
@@ -231,7 +235,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < count; i++) {
 		struct process *p = &processes[i];
 
-		p->random = (strtoull(argv[1], NULL, 10) * 1000003 + (unsigned)i + 1) * UINT64_C(0x9e3779b97f4a7c15) | 1;
+		p->random =
+			(strtoull(argv[1], NULL, 10) * 1000003 + (unsigned)i + 1) * UINT64_C(0x9e3779b97f4a7c15) | 1;
 		p->steps = atol(argv[4]);
 		p->account = open_memstream(&p->text, &p->bytes);
 		if (!p->account || tw_process_create("player", &p->told))

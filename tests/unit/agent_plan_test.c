@@ -66,8 +66,7 @@ static void lines_become_a_configuration(void **state)
 	tw_agent_config_fini(&config);
 }
 
-static size_t count_of(const struct tw_plan *plan, const char *caller, const char *definer,
-		       const char *function)
+static size_t count_of(const struct tw_plan *plan, const char *caller, const char *definer, const char *function)
 {
 	size_t count = 0;
 

@@ -13,7 +13,7 @@
 static void what_is_put_is_found(void **state)
 {
 	static char values[4];
-	struct tw_ck_table table = { 0 };
+	struct tw_ck_table table = {0};
 	const uintptr_t base = 0x7f0000001000, count = 100000;
 
 	assert_null(tw_ck_table_get(&table, base));

@@ -37,7 +37,8 @@ static bool takes_over(void)
 	tw_clock_init_as(TW_CLOCK_MONOTONIC);
 	tw_clock_init_as(TW_CLOCK_TSC);
 	tw_clock_init();
-	return tw_clock_source() == TW_CLOCK_MONOTONIC && tw_clock_ticks_per_second() == 1000000000 && tw_clock_ticks_of_us(3) == 3000;
+	return tw_clock_source() == TW_CLOCK_MONOTONIC && tw_clock_ticks_per_second() == 1000000000 &&
+	       tw_clock_ticks_of_us(3) == 3000;
 }
 
 static bool chooses(void)

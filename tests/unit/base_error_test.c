@@ -13,9 +13,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-static const int errors[] = { TW_EBADARG, TW_ELIMIT, TW_EDEAD, TW_EDEADLK, TW_ENOMEM, TW_ENOSPC, TW_ENOENT,
-			      TW_EEXIST, TW_EPERM, TW_EFORMAT, TW_EVERSION, TW_EIO, TW_EPIPE, TW_ETIMEDOUT,
-			      TW_ENOTSUP, TW_EINTR };
+static const int errors[] = {TW_EBADARG, TW_ELIMIT,    TW_EDEAD,   TW_EDEADLK, TW_ENOMEM,   TW_ENOSPC,
+			     TW_ENOENT,	 TW_EEXIST,    TW_EPERM,   TW_EFORMAT, TW_EVERSION, TW_EIO,
+			     TW_EPIPE,	 TW_ETIMEDOUT, TW_ENOTSUP, TW_EINTR};
 
 static void each_error_has_its_sentence(void **state)
 {

@@ -103,8 +103,8 @@ static void what_is_seen_from_outside_holds(void **state)
 
 static void filters_are_counted(void **state)
 {
-	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
-	struct sock_fprog program = { 1, code };
+	struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog program = {1, code};
 	int own = tw_filter_count("self"), status;
 	pid_t child;
 
@@ -118,7 +118,7 @@ static void filters_are_counted(void **state)
 	}
 	waitpid(child, &status, 0);
 	assert_true(WIFEXITED(status));
-	assert_in_set(WEXITSTATUS(status), ((const unsigned long[]){ 0, 77 }), 2);
+	assert_in_set(WEXITSTATUS(status), ((const unsigned long[]){0, 77}), 2);
 	assert_int_equal(tw_filter_count("none"), -1);
 }
 

@@ -14,7 +14,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-static const char text[] = ":i8@6- db:p8/point*@0- name:s8@1- mode:e4/mode{READ=1,WRITE=2}@2- d:f8@8- p:S16@34 x:_16@-- ...";
+static const char text[] =
+	":i8@6- db:p8/point*@0- name:s8@1- mode:e4/mode{READ=1,WRITE=2}@2- d:f8@8- p:S16@34 x:_16@-- ...";
 
 static void values_are_read(void **state)
 {
@@ -37,10 +38,26 @@ static void values_are_read(void **state)
 
 static void nonsense_is_refused(void **state)
 {
-	static const char *const texts[] = {"",		   "x",		     ":i8",	    ":i8@",	      ":i8@6",
-					    ":i8@6g",	   ":q8@6-",	     ":i8x@6-",	    ":i8@-1",	      ":e4{A}@6-",
-					    ":e4{A=}@6-",  ":e4{A=1@6-",     ":e4{A=1}x@6-", ":e4{A=x}@6-",   ":v0@-- a:s8@01",
-					    ":v0@-- a:i8@6-", ":v0@-- ... a:i8@0-", ":v0@--  ",	    ":i99999999999@6-", "@:i8"};
+	static const char *const texts[] = {"",
+					    "x",
+					    ":i8",
+					    ":i8@",
+					    ":i8@6",
+					    ":i8@6g",
+					    ":q8@6-",
+					    ":i8x@6-",
+					    ":i8@-1",
+					    ":e4{A}@6-",
+					    ":e4{A=}@6-",
+					    ":e4{A=1@6-",
+					    ":e4{A=1}x@6-",
+					    ":e4{A=x}@6-",
+					    ":v0@-- a:s8@01",
+					    ":v0@-- a:i8@6-",
+					    ":v0@-- ... a:i8@0-",
+					    ":v0@--  ",
+					    ":i99999999999@6-",
+					    "@:i8"};
 	struct tw_layout *layout;
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
@@ -81,8 +98,9 @@ static void payloads_are_not_trusted(void **state)
 
 static void fields_are_bits_of_words(void **state)
 {
-	static const char fields[] = ":S16/pair{a.i32=0,b.f64=64}@68 "
-				     "x:S8{in.x.u3=0,.i8=8,n=5,a.i65=0,b.i8=60,c.q8=0,d.f16=0,e.i8=-1,f.i128=0,g.p128=0,.u=1}@0- y:i4@1-";
+	static const char fields[] =
+		":S16/pair{a.i32=0,b.f64=64}@68 "
+		"x:S8{in.x.u3=0,.i8=8,n=5,a.i65=0,b.i8=60,c.q8=0,d.f16=0,e.i8=-1,f.i128=0,g.p128=0,.u=1}@0- y:i4@1-";
 	struct tw_layout_field field;
 	struct tw_layout *layout;
 
@@ -109,9 +127,9 @@ static void results_have_as_many_words_as_were_recorded(void **state)
 	static const struct {
 		const char *text;
 		uint32_t words, known;
-	} cases[] = {{":i8@6-", 1, 1},	  {":i8@6-", 2, 1}, {":S16@68", 1, 1}, {":S16@68", 2, 2}, {":S16@89", 2, 2},
-		     {":S16@68", 0, 0},	  {":S24@--", 1, 0}, {":f16@--", 1, 0}, {":f16@--", 2, 2}, {":f8@8-", 1, 1},
-		     {":_16@--", 2, 0},	  {":p8@7-", 1, 0}};
+	} cases[] = {{":i8@6-", 1, 1},	{":i8@6-", 2, 1},  {":S16@68", 1, 1}, {":S16@68", 2, 2},
+		     {":S16@89", 2, 2}, {":S16@68", 0, 0}, {":S24@--", 1, 0}, {":f16@--", 1, 0},
+		     {":f16@--", 2, 2}, {":f8@8-", 1, 1},  {":_16@--", 2, 0}, {":p8@7-", 1, 0}};
 	const uint64_t words[2] = {7, 8};
 	struct tw_layout_item item;
 	struct tw_layout *layout;

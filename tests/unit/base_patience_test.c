@@ -19,7 +19,7 @@
 
 static void looks_in_time_spend_the_time(void **state)
 {
-	struct tw_stall_timer stall_timer = { 0 };
+	struct tw_stall_timer stall_timer = {0};
 	uint64_t now = 7 * SECOND;
 
 	assert_int_equal(tw_stall_timer_check(&stall_timer, 1, now, SLICE), 0);
@@ -32,7 +32,7 @@ static void looks_in_time_spend_the_time(void **state)
 
 static void a_standstill_costs_a_slice(void **state)
 {
-	struct tw_stall_timer stall_timer = { 0 };
+	struct tw_stall_timer stall_timer = {0};
 	uint64_t now = 1;
 
 	assert_int_equal(tw_stall_timer_check(&stall_timer, 0, now, SLICE), 0);
@@ -43,7 +43,7 @@ static void a_standstill_costs_a_slice(void **state)
 
 static void a_sign_of_life_begins_anew(void **state)
 {
-	struct tw_stall_timer stall_timer = { 0 };
+	struct tw_stall_timer stall_timer = {0};
 	uint64_t now = SECOND;
 
 	tw_stall_timer_check(&stall_timer, 5, now, SLICE);

@@ -36,7 +36,7 @@ static volatile uint64_t hits, opened, told;
 
 REGULAR static const char *hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
-	tw_return_word kept[TW_RETURNS_WORDS] = { (uintptr_t)place, 1, 2, 3, 4, 5 };
+	tw_return_word kept[TW_RETURNS_WORDS] = {(uintptr_t)place, 1, 2, 3, 4, 5};
 	const char *way = NULL;
 
 	hits++;
@@ -59,12 +59,12 @@ REGULAR static uintptr_t returned(uint64_t *slot, uint64_t value)
 
 static void arm(uintptr_t function)
 {
-	const struct tw_module_options options = { .name = "libcopied", .is_declared = true };
-	const struct tw_bp_part part = { .actions = TW_ACTION_CALL, .session = SESSION };
+	const struct tw_module_options options = {.name = "libcopied", .is_declared = true};
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = SESSION};
 	uint8_t *at = (uint8_t *)function;
-	struct tw_place_options place_options = { .kind = TW_BP_SLED,
-						  .where = memcmp(at, "\xf3\x0f\x1e\xfa", 4) ? at : at + 4,
-						  .sled_bytes = 9 };
+	struct tw_place_options place_options = {.kind = TW_BP_SLED,
+						 .where = memcmp(at, "\xf3\x0f\x1e\xfa", 4) ? at : at + 4,
+						 .sled_bytes = 9};
 	struct tw_permit *permit;
 	struct tw_module *module;
 	struct tw_function *named;
@@ -226,7 +226,8 @@ static void every_call_comes_back_to_its_caller(void **state)
 			assert_int_equal(coroutines[which].result, right[which]);
 	}
 	/* Most are seen, none twice, and what was not seen was counted: as not watched, or as not told. */
-	print_message("%llu calls, %llu watched, %llu told\n", (unsigned long long)hits, (unsigned long long)opened, (unsigned long long)told);
+	print_message("%llu calls, %llu watched, %llu told\n", (unsigned long long)hits, (unsigned long long)opened,
+		      (unsigned long long)told);
 	assert_true(told < hits && told > hits / 8);
 	assert_int_equal(tw_load_relaxed(&tw_returns_lost.copied), hits - told);
 }

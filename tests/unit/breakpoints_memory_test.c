@@ -83,7 +83,7 @@ static void a_session_ends_without_memory(void **state)
 
 static void functions_are_found_in_a_table_that_cannot_grow(void **state)
 {
-	const struct tw_module_options options = { .name = "crowd", .is_declared = true };
+	const struct tw_module_options options = {.name = "crowd", .is_declared = true};
 	struct tw_function *functions[3000];
 	struct tw_module *module;
 	struct tw_permit *permit;

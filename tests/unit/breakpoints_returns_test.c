@@ -30,7 +30,7 @@
 #include <unistd.h>
 
 #define SESSION 3
-#define NOTED   256 /* the last ones */
+#define NOTED	256 /* the last ones */
 
 /* ---- what is seen ---- */
 
@@ -47,7 +47,7 @@ static uint64_t places_seen[64];
 
 REGULAR static const char *hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
-	tw_return_word kept[TW_RETURNS_LONG_WORDS] = { (uintptr_t)place, 1, 2, 3, 4, 5, 6, 7, 8, 9 };
+	tw_return_word kept[TW_RETURNS_LONG_WORDS] = {(uintptr_t)place, 1, 2, 3, 4, 5, 6, 7, 8, 9};
 	const char *way = NULL;
 
 	if (place->place_id < TW_COUNT_OF(places_seen))
@@ -81,10 +81,9 @@ REGULAR static uintptr_t returned(uint64_t *slot, uint64_t value)
 		note(tw_returns_frame(entry, i), value, RETURNED);
 	tw_returns_close(entry);
 	/* Garbage in everything that a function may change. */
-	__asm__ volatile(
-		"mov $-1, %%rax; mov %%rax, %%rcx; mov %%rax, %%rdx; mov %%rax, %%rsi; mov %%rax, %%rdi;"
-		"mov %%rax, %%r8; mov %%rax, %%r9; mov %%rax, %%r10; mov %%rax, %%r11" ::
-			: "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
+	__asm__ volatile("mov $-1, %%rax; mov %%rax, %%rcx; mov %%rax, %%rdx; mov %%rax, %%rsi; mov %%rax, %%rdi;"
+			 "mov %%rax, %%r8; mov %%rax, %%r9; mov %%rax, %%r10; mov %%rax, %%r11" ::
+				 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
 	return back;
 }
 
@@ -109,9 +108,9 @@ static uint8_t *sled_of(uintptr_t function)
 
 static struct tw_place *arm(uintptr_t function)
 {
-	const struct tw_module_options options = { .name = "libreturns", .is_declared = true };
-	const struct tw_bp_part part = { .actions = TW_ACTION_CALL, .session = SESSION };
-	struct tw_place_options place_options = { .kind = TW_BP_SLED, .where = sled_of(function), .sled_bytes = 9 };
+	const struct tw_module_options options = {.name = "libreturns", .is_declared = true};
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = SESSION};
+	struct tw_place_options place_options = {.kind = TW_BP_SLED, .where = sled_of(function), .sled_bytes = 9};
 	struct tw_permit *permit;
 	struct tw_module *module;
 	struct tw_function *named;
@@ -151,7 +150,7 @@ typedef double vector __attribute__((vector_size(16)));
 
 TRACED static struct big make_big(long x)
 {
-	return (struct big){ { x, x + 1, x + 2 } };
+	return (struct big){{x, x + 1, x + 2}};
 }
 TRACED static __int128 make_wide(long x)
 {
@@ -163,7 +162,7 @@ TRACED static long double make_long(long double x)
 }
 TRACED static vector make_vector(double x)
 {
-	return (vector){ x, x + 1 };
+	return (vector){x, x + 1};
 }
 TRACED static double sum(int n, ...)
 {
@@ -275,17 +274,17 @@ TRACED static long third(long n)
 /* In assembly, whatever the optimization. */
 TRACED static long second(long n);
 TRACED static long first(long n);
-#define JUMPS(name, to)                                                                                      \
-	TRACED __attribute__((naked)) static long name(long n)                                               \
-	{                                                                                                    \
-		__asm__("jmp " #to);                                                                         \
+#define JUMPS(name, to)                                        \
+	TRACED __attribute__((naked)) static long name(long n) \
+	{                                                      \
+		__asm__("jmp " #to);                           \
 	}
 JUMPS(second, third)
 JUMPS(first, second)
 
 static void test_tail_calls(void **state)
 {
-	struct tw_place *places[3] = { ARM(first), ARM(second), ARM(third) };
+	struct tw_place *places[3] = {ARM(first), ARM(second), ARM(third)};
 
 	for (int is_long = 0; is_long < 2; is_long++) {
 		begin();
@@ -430,7 +429,7 @@ static __attribute__((noinline)) int step_over(void)
 
 static void test_unwinding_everywhere(void **state)
 {
-	struct sigaction act = { .sa_sigaction = unwind_here, .sa_flags = SA_SIGINFO }, old;
+	struct sigaction act = {.sa_sigaction = unwind_here, .sa_flags = SA_SIGINFO}, old;
 	struct tw_place *place = ARM(stepped);
 
 	assert_int_equal(sigaction(SIGTRAP, &act, &old), 0);
@@ -578,8 +577,8 @@ TRACED static long overflow(long n)
 static void *thread_that_overflows(void *arg)
 {
 	static char signal_stack[65536];
-	const stack_t stack = { .ss_sp = signal_stack, .ss_size = sizeof signal_stack };
-	struct sigaction action = { .sa_handler = handle_overflow, .sa_flags = SA_ONSTACK | SA_NODEFER }, before;
+	const stack_t stack = {.ss_sp = signal_stack, .ss_size = sizeof signal_stack};
+	struct sigaction action = {.sa_handler = handle_overflow, .sa_flags = SA_ONSTACK | SA_NODEFER}, before;
 	unsigned *count = arg;
 
 	sigaltstack(&stack, NULL);
@@ -664,7 +663,7 @@ static void test_foreign_memory(void **state)
 	/* A stack where the shadow of its chunk is somebody else's. */
 	uintptr_t at = UINT64_C(0x123450000000);
 	uintptr_t shadow = ((at & TW_SHADOW_SLOT_MASK) << TW_SHADOW_SHIFT) + TW_SHADOW_BASE;
-	tw_return_word words[TW_RETURNS_LONG_WORDS] = { 1 };
+	tw_return_word words[TW_RETURNS_LONG_WORDS] = {1};
 	uint64_t lost = tw_returns_lost.no_memory;
 	const char *way = NULL;
 	uint64_t *slot = mmap((void *)at, 4096, PROT_READ | PROT_WRITE,
@@ -701,13 +700,20 @@ static int set_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_conventions),	   cmocka_unit_test(test_recursion),
-		cmocka_unit_test(test_registers),	   cmocka_unit_test(test_tail_calls),
-		cmocka_unit_test(test_endless_chain),	   cmocka_unit_test(test_longjmp),
-		cmocka_unit_test(test_backtrace),	   cmocka_unit_test(test_thread_ends_inside),
-		cmocka_unit_test(test_coroutines),	   cmocka_unit_test(test_stack_overflow),
-		cmocka_unit_test(test_two_slots_in_16_bytes), cmocka_unit_test(test_fork),
-		cmocka_unit_test(test_foreign_memory),	   cmocka_unit_test(test_unwinding_everywhere),
+		cmocka_unit_test(test_conventions),
+		cmocka_unit_test(test_recursion),
+		cmocka_unit_test(test_registers),
+		cmocka_unit_test(test_tail_calls),
+		cmocka_unit_test(test_endless_chain),
+		cmocka_unit_test(test_longjmp),
+		cmocka_unit_test(test_backtrace),
+		cmocka_unit_test(test_thread_ends_inside),
+		cmocka_unit_test(test_coroutines),
+		cmocka_unit_test(test_stack_overflow),
+		cmocka_unit_test(test_two_slots_in_16_bytes),
+		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_foreign_memory),
+		cmocka_unit_test(test_unwinding_everywhere),
 	};
 
 	return IS_SANITIZED ? 0 : cmocka_run_group_tests(tests, set_up, NULL);

@@ -84,7 +84,8 @@ static void an_entry_is_written_by_its_own_slot_only(void **state)
 			open_slot(&slots[2 * at], way, 7000);
 			for (unsigned i = 0; i < SLOTS; i++)
 				if (i != at)
-					assert_memory_equal(&before[i], tw_returns_entry(&slots[2 * i]), sizeof *before);
+					assert_memory_equal(&before[i], tw_returns_entry(&slots[2 * i]),
+							    sizeof *before);
 		}
 	}
 }

@@ -32,11 +32,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define ANSWER      0x1234567
+#define ANSWER	    0x1234567
 #define TEXT_BYTES  (1u << 20)
 #define ROOM_BYTES  64u /* a function with everything around it */
 #define JUMP_OPCODE 0xe9
-#define SESSION     3
+#define SESSION	    3
 
 static unsigned hits;
 static struct tw_place *last_place;
@@ -50,10 +50,9 @@ __attribute__((target("general-regs-only"), no_sanitize("alignment"))) static co
 	last_place = place;
 	for (int i = 0; i < 6; i++)
 		last_words[i] = words[i];
-	__asm__ volatile(
-		"mov $-1, %%rax; mov %%rax, %%rcx; mov %%rax, %%rdx; mov %%rax, %%rsi; mov %%rax, %%rdi;"
-		"mov %%rax, %%r8; mov %%rax, %%r9; mov %%rax, %%r10; mov %%rax, %%r11" ::
-			: "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
+	__asm__ volatile("mov $-1, %%rax; mov %%rax, %%rcx; mov %%rax, %%rdx; mov %%rax, %%rsi; mov %%rax, %%rdi;"
+			 "mov %%rax, %%r8; mov %%rax, %%r9; mov %%rax, %%r10; mov %%rax, %%r11" ::
+				 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
 	return NULL;
 }
 
@@ -124,8 +123,9 @@ static char protection_of(const void *address)
 static struct tw_place *add_sled(struct tw_permit *permit, void *where, unsigned bytes)
 {
 	const struct tw_module_options options = {.name = "libsled", .is_declared = true};
-	const struct tw_place_options place_options = {
-		.kind = TW_BP_SLED, .where = where, .sled_bytes = (uint8_t)bytes};
+	const struct tw_place_options place_options = {.kind = TW_BP_SLED,
+						       .where = where,
+						       .sled_bytes = (uint8_t)bytes};
 	struct tw_module *module;
 	struct tw_function *function;
 	struct tw_place *place;
@@ -370,7 +370,7 @@ static void one_byte_nops_are_left_alone_while_threads_run(void **state)
 
 		left_alone_while_threads_run(&forms[0], alignment);
 		left_alone_while_threads_run(&forms[1], alignment);
-	/* One instruction in one aligned word: nobody can be inside of it. */
+		/* One instruction in one aligned word: nobody can be inside of it. */
 		at = make_function(&forms[3], alignment);
 		assert_int_equal(try_arm(at, 5, &place), alignment <= 3 ? 0 : TW_ENOTSUP);
 		calls_pass(at, alignment <= 3, place);

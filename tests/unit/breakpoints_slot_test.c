@@ -37,10 +37,9 @@ __attribute__((target("general-regs-only"))) static const char *counting_hit(str
 	last_place = place;
 	for (int i = 0; i < 6; i++)
 		last_words[i] = words[i];
-	__asm__ volatile(
-		"mov $-1, %%rax; mov %%rax, %%rcx; mov %%rax, %%rdx; mov %%rax, %%rsi; mov %%rax, %%rdi;"
-		"mov %%rax, %%r8; mov %%rax, %%r9; mov %%rax, %%r10; mov %%rax, %%r11" ::
-			: "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
+	__asm__ volatile("mov $-1, %%rax; mov %%rax, %%rcx; mov %%rax, %%rdx; mov %%rax, %%rsi; mov %%rax, %%rdi;"
+			 "mov %%rax, %%r8; mov %%rax, %%r9; mov %%rax, %%r10; mov %%rax, %%r11" ::
+				 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
 	return NULL;
 }
 
@@ -173,9 +172,8 @@ static void conventions_come_through(void **state)
 	hits = 0;
 	assert_int_equal(CALL(&page[0], struct big(long), 5).v[7], 12);
 	assert_true(CALL(&page[1], double(int, ...), 9, 1., 2., 3., 4., 5., 6., 7., 8., 9.) == 45);
-	assert_int_equal(
-		CALL(&page[2], long(long, long, long, long, long, long, long, long), 1, 2, 3, 4, 5, 6, 7, 8),
-		91 + 70 + 800);
+	assert_int_equal(CALL(&page[2], long(long, long, long, long, long, long, long, long), 1, 2, 3, 4, 5, 6, 7, 8),
+			 91 + 70 + 800);
 	for (int i = 0; i < 6; i++)
 		assert_int_equal(last_words[i], i + 1);
 	assert_ptr_equal(last_place, places[2]);
@@ -535,8 +533,8 @@ static long add_one(long x)
 	return x + 1;
 }
 
-__attribute__((target("general-regs-only"))) static const char *quiet_hit(struct tw_place *place,
-									  const uint64_t *words, uint64_t *slot)
+__attribute__((target("general-regs-only"))) static const char *quiet_hit(struct tw_place *place, const uint64_t *words,
+									  uint64_t *slot)
 {
 	return NULL;
 }

@@ -73,8 +73,8 @@ static uint64_t account_of(struct tw_capture_account *account)
 	return read;
 }
 
-static void expect(const struct tw_capture_account *account, enum tw_missing_cause cause, uint64_t events, uint64_t places,
-		   bool has_more)
+static void expect(const struct tw_capture_account *account, enum tw_missing_cause cause, uint64_t events,
+		   uint64_t places, bool has_more)
 {
 	const struct tw_capture_missing *missing = &account->missing[cause];
 

@@ -112,8 +112,8 @@ static void values_come_back_small(void **state)
 /* A program: functions that call each other in a fixed way, now and then with something odd between. */
 static void run_program(uint32_t function, unsigned depth, uint64_t *ticks, bool is_odd)
 {
-	uint64_t *payload = put_record(*ticks += 5 + number() % 30, TW_EVENT_CALL, 1,
-				       is_odd ? function % 3 : 0, function);
+	uint64_t *payload =
+		put_record(*ticks += 5 + number() % 30, TW_EVENT_CALL, 1, is_odd ? function % 3 : 0, function);
 
 	for (uint32_t i = 0; is_odd && i < function % 3; i++)
 		payload[i] = number_of_any_width();
@@ -268,8 +268,7 @@ static void unsound_records_are_refused(void **state)
 		put_record(2, TW_EVENT_CALL, 0, 6, 1);
 		tw_put64(raw + 24, heads[i]);
 		memset(&header, 0, sizeof header);
-		assert_int_equal(tw_block_encode_events(encoder, &header, raw, raw_bytes, &stored),
-				 TW_EFORMAT);
+		assert_int_equal(tw_block_encode_events(encoder, &header, raw, raw_bytes, &stored), TW_EFORMAT);
 	}
 }
 
@@ -330,11 +329,18 @@ static void damage_behind_the_checksum_is_survived(void **state)
 /* Who asks whether anything in a capture returns need not unpack what has no end in it. */
 static void ends_are_told_by_the_header(void **state)
 {
-	static const struct { unsigned kind; bool is_end; } kinds[] = {
-		{TW_EVENT_CALL, false}, {TW_EVENT_RETURN_FROM, true}, {TW_EVENT_EXCEPTION_FROM, true},
-		{TW_EVENT_RETURN_TO, false}, {TW_EVENT_STACK, false}, {TW_EVENT_GC_MINOR_START, true},
-		{TW_EVENT_GC_MAJOR_END, true}, {TW_EVENT_CPU_TIME | TW_EVENT_CALL, false},
-		{TW_EVENT_CPU_TIME | TW_EVENT_RETURN_FROM, true}};
+	static const struct {
+		unsigned kind;
+		bool is_end;
+	} kinds[] = {{TW_EVENT_CALL, false},
+		     {TW_EVENT_RETURN_FROM, true},
+		     {TW_EVENT_EXCEPTION_FROM, true},
+		     {TW_EVENT_RETURN_TO, false},
+		     {TW_EVENT_STACK, false},
+		     {TW_EVENT_GC_MINOR_START, true},
+		     {TW_EVENT_GC_MAJOR_END, true},
+		     {TW_EVENT_CPU_TIME | TW_EVENT_CALL, false},
+		     {TW_EVENT_CPU_TIME | TW_EVENT_RETURN_FROM, true}};
 	struct tw_block_header header;
 
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {

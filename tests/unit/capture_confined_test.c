@@ -29,7 +29,7 @@ static long bare_call(long number, long a, long b, long c)
 
 static void pause_1_ms(void)
 {
-	nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+	nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
 static void write_record(struct tw_rb_producer *producer)
@@ -46,15 +46,16 @@ static void write_record(struct tw_rb_producer *producer)
 /* Writes, and sets its filter when it is told to. */
 static void live(const char *path)
 {
-	struct sock_filter allow[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
-	struct sock_fprog program = { 1, allow };
-	struct tw_rs_claim who = { .scheduler_id = 1, .tracee_id = 1 };
+	struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog program = {1, allow};
+	struct tw_rs_claim who = {.scheduler_id = 1, .tracee_id = 1};
 	struct tw_rb_producer producer;
 	struct tw_rs member;
 	uint32_t image;
 	char answer = 'n';
 
-	if (tw_rs_attach(&member, path) || tw_rs_image_claim(&member, &image) || !tw_rs_ring_claim(&member, &who, &producer))
+	if (tw_rs_attach(&member, path) || tw_rs_image_claim(&member, &image) ||
+	    !tw_rs_ring_claim(&member, &who, &producer))
 		_exit(2);
 	write(from_child[1], "r", 1);
 	fcntl(to_child[0], F_SETFL, O_NONBLOCK);
@@ -70,7 +71,7 @@ static void live(const char *path)
 
 static void a_filter_is_soon_seen(void **unused)
 {
-	struct tw_recorder_options options = { .path = capture_path, .ring_bytes = 1 << 22 };
+	struct tw_recorder_options options = {.path = capture_path, .ring_bytes = 1 << 22};
 	struct tw_recorder *recorder;
 	_Atomic uint32_t *seen;
 	unsigned rounds = 0;
@@ -102,7 +103,7 @@ static void a_filter_is_soon_seen(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(a_filter_is_soon_seen) };
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_filter_is_soon_seen)};
 	int failed;
 
 	tw_clock_init();

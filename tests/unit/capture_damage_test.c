@@ -59,8 +59,7 @@ static uint64_t payload_of(uint64_t i)
 /* Streams of calls with a loss in the middle of each, in blocks of forty events. */
 static void make_capture(bool is_closed)
 {
-	const struct tw_def_function function = {
-		.function_id = 1, .module_id = 1, .arity = 2, .name_bytes = 4};
+	const struct tw_def_function function = {.function_id = 1, .module_id = 1, .arity = 2, .name_bytes = 4};
 	const struct tw_definition_head head = {TW_DEF_FUNCTION, sizeof function + 4};
 	uint8_t definitions[64] = {0};
 	struct maker *maker = begin_maker();

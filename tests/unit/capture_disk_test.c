@@ -128,8 +128,9 @@ static void a_disk_that_stays_full_is_told(void **state)
 
 static void a_disk_that_cannot_sync_gets_a_new_file(void **state)
 {
-	struct tw_recorder_options options = {
-		.ring_bytes = 1 << 18, .policy = TW_RECORDER_BLOCK, .durable_ns = 1000000};
+	struct tw_recorder_options options = {.ring_bytes = 1 << 18,
+					      .policy = TW_RECORDER_BLOCK,
+					      .durable_ns = 1000000};
 	struct tw_recorder *recorder = begin_recording(&options);
 	struct tw_recorder_stats stats;
 	struct account account = {0};

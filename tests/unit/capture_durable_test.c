@@ -146,8 +146,10 @@ static void a_slow_sync_holds_nothing_up(void **state)
 
 static void old_segments_go_when_they_have_their_name(void **state)
 {
-	struct tw_recorder_options options = {
-		.ring_bytes = 1 << 16, .durable_ns = 1, .segment_bytes = 1 << 16, .segments_kept = 2};
+	struct tw_recorder_options options = {.ring_bytes = 1 << 16,
+					      .durable_ns = 1,
+					      .segment_bytes = 1 << 16,
+					      .segments_kept = 2};
 	struct tw_recorder *recorder = begin(&options, false, 0);
 	struct tw_recorder_stats stats;
 

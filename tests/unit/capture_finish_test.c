@@ -39,10 +39,10 @@ static void fill(struct tw_rs *member, struct tw_rb_producer *producer)
 
 static void rings_that_grew_in_any_order(void **unused)
 {
-	struct tw_recorder_options options = { .path = capture_path, .ring_bytes = 1 << 22, .cap_bytes = 1 << 26 };
-	struct tw_rs_claim who = { .scheduler_id = 1, .tracee_id = 1 };
+	struct tw_recorder_options options = {.path = capture_path, .ring_bytes = 1 << 22, .cap_bytes = 1 << 26};
+	struct tw_rs_claim who = {.scheduler_id = 1, .tracee_id = 1};
 	struct tw_rb_producer before[FIRST_RINGS], producer;
-	struct tw_recorder_stats stats = { 0 };
+	struct tw_recorder_stats stats = {0};
 	struct tw_rs first, second;
 	struct tw_recorder *recorder;
 	uint32_t image;
@@ -72,7 +72,7 @@ static void rings_that_grew_in_any_order(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(rings_that_grew_in_any_order) };
+	const struct CMUnitTest tests[] = {cmocka_unit_test(rings_that_grew_in_any_order)};
 	int failed;
 
 	tw_clock_init();

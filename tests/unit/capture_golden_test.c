@@ -16,8 +16,7 @@ struct golden {
 
 /* ---- making ---- */
 
-static void put_definition(uint8_t *to, uint32_t *at, uint32_t type, const void *fixed, size_t bytes,
-			   const char *text)
+static void put_definition(uint8_t *to, uint32_t *at, uint32_t type, const void *fixed, size_t bytes, const char *text)
 {
 	const struct tw_definition_head head = {type, (uint32_t)(bytes + strlen(text))};
 
@@ -29,8 +28,7 @@ static void put_definition(uint8_t *to, uint32_t *at, uint32_t type, const void 
 
 static void put_definitions(struct maker *maker)
 {
-	const struct tw_def_image image = {
-		.process_id = 1001, .program_bytes = 8, .command_bytes = 6, .host_bytes = 4};
+	const struct tw_def_image image = {.process_id = 1001, .program_bytes = 8, .command_bytes = 6, .host_bytes = 4};
 	const struct tw_def_module module = {.module_id = 1,
 					     .base_address = 0x1000,
 					     .end_address = 0x2000,
@@ -39,8 +37,7 @@ static void put_definitions(struct maker *maker)
 					     .soname_bytes = 5,
 					     .build_id_bytes = 2};
 	const struct tw_def_atom atom = {.atom_id = 5, .text_bytes = 2};
-	const struct tw_def_tracee tracee = {
-		.tracee_id = 1, .thread_id = 101, .pid_number = 44, .name_bytes = 5};
+	const struct tw_def_tracee tracee = {.tracee_id = 1, .thread_id = 101, .pid_number = 44, .name_bytes = 5};
 	const struct tw_def_session session = {.session_id = 9, .name_bytes = 7};
 	const struct tw_def_note note = {.text_bytes = 5};
 	uint8_t bytes[1024] = {0};
@@ -49,10 +46,11 @@ static void put_definitions(struct maker *maker)
 	put_definition(bytes, &at, TW_DEF_IMAGE, &image, sizeof(image), "/bin/appapp -xhost");
 	put_definition(bytes, &at, TW_DEF_MODULE, &module, sizeof(module), "foofoo.so.libfo..");
 	for (uint32_t i = 0; i < 4; i++) {
-		const struct tw_def_function function = {
-			.function_id = i, .module_id = 1, .arity = i, .name_bytes = 2};
-		const struct tw_def_place place = {
-			.place_id = i, .function_id = i, .kind = TW_PLACE_SLOT, .caller_module_id = 1};
+		const struct tw_def_function function = {.function_id = i, .module_id = 1, .arity = i, .name_bytes = 2};
+		const struct tw_def_place place = {.place_id = i,
+						   .function_id = i,
+						   .kind = TW_PLACE_SLOT,
+						   .caller_module_id = 1};
 		const char name[3] = {'f', (char)('0' + i), 0};
 
 		put_definition(bytes, &at, TW_DEF_FUNCTION, &function, sizeof(function), name);
@@ -94,8 +92,8 @@ static void make_calls(void)
 		maker_record(maker, 0, 2000 + i * 100, TW_EVENT_CALL, 1, NULL, 0);
 		maker_record(maker, 0, 2010 + i * 100, TW_EVENT_CALL, 2, NULL, 0);
 		maker_record(maker, 0, 2020 + i * 100, TW_EVENT_RETURN_FROM, 2, NULL, 0);
-		maker_record(maker, 0, 2700 + i * 100,
-			     i == 5 ? TW_EVENT_EXCEPTION_FROM : TW_EVENT_RETURN_FROM, 1, &result, i % 2);
+		maker_record(maker, 0, 2700 + i * 100, i == 5 ? TW_EVENT_EXCEPTION_FROM : TW_EVENT_RETURN_FROM, 1,
+			     &result, i % 2);
 	}
 	end_maker(maker, true);
 }
@@ -280,13 +278,13 @@ static void print_definitions(const struct tw_capture *capture, uint32_t image, 
 		const struct tw_capture_module *module = function ? function->module : NULL;
 
 		fprintf(out, "place %u: %s:%s/%u of %s, %s, build id of %zu bytes\n", place->place_id,
-			module ? module->name : "?", function ? function->name : "?",
-			function ? function->arity : 0, module ? module->path : "?",
-			module ? module->soname : "?", module ? module->build_id_bytes : 0);
+			module ? module->name : "?", function ? function->name : "?", function ? function->arity : 0,
+			module ? module->path : "?", module ? module->soname : "?",
+			module ? module->build_id_bytes : 0);
 	}
 	for (at = 0; (tracee = tw_capture_tracee_next(capture, image, &at)) != NULL;)
-		fprintf(out, "tracee %u: <0.%u.%u> %s\n", tracee->tracee_id, tracee->pid_number,
-			tracee->pid_serial, tracee->name);
+		fprintf(out, "tracee %u: <0.%u.%u> %s\n", tracee->tracee_id, tracee->pid_number, tracee->pid_serial,
+			tracee->name);
 	for (at = 0; (session = tw_capture_session_next(capture, image, &at)) != NULL;)
 		fprintf(out, "session %u: %s\n", session->session_index, session->name);
 	for (at = 0; (note = tw_capture_note_next(capture, image, &at)) != NULL;)
@@ -305,8 +303,7 @@ static void print_events(struct tw_capture *capture, FILE *out)
 		for (int64_t i = 0; i < count; i++) {
 			fprintf(out, "%llu image %u stream %d tracee %u sequence %llu kind %u id %u:",
 				(unsigned long long)batch[i].time_ns, batch[i].image, (int)batch[i].stream,
-				batch[i].tracee_id, (unsigned long long)batch[i].sequence, batch[i].kind,
-				batch[i].id);
+				batch[i].tracee_id, (unsigned long long)batch[i].sequence, batch[i].kind, batch[i].id);
 			for (uint32_t j = 0; j < batch[i].payload_words; j++)
 				fprintf(out, " %llx", (unsigned long long)batch[i].payload[j]);
 			fprintf(out, "\n");
@@ -344,25 +341,22 @@ static void print_capture(const char *path, FILE *out, bool has_account)
 
 	assert_int_equal(tw_capture_open(path, NULL, &capture), 0);
 	for (uint32_t i = 0; (image = tw_capture_image(capture, i)) != NULL; i++) {
-		fprintf(out, "image %u: process %d, %s on %s, %s\n", i, image->process_id, image->program,
-			image->host, image->is_final ? "ended" : "not known to have ended");
+		fprintf(out, "image %u: process %d, %s on %s, %s\n", i, image->process_id, image->program, image->host,
+			image->is_final ? "ended" : "not known to have ended");
 		print_definitions(capture, i, out);
 	}
 	print_events(capture, out);
 	tw_capture_info(capture, &info);
 	fprintf(out, "events %llu lost %llu %llu %llu %llu damaged %llu duplicates %llu complete %d\n",
-		(unsigned long long)info.events, (unsigned long long)info.lost[0],
-		(unsigned long long)info.lost[1], (unsigned long long)info.lost[2],
-		(unsigned long long)info.lost[3], (unsigned long long)info.damaged_records,
-		(unsigned long long)info.duplicate_blocks, info.is_complete);
+		(unsigned long long)info.events, (unsigned long long)info.lost[0], (unsigned long long)info.lost[1],
+		(unsigned long long)info.lost[2], (unsigned long long)info.lost[3],
+		(unsigned long long)info.damaged_records, (unsigned long long)info.duplicate_blocks, info.is_complete);
 	fprintf(out, "from %llu to %llu, wall %llu; %u segments %u blocks %u images %u threads\n",
 		(unsigned long long)info.start_ns, (unsigned long long)info.end_ns,
-		(unsigned long long)info.start_wall_ns, info.segments, info.blocks, info.images,
-		info.threads);
+		(unsigned long long)info.start_wall_ns, info.segments, info.blocks, info.images, info.threads);
 	for (uint32_t i = 0; (damaged = tw_capture_damage(capture, i)) != NULL; i++)
 		fprintf(out, "damage in %s at %llu, %llu bytes: %s\n", damaged->file,
-			(unsigned long long)damaged->offset, (unsigned long long)damaged->bytes,
-			damaged->reason);
+			(unsigned long long)damaged->offset, (unsigned long long)damaged->bytes, damaged->reason);
 	if (has_account)
 		print_account(capture, out);
 	tw_capture_close(capture);

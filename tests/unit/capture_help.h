@@ -61,24 +61,21 @@ struct program {
 	uint32_t image;
 };
 
-static inline void define(struct program *program, uint32_t type, const void *fixed, size_t bytes,
-			  const char *text)
+static inline void define(struct program *program, uint32_t type, const void *fixed, size_t bytes, const char *text)
 {
 	uint8_t payload[512];
 	size_t text_bytes = text ? strlen(text) : 0;
 
 	memcpy(payload, fixed, bytes);
 	memcpy(payload + bytes, text ? text : "", text_bytes);
-	assert_int_equal(tw_rs_defs_append(program->rs, type, payload, bytes + text_bytes),
-			 0);
+	assert_int_equal(tw_rs_defs_append(program->rs, type, payload, bytes + text_bytes), 0);
 }
 
 /* An image with one module, `functions` functions named f0, f1 ... and a place for each, all of the same id.
  */
 static inline void begin_program(struct program *program, struct tw_rs *rs, uint32_t functions)
 {
-	struct tw_def_image image = {
-		.process_id = getpid(), .program_bytes = 8, .command_bytes = 3, .host_bytes = 4};
+	struct tw_def_image image = {.process_id = getpid(), .program_bytes = 8, .command_bytes = 3, .host_bytes = 4};
 	struct tw_def_module module = {.module_id = 1, .is_declared = 1, .name_bytes = 3};
 
 	program->rs = rs;
@@ -90,8 +87,7 @@ static inline void begin_program(struct program *program, struct tw_rs *rs, uint
 		struct tw_def_function function = {.function_id = i,
 						   .module_id = 1,
 						   .arity = 2,
-						   .name_bytes =
-							   (uint16_t)snprintf(name, sizeof name, "f%u", i)};
+						   .name_bytes = (uint16_t)snprintf(name, sizeof name, "f%u", i)};
 		struct tw_def_place place = {.place_id = i, .function_id = i, .kind = TW_PLACE_DECLARED};
 
 		define(program, TW_DEF_FUNCTION, &function, sizeof function, name);
@@ -99,8 +95,7 @@ static inline void begin_program(struct program *program, struct tw_rs *rs, uint
 	}
 }
 
-static inline bool begin_thread(struct program *program, struct tw_rb_producer *producer,
-				uint32_t scheduler_id)
+static inline bool begin_thread(struct program *program, struct tw_rb_producer *producer, uint32_t scheduler_id)
 {
 	struct tw_rs_claim who = {.scheduler_id = scheduler_id, .tracee_id = scheduler_id};
 
@@ -204,8 +199,7 @@ static inline struct maker *begin_maker(void)
 	return maker;
 }
 
-static inline void maker_header(const struct maker_stream *stream, uint32_t number,
-				struct tw_block_header *header)
+static inline void maker_header(const struct maker_stream *stream, uint32_t number, struct tw_block_header *header)
 {
 	memset(header, 0, sizeof *header);
 	header->thread_id = stream->thread_id ? stream->thread_id : (int32_t)(100 + number);
@@ -231,9 +225,7 @@ static inline struct tw_block_header maker_flush(struct maker *maker, uint32_t n
 	if (!stream->bytes)
 		return header;
 	maker_header(stream, number, &header);
-	assert_int_equal(
-		tw_block_encode_events(maker->store.encoder, &header, stream->raw, stream->bytes, &stored),
-		0);
+	assert_int_equal(tw_block_encode_events(maker->store.encoder, &header, stream->raw, stream->bytes, &stored), 0);
 	assert_int_equal(tw_store_append(&maker->store, &maker->image, &header, stored), 0);
 	stream->tracee = tw_block_encoder_tracee(maker->store.encoder);
 	stream->pos = header.end_pos;
@@ -243,8 +235,8 @@ static inline struct tw_block_header maker_flush(struct maker *maker, uint32_t n
 	return header;
 }
 
-static inline void maker_record(struct maker *maker, uint32_t number, uint64_t ticks, unsigned kind,
-				uint32_t id, const uint64_t *words, uint32_t count)
+static inline void maker_record(struct maker *maker, uint32_t number, uint64_t ticks, unsigned kind, uint32_t id,
+				const uint64_t *words, uint32_t count)
 {
 	struct maker_stream *stream = &maker->streams[number];
 	uint32_t bytes = 16 + (count + 1) / 2 * 16;
@@ -265,11 +257,11 @@ static inline void maker_call(struct maker *maker, uint32_t number, uint64_t tic
 	maker_record(maker, number, ticks, TW_EVENT_CALL, (uint32_t)(a % 4), words, 2);
 }
 
-static inline void maker_definitions(struct maker *maker, const void *bytes, uint32_t count,
-				     uint64_t first_pos)
+static inline void maker_definitions(struct maker *maker, const void *bytes, uint32_t count, uint64_t first_pos)
 {
-	struct tw_block_header header = {
-		.type = TW_BLOCK_DEFINITIONS, .first_pos = first_pos, .end_pos = first_pos + count};
+	struct tw_block_header header = {.type = TW_BLOCK_DEFINITIONS,
+					 .first_pos = first_pos,
+					 .end_pos = first_pos + count};
 	const uint8_t *stored;
 
 	header.clock = maker->store.header.clock;
@@ -283,7 +275,9 @@ static inline void end_maker(struct maker *maker, bool is_closed)
 	for (uint32_t i = 0; i < MAKER_STREAMS; i++)
 		maker_flush(maker, i);
 	if (is_closed)
-		assert_int_equal(tw_store_close_segment(&maker->store, &maker->image, TW_SEGMENT_LAST | TW_SEGMENT_FINAL), 0);
+		assert_int_equal(tw_store_close_segment(&maker->store, &maker->image,
+							TW_SEGMENT_LAST | TW_SEGMENT_FINAL),
+				 0);
 	else
 		tw_segment_abandon(&maker->image.segment);
 	tw_store_destroy(&maker->store);

@@ -76,8 +76,8 @@ static void scribble_anywhere(void)
 	case 4: scribble(member.own.defs, 4096); break;
 	default:
 		if (ring < member.own.ring_count)
-			scribble(member.own.rings[ring],
-				 random64() % 2 ? sizeof(struct tw_rb_shared) : TW_PAGE_BYTES + member.own.ring_bytes[ring]);
+			scribble(member.own.rings[ring], random64() % 2 ? sizeof(struct tw_rb_shared)
+									: TW_PAGE_BYTES + member.own.ring_bytes[ring]);
 	}
 }
 
@@ -111,18 +111,18 @@ static void record_once(const char *directory, unsigned number, enum tw_recorder
 {
 	char path[256];
 	bool is_stream = policy == TW_RECORDER_BLOCK && number % 2;
-	struct tw_recorder_options options = { .path = path,
-					       .is_stream = is_stream,
-					       .stream_fd = nowhere,
-					       .force = true,
-					       .policy = policy,
-					       .ring_bytes = 1 << 18,
-					       .cap_bytes = 1 << 23,
-					       .segment_bytes = number % 2 && !is_stream ? 1 << 16 : 0,
-					       .segments_kept = number % 4 == 3 && !is_stream ? 2 : 0,
-					       .segment_ns = number % 5 == 4 && !is_stream ? 10000000 : 0,
-					       .durable_ns = number % 6 == 2 && !is_stream ? 10000000 : 0 };
-	struct tw_rs_claim who = { .scheduler_id = 1, .tracee_id = 1 };
+	struct tw_recorder_options options = {.path = path,
+					      .is_stream = is_stream,
+					      .stream_fd = nowhere,
+					      .force = true,
+					      .policy = policy,
+					      .ring_bytes = 1 << 18,
+					      .cap_bytes = 1 << 23,
+					      .segment_bytes = number % 2 && !is_stream ? 1 << 16 : 0,
+					      .segments_kept = number % 4 == 3 && !is_stream ? 2 : 0,
+					      .segment_ns = number % 5 == 4 && !is_stream ? 10000000 : 0,
+					      .durable_ns = number % 6 == 2 && !is_stream ? 10000000 : 0};
+	struct tw_rs_claim who = {.scheduler_id = 1, .tracee_id = 1};
 	struct tw_rb_producer producers[3];
 	static struct tw_recorder_question question;
 	struct tw_recorder *recorder;
@@ -179,7 +179,7 @@ static void whatever_a_program_writes(void **unused)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(whatever_a_program_writes) };
+	const struct CMUnitTest tests[] = {cmocka_unit_test(whatever_a_program_writes)};
 
 	state = argc > 1 ? strtoull(argv[1], NULL, 0) | 1 : (uint64_t)getpid() * 2654435761u | 1;
 	seconds = argc > 2 ? strtoull(argv[2], NULL, 0) : 0;

@@ -56,8 +56,7 @@ static void check_time(void *context, const struct tw_capture_event *event)
 	struct by_time *seen = context;
 	uint32_t scheduler = (uint32_t)event->payload[1];
 
-	assert_true(event->ticks > seen->ticks ||
-		    (event->ticks == seen->ticks && scheduler >= seen->scheduler));
+	assert_true(event->ticks > seen->ticks || (event->ticks == seen->ticks && scheduler >= seen->scheduler));
 	assert_int_equal(event->time_ns, event->ticks);
 	assert_int_equal(event->payload[0], seen->next[scheduler]++);
 	assert_int_equal(event->sequence, event->payload[0]);
@@ -134,8 +133,8 @@ static void switch_to(struct world *world, uint32_t thread, uint32_t tracee)
 			world->movers[tracee].thread = THREADS;
 		return;
 	}
-	maker_record(world->maker, thread, clock_of(world, thread), TW_EVENT_SWITCH,
-		     tracee < TRACEES ? tracee + 1 : 0, &run, 1);
+	maker_record(world->maker, thread, clock_of(world, thread), TW_EVENT_SWITCH, tracee < TRACEES ? tracee + 1 : 0,
+		     &run, 1);
 }
 
 static void live(struct world *world)
@@ -147,7 +146,9 @@ static void live(struct world *world)
 		remove_capture(capture_path);
 		assert_int_equal(mkdir(capture_path, 0700), 0);
 		tw_store_destroy(&world->maker->store);
-		assert_int_equal(tw_store_create(&world->maker->store, &(struct tw_recorder_options){.path = capture_path}, true), 0);
+		assert_int_equal(tw_store_create(&world->maker->store,
+						 &(struct tw_recorder_options){.path = capture_path}, true),
+				 0);
 		world->maker->store.header.ticks_per_second = world->ticks_per_second;
 		world->maker->store.header.clock = (struct tw_format_clock){1000, 1000, 5000, 1000};
 		maker_segment(world->maker, 1);
@@ -160,8 +161,7 @@ static void live(struct world *world)
 	for (uint32_t i = 0; i < TRACEES; i++)
 		world->movers[i].thread = THREADS;
 	for (int i = 0; i < STEPS; i++) {
-		uint32_t thread = (uint32_t)(number() % THREADS),
-			 tracee = (uint32_t)(number() % (TRACEES + 1));
+		uint32_t thread = (uint32_t)(number() % THREADS), tracee = (uint32_t)(number() % (TRACEES + 1));
 
 		world->now += 1 + number() % 3;
 		if (number() % 4 == 0 && (tracee == TRACEES || world->movers[tracee].thread == THREADS))
@@ -169,8 +169,7 @@ static void live(struct world *world)
 		if (world->current[thread] < TRACEES) {
 			struct mover *mover = &world->movers[world->current[thread]];
 
-			maker_call(world->maker, thread, clock_of(world, thread), mover->events++,
-				   mover->run);
+			maker_call(world->maker, thread, clock_of(world, thread), mover->events++, mover->run);
 			world->written++;
 		}
 		if (number() % 100 == 0)

@@ -52,11 +52,11 @@ static void it_is_no_event(void **state)
 /* Each event is kept or lost, and own time is neither. */
 static void it_is_not_lost_where_rings_are_written_over(void **state)
 {
-	const uint64_t none[TW_RB_CAUSES] = { 0 };
+	const uint64_t none[TW_RB_CAUSES] = {0};
 	struct tw_rb_shared *shared = aligned_alloc(4096, 4096 + TW_RB_BYTES_MIN);
 	uint8_t *copy = malloc(TW_RB_BYTES_MIN);
 	struct tw_rb_loss_record loss;
-	struct tw_thread_ring ring = { 0 };
+	struct tw_thread_ring ring = {0};
 	uint64_t kept = 0, own = 0, first, end;
 	int64_t bytes;
 
@@ -67,7 +67,7 @@ static void it_is_not_lost_where_rings_are_written_over(void **state)
 		struct tw_rb_record *record;
 
 		assert_int_equal(tw_rb_reserve(&ring.producer, 16, number, (void **)&record), TW_RB_OK);
-		*record = (struct tw_rb_record){ number, TW_RB_HEAD(TW_EVENT_CALL, 0, 16, 1) };
+		*record = (struct tw_rb_record){number, TW_RB_HEAD(TW_EVENT_CALL, 0, 16, 1)};
 		tw_rb_commit(&ring.producer, 16);
 		if (number % 50 == 0)
 			tw_wait_tell(&ring, TW_OWN_TIME_SETUP, number);

@@ -36,8 +36,8 @@ static inline void *produce(void *argument)
 	return NULL;
 }
 
-static inline void produce_with(struct tw_recorder *recorder, struct program *program, unsigned threads,
-				uint64_t count, uint64_t *emitted)
+static inline void produce_with(struct tw_recorder *recorder, struct program *program, unsigned threads, uint64_t count,
+				uint64_t *emitted)
 {
 	struct producer_task tasks[THREADS_MAX];
 

@@ -38,8 +38,9 @@ static void check_events(struct tw_capture *capture, struct account *account)
 
 static void threads_come_back_exactly_once(void **state)
 {
-	struct tw_recorder_options options = {
-		.policy = TW_RECORDER_BLOCK, .ring_bytes = 1 << 18, .cap_bytes = 16 << 20};
+	struct tw_recorder_options options = {.policy = TW_RECORDER_BLOCK,
+					      .ring_bytes = 1 << 18,
+					      .cap_bytes = 16 << 20};
 	struct tw_recorder *recorder = begin_recording(&options);
 	struct tw_recorder_stats stats;
 	struct account scanned = {0}, merged = {0};
@@ -138,8 +139,9 @@ static void the_last_segment_says_so(void **state)
 
 static void every_rotated_segment_decodes_alone(void **state)
 {
-	struct tw_recorder_options options = {
-		.ring_bytes = 1 << 18, .policy = TW_RECORDER_BLOCK, .segment_bytes = 100000};
+	struct tw_recorder_options options = {.ring_bytes = 1 << 18,
+					      .policy = TW_RECORDER_BLOCK,
+					      .segment_bytes = 100000};
 	struct tw_recorder *recorder = begin_recording(&options);
 	struct tw_recorder_stats stats;
 	struct account account = {0};
@@ -312,8 +314,9 @@ static void a_flight_recorder_keeps_the_newest(void **state)
  * counted. */
 static void a_flight_recorder_gives_up_the_oldest_threads(void **state)
 {
-	struct tw_recorder_options options = {
-		.ring_bytes = 1 << 16, .cap_bytes = 73 * 4096, .policy = TW_RECORDER_OVERWRITE};
+	struct tw_recorder_options options = {.ring_bytes = 1 << 16,
+					      .cap_bytes = 73 * 4096,
+					      .policy = TW_RECORDER_OVERWRITE};
 	struct tw_recorder *recorder = begin_recording(&options);
 	struct tw_recorder_stats stats;
 	struct tw_capture_info info;

@@ -46,8 +46,10 @@ static const struct tw_segment_io slow_disk = {write_slowly, fdatasync};
 
 static pid_t start_recorder(bool is_slow)
 {
-	const struct tw_recorder_options options = {
-		.path = capture_path, .ring_bytes = 1 << 18, .cap_bytes = 8 << 20, .segment_bytes = 200000};
+	const struct tw_recorder_options options = {.path = capture_path,
+						    .ring_bytes = 1 << 18,
+						    .cap_bytes = 8 << 20,
+						    .segment_bytes = 200000};
 	struct tw_recorder *recorder;
 	pid_t child;
 

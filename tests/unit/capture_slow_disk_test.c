@@ -222,8 +222,9 @@ static void a_ring_that_ended_is_kept_until_it_is_written(void **state)
 /* Small segments, and threads that end while blocks of theirs are in the queue. */
 static void many_threads_and_segments(void **state)
 {
-	struct tw_recorder_options options = {
-		.ring_bytes = 1 << 18, .policy = TW_RECORDER_BLOCK, .segment_bytes = 1 << 17};
+	struct tw_recorder_options options = {.ring_bytes = 1 << 18,
+					      .policy = TW_RECORDER_BLOCK,
+					      .segment_bytes = 1 << 17};
 	struct tw_recorder_stats stats;
 	struct program program;
 	struct tw_recorder *recorder = begin(&options, &program);

@@ -26,7 +26,7 @@ static void put_calls(struct maker *maker, uint32_t thread, uint64_t ticks, unsi
 /* Everything up to these ticks has come. */
 static void put_mark(struct maker *maker, uint64_t ticks)
 {
-	struct tw_block_header header = { .type = TW_BLOCK_MARK, .first_ticks = ticks, .last_ticks = ticks };
+	struct tw_block_header header = {.type = TW_BLOCK_MARK, .first_ticks = ticks, .last_ticks = ticks};
 	const uint8_t *stored;
 
 	maker_flush(maker, FIRST);
@@ -112,7 +112,7 @@ static void a_run_that_goes_on_waits_for_what_comes_late(void **state)
 /* A second of the program's time each; a tick takes longer in each, and the second as many ticks less. */
 static struct tw_format_clock clock_at(unsigned second)
 {
-	struct tw_format_clock clock = { 1000, 1000, 1000, 1000 };
+	struct tw_format_clock clock = {1000, 1000, 1000, 1000};
 
 	for (unsigned i = 0; i < second; i++)
 		clock.ticks += 1000000000 - i * 500000;
@@ -124,7 +124,7 @@ static struct tw_format_clock clock_at(unsigned second)
 /* Of events like the marks, but of a kind that says nothing to who reads a stream. */
 static void put_snapshot(struct maker *maker, unsigned second)
 {
-	struct tw_block_header header = { .type = TW_BLOCK_ACCOUNT, .clock = clock_at(second) };
+	struct tw_block_header header = {.type = TW_BLOCK_ACCOUNT, .clock = clock_at(second)};
 	const uint8_t *stored;
 
 	tw_block_encode_bytes(maker->store.encoder, &header, NULL, 0, &stored);

@@ -88,8 +88,7 @@ static int count_calls(void *context, const struct tw_capture_batch *batch)
 {
 	uint64_t *calls = context;
 
-	for (const struct tw_capture_record *r = batch->first; r < batch->end;
-	     r = tw_capture_record_next(r)) {
+	for (const struct tw_capture_record *r = batch->first; r < batch->end; r = tw_capture_record_next(r)) {
 		if (tw_capture_record_kind(r) != TW_CAPTURE_CALL)
 			continue;
 		assert_int_equal(r->payload[0], *calls);

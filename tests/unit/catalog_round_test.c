@@ -13,7 +13,7 @@
 
 static void without_runs_nobody_waits(void **state)
 {
-	struct tw_round round = { 0 };
+	struct tw_round round = {0};
 
 	assert_false(tw_round_must_wait(&round, 0, 1, 1));
 	assert_false(tw_round_must_wait(&round, 0, 0, 0));
@@ -29,7 +29,7 @@ static void without_runs_nobody_waits(void **state)
 
 static void runs_of_one_tracee_follow_each_other(void **state)
 {
-	struct tw_round round = { 0 };
+	struct tw_round round = {0};
 
 	for (uint64_t run = 5; run; run--)
 		assert_int_equal(tw_round_add(&round, 1, 4, run), 0);
@@ -53,7 +53,7 @@ static void random_rounds_agree_with_a_plain_search(void **state)
 {
 	srand(11);
 	for (unsigned turn = 0; turn < 200; turn++) {
-		struct tw_round round = { 0 };
+		struct tw_round round = {0};
 		unsigned count = (unsigned)rand() % 40;
 
 		for (unsigned i = 0; i < count; i++)
@@ -74,7 +74,8 @@ static void random_rounds_agree_with_a_plain_search(void **state)
 					is_over = other->is_over;
 				}
 			}
-			assert_int_equal(tw_round_must_wait(&round, image, tracee, run), tracee && run && last && !is_over);
+			assert_int_equal(tw_round_must_wait(&round, image, tracee, run),
+					 tracee && run && last && !is_over);
 			if (rand() % 2)
 				tw_round_finish(&round, image, tracee, run);
 		}

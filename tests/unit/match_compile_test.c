@@ -38,12 +38,12 @@ static void places(void **state)
 		uint32_t line, column;
 	} cases[] = {
 		{"[{['$1'],[{foo,'$1'}],[]}]", "clause 1, guard 1: an unknown function: {foo,'$1'}", 1, 11},
-		{"[{['$1'],[],[]},\n {['$1'], [true,\n   {is_atom}], []}]", "clause 2, guard 2: a function with", 3,
-		 4},
-		{"[{['$1'],[],[{message,\n{{1,'$2'}}}]}]", "clause 1, body 1: a variable that the head does not bind", 2,
-		 5},
+		{"[{['$1'],[],[]},\n {['$1'], [true,\n   {is_atom}], []}]", "clause 2, guard 2: a function with", 3, 4},
+		{"[{['$1'],[],[{message,\n{{1,'$2'}}}]}]", "clause 1, body 1: a variable that the head does not bind",
+		 2, 5},
 		{"[{[#{'$1' => 1}],[],[]}]", "clause 1, head 1: a variable cannot be a key", 1, 4},
-		{"[{[\"a,b]\", %,\n '$1', [$], {x, #{'_' => 1}}]],[],[]}]", "clause 1, head 3: '_' cannot be a key", 2, 17},
+		{"[{[\"a,b]\", %,\n '$1', [$], {x, #{'_' => 1}}]],[],[]}]", "clause 1, head 3: '_' cannot be a key", 2,
+		 17},
 		{"[{[1|2],[],[]}]", "clause 1, head: the head is not a proper list", 1, 3},
 		{"[{a,[],[]}]", "clause 1, head: a head is a list of patterns", 1, 3},
 		{"[{'_',[],[]} , {'_',[]}]", "clause 2: a clause is a tuple", 1, 16},
@@ -77,20 +77,34 @@ static void targets(void **state)
 	static const struct {
 		const char *call, *taken;
 	} cases[] = {
-		{"{message,x}", "csr"},	       {"{return_trace}", "csr"},
-		{"{exception_trace}", "csr"},  {"{display,x}", "csr"},
-		{"{get_tcw}", "csr"},	       {"{set_tcw,1}", "csr"},
-		{"{silent,true}", "cs"},       {"{enable_trace,send}", "cs"},
-		{"{disable_trace,x,send}", "cs"}, {"{trace,[],[]}", "cs"},
-		{"{set_seq_token,label,1}", "cs"}, {"{get_seq_token}", "cs"},
-		{"{is_seq_trace}", "cs"},      {"{process_dump}", "cs"},
-		{"{caller}", "c"},	       {"{caller_line}", "c"},
-		{"{current_stacktrace}", "c"}, {"{current_stacktrace,2}", "c"},
-		{"{self}", "csrt"},	       {"{node}", "csrt"},
-		{"{'+',1,2}", "csrt"},	       {"{set_tcw}", ""},
-		{"{message}", ""},	       {"{self,1}", ""},
-		{"{string_at,1}", "c"},	       {"{vector_double,0}", "c"},
-		{"{is_record,{{a}},a}", ""},   {"{is_function,a,1}", ""},
+		{"{message,x}", "csr"},
+		{"{return_trace}", "csr"},
+		{"{exception_trace}", "csr"},
+		{"{display,x}", "csr"},
+		{"{get_tcw}", "csr"},
+		{"{set_tcw,1}", "csr"},
+		{"{silent,true}", "cs"},
+		{"{enable_trace,send}", "cs"},
+		{"{disable_trace,x,send}", "cs"},
+		{"{trace,[],[]}", "cs"},
+		{"{set_seq_token,label,1}", "cs"},
+		{"{get_seq_token}", "cs"},
+		{"{is_seq_trace}", "cs"},
+		{"{process_dump}", "cs"},
+		{"{caller}", "c"},
+		{"{caller_line}", "c"},
+		{"{current_stacktrace}", "c"},
+		{"{current_stacktrace,2}", "c"},
+		{"{self}", "csrt"},
+		{"{node}", "csrt"},
+		{"{'+',1,2}", "csrt"},
+		{"{set_tcw}", ""},
+		{"{message}", ""},
+		{"{self,1}", ""},
+		{"{string_at,1}", "c"},
+		{"{vector_double,0}", "c"},
+		{"{is_record,{{a}},a}", ""},
+		{"{is_function,a,1}", ""},
 	};
 	static const char letters[] = "csrt";
 	uint32_t i, j;
@@ -110,9 +124,20 @@ static void targets(void **state)
 static void guards_take_no_actions(void **state)
 {
 	static const char *const calls[] = {
-		"{message,x}",	  "{return_trace}",   "{exception_trace}",	 "{display,x}",	      "{set_tcw,1}",
-		"{silent,true}",  "{enable_trace,x}", "{disable_trace,x}",	 "{trace,[],[]}",     "{caller}",
-		"{caller_line}",  "{get_seq_token}",  "{set_seq_token,label,1}", "{process_dump}",
+		"{message,x}",
+		"{return_trace}",
+		"{exception_trace}",
+		"{display,x}",
+		"{set_tcw,1}",
+		"{silent,true}",
+		"{enable_trace,x}",
+		"{disable_trace,x}",
+		"{trace,[],[]}",
+		"{caller}",
+		"{caller_line}",
+		"{get_seq_token}",
+		"{set_seq_token,label,1}",
+		"{process_dump}",
 		"{current_stacktrace}",
 	};
 	uint32_t i;
@@ -242,10 +267,10 @@ static int nested(const char *unit, const char *middle, const char *close, int l
 static void nesting(void **state)
 {
 	static const char *const forms[][3] = {
-		{"{{", "'$1'", "}}"},	      {"[", "'$1'", "]"},	{"{'not',", "'$1'", "}"},
-		{"{'+',1,", "'$1'", "}"},     {"{'+',", "'$1'", ",1}"}, {"{'andalso',true,", "'$1'", "}"},
-		{"#{a => ", "'$1'", "}"},     {"{'or',", "'$1'", "}"},	{"{element,1,", "'$1'", "}"},
-		{"#{", "'$1'", " => '$1'}"},  {"{message,", "'$1'", "}"},
+		{"{{", "'$1'", "}}"},	     {"[", "'$1'", "]"},	 {"{'not',", "'$1'", "}"},
+		{"{'+',1,", "'$1'", "}"},    {"{'+',", "'$1'", ",1}"},	 {"{'andalso',true,", "'$1'", "}"},
+		{"#{a => ", "'$1'", "}"},    {"{'or',", "'$1'", "}"},	 {"{element,1,", "'$1'", "}"},
+		{"#{", "'$1'", " => '$1'}"}, {"{message,", "'$1'", "}"},
 	};
 	uint32_t i;
 

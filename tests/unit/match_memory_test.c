@@ -183,7 +183,8 @@ static void each_call_fails_once(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(each_call_fails_once), cmocka_unit_test(runs_allocate_nothing)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(each_call_fails_once),
+					   cmocka_unit_test(runs_allocate_nothing)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,7 +110,8 @@ static void what_is_refused_has_one_answer(void **state)
 
 		if (guards[i].refused == NOBODY || strstr(guards[i].text, "_at") || strstr(guards[i].text, "vector"))
 			continue;
-		assert_int_equal(tw_match_compile_when(guards[i].text, strlen(guards[i].text), NULL, &program, NULL), 0);
+		assert_int_equal(tw_match_compile_when(guards[i].text, strlen(guards[i].text), NULL, &program, NULL),
+				 0);
 		for (size_t k = 0; k < TW_COUNT_OF(lists); k++) {
 			struct tw_arena arena;
 			struct tw_term arguments;

@@ -44,8 +44,8 @@ static struct tw_match_run fresh_run(const struct tw_match_host *host)
 /* ---- raw and fused ---- */
 
 static const int64_t words[] = {
-	INT64_MIN, INT64_MIN + 1, TW_SMALL_MIN - 1, TW_SMALL_MIN, -4097, -1, 0, 1, 2, 6, 7, 8, 4095, 4096, 4097,
-	TW_SMALL_MAX, TW_SMALL_MAX + 1, INT64_MAX - 1, INT64_MAX,
+	INT64_MIN, INT64_MIN + 1, TW_SMALL_MIN - 1, TW_SMALL_MIN,     -4097,	     -1,	0, 1, 2, 6, 7, 8, 4095,
+	4096,	   4097,	  TW_SMALL_MAX,	    TW_SMALL_MAX + 1, INT64_MAX - 1, INT64_MAX,
 };
 
 static void check_words(const char *spec, bool is_fused)
@@ -142,14 +142,16 @@ static void check_guard(const char *guard, bool is_fused)
 	if (is_fused && tw_match_speed(quick) != TW_MATCH_FUSED)
 		fail_msg("%s is not fused", guard);
 	for (i = 0; i < TW_COUNT_OF(words); i++) {
-		uint64_t raw[] = {(uint64_t)words[i], (uint64_t)words[i] << 24 ^ (uint64_t)words[i], (uint64_t)words[i] * 255};
+		uint64_t raw[] = {(uint64_t)words[i], (uint64_t)words[i] << 24 ^ (uint64_t)words[i],
+				  (uint64_t)words[i] * 255};
 		uint32_t j;
 
 		for (j = 0; j < TW_COUNT_OF(raw); j++) {
 			bool answer = tw_match_run_raw(slow, &raw[j], 1, &run) == TW_MATCH_YES;
 
 			if ((tw_match_run_raw(quick, &raw[j], 1, &run) == TW_MATCH_YES) != answer ||
-			    (tw_match_quick_fits(&quick->quick, 1) && tw_match_quick_test(&quick->quick, &raw[j]) != answer))
+			    (tw_match_quick_fits(&quick->quick, 1) &&
+			     tw_match_quick_test(&quick->quick, &raw[j]) != answer))
 				fail_msg("%s of %#llx", guard, (unsigned long long)raw[j]);
 		}
 	}
@@ -161,7 +163,8 @@ static void check_guard(const char *guard, bool is_fused)
 static void casts_are_ranges(void **state)
 {
 	static const char *const operators[] = {"<", "=<", ">", ">=", "==", "/=", "=:=", "=/="};
-	static const int64_t constants[] = {INT64_MIN, -32769, -129, -128, -1, 0, 1, 5, 127, 128, 255, 256, 65535, INT32_MAX, INT64_MAX};
+	static const int64_t constants[] = {INT64_MIN, -32769, -129, -128, -1,	  0,	     1,	       5,
+					    127,       128,    255,  256,  65535, INT32_MAX, INT64_MAX};
 	static const unsigned int widths[] = {1, 8, 16, 32, 63, 64};
 	uint32_t i, j, k;
 
@@ -171,17 +174,21 @@ static void casts_are_ranges(void **state)
 		char operand[128], guard[256];
 
 		if (i % 2)
-			snprintf(operand, sizeof(operand), "{'-',{'bxor',{'band','$1',%llu},%llu},%llu}", mask, sign, sign);
+			snprintf(operand, sizeof(operand), "{'-',{'bxor',{'band','$1',%llu},%llu},%llu}", mask, sign,
+				 sign);
 		else
 			snprintf(operand, sizeof(operand), "{'band','$1',%llu}", mask);
 		for (j = 0; j < TW_COUNT_OF(operators); j++) {
 			for (k = 0; k < TW_COUNT_OF(constants); k++) {
-				bool is_inside = i % 2 ? constants[k] > -(int64_t)(sign - 1) && constants[k] < (int64_t)(sign - 1)
+				bool is_inside = i % 2 ? constants[k] > -(int64_t)(sign - 1) &&
+								 constants[k] < (int64_t)(sign - 1)
 						       : constants[k] > 0 && (uint64_t)constants[k] < mask;
 
-				snprintf(guard, sizeof(guard), "{'%s',%s,%lld}", operators[j], operand, (long long)constants[k]);
+				snprintf(guard, sizeof(guard), "{'%s',%s,%lld}", operators[j], operand,
+					 (long long)constants[k]);
 				check_guard(guard, is_inside);
-				snprintf(guard, sizeof(guard), "{'not',{'%s',%lld,%s}}", operators[j], (long long)constants[k], operand);
+				snprintf(guard, sizeof(guard), "{'not',{'%s',%lld,%s}}", operators[j],
+					 (long long)constants[k], operand);
 				check_guard(guard, is_inside);
 			}
 		}
@@ -277,7 +284,8 @@ static void vectors_are_kept(void **state)
 		const char *spec;
 		bool is_small;
 	} cases[] = {
-		{"[{['$1','$2'],[{'>','$1',1},{'<','$2',1}],[{message,false}]},{[7,8],[],[{return_trace}]},{'_',[],[]}]", true},
+		{"[{['$1','$2'],[{'>','$1',1},{'<','$2',1}],[{message,false}]},{[7,8],[],[{return_trace}]},{'_',[],[]}]",
+		 true},
 		{"[{['$1'],[{'>','$1',1}],[{message,'$1'}]}]", false},
 		{"[{['$1'],[{'==',{'band','$1',8},0}],[{message,false}]},{[7],[],[]}]", true},
 		{"[{['$1'],[{'>','$1',1.5}],[]}]", false},
@@ -425,8 +433,8 @@ static void expect(const char *spec, const struct tw_match_host *with, int trace
 
 static void host_functions(void **state)
 {
-	expect(BODY("{message,{{{self},{caller},{node,{self}}}}}"), &host, 0, "{<0.77.0>,{m,f,2},nonode@nohost}",
-	       "", 0);
+	expect(BODY("{message,{{{self},{caller},{node,{self}}}}}"), &host, 0, "{<0.77.0>,{m,f,2},nonode@nohost}", "",
+	       0);
 	expect(BODY("{message,[{current_stacktrace},{current_stacktrace,3}]}"), &host, 0, "[8,3]", "", 0);
 	expect(BODY("{message,{is_seq_trace}}"), &host, 0, "true", "", 0);
 	expect(BODY("{set_seq_token,label,'$1'}"), &host, 0, "true", "token(label,5) ", 0);
@@ -446,7 +454,8 @@ static void words_that_stand_for_more(void **state)
 	expect(BODY("{message,{string_at,'$1'}}"), &host, 0, "<<97,98>>", "", 0);
 	expect("[{['$1'],[{'==',{string_at,'$1'},<<97,98>>}],[]}]", &host, 0, "true", "", 0);
 	expect(BODY("{message,[{string_at,0},{string_at,-1},{string_at,a}]}"), &host, 0, "[0,<<97,98>>,'EXIT']", "", 0);
-	expect(BODY("{message,[{vector_double,0},{vector_double,'$1'},{vector_float,7}]}"), &host, 0, "[0.5,5.5,1.25]", "", 0);
+	expect(BODY("{message,[{vector_double,0},{vector_double,'$1'},{vector_float,7}]}"), &host, 0, "[0.5,5.5,1.25]",
+	       "", 0);
 	/* No number, not known, no such register. */
 	expect(BODY("{message,[{vector_double,1},{vector_double,6},{vector_double,8},{vector_float,-1}]}"), &host, 0,
 	       "['EXIT','EXIT','EXIT','EXIT']", "", 0);
@@ -457,9 +466,10 @@ static void no_host(void **state)
 {
 	expect(BODY("{message,[{self},{caller},{caller_line},{current_stacktrace},{node}]}"), NULL, 0,
 	       "['EXIT',undefined,undefined,[],nonode@nohost]", "", 0);
-	expect(BODY("{message,[{is_seq_trace},{get_seq_token},{set_seq_token,label,1},{enable_trace,call}]}"), NULL,
-	       0, "[false,[],'EXIT','EXIT']", "", 0);
-	expect(BODY("{message,{process_dump}}"), &host, 0, "<<61,112,114,111,99,58,60,48,46,55,55,46,48,62,10>>", "", 0);
+	expect(BODY("{message,[{is_seq_trace},{get_seq_token},{set_seq_token,label,1},{enable_trace,call}]}"), NULL, 0,
+	       "[false,[],'EXIT','EXIT']", "", 0);
+	expect(BODY("{message,{process_dump}}"), &host, 0, "<<61,112,114,111,99,58,60,48,46,55,55,46,48,62,10>>", "",
+	       0);
 }
 
 static void control_word(void **state)
@@ -467,8 +477,8 @@ static void control_word(void **state)
 	assert_int_equal(tw_trace_control_word_set(3), 0);
 	expect(BODY("{message,{{{get_tcw},{set_tcw,4294967295}}}}"), NULL, 0, "{4294967295,3}", "", 0);
 	assert_int_equal(tw_trace_control_word_get(), UINT32_MAX);
-	expect(BODY("{message,[{set_tcw,4294967296},{set_tcw,-1},{set_tcw,a}]}"), NULL, 0,
-	       "['EXIT','EXIT','EXIT']", "", 0);
+	expect(BODY("{message,[{set_tcw,4294967296},{set_tcw,-1},{set_tcw,a}]}"), NULL, 0, "['EXIT','EXIT','EXIT']", "",
+	       0);
 	assert_int_equal(tw_trace_control_word_set(0), UINT32_MAX);
 	assert_int_equal(tw_backtrace_depth_set(2), TW_BACKTRACE_DEPTH_DEFAULT);
 	expect(BODY("{message,[{current_stacktrace},{current_stacktrace,3},{current_stacktrace,1}]}"), &host, 0,
@@ -498,11 +508,11 @@ static void process_dump(void **state)
 static void what_does_not_fit_raises(void **state)
 {
 	/* 60,000 bits are 7,500 bytes: there is room for one. */
-	expect(BODY("{message,[{'bsl',1,60000},{is_integer,{'bsl',1,60001}},{'+',1,2}]}"), NULL, 0,
-	       "['EXIT',true,3]", "", 0);
+	expect(BODY("{message,[{'bsl',1,60000},{is_integer,{'bsl',1,60001}},{'+',1,2}]}"), NULL, 0, "['EXIT',true,3]",
+	       "", 0);
 	/* A guard that raises fails. */
-	expect("[{['$1'],[{'>',{'bsl',1,60000},{'bsl',1,50000}}],[{message,fits}]},{'_',[],[{message,no}]}]", NULL,
-	       0, "no", "", 0);
+	expect("[{['$1'],[{'>',{'bsl',1,60000},{'bsl',1,50000}}],[{message,fits}]},{'_',[],[{message,no}]}]", NULL, 0,
+	       "no", "", 0);
 	/* Nothing is left after the big one, and the next run has all of it again. */
 	expect(BODY("{message,{size,{{{'bsl',1,200}}}}}"), NULL, 0, "1", "", 0);
 }
@@ -545,7 +555,9 @@ static void strings_are_asked_for(void **state)
 		{"{'==',{string_at,'$1'},<<97,0>>}", {false, false}, 0},
 		{"{'==',{string_at,'$1'},4}", {true, false}, 0},
 		{"{'==',{string_at,'$1'},<<97,98>>},{'>',{'band','$1',255},100}", {false, false}, 0},
-		{"{'==',{string_at,'$1'},<<97,98>>},{'>',{'band','$1',255},4},{'/=',{string_at,'$1'},<<97>>}", {false, true}, 2},
+		{"{'==',{string_at,'$1'},<<97,98>>},{'>',{'band','$1',255},4},{'/=',{string_at,'$1'},<<97>>}",
+		 {false, true},
+		 2},
 		{"{'==',{string_at,'$1'},<<97,98>>},{'is_binary',{string_at,'$1'}}", {false, true}, 2},
 	};
 	struct tw_match_host asked = host, general = host;
@@ -565,9 +577,11 @@ static void strings_are_asked_for(void **state)
 			struct tw_term term = tw_small((int64_t)word);
 
 			run = fresh_run(&asked);
-			assert_int_equal(tw_match_run_raw(program, &word, 1, &run) == TW_MATCH_YES, cases[i].matches[j]);
+			assert_int_equal(tw_match_run_raw(program, &word, 1, &run) == TW_MATCH_YES,
+					 cases[i].matches[j]);
 			run = fresh_run(&general);
-			assert_int_equal(tw_match_run_raw(program, &word, 1, &run) == TW_MATCH_YES, cases[i].matches[j]);
+			assert_int_equal(tw_match_run_raw(program, &word, 1, &run) == TW_MATCH_YES,
+					 cases[i].matches[j]);
 			assert_int_equal(tw_match_run(program, &term, 1, &run) == TW_MATCH_YES, cases[i].matches[j]);
 		}
 		assert_int_equal(strings_asked, cases[i].asked);
@@ -578,13 +592,19 @@ static void strings_are_asked_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(words_are_integers), cmocka_unit_test(casts_are_ranges),
-		cmocka_unit_test(strings_are_asked_for), cmocka_unit_test(ranges_and_other_terms),
-		cmocka_unit_test(quick_programs),     cmocka_unit_test(vectors_are_kept),
+		cmocka_unit_test(words_are_integers),
+		cmocka_unit_test(casts_are_ranges),
+		cmocka_unit_test(strings_are_asked_for),
+		cmocka_unit_test(ranges_and_other_terms),
+		cmocka_unit_test(quick_programs),
+		cmocka_unit_test(vectors_are_kept),
 		cmocka_unit_test(host_functions),
-		cmocka_unit_test(words_that_stand_for_more),     cmocka_unit_test(no_host),
-		cmocka_unit_test(control_word),	      cmocka_unit_test(process_dump),
-		cmocka_unit_test(deep_terms),	      cmocka_unit_test(what_does_not_fit_raises),
+		cmocka_unit_test(words_that_stand_for_more),
+		cmocka_unit_test(no_host),
+		cmocka_unit_test(control_word),
+		cmocka_unit_test(process_dump),
+		cmocka_unit_test(deep_terms),
+		cmocka_unit_test(what_does_not_fit_raises),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,10 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#define I(op_, a_, b_, c_, d_) {.op = TW_OP_##op_, .a = (a_), .b = (b_), .c = (c_), .d = (d_)}
+#define I(op_, a_, b_, c_, d_)                                                \
+	{                                                                     \
+		.op = TW_OP_##op_, .a = (a_), .b = (b_), .c = (c_), .d = (d_) \
+	}
 
 /* Constants: 0 is the atom true, 1 a tuple; one range, 0 .. 9. */
 static struct tw_match_code *code_of(const struct tw_match_insn *insns, uint32_t count, enum tw_match_target target)
@@ -54,10 +57,10 @@ static void refused_for(const struct tw_match_insn *insns, uint32_t count, const
 	tw_match_code_destroy(code);
 }
 
-#define REFUSED(reason, at, ...)                                                                             \
-	do {                                                                                                 \
-		const struct tw_match_insn insns[] = {__VA_ARGS__};                                          \
-		refused_for(insns, TW_COUNT_OF(insns), reason, at);                                          \
+#define REFUSED(reason, at, ...)                                    \
+	do {                                                        \
+		const struct tw_match_insn insns[] = {__VA_ARGS__}; \
+		refused_for(insns, TW_COUNT_OF(insns), reason, at); \
 	} while (0)
 
 static void accepted(const struct tw_match_insn *insns, uint32_t count, enum tw_match_target target)
@@ -71,10 +74,10 @@ static void accepted(const struct tw_match_insn *insns, uint32_t count, enum tw_
 	tw_match_destroy(program);
 }
 
-#define ACCEPTED(target, ...)                                                                                \
-	do {                                                                                                 \
-		const struct tw_match_insn insns[] = {__VA_ARGS__};                                          \
-		accepted(insns, TW_COUNT_OF(insns), target);                                                 \
+#define ACCEPTED(target, ...)                                       \
+	do {                                                        \
+		const struct tw_match_insn insns[] = {__VA_ARGS__}; \
+		accepted(insns, TW_COUNT_OF(insns), target);        \
 	} while (0)
 
 static void good_code(void **state)
@@ -132,16 +135,15 @@ static void arguments_and_variables(void **state)
 	REFUSED("an argument that may not be there", 1, I(ARITY, 0, 1, 2, 0), I(ARG, 0, 1, 2, 0),
 		I(REJECT, 0, 0, 0, 0));
 	/* Where the test of the number failed, nothing is known of it. */
-	REFUSED("an argument that may not be there", 2, I(ARITY, 0, 2, 2, 0), I(REJECT, 0, 0, 0, 0),
-		I(ARG, 0, 0, 3, 0), I(REJECT, 0, 0, 0, 0));
+	REFUSED("an argument that may not be there", 2, I(ARITY, 0, 2, 2, 0), I(REJECT, 0, 0, 0, 0), I(ARG, 0, 0, 3, 0),
+		I(REJECT, 0, 0, 0, 0));
 	REFUSED("a variable that may not be bound", 0, I(VAR, 0, 0, 0, 0), I(HALT, 0, 0, 0, 0));
 	REFUSED("variables bound out of order", 1, I(CONST, 0, 0, 0, 0), I(BIND, 0, 1, 0, 0), I(HALT, 0, 0, 0, 0));
 	REFUSED("no such variable", 1, I(CONST, 0, 0, 0, 0), I(BIND, 0, TW_MATCH_VARIABLES_MAX, 0, 0),
 		I(HALT, 0, 0, 0, 0));
 	/* What one clause has bound is unknown to the next. */
-	REFUSED("a variable that may not be bound", 5, I(CONST, 0, 0, 0, 0), I(BIND, 0, 0, 0, 0),
-		I(CONST, 0, 0, 0, 0), I(GUARD, 0, 0, 5, 0), I(HALT, 0, 0, 0, 0), I(VAR, 0, 0, 0, 0),
-		I(HALT, 0, 0, 0, 0));
+	REFUSED("a variable that may not be bound", 5, I(CONST, 0, 0, 0, 0), I(BIND, 0, 0, 0, 0), I(CONST, 0, 0, 0, 0),
+		I(GUARD, 0, 0, 5, 0), I(HALT, 0, 0, 0, 0), I(VAR, 0, 0, 0, 0), I(HALT, 0, 0, 0, 0));
 }
 
 static void stack(void **state)
@@ -189,12 +191,9 @@ static void sizes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(good_code),
-		cmocka_unit_test(jumps),
-		cmocka_unit_test(operands),
-		cmocka_unit_test(arguments_and_variables),
-		cmocka_unit_test(stack),
-		cmocka_unit_test(sizes),
+		cmocka_unit_test(good_code), cmocka_unit_test(jumps),
+		cmocka_unit_test(operands),  cmocka_unit_test(arguments_and_variables),
+		cmocka_unit_test(stack),     cmocka_unit_test(sizes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@ enum { RUNS = 700 };
 
 static void nothing_waits_where_nothing_is_known(void **state)
 {
-	struct tw_round round = { 0 };
+	struct tw_round round = {0};
 
 	assert_false(tw_round_must_wait(&round, 0, 1, 1));
 	tw_round_finish(&round, 0, 1, 1);
@@ -32,7 +32,7 @@ static void nothing_waits_where_nothing_is_known(void **state)
 
 static void a_run_waits_for_the_one_before_it(void **state)
 {
-	struct tw_round round = { 0 };
+	struct tw_round round = {0};
 
 	/* Two images, three tracees each; of the third no run but one is known. */
 	for (uint64_t run = RUNS; run >= 1; run--)
@@ -67,7 +67,7 @@ static void a_run_waits_for_the_one_before_it(void **state)
 /* One run whose records lie in two rings: of two sessions, or of a thread whose ring grew. */
 static void a_run_in_two_rings_is_over_once(void **state)
 {
-	struct tw_round round = { 0 };
+	struct tw_round round = {0};
 
 	for (int ring = 0; ring < 2; ring++) {
 		assert_int_equal(tw_round_add(&round, 0, 1, 1), 0);

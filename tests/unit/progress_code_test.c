@@ -52,8 +52,8 @@ static bool filter(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = { sizeof code / sizeof *code, code };
-	struct sigaction action = { .sa_sigaction = on_sigsys, .sa_flags = SA_SIGINFO };
+	struct sock_fprog program = {sizeof code / sizeof *code, code};
+	struct sigaction action = {.sa_sigaction = on_sigsys, .sa_flags = SA_SIGINFO};
 
 	sigaction(SIGSYS, &action, NULL);
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;

@@ -215,7 +215,7 @@ static __attribute__((noinline)) void enter_and_exit(struct tw_progress_reader *
 /* One where nobody else can make them; none where the waiter can. */
 static bool has_right_barriers(bool is_fenced)
 {
-	struct sigaction action = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO }, before;
+	struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO}, before;
 	static struct tw_progress_reader reader;
 	bool is_right = true;
 
@@ -246,7 +246,7 @@ static int forbid_membarrier(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = { TW_COUNT_OF(code), code };
+	struct sock_fprog program = {TW_COUNT_OF(code), code};
 
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }

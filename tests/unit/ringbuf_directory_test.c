@@ -35,7 +35,7 @@ static unsigned dead_count(void)
 /* As if nothing had been made in it for so long. */
 static void set_age(const char *path, time_t seconds)
 {
-	const struct timespec then = { time(NULL) - seconds, 0 }, times[2] = { then, then };
+	const struct timespec then = {time(NULL) - seconds, 0}, times[2] = {then, then};
 
 	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
 }
@@ -50,8 +50,8 @@ static void write_file(const char *path, const void *bytes, size_t count)
 
 static void a_set_that_is_being_made_is_nobodys_yet(void **state)
 {
-	struct tw_rs_config other = { .magic = TW_RS_MAGIC, .version = TW_RS_VERSION + 1 };
-	struct tw_rs_options options = { .ring_bytes = 1 << 16 };
+	struct tw_rs_config other = {.magic = TW_RS_MAGIC, .version = TW_RS_VERSION + 1};
+	struct tw_rs_options options = {.ring_bytes = 1 << 16};
 	char path[256], config[300];
 	struct tw_rs alive;
 
@@ -83,7 +83,7 @@ static void a_set_that_is_being_made_is_nobodys_yet(void **state)
 
 static void what_others_own_or_may_write_is_refused(void **state)
 {
-	struct tw_rs_options options = { .ring_bytes = 1 << 16 };
+	struct tw_rs_options options = {.ring_bytes = 1 << 16};
 	struct tw_rs set, member;
 	char control[300];
 
@@ -116,7 +116,7 @@ static void what_others_own_or_may_write_is_refused(void **state)
 /* Of the names that the user's folder can have the first that is nobody else's. */
 static void a_name_that_is_taken_is_left(void **state)
 {
-	struct tw_rs_options options = { .ring_bytes = 1 << 16 };
+	struct tw_rs_options options = {.ring_bytes = 1 << 16};
 	char taken[2][160], found[200];
 	struct tw_rs set;
 
@@ -141,7 +141,7 @@ static void members_read_what_was_asked(void **state)
 	static char text[3000];
 
 	for (size_t bytes = 0; bytes < sizeof text; bytes += bytes < 3 ? 1 : 700) {
-		struct tw_rs_options options = { .ring_bytes = 1 << 16, .config = text };
+		struct tw_rs_options options = {.ring_bytes = 1 << 16, .config = text};
 		struct tw_rs set, member;
 
 		memset(text, 0, sizeof text);
@@ -204,8 +204,8 @@ static unsigned mapped(const char *name)
 
 static void a_set_that_is_gone_leaves_no_memory(void **state)
 {
-	struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 20 };
-	struct tw_rs_claim who = { 0 };
+	struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 20};
+	struct tw_rs_claim who = {0};
 	struct tw_rb_producer producer;
 	struct tw_rs set, member;
 	const char shared[] = "/dev/zero";
@@ -234,8 +234,8 @@ static void a_set_that_is_gone_leaves_no_memory(void **state)
 /* Also of a child that no handler of fork() has seen. */
 static void nothing_of_it_is_mapped_in_children(void **state)
 {
-	struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 20 };
-	struct tw_rs_claim who = { 0 };
+	struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 20};
+	struct tw_rs_claim who = {0};
 	struct tw_rb_producer producer;
 	struct tw_rs set, member;
 	uint32_t image;
@@ -260,8 +260,8 @@ static void nothing_of_it_is_mapped_in_children(void **state)
 /* Without files there is one piece, which is the set's until its end: images come and go in it. */
 static void memory_without_a_name_stays_until_the_end(void **state)
 {
-	struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 20, .is_anonymous = true };
-	struct tw_rs_claim who = { 0 };
+	struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 20, .is_anonymous = true};
+	struct tw_rs_claim who = {0};
 	struct tw_rb_producer producer;
 	struct tw_rs set;
 	uint32_t image;
@@ -273,7 +273,7 @@ static void memory_without_a_name_stays_until_the_end(void **state)
 		assert_int_equal(tw_rs_image_claim(&set, &image), 0);
 		assert_true(tw_rs_ring_claim(&set, &who, &producer));
 		assert_int_equal(tw_rb_reserve(&producer, 16, 1, (void **)&record), TW_RB_OK);
-		*record = (struct tw_rb_record){ 1, TW_RB_HEAD(3, 0, 16, 0) };
+		*record = (struct tw_rb_record){1, TW_RB_HEAD(3, 0, 16, 0)};
 		tw_rb_commit(&producer, 16);
 		assert_int_equal(tw_rs_look(&set), 1);
 		assert_int_equal(tw_rb_committed(tw_rs_ring(&set, 0)), 16);

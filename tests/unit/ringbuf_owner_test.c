@@ -25,7 +25,7 @@ enum { MEMBERS = 3, RECORDS = 40 };
 static void be_member(const char *path, int told)
 {
 	struct tw_rs rs;
-	struct tw_rs_claim who = { 0 };
+	struct tw_rs_claim who = {0};
 	uint32_t image;
 	struct tw_rb_producer producer;
 	struct tw_rb_record *record;
@@ -38,7 +38,7 @@ static void be_member(const char *path, int told)
 	for (unsigned i = 0; i < RECORDS; i++) {
 		if (tw_rb_reserve(&producer, 16, i, (void **)&record) != TW_RB_OK)
 			_exit(2);
-		*record = (struct tw_rb_record){ i + 1, TW_RB_HEAD(3, 0, 16, i) };
+		*record = (struct tw_rb_record){i + 1, TW_RB_HEAD(3, 0, 16, i)};
 		tw_rb_commit(&producer, 16);
 	}
 	said[0] = image;
@@ -51,7 +51,7 @@ static void be_member(const char *path, int told)
 
 static void rings_are_taken_back_from_the_dead_only(void **state)
 {
-	const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 22, .has_fixed_rings = true };
+	const struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 22, .has_fixed_rings = true};
 	uint32_t image[MEMBERS], ring[MEMBERS], own, seen = 0;
 	pid_t child[MEMBERS];
 	struct tw_rs rs;
@@ -102,8 +102,8 @@ static void rings_are_taken_back_from_the_dead_only(void **state)
 
 static void a_claim_says_all_that_it_was_asked_to(void **state)
 {
-	const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 22, .has_fixed_rings = true };
-	struct tw_rs_claim who = { .session_index = 3, .scheduler_id = 5, .tracee_id = 9 };
+	const struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 22, .has_fixed_rings = true};
+	struct tw_rs_claim who = {.session_index = 3, .scheduler_id = 5, .tracee_id = 9};
 	struct tw_rb_producer producer;
 	const struct tw_rb_shared *ring;
 	struct tw_rs rs;
@@ -125,7 +125,7 @@ static void a_claim_says_all_that_it_was_asked_to(void **state)
 
 static void a_place_that_comes_again_begins_with_nothing(void **state)
 {
-	const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 22 };
+	const struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 22};
 	const struct tw_rs_image_head *image;
 	const void *payload;
 	struct tw_rs rs;
@@ -156,8 +156,8 @@ static void a_place_that_comes_again_begins_with_nothing(void **state)
 /* Where there is room for one of its own size only, a ring stays what it is. */
 static void a_ring_grows_or_stays(void **state)
 {
-	const struct tw_rs_options options = { .ring_bytes = 1 << 17, .cap_bytes = 320 << 10 };
-	struct tw_rs_claim who = { 0 };
+	const struct tw_rs_options options = {.ring_bytes = 1 << 17, .cap_bytes = 320 << 10};
+	struct tw_rs_claim who = {0};
 	struct tw_rb_producer producer;
 	struct tw_rs rs;
 	uint32_t image;
@@ -191,7 +191,7 @@ static void positions_that_no_producer_writes_are_refused(void **state)
 		struct tw_rb_record *record;
 
 		assert_int_equal(tw_rb_reserve(&producer, 16, i + 1, (void **)&record), TW_RB_OK);
-		*record = (struct tw_rb_record){ i + 1, TW_RB_HEAD(3, 0, 16, i) };
+		*record = (struct tw_rb_record){i + 1, TW_RB_HEAD(3, 0, 16, i)};
 		tw_rb_commit(&producer, 16);
 	}
 	assert_true(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end) > 0);
@@ -219,10 +219,10 @@ static void positions_that_no_producer_writes_are_refused(void **state)
 /* A process under a filter, which no other has to be looked at often for. */
 static void who_cannot_wake_the_owner_is_known_while_it_lives(void **state)
 {
-	const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 22 };
+	const struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 22};
 	struct tw_rs rs;
 	struct tw_rb_producer producer;
-	struct tw_rs_claim who = { 0 };
+	struct tw_rs_claim who = {0};
 	uint32_t image;
 
 	assert_int_equal(tw_rs_create(&rs, &options), 0);

@@ -27,7 +27,7 @@
 
 static void create(struct tw_rs *rs, uint64_t cap_bytes, uint64_t ring_bytes)
 {
-	struct tw_rs_options options = { .cap_bytes = cap_bytes, .ring_bytes = ring_bytes, .config = "pattern a:b/_\n" };
+	struct tw_rs_options options = {.cap_bytes = cap_bytes, .ring_bytes = ring_bytes, .config = "pattern a:b/_\n"};
 
 	assert_int_equal(tw_rs_create(rs, &options), 0);
 }
@@ -50,8 +50,12 @@ static void bad_options_are_refused(void **state)
 {
 	struct tw_rs rs;
 	struct tw_rs_options bad[] = {
-		{ .ring_bytes = 100000 }, { .ring_bytes = 4096 },		      { .ring_bytes = UINT64_C(1) << 31 },
-		{ .cap_bytes = 65536 },	  { .cap_bytes = (UINT64_C(8) << 20) + 1 }, { .name = "a/../../b" },
+		{.ring_bytes = 100000},
+		{.ring_bytes = 4096},
+		{.ring_bytes = UINT64_C(1) << 31},
+		{.cap_bytes = 65536},
+		{.cap_bytes = (UINT64_C(8) << 20) + 1},
+		{.name = "a/../../b"},
 	};
 
 	for (size_t i = 0; i < TW_COUNT_OF(bad); i++)
@@ -63,7 +67,7 @@ static void put(struct tw_rb_producer *producer, uint64_t number)
 	struct tw_rb_record *record;
 
 	assert_int_equal(tw_rb_reserve(producer, 16, number + 1, (void **)&record), TW_RB_OK);
-	*record = (struct tw_rb_record){ number + 1, TW_RB_HEAD(3, 0, 16, number) };
+	*record = (struct tw_rb_record){number + 1, TW_RB_HEAD(3, 0, 16, number)};
 	tw_rb_commit(producer, 16);
 }
 
@@ -87,7 +91,7 @@ static void each_ring_has_one_owner_and_runs_out(void **state)
 {
 	struct tw_rs rs, other;
 	struct tw_rb_producer producers[64];
-	struct tw_rs_claim who = { 0 };
+	struct tw_rs_claim who = {0};
 	unsigned got = 0;
 	uint32_t image;
 
@@ -148,7 +152,7 @@ static uint64_t check_records(const struct tw_rs *rs, uint32_t index, uint64_t f
 static void a_full_ring_gives_way_to_a_larger_one(void **state)
 {
 	struct tw_rs rs;
-	struct tw_rs_claim who = { .scheduler_id = 4, .tracee_id = 5, .thread_start_ticks = 6 };
+	struct tw_rs_claim who = {.scheduler_id = 4, .tracee_id = 5, .thread_start_ticks = 6};
 	struct tw_rb_producer producer;
 	uint64_t made = 0, found = 0, lease, first_pos[8];
 	uint32_t image, index = 0;
@@ -174,7 +178,7 @@ static void a_full_ring_gives_way_to_a_larger_one(void **state)
 		}
 		if (outcome != TW_RB_OK)
 			break;
-		*(struct tw_rb_record *)room = (struct tw_rb_record){ made + 1, TW_RB_HEAD(3, 0, 16, made) };
+		*(struct tw_rb_record *)room = (struct tw_rb_record){made + 1, TW_RB_HEAD(3, 0, 16, made)};
 		tw_rb_commit(&producer, 16);
 		made++;
 	}
@@ -224,7 +228,8 @@ static uint64_t file_pages(const char *directory)
 }
 
 /* Fills a ring to its end; returns how often it asked for memory. */
-static unsigned fill_ring(struct tw_rs *rs, struct tw_rb_producer *producer, uint64_t records, uint32_t bytes, bool may_call)
+static unsigned fill_ring(struct tw_rs *rs, struct tw_rb_producer *producer, uint64_t records, uint32_t bytes,
+			  bool may_call)
 {
 	unsigned asked = 0;
 	void *room;
@@ -232,7 +237,7 @@ static unsigned fill_ring(struct tw_rs *rs, struct tw_rb_producer *producer, uin
 	for (uint64_t made = 0; made < records;) {
 		if (tw_rb_reserve(producer, bytes, made + 1, &room) == TW_RB_OK) {
 			memset(room, 0, bytes);
-			*(struct tw_rb_record *)room = (struct tw_rb_record){ made + 1, TW_RB_HEAD(3, 0, bytes, made) };
+			*(struct tw_rb_record *)room = (struct tw_rb_record){made + 1, TW_RB_HEAD(3, 0, bytes, made)};
 			tw_rb_commit(producer, bytes);
 			made++;
 			continue;
@@ -247,11 +252,13 @@ static unsigned fill_ring(struct tw_rs *rs, struct tw_rb_producer *producer, uin
 
 static void memory_comes_as_a_ring_is_filled(void **state)
 {
-	static const enum tw_rb_policy policies[] = { TW_RB_DROP, TW_RB_BLOCK, TW_RB_OVERWRITE };
-	struct tw_rs_claim who = { 0 };
+	static const enum tw_rb_policy policies[] = {TW_RB_DROP, TW_RB_BLOCK, TW_RB_OVERWRITE};
+	struct tw_rs_claim who = {0};
 
 	for (unsigned i = 0; i < 3; i++) {
-		struct tw_rs_options options = { .cap_bytes = 64 << 20, .ring_bytes = i < 2 ? 1 << 16 : 1 << 20, .policy = policies[i] };
+		struct tw_rs_options options = {.cap_bytes = 64 << 20,
+						.ring_bytes = i < 2 ? 1 << 16 : 1 << 20,
+						.policy = policies[i]};
 		struct tw_rb_producer producer;
 		struct tw_rs rs;
 		uint64_t before;
@@ -279,7 +286,7 @@ static void memory_comes_as_a_ring_is_filled(void **state)
 
 static void no_call_is_needed_where_the_owner_or_the_process_came_before(void **state)
 {
-	struct tw_rs_claim who = { 0 };
+	struct tw_rs_claim who = {0};
 
 	for (unsigned by_owner = 0; by_owner < 2; by_owner++) {
 		struct tw_rb_producer producer;
@@ -304,7 +311,7 @@ static void no_call_is_needed_where_the_owner_or_the_process_came_before(void **
 
 static void the_last_quarter_is_for_first_rings(void **state)
 {
-	struct tw_rs_claim who = { 0 };
+	struct tw_rs_claim who = {0};
 	struct tw_rb_producer producers[64];
 	struct tw_rs rs;
 	unsigned threads = 0;
@@ -339,7 +346,7 @@ static unsigned long mapped_kib(void)
 static void a_member_maps_what_it_uses(void **state)
 {
 	struct tw_rs rs, member;
-	struct tw_rs_claim who = { 0 };
+	struct tw_rs_claim who = {0};
 	struct tw_rb_producer first, second;
 	unsigned long before, after;
 	static char definition[60000];
@@ -367,7 +374,7 @@ static void a_member_maps_what_it_uses(void **state)
 static void a_child_reaches_nothing_of_its_parent(void **state)
 {
 	struct tw_rs rs;
-	struct tw_rs_claim who = { 0 };
+	struct tw_rs_claim who = {0};
 	struct tw_rb_producer producer;
 	uint32_t image, own;
 	uint64_t committed, defined;
@@ -416,7 +423,7 @@ static void a_child_reaches_nothing_of_its_parent(void **state)
 static void a_thousand_images_and_the_dead_give_way(void **state)
 {
 	enum { IMAGES = 1000 };
-	struct tw_rs_options options = { .cap_bytes = 1 << 28, .ring_bytes = 1 << 16, .follow_fork = true };
+	struct tw_rs_options options = {.cap_bytes = 1 << 28, .ring_bytes = 1 << 16, .follow_fork = true};
 	static pid_t children[IMAGES];
 	struct tw_rs rs;
 	int hold[2], said[2];
@@ -429,7 +436,7 @@ static void a_thousand_images_and_the_dead_give_way(void **state)
 	for (unsigned i = 0; i < IMAGES; i++) {
 		children[i] = fork();
 		if (children[i] == 0) {
-			struct tw_rs_claim who = { 0 };
+			struct tw_rs_claim who = {0};
 			struct tw_rb_producer producer;
 			uint32_t image;
 
@@ -489,7 +496,7 @@ static void a_slot_whose_claimant_died_is_free_again(void **state)
 /* Stops without a word: as a thread does that ends by a bare system call. */
 static void *claim_and_end(void *arg)
 {
-	struct tw_rs_claim who = { 0 };
+	struct tw_rs_claim who = {0};
 
 	assert_true(tw_rs_ring_claim(((void **)arg)[0], &who, ((void **)arg)[1]));
 	return NULL;
@@ -498,9 +505,9 @@ static void *claim_and_end(void *arg)
 static void who_ends_a_ring_late_ends_its_own_lease_only(void **state)
 {
 	struct tw_rb_producer first, second;
-	struct tw_rs_claim who = { 0 };
+	struct tw_rs_claim who = {0};
 	struct tw_rs rs;
-	void *arg[2] = { &rs, &first };
+	void *arg[2] = {&rs, &first};
 	pthread_t thread;
 	uint32_t image;
 
@@ -533,7 +540,7 @@ static void what_a_killed_member_committed_is_there(void **state)
 	child = fork();
 	if (child == 0) {
 		struct tw_rs member;
-		struct tw_rs_claim who = { 0 };
+		struct tw_rs_claim who = {0};
 		struct tw_rb_producer producer;
 		struct tw_rb_record *record;
 		uint32_t image;
@@ -547,7 +554,7 @@ static void what_a_killed_member_committed_is_there(void **state)
 		for (unsigned i = 0; i < 100; i++) {
 			if (tw_rb_reserve(&producer, 16, i, (void **)&record) != TW_RB_OK)
 				_exit(4);
-			*record = (struct tw_rb_record){ i, TW_RB_HEAD(3, 0, 16, i) };
+			*record = (struct tw_rb_record){i, TW_RB_HEAD(3, 0, 16, i)};
 			tw_rb_commit(&producer, 16);
 		}
 		raise(SIGKILL);
@@ -592,7 +599,7 @@ static void what_a_killed_member_committed_is_there(void **state)
 static void a_thread_that_died_without_a_word_is_reaped(void **state)
 {
 	struct tw_rs rs;
-	struct tw_rs_claim who = { 0 };
+	struct tw_rs_claim who = {0};
 	struct tw_rb_producer producer;
 	uint32_t image;
 
@@ -611,7 +618,7 @@ static void nobody_is_dead_who_cannot_be_asked(void **state)
 {
 	struct tw_rb_producer producer;
 	uint32_t image;
-	struct tw_rs_claim who = { 0 };
+	struct tw_rs_claim who = {0};
 	struct rlimit before, none;
 	struct tw_rs rs;
 
@@ -620,7 +627,7 @@ static void nobody_is_dead_who_cannot_be_asked(void **state)
 	assert_true(tw_rs_ring_claim(&rs, &who, &producer));
 	tw_rs_look(&rs);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-	none = (struct rlimit){ 0, before.rlim_max };
+	none = (struct rlimit){0, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	assert_false(tw_rs_image_reap(&rs, image));
 	assert_false(tw_rs_ring_reap(&rs, producer.ring_index));
@@ -649,7 +656,7 @@ static void exec_ends_the_image_before(void **state)
 static void foreign_and_damaged_sets_are_refused(void **state)
 {
 	struct tw_rs rs, member;
-	struct tw_rs_claim who = { 0 };
+	struct tw_rs_claim who = {0};
 	struct tw_rb_producer producer;
 	uint32_t image;
 
@@ -672,7 +679,8 @@ static void foreign_and_damaged_sets_are_refused(void **state)
 
 		assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
 		assert_true(tw_rs_ring_claim(&rs, &who, &producer));
-		atomic_store(i ? &rs.own.head->rings[0].data_pages : &rs.own.head->rings[0].offset_pages, i ? 17 : UINT32_MAX);
+		atomic_store(i ? &rs.own.head->rings[0].data_pages : &rs.own.head->rings[0].offset_pages,
+			     i ? 17 : UINT32_MAX);
 		rings = tw_rs_look(&rs);
 		assert_int_equal(rings, 0);
 		assert_int_equal(rs.damaged_tables, before + 1);
@@ -712,7 +720,7 @@ static void a_full_log_refuses_whole_records(void **state)
 /* What the owner has not finished writing is not there; a piece that came later is read alone. */
 static void layouts_grow_and_are_asked_for(void **state)
 {
-	struct tw_rs_options options = { .cap_bytes = 1 << 22, .ring_bytes = 1 << 17, .layouts = "m - /a\n" };
+	struct tw_rs_options options = {.cap_bytes = 1 << 22, .ring_bytes = 1 << 17, .layouts = "m - /a\n"};
 	struct tw_rs rs, member;
 	uint64_t at = 0, begun_ns;
 	uint32_t number;

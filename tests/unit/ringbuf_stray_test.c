@@ -13,10 +13,10 @@
 /* The head of the image and the rings are memory of the traced program, which may write anything anywhere. */
 static void a_stray_write_to_the_image_changes_no_address_of_the_member(void **state)
 {
-	static const uint64_t values[] = { 0, 7, TW_RS_IMAGE_RINGS_MAX + 1, UINT32_MAX, UINT64_MAX };
-	struct tw_rs_options options = { .cap_bytes = 1 << 22, .ring_bytes = 1 << 17, .config = "pattern a:b/_\n" };
+	static const uint64_t values[] = {0, 7, TW_RS_IMAGE_RINGS_MAX + 1, UINT32_MAX, UINT64_MAX};
+	struct tw_rs_options options = {.cap_bytes = 1 << 22, .ring_bytes = 1 << 17, .config = "pattern a:b/_\n"};
 	struct tw_rb_producer first, second;
-	struct tw_rs_claim who = { 0 };
+	struct tw_rs_claim who = {0};
 	struct tw_rb_shared *ring;
 	struct tw_rs rs;
 	uint32_t image;

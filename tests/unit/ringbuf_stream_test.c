@@ -125,7 +125,7 @@ static void records_of_all_sizes_wrap(void **state)
 {
 	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
 	struct tw_rb_producer producer;
-	struct reading reading = { 0 };
+	struct reading reading = {0};
 	uint64_t pos = 0;
 
 	tw_rb_producer_init(&producer, shared, TW_RB_DROP);
@@ -145,7 +145,7 @@ static void a_full_ring_drops_the_newest_and_tells_it(void **state)
 	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
 	struct tw_rb_producer producer;
 	struct tw_rb_loss_record rest;
-	struct reading reading = { 0 };
+	struct reading reading = {0};
 	uint64_t pos = 0, refused = 0, number = 0;
 
 	tw_rb_producer_init(&producer, shared, TW_RB_DROP);
@@ -168,7 +168,7 @@ static void too_big_and_nested_are_told_apart(void **state)
 {
 	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
 	struct tw_rb_producer producer;
-	struct reading reading = { 0 };
+	struct reading reading = {0};
 	uint64_t pos = 0;
 	void *out;
 
@@ -188,7 +188,7 @@ static void a_reservation_without_commit_leaves_nothing(void **state)
 {
 	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
 	struct tw_rb_producer producer;
-	struct reading reading = { 0 };
+	struct reading reading = {0};
 	uint64_t pos = 0;
 	void *out;
 
@@ -212,9 +212,9 @@ static void an_overwriting_ring_keeps_the_newest(void **state)
 
 	tw_rb_producer_init(&producer, shared, TW_RB_OVERWRITE);
 	for (int round = 0; round < 300; round++) {
-		uint64_t first, end, none[TW_RB_CAUSES] = { 0 };
+		uint64_t first, end, none[TW_RB_CAUSES] = {0};
 		struct tw_rb_loss_record loss;
-		struct reading reading = { 0 };
+		struct reading reading = {0};
 		int64_t bytes;
 
 		for (uint64_t n = random64(&s) % 500; n; n--)
@@ -240,7 +240,7 @@ static void an_overwriting_ring_keeps_the_newest(void **state)
 static void a_second_lease_loses_its_own_records_only(void **state)
 {
 	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
-	const uint64_t none[TW_RB_CAUSES] = { 0 };
+	const uint64_t none[TW_RB_CAUSES] = {0};
 	struct tw_rb_producer producer;
 	struct tw_rb_loss_record loss;
 	uint64_t number = 0, before;
@@ -277,7 +277,7 @@ static void a_chunk_given_up_is_counted_by_a_dead_producer(void **state)
 
 	tw_rb_producer_init(&producer, shared, TW_RB_OVERWRITE);
 	for (uint64_t number = 0; number < 5000; number++) {
-		const uint64_t none[TW_RB_CAUSES] = { 0 };
+		const uint64_t none[TW_RB_CAUSES] = {0};
 		uint64_t before = atomic_load(&shared->lost[TW_RB_LOST_FULL]), after;
 		struct tw_rb_loss_record loss;
 
@@ -359,9 +359,9 @@ static void *produce(void *arg)
 
 static void run_pair(enum tw_rb_policy policy, uint64_t count)
 {
-	struct pair pair = { make_ring(TW_RB_BYTES_MIN), policy, count, 0, 0 };
+	struct pair pair = {make_ring(TW_RB_BYTES_MIN), policy, count, 0, 0};
 	struct tw_rb_loss_record rest;
-	struct reading reading = { 0 };
+	struct reading reading = {0};
 	uint64_t pos = 0;
 	pthread_t thread;
 

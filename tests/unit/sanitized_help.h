@@ -9,7 +9,7 @@
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
-#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__ || __has_feature(thread_sanitizer) ||          \
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__ || __has_feature(thread_sanitizer) || \
 	__has_feature(address_sanitizer)
 #define IS_SANITIZED 1
 #else

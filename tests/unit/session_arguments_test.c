@@ -24,8 +24,8 @@ __attribute__((noinline)) static uint64_t target(uint64_t a, uint64_t b, uint64_
 
 static struct tw_place *add_place(void)
 {
-	struct tw_module_options module_options = { .name = "arguments_slot", .is_declared = true };
-	struct tw_place_options place_options = { .kind = TW_BP_SLOT, .target = (void *)target };
+	struct tw_module_options module_options = {.name = "arguments_slot", .is_declared = true};
+	struct tw_place_options place_options = {.kind = TW_BP_SLOT, .target = (void *)target};
 	struct tw_module *module;
 	struct tw_function *function;
 	struct tw_place *place;
@@ -46,7 +46,7 @@ static struct tw_place *add_place(void)
 /* words < 0: the session wants nothing of the function. */
 static void want(struct tw_session *session, struct tw_place *place, int words)
 {
-	const struct tw_bp_part part = { .actions = TW_ACTION_CALL, .slot_words = (uint8_t)words };
+	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .slot_words = (uint8_t)words};
 	struct tw_permit *permit;
 
 	if (words < 0)
@@ -90,7 +90,8 @@ static void try(struct tw_place *place, int first, int second)
 	want(beds[1].session, place, second);
 	reached = 0;
 	for (uint64_t i = 1; i <= CALLS; i++) {
-		call = (uint64_t(*)(uint64_t, uint64_t, uint64_t, uint64_t))(uintptr_t)__atomic_load_n(slot, __ATOMIC_RELAXED);
+		call = (uint64_t(*)(uint64_t, uint64_t, uint64_t, uint64_t))(
+			uintptr_t)__atomic_load_n(slot, __ATOMIC_RELAXED);
 		assert_int_equal(call(0x1000 + i, 0x2000 + i, 0x3000 + i, 0x4000 + i),
 				 (0x1000 + i) ^ (0x2000 + i) ^ (0x3000 + i) ^ (0x4000 + i));
 	}
@@ -103,7 +104,7 @@ static void try(struct tw_place *place, int first, int second)
 
 static void each_session_gets_what_it_asked_for(void **state)
 {
-	static const int asked[] = { -1, 0, 2, 4 };
+	static const int asked[] = {-1, 0, 2, 4};
 	struct tw_place *place = add_place();
 
 	for (unsigned i = 0; i < TW_COUNT_OF(asked); i++)
@@ -118,14 +119,14 @@ static void strings_are_not_read_under_a_filter(void **state)
 	int status;
 	pid_t child;
 
-	assert_int_equal(tw_arg_read_string((uintptr_t)"hello", text, sizeof text), 5);
+	assert_int_equal(tw_arg_read_string((uintptr_t) "hello", text, sizeof text), 5);
 	assert_int_equal(tw_arg_read_string(0, text, sizeof text), -1);
-	assert_true(tw_arg_is_string((uintptr_t)"hello", "hello", 5));
+	assert_true(tw_arg_is_string((uintptr_t) "hello", "hello", 5));
 	child = fork();
 	if (child == 0) {
 		tw_filter_begin(TW_FILTER_ALL_THREADS);
-		_exit(tw_arg_read_string((uintptr_t)"hello", text, sizeof text) != -1 ||
-		      tw_arg_is_string((uintptr_t)"hello", "hello", 5));
+		_exit(tw_arg_read_string((uintptr_t) "hello", text, sizeof text) != -1 ||
+		      tw_arg_is_string((uintptr_t) "hello", "hello", 5));
 	}
 	waitpid(child, &status, 0);
 	assert_int_equal(status, 0);

@@ -36,7 +36,7 @@ static inline void open_bed_with(struct bed *bed, const char *name, const struct
 
 static inline void open_bed(struct bed *bed, const char *name)
 {
-	struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 22, .has_fixed_rings = true };
+	struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 22, .has_fixed_rings = true};
 
 	open_bed_with(bed, name, &options);
 }
@@ -63,7 +63,8 @@ static inline unsigned take(struct bed *bed, struct tw_rb_record **out, unsigned
 		uint64_t end;
 		int64_t bytes;
 
-		while ((bytes = tw_rb_peek(tw_rs_ring(&bed->rs, i), bed->pos[i], TW_BLOCK_RAW_BYTES_MAX, &at, &end)) > 0) {
+		while ((bytes = tw_rb_peek(tw_rs_ring(&bed->rs, i), bed->pos[i], TW_BLOCK_RAW_BYTES_MAX, &at, &end)) >
+		       0) {
 			for (int64_t b = 0; b < bytes && count < max;) {
 				out[count] = (struct tw_rb_record *)(at + b);
 				b += TW_RB_HEAD_BYTES(out[count]->head);
@@ -93,7 +94,8 @@ static inline unsigned count_events(struct bed *bed)
 			for (int64_t b = 0; b < bytes;) {
 				uint64_t head = ((struct tw_rb_record *)(at + b))->head;
 
-				count += TW_RB_HEAD_KIND(head) != TW_EVENT_LOSS && TW_RB_HEAD_KIND(head) != TW_EVENT_OWN_TIME;
+				count += TW_RB_HEAD_KIND(head) != TW_EVENT_LOSS &&
+					 TW_RB_HEAD_KIND(head) != TW_EVENT_OWN_TIME;
 				b += TW_RB_HEAD_BYTES(head);
 			}
 			if (end == bed->pos[i])

@@ -46,7 +46,8 @@ static void open_two(struct bed *a, struct bed *b, const struct tw_process *proc
 
 static void set(struct bed *bed, int function, const struct tw_match_program *program)
 {
-	assert_int_equal(tw_trace_function_match(bed->session, "m", functions[function].name, 0, program, TW_FUNCTION_LOCAL),
+	assert_int_equal(tw_trace_function_match(bed->session, "m", functions[function].name, 0, program,
+						 TW_FUNCTION_LOCAL),
 			 1);
 }
 
@@ -75,7 +76,8 @@ static long read_ends(struct bed *bed, enum tw_event_kind kind, const int *expec
 		uint64_t end;
 		int64_t bytes;
 
-		while ((bytes = tw_rb_peek(tw_rs_ring(&bed->rs, i), bed->pos[i], TW_BLOCK_RAW_BYTES_MAX, &at, &end)) > 0) {
+		while ((bytes = tw_rb_peek(tw_rs_ring(&bed->rs, i), bed->pos[i], TW_BLOCK_RAW_BYTES_MAX, &at, &end)) >
+		       0) {
 			for (int64_t b = 0; b < bytes;) {
 				uint64_t head = ((const struct tw_rb_record *)(at + b))->head;
 
@@ -92,7 +94,7 @@ static long read_ends(struct bed *bed, enum tw_event_kind kind, const int *expec
 	}
 	return count;
 }
-#define ENDS(bed, kind, ...)                                                                                 \
+#define ENDS(bed, kind, ...) \
 	read_ends((bed), (kind), (const int[]){__VA_ARGS__}, (int)TW_COUNT_OF(((const int[]){__VA_ARGS__})))
 
 static uint64_t lost(struct bed *bed, enum tw_rb_cause cause)
@@ -217,7 +219,8 @@ static void return_to_alone_takes_nothing(void **state)
 	assert_int_equal(ENDS(&a, TW_EVENT_RETURN_TO, F), 1);
 	assert_int_equal(ENDS(&b, TW_EVENT_RETURN_TO, F), 1);
 	/* Counters take nothing either, and go back to who ran before the chain. */
-	assert_int_equal(tw_trace_function(a.session, "m", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_CALL_TIME), FUNCTIONS);
+	assert_int_equal(tw_trace_function(a.session, "m", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_CALL_TIME),
+			 FUNCTIONS);
 	make_chain(&frame, CALLS / 4, true);
 	assert_int_equal(tw_blocks_in_use(), blocks);
 	tw_leave_void(&frame);
@@ -284,7 +287,8 @@ static void what_finds_no_room_is_counted(void **state)
 	make_chain(&frame, calls, true);
 	/* Nothing is lost as long as nothing has ended. */
 	assert_int_equal(count_lost(&bed), 0);
-	assert_in_range(tw_blocks_in_use(), TW_PROCESS_BLOCKS_MAX - TW_TAIL_BLOCKS_LEFT, TW_PROCESS_BLOCKS_MAX + blocks);
+	assert_in_range(tw_blocks_in_use(), TW_PROCESS_BLOCKS_MAX - TW_TAIL_BLOCKS_LEFT,
+			TW_PROCESS_BLOCKS_MAX + blocks);
 	tw_leave_void(&frame);
 	ends = ENDS(&bed, TW_EVENT_RETURN_FROM, F, G);
 	assert_true(ends >= 1500000);
@@ -466,7 +470,8 @@ static void compare(struct viewer *v)
 		assert_true(at < v->count);
 		assert_int_equal(kind, v->expected[at].kind);
 		if (kind != TW_EVENT_RETURN_TO)
-			assert_int_equal(TW_RB_HEAD_ID(records[i]->head), functions[v->expected[at].function].place->place_id);
+			assert_int_equal(TW_RB_HEAD_ID(records[i]->head),
+					 functions[v->expected[at].function].place->place_id);
 		at++;
 	}
 	assert_int_equal(at, v->count);
@@ -545,7 +550,8 @@ static void step(struct tw_frame *frames, struct viewer *v, int *depth, bool is_
 
 static void each_session_sees_what_it_would_alone(void **state)
 {
-	static const char *const specs[SETTINGS] = {[SHOWN] = "[{'_',[],[{return_trace}]}]", [HIDDEN] = RETURNS,
+	static const char *const specs[SETTINGS] = {[SHOWN] = "[{'_',[],[{return_trace}]}]",
+						    [HIDDEN] = RETURNS,
 						    [GLOBAL] = "[{'_',[],[{return_trace}]}]",
 						    [RAISING] = "[{'_',[],[{exception_trace}]}]"};
 	struct tw_match_program *programs[SETTINGS] = {NULL};

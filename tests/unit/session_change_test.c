@@ -68,7 +68,7 @@ static void change_setting(struct setting *s, enum tw_match match, uint32_t flag
 /* One random call of tw_trace_function(), to the library and to the model. */
 static void change(struct model *model)
 {
-	static const char *const modules[] = { "change", "other", "_" };
+	static const char *const modules[] = {"change", "other", "_"};
 	unsigned session = draw(SESSIONS), module = draw(3), one = draw(2) && module < 2 ? draw(3) : 3;
 	enum tw_match match = (enum tw_match)draw(4);
 	uint32_t flags = 1 + draw(3);
@@ -102,7 +102,7 @@ static void compare(struct model *model)
 
 static void changes_and_transactions_do_what_the_model_says(void **state)
 {
-	struct model model = { 0 };
+	struct model model = {0};
 
 	for (unsigned s = 0; s < SESSIONS; s++) {
 		open_bed(&beds[s], "change");
@@ -134,7 +134,7 @@ static void changes_and_transactions_do_what_the_model_says(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(changes_and_transactions_do_what_the_model_says) };
+	const struct CMUnitTest tests[] = {cmocka_unit_test(changes_and_transactions_do_what_the_model_says)};
 
 	seed = getenv("TW_CHANGE_SEED") ? strtoull(getenv("TW_CHANGE_SEED"), NULL, 0) : tw_clock_monotonic_ns();
 	printf("seed %llu\n", (unsigned long long)seed);

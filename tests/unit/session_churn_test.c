@@ -16,12 +16,12 @@
 #include <stdlib.h>
 
 /* Threads may not leave a test by longjmp. */
-#define CHECK(x)                                                                                             \
-	do {                                                                                                 \
-		if (!(x)) {                                                                                  \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                              \
-			abort();                                                                             \
-		}                                                                                            \
+#define CHECK(x)                                                                \
+	do {                                                                    \
+		if (!(x)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
+			abort();                                                \
+		}                                                               \
 	} while (0)
 
 #define MAKERS	  4
@@ -33,7 +33,7 @@ static struct tw_declared_function f[FUNCTIONS] = {
 	TW_DECLARED_FUNCTION("churn", "f0", 1),
 	TW_DECLARED_FUNCTION("churn", "f1", 1),
 	TW_DECLARED_FUNCTION("churn", "f2", 1),
-	{ .arity = 1, .module = "churn", .name = "f3", .flags = TW_DECLARED_LOCAL },
+	{.arity = 1, .module = "churn", .name = "f3", .flags = TW_DECLARED_LOCAL},
 };
 
 /* Of a module that comes and goes: each time another structure, so that a thread may call an old one. */
@@ -101,14 +101,14 @@ static bool is_expected(int result)
 
 static void set_something(struct tw_session *session, uint64_t *random)
 {
-	static const uint32_t kinds[] = { 0,
-					  TW_FUNCTION_GLOBAL,
-					  TW_FUNCTION_LOCAL,
-					  TW_FUNCTION_META,
-					  TW_FUNCTION_CALL_COUNT,
-					  TW_FUNCTION_CALL_TIME | TW_FUNCTION_CALL_MEMORY,
-					  TW_FUNCTION_LOCAL | TW_FUNCTION_CALL_COUNT | TW_FUNCTION_CALL_TIME };
-	static const char *const modules[] = { "churn", "loaded", "_", "nothing" };
+	static const uint32_t kinds[] = {0,
+					 TW_FUNCTION_GLOBAL,
+					 TW_FUNCTION_LOCAL,
+					 TW_FUNCTION_META,
+					 TW_FUNCTION_CALL_COUNT,
+					 TW_FUNCTION_CALL_TIME | TW_FUNCTION_CALL_MEMORY,
+					 TW_FUNCTION_LOCAL | TW_FUNCTION_CALL_COUNT | TW_FUNCTION_CALL_TIME};
+	static const char *const modules[] = {"churn", "loaded", "_", "nothing"};
 	const char *module = modules[draw(random, 4)];
 	uint32_t flags = kinds[draw(random, TW_COUNT_OF(kinds))];
 	enum tw_match match = (enum tw_match)draw(random, 4);
@@ -132,12 +132,12 @@ static void set_something(struct tw_session *session, uint64_t *random)
 
 static void ask(struct tw_session *session, uint64_t *random)
 {
-	static const char *const what[] = { "{churn,f0,1}", "{loaded,g,1}", "on_load", "new", "send", "{no,such,1}" };
-	static const char *const items[] = { "all", "call_count", "call_time", "match_spec", "flags", "tracer" };
+	static const char *const what[] = {"{churn,f0,1}", "{loaded,g,1}", "on_load", "new", "send", "{no,such,1}"};
+	static const char *const items[] = {"all", "call_count", "call_time", "match_spec", "flags", "tracer"};
 	const char *text = what[draw(random, TW_COUNT_OF(what))];
 	char buffer[8192], weak[64];
-	struct tw_arena arena, large = { 0 };
-	struct tw_term term, item, out = { 0 };
+	struct tw_arena arena, large = {0};
+	struct tw_term term, item, out = {0};
 	int error;
 
 	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
@@ -203,10 +203,10 @@ static void use_together(struct tw_session *session, uint64_t *random)
 
 static void live_one_life(uint64_t *random)
 {
-	const struct tw_rs_options options = { .ring_bytes = 1 << 16,
-					       .cap_bytes = 1 << 19,
-					       .has_fixed_rings = true,
-					       .policy = draw(random, 2) ? TW_RB_DROP : TW_RB_OVERWRITE };
+	const struct tw_rs_options options = {.ring_bytes = 1 << 16,
+					      .cap_bytes = 1 << 19,
+					      .has_fixed_rings = true,
+					      .policy = draw(random, 2) ? TW_RB_DROP : TW_RB_OVERWRITE};
 	struct tw_rs rs;
 	struct tw_session *session;
 	uint32_t image;
@@ -276,7 +276,7 @@ static void four_threads_at_random(void **state)
 	const char *text = getenv("TW_RACE_SECONDS");
 	uint64_t end = tw_clock_monotonic_ns() + (uint64_t)((text ? strtod(text, NULL) : 0.6) * 1e9);
 	pthread_t makers[MAKERS], callers[CALLERS], other;
-	uint64_t calls[CALLERS] = { 0 };
+	uint64_t calls[CALLERS] = {0};
 
 	for (uintptr_t i = 0; i < MAKERS; i++)
 		assert_int_equal(pthread_create(&makers[i], NULL, live, (void *)(i * 12345)), 0);
@@ -298,9 +298,9 @@ static void four_threads_at_random(void **state)
 
 int main(void)
 {
-	static const char *const specs[] = { "[{[1],[],[]}]", "[{['$1'],[{'>','$1',30}],[{message,'$1'}]}]",
-					     "[{'_',[],[{enable_trace,call},{message,false}]}]" };
-	const struct CMUnitTest tests[] = { cmocka_unit_test(four_threads_at_random) };
+	static const char *const specs[] = {"[{[1],[],[]}]", "[{['$1'],[{'>','$1',30}],[{message,'$1'}]}]",
+					    "[{'_',[],[{enable_trace,call},{message,false}]}]"};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(four_threads_at_random)};
 	int failed;
 
 	seed = getenv("TW_RACE_SEED") ? strtoull(getenv("TW_RACE_SEED"), NULL, 0) : tw_clock_monotonic_ns();

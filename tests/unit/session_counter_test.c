@@ -231,8 +231,7 @@ static void any_number_of_sessions_have_accounts(void **state)
 
 static void spin(uint64_t us)
 {
-	for (uint64_t until = tw_clock_ticks() + us * tw_clock_ticks_per_second() / 1000000;
-	     tw_clock_ticks() < until;)
+	for (uint64_t until = tw_clock_ticks() + us * tw_clock_ticks_per_second() / 1000000; tw_clock_ticks() < until;)
 		tw_cpu_relax();
 }
 

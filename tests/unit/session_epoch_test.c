@@ -16,7 +16,7 @@ static struct tw_declared_function f = TW_DECLARED_FUNCTION("epoch", "f", 0);
 static void newer_sessions_are_told_apart(void **state)
 {
 	static uint64_t epochs[STEPS], made_at[TW_SESSIONS_MAX];
-	struct tw_session *sessions[SESSIONS] = { NULL };
+	struct tw_session *sessions[SESSIONS] = {NULL};
 	unsigned count = 0;
 
 	srand(5);
@@ -29,7 +29,8 @@ static void newer_sessions_are_told_apart(void **state)
 		}
 		assert_int_equal(tw_session_create("one", NULL, &sessions[which]), 0);
 		/* It has a place from the first thing that it sets. */
-		assert_int_equal(tw_trace_function(sessions[which], "epoch", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
+		assert_int_equal(tw_trace_function(sessions[which], "epoch", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_LOCAL),
+				 1);
 		made_at[sessions[which]->slot] = ++count;
 		epochs[step] = tw_load_acquire(&tw_hit_epoch);
 		for (unsigned before = 0; before <= step; before++) {

@@ -24,7 +24,7 @@ static unsigned named_count;
 
 static inline void name_process(const struct tw_process *process, const char *name)
 {
-	named[named_count++] = (struct named_process){ tw_process_pid(process), name };
+	named[named_count++] = (struct named_process){tw_process_pid(process), name};
 }
 
 static inline void forget_names(void)
@@ -32,16 +32,28 @@ static inline void forget_names(void)
 	named_count = 0;
 }
 
-static const char *const event_tags[] = { [TW_EVENT_SEND] = "send",
-	[TW_EVENT_SEND_TO_NON_EXISTING_PROCESS] = "send_to_non_existing_process", [TW_EVENT_RECEIVE] = "receive",
-	[TW_EVENT_SPAWN] = "spawn", [TW_EVENT_SPAWNED] = "spawned", [TW_EVENT_EXIT] = "exit",
-	[TW_EVENT_REGISTER] = "register", [TW_EVENT_UNREGISTER] = "unregister", [TW_EVENT_LINK] = "link",
-	[TW_EVENT_UNLINK] = "unlink", [TW_EVENT_GETTING_LINKED] = "getting_linked",
-	[TW_EVENT_GETTING_UNLINKED] = "getting_unlinked", [TW_EVENT_IN] = "in", [TW_EVENT_OUT] = "out",
-	[TW_EVENT_IN_EXITING] = "in_exiting", [TW_EVENT_OUT_EXITING] = "out_exiting",
-	[TW_EVENT_OUT_EXITED] = "out_exited", [TW_EVENT_GC_MINOR_START] = "gc_minor_start",
-	[TW_EVENT_GC_MINOR_END] = "gc_minor_end", [TW_EVENT_GC_MAJOR_START] = "gc_major_start",
-	[TW_EVENT_GC_MAJOR_END] = "gc_major_end", [TW_EVENT_GC_MAX_HEAP_SIZE] = "gc_max_heap_size" };
+static const char *const event_tags[] = {[TW_EVENT_SEND] = "send",
+					 [TW_EVENT_SEND_TO_NON_EXISTING_PROCESS] = "send_to_non_existing_process",
+					 [TW_EVENT_RECEIVE] = "receive",
+					 [TW_EVENT_SPAWN] = "spawn",
+					 [TW_EVENT_SPAWNED] = "spawned",
+					 [TW_EVENT_EXIT] = "exit",
+					 [TW_EVENT_REGISTER] = "register",
+					 [TW_EVENT_UNREGISTER] = "unregister",
+					 [TW_EVENT_LINK] = "link",
+					 [TW_EVENT_UNLINK] = "unlink",
+					 [TW_EVENT_GETTING_LINKED] = "getting_linked",
+					 [TW_EVENT_GETTING_UNLINKED] = "getting_unlinked",
+					 [TW_EVENT_IN] = "in",
+					 [TW_EVENT_OUT] = "out",
+					 [TW_EVENT_IN_EXITING] = "in_exiting",
+					 [TW_EVENT_OUT_EXITING] = "out_exiting",
+					 [TW_EVENT_OUT_EXITED] = "out_exited",
+					 [TW_EVENT_GC_MINOR_START] = "gc_minor_start",
+					 [TW_EVENT_GC_MINOR_END] = "gc_minor_end",
+					 [TW_EVENT_GC_MAJOR_START] = "gc_major_start",
+					 [TW_EVENT_GC_MAJOR_END] = "gc_major_end",
+					 [TW_EVENT_GC_MAX_HEAP_SIZE] = "gc_max_heap_size"};
 
 /* Events of one session, oldest first over all rings of the test's only thread, or of several. */
 struct lines {
@@ -75,8 +87,8 @@ static inline size_t put_term(struct tw_term term, char *out, size_t room)
 static inline void put_terms(const struct tw_rb_record *record, char *out, size_t room)
 {
 	unsigned flags = TW_RB_HEAD_FLAGS(record->head);
-	const uint64_t *payload = tw_event_payload(record) +
-				  ((flags & TW_EVENT_FLAG_STAMP_MASK) == TW_STAMP_STRICT_MONOTONIC);
+	const uint64_t *payload =
+		tw_event_payload(record) + ((flags & TW_EVENT_FLAG_STAMP_MASK) == TW_STAMP_STRICT_MONOTONIC);
 	const uint8_t *at = (const uint8_t *)(payload + 1);
 	uint32_t count = (uint32_t)*payload, bytes = (uint32_t)(*payload >> 32), used = 0;
 	struct tw_arena arena;
@@ -163,7 +175,8 @@ static inline uint64_t count_records(struct bed *bed)
 		uint64_t end;
 		int64_t bytes;
 
-		while ((bytes = tw_rb_peek(tw_rs_ring(&bed->rs, i), bed->pos[i], TW_BLOCK_RAW_BYTES_MAX, &at, &end)) > 0) {
+		while ((bytes = tw_rb_peek(tw_rs_ring(&bed->rs, i), bed->pos[i], TW_BLOCK_RAW_BYTES_MAX, &at, &end)) >
+		       0) {
 			for (int64_t b = 0; b < bytes;) {
 				uint64_t head = ((const struct tw_rb_record *)(at + b))->head;
 
@@ -188,10 +201,10 @@ static inline void check_lines(struct bed *bed, const char *const *expected, uns
 		print_error("one too many: %s\n", lines->text[count]);
 	assert_int_equal(lines->count, count);
 }
-#define EXPECT(bed, ...)                                                                                     \
-	do {                                                                                                 \
-		const char *const expected_[] = { __VA_ARGS__ };                                             \
-		check_lines((bed), expected_, TW_COUNT_OF(expected_));                                       \
+#define EXPECT(bed, ...)                                               \
+	do {                                                           \
+		const char *const expected_[] = {__VA_ARGS__};         \
+		check_lines((bed), expected_, TW_COUNT_OF(expected_)); \
 	} while (0)
 #define EXPECT_NOTHING(bed) check_lines((bed), NULL, 0)
 
@@ -202,7 +215,7 @@ static struct tw_arena terms;
 
 static inline struct tw_term parse(const char *text)
 {
-	struct tw_term term = { 0 };
+	struct tw_term term = {0};
 
 	if (!terms.fixed)
 		tw_arena_init_fixed(&terms, term_room, sizeof term_room);
@@ -227,8 +240,7 @@ static inline struct tw_process *new_process(const char *name)
 
 static inline struct tw_process *spawn(struct tw_process *parent, const char *name, bool is_linked)
 {
-	struct tw_spawn options = { .name = name, .parent = parent, .entry = parse("{m,f,[x]}"),
-				    .is_linked = is_linked };
+	struct tw_spawn options = {.name = name, .parent = parent, .entry = parse("{m,f,[x]}"), .is_linked = is_linked};
 	struct tw_process *process = NULL;
 
 	named[named_count].name = name;

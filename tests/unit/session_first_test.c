@@ -32,7 +32,7 @@ static int make_a_process(void)
 
 static int spawn_a_process(void)
 {
-	const struct tw_spawn options = { .name = "p" };
+	const struct tw_spawn options = {.name = "p"};
 	struct tw_process *process;
 
 	return tw_process_spawn(&options, &process);
@@ -61,8 +61,8 @@ static int call_a_function(void)
 	return 0;
 }
 
-static int (*const calls[])(void) = { declare_a_scheduler, make_a_process, spawn_a_process, ask_who_it_is, make_a_session,
-				      declare_a_function, call_a_function };
+static int (*const calls[])(void) = {declare_a_scheduler, make_a_process,     spawn_a_process, ask_who_it_is,
+				     make_a_session,	  declare_a_function, call_a_function};
 enum { CALLS = sizeof calls / sizeof *calls };
 
 static int statuses[CALLS];
@@ -75,7 +75,8 @@ static void count_a_call(int status)
 
 	if (status)
 		_exit(1);
-	if (tw_function_declare(&step) || tw_process_create("counted", &process) || tw_session_create("next", NULL, &session))
+	if (tw_function_declare(&step) || tw_process_create("counted", &process) ||
+	    tw_session_create("next", NULL, &session))
 		_exit(2);
 	if (tw_trace_function(session, "first", "step", 0, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT) != 1 ||
 	    tw_trace_process(session, tw_process_pid(process), true, TW_FLAG_CALL) != 1)

@@ -98,8 +98,7 @@ static void write_event(const struct tw_rb_record *record, char *text, size_t ro
 	size_t at = (size_t)snprintf(text, room, "%s%s", stamp, kinds[kind]);
 
 	if (kind != TW_EVENT_RETURN_TO)
-		at += (size_t)snprintf(text + at, room - at, " %s",
-				       name_of_place(TW_RB_HEAD_ID(record->head)));
+		at += (size_t)snprintf(text + at, room - at, " %s", name_of_place(TW_RB_HEAD_ID(record->head)));
 	if (flags & (TW_EVENT_FLAG_TERMS | TW_EVENT_FLAG_EXTRA)) {
 		bool has_terms = flags & TW_EVENT_FLAG_TERMS;
 		const char *from = (const char *)(payload + 1 + (has_terms ? 0 : (uint32_t)payload[0]));
@@ -177,7 +176,7 @@ static void open_traced(struct bed *bed, uint32_t flags)
 	begin();
 }
 
-#define RETURNS    "[{'_',[],[{return_trace}]}]"
+#define RETURNS	   "[{'_',[],[{return_trace}]}]"
 #define EXCEPTIONS "[{'_',[],[{exception_trace}]}]"
 
 /* ---- K ---- */
@@ -201,8 +200,7 @@ static void returns_come_innermost_first(void **state)
 	tail(H, 3);
 	tail(F, 4);
 	leave(7);
-	EXPECT(&bed, "call f 1", "call g 2", "call f 4", "return_from f 7", "return_from g 7",
-	       "return_from f 7");
+	EXPECT(&bed, "call f 1", "call g 2", "call f 4", "return_from f 7", "return_from g 7", "return_from f 7");
 	/* A function that is not traced calls one that is, in its place. */
 	enter(H, 1);
 	tail(G, 2);
@@ -237,8 +235,8 @@ static void exceptions_close_every_frame(void **state)
 	enter(H, 1);
 	tail(F, 2);
 	throw_to(0, TW_CLASS_ERROR, "badarg");
-	EXPECT(&bed, "call h 1", "call f 2", "exception_from f {error,badarg}",
-	       "exception_from h {error,badarg}", "return_to {m,top,0}");
+	EXPECT(&bed, "call h 1", "call f 2", "exception_from f {error,badarg}", "exception_from h {error,badarg}",
+	       "return_to {m,top,0}");
 	close_bed(&bed);
 	tw_match_destroy(returns);
 	tw_match_destroy(exceptions);
@@ -351,8 +349,7 @@ static void two_sessions_see_what_each_would_alone(void **state)
 
 	open_traced(&a, TW_FLAG_RETURN_TO);
 	open_bed(&b, "other");
-	tw_trace_process(b.session, tw_process_self(), true,
-			 TW_FLAG_CALL | TW_FLAG_STRICT_MONOTONIC_TIMESTAMP);
+	tw_trace_process(b.session, tw_process_self(), true, TW_FLAG_CALL | TW_FLAG_STRICT_MONOTONIC_TIMESTAMP);
 	set(&a, F, returns);
 	set(&b, G, returns);
 	enter(F, 1);
@@ -369,9 +366,8 @@ static void two_sessions_see_what_each_would_alone(void **state)
 
 static void arguments_and_values_are_terms(void **state)
 {
-	struct tw_match_program *program =
-		compile("[{['$1'],[{is_list,'$1'}],[{message,{{got,'$1'}}},{return_trace}]},"
-			"{[{a,'_'}],[],[]}]");
+	struct tw_match_program *program = compile("[{['$1'],[{is_list,'$1'}],[{message,{{got,'$1'}}},{return_trace}]},"
+						   "{[{a,'_'}],[],[]}]");
 	struct tw_arena arena;
 	struct tw_frame frame;
 	struct tw_term list, tuple, huge;
@@ -381,8 +377,7 @@ static void arguments_and_values_are_terms(void **state)
 	tw_arena_init(&arena, 1 << 20);
 	list = tw_term_string(&arena, "\001\002", 2);
 	tuple = tw_term_tuple(&arena, (struct tw_term[]){tw_term_atom_z("a"), list}, 2);
-	huge = tw_term_tuple(&arena,
-			     (struct tw_term[]){tw_term_atom_z("a"), tw_term_binary(&arena, zeros, 9000)}, 2);
+	huge = tw_term_tuple(&arena, (struct tw_term[]){tw_term_atom_z("a"), tw_term_binary(&arena, zeros, 9000)}, 2);
 	open_traced(&bed, 0);
 	set(&bed, F, program);
 	tw_enter_terms(&functions[F], &frame, &list, 1);
@@ -399,9 +394,8 @@ static void arguments_and_values_are_terms(void **state)
 
 static void callers_come_from_the_run_time(void **state)
 {
-	struct tw_match_program *caller =
-		compile("[{[1],[],[{message,{caller}}]},{[2],[],[{message,{caller_line}}]},"
-			"{[3],[],[{message,{current_stacktrace}}]}]");
+	struct tw_match_program *caller = compile("[{[1],[],[{message,{caller}}]},{[2],[],[{message,{caller_line}}]},"
+						  "{[3],[],[{message,{current_stacktrace}}]}]");
 	struct bed bed;
 
 	open_traced(&bed, 0);
@@ -422,9 +416,8 @@ static void callers_come_from_the_run_time(void **state)
 
 static void meta_sees_every_process(void **state)
 {
-	struct tw_match_program *meta =
-		compile("[{[1],[],[{return_trace}]},{[2],[],[{message,false},{return_trace}]},"
-			"{[3],[],[{message,x}]}]");
+	struct tw_match_program *meta = compile("[{[1],[],[{return_trace}]},{[2],[],[{message,false},{return_trace}]},"
+						"{[3],[],[{message,x}]}]");
 	struct bed bed;
 
 	open_bed(&bed, "meta");

@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 static struct tw_declared_function f1 = TW_DECLARED_FUNCTION("tro", "f1", 1);
-static struct tw_declared_function loc = { .arity = 1, .module = "tro", .name = "loc", .flags = TW_DECLARED_LOCAL };
+static struct tw_declared_function loc = {.arity = 1, .module = "tro", .name = "loc", .flags = TW_DECLARED_LOCAL};
 static struct tw_declared_function loc2 = TW_DECLARED_FUNCTION("tro", "loc", 2);
 static struct tw_declared_function other = TW_DECLARED_FUNCTION("other", "f1", 1);
 
@@ -31,7 +31,7 @@ static const char *info_of(const char *what_text, const char *item)
 	static char text[512];
 	char buffer[4096];
 	struct tw_arena arena;
-	struct tw_term what, out = { 0 };
+	struct tw_term what, out = {0};
 	int error;
 
 	tw_arena_init_fixed(&arena, buffer, sizeof buffer);
@@ -151,9 +151,13 @@ static struct tw_match_program *compile(const char *text)
 
 static void refused(void)
 {
-	static const uint32_t bad[] = { TW_FUNCTION_GLOBAL | TW_FUNCTION_LOCAL,	     TW_FUNCTION_GLOBAL | TW_FUNCTION_META,
-					TW_FUNCTION_GLOBAL | TW_FUNCTION_CALL_COUNT, TW_FUNCTION_GLOBAL | TW_FUNCTION_CALL_TIME,
-					TW_FUNCTION_GLOBAL | TW_FUNCTION_CALL_MEMORY, 64, 1u << 31 };
+	static const uint32_t bad[] = {TW_FUNCTION_GLOBAL | TW_FUNCTION_LOCAL,
+				       TW_FUNCTION_GLOBAL | TW_FUNCTION_META,
+				       TW_FUNCTION_GLOBAL | TW_FUNCTION_CALL_COUNT,
+				       TW_FUNCTION_GLOBAL | TW_FUNCTION_CALL_TIME,
+				       TW_FUNCTION_GLOBAL | TW_FUNCTION_CALL_MEMORY,
+				       64,
+				       1u << 31};
 	struct tw_match_program *program = compile("[{[1],[],[]}]");
 	char before[512];
 
@@ -188,8 +192,12 @@ static void line_90_91_bad_arguments_change_nothing(void **state)
 
 static void without_counter(void)
 {
-	static const uint32_t kinds[] = { 0, TW_FUNCTION_LOCAL, TW_FUNCTION_META, TW_FUNCTION_CALL_COUNT,
-					  TW_FUNCTION_CALL_TIME, TW_FUNCTION_CALL_MEMORY };
+	static const uint32_t kinds[] = {0,
+					 TW_FUNCTION_LOCAL,
+					 TW_FUNCTION_META,
+					 TW_FUNCTION_CALL_COUNT,
+					 TW_FUNCTION_CALL_TIME,
+					 TW_FUNCTION_CALL_MEMORY};
 
 	for (size_t i = 0; i < TW_COUNT_OF(kinds); i++) {
 		assert_int_equal(set("f1", 1, TW_MATCH_RESTART, kinds[i]), 1);
@@ -226,8 +234,8 @@ static void line_93_global_sees_calls_that_name_the_module(void **state)
 
 static void exclusive(void)
 {
-	static const uint32_t locals[] = { TW_FUNCTION_LOCAL, TW_FUNCTION_META, TW_FUNCTION_CALL_COUNT,
-					   TW_FUNCTION_CALL_TIME, TW_FUNCTION_CALL_MEMORY };
+	static const uint32_t locals[] = {TW_FUNCTION_LOCAL, TW_FUNCTION_META, TW_FUNCTION_CALL_COUNT,
+					  TW_FUNCTION_CALL_TIME, TW_FUNCTION_CALL_MEMORY};
 	static const char all_global[] = "{all,[{traced,global},{match_spec,[]},{meta,false},{meta_match_spec,false},"
 					 "{call_memory,false},{call_time,false},{call_count,false}]}";
 
@@ -327,12 +335,12 @@ static void line_99_a_specification_nested_too_deeply_is_a_limit(void **state)
 
 		tw_arena_init(&arena, SIZE_MAX);
 		for (int i = 0; i < depth; i++)
-			guard = tw_term_tuple(&arena, (struct tw_term[]){ tw_term_atom_z("not"), guard }, 2);
+			guard = tw_term_tuple(&arena, (struct tw_term[]){tw_term_atom_z("not"), guard}, 2);
 		clause[0] = tw_term_atom_z("_");
 		clause[1] = tw_term_cons(&arena, guard, tw_term_nil());
 		clause[2] = tw_term_nil();
-		assert_int_equal(tw_match_compile(tw_term_cons(&arena, tw_term_tuple(&arena, clause, 3), tw_term_nil()), NULL,
-						  &program, NULL),
+		assert_int_equal(tw_match_compile(tw_term_cons(&arena, tw_term_tuple(&arena, clause, 3), tw_term_nil()),
+						  NULL, &program, NULL),
 				 TW_ELIMIT);
 		tw_arena_fini(&arena);
 	}
@@ -343,7 +351,10 @@ static void line_99_a_specification_nested_too_deeply_is_a_limit(void **state)
 static void on_load(void)
 {
 	struct tw_declared_function hello = TW_DECLARED_FUNCTION("tro_dummy", "hello", 1);
-	struct tw_declared_function hidden = { .arity = 1, .module = "tro_dummy", .name = "hidden", .flags = TW_DECLARED_LOCAL };
+	struct tw_declared_function hidden = {.arity = 1,
+					      .module = "tro_dummy",
+					      .name = "hidden",
+					      .flags = TW_DECLARED_LOCAL};
 	struct tw_match_program *program = compile("[{'_',[],[]}]");
 
 	assert_string_equal(info_of("on_load", "all"), "{all,false}");
@@ -393,7 +404,8 @@ static void reload(void)
 
 	assert_int_equal(tw_function_declare(&old), 0);
 	assert_int_equal(tw_trace_function(s, "tro_dummy", "hello", 1, TW_MATCH_TRUE,
-					   TW_FUNCTION_LOCAL | TW_FUNCTION_CALL_COUNT), 1);
+					   TW_FUNCTION_LOCAL | TW_FUNCTION_CALL_COUNT),
+			 1);
 	tw_call1(&old, 1);
 	assert_int_equal(count_events(&bed), 1);
 	assert_int_equal(tw_module_unload("tro_dummy"), 1);
@@ -426,12 +438,13 @@ static void line_101_102_160_a_new_version_begins_untraced(void **state)
 static void line_105_fifty_sessions_get_one_event_each(void **state)
 {
 	static struct bed many[50];
-	const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 18, .has_fixed_rings = true };
+	const struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 18, .has_fixed_rings = true};
 
 	for (int i = 0; i < 50; i++) {
 		open_bed_with(&many[i], "many", &options);
 		tw_trace_process(many[i].session, tw_process_self(), true, TW_FLAG_CALL);
-		assert_int_equal(tw_trace_function(many[i].session, "tro", "f1", 1, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
+		assert_int_equal(tw_trace_function(many[i].session, "tro", "f1", 1, TW_MATCH_TRUE, TW_FUNCTION_LOCAL),
+				 1);
 	}
 	tw_call1(&f1, 1);
 	for (int i = 0; i < 50; i++)
@@ -464,8 +477,10 @@ static void call_count(void)
 	set("f1", 1, TW_MATCH_FALSE, TW_FUNCTION_CALL_COUNT);
 	assert_string_equal(f1_is("call_count"), "{call_count,false}");
 	for (int i = 0; i < 5; i++) {
-		assert_int_equal(tw_trace_function(s, "_", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT), 4);
-		assert_int_equal(tw_trace_function(s, "_", "_", TW_ARITY_ANY, TW_MATCH_FALSE, TW_FUNCTION_CALL_COUNT), 4);
+		assert_int_equal(tw_trace_function(s, "_", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT),
+				 4);
+		assert_int_equal(tw_trace_function(s, "_", "_", TW_ARITY_ANY, TW_MATCH_FALSE, TW_FUNCTION_CALL_COUNT),
+				 4);
 	}
 }
 
@@ -517,7 +532,7 @@ static void by_process(void)
 	static const struct {
 		uint32_t flag;
 		const char *item;
-	} kinds[] = { { TW_FUNCTION_CALL_TIME, "call_time" }, { TW_FUNCTION_CALL_MEMORY, "call_memory" } };
+	} kinds[] = {{TW_FUNCTION_CALL_TIME, "call_time"}, {TW_FUNCTION_CALL_MEMORY, "call_memory"}};
 	unsigned long long count = 0;
 
 	for (int i = 0; i < 2; i++) {

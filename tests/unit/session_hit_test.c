@@ -23,8 +23,7 @@ static struct tw_declared_function other = TW_DECLARED_FUNCTION("n", "f2", 2);
 static void trace_all_of_me(struct bed *bed, uint32_t flags)
 {
 	assert_int_equal(tw_trace_process(bed->session, tw_process_self(), true, TW_FLAG_CALL | flags), 1);
-	assert_int_equal(
-		tw_trace_function(bed->session, "m", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 3);
+	assert_int_equal(tw_trace_function(bed->session, "m", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 3);
 }
 
 static void a_call_is_recorded_with_its_words(void **state)
@@ -40,7 +39,7 @@ static void a_call_is_recorded_with_its_words(void **state)
 	tw_call1(&f1, 11);
 	tw_call2(&f2, 21, 22);
 	tw_call2(&other, 3, 4);
-	tw_call_words(&f2, (uint64_t[]){ 31, 32, 33 }, 3);
+	tw_call_words(&f2, (uint64_t[]){31, 32, 33}, 3);
 	assert_int_equal(take(&bed, r, 8), 4);
 	assert_int_equal(TW_RB_HEAD_BYTES(r[0]->head), 16);
 	assert_int_equal(tw_event_payload_words(r[0]->head), 0);
@@ -116,12 +115,12 @@ static void time_stamps_have_a_precedence_and_are_remembered(void **state)
 		uint32_t flags;
 		enum tw_stamp shown;
 	} steps[] = {
-		{ true, TW_FLAG_MONOTONIC_TIMESTAMP, TW_STAMP_MONOTONIC },
-		{ true, TW_FLAG_TIMESTAMP, TW_STAMP_TIMESTAMP },
-		{ true, TW_FLAG_STRICT_MONOTONIC_TIMESTAMP, TW_STAMP_TIMESTAMP },
-		{ false, TW_FLAG_TIMESTAMP, TW_STAMP_STRICT_MONOTONIC },
-		{ false, TW_FLAG_STRICT_MONOTONIC_TIMESTAMP, TW_STAMP_MONOTONIC },
-		{ false, TW_FLAG_MONOTONIC_TIMESTAMP, TW_STAMP_NONE },
+		{true, TW_FLAG_MONOTONIC_TIMESTAMP, TW_STAMP_MONOTONIC},
+		{true, TW_FLAG_TIMESTAMP, TW_STAMP_TIMESTAMP},
+		{true, TW_FLAG_STRICT_MONOTONIC_TIMESTAMP, TW_STAMP_TIMESTAMP},
+		{false, TW_FLAG_TIMESTAMP, TW_STAMP_STRICT_MONOTONIC},
+		{false, TW_FLAG_STRICT_MONOTONIC_TIMESTAMP, TW_STAMP_MONOTONIC},
+		{false, TW_FLAG_MONOTONIC_TIMESTAMP, TW_STAMP_NONE},
 	};
 	struct bed bed;
 	struct tw_rb_record *r[4];
@@ -298,7 +297,7 @@ static void threads_come_and_go(void **state)
 #define __has_feature(feature) 0
 #endif
 /* Sanitizers' own frames are several times as large. */
-#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__ || __has_feature(thread_sanitizer) ||          \
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__ || __has_feature(thread_sanitizer) || \
 	__has_feature(address_sanitizer)
 #define LITTLE_STACK_BYTES ((size_t)PTHREAD_STACK_MIN * 8)
 #else
@@ -325,7 +324,7 @@ static void the_first_call_needs_little_stack(void **state)
 
 static void threads_without_rings_are_counted(void **state)
 {
-	struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = (1 << 16) + 4096, .has_fixed_rings = true };
+	struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = (1 << 16) + 4096, .has_fixed_rings = true};
 	struct bed bed;
 	pthread_t t;
 
@@ -359,15 +358,15 @@ static void on_signal_jump(int number)
 
 static void install(void (*handler)(int))
 {
-	struct sigaction action = { .sa_handler = handler };
+	struct sigaction action = {.sa_handler = handler};
 
 	sigaction(SIGALRM, &action, NULL);
 }
 
 static void handlers_record_or_are_counted(void **state)
 {
-	struct tw_rs_options options = { .ring_bytes = 1 << 24, .cap_bytes = 1 << 25, .has_fixed_rings = true };
-	struct itimerval every = { { 0, 50 }, { 0, 50 } }, off = { 0 };
+	struct tw_rs_options options = {.ring_bytes = 1 << 24, .cap_bytes = 1 << 25, .has_fixed_rings = true};
+	struct itimerval every = {{0, 50}, {0, 50}}, off = {0};
 	struct bed bed;
 	unsigned called = 0, events = 0, got;
 

@@ -37,7 +37,7 @@ static const char *shown(int error, struct tw_term out)
 
 static const char *info(struct tw_session *s, const char *what, const char *item)
 {
-	struct tw_term term = parse(what), out = { 0 };
+	struct tw_term term = parse(what), out = {0};
 	int error = tw_trace_info(s, term, tw_term_atom_z(item), &arena, &out);
 
 	return shown(error, out);
@@ -53,7 +53,7 @@ static const char *info_pid(struct tw_session *s, tw_pid pid, const char *item)
 
 static const char *session_info(const char *what)
 {
-	struct tw_term term = parse(what), out = { 0 };
+	struct tw_term term = parse(what), out = {0};
 	int error = tw_session_info(term, &arena, &out);
 
 	return shown(error, out);
@@ -107,9 +107,11 @@ static void line_1_two_sessions_of_one_name(void **state)
 
 static void line_2_what_create_refuses(void **state)
 {
-	const struct tw_tracer no_such = { .kind = (enum tw_tracer_kind)99 };
-	const struct tw_tracer no_path = { .kind = TW_TRACER_CAPTURE };
-	const struct tw_tracer no_policy = { .kind = TW_TRACER_CAPTURE, .capture_path = "/tmp", .on_full = (enum tw_on_full)9 };
+	const struct tw_tracer no_such = {.kind = (enum tw_tracer_kind)99};
+	const struct tw_tracer no_path = {.kind = TW_TRACER_CAPTURE};
+	const struct tw_tracer no_policy = {.kind = TW_TRACER_CAPTURE,
+					    .capture_path = "/tmp",
+					    .on_full = (enum tw_on_full)9};
 	struct tw_session *s = NULL;
 	char name[257];
 
@@ -161,7 +163,8 @@ static void set_everything(struct tw_session *s, tw_pid pid)
 	assert_int_equal(tw_trace_process(s, TW_PID_NEW, true, TW_FLAG_CALL), 0);
 	assert_int_equal(tw_trace_function(s, "tro", "f1", 1, TW_MATCH_TRUE,
 					   TW_FUNCTION_LOCAL | TW_FUNCTION_META | TW_FUNCTION_CALL_COUNT |
-						   TW_FUNCTION_CALL_TIME | TW_FUNCTION_CALL_MEMORY), 1);
+						   TW_FUNCTION_CALL_TIME | TW_FUNCTION_CALL_MEMORY),
+			 1);
 	assert_int_equal(tw_trace_on_load(s, TW_MATCH_TRUE, NULL, TW_FUNCTION_LOCAL), 0);
 	assert_int_equal(tw_trace_send_text(s, spec, strlen(spec), NULL), 1);
 	assert_int_equal(tw_trace_recv(s, TW_MATCH_FALSE), 1);
@@ -335,8 +338,8 @@ static void line_22_one_destroyer_wins(void **state)
 
 static void expect_members(struct tw_session *s, tw_pid pid, bool is_set)
 {
-	static const char *const always[] = { "all", "send", "'receive'" };
-	static const char *const if_set[] = { "new", "new_processes", "{tro,f1,1}", "on_load" };
+	static const char *const always[] = {"all", "send", "'receive'"};
+	static const char *const if_set[] = {"new", "new_processes", "{tro,f1,1}", "on_load"};
 
 	for (size_t i = 0; i < TW_COUNT_OF(always); i++)
 		assert_true(is_member(s, session_info(always[i])));
@@ -347,8 +350,8 @@ static void expect_members(struct tw_session *s, tw_pid pid, bool is_set)
 
 static void line_26_to_30_session_info(void **state)
 {
-	static const char *const bad[] = { "system", "foo",	"{a,b}", "{'_','_','_'}", "{tro,'_','_'}", "{tro,f1,x}",
-					   "17",     "\"tro\"", "[]",	 "{tro,f1,1,1}",  "<9.1.0>" };
+	static const char *const bad[] = {"system", "foo",     "{a,b}", "{'_','_','_'}", "{tro,'_','_'}", "{tro,f1,x}",
+					  "17",	    "\"tro\"", "[]",	"{tro,f1,1,1}",	 "<9.1.0>"};
 	tw_pid pid = tw_process_self();
 	struct bed bed;
 
@@ -375,8 +378,8 @@ static void line_26_to_30_session_info(void **state)
 
 static void line_171_172_174_functions(void **state)
 {
-	static const char *const items[] = { "traced",	   "match_spec", "meta",       "meta_match_spec",
-					     "call_count", "call_time",	 "call_memory", "all" };
+	static const char *const items[] = {"traced",	  "match_spec", "meta",	       "meta_match_spec",
+					    "call_count", "call_time",	"call_memory", "all"};
 	struct tw_session *s;
 	char expected[64];
 
@@ -435,10 +438,11 @@ static void line_40_170_175_176_processes_and_events(void **state)
 			    "{flags,[arity,call,set_on_spawn,send,monotonic_timestamp,timestamp]}");
 	assert_true(strncmp(info_pid(s, self, "tracer"), "{tracer,{capture,", 17) == 0);
 	tw_trace_process(s, self, true, TW_FLAG_ALL);
-	assert_string_equal(info_pid(s, self, "flags"),
-			    "{flags,[running_procs,running_ports,ports,scheduler_id,silent,return_to,arity,"
-			    "garbage_collection,exiting,running,set_on_first_link,set_on_link,set_on_first_spawn,procs,call,"
-			    "set_on_spawn,'receive',send,monotonic_timestamp,strict_monotonic_timestamp,timestamp]}");
+	assert_string_equal(
+		info_pid(s, self, "flags"),
+		"{flags,[running_procs,running_ports,ports,scheduler_id,silent,return_to,arity,"
+		"garbage_collection,exiting,running,set_on_first_link,set_on_link,set_on_first_spawn,procs,call,"
+		"set_on_spawn,'receive',send,monotonic_timestamp,strict_monotonic_timestamp,timestamp]}");
 	tw_trace_process(s, self, false, TW_FLAG_ALL);
 	assert_string_equal(info_pid(s, self, "flags"), "{flags,[]}");
 	assert_string_equal(info_pid(s, self, "tracer"), "{tracer,[]}");
@@ -447,7 +451,7 @@ static void line_40_170_175_176_processes_and_events(void **state)
 
 static void line_136_137_140_175_a_tracer_that_goes(void **state)
 {
-	const struct tw_tracer tracer = { .kind = TW_TRACER_QUEUE, .tracer_pid = 0, .ring_bytes = 1 << 16 };
+	const struct tw_tracer tracer = {.kind = TW_TRACER_QUEUE, .tracer_pid = 0, .ring_bytes = 1 << 16};
 	struct tw_term message;
 	struct tw_session *s;
 	char mine[64];
@@ -486,7 +490,7 @@ static void an_arena_that_is_full_is_an_error(void **state)
 	assert_int_equal(tw_session_create("full", NULL, &s), 0);
 	tw_trace_function(s, "tro", "f1", 1, TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
 	for (size_t room = 0; room < 512; room += 16) {
-		struct tw_term what = parse("{tro,f1,1}"), out = { 12345 };
+		struct tw_term what = parse("{tro,f1,1}"), out = {12345};
 		struct tw_arena small;
 		int error;
 

@@ -67,7 +67,7 @@ static void g69_set_on_spawn_is_for_all_children(void **state)
 /* 70, 71 */
 static void g70_set_on_first_spawn_is_for_one_child(void **state)
 {
-	const uint32_t kinds[] = { TW_FLAG_SET_ON_FIRST_SPAWN, TW_FLAG_SET_ON_FIRST_SPAWN | TW_FLAG_SET_ON_SPAWN };
+	const uint32_t kinds[] = {TW_FLAG_SET_ON_FIRST_SPAWN, TW_FLAG_SET_ON_FIRST_SPAWN | TW_FLAG_SET_ON_SPAWN};
 
 	for (size_t i = 0; i < TW_COUNT_OF(kinds); i++) {
 		struct tw_process *c1, *c2, *grandchild;
@@ -93,10 +93,10 @@ static void g72_links_pass_flags_in_one_direction(void **state)
 	const struct {
 		uint32_t flags, left, first, second, linked;
 	} cases[] = {
-		{ TW_FLAG_SET_ON_LINK, TW_FLAG_SET_ON_LINK, TW_FLAG_SEND | TW_FLAG_SET_ON_LINK,
-		  TW_FLAG_SEND | TW_FLAG_SET_ON_LINK, TW_FLAG_SEND | TW_FLAG_SET_ON_LINK },
-		{ TW_FLAG_SET_ON_FIRST_LINK, 0, TW_FLAG_SEND, 0, 0 },
-		{ TW_FLAG_SET_ON_FIRST_LINK | TW_FLAG_SET_ON_LINK, 0, TW_FLAG_SEND, 0, 0 },
+		{TW_FLAG_SET_ON_LINK, TW_FLAG_SET_ON_LINK, TW_FLAG_SEND | TW_FLAG_SET_ON_LINK,
+		 TW_FLAG_SEND | TW_FLAG_SET_ON_LINK, TW_FLAG_SEND | TW_FLAG_SET_ON_LINK},
+		{TW_FLAG_SET_ON_FIRST_LINK, 0, TW_FLAG_SEND, 0, 0},
+		{TW_FLAG_SET_ON_FIRST_LINK | TW_FLAG_SET_ON_LINK, 0, TW_FLAG_SEND, 0, 0},
 	};
 
 	for (size_t i = 0; i < TW_COUNT_OF(cases); i++) {
@@ -197,9 +197,9 @@ static void d31_counts_and_errors(void **state)
 static void d44_the_effect_is_complete(void **state)
 {
 	change(&one, p, true, TW_FLAG_RECEIVE);
-	tw_process_receive(p, parse("a"), (struct tw_term){ 0 });
+	tw_process_receive(p, parse("a"), (struct tw_term){0});
 	change(&one, p, false, TW_FLAG_RECEIVE);
-	tw_process_receive(p, parse("b"), (struct tw_term){ 0 });
+	tw_process_receive(p, parse("b"), (struct tw_term){0});
 	EXPECT(&one, "p receive a");
 	EXPECT_NOTHING(&two);
 }

@@ -28,8 +28,8 @@ struct tw_recorder {
 	struct tw_rs rs;
 };
 
-static _Atomic int polls_held;	/* polls do not return while this is not 0 */
-static _Atomic int polling;	/* threads inside a poll */
+static _Atomic int polls_held; /* polls do not return while this is not 0 */
+static _Atomic int polling;    /* threads inside a poll */
 static _Atomic int finish_held;
 static _Atomic int finished;
 static _Atomic int woken_late; /* recorders that were finished while somebody woke them */
@@ -41,7 +41,7 @@ static void nap(void)
 
 int tw_recorder_create(const struct tw_recorder_options *options, struct tw_recorder **out)
 {
-	const struct tw_rs_options set = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 20 };
+	const struct tw_rs_options set = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 20};
 	int error;
 
 	*out = calloc(1, sizeof **out);
@@ -93,7 +93,7 @@ void tw_recorder_abort(struct tw_recorder *recorder)
 
 static struct tw_session *create_capture(const char *name)
 {
-	const struct tw_tracer tracer = { .kind = TW_TRACER_CAPTURE, .capture_path = "unused" };
+	const struct tw_tracer tracer = {.kind = TW_TRACER_CAPTURE, .capture_path = "unused"};
 	struct tw_session *session;
 
 	assert_int_equal(tw_session_create(name, &tracer, &session), 0);
@@ -229,7 +229,8 @@ static void a_session_without_tracer_makes_no_events(void **state)
 	assert_int_equal(tw_session_create("none", NULL, &session), 0);
 	assert_true(tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL) >= 1);
 	assert_int_equal(tw_trace_function(session, "life", "f", 0, TW_MATCH_TRUE,
-					   TW_FUNCTION_LOCAL | TW_FUNCTION_CALL_COUNT), 1);
+					   TW_FUNCTION_LOCAL | TW_FUNCTION_CALL_COUNT),
+			 1);
 	tw_call0(&f);
 	assert_int_equal(tw_trace_call_count(session, "life", "f", 0, &count), 1);
 	assert_int_equal(count, 1);
@@ -334,9 +335,10 @@ static void a_child_forgets_changes_that_were_under_way(void **state)
 /* `block` turns into `drop` when the consumer is stuck: a program is not slowed to a crawl by it. */
 static void a_consumer_without_progress_is_not_waited_for(void **state)
 {
-	const struct tw_rs_options options = {
-		.ring_bytes = 1 << 16, .cap_bytes = 1 << 18, .policy = TW_RB_BLOCK, .has_fixed_rings = true
-	};
+	const struct tw_rs_options options = {.ring_bytes = 1 << 16,
+					      .cap_bytes = 1 << 18,
+					      .policy = TW_RB_BLOCK,
+					      .has_fixed_rings = true};
 	struct tw_session *session;
 	struct tw_rs rs;
 	uint32_t image;
@@ -371,9 +373,10 @@ static _Atomic bool is_drained;
 
 static struct tw_session *block_session(uint64_t cap_bytes)
 {
-	const struct tw_rs_options options = {
-		.ring_bytes = 1 << 16, .cap_bytes = cap_bytes, .policy = TW_RB_BLOCK, .has_fixed_rings = true
-	};
+	const struct tw_rs_options options = {.ring_bytes = 1 << 16,
+					      .cap_bytes = cap_bytes,
+					      .policy = TW_RB_BLOCK,
+					      .has_fixed_rings = true};
 	struct tw_session *session;
 
 	assert_int_equal(tw_rs_create(&block_set, &options), 0);

@@ -50,7 +50,7 @@ static void deliver(struct actor *to, int scheduler)
 	bool is_idle;
 
 	pthread_mutex_lock(&to->lock);
-	tw_process_receive(to->process, number(to->log++), (struct tw_term){ 0 });
+	tw_process_receive(to->process, number(to->log++), (struct tw_term){0});
 	to->mailbox++;
 	is_idle = !to->is_scheduled;
 	to->is_scheduled = true;
@@ -112,7 +112,7 @@ static void run_actors(void)
 	pthread_t threads[SCHEDULERS];
 
 	for (int i = 0; i < ACTORS; i++) {
-		actors[i] = (struct actor){ .lock = PTHREAD_MUTEX_INITIALIZER };
+		actors[i] = (struct actor){.lock = PTHREAD_MUTEX_INITIALIZER};
 		assert_int_equal(tw_process_create("actor", &actors[i].process), 0);
 		actors[i].pid = tw_process_pid(actors[i].process);
 	}
@@ -151,12 +151,12 @@ struct answer {
 /* Events that come before one that their actor's log has earlier, and numbers that are missing. */
 static struct answer read_all(const char *path, bool by_time_only)
 {
-	struct tw_capture_filter filter = { .by_time_only = by_time_only };
+	struct tw_capture_filter filter = {.by_time_only = by_time_only};
 	struct tw_capture *capture;
 	struct tw_capture_events *events;
 	const struct tw_capture_event *batch;
-	uint64_t next[ACTORS] = { 0 };
-	struct answer answer = { 0 };
+	uint64_t next[ACTORS] = {0};
+	struct answer answer = {0};
 	int64_t got;
 
 	assert_int_equal(tw_capture_open(path, NULL, &capture), 0);
@@ -189,7 +189,7 @@ struct recording {
 
 static void begin(struct recording *r, const char *directory, const char *name, uint32_t flags)
 {
-	struct tw_recorder_options options = { .path = r->path, .ring_bytes = 1 << 23 };
+	struct tw_recorder_options options = {.path = r->path, .ring_bytes = 1 << 23};
 
 	snprintf(r->path, sizeof r->path, "%s/%s.tw", directory, name);
 	assert_int_equal(tw_recorder_create(&options, &r->recorder), 0);
@@ -197,7 +197,8 @@ static void begin(struct recording *r, const char *directory, const char *name, 
 	assert_int_equal(tw_rs_image_claim(&r->rs, &r->image), 0);
 	assert_int_equal(tw_session_make(name, &r->rs, &r->session), 0);
 	assert_int_equal(tw_trace_process(r->session, TW_PID_NEW, true, flags), 0);
-	assert_int_equal(tw_trace_function(r->session, "actor", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
+	assert_int_equal(tw_trace_function(r->session, "actor", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL),
+			 1);
 }
 
 static void finish(struct recording *r)
@@ -215,7 +216,7 @@ static void finish(struct recording *r)
 static void each_actors_order_is_its_log(void **state)
 {
 	char directory[] = "/tmp/tw-mailbox.XXXXXX", command[64];
-	struct recording all = { 0 }, receives = { 0 };
+	struct recording all = {0}, receives = {0};
 	struct answer answer;
 	uint64_t made = 0;
 
@@ -241,7 +242,7 @@ static void each_actors_order_is_its_log(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(each_actors_order_is_its_log) };
+	const struct CMUnitTest tests[] = {cmocka_unit_test(each_actors_order_is_its_log)};
 
 	assert_int_equal(tw_function_declare(&step), 0);
 	return cmocka_run_group_tests(tests, NULL, NULL);

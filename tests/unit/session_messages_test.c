@@ -63,7 +63,7 @@ static void f54_receive_is_when_the_message_enters_the_mailbox(void **state)
 	tw_process_send(p, parse("b"), pid_of(q));
 	tw_process_out();
 	tw_process_receive_timeout(q);
-	tw_process_receive(q, parse("{'EXIT',gone,normal}"), (struct tw_term){ 0 });
+	tw_process_receive(q, parse("{'EXIT',gone,normal}"), (struct tw_term){0});
 	EXPECT(&one, "p send a, q", "q receive a", "p send b, q", "q receive timeout",
 	       "q receive {'EXIT',gone,normal}");
 }
@@ -76,16 +76,16 @@ static void o162_patterns_of_send(void **state)
 	static const struct {
 		const char *spec, *a, *b; /* what two messages, to q and to a name, become */
 	} cases[] = {
-		{ any_true, "p send a, q", "p send b, qname" },
-		{ "[]", "p send a, q", "p send b, qname" },
-		{ "[{['_',a],[],[]}]", "p send a, q", NULL },
-		{ "[{[qname,'_'],[],[]}]", NULL, "p send b, qname" },
-		{ "[{['$1',a],[],[{message,{{hit,'$1'}}}]}]", "p send a, q, {hit,<0.Q.0>}", NULL },
-		{ "[{['$1','_'],[{is_atom,'$1'}],[{message,{self}}]}]", NULL, "p send b, qname, p" },
-		{ "[{'_',[],[{message,false}]}]", NULL, NULL },
-		{ "[{['_'],[],[]}]", NULL, NULL },
-		{ "[{['_','_','_'],[],[]}]", NULL, NULL },
-		{ "[{['_','_'],[{'=:=',{node},nonode@nohost}],[]}]", NULL, NULL },
+		{any_true, "p send a, q", "p send b, qname"},
+		{"[]", "p send a, q", "p send b, qname"},
+		{"[{['_',a],[],[]}]", "p send a, q", NULL},
+		{"[{[qname,'_'],[],[]}]", NULL, "p send b, qname"},
+		{"[{['$1',a],[],[{message,{{hit,'$1'}}}]}]", "p send a, q, {hit,<0.Q.0>}", NULL},
+		{"[{['$1','_'],[{is_atom,'$1'}],[{message,{self}}]}]", NULL, "p send b, qname, p"},
+		{"[{'_',[],[{message,false}]}]", NULL, NULL},
+		{"[{['_'],[],[]}]", NULL, NULL},
+		{"[{['_','_','_'],[],[]}]", NULL, NULL},
+		{"[{['_','_'],[{'=:=',{node},nonode@nohost}],[]}]", NULL, NULL},
 	};
 	struct tw_match_error error;
 
@@ -127,15 +127,18 @@ static void o162_patterns_of_receive(void **state)
 	static const struct {
 		const char *spec, *a, *b, *timeout; /* a from p, b from far away, and a timeout */
 	} cases[] = {
-		{ any_true, "q receive a", "q receive b", "q receive timeout" },
-		{ "[{['_','_',a],[],[]}]", "q receive a", NULL, NULL },
-		{ "[{[far@away,'_','_'],[],[{message,far}]}]", NULL, "q receive b, far", NULL },
-		{ "[{['$1',undefined,'_'],[],[{message,'$1'}]}]", NULL, NULL, "q receive timeout, clock_service" },
-		{ "[{['$1','$2','_'],[{'=:=','$1',{node}},{is_pid,'$2'}],[{message,{self}}]}]", "q receive a, q", NULL,
-		  NULL },
+		{any_true, "q receive a", "q receive b", "q receive timeout"},
+		{"[{['_','_',a],[],[]}]", "q receive a", NULL, NULL},
+		{"[{[far@away,'_','_'],[],[{message,far}]}]", NULL, "q receive b, far", NULL},
+		{"[{['$1',undefined,'_'],[],[{message,'$1'}]}]", NULL, NULL, "q receive timeout, clock_service"},
+		{"[{['$1','$2','_'],[{'=:=','$1',{node}},{is_pid,'$2'}],[{message,{self}}]}]", "q receive a, q", NULL,
+		 NULL},
 	};
-	struct tw_identifier far = { .node = tw_term_atom_z("far@away"), .creation = 1, .channel = 7, .word_count = 2,
-				     .words = { 5, 0 } };
+	struct tw_identifier far = {.node = tw_term_atom_z("far@away"),
+				    .creation = 1,
+				    .channel = 7,
+				    .word_count = 2,
+				    .words = {5, 0}};
 	struct tw_term far_pid;
 	struct tw_match_error error;
 
@@ -170,21 +173,21 @@ static void o165_what_patterns_refuse(void **state)
 		const char *body;
 		int send, recv;
 	} cases[] = {
-		{ "{caller}", TW_EBADARG, TW_EBADARG },
-		{ "{current_stacktrace}", TW_EBADARG, TW_EBADARG },
-		{ "{silent,true}", 1, TW_EBADARG },
-		{ "{return_trace}", 1, 1 },
-		{ "{exception_trace}", 1, 1 },
-		{ "{enable_trace,call}", 1, TW_EBADARG },
-		{ "{disable_trace,call}", 1, TW_EBADARG },
-		{ "{trace,[],[call]}", 1, TW_EBADARG },
-		{ "{get_seq_token}", 1, TW_EBADARG },
-		{ "{set_seq_token,label,1}", 1, TW_EBADARG },
-		{ "{process_dump}", 1, TW_EBADARG },
-		{ "{message,x}", 1, 1 },
-		{ "{set_tcw,1}", 1, 1 },
-		{ "{get_tcw}", 1, 1 },
-		{ "{display,x}", 1, 1 },
+		{"{caller}", TW_EBADARG, TW_EBADARG},
+		{"{current_stacktrace}", TW_EBADARG, TW_EBADARG},
+		{"{silent,true}", 1, TW_EBADARG},
+		{"{return_trace}", 1, 1},
+		{"{exception_trace}", 1, 1},
+		{"{enable_trace,call}", 1, TW_EBADARG},
+		{"{disable_trace,call}", 1, TW_EBADARG},
+		{"{trace,[],[call]}", 1, TW_EBADARG},
+		{"{get_seq_token}", 1, TW_EBADARG},
+		{"{set_seq_token,label,1}", 1, TW_EBADARG},
+		{"{process_dump}", 1, TW_EBADARG},
+		{"{message,x}", 1, 1},
+		{"{set_tcw,1}", 1, 1},
+		{"{get_tcw}", 1, 1},
+		{"{display,x}", 1, 1},
 	};
 	struct tw_match_error error;
 	struct tw_term spec;
@@ -267,8 +270,8 @@ static void large_messages_are_cut(void **state)
 static void a_spawn_tells_its_function(void **state)
 {
 	static struct tw_declared_function begins = TW_DECLARED_FUNCTION("module", "begins", 2);
-	const struct tw_term arguments[2] = { parse("x"), tw_term_integer(NULL, 7) };
-	struct tw_spawn options = { .name = "c", .parent = p, .function = &begins };
+	const struct tw_term arguments[2] = {parse("x"), tw_term_integer(NULL, 7)};
+	struct tw_spawn options = {.name = "c", .parent = p, .function = &begins};
 	struct tw_process *child;
 
 	trace_in(&one, p, TW_FLAG_PROCS);
@@ -295,7 +298,7 @@ static void messages_that_find_no_room_are_counted(void **state)
 	tw_process_in(p);
 	for (uint64_t i = 0; i < sent; i++) {
 		tw_process_send(p, parse("a"), parse("b"));
-		tw_process_receive(q, parse("a"), (struct tw_term){ 0 });
+		tw_process_receive(q, parse("a"), (struct tw_term){0});
 		if (i % 64 == 0) {
 			tw_arena_fini(&terms);
 			memset(&terms, 0, sizeof terms);

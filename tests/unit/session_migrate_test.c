@@ -89,7 +89,7 @@ static unsigned read_all(const char *path, struct seen *seen, unsigned room)
 			assert_true(count < room);
 			assert_int_equal(batch[i].payload_words, 2);
 			assert_int_equal(batch[i].tracee_id, actors[batch[i].payload[0]].pid);
-			seen[count] = (struct seen){ batch[i].ticks, count, batch[i].payload[0], batch[i].payload[1] };
+			seen[count] = (struct seen){batch[i].ticks, count, batch[i].payload[0], batch[i].payload[1]};
 			count++;
 		}
 	}
@@ -102,7 +102,7 @@ static unsigned read_all(const char *path, struct seen *seen, unsigned room)
 /* How many events come before one that their actor made earlier. */
 static unsigned count_wrong(const struct seen *seen, unsigned count)
 {
-	uint64_t next[ACTORS] = { 0 };
+	uint64_t next[ACTORS] = {0};
 	unsigned wrong = 0;
 
 	for (unsigned i = 0; i < count; i++) {
@@ -132,7 +132,7 @@ static void remove_directory(const char *directory)
 static void each_actor_keeps_its_order_over_skewed_clocks(void **state)
 {
 	char directory[] = "/tmp/tw-migrate.XXXXXX", path[64];
-	struct tw_recorder_options options = { .path = path, .ring_bytes = 1 << 20 };
+	struct tw_recorder_options options = {.path = path, .ring_bytes = 1 << 20};
 	struct seen *seen = calloc(MESSAGES * 4, sizeof *seen);
 	struct tw_recorder *recorder;
 	struct tw_session *session;
@@ -170,7 +170,7 @@ static void each_actor_keeps_its_order_over_skewed_clocks(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(each_actor_keeps_its_order_over_skewed_clocks) };
+	const struct CMUnitTest tests[] = {cmocka_unit_test(each_actor_keeps_its_order_over_skewed_clocks)};
 
 	assert_int_equal(tw_function_declare(&step), 0);
 	return cmocka_run_group_tests(tests, NULL, NULL);

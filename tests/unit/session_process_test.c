@@ -57,7 +57,7 @@ static void line_33_34_35_bad_arguments_change_nothing(void **state)
 {
 	struct tw_process *process = make();
 	tw_pid self = tw_process_self(), dead = tw_process_pid(process);
-	const tw_pid who[] = { self, TW_PID_EXISTING, TW_PID_NEW, TW_PID_ALL };
+	const tw_pid who[] = {self, TW_PID_EXISTING, TW_PID_NEW, TW_PID_ALL};
 	struct bed bed;
 
 	tw_process_exit(process);
@@ -67,9 +67,11 @@ static void line_33_34_35_bad_arguments_change_nothing(void **state)
 	assert_int_equal(tw_trace_process(NULL, self, true, TW_FLAG_CALL), TW_EBADARG);
 	for (size_t i = 0; i < TW_COUNT_OF(who); i++) {
 		for (unsigned bit = 22; bit < 32; bit++)
-			assert_int_equal(tw_trace_process(bed.session, who[i], true, TW_FLAG_CALL | 1u << bit), TW_EBADARG);
+			assert_int_equal(tw_trace_process(bed.session, who[i], true, TW_FLAG_CALL | 1u << bit),
+					 TW_EBADARG);
 		if (who[i] != TW_PID_ALL)
-			assert_int_equal(tw_trace_process(bed.session, who[i], true, TW_FLAG_CALL | TW_FLAG_CPU_TIMESTAMP),
+			assert_int_equal(tw_trace_process(bed.session, who[i], true,
+							  TW_FLAG_CALL | TW_FLAG_CPU_TIMESTAMP),
 					 TW_EBADARG);
 	}
 	assert_int_equal(flags_of(bed.session, self), 0);

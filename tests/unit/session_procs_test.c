@@ -135,7 +135,7 @@ static void f67_exiting(void **state)
 /* 64, 65 */
 static void f64_collections_have_twelve_sizes(void **state)
 {
-	struct tw_gc_sizes sizes = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 };
+	struct tw_gc_sizes sizes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
 	struct lines *lines;
 
 	trace_in(&one, p, TW_FLAG_GARBAGE_COLLECTION);
@@ -211,7 +211,8 @@ static void q_names_serve_in_match_specs(void **state)
 {
 	struct tw_match_program *program;
 	struct tw_match_error error;
-	static const char spec[] = "[{['_','_'],[],[{message,{{{enable_trace,qreg,send},{enable_trace,nobody,send}}}}]}]";
+	static const char spec[] =
+		"[{['_','_'],[],[{message,{{{enable_trace,qreg,send},{enable_trace,nobody,send}}}}]}]";
 
 	assert_int_equal(tw_match_compile_text(spec, strlen(spec), NULL, &program, &error), 0);
 	assert_int_equal(tw_process_register(q, parse("qreg")), 0);
@@ -234,13 +235,13 @@ static void e48_stamps_and_their_precedence(void **state)
 		uint32_t flags;
 		unsigned stamp;
 	} cases[] = {
-		{ true, TW_FLAG_SEND, TW_STAMP_NONE },
-		{ true, TW_FLAG_MONOTONIC_TIMESTAMP, TW_STAMP_MONOTONIC },
-		{ true, TW_FLAG_TIMESTAMP | TW_FLAG_STRICT_MONOTONIC_TIMESTAMP, TW_STAMP_TIMESTAMP },
-		{ false, TW_FLAG_TIMESTAMP, TW_STAMP_STRICT_MONOTONIC },
-		{ false, TW_FLAG_STRICT_MONOTONIC_TIMESTAMP, TW_STAMP_MONOTONIC },
-		{ true, TW_FLAG_SCHEDULER_ID, TW_STAMP_MONOTONIC | TW_EVENT_FLAG_SCHEDULER_ID },
-		{ false, TW_FLAG_MONOTONIC_TIMESTAMP, TW_STAMP_NONE | TW_EVENT_FLAG_SCHEDULER_ID },
+		{true, TW_FLAG_SEND, TW_STAMP_NONE},
+		{true, TW_FLAG_MONOTONIC_TIMESTAMP, TW_STAMP_MONOTONIC},
+		{true, TW_FLAG_TIMESTAMP | TW_FLAG_STRICT_MONOTONIC_TIMESTAMP, TW_STAMP_TIMESTAMP},
+		{false, TW_FLAG_TIMESTAMP, TW_STAMP_STRICT_MONOTONIC},
+		{false, TW_FLAG_STRICT_MONOTONIC_TIMESTAMP, TW_STAMP_MONOTONIC},
+		{true, TW_FLAG_SCHEDULER_ID, TW_STAMP_MONOTONIC | TW_EVENT_FLAG_SCHEDULER_ID},
+		{false, TW_FLAG_MONOTONIC_TIMESTAMP, TW_STAMP_NONE | TW_EVENT_FLAG_SCHEDULER_ID},
 	};
 
 	trace_in(&two, p, TW_FLAG_SEND);

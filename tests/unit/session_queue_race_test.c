@@ -33,7 +33,7 @@ static struct tw_arena arena;
 
 static void open_queue(enum tw_on_full on_full)
 {
-	struct tw_tracer tracer = { .kind = TW_TRACER_QUEUE, .ring_bytes = 64 << 10, .on_full = on_full };
+	struct tw_tracer tracer = {.kind = TW_TRACER_QUEUE, .ring_bytes = 64 << 10, .on_full = on_full};
 
 	tw_function_declare(&step);
 	assert_int_equal(tw_session_create("race", &tracer, &session), 0);
@@ -202,7 +202,7 @@ static void order_is_kept_while_actors_move(void **state)
 {
 	enum { THREADS = 4 };
 	pthread_t threads[THREADS];
-	uint64_t seen[ACTORS] = { 0 }, last = 0, backwards = 0;
+	uint64_t seen[ACTORS] = {0}, last = 0, backwards = 0;
 
 	wanted = 100000;
 	all_count = 0;
@@ -272,7 +272,8 @@ static int compare(const void *a, const void *b)
 static bool are_soon(uint64_t times[MARKS])
 {
 	qsort(times, MARKS, sizeof *times, compare);
-	printf("marks: median %.2f ms, longest %.2f ms\n", (double)times[MARKS / 2] / 1e6, (double)times[MARKS - 1] / 1e6);
+	printf("marks: median %.2f ms, longest %.2f ms\n", (double)times[MARKS / 2] / 1e6,
+	       (double)times[MARKS - 1] / 1e6);
 	return times[MARKS / 2] < 10 * MS && times[MARKS - 1] < 2 * SECOND;
 }
 
@@ -294,7 +295,7 @@ static void make_marks(uint64_t times[MARKS])
 	open_queue(TW_ON_FULL_DROP);
 	tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_CALL);
 	for (unsigned i = 0; i < MARKS; i++) {
-		struct tw_term message, event = { 0 };
+		struct tw_term message, event = {0};
 		uint64_t reference, before;
 		pthread_t thread;
 
@@ -325,7 +326,7 @@ static void marks_come_soon(void **state)
 static void make_answers(uint64_t times[MARKS])
 {
 	char path[] = "/tmp/queue_race-XXXXXX", capture[64];
-	struct tw_tracer tracer = { .kind = TW_TRACER_CAPTURE, .capture_path = capture };
+	struct tw_tracer tracer = {.kind = TW_TRACER_CAPTURE, .capture_path = capture};
 	char command[128];
 
 	/* Linked in, and so found by the session. */

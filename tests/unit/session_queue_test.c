@@ -23,7 +23,8 @@
 
 #define SECOND UINT64_C(1000000000)
 
-static struct tw_declared_function step = TW_DECLARED_FUNCTION("vm", "step", 1), stop = TW_DECLARED_FUNCTION("vm", "stop", 0);
+static struct tw_declared_function step = TW_DECLARED_FUNCTION("vm", "step", 1),
+				   stop = TW_DECLARED_FUNCTION("vm", "stop", 0);
 static struct tw_arena arena;
 static struct tw_session *session;
 
@@ -111,7 +112,7 @@ static void call_stop(void *arg)
 
 static int open_queue(void **state)
 {
-	struct tw_tracer tracer = { .kind = TW_TRACER_QUEUE, .ring_bytes = 64 << 10 };
+	struct tw_tracer tracer = {.kind = TW_TRACER_QUEUE, .ring_bytes = 64 << 10};
 
 	tw_arena_init(&arena, SIZE_MAX);
 	tw_function_declare(&step);
@@ -245,7 +246,7 @@ static void f43_the_tracer_makes_no_events(void **state)
 
 static struct tw_session *session_of_tracer(tw_pid pid)
 {
-	struct tw_tracer tracer = { .kind = TW_TRACER_QUEUE, .ring_bytes = 64 << 10, .tracer_pid = pid };
+	struct tw_tracer tracer = {.kind = TW_TRACER_QUEUE, .ring_bytes = 64 << 10, .tracer_pid = pid};
 	struct tw_session *own;
 
 	assert_int_equal(tw_session_create("own", &tracer, &own), 0);
@@ -327,7 +328,13 @@ static void f135_flags_go_with_the_tracer(void **state)
 	have(&worker, call_steps, (void *)100000);
 	assert_int_equal(tw_queue_stats(session, &stats), 0);
 	assert_int_equal(stats.dropped, 5);
-	assert_int_equal(tw_trace_info(session, tw_term_tuple(&arena, (struct tw_term[]){ tw_term_atom_z("vm"), tw_term_atom_z("step"), tw_term_integer(&arena, 1) }, 3), tw_term_atom_z("traced"), &arena, &traced), 0);
+	assert_int_equal(tw_trace_info(session,
+				       tw_term_tuple(&arena,
+						     (struct tw_term[]){tw_term_atom_z("vm"), tw_term_atom_z("step"),
+									tw_term_integer(&arena, 1)},
+						     3),
+				       tw_term_atom_z("traced"), &arena, &traced),
+			 0);
 	assert_string_equal(text_of(traced), "{traced,local}");
 	finish(&worker);
 	assert_int_equal(tw_session_destroy(session), 1);
@@ -350,7 +357,7 @@ static void f135_close_is_the_end_of_a_tracer(void **state)
 /* 4: a tracer that is dead already; and one that a run-time names. */
 static void f4_a_run_times_process_is_the_tracer(void **state)
 {
-	struct tw_tracer tracer = { .kind = TW_TRACER_QUEUE, .tracer_pid = 999999 };
+	struct tw_tracer tracer = {.kind = TW_TRACER_QUEUE, .tracer_pid = 999999};
 	struct tw_process *owner;
 	struct worker worker;
 	struct tw_term message;
@@ -471,13 +478,13 @@ static void f181_the_mark_comes_behind_everything(void **state)
 
 static void bad_arguments_change_nothing(void **state)
 {
-	struct tw_tracer tracer = { .kind = TW_TRACER_QUEUE, .on_full = TW_ON_FULL_OVERWRITE };
+	struct tw_tracer tracer = {.kind = TW_TRACER_QUEUE, .on_full = TW_ON_FULL_OVERWRITE};
 	struct tw_session *other;
 	struct tw_term message;
 	struct tw_queue_stats stats;
 
 	assert_int_equal(tw_session_create("x", &tracer, &other), TW_EBADARG);
-	tracer = (struct tw_tracer){ .kind = TW_TRACER_QUEUE, .ring_bytes = 1000 };
+	tracer = (struct tw_tracer){.kind = TW_TRACER_QUEUE, .ring_bytes = 1000};
 	assert_int_equal(tw_session_create("x", &tracer, &other), TW_EBADARG);
 	assert_int_equal(tw_session_create("x", NULL, &other), 0);
 	assert_int_equal(tw_queue_receive(other, 0, &arena, &message), TW_EBADARG);
@@ -519,18 +526,12 @@ static void a_forked_child_is_silent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(f107_calls_come_as_messages),
-		TEST(f47_stamps_are_the_programs_own_clocks),
-		TEST(f43_the_tracer_makes_no_events),
-		TEST(f146_tracers_of_before_and_of_now),
-		TEST(f135_flags_go_with_the_tracer),
-		TEST(f135_close_is_the_end_of_a_tracer),
-		TEST(f4_a_run_times_process_is_the_tracer),
-		TEST(losses_are_told),
-		TEST(f19_messages_outlive_the_session),
-		TEST(f181_the_mark_comes_behind_everything),
-		TEST(bad_arguments_change_nothing),
-		TEST(a_forked_child_is_silent),
+		TEST(f107_calls_come_as_messages),	    TEST(f47_stamps_are_the_programs_own_clocks),
+		TEST(f43_the_tracer_makes_no_events),	    TEST(f146_tracers_of_before_and_of_now),
+		TEST(f135_flags_go_with_the_tracer),	    TEST(f135_close_is_the_end_of_a_tracer),
+		TEST(f4_a_run_times_process_is_the_tracer), TEST(losses_are_told),
+		TEST(f19_messages_outlive_the_session),	    TEST(f181_the_mark_comes_behind_everything),
+		TEST(bad_arguments_change_nothing),	    TEST(a_forked_child_is_silent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

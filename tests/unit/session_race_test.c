@@ -44,19 +44,19 @@ static struct tw_declared_function f[FUNCTIONS] = {
 };
 
 /* Sanitizers take part in how threads end and fork, and when they hear signals. */
-#define SKIP_IF(is_sanitized)                                                                                \
-	do {                                                                                                 \
-		if (is_sanitized)                                                                            \
-			skip();                                                                              \
+#define SKIP_IF(is_sanitized)     \
+	do {                      \
+		if (is_sanitized) \
+			skip();   \
 	} while (0)
 
 /* Threads may not leave a test by longjmp. */
-#define CHECK(x)                                                                                             \
-	do {                                                                                                 \
-		if (!(x)) {                                                                                  \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x);                              \
-			abort();                                                                             \
-		}                                                                                            \
+#define CHECK(x)                                                                \
+	do {                                                                    \
+		if (!(x)) {                                                     \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x); \
+			abort();                                                \
+		}                                                               \
 	} while (0)
 
 static uint64_t seed;
@@ -117,7 +117,8 @@ static void take_record(struct account *a, uint32_t ring, const struct tw_rb_rec
 		CHECK(!(words[0] & a->forbidden));
 		a->events++;
 	} else {
-		CHECK(TW_RB_HEAD_KIND(record->head) == TW_EVENT_SWITCH || TW_RB_HEAD_KIND(record->head) == TW_EVENT_OWN_TIME);
+		CHECK(TW_RB_HEAD_KIND(record->head) == TW_EVENT_SWITCH ||
+		      TW_RB_HEAD_KIND(record->head) == TW_EVENT_OWN_TIME);
 	}
 }
 
@@ -166,9 +167,10 @@ static void drain(struct account *a, bool recycles)
 
 static struct account *open_account(enum tw_rb_policy policy, uint64_t ring_bytes)
 {
-	const struct tw_rs_options options = {
-		.ring_bytes = ring_bytes, .cap_bytes = 1 << 24, .has_fixed_rings = true, .policy = policy
-	};
+	const struct tw_rs_options options = {.ring_bytes = ring_bytes,
+					      .cap_bytes = 1 << 24,
+					      .has_fixed_rings = true,
+					      .policy = policy};
 	struct account *a = calloc(1, sizeof *a);
 
 	open_bed_with(&a->bed, "race", &options);
@@ -228,7 +230,7 @@ static void touch_another(uint64_t *random)
 
 static void change_at_random(struct tw_session *session, uint64_t *random)
 {
-	static const char *const names[] = { "f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7" };
+	static const char *const names[] = {"f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7"};
 	bool is_transaction = draw(random) % 3 == 0 && tw_trace_begin() == 0;
 
 	for (unsigned i = draw(random) % 4; i < 4; i++) {
@@ -266,7 +268,9 @@ static void *sessions_at_random(void *arg)
 	struct bed *bed = malloc(sizeof *bed);
 
 	while (!is_time()) {
-		const struct tw_rs_options options = { .ring_bytes = 1 << 16, .cap_bytes = 1 << 20, .has_fixed_rings = true };
+		const struct tw_rs_options options = {.ring_bytes = 1 << 16,
+						      .cap_bytes = 1 << 20,
+						      .has_fixed_rings = true};
 		bool has_rings = draw(&random) % 3;
 		uint32_t image;
 
@@ -301,7 +305,7 @@ static void sessions_come_change_and_go(void **state)
 {
 	pthread_t control[4], callers[2];
 	struct tw_session *all[TW_SESSIONS_MAX];
-	uint64_t calls[2] = { 0 };
+	uint64_t calls[2] = {0};
 
 	start_clock();
 	for (int i = 0; i < 2; i++)
@@ -326,8 +330,8 @@ static void sessions_come_change_and_go(void **state)
 
 /* ---- the permit ---- */
 
-#define TAKERS 4
-#define TURNS  200 /* of each thread in a round */
+#define TAKERS	       4
+#define TURNS	       200 /* of each thread in a round */
 #define ROUNDS_AT_MOST 50
 
 static pthread_barrier_t all_are_there;
@@ -592,7 +596,7 @@ static void children_are_silent_under_load(void **state)
 {
 	struct account *a;
 	pthread_t t[3], changer;
-	uint64_t calls[3] = { 0 };
+	uint64_t calls[3] = {0};
 
 	SKIP_IF(IS_SANITIZED);
 	a = open_account(TW_RB_DROP, 1 << 18);
@@ -622,8 +626,8 @@ static void on_timer(int number)
 
 static void *call_in_a_storm(void *arg)
 {
-	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMIN };
-	const struct itimerspec every = { { 0, 50000 }, { 0, 50000 } };
+	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMIN};
+	const struct itimerspec every = {{0, 50000}, {0, 50000}};
 	uint64_t *calls = arg;
 	timer_t timer;
 
@@ -640,9 +644,9 @@ static void *call_in_a_storm(void *arg)
 
 static void a_storm_of_signals_is_accounted_for(void **state)
 {
-	const struct sigaction action = { .sa_handler = on_timer };
+	const struct sigaction action = {.sa_handler = on_timer};
 	struct account *a;
-	uint64_t calls[4] = { 0 };
+	uint64_t calls[4] = {0};
 	pthread_t t[4];
 
 	SKIP_IF(UNDER_TSAN);

@@ -25,14 +25,14 @@ static struct tw_declared_function step = TW_DECLARED_FUNCTION("actor", "step", 
 static void live_once(unsigned *seed)
 {
 	struct tw_process *peer = shared[rand_r(seed) % SHARED], *child;
-	struct tw_gc_sizes sizes = { 0 };
-	struct tw_spawn options = { .name = "child", .parent = peer, .is_linked = rand_r(seed) % 2 };
+	struct tw_gc_sizes sizes = {0};
+	struct tw_spawn options = {.name = "child", .parent = peer, .is_linked = rand_r(seed) % 2};
 	char room[256];
 	struct tw_arena arena;
 	struct tw_term message;
 
 	tw_arena_init_fixed(&arena, room, sizeof room);
-	message = tw_term_tuple(&arena, (struct tw_term[]){ tw_term_bool(1), tw_term_integer(&arena, rand_r(seed)) }, 2);
+	message = tw_term_tuple(&arena, (struct tw_term[]){tw_term_bool(1), tw_term_integer(&arena, rand_r(seed))}, 2);
 	assert_int_equal(tw_process_spawn(&options, &child), 0);
 	tw_process_in_at(child, &step);
 	tw_call2(&step, 1, 2);
@@ -40,7 +40,7 @@ static void live_once(unsigned *seed)
 	tw_process_getting_linked(peer, tw_process_pid(child));
 	tw_process_send(child, message, tw_process_term(&arena, peer));
 	tw_process_receive(peer, message, tw_process_term(&arena, child));
-	tw_process_receive(child, message, (struct tw_term){ 0 });
+	tw_process_receive(child, message, (struct tw_term){0});
 	tw_process_sensitive(child, rand_r(seed) % 4 == 0);
 	tw_process_gc(child, TW_GC_MAJOR_START, &sizes);
 	tw_process_receive_timeout(child);
@@ -63,8 +63,8 @@ static void *live(void *arg)
 
 static void change(struct bed *bed, unsigned *seed)
 {
-	static const char *const specs[] = { "[]", "[{'_',[],[{message,false}]}]", "[{['_','_'],[],[{message,{self}}]}]",
-					     "[{['_','$1','_'],[{is_pid,'$1'}],[]}]" };
+	static const char *const specs[] = {"[]", "[{'_',[],[{message,false}]}]", "[{['_','_'],[],[{message,{self}}]}]",
+					    "[{['_','$1','_'],[{is_pid,'$1'}],[]}]"};
 	const char *spec = specs[rand_r(seed) % TW_COUNT_OF(specs)];
 
 	switch (rand_r(seed) % 5) {
@@ -140,7 +140,7 @@ static void sessions_come_and_go_in_a_storm_of_events(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(sessions_come_and_go_in_a_storm_of_events) };
+	const struct CMUnitTest tests[] = {cmocka_unit_test(sessions_come_and_go_in_a_storm_of_events)};
 
 	assert_int_equal(tw_function_declare(&step), 0);
 	return cmocka_run_group_tests(tests, NULL, NULL);

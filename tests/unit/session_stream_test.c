@@ -37,9 +37,10 @@ static uint64_t now_ns(void)
 
 static void open_stream(int fd, enum tw_on_full on_full)
 {
-	struct tw_tracer tracer = {
-		.kind = TW_TRACER_STREAM, .stream_fd = fd, .on_full = on_full, .ring_bytes = 64 << 10
-	};
+	struct tw_tracer tracer = {.kind = TW_TRACER_STREAM,
+				   .stream_fd = fd,
+				   .on_full = on_full,
+				   .ring_bytes = 64 << 10};
 
 	/* Linked in, and so found by the session. */
 	assert_int_not_equal((uintptr_t)tw_recorder_create, 0);
@@ -114,7 +115,7 @@ static int count_records(void *context, const struct tw_capture_batch *batch)
 /* The same of a stream that lies in a file: twice over its events, and by blocks. */
 static bool read_file(int fd, struct reader *reader)
 {
-	struct reader again = { 0 };
+	struct reader again = {0};
 	struct tw_capture_info info;
 	struct tw_capture *capture;
 	uint64_t scanned = 0;
@@ -145,7 +146,7 @@ static void wait_for(const struct reader *reader, uint64_t count)
 
 static void live(int writing, int reading)
 {
-	struct reader reader = { .fd = reading };
+	struct reader reader = {.fd = reading};
 	uint64_t number = 0, reference, shortest_ns = UINT64_MAX;
 
 	open_stream(writing, TW_ON_FULL_BLOCK);
@@ -244,7 +245,7 @@ static void a_reader_that_stops_holds_up_nobody(void **state)
 /* What a slow reader loses is told in the stream: the sum is exact. */
 static void losses_stand_in_the_stream(void **state)
 {
-	struct reader reader = { 0 };
+	struct reader reader = {0};
 	enum { CALLS = 200000 };
 	int ends[2];
 
@@ -298,9 +299,9 @@ static void a_reader_survives_any_bytes(void **state)
 		fd = memfd_create("broken", 0);
 		assert_int_equal(write(fd, broken, used), used);
 		lseek(fd, 0, SEEK_SET);
-		reader = (struct reader){ .fd = fd };
+		reader = (struct reader){.fd = fd};
 		read_on(&reader);
-		of_file = (struct reader){ 0 };
+		of_file = (struct reader){0};
 		assert_true(read_file(fd, &of_file) == (round % 4 == 0) || round % 4 > 1);
 		if (round % 4 == 0)
 			assert_int_equal(reader.count, 2999);
@@ -313,7 +314,7 @@ static void a_reader_survives_any_bytes(void **state)
 
 static void bad_descriptors_are_refused(void **state)
 {
-	struct tw_tracer tracer = { .kind = TW_TRACER_STREAM, .stream_fd = -1 };
+	struct tw_tracer tracer = {.kind = TW_TRACER_STREAM, .stream_fd = -1};
 	struct tw_capture *capture;
 	struct tw_session *other;
 	int ends[2];

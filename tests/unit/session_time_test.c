@@ -33,7 +33,7 @@ static struct bracket brackets[BRACKETS];
 
 static void make_events(struct tw_recorder *recorder)
 {
-	const struct timespec pause = { 0, 200000 };
+	const struct timespec pause = {0, 200000};
 	struct tw_process *self = tw_process_current();
 
 	for (int i = 0; i < BRACKETS; i++) {
@@ -70,7 +70,7 @@ struct recording {
 
 static void begin(struct recording *r)
 {
-	struct tw_recorder_options options = { .path = r->file, .ring_bytes = 1 << 20 };
+	struct tw_recorder_options options = {.path = r->file, .ring_bytes = 1 << 20};
 
 	strcpy(r->path, "/tmp/tw-time.XXXXXX");
 	assert_non_null(mkdtemp(r->path));
@@ -248,7 +248,9 @@ static void cpu_time_is_one_sessions(void **state)
 		tw_call0(&no_words);
 		assert_int_equal(expect_one(&one, from, false), TW_EVENT_CALL);
 		assert_int_equal(expect_one(&two, from, false), TW_EVENT_CALL);
-		assert_int_equal(tw_trace_process(is_second ? two.session : one.session, TW_PID_ALL, true, TW_FLAG_CPU_TIMESTAMP), 0);
+		assert_int_equal(tw_trace_process(is_second ? two.session : one.session, TW_PID_ALL, true,
+						  TW_FLAG_CPU_TIMESTAMP),
+				 0);
 		tw_call0(&no_words);
 		assert_int_equal(expect_one(&one, from, !is_second), TW_EVENT_CALL);
 		assert_int_equal(expect_one(&two, from, is_second), TW_EVENT_CALL);
@@ -259,9 +261,9 @@ static void cpu_time_is_one_sessions(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(stamps_lie_between_the_programs_own),
-					    cmocka_unit_test(captures_hold_cpu_time),
-					    cmocka_unit_test(cpu_time_is_one_sessions) };
+	const struct CMUnitTest tests[] = {cmocka_unit_test(stamps_lie_between_the_programs_own),
+					   cmocka_unit_test(captures_hold_cpu_time),
+					   cmocka_unit_test(cpu_time_is_one_sessions)};
 
 	assert_int_equal(tw_function_declare(&two_words), 0);
 	assert_int_equal(tw_function_declare(&no_words), 0);

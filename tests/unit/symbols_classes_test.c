@@ -81,8 +81,8 @@ static const char source[] =
 	"	return 0;\n"
 	"}\n";
 
-#define NO	 TW_DEBUG_NOWHERE
-#define XMM(n)	 (TW_DEBUG_XMM0 + (n))
+#define NO     TW_DEBUG_NOWHERE
+#define XMM(n) (TW_DEBUG_XMM0 + (n))
 
 /* Where the first parameter is, where the second, and the result. */
 static const struct expected {
@@ -114,8 +114,9 @@ static const struct expected {
 
 /* Passed by address: what is shown is where it lies. */
 static const char *const by_address[] = {
-	"_Z12take_by_hand7by_handi", "_Z14take_destroyed9destroyedi", "_Z10take_never5neveri",
-	"_Z13take_virtuals8virtualsi", "_Z11take_holder6holderi", "_Z9take_heir4heiri", "_Z8take_box3boxIiEi",
+	"_Z12take_by_hand7by_handi",   "_Z14take_destroyed9destroyedi", "_Z10take_never5neveri",
+	"_Z13take_virtuals8virtualsi", "_Z11take_holder6holderi",	"_Z9take_heir4heiri",
+	"_Z8take_box3boxIiEi",
 };
 
 static char folder[64];
@@ -165,7 +166,8 @@ static struct tw_debug *build(const char *compiler, const char *level, int versi
 	struct tw_debug *debug = NULL;
 	char path[128];
 
-	assert_true(run("%s -w -std=c++17 %s -gdwarf-%d -fpatchable-function-entry=9 -o classes classes.cc", compiler, level, version));
+	assert_true(run("%s -w -std=c++17 %s -gdwarf-%d -fpatchable-function-entry=9 -o classes classes.cc", compiler,
+			level, version));
 	snprintf(path, sizeof path, "%s/classes", folder);
 	assert_int_equal(tw_debug_open(path, NULL, 0, &debug), 0);
 	return debug;
@@ -262,8 +264,10 @@ static void languages_of_today_are_known(void **state)
 		struct tw_debug *debug = NULL;
 		char path[128];
 
-		assert_true(run("sed 's/0x21\\(.*DW_AT_language\\)/%s\\1/' classes.s >language.s && ! cmp -s classes.s language.s && "
-				"g++ -o language language.s", numbers[i]));
+		assert_true(run(
+			"sed 's/0x21\\(.*DW_AT_language\\)/%s\\1/' classes.s >language.s && ! cmp -s classes.s language.s && "
+			"g++ -o language language.s",
+			numbers[i]));
 		snprintf(path, sizeof path, "%s/language", folder);
 		assert_int_equal(tw_debug_open(path, NULL, 0, &debug), 0);
 		f = function_of(debug, "_Z14take_destroyed9destroyedi");

@@ -292,10 +292,11 @@ static void what_is_missing_is_said(void **state)
 	char path[128];
 	uint64_t value;
 
-	assert_true(run("gcc -w -O2 -o program program.c && gcc -w -O2 -g -o second program.c && "
-			"objcopy --only-keep-debug second wrong.debug && objcopy --only-keep-debug program right.debug && "
-			"cp right.debug wrong && objcopy --add-gnu-debuglink=right.debug program && "
-			"cp wrong.debug right.debug"));
+	assert_true(
+		run("gcc -w -O2 -o program program.c && gcc -w -O2 -g -o second program.c && "
+		    "objcopy --only-keep-debug second wrong.debug && objcopy --only-keep-debug program right.debug && "
+		    "cp right.debug wrong && objcopy --add-gnu-debuglink=right.debug program && "
+		    "cp wrong.debug right.debug"));
 	debug = open_it("program");
 	assert_non_null(strstr(tw_debug_problem(debug), "another build than"));
 	value = value_of(debug, "typed");

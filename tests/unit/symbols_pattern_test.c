@@ -76,7 +76,8 @@ static const struct match_case cases[] = {
 	{"libgeo:main", CXX("main.run", NULL), false},
 	{"libgeo:int app::most<int>(int, int)/_", CXX("_Z", "int app::most<int>(int, int)"), true},
 	{"app::most<int>", CXX("_Z", "int app::most<int>(int, int)"), true},
-	{"app::most<int>(int, int)", CXX("_Z", "std::vector<int, std::allocator<int> > app::most<int>(int, int)"), true},
+	{"app::most<int>(int, int)", CXX("_Z", "std::vector<int, std::allocator<int> > app::most<int>(int, int)"),
+	 true},
 	{"most", CXX("_Z", "int app::most<int>(int, int)"), false},
 	{"libgeo:v::operator[](int) const/_", CXX("_Z", "v::operator[](int) const"), true},
 	{"v::operator unsigned long", CXX("_Z", "v::operator unsigned long()"), true},
@@ -115,9 +116,9 @@ static void patterns_match_what_they_name(void **state)
 
 static void bad_patterns_are_refused_with_a_sentence(void **state)
 {
-	static const char *const bad[] = {"",    ":",    "libc:",   ":f",   "f/",  "f/256", "f/-1",
-					  "f/x", "f/1x", "libc:/_", "f[ab", "f\\", "f/+1",  "f/ 1",
-					  "!libc:_", "{a,}", "libc:{,a}", "{a,b/x}"};
+	static const char *const bad[] = {"",	  ":",	  "libc:",   ":f",	"f/",	     "f/256",
+					  "f/-1", "f/x",  "f/1x",    "libc:/_", "f[ab",	     "f\\",
+					  "f/+1", "f/ 1", "!libc:_", "{a,}",	"libc:{,a}", "{a,b/x}"};
 
 	for (size_t i = 0; i < TW_COUNT_OF(bad); i++) {
 		struct tw_pattern *pattern = (void *)1;

@@ -22,16 +22,16 @@ static void every_offset_is_seen(void **state)
 		unsigned count;
 		bool is_taken;
 	} instructions[] = {
-		{ { 0x48, 0x8b, 0x05 }, 3, true },  /* mov slot(%rip), %rax */
-		{ { 0x48, 0x3b, 0x0d }, 3, true },  /* cmp slot(%rip), %rcx */
-		{ { 0xff, 0x35 }, 2, true },	    /* push slot(%rip) */
-		{ { 0xff, 0x15 }, 2, false },	    /* call *slot(%rip) */
-		{ { 0xff, 0x25 }, 2, false },	    /* jmp *slot(%rip) */
-		{ { 0x3e, 0xff, 0x25 }, 3, false }, /* notrack jmp *slot(%rip) */
+		{{0x48, 0x8b, 0x05}, 3, true},	/* mov slot(%rip), %rax */
+		{{0x48, 0x3b, 0x0d}, 3, true},	/* cmp slot(%rip), %rcx */
+		{{0xff, 0x35}, 2, true},	/* push slot(%rip) */
+		{{0xff, 0x15}, 2, false},	/* call *slot(%rip) */
+		{{0xff, 0x25}, 2, false},	/* jmp *slot(%rip) */
+		{{0x3e, 0xff, 0x25}, 3, false}, /* notrack jmp *slot(%rip) */
 	};
 	unsigned char *code = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uintptr_t slots = (uintptr_t)code + 4096, wheres[SLOTS];
-	struct tw_elf elf = { .code_count = 1, .code = { { (uintptr_t)code, (uintptr_t)code + CODE_BYTES } } };
+	struct tw_elf elf = {.code_count = 1, .code = {{(uintptr_t)code, (uintptr_t)code + CODE_BYTES}}};
 	bool taken[SLOTS];
 
 	assert_ptr_not_equal(code, MAP_FAILED);

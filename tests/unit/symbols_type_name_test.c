@@ -14,19 +14,19 @@
 #include <string.h>
 
 static const char *const pairs[][2] = {
-	{ "i", "int" },
-	{ "PKc", "char const*" },
-	{ "St13runtime_error", "std::runtime_error" },
-	{ "*N3app3BadE", "app::Bad" },
-	{ "N3app3OddIiEE", "app::Odd<int>" },
-	{ "N3app3OddINS_3BadEEE", "N3app3OddINS_3BadEEE" }, /* a substitution */
-	{ "N12_GLOBAL__N_13BadE", "(anonymous namespace)::Bad" },
-	{ "NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
-	  "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >" },
-	{ "NSt10filesystem7__cxx1116filesystem_errorE", "std::filesystem::__cxx11::filesystem_error" },
-	{ "St5arrayIiLm3EE", "std::array<int, 3>" },
-	{ "Z4mainE3Bad", "Z4mainE3Bad" }, /* local to a function */
-	{ "", "" },
+	{"i", "int"},
+	{"PKc", "char const*"},
+	{"St13runtime_error", "std::runtime_error"},
+	{"*N3app3BadE", "app::Bad"},
+	{"N3app3OddIiEE", "app::Odd<int>"},
+	{"N3app3OddINS_3BadEEE", "N3app3OddINS_3BadEEE"}, /* a substitution */
+	{"N12_GLOBAL__N_13BadE", "(anonymous namespace)::Bad"},
+	{"NSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
+	 "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"},
+	{"NSt10filesystem7__cxx1116filesystem_errorE", "std::filesystem::__cxx11::filesystem_error"},
+	{"St5arrayIiLm3EE", "std::array<int, 3>"},
+	{"Z4mainE3Bad", "Z4mainE3Bad"}, /* local to a function */
+	{"", ""},
 };
 
 static void test_names(void **state)
@@ -55,7 +55,7 @@ static void test_rooms(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_names), cmocka_unit_test(test_rooms) };
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_rooms)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

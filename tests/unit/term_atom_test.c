@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #define THREADS 4
-#define NAMES   20000
+#define NAMES	20000
 
 static struct tw_term got[THREADS][NAMES];
 static pthread_barrier_t barrier;

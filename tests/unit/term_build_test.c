@@ -17,9 +17,8 @@ static const struct tw_term none;
 
 static void integers_and_floats(void **state)
 {
-	static const int64_t values[] = {
-		0,         1,        -1, TW_SMALL_MAX, TW_SMALL_MIN, TW_SMALL_MAX + 1, TW_SMALL_MIN - 1,
-		INT64_MAX, INT64_MIN};
+	static const int64_t values[] =
+		{0, 1, -1, TW_SMALL_MAX, TW_SMALL_MIN, TW_SMALL_MAX + 1, TW_SMALL_MIN - 1, INT64_MAX, INT64_MIN};
 	struct tw_arena arena;
 	uint64_t positive;
 	int64_t value;
@@ -105,8 +104,7 @@ static void identifiers(void **state)
 	assert_true(tw_term_is_none(tw_term_identifier(&arena, TW_TYPE_TUPLE, &parts)));
 	parts.word_count = 3;
 	assert_true(tw_term_is_none(tw_term_identifier(&arena, TW_TYPE_PID, &parts)));
-	assert_int_equal(tw_term_type(tw_term_identifier(&arena, TW_TYPE_REFERENCE, &parts)),
-			 TW_TYPE_REFERENCE);
+	assert_int_equal(tw_term_type(tw_term_identifier(&arena, TW_TYPE_REFERENCE, &parts)), TW_TYPE_REFERENCE);
 	parts.word_count = 6;
 	assert_true(tw_term_is_none(tw_term_identifier(&arena, TW_TYPE_REFERENCE, &parts)));
 	parts.word_count = 2;

@@ -111,8 +111,7 @@ static struct tw_term deep(int levels, struct tw_term leaf)
 		else if (levels % 3 == 1)
 			leaf = tw_term_cons(&arena, leaf, tw_small(7));
 		else
-			leaf = tw_term_map(&arena, (struct tw_term_pair[]){pair, {tw_small(2), tw_small(3)}},
-					   2);
+			leaf = tw_term_map(&arena, (struct tw_term_pair[]){pair, {tw_small(2), tw_small(3)}}, 2);
 	}
 	return leaf;
 }
@@ -125,8 +124,7 @@ static void nodes_count(void **state)
 
 	tw_arena_init(&arena, SIZE_MAX);
 	for (size_t i = 0; i < TW_COUNT_OF(types); i++) {
-		struct tw_identifier x = {.node = nodes[0], .creation = 1, .word_count = 2, .words = {2, 0}},
-				     y = x;
+		struct tw_identifier x = {.node = nodes[0], .creation = 1, .word_count = 2, .words = {2, 0}}, y = x;
 		struct tw_term a = tw_term_identifier(&arena, types[i], &x), b;
 
 		y.node = nodes[1];

@@ -148,15 +148,13 @@ static void keys_stay_different(void **state)
 		struct tw_term copy;
 
 		tw_arena_init(&source, SIZE_MAX);
-		pairs[0] = (struct tw_term_pair){deep_round(tw_term_tuple(&source, NULL, 0), levels, true),
-						 tw_small(1)};
-		pairs[1] = (struct tw_term_pair){deep_round(tw_term_float(&source, 1), levels, true),
-						 tw_small(2)};
+		pairs[0] =
+			(struct tw_term_pair){deep_round(tw_term_tuple(&source, NULL, 0), levels, true), tw_small(1)};
+		pairs[1] = (struct tw_term_pair){deep_round(tw_term_float(&source, 1), levels, true), tw_small(2)};
 		tw_arena_init_fixed(&arena, memory, sizeof(memory));
 		assert_in_range(tw_term_copy(&arena, tw_term_map(&source, pairs, 3), SIZE_MAX, &copy), 0, 1);
 		assert_int_equal(tw_etf_encode(copy, tw_word(0), &sink), 0);
-		assert_int_equal(
-			tw_etf_decode(&source, encoded, (size_t)(sink.at - encoded), NULL, NULL, &copy), 0);
+		assert_int_equal(tw_etf_decode(&source, encoded, (size_t)(sink.at - encoded), NULL, NULL, &copy), 0);
 		tw_arena_fini(&source);
 	}
 }

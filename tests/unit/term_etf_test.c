@@ -184,8 +184,7 @@ static void funs_stand_among_others(void **state)
 	assert_int_equal(tw_etf_decode(&arena, bytes, 6 + sizeof(fun) - 1 + 100, NULL, NULL, &term), 0);
 	assert_int_equal(tw_term_list_count(term, &count), 0);
 	assert_int_equal(count, 100);
-	assert_int_equal(tw_etf_decode(&arena, bytes, 6 + sizeof(fun) - 1 + 99, NULL, NULL, &term),
-			 TW_EFORMAT);
+	assert_int_equal(tw_etf_decode(&arena, bytes, 6 + sizeof(fun) - 1 + 99, NULL, NULL, &term), TW_EFORMAT);
 	tw_arena_fini(&arena);
 }
 
@@ -244,11 +243,24 @@ static uint64_t random_below(uint64_t limit)
 
 static struct tw_term random_leaf(struct tw_arena *arena)
 {
-	static const int64_t edges[] = { 0,	    1,		 255,	       256,	    -1,	      -256, INT32_MAX,
-					 INT32_MIN, (int64_t)INT32_MAX + 1, (int64_t)INT32_MIN - 1, INT64_MAX, INT64_MIN };
+	static const int64_t edges[] = {0,
+					1,
+					255,
+					256,
+					-1,
+					-256,
+					INT32_MAX,
+					INT32_MIN,
+					(int64_t)INT32_MAX + 1,
+					(int64_t)INT32_MIN - 1,
+					INT64_MAX,
+					INT64_MIN};
 	static char name[256 * 2];
-	struct tw_identifier far = { .node = tw_term_atom_z("far@away"), .creation = 7, .channel = 3, .word_count = 2,
-				     .words = { 1, 2 } };
+	struct tw_identifier far = {.node = tw_term_atom_z("far@away"),
+				    .creation = 7,
+				    .channel = 3,
+				    .word_count = 2,
+				    .words = {1, 2}};
 	size_t bytes;
 
 	switch (random_below(8)) {
@@ -291,10 +303,12 @@ static void the_short_way_writes_the_same_bytes(void **state)
 	tw_arena_init(&arena, SIZE_MAX);
 	for (int i = 0; i < 20000; i++) {
 		struct tw_term term = random_term(&arena, (unsigned)random_below(9));
-		struct tw_sink sink = { .start = (char *)whole, .at = (char *)whole, .end = (char *)whole + sizeof whole };
+		struct tw_sink sink = {.start = (char *)whole,
+				       .at = (char *)whole,
+				       .end = (char *)whole + sizeof whole};
 		size_t bytes, room;
 
-		assert_int_equal(tw_etf_encode(term, (struct tw_term){ 0 }, &sink), 0);
+		assert_int_equal(tw_etf_encode(term, (struct tw_term){0}, &sink), 0);
 		bytes = (size_t)(sink.at - sink.start);
 		assert_int_equal(tw_etf_try_encode(term, tried, sizeof tried - 8), bytes);
 		assert_memory_equal(tried, whole, bytes);

@@ -45,17 +45,15 @@ static struct tw_term op(struct tw_arena *arena, enum tw_integer_op code, struct
 
 static int make_values(void **state)
 {
-	static const int bits[] = {0,  1,   31,  32,  58,  59,   60,    63,   64,
-				   65, 127, 128, 192, 300, 2000, 16000, 32000};
+	static const int bits[] = {0, 1, 31, 32, 58, 59, 60, 63, 64, 65, 127, 128, 192, 300, 2000, 16000, 32000};
 
 	mp_set_memory_functions(no_allocate, no_reallocate, no_free);
 	tw_arena_init(&keep, SIZE_MAX);
 	values[value_count++] = tw_small(0);
 	for (size_t i = 0; i < TW_COUNT_OF(bits); i++) {
 		for (int d = -1; d <= 1; d++) {
-			struct tw_term v =
-				op(&keep, TW_INTEGER_ADD,
-				   op(&keep, TW_INTEGER_BSL, tw_small(1), tw_small(bits[i])), tw_small(d));
+			struct tw_term v = op(&keep, TW_INTEGER_ADD,
+					      op(&keep, TW_INTEGER_BSL, tw_small(1), tw_small(bits[i])), tw_small(d));
 
 			values[value_count++] = v;
 			values[value_count++] = op(&keep, TW_INTEGER_SUB, tw_small(0), v);
@@ -80,16 +78,14 @@ static void assert_same(struct tw_term a, struct tw_term b)
 
 static void check_pair(struct tw_arena *x, struct tw_term a, struct tw_term b)
 {
-	struct tw_term sum = op(x, TW_INTEGER_ADD, a, b), product = op(x, TW_INTEGER_MUL, a, b), q, r, both,
-		       either;
+	struct tw_term sum = op(x, TW_INTEGER_ADD, a, b), product = op(x, TW_INTEGER_MUL, a, b), q, r, both, either;
 
 	assert_same(op(x, TW_INTEGER_SUB, sum, b), a);
 	assert_same(op(x, TW_INTEGER_ADD, b, a), sum);
 	assert_same(op(x, TW_INTEGER_MUL, b, a), product);
 	/* (a + b)^2 = a^2 + 2ab + b^2 */
 	if (tw_is_small(a) || tw_block_size(a) < 200)
-		assert_same(op(x, TW_INTEGER_MUL, sum, a),
-			    op(x, TW_INTEGER_ADD, op(x, TW_INTEGER_MUL, a, a), product));
+		assert_same(op(x, TW_INTEGER_MUL, sum, a), op(x, TW_INTEGER_ADD, op(x, TW_INTEGER_MUL, a, a), product));
 	if (tw_integer_sign(b) != 0) {
 		q = op(x, TW_INTEGER_DIV, a, b);
 		r = op(x, TW_INTEGER_REM, a, b);
@@ -155,8 +151,7 @@ static void limits_are_errors(void **state)
 	tw_arena_init_fixed(&arena, memory, sizeof(memory));
 	half = op(&arena, TW_INTEGER_BSL, tw_small(1), tw_small(32767));
 	large = op(&arena, TW_INTEGER_BSL, tw_small(1), tw_small(65535));
-	assert_int_equal(tw_integer_binary(&arena, TW_INTEGER_BSL, tw_small(1), tw_small(65536), &out),
-			 TW_ELIMIT);
+	assert_int_equal(tw_integer_binary(&arena, TW_INTEGER_BSL, tw_small(1), tw_small(65536), &out), TW_ELIMIT);
 	assert_int_equal(tw_integer_binary(&arena, TW_INTEGER_ADD, large, large, &out), TW_ELIMIT);
 	assert_int_equal(tw_integer_binary(&arena, TW_INTEGER_MUL, large, tw_small(2), &out), TW_ELIMIT);
 	assert_int_equal(tw_integer_binary(&arena, TW_INTEGER_MUL, large, large, &out), TW_ELIMIT);
@@ -167,10 +162,8 @@ static void limits_are_errors(void **state)
 	assert_same(op(&arena, TW_INTEGER_BSR, tw_small(-1), large), tw_small(-1));
 	assert_same(op(&arena, TW_INTEGER_BSR, large, large), tw_small(0));
 	assert_int_equal(tw_integer_binary(&arena, TW_INTEGER_DIV, large, tw_small(0), &out), TW_EBADARG);
-	assert_int_equal(tw_integer_binary(&arena, TW_INTEGER_REM, tw_small(1), tw_small(0), &out),
-			 TW_EBADARG);
-	assert_int_equal(tw_integer_binary(&arena, TW_INTEGER_ADD, tw_small(1), tw_atom(TW_ATOM_OK), &out),
-			 TW_EBADARG);
+	assert_int_equal(tw_integer_binary(&arena, TW_INTEGER_REM, tw_small(1), tw_small(0), &out), TW_EBADARG);
+	assert_int_equal(tw_integer_binary(&arena, TW_INTEGER_ADD, tw_small(1), tw_atom(TW_ATOM_OK), &out), TW_EBADARG);
 	assert_int_equal(tw_integer_abs(&arena, tw_term_nil(), &out), TW_EBADARG);
 }
 
@@ -191,9 +184,8 @@ static void scratch_is_given_back(void **state)
 			/* Too small an arena is an error, and stays as it was. */
 			tw_arena_init_fixed(&arena, memory, needed ? needed - 16 : 0);
 			if (needed) {
-				assert_int_equal(
-					tw_integer_binary(&arena, (enum tw_integer_op)code, a, b, &out),
-					TW_ENOMEM);
+				assert_int_equal(tw_integer_binary(&arena, (enum tw_integer_op)code, a, b, &out),
+						 TW_ENOMEM);
 				assert_ptr_equal(arena.at, memory);
 			}
 		}
@@ -202,8 +194,8 @@ static void scratch_is_given_back(void **state)
 
 static void doubles_convert(void **state)
 {
-	static const double exact[] = {0,      1,      -1,     0x1p53,  -0x1p53, 0x1p59,
-				       0x1p60, 0x1p63, 0x1p64, 0x1p100, 1e300,   0x1.fffffffffffffp1023};
+	static const double exact[] = {0,      1,      -1,     0x1p53,	-0x1p53, 0x1p59,
+				       0x1p60, 0x1p63, 0x1p64, 0x1p100, 1e300,	 0x1.fffffffffffffp1023};
 	static const struct {
 		double value;
 		int64_t rounded[4]; /* nearest, trunc, floor, ceil */
@@ -214,8 +206,7 @@ static void doubles_convert(void **state)
 		{-2.5, {-3, -2, -3, -2}},
 		{1.49, {1, 1, 1, 2}},
 		{0.49999999999999994, {0, 0, 0, 1}},
-		{4503599627370495.5,
-		 {4503599627370496, 4503599627370495, 4503599627370495, 4503599627370496}},
+		{4503599627370495.5, {4503599627370496, 4503599627370495, 4503599627370495, 4503599627370496}},
 	};
 	struct tw_arena arena;
 	struct tw_term out;
@@ -230,8 +221,8 @@ static void doubles_convert(void **state)
 	}
 	for (size_t i = 0; i < TW_COUNT_OF(roundings); i++) {
 		for (int how = 0; how < 4; how++) {
-			assert_int_equal(tw_integer_from_double(&arena, roundings[i].value,
-								(enum tw_rounding)how, &out),
+			assert_int_equal(tw_integer_from_double(&arena, roundings[i].value, (enum tw_rounding)how,
+								&out),
 					 0);
 			assert_int_equal(tw_small_value(out), roundings[i].rounded[how]);
 		}

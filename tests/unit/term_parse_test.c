@@ -181,14 +181,13 @@ static int parse(const char *text, struct tw_parse_error *error)
 
 static void depth_is_bounded(void **state)
 {
-	static const char *const brackets[][2] = {{"{", "}"},     {"[", "]"},   {"(", ")"},
+	static const char *const brackets[][2] = {{"{", "}"},	  {"[", "]"},	{"(", ")"},
 						  {"#{a=>", "}"}, {"[a|", "]"}, {"<<(", ")/binary>>"}};
 	struct tw_parse_error error;
 
 	for (size_t i = 0; i < TW_COUNT_OF(brackets); i++) {
 		/* A segment in brackets is two levels. */
-		size_t levels =
-			strlen(brackets[i][0]) == 3 && brackets[i][0][0] == '<' ? 499 : TW_TERM_DEPTH_MAX;
+		size_t levels = strlen(brackets[i][0]) == 3 && brackets[i][0][0] == '<' ? 499 : TW_TERM_DEPTH_MAX;
 		const char *middle = levels == 499 ? "<<1>>" : "1";
 		char *text = nested(levels, brackets[i][0], middle, brackets[i][1]);
 
@@ -244,9 +243,8 @@ static void size_is_bounded(void **state)
 
 static void a_full_arena_is_an_error(void **state)
 {
-	static const char text[] =
-		"{trace,<0.83.0>,call,{lists,seq,[1,10]},#{a => \"text\",1.5 => <<1,2,3:4>>},"
-		"123456789012345678901234567890,#Ref<0.1.2.3>,fun a:b/1}";
+	static const char text[] = "{trace,<0.83.0>,call,{lists,seq,[1,10]},#{a => \"text\",1.5 => <<1,2,3:4>>},"
+				   "123456789012345678901234567890,#Ref<0.1.2.3>,fun a:b/1}";
 	_Alignas(16) static char memory[4096];
 	size_t needed = 0;
 

@@ -134,8 +134,9 @@ static void test_atoms(void **state)
 {
 	static const struct {
 		const char *name, *atom;
-	} rows[] = {{"libsqlite3", "libsqlite3"}, {"a@b_C1", "a@b_C1"},	  {"libstdc++", "'libstdc++'"},
-		    {"_ZN1aEv", "'_ZN1aEv'"},	  {"receive", "'receive'"}, {"it's", "'it\\'s'"},
+	} rows[] = {{"libsqlite3", "libsqlite3"}, {"a@b_C1", "a@b_C1"},
+		    {"libstdc++", "'libstdc++'"}, {"_ZN1aEv", "'_ZN1aEv'"},
+		    {"receive", "'receive'"},	  {"it's", "'it\\'s'"},
 		    {"a\tb", "'a\\x{9}b'"},	  {"", "''"}};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		char text[64] = "";
@@ -177,9 +178,9 @@ static void test_maps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_figures), cmocka_unit_test(test_sizes), cmocka_unit_test(test_durations),
-		cmocka_unit_test(test_digits),	cmocka_unit_test(test_cancel), cmocka_unit_test(test_json),  cmocka_unit_test(test_atoms),
-		cmocka_unit_test(test_maps),
+		cmocka_unit_test(test_figures), cmocka_unit_test(test_sizes),  cmocka_unit_test(test_durations),
+		cmocka_unit_test(test_digits),	cmocka_unit_test(test_cancel), cmocka_unit_test(test_json),
+		cmocka_unit_test(test_atoms),	cmocka_unit_test(test_maps),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,8 +39,7 @@ static void put_terms_of_every_kind(struct maker *maker)
 		{63, 2, {"later", "{1.5,<<1,2,3:4>>}"}},
 	};
 	for (size_t i = 0; i < TW_COUNT_OF(rows); i++)
-		view_terms(maker, &(struct view_event){0, 3000 + i, rows[i].kind, 0, 0}, rows[i].texts,
-			   rows[i].count);
+		view_terms(maker, &(struct view_event){0, 3000 + i, rows[i].kind, 0, 0}, rows[i].texts, rows[i].count);
 }
 
 static void put_calls(struct maker *maker)
@@ -54,16 +53,14 @@ static void put_calls(struct maker *maker)
 	view_terms(maker, &(struct view_event){0, 4002, TW_EVENT_CALL, TW_CAPTURE_FLAG_EXTRA, STEP}, both, 2);
 	view_terms(maker,
 		   &(struct view_event){0, 4003, TW_EVENT_CALL,
-					TW_CAPTURE_FLAG_EXTRA | TW_CAPTURE_FLAG_ARITY |
-						TW_CAPTURE_FLAG_SCHEDULER_ID | TW_STAMP_STRICT_MONOTONIC,
+					TW_CAPTURE_FLAG_EXTRA | TW_CAPTURE_FLAG_ARITY | TW_CAPTURE_FLAG_SCHEDULER_ID |
+						TW_STAMP_STRICT_MONOTONIC,
 					QUOTED},
 		   both, 2);
-	view_put(maker, &(struct view_event){0, 4004, TW_EVENT_RETURN_FROM, TW_STAMP_MONOTONIC, STEP}, words,
-		 1);
-	view_put(maker, &(struct view_event){0, 4005, TW_EVENT_RETURN_FROM, TW_STAMP_STRICT_MONOTONIC, STEP},
-		 strict, 2);
-	view_put(maker, &(struct view_event){0, 4006, TW_EVENT_RETURN_FROM, TW_STAMP_TIMESTAMP, HOSTILE},
-		 NULL, 0);
+	view_put(maker, &(struct view_event){0, 4004, TW_EVENT_RETURN_FROM, TW_STAMP_MONOTONIC, STEP}, words, 1);
+	view_put(maker, &(struct view_event){0, 4005, TW_EVENT_RETURN_FROM, TW_STAMP_STRICT_MONOTONIC, STEP}, strict,
+		 2);
+	view_put(maker, &(struct view_event){0, 4006, TW_EVENT_RETURN_FROM, TW_STAMP_TIMESTAMP, HOSTILE}, NULL, 0);
 	view_terms(maker, &(struct view_event){0, 4007, TW_EVENT_RETURN_FROM, 0, MOVE}, value, 1);
 	view_terms(maker, &(struct view_event){0, 4008, TW_EVENT_EXCEPTION_FROM, 0, BIND}, thrown, 1);
 	view_terms(maker, &(struct view_event){0, 4009, TW_EVENT_RETURN_TO, 0, 0}, to, 1);
@@ -87,23 +84,19 @@ static void put_collections(struct maker *maker)
 static void put_damage(struct maker *maker)
 {
 	const uint64_t one = 1, broken[] = {(uint64_t)8 << 32 | 1, 0xffffffffffffff83},
-		       long_one[] = {(uint64_t)800 << 32 | 1, 0x6183},
-		       many[] = {(uint64_t)2 << 32 | 900, 0x6a83}, extra[] = {(uint64_t)4 << 32 | 7, 1};
+		       long_one[] = {(uint64_t)800 << 32 | 1, 0x6183}, many[] = {(uint64_t)2 << 32 | 900, 0x6a83},
+		       extra[] = {(uint64_t)4 << 32 | 7, 1};
 
 	view_put(maker, &(struct view_event){0, 6000, TW_CAPTURE_SEND, TW_CAPTURE_FLAG_TERMS, 0}, NULL, 0);
 	view_put(maker, &(struct view_event){0, 6001, TW_CAPTURE_SEND, TW_CAPTURE_FLAG_TERMS, 0}, broken, 2);
-	view_put(maker, &(struct view_event){0, 6002, TW_CAPTURE_RECEIVE, TW_CAPTURE_FLAG_TERMS, 0}, long_one,
-		 2);
+	view_put(maker, &(struct view_event){0, 6002, TW_CAPTURE_RECEIVE, TW_CAPTURE_FLAG_TERMS, 0}, long_one, 2);
 	view_put(maker, &(struct view_event){0, 6003, TW_CAPTURE_EXIT, TW_CAPTURE_FLAG_TERMS, 0}, many, 2);
-	view_put(maker, &(struct view_event){0, 6004, TW_CAPTURE_CALL, TW_CAPTURE_FLAG_EXTRA, STEP}, extra,
+	view_put(maker, &(struct view_event){0, 6004, TW_CAPTURE_CALL, TW_CAPTURE_FLAG_EXTRA, STEP}, extra, 2);
+	view_put(maker, &(struct view_event){0, 6005, TW_CAPTURE_EXCEPTION_FROM, TW_CAPTURE_FLAG_TERMS, STEP}, broken,
 		 2);
-	view_put(maker, &(struct view_event){0, 6005, TW_CAPTURE_EXCEPTION_FROM, TW_CAPTURE_FLAG_TERMS, STEP},
-		 broken, 2);
-	view_put(maker, &(struct view_event){0, 6006, TW_CAPTURE_CALL, TW_CAPTURE_FLAG_TERMS, 998}, broken,
-		 2);
+	view_put(maker, &(struct view_event){0, 6006, TW_CAPTURE_CALL, TW_CAPTURE_FLAG_TERMS, 998}, broken, 2);
 	view_put(maker, &(struct view_event){0, 6007, TW_CAPTURE_GC_MINOR_END, 0, 0}, &one, 1);
-	view_put(maker, &(struct view_event){0, 6008, TW_CAPTURE_CALL, TW_STAMP_STRICT_MONOTONIC, STEP}, NULL,
-		 0);
+	view_put(maker, &(struct view_event){0, 6008, TW_CAPTURE_CALL, TW_STAMP_STRICT_MONOTONIC, STEP}, NULL, 0);
 	view_term(maker, 0, 6009, TW_CAPTURE_SPAWN, "<0.46.0>");
 }
 
@@ -213,8 +206,8 @@ static void test_threads_are_processes(void **state)
 {
 	make_everything(true);
 	char *text = view_answer(tw_tool_print, "--limit 1", 0);
-	assert_string_equal(
-		text, "   0.000001000      100 send <0.44.0> {hello,[1,2|x],\"caf\xc3\xa9\"} to <0.45.0>\n");
+	assert_string_equal(text,
+			    "   0.000001000      100 send <0.44.0> {hello,[1,2|x],\"caf\xc3\xa9\"} to <0.45.0>\n");
 	free(text);
 	check_erlang();
 }
@@ -228,8 +221,7 @@ static void test_random_payloads(void **state)
 		struct maker *maker = begin_view(3, false);
 
 		for (uint64_t i = 0; i < 300; i++) {
-			static const uint64_t starts[] = {0x6c83, 0x6d83, 0x6883, 0x7483,
-							  0x6e83, 0x6b83, 0x7783};
+			static const uint64_t starts[] = {0x6c83, 0x6d83, 0x6883, 0x7483, 0x6e83, 0x6b83, 0x7783};
 			uint64_t words[8];
 
 			for (unsigned j = 0; j < 8; j++) {
@@ -240,8 +232,7 @@ static void test_random_payloads(void **state)
 			words[1] = seed % 2 ? starts[(seed >> 20) % 7] | words[1] << 16 : words[1];
 			view_put(maker,
 				 &(struct view_event){0, 3000 + i, 3 + (unsigned)(seed >> 24) % 40,
-						      (unsigned)(seed >> 32) & 0xfb,
-						      (uint32_t)(seed >> 40) % 9},
+						      (unsigned)(seed >> 32) & 0xfb, (uint32_t)(seed >> 40) % 9},
 				 words, (uint32_t)(seed >> 50) % 9);
 		}
 		end_maker(maker, true);

@@ -26,8 +26,7 @@ static void make_calls(void)
 		view_call(maker, 0, 3100 + i * 1000, BIND);
 		view_call(maker, 0, 3200 + i * 1000, ALLOC);
 		if (i == 3)
-			view_terms(maker,
-				   &(struct view_event){0, 3300 + i * 1000, TW_EVENT_EXCEPTION_FROM, 0, BIND},
+			view_terms(maker, &(struct view_event){0, 3300 + i * 1000, TW_EVENT_EXCEPTION_FROM, 0, BIND},
 				   thrown, 1);
 		else
 			view_return(maker, 0, 3300 + i * 1000, BIND);
@@ -58,8 +57,10 @@ static void make_calls(void)
 /* Two schedulers, three processes that move; messages that wait. */
 static void make_actors(void)
 {
-	static const char *const to[][2] = {
-		{"{work,1}", "<0.45.0>"}, {"{work,2}", "<0.46.0>"}, {"done", "<0.44.0>"}, {"lost", "gone"}};
+	static const char *const to[][2] = {{"{work,1}", "<0.45.0>"},
+					    {"{work,2}", "<0.46.0>"},
+					    {"done", "<0.44.0>"},
+					    {"lost", "gone"}};
 	struct maker *maker = begin_view(3, false);
 	uint64_t runs[4] = {0};
 
@@ -82,10 +83,8 @@ static void make_actors(void)
 		view_switch(maker, other, t + 5300, 1, ++runs[1]);
 		view_term(maker, other, t + 5300, TW_CAPTURE_IN, "{app,step,1}");
 		view_return(maker, other, t + 5400, STEP);
-		view_terms(
-			maker,
-			&(struct view_event){other, t + 5450, TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS, 0, 0},
-			to[3], 2);
+		view_terms(maker, &(struct view_event){other, t + 5450, TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS, 0, 0},
+			   to[3], 2);
 		view_term(maker, other, t + 5500, TW_CAPTURE_OUT, "0");
 	}
 	end_maker(maker, true);
@@ -139,8 +138,7 @@ static void test_sorted(void **state)
 	for (size_t i = 0; i < TW_COUNT_OF(keys); i++) {
 		snprintf(arguments, sizeof arguments, "--sort %s --json", keys[i]);
 		char *text = view_answer(tw_tool_report, arguments, 0);
-		assert_non_null(
-			strstr(text, strcmp(keys[i], "name") == 0 ? "\"app:alloc/_\"" : "\"app:step/1\""));
+		assert_non_null(strstr(text, strcmp(keys[i], "name") == 0 ? "\"app:alloc/_\"" : "\"app:step/1\""));
 		free(text);
 	}
 }
@@ -161,8 +159,7 @@ static uint64_t next_random(uint64_t *seed)
 }
 
 /* Calls of four threads, and processes that move between them, nested at random. */
-static void random_calls(struct maker *maker, struct model *model, uint64_t *seed, bool moves,
-			 unsigned events)
+static void random_calls(struct maker *maker, struct model *model, uint64_t *seed, bool moves, unsigned events)
 {
 	struct {
 		uint32_t function[40];

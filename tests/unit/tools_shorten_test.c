@@ -25,7 +25,8 @@ static const char *shorten(const char *name, size_t width)
 static void names_that_fit_stay(void **state)
 {
 	assert_string_equal(shorten("libc:memcpy/_", 40), "libc:memcpy/_");
-	assert_string_equal(shorten("app:std::vector<int>::push_back(int&&)/2", 40), "app:std::vector<int>::push_back(int&&)/2");
+	assert_string_equal(shorten("app:std::vector<int>::push_back(int&&)/2", 40),
+			    "app:std::vector<int>::push_back(int&&)/2");
 }
 
 static void names_of_c_lose_arity_module_and_middle(void **state)
@@ -40,7 +41,8 @@ static void names_of_c_lose_arity_module_and_middle(void **state)
 
 static void brackets_result_module_and_scopes_go_in_turn(void **state)
 {
-	const char *scan = "cx:bool json::v3::detail::lexer<json::v3::basic<std::map, std::vector<int> >, char const*>::scan<int>(char, int)/3";
+	const char *scan =
+		"cx:bool json::v3::detail::lexer<json::v3::basic<std::map, std::vector<int> >, char const*>::scan<int>(char, int)/3";
 	const char *push = "app:std::vector<char, std::allocator<char> >::push_back(char&&)/2";
 	const char *local = "app:app::(anonymous namespace)::greet(std::basic_string<char> const&)/1";
 
@@ -49,7 +51,9 @@ static void brackets_result_module_and_scopes_go_in_turn(void **state)
 	assert_string_equal(shorten(push, 50), "app:std::vector<..>::push_back(..)/2");
 	assert_string_equal(shorten(push, 32), "..vector<..>::push_back(..)/2");
 	assert_string_equal(shorten(push, 20), "..push_back(..)/2");
-	assert_string_equal(shorten(scan, 110), "cx:bool json::v3::detail::lexer<json::v3::basic<..>, char const*>::scan<int>(char, int)/3");
+	assert_string_equal(
+		shorten(scan, 110),
+		"cx:bool json::v3::detail::lexer<json::v3::basic<..>, char const*>::scan<int>(char, int)/3");
 	assert_string_equal(shorten(scan, 56), "cx:bool json::v3::detail::lexer<..>::scan<..>(..)/3");
 	assert_string_equal(shorten(scan, 48), "..json::v3::detail::lexer<..>::scan<..>(..)/3");
 	assert_string_equal(shorten(scan, 30), "..lexer<..>::scan<..>(..)/3");
@@ -63,8 +67,10 @@ static void operators_are_no_brackets(void **state)
 	assert_string_equal(shorten("app:foo<&(bar::operator< <int>(int))>::operator->() const/1", 46),
 			    "app:foo<&(..)>::operator->() const/1");
 	assert_string_equal(shorten(call, 60), "app:main::{lambda(..)#1}::operator()(..) const/3");
-	assert_string_equal(shorten("libx:operator new(unsigned long, std::align_val_t)/2", 30), "libx:operator new(..)/2");
-	assert_string_equal(shorten("libx:operator new(unsigned long, std::align_val_t)/2", 20), "..operator new(..)/2");
+	assert_string_equal(shorten("libx:operator new(unsigned long, std::align_val_t)/2", 30),
+			    "libx:operator new(..)/2");
+	assert_string_equal(shorten("libx:operator new(unsigned long, std::align_val_t)/2", 20),
+			    "..operator new(..)/2");
 }
 
 static void types_that_stand_for_themselves_stay(void **state)
@@ -115,7 +121,8 @@ static void names_of_one_table_stay_different(void **state)
 			assert_true(strlen(texts[i]) <= width && *texts[i]);
 			for (size_t k = 0; k < i; k++)
 				if ((strcmp(texts[i], texts[k]) == 0) != (strcmp(names[i], names[k]) == 0))
-					fail_msg("at %zu columns '%s' stands for %s and %s", width, texts[i], names[i], names[k]);
+					fail_msg("at %zu columns '%s' stands for %s and %s", width, texts[i], names[i],
+						 names[k]);
 		}
 		tw_names_shorten_free(texts, COUNT);
 	}

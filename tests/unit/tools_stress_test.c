@@ -26,8 +26,14 @@
 
 static void run(unsigned what, bool is_torn, struct tw_stress_result *result)
 {
-	const struct tw_stress_options options = { .seconds = 0.5, .threads = 2, .changers = 1, .functions = 64, .seed = 1,
-						   .pause_us = 1000, .what = what, .is_torn = is_torn };
+	const struct tw_stress_options options = {.seconds = 0.5,
+						  .threads = 2,
+						  .changers = 1,
+						  .functions = 64,
+						  .seed = 1,
+						  .pause_us = 1000,
+						  .what = what,
+						  .is_torn = is_torn};
 
 	assert_int_equal(tw_stress_run(&options, result), 0);
 	for (uint32_t i = 0; i < result->told_count && !is_torn; i++)
@@ -101,7 +107,7 @@ static void all_at_once(void **state)
 
 static void torn_changes_do_not_pass(void **state)
 {
-	struct tw_stress_result result = { 0 };
+	struct tw_stress_result result = {0};
 
 	for (int i = 0; i < 10 && result.pairs <= result.counted + result.tolerated; i++)
 		run(TW_STRESS_DECLARED, true, &result);
@@ -117,9 +123,12 @@ static void torn_changes_do_not_pass(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(declared_functions), cmocka_unit_test(sleds),
-		cmocka_unit_test(slots),	      cmocka_unit_test(returns),
-		cmocka_unit_test(all_at_once),	      cmocka_unit_test(torn_changes_do_not_pass),
+		cmocka_unit_test(declared_functions),
+		cmocka_unit_test(sleds),
+		cmocka_unit_test(slots),
+		cmocka_unit_test(returns),
+		cmocka_unit_test(all_at_once),
+		cmocka_unit_test(torn_changes_do_not_pass),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

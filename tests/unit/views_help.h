@@ -11,13 +11,7 @@
 
 /* The places of every capture that is made here: their ids are their numbers. */
 static const char *const view_functions[] = {
-	"main",
-	"step",
-	"bind",
-	"alloc",
-	"</script><img src=x onerror=alert(1)>",
-	"it's",
-	"_ZN3geo5Point4moveEv",
+	"main", "step", "bind", "alloc", "</script><img src=x onerror=alert(1)>", "it's", "_ZN3geo5Point4moveEv",
 	"loop",
 };
 enum { MAIN, STEP, BIND, ALLOC, HOSTILE, QUOTED, MOVE, LOOP };
@@ -36,10 +30,11 @@ static inline void view_definition(uint8_t *to, uint32_t *at, uint32_t type, con
 /* Process n, from 1 on, is <0.(43 + n).0>; with threads, thread (99 + n), otherwise a run-time's own. */
 static inline struct maker *begin_view(uint32_t processes, bool has_threads)
 {
-	const struct tw_def_image image = {
-		.process_id = 1001, .program_bytes = 8, .command_bytes = 6, .host_bytes = 4};
-	const struct tw_def_module module = {
-		.module_id = 1, .base_address = 0x1000, .end_address = 0x2000, .name_bytes = 3};
+	const struct tw_def_image image = {.process_id = 1001, .program_bytes = 8, .command_bytes = 6, .host_bytes = 4};
+	const struct tw_def_module module = {.module_id = 1,
+					     .base_address = 0x1000,
+					     .end_address = 0x2000,
+					     .name_bytes = 3};
 	struct maker *maker = begin_maker();
 	static uint8_t bytes[1 << 18];
 	uint32_t at = 0;
@@ -59,11 +54,11 @@ static inline struct maker *begin_view(uint32_t processes, bool has_threads)
 	}
 	for (uint32_t i = 1; i <= processes; i++) {
 		char name[16];
-		const struct tw_def_tracee tracee = {
-			.tracee_id = i,
-			.thread_id = has_threads ? (int32_t)(99 + i) : 0,
-			.pid_number = 43 + i,
-			.name_bytes = (uint16_t)snprintf(name, sizeof name, "worker%u", i)};
+		const struct tw_def_tracee tracee = {.tracee_id = i,
+						     .thread_id = has_threads ? (int32_t)(99 + i) : 0,
+						     .pid_number = 43 + i,
+						     .name_bytes =
+							     (uint16_t)snprintf(name, sizeof name, "worker%u", i)};
 
 		view_definition(bytes, &at, TW_DEF_TRACEE, &tracee, sizeof tracee, name);
 	}
@@ -79,8 +74,7 @@ struct view_event {
 	uint32_t id;
 };
 
-static inline void view_put(struct maker *maker, const struct view_event *event, const uint64_t *words,
-			    uint32_t count)
+static inline void view_put(struct maker *maker, const struct view_event *event, const uint64_t *words, uint32_t count)
 {
 	struct maker_stream *stream = &maker->streams[event->stream];
 	uint32_t bytes = 16 + (count + 1) / 2 * 16;
@@ -91,8 +85,7 @@ static inline void view_put(struct maker *maker, const struct view_event *event,
 	record = (uint64_t *)(stream->raw + stream->bytes);
 	memset(record, 0, bytes);
 	record[0] = event->ticks;
-	record[1] = TW_RB_HEAD(event->kind, event->flags | (count % 2 ? TW_EVENT_FLAG_HALF : 0), bytes,
-			       event->id);
+	record[1] = TW_RB_HEAD(event->kind, event->flags | (count % 2 ? TW_EVENT_FLAG_HALF : 0), bytes, event->id);
 	if (count)
 		memcpy(record + 2, words, count * sizeof *words);
 	stream->bytes += bytes;
@@ -107,8 +100,7 @@ static inline void view_terms(struct maker *maker, const struct view_event *even
 	uint64_t words[512] = {77};
 	uint64_t *head = words + is_strict;
 	struct tw_arena arena;
-	struct tw_sink sink = {
-		.start = (char *)(head + 1), .at = (char *)(head + 1), .end = (char *)(words + 512)};
+	struct tw_sink sink = {.start = (char *)(head + 1), .at = (char *)(head + 1), .end = (char *)(words + 512)};
 
 	tw_arena_init(&arena, SIZE_MAX);
 	for (uint32_t i = 0; i < count; i++) {
@@ -134,14 +126,12 @@ static inline void view_return(struct maker *maker, uint32_t stream, uint64_t ti
 	view_put(maker, &(struct view_event){stream, ticks, TW_EVENT_RETURN_FROM, 0, place}, NULL, 0);
 }
 
-static inline void view_switch(struct maker *maker, uint32_t stream, uint64_t ticks, uint32_t tracee,
-			       uint64_t run)
+static inline void view_switch(struct maker *maker, uint32_t stream, uint64_t ticks, uint32_t tracee, uint64_t run)
 {
 	view_put(maker, &(struct view_event){stream, ticks, TW_EVENT_SWITCH, 0, tracee}, &run, 1);
 }
 
-static inline void view_term(struct maker *maker, uint32_t stream, uint64_t ticks, unsigned kind,
-			     const char *text)
+static inline void view_term(struct maker *maker, uint32_t stream, uint64_t ticks, unsigned kind, const char *text)
 {
 	view_terms(maker, &(struct view_event){stream, ticks, kind, 0, 0}, &text, 1);
 }
@@ -189,8 +179,8 @@ static inline void view_golden(const char *name, const char *text)
 	char path[600];
 	FILE *file;
 
-	snprintf(path, sizeof path, "%s/%s",
-		 view_golden_directory ? view_golden_directory : TW_TEST_DATA "/golden", name);
+	snprintf(path, sizeof path, "%s/%s", view_golden_directory ? view_golden_directory : TW_TEST_DATA "/golden",
+		 name);
 	file = fopen(path, view_golden_directory ? "w" : "r");
 	assert_non_null(file);
 	if (view_golden_directory) {

@@ -34,8 +34,7 @@ const char *tw_figure_short(char *text, double value)
 			return text;
 		}
 	}
-	snprintf(text, TW_FIGURE_BYTES, value >= 100 || value == (double)(uint64_t)value ? "%.0f" : "%.3g",
-		 value);
+	snprintf(text, TW_FIGURE_BYTES, value >= 100 || value == (double)(uint64_t)value ? "%.0f" : "%.3g", value);
 	return text;
 }
 
@@ -85,7 +84,7 @@ const char *tw_figure_duration(char *text, uint64_t ns)
 	double value = (double)ns / scale[i].unit;
 	snprintf(text, TW_FIGURE_BYTES,
 		 scale[i].unit == 1 || value >= 99.95 ? "%.0f %s"
-		 : value >= 9.995                     ? "%.1f %s"
+		 : value >= 9.995		      ? "%.1f %s"
 						      : "%.2f %s",
 		 value, scale[i].name);
 	return text;

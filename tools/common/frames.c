@@ -95,8 +95,9 @@ static uint32_t name_function(struct tw_frames *frames, uint32_t image, uint64_t
 	char text[TW_NAME_ROOM];
 	tw_line_of_return(frames->capture, image, address, &line);
 	if (line.function) {
-		const struct tw_capture_function function = {
-			.name = line.function, .module = line.module, .arity = TW_CAPTURE_ARITY_UNKNOWN};
+		const struct tw_capture_function function = {.name = line.function,
+							     .module = line.module,
+							     .arity = TW_CAPTURE_ARITY_UNKNOWN};
 		text[tw_name_function(&function, text, sizeof text - 1)] = 0;
 	} else if (line.module) {
 		size_t bytes = tw_clean(line.module->name, strlen(line.module->name), text, sizeof text - 40);

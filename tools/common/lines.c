@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MODULES_MAX 256
+#define MODULES_MAX   256
 #define CACHE_ENTRIES 4096
 
 static struct {

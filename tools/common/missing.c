@@ -23,11 +23,15 @@ static const char *events_of(const struct tw_capture_missing *missing, char *tex
 }
 
 /* "1 segment is", "2 segments are". */
-static const char *places_of(uint64_t places, const char *what, const char *is, const char *are, char *text, size_t room)
+static const char *places_of(uint64_t places, const char *what, const char *is, const char *are, char *text,
+			     size_t room)
 {
 	char figure[TW_FIGURE_BYTES];
 	snprintf(text, room, "%s %s%s %s", tw_figure_count(figure, places), what,
-		 places == 1 ? "" : what[strlen(what) - 1] == 's' ? "es" : "s", places == 1 ? is : are);
+		 places == 1			 ? ""
+		 : what[strlen(what) - 1] == 's' ? "es"
+						 : "s",
+		 places == 1 ? is : are);
 	return text;
 }
 
@@ -40,8 +44,9 @@ static void removed_clause(const struct tw_capture_account *account, char *text)
 		snprintf(text, TW_MISSING_ROOM, "%s before these are not here", events);
 		return;
 	}
-	int used = snprintf(text, TW_MISSING_ROOM, "%s before these were removed with %s segment%s (--keep %u)", events,
-			    tw_figure_count(a, missing->places), missing->places == 1 ? "" : "s", account->segments_kept);
+	int used =
+		snprintf(text, TW_MISSING_ROOM, "%s before these were removed with %s segment%s (--keep %u)", events,
+			 tw_figure_count(a, missing->places), missing->places == 1 ? "" : "s", account->segments_kept);
 	if (account->removed_lost)
 		snprintf(text + used, TW_MISSING_ROOM - (size_t)used, "; %s more were lost in that time",
 			 tw_figure_count(b, account->removed_lost));
@@ -86,9 +91,7 @@ const char *tw_missing_clause(const struct tw_capture_account *account, unsigned
 		else
 			snprintf(text, TW_MISSING_ROOM, "segments are missing, with %s", events);
 		break;
-	case TW_MISSING_DAMAGED:
-		snprintf(text, TW_MISSING_ROOM, "parts are damaged: %s cannot be read", events);
-		break;
+	case TW_MISSING_DAMAGED: snprintf(text, TW_MISSING_ROOM, "parts are damaged: %s cannot be read", events); break;
 	case TW_MISSING_RINGS:
 		snprintf(text, TW_MISSING_ROOM, "the program overwrote %s rings that it was recorded in, with %s",
 			 tw_figure_count(places, missing->places), events);
@@ -129,7 +132,8 @@ static const char *own_clause(const struct tw_capture_own *own, const char *form
 
 const char *tw_missing_waits(const struct tw_capture_account *account, char *text)
 {
-	return own_clause(&account->waits, "waited %s time%s, %s in all, for room in the rings (--on-full block)", text);
+	return own_clause(&account->waits, "waited %s time%s, %s in all, for room in the rings (--on-full block)",
+			  text);
 }
 
 const char *tw_missing_setups(const struct tw_capture_account *account, char *text)

@@ -56,10 +56,10 @@ size_t tw_name_function(const struct tw_capture_function *function, char *text, 
 
 static bool is_reserved(const char *name)
 {
-	static const char *const words[] = {
-		"after", "and",   "andalso", "band",   "begin",   "bnot", "bor", "bsl",  "bsr", "bxor",
-		"case",  "catch", "cond",    "div",    "else",    "end",  "fun", "if",   "let", "maybe",
-		"not",   "of",    "or",      "orelse", "receive", "rem",  "try", "when", "xor"};
+	static const char *const words[] = {"after",   "and",  "andalso", "band",  "begin", "bnot", "bor",  "bsl",
+					    "bsr",     "bxor", "case",	  "catch", "cond",  "div",  "else", "end",
+					    "fun",     "if",   "let",	  "maybe", "not",   "of",   "or",   "orelse",
+					    "receive", "rem",  "try",	  "when",  "xor"};
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		if (strcmp(name, words[i]) == 0)
 			return true;
@@ -133,15 +133,13 @@ void tw_json_function(struct tw_json *json, const struct tw_capture_function *fu
 size_t tw_name_mfa_open(const struct tw_capture_function *function, char *text, size_t room)
 {
 	size_t used = add(text, 0, room, "{");
-	used += tw_name_atom(function && function->module ? function->module->name : "?", text + used,
-			     room - used);
+	used += tw_name_atom(function && function->module ? function->module->name : "?", text + used, room - used);
 	used = add(text, used, room, ",");
 	used += tw_name_function_atom(function ? function->name : "?", text + used, room - used);
 	return add(text, used, room, ",");
 }
 
-size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text,
-		   size_t room)
+size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text, size_t room)
 {
 	const struct tw_capture_tracee *tracee = tw_capture_tracee(capture, image, tracee_id);
 	char pid[64];
@@ -151,14 +149,14 @@ size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tr
 }
 
 /* A program that is linked to its addresses begins at 0, and what was loaded later may lie where another was. */
-const struct tw_capture_module *tw_name_address(const struct tw_capture *capture, uint32_t image,
-						uint64_t address, uint64_t *offset)
+const struct tw_capture_module *tw_name_address(const struct tw_capture *capture, uint32_t image, uint64_t address,
+						uint64_t *offset)
 {
 	const struct tw_capture_module *module, *best = NULL;
 	uint32_t at = 0;
 	while ((module = tw_capture_module_next(capture, image, &at))) {
-		if (!module->is_declared && address >= module->base_address &&
-		    address < module->end_address && (!best || module->base_address >= best->base_address))
+		if (!module->is_declared && address >= module->base_address && address < module->end_address &&
+		    (!best || module->base_address >= best->base_address))
 			best = module;
 	}
 	if (best)
@@ -224,8 +222,7 @@ static bool set_name(struct tw_names *names, uint32_t id, const char *text, size
 	return true;
 }
 
-bool tw_names_places(struct tw_names *names, const struct tw_capture *capture, uint32_t image,
-		     tw_names_make *make)
+bool tw_names_places(struct tw_names *names, const struct tw_capture *capture, uint32_t image, tw_names_make *make)
 {
 	const struct tw_capture_place *place;
 	char text[TW_NAME_ROOM];
@@ -274,8 +271,8 @@ bool tw_names_newest(char *name, size_t room)
 		struct stat status;
 		if (bytes < 4 || bytes >= room || strcmp(entry->d_name + bytes - 3, ".tw") != 0 ||
 		    stat(entry->d_name, &status) || !S_ISDIR(status.st_mode) ||
-		    (*name && (status.st_mtim.tv_sec < newest.tv_sec || (status.st_mtim.tv_sec == newest.tv_sec &&
-									  status.st_mtim.tv_nsec < newest.tv_nsec))))
+		    (*name && (status.st_mtim.tv_sec < newest.tv_sec ||
+			       (status.st_mtim.tv_sec == newest.tv_sec && status.st_mtim.tv_nsec < newest.tv_nsec))))
 			continue;
 		newest = status.st_mtim;
 		strcpy(name, entry->d_name);
@@ -289,7 +286,8 @@ bool tw_names_newest(char *name, size_t room)
 static bool has_capture_of(const char *path, char *name)
 {
 	struct stat status;
-	return (size_t)snprintf(name, PATH_MAX, "%s.tw", path) < PATH_MAX && stat(name, &status) == 0 && S_ISDIR(status.st_mode);
+	return (size_t)snprintf(name, PATH_MAX, "%s.tw", path) < PATH_MAX && stat(name, &status) == 0 &&
+	       S_ISDIR(status.st_mode);
 }
 
 /* Of whatever name: ones that were cut off end in .tws.part. */
@@ -336,7 +334,8 @@ static struct tw_capture *say_no_stream(const char *path, int error)
 	if (has_capture_of(path, name))
 		tw_say("'%s' is not a capture; did you mean %s?", path, name);
 	else
-		tw_say("'%s' is not the stream of a recording (`tracewheel record -o -`), or it ended before it began.", path);
+		tw_say("'%s' is not the stream of a recording (`tracewheel record -o -`), or it ended before it began.",
+		       path);
 	return NULL;
 }
 
@@ -361,7 +360,8 @@ static bool is_recorded;
 
 const char *tw_names_unfinished(void)
 {
-	return is_recorded ? "it is being recorded" : "its recorder died, or ends at this moment; `tracewheel recover` completes it";
+	return is_recorded ? "it is being recorded"
+			   : "its recorder died, or ends at this moment; `tracewheel recover` completes it";
 }
 
 struct tw_capture *tw_names_open(const char *path)
@@ -415,7 +415,8 @@ static void say_missing(const struct tw_capture *capture, const char *path, bool
 	struct tw_capture_account account;
 	char clause[TW_MISSING_ROOM];
 	tw_capture_account(capture, &account);
-	for (unsigned cause = failures_only ? TW_MISSING_SEGMENTS : TW_MISSING_REMOVED; cause <= TW_MISSING_UNSTORED; cause++) {
+	for (unsigned cause = failures_only ? TW_MISSING_SEGMENTS : TW_MISSING_REMOVED; cause <= TW_MISSING_UNSTORED;
+	     cause++) {
 		if (*tw_missing_clause(&account, cause, clause))
 			tw_say("%s: %s.", path, clause);
 	}

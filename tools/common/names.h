@@ -36,8 +36,7 @@ struct tw_names {
  */
 #define TW_NAME_ROOM 4096
 typedef size_t tw_names_make(const struct tw_capture_place *place, char *text, size_t room);
-bool tw_names_places(struct tw_names *names, const struct tw_capture *capture, uint32_t image,
-		     tw_names_make *make);
+bool tw_names_places(struct tw_names *names, const struct tw_capture *capture, uint32_t image, tw_names_make *make);
 void tw_names_free(struct tw_names *names);
 
 /* A C++ or Rust linkage name as people write it: free(); NULL for all others. */
@@ -61,15 +60,14 @@ void tw_json_function(struct tw_json *json, const struct tw_capture_function *fu
 size_t tw_name_mfa_open(const struct tw_capture_function *function, char *text, size_t room);
 
 /* The pid of a tracee, <0.number.serial>; where it is not defined, from its number alone. */
-size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text,
-		   size_t room);
+size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text, size_t room);
 
 /*
  * A code address as the module that it lies in and the distance from the module's start: the module; NULL
  * where no module of the image holds it.
  */
-const struct tw_capture_module *tw_name_address(const struct tw_capture *capture, uint32_t image,
-						uint64_t address, uint64_t *offset);
+const struct tw_capture_module *tw_name_address(const struct tw_capture *capture, uint32_t image, uint64_t address,
+						uint64_t *offset);
 
 /*
  * The process images of a capture in the order in which they began, without those of which nothing is
@@ -84,7 +82,7 @@ bool tw_name_ending(const struct tw_capture *capture, char *text, bool *is_well)
 void tw_json_ending(struct tw_json *json, const struct tw_capture *capture);
 
 /* For the summary of a command that opens its capture by tw_names_open(). */
-#define TW_STREAM_HELP                                                                                                                \
+#define TW_STREAM_HELP                                                                                                                                                                              \
 	"\nWithout a name: the newest capture of this folder. Instead of a capture's folder, - is a stream on standard input, of `tracewheel record -o -` or of a program that traces itself, and " \
 	"waited for to its end; FILE is such a stream in a file. One that was cut off is shown up to there, with exit code 1."
 

@@ -106,8 +106,8 @@ static bool is_in_configured(const struct tw_pattern *pattern)
 
 bool tw_near_library(const struct tw_symbols *symbols, const struct tw_pattern *pattern)
 {
-	static const char *const folders[] = {"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64",
-					      "/lib", "/usr/lib", "."};
+	static const char *const folders[] =
+		{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib", "."};
 	const char *path = getenv("LD_LIBRARY_PATH");
 	bool found = is_in_configured(pattern);
 	for (size_t i = 0; i < sizeof folders / sizeof *folders && !found; i++)

@@ -36,12 +36,11 @@ static struct table *make_table(const struct tw_command *command)
 		*letter++ = '+'; /* options end where the command begins */
 	*letter++ = ':';
 	for (; options->name && count < OPTIONS_MAX; options++) {
-		table->longs[count++] =
-			(struct option){options->name,
-					!options->argument            ? no_argument
-					: options->argument[0] == '[' ? optional_argument
-								      : required_argument,
-					NULL, options->key};
+		table->longs[count++] = (struct option){options->name,
+							!options->argument	      ? no_argument
+							: options->argument[0] == '[' ? optional_argument
+										      : required_argument,
+							NULL, options->key};
 		if (options->key < 256) {
 			*letter++ = (char)options->key;
 			if (options->argument)
@@ -83,7 +82,8 @@ static void print_wrapped(const char *text, size_t bytes, int column, int indent
 /* Where the lines of a paragraph begin: "  slot  calls of ..." hangs below "calls". */
 static int hanging_indent(const char *line)
 {
-	size_t blanks = strspn(line, " "), word = blanks ? strcspn(line + blanks, " \n") : 0, more = strspn(line + blanks + word, " ");
+	size_t blanks = strspn(line, " "), word = blanks ? strcspn(line + blanks, " \n") : 0,
+	       more = strspn(line + blanks + word, " ");
 	return blanks && more >= 2 ? (int)(blanks + word + more) : (int)blanks;
 }
 
@@ -120,7 +120,8 @@ static void print_option(const struct tw_option *option, int width)
 	int n = option->key < 256 ? snprintf(head, sizeof head, "  -%c, ", option->key)
 				  : snprintf(head, sizeof head, "      ");
 	n += snprintf(head + n, sizeof head - (size_t)n, "--%s%s%s", option->name,
-		      option->argument && option->argument[0] != '[' ? " " : "", option->argument ? option->argument : "");
+		      option->argument && option->argument[0] != '[' ? " " : "",
+		      option->argument ? option->argument : "");
 	if (n >= HELP_COLUMN)
 		printf("%s\n%*s", head, HELP_COLUMN, "");
 	else
@@ -129,9 +130,10 @@ static void print_option(const struct tw_option *option, int width)
 }
 
 static const struct tw_option help_option = {'h', "help", NULL, "this text"};
-static const struct tw_option colour_option = {KEY_COLOUR, "color", "auto|always|never",
-					       "colours on terminals (auto, the default), or in pipes as well, for less -R; NO_COLOR turns "
-					       "them off"};
+static const struct tw_option colour_option =
+	{KEY_COLOUR, "color", "auto|always|never",
+	 "colours on terminals (auto, the default), or in pipes as well, for less -R; NO_COLOR turns "
+	 "them off"};
 
 static void print_help(const struct tw_command *command)
 {
@@ -247,7 +249,9 @@ int tw_options_next(struct tw_options *options)
 
 int tw_options_exit(int answer)
 {
-	return answer == TW_OPTIONS_HELPED ? TW_EXIT_OK : answer == TW_OPTIONS_UNHELPED ? TW_EXIT_FAILURE : TW_EXIT_USAGE;
+	return answer == TW_OPTIONS_HELPED     ? TW_EXIT_OK
+	       : answer == TW_OPTIONS_UNHELPED ? TW_EXIT_FAILURE
+					       : TW_EXIT_USAGE;
 }
 
 int tw_usage(const struct tw_command *command, const char *format, ...)
@@ -257,8 +261,8 @@ int tw_usage(const struct tw_command *command, const char *format, ...)
 	fprintf(stderr, "tracewheel %s: ", command->name);
 	tw_say_list(format, list);
 	va_end(list);
-	fprintf(stderr, "Usage: tracewheel %s %s\n`tracewheel %s --help` explains and has examples.\n",
-		command->name, command->arguments, command->name);
+	fprintf(stderr, "Usage: tracewheel %s %s\n`tracewheel %s --help` explains and has examples.\n", command->name,
+		command->arguments, command->name);
 	return TW_EXIT_USAGE;
 }
 
@@ -279,7 +283,8 @@ const char *tw_options_capture(struct tw_options *options)
 		return newest;
 	}
 	if (count < 1)
-		tw_usage(options->command, "which capture? There is none in this folder; `tracewheel record` makes one.");
+		tw_usage(options->command,
+			 "which capture? There is none in this folder; `tracewheel record` makes one.");
 	else if (count == 1)
 		tw_usage(options->command, "which capture? Its name is empty.");
 	else

@@ -43,7 +43,8 @@ char *tw_patterns_absolute(const char *text)
 	return whole;
 }
 
-bool tw_patterns_take(struct tw_patterns *patterns, const struct tw_command *command, bool is_excluded, const char *text)
+bool tw_patterns_take(struct tw_patterns *patterns, const struct tw_command *command, bool is_excluded,
+		      const char *text)
 {
 	struct tw_pattern *pattern = NULL;
 	const char *problem = "there is no memory";
@@ -89,7 +90,8 @@ void tw_patterns_free(struct tw_patterns *patterns)
 bool tw_pattern_is_module(const struct tw_pattern *pattern, const struct tw_patterns_subject *subject)
 {
 	return tw_pattern_match_module(pattern, subject->module, subject->path) ||
-	       (subject->soname && *subject->soname && tw_pattern_match_module(pattern, subject->module, subject->soname)) ||
+	       (subject->soname && *subject->soname &&
+		tw_pattern_match_module(pattern, subject->module, subject->soname)) ||
 	       (subject->alias && tw_pattern_match_module(pattern, subject->alias, NULL));
 }
 
@@ -110,7 +112,8 @@ bool tw_pattern_is(const struct tw_pattern *pattern, const struct tw_patterns_su
 	return one.module && tw_pattern_match(pattern, &one);
 }
 
-static bool is_any(struct tw_pattern *const *list, size_t count, const struct tw_patterns_subject *subject, char **demangled)
+static bool is_any(struct tw_pattern *const *list, size_t count, const struct tw_patterns_subject *subject,
+		   char **demangled)
 {
 	bool found = false;
 	for (size_t i = 0; i < count && !found; i++) {
@@ -144,7 +147,8 @@ static bool has_arity(struct tw_pattern *const *list, size_t count)
 
 bool tw_patterns_have_arity(const struct tw_patterns *patterns)
 {
-	return has_arity(patterns->wanted, patterns->wanted_count) || has_arity(patterns->excluded, patterns->excluded_count);
+	return has_arity(patterns->wanted, patterns->wanted_count) ||
+	       has_arity(patterns->excluded, patterns->excluded_count);
 }
 
 const char *tw_patterns_alias(const char *typed, const char *file)

@@ -9,8 +9,8 @@
 #include <stddef.h>
 
 /* The row of a command's table of options. */
-#define TW_EXCLUDE_OPTION                                                               \
-	{                                                                               \
+#define TW_EXCLUDE_OPTION                                                                \
+	{                                                                                \
 		'N', "exclude", "PATTERN", "but not these functions; may be given often" \
 	}
 
@@ -34,7 +34,8 @@ struct tw_command;
 /* Zeroed at first; tw_patterns_free() ends it. */
 void tw_patterns_free(struct tw_patterns *patterns);
 /* -t, or -N.  False: it is no pattern, which is said. */
-bool tw_patterns_take(struct tw_patterns *patterns, const struct tw_command *command, bool is_excluded, const char *text);
+bool tw_patterns_take(struct tw_patterns *patterns, const struct tw_command *command, bool is_excluded,
+		      const char *text);
 /* The same text with a module that is a path from here on as one from the root: free().  NULL: no memory. */
 char *tw_patterns_absolute(const char *text);
 /* The lines `pattern TEXT` and `exclude TEXT` of a configuration.  False: no memory. */

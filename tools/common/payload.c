@@ -18,8 +18,8 @@ static void take_terms(struct tw_print_payload *p, bool has_extra)
 	p->term_count = (uint32_t)head;
 	p->count = 0;
 	/* A term has two bytes at least. */
-	p->is_damaged = p->term_bytes > (size_t)left * 8 || p->term_count > p->term_bytes / 2 ||
-			(has_extra && !p->term_count);
+	p->is_damaged =
+		p->term_bytes > (size_t)left * 8 || p->term_count > p->term_bytes / 2 || (has_extra && !p->term_count);
 	if (p->is_damaged) {
 		p->term_count = 0;
 		return;

@@ -32,11 +32,11 @@ struct tw_print_payload {
 	const uint64_t *words;
 	uint32_t count;
 	struct tw_arena *arena; /* of its terms: forgotten with the next event */
-	const void *terms;      /* not yet taken */
+	const void *terms;	/* not yet taken */
 	size_t term_bytes;
 	uint32_t term_count; /* without the extra element */
-	bool has_terms;      /* the event's elements are terms, not words */
-	bool has_extra;      /* behind them is one more term, X of {message,X} */
+	bool has_terms;	     /* the event's elements are terms, not words */
+	bool has_extra;	     /* behind them is one more term, X of {message,X} */
 	bool is_damaged;
 };
 

@@ -43,8 +43,7 @@ static int on_batch(void *context, const struct tw_capture_batch *batch)
 			continue;
 		if (kind == TW_CAPTURE_CALL) {
 			seen[id].made++;
-			seen[id].is_repeated |=
-				seen[id].last_stream == stream || ++seen[id].calls > scan->stream_count;
+			seen[id].is_repeated |= seen[id].last_stream == stream || ++seen[id].calls > scan->stream_count;
 			seen[id].last_stream = stream;
 		} else {
 			seen[id].returns = true;
@@ -104,8 +103,7 @@ static uint32_t find_name(struct tw_places *places, struct table *table, const c
 	return number;
 }
 
-static bool name_image(struct tw_places *places, struct table *table, const struct tw_capture *capture,
-		       uint32_t image)
+static bool name_image(struct tw_places *places, struct table *table, const struct tw_capture *capture, uint32_t image)
 {
 	struct tw_places_image *to = &places->images[image];
 	const struct tw_capture_place *place;
@@ -127,8 +125,8 @@ static bool name_image(struct tw_places *places, struct table *table, const stru
 
 static bool name_all(struct tw_places *places, const struct tw_capture *capture, uint32_t place_count)
 {
-	static const char *const others[TW_PLACES_FIRST] = {
-		"(not defined in the capture)", "(minor garbage collection)", "(major garbage collection)"};
+	static const char *const others[TW_PLACES_FIRST] = {"(not defined in the capture)",
+							    "(minor garbage collection)", "(major garbage collection)"};
 	struct table table = {.mask = 63};
 	while (table.mask < place_count * 2 + 64 && table.mask < UINT32_MAX / 2)
 		table.mask = table.mask * 2 + 1;
@@ -142,8 +140,7 @@ static bool name_all(struct tw_places *places, const struct tw_capture *capture,
 	return is_made;
 }
 
-static bool init_image(struct tw_places_image *to, const struct tw_capture *capture, uint32_t image,
-		       struct seen **seen)
+static bool init_image(struct tw_places_image *to, const struct tw_capture *capture, uint32_t image, struct seen **seen)
 {
 	const struct tw_capture_place *place;
 	uint32_t at = 0, highest = 0;
@@ -158,8 +155,7 @@ static bool init_image(struct tw_places_image *to, const struct tw_capture *capt
 	return to->function && to->is_moment && *seen;
 }
 
-int tw_places_make(struct tw_places *places, struct tw_capture *capture,
-		   const struct tw_capture_filter *filter)
+int tw_places_make(struct tw_places *places, struct tw_capture *capture, const struct tw_capture_filter *filter)
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);

@@ -45,8 +45,7 @@ enum {
  * Scans what a filter wants, at whatever time: what returns is learnt from the whole capture.  Answers 0 or an error;
  * tw_places_free() in both cases.
  */
-int tw_places_make(struct tw_places *places, struct tw_capture *capture,
-		   const struct tw_capture_filter *filter);
+int tw_places_make(struct tw_places *places, struct tw_capture *capture, const struct tw_capture_filter *filter);
 void tw_places_free(struct tw_places *places);
 /* One more name behind the others: its number; TW_PLACES_NONE without memory. */
 uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes);

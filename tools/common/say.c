@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #define COLUMNS_DEFAULT 80
-#define METER_FIRST_NS  UINT64_C(1000000000)
-#define METER_EVERY_NS  UINT64_C(200000000)
+#define METER_FIRST_NS	UINT64_C(1000000000)
+#define METER_EVERY_NS	UINT64_C(200000000)
 
 /* Names in a sentence may hold anything, and the sentence is one line. */
 void tw_say_list(const char *format, va_list list)
@@ -82,7 +82,8 @@ static enum { COLOUR_AUTO, COLOUR_ALWAYS, COLOUR_NEVER } colour;
 
 bool tw_colour_choose(const char *when)
 {
-	static const char *const words[] = {[COLOUR_AUTO] = "auto", [COLOUR_ALWAYS] = "always", [COLOUR_NEVER] = "never"};
+	static const char *const words[] =
+		{[COLOUR_AUTO] = "auto", [COLOUR_ALWAYS] = "always", [COLOUR_NEVER] = "never"};
 	for (unsigned i = COLOUR_AUTO; i <= COLOUR_NEVER; i++) {
 		if (strcmp(when, words[i]) == 0) {
 			colour = i;
@@ -109,8 +110,7 @@ static uint64_t now_ns(void)
 
 void tw_meter_start(struct tw_meter *meter, const char *what)
 {
-	*meter =
-		(struct tw_meter){.what = what, .started_ns = now_ns(), .is_terminal = isatty(STDERR_FILENO)};
+	*meter = (struct tw_meter){.what = what, .started_ns = now_ns(), .is_terminal = isatty(STDERR_FILENO)};
 	meter->shown_ns = meter->started_ns + METER_FIRST_NS - METER_EVERY_NS;
 }
 

@@ -13,11 +13,11 @@
 
 bool tw_selection_wants_end(const struct tw_selection *selection)
 {
-	return selection->tail || (selection->from && *selection->from == '-') || (selection->to && *selection->to == '-');
+	return selection->tail || (selection->from && *selection->from == '-') ||
+	       (selection->to && *selection->to == '-');
 }
 
-bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key,
-		       const char *value)
+bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key, const char *value)
 {
 	if (key == TW_KEY_FROM)
 		selection->from = value;
@@ -28,8 +28,7 @@ bool tw_selection_take(struct tw_selection *selection, const struct tw_command *
 			return true;
 		tw_usage(command, "--tail is a number of events, at most %u, not '%s'.", TAIL_MAX, value);
 		return false;
-	}
-	else if (key == TW_KEY_THREAD) {
+	} else if (key == TW_KEY_THREAD) {
 		selection->thread = value;
 		if (*value && strcmp(value, "0") != 0)
 			return true;
@@ -136,12 +135,13 @@ bool tw_selection_wants_place(const struct tw_selection *selection, const struct
 	const struct tw_capture_function *function = place->function;
 	if (!function || !function->module)
 		return selection->patterns.wanted_count == 0;
-	return tw_patterns_match(&selection->patterns, &(struct tw_patterns_subject){.module = function->module->name,
-										     .path = function->module->path,
-										     .soname = function->module->soname,
-										     .alias = alias_of(selection, function->module),
-										     .function = function->name,
-										     .arity = function->arity});
+	return tw_patterns_match(&selection->patterns,
+				 &(struct tw_patterns_subject){.module = function->module->name,
+							       .path = function->module->path,
+							       .soname = function->module->soname,
+							       .alias = alias_of(selection, function->module),
+							       .function = function->name,
+							       .arity = function->arity});
 }
 
 static bool wants_place(void *context, uint32_t image, const struct tw_capture_place *place)
@@ -206,8 +206,7 @@ bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture
 	selection->capture = capture;
 	*out = (struct tw_capture_filter){.context = selection, .wants_own_time = true};
 	if (selection->from && !parse_time(selection->from, capture, &info, &out->from_ns)) {
-		tw_usage(command, "--from '%s' is not a time such as 1.5, 200ms, -2s or 17:03:12.",
-			 selection->from);
+		tw_usage(command, "--from '%s' is not a time such as 1.5, 200ms, -2s or 17:03:12.", selection->from);
 		return false;
 	}
 	if (selection->to && !parse_time(selection->to, capture, &info, &out->to_ns)) {
@@ -259,8 +258,7 @@ static void add_name(struct sentence *sentence, const char *name)
 	add(sentence, "%s", clean);
 }
 
-static bool has_wanted_place(const struct tw_selection *selection, const struct tw_capture *capture,
-			     uint32_t images)
+static bool has_wanted_place(const struct tw_selection *selection, const struct tw_capture *capture, uint32_t images)
 {
 	const struct tw_capture_place *place;
 	for (uint32_t i = 0; i < images; i++) {
@@ -314,7 +312,8 @@ static void add_threads(struct sentence *sentence, const struct tw_capture *capt
 	}
 }
 
-static bool has_wanted_stream(const struct tw_capture_filter *filter, const struct tw_capture *capture, uint32_t streams)
+static bool has_wanted_stream(const struct tw_capture_filter *filter, const struct tw_capture *capture,
+			      uint32_t streams)
 {
 	const struct tw_capture_stream *stream;
 	for (uint32_t i = 0; i < streams && (stream = tw_capture_stream(capture, i)); i++)
@@ -332,16 +331,19 @@ bool tw_selection_explain(const struct tw_selection *selection, const struct tw_
 	tw_capture_info(capture, &info);
 	double seconds = info.end_ns > info.zero_ns ? (double)(info.end_ns - info.zero_ns) / 1e9 : 0;
 	*text = 0;
-	if (!info.events || (!selection->from && !selection->to && !selection->tail && !filter->wants_stream && !has_patterns(selection)))
+	if (!info.events || (!selection->from && !selection->to && !selection->tail && !filter->wants_stream &&
+			     !has_patterns(selection)))
 		return false;
-	size_t wanted_count = selection->patterns.wanted_count, pattern_count = wanted_count + selection->patterns.excluded_count;
+	size_t wanted_count = selection->patterns.wanted_count,
+	       pattern_count = wanted_count + selection->patterns.excluded_count;
 	if (pattern_count && !has_wanted_place(selection, capture, info.images)) {
 		add(&sentence, "nothing in the capture matches");
 		for (size_t i = 0; i < pattern_count && i < 4; i++) {
 			bool is_wanted = i < wanted_count;
 			add(&sentence, is_wanted ? " -t " : " -N ");
-			add_name(&sentence, tw_pattern_text(is_wanted ? selection->patterns.wanted[i]
-								      : selection->patterns.excluded[i - wanted_count]));
+			add_name(&sentence,
+				 tw_pattern_text(is_wanted ? selection->patterns.wanted[i]
+							   : selection->patterns.excluded[i - wanted_count]));
 		}
 		if (pattern_count > 4)
 			add(&sentence, " ...");
@@ -362,8 +364,9 @@ bool tw_selection_explain(const struct tw_selection *selection, const struct tw_
 	} else {
 		char begin[TW_FIGURE_BYTES];
 		add(&sentence, "no event of the capture, which goes from %s to %s, is in all that was asked for",
-		    info.start_ns > info.zero_ns ? tw_figure_seconds(begin, (double)(info.start_ns - info.zero_ns) / 1e9)
-						 : "0",
+		    info.start_ns > info.zero_ns
+			    ? tw_figure_seconds(begin, (double)(info.start_ns - info.zero_ns) / 1e9)
+			    : "0",
 		    tw_figure_seconds(figure, seconds));
 	}
 	return true;

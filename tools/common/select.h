@@ -17,24 +17,23 @@
 enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL };
 
 /* Rows for a command's table of options; 't' and 'N' are keys too. */
-#define TW_SELECTION_OPTIONS                                                                   \
-	{TW_KEY_FROM, "from", "T",                                                             \
-	 "from this time on: 1.5 or 200ms after the start, -2s before\n"                       \
-	 "the end, or the time of day, 17:03:12.25, 2024-05-01T17:03:12;\n"                    \
-	 "times of calls that are open there count from there"},                               \
-		{TW_KEY_TO, "to", "T", "before this time"},                                    \
-		{TW_KEY_TAIL, "tail", "N", "the last N events of all that only"},              \
-		{'t', "trace", "PATTERN", "these functions only; may be given often"},         \
-		TW_EXCLUDE_OPTION,                                                             \
-	{                                                                                      \
+#define TW_SELECTION_OPTIONS                                                                                  \
+	{TW_KEY_FROM, "from", "T",                                                                            \
+	 "from this time on: 1.5 or 200ms after the start, -2s before\n"                                      \
+	 "the end, or the time of day, 17:03:12.25, 2024-05-01T17:03:12;\n"                                   \
+	 "times of calls that are open there count from there"},                                              \
+		{TW_KEY_TO, "to", "T", "before this time"},                                                   \
+		{TW_KEY_TAIL, "tail", "N", "the last N events of all that only"},                             \
+		{'t', "trace", "PATTERN", "these functions only; may be given often"}, TW_EXCLUDE_OPTION,     \
+	{                                                                                                     \
 		TW_KEY_THREAD, "thread", "ID|NAME", "this thread only: its number in the system, or its name" \
 	}
 
 struct tw_selection {
 	const char *from;
 	const char *to;
-	uint64_t tail; /* so many events at the end; 0: all */
-	const char *thread; /* NULL: all; a number in the system, or a name */
+	uint64_t tail;			  /* so many events at the end; 0: all */
+	const char *thread;		  /* NULL: all; a number in the system, or a name */
 	const struct tw_capture *capture; /* that is filtered */
 	struct tw_patterns patterns;
 	/* Programs that were started by another name than their file's; borrowed by the capture. */
@@ -48,8 +47,7 @@ struct tw_selection {
 bool tw_selection_wants_end(const struct tw_selection *selection);
 
 /* Takes an option of these; false when it was wrong, which has been said. */
-bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key,
-		       const char *value);
+bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key, const char *value);
 /* Fills in a filter for a capture; false when a time makes no sense, which has been said. */
 bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture *capture,
 			 const struct tw_command *command, struct tw_capture_filter *out);

@@ -239,7 +239,8 @@ static size_t word_around(const char *name, size_t *at)
 static void keep_word(const char *name, size_t differs_at, size_t width, char *out, size_t room)
 {
 	size_t at = differs_at, end = word_around(name, &at), bytes = known_bytes(name);
-	const char *colon = strchr(name, ':'), *from = name, *next = colon && *name != '<' ? behind_result(colon + 1) : NULL;
+	const char *colon = strchr(name, ':'), *from = name,
+		   *next = colon && *name != '<' ? behind_result(colon + 1) : NULL;
 	while (next && next <= name + at && (size_t)(name + end - from) > width - (from == name ? 2 : 4)) {
 		from = next;
 		next = behind_scope(from);

@@ -18,8 +18,7 @@ int tw_stacks_init(struct tw_stacks *stacks, struct tw_capture *capture, const s
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
-	*stacks = (struct tw_stacks){
-		.capture = capture, .places = places, .mask = 255, .stream_count = info.streams};
+	*stacks = (struct tw_stacks){.capture = capture, .places = places, .mask = 255, .stream_count = info.streams};
 	for (unsigned kind = TW_CAPTURE_CALL; kind < 64; kind++)
 		stacks->events += places->kinds[kind];
 	stacks->slots = calloc(stacks->mask + (size_t)1, sizeof(struct tw_stack *));
@@ -74,8 +73,8 @@ static void grow_slots(struct tw_stacks *stacks)
 	free(from);
 }
 
-static struct tw_stack *make_stack(struct tw_stacks *stacks, const struct tw_capture_event *event,
-				   uint32_t session, bool has_tracee, uint32_t id)
+static struct tw_stack *make_stack(struct tw_stacks *stacks, const struct tw_capture_event *event, uint32_t session,
+				   bool has_tracee, uint32_t id)
 {
 	struct tw_stack *stack = calloc(1, sizeof *stack);
 	if (!stack)
@@ -101,15 +100,14 @@ static struct tw_stack *find_stack(struct tw_stacks *stacks, const struct tw_cap
 {
 	bool has_tracee = event->tracee_id != 0;
 	uint32_t id = has_tracee ? event->tracee_id : event->stream;
-	struct tw_stack **last =
-		event->stream < stacks->stream_count ? &stacks->streams[event->stream] : NULL;
+	struct tw_stack **last = event->stream < stacks->stream_count ? &stacks->streams[event->stream] : NULL;
 	if (last && *last && (*last)->tracee_id == id && (*last)->has_tracee == has_tracee)
 		return *last;
 	const struct tw_capture_stream *stream = tw_capture_stream(stacks->capture, event->stream);
 	uint32_t session = stream ? stream->session_index : 0;
 	struct tw_stack *stack = stacks->slots[slot_of(stacks, event->image, session, id)];
-	while (stack && (stack->tracee_id != id || stack->has_tracee != has_tracee ||
-			 stack->image != event->image || stack->session_index != session))
+	while (stack && (stack->tracee_id != id || stack->has_tracee != has_tracee || stack->image != event->image ||
+			 stack->session_index != session))
 		stack = stack->next;
 	if (!stack)
 		stack = make_stack(stacks, event, session, has_tracee, id);
@@ -150,7 +148,8 @@ static void runs_again(struct tw_stack *stack, uint64_t ns)
 		return;
 	if (stack->depth && ns > stack->out_since_ns)
 		stack->frames[stack->depth - 1].out_ns +=
-			net(stack->out_since_ns, ns, tw_stack_own_until(stack, ns) - tw_stack_own_until(stack, stack->out_since_ns));
+			net(stack->out_since_ns, ns,
+			    tw_stack_own_until(stack, ns) - tw_stack_own_until(stack, stack->out_since_ns));
 	stack->out_since_ns = 0;
 }
 
@@ -182,8 +181,7 @@ static void end_process(struct tw_stacks *stacks, struct tw_stack *stack)
 	stack->too_deep = 0;
 	runs_again(stack, stack->last_ns);
 	while (stack->depth) {
-		const struct tw_frame_time time =
-			frame_time(stack, &stack->frames[stack->depth - 1], stack->last_ns);
+		const struct tw_frame_time time = frame_time(stack, &stack->frames[stack->depth - 1], stack->last_ns);
 		end_frame(stacks, stack, TW_FRAME_OPEN, &time);
 	}
 	free(stack->frames);
@@ -208,13 +206,13 @@ static bool push(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t func
 		stack->room = room;
 	}
 	stack->frames[stack->depth++] = (struct tw_frame){.start_ns = ns,
-							 .function = function,
-							 .own_before_ns = tw_stack_own_until(stack, ns),
-							 .lost_before_ns = stack->loss_ns,
-							 .losses_before = stack->losses,
-							 .serial = stack->serials,
-							 .sure_losses = stack->losses,
-							 .sure_lost = stack->lost_events};
+							  .function = function,
+							  .own_before_ns = tw_stack_own_until(stack, ns),
+							  .lost_before_ns = stack->loss_ns,
+							  .losses_before = stack->losses,
+							  .serial = stack->serials,
+							  .sure_losses = stack->losses,
+							  .sure_lost = stack->lost_events};
 	if (stacks->calls.begin)
 		stacks->calls.begin(stacks->calls.context, stack);
 	return true;
@@ -353,7 +351,8 @@ static void step_loss(struct tw_stacks *stacks, struct tw_step *step, const stru
 	step->depth = stack->depth;
 	if (event->time_ns <= first_ns)
 		return;
-	uint64_t ns = net(first_ns, event->time_ns, tw_stack_own_until(stack, event->time_ns) - tw_stack_own_until(stack, first_ns));
+	uint64_t ns = net(first_ns, event->time_ns,
+			  tw_stack_own_until(stack, event->time_ns) - tw_stack_own_until(stack, first_ns));
 	stack->loss_ns += ns;
 	if (stack->depth && !stack->out_since_ns)
 		stack->frames[stack->depth - 1].out_ns += ns;
@@ -382,13 +381,11 @@ static bool step_other(struct tw_stacks *stacks, struct tw_step *step, const str
 	case TW_CAPTURE_OWN_TIME: step_own_time(stacks, step, event); break;
 	case TW_CAPTURE_GC_MINOR_START:
 	case TW_CAPTURE_GC_MAJOR_START:
-		step->function =
-			event->kind == TW_CAPTURE_GC_MINOR_START ? TW_PLACES_GC_MINOR : TW_PLACES_GC_MAJOR;
+		step->function = event->kind == TW_CAPTURE_GC_MINOR_START ? TW_PLACES_GC_MINOR : TW_PLACES_GC_MAJOR;
 		return step_call(stacks, step, event->time_ns);
 	case TW_CAPTURE_GC_MINOR_END:
 	case TW_CAPTURE_GC_MAJOR_END:
-		step->function =
-			event->kind == TW_CAPTURE_GC_MINOR_END ? TW_PLACES_GC_MINOR : TW_PLACES_GC_MAJOR;
+		step->function = event->kind == TW_CAPTURE_GC_MINOR_END ? TW_PLACES_GC_MINOR : TW_PLACES_GC_MAJOR;
 		return step_return(stacks, step, TW_FRAME_RETURNED, event->time_ns);
 	case TW_CAPTURE_IN:
 	case TW_CAPTURE_IN_EXITING: runs_again(stack, event->time_ns); break;

@@ -35,9 +35,9 @@
 
 struct tw_frame {
 	uint64_t start_ns;
-	uint64_t before_ns; /* that it was open before the part that is asked for; 0: it began in it */
-	uint64_t inner_ns; /* of the calls within it that ended */
-	uint64_t out_ns;   /* scheduled out or lost while it was innermost */
+	uint64_t before_ns;	 /* that it was open before the part that is asked for; 0: it began in it */
+	uint64_t inner_ns;	 /* of the calls within it that ended */
+	uint64_t out_ns;	 /* scheduled out or lost while it was innermost */
 	uint64_t own_before_ns;	 /* the tracer's own time on its stack, before it began */
 	uint64_t lost_before_ns; /* likewise: time in losses */
 	uint64_t serial;	 /* of its call on its stack, from 1 */
@@ -55,7 +55,7 @@ struct tw_stack {
 	uint32_t session_index;
 	uint32_t tracee_id; /* or a stream's number, where no process was known */
 	bool has_tracee;
-	bool is_bound;   /* its process is a thread */
+	bool is_bound;	 /* its process is a thread */
 	uint32_t number; /* from 0, in the order of appearance */
 	uint32_t depth;
 	uint32_t room;
@@ -85,16 +85,15 @@ struct tw_frame_time {
 	uint64_t self_ns;
 	uint64_t gross_ns; /* from its beginning to its end, the tracer's own time with it */
 	uint64_t lost_ns;  /* of total: in losses */
-	bool is_exact;	  /* returned, no loss lies within, and nothing of it before what is asked for */
-	bool is_lossy;	  /* a loss lies within, or it ended in one */
+	bool is_exact;	   /* returned, no loss lies within, and nothing of it before what is asked for */
+	bool is_lossy;	   /* a loss lies within, or it ended in one */
 };
 
 struct tw_stacks_calls {
 	/* A call begins: stack->frames[stack->depth - 1]. */
 	void (*begin)(void *context, struct tw_stack *stack);
 	/* The frame stack->frames[stack->depth - 1] ends. */
-	void (*end)(void *context, struct tw_stack *stack, enum tw_frame_end how,
-		    const struct tw_frame_time *time);
+	void (*end)(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time);
 	/* A call of a function whose returns are not recorded. */
 	void (*moment)(void *context, struct tw_stack *stack, uint32_t function);
 	void *context;
@@ -102,10 +101,10 @@ struct tw_stacks_calls {
 
 /* What an event did. */
 enum tw_step_kind {
-	TW_STEP_OTHER,     /* nothing to the stack */
-	TW_STEP_CALL,      /* a frame more */
-	TW_STEP_MOMENT,    /* a call without return */
-	TW_STEP_RETURN,    /* a frame, and what was cut inside it, less */
+	TW_STEP_OTHER,	   /* nothing to the stack */
+	TW_STEP_CALL,	   /* a frame more */
+	TW_STEP_MOMENT,	   /* a call without return */
+	TW_STEP_RETURN,	   /* a frame, and what was cut inside it, less */
 	TW_STEP_UNMATCHED, /* a return whose call was not seen */
 	TW_STEP_LOSS,
 	TW_STEP_OWN_TIME
@@ -115,7 +114,7 @@ struct tw_step {
 	enum tw_step_kind kind;
 	struct tw_stack *stack; /* NULL: without memory */
 	uint32_t function;
-	uint32_t depth;        /* of the frame, from 0; of other events: frames that are open */
+	uint32_t depth;	       /* of the frame, from 0; of other events: frames that are open */
 	uint32_t cut_count;    /* frames that ended before, without a return */
 	bool is_of_parent;     /* of an unmatched return: fork() returns in the child as well, which did not call it */
 	struct tw_frame frame; /* of a return */
@@ -138,8 +137,8 @@ struct tw_stacks {
 	struct tw_stack **streams; /* the stack that each stream's last event belonged to */
 	uint32_t stream_count;
 	uint32_t loss_epoch;
-	uint64_t epoch_lost; /* events, in the last of them */
-	uint64_t events;     /* of the capture, by which shares are counted */
+	uint64_t epoch_lost;		    /* events, in the last of them */
+	uint64_t events;		    /* of the capture, by which shares are counted */
 	struct tw_stack_verdicts *verdicts; /* by stack number */
 	uint32_t verdict_count;
 	bool is_foreseeing;

@@ -97,7 +97,7 @@ static const struct tw_capture_stream *last_stream(const struct tw_capture *capt
 			high = middle;
 	}
 	return low && compare_threads(&parts[low - 1], thread) == 0 ? tw_capture_stream(capture, parts[low - 1].stream)
-								     : NULL;
+								    : NULL;
 }
 
 static const char *clean_name(const char *name, char *text)

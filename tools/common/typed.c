@@ -14,10 +14,8 @@ const struct tw_layout *tw_typed_layout(const struct tw_capture *capture, const 
 {
 	bool is_typed = (event->kind == TW_CAPTURE_CALL && (event->flags & TW_CAPTURE_FLAG_ARGS)) ||
 			(event->kind == TW_CAPTURE_RETURN_FROM && !(event->flags & TW_CAPTURE_FLAG_TERMS));
-	const struct tw_capture_place *place =
-		is_typed ? tw_capture_place(capture, event->image, event->id) : NULL;
-	return place && place->function ? tw_capture_layout(capture, event->image, place->function->function_id)
-					: NULL;
+	const struct tw_capture_place *place = is_typed ? tw_capture_place(capture, event->image, event->id) : NULL;
+	return place && place->function ? tw_capture_layout(capture, event->image, place->function->function_id) : NULL;
 }
 
 /* ---- numbers ---- */
@@ -53,11 +51,7 @@ static bool put_infinite(struct tw_out *out, enum tw_typed_form form, long doubl
 	const char *name = isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
 	if (isfinite(number))
 		return false;
-	tw_out_format(out,
-		      form == TW_TYPED_TEXT     ? "%s"
-		      : form == TW_TYPED_ERLANG ? "'%s'"
-						: "\"%s\"",
-		      name);
+	tw_out_format(out, form == TW_TYPED_TEXT ? "%s" : form == TW_TYPED_ERLANG ? "'%s'" : "\"%s\"", name);
 	return true;
 }
 

@@ -17,7 +17,8 @@ static const struct tw_option options_table[] = {
 	 "text for people (default), Erlang's trace messages, one JSON\n"
 	 "object a line (docs/json.md), or a timeline for Perfetto\n"
 	 "(ui.perfetto.dev), chrome://tracing and speedscope"},
-	{KEY_TREE, "tree", NULL, "text: calls indented by depth, with durations; ? where its end was not seen or a loss lies in it, > where it began before --from"},
+	{KEY_TREE, "tree", NULL,
+	 "text: calls indented by depth, with durations; ? where its end was not seen or a loss lies in it, > where it began before --from"},
 	{KEY_SETUPS, "setups", NULL, "list the set-up of threads and rings too, which is taken off times"},
 	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
 	 "in Erlang terms: none, nanoseconds, or {MegaSecs,Secs,MicroSecs};\n"
@@ -31,10 +32,11 @@ static const struct tw_option options_table[] = {
 static const struct tw_command command = {
 	.name = "print",
 	.arguments = "[OPTION]... [NAME.tw | FILE | -]",
-	.summary = "Every event in order of time, over all threads. Losses stand where they happened.\n"
-		   "\nWithout a name: the newest capture of this folder. Instead of a capture's folder, - is a stream on standard input, of `tracewheel record -o -` or of a program\n"
-		   "that traces itself, and shown while it comes; FILE is such a stream in a file. For --tree and chrome\n"
-		   "it is waited for to its end. Of a stream that was cut off, all that came is shown, with exit code 1.",
+	.summary =
+		"Every event in order of time, over all threads. Losses stand where they happened.\n"
+		"\nWithout a name: the newest capture of this folder. Instead of a capture's folder, - is a stream on standard input, of `tracewheel record -o -` or of a program\n"
+		"that traces itself, and shown while it comes; FILE is such a stream in a file. For --tree and chrome\n"
+		"it is waited for to its end. Of a stream that was cut off, all that came is shown, with exit code 1.",
 	.options = options_table,
 	.has_colour = true,
 	.examples = "  tracewheel print --limit 20 sqlite3.tw\n"
@@ -80,8 +82,7 @@ static bool take_stamp(struct request *request, const char *value)
 
 static bool take_option(struct request *request, int key, const char *value)
 {
-	static const struct tw_print_format *const formats[] = {&tw_print_text, &tw_print_erlang,
-								&tw_print_json};
+	static const struct tw_print_format *const formats[] = {&tw_print_text, &tw_print_erlang, &tw_print_json};
 	if (key == 'n') {
 		bool is_right = tw_parse_count(value, &request->limit);
 		if (!is_right)
@@ -275,8 +276,9 @@ int tw_tool_print(int argc, char **argv)
 		goto free_request;
 	code = TW_EXIT_FAILURE;
 	/* These want to know everything before they begin. */
-	capture = request.is_tree || request.is_chrome || tw_selection_wants_end(&request.selection) ? tw_names_open(path)
-						       : tw_names_open_stream(path, &request.is_stream);
+	capture = request.is_tree || request.is_chrome || tw_selection_wants_end(&request.selection)
+			  ? tw_names_open(path)
+			  : tw_names_open_stream(path, &request.is_stream);
 	if (!capture)
 		goto free_request;
 	if (!tw_selection_filter(&request.selection, capture, &command, &filter)) {
@@ -289,7 +291,7 @@ int tw_tool_print(int argc, char **argv)
 	int error = TW_ENOMEM;
 	uint64_t limit = request.has_limit ? request.limit : UINT64_MAX;
 	if (init_printer(&printer, capture, request.format))
-		error = request.is_tree     ? tw_print_tree(&printer, &filter, limit)
+		error = request.is_tree	    ? tw_print_tree(&printer, &filter, limit)
 			: request.is_chrome ? tw_print_chrome(&printer, &filter, limit)
 					    : print_events(&printer, &request, &filter);
 	code = tw_out_finish(&out);

@@ -22,7 +22,7 @@ struct tw_printer {
 	uint64_t start_ns;
 	struct tw_names *places; /* by image */
 	uint32_t image_count;
-	struct tw_name *streams; /* by stream: the thread's number, filled to a column */
+	struct tw_name *streams;      /* by stream: the thread's number, filled to a column */
 	struct tw_name *json_streams; /* by stream: its thread's name as a member */
 	uint32_t stream_count;
 	/* The pid that was looked up last. */
@@ -75,8 +75,7 @@ static inline const struct tw_name *tw_print_place(const struct tw_printer *prin
 						   const struct tw_capture_event *event)
 {
 	static const struct tw_name unknown = {(char *)"", 0};
-	const struct tw_names *places =
-		event->image < printer->image_count ? &printer->places[event->image] : NULL;
+	const struct tw_names *places = event->image < printer->image_count ? &printer->places[event->image] : NULL;
 	if (places && event->id < places->count && places->at[event->id].text)
 		return &places->at[event->id];
 	return &unknown;
@@ -90,8 +89,7 @@ void tw_print_pid(struct tw_printer *printer, const struct tw_capture_event *eve
 void tw_print_process(struct tw_printer *printer, const struct tw_capture_event *event);
 
 /* As it is shown. */
-static inline unsigned tw_print_shown_stamp(const struct tw_printer *printer,
-					    const struct tw_capture_event *event)
+static inline unsigned tw_print_shown_stamp(const struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	return printer->stamp < 0 ? tw_print_stamp(event) : (unsigned)printer->stamp;
 }

@@ -140,9 +140,8 @@ struct tw_term tw_print_name_callers(const struct tw_printer *printer, const str
 				     struct tw_arena *arena, struct tw_term term, bool is_for_people)
 {
 	const struct naming naming = {printer, event->image, arena, is_for_people};
-	const struct tw_capture_place *place = event->kind == TW_CAPTURE_CALL
-						       ? tw_capture_place(printer->capture, event->image, event->id)
-						       : NULL;
+	const struct tw_capture_place *place =
+		event->kind == TW_CAPTURE_CALL ? tw_capture_place(printer->capture, event->image, event->id) : NULL;
 	struct tw_term named;
 	if (!place || !place->function || place->kind == TW_CAPTURE_DECLARED)
 		return term;

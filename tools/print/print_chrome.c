@@ -54,8 +54,8 @@ struct chrome {
 	const struct tw_capture_event *event; /* that is being handled */
 	bool is_next;
 	bool has_no_memory;
-	bool is_limited; /* what is open went on behind --limit */
-	bool has_begun; /* what comes now is in the selection */
+	bool is_limited;       /* what is open went on behind --limit */
+	bool has_begun;	       /* what comes now is in the selection */
 	bool schedulers[1024]; /* that were named */
 };
 
@@ -97,8 +97,7 @@ static void put_duration(struct chrome *chrome, uint64_t ns)
 	tw_put_digits(chrome->out, ns % 1000, 3);
 }
 
-static void put_track_name(struct chrome *chrome, uint32_t image, uint32_t track, const char *name,
-			   size_t bytes)
+static void put_track_name(struct chrome *chrome, uint32_t image, uint32_t track, const char *name, size_t bytes)
 {
 	open_event(chrome, 'M', image, track, 0);
 	tw_out_text(chrome->out, ",\"name\":\"thread_name\",\"args\":{\"name\":");
@@ -158,8 +157,8 @@ static struct track *track_of(struct chrome *chrome, struct tw_stack *stack)
 			chrome->has_no_memory = true;
 			return NULL;
 		}
-		track->number = thread && take_number(chrome, stack->image, thread) ? thread
-										     : OTHER_TRACKS + stack->number;
+		track->number =
+			thread && take_number(chrome, stack->image, thread) ? thread : OTHER_TRACKS + stack->number;
 	}
 	if (!track->is_named && chrome->has_begun) {
 		track->is_named = true;
@@ -177,7 +176,8 @@ static struct track *track_of(struct chrome *chrome, struct tw_stack *stack)
 /* ---- slices ---- */
 
 /* The arguments of a call, for its slice, which is written when it ends. */
-static void keep_arguments(struct chrome *chrome, const struct tw_capture_event *event, struct track *track, uint32_t depth)
+static void keep_arguments(struct chrome *chrome, const struct tw_capture_event *event, struct track *track,
+			   uint32_t depth)
 {
 	scratch.used = 0;
 	bool has_any = event->kind == TW_CAPTURE_CALL && event->payload_words &&
@@ -230,16 +230,15 @@ static void put_result(struct chrome *chrome, const char **between)
 	*between = ",";
 }
 
-static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
-		   const struct tw_frame_time *time)
+static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
 {
 	struct chrome *chrome = context;
 	const struct tw_frame *frame = &stack->frames[stack->depth - 1];
 	const struct tw_name *name = &chrome->quoted[frame->function];
 	const char *const ends[] = {[TW_FRAME_EXCEPTION] = "exception",
-					   [TW_FRAME_CUT] = "no return seen",
-					   [TW_FRAME_OPEN] = chrome->is_limited ? "behind --limit" : "still open",
-					   [TW_FRAME_LOST] = "lost"};
+				    [TW_FRAME_CUT] = "no return seen",
+				    [TW_FRAME_OPEN] = chrome->is_limited ? "behind --limit" : "still open",
+				    [TW_FRAME_LOST] = "lost"};
 	const struct track *track = track_of(chrome, stack);
 	if (!track)
 		return;
@@ -265,7 +264,8 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 		between = ",";
 	}
 	if (time->gross_ns != time->total_ns) {
-		tw_out_format(chrome->out, "%s\"own_ns\":%llu", between, (unsigned long long)(time->gross_ns - time->total_ns));
+		tw_out_format(chrome->out, "%s\"own_ns\":%llu", between,
+			      (unsigned long long)(time->gross_ns - time->total_ns));
 		between = ",";
 	}
 	if (*between == ',' && !between[1])
@@ -274,8 +274,7 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 }
 
 /* A run on a scheduler's track. */
-static void put_run(struct chrome *chrome, struct tw_stack *stack, const struct track *track,
-		    uint64_t to_ns)
+static void put_run(struct chrome *chrome, struct tw_stack *stack, const struct track *track, uint64_t to_ns)
 {
 	char name[200];
 	uint32_t number = SCHEDULER_TRACKS + track->scheduler_id;
@@ -300,8 +299,7 @@ static void put_moment(struct chrome *chrome, const struct tw_capture_event *eve
 	open_event(chrome, 'i', event->image, track->number, event->time_ns);
 	tw_out_text(chrome->out, ",\"s\":\"t\",\"name\":");
 	if (step->kind == TW_STEP_MOMENT || step->kind == TW_STEP_UNMATCHED)
-		tw_out_bytes(chrome->out, chrome->quoted[step->function].text,
-			     chrome->quoted[step->function].bytes);
+		tw_out_bytes(chrome->out, chrome->quoted[step->function].text, chrome->quoted[step->function].bytes);
 	else if (step->kind == TW_STEP_LOSS)
 		tw_out_text(chrome->out, "\"LOST\"");
 	else
@@ -346,8 +344,8 @@ static void put_flow(struct chrome *chrome, const struct tw_capture_event *event
 	if (!number)
 		return;
 	open_event(chrome, is_send ? 's' : 'f', event->image, track->number, event->time_ns);
-	tw_out_format(chrome->out, ",\"name\":\"message\",\"cat\":\"message\",\"id\":%llu%s}", (unsigned long long)number,
-		      is_send ? "" : ",\"bp\":\"e\"");
+	tw_out_format(chrome->out, ",\"name\":\"message\",\"cat\":\"message\",\"id\":%llu%s}",
+		      (unsigned long long)number, is_send ? "" : ",\"bp\":\"e\"");
 }
 
 static void put_own_time(struct chrome *chrome, const struct tw_capture_event *event, struct tw_stack *stack)
@@ -384,8 +382,7 @@ static void put_event(struct chrome *chrome, const struct tw_capture_event *even
 	if (!track)
 		return;
 	if (event->kind == TW_CAPTURE_IN || event->kind == TW_CAPTURE_IN_EXITING) {
-		const struct tw_capture_stream *stream =
-			tw_capture_stream(chrome->printer->capture, event->stream);
+		const struct tw_capture_stream *stream = tw_capture_stream(chrome->printer->capture, event->stream);
 		track->since_ns = event->time_ns;
 		track->scheduler_id = stream ? stream->scheduler_id : 0;
 	} else if (event->kind >= TW_CAPTURE_OUT && event->kind <= TW_CAPTURE_OUT_EXITED) {

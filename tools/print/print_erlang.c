@@ -41,7 +41,8 @@ static void put_stamp(struct tw_printer *printer, const struct tw_capture_event 
 	tw_put_char(out, ',');
 	if (stamp == TW_PRINT_STAMP_WALL) {
 		bool is_cpu_time = event->has_cpu_time && printer->stamp < 0;
-		uint64_t us = (is_cpu_time ? event->cpu_ns : tw_capture_wall_ns(printer->capture, event->time_ns)) / 1000;
+		uint64_t us =
+			(is_cpu_time ? event->cpu_ns : tw_capture_wall_ns(printer->capture, event->time_ns)) / 1000;
 		tw_put_char(out, '{');
 		tw_put_u64(out, us / 1000000000000);
 		tw_put_char(out, ',');
@@ -101,8 +102,7 @@ static void put_next_term(struct tw_printer *printer, struct tw_print_payload *p
 		tw_out_text(printer->out, "'?'");
 }
 
-static void put_mfa(struct tw_printer *printer, const struct tw_capture_event *event,
-		    struct tw_print_payload *payload)
+static void put_mfa(struct tw_printer *printer, const struct tw_capture_event *event, struct tw_print_payload *payload)
 {
 	const struct tw_name *place = tw_print_place(printer, event);
 	struct tw_out *out = printer->out;
@@ -148,7 +148,8 @@ static void put_value(struct tw_printer *printer, const struct tw_capture_event 
 	}
 	if (is_exception)
 		tw_put(out, "{error,", 7);
-	if (!payload->count || (layout && !tw_typed_result(out, TW_TYPED_ERLANG, layout, payload->words, payload->count)))
+	if (!payload->count ||
+	    (layout && !tw_typed_result(out, TW_TYPED_ERLANG, layout, payload->words, payload->count)))
 		tw_put(out, "'_'", 3);
 	else if (!layout)
 		tw_put_u64(out, payload->words[0]);
@@ -312,7 +313,8 @@ static void put_own_time(struct tw_printer *printer, const struct tw_capture_eve
 	tw_put(out, "{trace_ts,", 10);
 	put_pid(printer, event);
 	tw_out_format(out, ",own_time,{%s,%llu},%llu}.\n", tw_capture_own_name(event->id),
-		      (unsigned long long)tw_capture_own_ns(printer->capture, event), (unsigned long long)event->time_ns);
+		      (unsigned long long)tw_capture_own_ns(printer->capture, event),
+		      (unsigned long long)event->time_ns);
 }
 
 const struct tw_print_format tw_print_erlang = {"erlang", make_place, put_event, put_loss, put_own_time};

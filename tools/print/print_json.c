@@ -127,8 +127,7 @@ static void put_arguments(struct tw_out *out, struct tw_term list)
 }
 
 /* The terms of a message: Erlang text in strings. */
-static void put_terms(struct tw_out *out, const struct tw_capture_event *event,
-		      struct tw_print_payload *payload)
+static void put_terms(struct tw_out *out, const struct tw_capture_event *event, struct tw_print_payload *payload)
 {
 	struct tw_term term;
 	bool has_others = false;
@@ -182,8 +181,7 @@ static void put_stack(struct tw_printer *printer, const struct tw_capture_event 
 	uint32_t count = tw_line_stack_count(printer->capture, event->image, payload->words, payload->count);
 	tw_out_text(printer->out, ",\"stack\":[");
 	for (uint32_t i = 0; i < count; i++) {
-		tw_out_format(printer->out, "%s{\"address\":%llu", i ? "," : "",
-			      (unsigned long long)payload->words[i]);
+		tw_out_format(printer->out, "%s{\"address\":%llu", i ? "," : "", (unsigned long long)payload->words[i]);
 		put_line(printer, event, payload->words[i]);
 		tw_out_text(printer->out, "}");
 	}
@@ -200,13 +198,12 @@ static void put_payload(struct tw_printer *printer, const struct tw_capture_even
 		put_terms(out, event, &payload);
 	} else if (tw_print_is_gc(event->kind)) {
 		for (uint32_t i = 0; i < TW_PRINT_GC_KEYS && i < payload.count; i++)
-			tw_out_format(out, ",\"%s\":%llu", tw_print_gc_keys[i],
-				      (unsigned long long)payload.words[i]);
+			tw_out_format(out, ",\"%s\":%llu", tw_print_gc_keys[i], (unsigned long long)payload.words[i]);
 	} else if (event->kind == TW_CAPTURE_STACK) {
 		put_stack(printer, event, &payload);
 	} else if (payload.count && !tw_print_typed(printer, event, &payload, TW_TYPED_JSON)) {
-		put_words(out, event->kind == TW_CAPTURE_CALL ? ",\"args\":[" : ",\"values\":[",
-			  payload.words, payload.count);
+		put_words(out, event->kind == TW_CAPTURE_CALL ? ",\"args\":[" : ",\"values\":[", payload.words,
+			  payload.count);
 		if (event->kind == TW_CAPTURE_RETURN_TO)
 			put_line(printer, event, payload.words[0]);
 	}
@@ -240,8 +237,7 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 	if (!kind) {
 		tw_put(out, ",\"number\":", 10);
 		tw_put_u64(out, event->kind);
-	} else if (tw_print_has_place(event->kind) &&
-		   !(event->kind == TW_CAPTURE_RETURN_TO && event->payload_words)) {
+	} else if (tw_print_has_place(event->kind) && !(event->kind == TW_CAPTURE_RETURN_TO && event->payload_words)) {
 		const struct tw_name *place = tw_print_place(printer, event);
 		tw_put(out, place->text, place->bytes);
 	}
@@ -259,8 +255,7 @@ static void put_loss(struct tw_printer *printer, const struct tw_capture_event *
 	put_head(printer, event);
 	tw_put(out, "lost\"", 5);
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-		tw_out_format(out, ",\"%s\":%llu", tw_lost_cause_name(cause),
-			      (unsigned long long)loss->lost[cause]);
+		tw_out_format(out, ",\"%s\":%llu", tw_lost_cause_name(cause), (unsigned long long)loss->lost[cause]);
 	tw_put(out, "}\n", 2);
 }
 

@@ -16,8 +16,7 @@ static const struct tw_print_kind kinds[] = {
 	[TW_CAPTURE_RETURN_TO] = {"return_to", "return_to", 0},
 	[TW_CAPTURE_STACK] = {"stack", "stack", 0},
 	[TW_CAPTURE_SEND] = {"send", "send", 2},
-	[TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS] = {"send_to_non_existing_process",
-						     "send_to_non_existing_process", 2},
+	[TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS] = {"send_to_non_existing_process", "send_to_non_existing_process", 2},
 	[TW_CAPTURE_RECEIVE] = {"receive", "'receive'", 1},
 	[TW_CAPTURE_SPAWN] = {"spawn", "spawn", 2},
 	[TW_CAPTURE_SPAWNED] = {"spawned", "spawned", 2},
@@ -65,8 +64,8 @@ const char *const tw_print_gc_keys[TW_PRINT_GC_KEYS] = {"heap_size",
 void tw_print_pid(struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	if (event->tracee_id != printer->pid_tracee || event->image != printer->pid_image) {
-		printer->pid_bytes = tw_name_pid(printer->capture, event->image, event->tracee_id,
-						 printer->pid, sizeof printer->pid);
+		printer->pid_bytes = tw_name_pid(printer->capture, event->image, event->tracee_id, printer->pid,
+						 sizeof printer->pid);
 		printer->pid_image = event->image;
 		printer->pid_tracee = event->tracee_id;
 	}
@@ -140,8 +139,7 @@ static int drain(struct tw_sink *sink)
 
 static void put_term(struct text_sink *text, struct tw_term term, enum tw_print_form form)
 {
-	text->sink =
-		(struct tw_sink){text->buffer, text->buffer, text->buffer + sizeof text->buffer, drain, NULL};
+	text->sink = (struct tw_sink){text->buffer, text->buffer, text->buffer + sizeof text->buffer, drain, NULL};
 	tw_term_print(term, form, &text->sink);
 	if (!text->is_cut)
 		drain(&text->sink);

@@ -114,17 +114,14 @@ static void put_gc(struct tw_out *out, const struct tw_print_payload *payload)
 {
 	for (uint32_t i = 0; i < TW_PRINT_GC_KEYS && i < payload->count; i++) {
 		if (payload->words[i])
-			tw_out_format(out, " %s %llu", tw_print_gc_keys[i],
-				      (unsigned long long)payload->words[i]);
+			tw_out_format(out, " %s %llu", tw_print_gc_keys[i], (unsigned long long)payload->words[i]);
 	}
 }
 
 /* The terms of a message as a person would say it. */
-static void put_terms(struct tw_out *out, const struct tw_capture_event *event,
-		      struct tw_print_payload *payload)
+static void put_terms(struct tw_out *out, const struct tw_capture_event *event, struct tw_print_payload *payload)
 {
-	bool is_send =
-		event->kind == TW_CAPTURE_SEND || event->kind == TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS;
+	bool is_send = event->kind == TW_CAPTURE_SEND || event->kind == TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS;
 	for (uint32_t i = 0; i < payload->term_count; i++) {
 		struct tw_term term;
 		if (!tw_print_next_term(payload, &term))
@@ -141,7 +138,7 @@ static void put_terms(struct tw_out *out, const struct tw_capture_event *event,
 			term = tw_term_element(term, 1);
 		} else {
 			tw_out_text(out, event->kind == TW_CAPTURE_RETURN_FROM ? " -> "
-					 : is_send && i == 1                   ? " to "
+					 : is_send && i == 1		       ? " to "
 									       : " ");
 		}
 		tw_print_put_text(out, term);
@@ -193,8 +190,8 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 		tw_put_char(out, ' ');
 	}
 	/* The payload of a return_to says where to; place 0 is nobody's. */
-	bool has_place = tw_print_has_place(event->kind) &&
-			 !(event->kind == TW_CAPTURE_RETURN_TO && event->payload_words);
+	bool has_place =
+		tw_print_has_place(event->kind) && !(event->kind == TW_CAPTURE_RETURN_TO && event->payload_words);
 	const struct tw_name *place = has_place ? tw_print_place(printer, event) : NULL;
 	if (place && place->bytes) {
 		tw_put(out, place->text, place->bytes);
@@ -228,8 +225,7 @@ static void put_loss(struct tw_printer *printer, const struct tw_capture_event *
 		lost += loss->lost[cause];
 	tw_out_room(printer->out);
 	put_head(printer, event);
-	tw_out_format(printer->out, "!! LOST %s event%s", tw_figure_count(figure, lost),
-		      lost == 1 ? "" : "s");
+	tw_out_format(printer->out, "!! LOST %s event%s", tw_figure_count(figure, lost), lost == 1 ? "" : "s");
 	uint64_t first_ns = tw_capture_ns(printer->capture, loss->first_ticks);
 	if (first_ns && first_ns < event->time_ns)
 		tw_out_format(printer->out, " in %s",
@@ -251,7 +247,7 @@ static void put_own_time(struct tw_printer *printer, const struct tw_capture_eve
 	tw_out_room(printer->out);
 	put_head(printer, event);
 	tw_out_format(printer->out, "(tracer: %s for %s)\n",
-		      event->id == TW_CAPTURE_OWN_WAIT    ? "the thread waited for room in its ring"
+		      event->id == TW_CAPTURE_OWN_WAIT	  ? "the thread waited for room in its ring"
 		      : event->id == TW_CAPTURE_OWN_SETUP ? "the thread or its ring was set up"
 							  : "time of its own",
 		      tw_figure_seconds(figure, (double)tw_capture_own_ns(printer->capture, event) / 1e9));

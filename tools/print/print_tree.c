@@ -51,8 +51,8 @@ struct tree {
 	int name_columns;
 	bool is_coloured;
 	bool has_no_memory;
-	bool is_limited; /* what is open went on behind --limit */
-	size_t name_width; /* of a terminal's names at no depth; 0: names are whole */
+	bool is_limited;     /* what is open went on behind --limit */
+	size_t name_width;   /* of a terminal's names at no depth; 0: names are whole */
 	uint32_t indent_max; /* levels; deeper calls say their depth */
 };
 
@@ -65,7 +65,8 @@ static struct tw_out scratch;
 static void put_marked_head(struct tree *tree, struct tw_stack *stack, uint32_t depth, uint64_t ns, char mark)
 {
 	char figure[TW_FIGURE_BYTES];
-	tw_out_format(tree->out, "%c%8s", ns == UINT64_MAX ? ' ' : mark, ns == UINT64_MAX ? "" : tw_figure_duration(figure, ns));
+	tw_out_format(tree->out, "%c%8s", ns == UINT64_MAX ? ' ' : mark,
+		      ns == UINT64_MAX ? "" : tw_figure_duration(figure, ns));
 	if (tree->has_pids)
 		tw_out_format(tree->out, "  %-*s", tree->name_columns, tw_stacks_name(&tree->stacks, stack));
 	if (depth > tree->indent_max)
@@ -137,7 +138,8 @@ static void make_call(struct tree *tree, const struct tw_capture_event *event, u
 {
 	struct tw_out *out = tree->printer->out;
 	size_t bytes;
-	const char *name = name_of(tree, function, depth, event->kind == TW_CAPTURE_CALL && event->payload_words, &bytes);
+	const char *name =
+		name_of(tree, function, depth, event->kind == TW_CAPTURE_CALL && event->payload_words, &bytes);
 	scratch.used = 0;
 	tw_out_bytes(&scratch, name, bytes);
 	bool has_brackets = bytes && name[bytes - 1] == ')';
@@ -190,8 +192,7 @@ static void open_call(struct tree *tree, struct tw_stack *stack, uint32_t depth)
 }
 
 /* A frame that ends without a return. */
-static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
-		   const struct tw_frame_time *time)
+static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
 {
 	struct tree *tree = context;
 	const struct tw_frame *frame = &stack->frames[stack->depth - 1];
@@ -199,15 +200,16 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	if (how == TW_FRAME_RETURNED || how == TW_FRAME_EXCEPTION)
 		return;
 	bool is_limited = how == TW_FRAME_OPEN && tree->is_limited;
-	put_marked_head(tree, stack, stack->depth - 1, how == TW_FRAME_CUT || is_limited ? UINT64_MAX : time->total_ns, '?');
+	put_marked_head(tree, stack, stack->depth - 1, how == TW_FRAME_CUT || is_limited ? UINT64_MAX : time->total_ns,
+			'?');
 	if (frame->mark == IS_PENDING && pending) {
 		tw_out_bytes(tree->out, pending->text, pending->bytes);
 	} else {
 		tw_out_text(tree->out, "}  ");
 		put_name(tree, frame->function, stack->depth - 1);
 	}
-	tw_out_text(tree->out, is_limited             ? "  (went on behind --limit)\n"
-			       : how == TW_FRAME_OPEN   ? "  (still open)\n"
+	tw_out_text(tree->out, is_limited	      ? "  (went on behind --limit)\n"
+			       : how == TW_FRAME_OPEN ? "  (still open)\n"
 			       : how == TW_FRAME_LOST ? "  (ended in the loss, or nobody knows when)\n"
 						      : "  (no return seen)\n");
 }
@@ -475,8 +477,7 @@ static int name_columns(const struct tw_capture *capture)
 
 int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit)
 {
-	struct tree tree = {
-		.printer = printer, .out = printer->out, .is_coloured = tw_colour_is_wanted(STDOUT_FILENO)};
+	struct tree tree = {.printer = printer, .out = printer->out, .is_coloured = tw_colour_is_wanted(STDOUT_FILENO)};
 	struct tw_capture *capture = (struct tw_capture *)printer->capture;
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
@@ -485,7 +486,8 @@ int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *fi
 	int columns = tw_terminal_columns(STDOUT_FILENO) - (tree.has_pids ? 50 + tree.name_columns : 48);
 	tree.indent_max = columns > 20 ? (uint32_t)columns / 2 : 10;
 	if (isatty(STDOUT_FILENO))
-		tree.name_width = (size_t)tw_terminal_columns(STDOUT_FILENO) - HEAD_COLUMNS - (tree.has_pids ? (size_t)tree.name_columns + 2 : 0);
+		tree.name_width = (size_t)tw_terminal_columns(STDOUT_FILENO) - HEAD_COLUMNS -
+				  (tree.has_pids ? (size_t)tree.name_columns + 2 : 0);
 	tw_out_init(&scratch, -1);
 	int error = tw_places_make(&tree.places, capture, filter);
 	if (error == 0)

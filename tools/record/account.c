@@ -27,9 +27,10 @@ void tw_account_not_created(int error, const char *path, bool may_replace)
 		tw_say("'%s' cannot be made: there is no /dev/shm, where the rings lie.", path);
 	else if (error == TW_ENOENT)
 		tw_say("'%s' cannot be made: its folder does not exist.", path);
-	else if ((error == TW_EPERM || error == TW_ENOSPC) && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_max != RLIM_INFINITY)
-		tw_say("'%s' cannot be made: files may have %s at most here (ulimit -f), and the rings need more.", path,
-		       tw_figure_bytes(figure, limit.rlim_max));
+	else if ((error == TW_EPERM || error == TW_ENOSPC) && getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+		 limit.rlim_max != RLIM_INFINITY)
+		tw_say("'%s' cannot be made: files may have %s at most here (ulimit -f), and the rings need more.",
+		       path, tw_figure_bytes(figure, limit.rlim_max));
 	else if (error == TW_EPERM)
 		tw_say("'%s' cannot be made: its folder, or /dev/shm, may not be written by you; -o names "
 		       "another place.",
@@ -72,8 +73,9 @@ static const char *advice(const struct tw_recorder_stats *stats, enum tw_recorde
 		return "; nested are calls of signal handlers that interrupted the recording of another call: no option avoids it";
 	if (worst != TW_LOST_FULL)
 		return "";
-	return policy == TW_RECORDER_BLOCK ? "; with block that is lost behind a seccomp filter, or while the recorder has no processor"
-					   : "; --ring 64M or --on-full block avoids it";
+	return policy == TW_RECORDER_BLOCK
+		       ? "; with block that is lost behind a seccomp filter, or while the recorder has no processor"
+		       : "; --ring 64M or --on-full block avoids it";
 }
 
 void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, enum tw_recorder_policy policy)
@@ -89,16 +91,17 @@ void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, 
 			continue;
 		if (stats->lost[cause])
 			used += snprintf(text + used, sizeof text - (size_t)used, "%s %s %s", lost ? "," : "",
-					 tw_lost_cause_name(cause),
-					 tw_figure_count(figure, stats->lost[cause]));
+					 tw_lost_cause_name(cause), tw_figure_count(figure, stats->lost[cause]));
 		lost += stats->lost[cause];
 	}
 	tw_figure_count(figure, lost);
 	if (lost && !path)
-		tw_say(stats->write_errors ? "LOST %s events:%s." : "LOST %s events:%s. `tracewheel print` shows where.", figure, text);
+		tw_say(stats->write_errors ? "LOST %s events:%s."
+					   : "LOST %s events:%s. `tracewheel print` shows where.",
+		       figure, text);
 	else if (lost)
-		tw_say("LOST %s events:%s. `tracewheel report %s` shows where%s.", figure, text,
-		       path, advice(stats, policy));
+		tw_say("LOST %s events:%s. `tracewheel report %s` shows where%s.", figure, text, path,
+		       advice(stats, policy));
 }
 
 void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path, int error)
@@ -116,8 +119,8 @@ void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path
 		tw_say("the program overwrote %u of the rings it was recorded in; what they held is skipped.",
 		       stats->damaged_rings);
 	if (stats->images_refused)
-		tw_say("%s process%s not traced; `tracewheel info` says why.", tw_figure_count(figure, stats->images_refused),
-		       stats->images_refused == 1 ? " was" : "es were");
+		tw_say("%s process%s not traced; `tracewheel info` says why.",
+		       tw_figure_count(figure, stats->images_refused), stats->images_refused == 1 ? " was" : "es were");
 	if (stats->definitions_refused)
 		tw_say("%s names found no room and are shown as numbers.",
 		       tw_figure_count(figure, stats->definitions_refused));

@@ -16,8 +16,9 @@ bool tw_arguments_set(struct tw_arguments *arguments, const struct tw_command *c
 	bool is_raw = value && strcmp(value, "raw") == 0;
 	arguments->is_wanted = true;
 	arguments->string_bytes = is_raw ? 0 : 64;
-	if (!value || is_raw || (tw_parse_count(value, &arguments->string_bytes) && arguments->string_bytes >= 8 &&
-				 arguments->string_bytes <= 256))
+	if (!value || is_raw ||
+	    (tw_parse_count(value, &arguments->string_bytes) && arguments->string_bytes >= 8 &&
+	     arguments->string_bytes <= 256))
 		return true;
 	tw_usage(command, "--args is raw, or the bytes to keep of a string, from 8 to 256; not '%s'.", value);
 	return false;
@@ -88,5 +89,6 @@ bool tw_arguments_find_guard(struct tw_arguments *arguments, const struct tw_com
 
 bool tw_arguments_config_late(const struct tw_arguments *arguments, struct tw_config *config)
 {
-	return (!arguments->string_bytes && !arguments->guard && !arguments->has_arities) || tw_config_add(config, "ask", ASK_MS);
+	return (!arguments->string_bytes && !arguments->guard && !arguments->has_arities) ||
+	       tw_config_add(config, "ask", ASK_MS);
 }

@@ -11,10 +11,10 @@
 struct tw_command;
 
 struct tw_arguments {
-	bool is_wanted;	       /* --args */
-	uint64_t string_bytes; /* 0: words only */
-	bool has_arities;      /* patterns ask for a number of arguments */
-	const char *guard;     /* of --when, with names in it; borrows; NULL: none */
+	bool is_wanted;		   /* --args */
+	uint64_t string_bytes;	   /* 0: words only */
+	bool has_arities;	   /* patterns ask for a number of arguments */
+	const char *guard;	   /* of --when, with names in it; borrows; NULL: none */
 	struct tw_layouts layouts; /* for the agents */
 };
 

@@ -37,8 +37,8 @@ struct asked {
 	size_t excluded_count; /* that could be, but for -N */
 	struct refused refused[REFUSED_MAX];
 	size_t refused_count;
-	bool may_come; /* later */
-	bool may_be_declared; /* a module of no object, in a program that declares functions: as it should be */
+	bool may_come;		   /* later */
+	bool may_be_declared;	   /* a module of no object, in a program that declares functions: as it should be */
 	char reason[REASON_BYTES]; /* why it matches nothing at the start; "": it does */
 };
 
@@ -78,9 +78,10 @@ static bool begins(const char *text, const char *start)
 static void see_call(struct tw_check *check, const struct tw_symbols_object *caller, const char *function)
 {
 	static const char *const opening[] = {"dlopen", "dlmopen", "__libc_dlopen_mode"};
-	static const char *const becoming[] = {"execl", "execle", "execlp", "execv", "execve", "execvp", "execvpe", "execveat",
-					       "fexecve", "syscall"};
-	if (begins(caller->soname, "libc.so") || begins(caller->soname, "ld-linux") || begins(caller->soname, "libtracewheel"))
+	static const char *const becoming[] = {"execl",	 "execle",  "execlp",	"execv",   "execve",
+					       "execvp", "execvpe", "execveat", "fexecve", "syscall"};
+	if (begins(caller->soname, "libc.so") || begins(caller->soname, "ld-linux") ||
+	    begins(caller->soname, "libtracewheel"))
 		return;
 	check->can_open |= is_named(function, opening, sizeof opening / sizeof *opening);
 	check->can_become |= is_named(function, becoming, sizeof becoming / sizeof *becoming);
@@ -195,7 +196,8 @@ static bool is_of_this_recording(const struct tw_check *check, const struct tw_s
 static void add_refused(struct asked *asked, const struct tw_symbols_place *place)
 {
 	for (size_t i = 0; i < asked->refused_count; i++)
-		if (asked->refused[i].caller == place->caller->name && strcmp(asked->refused[i].function, place->function) == 0)
+		if (asked->refused[i].caller == place->caller->name &&
+		    strcmp(asked->refused[i].function, place->function) == 0)
 			return;
 	if (asked->refused_count == REFUSED_MAX)
 		return;
@@ -207,11 +209,13 @@ static void add_refused(struct asked *asked, const struct tw_symbols_place *plac
 static void add_linkage(struct tw_check *check, bool is_excluding, const struct tw_symbols_place *place)
 {
 	struct linkage *linkage = &check->linkage[check->linkage_count];
-	if (check->linkage_count == LINKAGE_MAX || asprintf(&linkage->pattern, "%s:%s", place->module->name, place->function) < 0)
+	if (check->linkage_count == LINKAGE_MAX ||
+	    asprintf(&linkage->pattern, "%s:%s", place->module->name, place->function) < 0)
 		return;
 	linkage->is_excluding = is_excluding;
 	for (size_t i = 0; i < check->linkage_count; i++) {
-		if (check->linkage[i].is_excluding == is_excluding && strcmp(check->linkage[i].pattern, linkage->pattern) == 0) {
+		if (check->linkage[i].is_excluding == is_excluding &&
+		    strcmp(check->linkage[i].pattern, linkage->pattern) == 0) {
 			free(linkage->pattern);
 			return;
 		}
@@ -244,7 +248,8 @@ static int see_place(const struct tw_symbols_place *place, void *arg)
 			add_linkage(check, asked->is_excluding, place);
 		if (place->refusal)
 			add_refused(asked, place);
-		else if (is_of_this_recording(check, place) && (asked->is_excluding || tw_patterns_match(&check->patterns, &subject)))
+		else if (is_of_this_recording(check, place) &&
+			 (asked->is_excluding || tw_patterns_match(&check->patterns, &subject)))
 			asked->place_count++;
 		else
 			asked->excluded_count += is_of_this_recording(check, place);
@@ -269,7 +274,7 @@ static bool has_module(const struct tw_check *check, const struct asked *asked, 
 struct search {
 	const struct asked *asked;
 	const struct tw_check *check;
-	size_t object; /* that is searched */
+	size_t object;	  /* that is searched */
 	bool is_exported; /* what was found can be called by others */
 	struct tw_near near;
 	char *found; /* the first name that matches; NULL: none */
@@ -295,26 +300,30 @@ static int see_function(const char *name, void *arg)
 static void explain_module(struct tw_check *check, struct asked *asked)
 {
 	struct tw_near near = {.wanted = asked->module};
-	int used = snprintf(asked->reason, sizeof asked->reason, "the program and its libraries have no module '%.200s'",
-			    asked->module);
+	int used = snprintf(asked->reason, sizeof asked->reason,
+			    "the program and its libraries have no module '%.200s'", asked->module);
 	for (size_t i = 0; i < tw_symbols_object_count(check->symbols); i++)
 		tw_near_see(&near, tw_symbols_object(check->symbols, i)->name);
 	if (*near.best)
 		snprintf(asked->reason + used, sizeof asked->reason - (size_t)used, " (did you mean '%s'?)", near.best);
-	asked->may_come = check->may_declare || check->options.may_become_another || check->can_open || check->can_become ||
-			  check->has_preloads || tw_near_library(check->symbols, asked->pattern);
+	asked->may_come = check->may_declare || check->options.may_become_another || check->can_open ||
+			  check->can_become || check->has_preloads || tw_near_library(check->symbols, asked->pattern);
 }
 
-static void explain_function(const struct tw_check *check, struct asked *asked, const char *module, const struct search *search)
+static void explain_function(const struct tw_check *check, struct asked *asked, const char *module,
+			     const struct search *search)
 {
 	int used = snprintf(asked->reason, sizeof asked->reason, "%s%.200s has %s function '%.300s'",
-			    module ? "" : "no module that it names", module ? module : "", module ? "no" : "a", asked->function);
+			    module ? "" : "no module that it names", module ? module : "", module ? "no" : "a",
+			    asked->function);
 	const char *pair = strstr(asked->function, "::");
 	if (pair && !asked->module && pair[2] && is_exact(asked->function))
 		snprintf(asked->reason + used, sizeof asked->reason - (size_t)used,
-			 " (a module is followed by one colon: '%.*s:%s'?)", (int)(pair - asked->function), asked->function, pair + 2);
+			 " (a module is followed by one colon: '%.*s:%s'?)", (int)(pair - asked->function),
+			 asked->function, pair + 2);
 	else if (*search->near.best)
-		snprintf(asked->reason + used, sizeof asked->reason - (size_t)used, " (did you mean '%s'?)", search->near.best);
+		snprintf(asked->reason + used, sizeof asked->reason - (size_t)used, " (did you mean '%s'?)",
+			 search->near.best);
 	else if (strpbrk(asked->function, "^$|") || strstr(asked->function, ".*"))
 		snprintf(asked->reason + used, sizeof asked->reason - (size_t)used,
 			 " (patterns are globs such as mem*, not regular expressions)");
@@ -331,21 +340,24 @@ static void explain_place(const struct tw_check *check, struct asked *asked, con
 {
 	const struct refused *refused = asked->refused_count && is_exact(asked->function) ? &asked->refused[0] : NULL;
 	if (asked->excluded_count && !asked->is_excluding)
-		snprintf(asked->reason, sizeof asked->reason, "what it names is excluded, by -N or by --local, --global or --callers");
-	else if (refused && refused->caller == object->name && !is_exported)
-		snprintf(asked->reason, sizeof asked->reason, "%.200s of %.200s cannot be traced: %s", refused->function, object->name,
-			 refused->reason);
-	else if (refused)
-		snprintf(asked->reason, sizeof asked->reason, "the calls of %.200s by %.200s cannot be seen: %s", refused->function,
-			 refused->caller, refused->reason);
-	else
 		snprintf(asked->reason, sizeof asked->reason,
-			 "%.200s %s, but %s no sled%s: compile with -fpatchable-function-entry=9, see docs/instrumenting.md",
-			 is_exact(asked->function) ? name : object->name, is_exact(asked->function) ? "is there" : "has such functions",
-			 is_exact(asked->function) ? "has" : "they have",
-			 check->options.is_local    ? " (--local)"
-			 : is_exact(asked->function) ? ", and no other object calls it"
-						     : ", and no other object calls them");
+			 "what it names is excluded, by -N or by --local, --global or --callers");
+	else if (refused && refused->caller == object->name && !is_exported)
+		snprintf(asked->reason, sizeof asked->reason, "%.200s of %.200s cannot be traced: %s",
+			 refused->function, object->name, refused->reason);
+	else if (refused)
+		snprintf(asked->reason, sizeof asked->reason, "the calls of %.200s by %.200s cannot be seen: %s",
+			 refused->function, refused->caller, refused->reason);
+	else
+		snprintf(
+			asked->reason, sizeof asked->reason,
+			"%.200s %s, but %s no sled%s: compile with -fpatchable-function-entry=9, see docs/instrumenting.md",
+			is_exact(asked->function) ? name : object->name,
+			is_exact(asked->function) ? "is there" : "has such functions",
+			is_exact(asked->function) ? "has" : "they have",
+			check->options.is_local	    ? " (--local)"
+			: is_exact(asked->function) ? ", and no other object calls it"
+						    : ", and no other object calls them");
 	asked->may_come = check->may_declare || check->options.may_become_another ||
 			  ((is_exported || !is_exact(asked->module)) && !check->options.is_local &&
 			   (check->can_open || check->can_become || check->has_preloads));
@@ -354,7 +366,9 @@ static void explain_place(const struct tw_check *check, struct asked *asked, con
 static void explain_nothing(struct tw_check *check, struct asked *asked)
 {
 	const struct tw_symbols_object *object = NULL, *first = NULL;
-	struct search search = {.asked = asked, .check = check, .near = {.wanted = asked->function ? asked->function : ""}};
+	struct search search = {.asked = asked,
+				.check = check,
+				.near = {.wanted = asked->function ? asked->function : ""}};
 	for (size_t i = 0; i < tw_symbols_object_count(check->symbols) && !search.found; i++) {
 		object = tw_symbols_object(check->symbols, i);
 		if (!has_module(check, asked, object))
@@ -367,8 +381,8 @@ static void explain_nothing(struct tw_check *check, struct asked *asked)
 		explain_module(check, asked);
 		asked->may_be_declared = check->may_declare;
 	} else if (search.found || asked->refused_count || asked->excluded_count)
-		explain_place(check, asked, search.found ? object : first,
-			      search.is_exported, search.found ? search.found : asked->text);
+		explain_place(check, asked, search.found ? object : first, search.is_exported,
+			      search.found ? search.found : asked->text);
 	else if (asked->function)
 		explain_function(check, asked, is_exact(asked->module) ? first->name : NULL, &search);
 	else
@@ -389,8 +403,9 @@ static void explain_arity(struct tw_check *check, struct asked *asked, const cha
 	tw_layouts_find(check->options.program, lines, true, &layouts);
 	free(lines);
 	if (layouts.function_count == 0 && layouts.other_count == 1)
-		snprintf(asked->reason, sizeof asked->reason, "it has %u parameters, not %u: write /%u, or leave the number out",
-			 layouts.other_arity, arity, layouts.other_arity);
+		snprintf(asked->reason, sizeof asked->reason,
+			 "it has %u parameters, not %u: write /%u, or leave the number out", layouts.other_arity, arity,
+			 layouts.other_arity);
 	else if (layouts.function_count == 0)
 		snprintf(asked->reason, sizeof asked->reason, "%s; leave out /%u",
 			 layouts.other_count ? "no function that it names has so many parameters"
@@ -414,8 +429,8 @@ static void say_refused(const struct tw_check *check, const struct asked *asked)
 		return;
 	for (size_t i = 0; i < asked->refused_count; i++)
 		if (is_of_program(check, &asked->refused[i]))
-			tw_say("the calls of %s by %s cannot be seen: %s.", asked->refused[i].function, asked->refused[i].caller,
-		       asked->refused[i].reason);
+			tw_say("the calls of %s by %s cannot be seen: %s.", asked->refused[i].function,
+			       asked->refused[i].caller, asked->refused[i].reason);
 }
 
 /* False: it can match nothing. */
@@ -493,7 +508,8 @@ static size_t count_traced(const struct tw_check *check, const struct tw_capture
 							      .arity = function->arity};
 			if (module->path && strcmp(module->path, images[i]->program) == 0)
 				subject.alias = check->options.alias;
-			char *demangled = tw_pattern_wants_demangled(asked->pattern) ? tw_name_demangled(function->name) : NULL;
+			char *demangled =
+				tw_pattern_wants_demangled(asked->pattern) ? tw_name_demangled(function->name) : NULL;
 			traced += tw_pattern_is(asked->pattern, &subject, demangled);
 			free(demangled);
 		}
@@ -501,13 +517,15 @@ static size_t count_traced(const struct tw_check *check, const struct tw_capture
 	return traced;
 }
 
-static void say_end(const struct tw_check *check, const struct asked *asked, size_t traced, uint64_t events, bool has_guard)
+static void say_end(const struct tw_check *check, const struct asked *asked, size_t traced, uint64_t events,
+		    bool has_guard)
 {
 	bool has_unseen = false;
 	for (size_t i = 0; i < asked->refused_count; i++)
 		has_unseen |= is_of_program(check, &asked->refused[i]);
 	if (traced && !events)
-		tw_say("-t '%s': %zu function%s traced, and no call %s.", asked->text, traced, traced == 1 ? " was" : "s were",
+		tw_say("-t '%s': %zu function%s traced, and no call %s.", asked->text, traced,
+		       traced == 1 ? " was" : "s were",
 		       has_guard    ? "fulfilled --when or --match"
 		       : has_unseen ? "was made but by the program's own file, whose calls cannot be seen"
 				    : "was made");

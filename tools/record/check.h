@@ -21,13 +21,13 @@
 struct tw_check;
 
 struct tw_check_options {
-	const char *program;	 /* its file; borrows */
-	const char *alias;	 /* what it was called instead; NULL: by that name; borrows */
+	const char *program;	  /* its file; borrows */
+	const char *alias;	  /* what it was called instead; NULL: by that name; borrows */
 	bool is_local, is_global; /* only sleds, only slots */
-	bool is_main_only;	 /* only the program's own calls */
-	bool may_become_another; /* a script's interpreter; children are followed */
-	bool is_quiet;		 /* says only what is refused */
-	bool allows_nothing;	 /* refuses nothing */
+	bool is_main_only;	  /* only the program's own calls */
+	bool may_become_another;  /* a script's interpreter; children are followed */
+	bool is_quiet;		  /* says only what is refused */
+	bool allows_nothing;	  /* refuses nothing */
 };
 
 /* NULL: the files cannot be read, or there is no memory; nothing is checked then. */

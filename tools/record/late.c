@@ -70,9 +70,8 @@ static bool is_seen(struct tw_late *late, const char *key)
 
 static bool remember(struct tw_late *late, char *key)
 {
-	char **grown = late->seen_count < FILES_MAX
-			       ? realloc(late->seen, (late->seen_count + 1) * sizeof *grown)
-			       : NULL;
+	char **grown =
+		late->seen_count < FILES_MAX ? realloc(late->seen, (late->seen_count + 1) * sizeof *grown) : NULL;
 	if (grown) {
 		late->seen = grown;
 		late->seen[late->seen_count++] = key;
@@ -84,7 +83,8 @@ static void look_at(struct tw_late *late, const char *path)
 {
 	const struct tw_arguments *arguments = late->arguments;
 	bool has_layouts = arguments->string_bytes || arguments->has_arities;
-	struct tw_layouts found = {.stop = &late->stop, .is_for_arities = !arguments->string_bytes && !arguments->guard};
+	struct tw_layouts found = {.stop = &late->stop,
+				   .is_for_arities = !arguments->string_bytes && !arguments->guard};
 	bool is_taken = tw_layouts_find_file(path, late->config, &arguments->layouts, &found);
 	if (is_taken && has_layouts && found.text)
 		tw_layouts_append(&late->text, found.text, found.bytes);
@@ -134,7 +134,8 @@ static void *answer(void *arg)
 
 struct tw_late *tw_late_begin(const struct tw_arguments *arguments, const char *config, struct tw_recorder *recorder)
 {
-	struct tw_late *late = arguments->string_bytes || arguments->guard || arguments->has_arities ? calloc(1, sizeof *late) : NULL;
+	struct tw_late *late =
+		arguments->string_bytes || arguments->guard || arguments->has_arities ? calloc(1, sizeof *late) : NULL;
 	if (late) {
 		late->arguments = arguments;
 		late->config = config;

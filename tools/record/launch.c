@@ -15,15 +15,14 @@
 #include <unistd.h>
 
 /* A script whose interpreter is a script: as deep as the kernel goes. */
-#define SCRIPTS_MAX         5
+#define SCRIPTS_MAX	    5
 #define PROGRAM_HEADERS_MAX 128
 
 /* What a writer of files must survive and the traced program must not inherit. */
 static const int writers_signals[] = {SIGPIPE, SIGXFSZ};
 static struct sigaction before[sizeof writers_signals / sizeof *writers_signals];
 
-static int refuse(struct tw_launch *launch, int code, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+static int refuse(struct tw_launch *launch, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 static int refuse(struct tw_launch *launch, int code, const char *format, ...)
 {
@@ -56,8 +55,8 @@ static int find_path(struct tw_launch *launch, const char *command)
 		     at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
 			int bytes = (int)strcspn(at, ":");
 			char candidate[PATH_MAX];
-			if (snprintf(candidate, sizeof candidate, "%.*s%s%s", bytes, at, bytes ? "/" : "./",
-				     command) >= PATH_MAX)
+			if (snprintf(candidate, sizeof candidate, "%.*s%s%s", bytes, at, bytes ? "/" : "./", command) >=
+			    PATH_MAX)
 				continue;
 			if (is_executable_file(candidate)) {
 				strcpy(launch->path, candidate);
@@ -67,11 +66,13 @@ static int find_path(struct tw_launch *launch, const char *command)
 				strcpy(forbidden, candidate);
 		}
 		if (!launch->path[0] && !forbidden[0])
-			return refuse(launch, TW_EXIT_NOT_FOUND,
-				      strchr(command, ' ') ? "there is no program '%s' in any folder of PATH; arguments of a program are not "
-							     "part of its name: write it without the quotes."
-							   : "there is no program '%s' in any folder of PATH.",
-				      command);
+			return refuse(
+				launch, TW_EXIT_NOT_FOUND,
+				strchr(command, ' ')
+					? "there is no program '%s' in any folder of PATH; arguments of a program are not "
+					  "part of its name: write it without the quotes."
+					: "there is no program '%s' in any folder of PATH.",
+				command);
 		if (!launch->path[0])
 			strcpy(launch->path, forbidden);
 	}
@@ -79,11 +80,10 @@ static int find_path(struct tw_launch *launch, const char *command)
 		return refuse(launch, TW_EXIT_NOT_FOUND, "there is no program '%s': %s.", launch->path,
 			      strerror(errno));
 	if (S_ISDIR(st.st_mode))
-		return refuse(launch, TW_EXIT_NOT_EXECUTABLE, "'%s' is a folder, not a program.",
-			      launch->path);
+		return refuse(launch, TW_EXIT_NOT_EXECUTABLE, "'%s' is a folder, not a program.", launch->path);
 	if (!is_executable_file(launch->path))
-		return refuse(launch, TW_EXIT_NOT_EXECUTABLE,
-			      "'%s' may not be executed; `chmod +x` allows it.", launch->path);
+		return refuse(launch, TW_EXIT_NOT_EXECUTABLE, "'%s' may not be executed; `chmod +x` allows it.",
+			      launch->path);
 	return 0;
 }
 
@@ -94,8 +94,7 @@ static int check_trust(struct tw_launch *launch, int fd)
 	if (fstat(fd, &st) != 0)
 		return refuse(launch, TW_EXIT_NOT_STARTED, "'%s' cannot be looked at: %s.", launch->program,
 			      strerror(errno));
-	if (((st.st_mode & S_ISUID) && st.st_uid != getuid()) ||
-	    ((st.st_mode & S_ISGID) && st.st_gid != getgid()))
+	if (((st.st_mode & S_ISUID) && st.st_uid != getuid()) || ((st.st_mode & S_ISGID) && st.st_gid != getgid()))
 		return refuse(launch, TW_EXIT_NOT_STARTED,
 			      "'%s' is set-%cid: it runs with other rights than yours, so the loader takes "
 			      "no tracing library "
@@ -118,8 +117,7 @@ static int check_elf(struct tw_launch *launch, int fd, const Elf64_Ehdr *head)
 		return refuse(launch, TW_EXIT_NOT_EXECUTABLE, "'%s' is an ELF file, but not a program.",
 			      launch->program);
 	Elf64_Phdr table[PROGRAM_HEADERS_MAX];
-	size_t bytes =
-		sizeof *table * (head->e_phnum < PROGRAM_HEADERS_MAX ? head->e_phnum : PROGRAM_HEADERS_MAX);
+	size_t bytes = sizeof *table * (head->e_phnum < PROGRAM_HEADERS_MAX ? head->e_phnum : PROGRAM_HEADERS_MAX);
 	if (pread(fd, table, bytes, (off_t)head->e_phoff) != (ssize_t)bytes)
 		return refuse(launch, TW_EXIT_NOT_EXECUTABLE, "'%s' is a damaged ELF file.", launch->program);
 	for (size_t i = 0; i < bytes / sizeof *table; i++) {
@@ -185,8 +183,8 @@ int tw_launch_find(struct tw_launch *launch, const char *command)
 			return code;
 		take_interpreter(launch, n > 2 && memcmp(head.text, "#!", 2) == 0 ? head.text + 2 : "");
 	}
-	return refuse(launch, TW_EXIT_NOT_EXECUTABLE,
-		      "'%s' is a script of a script of a script; that is too deep.", launch->path);
+	return refuse(launch, TW_EXIT_NOT_EXECUTABLE, "'%s' is a script of a script of a script; that is too deep.",
+		      launch->path);
 }
 
 bool tw_launch_agent(char path[PATH_MAX], char reason[TW_LAUNCH_REASON_BYTES])
@@ -234,7 +232,8 @@ static void allow_order(void)
 	char *more;
 	if (options && strstr(options, "verify_asan_link_order"))
 		return;
-	if (asprintf(&more, "%s%sverify_asan_link_order=0:", options ? options : "", options && *options ? ":" : "") >= 0)
+	if (asprintf(&more, "%s%sverify_asan_link_order=0:", options ? options : "", options && *options ? ":" : "") >=
+	    0)
 		setenv("ASAN_OPTIONS", more, 1);
 }
 
@@ -299,14 +298,13 @@ static int spawn(const struct tw_launch *launch, char **argv, pid_t *pid)
 	return error;
 }
 
-int tw_launch_start(struct tw_launch *launch, char **argv, const char *agent, const char *ring_set,
-		    pid_t *pid)
+int tw_launch_start(struct tw_launch *launch, char **argv, const char *agent, const char *ring_set, pid_t *pid)
 {
 	int error = set_environment(agent, ring_set) ? spawn(launch, argv, pid) : ENOMEM;
 	if (!error)
 		return 0;
 	return refuse(launch,
-		      error == ENOENT ? TW_EXIT_NOT_FOUND
+		      error == ENOENT			   ? TW_EXIT_NOT_FOUND
 		      : error == EAGAIN || error == ENOMEM ? TW_EXIT_NOT_STARTED
 							   : TW_EXIT_NOT_EXECUTABLE,
 		      "'%s' cannot be started: %s.", launch->path, strerror(error));

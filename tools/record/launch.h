@@ -16,7 +16,7 @@
 #define TW_LAUNCH_REASON_BYTES (PATH_MAX + 256)
 
 struct tw_launch {
-	char path[PATH_MAX];    /* of the program */
+	char path[PATH_MAX];	/* of the program */
 	char program[PATH_MAX]; /* of what is executed in the end: the interpreter, for a script */
 	bool is_script;
 	bool is_output_ours; /* standard output is a stream of events: the program's goes to standard error */
@@ -44,7 +44,6 @@ void tw_launch_ignore_signals(void);
  * @pid		of the child, on success.
  * Call tw_launch_ignore_signals() before.  Answers 0, or an exit code with reason filled in.
  */
-int tw_launch_start(struct tw_launch *launch, char **argv, const char *agent, const char *ring_set,
-		    pid_t *pid);
+int tw_launch_start(struct tw_launch *launch, char **argv, const char *agent, const char *ring_set, pid_t *pid);
 
 #endif

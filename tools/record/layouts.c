@@ -55,9 +55,8 @@ static void put_name(struct line *line, const char *name)
 	size_t used = 0;
 	for (; *name && used < sizeof clean - 1; name++)
 		if (*name != ' ')
-			clean[used++] = (unsigned char)*name < 0x21 || *name == 0x7f || strchr(":@/{},=", *name)
-						? '_'
-						: *name;
+			clean[used++] =
+				(unsigned char)*name < 0x21 || *name == 0x7f || strchr(":@/{},=", *name) ? '_' : *name;
 	clean[used] = 0;
 	put(line, clean);
 }
@@ -76,11 +75,10 @@ static void put_enumerators(struct line *line, const struct tw_debug_type *type)
 	put(line, "}");
 }
 
-static const char letters[] = {[TW_DEBUG_UNKNOWN] = '_', [TW_DEBUG_VOID] = 'v',
-			       [TW_DEBUG_SIGNED] = 'i',  [TW_DEBUG_UNSIGNED] = 'u',
-			       [TW_DEBUG_BOOL] = 'b',    [TW_DEBUG_ENUM] = 'e',
-			       [TW_DEBUG_POINTER] = 'p', [TW_DEBUG_STRING] = 's',
-			       [TW_DEBUG_FLOAT] = 'f',   [TW_DEBUG_STRUCT] = 'S'};
+static const char letters[] =
+	{[TW_DEBUG_UNKNOWN] = '_', [TW_DEBUG_VOID] = 'v',  [TW_DEBUG_SIGNED] = 'i',  [TW_DEBUG_UNSIGNED] = 'u',
+	 [TW_DEBUG_BOOL] = 'b',	   [TW_DEBUG_ENUM] = 'e',  [TW_DEBUG_POINTER] = 'p', [TW_DEBUG_STRING] = 's',
+	 [TW_DEBUG_FLOAT] = 'f',   [TW_DEBUG_STRUCT] = 'S'};
 
 /* Those of a struct that registers carry as a whole, one word for each eight bytes. */
 static void put_fields(struct line *line, const struct tw_debug_value *value)
@@ -117,10 +115,8 @@ static void put_value(struct line *line, const struct tw_debug_value *value)
 	}
 	put_enumerators(line, type);
 	put_fields(line, value);
-	snprintf(text, sizeof text, "@%c%c",
-		 is_known && value->registers[0] >= 0 ? digits[value->registers[0]] : '-',
-		 is_known && value->registers[0] >= 0 && value->registers[1] >= 0 ? digits[value->registers[1]]
-										    : '-');
+	snprintf(text, sizeof text, "@%c%c", is_known && value->registers[0] >= 0 ? digits[value->registers[0]] : '-',
+		 is_known && value->registers[0] >= 0 && value->registers[1] >= 0 ? digits[value->registers[1]] : '-');
 	put(line, text);
 }
 
@@ -190,7 +186,8 @@ static bool has_line_of(const struct tw_layouts *layouts, const struct tw_symbol
 	bool found = false;
 	if (line && object->build_id_bytes)
 		line[2 + 2 * object->build_id_bytes + 1] = 0;
-	for (const char *at = layouts->text; line && at && !found; at = at[strcspn(at, "\n")] ? strchr(at, '\n') + 1 : NULL)
+	for (const char *at = layouts->text; line && at && !found;
+	     at = at[strcspn(at, "\n")] ? strchr(at, '\n') + 1 : NULL)
 		found = strncmp(at, line, strlen(line)) == 0;
 	free(line);
 	return found;
@@ -220,8 +217,10 @@ static bool is_module_wanted(const struct walk *walk)
 static void set_object(struct walk *walk, const struct tw_symbols_object *object, const char *alias)
 {
 	walk->object = object;
-	walk->subject = (struct tw_patterns_subject){
-		.module = object->name, .path = object->path, .soname = object->soname, .alias = alias};
+	walk->subject = (struct tw_patterns_subject){.module = object->name,
+						     .path = object->path,
+						     .soname = object->soname,
+						     .alias = alias};
 }
 
 /* Of several names of one function the pattern's is not always the first. */
@@ -312,7 +311,8 @@ static char *alias_of(const char *config, const char *program)
 {
 	static const char key[] = "alias ";
 	char *real = realpath(program, NULL), *alias = NULL;
-	for (const char *line = config; line && real && !alias; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+	for (const char *line = config; line && real && !alias;
+	     line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
 		const char *name = line + sizeof key - 1, *space;
 		if (strncmp(line, key, sizeof key - 1) != 0 || !(space = strchr(name, ' ')))
 			continue;

@@ -20,9 +20,9 @@ struct tw_layouts {
 	size_t other_count;
 	uint32_t other_arity;
 	bool is_for_arities; /* set before: only for patterns that ask for a number of arguments */
-	char problem[4400]; /* of the first module that patterns name and that has no debug information; "" */
-	bool has_others;    /* a pattern names a module that is none of the program's: it may be opened later */
-	const int *stop;    /* another thread raises it: no more functions; NULL: nobody does */
+	char problem[4400];  /* of the first module that patterns name and that has no debug information; "" */
+	bool has_others;     /* a pattern names a module that is none of the program's: it may be opened later */
+	const int *stop;     /* another thread raises it: no more functions; NULL: nobody does */
 };
 
 /*

@@ -88,8 +88,7 @@ static const struct tw_option options_table[] = {
 	 "only calls whose arguments fulfil this: by names of debug\n"
 	 "information 'size > 4096 and name == \"users\"', or '$1 > 4096':\n"
 	 "the integer registers, $1 to $6, or what declared functions say"},
-	{KEY_MATCH, "match", "SPEC",
-	 "the same as a whole match specification (docs/match.md)"},
+	{KEY_MATCH, "match", "SPEC", "the same as a whole match specification (docs/match.md)"},
 	{KEY_ARGS, "args", "[=raw|BYTES]",
 	 "record arguments: by name and type where there is debug\n"
 	 "information, strings up to BYTES (64); raw, or where there is\n"
@@ -121,7 +120,8 @@ static const struct tw_option options_table[] = {
 	 "newest only. What a signal handler calls while it interrupts the\n"
 	 "recording of another call is counted as nested, with each of them"},
 	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (4M)"},
-	{KEY_CAP, "ring-cap", "SIZE", "memory for all threads together (256M); each process has its first,\n"
+	{KEY_CAP, "ring-cap", "SIZE",
+	 "memory for all threads together (256M); each process has its first,\n"
 	 "small ring in any case"},
 	{KEY_ROTATE, "rotate", "SIZE", "begin a new segment after so many bytes (256M)"},
 	{KEY_SEGMENT_TIME, "segment-time", "TIME", "or after so much time: 10s, 500ms"},
@@ -133,22 +133,22 @@ static const struct tw_option options_table[] = {
 	{'q', "quiet", NULL, "no account at the end; errors are still said"},
 	{0}};
 
-static const struct tw_command command = {
-	.name = "record",
-	.arguments = "[OPTION]... [--] COMMAND [ARGUMENT]...",
-	.summary = "Runs COMMAND and records its calls. Its exit code is passed on; 1 where it was 0 and the capture\n"
-		   "could not be completed.",
-	.has_command = true,
-	.options = options_table,
-	.examples = "  tracewheel record -- ls -l\n"
-		    "  tracewheel record -t 'libsqlite3:_' -o app.tw -- sqlite3 app.db < work.sql\n"
-		    "  tracewheel record -t 'libc:{malloc,free}' --on-full block -- python3 app.py\n"
-		    "  tracewheel record -t libc:malloc --when '$1 > 65536' --args -- python3 app.py\n"
-		    "  tracewheel record -p send,receive,procs -- ./actors\n"
-		    "  tracewheel record -qo - -t libc:open -- python3 app.py | tracewheel print -\n"
-		    "  tracewheel record --follow-fork --rotate 256M --keep 4 -- make\n"
-		    "Ctrl-C goes to the program too; the capture is whole when it has ended. Ctrl-C once more stops\n"
-		    "recording at once.\n"};
+static const struct tw_command command =
+	{.name = "record",
+	 .arguments = "[OPTION]... [--] COMMAND [ARGUMENT]...",
+	 .summary = "Runs COMMAND and records its calls. Its exit code is passed on; 1 where it was 0 and the capture\n"
+		    "could not be completed.",
+	 .has_command = true,
+	 .options = options_table,
+	 .examples = "  tracewheel record -- ls -l\n"
+		     "  tracewheel record -t 'libsqlite3:_' -o app.tw -- sqlite3 app.db < work.sql\n"
+		     "  tracewheel record -t 'libc:{malloc,free}' --on-full block -- python3 app.py\n"
+		     "  tracewheel record -t libc:malloc --when '$1 > 65536' --args -- python3 app.py\n"
+		     "  tracewheel record -p send,receive,procs -- ./actors\n"
+		     "  tracewheel record -qo - -t libc:open -- python3 app.py | tracewheel print -\n"
+		     "  tracewheel record --follow-fork --rotate 256M --keep 4 -- make\n"
+		     "Ctrl-C goes to the program too; the capture is whole when it has ended. Ctrl-C once more stops\n"
+		     "recording at once.\n"};
 
 struct request {
 	struct tw_recorder_options recorder;
@@ -232,8 +232,8 @@ static bool add_match(struct request *request, const char *key, const char *text
 	struct tw_match_program *program = NULL;
 	struct tw_match_error error = {.text = "there is no memory"};
 	char *line = strdup(text);
-	bool is_right = line && (is_when ? tw_match_compile_when : tw_match_compile_text)(
-					text, strlen(text), NULL, &program, &error) == 0;
+	bool is_right = line && (is_when ? tw_match_compile_when : tw_match_compile_text)(text, strlen(text), NULL,
+											  &program, &error) == 0;
 	if (request->has_match)
 		tw_usage(&command, "--match and --when: one of them, once.");
 	else if (!is_right)
@@ -295,12 +295,10 @@ static bool set_figure(struct request *request, int key, const char *value)
 	bool is_right = true;
 	if (key == KEY_RING)
 		is_right = tw_parse_bytes(value, &request->recorder.ring_bytes) &&
-			   request->recorder.ring_bytes >= 65536 &&
-			   request->recorder.ring_bytes <= UINT64_C(1) << 30 &&
+			   request->recorder.ring_bytes >= 65536 && request->recorder.ring_bytes <= UINT64_C(1) << 30 &&
 			   (request->recorder.ring_bytes & (request->recorder.ring_bytes - 1)) == 0;
 	else if (key == KEY_CAP)
-		is_right = tw_parse_bytes(value, &request->recorder.cap_bytes) &&
-			   request->recorder.cap_bytes >= 65536;
+		is_right = tw_parse_bytes(value, &request->recorder.cap_bytes) && request->recorder.cap_bytes >= 65536;
 	else if (key == KEY_SEGMENT_TIME)
 		is_right = tw_parse_duration(value, &request->recorder.segment_ns) &&
 			   request->recorder.segment_ns >= 10000000;
@@ -308,20 +306,20 @@ static bool set_figure(struct request *request, int key, const char *value)
 		is_right = tw_parse_bytes(value, &request->recorder.segment_bytes) &&
 			   request->recorder.segment_bytes >= 65536;
 	else if (key == KEY_DURABLE)
-		is_right = tw_parse_milliseconds(value, &request->recorder.durable_ns) &&
-			   request->recorder.durable_ns > 0;
+		is_right =
+			tw_parse_milliseconds(value, &request->recorder.durable_ns) && request->recorder.durable_ns > 0;
 	else if (key == KEY_STACK)
 		is_right = tw_parse_count(value, &number) && number >= 1 && number <= 64;
 	else if ((is_right = tw_parse_count(value, &number) && number >= 1 && number <= UINT32_MAX))
 		request->recorder.segments_kept = (uint32_t)number;
 	if (!is_right)
 		tw_usage(&command,
-			 key == KEY_RING      ? "--ring is a power of two from 64K to 1G, not '%s'."
+			 key == KEY_RING	   ? "--ring is a power of two from 64K to 1G, not '%s'."
 			 : key == KEY_SEGMENT_TIME ? "--segment-time is a time from 10ms on, such as 10s, not '%s'."
-			 : key == KEY_DURABLE ? "--durable is a number of milliseconds, not '%s'."
-			 : key == KEY_STACK   ? "--stack is a number of callers, from 1 to 64; not '%s'."
-			 : key == KEY_KEEP    ? "--keep is a number from 1 on, not '%s'."
-					      : "'%s' is not a size of at least 64K, such as 16M.",
+			 : key == KEY_DURABLE	   ? "--durable is a number of milliseconds, not '%s'."
+			 : key == KEY_STACK	   ? "--stack is a number of callers, from 1 to 64; not '%s'."
+			 : key == KEY_KEEP	   ? "--keep is a number from 1 on, not '%s'."
+						   : "'%s' is not a size of at least 64K, such as 16M.",
 			 value);
 	return is_right && (key != KEY_STACK || add_config(request, "stack", value));
 }
@@ -373,8 +371,10 @@ static bool are_rings_too_large(const struct tw_recorder_options *options)
 	uint64_t cap_bytes = options->cap_bytes ? options->cap_bytes : CAP_BYTES_DEFAULT;
 	if (ring_bytes <= cap_bytes)
 		return false;
-	tw_usage(&command, "one ring of %s does not fit into --ring-cap, which is %s for all threads together; --ring makes it smaller.",
-		 tw_figure_bytes(ring, ring_bytes), tw_figure_bytes(cap, cap_bytes));
+	tw_usage(
+		&command,
+		"one ring of %s does not fit into --ring-cap, which is %s for all threads together; --ring makes it smaller.",
+		tw_figure_bytes(ring, ring_bytes), tw_figure_bytes(cap, cap_bytes));
 	return true;
 }
 
@@ -383,8 +383,7 @@ static bool complete_request(struct request *request, const char *program)
 	const char *callers = request->callers ? request->callers : request->has_patterns ? "all" : "main";
 	if (!config_flags(request) || (!request->has_patterns && !add_config(request, "pattern", "_:_")))
 		return false;
-	if (!add_config(request, "callers", callers) ||
-	    (request->is_local && !add_config(request, "local", "1")) ||
+	if (!add_config(request, "callers", callers) || (request->is_local && !add_config(request, "local", "1")) ||
 	    (request->is_global && !add_config(request, "global", "1")))
 		return false;
 	if (!request->path[0]) {
@@ -425,15 +424,16 @@ static bool check_patterns(struct request *request, const struct tw_launch *laun
 {
 	if (!request->has_patterns && !request->has_excluded && !request->guard)
 		return true;
-	request->check = tw_check_open(&(struct tw_check_options){
-		.program = launch->program,
-		.alias = request->alias[0] ? request->alias : NULL,
-		.is_local = request->is_local,
-		.is_global = request->is_global,
-		.is_main_only = !request->has_patterns || (request->callers && strcmp(request->callers, "main") == 0),
-		.may_become_another = launch->is_script || request->recorder.follow_fork,
-		.is_quiet = request->is_quiet,
-		.allows_nothing = request->allows_nothing});
+	request->check = tw_check_open(
+		&(struct tw_check_options){.program = launch->program,
+					   .alias = request->alias[0] ? request->alias : NULL,
+					   .is_local = request->is_local,
+					   .is_global = request->is_global,
+					   .is_main_only = !request->has_patterns ||
+							   (request->callers && strcmp(request->callers, "main") == 0),
+					   .may_become_another = launch->is_script || request->recorder.follow_fork,
+					   .is_quiet = request->is_quiet,
+					   .allows_nothing = request->allows_nothing});
 	if (request->has_patterns || request->has_excluded)
 		tw_check_patterns(request->check, request->config.text);
 	bool is_excluding = false;
@@ -501,13 +501,14 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	int status = 0;
 	struct tw_late *late = tw_late_begin(&request->arguments, request->config.text, recorder);
 	tw_recorder_child(recorder, child);
-	bool has_ended = tw_watch(&(struct tw_watch){
-		.recorder = recorder,
-		.late = late,
-		.child = child,
-		.is_stream = request->recorder.is_stream,
-		.waits_for_all = request->recorder.follow_fork && !request->is_until_first,
-		.is_quiet = request->is_quiet}, &status);
+	bool has_ended =
+		tw_watch(&(struct tw_watch){.recorder = recorder,
+					    .late = late,
+					    .child = child,
+					    .is_stream = request->recorder.is_stream,
+					    .waits_for_all = request->recorder.follow_fork && !request->is_until_first,
+					    .is_quiet = request->is_quiet},
+			 &status);
 	tw_recorder_child_ended(recorder, has_ended ? status : -1);
 	tw_recorder_close(recorder);
 	tw_late_end(late, request->is_quiet);
@@ -524,16 +525,14 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	if (!request->is_quiet) {
 		tw_account_events(&stats, request->path, request->recorder.segments_kept);
 		if (has_ended && stats.images_alive && request->recorder.follow_fork)
-			tw_say("%u of its processes still run, and are traced no longer.",
-			       stats.images_alive);
+			tw_say("%u of its processes still run, and are traced no longer.", stats.images_alive);
 		if (!has_ended)
 			tw_say("the program (process %d) goes on, and is traced no longer.", (int)child);
 	}
 	if (!request->is_quiet)
 		say_what_is_missing(request, &stats);
 	if (!is_left)
-		tw_account_losses(&stats, request->recorder.is_stream ? NULL : request->path,
-				  request->recorder.policy);
+		tw_account_losses(&stats, request->recorder.is_stream ? NULL : request->path, request->recorder.policy);
 	tw_leave_memory(stats.memory_left);
 	if (!has_ended)
 		return 128 + tw_watch_signal();

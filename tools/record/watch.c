@@ -47,8 +47,7 @@ void tw_watch_signals(void)
 	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART}, found;
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
 		/* What somebody had us ignore (nohup, a shell's background job) stays ignored. */
-		if (sigaction(numbers[i], NULL, &found) == 0 &&
-		    (numbers[i] == SIGCHLD || found.sa_handler != SIG_IGN))
+		if (sigaction(numbers[i], NULL, &found) == 0 && (numbers[i] == SIGCHLD || found.sa_handler != SIG_IGN))
 			sigaction(numbers[i], &action, NULL);
 	}
 }

@@ -24,8 +24,8 @@
 
 static bool is_word(const char *at, size_t bytes)
 {
-	static const char *const words[] = {"and",  "or",   "not",  "xor", "andalso", "orelse", "band", "bor",
-					    "bxor", "bnot", "bsl",  "bsr", "div",     "rem",    "true", "false"};
+	static const char *const words[] = {"and",  "or",   "not", "xor", "andalso", "orelse", "band", "bor",
+					    "bxor", "bnot", "bsl", "bsr", "div",     "rem",    "true", "false"};
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (strlen(words[i]) == bytes && memcmp(words[i], at, bytes) == 0)
 			return true;
@@ -111,10 +111,11 @@ static bool put_parameter(const struct tw_layout_value *value, char *text, size_
 {
 	unsigned number = (unsigned)value->registers[0] + 1, bits = value->bytes * 8;
 	uint64_t mask = bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX, sign = mask / 2 + 1;
-	const char *why = value->registers[0] < 0              ? "is optimized out or lies on the stack: it is in no register that is known"
+	const char *why = value->registers[0] < 0
+				  ? "is optimized out or lies on the stack: it is in no register that is known"
 			  : value->type == 'f' && value->registers[0] < 8 ? "lies in no vector register"
-			  : strchr("iubenpsf", value->type) == NULL ? "is no number"
-								  : NULL;
+			  : strchr("iubenpsf", value->type) == NULL	  ? "is no number"
+									  : NULL;
 	if (why) {
 		snprintf(reason, 512, "the parameter '%.100s' %s", value->name, why);
 		return false;
@@ -149,7 +150,8 @@ static bool put_name(const struct tw_layout *layout, const char *name, size_t by
 				return true;
 			}
 	list_parameters(layout, list, sizeof list);
-	snprintf(reason, 512, "a function that is named %s '%.*s': %s", no_parameter, (int)(bytes < 100 ? bytes : 100), name, list);
+	snprintf(reason, 512, "a function that is named %s '%.*s': %s", no_parameter, (int)(bytes < 100 ? bytes : 100),
+		 name, list);
 	return false;
 }
 
@@ -285,7 +287,8 @@ size_t tw_when_translate(const struct tw_layouts *layouts, const char *guard, st
 		if (is_right) {
 			strcpy(last, out);
 			count += append_guard(guards, line, space, out);
-		} else if (left->count++ == 0 || (strstr(left->reason, no_parameter) && !strstr(reason, no_parameter))) {
+		} else if (left->count++ == 0 ||
+			   (strstr(left->reason, no_parameter) && !strstr(reason, no_parameter))) {
 			memcpy(left->reason, reason, sizeof reason);
 		}
 		tw_layout_destroy(layout);

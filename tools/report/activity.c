@@ -19,8 +19,7 @@ static bool grow_slots(struct tw_activity *activity)
 {
 	uint32_t mask = activity->mask ? activity->mask * 2 + 1 : 255;
 	struct tw_activity_process **slots = calloc(mask + (size_t)1, sizeof *slots);
-	struct tw_activity_process **processes =
-		realloc(activity->processes, (mask + (size_t)1) * sizeof *processes);
+	struct tw_activity_process **processes = realloc(activity->processes, (mask + (size_t)1) * sizeof *processes);
 	if (processes)
 		activity->processes = processes;
 	if (!slots || !processes) {
@@ -45,8 +44,7 @@ static struct tw_activity_process *find_process(struct tw_activity *activity, ui
 						uint32_t serial)
 {
 	struct tw_activity_process *process = activity->slots[slot_of(activity, image, number)];
-	while (process &&
-	       (process->pid_number != number || process->pid_serial != serial || process->image != image))
+	while (process && (process->pid_number != number || process->pid_serial != serial || process->image != image))
 		process = process->next;
 	if (process)
 		return process;
@@ -73,14 +71,12 @@ static struct tw_activity_process *process_of(struct tw_activity *activity, stru
 	if (stack->user)
 		return stack->user;
 	const struct tw_capture_tracee *tracee =
-		stack->has_tracee ? tw_capture_tracee(activity->capture, stack->image, stack->tracee_id)
-				  : NULL;
+		stack->has_tracee ? tw_capture_tracee(activity->capture, stack->image, stack->tracee_id) : NULL;
 	struct tw_activity_process *process =
 		find_process(activity, stack->image, tracee ? tracee->pid_number : stack->tracee_id,
 			     tracee ? tracee->pid_serial : 0);
 	char name[TW_THREAD_NAME_BYTES];
-	if (process && !process->name &&
-	    *tw_process_name(activity->capture, stack->image, stack->tracee_id, name))
+	if (process && !process->name && *tw_process_name(activity->capture, stack->image, stack->tracee_id, name))
 		process->name = strdup(name);
 	stack->user = process;
 	return process;
@@ -90,8 +86,7 @@ static struct tw_activity_process *process_of(struct tw_activity *activity, stru
 
 static uint32_t pair_slot(const struct tw_activity *activity, uint32_t sender, uint32_t receiver)
 {
-	uint32_t at = (uint32_t)(((uint64_t)sender << 32 | receiver) * 0x9e3779b97f4a7c15 >> 32) &
-		      activity->pair_mask;
+	uint32_t at = (uint32_t)(((uint64_t)sender << 32 | receiver) * 0x9e3779b97f4a7c15 >> 32) & activity->pair_mask;
 	for (; activity->pair_slots[at]; at = (at + 1) & activity->pair_mask) {
 		const struct tw_activity_pair *pair = &activity->pairs[activity->pair_slots[at] - 1];
 		if (pair->sender == sender && pair->receiver == receiver)
@@ -227,8 +222,7 @@ static bool on_out(struct tw_activity *activity, struct tw_activity_process *pro
 	return tw_histogram_add(&activity->runs, ns);
 }
 
-bool tw_activity_event(struct tw_activity *activity, const struct tw_capture_event *event,
-		       const struct tw_step *step)
+bool tw_activity_event(struct tw_activity *activity, const struct tw_capture_event *event, const struct tw_step *step)
 {
 	if (event->kind < TW_CAPTURE_SEND || event->kind > TW_CAPTURE_OUT_EXITED)
 		return true;
@@ -274,8 +268,9 @@ static bool init_schedulers(struct tw_activity *activity)
 			activity->schedulers[at].scheduler_id != stream->scheduler_id))
 			at++;
 		if (at == activity->scheduler_count)
-			activity->schedulers[activity->scheduler_count++] = (struct tw_activity_scheduler){
-				.image = stream->image, .scheduler_id = stream->scheduler_id};
+			activity->schedulers[activity->scheduler_count++] =
+				(struct tw_activity_scheduler){.image = stream->image,
+							       .scheduler_id = stream->scheduler_id};
 		activity->stream_schedulers[i] = at;
 	}
 	return true;

@@ -76,8 +76,7 @@ struct tw_activity {
 /* Answer false without memory. */
 bool tw_activity_init(struct tw_activity *activity, const struct tw_capture *capture);
 /* An event in order; step->stack is its stack. */
-bool tw_activity_event(struct tw_activity *activity, const struct tw_capture_event *event,
-		       const struct tw_step *step);
+bool tw_activity_event(struct tw_activity *activity, const struct tw_capture_event *event, const struct tw_step *step);
 void tw_activity_free(struct tw_activity *activity);
 
 static inline bool tw_activity_has_messages(const struct tw_activity *activity)

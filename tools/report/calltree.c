@@ -145,8 +145,7 @@ static void on_begin(void *context, struct tw_stack *stack)
 	tree->functions[frame->function].calls++;
 }
 
-static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
-		   const struct tw_frame_time *time)
+static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
 {
 	struct tw_calltree *tree = context;
 	const struct tw_frame *frame = &stack->frames[stack->depth - 1];
@@ -347,8 +346,7 @@ static bool init_by_stack(struct tw_calltree *tree)
 	return tree->pending != NULL;
 }
 
-int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture,
-		     const struct tw_capture_filter *filter)
+int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter)
 {
 	tree->capture = capture;
 	if (!tree->node_max)
@@ -416,13 +414,12 @@ struct tw_call_edge *tw_calltree_edges(const struct tw_calltree *tree, size_t *c
 		if (node->is_process)
 			continue;
 		bool is_outermost = node->parent < TW_CALLTREE_FIRST || parent->is_process;
-		edges[used++] =
-			(struct tw_call_edge){.caller = is_outermost ? TW_PLACES_NONE : parent->function,
-					      .callee = node->function,
-					      .calls = node->calls,
-					      .total_ns = node->is_recursive ? 0 : node->total_ns,
-					      .self_ns = node->self_ns,
-					      .is_lossy = node->is_lossy};
+		edges[used++] = (struct tw_call_edge){.caller = is_outermost ? TW_PLACES_NONE : parent->function,
+						      .callee = node->function,
+						      .calls = node->calls,
+						      .total_ns = node->is_recursive ? 0 : node->total_ns,
+						      .self_ns = node->self_ns,
+						      .is_lossy = node->is_lossy};
 	}
 	qsort(edges, used, sizeof *edges, by_pair);
 	for (size_t i = 0; i < used; i++) {

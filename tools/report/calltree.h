@@ -50,8 +50,7 @@ struct tw_call_function {
 	uint64_t lossy;	   /* calls that went on behind a loss, or ended in one */
 	uint64_t lossy_ns; /* of total_ns: in losses */
 	uint64_t open;
-	struct tw_histogram
-		took; /* of the calls that returned, by value or exception, with no loss in them */
+	struct tw_histogram took; /* of the calls that returned, by value or exception, with no loss in them */
 };
 
 /* A call whose stack comes next, on one thread. */
@@ -75,8 +74,8 @@ struct tw_calltree {
 	struct tw_frames frames;
 	struct tw_call_pending *pending; /* by stream */
 	uint32_t stream_count;
-	uint64_t stackless; /* calls without a stack, among others that have one */
-	uint32_t *process_nodes;            /* by stack number; the root where processes are merged */
+	uint64_t stackless;	 /* calls without a stack, among others that have one */
+	uint32_t *process_nodes; /* by stack number; the root where processes are merged */
 	uint32_t process_room;
 	bool is_by_process;
 	bool is_full; /* nodes were refused */
@@ -105,8 +104,7 @@ struct tw_call_edge {
  * @filter	events before its from_ns are read too where calls return: calls that are open there have their time from there on.
  * Answers 0 or an error; tw_calltree_free() in both cases.
  */
-int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture,
-		     const struct tw_capture_filter *filter);
+int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter);
 void tw_calltree_free(struct tw_calltree *tree);
 
 /* Every pair of caller and function; free().  NULL without memory. */

@@ -20,19 +20,19 @@
 
 /* Nodes of less than this share of all time and of all calls are drawn together, as "(N smaller)". */
 #define LEAST_SHARE_DEFAULT 0.01 /* in percent */
-#define TABLE_ROWS          100
+#define TABLE_ROWS	    100
 
 enum { KEY_FOLDED = 256, KEY_BY_PROCESS, KEY_LEAST };
 
-static const struct tw_option options_table[] = {
-	{KEY_FOLDED, "folded", NULL,
-	 "folded stacks for other tools instead of a page: a;b;c N,\nwhere N is the self time in ns, or "
-	 "calls"},
-	{KEY_BY_PROCESS, "by-process", NULL, "a tree for each process, not one of all"},
-	{KEY_LEAST, "least", "PERCENT",
-	 "what takes less of the whole is drawn together with its\nneighbours (0.01); 0 keeps all"},
-	TW_SELECTION_OPTIONS,
-	{0}};
+static const struct tw_option options_table[] =
+	{{KEY_FOLDED, "folded", NULL,
+	  "folded stacks for other tools instead of a page: a;b;c N,\nwhere N is the self time in ns, or "
+	  "calls"},
+	 {KEY_BY_PROCESS, "by-process", NULL, "a tree for each process, not one of all"},
+	 {KEY_LEAST, "least", "PERCENT",
+	  "what takes less of the whole is drawn together with its\nneighbours (0.01); 0 keeps all"},
+	 TW_SELECTION_OPTIONS,
+	 {0}};
 
 static const struct tw_command command = {
 	.name = "flame",
@@ -181,8 +181,7 @@ static void put_functions(const struct tw_calltree *tree, bool has_times)
 	tw_out_text(&out, "],\"functions\":[");
 	for (size_t i = 0; rows && i < count && i < TABLE_ROWS; i++)
 		tw_out_format(&out, "%s[%u,%llu,%llu,%llu]", i ? "," : "", rows[i].function,
-			      (unsigned long long)rows[i].sums->calls,
-			      (unsigned long long)rows[i].sums->total_ns,
+			      (unsigned long long)rows[i].sums->calls, (unsigned long long)rows[i].sums->total_ns,
 			      (unsigned long long)rows[i].sums->self_ns);
 	free(rows);
 }
@@ -204,14 +203,15 @@ static void put_note(bool warns, const char *format, ...)
 }
 
 /* What was recorded, and what is not in it. */
-static void put_notes(const struct request *request, const struct tw_calltree *tree, const struct tw_capture_filter *filter,
-		      bool has_times)
+static void put_notes(const struct request *request, const struct tw_calltree *tree,
+		      const struct tw_capture_filter *filter, bool has_times)
 {
 	struct tw_capture_info info;
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES];
 	bool is_part = filter->from_ns || filter->to_ns;
 	tw_capture_info(tree->capture, &info);
-	uint64_t from_ns = filter->from_ns > info.start_ns ? filter->from_ns : info.start_ns, lost = is_part ? tree->lost : 0;
+	uint64_t from_ns = filter->from_ns > info.start_ns ? filter->from_ns : info.start_ns,
+		 lost = is_part ? tree->lost : 0;
 	uint64_t to_ns = filter->to_ns && filter->to_ns < info.end_ns ? filter->to_ns : info.end_ns;
 	for (unsigned cause = 0; !is_part && cause < TW_LOST_CAUSES; cause++)
 		lost += info.lost[cause];
@@ -221,22 +221,27 @@ static void put_notes(const struct request *request, const struct tw_calltree *t
 	tw_figure_count(a, tree->events);
 	tw_figure_seconds(b, to_ns > from_ns ? (double)(to_ns - from_ns) / 1e9 : 0);
 	if (is_part)
-		put_note(false, "%s event%s in %s, a part of the capture. Frames of less than %g %% of the whole are drawn together.", a,
-			 tree->events == 1 ? "" : "s", b, request->least_percent);
+		put_note(
+			false,
+			"%s event%s in %s, a part of the capture. Frames of less than %g %% of the whole are drawn together.",
+			a, tree->events == 1 ? "" : "s", b, request->least_percent);
 	else
-		put_note(false, "%s event%s of %u thread%s in %s. Frames of less than %g %% of the whole are drawn together.", a,
-			 tree->events == 1 ? "" : "s", info.threads, info.threads == 1 ? "" : "s", b, request->least_percent);
+		put_note(false,
+			 "%s event%s of %u thread%s in %s. Frames of less than %g %% of the whole are drawn together.",
+			 a, tree->events == 1 ? "" : "s", info.threads, info.threads == 1 ? "" : "s", b,
+			 request->least_percent);
 	if (tree->is_by_stack)
-		put_note(false, "No returns were recorded: widths are numbers of events, by the call stacks that were recorded "
-				"with them. A stack begins where it was as deep as was asked for, or could not be followed.");
+		put_note(
+			false,
+			"No returns were recorded: widths are numbers of events, by the call stacks that were recorded "
+			"with them. A stack begins where it was as deep as was asked for, or could not be followed.");
 	else if (!has_times)
 		put_note(true, "No returns were recorded: widths are calls, and nothing is known of calls "
 			       "within calls.");
 	if (tree->stackless)
 		put_note(false, "Calls without a stack: %s.", tw_figure_count(a, tree->stackless));
 	if (lost)
-		put_note(true, "%s events were lost: calls around them are cut or unseen.",
-			 tw_figure_count(a, lost));
+		put_note(true, "%s events were lost: calls around them are cut or unseen.", tw_figure_count(a, lost));
 	struct tw_capture_account account;
 	char clause[TW_MISSING_ROOM];
 	tw_capture_account(tree->capture, &account);
@@ -287,8 +292,8 @@ static void put_title(const struct tw_calltree *tree, const char *path)
 	put_text(title, bytes);
 }
 
-static int put_page(const struct request *request, const struct tw_calltree *tree, const struct tw_capture_filter *filter,
-		    const char *path)
+static int put_page(const struct request *request, const struct tw_calltree *tree,
+		    const struct tw_capture_filter *filter, const char *path)
 {
 	static const char mark[] = "@DATA@";
 	const char *data = strstr(tw_flame_page, mark);

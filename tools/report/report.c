@@ -28,16 +28,17 @@
 
 enum { KEY_JSON = 256, KEY_SORT, KEY_CALLERS, KEY_TREE };
 
-static const struct tw_option options_table[] = {
-	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
-	{KEY_SORT, "sort", "KEY",
-	 "total (default, where returns were recorded), self,\n"
-	 "calls, name, min, median, p99 or max"},
-	{KEY_CALLERS, "callers", NULL, "who called each function, with times; or with numbers of\nevents, of the stacks of `record --stack`"},
-	{KEY_TREE, "tree", NULL, "the tree of calls, likewise"},
-	{'n', "top", "N", "so many functions (20); 0 is all"},
-	TW_SELECTION_OPTIONS,
-	{0}};
+static const struct tw_option options_table[] =
+	{{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
+	 {KEY_SORT, "sort", "KEY",
+	  "total (default, where returns were recorded), self,\n"
+	  "calls, name, min, median, p99 or max"},
+	 {KEY_CALLERS, "callers", NULL,
+	  "who called each function, with times; or with numbers of\nevents, of the stacks of `record --stack`"},
+	 {KEY_TREE, "tree", NULL, "the tree of calls, likewise"},
+	 {'n', "top", "N", "so many functions (20); 0 is all"},
+	 TW_SELECTION_OPTIONS,
+	 {0}};
 
 static const struct tw_command command = {
 	.name = "report",
@@ -72,7 +73,7 @@ struct sums {
 	struct tw_totals totals;
 	struct tw_calltree tree;
 	struct tw_activity activity;
-	bool has_times;    /* the tree is made, and calls returned */
+	bool has_times;	   /* the tree is made, and calls returned */
 	bool has_stacks;   /* the tree is made, of call stacks: nothing returned */
 	bool has_activity; /* messages or schedules */
 	uint64_t start_ns;
@@ -96,8 +97,7 @@ static void put_head(const struct tw_screen *screen, const struct tw_capture *ca
 		tw_out_text(screen->out, "(no process was recorded)");
 	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
 	if (info->images > 1)
-		tw_out_format(screen->out, "and %u more processes or programs started by it\n",
-			      info->images - 1);
+		tw_out_format(screen->out, "and %u more processes or programs started by it\n", info->images - 1);
 }
 
 static void put_losses(const struct tw_screen *screen, const struct tw_totals *totals, bool is_part, bool is_complete,
@@ -109,11 +109,10 @@ static void put_losses(const struct tw_screen *screen, const struct tw_totals *t
 		lost += totals->lost[cause];
 	if (!lost) {
 		/* What the end of a capture would tell is not known without its end. */
-		tw_out_text(screen->out,
-			    is_part ? "Nothing was lost in what is shown.\n"
-			    : is_complete ? "Nothing was lost.\n"
-			    : is_live     ? "Nothing was lost so far.\n"
-					  : "It tells of no losses, but parts of it are missing.\n");
+		tw_out_text(screen->out, is_part       ? "Nothing was lost in what is shown.\n"
+					 : is_complete ? "Nothing was lost.\n"
+					 : is_live     ? "Nothing was lost so far.\n"
+						       : "It tells of no losses, but parts of it are missing.\n");
 		return;
 	}
 	/* Nobody knows of which functions they were: the whole are all events of that time and of those threads. */
@@ -132,8 +131,8 @@ static void put_losses(const struct tw_screen *screen, const struct tw_totals *t
 }
 
 /* What is missing for other causes, and time that was the tracer's own. */
-static void put_account(const struct tw_screen *screen, const struct tw_capture *capture, const struct tw_capture_info *info,
-			bool has_times)
+static void put_account(const struct tw_screen *screen, const struct tw_capture *capture,
+			const struct tw_capture_info *info, bool has_times)
 {
 	struct tw_capture_account account;
 	char clause[TW_MISSING_ROOM];
@@ -145,15 +144,17 @@ static void put_account(const struct tw_screen *screen, const struct tw_capture 
 		tw_out_format(screen->out, "%s%s%c%s%s.%s\n", is_failure ? tw_screen_red(screen) : "",
 			      is_failure ? "This capture is not complete: " : "",
 			      is_failure ? *clause : toupper((unsigned char)*clause), clause + 1,
-			      is_failure ? "; what can be read is shown" : "", is_failure ? tw_screen_plain(screen) : "");
+			      is_failure ? "; what can be read is shown" : "",
+			      is_failure ? tw_screen_plain(screen) : "");
 	}
 	if (info->is_live)
-		tw_out_format(screen->out, "%sThis capture is not complete: %s.%s\n", tw_screen_red(screen), tw_names_unfinished(),
-			      tw_screen_plain(screen));
+		tw_out_format(screen->out, "%sThis capture is not complete: %s.%s\n", tw_screen_red(screen),
+			      tw_names_unfinished(), tw_screen_plain(screen));
 	if (*tw_missing_waits(&account, clause))
 		tw_out_format(screen->out, "The program %s: that is in no time of a call.\n", clause);
 	if (has_times && *tw_missing_setups(&account, clause))
-		tw_out_format(screen->out, "%c%s: that is in no time of a call.\n", toupper((unsigned char)*clause), clause + 1);
+		tw_out_format(screen->out, "%c%s: that is in no time of a call.\n", toupper((unsigned char)*clause),
+			      clause + 1);
 }
 
 static void put_sums(const struct tw_screen *screen, const struct sums *sums, const struct tw_capture *capture,
@@ -211,7 +212,10 @@ static void put_table(const struct tw_screen *screen, const struct tw_totals_tab
 		      uint64_t calls, size_t top)
 {
 	char figure[TW_FIGURE_BYTES];
-	int bar = screen->columns >= 110 ? 24 : screen->columns >= 60 ? 10 : 0, name = screen->columns - HEAD_COLUMNS - bar - 1;
+	int bar = screen->columns >= 110  ? 24
+		  : screen->columns >= 60 ? 10
+					  : 0,
+	    name = screen->columns - HEAD_COLUMNS - bar - 1;
 	size_t shown = top && top < table->count ? top : table->count;
 	double largest = 0;
 	const char **list = malloc((shown + 1) * sizeof *list);
@@ -225,8 +229,7 @@ static void put_table(const struct tw_screen *screen, const struct tw_totals_tab
 	for (size_t i = 0; i < shown; i++) {
 		const struct tw_totals_row *row = &table->rows[i];
 		double share = calls ? (double)row->calls / (double)calls : 0;
-		tw_out_format(screen->out, "%14s  %5.1f %%  ", tw_figure_count(figure, row->calls),
-			      share * 100);
+		tw_out_format(screen->out, "%14s  %5.1f %%  ", tw_figure_count(figure, row->calls), share * 100);
 		tw_screen_bar(screen, largest > 0 ? (double)row->calls / largest : 0, bar);
 		tw_out_format(screen->out, " %s\n", tw_screen_names_at(&names, i));
 		uint64_t lost = 0;
@@ -248,12 +251,14 @@ static void put_table(const struct tw_screen *screen, const struct tw_totals_tab
 
 static bool is_part(const struct tw_selection *selection)
 {
-	return selection->from || selection->to || selection->tail || selection->thread || (selection->patterns.wanted_count || selection->patterns.excluded_count);
+	return selection->from || selection->to || selection->tail || selection->thread ||
+	       (selection->patterns.wanted_count || selection->patterns.excluded_count);
 }
 
 /* What is said above the tables; empty: only that. */
-static void put_sentences(const struct tw_screen *screen, const struct request *request, const struct tw_capture *capture,
-			  const struct tw_capture_info *info, const struct sums *sums, const char *empty, bool has_tree)
+static void put_sentences(const struct tw_screen *screen, const struct request *request,
+			  const struct tw_capture *capture, const struct tw_capture_info *info, const struct sums *sums,
+			  const char *empty, bool has_tree)
 {
 	static struct tw_out text;
 	struct tw_screen plain = *screen;
@@ -267,7 +272,9 @@ static void put_sentences(const struct tw_screen *screen, const struct request *
 		if (has_tree)
 			tw_report_honestly(&plain, &sums->tree);
 		else if (request->has_callers || request->has_tree)
-			tw_out_text(&text, "No returns were recorded: there are no times, and nothing is known of calls within calls.\n");
+			tw_out_text(
+				&text,
+				"No returns were recorded: there are no times, and nothing is known of calls within calls.\n");
 	}
 	tw_screen_wrapped(screen, text.data, text.used);
 }
@@ -290,7 +297,8 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 	put_sentences(&screen, request, capture, info, sums, is_empty ? empty : NULL, has_tree);
 	if (is_empty)
 		return;
-	snprintf(title, sizeof title, screen.columns >= 60 ? "by function (%zu were called)" : "by function", totals->functions.count);
+	snprintf(title, sizeof title, screen.columns >= 60 ? "by function (%zu were called)" : "by function",
+		 totals->functions.count);
 	if (has_tree && request->has_tree)
 		tw_report_tree(&screen, &sums->tree, request->top);
 	else if (sums->has_times)
@@ -303,17 +311,16 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 	bool has_callers = totals->callers.count > 1 ||
 			   (totals->callers.count && (!sums->has_times || *totals->callers.rows->name != '('));
 	if (has_callers && !request->has_tree)
-		put_table(&screen, &totals->callers, sums->has_times ? "through a slot of" : "by caller",
-			  totals->calls, request->top);
+		put_table(&screen, &totals->callers, sums->has_times ? "through a slot of" : "by caller", totals->calls,
+			  request->top);
 	if (!request->has_tree)
-		put_table(&screen, &totals->threads, "by thread", totals->calls,
-			  request->top ? TOP_THREADS : 0);
+		put_table(&screen, &totals->threads, "by thread", totals->calls, request->top ? TOP_THREADS : 0);
 	if (sums->has_activity)
 		tw_report_activity(&screen, &sums->activity, sums->start_ns, request->top);
 }
 
-static void put_json_table(struct tw_json *json, const char *name, const struct tw_totals_table *table,
-			   uint64_t calls, size_t top)
+static void put_json_table(struct tw_json *json, const char *name, const struct tw_totals_table *table, uint64_t calls,
+			   size_t top)
 {
 	size_t shown = top && top < table->count ? top : table->count;
 	tw_json_open(json, name, '[');
@@ -339,8 +346,8 @@ static void put_json_table(struct tw_json *json, const char *name, const struct 
 	tw_json_close(json, ']');
 }
 
-static void put_json(const struct request *request, const struct tw_capture *capture, const struct tw_capture_info *info,
-		     const struct sums *sums)
+static void put_json(const struct request *request, const struct tw_capture *capture,
+		     const struct tw_capture_info *info, const struct sums *sums)
 {
 	const struct tw_totals *totals = &sums->totals;
 	double seconds = sums->seconds;
@@ -441,8 +448,7 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 		bool is_stretch = kind == TW_CAPTURE_RETURN_FROM || kind == TW_CAPTURE_EXCEPTION_FROM ||
 				  (kind >= TW_CAPTURE_GC_MINOR_START && kind <= TW_CAPTURE_GC_MAJOR_END);
 		returns += is_stretch ? sums->totals.kinds[kind] : 0;
-		others += kind >= TW_CAPTURE_SEND && kind <= TW_CAPTURE_OUT_EXITED ? sums->totals.kinds[kind]
-										   : 0;
+		others += kind >= TW_CAPTURE_SEND && kind <= TW_CAPTURE_OUT_EXITED ? sums->totals.kinds[kind] : 0;
 	}
 	/* A part in which nothing returns may lie within calls that do. */
 	if (!error && !returns && (filter->from_ns || filter->to_ns))

@@ -67,19 +67,17 @@ struct tw_report_row {
 struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, enum tw_report_sort sort, size_t *count);
 
 /* top: so many rows; 0: all. */
-void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree,
-			 enum tw_report_sort sort, size_t top);
-void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree *tree,
-		       enum tw_report_sort sort, size_t top);
+void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree, enum tw_report_sort sort,
+			 size_t top);
+void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree *tree, enum tw_report_sort sort,
+		       size_t top);
 void tw_report_tree(const struct tw_screen *screen, const struct tw_calltree *tree, size_t top);
 /* What the times do not hold: open calls, calls whose end or beginning is not in the capture. */
 void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree *tree);
-void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, enum tw_report_sort sort,
-			  size_t top);
+void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, enum tw_report_sort sort, size_t top);
 
 void tw_report_activity(const struct tw_screen *screen, const struct tw_activity *activity, uint64_t start_ns,
 			size_t top);
-void tw_report_activity_json(struct tw_json *json, const struct tw_activity *activity, uint64_t start_ns,
-			     size_t top);
+void tw_report_activity_json(struct tw_json *json, const struct tw_activity *activity, uint64_t start_ns, size_t top);
 
 #endif

@@ -59,8 +59,7 @@ static size_t rows_shown(size_t count, size_t top)
 	return top && top < count ? top : count;
 }
 
-static void put_name(const struct tw_screen *screen, const struct tw_activity *activity, uint32_t process,
-		     int used)
+static void put_name(const struct tw_screen *screen, const struct tw_activity *activity, uint32_t process, int used)
 {
 	char text[200];
 	size_t bytes = tw_activity_name(activity, process, text, sizeof text);
@@ -86,8 +85,8 @@ static void put_messages(const struct tw_screen *screen, const struct tw_activit
 	if (activity->to_nobody)
 		tw_out_format(screen->out, ", %s to processes that do not exist",
 			      tw_figure_count(a, activity->to_nobody));
-	tw_out_format(screen->out, "\n%s%13s%13s%11s%9s  process%s\n", tw_screen_bold(screen), "sent",
-		      "received", "mean wait", "longest", tw_screen_plain(screen));
+	tw_out_format(screen->out, "\n%s%13s%13s%11s%9s  process%s\n", tw_screen_bold(screen), "sent", "received",
+		      "mean wait", "longest", tw_screen_plain(screen));
 	size_t shown = rows ? rows_shown(activity->process_count, top) : 0;
 	for (size_t i = 0; i < shown; i++) {
 		const struct tw_activity_process *row = rows[i];
@@ -116,14 +115,13 @@ static void put_pair(const struct tw_screen *screen, const struct tw_activity *a
 		const char *blank = *text == '<' ? memchr(text, ' ', length) : NULL;
 		int pid = blank ? (int)(blank - text) : (int)length;
 		bytes += (size_t)snprintf(names + bytes, sizeof names - bytes, "%s%s", i ? " <- " : "", text);
-		pid_bytes += (size_t)snprintf(pids + pid_bytes, sizeof pids - pid_bytes, "%s%.*s",
-					      i ? " <- " : "", pid, text);
+		pid_bytes += (size_t)snprintf(pids + pid_bytes, sizeof pids - pid_bytes, "%s%.*s", i ? " <- " : "", pid,
+					      text);
 	}
 	tw_out_format(screen->out, "%s\n", (int)bytes < screen->columns - used || !screen->cuts_names ? names : pids);
 }
 
-static void put_waits(const struct tw_screen *screen, const struct tw_activity *activity, uint64_t start_ns,
-		      size_t top)
+static void put_waits(const struct tw_screen *screen, const struct tw_activity *activity, uint64_t start_ns, size_t top)
 {
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES];
 	struct tw_activity_pair *pairs = sorted_pairs(activity);
@@ -133,8 +131,8 @@ static void put_waits(const struct tw_screen *screen, const struct tw_activity *
 		      tw_screen_bold(screen), tw_screen_plain(screen),
 		      tw_figure_duration(a, tw_histogram_quantile(&activity->waits, 0.5)),
 		      tw_figure_duration(b, tw_histogram_quantile(&activity->waits, 0.99)));
-	tw_out_format(screen->out, "%s%9s%9s%11s%12s  process <- sender%s\n", tw_screen_bold(screen),
-		      "waited", "longest", "times", "messages", tw_screen_plain(screen));
+	tw_out_format(screen->out, "%s%9s%9s%11s%12s  process <- sender%s\n", tw_screen_bold(screen), "waited",
+		      "longest", "times", "messages", tw_screen_plain(screen));
 	size_t shown = pairs ? rows_shown(activity->pair_count, top) : 0;
 	for (size_t i = 0; i < shown && pairs[i].waits; i++) {
 		tw_out_format(screen->out, "%9s%9s", tw_figure_duration(a, pairs[i].wait_ns),
@@ -144,8 +142,7 @@ static void put_waits(const struct tw_screen *screen, const struct tw_activity *
 		put_pair(screen, activity, pairs[i].receiver, pairs[i].sender, 43);
 	}
 	if (activity->are_pairs_full)
-		tw_out_format(screen->out,
-			      "There are more than %s pairs of processes: the rest is not shown.\n",
+		tw_out_format(screen->out, "There are more than %s pairs of processes: the rest is not shown.\n",
 			      tw_figure_count(a, TW_ACTIVITY_PAIRS_MAX));
 	tw_out_format(screen->out, "%s%9s%16s  longest waits%s\n", tw_screen_bold(screen), "waited", "at",
 		      tw_screen_plain(screen));
@@ -153,8 +150,7 @@ static void put_waits(const struct tw_screen *screen, const struct tw_activity *
 		const struct tw_activity_wait *wait = &activity->longest[i];
 		uint64_t at_ns = wait->at_ns > start_ns ? wait->at_ns - start_ns : 0;
 		tw_out_format(screen->out, "%9s%6llu.%09llu  ", tw_figure_duration(a, wait->ns),
-			      (unsigned long long)(at_ns / 1000000000),
-			      (unsigned long long)(at_ns % 1000000000));
+			      (unsigned long long)(at_ns / 1000000000), (unsigned long long)(at_ns % 1000000000));
 		put_pair(screen, activity, wait->receiver, wait->sender, 27);
 	}
 	free(pairs);
@@ -167,13 +163,13 @@ static void put_schedules(const struct tw_screen *screen, const struct tw_activi
 	uint64_t all_ns = 0;
 	for (uint32_t i = 0; i < activity->process_count; i++)
 		all_ns += activity->processes[i]->run_ns;
-	tw_out_format(screen->out, "\n%sschedules: %s runs%s, median %s, p99 %s, longest %s\n",
-		      tw_screen_bold(screen), tw_figure_count(a, activity->runs.count),
-		      tw_screen_plain(screen), tw_figure_duration(b, tw_histogram_quantile(&activity->runs, 0.5)),
+	tw_out_format(screen->out, "\n%sschedules: %s runs%s, median %s, p99 %s, longest %s\n", tw_screen_bold(screen),
+		      tw_figure_count(a, activity->runs.count), tw_screen_plain(screen),
+		      tw_figure_duration(b, tw_histogram_quantile(&activity->runs, 0.5)),
 		      tw_figure_duration(c, tw_histogram_quantile(&activity->runs, 0.99)),
 		      tw_figure_duration(d, activity->runs.max));
-	tw_out_format(screen->out, "%s%9s%9s%13s%9s  process%s\n", tw_screen_bold(screen), "ran", "share",
-		      "runs", "longest", tw_screen_plain(screen));
+	tw_out_format(screen->out, "%s%9s%9s%13s%9s  process%s\n", tw_screen_bold(screen), "ran", "share", "runs",
+		      "longest", tw_screen_plain(screen));
 	size_t shown = rows ? rows_shown(activity->process_count, top) : 0;
 	for (size_t i = 0; i < shown && rows[i]->runs; i++) {
 		tw_out_format(screen->out, "%9s  %5.1f %%%13s%9s  ", tw_figure_duration(a, rows[i]->run_ns),
@@ -181,13 +177,12 @@ static void put_schedules(const struct tw_screen *screen, const struct tw_activi
 			      tw_figure_count(b, rows[i]->runs), tw_figure_duration(c, rows[i]->run_max_ns));
 		put_name(screen, activity, rows[i]->number, 42);
 	}
-	tw_out_format(screen->out, "%s%9s%9s%13s%9s  scheduler%s\n", tw_screen_bold(screen), "busy", "share",
-		      "runs", "", tw_screen_plain(screen));
+	tw_out_format(screen->out, "%s%9s%9s%13s%9s  scheduler%s\n", tw_screen_bold(screen), "busy", "share", "runs",
+		      "", tw_screen_plain(screen));
 	for (uint32_t i = 0; i < activity->scheduler_count && (!top || i < top); i++) {
 		const struct tw_activity_scheduler *row = &activity->schedulers[i];
 		if (row->runs)
-			tw_out_format(screen->out, "%9s  %5.1f %%%13s%9s  %u\n",
-				      tw_figure_duration(a, row->run_ns),
+			tw_out_format(screen->out, "%9s  %5.1f %%%13s%9s  %u\n", tw_figure_duration(a, row->run_ns),
 				      screen->seconds > 0 ? (double)row->run_ns / 1e7 / screen->seconds : 0,
 				      tw_figure_count(b, row->runs), "", row->scheduler_id);
 	}
@@ -213,8 +208,7 @@ static void put_seconds(struct tw_json *json, const char *name, uint64_t ns)
 	tw_json_double(json, name, (double)ns / 1e9);
 }
 
-static void put_process(struct tw_json *json, const char *name, const struct tw_activity *activity,
-			uint32_t process)
+static void put_process(struct tw_json *json, const char *name, const struct tw_activity *activity, uint32_t process)
 {
 	char text[64] = "";
 	if (process < activity->process_count)
@@ -246,8 +240,7 @@ static void put_processes_json(struct tw_json *json, const struct tw_activity *a
 	free(rows);
 }
 
-static void put_waits_json(struct tw_json *json, const struct tw_activity *activity, uint64_t start_ns,
-			   size_t top)
+static void put_waits_json(struct tw_json *json, const struct tw_activity *activity, uint64_t start_ns, size_t top)
 {
 	struct tw_activity_pair *pairs = sorted_pairs(activity);
 	tw_json_open(json, "pairs", '[');
@@ -270,15 +263,13 @@ static void put_waits_json(struct tw_json *json, const struct tw_activity *activ
 		put_process(json, "receiver", activity, activity->longest[i].receiver);
 		put_seconds(json, "waited", activity->longest[i].ns);
 		tw_json_u64(json, "ns",
-			    activity->longest[i].at_ns > start_ns ? activity->longest[i].at_ns - start_ns
-								  : 0);
+			    activity->longest[i].at_ns > start_ns ? activity->longest[i].at_ns - start_ns : 0);
 		tw_json_close(json, '}');
 	}
 	tw_json_close(json, ']');
 }
 
-void tw_report_activity_json(struct tw_json *json, const struct tw_activity *activity, uint64_t start_ns,
-			     size_t top)
+void tw_report_activity_json(struct tw_json *json, const struct tw_activity *activity, uint64_t start_ns, size_t top)
 {
 	tw_json_open(json, "messages", '{');
 	tw_json_u64(json, "sent", activity->sent);

@@ -34,8 +34,7 @@ bool tw_screen_is_utf8(void)
 /* Eighths of a column where the terminal can show them. */
 void tw_screen_bar(const struct tw_screen *screen, double share, int width)
 {
-	static const char *const eighths[] = {"",       "\u258f", "\u258e", "\u258d",
-					      "\u258c", "\u258b", "\u258a", "\u2589"};
+	static const char *const eighths[] = {"", "\u258f", "\u258e", "\u258d", "\u258c", "\u258b", "\u258a", "\u2589"};
 	if (!width)
 		return;
 	int units = (int)(share * width * 8 + 0.5), columns = 0;
@@ -121,7 +120,8 @@ struct tw_screen_names tw_screen_names(const struct tw_screen *screen, const cha
 	size_t room = (size_t)(width > TW_NAME_WIDTH_MIN ? width : TW_NAME_WIDTH_MIN);
 	return (struct tw_screen_names){.names = names,
 					.count = count,
-					.texts = names && screen->cuts_names ? tw_names_shorten(names, count, room) : NULL};
+					.texts = names && screen->cuts_names ? tw_names_shorten(names, count, room)
+									     : NULL};
 }
 
 const char *tw_screen_names_at(const struct tw_screen_names *names, size_t i)

@@ -46,12 +46,12 @@ struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, enum tw_rep
 	for (uint32_t i = 0; i < tree->places.function_count; i++) {
 		const struct tw_call_function *function = &tree->functions[i];
 		if (function->calls || (!tree->is_by_stack && function->total_ns))
-			rows[(*count)++] = (struct tw_report_row){
-				.name = tree->places.names[i].text,
-				.function = i,
-				.sums = function,
-				.median_ns = tw_histogram_quantile(&function->took, 0.5),
-				.p99_ns = tw_histogram_quantile(&function->took, 0.99)};
+			rows[(*count)++] =
+				(struct tw_report_row){.name = tree->places.names[i].text,
+						       .function = i,
+						       .sums = function,
+						       .median_ns = tw_histogram_quantile(&function->took, 0.5),
+						       .p99_ns = tw_histogram_quantile(&function->took, 0.99)};
 	}
 	qsort_r(rows, *count, sizeof *rows, compare_rows, &sort);
 	return rows;
@@ -61,7 +61,8 @@ struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, enum tw_rep
 static void put_sum(const struct tw_screen *screen, uint64_t ns, bool is_known, bool is_lossy)
 {
 	char figure[TW_FIGURE_BYTES];
-	tw_out_format(screen->out, "%s%8s", is_known && is_lossy ? "?" : " ", is_known ? tw_figure_duration(figure, ns) : "-");
+	tw_out_format(screen->out, "%s%8s", is_known && is_lossy ? "?" : " ",
+		      is_known ? tw_figure_duration(figure, ns) : "-");
 }
 
 /* A duration in a column; nothing where no call returned. */
@@ -109,7 +110,8 @@ static int columns_used(const struct tw_calltree *tree)
 	return tree->is_by_stack ? 10 + 10 + 2 : 9 + 9 + 13 + 2;
 }
 
-static struct tw_screen_names shown_names(const struct tw_screen *screen, const struct tw_report_row *rows, size_t count, int width)
+static struct tw_screen_names shown_names(const struct tw_screen *screen, const struct tw_report_row *rows,
+					  size_t count, int width)
 {
 	const char **names = malloc((count + 1) * sizeof *names);
 	for (size_t i = 0; names && i < count; i++)
@@ -124,12 +126,15 @@ enum { HAS_SELF = 1, HAS_MIN = 2, HAS_MEDIAN = 4, HAS_P99 = 8, HAS_MAX = 16 };
 static unsigned shown_columns(const struct tw_screen *screen, enum tw_report_sort sort)
 {
 	int columns = screen->cuts_names ? screen->columns : INT_MAX;
-	unsigned shown = columns >= 100 ? HAS_SELF | HAS_MIN | HAS_MEDIAN | HAS_P99 | HAS_MAX
+	unsigned shown = columns >= 100	 ? HAS_SELF | HAS_MIN | HAS_MEDIAN | HAS_P99 | HAS_MAX
 			 : columns >= 72 ? HAS_SELF | HAS_MEDIAN | HAS_MAX
 			 : columns >= 50 ? HAS_SELF
 					 : 0;
-	static const unsigned sorted_by[] = {[TW_SORT_SELF] = HAS_SELF, [TW_SORT_MIN] = HAS_MIN, [TW_SORT_MEDIAN] = HAS_MEDIAN,
-					     [TW_SORT_P99] = HAS_P99,   [TW_SORT_MAX] = HAS_MAX};
+	static const unsigned sorted_by[] = {[TW_SORT_SELF] = HAS_SELF,
+					     [TW_SORT_MIN] = HAS_MIN,
+					     [TW_SORT_MEDIAN] = HAS_MEDIAN,
+					     [TW_SORT_P99] = HAS_P99,
+					     [TW_SORT_MAX] = HAS_MAX};
 	return shown | sorted_by[sort];
 }
 
@@ -153,7 +158,8 @@ static void put_row(const struct tw_screen *screen, const struct tw_report_row *
 	tw_out_format(screen->out, "  %s\n", name);
 	if (sums->exceptions)
 		tw_out_format(screen->out, "%s%*s  of them left by an exception%s\n", tw_screen_red(screen),
-			      columns & HAS_SELF ? 31 : 22, tw_figure_count(figure, sums->exceptions), tw_screen_plain(screen));
+			      columns & HAS_SELF ? 31 : 22, tw_figure_count(figure, sums->exceptions),
+			      tw_screen_plain(screen));
 }
 
 static void put_others(const struct tw_screen *screen, const struct tw_report_row *rows, size_t count, unsigned columns)
@@ -170,8 +176,8 @@ static void put_others(const struct tw_screen *screen, const struct tw_report_ro
 	tw_out_format(screen->out, "%13s  in %zu more\n", tw_figure_count(figure, calls), count);
 }
 
-void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree,
-			 enum tw_report_sort sort, size_t top)
+void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree, enum tw_report_sort sort,
+			 size_t top)
 {
 	static const char *const titles[] = {"     self", "      min", "   median", "      p99", "      max"};
 	size_t count;
@@ -182,7 +188,8 @@ void tw_report_functions(const struct tw_screen *screen, const struct tw_calltre
 		return;
 	size_t shown = top && top < count ? top : count;
 	struct tw_screen_names names = shown_names(screen, rows, shown, screen->columns - used - 1);
-	tw_out_format(screen->out, "\n%s%9s%s%13s", tw_screen_bold(screen), "total", columns & HAS_SELF ? titles[0] : "", "calls");
+	tw_out_format(screen->out, "\n%s%9s%s%13s", tw_screen_bold(screen), "total",
+		      columns & HAS_SELF ? titles[0] : "", "calls");
 	for (unsigned i = 1; i < sizeof titles / sizeof *titles; i++)
 		tw_out_text(screen->out, columns & 1u << i ? titles[i] : "");
 	tw_out_format(screen->out, "  function (%zu%s)%s\n", count,
@@ -212,8 +219,7 @@ static int by_edge_weight(const void *a, const void *b)
 }
 
 /* The edges into a function; most time first. */
-static struct tw_call_edge *edges_into(struct tw_call_edge *edges, size_t count, uint32_t function,
-				       size_t *found)
+static struct tw_call_edge *edges_into(struct tw_call_edge *edges, size_t count, uint32_t function, size_t *found)
 {
 	size_t low = 0, high = count;
 	while (low < high) {
@@ -235,8 +241,8 @@ static const char *caller_name(const struct tw_calltree *tree, uint32_t caller)
 	return caller == TW_PLACES_NONE ? "(no caller in the capture)" : tree->places.names[caller].text;
 }
 
-void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree *tree,
-		       enum tw_report_sort sort, size_t top)
+void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree *tree, enum tw_report_sort sort,
+		       size_t top)
 {
 	enum { CALLERS = 5 };
 	int used = columns_used(tree);
@@ -253,7 +259,8 @@ void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree 
 		put_sums(screen, tree, sums->total_ns, sums->self_ns, true, sums->lossy || sums->cut, sums->calls);
 		tw_out_format(screen->out, "  %s\n", tw_screen_names_at(&names, i));
 		for (size_t j = 0; j < found && (!top || j < CALLERS); j++) {
-			put_sums(screen, tree, into[j].total_ns, into[j].self_ns, true, into[j].is_lossy, into[j].calls);
+			put_sums(screen, tree, into[j].total_ns, into[j].self_ns, true, into[j].is_lossy,
+				 into[j].calls);
 			tw_out_text(screen->out, "    from ");
 			tw_screen_name(screen, caller_name(tree, into[j].caller), screen->columns - used - 8);
 		}
@@ -313,11 +320,11 @@ static void put_node(const struct tree_view *view, uint32_t number, int depth)
 
 void tw_report_tree(const struct tw_screen *screen, const struct tw_calltree *tree, size_t top)
 {
-	const struct tree_view view = {
-		.screen = screen,
-		.tree = tree,
-		.is_all = top == 0,
-		.least_ns = (uint64_t)((double)tree->nodes[TW_CALLTREE_ROOT].total_ns * TREE_SHARE)};
+	const struct tree_view view = {.screen = screen,
+				       .tree = tree,
+				       .is_all = top == 0,
+				       .least_ns =
+					       (uint64_t)((double)tree->nodes[TW_CALLTREE_ROOT].total_ns * TREE_SHARE)};
 	put_columns(screen, tree, tree->is_by_stack ? "call stacks" : "call tree");
 	tw_out_format(screen->out, "%s%s\n", top ? ": what takes 0.5 % or more of all" : "", tw_screen_plain(screen));
 	put_node(&view, TW_CALLTREE_ROOT, -1);
@@ -353,8 +360,10 @@ static void put_cost(const struct tw_screen *screen, const struct tw_calltree *t
 		if (rows[i].sums->took.count < COST_CALLS || rows[i].median_ns > 2 * cost_ns)
 			continue;
 		if (told == 0)
-			tw_out_format(screen->out, "About %s of each call are the tracer's, as the shortest calls show: half or more of",
-				      tw_figure_duration(figure, cost_ns));
+			tw_out_format(
+				screen->out,
+				"About %s of each call are the tracer's, as the shortest calls show: half or more of",
+				tw_figure_duration(figure, cost_ns));
 		if (told < COST_NAMES)
 			tw_out_format(screen->out, "%s %s", told ? "," : "", rows[i].name);
 		told++;
@@ -372,40 +381,46 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 	char figure[TW_FIGURE_BYTES];
 	struct tw_out *out = screen->out;
 	if (tree->is_by_stack)
-		tw_out_text(out, "No returns were recorded: what is known of calls within calls are the call stacks, as deep "
-				 "as they were recorded.\n");
+		tw_out_text(
+			out,
+			"No returns were recorded: what is known of calls within calls are the call stacks, as deep "
+			"as they were recorded.\n");
 	if (tree->stackless)
 		tw_out_format(out, "%s call%s no stack in the capture.\n", tw_figure_count(figure, tree->stackless),
 			      tree->stackless == 1 ? " has" : "s have");
 	if (stacks->open)
 		tw_out_format(
 			out,
-			stacks->ends_early ? "%s call%s still open where this part ends: counted up to there.\n"
-					   : "%s call%s still open at the end: counted up to the last event of the process.\n",
+			stacks->ends_early
+				? "%s call%s still open where this part ends: counted up to there.\n"
+				: "%s call%s still open at the end: counted up to the last event of the process.\n",
 			tw_figure_count(figure, stacks->open), stacks->open == 1 ? " was" : "s were");
 	if (stacks->before)
-		tw_out_format(out, "%s call%s open where this part begins: %s time counts from there, and %s not in calls.\n",
-			      tw_figure_count(figure, stacks->before), stacks->before == 1 ? " was" : "s were",
-			      stacks->before == 1 ? "its" : "their", stacks->before == 1 ? "it is" : "they are");
+		tw_out_format(
+			out, "%s call%s open where this part begins: %s time counts from there, and %s not in calls.\n",
+			tw_figure_count(figure, stacks->before), stacks->before == 1 ? " was" : "s were",
+			stacks->before == 1 ? "its" : "their", stacks->before == 1 ? "it is" : "they are");
 	if (stacks->cut)
-		tw_out_format(out, "%s call%s no return in the capture: %s time is %s callers', and sums with %s in them have a ?.%s\n",
-			      tw_figure_count(figure, stacks->cut), stacks->cut == 1 ? " has" : "s have",
-			      stacks->cut == 1 ? "its" : "their", stacks->cut == 1 ? "its" : "their",
-			      stacks->cut == 1 ? "it" : "them",
-			      stacks->losses || tree->places.kinds[TW_CAPTURE_EXCEPTION_FROM]
-				      ? ""
-				      : " `record --exceptions` tells of calls that exceptions and longjmp leave.");
+		tw_out_format(
+			out,
+			"%s call%s no return in the capture: %s time is %s callers', and sums with %s in them have a ?.%s\n",
+			tw_figure_count(figure, stacks->cut), stacks->cut == 1 ? " has" : "s have",
+			stacks->cut == 1 ? "its" : "their", stacks->cut == 1 ? "its" : "their",
+			stacks->cut == 1 ? "it" : "them",
+			stacks->losses || tree->places.kinds[TW_CAPTURE_EXCEPTION_FROM]
+				? ""
+				: " `record --exceptions` tells of calls that exceptions and longjmp leave.");
 	if (stacks->unmatched)
 		tw_out_format(out, "%s return%s no call in the capture, and %s no time.\n",
-			      tw_figure_count(figure, stacks->unmatched),
-			      stacks->unmatched == 1 ? " has" : "s have",
+			      tw_figure_count(figure, stacks->unmatched), stacks->unmatched == 1 ? " has" : "s have",
 			      stacks->unmatched == 1 ? "has" : "have");
 	if (stacks->losses)
-		tw_out_format(out,
-			      "%sEvents were lost at %s place%s:%s sums with losses in them have a ?; calls around them are not "
-			      "in min to max.\n",
-			      tw_screen_red(screen), tw_figure_count(figure, stacks->losses),
-			      stacks->losses == 1 ? "" : "s", tw_screen_plain(screen));
+		tw_out_format(
+			out,
+			"%sEvents were lost at %s place%s:%s sums with losses in them have a ?; calls around them are not "
+			"in min to max.\n",
+			tw_screen_red(screen), tw_figure_count(figure, stacks->losses), stacks->losses == 1 ? "" : "s",
+			tw_screen_plain(screen));
 	if (stacks->lost)
 		tw_out_format(out, "%s call%s end%s in losses, as far as is known: counted up to there.\n",
 			      tw_figure_count(figure, stacks->lost), stacks->lost == 1 ? "" : "s",
@@ -444,8 +459,7 @@ static void put_times_json(struct tw_json *json, const struct tw_report_row *row
 	put_seconds(json, "max", sums->took.max);
 }
 
-void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, enum tw_report_sort sort,
-			  size_t top)
+void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, enum tw_report_sort sort, size_t top)
 {
 	size_t count, edge_count, found;
 	struct tw_report_row *rows = tw_report_rows(tree, sort, &count);

@@ -52,7 +52,8 @@ static bool is_in_time(const struct scan *scan, const struct tw_capture_record *
 static void count_loss(struct scan *scan, const struct tw_capture_batch *batch, const struct tw_capture_record *record)
 {
 	const struct tw_capture_loss *loss = (const void *)record->payload;
-	if (tw_capture_record_words(record) < 1 + TW_LOST_CAUSES || !has_time_of(scan, loss->first_ticks, record->ticks))
+	if (tw_capture_record_words(record) < 1 + TW_LOST_CAUSES ||
+	    !has_time_of(scan, loss->first_ticks, record->ticks))
 		return;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 		scan->stream_lost[batch->stream][cause] += loss->lost[cause];
@@ -67,7 +68,8 @@ static void count_batch(struct scan *scan, const struct tw_capture_batch *batch,
 		unsigned kind = tw_capture_record_kind(record);
 		if (kind == TW_CAPTURE_LOSS && looks_at_time)
 			count_loss(scan, batch, record);
-		if (kind <= TW_CAPTURE_SWITCH || kind == TW_CAPTURE_OWN_TIME || (looks_at_time && !is_in_time(scan, record)))
+		if (kind <= TW_CAPTURE_SWITCH || kind == TW_CAPTURE_OWN_TIME ||
+		    (looks_at_time && !is_in_time(scan, record)))
 			continue;
 		uint32_t id = tw_capture_record_id(record);
 		bool is_placed = kind <= TW_CAPTURE_STACK;
@@ -216,8 +218,7 @@ static bool name_stream(struct tw_totals *totals, const struct scan *scan, uint3
 {
 	const struct tw_capture_stream *stream = tw_capture_stream(scan->capture, number);
 	char text[TW_THREAD_TEXT_BYTES], name[TW_THREAD_NAME_BYTES];
-	if (!stream ||
-	    (scan->filter->wants_stream && !scan->filter->wants_stream(scan->filter->context, stream)))
+	if (!stream || (scan->filter->wants_stream && !scan->filter->wants_stream(scan->filter->context, stream)))
 		return true;
 	uint64_t calls = scan->stream_calls[number];
 	if (!add_row(&totals->threads, text, tw_thread_text(scan->capture, stream, text), calls))
@@ -310,7 +311,7 @@ static bool name_all(struct tw_totals *totals, const struct scan *scan)
 }
 
 int tw_totals_make(struct tw_totals *totals, struct tw_capture *capture, const struct tw_selection *selection,
-		  const struct tw_capture_filter *filter)
+		   const struct tw_capture_filter *filter)
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);

@@ -19,7 +19,7 @@ struct tw_totals_row {
 	uint32_t thread_id; /* threads: the kernel's number, and the last name */
 	char *thread_name;
 	const struct tw_capture_function *function; /* functions: one of that name; borrowed by the capture */
-	double seconds; /* threads: from its first event to its last */
+	double seconds;				    /* threads: from its first event to its last */
 	uint64_t start_ns, end_ns;
 	uint32_t thread; /* of the capture, from 0 */
 };
@@ -35,14 +35,14 @@ struct tw_totals {
 	struct tw_totals_table threads;
 	uint64_t calls;
 	uint64_t events;
-	uint64_t all_events; /* of the same time and threads, whatever the function */
-	uint64_t kinds[64]; /* events by kind; above 62 all in the last */
+	uint64_t all_events;	       /* of the same time and threads, whatever the function */
+	uint64_t kinds[64];	       /* events by kind; above 62 all in the last */
 	uint64_t lost[TW_LOST_CAUSES]; /* in that time, by those threads; of any function */
 };
 
 /* Scans.  Answers 0 or an error of the library; tw_totals_free() in both cases. */
 int tw_totals_make(struct tw_totals *totals, struct tw_capture *capture, const struct tw_selection *selection,
-		  const struct tw_capture_filter *filter);
+		   const struct tw_capture_filter *filter);
 void tw_totals_free(struct tw_totals *totals);
 
 /* Most calls first, or by name. */

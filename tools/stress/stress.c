@@ -13,21 +13,25 @@
 
 static const struct tw_option known[] = {
 	{'s', "seconds", "N", "how long (10); 0: until interrupted"},
-	{'w', "what", "LIST", "of declared, sleds, slots: the places that are called and changed;\n"
-			      "returns: calls are watched to their ends (return, longjmp, thread\n"
-			      "end); threads: some come and go, some idle; signals: handlers hold\n"
-			      "threads up wherever they are. With commas (all)"},
+	{'w', "what", "LIST",
+	 "of declared, sleds, slots: the places that are called and changed;\n"
+	 "returns: calls are watched to their ends (return, longjmp, thread\n"
+	 "end); threads: some come and go, some idle; signals: handlers hold\n"
+	 "threads up wherever they are. With commas (all)"},
 	{'t', "threads", "N", "threads that call (2)"},
-	{'c', "changers", "N", "threads that change sessions of their own, beside the one that\n"
-			       "switches everything (1)"},
+	{'c', "changers", "N",
+	 "threads that change sessions of their own, beside the one that\n"
+	 "switches everything (1)"},
 	{'p', "pause", "TIME", "the longest pause between two changes (1ms); half of them have none"},
 	{'f', "functions", "N", "declared functions that are called (256)"},
 	{'r', "seed", "N", "what is drawn at random begins here (the time)"},
-	{'b', "break", "KIND", "do one step wrong, and fail: no-wait, free-early, switch-first, one-by-one,\n"
-			       "forgotten-place, torn-sled, torn-slot, half-written, lost-record,\n"
-			       "stamp-order (docs/proofs.md). Ends when it is noticed"},
-	{'T', "self-test", NULL, "break each of these for a moment, and nothing; exit code 0 when each was\n"
-				 "noticed and nothing else was"},
+	{'b', "break", "KIND",
+	 "do one step wrong, and fail: no-wait, free-early, switch-first, one-by-one,\n"
+	 "forgotten-place, torn-sled, torn-slot, half-written, lost-record,\n"
+	 "stamp-order (docs/proofs.md). Ends when it is noticed"},
+	{'T', "self-test", NULL,
+	 "break each of these for a moment, and nothing; exit code 0 when each was\n"
+	 "noticed and nothing else was"},
 	{'j', "json", NULL, "print the result as JSON"},
 	{0, NULL, NULL, NULL},
 };
@@ -108,19 +112,21 @@ static void put_text(const struct tw_stress_options *options, const struct tw_st
 	printf("changes      %s switches of everything, %s/s; %s other sessions\n", tw_figure_count(a, r->switches),
 	       tw_figure_short(b, (double)r->switches / r->seconds), tw_figure_count(c, r->changes));
 	put_times("a switch", "", r->latency_ns);
-	printf("progress     %s waits for all threads, %s of them for their instructions\n", tw_figure_count(a, r->waits),
-	       tw_figure_count(b, r->code_waits));
+	printf("progress     %s waits for all threads, %s of them for their instructions\n",
+	       tw_figure_count(a, r->waits), tw_figure_count(b, r->code_waits));
 	put_times("a wait", "", r->wait_ns);
-	printf("one moment   %s of %s pairs of calls were not counted once; %s can be\n", tw_figure_count(a, deviation(r)),
-	       tw_figure_count(b, r->pairs), tw_figure_count(c, r->tolerated));
-	printf("             %s rounds over all places show another set than any moment had\n", tw_figure_count(a, r->torn));
+	printf("one moment   %s of %s pairs of calls were not counted once; %s can be\n",
+	       tw_figure_count(a, deviation(r)), tw_figure_count(b, r->pairs), tw_figure_count(c, r->tolerated));
+	printf("             %s rounds over all places show another set than any moment had\n",
+	       tw_figure_count(a, r->torn));
 	printf("stood still  %s counters moved after they were stopped\n", tw_figure_count(a, r->moved));
 	printf("recorded     %s of %s rounds, %s with a switch inside; %s of the others not told as lost\n",
 	       tw_figure_count(a, r->stored), tw_figure_count(b, r->numbered), tw_figure_count(c, r->within),
 	       tw_figure_count(d, r->unaccounted));
 	printf("lost         %s events, told; %s rounds not looked at\n", tw_figure_count(a, r->lost),
 	       tw_figure_count(b, r->excused));
-	printf("ends         %s of calls, %s of them wrong\n", tw_figure_count(a, r->ends), tw_figure_count(b, r->bad_ends));
+	printf("ends         %s of calls, %s of them wrong\n", tw_figure_count(a, r->ends),
+	       tw_figure_count(b, r->bad_ends));
 	for (uint32_t i = 0; i < r->told_count; i++)
 		printf("wrong        %s\n", r->told[i]);
 	if (r->wrong > r->told_count)
@@ -247,7 +253,10 @@ static const char *read_option(int key, const char *value, struct tw_stress_opti
 		o->functions = (uint32_t)number;
 		return NULL;
 	case 'r': return read_number(value, 0, UINT64_MAX, &o->seed) ? NULL : "a seed is a number";
-	case 'w': return read_what(value, &o->what) ? NULL : "--what is a list of declared, sleds, slots (one of these at least), returns, threads, signals";
+	case 'w':
+		return read_what(value, &o->what)
+			       ? NULL
+			       : "--what is a list of declared, sleds, slots (one of these at least), returns, threads, signals";
 	default: return NULL;
 	}
 }

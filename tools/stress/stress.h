@@ -20,7 +20,7 @@ enum {
 	TW_STRESS_ALL = 63
 };
 
-#define TW_STRESS_TOLD 16u
+#define TW_STRESS_TOLD	     16u
 #define TW_STRESS_TOLD_BYTES 200u
 
 struct tw_stress_options {
@@ -38,32 +38,32 @@ struct tw_stress_options {
 struct tw_stress_result {
 	double seconds;
 	uint64_t calls[TW_STRESS_PLACES];
-	uint64_t threads;      /* that came and went */
-	uint64_t stalls;       /* threads held up by a signal */
-	uint64_t switches;     /* transactions, each over all functions */
-	uint64_t changes;      /* of other sessions meanwhile */
+	uint64_t threads;	/* that came and went */
+	uint64_t stalls;	/* threads held up by a signal */
+	uint64_t switches;	/* transactions, each over all functions */
+	uint64_t changes;	/* of other sessions meanwhile */
 	uint64_t latency_ns[4]; /* of a switch: median, 90 and 99 of 100, the longest */
-	uint64_t waits;	       /* for thread progress */
-	uint64_t code_waits;   /* of these: with a barrier for instructions */
-	uint64_t wait_ns[4];   /* of one, as of a switch */
+	uint64_t waits;		/* for thread progress */
+	uint64_t code_waits;	/* of these: with a barrier for instructions */
+	uint64_t wait_ns[4];	/* of one, as of a switch */
 	/* Calls come in pairs, of which a switch leaves exactly one counted, but where it falls between the two. */
 	uint64_t pairs;
 	uint64_t counted;
 	uint64_t tolerated; /* pairs that switches can have fallen into */
 	uint64_t moved;	    /* counters that counted after the change that stopped them had returned */
 	/* Recorded rounds: a call of each kind for each half, and a mark. */
-	uint64_t numbered;   /* made */
-	uint64_t stored;     /* in the capture */
+	uint64_t numbered;    /* made */
+	uint64_t stored;      /* in the capture */
 	uint64_t unaccounted; /* neither there nor told as lost */
 	uint64_t disordered;
-	uint64_t within;     /* of those stored: with a switch in the middle */
-	uint64_t excused;    /* not looked at: something of it was lost, or several switches fell into it */
-	uint64_t torn;	     /* that show another set of functions than any moment had */
-	uint64_t ends;	     /* of calls, told */
-	uint64_t bad_ends;   /* with the wrong value, or missing, or of nothing */
-	uint64_t lost;	     /* events told as lost */
-	uint64_t failed;     /* calls of the library that failed */
-	uint64_t wrong;	     /* all that was told: these, answers, registers, rounds */
+	uint64_t within;   /* of those stored: with a switch in the middle */
+	uint64_t excused;  /* not looked at: something of it was lost, or several switches fell into it */
+	uint64_t torn;	   /* that show another set of functions than any moment had */
+	uint64_t ends;	   /* of calls, told */
+	uint64_t bad_ends; /* with the wrong value, or missing, or of nothing */
+	uint64_t lost;	   /* events told as lost */
+	uint64_t failed;   /* calls of the library that failed */
+	uint64_t wrong;	   /* all that was told: these, answers, registers, rounds */
 	/* The first of what was wrong, one sentence each. */
 	char told[TW_STRESS_TOLD][TW_STRESS_TOLD_BYTES];
 	uint32_t told_count;

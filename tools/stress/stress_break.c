@@ -36,10 +36,10 @@ void __wrap_tw_sled_install(struct tw_place *place);
 void __real_tw_sled_install(struct tw_place *place);
 void __wrap_tw_got_install(struct tw_place *place);
 void __real_tw_got_install(struct tw_place *place);
-int64_t __wrap_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes, uint8_t *out,
-			  uint64_t *end_pos);
-int64_t __real_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes, uint8_t *out,
-			  uint64_t *end_pos);
+int64_t __wrap_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes,
+			  uint8_t *out, uint64_t *end_pos);
+int64_t __real_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes,
+			  uint8_t *out, uint64_t *end_pos);
 
 /* ---- changes ---- */
 
@@ -185,8 +185,8 @@ static void lose_first(uint8_t *records)
 }
 
 /* Once in so many looks, at what the consumer is about to read, and at its copy of that. */
-int64_t __wrap_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes, uint8_t *out,
-			  uint64_t *end_pos)
+int64_t __wrap_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes,
+			  uint8_t *out, uint64_t *end_pos)
 {
 	static unsigned looks;
 	int64_t bytes;

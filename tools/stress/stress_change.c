@@ -30,7 +30,8 @@ static void pause_a_while(struct tw_stress *s, uint64_t *random)
 static int count(struct tw_stress *s, const char *module, const char *function, enum tw_match match)
 {
 	return tw_stress_check(s, "tw_trace_function",
-			       tw_trace_function(s->counting, module, function, TW_ARITY_ANY, match, TW_FUNCTION_CALL_COUNT));
+			       tw_trace_function(s->counting, module, function, TW_ARITY_ANY, match,
+						 TW_FUNCTION_CALL_COUNT));
 }
 
 static void count_half(struct tw_stress *s, int half, enum tw_match match)
@@ -94,7 +95,8 @@ static uint64_t read_counter(struct tw_stress *s, const char *module, const char
 
 void tw_stress_sum_half(struct tw_stress *s, int half)
 {
-	const char *last = s->names[s->pairs - 1][half], *last_sled = tw_stress_counted_sleds[TW_STRESS_SLED_PAIRS - 1][half];
+	const char *last = s->names[s->pairs - 1][half],
+		   *last_sled = tw_stress_counted_sleds[TW_STRESS_SLED_PAIRS - 1][half];
 	uint64_t value = 0;
 
 	for (uint32_t i = 0; i < s->pairs && tw_stress_does(s, TW_STRESS_DECLARED); i++)
@@ -201,14 +203,16 @@ static void set_something(struct churned *c)
 	if (!draw_function(c, &module, &function, &is_global))
 		return;
 	kinds = is_global ? TW_FUNCTION_GLOBAL : draw_kinds(c);
-	if ((kinds & ~(uint32_t)(TW_FUNCTION_LOCAL | TW_FUNCTION_META | TW_FUNCTION_GLOBAL)) || tw_stress_draw(c->random, 2))
+	if ((kinds & ~(uint32_t)(TW_FUNCTION_LOCAL | TW_FUNCTION_META | TW_FUNCTION_GLOBAL)) ||
+	    tw_stress_draw(c->random, 2))
 		tw_stress_check(s, "tw_trace_function",
 				tw_trace_function(c->session, module, function, TW_ARITY_ANY,
 						  (enum tw_match)tw_stress_draw(c->random, 4), kinds));
 	else
 		tw_stress_check(s, "tw_trace_function_match",
 				tw_trace_function_match(c->session, module, function, TW_ARITY_ANY,
-							programs[is_returning ? tw_stress_draw(c->random, 3) : 0], kinds));
+							programs[is_returning ? tw_stress_draw(c->random, 3) : 0],
+							kinds));
 }
 
 /* One change, or several at once, or several that are forgotten. */
@@ -256,7 +260,8 @@ static bool open_session(struct churned *c)
 		return false;
 	if (tw_stress_draw(c->random, 4))
 		tw_stress_check(c->stress, "tw_trace_process",
-				tw_trace_process(c->session, tw_stress_draw(c->random, 2) ? TW_PID_ALL : TW_PID_NEW, true, flags));
+				tw_trace_process(c->session, tw_stress_draw(c->random, 2) ? TW_PID_ALL : TW_PID_NEW,
+						 true, flags));
 	return true;
 }
 

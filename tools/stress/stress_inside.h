@@ -53,14 +53,15 @@ struct tw_stress {
 	char directory[PATH_MAX], capture_path[PATH_MAX + 16];
 	uint64_t *latencies;
 	uint64_t *counted; /* by pair, those of sleds behind the others: calls of both halves */
-	int half; /* that is counted when the switcher has ended */
+	int half;	   /* that is counted when the switcher has ended */
 	_Atomic bool stop;
 	/*
 	 * How many switches were begun and ended: odd while one is under way.  A caller that reads the same even number
 	 * before and after its calls knows what of them must be in the capture.
 	 */
 	_Atomic uint32_t phase;
-	_Atomic uint64_t calls[TW_STRESS_PLACES], pair_calls, numbered, changes, churners, threads, stalls, failed, wrong;
+	_Atomic uint64_t calls[TW_STRESS_PLACES], pair_calls, numbered, changes, churners, threads, stalls, failed,
+		wrong;
 	_Atomic int error;
 	pthread_mutex_t lock; /* of what is told */
 };
@@ -112,7 +113,7 @@ uint64_t tw_stress_numbered_answer(enum tw_stress_place place, int half, uint64_
 
 /* ---- threads ---- */
 
-void *tw_stress_call(void *caller);	/* struct tw_stress_caller */
+void *tw_stress_call(void *caller); /* struct tw_stress_caller */
 void *tw_stress_idle(void *stress);
 void *tw_stress_come_and_go(void *stress);
 void *tw_stress_switch(void *stress);

@@ -165,13 +165,15 @@ static void run_once(const struct tw_stress_options *options, enum tw_stress_bre
 }
 
 /* Until it is noticed, for so many runs at the most; the options say how long each is. */
-static struct outcome run_until_noticed(const struct tw_stress_options *options, enum tw_stress_break kind, unsigned runs)
+static struct outcome run_until_noticed(const struct tw_stress_options *options, enum tw_stress_break kind,
+					unsigned runs)
 {
 	struct tw_stress_options own = *options;
 	struct outcome outcome = {.is_noticed = false};
 	double began = now();
 
-	while (outcome.runs < runs && !outcome.is_noticed && !outcome.is_impossible && !(options->stop && *options->stop)) {
+	while (outcome.runs < runs && !outcome.is_noticed && !outcome.is_impossible &&
+	       !(options->stop && *options->stop)) {
 		run_once(&own, kind, &outcome);
 		own.seed++;
 	}
@@ -253,7 +255,8 @@ int tw_stress_self_test(const struct tw_stress_options *options, bool is_json)
 			snprintf(when, sizeof when, "in run %u", outcome->runs);
 		if (!is_json)
 			printf("%-16s %-12s  %s\n", tw_stress_breaks[kind].name, when,
-			       outcome->is_noticed || outcome->is_impossible ? outcome->by : tw_stress_breaks[kind].what);
+			       outcome->is_noticed || outcome->is_impossible ? outcome->by
+									     : tw_stress_breaks[kind].what);
 	}
 	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 	if (options->stop && *options->stop)

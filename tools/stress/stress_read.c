@@ -19,18 +19,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLS	(2 * TW_STRESS_PLACES) /* of a round: place + TW_STRESS_PLACES * half, in their order */
-#define MARK	CALLS
+#define CALLS	      (2 * TW_STRESS_PLACES) /* of a round: place + TW_STRESS_PLACES * half, in their order */
+#define MARK	      CALLS
 #define CLOCK_STEP_NS 1000u
-#define NOBODY	255
-#define ALL	((1u << CALLS) - 1)
-#define HALF(h) (((1u << TW_STRESS_PLACES) - 1) << ((h) ? TW_STRESS_PLACES : 0))
+#define NOBODY	      255
+#define ALL	      ((1u << CALLS) - 1)
+#define HALF(h)	      (((1u << TW_STRESS_PLACES) - 1) << ((h) ? TW_STRESS_PLACES : 0))
 
 /* What is known of a stream. */
 struct stream {
-	uint64_t last;	  /* round whose mark came */
-	uint64_t lost;	  /* events since */
-	uint64_t last_ns; /* time of the event before */
+	uint64_t last;	      /* round whose mark came */
+	uint64_t lost;	      /* events since */
+	uint64_t last_ns;     /* time of the event before */
 	uint32_t calls, ends; /* bits */
 	uint64_t values[CALLS];
 	bool is_odd; /* a call twice, an end of no call */
@@ -44,7 +44,7 @@ struct reading {
 	struct stream *streams;
 	uint32_t stream_count;
 	bool has_ringless; /* threads made events before there was a ring for them */
-	uint8_t *roles; /* of places, by id: 1 + what they are in a round; 0: not known yet */
+	uint8_t *roles;	   /* of places, by id: 1 + what they are in a round; 0: not known yet */
 	uint32_t place_count;
 };
 
@@ -54,8 +54,8 @@ static uint8_t find_role(struct reading *r, const struct tw_capture_event *event
 	const char *name = place && place->function ? place->function->name : "";
 
 	for (int half = 0; half < 2; half++) {
-		const char *names[TW_STRESS_PLACES] = {tw_stress_numbered_declared[half].name, tw_stress_numbered_sleds[half],
-						       tw_stress_numbered_slots[half]};
+		const char *names[TW_STRESS_PLACES] = {tw_stress_numbered_declared[half].name,
+						       tw_stress_numbered_sleds[half], tw_stress_numbered_slots[half]};
 
 		for (uint8_t i = 0; i < TW_STRESS_PLACES; i++)
 			if (!strcmp(name, names[i]))
@@ -108,11 +108,12 @@ static void check_ends(struct tw_stress *s, const struct stream *stream, uint64_
 	s->result->ends += (unsigned)__builtin_popcount(stream->ends);
 	if (stream->ends != wanted) {
 		s->result->bad_ends++;
-		tw_stress_tell(s, "round %llu told the ends of calls 0x%x where it had to be 0x%x", (unsigned long long)n,
-			       stream->ends, wanted);
+		tw_stress_tell(s, "round %llu told the ends of calls 0x%x where it had to be 0x%x",
+			       (unsigned long long)n, stream->ends, wanted);
 	}
 	for (unsigned i = 0; i < CALLS; i++) {
-		uint64_t value = tw_stress_numbered_answer((enum tw_stress_place)(i % TW_STRESS_PLACES), i >= TW_STRESS_PLACES, n);
+		uint64_t value = tw_stress_numbered_answer((enum tw_stress_place)(i % TW_STRESS_PLACES),
+							   i >= TW_STRESS_PLACES, n);
 
 		if (!(stream->ends >> i & 1) || stream->values[i] == value)
 			continue;
@@ -148,8 +149,9 @@ static void check_round(struct reading *r, struct stream *stream, uint64_t n, ui
 	if (stream->is_odd || (first == last ? stream->calls != (made & HALF(first & 1))
 					     : !is_one_moment(stream->calls, made, first & 1))) {
 		result->torn++;
-		tw_stress_tell(s, "round %llu has calls 0x%x, with %u switches before it and %u after it%s", (unsigned long long)n,
-			       stream->calls, first, last, stream->is_odd ? ", or a call twice" : "");
+		tw_stress_tell(s, "round %llu has calls 0x%x, with %u switches before it and %u after it%s",
+			       (unsigned long long)n, stream->calls, first, last,
+			       stream->is_odd ? ", or a call twice" : "");
 		return;
 	}
 	check_ends(s, stream, n, first, last);
@@ -174,8 +176,10 @@ static void take_event(struct reading *r, const struct tw_capture_event *event)
 	/* Where the processors' counters differ, a thread that moves may go back by some of that. */
 	if (event->time_ns + CLOCK_STEP_NS < stream->last_ns) {
 		r->stress->result->disordered++;
-		tw_stress_tell(r->stress, "an event has a time %llu ns before that of the event before it, behind round %llu",
-			       (unsigned long long)(stream->last_ns - event->time_ns), (unsigned long long)stream->last);
+		tw_stress_tell(r->stress,
+			       "an event has a time %llu ns before that of the event before it, behind round %llu",
+			       (unsigned long long)(stream->last_ns - event->time_ns),
+			       (unsigned long long)stream->last);
 	}
 	stream->last_ns = event->time_ns;
 	role = role_of(r, event);
@@ -215,7 +219,8 @@ static void check_the_rest(struct reading *r)
 	if (r->missing <= r->lost_nowhere)
 		return;
 	result->unaccounted = r->missing - r->lost_nowhere;
-	tw_stress_tell(r->stress, "%llu rounds are neither in the capture nor told as lost", (unsigned long long)result->unaccounted);
+	tw_stress_tell(r->stress, "%llu rounds are neither in the capture nor told as lost",
+		       (unsigned long long)result->unaccounted);
 }
 
 int tw_stress_read(struct tw_stress *s)

@@ -92,8 +92,8 @@ static int declare_all(struct tw_stress *s)
 	for (uint32_t i = 0; i < s->pairs && !error; i++) {
 		for (int half = 0; half < 2 && !error; half++) {
 			snprintf(s->names[i][half], sizeof s->names[i][half], "f%u", i);
-			s->functions[i][half] = (struct tw_declared_function)TW_DECLARED_FUNCTION(halves[half],
-												 s->names[i][half], 0);
+			s->functions[i][half] =
+				(struct tw_declared_function)TW_DECLARED_FUNCTION(halves[half], s->names[i][half], 0);
 			error = tw_function_declare(&s->functions[i][half]);
 		}
 	}
@@ -144,7 +144,8 @@ static int open_capture(struct tw_stress *s)
 	return tw_session_create("rounds", &tracer, &s->capturing);
 }
 
-static int set(struct tw_session *session, const char *module, const char *function, enum tw_match match, uint32_t flags)
+static int set(struct tw_session *session, const char *module, const char *function, enum tw_match match,
+	       uint32_t flags)
 {
 	int result = tw_trace_function(session, module, function, TW_ARITY_ANY, match, flags);
 
@@ -171,7 +172,8 @@ static int prepare_sleds(struct tw_stress *s)
 		return error;
 	tw_stress_call_counted_sleds(&caller);
 	for (unsigned i = 0; i < 2 * TW_STRESS_SLED_PAIRS; i++)
-		if (tw_trace_call_count(s->counting, s->program, tw_stress_counted_sleds[i / 2][i % 2], TW_ARITY_ANY, &count) != 1 ||
+		if (tw_trace_call_count(s->counting, s->program, tw_stress_counted_sleds[i / 2][i % 2], TW_ARITY_ANY,
+					&count) != 1 ||
 		    count != 1)
 			return TW_ENOTSUP;
 	return set(s->counting, s->program, "_", TW_MATCH_FALSE, TW_FUNCTION_CALL_COUNT);
@@ -184,7 +186,8 @@ static int begin_sleds(struct tw_stress *s)
 
 	for (unsigned i = 0; i < TW_STRESS_SLED_PAIRS && !error; i++)
 		error = count_both(s, modules, tw_stress_counted_sleds[i]);
-	return error ? error : set(s->capturing, s->program, tw_stress_numbered_sleds[0], TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
+	return error ? error
+		     : set(s->capturing, s->program, tw_stress_numbered_sleds[0], TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
 }
 
 /* Before there are callers half a is counted and recorded, and marks. */
@@ -196,7 +199,8 @@ static int begin(struct tw_stress *s)
 	if (!error && tw_stress_does(s, TW_STRESS_DECLARED))
 		error = count_both(s, halves, all);
 	if (!error && tw_stress_does(s, TW_STRESS_DECLARED))
-		error = set(s->capturing, "stress", tw_stress_numbered_declared[0].name, TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
+		error = set(s->capturing, "stress", tw_stress_numbered_declared[0].name, TW_MATCH_TRUE,
+			    TW_FUNCTION_LOCAL);
 	if (!error && tw_stress_does(s, TW_STRESS_SLEDS))
 		error = begin_sleds(s);
 	/* A module is looked for outside of transactions only. */
@@ -346,7 +350,8 @@ static void sum_pairs(struct tw_stress *s)
 			continue;
 		result->counted += counted;
 		if (counted > each + result->tolerated || counted + result->tolerated < each)
-			tw_stress_tell(s, "%llu calls of the pair %s, %s were counted, and %llu were made", (unsigned long long)counted,
+			tw_stress_tell(s, "%llu calls of the pair %s, %s were counted, and %llu were made",
+				       (unsigned long long)counted,
 				       is_sled ? tw_stress_counted_sleds[i - s->pairs][0] : s->names[i][0],
 				       is_sled ? tw_stress_counted_sleds[i - s->pairs][1] : s->names[i][1],
 				       (unsigned long long)each);
@@ -359,10 +364,12 @@ static void finish_counting(struct tw_stress *s)
 	struct tw_stress_result *result = s->result;
 
 	if (tw_stress_does(s, TW_STRESS_DECLARED))
-		tw_stress_check(s, "tw_trace_function", set(s->counting, halves[s->half], "_", TW_MATCH_PAUSE, TW_FUNCTION_CALL_COUNT));
+		tw_stress_check(s, "tw_trace_function",
+				set(s->counting, halves[s->half], "_", TW_MATCH_PAUSE, TW_FUNCTION_CALL_COUNT));
 	for (unsigned i = 0; i < TW_STRESS_SLED_PAIRS && tw_stress_does(s, TW_STRESS_SLEDS); i++)
-		tw_stress_check(s, "tw_trace_function", set(s->counting, s->program, tw_stress_counted_sleds[i][s->half],
-							    TW_MATCH_PAUSE, TW_FUNCTION_CALL_COUNT));
+		tw_stress_check(s, "tw_trace_function",
+				set(s->counting, s->program, tw_stress_counted_sleds[i][s->half], TW_MATCH_PAUSE,
+				    TW_FUNCTION_CALL_COUNT));
 	tw_stress_sum_half(s, s->half);
 	result->pairs = s->pair_calls;
 	for (unsigned place = 0; place < TW_STRESS_PLACES; place++)

@@ -155,16 +155,16 @@ void tw_stress_leave(uint64_t depth)
 	stress_leave(depth);
 }
 
-#define COUNTED(n)                                       \
-	void stress_counted_a##n(void);                  \
-	void stress_counted_b##n(void);                  \
-	LONG_SLED void stress_counted_a##n(void)         \
-	{                                                \
-		__asm__ volatile("" ::"i"(n));           \
-	}                                                \
-	LONG_SLED void stress_counted_b##n(void)         \
-	{                                                \
-		__asm__ volatile("" ::"i"(n + 1));       \
+#define COUNTED(n)                                 \
+	void stress_counted_a##n(void);            \
+	void stress_counted_b##n(void);            \
+	LONG_SLED void stress_counted_a##n(void)   \
+	{                                          \
+		__asm__ volatile("" ::"i"(n));     \
+	}                                          \
+	LONG_SLED void stress_counted_b##n(void)   \
+	{                                          \
+		__asm__ volatile("" ::"i"(n + 1)); \
 	}
 COUNTED(0)
 COUNTED(1)
@@ -183,15 +183,16 @@ LONG_SLED uint64_t stress_numbered_b(uint64_t n)
 	return n * 7 + 2;
 }
 
-const char *const tw_stress_sleds[] = {"stress_leaf",  "stress_short",	 "stress_tail",	  "stress_deep",
-				       "stress_many",  "stress_pair",	 "stress_struct", "stress_sum",
+const char *const tw_stress_sleds[] = {"stress_leaf",  "stress_short",	     "stress_tail",   "stress_deep",
+				       "stress_many",  "stress_pair",	     "stress_struct", "stress_sum",
 				       "stress_float", "stress_long_double", "stress_vector", "stress_nothing",
-				       "stress_jump",  "stress_set",	 "stress_leave",  NULL};
+				       "stress_jump",  "stress_set",	     "stress_leave",  NULL};
 /*
  * What the library itself never calls: its own calls, which this program carries in itself, would be traced too.  And
  * what takes no lock: signal handlers call it.
  */
-const char *const tw_stress_slots[] = {"lldiv", "wcstoull", "wcstod", "wcstold", "strfromd", "lfind", "swab", "memmem", NULL};
+const char *const tw_stress_slots[] = {"lldiv", "wcstoull", "wcstod", "wcstold", "strfromd",
+				       "lfind", "swab",	    "memmem", NULL};
 const char *const tw_stress_numbered_sleds[2] = {"stress_numbered_a", "stress_numbered_b"};
 const char *const tw_stress_numbered_slots[2] = {"ldiv", "div"};
 const char *const tw_stress_counted_sleds[TW_STRESS_SLED_PAIRS][2] = {
@@ -201,7 +202,7 @@ const char *const tw_stress_counted_sleds[TW_STRESS_SLED_PAIRS][2] = {
 	{"stress_counted_a3", "stress_counted_b3"},
 };
 struct tw_declared_function tw_stress_numbered_declared[2] = {TW_DECLARED_FUNCTION("stress", "numbered_a", 1),
-							       TW_DECLARED_FUNCTION("stress", "numbered_b", 1)};
+							      TW_DECLARED_FUNCTION("stress", "numbered_b", 1)};
 struct tw_declared_function tw_stress_marker = TW_DECLARED_FUNCTION("stress", "round", 2);
 
 /* ---- their calls ---- */
@@ -212,12 +213,12 @@ static void differs(struct tw_stress_caller *caller, const char *function, uint6
 		       (unsigned long long)got, (unsigned long long)want, (unsigned long long)n);
 }
 
-#define SAME(place, function, got, want)                                                       \
-	do {                                                                                   \
-		uint64_t got_ = (uint64_t)(got), want_ = (uint64_t)(want);                     \
-		caller->calls[place]++;                                                        \
-		if (__builtin_expect(got_ != want_, 0))                                        \
-			differs(caller, function, n, got_, want_);                             \
+#define SAME(place, function, got, want)                                   \
+	do {                                                               \
+		uint64_t got_ = (uint64_t)(got), want_ = (uint64_t)(want); \
+		caller->calls[place]++;                                    \
+		if (__builtin_expect(got_ != want_, 0))                    \
+			differs(caller, function, n, got_, want_);         \
 	} while (0)
 #define SLED(function, got, want) SAME(TW_STRESS_AT_SLED, function, got, want)
 #define SLOT(function, got, want) SAME(TW_STRESS_AT_SLOT, function, got, want)

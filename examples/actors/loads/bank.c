@@ -64,8 +64,7 @@ static struct function supervisor_function = FUNCTION("bank", "supervisor", 2, s
 
 static void declare(void)
 {
-	module_load((struct function *const[]){&withdraw_function, &account_function, &supervisor_function},
-		    3);
+	module_load((struct function *const[]){&withdraw_function, &account_function, &supervisor_function}, 3);
 }
 
 static struct load_result run(struct actor *outside, const struct load_options *options)
@@ -75,16 +74,14 @@ static struct load_result run(struct actor *outside, const struct load_options *
 	for (uint64_t i = 0; i < options->actors; i++)
 		spawn(outside, &supervisor_function, self_pid(outside), integer((int64_t)requests));
 	result.is_right = wait_for_done(outside, options, options->actors, &made);
-	result.is_right &= made <= requests * options->actors &&
-			   (options->seconds > 0 || made == requests * options->actors);
+	result.is_right &=
+		made <= requests * options->actors && (options->seconds > 0 || made == requests * options->actors);
 	result.messages = made * 2;
 	result.calls = made * 2;
 	snprintf(result.text, sizeof result.text,
-		 "%" PRIu64 " supervisors made %" PRIu64
-		 " requests, and every crashed account was started again",
+		 "%" PRIu64 " supervisors made %" PRIu64 " requests, and every crashed account was started again",
 		 options->actors, made);
 	return result;
 }
 
-const struct load bank_load = {"bank", "accounts crash, supervisors start them again", 10, 200000, run,
-			       declare};
+const struct load bank_load = {"bank", "accounts crash, supervisors start them again", 10, 200000, run, declare};

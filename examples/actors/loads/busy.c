@@ -53,14 +53,12 @@ static struct load_result run(struct actor *outside, const struct load_options *
 	for (uint64_t i = 0; i < count; i++)
 		pids[i] = spawn(outside, &member_function, self_pid(outside));
 	for (uint64_t i = 0; i < count; i++)
-		send_to(outside, pids[i],
-			TUPLE(heap_of(outside), integer((int64_t)steps), integer((int64_t)i)));
+		send_to(outside, pids[i], TUPLE(heap_of(outside), integer((int64_t)steps), integer((int64_t)i)));
 	result.is_right = wait_for_done(outside, options, count, &left);
 	result.is_right &= options->seconds > 0 || left == 0;
 	result.messages = steps * count - left;
 	result.calls = result.messages * 2;
-	snprintf(result.text, sizeof result.text, "%" PRIu64 " tokens made %" PRIu64 " steps", count,
-		 result.messages);
+	snprintf(result.text, sizeof result.text, "%" PRIu64 " tokens made %" PRIu64 " steps", count, result.messages);
 	return result;
 }
 

@@ -14,8 +14,7 @@ static struct value room(struct actor *self, const struct value *arguments)
 	struct value members = arguments[0];
 	if (is_tagged(message, atom("join"), 2))
 		members = cons(heap_of(self), element(message, 1), members);
-	for (struct value rest = members; tuple_count(message) == 3 && is_box(rest, BOX_CONS);
-	     rest = tail(rest))
+	for (struct value rest = members; tuple_count(message) == 3 && is_box(rest, BOX_CONS); rest = tail(rest))
 		send_to(self, head(rest), message);
 	return tail_call(self, &room_function, members);
 }
@@ -35,8 +34,7 @@ static struct value member(struct actor *self, const struct value *arguments)
 		char text[32];
 		snprintf(text, sizeof text, "text %" PRId64, said);
 		send_to(self, atom("room"),
-			TUPLE(heap_of(self), atom("say"), self_pid(self),
-			      binary(heap_of(self), text, strlen(text))));
+			TUPLE(heap_of(self), atom("say"), self_pid(self), binary(heap_of(self), text, strlen(text))));
 		size_t bytes;
 		struct value back = receive_match(self, is_mine, self_pid(self), FOREVER);
 		const char *same = binary_bytes(element(back, 2), &bytes);
@@ -67,8 +65,8 @@ static struct load_result run(struct actor *outside, const struct load_options *
 	result.is_right = wait_for_done(outside, options, options->actors, &heard);
 	result.is_right &= heard <= texts * options->actors * options->actors;
 	result.messages = heard;
-	snprintf(result.text, sizeof result.text,
-		 "%" PRIu64 " members heard %" PRIu64 " texts, their own among them", options->actors, heard);
+	snprintf(result.text, sizeof result.text, "%" PRIu64 " members heard %" PRIu64 " texts, their own among them",
+		 options->actors, heard);
 	return result;
 }
 

@@ -52,14 +52,13 @@ static struct load_result run(struct actor *outside, const struct load_options *
 {
 	struct load_result result = {0};
 	uint64_t rounds = options->messages / options->actors + 1, done = 0;
-	struct value pid =
-		spawn(outside, &boss_function, integer((int64_t)options->actors), integer((int64_t)rounds));
+	struct value pid = spawn(outside, &boss_function, integer((int64_t)options->actors), integer((int64_t)rounds));
 	send_to(outside, pid, self_pid(outside));
 	result.is_right = wait_for_done(outside, options, 1, &done) && done <= rounds;
 	result.messages = done * options->actors * 2;
 	result.calls = done * options->actors * 2;
-	snprintf(result.text, sizeof result.text,
-		 "%" PRIu64 " workers answered %" PRIu64 " times each, all right", options->actors, done);
+	snprintf(result.text, sizeof result.text, "%" PRIu64 " workers answered %" PRIu64 " times each, all right",
+		 options->actors, done);
 	return result;
 }
 

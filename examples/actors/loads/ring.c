@@ -53,8 +53,7 @@ static struct load_result run(struct actor *outside, const struct load_options *
 {
 	struct load_result result = {0};
 	uint64_t left = 0;
-	struct value collector = self_pid(outside), head = spawn(outside, &first_function, collector),
-		     next = head;
+	struct value collector = self_pid(outside), head = spawn(outside, &first_function, collector), next = head;
 	for (uint64_t i = 1; i < options->actors; i++)
 		next = spawn(outside, &member_function, next, collector);
 	send_to(outside, head, next);
@@ -63,9 +62,8 @@ static struct load_result run(struct actor *outside, const struct load_options *
 	result.messages = options->messages - left;
 	result.calls = 2 * result.messages;
 	result.is_right &= options->seconds > 0 || left == 0;
-	snprintf(result.text, sizeof result.text,
-		 "the token made %" PRIu64 " steps through %" PRIu64 " actors", result.messages,
-		 options->actors);
+	snprintf(result.text, sizeof result.text, "the token made %" PRIu64 " steps through %" PRIu64 " actors",
+		 result.messages, options->actors);
 	return result;
 }
 

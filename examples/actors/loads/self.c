@@ -33,9 +33,8 @@ static struct load_result run(struct actor *outside, const struct load_options *
 	result.is_right = wait_for_done(outside, options, options->actors, &left);
 	result.is_right &= options->seconds > 0 || left == 0;
 	result.messages = each * options->actors - left;
-	snprintf(result.text, sizeof result.text,
-		 "%" PRIu64 " actors sent %" PRIu64 " messages to themselves", options->actors,
-		 result.messages);
+	snprintf(result.text, sizeof result.text, "%" PRIu64 " actors sent %" PRIu64 " messages to themselves",
+		 options->actors, result.messages);
 	return result;
 }
 

@@ -86,8 +86,8 @@ static struct load_result run(struct actor *outside, const struct load_options *
 	result.is_right = wait_for_done(outside, options, options->actors, &made);
 	result.is_right &= made && (options->seconds > 0 || made == requests * options->actors);
 	result.messages = made * 2;
-	snprintf(result.text, sizeof result.text,
-		 "%" PRIu64 " clients got their own words back %" PRIu64 " times", options->actors, made);
+	snprintf(result.text, sizeof result.text, "%" PRIu64 " clients got their own words back %" PRIu64 " times",
+		 options->actors, made);
 	return result;
 }
 

@@ -35,15 +35,24 @@ static volatile long handler_calls;
 static _Atomic long calls;
 static _Atomic int is_over, others;
 
-#define ALLOW(number) \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+#define ALLOW(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 static struct sock_filter code[] = {
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	ALLOW(SYS_write), ALLOW(SYS_exit_group), ALLOW(SYS_rt_sigreturn), ALLOW(SYS_setitimer),
+	ALLOW(SYS_write),
+	ALLOW(SYS_exit_group),
+	ALLOW(SYS_rt_sigreturn),
+	ALLOW(SYS_setitimer),
 	/* What libc needs to make a thread and to end one; none of them is used otherwise. */
-	ALLOW(SYS_clone), ALLOW(SYS_clone3), ALLOW(SYS_set_robust_list), ALLOW(SYS_rseq), ALLOW(SYS_exit),
-	ALLOW(SYS_rt_sigprocmask), ALLOW(SYS_madvise), ALLOW(SYS_mprotect), ALLOW(SYS_mmap),
+	ALLOW(SYS_clone),
+	ALLOW(SYS_clone3),
+	ALLOW(SYS_set_robust_list),
+	ALLOW(SYS_rseq),
+	ALLOW(SYS_exit),
+	ALLOW(SYS_rt_sigprocmask),
+	ALLOW(SYS_madvise),
+	ALLOW(SYS_mprotect),
+	ALLOW(SYS_mmap),
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 };
 
@@ -97,7 +106,7 @@ static void spin_until(int count)
 
 static long set_filter(const char *how, int is_refused)
 {
-	struct sock_fprog program = { is_refused ? 0 : sizeof code / sizeof *code, code };
+	struct sock_fprog program = {is_refused ? 0 : sizeof code / sizeof *code, code};
 	long flags = strcmp(how, "all") ? 0 : SECCOMP_FILTER_FLAG_TSYNC;
 
 	if (!strcmp(how, "prctl"))
@@ -113,7 +122,7 @@ static int execute_confined(char **argv, unsigned action)
 		BPF_STMT(BPF_RET | BPF_K, action),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = { sizeof membarrier / sizeof *membarrier, membarrier };
+	struct sock_fprog program = {sizeof membarrier / sizeof *membarrier, membarrier};
 
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
@@ -124,8 +133,8 @@ static int execute_confined(char **argv, unsigned action)
 
 int main(int argc, char **argv)
 {
-	const struct itimerval often = { { 0, 500 }, { 0, 500 } }, never = { { 0, 0 }, { 0, 0 } };
-	struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	const struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
+	struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
 	int is_refused, is_all, is_few;
 	pthread_attr_t detached;
 	pthread_t thread;

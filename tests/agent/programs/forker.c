@@ -58,7 +58,7 @@ static int fork_from_threads(void)
 int main(int argc, char **argv)
 {
 	int children = argc > 1 ? atoi(argv[1]) : 0, status, failed = 0;
-	char *again[] = { argv[0], "0", NULL };
+	char *again[] = {argv[0], "0", NULL};
 
 	if (argc > 1 && !strcmp(argv[1], "-t"))
 		return fork_from_threads();

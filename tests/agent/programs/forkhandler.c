@@ -42,7 +42,10 @@ static void on_timer(int number)
 
 	if (is_child || made >= wanted)
 		return;
-	child = way == 'f' ? fork() : way == '_' ? _Fork() : way == 'c' ? syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : make_child();
+	child = way == 'f'   ? fork()
+		: way == '_' ? _Fork()
+		: way == 'c' ? syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)
+			     : make_child();
 	if (child == 0)
 		is_child = 1;
 	else
@@ -51,8 +54,8 @@ static void on_timer(int number)
 
 int main(int argc, char **argv)
 {
-	struct sigaction action = { .sa_handler = on_timer, .sa_flags = SA_RESTART };
-	struct itimerval timer = { { 0, 400 }, { 0, 400 } };
+	struct sigaction action = {.sa_handler = on_timer, .sa_flags = SA_RESTART};
+	struct itimerval timer = {{0, 400}, {0, 400}};
 	long calls = 0, dead = 0;
 	int status;
 

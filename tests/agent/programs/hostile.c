@@ -33,7 +33,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { NOBODY = 65534, PIECES_MAX = 64, THREADS = 3, CALLS = 20000, PAGE = 4096, SLOTS_AT = offsetof(struct tw_rs_control, slots) };
+enum {
+	NOBODY = 65534,
+	PIECES_MAX = 64,
+	THREADS = 3,
+	CALLS = 20000,
+	PAGE = 4096,
+	SLOTS_AT = offsetof(struct tw_rs_control, slots)
+};
 
 struct piece {
 	char *at;
@@ -84,7 +91,7 @@ static int find_memory(void)
 
 		if (sscanf(line, "%lx-%lx %*s %lx", &from, &to, &offset) != 3)
 			continue;
-		piece = (struct piece){ (char *)from, to - from, offset };
+		piece = (struct piece){(char *)from, to - from, offset};
 		if (strstr(line, "/control"))
 			control = piece;
 		else if (!strstr(line, "/image-"))
@@ -119,7 +126,7 @@ static void scribble(const struct piece *piece, size_t from, size_t bytes)
 
 static void scribble_anywhere(const char *how)
 {
-	static const char *const places[] = { "words", "slots", "head", "headers", "definitions", "records" };
+	static const char *const places[] = {"words", "slots", "head", "headers", "definitions", "records"};
 	const struct piece *ring = &rings[random64() % ring_count];
 
 	if (!strcmp(how, "random"))
@@ -206,7 +213,8 @@ int main(int argc, char **argv)
 		return 3;
 	if (!strcmp(argv[1], "cut") && truncate(image_path, PAGE))
 		return 5;
-	if (getuid() == 0 && (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
+	if (getuid() == 0 &&
+	    (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
 		return 4;
 	printf("calls %d of user %d\n", THREADS * CALLS, (int)geteuid());
 	fflush(stdout);

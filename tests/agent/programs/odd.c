@@ -129,7 +129,7 @@ static void conventions(void)
 
 static void jumps(void)
 {
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_NODEFER };
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_NODEFER};
 
 	check("setjmp", use_setjmp() == 542);
 	check("longjmp through a hooked frame", use_setjmp_through() == 9);
@@ -184,7 +184,7 @@ static void threads(char **argv)
 
 static void set_timer(long ns)
 {
-	struct itimerspec spec = { { 0, ns }, { 0, ns } };
+	struct itimerspec spec = {{0, ns}, {0, ns}};
 	static timer_t timer;
 	static int is_made;
 
@@ -196,7 +196,7 @@ static void set_timer(long ns)
 /* Handlers interrupt hits, and call what is hooked; some never come back. */
 static void signals(void)
 {
-	struct sigaction action = { .sa_handler = on_tick, .sa_flags = SA_RESTART };
+	struct sigaction action = {.sa_handler = on_tick, .sa_flags = SA_RESTART};
 	uint64_t sum = 0;
 
 	sigaction(SIGALRM, &action, NULL);

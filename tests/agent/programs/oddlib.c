@@ -13,7 +13,7 @@ uint64_t odd_add(uint64_t a, uint64_t b)
 
 struct odd_big odd_make_big(long x)
 {
-	return (struct odd_big){ { x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7 } };
+	return (struct odd_big){{x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7}};
 }
 
 double odd_sum(int n, ...)

@@ -31,10 +31,10 @@ static void on_alarm(int number)
 
 int main(int argc, char **argv)
 {
-	const struct itimerval often = { { 0, 300 }, { 0, 300 } }, never = { { 0, 0 }, { 0, 0 } };
-	struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	const struct itimerval often = {{0, 300}, {0, 300}}, never = {{0, 0}, {0, 0}};
+	struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
 	static char stack[1 << 16];
-	const stack_t set = { .ss_sp = stack, .ss_size = sizeof stack };
+	const stack_t set = {.ss_sp = stack, .ss_size = sizeof stack};
 
 	if (argc < 3)
 		return 2;

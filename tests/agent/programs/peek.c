@@ -61,7 +61,7 @@ static unsigned look(void)
 
 static unsigned opens(const char *rings)
 {
-	static const char *const files[] = { "config", "control", "image-1", "image-2", "layouts" };
+	static const char *const files[] = {"config", "control", "image-1", "image-2", "layouts"};
 	unsigned opened = 0;
 	char path[512];
 
@@ -107,7 +107,8 @@ int main(void)
 	if (child == 0) {
 		int is_root = getuid() == 0;
 
-		if (is_root && (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
+		if (is_root &&
+		    (setgroups(0, NULL) || setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY)))
 			_exit(3);
 		for (int i = 0; i < 100; i++)
 			strtol(text, NULL, 10);

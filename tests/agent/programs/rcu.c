@@ -27,8 +27,8 @@ static void jump_back(int number)
 static int jump_in_section(void)
 {
 	static const char *volatile seven = "7";
-	const struct itimerval often = { { 0, 300 }, { 0, 300 } }, never = { 0 };
-	struct sigaction action = { .sa_handler = jump_back };
+	const struct itimerval often = {{0, 300}, {0, 300}}, never = {0};
+	struct sigaction action = {.sa_handler = jump_back};
 	volatile long sum = 0;
 
 	sigaction(SIGALRM, &action, NULL);

@@ -56,8 +56,8 @@ static void on_signal(int number)
 
 static void hear(void (*handler)(int), int flags)
 {
-	struct sigaction action = { .sa_handler = handler, .sa_flags = flags | SA_RESTART };
-	const struct itimerval often = { { 0, 200 }, { 0, 200 } };
+	struct sigaction action = {.sa_handler = handler, .sa_flags = flags | SA_RESTART};
+	const struct itimerval often = {{0, 200}, {0, 200}};
 
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &often, NULL);
@@ -65,7 +65,7 @@ static void hear(void (*handler)(int), int flags)
 
 static void hear_no_more(void)
 {
-	const struct itimerval never = { 0 };
+	const struct itimerval never = {0};
 
 	setitimer(ITIMER_REAL, &never, NULL);
 }
@@ -74,7 +74,7 @@ static void hear_no_more(void)
 
 static int set_stack(void *stack, unsigned flags)
 {
-	stack_t set = { .ss_sp = stack, .ss_size = STACK_BYTES, .ss_flags = (int)flags };
+	stack_t set = {.ss_sp = stack, .ss_size = STACK_BYTES, .ss_flags = (int)flags};
 
 	return sigaltstack(&set, NULL);
 }
@@ -200,7 +200,7 @@ static void jump_back(int number)
 
 static __attribute__((noinline)) void call_deeper(int depth, int is_after_jump)
 {
-	volatile char room[256] = { 0 };
+	volatile char room[256] = {0};
 
 	if (depth)
 		call_deeper(depth - 1, is_after_jump);

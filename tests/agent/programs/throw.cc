@@ -25,7 +25,7 @@ static int throwing(int x)
 
 static int sorts_and_throws(int x)
 {
-	std::vector<int> numbers = { 3, 1, 2 };
+	std::vector<int> numbers = {3, 1, 2};
 
 	std::sort(numbers.begin(), numbers.end(), [](int a, int b) {
 		if (a + b == 5)

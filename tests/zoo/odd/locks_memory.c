@@ -49,10 +49,13 @@ int main(void)
 
 	setrlimit(RLIMIT_MEMLOCK, &usual);
 	if (getuid() == 0)
-		is_right &= check(!setgroups(0, NULL) && !setresgid(65534, 65534, 65534) && !setresuid(65534, 65534, 65534), "rights");
+		is_right &=
+			check(!setgroups(0, NULL) && !setresgid(65534, 65534, 65534) && !setresuid(65534, 65534, 65534),
+			      "rights");
 	odd_calls(1000);
 	setrlimit(RLIMIT_MEMLOCK, &small);
-	is_right &= check(mlockall(MCL_CURRENT | MCL_FUTURE) == -1 && errno == ENOMEM && locked_kib() == 0, "locked beyond the limit");
+	is_right &= check(mlockall(MCL_CURRENT | MCL_FUTURE) == -1 && errno == ENOMEM && locked_kib() == 0,
+			  "locked beyond the limit");
 	setrlimit(RLIMIT_MEMLOCK, &usual);
 	is_right &= check(!mlockall(MCL_CURRENT | MCL_FUTURE), "not locked");
 	pthread_attr_init(&attributes);

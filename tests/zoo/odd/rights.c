@@ -12,7 +12,8 @@ int main(void)
 
 	odd_calls(1000);
 	if (getuid() == 0)
-		is_right = !chroot("/proc/self") && !chdir("/") && !setgroups(0, NULL) && !setgid(65534) && !setuid(65534);
+		is_right =
+			!chroot("/proc/self") && !chdir("/") && !setgroups(0, NULL) && !setgid(65534) && !setuid(65534);
 	odd_calls(1000);
 	child = fork();
 	if (child == 0) {

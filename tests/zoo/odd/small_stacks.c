@@ -24,7 +24,8 @@ int main(void)
 
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, (size_t)sysconf(_SC_THREAD_STACK_MIN) > 16384
-						       ? (size_t)sysconf(_SC_THREAD_STACK_MIN) : 16384);
+						       ? (size_t)sysconf(_SC_THREAD_STACK_MIN)
+						       : 16384);
 	for (long i = 0; i < 300; i++) {
 		pthread_t thread;
 		void *result;
