@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * account.h - the inside of count.h, for the two that count in hits: count.c and, in one piece, counted.c.
+ * account.h - the internals of count.h, for the two files that count in hits: count.c and counted.c.
  *
- *	tw_tracee.accounts[i]	{since, on: id, row}	whose time, or words, run now; id 0: nobody's
- *	.further_accounts	blocks of more of them, a session and kind each; none is ever taken back
+ *	tw_tracee.accounts[i]	{since, on: id, row}	the account that runs now; id 0: none
+ *	.further_accounts	blocks of more of them, a session and kind each; kept until the process exits
  *	tw_thread_counts.rows[]	{key, count, value}	of one thread; key: id and process
  *
- * The row of an account is a number (the upper half of `on`), and a hint: whoever uses it compares the key, which is in the line that is
- * written next.  So it may be of another thread, or be another's by now, and a frame may keep it.
+ * An account's row (the upper half of `on`) is a hint: each user compares the key, which is in the cache line that is
+ * written next. So it may belong to another thread or key by now, and a frame may keep it.
  *
  * Threads  in a hit.  Compiled without vector registers.
  */
@@ -20,21 +20,21 @@
 
 enum { TW_COUNTERS = 65536, TW_COUNT_ROWS = 65536 };
 
-/* One process' share of one account, on one thread.  Written by that thread only. */
+/* The share of one process in one account, on one thread. Written by that thread only. */
 struct tw_count_row {
 	_Alignas(32) _Atomic uint64_t key; /* id << 32 | pid; 0: free */
 	_Atomic uint64_t count;
 	_Atomic uint64_t value; /* ticks or words */
 };
 
-/* What a thread counts with. */
+/* The counts of a thread. */
 struct tw_thread_counts {
 	_Atomic uint64_t counters[TW_COUNTERS];
 	struct tw_count_row rows[TW_COUNT_ROWS];
 };
 
 struct tw_counter {
-	_Atomic uint64_t base; /* what is not in the counts of threads; modulo 2^64 */
+	_Atomic uint64_t base; /* calls that are not in the counts of threads; modulo 2^64 */
 	bool is_used;
 };
 extern struct tw_counter tw_counters[TW_COUNTERS];
@@ -47,7 +47,7 @@ struct tw_counts {
 /* A word that only this thread writes. */
 static inline void tw_count_add(_Atomic uint64_t *word, uint64_t value)
 {
-	/* RELAXED count.add: one writer; readers take what is there. */
+	/* RELAXED count.add: one writer; readers accept any recent value. */
 	uint64_t old = tw_load_relaxed(word);
 
 	/* RELAXED count.add: as above. */
@@ -64,7 +64,7 @@ static inline uint32_t tw_count_row_number(uint64_t key)
 	return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 48) % TW_COUNT_ROWS;
 }
 
-/* What the thread counts with: mapped by its first count; NULL: there is no memory. */
+/* The counts of a thread, mapped at its first count; NULL: there is no memory. */
 struct tw_thread_counts *tw_counts_map(struct tw_thread *thread);
 static inline struct tw_thread_counts *tw_counts_of_thread(struct tw_thread *thread)
 {
@@ -74,12 +74,12 @@ static inline struct tw_thread_counts *tw_counts_of_thread(struct tw_thread *thr
 	return tw_likely(rings) ? rings : tw_counts_map(thread);
 }
 
-/* Finds or makes the row of a key on this thread, where it is not at its first place; NULL: refused, and counted. */
+/* Finds or makes the row of a key on this thread, if it is not at its first position; NULL: refused, and counted. */
 struct tw_count_row *tw_count_row_find(struct tw_thread *thread, uint64_t key);
-/* The same for what was spent: of an account that is over there is nothing to find. */
+/* The same for time or words spent. An account that is destroyed has no row. */
 void tw_count_row_spend(struct tw_thread *thread, uint64_t key, uint64_t value);
 
-/* A call that finds no room to be counted in whole. */
+/* A call that cannot be counted in full for want of memory. */
 void tw_counts_refuse(void);
 
 /* Ticks or words. */
@@ -88,7 +88,7 @@ static inline uint64_t tw_account_reading(const struct tw_tracee *tracee, uint8_
 	return key & 1 ? tw_clock_ticks() : tracee->allocated_words;
 }
 
-/* What was spent since goes to the account that was on. */
+/* Adds what was spent since the last reading to the current account. */
 static inline __attribute__((always_inline)) void tw_account_settle(struct tw_thread *thread,
 								    struct tw_thread_counts *rings,
 								    const struct tw_tracee *tracee,
@@ -113,7 +113,7 @@ struct tw_further_accounts {
 };
 _Static_assert(sizeof(struct tw_further_accounts) <= TW_BLOCK_WORDS * 8, "they fit a block");
 
-/* The process' account of this session and kind: found, or made; NULL: there is no memory for it, and none is made. */
+/* The process' account of this session and kind, found or made; NULL: there is no memory. */
 struct tw_account *tw_account_find(struct tw_tracee *tracee, uint8_t key);
 struct tw_account *tw_account_look_further(struct tw_tracee *tracee, uint8_t key);
 
@@ -122,7 +122,7 @@ static inline struct tw_account *tw_account_of(struct tw_tracee *tracee, uint8_t
 	return tw_likely(tracee->accounts[0].key == key) ? &tracee->accounts[0] : tw_account_find(tracee, key);
 }
 
-/* The same without taking one; NULL: there is none. */
+/* The same without making one; NULL: there is none. */
 static inline struct tw_account *tw_account_look(struct tw_tracee *tracee, uint8_t key)
 {
 	for (unsigned i = 0; i < TW_ACCOUNTS; i++)
@@ -131,7 +131,7 @@ static inline struct tw_account *tw_account_look(struct tw_tracee *tracee, uint8
 	return tw_account_look_further(tracee, key);
 }
 
-/* Which session's, and what it counts: the lowest bit is 1 for time. */
+/* Session and kind: the lowest bit is 1 for time. */
 static inline uint8_t tw_account_key(unsigned session, bool is_time)
 {
 	return (uint8_t)(2 * session + 2 + is_time);
@@ -143,8 +143,8 @@ static inline unsigned tw_account_session(uint8_t key)
 }
 
 /*
- * The process enters a function: its account goes on from here.  Returns which one that is; NULL: the call is counted
- * only, or refused.  *before is what goes on when the call ends.
+ * The process enters a function, whose account runs from here on. Returns the process' struct tw_account; NULL: the
+ * call is only counted, or refused. *before is the account to resume when the call ends.
  */
 static inline __attribute__((always_inline)) struct tw_account *tw_account_enter(struct tw_thread *thread,
 										 struct tw_thread_counts *rings,
@@ -176,7 +176,7 @@ static inline __attribute__((always_inline)) struct tw_account *tw_account_enter
 	return account;
 }
 
-/* The call ends. */
+/* The call ends: charges its account and resumes the one before. */
 static inline __attribute__((always_inline)) void tw_account_resume(struct tw_thread *thread,
 								    struct tw_thread_counts *rings,
 								    struct tw_tracee *tracee,

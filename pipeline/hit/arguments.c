@@ -14,7 +14,7 @@ void tw_arg_init(void)
 	process_id = (int)getpid();
 }
 
-/* Of a type of two words both are recorded. */
+/* If the type has two words, both are recorded. */
 static uint8_t gives_of(const struct tw_layout_value *result)
 {
 	enum { RAX = 6, RDX = 7, XMM0 = 8, XMM1 = 9 };
@@ -68,8 +68,8 @@ static void read_vectors(uint64_t out[2])
 }
 
 /*
- * Of the eight x87 registers a function that returns leaves all empty but those of its result, so there is room for a copy.
- * An empty one, if the debug information was wrong, is left alone.
+ * When a function returns, all of the eight x87 registers are empty except those of its result, so there is space for
+ * a copy. An empty register (the debug information was wrong) is left alone.
  */
 static bool read_x87(uint64_t out[2])
 {
@@ -106,7 +106,7 @@ unsigned tw_arg_read_result(unsigned gives, uint64_t first, uint64_t second, uin
 	return gives == TW_BP_GIVES_VECTOR ? 1 : 2;
 }
 
-/* Under a filter strings are shown as if they could not be read. */
+/* Under a system call filter strings are shown as unreadable. */
 static bool may_read(uint64_t address)
 {
 	return address && tw_thread_may_call_system();
@@ -114,7 +114,7 @@ static bool may_read(uint64_t address)
 
 long tw_arg_read_string(uint64_t address, char *text, unsigned bytes_max)
 {
-	/* Without an agent nobody has said who we are. */
+	/* Without an agent tw_arg_init() has not been called. */
 	long readable = may_read(address)
 				? tw_sys_read_own_memory(process_id ? process_id : getpid(), text, address, bytes_max)
 				: -1;
@@ -128,7 +128,7 @@ long tw_arg_read_string(uint64_t address, char *text, unsigned bytes_max)
 bool tw_arg_is_string(uint64_t address, const char *text, unsigned bytes)
 {
 	char found[TW_ARG_STRING_BYTES_MAX];
-	/* With the zero behind it: a longer one is another. */
+	/* Includes the terminating zero: a longer string differs. */
 	long readable = may_read(address) && bytes < sizeof found
 				? tw_sys_read_own_memory(process_id ? process_id : getpid(), found, address, bytes + 1)
 				: -1;
@@ -141,7 +141,7 @@ bool tw_arg_is_string(uint64_t address, const char *text, unsigned bytes)
 	return readable == (long)bytes || !found[bytes];
 }
 
-/* One string, its head first.  Returns the words it took. */
+/* Copies one string, its head first. Returns the words used. */
 static unsigned copy_string(uint64_t address, unsigned bytes_max, uint64_t *out)
 {
 	char *text = (char *)(out + 1);
@@ -154,7 +154,7 @@ static unsigned copy_string(uint64_t address, unsigned bytes_max, uint64_t *out)
 		state = TW_LAYOUT_WHOLE;
 	else if (readable > 0)
 		state = TW_LAYOUT_CUT;
-	/* What lies behind its end is nobody's business. */
+	/* Bytes behind the end of the string are not recorded. */
 	for (uint64_t i = bytes; i % 8; i++)
 		text[i] = 0;
 	out[0] = bytes | state << 32;

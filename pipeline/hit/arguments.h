@@ -2,9 +2,9 @@
 /*
  * arguments.h - what a hit copies of a call's arguments, by the layout of its function.
  *
- * Integer registers come as the words of the trampoline; vector registers still hold what the caller put there,
- * because nothing between the call and here touches one.  Strings are copied by the kernel, which answers
- * with an error where there is no memory, so that no fault ever reaches the program.
+ * Integer registers come as the words of the trampoline; vector registers still hold the caller's values, because no
+ * code between the call and here changes them. Strings are copied by the kernel, which returns an error for an
+ * invalid address, so that no fault ever reaches the program.
  */
 #ifndef TW_PIPELINE_ARGUMENTS_H
 #define TW_PIPELINE_ARGUMENTS_H
@@ -15,62 +15,65 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What struct tw_bp_part has in slot_words for typed arguments: no number of words. */
+/* The value of slot_words in struct tw_bp_part for typed arguments; it is no number of words. */
 #define TW_SLOT_WORDS_TYPED 255
 
-/* A layout as a hit reads it.  Never changed or freed once a function has it. */
+/* A layout in the form that a hit reads. Never changed or freed once a function has it. */
 struct tw_arg_plan {
 	uint8_t count;	     /* of words */
-	uint8_t has_vectors; /* one of them comes from a vector register */
-	uint8_t is_pair;     /* at most two words, of integer registers, and no string */
+	uint8_t has_vectors; /* at least one comes from a vector register */
+	uint8_t is_pair;     /* at most two words, from integer registers, and no string */
 	uint8_t gives;	     /* enum tw_bp_gives */
 	uint8_t string_count;
 	uint8_t registers[TW_LAYOUT_WORDS_MAX]; /* of the words; numbers as in tracewheel/layout.h */
-	uint8_t strings[TW_ARGS_MAX];		/* which of the words are addresses of strings */
-	uint16_t string_bytes;			/* copied at most of each */
+	uint8_t strings[TW_ARGS_MAX];		/* indexes of the words that are addresses of strings */
+	uint16_t string_bytes;			/* the most bytes copied of each */
 };
 
-/* All that a call can leave: words, and strings with a head each. */
+/* The most words that a call can record: words, and strings with a head each. */
 #define TW_ARG_WORDS_MAX (TW_LAYOUT_WORDS_MAX + TW_ARGS_MAX * (1 + TW_ARG_STRING_BYTES_MAX / 8))
 
-/* From a layout.  No room in it for more than TW_ARG_STRING_BYTES_MAX a string. */
+/* Makes a plan from a layout. string_bytes is at most TW_ARG_STRING_BYTES_MAX. */
 void tw_arg_plan_make(struct tw_arg_plan *plan, const struct tw_layout *layout, unsigned string_bytes);
 
 /*
  * tw_arg_capture - the payload of a call.
  *
  * @words	the six integer argument registers.
- * @out		room for TW_ARG_WORDS_MAX words.
+ * @out		holds TW_ARG_WORDS_MAX words.
  *
- * Returns how many words it is.  One system call for each string, none without.  Keeps errno.
+ * Returns the number of words. One system call for each string, none without. Keeps errno.
  */
 unsigned tw_arg_capture(const struct tw_arg_plan *plan, const uint64_t *words, uint64_t *out);
 
 /*
- * tw_arg_read_string - a string of the program, without its zero; at most @bytes_max of them.
+ * tw_arg_read_string - a string of the program, without its zero; at most @bytes_max bytes.
  *
- * Returns its bytes, @bytes_max for one that goes on; -1: no memory there.  No fault; one system call.
+ * Returns its bytes, @bytes_max for a longer one; -1: the address is not readable. No fault; one system call.
  */
 long tw_arg_read_string(uint64_t address, char *text, unsigned bytes_max);
 
-/* Would tw_arg_read_string() with room for more give these @bytes, of which none is zero?  No fault; one system call. */
+/*
+ * Would tw_arg_read_string() with a larger buffer return these @bytes, of which none is zero? No fault; one system
+ * call.
+ */
 bool tw_arg_is_string(uint64_t address, const char *text, unsigned bytes);
 
-/* The low eight bytes of the argument registers xmm0 to xmm7, which stay as they are. */
+/* Reads the low eight bytes of the argument registers xmm0 to xmm7, which stay as they are. */
 void tw_arg_read_vectors(uint64_t out[8]);
 
 /*
- * tw_arg_read_result - what a function has just returned, whose registers still hold it.
+ * tw_arg_read_result - the result of a function that has just returned, whose registers still hold it.
  *
  * @gives	enum tw_bp_gives.
  * @first	rax.
  * @second	rdx.
  *
- * Returns how many words it is; all registers stay as they are.
+ * Returns the number of words; all registers stay as they are.
  */
 unsigned tw_arg_read_result(unsigned gives, uint64_t first, uint64_t second, uint64_t out[2]);
 
-/* Whose memory strings are in: this process.  Before the first capture, and again in a forked child. */
+/* Selects this process for reading strings. Called before the first capture, and again in a forked child. */
 void tw_arg_init(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* callers.c - a sorted table of functions by address.  Read in hits: compiled without vector registers. */
+/* callers.c - a sorted table of functions by address. Read in hits: compiled without vector registers. */
 #include "pipeline/hit/callers.h"
 #include "progress/progress.h"
 #include "tracewheel/term.h"
@@ -14,7 +14,7 @@ struct range {
 	};
 };
 
-/* Functions, and behind them modules. */
+/* Functions, followed by modules. */
 struct table {
 	size_t functions, modules;
 	struct range ranges[];
@@ -29,7 +29,7 @@ static int compare(const void *a, const void *b)
 	return (x->low > y->low) - (x->low < y->low);
 }
 
-/* Functions of all modules that are there; without a table: how many. */
+/* The functions of all loaded modules; with out NULL: their number only. */
 static size_t gather_functions(struct tw_permit *permit, struct range *out)
 {
 	size_t count = 0;
@@ -60,7 +60,7 @@ static size_t gather_modules(struct tw_permit *permit, struct range *out)
 	return count;
 }
 
-/* Hits find names that are atoms already. */
+/* Interns all names now: hits need them as atoms. */
 static void name_all(const struct table *table)
 {
 	const struct range *modules = table->ranges + table->functions;

@@ -33,7 +33,7 @@ static void map_counts(void *arg)
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	thread->has_no_counts = rings == MAP_FAILED;
 	if (!thread->has_no_counts) {
-		/* PAIR count.thread: release; acquire in who sums. */
+		/* PAIR count.thread: release; acquire in add_ring(), add_rows(). */
 		tw_store_release(&thread->own_counts, rings);
 	}
 	tw_sys_restore_signals(&signals);
@@ -82,7 +82,7 @@ static void add_ring(struct tw_thread *thread, void *arg)
 	struct tw_thread_counts *rings = tw_load_acquire(&thread->own_counts);
 
 	if (rings) {
-		/* RELAXED count.add: calls that are under way are in or not. */
+		/* RELAXED count.add: calls in progress may or may not be counted. */
 		sum->value += tw_load_relaxed(&rings->counters[sum->index]);
 	}
 }
@@ -141,7 +141,7 @@ struct tw_counts *tw_counts_create(void)
 void tw_counts_destroy(struct tw_counts *counts)
 {
 	if (counts) {
-		/* RELAXED counts.id: rows and frames of it are found dead now or a little later. */
+		/* RELAXED counts.id: rows and frames with this id are found dead now or a little later. */
 		tw_store_relaxed(&counts->id, 0);
 	}
 }
@@ -185,7 +185,10 @@ static struct tw_count_row *row_of(struct tw_thread *thread, uint64_t key)
 	}
 	if (!free_row)
 		return NULL;
-	/* PAIR counts.row: release; acquire in add_rows(): who finds a key finds no value of the one before. */
+	/*
+	 * PAIR counts.row: release; acquire in add_rows(): a reader that sees the new key sees no value of the old
+	 * one.
+	 */
 	tw_store_release(&free_row->key, 0);
 	/* PAIR counts.row: release; as above. */
 	tw_store_release(&free_row->count, 0);
@@ -220,7 +223,7 @@ struct reading {
 	uint64_t next; /* the smallest pid above `pid` */
 };
 
-/* The rows of one process, on all threads, and the process that comes next. */
+/* Adds the rows of one process on one thread, and finds the next process. */
 static void add_rows(struct tw_thread *thread, void *arg)
 {
 	struct reading *reading = arg;
@@ -256,7 +259,7 @@ static uint64_t ns_of(uint64_t ticks)
 	return (uint64_t)((unsigned __int128)ticks * 1000000000 / tw_clock_ticks_per_second());
 }
 
-/* One pass a process: a reader needs no memory, and processes are few, or the reader patient. */
+/* One pass for each process: a reader needs no memory. There are few processes, or the reader can wait. */
 void tw_counts_each(const struct tw_counts *counts, bool is_time, tw_counts_fn fn, void *arg)
 {
 	struct reading reading = {.next = 0};
@@ -288,7 +291,7 @@ struct tw_account *tw_account_look_further(struct tw_tracee *tracee, uint8_t key
 	return NULL;
 }
 
-/* One that nobody has: in place, or in a block. */
+/* Finds an unused account: in place, or in a block. */
 static struct tw_account *free_account(struct tw_tracee *tracee)
 {
 	struct tw_account *found = tw_account_look_further(tracee, 0);
@@ -321,9 +324,9 @@ struct tw_account *tw_account_find(struct tw_tracee *tracee, uint8_t key)
 	return account;
 }
 
-/* ---- what a frame goes back to ---- */
+/* ---- what a frame resumes ---- */
 
-/* Accounts that are not in place, in the words of a block: of one frame. */
+/* The accounts of one frame that do not fit the frame, in the words of a block. */
 enum { PAIRS = TW_BLOCK_WORDS - 2 };
 struct pairs {
 	struct tw_block *next;
@@ -391,7 +394,7 @@ static void enter(struct tw_hit_tls *t, struct tw_thread_counts *rings, const st
 
 	if (!account || !frame)
 		return;
-	/* Its row is found again by its key. */
+	/* The row is found again by its key. */
 	if (index < TW_ACCOUNTS) {
 		frame->resume[index] = (uint32_t)before;
 		frame->more |= UINT64_C(1) << (TW_COUNTS_SHIFT + index);
@@ -419,7 +422,7 @@ void tw_counts_enter(struct tw_hit_tls *t, const struct tw_bp_part *part, struct
 		enter(t, rings, part->memories, tw_account_key(part->session, false), frame);
 }
 
-/* An account goes back to who had it, unless its session is another one by now. */
+/* Gives an account back to its previous owner, unless its slot has another session by now. */
 static void resume(struct tw_hit_tls *t, struct tw_thread_counts *rings, struct tw_account *account, uint64_t newer,
 		   uint32_t before)
 {
@@ -446,7 +449,7 @@ void tw_counts_resume(struct tw_hit_tls *t, const struct tw_frame_wants *frame)
 	give_pairs(t->tracee, frame);
 }
 
-/* The accounts that a frame and a callee have are the frame's; those that only the callee has are added to them. */
+/* Accounts of both the frame and the callee stay the frame's; those of the callee only are added. */
 static void add_pairs(struct tw_tracee *tracee, struct tw_frame_wants *kept, const struct tw_frame_wants *callee)
 {
 	for (struct tw_block *block = block_of(tracee, callee); block; block = pairs_of(block)->next)
@@ -479,7 +482,7 @@ void tw_counts_keep(struct tw_frame_wants *frame, const struct tw_frame_wants *k
 {
 	if (!kept->more)
 		return;
-	/* Nothing else that `more` says is valid so far. */
+	/* So far `more` says nothing else is valid. */
 	if (!frame->more)
 		frame->meta_returns = frame->meta_exceptions = 0;
 	frame->more |= kept->more;
@@ -530,7 +533,7 @@ TW_API void tw_hit_allocation(uint64_t words)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 
-	/* &tw_hit_nobody belongs to all threads. */
+	/* &tw_hit_nobody is shared by all threads. */
 	if (t->state == TW_THREAD_READY && t->tracee != &tw_hit_nobody)
 		t->tracee->allocated_words += words;
 }

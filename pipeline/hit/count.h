@@ -2,18 +2,18 @@
 /*
  * count.h - counters without events: call_count by thread, call_time and call_memory by process.
  *
- * call_count	a slot of one array; each thread adds in a copy of its own, and readers sum them up.
- * call_time	of a process, to whom its time goes is an *account*: the traced function that it entered last, or that
- * call_memory	was returned to.  One account a process, session and kind: four in place, any more in blocks of the
- *		process (process_memory.h), as are what frames go back to of those.
- *		Rows {account, process} -> {calls, ticks or words} lie in a table of each thread, written by it alone.
+ * call_count	one element of an array; each thread adds in a copy of its own, and readers sum the copies.
+ * call_time	a process' time goes to an *account*: the traced function that it entered or returned to last. A process
+ * call_memory	has one account for each session and kind: four in place, any more in blocks of the process
+ *		(process_memory.h), as have frames for the accounts that they resume. Rows {account, process} ->
+ *		{calls, ticks or words} lie in a table of each thread, written by that thread alone.
  *
- * Nothing is ever given back to the system: threads that left keep their counts, and are taken again.  Memory: for a
- * thread that counts, 512 KiB and 2 MiB of addresses, of which only what is touched is used.  A table that is full
- * refuses rows, and a process without memory accounts; tw_counts_refused() of tracewheel/session.h tells how many calls
- * that were.
+ * Memory is never returned to the system: threads that left keep their counts, which new threads continue. A thread
+ * that counts takes 512 KiB and 2 MiB of address space, of which only touched pages use memory. A full table refuses
+ * rows, and a process without memory refuses accounts; tw_counts_refused() of tracewheel/session.h returns the number
+ * of such calls.
  *
- * Threads  hits on any; what is said to be control: under the permit, beside hits.
+ * Threads  hits on any; functions marked *control*: under the permit, beside hits.
  */
 #ifndef TW_PIPELINE_COUNT_H
 #define TW_PIPELINE_COUNT_H
@@ -27,15 +27,15 @@ struct tw_frame_wants;
 
 /* ---- call_count ---- */
 
-/* Control.  A counter at 0; NULL: too many (65,536), or no memory. */
+/* Control. A counter at 0; NULL: there are 65,536 already, or no memory. */
 struct tw_counter *tw_counter_create(void);
-/* After a wait for thread progress: no hit counts in it any more.  NULL is allowed. */
+/* Called after a wait for thread progress: no hit counts in it any more. NULL is allowed. */
 void tw_counter_destroy(struct tw_counter *counter);
-/* Control.  Calls that are under way are in or not. */
+/* Control. Calls in progress may or may not be included. */
 uint64_t tw_counter_value(const struct tw_counter *counter);
-/* Control.  The value, and begins at 0. */
+/* Control. Returns the value and resets it to 0. */
 uint64_t tw_counter_take(struct tw_counter *counter);
-/* Control.  Gives back what was taken. */
+/* Control. Gives back what was taken. */
 void tw_counter_add(struct tw_counter *counter, uint64_t value);
 
 /* In a hit. */
@@ -43,40 +43,43 @@ void tw_counter_count(struct tw_hit_tls *t, struct tw_counter *counter);
 
 /* ---- call_time, call_memory ---- */
 
-/* Control.  What is counted by process, of one place and session; NULL: too many (65,535), or no memory. */
+/* Control. Counts by process of one place and session; NULL: there are 65,535 already, or no memory. */
 struct tw_counts *tw_counts_create(void);
-/* NULL is allowed.  Frames that would come back to it find nothing. */
+/* NULL is allowed. Frames that would resume it find nothing. */
 void tw_counts_destroy(struct tw_counts *counts);
 /*
- * Calls fn for each process that was counted: how often, and nanoseconds or words.  Does not change what it reads; what a
- * process that is running has spent since it last entered or left something is not in yet.
+ * Calls fn for each process that was counted, with its calls and nanoseconds or words. Changes nothing. The time that
+ * a running process has spent since it last entered or left a function is not included.
  */
 typedef void (*tw_counts_fn)(void *arg, uint64_t pid, uint64_t count, uint64_t value);
 void tw_counts_each(const struct tw_counts *counts, bool is_time, tw_counts_fn fn, void *arg);
 
-/* In a hit: the process enters a function.  @frame: keeps whose account goes on when it ends; NULL: nobody tells. */
+/*
+ * In a hit: the process enters a function. @frame: keeps the account to resume when it ends; NULL: its end will not
+ * be reported.
+ */
 void tw_counts_enter(struct tw_hit_tls *t, const struct tw_bp_part *part, struct tw_frame_wants *frame);
-/* In a hit: a frame ends that has TW_COUNTS_RESUMES in `more`. */
+/* In a hit: a frame with TW_COUNTS_RESUMES in `more` ends. */
 void tw_counts_resume(struct tw_hit_tls *t, const struct tw_frame_wants *frame);
 #define TW_COUNTS_SHIFT	      8
 #define TW_COUNTS_BLOCK_SHIFT 32
-/* In `more`: accounts that have their place in the frame, and the reference of a block with those that do not. */
+/* In `more`: accounts kept in the frame, and the reference of a block with the others. */
 #define TW_COUNTS_RESUMES (UINT64_C(0xf00) | UINT64_C(0xffffffff) << TW_COUNTS_BLOCK_SHIFT)
 /*
- * In a hit: a tail call hands a frame over.  Takes the accounts from both and keeps those to go back to, for
- * tw_counts_keep() of what the frame holds then.
+ * In a hit: a tail call passes a frame to its callee. Takes the accounts from both and keeps those to resume, for
+ * tw_counts_keep() of the frame's new contents.
  */
 void tw_counts_hand_over(struct tw_frame_wants *frame, struct tw_frame_wants *callee, struct tw_frame_wants *kept);
 void tw_counts_keep(struct tw_frame_wants *frame, const struct tw_frame_wants *kept);
 
-/* The process stops, or goes on, to run on the calling thread. */
+/* The process stops running, or starts to run, on the calling thread. */
 void tw_counts_out(struct tw_thread *thread, struct tw_tracee *tracee);
 void tw_counts_in(struct tw_tracee *tracee);
 
-/* The running process has allocated so many bytes: native programs' allocators.  Any thread; keeps errno. */
+/* The running process has allocated this many bytes by a native allocator. Any thread; keeps errno. */
 void tw_hit_allocated(uint64_t bytes);
 
-/* thread.c: calls fn for each thread that there is or was. */
+/* thread.c: calls fn for each thread that exists or has left. */
 void tw_threads_each(void (*fn)(struct tw_thread *thread, void *arg), void *arg);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * counted.c - calls through sleds and slots that are counted and nothing else, in one piece each way.
+ * counted.c - calls through sleds and slots that are only counted: one function for the call, one for the return.
  *
- * What hit.c, count.c, frame.c and native.c do of such calls together, without what such calls never need: no record,
- * no other session, a frame that fits its entry and is told of nothing but accounts.  Whatever is not simple is left
- * to them, by saying no before anything has happened.  Compiled without vector registers, as hit.c.
+ * Does the work of hit.c, count.c, frame.c and native.c for such calls, without the steps that they never need: no
+ * record, no other session, a frame that fits its entry and serves accounts only. Any other case is refused before
+ * anything has happened, and left to those files. Compiled without vector registers, as hit.c.
  *
  *	call_count		the read section, and one word
- *	call_time, call_memory	also the account that goes on, and the shadow of the return address
- *	the return		the account that went on before; no read section: what it uses is the process'
- *				and the thread's own, or lives for ever
+ *	call_time, call_memory	also the current account, and the shadow of the return address
+ *	the return		the account before; no read section: it uses memory of the process and of the
+ *				thread, or memory that is never freed
  */
 #include "pipeline/hit/counted.h"
 #include "breakpoints/returns.h"
@@ -25,10 +25,10 @@ _Static_assert(offsetof(struct tw_counted_frame, more) == offsetof(struct tw_fra
 
 #define INLINE inline __attribute__((always_inline))
 
-/* As in native.c: what a call is known by while a hit of it is under way. */
+/* As in native.c: identifies a call during its hits. */
 #define FRAME(slot) ((const void *)((slot)-1))
 
-/* The generation that is active; NULL: the gate is shut. */
+/* Returns the active generation; NULL: the gate is shut. */
 static INLINE const struct tw_bp_generation *active_of(const struct tw_place *place)
 {
 	/* PAIR bp.active: acquire; as in hit_inside(). */
@@ -37,7 +37,7 @@ static INLINE const struct tw_bp_generation *active_of(const struct tw_place *pl
 	return tw_likely(active) ? &place->gen[active - 1] : NULL;
 }
 
-/* Out of the read section and of the hit; must the updater be woken that waits for this one? */
+/* Leaves the read section and the hit. Returns whether an updater waits for this reader and must be woken. */
 static INLINE bool leave(struct tw_hit_tls *t)
 {
 	bool has_waiter = tw_progress_exit_quietly(&t->thread->reader);
@@ -46,7 +46,7 @@ static INLINE bool leave(struct tw_hit_tls *t)
 	return tw_unlikely(has_waiter);
 }
 
-/* These as tail calls: what calls nothing else needs no registers kept. */
+/* Called as tail calls, so that the callers need not save registers. */
 static __attribute__((noinline)) const char *wake(void)
 {
 	tw_progress_wake_waiter();
@@ -84,7 +84,7 @@ const char *tw_counted_call(struct tw_place *place, const uint64_t *words, uint6
 
 /* ---- the ends of call_time and call_memory ---- */
 
-/* An account goes back to who had it. */
+/* Gives an account back to its previous owner. */
 static INLINE void resume(const struct tw_hit_tls *t, struct tw_thread_counts *rings, uint8_t key, uint64_t before)
 {
 	struct tw_account *account = tw_account_look(t->tracee, key);
@@ -132,7 +132,7 @@ uintptr_t tw_counted_return(struct tw_return_entry *entry, const uint64_t *slot)
 
 /* ---- their beginnings ---- */
 
-/* The return is watched, or, where it cannot be, the call ends for us here. */
+/* Watches the return or, where that is not possible, ends the call here. */
 static __attribute__((noinline)) const char *open_odd(struct tw_counted_frame frame, uint64_t *slot)
 {
 	const char *way = NULL;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * frame.c - the ends of traced calls: what is still wanted of them becomes records.
+ * frame.c - the ends of traced calls: records for the sessions that still want them.
  *
  * Compiled without vector registers, as hit.c; the same context, and the same steps:
  *
  *	state of the thread	not ready: joining, nested, ended		hit.c
- *	flags			nobody wants calls or returns of this tracee any more: done
+ *	flags			no session wants calls or returns of this tracee any more: done
  *	read section
- *	epoch			sessions made since the call have nothing here
+ *	epoch			sessions made since the call want nothing of it
  *	plain			a word or nothing: in place
  *	otherwise		terms, strict and CPU stamps, meta: one session after the other
  */
@@ -21,12 +21,12 @@ struct ending {
 	const struct tw_frame_wants *wants;
 	enum tw_event_kind kind;
 	const struct tw_frame_value *value;
-	/* Of an exception. */
+	/* Exceptions only. */
 	enum tw_frame_class exception_class;
 	const char *name;
 };
 
-/* Enters a hit: false where there can be none; those who wanted it are told by a count. */
+/* Enters a hit. False: none is possible, and the events are counted as lost for the sessions that wanted them. */
 static inline bool enter(struct tw_hit_tls *t, const void *frame, uint64_t sessions)
 {
 	while (tw_unlikely(!tw_hit_begin(t, frame))) {
@@ -53,28 +53,28 @@ static inline void leave(struct tw_hit_tls *t)
 	tw_hit_go_back(t);
 }
 
-/* A forked child that is not traced has the gate shut. */
+/* The gate is shut in a forked child that is not traced. */
 static inline bool is_open(void)
 {
 	/* PAIR bp.active: acquire; as in hit_inside(). */
 	return tw_load_acquire(&tw_bp_gate.active) != 0;
 }
 
-/* Those of the sessions that still trace calls of this tracee. */
+/* The sessions that still trace calls of this tracee. */
 static inline uint64_t still_traced(const struct tw_hit_tls *t, uint64_t epoch)
 {
-	/* PAIR hit.epoch: acquire; who got this session's bit after another comes with its epoch. */
+	/* PAIR hit.epoch: acquire; a session that got another's bit comes with its own epoch. */
 	return tw_load_acquire(&t->tracee->wants_call) & ~tw_hit_newer_than(epoch);
 }
 
-/* Those that still ask where its calls return to, whether they still trace calls or not. */
+/* The sessions that still want return_to of this tracee, whether they still trace calls or not. */
 static inline uint64_t still_followed(const struct tw_hit_tls *t, uint64_t epoch)
 {
 	/* PAIR hit.epoch: acquire; as above. */
 	return tw_load_acquire(&t->tracee->wants_return_to) & ~tw_hit_newer_than(epoch);
 }
 
-/* Hits are told apart by frames: the end of a call must not seem to lie above, or below, its beginning. */
+/* Hits are told apart by their frames: the end of a call must use the frame of its beginning. */
 #define FRAME(back) ((back) && (back)->frame ? (back)->frame : __builtin_frame_address(0))
 
 static const char *name_of(enum tw_frame_class exception_class)
@@ -91,7 +91,7 @@ static inline unsigned count_of(const struct tw_frame_value *value)
 	return value->kind == TW_FRAME_WORD ? 1 : value->kind == TW_FRAME_WORDS ? 2 : 0;
 }
 
-/* One record for each session of todo. */
+/* Writes one record for each session in todo. */
 static void record_each(struct tw_hit_tls *t, const struct ending *e, uint64_t todo, bool is_meta)
 {
 	struct tw_record_terms terms = {t->thread, 0, 0, e->wants->place->kind != TW_BP_DECLARED};
@@ -121,7 +121,9 @@ static void record_each(struct tw_hit_tls *t, const struct ending *e, uint64_t t
 	}
 }
 
-/* The general case: @todo, and before it what meta wants: its part of the call came last, and so ends first. */
+/*
+ * The general case. Meta sessions come before those in todo: their part of the call was done last, and so ends first.
+ */
 static __attribute__((noinline)) void end_special(struct tw_hit_tls *t, const struct ending *e, uint64_t todo)
 {
 	const struct tw_frame_wants *wants = e->wants;
@@ -134,7 +136,7 @@ static __attribute__((noinline)) void end_special(struct tw_hit_tls *t, const st
 	meta &= tw_load_acquire(&tw_hit_alive) & ~tw_hit_newer_than(wants->epoch);
 	if (meta) {
 		record_each(t, e, meta, true);
-		/* There may have been a wait. */
+		/* The thread may have waited. */
 		todo &= still_traced(t, wants->epoch);
 	}
 	if (todo)

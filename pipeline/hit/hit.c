@@ -3,17 +3,17 @@
  * hit.c - the data path, from a call that passes a place to a record in each session's ring.
  *
  *	state of the thread	not ready: joining, nested, ended		ready.c
- *	wants_call		nobody wants calls of this tracee: done, two loads
- *	read section		from here on nothing that is reached is freed
- *	active index		which generation
- *	sessions & wants	who wants this call of this tracee
+ *	wants_call		no session wants calls of this tracee: done, two loads
+ *	read section		from here on nothing that the hit reaches is freed
+ *	active index		selects the generation
+ *	sessions & wants	the sessions that want this call of this tracee
  *	special			match programs, counters, strict and CPU stamps: special.c
  *	clock			read once
- *	each session		thread ring, room, 16 bytes and the words, one release store
+ *	each session		thread ring, space, 16 bytes and the words, one release store
  *
- * Neither allocates, locks nor calls the system, but to join (once a thread) and to wait for room
- * where `block` was asked for.  Keeps errno.  Compiled without vector registers, as is everything it
- * calls but what thread.c wraps: trampolines keep the integer registers only.
+ * A hit neither allocates, locks nor makes system calls, except to join (once a thread) and to wait for space where
+ * `block` was asked for. It keeps errno. This file and all it calls, except what thread.c wraps, are compiled without
+ * vector registers: trampolines save the integer registers only.
  */
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/record.h"
@@ -26,7 +26,7 @@
 
 static bool hit_unready(struct tw_place *place, struct tw_words w, void *frame, struct tw_frame_wants *out);
 
-/* A copy made field by field, where it is needed: a structure that is used as a whole lies in memory from the first. */
+/* Copies field by field. A structure that is passed as a whole would live in memory from the start. */
 static INLINE struct tw_words words_copy(struct tw_words w)
 {
 	return (struct tw_words){.count = w.count,
@@ -41,7 +41,10 @@ static INLINE struct tw_words words_copy(struct tw_words w)
 				 .frame = w.frame};
 }
 
-/* One session with a match program and nothing else, the common case of a guard; NULL: anything more. */
+/*
+ * Returns the part of the one special session if it has a match program and nothing else, the common case of a guard;
+ * else NULL.
+ */
 static inline const struct tw_bp_part *only_part(const struct tw_bp_generation *generation, uint64_t special,
 						 uint64_t tracee_special)
 {
@@ -56,7 +59,7 @@ static inline const struct tw_bp_part *only_part(const struct tw_bp_generation *
 		       : NULL;
 }
 
-/* One session that wants arguments recorded and nothing else; NULL: anything more. */
+/* Returns the part of the one special session if it records arguments and does nothing else; else NULL. */
 static inline const struct tw_bp_part *only_arguments(const struct tw_place *place,
 						      const struct tw_bp_generation *generation, uint64_t special,
 						      uint64_t tracee_special)
@@ -81,7 +84,10 @@ static inline void take_arguments(struct tw_hit_tls *t, const struct tw_place *p
 	if (part->slot_words != TW_SLOT_WORDS_TYPED) {
 		w->count = part->slot_words;
 	} else if (plan && plan->is_pair) {
-		/* Straight from the caller's registers to the record.  Of less than two the others are not looked at. */
+		/*
+		 * The words are copied straight from the caller's registers. If count is less than two, the rest is
+		 * ignored.
+		 */
 		w->count = plan->count;
 		w->a = w->more[plan->registers[0]];
 		w->b = w->more[plan->registers[1]];
@@ -95,8 +101,8 @@ static inline void take_arguments(struct tw_hit_tls *t, const struct tw_place *p
 }
 
 /*
- * The sessions for which this tracee's flags make a call special.  Where others make events of it that is only a new
- * run, perhaps, and then the call is as plain as any.
+ * Returns the sessions for which this tracee's flags make a call special. Where other threads make events of the
+ * tracee, a new run is begun here if one is due; if that was all, the call is plain.
  */
 static INLINE uint64_t special_by_tracee(struct tw_hit_tls *t)
 {
@@ -111,7 +117,10 @@ static INLINE uint64_t special_by_tracee(struct tw_hit_tls *t)
 	return tw_load_relaxed(&t->tracee->special_alone);
 }
 
-/* Sessions that are special for the stamp of their records only.  Who is silent may still say something with a program. */
+/*
+ * True if these sessions are special only for the stamp of their records. A silent tracee can still emit events
+ * through its match program.
+ */
 static INLINE bool are_only_stamped(const struct tw_hit_tls *t, const struct tw_bp_generation *generation,
 				    uint64_t special)
 {
@@ -119,7 +128,10 @@ static INLINE bool are_only_stamped(const struct tw_hit_tls *t, const struct tw_
 	return !(special & (generation->special | tw_load_relaxed(&t->tracee->silent)) || generation->counting);
 }
 
-/* What is left to record when everything special is done.  A fused range test makes the call plain, or nothing. */
+/*
+ * Handles sessions that need more than a plain record and returns those that still need one. A fused range test
+ * either passes the call as plain or drops it.
+ */
 static INLINE uint64_t hit_special(struct tw_hit_tls *t, struct tw_place *place,
 				   const struct tw_bp_generation *generation, uint64_t todo, struct tw_words *wp,
 				   struct tw_frame_wants *out)
@@ -169,7 +181,7 @@ static INLINE uint64_t hit_special(struct tw_hit_tls *t, struct tw_place *place,
 	return todo;
 }
 
-/* What the plain sessions of todo want of the call's end; the special ones have said so before. */
+/* Adds the plain sessions in todo to those that want the call's end; the special ones were added before. */
 static INLINE void open_frame(struct tw_frame_wants *out, const struct tw_hit_tls *t, const struct tw_place *place,
 			      const struct tw_bp_generation *generation, uint64_t todo)
 {
@@ -181,8 +193,8 @@ static INLINE void open_frame(struct tw_frame_wants *out, const struct tw_hit_tl
 }
 
 /*
- * Zeros, the place and the epoch, once somebody may want the end of this call: most calls never come here.  Inside the
- * read section no session's bit becomes another's, so the epoch may be read behind the bits.
+ * Clears the frame and sets its place and epoch, once a session may want the end of this call; most calls do not get
+ * here. Inside the read section no bit passes to another session, so the epoch may be read after the bits.
  */
 static INLINE void begin_frame(struct tw_frame_wants *out, struct tw_place *place)
 {
@@ -193,7 +205,7 @@ static INLINE void begin_frame(struct tw_frame_wants *out, struct tw_place *plac
 	out->epoch = tw_load_acquire(&tw_hit_epoch);
 }
 
-/* All that is done in the read section; 0: the gate is shut. */
+/* Does all work inside the read section. Returns the active generation; 0: the gate is shut. */
 static INLINE uint32_t hit_inside(struct tw_hit_tls *t, struct tw_place *place, struct tw_words w,
 				  struct tw_frame_wants *out)
 {
@@ -202,7 +214,7 @@ static INLINE uint32_t hit_inside(struct tw_hit_tls *t, struct tw_place *place, 
 
 	if (tw_likely(active)) {
 		const struct tw_bp_generation *generation = &place->gen[active - 1];
-		/* PROGRESS hit.wants: who takes a flag away waits for this read section to end. */
+		/* PROGRESS hit.wants: a thread that clears a flag waits for this read section to end. */
 		uint64_t todo = generation->sessions & tw_load_relaxed(&t->tracee->wants_call);
 		uint64_t special;
 
@@ -271,7 +283,7 @@ static INLINE bool hit(struct tw_place *place, struct tw_words w, struct tw_fram
 
 	if (tw_unlikely(t->state != TW_THREAD_READY))
 		return hit_unready(place, words_copy(w), w.frame ? w.frame : __builtin_frame_address(0), out);
-	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
+	/* RELAXED hit.wants: an early test; the decisive one is inside the read section. */
 	if (!(tw_load_relaxed(&t->tracee->wants_call) | tw_load_relaxed(&place->counting)))
 		return false;
 	if (tw_unlikely(!tw_hit_begin(t, w.frame ? w.frame : __builtin_frame_address(0))))
@@ -280,7 +292,7 @@ static INLINE bool hit(struct tw_place *place, struct tw_words w, struct tw_fram
 	return hit_entered(t, place, w, out);
 }
 
-/* Inside another hit of this thread (a signal handler): counted for all who would have had a record. */
+/* Counts a hit inside another hit of this thread (in a signal handler) as lost for each session that wants the call. */
 static void count_nested(struct tw_hit_tls *t, struct tw_place *place, bool is_local)
 {
 	uint64_t entered = tw_progress_enter_nested(&t->thread->reader);
@@ -295,7 +307,7 @@ static void count_nested(struct tw_hit_tls *t, struct tw_place *place, bool is_l
 
 		todo = is_local ? todo & ~generation->global : todo;
 		tw_hit_count_nested(t, todo);
-		/* Its end will not be seen either. */
+		/* The end of the call will not be seen either. */
 		if (!place->is_unwatched)
 			tw_hit_count_nested(t, todo & (generation->returns | generation->exceptions));
 	}
@@ -311,7 +323,7 @@ static void count_late(struct tw_place *place, enum tw_thread_state state, bool 
 		const struct tw_bp_generation *generation = &place->gen[active - 1];
 
 		tw_hit_count_pinned(generation->sessions, state);
-		/* Its end will not be seen either. */
+		/* The end of the call will not be seen either. */
 		if (has_end && !place->is_unwatched)
 			tw_hit_count_pinned(generation->sessions & (generation->returns | generation->exceptions),
 					    state);
@@ -336,7 +348,7 @@ static __attribute__((noinline, cold)) bool hit_unready(struct tw_place *place, 
 	}
 }
 
-/* PAIR bp.place: acquire; release in tw_function_declare().  The place is filled in before it is shown. */
+/* PAIR bp.place: acquire; release in tw_function_declare(). The place is initialised before it is published. */
 #define PLACE_OF(function) tw_load_plain_acquire(&(function)->place)
 
 TW_API void tw_hit0(struct tw_declared_function *function)
@@ -371,7 +383,7 @@ TW_API void tw_hit_local_words(struct tw_declared_function *function, const uint
 	hit(PLACE_OF(function), words_of(words, count, true), NULL);
 }
 
-/* Frames are plain words to the program. */
+/* To the program a frame is plain words. */
 static struct tw_frame_wants *wants_of(struct tw_frame *frame)
 {
 	return (struct tw_frame_wants *)frame->words;

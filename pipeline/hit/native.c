@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* native.c - what is kept of a native call while it runs, in the shadow of its return address. */
+/* native.c - hits of native calls, and what is kept of a call while it runs, in the shadow of its return address. */
 #include "pipeline/hit/native.h"
 #include "pipeline/hit/arguments.h"
 
@@ -18,16 +18,16 @@ _Static_assert(TW_FRAME_WANTS_BYTES == TW_RETURNS_WORDS * sizeof(uint64_t), "wha
 _Static_assert(sizeof(struct tw_frame_wants) <= TW_RETURNS_LONG_WORDS * sizeof(uint64_t), "what a block has room for");
 _Static_assert(offsetof(struct tw_frame_wants, place) == 0, "an entry without a place has no frame");
 
-/* What a call is known by while a hit of it is under way: where a function keeps its caller's frame pointer. */
+/* Identifies a call during its hits: the address where a function would save its caller's frame pointer. */
 #define FRAME(slot) ((void *)((slot)-1))
 
-/* Where a member of struct tw_frame_wants lies among the words that are kept. */
+/* The index of a member of struct tw_frame_wants among the words that are kept. */
 #define WORD(member) (offsetof(struct tw_frame_wants, member) / sizeof(uint64_t))
 
 _Atomic bool tw_native_can_watch;
 static bool has_stopped;
 
-/* What the program asks for, by the calling thread; nobody need to have wanted the call itself. */
+/* Counts the bytes that the calling thread asks an allocator for, whether or not a session wants the call itself. */
 static __attribute__((noinline)) void count_allocation(const struct tw_place *place, const uint64_t *words)
 {
 	uint64_t bytes = words[0];
@@ -41,7 +41,7 @@ static __attribute__((noinline)) void count_allocation(const struct tw_place *pl
 		break;
 	default: break;
 	}
-	/* More than there are addresses: it will be refused. */
+	/* More than the address space: the allocator will refuse. */
 	if (bytes <= INT64_MAX)
 		tw_hit_allocated(bytes);
 }
@@ -51,7 +51,7 @@ static void make_there(void *words)
 	tw_hit_host.makes_thread(words);
 }
 
-/* A thread that is a process passes on its flags: the words are where the trampoline takes the registers from again. */
+/* A thread that is a process passes on its flags. The trampoline loads the registers from these words again. */
 static __attribute__((noinline)) void make_thread(const uint64_t *words)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
@@ -68,9 +68,9 @@ static __attribute__((noinline)) void make_thread(const uint64_t *words)
 }
 
 /*
- * The case that a whole program is made of, in as few instructions as can be: one session wants the call, and its
- * end or nothing of it, as plain records, there is room, and its slot is in nobody's use.  Or its guard refuses the call.  False: nothing was
- * done, and the general case has to do it.  In the hit's read section.
+ * The common case, in as few instructions as possible: one session wants the call, and its end or not, as plain
+ * records; there is space, and the shadow entry of its slot is free. Or its guard refuses the call. False: nothing
+ * was done, and the general case must do it. Called in the hit's read section.
  */
 static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls *t, struct tw_place *place,
 							       const uint64_t *words, uint64_t *slot, const char **way)
@@ -90,7 +90,7 @@ static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls
 	more = tw_load_relaxed(&tracee->special) | tw_load_relaxed(&tracee->wants_return_to);
 	if (!todo || (todo & (todo - 1)) || (todo & more) || generation->counting || generation->only_counter)
 		return false;
-	/* A guard that is one range test makes the call plain, or nothing. */
+	/* A guard that is one range test passes the call as plain or drops it. */
 	if (todo & generation->special) {
 		int quick = todo & generation->fused ? tw_bp_quick_test(&generation->quick, words, TW_ARGS_MAX) : -1;
 
@@ -117,7 +117,7 @@ static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls
 	return true;
 }
 
-/* What the hit has left to be watched.  Returns where the call goes on. */
+/* Opens a watched frame for what the hit wants of the call's end. Returns where the call continues. */
 static const char *watch(struct tw_place *place, uint64_t *slot, const struct tw_frame_wants *wants)
 {
 	bool is_catching = (wants->exceptions | wants->return_tos | wants->more) && tw_unwind_is_known();
@@ -168,7 +168,7 @@ const char *tw_native_hit_whole(struct tw_place *place, const uint64_t *words, u
 	return hit(place, words, slot);
 }
 
-/* Where more is wanted of the call after all, these go on to tw_native_hit_whole(). */
+/* If more turns out to be wanted of the call, these continue with tw_native_hit_whole(). */
 static inline const char *hit_first(struct tw_place *place, const uint64_t *words, uint64_t *slot, uint32_t first)
 {
 	if (first & TW_BP_FIRST_COUNTER)
@@ -200,7 +200,7 @@ const char *tw_native_hit(struct tw_place *place, const uint64_t *words, uint64_
 	return hit_first(place, words, slot, first);
 }
 
-/* A frame of an entry; NULL: the first one, where it is a long one and lies in a block. */
+/* A frame of an entry; NULL: the first one, if it is a long frame in a block. */
 static const struct tw_frame_wants *frame_of(const struct tw_return_entry *entry, unsigned number)
 {
 	const struct tw_frame_wants *wants = (const struct tw_frame_wants *)tw_returns_frame(entry, number);
@@ -208,7 +208,7 @@ static const struct tw_frame_wants *frame_of(const struct tw_return_entry *entry
 	return wants->place ? wants : NULL;
 }
 
-/* One that only accounts wait for. */
+/* Is the frame wanted by accounts only? */
 static inline bool is_counted(const struct tw_frame_wants *wants)
 {
 	return wants->more & TW_COUNTED_FRAME;
@@ -219,7 +219,7 @@ static inline void end_counted(const struct tw_frame_wants *wants, const void *h
 	tw_counted_end((const struct tw_counted_frame *)wants, hit_frame);
 }
 
-/* The value is rax's, unless debug information has said where else it is. */
+/* The value is in rax, unless debug information said otherwise. */
 static inline void return_one(const struct tw_frame_wants *wants, const uint64_t *slot, uint64_t value,
 			      struct tw_frame_back *back)
 {
@@ -232,7 +232,10 @@ static inline void return_one(const struct tw_frame_wants *wants, const uint64_t
 	tw_frame_return(wants, &given, back);
 }
 
-/* A chain of tail calls has one return_to: that of the first call whose return_to was wanted, when that one ends. */
+/*
+ * A chain of tail calls has one return_to: that of the first call whose return_to was wanted, recorded when that call
+ * ends.
+ */
 static void go_back(const struct tw_return_entry *entry, unsigned number, struct tw_frame_back *back)
 {
 	struct tw_frame_where where = {.address = entry->return_address};
@@ -248,7 +251,7 @@ static void go_back(const struct tw_return_entry *entry, unsigned number, struct
 	tw_frame_return_to(&first, &where);
 }
 
-/* The frames of an entry, the innermost first. */
+/* Ends the frames of an entry, the innermost first. */
 static __attribute__((noinline)) void return_all(const struct tw_return_entry *entry, const uint64_t *slot,
 						 uint64_t value, struct tw_frame_back *back)
 {
@@ -264,7 +267,7 @@ static __attribute__((noinline)) void return_all(const struct tw_return_entry *e
 	}
 }
 
-/* As call_plainly(), of its return: not in a hit yet. */
+/* As call_plainly(), for the return. The thread is not in a hit yet. */
 static inline __attribute__((always_inline)) bool return_plainly(const struct tw_frame_wants *wants, uint64_t *slot,
 								 uint64_t value)
 {
@@ -283,8 +286,8 @@ static inline __attribute__((always_inline)) bool return_plainly(const struct tw
 		return false;
 	tw_progress_enter(&t->thread->reader);
 	/*
-	 * PAIR bp.active, hit.epoch: acquire; as on the long way.  Without a session made since the call each bit
-	 * is whose it was; the others are told apart there.
+	 * PAIR bp.active, hit.epoch: acquire; as in the general case. If no session was made since the call, each bit
+	 * has its old owner; otherwise the general case tells them apart.
 	 */
 	is_done =
 		tw_load_acquire(&tw_bp_gate.active) && (tw_load_acquire(&tracee->wants_call) & todo) &&
@@ -331,8 +334,8 @@ uintptr_t tw_native_return(uint64_t *slot, uint64_t value)
 }
 
 /*
- * The innermost watched call whose slot lies from here on and below a limit; NULL: none.  All of that is the
- * stack of this thread; its shadow is looked at only where there is a stub.
+ * The innermost watched call whose slot lies at or above `from` and below `limit`; NULL: none. The range is part of
+ * this thread's stack; the shadow is consulted only where there is a stub.
  */
 static uint64_t *next_watched(uintptr_t from, uintptr_t limit)
 {
@@ -369,7 +372,7 @@ void tw_native_throw(uint64_t *slot, const struct tw_unwind *unwind)
 	struct tw_frame_where where = {0};
 
 	leave(slot, classes[unwind->class], unwind->name, &back);
-	/* Only the last that is left comes back to the function that catches. */
+	/* Only the outermost of the frames left returns to the function that catches. */
 	if (!back.sessions || !unwind->stopping_at || next_watched((uintptr_t)(slot + 1), unwind->stopping_at))
 		return;
 	where.address = tw_unwind_address_at(unwind->stopping_at);
@@ -395,7 +398,10 @@ void tw_native_jump(uintptr_t stack, uintptr_t address)
 
 	if (!thread)
 		return;
-	/* Handlers that come faster than this can tell, and jump, must come to an end: every other one says nothing. */
+	/*
+	 * If handlers jump out faster than their frames can be reported, the nesting must end: every other one
+	 * reports nothing.
+	 */
 	is_nested = from < thread->jumping_from;
 	thread->jumping_from = 0;
 	if (is_nested || stack <= from)

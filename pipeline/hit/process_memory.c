@@ -14,7 +14,7 @@
 #define CHUNKS		(TW_BLOCKS_MAX / CHUNK_BLOCKS)
 #define GENERATION_MASK ((1u << (32 - TW_BLOCK_NUMBER_BITS)) - 1)
 _Static_assert(GENERATION_MASK <= UINT16_MAX, "a block counts as many");
-/* Taken at a time, and what is spare beyond which all of it goes back. */
+/* Blocks taken at a time, and the number of spare ones above which all of them are given back. */
 #define TAKEN_AT_ONCE 8
 #define SPARE_MAX     64
 
@@ -28,7 +28,7 @@ static struct tw_block *free_blocks;
 static uint32_t fresh = 1; /* the next number that was never used */
 static uint32_t in_use;
 
-/* ---- the program's ---- */
+/* ---- blocks of the program ---- */
 
 /* A block that was never used; NULL: no memory, or all are used. */
 static struct tw_block *take_fresh(void)
@@ -43,7 +43,7 @@ static struct tw_block *take_fresh(void)
 			     -1, 0);
 		if (chunk == MAP_FAILED)
 			return NULL;
-		/* Found by who has a reference into it, which comes behind this. */
+		/* Read by holders of a reference into it, which are made after this. */
 		chunks[fresh / CHUNK_BLOCKS] = chunk;
 	}
 	block = &chunk[fresh % CHUNK_BLOCKS];
@@ -114,11 +114,11 @@ void tw_process_memory_after_fork(void)
 }
 
 /*
- * ---- a process' ----
+ * ---- blocks of a process ----
  *
- * A signal handler may jump out of a hit between any two steps here.  In this order that costs a block, which stays used
- * until the process exits or for ever, and never puts one into two lists: a block whose predecessor does not point to it
- * is left alone.
+ * A signal handler may jump out of a hit between any two steps here. In this order that costs at most a block, which
+ * stays used until the process exits or for ever, and never puts a block into two lists: a block whose predecessor
+ * does not point to it is left alone.
  */
 
 struct tw_block *tw_block_take(struct tw_process_memory *memory, uint32_t room)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ready.c - a thread that is not ready for a hit: it joins, it is nested in another hit, or it has left; its calls are counted. */
+/*
+ * ready.c - threads that are not ready for a hit: they join, are nested in another hit, or have left; then calls are
+ * counted.
+ */
 #include "pipeline/hit/hit.h"
 #include "base/clock.h"
 #include "base/filter.h"
@@ -18,7 +21,7 @@ enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
 		/* A call of our own. */
 		return TW_THREAD_JOINING;
 	} else if (!tw_thread_may_call_system()) {
-		/* As one that has no ring: to join takes system calls. */
+		/* Joining takes system calls; the thread counts as one without a ring. */
 		return TW_THREAD_ENDED;
 	} else if (!tw_hit_join()) {
 		/* A child of vfork() in this memory, which is counted; or a thread that cannot join. */
@@ -43,12 +46,12 @@ void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions)
 }
 
 /*
- * After its last destructor a thread has no ring and no read side; only what is never freed is used.  A change
- * that is under way may be seen half: then a call is counted, or not, for one that comes or goes.
+ * After its last destructor a thread has no ring and no read side; this function uses only what is never freed. It
+ * may see half of a change in progress, and then count or not count a call for a session that comes or goes.
  */
 void tw_hit_count_pinned(uint64_t sessions, enum tw_thread_state state)
 {
-	/* RELAXED hit.no_clock: a lone time, about right. */
+	/* RELAXED hit.no_clock: a single time, nearly right. */
 	uint64_t ticks = state == TW_THREAD_NO_CLOCK ? tw_load_relaxed(&tw_hit_no_clock_ticks) : tw_clock_ticks();
 
 	if (tw_hit_host.pinned_rs && (sessions >> tw_hit_host.pinned_session & 1))

@@ -2,8 +2,8 @@
 /*
  * record.c - records that are more than a head and a few words: terms, strict and CPU stamps, extra elements.
  *
- * Compiled without vector registers, as hit.c; encoding a term may need them and is wrapped where the hit
- * came through a trampoline.
+ * Compiled without vector registers, as hit.c; encoding a term may need them and is wrapped where the hit came
+ * through a trampoline.
  */
 #include "pipeline/hit/record.h"
 #include "breakpoints/patch.h"
@@ -15,7 +15,7 @@ static void copy_words(uint64_t *to, const uint64_t *from, size_t count)
 		to[i] = from[i];
 }
 
-/* Byte by byte only at the end: what is behind the last byte need not be readable. */
+/* The last bytes are copied one by one: memory behind the last byte need not be readable. */
 static void copy_encoded(uint64_t *to, const uint8_t *from, size_t bytes)
 {
 	uint8_t *last = (uint8_t *)&to[bytes / 8];
@@ -84,7 +84,7 @@ bool tw_record_put(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsig
 
 enum { TUPLE = 104, NIL = 106, LIST = 108, SMALL_INTEGER = 97, SMALL_ATOM = 119, VERSION = 131 };
 
-/* What a cut term takes, whatever comes. */
+/* The largest size of a cut term. */
 #define CUT_BYTES 6
 /* The tail of a list. */
 #define TAIL_BYTES 1
@@ -114,7 +114,7 @@ static void put_atom(struct tw_record_terms *terms, const char *name)
 	terms->bytes += 2;
 	while (bytes < 255 && name[bytes])
 		put(terms, (uint8_t)name[bytes++]);
-	/* A name that is cut ends with a whole character. */
+	/* A cut name ends with a whole character. */
 	while (name[bytes] && bytes && ((uint8_t)name[bytes] & 0xc0) == 0x80)
 		bytes--;
 	terms->thread->terms[at - 1] = SMALL_ATOM;
@@ -122,13 +122,13 @@ static void put_atom(struct tw_record_terms *terms, const char *name)
 	terms->bytes = at + 1 + bytes;
 }
 
-/* A term without its version byte, in at most so many bytes. */
+/* Appends a term without its version byte, in at most `room` bytes. */
 static void put_term(struct tw_record_terms *terms, struct tw_term term, size_t room)
 {
 	uint8_t *before = &terms->thread->terms[terms->bytes - 1], kept = *before;
 	struct encoding e = {term, before, room + 1, 0};
 
-	/* The version byte takes the place of the byte before, for a moment. */
+	/* The version byte temporarily overwrites the preceding byte. */
 	if (terms->keeps_vectors)
 		tw_patch_call_keeping_vectors(encode_there, &e);
 	else
@@ -140,7 +140,7 @@ static void put_term(struct tw_record_terms *terms, struct tw_term term, size_t 
 		put_atom(terms, "...");
 }
 
-/* Room for a term when `after` more, cut ones, must find theirs. */
+/* The space for a term, such that `after` more, cut ones, still fit. */
 static size_t room_for(const struct tw_record_terms *terms, size_t after)
 {
 	size_t kept = terms->bytes + after * CUT_BYTES + TAIL_BYTES;
@@ -149,7 +149,7 @@ static size_t room_for(const struct tw_record_terms *terms, size_t after)
 	return kept < all ? all - kept : 0;
 }
 
-/* Begins a term, if even the largest that is not looked at fits: false, and nothing is there, when not. */
+/* Begins a term if one of `bytes` bytes fits; otherwise returns false and appends nothing. */
 static bool begin(struct tw_record_terms *terms, size_t bytes)
 {
 	if (room_for(terms, 1) < bytes)

@@ -2,7 +2,7 @@
 /*
  * record.h - how a hit writes records: plain ones in place, all others by tw_record_put().
  *
- * In a read section, on a thread that is in a hit.  A record that finds no room is counted as lost.
+ * Called in a read section, on a thread that is in a hit. A record that finds no space is counted as lost.
  */
 #ifndef TW_PIPELINE_RECORD_H
 #define TW_PIPELINE_RECORD_H
@@ -12,18 +12,18 @@
 #include "base/sys.h"
 #include "pipeline/hit/hit.h"
 
-/* Words that a record carries: in registers as long as there are at most two, else in memory. */
+/* The words of a record: in registers if there are at most two, else in memory. */
 struct tw_words {
 	unsigned count; /* to record */
 	uint64_t a, b;
 	const uint64_t *more;
-	unsigned more_count; /* to look at: match programs see argument registers that are not recorded */
-	bool is_local;	     /* the call does not name the module */
+	unsigned more_count; /* for match programs, which see argument registers that are not recorded */
+	bool is_local;	     /* the call is without the module's name */
 	uint8_t flags;	     /* TW_EVENT_FLAG_ARGS, or none */
-	/* In place of words; NULL: words. */
+	/* Instead of words; NULL: words. */
 	const struct tw_term *terms;
 	unsigned term_count;
-	void *frame; /* what the call is known by while its hit is under way; NULL: the hit's own function */
+	void *frame; /* identifies the call during its hit; NULL: the frame of the hit's own function */
 };
 
 static inline __attribute__((always_inline)) void tw_record_fill(uint64_t *payload, struct tw_words w)
@@ -39,7 +39,7 @@ static inline __attribute__((always_inline)) void tw_record_fill(uint64_t *paylo
 		payload[1] = w.b;
 }
 
-/* What a stamp puts before all other words of the payload. */
+/* The stamp that precedes all other words of the payload. */
 enum tw_record_stamp { TW_RECORD_NO_STAMP, TW_RECORD_UNIQUE_INTEGER, TW_RECORD_CPU_TIME };
 
 static inline enum tw_record_stamp tw_record_stamp_of(unsigned flags, unsigned session)
@@ -54,7 +54,10 @@ static inline enum tw_record_stamp tw_record_stamp_of(unsigned flags, unsigned s
 		       : TW_RECORD_NO_STAMP;
 }
 
-/* Its word: taken when there is room for the record.  A system call for CPU time; 0 where that is refused meanwhile. */
+/*
+ * The stamp's word, taken when there is space for the record. CPU time costs a system call; 0 if a filter refuses it
+ * by now.
+ */
 static inline uint64_t tw_record_stamp_word(enum tw_record_stamp stamp)
 {
 	int64_t ns;
@@ -71,7 +74,7 @@ static inline unsigned tw_record_kind(unsigned kind, enum tw_record_stamp stamp)
 	return kind | (stamp == TW_RECORD_CPU_TIME ? TW_EVENT_CPU_TIME : 0);
 }
 
-/* As below; where some session may ask for strict or CPU stamps, its record's first word is the stamp's. */
+/* As tw_record_plain(); with may_be_stamped, a strict or CPU stamp is the first word of the record. */
 static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_hit_tls *t, enum tw_event_kind kind,
 								      const struct tw_place *place,
 								      const struct tw_place *still_place, uint64_t todo,
@@ -80,7 +83,7 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
 	uint64_t ticks = tw_clock_ticks();
 	uint64_t wanted = ~UINT64_C(0);
 
-	/* The stamp is taken before the room is looked for, as in tw_record_at_once(). */
+	/* The stamp is taken before space is claimed, as in tw_record_at_once(). */
 	tw_compiler_barrier();
 	do {
 		unsigned session = (unsigned)__builtin_ctzll(todo);
@@ -125,8 +128,8 @@ static inline __attribute__((always_inline)) uint64_t tw_record_words(struct tw_
 }
 
 /*
- * One record of a place for each session of todo: words, and no stamp before them.  @still_place as in struct tw_recheck.
- * Returns a mask of who still wants the others, which is not everybody if there was a wait.
+ * Writes one plain record of a place for each session in todo: words, and no stamp before them. @still_place as in
+ * struct tw_recheck. Returns the mask of sessions that still want the other records; after a wait some may not.
  */
 static inline __attribute__((always_inline)) uint64_t tw_record_plain(struct tw_hit_tls *t, enum tw_event_kind kind,
 								      const struct tw_place *place,
@@ -137,8 +140,8 @@ static inline __attribute__((always_inline)) uint64_t tw_record_plain(struct tw_
 }
 
 /*
- * One plain record of a place for one session, with a word or none, if there is room at once and no switch record is due
- * before it.  False: nothing was done, and tw_record_plain() does it.
+ * Writes one plain record of a place for one session, with a word or none, if there is space at once and no switch
+ * record is due before it. False: nothing was done, and tw_record_plain() must do it.
  */
 static inline __attribute__((always_inline)) bool tw_record_at_once(struct tw_hit_tls *t, enum tw_event_kind kind,
 								    const struct tw_place *place, unsigned session,
@@ -146,7 +149,10 @@ static inline __attribute__((always_inline)) bool tw_record_at_once(struct tw_hi
 {
 	struct tw_thread_ring *ring = &t->thread->rings[session];
 	uint32_t bytes = (uint32_t)sizeof(struct tw_rb_record) + (has_word ? 16 : 0);
-	/* First of all: what a handler lost before this is seen below; what one loses from here on stands behind the record. */
+	/*
+	 * The clock is read first: losses that a handler counted before it are seen below; later ones follow this
+	 * record.
+	 */
 	uint64_t ticks = tw_clock_ticks();
 	struct tw_rb_record *record;
 	unsigned flags;
@@ -165,7 +171,7 @@ static inline __attribute__((always_inline)) bool tw_record_at_once(struct tw_hi
 	return true;
 }
 
-/* As tw_record_plain(), for sessions that may want strict or CPU stamps: calls with so many words. */
+/* As tw_record_plain(), for calls with `count` words and sessions that may want strict or CPU stamps. */
 uint64_t tw_record_stamped(struct tw_hit_tls *t, const struct tw_place *place, uint64_t todo, const uint64_t *words,
 			   unsigned count);
 
@@ -173,12 +179,12 @@ uint64_t tw_record_stamped(struct tw_hit_tls *t, const struct tw_place *place, u
 struct tw_record_content {
 	enum tw_event_kind kind;
 	uint32_t id;
-	uint64_t ticks;	       /* when; 0: now */
+	uint64_t ticks;	       /* the time; 0: now */
 	bool is_meta;	       /* stamped as meta events are, whatever the tracee's flags */
 	unsigned flags;	       /* TW_EVENT_FLAG_TERMS, _EXTRA, _ARGS */
 	const uint64_t *words; /* raw */
 	uint32_t word_count;
-	/* External terms, in the thread's `terms` or elsewhere; the last bytes of the last word are filled here. */
+	/* External terms, in the thread's `terms` or elsewhere; the last word is padded with zeros here. */
 	const uint8_t *encoded;
 	uint32_t encoded_bytes;
 	uint32_t term_count; /* with TW_EVENT_FLAG_TERMS */
@@ -187,7 +193,7 @@ struct tw_record_content {
 /*
  * tw_record_put - write one record for one session: [unique integer or CPU time] [counts] words [terms].
  *
- * @still	whether it is still wanted after a wait, of which it may take one.
+ * @recheck	whether the record is still wanted after a wait; this function may wait.
  * @todo	as for tw_thread_ring_wait().
  *
  * Returns whether it was written.
@@ -195,16 +201,16 @@ struct tw_record_content {
 bool tw_record_put(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
 		   const struct tw_record_content *content, uint64_t *todo);
 
-/* Terms on their way into records: encoded one behind the other into the thread's `terms`. */
+/* Terms for records, encoded one behind the other into the thread's `terms`. */
 struct tw_record_terms {
 	struct tw_thread *thread;
 	uint32_t bytes, count;
 	bool keeps_vectors; /* the hit came through a trampoline: vector registers are the program's */
 };
 
-/* Appends a term; one that finds no room is cut, and shows where. */
+/* Appends a term. A term that does not fit is cut; a mark shows where. */
 void tw_record_term(struct tw_record_terms *terms, struct tw_term term);
-/* Appends one term, the list of these; elements that find no room are cut, at last to the atom '...'. */
+/* Appends one term, a list of these. Elements that do not fit are cut, in the last resort to the atom '...'. */
 void tw_record_list(struct tw_record_terms *terms, const struct tw_term *elements, unsigned count);
 /* {First, Second} of two atoms, or of an atom and a term; {M, F, A}; `undefined` where @module is NULL. */
 void tw_record_atoms(struct tw_record_terms *terms, const char *first, const char *second);
@@ -212,8 +218,8 @@ void tw_record_pair(struct tw_record_terms *terms, const char *first, struct tw_
 void tw_record_mfa(struct tw_record_terms *terms, const char *module, const char *function, uint32_t arity);
 
 /*
- * The term as external bytes, or as much of it as fits, cut as tw_term_copy() does; `room` has place for '...' at
- * least.  In a hit; uses any register.  Returns the bytes.
+ * Encodes the term, or as much of it as fits, cut as by tw_term_copy(); `room` is large enough for '...' at least.
+ * Called in a hit; may use any register. Returns the bytes.
  */
 size_t tw_record_encode(struct tw_term term, uint8_t *at, size_t room);
 

@@ -2,8 +2,8 @@
 /*
  * special.c - hits that are more than a plain call event: match programs, counters, strict and CPU stamps, meta.
  *
- * Out of line, so that the plain case of hit.c needs no callee-saved registers.  Called inside the
- * read section.  Compiled without vector registers, as hit.c; what needs them is wrapped.
+ * Out of line, so that the plain case of hit.c needs no callee-saved registers. Called inside the read section.
+ * Compiled without vector registers, as hit.c; code that needs them is wrapped.
  */
 #include "pipeline/hit/record.h"
 #include "breakpoints/patch.h"
@@ -30,7 +30,7 @@ static int trace_of(struct tw_match_run *run, struct tw_term who, struct tw_term
 	return tw_hit_host.trace(thread->run_session, who, off, on);
 }
 
-/* A process that has no flags of this session, and that only meta events tell of, stays without. */
+/* False for a process without flags of this session, which appears in meta events only; it stays without. */
 static bool has_flags(const struct tw_tracee *tracee, unsigned session)
 {
 	/* RELAXED tracee.flags: its own, or a change seen by this call or by the next. */
@@ -45,7 +45,7 @@ static void silence_of(struct tw_match_run *run, bool is_silent)
 		tw_hit_host.silence(thread->run_session, is_silent);
 }
 
-/* Longer strings are cut: none that is written in a guard is so long. */
+/* Longer strings are cut: guards do not compare with such long ones. */
 static struct tw_term string_at(struct tw_match_run *run, uint64_t address)
 {
 	char text[TW_ARG_STRING_BYTES_MAX];
@@ -59,14 +59,14 @@ static bool is_string(struct tw_match_run *run, uint64_t address, const void *te
 	return tw_arg_is_string(address, text, (unsigned)bytes);
 }
 
-/* Only a call through a trampoline brings any. */
+/* Only a call through a trampoline has any. */
 static bool vector_of(struct tw_match_run *run, uint64_t number, uint64_t *bits)
 {
 	*bits = tw_hit_tls.thread->vectors[number];
 	return run->keep_vectors != NULL;
 }
 
-/* The interpreter is next: this is the last moment at which the registers are still the call's. */
+/* The interpreter is next: this is the last moment at which the registers hold the call's values. */
 static void keep_vectors(void (*function)(void *), void *arg)
 {
 	tw_arg_read_vectors(tw_hit_tls.thread->vectors);
@@ -95,19 +95,19 @@ void tw_hit_prepare_run(struct tw_thread *thread)
 
 /* ---- the record ---- */
 
-/* Of one session's half of a call: its local part, or its meta part. */
+/* One session's local or meta part of a call. */
 struct decision {
 	unsigned session;
 	bool is_meta;
 	const uint64_t *words;
 	unsigned recorded_count; /* words */
-	uint8_t stack_depth;	 /* return addresses that go into a record behind it */
-	uint64_t ticks;		 /* of both; 0: now */
+	uint8_t stack_depth;	 /* return addresses to record after the call */
+	uint64_t ticks;		 /* of both records; 0: now */
 	uint8_t flags;		 /* TW_EVENT_FLAG_ARGS: they follow the function's layout */
 	struct tw_term extra;	 /* none, or X of {message,X} */
 };
 
-/* One call record; what follows of the other sessions is in *wanted.  Returns whether it was written. */
+/* Writes one call record and updates *wanted for the other sessions. Returns whether it was written. */
 static bool record(struct tw_hit_tls *t, struct tw_place *place, const struct decision *d,
 		   const struct tw_hit_call *call, uint64_t *wanted)
 {
@@ -136,7 +136,7 @@ static bool record(struct tw_hit_tls *t, struct tw_place *place, const struct de
 	return tw_record_put(t, &recheck, d->session, &content, wanted);
 }
 
-/* The call and, behind it, who called.  A wait may end between them: the part is not looked at afterwards. */
+/* Writes the call and its callers. A wait between them may free the part, so it is not used afterwards. */
 static void record_with_stack(struct tw_hit_tls *t, struct tw_place *place, const struct decision *d,
 			      const struct tw_hit_call *call, uint64_t *wanted)
 {
@@ -163,7 +163,7 @@ static void silence_there(void *arg)
 	tw_hit_host.silence(thread->run_session, thread->run.result.actions & TW_MATCH_SILENCE);
 }
 
-/* What a call that is heard wants of its end. */
+/* Adds what the session wants of the call's end. */
 static void open_frame(const struct tw_bp_part *part, uint64_t bit, uint8_t actions, const struct tw_hit_call *call)
 {
 	struct tw_frame_wants *frame = call->frame;
@@ -183,7 +183,7 @@ static void open_frame(const struct tw_bp_part *part, uint64_t bit, uint8_t acti
 /* RELAXED hit.silent: this tracee's own, or a change seen by this call or by the next. */
 #define IS_SILENT(t, bit) ((tw_load_relaxed(&(t)->tracee->silent) & (bit)) != 0)
 
-/* What is recorded of a call through a trampoline. */
+/* Selects the words to record of a call through a trampoline. */
 static void take_arguments(struct tw_hit_tls *t, const struct tw_place *place, const struct tw_bp_part *part,
 			   struct decision *d)
 {
@@ -198,7 +198,7 @@ static void take_arguments(struct tw_hit_tls *t, const struct tw_place *place, c
 	}
 }
 
-/* A call that is accepted, with what a match program says of it (NULL: nothing). */
+/* Handles a call that is accepted, with the result of its match program (NULL: it has none). */
 static uint64_t do_call(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
 			const struct tw_hit_call *call, const struct tw_match_result *result)
 {
@@ -236,7 +236,7 @@ static uint64_t do_call(struct tw_hit_tls *t, struct tw_place *place, const stru
 uint64_t tw_hit_decided(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
 			const struct tw_hit_call *call)
 {
-	/* Acting and recording may run again what the thread's run holds. */
+	/* A copy: acting and recording may overwrite the thread's run. */
 	struct tw_match_result result = t->thread->run.result;
 
 	if (result.actions & (TW_MATCH_SILENCE | TW_MATCH_UNSILENCE))
@@ -244,7 +244,7 @@ uint64_t tw_hit_decided(struct tw_hit_tls *t, struct tw_place *place, const stru
 	return do_call(t, place, part, call, &result);
 }
 
-/* A program over the call's terms or words; its result stays in the thread's run. */
+/* Runs a program over the call's terms or words; its result stays in the thread's run. */
 static enum tw_match_verdict run_program(struct tw_hit_tls *t, const struct tw_match_program *program, unsigned session,
 					 const struct tw_hit_call *call)
 {
@@ -256,7 +256,7 @@ static enum tw_match_verdict run_program(struct tw_hit_tls *t, const struct tw_m
 		void (*kept)(void (*)(void *), void *) = thread->run.keep_vectors;
 		enum tw_match_verdict verdict;
 
-		/* Terms come by an ordinary call: vector registers are nobody's. */
+		/* Terms come by an ordinary call: vector registers need not be kept. */
 		thread->run.keep_vectors = NULL;
 		verdict = tw_match_run(program, call->terms, call->term_count, &thread->run);
 		thread->run.keep_vectors = kept;
@@ -277,14 +277,14 @@ static void do_meta(struct tw_hit_tls *t, struct tw_place *place, const struct t
 	uint64_t bit = UINT64_C(1) << part->session;
 	struct tw_match_result result = {.verdict = TW_MATCH_YES};
 
-	/* RELAXED hit.meta_alive: who sees the bit late makes an event that nobody receives. */
+	/* RELAXED hit.meta_alive: a thread that sees the bit late makes an event that is never received. */
 	if (tw_unlikely(!(tw_load_relaxed(&tw_hit_alive) & bit))) {
-		/* RELAXED hit.without_tracer: what info tells, and nothing else. */
+		/* RELAXED hit.without_tracer: only read by info. */
 		if (!(tw_load_relaxed(&place->without_tracer) & bit))
 			tw_fetch_or_relaxed(&place->without_tracer, bit);
 		return;
 	}
-	/* RELAXED hit.tracer_of: a session's tracer is said before its breakpoints are. */
+	/* RELAXED hit.tracer_of: a session's tracer is set before its breakpoints. */
 	if (tw_load_relaxed(&t->tracee->tracer_of) & bit)
 		return;
 	if (part->meta_program) {
@@ -308,7 +308,7 @@ static void do_meta(struct tw_hit_tls *t, struct tw_place *place, const struct t
 
 /* ---- a session's part ---- */
 
-/* The call event of one session. */
+/* Makes the call event of one session. */
 static void do_local(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
 		     const struct tw_hit_call *call, uint64_t *wanted)
 {
@@ -336,7 +336,7 @@ static void do_part(struct tw_hit_tls *t, struct tw_place *place, const struct t
 		do_local(t, place, part, call, wanted);
 }
 
-/* What a session wants here in the generation that is active now; NULL: nothing. */
+/* A session's part here in the generation that is active now; NULL: none. */
 static const struct tw_bp_part *find_part(const struct tw_place *place, unsigned session, struct tw_bp_part *plain)
 {
 	/* PAIR bp.active: acquire; as in hit_inside(). */
@@ -348,7 +348,7 @@ static const struct tw_bp_part *find_part(const struct tw_place *place, unsigned
 		return NULL;
 	if (generation->special & bit)
 		return tw_bp_part_of(generation, bit);
-	/* Field by field, those that a plain part is asked for: zeroing all of it takes as long as a record. */
+	/* Only the fields that are read of a plain part: zeroing all of it takes as long as a record. */
 	plain->session = (uint8_t)session;
 	plain->slot_words = 0;
 	plain->stack_depth = 0;
@@ -360,8 +360,8 @@ static const struct tw_bp_part *find_part(const struct tw_place *place, unsigned
 }
 
 /*
- * A record may have to wait for room, outside of the read section: then the generation that this hit
- * began with is gone, and each session is looked up in the one that is active now.
+ * A record may have to wait for space, outside of the read section. Then the generation that this hit began with may
+ * be gone, and each session is looked up in the active one.
  */
 uint64_t tw_hit_special(struct tw_hit_tls *t, struct tw_place *place, uint64_t todo, const struct tw_hit_call *call)
 {

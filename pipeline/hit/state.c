@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* state.c - the words that hits share with those who change what is traced, and a thread's own. */
+/* state.c - variables shared by hits and control, and a thread's own. */
 #include "pipeline/hit/hit.h"
 
 __thread struct tw_hit_tls tw_hit_tls;

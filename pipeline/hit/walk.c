@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* walk.c - frame pointers followed as far as the thread's own stack reaches, and not a word beyond. */
+/* walk.c - follows frame pointers, strictly within the thread's own stack. */
 #include "pipeline/hit/walk.h"
 
 #include "breakpoints/returns.h"
 #include "pipeline/hit/hit.h"
 
-/* Nothing returns below, or above. */
+/* Code addresses lie between these. */
 #define CODE_LOW  4096
 #define CODE_HIGH (UINT64_C(1) << 47)
 
 /*
- * Where the thread's own stack ends; 0: this is another stack, or nobody knows.  What lies above a thread's control
- * block may be somebody else's memory in the same mapping, and be gone tomorrow.
+ * The end of the thread's own stack; 0: `inside` is on another stack, or the stack is not known. Memory above a
+ * thread's control block may be another's in the same mapping, and be unmapped at any time.
  */
 static uintptr_t stack_end(const struct tw_thread *thread, uintptr_t inside)
 {
@@ -22,7 +22,7 @@ static uintptr_t stack_end(const struct tw_thread *thread, uintptr_t inside)
 	return self > inside && self < thread->stack_high ? self : thread->stack_high;
 }
 
-/* What a slot holds, or held before its call was watched; 0: no return address. */
+/* The return address in a slot, or the one it had before its call was watched; 0: none. */
 static uint64_t return_address(const uint64_t *slot)
 {
 	uint64_t address = *slot;
@@ -35,7 +35,7 @@ static uint64_t return_address(const uint64_t *slot)
 	return address >= CODE_LOW && address < CODE_HIGH ? address : 0;
 }
 
-/* Words of frames that were never ours may lie where a sanitizer sees a gap between variables. */
+/* Reads frames of uninstrumented code, where a sanitizer sees a gap between variables. */
 __attribute__((no_sanitize("address"))) unsigned tw_walk_callers(const struct tw_thread *thread, const uint64_t *slot,
 								 uintptr_t frame, uint64_t *out, unsigned room)
 {
