@@ -14,22 +14,23 @@ enum { HEAD_WORDS = 13, SEGMENT_WORDS = TW_BLOCK_WORDS - 2, CONTEXTS_A_BLOCK = 4
 #define PLACE_MASK    ((UINT64_C(1) << CONTEXT_SHIFT) - 1)
 #define IS_COUNT      (UINT64_C(1) << 63)
 
-/* Who wants what of a call's end. */
+/* The sessions that want the end of a call, by event. */
 struct context {
 	uint64_t returns, exceptions, meta_returns, meta_exceptions;
-	uint64_t return_tos; /* sessions whose return_to comes behind this call */
+	uint64_t return_tos; /* sessions whose return_to follows this call's end */
 	uint64_t epoch;
 };
 
-/* In the words of the block that the frame refers to. */
+/* Lies in the words of the block that the frame refers to. */
 struct head {
-	struct tw_block *segment;  /* the last; NULL: words are in the head only */
-	struct tw_block *contexts; /* beyond the first one; the last block of them */
+	struct tw_block *segment;  /* the last one; NULL: all words are in the head */
+	struct tw_block *contexts; /* those after the first one; the last block of them */
 	uint64_t return_tos;	   /* of all calls in the chain */
-	uint64_t epoch;		   /* as of which they were looked at */
-	uint64_t last, repeats; /* the word on top, which is in no segment yet, and how many calls more are like it */
-	uint64_t lost;		/* calls that found no room */
-	uint32_t lost_context;	/* of these */
+	uint64_t epoch;		   /* the epoch at which they were checked */
+	uint64_t last, repeats;	   /* the word on top, which is in no segment yet, and how many more calls equal
+				 * it */
+	uint64_t lost;		   /* calls that did not fit */
+	uint32_t lost_context;	   /* the context of these calls */
 	uint32_t last_context;
 	uint32_t context_count;
 	uint32_t count; /* of words */
@@ -71,7 +72,7 @@ static struct tw_process_memory *memory_here(void)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 
-	/* &tw_hit_nobody belongs to all threads. */
+	/* &tw_hit_nobody is shared by all threads. */
 	return t->tracee == &tw_hit_nobody ? &t->thread->memory : &t->tracee->memory;
 }
 
@@ -83,7 +84,7 @@ static uint64_t events_of(const struct tw_frame_wants *wants)
 	       (wants->more & 1 ? wants->meta_returns | wants->meta_exceptions : 0);
 }
 
-/* Takes sessions away that are gone, and says the rest as of a later epoch. */
+/* Clears the bits of sessions that are gone, and brings the rest to a later epoch. */
 static void renew(struct tw_frame_wants *wants, uint64_t epoch)
 {
 	uint64_t gone = tw_hit_newer_than(wants->epoch);
@@ -115,7 +116,7 @@ static uint64_t sessions_of(const struct context *context)
 	       context->return_tos;
 }
 
-/* The same sessions, none of them gone since? */
+/* Are these the same sessions, all of them alive? */
 static bool is_same(struct context *context, const struct context *wanted)
 {
 	if (context->returns != wanted->returns || context->exceptions != wanted->exceptions ||
@@ -153,7 +154,7 @@ static void give_blocks(struct tw_process_memory *memory, struct head *head)
 	}
 }
 
-/* Nobody wants the end of any call in it any more: as new. */
+/* No session wants the end of any call in it any more: resets it. */
 static void empty(struct tw_process_memory *memory, struct head *head)
 {
 	uint64_t epoch = head->epoch;
@@ -163,7 +164,7 @@ static void empty(struct tw_process_memory *memory, struct head *head)
 	head->epoch = epoch;
 }
 
-/* The number of what is wanted of a call; -1: no room. */
+/* The number of the context of a call; -1: no memory. */
 static int64_t find_context(struct tw_process_memory *memory, struct head *head, const struct tw_frame_wants *wants)
 {
 	struct context wanted = {wants->returns, wants->exceptions, 0, 0, wants->return_tos, wants->epoch};
@@ -198,7 +199,7 @@ static int64_t find_context(struct tw_process_memory *memory, struct head *head,
 
 /* ---- entries ---- */
 
-/* Room for so many words in one piece; NULL: none. */
+/* `words` consecutive words; NULL: no memory. */
 static uint64_t *make_room(struct tw_process_memory *memory, struct head *head, unsigned words)
 {
 	struct tw_block *block = head->segment;
@@ -253,7 +254,7 @@ static struct tw_block *make_head(struct tw_process_memory *memory)
 	return block;
 }
 
-/* What the frame holds goes to its chain.  False: there is no room. */
+/* Moves what the frame holds to its chain. False: no memory. */
 static bool push(struct tw_process_memory *memory, struct head *head, const struct tw_frame_wants *wants)
 {
 	int64_t context = find_context(memory, head, wants);
@@ -277,7 +278,9 @@ static void count_ends(const struct context *context, uint64_t count, bool is_ex
 	tw_frame_count_lost((is_exception ? context->meta_exceptions : context->meta_returns) & alive, count);
 }
 
-/* The callee's end will not be seen.  It is a return until more is known, where there is nothing to wait with. */
+/*
+ * The callee's end will not be seen. Until more is known it counts as a return, if it cannot be kept with the others.
+ */
 static void refuse(struct tw_process_memory *memory, struct head *head, const struct tw_frame_wants *callee)
 {
 	struct context context = {callee->returns, callee->exceptions, 0, 0, 0, callee->epoch};
@@ -319,7 +322,7 @@ static void go_over(struct tw_process_memory *memory, uint32_t *chain, struct tw
 		head->return_tos &= ~tw_hit_newer_than(head->epoch);
 		head->epoch = callee->epoch;
 	}
-	/* Sessions whose return_to nobody before the callee has asked for. */
+	/* Sessions of which the callee is the first call to want return_to. */
 	first = callee->return_tos & ~(wants->return_tos | (head ? head->return_tos : 0));
 	if (!events_of(wants)) {
 		uint64_t return_tos = first | wants->return_tos;
@@ -355,14 +358,14 @@ void tw_chain_go_over(uint32_t *chain, struct tw_frame_wants *wants, struct tw_f
 
 	if (!tw_frame_begin(__builtin_frame_address(0), callee->returns))
 		return;
-	/* Those of the frame go on to the end: what runs after it ran before its first call. */
+	/* The frame keeps its own accounts to the end: the account to resume ran before its first call. */
 	tw_counts_hand_over(wants, callee, &accounts);
 	go_over(memory_here(), chain, wants, callee);
 	tw_counts_keep(wants, &accounts);
 	tw_frame_end();
 }
 
-/* One that nobody wants; NULL: there is none. */
+/* A chain that no session wants; NULL: there is none. */
 static struct tw_block *find_unwanted(const struct tw_process_memory *memory)
 {
 	struct tw_block *block = memory->used;
@@ -404,7 +407,7 @@ bool tw_chain_walk_begin(struct tw_chain_walk *walk, uint32_t chain)
 	return true;
 }
 
-/* The next word below; 0: there is none. */
+/* Removes the next word; 0: there is none. */
 static uint64_t take_word(struct tw_chain_walk *walk)
 {
 	struct head *head = head_of(walk->head);

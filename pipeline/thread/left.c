@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * left.c - hits, and work of ours, that a signal handler interrupts: was it left by a jump, and whose call is this?
+ * left.c - hits, and our own work, that a signal handler interrupts: was it left by a jump, and who made the current
+ * call?
  *
- * Nothing here asks what a filter may forbid, but for work of ours, which makes system calls anyway.  Why a hit is taken for
- * left only on proof: docs/decisions/0012.
+ * Nothing here makes system calls that a filter may forbid, except for our own work, which makes system calls anyway.
+ * A hit counts as left only on proof; docs/decisions/0012 says why.
  */
 #include "pipeline/hit/hit.h"
 #include "base/filter.h"
@@ -13,7 +14,7 @@
 
 enum stack { STACK_UNKNOWN, STACK_OWN, STACK_SIGNAL };
 
-/* The signal stack first: it may be an array of a function on the thread's own. */
+/* The signal stack is tested first: it may be an array on the thread's own stack. */
 NO_VECTORS static enum stack stack_of(const struct tw_thread *thread, uintptr_t at)
 {
 	if (at >= tw_thread_signal_stack.low && at < tw_thread_signal_stack.high)
@@ -22,9 +23,9 @@ NO_VECTORS static enum stack stack_of(const struct tw_thread *thread, uintptr_t 
 }
 
 /*
- * Is a frame gone for certain, now that the thread runs there?  It is where both lie on one stack, and the frame deeper.
- * Of two stacks either may go on later (coroutines, also those that a handler switches between), but that a handler's
- * stack is only left by a jump, unless it says that handlers may switch away from it.
+ * Is a frame certainly gone, now that the thread runs at `now`? It is if both lie on one stack and the frame is
+ * deeper. Of two stacks either may continue later (coroutines, also those that a handler switches between), except
+ * that a handler's stack is only left by a jump, unless its flags allow handlers to switch away from it.
  */
 NO_VECTORS static bool is_left(const struct tw_thread *thread, uintptr_t frame, uintptr_t now)
 {
@@ -39,7 +40,7 @@ NO_VECTORS bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *fra
 {
 	uintptr_t before = t->state, now = (uintptr_t)frame;
 
-	/* Two calls that are both under way have two frames, on whatever stacks. */
+	/* Two calls in progress have two frames, on any stacks. */
 	if (now == before)
 		return true;
 	if (!is_left(t->thread, before, now))
@@ -48,7 +49,7 @@ NO_VECTORS bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *fra
 		return true;
 	if (!tw_thread_may_call_system())
 		return false;
-	/* A signal stack that was set since, perhaps on the thread's own. */
+	/* A signal stack may have been set since, perhaps on the thread's own stack. */
 	tw_sys_signal_stack(&tw_thread_signal_stack);
 	return is_left(t->thread, before, now);
 }
@@ -61,10 +62,10 @@ NO_VECTORS void tw_hit_give_back(struct tw_hit_tls *t)
 	t->run_seq = t->tracee == &tw_hit_nobody ? 0 : TW_RUN_DUE;
 }
 
-/* A handler jumped out of a hit, at any instruction of it: perhaps inside its read section, perhaps waiting. */
+/* A handler jumped out of a hit, at any instruction: perhaps inside its read section, perhaps while waiting. */
 NO_VECTORS void tw_hit_leave_abandoned(struct tw_hit_tls *t)
 {
-	/* PAIR hit.waiting: seq_cst; who destroys the session waits for this. */
+	/* PAIR hit.waiting: seq_cst; a thread that destroys the session waits for this. */
 	tw_store_seq_cst(&t->thread->waiting_session, 0);
 	if (tw_progress_is_inside(&t->thread->reader))
 		tw_progress_exit(&t->thread->reader);
@@ -83,7 +84,7 @@ void tw_thread_jumps(uintptr_t to)
 		tw_thread_end_own_work(true);
 }
 
-/* ---- work of ours, and handlers that interrupt it ---- */
+/* ---- our own work, and handlers that interrupt it ---- */
 
 bool tw_thread_begin_own_work(const void *frame)
 {
@@ -108,13 +109,16 @@ void tw_thread_end_own_work(bool has_begun)
 	tw_hit_end(t);
 }
 
-/* Of what the kernel puts on the stack for a handler: %rsp, %rip, the flags, and the four segments, always these. */
+/*
+ * Words that the kernel pushes for a handler: %rsp, %rip, the flags, and the four segment selectors, which are
+ * constant.
+ */
 #define SEGMENTS    UINT64_C(0x002b000000000033)
 #define FLAGS_MAX   UINT64_C(0x400000)
 #define FLAG_ALWAYS UINT64_C(0x2)
 #define SCAN_BYTES  UINT64_C(0x20000)
 
-/* Did a handler come between two frames of one stack? */
+/* Is there a signal frame between two frames of one stack? */
 NO_VECTORS __attribute__((no_sanitize("address"))) static bool has_signal_frame(uintptr_t from, uintptr_t to)
 {
 	if (to - from > SCAN_BYTES)
@@ -126,7 +130,10 @@ NO_VECTORS __attribute__((no_sanitize("address"))) static bool has_signal_frame(
 	return false;
 }
 
-/* A handler runs on a stack of its own, or has its signal blocked, or nothing but the kernel's words tell that it is one. */
+/*
+ * A handler either runs on a stack of its own, or has its signal blocked, or is recognised by the words that the
+ * kernel pushed.
+ */
 NO_VECTORS enum tw_thread_state tw_thread_look_who_calls(struct tw_hit_tls *t, const void *frame)
 {
 	struct tw_thread *thread = t->thread;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run.c - which process a thread runs: a run-time schedules one in, or out. */
+/* run.c - sets the process that a thread runs: a run-time schedules one in, or out. */
 #include "pipeline/thread/chain.h"
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/hit.h"
@@ -17,7 +17,7 @@ void tw_thread_run(struct tw_tracee *tracee)
 	if (tracee && tw_unlikely(tracee->memory.used_count))
 		tw_chains_sweep(tracee);
 	t->run_stamp++;
-	/* Runs without records take no number, and touch no word that other threads change. */
+	/* Runs without records take no number, and touch no memory that other threads write. */
 	t->run_seq = tracee ? TW_RUN_DUE : 0;
 	tw_compiler_barrier();
 	if (tracee && tracee->has_accounts)

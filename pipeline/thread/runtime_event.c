@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runtime_event.c - from what a run-time tells of a process to a record in each session's ring.
+ * runtime_event.c - from a run-time's report about a process to a record in each session's ring.
  *
  *	state of the thread	not ready: joining, nested, ended
- *	read section		from here on nothing that is reached is freed
- *	wants			which sessions want this kind of event of this tracee
- *	run			of another thread's tracee, or after another's event of ours: a new one
- *	each session		pattern, silent, thread ring, room, terms, one release store
+ *	read section		from here on nothing that the event reaches is freed
+ *	wants			the sessions that want this kind of event of this tracee
+ *	run			a new one, if another thread runs the tracee, or after another's event of our own
+ *	each session		pattern, silent, thread ring, space, terms, one release store
  *
  * The terms are encoded once, into the thread's memory, when the first session wants them, and copied from there.
  * Called as an ordinary function, not through a trampoline: it may use any register.
@@ -18,19 +18,19 @@
 
 #include <errno.h>
 
-/* What stays for each term behind the first, and for the extra element. */
+/* The space kept for each term after the first, and for the extra element. */
 #define LATER_TERM_BYTES 512
 
 const struct tw_match_program tw_hit_no_message;
 
-/* A runtime event on its way. */
+/* A runtime event that is being recorded. */
 struct event_writer {
 	struct tw_hit_tls *t;
 	const struct tw_runtime_event *runtime_event;
 	struct tw_recheck recheck;
 	uint64_t ticks;
-	size_t bytes;  /* of the terms, once they are encoded */
-	uint64_t todo; /* sessions that follow */
+	size_t bytes;  /* of the encoded terms; 0: not encoded yet */
+	uint64_t todo; /* sessions that are still to come */
 };
 
 /* ---- terms ---- */
@@ -68,8 +68,8 @@ static struct tw_term node_of(const struct tw_runtime_event *runtime_event)
 }
 
 /*
- * Runs a session's pattern over [Receiver,Msg] or [Node,Sender,Msg], and does what it says.
- * Returns whether there is an event; *extra is set where it has one more element.
+ * Runs a session's pattern over [Receiver,Msg] or [Node,Sender,Msg], and carries out its actions. Returns whether
+ * there is an event; *extra is set if it has one more element.
  */
 static __attribute__((noinline)) bool is_wanted_message(struct event_writer *event_writer, unsigned session,
 							const struct tw_match_program *program, struct tw_term *extra)
@@ -102,8 +102,8 @@ static __attribute__((noinline)) bool is_wanted_message(struct event_writer *eve
 #define SWITCH_BYTES ((uint32_t)sizeof(struct tw_rb_record) + 16)
 
 /*
- * A switch and room for a record behind it, in one piece.  WAIT: the slow way is needed, for a ring, a definition or
- * because there is no room; a loss is counted here.
+ * Claims space for a switch record and a record after it, in one piece. WAIT: the slow path must provide a ring, a
+ * definition or space; losses are counted here.
  */
 static enum tw_rb_outcome reserve_with_switch(struct event_writer *event_writer, unsigned session, uint32_t *bytes,
 					      struct tw_rb_record **out)
@@ -113,7 +113,7 @@ static enum tw_rb_outcome reserve_with_switch(struct event_writer *event_writer,
 	struct tw_rb_record *record;
 	enum tw_rb_outcome outcome;
 
-	/* RELAXED tracee.described: set once in a session's life; not seen, the slow way looks again. */
+	/* RELAXED tracee.described: set once in a session's life; if it is not seen, the slow path checks again. */
 	if (!ring->producer.shared || !(tw_load_relaxed(&t->tracee->described) >> session & 1))
 		return TW_RB_WAIT;
 	outcome = tw_rb_reserve(&ring->producer, SWITCH_BYTES + *bytes, event_writer->ticks, (void **)&record);
@@ -129,9 +129,7 @@ static enum tw_rb_outcome reserve_with_switch(struct event_writer *event_writer,
 	return TW_RB_OK;
 }
 
-/*
- * Room for a record of the tracee, behind a switch record where one is due.  *bytes becomes what is to be committed.
- */
+/* Claims space for a record of the tracee, after a switch record if one is due. *bytes becomes the number to commit. */
 static inline struct tw_rb_record *reserve(struct event_writer *event_writer, unsigned session, uint32_t *bytes)
 {
 	struct tw_hit_tls *t = event_writer->t;
@@ -179,7 +177,7 @@ static void record(struct event_writer *event_writer, unsigned session, struct t
 		term_bytes +=
 			tw_record_encode(extra, thread->terms + term_bytes, sizeof thread->terms - term_bytes - 8);
 	if (has_terms) {
-		/* Whole words: what is behind the last term is zeros. */
+		/* Whole words: the bytes after the last term are zeros. */
 		memset(thread->terms + term_bytes, 0, 8);
 	}
 	words = (stamp != TW_RECORD_NO_STAMP) + (has_terms ? 1 + (term_bytes + 7) / 8 : runtime_event->word_count);
@@ -228,9 +226,9 @@ static void tell(struct event_writer *event_writer)
 	}
 }
 
-/* ---- whose ---- */
+/* ---- the tracee ---- */
 
-/* As tw_thread_run(), for the moment of one event; what a handler jumps out of is put right by the next runtime event. */
+/* As tw_thread_run(), for one event. If a handler jumps out of it, the next runtime event restores the tracee. */
 static void borrow(struct tw_hit_tls *t, struct tw_tracee *tracee)
 {
 	t->thread->saved_tracee = t->tracee;
@@ -242,8 +240,8 @@ static void borrow(struct tw_hit_tls *t, struct tw_tracee *tracee)
 static void event_inside(struct tw_hit_tls *t, struct tw_tracee *tracee, const struct tw_runtime_event *runtime_event)
 {
 	/*
-	 * PAIR runtime_event.wants: acquire; release in set_bit() of flags.c.  Whoever has a bit is seen with its rings.  Who
-	 * takes it away waits for this read section to end.
+	 * PAIR runtime_event.wants: acquire; release in set_bit() of flags.c. A session whose bit is seen has rings.
+	 * A thread that clears a bit waits for this read section to end.
 	 */
 	uint64_t todo = tw_load_acquire(&tracee->wants[runtime_event->want]);
 	struct event_writer event_writer = {.t = t,
@@ -264,7 +262,7 @@ static void event_inside(struct tw_hit_tls *t, struct tw_tracee *tracee, const s
 		tw_hit_give_back(t);
 }
 
-/* Not ready, and why: what cannot be recorded is counted, as hits are.  True: it is ready now. */
+/* Handles a thread that is not ready: counts what cannot be recorded, as hits do. True: it is ready now. */
 static __attribute__((noinline, cold)) bool make_ready(struct tw_hit_tls *t, struct tw_tracee *tracee,
 						       const struct tw_runtime_event *runtime_event, void *frame)
 {
@@ -289,14 +287,14 @@ void tw_runtime_event(struct tw_tracee *tracee, const struct tw_runtime_event *r
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
 
-	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
+	/* RELAXED hit.wants: an early test; the decisive one is inside the read section. */
 	if (!tw_load_relaxed(&tracee->wants[runtime_event->want]))
 		return;
 	while (tw_unlikely(!tw_hit_begin(t, __builtin_frame_address(0))))
 		if (!make_ready(t, tracee, runtime_event, __builtin_frame_address(0)))
 			return;
 	tw_progress_enter(&t->thread->reader);
-	/* PAIR bp.active: acquire; as in hit_inside().  0 in a forked child that nobody traces. */
+	/* PAIR bp.active: acquire; as in hit_inside(). 0 in a forked child that is not traced. */
 	if (tw_load_acquire(&tw_bp_gate.active))
 		event_inside(t, tracee, runtime_event);
 	tw_progress_exit(&t->thread->reader);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stack.c - asks the run-time for callers and makes terms of them.  May use any register: see
- * tw_match_run.keep_vectors. */
+/*
+ * stack.c - asks the run-time for callers and makes terms of them. May use any register: see
+ * tw_match_run.keep_vectors.
+ */
 #include "pipeline/thread/stack.h"
 #include "base/export.h"
 #include "breakpoints/returns.h"
@@ -10,7 +12,7 @@
 
 #include <string.h>
 
-/* What is asked for at once; a deeper stack trace is cut there. */
+/* The most entries asked for; a deeper stack trace is cut there. */
 #define ENTRIES_MAX 64
 
 static tw_stack_fn _Atomic stack_fn;
@@ -22,7 +24,7 @@ TW_API void tw_runtime_stack(tw_stack_fn stack, void *arg)
 	file_atom = tw_term_atom_z("file");
 	line_atom = tw_term_atom_z("line");
 	stack_arg = arg;
-	/* PAIR stack.walker: release; acquire in ask().  The argument is there before the function. */
+	/* PAIR stack.walker: release; acquire in ask(). The argument is set before the function. */
 	tw_store_release(&stack_fn, stack);
 }
 
@@ -35,7 +37,9 @@ static unsigned ask(struct tw_stack_entry *out, unsigned room)
 	return count < room ? count : room;
 }
 
-/* Names of declared functions are atoms; another name that is none yet is a binary: making one takes a lock.
+/*
+ * Names of declared functions are atoms. Any other name that is no atom yet becomes a binary: making an atom takes a
+ * lock.
  */
 static struct tw_term atom_of(struct tw_arena *arena, const char *name)
 {
@@ -54,8 +58,8 @@ static struct tw_term mfa_of(struct tw_arena *arena, const struct tw_stack_entry
 }
 
 /*
- * Of a call through a trampoline: where its return address leads.  Its frame lies below that address, on the stack; where
- * the return is watched, there is a stub in its place.
+ * For a call through a trampoline: finds its return address. The call's frame lies below that address on the stack;
+ * if the return is watched, a stub replaces the address.
  */
 static bool is_native(const struct tw_thread *thread)
 {
@@ -64,7 +68,7 @@ static bool is_native(const struct tw_thread *thread)
 	return call->frame && call->frame->place->kind != TW_BP_DECLARED;
 }
 
-/* "+0x1f2a": a place in an object, which a reader of the recording names. */
+/* "+0x1f2a": an offset in an object, which a reader of the recording resolves. */
 static struct tw_term offset_of(struct tw_arena *arena, uint64_t offset)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -80,7 +84,7 @@ static struct tw_term offset_of(struct tw_arena *arena, uint64_t offset)
 	return tw_term_binary(arena, text + at, sizeof text - at);
 }
 
-/* {M,F,'_'}, with a place {M,F,'_',Place}; where no function is known, the place stands for it. */
+/* {M,F,'_'}, with a position {M,F,'_',Offset}; if the function is not known, the offset replaces its name. */
 static struct tw_term native_caller(struct tw_match_run *run, bool has_line)
 {
 	const uint64_t *slot = (const uint64_t *)tw_hit_tls.state + 1;
@@ -153,7 +157,7 @@ struct tw_term tw_stack_trace(struct tw_match_run *run, uint32_t depth)
 	struct tw_stack_entry entries[ENTRIES_MAX];
 	struct tw_term list = tw_term_nil();
 
-	/* Whose frames hold no pointers to each other. */
+	/* Native frames hold no pointers to each other. */
 	if (is_native(run->context))
 		return list;
 	for (unsigned i = ask(entries, depth < ENTRIES_MAX ? depth : ENTRIES_MAX); i > 0; i--)

@@ -2,8 +2,8 @@
 /*
  * thread.c - threads join at their first hit and leave at their exit; thread_ring.c has their rings.
  *
- * Joining happens in the middle of somebody else's program, perhaps in a signal handler, perhaps
- * before main(): with all signals blocked and errno kept, by system calls and our own pool only.
+ * Joining happens in the middle of the program's own code, perhaps in a signal handler, perhaps before main(): with
+ * all signals blocked and errno kept, and only by system calls and memory of our own pool.
  */
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/hit.h"
@@ -27,7 +27,10 @@ static uint32_t next_scheduler_id = 1;
 
 static pthread_key_t exit_key;
 static _Atomic bool has_exit_key;
-/* The process whose threads may join: others can run in its memory (vfork, CLONE_VM), with thread-local words of its threads. */
+/*
+ * The process whose threads may join. Other processes can run in its memory (vfork, CLONE_VM) and see its threads'
+ * thread-local variables.
+ */
 static _Atomic int32_t own_process_id;
 
 /* ---- leaving ---- */
@@ -47,8 +50,9 @@ static void unlink_thread(struct tw_thread *thread)
 }
 
 /*
- * Under a filter no lock is taken, since another thread may have to wake us, and no signal blocked: all stays where it is, in
- * memory that is never unmapped.  The owner of the rings finds out that the thread is gone.
+ * Under a filter the thread takes no lock, because another thread might have to wake it, and blocks no signals:
+ * everything stays as it is, in memory that is never unmapped. The owner of the rings detects that the thread is
+ * gone.
  */
 static void leave_as_it_is(struct tw_hit_tls *t)
 {
@@ -89,8 +93,8 @@ static void leave(struct tw_hit_tls *t)
 }
 
 /*
- * The destructor of a thread's key: other keys' destructors may still make traced calls, so it asks to
- * be called again (a value that is not NULL) and leaves in the last round but one.
+ * The destructor of a thread's key. Destructors of other keys may still make traced calls, so it asks to be called
+ * again (by a value that is not NULL) and leaves in the last round but one.
  */
 static void on_thread_exit(void *value)
 {
@@ -124,7 +128,7 @@ uintptr_t tw_thread_forbid_clock(void)
 	struct tw_hit_tls *t = &tw_hit_tls;
 	uintptr_t state = t->state;
 
-	/* RELAXED hit.no_clock: a lone time, about right. */
+	/* RELAXED hit.no_clock: a single time, nearly right. */
 	tw_store_relaxed(&tw_hit_no_clock_ticks, tw_clock_ticks());
 	t->state = TW_THREAD_NO_CLOCK;
 	return state;
@@ -137,7 +141,7 @@ void tw_thread_allow_clock(uintptr_t state)
 
 /* ---- joining ---- */
 
-/* A zeroed thread: from those that left, else from the system. */
+/* A zeroed thread: one that was left, or new memory. */
 static struct tw_thread *take_thread(void)
 {
 	struct tw_thread *thread = free_threads;
@@ -153,7 +157,7 @@ static struct tw_thread *take_thread(void)
 	}
 	free_threads = thread->next;
 	scheduler_id = thread->scheduler_id;
-	/* RELAXED count.thread_own: nobody's thread, under the lock. */
+	/* RELAXED count.thread_own: the structure has no thread, under the lock. */
 	counts = tw_load_relaxed(&thread->own_counts);
 	memset(thread, 0, sizeof *thread);
 	thread->scheduler_id = scheduler_id;
@@ -195,7 +199,10 @@ bool tw_thread_is_own_process(void)
 	return tw_sys_process_id() == tw_load_relaxed(&own_process_id);
 }
 
-/* A handler on a stack that is disarmed meanwhile is told of none: then what the thread has set before counts. */
+/*
+ * In a handler whose stack is disarmed while it runs, the kernel reports none: then the stack that the thread set
+ * before is kept.
+ */
 static void find_stacks(struct tw_thread *thread)
 {
 	struct tw_sys_signal_stack set;
@@ -211,7 +218,7 @@ static bool join(struct tw_hit_tls *t)
 {
 	struct tw_thread *thread;
 
-	/* PAIR thread.key: acquire; release in tw_thread_init().  Without a key nobody would see the thread leave. */
+	/* PAIR thread.key: acquire; release in tw_thread_init(). Without a key the thread's exit would go unseen. */
 	if (!tw_load_acquire(&has_exit_key) || pthread_setspecific(exit_key, (void *)1) != 0)
 		return false;
 	thread = enlist_thread();
@@ -251,8 +258,8 @@ bool tw_hit_join(void)
 }
 
 /*
- * libc may make traced calls on our behalf meanwhile, and in a program that carries this library in itself our own calls of
- * libc can be traced, errno's the first: they would join again, without end.
+ * libc may make traced calls for us meanwhile, and in a program that contains this library our own calls of libc can
+ * be traced, the first being that for errno: they would join again, without end.
  */
 static void join_quietly(struct tw_hit_tls *t, int *cancel_state)
 {
@@ -276,8 +283,8 @@ bool tw_thread_join(void)
 		return t->state == TW_THREAD_READY || t->state >= TW_THREAD_BUSY;
 	tw_sys_block_signals(&quiet.signals);
 	/*
-	 * A handler may have joined just before.  A child that shares this memory stays new: its number is that of no thread
-	 * of ours, and what it would set up belongs to the thread that it borrows the memory of.
+	 * A handler may have joined just before. A child that shares this memory stays NEW: its thread id is that of
+	 * no thread of ours, and joining would change the state of the thread whose memory it uses.
 	 */
 	joins = t->state == TW_THREAD_NEW && tw_thread_is_own_process();
 	if (joins) {
@@ -302,7 +309,7 @@ static bool is_anybody_waiting(unsigned session)
 	return found;
 }
 
-/* A filter is about to hold for all threads: those that wait for rings or room come back within a slice. */
+/* A filter is about to apply to all threads: those that wait for rings or space return within a slice. */
 void tw_threads_await_calls(void)
 {
 	const uint64_t nap_ns = 1000000;
@@ -363,7 +370,10 @@ void tw_threads_let_go_in_child(void)
 			tw_rs_after_fork_in_child(rs);
 		if (!ring || !ring->producer.shared || ring->is_inherited)
 			continue;
-		/* The hit that the fork interrupted, in a handler, goes on: its record goes where nobody reads. */
+		/*
+		 * The hit that the fork interrupted, in a handler, continues: its record goes to memory that nothing
+		 * reads.
+		 */
 		if (rs && t->state >= TW_THREAD_IN_HIT) {
 			tw_rs_ring_after_fork_in_child(rs, &ring->producer);
 			ring->is_inherited = true;
@@ -374,7 +384,7 @@ void tw_threads_let_go_in_child(void)
 	}
 }
 
-/* The thread rings are those of the parent's thread: forgotten without a word to their rings. */
+/* The thread rings belong to the parent's thread: they are dropped without any change to the rings. */
 void tw_threads_after_fork_in_child(void)
 {
 	struct tw_thread *own = tw_hit_tls.thread;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* thread_name.c - a thread that gives itself a name tells its rings, where the recorder finds it. */
+/* thread_name.c - a thread that names itself writes the name to its rings, where the recorder finds it. */
 #include "base/atomic.h"
 #include "pipeline/hit/hit.h"
 
@@ -15,7 +15,10 @@ void tw_thread_named(const char *name)
 		struct tw_rb_shared *shared = t->thread->rings[session].producer.shared;
 
 		for (unsigned i = 0; shared && i < 2; i++)
-			/* RELAXED thread.name: text for people, looked at now and then; half of another is harmless. */
+			/*
+			 * RELAXED thread.name: text for people, read now and then; a mixture of two names is
+			 * harmless.
+			 */
 			tw_store_relaxed((_Atomic uint64_t *)(void *)(shared->thread_name + 8 * i), words[i]);
 	}
 }

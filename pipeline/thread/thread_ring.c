@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * thread_ring.c - a thread's half of a session: it gets a ring, switch records, room, and says what that took.
+ * thread_ring.c - a thread's end of a session: its ring, switch records, space, and records of the time that these
+ * took.
  *
- * In the middle of hits: with errno and the vector registers kept, all signals blocked where a ring is taken.
+ * Runs in the middle of hits: errno and the vector registers are kept, and all signals are blocked where a ring is
+ * claimed.
  */
 #include "pipeline/hit/hit.h"
 #include "pipeline/thread/wait.h"
@@ -38,7 +40,7 @@ static bool try_claim_ring(struct tw_hit_tls *t, unsigned session, bool may_pass
 	return has_ring;
 }
 
-/* How long a thread that got no ring counts its events without looking for one again. */
+/* The time for which a thread without a ring counts its events before it tries to claim one again. */
 #define RETRY_US 1000
 
 static bool claim_ring(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks,
@@ -66,7 +68,7 @@ static bool claim_ring(struct tw_hit_tls *t, const struct tw_recheck *recheck, u
 	return has_ring;
 }
 
-/* Says whose records follow.  Without room for that the records would belong to somebody else. */
+/* Writes which tracee the next records belong to. Without it they would belong to another one. */
 static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_thread_ring *ring, uint64_t ticks)
 {
 	struct tw_rb_record *record;
@@ -79,12 +81,12 @@ static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_thread_ring
 	record->ticks = ticks;
 	record->head = TW_RB_HEAD(TW_EVENT_SWITCH, TW_EVENT_FLAG_HALF, SWITCH_BYTES, t->tracee->tracee_id);
 	*(uint64_t *)(record + 1) = t->run_seq;
-	/* No event: where rings are written over it is not missed. */
+	/* No event: if a ring overwrites it, no event is missing. */
 	tw_rb_commit_uncounted(&ring->producer, SWITCH_BYTES);
 	return TW_RB_OK;
 }
 
-/* Own time that is told: less is the price of a hit. */
+/* The least own time that is recorded; less is the cost of a hit. */
 #define SETUP_US 20
 
 static void tell_own_time(struct tw_thread_ring *ring, enum tw_room room, uint64_t ticks)
@@ -111,7 +113,7 @@ static bool catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, uns
 		errno = saved_errno;
 		return false;
 	}
-	/* A thread that is its own process, and was from the start of its ring, needs no switch record. */
+	/* If the ring is new and the thread is its own process, no switch record is needed. */
 	if (!is_new || t->run_seq) {
 		if (!is_new && tw_hit_host.describe)
 			tw_hit_host.describe(t->tracee, session);
@@ -132,7 +134,7 @@ static bool catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, uns
 	return outcome == TW_RB_OK;
 }
 
-/* Perhaps through a trampoline: then the vector registers are the program's. */
+/* Called perhaps through a trampoline: then the vector registers are the program's. */
 struct catch_up {
 	struct tw_hit_tls *t;
 	const struct tw_recheck *recheck;
@@ -156,7 +158,10 @@ bool tw_thread_ring_catch_up(struct tw_hit_tls *t, const struct tw_recheck *rech
 	struct catch_up c = {t, recheck, session, 0, ticks, todo, false};
 	const struct tw_thread_ring *ring = &t->thread->rings[session];
 
-	/* There was no ring a moment ago: no system call, and nothing that needs the program's vector registers kept. */
+	/*
+	 * The last attempt to get a ring failed a moment ago: no system call, and no need to save the program's
+	 * vector registers.
+	 */
 	if (!ring->producer.shared && ticks < ring->retry_ticks) {
 		tw_rs_count_no_ring(tw_hit_sessions[session].rs, ticks);
 		return false;

@@ -2,8 +2,8 @@
 /*
  * token.c - the frames that declared functions give back: tail calls, returns, exceptions.
  *
- * A frame holds what the function that runs in it wants of its end; what a tail call leaves behind is in its chain
- * (chain.h).
+ * A frame holds what is wanted of the end of the function that runs in it; the calls that tail calls ended are in its
+ * chain (chain.h).
  */
 #include "base/export.h"
 #include "pipeline/thread/chain.h"
@@ -31,7 +31,7 @@ TW_API void tw_hit_tail(struct tw_declared_function *function, struct tw_frame *
 		tw_chain_go_over(&frame->tail, wants_of(frame), wants_of(&callee));
 }
 
-/* How all that share a frame end. */
+/* How all calls that share a frame end. */
 struct ending {
 	struct tw_frame_value value;
 	const struct tw_raise *raise; /* NULL: a return */
@@ -46,7 +46,10 @@ static void end_one(const struct tw_frame_wants *wants, const struct ending *end
 		tw_frame_return(wants, &ending->value, back);
 }
 
-/* Who still wants to know where control goes after what has ended so far; of an exception only its catcher knows. */
+/*
+ * Writes return_to for the sessions that still want it. Where control goes after an exception is known to its catcher
+ * only.
+ */
 static void go_back(const struct ending *ending, struct tw_frame_back *back)
 {
 	struct tw_frame_where where;

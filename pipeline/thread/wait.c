@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * wait.c - threads that wait, where `block` was asked for: outside of the read section, and with a stall timer that ends.
+ * wait.c - threads that wait, where `block` was asked for: outside of the read section, with a stall timer that ends
+ * the wait.
  *
- * Between a wait and what follows it anything may have changed: the session may be destroyed, the place not be traced any
- * more.  So who comes back asks again who wants what its hit is about.
+ * During a wait anything may change: the session may be destroyed, the place may no longer be traced. So a thread
+ * checks after each wait which sessions still want its hit.
  */
 #include "pipeline/thread/wait.h"
 #include "base/clock.h"
@@ -14,16 +15,19 @@
 
 #include <errno.h>
 
-/* A round of the owner's counts for so much at most. */
+/* One round of the owner counts as this much at most. */
 #define RING_ROUND_NS UINT64_C(5000000)
-/* After a try in vain: how long a ring that is full grows no more, and one that lacks memory asks for none. */
+/*
+ * After a failed attempt: the time for which a full ring does not try to grow, and one that lacks memory asks for
+ * none.
+ */
 #define GROWTH_PAUSE_US 10000
 
 #define TELL_ROOM_BYTES UINT64_C(256)
 
 /*
- * Who still wants what this hit is about, after a wait outside of the read section.  `epoch` is that of the time
- * before the wait.  Inside a read section.
+ * The sessions that still want this hit after a wait outside of the read section. `epoch` is the one before the wait.
+ * Called inside a read section.
  */
 static uint64_t still_wanted(const struct tw_hit_tls *t, const struct tw_recheck *recheck, uint64_t epoch)
 {
@@ -42,11 +46,11 @@ static uint64_t still_wanted(const struct tw_hit_tls *t, const struct tw_recheck
 
 static uint64_t epoch_now(void)
 {
-	/* PAIR hit.epoch: acquire; who has this session's bit has seen its epoch. */
+	/* PAIR hit.epoch: acquire; a thread that sees the session's bit has seen its epoch. */
 	return tw_load_acquire(&tw_hit_epoch);
 }
 
-/* Nobody makes room for a child that goes on with a wait of its parent's. */
+/* Nothing drains the rings of a child that continues a wait of its parent. */
 static bool is_given_up(struct tw_rs *rs)
 {
 	/* PAIR rs.closed: acquire; release in tw_rs_close(). */
@@ -55,9 +59,9 @@ static bool is_given_up(struct tw_rs *rs)
 }
 
 /*
- * The wait itself, outside of the read section: changes of breakpoints go on meanwhile.  The session
- * may be destroyed; its destroyer closes the set and waits until waiting_session is gone again.
- * A slice counts for its own length, however long it took; a short wait has several, so that it is not one standstill.
+ * The wait itself, outside of the read section, so that changes of breakpoints can proceed. The session may be
+ * destroyed; its destroyer closes the set and waits until waiting_session is cleared. A slice counts as its nominal
+ * length, however long it took; a short wait has several slices, so that one stall does not use it up.
  */
 static bool wait_outside(struct tw_thread_ring *ring, struct tw_rs *rs, uint32_t bytes)
 {
@@ -72,12 +76,12 @@ static bool wait_outside(struct tw_thread_ring *ring, struct tw_rs *rs, uint32_t
 		if (is_over)
 			return false;
 		spent_ns += slice_ns;
-		/* Its processor may be one that stands still; who is woken gets another. */
+		/* The owner's processor may be stalled; waking the owner moves it to another. */
 		tw_rs_wake(rs);
 	}
 }
 
-/* How much of its own time the owner has gone round since the last look. */
+/* The owner's own time since the last call. */
 static uint64_t rounds_ns(const struct tw_rs *rs, uint64_t *beat)
 {
 	uint64_t before = *beat;
@@ -86,13 +90,13 @@ static uint64_t rounds_ns(const struct tw_rs *rs, uint64_t *beat)
 	return *beat - before < RING_ROUND_NS ? *beat - before : RING_ROUND_NS;
 }
 
-/* How much of a slice of waiting for a ring counts: one that ends early does so because a ring is there. */
+/* What a slice of waiting for a ring counts: a slice ends early only if a ring is available. */
 #define RING_SLICE_NS UINT64_C(5000000)
 
 /*
- * The owner gives rings back of threads that ended.  When as many living threads as the cap allows hold all rings, one of them
- * may be waiting for this thread: so the wait for one below the cap ends after a while of the owner's own time, until it has
- * gone round often nobody can know.  Once in vain is enough: then there is no memory, or the table is full.
+ * The owner frees rings of threads that ended. If the living threads hold as many rings as the cap allows, one of
+ * them may be waiting for this thread: so the wait for a ring below the cap ends after some of the owner's own time,
+ * in which it has gone round often. There is one such attempt: if it fails, there is no memory, or the table is full.
  */
 enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
 				   uint32_t seen, uint64_t *spent_ns, uint64_t *todo)
@@ -126,7 +130,10 @@ void tw_wait_tell(struct tw_thread_ring *ring, enum tw_own_time why, uint64_t st
 	struct tw_rb_producer *producer = &ring->producer;
 	struct tw_rb_record *record;
 
-	/* A ring that drops would count a refusal: not without room for it, and for the loss record and the pad before it. */
+	/*
+	 * A ring that drops would count a refusal: so nothing is written unless there is space for this record, for
+	 * the loss record and for the padding before it.
+	 */
 	if (!producer->shared || (producer->policy == TW_RB_DROP &&
 				  producer->pos + TELL_ROOM_BYTES > producer->cached_tail_pos + producer->mask + 1))
 		return;
@@ -135,7 +142,7 @@ void tw_wait_tell(struct tw_thread_ring *ring, enum tw_own_time why, uint64_t st
 	record->ticks = start_ticks;
 	record->head = TW_RB_HEAD(TW_EVENT_OWN_TIME, TW_EVENT_FLAG_HALF, TW_OWN_TIME_BYTES, why);
 	*(uint64_t *)(record + 1) = tw_clock_ticks() - start_ticks;
-	/* As a switch: no event of the program. */
+	/* As a switch record, no event of the program. */
 	tw_rb_commit_uncounted(producer, TW_OWN_TIME_BYTES);
 }
 
@@ -156,7 +163,7 @@ static bool try_to_grow(struct tw_thread_ring *ring, struct tw_rs *rs, uint64_t 
 	return has_grown;
 }
 
-/* The first round of a ring: its next part. */
+/* Populates the next part of a ring in its first round. */
 static bool try_to_populate(struct tw_thread_ring *ring, struct tw_rs *rs, uint64_t ticks)
 {
 	struct tw_rb_producer *producer = &ring->producer;
@@ -166,7 +173,7 @@ static bool try_to_populate(struct tw_thread_ring *ring, struct tw_rs *rs, uint6
 		return true;
 	if (may_call)
 		producer->growth_after_ticks = ticks + GROWTH_PAUSE_US * (tw_clock_ticks_per_second() / 1000000);
-	/* In a ring that is written over, full means something else. */
+	/* In a ring that overwrites, TW_RB_LOST_FULL means something else. */
 	if (producer->policy == TW_RB_OVERWRITE)
 		tw_rs_count_no_ring(rs, ticks);
 	else
@@ -183,7 +190,7 @@ enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_recheck *rec
 	uint64_t run_stamp = ring->run_stamp, epoch = epoch_now(), wanted;
 	bool has_room;
 
-	/* Nothing but memory: in its first round a ring has room. */
+	/* Only memory is missing: in its first round a ring has space. */
 	if (tw_rb_lacks_memory(&ring->producer, bytes)) {
 		has_room = try_to_populate(ring, rs, ticks);
 		errno = saved_errno;
@@ -198,7 +205,7 @@ enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_recheck *rec
 		errno = saved_errno;
 		return TW_ROOM_NONE;
 	}
-	/* PAIR hit.waiting: seq_cst; is_anybody_waiting() looks after the session's bits are gone. */
+	/* PAIR hit.waiting: seq_cst; is_anybody_waiting() reads it after the session's bits are gone. */
 	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
 	tw_progress_exit(&t->thread->reader);
 	has_room = wait_outside(ring, rs, bytes + TW_OWN_TIME_BYTES);
@@ -209,7 +216,10 @@ enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_recheck *rec
 		has_room = false;
 	else if (!has_room)
 		tw_rb_refuse(&ring->producer, TW_RB_LOST_FULL, ticks);
-	/* PAIR hit.waiting: seq_cst; as above: from here on the thread ring is used only if the session still has its bit. */
+	/*
+	 * PAIR hit.waiting: seq_cst; as above: from here on the thread ring is used only if the session still has its
+	 * bit.
+	 */
 	tw_store_seq_cst(&t->thread->waiting_session, 0);
 	errno = saved_errno;
 	return has_room ? TW_ROOM_WAITED : TW_ROOM_NONE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wait.h - waiting for a ring, and for room in it.  Threads: inside a hit, which is left meanwhile (read section). */
+/* wait.h - waiting for a ring, and for space in it. Threads: inside a hit, whose read section is left meanwhile. */
 #ifndef TW_PIPELINE_WAIT_H
 #define TW_PIPELINE_WAIT_H
 
@@ -13,28 +13,28 @@ enum tw_ring_wait { TW_RING_MAY_BE_THERE, TW_RING_IN_VAIN, TW_RING_UNWANTED };
 /*
  * tw_wait_for_ring - where `block` was asked for, wait until a ring is given back.
  *
- * @still	of the hit: who wants it is asked again afterwards.
+ * @recheck	of the hit: checked again after the wait.
  * @seen	tw_rs_recycled() before the claim that failed.
- * @spent_ns	in and out: 0 at first; how much of the owner's own time has gone by.
+ * @spent_ns	in and out: 0 at first; the owner's own time that has passed.
  * @todo	in and out: sessions that still want the hit.
  */
 enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
 				   uint32_t seen, uint64_t *spent_ns, uint64_t *todo);
 
 /*
- * Room in the ring it has, or in a larger one that takes its place: for the record, and for one that tells the wait
- * (tw_wait_tell()).  NONE: there is none, which is counted; or it is unwanted, which is not.
+ * Space in the thread's ring, or in a larger one that replaces it: for the record, and for one that reports the wait
+ * (tw_wait_tell()). NONE: there is no space, which is counted; or the record is unwanted, which is not.
  */
 enum tw_room { TW_ROOM_NONE, TW_ROOM_GROWN, TW_ROOM_WAITED };
 enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes,
 			      uint64_t ticks, uint64_t *todo);
 
 /*
- * tw_wait_tell - a record of time that was the tracer's own, of this thread in one session.
+ * tw_wait_tell - write a record of the tracer's own time on this thread, in one session.
  *
- * @start_ticks	when it began: not before the record before.  An event that was held up carries the same ticks and follows.
+ * @start_ticks	when it began: not before the previous record.  A delayed event follows, with the same ticks.
  *
- * It ends now.  Inside the read section.  Left out where the ring has no room, and where there is none; nothing is counted.
+ * The time ends now. Called inside the read section. Nothing is written, or counted, if there is no ring or no space.
  */
 void tw_wait_tell(struct tw_thread_ring *ring, enum tw_own_time why, uint64_t start_ticks);
 
