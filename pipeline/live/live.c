@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* live.c - rounds over living rings: live.h. */
+/* live.c - rounds over the rings of this process: live.h. */
 #include "pipeline/live/live.h"
 #include "base/error.h"
 #include "pipeline/format/definitions.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Rings get their memory back in pieces of this part of theirs. */
+/* Rings are given back in steps of this fraction of their size. */
 #define GIVE_PART 8
 
 void tw_live_init(struct tw_live *live, struct tw_rs *rs, uint32_t image)
@@ -62,7 +62,7 @@ static int take_definition(struct tw_live *live, uint32_t type, const void *payl
 	return error;
 }
 
-/* Everything that was defined before the look at the rings. */
+/* Takes in everything that was defined before the rings were read. */
 static int take_definitions(struct tw_live *live)
 {
 	bool has_places = false;
@@ -80,14 +80,14 @@ static int take_definitions(struct tw_live *live)
 	return error == TW_ENOMEM ? error : 0;
 }
 
-/* ---- stretches ---- */
+/* ---- records in stretches ---- */
 
 static struct tw_rb_shared *ring_of(const struct tw_live *live, const struct tw_live_cursor *cursor)
 {
 	return tw_rs_ring(live->rs, (uint32_t)(cursor - live->cursors));
 }
 
-/* The next stretch below p2.  False: there is none, and the cursor stands at p2. */
+/* Loads the next stretch below p2. False: there is none, and the cursor is at p2. */
 static bool load(const struct tw_live *live, struct tw_live_cursor *cursor)
 {
 	const struct tw_rb_shared *shared = ring_of(live, cursor);
@@ -100,7 +100,7 @@ static bool load(const struct tw_live *live, struct tw_live_cursor *cursor)
 		uint64_t left = cursor->second_look - cursor->pos;
 
 		if (bytes <= 0) {
-			/* A pad; or what no producer writes, which is passed over. */
+			/* Padding; or bytes that no producer writes, which are skipped. */
 			cursor->pos =
 				end_pos > cursor->pos && end_pos < cursor->second_look ? end_pos : cursor->second_look;
 			continue;
@@ -136,7 +136,7 @@ static uint64_t run_of(const uint8_t *record)
 
 /* ---- runs ---- */
 
-/* All runs that a ring holds below p2. */
+/* Adds all runs that a ring holds below p2. */
 static int find_runs_of(struct tw_live *live, const struct tw_live_cursor *from)
 {
 	struct tw_live_cursor cursor = *from;
@@ -188,7 +188,7 @@ static int grow(struct tw_live *live, uint32_t count)
 	return 0;
 }
 
-/* Is somebody's ring there, and whose? */
+/* Reads whether a ring is in use, and by which thread. */
 static void look_at(struct tw_live *live, uint32_t index, bool is_first)
 {
 	struct tw_live_cursor *cursor = &live->cursors[index];
@@ -288,7 +288,7 @@ static struct tw_live_cursor *earliest(const struct tw_live *live, bool is_waiti
 	return first;
 }
 
-/* What was read is the producer's again. */
+/* Gives the bytes that were read back to the producer. */
 static void give(const struct tw_live *live, struct tw_live_cursor *cursor)
 {
 	if (cursor->pos == cursor->given_pos)
@@ -317,7 +317,7 @@ static void advance(struct tw_live *live, struct tw_live_cursor *cursor)
 		give(live, cursor);
 }
 
-/* May the record at this cursor go?  Passes switches. */
+/* May the record at this cursor be handed out? Skips switch records. */
 static bool may_go(struct tw_live *live, struct tw_live_cursor *cursor)
 {
 	bool begins = is_switch(cursor->at);
@@ -337,14 +337,14 @@ static bool may_go(struct tw_live *live, struct tw_live_cursor *cursor)
 	return false;
 }
 
-/* The cursor whose record comes next; NULL: all records of the round are handed out. */
+/* The cursor of the next record; NULL: all records of the round are handed out. */
 static struct tw_live_cursor *next_cursor(struct tw_live *live)
 {
 	while (live->unfinished) {
 		struct tw_live_cursor *cursor = earliest(live, false);
 
 		if (!cursor) {
-			/* Everybody waits, for what never comes. */
+			/* All cursors wait for a run that is not in this round. */
 			cursor = earliest(live, true);
 			cursor->is_waiting = false;
 			cursor->is_forced = true;
@@ -357,7 +357,7 @@ static struct tw_live_cursor *next_cursor(struct tw_live *live)
 
 /* ---- losses ---- */
 
-/* A loss record of the stream, less what was told ahead of it. */
+/* Takes in a loss record of the stream, less the losses that were reported before it. */
 static bool note_loss(struct tw_live *live, struct tw_live_cursor *cursor)
 {
 	bool any = false;
@@ -378,7 +378,7 @@ static bool note_loss(struct tw_live *live, struct tw_live_cursor *cursor)
 static bool tell_no_ring(struct tw_live *live)
 {
 	const struct tw_rs_image_head *image = tw_rs_head(live->rs, live->image);
-	/* RELAXED rs.no_ring: a count that is told again when it grows. */
+	/* RELAXED rs.no_ring: a count that is reported again when it grows. */
 	uint64_t lost = tw_load_relaxed(&image->no_ring_lost);
 
 	if (lost == live->no_ring_told)
@@ -391,7 +391,7 @@ static bool tell_no_ring(struct tw_live *live)
 	return true;
 }
 
-/* What a ring has lost and no record of it tells; then it may be another thread's. */
+/* Reports losses of a ring that no record of it reports; then the ring may pass to another thread. */
 static bool tell_ring(struct tw_live *live, struct tw_live_cursor *cursor)
 {
 	bool is_drained = cursor->is_seen && cursor->pos >= cursor->second_look, any;
@@ -476,7 +476,7 @@ int tw_live_next(struct tw_live *live, struct tw_live_event *out)
 			live->is_writing_event = true;
 			break;
 		}
-		/* Time of the tracer's own is no message. */
+		/* The tracer's own time is no message. */
 		if (TW_RB_HEAD_KIND(head_of(cursor->at)) == TW_EVENT_OWN_TIME) {
 			advance(live, cursor);
 			continue;

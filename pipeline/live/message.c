@@ -16,10 +16,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* trace, pid, tag, at most this many of the tag's own, X, scheduler, time. */
+/* trace, pid, tag, at most this many elements of the tag, X, scheduler, time. */
 #define OWN_MAX	     4
 #define ELEMENTS_MAX (OWN_MAX + 6)
-/* What a record can hold, and more. */
+/* More than a record can hold. */
 #define WORDS_MAX 1024
 
 struct payload {
@@ -42,7 +42,7 @@ struct building {
 	int error;
 };
 
-/* ---- taking the payload apart ---- */
+/* ---- decoding the payload ---- */
 
 static int take_terms(struct payload *p, bool has_extra)
 {
@@ -51,7 +51,7 @@ static int take_terms(struct payload *p, bool has_extra)
 	p->terms = (const uint8_t *)(p->words + 1);
 	p->term_count = (uint32_t)head;
 	p->term_bytes = head >> 32;
-	/* A term has two bytes at least. */
+	/* A term has at least two bytes. */
 	if (p->term_bytes > (size_t)(p->word_count - 1) * 8 || p->term_count > p->term_bytes / 2 ||
 	    p->term_count < has_extra)
 		return TW_EFORMAT;
@@ -126,7 +126,7 @@ static struct tw_term pair(struct building *b, struct tw_term first, struct tw_t
 	return tw_term_tuple(b->arena, (struct tw_term[]){first, second}, 2);
 }
 
-/* A name of the program as an atom, cut where it is too long for one. */
+/* A name of the program as an atom, cut if it is too long for one. */
 static struct tw_term name_of(const char *name)
 {
 	size_t bytes = strlen(name);
@@ -201,7 +201,7 @@ static void put_value(struct building *b)
 	put(b, is_exception ? pair(b, tw_atom(TW_ATOM_ERROR), value) : value);
 }
 
-/* Natively the module and the distance in it: symbols are not recorded. */
+/* For native code the module and the offset in it: symbols are not recorded. */
 static void put_return_to(struct building *b)
 {
 	const struct tw_capture_module *module = b->from->module;
