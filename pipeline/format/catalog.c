@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* catalog.c - parsing definitions, whose every length is somebody else's word. */
+/* catalog.c - parses definitions. Their lengths are not trusted. */
 #include "pipeline/format/catalog.h"
 #include "base/limits.h"
 #include "base/error.h"
@@ -12,13 +12,13 @@
 _Static_assert(TW_CAPTURE_ARITY_UNKNOWN == TW_DEF_ARITY_UNKNOWN, "the public name");
 _Static_assert((int)TW_CAPTURE_SLOT == TW_PLACE_SLOT && (int)TW_CAPTURE_DECLARED == TW_PLACE_DECLARED, "the kinds too");
 
-/* What is left of a record's payload. */
+/* The rest of a record's payload. */
 struct input {
 	const uint8_t *at;
 	size_t left;
 };
 
-/* Items carry ids until tw_catalog_finish() makes pointers of them. */
+/* Items hold ids until tw_catalog_finish() resolves them to pointers. */
 struct function_item {
 	struct tw_capture_function item;
 	uint32_t module_id;
@@ -40,7 +40,7 @@ static bool take(struct input *input, void *to, size_t bytes)
 	return true;
 }
 
-/* A counted text, as a terminated one of its own. */
+/* Copies a counted text into a terminated one. */
 static int take_text(struct input *input, size_t bytes, char **out)
 {
 	char *text;
@@ -56,7 +56,7 @@ static int take_text(struct input *input, size_t bytes, char **out)
 	return 0;
 }
 
-/* Adds an item; takes it.  Returns 1 when the id was new. */
+/* Takes an item and adds it. Returns 1 if the id was new. */
 static int add(struct tw_catalog_table *table, uint64_t id, void *item)
 {
 	if (tw_idmap_get(&table->by_id, id) != TW_IDMAP_NONE)
@@ -285,7 +285,7 @@ static int add_atom(struct tw_catalog *catalog, struct input *input)
 	return add_text(&catalog->atoms, def.atom_id, def.text_bytes, input);
 }
 
-/* Notes have no ids: the same text is the same note. */
+/* Notes have no ids: notes with the same text are one. */
 static int add_note(struct tw_catalog *catalog, struct input *input)
 {
 	struct tw_def_note def;
@@ -298,7 +298,7 @@ static int add_note(struct tw_catalog *catalog, struct input *input)
 		if (note->bytes == def.text_bytes && memcmp(note->text, input->at, note->bytes) == 0)
 			return 0;
 	}
-	/* Each is compared with all: so many are no longer for people. */
+	/* Each is compared with all others; more than 1,000 are of no use to people. */
 	return catalog->notes.count < 1000 ? add_text(&catalog->notes, catalog->notes.count, def.text_bytes, input) : 0;
 }
 
@@ -307,7 +307,7 @@ static void free_layout(void *item)
 	tw_layout_destroy(item);
 }
 
-/* One that cannot be read leaves its function without. */
+/* A layout that cannot be read is ignored. */
 static int add_layout(struct tw_catalog *catalog, struct input *input)
 {
 	struct tw_layout *layout;
@@ -337,7 +337,7 @@ static int add_record(struct tw_catalog *catalog, uint32_t type, struct input *i
 	case TW_DEF_SESSION: return add_session(catalog, input);
 	case TW_DEF_NOTE: return add_note(catalog, input);
 	case TW_DEF_LAYOUT: return add_layout(catalog, input);
-	default: return 0; /* of a later version, or the clock, which blocks tell better */
+	default: return 0; /* of a later version, or the clock, which blocks give more exactly */
 	}
 }
 
@@ -369,7 +369,7 @@ int tw_catalog_add(struct tw_catalog *catalog, const uint8_t *bytes, size_t coun
 		error = add_record(catalog, head.type, &record);
 		if (error)
 			return error;
-		/* Segments repeat what they use, as often as there are segments: an id that is known takes nothing. */
+		/* Each segment repeats the definitions that it uses: known ids do not count against the limit. */
 		if (head.type > TW_DEF_LAYOUT || count_items(catalog) != items)
 			catalog->record_bytes += whole + sizeof head;
 		all.at += whole;

@@ -2,11 +2,11 @@
 /*
  * catalog.h - the definitions of one process image, as a reader looks them up.
  *
- * Enters: definitions blocks, of any number of segments, in any order and more than once.  Leaves:
- * what an id means.  The first definition of an id counts; references are resolved when all are in.
+ * Input: definitions blocks, of any number of segments, in any order and more than once. Output: the meaning of an
+ * id. The first definition of an id counts; references are resolved when all are added.
  *
  * Threads  one while records are added; any number of readers after tw_catalog_finish().
- * Limits   TW_RS_DEFS_BYTES of records: what one image can log.
+ * Limits   TW_RS_DEFS_BYTES of records: the most that one image can log.
  */
 #ifndef TW_PIPELINE_CATALOG_H
 #define TW_PIPELINE_CATALOG_H
@@ -14,7 +14,7 @@
 #include "pipeline/format/idmap.h"
 #include "tracewheel/capture.h"
 
-/* Structures of one size, each allocated for itself so that pointers to them stay good. */
+/* Structures of one size, each allocated separately so that pointers to them stay valid. */
 struct tw_catalog_table {
 	struct tw_idmap by_id;
 	void **items;
@@ -34,32 +34,32 @@ struct tw_catalog {
 	struct tw_catalog_table tracees;
 	struct tw_catalog_table sessions;
 	struct tw_catalog_table atoms;	 /* of struct tw_catalog_text */
-	struct tw_catalog_table notes;	 /* likewise */
+	struct tw_catalog_table notes;	 /* of struct tw_catalog_text */
 	struct tw_catalog_table layouts; /* of struct tw_layout, by function */
 	char *program;
 	char *command;
 	size_t command_bytes;
 	char *host;
-	uint64_t record_bytes; /* of those that are in; more than an image can log is refused */
-	uint64_t log_end;      /* of the image's log: up to here everything was taken in */
+	uint64_t record_bytes; /* of the records that were added; more than an image can log is refused */
+	uint64_t log_end;      /* of the image's log: everything before it was added */
 };
 
 /* Zeroed: empty. */
 void tw_catalog_fini(struct tw_catalog *catalog);
 
 /*
- * tw_catalog_add - take in the records of one definitions block.
+ * tw_catalog_add - add the records of one definitions block.
  *
- * Returns 0, TW_EFORMAT (what stood before the damage is in), TW_ELIMIT or TW_ENOMEM.
+ * Returns 0, TW_EFORMAT (records before the damage are added), TW_ELIMIT or TW_ENOMEM.
  */
 int tw_catalog_add(struct tw_catalog *catalog, const uint8_t *bytes, size_t count);
 
-/* All are in: places find their functions, functions their modules. */
+/* All records are added: resolves the functions of places and the modules of functions. */
 void tw_catalog_finish(struct tw_catalog *catalog);
 
-/* NULL where there is none. */
+/* NULL: there is none. */
 const void *tw_catalog_find(const struct tw_catalog_table *table, uint32_t id);
-/* In the order of definition; *at is 0 at first; NULL behind the last. */
+/* In the order of definition; *at is 0 at first; NULL after the last. */
 const void *tw_catalog_next(const struct tw_catalog_table *table, uint32_t *at);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * definitions.h - the definitions log of a process image: what the ids in its events mean.
+ * definitions.h - the definitions log of a process image: the meaning of the ids in its events.
  *
- * Appended on the control path, published before the id is handed out, never changed; ids are never
- * reused for the life of the image.  Strings are UTF-8, counted, not terminated, and follow the fixed
- * part in the order of their *_bytes fields.  The same records stand in a capture's segments.
+ * Appended on the control path, published before the id is handed out, never changed; ids are never reused for the
+ * life of the image. Strings are UTF-8, counted, not terminated, and follow the fixed part in the order of their
+ * *_bytes fields. A capture's segments contain the same records.
  *
- * Types and layouts are part of the capture format (docs/format.md): little-endian, no holes.
+ * Types and layouts are part of the capture format (docs/format.md): little-endian, no padding.
  */
 #ifndef TW_PIPELINE_DEFINITIONS_H
 #define TW_PIPELINE_DEFINITIONS_H
@@ -21,7 +21,7 @@ enum tw_def_type {
 	TW_DEF_ATOM = 5,
 	TW_DEF_TRACEE = 6,
 	TW_DEF_SESSION = 7,
-	/* 8 was the clock of the image, in captures of before: the segment's header says it. */
+	/* 8 was the clock of the image, in older captures: the segment's header has it. */
 	TW_DEF_NOTE = 9,
 	TW_DEF_LAYOUT = 10
 };
@@ -41,7 +41,7 @@ struct tw_def_image {
 struct tw_def_module {
 	uint32_t module_id;
 	uint32_t is_declared;
-	uint64_t base_address; /* where it is loaded: address = base_address + value in the file */
+	uint64_t base_address; /* the load address: address = base_address + value in the file */
 	uint64_t end_address;
 	uint16_t name_bytes;	 /* as patterns and events show it: "libsqlite3", "sqlite3" */
 	uint16_t path_bytes;	 /* of the file; 0 when declared */
@@ -62,11 +62,11 @@ struct tw_def_function {
 
 enum tw_place_kind { TW_PLACE_DECLARED = 1, TW_PLACE_SLED = 2, TW_PLACE_SLOT = 3 };
 
-/* Where events of a function arise.  The id of a call event is a place id. */
+/* The places where events of a function arise. The id of a call event is a place id. */
 /*
- * No return tells of its calls, and nothing that comes later lies inside of them: of vfork(), sigsetjmp(), dlsym(), which
- * return twice or look where they return to; of longjmp() and __cxa_throw(), which go on somewhere else; of _exit(), which ends
- * a child of vfork() in its parent's thread.
+ * The calls of the function report no return, and no later event lies inside of them: vfork(), sigsetjmp(), dlsym(),
+ * which return twice or read their return address; longjmp() and __cxa_throw(), which continue elsewhere; _exit(),
+ * which ends a child of vfork() in its parent's thread.
  */
 #define TW_PLACE_HAS_NO_END (UINT32_C(1) << 16)
 
@@ -87,7 +87,7 @@ struct tw_def_atom {
 /* A process in OTP's sense: by default a thread. */
 struct tw_def_tracee {
 	uint32_t tracee_id;
-	int32_t thread_id;   /* the kernel's; 0 for one that a run-time declares */
+	int32_t thread_id;   /* the kernel's; 0 for a process that a run-time declares */
 	uint32_t pid_number; /* printed <0.number.serial> */
 	uint32_t pid_serial;
 	uint16_t name_bytes;
@@ -102,13 +102,13 @@ struct tw_def_session {
 	uint16_t reserved2[3];
 };
 
-/* How the arguments of a function lie in the payloads of its events: the text of tracewheel/layout.h. */
+/* How the payloads of a function's events encode its arguments: the text of tracewheel/layout.h. */
 struct tw_def_layout {
 	uint32_t function_id;
 	uint32_t text_bytes; /* at most TW_LAYOUT_TEXT_BYTES_MAX */
 };
 
-/* Something a person should know: why a function could not be traced, that memory is anonymous. */
+/* A note for people: why a function could not be traced, that memory is anonymous. */
 struct tw_def_note {
 	uint16_t text_bytes;
 	uint16_t reserved[3];

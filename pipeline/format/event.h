@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * event.h - what the records in a ring mean.
+ * event.h - the records in a ring.
  *
- * Every record starts with struct tw_rb_record: {ticks; kind:8 flags:8 bytes:16 id:32}.  The bytes
- * are the whole record's, rounded up to 16; TW_EVENT_FLAG_HALF says that the last 8 of them are
- * filling.  The id is a place (calls), a tracee (switch) or an atom.
+ * Every record starts with struct tw_rb_record: {ticks; kind:8 flags:8 bytes:16 id:32}. The bytes are those of the
+ * whole record, rounded up to 16; TW_EVENT_FLAG_HALF says that the last 8 of them are padding. The id is a place
+ * (calls), a tracee (switch) or an atom.
  *
- * One ring holds the events of one thread for one session, in order.  Which tracee they belong to
- * is said by the last switch record before them; before the first, by tracee_id in the ring's header.
+ * One ring holds the events of one thread for one session, in order. They belong to the tracee of the last switch
+ * record before them; before the first switch record, to tracee_id in the ring's header.
  */
 #ifndef TW_PIPELINE_EVENT_H
 #define TW_PIPELINE_EVENT_H
@@ -29,18 +29,19 @@ enum tw_event_kind {
 	/* Id 0.  TERMS: {M,F,A} or undefined; without: one word, the code address that control came back to. */
 	TW_EVENT_RETURN_TO = 6,
 	/*
-	 * Behind the call of place `id` that it belongs to, nothing between them, at the same time: the return addresses above it, the
+	 * Follows the call of place `id` directly and has the same time: the return addresses of its callers, the
 	 * innermost first.
 	 */
 	TW_EVENT_STACK = 7,
 	/*
-	 * Time that the tracer took for itself on this thread, from the record's ticks on: no event of the program.  Id: enum
-	 * tw_own_time.  Payload: one word, how many ticks.  An event that waited stands behind it, with the same ticks.
+	 * Time that the tracer used for itself on this thread, from the record's ticks on: no event of the program.
+	 * Id: enum tw_own_time. Payload: one word, the ticks spent. An event that was delayed follows it, with the
+	 * same ticks.
 	 */
 	TW_EVENT_OWN_TIME = 8,
 	/*
-	 * Kinds from 16 on carry terms as payload; a reader shows the ones it does not know as such.  The terms
-	 * are the elements of OTP's trace message after the tag, in order.
+	 * Kinds from 16 on carry terms as payload; a reader shows unknown kinds by their terms. The terms are the
+	 * elements of OTP's trace message after the tag, in order.
 	 */
 	TW_EVENT_TERM_FIRST = 16,
 	TW_EVENT_SEND = 16,
@@ -72,44 +73,43 @@ enum tw_event_kind {
 	TW_EVENT_GC_MAX_HEAP_SIZE = 37,
 	TW_EVENT_OPEN = 38,
 	TW_EVENT_CLOSED = 39
-	/* Below TW_EVENT_CPU_TIME. */
+	/* Kinds are less than TW_EVENT_CPU_TIME. */
 };
 /*
- * A bit beside a kind from CALL on: the stamp is the processor time of the OS process.  The payload's first word is that
- * time in ns, before all others.
+ * A bit added to kinds from CALL on: the stamp is the CPU time of the OS process, and the first word of the payload
+ * is that time in ns.
  */
 enum { TW_EVENT_CPU_TIME = 128 };
 
 enum tw_own_time {
-	TW_OWN_TIME_WAIT = 1, /* for room in a ring, or for a ring: `block` was asked for */
-	TW_OWN_TIME_SETUP = 2 /* of the thread, or of a ring for it */
+	TW_OWN_TIME_WAIT = 1, /* a wait for space in a ring, or for a ring: `block` was asked for */
+	TW_OWN_TIME_SETUP = 2 /* setting up the thread, or a ring for it */
 };
 
-/* A whole TW_EVENT_OWN_TIME record. */
+/* The size of a TW_EVENT_OWN_TIME record. */
 #define TW_OWN_TIME_BYTES ((uint32_t)sizeof(struct tw_rb_record) + 16)
 
 /* The flags of a record. */
 enum {
 	/* The session's kind of time stamp for this event (enum tw_stamp): bits 0 and 1. */
 	TW_EVENT_FLAG_STAMP_MASK = 3,
-	/* The last 8 bytes of the record are filling. */
+	/* The last 8 bytes of the record are padding. */
 	TW_EVENT_FLAG_HALF = 4,
 	/* The session wants the scheduler's id in the message. */
 	TW_EVENT_FLAG_SCHEDULER_ID = 8,
 	/* The session wants the arity and not the arguments. */
 	TW_EVENT_FLAG_ARITY = 16,
 	/*
-	 * A match specification gave the event an extra element ({message,X}).  The payload (behind the unique
-	 * integer of a strict stamp) is then: one word with the number of argument words in its low half and
-	 * the bytes of X in its high half; the argument words; X in the external term format, filled with
-	 * zeros up to a word.
+	 * A match specification gave the event an extra element ({message,X}). The payload (after the unique integer
+	 * of a strict stamp) is then: one word with the number of argument words in its low half and the bytes of X
+	 * in its high half; the argument words; X in the external term format, padded with zeros to a whole word.
 	 */
 	TW_EVENT_FLAG_EXTRA = 32,
 	/*
-	 * The payload (behind the unique integer of a strict stamp) is terms: one word with the number of terms
-	 * n in its low half and the bytes of what follows in its high half; n terms in the external format, each
-	 * whole with its version byte, one behind the other; zeros up to a word.  With EXTRA the last of the n is
-	 * X.  A call has one term (and X): the list of arguments.  A term that found no room is cut: tw_term_copy().
+	 * The payload (after the unique integer of a strict stamp) is terms: one word with the number of terms n in
+	 * its low half and the bytes of the rest in its high half; n terms in the external format, each with its
+	 * version byte, one behind the other; zeros up to a whole word. With EXTRA the last of the n is X. A call has
+	 * one term (and X): the list of arguments. A term that did not fit is cut: tw_term_copy().
 	 */
 	TW_EVENT_FLAG_TERMS = 64,
 	/* Words and strings, laid out by the argument plan of the place. */
@@ -122,14 +122,14 @@ enum {
  */
 enum tw_stamp { TW_STAMP_NONE = 0, TW_STAMP_MONOTONIC = 1, TW_STAMP_STRICT_MONOTONIC = 2, TW_STAMP_TIMESTAMP = 3 };
 
-/* The payload words of a record: what follows the head, without the filling. */
+/* The payload words of a record, without the head and the padding. */
 static inline uint32_t tw_event_payload_words(uint64_t head)
 {
 	return (TW_RB_HEAD_BYTES(head) - (uint32_t)sizeof(struct tw_rb_record)) / 8 -
 	       ((TW_RB_HEAD_FLAGS(head) & TW_EVENT_FLAG_HALF) != 0);
 }
 
-/* Is it an event with its CPU time, and is that there? */
+/* Is this an event with its CPU time in the payload? */
 static inline bool tw_event_has_cpu_time(uint64_t head)
 {
 	return TW_RB_HEAD_KIND(head) >= (TW_EVENT_CPU_TIME | TW_EVENT_CALL) && tw_event_payload_words(head);

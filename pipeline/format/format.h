@@ -2,7 +2,7 @@
 /*
  * format.h - the bytes of a capture as C structures; docs/format.md is the document.
  *
- * Everything read into these structures is somebody else's word until it was checked.
+ * Data read into these structures is not trusted until it was checked.
  */
 #ifndef TW_PIPELINE_FORMAT_H
 #define TW_PIPELINE_FORMAT_H
@@ -19,7 +19,7 @@
 /* The oldest version that is read. */
 #define TW_FORMAT_VERSION_FIRST 1
 #define TW_FORMAT_CAUSES	4
-/* Everything in a segment begins on a multiple of this. */
+/* Everything in a segment begins at a multiple of this. */
 #define TW_FORMAT_ALIGN_BYTES 8
 
 struct tw_format_clock {
@@ -31,7 +31,7 @@ struct tw_format_clock {
 
 struct tw_segment_header {
 	uint64_t magic;
-	uint64_t header_checksum; /* of everything behind it */
+	uint64_t header_checksum; /* of all that follows in the header */
 	uint16_t version;
 	uint16_t header_bytes;
 	uint32_t segment_number;
@@ -47,10 +47,11 @@ struct tw_segment_header {
 	uint64_t ticks_per_second;
 	struct tw_format_clock clock;
 	/* From version 2 on; before, zeros. */
-	uint32_t image_segment;			/* of this image, in order, from 1; 0: not told */
+	uint32_t image_segment;			/* the number of the segment in this image, from 1; 0: not
+						 * known */
 	uint32_t segments_kept;			/* older ones are removed (--keep); 0: all are kept */
-	uint64_t events_before;			/* that the image's segments before this one were given */
-	uint64_t lost_before[TW_FORMAT_CAUSES]; /* that they told */
+	uint64_t events_before;			/* events in the image's earlier segments */
+	uint64_t lost_before[TW_FORMAT_CAUSES]; /* losses in the image's earlier segments */
 	uint64_t first_event_ns;		/* of the recording, by CLOCK_MONOTONIC; 0: none is stored yet */
 	uint64_t reserved;
 };
@@ -66,7 +67,7 @@ enum tw_block_type {
 };
 
 enum tw_block_codec {
-	TW_CODEC_NONE = 0, /* not ring records */
+	TW_CODEC_NONE = 0, /* no ring records */
 	TW_CODEC_VERBATIM = 1,
 	TW_CODEC_GENERIC = 2,
 	TW_CODEC_VALUES = 3,
@@ -76,12 +77,12 @@ enum tw_block_codec {
 
 enum tw_block_packing { TW_PACKING_NONE = 0, TW_PACKING_LZ4 = 1 };
 
-/* Positions only order the blocks; they do not lead to a record. */
+/* Positions only order the blocks; they do not address a record. */
 #define TW_BLOCK_FLAG_SNAPSHOT 1
-/* Nothing in it ends or lasts: no return, no exception, no garbage collection. */
+/* The block has no events that end or last: no return, no exception, no garbage collection. */
 #define TW_BLOCK_FLAG_MOMENTS 2
 
-/* Why time was the tracer's own: the id of a TW_EVENT_OWN_TIME record, less one. */
+/* Reasons for the tracer's own time: the id of a TW_EVENT_OWN_TIME record, less one. */
 #define TW_FORMAT_OWN_KINDS 2
 
 struct tw_format_own_time {
@@ -91,7 +92,7 @@ struct tw_format_own_time {
 
 struct tw_block_header {
 	uint64_t magic;
-	uint64_t header_checksum; /* of everything behind it in this header */
+	uint64_t header_checksum; /* of all that follows in this header */
 	uint64_t payload_checksum;
 	uint16_t version;
 	uint8_t type;
@@ -120,8 +121,8 @@ struct tw_block_header {
 	struct tw_format_clock clock;
 	uint64_t lost[TW_FORMAT_CAUSES];
 	char thread_name[16];
-	/* From version 2 on; read as zeros of version 1. */
-	/* When the thread began, in any unit: with its number it names the thread; 0: not told. */
+	/* From version 2 on; zeros when version 1 is read. */
+	/* When the thread began, in any unit: identifies the thread together with its number; 0: not known. */
 	uint64_t thread_start;
 	uint32_t own_count; /* TW_EVENT_OWN_TIME records: neither events nor switches */
 	uint32_t reserved;
@@ -137,7 +138,7 @@ static inline uint32_t tw_block_header_bytes(unsigned version)
 	return version == 1 ? TW_BLOCK_HEADER_BYTES_V1 : (uint32_t)sizeof(struct tw_block_header);
 }
 
-/* What a stored block takes in the file; of a sealed or checked header. */
+/* The size of a stored block in the file; the header is sealed or checked. */
 static inline uint64_t tw_block_file_bytes(const struct tw_block_header *header)
 {
 	uint64_t align = TW_FORMAT_ALIGN_BYTES;
@@ -148,13 +149,13 @@ static inline uint64_t tw_block_file_bytes(const struct tw_block_header *header)
 /* How a segment ends. */
 enum {
 	TW_SEGMENT_FINAL = 1, /* the image is known to have ended */
-	TW_SEGMENT_SHORT = 2, /* what came after it, or was lost then, found no room */
+	TW_SEGMENT_SHORT = 2, /* later data, or data lost then, did not fit */
 	TW_SEGMENT_LAST = 4   /* the recording of the image ended with it */
 };
 
 /*
- * The payload of a TW_BLOCK_ACCOUNT: such entries, of the whole recording so far.  A reader takes the largest number of
- * each cause.  Causes that it does not know are passed over.
+ * The payload of a TW_BLOCK_ACCOUNT: entries for the whole recording so far. A reader takes the largest count of each
+ * cause and ignores unknown causes.
  */
 struct tw_format_account {
 	uint32_t cause; /* enum tw_account_cause */
@@ -162,21 +163,21 @@ struct tw_format_account {
 	uint64_t count;
 };
 
-/* What the recorder knows to be missing.  Numbers are part of the format. */
+/* Data that the recorder knows to be missing. Numbers are part of the format. */
 enum tw_account_cause {
-	TW_ACCOUNT_DAMAGED_RINGS = 1, /* stretches of rings that made no sense: of their events no number is known */
-	TW_ACCOUNT_UNSTORED = 2,      /* events that found no room on the disk */
-	TW_ACCOUNT_DEFINITIONS = 3,   /* names that found no room */
-	/* Processes that were not traced, by the reason. */
-	TW_ACCOUNT_PROCESSES_FULL = 4,	/* more at once than there are places for */
+	TW_ACCOUNT_DAMAGED_RINGS = 1, /* invalid stretches of rings, with an unknown number of events */
+	TW_ACCOUNT_UNSTORED = 2,      /* events that did not fit on the disk */
+	TW_ACCOUNT_DEFINITIONS = 3,   /* names that did not fit */
+	/* Processes that were not traced, by reason. */
+	TW_ACCOUNT_PROCESSES_FULL = 4,	/* more processes at once than the table holds */
 	TW_ACCOUNT_PROCESSES_OTHER = 5, /* any other reason */
 	/* Processes that still ran when the recording ended. */
 	TW_ACCOUNT_PROCESSES_WENT_ON = 6,
-	/* Programs that were executed and cannot be traced. */
+	/* Executed programs that cannot be traced. */
 	TW_ACCOUNT_PROCESSES_STATIC = 7,  /* statically linked */
 	TW_ACCOUNT_PROCESSES_LIBRARY = 8, /* another C library, or another machine */
 	TW_ACCOUNT_PROCESSES_RIGHTS = 9,  /* set-uid, set-gid, file capabilities */
-	/* Nothing that is missing: how the program that was started ended, 1 << 32 | its status of wait(2). */
+	/* Not a loss: how the started program ended, 1 << 32 | its status of wait(2). */
 	TW_ACCOUNT_ENDING = 10,
 	TW_ACCOUNT_CAUSES
 };
@@ -196,7 +197,7 @@ struct tw_index_entry {
 };
 _Static_assert(sizeof(struct tw_index_entry) == 272, "an index entry without holes");
 
-/* That a writer puts into one index block. */
+/* The most entries that a writer puts into one index block. */
 #define TW_INDEX_ENTRIES_MAX 3840
 _Static_assert(sizeof(struct tw_segment_totals) + TW_INDEX_ENTRIES_MAX * sizeof(struct tw_index_entry) <=
 		       TW_BLOCK_STORED_BYTES_MAX,
@@ -206,11 +207,11 @@ struct tw_segment_trailer {
 	uint64_t magic;
 	uint64_t index_offset;
 	uint64_t segment_bytes;
-	uint64_t checksum; /* of the three before */
+	uint64_t checksum; /* of the three fields before */
 };
 _Static_assert(sizeof(struct tw_segment_trailer) == 32, "the trailer of docs/format.md");
 
-/* The head of a record in a definitions block; the payload follows, filled up to 8. */
+/* The head of a record in a definitions block; the payload follows, padded to 8. */
 struct tw_definition_head {
 	uint32_t type;
 	uint32_t payload_bytes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * idmap.h - numbers to small numbers: a table of open addressing that only grows.
+ * idmap.h - maps numbers to small numbers: a hash table with open addressing that only grows.
  *
- * Threads  one at a time while it grows; any number of readers after.
+ * Threads  one at a time while it grows; any number of readers afterwards.
  */
 #ifndef TW_PIPELINE_IDMAP_H
 #define TW_PIPELINE_IDMAP_H
@@ -26,9 +26,9 @@ struct tw_idmap {
 };
 
 void tw_idmap_fini(struct tw_idmap *map);
-/* Adds, or changes, the value of a key; false without memory. */
+/* Adds or changes the value of a key; false: no memory. */
 bool tw_idmap_put(struct tw_idmap *map, uint64_t key, uint32_t value);
-/* TW_IDMAP_NONE where there is none. */
+/* TW_IDMAP_NONE: there is none. */
 uint32_t tw_idmap_get(const struct tw_idmap *map, uint64_t key);
 
 #endif

@@ -45,7 +45,7 @@ void tw_round_sort(struct tw_round *round)
 		qsort(round->runs, round->count, sizeof *round->runs, compare);
 }
 
-/* The place of the first run that is not before this one. */
+/* The index of the first run that is not before this one. */
 static size_t place_of(const struct tw_round *round, const struct tw_round_run *wanted)
 {
 	size_t low = 0, high = round->count;

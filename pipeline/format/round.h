@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * round.h - the runs of tracees in one round of a merge that does not know what comes next.
+ * round.h - the runs of tracees in one round of a merge that does not know later rounds.
  *
- * All runs that the round holds are added and sorted; then one must wait as long as the one before it of the same
- * tracee is not over.  Runs that no round holds are not waited for.
+ * All runs of the round are added and sorted; then a run must wait until the one before it of the same tracee is
+ * over. Runs that are not in the round are not waited for.
  *
  * Threads  one.  Memory  24 bytes a run.
  */
@@ -28,7 +28,7 @@ struct tw_round {
 };
 
 void tw_round_fini(struct tw_round *round);
-/* 0 or TW_ENOMEM; tracee 0 and run 0 are none. */
+/* 0 or TW_ENOMEM; ignores tracee 0 and run 0. */
 int tw_round_add(struct tw_round *round, uint32_t image, uint32_t tracee_id, uint64_t run);
 void tw_round_sort(struct tw_round *round);
 bool tw_round_must_wait(const struct tw_round *round, uint32_t image, uint32_t tracee_id, uint64_t run);
