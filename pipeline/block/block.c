@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * block.c - survey, choice of the codec, packing, checksums.
+ * block.c - surveys records, chooses the codec, packs, and computes checksums.
  *
- * A stretch of records is copied out of the ring first: the traced program could change it at any
- * time, and every length in it is used more than once.  The copy costs what the first touch of the
- * producer's cache lines costs anyway.
+ * A stretch of records is copied out of the ring first: the traced program could change it at any time, and every
+ * length in it is used more than once. The copy costs no more than the first touch of the producer's cache lines,
+ * which is needed anyway.
  */
 #include "pipeline/block/block.h"
 #include "base/assert.h"
@@ -13,9 +13,9 @@
 
 #include <stdlib.h>
 
-/* Packing is worth it when it saves one part of this many. */
+/* Packing is worth it if it saves at least one part in this many. */
 #define GAIN_PART 10
-/* Blocks stored as they are before packing is tried again. */
+/* Blocks that are stored unpacked before packing is tried again. */
 #define PACKING_PAUSE 7
 /* Below this mean size a record is mostly head, and predictions beat columns of ids. */
 #define CALLS_MEAN_BYTES 24
@@ -36,7 +36,7 @@ struct tw_block_decoder {
 	struct tw_calls_tables *calls;
 };
 
-/* What one look at the records tells. */
+/* The result of one pass over the records. */
 struct survey {
 	struct tw_codec_input input;
 	uint64_t first_ticks;
@@ -45,7 +45,7 @@ struct survey {
 	uint32_t switches;
 	uint32_t own;
 	uint32_t calls; /* kinds that come in pairs or nest */
-	bool has_ends;	/* of something that lasts */
+	bool has_ends;	/* there are ends of something that lasts */
 };
 
 struct tw_block_encoder *tw_block_encoder_create(void)
@@ -145,7 +145,7 @@ static void note_shape(struct tw_codec_input *in, uint32_t shape)
 		in->shape_count++;
 }
 
-/* The records that mean something to the block itself. */
+/* Takes in records that describe the block itself. */
 static int note_own_kind(struct survey *survey, const uint8_t *record, uint64_t head, struct tw_block_header *header,
 			 struct tw_block_tracee *tracee)
 {
@@ -166,7 +166,7 @@ static int note_own_kind(struct survey *survey, const uint8_t *record, uint64_t 
 		return 0;
 	}
 	survey->losses++;
-	/* Who asks for the time in which they were lost finds the block. */
+	/* A query for the time of the loss must find the block. */
 	if (tw_get64(record + TW_CODEC_HEAD_BYTES) < survey->first_ticks)
 		survey->first_ticks = tw_get64(record + TW_CODEC_HEAD_BYTES);
 	for (unsigned cause = 0; cause < TW_FORMAT_CAUSES; cause++) {
@@ -180,7 +180,7 @@ static int note_own_kind(struct survey *survey, const uint8_t *record, uint64_t 
 	return 0;
 }
 
-/* A shape that was not among the last: it is checked, and remembered in place of the older one. */
+/* Checks a shape that is not one of the last two; it replaces the older one. */
 static int survey_shape(struct survey *survey, uint32_t shape, uint64_t recent[2])
 {
 	if (!tw_shape_is_sound(shape))
@@ -195,7 +195,7 @@ static int survey_shape(struct survey *survey, uint32_t shape, uint64_t recent[2
 static int survey_any(struct survey *survey, struct tw_block_header *header, struct tw_block_tracee *tracee)
 {
 	struct tw_codec_input *in = &survey->input;
-	uint64_t recent[2] = {UINT64_MAX, UINT64_MAX}; /* no shape is as large */
+	uint64_t recent[2] = {UINT64_MAX, UINT64_MAX}; /* larger than any shape */
 	uint32_t bytes;
 	uint64_t first_ticks = UINT64_MAX, last_ticks = 0;
 

@@ -2,11 +2,11 @@
 /*
  * codec.h - ring records of one block <-> fewer bytes, before packing.
  *
- * Every codec gives back every record bit by bit, but for the filling behind an odd number of
- * payload words, which reads as 0.  Encoders trust their input: block.c has surveyed it.  Decoders
- * trust nothing, and write raw_bytes of whole, sound records or answer false.
+ * Every codec restores every record bit by bit, except the padding after an odd number of payload words, which reads
+ * as 0. Encoders trust their input: block.c has surveyed it. Decoders trust nothing: they either write raw_bytes of
+ * whole, valid records or return false.
  *
- * Buffers  TW_COLUMN_SLACK_BYTES behind each may be touched.
+ * Buffers  TW_COLUMN_SLACK_BYTES after each may be accessed.
  */
 #ifndef TW_PIPELINE_CODEC_H
 #define TW_PIPELINE_CODEC_H
@@ -17,30 +17,30 @@
 #include <stdbool.h>
 
 #define TW_CODEC_SHAPES_MAX 16
-/* Payload words that the codecs with columns take. */
+/* The most payload words that the codecs with columns handle. */
 #define TW_CODEC_WORDS_MAX 16
 /* The smallest record. */
 #define TW_CODEC_HEAD_BYTES  16
 #define TW_CODEC_RECORDS_MAX (TW_BLOCK_RAW_BYTES_MAX / TW_CODEC_HEAD_BYTES)
 
-/* What block.c found out about a stretch of records. */
+/* The results of block.c's survey of a stretch of records. */
 struct tw_codec_input {
 	const uint8_t *raw;
 	uint32_t raw_bytes;
 	uint32_t records;
 	uint32_t shape_count;		      /* TW_CODEC_SHAPES_MAX + 1: too many */
-	uint32_t words_max;		      /* of any record's payload, without filling */
+	uint32_t words_max;		      /* of any record's payload, without padding */
 	uint32_t shapes[TW_CODEC_SHAPES_MAX]; /* low 32 bits of heads, in the order of appearance */
 };
 
-/* The decoders' task. */
+/* The buffer that a decoder fills. */
 struct tw_codec_output {
 	uint8_t *raw;
 	uint32_t raw_bytes;
 	uint32_t records;
 };
 
-/* The low 32 bits of a head: what a record is, but for its id. */
+/* The low 32 bits of a head: all of it but the id. */
 static inline uint32_t tw_shape_bytes(uint32_t shape)
 {
 	return shape >> 16;
@@ -54,7 +54,8 @@ static inline uint32_t tw_shape_words(uint32_t shape)
 }
 
 /*
- * A size that a ring takes, and for losses and switches the payload that they always have; for events with CPU time that.
+ * Is the size one that rings use, and do losses, switches and events with CPU time have the payload that they always
+ * have?
  */
 static inline bool tw_shape_is_sound(uint32_t shape)
 {
@@ -74,14 +75,14 @@ static inline uint64_t tw_record_head(const uint8_t *record)
 	return tw_get64(record + 8);
 }
 
-/* The filling of a record, where it has one, as it reads. */
+/* Clears the padding of a record, if it has any. */
 static inline void tw_record_clear_filling(uint8_t *record, uint32_t shape)
 {
 	if (shape >> 8 & TW_EVENT_FLAG_HALF && tw_shape_bytes(shape) > TW_CODEC_HEAD_BYTES)
 		tw_put64(record + tw_shape_bytes(shape) - 8, 0);
 }
 
-/* Up to TW_COLUMN_MAX consecutive records, found once and used for each column. */
+/* Up to TW_COLUMN_MAX consecutive records, located once and used for each column. */
 struct tw_codec_group {
 	uint32_t count;
 	uint32_t words_max;
@@ -89,15 +90,15 @@ struct tw_codec_group {
 	uint8_t words[TW_COLUMN_MAX]; /* at most TW_CODEC_WORDS_MAX; not for codec_generic.c */
 };
 
-/* Payload columns of a group, for j < words_max; returns behind them. */
+/* Writes the payload columns of a group, for j < words_max; returns the end. */
 uint8_t *tw_payload_put(uint8_t *out, const struct tw_codec_group *group);
-/* The same back into the records, whose heads stand already. */
+/* Reads them back into the records, whose heads are already written. */
 const uint8_t *tw_payload_get(const uint8_t *in, const uint8_t *end, const struct tw_codec_group *group);
 
 size_t tw_codec_generic_encode(const struct tw_codec_input *in, uint8_t *out);
 bool tw_codec_generic_decode(const uint8_t *in, size_t bytes, const struct tw_codec_output *out);
 
-/* shape_count and words_max within bounds. */
+/* shape_count and words_max are within bounds. */
 size_t tw_codec_values_encode(const struct tw_codec_input *in, uint8_t *out);
 bool tw_codec_values_decode(const uint8_t *in, size_t bytes, const struct tw_codec_output *out);
 
@@ -106,13 +107,13 @@ struct tw_calls_tables;
 struct tw_calls_tables *tw_calls_tables_create(void);
 void tw_calls_tables_destroy(struct tw_calls_tables *tables);
 
-/* words_max within bounds.  @has_words: it is 1 at most, and words are predicted by place. */
+/* words_max is within bounds. @has_words: it is at most 1, and words are predicted by place. */
 size_t tw_codec_calls_encode(struct tw_calls_tables *tables, const struct tw_codec_input *in, bool has_words,
 			     uint8_t *out);
 bool tw_codec_calls_decode(struct tw_calls_tables *tables, const uint8_t *in, size_t bytes, bool has_words,
 			   const struct tw_codec_output *out);
 
-/* What an encoder writes at most, for any input of TW_BLOCK_RAW_BYTES_MAX. */
+/* The most that an encoder writes, for any input of TW_BLOCK_RAW_BYTES_MAX. */
 #define TW_CODEC_ENCODED_BYTES_MAX (TW_BLOCK_RAW_BYTES_MAX * 2)
 
 #endif

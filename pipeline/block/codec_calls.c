@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codec_calls.c - calls and returns, by predicting what comes next.
+ * codec_calls.c - calls and returns, by predicting the next record.
  *
  *	u32 heads; u32 misses; u32 long delta bytes; u32 return shape; u64 first ticks
  *	head table in columns: shapes | ids, a pair for each 256
@@ -8,10 +8,10 @@
  *	payload columns for each group of 256 records, as in codec_values.c; or, where no record has more than one
  *	word, the words as in codec_words.c
  *
- * The prediction is what followed the same last two events inside the same function before.  A
- * symbol is a place in the head table, from 1; symbol 0 is the return from the function on top of the
- * stack, so that returns need no table entries and are predicted as one.  Encoder and decoder keep
- * the same state; whether a prediction holds is decided by heads, so a symbol may have two names.
+ * The prediction is the record that last followed the same two events inside the same function. A symbol is an index
+ * of the head table, from 1; symbol 0 is the return from the function on top of the stack, so that returns need no
+ * table entries and are all predicted as one. Encoder and decoder keep the same state; predictions are compared by
+ * heads, so two symbols may stand for the same head.
  */
 #include "pipeline/block/codec_words.h"
 
@@ -59,7 +59,7 @@ static inline uint32_t context_of(const struct calls_state *state)
 	       18;
 }
 
-/* How a head moves the stack. */
+/* The change of the stack depth by a record with this head. */
 static inline int8_t move_of(uint64_t head)
 {
 	unsigned kind = TW_RB_HEAD_KIND(head);
@@ -72,13 +72,13 @@ static inline uint64_t head_of(const struct tw_calls_tables *tables, const struc
 	uint64_t entered = tables->heads[state->stack[state->depth]];
 	uint64_t head = tables->heads[symbol];
 
-	/* Both are read, so that a choice without a branch remains: which it is nobody can predict. */
+	/* Both are read, so that the choice needs no branch: it would be unpredictable. */
 	return symbol ? head : (entered & ~UINT64_C(0xffffffff)) | state->return_shape;
 }
 
 static inline void advance(struct calls_state *state, uint16_t symbol, int8_t move)
 {
-	/* Above the top nothing counts, so the symbol may always be put there. */
+	/* Entries above the top are never read, so the symbol may always be stored there. */
 	state->stack[(uint8_t)(state->depth + 1)] = symbol;
 	state->depth = (uint8_t)(state->depth + move);
 	state->before = state->last;
@@ -113,7 +113,7 @@ static uint16_t symbol_of(struct tw_calls_tables *tables, uint64_t head, uint32_
 	return symbol;
 }
 
-/* The shape of the first plain return: what symbol 0 stands for. */
+/* The shape of the first plain return, which symbol 0 stands for. */
 static uint32_t find_return_shape(const struct tw_codec_input *in)
 {
 	for (uint32_t i = 0; i < in->shape_count && i < TW_CODEC_SHAPES_MAX; i++) {
@@ -183,7 +183,7 @@ static uint8_t *put_heads(const struct tw_calls_tables *tables, uint32_t head_co
 	return out;
 }
 
-/* Finds the next records and their payloads. */
+/* Locates the next records and their payloads. */
 static const uint8_t *gather(const uint8_t *record, uint32_t count, struct tw_codec_group *group)
 {
 	group->count = count;
@@ -277,7 +277,7 @@ static const uint8_t *get_heads(struct tw_calls_tables *tables, const uint8_t *i
 	return in;
 }
 
-/* The records' heads and ticks; false where they do not fit. */
+/* Restores the heads and ticks of the records; false if they do not fit. */
 static bool follow(struct tw_calls_tables *tables, struct calls_input *input, struct calls_state *state,
 		   const struct tw_codec_output *out)
 {

@@ -158,7 +158,7 @@ static const uint8_t *get_header(const uint8_t *in, const uint8_t *end, struct v
 	return in + header->shape_count * sizeof header->shapes[0];
 }
 
-/* One field of every record of a group. */
+/* Writes one field of every record of a group. */
 static void scatter(uint8_t *to, uint32_t stride, const uint64_t *column, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
@@ -205,7 +205,7 @@ static const uint8_t *get_uniform(const uint8_t *in, const uint8_t *end, const s
 	return in;
 }
 
-/* Heads and ticks of one group; returns behind its records, NULL where it does not fit. */
+/* Writes the heads and ticks of one group; returns the end of its records, NULL if they do not fit. */
 static uint8_t *put_heads(struct tw_codec_group *group, const struct values_header *header, const uint64_t *ticks,
 			  const uint64_t *heads, uint8_t *to, const uint8_t *to_end)
 {

@@ -4,8 +4,8 @@
  *
  *	u32 bytes of differences | bits: the word is the place's last one | LEB128 differences, zigzag
  *
- * A function mostly returns what it returned before (0, a status, the same object), or something near; the columns
- * of codec_values.c, where functions of all kinds stand beside each other, cost three times as much.
+ * A function mostly returns the value that it returned before (0, a status, the same object), or a similar one; the
+ * columns of codec_values.c, which mix the values of all functions, take three times as much.
  */
 #include "pipeline/block/codec_words.h"
 

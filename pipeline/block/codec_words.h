@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codec_words.h - the words of records that have one at most (what calls return), by what their place gave before.
+ * codec_words.h - the words of records with at most one (return values), predicted from the last word of their place.
  *
- * Encoders trust their input, decoders nothing; as in codec.h.
+ * Encoders trust their input, decoders do not; as in codec.h.
  */
 #ifndef TW_PIPELINE_CODEC_WORDS_H
 #define TW_PIPELINE_CODEC_WORDS_H
@@ -12,17 +12,17 @@
 #define TW_WORDS_PLACES	      (1u << 12)
 #define TW_WORDS_LEB128_BYTES 10
 
-/* For one block at a time. */
+/* Used for one block at a time. */
 struct tw_words_tables {
-	uint64_t last[TW_WORDS_PLACES]; /* by the low bits of the id */
+	uint64_t last[TW_WORDS_PLACES]; /* indexed by the low bits of the id */
 	uint8_t held[TW_CODEC_RECORDS_MAX / 8 + 8];
 	uint8_t misses[TW_CODEC_RECORDS_MAX * TW_WORDS_LEB128_BYTES];
 };
 
-/* words_max is 1.  Returns behind what was written. */
+/* words_max is 1. Returns the end of the output. */
 uint8_t *tw_words_put(struct tw_words_tables *tables, const struct tw_codec_input *in, uint8_t *out);
 
-/* The words back into records whose heads stand already; each has one at most.  NULL: they do not fit. */
+/* Reads the words back into records with at most one word, whose heads are already written. NULL: they do not fit. */
 const uint8_t *tw_words_get(struct tw_words_tables *tables, const uint8_t *in, const uint8_t *end,
 			    const struct tw_codec_output *out);
 
@@ -37,7 +37,7 @@ static inline uint8_t *tw_leb128_put(uint8_t *out, uint64_t value)
 	return out;
 }
 
-/* NULL: it does not end, or not in time. */
+/* NULL: the number has no end within the input, or too many bytes. */
 static inline const uint8_t *tw_leb128_get(const uint8_t *in, const uint8_t *end, uint64_t *value)
 {
 	*value = 0;

@@ -39,7 +39,7 @@ static void put_4(uint8_t *out, const uint64_t *values, size_t count)
 	}
 }
 
-/* Each store of 8 bytes is overwritten by the next: the last leaves up to 8 bytes behind the column. */
+/* Each store of 8 bytes is overwritten by the next: the last writes up to 8 bytes after the column. */
 static void put_any(uint8_t *out, const uint64_t *values, size_t count, unsigned width)
 {
 	for (size_t i = 0; i < count; i++)

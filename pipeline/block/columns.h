@@ -13,11 +13,11 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Numbers in a column at most: one long pause must not widen thousands of differences. */
+/* The most numbers in a column: one long pause must not widen thousands of differences. */
 #define TW_COLUMN_MAX 256
-/* Writing and reading move 8 bytes at a time: so much room behind every buffer. */
+/* Columns are written and read 8 bytes at a time: every buffer needs this much space after its end. */
 #define TW_COLUMN_SLACK_BYTES 16
-/* What a column takes at most. */
+/* The largest size of a column. */
 #define TW_COLUMN_BYTES_MAX (9 + 8 * TW_COLUMN_MAX)
 
 static inline void tw_put64(uint8_t *to, uint64_t value)
@@ -46,22 +46,22 @@ static inline uint32_t tw_get32(const uint8_t *from)
 	return value;
 }
 
-/* How many bytes a number needs: 0 to 8. */
+/* The bytes that a number needs: 0 to 8. */
 static inline unsigned tw_width_of(uint64_t value)
 {
 	return value ? (unsigned)(71 - __builtin_clzll(value)) >> 3 : 0;
 }
 
-/* Writes a column in the shorter mode; returns behind it.  count: 0 .. TW_COLUMN_MAX. */
+/* Writes a column in the shorter mode; returns its end. count: 0 .. TW_COLUMN_MAX. */
 uint8_t *tw_column_put(uint8_t *out, const uint64_t *values, size_t count);
 
 /*
  * tw_column_get - read a column.
  *
- * @in		TW_COLUMN_SLACK_BYTES behind end may be read.
- * @values	room for TW_COLUMN_MAX.
+ * @in		TW_COLUMN_SLACK_BYTES after `end` may be read.
+ * @values	holds TW_COLUMN_MAX.
  *
- * Returns behind it, or NULL where it does not end before `end` or is none.
+ * Returns the end of the column, or NULL if it is not valid or does not end before `end`.
  */
 const uint8_t *tw_column_get(const uint8_t *in, const uint8_t *end, uint64_t *values, size_t count);
 

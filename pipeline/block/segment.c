@@ -115,7 +115,7 @@ void tw_segment_note(struct tw_segment *segment, uint64_t offset, const struct t
 	segment->totals.blocks++;
 	segment->totals.events += header->event_count;
 	segment->totals.raw_bytes += header->raw_bytes;
-	/* A stream may go on for ever, and has no index. */
+	/* A stream may have no end, and has no index. */
 	if (segment->stream)
 		return;
 	if (segment->entry_count == segment->entry_room) {
@@ -161,7 +161,7 @@ int tw_segment_append(struct tw_segment *segment, const struct tw_block_header *
 	if (error && segment->stream)
 		return error;
 	if (error) {
-		/* No remains: a crash over them would look like a whole block with a wrong payload. */
+		/* Nothing is left behind: after a crash it could look like a whole block with a wrong payload. */
 		return ftruncate(segment->fd, (off_t)segment->offset) < 0 ? TW_EIO : error;
 	}
 	tw_segment_note(segment, segment->offset, header);
@@ -177,7 +177,7 @@ int tw_segment_sync_file(const struct tw_segment_io *io, int fd)
 	return 0;
 }
 
-/* The index in as many blocks as it needs, at least one. */
+/* Writes the index in as many blocks as it needs, at least one. */
 static int write_index(struct tw_segment *segment, struct tw_block_encoder *encoder)
 {
 	size_t room = segment->entry_count < TW_INDEX_ENTRIES_MAX ? segment->entry_count : TW_INDEX_ENTRIES_MAX;
@@ -207,7 +207,7 @@ static int write_index(struct tw_segment *segment, struct tw_block_encoder *enco
 	return error;
 }
 
-/* Of each lease what its last block tells, summed up; lease 0 are the events without ring. */
+/* Sums up the losses in the last block of each lease; lease 0 has the events without a ring. */
 static void sum_up_losses(struct tw_segment *segment)
 {
 	struct tw_idmap seen = {0};
@@ -319,7 +319,7 @@ void tw_segment_abandon(struct tw_segment *segment)
 
 	if (segment->stream)
 		return;
-	/* Behind the last whole block there may be the beginning of another; readers would name it as damage. */
+	/* Part of another block may follow the last whole one; readers would report it as damage. */
 	is_cut = ftruncate(segment->fd, (off_t)segment->offset);
 	(void)is_cut;
 	close(segment->fd);

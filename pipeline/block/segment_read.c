@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * segment_read.c - reading: by the index where it is sound, block by block where not.
+ * segment_read.c - reading: by the index if it is valid, else block by block.
  *
- * pread() and no mapping: a file that is cut while it is read is an error, not a SIGBUS.
+ * Uses pread() rather than a mapping: if a file is truncated while it is read, that is an error, not a SIGBUS.
  */
 #include "base/checksum.h"
 #include "base/error.h"
@@ -16,7 +16,7 @@
 
 #define SEARCH_BYTES (UINT64_C(64) << 10)
 
-/* Exactly `bytes`, or TW_EIO, or TW_EFORMAT where the file ends before. */
+/* Reads exactly `bytes`; TW_EIO, or TW_EFORMAT if the file ends before. */
 static int read_at(int fd, void *to, size_t bytes, uint64_t offset)
 {
 	size_t done = 0;
@@ -56,7 +56,7 @@ int tw_segment_open(int directory_fd, const char *name, struct tw_segment_file *
 	struct stat st;
 	int error;
 
-	/* Not blocking: somebody may have put a pipe here. */
+	/* Non-blocking: the name may be that of a pipe. */
 	file.fd = openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (file.fd < 0)
 		return errno == ELOOP ? TW_EFORMAT : tw_error_from_errno(errno);
@@ -107,14 +107,14 @@ void tw_segment_file_close(struct tw_segment_file *file)
 	file->fd = -1;
 }
 
-/* The block header at this place, of the segment's version; unchecked. */
+/* Reads the block header at this offset, of the segment's version; unchecked. */
 static int read_block_header(const struct tw_segment_file *file, uint64_t offset, struct tw_block_header *out)
 {
 	memset(out, 0, sizeof *out);
 	return read_at(file->fd, out, tw_block_header_bytes(file->header.version), offset);
 }
 
-/* Is it one that this segment may hold? */
+/* Is the header one that this segment may contain? */
 static int check_block_header(const struct tw_segment_file *file, const struct tw_block_header *header)
 {
 	int error = tw_block_header_check(header);
@@ -122,7 +122,7 @@ static int check_block_header(const struct tw_segment_file *file, const struct t
 	return !error && header->version != file->header.version ? TW_EFORMAT : error;
 }
 
-/* Does the block lie inside what the file has? */
+/* Does the block lie inside the file? */
 static bool fits(const struct tw_block_header *header, uint64_t offset, uint64_t end)
 {
 	return offset <= end && end - offset >= tw_block_file_bytes(header);
@@ -157,9 +157,9 @@ struct index_walk {
 	const struct tw_segment_file *file;
 	struct tw_block_decoder *decoder;
 	uint64_t index_offset;
-	uint64_t end; /* where the trailer begins */
+	uint64_t end; /* the start of the trailer */
 	uint64_t entries;
-	uint64_t behind; /* the last block listed */
+	uint64_t behind; /* end of the last block listed */
 };
 
 static size_t entry_stride(const struct index_walk *walk)
@@ -167,7 +167,7 @@ static size_t entry_stride(const struct index_walk *walk)
 	return offsetof(struct tw_index_entry, header) + tw_block_header_bytes(walk->file->header.version);
 }
 
-/* An entry as it lies in the index of this version. */
+/* Reads an entry of the index of this version. */
 static void take_entry(const struct index_walk *walk, const uint8_t *entries, size_t number, struct tw_index_entry *out)
 {
 	size_t stride = entry_stride(walk);
@@ -176,7 +176,7 @@ static void take_entry(const struct index_walk *walk, const uint8_t *entries, si
 	memcpy(out, entries + number * stride, stride);
 }
 
-/* The entries of one index block, checked; NULL where they are not sound. */
+/* The entries of one index block, checked; NULL if they are not valid. */
 static const uint8_t *load_index_block(struct index_walk *walk, uint64_t offset, struct tw_block_header *header,
 				       size_t *count, struct tw_segment_totals *totals)
 {
@@ -224,7 +224,7 @@ static bool find_index(const struct tw_segment_file *file, struct index_walk *wa
 	return true;
 }
 
-/* Twice over the index: first everything is checked, then it is believed. */
+/* Reads the index twice: the first pass checks everything, the second uses it. */
 static int list_by_index(struct index_walk *walk, const struct tw_segment_visitor *visitor,
 			 struct tw_segment_found *found)
 {
@@ -249,7 +249,7 @@ static int list_by_index(struct index_walk *walk, const struct tw_segment_visito
 			error = visitor->block(visitor->context, entry.offset, &entry.header);
 			if (error)
 				return error;
-			/* A segment that was damaged before it was closed: the index goes around it. */
+			/* The segment was damaged before it was closed: the index skips the damage. */
 			if (entry.offset > behind)
 				visitor->damage(visitor->context, behind, entry.offset - behind, TW_EFORMAT,
 						"these bytes belong to no block");
@@ -283,8 +283,7 @@ int tw_segment_list(const struct tw_segment_file *file, struct tw_block_decoder 
 
 /* ---- without an index ---- */
 
-/* The next offset from `from` on, at a multiple of 8, where a sound block header stands; the end if none
- * does. */
+/* The next offset at or after `from`, a multiple of 8, with a valid block header; the end if there is none. */
 static int find_block(const struct tw_segment_file *file, uint64_t from, uint64_t *out)
 {
 	uint8_t *bytes = malloc(SEARCH_BYTES);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream_write.c - writing without being stopped by who reads. */
+/* stream_write.c - writes a stream; a reader that stops reading cannot block the writer for ever. */
 #include "pipeline/block/stream_write.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -42,11 +42,11 @@ void tw_stream_out_close(struct tw_stream_out *out)
 
 void tw_stream_out_hurry(struct tw_stream_out *out)
 {
-	/* RELAXED stream.hurry: looked at again and again. */
+	/* RELAXED stream.hurry: read again and again. */
 	tw_store_relaxed(&out->is_in_a_hurry, true);
 }
 
-/* Room for a piece without waiting in the write itself. */
+/* Waits until a piece can be written without blocking. */
 static int wait_for_room(struct tw_stream_out *out)
 {
 	struct tw_stall_timer stall_timer = {0};
@@ -69,7 +69,7 @@ static int wait_for_room(struct tw_stream_out *out)
 	}
 }
 
-/* write() to a pipe without reader raises SIGPIPE, which is taken back. */
+/* write() to a pipe without a reader raises SIGPIPE, which is cleared here. */
 static ssize_t write_quietly(int fd, const void *data, size_t bytes)
 {
 	const struct timespec now = {0, 0};
@@ -106,7 +106,7 @@ static ssize_t write_some(struct tw_stream_out *out, const void *data, size_t by
 	}
 	if (out->is_socket)
 		return send(out->fd, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-	/* A pipe that can be written has room for this much. */
+	/* A writable pipe has space for this much. */
 	return write_quietly(out->fd, data, bytes < PIPE_BUF ? bytes : PIPE_BUF);
 }
 
