@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * confined.c - seccomp filters that a traced program set without libc: seen from outside, and told it.
+ * confined.c - finds seccomp filters that a traced program has set without libc, and tells the program.
  *
- * The program's side knows of those that were set by prctl() and syscall() (base/filter.h).  Of the others the owner of its rings
- * reads in /proc, now and then; the word that it sets then holds for all threads of the process.
+ * The program itself knows of filters that were set by prctl() and syscall() (base/filter.h). The owner of its rings
+ * finds the others in /proc, at intervals; the word that it sets then applies to all threads of the process.
  *
- * A thread that has set a filter in such a way, and makes a system call of ours before it is seen, may be ended for it.  Without a
- * question that is a system call itself the thread cannot know; docs/reliability.md says how long that is.
+ * A thread that has set a filter in this way, and makes one of our system calls before the filter is found, may be
+ * killed by it. The thread cannot check without a system call; docs/reliability.md says how long the interval is.
  */
 #include "pipeline/recorder/confined.h"
 #include "base/atomic.h"
@@ -20,7 +20,7 @@
 #define ACTIVE_NS    UINT64_C(10000000)
 #define ACTIVE_SHARE 100
 #define ALL_NS	     UINT64_C(1000000000)
-/* So many threads of a process at a look at all. */
+/* The most threads of a process that are checked in one pass over all. */
 #define THREADS_A_LOOK 32
 
 static bool has_more_filters(int32_t process_id, int own_count, uint32_t first)
@@ -53,7 +53,7 @@ static bool is_to_be_watched(const struct tw_rs *rs, uint32_t image)
 {
 	const struct tw_rs_seen_image *seen = &rs->images[image];
 
-	/* RELAXED filter.seen: a lone word; one who reads it late makes a system call more. */
+	/* RELAXED filter.seen: a single word; a thread that reads it late makes one more system call. */
 	return seen->lease && seen->state == TW_RS_IMAGE_LIVE && seen->process_id != tw_sys_process_id() &&
 	       !tw_load_relaxed(seen_of(rs, image));
 }
@@ -73,7 +73,7 @@ static void look_at_all(struct tw_rs *rs, const struct tw_confined *confined)
 	}
 }
 
-/* Only who makes calls that are traced makes system calls of ours: threads whose rings have gone on. */
+/* Only threads that make traced calls make our system calls: checks those whose rings have advanced. */
 static void look_at_active(struct tw_rs *rs, const struct tw_confined *confined)
 {
 	char path[64];

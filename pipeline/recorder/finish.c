@@ -8,13 +8,13 @@
 #include <time.h>
 
 #define MS UINT64_C(1000000)
-/* How long the end of a recording waits for room on the disk. */
+/* Attempts to write to a full disk at the end of a recording. */
 #define FINISH_TRIES 10
 
-/* No stream goes on in so many rings; a hostile program may say that it does. */
+/* No stream continues in so many rings; a hostile program may claim that it does. */
 #define FINISH_ROUNDS 64
 
-/* Rings of threads that are gone, and rings in which a stream goes on that has not come to its end in the one before. */
+/* Rings of threads that are gone, and rings that continue a stream whose previous ring is not drained yet. */
 static bool is_anything_left(const struct tw_writer *writer)
 {
 	for (uint32_t i = 0; i < writer->rs.ring_count; i++) {
@@ -26,7 +26,7 @@ static bool is_anything_left(const struct tw_writer *writer)
 	return false;
 }
 
-/* The entry of a larger ring may lie before that of the ring it has grown from: then the round has passed it by. */
+/* The entry of a larger ring may precede that of the ring that it grew from: then the first pass skips it. */
 static int drain_for_good(struct tw_recorder *recorder)
 {
 	int error;
@@ -39,7 +39,7 @@ static int drain_for_good(struct tw_recorder *recorder)
 	return error;
 }
 
-/* What rings of living threads tell beside their records: nobody will ask them again. */
+/* Takes over the loss counts of rings of living threads, which are not read again. */
 static int tell_last_losses(struct tw_recorder *recorder)
 {
 	struct tw_writer *writer = &recorder->writer;
@@ -88,7 +88,7 @@ static void destroy(struct tw_recorder *recorder)
 	free(recorder);
 }
 
-/* The processes that do not know yet that nobody listens any more. */
+/* The processes that do not know yet that the recording has ended. */
 static uint64_t count_living(struct tw_recorder *recorder)
 {
 	uint64_t count = 0;
@@ -118,7 +118,7 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 	tw_rs_end_waits(&writer->rs);
 	recorder->is_finishing = true;
 	error = drain_for_good(recorder);
-	/* A thread that was in the middle of a hit when the rings were closed has committed after the pause. */
+	/* A thread that was in the middle of a hit when the rings were closed commits during the pause. */
 	if (!error && tw_rs_is_anybody_there(&writer->rs)) {
 		nanosleep(&(struct timespec){0, (long)MS}, NULL);
 		error = drain_for_good(recorder);
@@ -142,8 +142,8 @@ TW_API int tw_recorder_finish(struct tw_recorder *recorder, struct tw_recorder_s
 		end_error = tw_store_leave_something(&writer->store);
 	tw_store_stop_queue(&writer->store);
 	/*
-	 * A death in between leaves a mark without rings, and not rings that nothing names.  The capture is whole before the
-	 * memory is freed, which takes long.
+	 * If the recorder dies in between, a mark without rings is left, rather than rings without a mark. The
+	 * capture is complete before the memory is freed, which takes long.
 	 */
 	tw_rs_unlink(&writer->rs);
 	tw_store_unmark_live(&writer->store);

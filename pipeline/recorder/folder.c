@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder.c - the folder of a capture: made, looked through, moved away, removed. */
+/* folder.c - the folder of a capture: made, checked, moved away, removed. */
 #include "pipeline/recorder/folder.h"
 
 #include "base/error.h"
@@ -93,7 +93,7 @@ int tw_store_remove(const char *path)
 	return error;
 }
 
-/* A capture, and nothing else, becomes PATH.old. */
+/* Renames a capture, and nothing else, to PATH.old. */
 static int move_away(const char *path)
 {
 	char old[PATH_MAX];
@@ -132,7 +132,7 @@ TW_API bool tw_recording_is_alive(const char *capture_path)
 	return error == TW_EEXIST;
 }
 
-/* Makes way for a new capture: never while a recording is alive, never anything that is no capture. */
+/* Removes or renames an old capture; never while a recording is alive, and never anything that is no capture. */
 static int replace(const char *path, bool keeps_old)
 {
 	char ring_set[256];

@@ -6,10 +6,13 @@
 
 #define MS	UINT64_C(1000000)
 #define BUSY_NS UINT64_C(20000)
-/* Where nobody can wake us while a thread lives: a full ring's worth of events takes a fast one this long. */
+/*
+ * The longest sleep while a thread lives that cannot wake the recorder: a fast thread fills a ring in about this
+ * time.
+ */
 #define LIVE_NS MS
 #define IDLE_NS (5 * MS)
-/* While little comes: so late it is on disk at most. */
+/* The longest sleep while few events come: the delay until they are on disk. */
 #define QUIET_NS (250 * MS)
 
 void tw_pace_init(struct tw_pace *pace)

@@ -2,9 +2,9 @@
 /*
  * recorder.c - consumer.h: the owner of a ring set, and the pace at which it works.
  *
- * A ring is taken when it holds TAKE_BYTES, or something for TW_PACE_TAKE_NS.  Taking less, or looking more
- * often, makes the producer slower, not the recorder quicker: every look moves a cache line that the
- * producer writes, and records that are still in this core's cache cost it as much as a miss.
+ * A ring is taken when it holds TAKE_BYTES, or any record for TW_PACE_TAKE_NS. Taking less, or checking more often,
+ * makes the producer slower, not the recorder faster: every check moves a cache line that the producer writes, and
+ * reading records that are still in the producer's cache costs as much as a miss.
  */
 #include "base/error.h"
 #include "base/export.h"
@@ -21,9 +21,9 @@
 #define MS	   UINT64_C(1000000)
 #define TAKE_BYTES (UINT64_C(32) << 10)
 #define REAP_NS	   (50 * MS)
-/* While a process, or a thread, finds no place: then somebody may have ended. */
+/* While a process or a thread finds no free slot: another one may have ended. */
 #define REAP_WANTED_NS MS
-/* To ask the kernel for a process' start is slow: of more than so many, some at a time. */
+/* Asking the kernel for a process' start is slow: with more than this many, some are asked for in each round. */
 #define REAP_IMAGES 64
 
 _Static_assert((int)TW_RECORDER_DROP == TW_RB_DROP && (int)TW_RECORDER_BLOCK == TW_RB_BLOCK &&
@@ -33,15 +33,15 @@ _Static_assert(TW_RECORDER_PROCESSES_MAX == TW_RS_IMAGES_MAX, "every image may a
 _Static_assert((int)TW_LOST_CAUSES == TW_RB_CAUSES && (int)TW_LOST_NESTED == TW_RB_LOST_NESTED, "the causes too");
 
 /*
- * session/tracer.c names the recorder's functions weakly, and such a name takes nothing out of an archive.  Whoever is linked
- * with tw_recorder_create() has all of them: those of finish.c are named here.
+ * session/tracer.c refers to the recorder's functions weakly, and weak references take nothing out of an archive. A
+ * program that links tw_recorder_create() must have all of them: this refers to finish.c.
  */
 __attribute__((used)) static int (*const brings_finish)(struct tw_recorder *,
 							struct tw_recorder_stats *) = tw_recorder_finish;
 
 /*
- * With what each process would have to find out otherwise: how large the vector registers are, and how many filters hold for the
- * recorder: under those agents know what is allowed, under more they do not.
+ * Passes values that each process would have to find out itself: the size of the vector registers, and the number of
+ * filters of the recorder: agents under that many know what is allowed, agents under more do not.
  */
 static int create_rings(struct tw_rs *rs, struct tw_rs_options *options)
 {
@@ -60,15 +60,15 @@ static int create_rings(struct tw_rs *rs, struct tw_rs_options *options)
 	return error;
 }
 
-/* On the thread of the queue. */
+/* Called on the queue's thread. */
 static void wake_from_queue(void *rs)
 {
 	tw_rs_wake(rs);
 }
 
 /*
- * An embedded library finds the recorder by weak names, which take nothing out of an archive: whoever takes
- * tw_recorder_create() takes the other files of these names with it.
+ * An embedded library finds the recorder by weak names, which take nothing out of an archive: a program that links
+ * tw_recorder_create() takes the files of these functions with it.
  */
 static void (*const together[])(void)
 	__attribute__((used)) = {(void (*)(void))tw_recorder_finish, (void (*)(void))tw_recorder_abort};
@@ -109,7 +109,7 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 		goto destroy_rings;
 	recorder->writer.rs.leaves_memory = options->leaves_memory;
 	recorder->policy = options->policy;
-	/* A stream waits for its reader only; a ring that is written over is copied whole, and stored at once. */
+	/* A stream waits for its reader only; an overwriting ring is copied as a whole, and stored at once. */
 	if (!options->is_stream && options->policy != TW_RECORDER_OVERWRITE) {
 		recorder->writer.store.wake = wake_from_queue;
 		recorder->writer.store.wake_arg = &recorder->writer.rs;
@@ -150,7 +150,7 @@ void tw_recorder_set_io(struct tw_recorder *recorder, const struct tw_segment_io
 
 /* ---- one round ---- */
 
-/* How much makes a ring worth taking: small rings would be full before they held the usual amount. */
+/* The bytes that make a ring worth taking: small rings would be full before they held the usual amount. */
 static uint64_t take_bytes(const struct tw_recorder *recorder, uint32_t index)
 {
 	uint64_t quarter = tw_rs_ring_bytes(&recorder->writer.rs, index) / 4;
@@ -158,7 +158,10 @@ static uint64_t take_bytes(const struct tw_recorder *recorder, uint32_t index)
 	return quarter < TAKE_BYTES ? quarter : TAKE_BYTES;
 }
 
-/* What was taken is in the files.  @stored: what that has answered; so is this. */
+/*
+ * Waits until all that was taken is in the files. @stored: the result so far, which is returned unless there is an
+ * error.
+ */
 static int settle(struct tw_recorder *recorder, int stored)
 {
 	int error = stored < 0 ? stored : tw_writer_settle(&recorder->writer);
@@ -166,7 +169,10 @@ static int settle(struct tw_recorder *recorder, int stored)
 	return error ? error : stored;
 }
 
-/* A ring whose thread is gone: to the end, then what no record tells, then back into the pool. */
+/*
+ * Handles a ring whose thread is gone: drains it, reports the losses that no record reports, and returns it to the
+ * pool.
+ */
 static int drain_ended(struct tw_recorder *recorder, uint32_t index)
 {
 	struct tw_writer *writer = &recorder->writer;
@@ -177,7 +183,7 @@ static int drain_ended(struct tw_recorder *recorder, uint32_t index)
 		stored = settle(recorder, stored);
 	if (stored < 0)
 		return stored;
-	/* A very large one goes on in the next round. */
+	/* A very large ring continues in the next round. */
 	if (tw_rb_committed(tw_rs_ring(&writer->rs, index)) != writer->rings[index].at.pos && stored)
 		return stored;
 	told = tw_writer_end_ring(writer, index);
@@ -225,7 +231,10 @@ TW_API void tw_recorder_child_ended(struct tw_recorder *recorder, int wait_statu
 	recorder->child = 0;
 }
 
-/* An image whose process is gone, and none of whose rings is in use any more.  At the end of the recording all end together. */
+/*
+ * Ends images whose process is gone and whose rings are all unused. At the end of the recording all images end
+ * together.
+ */
 static int end_images(struct tw_recorder *recorder)
 {
 	struct tw_writer *writer = &recorder->writer;
@@ -246,7 +255,7 @@ static int end_images(struct tw_recorder *recorder)
 	return 0;
 }
 
-/* Asks the kernel who has died: rarely, each question is a system call. */
+/* Asks the kernel which processes and threads have died; rarely, because each question is a system call. */
 static void reap(struct tw_recorder *recorder, bool asks_for_all)
 {
 	struct tw_rs *rs = &recorder->writer.rs;
@@ -265,8 +274,8 @@ static void reap(struct tw_recorder *recorder, bool asks_for_all)
 }
 
 /*
- * A round of a stream: everything that was committed when it began, each 20 ms, and then a mark that says so.  Who
- * reads hands out what lies before the mark.  The clocks of processors agree to much less than the margin.
+ * A round of a stream, every 20 ms: all that was committed when it began, and then a mark. The reader hands out what
+ * precedes the mark. The clocks of processors differ by much less than the margin.
  */
 #define MARK_MARGIN_NS UINT64_C(10000)
 
@@ -299,7 +308,7 @@ static int any_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_a
 	return stored;
 }
 
-/* Returns 1, 0, or the error of a write. */
+/* Returns 1, 0, or a write error. */
 static int drain_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants_all)
 {
 	struct tw_writer *writer = &recorder->writer;
@@ -326,8 +335,8 @@ static int drain_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants
 }
 
 /*
- * Overwriting rings of threads that ended are kept for the next snapshot, until a living thread finds no
- * ring: then the one goes whose thread came first.
+ * Overwriting rings of threads that ended are kept for the next snapshot until a living thread finds no ring: then
+ * the ring of the oldest thread is freed.
  */
 static void make_ring_free(struct tw_recorder *recorder)
 {
@@ -346,7 +355,7 @@ static void make_ring_free(struct tw_recorder *recorder)
 static void look_after(struct tw_recorder *recorder, uint64_t now_ns)
 {
 	struct tw_writer *writer = &recorder->writer;
-	/* RELAXED rs.wanted: a hint of how many threads went away without a ring. */
+	/* RELAXED rs.wanted: a hint: the number of threads that found no ring. */
 	bool is_wanted = tw_load_relaxed(&writer->rs.control->wanted_count) != 0;
 
 	if (now_ns - recorder->reaped_ns < (is_wanted ? REAP_WANTED_NS : REAP_NS))
@@ -375,7 +384,7 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 	int stored = 0;
 
 	if (now_ns >= recorder->retry_ns) {
-		/* What came since a long sleep has waited long enough. */
+		/* After a long sleep, records that came during it have waited long enough. */
 		stored = any_round(recorder, now_ns, is_asked || now_ns - recorder->looked_ns >= TW_PACE_TAKE_NS);
 		recorder->looked_ns = now_ns;
 		if (is_asked && stored >= 0)
@@ -383,14 +392,17 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 		if (is_asked && stored >= 0)
 			tw_rs_delivery_done(&writer->rs, request);
 	}
-	/* Without a heartbeat for a second nobody waits for us: so it is while the disk is full, or takes a block that long. */
+	/*
+	 * Without a heartbeat for a second threads stop waiting for us: so it is while the disk is full, or takes
+	 * that long for a block.
+	 */
 	if (stored < 0)
 		recorder->retry_ns = now_ns + TW_PACE_RETRY_NS;
 	else if (now_ns >= recorder->retry_ns && !tw_writer_is_writing(writer))
 		tw_rs_heartbeat(&writer->rs);
 	tw_confined_look(&writer->rs, &recorder->confined, now_ns);
 	look_after(recorder, now_ns);
-	/* Also of those that write nothing more. */
+	/* Also of images that write nothing more. */
 	for (uint32_t i = 0; writer->store.segment_ns && i < tw_rs_image_count(&writer->rs); i++)
 		tw_writer_rotate(writer, i);
 	for (uint32_t i = 0; writer->store.durable_ns && i < tw_rs_image_count(&writer->rs); i++)
@@ -448,7 +460,7 @@ TW_API void tw_recorder_stats(const struct tw_recorder *recorder, struct tw_reco
 
 	*out = store->stats;
 	out->duration_ns = tw_clock_monotonic_ns() - recorder->started_ns;
-	/* What was stored lies in a segment, so the header of the segments is whole. */
+	/* If anything was stored, a segment was begun, so the common header is complete. */
 	if (store->first_ticks)
 		out->events_ns = (uint64_t)((double)(store->last_ticks - store->first_ticks) * 1e9 /
 					    (double)store->header.ticks_per_second);
@@ -461,7 +473,7 @@ TW_API bool tw_recorder_question(struct tw_recorder *recorder, struct tw_recorde
 	out->process_count = 0;
 	if (!tw_rs_layouts_look(rs, &out->number))
 		return false;
-	/* The process that asks may have come after the last round. */
+	/* The process that asks may have appeared after the last round. */
 	tw_rs_look(rs);
 	for (uint32_t i = 0; i < tw_rs_image_count(rs); i++)
 		if (tw_rs_image_state(rs, i) == TW_RS_IMAGE_LIVE)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recorder.h - what recorder.c (its rounds) and finish.c (its end) know of a recorder.
+ * recorder.h - what recorder.c (rounds) and finish.c (the end) share.
  *
  * Threads  one: the recorder's.
  */
@@ -16,11 +16,11 @@ struct tw_recorder {
 	uint64_t started_ns;
 	uint64_t reaped_ns;
 	struct tw_confined confined;
-	uint32_t reaped_image; /* the next to be asked for */
-	uint64_t retry_ns;     /* not before, after a write that failed */
+	uint32_t reaped_image; /* the next to check for death */
+	uint64_t retry_ns;     /* no write before this, after one that failed */
 	struct tw_pace pace;
-	uint64_t looked_ns;   /* the last round */
-	int32_t child;	      /* whose ending is waited for; 0: nobody's */
+	uint64_t looked_ns;   /* time of the last round */
+	int32_t child;	      /* whose ending is waited for; 0: none */
 	uint64_t streamed_ns; /* the last round that took everything for a stream */
 	enum tw_recorder_policy policy;
 	bool is_finishing;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recover.c - consumer.h: completing what a dead recorder left.
+ * recover.c - consumer.h: completes the capture of a dead recorder.
  *
- *	1 nobody may own the ring set         2 close the segments that were cut
- *	3 what they hold, lease by lease      4 store what the rings hold behind that
+ *	1 check that the ring set has no owner         2 close the segments that were cut
+ *	3 read how far they go, lease by lease         4 store what the rings hold after that
  *	5 remove the ring set and the mark
  *
  * Each step may be repeated: what 4 stored is found by 3 the next time.
@@ -43,7 +43,7 @@ static void ignore_damage(void *context, uint64_t offset, uint64_t bytes, int er
 {
 }
 
-/* Do the rings still hold all that the block says?  Definitions they keep to the end. */
+/* Do the rings still hold all records of the block? Definitions are kept to the end. */
 static bool is_in_rings(const struct recovery *recovery, const struct tw_block_header *header)
 {
 	const struct tw_rs *rs = &recovery->writer.rs;
@@ -54,19 +54,19 @@ static bool is_in_rings(const struct recovery *recovery, const struct tw_block_h
 	for (uint32_t i = 0; i < count; i++) {
 		const struct tw_writer_ring *ring = &recovery->writer.rings[i];
 
-		/* Several rings may be of one lease, one behind the other. */
+		/* Several rings may belong to one lease, each continuing the one before. */
 		if (ring->lease != header->ring_lease || ring->is_bad || header->first_pos < ring->at.pos ||
 		    header->end_pos > tw_rb_committed(tw_rs_ring(rs, i)))
 			continue;
-		/* PAIR rb.consume: acquire; the recorder that stored what lies before is dead. */
+		/* PAIR rb.consume: acquire; the recorder that stored what precedes it is dead. */
 		return tw_load_acquire(&tw_rs_ring(rs, i)->tail_pos) <= header->first_pos;
 	}
 	return false;
 }
 
 /*
- * The last block may be torn although its header is sound: one that was written over the beginning of
- * another, which a full disk had refused.  What the rings hold too is left to them.
+ * The last block may be torn although its header is valid: a block that was written over the beginning of another,
+ * which a full disk had refused. If the rings hold its records too, it is dropped.
  */
 static int drop_torn_blocks(struct recovery *recovery, struct tw_segment *segment, const struct tw_segment_file *file)
 {
@@ -87,7 +87,10 @@ static int drop_torn_blocks(struct recovery *recovery, struct tw_segment *segmen
 	return error == TW_EFORMAT ? 0 : error;
 }
 
-/* Not even its header is sound: it stays, and readers name it; one that is shorter than that held nothing. */
+/*
+ * The segment header is not valid: the file is kept, and readers report it; a file shorter than a header held
+ * nothing.
+ */
 static int pass_over(const struct tw_store *store, const char *name)
 {
 	struct stat st;
@@ -111,7 +114,7 @@ static int close_cut_segment(struct recovery *recovery, const char *name, uint32
 		return pass_over(store, name);
 	if (error)
 		return error;
-	/* An index of this version would not fit it: it stays, and readers walk it. */
+	/* An index of this version would not fit it: the segment stays as it is, and readers scan it. */
 	if (file.header.version != TW_FORMAT_VERSION) {
 		tw_segment_file_close(&file);
 		return 0;
@@ -130,7 +133,7 @@ static int close_cut_segment(struct recovery *recovery, const char *name, uint32
 			close(segment.fd);
 		return error;
 	}
-	/* A recorder that had ended left it open because there was no room: what came after is gone. */
+	/* A recorder that had ended left it open because the disk was full: later data is lost. */
 	segment.totals.ending = TW_SEGMENT_LAST | (recovery->has_mark ? 0 : TW_SEGMENT_SHORT);
 	return tw_segment_close(&segment, store->encoder, true);
 }
@@ -158,7 +161,7 @@ static int close_cut_segments(struct recovery *recovery)
 
 /* ---- 3, 4: the rings ---- */
 
-/* What stands behind the last block of a stream: whose turn it was, and the last record. */
+/* Reads the state after the last block of a stream: the current tracee, and the last record. */
 static int look_at_last_block(struct recovery *recovery, const struct tw_source_block *block,
 			      struct tw_writer_ring *ring)
 {
@@ -168,7 +171,7 @@ static int look_at_last_block(struct recovery *recovery, const struct tw_source_
 
 	ring->at.tracee_id = block->header.tracee_id;
 	ring->at.run_seq = block->header.run_seq;
-	/* A damaged block was stored all the same: its records are not to be had twice. */
+	/* A damaged block counts as stored: its records must not be stored twice. */
 	if (!error && tw_source_load(recovery->known, block, decoder, raw) == 0) {
 		for (uint32_t at = 0; at < block->header.raw_bytes; at += TW_RB_HEAD_BYTES(ring->last_head)) {
 			ring->last_ticks = tw_get64(raw + at);
@@ -214,7 +217,7 @@ static int continue_rings(struct recovery *recovery)
 
 		if (!ring->lease || ring->is_bad)
 			continue;
-		/* PAIR rb.consume: acquire; the recorder that stored what lies before is dead. */
+		/* PAIR rb.consume: acquire; the recorder that stored what precedes it is dead. */
 		tail_pos = tw_load_acquire(&shared->tail_pos);
 		committed_pos = tw_rb_committed(shared);
 		if (tail_pos > ring->at.pos)
@@ -223,7 +226,9 @@ static int continue_rings(struct recovery *recovery)
 			if (recovery->known->streams[j].lease == ring->lease)
 				error = continue_stream(recovery, &recovery->known->streams[j], ring);
 		}
-		/* The files have more of the stream than stood in this ring: the rest stands in the one that has grown from it. */
+		/*
+		 * The files have more of the stream than was in this ring: the rest is in the ring that grew from it.
+		 */
 		if (ring->at.pos > committed_pos && (ring->successor || tail_pos <= committed_pos))
 			ring->at.pos = committed_pos;
 	}
@@ -249,7 +254,7 @@ static void continue_images(struct recovery *recovery)
 	}
 }
 
-/* A ring, and those in which its stream goes on. */
+/* Drains a ring, and the rings that continue its stream. */
 static int drain_stream(struct tw_writer *writer, uint32_t index)
 {
 	for (unsigned steps = 0; steps < 64; steps++) {
@@ -286,7 +291,7 @@ static int drain_rings(struct recovery *recovery)
 	return 0;
 }
 
-/* Ends the images that have something new, even if it is only what they defined or lost without a ring. */
+/* Ends the images that have anything new, even if only definitions or losses without a ring. */
 static int end_images(struct recovery *recovery)
 {
 	struct tw_writer *writer = &recovery->writer;
@@ -299,10 +304,10 @@ static int end_images(struct recovery *recovery)
 
 		if (state != TW_RS_IMAGE_LIVE && state != TW_RS_IMAGE_ENDED)
 			continue;
-		/* PAIR rs.defs: acquire; only to see whether there is more. */
+		/* PAIR rs.defs: acquire; only to check whether there is more. */
 		has_news = tw_load_acquire(&tw_rs_head(&writer->rs, i)->defs_committed_bytes) >
 			   writer->images[i].defs_seen;
-		/* RELAXED rs.no_ring: likewise. */
+		/* RELAXED rs.no_ring: only to check whether there is more. */
 		has_news |= tw_load_relaxed(&tw_rs_head(&writer->rs, i)->no_ring_lost) > writer->images[i].no_ring_told;
 		if (!has_news && !writer->images[i].store.is_open)
 			continue;
@@ -316,8 +321,8 @@ static int end_images(struct recovery *recovery)
 }
 
 /*
- * The last segment of an image says that its recording ended there.  Where it was closed in time, and nothing came after it, an
- * empty one says so.
+ * The last segment of an image says that its recording ended there. If that segment was closed in time, and nothing
+ * followed, an empty one says so.
  */
 static int say_last_words(struct recovery *recovery)
 {
@@ -376,7 +381,7 @@ static int find_rings(struct recovery *recovery)
 	recovery->has_rings = error == 0;
 	if (recovery->has_rings)
 		tw_writer_look(&recovery->writer);
-	/* After a restart of the machine there are none. */
+	/* After a restart of the machine there is none. */
 	return error == TW_ENOENT ? 0 : error;
 }
 
@@ -402,7 +407,7 @@ static int recover(struct recovery *recovery, const char *path)
 
 	if (!error)
 		error = close_cut_segments(recovery);
-	/* One that held nothing is gone, and leaves no hole in the numbers. */
+	/* Removed empty segments leave no gap in the numbers. */
 	if (!error)
 		error = tw_store_renumber(&recovery->writer.store);
 	if (!error)
@@ -437,7 +442,7 @@ TW_API int tw_recover(const char *capture_path, struct tw_recorder_stats *stats)
 		error = tw_store_create(&writer->store, &options, true);
 	if (error)
 		goto fini_writer;
-	/* What is recovered is worth a sync. */
+	/* Recovered data is worth a sync. */
 	writer->store.durable_ns = 1;
 	error = recover(recovery, capture_path);
 	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
@@ -456,7 +461,7 @@ fini_writer:
 	return error;
 }
 
-/* ---- what nobody names any more ---- */
+/* ---- ring sets that no capture refers to ---- */
 
 TW_API unsigned tw_recover_list(void (*fn)(const char *ring_set_path, uint64_t bytes, void *arg), void *arg)
 {

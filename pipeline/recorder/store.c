@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define MARK_KEY "ringset="
-/* So long after a slow write blocks go through the queue. */
+/* For this long after a slow write, blocks go through the queue. */
 #define SLOW_FOR_NS UINT64_C(1000000000)
 
 void tw_store_clock(struct tw_format_clock *out)
@@ -26,7 +26,7 @@ void tw_store_clock(struct tw_format_clock *out)
 					snapshot.boottime_ns};
 }
 
-/* 36 characters of hexadecimal digits and dashes; all zero where the kernel does not say. */
+/* Parses 36 hexadecimal digits and dashes; all zeros if the kernel does not provide them. */
 static void read_boot_id(uint8_t out[16])
 {
 	char text[40] = "";
@@ -63,7 +63,7 @@ static int fill_header(struct tw_store *store, const struct tw_recorder_options 
 	return 0;
 }
 
-/* Nothing but a file descriptor: no directory, no mark, no files to close and remove. */
+/* A stream has only a file descriptor: no directory, no mark, no files to close and remove. */
 static int create_stream(struct tw_store *store, const struct tw_recorder_options *options)
 {
 	int error;
@@ -157,7 +157,7 @@ int tw_store_mark_live(struct tw_store *store, const char *ring_set_path)
 	if (fd < 0)
 		return tw_error_from_errno(errno);
 	written = dprintf(fd, MARK_KEY "%s\n", ring_set_path);
-	/* After a power failure the mark tells a recording that was cut from one that ended without room. */
+	/* After a power failure the mark tells a recording that was cut from one that ended on a full disk. */
 	if (store->durable_ns && (fsync(fd) < 0 || fsync(store->directory_fd) < 0))
 		written = 0;
 	close(fd);
@@ -203,7 +203,9 @@ static struct tw_segment_header header_of(struct tw_store *store, const struct t
 {
 	struct tw_segment_header header;
 
-	/* Not before it is needed: to measure it takes 2 ms, which have gone by when the first program has begun. */
+	/*
+	 * Only when it is needed: measuring it takes 2 ms, which have passed by the time the first program has begun.
+	 */
 	if (!store->header.ticks_per_second)
 		store->header.ticks_per_second = tw_clock_ticks_per_second();
 	header = store->header;
@@ -212,7 +214,7 @@ static struct tw_segment_header header_of(struct tw_store *store, const struct t
 	header.image_start_ticks = image->start_ticks;
 	header.process_id = image->process_id;
 	header.parent_process_id = image->parent_process_id;
-	/* In a stream a header comes again. */
+	/* In a stream the same header is repeated. */
 	header.image_segment = image->segment_count + !image->is_open;
 	header.segments_kept = store->segments_kept;
 	header.events_before = image->events;
@@ -224,7 +226,7 @@ static struct tw_segment_header header_of(struct tw_store *store, const struct t
 	return header;
 }
 
-/* What follows in the stream is the image's.  Returns as tw_store_open_segment(). */
+/* Makes the following blocks of the stream belong to the image. Returns as tw_store_open_segment(). */
 static int open_in_stream(struct tw_store *store, struct tw_store_image *image)
 {
 	struct tw_segment_header header = header_of(store, image);
@@ -250,7 +252,7 @@ static int open_in_stream(struct tw_store *store, struct tw_store_image *image)
 	return 1;
 }
 
-/* This thread has written something, since then. */
+/* Records the duration of a write by this thread, which began at begun_ns. */
 static void look_at_pace(struct tw_store *store, uint64_t begun_ns)
 {
 	uint64_t now_ns = tw_clock_monotonic_ns();
@@ -303,7 +305,7 @@ int tw_store_open_segment(struct tw_store *store, struct tw_store_image *image)
 	return 1;
 }
 
-/* Only so many closed segments are kept: a recorder may run for ever on a small disk. */
+/* Removes old segments, so that a limited number is kept: a recorder may run for ever on a small disk. */
 static void forget_oldest(struct tw_store *store, struct tw_store_image *image)
 {
 	const struct tw_segment *closed = &image->segment;
@@ -331,7 +333,7 @@ static void forget_oldest(struct tw_store *store, struct tw_store_image *image)
 		(struct tw_store_closed){closed->number, closed->totals.events, closed->offset};
 }
 
-/* What is known to be missing; left to the statistics where it finds no room. */
+/* Appends the account of missing data; if it does not fit, only the statistics have it. */
 static void append_account(struct tw_store *store, struct tw_store_image *image)
 {
 	struct tw_block_header header = {.type = TW_BLOCK_ACCOUNT};
@@ -385,7 +387,7 @@ int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image,
 	if (!image->is_open)
 		return 0;
 	TW_ASSERT(!image->segment.queued_bytes);
-	/* Another image may have written since: its segment is not the one that ends. */
+	/* Another image may have written since: then its segment would be the one to end. */
 	error = store->is_stream ? open_in_stream(store, image) : 0;
 	if (error >= 0)
 		append_account(store, image);
@@ -439,7 +441,7 @@ static void note_failed(struct tw_store *store, struct tw_store_image *image, in
 	store->stats.write_errors++;
 	store->stats.last_error = error;
 	store->stats.is_stalled = true;
-	/* A disk that fails may take another file; a full one takes none. */
+	/* A failing disk may accept another file; a full one accepts none. */
 	if (error == TW_EIO)
 		tw_store_close_segment(store, image, 0);
 }
@@ -469,7 +471,7 @@ bool tw_store_is_slow(struct tw_store *store)
 	if (!store->slow_ns)
 		return false;
 	if (!store->queue && tw_write_queue_create(&store->queue, store->wake, store->wake_arg)) {
-		/* Without a thread it goes on as before. */
+		/* Without a thread the store writes itself, as before. */
 		store->wake = NULL;
 		store->slow_ns = 0;
 		return false;
@@ -511,7 +513,10 @@ void tw_store_note_written(struct tw_store *store, struct tw_store_image *image,
 		tw_segment_note(&image->segment, write->offset, &write->header);
 		note_stored(store, image, &write->header);
 	} else if (!image->segment.queued_bytes) {
-		/* The last one of the queue: the segment may be closed for it.  The next are written without one, block by block. */
+		/*
+		 * The last block of the segment in the queue: the segment may now be closed. The next blocks are
+		 * written directly.
+		 */
 		store->slow_ns = 0;
 		note_failed(store, image, write->error);
 	}
@@ -556,7 +561,7 @@ void tw_store_give_up_segment(struct tw_store_image *image)
 
 void tw_store_sync(struct tw_store *store, struct tw_store_image *image, uint64_t now_ns)
 {
-	/* Blocks may have been stored since now. */
+	/* Blocks may have been stored after now_ns. */
 	if (store->syncer && image->is_open && image->dirty_ns && now_ns >= image->dirty_ns &&
 	    now_ns - image->dirty_ns >= store->durable_ns && tw_syncer_sync(store->syncer, &image->segment))
 		image->dirty_ns = 0;

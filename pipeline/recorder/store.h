@@ -2,9 +2,8 @@
 /*
  * store.h - the capture directory as its writer sees it: which segment a block goes to.
  *
- * Enters: finished blocks of process images.  Leaves: segments, opened when an image has its first
- * block, rotated by size and age, closed when it ends.  A write that fails changes nothing; what to
- * do about it is the caller's business.
+ * Input: finished blocks of process images. Output: segments, opened when an image has its first block, rotated by
+ * size and age, closed when it ends. A write that fails changes nothing; the caller decides what to do about it.
  *
  * Threads  one at a time.
  */
@@ -22,25 +21,27 @@ struct tw_store {
 	char path[TW_PATH_BYTES_MAX + 1];
 	const struct tw_segment_io *io;
 	struct tw_block_encoder *encoder;
-	struct tw_segment_header header; /* what all segments of this capture share */
+	struct tw_segment_header header; /* common to all segments of this capture */
 	uint32_t next_number;
 	uint64_t segment_bytes;
 	uint64_t segment_ns;
 	uint32_t segments_kept;
-	uint64_t durable_ns;	      /* 0: the kernel brings to disk what it likes */
-	struct tw_syncer *syncer;     /* NULL: whoever closes a segment waits for the disk itself */
-	struct tw_write_queue *queue; /* NULL: no write was slow so far */
-	void (*wake)(void *arg);      /* when writes of the queue are finished; NULL: there is never a queue */
+	uint64_t durable_ns;	      /* 0: the kernel decides when to write to disk */
+	struct tw_syncer *syncer;     /* NULL: closing a segment waits for the disk itself */
+	struct tw_write_queue *queue; /* NULL: no write has been slow so far */
+	void (*wake)(void *arg);      /* called when writes of the queue are finished; NULL: no queue is ever
+				       * used */
 	void *wake_arg;
-	uint64_t slow_ns;	     /* CLOCK_MONOTONIC of the last slow write of this thread; 0: none was */
-	struct tw_stream_out stream; /* in place of the directory; fd -1: none */
+	uint64_t slow_ns;	     /* CLOCK_MONOTONIC of the last slow write of this thread; 0: there was
+				      * none */
+	struct tw_stream_out stream; /* instead of the directory; fd -1: none */
 	bool is_stream;
-	uint32_t stream_number; /* of the segment that the stream is in the middle of; 0: none */
+	uint32_t stream_number; /* of the segment whose blocks the stream has now; 0: none */
 	uint64_t first_ticks;	/* of the oldest record stored; 0: none */
 	uint64_t last_ticks;	/* of the newest */
 	uint64_t marked_ticks;	/* of its last mark */
-	bool is_short;		/* not everything found room: the segments that are closed now say so */
-	/* What is known to be missing; stands in each segment closed from then on. */
+	bool is_short;		/* something did not fit on the disk: segments closed from now on say so */
+	/* Known losses; written into each segment closed from then on. */
 	uint64_t account[TW_ACCOUNT_CAUSES];
 	struct tw_recorder_stats stats;
 };
@@ -51,19 +52,19 @@ struct tw_store_closed {
 	uint64_t bytes;
 };
 
-/* Where the blocks of one image go.  Zeroed: no segment yet. */
+/* The segments of one image. Zeroed: none yet. */
 struct tw_store_image {
 	struct tw_segment segment;
 	bool is_open;
 	uint64_t opened_ns;
-	uint64_t dirty_ns; /* since when something waits to be synced; 0: nothing does */
-	/* Who the image is, for the segments' headers. */
+	uint64_t dirty_ns; /* since when data waits for a sync; 0: none does */
+	/* Identifies the image in the headers of its segments. */
 	uint64_t lease;
 	uint64_t process_start_time;
 	uint64_t start_ticks;
 	int32_t process_id;
 	int32_t parent_process_id;
-	/* What its segments were given so far: the next one's header tells it. */
+	/* The totals of its segments so far, for the next one's header. */
 	uint32_t segment_count;
 	uint64_t events;
 	uint64_t lost[TW_FORMAT_CAUSES];
@@ -74,89 +75,91 @@ struct tw_store_image {
 /*
  * tw_store_create - make the capture directory, or open an existing one to add to it.
  *
- * @may_exist	open what is there (recovery); otherwise options->path must not exist, or options->force or keep_old.
+ * @may_exist	open an existing one (recovery); otherwise options->path must not exist, or options->force or keep_old.
  */
 int tw_store_create(struct tw_store *store, const struct tw_recorder_options *options, bool may_exist);
-/* Looks at the files again: the next segment gets the number behind the last. */
+/* Scans the files again: the next segment gets the number after the last. */
 int tw_store_renumber(struct tw_store *store);
-/* Lets go of the directory. */
+/* Closes the directory. */
 void tw_store_destroy(struct tw_store *store);
 
-/* Writes, and removes, the mark that a recording owns the directory. */
+/* Writes and removes the mark that a recording owns the directory. */
 int tw_store_mark_live(struct tw_store *store, const char *ring_set_path);
 void tw_store_unmark_live(struct tw_store *store);
-/* What the mark says; TW_ENOENT without one, TW_EFORMAT when it says nothing. */
+/* Reads the mark; TW_ENOENT without one, TW_EFORMAT if it has no path. */
 int tw_store_read_mark(int directory_fd, char *ring_set_path, size_t bytes);
 
-/* Removes every file of a capture, and the directory.  Other files make it TW_EEXIST, and nothing is removed.
- */
+/* Removes every file of a capture, and the directory. If there are other files: TW_EEXIST, and nothing is removed. */
 int tw_store_remove(const char *path);
 
 /*
- * tw_store_open_segment - see that the image has a segment to write to.
+ * tw_store_open_segment - make sure that the image has a segment to write to.
  *
- * Returns 1 when a new one was begun (everything the image has defined must come again), 0, or an error.
+ * Returns 1 when a new one was begun (all definitions of the image must be repeated), 0, or an error.
  */
 int tw_store_open_segment(struct tw_store *store, struct tw_store_image *image);
 
-/* Writes one block to the image's segment, which is open.  Nothing of the image is in the queue. */
+/* Writes one block to the image's open segment. The queue holds no blocks of the image. */
 int tw_store_append(struct tw_store *store, struct tw_store_image *image, const struct tw_block_header *header,
 		    const uint8_t *stored);
 
 /*
- * tw_store_is_slow - is the next block one for the queue?
+ * tw_store_is_slow - must the next block go through the queue?
  *
- * True from a slow write on until none was slow for a second and the queue is empty.  tw_store_queue_up() then takes the
- * place of tw_store_append().
+ * True from a slow write on until no write was slow for a second and the queue is empty. tw_store_queue_up() then
+ * replaces tw_store_append().
  */
 bool tw_store_is_slow(struct tw_store *store);
 
 /*
- * tw_store_queue_up - have one block written to the image's segment, which is open, by the thread of the queue.
+ * tw_store_queue_up - have the queue's thread write one block to the image's open segment.
  *
- * The queue has room for it.  It comes back from the queue, then goes to tw_store_note_written(), in order.
- * Errors: TW_ENOMEM; then nothing is in the queue.
+ * The queue must have space for it. The block comes back from the queue and is then passed to
+ * tw_store_note_written(), in order. Errors: TW_ENOMEM; then the block is not in the queue.
  */
 int tw_store_queue_up(struct tw_store *store, struct tw_store_image *image, const struct tw_block_header *header,
 		      const uint8_t *stored, const struct tw_write *as);
 
 /*
- * A block has come back: what it holds is stored, or, where it has an error, nothing of it and of what came after it in the
- * same queue.  Of several errors of one image the first is told.
+ * A block has come back: it is stored, or, if it has an error, neither it nor any later block in the same queue is.
+ * Of several errors of one image the first is reported.
  */
 void tw_store_note_written(struct tw_store *store, struct tw_store_image *image, const struct tw_write *write);
 
-/* Ends the thread of the queue, which is empty.  There is none from here on. */
+/* Ends the thread of the queue, which is empty. No queue is used from then on. */
 void tw_store_stop_queue(struct tw_store *store);
 
 /* Is the image's segment large or old enough to be closed? */
 bool tw_store_wants_rotation(const struct tw_store *store, const struct tw_store_image *image);
 
-/* Closes the image's segment, if there is one; nothing of it is in the queue.  @ending: TW_SEGMENT_FINAL, TW_SEGMENT_LAST; 0: another follows. */
+/*
+ * Closes the image's segment, if there is one; the queue holds no blocks of it. @ending: TW_SEGMENT_FINAL,
+ * TW_SEGMENT_LAST; 0: another segment follows.
+ */
 int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image, unsigned ending);
 
-/* Waits until everything that was closed is on disk.  Returns 0, or the first error of that. */
+/* Waits until all closed segments are on disk. Returns 0, or the first error. */
 int tw_store_settle(struct tw_store *store);
 
-/* A capture of nothing is a capture too: an empty segment, where nobody has written any. */
+/* Writes an empty segment if none has been written: a capture without events is a capture too. */
 int tw_store_leave_something(struct tw_store *store);
 
-/* Has what waited long enough brought to disk, without waiting for that. */
+/* Starts the syncs that are due, without waiting for them. */
 void tw_store_sync(struct tw_store *store, struct tw_store_image *image, uint64_t now_ns);
 
 /*
- * What came of it: true, where the image's file could not be brought to disk.  Such a file is given up by
- * tw_store_give_up_segment(), when nothing of it is in the queue, and another is begun.
+ * The result of the syncs: true if the image's file could not be synced. Such a file is given up by
+ * tw_store_give_up_segment(), once the queue holds no blocks of it, and another is begun.
  */
 bool tw_store_has_sync_failed(struct tw_store *store, const struct tw_store_image *image);
 void tw_store_give_up_segment(struct tw_store_image *image);
 
-/* In how many nanoseconds that has something to do again; UINT64_MAX: nothing waits. */
+/* The nanoseconds until the next sync is due; UINT64_MAX: none. */
 uint64_t tw_store_sync_due(const struct tw_store *store, const struct tw_store_image *image, uint64_t now_ns);
 
 /*
- * tw_store_mark_stream - everything with ticks up to this is written.  A mark is left out where it would say nothing
- * new.  Returns 0, or the error of the stream.
+ * All data with ticks up to this is written. A mark is left out if it would repeat the last one. Returns 0, or the
+ * error of the stream.
  */
 int tw_store_mark_stream(struct tw_store *store, uint64_t ticks);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* syncer.c - a queue of files, and the thread that waits for the disk. */
+/* syncer.c - a queue of files, and the thread that syncs them. */
 #include "pipeline/recorder/syncer.h"
 #include "base/error.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Segments end by size and by process: more than this at once is a disk that does not follow. */
+/* Segments end by size and by process: if more than this wait at once, the disk is too slow. */
 #define JOBS_MAX 64
 
 struct job {
@@ -26,17 +26,17 @@ struct tw_syncer {
 	pthread_t thread;
 	pthread_mutex_t mutex;
 	pthread_cond_t changed; /* jobs, is_ending: for the thread; jobs: for the recorder */
-	/* All below: with the mutex. */
-	struct job jobs[JOBS_MAX]; /* the oldest first; the first one is under way */
+	/* Protected by the mutex from here on: */
+	struct job jobs[JOBS_MAX]; /* the oldest first; the first one is being processed */
 	size_t count;
 	bool is_ending;
-	struct failure failures[JOBS_MAX]; /* of syncs, not yet answered */
+	struct failure failures[JOBS_MAX]; /* of syncs, not yet reported */
 	size_t failure_count;
 	int publish_error; /* the first */
 	uint64_t publish_errors;
 };
 
-/* With the mutex. */
+/* Called with the mutex. */
 static int take_failure(struct tw_syncer *syncer, uint32_t number)
 {
 	for (size_t i = 0; i < syncer->failure_count; i++) {
@@ -50,7 +50,9 @@ static int take_failure(struct tw_syncer *syncer, uint32_t number)
 	return 0;
 }
 
-/* @failed: what an earlier sync of the same file failed with.  The kernel tells that once, and forgets. */
+/*
+ * @failed: the error of an earlier sync of the same file. The kernel reports it only once.
+ */
 static int run(const struct job *job, int failed)
 {
 	int error = failed;
@@ -63,7 +65,7 @@ static int run(const struct job *job, int failed)
 	return error;
 }
 
-/* With the mutex. */
+/* Called with the mutex. */
 static void finish_first(struct tw_syncer *syncer, int error)
 {
 	const struct job *job = &syncer->jobs[0];
@@ -142,7 +144,7 @@ void tw_syncer_destroy(struct tw_syncer *syncer)
 	free(syncer);
 }
 
-/* With the mutex. */
+/* Called with the mutex. */
 static bool is_under_way(const struct tw_syncer *syncer, uint32_t number, bool is_publication)
 {
 	for (size_t i = 0; i < syncer->count; i++)
@@ -151,7 +153,7 @@ static bool is_under_way(const struct tw_syncer *syncer, uint32_t number, bool i
 	return false;
 }
 
-/* With the mutex, and room. */
+/* Called with the mutex, when a slot is free. */
 static void add(struct tw_syncer *syncer, const struct tw_segment_sealed *segment, bool is_publication)
 {
 	syncer->jobs[syncer->count++] = (struct job){*segment, is_publication};

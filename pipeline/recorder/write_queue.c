@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Pieces of one pwritev(). */
+/* The most pieces of one pwritev(). */
 #define PIECES_MAX IOV_MAX
 
 struct list {
@@ -23,12 +23,12 @@ struct tw_write_queue {
 	pthread_cond_t added, finished_some;
 	void (*wake)(void *arg);
 	void *wake_arg;
-	struct iovec pieces[PIECES_MAX]; /* of the thread */
-	uint64_t bytes;			 /* not given back; of the recorder */
-	/* All below: with the mutex. */
+	struct iovec pieces[PIECES_MAX]; /* used by the thread */
+	uint64_t bytes;			 /* not given back; used by the recorder */
+	/* Protected by the mutex from here on: */
 	struct list waiting, finished;
 	bool is_writing, is_ending;
-	int error; /* of the first write that failed since the last settling */
+	int error; /* of the first write that failed since the last tw_write_queue_settle() */
 	uint64_t slow_ns;
 };
 
@@ -54,7 +54,7 @@ static struct tw_write *take_all(struct list *list)
 	return first;
 }
 
-/* With the mutex: all that waits for the file of the first one, in order, as far as one write holds. */
+/* Called with the mutex: takes all blocks for the file of the first one, in order, as many as one write holds. */
 static struct list take_file(struct tw_write_queue *queue)
 {
 	struct list taken = {NULL, NULL};
@@ -90,7 +90,7 @@ static int write_file(struct tw_write_queue *queue, const struct tw_write *first
 		queue->pieces[count++] =
 			(struct iovec){(void *)(uintptr_t)&write->header, tw_block_file_bytes(&write->header)};
 	error = tw_segment_write(first->io, first->fd, queue->pieces, count, offset);
-	/* No remains, as in tw_segment_append(). */
+	/* Nothing is left behind, as in tw_segment_append(). */
 	if (error && ftruncate(first->fd, (off_t)offset) < 0)
 		return TW_EIO;
 	return error;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer.c - one ring, one image at a time.
+ * writer.c - stores one ring and one image at a time.
  *
  * The order that makes a capture exact:
  *
- *	1 see how far the ring is committed     2 store the definitions published by then
- *	3 store the block                       4 give the memory back to the producer
+ *	1 read how far the ring is committed     2 store the definitions published by then
+ *	3 store the block                        4 give the memory back to the producer
  *
- * A record's definitions are published before it is committed, so 1 before 2; a crash between 3 and 4
- * stores a stretch twice, with the same positions, and readers take each position once.
+ * A record's definitions are published before it is committed, so 1 precedes 2. A crash between 3 and 4 stores a
+ * stretch twice, with the same positions, and readers take each position once.
  */
 #include "pipeline/recorder/writer.h"
 #include "base/error.h"
@@ -34,7 +34,7 @@ static void forget_image(struct tw_writer_image *image)
 
 void tw_writer_fini(struct tw_writer *writer)
 {
-	/* No others: most of the table has never been touched. */
+	/* Only these: most of the table has never been touched. */
 	for (uint32_t i = 0; i < writer->images_seen; i++)
 		forget_image(&writer->images[i]);
 	free(writer->definitions);
@@ -42,7 +42,7 @@ void tw_writer_fini(struct tw_writer *writer)
 	free(writer->snapshot);
 }
 
-/* ---- who is there ---- */
+/* ---- images and rings in use ---- */
 
 static enum tw_rs_image_state look_at_image(struct tw_writer *writer, uint32_t index)
 {
@@ -79,7 +79,7 @@ static bool is_sound(const struct tw_writer *writer, uint32_t index, const struc
 
 static enum tw_rb_state look_at_ring(struct tw_writer *writer, uint32_t index);
 
-/* The stream begins in another ring of the image: this one waits until that is at its end. */
+/* The stream begins in another ring of the image, which must be drained before this one. */
 static bool is_behind_another(struct tw_writer *writer, uint32_t index, uint32_t number)
 {
 	struct tw_writer_ring *ring = &writer->rings[index], *before;
@@ -96,16 +96,13 @@ static bool is_behind_another(struct tw_writer *writer, uint32_t index, uint32_t
 	return true;
 }
 
-/*
- * A lease that is new.  From here on what the header says of it is nobody's concern: the ring is given back by us, and
- * not before.
- */
+/* A new lease. From here on changes of the ring's header have no effect: only the recorder frees the ring. */
 static void see_lease(struct tw_writer *writer, uint32_t index)
 {
 	struct tw_writer_ring *ring = &writer->rings[index];
 	struct tw_rb_shared copy = *tw_rs_ring(&writer->rs, index);
 
-	/* The copy is what is looked at: the program may be writing there. */
+	/* Only the copy is checked: the program may write to the original. */
 	tw_compiler_barrier();
 	*ring = (struct tw_writer_ring){
 		.lease = copy.lease ? copy.lease : UINT64_MAX,
@@ -149,7 +146,7 @@ uint32_t tw_writer_look(struct tw_writer *writer)
 	uint32_t count = tw_rs_look(&writer->rs);
 
 	stats->streams_alive = stats->images_alive = 0;
-	/* Rings first: the image of a ring that is seen was there before it. */
+	/* Rings first: the image of a ring exists before the ring does. */
 	for (uint32_t i = 0; i < count; i++)
 		stats->streams_alive += look_at_ring(writer, i) == TW_RB_LIVE;
 	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++)
@@ -160,12 +157,12 @@ uint32_t tw_writer_look(struct tw_writer *writer)
 
 /* ---- segments ---- */
 
-/* Descriptors that the rest of the process may want. */
+/* Descriptors left for the rest of the process. */
 #define DESCRIPTORS_LEFT 64
 
 /*
- * Each image that writes has a file open, and descriptors end before images do: another one's segment is closed, which goes on in
- * a new one when more comes.
+ * Each image that writes has a file open, and the limit of descriptors is lower than that of images: closes another
+ * image's segment; a new one is begun when more data comes.
  */
 void tw_writer_make_room(struct tw_writer *writer, const struct tw_writer_image *image)
 {
@@ -209,7 +206,7 @@ void tw_writer_start_header(const struct tw_writer_ring *ring, struct tw_block_h
 	tw_store_clock(&header->clock);
 }
 
-/* Written at once: 0, or the error. */
+/* Writes the block directly: 0, or the error. */
 static int write_block(struct tw_writer *writer, uint32_t index, uint32_t image_index,
 		       const struct tw_block_header *header, const uint8_t *stored)
 {
@@ -224,7 +221,7 @@ static int write_block(struct tw_writer *writer, uint32_t index, uint32_t image_
 	return 0;
 }
 
-/* By the queue: 0, or an error, of this or of an earlier block. */
+/* Passes the block to the queue: 0, or an error, of this or of an earlier block. */
 static int queue_block(struct tw_writer *writer, uint32_t index, uint32_t image_index,
 		       const struct tw_block_header *header, const uint8_t *stored)
 {
@@ -283,7 +280,7 @@ int tw_writer_rotate(struct tw_writer *writer, uint32_t index)
 	if (!tw_store_wants_rotation(&writer->store, image))
 		return 0;
 	error = tw_writer_settle(writer);
-	/* What was written is written: that the index could not be is told by the statistics. */
+	/* The data is written: if the index could not be, the statistics say so. */
 	if (!error)
 		tw_store_close_segment(&writer->store, image, 0);
 	return error;
@@ -294,7 +291,7 @@ void tw_writer_sync(struct tw_writer *writer, uint32_t index, uint64_t now_ns)
 	struct tw_store_image *image = &writer->images[index].store;
 
 	if (tw_store_has_sync_failed(&writer->store, image)) {
-		/* What could not be written either is taken again. */
+		/* Data that could not be written is taken again. */
 		tw_writer_settle(writer);
 		tw_store_give_up_segment(image);
 	}
@@ -333,7 +330,7 @@ int tw_writer_drain_ring(struct tw_writer *writer, uint32_t index, uint64_t leas
 		ring->at.pos = end_pos;
 		if (!ring->queued)
 			tw_writer_give_back(writer, index, end_pos);
-		/* A fast producer must not keep us from all others. */
+		/* A fast producer must not starve the others. */
 		if (!left)
 			break;
 	}
@@ -351,7 +348,7 @@ void tw_writer_recycle_ring(struct tw_writer *writer, uint32_t index)
 
 void tw_writer_count_unreached(struct tw_writer *writer, uint32_t index)
 {
-	/* Only a program that writes over its own rings makes such. */
+	/* Only a program that corrupts its own rings produces such a state. */
 	for (uint32_t i = 0; i < writer->rs.ring_count; i++) {
 		if (tw_rs_ring(&writer->rs, i) && tw_rs_ring_image(&writer->rs, i) == index && writer->rings[i].is_held)
 			tw_writer_damaged(writer);
@@ -368,7 +365,7 @@ void tw_writer_recycle_image(struct tw_writer *writer, uint32_t index)
 	tw_rs_image_recycle(&writer->rs, index);
 }
 
-/* Is there anything to be had of it still?  A ring that nobody ever claimed, or filled, holds nothing. */
+/* May the ring still hold anything? A ring that was never claimed, or filled, does not. */
 static bool is_in_use(const struct tw_writer *writer, uint32_t index)
 {
 	const struct tw_writer_ring *ring = &writer->rings[index];
@@ -385,7 +382,7 @@ bool tw_writer_has_rings_in_use(const struct tw_writer *writer, uint32_t image)
 	return index != UINT32_MAX;
 }
 
-/* The ring in which the stream goes on; NULL: it does not. */
+/* The ring in which the stream continues; NULL: none. */
 static struct tw_writer_ring *find_successor(struct tw_writer *writer, uint32_t index)
 {
 	struct tw_writer_ring *ring = &writer->rings[index];
@@ -408,7 +405,7 @@ int tw_writer_end_ring(struct tw_writer *writer, uint32_t index)
 	bool has_let_go = tw_rs_ring_state(&writer->rs, index) == TW_RB_ENDED;
 	int told = 0;
 
-	/* Its memory may be given back only when all of it is in the files. */
+	/* The memory may be given back only when all of it is in the files. */
 	if (!next && ring->queued)
 		return 0;
 	if (next) {
@@ -445,7 +442,7 @@ int tw_writer_end_image(struct tw_writer *writer, uint32_t index, bool is_final)
 		error = tw_writer_definitions(writer, index);
 	if (!error)
 		error = tw_writer_tell_no_ring(writer, index);
-	/* That may have been the last of a segment whose time was over: only one that is open can say that it is the last. */
+	/* That may have ended a segment by age: only an open segment can be marked as the last. */
 	if (error >= 0)
 		error = tw_writer_definitions(writer, index);
 	if (error < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* writer_collect.c - what the files hold of each ring, while blocks of it are on their way to them. */
+/* writer_collect.c - what the files hold of each ring, while blocks of it are in the write queue. */
 #include "pipeline/recorder/writer.h"
 
 #include <stdlib.h>
@@ -35,8 +35,8 @@ void tw_writer_give_back(struct tw_writer *writer, uint32_t index, uint64_t pos)
 }
 
 /*
- * The ring is where the files are.  If its stream had been followed into other rings, none of whose blocks can have been
- * written, these wait again.
+ * Resets the ring to what is in the files. If its stream had been followed into other rings, none of whose blocks can
+ * have been written, these wait again.
  */
 static void take_back(struct tw_writer *writer, struct tw_writer_ring *ring)
 {
@@ -70,7 +70,7 @@ static void note_come_back(struct tw_writer *writer, const struct tw_write *writ
 	tw_writer_note_stored(writer, image, &ring->stored, &write->header);
 	tw_writer_advance(&ring->stored, &write->header, write->tracee);
 	ring->queued--;
-	/* Behind the last block there may be what was passed over. */
+	/* Skipped bytes may follow the last block. */
 	tw_writer_give_back(writer, write->ring, ring->queued ? ring->stored.pos : ring->at.pos);
 }
 
@@ -104,7 +104,7 @@ int tw_writer_collect(struct tw_writer *writer, bool waits)
 	error = take_note(writer, first);
 	if (!error)
 		return 1;
-	/* Nothing of the rest is written. */
+	/* The remaining blocks are not written. */
 	take_note(writer, tw_write_queue_settle(queue));
 	for (uint32_t i = 0; i < writer->rs.ring_count; i++) {
 		if (writer->rings[i].has_failed)

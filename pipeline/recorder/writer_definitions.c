@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer_definitions.c - the definitions log of an image into its segments.
+ * writer_definitions.c - writes the definitions log of an image into its segments.
  *
- * The first segment of an image takes the log as it comes.  Each later one takes, of what was defined before it began,
+ * The first segment of an image takes the log as it grows. Each later one takes, of the definitions made before it
+ * began,
  *
- *	modules, tracees, sessions, atoms, notes	at once: they are few, and views name things by them
+ *	modules, tracees, sessions, atoms, notes	at once: they are few, and views use them as names
  *	functions, places, layouts			before the first block of events that uses them
  *
- * and then the log as it comes.  A program has 100,000 functions easily, and a segment of a few megabytes events of some hundred
- * of them.  To find them again in the log their positions are kept, from the second segment on.
+ * and then the log as it grows. A program easily has 100,000 functions, and the events of a segment of a few
+ * megabytes use some hundred of them. Their positions in the log are kept, from the second segment on, so that they
+ * can be found again.
  */
 #include "base/error.h"
 #include "pipeline/format/definitions.h"
@@ -17,16 +19,16 @@
 
 #include <stdlib.h>
 
-/* Definitions are gathered up to this, unless one alone is larger. */
+/* Definitions are collected up to this size, unless a single one is larger. */
 #define DEFINITIONS_BYTES (UINT64_C(128) << 10)
-/* Above what a log has room for; a program that names such ids has written into its log. */
+/* More than fit into a log; a program that uses such ids has corrupted its log. */
 #define IDS_MAX (TW_RS_DEFS_BYTES / sizeof(struct tw_def_function))
 
 /* Positions are those of the log; 0, where the image itself is defined, means none. */
 struct place {
 	uint32_t at;
 	uint32_t function_id;
-	uint32_t segment; /* of the image: where it was written last */
+	uint32_t segment; /* the segment of the image that it was last written to */
 };
 
 struct function {
@@ -51,7 +53,7 @@ void tw_writer_forget_names(struct tw_writer_image *image)
 	image->names = NULL;
 }
 
-/* The table with room for the id, where new entries are zeros; NULL: there is none, and the table is as it was. */
+/* Extends the table to hold the id, with zeros as new entries; NULL: no memory, and the table is unchanged. */
 static void *make_room(void *table, uint32_t *room, uint32_t id, size_t size)
 {
 	uint32_t wanted = id < 1024 ? 1024 : id + id / 2;
@@ -90,9 +92,9 @@ static struct function *function_of(struct tw_writer_names *names, uint32_t id)
 }
 
 /*
- * Keeps where a record of the log stands, the first of its id.  False: it is written in every segment.
+ * Keeps the position of a log record, the first one of its id. False: it is written to every segment.
  *
- * @segment	in which it is written now; 0: in none.
+ * @segment	the segment that it is written to now; 0: none.
  */
 static bool keep_position(struct tw_writer_names *names, uint32_t type, const void *payload, size_t bytes, uint64_t at,
 			  uint32_t segment)
@@ -144,7 +146,7 @@ static size_t record_bytes(size_t payload_bytes)
 	return (sizeof(struct tw_definition_head) + payload_bytes + 7) & ~(size_t)7;
 }
 
-/* As many records as fit one block, up to @end of the log; *at moves behind them.  Returns the bytes. */
+/* Collects as many records as fit one block, up to @end of the log; moves *at behind them. Returns the bytes. */
 static uint32_t gather(struct tw_writer *writer, uint32_t index, uint64_t *at, uint64_t end)
 {
 	struct tw_writer_image *image = &writer->images[index];
@@ -164,7 +166,7 @@ static uint32_t gather(struct tw_writer *writer, uint32_t index, uint64_t *at, u
 			break;
 		if (found < 0 || record_bytes(payload_bytes) > TW_BLOCK_STORED_BYTES_MAX) {
 			*at = next;
-			/* Once, not for each segment. */
+			/* Counted once, not for each segment. */
 			writer->store.stats.definitions_refused += next > image->defs_seen;
 			writer->store.account[TW_ACCOUNT_DEFINITIONS] += next > image->defs_seen;
 			continue;
@@ -178,7 +180,7 @@ static uint32_t gather(struct tw_writer *writer, uint32_t index, uint64_t *at, u
 	return bytes;
 }
 
-/* Rare enough to be written at once, when nothing is on its way any more. */
+/* Rare, so it is written directly, when the queue is empty. */
 static int write_definitions(struct tw_writer *writer, struct tw_writer_image *image, uint64_t first_pos,
 			     uint64_t end_pos, uint32_t bytes)
 {
@@ -198,7 +200,7 @@ static int write_definitions(struct tw_writer *writer, struct tw_writer_image *i
 	return 0;
 }
 
-/* A new segment: what the log holds by now is written as it is used, if this is not the first. */
+/* Begins a new segment: if it is not the first, present definitions of functions are written when they are used. */
 static void begin_segment(struct tw_writer *writer, uint32_t index)
 {
 	struct tw_writer_image *image = &writer->images[index];
@@ -225,7 +227,7 @@ int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
 		bool is_by_use = image->defs_at < image->by_use_end;
 		uint64_t at = image->defs_at;
 		uint32_t bytes = gather(writer, index, &at, is_by_use ? image->by_use_end : UINT64_MAX);
-		/* Of a part of the log it is told where that ends only: who knows the log up to there knows this. */
+		/* For a part of the log only its end is given, for readers that know the log up to there. */
 		int error = bytes ? write_definitions(writer, image, is_by_use ? at : image->defs_at, at, bytes) : 0;
 
 		if (error)
@@ -238,13 +240,13 @@ int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
 	}
 }
 
-/* ---- what is written when it is used ---- */
+/* ---- definitions written when they are used ---- */
 
 struct gathering {
 	struct tw_writer *writer;
 	uint32_t image;
 	uint32_t bytes;
-	uint64_t end_pos; /* behind the last of them in the log */
+	uint64_t end_pos; /* end of the last of them in the log */
 };
 
 static int flush(struct gathering *gathering)
@@ -304,7 +306,7 @@ static bool names_place(uint64_t head)
 	       kind == TW_EVENT_STACK;
 }
 
-/* What was marked as written was not. */
+/* Unmarks definitions that were marked as written to a segment, but were not. */
 static void forget_segment(struct tw_writer_names *names, uint32_t segment)
 {
 	for (uint32_t id = 0; id < names->place_room; id++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer_losses.c - what was lost, as far as no record tells it: counts in shared memory, taken over where they can be true.
+ * writer_losses.c - losses that no record reports: counts in shared memory, taken over if they are possible.
  */
 #include "base/error.h"
 #include "pipeline/recorder/writer.h"
@@ -54,7 +54,7 @@ static void count_unstored_of(struct tw_writer *writer, uint32_t index)
 		 left = tw_rs_ring_bytes(&writer->rs, index);
 	int64_t bytes;
 
-	/* A program that moves the position on and on is not followed. */
+	/* A program that keeps moving the position is not followed. */
 	while (left && ((bytes = tw_rb_take(tw_rs_ring(&writer->rs, index), tw_rs_ring_bytes(&writer->rs, index), pos,
 					    TW_BLOCK_RAW_BYTES_MAX, writer->raw, &end_pos)) > 0 ||
 			end_pos != pos)) {
@@ -75,12 +75,12 @@ void tw_writer_count_unstored(struct tw_writer *writer, uint32_t index)
 	struct tw_rb_loss_record loss;
 
 	count_unstored_of(writer, index);
-	/* A hostile program can make a ring of them. */
+	/* A hostile program can link its rings in a circle. */
 	for (unsigned steps = 0; writer->rings[index].successor && steps < 64; steps++) {
 		index = writer->rings[index].successor - 1;
 		count_unstored_of(writer, index);
 	}
-	/* What its loss records would have told is in the counts of the ring as well. */
+	/* Losses that its loss records would have reported are included in the counts of the ring. */
 	if (tw_rb_untold_loss(tw_rs_ring(&writer->rs, index), told, &loss)) {
 		for (unsigned cause = 0; cause < TW_RB_CAUSES; cause++)
 			writer->store.stats.lost[cause] += loss.lost[cause];
@@ -95,7 +95,7 @@ int tw_writer_tell_no_ring(struct tw_writer *writer, uint32_t index)
 	struct tw_writer_image *image = &writer->images[index];
 	struct tw_block_header header = {.type = TW_BLOCK_LOSS};
 	const uint8_t *stored;
-	/* RELAXED rs.no_ring: a count that is told again when it grows; exact once the image has ENDED. */
+	/* RELAXED rs.no_ring: a count that is reported again when it grows; exact once the image has ENDED. */
 	uint64_t lost = tw_load_relaxed(&from->no_ring_lost);
 	int error;
 

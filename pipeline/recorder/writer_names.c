@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer_names.c - the last names of threads, and which program of a process was its last.
+ * writer_names.c - the last names of threads, and the last program of a process.
  *
- * Threads get their names late, and from others: the rings say what threads call themselves, and the living are looked up in
- * /proc now and then, soon at first.
+ * Threads are named late, and by other threads: the rings have the names that threads give themselves, and names of
+ * living threads are read in /proc at intervals, short ones at first.
  */
 #include "base/clock.h"
 #include "base/sys.h"

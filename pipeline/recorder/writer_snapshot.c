@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * writer_snapshot.c - rings that overwrite: what they hold now, as far as the files do not have it.
+ * writer_snapshot.c - rings that overwrite: stores what is in them and not in the files.
  *
- * Such a ring is written on while it is copied, and again from the same position by the next snapshot.
- * The last record stored tells where the new ones begin; the ring's own count of what it has overwritten,
- * less what was stored of that, is what was lost.
+ * Such a ring is written to while it is copied, and read again from the same position by the next snapshot. The last
+ * record stored marks where the new ones begin; the ring's own count of overwritten events, less those that were
+ * stored, is the loss.
  */
 #include "base/error.h"
 #include "pipeline/recorder/writer.h"
 
 #include <stdlib.h>
 
-/* Where the records that the files lack begin: behind the last one stored, if it is still there. */
+/* The start of the records that the files lack: after the last one stored, if it is still there. */
 static uint64_t skip_stored(const struct tw_writer_ring *ring, const uint8_t *raw, uint64_t bytes, uint64_t *skipped)
 {
 	uint64_t at = 0, behind = 0, events = 0;
@@ -32,7 +32,7 @@ static uint64_t skip_stored(const struct tw_writer_ring *ring, const uint8_t *ra
 	return behind;
 }
 
-/* How many bytes of whole records fit one block; the last of them is noted. */
+/* The bytes of whole records that fit one block; notes the last of them. */
 static uint32_t cut_block(struct tw_writer_ring *ring, const uint8_t *raw, uint64_t bytes)
 {
 	uint64_t at = 0;
@@ -50,8 +50,8 @@ static uint32_t cut_block(struct tw_writer_ring *ring, const uint8_t *raw, uint6
 }
 
 /*
- * What was overwritten and never stored: all that is gone, less what the files have of it; and what is
- * given up unstored now.
+ * Reports records that were overwritten and never stored: all that are gone, less those in the files; and those that
+ * are given up unstored now.
  */
 static int tell_overwritten(struct tw_writer *writer, uint32_t index, uint64_t skipped, uint64_t given_up,
 			    uint64_t next_ticks)
@@ -70,7 +70,7 @@ static int tell_overwritten(struct tw_writer *writer, uint32_t index, uint64_t s
 	loss.lost[TW_RB_LOST_FULL] += given_up;
 	if (!loss.record.ticks)
 		loss.record.ticks = loss.first_ticks = ring->first_ticks;
-	/* It stands before all that is there, also what handlers lost beside that. */
+	/* The loss precedes all records that are left, including losses that handlers counted. */
 	if (next_ticks && loss.record.ticks > next_ticks)
 		loss.record.ticks = next_ticks;
 	if (loss.first_ticks > loss.record.ticks)
@@ -81,7 +81,7 @@ static int tell_overwritten(struct tw_writer *writer, uint32_t index, uint64_t s
 	return tw_writer_store_records(writer, index, &header, &loss, sizeof loss);
 }
 
-/* Where switches were overwritten nobody knows whose the first events are. */
+/* If switch records were overwritten, the tracee of the first events is not known. */
 static void forget_tracee(struct tw_writer_ring *ring, const uint8_t *raw, uint64_t bytes)
 {
 	for (uint64_t at = 0; at < bytes; at += TW_RB_HEAD_BYTES(tw_record_head(raw + at))) {
