@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clockmap.c - clock snapshots, thinned and joined by lines. */
+/* clockmap.c - thins clock snapshots and connects them by straight lines. */
 #include "pipeline/reader/clockmap.h"
 
 #include <stdlib.h>
 
 #define NEAR_NS UINT64_C(50000000)
-/* The clocks were set against each other by more than this: that is kept however near it is. */
+/* The least step of one clock against the other that is kept at any distance from the last point. */
 #define STEP_NS	      INT64_C(1000000)
 #define RATE_BITS     32
 #define NS_PER_SECOND UINT64_C(1000000000)
@@ -23,7 +23,7 @@ static bool is_step(uint64_t offset, uint64_t other)
 	return difference > STEP_NS || difference < -STEP_NS;
 }
 
-/* Does `next` tell more than `before` and a line? */
+/* Does `next` add anything to `before` and a straight line? */
 static bool is_needed(const struct tw_format_clock *before, const struct tw_format_clock *next)
 {
 	return next->monotonic_ns - before->monotonic_ns >= NEAR_NS ||
@@ -74,7 +74,7 @@ void tw_clockmap_finish(struct tw_clockmap *map, uint64_t ticks_per_second)
 	for (size_t i = 1; i < map->count; i++) {
 		const struct tw_format_clock *last = &points[kept].clock, *next = &points[i].clock;
 
-		/* Forwards by both clocks, or it is no clock. */
+		/* Both clocks must have advanced. */
 		if (next->ticks > last->ticks && next->monotonic_ns >= last->monotonic_ns && is_needed(last, next))
 			points[++kept] = points[i];
 	}
@@ -85,7 +85,7 @@ void tw_clockmap_finish(struct tw_clockmap *map, uint64_t ticks_per_second)
 		uint64_t ns = points[i + 1].clock.monotonic_ns - points[i].clock.monotonic_ns;
 		unsigned __int128 rate = ((unsigned __int128)ns << RATE_BITS) / ticks;
 
-		/* Slower than 1 Hz is nobody's clock; the product below must not overflow. */
+		/* A clock below 1 Hz is invalid; the product below must not overflow. */
 		points[i].rate = rate >> 62 ? map->default_rate : (uint64_t)rate;
 		points[kept].rate = points[i].rate;
 	}

@@ -2,9 +2,9 @@
 /*
  * clockmap.h - ticks to time, piecewise between the clock snapshots of a capture.
  *
- * Between two snapshots time is a straight line, so that drift and suspension show where they were;
- * before the first and behind the last the nearest line goes on.  Larger ticks never give an earlier
- * time.  Snapshots are thinned: a shorter distance would only measure the noise of taking them.
+ * Between two snapshots time is a straight line, so that drift and suspension appear where they happened; before the
+ * first and after the last one the nearest line is extended. Larger ticks never give an earlier time. Snapshots are
+ * thinned: points closer together would only measure the noise of taking them.
  *
  * Threads  one while points are added; any number of readers after tw_clockmap_finish().
  */
@@ -18,7 +18,7 @@
 
 struct tw_clockmap_point {
 	struct tw_format_clock clock;
-	uint64_t rate; /* nanoseconds a tick, in 2^-32, from here to the next point */
+	uint64_t rate; /* nanoseconds per tick, in 2^-32, from here to the next point */
 };
 
 /* Zeroed: empty. */
@@ -30,17 +30,19 @@ struct tw_clockmap {
 };
 
 void tw_clockmap_fini(struct tw_clockmap *map);
-/* In any order, but cheapest in that of time; false without memory. */
+/* In any order, but fastest in order of time; false: no memory. */
 bool tw_clockmap_add(struct tw_clockmap *map, const struct tw_format_clock *clock);
 void tw_clockmap_finish(struct tw_clockmap *map, uint64_t ticks_per_second);
 
-/* @hint: where the last look ended, 0 at first; makes the next one quick. */
+/*
+ * @hint: the position of the last search, 0 at first; makes the next one fast.
+ */
 uint64_t tw_clockmap_ns(const struct tw_clockmap *map, uint64_t ticks, size_t *hint);
-/* How long so many ticks are, at the rate of the recording's beginning. */
+/* The nanoseconds of that many ticks, at the clock rate of the beginning of the recording. */
 uint64_t tw_clockmap_length_ns(const struct tw_clockmap *map, uint64_t ticks);
-/* Nanoseconds of CLOCK_REALTIME and CLOCK_BOOTTIME at a moment of CLOCK_MONOTONIC. */
+/* CLOCK_REALTIME and CLOCK_BOOTTIME, in nanoseconds, at a time of CLOCK_MONOTONIC. */
 uint64_t tw_clockmap_wall_ns(const struct tw_clockmap *map, uint64_t ns);
-/* The first moment at which CLOCK_REALTIME was this; where it never was, by the clock as it was first. */
+/* The first time at which CLOCK_REALTIME had this value; if it never had, computed from its first offset. */
 uint64_t tw_clockmap_of_wall(const struct tw_clockmap *map, uint64_t wall_ns);
 uint64_t tw_clockmap_boot_ns(const struct tw_clockmap *map, uint64_t ns);
 

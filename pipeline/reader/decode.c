@@ -11,21 +11,21 @@
 #include <stdlib.h>
 
 #define RING_SLOTS 16
-/* Free memory that is kept for later. */
+/* The most unused jobs that are kept for later. */
 #define FREE_JOBS_MAX 64
 
 struct worker {
 	struct tw_decode_pool *pool;
 	struct tw_block_decoder *decoder;
 	pthread_t thread;
-	sem_t wanted; /* one for each job in the ring, and one to end */
+	sem_t wanted; /* posted once for each job in the ring, and once to end */
 	struct tw_ck_ring jobs;
 	ck_ring_buffer_t slots[RING_SLOTS];
 };
 
 struct tw_decode_pool {
 	struct tw_capture *capture;
-	struct tw_block_decoder *decoder; /* the caller's */
+	struct tw_block_decoder *decoder; /* used by the caller itself */
 	struct worker *workers;
 	uint32_t worker_count;
 	uint32_t next_worker;
@@ -57,7 +57,7 @@ static void *work(void *argument)
 	}
 }
 
-/* Signals are for the program's own threads. */
+/* Signals are handled by the program's own threads. */
 static bool start(struct worker *worker, struct tw_decode_pool *pool)
 {
 	sigset_t all, saved;
@@ -128,7 +128,7 @@ uint32_t tw_decode_pool_depth(const struct tw_decode_pool *pool)
 	return pool->worker_count ? pool->worker_count * 2 + 1 : 1;
 }
 
-/* Memory of an earlier job if it is large enough; small blocks get their own size. */
+/* Reuses an earlier job if its memory is large enough; small blocks get memory of their own size. */
 static struct tw_decode_job *get_job(struct tw_decode_pool *pool, uint64_t raw_bytes)
 {
 	uint64_t room = raw_bytes + TW_COLUMN_SLACK_BYTES;
@@ -163,7 +163,7 @@ struct tw_decode_job *tw_decode_begin(struct tw_decode_pool *pool, const struct 
 	job->next_free = NULL;
 	job->error = 0;
 	job->is_given = job->is_waited = false;
-	/* RELAXED decode.reset: the job is this thread's until the ring hands it over. */
+	/* RELAXED decode.reset: the job belongs to this thread until the ring passes it on. */
 	tw_store_relaxed(&job->is_done, 0);
 	for (uint32_t i = 0; i < pool->worker_count && !job->is_given; i++) {
 		struct worker *worker = &pool->workers[pool->next_worker++ % pool->worker_count];

@@ -4,10 +4,10 @@
  *
  *	caller --ring of jobs--> worker 0..n --done--> caller
  *
- * Each worker has a ring of its own (one producer, one consumer) and a decoder.  Without workers a
- * job is done when it is waited for.  Memory of finished jobs is used again.
+ * Each worker has a ring of its own (one producer, one consumer) and a decoder. Without workers a job is done when it
+ * is waited for. Memory of finished jobs is reused.
  *
- * Threads  the pool belongs to one thread; jobs are that thread's but while a worker has them.
+ * Threads  the pool belongs to one thread, as do its jobs while no worker has them.
  */
 #ifndef TW_PIPELINE_DECODE_H
 #define TW_PIPELINE_DECODE_H
@@ -15,33 +15,33 @@
 #include "base/atomic.h"
 #include "pipeline/reader/reader.h"
 
-/* One block on its way. */
+/* One block to decode. */
 struct tw_decode_job {
 	const struct tw_source_block *block;
 	struct tw_decode_job *next_free;
 	_Atomic uint32_t is_done; /* a futex: PAIR decode.done */
 	bool is_given;		  /* to a worker */
-	bool is_waited;		  /* the owner knows how it went */
+	bool is_waited;		  /* the owner knows its result */
 	int error;
 	uint64_t raw_room;
-	uint8_t *raw; /* block->header.raw_bytes of sound records when error is 0 */
+	uint8_t *raw; /* block->header.raw_bytes of valid records if error is 0 */
 };
 
 struct tw_decode_pool;
 
-/* TW_ENOMEM; threads that cannot be started are done without. */
+/* TW_ENOMEM. If threads cannot be started, the pool works with fewer or none. */
 int tw_decode_pool_create(struct tw_capture *capture, struct tw_decode_pool **out);
-/* Ends the workers; all jobs must have been put back. */
+/* Ends the workers; all jobs must have been returned. */
 void tw_decode_pool_destroy(struct tw_decode_pool *pool);
 
-/* How many jobs are worth having under way at once. */
+/* The number of jobs that are worth starting at once. */
 uint32_t tw_decode_pool_depth(const struct tw_decode_pool *pool);
 
-/* Begins to decode a block; NULL without memory. */
+/* Begins to decode a block; NULL: no memory. */
 struct tw_decode_job *tw_decode_begin(struct tw_decode_pool *pool, const struct tw_source_block *block);
-/* Returns when it is done: 0, or the error that is named as damage already. */
+/* Waits until the job is done: 0, or an error, which has been reported as damage. */
 int tw_decode_wait(struct tw_decode_pool *pool, struct tw_decode_job *job);
-/* The memory may be used again; waits for the worker if it must. */
+/* Makes the memory available again; waits for a worker that uses it. */
 void tw_decode_put_back(struct tw_decode_pool *pool, struct tw_decode_job *job);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* events.c - capture.h: records in order become events, as far as the filter wants them. */
+/* events.c - capture.h: turns ordered records into events, as far as the filter selects them. */
 #include "base/error.h"
 #include "base/export.h"
 #include "pipeline/format/event.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define BATCH_EVENTS 1024
-/* A batch ends early when it holds so much decoded memory. */
+/* A batch ends early if its records hold this much decoded memory. */
 #define HELD_BYTES_MAX (UINT64_C(16) << 20)
 #define LAST_KIND_BIT  63
 #define SWITCH_BIT     (UINT64_C(1) << TW_CAPTURE_SWITCH)
@@ -20,8 +20,8 @@ struct tw_capture_events {
 	struct tw_capture *capture;
 	struct tw_merge merge;
 	struct tw_capture_filter filter;
-	struct tw_idmap *places; /* by image: those wanted; NULL: all */
-	struct tw_idmap asked;	 /* of a stream: by image and place, what wants_place() has answered */
+	struct tw_idmap *places; /* by image: the selected places; NULL: all */
+	struct tw_idmap asked;	 /* streams: answers of wants_place(), by image and place */
 	uint64_t kinds;
 	size_t clock_hint;
 	struct tw_capture_event batch[BATCH_EVENTS];
@@ -92,7 +92,7 @@ TW_API void tw_capture_events_destroy(struct tw_capture_events *events)
 	free(events);
 }
 
-/* Places of a stream come one after another: asked when the first event of each does. */
+/* The places of a stream appear one after another: the filter is asked at the first event of each. */
 static bool is_place_wanted(struct tw_capture_events *events, uint32_t image, uint32_t id)
 {
 	uint64_t key = (uint64_t)image << 32 | id;
@@ -119,7 +119,7 @@ static bool is_wanted(struct tw_capture_events *events, unsigned kind, uint32_t 
 	return tw_idmap_get(&events->places[image], id) != TW_IDMAP_NONE;
 }
 
-/* What stands before the payload of an event with CPU time: a sound record has it. */
+/* Removes the CPU time before the payload; a valid record has it. */
 static __attribute__((noinline, cold)) void take_cpu_time(struct tw_capture_event *event)
 {
 	event->kind &= TW_EVENT_CPU_TIME - 1;
@@ -128,14 +128,14 @@ static __attribute__((noinline, cold)) void take_cpu_time(struct tw_capture_even
 	event->payload_words--;
 }
 
-/* A loss is wanted where any of its time is. */
+/* A loss is selected if any part of its time is. */
 static uint64_t loss_start(struct tw_capture_events *events, const struct tw_stream_record *record)
 {
 	return tw_clockmap_ns(&events->capture->clocks, tw_get64(record->at + TW_CODEC_HEAD_BYTES),
 			      &events->clock_hint);
 }
 
-/* The record at the cursor as an event; false where nobody wants it. */
+/* Makes an event of the record at the cursor; false if the filter does not select it. */
 static bool fill(struct tw_capture_events *events, const struct tw_stream_record *record,
 		 struct tw_capture_event *event)
 {
@@ -170,7 +170,7 @@ static bool fill(struct tw_capture_events *events, const struct tw_stream_record
 	return true;
 }
 
-/* As many as have come: it waits for the first only. */
+/* As many events as have arrived: waits for the first only. */
 static int64_t next_of_stream(struct tw_capture_events *events, const struct tw_capture_event **batch)
 {
 	struct tw_stream_in *in = events->capture->stream_in;
@@ -214,7 +214,7 @@ TW_API int64_t tw_capture_events_next(struct tw_capture_events *events, const st
 			count += fill(events, &record, &events->batch[count]);
 			has_more = tw_merge_step(merge, cursor);
 		} while (has_more && count < BATCH_EVENTS);
-		/* Nothing of what was passed over is borrowed to anybody. */
+		/* No skipped record is lent to the caller. */
 		if (!count)
 			tw_merge_let_go(merge);
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* merge.c - cursors, the heap of them, and who waits for whose run. */
+/* merge.c - cursors, the heap of them, and cursors that wait for runs. */
 #include "pipeline/reader/merge.h"
 #include "base/error.h"
 #include "pipeline/reader/scan.h"
 
 #include <stdlib.h>
 
-/* Decoded blocks that nobody needs yet. */
+/* The most memory for blocks that are decoded ahead. */
 #define AHEAD_BYTES_MAX (UINT64_C(64) << 20)
 
 /* ---- the heap ---- */
@@ -78,7 +78,7 @@ static void remove_from_heap(struct tw_merge *merge, struct tw_merge_cursor *cur
 	sift_down(merge, last);
 }
 
-/* Is the first of the heap still the first? */
+/* Is the first cursor of the heap still the earliest? */
 static bool is_first(const struct tw_merge *merge, const struct tw_merge_cursor *cursor)
 {
 	for (uint32_t child = 1; child <= 2 && child < merge->heap_count; child++) {
@@ -103,7 +103,7 @@ static void wake_waiters(struct tw_merge *merge, struct tw_runs_tracee *tracee)
 	}
 }
 
-/* The run that the cursor was in the middle of is over. */
+/* The cursor's current run is over. */
 static void finish_run(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 {
 	struct tw_runs_tracee *tracee;
@@ -163,7 +163,7 @@ static void retire(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 	cursor->at = cursor->end = NULL;
 }
 
-/* Begins to decode what this cursor will need after the block it has. */
+/* Begins to decode the block that this cursor needs next. */
 static void look_ahead(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 {
 	const struct tw_source_block *block = wanted_block(merge, cursor);
@@ -176,8 +176,7 @@ static void look_ahead(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 		merge->ahead_bytes += block->header.raw_bytes;
 }
 
-/* The cursor's position becomes the first record of its new block that is not known yet; false: there is
- * none. */
+/* Moves the cursor to the first record of its new block that is not known yet; false: there is none. */
 static bool enter_block(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 {
 	const struct tw_source_block *block = cursor->job->block;
@@ -201,8 +200,8 @@ static bool enter_block(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 }
 
 /*
- * Loads the next block that can be read.  Returns 1, 0 when there is none: the cursor is at its end, or
- * TW_ENOMEM.  The cursor's place in the heap is then to be looked at.
+ * Loads the next block that can be read. Returns 1, 0 when there is none: the cursor is at its end, or TW_ENOMEM.
+ * Afterwards the cursor's position in the heap must be updated.
  */
 static int load(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 {
@@ -235,7 +234,7 @@ static int load(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 	return 0;
 }
 
-/* Loads the block of a cursor in the heap, and puts it where it belongs then. */
+/* Loads the block of a cursor in the heap, and updates its position. */
 static int load_in_heap(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 {
 	int loaded = load(merge, cursor);
@@ -251,7 +250,7 @@ static int load_in_heap(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 
 /* ---- waiting ---- */
 
-/* Must everything of an earlier run of this tracee come first, and has not? */
+/* Must an earlier run of this tracee come first, and is it unfinished? */
 static int must_wait(struct tw_merge *merge, struct tw_merge_cursor *cursor, uint32_t tracee_id, uint64_t run)
 {
 	struct tw_runs_tracee *tracee = tw_runs_find(&merge->runs, cursor->image, tracee_id);
@@ -285,7 +284,7 @@ static void wait_for(struct tw_merge *merge, struct tw_merge_cursor *cursor, uin
 	merge->waiting_count++;
 }
 
-/* Everybody waits: the earliest has waited for what never comes. */
+/* All cursors wait: the earliest one waits for a run that never comes, and is forced on. */
 static void force_one(struct tw_merge *merge)
 {
 	struct tw_merge_cursor *first = NULL;
@@ -309,7 +308,7 @@ static void force_one(struct tw_merge *merge)
 	push(merge, first);
 }
 
-/* May the first cursor's record be handed out?  1, 0: it waits now, or an error. */
+/* May the first cursor's record be handed out? 1, 0: it waits now, or an error. */
 static int may_go(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 {
 	uint32_t tracee_id = cursor->tracee_id;
@@ -369,7 +368,7 @@ int tw_merge_next(struct tw_merge *merge, struct tw_merge_cursor **out)
 		result = may_go(merge, cursor);
 		if (result < 0)
 			return result;
-		/* Loading another may have changed who is first. */
+		/* Loading another block may have changed which cursor is first. */
 		if (result && at_place(merge, 0) == cursor) {
 			merge->is_changed = false;
 			*out = cursor;
@@ -378,7 +377,7 @@ int tw_merge_next(struct tw_merge *merge, struct tw_merge_cursor **out)
 	}
 }
 
-/* Where the stream goes on behind a block: its place in the heap is that of the next one's time. */
+/* Moves the cursor past a block: its position in the heap is that of the next block's time. */
 static void leave_block(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 {
 	const struct tw_source_block *block = cursor->stream == TW_CAPTURE_NONE ? NULL : wanted_block(merge, cursor);
@@ -391,7 +390,7 @@ static void leave_block(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 	cursor->ticks = block->header.first_ticks;
 	sift_down(merge, cursor);
 	sift_up(merge, cursor);
-	/* The run may be over with this block, and somebody may wait for that: look at once. */
+	/* The run may end with this block, and another cursor may wait for that: loads the next block at once. */
 	if (merge->has_runs && cursor->run_seq)
 		merge->error = load_in_heap(merge, cursor);
 }

@@ -12,14 +12,14 @@
  *
  * Order  each stream's own; then the runs of each tracee; then ticks, scheduler, lease.
  *
- * A cursor that waits is woken when the run it misses is over: when the stream that holds it stands
- * before its next switch or at its end.  A run that the capture does not hold is not waited for.  If
- * everybody waits, which no recorder writes, the earliest goes on.
+ * A cursor that waits is woken when the run before its own is over: when the stream with that run reaches its next
+ * switch or its end. A run that the capture does not hold is not waited for. If all cursors wait, which no recorder's
+ * data causes, the earliest continues.
  *
- * Runs are known for a while ahead of the records that are handed out, which is far longer than clocks disagree: a reader of the
+ * Runs are known some time ahead of the records that are handed out, far more than clocks disagree: a reader of the
  * beginning does not wait for the rest.
  *
- * Memory  one block for each cursor whose time has come, and one ahead.
+ * Memory  one block for each cursor that has started, and one ahead.
  */
 #ifndef TW_PIPELINE_MERGE_H
 #define TW_PIPELINE_MERGE_H
@@ -31,15 +31,15 @@ struct tw_merge_cursor {
 	uint32_t stream; /* TW_CAPTURE_NONE: the losses of an image */
 	uint32_t image;
 	uint32_t scheduler_id;
-	uint32_t number; /* its place in the array */
+	uint32_t number; /* its index in the array */
 	uint64_t lease;
 	uint64_t ticks;	   /* of the record at `at`; of the block while that is not loaded */
 	const uint8_t *at; /* the next record; NULL: not loaded */
 	const uint8_t *end;
 	uint64_t sequence; /* of the record at `at` */
-	uint64_t run_seq;  /* that it is in the middle of; 0: none that counts */
+	uint64_t run_seq;  /* its current run; 0: none that counts */
 	uint32_t tracee_id;
-	uint32_t next_block; /* to load */
+	uint32_t next_block; /* the next one to load */
 	uint32_t end_block;
 	uint32_t heap_place;
 	uint32_t next_waiter;
@@ -47,8 +47,8 @@ struct tw_merge_cursor {
 	struct tw_decode_job *job;
 	struct tw_decode_job *ahead;
 	bool is_waiting;
-	bool is_forced;	  /* has waited for nothing: goes on without being asked again */
-	bool needs_check; /* begins in the middle of a run */
+	bool is_forced;	  /* waited for a run that never comes: continues without another check */
+	bool needs_check; /* begins inside a run */
 };
 
 struct tw_merge {
@@ -63,17 +63,17 @@ struct tw_merge {
 	uint64_t ahead_bytes;
 	bool *wants; /* by stream */
 	bool has_runs;
-	bool is_changed; /* somebody was woken: look at the heap again */
+	bool is_changed; /* a cursor was woken: the heap must be checked again */
 	struct tw_runs runs;
-	/* Blocks with switches in the order of time, and how far their runs are known: looked at as they are needed. */
+	/* Blocks with switches in order of time, and the time up to which their runs are known; read on demand. */
 	const struct tw_source_block **run_blocks;
 	uint32_t run_count;
 	uint32_t run_next;
 	uint64_t runs_through;
 	uint64_t margin_ticks;
-	struct tw_decode_job *retired; /* whose records were handed out */
+	struct tw_decode_job *retired; /* its records were handed out */
 	uint64_t retired_bytes;
-	int error; /* that tw_merge_step() met: TW_ENOMEM */
+	int error; /* an error in tw_merge_step(): TW_ENOMEM */
 };
 
 /* @filter: borrows, NULL or until the end. */
@@ -81,23 +81,23 @@ int tw_merge_init(struct tw_merge *merge, struct tw_capture *capture, const stru
 void tw_merge_fini(struct tw_merge *merge);
 
 /*
- * tw_merge_next - the cursor whose record at `at` is the next; NULL at the end.
+ * tw_merge_next - the cursor whose record at `at` comes next; NULL at the end.
  *
  * Returns 0 or TW_ENOMEM.
  */
 int tw_merge_next(struct tw_merge *merge, struct tw_merge_cursor **out);
 
-/* Passes the record at `at`; is the next record of this cursor also the next of all? */
+/* Skips the record at `at`; is the next record of this cursor also the next of all? */
 bool tw_merge_step(struct tw_merge *merge, struct tw_merge_cursor *cursor);
 
-/* What was handed out is needed no more. */
+/* The caller no longer uses the records that were handed out. */
 void tw_merge_let_go(struct tw_merge *merge);
 
-/* ---- merge_runs.c; both answer 0 or TW_ENOMEM ---- */
+/* ---- merge_runs.c; both return 0 or TW_ENOMEM ---- */
 
-/* Begins to look for runs: are there any, and in which blocks? */
+/* Prepares the search for runs: finds the blocks that have any. */
 int tw_merge_find_runs(struct tw_merge *merge);
-/* Every run that may matter to a record of this time, and to those of a while after it. */
+/* Reads every run that may matter to a record of this time, and for some time after it. */
 int tw_merge_find_runs_until(struct tw_merge *merge, uint64_t ticks);
 
 #endif

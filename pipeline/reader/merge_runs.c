@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* merge_runs.c - which runs of tracees the capture holds: its switches, read ahead of the records that are handed out. */
+/*
+ * merge_runs.c - finds the runs of tracees that the capture holds: reads switch records ahead of the records that are
+ * handed out.
+ */
 #include "base/error.h"
 #include "pipeline/reader/merge.h"
 #include "pipeline/reader/scan.h"
@@ -34,7 +37,7 @@ static int compare_times(const void *a, const void *b)
 	return left < right ? -1 : left > right;
 }
 
-/* All switches, nearly in the order of time, so that few intervals stay apart. */
+/* Reads all switches, nearly in order of time, so that intervals join. */
 static int find_runs_in(struct tw_merge *merge, const struct tw_source_block **blocks, uint32_t count)
 {
 	struct tw_decode_job *jobs[DEPTH_MAX];
@@ -52,7 +55,7 @@ static int find_runs_in(struct tw_merge *merge, const struct tw_source_block **b
 		if (begun == done)
 			return TW_ENOMEM;
 		job = jobs[done++ % DEPTH_MAX];
-		/* What is damaged is named when it is read for its events. */
+		/* Damage is reported when the block is read for its events. */
 		if (tw_decode_wait(merge->pool, job) == 0 && !note_runs(merge, job->block, job->raw))
 			error = TW_ENOMEM;
 		tw_decode_put_back(merge->pool, job);

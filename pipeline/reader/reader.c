@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reader.c - capture.h: opening a capture, and what it answers about itself. */
+/* reader.c - capture.h: opens a capture, and answers questions about it. */
 #include "pipeline/reader/reader.h"
 #include "pipeline/reader/stream_read.h"
 #include "base/error.h"
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define WORKERS_MAX 8
-/* More than these help nobody. */
+/* The most damages that are listed. */
 #define DAMAGES_MAX 10000
 
 _Static_assert((int)TW_CAPTURE_LOSS == TW_EVENT_LOSS && (int)TW_CAPTURE_SWITCH == TW_EVENT_SWITCH &&
@@ -32,7 +32,7 @@ void *tw_source_grow(void *list, uint32_t count, size_t item_bytes)
 {
 	if (count & (count - 1))
 		return list;
-	/* At every power of two there is room for as many again. */
+	/* At each power of two the capacity is doubled. */
 	return realloc(list, (count ? (size_t)count * 2 : 1) * item_bytes);
 }
 
@@ -59,7 +59,7 @@ void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t o
 	capture->damages[capture->damage_count++] = damage;
 }
 
-/* A living recorder removes the oldest segments where it was asked to. */
+/* A recorder still running removes the oldest segments if asked to. */
 static bool is_removed(const struct tw_capture *capture, uint32_t index)
 {
 	const struct tw_source_file *file = &capture->files[index];
@@ -90,7 +90,7 @@ void tw_source_note_block(struct tw_capture *capture, const struct tw_source_blo
 	tw_source_note_damage(capture, block->file, block->offset, tw_block_file_bytes(&block->header), error,
 			      error == TW_EIO ? "the block cannot be read"
 					      : "the block is damaged; its events are left out");
-	/* What its header promised is not to be had. */
+	/* The events that its header announced are lost. */
 	capture->info.events -= block->header.event_count;
 	capture->damaged_events += block->header.event_count;
 	stream->events -= block->header.event_count;
@@ -130,7 +130,7 @@ static bool is_segment_name(const char *name)
 	return bytes > suffix && bytes < TW_SOURCE_NAME_BYTES && strcmp(name + bytes - suffix, TW_SEGMENT_SUFFIX) == 0;
 }
 
-/* A segment that somebody keeps under another name: its header says which it is.  What cannot be read comes last. */
+/* A segment that was renamed: its header has its number. Segments that cannot be read come last. */
 static int add_renamed(struct tw_capture *capture, const char *name)
 {
 	struct tw_segment_file file;
@@ -181,7 +181,7 @@ int tw_source_list_files(struct tw_capture *capture)
 	return error;
 }
 
-/* Under the lock: closes the file that was used least recently, unless all are in use. */
+/* Called with the lock: closes the file that was used least recently, unless all are in use. */
 static void make_room(struct tw_capture *capture)
 {
 	struct tw_source_file *oldest = NULL;
@@ -210,7 +210,7 @@ struct tw_segment_file *tw_source_use_file(struct tw_capture *capture, uint32_t 
 		char closed_name[TW_SEGMENT_NAME_BYTES];
 
 		make_room(capture);
-		/* Its writer may have closed and renamed it since. */
+		/* The recorder may have closed and renamed it since. */
 		tw_segment_name(file->number, false, closed_name);
 		error = tw_segment_open(capture->directory_fd, file->name, &file->file);
 		if (error == TW_ENOENT && !file->is_renamed)
@@ -361,7 +361,7 @@ TW_API void tw_capture_close(struct tw_capture *capture)
 	free(capture);
 }
 
-/* ---- answers ---- */
+/* ---- queries ---- */
 
 TW_API const char *tw_lost_cause_name(unsigned cause)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reader.h - an open capture: its files, images, streams, and which blocks are read of each.
+ * reader.h - an open capture: its files, images and streams, and the blocks to read of each.
  *
- * Everything here is made when the capture is opened and constant afterwards, but for the open files
- * (a cache under a lock) and what is found to be damaged (the owner's thread), so that workers may read
- * blocks of it at once.
+ * Everything here is made when the capture is opened and constant afterwards, except the open files (a cache with a
+ * lock) and damage that is found (the owner's thread), so that workers may read blocks at once.
  */
 #ifndef TW_PIPELINE_READER_H
 #define TW_PIPELINE_READER_H
@@ -15,7 +14,7 @@
 
 #include <pthread.h>
 
-/* Files kept open at once. */
+/* The most files kept open at once. */
 #define TW_SOURCE_FILES_OPEN 64
 
 /* One block of a stream, in the order of its positions. */
@@ -23,12 +22,12 @@ struct tw_source_block {
 	uint64_t offset;
 	uint32_t file;
 	uint32_t stream;
-	uint32_t skip_bytes; /* that an earlier block has held already */
-	bool is_damaged;     /* named already */
+	uint32_t skip_bytes; /* that an earlier block has already */
+	bool is_damaged;     /* already reported */
 	struct tw_block_header header;
 };
 
-/* Segments may have been given other names: KEY.tws. */
+/* Segments may have been renamed: KEY.tws. */
 #define TW_SOURCE_NAME_BYTES 256
 
 struct tw_source_file {
@@ -36,17 +35,17 @@ struct tw_source_file {
 	bool is_renamed;
 	uint32_t number;
 	uint32_t image;
-	/* What it says and holds, once it was listed. */
-	uint32_t image_segment; /* 0: not told */
+	/* Its contents, once it was listed. */
+	uint32_t image_segment; /* 0: not known */
 	uint32_t segments_kept;
 	uint64_t first_event_ns;
 	uint64_t events_before;
 	uint64_t lost_before[TW_FORMAT_CAUSES];
-	uint64_t events;       /* by the headers of its blocks */
-	uint64_t total_events; /* by its end; of a closed segment */
+	uint64_t events;       /* from the headers of its blocks */
+	uint64_t total_events; /* from its trailer, if it is closed */
 	bool is_listed, is_closed, is_last, is_short, is_damaged, is_gone;
 	struct tw_capture_segment info;
-	uint32_t users; /* under the lock, like what follows */
+	uint32_t users; /* under the lock, like the fields below */
 	uint64_t last_use;
 	struct tw_segment_file file;
 };
@@ -56,17 +55,17 @@ struct tw_source_image {
 	struct tw_catalog catalog;
 	struct tw_segment_header header; /* of its first segment */
 	bool is_final;
-	/* Events without ring, as loss records that merge as a stream of their own. */
+	/* Losses without a ring, as loss records that are merged as a stream of their own. */
 	uint64_t *losses;
 	uint32_t loss_count;
 	uint64_t no_ring_told;
-	uint64_t no_ring_before; /* of these: before the oldest segment here */
-	/* What its newest segment tells, for one that follows. */
+	uint64_t no_ring_before; /* of these, losses before the oldest segment here */
+	/* Totals from its newest segment, to compare with a later one. */
 	uint32_t last_segment;
 	uint64_t events_through;
 	uint64_t lost_through[TW_FORMAT_CAUSES];
 	bool is_last;	/* its recording has ended */
-	bool has_begun; /* its first segment here was looked at */
+	bool has_begun; /* its first segment here was read */
 };
 
 struct tw_source_stream {
@@ -75,7 +74,7 @@ struct tw_source_stream {
 	uint32_t first_block;
 	uint32_t block_count;
 	uint64_t records_before; /* of the lease, before its first block here */
-	uint64_t hole_records;	 /* known to be in segments that are not here */
+	uint64_t hole_records;	 /* known to be in segments that are absent */
 	uint64_t lost_before[TW_LOST_CAUSES];
 	struct tw_format_own_time own[TW_FORMAT_OWN_KINDS];
 };
@@ -89,13 +88,13 @@ struct tw_capture {
 	int directory_fd;
 	uint32_t workers;
 	struct tw_capture_info info;
-	struct tw_capture_account account; /* as it was opened */
-	uint64_t told[TW_ACCOUNT_CAUSES];  /* of account blocks */
+	struct tw_capture_account account; /* as of opening */
+	uint64_t told[TW_ACCOUNT_CAUSES];  /* in account blocks */
 	uint64_t damaged_events;	   /* found while reading */
-	uint64_t removed_events;	   /* that the recorder removed while they were read */
-	bool is_damage_unnumbered;	   /* of some damage nothing tells how many events it held */
-	bool is_gap_damaged;		   /* a segment that is missing among its neighbours is here, and unreadable */
-	bool is_piece;			   /* one segment by itself */
+	uint64_t removed_events;	   /* that the recorder removed during reading */
+	bool is_damage_unnumbered;	   /* some damage held an unknown number of events */
+	bool is_gap_damaged;		   /* a segment that is missing between others is here, but unreadable */
+	bool is_piece;			   /* a single segment */
 	struct tw_source_file *files;
 	uint32_t file_count;
 	struct tw_source_image **images;
@@ -110,58 +109,60 @@ struct tw_capture {
 	uint64_t uses;
 	struct tw_source_damage **damages;
 	uint32_t damage_count;
-	struct tw_stream_in *stream_in; /* in place of files; NULL: a directory */
+	struct tw_stream_in *stream_in; /* instead of files; NULL: a directory */
 };
 
-/* The image of a segment; a new one where it is the first.  TW_CAPTURE_NONE without memory. */
+/* Finds or adds the image of a segment. TW_CAPTURE_NONE: no memory. */
 uint32_t tw_source_find_image(struct tw_capture *capture, const struct tw_segment_header *header);
 
-/* The first segment of an image that is read: what was lost without a ring before it is not the capture's. */
+/*
+ * Takes in the first segment of an image that is read: losses without a ring before it are not counted for this
+ * capture.
+ */
 void tw_source_begin_image(struct tw_source_image *image, const struct tw_segment_header *header);
 
-/* Names something that could not be read; more than a sensible number are only counted.  Threads: the
- * owner's. */
+/* Adds to the list of damages; above a limit they are only counted. Threads: the owner's. */
 void tw_source_note_damage(struct tw_capture *capture, uint32_t file, uint64_t offset, uint64_t bytes, int error,
 			   const char *reason);
 
-/* Names a block that tw_source_load() could not read, and takes it off the sums; once.  Threads: the owner's.
- */
+/* Reports a block that tw_source_load() could not read, and subtracts it from the sums, once. Threads: the owner's. */
 void tw_source_note_block(struct tw_capture *capture, const struct tw_source_block *block, int error);
 
 /*
  * tw_source_load - read and decode one block.
  *
- * @raw		room for the block's raw_bytes and TW_COLUMN_SLACK_BYTES.
- * Returns 0, TW_EFORMAT or TW_EIO.  Threads: any, with a decoder each.
+ * @raw		holds the block's raw_bytes and TW_COLUMN_SLACK_BYTES.
+ *
+ * Returns 0, TW_EFORMAT or TW_EIO. Threads: any, with a decoder each.
  */
 int tw_source_load(struct tw_capture *capture, const struct tw_source_block *block, struct tw_block_decoder *decoder,
 		   uint8_t *raw);
 
-/* Opens a file of the capture, or finds it open; give it back. */
+/* Opens a file of the capture, unless it is open; tw_source_unuse_file() gives it back. */
 struct tw_segment_file *tw_source_use_file(struct tw_capture *capture, uint32_t file);
 void tw_source_unuse_file(struct tw_capture *capture, uint32_t file);
 
-/* Of the first block of a stream: takes the losses and the own time that its records tell off what was before them. */
+/* For the first block of a stream: subtracts the losses and the own time in its records from the totals before it. */
 void tw_source_take_inside(struct tw_capture *capture, struct tw_source_stream *stream,
 			   const struct tw_source_block *block);
 
-/* Sums up what is missing, by cause; behind all other sums. */
+/* Sums up missing data, by cause; called after all other sums. */
 void tw_source_account(struct tw_capture *capture);
 
-/* Puts the blocks in order, leaves out what is there twice, and sums up.  After all segments were listed. */
+/* Sorts the blocks, leaves out duplicates, and sums up. Called after all segments were listed. */
 int tw_source_arrange(struct tw_capture *capture);
 
-/* The lists of the files of a capture directory; catalogs, streams and blocks of one of them. */
+/* The first lists the files of a capture directory; the second their catalogs, streams and blocks. */
 int tw_source_list_files(struct tw_capture *capture);
 int tw_source_list_segments(struct tw_capture *capture);
-/* The same of a stream that is the capture's one file. */
+/* The same for a stream that is the capture's only file. */
 int tw_source_list_stream(struct tw_capture *capture);
-/* The one file of a capture that is or was a stream: what damage is named after. */
+/* The file of a capture that is or was a stream, for reports of damage. */
 int tw_source_name_stream(struct tw_capture *capture);
 #define TW_STREAM_IS_CUT     "the stream was cut off here, or is none from here on"
 #define TW_STREAM_HAS_NO_END "the stream ends here, before the end of the recording"
 
-/* A list with room for one more: the (maybe moved) list, or NULL without memory. */
+/* Makes space for one more item: returns the list, possibly moved, or NULL: no memory. */
 void *tw_source_grow(void *list, uint32_t count, size_t item_bytes);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reader_account.c - capture.h: what was made and is not here, by cause.
+ * reader_account.c - capture.h: counts the events that were recorded and are not here, by cause.
  *
  *	segments of an image	1 2 3 | 4 5 . 7 8 .		(. is not here)
  *				  ^       ^     ^
  *				  |       |     8 does not say that the recording ended with it: cut, or missing
- *				  |       7 says how many events 1 to 6 were given, 5 how many 1 to 4 were
- *				  the first that is here says how many came before: removed, where the recorder was to keep so many
+ *				  |       7 has the number of events of 1 to 6, 5 that of 1 to 4
+ *				  the first one here has the number before it: removed, if segments were limited
  *
- * The same difference tells what is damaged in a segment whose successor is here.  Captures of version 1 do not count: there the
- * sequence numbers of each stream tell, in records.
+ * The same difference shows the damage in a segment whose successor is here. Captures of version 1 have no such
+ * numbers: there the sequence numbers of each stream are used, which count records.
  */
 #include "base/export.h"
 #include "pipeline/format/event.h"
@@ -60,7 +60,7 @@ void tw_source_take_inside(struct tw_capture *capture, struct tw_source_stream *
 	struct tw_block_decoder *decoder = tw_block_decoder_create();
 	uint8_t *raw = malloc(TW_BLOCK_RAW_BYTES_MAX + TW_COLUMN_SLACK_BYTES);
 
-	/* Damage is named when the block is read for its events. */
+	/* Damage is reported when the block is read for its events. */
 	if (!decoder || !raw || tw_source_load(capture, block, decoder, raw))
 		goto free_raw;
 	for (uint32_t at = 0; at < block->header.raw_bytes; at += TW_RB_HEAD_BYTES(tw_record_head(raw + at))) {
@@ -98,7 +98,7 @@ static int by_image(const void *a, const void *b)
 	return left->number < right->number ? -1 : left->number > right->number;
 }
 
-/* Does a file that could not be read have a number between these? */
+/* Is there an unreadable file with a number between these? */
 static bool has_unread(const struct tw_capture *capture, uint32_t above, uint32_t below)
 {
 	for (uint32_t i = 0; i < capture->file_count; i++) {
@@ -110,7 +110,7 @@ static bool has_unread(const struct tw_capture *capture, uint32_t above, uint32_
 	return false;
 }
 
-/* What the image's oldest segment here says of those before it.  Returns how many they were. */
+/* Takes over what the image's oldest segment here says of those before it. Returns their number. */
 static uint32_t begin_image(struct tw_capture *capture, const struct tw_source_file *first)
 {
 	bool is_removed = first->segments_kept != 0;
@@ -124,7 +124,7 @@ static uint32_t begin_image(struct tw_capture *capture, const struct tw_source_f
 	return before;
 }
 
-/* What is missing of this segment, and between it and the next.  Returns how many segments are. */
+/* Counts what is missing of this segment, and between it and the next. Returns the number of missing segments. */
 static uint32_t between(struct tw_capture *capture, const struct tw_source_file *file,
 			const struct tw_source_file *next)
 {
@@ -169,7 +169,7 @@ static void end_image(struct tw_capture *capture, const struct tw_source_file *l
 		add(capture, TW_MISSING_SEGMENTS, 0, 0, true);
 }
 
-/* Segments of the capture that no segment of their image tells of: all of an image's are gone. */
+/* Counts missing segments of the capture that no segment of their image reports: all segments of an image are gone. */
 static void other_holes(struct tw_capture *capture, uint32_t explained)
 {
 	uint32_t absent = 0, before = 0;
@@ -220,7 +220,7 @@ static void look_at_segments(struct tw_capture *capture)
 
 /* ---- streams ---- */
 
-/* Of version 1: its segments do not say how much came before them. */
+/* Version 1: segments have no totals of the segments before them. */
 static bool is_uncounted(const struct tw_capture *capture)
 {
 	for (uint32_t i = 0; i < capture->file_count; i++) {
@@ -257,7 +257,7 @@ static void look_at_streams(struct tw_capture *capture)
 			own->ns += tw_clockmap_length_ns(&capture->clocks, ticks);
 		}
 	}
-	/* Version 1 tells it in records, and not whether somebody or the recorder removed what is gone. */
+	/* Version 1 counts records, and does not say whether the user or the recorder removed them. */
 	if (is_uncounted(capture)) {
 		add(capture, TW_MISSING_REMOVED, before, 0, false);
 		add(capture, TW_MISSING_SEGMENTS, holes, 0, false);
@@ -289,7 +289,10 @@ void tw_source_account(struct tw_capture *capture)
 	}
 	if (capture->told[TW_ACCOUNT_PROCESSES_WENT_ON])
 		add(capture, TW_MISSING_WENT_ON, 0, capture->told[TW_ACCOUNT_PROCESSES_WENT_ON], true);
-	/* Sequence numbers know what lies between two blocks of a stream, also where no count of a segment is at hand. */
+	/*
+	 * Sequence numbers cover the gap between two blocks of a stream, even if the totals of segments are not
+	 * known.
+	 */
 	if (account->missing[TW_MISSING_DAMAGED].events < capture->info.damaged_records)
 		account->missing[TW_MISSING_DAMAGED].events = capture->info.damaged_records;
 	account->is_complete = true;

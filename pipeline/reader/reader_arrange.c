@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reader_arrange.c - the blocks that the segments hold, put in order and summed up.
+ * reader_arrange.c - sorts the blocks of the segments and sums them up.
  *
- * Blocks of one lease come from any number of segments (rotation, recovery); ordered by position they
- * are one stream.  A stretch that is there twice is taken once, a step in the sequence numbers is the
- * number of records that are missing.
+ * Blocks of one lease come from any number of segments (rotation, recovery); ordered by position they are one stream.
+ * A stretch that occurs twice is taken once; a step in the sequence numbers is the number of missing records.
  */
 #include "base/error.h"
 #include "pipeline/reader/reader.h"
@@ -30,13 +29,13 @@ static int compare_blocks(const void *a, const void *b)
 	return 0;
 }
 
-/* What of a block is new behind those before it; false: nothing. */
+/* Keeps the part of a block that is not in those before it; false: nothing is left. */
 static bool is_new(struct tw_source_block *block, uint64_t end_pos, uint64_t end_sequence)
 {
 	struct tw_block_header *header = &block->header;
 	uint64_t known;
 
-	/* A loss that stands at the end of a ring takes no room in it. */
+	/* A loss at the end of a ring takes no bytes in it. */
 	if (header->first_pos == header->end_pos)
 		return header->end_sequence > end_sequence;
 	if (header->first_pos >= end_pos)
@@ -50,7 +49,7 @@ static bool is_new(struct tw_source_block *block, uint64_t end_pos, uint64_t end
 	return true;
 }
 
-/* What the first block of a lease that is here tells of those that are not: records, losses, own time. */
+/* Takes over the totals before the first block of a lease that is here: records, losses, own time. */
 static void take_before(struct tw_capture *capture, struct tw_source_stream *stream,
 			const struct tw_source_block *block)
 {
@@ -171,7 +170,7 @@ static void sum_up_images(struct tw_capture *capture)
 	}
 }
 
-/* Is the recording's first segment here?  Then its first event is. */
+/* Is the first segment of the recording here? It has the first event. */
 static bool has_first_segment(const struct tw_capture *capture)
 {
 	for (uint32_t i = 0; i < capture->file_count; i++) {
@@ -181,7 +180,7 @@ static bool has_first_segment(const struct tw_capture *capture)
 	return false;
 }
 
-/* What tells two threads apart that had one number in turn: their start, or the tracee that each of them was from its first event. */
+/* Distinguishes threads that had the same number in turn: by their start, or by the tracee of their first event. */
 static uint64_t thread_key(const struct tw_capture *capture, const struct tw_source_stream *stream)
 {
 	const struct tw_block_header *first = &capture->blocks[stream->first_block].header;
@@ -254,7 +253,7 @@ static int sum_up_streams(struct tw_capture *capture)
 			capture->clocks.count ? capture->clocks.points[0].clock.monotonic_ns : 0;
 	info->start_wall_ns = tw_clockmap_wall_ns(&capture->clocks, info->start_ns);
 	info->zero_ns = info->start_ns;
-	/* The oldest segment that is here knows, where it is not the first. */
+	/* If the oldest segment here is not the first, it has the time of the first event. */
 	for (uint32_t i = 0; i < capture->file_count; i++) {
 		if (capture->files[i].image_segment > 1 && capture->files[i].first_event_ns &&
 		    capture->files[i].first_event_ns < info->zero_ns && !has_first_segment(capture))

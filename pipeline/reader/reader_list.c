@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reader_list.c - what the segments of a capture hold: their blocks, definitions, losses and accounts.
+ * reader_list.c - lists the contents of a capture's segments: blocks, definitions, losses and accounts.
  */
 #include "base/error.h"
 #include "pipeline/format/event.h"
@@ -111,7 +111,7 @@ static int add_definitions(struct lister *lister, uint64_t offset, const struct 
 	const uint8_t *bytes;
 	int error;
 
-	/* Each segment repeats what came before it. */
+	/* Each segment repeats earlier definitions. */
 	if (header->end_pos <= catalog->log_end)
 		return 0;
 	error = tw_segment_read(lister->segment, offset, header, lister->decoder);
@@ -129,7 +129,7 @@ static int add_definitions(struct lister *lister, uint64_t offset, const struct 
 	return 0;
 }
 
-/* Of each cause the largest number. */
+/* Keeps the largest number of each cause. */
 static int add_account(struct lister *lister, uint64_t offset, const struct tw_block_header *header)
 {
 	const struct tw_format_account *entries;
@@ -153,7 +153,7 @@ static int add_account(struct lister *lister, uint64_t offset, const struct tw_b
 	return 0;
 }
 
-/* Cumulative: what is more than before becomes a loss record at the time of the last of them. */
+/* Counts are cumulative: an increase becomes a loss record at the time of the last loss. */
 static int add_loss(struct lister *lister, const struct tw_block_header *header)
 {
 	struct tw_source_image *image = lister->image;
@@ -209,7 +209,7 @@ void tw_source_begin_image(struct tw_source_image *image, const struct tw_segmen
 	image->no_ring_told = image->no_ring_before = header->lost_before[TW_LOST_NO_RING];
 }
 
-/* What the segment says of the others of its image.  Segments come in the order of their numbers. */
+/* Takes over what the segment says of the others of its image. Segments come in the order of their numbers. */
 static void take_header(struct tw_source_file *file, struct tw_source_image *image,
 			const struct tw_segment_header *header)
 {
@@ -257,10 +257,10 @@ static int list_segment(struct lister *lister, uint32_t index)
 	lister->file = index;
 	lister->segment = tw_source_use_file(capture, index);
 	if (!lister->segment) {
-		/* Only to learn why. */
+		/* Only to learn the reason. */
 		error = tw_segment_open(capture->directory_fd, capture->files[index].name, &capture->files[index].file);
 		tw_segment_file_close(&capture->files[index].file);
-		/* A living recorder may have removed it since the folder was listed. */
+		/* A recorder still running may have removed it since the folder was listed. */
 		capture->files[index].is_gone = error == TW_ENOENT && capture->info.is_live;
 		if (!capture->files[index].is_gone)
 			tw_source_note_damage(capture, index, 0, 0, error ? error : TW_EIO,
@@ -291,7 +291,7 @@ static int list_segment(struct lister *lister, uint32_t index)
 	return error;
 }
 
-/* Nothing could be read: says why, if all failed for the same reason. */
+/* Nothing could be read: returns the reason, if it is the same for all files. */
 static int error_of_nothing(const struct tw_capture *capture)
 {
 	int error = capture->damage_count ? capture->damages[0]->info.error : TW_EFORMAT;
@@ -325,7 +325,7 @@ int tw_source_list_segments(struct tw_capture *capture)
 	return error;
 }
 
-/* ---- a stream in a file: one file, in which the pieces of all segments stand mixed ---- */
+/* ---- a stream in a file: one file, with the pieces of all segments mixed ---- */
 
 static int begin_piece(struct lister *lister, struct tw_idmap *segments, const struct tw_segment_header *header)
 {
@@ -341,7 +341,7 @@ static int begin_piece(struct lister *lister, struct tw_idmap *segments, const s
 	return 0;
 }
 
-/* The end of a segment, with its totals. */
+/* Handles the end of a segment, with its totals. */
 static int end_piece(struct lister *lister, uint64_t offset, const struct tw_block_header *header)
 {
 	struct tw_segment_totals totals;
@@ -372,7 +372,7 @@ static int list_pieces(struct lister *lister, struct tw_idmap *segments)
 
 		error = tw_segment_piece_at(lister->segment, offset, &piece);
 		if (!error && piece.is_trailer) {
-			/* A closed segment, by itself or behind others: whole with its index. */
+			/* A closed segment, alone or after others, with its index. */
 			offset += piece.bytes;
 			continue;
 		}

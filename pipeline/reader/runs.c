@@ -42,7 +42,7 @@ static struct tw_runs_tracee *add_tracee(struct tw_runs *runs, uint32_t image, u
 	return more;
 }
 
-/* How many intervals begin at or before this run. */
+/* The number of intervals that begin at or before this run. */
 static uint32_t count_up_to(const struct tw_runs_tracee *tracee, uint64_t run)
 {
 	uint32_t low = 0, high = tracee->count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scan.c - capture.h: every block as it comes. */
+/* scan.c - capture.h: visits every block, without merging. */
 #include "base/error.h"
 #include "base/export.h"
 #include "pipeline/reader/decode.h"
@@ -56,7 +56,7 @@ static void make_batch(const struct tw_capture *capture, const struct tw_source_
 	batch->end_ticks = block->header.last_ticks;
 }
 
-/* The next block that is wanted, from *at on; NULL behind the last. */
+/* The next selected block, from *at on; NULL after the last. */
 static const struct tw_source_block *next_block(const struct tw_capture *capture,
 						const struct tw_capture_filter *filter, const bool *wants, uint32_t *at)
 {

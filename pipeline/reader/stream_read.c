@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream_read.c - blocks as they come, and the merge up to the last mark: stream_read.h. */
+/* stream_read.c - reads blocks as they arrive, and merges records up to the last mark: stream_read.h. */
 #include "pipeline/reader/stream_read.h"
 #include "base/error.h"
 #include "base/export.h"
@@ -25,7 +25,7 @@ struct chunk {
 struct cursor {
 	uint32_t stream, image, scheduler_id;
 	struct chunk *first;
-	const uint8_t *at; /* in the first chunk; NULL: nothing has come */
+	const uint8_t *at; /* in the first chunk; NULL: there are no records */
 	uint64_t sequence, run_seq;
 	uint32_t tracee_id;
 	bool is_waiting, is_forced, needs_check;
@@ -35,13 +35,13 @@ struct tw_stream_in {
 	struct tw_capture *capture;
 	int fd;
 	struct tw_block_decoder *decoder;
-	struct tw_source_image *image; /* of the segment that the stream is in the middle of */
+	struct tw_source_image *image; /* of the current segment of the stream */
 	uint64_t offset;
 	uint64_t horizon; /* of the last mark */
 	uint64_t ticks_per_second;
 	unsigned version;
 	bool is_over;
-	struct tw_idmap segments; /* by number: those that began, and how many of them ended */
+	struct tw_idmap segments; /* by number: segments that began, and the number of those that ended */
 	uint32_t ended_count;
 	struct tw_idmap streams; /* by image and lease */
 	struct cursor *cursors;	 /* by stream */
@@ -52,7 +52,7 @@ struct tw_stream_in {
 
 /* ---- bytes ---- */
 
-/* 1; 0: the stream ends before the first of them; TW_EFORMAT: it ends among them; TW_EIO. */
+/* 1; 0: the stream ends before the first byte; TW_EFORMAT: it ends after it; TW_EIO. */
 static int read_all(struct tw_stream_in *in, void *to, size_t bytes)
 {
 	size_t done = 0;
@@ -72,7 +72,7 @@ static int read_all(struct tw_stream_in *in, void *to, size_t bytes)
 	return 1;
 }
 
-/* ---- what comes ---- */
+/* ---- input ---- */
 
 static int take_segment(struct tw_stream_in *in, uint64_t magic)
 {
@@ -181,7 +181,7 @@ static int take_events(struct tw_stream_in *in, const struct tw_block_header *he
 	return 0;
 }
 
-/* Cumulative: what is more than before becomes a loss record, of a stream of its own. */
+/* Counts are cumulative: an increase becomes a loss record, in a stream of its own. */
 static int take_loss(struct tw_stream_in *in, const struct tw_block_header *header)
 {
 	uint64_t lost = header->lost[TW_LOST_NO_RING];
@@ -257,7 +257,7 @@ static int find_runs(struct tw_stream_in *in, struct cursor *cursor)
 	return error;
 }
 
-/* Everything up to these ticks has come. */
+/* All records up to these ticks have arrived. */
 static int take_mark(struct tw_stream_in *in, uint64_t ticks)
 {
 	struct tw_clockmap *clocks = &in->capture->clocks;
@@ -265,7 +265,7 @@ static int take_mark(struct tw_stream_in *in, uint64_t ticks)
 
 	if (ticks > in->horizon)
 		in->horizon = ticks;
-	/* A stream may go on for ever: what is long past is shown, and its clocks are not asked any more. */
+	/* A stream may have no end: clock points of times that were shown long ago are dropped. */
 	if (clocks->count > CLOCKS_MAX) {
 		memmove(clocks->points, clocks->points + clocks->count - CLOCKS_MAX / 2,
 			CLOCKS_MAX / 2 * sizeof *clocks->points);
@@ -308,7 +308,7 @@ static int take_block(struct tw_stream_in *in, uint64_t magic)
 	}
 }
 
-/* A closed segment, by itself or behind others: its index block was its end. */
+/* A closed segment, alone or after others: its index block was its end. */
 static int take_trailer(struct tw_stream_in *in, uint64_t magic)
 {
 	struct tw_segment_trailer trailer = {.magic = magic};
@@ -317,7 +317,7 @@ static int take_trailer(struct tw_stream_in *in, uint64_t magic)
 	return found > 0 ? 0 : found ? found : TW_EFORMAT;
 }
 
-/* The next thing in the stream: 1, 0 at its end, or TW_ENOMEM. */
+/* Reads the next piece of the stream: 1, 0 at its end, or TW_ENOMEM. */
 static int take_next(struct tw_stream_in *in)
 {
 	uint64_t magic, offset = in->offset;
@@ -342,7 +342,7 @@ static int take_next(struct tw_stream_in *in)
 	return take_mark(in, UINT64_MAX);
 }
 
-/* ---- what goes ---- */
+/* ---- output ---- */
 
 static struct cursor *earliest(struct tw_stream_in *in, bool is_waiting)
 {
@@ -388,7 +388,7 @@ static void advance(struct tw_stream_in *in, struct cursor *cursor)
 		finish_run(in, cursor);
 }
 
-/* May the record at this cursor go? */
+/* May the record at this cursor be handed out? */
 static bool may_go(struct tw_stream_in *in, struct cursor *cursor)
 {
 	bool begins = is_switch(cursor->at);
@@ -405,7 +405,7 @@ static bool may_go(struct tw_stream_in *in, struct cursor *cursor)
 	return true;
 }
 
-/* The cursor whose record comes next; NULL: none up to the mark. */
+/* The cursor of the next record; NULL: none up to the mark. */
 static struct cursor *ready(struct tw_stream_in *in)
 {
 	for (;;) {
@@ -418,7 +418,7 @@ static struct cursor *ready(struct tw_stream_in *in)
 			cursor->is_waiting = false;
 			cursor->is_forced = true;
 		}
-		/* A run that is waited for may lie behind the mark by the clock: it had begun before. */
+		/* A run that is waited for may have a time after the mark: it had begun before. */
 		if (tw_get64(cursor->at) > in->horizon) {
 			const struct cursor *waiting = earliest(in, true);
 
