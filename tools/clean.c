@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * clean.c - names from elsewhere as text that a terminal only shows.
+ * clean.c - makes untrusted names safe to print on a terminal.
  *
  * Names of functions, objects, files, threads and processes, command lines and notes come from the traced program or
- * from a file, and may hold anything: escape sequences that change a terminal, line feeds that forge lines, marks that
- * turn the order of letters round.  Those are shown as \n, \x1b or \u202e.
+ * from a file, and may contain anything: escape sequences that change a terminal, line feeds that forge lines, marks
+ * that reverse the order of letters. Such characters are shown as \n, \x1b or \u202e.
  */
 #include "tools/tool.h"
 
@@ -25,7 +25,7 @@ size_t tw_utf8_next(const char *text, size_t left, uint32_t *code)
 			return 0;
 		value = value << 6 | (at[i] & 0x3f);
 	}
-	/* RFC 3629: one form only, no halves of UTF-16, nothing beyond. */
+	/* RFC 3629: the shortest form only, no surrogates, nothing above U+10FFFF. */
 	if (value < least[n] || (value >= 0xd800 && value <= 0xdfff) || value > 0x10ffff)
 		return 0;
 	*code = value;
@@ -93,7 +93,7 @@ void tw_out_name(struct tw_out *out, const char *name)
 	tw_out_clean(out, name, strlen(name));
 }
 
-/* Does a shell take this argument as it stands? */
+/* Does a shell take this argument literally? */
 static bool is_plain_argument(const char *text, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)

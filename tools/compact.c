@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* compact.c - `tracewheel compact`: entry sleds of one long NOP, after linking. */
+/* compact.c - `tracewheel compact`: replaces the NOPs of entry sleds by one long NOP, after linking. */
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * functions.c - `tracewheel functions`: what could be traced in a program, which way, and why not.
+ * functions.c - `tracewheel functions`: lists the functions of a program that can be traced, how, and why others
+ * cannot.
  *
- * Looks at the files only; the program is not run.
+ * Reads files only; the program is not run.
  */
 #include "tools/record/check.h"
 #include "tools/record/config.h"
@@ -48,12 +49,12 @@ static const struct tw_command command = {
 struct row {
 	struct tw_symbols_place place;
 	const char *module;
-	uint32_t arity; /* where patterns ask for it */
+	uint32_t arity; /* known if a pattern asks for it */
 };
 
 struct request {
 	struct tw_patterns patterns;
-	struct tw_config config; /* the same as lines */
+	struct tw_config config; /* the request as lines of a configuration */
 	const char *alias;
 	bool is_json;
 	bool wants_refused;
@@ -62,7 +63,7 @@ struct request {
 struct list {
 	const struct request *request;
 	const struct tw_symbols *symbols;
-	struct tw_debug *debug; /* of the module that was asked last */
+	struct tw_debug *debug; /* of the module that was looked up last */
 	const struct tw_symbols_object *debug_module;
 	struct row *rows;
 	size_t count;
@@ -71,7 +72,7 @@ struct list {
 
 static struct tw_out out;
 
-/* By debug information, which takes a while: only where a pattern asks for it. */
+/* Looks up the arity in debug information, which is slow: only if a pattern asks for it. */
 static uint32_t arity_of(struct list *list, const struct tw_symbols_place *place)
 {
 	const struct tw_debug_function *function;
@@ -136,14 +137,14 @@ struct unplaced {
 	void *placed; /* tsearch() tree of names */
 };
 
-/* A function of the program itself that has no place at all. */
+/* Adds a function of the program itself that has no place at all. */
 static int take_unplaced(const char *function, void *arg)
 {
 	struct unplaced *unplaced = arg;
 	const struct tw_symbols_object *program = tw_symbols_object(unplaced->list->symbols, 0);
 	if (tfind(function, &unplaced->placed, compare_names))
 		return 0;
-	char *copy = strdup(function); /* for the life of the command */
+	char *copy = strdup(function); /* kept until the command ends */
 	if (!copy || !tsearch(copy, &unplaced->placed, compare_names))
 		return TW_ENOMEM;
 	return add_row(
@@ -156,7 +157,7 @@ static int take_unplaced(const char *function, void *arg)
 						      "docs/instrumenting.md"});
 }
 
-/* Without a symbol table there are none. */
+/* Adds none if there is no symbol table. */
 static int take_all_unplaced(struct list *list)
 {
 	struct unplaced unplaced = {.list = list};
@@ -171,7 +172,7 @@ static int take_all_unplaced(struct list *list)
 	return error;
 }
 
-/* One function's places stand together: those that can be traced, then the others. */
+/* A function's places are adjacent: those that can be traced, then the others. */
 static int compare_rows(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
@@ -196,7 +197,7 @@ static const char *how_name(const struct row *row)
 	return row->place.how == TW_SYMBOLS_SLED ? "sled" : "slot";
 }
 
-/* How many rows from this one on are one function. */
+/* The number of rows from here on that belong to one function. */
 static size_t run_of(const struct list *list, size_t at)
 {
 	size_t end = at + 1;
@@ -336,7 +337,7 @@ static void put_json(const struct list *list, const struct tw_symbols *symbols)
 	tw_json_close(&json, '}');
 }
 
-/* A file of that name, or the program that a shell would run; for a script, its interpreter. */
+/* Finds a file of that name, or the program that a shell would run; for a script, its interpreter. */
 static int find_file(struct tw_launch *launch, const char *name, const char **path)
 {
 	if (strchr(name, '/') && access(name, R_OK) == 0 && access(name, X_OK) != 0) {
@@ -352,7 +353,7 @@ static int find_file(struct tw_launch *launch, const char *name, const char **pa
 	return TW_EXIT_OK;
 }
 
-/* Of each pattern that names nothing that can be traced. */
+/* Says of each pattern that matches nothing traceable why. */
 static void say_reasons(const struct request *request, const char *path)
 {
 	struct tw_check *check = tw_check_open(&(struct tw_check_options){.program = path, .alias = request->alias});

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* info.c - `tracewheel info`: what a capture holds, without reading its events. */
+/* info.c - `tracewheel info`: summarises a capture without reading its events. */
 #include "tools/common/missing.h"
 #include "tools/common/names.h"
 #include "tools/tool.h"
@@ -25,7 +25,7 @@ static const struct tw_command command = {
 		    "  tracewheel record -q -o - -- ls | tracewheel info -\n",
 };
 
-/* More processes than this are not listed one by one. */
+/* The most processes that are listed one by one. */
 #define IMAGES_MAX 1000
 
 static struct tw_out out;
@@ -59,7 +59,7 @@ static void put_lost(const struct tw_capture_info *info)
 	tw_out_text(&out, "\n");
 }
 
-/* What is not in it for any other cause, and time that was the tracer's own. */
+/* Shows data missing for other causes, and the tracer's own time. */
 static void put_missing(const struct tw_capture_account *account)
 {
 	char clause[TW_MISSING_ROOM];

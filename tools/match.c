@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * match.c - the command `tracewheel match': tries a match specification, as erlang:match_spec_test/3 does.
+ * match.c - `tracewheel match`: tries a match specification, as erlang:match_spec_test/3 does.
  */
 #include <tracewheel/match.h>
 #include <tracewheel/term.h>
@@ -106,7 +106,7 @@ static int print_refusal(struct tw_arena *arena, const char *text)
 	return error;
 }
 
-/* The line of the text that an error is in, and a mark below the place. */
+/* Prints the line of the text that has the error, and a mark below its column. */
 static void point_at(const char *text, const struct tw_match_error *error)
 {
 	const char *line = text + error->offset - (error->column - 1);
@@ -223,7 +223,7 @@ static int run_case(struct tw_arena *arena, struct tw_term term)
 	struct tw_match_answer answer;
 	int error;
 
-	/* As the oracle's: arguments that are no list are not even looked at with a specification. */
+	/* As OTP: arguments that are no list are rejected before the specification is run. */
 	if (!is_table && tw_term_type(target) != TW_TYPE_NIL && tw_term_type(target) != TW_TYPE_CONS) {
 		puts("{raised,badarg}.");
 		return 0;
@@ -336,7 +336,7 @@ static int use_option(struct options *o, int key, const char *value)
 	}
 }
 
-/* Options stand before SPEC and behind it.  0, or the answer of tw_options_next(), or a usage error. */
+/* Options may precede or follow SPEC. Returns 0, a result of tw_options_next(), or a usage error. */
 static int read_options(int argc, char **argv, struct options *o, int *status)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};

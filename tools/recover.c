@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recover.c - `tracewheel recover`: complete a capture whose recorder died. */
+/* recover.c - `tracewheel recover`: completes a capture whose recorder died. */
 #include "tools/tool.h"
 
 #include "tracewheel/consumer.h"
@@ -29,7 +29,7 @@ static void put_set(const char *path, uint64_t bytes, void *arg)
 	printf("%12llu  %s\n", (unsigned long long)bytes, path);
 }
 
-/* What recordings left behind whose capture is gone, or was whole before its rings were removed. */
+/* Ring sets of recordings whose capture is gone, or was complete before its rings were removed. */
 static int look_after_sets(bool is_clean, bool is_quiet)
 {
 	unsigned count = is_clean ? tw_recover_clean(put_set, NULL) : tw_recover_list(put_set, NULL);
@@ -55,7 +55,7 @@ int tw_tool_recover(int argc, char **argv)
 		return tw_options_exit(key);
 	if (is_list || is_clean)
 		return look_after_sets(is_clean, is_quiet);
-	/* It changes what it is given: nothing is guessed. */
+	/* The command changes its argument, so it guesses none. */
 	if (options.index >= argc)
 		return tw_usage(&command, "which capture? Give the name of a folder such as sqlite3.tw.");
 	const char *path = tw_options_capture(&options);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * demangle.c - linkage names of C++ and Rust as people write them.
+ * demangle.c - turns linkage names of C++ and Rust into readable ones.
  *
- * The demangler of libstdc++ is opened when the first such name is met, so that the command neither
- * links C++ nor carries a demangler of its own; without libstdc++ the linkage names are shown.
+ * The demangler of libstdc++ is loaded at the first such name, so that the command neither links C++ nor contains a
+ * demangler of its own; without libstdc++ the linkage names are shown.
  */
 #include "tools/common/names.h"
 #include "tools/tool.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* figures.c - numbers with units, written for people and read from them. */
+/* figures.c - prints and parses numbers with units. */
 #include "tools/tool.h"
 
 #include <ctype.h>
@@ -90,7 +90,7 @@ const char *tw_figure_duration(char *text, uint64_t ns)
 	return text;
 }
 
-/* A number of base ten without sign, and what follows it. */
+/* Parses an unsigned decimal number; *rest is the text after it. */
 static bool parse_number(const char *text, double *value, const char **rest)
 {
 	if (!isdigit((unsigned char)*text) && *text != '.')
@@ -158,7 +158,7 @@ bool tw_parse_count(const char *text, uint64_t *out)
 	return true;
 }
 
-/* "250" or "250ms": milliseconds unless a unit says otherwise. */
+/* "250" or "250ms": in milliseconds without a unit. */
 bool tw_parse_milliseconds(const char *text, uint64_t *out_ns)
 {
 	uint64_t count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frames.c - return addresses as functions. */
+/* frames.c - finds the functions of return addresses. */
 #include "tools/common/frames.h"
 #include "tools/tool.h"
 #include "tools/common/lines.h"
@@ -15,7 +15,7 @@ static uint32_t first_slot(const struct tw_frames_table *table, uint64_t address
 	return (uint32_t)((address ^ (uint64_t)image << 48) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & table->mask;
 }
 
-/* Room for one more, half of all slots at most in use. */
+/* Makes space for one more; at most half of the slots are used. */
 static bool make_room(struct tw_frames_table *table)
 {
 	if (table->slots && table->count < table->mask / 2)
@@ -48,7 +48,7 @@ static uint32_t add(struct tw_frames_table *table, uint64_t address, uint32_t im
 	return function;
 }
 
-/* ---- names: what stands before the arity, of which a stack tells nothing ---- */
+/* ---- names: the part before the arity, which a stack does not show ---- */
 
 static size_t stem_bytes(const char *name)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lines.c - code addresses by name; each module's file is opened once, each address looked up once. */
+/* lines.c - resolves code addresses; each module's file is opened once, each address looked up once. */
 #include "tools/common/lines.h"
 #include "tools/common/names.h"
 
@@ -47,7 +47,7 @@ static void look_up(const struct tw_capture *capture, uint32_t image, uint64_t a
 	out->offset = address - out->module->base_address;
 	struct tw_debug *debug = out->module->is_declared ? NULL : debug_of(out->module);
 	out->is_return = !debug || tw_debug_follows_call(debug, out->offset);
-	/* The byte before is the call's own: the next line may be another function's. */
+	/* The byte before belongs to the call; the address itself may be another function's. */
 	if (!debug || !tw_debug_locate(debug, out->offset - 1, &at))
 		return;
 	out->function = at.function;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* missing.c - the account of a capture in words and as JSON. */
+/* missing.c - the account of missing data, in words and as JSON. */
 #include "tools/common/missing.h"
 
 #include <stdio.h>

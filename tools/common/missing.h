@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* missing.h - what was made and is not in a capture, in words and as JSON: the same in every view. */
+/* missing.h - data that was recorded and is not in a capture, in words and as JSON: the same in every view. */
 #ifndef TW_TOOLS_MISSING_H
 #define TW_TOOLS_MISSING_H
 
@@ -15,15 +15,19 @@ bool tw_missing_any(const struct tw_capture_account *account, unsigned cause);
 /*
  * tw_missing_clause - one cause as a clause without a period.
  *
- * @text	room for TW_MISSING_ROOM.
- * Answers text; "" where nothing is missing for it, and for the counted losses, which every view shows in its own way.
+ * @text	holds TW_MISSING_ROOM.
+ *
+ * Returns text; "" if nothing is missing for this cause, and for counted losses, which every view shows itself.
  */
 const char *tw_missing_clause(const struct tw_capture_account *account, unsigned cause, char *text);
 
-/* Was it lost against everybody's will: neither counted as a loss nor given up as it was asked for, and not just unfinished? */
+/*
+ * Is data missing that was neither counted as a loss nor given up on request, in a recording that is not still
+ * running?
+ */
 bool tw_missing_is_failure(const struct tw_capture_account *account, const struct tw_capture_info *info);
 
-/* "waited 12 times, 1.2 s in all, for room in the rings (--on-full block)"; "" where nobody did. */
+/* "waited 12 times, 1.2 s in all, for room in the rings (--on-full block)"; "" if no thread waited. */
 const char *tw_missing_waits(const struct tw_capture_account *account, char *text);
 const char *tw_missing_setups(const struct tw_capture_account *account, char *text);
 

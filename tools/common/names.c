@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names.c - what the events of a capture are called. */
+/* names.c - names in a capture. */
 #include "tools/common/missing.h"
 #include "tools/common/names.h"
 #include "tools/common/spool.h"
@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Appends, and never writes behind room. */
+/* Appends; never writes past `room`. */
 static size_t add(char *text, size_t used, size_t room, const char *more)
 {
 	size_t bytes = strlen(more);
@@ -27,7 +27,7 @@ static size_t add(char *text, size_t used, size_t room, const char *more)
 	return used + bytes;
 }
 
-/* A name for people. */
+/* Appends a name, cleaned for people. */
 static size_t add_name(char *text, size_t used, size_t room, const char *name)
 {
 	return used + tw_clean(name, strlen(name), text + used, room - used);
@@ -148,7 +148,7 @@ size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tr
 	return add(text, 0, room, pid);
 }
 
-/* A program that is linked to its addresses begins at 0, and what was loaded later may lie where another was. */
+/* A program linked to fixed addresses has base 0, and a module loaded later may overlap an earlier one. */
 const struct tw_capture_module *tw_name_address(const struct tw_capture *capture, uint32_t image, uint64_t address,
 						uint64_t *offset)
 {
@@ -201,7 +201,7 @@ void tw_json_ending(struct tw_json *json, const struct tw_capture *capture)
 static bool set_name(struct tw_names *names, uint32_t id, const char *text, size_t bytes)
 {
 	if (id >= names->count) {
-		/* Ids are small and dense; a hostile file may say otherwise, and goes without. */
+		/* Ids are small and dense; names of larger ones, in a hostile file, are not kept. */
 		if (id > UINT32_C(1) << 26)
 			return true;
 		uint32_t count = id + id / 2 + 64;
@@ -282,7 +282,7 @@ bool tw_names_newest(char *name, size_t room)
 	return *name != 0;
 }
 
-/* NAME.tw, where that is a capture's folder. */
+/* Is NAME.tw the folder of a capture? */
 static bool has_capture_of(const char *path, char *name)
 {
 	struct stat status;
@@ -290,7 +290,7 @@ static bool has_capture_of(const char *path, char *name)
 	       S_ISDIR(status.st_mode);
 }
 
-/* Of whatever name: ones that were cut off end in .tws.part. */
+/* Under any name: unfinished ones end in .tws.part. */
 static bool has_segments(const char *path)
 {
 	DIR *folder = opendir(path);
@@ -345,7 +345,7 @@ static bool is_stream_path(const char *path)
 	return strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISDIR(status.st_mode));
 }
 
-/* Standard input for "-".  Negative: said why not. */
+/* Opens a file; "-" is standard input. Negative: an error, which has been reported. */
 static int open_stream_file(const char *path)
 {
 	if (strcmp(path, "-") == 0)
@@ -393,7 +393,7 @@ struct tw_capture *tw_names_open_stream(const char *path, bool *is_stream)
 	*is_stream = is_stream_path(path);
 	if (!*is_stream)
 		return tw_names_open(path);
-	/* It stays open as long as the command runs. */
+	/* The file stays open until the command ends. */
 	int fd = open_stream_file(path);
 	if (fd < 0)
 		return NULL;
@@ -401,7 +401,7 @@ struct tw_capture *tw_names_open_stream(const char *path, bool *is_stream)
 	return error ? say_no_stream(path, error) : capture;
 }
 
-/* Shown as far as it goes, and not all that was recorded: that is a failure of a file, where nobody asked for it. */
+/* A damaged or truncated file is shown as far as possible, and is a failure unless the loss was requested. */
 static int exit_of(const struct tw_capture *capture, const struct tw_capture_info *info)
 {
 	struct tw_capture_account account;
@@ -409,7 +409,7 @@ static int exit_of(const struct tw_capture *capture, const struct tw_capture_inf
 	return tw_missing_is_failure(&account, info) ? TW_EXIT_FAILURE : TW_EXIT_OK;
 }
 
-/* What no view of single events shows: what is missing for other causes than counted losses. */
+/* Reports data missing for other causes than counted losses, which views of single events do not show. */
 static void say_missing(const struct tw_capture *capture, const char *path, bool failures_only)
 {
 	struct tw_capture_account account;

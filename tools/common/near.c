@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* near.c - the nearest name by letters that differ; libraries by the names of their files. */
+/* near.c - finds the nearest name by edit distance, and libraries by the names of their files. */
 #include "tools/common/near.h"
 #include "tools/tool.h"
 
@@ -15,7 +15,7 @@
 
 #define NAME_MAX_BYTES 64
 
-/* Letters to be added, left out or changed; swapping two costs 2, capitals nothing. */
+/* The number of letters to insert, delete or change; a transposition costs 2, a difference of case nothing. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t row[NAME_MAX_BYTES + 1], n = strlen(a), m = strlen(b);
@@ -57,7 +57,7 @@ void tw_near_see(struct tw_near *near, const char *name)
 
 /* ---- libraries ---- */
 
-/* "libm" of "libm.so.6": as modules are named.  False: it is no library. */
+/* Is it the file of the library that the pattern names, "libm" for "libm.so.6"? */
 static bool is_library_of(const struct tw_pattern *pattern, const char *file)
 {
 	char name[NAME_MAX + 1];
@@ -85,7 +85,7 @@ static bool is_in_folder(const struct tw_pattern *pattern, const char *folder, i
 	return found;
 }
 
-/* The folders that /etc/ld.so.conf and what it includes name, a line each. */
+/* Searches the folders that /etc/ld.so.conf and its includes list, one per line. */
 static bool is_in_configured(const struct tw_pattern *pattern)
 {
 	glob_t files = {0};

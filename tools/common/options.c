@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* options.c - one table of options for the parser and for --help, so that they never differ. */
+/* options.c - the parser and --help use one table of options, so that they never differ. */
 #include "tools/common/names.h"
 #include "tools/common/near.h"
 #include "tools/tool.h"
@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #define OPTIONS_MAX 48
-/* Where the explanations start in --help. */
+/* The column of the explanations in --help. */
 #define HELP_COLUMN 26
-/* The widest that help is. */
+/* The widest line of --help. */
 #define HELP_WIDTH 80
-/* Of options that commands have without listing them. */
+/* Keys of options that commands have without listing them. */
 #define KEY_COLOUR 4096
 
 struct table {
@@ -33,7 +33,7 @@ static struct table *make_table(const struct tw_command *command)
 	size_t count = 0;
 	char *letter = table->shorts;
 	if (command->has_command)
-		*letter++ = '+'; /* options end where the command begins */
+		*letter++ = '+'; /* options end at the traced command */
 	*letter++ = ':';
 	for (; options->name && count < OPTIONS_MAX; options++) {
 		table->longs[count++] = (struct option){options->name,
@@ -56,7 +56,7 @@ static struct table *make_table(const struct tw_command *command)
 
 /* ---- help ---- */
 
-/* Continues behind `column` columns, and indents the lines that follow. */
+/* Prints text from `column` on, and indents the lines that follow. */
 static void print_wrapped(const char *text, size_t bytes, int column, int indent, int width)
 {
 	bool is_first = true;
@@ -79,7 +79,9 @@ static void print_wrapped(const char *text, size_t bytes, int column, int indent
 	printf("\n");
 }
 
-/* Where the lines of a paragraph begin: "  slot  calls of ..." hangs below "calls". */
+/*
+ * The indentation of continuation lines of a paragraph: "  slot  calls of ..." continues below "calls".
+ */
 static int hanging_indent(const char *line)
 {
 	size_t blanks = strspn(line, " "), word = blanks ? strcspn(line + blanks, " \n") : 0,
@@ -147,7 +149,7 @@ static void print_help(const struct tw_command *command)
 	if (command->has_colour)
 		print_option(&colour_option, width);
 	print_option(&help_option, width);
-	/* Command lines stay whole: they are there to be copied. */
+	/* Command lines are not wrapped, so that they can be copied. */
 	printf("\nExamples:\n");
 	for (const char *line = command->examples; *line;) {
 		size_t bytes = strcspn(line, "\n");
@@ -159,7 +161,7 @@ static void print_help(const struct tw_command *command)
 	}
 }
 
-/* ---- options that there are not ---- */
+/* ---- unknown options ---- */
 
 /* An option's name as it was written, without its value. */
 static size_t written_name(const char *word, char *name, size_t room)
@@ -169,7 +171,7 @@ static size_t written_name(const char *word, char *name, size_t room)
 	return dashes;
 }
 
-/* What may have been meant: another name, or one of several that begin so. */
+/* Suggests options that may have been meant: a similar name, or the names with this prefix. */
 static void say_unknown(const struct tw_options *options, const struct table *table, const char *word)
 {
 	char name[64], list[200] = "";
@@ -200,7 +202,7 @@ static void say_unknown(const struct tw_options *options, const struct table *ta
 		tw_usage(options->command, "there is no option --%s.", name);
 }
 
-/* Handles what all commands have: false where the command is to see it. */
+/* Handles the options of all commands; false: the command must handle it. */
 static bool take_own(struct tw_options *options, int key, int *answer)
 {
 	if (key == 'h') {
@@ -240,7 +242,7 @@ int tw_options_next(struct tw_options *options)
 		tw_usage(options->command, "%s wants a value.", options->argv[optind - 1]);
 	else if (!answer && key == '?')
 		say_unknown(options, table, options->argv[optind - 1]);
-	/* Here it ends. */
+	/* The end of the options. */
 	options->index = optind;
 	free(table);
 	options->table = NULL;
@@ -273,7 +275,7 @@ const char *tw_options_capture(struct tw_options *options)
 		return options->argv[options->index];
 	static char newest[NAME_MAX + 1];
 	struct stat input;
-	/* Somebody may have left out the - of a stream. */
+	/* The user may have left out the - of a stream. */
 	if (count < 1 && fstat(STDIN_FILENO, &input) == 0 && S_ISFIFO(input.st_mode)) {
 		tw_usage(options->command, "which capture? Its name, or - for the stream on standard input.");
 		return NULL;

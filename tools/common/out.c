@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* out.c - standard output in large pieces, and numbers written by hand: millions of lines a second. */
+/* out.c - writes standard output in large pieces, and formats numbers itself: millions of lines a second. */
 #include "tools/tool.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ void tw_out_format(struct tw_out *out, const char *format, ...)
 		out->used += n < TW_OUT_SLACK ? (size_t)n : TW_OUT_SLACK - 1;
 }
 
-/* Nothing is flushed before the buffer holds TW_OUT_BYTES: so much room behind the mark is enough. */
+/* Nothing is flushed before the buffer holds TW_OUT_BYTES: so this much space after the mark is enough. */
 uint64_t tw_out_mark(struct tw_out *out)
 {
 	if (out->used > TW_OUT_BYTES - TW_OUT_SLACK)
@@ -92,7 +92,7 @@ static const char pairs[] = "000102030405060708091011121314151617181920212223242
 			    "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
 			    "8081828384858687888990919293949596979899";
 
-/* Writes backwards from end; answers where the number begins. */
+/* Writes backwards from end; returns the start of the number. */
 static char *digits_before(char *end, uint64_t value)
 {
 	while (value >= 100) {

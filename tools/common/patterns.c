@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* patterns.c - the functions that a command is about. */
+/* patterns.c - selects functions by patterns. */
 #include "tools/common/patterns.h"
 #include "tools/common/names.h"
 #include "tools/tool.h"
@@ -58,7 +58,7 @@ bool tw_patterns_take(struct tw_patterns *patterns, const struct tw_command *com
 	return false;
 }
 
-/* What does not parse was refused before. */
+/* Lines that do not parse were refused before. */
 bool tw_patterns_read(struct tw_patterns *patterns, const char *config)
 {
 	static const char *const keys[] = {"pattern ", "exclude "};
@@ -129,7 +129,7 @@ bool tw_patterns_match(const struct tw_patterns *patterns, const struct tw_patte
 	struct tw_patterns_subject excluded = *subject;
 	char *demangled = NULL;
 	bool found = !patterns->wanted_count || is_any(patterns->wanted, patterns->wanted_count, subject, &demangled);
-	/* Until it is looked up only what excludes any arity is sure. */
+	/* Before the arity is looked up, only a pattern that excludes any arity is certain. */
 	if (excluded.arity == TW_PATTERN_ARITY_ANY)
 		excluded.arity = TW_PATTERN_ARITY_UNKNOWN;
 	found = found && !is_any(patterns->excluded, patterns->excluded_count, &excluded, &demangled);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* patterns.h - the functions that a command is about: those that -t names, without those that -N names. */
+/* patterns.h - the functions that a command selects: those matched by -t, without those matched by -N. */
 #ifndef TW_TOOLS_PATTERNS_H
 #define TW_TOOLS_PATTERNS_H
 
@@ -21,10 +21,10 @@ struct tw_patterns {
 	size_t excluded_count;
 };
 
-/* What patterns are held against; strings may be NULL. */
+/* A function to match against patterns; strings may be NULL. */
 struct tw_patterns_subject {
 	const char *module, *path, *soname;
-	const char *alias; /* what the program was called, where that is not its file's name */
+	const char *alias; /* the name that the program was started by, if it is not its file's */
 	const char *function;
 	uint32_t arity;
 };
@@ -33,27 +33,29 @@ struct tw_command;
 
 /* Zeroed at first; tw_patterns_free() ends it. */
 void tw_patterns_free(struct tw_patterns *patterns);
-/* -t, or -N.  False: it is no pattern, which is said. */
+/* Adds a pattern of -t or -N. False: it is no pattern, which has been reported. */
 bool tw_patterns_take(struct tw_patterns *patterns, const struct tw_command *command, bool is_excluded,
 		      const char *text);
-/* The same text with a module that is a path from here on as one from the root: free().  NULL: no memory. */
+/* The pattern with an absolute path, if its module is a relative one; to be freed. NULL: no memory. */
 char *tw_patterns_absolute(const char *text);
 /* The lines `pattern TEXT` and `exclude TEXT` of a configuration.  False: no memory. */
 bool tw_patterns_read(struct tw_patterns *patterns, const char *config);
 
-/* Is it wanted, and not excluded? */
+/* Is the function selected? */
 bool tw_patterns_match(const struct tw_patterns *patterns, const struct tw_patterns_subject *subject);
-/* Does one pattern match, in any of the names that a module has? */
+/* Does one pattern match, by any name of the module? */
 bool tw_pattern_is(const struct tw_pattern *pattern, const struct tw_patterns_subject *subject, const char *demangled);
 bool tw_pattern_is_module(const struct tw_pattern *pattern, const struct tw_patterns_subject *subject);
-/* Does any of them, wanted or not, ask for a number of arguments? */
+/* Does any pattern, of -t or -N, ask for a number of arguments? */
 bool tw_patterns_have_arity(const struct tw_patterns *patterns);
 
 /*
- * tw_patterns_alias - what a program is called by a name that leads to its file: "redis-server" of "redis-check-rdb".
+ * tw_patterns_alias - the name of a program that was started by another name than its file's: "redis-server" for the
+ * file "redis-check-rdb".
  *
- * @typed	how it was started, with or without folders.
- * Lends the end of @typed; NULL: that is the file's own name.
+ * @typed	the name that it was started by, with or without folders.
+ *
+ * Lends the end of @typed; NULL: it is the file's own name.
  */
 const char *tw_patterns_alias(const char *typed, const char *file);
 

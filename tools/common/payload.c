@@ -2,13 +2,13 @@
 /* payload.c - see payload.h. */
 #include "tools/common/payload.h"
 
-/* The terms of one event; forgotten with the next. */
+/* The terms of one event; overwritten by the next. */
 static struct tw_arena arena;
 static bool has_arena;
 
 #define ARENA_BYTES_MAX ((size_t)64 << 20)
 
-/* The first word, of TERMS and of EXTRA alike: a count, and the bytes of what follows (the last of it). */
+/* The first word of TERMS and EXTRA: a count, and the bytes of the terms (of EXTRA: of the last one). */
 static void take_terms(struct tw_print_payload *p, bool has_extra)
 {
 	uint64_t head = p->words[0];
@@ -17,7 +17,7 @@ static void take_terms(struct tw_print_payload *p, bool has_extra)
 	p->term_bytes = head >> 32;
 	p->term_count = (uint32_t)head;
 	p->count = 0;
-	/* A term has two bytes at least. */
+	/* A term has at least two bytes. */
 	p->is_damaged =
 		p->term_bytes > (size_t)left * 8 || p->term_count > p->term_bytes / 2 || (has_extra && !p->term_count);
 	if (p->is_damaged) {
@@ -93,7 +93,10 @@ static uint32_t big32(const unsigned char *at)
 	return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* A pid of the program itself has always the same bytes before its numbers: then the message, of any size, is not decoded. */
+/*
+ * A pid of the program itself always has the same bytes before its numbers, so the message, of any size, need not be
+ * decoded.
+ */
 bool tw_print_receiver(const struct tw_capture_event *event, uint32_t *number, uint32_t *serial)
 {
 	static const char own[] = "\203Xw\015nonode@nohost";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * payload.h - the payload of an event, taken apart: its words, and its terms one by one.
+ * payload.h - decodes the payload of an event: its words, and its terms one by one.
  *
- * Nothing in it is trusted: a count or a length that promises more than is there, and bytes that are no term, are damage, which
- * every view shows in its own way.  One thread at a time: terms are borrowed until the next event is taken.
+ * Nothing in it is trusted: a count or a length beyond the payload, and bytes that are no term, are damage, which
+ * every view shows in its own way. One thread at a time: terms are borrowed until the next event is decoded.
  */
 #ifndef TW_TOOLS_PAYLOAD_H
 #define TW_TOOLS_PAYLOAD_H
@@ -13,7 +13,7 @@
 #include "tracewheel/capture.h"
 #include "tracewheel/term.h"
 
-/* The kinds of time stamp that a session may have asked for, in the low bits of an event's flags. */
+/* The kinds of time stamp of a session, in the low bits of an event's flags. */
 enum { TW_PRINT_STAMP_NONE, TW_PRINT_STAMP_MONOTONIC, TW_PRINT_STAMP_STRICT, TW_PRINT_STAMP_WALL };
 
 static inline unsigned tw_print_stamp(const struct tw_capture_event *event)
@@ -21,22 +21,22 @@ static inline unsigned tw_print_stamp(const struct tw_capture_event *event)
 	return event->flags & TW_CAPTURE_STAMP_MASK;
 }
 
-/* The words of a payload that are shown at most: real ones have six, or those of six strings. */
+/* The most words of a payload that are shown: real ones have six, or those of six strings. */
 #define TW_PRINT_WORDS_MAX 256
 
 /*
- * A payload taken apart.  Every count comes from the file and is held against what is there; what does not
- * fit is damage, and then there are no terms.
+ * A decoded payload. Every count comes from the file and is checked against the payload's size; if it does not fit,
+ * the payload is damaged and has no terms.
  */
 struct tw_print_payload {
 	const uint64_t *words;
 	uint32_t count;
-	struct tw_arena *arena; /* of its terms: forgotten with the next event */
-	const void *terms;	/* not yet taken */
+	struct tw_arena *arena; /* of its terms: reused for the next event */
+	const void *terms;	/* not yet decoded */
 	size_t term_bytes;
 	uint32_t term_count; /* without the extra element */
 	bool has_terms;	     /* the event's elements are terms, not words */
-	bool has_extra;	     /* behind them is one more term, X of {message,X} */
+	bool has_extra;	     /* one more term follows, X of {message,X} */
 	bool is_damaged;
 };
 
@@ -45,11 +45,11 @@ void tw_print_payload_take(const struct tw_capture_event *event, struct tw_print
 /*
  * tw_print_next_term - the next of term_count terms, and then the extra one: borrowed until the next event.
  *
- * Answers false where the bytes are no term: from there on the payload is damaged.
+ * Returns false if the bytes are no term: from there on the payload is damaged.
  */
 bool tw_print_next_term(struct tw_print_payload *payload, struct tw_term *out);
 
-/* The numbers of the pid that a message was sent to.  False: it was a name, or cannot be read. */
+/* The numbers of the pid that a message was sent to. False: it was a name, or cannot be decoded. */
 bool tw_print_receiver(const struct tw_capture_event *event, uint32_t *number, uint32_t *serial);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* places.c - one scan for what returns, and one function for all places of a name. */
+/* places.c - one scan to find the functions that return, and one number for all places of a name. */
 #include "tools/common/places.h"
 #include "tools/tool.h"
 
@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Ids are small and dense; a hostile file may say otherwise, and goes without. */
+/* Ids are small and dense; larger ones, in a hostile file, are ignored. */
 #define PLACE_ID_MAX (UINT32_C(1) << 26)
 
 struct seen {
@@ -15,7 +15,7 @@ struct seen {
 	uint32_t calls;
 	uint32_t last_stream; /* + 1, of the last call */
 	bool returns;
-	bool is_repeated; /* called twice running on one thread, or oftener than there are threads */
+	bool is_repeated; /* called twice in succession on one thread, or more often than there are threads */
 };
 
 struct scan {
@@ -114,7 +114,7 @@ static bool name_image(struct tw_places *places, struct table *table, const stru
 			continue;
 		to->is_moment[place->place_id] = place->has_no_end;
 		size_t bytes = tw_name_function(place->function, text, sizeof text);
-		/* A name that holds a zero byte ends there. */
+		/* A name that contains a zero byte ends there. */
 		to->function[place->place_id] = find_name(places, table, text, strnlen(text, bytes));
 		if (to->function[place->place_id] == TW_PLACES_NONE)
 			return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* say.c - sentences for people: messages, the terminal, how far the work is. */
+/* say.c - messages, properties of the terminal, and progress. */
 #include "tools/tool.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #define METER_FIRST_NS	UINT64_C(1000000000)
 #define METER_EVERY_NS	UINT64_C(200000000)
 
-/* Names in a sentence may hold anything, and the sentence is one line. */
+/* Names in a message may contain anything, and the message must be one line. */
 void tw_say_list(const char *format, va_list list)
 {
 	char *text = NULL, piece[TW_CLEAN_PIECE_BYTES];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* select.c - the part of a capture that a person asked for. */
+/* select.c - selects a part of a capture. */
 #include "tools/common/names.h"
 #include "tools/common/select.h"
 #include "tools/common/threads.h"
@@ -40,7 +40,7 @@ bool tw_selection_take(struct tw_selection *selection, const struct tw_command *
 	return true;
 }
 
-/* "17:03:12.25" on the day of `start_ns`, or with its date: since 1970. */
+/* "17:03:12.25" on the day of `start_ns`, or with a date: nanoseconds since 1970. */
 static bool parse_wall(const char *text, uint64_t start_ns, uint64_t *out_ns)
 {
 	time_t day = (time_t)(start_ns / 1000000000);
@@ -74,7 +74,7 @@ static bool parse_wall(const char *text, uint64_t start_ns, uint64_t *out_ns)
 	return true;
 }
 
-/* A time on the capture's own clock: never 0, which is none. */
+/* A time on the capture's own clock: never 0, which means none. */
 static bool parse_time(const char *text, const struct tw_capture *capture, const struct tw_capture_info *info,
 		       uint64_t *out_ns)
 {
@@ -90,7 +90,7 @@ static bool parse_time(const char *text, const struct tw_capture *capture, const
 	if (!parse_wall(text, info->start_wall_ns, &wall))
 		return false;
 	*out_ns = tw_capture_of_wall(capture, wall);
-	/* Without a date: of the next day, where it would lie before all else. */
+	/* Without a date: on the next day, if the time would precede the capture. */
 	if (*out_ns < info->start_ns && !strchr(text, '-') &&
 	    tw_capture_of_wall(capture, wall + UINT64_C(86400000000000)) <= info->end_ns)
 		*out_ns = tw_capture_of_wall(capture, wall + UINT64_C(86400000000000));
@@ -104,7 +104,7 @@ static bool has_patterns(const struct tw_selection *selection)
 	return selection->patterns.wanted_count || selection->patterns.excluded_count;
 }
 
-/* Programs by the names that they were started with. */
+/* Finds programs that were started by another name than their file's. */
 static void find_aliases(struct tw_selection *selection, const struct tw_capture *capture)
 {
 	const struct tw_capture_image *images[TW_SELECTION_ALIASES_MAX];
@@ -160,14 +160,14 @@ static bool wants_stream(void *context, const struct tw_capture_stream *stream)
 	return tw_parse_count(selection->thread, &number) && number == (uint32_t)stream->thread_id;
 }
 
-/* When the last `count` events of what the filter wants begin; UINT64_MAX without memory or where reading fails. */
+/* The time at which the last `count` events that the filter selects begin; UINT64_MAX: no memory, or reading failed. */
 static uint64_t tail_of(const struct tw_capture *capture, const struct tw_capture_filter *filter,
 			const struct tw_capture_info *info, uint64_t count)
 {
 	uint64_t *times = malloc(count * sizeof *times), end_ns = filter->to_ns ? filter->to_ns : info->end_ns + 1;
 	uint64_t from_ns = UINT64_MAX;
 	bool is_found = false;
-	/* Ever longer ends of the capture, until one holds so many: what lies before is not read. */
+	/* Reads ever longer parts at the end of the capture, until one has enough events; the rest is not read. */
 	for (uint64_t length_ns = 1000000; times && !is_found; length_ns *= 4) {
 		struct tw_capture_filter part = *filter;
 		struct tw_capture_events *events;
@@ -232,7 +232,7 @@ bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture
 	return false;
 }
 
-/* ---- nothing is in it ---- */
+/* ---- an empty selection ---- */
 
 struct sentence {
 	char *text;
@@ -270,7 +270,7 @@ static bool has_wanted_place(const struct tw_selection *selection, const struct 
 	return false;
 }
 
-/* The modules that have places, a few of them. */
+/* Adds some of the modules that have places. */
 static void add_modules(struct sentence *sentence, const struct tw_capture *capture, uint32_t images)
 {
 	const char *shown[6];

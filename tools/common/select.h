@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * select.h - the part of a capture that a person asked for: times, functions, one thread.
+ * select.h - the part of a capture that the user selects: times, functions, one thread.
  *
- * Shared by the commands that read events; each adds tw_selection_options to what it takes.
+ * Shared by the commands that read events; each adds tw_selection_options to its own.
  */
 #ifndef TW_TOOLS_SELECT_H
 #define TW_TOOLS_SELECT_H
@@ -32,9 +32,9 @@ enum { TW_KEY_FROM = 512, TW_KEY_TO, TW_KEY_THREAD, TW_KEY_TAIL };
 struct tw_selection {
 	const char *from;
 	const char *to;
-	uint64_t tail;			  /* so many events at the end; 0: all */
-	const char *thread;		  /* NULL: all; a number in the system, or a name */
-	const struct tw_capture *capture; /* that is filtered */
+	uint64_t tail;			  /* the number of events at the end; 0: all */
+	const char *thread;		  /* NULL: all; a thread number of the system, or a name */
+	const struct tw_capture *capture; /* the capture that is filtered */
 	struct tw_patterns patterns;
 	/* Programs that were started by another name than their file's; borrowed by the capture. */
 	struct tw_selection_alias {
@@ -43,25 +43,25 @@ struct tw_selection {
 	size_t alias_count;
 };
 
-/* Does it ask for the end of a capture?  A stream is waited for to its end then. */
+/* Is the end of the capture needed? Then a stream is read to its end first. */
 bool tw_selection_wants_end(const struct tw_selection *selection);
 
-/* Takes an option of these; false when it was wrong, which has been said. */
+/* Handles one of these options; false: it was wrong, which has been reported. */
 bool tw_selection_take(struct tw_selection *selection, const struct tw_command *command, int key, const char *value);
-/* Fills in a filter for a capture; false when a time makes no sense, which has been said. */
+/* Fills in a filter for a capture; false: a time is not valid, which has been reported. */
 bool tw_selection_filter(struct tw_selection *selection, const struct tw_capture *capture,
 			 const struct tw_command *command, struct tw_capture_filter *out);
-/* Does any pattern match?  True where none was given. */
+/* Does any pattern match? True if none was given. */
 bool tw_selection_wants_place(const struct tw_selection *selection, const struct tw_capture_place *place);
 /*
- * tw_selection_explain - why nothing of a capture that holds events is in what was asked for.
+ * tw_selection_explain - why a selection of a capture that has events is empty.
  *
- * Writes a sentence without its full stop.  Answers false where nothing was asked for, or nothing was recorded.
+ * Writes a sentence without its full stop. Returns false if there was no selection, or nothing was recorded.
  */
 #define TW_SELECTION_SENTENCE_BYTES 600
 bool tw_selection_explain(const struct tw_selection *selection, const struct tw_capture *capture,
 			  const struct tw_capture_filter *filter, char *text);
-/* The same, said on standard error. */
+/* The same, printed on standard error. */
 void tw_selection_say_empty(const struct tw_selection *selection, const struct tw_capture *capture,
 			    const struct tw_capture_filter *filter);
 void tw_selection_free(struct tw_selection *selection);

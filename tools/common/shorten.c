@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shorten.c - names of functions in a column that is too narrow for them.
+ * shorten.c - shortens names of functions to the width of a column.
  *
- * What goes first says least: an arity that is not known, template arguments and parameters from the innermost
- * outwards, the type of the result, the module, the scopes from the left; at last the middle, so that both ends say
- * something.  Two dots stand for what has gone.
+ * The least informative parts go first: an unknown arity, template arguments and parameters from the innermost
+ * outwards, the result type, the module, the scopes from the left; at last the middle, so that both ends remain. Two
+ * dots replace the parts left out.
  */
 #include "tools/common/shorten.h"
 
@@ -22,7 +22,7 @@ static bool is_part_of_word(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Behind the symbols of `operator<<` and others, that open nothing; `at` itself where there is none. */
+/* Skips the symbols of `operator<<` and others, which are no brackets; returns `at` itself if there are none. */
 static const char *behind_operator(const char *start, const char *at)
 {
 	static const char word[] = "operator";
@@ -41,7 +41,7 @@ static const char *behind_operator(const char *start, const char *at)
 struct shortening {
 	char *out;
 	size_t room, bytes;
-	bool has_failed; /* no room, or brackets that do not match */
+	bool has_failed; /* no space, or unbalanced brackets */
 };
 
 static void put(struct shortening *s, const char *text, size_t bytes)
@@ -61,11 +61,11 @@ static bool opens(const char *name, const char *at)
 
 	if (*at == '(')
 		return strncmp(at, anonymous, sizeof anonymous - 1) != 0;
-	/* A type that stands for itself (Rust) says who it is. */
+	/* A type in place of a scope (Rust) is part of the name. */
 	return *at == '<' && at > name && is_part_of_word(at[-1]);
 }
 
-/* Leaves out what stands in brackets within so many others. */
+/* Leaves out the contents of brackets nested deeper than `most`. */
 static bool without_brackets(const char *name, unsigned most, char *out, size_t room)
 {
 	struct shortening s = {.out = out, .room = room};
@@ -104,7 +104,10 @@ static bool without_brackets(const char *name, unsigned most, char *out, size_t 
 	return !s.has_failed && depth == 0;
 }
 
-/* Where the name of the function begins, behind its result: a space in no brackets, and none of `operator new`. */
+/*
+ * The start of the function's name, after its result type: after a space outside of brackets that is not part of
+ * `operator new`.
+ */
 static const char *behind_result(const char *name)
 {
 	const char *begin = name;
@@ -125,7 +128,7 @@ static const char *behind_result(const char *name)
 	return begin;
 }
 
-/* Behind the next scope from the left; NULL: there is none. */
+/* The text after the next scope from the left; NULL: there is none. */
 static const char *behind_scope(const char *name)
 {
 	unsigned depth = 0;
@@ -150,7 +153,7 @@ static void cut_middle(const char *dots, const char *name, size_t bytes, size_t 
 	if (bytes <= width) {
 		snprintf(out, room, "%s%.*s", dots, (int)bytes, name);
 	} else {
-		/* Not within a character. */
+		/* Not inside a character. */
 		while (left > 0 && ((unsigned char)name[left] & 0xc0) == 0x80)
 			left--;
 		while (right > 0 && ((unsigned char)name[bytes - (size_t)right] & 0xc0) == 0x80)
@@ -159,7 +162,7 @@ static void cut_middle(const char *dots, const char *name, size_t bytes, size_t 
 	}
 }
 
-/* Without an arity that is not known. */
+/* The length without an unknown arity. */
 static size_t known_bytes(const char *name)
 {
 	size_t bytes = strlen(name);
@@ -206,7 +209,8 @@ void tw_name_shorten(const char *name, size_t width, char *out, size_t room)
 struct entry {
 	const char *name;
 	char *text;
-	size_t differs_at; /* of names that were shortened alike: where it is another one than its neighbours */
+	size_t differs_at; /* for names that were shortened alike: the position where it differs from its
+			    * neighbours */
 };
 
 static int by_text(const void *a, const void *b)
@@ -224,7 +228,7 @@ static size_t common_bytes(const char *a, const char *b)
 	return bytes;
 }
 
-/* Behind the word that lies at a place of a name; where it begins. */
+/* Finds the word around a position of a name: returns its end, and moves *at to its start. */
 static size_t word_around(const char *name, size_t *at)
 {
 	size_t end = *at;
@@ -235,7 +239,7 @@ static size_t word_around(const char *name, size_t *at)
 	return end;
 }
 
-/* A window of the name with what makes it another one: it begins at the outermost scope from which that fits. */
+/* A part of the name with the difference: begins at the outermost scope from which that fits. */
 static void keep_word(const char *name, size_t differs_at, size_t width, char *out, size_t room)
 {
 	size_t at = differs_at, end = word_around(name, &at), bytes = known_bytes(name);
@@ -247,7 +251,7 @@ static void keep_word(const char *name, size_t differs_at, size_t width, char *o
 	}
 	if ((size_t)(name + end - from) > width - 4)
 		from = name + at;
-	/* Of a long word the part that differs. */
+	/* Of a long word only the part that differs. */
 	if (from == name + at && differs_at - at + 8 > width)
 		from = name + differs_at - width / 2;
 	while (from > name && ((unsigned char)*from & 0xc0) == 0x80)
@@ -260,7 +264,7 @@ static void keep_word(const char *name, size_t differs_at, size_t width, char *o
 	snprintf(out, room, "%s%.*s%s", dots ? ".." : "", (int)shown, from, is_cut ? ".." : "");
 }
 
-/* Entries that were shortened alike, sorted by their names: those of other names get other texts. */
+/* Entries that were shortened alike, sorted by name: different names get different texts. */
 static void tell_apart(struct entry **entries, size_t count, size_t width)
 {
 	for (size_t i = 0; i < count; i++)
@@ -275,7 +279,7 @@ static void tell_apart(struct entry **entries, size_t count, size_t width)
 		if (bytes > entries[i - 1]->differs_at)
 			entries[i - 1]->differs_at = bytes;
 	}
-	/* A name that stands there twice is one. */
+	/* Equal names are one name. */
 	for (size_t i = count; i-- > 1;)
 		if (strcmp(entries[i - 1]->name, entries[i]->name) == 0)
 			entries[i - 1]->differs_at = entries[i]->differs_at;

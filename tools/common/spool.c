@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spool.c - from a pipe into a file without a name. */
+/* spool.c - copies a pipe into a file without a name. */
 #include "tools/common/spool.h"
 #include "tools/tool.h"
 
@@ -23,7 +23,7 @@ static int open_nameless(void)
 {
 	int fd = open(folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	char path[4096];
-	/* Not every file system has such files. */
+	/* Not all file systems support O_TMPFILE. */
 	if (fd < 0 && (size_t)snprintf(path, sizeof path, "%s/tracewheel-XXXXXX", folder()) < sizeof path) {
 		fd = mkostemp(path, O_CLOEXEC);
 		if (fd >= 0)
@@ -32,7 +32,7 @@ static int open_nameless(void)
 	return fd;
 }
 
-/* 0 or an errno; *was_reading: it was not the file's fault. */
+/* Returns 0 or an errno; *was_reading: the pipe failed, not the file. */
 static int copy(int from, int to, bool *was_reading)
 {
 	static char piece[PIECE_BYTES];

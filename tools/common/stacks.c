@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stacks.c - open calls of each process. */
+/* stacks.c - keeps the open calls of each process. */
 #include "tools/common/stacks.h"
 #include "tools/common/stacks_foresee.h"
 #include "tools/common/threads.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A return looks no further for its call. */
+/* The most frames that are searched for the call of a return. */
 #define SEARCH_FRAMES 4096
 
 int tw_stacks_init(struct tw_stacks *stacks, struct tw_capture *capture, const struct tw_places *places)
@@ -45,7 +45,7 @@ void tw_stacks_free(struct tw_stacks *stacks)
 	*stacks = (struct tw_stacks){0};
 }
 
-/* ---- which stack ---- */
+/* ---- finding a stack ---- */
 
 static uint32_t slot_of(const struct tw_stacks *stacks, uint32_t image, uint32_t session, uint32_t id)
 {
@@ -58,7 +58,7 @@ static void grow_slots(struct tw_stacks *stacks)
 	uint32_t old = stacks->mask;
 	struct tw_stack **from = stacks->slots, **to = calloc(((size_t)old + 1) * 2, sizeof *to);
 	if (!to)
-		return; /* longer chains, nothing worse */
+		return; /* no memory: chains get longer, nothing worse */
 	stacks->mask = old * 2 + 1;
 	stacks->slots = to;
 	for (uint32_t i = 0; i <= old; i++) {
@@ -118,7 +118,7 @@ static struct tw_stack *find_stack(struct tw_stacks *stacks, const struct tw_cap
 
 /* ---- frames ---- */
 
-/* What of a stretch was not the tracer's own. */
+/* The part of a duration that was not the tracer's own. */
 static uint64_t net(uint64_t from_ns, uint64_t to_ns, uint64_t own_ns)
 {
 	uint64_t ns = to_ns > from_ns ? to_ns - from_ns : 0;
@@ -141,7 +141,7 @@ static struct tw_frame_time frame_time(const struct tw_stack *stack, const struc
 	return time;
 }
 
-/* A process that was scheduled out runs: the time between is nobody's own. */
+/* A process that was scheduled out runs again: the time between belongs to no call. */
 static void runs_again(struct tw_stack *stack, uint64_t ns)
 {
 	if (!stack->out_since_ns)
@@ -227,8 +227,8 @@ static bool step_call(struct tw_stacks *stacks, struct tw_step *step, uint64_t n
 }
 
 /*
- * Is a return that of this call, which was open before a loss?  Not where another call of the function is to be expected among
- * what was lost since it was known to be open: at least one return and one call.
+ * Does this return belong to the given call, which was open before a loss? Not if another call of the function is
+ * likely among the events lost since the call was known to be open: at least one return and one call.
  */
 static bool is_its_return(const struct tw_stacks *stacks, const struct tw_stack *stack, const struct tw_frame *frame)
 {
@@ -239,7 +239,7 @@ static bool is_its_return(const struct tw_stacks *stacks, const struct tw_stack 
 	return (double)lost * (double)(calls - 1) < (double)stacks->events;
 }
 
-/* The call at this place returns now, and so it and all outside it were open all the time. */
+/* The call at this index returns now, so it and all calls outside it were open all the time. */
 static bool confirm(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t place)
 {
 	const struct tw_frame *frame = &stack->frames[place];
@@ -296,7 +296,7 @@ static bool step_return(struct tw_stacks *stacks, struct tw_step *step, enum tw_
 
 /* ---- losses, scheduling, exits ---- */
 
-/* Calls of which nothing proves that they went on end here. */
+/* Ends the calls that are not proved to have continued. */
 static uint32_t lose_calls(struct tw_stacks *stacks, struct tw_stack *stack, uint64_t ns)
 {
 	const struct tw_stack_verdicts *verdicts =
@@ -312,8 +312,8 @@ static uint32_t lose_calls(struct tw_stacks *stacks, struct tw_stack *stack, uin
 }
 
 /*
- * So many events of this stack are lost, from `ns` on.  Those of signal handlers that interrupted a hit (nested) leave the calls
- * open that the handler found.
+ * That many events of this stack are lost, from `ns` on. Losses of signal handlers that interrupted a hit (nested)
+ * leave the calls open that the handler found.
  */
 static uint32_t note_loss(struct tw_stacks *stacks, struct tw_stack *stack, uint64_t ns, uint64_t lost, bool is_nested)
 {
@@ -358,7 +358,7 @@ static void step_loss(struct tw_stacks *stacks, struct tw_step *step, const stru
 		stack->frames[stack->depth - 1].out_ns += ns;
 }
 
-/* The tracer held the thread up: whatever was open there did not take that time. */
+/* The tracer delayed the thread: this time is subtracted from the calls that were open. */
 static void step_own_time(struct tw_stacks *stacks, struct tw_step *step, const struct tw_capture_event *event)
 {
 	struct tw_stack *stack = step->stack;
@@ -470,7 +470,7 @@ void tw_stacks_begin(struct tw_stacks *stacks, uint64_t from_ns)
 			stacks->before += stack->depth;
 		}
 	}
-	/* What was before is of no account here. */
+	/* Counts before the selection do not matter. */
 	stacks->unmatched = stacks->cut = stacks->open = stacks->too_deep = stacks->losses = stacks->lost = 0;
 }
 
@@ -481,7 +481,7 @@ void tw_stacks_finish(struct tw_stacks *stacks, uint64_t to_ns)
 	stacks->ends_early = to_ns && to_ns < info.end_ns;
 	for (uint32_t i = 0; i <= stacks->mask; i++) {
 		for (struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
-			/* They are open where the selection ends. */
+			/* They are open at the end of the selection. */
 			if (stacks->ends_early && stack->last_ns < to_ns)
 				stack->last_ns = to_ns;
 			end_process(stacks, stack);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stacks_foresee.c - which calls went on behind which loss: the events once before they are shown.
+ * stacks_foresee.c - reads the events once in advance, and finds the calls that continued after each loss.
  *
  *	call main  call parse  call c  | loss 0 |  call c  return c  | loss 1 |  return parse  ...
  *	1          2           3                   4                            proves 2, and so 1, for both
  *
  *	verdicts of this stack: loss 0: 2; loss 1: 2.  The second reading ends call 3 at loss 0.
  *
- * Calls are told apart by their number on their stack: both readings count alike, and a stack's frames have growing numbers, so that
- * one number says it for all of them.
+ * Calls are identified by their number on their stack: both readings count alike, and the frames of a stack have
+ * increasing numbers, so that one number stands for all calls up to it.
  */
 #include "tools/common/stacks_foresee.h"
 
@@ -51,8 +51,8 @@ bool tw_stacks_keep(struct tw_stacks *stacks, const struct tw_stack *stack, cons
 }
 
 /*
- * A program that is killed, or calls exit(), leaves its outermost call open on each thread: where that is the only one of its function,
- * it is taken to be open to the end.
+ * A program that is killed, or calls exit(), leaves its outermost call open on each thread: if that is the only call
+ * of its function, it is taken to be open to the end.
  */
 static bool keep_outermost(struct tw_stacks *stacks)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threads.c - what threads and processes are called beside their numbers. */
+/* threads.c - names of threads and processes. */
 #include "tools/common/threads.h"
 #include "tools/common/names.h"
 #include "tools/tool.h"
@@ -11,12 +11,13 @@
 struct part {
 	uint32_t image;
 	int32_t thread_id;
-	uint32_t tracee_id; /* the thread as a process; numbers in the system come again, these do not; 0: it is none */
+	uint32_t tracee_id; /* the tracee of the thread, 0: none; unlike thread numbers of the system, it is
+			     * not reused */
 	uint32_t stream;
 	uint64_t end_ns;
 };
 
-/* Of the capture at hand, sorted by thread; the last of a thread has its name. */
+/* Of the current capture, sorted by thread; the last entry of a thread has its name. */
 static struct part *parts;
 static uint32_t part_count, known_streams;
 static bool has_declared;
@@ -58,7 +59,7 @@ void tw_threads_forget(void)
 	known_capture = NULL;
 }
 
-/* Again for a stream that has grown. */
+/* Built again for a stream that has grown. */
 static void look(const struct tw_capture *capture)
 {
 	struct tw_capture_info info;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* typed.c - words and strings of a payload as the source would write them. */
+/* typed.c - prints words and strings of a payload in the form of the source. */
 #include "tools/common/typed.h"
 #include "tools/common/names.h"
 
@@ -20,7 +20,7 @@ const struct tw_layout *tw_typed_layout(const struct tw_capture *capture, const 
 
 /* ---- numbers ---- */
 
-/* Registers hold garbage above what the type has. */
+/* Bits of a register above the type's size are undefined. */
 static uint64_t unsigned_of(const struct tw_layout_value *value, uint64_t word)
 {
 	return value->bytes && value->bytes < 8 ? word & ((UINT64_C(1) << 8 * value->bytes) - 1) : word;
@@ -45,7 +45,7 @@ static void put_address(struct tw_out *out, enum tw_typed_form form, uint64_t wo
 		tw_out_format(out, form == TW_TYPED_TEXT ? "0x%" PRIx64 : "%" PRIu64, word);
 }
 
-/* What no format has digits for. */
+/* Prints numbers that no format has digits for. */
 static bool put_infinite(struct tw_out *out, enum tw_typed_form form, long double number)
 {
 	const char *name = isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
@@ -115,7 +115,7 @@ static bool is_one_bit(int64_t number)
 	return number > 0 && (number & (number - 1)) == 0;
 }
 
-/* Bits that have names: READ|WRITE|0x80.  False: none has. */
+/* Prints named bits: READ|WRITE|0x80. False: no bit has a name. */
 static bool put_bits(struct tw_out *out, const struct tw_layout_value *value, int64_t number)
 {
 	const char *between = "";
@@ -192,7 +192,7 @@ static void put_unknown(struct tw_out *out, enum tw_typed_form form)
 	tw_out_text(out, form == TW_TYPED_TEXT ? "_" : form == TW_TYPED_ERLANG ? "'_'" : "null");
 }
 
-/* The words that carry it. */
+/* Prints the words of the value. */
 static void put_words(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
 {
 	tw_out_text(out, form == TW_TYPED_JSON ? "[" : "{");
@@ -200,7 +200,7 @@ static void put_words(struct tw_out *out, enum tw_typed_form form, const struct 
 		tw_out_text(out, i ? "," : "");
 		tw_out_format(out, form == TW_TYPED_TEXT ? "0x%" PRIx64 : "%" PRIu64, item->words[i]);
 	}
-	/* Of what calls returned one word was recorded once. */
+	/* Older captures have only one word of such a result. */
 	if (item->word_count == 1 && item->value->registers[1] >= 0) {
 		tw_out_text(out, ",");
 		put_unknown(out, form);
@@ -243,7 +243,7 @@ static void put_field(struct tw_out *out, enum tw_typed_form form, const struct 
 	}
 }
 
-/* Its fields, by name: {x = -1, y = 2}.  False: what is known of them is not enough. */
+/* Prints the fields by name: {x = -1, y = 2}. False: not enough is known of them. */
 static bool put_fields(struct tw_out *out, enum tw_typed_form form, const struct tw_layout_item *item)
 {
 	const struct tw_layout_value *value = item->value;
@@ -351,7 +351,7 @@ bool tw_typed_result(struct tw_out *out, enum tw_typed_form form, const struct t
 	struct tw_layout_item item;
 	if (layout->result.type == 'v')
 		return false;
-	/* Missing where nothing is known, as ever. */
+	/* If nothing is known, the member is left out. */
 	if (!tw_layout_result(layout, words, count, &item) && form == TW_TYPED_JSON)
 		return false;
 	put_item(out, form, &item);
