@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print.c - `tracewheel print`: every event, in order of time over all threads. */
+/* print.c - `tracewheel print`: every event of all threads, in order of time. */
 #include "tools/common/lines.h"
 #include "tools/print/print.h"
 #include "tools/common/select.h"
@@ -132,7 +132,7 @@ static void free_printer(struct tw_printer *printer)
 	free(printer->streams);
 }
 
-/* Numbers of threads, and names where they tell threads apart. */
+/* Makes the texts of thread numbers, with names if names distinguish threads. */
 static bool init_streams(struct tw_printer *printer, const struct tw_capture_info *info)
 {
 	static struct tw_out json;
@@ -191,7 +191,7 @@ static bool init_printer(struct tw_printer *printer, const struct tw_capture *ca
 	return init_streams(printer, &info);
 }
 
-/* What has come of a stream since: other threads, other names. */
+/* Updates names for new data of a stream: new threads, new names. */
 static bool refresh_printer(struct tw_printer *printer, const struct tw_print_format *format, uint32_t *places)
 {
 	struct tw_capture_info info;
@@ -203,7 +203,7 @@ static bool refresh_printer(struct tw_printer *printer, const struct tw_print_fo
 	return init_printer(printer, printer->capture, format);
 }
 
-/* Answers 0 or an error. */
+/* Returns 0 or an error. */
 static int print_events(struct tw_printer *printer, const struct request *request,
 			const struct tw_capture_filter *filter)
 {
@@ -230,7 +230,10 @@ static int print_events(struct tw_printer *printer, const struct request *reques
 				continue;
 			}
 			if (batch[i].kind == TW_CAPTURE_OWN_TIME) {
-				/* Each thread has a set-up, and some more where it is busy: views take them off times, and people need no line. */
+				/*
+				 * Each thread has a set-up, a busy one several: views subtract them from times, and
+				 * text shows no line for them.
+				 */
 				if (batch[i].id != TW_CAPTURE_OWN_SETUP || request->has_setups)
 					request->format->own_time(printer, &batch[i]);
 				continue;
@@ -275,7 +278,7 @@ int tw_tool_print(int argc, char **argv)
 	if (!path)
 		goto free_request;
 	code = TW_EXIT_FAILURE;
-	/* These want to know everything before they begin. */
+	/* These read the whole capture before they print. */
 	capture = request.is_tree || request.is_chrome || tw_selection_wants_end(&request.selection)
 			  ? tw_names_open(path)
 			  : tw_names_open_stream(path, &request.is_stream);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print.h - one event as a line: text, Erlang's trace tuples, or JSON.
+ * print.h - prints one event per line: text, Erlang's trace tuples, or JSON.
  *
- * A format makes the text of each place beforehand; a line is then a time, a thread, that text and
- * the payload.  Millions of lines a second: nothing here allocates, or calls printf for a call.
+ * A format makes the text of each place in advance; a line is then a time, a thread, that text and the payload. For
+ * millions of lines a second: nothing here allocates, or calls printf for a call.
  */
 #ifndef TW_TOOLS_PRINT_H
 #define TW_TOOLS_PRINT_H
@@ -22,23 +22,23 @@ struct tw_printer {
 	uint64_t start_ns;
 	struct tw_names *places; /* by image */
 	uint32_t image_count;
-	struct tw_name *streams;      /* by stream: the thread's number, filled to a column */
-	struct tw_name *json_streams; /* by stream: its thread's name as a member */
+	struct tw_name *streams;      /* by stream: the thread's number, padded to a column */
+	struct tw_name *json_streams; /* by stream: its thread's name as a JSON member */
 	uint32_t stream_count;
-	/* The pid that was looked up last. */
+	/* Cache: the last pid that was looked up. */
 	char pid[64];
 	size_t pid_bytes;
 	uint32_t pid_image;
 	uint32_t pid_tracee;
 	uint64_t shown; /* events */
-	/* The process that was named last: "<0.45.0> clerk". */
+	/* Cache: the last process that was named: "<0.45.0> clerk". */
 	char process[TW_THREAD_TEXT_BYTES];
 	size_t process_bytes;
 	uint32_t process_image;
 	uint32_t process_tracee;
-	int stamp;     /* the kind that was asked for; -1: each event's own */
-	bool is_bare;  /* Erlang: pids and their like without quotes, for eyes */
-	bool has_pids; /* processes that are no threads: their pids stand on every line of text */
+	int stamp;     /* the kind of --timestamps; -1: each event's own */
+	bool is_bare;  /* Erlang: pids and the like without quotes, for people */
+	bool has_pids; /* there are processes that are not threads: text shows their pids on every line */
 };
 
 struct tw_print_format {
@@ -51,10 +51,10 @@ struct tw_print_format {
 
 extern const struct tw_print_format tw_print_text, tw_print_erlang, tw_print_json;
 
-/* What a kind of event is called, and how many terms its message has at least. */
+/* The name of a kind of event, and the least number of terms in its message. */
 struct tw_print_kind {
 	const char *word;
-	const char *atom; /* as Erlang writes it: quoted where it is a reserved word */
+	const char *atom; /* as Erlang writes it: quoted if it is a reserved word */
 	uint32_t term_count;
 };
 
@@ -81,20 +81,20 @@ static inline const struct tw_name *tw_print_place(const struct tw_printer *prin
 	return &unknown;
 }
 
-/* What stands behind the kind and the place on a line of text: arguments, values, terms. */
+/* Prints the rest of a line of text after the kind and the place: arguments, values, terms. */
 void tw_print_text_payload(struct tw_printer *printer, const struct tw_capture_event *event);
 
-/* The pid of an event's tracee, into the output; the same and its name. */
+/* Prints the pid of an event's tracee; the second also its name. */
 void tw_print_pid(struct tw_printer *printer, const struct tw_capture_event *event);
 void tw_print_process(struct tw_printer *printer, const struct tw_capture_event *event);
 
-/* As it is shown. */
+/* The kind of stamp to print. */
 static inline unsigned tw_print_shown_stamp(const struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	return printer->stamp < 0 ? tw_print_stamp(event) : (unsigned)printer->stamp;
 }
 
-/* Nothing but words: most calls. */
+/* Is the payload only words, as of most calls? */
 static inline bool tw_print_is_plain(const struct tw_capture_event *event)
 {
 	return !(event->flags & (TW_CAPTURE_FLAG_TERMS | TW_CAPTURE_FLAG_EXTRA)) &&
@@ -112,34 +112,37 @@ static inline void tw_print_payload(const struct tw_capture_event *event, struct
 		tw_print_payload_take(event, payload);
 }
 
-/* Words that debug information explains, with what stands in front of them in this form.  False: it does not. */
+/* Prints words with types from debug information, in this form. False: there are none. */
 bool tw_print_typed(struct tw_printer *printer, const struct tw_capture_event *event,
 		    const struct tw_print_payload *payload, enum tw_typed_form form);
 
-/* tw_print_next_term() for X of {message,X}, where callers are named that were noted as places in objects: print_callers.c. */
+/* tw_print_next_term() for X of {message,X}; callers recorded as offsets in objects are resolved: print_callers.c. */
 bool tw_print_next_extra(const struct tw_printer *printer, const struct tw_capture_event *event,
 			 struct tw_print_payload *payload, bool is_for_people, struct tw_term *out);
 struct tw_term tw_print_name_callers(const struct tw_printer *printer, const struct tw_capture_event *event,
 				     struct tw_arena *arena, struct tw_term term, bool is_for_people);
 
-/* For a slice of the timeline: "arguments":{...} of a call; "result": or "exception": of its end.  False: none, and nothing is written. */
+/*
+ * For a slice of the timeline: "arguments":{...} of a call; "result": or "exception": of its end. False: none, and
+ * nothing is written.
+ */
 bool tw_print_arguments_member(struct tw_printer *printer, const struct tw_capture_event *event, struct tw_out *out);
 bool tw_print_result_member(struct tw_printer *printer, const struct tw_capture_event *event, struct tw_out *out);
 
-/* A term of any size in Erlang's form, and the same as a JSON string. */
+/* A term of any size in Erlang's form, and that form as a JSON string. */
 void tw_print_put_term(struct tw_out *out, struct tw_term term, bool is_bare);
 void tw_print_put_json(struct tw_out *out, struct tw_term term);
-/* For people: cut after so many bytes, {m,f,1} as m:f/1, {m,f,[1]} as m:f(1). */
+/* For people: cut after this many bytes, {m,f,1} as m:f/1, {m,f,[1]} as m:f(1). */
 #define TW_PRINT_TEXT_BYTES 1000
 void tw_print_put_text(struct tw_out *out, struct tw_term term);
 /* A list as (1, 2). */
 void tw_print_put_arguments(struct tw_out *out, struct tw_term list);
 bool tw_print_is_mfa(struct tw_term term);
 
-/* Calls indented by depth, with durations: at most limit events.  Answers 0 or an error. */
+/* Prints calls indented by depth, with durations: at most `limit` events. Returns 0 or an error. */
 int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);
 
-/* The same as a timeline, for Perfetto and its like. */
+/* Prints the same as a timeline, for Perfetto and similar viewers. */
 int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);
 
 /* The twelve words of the events of garbage collections. */

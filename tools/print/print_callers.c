@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print_callers.c - callers of native calls as a match specification noted them, named after the fact.
+ * print_callers.c - resolves callers of native calls that a match specification recorded.
  *
  *	{M,<<"+0x1f2a">>,'_'}		{M,F,'_'}			{caller}, by the object's symbols;
- *									{M,'+0x1f2a','_'} where there is none
+ *									{M,'+0x1f2a','_'} if there is none
  *	{M,F,'_',<<"+0x1f2a">>}		{M,F,'_',{"file.c",12}}		{caller_line}, or undefined
  *
- * In a hit no more is known than the distance in the object.  Anywhere in a term, as {message,X} may hold it so.
+ * A hit knows only the offset in the object. Callers are resolved anywhere in a term, as {message,X} may contain
+ * them.
  */
 #include "tools/common/lines.h"
 #include "tools/print/print.h"
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is deeper, or longer, stays as it is. */
+/* Deeper or longer terms are not searched. */
 #define DEPTH_MAX 16
 #define ITEMS_MAX 64
 
@@ -23,7 +24,7 @@ struct naming {
 	const struct tw_printer *printer;
 	uint32_t image;
 	struct tw_arena *arena;
-	bool is_for_people; /* C++ names as people write them */
+	bool is_for_people; /* C++ names are demangled */
 };
 
 /* "+0x1f2a" */
@@ -85,7 +86,7 @@ static struct tw_term place_term(const struct naming *naming, const struct tw_li
 	return tw_term_tuple(naming->arena, parts, 2);
 }
 
-/* A caller: named.  False: something else. */
+/* Resolves a caller. False: the tuple is something else. */
 static bool name_caller(const struct naming *naming, struct tw_term *parts, size_t count)
 {
 	struct tw_line line;

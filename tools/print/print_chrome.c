@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print_chrome.c - `tracewheel print --format chrome`: the timeline as the JSON that Perfetto
- * (ui.perfetto.dev), chrome://tracing and speedscope read.
+ * print_chrome.c - `tracewheel print --format chrome`: the timeline as the JSON that Perfetto (ui.perfetto.dev),
+ * chrome://tracing and speedscope read.
  *
- * One track a process with its calls as slices; a track a scheduler with what it ran, where that was
- * recorded; all other events as moments on the track of their process.  Times are microseconds since the
- * first event.  A slice has its arguments and its result; an arrow leads from where a message was sent to where it was received.
- * Source: "Trace Event Format" of the Chromium project.
+ * Each process has a track with its calls as slices; each scheduler has one with its runs, if they were recorded; all
+ * other events are moments on the track of their process. Times are microseconds since the first event. A slice has
+ * its arguments and its result; an arrow leads from the send of a message to its receive. Source: "Trace Event
+ * Format" of the Chromium project.
  */
 #include "tools/common/missing.h"
 #include "tools/print/print.h"
@@ -20,21 +20,24 @@
 #include <stdlib.h>
 
 /*
- * Tracks of threads have the kernel's numbers, which are below 2^22; then come processes and what comes again with the
- * number of another thread, and at last schedulers.
+ * Tracks of threads have the kernel's numbers, which are below 2^22; then come processes, and threads whose number is
+ * already used by another track; then schedulers.
  */
 #define OTHER_TRACKS	 (UINT32_C(1) << 23)
 #define SCHEDULER_TRACKS UINT32_C(1000000000)
 
-/* The arguments of a call that is open, as a member. */
+/* The arguments of an open call, as a member. */
 struct arguments {
 	char *text;
 	size_t bytes, room;
 };
 
-/* A stack's user: since when it runs, whether its track has its name, and the arguments of its open calls, by depth. */
+/*
+ * A stack's user data: the start of its present run, whether its track is named, and the arguments of its open calls,
+ * by depth.
+ */
 struct track {
-	uint64_t since_ns; /* 0: it does not run */
+	uint64_t since_ns; /* 0: it is not running */
 	uint32_t scheduler_id;
 	uint32_t number;
 	bool is_named;
@@ -51,12 +54,12 @@ struct chrome {
 	size_t taken_count, taken_room;
 	struct tw_name *quoted; /* by function: its name as JSON */
 	struct tw_flows *flows;
-	const struct tw_capture_event *event; /* that is being handled */
+	const struct tw_capture_event *event; /* the one being processed */
 	bool is_next;
 	bool has_no_memory;
-	bool is_limited;       /* what is open went on behind --limit */
-	bool has_begun;	       /* what comes now is in the selection */
-	bool schedulers[1024]; /* that were named */
+	bool is_limited;       /* calls still open at --limit continued after it */
+	bool has_begun;	       /* events are now inside the selection */
+	bool schedulers[1024]; /* whose tracks are named */
 };
 
 static struct tw_out scratch;
@@ -67,7 +70,7 @@ static uint32_t process_id(const struct chrome *chrome, uint32_t image)
 	return at ? (uint32_t)at->process_id : 0;
 }
 
-/* The beginning of an object: its kind, track and time. */
+/* Writes the beginning of an object: its kind, track and time. */
 static void open_event(struct chrome *chrome, char phase, uint32_t image, uint32_t track, uint64_t ns)
 {
 	uint64_t start = chrome->printer->start_ns, at = ns > start ? ns - start : 0;
@@ -105,7 +108,7 @@ static void put_track_name(struct chrome *chrome, uint32_t image, uint32_t track
 	tw_out_text(chrome->out, "}}");
 }
 
-/* May a track have this number in its process?  It has it then. */
+/* May a track use this number in its process? If so, reserves it. */
 static bool take_number(struct chrome *chrome, uint32_t image, uint32_t number)
 {
 	uint64_t key = (uint64_t)process_id(chrome, image) << 32 | number;
@@ -135,7 +138,7 @@ static bool take_number(struct chrome *chrome, uint32_t image, uint32_t number)
 	return true;
 }
 
-/* The kernel's number of the thread that a stack is; 0: it is none. */
+/* The kernel's number of the thread of a stack; 0: it is no thread's. */
 static uint32_t thread_of(const struct chrome *chrome, const struct tw_stack *stack)
 {
 	const struct tw_capture *capture = chrome->printer->capture;
@@ -175,7 +178,7 @@ static struct track *track_of(struct chrome *chrome, struct tw_stack *stack)
 
 /* ---- slices ---- */
 
-/* The arguments of a call, for its slice, which is written when it ends. */
+/* Keeps the arguments of a call for its slice, which is written when it ends. */
 static void keep_arguments(struct chrome *chrome, const struct tw_capture_event *event, struct track *track,
 			   uint32_t depth)
 {
@@ -243,7 +246,7 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	if (!track)
 		return;
 	open_event(chrome, 'X', stack->image, track->number, frame->start_ns);
-	/* Slices lie in one another as the calls did: the tracer's own time is a slice of its own in them. */
+	/* Slices nest as the calls did: the tracer's own time is a slice of its own inside them. */
 	put_duration(chrome, time->gross_ns);
 	tw_put(chrome->out, ",\"name\":", 8);
 	tw_out_bytes(chrome->out, name->text, name->bytes);
@@ -273,7 +276,7 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	tw_out_text(chrome->out, "}");
 }
 
-/* A run on a scheduler's track. */
+/* Writes a run on a scheduler's track. */
 static void put_run(struct chrome *chrome, struct tw_stack *stack, const struct track *track, uint64_t to_ns)
 {
 	char name[200];
@@ -334,7 +337,7 @@ static void put_moment(struct chrome *chrome, const struct tw_capture_event *eve
 	tw_out_text(chrome->out, "}");
 }
 
-/* An end of an arrow, at the moment that was written last. */
+/* Writes one end of an arrow, at the moment that was written last. */
 static void put_flow(struct chrome *chrome, const struct tw_capture_event *event, const struct track *track)
 {
 	bool is_send = event->kind == TW_CAPTURE_SEND;
@@ -395,7 +398,7 @@ static void put_event(struct chrome *chrome, const struct tw_capture_event *even
 	}
 }
 
-/* What is asked for begins here: calls that are open, and runs, have their slices from here on. */
+/* Begins the selection: slices of open calls, and of runs, begin here. */
 static void begin(struct chrome *chrome, uint64_t from_ns)
 {
 	chrome->has_begun = true;
@@ -417,7 +420,7 @@ static int put_events(struct chrome *chrome, const struct tw_capture_filter *fil
 	struct tw_capture_filter all = *filter;
 	struct tw_capture_events *events;
 	const struct tw_capture_event *batch;
-	/* Calls and runs before it may go on in it. */
+	/* Calls and runs from before it may reach into it. */
 	all.from_ns = 0;
 	int error = tw_stacks_foresee(&chrome->stacks, &all);
 	if (error == 0)
@@ -480,7 +483,7 @@ static void put_process_names(struct chrome *chrome)
 	}
 }
 
-/* The end of the array, and what is missing: "otherData" is shown as it is. */
+/* Writes the end of the array, and missing data: viewers show "otherData" unchanged. */
 static void put_account(struct chrome *chrome)
 {
 	struct tw_json json = {.out = chrome->out};

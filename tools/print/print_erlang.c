@@ -7,20 +7,20 @@
  *	{trace_ts,'<0.1.0>',return_from,{libc,strlen,1},5,123456789}.
  *	{trace,'<0.1.0>','receive',{hello,'<0.2.0>'}}.
  *
- * file:consult/1 reads it: pids, ports, references and funs of another system are atoms; --bare-pids is without their
- * quotes.
+ * file:consult/1 reads it: pids, ports, references and funs of another system are atoms; --bare-pids prints them
+ * without quotes.
  *
- * Arguments are a list where they were recorded, otherwise the arity, or '_' where that is not known.
- * Behind these stand X of {message,X}, the scheduler's number where it was asked for, and the time, in the
- * form that the session asked for, or --timestamps: an integer in nanoseconds, the same with a unique integer,
- * or {MegaSecs,Secs,MicroSecs}.  What cannot be read is '?'.  A loss, for which Erlang has no message, is
+ * Arguments are a list if they were recorded, otherwise the arity, or '_' if that is not known. They are followed by
+ * X of {message,X}, the scheduler's number if it was requested, and the time, in the form that the session or
+ * --timestamps requests: an integer in nanoseconds, the same with a unique integer, or {MegaSecs,Secs,MicroSecs}.
+ * Data that cannot be decoded is '?'. A loss, for which Erlang has no message, is
  * {trace_ts,Pid,lost,[{full,12}],Stamp}.
  */
 #include "tools/common/lines.h"
 #include "tools/print/print.h"
 #include "tools/common/typed.h"
 
-/* {module,function,Arity}: the arity of calls is cut off again where there are arguments. */
+/* {module,function,Arity}: the arity of a call is cut off again if it has arguments. */
 static size_t make_place(const struct tw_capture_place *place, char *text, size_t room)
 {
 	size_t used = tw_name_mfa_open(place->function, text, room);
@@ -61,7 +61,7 @@ static void put_stamp(struct tw_printer *printer, const struct tw_capture_event 
 	}
 }
 
-/* '<0.1.0>': an atom, which Erlang reads; a bare pid only its shell shows. */
+/* '<0.1.0>': an atom, which Erlang can read; a bare pid is only printed by its shell. */
 static void put_pid(struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	if (!printer->is_bare)
@@ -92,7 +92,7 @@ static void put_list(struct tw_out *out, const uint64_t *words, uint32_t count)
 	tw_put_char(out, ']');
 }
 
-/* A term, or '?' where the bytes are none. */
+/* Prints a term, or '?' if the bytes are none. */
 static void put_next_term(struct tw_printer *printer, struct tw_print_payload *payload)
 {
 	struct tw_term term;
@@ -157,7 +157,7 @@ static void put_value(struct tw_printer *printer, const struct tw_capture_event 
 		tw_put_char(out, '}');
 }
 
-/* {M,F,A}: the function, or the distance in the module where that is not known; undefined without a module. */
+/* {M,F,A}: the function, or the offset in the module if it is not known; undefined without a module. */
 static void put_address(struct tw_printer *printer, const struct tw_capture_event *event, uint64_t address)
 {
 	struct tw_out *out = printer->out;
@@ -176,7 +176,7 @@ static void put_address(struct tw_printer *printer, const struct tw_capture_even
 		tw_out_format(out, "{%.*s,'+0x%llx','_'}", (int)bytes, name, (unsigned long long)line.offset);
 }
 
-/* Who called, the innermost first. */
+/* Prints the callers, the innermost first. */
 static void put_stack(struct tw_printer *printer, const struct tw_capture_event *event,
 		      const struct tw_print_payload *payload)
 {
@@ -213,7 +213,7 @@ static void put_gc(struct tw_out *out, const struct tw_print_payload *payload)
 	tw_put_char(out, ']');
 }
 
-/* The elements behind the tag: as many as the message has, at least. */
+/* Prints the elements after the tag: at least as many as the message has. */
 static void put_elements(struct tw_printer *printer, const struct tw_capture_event *event,
 			 struct tw_print_payload *payload, const struct tw_print_kind *kind)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print_flows.c - messages on their way: a hash table by message, each slot's in the order of their sends.
+ * print_flows.c - messages that are sent and not yet received: a hash table, each slot in the order of their sends.
  */
 #include "tools/print/print_flows.h"
 
 #include <stdlib.h>
 
-/* Messages that are on their way at one time, 40 bytes each; and slots for them. */
+/* The most messages that are unreceived at one time, 40 bytes each; and slots for them. */
 #define MESSAGES_MAX (UINT32_C(1) << 20)
 #define SLOTS	     (UINT32_C(1) << 16)
 
 struct message {
-	uint64_t hash; /* of its bytes and its image */
+	uint64_t hash; /* of the message and its image */
 	uint64_t number;
 	uint32_t to_number, to_serial;
-	uint32_t next; /* in its slot, or of those that are free; 0: none */
+	uint32_t next; /* in its slot, or of the free ones; 0: none */
 	bool has_to;
 };
 
@@ -22,7 +22,7 @@ struct tw_flows {
 	const struct tw_capture *capture;
 	struct message *messages; /* from 1 on */
 	uint32_t count, room;
-	uint32_t unused; /* the first of them; 0: none */
+	uint32_t unused; /* the first free one; 0: none */
 	uint64_t numbers;
 	uint64_t left_out;
 	uint32_t first[SLOTS], last[SLOTS];
@@ -48,7 +48,7 @@ uint64_t tw_flows_left_out(const struct tw_flows *flows)
 	return flows->left_out;
 }
 
-/* The first term, which is the message.  False: it cannot be read. */
+/* Hashes the first term, which is the message. False: it cannot be decoded. */
 static bool hash_message(const struct tw_capture_event *event, uint64_t *out)
 {
 	struct tw_print_payload payload;
@@ -64,7 +64,7 @@ static bool hash_message(const struct tw_capture_event *event, uint64_t *out)
 	return true;
 }
 
-/* 0: there is no room. */
+/* Takes an unused entry; 0: there is none. */
 static uint32_t take_message(struct tw_flows *flows)
 {
 	uint32_t at = flows->unused;

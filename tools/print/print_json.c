@@ -4,10 +4,10 @@
 #include "tools/print/print.h"
 #include "tools/common/typed.h"
 
-/* A small output of its own, to make the text of a place with the writer of strings. */
+/* A buffer to make the text of a place with the string writer. */
 static struct tw_out scratch;
 
-/* The name that all views have; and the linker's, where it is another. */
+/* Writes the name that all views show; and the linker's, if it is another. */
 static void put_function(struct tw_out *out, const char *linkage)
 {
 	const char *name = tw_name_shown(linkage);
@@ -34,7 +34,7 @@ static size_t make_place(const struct tw_capture_place *place, char *text, size_
 		tw_out_text(&scratch, ",\"caller\":");
 		tw_json_quote(&scratch, place->caller->name, strlen(place->caller->name));
 	}
-	/* Half an object is no JSON: a name that does not fit is left out. */
+	/* Part of an object is not valid JSON: a name that does not fit is left out. */
 	if (scratch.used > room)
 		return 0;
 	memcpy(text, scratch.data, scratch.used);
@@ -83,7 +83,7 @@ static void put_words(struct tw_out *out, const char *name, const uint64_t *word
 	tw_put_char(out, ']');
 }
 
-/* The names of the terms of a message, in their order; what follows them has none. */
+/* The names of the terms of a message, in their order; further terms have none. */
 static const char *term_name(unsigned kind, uint32_t number)
 {
 	static const char *const names[][2] = {
@@ -126,7 +126,7 @@ static void put_arguments(struct tw_out *out, struct tw_term list)
 	tw_out_text(out, *between == '[' ? "[]" : "]");
 }
 
-/* The terms of a message: Erlang text in strings. */
+/* Writes the terms of a message: Erlang text in strings. */
 static void put_terms(struct tw_out *out, const struct tw_capture_event *event, struct tw_print_payload *payload)
 {
 	struct tw_term term;
@@ -155,7 +155,7 @@ static void put_terms(struct tw_out *out, const struct tw_capture_event *event, 
 		tw_out_text(out, "]");
 }
 
-/* Where a native function returned to, as far as it is known. */
+/* Writes where a native function returned to, as far as it is known. */
 static void put_line(struct tw_printer *printer, const struct tw_capture_event *event, uint64_t address)
 {
 	struct tw_out *out = printer->out;
@@ -174,7 +174,7 @@ static void put_line(struct tw_printer *printer, const struct tw_capture_event *
 	}
 }
 
-/* Who called, the innermost first. */
+/* Writes the callers, the innermost first. */
 static void put_stack(struct tw_printer *printer, const struct tw_capture_event *event,
 		      const struct tw_print_payload *payload)
 {

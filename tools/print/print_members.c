@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-/* Larger words are addresses more often than numbers. */
+/* Larger words are more often addresses than numbers. */
 #define NUMBER_MAX UINT64_C(1000000)
 
 static void put_word(struct tw_out *out, uint64_t word)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print_payload.c - what kinds of events and processes are called, and the terms of a payload as text.
+ * print_payload.c - names of kinds of events and processes, and the terms of a payload as text.
  */
 #include "tools/print/print.h"
 
@@ -102,9 +102,9 @@ bool tw_print_next_extra(const struct tw_printer *printer, const struct tw_captu
 /* ---- text ---- */
 
 struct text_sink {
-	struct tw_sink sink; /* first: found again from it */
+	struct tw_sink sink; /* the first member: converted back to this structure */
 	struct tw_out *out;
-	size_t left; /* that may still be written */
+	size_t left; /* the bytes that may still be written */
 	bool is_json;
 	bool is_cut;
 	char buffer[1024];
@@ -115,14 +115,14 @@ static int drain(struct tw_sink *sink)
 	struct text_sink *text = (struct text_sink *)sink;
 	size_t bytes = (size_t)(sink->at - sink->start);
 	if (bytes > text->left) {
-		/* Not within a character. */
+		/* Not inside a character. */
 		bytes = text->left;
 		while (bytes && ((unsigned char)sink->start[bytes] & 0xc0) == 0x80)
 			bytes--;
 		text->is_cut = true;
 	}
 	if (text->is_json) {
-		/* Erlang's printer has escaped control characters already. */
+		/* Erlang's printer has already escaped control characters. */
 		tw_out_room(text->out);
 		for (size_t i = 0; i < bytes; i++) {
 			if (sink->start[i] == '"' || sink->start[i] == '\\')

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print_text.c - events for people: time since the start, thread, what happened. */
+/* print_text.c - events for people: time since the start, thread, event. */
 #include "tools/common/lines.h"
 #include "tools/print/print.h"
 #include "tools/common/typed.h"
 
 #include <stdlib.h>
 
-/* Pids and names of less letters stand in a column. */
+/* The width of the column of pids and names. */
 #define PID_COLUMNS 18
 
 /* "libsqlite3:sqlite3_step/_ from sqlite3", shared by all kinds of event. */
@@ -47,7 +47,7 @@ static void put_head(struct tw_printer *printer, const struct tw_capture_event *
 	}
 }
 
-/* Where a native function returned to, as far as the capture and the program's file tell. */
+/* Prints where a native function returned to, as far as the capture and the program's file show. */
 static void put_address(struct tw_printer *printer, const struct tw_capture_event *event, uint64_t address)
 {
 	struct tw_out *out = printer->out;
@@ -76,7 +76,7 @@ static void put_address(struct tw_printer *printer, const struct tw_capture_even
 	}
 }
 
-/* Who called, the innermost first. */
+/* Prints the callers, the innermost first. */
 static void put_stack(struct tw_printer *printer, const struct tw_capture_event *event,
 		      const struct tw_print_payload *payload)
 {
@@ -118,7 +118,7 @@ static void put_gc(struct tw_out *out, const struct tw_print_payload *payload)
 	}
 }
 
-/* The terms of a message as a person would say it. */
+/* Prints the terms of a message in a readable form. */
 static void put_terms(struct tw_out *out, const struct tw_capture_event *event, struct tw_print_payload *payload)
 {
 	bool is_send = event->kind == TW_CAPTURE_SEND || event->kind == TW_CAPTURE_SEND_TO_NON_EXISTING_PROCESS;
@@ -189,7 +189,7 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 		tw_put_u64(out, event->kind);
 		tw_put_char(out, ' ');
 	}
-	/* The payload of a return_to says where to; place 0 is nobody's. */
+	/* A return_to has its target in the payload; its place 0 is undefined. */
 	bool has_place =
 		tw_print_has_place(event->kind) && !(event->kind == TW_CAPTURE_RETURN_TO && event->payload_words);
 	const struct tw_name *place = has_place ? tw_print_place(printer, event) : NULL;

@@ -8,11 +8,12 @@
  *	   300 ns  |      app:bind() ! throw 'std::runtime_error'
  *	  2.10 us  |    } = 7  app:step
  *
- * Calls that are open where a selection begins stand first: `app:main {  (called 9.10 ms before)`.  Their durations are those from
- * there on, and have a > in front: they took longer.
+ * Calls that are open at the beginning of a selection come first: `app:main {  (called 9.10 ms before)`. Their durations count
+ * from there, and are marked with >: the calls took longer.
  *
- * A call is written when the next event of its process is known: a return makes one line of both.  Each
- * process has a depth of its own; where there are several, its pid or its thread's number, and its name, stand in front.
+ * A call is printed when the next event of its process is known: if that is its return, both share a line. Each
+ * process has a depth of its own; if there are several, lines begin with the process' pid or its thread's number, and
+ * its name.
  */
 #include "tools/common/stacks.h"
 #include "tools/common/shorten.h"
@@ -26,17 +27,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Longer names push their lines to the right. */
+/* Longer names shift their lines to the right. */
 #define NAME_COLUMNS_MIN 10
 #define NAME_COLUMNS_MAX 24
-/* In front of calls: the duration and the bar; and what a name has at least behind them. */
+/* The columns before calls: the duration and the bar; and the least width of names after them. */
 #define HEAD_COLUMNS	 14
 #define NAME_WIDTH_LEAST 24
 
-/* The marks of frames. */
+/* Marks of frames. */
 enum { IS_OPEN, IS_PENDING };
 
-/* The text of a call that is not written yet; a stack's user. */
+/* The text of a call that is not printed yet; a stack's user data. */
 struct pending {
 	char *text;
 	size_t bytes, room;
@@ -51,17 +52,17 @@ struct tree {
 	int name_columns;
 	bool is_coloured;
 	bool has_no_memory;
-	bool is_limited;     /* what is open went on behind --limit */
-	size_t name_width;   /* of a terminal's names at no depth; 0: names are whole */
-	uint32_t indent_max; /* levels; deeper calls say their depth */
+	bool is_limited;     /* calls still open at --limit continued after it */
+	size_t name_width;   /* of names on a terminal, at depth 0; 0: names are not cut */
+	uint32_t indent_max; /* levels; deeper calls show their depth as a number */
 };
 
-/* The payload of one event is written here first. */
+/* A buffer for the payload of one event. */
 static struct tw_out scratch;
 
 /* ---- lines ---- */
 
-/* A duration behind its mark, or nothing: ns is UINT64_MAX. */
+/* Prints a duration after its mark, or blanks: ns is UINT64_MAX. */
 static void put_marked_head(struct tree *tree, struct tw_stack *stack, uint32_t depth, uint64_t ns, char mark)
 {
 	char figure[TW_FIGURE_BYTES];
@@ -86,7 +87,7 @@ static void put_red(struct tree *tree, bool is_on)
 		tw_out_text(tree->out, is_on ? "\033[1;31m" : "\033[0m");
 }
 
-/* Room for a name at a depth of a terminal's line. */
+/* The width for a name at a depth, on a terminal. */
 static size_t name_room(const struct tree *tree, uint32_t depth)
 {
 	if (!tree->name_width)
@@ -95,7 +96,7 @@ static size_t name_room(const struct tree *tree, uint32_t depth)
 	return tree->name_width > indent + NAME_WIDTH_LEAST ? tree->name_width - indent : NAME_WIDTH_LEAST;
 }
 
-/* Of "f(int, g(*)())" what stands before the types; all of a name that does not end in them. */
+/* The part of "f(int, g(*)())" before the types; the whole name if it does not end in types. */
 static size_t without_types(const char *name, size_t bytes)
 {
 	unsigned depth = 0;
@@ -108,7 +109,7 @@ static size_t without_types(const char *name, size_t bytes)
 	return bytes;
 }
 
-/* A function's name without its arity; on a terminal in one line of it, and without its types where `drops_types`. */
+/* A function's name without its arity; on a terminal cut to one line, and without its types if `drops_types`. */
 static const char *name_of(const struct tree *tree, uint32_t function, uint32_t depth, bool drops_types, size_t *bytes)
 {
 	static char text[TW_NAME_SHORT_BYTES];
@@ -133,7 +134,9 @@ static void put_name(struct tree *tree, uint32_t function, uint32_t depth)
 	tw_out_bytes(tree->out, name, bytes);
 }
 
-/* "app:step(1, 2)  {extra}": a name that ends in its types gets no second pair of brackets. */
+/*
+ * "app:step(1, 2)  {extra}": a name that ends in its types gets no second pair of brackets.
+ */
 static void make_call(struct tree *tree, const struct tw_capture_event *event, uint32_t function, uint32_t depth)
 {
 	struct tw_out *out = tree->printer->out;
@@ -179,7 +182,7 @@ static void keep_call(struct tree *tree, struct tw_stack *stack)
 	pending->bytes = scratch.used;
 }
 
-/* The call at depth - 1, if it is not written yet: something happens inside it. */
+/* Prints the call at depth - 1 if it is not printed yet: an event follows inside it. */
 static void open_call(struct tree *tree, struct tw_stack *stack, uint32_t depth)
 {
 	const struct pending *pending = stack->user;
@@ -191,7 +194,7 @@ static void open_call(struct tree *tree, struct tw_stack *stack, uint32_t depth)
 	tw_out_text(tree->out, " {\n");
 }
 
-/* A frame that ends without a return. */
+/* A frame ends without a return. */
 static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
 {
 	struct tree *tree = context;
@@ -214,12 +217,12 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 						      : "  (no return seen)\n");
 }
 
-/* " = 5" or " ! throw x": what a call came to. */
+/* Prints " = 5" or " ! throw x": the outcome of a call. */
 static void put_value(struct tree *tree, const struct tw_capture_event *event)
 {
 	bool is_exception = event->kind == TW_CAPTURE_EXCEPTION_FROM;
 	struct tw_out *out = tree->out;
-	/* Where nobody knows the type, a small number is shown as one. */
+	/* If the type is not known, a small number is shown as one. */
 	if (!is_exception && tw_print_is_plain(event) && event->payload_words == 1 &&
 	    !tw_typed_layout(tree->printer->capture, event)) {
 		uint64_t value = event->payload[0];
@@ -301,7 +304,7 @@ static void put_own_time(struct tree *tree, const struct tw_capture_event *event
 	tw_out_format(tree->out, "(tracer: %s)\n", tw_capture_own_name(event->id));
 }
 
-/* Messages, spawns, schedules: inside the call that is open. */
+/* Prints messages, spawns, schedules: inside the open call. */
 static void put_other(struct tree *tree, const struct tw_capture_event *event, const struct tw_step *step)
 {
 	const struct tw_print_kind *kind = tw_print_kind(event->kind);
@@ -314,7 +317,7 @@ static void put_other(struct tree *tree, const struct tw_capture_event *event, c
 	tw_out_text(tree->out, "\n");
 }
 
-/* ---- what is open where the selection begins ---- */
+/* ---- open calls at the beginning of the selection ---- */
 
 static int by_number(const void *a, const void *b)
 {
@@ -371,7 +374,7 @@ static bool put_event(struct tree *tree, const struct tw_capture_event *event)
 		}
 		return true;
 	}
-	/* As in print.c: taken off the times, and no line of its own. */
+	/* As in print.c: subtracted from times, without a line. */
 	if (step.kind == TW_STEP_OWN_TIME && event->id == TW_CAPTURE_OWN_SETUP)
 		return true;
 	open_call(tree, stack, stack->depth);
@@ -399,7 +402,10 @@ static int put_events(struct tree *tree, const struct tw_capture_filter *filter,
 	struct tw_step step;
 	bool has_begun = filter->from_ns == 0;
 	int64_t count = 0;
-	/* Calls before it may be open in it: they are followed from the beginning on, and shown from there. */
+	/*
+	 * Calls from before the selection may be open in it: all events from the beginning are followed, and printed
+	 * from there on.
+	 */
 	all.from_ns = 0;
 	int error = tw_stacks_foresee(&tree->stacks, &all);
 	if (error == 0)
@@ -452,7 +458,7 @@ static void free_pending(struct tw_stacks *stacks)
 	}
 }
 
-/* The widest name of a process or a thread. */
+/* The width of the longest name of a process or a thread. */
 static int name_columns(const struct tw_capture *capture)
 {
 	char text[TW_THREAD_TEXT_BYTES];

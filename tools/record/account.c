@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* account.c - what a person is told when a recording has ended. */
+/* account.c - messages at the end of a recording. */
 #include "tools/record/account.h"
 #include "tools/tool.h"
 
@@ -55,10 +55,10 @@ void tw_account_dead_sets(void)
 		       count == 1 ? "it" : "them");
 }
 
-/* What would have kept the events of the cause that lost most; "" where nothing that can be asked for would. */
+/* Advice that would have kept the events of the cause that lost most; "" if no option would. */
 static const char *advice(const struct tw_recorder_stats *stats, enum tw_recorder_policy policy)
 {
-	/* Of a ring that is written over, full is what was asked for. */
+	/* In an overwriting ring, full is what was requested. */
 	unsigned first = policy == TW_RECORDER_OVERWRITE ? 1 : 0, worst = first;
 	for (unsigned cause = first; cause < TW_LOST_CAUSES; cause++)
 		if (stats->lost[cause] > stats->lost[worst])

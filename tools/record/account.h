@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* account.h - what a person is told when a recording begins, and when it has ended. */
+/* account.h - messages at the beginning and the end of a recording. */
 #ifndef TW_TOOLS_ACCOUNT_H
 #define TW_TOOLS_ACCOUNT_H
 
 #include "tracewheel/consumer.h"
 
-/* How much was recorded, how fast, and what of it --keep has left. */
+/* Says how much was recorded, how fast, and what --keep has left of it. */
 void tw_account_events(const struct tw_recorder_stats *stats, const char *path, uint32_t segments_kept);
-/* At the start: memory in /dev/shm that recordings which were cut off have left, and nobody gives back. */
+/* At the start: reports memory in /dev/shm that cut-off recordings have left and that is not in use. */
 void tw_account_dead_sets(void);
-/* Why there is no capture. */
+/* Says why the capture could not be made. */
 void tw_account_not_created(int error, const char *path, bool may_replace);
-/* What went wrong: said even when quiet. */
+/* Reports errors, even when quiet. */
 void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path, int error);
 /* @path: NULL for a stream. */
 void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, enum tw_recorder_policy policy);

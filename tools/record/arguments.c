@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arguments.c - --args and --when, before the program starts. */
+/* arguments.c - handles --args and --when before the program starts. */
 #include "tools/record/arguments.h"
 #include "tools/common/patterns.h"
 #include "tools/tool.h"
@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How long a dlopen waits to be told how arguments lie: libraries with a great deal of debug information take half. */
+/* How long a dlopen waits for the layouts of arguments: libraries with much debug information take half of it. */
 #define ASK_MS "2000"
 
 bool tw_arguments_set(struct tw_arguments *arguments, const struct tw_command *command, const char *value)
@@ -45,7 +45,7 @@ bool tw_arguments_find_arities(struct tw_arguments *arguments, const char *progr
 	bool is_right = tw_patterns_read(&patterns, config->text);
 	arguments->has_arities = is_right && tw_patterns_have_arity(&patterns);
 	tw_patterns_free(&patterns);
-	/* With types they are known as well. */
+	/* With types the arities are known as well. */
 	if (!arguments->has_arities || (arguments->is_wanted && arguments->string_bytes))
 		return is_right;
 	tw_layouts_find(program, config->text, true, &found);
@@ -54,7 +54,7 @@ bool tw_arguments_find_arities(struct tw_arguments *arguments, const char *progr
 	return is_right;
 }
 
-/* Nothing that is there fulfils the names.  What is opened later may: where a pattern names such a module. */
+/* Nothing at the start satisfies the names. May something opened later do, because a pattern names its module? */
 static bool may_come_later(const struct tw_arguments *arguments, const struct tw_layouts *layouts, bool is_quiet,
 			   struct tw_when_left *left)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * check.c - one walk over all places for all patterns; what has none is looked for among modules, then functions.
+ * check.c - matches all places against all patterns in one pass; patterns without a place are then searched for among
+ * modules and functions.
  *
  * Each name in braces is a pattern of its own here.
  */
@@ -17,29 +18,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Callers that are told of, of one function. */
+/* The most callers of one function that are reported. */
 #define REFUSED_MAX  3
 #define REASON_BYTES 900
-/* Functions that are asked for by their source names, where the program cannot know these. */
+/* The most functions selected by source names in a program without a demangler. */
 #define LINKAGE_MAX 256
 
-/* A call that would be wanted, and cannot be seen. */
+/* A call that is selected but cannot be seen. */
 struct refused {
 	char *function;
-	const char *caller, *reason; /* borrowed by the symbols */
+	const char *caller, *reason; /* borrowed from the symbols */
 };
 
 struct asked {
 	struct tw_pattern *pattern;
-	const char *text, *module, *function; /* borrowed by it; NULL: any */
+	const char *text, *module, *function; /* borrowed from the pattern; NULL: any */
 	bool is_excluding;
 	size_t place_count;    /* that can be traced */
-	size_t excluded_count; /* that could be, but for -N */
+	size_t excluded_count; /* that could be traced, if -N did not exclude them */
 	struct refused refused[REFUSED_MAX];
 	size_t refused_count;
-	bool may_come;		   /* later */
-	bool may_be_declared;	   /* a module of no object, in a program that declares functions: as it should be */
-	char reason[REASON_BYTES]; /* why it matches nothing at the start; "": it does */
+	bool may_come;		   /* its module may be loaded later */
+	bool may_be_declared;	   /* the module is no object, and the program declares functions: as expected */
+	char reason[REASON_BYTES]; /* why it matches nothing at the start; "": it matches */
 };
 
 struct linkage {
@@ -50,16 +51,16 @@ struct linkage {
 struct tw_check {
 	struct tw_check_options options;
 	struct tw_symbols *symbols;
-	struct tw_patterns patterns; /* as they were given */
+	struct tw_patterns patterns; /* as given on the command line */
 	struct asked *asked;
 	size_t count;
 	bool can_open, can_become, may_declare, has_preloads;
-	bool can_demangle; /* the program itself */
+	bool can_demangle; /* the program has a demangler */
 	struct linkage linkage[LINKAGE_MAX];
 	size_t linkage_count;
 };
 
-/* ---- what the program could bring in ---- */
+/* ---- modules that the program could still load ---- */
 
 static bool is_named(const char *name, const char *const *names, size_t count)
 {
@@ -74,7 +75,7 @@ static bool begins(const char *text, const char *start)
 	return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* What libc and the loader call of themselves they call for others. */
+/* Calls of libc and the loader are made for other objects. */
 static void see_call(struct tw_check *check, const struct tw_symbols_object *caller, const char *function)
 {
 	static const char *const opening[] = {"dlopen", "dlmopen", "__libc_dlopen_mode"};
@@ -136,7 +137,7 @@ bool tw_check_may_declare(const struct tw_check *check)
 	return !check || check->may_declare || check->options.may_become_another;
 }
 
-/* ---- the patterns, name by name ---- */
+/* ---- the patterns, one for each name ---- */
 
 static bool add_asked(struct tw_check *check, const struct tw_pattern *pattern, bool is_excluding)
 {
@@ -182,7 +183,7 @@ static struct tw_patterns_subject subject_of(const struct tw_check *check, const
 	return subject;
 }
 
-/* As the agent chooses: would calls be recorded there? */
+/* Would the agent, by its rules, record calls there? */
 static bool is_of_this_recording(const struct tw_check *check, const struct tw_symbols_place *place)
 {
 	const struct tw_check_options *options = &check->options;
@@ -258,7 +259,7 @@ static int see_place(const struct tw_symbols_place *place, void *arg)
 	return 0;
 }
 
-/* ---- what has no place ---- */
+/* ---- patterns without a place ---- */
 
 static bool is_exact(const char *name)
 {
@@ -274,8 +275,8 @@ static bool has_module(const struct tw_check *check, const struct asked *asked, 
 struct search {
 	const struct asked *asked;
 	const struct tw_check *check;
-	size_t object;	  /* that is searched */
-	bool is_exported; /* what was found can be called by others */
+	size_t object;	  /* the one being searched */
+	bool is_exported; /* a function that was found is exported */
 	struct tw_near near;
 	char *found; /* the first name that matches; NULL: none */
 };
@@ -334,7 +335,7 @@ static void explain_function(const struct tw_check *check, struct asked *asked, 
 			  (!is_exact(asked->module) && (check->can_open || check->can_become || check->has_preloads));
 }
 
-/* The function is there, and no call of it can be seen. */
+/* The function exists, and no call of it can be seen. */
 static void explain_place(const struct tw_check *check, struct asked *asked, const struct tw_symbols_object *object,
 			  bool is_exported, const char *name)
 {
@@ -390,7 +391,7 @@ static void explain_nothing(struct tw_check *check, struct asked *asked)
 	free(search.found);
 }
 
-/* There are places, but the pattern asks for a number of arguments. */
+/* There are places, but the pattern specifies a number of arguments. */
 static void explain_arity(struct tw_check *check, struct asked *asked, const char *config)
 {
 	uint32_t arity = tw_pattern_arity(asked->pattern);
@@ -415,9 +416,9 @@ static void explain_arity(struct tw_check *check, struct asked *asked, const cha
 	tw_layouts_free(&layouts);
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
-/* The program's own calls are those that a person means. */
+/* The program's own calls are usually those that the user means. */
 static bool is_of_program(const struct tw_check *check, const struct refused *refused)
 {
 	return refused->caller == tw_symbols_object(check->symbols, 0)->name;
@@ -433,7 +434,7 @@ static void say_refused(const struct tw_check *check, const struct asked *asked)
 			       asked->refused[i].caller, asked->refused[i].reason);
 }
 
-/* False: it can match nothing. */
+/* False: the pattern can match nothing. */
 static bool say(const struct tw_check *check, const struct asked *asked)
 {
 	bool is_right = !*asked->reason || asked->is_excluding || asked->may_come || check->options.allows_nothing;
@@ -489,7 +490,7 @@ const char *tw_check_reason(const struct tw_check *check, size_t index, const ch
 
 /* ---- the end ---- */
 
-/* Did anything become traced that the pattern names?  Of all processes. */
+/* The number of functions that became traced by the pattern, in all processes. */
 static size_t count_traced(const struct tw_check *check, const struct tw_capture *capture, const struct asked *asked)
 {
 	const struct tw_capture_image *images[256];

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * children.c - is any process left that is traced, or on its way to be?
+ * children.c - is there a process that is traced, or will be?
  *
- * Between fork() and its first look at the ring set, or between exec() and the constructor of the preloaded library, a
- * process stands in no table.  It is young then, and either its memory, copied from its parent, has the ring set mapped, or
- * its environment names it.  Old processes are not waited for: whatever they are, they have not come.
+ * Between fork() and its first use of the ring set, or between exec() and the constructor of the preloaded library, a
+ * process is in no table. It is young then, and either its memory, copied from its parent, has the ring set mapped,
+ * or its environment contains the ring set's name. Older processes are not waited for.
  *
- * A process may be listed, make another and end before it is looked at: then the other is seen only by the next look.
+ * A process may be listed, create another and end before it is examined: then the other is found only by the next
+ * pass.
  */
 #include "tools/record/children.h"
 
@@ -19,12 +20,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A process that has not attached in this time, on a machine with too much to do, will not. */
+/* A process that has not attached within this time, even on a busy machine, will not. */
 #define AGE_MAX_S 5
-/* How often nobody must be found on a machine that makes processes all the time. */
+/* The number of passes that must find nothing on a machine that creates processes all the time. */
 #define LOOKS_MAX 8
 
-/* What a file in /proc/PID begins with; "" where it cannot be read. */
+/* The beginning of a file in /proc/PID; "" if it cannot be read. */
 static size_t read_file(const char *pid, const char *name, char *out, size_t room)
 {
 	char path[64];
@@ -40,7 +41,7 @@ static size_t read_file(const char *pid, const char *name, char *out, size_t roo
 	return used;
 }
 
-/* Field 22 of stat, counted behind the name, which may hold anything. */
+/* Field 22 of stat, counted from the end of the name, which may contain anything. */
 static bool is_young(const char *pid)
 {
 	char text[1024];
@@ -70,7 +71,7 @@ static bool names_set(const char *pid, const char *ring_set)
 	return found;
 }
 
-/* The process or thread that was made last, as text. */
+/* The id of the last process or thread that was created, as text. */
 static void read_last(char *out, size_t room)
 {
 	char text[256];
@@ -100,7 +101,7 @@ static bool are_coming(const char *ring_set, bool *is_sure)
 	return found;
 }
 
-/* The table first: a process that comes into it afterwards is seen on its way. */
+/* The table is read first: a process that enters it afterwards is found in /proc. */
 bool tw_children_are_left(struct tw_recorder *recorder)
 {
 	struct tw_recorder_stats stats;

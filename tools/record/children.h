@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* children.h - how long there is somebody to record. */
+/* children.h - whether any process is left to record. */
 #ifndef TW_TOOLS_CHILDREN_H
 #define TW_TOOLS_CHILDREN_H
 
@@ -8,9 +8,9 @@
 #include <stdbool.h>
 
 /*
- * tw_children_are_left - does a process live that is traced, or one that was started lately and may yet be?
+ * tw_children_are_left - is there a process that is traced, or one that was started recently and may yet be?
  *
- * Drains the rings.  Costs a look at each process of the system, unless a traced one lives.
+ * Drains the rings. Reads /proc of every process of the system, unless a traced one is alive.
  */
 bool tw_children_are_left(struct tw_recorder *recorder);
 

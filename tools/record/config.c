@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.c - lines for agents. */
+/* config.c - the configuration for agents. */
 #include "tools/record/config.h"
 #include "tools/tool.h"
 

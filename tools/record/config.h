@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.h - what agents are told, as lines `KEY VALUE`. */
+/* config.h - the configuration for agents, as lines `KEY VALUE`. */
 #ifndef TW_TOOLS_CONFIG_H
 #define TW_TOOLS_CONFIG_H
 
@@ -11,7 +11,7 @@ struct tw_config {
 	size_t bytes;
 };
 
-/* False: no memory, which is said. */
+/* False: no memory, which has been reported. */
 bool tw_config_add(struct tw_config *config, const char *key, const char *value);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * late.c - questions of agents, answered.
+ * late.c - answers questions of agents.
  *
  *	agent: opened something -> question -> the thread: maps, debug information -> answer -> agent: arms it
  *
- * Each file is looked at once, by path and inode: a library that is built anew and opened again is another one.
+ * Each file is read once, by path and inode: a library that is rebuilt and opened again is another file.
  */
 #include "tools/record/late.h"
 #include "tools/tool.h"
@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of one process, and files of all: no program has so many that patterns name. */
+/* The most files of one process, and of all; no program opens so many that patterns name. */
 #define FILES_MAX 4096
 
 struct tw_late {
@@ -26,9 +26,9 @@ struct tw_late {
 	struct tw_recorder *recorder;
 	pthread_t thread;
 	bool is_running;
-	/* Both ways between the two threads. */
+	/* Shared by the two threads. */
 	int stop, is_done;
-	/* The thread's, while it runs. */
+	/* Used by the thread while it runs. */
 	struct tw_recorder_question question;
 	struct tw_layouts text;
 	char **seen; /* "INODE PATH" */
@@ -104,7 +104,7 @@ static void look_at_process(struct tw_late *late, int process_id)
 	while (maps && getline(&line, &room, maps) > 0 && !__atomic_load_n(&late->stop, __ATOMIC_RELAXED)) {
 		char *key = strdup(line);
 		const char *path = tw_late_code_file(line);
-		/* From the inode on: what a mapping of the same file has in common. */
+		/* From the inode on: the part that all mappings of a file share. */
 		char *inode = key;
 		for (int i = 0; i < 4 && inode; i++)
 			inode = (inode = strchr(inode, ' ')) ? inode + 1 : NULL;
@@ -144,12 +144,12 @@ struct tw_late *tw_late_begin(const struct tw_arguments *arguments, const char *
 	return late;
 }
 
-/* Signals are the other thread's. */
+/* Signals are handled by the other thread. */
 static bool start(struct tw_late *late)
 {
 	sigset_t all, before;
 	sigfillset(&all);
-	/* Whose files a program has cut short. */
+	/* Raised if the program truncates a mapped file. */
 	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	__atomic_store_n(&late->is_done, 0, __ATOMIC_RELAXED);

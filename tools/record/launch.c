@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch.c - looks at a program before it is traced, and starts it. */
+/* launch.c - checks a program before it is traced, and starts it. */
 #include "tools/record/launch.h"
 #include "tools/tool.h"
 
@@ -14,11 +14,11 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* A script whose interpreter is a script: as deep as the kernel goes. */
+/* Nested interpreters that are scripts: the kernel's limit. */
 #define SCRIPTS_MAX	    5
 #define PROGRAM_HEADERS_MAX 128
 
-/* What a writer of files must survive and the traced program must not inherit. */
+/* Signals that a writer of files must survive and the traced program must not inherit. */
 static const int writers_signals[] = {SIGPIPE, SIGXFSZ};
 static struct sigaction before[sizeof writers_signals / sizeof *writers_signals];
 
@@ -39,7 +39,7 @@ static bool is_executable_file(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* As execvp() searches.  Answers 0 or an exit code. */
+/* Searches as execvp() does. Returns 0 or an exit code. */
 static int find_path(struct tw_launch *launch, const char *command)
 {
 	struct stat st;
@@ -87,7 +87,7 @@ static int find_path(struct tw_launch *launch, const char *command)
 	return 0;
 }
 
-/* Does the loader distrust the environment of this program?  Then it ignores LD_PRELOAD. */
+/* Does the loader ignore LD_PRELOAD because it does not trust the environment of this program? */
 static int check_trust(struct tw_launch *launch, int fd)
 {
 	struct stat st;
@@ -141,7 +141,7 @@ static int check_elf(struct tw_launch *launch, int fd, const Elf64_Ehdr *head)
 		      launch->program);
 }
 
-/* launch->program from the #! line; an empty one means /bin/sh, as execvp() does for text without it. */
+/* Sets launch->program from the #! line; an empty one means /bin/sh, as execvp() does for text without it. */
 static void take_interpreter(struct tw_launch *launch, const char *line)
 {
 	line += strspn(line, " \t");
@@ -189,7 +189,7 @@ int tw_launch_find(struct tw_launch *launch, const char *command)
 
 bool tw_launch_agent(char path[PATH_MAX], char reason[TW_LAUNCH_REASON_BYTES])
 {
-	/* As installed; as built. */
+	/* The installed tree; the build tree. */
 	static const char *const folders[] = {"/" TW_AGENT_FOLDER, "/../lib"};
 	char self[PATH_MAX] = "";
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -202,7 +202,7 @@ bool tw_launch_agent(char path[PATH_MAX], char reason[TW_LAUNCH_REASON_BYTES])
 		char *real = realpath(candidate, NULL);
 		if (!real)
 			continue;
-		/* The loader separates the names of LD_PRELOAD at both. */
+		/* The loader splits LD_PRELOAD at both. */
 		bool is_usable = strlen(real) < PATH_MAX && !strpbrk(real, ": ");
 		if (is_usable)
 			strcpy(path, real);
@@ -223,8 +223,8 @@ bool tw_launch_agent(char path[PATH_MAX], char reason[TW_LAUNCH_REASON_BYTES])
 }
 
 /*
- * AddressSanitizer ends a program before whose run time another library was loaded, unless it is told that this is meant.
- * The agent takes it away again: it knows it by the colon at the end.
+ * AddressSanitizer ends a program if a library was loaded before its run-time, unless an option allows it. The agent
+ * removes the option again; it recognises it by the colon at the end.
  */
 static void allow_order(void)
 {
@@ -237,7 +237,7 @@ static void allow_order(void)
 		setenv("ASAN_OPTIONS", more, 1);
 }
 
-/* The environment that the program gets, which is ours from here on. */
+/* Sets the environment of the program, which is also this process' environment from here on. */
 static bool set_environment(const char *agent, const char *ring_set)
 {
 	const char *others = getenv("LD_PRELOAD");
@@ -258,8 +258,8 @@ void tw_launch_ignore_signals(void)
 }
 
 /*
- * posix_spawn() and not fork(): nothing of the recorder's memory is copied for a child that replaces it at once.  The signals
- * that are caught here are as they were there by exec() itself.
+ * posix_spawn() rather than fork(): the recorder's memory need not be copied for a child that replaces it at once.
+ * exec() itself resets the signals that are caught here.
  */
 static int spawn(const struct tw_launch *launch, char **argv, pid_t *pid)
 {
@@ -280,7 +280,7 @@ static int spawn(const struct tw_launch *launch, char **argv, pid_t *pid)
 	if (!error)
 		error = posix_spawn(pid, launch->path, &actions, &attributes, argv, environ);
 	if (error == ENOEXEC) {
-		/* Text without #!: to the shell, as execvp() would. */
+		/* Text without #!: run by the shell, as execvp() does. */
 		size_t count = 0;
 		while (argv[count])
 			count++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layouts.c - the layouts of the functions that patterns name, written down for the agents. */
+/* layouts.c - writes the layouts of the functions that patterns name, for the agents. */
 #include "tools/record/layouts.h"
 #include "tools/common/names.h"
 #include "tools/common/patterns.h"
@@ -13,9 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* More enumerators than this are no longer for people: the number is shown. */
+/* With more enumerators than this the number is shown. */
 #define ENUMERATORS_MAX 64
-/* One function's line; without its enumerators it fits. */
+/* The line of one function; it fits at least without enumerators. */
 #define LINE_BYTES (TW_LAYOUT_TEXT_BYTES_MAX - 100)
 
 struct line {
@@ -48,7 +48,7 @@ static void put(struct line *line, const char *text)
 	line->bytes += bytes;
 }
 
-/* A name without what separates the parts of a line. */
+/* Writes a name without the characters that separate the parts of a line. */
 static void put_name(struct line *line, const char *name)
 {
 	char clean[200];
@@ -80,7 +80,7 @@ static const char letters[] =
 	 [TW_DEBUG_BOOL] = 'b',	   [TW_DEBUG_ENUM] = 'e',  [TW_DEBUG_POINTER] = 'p', [TW_DEBUG_STRING] = 's',
 	 [TW_DEBUG_FLOAT] = 'f',   [TW_DEBUG_STRUCT] = 'S'};
 
-/* Those of a struct that registers carry as a whole, one word for each eight bytes. */
+/* Writes the fields of a struct that is passed in registers, one word for each eight bytes. */
 static void put_fields(struct line *line, const struct tw_debug_value *value)
 {
 	const struct tw_debug_type *type = value->type;
@@ -179,7 +179,7 @@ static bool append_module(struct tw_layouts *layouts, const struct tw_symbols_ob
 	return is_right;
 }
 
-/* By build-id, or by path where there is none. */
+/* Compares build-ids, or paths if there is none. */
 static bool has_line_of(const struct tw_layouts *layouts, const struct tw_symbols_object *object)
 {
 	char *line = module_line(object);
@@ -193,9 +193,9 @@ static bool has_line_of(const struct tw_layouts *layouts, const struct tw_symbol
 	return found;
 }
 
-/* ---- which functions ---- */
+/* ---- selecting functions ---- */
 
-/* Where only arities are asked for, what asks for none needs no look. */
+/* If only arities are needed, patterns without one are skipped. */
 static bool is_due(const struct walk *walk, const struct tw_pattern *pattern)
 {
 	return !walk->layouts->is_for_arities || tw_pattern_arity(pattern) != TW_PATTERN_ARITY_UNKNOWN;
@@ -223,7 +223,7 @@ static void set_object(struct walk *walk, const struct tw_symbols_object *object
 						     .alias = alias};
 }
 
-/* Of several names of one function the pattern's is not always the first. */
+/* If a function has several names, the pattern may match another than the first. */
 static bool is_wanted(struct walk *walk, const char *name, uint32_t arity)
 {
 	walk->subject.function = name;
@@ -238,7 +238,7 @@ static int take_symbol(const char *name, uint64_t value, void *arg)
 	struct line line;
 	if (walk->layouts->stop && __atomic_load_n(walk->layouts->stop, __ATOMIC_RELAXED))
 		return TW_EPIPE;
-	/* The names of one function stand one behind the other. */
+	/* The names of one function are adjacent. */
 	if ((walk->has_last && walk->last_value == value) || !is_wanted(walk, name, TW_PATTERN_ARITY_ANY))
 		return 0;
 	int error = tw_debug_function(walk->debug, value, name, &function);
@@ -246,7 +246,7 @@ static int take_symbol(const char *name, uint64_t value, void *arg)
 		return error == TW_ENOMEM ? error : 0;
 	uint32_t arity = function->is_variadic ? TW_PATTERN_ARITY_UNKNOWN : function->arity;
 	if (!is_wanted(walk, name, arity)) {
-		/* The agents learn from its line that it is not asked for. */
+		/* Its line tells the agents that it is not selected. */
 		walk->layouts->other_arity = function->arity;
 		walk->layouts->other_count++;
 	} else {
@@ -306,7 +306,7 @@ static int walk_objects(struct walk *walk, const char *program, const char *alia
 	return error;
 }
 
-/* The line `alias NAME PATH` of a configuration, for that program: strdup()ed; NULL: none. */
+/* The line `alias NAME PATH` of a configuration for that program, to be freed; NULL: none. */
 static char *alias_of(const char *config, const char *program)
 {
 	static const char key[] = "alias ";

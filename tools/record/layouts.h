@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layouts.h - from debug information to what a program is told of the arguments to record.
+ * layouts.h - derives the layouts of arguments to record from debug information.
  *
- * Enters: the program's file, the patterns.  Leaves: the text for the agents (a module's line, then its
- * functions': tracewheel/consumer.h's `layouts`; modules without any as well: they were looked at), and sentences about modules without debug information.
+ * Input: the program's file, the patterns. Output: the text for the agents (for each module that was read a line,
+ * then the lines of its functions: tracewheel/consumer.h's `layouts`), and sentences about modules without debug
+ * information.
  */
 #ifndef TW_TOOLS_LAYOUTS_H
 #define TW_TOOLS_LAYOUTS_H
@@ -16,30 +17,36 @@ struct tw_layouts {
 	char *text; /* NULL: none */
 	size_t bytes, room;
 	size_t function_count;
-	/* Functions that patterns name, but with another number of arguments: how many, and the number of one of them. */
+	/*
+	 * Functions that patterns name with another number of arguments: their count, and the number of arguments of
+	 * one of them.
+	 */
 	size_t other_count;
 	uint32_t other_arity;
-	bool is_for_arities; /* set before: only for patterns that ask for a number of arguments */
+	bool is_for_arities; /* input: only for patterns that specify a number of arguments */
 	char problem[4400];  /* of the first module that patterns name and that has no debug information; "" */
-	bool has_others;     /* a pattern names a module that is none of the program's: it may be opened later */
-	const int *stop;     /* another thread raises it: no more functions; NULL: nobody does */
+	bool has_others;     /* a pattern names a module that the program does not have: it may be opened
+			      * later */
+	const int *stop;     /* set by another thread to end the search; NULL: never */
 };
 
 /*
- * tw_layouts_find - the functions of a program, and of the libraries it needs, that patterns name.
+ * tw_layouts_find - find the functions of a program, and of the libraries it needs, that patterns name.
  *
- * @config	borrows: lines, of which those that begin with "pattern ", "exclude " or "alias " count; without the first: all
- *		functions.
+ * @config	borrows: lines, of which those that begin with "pattern ", "exclude " or "alias " count; without a "pattern ":
+ *		all functions.
  * @layouts	zeroed at first; tw_layouts_free() ends it.
- * Says what is missing, unless @is_quiet: arguments are raw words then.
+ *
+ * Reports what is missing, unless @is_quiet: then arguments are raw words.
  */
 void tw_layouts_find(const char *program, const char *config, bool is_quiet, struct tw_layouts *layouts);
 
 /*
- * tw_layouts_find_file - the same of one file, that a program has opened; the libraries it needs are not looked at.
+ * tw_layouts_find_file - the same for one file that a program has opened, without the libraries it needs.
  *
- * @known	borrows: modules that were looked at before are not again.
- * Says nothing: @layouts has the first problem.  False: patterns do not name it, it is known, or cannot be read.
+ * @known	borrows: modules that were read before are skipped.
+ *
+ * Reports nothing: @layouts has the first problem. False: patterns do not name it, it is known, or cannot be read.
  */
 bool tw_layouts_find_file(const char *path, const char *config, const struct tw_layouts *known,
 			  struct tw_layouts *layouts);

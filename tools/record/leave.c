@@ -11,14 +11,16 @@
 #define STACK_BYTES 16384
 
 static _Alignas(16) char stack[STACK_BYTES];
-static int ends[2]; /* of a pipe whose writing end goes when the command has ended */
+static int ends[2]; /* of a pipe whose writing end is closed when the command has ended */
 
-/* Shares memory with the command, which goes on: touches its own stack only, and what the command no longer does. */
+/*
+ * Shares memory with the command, which continues: uses only its own stack, and data that the command no longer uses.
+ */
 static int outlive(void *unused)
 {
 	char nothing;
 
-	/* Nobody waits for an end of a pipe or a file that this child has. */
+	/* This child keeps no pipe or file open that another process may wait for. */
 	dup2(ends[0], STDIN_FILENO);
 	if (close_range(1, ~0U, 0) < 0) {
 		close(STDOUT_FILENO);
@@ -38,7 +40,7 @@ void tw_leave_memory(uint64_t bytes)
 		return;
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
-	/* Its memory is this one's: the last of both to end frees it, and that is the child. */
+	/* Both share the memory: the last to end frees it, which is the child. */
 	clone(outlive, stack + sizeof stack, CLONE_VM, NULL);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record.c - `tracewheel record`: run a program with the agent preloaded, drain its rings from outside.
+ * record.c - `tracewheel record`: runs a program with the agent preloaded, and drains its rings from outside.
  *
- *	1 is the program there, and can it be traced?      2 make the capture and the ring set
- *	3 start it                                         4 drain until it ends, or until we are asked to stop
+ *	1 does the program exist, can it be traced?        2 make the capture and the ring set
+ *	3 start it                                         4 drain until it ends, or a signal asks to stop
  *	5 drain the rest, close the capture                6 the account, and the program's exit code
  *
- * The traced program gets no thread and no open file of ours.  What the keyboard sends goes to it as
- * well (same process group); what kill(1) sends to us is passed on.
+ * The traced program gets no thread and no open file of ours. Signals from the keyboard reach it as well (same
+ * process group); signals that kill(1) sends to this process are passed on.
  */
 #include "tools/record/account.h"
 #include "tools/record/arguments.h"
@@ -32,9 +32,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A segment's index lies in memory until it is closed. */
+/* The index of a segment is kept in memory until the segment is closed. */
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(256) << 20)
-/* The recorder's (tracewheel/consumer.h). */
+/* The recorder's defaults (tracewheel/consumer.h). */
 #define RING_BYTES_DEFAULT (UINT64_C(4) << 20)
 #define CAP_BYTES_DEFAULT  (UINT64_C(256) << 20)
 
@@ -156,7 +156,7 @@ struct request {
 	struct tw_config config;
 	bool has_patterns, has_excluded;
 	bool allows_nothing;
-	char alias[NAME_MAX + 1]; /* what the program was called, where that is not its file's name; "" */
+	char alias[NAME_MAX + 1]; /* the name that the program was started by, if it is not its file's; "" */
 	struct tw_check *check;
 	bool has_match;
 	const char *guard; /* of --when */
@@ -169,7 +169,7 @@ struct request {
 	const char *callers;
 };
 
-/* ---- what was asked for ---- */
+/* ---- the request ---- */
 
 static bool add_config(struct request *request, const char *key, const char *value)
 {
@@ -198,9 +198,9 @@ static bool add_flags(struct request *request, const char *text)
 		is_right = flags != 0;
 		if (!is_right)
 			tw_usage(&command, "'%s' is not a flag of processes.", name);
-		/* Who asks for all wants to see calls as well. */
+		/* 'all' includes calls, so it does not include 'silent'. */
 		request->flags |= flags == TW_FLAG_ALL ? TW_FLAG_ALL & ~(uint32_t)TW_FLAG_SILENT : flags;
-		/* And who asks for CPU time, stamps that show it. */
+		/* CPU time needs stamps that show it. */
 		if (flags == TW_FLAG_CPU_TIMESTAMP)
 			request->flags |= TW_FLAG_TIMESTAMP;
 	}
@@ -225,7 +225,7 @@ static bool config_flags(struct request *request)
 	return add_config(request, "processes", names);
 }
 
-/* Refused here, where a person sees why; the agent compiles it again. */
+/* Checked here, where the user sees the error; the agent compiles it again. */
 static bool add_match(struct request *request, const char *key, const char *text)
 {
 	bool is_when = strcmp(key, "when") == 0;
@@ -241,7 +241,7 @@ static bool add_match(struct request *request, const char *key, const char *text
 	is_right = is_right && !request->has_match;
 	request->has_match = true;
 	tw_match_destroy(program);
-	/* A specification has no line of its own in it but as white space. */
+	/* In a specification line ends are only white space. */
 	for (char *c = line; c && (c = strchr(c, '\n')) != NULL;)
 		*c = ' ';
 	is_right = is_right && add_config(request, key, line);
@@ -363,7 +363,7 @@ static bool take_option(struct request *request, int key, const char *value)
 	}
 }
 
-/* Said. */
+/* Reports the error. */
 static bool are_rings_too_large(const struct tw_recorder_options *options)
 {
 	char ring[TW_FIGURE_BYTES], cap[TW_FIGURE_BYTES];
@@ -404,7 +404,7 @@ static bool complete_request(struct request *request, const char *program)
 	return true;
 }
 
-/* The program by the name that it was called by, where a link leads from there to its file. */
+/* Adds the name that the program was started by, if it is a link to its file. */
 static bool config_alias(struct request *request, const struct tw_launch *launch, const char *typed)
 {
 	char *real = launch->is_script ? NULL : realpath(launch->path, NULL), *line = NULL;
@@ -419,7 +419,7 @@ static bool config_alias(struct request *request, const struct tw_launch *launch
 	return is_right;
 }
 
-/* What the patterns name in the files.  False: it can be nothing, which is said. */
+/* Checks the patterns against the files. False: one can match nothing, which has been reported. */
 static bool check_patterns(struct request *request, const struct tw_launch *launch)
 {
 	if (!request->has_patterns && !request->has_excluded && !request->guard)
@@ -444,7 +444,7 @@ static bool check_patterns(struct request *request, const struct tw_launch *laun
 	return tw_check_say(request->check);
 }
 
-/* Why there is nothing in the capture, or nothing of a pattern. */
+/* Explains an empty capture, and patterns without events. */
 static void say_what_is_missing(const struct request *request, const struct tw_recorder_stats *stats)
 {
 	const char *path = request->recorder.is_stream ? NULL : request->path;
@@ -462,7 +462,7 @@ static void say_what_is_missing(const struct request *request, const struct tw_r
 
 /* ---- the recording ---- */
 
-/* The whole life of a recorder; answers the exit code. */
+/* Runs a whole recording; returns the exit code. */
 static int record(struct request *request, struct tw_launch *launch, char **argv)
 {
 	char agent[PATH_MAX];
@@ -478,7 +478,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	request->recorder.leaves_memory = true;
 	request->recorder.guards_rings = true;
 	tw_launch_ignore_signals();
-	/* First of all: who is interrupted from here on leaves a whole capture, or none. */
+	/* Before anything else: an interrupt from here on leaves a whole capture, or none. */
 	tw_watch_signals();
 	bool makes_old = request->recorder.keep_old && !request->recorder.force && access(request->path, F_OK) == 0;
 	int error = tw_recorder_create(&request->recorder, &recorder);
@@ -515,7 +515,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	struct tw_recorder_stats stats = {0};
 	tw_watch_recorder(NULL);
 	error = tw_recorder_finish(recorder, &stats);
-	/* Whoever reads a stream may go when it likes. */
+	/* The reader of a stream may close it at any time. */
 	bool is_left = request->recorder.is_stream && error == TW_EPIPE;
 	if (is_left && !request->is_quiet)
 		tw_say("the reader of the stream has gone; the program went on, untraced.");

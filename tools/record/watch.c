@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watch.c - a program that is being recorded: its end, its children's, and the signals that come meanwhile. */
+/* watch.c - waits for the end of a recorded program and its children, and handles signals meanwhile. */
 #include "tools/record/watch.h"
 
 #include "tools/record/children.h"
@@ -11,12 +11,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long one round may sleep; signals cut it short. */
+/* The longest sleep in one round; signals cut it short. */
 #define POLL_NS UINT64_C(1000000000)
-/* And where other processes are waited for, whose end sends no signal. */
+/* The longest sleep while waiting for other processes, whose end sends no signal. */
 #define OTHERS_POLL_NS UINT64_C(100000000)
 
-/* ---- signals: counted here, looked at between two rounds ---- */
+/* ---- signals: counted here, handled between two rounds ---- */
 
 static struct tw_recorder *volatile signalled_recorder;
 static volatile sig_atomic_t stops_asked;
@@ -30,7 +30,7 @@ static void on_signal(int number, siginfo_t *info, void *unused)
 	if (number != SIGCHLD) {
 		stops_asked++;
 		stop_signal = number;
-		/* The terminal has told the whole process group; kill(1) told only us. */
+		/* The terminal signals the whole process group; kill(1) signals only this process. */
 		if (info->si_code <= 0)
 			signal_to_pass_on = number;
 		if (signalled_recorder)
@@ -46,7 +46,7 @@ void tw_watch_signals(void)
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD};
 	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART}, found;
 	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-		/* What somebody had us ignore (nohup, a shell's background job) stays ignored. */
+		/* A signal that the parent had set to be ignored (nohup, a shell's background job) stays ignored. */
 		if (sigaction(numbers[i], NULL, &found) == 0 && (numbers[i] == SIGCHLD || found.sa_handler != SIG_IGN))
 			sigaction(numbers[i], &action, NULL);
 	}
@@ -64,7 +64,7 @@ int tw_watch_signal(void)
 
 /* ---- until the end ---- */
 
-/* Has the program ended?  Then with *status.  Signals that it was not told of are passed on. */
+/* Has the program ended? If so, sets *status. Passes on signals that it has not received. */
 static bool look_at_child(pid_t child, int *status)
 {
 	pid_t ended = waitpid(child, status, WNOHANG);
@@ -77,7 +77,7 @@ static bool look_at_child(pid_t child, int *status)
 	return false;
 }
 
-/* The first process has ended: until the last one has, a signal comes, or nobody reads the stream any more. */
+/* The first process has ended: waits until the last one has, a signal comes, or the reader of the stream is gone. */
 static void drain_the_others(const struct tw_watch *watch)
 {
 	struct tw_recorder_stats stats = {0};
@@ -98,13 +98,13 @@ bool tw_watch(const struct tw_watch *watch, int *status)
 {
 	struct tw_recorder_stats stats = {0};
 	int seen = 0;
-	/* What came before there was a program to tell. */
+	/* Signals that came before the program was started. */
 	if (stops_asked)
 		signal_to_pass_on = stop_signal;
 	for (;;) {
 		tw_recorder_poll(watch->recorder, POLL_NS);
 		tw_late_look(watch->late);
-		/* Nobody reads the stream any more: the program goes on untraced. */
+		/* The reader of the stream is gone: the program continues untraced. */
 		if (watch->is_stream)
 			tw_recorder_stats(watch->recorder, &stats);
 		if (stats.last_error)

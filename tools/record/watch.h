@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watch.h - drains until a program, or all of its processes, have ended, or a signal says to stop. */
+/* watch.h - drains until a program, or all of its processes, have ended, or a signal asks to stop. */
 #ifndef TW_TOOLS_WATCH_H
 #define TW_TOOLS_WATCH_H
 
@@ -15,18 +15,18 @@ struct tw_watch {
 	struct tw_late *late; /* may be NULL */
 	pid_t child;
 	bool is_stream;
-	bool waits_for_all; /* processes, not for the child alone */
+	bool waits_for_all; /* waits for all processes, not only for the child */
 	bool is_quiet;
 };
 
 /* From here on signals that ask to stop are counted, and cut a round short. */
 void tw_watch_signals(void);
-/* Whom they wake; NULL: nobody.  Shares. */
+/* The recorder that signals wake; NULL: none. Shares. */
 void tw_watch_recorder(struct tw_recorder *recorder);
-/* The last of them. */
+/* The last such signal. */
 int tw_watch_signal(void);
 
-/* Returns true when the child has ended, with its status; false: a second signal came before that. */
+/* True: the child has ended, with its status; false: a second signal came before that. */
 bool tw_watch(const struct tw_watch *watch, int *status);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * when.c - size > 4096 becomes ($3 band 16#ffffffff) > 4096: where `size` is an unsigned of four bytes in rdx.
+ * when.c - translates size > 4096 to ($3 band 16#ffffffff) > 4096: if `size` is an unsigned of four bytes in rdx.
  *
- * Registers hold garbage above what a type has, and a word counts as signed: so each name becomes an expression
- * that has just the value of the parameter.  A string is read when it is asked for: name == "ab" becomes
+ * Registers have undefined bits above a type's size, and words count as signed: so each name is replaced by an
+ * expression with exactly the value of the parameter. A string is read when it is used: name == "ab" becomes
  * string_at($2) == <<97,98>>, as bytes.
  */
 #include "tools/record/when.h"
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 
 #define TEXT_BYTES TW_WHEN_TEXT_BYTES
-/* That a hit reads of a string: shorter ones are compared whole. */
+/* The bytes of a string that a hit reads: shorter ones are compared whole. */
 #define STRING_BYTES 256
 
 static bool is_word(const char *at, size_t bytes)
@@ -45,7 +45,7 @@ static size_t name_bytes(const char *at)
 	return bytes;
 }
 
-/* <<"ab", 10>>: as it stands. */
+/* <<"ab", 10>>: copied unchanged. */
 static size_t binary_bytes(const char *at)
 {
 	size_t bytes = 2;
@@ -55,7 +55,7 @@ static size_t binary_bytes(const char *at)
 	return bytes + (at[bytes] ? 2 : 0);
 }
 
-/* What is no name: one quoted piece, number, argument or other character. */
+/* Anything but a name: one quoted piece, number, argument or other character. */
 static size_t other_bytes(const char *at)
 {
 	size_t bytes = 1;
@@ -74,7 +74,7 @@ static size_t other_bytes(const char *at)
 	return bytes;
 }
 
-/* The next name that is neither a word of the language nor a function: NULL behind the last. */
+/* The next name that is neither a keyword nor a function: NULL after the last. */
 static const char *next_name(const char *at, size_t *bytes)
 {
 	while (*at) {
@@ -106,7 +106,7 @@ static void list_parameters(const struct tw_layout *layout, char *text, size_t r
 		used += (size_t)snprintf(text + used, room - used, "%s %s", i ? "," : "", layout->values[i].name);
 }
 
-/* The value of a parameter as an expression.  False: it has none that can be compared. */
+/* The value of a parameter as an expression. False: it cannot be compared. */
 static bool put_parameter(const struct tw_layout_value *value, char *text, size_t room, char reason[512])
 {
 	unsigned number = (unsigned)value->registers[0] + 1, bits = value->bytes * 8;
@@ -173,7 +173,7 @@ static void put(struct guard_text *out, const char *text, size_t bytes)
 	out->text[out->used] = 0;
 }
 
-/* Does it speak of a parameter that is a string? */
+/* Does the guard use a parameter that is a string? */
 static bool has_strings(const struct tw_layout *layout, const char *guard)
 {
 	size_t bytes;
@@ -184,7 +184,7 @@ static bool has_strings(const struct tw_layout *layout, const char *guard)
 	return false;
 }
 
-/* "a\n" as the bytes that a program has of it: <<97,10>>.  False: too long to be compared with. */
+/* "a\n" as bytes: <<97,10>>. False: too long to be compared with. */
 static bool put_string(struct guard_text *out, const char *at, size_t bytes)
 {
 	static const char escapes[] = "n\nt\tr\re\033s b\bf\fv\v0";
@@ -208,7 +208,9 @@ static bool put_string(struct guard_text *out, const char *at, size_t bytes)
 	return count < STRING_BYTES;
 }
 
-/* @layout	NULL: names stand for any value. */
+/*
+ * @layout NULL: each name stands for any value.
+ */
 static bool translate(const struct tw_layout *layout, const char *guard, char text[TEXT_BYTES], char reason[512])
 {
 	struct guard_text out = {.text = text};
@@ -238,7 +240,7 @@ static bool translate(const struct tw_layout *layout, const char *guard, char te
 	return is_short && !out.is_full;
 }
 
-/* A guard as agents take it, with a sense for them. */
+/* Does the translated guard compile, for arguments of this kind? */
 static bool compiles(const char *text, enum tw_match_sense sense, char reason[512])
 {
 	const struct tw_match_options options = {.sense = sense};
@@ -253,10 +255,10 @@ static bool compiles(const char *text, enum tw_match_sense sense, char reason[51
 
 /* ---- all functions ---- */
 
-/* w VALUE GUARD: of the function of a line f VALUE LAYOUT, for which a space ends the value. */
+/* w VALUE GUARD: for the function of a line f VALUE LAYOUT, in which a space ends the value. */
 static bool append_guard(struct tw_layouts *guards, const char *line, const char *space, char *guard)
 {
-	/* What is no string has no line end of its own in it but as white space. */
+	/* Outside of strings line ends are only white space. */
 	for (char *c = guard; (c = strchr(c, '\n')) != NULL;)
 		*c = ' ';
 	return tw_layouts_append(guards, "w", 1) &&
@@ -264,7 +266,7 @@ static bool append_guard(struct tw_layouts *guards, const char *line, const char
 	       tw_layouts_append(guards, guard, strlen(guard)) && tw_layouts_append(guards, "\n", 1);
 }
 
-/* The reason is the first one's that has none; that of a function with all the names tells more. */
+/* The reason is that of the first function without a guard; preferably of one that has all the names. */
 size_t tw_when_translate(const struct tw_layouts *layouts, const char *guard, struct tw_layouts *guards,
 			 struct tw_when_left *left)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* activity.c - messages and schedules, summed up as they come. */
+/* activity.c - sums up messages and schedules, event by event. */
 #include "tools/report/activity.h"
 #include "tools/common/threads.h"
 #include "tools/tool.h"
@@ -39,7 +39,7 @@ static bool grow_slots(struct tw_activity *activity)
 	return true;
 }
 
-/* The process of a pid; NULL without memory. */
+/* The process of a pid; NULL: no memory. */
 static struct tw_activity_process *find_process(struct tw_activity *activity, uint32_t image, uint32_t number,
 						uint32_t serial)
 {
@@ -65,7 +65,7 @@ static struct tw_activity_process *find_process(struct tw_activity *activity, ui
 	return process;
 }
 
-/* The process whose event it is; its stack remembers. */
+/* The process of an event; its stack keeps it. */
 static struct tw_activity_process *process_of(struct tw_activity *activity, struct tw_stack *stack)
 {
 	if (stack->user)
@@ -114,7 +114,7 @@ static bool grow_pairs(struct tw_activity *activity)
 	return true;
 }
 
-/* NULL where there are too many, or there is no memory. */
+/* NULL: there are too many, or no memory. */
 static struct tw_activity_pair *find_pair(struct tw_activity *activity, uint32_t sender, uint32_t receiver)
 {
 	uint32_t at = pair_slot(activity, sender, receiver);
@@ -207,7 +207,7 @@ static bool on_out(struct tw_activity *activity, struct tw_activity_process *pro
 		return true;
 	uint64_t ns = event->time_ns > process->since_ns ? event->time_ns - process->since_ns : 0;
 	uint64_t own_ns = tw_stack_own_until(stack, event->time_ns) - process->own_ns;
-	/* What the tracer took is no time of the process. */
+	/* The tracer's own time is not counted as the process'. */
 	ns -= own_ns < ns ? own_ns : ns;
 	process->runs++;
 	process->run_ns += ns;

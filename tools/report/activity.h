@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * activity.h - messages and schedules: who sent how much to whom, who ran for how long, and who waits for whom.
+ * activity.h - messages and schedules: messages between processes, run times, and which process waits for which.
  *
  *	 send A -> B     receive B           in B            out B
  *	 ----|---------------|----- wait -----|----- run -----|----
  *
- * A wait begins when a process that does not run receives a message, and ends when it is scheduled in.  It is
- * counted for the process that sent to it last before it received: what it had waited for.
+ * A wait begins when a process that is not running receives a message, and ends when it is scheduled in. It is
+ * attributed to the process that sent to it last before it received.
  *
  * Memory  for each process that is named by an event, and for each pair of sender and receiver up to
  *	   TW_ACTIVITY_PAIRS_MAX; nothing for an event.
@@ -24,13 +24,13 @@ struct tw_activity_process {
 	uint32_t image;
 	uint32_t pid_number, pid_serial;
 	uint32_t number;
-	char *name; /* clean; NULL where there is none */
+	char *name; /* clean; NULL: none */
 	struct tw_activity_process *next;
 	uint32_t last_sender; /* a process's number; TW_PLACES_NONE */
 	bool is_running;
-	uint64_t since_ns;   /* it runs, when is_running */
+	uint64_t since_ns;   /* start of its run, if is_running */
 	uint64_t own_ns;     /* the tracer's own time on its stack then */
-	uint64_t waiting_ns; /* since then a message waits for it to run; 0: none */
+	uint64_t waiting_ns; /* time since which a message waits for it to run; 0: none */
 	/* Sums. */
 	uint64_t sent, received;
 	uint64_t waits, wait_ns, wait_max_ns;
@@ -38,7 +38,7 @@ struct tw_activity_process {
 };
 
 struct tw_activity_pair {
-	uint32_t sender, receiver; /* processes' numbers; sender TW_PLACES_NONE: not seen */
+	uint32_t sender, receiver; /* numbers of processes; sender TW_PLACES_NONE: not seen */
 	uint64_t messages;
 	uint64_t waits, wait_ns, wait_max_ns;
 };
@@ -73,9 +73,9 @@ struct tw_activity {
 	bool are_pairs_full;
 };
 
-/* Answer false without memory. */
+/* Return false without memory. */
 bool tw_activity_init(struct tw_activity *activity, const struct tw_capture *capture);
-/* An event in order; step->stack is its stack. */
+/* Processes the next event; step->stack is its stack. */
 bool tw_activity_event(struct tw_activity *activity, const struct tw_capture_event *event, const struct tw_step *step);
 void tw_activity_free(struct tw_activity *activity);
 

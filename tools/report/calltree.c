@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* There are as many as may be. */
+/* More nodes than there can be. */
 #define NO_NODE UINT32_MAX
 
 static uint32_t slot_of(const struct tw_calltree *tree, uint32_t parent, uint32_t function)
@@ -25,7 +25,7 @@ static void add_slot(struct tw_calltree *tree, uint32_t node)
 	tree->slots[at] = node;
 }
 
-/* Twice as many nodes, and slots for them. */
+/* Doubles the nodes and their slots. */
 static bool grow(struct tw_calltree *tree)
 {
 	size_t room = tree->node_count ? (size_t)tree->node_count * 2 : 256;
@@ -47,7 +47,9 @@ static bool grow(struct tw_calltree *tree)
 
 static bool is_recursive(const struct tw_calltree *tree, uint32_t parent, uint32_t function)
 {
-	/* Beyond the limit nobody knows: a total that is too small is better than one that counts twice. */
+	/*
+	 * Beyond the limit the callers are not known: a total that is too small is better than one that counts twice.
+	 */
 	if (parent == TW_CALLTREE_BEYOND)
 		return true;
 	for (uint32_t at = parent; at != TW_CALLTREE_ROOT; at = tree->nodes[at].parent) {
@@ -106,7 +108,7 @@ static uint32_t find_child(struct tw_calltree *tree, uint32_t parent, uint32_t f
 	}
 }
 
-/* The node that a process's outermost calls are below. */
+/* The parent node of a process's outermost calls. */
 static uint32_t process_node(struct tw_calltree *tree, const struct tw_stack *stack)
 {
 	if (!tree->is_by_process)
@@ -160,7 +162,7 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	function->cut += how == TW_FRAME_CUT;
 	function->lossy += time->is_lossy;
 	function->lossy_ns += node->is_recursive ? 0 : time->lost_ns;
-	/* Of a call that was left unseen nobody knows what lies inside of it. */
+	/* The calls inside a call that was cut are not known. */
 	node->is_lossy |= time->is_lossy || how == TW_FRAME_CUT;
 	function->open += how == TW_FRAME_OPEN;
 	if (time->is_exact && !tw_histogram_add(&function->took, time->total_ns))
@@ -191,7 +193,7 @@ static bool grow_functions(struct tw_calltree *tree)
 	return true;
 }
 
-/* One event more with this function on the stack. */
+/* Counts one more event with this function on the stack. */
 static uint32_t pass_through(struct tw_calltree *tree, uint32_t parent, uint32_t function)
 {
 	uint32_t number = find_child(tree, parent, function);
@@ -202,7 +204,7 @@ static uint32_t pass_through(struct tw_calltree *tree, uint32_t parent, uint32_t
 	return number;
 }
 
-/* A call, and the return addresses above it, the innermost first. */
+/* Adds a call, and its return addresses, the innermost first. */
 static void put_stack(struct tw_calltree *tree, const struct tw_call_pending *call, uint32_t image,
 		      const uint64_t *words, uint32_t count)
 {
@@ -231,10 +233,10 @@ static void put_stackless(struct tw_calltree *tree, struct tw_call_pending *pend
 	pending->stack = NULL;
 }
 
-/* A call waits for what comes behind it on its thread: its stack, or something else. */
+/* A call is kept until the next event of its thread, which may be its stack. */
 static void on_stack_event(struct tw_calltree *tree, const struct tw_capture_event *event, const struct tw_step *step)
 {
-	/* Between the two a ring may have grown, or a handler have lost something. */
+	/* Between the two a ring may have grown, or a handler have lost an event. */
 	if (event->stream >= tree->stream_count || event->kind == TW_CAPTURE_OWN_TIME || event->kind == TW_CAPTURE_LOSS)
 		return;
 	struct tw_call_pending *pending = &tree->pending[event->stream];
@@ -250,7 +252,7 @@ static void on_stack_event(struct tw_calltree *tree, const struct tw_capture_eve
 
 /* ---- all events ---- */
 
-/* Calls that are open where what is asked for begins have their time from there on. */
+/* Calls that are open at the beginning of the selection have their time counted from there. */
 static void begin_part(struct tw_calltree *tree, uint64_t from_ns)
 {
 	tw_stacks_begin(&tree->stacks, from_ns);
@@ -320,7 +322,7 @@ static int read_events(struct tw_calltree *tree, const struct tw_capture_filter 
 	return tree->has_no_memory ? TW_ENOMEM : (int)count;
 }
 
-/* Processes and the root take what is below them. */
+/* Adds to processes and the root the sums of the nodes below them. */
 static void sum_up(struct tw_calltree *tree)
 {
 	for (uint32_t i = tree->node_count; i-- > TW_CALLTREE_FIRST;) {
@@ -353,7 +355,7 @@ int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const
 		tree->node_max = TW_CALLTREE_NODES_MAX;
 	struct tw_capture_filter all = *filter;
 	int error = tw_places_make(&tree->places, capture, filter);
-	/* Calls before it may be open in it: they are followed from the beginning on. */
+	/* Calls from before the selection may be open in it: all events from the beginning are followed. */
 	if (tw_places_have_durations(&tree->places))
 		all.from_ns = 0;
 	if (error == 0)

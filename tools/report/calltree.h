@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * calltree.h - which function called which, how often and for how long: one tree of a whole capture.
+ * calltree.h - the calls between functions, with numbers and times: one tree of a whole capture.
  *
- * A node is a function at the end of a chain of callers.  Sums by function and by caller come from it, so
- * that all views agree.  Total time counts the outermost call of a recursive function only; self time is the
- * time in the function itself, without calls that are in the capture and without what its process was out.
+ * A node is a function at the end of a chain of callers. Sums by function and by caller are derived from it, so that
+ * all views agree. Total time counts only the outermost call of a recursive function; self time is the time in the
+ * function itself, without calls that are in the capture and without time in which its process was scheduled out.
  *
- * Where nothing returns, but call stacks were recorded, the tree is theirs: a node's total is the number of events that
- * were recorded with its function on the stack, its self those of the function itself, which are its calls.
+ * If nothing returns, but call stacks were recorded, the tree is made of stacks: a node's total is the number of
+ * events that were recorded with its function on the stack; its self is the number of those of the function itself,
+ * which are its calls.
  *
- * Memory  56 bytes a node and at most TW_CALLTREE_NODES_MAX of them: what is called beyond stands, by
- *	function, below a node of its own.  A histogram for each function that returned.
+ * Memory  56 bytes a node and at most TW_CALLTREE_NODES_MAX of them: calls beyond that are counted, by function,
+ *	below a node of their own.  A histogram for each function that returned.
  */
 #ifndef TW_TOOLS_CALLTREE_H
 #define TW_TOOLS_CALLTREE_H
@@ -25,35 +26,35 @@
 
 struct tw_call_node {
 	uint32_t parent;
-	uint32_t function; /* TW_CALLTREE_PROCESS: a process, which is stack number `process` */
+	uint32_t function; /* TW_CALLTREE_PROCESS: a process, with stack number `process` */
 	uint32_t first_child, next_sibling;
-	uint32_t last_used; /* the child that was called last */
+	uint32_t last_used; /* the child of the last call */
 	uint16_t depth;
-	bool is_recursive; /* its function is further up */
+	bool is_recursive; /* its function is also an ancestor */
 	bool is_process;
-	bool is_lossy; /* losses, or calls that were left unseen, lie in its sums */
+	bool is_lossy; /* its sums contain losses, or calls that were cut */
 	uint64_t calls;
-	uint64_t total_ns; /* both: events, where the tree is of stacks */
+	uint64_t total_ns; /* both: numbers of events, if the tree is made of stacks */
 	uint64_t self_ns;
 };
 
-/* The root, and what stands in for nodes beyond the limit. */
+/* The root, and the node for calls beyond the limit. */
 enum { TW_CALLTREE_ROOT, TW_CALLTREE_BEYOND, TW_CALLTREE_FIRST };
 
 struct tw_call_function {
-	uint64_t calls;	 /* that began in what is asked for */
-	uint64_t before; /* that were open where it begins: their time counts from there */
+	uint64_t calls;	 /* that began in the selection */
+	uint64_t before; /* that were open at its beginning: their time counts from there */
 	uint64_t total_ns;
 	uint64_t self_ns;
 	uint64_t exceptions;
 	uint64_t cut;
-	uint64_t lossy;	   /* calls that went on behind a loss, or ended in one */
-	uint64_t lossy_ns; /* of total_ns: in losses */
+	uint64_t lossy;	   /* calls that continued after a loss, or ended in one */
+	uint64_t lossy_ns; /* of total_ns: time in losses */
 	uint64_t open;
 	struct tw_histogram took; /* of the calls that returned, by value or exception, with no loss in them */
 };
 
-/* A call whose stack comes next, on one thread. */
+/* A call on one thread whose stack may follow. */
 struct tw_call_pending {
 	const struct tw_stack *stack; /* NULL: none */
 	uint32_t function, place;
@@ -74,46 +75,47 @@ struct tw_calltree {
 	struct tw_frames frames;
 	struct tw_call_pending *pending; /* by stream */
 	uint32_t stream_count;
-	uint64_t stackless;	 /* calls without a stack, among others that have one */
-	uint32_t *process_nodes; /* by stack number; the root where processes are merged */
+	uint64_t stackless;	 /* calls without a stack, if others have one */
+	uint32_t *process_nodes; /* by stack number; the root if processes are merged */
 	uint32_t process_room;
 	bool is_by_process;
 	bool is_full; /* nodes were refused */
 	bool has_no_memory;
 	uint64_t events;
 	uint64_t lost;
-	/* Who looks at every event beside; NULL: nobody. */
+	/* Called for every event as well; NULL: none. */
 	bool (*on_event)(void *context, const struct tw_capture_event *event, const struct tw_step *step);
 	void *context;
 };
 
-/* A caller of a function, summed up. */
+/* A pair of caller and function, summed up. */
 struct tw_call_edge {
 	uint32_t caller; /* a function; TW_PLACES_NONE: none is known */
 	uint32_t callee;
 	uint64_t calls;
 	uint64_t total_ns;
 	uint64_t self_ns;
-	bool is_lossy; /* losses, or calls that were left unseen, lie in the sums */
+	bool is_lossy; /* the sums contain losses, or calls that were cut */
 };
 
 /*
- * tw_calltree_make - reads the whole selection of a capture.
+ * tw_calltree_make - read the whole selection of a capture.
  *
- * @tree	zeroed, but for is_by_process, node_max, on_event and context.
- * @filter	events before its from_ns are read too where calls return: calls that are open there have their time from there on.
- * Answers 0 or an error; tw_calltree_free() in both cases.
+ * @tree	zeroed, except is_by_process, node_max, on_event and context.
+ * @filter	if calls return, events before its from_ns are read too: calls that are open there count from there on.
+ *
+ * Returns 0 or an error; tw_calltree_free() in both cases.
  */
 int tw_calltree_make(struct tw_calltree *tree, struct tw_capture *capture, const struct tw_capture_filter *filter);
 void tw_calltree_free(struct tw_calltree *tree);
 
-/* Every pair of caller and function; free().  NULL without memory. */
+/* All pairs of caller and function, to be freed. NULL: no memory. */
 struct tw_call_edge *tw_calltree_edges(const struct tw_calltree *tree, size_t *count);
 
-/* The children of a node, most total time first (calls, where there are no times); free(). */
+/* The children of a node, most total time first (calls, if there are no times), to be freed. */
 uint32_t *tw_calltree_children(const struct tw_calltree *tree, uint32_t node, size_t *count);
 
-/* What a node is called: borrowed. */
+/* The name of a node: borrowed. */
 const char *tw_calltree_name(const struct tw_calltree *tree, uint32_t node);
 
 #endif

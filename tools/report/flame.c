@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flame.c - `tracewheel flame`: the call tree as one page that a browser shows, or as folded stacks.
+ * flame.c - `tracewheel flame`: the call tree as one page for a browser, or as folded stacks.
  *
- * The page is flame.html, which stands in the program; the tree goes into it as JSON, in which nothing can
- * end the element that holds it: functions may be called anything.
+ * The page is flame.html, which is built into the program; the tree is inserted as JSON, escaped so that names of
+ * functions cannot end the element that contains it.
  */
 #include "tools/report/calltree.h"
 #include "tools/common/lines.h"
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Nodes of less than this share of all time and of all calls are drawn together, as "(N smaller)". */
+/* Nodes with less than this share of all time and of all calls are drawn together, as "(N smaller)". */
 #define LEAST_SHARE_DEFAULT 0.01 /* in percent */
 #define TABLE_ROWS	    100
 
@@ -57,7 +57,7 @@ struct request {
 
 static struct tw_out out;
 
-/* The page, cut where the data goes. */
+/* The page, split where the data is inserted. */
 __asm__(".pushsection .rodata, \"a\", @progbits\n"
 	".globl tw_flame_page\n"
 	"tw_flame_page:\n"
@@ -68,12 +68,12 @@ extern const char tw_flame_page[] __attribute__((visibility("hidden")));
 
 /* ---- the page ---- */
 
-/* A string in which no browser sees markup, whatever it holds. */
+/* Writes a string that no browser takes for markup, whatever its contents. */
 static void put_text(const char *text, size_t bytes)
 {
 	static struct tw_out scratch;
 	tw_out_init(&scratch, -1);
-	/* Names are short; what is longer than the buffer would be written to nowhere. */
+	/* Names are short; the rest of a longer one than the buffer would be lost. */
 	tw_json_quote(&scratch, text, bytes < TW_OUT_BYTES / 8 ? bytes : TW_OUT_BYTES / 8);
 	for (size_t i = 0; i < scratch.used; i++) {
 		char c = scratch.data[i];
@@ -89,7 +89,7 @@ struct page {
 	uint64_t least_ns, least_calls;
 	bool has_times;
 	bool is_next;
-	/* Numbers of names: functions' own, then those of processes. */
+	/* Numbers of names: first those of functions, then those of processes. */
 	uint32_t *process_names;
 	uint32_t process_count;
 	uint32_t count; /* of nodes that were written */
@@ -114,7 +114,7 @@ static void put_node(struct page *page, unsigned depth, int64_t name, const stru
 	page->count++;
 }
 
-/* Which nodes have losses in their sums, by their place in the list. */
+/* Writes the nodes with losses in their sums, by their index in the list. */
 static void put_lossy(const struct page *page)
 {
 	tw_out_text(&out, "],\"lossy\":[");
@@ -122,7 +122,7 @@ static void put_lossy(const struct page *page)
 		tw_out_format(&out, "%s%u", i ? "," : "", page->lossy[i]);
 }
 
-/* The calls of a node and of all below it. */
+/* The calls of a node and of all nodes below it. */
 static uint64_t calls_below(const struct tw_calltree *tree, uint32_t number)
 {
 	uint64_t calls = tree->nodes[number].is_process ? 0 : tree->nodes[number].calls;
@@ -186,7 +186,7 @@ static void put_functions(const struct tw_calltree *tree, bool has_times)
 	free(rows);
 }
 
-/* Formatted first: it is escaped like any other text. */
+/* Formatted first, then escaped like any other text. */
 static void put_note(bool warns, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void put_note(bool warns, const char *format, ...)
 {
@@ -202,7 +202,7 @@ static void put_note(bool warns, const char *format, ...)
 	is_next = true;
 }
 
-/* What was recorded, and what is not in it. */
+/* Notes on the recording, and on missing data. */
 static void put_notes(const struct request *request, const struct tw_calltree *tree,
 		      const struct tw_capture_filter *filter, bool has_times)
 {
@@ -330,7 +330,7 @@ struct chain {
 	size_t bytes, room;
 };
 
-/* What separates is not part of a name. */
+/* The separator is replaced in names. */
 static bool add_to_chain(struct chain *chain, const char *name)
 {
 	size_t bytes = strlen(name);

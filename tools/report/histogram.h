@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * histogram.h - how long calls took: every duration in one of at most 64 x 64 counters.
+ * histogram.h - durations of calls, each counted in one of at most 64 x 64 counters.
  *
- * Each power of two is divided into 64 equal parts, so a quantile is wrong by at most 0.8 % (below 128 ns it
- * is exact).  Powers that never occur take no memory: a function has 512 bytes for each that does. The idea
- * is that of Gil Tene's HdrHistogram.
+ * Each power of two is divided into 64 equal parts, so a quantile is wrong by at most 0.8 % (below 128 ns it is
+ * exact). Powers that never occur take no memory: a function has 512 bytes for each that does. Based on Gil Tene's
+ * HdrHistogram.
  */
 #ifndef TW_TOOLS_HISTOGRAM_H
 #define TW_TOOLS_HISTOGRAM_H
@@ -23,14 +23,14 @@ struct tw_histogram {
 	uint64_t max;
 };
 
-/* Answers false without memory. */
+/* Returns false without memory. */
 static inline bool tw_histogram_add(struct tw_histogram *histogram, uint64_t value)
 {
 	unsigned power = value < TW_HISTOGRAM_PARTS ? 0 : 58 - (unsigned)__builtin_clzll(value);
 	uint64_t **parts = &histogram->parts[power];
 	if (!*parts && !(*parts = calloc(TW_HISTOGRAM_PARTS, sizeof **parts)))
 		return false;
-	/* From 64 on the leading bit says the power. */
+	/* From 64 on the leading bit is given by the power. */
 	(*parts)[(power ? value >> (power - 1) : value) & (TW_HISTOGRAM_PARTS - 1)]++;
 	if (!histogram->count || value < histogram->min)
 		histogram->min = value;
@@ -40,9 +40,9 @@ static inline bool tw_histogram_add(struct tw_histogram *histogram, uint64_t val
 	return true;
 }
 
-/* The value below which the share of all lies: 0.5 is the median.  0 where nothing was added. */
+/* The value below which this share of all values lies: 0.5 is the median. 0 if there are none. */
 uint64_t tw_histogram_quantile(const struct tw_histogram *histogram, double share);
-/* Adds all of another.  Answers false without memory. */
+/* Adds all values of another one. Returns false without memory. */
 bool tw_histogram_merge(struct tw_histogram *to, const struct tw_histogram *from);
 void tw_histogram_free(struct tw_histogram *histogram);
 

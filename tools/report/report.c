@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * report.c - `tracewheel report`: a screen that says what a program did.
+ * report.c - `tracewheel report`: one screen that summarises what a program did.
  *
- * What it was and how it went, first; then tables: functions with their times, where returns were recorded,
- * or with their shares; callers, threads; messages and schedules, where there are such. Losses are where
- * everybody sees them.
+ * First the program and its end; then tables: functions with their times, if returns were recorded, or with their
+ * shares; callers, threads; messages and schedules, if there are any. Losses are shown prominently.
  */
 #include "tools/common/lines.h"
 #include "tools/common/missing.h"
@@ -68,14 +67,14 @@ struct request {
 	bool has_tree;
 };
 
-/* All that was counted. */
+/* All sums of a report. */
 struct sums {
 	struct tw_totals totals;
 	struct tw_calltree tree;
 	struct tw_activity activity;
-	bool has_times;	   /* the tree is made, and calls returned */
-	bool has_stacks;   /* the tree is made, of call stacks: nothing returned */
-	bool has_activity; /* messages or schedules */
+	bool has_times;	   /* the tree is made of calls and returns */
+	bool has_stacks;   /* the tree is made of call stacks: nothing returned */
+	bool has_activity; /* there are messages or schedules */
 	uint64_t start_ns;
 	double seconds;
 };
@@ -108,14 +107,14 @@ static void put_losses(const struct tw_screen *screen, const struct tw_totals *t
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 		lost += totals->lost[cause];
 	if (!lost) {
-		/* What the end of a capture would tell is not known without its end. */
+		/* Without the end of a capture its account is not known. */
 		tw_out_text(screen->out, is_part       ? "Nothing was lost in what is shown.\n"
 					 : is_complete ? "Nothing was lost.\n"
 					 : is_live     ? "Nothing was lost so far.\n"
 						       : "It tells of no losses, but parts of it are missing.\n");
 		return;
 	}
-	/* Nobody knows of which functions they were: the whole are all events of that time and of those threads. */
+	/* The functions of lost events are not known: the share is of all events of that time and of those threads. */
 	tw_out_format(screen->out, "%sLOST %s events, %.2f %% of all%s:", tw_screen_red(screen),
 		      tw_figure_count(figure, lost), 100.0 * (double)lost / (double)(lost + totals->all_events),
 		      is_part ? " in this part" : "");
@@ -130,7 +129,7 @@ static void put_losses(const struct tw_screen *screen, const struct tw_totals *t
 	tw_out_format(screen->out, "%s\n", tw_screen_plain(screen));
 }
 
-/* What is missing for other causes, and time that was the tracer's own. */
+/* Shows data missing for other causes, and the tracer's own time. */
 static void put_account(const struct tw_screen *screen, const struct tw_capture *capture,
 			const struct tw_capture_info *info, bool has_times)
 {
@@ -177,7 +176,7 @@ static void put_sums(const struct tw_screen *screen, const struct sums *sums, co
 			      tw_screen_plain(screen));
 }
 
-/* What the program's own side said, a few of it: why something that was asked for is not here. */
+/* Shows some notes of the agent: why something that was requested is missing. */
 static void put_notes(const struct tw_screen *screen, const struct tw_capture *capture)
 {
 	const struct tw_capture_image *images[IMAGES_MAX];
@@ -255,7 +254,7 @@ static bool is_part(const struct tw_selection *selection)
 	       (selection->patterns.wanted_count || selection->patterns.excluded_count);
 }
 
-/* What is said above the tables; empty: only that. */
+/* Prints the lines above the tables; `empty`: only those. */
 static void put_sentences(const struct tw_screen *screen, const struct request *request,
 			  const struct tw_capture *capture, const struct tw_capture_info *info, const struct sums *sums,
 			  const char *empty, bool has_tree)
@@ -279,7 +278,7 @@ static void put_sentences(const struct tw_screen *screen, const struct request *
 	tw_screen_wrapped(screen, text.data, text.used);
 }
 
-/* empty: why nothing is in what was asked for; NULL: nothing was. */
+/* empty: why the selection is empty; NULL: it is not. */
 static void put_screen(const struct request *request, const struct tw_capture *capture,
 		       const struct tw_capture_info *info, const struct sums *sums, const char *empty)
 {
@@ -307,7 +306,7 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 		put_table(&screen, &totals->functions, title, totals->calls, request->top);
 	if (has_tree && request->has_callers)
 		tw_report_callers(&screen, &sums->tree, request->sort, request->top);
-	/* With times, a table of callers that are not known says nothing. */
+	/* With times, a table of unknown callers is of no use. */
 	bool has_callers = totals->callers.count > 1 ||
 			   (totals->callers.count && (!sums->has_times || *totals->callers.rows->name != '('));
 	if (has_callers && !request->has_tree)
@@ -424,7 +423,7 @@ static bool on_event(void *context, const struct tw_capture_event *event, const 
 	return tw_activity_event(context, event, step);
 }
 
-/* Sets *out where anything returns, at whatever time.  0 or an error. */
+/* Sets *out if anything returns, at any time. Returns 0 or an error. */
 static int has_durations(struct tw_capture *capture, const struct tw_capture_filter *filter, uint64_t *out)
 {
 	struct tw_capture_info info;
@@ -438,7 +437,7 @@ static int has_durations(struct tw_capture *capture, const struct tw_capture_fil
 	return error;
 }
 
-/* One fast scan for every capture; one more, in order, where there is more than calls.  0 or an error. */
+/* One fast scan for every capture; another, in order, if there is more than calls. Returns 0 or an error. */
 static int make_sums(struct sums *sums, struct request *request, struct tw_capture *capture,
 		     const struct tw_capture_filter *filter)
 {
@@ -450,12 +449,12 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 		returns += is_stretch ? sums->totals.kinds[kind] : 0;
 		others += kind >= TW_CAPTURE_SEND && kind <= TW_CAPTURE_OUT_EXITED ? sums->totals.kinds[kind] : 0;
 	}
-	/* A part in which nothing returns may lie within calls that do. */
+	/* A selection without returns may lie within calls that return. */
 	if (!error && !returns && (filter->from_ns || filter->to_ns))
 		error = has_durations(capture, filter, &returns);
 	sums->has_times = returns != 0;
 	sums->has_activity = others != 0;
-	/* They are wanted where somebody asks who called: names of callers take time to find. */
+	/* Only for views that show callers: resolving their names takes time. */
 	bool wants_stacks = request->is_json || request->has_callers || request->has_tree;
 	sums->has_stacks = !returns && wants_stacks && sums->totals.kinds[TW_CAPTURE_STACK] != 0;
 	if (error || (!returns && !others && !sums->has_stacks))
@@ -476,7 +475,7 @@ static void free_sums(struct sums *sums)
 	tw_activity_free(&sums->activity);
 }
 
-/* The capture is open; answers the exit code. */
+/* Makes the report of an open capture; returns the exit code. */
 static int report(struct request *request, struct tw_capture *capture, const char *path)
 {
 	struct tw_capture_filter filter;

@@ -15,7 +15,7 @@ struct tw_screen {
 	int columns;
 	bool is_coloured;
 	bool is_utf8;
-	bool cuts_names; /* to the width of a terminal; in a pipe names are whole */
+	bool cuts_names; /* to the width of a terminal; in a pipe names are not cut */
 	double seconds;
 };
 
@@ -23,26 +23,28 @@ const char *tw_screen_bold(const struct tw_screen *screen);
 const char *tw_screen_red(const struct tw_screen *screen);
 const char *tw_screen_plain(const struct tw_screen *screen);
 bool tw_screen_is_utf8(void);
-/* A bar of so many columns: eighths of one where the terminal can show them. */
+/* A bar of that many columns: with eighths if the terminal can show them. */
 void tw_screen_bar(const struct tw_screen *screen, double share, int width);
-/* Text that was made elsewhere: lines that are wider than the screen are wrapped at blanks, where names are cut. */
+/* Prints text made elsewhere: if names are cut, lines wider than the screen are wrapped at blanks. */
 void tw_screen_wrapped(const struct tw_screen *screen, const char *text, size_t bytes);
-/* The names of a table, each as it is shown; its texts are borrowed until tw_screen_names_free(). */
+/* The names of a table as they are shown; borrowed until tw_screen_names_free(). */
 struct tw_screen_names {
 	const char **names;
-	char **texts; /* NULL: the names as they are */
+	char **texts; /* NULL: the names are unchanged */
 	size_t count;
 };
 
-/* @names: of `count` names, room of one more; taken. */
+/*
+ * @names: `count` names in an array with one more element; taken.
+ */
 struct tw_screen_names tw_screen_names(const struct tw_screen *screen, const char **names, size_t count, int width);
 const char *tw_screen_names_at(const struct tw_screen_names *names, size_t i);
 void tw_screen_names_free(struct tw_screen_names *names);
 
-/* A name, of at most so many bytes where names are cut, and the end of the line. */
+/* Prints a name, cut to this width if names are cut, and a line end. */
 void tw_screen_name(const struct tw_screen *screen, const char *name, int width);
 
-/* How functions are sorted; TW_SORT_DEFAULT is by total time, or by calls where there are no times. */
+/* The order of functions; TW_SORT_DEFAULT is by total time, or by calls if there are no times. */
 enum tw_report_sort {
 	TW_SORT_DEFAULT,
 	TW_SORT_CALLS,
@@ -55,24 +57,24 @@ enum tw_report_sort {
 	TW_SORT_MAX
 };
 
-/* One function, ready to be shown. */
+/* One function to be shown. */
 struct tw_report_row {
-	const char *name; /* borrowed by the tree */
+	const char *name; /* borrowed from the tree */
 	uint32_t function;
 	const struct tw_call_function *sums;
 	uint64_t median_ns, p99_ns;
 };
 
-/* The functions that were called, sorted; free().  NULL without memory. */
+/* The functions that were called, sorted, to be freed. NULL: no memory. */
 struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, enum tw_report_sort sort, size_t *count);
 
-/* top: so many rows; 0: all. */
+/* top: the most rows; 0: all. */
 void tw_report_functions(const struct tw_screen *screen, const struct tw_calltree *tree, enum tw_report_sort sort,
 			 size_t top);
 void tw_report_callers(const struct tw_screen *screen, const struct tw_calltree *tree, enum tw_report_sort sort,
 		       size_t top);
 void tw_report_tree(const struct tw_screen *screen, const struct tw_calltree *tree, size_t top);
-/* What the times do not hold: open calls, calls whose end or beginning is not in the capture. */
+/* Reports what the times do not contain: open calls, calls whose end or beginning is not in the capture. */
 void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree *tree);
 void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, enum tw_report_sort sort, size_t top);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_activity.c - messages and schedules as tables: who waits for whom. */
+/* report_activity.c - messages and schedules as tables: which process waits for which. */
 #include "tools/report/report.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ static int by_wait(const void *a, const void *b)
 	return x->messages < y->messages ? 1 : x->messages > y->messages ? -1 : 0;
 }
 
-/* Sorted copies, so that the activity stays as it is; free(). */
+/* Sorted copies, so that the activity is not changed; to be freed. */
 static struct tw_activity_process **sorted_processes(const struct tw_activity *activity,
 						     int (*compare)(const void *, const void *))
 {
@@ -65,7 +65,7 @@ static void put_name(const struct tw_screen *screen, const struct tw_activity *a
 	size_t bytes = tw_activity_name(activity, process, text, sizeof text);
 	size_t width = screen->columns > used + 1 ? (size_t)(screen->columns - used - 1) : 0;
 	const char *blank = *text == '<' ? memchr(text, ' ', bytes) : NULL;
-	/* The pid says which it is: what there is no room for is left away from the name. */
+	/* The pid identifies the process: if there is no space, the name is cut. */
 	size_t pid = blank ? (size_t)(blank - text) : bytes;
 	if (!screen->cuts_names || bytes <= width)
 		tw_out_format(screen->out, "%s\n", text);
@@ -102,7 +102,7 @@ static void put_messages(const struct tw_screen *screen, const struct tw_activit
 	free(rows);
 }
 
-/* "<0.45.0> worker2 <- <0.44.0> worker1"; pids alone where that is too long. */
+/* "<0.45.0> worker2 <- <0.44.0> worker1"; only the pids if that is too long. */
 static void put_pair(const struct tw_screen *screen, const struct tw_activity *activity, uint32_t receiver,
 		     uint32_t sender, int used)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_screen.c - what the tables of a report are made of. */
+/* report_screen.c - building blocks of the tables of a report. */
 #include "tools/report/report.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ bool tw_screen_is_utf8(void)
 	return false;
 }
 
-/* Eighths of a column where the terminal can show them. */
+/* With eighths of a column if the terminal can show them. */
 void tw_screen_bar(const struct tw_screen *screen, double share, int width)
 {
 	static const char *const eighths[] = {"", "\u258f", "\u258e", "\u258d", "\u258c", "\u258b", "\u258a", "\u2589"};
@@ -52,7 +52,7 @@ void tw_screen_bar(const struct tw_screen *screen, double share, int width)
 	tw_out_format(screen->out, "%s%*s", tw_screen_plain(screen), width - columns, "");
 }
 
-/* Columns of a word: colours take none, and a character of several bytes one. */
+/* The columns of a word: colours take none, and a character of several bytes one. */
 static int columns_of(const char *word, size_t bytes)
 {
 	int columns = 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_times.c - how long calls took: by function, by caller, as a tree. */
+/* report_times.c - durations of calls: by function, by caller, as a tree. */
 #include "tools/report/report.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of the whole: what takes less is not shown in a tree, unless all is asked for. */
+/* Smaller shares of the whole are not shown in a tree, unless all nodes are requested. */
 #define TREE_SHARE 0.005
 #define TREE_DEPTH 200
 
@@ -57,7 +57,7 @@ struct tw_report_row *tw_report_rows(const struct tw_calltree *tree, enum tw_rep
 	return rows;
 }
 
-/* A sum in a column, marked where losses lie in it. */
+/* Prints a sum in a column, marked if it contains losses. */
 static void put_sum(const struct tw_screen *screen, uint64_t ns, bool is_known, bool is_lossy)
 {
 	char figure[TW_FIGURE_BYTES];
@@ -65,14 +65,14 @@ static void put_sum(const struct tw_screen *screen, uint64_t ns, bool is_known, 
 		      is_known ? tw_figure_duration(figure, ns) : "-");
 }
 
-/* A duration in a column; nothing where no call returned. */
+/* Prints a duration in a column; nothing if no call returned. */
 static void put_time(const struct tw_screen *screen, uint64_t ns, bool is_known)
 {
 	char figure[TW_FIGURE_BYTES];
 	tw_out_format(screen->out, " %8s", is_known ? tw_figure_duration(figure, ns) : "-");
 }
 
-/* What a tree sums up: durations, or events. */
+/* Prints the sum of a tree's node: a duration, or a number of events. */
 static void put_weight(const struct tw_screen *screen, const struct tw_calltree *tree, uint64_t weight, bool is_known,
 		       bool is_lossy)
 {
@@ -85,7 +85,7 @@ static void put_weight(const struct tw_screen *screen, const struct tw_calltree 
 		tw_out_format(screen->out, " %9s", is_known ? tw_figure_short(figure, (double)weight) : "-");
 }
 
-/* Of stacks there is one column more to be wide, and one less: calls are what a function has itself. */
+/* A tree of stacks has wider columns, and one less: calls are a function's own events. */
 static void put_columns(const struct tw_screen *screen, const struct tw_calltree *tree, const char *title)
 {
 	if (tree->is_by_stack)
@@ -122,7 +122,10 @@ static struct tw_screen_names shown_names(const struct tw_screen *screen, const 
 /* Columns beside the total and the calls. */
 enum { HAS_SELF = 1, HAS_MIN = 2, HAS_MEDIAN = 4, HAS_P99 = 8, HAS_MAX = 16 };
 
-/* min and p99 are for wide terminals; on narrow ones names come first.  What is sorted by is always there. */
+/*
+ * min and p99 are for wide terminals; on narrow ones names take precedence. The column that is sorted by is always
+ * shown.
+ */
 static unsigned shown_columns(const struct tw_screen *screen, enum tw_report_sort sort)
 {
 	int columns = screen->cuts_names ? screen->columns : INT_MAX;
@@ -330,14 +333,14 @@ void tw_report_tree(const struct tw_screen *screen, const struct tw_calltree *tr
 	put_node(&view, TW_CALLTREE_ROOT, -1);
 }
 
-/* ---- what is not in the times ---- */
+/* ---- limits of the times ---- */
 
-/* Calls enough that the shortest was held up by nothing, and a length that can only be the tracer's. */
+/* Enough calls that the shortest was not delayed by anything, and a duration that must be the tracer's. */
 enum { COST_CALLS = 1000, COST_NS_MAX = 150, COST_NAMES = 3 };
 
 /*
- * What the two stamps of a call cost at least, between them: the shortest call of a function that was called often.  The rest of
- * the cost lies in its caller's time.  0: nothing here is short enough to tell.
+ * The least cost of a call's two stamps that lies between them: the shortest call of a function that was called
+ * often. The rest of the cost is in its caller's time. 0: no call here is short enough to tell.
  */
 static uint64_t cost_of_call(const struct tw_calltree *tree)
 {

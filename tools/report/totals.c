@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* totals.c - counts calls by place and stream, and names what was counted. */
+/* totals.c - counts calls by place and stream, and then finds their names. */
 #include "tools/report/totals.h"
 #include "tools/tool.h"
 #include "tools/common/names.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of one image: calls by place id. */
+/* Of one image: calls indexed by place id. */
 struct image_counts {
 	uint64_t *calls;
 	bool *is_wanted;
@@ -24,7 +24,7 @@ struct scan {
 	uint32_t image_count;
 	uint64_t *stream_calls;
 	uint64_t *stream_events;
-	uint64_t (*stream_lost)[TW_LOST_CAUSES]; /* by loss records, where a time was asked for */
+	uint64_t (*stream_lost)[TW_LOST_CAUSES]; /* by loss records, if a time was selected */
 	uint64_t all_events;
 	uint64_t *kinds;
 	uint32_t stream_count;
@@ -34,21 +34,21 @@ struct scan {
 	uint64_t total;
 };
 
-/* Is any time of a loss within the times asked for? */
+/* Does a loss overlap the selected times? */
 static bool has_time_of(const struct scan *scan, uint64_t first_ticks, uint64_t last_ticks)
 {
 	return tw_capture_ns(scan->capture, last_ticks) >= scan->filter->from_ns &&
 	       (!scan->filter->to_ns || tw_capture_ns(scan->capture, first_ticks) < scan->filter->to_ns);
 }
 
-/* Is the record within the times asked for?  Blocks at the edges hold others. */
+/* Is the record within the selected times? Blocks at the edges contain others. */
 static bool is_in_time(const struct scan *scan, const struct tw_capture_record *record)
 {
 	uint64_t ns = tw_capture_ns(scan->capture, record->ticks);
 	return ns >= scan->filter->from_ns && (!scan->filter->to_ns || ns < scan->filter->to_ns);
 }
 
-/* A loss counts where any of its time was asked for: nobody knows when in it each event was lost. */
+/* A loss counts if it overlaps the selected times: when in it each event was lost is not known. */
 static void count_loss(struct scan *scan, const struct tw_capture_batch *batch, const struct tw_capture_record *record)
 {
 	const struct tw_capture_loss *loss = (const void *)record->payload;
@@ -116,7 +116,10 @@ static bool init_image(struct image_counts *counts, const struct tw_capture *cap
 	counts->is_wanted = calloc(counts->count, sizeof *counts->is_wanted);
 	if (!counts->calls || !counts->is_wanted)
 		return false;
-	/* Events whose place the capture does not define, as a return_to of an unknown function: all but where a pattern asks. */
+	/*
+	 * Events whose place the capture does not define, as a return_to of an unknown function: selected unless a
+	 * pattern is given.
+	 */
 	memset(counts->is_wanted, selection->patterns.wanted_count == 0, counts->count);
 	at = 0;
 	while ((place = tw_capture_place_next(capture, image, &at))) {
@@ -164,7 +167,7 @@ void tw_totals_sort(struct tw_totals_table *table, bool is_by_name)
 		qsort(table->rows, table->count, sizeof *table->rows, is_by_name ? by_name : by_calls);
 }
 
-/* Rows of one name become one. */
+/* Joins rows with one name. */
 static void join_rows(struct tw_totals_table *table)
 {
 	size_t kept = 0;
@@ -191,8 +194,7 @@ static bool name_image(struct tw_totals *totals, const struct scan *scan, uint32
 		uint64_t calls = place->place_id < counts->count ? counts->calls[place->place_id] : 0;
 		if (!calls)
 			continue;
-		/* A row is a function wherever it was called from: declared and sled places know no caller.
-		 */
+		/* A row is a function, wherever it was called from: declared functions and sleds have no caller. */
 		const char *caller = "(any: at the function's entry)";
 		char caller_name[TW_NAME_ROOM];
 		if (place->caller) {
@@ -249,7 +251,7 @@ static int by_thread(const void *a, const void *b)
 	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
-/* A thread may have had several rings: one row. */
+/* A thread may have had several rings: joins them to one row. */
 static void join_threads(struct tw_totals_table *table)
 {
 	size_t kept = 0;
@@ -297,7 +299,7 @@ static bool name_all(struct tw_totals *totals, const struct scan *scan)
 		if (!name_stream(totals, scan, i))
 			return false;
 	}
-	/* Threads without a ring stand in no stream: they may be those that are asked for. */
+	/* Threads without a ring are in no stream: they may be among the selected ones. */
 	for (uint32_t i = 0; i < scan->image_count; i++) {
 		if (has_wanted_stream(scan, i))
 			totals->lost[TW_LOST_NO_RING] +=

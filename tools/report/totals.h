@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * totals.h - how often was each function called, by whom, on which thread: one fast scan of a capture.
+ * totals.h - numbers of calls by function, caller and thread: one fast scan of a capture.
  *
- * Counting is by place and by stream, two additions an event; names come in only afterwards, when
- * places of one name (several processes, several slots) become one row.
+ * Counting is by place and by stream, two additions an event; names are used only afterwards, when places of one name
+ * (several processes, several slots) are joined to one row.
  */
 #ifndef TW_TOOLS_TOTALS_H
 #define TW_TOOLS_TOTALS_H
@@ -18,7 +18,7 @@ struct tw_totals_row {
 	uint64_t lost[TW_LOST_CAUSES];
 	uint32_t thread_id; /* threads: the kernel's number, and the last name */
 	char *thread_name;
-	const struct tw_capture_function *function; /* functions: one of that name; borrowed by the capture */
+	const struct tw_capture_function *function; /* functions: any of that name; borrowed from the capture */
 	double seconds;				    /* threads: from its first event to its last */
 	uint64_t start_ns, end_ns;
 	uint32_t thread; /* of the capture, from 0 */
@@ -35,12 +35,12 @@ struct tw_totals {
 	struct tw_totals_table threads;
 	uint64_t calls;
 	uint64_t events;
-	uint64_t all_events;	       /* of the same time and threads, whatever the function */
-	uint64_t kinds[64];	       /* events by kind; above 62 all in the last */
-	uint64_t lost[TW_LOST_CAUSES]; /* in that time, by those threads; of any function */
+	uint64_t all_events;	       /* of the same time and threads, for any function */
+	uint64_t kinds[64];	       /* events by kind; all kinds above 62 in the last element */
+	uint64_t lost[TW_LOST_CAUSES]; /* in that time, on those threads; of any function */
 };
 
-/* Scans.  Answers 0 or an error of the library; tw_totals_free() in both cases. */
+/* Scans. Returns 0 or an error of the library; tw_totals_free() in both cases. */
 int tw_totals_make(struct tw_totals *totals, struct tw_capture *capture, const struct tw_selection *selection,
 		   const struct tw_capture_filter *filter);
 void tw_totals_free(struct tw_totals *totals);

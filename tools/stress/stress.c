@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stress.c - the command `tracewheel stress`: what is asked for, and what is printed of it; the run is stress_run.c's. */
+/* stress.c - `tracewheel stress`: options and output of the command; stress_run.c has the run. */
 #include "tools/stress/stress_break.h"
 #include "tools/tool.h"
 
@@ -63,7 +63,7 @@ static void interrupt(int signal)
 	is_interrupted = 1;
 }
 
-/* ---- what is printed ---- */
+/* ---- output ---- */
 
 static uint64_t all_calls(const struct tw_stress_result *r)
 {
@@ -196,14 +196,14 @@ static void put_json(const struct tw_stress_options *options, const struct tw_st
 	tw_out_text(out, "\n");
 }
 
-/* ---- what is asked for ---- */
+/* ---- options ---- */
 
 static bool read_number(const char *text, uint64_t least, uint64_t most, uint64_t *out)
 {
 	return tw_parse_count(text, out) && *out >= least && *out <= most;
 }
 
-/* At least one kind of place is among them. */
+/* At least one kind of place must be given. */
 static bool read_what(const char *text, unsigned *out)
 {
 	*out = 0;
@@ -223,7 +223,7 @@ static bool read_what(const char *text, unsigned *out)
 	return *out & (TW_STRESS_DECLARED | TW_STRESS_SLEDS | TW_STRESS_SLOTS);
 }
 
-/* Answers what is wrong; NULL: nothing. */
+/* Returns an error message; NULL: none. */
 static const char *read_option(int key, const char *value, struct tw_stress_options *o)
 {
 	uint64_t number = 0;

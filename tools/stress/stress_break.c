@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stress_break.c - what `tracewheel stress --break` does wrong: see stress_break.h.
+ * stress_break.c - the mistakes of `tracewheel stress --break`: see stress_break.h.
  *
- * The only file of this folder that looks inside of the rooms.  Each function here stands in for one of theirs, for all
- * callers in other object files, and does the same while nothing is broken.
+ * The only file of this folder that uses the internals of other folders. Each function here replaces one of theirs,
+ * for all callers in other object files, and does the same while nothing is broken.
  */
 #include "tools/stress/stress_break.h"
 #include "breakpoints/patch.h"
@@ -43,11 +43,14 @@ int64_t __real_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes
 
 /* ---- changes ---- */
 
-/* The change that this thread makes, and which generation was active before it. */
+/* The change that this thread makes, and the generation that was active before it. */
 static __thread struct tw_permit *change;
 static __thread unsigned old_index;
 
-/* What a change replaces is soon something else's; time for others to meet it, also where processors are few. */
+/*
+ * Overwrites the parts that a change replaces, as their next use would; leaves time for others to meet that, even
+ * with few processors.
+ */
 static void spoil_parts(struct tw_permit *permit)
 {
 	bool is_any = false;
@@ -64,14 +67,14 @@ static void spoil_parts(struct tw_permit *permit)
 		usleep(300);
 }
 
-/* What is freed may still be read, and what was changed may still be as before when the change returns. */
+/* Without the wait, freed memory may still be read, and old settings may still be in use when the change returns. */
 void __wrap_tw_progress_wait(void)
 {
 	if (broken != TW_BREAK_NO_WAIT) {
 		__real_tw_progress_wait();
 		return;
 	}
-	/* The wait behind the switch. */
+	/* The wait after the switch. */
 	if (change && tw_bp_active_index() != old_index) {
 		spoil_parts(change);
 		change = NULL;
@@ -96,14 +99,14 @@ void __wrap_tw_patch_begin(void)
 {
 	if (is_before_install) {
 		is_before_install = false;
-		/* PAIR bp.active: release; acquire in hits.  Too early: the places of this change do not fire yet. */
+		/* PAIR bp.active: release; acquire in hits. Too early: the places of this change are not armed yet. */
 		tw_store_release(&tw_bp_gate.active, 1 - tw_bp_active_index() + 1);
 		usleep(200);
 	}
 	__real_tw_patch_begin();
 }
 
-/* One place in sixteen, once all have been tried. */
+/* Skips one place in sixteen, once all have been tried. */
 void __wrap_tw_patch_install(struct tw_place *place)
 {
 	static unsigned count;
@@ -119,7 +122,7 @@ static void make_writable(void *at, int protection)
 	mprotect((void *)page, 2 * TW_PAGE_BYTES, protection);
 }
 
-/* The opcode of the call first, and then where it leads. */
+/* Writes the opcode of the call first, and then its target. */
 void __wrap_tw_sled_install(struct tw_place *place)
 {
 	if (broken == TW_BREAK_TORN_SLED && !place->is_parked) {
@@ -151,7 +154,7 @@ static uint32_t length_of(const struct tw_rb_record *record)
 	return TW_RB_HEAD_BYTES(record->head);
 }
 
-/* The words of the newest record are not there yet. */
+/* The words of the newest record are not written yet. */
 static void spoil_last(uint8_t *records, int64_t bytes)
 {
 	struct tw_rb_record *last = (struct tw_rb_record *)records;
@@ -175,7 +178,7 @@ static void swap_stamps(uint8_t *records, int64_t bytes)
 	}
 }
 
-/* One event becomes another that says nothing: a stretch of bytes must stay one of whole records. */
+/* Turns one event into one without meaning: the bytes must remain whole records. */
 static void lose_first(uint8_t *records)
 {
 	struct tw_rb_record *first = (struct tw_rb_record *)records;
@@ -184,7 +187,7 @@ static void lose_first(uint8_t *records)
 		first->head = TW_RB_HEAD(TW_RB_KIND_PAD, 0, length_of(first), 0);
 }
 
-/* Once in so many looks, at what the consumer is about to read, and at its copy of that. */
+/* Once in so many calls, changes the bytes that the consumer is about to read, or its copy of them. */
 int64_t __wrap_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes,
 			  uint8_t *out, uint64_t *end_pos)
 {

@@ -2,8 +2,8 @@
 /*
  * stress_break.h - steps that `tracewheel stress` can break in its own process, to show that it would notice.
  *
- * The mistakes are put in between the object files of the command when it is linked (--wrap; tools/CMakeLists.txt). Neither
- * the library nor the agent, which runs in traced programs, holds any of this.
+ * The mistakes are inserted between the object files of the command when it is linked (--wrap; tools/CMakeLists.txt).
+ * Neither the library nor the agent, which runs in traced programs, contains them.
  */
 #ifndef TW_TOOLS_STRESS_BREAK_H
 #define TW_TOOLS_STRESS_BREAK_H
@@ -34,23 +34,27 @@ struct tw_stress_break_kind {
 extern const struct tw_stress_break_kind tw_stress_breaks[TW_BREAKS];
 
 /*
- * Breaks that step in this process from here on, for ever.  Before other threads are started.  A weak symbol: only the
- * command has it, NULL elsewhere.
+ * Breaks that step in this process from here on, for ever. Called before other threads are started. A weak symbol:
+ * only the command has it, NULL elsewhere.
  */
 void tw_stress_break(enum tw_stress_break kind) __attribute__((weak));
 
 /* ---- stress_proof.c ---- */
 
-/* Answers TW_BREAKS when there is none of that name. */
+/* Returns TW_BREAKS if there is none of that name. */
 enum tw_stress_break tw_stress_find_break(const char *name);
 
 /*
- * tw_stress_run_broken - run with that step broken, over and over for as long as the options say, until it is noticed.
+ * tw_stress_run_broken - run with that step broken, again and again for as long as the options say, until it is
+ * noticed.
  *
- * Returns the exit code: TW_EXIT_FAILURE when the mistake was noticed, as a run that fails; TW_EXIT_OK when not.
+ * Returns the exit code: TW_EXIT_FAILURE if the mistake was noticed, as for a run that fails; TW_EXIT_OK if not.
  */
 int tw_stress_run_broken(const struct tw_stress_options *options, enum tw_stress_break kind, bool is_json);
-/* All of them, for a moment each, and once nothing.  TW_EXIT_OK when all mistakes were noticed, and nothing else. */
+/*
+ * Runs all of them, for a moment each, and once with nothing broken. TW_EXIT_OK if all mistakes were noticed, and
+ * nothing else.
+ */
 int tw_stress_self_test(const struct tw_stress_options *options, bool is_json);
 
 #endif

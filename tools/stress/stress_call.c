@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stress_call.c - threads that call, under the changes of others.
+ * stress_call.c - threads that make calls while others change what is traced.
  *
- *	callers		call everything at full speed, check the answers, and now and then make a recorded round
- *	brief ones	do the same for a moment; their first hit is in the middle of it, and some end inside of calls
- *	idle ones	have joined thread progress once and sleep: nobody may have to wait for them
- *	the one held up	a signal handler that sleeps, or spins, or calls too, wherever the thread stood
+ *	callers		call everything at full speed, check the results, and now and then make a recorded round
+ *	brief ones	do the same for a moment; their first hit comes in the middle, and some end inside of calls
+ *	idle ones	have joined thread progress once and sleep: no thread may have to wait for them
+ *	stopped ones	a signal handler sleeps, or spins, or makes calls too, wherever the thread was
  */
 #include "tools/stress/stress_inside.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Whose thread this is, for the handler. */
+/* The caller that runs on this thread, for the handler. */
 static __thread struct tw_stress_caller *mine;
 
 static bool is_brief_enough(const struct tw_stress_caller *caller, uint64_t passes)
@@ -25,7 +25,7 @@ static bool is_brief_enough(const struct tw_stress_caller *caller, uint64_t pass
 
 /*
  * A recorded round: of each kind a call of half a, then of each a call of half b, then a mark with the number of the
- * round and what was switched when it began and ended.
+ * round and the phase at its beginning and end.
  */
 static void call_round(struct tw_stress_caller *caller)
 {
@@ -40,7 +40,7 @@ static void call_round(struct tw_stress_caller *caller)
 	tw_call2(&tw_stress_marker, n, (uint64_t)before << 32 | s->phase);
 }
 
-/* Returns how many calls it made, about. */
+/* Returns about how many calls it made. */
 static uint64_t call_once(struct tw_stress_caller *caller, uint64_t n)
 {
 	struct tw_stress *s = caller->stress;
@@ -130,7 +130,7 @@ void *tw_stress_come_and_go(void *arg)
 		struct tw_stress_caller caller = {.stress = s, .is_brief = true};
 
 		caller.random = tw_stress_draw(&random, UINT32_MAX);
-		/* Each that is recorded is a stream of the capture. */
+		/* Each recorded one is a stream of the capture. */
 		caller.is_recorded = tw_stress_draw(&random, 64) == 0;
 		if (pthread_create(&caller.thread, NULL, call_briefly, &caller)) {
 			tw_stress_tell(s, "a thread could not be made");
@@ -149,14 +149,14 @@ void *tw_stress_idle(void *arg)
 	struct tw_stress *s = arg;
 	const struct timespec nap = {0, 20000000};
 
-	/* The marker is traced in processes with flags only: this one joins, and is not recorded. */
+	/* The marker is traced only in processes with flags: this thread joins, and is not recorded. */
 	tw_call2(&tw_stress_marker, 0, 0);
 	while (!s->stop)
 		nanosleep(&nap, NULL);
 	return NULL;
 }
 
-/* ---- threads that are held up ---- */
+/* ---- stopped threads ---- */
 
 static void spin(uint64_t ns)
 {

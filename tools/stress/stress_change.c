@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stress_change.c - what changes while threads call: the switcher, and churners with sessions of their own.
+ * stress_change.c - changes while threads make calls: the switcher, and churners with sessions of their own.
  *
- *	the switcher	each change is one transaction, over all kinds of places: of half a no more is counted and
- *			recorded from that moment on, of half b everything; or the other way round
- *	churners	create sessions, set and clear at random what they want of anything, destroy them
+ *	the switcher	each change is one transaction, over all kinds of places: from that moment on nothing of half a
+ *			is counted and recorded, and everything of half b; or the reverse
+ *	churners	create sessions, set and clear settings of any functions at random, destroy the sessions
  */
 #include "tools/stress/stress_inside.h"
 #include "tools/tool.h"
@@ -16,7 +16,7 @@
 
 static const char *const halves[] = {"stress_a", "stress_b"};
 
-/* Half of the changes come at once. */
+/* Half of the changes follow at once. */
 static void pause_a_while(struct tw_stress *s, uint64_t *random)
 {
 	uint64_t us = tw_stress_draw(random, 2 * (uint64_t)s->options->pause_us + 1);
@@ -67,7 +67,7 @@ static void record_half(struct tw_stress *s, int half, const struct tw_match_pro
 		record(s, "libc", tw_stress_numbered_slots[half], TW_FUNCTION_GLOBAL, program, is_set);
 }
 
-/* From here on it is the other half.  Torn: in many moments instead of one. */
+/* From here on the other half is active. Torn: in many moments instead of one. */
 static void change_half(struct tw_stress *s, int from, int to)
 {
 	uint32_t number = s->phase / 2 + 1;
@@ -101,7 +101,7 @@ void tw_stress_sum_half(struct tw_stress *s, int half)
 
 	for (uint32_t i = 0; i < s->pairs && tw_stress_does(s, TW_STRESS_DECLARED); i++)
 		s->counted[i] += value = read_counter(s, halves[half], s->names[i][half]);
-	/* It is final, which is looked at for one of each kind. */
+	/* The value must be final, which is checked for one of each kind. */
 	if (tw_stress_does(s, TW_STRESS_DECLARED))
 		s->result->moved += read_counter(s, halves[half], last) != value;
 	for (unsigned i = 0; i < TW_STRESS_SLED_PAIRS && tw_stress_does(s, TW_STRESS_SLEDS); i++)
@@ -133,7 +133,7 @@ void *tw_stress_switch(void *arg)
 
 /* ---- churners ---- */
 
-/* A session and what is known of it. */
+/* A session and its state. */
 struct churned {
 	struct tw_stress *stress;
 	struct tw_session *session;
@@ -150,7 +150,7 @@ static size_t length(const char *const *names)
 	return n;
 }
 
-/* Some module and function of a kind that is asked for; false: not this time. */
+/* Draws a module and a function of one of the chosen kinds; false: none this time. */
 static bool draw_function(struct churned *c, const char **module, const char **function, bool *is_global)
 {
 	struct tw_stress *s = c->stress;
@@ -171,7 +171,7 @@ static bool draw_function(struct churned *c, const char **module, const char **f
 		*module = "libc";
 		*function = tw_stress_slots[tw_stress_draw(c->random, length(tw_stress_slots))];
 	}
-	/* Everything that there is, but slots: the library's own calls, which this program carries in itself, have some. */
+	/* Everything but slots: the library's own calls, which this program contains, pass some. */
 	if (!*is_global && !tw_stress_draw(c->random, 8))
 		*module = *function = "_";
 	return true;
@@ -215,7 +215,7 @@ static void set_something(struct churned *c)
 							kinds));
 }
 
-/* One change, or several at once, or several that are forgotten. */
+/* Makes one change, or several at once, or several that are aborted. */
 static void change_something(struct churned *c)
 {
 	struct tw_stress *s = c->stress;
@@ -265,7 +265,7 @@ static bool open_session(struct churned *c)
 	return true;
 }
 
-/* By its handle, by its weak id, or by nobody: dropped. */
+/* Destroys it by its handle, by its weak id, or by dropping the last handle. */
 static void close_session(struct churned *c)
 {
 	tw_session_weak weak = tw_session_weak_of(c->session);

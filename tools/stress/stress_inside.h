@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stress_inside.h - what the files of `tracewheel stress` share.
+ * stress_inside.h - shared by the files of `tracewheel stress`.
  *
- *	stress.c	the command: options, what is printed
- *	stress_run.c	one run: set up, threads, the end
- *	stress_call.c	threads that call: for as long as it takes, and those that come and go
- *	stress_work.c	what they call through sleds and slots, and what it must answer
- *	stress_change.c	threads that change what is traced, under them
- *	stress_read.c	is the capture what it must be?
+ *	stress.c	the command: options and output
+ *	stress_run.c	one run: set-up, threads, the end
+ *	stress_call.c	threads that make calls: all the time, or only for a moment
+ *	stress_work.c	the functions that they call through sleds and slots, and the expected results
+ *	stress_change.c	threads that change what is traced meanwhile
+ *	stress_read.c	checks the capture
  */
 #ifndef TW_TOOLS_STRESS_INSIDE_H
 #define TW_TOOLS_STRESS_INSIDE_H
@@ -25,12 +25,12 @@
 /* Pairs of sleds whose calls are counted, and functions of each half that are recorded: one of each kind of place. */
 #define TW_STRESS_SLED_PAIRS 4u
 #define TW_STRESS_LATENCIES  (1u << 20)
-/* Each caller makes one recorded round after so many calls. */
+/* Each caller makes one recorded round after this many calls. */
 #define TW_STRESS_CALLS_PER_ROUND 4096u
 
 struct tw_stress;
 
-/* A thread that calls. */
+/* A thread that makes calls. */
 struct tw_stress_caller {
 	struct tw_stress *stress;
 	pthread_t thread;
@@ -47,28 +47,28 @@ struct tw_stress {
 	char (*names)[2][24];
 	struct tw_declared_function (*functions)[2]; /* [pair][half] */
 	struct tw_session *counting, *capturing;
-	struct tw_match_program *returning; /* asks for the ends of calls */
+	struct tw_match_program *returning; /* requests the ends of calls */
 	struct tw_match_program *catching, *refusing;
 	char program[64]; /* the name of this program's object */
 	char directory[PATH_MAX], capture_path[PATH_MAX + 16];
 	uint64_t *latencies;
-	uint64_t *counted; /* by pair, those of sleds behind the others: calls of both halves */
-	int half;	   /* that is counted when the switcher has ended */
+	uint64_t *counted; /* by pair, sleds after the others: calls of both halves */
+	int half;	   /* the one that is counted when the switcher has ended */
 	_Atomic bool stop;
 	/*
-	 * How many switches were begun and ended: odd while one is under way.  A caller that reads the same even number
-	 * before and after its calls knows what of them must be in the capture.
+	 * The number of switches begun and ended: odd during a switch. A caller that reads the same even number
+	 * before and after its calls knows which of them must be in the capture.
 	 */
 	_Atomic uint32_t phase;
 	_Atomic uint64_t calls[TW_STRESS_PLACES], pair_calls, numbered, changes, churners, threads, stalls, failed,
 		wrong;
 	_Atomic int error;
-	pthread_mutex_t lock; /* of what is told */
+	pthread_mutex_t lock; /* of the error sentences */
 };
 
-/* One sentence about something wrong; printf's format. */
+/* Records one sentence about an error; printf's format. */
 void tw_stress_tell(struct tw_stress *stress, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Tells of an error of the library, and returns what it was given. */
+/* Records an error of the library, and returns its argument. */
 int tw_stress_check(struct tw_stress *stress, const char *call, int result);
 
 static inline uint64_t tw_stress_draw(uint64_t *state, uint64_t below)
@@ -82,7 +82,7 @@ static inline bool tw_stress_does(const struct tw_stress *stress, unsigned what)
 	return stress->options->what & what;
 }
 
-/* Does the switch of this number ask for the ends of calls as well? */
+/* Does the switch of this number request the ends of calls as well? */
 static inline bool tw_stress_is_returning(const struct tw_stress *stress, uint32_t number)
 {
 	uint64_t random = stress->options->seed + number;
@@ -94,20 +94,20 @@ uint64_t tw_stress_now_ns(void);
 
 /* ---- stress_work.c ---- */
 
-/* The names by which sleds and slots are set; up to NULL. */
+/* The names by which sleds and slots are set; ends with NULL. */
 extern const char *const tw_stress_sleds[], *const tw_stress_slots[];
-/* By half: what is recorded of sleds and slots, and the counted sleds. */
+/* By half: the sleds and slots that are recorded, and the sleds that are counted. */
 extern const char *const tw_stress_numbered_sleds[2], *const tw_stress_numbered_slots[2];
 extern const char *const tw_stress_counted_sleds[TW_STRESS_SLED_PAIRS][2];
 extern struct tw_declared_function tw_stress_numbered_declared[2], tw_stress_marker;
 
-/* Calls of all of them, with answers checked. */
+/* Call all of them, and check the results. */
 void tw_stress_call_sleds(struct tw_stress_caller *caller, uint64_t n);
 void tw_stress_call_slots(struct tw_stress_caller *caller, uint64_t n);
 void tw_stress_call_counted_sleds(struct tw_stress_caller *caller);
-/* Ends the thread by pthread_exit(), from inside of so many calls. */
+/* Ends the thread by pthread_exit(), from inside of that many calls. */
 void tw_stress_leave(uint64_t depth);
-/* One recorded call, by half; and what it must have answered, as a word. */
+/* Makes one recorded call, by half; the second returns the result that it must have, as a word. */
 void tw_stress_call_numbered(struct tw_stress_caller *caller, enum tw_stress_place place, int half, uint64_t n);
 uint64_t tw_stress_numbered_answer(enum tw_stress_place place, int half, uint64_t n);
 
@@ -120,7 +120,7 @@ void *tw_stress_switch(void *stress);
 void *tw_stress_churn(void *stress);
 /* Adds the counters of a half, which have been stopped, to those of its pairs. */
 void tw_stress_sum_half(struct tw_stress *stress, int half);
-/* Holds a thread up that calls; installed as a signal's handler. */
+/* Stops a thread that makes calls; installed as a signal's handler. */
 void tw_stress_hold_up(int signal);
 
 /* ---- the end ---- */

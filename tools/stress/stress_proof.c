@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stress_proof.c - `tracewheel stress --break` and `--self-test`: would the verdict be another one if a step were wrong?
+ * stress_proof.c - `tracewheel stress --break` and `--self-test`: would the verdict change if a step were wrong?
  *
- * A broken run may end in what is half written, or never: so each is a process of its own, which tells through a pipe
- * what it noticed. A death, and a run that does not end in time, are noticed too.
+ * A broken run may crash, write half, or never end: so each is a process of its own, which reports through a pipe
+ * what it noticed. A crash, and a run that does not end in time, count as noticed too.
  */
 #include "tools/stress/stress_break.h"
 #include "tools/tool.h"
@@ -23,10 +23,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of the self-test: runs for each mistake at the most, and how long each is. */
+/* Of the self-test: the most runs for each mistake, and the length of each. */
 #define RUNS	    12u
 #define RUN_SECONDS 0.5
-/* A run that takes so much longer than it should hangs. */
+/* A run that takes this much longer than it should hangs. */
 #define HANG_SECONDS 30u
 
 const struct tw_stress_break_kind tw_stress_breaks[TW_BREAKS] = {
@@ -58,7 +58,7 @@ struct outcome {
 	bool is_noticed, is_impossible;
 	unsigned runs;
 	double seconds;
-	char by[TW_STRESS_TOLD_BYTES]; /* what was noticed; or why there could be no run */
+	char by[TW_STRESS_TOLD_BYTES]; /* the error that was noticed; or why no run was possible */
 };
 
 static char folder[PATH_MAX];
@@ -68,7 +68,7 @@ static int remove_one(const char *path, const struct stat *status, int type, str
 	return remove(path);
 }
 
-/* Captures of the runs go there, and are removed also of runs that died. */
+/* Makes a folder for captures of the runs, which are removed even if the run crashed. */
 static bool make_folder(void)
 {
 	const char *parent = getenv("TMPDIR");
@@ -85,7 +85,7 @@ static double now(void)
 	return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
 }
 
-/* What a run that failed says of it when no sentence was told. */
+/* The reason why a run failed if it recorded no sentence. */
 static const char *by_counts(const struct tw_stress_result *r)
 {
 	return r->moved		? "counters moved after they were stopped"
@@ -118,7 +118,7 @@ static void run_child(const struct tw_stress_options *options, enum tw_stress_br
 	_exit(error ? 2 : !tw_stress_has_passed(&result));
 }
 
-/* Reads all that comes; returns it as text. */
+/* Reads everything and returns it as text. */
 static void read_text(int in, char *text, size_t room)
 {
 	size_t used = 0;
@@ -164,7 +164,7 @@ static void run_once(const struct tw_stress_options *options, enum tw_stress_bre
 		snprintf(outcome->by, sizeof outcome->by, "%s", by);
 }
 
-/* Until it is noticed, for so many runs at the most; the options say how long each is. */
+/* Runs until the mistake is noticed, but at most this often; the options give the length of each run. */
 static struct outcome run_until_noticed(const struct tw_stress_options *options, enum tw_stress_break kind,
 					unsigned runs)
 {
@@ -181,7 +181,7 @@ static struct outcome run_until_noticed(const struct tw_stress_options *options,
 	return outcome;
 }
 
-/* ---- the two ways to ask ---- */
+/* ---- the two options ---- */
 
 static void put_json(struct tw_json *json, enum tw_stress_break kind, const struct outcome *outcome)
 {
@@ -205,7 +205,7 @@ int tw_stress_run_broken(const struct tw_stress_options *options, enum tw_stress
 		return tw_fail("this build of the command cannot break anything");
 	if (!make_folder())
 		return tw_fail("no folder for captures could be made in TMPDIR: %s", strerror(errno));
-	/* Runs of a second: a mistake that is seen at the start of a run has many starts. */
+	/* Runs of a second: a mistake that shows at the start of a run gets many starts. */
 	own.seconds = options->seconds > 0 && options->seconds < 1 ? options->seconds : 1;
 	outcome = run_until_noticed(&own, kind, options->seconds > 0 ? (unsigned)options->seconds : UINT_MAX);
 	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);

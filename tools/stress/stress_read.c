@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stress_read.c - is the capture of the rounds what it must be?
+ * stress_read.c - checks the capture of the rounds.
  *
- * A round of a thread is what its stream has between two marks.  The mark says what was switched when the round began
- * and when it ended, so it is known which calls must be there and which must not:
+ * A round of a thread is the part of its stream between two marks. The mark has the phase at the round's beginning
+ * and end, so it is known which calls must be there and which must not:
  *
- *	no switch fell into it	all calls of the half that was set then, and no others
- *	one did			in the order of calls, up to some place those of one half, from there on those of the other
+ *	no switch fell into it	all calls of the half that was active then, and no others
+ *	one did			in the order of calls, up to some point those of one half, from there on those of the other
  *	several			nothing is known
  *
- * Where calls were to be watched to their ends, each is followed by its return with the value of this round.  No event
- * of a thread is told an earlier time than the one before it.
+ * If calls were to be watched to their ends, each is followed by its return with the value of this round. No event of
+ * a thread has an earlier time than the one before it.
  */
 #include "tools/stress/stress_inside.h"
 
@@ -19,32 +19,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLS	      (2 * TW_STRESS_PLACES) /* of a round: place + TW_STRESS_PLACES * half, in their order */
+#define CALLS	      (2 * TW_STRESS_PLACES) /* of a round: place + TW_STRESS_PLACES * half, in this order */
 #define MARK	      CALLS
 #define CLOCK_STEP_NS 1000u
 #define NOBODY	      255
 #define ALL	      ((1u << CALLS) - 1)
 #define HALF(h)	      (((1u << TW_STRESS_PLACES) - 1) << ((h) ? TW_STRESS_PLACES : 0))
 
-/* What is known of a stream. */
+/* The state of a stream. */
 struct stream {
-	uint64_t last;	      /* round whose mark came */
+	uint64_t last;	      /* the round of the last mark */
 	uint64_t lost;	      /* events since */
 	uint64_t last_ns;     /* time of the event before */
 	uint32_t calls, ends; /* bits */
 	uint64_t values[CALLS];
-	bool is_odd; /* a call twice, an end of no call */
+	bool is_odd; /* a call twice, or an end without a call */
 };
 
 struct reading {
 	struct tw_stress *stress;
-	uint64_t lost_nowhere; /* events of threads that had no ring yet */
-	uint64_t missing;      /* rounds that are not told as lost by their own stream */
+	uint64_t lost_nowhere; /* events of threads without a ring */
+	uint64_t missing;      /* rounds that their own stream does not report as lost */
 	struct tw_capture *capture;
 	struct stream *streams;
 	uint32_t stream_count;
-	bool has_ringless; /* threads made events before there was a ring for them */
-	uint8_t *roles;	   /* of places, by id: 1 + what they are in a round; 0: not known yet */
+	bool has_ringless; /* threads lost events before there was a ring for them */
+	uint8_t *roles;	   /* by place id: 1 + the call's index in a round; 0: not known yet */
 	uint32_t place_count;
 };
 
@@ -81,7 +81,7 @@ static uint8_t role_of(struct reading *r, const struct tw_capture_event *event)
 	return (uint8_t)(r->roles[event->id] - 1);
 }
 
-/* Are those calls what a switch to the other half made of a round that began with this half, wherever it fell? */
+/* Could a switch to the other half, at any point, have left these calls of a round that began with this half? */
 static bool is_one_moment(uint32_t calls, uint32_t made, int half)
 {
 	for (unsigned at = 0; at <= CALLS; at++) {
@@ -93,7 +93,7 @@ static bool is_one_moment(uint32_t calls, uint32_t made, int half)
 	return false;
 }
 
-/* Calls of the half that a switch of this number set: with or without ends. */
+/* The calls whose ends must be there, after a switch of this number. */
 static uint32_t ends_wanted(const struct tw_stress *s, uint32_t calls, uint32_t number)
 {
 	return number && tw_stress_is_returning(s, number) ? calls & HALF(number & 1) : 0;
@@ -123,7 +123,7 @@ static void check_ends(struct tw_stress *s, const struct stream *stream, uint64_
 	}
 }
 
-/* The round that this mark ends. */
+/* Checks the round that this mark ends. */
 static void check_round(struct reading *r, struct stream *stream, uint64_t n, uint32_t before, uint32_t after)
 {
 	struct tw_stress *s = r->stress;
@@ -173,7 +173,7 @@ static void take_event(struct reading *r, const struct tw_capture_event *event)
 	}
 	if (!stream || (event->kind != TW_CAPTURE_CALL && event->kind != TW_CAPTURE_RETURN_FROM))
 		return;
-	/* Where the processors' counters differ, a thread that moves may go back by some of that. */
+	/* If the processors' counters differ, a thread that migrates may go back by that difference. */
 	if (event->time_ns + CLOCK_STEP_NS < stream->last_ns) {
 		r->stress->result->disordered++;
 		tw_stress_tell(r->stress,
@@ -194,7 +194,7 @@ static void take_event(struct reading *r, const struct tw_capture_event *event)
 		stream->is_odd |= stream->calls >> role;
 		stream->calls |= 1u << role;
 	} else {
-		/* Nothing is called before the one before has returned. */
+		/* No call begins before the previous one has returned. */
 		stream->is_odd |= stream->calls >> role != 1 || stream->ends >> role || !event->payload_words;
 		stream->ends |= 1u << role;
 		stream->values[role] = event->payload_words ? event->payload[0] : 0;
@@ -202,8 +202,8 @@ static void take_event(struct reading *r, const struct tw_capture_event *event)
 }
 
 /*
- * Rounds behind the last mark of their stream, or of threads without one.  What was lost for want of a ring is told of
- * no stream: it stands for any rounds that are missing.
+ * Handles rounds after the last mark of their stream, or of threads without one. Losses for want of a ring are in no
+ * stream: they account for any missing rounds.
  */
 static void check_the_rest(struct reading *r)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stress_run.c - one run of `tracewheel stress`: are changes under running calls what they promise to be?
+ * stress_run.c - one run of `tracewheel stress`: are changes under running calls atomic?
  *
  *	callers		call everything: declared functions in pairs a0 b0 a1 b1 ..., functions with entry sleds, functions
  *			of the C library through slots; and now and then a recorded round		stress_call.c
- *	the switcher	counts and records all a, or all b: each change is one transaction that stops the one half
+ *	the switcher	counts and records all a, or all b: each change is one transaction that stops one half
  *			and starts the other							stress_change.c
  *	churners	create sessions, have them trace anything, destroy them				stress_change.c
  *
- * If a change is one moment, each pair (a, b) is counted once, but the few in which the change fell; were it
- * two moments, all pairs between them would be counted twice or not at all.  A counter that was stopped stands
- * still from the return of the change.  Rounds go to a capture, and each shows one moment: what was set before it, or,
- * if a switch fell into it, what was set before up to there and what was set afterwards from there on.
+ * If a change is one moment, each pair (a, b) is counted once, except the few in which the change fell; if it were
+ * two moments, all pairs between them would be counted twice or not at all. A stopped counter does not change after
+ * the change has returned. Rounds go to a capture, and each shows one moment: the settings before it, or, if a switch
+ * fell into it, the settings before the switch up to there and those after it from there on.
  */
 #include "tools/stress/stress_inside.h"
 
@@ -32,10 +32,10 @@
 #define CHANGERS_MAX 16u
 #define IDLE_THREADS 2u
 
-/* Captures are written by this program itself: without this the library would look for libtracewheel-capture. */
+/* This program writes captures itself: without this reference the library would load libtracewheel-capture. */
 __attribute__((used)) static __typeof__(tw_recorder_create) *const recorder = tw_recorder_create;
 
-/* What was declared is the library's for ever, so it is kept for the next run in this process. */
+/* Declarations are permanent, so they are kept for the next run in this process. */
 static struct tw_declared_function (*kept)[2];
 static char (*kept_names)[2][24];
 static uint32_t kept_pairs;
@@ -161,7 +161,10 @@ static int count_both(struct tw_stress *s, const char *const modules[2], const c
 	return error ? error : set(s->counting, modules[1], functions[1], TW_MATCH_PAUSE, TW_FUNCTION_CALL_COUNT);
 }
 
-/* Sleds are made what they can be while there is one thread: later some of them cannot, or others must have left them. */
+/*
+ * Sleds are prepared while there is one thread: later some of them cannot be, or only after other threads have left
+ * them.
+ */
 static int prepare_sleds(struct tw_stress *s)
 {
 	int error = set(s->counting, s->program, "_", TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT);
@@ -190,7 +193,7 @@ static int begin_sleds(struct tw_stress *s)
 		     : set(s->capturing, s->program, tw_stress_numbered_sleds[0], TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
 }
 
-/* Before there are callers half a is counted and recorded, and marks. */
+/* Before there are callers, half a is set to be counted and recorded, as are marks. */
 static int begin(struct tw_stress *s)
 {
 	static const char *const halves[] = {"stress_a", "stress_b"}, *const all[] = {"_", "_"};
@@ -203,7 +206,7 @@ static int begin(struct tw_stress *s)
 			    TW_FUNCTION_LOCAL);
 	if (!error && tw_stress_does(s, TW_STRESS_SLEDS))
 		error = begin_sleds(s);
-	/* A module is looked for outside of transactions only. */
+	/* A module is looked up outside of transactions only. */
 	if (!error && tw_stress_does(s, TW_STRESS_SLOTS))
 		error = set(s->capturing, "libc", tw_stress_numbered_slots[0], TW_MATCH_TRUE, TW_FUNCTION_GLOBAL);
 	return error;
@@ -254,7 +257,7 @@ static void start_all(struct threads *t)
 		start_other(t, tw_stress_come_and_go);
 }
 
-/* Until the time is over or somebody asks for the end; holds callers up meanwhile. */
+/* Waits until the time is over or a stop is requested; stops callers by signals meanwhile. */
 static void wait_for_the_end(struct threads *t, uint64_t began)
 {
 	struct tw_stress *s = t->stress;
@@ -314,7 +317,7 @@ static void sum_latencies(struct tw_stress *s)
 	result->latency_ns[3] = s->latencies[count - 1];
 }
 
-/* Of the waits of this run: those of the program but for those that were before. */
+/* The waits of this run: those of the program less those that were before. */
 static void sum_waits(struct tw_stress_result *result, const struct tw_progress_waits *before)
 {
 	static const unsigned percents[3] = {50, 90, 99};
@@ -334,7 +337,7 @@ static void sum_waits(struct tw_stress_result *result, const struct tw_progress_
 	result->wait_ns[3] = waits.longest_ns;
 }
 
-/* All pairs are called equally often, and each call of one is counted once, but for those that a switch fell into. */
+/* All pairs are called equally often, and each pair is counted once, except those that a switch fell into. */
 static void sum_pairs(struct tw_stress *s)
 {
 	struct tw_stress_result *result = s->result;
@@ -378,7 +381,7 @@ static void finish_counting(struct tw_stress *s)
 	result->changes = s->changes;
 	result->threads = s->threads;
 	result->stalls = s->stalls;
-	/* Each switch falls into one pair of each caller at the most; one more comes and goes. */
+	/* Each switch falls into at most one pair of each caller; one more comes and goes. */
 	result->tolerated = result->switches * (s->options->threads + tw_stress_does(s, TW_STRESS_THREADS));
 	sum_latencies(s);
 	sum_pairs(s);

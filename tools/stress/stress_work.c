@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stress_work.c - functions that know their answers: with entry sleds, and of the C library, called through slots.
+ * stress_work.c - functions with known results: with entry sleds, and of the C library, called through slots.
  *
- * They take and give values every way that the calling convention has, and end every way that C has.  The sleds are of
- * two forms: in one a window of eight aligned bytes lies always, in the other sometimes not; such a sled can be traced
- * only where the program had one thread when it was first set.  What is counted and recorded has the first.
+ * They take and return values in every form that the calling convention has, and end in every way that C has. The
+ * sleds have two forms: one always contains a window of eight aligned bytes, the other sometimes does not; such a
+ * sled can be traced only if the program had one thread when it was first set. Functions that are counted and
+ * recorded have the first form.
  */
 #include "tools/stress/stress_inside.h"
 
@@ -188,8 +189,8 @@ const char *const tw_stress_sleds[] = {"stress_leaf",  "stress_short",	     "str
 				       "stress_float", "stress_long_double", "stress_vector", "stress_nothing",
 				       "stress_jump",  "stress_set",	     "stress_leave",  NULL};
 /*
- * What the library itself never calls: its own calls, which this program carries in itself, would be traced too.  And
- * what takes no lock: signal handlers call it.
+ * Functions that the library itself never calls: its own calls, which this program contains, would be traced too. And
+ * functions that take no lock: signal handlers call them.
  */
 const char *const tw_stress_slots[] = {"lldiv", "wcstoull", "wcstod", "wcstold", "strfromd",
 				       "lfind", "swab",	    "memmem", NULL};
@@ -233,7 +234,7 @@ struct registers {
 };
 void tw_stress_call_keeping(void (*function)(void), struct registers *before, struct registers *after);
 
-/* A function that does nothing changes nothing: who calls it may rely on that (-fipa-ra). */
+/* A function that does nothing changes no register: its callers may rely on that (-fipa-ra). */
 static void check_registers(struct tw_stress_caller *caller, uint64_t n)
 {
 	static const char *const names[] = {"rax", "rcx", "rdx", "rsi", "rdi", "r8",  "r9",
@@ -283,7 +284,7 @@ static void call_float_slots(struct tw_stress_caller *caller, uint64_t n)
 
 #else
 
-/* The run time of a sanitizer uses vector registers inside of hits. */
+/* The run-time of a sanitizer uses vector registers inside of hits. */
 static void call_vectors(struct tw_stress_caller *caller, uint64_t n)
 {
 	stress_nothing();
@@ -333,7 +334,7 @@ void tw_stress_call_counted_sleds(struct tw_stress_caller *caller)
 	caller->pair_calls += TW_STRESS_SLED_PAIRS;
 }
 
-/* What lfind() looks with; the one that is asked for may jump out of it. */
+/* The argument of lfind()'s comparison, which may be asked to jump out of it. */
 struct sought {
 	uint64_t value;
 	bool jumps;
