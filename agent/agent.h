@@ -4,6 +4,7 @@
  *
  *	preload/	what is exported to the program: the constructor, dlopen, dlclose
  *	start.c		may we, where do events go; a forked child that is followed
+ *	state.c		what all files below may ask: is the process traced, in which session
  *	config.c	what the command asks for, as text in the ring set's control page
  *	layouts.c	how arguments lie in registers, as the command has found out
  *	plan.c		what to arm: objects, slots and sleds, found while no lock of ours is held
@@ -219,17 +220,13 @@ void tw_known_after_fork(void);
 
 /* ---- arm.c ---- */
 
-struct tw_session;
-
 /*
- * tw_agent_arm_init - say what to trace, for whom.
+ * tw_agent_arm_init - say what to trace, once tw_agent_session is there.
  *
  * @config	takes.
- * @session	shares: never destroyed.
- * @ring_set	borrows, for ever.
  * Threads: the constructor's.
  */
-void tw_agent_arm_init(struct tw_agent_config *config, struct tw_session *session, struct tw_rs *ring_set);
+void tw_agent_arm_init(struct tw_agent_config *config);
 
 /*
  * tw_agent_look - arm the objects that came since the last look, forget those that went.
@@ -250,9 +247,6 @@ void tw_agent_bind_again(void);
 
 /* Is the calling thread inside tw_agent_look()?  Its calls of the loader are ours then. */
 bool tw_agent_is_looking(void);
-
-/* Writes a sentence into the capture. */
-void tw_agent_tell(const char *text);
 
 /* ---- returns.c ---- */
 
@@ -299,10 +293,27 @@ bool tw_agent_environment_is_followed(void);
 char **tw_agent_environment_for(enum tw_agent_program program, char *const *variables, void *memory);
 size_t tw_agent_environment_bytes(char *const *variables);
 
-/* ---- start.c ---- */
+/* ---- state.c: what every file may ask.  Any thread, but for what the constructor's writes. ---- */
 
-/* A program is executed that is not traced, by the reason. */
+struct tw_session;
+
+/* Attached by start.c before anything is traced, and never detached from then on. */
+extern struct tw_rs tw_agent_ring_set;
+/* The agent's own session: made by start.c, never destroyed. */
+extern struct tw_session *tw_agent_session;
+
+/* The constructor's thread: all is set up. */
+void tw_agent_set_active(void);
+/* Does this process trace? */
+bool tw_agent_is_active(void);
+/* The directory of the rings while it is active; NULL: it is not. */
+const char *tw_agent_ring_set_path(void);
+/* Writes a sentence into the capture. */
+void tw_agent_tell(const char *text);
+/* Counts a program that is executed and not traced, by the reason. */
 void tw_agent_count_untraced(enum tw_agent_program program);
+
+/* ---- start.c ---- */
 
 /*
  * tw_agent_start - begin to trace this process, if the environment asks for it.
@@ -311,12 +322,6 @@ void tw_agent_count_untraced(enum tw_agent_program program);
  * the ring set cannot be used: the program runs on as if nothing were there.  Threads: the constructor's.
  */
 void tw_agent_start(void);
-
-/* Does this process trace?  Any thread. */
-bool tw_agent_is_active(void);
-
-/* The directory of the rings while it is active; NULL: it is not. */
-const char *tw_agent_ring_set_path(void);
 
 /* ---- loader.c ---- */
 

@@ -41,8 +41,6 @@
 #define BINDING_NAPS 20
 
 static struct tw_agent_config config;
-static struct tw_session *session;
-static struct tw_rs *ring_set;
 
 static __thread bool is_looking;
 /* Its frame: calls that libc makes on our behalf pass armed slots as well, and are no events. */
@@ -50,10 +48,8 @@ static __thread const void *own_work;
 static __thread unsigned closings;     /* of handles, by us, with slots suspended since */
 static __thread unsigned own_closings; /* of handles, by the program, that this thread is in */
 
-void tw_agent_arm_init(struct tw_agent_config *new_config, struct tw_session *new_session, struct tw_rs *new_ring_set)
+void tw_agent_arm_init(struct tw_agent_config *new_config)
 {
-	session = new_session;
-	ring_set = new_ring_set;
 	tw_agent_returns_init(new_config);
 	config = *new_config;
 }
@@ -149,7 +145,7 @@ static int arm_place(struct tw_permit *permit, struct tw_function *function, con
 	}
 	if (!error && program)
 		tw_session_use_program(&part, place, program);
-	return error ? error : tw_session_stage(session, permit, place, &part);
+	return error ? error : tw_session_stage(tw_agent_session, permit, place, &part);
 }
 
 static int arm_sled(struct tw_permit *permit, const struct tw_plan *plan, const struct tw_plan_sled *planned,
@@ -183,7 +179,7 @@ static bool has_armed_sled(struct tw_permit *permit, const void *target)
 		struct tw_bp_part part;
 
 		if (place && place->kind == TW_BP_SLED && place->function->address == (uint64_t)(uintptr_t)target &&
-		    tw_bp_staged_part(permit, place, session->slot, &part))
+		    tw_bp_staged_part(permit, place, tw_agent_session->slot, &part))
 			return true;
 	}
 	return false;
@@ -211,21 +207,6 @@ static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const 
 	options.caller_module_id = modules[slot->caller]->module_id;
 	options.is_watched = slot->is_watched;
 	return arm_place(permit, function, program, &options);
-}
-
-void tw_agent_tell(const char *text)
-{
-	struct {
-		struct tw_def_note note;
-		char text[512];
-	} record = {.note = {0}};
-	size_t bytes = strlen(text);
-
-	if (bytes > sizeof record.text)
-		bytes = sizeof record.text;
-	record.note.text_bytes = (uint16_t)bytes;
-	memcpy(record.text, text, bytes);
-	tw_define(session, TW_DEF_NOTE, &record, sizeof record.note + bytes);
 }
 
 /* What could not be armed, by cause. */
@@ -297,7 +278,7 @@ static void add_all_modules(struct tw_permit *permit, const struct tw_plan *plan
 		return;
 	for (size_t i = 0; i < plan->set->count; i++)
 		if (plan->set->objects[i].elf.image.high && !add_module(permit, &plan->set->objects[i], &modules[i]))
-			tw_define_module(session, modules[i]);
+			tw_define_module(tw_agent_session, modules[i]);
 	if (config.program)
 		tw_callers_update(permit);
 }
@@ -350,7 +331,7 @@ static bool apply(const struct tw_plan *plan)
 	}
 	tw_agent_returns_see(plan->set);
 	is_whole = tw_known_update(permit, plan);
-	tw_agent_layouts_update(&config, ring_set);
+	tw_agent_layouts_update(&config, &tw_agent_ring_set);
 	arm(permit, plan);
 	for (size_t i = 0; i < plan->set->count; i++)
 		if (plan->is_new[i])
@@ -372,7 +353,7 @@ static void ask(const struct tw_plan *plan)
 	missing = tw_agent_layouts_missing(&config, plan);
 	tw_permit_drop(permit);
 	if (missing)
-		tw_agent_layouts_ask(&config, ring_set, missing);
+		tw_agent_layouts_ask(&config, &tw_agent_ring_set, missing);
 }
 
 static bool is_anything_due(void)

@@ -27,30 +27,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct tw_rs ring_set;
-static struct tw_session *session;
-static _Atomic bool is_active;
-
-bool tw_agent_is_active(void)
-{
-	/* PAIR agent.active: acquire; release in start().  What was set up before is seen. */
-	return tw_load_acquire(&is_active) &&
-	       /* RELAXED agent.gate: 0 only in a forked child, which has one thread. */
-	       tw_load_relaxed(&tw_bp_gate.active) != 0;
-}
-
-const char *tw_agent_ring_set_path(void)
-{
-	return tw_agent_is_active() && ring_set.path[0] ? ring_set.path : NULL;
-}
-
 static bool is_root(void)
 {
 	const char *root = secure_getenv("TRACEWHEEL_ROOT");
 
 	if (root && *root)
 		return strtol(root, NULL, 10) == getpid();
-	return ring_set.config.owner_process_id == getppid() || ring_set.config.owner_process_id == getpid();
+	return tw_agent_ring_set.config.owner_process_id == getppid() ||
+	       tw_agent_ring_set.config.owner_process_id == getpid();
 }
 
 /* ---- a forked child that is followed ---- */
@@ -63,8 +47,9 @@ static void before_fork(void)
 {
 	fork_permit = NULL;
 	/*
-	 * Under a filter the child is not followed, nor when it is forked in a handler that interrupted a traced call, also one outside
-	 * of its read section: the interrupted call goes on in the child, where all others would be nested in a ring that nobody reads.
+	 * Under a filter the child is not followed, nor when it is forked in a handler that interrupted a
+	 * traced call, also one outside of its read section: the interrupted call goes on in the child, where
+	 * all others would be nested in a ring that nobody reads.
 	 */
 	fork_is_unfollowed = tw_agent_is_active() &&
 			     (!tw_thread_may_call_system() || tw_hit_is_under_way() || tw_permit_seize(&fork_permit));
@@ -89,11 +74,11 @@ static void follow(void)
 	uint32_t image;
 
 	/* Without one the child is not traced, which is counted. */
-	if (tw_rs_image_claim(&ring_set, &image))
+	if (tw_rs_image_claim(&tw_agent_ring_set, &image))
 		return;
-	tw_filter_watch(&ring_set.control->slots[image].filter_seen);
+	tw_filter_watch(&tw_agent_ring_set.control->slots[image].filter_seen);
 	tw_arg_init();
-	tw_session_continue_in_child(session);
+	tw_session_continue_in_child(tw_agent_session);
 	tw_agent_arm_after_fork();
 }
 
@@ -106,7 +91,7 @@ static void after_fork_in_child(void)
 	if (was_whole)
 		follow();
 	else if (fork_is_unfollowed)
-		tw_rs_image_refuse(&ring_set, TW_RS_REFUSED_FORK);
+		tw_rs_image_refuse(&tw_agent_ring_set, TW_RS_REFUSED_FORK);
 }
 
 /* ---- beginning ---- */
@@ -135,12 +120,12 @@ static void tell_of_declared(const struct tw_agent_config *config)
 		return;
 	was_told = true;
 	if (config->has_guards)
-		tw_agent_tell(
-			"functions that the program declares are not recorded: nobody knows the names of their arguments; "
-			"--when takes $1, $2, ... of them");
+		tw_agent_tell("functions that the program declares are not recorded: nobody knows the names "
+			      "of their arguments; "
+			      "--when takes $1, $2, ... of them");
 	else if (config->stack_depth)
-		tw_agent_tell(
-			"who called functions that the program declares is not recorded: they have no return addresses");
+		tw_agent_tell("who called functions that the program declares is not recorded: they have no "
+			      "return addresses");
 }
 
 /* Functions that the program declares are asked for by patterns as well. */
@@ -157,37 +142,31 @@ static bool wants_declared(const struct tw_function *function, void *arg)
 static int begin(struct tw_agent_config *config)
 {
 	static struct tw_agent_config kept;
-	/* As it was asked: where the returns of native calls cannot be watched, declared functions tell of theirs. */
+	/* As it was asked: where the returns of native calls cannot be watched, declared functions tell of
+	 * theirs. */
 	struct tw_session_wish wish = {.program = config->program, .actions = tw_agent_end_actions(config)};
 	uint32_t image;
-	int error = tw_rs_image_claim(&ring_set, &image);
+	int error = tw_rs_image_claim(&tw_agent_ring_set, &image);
 
 	if (error)
 		return error;
 	/* In a page that forked children have too. */
-	tw_filter_watch(&ring_set.control->slots[image].filter_seen);
-	error = tw_session_make("record", &ring_set, &session);
+	tw_filter_watch(&tw_agent_ring_set.control->slots[image].filter_seen);
+	error = tw_session_make("record", &tw_agent_ring_set, &tw_agent_session);
 	if (error) {
-		tw_rs_image_end(&ring_set, image);
+		tw_rs_image_end(&tw_agent_ring_set, image);
 		return error;
 	}
-	tw_hit_host.pinned_rs = &ring_set;
-	tw_hit_host.pinned_session = session->slot;
+	tw_hit_host.pinned_rs = &tw_agent_ring_set;
+	tw_hit_host.pinned_session = tw_agent_session->slot;
 	tw_native_init();
-	tw_agent_arm_init(config, session, &ring_set);
+	tw_agent_arm_init(config);
 	kept = *config;
-	tw_session_trace_wanted(session, wants_declared, &kept, &wish);
+	tw_session_trace_wanted(tw_agent_session, wants_declared, &kept, &wish);
 	/* After session's own: the last to run in the child, the first before fork. */
-	if (ring_set.config.follow_fork)
+	if (tw_agent_ring_set.config.follow_fork)
 		pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	return 0;
-}
-
-void tw_agent_count_untraced(enum tw_agent_program program)
-{
-	tw_rs_image_refuse(&ring_set, program == TW_PROGRAM_STATIC  ? TW_RS_REFUSED_STATIC
-				      : program == TW_PROGRAM_OTHER ? TW_RS_REFUSED_LIBRARY
-								    : TW_RS_REFUSED_RIGHTS);
 }
 
 static void start(const char *path)
@@ -195,35 +174,34 @@ static void start(const char *path)
 	struct tw_agent_config config;
 	uint32_t flags;
 
-	if (tw_rs_attach(&ring_set, path))
+	if (tw_rs_attach(&tw_agent_ring_set, path))
 		return;
-	if (!ring_set.config.follow_fork && !is_root())
+	if (!tw_agent_ring_set.config.follow_fork && !is_root())
 		goto detach;
-	tw_agent_environment_init(ring_set.config.follow_fork);
-	if (tw_agent_config_parse(ring_set.text, ring_set.config.text_bytes, &config))
+	tw_agent_environment_init(tw_agent_ring_set.config.follow_fork);
+	if (tw_agent_config_parse(tw_agent_ring_set.text, tw_agent_ring_set.config.text_bytes, &config))
 		goto detach;
 	/* What set a filter before the program began has not said which calls it forbids: none is tried. */
 	if (config.filters >= 0 && tw_filter_count("self") > config.filters) {
-		tw_rs_count_refused(&ring_set, TW_RS_REFUSED_FILTER);
+		tw_rs_count_refused(&tw_agent_ring_set, TW_RS_REFUSED_FILTER);
 		tw_agent_config_fini(&config);
 		goto detach;
 	}
 	flags = config.process_flags | (config.has_no_functions ? 0 : TW_FLAG_CALL);
 	tw_patch_use_vectors(&config.vectors);
 	/* Without layouts all arguments are words. */
-	tw_agent_layouts_update(&config, &ring_set);
+	tw_agent_layouts_update(&config, &tw_agent_ring_set);
 	tw_arg_init();
 	if (begin(&config)) {
 		tw_agent_config_fini(&config);
 		goto detach;
 	}
 	tw_agent_look();
-	tw_trace_process(session, TW_PID_ALL, true, flags | (config.has_return_to ? TW_FLAG_RETURN_TO : 0));
-	/* PAIR agent.active: release; acquire in tw_agent_is_active(). */
-	tw_store_release(&is_active, true);
+	tw_trace_process(tw_agent_session, TW_PID_ALL, true, flags | (config.has_return_to ? TW_FLAG_RETURN_TO : 0));
+	tw_agent_set_active();
 	return;
 detach:
-	tw_rs_detach(&ring_set);
+	tw_rs_detach(&tw_agent_ring_set);
 }
 
 void tw_agent_start(void)

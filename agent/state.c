@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* state.c - what every file of this room may ask: is the process traced, in which session, and where do its
+ * events go. */
+#include "agent/agent.h"
+
+#include "base/atomic.h"
+#include "breakpoints/breakpoints.h"
+#include "pipeline/format/definitions.h"
+#include "session/session.h"
+
+#include <string.h>
+
+struct tw_rs tw_agent_ring_set;
+struct tw_session *tw_agent_session;
+
+static _Atomic bool is_active;
+
+void tw_agent_set_active(void)
+{
+	/* PAIR agent.active: release; acquire in tw_agent_is_active(). */
+	tw_store_release(&is_active, true);
+}
+
+bool tw_agent_is_active(void)
+{
+	/* PAIR agent.active: acquire; release in tw_agent_set_active().  What was set up before is seen. */
+	return tw_load_acquire(&is_active) &&
+	       /* RELAXED agent.gate: 0 only in a forked child, which has one thread. */
+	       tw_load_relaxed(&tw_bp_gate.active) != 0;
+}
+
+const char *tw_agent_ring_set_path(void)
+{
+	return tw_agent_is_active() && tw_agent_ring_set.path[0] ? tw_agent_ring_set.path : NULL;
+}
+
+void tw_agent_tell(const char *text)
+{
+	struct {
+		struct tw_def_note note;
+		char text[512];
+	} record = {.note = {0}};
+	size_t bytes = strlen(text);
+
+	if (bytes > sizeof record.text)
+		bytes = sizeof record.text;
+	record.note.text_bytes = (uint16_t)bytes;
+	memcpy(record.text, text, bytes);
+	tw_define(tw_agent_session, TW_DEF_NOTE, &record, sizeof record.note + bytes);
+}
+
+void tw_agent_count_untraced(enum tw_agent_program program)
+{
+	tw_rs_image_refuse(&tw_agent_ring_set, program == TW_PROGRAM_STATIC  ? TW_RS_REFUSED_STATIC
+					       : program == TW_PROGRAM_OTHER ? TW_RS_REFUSED_LIBRARY
+									     : TW_RS_REFUSED_RIGHTS);
+}
