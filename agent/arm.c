@@ -256,7 +256,7 @@ static void tell_refusals(const struct refusals *refusals)
 static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, struct tw_module **modules,
 		      struct refusals *refusals)
 {
-	tw_patch_begin();
+	tw_patch_begin(permit);
 	for (size_t i = 0; i < plan->sled_count && !refusals->has_no_room; i++) {
 		const struct tw_sym_object *object = &plan->set->objects[plan->sleds[i].object];
 
@@ -268,7 +268,7 @@ static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, stru
 		refusals->late = object;
 		count_refusal(refusals, arm_sled(permit, plan, &plan->sleds[i], modules), true);
 	}
-	tw_patch_end();
+	tw_patch_end(permit);
 }
 
 /* Callers may lie anywhere: who reads their addresses needs to know of every object. */
@@ -292,10 +292,10 @@ static void arm(struct tw_permit *permit, const struct tw_plan *plan)
 	if (!modules)
 		return;
 	arm_sleds(permit, plan, modules, &refusals);
-	tw_patch_begin();
+	tw_patch_begin(permit);
 	for (size_t i = 0; i < plan->count && !refusals.has_no_room; i++)
 		count_refusal(&refusals, arm_slot(permit, plan, &plan->slots[i], modules), false);
-	tw_patch_end();
+	tw_patch_end(permit);
 	add_all_modules(permit, plan, modules);
 	free(modules);
 	for (size_t i = 0; i < plan->note_count; i++)
@@ -305,14 +305,14 @@ static void arm(struct tw_permit *permit, const struct tw_plan *plan)
 
 /* ---- a look ---- */
 
-/* After tw_got_suspend(), and after what was unloaded since was forgotten. */
+/* After tw_patch_suspend(), and after what was unloaded since was forgotten. */
 static void resume_slots(void)
 {
 	struct tw_permit *permit;
 
 	if (tw_permit_seize(&permit))
 		permit = NULL;
-	tw_got_resume(permit);
+	tw_patch_resume(permit);
 	if (permit)
 		tw_permit_drop(permit);
 }
@@ -447,7 +447,7 @@ static void look(void)
 	bind_again(__libc_single_threaded ? 0 : BINDING_NAPS);
 	tw_agent_returns_look();
 	for (; closings > 1; closings--)
-		tw_got_resume(NULL);
+		tw_patch_resume(NULL);
 	if (closings) {
 		closings = 0;
 		resume_slots();
@@ -462,7 +462,7 @@ int tw_agent_close(int (*close)(void *), void *handle)
 	int result;
 
 	/* Destructors run in here, and objects go: no slot is written until it is known which. */
-	tw_got_suspend();
+	tw_patch_suspend();
 	if (is_looking) {
 		closings++;
 		/* Destructors are the program's. */
@@ -508,7 +508,7 @@ void tw_agent_look(void)
  */
 void tw_agent_arm_after_fork(void)
 {
-	tw_got_after_fork_in_child(closings + own_closings + 1);
+	tw_patch_after_fork_in_child(closings + own_closings + 1);
 	tw_agent_look();
 	resume_slots();
 }

@@ -420,11 +420,11 @@ static void set_many(struct tw_session *session, struct many *many, bool is_arme
 
 	if (tw_change_begin(&permit))
 		abort();
-	tw_patch_begin();
+	tw_patch_begin(permit);
 	for (unsigned i = 0; i < many->count && !error; i++)
 		error = is_armed ? tw_bp_stage_set(permit, many->places[i], &part)
 				 : tw_bp_stage_clear(permit, many->places[i], session->slot);
-	tw_patch_end();
+	tw_patch_end(permit);
 	if (tw_change_end(permit, error))
 		abort();
 }
@@ -479,16 +479,16 @@ TW_BENCH(sled_store, .values = {3000, 30000})
 	if (tw_change_begin(&permit))
 		abort();
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
-		tw_patch_begin();
+		tw_patch_begin(permit);
 		for (unsigned k = 0; k < many->count; k++)
-			(i % 2 ? tw_patch_uninstall : tw_patch_install)(many->places[k]);
-		tw_patch_end();
+			(i % 2 ? tw_patch_uninstall : tw_patch_install)(permit, many->places[k]);
+		tw_patch_end(permit);
 	}
 	tw_bench_stop(bench);
-	tw_patch_begin();
+	tw_patch_begin(permit);
 	for (unsigned k = 0; k < many->count; k++)
-		tw_patch_uninstall(many->places[k]);
-	tw_patch_end();
+		tw_patch_uninstall(permit, many->places[k]);
+	tw_patch_end(permit);
 	tw_change_end(permit, 0);
 	close_many(&bed, many);
 }

@@ -132,7 +132,7 @@ static int prepare(struct tw_permit *permit, struct tw_place *place)
 		return TW_ENOTSUP;
 	if (place->is_installed)
 		return 0;
-	error = tw_patch_prepare(place);
+	error = tw_patch_prepare(permit, place);
 	if (!error)
 		permit->has_new_code |= tw_patch_is_code(place);
 	return error;

@@ -328,6 +328,8 @@ extern struct tw_bp_gate tw_bp_gate;
 
 /* Makes the gate.  Called by tw_permit_seize(). */
 void tw_bp_init(void);
+/* The recipe's step 6: the staging generation becomes the active one.  Under the permit. */
+void tw_bp_switch(void);
 /* Lets hits through again in a forked child that is traced separately. */
 void tw_bp_gate_open(void);
 /* The index of the active generation.  Under the permit. */

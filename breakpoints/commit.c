@@ -32,39 +32,6 @@
 #include "progress/progress.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
-
-/* A page of its own: fork() wipes it, and a child that is not traced finds 0 and stays silent. */
-_Alignas(TW_PAGE_BYTES) struct tw_bp_gate tw_bp_gate;
-
-tw_bp_hit_fn tw_bp_trampoline_hit;
-
-static _Atomic bool is_initialised;
-static uint32_t active_index;
-
-void tw_bp_init(void)
-{
-	/* RELAXED bp.init: written and read under the permit. */
-	if (tw_load_relaxed(&is_initialised))
-		return;
-#ifdef MADV_WIPEONFORK
-	madvise(&tw_bp_gate, sizeof tw_bp_gate, MADV_WIPEONFORK);
-#endif
-	/* RELAXED bp.init: as above. */
-	tw_store_relaxed(&is_initialised, true);
-	tw_bp_gate_open();
-}
-
-void tw_bp_gate_open(void)
-{
-	/* PAIR bp.active: release; acquire in hits.  The first generation is empty. */
-	tw_store_release(&tw_bp_gate.active, active_index + 1);
-}
-
-unsigned tw_bp_active_index(void)
-{
-	return active_index;
-}
 
 static struct tw_bp_generation *generation(struct tw_place *place, unsigned index)
 {
@@ -93,20 +60,20 @@ static bool is_wanted(struct tw_place *place, unsigned index)
 /* Steps 3 to 5. */
 static void install_new(struct tw_permit *permit)
 {
-	unsigned staging = 1 - active_index;
+	unsigned staging = 1 - tw_bp_active_index();
 
 	if (!permit->has_uninstalled)
 		return;
 	if (permit->has_new_code)
 		tw_progress_wait_code(); /* 3 */
-	tw_patch_begin();
+	tw_patch_begin(permit);
 	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
 		if (place->is_installed || place->is_gone || !is_wanted(place, staging))
 			continue;
-		tw_patch_install(place); /* 4 */
+		tw_patch_install(permit, place); /* 4 */
 		place->is_installed = true;
 	}
-	tw_patch_end();
+	tw_patch_end(permit);
 	if (permit->has_new_code)
 		tw_progress_wait_code(); /* 5 */
 }
@@ -118,15 +85,15 @@ static void uninstall_unwanted(struct tw_permit *permit)
 
 	if (!permit->has_fewer)
 		return;
-	tw_patch_begin();
+	tw_patch_begin(permit);
 	for (struct tw_place *place = permit->staged; place; place = place->next_staged) {
-		if (!place->is_installed || place->is_gone || is_wanted(place, active_index))
+		if (!place->is_installed || place->is_gone || is_wanted(place, tw_bp_active_index()))
 			continue;
-		tw_patch_uninstall(place); /* 8 */
+		tw_patch_uninstall(permit, place); /* 8 */
 		place->is_installed = false;
 		has_code |= tw_patch_is_code(place);
 	}
-	tw_patch_end();
+	tw_patch_end(permit);
 	if (has_code)
 		tw_progress_wait_code(); /* 9 */
 }
@@ -134,7 +101,7 @@ static void uninstall_unwanted(struct tw_permit *permit)
 /* Steps 10 and 12. */
 static unsigned consolidate(struct tw_permit *permit)
 {
-	unsigned changed = 0, index = active_index;
+	unsigned changed = 0, index = tw_bp_active_index();
 
 	for (struct tw_place *place = permit->staged, *next; place; place = next) {
 		struct tw_bp_generation *staging = generation(place, 1 - index);
@@ -164,13 +131,7 @@ unsigned tw_bp_commit(struct tw_permit *permit)
 	for (struct tw_place *place = permit->has_counting ? permit->staged : NULL; place; place = place->next_staged)
 		hint_counting(place);
 	install_new(permit);
-	active_index = 1 - active_index;
-	/*
-	 * Step 6.  PAIR bp.active: release; acquire in hits.
-	 * Publishes every staged generation at once.  Without it a hit could read parts that are not
-	 * written yet.
-	 */
-	tw_store_release(&tw_bp_gate.active, active_index + 1);
+	tw_bp_switch();	    /* 6 */
 	tw_progress_wait(); /* 7 */
 	uninstall_unwanted(permit);
 	return consolidate(permit);

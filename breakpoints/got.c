@@ -8,30 +8,25 @@
  *							another tool has stored since is kept
  *
  * Slots mostly lie in pages that ld.so made read-only after relocation (RELRO).  Such a page gets write permission in
- * addition, and afterwards exactly its old permissions; once per page, not per slot, inside tw_got_begin() and
- * tw_got_end().  It is never made executable.
+ * addition, and afterwards exactly its old permissions; once per page, not per slot, inside a run of
+ * writes (run.c).  It is never made executable.
  *
  * Stubs are used for ever: a thread may be on its way through one at any time.  When all are used, those of unloaded
  * objects are reused, the oldest first.
  *
- * The slots of an unloaded object disappear with it, and the notification comes only afterwards.  So nothing is
- * written around unloading (tw_got_suspend): a run of writes and an unloading exclude each other by two words; each
- * side writes its own and then reads the other's (PAIR got.suspend).  A lock would be held while destructors run.
- *
- * Everything else here runs under the permit; slots are also read by any calling thread, and bound by ld.so.
+ * Everything here runs under the permit; slots are also read by any calling thread, and bound by ld.so.
  */
+#include "breakpoints/got.h"
+
 #include "base/own_area.h"
 #include "base/clock.h"
-#include "base/filter.h"
 #include "base/sys.h"
-#include "breakpoints/maps.h"
 #include "breakpoints/patch.h"
 #include "breakpoints/permit.h"
 #include "breakpoints/trampoline.h"
 #include "tracewheel/error.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -52,14 +47,7 @@ struct detail {
 };
 static struct detail *details; /* TW_GOT_STUBS of them, untouched pages cost nothing */
 
-static _Atomic uint32_t suspensions;
-static _Atomic bool is_writing;
-static bool is_run;
-static bool is_anything_due;
 static uint32_t maybe_bound; /* number of slots that may still be bound */
-/* The page that is open for writing; 0: none.  Neighbouring slots come one after another. */
-static uintptr_t open_page;
-static int open_protection;
 
 static uintptr_t page_of(const struct tw_place *place)
 {
@@ -87,11 +75,11 @@ static int try_page(uintptr_t page, int protection)
 	return 0;
 }
 
-static int read_protection(uintptr_t page, int *protection)
+static int read_protection(struct tw_patch_run *run, uintptr_t page, int *protection)
 {
 	static uintptr_t last_page;
 	static int last_protection;
-	const struct tw_mapping *mapping = tw_mapping_at(page);
+	const struct tw_mapping *mapping = tw_mapping_at(&run->mappings, page);
 	int error;
 
 	if (!mapping || !(mapping->protection & PROT_READ))
@@ -135,7 +123,7 @@ static int take_stub(uint32_t *number)
 	return TW_ENOMEM;
 }
 
-int tw_got_prepare(struct tw_place *place)
+int tw_got_prepare(struct tw_patch_run *run, struct tw_place *place)
 {
 	_Atomic(void *) *slot = place->where;
 	int protection, error;
@@ -145,7 +133,7 @@ int tw_got_prepare(struct tw_place *place)
 		return TW_ENOTSUP;
 	if (place->stub && !place->is_back)
 		return 0;
-	error = read_protection(page_of(place), &protection);
+	error = read_protection(run, page_of(place), &protection);
 	if (!error && place->stub)
 		number = number_of(place);
 	else if (!error)
@@ -166,55 +154,22 @@ int tw_got_prepare(struct tw_place *place)
 	return 0;
 }
 
-static void close_page(void)
-{
-	if (open_page)
-		mprotect((void *)open_page, TW_PAGE_BYTES, open_protection);
-	open_page = 0;
-}
-
 /* Makes the slot's page writable.  This succeeded before; if it fails now, the slot is left unchanged. */
-static bool open_slot(const struct tw_place *place)
+static bool open_slot(struct tw_patch_run *run, const struct tw_place *place)
 {
-	int protection = detail_of(place)->protection;
-
-	if (protection & PROT_WRITE || open_page == page_of(place))
-		return true;
-	close_page();
-	if (mprotect((void *)page_of(place), TW_PAGE_BYTES, protection | PROT_WRITE))
-		return false;
-	open_page = page_of(place);
-	open_protection = protection;
-	return true;
+	return tw_run_open_page(run, page_of(place), detail_of(place)->protection);
 }
 
-/* May slots be written?  If so, no unloading begins until stop_writing(). */
-static bool start_writing(void)
-{
-	/* PAIR got.suspend: seq_cst; tw_got_suspend() writes its word and reads this one. */
-	tw_store_seq_cst(&is_writing, true);
-	/* PAIR got.suspend: seq_cst; as above. */
-	if (tw_load_seq_cst(&suspensions) == 0)
-		return true;
-	/* PAIR got.suspend: seq_cst; as above. */
-	tw_store_seq_cst(&is_writing, false);
-	return false;
-}
+typedef void (*write_fn)(struct tw_patch_run *run, struct tw_place *place);
 
-static void stop_writing(void)
-{
-	/* PAIR got.suspend: seq_cst; all writes are done before an unloading begins. */
-	tw_store_seq_cst(&is_writing, false);
-}
+static void change(struct tw_patch_run *run, struct tw_place *place, write_fn write);
 
-static void change(struct tw_place *place, void (*write)(struct tw_place *));
-
-static void install(struct tw_place *place)
+static void install(struct tw_patch_run *run, struct tw_place *place)
 {
 	_Atomic(void *) *slot = place->where;
 	void *value;
 
-	if (!open_slot(place))
+	if (!open_slot(run, place))
 		return;
 	/* RELAXED got.slot: as in tw_got_prepare(). */
 	value = tw_load_relaxed(slot);
@@ -268,14 +223,14 @@ static void read_slots(const uint32_t *numbers, size_t count, uint64_t *values)
 }
 
 /* Returns whether the thread that was binding the slot has overwritten the stub. */
-static bool look_at_unbound(uint32_t number, void *value, uint64_t now_ns)
+static bool look_at_unbound(struct tw_patch_run *run, uint32_t number, void *value, uint64_t now_ns)
 {
 	/* RELAXED got.table: as in take_stub(). */
 	struct tw_place *place = tw_load_relaxed(&tw_got_table[number]);
 
 	/* RELAXED got.target: as in tw_got_prepare(). */
 	if (value && value == tw_load_relaxed(&place->target)) {
-		change(place, install);
+		change(run, place, install);
 		return true;
 	}
 	if (value != place->stub || now_ns - details[number].armed_ns > BINDING_NS) {
@@ -297,7 +252,7 @@ unsigned tw_got_bind_again(struct tw_permit *permit, unsigned *late_count)
 	while ((count = find_unbound(&next, numbers)) != 0) {
 		read_slots(numbers, count, values);
 		for (size_t i = 0; i < count; i++) {
-			if (!look_at_unbound(numbers[i], (void *)(uintptr_t)values[i], now_ns))
+			if (!look_at_unbound(&permit->run, numbers[i], (void *)(uintptr_t)values[i], now_ns))
 				continue;
 			found++;
 			*late_count += now_ns - details[numbers[i]].armed_ns > LATE_NS;
@@ -306,23 +261,18 @@ unsigned tw_got_bind_again(struct tw_permit *permit, unsigned *late_count)
 	return found;
 }
 
-static void uninstall(struct tw_place *place)
+static void uninstall(struct tw_patch_run *run, struct tw_place *place)
 {
 	_Atomic(void *) *slot = place->where;
 	void *stub = place->stub;
 	/* RELAXED got.target: written under the permit. */
 	void *target = tw_load_relaxed(&place->target);
 
-	if (!open_slot(place))
+	if (!open_slot(run, place))
 		return;
 	/* PAIR got.slot: release, as above; nothing new is published. */
 	if (tw_cas_acq_rel(slot, &stub, target))
 		detail_of(place)->first_value = target;
-}
-
-bool tw_got_is_due(void)
-{
-	return is_anything_due;
 }
 
 size_t tw_got_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at)
@@ -334,81 +284,37 @@ size_t tw_got_written(const struct tw_place *place, uint8_t out[8], uintptr_t *a
 	return sizeof place->stub;
 }
 
-bool tw_got_may_write(void)
+static void change(struct tw_patch_run *run, struct tw_place *place, write_fn write)
 {
-	/* RELAXED got.writing: only this thread sets it. */
-	return tw_load_relaxed(&is_writing);
-}
-
-static void change(struct tw_place *place, void (*write)(struct tw_place *))
-{
-	bool is_alone = !is_run;
+	bool is_alone = !run->is_begun;
 
 	if (place->is_gone || !place->stub)
 		return;
 	if (is_alone)
-		tw_got_begin();
-	if (tw_got_may_write()) {
-		write(place);
+		tw_run_begin(run);
+	if (run->may_write) {
+		write(run, place);
 		detail_of(place)->is_due = false;
 	} else {
-		detail_of(place)->is_due = is_anything_due = true;
+		detail_of(place)->is_due = run->is_slot_due = true;
 	}
 	if (is_alone)
-		tw_got_end();
+		tw_run_end(run);
 }
 
-void tw_got_install(struct tw_place *place)
+void tw_got_install(struct tw_patch_run *run, struct tw_place *place)
 {
-	change(place, install);
+	change(run, place, install);
 }
 
-void tw_got_uninstall(struct tw_place *place)
+void tw_got_uninstall(struct tw_patch_run *run, struct tw_place *place)
 {
-	change(place, uninstall);
+	change(run, place, uninstall);
 }
 
-void tw_got_begin(void)
+void tw_got_make_up(struct tw_patch_run *run)
 {
-	is_run = true;
-	start_writing();
-}
-
-void tw_got_end(void)
-{
-	close_page();
-	stop_writing();
-	is_run = false;
-}
-
-void tw_got_suspend(void)
-{
-	/* PAIR got.suspend: seq_cst; start_writing() writes its word and reads this one. */
-	tw_fetch_add_seq_cst(&suspensions, 1);
-	/* PAIR got.suspend: seq_cst; as above. */
-	while (tw_load_seq_cst(&is_writing)) {
-		if (tw_thread_may_call_system())
-			sched_yield();
-		else
-			tw_cpu_relax();
-	}
-}
-
-void tw_got_after_fork_in_child(uint32_t suspension_count)
-{
-	/* RELAXED got.fork: the child has one thread. */
-	tw_store_relaxed(&suspensions, suspension_count);
-	/* RELAXED got.fork: as above; a change in progress is aborted. */
-	tw_store_relaxed(&is_writing, false);
-	is_run = false;
-	open_page = 0;
-}
-
-/* Writes the slots that could not be written meanwhile. */
-static void make_up(void)
-{
-	tw_got_begin();
-	is_anything_due = false;
+	run->is_slot_due = false;
 	for (uint32_t i = 0; i < stubs_used; i++) {
 		/* RELAXED got.table: as in take_stub(). */
 		struct tw_place *place = tw_load_relaxed(&tw_got_table[i]);
@@ -418,19 +324,6 @@ static void make_up(void)
 		if (place->is_gone)
 			details[i].is_due = false;
 		else
-			change(place, place->is_installed ? install : uninstall);
+			change(run, place, place->is_installed ? install : uninstall);
 	}
-	tw_got_end();
-}
-
-void tw_got_resume(struct tw_permit *permit)
-{
-	/* PAIR got.suspend: seq_cst; as above. */
-	tw_fetch_add_seq_cst(&suspensions, (uint32_t)-1);
-	if (!permit)
-		return;
-	TW_ASSERT(tw_permit_is_held(permit));
-	if (is_anything_due)
-		make_up();
-	tw_sled_make_up();
 }

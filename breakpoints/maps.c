@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-static struct tw_mapping *mappings;
-static size_t mapping_count;
-
 static int parse_protection(const char *flags)
 {
 	return (flags[0] == 'r' ? PROT_READ : 0) | (flags[1] == 'w' ? PROT_WRITE : 0) |
@@ -19,7 +16,7 @@ static int parse_protection(const char *flags)
 }
 
 /* False: no memory. */
-static bool add_line(const char *line, size_t *room)
+static bool add_line(struct tw_mappings *mappings, const char *line)
 {
 	struct tw_mapping mapping;
 	char *end;
@@ -31,28 +28,28 @@ static bool add_line(const char *line, size_t *room)
 	if (*end != ' ')
 		return true;
 	mapping.protection = parse_protection(end + 1);
-	if (mapping_count == *room) {
-		struct tw_mapping *more = realloc(mappings, (*room * 2 + 64) * sizeof *more);
+	if (mappings->count == mappings->room) {
+		struct tw_mapping *more = realloc(mappings->list, (mappings->room * 2 + 64) * sizeof *more);
 
 		if (!more)
 			return false;
-		mappings = more;
-		*room = *room * 2 + 64;
+		mappings->list = more;
+		mappings->room = mappings->room * 2 + 64;
 	}
-	mappings[mapping_count++] = mapping;
+	mappings->list[mappings->count++] = mapping;
 	return true;
 }
 
 /* On failure no mapping is known, and callers report that.  Without stdio, which calls the program's malloc. */
-static void read_mappings(void)
+static void read_mappings(struct tw_mappings *mappings)
 {
 	char text[4096], line[128];
-	size_t filled = 0, room = 0;
+	size_t filled = 0;
 	bool is_going_on = true;
 	int fd = tw_sys_open_to_read("/proc/self/maps");
 	long bytes;
 
-	tw_mappings_forget();
+	tw_mappings_forget(mappings);
 	while (fd >= 0 && is_going_on && (bytes = tw_sys_read(fd, text, sizeof text)) > 0)
 		for (long i = 0; i < bytes && is_going_on; i++) {
 			/* Only the beginning of each line is kept. */
@@ -63,41 +60,40 @@ static void read_mappings(void)
 			}
 			line[filled] = '\0';
 			filled = 0;
-			is_going_on = add_line(line, &room);
+			is_going_on = add_line(mappings, line);
 		}
 	if (fd >= 0)
 		tw_sys_close(fd);
 }
 
-static const struct tw_mapping *find(uintptr_t address)
+static const struct tw_mapping *find(const struct tw_mappings *mappings, uintptr_t address)
 {
-	size_t low = 0, high = mapping_count;
+	size_t low = 0, high = mappings->count;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (mappings[middle].high <= address)
+		if (mappings->list[middle].high <= address)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	return low < mapping_count && mappings[low].low <= address ? &mappings[low] : NULL;
+	return low < mappings->count && mappings->list[low].low <= address ? &mappings->list[low] : NULL;
 }
 
-const struct tw_mapping *tw_mapping_at(uintptr_t address)
+const struct tw_mapping *tw_mapping_at(struct tw_mappings *mappings, uintptr_t address)
 {
-	const struct tw_mapping *mapping = find(address);
+	const struct tw_mapping *mapping = find(mappings, address);
 
 	if (!mapping) {
-		read_mappings();
-		mapping = find(address);
+		read_mappings(mappings);
+		mapping = find(mappings, address);
 	}
 	return mapping;
 }
 
-void tw_mappings_forget(void)
+void tw_mappings_forget(struct tw_mappings *mappings)
 {
-	free(mappings);
-	mappings = NULL;
-	mapping_count = 0;
+	free(mappings->list);
+	*mappings = (struct tw_mappings){.list = NULL};
 }

@@ -16,19 +16,19 @@
  * Idempotent.  Errors: TW_ENOMEM, TW_ENOTSUP (this place cannot be traced, or, for a sled of one-byte NOPs, not while
  * other threads may run it), TW_EPERM (the system refuses to make the memory writable).
  */
-int tw_patch_prepare(struct tw_place *place);
+int tw_patch_prepare(struct tw_permit *permit, struct tw_place *place);
 
 /* What another process on this machine has measured, before the first place is prepared; what is not sound is passed over. */
 void tw_patch_use_vectors(const struct tw_vectors *vectors);
+/* Measures them, unless that was done. */
+void tw_patch_measure_vectors(void);
 /* From now on calls enter the hit.  Relying on it requires a code wait first. */
-void tw_patch_install(struct tw_place *place);
-void tw_patch_uninstall(struct tw_place *place);
+void tw_patch_install(struct tw_permit *permit, struct tw_place *place);
+void tw_patch_uninstall(struct tw_permit *permit, struct tw_place *place);
 /*
  * The bytes written to install a place: fills at most eight, located at *at.  0: none are known to have been written.
  */
 size_t tw_patch_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at);
-size_t tw_got_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at);
-size_t tw_sled_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at);
 /* Does this place's installation change instructions? */
 bool tw_patch_is_code(const struct tw_place *place);
 
@@ -36,8 +36,8 @@ bool tw_patch_is_code(const struct tw_place *place);
  * Brackets a run of prepares, installs or uninstalls: memory is made writable once per page (text: once per mapping)
  * and restored by tw_patch_end().  Without the bracket each call does so separately.
  */
-void tw_patch_begin(void);
-void tw_patch_end(void);
+void tw_patch_begin(struct tw_permit *permit);
+void tw_patch_end(struct tw_permit *permit);
 
 /*
  * tw_patch_call_keeping_vectors - call a function that may use vector registers, from inside a hit.
@@ -47,13 +47,6 @@ void tw_patch_end(void);
  */
 void tw_patch_call_keeping_vectors(void (*function)(void *), void *argument);
 
-/* got.c: slots.  The same contracts for TW_BP_SLOT. */
-int tw_got_prepare(struct tw_place *place);
-void tw_got_install(struct tw_place *place);
-void tw_got_uninstall(struct tw_place *place);
-void tw_got_begin(void);
-void tw_got_end(void);
-
 /*
  * Bracket the unloading of objects: after suspend no slot and no sled is written, so that none can be written after
  * its memory is gone and before tw_bp_module_gone() is called.  The last resume performs the installs and uninstalls
@@ -62,8 +55,15 @@ void tw_got_end(void);
  * Suspend waits for a run of writes to end (no lock is held over such a run).  Resume borrows the permit; NULL if it
  * could not be seized: then the next resume writes the rest.
  */
-void tw_got_suspend(void);
-void tw_got_resume(struct tw_permit *permit);
+void tw_patch_suspend(void);
+void tw_patch_resume(struct tw_permit *permit);
+/* The half of it that needs no permit. */
+void tw_patch_end_suspension(void);
+/* In a forked child: keeps only the calling thread's suspensions, because the other threads do not exist. */
+void tw_patch_after_fork_in_child(uint32_t suspension_count);
+/* Does the last resume have to write any slots or sleds?  Under the permit. */
+bool tw_patch_is_due(struct tw_permit *permit);
+
 /*
  * Re-arms slots that were armed before they were bound: a thread that was binding one at that moment writes the target over the
  * stub afterwards, and later calls pass unseen.  Returns whether slots may still be bound; to be called until there are none,
@@ -71,22 +71,5 @@ void tw_got_resume(struct tw_permit *permit);
  */
 bool tw_got_may_be_bound(struct tw_permit *permit);
 unsigned tw_got_bind_again(struct tw_permit *permit, unsigned *late_count);
-/* In a forked child: keeps only the calling thread's suspensions, because the other threads do not exist. */
-void tw_got_after_fork_in_child(uint32_t suspension_count);
-/* Does the last resume have to write any slots or sleds?  Under the permit. */
-bool tw_patch_is_due(struct tw_permit *permit);
-bool tw_got_is_due(void);
-bool tw_sled_is_due(void);
-/* In a run of writes: was it begun without a suspension? */
-bool tw_got_may_write(void);
-
-/* sled.c: entry sleds.  The same contracts for TW_BP_SLED. */
-int tw_sled_prepare(struct tw_place *place);
-void tw_sled_install(struct tw_place *place);
-void tw_sled_uninstall(struct tw_place *place);
-void tw_sled_begin(void);
-void tw_sled_end(void);
-/* Writes the sleds that could not be written during unloading. */
-void tw_sled_make_up(void);
 
 #endif

@@ -1,40 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* patch_x86_64.c - installs each kind of place; knows the processor's vector state. */
-#include "breakpoints/maps.h"
+/* patch_x86_64.c - installs each kind of place. */
 #include "breakpoints/patch.h"
 
-#include "breakpoints/trampoline.h"
+#include "breakpoints/got.h"
+#include "breakpoints/permit.h"
+#include "breakpoints/sled.h"
 #include "tracewheel/error.h"
 
-uint32_t tw_patch_vector_bytes, tw_patch_vector_mask;
-
-void tw_patch_use_vectors(const struct tw_vectors *vectors)
+int tw_patch_prepare(struct tw_permit *permit, struct tw_place *place)
 {
-	if (tw_patch_vector_bytes || !tw_vectors_are_sound(vectors))
-		return;
-	tw_patch_vector_mask = vectors->mask;
-	tw_patch_vector_bytes = vectors->bytes;
-}
-
-static void measure_vectors(void)
-{
-	static bool is_measured;
-	struct tw_vectors vectors;
-
-	if (tw_patch_vector_bytes || is_measured)
-		return;
-	is_measured = true;
-	tw_vectors_measure(&vectors);
-	tw_patch_use_vectors(&vectors);
-}
-
-int tw_patch_prepare(struct tw_place *place)
-{
-	measure_vectors();
+	tw_patch_measure_vectors();
 	switch ((enum tw_bp_kind)place->kind) {
 	case TW_BP_DECLARED: return 0;
-	case TW_BP_SLOT: return tw_got_prepare(place);
-	case TW_BP_SLED: return tw_sled_prepare(place);
+	case TW_BP_SLOT: return tw_got_prepare(&permit->run, place);
+	case TW_BP_SLED: return tw_sled_prepare(&permit->run, place);
 	default: return TW_ENOTSUP;
 	}
 }
@@ -48,24 +27,24 @@ static void set_armed(struct tw_place *place, uint32_t value)
 	tw_store_relaxed(armed, value);
 }
 
-void tw_patch_install(struct tw_place *place)
+void tw_patch_install(struct tw_permit *permit, struct tw_place *place)
 {
 	if (place->kind == TW_BP_DECLARED)
 		set_armed(place, 1);
 	else if (place->kind == TW_BP_SLOT)
-		tw_got_install(place);
+		tw_got_install(&permit->run, place);
 	else if (place->kind == TW_BP_SLED)
-		tw_sled_install(place);
+		tw_sled_install(&permit->run, place);
 }
 
-void tw_patch_uninstall(struct tw_place *place)
+void tw_patch_uninstall(struct tw_permit *permit, struct tw_place *place)
 {
 	if (place->kind == TW_BP_DECLARED)
 		set_armed(place, 0);
 	else if (place->kind == TW_BP_SLOT)
-		tw_got_uninstall(place);
+		tw_got_uninstall(&permit->run, place);
 	else if (place->kind == TW_BP_SLED)
-		tw_sled_uninstall(place);
+		tw_sled_uninstall(&permit->run, place);
 }
 
 size_t tw_patch_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at)
@@ -77,8 +56,8 @@ size_t tw_patch_written(const struct tw_place *place, uint8_t out[8], uintptr_t 
 
 bool tw_patch_is_due(struct tw_permit *permit)
 {
-	TW_ASSERT(tw_permit_is_mine());
-	return tw_got_is_due() || tw_sled_is_due();
+	TW_ASSERT(tw_permit_is_held(permit));
+	return permit->run.is_slot_due || permit->run.is_sled_due;
 }
 
 /* Slots are data, and their stubs are text that never changes. */
@@ -87,15 +66,25 @@ bool tw_patch_is_code(const struct tw_place *place)
 	return place->kind == TW_BP_SLED;
 }
 
-void tw_patch_begin(void)
+void tw_patch_begin(struct tw_permit *permit)
 {
-	tw_got_begin();
-	tw_sled_begin();
+	TW_ASSERT(tw_permit_is_held(permit));
+	tw_run_begin(&permit->run);
 }
 
-void tw_patch_end(void)
+void tw_patch_end(struct tw_permit *permit)
 {
-	tw_sled_end();
-	tw_got_end();
-	tw_mappings_forget();
+	TW_ASSERT(tw_permit_is_held(permit));
+	tw_run_end(&permit->run);
+}
+
+void tw_patch_resume(struct tw_permit *permit)
+{
+	tw_patch_end_suspension();
+	if (!permit || !tw_patch_is_due(permit))
+		return;
+	tw_run_begin(&permit->run);
+	tw_got_make_up(&permit->run);
+	tw_sled_make_up(&permit->run);
+	tw_run_end(&permit->run);
 }

@@ -75,6 +75,7 @@ void tw_permit_after_fork_in_child(void)
 	}
 	the_permit.staged = NULL;
 	the_permit.staged_count = 0;
+	tw_run_after_fork_in_child(&the_permit.run);
 	is_holder = false;
 	/* RELAXED permit.fork: the child has one thread. */
 	tw_store_relaxed(&serving, tw_load_relaxed(&next_ticket));

@@ -5,6 +5,7 @@
 
 #include "base/ck_table.h"
 #include "breakpoints/breakpoints.h"
+#include "breakpoints/run.h"
 
 /* The only permit.  All its fields belong to the thread that holds it. */
 struct tw_permit {
@@ -14,6 +15,7 @@ struct tw_permit {
 	bool has_counting;    /* staged: a place that counts, or did */
 	bool has_uninstalled; /* staged: a place that is not installed */
 	bool has_fewer;	      /* staged: a place from which a session removes something */
+	struct tw_patch_run run;
 	struct tw_module *modules;
 	struct tw_module *gone_modules; /* unloaded modules, which may be loaded again */
 	/* By module, name and arity: chains, a power of two of them. */

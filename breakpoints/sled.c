@@ -27,91 +27,16 @@
  */
 #include "breakpoints/sled.h"
 
-#include "breakpoints/maps.h"
-#include "breakpoints/patch.h"
 #include "symbols/symbols.h"
 #include "tracewheel/error.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 #define JUMP_BYTES TW_SYM_JUMP_BYTES
 #define JUMP	   0xe9
 #define PARKED	   0xa9
 /* The rest of a longer sled is not used. */
 #define SLED_BYTES_MAX 32u
-
-/* ---- text that is open for writing ---- */
-
-struct open_text {
-	uintptr_t low, high;
-	int protection; /* original protection */
-};
-
-static struct open_text *open_texts;
-static size_t open_count, open_room;
-static bool is_run;
-static bool is_anything_due;
-/* Number of threads, read once per run; 0: not read. */
-static unsigned thread_count;
-
-static bool is_open(uintptr_t address)
-{
-	/* The last one first: neighbouring places follow each other. */
-	for (size_t i = open_count; i-- > 0;)
-		if (address >= open_texts[i].low && address < open_texts[i].high)
-			return true;
-	return false;
-}
-
-static int open_text(uintptr_t address)
-{
-	const struct tw_mapping *mapping;
-
-	if (is_open(address))
-		return 0;
-	mapping = tw_mapping_at(address);
-	if (!mapping || !(mapping->protection & PROT_EXEC))
-		return TW_EPERM;
-	if (open_count == open_room) {
-		struct open_text *more = realloc(open_texts, (open_room * 2 + 8) * sizeof *more);
-
-		if (!more)
-			return TW_ENOMEM;
-		open_texts = more;
-		open_room = open_room * 2 + 8;
-	}
-	if (!(mapping->protection & PROT_WRITE) &&
-	    mprotect((void *)mapping->low, mapping->high - mapping->low, mapping->protection | PROT_WRITE))
-		return errno == ENOMEM ? TW_ENOMEM : TW_EPERM;
-	open_texts[open_count++] = (struct open_text){mapping->low, mapping->high, mapping->protection};
-	return 0;
-}
-
-static void close_texts(void)
-{
-	for (size_t i = 0; i < open_count; i++)
-		if (!(open_texts[i].protection & PROT_WRITE))
-			mprotect((void *)open_texts[i].low, open_texts[i].high - open_texts[i].low,
-				 open_texts[i].protection);
-	open_count = 0;
-	thread_count = 0;
-}
-
-/* Each thread is one directory there. */
-static bool has_one_thread(void)
-{
-	struct stat status;
-
-	if (!thread_count)
-		thread_count = stat("/proc/self/task", &status) == 0 && status.st_nlink > 2
-				       ? (unsigned)status.st_nlink - 2
-				       : 2;
-	return thread_count == 1;
-}
 
 /* ---- which bytes ---- */
 
@@ -295,7 +220,7 @@ static int choose(const struct tw_place *place, struct layout *layout)
 }
 
 /* Does everything that can fail, in an order that needs no undo. */
-static int prepare(struct tw_place *place)
+static int prepare(struct tw_patch_run *run, struct tw_place *place)
 {
 	struct layout layout;
 	unsigned first, last;
@@ -303,10 +228,10 @@ static int prepare(struct tw_place *place)
 
 	if (error)
 		return error;
-	error = open_text((uintptr_t)place->where + layout.from);
+	error = tw_run_open_text(run, (uintptr_t)place->where + layout.from);
 	if (!error)
-		error = open_text((uintptr_t)place->where + layout.to - 1);
-	if (!error && !layout.is_ready && !is_one_store(place, &layout, &first, &last) && !has_one_thread())
+		error = tw_run_open_text(run, (uintptr_t)place->where + layout.to - 1);
+	if (!error && !layout.is_ready && !is_one_store(place, &layout, &first, &last) && !tw_run_has_one_thread(run))
 		return TW_ENOTSUP;
 	if (!error)
 		error = tw_sled_take_stub(place, (uintptr_t)place->where + layout.offset + JUMP_BYTES, &place->stub);
@@ -319,9 +244,9 @@ static int prepare(struct tw_place *place)
 	return 0;
 }
 
-int tw_sled_prepare(struct tw_place *place)
+int tw_sled_prepare(struct tw_patch_run *run, struct tw_place *place)
 {
-	bool is_alone = !is_run;
+	bool is_alone = !run->is_begun;
 	int error;
 
 	if (place->is_gone)
@@ -329,19 +254,19 @@ int tw_sled_prepare(struct tw_place *place)
 	if (place->stub)
 		return 0;
 	if (is_alone)
-		tw_patch_begin();
-	error = prepare(place);
+		tw_run_begin(run);
+	error = prepare(run, place);
 	if (is_alone)
-		tw_patch_end();
+		tw_run_end(run);
 	return error;
 }
 
 /* This succeeded before; if it fails now, the sled is left unchanged. */
-static void write_window(struct tw_place *place, bool is_armed)
+static void write_window(struct tw_patch_run *run, struct tw_place *place, bool is_armed)
 {
 	uint8_t bytes[JUMP_BYTES], *window = window_of(place);
 
-	if (open_text((uintptr_t)window))
+	if (tw_run_open_text(run, (uintptr_t)window))
 		return;
 	put_jump(place, bytes, is_armed ? JUMP : PARKED);
 	if (!is_armed && !place->is_parked)
@@ -349,26 +274,21 @@ static void write_window(struct tw_place *place, bool is_armed)
 	store_in_word(window, bytes, place->is_parked ? 1 : JUMP_BYTES);
 }
 
-static void change(struct tw_place *place, bool is_armed)
+static void change(struct tw_patch_run *run, struct tw_place *place, bool is_armed)
 {
-	bool is_alone = !is_run;
+	bool is_alone = !run->is_begun;
 
 	if (place->is_gone || !place->stub)
 		return;
 	if (is_alone)
-		tw_patch_begin();
-	place->is_due = !tw_got_may_write();
+		tw_run_begin(run);
+	place->is_due = !run->may_write;
 	if (place->is_due)
-		is_anything_due = true;
+		run->is_sled_due = true;
 	else
-		write_window(place, is_armed);
+		write_window(run, place, is_armed);
 	if (is_alone)
-		tw_patch_end();
-}
-
-bool tw_sled_is_due(void)
-{
-	return is_anything_due;
+		tw_run_end(run);
 }
 
 size_t tw_sled_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at)
@@ -380,39 +300,26 @@ size_t tw_sled_written(const struct tw_place *place, uint8_t out[8], uintptr_t *
 	return JUMP_BYTES;
 }
 
-void tw_sled_install(struct tw_place *place)
+void tw_sled_install(struct tw_patch_run *run, struct tw_place *place)
 {
-	change(place, true);
+	change(run, place, true);
 }
 
-void tw_sled_uninstall(struct tw_place *place)
+void tw_sled_uninstall(struct tw_patch_run *run, struct tw_place *place)
 {
-	change(place, false);
+	change(run, place, false);
 }
 
-void tw_sled_begin(void)
-{
-	is_run = true;
-}
-
-void tw_sled_end(void)
-{
-	is_run = false;
-	close_texts();
-}
-
-static void make_up(struct tw_place *place)
+static void make_up(struct tw_patch_run *run, struct tw_place *place)
 {
 	if (place->is_due)
-		change(place, place->is_installed);
+		change(run, place, place->is_installed);
 }
 
-void tw_sled_make_up(void)
+void tw_sled_make_up(struct tw_patch_run *run)
 {
-	if (!is_anything_due)
+	if (!run->is_sled_due)
 		return;
-	is_anything_due = false;
-	tw_patch_begin();
-	tw_sled_each(make_up);
-	tw_patch_end();
+	run->is_sled_due = false;
+	tw_sled_each(make_up, run);
 }

@@ -11,6 +11,15 @@
 #define TW_BREAKPOINTS_SLED_H
 
 #include "breakpoints/breakpoints.h"
+#include "breakpoints/run.h"
+
+/* patch.h's contracts for TW_BP_SLED. */
+int tw_sled_prepare(struct tw_patch_run *run, struct tw_place *place);
+void tw_sled_install(struct tw_patch_run *run, struct tw_place *place);
+void tw_sled_uninstall(struct tw_patch_run *run, struct tw_place *place);
+size_t tw_sled_written(const struct tw_place *place, uint8_t out[8], uintptr_t *at);
+/* Inside a run: writes the sleds that could not be written during unloading. */
+void tw_sled_make_up(struct tw_patch_run *run);
 
 /* Functions that write code: thread sanitizers do not track that, and trap when their own entry is written. */
 #ifdef __clang__
@@ -32,7 +41,7 @@ int tw_sled_take_stub(struct tw_place *place, uintptr_t resume, void **out);
 void tw_sled_give_stub(struct tw_place *place);
 
 /* Calls `visit` for each place that has a stub, or had one. */
-void tw_sled_each(void (*visit)(struct tw_place *place));
+void tw_sled_each(void (*visit)(struct tw_patch_run *run, struct tw_place *place), struct tw_patch_run *run);
 
 #define TW_SLED_STUB_BYTES   32
 #define TW_SLED_FRAMES_BYTES 160

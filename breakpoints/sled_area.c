@@ -214,10 +214,10 @@ void tw_sled_give_stub(struct tw_place *place)
 	place->stub = NULL;
 }
 
-void tw_sled_each(void (*visit)(struct tw_place *place))
+void tw_sled_each(void (*visit)(struct tw_patch_run *run, struct tw_place *place), struct tw_patch_run *run)
 {
 	for (struct area *area = first_area(); area; area = area->next)
 		for (uint32_t n = 0; n < area->used; n++)
 			/* RELAXED sled.table: as above. */
-			visit(tw_load_relaxed(&table_of(area)[n].place));
+			visit(run, tw_load_relaxed(&table_of(area)[n].place));
 }

@@ -37,9 +37,9 @@ static int apply_to_all(struct tw_session *session, struct tw_permit *permit, co
 {
 	int result;
 
-	tw_patch_begin();
+	tw_patch_begin(permit);
 	result = tw_for_each_place(session, permit, wanted, tw_setting_apply, setting);
-	tw_patch_end();
+	tw_patch_end(permit);
 	return result;
 }
 

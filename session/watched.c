@@ -125,11 +125,11 @@ static int arm_object(const struct tw_sym_set *set, const struct tw_sym_object *
 		return error;
 	error = tw_change_begin(&permit);
 	if (!error) {
-		tw_patch_begin();
+		tw_patch_begin(permit);
 		/* The session that needed them may have ended meanwhile. */
 		if ((armed & kinds) == kinds)
 			error = add_slots(permit, caller, slots, count);
-		tw_patch_end();
+		tw_patch_end(permit);
 		error = tw_change_end(permit, error);
 	}
 	free(slots);

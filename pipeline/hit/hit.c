@@ -209,7 +209,7 @@ static INLINE void begin_frame(struct tw_frame_wants *out, struct tw_place *plac
 static INLINE uint32_t hit_inside(struct tw_hit_tls *t, struct tw_place *place, struct tw_words w,
 				  struct tw_frame_wants *out)
 {
-	/* PAIR bp.active: acquire; release in tw_bp_commit().  The generation is seen as it was staged. */
+	/* PAIR bp.active: acquire; release in tw_bp_switch().  The generation is seen as it was staged. */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
 
 	if (tw_likely(active)) {

@@ -162,14 +162,14 @@ static void set(unsigned from, unsigned count, bool armed)
 
 	if (tw_permit_seize(&permit))
 		die("no permit");
-	tw_patch_begin();
+	tw_patch_begin(permit);
 	for (unsigned i = 0; i < count; i++) {
 		struct tw_place *place = places[(from + i) % place_count];
 
 		if (armed ? tw_bp_stage_set(permit, place, &part) : tw_bp_stage_clear(permit, place, SESSION))
 			die("a sled cannot be armed");
 	}
-	tw_patch_end();
+	tw_patch_end(permit);
 	tw_bp_commit(permit);
 	tw_permit_drop(permit);
 }

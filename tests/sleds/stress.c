@@ -131,7 +131,7 @@ static void set(unsigned from, unsigned count_, bool armed)
 
 	if (tw_permit_seize(&permit))
 		die("no permit");
-	tw_patch_begin();
+	tw_patch_begin(permit);
 	for (unsigned i = 0; i < count_; i++) {
 		unsigned n = (from + i) % PLACES;
 
@@ -141,7 +141,7 @@ static void set(unsigned from, unsigned count_, bool armed)
 			die("a sled cannot be armed");
 		is_armed[n] = armed;
 	}
-	tw_patch_end();
+	tw_patch_end(permit);
 	tw_bp_commit(permit);
 	tw_permit_drop(permit);
 }
@@ -164,16 +164,16 @@ static uint64_t store_some(void)
 
 	if (tw_permit_seize(&permit))
 		die("no permit");
-	tw_patch_begin();
+	tw_patch_begin(permit);
 	for (unsigned i = 0; i < 10000; i++) {
 		unsigned n = (unsigned)random() % PLACES;
 
 		if (is_armed[n])
 			continue;
-		tw_patch_install(places[n]);
-		tw_patch_uninstall(places[n]);
+		tw_patch_install(permit, places[n]);
+		tw_patch_uninstall(permit, places[n]);
 	}
-	tw_patch_end();
+	tw_patch_end(permit);
 	tw_permit_drop(permit);
 	return 20000;
 }

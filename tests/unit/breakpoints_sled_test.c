@@ -458,11 +458,11 @@ static void suspended_writes_are_made_up_for(void **state)
 	struct tw_permit *permit;
 
 	disarm(place);
-	tw_got_suspend();
+	tw_patch_suspend();
 	assert_ptr_equal(arm(at, 9), place);
 	calls_pass(at, false, place);
 	assert_int_equal(tw_permit_seize(&permit), 0);
-	tw_got_resume(permit);
+	tw_patch_resume(permit);
 	tw_permit_drop(permit);
 	calls_pass(at, true, place);
 	assert_int_equal(protection_of(at), 'x');

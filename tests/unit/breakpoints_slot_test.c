@@ -465,7 +465,7 @@ static void an_object_in_the_place_of_another_is_known_by_its_slots(void **state
 	page[0] = page[1] = make_big;
 	assert_int_equal(tw_permit_seize(&permit), 0);
 	assert_int_equal(tw_bp_module_add(permit, &options, &module), 0);
-	tw_got_suspend();
+	tw_patch_suspend();
 	for (int i = 0; i < 2; i++) {
 		places[i] = add_slot(permit, &page[i], make_big);
 		places[i]->caller_module_id = module->module_id;
@@ -476,7 +476,7 @@ static void an_object_in_the_place_of_another_is_known_by_its_slots(void **state
 	tw_permit_drop(permit);
 	assert_false(is_replaced(module));
 	assert_int_equal(tw_permit_seize(&permit), 0);
-	tw_got_resume(permit);
+	tw_patch_resume(permit);
 	assert_false(tw_patch_is_due(permit));
 	tw_permit_drop(permit);
 	assert_false(is_replaced(module));
@@ -501,24 +501,24 @@ static void nothing_is_written_while_objects_are_unloaded(void **state)
 	struct tw_place *place;
 
 	put(page, make_big);
-	tw_got_suspend();
-	tw_got_suspend();
+	tw_patch_suspend();
+	tw_patch_suspend();
 	place = arm(page, make_big);
 	assert_ptr_equal(*page, make_big);
 	assert_int_equal(tw_permit_seize(&permit), 0);
-	tw_got_resume(permit);
+	tw_patch_resume(permit);
 	assert_ptr_equal(*page, make_big);
-	tw_got_resume(permit);
+	tw_patch_resume(permit);
 	tw_permit_drop(permit);
 	assert_ptr_equal(*page, place->stub);
 	assert_int_equal(protection_of(page), 'r');
-	tw_got_suspend();
+	tw_patch_suspend();
 	disarm(place);
 	assert_ptr_equal(*page, place->stub);
-	tw_got_resume(NULL);
-	tw_got_suspend();
+	tw_patch_resume(NULL);
+	tw_patch_suspend();
 	assert_int_equal(tw_permit_seize(&permit), 0);
-	tw_got_resume(permit);
+	tw_patch_resume(permit);
 	tw_permit_drop(permit);
 	assert_ptr_equal(*page, make_big);
 }

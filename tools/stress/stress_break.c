@@ -6,8 +6,10 @@
  * for all callers in other object files, and does the same while nothing is broken.
  */
 #include "tools/stress/stress_break.h"
+#include "breakpoints/got.h"
 #include "breakpoints/patch.h"
 #include "breakpoints/permit.h"
+#include "breakpoints/sled.h"
 #include "progress/progress.h"
 #include "ringbuf/ringbuf.h"
 
@@ -28,14 +30,14 @@ void __wrap_tw_progress_wait(void);
 void __real_tw_progress_wait(void);
 unsigned __wrap_tw_bp_commit(struct tw_permit *permit);
 unsigned __real_tw_bp_commit(struct tw_permit *permit);
-void __wrap_tw_patch_begin(void);
-void __real_tw_patch_begin(void);
-void __wrap_tw_patch_install(struct tw_place *place);
-void __real_tw_patch_install(struct tw_place *place);
-void __wrap_tw_sled_install(struct tw_place *place);
-void __real_tw_sled_install(struct tw_place *place);
-void __wrap_tw_got_install(struct tw_place *place);
-void __real_tw_got_install(struct tw_place *place);
+void __wrap_tw_patch_begin(struct tw_permit *permit);
+void __real_tw_patch_begin(struct tw_permit *permit);
+void __wrap_tw_patch_install(struct tw_permit *permit, struct tw_place *place);
+void __real_tw_patch_install(struct tw_permit *permit, struct tw_place *place);
+void __wrap_tw_sled_install(struct tw_patch_run *run, struct tw_place *place);
+void __real_tw_sled_install(struct tw_patch_run *run, struct tw_place *place);
+void __wrap_tw_got_install(struct tw_patch_run *run, struct tw_place *place);
+void __real_tw_got_install(struct tw_patch_run *run, struct tw_place *place);
 int64_t __wrap_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes,
 			  uint8_t *out, uint64_t *end_pos);
 int64_t __real_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes,
@@ -95,7 +97,7 @@ unsigned __wrap_tw_bp_commit(struct tw_permit *permit)
 	return changed;
 }
 
-void __wrap_tw_patch_begin(void)
+void __wrap_tw_patch_begin(struct tw_permit *permit)
 {
 	if (is_before_install) {
 		is_before_install = false;
@@ -103,16 +105,16 @@ void __wrap_tw_patch_begin(void)
 		tw_store_release(&tw_bp_gate.active, 1 - tw_bp_active_index() + 1);
 		usleep(200);
 	}
-	__real_tw_patch_begin();
+	__real_tw_patch_begin(permit);
 }
 
 /* Skips one place in sixteen, once all have been tried. */
-void __wrap_tw_patch_install(struct tw_place *place)
+void __wrap_tw_patch_install(struct tw_permit *permit, struct tw_place *place)
 {
 	static unsigned count;
 
 	if (broken != TW_BREAK_FORGOTTEN_PLACE || ++count < 200 || count % 16)
-		__real_tw_patch_install(place);
+		__real_tw_patch_install(permit, place);
 }
 
 static void make_writable(void *at, int protection)
@@ -123,7 +125,7 @@ static void make_writable(void *at, int protection)
 }
 
 /* Writes the opcode of the call first, and then its target. */
-void __wrap_tw_sled_install(struct tw_place *place)
+void __wrap_tw_sled_install(struct tw_patch_run *run, struct tw_place *place)
 {
 	if (broken == TW_BREAK_TORN_SLED && !place->is_parked) {
 		volatile uint8_t *window = (uint8_t *)place->where + place->sled_offset;
@@ -132,10 +134,10 @@ void __wrap_tw_sled_install(struct tw_place *place)
 		*window = 0xe8;
 		usleep(50);
 	}
-	__real_tw_sled_install(place);
+	__real_tw_sled_install(run, place);
 }
 
-void __wrap_tw_got_install(struct tw_place *place)
+void __wrap_tw_got_install(struct tw_patch_run *run, struct tw_place *place)
 {
 	if (broken == TW_BREAK_TORN_SLOT) {
 		volatile uint32_t *half = place->where;
@@ -144,7 +146,7 @@ void __wrap_tw_got_install(struct tw_place *place)
 		*half = (uint32_t)(uintptr_t)place->stub;
 		usleep(50);
 	}
-	__real_tw_got_install(place);
+	__real_tw_got_install(run, place);
 }
 
 /* ---- records ---- */
