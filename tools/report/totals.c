@@ -59,14 +59,22 @@ static void count_loss(struct scan *scan, const struct tw_capture_batch *batch, 
 		scan->stream_lost[batch->stream][cause] += loss->lost[cause];
 }
 
-static void count_batch(struct scan *scan, const struct tw_capture_batch *batch, bool looks_at_time)
+/* Is all of the batch within the times asked for?  Then none of its records is looked at for that. */
+static bool is_all_in_time(const struct scan *scan, const struct tw_capture_batch *batch)
 {
+	return tw_capture_ns(scan->capture, batch->start_ticks) >= scan->filter->from_ns &&
+	       (!scan->filter->to_ns || tw_capture_ns(scan->capture, batch->end_ticks) < scan->filter->to_ns);
+}
+
+static void count_batch(struct scan *scan, const struct tw_capture_batch *batch, bool is_part)
+{
+	bool looks_at_time = is_part && !is_all_in_time(scan, batch);
 	struct image_counts *image = &scan->images[batch->image];
 	uint64_t calls = 0, events = 0;
 	for (const struct tw_capture_record *record = batch->first; record < batch->end;
 	     record = tw_capture_record_next(record)) {
 		unsigned kind = tw_capture_record_kind(record);
-		if (kind == TW_CAPTURE_LOSS && looks_at_time)
+		if (kind == TW_CAPTURE_LOSS && is_part)
 			count_loss(scan, batch, record);
 		if (kind <= TW_CAPTURE_SWITCH || kind == TW_CAPTURE_OWN_TIME ||
 		    (looks_at_time && !is_in_time(scan, record)))
