@@ -4,8 +4,17 @@
 
 #include <time.h>
 
-#define MS	UINT64_C(1000000)
-#define BUSY_NS UINT64_C(20000)
+#define MS UINT64_C(1000000)
+/* The first sleep of a recorder. */
+#define FIRST_NS UINT64_C(20000)
+/*
+ * The limits of a sleep while many events come. Longer sleeps would not make larger blocks; there is no shorter sleep.
+ * Between the limits, a thread that only writes events fills at most a quarter of its ring during a sleep.
+ */
+#define BUSY_MIN_NS UINT64_C(20000)
+#define BUSY_MAX_NS UINT64_C(500000)
+/* The limit of what one thread writes. */
+#define FAST_BYTES_PER_NS 1
 /*
  * The longest sleep while a thread lives that cannot wake the recorder: a fast thread fills a ring in about this
  * time.
@@ -17,7 +26,20 @@
 
 void tw_pace_init(struct tw_pace *pace)
 {
-	pace->sleep_ns = BUSY_NS;
+	pace->sleep_ns = FIRST_NS;
+	pace->busy_ns = 0;
+}
+
+void tw_pace_note_busy(struct tw_pace *pace, uint64_t ring_bytes)
+{
+	uint64_t pause_ns = ring_bytes / 4 / FAST_BYTES_PER_NS;
+
+	if (pause_ns < BUSY_MIN_NS)
+		pause_ns = BUSY_MIN_NS;
+	if (pause_ns > BUSY_MAX_NS)
+		pause_ns = BUSY_MAX_NS;
+	if (!pace->busy_ns || pause_ns < pace->busy_ns)
+		pace->busy_ns = pause_ns;
 }
 
 uint64_t tw_pace_longest_ns(const struct tw_writer *writer, bool has_failed, uint64_t now_ns)
@@ -39,19 +61,37 @@ uint64_t tw_pace_longest_ns(const struct tw_writer *writer, bool has_failed, uin
 	return longest;
 }
 
-void tw_pace_rest(struct tw_pace *pace, struct tw_rs *rs, bool is_busy, uint64_t longest_ns, uint64_t timeout_ns)
+struct tw_pace_sleep tw_pace_next(struct tw_pace *pace, uint64_t longest_ns, uint64_t now_ns)
 {
-	uint64_t sleep_ns;
+	struct tw_pace_sleep sleep = {0};
 
-	pace->sleep_ns = is_busy ? BUSY_NS : pace->sleep_ns * 2;
+	if (pace->busy_ns) {
+		uint64_t quarter_ns = (now_ns - pace->last_busy_ns) / 4;
+
+		sleep.is_deaf = quarter_ns <= pace->busy_ns;
+		pace->sleep_ns = sleep.is_deaf ? pace->busy_ns : quarter_ns;
+		pace->last_busy_ns = now_ns;
+		pace->busy_ns = 0;
+	} else {
+		pace->sleep_ns *= 2;
+	}
 	if (pace->sleep_ns > longest_ns)
 		pace->sleep_ns = longest_ns;
-	sleep_ns = pace->sleep_ns < timeout_ns ? pace->sleep_ns : timeout_ns;
-	if (is_busy && sleep_ns) {
-		struct timespec pause = {0, (long)sleep_ns};
+	sleep.ns = pace->sleep_ns;
+	return sleep;
+}
+
+void tw_pace_rest(struct tw_pace *pace, struct tw_rs *rs, uint64_t longest_ns, uint64_t timeout_ns)
+{
+	struct tw_pace_sleep sleep = tw_pace_next(pace, longest_ns, tw_clock_monotonic_ns());
+
+	if (sleep.ns > timeout_ns)
+		sleep.ns = timeout_ns;
+	if (sleep.is_deaf && sleep.ns) {
+		struct timespec pause = {0, (long)sleep.ns};
 
 		nanosleep(&pause, NULL);
-	} else if (sleep_ns) {
-		tw_rs_wait(rs, sleep_ns);
+	} else if (sleep.ns) {
+		tw_rs_wait(rs, sleep.ns);
 	}
 }

@@ -2,9 +2,9 @@
 /*
  * recorder.c - consumer.h: the owner of a ring set, and the pace at which it works.
  *
- * A ring is taken when it holds TAKE_BYTES, or any record for TW_PACE_TAKE_NS. Taking less, or checking more often,
- * makes the producer slower, not the recorder faster: every check moves a cache line that the producer writes, and
- * reading records that are still in the producer's cache costs as much as a miss.
+ * A ring is taken when it holds TAKE_BYTES or half of its size, or any record for TW_PACE_TAKE_NS. Taking less, or
+ * checking more often, makes both sides slower: every check moves a cache line that the producer writes, each block
+ * has costs of its own (cleared tables, checksums, a write), and each sleep costs two context switches.
  */
 #include "base/error.h"
 #include "base/export.h"
@@ -19,7 +19,7 @@
 #include <time.h>
 
 #define MS	   UINT64_C(1000000)
-#define TAKE_BYTES (UINT64_C(32) << 10)
+#define TAKE_BYTES (UINT64_C(128) << 10)
 #define REAP_NS	   (50 * MS)
 /* While a process or a thread finds no free slot: another one may have ended. */
 #define REAP_WANTED_NS MS
@@ -153,9 +153,9 @@ void tw_recorder_set_io(struct tw_recorder *recorder, const struct tw_segment_io
 /* The bytes that make a ring worth taking: small rings would be full before they held the usual amount. */
 static uint64_t take_bytes(const struct tw_recorder *recorder, uint32_t index)
 {
-	uint64_t quarter = tw_rs_ring_bytes(&recorder->writer.rs, index) / 4;
+	uint64_t half = tw_rs_ring_bytes(&recorder->writer.rs, index) / 2;
 
-	return quarter < TAKE_BYTES ? quarter : TAKE_BYTES;
+	return half < TAKE_BYTES ? half : TAKE_BYTES;
 }
 
 /*
@@ -209,6 +209,8 @@ static int take_ring(struct tw_recorder *recorder, uint32_t index, uint64_t now_
 	}
 	if (!ring->pending_ns)
 		ring->pending_ns = now_ns;
+	if (pending >= take_bytes(recorder, index) || (recorder->writer.store.is_stream && wants_all))
+		tw_pace_note_busy(&recorder->pace, tw_rs_ring_bytes(&writer->rs, index));
 	if (wants_all || now_ns - ring->pending_ns >= TW_PACE_TAKE_NS)
 		stored = tw_writer_drain_ring(writer, index, 1);
 	else if (pending >= take_bytes(recorder, index))
@@ -378,9 +380,9 @@ static void look_after(struct tw_recorder *recorder, uint64_t now_ns)
 TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 {
 	struct tw_writer *writer = &recorder->writer;
-	uint64_t now_ns = tw_clock_monotonic_ns(), bytes = writer->store.stats.raw_bytes;
+	uint64_t now_ns = tw_clock_monotonic_ns();
 	uint32_t request;
-	bool is_asked = tw_rs_delivery_look(&writer->rs, &request), is_busy;
+	bool is_asked = tw_rs_delivery_look(&writer->rs, &request);
 	int stored = 0;
 
 	if (now_ns >= recorder->retry_ns) {
@@ -407,9 +409,8 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 		tw_writer_rotate(writer, i);
 	for (uint32_t i = 0; writer->store.durable_ns && i < tw_rs_image_count(&writer->rs); i++)
 		tw_writer_sync(writer, i, now_ns);
-	is_busy = writer->store.is_stream ? stored > 0 : writer->store.stats.raw_bytes - bytes >= TAKE_BYTES;
-	tw_pace_rest(&recorder->pace, &writer->rs, is_busy,
-		     tw_pace_longest_ns(writer, now_ns < recorder->retry_ns, now_ns), timeout_ns);
+	tw_pace_rest(&recorder->pace, &writer->rs, tw_pace_longest_ns(writer, now_ns < recorder->retry_ns, now_ns),
+		     timeout_ns);
 	return stored > 0;
 }
 

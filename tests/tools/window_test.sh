@@ -28,7 +28,8 @@ int main(int argc, char **argv)
 }
 EOT
 ${CC:-cc} -O2 -g -fpatchable-function-entry=9 ticks.c -o ticks || fail "no program"
-expect 0 "$tw" record --on-full block --rotate 64K -t 'ticks:{tick,tock}' -o a.tw -- ./ticks 200000
+# Rings large enough that no wait for room stands among the events.
+expect 0 "$tw" record --on-full block --ring 16M --rotate 64K -t 'ticks:{tick,tock}' -o a.tw -- ./ticks 600000
 line=$(cat err)
 "$tw" print --format json a.tw >all 2>/dev/null || fail "print"
 
@@ -62,6 +63,7 @@ expect 2 "$tw" print --from -x a.tw
 says 'such as 1.5, 200ms, -2s or 17:03:12'
 
 # Times do not move when the oldest segments go.
+[ "$(find a.tw -name 'segment-*.tws' | wc -l)" -ge 4 ] || fail "too few segments to remove some"
 cp -r a.tw b.tw
 rm b.tw/segment-000001.tws b.tw/segment-000002.tws
 "$tw" print --format json --tail 5 b.tw >part 2>/dev/null

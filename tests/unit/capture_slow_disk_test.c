@@ -84,8 +84,8 @@ static void open_gate(void)
 		sem_post(&gate);
 }
 
-/* So many that a round takes them: 32 bytes each. */
-enum { ROUND_EVENTS = 1100 };
+/* So many that a round takes them out of a ring of any size, of the smallest: 32 bytes each. */
+enum { ROUND_EVENTS = 4200, SMALL_ROUND_EVENTS = 1100 };
 
 static void check_capture(uint64_t calls, uint64_t lost)
 {
@@ -114,7 +114,7 @@ static uint64_t emit_some(struct tw_rb_producer *producer, unsigned count, uint6
 
 static void what_gathers_is_one_write(void **state)
 {
-	struct tw_recorder_options options = {.ring_bytes = 1 << 20};
+	struct tw_recorder_options options = {.ring_bytes = 4 << 20};
 	struct tw_recorder_stats stats;
 	struct tw_rb_producer producer;
 	struct program program;
@@ -135,13 +135,13 @@ static void what_gathers_is_one_write(void **state)
 	tw_recorder_poll(recorder, 0);
 	assert_int_equal(tw_rs_beat(rs), beat_ns);
 	/* Nothing was given back: the ring takes what it holds, and not one event more. */
-	emit_some(&producer, 60000, &emitted);
-	assert_true(emitted <= (1 << 20) / 32);
+	emit_some(&producer, 200000, &emitted);
+	assert_true(emitted <= (4 << 20) / 32);
 	open_gate();
 	assert_int_equal(tw_recorder_finish(recorder, &stats), 0);
 	assert_int_equal(stats.events, emitted);
-	assert_int_equal(stats.lost[TW_LOST_FULL], 21 * ROUND_EVENTS + 60000 - emitted);
-	assert_in_range(queue_writes, 2, 6);
+	assert_int_equal(stats.lost[TW_LOST_FULL], 21 * ROUND_EVENTS + 200000 - emitted);
+	assert_in_range(queue_writes, 2, 9);
 	assert_true(queue_pieces >= 20);
 	check_capture(stats.events, stats.lost[TW_LOST_FULL]);
 }
@@ -205,7 +205,7 @@ static void a_ring_that_ended_is_kept_until_it_is_written(void **state)
 	uint64_t emitted = 0;
 
 	assert_true(begin_thread(&program, &producer, 1));
-	emit_some(&producer, ROUND_EVENTS, &emitted);
+	emit_some(&producer, SMALL_ROUND_EVENTS, &emitted);
 	tw_recorder_poll(recorder, 0);
 	tw_rs_ring_end(program.rs, &producer);
 	for (int i = 0; i < 5; i++)
