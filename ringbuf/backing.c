@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * backing.c - files on tmpfs, made and opened without trusting anybody.
+ * backing.c - files on tmpfs, created and opened without trusting other users.
  *
- * Sparse files get their pages (MADV_POPULATE_WRITE) before anything is written to them: on a full tmpfs a store into
- * a hole would kill the program with SIGBUS.
+ * Pages of sparse files are allocated (MADV_POPULATE_WRITE) before anything is written to them: on a full tmpfs a store
+ * into a hole would kill the program by SIGBUS.
  */
 #include "ringbuf/backing.h"
 #include "base/error.h"
@@ -21,7 +21,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* TRACEWHEEL_SHM names another tmpfs (or, slower, any directory): small ones for tests, large ones for long captures. */
+/*
+ * TRACEWHEEL_SHM selects another tmpfs (or, slower, any directory): a small one for tests, a large one for long
+ * captures.
+ */
 static const char *tmpfs_root(void)
 {
 	const char *root = secure_getenv("TRACEWHEEL_SHM");
@@ -41,8 +44,9 @@ int tw_backing_check_directory(const char *path)
 }
 
 /*
- * The user's directory: tracewheel-UID, or, where another user has taken that, tracewheel-UID-NUMBER.  The first numbers are
- * tried in order, so that a recording finds the directory of the one before; the last ones nobody can guess, and take first.
+ * The user's directory is tracewheel-UID or, if another user has taken that name, tracewheel-UID-NUMBER. The first few
+ * numbers are tried in order, so that a recording finds the directory of the previous one.  The last ones are random:
+ * another user cannot guess and take them first.
  */
 #define NAMES_IN_ORDER 4
 #define NAMES_MAX      8
@@ -59,7 +63,7 @@ static int base_path(unsigned attempt, char *path, size_t path_bytes)
 	return used < 0 || (size_t)used >= path_bytes ? TW_EBADARG : used;
 }
 
-/* Also another user's that we may trust, as root's, is none that we can write to. */
+/* Stricter than tw_backing_check_directory(): root's directory may be trusted, but not written to. */
 static int check_base(const char *path)
 {
 	struct stat st;
@@ -88,7 +92,7 @@ int tw_backing_make_directory(const char *name, char *path, size_t path_bytes)
 	return mkdir(path, 0700) < 0 ? tw_error_from_errno(errno) : 0;
 }
 
-/* By the system call: readdir() allocates, which in a traced program is the program's malloc(). */
+/* Entries as getdents64 returns them; readdir() would call the traced program's malloc(). */
 struct entry {
 	uint64_t inode, offset;
 	uint16_t bytes;
@@ -99,7 +103,7 @@ struct entry {
 static void each_entry(const char *path, void (*fn)(int directory, const char *name, void *arg), void *arg)
 {
 	_Alignas(struct entry) char buffer[4096];
-	/* The root of them all is nobody's but the system's: it may be a link, as others may not. */
+	/* The root belongs to the system and may be a link; directories below it may not. */
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (strcmp(path, tmpfs_root()) == 0 ? 0 : O_NOFOLLOW));
 	long got;
 
@@ -167,7 +171,7 @@ static int file_path(const char *directory, const char *file, char *out, size_t 
 	return used < 0 || (size_t)used >= bytes ? TW_EBADARG : 0;
 }
 
-/* RLIMIT_FSIZE would end the program by a signal: raised for a moment, as far as it may be. */
+/* Exceeding RLIMIT_FSIZE would kill the program by a signal: the limit is raised for the moment, as far as allowed. */
 static int set_size(int fd, uint64_t bytes)
 {
 	struct rlimit before, raised;
@@ -199,7 +203,7 @@ int tw_backing_create_pieces(const char *directory, const char *file, uint64_t f
 	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return tw_error_from_errno(errno);
-	/* A mask of the program may have taken the owner's rights as well. */
+	/* The program's umask may have removed the owner's permissions too. */
 	error = fchmod(fd, 0600) < 0 ? tw_error_from_errno(errno) : set_size(fd, file_bytes);
 	for (; !error && done < count; done++) {
 		void *at = pieces[done].mapped;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * consume.c - the consumer's half, also for the memory of a process that died.
+ * consume.c - the consumer's half, also for the memory of a dead process.
  *
- * Nothing in the data is believed: a traced program can write over it.  Every length is checked
- * before it is used, and every walk ends after data_bytes / TW_RB_ALIGN_BYTES steps.
+ * Trusts nothing in the data, because a traced program can write over it: every length is checked before use, and every
+ * walk ends after data_bytes / TW_RB_ALIGN_BYTES steps.
  */
 #include "ringbuf/ringbuf.h"
 #include "base/error.h"
@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-/* The length of the record at `data`, or 0 if no producer writes such a thing in so much room. */
+/* The length of the record at `data`, or 0 if no producer writes such a record into that much space. */
 static uint32_t record_bytes(const uint8_t *data, uint64_t room)
 {
 	uint64_t head;
@@ -34,13 +34,13 @@ static bool is_pad(const uint8_t *data)
 	return TW_RB_HEAD_KIND(head) == TW_RB_KIND_PAD;
 }
 
-/* Is [from, to) a stretch that can lie in this ring? */
+/* True if [from, to) can be a stretch of this ring. */
 static bool is_stretch(uint64_t data_bytes, uint64_t from_pos, uint64_t to_pos)
 {
 	return to_pos - from_pos <= data_bytes && (from_pos | to_pos) % TW_RB_ALIGN_BYTES == 0;
 }
 
-/* The records at `data`, up to a pad, the end, or max_bytes. */
+/* Measures the records at `data`, up to a pad, the end, or max_bytes. */
 static int64_t whole_records(const uint8_t *data, uint64_t from_pos, uint64_t whole, size_t max_bytes,
 			     uint64_t *end_pos)
 {
@@ -102,7 +102,8 @@ void tw_rb_consume(struct tw_rb_shared *shared, uint64_t pos)
 {
 	/*
 	 * PAIR rb.consume: release (as part of seq_cst); acquire in the producer's slow path.
-	 * The reads of what lies before pos are over.  Without it the producer could overwrite them.
+	 * Everything before pos has been read.  Without it the producer could overwrite records that are still being
+	 * read.
 	 * PAIR rb.waiting: seq_cst; has_room() reads the tail after it has set `waiting`.
 	 */
 	tw_store_seq_cst(&shared->tail_pos, pos);
@@ -114,7 +115,7 @@ void tw_rb_consume(struct tw_rb_shared *shared, uint64_t pos)
 	}
 }
 
-/* What was lost for a cause; the count of a chunk that was just given up may stand in its announcement only. */
+/* The losses of one cause.  For a chunk that was just given up, the count may be only in its announcement. */
 static uint64_t lost_so_far(const struct tw_rb_shared *shared, int cause)
 {
 	/* RELAXED rb.lost: exact once the ring has ENDED (PAIR rs.state); a lower bound before. */
@@ -123,7 +124,7 @@ static uint64_t lost_so_far(const struct tw_rb_shared *shared, int cause)
 
 	if (cause != TW_RB_LOST_FULL || shared->policy != TW_RB_OVERWRITE)
 		return lost;
-	/* PAIR rb.oldest: acquire; release in give_up(), before which the loss was announced. */
+	/* PAIR rb.oldest: acquire; release in give_up(), which announces the loss first. */
 	oldest_pos = tw_load_acquire(&shared->oldest_pos);
 	/* RELAXED rb.giving_up: exact once the producer is gone, like the counts. */
 	announced_pos = tw_load_relaxed(&shared->giving_up_pos);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * defs.c - the definitions log of an image: appended whole, published once, checked when read.
+ * defs.c - the definitions log of an image: appended as a whole, published once, checked when read.
  *
- *	| head: checksum, type, payload_bytes | payload | filling to 8 | next ...
+ *	| head: checksum, type, payload_bytes | payload | padding to 8 | next ...
  */
 #include "ringbuf/ringset.h"
 #include "base/checksum.h"
@@ -23,9 +23,9 @@ static uint64_t checksum_of(const struct tw_rs_defs_head *head, const void *payl
 }
 
 /*
- * Memory for the pages that the record is the first to touch: a hole on a full tmpfs would be a SIGBUS.
- * The page that it begins in is there since the record before, unless it begins with the page: so most
- * records need no system call.
+ * Allocates the pages that this record is the first to touch: a store into a hole on a full tmpfs would be a SIGBUS.
+ * The page in which the record starts is already present unless the record starts at its beginning, so most records
+ * need no system call.
  */
 static int make_present(uint8_t *from, size_t bytes)
 {
@@ -37,7 +37,7 @@ static int make_present(uint8_t *from, size_t bytes)
 	return tw_sys_populate_write((void *)first, end - first) < 0 ? TW_ENOSPC : 0;
 }
 
-/* The log as far as the record will go, in steps; where it lies may change. */
+/* Maps the log up to the record's end, in steps; the mapping may move. */
 static bool map_log(struct tw_rs *rs, uint64_t end)
 {
 	struct tw_rs_own *own = &rs->own;
@@ -49,7 +49,10 @@ static bool map_log(struct tw_rs *rs, uint64_t end)
 		return true;
 	if (bytes > TW_RS_DEFS_BYTES)
 		bytes = TW_RS_DEFS_BYTES;
-	/* In a child that another thread forks now nobody knows what is mapped there; this thread forks before or after. */
+	/*
+	 * A child that another thread forks now cannot know what is mapped here; blocked signals keep this thread from
+	 * forking.
+	 */
 	tw_sys_block_signals(&signals);
 	own->is_moving = true;
 	tw_compiler_barrier();
@@ -69,12 +72,12 @@ int tw_rs_defs_append(struct tw_rs *rs, uint32_t type, const void *payload, size
 {
 	struct tw_rs_image_head *image = rs->own.head;
 	struct tw_rs_defs_head head = {0, type, (uint32_t)bytes};
-	/* RELAXED rs.defs: this thread's own position. */
+	/* RELAXED rs.defs: only this thread writes the position. */
 	uint64_t at = tw_load_relaxed(&image->defs_committed_bytes);
 	size_t whole = record_bytes(bytes);
 	uint8_t *to;
 
-	/* Nobody reads what a process without an image defines. */
+	/* A process without an image has no reader for its definitions. */
 	if (!rs->own.process_id)
 		return 0;
 	if (at > TW_RS_DEFS_BYTES || whole > TW_RS_DEFS_BYTES - at || !map_log(rs, at + whole) ||
@@ -88,7 +91,9 @@ int tw_rs_defs_append(struct tw_rs *rs, uint32_t type, const void *payload, size
 	memset(to + whole - 8, 0, 8);
 	memcpy(to, &head, sizeof head);
 	memcpy(to + sizeof head, payload, bytes);
-	/* PAIR rs.defs: release; acquire in tw_rs_defs_next().  The record is whole before it counts. */
+	/*
+	 * PAIR rs.defs: release; acquire in tw_rs_defs_next().  The record is complete before the position includes it.
+	 */
 	tw_store_release(&image->defs_committed_bytes, at + whole);
 	return 0;
 }

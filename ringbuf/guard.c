@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guard.c - files of rings that lose pages while the owner reads them.
+ * guard.c - ring files that lose pages while the owner reads them.
  *
- * A program can take pages of its own file away (MADV_REMOVE), and, with the owner's rights, cut the file short.  Behind its
- * end, or where a full tmpfs has no page, the owner's next look is a SIGBUS.  Then empty memory is put in place of the whole image:
- * it makes no sense from there on, which is counted, and nothing else is harmed.
+ * A program can remove pages of its own file (MADV_REMOVE) and, with the owner's permissions, truncate the file.  The
+ * owner's next access past the end, or to a page that a full tmpfs cannot provide, is a SIGBUS. The handler maps empty
+ * memory over the whole image: it is invalid from then on, which is counted, and nothing else is affected.
  */
 #include "ringbuf/guard.h"
 #include "base/atomic.h"
@@ -42,11 +42,11 @@ static bool replace(struct tw_rs *rs, uintptr_t at)
 
 static void on_sigbus(int number, siginfo_t *info, void *context)
 {
-	/* RELAXED rs.guarded: set before the handler was. */
+	/* RELAXED rs.guarded: set before the handler was installed. */
 	struct tw_rs *rs = tw_load_relaxed(&guarded);
 	int saved_errno = errno;
 
-	/* What is not ours comes again, and meets what was there before us. */
+	/* A fault outside this set occurs again, under the previous handler. */
 	if (!rs || info->si_code != BUS_ADRERR || !replace(rs, (uintptr_t)info->si_addr))
 		sigaction(SIGBUS, &before, NULL);
 	errno = saved_errno;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard.h - an owner that programs cannot end by taking pages of their files away. */
+/* guard.h - keeps a program from ending its recorder by removing pages of its files. */
 #ifndef TW_RINGBUF_GUARD_H
 #define TW_RINGBUF_GUARD_H
 
 #include "ringbuf/ringset.h"
 
 /*
- * tw_rs_guard - handles SIGBUS of what is mapped of this set: the image is damaged (damaged_tables), and reads as empty.
+ * tw_rs_guard - handle SIGBUS in the mappings of this set: the image counts as damaged (damaged_tables) and reads as
+ * empty.
  *
- * For one set of a process that does nothing but own it.  The set may not be moved until tw_rs_unguard(), or tw_rs_destroy().
- * Threads: the owner's, before its first look.
+ * For one set, in a process that does nothing but own it.  The set must not move in memory until tw_rs_unguard() or
+ * tw_rs_destroy().
+ * Threads: the owner's, before its first scan.
  */
 void tw_rs_guard(struct tw_rs *rs);
 void tw_rs_unguard(struct tw_rs *rs);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image.c - the member's image: a slot in the table, a file of its own, a few pieces of it mapped.
+ * image.c - the member's image: a slot in the table, a file of its own, and mappings of a few pieces of it.
  *
- *	1 a slot: FREE to CLAIMED with the process id, so that the owner sees who died there
- *	2 the file, its head, the first page of its rings
+ *	1 take a slot: FREE to CLAIMED with the process id, so that the owner can tell if the process dies here
+ *	2 create the file, its head, and the first page of its rings
  *	3 LIVE: the owner opens the file
- *	4 an image of the same process that exec() replaced is at its end
+ *	4 end the image of the same process that exec() replaced
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -27,10 +27,10 @@ void tw_rs_own_init(struct tw_rs *rs)
 	rs->own.cutting = unlocked;
 }
 
-/* A piece of addresses: a reserved page, rings one behind the other, and a growing page, or the anchor. */
+/* A piece of address space: a reserved page, consecutive rings, then a growing page or the anchor. */
 static void unmap_rings(struct tw_rs_own *own)
 {
-	/* RELAXED rs.cut: no thread cuts any more. */
+	/* RELAXED rs.cut: no thread cuts rings any more. */
 	uint32_t count = tw_load_relaxed(&own->ring_count);
 	uint8_t *low = NULL;
 
@@ -60,7 +60,7 @@ void tw_rs_own_fini(struct tw_rs *rs)
 	tw_rs_own_init(rs);
 }
 
-/* ---- beginning ---- */
+/* ---- starting an image ---- */
 
 void tw_rs_image_refuse(struct tw_rs *rs, enum tw_rs_refusal why)
 {
@@ -79,24 +79,24 @@ void tw_rs_count_refused(struct tw_rs *rs, enum tw_rs_refusal why)
 	refuse(rs, why, 0);
 }
 
-/* Slots are tried from a place on that differs from process to process. */
+/* Takes a free slot. */
 static bool take_slot(struct tw_rs *rs, int32_t process_id, uint32_t *out)
 {
-	/* RELAXED rs.slot_count: a hint where to begin; below it slots may be free again. */
+	/* RELAXED rs.slot_count: raised below; lower slots may be free again. */
 	uint32_t used = tw_load_relaxed(&rs->control->slot_count);
 
 	for (uint32_t i = 0; i < TW_RS_IMAGES_MAX; i++) {
 		struct tw_rs_slot *slot = &rs->control->slots[i];
 		uint64_t free_word = tw_rs_slot_word(TW_RS_IMAGE_FREE, 0);
 
-		/* RELAXED rs.look: a look before the compare-and-swap, which decides. */
+		/* RELAXED rs.look: the compare-and-swap below decides. */
 		if (tw_load_relaxed(&slot->state) != free_word)
 			continue;
-		/* PAIR rs.image: acquire and release; the owner has finished with who was here before. */
+		/* PAIR rs.image: acquire and release; the owner has finished with the slot's previous image. */
 		if (!tw_cas_acq_rel(&slot->state, &free_word, tw_rs_slot_word(TW_RS_IMAGE_CLAIMED, process_id)))
 			continue;
 		while (used <= i) {
-			/* RELAXED rs.slot_count: it only grows; LIVE, which comes later, is what is looked for. */
+			/* RELAXED rs.slot_count: it only grows; the owner relies on LIVE, which is stored later. */
 			if (tw_cas_relaxed(&rs->control->slot_count, &used, i + 1))
 				break;
 		}
@@ -116,7 +116,7 @@ static void fill_head(struct tw_rs_image_head *head, uint64_t lease, uint64_t st
 	head->parent_process_id = tw_sys_parent_process_id();
 }
 
-/* The page that the image begins with; the table of rings goes on behind it, and comes as it is used. */
+/* Allocates the image's first page.  The table of rings continues after it and gets its pages when they are used. */
 static int make_present(struct tw_rs_own *own)
 {
 	if (tw_sys_populate_write(own->head, TW_PAGE_BYTES) == -EFAULT)
@@ -168,7 +168,10 @@ static int make_image(struct tw_rs *rs, uint64_t lease)
 	if (!rs->config.is_anonymous)
 		return make_file(rs, lease);
 	image = rs->anonymous + TW_RS_CONTROL_BYTES;
-	/* There is one image of it at a time, and it was empty, or is taken up again where nothing is read any more. */
+	/*
+	 * An anonymous set holds one image at a time.  Its memory is empty, or has been recycled after the last reader
+	 * finished.
+	 */
 	rs->own.head = (struct tw_rs_image_head *)(void *)image;
 	rs->own.defs = image + TW_RS_HEAD_BYTES;
 	rs->own.defs_mapped_bytes = TW_RS_DEFS_BYTES;
@@ -176,7 +179,7 @@ static int make_image(struct tw_rs *rs, uint64_t lease)
 	return 0;
 }
 
-/* exec keeps the process and replaces the program: the image before is at its end. */
+/* exec keeps the process and replaces the program: the previous image has ended. */
 static void end_predecessor(struct tw_rs *rs, uint32_t own_slot, int32_t process_id, uint64_t start_time)
 {
 	/* RELAXED rs.slot_count: this process has raised it for each of its images. */
@@ -186,20 +189,20 @@ static void end_predecessor(struct tw_rs *rs, uint32_t own_slot, int32_t process
 		struct tw_rs_slot *slot = &rs->control->slots[i];
 		uint64_t live = tw_rs_slot_word(TW_RS_IMAGE_LIVE, process_id);
 
-		/* PAIR rs.image: acquire; whose it is. */
+		/* PAIR rs.image: acquire; the process that owns the slot. */
 		if (i == own_slot || tw_load_acquire(&slot->state) != live)
 			continue;
-		/* RELAXED rs.slot: written before LIVE was seen. */
+		/* RELAXED rs.slot: written before the slot became LIVE, which this thread has seen. */
 		if (tw_load_relaxed(&slot->process_start_time) != start_time)
 			continue;
-		/* PAIR rs.image: acquire and release; the owner drains it. */
+		/* PAIR rs.image: acquire and release; the owner drains the image. */
 		tw_cas_acq_rel(&slot->state, &live, tw_rs_slot_word(TW_RS_IMAGE_ENDED, process_id));
 	}
 }
 
 static void end_slot(struct tw_rs *rs, uint32_t index, enum tw_rs_image_state state, int32_t process_id)
 {
-	/* PAIR rs.image: release; acquire in look_at_slot().  What the member wrote is there. */
+	/* PAIR rs.image: release; acquire in look_at_slot().  Everything the member wrote before is visible. */
 	tw_store_release(&rs->control->slots[index].state,
 			 tw_rs_slot_word(state, state == TW_RS_IMAGE_FREE ? 0 : process_id));
 }
@@ -213,7 +216,7 @@ int tw_rs_image_claim(struct tw_rs *rs, uint32_t *out)
 	uint64_t namespace = rs->own_pid_namespace ? rs->own_pid_namespace : tw_sys_pid_namespace();
 	int error;
 
-	/* A child that was forked into another pid namespace: its number there is another process's to the owner. */
+	/* In a child forked into another pid namespace, its number means another process to the owner. */
 	if (namespace && rs->config.owner_pid_namespace && namespace != rs->config.owner_pid_namespace)
 		return refuse(rs, TW_RS_REFUSED_FORK, TW_ENOTSUP);
 	if (tw_sys_process_start_time(process_id, &start_time) < 0)
@@ -223,9 +226,9 @@ int tw_rs_image_claim(struct tw_rs *rs, uint32_t *out)
 		return refuse(rs, TW_RS_REFUSED_SLOT, TW_ELIMIT);
 	}
 	slot = &rs->control->slots[index];
-	/* RELAXED rs.slot: CLAIMED by this thread; released with LIVE. */
+	/* RELAXED rs.slot: CLAIMED by this thread; published with LIVE. */
 	tw_store_relaxed(&slot->process_start_time, start_time);
-	/* RELAXED rs.lease: only its being different matters. */
+	/* RELAXED rs.lease: it only has to be unique. */
 	lease = tw_fetch_add_relaxed(&rs->control->next_lease, 1) + UINT64_C(1);
 	/* RELAXED rs.slot: as above. */
 	tw_store_relaxed(&slot->lease, lease);
@@ -267,10 +270,16 @@ void tw_rs_after_fork_in_child(struct tw_rs *rs)
 			tw_sys_map_over(own->defs, own->defs_mapped_bytes);
 		tw_sys_map_over(own->anchor, TW_PAGE_BYTES);
 	}
-	/* Not unmapped: what was interrupted may be about to write there.  Nor does it find its ring in the table. */
+	/*
+	 * Rings stay mapped: interrupted code may be about to write there.  The table is cleared so that it finds no
+	 * ring.
+	 */
 	/* RELAXED rs.cut: the child has one thread. */
 	memset(own->rings, 0, tw_load_relaxed(&own->ring_count) * sizeof own->rings[0]);
-	/* The number of the process that forked it is the parent's, so both are of one namespace; else it is asked for again. */
+	/*
+	 * If the process that forked this one is the image's, both are in one pid namespace; otherwise it must be read
+	 * again.
+	 */
 	if (!own->process_id || tw_sys_parent_process_id() != own->process_id)
 		rs->own_pid_namespace = 0;
 	tw_rs_own_init(rs);
@@ -297,13 +306,13 @@ void tw_rs_ring_after_fork_in_child(struct tw_rs *rs, struct tw_rb_producer *pro
 
 /* ---- events without a ring ---- */
 
-/* Called inside of hits: the vector registers may be the program's. */
+/* Called inside hits: the vector registers may hold the program's values. */
 __attribute__((target("general-regs-only"))) void tw_rs_count_no_ring(struct tw_rs *rs, uint64_t ticks)
 {
 	struct tw_rs_image_head *head = rs->own.head;
 	uint64_t none = 0;
 
-	/* RELAXED rs.no_ring: counts; read for good after the image has ENDED (PAIR rs.image). */
+	/* RELAXED rs.no_ring: counts, final after the image has ENDED (PAIR rs.image). */
 	tw_fetch_add_relaxed(&head->no_ring_lost, 1);
 	/* RELAXED rs.no_ring: as above. */
 	tw_cas_relaxed(&head->no_ring_first_ticks, &none, ticks);

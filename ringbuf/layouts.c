@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layouts.c - a text of any size beside the rings: the owner appends, members read, and ask for more.
+ * layouts.c - text of any size beside the rings: the owner appends, members read and request more.
  *
- * What is appended is whole before members hear of it: they read up to layouts_bytes, wherever the file ends.
+ * Text is complete before members see it: they read up to layouts_bytes, wherever the file ends.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -116,9 +116,9 @@ int tw_rs_layouts_read(const struct tw_rs *rs, uint64_t *at_bytes, char **text, 
 	return error;
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
-/* Numbers run in a circle. */
+/* Request numbers wrap around. */
 static bool is_answered(uint32_t answered, uint32_t number)
 {
 	return (int32_t)(answered - number) >= 0;
@@ -126,7 +126,7 @@ static bool is_answered(uint32_t answered, uint32_t number)
 
 uint32_t tw_rs_layouts_want(struct tw_rs *rs)
 {
-	/* PAIR rs.layouts_wanted: release as part of an addition; the image of who asks is there. */
+	/* PAIR rs.layouts_wanted: release as part of an addition; the requester's image is in the table. */
 	uint32_t number = tw_fetch_add_acq_rel(&rs->control->layouts_wanted, 1) + 1;
 
 	tw_rs_wake(rs);
@@ -145,7 +145,7 @@ bool tw_rs_layouts_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 	uint64_t spent_ns, left_ns;
 
 	for (;;) {
-		/* PAIR rs.layouts_answered: acquire; release in tw_rs_layouts_done().  The answer is appended. */
+		/* PAIR rs.layouts_answered: acquire; release in tw_rs_layouts_done().  The answer has been appended. */
 		uint32_t answered = tw_load_acquire(&rs->control->layouts_answered);
 
 		if (is_answered(answered, number))
@@ -161,7 +161,7 @@ bool tw_rs_layouts_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 
 bool tw_rs_layouts_are_awaited(const struct tw_rs *rs)
 {
-	/* RELAXED rs.layouts_awaited: a hint, both words. */
+	/* RELAXED rs.layouts_awaited: a hint, like the other word. */
 	uint32_t answered = tw_load_relaxed(&rs->control->layouts_answered);
 
 	/* RELAXED rs.layouts_awaited: as above. */
@@ -170,7 +170,7 @@ bool tw_rs_layouts_are_awaited(const struct tw_rs *rs)
 
 bool tw_rs_layouts_look(const struct tw_rs *rs, uint32_t *number)
 {
-	/* PAIR rs.layouts_wanted: acquire; who asked is found among the images. */
+	/* PAIR rs.layouts_wanted: acquire; the requester is among the images. */
 	*number = tw_load_acquire(&rs->control->layouts_wanted);
 	return !is_answered(rs->layouts_answered, *number);
 }

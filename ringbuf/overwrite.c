@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * overwrite.c - a picture of an overwriting ring, taken while its producer goes on.
+ * overwrite.c - a snapshot of an overwriting ring, taken while its producer runs.
  *
- * As in a sequence lock: copy first, then look whether what was copied has been given up meanwhile.
- * The producer gives up whole chunks (oldest_pos) before it writes into them, so what lies at or
- * behind oldest_pos after the copy was not written during it.  Two fences keep that order: the
- * producer's between oldest_pos and the bytes, this one's between the bytes and oldest_pos.
+ * Works like a sequence lock: copy first, then check which part of the copy was given up meanwhile.  The producer gives
+ * up whole chunks (oldest_pos) before it writes into them, so bytes at or after the oldest_pos read after the copy were
+ * not overwritten during it.  Two fences keep that order: the producer's between oldest_pos and the bytes, and this
+ * one's between the bytes and oldest_pos.
  */
 #include "ringbuf/ringbuf.h"
 #include "base/error.h"
@@ -18,7 +18,7 @@
 #define RACES_BY_DESIGN
 #endif
 
-/* Bytes that are torn here lie before the oldest_pos that is read afterwards, and are not used. */
+/* Bytes torn here lie before the oldest_pos that is read afterwards, and are discarded. */
 RACES_BY_DESIGN static void copy_words(uint64_t *to, const uint64_t *from, size_t words)
 {
 	for (size_t i = 0; i < words; i++)
@@ -38,7 +38,7 @@ static void copy_stretch(const struct tw_rb_shared *shared, uint64_t data_bytes,
 	copy_words((uint64_t *)(out + first), (const uint64_t *)data, (bytes - first) / 8);
 }
 
-/* Moves records together over the pads between them; returns the bytes left, or an error. */
+/* Closes the gaps left by pads; returns the remaining bytes, or an error. */
 static int64_t remove_pads(uint8_t *out, uint64_t bytes)
 {
 	uint64_t from = 0, to = 0;
@@ -65,7 +65,9 @@ int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, u
 {
 	uint64_t end = tw_rb_committed(shared), oldest, still_there;
 
-	/* RELAXED rb.oldest: loaded after the position above; if it is stale, the second look leaves out the rest. */
+	/*
+	 * RELAXED rb.oldest: loaded after the position above; if it is stale, the second load discards the difference.
+	 */
 	oldest = tw_load_relaxed(&shared->oldest_pos);
 	if (end < oldest)
 		end = oldest;
@@ -77,7 +79,7 @@ int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, u
 	 * Without it the position could be loaded before the last bytes are copied.
 	 */
 	tw_fence_acquire();
-	/* RELAXED rb.overwritten: ordered by the fence; what was given up during the copy is left out. */
+	/* RELAXED rb.overwritten: ordered by the fence; anything given up during the copy is discarded. */
 	still_there = tw_load_relaxed(&shared->oldest_pos);
 	if (still_there > end)
 		still_there = end;

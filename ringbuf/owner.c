@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * owner.c - the owner's side of images and rings: seen, checked once, drained, given back.
+ * owner.c - the owner's side of images and rings: finding, checking, draining, recycling.
  *
- * What members can write is believed nowhere.  The file of an image is opened by the number in its slot, from a directory
- * that is ours alone; process, start and lease are copied when it is first seen.  An entry of a table of rings is copied
- * too, once it lies inside the file and behind the entries before it; what it says later is nobody's concern.
+ * Trusts nothing that members can write.  It opens an image's file by the lease in its slot, in a directory that only
+ * this user can write, and copies process, start time and lease when it first sees the image.  It also copies each
+ * entry of the table of rings, after checking that the ring lies inside the file and after the rings before it; later
+ * changes of the entry have no effect.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Leases come nearly in order: one that is so far behind the newest is no image's. */
+/* Leases arrive nearly in order: one this far behind the newest was not given by this set. */
 #define LEASES_BEHIND UINT64_C(1000000)
 
 int tw_rs_seen_init(struct tw_rs *rs)
@@ -70,7 +71,7 @@ static void look_at_table(struct tw_rs *rs, uint32_t slot)
 
 	while (!image->is_damaged && image->ring_count < count) {
 		const struct tw_rs_ring *entry = &head->rings[image->ring_count % TW_RS_IMAGE_RINGS_MAX];
-		/* RELAXED rs.entry: written before ring_count; read once, because a hostile program may change it. */
+		/* RELAXED rs.entry: written before ring_count; loaded once, because a hostile program may change it. */
 		uint64_t offset = (uint64_t)tw_load_relaxed(&entry->offset_pages) * TW_PAGE_BYTES;
 		/* RELAXED rs.entry: as above. */
 		uint64_t data_bytes = (uint64_t)tw_load_relaxed(&entry->data_pages) * TW_PAGE_BYTES;
@@ -109,7 +110,7 @@ enum tw_rb_state tw_rs_ring_state(const struct tw_rs *rs, uint32_t index)
 
 	if (!rs->rings[index].shared)
 		return TW_RB_ABSENT;
-	/* PAIR rs.state: acquire; what the mover wrote before it is seen with the state. */
+	/* PAIR rs.state: acquire; what was written before the change of state is visible. */
 	state = tw_load_acquire(state_of(rs, index)) & 0xff;
 	if (state == TW_RB_LIVE && rs->images[rs->rings[index].image].state == TW_RS_IMAGE_ENDED)
 		return TW_RB_ENDED;
@@ -127,7 +128,7 @@ uint32_t tw_rs_ring_sibling(const struct tw_rs *rs, uint32_t index, uint32_t num
 
 /* ---- images ---- */
 
-/* Only what a member writes as it should: the process of the slot, its start, the lease of the file's name. */
+/* True if the head holds what a member writes: the slot's process and start time, and the lease of the file's name. */
 static bool is_head_sound(const struct tw_rs_image_head *head, const struct tw_rs_seen_image *image)
 {
 	return head->magic == TW_RS_IMAGE_MAGIC && head->lease == image->lease &&
@@ -166,14 +167,14 @@ static bool is_lease_known(const struct tw_rs *rs, uint64_t lease)
 	return false;
 }
 
-/* Somebody new.  Without memory or descriptors of our own it is looked at again the next time. */
+/* Adds a new image.  If the owner lacks memory or descriptors, it tries again at the next scan. */
 static void see_image(struct tw_rs *rs, uint32_t index, const struct tw_rs_slot *slot, int32_t process_id,
 		      enum tw_rs_image_state state)
 {
 	struct tw_rs_seen_image *image = &rs->images[index], seen = {.first_ring = TW_RS_NONE};
 	int error = TW_EFORMAT;
 
-	/* RELAXED rs.slot: written before LIVE, which was seen; read once. */
+	/* RELAXED rs.slot: written before LIVE, which was seen; loaded once. */
 	seen.lease = tw_load_relaxed(&slot->lease);
 	/* RELAXED rs.slot: as above. */
 	seen.process_start_time = tw_load_relaxed(&slot->process_start_time);
@@ -191,7 +192,7 @@ static void see_image(struct tw_rs *rs, uint32_t index, const struct tw_rs_slot 
 		error = TW_EFORMAT;
 	}
 	if (error) {
-		/* Its process may go on; its slot is free again when it has ended. */
+		/* The process may continue; its slot becomes free when it has ended. */
 		seen.is_refused = true;
 		seen.lease = UINT64_MAX - index;
 		seen.state = TW_RS_IMAGE_FREE;
@@ -213,7 +214,7 @@ static void look_at_slot(struct tw_rs *rs, uint32_t index)
 {
 	const struct tw_rs_slot *slot = &rs->control->slots[index];
 	struct tw_rs_seen_image *image = &rs->images[index];
-	/* PAIR rs.image: acquire; release in end_slot(): who it is is seen with the state. */
+	/* PAIR rs.image: acquire; release in end_slot(): the process is visible with the state. */
 	uint64_t word = tw_load_acquire(&slot->state);
 	enum tw_rs_image_state state = (enum tw_rs_image_state)(word & 0xff);
 
@@ -221,7 +222,7 @@ static void look_at_slot(struct tw_rs *rs, uint32_t index)
 		see_image(rs, index, slot, (int32_t)(word >> 32), state);
 	if (!image->memory)
 		return;
-	/* Also of one whose slot says what no member writes there. */
+	/* Any word but the member's own ends the image, including words that no member writes. */
 	if (image->state == TW_RS_IMAGE_LIVE && word != tw_rs_slot_word(TW_RS_IMAGE_LIVE, image->process_id))
 		image->state = TW_RS_IMAGE_ENDED;
 	look_at_table(rs, index);
@@ -229,7 +230,7 @@ static void look_at_slot(struct tw_rs *rs, uint32_t index)
 
 uint32_t tw_rs_look(struct tw_rs *rs)
 {
-	/* RELAXED rs.slot_count: a slot that is missed is seen the next time. */
+	/* RELAXED rs.slot_count: a slot missed now is found by the next scan. */
 	uint32_t count = tw_load_relaxed(&rs->control->slot_count);
 
 	if (count > TW_RS_IMAGES_MAX)
@@ -245,7 +246,7 @@ uint32_t tw_rs_look(struct tw_rs *rs)
 bool tw_rs_is_unwakeable(const struct tw_rs *rs)
 {
 	for (uint32_t i = 0; i < rs->image_count; i++) {
-		/* RELAXED rs.unwakeable: a lone word, set once in the life of an image. */
+		/* RELAXED rs.unwakeable: an independent word, set once in the life of an image. */
 		if (rs->images[i].state == TW_RS_IMAGE_LIVE && tw_load_relaxed(&tw_rs_head(rs, i)->unwakeable))
 			return true;
 	}
@@ -255,7 +256,7 @@ bool tw_rs_is_unwakeable(const struct tw_rs *rs)
 bool tw_rs_is_anybody_there(const struct tw_rs *rs)
 {
 	for (uint32_t i = 0; i < rs->image_count; i++) {
-		/* RELAXED rs.look: whoever comes later finds the set closed. */
+		/* RELAXED rs.look: a process that arrives later finds the set closed. */
 		enum tw_rs_image_state state =
 			(enum tw_rs_image_state)(tw_load_relaxed(&rs->control->slots[i].state) & 0xff);
 
@@ -276,14 +277,14 @@ uint64_t tw_rs_images_refused(const struct tw_rs *rs)
 	return all;
 }
 
-/* ---- taking back ---- */
+/* ---- recycling ---- */
 
 void tw_rs_ring_recycle(struct tw_rs *rs, uint32_t index)
 {
 	struct tw_rs_seen_ring *ring = &rs->rings[index];
 	struct tw_rs_image_head *head = (struct tw_rs_image_head *)(void *)rs->images[ring->image].memory;
 
-	/* RELAXED rb.claim: the ring is the owner's alone while ENDED; released by PAIR rs.state below. */
+	/* RELAXED rb.claim: an ENDED ring belongs to the owner; published by PAIR rs.state below. */
 	tw_store_relaxed(&ring->shared->tail_pos, tw_load_relaxed(&ring->shared->committed_pos));
 	/* RELAXED rb.claim: as above. */
 	tw_store_relaxed(&ring->shared->waiting, 0);
@@ -292,12 +293,12 @@ void tw_rs_ring_recycle(struct tw_rs *rs, uint32_t index)
 	tw_store_release(state_of(rs, index), tw_rs_ring_word(TW_RB_READY, 0));
 	/* PAIR rs.recycled: release as part of an addition; acquire in tw_rs_recycled(). */
 	tw_fetch_add_acq_rel(&head->recycled, 1);
-	/* RELAXED rs.waiters: a hint; who is missed looks again after a slice. */
+	/* RELAXED rs.waiters: a hint; a waiter that is missed checks again after a slice. */
 	if (tw_load_relaxed(&head->ring_waiters))
 		tw_sys_futex_wake(&head->recycled, 1);
 }
 
-/* How often it is asked whether a number is another thread's meanwhile: that is a file of the kernel's. */
+/* How often to check whether a thread number has been reused: each check reads a file in /proc. */
 #define START_TIME_NS UINT64_C(1000000000)
 
 static bool is_thread_gone(struct tw_rs_seen_ring *ring, int process_id, int thread_id)
@@ -327,13 +328,13 @@ bool tw_rs_ring_reap(struct tw_rs *rs, uint32_t index)
 	if (!ring->shared)
 		return false;
 	image = &rs->images[ring->image];
-	/* PAIR rs.state: acquire; who wrote the ring. */
+	/* PAIR rs.state: acquire; the header names the thread that writes the ring. */
 	word = tw_load_acquire(state_of(rs, index));
-	/* Of an image that has ended all rings are ENDED without a word. */
+	/* The rings of an ended image count as ENDED whatever their state word says. */
 	if ((word & 0xff) != TW_RB_LIVE || image->state != TW_RS_IMAGE_LIVE ||
 	    !is_thread_gone(ring, image->process_id, ring->shared->thread_id))
 		return false;
-	/* PAIR rs.state: release; fails if the thread ended its ring itself meanwhile, which is as good. */
+	/* PAIR rs.state: release; fails if the thread has ended the ring itself meanwhile. */
 	return tw_cas_acq_rel(state_of(rs, index), &word, (word & ~UINT32_C(0xff)) | (uint32_t)TW_RB_ENDED);
 }
 
@@ -343,10 +344,10 @@ static void free_slot(struct tw_rs *rs, uint32_t index)
 	tw_store_release(&rs->control->slots[index].state, tw_rs_slot_word(TW_RS_IMAGE_FREE, 0));
 }
 
-/* One that is CLAIMED, or refused, and nobody's any more. */
+/* Frees a CLAIMED or refused slot whose process is gone. */
 static void reap_slot(struct tw_rs *rs, uint32_t index)
 {
-	/* PAIR rs.image: acquire; who is there. */
+	/* PAIR rs.image: acquire; the process in the slot. */
 	uint64_t word = tw_load_acquire(&rs->control->slots[index].state), found;
 	int error;
 
@@ -356,7 +357,7 @@ static void reap_slot(struct tw_rs *rs, uint32_t index)
 	if (error != -ENOENT && error != -ESRCH)
 		return;
 	memset(&rs->images[index], 0, sizeof rs->images[index]);
-	/* PAIR rs.image: acquire and release; fails if it is LIVE by now, and died then. */
+	/* PAIR rs.image: acquire and release; fails if the slot became LIVE before the process died. */
 	tw_cas_acq_rel(&rs->control->slots[index].state, &word, tw_rs_slot_word(TW_RS_IMAGE_FREE, 0));
 }
 
@@ -381,7 +382,7 @@ void tw_rs_image_recycle(struct tw_rs *rs, uint32_t slot)
 	bool is_any = false;
 
 	tw_rs_image_name(image->lease, name);
-	/* RELAXED rs.used: what was cut and never seen is given back when nobody is left. */
+	/* RELAXED rs.used: rings cut but never seen are subtracted when the last image is gone. */
 	tw_fetch_add_relaxed(&rs->control->used_bytes, UINT64_C(0) - (image->rings_end - TW_RS_RINGS_AT));
 	for (uint32_t index = image->first_ring, next; index != TW_RS_NONE; index = next) {
 		next = rs->rings[index].next;
@@ -398,21 +399,24 @@ void tw_rs_image_recycle(struct tw_rs *rs, uint32_t slot)
 	for (uint32_t i = 0; i < rs->image_count && !is_any; i++)
 		is_any = rs->images[i].lease != 0;
 	if (!is_any) {
-		/* RELAXED rs.used: whoever begins now may have taken some: the cap is passed by a ring at most. */
+		/*
+		 * RELAXED rs.used: a member that starts now may have added its ring already; the cap is exceeded by one
+		 * ring at most.
+		 */
 		tw_store_relaxed(&rs->control->used_bytes, 0);
 	}
 }
 
-/* ---- memory ahead ---- */
+/* ---- allocating ahead ---- */
 
-/* The beginnings of the small rings that would be cut next.  A larger one that is cut meanwhile lies elsewhere. */
+/* Allocates the first pages of the small rings that would be cut next.  A larger ring cut meanwhile lies elsewhere. */
 void tw_rs_populate_ahead(struct tw_rs *rs, uint32_t slot)
 {
 	struct tw_rs_seen_image *image = &rs->images[slot];
 	uint64_t ring_bytes = TW_PAGE_BYTES + tw_rs_first_bytes(&rs->config);
 	uint64_t at = image->populated_end, to = image->rings_end + tw_rs_rings_ahead(image->ring_count) * ring_bytes;
 
-	/* A program of one thread, and each of a thousand, needs no more than it has. */
+	/* A program with one thread, and each of a thousand such programs, needs no more than it has. */
 	if (rs->anonymous || image->state != TW_RS_IMAGE_LIVE || image->ring_count < 2)
 		return;
 	if (at < image->rings_end || (at - image->rings_end) % ring_bytes)

@@ -2,15 +2,16 @@
 /*
  * pool.c - the member's rings: claimed, cut from the image's file, grown, given back.
  *
- * The file's next ring begins at the anchor, where a page and perhaps more is mapped.  mremap() with an old size of 0 maps the
- * same page of the file again, and what follows it: a ring, and behind it the next anchor, with addresses for some more small
- * rings.  So little is mapped but rings that were cut, and neither path nor descriptor is needed.
+ * The file's next ring begins at the anchor, of which at least one page is mapped. mremap() with an old size of 0 maps
+ * the same page of the file again together with the pages after it: a ring, the next anchor, and address space for some
+ * more small rings.  Thus little more is mapped than the rings that were cut, and neither path nor descriptor is
+ * needed.
  *
- * A thread's first ring has memory for a few records at first; more of it comes as the thread goes on.
+ * A thread's first ring has memory for a few records at first and gets more as it fills.
  *
- * All rings of all images together stay below the cap.  Larger rings may take three quarters of it, and of what is left of
- * these no more than half at once: the last quarter is for first rings of further threads.  The first ring of a process may pass
- * the cap, so that each of many processes is recorded: 544 MiB for TW_RS_IMAGES_MAX of them.
+ * The rings of all images together stay below the cap.  Larger rings may use three quarters of it, and each at most
+ * half of what is left of that; the last quarter is reserved for the first rings of further threads.  The first ring of
+ * a process may exceed the cap, so that each of many processes is recorded: 544 MiB for TW_RS_IMAGES_MAX of them.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -22,11 +23,11 @@
 
 bool tw_rs_is_own_process(const struct tw_rs *rs)
 {
-	/* The end of a vfork child would not be that of the thread whose memory it borrows. */
+	/* A vfork child shares its parent's memory, but a ring must end with the thread that owns it. */
 	return tw_sys_process_id() == rs->own.process_id;
 }
 
-/* ---- cutting: under the lock ---- */
+/* ---- cutting, under the lock ---- */
 
 enum need { NEED_FIRST, NEED_GROWTH, NEED_ANY };
 
@@ -34,7 +35,7 @@ static bool take_bytes(struct tw_rs *rs, uint64_t bytes, enum need need)
 {
 	bool is_growth = need == NEED_GROWTH;
 	uint64_t cap = rs->config.cap_bytes, limit = is_growth ? cap - cap / 4 : cap;
-	/* RELAXED rs.used: a sum that bounds memory; nothing is read through it. */
+	/* RELAXED rs.used: a sum that limits memory; nothing is read through it. */
 	uint64_t used = tw_fetch_add_relaxed(&rs->control->used_bytes, bytes);
 
 	if (need == NEED_ANY)
@@ -46,7 +47,7 @@ static bool take_bytes(struct tw_rs *rs, uint64_t bytes, enum need need)
 	return false;
 }
 
-/* What follows the anchor in the file, mapped again between a reserved page and a growing one; NULL: there are no addresses. */
+/* Maps what follows the anchor in the file again, between a reserved page and a growing one; NULL: no address space. */
 static uint8_t *map_piece(uint8_t *anchor, uint64_t bytes)
 {
 	uint8_t *piece = tw_sys_reserve(bytes + 2 * TW_PAGE_BYTES), *at = piece + TW_PAGE_BYTES;
@@ -71,7 +72,7 @@ static uint64_t bytes_ahead(const struct tw_rs *rs)
 	return (count < most ? count : most) * ring_bytes;
 }
 
-/* At least so much behind the anchor; where addresses are short, no more. */
+/* Maps at least this much after the anchor, and rings ahead if the address space suffices. */
 static bool map_further(struct tw_rs *rs, uint64_t bytes)
 {
 	struct tw_rs_own *own = &rs->own;
@@ -82,11 +83,11 @@ static bool map_further(struct tw_rs *rs, uint64_t bytes)
 		piece = map_piece(before, bytes + (ahead = 0));
 	if (!piece)
 		return false;
-	/* In this order: in a child that is forked now the anchor is still ours to map over. */
+	/* In this order: a child forked at this point can still map over the anchor. */
 	own->anchor_bytes = bytes + ahead;
 	own->anchor = piece + TW_PAGE_BYTES;
 	tw_compiler_barrier();
-	/* The rings below stay: the page of the anchor grows in children from here on. */
+	/* The rings below stay mapped; in children, the page of the old anchor grows downwards from here on. */
 	if (before != own->first_piece + TW_RS_FIRST_ANCHOR_AT) {
 		tw_sys_map_growing(before);
 		tw_sys_unmap(before + TW_PAGE_BYTES, before_bytes);
@@ -108,7 +109,7 @@ static void *map_next(struct tw_rs *rs, size_t bytes)
 	return at;
 }
 
-/* The table comes page by page. */
+/* The table of rings gets its memory page by page. */
 static bool is_entry_present(const struct tw_rs *rs, uint32_t index)
 {
 	uintptr_t entry = (uintptr_t)&rs->own.head->rings[index], page = entry & ~(uintptr_t)(TW_PAGE_BYTES - 1);
@@ -117,7 +118,7 @@ static bool is_entry_present(const struct tw_rs *rs, uint32_t index)
 	       tw_sys_populate_write((void *)page, TW_PAGE_BYTES) != -EFAULT;
 }
 
-/* A new ring, ABSENT: its memory is not there yet.  TW_RS_NONE: the cap, the table or the address space is full. */
+/* Cuts a new ring, ABSENT: without memory so far.  TW_RS_NONE: the cap, the table or the address space is exhausted. */
 static uint32_t cut(struct tw_rs *rs, uint64_t data_bytes, enum need need)
 {
 	struct tw_rs_own *own = &rs->own;
@@ -138,7 +139,7 @@ static uint32_t cut(struct tw_rs *rs, uint64_t data_bytes, enum need need)
 	}
 	ring = &own->head->rings[index];
 	own->ring_bytes[index] = data_bytes;
-	/* RELAXED rs.entry: released by ring_count. */
+	/* RELAXED rs.entry: published by ring_count. */
 	tw_store_relaxed(&ring->offset_pages, (uint32_t)((TW_RS_RINGS_AT + at) / TW_PAGE_BYTES));
 	/* RELAXED rs.entry: as above. */
 	tw_store_relaxed(&ring->data_pages, (uint32_t)(data_bytes / TW_PAGE_BYTES));
@@ -152,7 +153,7 @@ static uint32_t cut(struct tw_rs *rs, uint64_t data_bytes, enum need need)
 	return index;
 }
 
-/* A ring of the image that is drained, or was cut and found no memory then: of at least so much. */
+/* A ring of the image of at least this size that is drained, or was cut but got no memory. */
 static uint32_t find_free(const struct tw_rs *rs, uint64_t data_bytes)
 {
 	struct tw_rs_image_head *head = rs->own.head;
@@ -160,7 +161,7 @@ static uint32_t find_free(const struct tw_rs *rs, uint64_t data_bytes)
 	uint32_t count = tw_load_relaxed(&rs->own.ring_count);
 
 	for (uint32_t i = 0; i < count; i++) {
-		/* PAIR rs.state: acquire; release in tw_rs_ring_recycle().  It is drained, and empty. */
+		/* PAIR rs.state: acquire; release in tw_rs_ring_recycle().  The ring is drained and empty. */
 		uint32_t state = tw_load_acquire(&head->rings[i].state) & 0xff;
 
 		if ((state == TW_RB_READY || state == TW_RB_ABSENT) && rs->own.rings[i] &&
@@ -172,7 +173,7 @@ static uint32_t find_free(const struct tw_rs *rs, uint64_t data_bytes)
 
 static void set_state(struct tw_rs *rs, uint32_t index, uint32_t word)
 {
-	/* PAIR rs.state: release; acquire in tw_rs_ring_state().  Who writes this ring is seen with LIVE. */
+	/* PAIR rs.state: release; acquire in tw_rs_ring_state().  The ring's owner is visible with LIVE. */
 	tw_store_release(&rs->own.head->rings[index].state, word);
 }
 
@@ -182,7 +183,10 @@ static uint64_t present_bytes(const struct tw_rs *rs, uint32_t index)
 	return (uint64_t)tw_load_acquire(&rs->own.head->rings[index].present_pages) * TW_PAGE_BYTES;
 }
 
-/* Memory for so much of the data.  What anonymous memory lacks comes when it is touched: there is no file system to be full. */
+/*
+ * Allocates memory for the first wanted_bytes of the data.  Anonymous memory is allocated on first touch: there no file
+ * system can be full.
+ */
 static bool populate(const struct tw_rs *rs, uint32_t index, uint64_t wanted_bytes)
 {
 	uint8_t *from = (uint8_t *)rs->own.rings[index];
@@ -201,7 +205,7 @@ static bool populate(const struct tw_rs *rs, uint32_t index, uint64_t wanted_byt
 	return true;
 }
 
-/* An empty ring of this thread's own, CLAIMED, with memory for so much; TW_RS_NONE: none. */
+/* Takes an empty ring for this thread, CLAIMED, with memory for wanted_bytes; TW_RS_NONE: none. */
 static uint32_t take(struct tw_rs *rs, uint64_t data_bytes, enum need need, uint64_t wanted_bytes)
 {
 	struct tw_rb_shared *shared;
@@ -214,7 +218,7 @@ static uint32_t take(struct tw_rs *rs, uint64_t data_bytes, enum need need, uint
 		index = cut(rs, data_bytes, need);
 		is_new = true;
 	} else {
-		/* RELAXED rs.look: under the lock, and no longer the owner's. */
+		/* RELAXED rs.look: under the lock, and the owner has released the ring. */
 		is_new = (tw_load_relaxed(&rs->own.head->rings[index].state) & 0xff) == TW_RB_ABSENT;
 	}
 	if (index != TW_RS_NONE)
@@ -227,7 +231,7 @@ static uint32_t take(struct tw_rs *rs, uint64_t data_bytes, enum need need, uint
 		return TW_RS_NONE;
 	}
 	shared = rs->own.rings[index];
-	/* Written again after a stray write of the program: the producer takes its mask and its index from here. */
+	/* Written again after a stray write of the program: the producer reads its mask and index from here. */
 	if (is_new || shared->data_bytes != rs->own.ring_bytes[index] || shared->ring_index != index)
 		tw_rb_shared_init(shared, index, rs->own.ring_bytes[index]);
 	return index;
@@ -262,7 +266,7 @@ static void write_claim(struct tw_rs *rs, struct tw_rb_shared *shared, const str
 	tw_sys_thread_name(shared->thread_name);
 }
 
-/* Fixed rings get smaller as the cap comes near. */
+/* Fixed rings are made smaller as the cap is approached. */
 static uint32_t take_first(struct tw_rs *rs, bool may_pass_cap)
 {
 	uint64_t bytes = tw_rs_first_bytes(&rs->config);
@@ -274,7 +278,10 @@ static uint32_t take_first(struct tw_rs *rs, bool may_pass_cap)
 		index = take(rs, bytes, bytes > TW_RS_FIRST_RING_BYTES && !is_first ? NEED_GROWTH : NEED_FIRST,
 			     TW_RS_PRESENT_BYTES);
 	while (index == TW_RS_NONE && (bytes /= 2) >= TW_RS_FIRST_RING_BYTES);
-	/* The first one of a process: of 4,000 at once the last ones would wait for the ends of others, or lose their events. */
+	/*
+	 * The first ring of a process may exceed the cap: of 4,000 processes at once, the last would wait for others to
+	 * end, or lose their events.
+	 */
 	if (index == TW_RS_NONE && (may_pass_cap || is_first))
 		index = take(rs, TW_RS_FIRST_RING_BYTES, NEED_ANY, TW_RS_PRESENT_BYTES);
 	return index;
@@ -294,7 +301,7 @@ bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw
 			return false;
 		}
 		shared = rs->own.rings[index];
-		/* One that was written over stays CLAIMED: nobody gets it. */
+		/* A ring damaged by a stray write stays CLAIMED and is not used again. */
 	} while (!tw_rb_producer_init(producer, shared, (enum tw_rb_policy)rs->config.policy));
 	tw_rb_producer_set_present(producer, present_bytes(rs, index));
 	write_claim(rs, shared, who);
@@ -306,10 +313,10 @@ bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw
 	return true;
 }
 
-/* The ring's own entry, LIVE in the producer's lease, to ENDED. */
+/* Changes a ring that is LIVE in the producer's lease to ENDED. */
 static void end_ring(struct tw_rs *rs, uint32_t index, uint32_t live_word)
 {
-	/* PAIR rs.state: release; acquire in tw_rs_ring_state().  All counts of the producer are in. */
+	/* PAIR rs.state: release; acquire in tw_rs_ring_state().  All counts of the producer are stored. */
 	tw_cas_acq_rel(&rs->own.head->rings[index].state, &live_word,
 		       (live_word & ~UINT32_C(0xff)) | (uint32_t)TW_RB_ENDED);
 }
@@ -322,7 +329,7 @@ bool tw_rs_ring_grow(struct tw_rs *rs, struct tw_rb_producer *producer)
 
 	if (!producer->growth_bytes || !tw_rs_is_own_process(rs) || rs->own.rings[old_index] != from)
 		return false;
-	/* Positions run on: anywhere in the larger ring. */
+	/* All of its memory: positions continue, so the next record may lie anywhere in the larger ring. */
 	index = take(rs, producer->growth_bytes, NEED_GROWTH, UINT64_MAX);
 	if (index == TW_RS_NONE && smaller > producer->mask + 1)
 		index = take(rs, smaller, NEED_GROWTH, UINT64_MAX);
@@ -332,7 +339,7 @@ bool tw_rs_ring_grow(struct tw_rs *rs, struct tw_rb_producer *producer)
 	tw_rb_producer_move(producer, to);
 	set_growth(rs, producer);
 	set_state(rs, index, producer->live_word);
-	/* RELAXED rs.grown_to: the state says when it is there. */
+	/* RELAXED rs.grown_to: published by the state ENDED. */
 	tw_store_relaxed(&from->grown_to, index + 1);
 	end_ring(rs, old_index, producer->live_word);
 	return true;
@@ -355,11 +362,11 @@ bool tw_rs_ring_populate(struct tw_rs *rs, struct tw_rb_producer *producer, bool
 
 void tw_rs_populate_own(struct tw_rs *rs)
 {
-	/* PAIR rs.ring_count: acquire; release in cut().  Where the rings below it are mapped is seen. */
+	/* PAIR rs.ring_count: acquire; release in cut().  The mappings of the rings below it are visible. */
 	uint32_t count = tw_load_acquire(&rs->own.ring_count);
 
 	for (uint32_t i = 0; rs->own.process_id && i < count; i++) {
-		/* PAIR rs.state: acquire; what has memory is seen with the state. */
+		/* PAIR rs.state: acquire; the amount of memory is visible with the state. */
 		if ((tw_load_acquire(&rs->own.head->rings[i].state) & 0xff) == TW_RB_LIVE)
 			populate(rs, i, UINT64_MAX);
 	}
@@ -371,12 +378,12 @@ void tw_rs_ring_end(struct tw_rs *rs, struct tw_rb_producer *producer)
 
 	tw_rb_producer_fini(producer);
 	end_ring(rs, index, word);
-	/* RELAXED rs.waiters: a hint; who waits looks again. */
+	/* RELAXED rs.waiters: a hint; a waiter checks again after a slice. */
 	if (tw_load_relaxed(&rs->own.head->ring_waiters))
 		tw_rs_wake(rs);
 }
 
-/* ---- waiting for one ---- */
+/* ---- waiting for a ring ---- */
 
 uint32_t tw_rs_recycled(const struct tw_rs *rs)
 {
@@ -388,7 +395,7 @@ void tw_rs_wait_ring(struct tw_rs *rs, uint32_t seen, uint64_t timeout_ns)
 {
 	struct tw_rs_image_head *head = rs->own.head;
 
-	/* RELAXED rs.waiters: a hint for the owner; a wake that is missed costs the rest of a slice. */
+	/* RELAXED rs.waiters: a hint for the owner; a missed wake costs the rest of a slice. */
 	tw_fetch_add_relaxed(&head->ring_waiters, 1);
 	tw_sys_futex_wait(&head->recycled, seen, timeout_ns);
 	/* RELAXED rs.waiters: as above. */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * produce.c - the producer's slow half.
+ * produce.c - the producer's slow path.
  *
- * limit_pos is where the fast path must stop and look: the end of the room that was known last, the
- * end of the data (of the chunk, where old records are overwritten), or the end of what has memory,
- * whichever comes first.  A refusal sets it to 0, so that every further record comes here until the
- * loss has been told.
+ * limit_pos is where the fast path must stop: the end of the known free space, the end of the data (or of the chunk, in
+ * an overwriting ring), or the end of the data that has memory, whichever comes first.  A refusal sets it to 0, so that
+ * every further record takes the slow path until the loss has been reported.
  */
 #include "ringbuf/ringbuf.h"
 #include "base/clock.h"
@@ -23,7 +22,7 @@ void tw_rb_shared_init(struct tw_rb_shared *shared, uint32_t ring_index, uint64_
 	shared->ring_index = ring_index;
 }
 
-/* Where the data, or the chunk of it, that holds pos ends. */
+/* The end of the data, or of the chunk, that contains pos. */
 static uint64_t piece_end(const struct tw_rb_producer *producer, uint64_t pos)
 {
 	uint64_t mask = producer->mask;
@@ -38,25 +37,22 @@ static uint64_t wake_pos(const struct tw_rb_producer *producer)
 	return producer->cached_tail_pos + (producer->mask + 1) / 4;
 }
 
-/*
- * An owner that has had nothing to do sleeps long.  It is woken once: what it does not take before its next sleep it
- * has seen.
- */
+/* An owner without work sleeps long.  One wake suffices: it scans every ring before it sleeps again. */
 static void wake_owner(struct tw_rb_producer *producer, uint32_t bytes)
 {
 	if (!producer->owner_wake || producer->pos + bytes <= wake_pos(producer))
 		return;
 	/* PAIR rb.consume: acquire; as in find_room(). */
 	producer->cached_tail_pos = tw_load_acquire(&producer->shared->tail_pos);
-	/* RELAXED rs.wake: already raised is as good; the addition orders. */
+	/* RELAXED rs.wake: a word already raised needs no wake; the addition below orders. */
 	if (producer->pos + bytes <= wake_pos(producer) || tw_load_relaxed(producer->owner_wake))
 		return;
 	if (!tw_thread_may_call_system()) {
-		/* RELAXED rs.unwakeable: a lone word; the owner does not sleep long any more. */
+		/* RELAXED rs.unwakeable: an independent word; the owner sleeps only briefly from now on. */
 		tw_store_relaxed(producer->owner_unwakeable, 1);
 		return;
 	}
-	/* PAIR rs.wake: release as part of an addition; what was committed before is seen by the look that follows. */
+	/* PAIR rs.wake: release as part of an addition; the owner's next scan sees everything committed before. */
 	if (tw_fetch_add_acq_rel(producer->owner_wake, 1) == 0)
 		tw_sys_futex_wake(producer->owner_wake, 1);
 }
@@ -66,7 +62,7 @@ static void set_limit(struct tw_rb_producer *producer)
 	uint64_t end = piece_end(producer, producer->pos);
 	uint64_t room_end = producer->cached_tail_pos + producer->mask + 1, next;
 
-	/* Where memory ends: where the data do, once all of them have some. */
+	/* The end of the data that has memory; the end of the data once all of it has. */
 	next = producer->pos - (producer->pos & producer->mask) + producer->present_bytes;
 	if (producer->policy == TW_RB_OVERWRITE) {
 		producer->limit_pos = producer->chunk_end_pos < next ? producer->chunk_end_pos : next;
@@ -75,7 +71,7 @@ static void set_limit(struct tw_rb_producer *producer)
 	if (next < end)
 		end = next;
 	producer->limit_pos = end < room_end ? end : room_end;
-	/* A quarter waits then, or may wait again: an owner that sleeps is woken. */
+	/* Stop again when a quarter of the ring is waiting, to wake a sleeping owner. */
 	next = producer->pos < wake_pos(producer) ? wake_pos(producer) : producer->pos + (producer->mask + 1) / 4;
 	if (next < producer->limit_pos)
 		producer->limit_pos = next;
@@ -87,7 +83,7 @@ void tw_rb_producer_set_present(struct tw_rb_producer *producer, uint64_t presen
 	producer->limit_pos = 0;
 }
 
-/* The record, a loss record before it, and a pad before each. */
+/* Space for the record, a loss record before it, and a pad before each. */
 static uint64_t room_for(uint32_t bytes)
 {
 	return (uint64_t)bytes * 2 + sizeof(struct tw_rb_loss_record) * 2;
@@ -143,7 +139,7 @@ bool tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *s
 
 static uint64_t load(const _Atomic uint64_t *word)
 {
-	/* RELAXED rb.claim: a ring that this thread writes, with signals blocked. */
+	/* RELAXED rb.claim: only this thread writes the ring; signals are blocked. */
 	return tw_load_relaxed(word);
 }
 
@@ -185,7 +181,7 @@ void tw_rb_producer_move(struct tw_rb_producer *producer, struct tw_rb_shared *t
 	producer->ring_index = to->ring_index;
 	producer->cached_tail_pos = producer->pos;
 	producer->chunk_end_pos = piece_end(producer, producer->pos);
-	/* Losses that are not told yet come first: the slow path looks for them. */
+	/* Unreported losses come first: take the slow path. */
 	producer->limit_pos = 0;
 }
 
@@ -199,7 +195,7 @@ static void note_loss_ticks(struct tw_rb_shared *shared, uint64_t first_ticks, u
 	/* RELAXED rb.lost: nothing is derived from them before the ring ENDED (PAIR rs.state). */
 	uint64_t first = tw_load_relaxed(&shared->lost_first_ticks);
 
-	/* A hit that gave up waiting is older than what its handlers lost meanwhile. */
+	/* A hit that stopped waiting is older than the events its handlers lost meanwhile. */
 	if (!first || first_ticks < first) {
 		/* RELAXED rb.lost: as above. */
 		tw_store_relaxed(&shared->lost_first_ticks, first_ticks);
@@ -243,12 +239,12 @@ static void put_pad(struct tw_rb_producer *producer, uint64_t bytes, uint64_t ti
 
 	pad->ticks = ticks;
 	pad->head = TW_RB_HEAD(TW_RB_KIND_PAD, 0, bytes, 0);
-	/* A handler that jumps out must find the pad in front of the position, or no pad. */
+	/* A handler that jumps out must find either the complete pad before the position, or no pad. */
 	tw_compiler_barrier();
 	producer->pos += bytes;
 }
 
-/* Room for `bytes` in one piece, behind a pad if need be.  Changes nothing when there is none. */
+/* Finds contiguous space for `bytes`, after a pad if necessary.  Changes nothing if there is none. */
 static bool find_room(struct tw_rb_producer *producer, uint64_t bytes, uint64_t ticks)
 {
 	uint64_t end = piece_end(producer, producer->pos);
@@ -258,8 +254,8 @@ static bool find_room(struct tw_rb_producer *producer, uint64_t bytes, uint64_t 
 	if (need_pos > producer->cached_tail_pos + producer->mask + 1) {
 		/*
 		 * PAIR rb.consume: acquire; release in tw_rb_consume().
-		 * The consumer has read what lies before the tail.  Without it the bytes could be
-		 * overwritten while the consumer still reads them.
+		 * The consumer has read everything before the tail.  Without it the bytes could be overwritten while
+		 * the consumer still reads them.
 		 */
 		producer->cached_tail_pos = tw_load_acquire(&producer->shared->tail_pos);
 		if (need_pos > producer->cached_tail_pos + producer->mask + 1)
@@ -271,14 +267,14 @@ static bool find_room(struct tw_rb_producer *producer, uint64_t bytes, uint64_t 
 }
 
 /*
- * A death between the position that gives a chunk up and the count of what stood in it would lose the
- * count: it is announced before, for whoever looks at the ring then.
+ * If the process died between storing the position that gives up a chunk and counting the chunk's records, the count
+ * would be lost.  It is therefore announced first; lost_so_far() reads the announcement.
  */
 static void announce_loss(struct tw_rb_shared *shared, uint64_t oldest_pos, uint64_t lost)
 {
 	/*
-	 * RELAXED rb.giving_up: the position first, so that no count is taken for that of an older position; a
-	 * death sees the stores in program order, the living have them ordered by the release that follows.
+	 * RELAXED rb.giving_up: the position first, so that no count is paired with an older position.  After a death
+	 * the stores appear in program order; for a living producer the release that follows orders them.
 	 */
 	tw_store_relaxed(&shared->giving_up_pos, oldest_pos);
 	tw_compiler_barrier();
@@ -286,19 +282,19 @@ static void announce_loss(struct tw_rb_shared *shared, uint64_t oldest_pos, uint
 	tw_store_relaxed(&shared->giving_up_lost, lost);
 }
 
-/* When the record that stands at a place was made: of a chunk that was written before, its first one. */
+/* The time of the record stored at pos.  At the start of a chunk being overwritten, that is its oldest record. */
 static uint64_t ticks_at(const struct tw_rb_producer *producer, uint64_t pos)
 {
 	return ((const struct tw_rb_record *)(producer->data + (pos & producer->mask)))->ticks;
 }
 
-/* Gives up what lies before oldest_pos: all records before the chunk `kept` are lost then. */
+/* Gives up everything before oldest_pos: all records before the chunk `kept` are lost. */
 static void give_up(struct tw_rb_producer *producer, uint64_t oldest_pos, unsigned kept)
 {
 	struct tw_rb_shared *shared = producer->shared;
 	uint64_t lost = producer->chunk_first[kept], first_ticks = ticks_at(producer, producer->pos);
 
-	/* The ring's first chunk may begin with what an earlier lease left there. */
+	/* The ring's first chunk may begin with records of an earlier lease. */
 	if (first_ticks < shared->first_ticks)
 		first_ticks = shared->first_ticks;
 	announce_loss(shared, oldest_pos, lost);
@@ -306,25 +302,25 @@ static void give_up(struct tw_rb_producer *producer, uint64_t oldest_pos, unsign
 	tw_store_release(&shared->oldest_pos, oldest_pos);
 	/*
 	 * PAIR rb.overwritten: release fence; acquire fence in tw_rb_snapshot().
-	 * A release store orders what comes before it, not what follows.  Without the fence a snapshot can copy
-	 * what is written into the chunk from here on, and still see the position that keeps the chunk.
+	 * A release store orders what comes before it, not what follows.  Without the fence a snapshot could copy bytes
+	 * written into the chunk from here on, and still load the position that keeps the chunk.
 	 */
 	tw_fence_release();
-	/* RELAXED rb.lost: nobody else counts for this cause of an overwriting ring. */
+	/* RELAXED rb.lost: in an overwriting ring only this thread counts this cause. */
 	if (lost == tw_load_relaxed(&shared->lost[TW_RB_LOST_FULL]))
 		return;
-	/* Lost is what stands in the chunk: from its first record to the first that is kept. */
+	/* The loss covers the chunk: from its first record to the first record that is kept. */
 	note_loss_ticks(shared, first_ticks, ticks_at(producer, oldest_pos));
 	/* RELAXED rb.lost: as above. */
 	tw_store_relaxed(&shared->lost[TW_RB_LOST_FULL], lost);
 }
 
 /*
- * Enters the next chunk, which begins at the producer's position, and gives up what stood there.
+ * Enters the next chunk, which begins at the producer's position, and gives up its old records.
  *
- * A signal handler may jump out at any instruction: everything is derived from the position, and the number of
- * records, which stay as they are until the next commit, and the end of the chunk moves last.  So the next
- * record does the same once more, with the same result.
+ * A signal handler may jump out at any instruction.  Everything here is derived from the position and the number of
+ * records, which do not change before the next commit, and the end of the chunk is stored last.  The next record thus
+ * repeats this with the same result.
  */
 static void enter_chunk(struct tw_rb_producer *producer)
 {
@@ -339,7 +335,7 @@ static void enter_chunk(struct tw_rb_producer *producer)
 	producer->chunk_end_pos = end_pos;
 }
 
-/* Room in an overwriting ring: there always is, in the next chunk at the latest. */
+/* Makes space in an overwriting ring: there always is some in the next chunk. */
 static void make_room(struct tw_rb_producer *producer, uint64_t bytes, uint64_t ticks)
 {
 	if (producer->pos + bytes <= producer->chunk_end_pos)
@@ -350,12 +346,12 @@ static void make_room(struct tw_rb_producer *producer, uint64_t bytes, uint64_t 
 }
 
 /*
- * Has something been lost that stands before a record of this time?  What handlers lost while its hit was under way stands
- * behind it: the next record tells that.
+ * True if there are unreported losses older than `ticks`.  Losses of handlers during the record's own hit come after
+ * it; the next record reports them.
  */
 static bool is_loss_due(const struct tw_rb_producer *producer, uint64_t ticks)
 {
-	/* RELAXED rb.lost: this thread's own, or its handlers'. */
+	/* RELAXED rb.lost: written by this thread or its handlers. */
 	return has_untold(producer) && tw_load_relaxed(&producer->shared->lost_first_ticks) <= ticks;
 }
 
@@ -371,7 +367,7 @@ static void tell_loss(struct tw_rb_producer *producer, uint64_t ticks)
 	loss->first_ticks = tw_load_relaxed(&shared->lost_first_ticks);
 	/* RELAXED rb.lost: as above. */
 	loss->record.ticks = tw_load_relaxed(&shared->lost_last_ticks);
-	/* Where older losses are told, those of its own hit's handlers come with them. */
+	/* A loss record for older losses includes those of its own hit's handlers. */
 	if (loss->record.ticks > ticks)
 		loss->record.ticks = ticks;
 	/* RELAXED rb.lost: as above; a handler that counts right now is told by the next record. */
@@ -398,7 +394,7 @@ enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t 
 	}
 	if (tw_rb_lacks_memory(producer, bytes))
 		return TW_RB_WAIT;
-	/* Losses by overwriting stand at the beginning of a snapshot, not where the next record comes. */
+	/* An overwriting ring reports its losses at the start of a snapshot, not before the next record. */
 	if (!is_overwriting && is_loss_due(producer, ticks)) {
 		if (!find_room(producer, sizeof(struct tw_rb_loss_record), ticks))
 			goto refuse;
@@ -410,7 +406,7 @@ enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t 
 		make_room(producer, bytes, ticks);
 	else if (!find_room(producer, bytes, ticks))
 		goto refuse;
-	/* What is not told yet is looked for by the next record. */
+	/* Unreported losses keep limit_pos at 0, so that the next record reports them. */
 	if (is_overwriting || !has_untold(producer))
 		set_limit(producer);
 	*out = producer->data + (producer->pos & producer->mask);
@@ -447,7 +443,7 @@ bool tw_rb_wait_room(struct tw_rb_producer *producer, uint32_t bytes, uint64_t t
 			break;
 		now = tw_clock_monotonic_ns();
 		if (now >= until) {
-			/* PAIR rb.waiting: seq_cst; nobody needs to be woken any more. */
+			/* PAIR rb.waiting: seq_cst; this thread no longer needs a wake. */
 			tw_store_seq_cst(&shared->waiting, 0);
 			return false;
 		}

@@ -10,27 +10,27 @@
  *	   +---------------------------+----------+-----------------+--> tail_pos + data_bytes
  *	        the consumer's               the producer's
  *
- * A record never crosses the end of the data: the producer fills the rest with a pad record and
- * starts at the beginning.  Every record is a multiple of TW_RB_ALIGN_BYTES and starts with
+ * A record never crosses the end of the data: the producer fills the rest with a pad record and continues at the
+ * beginning.  Every record is a multiple of TW_RB_ALIGN_BYTES and starts with
  *
  *	u64 ticks; u64 head = kind:8 flags:8 bytes:16 id:32
  *
- * of which this room reads the length and two kinds only (pad, loss).
+ * This room interprets the length and two kinds only (pad, loss).
  *
  * Guarantees
- *  (a) What was committed is seen whole or not at all, in order: PAIR rb.commit.
- *  (b) One release store publishes each record; nothing committed is ever unpublished, so whatever
- *      kills the producer loses at most the record it was writing.
- *  (c) A byte is not written again before the consumer has passed it: PAIR rb.consume.
- *  (d) Every record that was refused is counted by cause; the count and its span of time become a
- *      loss record in the stream as soon as there is room, before any later record.
+ *  (a) The consumer sees a committed record whole or not at all, and in order: PAIR rb.commit.
+ *  (b) One release store publishes each record, and no committed record is ever withdrawn.  However the producer ends,
+ *      at most the record it was writing is lost.
+ *  (c) A byte is not overwritten before the consumer has passed it: PAIR rb.consume.
+ *  (d) Every refused record is counted by cause.  The counts and their span of time become a loss record in the stream
+ *      as soon as space allows, before any later record.
  *
  *		reserve	commit	peek	consume
  *	reserve	no	no	yes	yes	producer: one thread; a nested hit of the same thread
  *	commit		no	yes	yes	calls tw_rb_count_nested() only
  *	peek			no	no	consumer: one thread at a time
  *
- * Progress  Everything is wait-free but tw_rb_wait_room(), which sleeps.
+ * Progress  Everything is wait-free except tw_rb_wait_room(), which sleeps.
  * Units     *_bytes are bytes; *_pos are positions; *_ticks are those of base/clock.h.
  */
 #ifndef TW_RINGBUF_RINGBUF_H
@@ -45,7 +45,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The head of every record.  The id is the place, the tracee or whatever the kind says. */
+/* The head of every record.  The kind decides what the id means: a place, a tracee, ... */
 struct tw_rb_record {
 	uint64_t ticks;
 	uint64_t head;
@@ -58,15 +58,15 @@ struct tw_rb_record {
 #define TW_RB_HEAD_BYTES(head) ((uint32_t)((head) >> 16 & 0xffff))
 #define TW_RB_HEAD_ID(head)    ((uint32_t)((head) >> 32))
 
-/* The two kinds that the ring itself writes; all others belong to the rooms above. */
+/* The two kinds that the ring itself writes; the rooms above define all others. */
 enum { TW_RB_KIND_PAD = 0, TW_RB_KIND_LOSS = 1, TW_RB_KIND_FIRST_FREE = 2 };
 
-/* Why a record was refused.  In this order in files, reports and JSON. */
+/* Why a record was refused.  Files, reports and JSON use this order. */
 enum tw_rb_cause { TW_RB_LOST_FULL, TW_RB_LOST_TOO_BIG, TW_RB_LOST_NESTED, TW_RB_LOST_NO_RING, TW_RB_CAUSES };
 
 /*
- * A loss record: so many records are missing here, after the record before and before the next.
- * Its ticks are those of the last loss, and not later than the next record's.
+ * A loss record: the number of records missing between its neighbours.  Its ticks are those of the last loss, and not
+ * later than those of the next record.
  */
 struct tw_rb_loss_record {
 	struct tw_rb_record record;
@@ -76,13 +76,13 @@ struct tw_rb_loss_record {
 };
 _Static_assert(sizeof(struct tw_rb_loss_record) % TW_RB_ALIGN_BYTES == 0, "a loss record is a record");
 
-/* What the producer does when the ring is full. */
+/* The producer's policy for a full ring. */
 enum tw_rb_policy { TW_RB_DROP, TW_RB_BLOCK, TW_RB_OVERWRITE };
 
-/* Of a ring's life; ringset.h tells who moves it. */
+/* States of a ring; ringset.h says which side changes them. */
 enum tw_rb_state {
 	TW_RB_ABSENT,  /* no memory behind it yet */
-	TW_RB_READY,   /* touched, empty, waiting in the pool */
+	TW_RB_READY,   /* touched, empty, waiting to be claimed */
 	TW_RB_CLAIMED, /* a thread is setting it up */
 	TW_RB_LIVE,    /* a thread writes it */
 	TW_RB_ENDED    /* its thread ended or gave it back; the consumer drains the rest */
@@ -91,91 +91,97 @@ enum tw_rb_state {
 #define TW_RB_MAGIC UINT64_C(0x31424c4545485754) /* "TWHEELB1" */
 
 /*
- * The header page of a ring, shared by producer, consumer and recovery.  Grouped by who writes.
- * Recovery reads it from the file of a dead process and trusts nothing in it.
+ * The header page of a ring, shared by producer, consumer and recovery, grouped by writer.  Recovery reads it from the
+ * file of a dead process and trusts nothing in it.
  */
 struct tw_rb_shared {
-	/* Written once, when the memory is made. */
+	/* Written once, when the ring is created. */
 	uint64_t magic;
 	uint64_t data_bytes;
 	uint32_t ring_index;
 	uint32_t reserved;
 
 	/* Written by the claimant between CLAIMED and LIVE; constant while LIVE and ENDED. */
-	TW_CACHELINE_ALIGNED uint64_t lease; /* one ownership of one ring: never the same twice in a set */
+	TW_CACHELINE_ALIGNED uint64_t lease; /* one ownership of one ring; never reused within a set */
 	uint64_t first_ticks;
-	uint64_t first_pos;	     /* positions run on from one lease to the next */
-	uint64_t thread_start_ticks; /* with its number it names the thread */
-	int32_t thread_id;	     /* the kernel's */
-	uint32_t session_index;	     /* of the session in that image */
-	uint32_t scheduler_id;	     /* of the thread in that image, from 1 */
-	uint32_t tracee_id;	     /* that the thread was at that time */
+	uint64_t first_pos;	     /* positions continue from one lease to the next */
+	uint64_t thread_start_ticks; /* identifies the thread together with thread_id */
+	int32_t thread_id;	     /* the kernel's number */
+	uint32_t session_index;	     /* the session's index in that image */
+	uint32_t scheduler_id;	     /* the thread's number in that image, from 1 */
+	uint32_t tracee_id;	     /* the thread's tracee at that time */
 	uint32_t policy;	     /* enum tw_rb_policy */
-	uint32_t grown_from;	     /* 1 + the ring of the same image and lease whose stream goes on here; 0: none */
+	uint32_t grown_from;	     /* 1 + the ring of the same image and lease that this one continues; 0: none */
 	char thread_name[16];
 
 	/* Written by the producer. */
 	TW_CACHELINE_ALIGNED _Atomic uint64_t committed_pos;
-	_Atomic uint64_t oldest_pos; /* TW_RB_OVERWRITE: what lies before may be overwritten */
-	/* Also the producer's, on its slow path; lost[TW_RB_LOST_NESTED] by its signal handlers. */
-	TW_CACHELINE_ALIGNED _Atomic uint64_t lost[TW_RB_CAUSES]; /* in this lease, in all */
-	_Atomic uint64_t lost_first_ticks;			  /* of those that no loss record tells yet; 0: none */
+	_Atomic uint64_t oldest_pos; /* TW_RB_OVERWRITE: records before this position may be overwritten */
+	/* Written by the producer on its slow path; lost[TW_RB_LOST_NESTED] also by its signal handlers. */
+	TW_CACHELINE_ALIGNED _Atomic uint64_t lost[TW_RB_CAUSES]; /* totals of this lease */
+	_Atomic uint64_t lost_first_ticks;			  /* of unreported losses; 0: none */
 	_Atomic uint64_t lost_last_ticks;
-	/* TW_RB_OVERWRITE: what lost[TW_RB_LOST_FULL] is once oldest_pos has come to giving_up_pos; 0: nothing. */
+	/* TW_RB_OVERWRITE: the value of lost[TW_RB_LOST_FULL] once oldest_pos reaches giving_up_pos; 0: none. */
 	_Atomic uint64_t giving_up_pos;
 	_Atomic uint64_t giving_up_lost;
-	/* 1 + the ring in which the stream goes on, once this one has ENDED; 0: it does not. */
+	/* 1 + the ring in which the stream continues once this one has ENDED; 0: none. */
 	_Atomic uint32_t grown_to;
 
 	/* Written by the consumer. */
 	TW_CACHELINE_ALIGNED _Atomic uint64_t tail_pos;
 
-	/* Written by both: the futex of a producer that waits for room, 1 while it sleeps. */
+	/* Written by both: a futex, 1 while the producer sleeps until there is space. */
 	TW_CACHELINE_ALIGNED _Atomic uint32_t waiting;
 };
 _Static_assert(sizeof(struct tw_rb_shared) <= TW_PAGE_BYTES, "the header is one page");
 
 /*
- * The producer's private half.  Between two commits the next record goes to data[pos & mask];
- * limit_pos is as far as it may go without another look at anything.
+ * The producer's private half.  Between two commits the next record goes to data[pos & mask]; limit_pos is how far the
+ * fast path may go before it has to take the slow path.
  */
 struct tw_rb_producer {
 	uint64_t pos;
-	/* Min(cached tail + data_bytes, next end of the data, of the chunk, or of what has memory). */
+	/* min(cached tail + data_bytes, next end of the data, of the chunk, or of the data that has memory). */
 	uint64_t limit_pos;
 	uint64_t mask;
 	uint8_t *data;
 	struct tw_rb_shared *shared; /* NULL: no ring */
-	/* Of the owner; NULL: it looks often.  The second is set where a filter forbids us to wake by the first. */
+	/*
+	 * The owner's words. owner_wake is NULL if the owner polls; owner_unwakeable is set where a seccomp filter
+	 * forbids the wake.
+	 */
 	_Atomic uint32_t *owner_wake, *owner_unwakeable;
 	uint64_t cached_tail_pos;
-	/* Of the data, from its beginning, that have memory; less than all in the first round only. */
+	/* The first bytes of the data that have memory; less than all of it in the first round only. */
 	uint64_t present_bytes;
 	uint32_t policy;
 	uint32_t ring_index;
-	uint32_t live_word; /* ringset.h: what the ring's entry in the table is during this lease */
+	uint32_t live_word; /* ringset.h: the ring's state word during this lease */
 	uint32_t reserved;
-	uint64_t growth_bytes;	     /* the size of a larger ring that it may have when this one is full; 0: none */
-	uint64_t growth_after_ticks; /* not before: there was none the last time */
-	uint64_t records;	     /* in this lease; pads and loss records not counted */
-	uint64_t told[TW_RB_CAUSES]; /* refusals that loss records in the stream tell */
+	uint64_t growth_bytes;		    /* the size of the larger ring to take when this one is full; 0: none */
+	uint64_t growth_after_ticks;	    /* do not try to grow before this time; the last attempt failed */
+	uint64_t records;		    /* in this lease, without pads and loss records */
+	uint64_t told[TW_RB_CAUSES];	    /* refusals that loss records in the stream report */
 	uint64_t chunk_first[TW_RB_CHUNKS]; /* TW_RB_OVERWRITE: `records` when the chunk was entered */
 	uint64_t chunk_end_pos;
 };
 
-/* Not errors: outcomes that the producer counts and lives with. */
+/* Not errors: outcomes that the producer counts. */
 enum tw_rb_outcome {
 	TW_RB_OK = 0,
 	TW_RB_FULL,    /* counted */
 	TW_RB_TOO_BIG, /* counted */
-	/* Not counted: the ring needs memory, or gives way to a larger one, or TW_RB_BLOCK: wait outside the read section. */
+	/*
+	 * Not counted: the caller leaves the read section, then gets memory, takes a larger ring, or (TW_RB_BLOCK)
+	 * waits.
+	 */
 	TW_RB_WAIT
 };
 
 /*
- * tw_rb_shared_init - make a header page over zeroed, touched memory.
+ * tw_rb_shared_init - write a header page over zeroed memory that is present.
  *
- * @shared	borrows; data_bytes of data follow the header page directly.
+ * @shared	borrows; data_bytes of data follow the header page.
  * @data_bytes	a power of two, TW_RB_BYTES_MIN .. TW_RB_BYTES_MAX.
  */
 void tw_rb_shared_init(struct tw_rb_shared *shared, uint32_t ring_index, uint64_t data_bytes);
@@ -186,43 +192,43 @@ static inline uint8_t *tw_rb_data(const struct tw_rb_shared *shared)
 }
 
 /*
- * tw_rb_producer_init - begin to write an empty ring that this thread has claimed.
+ * tw_rb_producer_init - start writing an empty ring that this thread has claimed.
  *
  * @shared	shares until tw_rb_producer_fini(); the counts are zeroed.
- * Returns false, and does nothing, where committed_pos != tail_pos: somebody wrote over the ring.
+ * Returns false, and does nothing, if committed_pos != tail_pos: the ring was overwritten by a stray write.
  * Threads: the claimant.
  */
 bool tw_rb_producer_init(struct tw_rb_producer *producer, struct tw_rb_shared *shared, enum tw_rb_policy policy);
 
 /*
- * tw_rb_producer_move - go on in another ring, empty and claimed: the same lease, losses and positions.
+ * tw_rb_producer_move - continue in another ring that is empty and claimed, with the same lease, losses and positions.
  *
- * Threads: the producer, with signals blocked.  The ring that it leaves stays as it is: the consumer drains it.
+ * Threads: the producer, with signals blocked.  The old ring is unchanged: the consumer drains it.
  */
 void tw_rb_producer_move(struct tw_rb_producer *producer, struct tw_rb_shared *to);
 
-/* So much of the data has memory.  Of a ring that the producer has begun: all, unless it is told. */
+/* Sets how much of the data has memory; tw_rb_producer_init() assumes all of it. */
 void tw_rb_producer_set_present(struct tw_rb_producer *producer, uint64_t present_bytes);
 
-/* Would a record of this size, and what may have to stand before it, lie where there is no memory yet? */
+/* True if a record of this size, with the pad and loss record that may precede it, would reach data without memory. */
 bool tw_rb_lacks_memory(const struct tw_rb_producer *producer, uint32_t bytes);
 
-/* Forgets the ring, which stays as it is: the consumer drains it. */
+/* Forgets the ring and leaves its records to the consumer. */
 void tw_rb_producer_fini(struct tw_rb_producer *producer);
 
-/* The slow half of tw_rb_reserve(): wraps, looks at the tail, tells losses, refuses. */
+/* The slow path of tw_rb_reserve(): wraps, reloads the tail, reports losses, refuses. */
 enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t bytes, uint64_t ticks, void **out);
 
 /*
- * tw_rb_reserve - claim room for one record.
+ * tw_rb_reserve - claim space for one record.
  *
- * @bytes	a multiple of TW_RB_ALIGN_BYTES; above TW_RB_RECORD_BYTES_MAX is refused and counted.
- * @ticks	when: what a refusal is stamped with.
- * @out		lends: until tw_rb_commit(); a reservation that is never committed costs nothing.
+ * @bytes	a multiple of TW_RB_ALIGN_BYTES; more than TW_RB_RECORD_BYTES_MAX is refused and counted.
+ * @ticks	the time of the event, also recorded for a refusal.
+ * @out		lends until tw_rb_commit(); a reservation that is never committed costs nothing.
  *
  * Returns an outcome; *out is set for TW_RB_OK only.
  * Threads: producer only.  Progress: wait-free.  Signal handlers: only if no hit is under way.
- * Order: PAIR rb.consume.  Cost: O(1); one shared load when the cached room is used up.
+ * Order: PAIR rb.consume.  Cost: O(1); one shared load when the cached space is used up.
  */
 static inline enum tw_rb_outcome tw_rb_reserve(struct tw_rb_producer *producer, uint32_t bytes, uint64_t ticks,
 					       void **out)
@@ -233,7 +239,7 @@ static inline enum tw_rb_outcome tw_rb_reserve(struct tw_rb_producer *producer, 
 	return TW_RB_OK;
 }
 
-/* The same, of a record that is none of those that can be lost: nobody would miss it.  Wait-free. */
+/* As tw_rb_commit(), for a record that is not an event and so not counted.  Wait-free. */
 static inline void tw_rb_commit_uncounted(struct tw_rb_producer *producer, uint32_t bytes)
 {
 	tw_compiler_barrier();
@@ -245,37 +251,37 @@ static inline void tw_rb_commit_uncounted(struct tw_rb_producer *producer, uint3
 	tw_store_release(&producer->shared->committed_pos, producer->pos);
 }
 
-/* Publishes the record of the last tw_rb_reserve() of this ring, of the same size.  Wait-free. */
+/* Publishes the record of the last tw_rb_reserve() on this ring, which had the same size.  Wait-free. */
 static inline void tw_rb_commit(struct tw_rb_producer *producer, uint32_t bytes)
 {
 	/*
-	 * A handler that jumps out between the stores leaves a record that the next commit publishes only if
-	 * the record is written and counted.
+	 * A signal handler may jump out between these stores.  The record is then written and counted, so the next
+	 * commit may publish it.
 	 */
 	producer->records++;
 	tw_rb_commit_uncounted(producer, bytes);
 }
 
 /*
- * tw_rb_refuse - count a record that was not written, for another reason than tw_rb_reserve() found.
+ * tw_rb_refuse - count a record that was not written for a reason other than those of tw_rb_reserve().
  *
- * TW_RB_LOST_NESTED may be counted by a signal handler inside a hit of the same thread; the others
- * by the producer only.
+ * A signal handler inside a hit of the same thread may count TW_RB_LOST_NESTED; only the producer counts the other
+ * causes.
  */
 void tw_rb_refuse(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t ticks);
-/* The same for as many records. */
+/* The same for `count` records. */
 void tw_rb_refuse_several(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t count, uint64_t ticks);
 
 /*
- * tw_rb_wait_room - sleep until the consumer has made room for `bytes`, or the time is over.
+ * tw_rb_wait_room - sleep until the consumer has freed `bytes`, or until the timeout.
  *
- * Outside read sections only.  Returns whether there is room.  Order: PAIR rb.waiting.
+ * Outside read sections only.  Returns whether there is space.  Order: PAIR rb.waiting.
  */
 bool tw_rb_wait_room(struct tw_rb_producer *producer, uint32_t bytes, uint64_t timeout_ns);
 
 /* ---- the consumer ---- */
 
-/* How far the stream is whole. */
+/* The end of the committed records. */
 static inline uint64_t tw_rb_committed(const struct tw_rb_shared *shared)
 {
 	/* PAIR rb.commit: acquire; the bytes before the position are whole. */
@@ -285,55 +291,59 @@ static inline uint64_t tw_rb_committed(const struct tw_rb_shared *shared)
 /*
  * tw_rb_peek - the next stretch of committed records, without moving the tail.
  *
- * @from_pos	tail_pos, or *end_pos of an earlier peek: several stretches may be under way.
+ * @from_pos	tail_pos, or *end_pos of an earlier peek: several stretches may be in use at once.
  * @max_bytes	at least TW_RB_RECORD_BYTES_MAX.
- * @out		lends: records one after another, until tw_rb_consume() passes them.
- * @end_pos	gives: behind the stretch, and behind the pad record where one follows it.
+ * @out		lends consecutive records until tw_rb_consume() passes them.
+ * @end_pos	gives the end of the stretch, including a pad record that follows it.
  *
- * Returns the bytes of whole records at *out; 0: none (*end_pos may have passed a pad).
- * TW_EFORMAT when the memory holds what no producer writes; *end_pos is then committed_pos.
- * Threads: the consumer.  Every length is checked before it is used.
+ * Returns the bytes of whole records at *out; 0: none (*end_pos may have passed a pad).  TW_EFORMAT if the memory holds
+ * something that no producer writes; *end_pos is then committed_pos.
+ * Threads: the consumer.  Every length is checked before use.
  */
 int64_t tw_rb_peek(const struct tw_rb_shared *shared, uint64_t from_pos, size_t max_bytes, const uint8_t **out,
 		   uint64_t *end_pos);
 
 /*
- * tw_rb_take - the same for a ring that somebody may be writing over: a copy, which is what is checked.
+ * tw_rb_take - as tw_rb_peek(), for a ring that the program may overwrite at any time: copies first and checks the
+ * copy.
  *
- * @data_bytes	of the ring, as its owner knows it.
- * @out		room for max_bytes.
+ * @data_bytes	the ring's size, from the owner's own table.
+ * @out		a buffer of max_bytes.
  */
 int64_t tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes,
 		   uint8_t *out, uint64_t *end_pos);
 
-/* Gives everything before pos back to the producer, and wakes it if it waits.  Order: PAIR rb.consume. */
+/* Frees everything before pos for the producer, and wakes it if it waits.  Order: PAIR rb.consume. */
 void tw_rb_consume(struct tw_rb_shared *shared, uint64_t pos);
 
 /*
- * tw_rb_snapshot - copy the newest records out of an overwriting ring while it may be written.
+ * tw_rb_snapshot - copy the newest records of an overwriting ring while it is being written.
  *
- * @data_bytes	of the ring, as its owner knows it.
- * @out		room for data_bytes.
- * @first_pos, @end_pos	give: which stretch was copied.
+ * @data_bytes	the ring's size, from the owner's own table.
+ * @out		a buffer of data_bytes.
+ * @first_pos, @end_pos give the stretch that was copied.
  *
- * Returns the bytes copied: records one after another, pads left out; or TW_EFORMAT.
+ * Returns the bytes copied: consecutive records without pads; or TW_EFORMAT.
  */
 int64_t tw_rb_snapshot(const struct tw_rb_shared *shared, uint64_t data_bytes, uint8_t *out, uint64_t *first_pos,
 		       uint64_t *end_pos);
 
 /*
- * tw_rb_untold_loss - what was refused in this lease and stands in no loss record.
+ * tw_rb_untold_loss - the refusals of this lease that no loss record reports.
  *
- * @told	the sums of the loss records that the consumer has seen in this lease: the stream is the
- *		truth, so that a crash between a count and its record counts nothing twice.
- * @out		gives: a loss record, as if it stood at the end of the stream.
+ * @told	the sums of the loss records that the consumer has read in this lease.  Only the stream counts, so a
+ *		crash between a count and its record counts nothing twice.
+ * @out		gives a loss record for the end of the stream.
  *
- * Returns whether there is anything.  Exact once the producer is gone; a lower bound before.
+ * Returns whether there are any.  Exact once the producer is gone; a lower bound before.
  */
 bool tw_rb_untold_loss(const struct tw_rb_shared *shared, const uint64_t told[TW_RB_CAUSES],
 		       struct tw_rb_loss_record *out);
 
-/* Is a count so large (TW_RB_LOST_MAX) that no producer can have written it?  It is left out above. */
+/*
+ * True if a count is so large (TW_RB_LOST_MAX) that no producer can have written it; tw_rb_untold_loss() ignores such a
+ * count.
+ */
 bool tw_rb_is_loss_forged(const struct tw_rb_shared *shared, const uint64_t told[TW_RB_CAUSES]);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ringset.c - making, mapping and removing the shared memory of a recording. */
+/* ringset.c - creating, mapping and removing the shared memory of a recording. */
 #include "ringbuf/ringset.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -65,7 +65,7 @@ static int make_files(struct tw_rs *rs, const struct tw_rs_options *options)
 	if (options->name) {
 		error = tw_backing_make_directory(options->name, rs->path, sizeof rs->path);
 	} else {
-		/* RELAXED rs.number: only its being different matters. */
+		/* RELAXED rs.number: it only has to be unique. */
 		snprintf(name, sizeof name, "%d-%llu-%u", rs->config.owner_process_id,
 			 (unsigned long long)rs->config.owner_start_time, tw_fetch_add_relaxed(&next_number, 1));
 		error = tw_backing_make_directory(name, rs->path, sizeof rs->path);
@@ -79,14 +79,14 @@ static int make_files(struct tw_rs *rs, const struct tw_rs_options *options)
 		error = TW_ENOSPC;
 	if (!error && options->layouts)
 		error = tw_rs_layouts_append(rs, options->layouts);
-	/* Last: without it nobody can attach. */
+	/* Written last: without it no member can attach. */
 	if (!error)
 		error = tw_backing_write(rs->path, "config", &rs->config, sizeof rs->config, rs->text,
 					 rs->config.text_bytes);
 	return error;
 }
 
-/* One piece: control, and the one image of this process behind it. */
+/* One mapping: control, followed by the one image of this process. */
 static int make_anonymous(struct tw_rs *rs)
 {
 	int error;
@@ -185,7 +185,7 @@ int tw_rs_remove(const char *path)
 
 	if (error)
 		return error;
-	/* A member may be making its image's file at this moment. */
+	/* A member may be creating its image's file at this moment. */
 	for (int tries = 0; tries < 3; tries++) {
 		tw_backing_remove_files(path, is_our_file);
 		if (rmdir(path) == 0)
@@ -241,7 +241,10 @@ int tw_rs_attach(struct tw_rs *rs, const char *path)
 
 	rs->own_pid_namespace = own;
 
-	/* Its owner would look for our pid among other numbers, and take our rings away as those of the dead. */
+	/*
+	 * An owner in another namespace would look up our pid among other numbers, and reap our rings as those of a
+	 * dead process.
+	 */
 	if (!error && own && rs->config.owner_pid_namespace && own != rs->config.owner_pid_namespace)
 		error = TW_ENOTSUP;
 	if (error)
@@ -270,7 +273,7 @@ int tw_rs_open_dead(struct tw_rs *rs, const char *path)
 	return error;
 }
 
-/* ---- sets of the dead ---- */
+/* ---- dead sets ---- */
 
 struct dead_sets {
 	void (*fn)(const char *path, uint64_t bytes, void *arg);
@@ -289,7 +292,10 @@ static void look_at_set(const char *path, void *arg)
 		return;
 	strcpy(rs.path, path);
 	error = read_config(&rs);
-	/* One without a whole config was left in the middle of being made, or removed; of another version, nobody can tell. */
+	/*
+	 * A set without a complete config was abandoned while being created or removed.  A set of another version
+	 * cannot be judged.
+	 */
 	if ((error == 0 && is_owner_gone(&rs)) ||
 	    ((error == TW_ENOENT || error == TW_EFORMAT) && tw_backing_is_old(path))) {
 		sets->count++;

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* signal.c - what owner and members tell each other: signs of life, wishes, the end. */
+/* signal.c - signals between owner and members: heartbeat, requests, closing. */
 #include "base/clock.h"
 #include "base/sys.h"
 #include "ringbuf/inside.h"
 
 void tw_rs_wake(struct tw_rs *rs)
 {
-	/* PAIR rs.wake: release as part of an addition; the owner reads it before it looks. */
+	/* PAIR rs.wake: release as part of an addition; the owner loads it before it scans. */
 	if (tw_fetch_add_acq_rel(&rs->control->wake, 1) == 0)
 		tw_sys_futex_wake(&rs->control->wake, 1);
 }
 
 void tw_rs_want(struct tw_rs *rs)
 {
-	/* RELAXED rs.wanted: a hint for the owner, who is woken to look. */
+	/* RELAXED rs.wanted: a hint for the owner, which is woken to scan. */
 	tw_fetch_add_relaxed(&rs->control->wanted_count, 1);
 	tw_rs_wake(rs);
 }
 
 void tw_rs_heartbeat(struct tw_rs *rs)
 {
-	/* RELAXED rs.heartbeat: a lone time; a stale one makes a producer wait or drop a little early. */
+	/* RELAXED rs.heartbeat: an independent time; a stale one makes a producer wait or drop a little early. */
 	tw_store_relaxed(&rs->control->heartbeat_ns, tw_clock_monotonic_ns());
 }
 
@@ -32,7 +32,7 @@ bool tw_rs_is_stalled(struct tw_rs *rs)
 
 void tw_rs_close(struct tw_rs *rs)
 {
-	/* PAIR rs.closed: release; acquire wherever a member looks whether it is still wanted. */
+	/* PAIR rs.closed: release; acquire in the members' checks before they claim or wait. */
 	tw_store_release(&rs->control->is_closed, 1);
 }
 
@@ -41,10 +41,10 @@ void tw_rs_end_waits(struct tw_rs *rs)
 	for (uint32_t i = 0; i < rs->ring_count; i++) {
 		struct tw_rb_shared *shared = tw_rs_ring(rs, i);
 
-		/* Of others the memory may not be there. */
+		/* The memory of other rings may not be present. */
 		if (tw_rs_ring_state(rs, i) != TW_RB_LIVE)
 			continue;
-		/* PAIR rb.waiting: seq_cst; a producer that sleeps looks again and finds the set closed. */
+		/* PAIR rb.waiting: seq_cst; a sleeping producer wakes and finds the set closed. */
 		if (tw_exchange_seq_cst(&shared->waiting, 0))
 			tw_sys_futex_wake(&shared->waiting, 1);
 	}
@@ -59,18 +59,21 @@ void tw_rs_end_waits(struct tw_rs *rs)
 
 void tw_rs_wait(struct tw_rs *rs, uint64_t timeout_ns)
 {
-	/* PAIR rs.wake: acquire; what was wanted before the wake is seen by the look that follows. */
+	/* PAIR rs.wake: acquire; the scan that follows sees requests made before the wake. */
 	if (tw_load_acquire(&rs->control->wake) == 0)
 		tw_sys_futex_wait(&rs->control->wake, 0, timeout_ns);
-	/* PAIR rs.wake: acquire and release; what is raised from here on wakes the next wait. */
+	/* PAIR rs.wake: acquire and release; a request from here on ends the next wait. */
 	tw_exchange_acq_rel(&rs->control->wake, 0);
 }
 
-/* ---- everything that is committed now ---- */
+/* ---- delivery of everything committed ---- */
 
 uint32_t tw_rs_delivery_want(struct tw_rs *rs)
 {
-	/* PAIR rs.delivery: release as part of an addition; what this thread has committed is seen with the request. */
+	/*
+	 * PAIR rs.delivery: release as part of an addition; everything this thread has committed is visible with the
+	 * request.
+	 */
 	uint32_t number = tw_fetch_add_acq_rel(&rs->control->delivery_wanted, 1) + 1;
 
 	tw_rs_wake(rs);
@@ -97,7 +100,7 @@ bool tw_rs_delivery_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 
 bool tw_rs_delivery_look(const struct tw_rs *rs, uint32_t *number)
 {
-	/* PAIR rs.delivery: acquire; what was committed before the request is seen by the look that follows. */
+	/* PAIR rs.delivery: acquire; the scan that follows sees everything committed before the request. */
 	*number = tw_load_acquire(&rs->control->delivery_wanted);
 	return !is_answered(rs->delivered, *number);
 }
