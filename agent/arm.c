@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arm.c - a plan becomes places; objects that were unloaded are forgotten.
+ * arm.c - turns a plan into places, and forgets unloaded objects.
  *
- *  1  look: which objects are loaded, which are new; pin the new ones, find their slots	loader's locks
- *	(ask the command how arguments lie in the new ones, for a bounded time)
- *  2  seize the permit; a look that is older than one that was applied is made again
- *  3  forget objects that are not there any more, or not the same: their slots are never written again
- *  4  modules, functions and places of the plan, staged for the session; the new objects are known
- *  5  commit, drop the permit
- *  6  unpin the new objects (which may run destructors)				loader's locks
+ *  1 scan: list the loaded objects, pin the new ones, find their slots                       loader's locks
+ *    (ask the command for layouts of the new ones, for a bounded time)
+ *  2 seize the permit; scan again if a newer scan was applied meanwhile
+ *  3 forget objects that were unloaded or replaced: their slots are never written again
+ *  4 stage modules, functions and places of the plan for the session; add the new objects to the known ones
+ *  5 commit, drop the permit
+ *  6 unpin the new objects (which may run destructors)                                       loader's locks
  *
- * Between 1 and 6 nothing in the plan can be unloaded.  Two threads may look at the same objects at
- * once: the second one finds the places of the first.
+ * Between 1 and 6 nothing in the plan can be unloaded.  Two threads may examine the same objects at once: the second
+ * one finds the places of the first.
  */
 #include "agent/agent.h"
 
@@ -34,19 +34,19 @@
 #include <string.h>
 #include <sys/single_threaded.h>
 
-/* How long dlopen() may be held up by another thread's dlclose(), while which nothing is written. */
+/* How long dlopen() waits for another thread's dlclose(), during which nothing may be written. */
 #define CLOSING_NS UINT64_C(1000000000)
 #define NAP_NS	   UINT64_C(50000)
-/* At most so many, until no thread was found that had been binding a slot. */
+/* Limit of retries while threads are found binding slots. */
 #define BINDING_NAPS 20
 
 static struct tw_agent_config config;
 
 static __thread bool is_looking;
-/* Its frame: calls that libc makes on our behalf pass armed slots as well, and are no events. */
+/* This library's frame while it works: libc calls made on our behalf also pass armed slots and must not be recorded. */
 static __thread const void *own_work;
-static __thread unsigned closings;     /* of handles, by us, with slots suspended since */
-static __thread unsigned own_closings; /* of handles, by the program, that this thread is in */
+static __thread unsigned closings;     /* number of handles we are closing, with slots suspended */
+static __thread unsigned own_closings; /* number of the program's dlclose calls this thread is inside */
 
 void tw_agent_arm_init(struct tw_agent_config *new_config)
 {
@@ -66,13 +66,13 @@ static int add_module(struct tw_permit *permit, const struct tw_sym_object *obje
 	return *module ? 0 : tw_native_module(permit, object, module);
 }
 
-/* What its arguments are, once: for hits and for readers.  Without memory they stay words. */
+/* Sets the types of its arguments once, for hits and readers.  If memory is short they remain words. */
 static void set_layout(struct tw_function *function, const char *text)
 {
 	struct tw_arg_plan *arguments;
 	struct tw_layout *layout;
 
-	/* Events of it may be on their way that were recorded without. */
+	/* Events recorded without the layout may be in flight. */
 	if (!text || !config.string_bytes || function->layout || function->places ||
 	    tw_layout_parse(text, strlen(text), &layout))
 		return;
@@ -88,7 +88,7 @@ static void set_layout(struct tw_function *function, const char *text)
 	tw_layout_destroy(layout);
 }
 
-/* How many arguments, where that is known. */
+/* The number of arguments, if known. */
 static uint32_t arity_of(const char *text)
 {
 	struct tw_layout *layout = NULL;
@@ -111,14 +111,14 @@ static int add_function(struct tw_permit *permit, const struct tw_sym_object *ob
 	return error;
 }
 
-/* Which calls of a function are wanted; *program NULL: all.  False: none. */
+/* The condition on a function's calls; *program NULL: none.  Returns false if the function is not requested. */
 static bool is_asked_for(const struct tw_sym_object *object, const char *name, uint64_t address,
 			 const struct tw_match_program **program)
 {
 	uint64_t value = address - object->elf.base;
 
 	*program = config.program;
-	/* The plan was made without arities: a library's are known only when the command has looked at it. */
+	/* The plan was made without arities: those of a library are known only after the command has examined it. */
 	if (config.has_arities &&
 	    !tw_plan_wants(&config, object, name, arity_of(tw_agent_layouts_find(config.layouts, object, value))))
 		return false;
@@ -171,7 +171,9 @@ static int arm_sled(struct tw_permit *permit, const struct tw_plan *plan, const 
 	return arm_place(permit, function, program, &options);
 }
 
-/* The callee's own event is enough.  Its sled begins at its entry, or behind the endbr64 there. */
+/*
+ * True if the callee's sled is armed, whose event suffices.  The sled begins at the entry, or after the endbr64 there.
+ */
 static bool has_armed_sled(struct tw_permit *permit, const void *target)
 {
 	for (uintptr_t distance = 0; distance <= 4; distance += 4) {
@@ -209,7 +211,7 @@ static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const 
 	return arm_place(permit, function, program, &options);
 }
 
-/* What could not be armed, by cause. */
+/* Counts of failures to arm, by cause. */
 struct refusals {
 	unsigned slots, sleds, late_sleds;
 	const struct tw_sym_object *late; /* the object of the last of late_sleds */
@@ -228,7 +230,7 @@ static void count_refusal(struct refusals *refusals, int error, bool is_sled)
 		refusals->slots++;
 }
 
-/* gcc's sleds, NOPs of one byte each, in a library that was opened beside other threads. */
+/* For gcc's sleds, one-byte NOPs, in a library opened while other threads were running. */
 static void tell_late(const struct refusals *refusals)
 {
 	char text[512];
@@ -260,7 +262,7 @@ static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, stru
 	for (size_t i = 0; i < plan->sled_count && !refusals->has_no_room; i++) {
 		const struct tw_sym_object *object = &plan->set->objects[plan->sleds[i].object];
 
-		/* A sentence for each object. */
+		/* One note per object. */
 		if (refusals->late_sleds && refusals->late != object) {
 			tell_late(refusals);
 			refusals->late_sleds = 0;
@@ -271,7 +273,7 @@ static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, stru
 	tw_patch_end(permit);
 }
 
-/* Callers may lie anywhere: who reads their addresses needs to know of every object. */
+/* Callers may lie in any object, so a reader of their addresses needs all modules. */
 static void add_all_modules(struct tw_permit *permit, const struct tw_plan *plan, struct tw_module **modules)
 {
 	if (!config.program && !config.stack_depth && !config.has_return_to)
@@ -283,7 +285,7 @@ static void add_all_modules(struct tw_permit *permit, const struct tw_plan *plan
 		tw_callers_update(permit);
 }
 
-/* Sleds first: what has one needs no slot. */
+/* Sleds first: a function with a sled needs no slot. */
 static void arm(struct tw_permit *permit, const struct tw_plan *plan)
 {
 	struct tw_module **modules = calloc(plan->set->count + 1, sizeof *modules);
@@ -303,7 +305,7 @@ static void arm(struct tw_permit *permit, const struct tw_plan *plan)
 	tell_refusals(&refusals);
 }
 
-/* ---- a look ---- */
+/* ---- a scan ---- */
 
 /* After tw_patch_suspend(), and after what was unloaded since was forgotten. */
 static void resume_slots(void)
@@ -342,7 +344,7 @@ static bool apply(const struct tw_plan *plan)
 	return true;
 }
 
-/* Between steps 1 and 2: how arguments lie in what came later.  The command waits for no lock of ours. */
+/* Between steps 1 and 2: asks for layouts of new objects.  The command waits for none of our locks. */
 static void ask(const struct tw_plan *plan)
 {
 	const struct tw_sym_object *missing;
@@ -369,8 +371,8 @@ static bool is_anything_due(void)
 }
 
 /*
- * A thread may be binding a slot that was armed before it was bound.  It does so in a moment, if it runs; what it overwrites
- * later is found by the next look, or at the end of the program, and said.
+ * A thread may be binding a slot that was armed before it was bound; it overwrites the slot as soon as it runs.  The
+ * next scan, or the end of the program, finds later overwrites and reports them.
  */
 static void bind_again(unsigned naps)
 {
@@ -399,8 +401,9 @@ void tw_agent_bind_again(void)
 }
 
 /*
- * What was armed, by whomever, while a thread closes a handle is written when that is done, and what this one has opened
- * should be traced from its first call.  The other may be in a destructor that waits for this thread.
+ * While a thread closes a handle, changes of any thread are deferred until it is done.  An object opened meanwhile
+ * should be traced from its first call, so this waits.  It gives up after CLOSING_NS, because the other thread may be
+ * in a destructor that waits for this one.
  */
 static void await_closings(void)
 {
@@ -420,7 +423,7 @@ static void await_closings(void)
 	}
 }
 
-/* False: there is nothing more to be done. */
+/* Returns false when nothing is left to do. */
 static bool look_once(void)
 {
 	struct tw_plan *plan;
@@ -435,8 +438,8 @@ static bool look_once(void)
 }
 
 /*
- * Our own closing of handles may be the last one, which unloads: then slots stay suspended until the next
- * round has found out what went.  Destructors may open and close more; there is an end to that.
+ * Unpinning may close an object's last handle and unload it; slots then stay suspended until the next round has found
+ * out what was unloaded.  Destructors may open and close more objects; the number of rounds is limited.
  */
 static void look(void)
 {
@@ -453,7 +456,7 @@ static void look(void)
 		resume_slots();
 	}
 	await_closings();
-	/* Names that were not found left a message, which is not the program's. */
+	/* Failed symbol lookups left a message that is not the program's. */
 	dlerror();
 }
 
@@ -461,11 +464,11 @@ int tw_agent_close(int (*close)(void *), void *handle)
 {
 	int result;
 
-	/* Destructors run in here, and objects go: no slot is written until it is known which. */
+	/* Destructors run in here and objects are unloaded: no slot is written until it is known which. */
 	tw_patch_suspend();
 	if (is_looking) {
 		closings++;
-		/* Destructors are the program's. */
+		/* Destructors are the program's code, and are recorded. */
 		tw_thread_end_own_work(own_work != NULL);
 		result = close(handle);
 		if (own_work)
@@ -474,7 +477,7 @@ int tw_agent_close(int (*close)(void *), void *handle)
 	}
 	own_closings++;
 	result = close(handle);
-	/* Under a filter it is never found out what went: nothing is written any more. */
+	/* Under a seccomp filter this thread cannot find out what was unloaded: nothing is written any more. */
 	if (!tw_thread_may_call_system())
 		return result;
 	tw_agent_look();
@@ -490,7 +493,7 @@ void tw_agent_look(void)
 	if (is_looking || !tw_thread_may_call_system())
 		return;
 	is_looking = true;
-	/* dlopen() and dlclose() are no cancellation points, but reading files is. */
+	/* dlopen() and dlclose() are no cancellation points, but reading files is one. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	own_work = __builtin_frame_address(0);
 	if (!tw_thread_join() || !tw_thread_begin_own_work(own_work))
@@ -503,8 +506,8 @@ void tw_agent_look(void)
 }
 
 /*
- * A thread that was inside dlclose() is not in the child, and what it suspended would stay so.  What it has unloaded so
- * far is not known: nothing is written before a look has found out.
+ * A thread that was inside dlclose() does not exist in the child, and its suspension would last forever.  It is unknown
+ * what it has unloaded so far: nothing is written before a scan has found out.
  */
 void tw_agent_arm_after_fork(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.c - the lines that the command left for us in the control page. */
+/* config.c - parses the command's lines in the control page. */
 #include "agent/agent.h"
 
 #include "base/limits.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No line of the command's holds a program up for longer. */
+/* Limit of a wait, whatever the command's line says. */
 #define ASK_MS_MAX 10000
 
 static int add_pattern(struct tw_agent_config *config, struct tw_pattern ***patterns, size_t *count, const char *text)
@@ -49,7 +49,7 @@ static int take_alias(struct tw_agent_config *config, char *value)
 typedef int (*compile_fn)(const char *text, size_t bytes, const struct tw_match_options *options,
 			  struct tw_match_program **out, struct tw_match_error *error);
 
-/* What does not compile the command has refused already. */
+/* The command has already refused programs that do not compile. */
 static int take_program(struct tw_agent_config *config, compile_fn compile, const char *text)
 {
 	struct tw_match_program *program;
@@ -62,7 +62,7 @@ static int take_program(struct tw_agent_config *config, compile_fn compile, cons
 	return 0;
 }
 
-/* Flags by name, with commas between them; unknown ones are of newer commands. */
+/* Flag names separated by commas; unknown ones belong to newer commands. */
 static uint32_t read_flags(char *names)
 {
 	uint32_t flags = 0;
@@ -100,7 +100,7 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 	} else if (!strcmp(line, "returns")) {
 		config->has_returns |= strcmp(value, "0") != 0;
 	} else if (!strcmp(line, "exceptions")) {
-		/* As in OTP: exception_trace is return_trace and more. */
+		/* As in OTP: exception_trace implies return_trace. */
 		config->has_exceptions = strcmp(value, "0") != 0;
 		config->has_returns |= config->has_exceptions;
 	} else if (!strcmp(line, "return_to")) {

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * environment.c - which programs find us in their environment.
+ * environment.c - passes our environment variables to the programs that are to be traced.
  *
- *	no follow_fork	nobody asked for children: our variables are gone when main() begins, and what the program starts is
- *			plain.  When the root itself executes another program, exec's wrappers (preload/exec.c) put them back.
- *	follow_fork	they stay, for what libc starts by itself (system(), popen()), and exec's wrappers hand them to what
- *			the program executes, also where it has made an environment of its own.
+ *	no follow_fork	Children are not traced: our variables are removed before main(), so the program's children run
+ *			untraced.  If the root process itself executes another program, exec's wrappers (preload/exec.c)
+ *			add them again.
+ *	follow_fork	The variables stay for what libc starts by itself (system(), popen()), and exec's wrappers pass
+ *			them on to programs, even if the program builds an environment of its own.
  *
- * Either way only a program that can be traced gets them: one of musl would not start with our LD_PRELOAD.  What is not
- * traced is counted by cause.
+ * In both cases only programs that can be traced get them: one linked to musl would not start with our LD_PRELOAD.
+ * Programs that are not traced are counted by cause.
  *
- * AddressSanitizer's run time ends a program before which another library was loaded, unless ASAN_OPTIONS has
- * verify_asan_link_order=0: the command adds that at the end, with a colon behind it, by which we know it for ours.
+ * AddressSanitizer's run-time library ends a program in which another library was loaded before it, unless ASAN_OPTIONS
+ * has verify_asan_link_order=0.  The command appends that with a colon after it, by which we recognise it as ours.
  *
- * Of LD_PRELOAD only our entry comes and goes; the user's stay, in their order.  The strings are changed where they lie,
- * without setenv(): shells have a setenv of their own, and a child of vfork() has no memory to allocate.
+ * Only our entry of LD_PRELOAD is added and removed; the user's stay in their order.  Strings are changed in place,
+ * without setenv(): shells define their own setenv, and a child of vfork() cannot allocate.
  */
 #include "agent/agent.h"
 
@@ -48,7 +49,7 @@ static bool starts_with(const char *text, const char *beginning)
 
 /* ---- LD_PRELOAD ---- */
 
-/* The entry at the beginning of a list: how long it is, and whether it is ours. */
+/* The length of the first entry of a list, and whether it is ours. */
 static size_t entry_bytes(const char *list, bool *is_own)
 {
 	size_t bytes = strcspn(list, ": "), own = strlen(OWN_NAME);
@@ -58,7 +59,7 @@ static size_t entry_bytes(const char *list, bool *is_own)
 	return bytes;
 }
 
-/* Copies a list without our entry; may be in place.  Returns its length. */
+/* Copies a list without our entry, possibly in place.  Returns the length. */
 static size_t copy_others(char *out, const char *list)
 {
 	size_t used = 0;
@@ -82,7 +83,7 @@ static size_t copy_others(char *out, const char *list)
 
 /* ---- ASAN_OPTIONS ---- */
 
-/* The length of what is not ours of it; 0: nothing. */
+/* The length without our part; 0: empty. */
 static size_t asan_bytes(const char *options)
 {
 	size_t bytes = strlen(options), own = strlen(ORDER);
@@ -93,7 +94,7 @@ static size_t asan_bytes(const char *options)
 	return bytes && options[bytes - 1] == ':' ? bytes - 1 : bytes;
 }
 
-/* The variable without ours, or with it; NULL: there is nothing in it. */
+/* Copies the variable with or without our part; NULL: empty. */
 static char *copy_asan(char *out, const char *options, bool is_ours)
 {
 	size_t bytes = asan_bytes(options), at = strlen(ASAN);
@@ -104,7 +105,7 @@ static char *copy_asan(char *out, const char *options, bool is_ours)
 	memcpy(out + at, options, bytes);
 	at += bytes;
 	out[at] = '\0';
-	/* Whoever says it himself knows. */
+	/* A setting by the user takes precedence. */
 	if (is_ours && !strstr(out, "verify_asan_link_order")) {
 		if (bytes)
 			out[at++] = ':';
@@ -130,7 +131,7 @@ static void remember(const char *list)
 
 /* ---- at the beginning ---- */
 
-/* The run time of the sanitizer may yet read what the kernel has put there (/proc/self/environ): that stays. */
+/* The sanitizer's run-time library may still read the kernel's copy (/proc/self/environ), which stays unchanged. */
 static void strip(char **variables)
 {
 	static char asan[PATH_MAX];
@@ -163,7 +164,7 @@ void tw_agent_environment_init(bool follows)
 		if (starts_with(*variable, PRELOAD))
 			remember(*variable + strlen(PRELOAD));
 	}
-	/* Who brought us in by other means does so again. */
+	/* The agent was loaded by other means, which will load it again. */
 	if (!*agent_text || !*own_entry)
 		return;
 	mode = follows ? FOLLOWING : ROOT_ONLY;
@@ -176,7 +177,7 @@ void tw_agent_environment_init(bool follows)
 
 bool tw_agent_environment_is_ours(void)
 {
-	/* Not of a forked child, nor of one by vfork(), which shares this memory. */
+	/* False in a forked child, and in one of vfork(), which shares this memory. */
 	return mode == FOLLOWING || (mode == ROOT_ONLY && tw_sys_process_id() == root_id);
 }
 
@@ -199,7 +200,7 @@ size_t tw_agent_environment_bytes(char *const *variables)
 
 static bool has_ours(enum tw_agent_program program)
 {
-	/* What cannot be found may yet be, with other rights or in another folder. */
+	/* A program that is not found here may be found with other privileges or in another folder. */
 	if (program == TW_PROGRAM_TRACED || program == TW_PROGRAM_UNKNOWN)
 		return true;
 	tw_agent_count_untraced(program);
@@ -215,7 +216,7 @@ char **tw_agent_environment_for(enum tw_agent_program program, char *const *vari
 
 	for (char *const *variable = variables; variable && *variable; variable++)
 		count++;
-	/* The string lies behind the pointers. */
+	/* The string is stored after the pointers. */
 	preload = text = (char *)(out + count + 5);
 	strcpy(text, PRELOAD);
 	used = strlen(PRELOAD);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * known.c - the objects that were looked at, and how old a look may be.
+ * known.c - the objects that were examined, and the age of scans.
  *
- * ld.so counts what it loads and unloads, and a look says at which counts it was made.  Looks of several threads
- * come to the permit in any order, so
+ * ld.so counts the objects it loads and unloads, and a scan records these counts.  Scans of several threads get the
+ * permit in any order, so two sets of counts are kept:
  *
- *	applied		the counts of the newest look that was applied, under the permit.  An older one must not be:
- *			what came since is not in it, and would be taken for gone while its sleds are armed.
- *	seen		the same once it was committed, and left nothing to do: who finds ld.so there need not look.
+ *	applied		the counts of the newest applied scan, under the permit.  An older scan must not be applied:
+ *			it lacks newer objects, which would be taken for unloaded while their sleds are armed.
+ *	seen		the counts of the last scan that was committed and left nothing to do: with these counts, none
+ *			is needed.
  *
- * An object that goes and comes again between two looks has the address and the path that are known, and none of
- * what was written into it.  So where something was unloaded since the last look, what is known must still
- * hold what we wrote; else it is forgotten, and looked at as new.
+ * An object unloaded and loaded again between two scans has the known address and path, but nothing of what was written
+ * into it.  So if something was unloaded since the last scan, each known object must still contain what we wrote;
+ * otherwise it is forgotten and examined as new.
  */
 #include "agent/agent.h"
 
@@ -30,7 +31,7 @@ struct counts {
 	uint64_t loaded, unloaded;
 };
 
-/* All of it under this lock, which is held for moments only. */
+/* Protects everything here; held only briefly. */
 static struct tw_lock lock = TW_LOCK_INIT;
 static struct known *known;
 static size_t known_count, known_room;
@@ -144,7 +145,7 @@ static bool is_in_set(const struct tw_sym_set *set, const struct known *entry)
 	return false;
 }
 
-/* Its places, and whether there is one by which it was found to be another object. */
+/* The object's module, and whether it has a place that can reveal a replaced object. */
 static struct tw_module *module_of(struct tw_permit *permit, const struct known *entry)
 {
 	for (struct tw_module *module = tw_bp_modules(permit); module; module = module->next)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layouts.c - how arguments lie, as the command found out: a text beside the rings, that grows when it is asked.
+ * layouts.c - how functions take their arguments, as the command found out: a text in the ring set that grows on
+ * request.
  *
- *	m BUILD-ID PATH		a module that was looked at; the build-id in hexadecimal digits, "-" where it has none
+ *	m BUILD-ID PATH		an examined module; the build-id in hexadecimal digits, "-" for none
  *	f VALUE LAYOUT		its function at that value (hexadecimal), see tracewheel/layout.h
- *	w VALUE GUARD		which calls of that function are wanted, see docs/match.md
+ *	w VALUE GUARD		the condition on that function's calls, see docs/match.md
  *
- * A module that runs is the one that was looked at when the build-ids are the same; without them, the path.
- * Lines that are none of these are passed over.
+ * A loaded module is an examined one if the build-ids are equal or, without build-ids, the paths.  Other lines are
+ * skipped.
  */
 #include "agent/agent.h"
 
@@ -30,22 +31,22 @@ struct entry {
 	const char *text;
 };
 
-/* Many functions have the same guard. */
+/* A compiled guard; many functions share one. */
 struct guard {
 	struct guard *next;
 	const char *text; /* borrowed by the entry */
 	struct tw_match_program *program;
 };
 
-/* One piece of the text; what was added later comes behind it. */
+/* One piece of the text; later pieces follow in a list. */
 struct tw_agent_layouts {
 	struct tw_agent_layouts *next;
 	char *text;
 	struct module *modules;
 	size_t module_count;
-	struct entry *entries; /* by module, letter and value */
+	struct entry *entries; /* sorted by module, letter and value */
 	size_t entry_count;
-	struct guard *guards; /* of all pieces: of the first */
+	struct guard *guards; /* of all pieces; only in the first */
 };
 
 static int by_value(const void *a, const void *b)
@@ -118,7 +119,7 @@ void tw_agent_layouts_destroy(struct tw_agent_layouts *layouts)
 	}
 }
 
-/* As it was opened, or as the kernel calls it. */
+/* The path as given to dlopen, or as the kernel names it. */
 static bool is_path(const char *path, const struct tw_sym_object *object)
 {
 	char whole[PATH_MAX];
@@ -146,7 +147,7 @@ static bool is_module(const struct module *module, const struct tw_sym_object *o
 	return true;
 }
 
-/* A module may be there twice: with layouts, and with guards. */
+/* A module may occur twice: with layouts, and with guards. */
 static const char *find_in(const struct tw_agent_layouts *piece, const struct tw_sym_object *object, char letter,
 			   uint64_t value)
 {
@@ -210,7 +211,7 @@ const struct tw_match_program *tw_agent_layouts_guard(struct tw_agent_layouts *l
 	return guard->program;
 }
 
-/* ---- what the program opens later ---- */
+/* ---- objects opened later ---- */
 
 void tw_agent_layouts_update(struct tw_agent_config *config, const struct tw_rs *rs)
 {
@@ -243,7 +244,9 @@ static bool is_counted(const struct tw_agent_config *config, struct tw_pattern *
 	return false;
 }
 
-/* Is there anything of it to be known?  Without types and guards, the arities that patterns ask for. */
+/*
+ * True if the command can add anything about this object.  Without types and guards, that is the arities in patterns.
+ */
 static bool is_of_interest(const struct tw_agent_config *config, const struct tw_sym_object *object)
 {
 	return config->string_bytes || config->has_guards ||
@@ -251,7 +254,7 @@ static bool is_of_interest(const struct tw_agent_config *config, const struct tw
 	       is_counted(config, config->excluded, config->excluded_count, object);
 }
 
-/* An object of the plan that something is to be armed for, and that the command has not looked at.  NULL: none. */
+/* An object of the plan that has something to arm and that the command has not examined.  NULL: none. */
 static const struct tw_sym_object *unknown_object(const struct tw_agent_config *config, const struct tw_plan *plan,
 						  size_t index)
 {

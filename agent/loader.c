@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader.c - which file a program's dlopen means.
+ * loader.c - finds the file that a program's dlopen means.
  *
- * What the caller changes, and where it is dealt with:
+ * How the caller affects the search, and where that is handled:
  *
- *	NULL, a path		nothing
+ *	NULL, a path		no effect
  *	a path with $ORIGIN	the caller's directory			expanded here
- *	a plain name		loaded already: nothing			asked of ld.so
+ *	a plain name		loaded already: no effect		left to ld.so
  *				RPATH, LD_LIBRARY_PATH, RUNPATH	searched here, in the order that ld.so itself
  *								gives for the caller (RTLD_DI_SERINFO)
  *				cache, default directories		left to ld.so
- *	the namespace		ours is the first one's, as are all who can reach our wrapper
+ *	the namespace		always the first, which contains every caller of our wrapper
  *
- * One thing differs: an object opened so has us as its loader, which matters only to the old RPATH
- * (not RUNPATH) of a library that opens another one whose own needs are found by the first one's RPATH.
+ * One difference remains: this library is the loader of an object opened so.  That matters only for the old RPATH (not
+ * RUNPATH) of a library that opens another one whose dependencies are found by the first one's RPATH.
  */
 #include "agent/agent.h"
 
@@ -45,8 +45,8 @@ static bool append(char *path, size_t room, size_t *length, const char *text, si
 }
 
 /*
- * The directory that $ORIGIN stands for.  Not by RTLD_DI_ORIGIN: glibc 2.36 copies from a null pointer where
- * ld.so did not need the origin so far.
+ * The directory that $ORIGIN stands for.  RTLD_DI_ORIGIN cannot be used: glibc 2.36 copies from a null pointer if ld.so
+ * has not needed the origin yet.
  */
 static bool find_origin(const struct link_map *map, char *origin, size_t room)
 {
@@ -69,7 +69,7 @@ static bool find_origin(const struct link_map *map, char *origin, size_t room)
 	return slash != NULL;
 }
 
-/* Only what differs by caller: $ORIGIN.  $LIB and $PLATFORM mean the same to ld.so whoever calls. */
+/* Expands $ORIGIN only. $LIB and $PLATFORM do not depend on the caller. */
 static bool expand_origin(const char *name, struct link_map *map, char *path, size_t room)
 {
 	char origin[TW_PATH_BYTES_MAX + 1];
@@ -98,7 +98,7 @@ static bool expand_origin(const char *name, struct link_map *map, char *path, si
 	return has_origin;
 }
 
-/* ld.so passes over files of another class or machine, and takes the first other one for better or worse. */
+/* ld.so skips files of another class or machine, and takes the first other file even if it is unusable. */
 static bool is_candidate(const char *path)
 {
 	ElfW(Ehdr) header;
@@ -129,7 +129,7 @@ static bool search(const char *name, struct link_map *map, char *path, size_t ro
 			const Dl_serpath *directory = &list->dls_serpath[i];
 			size_t length = 0;
 
-			/* Before these comes the cache: ld.so's turn. */
+			/* Here ld.so would consult its cache: leave the rest to it. */
 			if (directory->dls_flags & LA_SER_DEFAULT)
 				break;
 			is_found = append(path, room, &length, directory->dls_name, strlen(directory->dls_name)) &&
@@ -141,7 +141,7 @@ static bool search(const char *name, struct link_map *map, char *path, size_t ro
 	return is_found;
 }
 
-/* The caller's own search, where its outcome may differ from ours.  dlopen() is no cancellation point. */
+/* Searches for the caller where the result may differ from ours. dlopen() is no cancellation point. */
 static bool find(const char *name, struct link_map *map, char *path, size_t room)
 {
 	int cancel_state;
@@ -164,7 +164,7 @@ void *tw_loader_open(const struct tw_loader_calls *calls, const char *name, int 
 	    !dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) || !map ||
 	    (!strchr(name, '$') && !has_run_path(map)))
 		return calls->open(name, flags);
-	/* Held until it is opened: another thread may be closing it at this moment. */
+	/* Keeps it loaded until it is opened: another thread may be closing it. */
 	if (!strchr(name, '$'))
 		present = calls->open(name, RTLD_LAZY | RTLD_NOLOAD);
 	if (!present && find(name, map, path, sizeof path))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan.c - which sleds and slots of which objects the configuration asks for.
+ * plan.c - finds the sleds and slots that the configuration requests.
  *
- * Names first: a slot's symbol name costs nothing to look at, and most are not asked for.  Only then is it
- * resolved, which tells the module that the other half of the pattern is about.
+ * Names are compared first: that is cheap, and most are not requested.  Only then is a slot's symbol resolved, which
+ * gives the module that the other half of the pattern refers to.
  */
 #include "agent/agent.h"
 
@@ -51,7 +51,7 @@ static bool matches(const struct tw_agent_config *config, const struct tw_patter
 	       tw_pattern_match(pattern, subject);
 }
 
-/* May a pattern mean functions of this object? */
+/* True if a pattern may match functions of this object. */
 static bool is_module_wanted(const struct tw_agent_config *config, const struct tw_sym_object *definer)
 {
 	bool has_alias = config->alias && definer->role == TW_SYM_PROGRAM && !strcmp(definer->path, config->alias_path);
@@ -80,7 +80,7 @@ bool tw_plan_wants(const struct tw_agent_config *config, const struct tw_sym_obj
 			subject.demangled = demangled = tw_sym_demangle(function);
 		is_wanted = matches(config, config->patterns[i], definer, &subject);
 	}
-	/* Until it is looked up only what excludes any arity is sure. */
+	/* Before the lookup, only patterns that exclude any arity are certain. */
 	if (arity == TW_PATTERN_ARITY_ANY)
 		subject.arity = TW_PATTERN_ARITY_UNKNOWN;
 	for (size_t i = 0; i < config->excluded_count && is_wanted; i++) {
@@ -92,7 +92,7 @@ bool tw_plan_wants(const struct tw_agent_config *config, const struct tw_sym_obj
 	return is_wanted;
 }
 
-/* Somebody wrote this very name: then it deserves an answer. */
+/* A pattern names exactly this function: its absence deserves a note. */
 static bool is_named(const struct tw_agent_config *config, const char *function)
 {
 	for (size_t i = 0; i < config->pattern_count; i++)
@@ -103,7 +103,7 @@ static bool is_named(const struct tw_agent_config *config, const char *function)
 	return false;
 }
 
-/* ---- the plan ---- */
+/* unloaded already */
 
 static int add_slot(struct tw_plan *plan, const struct tw_plan_slot *slot)
 {
@@ -152,7 +152,7 @@ static int add_sled(struct tw_plan *plan, size_t object, const struct tw_sym_sle
 	return 0;
 }
 
-/* A sled under the first of its names that is asked for. */
+/* Plans a sled under the first of its names that is requested. */
 static int add_sleds_of(struct tw_plan *plan, const struct tw_agent_config *config, size_t index)
 {
 	const struct tw_sym_object *object = &plan->set->objects[index];
@@ -168,17 +168,14 @@ static int add_sleds_of(struct tw_plan *plan, const struct tw_agent_config *conf
 		last = sled->where;
 		if (!sled->refusal)
 			error = add_sled(plan, index, sled);
-		/* Nobody expects that of a function, so it is told also where it is one of many. */
+		/* An unexpected refusal is reported even if the pattern matches many functions. */
 		else if (is_named(config, sled->function) || sled->refusal == TW_SYM_SLED_OTHER)
 			add_note(plan, sled->function, "of", object, sled->refusal);
 	}
 	return error;
 }
 
-/*
- * Calls of these come to us first (preload/).  They are still calls of libc's functions:
- * shown as such, and going on to ours.
- */
+/* Functions that preload/ wraps.  Their slots are shown as calls of libc's functions, and lead to our wrappers. */
 static bool is_in_between(const char *function)
 {
 	static const char *const names[] = {
@@ -193,7 +190,7 @@ static bool is_in_between(const char *function)
 	return false;
 }
 
-/* libc's functions look where they return to; ours know better (preload/preload.c). */
+/* libc's version examines its return address; our wrapper knows when that may be ours (preload/preload.c). */
 static bool is_watched(const char *function)
 {
 	return !strcmp(function, "dlopen") || !strcmp(function, "dlclose");
@@ -222,7 +219,7 @@ static bool wants_name(const char *function, void *arg)
 	return wants_function(function, caller->config);
 }
 
-/* Those that are asked for, and those whose refusal deserves an answer. */
+/* Slots that are requested, and those whose refusal deserves a note. */
 static bool suits(const struct tw_sym_slot *slot, void *arg)
 {
 	const struct caller *caller = arg;
@@ -233,7 +230,7 @@ static bool suits(const struct tw_sym_slot *slot, void *arg)
 		definer = real;
 	else if (slot->refusal)
 		return slot->refusal != TW_SYM_NOT_FUNCTION && is_named(config, slot->function);
-	/* What an object calls of its own through its GOT was asked for only with `callers all`. */
+	/* Calls of an object's own functions through its GOT are requested only by `callers all`. */
 	if ((!config->has_all_callers || config->is_global) && definer == caller->object)
 		return false;
 	return tw_plan_wants(config, definer, slot->function, TW_PATTERN_ARITY_ANY);
@@ -254,7 +251,7 @@ static int add_slots_of(struct tw_plan *plan, const struct tw_agent_config *conf
 					   *definer = real ? real : slots[i].definer;
 
 		if (!real && slots[i].refusal) {
-			/* Of code that uses the address of the function it is known only now. */
+			/* Code that uses the function's address is detected only here. */
 			if (is_named(config, slots[i].function))
 				add_note(plan, slots[i].function, "called by", caller.object, slots[i].refusal);
 			continue;
@@ -268,8 +265,8 @@ static int add_slots_of(struct tw_plan *plan, const struct tw_agent_config *conf
 }
 
 /*
- * Which objects' calls: the program's alone, or everybody's but ours and ld.so's.  Character set converters
- * come and go by libc itself, past our dlclose: their slots could be gone at any time.
+ * True if this object's calls are requested: the program's alone, or all but ours and ld.so's.  Character set
+ * converters are loaded and unloaded by libc itself, without our dlclose: their slots could disappear at any time.
  */
 static bool is_caller(const struct tw_agent_config *config, const struct tw_sym_object *object)
 {
@@ -278,7 +275,7 @@ static bool is_caller(const struct tw_agent_config *config, const struct tw_sym_
 	return config->has_all_callers && object->role == TW_SYM_ORDINARY && !strstr(object->path, "/gconv/");
 }
 
-/* Who calls through a sled is not known: the program's own calls are those of its own functions. */
+/* A sled does not know its caller: the program's own calls are taken to be those of its own functions. */
 static bool has_wanted_sleds(const struct tw_agent_config *config, const struct tw_sym_object *object)
 {
 	return !config->is_global && is_caller(config, object);
@@ -290,7 +287,7 @@ static int look_at(struct tw_plan *plan, const struct tw_agent_config *config, s
 	int error = 0;
 
 	if (is_pinning && object->role != TW_SYM_PROGRAM && !tw_sym_pin(object, &plan->pins[index]))
-		return 0; /* gone already */
+		return 0; /* unloaded already */
 	plan->is_new[index] = true;
 	if (has_wanted_sleds(config, object) && is_module_wanted(config, object))
 		error = add_sleds_of(plan, config, index);
@@ -312,7 +309,7 @@ int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_kn
 		if (!plan->pins || !plan->is_new || !plan->was_known || !plan->sleds_of)
 			error = TW_ENOMEM;
 	}
-	/* Where nothing is loaded that could be meant, no slot is looked at. */
+	/* If no loaded object can define a requested function, slots need not be examined. */
 	for (size_t i = 0; !error && i < plan->set->count && !plan->has_definer; i++)
 		plan->has_definer = is_module_wanted(config, &plan->set->objects[i]);
 	for (size_t i = 0; !error && i < plan->set->count; i++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * program.c - can a program that is about to be executed be traced?  As tools/record/launch.c asks at the start.
+ * program.c - whether a program about to be executed can be traced; tools/record/launch.c checks the same before the
+ * start.
  *
- * In children of vfork() and in signal handlers: system calls and the stack only.
+ * Runs in children of vfork() and in signal handlers: uses system calls and the stack only.
  */
 #include "agent/agent.h"
 
@@ -14,12 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A script whose interpreter is a script: as deep as the kernel goes. */
+/* Nesting of scripts whose interpreter is a script; the kernel's limit. */
 #define SCRIPTS_MAX	    5
 #define PROGRAM_HEADERS_MAX 64
 #define LINE_BYTES	    256
 
-/* ld.so takes no library from the environment of a program with other rights than its caller's. */
+/* ld.so ignores LD_PRELOAD in programs with other privileges than their caller. */
 static bool has_other_rights(int fd)
 {
 	struct stat status;
@@ -54,7 +55,7 @@ static enum tw_agent_program look_at_elf(int fd, const Elf64_Ehdr *head)
 	return TW_PROGRAM_STATIC;
 }
 
-/* What a script begins with names the next file; false: text without it, which shells take. */
+/* Takes the interpreter from a script's first line; false: text without one, which shells run. */
 static bool take_interpreter(char *line, char *path)
 {
 	size_t bytes;
@@ -69,7 +70,7 @@ static bool take_interpreter(char *line, char *path)
 	return bytes > 0;
 }
 
-/* True: *program is the answer; false: the interpreter in path is to be looked at. */
+/* True: *program is the answer; false: path holds an interpreter to examine next. */
 static bool look_at(int fd, enum tw_agent_program *program, char *path)
 {
 	union {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* returns.c - whether the ends of calls can be seen in this process, and what was not seen of them. */
+/* returns.c - whether returns can be recorded in this process, and counts of those that were missed. */
 #include "agent/agent.h"
 
 #include "base/atomic.h"
@@ -10,7 +10,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 
-static bool has_exceptions; /* and they can be had */
+static bool has_exceptions; /* and this process allows it */
 static bool are_recorded;
 static bool is_asked_for;
 
@@ -28,7 +28,7 @@ void tw_agent_returns_init(struct tw_agent_config *config)
 
 	if (!config->has_returns && !config->has_return_to)
 		return;
-	/* It is about to map its own memory at the very addresses, or end the program. */
+	/* MemorySanitizer is about to map its memory at these addresses, and would end the program if it could not. */
 	reason = dlsym(RTLD_DEFAULT, "__msan_init") ? "MemorySanitizer's memory lies where return addresses are kept"
 						    : NULL;
 	if (reason || tw_returns_init(&reason)) {
@@ -74,7 +74,7 @@ void tw_agent_returns_see(const struct tw_sym_set *set)
 	for (size_t i = 0; i < set->count; i++) {
 		if (!tw_sym_repeats_stacks(set->objects[i].path))
 			continue;
-		/* What is watched already goes on to be. */
+		/* Calls already watched keep being watched. */
 		are_recorded = false;
 		tw_native_stop_watching();
 		snprintf(text, sizeof text, "%.64s copies stacks, and goes back to one copy more than once (call/cc)",
@@ -98,7 +98,7 @@ void tw_agent_returns_see(const struct tw_sym_set *set)
 
 static uint64_t take(_Atomic uint64_t *counter)
 {
-	/* RELAXED returns.lost: a count; what comes later is told the next time. */
+	/* RELAXED returns.lost: a count; later increments are reported the next time. */
 	uint64_t value = tw_load_relaxed(counter);
 
 	/* RELAXED returns.lost: as above. */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * start.c - may this process be traced, where do its events go; and the same for a forked child.
+ * start.c - whether this process is traced and where its events go; the same for a forked child.
  *
- * The environment of the command's child is inherited by everything it starts:
+ * Everything that the command's child starts inherits its environment:
  *
  *	TRACEWHEEL_AGENT	the ring set's directory
- *	TRACEWHEEL_ROOT		the process that is traced when children are not followed; without it, the
+ *	TRACEWHEEL_ROOT		the process that is traced if children are not followed; without it, the
  *				command's own child
  *
- * so every program that is started meanwhile comes here, and is inert unless it is the root or children
- * are followed.  An image that exec() replaced says nothing any more: the new one ends its slot.
+ * so every descendant program comes here, and is inert unless it is the root or children are followed.  The image that
+ * exec() replaced can no longer end its slot: the new image does.
  */
 #include "agent/agent.h"
 
@@ -42,14 +42,17 @@ static bool is_root(void)
 static __thread struct tw_permit *fork_permit;
 static __thread bool fork_is_unfollowed;
 
-/* No change is half-way when the memory is copied.  In a transaction of its own the thread forks untraced. */
+/*
+ * Seizes the permit, so that no change is half done when the memory is copied.  A thread that forks inside its own
+ * transaction gets an untraced child.
+ */
 static void before_fork(void)
 {
 	fork_permit = NULL;
 	/*
-	 * Under a filter the child is not followed, nor when it is forked in a handler that interrupted a
-	 * traced call, also one outside of its read section: the interrupted call goes on in the child, where
-	 * all others would be nested in a ring that nobody reads.
+	 * The child is not followed under a seccomp filter, nor if it is forked in a handler that interrupted a traced
+	 * call, even outside its read section: the interrupted call continues in the child, and all later calls would
+	 * be nested in a ring without a reader.
 	 */
 	fork_is_unfollowed = tw_agent_is_active() &&
 			     (!tw_thread_may_call_system() || tw_hit_is_under_way() || tw_permit_seize(&fork_permit));
@@ -66,14 +69,14 @@ static void after_fork_in_parent(void)
 }
 
 /*
- * session/ has forgotten the other threads, the permit and the rings; the gate is closed.  The child gets
- * an image slot, and a log with the definitions of everything that is set.
+ * session/ has dropped the other threads, the permit and the rings; the gate is closed.  The child gets an image slot,
+ * and a log with the definitions of everything that is set.
  */
 static void follow(void)
 {
 	uint32_t image;
 
-	/* Without one the child is not traced, which is counted. */
+	/* Without a slot the child is not traced, which is counted. */
 	if (tw_rs_image_claim(&tw_agent_ring_set, &image))
 		return;
 	tw_filter_watch(&tw_agent_ring_set.control->slots[image].filter_seen);
@@ -94,7 +97,7 @@ static void after_fork_in_child(void)
 		tw_rs_image_refuse(&tw_agent_ring_set, TW_RS_REFUSED_FORK);
 }
 
-/* ---- beginning ---- */
+/* ---- starting ---- */
 
 static bool is_named(const struct tw_agent_config *config, const struct tw_function *function)
 {
@@ -111,7 +114,7 @@ static bool is_named(const struct tw_agent_config *config, const struct tw_funct
 	return false;
 }
 
-/* Once: what was asked for and cannot be had of functions that are declared.  Under the permit. */
+/* Writes one note about requests that declared functions do not support.  Under the permit. */
 static void tell_of_declared(const struct tw_agent_config *config)
 {
 	static bool was_told;
@@ -128,7 +131,7 @@ static void tell_of_declared(const struct tw_agent_config *config)
 			      "return addresses");
 }
 
-/* Functions that the program declares are asked for by patterns as well. */
+/* Patterns also select functions that the program declares. */
 static bool wants_declared(const struct tw_function *function, void *arg)
 {
 	const struct tw_agent_config *config = arg;
@@ -142,15 +145,14 @@ static bool wants_declared(const struct tw_function *function, void *arg)
 static int begin(struct tw_agent_config *config)
 {
 	static struct tw_agent_config kept;
-	/* As it was asked: where the returns of native calls cannot be watched, declared functions tell of
-	 * theirs. */
+	/* With all requested actions: declared functions report returns even if native returns cannot be watched. */
 	struct tw_session_wish wish = {.program = config->program, .actions = tw_agent_end_actions(config)};
 	uint32_t image;
 	int error = tw_rs_image_claim(&tw_agent_ring_set, &image);
 
 	if (error)
 		return error;
-	/* In a page that forked children have too. */
+	/* The word is in a page that forked children share. */
 	tw_filter_watch(&tw_agent_ring_set.control->slots[image].filter_seen);
 	error = tw_session_make("record", &tw_agent_ring_set, &tw_agent_session);
 	if (error) {
@@ -163,7 +165,7 @@ static int begin(struct tw_agent_config *config)
 	tw_agent_arm_init(config);
 	kept = *config;
 	tw_session_trace_wanted(tw_agent_session, wants_declared, &kept, &wish);
-	/* After session's own: the last to run in the child, the first before fork. */
+	/* Registered after session's handlers: runs last in the child, first before fork. */
 	if (tw_agent_ring_set.config.follow_fork)
 		pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	return 0;
@@ -181,7 +183,7 @@ static void start(const char *path)
 	tw_agent_environment_init(tw_agent_ring_set.config.follow_fork);
 	if (tw_agent_config_parse(tw_agent_ring_set.text, tw_agent_ring_set.config.text_bytes, &config))
 		goto detach;
-	/* What set a filter before the program began has not said which calls it forbids: none is tried. */
+	/* It is unknown which calls a filter set before the program started forbids, so none is made. */
 	if (config.filters >= 0 && tw_filter_count("self") > config.filters) {
 		tw_rs_count_refused(&tw_agent_ring_set, TW_RS_REFUSED_FILTER);
 		tw_agent_config_fini(&config);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bind.c - our own calls of libc go to libc, whoever stands in front of it.
+ * bind.c - makes our own calls of libc reach libc even if the program wraps those functions.
  *
- * Programs define functions of libc's names: lock profilers wrap pthread_mutex_lock(), others malloc(), clock_gettime(),
- * mmap(), and sanitizers all of them.  ld.so binds our calls to those as it binds the program's.  They would run inside of
- * us, under our locks, pass slots that are traced, and come back here.  So before anything else in this library runs, each
- * slot of our own table that leads to a function of libc is made to lead to the one that libc itself defines.
+ * Programs define functions of libc's names: lock profilers wrap pthread_mutex_lock(), others malloc(),
+ * clock_gettime(), mmap(), and sanitizers all of them. ld.so binds our calls to those, as it does the program's.  They
+ * would run inside our code, under our locks, pass traced slots, and re-enter this library.  So before anything else in
+ * this library runs, each slot of our own table that leads to a libc function is set to the one that libc itself
+ * defines.
  *
- * Memory  is libc's too, then.  What libc allocates for its caller it takes from the program's malloc (its own calls are
- *	   bound like all others), so we call nothing that allocates for us: see libc.c.
- * Data    (stdout, program_invocation_name) stays: it is the program's copy, and has to be.
+ * Memory  is then libc's too.  Functions of libc that allocate for their caller use the program's malloc (libc's calls
+ *	   are bound like all others), so we call none of them: see libc.c.
+ * Data    (stdout, program_invocation_name) is left alone: it must be the program's copy.
  */
 #include "base/sys.h"
 
@@ -38,7 +39,7 @@ struct tables {
 static void read_tables(struct tables *tables)
 {
 	for (const ElfW(Dyn) *d = own_dynamic; d->d_tag != DT_NULL; d++) {
-		/* ld.so has made addresses of most of them, but not of all. */
+		/* ld.so has relocated most of these addresses, but not all. */
 		uintptr_t base = (uintptr_t)own_header;
 		const void *at = (const void *)(d->d_un.d_ptr < base ? base + d->d_un.d_ptr : d->d_un.d_ptr);
 
@@ -57,7 +58,7 @@ static void read_tables(struct tables *tables)
 	}
 }
 
-/* The version of libc that a symbol was linked with; NULL: it is nobody's, or another library's. */
+/* The libc version that a symbol was linked with; NULL: none, or another library's. */
 static const char *version_of(const struct tables *tables, size_t symbol)
 {
 	const ElfW(Verneed) *need = tables->needs;
@@ -78,7 +79,7 @@ static const char *version_of(const struct tables *tables, size_t symbol)
 	return NULL;
 }
 
-/* By the name under which it is loaded: not every C library is called libc.so.6.  It is never unloaded. */
+/* By the name under which it is loaded, since not every C library is called libc.so.6.  It is never unloaded. */
 static void *find_libc(void)
 {
 	for (struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
@@ -90,12 +91,12 @@ static void *find_libc(void)
 	return NULL;
 }
 
-/* Where libc lies: what leads there already is what ld.so found under that name and version. */
+/* The addresses of libc: a slot that leads there already has what ld.so found under that name and version. */
 struct range {
 	uintptr_t low, high;
 };
 
-/* Empty where its headers are not at its beginning, or cannot be read: then each name is looked up. */
+/* Empty if its headers are not at its start or cannot be read: every name is then looked up. */
 static struct range range_of(const struct link_map *map)
 {
 	union {
@@ -137,7 +138,7 @@ static void bind_one(const struct tables *tables, const ElfW(Rela) *relocation, 
 		*slot = function;
 }
 
-/* The table is read-only since ld.so has filled it in. */
+/* ld.so made the table read-only after filling it. */
 static void protect(int protection)
 {
 	const ElfW(Ehdr) *header = (const void *)own_header;
@@ -156,11 +157,11 @@ static void protect(int protection)
 	}
 }
 
-/* Before all other constructors of this library: what they allocate must be of the malloc that takes it back. */
+/* Runs before all other constructors of this library: their allocations must come from the malloc that frees them. */
 __attribute__((constructor(101))) static void bind_all(void)
 {
 	struct tables tables = {0};
-	void *libc = find_libc(); /* a link map, as dlopen() returns */
+	void *libc = find_libc(); /* a link map, as from dlopen() */
 	struct range range;
 
 	read_tables(&tables);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * confine.c - a thread that forbids itself something: to read the processor's clock, or system calls.
+ * confine.c - a thread that forbids itself system calls or reading the processor's clock.
  *
- * Strict seccomp and prctl(PR_SET_TSC, PR_TSC_SIGSEGV) make rdtsc a fault in the thread that asks, and every hit reads
- * that clock.  So such a thread is left alone from there on, and its calls are counted as lost.
+ * After strict seccomp or prctl(PR_SET_TSC, PR_TSC_SIGSEGV), rdtsc faults in the calling thread, and every hit reads
+ * that clock.  Such a thread is no longer traced, and its calls are counted as lost.
  *
- * A seccomp filter may end the program for any system call.  So it is known before it is set (base/filter.h), by whatever
- * way libraries set one: prctl(), or syscall(), which libseccomp uses.
+ * A seccomp filter may end the program at any system call.  So it must be known before it is set (base/filter.h),
+ * whether a library uses prctl() or, like libseccomp, syscall().
  */
 #include "agent/agent.h"
 #include "agent/preload/real.h"
@@ -20,14 +20,14 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* syscall() takes any number of arguments; on this processor they lie where those of a function with six lie. */
+/* syscall() takes any number of arguments; on this processor they are passed like those of a function with seven. */
 typedef long (*syscall_fn)(long, long, long, long, long, long, long);
 typedef int (*prctl_fn)(int, ...);
 
 TW_REAL(prctl_fn, prctl, "prctl")
 TW_REAL(syscall_fn, syscall, "syscall")
 
-/* Before a thread asks where the loader must not be asked: in a child of vfork(), in a handler. */
+/* Looked up early: a child of vfork() or a handler must not call the loader. */
 __attribute__((constructor(101))) static void find_early(void)
 {
 	find_prctl();
@@ -46,7 +46,7 @@ static void tell_once(void)
 {
 	static _Atomic bool has_told;
 
-	/* RELAXED agent.told: a sentence, once. */
+	/* RELAXED agent.told: one note only. */
 	if (!tw_agent_is_active() || tw_exchange_acq_rel(&has_told, true))
 		return;
 	tw_agent_tell(
@@ -54,7 +54,7 @@ static void tell_once(void)
 		"tracer; they lose events when their rings are full, and without a ring; what they load is not traced");
 }
 
-/* A child of vfork() may confine itself: that is not this process. */
+/* A child of vfork() may confine itself; that is another process. */
 static bool begin(enum tw_filter_scope scope, struct tw_filter_change *change)
 {
 	if (!tw_thread_is_own_process())
@@ -79,9 +79,9 @@ static long set_filter(long number, long a, long b, long c, long d, long e, long
 	return result;
 }
 
-/* ---- what the program calls ---- */
+/* ---- functions the program calls ---- */
 
-/* As libc's: always four arguments, whatever the caller gave. */
+/* As in libc: always four arguments, whatever the caller passed. */
 TW_API int prctl(int option, ...)
 {
 	unsigned long a[4];
@@ -123,7 +123,10 @@ static __attribute__((noinline)) long call_watched(long number, long a, long b, 
 		return child;
 	}
 	if (a == SECCOMP_SET_MODE_STRICT) {
-		/* With the caller's flags: libseccomp asks with flags that are refused whether the kernel knows the call. */
+		/*
+		 * With the caller's flags: libseccomp passes invalid flags to find out whether the kernel knows the
+		 * call.
+		 */
 		uintptr_t state = tw_thread_forbid_clock();
 		long result = find_syscall()(number, a, b, c, d, e, f);
 

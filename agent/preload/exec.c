@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * exec.c - what executes another program gives it our variables, or takes them away (agent/environment.c).
+ * exec.c - wrappers of exec and posix_spawn, which add or remove our variables (agent/environment.c).
  *
- * Also called in children of vfork() and in signal handlers: memory is the stack's.  What libc executes by itself
- * (system(), popen(), wordexp()) does not come here.
+ * They run in children of vfork() and in signal handlers: memory is on the stack.  Programs that libc executes itself
+ * (system(), popen(), wordexp()) do not pass here.
  */
 #include "agent/agent.h"
 #include "agent/preload/real.h"
@@ -25,7 +25,7 @@ static void *find(int number)
 	return tw_real(&real_calls[number], names[number]);
 }
 
-/* Before a child of vfork() asks, where the loader must not be asked. */
+/* Looked up early: a child of vfork() must not call the loader. */
 __attribute__((constructor(101))) static void find_all(void)
 {
 	for (int number = 0; number < CALLS; number++)
@@ -38,7 +38,7 @@ typedef int (*fexecve_fn)(int, char *const *, char *const *);
 typedef int (*spawn_fn)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
 			char *const *, char *const *);
 
-/* In the caller's frame: there may be no other memory. */
+/* On the caller's stack frame: no other memory may be available. */
 #define ENVIRONMENT_FOR(program, variables) \
 	tw_agent_environment_for((program), (variables), alloca(tw_agent_environment_bytes(variables)))
 
@@ -76,7 +76,7 @@ TW_API int execvp(const char *name, char *const arguments[])
 	return execute_found(name, arguments, environ);
 }
 
-/* An array of the arguments up to NULL, in the caller's frame; `list` is behind it then. */
+/* Builds an array of the arguments up to NULL on the caller's frame, and leaves `list` after it. */
 #define TAKE_ARGUMENTS(out, list, first)                                                                         \
 	do {                                                                                                     \
 		size_t taken = 0, count = 1;                                                                     \
@@ -141,7 +141,7 @@ TW_API int fexecve(int fd, char *const arguments[], char *const variables[])
 	return ((fexecve_fn)find(FEXECVE))(fd, arguments, given);
 }
 
-/* What is spawned is a child. */
+/* A spawned program is a child. */
 TW_API int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
 		       const posix_spawnattr_t *attributes, char *const arguments[], char *const variables[])
 {

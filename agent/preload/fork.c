@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fork.c - children that are made without fork handlers: _Fork(), and system calls made by syscall().
+ * fork.c - children made without fork handlers: by _Fork(), or by syscall().
  *
- * A child has none of its parent's rings mapped.  Where a handler made it that interrupted a hit, the hit goes on in the child
- * when the handler returns, and is to end in memory of the child.  A child that shares its parent's memory is left alone, and so
- * is one that gets a stack of its own: it goes back to nobody's hit.
+ * A child has none of its parent's rings mapped.  If a handler that interrupted a hit made the child, the hit continues
+ * there when the handler returns, and must finish in memory of the child.  Nothing is done for a child that shares its
+ * parent's memory, nor for one with a stack of its own, which never returns to the hit.
  */
 #include "agent/agent.h"
 
@@ -23,13 +23,13 @@ typedef pid_t (*fork_fn)(void);
 
 static _Atomic(fork_fn) real_fork;
 
-/* Early: handlers must not ask the loader. */
+/* Looked up early: handlers must not call the loader. */
 __attribute__((constructor(101))) static void find_fork(void)
 {
 	fork_fn real;
 
 	*(void **)&real = dlsym(RTLD_NEXT, "_Fork");
-	/* RELAXED agent.real: whoever comes first finds the same answer. */
+	/* RELAXED agent.real: every thread finds the same answer. */
 	tw_store_relaxed(&real_fork, real);
 }
 
@@ -45,7 +45,7 @@ TW_API pid_t tw_preload_fork(void)
 		find_fork();
 	/* RELAXED agent.real: as above. */
 	real = tw_load_relaxed(&real_fork);
-	/* A libc without it has no callers of it. */
+	/* A libc without _Fork() has no callers of it. */
 	child = real ? real() : -1;
 	if (child == 0)
 		tw_threads_let_go_in_child();
@@ -60,6 +60,6 @@ bool tw_preload_makes_child(long number, long a, long b)
 		return true;
 	if (number == SYS_clone)
 		return !(a & CLONE_VM) && !b;
-	/* flags; where the stack lies. */
+	/* words: the flags, ..., the stack's address. */
 	return number == SYS_clone3 && (size_t)b >= 64 && !(words[0] & CLONE_VM) && !words[5];
 }

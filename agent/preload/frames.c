@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * frames.c - unwinders find the stubs of entry sleds, which lie in no object.
+ * frames.c - lets unwinders find the stubs of entry sleds, which belong to no object.
  *
- * libgcc asks libc by this name (since 2.35) in which object an address lies, and where its call frame information is; the
- * answer for a stub is ours.  To register frames with libgcc itself is no way: from then on each exception and each
- * backtrace() of the program would take a lock there and might allocate, also in handlers, which it did not before.
+ * libgcc calls this libc function (since 2.35) to find the object that contains an address and its call frame
+ * information; for a stub we answer.  Registering frames with libgcc is no alternative: each exception and each
+ * backtrace() of the program would then take a lock, and perhaps allocate, also in handlers.
  */
 #include "agent/preload/real.h"
 #include "base/export.h"
@@ -18,7 +18,7 @@ typedef int (*find_fn)(void *, struct dl_find_object *);
 
 TW_REAL(find_fn, object, "_dl_find_object")
 
-/* Before a handler asks, where the loader must not be asked. */
+/* Looked up early: a handler must not call the loader. */
 __attribute__((constructor(101))) static void find_early(void)
 {
 	find_object();
@@ -34,7 +34,7 @@ TW_API int _dl_find_object(void *pc, struct dl_find_object *out)
 		return -1;
 	if (!tw_unwind_find_code((uintptr_t)pc, &code))
 		return real(pc, out);
-	/* The object that the stubs belong to is this one. */
+	/* Stubs belong to this library's object. */
 	result = real((void *)(uintptr_t)&find_object, out);
 	if (result)
 		return result;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jump.c - longjmp tells which hit it leaves, in a handler that interrupted one, and, where exceptions are recorded, which calls.
+ * jump.c - wraps longjmp, to end the hit it leaves if a handler interrupted one and, if exceptions are recorded, the
+ * calls it leaves.
  *
- * The four names are one function of libc, which finds registers in the first words of its buffer: %rsp in the
- * seventh and the address to go on at in the eighth, both turned by 17 bits and mixed with a word of the thread
- * (sysdeps/x86_64/jmpbuf-offsets.h, PTR_MANGLE).  What does not look like that leaves nothing behind that we know.
+ * The four names are one function of libc, which restores registers from the first words of its buffer: %rsp from the
+ * seventh and the continuation address from the eighth, both rotated by 17 bits and xored with a word of the thread
+ * (sysdeps/x86_64/jmpbuf-offsets.h, PTR_MANGLE).  A buffer in another form leaves no frame that we know.
  */
 #include "agent/agent.h"
 #include "agent/preload/real.h"
@@ -25,7 +26,7 @@ static jump_fn find(int number)
 	return (jump_fn)(uintptr_t)tw_real(&real_jumps[number], names[number]);
 }
 
-/* Before any signal handler jumps, where the loader must not be asked. */
+/* Looked up before a signal handler can jump: it must not call the loader. */
 __attribute__((constructor(101))) static void find_all(void)
 {
 	for (int number = 0; number < JUMPS; number++)

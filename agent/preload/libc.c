@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libc.c - what libc would do with the program's malloc, done with ours (see bind.c).
+ * libc.c - our own versions of libc functions that would use the program's malloc (see bind.c).
  *
- * Hidden functions under libc's names: all rooms in this library are linked to them.  tests/agent/bound_test.sh holds the
- * list of what else the library may call.
+ * Hidden functions with libc's names, which all rooms in this library link to. tests/agent/bound_test.sh holds the list
+ * of other functions that the library may call.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ static void swap(char *a, char *b, size_t bytes)
 	}
 }
 
-/* A heap's order for what lies below `at`. */
+/* Restores the heap order below `at`. */
 static void sift(char *base, size_t at, size_t count, size_t bytes, int (*compare)(const void *, const void *))
 {
 	for (size_t child; (child = 2 * at + 1) < count; at = child) {
@@ -70,7 +70,7 @@ static void sift(char *base, size_t at, size_t count, size_t bytes, int (*compar
 	}
 }
 
-/* By heap: libc's own allocates. */
+/* Heapsort: libc's qsort allocates. */
 HIDDEN void qsort(void *base, size_t count, size_t bytes, int (*compare)(const void *, const void *))
 {
 	for (size_t i = count / 2; i-- > 0;)

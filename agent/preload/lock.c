@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lock.c - a program that locks all its memory locks its own.
+ * lock.c - mlockall() of the program locks the program's memory but not ours.
  *
- * mlockall() counts, and makes present, whatever is mapped: also what we have mapped and hardly use, and then it fails where
- * the limit (RLIMIT_MEMLOCK) was enough for the program.  So what is mapped now is locked piece by piece, ours left out: our
- * library, our large areas (base/own_area.h), the files of rings.  What is mapped later the kernel locks as it was asked to;
- * rings are copies of a mapping that is not locked, and stay so.
+ * mlockall() counts, and makes present, everything that is mapped.  That includes our large, mostly unused areas, and
+ * it would fail where the limit (RLIMIT_MEMLOCK) sufficed for the program alone.  So present mappings are locked piece
+ * by piece, except ours: our library, our large areas (base/own_area.h), the files of rings.  The kernel locks later
+ * mappings as requested; rings are copies of an unlocked mapping and stay unlocked.
  *
- * The piecewise lock has the same limit and the same refusals; pages that cannot be made present are no error, as with mlockall().
+ * Locking piece by piece has the same limit and the same errors; as with mlockall(), a page that cannot be made present
+ * is no error.
  */
 #include "agent/agent.h"
 #include "base/atomic.h"
@@ -37,7 +38,7 @@ static _Atomic(lock_fn) real_mlockall;
 
 static lock_fn find_mlockall(void)
 {
-	/* RELAXED agent.real: whoever comes first finds the same answer. */
+	/* RELAXED agent.real: every thread finds the same answer. */
 	lock_fn real = tw_load_relaxed(&real_mlockall);
 
 	if (!real) {
@@ -54,7 +55,7 @@ __attribute__((constructor(101))) static void find_early(void)
 	tw_own_area_add(own_start, (size_t)(own_end - own_start));
 }
 
-/* ---- libraries that are here because of us ---- */
+/* ---- libraries loaded only because of us ---- */
 
 static const char *const our_libraries[] = {"libgmp.so.", "libm.so."};
 enum { OUR_LIBRARIES = sizeof our_libraries / sizeof *our_libraries };
@@ -66,14 +67,14 @@ static bool needs(const struct link_map *object, const char *library)
 	for (const ElfW(Dyn) *d = object->l_ld; d && d->d_tag != DT_NULL; d++)
 		if (d->d_tag == DT_STRTAB)
 			names = (const char *)d->d_un.d_ptr;
-	/* Of the kernel's own object the loader does not change it to an address. */
+	/* For the vdso the loader does not relocate this pointer. */
 	for (const ElfW(Dyn) *d = object->l_ld; (uintptr_t)names > object->l_addr && d->d_tag != DT_NULL; d++)
 		if (d->d_tag == DT_NEEDED && !strncmp(names + d->d_un.d_val, library, strlen(library)))
 			return true;
 	return false;
 }
 
-/* Does the program, or a library of its own, need it as well? */
+/* Does the program or one of its libraries need it as well? */
 static bool is_programs(const char *library)
 {
 	for (const struct link_map *object = _r_debug.r_map; object; object = object->l_next)
@@ -84,13 +85,13 @@ static bool is_programs(const char *library)
 
 /* ---- the program's memory ---- */
 
-/* What is done with each piece; false: no more of them. */
+/* Called for each piece; false: stop. */
 typedef bool (*piece_fn)(uintptr_t from, uintptr_t to, void *arg);
 
 struct walk {
 	piece_fn fn;
 	void *arg;
-	const char *rings; /* the directory of our files */
+	const char *rings; /* the directory of our ring files */
 	bool is_ours[OUR_LIBRARIES];
 };
 
@@ -128,13 +129,13 @@ static bool take_line(const struct walk *walk, const char *line)
 
 	from = strtoul(line, &rest, 16);
 	to = *rest == '-' ? strtoul(rest + 1, NULL, 16) : 0;
-	/* The kernel's own page, beyond what processes have. */
+	/* The kernel's vsyscall page, above user addresses. */
 	if (to <= from || to >> 47)
 		return true;
 	return (path && is_of_ours(walk, path)) || without_ours(walk, from, to);
 }
 
-/* Returns 1, 0 where the function said so, or a negative errno. */
+/* Returns 1, 0 if the function stopped, or a negative errno. */
 static int each_piece(const struct walk *walk)
 {
 	int fd = tw_sys_open_to_read("/proc/self/maps"), answer = 1;
@@ -153,7 +154,7 @@ static int each_piece(const struct walk *walk)
 		}
 		bytes -= (size_t)(line - text);
 		memmove(text, line, bytes);
-		/* Longer than any line that matters: the rest of its path. */
+		/* A longer line: skip the rest of its path. */
 		if (bytes == sizeof text - 1)
 			bytes = 64;
 	}
@@ -175,7 +176,7 @@ static bool add_piece(uintptr_t from, uintptr_t to, void *arg)
 	return true;
 }
 
-/* First without a page made present: then an error is one of the limit, or of a piece that is gone meanwhile. */
+/* First without making pages present: an error then means the limit, or a piece that was unmapped meanwhile. */
 static bool lock_piece(uintptr_t from, uintptr_t to, void *arg)
 {
 	struct locking *locking = arg;
@@ -196,7 +197,7 @@ static bool unlock_piece(uintptr_t from, uintptr_t to, void *arg)
 	return true;
 }
 
-/* 0, an error, or -1: it cannot be done here. */
+/* 0, an errno, or -1: not possible here. */
 static int lock_current(int flags, const char *rings)
 {
 	struct locking locking = {.is_on_fault = flags & MCL_ONFAULT};
@@ -230,7 +231,7 @@ TW_API int mlockall(int flags)
 	if (!rings || flags & ~(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) || !(flags & (MCL_CURRENT | MCL_FUTURE)) ||
 	    !tw_thread_may_call_system())
 		return find_mlockall()(flags);
-	/* As the kernel: without MCL_FUTURE what is mapped later is not locked, also where it was before. */
+	/* As in the kernel: without MCL_FUTURE, later mappings are not locked even if they were before. */
 	if (!(flags & MCL_FUTURE) && tw_own_area_is_future_locked())
 		munlockall();
 	if (flags & MCL_CURRENT)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * name.c - a thread that gives itself a name: its rings have the last one, also when it lives too briefly for the recorder
- * to read it from /proc.  prctl(PR_SET_NAME) passes through confine.c.
+ * name.c - a thread that names itself: its rings get its last name even if the thread ends before the recorder can read
+ * it from /proc. prctl(PR_SET_NAME) passes through confine.c.
  */
 #include "agent/preload/real.h"
 #include "base/export.h"

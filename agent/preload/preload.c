@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * preload.c - what libtracewheel-agent.so shows to the program: a constructor, dlopen and dlclose.
+ * preload.c - the exports of libtracewheel-agent.so: a constructor, dlopen and dlclose.
  *
- * A folder of its own: only the preloaded library may define these two names.
+ * In a folder of its own: only the preloaded library may define these two names.
  *
- * dlsym is left alone, though objects that libc opens by itself would be found a little earlier there: it
- * asks who calls it (RTLD_NEXT), and every other preloaded library depends on that.  dlmopen as well:
- * other namespaces have a libc, and slots, of their own, which we do not see.
+ * dlsym is not wrapped, although that would find objects that libc opens itself a little earlier: it depends on its
+ * caller (RTLD_NEXT), and every other preloaded library relies on that.  Neither is dlmopen: other namespaces have
+ * their own libc and slots, which we do not see.
  */
 #include "agent/agent.h"
 #include "agent/preload/real.h"
@@ -36,7 +36,7 @@ __attribute__((destructor)) static void destruct(void)
 
 int tw_agent_is_in_hit(void);
 
-/* For tests: is this thread inside a hook, where nothing may be allocated? */
+/* For tests: true while this thread is inside a hook, where nothing may be allocated. */
 TW_API int tw_agent_is_in_hit(void)
 {
 	return tw_hit_is_under_way() || tw_hit_tls.state == TW_THREAD_JOINING;
@@ -52,7 +52,7 @@ static __attribute__((noinline)) void *open_and_look(open_fn real, const char *n
 	return handle;
 }
 
-/* Where a call returns to that lies on the stack at `slot`, also while its return is watched. */
+/* The true return address of the call whose return address is at `slot`, also if the return is watched. */
 static const void *caller_of(const uint64_t *slot)
 {
 	bool is_watched = tw_returns_is_stub(*slot) && tw_returns_has_shadow(slot);

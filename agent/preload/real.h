@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * real.h - the functions behind those that this library puts in front.
+ * real.h - finds the functions that this library wraps.
  *
- * Threads  any; the first look asks the loader.  Where it must not be asked (in a child of vfork(), in a handler) a
- *	    constructor has asked before.
+ * Threads: any; the first lookup calls the loader.  In contexts that must not call it (a child of vfork(), a
+ *	    handler), a constructor has done the lookup before.
  */
 #ifndef TW_AGENT_PRELOAD_REAL_H
 #define TW_AGENT_PRELOAD_REAL_H
@@ -13,8 +13,8 @@
 #include <dlfcn.h>
 
 /*
- * The real function may have to see our own caller (whose object dlopen() looks from; what comes back on another stack):
- * it is jumped to and not called, also without optimization.
+ * The real function may depend on its caller (dlopen() takes the calling object from it) or return on another stack:
+ * jump to it instead of calling it, also without optimization.
  */
 #ifdef __clang__
 #define TAIL_CALLING
@@ -24,10 +24,10 @@
 #define TAIL_CALL    return
 #endif
 
-/* The next function of that name behind this library. */
+/* The next function of that name after this library. */
 static inline void *tw_real(_Atomic(void *) *known, const char *name)
 {
-	/* RELAXED agent.real: whoever comes first finds the same answer. */
+	/* RELAXED agent.real: every thread finds the same answer. */
 	void *real = tw_load_relaxed(known);
 
 	if (!real) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * signal_stack.c - where the handlers of a thread run.
+ * signal_stack.c - the stack on which a thread's signal handlers run.
  *
- * A hit that finds another one under way must know whether that one is below it on the same stack, and may not ask the
- * system (a filter may forbid it).  So the thread tells when it sets a stack for signals.
+ * A hit that finds another hit under way must know whether that one is below it on the same stack, and may not ask the
+ * system (a filter may forbid it).  So the thread records its signal stack when it sets one.
  */
 #include "agent/preload/real.h"
 #include "base/export.h"
@@ -19,14 +19,14 @@ typedef int (*set_fn)(const stack_t *, stack_t *);
 
 TW_REAL(set_fn, set, "sigaltstack")
 
-/* Before a handler asks, where the loader must not be asked. */
+/* Looked up early: a handler must not call the loader. */
 __attribute__((constructor(101))) static void find_early(void)
 {
 	find_set();
 	tw_thread_hears_signal_stacks = true;
 }
 
-/* Before the system does it: what is refused is taken back. */
+/* Recorded before the system call; undone if the call fails. */
 TW_API int sigaltstack(const stack_t *stack, stack_t *old_stack)
 {
 	struct tw_sys_signal_stack before = tw_thread_signal_stack;
