@@ -18,17 +18,16 @@
  * definitions.  One process may be both.
  *
  * A member maps control (TW_RS_IMAGES_MAX slots) and, of its own file, the head, part of the definitions, and the rings
- * that it has cut.  It maps nothing of other images.  After it has started it keeps no file descriptor open and needs
- * no path: it maps a further ring by mremap() of a page that is already mapped.  A forked child has none of these
- * mappings (MADV_DONTFORK); it starts an image of its own or is not traced.  A child can also be forked unnoticed, by a
- * signal handler that interrupted a hit.  The hit then continues in the child, and its stores must find empty memory.
- * For that, a page that grows downwards like a stack lies above each mapping, and a reserved page below it, which
- * limits the growth:
+ * that it has cut.  It maps nothing of other images, keeps no file descriptor open and needs no path later: it maps a
+ * further ring by mremap() of a mapped page.  A forked child has none of these mappings (MADV_DONTFORK); it starts an
+ * image of its own or is not traced.  A signal handler that interrupted a hit may fork unnoticed: the hit continues in
+ * the child, where its stores must find empty memory.  For that, a page that grows downwards like a stack lies above
+ * each mapping, and a reserved page, which limits the growth, below it:
  *
  *	| reserved | head | growing | anchor | growing |		| reserved | ring | ring | ... | anchor ... | growing |
  *
- * The owner trusts nothing that members can write: it checks tables once and keeps its own copy of them, and checks
- * every other word where it uses it (docs/security.md).
+ * The owner trusts no word that members can write: it checks tables once and copies them, and checks every other word
+ * where it uses it (docs/security.md).
  *
  * The states of a ring, and which side changes them (PAIR rs.state on every arrow):
  *
@@ -132,18 +131,12 @@ struct tw_rs_control {
 
 /* One entry of an image's table of rings. */
 struct tw_rs_ring {
-	/*
-	 * enum tw_rb_state; from LIVE on also the low half of the lease, shifted by 16, so that a thread can end only
-	 * its own lease.
-	 */
+	/* enum tw_rb_state; from LIVE on also the low half of the lease << 16: a thread can end only its own lease. */
 	_Atomic uint32_t state;
 	/* Written by the member before ring_count passes the entry; constant. */
 	_Atomic uint32_t offset_pages; /* the header page's offset in the file; data_bytes follow it */
 	_Atomic uint32_t data_pages;
-	/*
-	 * The first pages that have memory.  The number only grows: by the member, or by the owner if the member may
-	 * not make system calls.
-	 */
+	/* The first pages that have memory.  It only grows: by the member, or by the owner for a confined member. */
 	_Atomic uint32_t present_pages; /* PAIR rs.present */
 };
 
@@ -292,10 +285,8 @@ void tw_rs_unlink(struct tw_rs *rs);
 /*
  * tw_rs_attach - map an existing ring set as a member.
  *
- * @path	the directory, absolute; refused unless it and its files belong to this user or root and no one else may
- *		write them.
- * Errors: TW_ENOENT, TW_EPERM, TW_EFORMAT, TW_EVERSION, TW_ENOMEM; TW_ENOTSUP in another pid namespace, where the owner
- * cannot tell which processes live.
+ * @path	absolute; refused unless it and its files belong to this user or root and no one else may write them.
+ * Errors: TW_ENOENT, TW_EPERM, TW_EFORMAT, TW_EVERSION, TW_ENOMEM; TW_ENOTSUP in another pid namespace.
  */
 int tw_rs_attach(struct tw_rs *rs, const char *path);
 
@@ -567,10 +558,7 @@ void tw_rs_ring_recycle(struct tw_rs *rs, uint32_t index);
 /* Changes a LIVE ring of a dead thread to ENDED. Returns whether it did. */
 bool tw_rs_ring_reap(struct tw_rs *rs, uint32_t index);
 
-/*
- * Changes a LIVE image of a dead process to ENDED. Returns whether it did.  A slot whose process died while CLAIMED
- * becomes FREE.
- */
+/* Changes a LIVE image of a dead process to ENDED and returns true; a CLAIMED slot becomes FREE. */
 bool tw_rs_image_reap(struct tw_rs *rs, uint32_t slot);
 /* Removes the file of a drained ENDED image and frees its entries. */
 void tw_rs_image_recycle(struct tw_rs *rs, uint32_t slot);
@@ -580,11 +568,9 @@ void tw_rs_populate_ahead(struct tw_rs *rs, uint32_t slot);
 /* Gets memory for the whole of each ring in use, for an image whose threads may not make system calls. */
 void tw_rs_populate_for(struct tw_rs *rs, uint32_t slot);
 
-/*
- * is_unwakeable: a living image may not wake the owner. is_anybody_there: an image lives, as far as the owner knows, or
- * is being created.
- */
+/* True if a living image may not wake the owner. */
 bool tw_rs_is_unwakeable(const struct tw_rs *rs);
+/* True if an image lives, as far as the owner knows, or is being created. */
 bool tw_rs_is_anybody_there(const struct tw_rs *rs);
 
 /* Images that could not be traced, all causes together. */

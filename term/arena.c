@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* arena.c - memory that is only taken, and given back all at once. */
+/* arena.c - memory that is allocated in blocks and freed all at once. */
 #include "term/term.h"
 #include "base/export.h"
 
@@ -10,7 +10,7 @@
 
 struct tw_arena_chunk {
 	struct tw_arena_chunk *next;
-	size_t bytes; /* with this head */
+	size_t bytes; /* including this head */
 };
 
 _Static_assert(sizeof(struct tw_arena_chunk) == 16, "the first block of a chunk is aligned");
@@ -21,7 +21,7 @@ TW_API void tw_arena_init_fixed(struct tw_arena *arena, void *buffer, size_t byt
 	size_t usable = bytes > skip ? (bytes - skip) & ~(size_t)15 : 0;
 	char *start = usable ? (char *)buffer + skip : (char *)buffer;
 
-	/* At its cap from the beginning on. */
+	/* The buffer is all there is: already at its cap. */
 	*arena = (struct tw_arena){.at = start,
 				   .end = start + usable,
 				   .fixed = start,
@@ -48,7 +48,7 @@ static void use_chunk(struct tw_arena *arena, struct tw_arena_chunk *chunk)
 	arena->end = (char *)chunk + chunk->bytes;
 }
 
-/* A chunk with room for @bytes; false at the cap or without memory. */
+/* Adds a chunk that can hold @bytes; false at the cap or if memory is short. */
 static bool grow(struct tw_arena *arena, size_t bytes)
 {
 	size_t needed = bytes + sizeof(struct tw_arena_chunk);
@@ -101,7 +101,7 @@ TW_API void tw_arena_reset(struct tw_arena *arena)
 	struct tw_arena_chunk *kept = arena->chunks;
 	struct tw_arena_chunk *chunk, *next;
 
-	/* The newest is the largest; a buffer of the caller's is enough again. */
+	/* Keeps the newest chunk, which is the largest; with a buffer of the caller none is kept. */
 	for (chunk = kept && !arena->fixed ? kept->next : kept; chunk; chunk = next) {
 		next = chunk->next;
 		arena->held_bytes -= chunk->bytes;

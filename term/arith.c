@@ -2,9 +2,8 @@
 /*
  * arith.c - the operators on integers.
  *
- * Smalls first, in machine words; the rest on sign and magnitude through mpn functions.  band, bor and
- * bxor see negative numbers as two's complement with one limb more than the longer operand, which
- * holds the sign.
+ * Smalls are tried first, in machine words; the rest works on sign and magnitude through mpn functions. band, bor and
+ * bxor treat negative numbers as two's complement with one limb more than the longer operand, for the sign.
  */
 #include "term/integer.h"
 #include "term/limbs.h"
@@ -38,7 +37,7 @@ static bool is_smaller(const struct operand *a, const struct operand *b)
 	return a->count && mpn_cmp(a->limbs, b->limbs, (mp_size_t)a->count) < 0;
 }
 
-/* a + b; for a - b the caller turns b's sign. */
+/* a + b; for a - b the caller negates b's sign. */
 static int add(struct tw_arena *arena, const struct operand *a, const struct operand *b, struct tw_term *out)
 {
 	const struct operand *swap;
@@ -183,7 +182,7 @@ static int shift_left(struct tw_arena *arena, const struct operand *a, uint64_t 
 	return tw_limbs_close(arena, to, count, (struct tw_limbs_shape){count, a->is_negative}, out);
 }
 
-/* What is shifted out of a negative number rounds it down, so its magnitude up. */
+/* A negative number is rounded down, so its magnitude is rounded up, if any 1 bit is shifted out. */
 static int shift_right(struct tw_arena *arena, const struct operand *a, uint64_t bits, struct tw_term *out)
 {
 	size_t skip = bits / 64, count, i;
@@ -235,7 +234,7 @@ static int shift(struct tw_arena *arena, struct tw_term a, struct tw_term by, bo
 
 /* ---- smalls ---- */
 
-/* a op b for smalls, where it is quick; false leaves it to the others. */
+/* a op b for smalls if one machine operation suffices; false: use the general path. */
 static bool try_small(enum tw_integer_op op, int64_t a, int64_t b, struct tw_term *out)
 {
 	int64_t value;

@@ -2,13 +2,13 @@
 /*
  * atom.c - the table of atoms.
  *
- * Entries lie in chunks by index and never move.  A hash table of indices finds them by name; it is
- * filled under the lock and read without.  When it is half full a larger one takes its place; the
- * smaller ones stay, since a reader may still be in them: it misses only what was added after it
- * looked, takes the lock, and finds that there.  All of them together are smaller than the last.
+ * Entries lie in chunks by index and never move.  A hash table of indices, filled under the lock and read without it,
+ * finds them by name.  When it is half full a larger one replaces it.  Smaller tables are kept, because a reader may
+ * still be using one: it misses only names added since, then takes the lock and finds them there.  All smaller tables
+ * together are smaller than the last.
  *
- * A fork while another thread adds an atom would leave the lock taken in the child for ever, so
- * handlers around fork() hold it.
+ * A fork while another thread adds an atom would leave the lock taken in the child forever, so handlers around fork()
+ * hold it.
  */
 #include "term/atom.h"
 #include "term/print.h"
@@ -44,7 +44,7 @@ static _Atomic(struct table *) current_table;
 static _Atomic(struct tw_atom_entry *) chunks[CHUNKS];
 static _Atomic uint32_t atom_count;
 
-/* Written under the lock. */
+/* Accessed under the lock. */
 static struct tw_lock lock = TW_LOCK_INIT;
 static struct tw_arena texts;
 static bool has_fork_handlers;
@@ -71,8 +71,8 @@ uint64_t tw_hash_bytes(const void *data, size_t bytes, uint64_t seed)
 static const struct tw_atom_entry *entry_at(uint32_t index)
 {
 	/*
-	 * PAIR term.atom_chunk: acquire; release in entry_for_next().
-	 * The chunk pointer is loaded before the entry behind it.
+	 * PAIR term.atom_chunk: acquire; release in entry_for_next().  The chunk pointer is loaded before the entry in
+	 * the chunk.
 	 */
 	return &tw_load_acquire(&chunks[index / CHUNK_ENTRIES])[index % CHUNK_ENTRIES];
 }
@@ -82,15 +82,15 @@ static bool is_entry(const struct tw_atom_entry *entry, const char *name, size_t
 	return entry->hash == hash && entry->name_bytes == bytes && (!bytes || memcmp(entry->name, name, bytes) == 0);
 }
 
-/* The index + 1 of a name, 0 where the table has none. */
+/* The index + 1 of a name; 0 if the table lacks it. */
 static uint32_t look_up(const struct table *table, const char *name, size_t bytes, uint64_t hash)
 {
 	uint32_t at = (uint32_t)hash & table->mask;
 
 	for (;; at = (at + 1) & table->mask) {
 		/*
-		 * PAIR term.atom_slot: acquire; release in put().
-		 * The entry was written before its index stood in the slot.
+		 * PAIR term.atom_slot: acquire; release in put().  The entry was written before its index was stored in
+		 * the slot.
 		 */
 		uint32_t slot = tw_load_acquire(&table->slots[at]);
 
@@ -109,13 +109,13 @@ static void put(struct table *table, uint32_t index, uint64_t hash)
 	while (tw_load_relaxed(&table->slots[at]))
 		at = (at + 1) & table->mask;
 	/*
-	 * PAIR term.atom_slot: release; acquire in look_up().
-	 * Publishes the entry.  Without it a reader can find the index before the name is there.
+	 * PAIR term.atom_slot: release; acquire in look_up().  Publishes the entry.  Without it a reader could find the
+	 * index before the name is written.
 	 */
 	tw_store_release(&table->slots[at], index + 1);
 }
 
-/* A table of @slots with all atoms so far in it becomes the current one. */
+/* Makes a table of @slots with all present atoms the current one. */
 static bool install_table(uint32_t slots)
 {
 	struct table *table = calloc(1, sizeof(*table) + slots * sizeof(table->slots[0]));
@@ -138,7 +138,7 @@ static bool install_table(uint32_t slots)
 	return true;
 }
 
-/* The place for the entry of the next index; NULL where there is no memory. */
+/* The memory of the next index's entry; NULL if memory is short. */
 static struct tw_atom_entry *entry_for_next(uint32_t index)
 {
 	struct tw_atom_entry *chunk;
@@ -166,7 +166,7 @@ static char *keep_text(const char *text, size_t bytes)
 	return kept;
 }
 
-/* A known name needs no copy. */
+/* The name of a known atom is not copied. */
 static bool fill_entry(struct tw_atom_entry *entry, const char *name, size_t bytes, bool is_known)
 {
 	char printed[TW_ATOM_PRINTED_BYTES_MAX];
@@ -184,7 +184,7 @@ static bool fill_entry(struct tw_atom_entry *entry, const char *name, size_t byt
 	return true;
 }
 
-/* Adds a name that is not there; its index + 1, or 0. */
+/* Adds a new name; returns its index + 1, or 0. */
 static uint32_t add(const char *name, size_t bytes, bool is_known)
 {
 	struct tw_atom_entry *entry;
@@ -207,7 +207,7 @@ static uint32_t add(const char *name, size_t bytes, bool is_known)
 	if (!entry || !fill_entry(entry, name, bytes, is_known))
 		return 0;
 	put(table, index, entry->hash);
-	/* RELAXED term.atom_count_own: readers use it as a figure only. */
+	/* RELAXED term.atom_count_own: readers use it as a number only. */
 	tw_store_relaxed(&atom_count, index + 1);
 	return index + 1;
 }
@@ -222,7 +222,7 @@ static void unlock_after_fork(void)
 	tw_lock_drop(&lock);
 }
 
-/* The first table with the known names; without memory for it nothing can go on. */
+/* Creates the first table with the known names; aborts if memory is short. */
 static void set_up(void)
 {
 	uint32_t i, slot;
@@ -242,15 +242,15 @@ static void set_up(void)
 static struct table *table_in_use(void)
 {
 	/*
-	 * PAIR term.atom_table: acquire; release in install_table().
-	 * An older table is as good: what it lacks is found under the lock.
+	 * PAIR term.atom_table: acquire; release in install_table().  An older table is as good: names it lacks are
+	 * found under the lock.
 	 */
 	return tw_load_acquire(&current_table);
 }
 
 /*
- * Runs when the library is loaded, so that the first look-up in a signal handler finds the table.
- * What runs before it comes here by way of ready_table().
+ * Runs when the library is loaded, so that the first lookup in a signal handler finds the table.  Earlier callers
+ * create it through ready_table().
  */
 __attribute__((constructor)) static void set_up_early(void)
 {
@@ -261,14 +261,14 @@ __attribute__((constructor)) static void set_up_early(void)
 }
 
 /*
- * The table with all known names in it.  While another thread is still setting it up, some are
- * missing: that one holds the lock.
+ * The table with all known names.  While another thread is still setting it up some are missing; that thread holds the
+ * lock.
  */
 static struct table *ready_table(void)
 {
 	struct table *table = table_in_use();
 
-	/* RELAXED term.atom_count_own: too small a figure only leads to the lock. */
+	/* RELAXED term.atom_count_own: a value too small only leads to the lock. */
 	if (tw_unlikely(!table || tw_load_relaxed(&atom_count) < TW_ATOMS_KNOWN)) {
 		set_up_early();
 		table = table_in_use();
@@ -286,7 +286,7 @@ const struct tw_atom_entry *tw_atom_entry(uint32_t index)
 uint32_t tw_atom_count(void)
 {
 	ready_table();
-	/* RELAXED term.atom_count_own: a figure; nothing is read through it. */
+	/* RELAXED term.atom_count_own: a number; nothing is read through it. */
 	return tw_load_relaxed(&atom_count);
 }
 

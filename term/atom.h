@@ -2,9 +2,9 @@
 /*
  * atom.h - the table of atoms.
  *
- * Threads  Looking up by name or by index: any thread and signal handlers, without a lock.  Adding a name: any
- *	    thread, one at a time under a lock; the name, its texts and its entry in the look-up table are published
- *	    before the index is returned.
+ * Threads  Looking up by name or by index: any thread and signal handlers, without a lock.  Adding a name: any thread,
+ *	    one at a time under a lock; the name, its texts and its entry in the hash table are published before the
+ *	    index is returned.
  * Units    *_bytes are bytes of UTF-8.
  * Limits   TW_ATOMS_MAX atoms, TW_ATOM_TEXT_BYTES_MAX for all names.
  */
@@ -73,9 +73,9 @@
 	X(EXISTING_PORTS, "existing_ports") X(GLOBAL, "global") X(LOCAL, "local") X(META, "meta")            \
 	X(CALL_COUNT, "call_count") X(CALL_TIME, "call_time") X(CALL_MEMORY, "call_memory")    \
 	X(SCHEDULER_ID, "scheduler_id")                                                                      \
-	/* what events say */                                                                                \
+	/* words in events */                                                                                \
 	X(TIMEOUT, "timeout") X(CLOCK_SERVICE, "clock_service") X(NORMAL, "normal")                          \
-	/* match specifications: what machine words stand for */                                             \
+	/* match specifications: types of machine words */                                                   \
 	X(STRING_AT, "string_at") X(VECTOR_FLOAT, "vector_float") X(VECTOR_DOUBLE, "vector_double")
 /* clang-format on */
 
@@ -89,7 +89,7 @@ enum tw_atom_index {
 /* One atom.  Constant once its index is known. */
 struct tw_atom_entry {
 	const char *name;    /* UTF-8, ends in NUL */
-	const char *printed; /* the name as Erlang text: quoted and escaped where that is needed */
+	const char *printed; /* the name as Erlang text, quoted and escaped if necessary */
 	uint32_t name_bytes;
 	uint32_t printed_bytes;
 	uint64_t hash; /* of the name: the same in every process */
@@ -111,7 +111,7 @@ uint32_t tw_atom_count(void);
  */
 void tw_atom_table_fini(void);
 
-/* The 64-bit hash of some bytes that tw_term_hash() and the atom table use; stable by format. */
+/* The 64-bit hash of a byte string, as used by tw_term_hash() and the atom table; stable across versions. */
 uint64_t tw_hash_bytes(const void *data, size_t bytes, uint64_t seed);
 
 #endif

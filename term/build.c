@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* build.c - terms out of C values.  Maps are in map.c, atoms in atom.c, integers of any size in integer.c. */
+/* build.c - terms from C values.  Maps are in map.c, atoms in atom.c, integers of any size in integer.c. */
 #include "term/term.h"
 #include "base/export.h"
 

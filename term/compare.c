@@ -2,14 +2,12 @@
 /*
  * compare.c - Erlang's term order.
  *
- * Two terms are compared in lock-step.  compare_here() decides what one look at two words or blocks
- * can decide, and pushes a frame for the parts that must be compared in turn; the first difference
- * ends it.  A frame that has one part left is popped before that part is looked at, so lists take no
- * depth by their length.
+ * Walks two terms in lock-step. compare_here() decides what two words or block heads can decide, and pushes a frame for
+ * parts that must be compared in turn; the first difference ends the walk.  A frame with one part left is popped before
+ * that part is compared, so the length of a list adds no depth.
  *
- * Order of identifiers, as in OTP: pids by serial, number, then node; ports and references by node, then
- * number.  A node is its name, then its creation; this one, whose name is not known here, counts as
- * 'nonode@nohost'.
+ * Identifiers are ordered as in OTP: pids by serial, number, then node; ports and references by node, then number.  A
+ * node is its name, then its creation; the local node, whose name is unknown here, counts as 'nonode@nohost'.
  */
 #include "term/integer.h"
 #include "term/walk.h"
@@ -41,7 +39,7 @@ static int compare_atoms(struct tw_term a, struct tw_term b)
 
 /* ---- numbers ---- */
 
-/* Exact: -0.0 comes before 0.0, which are different since OTP 27. */
+/* Exact: -0.0 comes before 0.0; they differ since OTP 27. */
 static int compare_floats(double a, double b, bool is_exact)
 {
 	uint64_t a_bits, b_bits;
@@ -70,7 +68,7 @@ static int compare_numbers(struct tw_term a, struct tw_term b, bool is_exact)
 
 static int compare_bits(struct tw_term a, struct tw_term b)
 {
-	/* Unused bits are 0, so a last byte in part cannot come behind what it is the beginning of. */
+	/* Unused bits are 0, so a partial last byte never sorts after a byte that it is a prefix of. */
 	size_t a_bytes = tw_block_size(a), b_bytes = tw_block_size(b), common = a_bytes < b_bytes ? a_bytes : b_bytes;
 	int order = common ? memcmp(tw_bits_data(a), tw_bits_data(b), common) : 0;
 
@@ -87,13 +85,13 @@ static int compare_nodes(const struct tw_block_identifier *a, const struct tw_bl
 
 	if (!order)
 		order = order_of(a->creation, b->creation);
-	/* What was read from text has no node, but perhaps the channel of another. */
+	/* An identifier read from text has no node, but may have another node's channel. */
 	if (!order)
 		order = a_here && b_here ? order_of(a->channel, b->channel) : order_of(b_here, a_here);
 	return order;
 }
 
-/* From the last word on; the shorter counts as filled up with 0. */
+/* Compares from the last word; the shorter one is extended with 0. */
 static int compare_words(const struct tw_block_identifier *a, const struct tw_block_identifier *b)
 {
 	size_t a_count = tw_header_size(a->header), b_count = tw_header_size(b->header);
@@ -149,10 +147,10 @@ static int compare_funs(struct tw_term a, struct tw_term b)
 struct comparison {
 	struct tw_walk walk;
 	bool may_allocate;
-	bool is_too_deep; /* a frame did not fit */
+	bool is_too_deep; /* set when a frame did not fit */
 };
 
-/* The parts are compared next, in order; answers 0 for now. */
+/* Pushes parts to be compared next, in order; returns 0 for now. */
 static int push(struct comparison *c, const struct tw_term *a, const struct tw_term *b, size_t count, bool is_exact)
 {
 	struct tw_walk_frame *frame;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * copy.c - terms from one arena to another, cut where they are too large.
+ * copy.c - copies terms from one arena to another, and cuts them where they are too large.
  *
- * The budget is what may still be taken.  A block is taken whole or not at all, then its parts are
- * copied in order while the budget lasts; the rest become the mark, which needs nothing.  Keys of a
- * map must stay different and in order, so a map is begun only when all its keys fit.
+ * The budget is the memory that may still be used.  A block is copied whole or not at all, then its parts in order
+ * while the budget lasts; the remaining parts become the mark, which needs no memory.  Keys of a map must stay
+ * different and in order, so a map is copied only if all its keys fit.
  */
 #include "term/walk.h"
 #include "base/export.h"
@@ -23,7 +23,7 @@ static size_t rounded(size_t bytes)
 	return (bytes + 15) & ~(size_t)15;
 }
 
-/* What a block itself takes, without its parts. */
+/* The memory of a block without its parts. */
 static size_t block_bytes(struct tw_term t)
 {
 	size_t size = tw_block_size(t);
@@ -59,7 +59,7 @@ static bool push(struct copying *c, const struct tw_term *from, struct tw_term *
 
 /* ---- the size of the keys of a map ---- */
 
-/* The parts of a term; returns how many. */
+/* The parts of a term; returns their number. */
 static size_t parts_of(struct tw_term t, const struct tw_term **parts)
 {
 	if (tw_is_cons(t)) {
@@ -72,13 +72,13 @@ static size_t parts_of(struct tw_term t, const struct tw_term **parts)
 	return tw_is_map(t) ? 2 * tw_block_size(t) : tw_block_size(t);
 }
 
-/* Copying takes two frames where this walk takes one, for a map. */
+/* For a map, copying takes two frames where this walk takes one. */
 static bool has_depth(const struct copying *c, size_t bottom)
 {
 	return c->may_allocate || bottom + 2 * (c->walk.depth - bottom) <= TW_TERM_DEPTH_FIXED;
 }
 
-/* Whether some terms fit whole: behind @bytes in the budget, and on the stack. */
+/* True if the terms fit whole, after @bytes of the budget are used, and on the stack. */
 static bool do_fit(struct copying *c, const struct tw_term *terms, size_t count, size_t bytes)
 {
 	size_t bottom = c->walk.depth;
@@ -111,7 +111,7 @@ static struct tw_term cut(struct copying *c)
 	return tw_atom(TW_ATOM_CUT);
 }
 
-/* A block of the arena within the budget; NULL where there is none. */
+/* Allocates a block within the budget; NULL if it does not fit. */
 static void *take(struct copying *c, size_t bytes)
 {
 	void *block;
@@ -127,7 +127,7 @@ static void *take(struct copying *c, size_t bytes)
 	return block;
 }
 
-/* {'...', FirstBytes, Size}, as far as there is room for some bytes. */
+/* {'...', FirstBytes, Size}, with as many bytes as fit. */
 static struct tw_term cut_bits(struct copying *c, struct tw_term t)
 {
 	struct tw_term parts[3], tuple;

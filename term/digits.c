@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * digits.c - integers as text.
+ * digits.c - conversion between integers and text.
  *
- * Quadratic on purpose: GMP's faster ways ask malloc for scratch, and at the largest size this takes
- * a few milliseconds.
+ * Quadratic on purpose: GMP's faster algorithms allocate scratch with malloc, and the largest size takes only a few
+ * milliseconds here.
  */
 #include "term/integer.h"
 #include "term/limbs.h"
@@ -11,7 +11,7 @@
 
 #include <gmp.h>
 
-/* The largest power of 10 in a limb, and its digits. */
+/* The largest power of 10 in a limb, and its number of digits. */
 #define TEN_POWER	 UINT64_C(10000000000000000000)
 #define TEN_POWER_DIGITS 19
 
@@ -62,7 +62,7 @@ char *tw_integer_print(struct tw_term a, uint64_t *scratch, char *end)
 
 		if (scratch[count - 1] == 0)
 			count--;
-		/* Below the first digits there are leading zeros. */
+		/* All parts but the highest keep their leading zeros. */
 		for (i = 0; i < TEN_POWER_DIGITS && (count > 0 || rest > 0); i++) {
 			*--p = (char)('0' + rest % 10);
 			rest /= 10;
@@ -82,7 +82,7 @@ static unsigned int digit_value(char c)
 	return (unsigned int)((c | 0x20) - 'a' + 10);
 }
 
-/* As many digits as fit a limb, from @at on: their value, and base to the power of their count. */
+/* Reads from @at as many digits as fit a limb: their value, and the base raised to their number. */
 static const char *read_limb(const char *at, const char *end, unsigned int base, uint64_t value_power[2])
 {
 	uint64_t value = 0, power = 1;
@@ -108,7 +108,7 @@ int tw_integer_parse(struct tw_arena *arena, const char *digits, size_t bytes, u
 	at = read_limb(at, end, base, value_power);
 	if (at == end)
 		return tw_integer_from_limbs(arena, is_negative, value_power, 1, out);
-	/* A limb takes no fewer than 12 digits, of base 36. */
+	/* A limb holds at least 12 digits, those of base 36. */
 	room = bytes / 12 + 2;
 	if (room > TW_INTEGER_LIMBS_MAX + 1)
 		room = TW_INTEGER_LIMBS_MAX + 1;

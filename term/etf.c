@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etf.c - terms as erlang:term_to_binary/1 writes them.
+ * etf.c - encodes terms as erlang:term_to_binary/1 does.
  *
- * The format is a prefix notation: the head of a block, then its parts.  So one walk writes it without
- * looking back.  Decoding is in etf_decode.c.
+ * The format is a prefix notation: the head of a block, then its parts.  So one forward walk writes it. etf_decode.c
+ * decodes.
  */
 #include "term/etf.h"
 #include "term/integer.h"
@@ -11,7 +11,7 @@
 #include "term/walk.h"
 #include "base/export.h"
 
-/* Ports beyond this number need V4_PORT_EXT, which OTP before 24 does not know. */
+/* Larger port numbers need V4_PORT_EXT, which OTP before 24 does not know. */
 #define NEW_PORT_MAX ((UINT64_C(1) << 28) - 1)
 
 enum frame_kind { IN_PARTS, IN_LIST, IN_MAP };
@@ -30,7 +30,7 @@ static char *put_be(char *at, uint64_t value, unsigned int bytes)
 	return at;
 }
 
-/* A tag and a number behind it. */
+/* Writes a tag and a number. */
 static int put_head(struct tw_sink *sink, enum tw_etf_tag tag, uint64_t value, unsigned int bytes)
 {
 	char head[9];
@@ -39,7 +39,7 @@ static int put_head(struct tw_sink *sink, enum tw_etf_tag tag, uint64_t value, u
 	return tw_sink_put(sink, head, (size_t)(put_be(head + 1, value, bytes) - head));
 }
 
-/* The same for a count, which this format bounds at 32 bits. */
+/* The same for a count, which the format limits to 32 bits. */
 static int put_count(struct tw_sink *sink, enum tw_etf_tag tag, uint64_t count)
 {
 	return count > UINT32_MAX ? TW_ELIMIT : put_head(sink, tag, count, 4);
@@ -76,7 +76,7 @@ static int put_integer(struct tw_sink *sink, struct tw_term t)
 	error = bytes <= 255 ? put_head(sink, TW_ETF_SMALL_BIG, bytes, 1) : put_head(sink, TW_ETF_LARGE_BIG, bytes, 4);
 	if (!error)
 		error = tw_sink_put_byte(sink, is_negative);
-	/* Low byte first, as limbs lie in memory. */
+	/* Low byte first, as limbs are stored in memory. */
 	return error ? error : tw_sink_put(sink, limbs, bytes);
 }
 
@@ -226,7 +226,7 @@ static int put_here(struct encoding *e, struct tw_term t)
 	}
 }
 
-/* The next part of the top frame, which is popped with its last one. */
+/* Returns the next part of the top frame, and pops the frame with its last part. */
 static struct tw_term next_part(struct encoding *e)
 {
 	struct tw_walk_frame *frame = tw_walk_top(&e->walk);
@@ -234,7 +234,7 @@ static struct tw_term next_part(struct encoding *e)
 
 	switch ((enum frame_kind)frame->kind) {
 	case IN_LIST:
-		/* The head of each cell; behind the last, its tail. */
+		/* The head of each cell; after the last one, its tail. */
 		if (--frame->left > 0) {
 			frame->a = &tw_cell(frame->a[1])->head;
 		} else {

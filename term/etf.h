@@ -13,7 +13,7 @@
  * Returns the bytes written; 0 if the term does not fit, or is nested deeper than 64 levels.  Signal handlers: yes.
  */
 size_t tw_etf_try_encode(struct tw_term term, void *buffer, size_t bytes);
-/* Its general half. */
+/* The general path of tw_etf_try_encode(). */
 size_t tw_etf_encode_fixed(struct tw_term term, void *buffer, size_t bytes);
 
 /*

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etf_cut.c - as much of a term as a buffer holds, in the external term format.
+ * etf_cut.c - encodes as much of a term as a buffer holds, in the external term format.
  *
- * What fits is written whole.  Of anything else its head is written and then its parts in order, while there is room for
- * the marks that stand for all parts that follow: `reserved` counts those.  The mark is the atom '...', of five bytes.  A
- * list ends in it, and its count is filled in then; a binary becomes {'...',FirstBytes,Size}; of a map all keys are
- * whole, or it is the mark.
+ * A term that fits is written whole.  Otherwise its head is written, then its parts in order as long as there is space
+ * for the marks of all parts that follow: `reserved` counts those.  The mark is the atom '...', of five bytes.  A list
+ * ends in the mark, and its count is filled in then; a binary becomes {'...',FirstBytes,Size}; a map keeps all its
+ * keys, or becomes the mark.
  */
 #include "term/etf.h"
 #include "term/term.h"
@@ -18,15 +18,15 @@ enum cut_kind { CUT_PARTS, CUT_LIST, CUT_MAP };
 
 struct cut_frame {
 	enum cut_kind kind;
-	const struct tw_term *parts; /* that follow; of a map the keys */
+	const struct tw_term *parts; /* the remaining parts; for a map its keys */
 	const struct tw_term *values;
 	struct tw_term list;
 	uint8_t *count_at;
-	size_t count; /* parts that follow; of a list those that were written */
+	size_t count; /* remaining parts; for a list the parts written */
 };
 
 struct cutting {
-	uint8_t *at, *end; /* something stands before `at` */
+	uint8_t *at, *end; /* at least one byte precedes `at` */
 	size_t reserved;
 	unsigned depth;
 	struct cut_frame frames[TW_TERM_DEPTH_FIXED];
@@ -37,7 +37,10 @@ static size_t room(const struct cutting *c)
 	return (size_t)(c->end - c->at) - c->reserved;
 }
 
-/* The bytes of a term in at most so many; 0: more, and nothing is there.  The byte before is the version's for a moment. */
+/*
+ * Encodes a term in at most @bytes; returns 0 and writes nothing if it needs more.  The byte before `at` temporarily
+ * holds the version.
+ */
 static size_t try_whole(struct cutting *c, struct tw_term t, size_t bytes)
 {
 	uint8_t kept = c->at[-1];
@@ -78,7 +81,7 @@ static bool begin_tuple(struct cutting *c, struct tw_term t)
 	return true;
 }
 
-/* With one element at least: a list of none is its tail. */
+/* Begins a list of at least one element; an empty one is its tail. */
 static bool begin_list(struct cutting *c, struct tw_term t)
 {
 	if (room(c) < 5 + 2 * MARK_BYTES)
@@ -110,7 +113,7 @@ static bool begin_map(struct cutting *c, struct tw_term t)
 
 static bool put_bits(struct cutting *c, struct tw_term t)
 {
-	/* Two heads, the mark, and a size of any digits. */
+	/* Two heads, the mark, and a size of any length. */
 	size_t others = 2 + MARK_BYTES + 5 + 11, bytes;
 
 	if (room(c) <= others)

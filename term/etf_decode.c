@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etf_decode.c - terms out of bytes that anybody may have written.
+ * etf_decode.c - decodes terms from untrusted bytes.
  *
- * By recursion, whose depth is bounded.  Each part of a block takes a byte at least, so a block that
- * declares more parts than there are bytes is refused before memory is taken for it.  Bytes that the
- * parts of outer blocks still need do not count (claimed), else a thousand nested heads could each claim
- * the whole rest.
+ * Recursive, to a limited depth.  Each part of a block takes at least one byte, so a block that declares more parts
+ * than there are bytes is refused before memory is allocated for it.  Bytes needed by the parts of outer blocks
+ * (claimed) do not count, or a thousand nested heads could each claim all the rest.
  */
 #include "term/etf.h"
 #include "term/integer.h"
@@ -23,7 +22,7 @@ struct decoder {
 	struct tw_term node;
 	bool is_safe;
 	unsigned int depth;
-	uint64_t claimed; /* bytes that declared parts need at least */
+	uint64_t claimed; /* minimum bytes of the declared parts */
 	int error;
 };
 
@@ -51,7 +50,7 @@ static bool has(struct decoder *d, uint64_t bytes)
 	return false;
 }
 
-/* A number of @bytes bytes, which are there. */
+/* Reads a number of @bytes bytes, which are available. */
 static uint64_t take_be(struct decoder *d, unsigned int bytes)
 {
 	uint64_t value = 0;
@@ -113,7 +112,7 @@ static struct tw_term decode_new_float(struct decoder *d)
 	return isfinite(value) ? built(d, tw_term_float(d->arena, value)) : fail(d, TW_EFORMAT);
 }
 
-/* 31 characters that sprintf() wrote with "%.20e", filled up with NUL. */
+/* 31 characters from sprintf() with "%.20e", padded with NUL. */
 static struct tw_term decode_old_float(struct decoder *d)
 {
 	char text[32] = {0}, *behind;
@@ -244,7 +243,7 @@ static struct tw_term decode_string(struct decoder *d)
 
 /* ---- pids, ports, references, funs ---- */
 
-/* Sizes in bytes of what follows the node. */
+/* Sizes in bytes of the fields after the node. */
 struct identifier_shape {
 	enum tw_term_type type;
 	unsigned int number_bytes;
@@ -312,7 +311,7 @@ static struct tw_term decode_export(struct decoder *d)
 	return built(d, tw_term_export(d->arena, module, function, (uint32_t)arity));
 }
 
-/* The terms inside a fun, whose encoding ends at @end: they are read to be sure that it is one. */
+/* Decodes the terms inside a fun, whose encoding ends at @end, only to check that it is one. */
 static bool check_fun(struct decoder *d, const unsigned char *end, struct tw_term *module, uint32_t index_uniq[2])
 {
 	struct tw_term index, uniq, pid;
@@ -346,7 +345,7 @@ static struct tw_term decode_fun(struct decoder *d)
 	uint32_t index_uniq[2];
 	struct tw_term module;
 
-	/* The size counts itself. */
+	/* The size includes itself. */
 	if (!read_be(d, 4, &bytes) || bytes < 4 + 1 + 16 + 4 + 4 || !has(d, bytes - 4))
 		return fail(d, TW_EFORMAT);
 	d->end = start + 1 + bytes;
@@ -362,7 +361,7 @@ static struct tw_term decode_fun(struct decoder *d)
 
 /* ---- blocks ---- */
 
-/* Whether so many parts can still come, at this depth; they are claimed then. */
+/* True if @count more parts may follow at this depth; claims their bytes. */
 static bool claim(struct decoder *d, uint64_t count)
 {
 	uint64_t left = (uint64_t)(d->end - d->at);
@@ -379,7 +378,7 @@ static bool claim(struct decoder *d, uint64_t count)
 	return true;
 }
 
-/* One claimed part. */
+/* Decodes one claimed part. */
 static struct tw_term decode_part(struct decoder *d)
 {
 	d->claimed--;

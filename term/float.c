@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * float.c - the shortest decimal text that reads back as the same double.
+ * float.c - prints the shortest decimal text that reads back as the same double.
  *
- * The digits are found as in Raffaello Giulietti, "The Schubfach way to render doubles" (2022): the
- * double c * 2^q has neighbours; among the decimals of the interval that rounds to it, the shortest is a
- * multiple of 10^k or 10^(k+1) for one k that follows from q.  All is computed with 128-bit approximations
- * of powers of ten, g(k) = ceil(10^k * 2^-e) with e such that g has 128 bits; "round to odd" keeps what was
- * lost in one bit.  The powers are computed once, exactly, from powers of five.
+ * Finds the digits as in Raffaello Giulietti, "The Schubfach way to render doubles" (2022): the double c * 2^q has
+ * neighbours; among the decimals of the interval that rounds to it, the shortest is a multiple of 10^k or 10^(k+1) for
+ * one k that follows from q.  All is computed with 128-bit approximations of powers of ten, g(k) = ceil(10^k * 2^-e)
+ * with e such that g has 128 bits; "round to odd" keeps the lost part in one bit.  The powers are computed once,
+ * exactly, from powers of five.
  *
- * The form is OTP's: the shorter of 123.4 and 1.234e2, the first when both are as long, and always the
- * second from 2^53 on, where neighbours are more than 1 apart.
+ * The form is OTP's: the shorter of 123.4 and 1.234e2, the first when they have the same length, and always the second
+ * from 2^53 on, where neighbours are more than 1 apart.
  */
 #include "term/print.h"
 #include "term/term.h"
@@ -35,7 +35,7 @@ static size_t bits_of(const mp_limb_t *limbs, mp_size_t count)
 	return (size_t)count * 64 - (size_t)__builtin_clzll(limbs[count - 1]);
 }
 
-/* ceil(five / 2^(bits - 128)), or five shifted up where it is shorter. */
+/* ceil(five / 2^(bits - 128)), or five shifted left if it is shorter. */
 static struct power power_above(const mp_limb_t *five, mp_size_t count)
 {
 	mp_limb_t padded[FIVE_LIMBS + 3] = {0};
@@ -44,7 +44,7 @@ static struct power power_above(const mp_limb_t *five, mp_size_t count)
 	mp_size_t i;
 	struct power power;
 
-	/* Two limbs of 0 below, so that there are always two full ones on top. */
+	/* Two zero limbs below, so that there are always two full limbs on top. */
 	memcpy(padded + 2, five, (size_t)count * sizeof(*five));
 	if (zeros)
 		mpn_lshift(padded, padded, count + 2, zeros);
@@ -120,7 +120,7 @@ struct decimal {
 	int exponent;
 };
 
-/* The multiple of 10^k, or of ten times that, which is shortest and nearest. */
+/* Chooses the multiple of 10^k, or of 10^(k+1), that is shortest and nearest. */
 static struct decimal choose(uint64_t v, uint64_t lower, uint64_t upper, int k)
 {
 	uint64_t s = v / 4, tens = s / 10, middle = 4 * s + 2;
@@ -168,7 +168,7 @@ static size_t put_zeros(char *at, int count)
 	return (size_t)count;
 }
 
-/* 0.00123, 1.23, 123.0: the point stands behind @place digits. */
+/* 0.00123, 1.23, 123.0: the point comes after @place digits. */
 static size_t put_fixed(char *at, const char *digits, int count, int place)
 {
 	char *p = at;

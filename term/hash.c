@@ -2,9 +2,9 @@
 /*
  * hash.c - a hash that does not depend on addresses or atom indices.
  *
- * It looks no deeper than TW_TERM_DEPTH_FIXED levels: what lies below counts as equal, which a hash may
- * say, and so it needs no memory.  Order of visiting is that of compare.c; every block begins with its
- * kind and size, so [[a],b] and [[a,b]] differ.
+ * It goes no deeper than TW_TERM_DEPTH_FIXED levels, so it needs no memory; terms that differ only below that hash
+ * alike.  Parts are visited in the order of compare.c.  Every block begins with its kind and size, so [[a],b] and
+ * [[a,b]] differ.
  */
 #include "term/walk.h"
 #include "base/export.h"
@@ -18,7 +18,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 
 static uint64_t hash_atom(struct tw_term atom, uint64_t hash)
 {
-	/* None stands for this node in pids, ports and references. */
+	/* None stands for the local node in pids, ports and references. */
 	return mix(hash, tw_is_atom(atom) ? tw_atom_entry(tw_atom_index(atom))->hash : 1);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * integer.c - integers of any size: what all operations share, comparison, and the way to doubles.
+ * integer.c - integers of any size: shared helpers, comparison, conversion to and from doubles.
  *
- * The operators themselves are in arith.c, the way to digits in digits.c.
+ * arith.c has the operators, digits.c conversion to and from text.
  */
 #include "term/integer.h"
 #include "term/limbs.h"
@@ -186,10 +186,10 @@ int tw_integer_compare(struct tw_term a, struct tw_term b)
 	return a_negative ? -order : order;
 }
 
-/* A finite double without a fraction fits so many limbs. */
+/* Limbs of the largest finite double without a fraction. */
 #define DOUBLE_LIMBS 16
 
-/* The limbs of a whole number, which is not negative; returns how many. */
+/* The limbs of a whole number that is not negative; returns their number. */
 static size_t limbs_of_double(double value, uint64_t limbs[DOUBLE_LIMBS])
 {
 	int exponent;
@@ -230,7 +230,7 @@ int tw_integer_compare_double(struct tw_term a, double b)
 		return a_negative ? -1 : 1;
 	b_count = limbs_of_double(fabs(whole), b_limbs);
 	order = compare_magnitudes(a_limbs, a_count, b_limbs, b_count);
-	/* A double as large as what comes here has no fraction. */
+	/* Doubles as large as this have no fraction. */
 	return a_negative ? -order : order;
 }
 
@@ -248,7 +248,7 @@ int tw_integer_to_double(struct tw_term a, double *out)
 		*out = (double)tw_small_value(a);
 		return 0;
 	}
-	/* Rounded at each limb, which is not always to the nearest double, but is what Erlang does. */
+	/* Rounds at each limb as Erlang does, which is not always to the nearest double. */
 	limbs = tw_integer_limbs(a, &small, &count, &is_negative);
 	while (count > 0)
 		value = value * 0x1p64 + (double)limbs[--count];
@@ -259,8 +259,8 @@ int tw_integer_to_double(struct tw_term a, double *out)
 }
 
 /*
- * As round(), which libm alone has: without it the agent brings one library less into each program (60 us of its start). The
- * difference of a double and its whole part is exact.
+ * As round(), which is in libm: without libm the agent brings one library less into each program (60 us of its start).
+ * The difference between a double and its whole part is exact.
  */
 static double nearest(double value)
 {

@@ -76,21 +76,21 @@ int tw_integer_from_limbs(struct tw_arena *arena, bool is_negative, const uint64
 /*
  * The magnitude of an integer.
  *
- * @small	room for one limb, used for smalls.
+ * @small	space for one limb, used for smalls.
  * @count	0 for the integer 0.
  *
- * Lends: as long as the term and @small.
+ * Lends while the term and @small exist.
  */
 const uint64_t *tw_integer_limbs(struct tw_term a, uint64_t *small, size_t *count, bool *is_negative);
 
-/* The most characters of the digits of the largest integer, in base 10, and its sign. */
+/* The longest decimal text of an integer, with its sign. */
 #define TW_INTEGER_PRINTED_BYTES_MAX 19730
 
 /*
  * The integer in base 10 at the end of a buffer.
  *
  * @scratch	TW_INTEGER_LIMBS_MAX limbs, overwritten.
- * @end		behind TW_INTEGER_PRINTED_BYTES_MAX bytes.
+ * @end		the end of TW_INTEGER_PRINTED_BYTES_MAX bytes.
  *
  * Returns the first byte of the text, which ends before @end.
  */
@@ -99,7 +99,7 @@ char *tw_integer_print(struct tw_term a, uint64_t *scratch, char *end);
 /*
  * An integer from digits.
  *
- * @digits	borrows; only digits of the base, a '_' is skipped.
+ * @digits	borrows; digits of the base only, '_' is skipped.
  * @base	2 .. 36.
  */
 int tw_integer_parse(struct tw_arena *arena, const char *digits, size_t bytes, unsigned int base, bool is_negative,

@@ -2,9 +2,8 @@
 /*
  * map.c - maps: a block of keys in exact term order, then the values in the same order.
  *
- * Flat at any size: look-up is a binary search.  Building sorts the pairs in the block itself by a
- * bottom-up merge through one scratch of the same size, which stable order and O(n log n) need; the
- * scratch comes from the arena behind the block and is given back.
+ * Flat at any size: lookup is a binary search.  Building sorts the pairs in place by a stable bottom-up merge sort,
+ * with scratch of the same size that comes from the end of the arena and is returned.
  */
 #include "term/term.h"
 #include "base/export.h"
@@ -36,7 +35,7 @@ static bool is_strictly_sorted(const struct tw_term_pair *pairs, size_t count)
 	return true;
 }
 
-/* Merges from[low .. middle) and from[middle .. high) into to; of equal keys the earlier comes first. */
+/* Merges from[low .. middle) and from[middle .. high) into to, stably. */
 static void merge(const struct tw_term_pair *from, struct tw_term_pair *to, const size_t bounds[3])
 {
 	size_t left = bounds[0], right = bounds[1], at = bounds[0];
@@ -50,7 +49,7 @@ static void merge(const struct tw_term_pair *from, struct tw_term_pair *to, cons
 	}
 }
 
-/* Sorts a[] with b[] as scratch; returns the one of them that holds the result. */
+/* Sorts a[] with b[] as scratch; returns the array that holds the result. */
 static struct tw_term_pair *sort(struct tw_term_pair *a, struct tw_term_pair *b, size_t count)
 {
 	struct tw_term_pair *swap;
@@ -70,7 +69,7 @@ static struct tw_term_pair *sort(struct tw_term_pair *a, struct tw_term_pair *b,
 	return a;
 }
 
-/* Of equal neighbours keeps the last; returns how many are left. */
+/* Keeps the last of equal neighbours; returns the number left. */
 static size_t drop_repeated(struct tw_term_pair *pairs, size_t count)
 {
 	size_t i, kept = 0;

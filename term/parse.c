@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parse.c - Erlang text to terms: blocks, the reader's state, and where an error is.
+ * parse.c - parses Erlang text: blocks, the reader's state, and the position of an error.
  *
- * By recursive descent; the depth is bounded, so C's stack is too.
+ * Recursive descent to a limited depth, which bounds the use of the C stack.
  */
 #include "term/parse.h"
 #include "term/utf8.h"
@@ -106,8 +106,8 @@ bool tw_reader_take(struct tw_reader *r, const char *text)
 /* ---- blocks ---- */
 
 /*
- * Terms between commas, which are pushed: from behind the opening character to the closing one, or the
- * '|' of a list, where at stands then.  Answers false after a failure.
+ * Reads terms separated by commas and pushes them, from after the opening character up to the closing one, or up to the
+ * '|' of a list, where at is left.  Returns false after a failure.
  */
 static bool read_elements(struct tw_reader *r, char closing, const char *message)
 {
@@ -204,7 +204,7 @@ static struct tw_term read_map(struct tw_reader *r)
 			return tw_reader_fail(r, r->at, "expected a key behind ',' in a map");
 	}
 	r->at++;
-	/* Keys and values lie on the stack as an array of pairs would. */
+	/* Keys and values are on the stack in the layout of an array of pairs. */
 	map = tw_term_map(r->arena, (const struct tw_term_pair *)(r->values + bottom), (r->value_count - bottom) / 2);
 	r->value_count = bottom;
 	return tw_reader_built(r, map);
@@ -249,7 +249,7 @@ static struct tw_term refuse(struct tw_reader *r)
 	return tw_reader_fail(r, r->at, "no term begins like this");
 }
 
-/* Blocks, one level deeper. */
+/* Reads a block, one level deeper. */
 static struct tw_term read_block(struct tw_reader *r)
 {
 	struct tw_term term;
@@ -294,7 +294,7 @@ struct tw_term tw_read_term(struct tw_reader *r)
 
 /* ---- texts ---- */
 
-/* Line and column of a place, as an editor shows them. */
+/* The line and column of a position, as an editor shows them. */
 static void locate(struct tw_parser *parser, const char *place)
 {
 	const char *at;
@@ -312,7 +312,7 @@ static void locate(struct tw_parser *parser, const char *place)
 	}
 }
 
-/* The full stop and what must follow it; at the end of the text it may be missing. */
+/* The full stop and what must follow it; it may be missing at the end of the text. */
 static bool read_full_stop(struct tw_reader *r)
 {
 	tw_reader_skip(r);

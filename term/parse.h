@@ -17,7 +17,7 @@ struct tw_reader {
 	struct tw_arena *arena;
 	unsigned int depth;
 
-	/* After a failure: TW_EBADARG with a message and its place, or TW_ENOMEM. */
+	/* After a failure: TW_EBADARG with a message and its position, or TW_ENOMEM. */
 	int error;
 	const char *message;
 	const char *place;
@@ -52,11 +52,11 @@ static inline bool tw_char_is(char c, unsigned int classes)
 	return tw_char_class[(unsigned char)c] & classes;
 }
 
-/* Always none, for the caller to return. */
+/* Records the error and returns none, which the caller returns. */
 struct tw_term tw_reader_fail(struct tw_reader *r, const char *place, const char *message);
 struct tw_term tw_reader_full(struct tw_reader *r);
 
-/* A term of a builder: none means that the arena is full. */
+/* Passes on a builder's result; none means that the arena is full. */
 static inline struct tw_term tw_reader_built(struct tw_reader *r, struct tw_term term)
 {
 	return tw_term_is_none(term) ? tw_reader_full(r) : term;
@@ -80,25 +80,25 @@ static inline bool tw_reader_is_at(const struct tw_reader *r, char c)
 	return r->at < r->end && *r->at == c;
 }
 
-/* Does the text continue with @text?  If so, skips it. */
+/* Skips @text if the text continues with it; returns whether it did. */
 bool tw_reader_take(struct tw_reader *r, const char *text);
 
 /* The next term; white space before it is skipped. */
 struct tw_term tw_read_term(struct tw_reader *r);
 
-/* ---- parse_number.c: at stands on a digit, or on a sign ---- */
+/* ---- parse_number.c: at points to a digit or a sign ---- */
 
 struct tw_term tw_read_number(struct tw_reader *r, bool is_negative);
 
 /* A sign, then a number or a character. */
 struct tw_term tw_read_signed(struct tw_reader *r);
 
-/* Digits that fit @max; false after a failure with @message. */
+/* Reads digits up to @max; false after a failure with @message. */
 bool tw_read_uint(struct tw_reader *r, uint64_t max, uint64_t *value, const char *message);
 
-/* ---- parse_text.c: at stands on the opening character ---- */
+/* ---- parse_text.c: at points to the opening character ---- */
 
-/* Decodes one character, with its escapes where it begins with a backslash. */
+/* Decodes one character, or an escape that begins with a backslash. */
 bool tw_read_character(struct tw_reader *r, uint32_t *character);
 
 /* $c */
@@ -117,9 +117,9 @@ struct tw_term tw_read_quoted_atom(struct tw_reader *r);
 
 /* <N.I.S> */
 struct tw_term tw_read_pid(struct tw_reader *r);
-/* #Port<N.I>, #Ref<N.C.B.A>, behind the '#'. */
+/* #Port<N.I>, #Ref<N.C.B.A>, after the '#'. */
 struct tw_term tw_read_identifier(struct tw_reader *r);
-/* fun M:F/A, behind the word. */
+/* fun M:F/A, after the word. */
 struct tw_term tw_read_fun(struct tw_reader *r);
 /* << ... >> */
 struct tw_term tw_read_binary(struct tw_reader *r);

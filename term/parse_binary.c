@@ -2,9 +2,8 @@
 /*
  * parse_binary.c - << Value:Size/Types, ... >> as io:read/1 evaluates it.
  *
- * A segment is read whole, then its value is written bit by bit behind the others.  Sizes are bounded
- * for the whole text (TW_PARSE_SPARE_BITS), since a few characters of text can ask for any number of
- * bits.
+ * Reads a whole segment, then appends its value bit by bit.  The total size is limited (TW_PARSE_SPARE_BITS), because a
+ * few characters of text can request any number of bits.
  */
 #include "term/integer.h"
 #include "term/parse.h"
@@ -29,12 +28,12 @@ struct segment {
 	bool has_type, has_order, is_little;
 	bool has_size;
 	uint64_t size;
-	uint64_t unit; /* 0: not given */
+	uint64_t unit; /* 0: not specified */
 };
 
 /* ---- bits ---- */
 
-/* The low @count bits of a byte, 1 to 8. */
+/* Appends the low @count bits of a byte, 1 to 8. */
 static bool put(struct tw_reader *r, struct bits *bits, unsigned int byte, unsigned int count)
 {
 	size_t at = bits->count / 8;
@@ -60,7 +59,7 @@ static bool put(struct tw_reader *r, struct bits *bits, unsigned int byte, unsig
 	return true;
 }
 
-/* Bytes in the order they are given, or the other way round. */
+/* Appends bytes in the given order, or reversed. */
 static bool put_bytes(struct tw_reader *r, struct bits *bits, const unsigned char *bytes, size_t count,
 		      bool is_reversed)
 {
@@ -75,7 +74,7 @@ static bool put_bytes(struct tw_reader *r, struct bits *bits, const unsigned cha
 
 /* ---- values ---- */
 
-/* Byte @index of a number in two's complement, without end. */
+/* Gives byte @index of a number in two's complement, extended without limit. */
 struct complement {
 	mp_limb_t limbs[TW_INTEGER_LIMBS_MAX];
 	size_t count;
@@ -235,7 +234,7 @@ static bool set_order(struct segment *segment, bool is_little)
 	return true;
 }
 
-/* One word of the types; false where it is none or contradicts another. */
+/* Applies one word of the types; false if it is unknown or contradicts another. */
 static bool set_word(struct segment *segment, const char *name)
 {
 	static const struct {

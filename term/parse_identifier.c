@@ -2,7 +2,7 @@
 /* parse_identifier.c - pids, ports, references and fun M:F/A. */
 #include "term/parse.h"
 
-/* Numbers between full stops up to '>': the first is the channel, at least two, at most six. */
+/* Reads two to six numbers separated by full stops up to '>'; the first is the channel. */
 static bool read_numbers(struct tw_reader *r, uint64_t numbers[6], size_t *count, uint64_t max)
 {
 	static const char message[] = "expected numbers with a '.' between them, and '>'";

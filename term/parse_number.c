@@ -7,11 +7,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Digits of one integer in a text, and of one float; what is longer takes too long, or is a mistake. */
+/* Longest texts of an integer and of a float; longer ones would take too long. */
 #define INTEGER_BYTES_MAX 100000
 #define FLOAT_BYTES_MAX	  4000
 
-/* Every integer of so many digits fits 64 bits. */
+/* Every integer of this many digits fits 64 bits. */
 #define QUICK_DIGITS 18
 
 static unsigned int digit_of(char c)
@@ -23,7 +23,7 @@ static unsigned int digit_of(char c)
 	return 99;
 }
 
-/* Behind the digits of the base, among which single '_' may stand; @at where there are none. */
+/* The end of the digits of the base, with single '_' between them; @at if there are none. */
 static const char *behind_digits(const struct tw_reader *r, const char *at, unsigned int base)
 {
 	const char *p = at;
@@ -101,8 +101,8 @@ static struct tw_term convert_float(struct tw_reader *r, const char *start, bool
 }
 
 /*
- * Up to 15 digits and a power of ten up to 22 are exact doubles, and one multiplication or division of
- * those rounds right.  False leaves it to strtod().
+ * Up to 15 digits and a power of ten up to 22 are exact doubles, whose product or quotient is correctly rounded.
+ * False: use strtod().
  */
 static bool try_quick_float(const char *start, const char *end, double *value)
 {
@@ -142,7 +142,7 @@ static bool try_quick_float(const char *start, const char *end, double *value)
 	return true;
 }
 
-/* @at stands on the point, a digit behind it. */
+/* @at points to the point, which a digit follows. */
 static struct tw_term read_float(struct tw_reader *r, const char *start, bool is_negative)
 {
 	const char *exponent;

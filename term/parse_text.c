@@ -14,7 +14,7 @@ static int hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Behind "\x": two digits, or any number of them in braces. */
+/* After "\x": two digits, or any number of them in braces. */
 static bool read_hex(struct tw_reader *r, const char *start, uint32_t *character)
 {
 	bool is_braced = tw_reader_is_at(r, '{');
@@ -41,7 +41,7 @@ static bool read_hex(struct tw_reader *r, const char *start, uint32_t *character
 	return true;
 }
 
-/* Up to three octal digits, at the first. */
+/* Up to three octal digits, from the first. */
 static uint32_t read_octal(struct tw_reader *r)
 {
 	uint32_t value = 0;
@@ -69,7 +69,7 @@ static bool read_plain(struct tw_reader *r, uint32_t *character)
 	return true;
 }
 
-/* Behind the backslash. */
+/* After the backslash. */
 static bool read_escape(struct tw_reader *r, const char *start, uint32_t *character)
 {
 	if (r->at < r->end && *r->at >= '0' && *r->at <= '7') {
@@ -175,7 +175,7 @@ static struct tw_term intern(struct tw_reader *r, const char *start, const char 
 	return tw_reader_fail(r, start, "the atom has more than 255 characters, or the table of atoms is full");
 }
 
-/* Letters of ISO 8859-1 beyond ASCII as they may stand in a name; 0 for other characters. */
+/* Length of a letter of ISO 8859-1 beyond ASCII that is allowed in a name; 0 for other characters. */
 static size_t wide_letter_bytes(const struct tw_reader *r, const char *at, bool is_first)
 {
 	uint32_t c = 0;
@@ -186,7 +186,7 @@ static size_t wide_letter_bytes(const struct tw_reader *r, const char *at, bool 
 	return step;
 }
 
-/* Behind the name that begins at @at; @at itself where none does. */
+/* The end of the name that begins at @at; @at itself if there is none. */
 static const char *behind_name(const struct tw_reader *r, const char *at)
 {
 	const char *p = at;
@@ -225,7 +225,7 @@ struct tw_term tw_read_plain_atom(struct tw_reader *r)
 	atom = intern(r, start, start, bytes);
 	if (tw_term_is_none(atom))
 		return atom;
-	/* Of the names that can stand here, only those need quotes that are reserved, now or later. */
+	/* Of the names accepted here, only reserved words, present or future, need quotes. */
 	if (tw_unlikely(tw_atom_entry(tw_atom_index(atom))->printed_bytes != bytes) &&
 	    tw_is_reserved_word(start, bytes))
 		return tw_reader_fail(r, start, "this is a reserved word; put quotes around it to make it an atom");

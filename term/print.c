@@ -2,9 +2,9 @@
 /*
  * print.c - terms as Erlang text.
  *
- * print_here() writes what one word says and pushes a frame for what is inside; next_part() writes what
- * stands between and behind the parts of the top frame.  Numbers and identifiers are composed straight
- * in the sink where it has room for the longest.
+ * print_here() writes a word or the head of a block and pushes a frame for its parts; next_part() writes the separators
+ * and the end of the top frame's block.  Numbers and identifiers are composed directly in the sink if it has space for
+ * the longest.
  */
 #include "term/print.h"
 #include "term/integer.h"
@@ -28,7 +28,7 @@ struct printing {
 
 /* ---- leaves ---- */
 
-/* A small and its sign, with room for 21 bytes. */
+/* Writes a small with its sign into a buffer of at least 21 bytes. */
 static size_t compose_small(char *at, int64_t value)
 {
 	if (value >= 0)
@@ -75,7 +75,7 @@ static int print_atom(struct tw_sink *sink, struct tw_term t)
 	return tw_sink_put(sink, entry->printed, entry->printed_bytes);
 }
 
-/* Room for "#Port<", "#Ref<" and seven numbers with what stands between them. */
+/* "#Port<" or "#Ref<", and seven numbers with their separators. */
 #define IDENTIFIER_BYTES_MAX 96
 
 static size_t compose_identifier(char *at, const struct tw_block_identifier *block)
@@ -150,7 +150,7 @@ static int print_fun(struct tw_sink *sink, struct tw_term t)
 
 /* ---- strings and binaries ---- */
 
-/* What the shell takes for text: letters and the white space that has an escape of its own. */
+/* True for characters that the Erlang shell prints as text: letters, and white space that has an escape of its own. */
 static bool is_printable(uint32_t c)
 {
 	return (c >= ' ' && c < 127) || c >= 160 || (c >= '\b' && c <= '\r') || c == 27;
@@ -167,7 +167,7 @@ static int print_quoted(struct tw_sink *sink, uint32_t character)
 	return tw_sink_put(sink, text, tw_print_quoted(text, character, '"'));
 }
 
-/* A proper list of printable characters of ISO 8859-1, which is io:printable_range() by default. */
+/* A proper list of printable characters of ISO 8859-1, the default of io:printable_range(). */
 static bool is_printable_list(struct tw_term list)
 {
 	for (; tw_is_cons(list); list = tw_cell(list)->tail) {
@@ -266,8 +266,8 @@ static int push(struct printing *printing, enum frame_kind kind, const struct tw
 }
 
 /*
- * What only its own system can read, for a reader of terms.  A fun's module may be quoted itself: that stands between
- * the quotes of the atom as text, with its quotes escaped.
+ * Prints a term that only its own node could read, as a quoted atom for a reader of terms.  Quotes inside, such as
+ * those of a fun's module, are escaped.
  */
 static int print_as_atom(struct tw_sink *sink, struct tw_term t)
 {
@@ -329,7 +329,7 @@ static int print_here(struct printing *printing, struct tw_term t)
 	}
 }
 
-/* The parts of tuples and maps; answers 1 with *next set, 0 when the block is closed, or an error. */
+/* Gives the next part of a tuple or map; returns 1 with *next set, 0 when the block is closed, or an error. */
 static int next_of_block(struct tw_sink *sink, struct tw_walk_frame *frame, struct tw_term *next)
 {
 	int error = 0;
@@ -350,7 +350,7 @@ static int next_of_block(struct tw_sink *sink, struct tw_walk_frame *frame, stru
 	return error ? error : 1;
 }
 
-/* The same for lists: frame->a is the head of the cell at hand, frame->flag says whether it is printed. */
+/* The same for lists: frame->a is the current cell's head, frame->flag tells whether it is printed. */
 static int next_of_list(struct tw_sink *sink, struct tw_walk_frame *frame, struct tw_term *next)
 {
 	struct tw_term tail;
@@ -408,7 +408,7 @@ TW_API size_t tw_term_format(struct tw_term term, enum tw_print_form form, char 
 	if (tw_term_print(term, form, &sink) != 0) {
 		if (sink.at > sink.end - 3) {
 			sink.at = sink.end - 3;
-			/* Not in the middle of a character. */
+			/* Do not cut inside a character. */
 			while (sink.at > buffer && ((unsigned char)*sink.at & 0xc0) == 0x80)
 				sink.at--;
 		}

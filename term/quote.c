@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quote.c - which names and characters stand for themselves in Erlang text, and how others are written. */
+/* quote.c - which names and characters Erlang text must quote or escape, and how. */
 #include "term/print.h"
 #include "term/term.h"
 #include "term/utf8.h"
@@ -10,7 +10,7 @@ static const char *const reserved_words[] = {
 	"not",	 "of",	 "or",	    "orelse", "receive", "rem",	 "try", "when", "xor",
 };
 
-/* Reserved since OTP 27, and quoted by it; in a text that is read they are plain atoms. */
+/* Reserved and quoted since OTP 27; accepted unquoted when parsing. */
 static const char *const newer_words[] = {"else", "maybe"};
 
 static bool is_among(const char *const *words, size_t count, const char *name, size_t bytes)
@@ -29,7 +29,7 @@ bool tw_is_reserved_word(const char *name, size_t bytes)
 	return is_among(reserved_words, TW_COUNT_OF(reserved_words), name, bytes);
 }
 
-/* Lower case as far as Erlang knows it in names: ISO 8859-1. */
+/* Lower case in Erlang names: ISO 8859-1. */
 static bool is_lower(uint32_t c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 0xdf && c <= 0xff && c != 0xf7);

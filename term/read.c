@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* read.c - C values out of terms. */
+/* read.c - C values from terms. */
 #include "term/term.h"
 #include "base/export.h"
 

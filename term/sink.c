@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sink.c - the way of a sink whose buffer is full. */
+/* sink.c - the slow path of a sink, when its buffer is full. */
 #include "term/sink.h"
 
 int tw_sink_put_slowly(struct tw_sink *sink, const void *bytes, size_t count)

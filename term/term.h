@@ -127,7 +127,7 @@ static inline bool tw_is_atom(struct tw_term t)
 	return tw_tag(t) == TW_TAG_ATOM;
 }
 
-/* The atom of an index: one of enum tw_atom_index, or tw_atom_index() of an atom. */
+/* The atom with an index of enum tw_atom_index, or from tw_atom_index() of an atom. */
 static inline struct tw_term tw_atom(uint32_t index)
 {
 	return tw_word((uint64_t)index << 4 | TW_TAG_ATOM);
@@ -293,7 +293,7 @@ static inline uint64_t tw_bits_count(struct tw_term t)
 	return tw_block_size(t) * 8 - (rest ? 8 - rest : 0);
 }
 
-/* ---- arena, inline for builders ---- */
+/* ---- arena, inlined for builders ---- */
 
 static inline void *tw_arena_take(struct tw_arena *arena, size_t bytes)
 {
@@ -307,18 +307,18 @@ static inline void *tw_arena_take(struct tw_arena *arena, size_t bytes)
 	return tw_arena_alloc(arena, bytes);
 }
 
-/* Frees the memory after the first @bytes of a block, if it was the last one taken. */
+/* Frees the memory after the first @bytes of a block if it was the last one allocated. */
 void tw_arena_trim(struct tw_arena *arena, void *block, size_t taken_bytes, size_t bytes);
 
 /* ---- builders that leave the content to the caller ---- */
 
 /*
- * A tuple whose elements the caller sets next (all of them, before any other code reads it); none and
- * *elements untouched when the arena is full.
+ * A tuple whose elements the caller sets next (all of them, before any other code reads it).  Returns none and leaves
+ * *elements untouched if the arena is full.
  */
 struct tw_term tw_tuple_open(struct tw_arena *arena, size_t count, struct tw_term **elements);
 
-/* A binary of so many bits, in the same way; the caller leaves unused bits of the last byte 0. */
+/* A binary of this many bits, likewise; the caller leaves unused bits of the last byte 0. */
 struct tw_term tw_bits_open(struct tw_arena *arena, size_t bits, unsigned char **data);
 
 /*

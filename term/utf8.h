@@ -7,15 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A valid Unicode character of a text: not a surrogate, not beyond 0x10ffff. */
+/* True for valid Unicode characters of a text: no surrogates, nothing beyond 0x10ffff. */
 static inline bool tw_is_unicode(uint64_t character)
 {
 	return character < 0xd800 || (character > 0xdfff && character <= 0x10ffff);
 }
 
 /*
- * Reads the character at @at, which is before @end.  Returns its bytes, 1 to 4; 0 if the bytes are not UTF-8
- * (overlong forms and surrogates included), and then *character is untouched.
+ * Reads the character at @at, which is before @end.  Returns its length, 1 to 4 bytes; 0 if the bytes are not UTF-8
+ * (overlong forms and surrogates included), and *character is then untouched.
  */
 static inline size_t tw_utf8_next(const char *at, const char *end, uint32_t *character)
 {
@@ -45,7 +45,7 @@ static inline size_t tw_utf8_next(const char *at, const char *end, uint32_t *cha
 	return count;
 }
 
-/* Writes a character, at most 4 bytes; returns how many. */
+/* Writes a character, at most 4 bytes; returns their number. */
 static inline size_t tw_utf8_put(char *at, uint32_t c)
 {
 	if (c < 0x80) {

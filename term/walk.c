@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* walk.c - how the stack of a walk grows. */
+/* walk.c - growing the stack of a walk. */
 #include "term/walk.h"
 
 bool tw_walk_grow(struct tw_walk *walk)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * walk.h - the explicit stack of functions that walk terms: C's own would overflow in deep ones.
+ * walk.h - an explicit stack for functions that walk terms; the C stack would overflow in deep terms.
  *
- * A frame holds the remaining part of one block.  The first TW_TERM_DEPTH_FIXED frames are in the struct,
- * more come from malloc where that is allowed.
+ * A frame holds the remaining part of one block.  The first TW_TERM_DEPTH_FIXED frames are in the struct; further ones
+ * come from malloc where that is allowed.
  */
 #ifndef TW_TERM_WALK_H
 #define TW_TERM_WALK_H
@@ -19,7 +19,7 @@ struct tw_walk_frame {
 		struct tw_term *to;	 /* copy: destination of the copies */
 	};
 	size_t left;
-	uint32_t kind; /* the walker's own */
+	uint32_t kind; /* free for the walker's use */
 	uint32_t flag;
 };
 
@@ -43,7 +43,7 @@ static inline void tw_walk_fini(struct tw_walk *walk)
 		free(walk->frames);
 }
 
-/* Room for one more frame; false without memory. */
+/* Makes space for one more frame; false if memory is short. */
 bool tw_walk_grow(struct tw_walk *walk);
 
 static inline struct tw_walk_frame *tw_walk_top(struct tw_walk *walk)
@@ -51,7 +51,7 @@ static inline struct tw_walk_frame *tw_walk_top(struct tw_walk *walk)
 	return walk->depth ? &walk->frames[walk->depth - 1] : NULL;
 }
 
-/* A new frame on top, to be filled in; NULL if it does not fit and the stack must not or cannot grow. */
+/* Pushes a new frame, which the caller fills in; NULL if the stack is full and may not or cannot grow. */
 static inline struct tw_walk_frame *tw_walk_push(struct tw_walk *walk, bool may_allocate)
 {
 	if (tw_unlikely(walk->depth == walk->capacity) && (!may_allocate || !tw_walk_grow(walk)))
