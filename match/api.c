@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Memory of a run that tests. */
+/* Scratch memory of a test run. */
 #define TEST_SCRATCH_BYTES ((size_t)4 << 20)
 
 static int finish(struct tw_match_code *code, struct tw_match_program **out)
@@ -17,7 +17,7 @@ static int finish(struct tw_match_code *code, struct tw_match_program **out)
 	uint32_t place = 0;
 	int error = tw_match_verify(code, out, &why, &place);
 
-	/* The compiler makes no code that the verifier refuses. */
+	/* The verifier accepts everything that the compiler produces. */
 	TW_ASSERT(error != TW_EBADARG);
 	if (error)
 		tw_match_code_destroy(code);
@@ -49,7 +49,7 @@ TW_API int tw_match_compile_text(const char *text, size_t bytes, const struct tw
 	return result ? result : finish(code, out);
 }
 
-/* Of [{Head, [Guard], []}]. */
+/* The guard of [{Head, [Guard], []}]. */
 static struct tw_term guard_of(struct tw_term spec)
 {
 	return tw_cell(tw_elements(tw_cell(spec)->head)[1])->head;
@@ -154,7 +154,7 @@ static bool is_flag(struct tw_term flag)
 		if (tw_term_is_same(flag, tw_atom(flags[i])))
 			return true;
 	}
-	/* The only one that is no word of ours already. */
+	/* The one flag that is not a predefined atom. */
 	return tw_term_is_same(flag, tw_term_atom_z("scheduler_id"));
 }
 
@@ -202,7 +202,7 @@ static const struct tw_match_host test_host = {
 	.display = test_display,
 };
 
-/* The arguments as an array; TW_EBADARG for what cannot be those of a call. */
+/* The arguments as an array; TW_EBADARG if they cannot be those of a call. */
 static int read_arguments(const struct tw_match_program *program, struct tw_term target,
 			  struct tw_term arguments[TW_ARITY_MAX], unsigned int *count)
 {
@@ -218,7 +218,7 @@ static int read_arguments(const struct tw_match_program *program, struct tw_term
 			return TW_EBADARG;
 		arguments[(*count)++] = tw_cell(target)->head;
 	}
-	return 0; /* what stands behind the last cell does not matter: neither does it in OTP */
+	return 0; /* the tail of the last cell is ignored, as in OTP */
 }
 
 static int copy_result(struct tw_arena *arena, struct tw_match_run *run, enum tw_match_verdict verdict,

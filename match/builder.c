@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* builder.c - instructions, constants, variables, and errors with their place. */
+/* builder.c - instructions, constants, variables, and errors with their position. */
 #include "match/builder.h"
 
 #include <stdarg.h>
@@ -147,7 +147,7 @@ int tw_match_constant(struct tw_match_builder *b, struct tw_term term, uint32_t 
 	uint32_t i;
 	int error;
 
-	/* Only as far back as it stays cheap: a constant that stands twice is no harm. */
+	/* Searches back only a little, to stay cheap: a duplicate constant does no harm. */
 	for (i = first; i < code->constant_count; i++) {
 		if (tw_term_is_same(code->constants[i], term)) {
 			*index = i;
@@ -186,7 +186,7 @@ int64_t tw_match_variable_number(struct tw_term term)
 	const char *name = tw_term_atom_name(term, &bytes);
 	int64_t number = 0;
 
-	/* '$0' is one, '$01' is not, nor is anything above '$100000000'. */
+	/* '$0' is a variable; '$01' and anything above '$100000000' are not. */
 	if (!name || bytes < 2 || bytes > 10 || name[0] != '$' || (name[1] == '0' && bytes > 2))
 		return -1;
 	for (i = 1; i < bytes; i++) {

@@ -3,9 +3,8 @@
  * builder.h - state shared by the parts of the compiler: the code being built, the current clause, the position in
  * the specification.
  *
- * compile.c walks the clauses, pattern.c compiles heads, expression.c guards and bodies, fuse.c finds
- * the guards that are comparisons of one argument.  A function that answers an int answers 0 or an
- * error that has been reported with its place.
+ * compile.c walks the clauses, pattern.c compiles heads, expression.c guards and bodies, fuse.c finds the guards that
+ * compare one argument.  A function of type int returns 0, or an error that it has reported with its position.
  */
 #ifndef TW_MATCH_BUILDER_H
 #define TW_MATCH_BUILDER_H
@@ -18,13 +17,13 @@
 
 /* The location of a variable's value. */
 enum tw_variable_home {
-	TW_HOME_ARGUMENT, /* it is the whole of an argument */
-	TW_HOME_REGISTER, /* it was bound inside of one */
-	TW_HOME_WHOLE,	  /* it is the list of all arguments */
+	TW_HOME_ARGUMENT, /* a whole argument */
+	TW_HOME_REGISTER, /* bound inside an argument */
+	TW_HOME_WHOLE,	  /* the list of all arguments */
 };
 
 struct tw_match_variable {
-	uint32_t number; /* the N of '$N' */
+	uint32_t number; /* N of '$N' */
 	uint16_t index;
 	uint8_t home;
 };
@@ -50,7 +49,7 @@ struct tw_match_builder {
 	struct tw_match_variable *variables;
 	uint32_t variable_count, variable_room;
 	uint32_t register_count;
-	uint32_t stack; /* values on the stack at this place */
+	uint32_t stack; /* values on the stack at this point */
 	bool in_body;
 	struct tw_match_arity arity;
 	/* Instructions whose c is not known yet: to the next clause, or to the next of another arity. */
@@ -62,31 +61,31 @@ struct tw_match_builder {
 
 /* ---- builder.c ---- */
 
-/* Makes room for one more element of an array; TW_ENOMEM. */
+/* Grows an array for one more element; TW_ENOMEM. */
 int tw_match_grow(void **array, uint32_t count, uint32_t *room, size_t element_bytes);
 
-/* Reports why the specification is refused, at the present position; returns @error. */
+/* Reports at the current position why the specification is refused; returns @error. */
 int tw_match_refuse(struct tw_match_builder *b, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The same, and then the term in question. */
+/* The same, with the offending term. */
 int tw_match_refuse_term(struct tw_match_builder *b, const char *what, struct tw_term term);
 
-/* One step down in the specification, to a child; TW_ELIMIT when that is too deep. */
+/* Steps down to a child of the specification; TW_ELIMIT if that is too deep. */
 int tw_match_enter(struct tw_match_builder *b, uint32_t child);
 void tw_match_leave(struct tw_match_builder *b);
 
 /* Appends an instruction. */
 int tw_match_emit(struct tw_match_builder *b, enum tw_match_op op, unsigned int a, unsigned int operand);
 
-/* Appends one that may fail: in heads and guards to the next clause, in bodies with 'EXIT'. */
+/* Appends an instruction that may fail: in heads and guards to the next clause, in bodies with 'EXIT'. */
 int tw_match_emit_failing(struct tw_match_builder *b, enum tw_match_op op, unsigned int a, unsigned int operand);
 
-/* Appends one that takes @pops values off the stack and puts @pushes on it, and may fail. */
+/* Appends an instruction that pops @pops values, pushes @pushes and may fail. */
 int tw_match_emit_counted(struct tw_match_builder *b, enum tw_match_op op, unsigned int a, unsigned int operand,
 			  unsigned int pops);
 
-/* Counts values on and off the stack. */
+/* Counts values pushed on the stack. */
 int tw_match_push(struct tw_match_builder *b, uint32_t count);
 
 /* The index of a constant in the pool. */
@@ -102,13 +101,13 @@ int tw_match_bind(struct tw_match_builder *b, uint32_t number, enum tw_variable_
 
 /* ---- pattern.c ---- */
 
-/* Finds the number of arguments that the head requires, and the variables that are whole arguments; emits nothing. */
+/* Finds the number of arguments that the head requires and the variables that are whole arguments; emits nothing. */
 int tw_match_head_survey(struct tw_match_builder *b, struct tw_term head);
 
-/* The tests of arguments that the small loop can do. */
+/* Emits the tests of arguments that the small loop supports. */
 int tw_match_head_quick(struct tw_match_builder *b, struct tw_term head);
 
-/* All other tests. */
+/* Emits all other tests. */
 int tw_match_head_general(struct tw_match_builder *b, struct tw_term head);
 
 /* ---- fuse.c ---- */
@@ -116,26 +115,26 @@ int tw_match_head_general(struct tw_match_builder *b, struct tw_term head);
 /* Emits the guards that are tests of one argument; sets is_done for each of those. */
 int tw_match_guards_quick(struct tw_match_builder *b, const struct tw_term *guards, bool *is_done, uint32_t count);
 
-/* As a guard of the head: argument @index is the integer @value. */
+/* Emits a test that argument @index is the integer @value. */
 int tw_match_fuse_literal(struct tw_match_builder *b, uint32_t index, struct tw_term value);
 
 /* ---- expression.c ---- */
 
-/* Code that leaves the value of an expression on the stack. */
+/* Emits code that leaves the value of an expression on the stack. */
 int tw_match_expression(struct tw_match_builder *b, struct tw_term term);
 
-/* Whether an expression is a constant, and which. */
+/* True if an expression is a constant; gives it. */
 bool tw_match_fold(struct tw_match_builder *b, struct tw_term term, uint32_t depth, struct tw_term *constant);
 
-/* The index into TW_MATCH_COMPARISONS or TW_MATCH_TYPES of a function's name; -1. */
+/* The index of a function's name in TW_MATCH_COMPARISONS or TW_MATCH_TYPES; -1: none. */
 int tw_match_comparison_of(struct tw_term name);
 int tw_match_type_of(struct tw_term name);
 
 /* ---- locate.c ---- */
 
 /*
- * The offset in a term's text of the part that a path leads to: elements of lists and tuples, counted
- * from 0; the tail of a list comes after its elements.  Stops at maps and strings.
+ * The offset, in a term's text, of the part that a path leads to: elements of lists and tuples, counted from 0; a
+ * list's tail counts after its elements.  Stops at maps and strings.
  */
 size_t tw_match_locate(const char *text, size_t bytes, const uint32_t *path, uint32_t depth);
 

@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * compile.c - from a specification to code.
+ * compile.c - compiles a specification to code.
  *
  * Each clause becomes
  *
- *	arity	n	(left out where the clause before has tested for the same)
- *	...		literals that are arguments; guards that are tests of one argument
+ *	arity	n	(omitted if the previous clause has the same test)
+ *	...		literals that are arguments; guards that test one argument
  *	...		the rest of the head, the rest of the guards
  *	...		the body; accept, halt or result
  *
- * and each test goes on at the next clause when it fails: behind the next clause's test of the number
- * of arguments, if that is the same.  So a list of clauses that differ in a comparison costs one
- * instruction a clause.  Behind the last clause stands reject.
+ * A failing test continues at the next clause: after that clause's test of the number of arguments if it is the same.
+ * So clauses that differ in one comparison cost one instruction each.  After the last clause comes reject.
  */
 #include "match/builder.h"
 
 #include <stdlib.h>
 
-/* ---- clauses that follow each other ---- */
+/* ---- consecutive clauses ---- */
 
 static bool is_same_arity(struct tw_match_arity x, struct tw_match_arity y)
 {
@@ -33,8 +32,8 @@ static void patch(struct tw_match_builder *b, const uint32_t *places, uint32_t c
 }
 
 /*
- * Begins a clause: sets where the tests of the one before go on, and tests the number of arguments
- * where that is not known already.
+ * Begins a clause: sets the target of the previous clause's failing tests, and tests the number of arguments unless it
+ * is known.
  */
 static int begin_clause(struct tw_match_builder *b, struct tw_match_arity before)
 {
@@ -64,7 +63,7 @@ static int begin_clause(struct tw_match_builder *b, struct tw_match_arity before
 	return 0;
 }
 
-/* Behind the last clause. */
+/* After the last clause. */
 static int end_clauses(struct tw_match_builder *b)
 {
 	patch(b, b->fails, b->fail_count, b->code->insn_count);
@@ -74,10 +73,10 @@ static int end_clauses(struct tw_match_builder *b)
 
 /* ---- guards ---- */
 
-/* Conjunctions nested deeper than this are evaluated as they stand. */
+/* More deeply nested conjunctions are not split. */
 #define SPLIT_MAX 8
 
-/* A guard, or an operand of conjunctions: the path to it begins with the index of the guard. */
+/* A guard, or an operand of conjunctions; its path begins with the index of the guard. */
 struct guard_path {
 	uint32_t steps[SPLIT_MAX];
 	uint32_t depth;
@@ -90,7 +89,7 @@ struct guards {
 	uint32_t count, term_room, path_room;
 };
 
-/* {'and',A,B} and {'andalso',A,B} as a whole guard are the guards A and B. */
+/* {'and',A,B} and {'andalso',A,B} as a whole guard are equivalent to the guards A and B. */
 static bool is_conjunction(struct tw_term t)
 {
 	struct tw_term name;
@@ -180,7 +179,7 @@ static int emit_guards(struct tw_match_builder *b, struct guards *g)
 
 /* ---- bodies ---- */
 
-/* What a body comes to that does the same for each event. */
+/* The result of a body that is the same for each event. */
 struct constant_body {
 	struct tw_term message;
 	unsigned int actions;
@@ -196,7 +195,7 @@ static void add_silence(struct tw_term value, struct constant_body *body)
 	body->actions |= is_on ? TW_MATCH_SILENCE : TW_MATCH_UNSILENCE;
 }
 
-/* One term of a body; false when what it does is known at the event only. */
+/* Adds one term of a body; false if its effect depends on the event. */
 static bool add_constant_action(struct tw_match_builder *b, struct tw_term term, struct constant_body *body)
 {
 	struct tw_term value;
@@ -223,7 +222,7 @@ static bool add_constant_action(struct tw_match_builder *b, struct tw_term term,
 		body->message = value;
 		return true;
 	}
-	/* receive refuses it; that is for the general way to say. */
+	/* receive refuses it; the general path reports that. */
 	if (!tw_term_is_same(name, tw_atom(TW_ATOM_SILENT)) || b->target == TW_MATCH_RECEIVE)
 		return false;
 	add_silence(value, body);
@@ -288,7 +287,7 @@ static int emit_body(struct tw_match_builder *b, struct tw_term list)
 
 /* ---- clauses ---- */
 
-/* Runs one step in one part of the clause, for the place in errors. */
+/* Runs one step of one part of the clause, which errors then name. */
 static int in_part(struct tw_match_builder *b, uint32_t part,
 		   int (*step)(struct tw_match_builder *b, struct tw_term term), struct tw_term term)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * expression.c - guards and bodies: code that leaves a value on the stack.
+ * expression.c - compiles guards and bodies to code that leaves a value on the stack.
  *
- * Arguments of functions and elements of tuples are evaluated from the last to the first, lists from
- * the first on, as in OTP; only body functions with effects make that visible.
+ * Arguments of functions and elements of tuples are evaluated from the last to the first, lists from the first, as in
+ * OTP; only body functions with effects make that visible.
  */
 #include "match/builder.h"
 
@@ -84,7 +84,7 @@ static int child(struct tw_match_builder *b, struct tw_term term, uint32_t index
 	return error;
 }
 
-/* An instruction that puts one value in the place of so many, or fails. */
+/* Emits an instruction that replaces @count values by one, or fails. */
 static int replace(struct tw_match_builder *b, enum tw_match_op op, unsigned int a, unsigned int operand,
 		   unsigned int pops)
 {
@@ -95,7 +95,7 @@ static int replace(struct tw_match_builder *b, enum tw_match_op op, unsigned int
 
 /* ---- constants ---- */
 
-/* Is the term, read as an expression, the constant that it is? */
+/* True if the term, as an expression, is a constant equal to itself. */
 static bool is_literal(struct tw_term t, uint32_t depth)
 {
 	uint64_t i;
@@ -191,7 +191,7 @@ static int by_number(const void *x, const void *y)
 	return a->number < b->number ? -1 : a->number > b->number;
 }
 
-/* '$$': the values of all variables, the lowest number first. */
+/* '$$': the values of all variables, in the order of their numbers. */
 static int bindings(struct tw_match_builder *b)
 {
 	uint32_t i = b->variable_count;
@@ -210,7 +210,7 @@ static int bindings(struct tw_match_builder *b)
 
 /* ---- lists, maps and tuples ---- */
 
-/* Does its evaluation have effects that make the order visible? */
+/* True if the evaluation has effects that make its order visible. */
 static bool has_effect(struct tw_term t, uint32_t depth)
 {
 	static const uint32_t actions[] = {TW_ATOM_MESSAGE, TW_ATOM_SILENT};
@@ -235,7 +235,7 @@ static bool has_effect(struct tw_term t, uint32_t depth)
 	return has;
 }
 
-/* The elements first to last, then the tail, then a cell for each. */
+/* The elements from first to last, then the tail, then a cell for each. */
 static int list_in_order(struct tw_match_builder *b, const struct tw_term *elements, uint32_t count,
 			 struct tw_term tail)
 {
@@ -252,7 +252,7 @@ static int list_in_order(struct tw_match_builder *b, const struct tw_term *eleme
 	return error;
 }
 
-/* The tail, then each element, last to first, becomes the head of a cell: a short stack suffices. */
+/* The tail; then each element, from last to first, becomes the head of a cell: a short stack suffices. */
 static int list_from_end(struct tw_match_builder *b, const struct tw_term *elements, uint32_t count,
 			 struct tw_term tail)
 {
@@ -296,7 +296,7 @@ static int map(struct tw_match_builder *b, struct tw_term term)
 	if (count > TW_MATCH_STACK_MAX / 2)
 		return tw_match_refuse(b, TW_ELIMIT, "a map of more than %d keys that is not a constant",
 				       TW_MATCH_STACK_MAX / 2);
-	/* The values, then the keys, each from the last to the first. */
+	/* The values, then the keys, each from last to first. */
 	for (i = count * 2; !error && i > count; i--)
 		error = child(b, tw_elements(term)[i - 1], (uint32_t)i - 1);
 	for (i = count; !error && i > 0; i--)
@@ -320,7 +320,7 @@ static int tuple(struct tw_match_builder *b, struct tw_term term)
 
 /* ---- functions ---- */
 
-/* Arguments from the last to the first, then the instruction, which puts one value in their place. */
+/* Arguments from last to first, then the instruction, which replaces them by one value. */
 static int apply(struct tw_match_builder *b, struct tw_term call, enum tw_match_op op, unsigned int a)
 {
 	uint32_t count = (uint32_t)tw_block_size(call) - 1;
@@ -333,7 +333,7 @@ static int apply(struct tw_match_builder *b, struct tw_term call, enum tw_match_
 		return error;
 	if (op == TW_OP_CALL || op == TW_OP_COMPARE)
 		return replace(b, op, a, 0, count);
-	/* The others cannot fail. */
+	/* The other instructions cannot fail. */
 	error = tw_match_emit(b, op, a, 0);
 	b->stack -= count;
 	return error ? error : tw_match_push(b, 1);
@@ -396,7 +396,7 @@ static int refuse_arity(struct tw_match_builder *b, struct tw_term call)
 	return tw_match_refuse_term(b, "a function with the wrong number of arguments", call);
 }
 
-/* message, silent, return_trace, exception_trace: instructions of their own. */
+/* message, silent, return_trace, exception_trace: they have their own instructions. */
 static int action(struct tw_match_builder *b, struct tw_term call, bool *is_action)
 {
 	struct tw_term name = tw_elements(call)[0];
@@ -439,7 +439,7 @@ static int boolean(struct tw_match_builder *b, struct tw_term call, bool *is_boo
 	return lazy_boolean(b, call, which == 2 ? TW_OP_ANDALSO : TW_OP_ORELSE);
 }
 
-/* The depth is a number in the specification itself: OTP reads it at set time too. */
+/* The depth must be a literal number: OTP also reads it when the specification is set. */
 static int check_depth(struct tw_match_builder *b, struct tw_term call)
 {
 	struct tw_term depth = tw_elements(call)[1];
@@ -498,7 +498,7 @@ static int call(struct tw_match_builder *b, struct tw_term term)
 	return function(b, term);
 }
 
-/* One level deeper than what encloses it: the expression's own recursion is counted by its children. */
+/* One level below the enclosing term; recursion inside the expression is counted by its children. */
 int tw_match_expression(struct tw_match_builder *b, struct tw_term term)
 {
 	struct tw_term constant;

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * front.h - the small loop: the beginning of every run, included once for each kind of argument.
+ * front.h - the small loop, which starts every run; included once for each kind of argument.
  *
- * Most events are decided by the number of arguments and by comparisons of one argument.  These
- * instructions need no stack, no memory and no call, so the function has no more of a prologue than
- * its four arguments; at any other instruction it hands over to the interpreter proper.
+ * The number of arguments and comparisons of one argument decide most events.  These instructions need no stack, no
+ * memory and no call, so the function's prologue is short; at any other instruction it continues in the interpreter.
  *
  *	FRONT_NAME	the function's head
  *	FRONT_ARG	the type of an argument
- *	FRONT_IS_RAW	whether those are machine words
- *	FRONT_VALUE(x)	the integer that x is; goes on at the next instruction when it is no small
+ *	FRONT_IS_RAW	true if arguments are machine words
+ *	FRONT_VALUE(x)	the integer x; continues at the next instruction if x is no small
  *	FRONT_IS(x, constant), FRONT_TYPE(x, type)	conditions
- *	FRONT_STRING(x)	what there is to do for a string: hands over as well, or decides
- *	FRONT_FIRST	the instruction to begin at
+ *	FRONT_STRING(x)	how to compare a string: decides, or continues in the interpreter
+ *	FRONT_FIRST	the first instruction
  */
 FRONT_NAME
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * functions.c - the functions of guards and bodies that compute: each returns none to raise, as the BIF of that name
- * would.
- */
+/* functions.c - functions of guards and bodies that compute: each returns none if the BIF of that name would raise. */
 #include "match/machine.h"
 
 #include "term/integer.h"
@@ -12,7 +9,7 @@
 #define FUNCTION(atom, arity) \
 	struct tw_term tw_match_fn_##atom##_##arity(struct tw_match_machine *m, const struct tw_term *top)
 
-/* Arguments lie on the stack with the first one on top. */
+/* Arguments are on the stack, the first one on top. */
 #define FIRST  (top[0])
 #define SECOND (top[-1])
 #define THIRD  (top[-2])
@@ -87,7 +84,7 @@ FUNCTION(XOR, 2)
 
 /* ---- arithmetic ---- */
 
-/* On floats, and on an integer and a float. */
+/* For two floats, or an integer and a float. */
 static struct tw_term float_arithmetic(struct tw_match_machine *m, enum tw_integer_op op, const struct tw_term *top)
 {
 	double x, y;
@@ -101,7 +98,7 @@ static struct tw_term float_arithmetic(struct tw_match_machine *m, enum tw_integ
 		x -= y;
 	else
 		x *= y;
-	return tw_term_float(arena_of(m), x); /* none where it is not finite */
+	return tw_term_float(arena_of(m), x); /* none if it is not finite */
 }
 
 static struct tw_term integer_arithmetic(struct tw_match_machine *m, enum tw_integer_op op, const struct tw_term *top)
@@ -118,7 +115,7 @@ static struct tw_term arithmetic(struct tw_match_machine *m, enum tw_integer_op 
 	return float_arithmetic(m, op, top);
 }
 
-/* Both are smalls: most are, and need no call. */
+/* Most operands are smalls, which need no call. */
 static inline bool are_small(const struct tw_term *top)
 {
 	return (FIRST.word & SECOND.word & 15) == TW_TAG_SMALL;
@@ -167,7 +164,7 @@ FUNCTION(ABS, 1)
 	return tw_integer_abs(arena_of(m), FIRST, &result) == 0 ? result : RAISE;
 }
 
-/* Always in floats: 4 / 2 is 2.0. */
+/* Always a float: 4 / 2 is 2.0. */
 FUNCTION(DIVIDE, 2)
 {
 	double x, y;
@@ -348,7 +345,7 @@ FUNCTION(BYTE_SIZE, 1)
 	return tw_is_bits(FIRST) ? integer((tw_bits_count(FIRST) + 7) / 8) : RAISE;
 }
 
-/* Of a bit string the whole bytes count. */
+/* For a bit string, the number of whole bytes. */
 FUNCTION(SIZE, 1)
 {
 	if (tw_is_bits(FIRST))

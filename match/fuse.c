@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuse.c - guards that one instruction decides.
+ * fuse.c - compiles guards that one instruction can decide.
  *
- * Comparisons of a whole argument, or of its lower bits with or without a sign, with integers become one range test,
- * {'==',{'band','$N',Mask},Value} a test of bits, {is_T,'$N'} of a whole argument a type test,
- * {'==',{string_at,'$N'},Binary} a call of the host; they run in the small loop, without a stack.  Tests of ranges
- * and bits decide small integers only, and strings are of words:
+ * Comparisons of a whole argument, or of its lower bits with or without a sign, with integers become one range test;
+ * {'==',{'band','$N',Mask},Value} becomes a test of bits, {is_T,'$N'} of a whole argument a type test,
+ * {'==',{string_at,'$N'},Binary} a call of the host.  They run in the small loop, without a stack.  Tests of ranges and
+ * bits decide small integers only, and tests of strings decide machine words only:
  *
- *	range arg, range, fail -> over	smalls go on at over or fail
- *	...				what the guards say in general: big integers, floats, any term
+ *	range arg, range, fail -> over	smalls continue at over or fail
+ *	...				the guards in general code: big integers, floats, any term
  *	over:
  *
- * Guards have no effects and those that raise fail, so their order cannot be seen.
+ * Guards have no effects, and guards that raise fail, so their order is not visible.
  */
 #include "match/builder.h"
 
 #include <string.h>
 
-/* Integers as wide as bounds of unsigned words are. */
+/* Wide enough for the bounds of unsigned words. */
 typedef __int128 wide;
 
-/* Guards on one argument, or on what its lower 64 - shift bits are, whose integers are low .. high. */
+/* Guards on one argument, or on the value of its lower 64 - shift bits, true for the integers low .. high. */
 struct fused {
 	uint32_t argument;
 	uint32_t shift;
-	wide min, max; /* that it can be at all */
+	wide min, max; /* the possible values */
 	wide low, high;
 };
 
-/* The argument that an expression is as a whole; -1 for any other expression. */
+/* The argument that an expression is; -1 if it is no whole argument. */
 static int argument_of(const struct tw_match_builder *b, struct tw_term term)
 {
 	int64_t number = tw_match_variable_number(term);
@@ -67,7 +67,7 @@ static enum tw_match_comparison inverted(enum tw_match_comparison op)
 	}
 }
 
-/* The integers that stand in the given relation to a value; false for none. */
+/* The interval of integers that are in relation @op to a value; false: no interval. */
 static bool interval_of(enum tw_match_comparison op, wide value, struct fused *f)
 {
 	f->low = f->min;
@@ -109,7 +109,7 @@ static const struct tw_term *operands_of(struct tw_term term, struct tw_term nam
 
 /*
  * An argument as a whole; {'band','$N',2^k-1}, its lower k bits; {'-',{'bxor',that,2^(k-1)},2^(k-1)}, the same with a
- * sign.  So debug information's types are written.
+ * sign, as types from debug information are written.
  */
 static bool read_operand(const struct tw_match_builder *b, struct tw_term term, struct fused *f)
 {
@@ -139,7 +139,7 @@ static bool read_operand(const struct tw_match_builder *b, struct tw_term term, 
 	return true;
 }
 
-/* {'not',G}, {'==',G,false} and their like, for a comparison G: G, and whether it is turned round. */
+/* The comparison G in {'not',G}, {'==',G,false} and similar guards, and whether it is inverted. */
 static struct tw_term bare_guard(struct tw_term guard, bool *is_inverted)
 {
 	for (*is_inverted = false; tw_is_tuple(guard);) {
@@ -162,7 +162,7 @@ static struct tw_term bare_guard(struct tw_term guard, bool *is_inverted)
 	return guard;
 }
 
-/* Is it a comparison of an argument with an integer?  {Op,'$N',Integer} or the other way round. */
+/* Reads a comparison of an argument with an integer: {Op,'$N',Integer}, or with swapped operands. */
 static bool read_comparison(const struct tw_match_builder *b, struct tw_term guard, struct fused *f, int *op)
 {
 	bool is_inverted;
@@ -198,7 +198,7 @@ static struct tw_match_range range_of(const struct fused *f, bool is_outside)
 	return range;
 }
 
-/* The instruction itself; the jump over the general code is set by the caller. */
+/* Emits the instruction; the caller sets its jump over the general code. */
 static int emit_test(struct tw_match_builder *b, enum tw_match_op op, uint32_t argument, struct tw_match_range range,
 		     uint32_t *place)
 {
@@ -232,7 +232,7 @@ int tw_match_fuse_literal(struct tw_match_builder *b, uint32_t index, struct tw_
 	return error;
 }
 
-/* A guard as a whole in general code. */
+/* Emits a whole guard in general code. */
 static int emit_general(struct tw_match_builder *b, struct tw_term guard)
 {
 	int error = tw_match_expression(b, guard);
@@ -246,8 +246,8 @@ static bool is_same_value(const struct fused *f, const struct fused *g)
 }
 
 /*
- * The guard at @first, and those behind it that bound the same argument from the other side: one range.
- * An empty range stays two tests, of which one always fails.
+ * Fuses the guard at @first with later guards that bound the same argument from the other side into one range.  An
+ * empty range stays two tests, one of which always fails.
  */
 static int fuse_from(struct tw_match_builder *b, const struct tw_term *guards, bool *is_done, uint32_t count,
 		     uint32_t first)
@@ -281,7 +281,7 @@ static int fuse_from(struct tw_match_builder *b, const struct tw_term *guards, b
 	return error;
 }
 
-/* {'band','$N',Mask} or the other way round. */
+/* Reads {'band','$N',Mask}, or with swapped operands. */
 static int read_mask(const struct tw_match_builder *b, struct tw_term term, int64_t *mask)
 {
 	const struct tw_term *e;
@@ -298,7 +298,7 @@ static int read_mask(const struct tw_match_builder *b, struct tw_term term, int6
 	return tw_term_get_int64(e[1], mask) == 0 ? argument_of(b, e[2]) : -1;
 }
 
-/* {'==',{'band','$N',Mask},Value}, and with '/=': a test of bits. */
+/* Fuses {'==',{'band','$N',Mask},Value}, also with '/=', into a test of bits. */
 static int fuse_mask(struct tw_match_builder *b, struct tw_term guard, bool *is_done)
 {
 	struct tw_match_range bits;
@@ -342,7 +342,7 @@ static int fuse_type(struct tw_match_builder *b, struct tw_term guard, bool *is_
 	return tw_match_emit_failing(b, TW_OP_ARG_TYPE, (unsigned int)argument, (unsigned int)type);
 }
 
-/* {'==',{string_at,'$N'},Binary} or the other way round, and with '/=': of words, no term has a string. */
+/* Reads {'==',{string_at,'$N'},Binary}, also swapped or with '/='; for words only, since no term has a string. */
 static bool read_string(const struct tw_match_builder *b, struct tw_term side, struct tw_term other, int *argument)
 {
 	const unsigned char *text;
@@ -392,7 +392,7 @@ static int fuse_string(struct tw_match_builder *b, struct tw_term guard, bool *i
 	return error;
 }
 
-/* Strings last: they take longest. */
+/* Strings last: they are the slowest. */
 int tw_match_guards_quick(struct tw_match_builder *b, const struct tw_term *guards, bool *is_done, uint32_t count)
 {
 	uint32_t i;

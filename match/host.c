@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * host.c - the functions that call the host, and the settings that all sessions share.
- */
+/* host.c - functions that call the host, and settings shared by all sessions. */
 #include "match/machine.h"
 
 #include "base/atomic.h"
@@ -13,7 +11,7 @@
 #define FUNCTION(atom, arity) \
 	struct tw_term tw_match_fn_##atom##_##arity(struct tw_match_machine *m, const struct tw_term *top)
 
-/* Does the host have that function? */
+/* True if the host has that function. */
 #define HOST_HAS(m, function) ((m)->run->host && (m)->run->host->function)
 
 #define RAISE tw_word(0)
@@ -33,9 +31,9 @@ TW_API uint32_t tw_trace_control_word_get(void)
 TW_API uint32_t tw_trace_control_word_set(uint32_t word)
 {
 	/*
-	 * PAIR match.tcw: acq_rel; acquire in tw_trace_control_word_get() and in the next set.
-	 * A thread that sees a word also sees its setter's earlier writes, and of two setters each gets a different
-	 * old word.  Without it a specification could act on a word before the writes that explain it.
+	 * PAIR match.tcw: acq_rel; acquire in tw_trace_control_word_get() and in the next set.  A thread that sees a
+	 * word also sees its setter's earlier writes, and of two setters each gets a different old word.  Without it a
+	 * specification could act on a word before the writes that explain it.
 	 */
 	return tw_exchange_acq_rel(&control_word, word);
 }
@@ -57,8 +55,8 @@ TW_API uint32_t tw_backtrace_depth_set(uint32_t depth)
 TW_API void tw_process_dump_set(const struct tw_process_dumper *dumper)
 {
 	/*
-	 * PAIR match.dumper: release; acquire in PROCESS_DUMP.
-	 * Publishes the two fields.  Without it a run could call a function that is not there yet.
+	 * PAIR match.dumper: release; acquire in PROCESS_DUMP.  Publishes the two fields.  Without it a run could call
+	 * a function that is not set yet.
 	 */
 	tw_store_release(&process_dumper, dumper);
 }
@@ -115,7 +113,7 @@ FUNCTION(CURRENT_STACKTRACE, 1)
 	return stacktrace(m, tw_small_value(top[0]));
 }
 
-/* The dumper's text, or else the pid; cut to the space available. */
+/* The dumper's text, or else the pid, cut to the space available. */
 static size_t dump(struct tw_match_machine *m, struct tw_term self, char *buffer, size_t bytes)
 {
 	/* PAIR match.dumper: acquire; release in tw_process_dump_set(). */
@@ -145,7 +143,7 @@ FUNCTION(PROCESS_DUMP, 0)
 		return m->run->host->process_dump(m->run);
 	if (tw_term_is_none(self))
 		self = tw_atom(TW_ATOM_UNDEFINED);
-	/* Half of the room for the text, the other half for the binary. */
+	/* Half of the space for the text, the other half for the binary. */
 	buffer = room > 64 ? tw_arena_take(arena, room - 32) : NULL;
 	return buffer ? tw_term_binary(arena, buffer, dump(m, self, buffer, room - 64)) : RAISE;
 }
@@ -167,7 +165,7 @@ FUNCTION(SET_SEQ_TOKEN, 2)
 	return HOST_HAS(m, set_seq_token) ? m->run->host->set_seq_token(m->run, top[0], top[-1]) : RAISE;
 }
 
-/* Below 0 to raise, 0 for no change, 1 for a change. */
+/* Returns below 0 to raise, 0 for no change, 1 for a change. */
 static int change_flags(struct tw_match_machine *m, struct tw_term tracee, struct tw_term off, struct tw_term on)
 {
 	if (!HOST_HAS(m, trace) || !tw_is_list(off) || !tw_is_list(on))
@@ -254,7 +252,7 @@ FUNCTION(DISPLAY, 1)
 
 /* ---- values of machine words ---- */
 
-/* The string, or the address itself where there is none: a number equals no string, and 0 is NULL. */
+/* The string, or the address itself if there is none: a number equals no string, and 0 is NULL. */
 FUNCTION(STRING_AT, 1)
 {
 	struct tw_term string = {0};
@@ -275,7 +273,7 @@ static bool vector(struct tw_match_machine *m, struct tw_term number, uint64_t *
 	       m->run->host->vector(m->run, index, bits);
 }
 
-/* A value that is not a finite number raises, as in arithmetic. */
+/* Raises for a value that is not finite, as arithmetic does. */
 static struct tw_term finite_float(struct tw_match_machine *m, double value)
 {
 	return isfinite(value) ? tw_term_float(&m->run->arena, value) : RAISE;

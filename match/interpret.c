@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * interpret.c - the interpreter proper: programs that build, compare or call.
+ * interpret.c - the interpreter: programs that build, compare or call.
  *
- * Its memory is the scratch of the run: variables, then the stack, then the terms that it builds.  Functions, labels and
+ * Its memory is the run's scratch: variables, then the stack, then the terms it builds.  Functions, labels and
  * instructions have the same names; match/ops.h says what each does.
  */
 #include "match/machine.h"
@@ -17,7 +17,7 @@ static inline struct tw_term argument(const struct tw_match_machine *m, unsigned
 	return tw_likely(tw_small_fits(word)) ? tw_small(word) : tw_term_integer(&m->run->arena, word);
 }
 
-/* The integer that an argument is; false when it is no small one. */
+/* The value of an argument; false if it is no small integer. */
 static inline bool integer_argument(const struct tw_match_machine *m, unsigned int index, uint64_t *word)
 {
 	struct tw_term x;
@@ -66,7 +66,7 @@ static inline bool holds(enum tw_match_comparison op, int order)
 	}
 }
 
-/* true, false, or none where the terms are too deep. */
+/* true, false, or none if the terms are too deep. */
 static inline struct tw_term compare(const struct tw_match_machine *m, enum tw_match_comparison op, struct tw_term a,
 				     struct tw_term b)
 {
@@ -89,7 +89,7 @@ static inline bool is_boolean(struct tw_term t)
 	return is_true(t) || t.word == tw_atom(TW_ATOM_FALSE).word;
 }
 
-/* All must be booleans; none where one is not. */
+/* Combines values, which must all be booleans; none otherwise. */
 static struct tw_term conclude(const struct tw_term *values, unsigned int count, bool is_and)
 {
 	bool result = is_and;
@@ -146,13 +146,13 @@ struct registers {
 	const struct tw_match_insn *insn;
 	const struct tw_term *constants;
 	struct tw_term *variables;
-	struct tw_term *sp; /* the first free place */
+	struct tw_term *sp; /* the next free entry */
 };
 
-/* The next step: the next instruction, d, c, 'EXIT' (or c, in guards), or stop. */
+/* Where to continue: at the next instruction, d, c, 'EXIT' (c in guards), or not at all. */
 enum step { NEXT, JUMP, FAIL, EXIT, STOP };
 
-/* Puts a value in place of so many; EXIT where there is none. */
+/* Replaces @pops values by one; EXIT if it is none. */
 static INLINE enum step give(struct registers *r, unsigned int pops, struct tw_term value)
 {
 	r->sp -= pops;
@@ -202,7 +202,7 @@ static INLINE enum step op_MASK_NOT(struct registers *r)
 	return (word & range_of(r)->low) == range_of(r)->span ? FAIL : JUMP;
 }
 
-/* Reached only after the small loops have stopped: rare, so the general code at the next instruction decides. */
+/* Reached only after the small loops have stopped: rare, so the general code that follows decides. */
 static INLINE enum step op_STRING(struct registers *r)
 {
 	return NEXT;
@@ -220,7 +220,7 @@ static INLINE enum step op_ARG_IS(struct registers *r)
 
 static INLINE enum step op_ARG_TYPE(struct registers *r)
 {
-	/* A machine word is an integer, even where there is no room for it as a term. */
+	/* A machine word is an integer, even if the arena has no space for it as a term. */
 	struct tw_term x = r->m->is_raw ? tw_small(0) : argument(r->m, r->insn->a);
 
 	return tw_match_is_type((enum tw_match_type)r->insn->b, x) ? NEXT : FAIL;
@@ -376,7 +376,7 @@ static INLINE enum step op_OR(struct registers *r)
 	return give(r, r->insn->b, conclude(r->sp - r->insn->b, r->insn->b, false));
 }
 
-/* The top decides, if it is a boolean: the operands that follow are not evaluated. */
+/* The top decides if it is a boolean: the remaining operands are then not evaluated. */
 static INLINE enum step decide(struct registers *r)
 {
 	if (!is_boolean(r->sp[-1])) {
@@ -453,7 +453,7 @@ static INLINE enum step op_RESULT(struct registers *r)
 
 /* ---- the run ---- */
 
-/* Sets up the memory of the run: variables, the stack, and room for terms. */
+/* Sets up the run's memory: variables, the stack, and space for terms. */
 static void begin(struct tw_match_machine *m)
 {
 	struct tw_match_run *run = m->run;
@@ -476,9 +476,7 @@ static void begin(struct tw_match_machine *m)
 	case STOP: return (enum tw_match_verdict)m->run->result.verdict; \
 	}
 
-/*
- * The dispatch is threaded: the code of each instruction, inlined behind its label, jumps to that of the next one itself.
- */
+/* Threaded dispatch: the code of each instruction, inlined after its label, jumps directly to that of the next. */
 enum tw_match_verdict tw_match_go_on(struct tw_match_machine *m, const struct tw_match_insn *insn)
 {
 	static const void *const labels[] = {TW_MATCH_OPS(TW_MATCH_LABEL)};

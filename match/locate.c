@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * locate.c - finds the place of a part of a term in the text that it was parsed from.
+ * locate.c - finds the position of a part of a term in the text that it was parsed from.
  *
- * The parser keeps no places.  Errors are rare, so the text is walked a second time: it is known to be
- * a valid term, and only what separates and encloses matters here.
+ * The parser records no positions.  Errors are rare, so the text is walked a second time: it is known to be valid, and
+ * only separators and brackets matter here.
  */
 #include "match/builder.h"
 
-/* Behind a quoted atom or a string, which begins at @at. */
+/* The end of a quoted atom or string that begins at @at. */
 static size_t skip_quoted(const char *text, size_t bytes, size_t at)
 {
 	char quote = text[at++];
@@ -17,7 +17,7 @@ static size_t skip_quoted(const char *text, size_t bytes, size_t at)
 	return at + 1;
 }
 
-/* Behind a character, $a or $\n; what a longer escape has more looks like a name. */
+/* The end of a character, $a or $\n; the rest of a longer escape looks like a name. */
 static size_t skip_character(const char *text, size_t bytes, size_t at)
 {
 	return at + (at + 1 < bytes && text[at + 1] == '\\' ? 3 : 2);
@@ -38,7 +38,7 @@ static size_t skip_space(const char *text, size_t bytes, size_t at)
 	return at;
 }
 
-/* At what stands behind a term: a comma, a bar, a closing bracket or the end. */
+/* The end of a term: at a comma, a bar, a closing bracket or the end of the text. */
 static size_t skip_term(const char *text, size_t bytes, size_t at)
 {
 	uint32_t depth = 0;

@@ -18,10 +18,10 @@ struct tw_match_machine {
 	struct tw_match_run *run;
 };
 
-/* Continues at @insn, where the small loop stops.  The stack is empty there. */
+/* Continues at @insn, where the small loop stopped, with an empty stack. */
 enum tw_match_verdict tw_match_go_on(struct tw_match_machine *m, const struct tw_match_insn *insn);
 
-/* Leaves the result of a clause that matched. */
+/* Stores the result of a matching clause. */
 static inline enum tw_match_verdict tw_match_accept(struct tw_match_run *run, struct tw_term message,
 						    unsigned int actions)
 {
@@ -39,7 +39,7 @@ static inline enum tw_match_verdict tw_match_accept(struct tw_match_run *run, st
 
 bool tw_match_is_type(enum tw_match_type type, struct tw_term term);
 
-/* 0 and the order of two terms; TW_ELIMIT where they are too deep to compare without allocation. */
+/* Gives the order of two terms; TW_ELIMIT if they are too deep to compare without allocation. */
 int tw_match_compare(const struct tw_match_machine *m, struct tw_term a, struct tw_term b, bool is_exact, int *order);
 
 /*
@@ -47,11 +47,11 @@ int tw_match_compare(const struct tw_match_machine *m, struct tw_term a, struct 
  *
  * @top	the first argument; the second is top[-1], and so on.
  *
- * Returns its value; none to raise.
+ * Returns the function's value; none to raise.
  */
 typedef struct tw_term (*tw_match_fn)(struct tw_match_machine *m, const struct tw_term *top);
 
-/* By enum tw_match_function. */
+/* Indexed by enum tw_match_function. */
 extern const struct tw_match_function_entry {
 	tw_match_fn call;
 	uint8_t arity;

@@ -24,7 +24,7 @@
 
 /* ---- code ---- */
 
-/* One instruction; match/ops.h says what the operands are.  The place of an instruction is its index. */
+/* One instruction; match/ops.h defines the operands.  Instructions are addressed by their index. */
 struct tw_match_insn {
 	uint8_t op;
 	uint8_t a;
@@ -60,7 +60,7 @@ struct tw_match_code {
 /*
  * tw_match_code_build - compiles a specification to code that is not verified yet.
  *
- * Arguments and errors as tw_match_compile().  @out gives; end it with tw_match_code_destroy(), or by
+ * Arguments and errors as tw_match_compile().  @out gives; end it with tw_match_code_destroy(), or with
  * tw_match_verify(), which takes it.
  */
 int tw_match_code_build(struct tw_term spec, const struct tw_match_options *options, struct tw_match_code **out,
@@ -83,15 +83,14 @@ int tw_match_code_build_from(struct tw_term spec, const struct tw_match_options 
 
 enum tw_match_quick_op {
 	TW_MATCH_QUICK_NONE = 0, /* run the program */
-	TW_MATCH_QUICK_RANGE,	 /* accept if argument arg is inside of the range */
+	TW_MATCH_QUICK_RANGE,	 /* accept if argument arg is inside the range */
 	TW_MATCH_QUICK_ALWAYS,	 /* accept */
 };
 
 /*
- * A whole program as one comparison of one raw argument, for the hit path to do in place.  It is equivalent to the
- * program if an event has `arity' raw arguments, or at least that many with is_prefix; with any other number the
- * program rejects.  The result of an accepted event is always `accepted' of
- * the program.
+ * A whole program as one comparison of one raw argument, which the hit path evaluates inline.  It is equivalent to the
+ * program for events with `arity' raw arguments, or at least that many with is_prefix; for any other number the program
+ * rejects.  The result of an accepted event is always the program's `accepted'.
  */
 struct tw_match_quick {
 	uint8_t op;
@@ -106,7 +105,7 @@ struct tw_match_quick {
 /* The verdict on an event.  All but TW_MATCH_NO mean that the clause's actions are to be performed. */
 enum tw_match_verdict {
 	TW_MATCH_NO = 0,   /* no clause matched: no event, no actions */
-	TW_MATCH_YES,	   /* event as it is */
+	TW_MATCH_YES,	   /* the event unchanged */
 	TW_MATCH_SUPPRESS, /* {message,false}: no event; actions count */
 	TW_MATCH_EXTRA,	   /* {message,X}: event with X as its last element */
 };
@@ -131,7 +130,7 @@ struct tw_match_result {
 /* Verified code, in the order in which a hit reads it. */
 struct tw_match_program {
 	struct tw_match_quick quick;
-	struct tw_match_result accepted; /* what quick accepts with; verdict TW_MATCH_NO where quick is NONE */
+	struct tw_match_result accepted; /* the result if quick accepts; verdict TW_MATCH_NO if quick is NONE */
 	const struct tw_match_insn *insns;
 	const struct tw_term *constants;
 	const struct tw_match_range *ranges;
@@ -141,13 +140,12 @@ struct tw_match_program {
 };
 
 /*
- * tw_match_verify - turns code into a program, if it is safe to run.
+ * tw_match_verify - make a program of code that is safe to run.
  *
- * Safe means: each instruction and operand is known; jumps go forward and to an instruction; the last
- * instruction reached on each way ends the run, so that no run has more steps than there are
- * instructions; the stack has the same depth on all ways to an instruction, never too little and at
- * most TW_MATCH_STACK_MAX; variables are bound before they are read, arguments are known to
- * be there, constants are of the kind that their instruction needs.
+ * Checks that each instruction and operand is known; that jumps lead forward to an instruction; that the last
+ * instruction on each path ends the run, so that no run takes more steps than there are instructions; that the stack
+ * has the same depth on all paths to an instruction, never too little and at most TW_MATCH_STACK_MAX; that variables
+ * are bound before they are read, arguments exist, and constants are of the kind that their instruction needs.
  *
  * @code	takes, on success only.
  * @why		set on TW_EBADARG to a constant that says what is wrong; may be NULL.
@@ -175,7 +173,7 @@ struct tw_match_host {
 	struct tw_term (*caller)(struct tw_match_run *run);
 	/* {caller_line}: {M,F,A,{File,Line}} or undefined.  NULL: undefined. */
 	struct tw_term (*caller_line)(struct tw_match_run *run);
-	/* {current_stacktrace}: at most so many frames.  NULL: []. */
+	/* {current_stacktrace}: at most `depth` frames.  NULL: []. */
 	struct tw_term (*stacktrace)(struct tw_match_run *run, uint32_t depth);
 	/* {process_dump}: a binary.  NULL: tw_process_dump_set()'s. */
 	struct tw_term (*process_dump)(struct tw_match_run *run);
@@ -187,19 +185,21 @@ struct tw_match_host {
 	struct tw_term (*set_seq_token)(struct tw_match_run *run, struct tw_term component, struct tw_term value);
 	/*
 	 * {enable_trace,..}, {disable_trace,..}, {trace,..}: takes the flags of off, a list, from
-	 * @tracee and gives it those of on.  @tracee is what was written, or none for the executing
-	 * process.  Answers 1 for a change, 0 for none, below 0 to raise.  NULL: raises.
+	 * @tracee and gives it those of on.  @tracee is the term as written, or none for the executing process.
+	 * Returns 1 for a change, 0 for none, below 0 to raise.  NULL: raises.
 	 */
 	int (*trace)(struct tw_match_run *run, struct tw_term tracee, struct tw_term off, struct tw_term on);
 	/* A {silent,B} that precedes one of these: performed first, and not in the result.  NULL: it is in the result. */
 	void (*silence)(struct tw_match_run *run, bool is_silent);
-	/* {set_tcw,Word}: the word before.  NULL: tw_trace_control_word_set(). */
+	/* {set_tcw,Word}: returns the previous word.  NULL: tw_trace_control_word_set(). */
 	uint32_t (*set_tcw)(struct tw_match_run *run, uint32_t word);
-	/* {string_at,Address}: a binary of the bytes up to the zero; none where there is no string.  NULL: none. */
+	/*
+	 * {string_at,Address}: a binary of the bytes up to the zero; none if there is no readable string.  NULL: none.
+	 */
 	struct tw_term (*string_at)(struct tw_match_run *run, uint64_t address);
 	/*
-	 * Would that be the @bytes at @text, TW_MATCH_STRING_BYTES_MAX of them at most and no zero among them?  Called in
-	 * the small loops: leaves vector registers alone.  NULL: string_at is asked.
+	 * True if that string equals the @bytes at @text: at most TW_MATCH_STRING_BYTES_MAX, none of them zero.  Called
+	 * in the small loops: must not change vector registers.  NULL: string_at is called instead.
 	 */
 	bool (*is_string)(struct tw_match_run *run, uint64_t address, const void *text, size_t bytes);
 	/* {vector_float,N}, {vector_double,N}: the low bits of a vector register of the call.  False: not known.  NULL: raises. */
@@ -214,7 +214,7 @@ struct tw_match_host {
  */
 struct tw_match_run {
 	/* Written by the caller. */
-	const struct tw_match_host *host; /* borrows; NULL: none of it */
+	const struct tw_match_host *host; /* borrows; NULL: no functions */
 	void *context;			  /* for the host */
 	void *scratch;			  /* on a boundary of 16 */
 	uint32_t scratch_bytes;		  /* at least TW_MATCH_SCRATCH_BYTES_MIN */
@@ -259,19 +259,19 @@ enum tw_match_verdict tw_match_run_raw(const struct tw_match_program *program, c
 				       struct tw_match_run *run);
 
 /*
- * tw_match_quick_test - decides on an event without a run.
+ * tw_match_quick_test - decide on an event without a run.
  *
- * @quick	of a program; tw_match_quick_fits() was true when the program was set.
- * @args	has room for one word at least, even where there are no arguments.
+ * @quick	of a program for which tw_match_quick_fits() was true when it was set.
+ * @args	points to at least one readable word, even if there are no arguments.
  *
- * Where true, the result is program->accepted.
+ * If it returns true, the result is program->accepted.
  */
 static inline bool tw_match_quick_test(const struct tw_match_quick *quick, const uint64_t *args)
 {
 	return (args[quick->arg] - quick->low) << quick->shift <= quick->span;
 }
 
-/* Whether quick stands for the program at events of that many raw arguments. */
+/* True if quick is equivalent to the program for events with this many raw arguments. */
 static inline bool tw_match_quick_fits(const struct tw_match_quick *quick, unsigned int count)
 {
 	return quick->op != TW_MATCH_QUICK_NONE && (quick->is_prefix ? count >= quick->arity : count == quick->arity);

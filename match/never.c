@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * never.c - guards whose result depends on types alone: $1 == 'hello' for an integer.
+ * never.c - refuses guards whose result depends on types alone: $1 == 'hello' for an integer.
  *
- * Erlang compares anything with anything, and a guard that raises is false: such a guard is legal, and never true.  Each
- * expression gets the set of types that its value may have; an operand that can have none of the required types is
+ * Erlang compares terms of any types, and a guard that raises is false: such a guard is legal, and never true.  Each
+ * expression is given the set of types that its value may have; an operand that can have none of the required types is
  * refused, with a suggestion.
  */
 #include "match/builder.h"
@@ -16,7 +16,7 @@ enum type {
 	INTEGER = 1,
 	FLOAT = 2,
 	BOOLEAN = 4,
-	ATOM = 8, /* others than true and false */
+	ATOM = 8, /* other than true and false */
 	TUPLE = 16,
 	LIST = 32,
 	BINARY = 64,
@@ -76,7 +76,7 @@ static const char *name_of(unsigned types)
 
 struct function {
 	uint32_t atom;
-	unsigned operands; /* that each of them must have one of */
+	unsigned operands; /* types required of each operand */
 	unsigned result;
 };
 
@@ -204,7 +204,7 @@ static unsigned call(struct check *check, const struct tw_term *parts, uint64_t 
 				return refuse(check, "an operator or function wants %s, and here stands %s",
 					      name_of(functions[i].operands), name_of(types));
 		}
-		/* Of integers alone arithmetic makes integers. */
+		/* Arithmetic on integers alone yields integers. */
 		return functions[i].result == NUMBER && !(all & FLOAT) ? INTEGER : functions[i].result;
 	}
 	for (uint64_t k = 1; k < count; k++)
@@ -247,7 +247,7 @@ static unsigned type_of(struct check *check, struct tw_term t)
 		return tw_is_tuple(t) ? TUPLE : OTHER;
 	if (tw_block_size(t) == 1 && tw_is_tuple(tw_elements(t)[0]))
 		return TUPLE;
-	/* {const, Term} is any value; a tuple that is not a call is refused when it is compiled. */
+	/* {const, Term} has any type; the compiler refuses a tuple that is not a call. */
 	if (tw_term_is_same(tw_elements(t)[0], tw_atom(TW_ATOM_CONST)) || !tw_is_atom(tw_elements(t)[0]))
 		return ANY;
 	return call(check, tw_elements(t), tw_block_size(t));

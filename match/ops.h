@@ -2,9 +2,9 @@
 /*
  * ops.h - the instructions of match programs and the functions that they call.
  *
- * A program works on a stack of terms, on variables (bound inside of arguments) and on the arguments.
- * All jumps go forward.  `fail' is the place to go on at when the clause does not match; there the
- * stack is empty.  In bodies fail is 0, and a failing instruction yields the atom 'EXIT' as its value.
+ * A program works on a stack of terms, on variables (bound inside arguments) and on the arguments.  All jumps go
+ * forward.  `fail' is the instruction to continue at when the clause does not match; the stack is empty there.  In
+ * bodies fail is 0, and a failing instruction yields the atom 'EXIT' as its value.
  *
  *	fail is c and the target of a plain jump is d, both indices of instructions
  *	a, b and what they index: as said at each
@@ -13,23 +13,23 @@
 #define TW_MATCH_OPS_H
 
 /*
- * X(OP, name, a, b, c, pops, pushes): the kind of each operand, and what the verifier counts.  Counts
- * that depend on an operand are done by the verifier itself and are 0 here.
+ * X(OP, name, a, b, c, pops, pushes): the kind of each operand, and its effect on the stack.  Counts that depend on an
+ * operand are computed by the verifier and are 0 here.
  *
- * Kinds: NO must be 0; NUMBER any; and FLAG, CONSTANT, RANGE, ARGUMENT, VARIABLE, TYPE, COMPARISON,
- * FUNCTION, ACTIONS as the name says; FAIL a place further down; EXIT the same, or 0 in bodies.
+ * Kinds: NO must be 0; NUMBER any; FLAG, CONSTANT, RANGE, ARGUMENT, VARIABLE, TYPE, COMPARISON, FUNCTION, ACTIONS as
+ * the name says; FAIL a later instruction; EXIT the same, or 0 in bodies.
  */
 /* These need neither stack nor memory and run in the small loop, front.h. */
-#define TW_MATCH_FRONT_OPS(X)                                                                                         \
-	X(ARITY, "arity", FLAG, NUMBER, FAIL, 0, 0)	     /* b arguments; a = 1: at least b */                     \
-	X(RANGE, "range", ARGUMENT, RANGE, FAIL, 0, 0)	     /* a small inside range b: jump to d; outside: fail */   \
-	X(MASK, "mask", ARGUMENT, RANGE, FAIL, 0, 0)	     /* the same for a small whose bits `low' are `span' */   \
-	X(MASK_NOT, "mask_not", ARGUMENT, RANGE, FAIL, 0, 0) /* ... are not */                                        \
-	X(STRING, "string", ARGUMENT, CONSTANT, FAIL, 0, 0)  /* the string at a word is b: jump to d; is not: fail */ \
-	X(STRING_NOT, "string_not", ARGUMENT, CONSTANT, FAIL, 0, 0)                                                   \
-	X(ARG_IS, "arg_is", ARGUMENT, CONSTANT, FAIL, 0, 0) /* is the same word as an immediate constant */           \
-	X(ARG_TYPE, "arg_type", ARGUMENT, TYPE, FAIL, 0, 0)                                                           \
-	X(ACCEPT, "accept", ACTIONS, CONSTANT, NO, 0, 0) /* matched: message b and actions a */                       \
+#define TW_MATCH_FRONT_OPS(X)                                                                                       \
+	X(ARITY, "arity", FLAG, NUMBER, FAIL, 0, 0)	     /* b arguments; a = 1: at least b */                   \
+	X(RANGE, "range", ARGUMENT, RANGE, FAIL, 0, 0)	     /* a small inside range b: jump to d; outside: fail */ \
+	X(MASK, "mask", ARGUMENT, RANGE, FAIL, 0, 0)	     /* the same for a small whose bits `low' are `span' */ \
+	X(MASK_NOT, "mask_not", ARGUMENT, RANGE, FAIL, 0, 0) /* ... are not */                                      \
+	X(STRING, "string", ARGUMENT, CONSTANT, FAIL, 0, 0)  /* the string at a word is b: jump to d; else: fail */ \
+	X(STRING_NOT, "string_not", ARGUMENT, CONSTANT, FAIL, 0, 0)                                                 \
+	X(ARG_IS, "arg_is", ARGUMENT, CONSTANT, FAIL, 0, 0) /* is the same word as an immediate constant */         \
+	X(ARG_TYPE, "arg_type", ARGUMENT, TYPE, FAIL, 0, 0)                                                         \
+	X(ACCEPT, "accept", ACTIONS, CONSTANT, NO, 0, 0) /* matched: message b and actions a */                     \
 	X(REJECT, "reject", NO, NO, NO, 0, 0)
 
 #define TW_MATCH_OTHER_OPS(X)                                                                                 \
@@ -66,7 +66,7 @@
 	X(MESSAGE, "message", NO, NO, NO, 1, 1)                                                               \
 	X(SILENT, "silent", NO, NO, NO, 1, 1)                                                                 \
 	X(ACTION, "action", ACTIONS, NO, NO, 0, 1)                                                            \
-	X(HALT, "halt", NO, NO, NO, 0, 0)     /* matched, with what was set on the way */                     \
+	X(HALT, "halt", NO, NO, NO, 0, 0)     /* matched, with the message and actions set before */          \
 	X(RESULT, "result", NO, NO, NO, 1, 0) /* matched: the message is the top */
 
 #define TW_MATCH_OPS(X) TW_MATCH_FRONT_OPS(X) TW_MATCH_OTHER_OPS(X)
@@ -78,7 +78,7 @@ enum tw_match_op {
 		TW_OP_COUNT,
 };
 
-/* The type tests, by the function that asks; FUNCTION is 1-ary. */
+/* The type tests by function name; FUNCTION has one argument. */
 #define TW_MATCH_TYPES(X) \
 	X(IS_ATOM)        \
 	X(IS_BOOLEAN)     \
@@ -111,20 +111,20 @@ enum tw_match_comparison {
 		TW_MATCH_COMPARISON_COUNT,
 };
 
-/* Where a function may be used. */
+/* Restrictions on the use of a function. */
 enum {
 	TW_MATCH_IN_BODY_ONLY = 1, /* refused by guards */
-	TW_MATCH_NOT_IN_TABLE = 2, /* has a meaning in tracing only */
+	TW_MATCH_NOT_IN_TABLE = 2, /* meaningful in tracing only */
 	TW_MATCH_NOT_IN_SEND = 4,
 	TW_MATCH_NOT_IN_RECEIVE = 8,
-	TW_MATCH_HAS_EFFECT = 16, /* the order of evaluation can be seen */
+	TW_MATCH_HAS_EFFECT = 16, /* the order of evaluation is visible */
 };
 #define TW_MATCH_OF_PROCESS (TW_MATCH_IN_BODY_ONLY | TW_MATCH_NOT_IN_TABLE | TW_MATCH_NOT_IN_RECEIVE)
 #define TW_MATCH_OF_CALL    (TW_MATCH_OF_PROCESS | TW_MATCH_NOT_IN_SEND)
 #define TW_MATCH_OF_WORDS   (TW_MATCH_NOT_IN_TABLE | TW_MATCH_NOT_IN_SEND | TW_MATCH_NOT_IN_RECEIVE)
 #define TW_MATCH_ACTS	    (TW_MATCH_OF_PROCESS | TW_MATCH_HAS_EFFECT)
 
-/* X(ATOM, arity, where it may stand): called by the CALL instruction; the code is match_fn_ATOM_arity. */
+/* X(ATOM, arity, restrictions): called by the CALL instruction; the code is match_fn_ATOM_arity. */
 #define TW_MATCH_FUNCTIONS(X)                                                              \
 	X(NOT, 1, 0)                                                                       \
 	X(XOR, 2, 0)                                                                       \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse.c - specifications in Erlang text, and errors that point into a text. */
+/* parse.c - parses specifications in Erlang text; errors point into the text. */
 #include "match/parse.h"
 
 #include <stdio.h>

@@ -14,15 +14,15 @@ int tw_match_parse_when(struct tw_arena *arena, const char *text, size_t bytes, 
 			struct tw_match_error *error);
 
 /*
- * tw_match_refuse_never - is there a type of arguments for which the guard can be true, and one for which it is not?
+ * tw_match_refuse_never - refuse a guard that is false, or true, for all arguments.
  *
- * @are_words	arguments are the six integer registers.
+ * @are_words	the arguments are the six integer registers.
  *
- * Returns 0, or TW_EBADARG with what to write instead.
+ * Returns 0, or TW_EBADARG with a suggestion.
  */
 int tw_match_refuse_never(struct tw_term guard, bool are_words, struct tw_match_error *error);
 
-/* Fills in an error at an offset of a text; answers TW_EBADARG. */
+/* Fills in an error at an offset of a text; returns TW_EBADARG. */
 int tw_match_parse_refuse(struct tw_match_error *error, const char *text, size_t offset, const char *message);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pattern.c - heads.
+ * pattern.c - compiles heads.
  *
- * A variable that is a whole argument costs nothing: it is that argument.  One that stands inside of an
- * argument is bound into a register.  The order of the tests cannot be seen, so the cheap ones come
- * first: literals that are whole arguments, then (after the cheap guards) everything else.
+ * A variable that is a whole argument needs no code.  A variable inside an argument is bound to a register.  The order
+ * of the tests is not visible, so the cheap ones come first: literals that are whole arguments, then (after the cheap
+ * guards) everything else.
  */
 #include "match/builder.h"
 
@@ -13,7 +13,7 @@ static bool is_any(struct tw_term t)
 	return tw_term_is_same(t, tw_atom(TW_ATOM_ANY));
 }
 
-/* Can a pattern only match one value?  Maps match supersets, so they are not ground. */
+/* True if a pattern matches one value only.  Maps match supersets, so they are not ground. */
 static bool is_ground(struct tw_term t, uint32_t depth)
 {
 	uint64_t i;
@@ -33,7 +33,7 @@ static bool is_ground(struct tw_term t, uint32_t depth)
 	return true;
 }
 
-/* The value on top of the stack against a pattern; takes it off. */
+/* Matches a pattern against the value on top of the stack, and pops it. */
 static int match_top(struct tw_match_builder *b, struct tw_term pattern);
 
 static int match_child(struct tw_match_builder *b, struct tw_term pattern, uint32_t child)
@@ -97,7 +97,7 @@ static int match_tuple(struct tw_match_builder *b, struct tw_term pattern)
 	return error ? error : pop(b);
 }
 
-/* The elements of a list up to the last that is not ground; what follows is compared as a whole. */
+/* The number of elements of a list up to the last that is not ground; the rest is compared as a whole. */
 static uint32_t open_count(struct tw_term list)
 {
 	uint32_t count = 0;
@@ -169,7 +169,7 @@ static int match_top(struct tw_match_builder *b, struct tw_term pattern)
 
 /* ---- heads ---- */
 
-/* The patterns of the arguments of a head that is a list, or a tuple, which OTP takes as one. */
+/* The patterns of a head that is a list, or a tuple, which OTP treats as a list. */
 struct arguments {
 	struct tw_term list;
 	struct tw_term tuple;
@@ -199,7 +199,7 @@ static bool next_argument(struct arguments *a, struct tw_term *pattern)
 	return true;
 }
 
-/* A table's object is the only argument; so are heads that match any arguments. */
+/* True for a table's object, which is the only argument, and for heads that match any arguments. */
 static bool is_whole(const struct tw_match_builder *b, struct tw_term head)
 {
 	return b->target == TW_MATCH_TABLE || is_any(head) || tw_match_variable_number(head) >= 0;
@@ -246,7 +246,7 @@ int tw_match_head_survey(struct tw_match_builder *b, struct tw_term head)
 	return 0;
 }
 
-/* Is the pattern of argument @index the very variable that stands for it? */
+/* True if the pattern of argument @index is the variable that stands for it. */
 static bool is_alias(const struct tw_match_builder *b, struct tw_term pattern, uint64_t index)
 {
 	int64_t number = tw_match_variable_number(pattern);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * run.c - the two entries to a run.  Nothing here checks what the verifier has proved.
- */
+/* run.c - the two entries to a run.  Nothing that the verifier has proved is checked again. */
 #include "match/machine.h"
 
-/* The small loops use no vector registers (this file is compiled without); the interpreter may. */
+/*
+ * Arguments of continue_run(): the small loops use no vector registers (this file is compiled without them); the
+ * interpreter may.
+ */
 struct way_on {
 	struct tw_match_machine *machine;
 	const struct tw_match_insn *insn;
@@ -29,7 +30,7 @@ static __attribute__((noinline)) enum tw_match_verdict go_on(struct tw_match_mac
 	return way.verdict;
 }
 
-/* A machine word is an integer, however large. */
+/* A machine word is always an integer. */
 static inline bool raw_is(uint64_t word, struct tw_term constant)
 {
 	return tw_is_small(constant) && (uint64_t)tw_small_value(constant) == word;

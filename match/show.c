@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * show.c - byte code as text, one instruction a line:
+ * show.c - prints byte code as text, one instruction per line:
  *
  *	  3 arg_is      arg 1, users           else 7
  */

@@ -2,7 +2,7 @@
 /*
  * verify.c - verifies the compiler's code before the hit path may run it.
  *
- * One pass from the first instruction to the last, possible because all jumps go forward: when an instruction is
+ * One pass from the first instruction to the last suffices, because all jumps go forward: when an instruction is
  * checked, all paths to it are known.  The state at an instruction is the depth of the stack, the number of bound
  * variables (in the order of their numbers) and the minimum number of arguments.  Where paths meet, the stack depths
  * must be equal; of the other values the smaller is used.
@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-/* The state where paths to an instruction meet. */
+/* The state at an instruction. */
 struct place {
 	bool is_reached;
 	uint16_t stack;
@@ -68,7 +68,7 @@ static bool refuse(struct verifier *v, const char *why)
 	return false;
 }
 
-/* A way from the instruction at hand to @target. */
+/* Merges the current state into that of @target. */
 static bool flow(struct verifier *v, uint32_t target, struct place state)
 {
 	struct place *p;
@@ -119,7 +119,7 @@ static bool check_operand(struct verifier *v, unsigned int kind, unsigned int va
 	return refuse(v, "an operand of no kind");
 }
 
-/* Takes values off the stack and puts others on it. */
+/* Pops values off the stack and pushes others. */
 static bool count_stack(struct verifier *v, struct place *state, unsigned int pops, unsigned int pushes)
 {
 	if (pops > state->stack)
@@ -132,7 +132,7 @@ static bool count_stack(struct verifier *v, struct place *state, unsigned int po
 	return true;
 }
 
-/* Those whose count of values depends on an operand. */
+/* Instructions whose effect on the stack depends on an operand. */
 static bool count_insn(struct verifier *v, const struct tw_match_insn *insn, struct place *state)
 {
 	switch ((enum tw_match_op)insn->op) {
@@ -184,7 +184,7 @@ static bool check_details(struct verifier *v, const struct tw_match_insn *insn, 
 	}
 }
 
-/* Does it go on at d where it decides, and at the next instruction where it cannot? */
+/* True for instructions that jump to d if they decide, and continue at the next one if they cannot. */
 static bool decides_smalls(enum tw_match_op op)
 {
 	return op == TW_OP_RANGE || op == TW_OP_MASK || op == TW_OP_MASK_NOT || op == TW_OP_STRING ||
@@ -196,7 +196,7 @@ static bool is_end(enum tw_match_op op)
 	return op == TW_OP_ACCEPT || op == TW_OP_REJECT || op == TW_OP_HALT || op == TW_OP_RESULT;
 }
 
-/* The ways that go on from an instruction; the state is the one behind it. */
+/* Merges the state after an instruction into its successors. */
 static bool flow_on(struct verifier *v, const struct tw_match_insn *insn, const struct place *before,
 		    struct place state)
 {
@@ -265,7 +265,7 @@ static struct tw_match_result accepted_result(const struct tw_match_code *code, 
 	return result;
 }
 
-/* A machine word is an integer: whether it is one needs no test. */
+/* A machine word is an integer: its type needs no test. */
 static const struct tw_match_insn *skip_types(const struct tw_match_insn *insn)
 {
 	while (insn->op == TW_OP_ARG_TYPE && (insn->b == TW_MATCH_IS_INTEGER || insn->b == TW_MATCH_IS_NUMBER))
@@ -273,7 +273,7 @@ static const struct tw_match_insn *skip_types(const struct tw_match_insn *insn)
 	return insn;
 }
 
-/* [arity] [range] accept, where all tests that fail end at reject. */
+/* Finds [arity] [range] accept, where all failing tests end at reject. */
 static void find_quick(struct tw_match_program *p)
 {
 	const struct tw_match_code *code = p->code;

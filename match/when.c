@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * when.c - one guard as an expression: $1 > 4096 and $2 == "users".
+ * when.c - parses one guard as an expression: $1 > 4096 and $2 == "users".
  *
- *	expression	operand, then operators and operands, by binding power
+ *	expression	operand, then operators and operands, by precedence
  *	operand		$N | literal | name | name(expression, ...) | (expression) | -operand | not operand
  *			[expression, ... | expression] | {expression, ...} | #{expression => expression, ...}
  *
- * Literals are cut out of the text and read by the parser of terms.
+ * Literals are cut out of the text and parsed by the parser of terms.
  */
 #include "match/parse.h"
 
@@ -27,12 +27,12 @@ struct reader {
 
 /* ---- operators ---- */
 
-/* Weak ones first; the longest spelling of those that begin alike first. */
+/* By rising precedence; among spellings with a common prefix, the longest first. */
 static const struct operator_name {
 	const char *spelling;
 	const char *name;
 	int power;
-	bool is_chainless; /* a < b < c is no expression */
+	bool is_chainless; /* a < b < c is not allowed */
 } operators[] = {
 	{"orelse", "orelse", 1, false},
 	{"||", "orelse", 1, false},
@@ -103,7 +103,7 @@ static char peek(struct reader *r)
 	return r->at < r->bytes ? r->text[r->at] : '\0';
 }
 
-/* The next character but one, without skipping anything. */
+/* Looks ahead, without skipping anything. */
 static char peek_behind(const struct reader *r, size_t distance)
 {
 	return r->at + distance < r->bytes ? r->text[r->at + distance] : '\0';
@@ -129,7 +129,7 @@ static const struct operator_name *find_operator(struct reader *r, const struct 
 		if (r->bytes - r->at < bytes || memcmp(r->text + r->at, table[i].spelling, bytes) != 0)
 			continue;
 		behind = peek_behind(r, bytes);
-		/* "order" is no "or", and "=> " of a map no operator at all. */
+		/* "order" is not "or", and a map's "=> " is no operator. */
 		if (is_letter(table[i].spelling[0]) && (is_letter(behind) || is_digit(behind)))
 			continue;
 		if (table[i].spelling[0] == '=' && table[i].spelling[1] == '<' && behind == '<')
@@ -148,7 +148,7 @@ static struct tw_term apply(struct reader *r, const char *name, struct tw_term a
 
 /* ---- operands ---- */
 
-/* A literal from @start up to here, as Erlang reads it. */
+/* A literal from @start to the current position, as Erlang reads it. */
 static struct tw_term literal(struct reader *r, size_t start)
 {
 	struct tw_term term;
@@ -160,7 +160,7 @@ static struct tw_term literal(struct reader *r, size_t start)
 	return error == TW_EBADARG ? fail(r, "this is no value") : none();
 }
 
-/* "..." or '...', from the quote at hand. */
+/* Skips "..." or '...', from the quote at the current position. */
 static void skip_quoted(struct reader *r)
 {
 	char quote = r->text[r->at++];
@@ -193,7 +193,7 @@ static struct tw_term binary(struct reader *r)
 	return literal(r, start);
 }
 
-/* 17, 16#1F, 1.5e-3, and 0x1F, which is C's. */
+/* 17, 16#1F, 1.5e-3, and C's 0x1F. */
 static struct tw_term number(struct reader *r, size_t start)
 {
 	if (r->text[r->at] == '0' && (peek_behind(r, 1) | 32) == 'x') {
@@ -276,7 +276,7 @@ static bool add(struct reader *r, struct elements *e, struct tw_term term)
 	return true;
 }
 
-/* Expressions up to a closing bracket, or to a bar where a list may have one. */
+/* Expressions up to a closing bracket, or up to a bar if a list allows one. */
 static bool elements(struct reader *r, struct elements *e, char close, bool has_tail)
 {
 	if (take(r, close))
@@ -414,7 +414,7 @@ static struct tw_term operand(struct reader *r)
 	return is_letter(c) ? name(r) : fail(r, "a value, $N or a function is missing here");
 }
 
-/* Operators that bind more strongly than @power. */
+/* An expression of operators with a higher precedence than @power. */
 static struct tw_term expression(struct reader *r, int power)
 {
 	struct tw_term left;
