@@ -293,8 +293,7 @@ int tw_rs_attach(struct tw_rs *rs, const char *path);
 /*
  * tw_rs_open_dead - map the set of a dead owner for recovery, as a private copy.
  *
- * Errors: TW_EEXIST if the owner is alive, TW_EFORMAT, TW_ENOENT.
- * The tables are checked as by the owner of a living set.
+ * Checks the tables as a living owner does.  Errors: TW_EEXIST if the owner is alive, TW_EFORMAT, TW_ENOENT.
  */
 int tw_rs_open_dead(struct tw_rs *rs, const char *path);
 
