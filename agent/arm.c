@@ -23,7 +23,13 @@
 #include "pipeline/hit/callers.h"
 #include "pipeline/format/definitions.h"
 #include "pipeline/hit/hit.h"
+#include "pipeline/thread/thread.h"
+#include "session/change.h"
+#include "session/definitions.h"
+#include "session/native.h"
+#include "session/places.h"
 #include "session/session.h"
+#include "session/setting.h"
 #include "tracewheel/error.h"
 
 #include <dlfcn.h>

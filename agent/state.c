@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "breakpoints/breakpoints.h"
 #include "pipeline/format/definitions.h"
+#include "session/definitions.h"
 #include "session/session.h"
 
 #include <string.h>

@@ -12,6 +12,8 @@
 #include "base/clock.h"
 #include "bench/bench.h"
 #include "ringbuf/ringset.h"
+#include "session/change.h"
+#include "session/places.h"
 #include "session/session.h"
 #include "tracewheel/match.h"
 #include "tracewheel/tracewheel.h"

@@ -17,7 +17,10 @@
 #include "breakpoints/returns.h"
 #include "pipeline/hit/native.h"
 #include "ringbuf/ringset.h"
+#include "session/change.h"
+#include "session/places.h"
 #include "session/session.h"
+#include "session/setting.h"
 #include "tracewheel/match.h"
 #include "tracewheel/tracewheel.h"
 

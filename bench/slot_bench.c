@@ -11,7 +11,10 @@
 #include "base/clock.h"
 #include "bench/bench.h"
 #include "ringbuf/ringset.h"
+#include "session/change.h"
+#include "session/places.h"
 #include "session/session.h"
+#include "session/setting.h"
 #include "tracewheel/match.h"
 #include "tracewheel/tracewheel.h"
 

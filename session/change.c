@@ -5,6 +5,7 @@
  * breakpoints/ stages the places.  Immediate effects of a change on a session (restarted counters, settings for
  * future functions) are recorded here, and undone when the change is aborted.
  */
+#include "session/change.h"
 #include "session/session.h"
 
 /* ---- immediate effects of a change, undone when it is aborted ---- */

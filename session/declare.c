@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* declare.c - declared functions become places, and waiting sessions set them. */
+#include "session/change.h"
+#include "session/native.h"
 #include "session/session.h"
+#include "session/watched.h"
 #include "base/limits.h"
 #include "tracewheel/function.h"
 #include "tracewheel/term.h"

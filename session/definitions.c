@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* definitions.c - definitions of a session's ids, appended to its log before any event uses the id. */
+#include "session/definitions.h"
 #include "session/session.h"
 #include "tracewheel/layout.h"
 

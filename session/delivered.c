@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "progress/progress.h"
 #include "session/queue.h"
+#include "session/tracee.h"
 #include "tracewheel/queue.h"
 
 /* Interval at which a wait checks that the consumer and the session still exist. */

@@ -5,6 +5,7 @@
  * Called in the middle of hits, with vector registers kept.  The registry's lock is quiet and never held
  * over a wait, so a hit may take it; flags are as in trace:process/4, of the same session.
  */
+#include "session/effects.h"
 #include "session/session.h"
 #include "session/tracee.h"
 #include "term/term.h"

@@ -5,8 +5,13 @@
  * In the child the gate is closed (fork() wiped its page), so nothing is traced; sessions remain in name only.  To
  * trace the child (with follow-fork), the agent opens the gate again with rings of its own.
  */
+#include "session/change.h"
+#include "session/effects.h"
 #include "session/session.h"
+#include "session/tracee.h"
 #include "pipeline/hit/native.h"
+#include "pipeline/hit/special.h"
+#include "pipeline/thread/thread.h"
 #include "progress/progress.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

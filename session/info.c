@@ -4,7 +4,10 @@
  *
  * Reads under the permit see the active settings, or those that the caller's own transaction has staged.
  */
+#include "session/change.h"
 #include "session/info.h"
+#include "session/places.h"
+#include "session/send_receive.h"
 #include "base/limits.h"
 #include "match/match.h"
 #include "term/term.h"

@@ -3,6 +3,7 @@
 #ifndef TW_SESSION_INFO_H
 #define TW_SESSION_INFO_H
 
+#include "session/places.h"
 #include "session/session.h"
 #include "tracewheel/term.h"
 

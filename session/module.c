@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* module.c - the module of a loaded object. */
+#include "session/native.h"
 #include "session/session.h"
 #include "base/filter.h"
 #include "symbols/symbols.h"

@@ -9,7 +9,10 @@
  * Objects that hold a place are kept loaded from then on: this library is not notified of dlclose(), and a place must
  * not be written after its memory is gone.  (The agent is notified, and does not keep them.)
  */
+#include "session/change.h"
+#include "session/native.h"
 #include "session/session.h"
+#include "session/watched.h"
 #include "breakpoints/patch.h"
 #include "breakpoints/returns.h"
 #include "pipeline/hit/callers.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* offer.c - offers new places to the sessions that wait for them: by on_load, or by the agent's patterns. */
+#include "session/native.h"
+#include "session/places.h"
 #include "session/setting.h"
 
 static int stage_on_load(struct tw_session *session, struct tw_permit *permit, struct tw_place *place)

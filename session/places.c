@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* places.c - selects the places of a call, and keeps the settings of a session on them. */
+#include "session/definitions.h"
+#include "session/places.h"
 #include "session/session.h"
 #include "base/limits.h"
 

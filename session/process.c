@@ -9,6 +9,7 @@
 #include "session/tracee.h"
 #include "base/clock.h"
 #include "pipeline/thread/runtime_event.h"
+#include "pipeline/thread/thread.h"
 #include "tracewheel/runtime.h"
 
 #include <stdio.h>

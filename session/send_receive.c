@@ -4,6 +4,7 @@
  *
  * A pattern is one pointer that runtime events read; an old program is freed when no runtime event can run it any more.
  */
+#include "session/send_receive.h"
 #include "session/session.h"
 #include "progress/progress.h"
 #include "tracewheel/match.h"

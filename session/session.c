@@ -5,10 +5,16 @@
  * put never waits: putting the last handle only marks the session (handles == 0).  The next change, the session's
  * writer, or tw_progress() clears it.
  */
+#include "pipeline/thread/thread.h"
+#include "session/definitions.h"
+#include "session/places.h"
 #include "session/queue.h"
 #include "session/registry.h"
+#include "session/send_receive.h"
 #include "session/tracee.h"
 #include "session/tracer_gone.h"
+#include "session/watched.h"
+#include "session/writer.h"
 #include "progress/progress.h"
 
 #include <stdlib.h>

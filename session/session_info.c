@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session_info.c - finds the sessions that affect a process, a function or future ones. */
+#include "session/change.h"
+#include "session/places.h"
 #include "session/session.h"
 #include "session/info.h"
+#include "session/tracee.h"
 #include "base/limits.h"
 #include "term/term.h"
 #include "tracewheel/info.h"

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* setting.c - applies a setting to a session's part of one place: exclusion and replacement of kinds. */
+#include "session/change.h"
+#include "session/places.h"
 #include "session/setting.h"
+#include "session/watched.h"
 #include "match/match.h"
 
 #define COUNTERS (TW_ACTION_COUNT | TW_ACTION_TIME | TW_ACTION_MEMORY)

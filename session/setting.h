@@ -5,6 +5,10 @@
 
 #include "session/session.h"
 
+/* Puts a match program into a part for this place, as a range test if it is one; NULL: none. */
+void tw_session_use_program(struct tw_bp_part *part, const struct tw_place *place,
+			    const struct tw_match_program *program);
+
 struct tw_setting {
 	enum tw_match match;
 	uint32_t actions; /* actions to be set, removed, paused or restarted; TW_ACTION_GLOBAL is CALL and GLOBAL */

@@ -5,7 +5,11 @@
  * A change is atomic: every matching function is staged, and one commit makes all visible.  Only staging can fail
  * (memory, definitions); then everything staged is aborted.
  */
+#include "session/change.h"
+#include "session/native.h"
+#include "session/places.h"
 #include "session/setting.h"
+#include "session/watched.h"
 #include "breakpoints/patch.h"
 #include "match/match.h"
 

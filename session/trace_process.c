@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace_process.c - sets and reads the flags of processes. */
+#include "pipeline/thread/thread.h"
 #include "session/session.h"
 #include "session/tracee.h"
+#include "session/watched.h"
 #include "base/sys.h"
 #include "progress/progress.h"
 #include "tracewheel/process.h"

@@ -6,6 +6,7 @@
  * read are changed by read-modify-write only, because match programs change them too.
  */
 #include "base/filter.h"
+#include "session/definitions.h"
 #include "session/session.h"
 #include "session/tracee.h"
 #include "base/sys.h"

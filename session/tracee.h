@@ -36,6 +36,37 @@ void tw_tracees_forget_all(void);
  */
 int tw_tracee_change(uint64_t pid, unsigned session, uint32_t removed, uint32_t added);
 
+/* ---- tracee.c, for the rest of the room: these take the lock, but for those that are said to be under it ---- */
+
+void tw_tracee_describe(struct tw_tracee *tracee, unsigned slot);
+/* Does a process of that number exist? */
+bool tw_tracee_is_there(uint64_t pid);
+/* Called when the session has its slot: marks the tracee that is its tracer.  Under the registry's lock. */
+void tw_tracees_begin(const struct tw_session *session);
+/* Does any thread pass on flags that new ones would not get anyway?  Under the registry's lock. */
+bool tw_tracees_pass_on(void);
+/* Removes a session's flags from all tracees. */
+void tw_tracees_forget(unsigned slot);
+/* The same for the flags only; under the registry's lock. */
+void tw_tracees_clear_flags(unsigned slot);
+/* Does or did such a process exist?  Takes the registry's lock. */
+bool tw_tracee_has_been(uint64_t pid);
+
+/* ---- tracee_thread.c ---- */
+
+/* Set while this thread joins as a scheduler: it is never a process. */
+extern __thread bool tw_thread_becomes_scheduler;
+struct tw_tracee *tw_tracee_of_thread(struct tw_thread *thread, int thread_id);
+/* Ends the process; takes the registry's lock. */
+void tw_tracee_exit(struct tw_tracee *tracee);
+/*
+ * Called when a thread that is a process is about to create another: makes the new thread's process with its
+ * inherited flags.  @words: the arguments of pthread_create; the last two are replaced.
+ */
+void tw_tracee_makes_thread(uint64_t *words);
+/* In a forked child: keeps the one remaining thread, with a tracee of its own. */
+void tw_tracees_after_fork_in_child(void);
+
 /* ---- flags.c ---- */
 
 /* Sets all flags of a process in a session, and derives the words that hits and runtime events read. */
@@ -56,6 +87,12 @@ void tw_flags_forget(struct tw_tracee *tracee);
 void tw_flags_set_sensitive(struct tw_tracee *tracee, bool is_sensitive);
 
 /* ---- process.c ---- */
+
+/* Sets the result of node(): 'program.pid@host'. */
+void tw_node_init(void);
+/* Events of threads that are processes: spawned when first seen, exit when they end. */
+void tw_process_thread_began(struct tw_tracee *tracee);
+void tw_process_thread_ends(struct tw_tracee *tracee);
 
 /* Space for one pid as a term. */
 #define TW_PID_BYTES 96

@@ -8,6 +8,7 @@
  */
 #include "session/queue.h"
 #include "session/tracer_gone.h"
+#include "session/writer.h"
 #include "tracewheel/consumer.h"
 
 #include <dlfcn.h>

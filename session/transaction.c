@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transaction.c - several changes that become visible at one moment: the calls. */
+#include "session/change.h"
 #include "session/session.h"
+#include "session/watched.h"
 
 TW_API int tw_trace_begin(void)
 {

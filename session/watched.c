@@ -11,8 +11,11 @@
  *
  * Calls inside the C library and calls by pointer pass no slot and are not seen.
  */
+#include "session/change.h"
+#include "session/native.h"
 #include "session/session.h"
 #include "session/tracee.h"
+#include "session/watched.h"
 #include "breakpoints/patch.h"
 #include "progress/progress.h"
 #include "symbols/symbols.h"

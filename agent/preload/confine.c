@@ -13,6 +13,7 @@
 #include "base/export.h"
 #include "base/filter.h"
 #include "pipeline/hit/hit.h"
+#include "pipeline/thread/thread.h"
 
 #include <linux/seccomp.h>
 #include <signal.h>

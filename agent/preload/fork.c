@@ -12,6 +12,7 @@
 #include "base/export.h"
 #include "base/filter.h"
 #include "pipeline/hit/hit.h"
+#include "pipeline/thread/thread.h"
 
 #include <dlfcn.h>
 #include <sched.h>

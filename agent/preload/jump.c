@@ -12,6 +12,7 @@
 #include "base/export.h"
 #include "pipeline/hit/hit.h"
 #include "pipeline/hit/native.h"
+#include "pipeline/thread/thread.h"
 
 #include <stdint.h>
 

@@ -8,6 +8,7 @@
 #include "agent/preload/real.h"
 #include "base/export.h"
 #include "pipeline/hit/hit.h"
+#include "pipeline/thread/thread.h"
 
 #include <signal.h>
 

@@ -13,6 +13,7 @@
  */
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/record.h"
+#include "pipeline/thread/thread.h"
 #include "breakpoints/patch.h"
 #include "progress/read_side.h"
 

@@ -17,6 +17,8 @@
  */
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/record.h"
+#include "pipeline/hit/special.h"
+#include "pipeline/thread/thread.h"
 #include "base/export.h"
 #include "base/filter.h"
 #include "progress/read_side.h"

@@ -4,6 +4,7 @@
  * counted.
  */
 #include "pipeline/hit/hit.h"
+#include "pipeline/thread/thread.h"
 #include "base/clock.h"
 #include "base/filter.h"
 

@@ -6,6 +6,7 @@
  * through a trampoline.
  */
 #include "pipeline/hit/record.h"
+#include "pipeline/thread/thread.h"
 #include "breakpoints/patch.h"
 #include "term/etf.h"
 

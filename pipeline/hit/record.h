@@ -11,6 +11,7 @@
 #include "base/filter.h"
 #include "base/sys.h"
 #include "pipeline/hit/hit.h"
+#include "pipeline/thread/thread.h"
 
 /* The words of a record: in registers if there are at most two, else in memory. */
 struct tw_words {

@@ -9,7 +9,9 @@
 #include "breakpoints/patch.h"
 #include "pipeline/hit/arguments.h"
 #include "pipeline/hit/count.h"
+#include "pipeline/hit/special.h"
 #include "pipeline/thread/stack.h"
+#include "pipeline/thread/thread.h"
 #include "match/match.h"
 #include "term/term.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* state.c - variables shared by hits and control, and a thread's own. */
 #include "pipeline/hit/hit.h"
+#include "pipeline/thread/thread.h"
 
 __thread struct tw_hit_tls tw_hit_tls;
 struct tw_tracee tw_hit_nobody;

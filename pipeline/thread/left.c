@@ -7,6 +7,7 @@
  * A hit counts as left only on proof; docs/decisions/0012 says why.
  */
 #include "pipeline/hit/hit.h"
+#include "pipeline/thread/thread.h"
 #include "base/filter.h"
 #include "progress/read_side.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* run.c - sets the process that a thread runs: a run-time schedules one in, or out. */
 #include "pipeline/thread/chain.h"
+#include "pipeline/thread/thread.h"
 #include "pipeline/hit/count.h"
 #include "pipeline/hit/hit.h"
 

@@ -12,6 +12,7 @@
  * Called as an ordinary function, not through a trampoline: it may use any register.
  */
 #include "pipeline/thread/runtime_event.h"
+#include "pipeline/thread/thread.h"
 #include "pipeline/hit/record.h"
 #include "progress/read_side.h"
 #include "term/etf.h"

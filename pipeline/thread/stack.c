@@ -8,6 +8,7 @@
 #include "breakpoints/returns.h"
 #include "pipeline/hit/callers.h"
 #include "pipeline/hit/hit.h"
+#include "pipeline/hit/special.h"
 #include "tracewheel/function.h"
 
 #include <string.h>

@@ -2,6 +2,7 @@
 /* thread_name.c - a thread that names itself writes the name to its rings, where the recorder finds it. */
 #include "base/atomic.h"
 #include "pipeline/hit/hit.h"
+#include "pipeline/thread/thread.h"
 
 void tw_thread_named(const char *name)
 {

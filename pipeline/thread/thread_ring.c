@@ -7,6 +7,7 @@
  * claimed.
  */
 #include "pipeline/hit/hit.h"
+#include "pipeline/thread/thread.h"
 #include "pipeline/thread/wait.h"
 #include "base/clock.h"
 #include "base/filter.h"

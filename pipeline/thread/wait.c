@@ -6,6 +6,7 @@
  * During a wait anything may change: the session may be destroyed, the place may no longer be traced. So a thread
  * checks after each wait which sessions still want its hit.
  */
+#include "pipeline/thread/thread.h"
 #include "pipeline/thread/wait.h"
 #include "base/clock.h"
 #include "base/filter.h"

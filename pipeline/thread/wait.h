@@ -4,6 +4,7 @@
 #define TW_PIPELINE_WAIT_H
 
 #include "pipeline/hit/hit.h"
+#include "pipeline/thread/thread.h"
 
 enum tw_ring_wait { TW_RING_MAY_BE_THERE, TW_RING_IN_VAIN, TW_RING_UNWANTED };
 

@@ -5,10 +5,14 @@
  *	ways apart are wrapped and note that they were passed: the ways of the document's table are taken, and no other.
  *	The records are compared with the call's words and with each other.
  */
+#include "session/places.h"
+#include "session/setting.h"
 #include "tests/unit/session_bed.h"
 
 #include "pipeline/hit/counted.h"
 #include "pipeline/hit/record.h"
+#include "pipeline/hit/special.h"
+#include "pipeline/thread/thread.h"
 
 #include <pthread.h>
 #include <sys/mman.h>

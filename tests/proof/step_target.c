@@ -4,6 +4,7 @@
  * handler that makes a call of its own and ends in a mark too.
  */
 #include "step.h"
+#include "session/places.h"
 #include "session/session.h"
 #include "tracewheel/tracewheel.h"
 

@@ -7,6 +7,7 @@
  */
 #include "base/filter.h"
 #include "pipeline/hit/arguments.h"
+#include "session/places.h"
 #include "session_bed.h"
 
 #include <sys/mman.h>

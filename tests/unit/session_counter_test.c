@@ -5,6 +5,7 @@
  * Method	Declared functions that spend a known number of words, or at least a known time; values as
  *	control reads them.
  */
+#include "session/places.h"
 #include "tests/unit/session_bed.h"
 #include "tracewheel/info.h"
 #include "tracewheel/runtime.h"

@@ -4,6 +4,7 @@
  * Method	Processes that the test itself plays, with one session and with two; the rings hold what is expected.
  *		The numbers are those of the list of behaviours that docs/embedding.md speaks of.
  */
+#include "session/send_receive.h"
 #include "session_events.h"
 
 static struct bed one, two;

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * thread.h - threads of the program: joining, leaving, the rings they write, and the runs of tracees on them.
+ *
+ * What hits and the rest of the library ask of them; wait.h and chain.h are for this folder and hit/ alone.
+ */
+#ifndef TW_PIPELINE_THREAD_H
+#define TW_PIPELINE_THREAD_H
+
+#include "pipeline/hit/hit.h"
+
+/* The last time that a thread without the clock lost an event: the time of the losses of all such threads. */
+extern _Atomic uint64_t tw_hit_no_clock_ticks;
+
+/* Joins the calling thread unless it has joined; false if it cannot (it has ended). */
+bool tw_thread_join(void);
+/* As tw_thread_join(), in the middle of a hit: keeps vector registers. */
+bool tw_hit_join(void);
+/* The calling thread has a new name: writes it to its rings. Keeps errno; makes no system call. */
+void tw_thread_named(const char *name);
+
+/*
+ * tw_thread_forbid_clock - the thread is about to make reading the processor's clock a fault (strict seccomp,
+ * PR_TSC_SIGSEGV).
+ *
+ * From here on its calls are only counted, as lost for want of a ring, without a time of their own. Returns the value
+ * for tw_thread_allow_clock(), which is called if the kernel refused the request.
+ */
+uintptr_t tw_thread_forbid_clock(void);
+void tw_thread_allow_clock(uintptr_t state);
+/* Enables leaving at thread exit. Called once, early, before any thread hits. */
+void tw_thread_init(void);
+/* Conditions under which a record is still wanted after a wait. Sessions made during the wait never want it. */
+struct tw_recheck {
+	const struct tw_place *place;  /* this place must still be set for the session; NULL: none */
+	const _Atomic uint64_t *wants; /* this word of the tracee must still hold the session's bit; NULL:
+				        * none */
+};
+/*
+ * Both may leave the read section to wait for space. Afterwards *todo holds only the other sessions that still want
+ * the record. False: the record is counted as lost, or is no longer wanted.
+ *
+ * tw_thread_ring_catch_up - takes a ring and writes a switch record, where they are due before a record.
+ * tw_thread_ring_wait - waits for space for `bytes`.
+ */
+bool tw_thread_ring_catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks,
+			     uint64_t *todo);
+bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes,
+			 uint64_t ticks, uint64_t *todo);
+/* Takes the rings of a session from all threads, when no hit can use them any more. */
+void tw_threads_end_rings(unsigned session);
+/* Switches this thread to another tracee; NULL: none. */
+void tw_thread_run(struct tw_tracee *tracee);
+/*
+ * Called before a record of a session in others_make: other threads make events of the tracee that this thread runs.
+ * If another thread has made one since this thread's last record, begins a new run.
+ */
+void tw_thread_open_run(struct tw_hit_tls *t);
+/* A run gets its number at its first record: it follows all runs that others have made, and precedes all later ones. */
+#define TW_RUN_DUE UINT64_MAX
+static inline void tw_thread_number_run(struct tw_hit_tls *t)
+{
+	if (t->run_seq == TW_RUN_DUE) {
+		/*
+		 * PAIR tracee.run_seq: release: what this thread made of the tracee comes before its next run, on any
+		 * thread. PAIR tracee.run_seq: acquire: what others made of it, and ended by this same line, comes
+		 * before this run.
+		 */
+		t->run_seq = tw_fetch_add_acq_rel(&t->tracee->run_seq, 1) + 1;
+	}
+}
+static inline void tw_thread_follow_runs(struct tw_hit_tls *t)
+{
+	struct tw_tracee *tracee = t->tracee;
+
+	/* RELAXED hit.others_make: a change is seen by this record or by the next. */
+	if (tw_likely(!tw_load_relaxed(&tracee->others_make)))
+		return;
+	/* RELAXED tracee.follow: if this thread can know of another's event, it sees its number. */
+	if (!t->run_seq || tw_load_relaxed(&tracee->run_seq) != t->run_seq)
+		tw_thread_open_run(t);
+}
+/*
+ * In a forked child only this thread is left, with thread rings that are not its own. tw_threads_let_go_in_child()
+ * suffices for safety (from there on nothing of the parent is written), may be called in a signal handler, and is
+ * part of the first.
+ */
+void tw_threads_after_fork_in_child(void);
+void tw_threads_let_go_in_child(void);
+void tw_threads_before_fork(void);
+void tw_threads_after_fork_in_parent(void);
+
+/*
+ * The stack for the calling thread's signal handlers, as far as it is known: the thread has set it (SS_ONSTACK) or
+ * had it when it joined. Zeros: none. Set before the kernel is told, so that no handler runs on an unknown stack.
+ */
+extern __thread struct tw_sys_signal_stack tw_thread_signal_stack;
+/*
+ * True if each thread that sets a signal stack reports it there. Otherwise the kernel is asked when a hit may have
+ * been left by a jump.
+ */
+extern bool tw_thread_hears_signal_stacks;
+
+/* Was the current hit certainly left by a jump? Called by a later hit, with its frame. */
+bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame);
+/*
+ * The same for a thread that does our own work. JOINING: the call is our own; NEW: a signal handler made it, or the
+ * work was left by a jump. For a handler's call the thread is ready until tw_hit_go_back().
+ */
+enum tw_thread_state tw_thread_look_who_calls(struct tw_hit_tls *t, const void *frame);
+/* Ends the abandoned hit: its read section, its wait. Changes only our own state. */
+void tw_hit_leave_abandoned(struct tw_hit_tls *t);
+/* False in a child that shares this process' memory (vfork). */
+bool tw_thread_is_own_process(void);
+/* Waits, for a limited time, until no thread waits for a ring or for space. */
+void tw_threads_await_calls(void);
+/* Allocates memory for all that the rings of this process may hold, while system calls are still possible. */
+void tw_threads_populate_rings(void);
+/*
+ * Between these the calling thread's calls are ours and no events, though they pass traced slots; those of its signal
+ * handlers are the program's. @frame: of the function that works, or of one of its callers. False: the thread is
+ * inside a hit, or has not joined, and there is nothing to end. Makes a system call.
+ */
+bool tw_thread_begin_own_work(const void *frame);
+void tw_thread_end_own_work(bool has_begun);
+/* The calling thread is about to jump and set %rsp to this. Ends the hit that it leaves. */
+void tw_thread_jumps(uintptr_t to);
+/* Restores the tracee that the thread ran before it made an event of another: runtime_event.c. */
+void tw_hit_give_back(struct tw_hit_tls *t);
+
+#endif

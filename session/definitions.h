@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* definitions.h - what a capture must know before a record may name it: written once for each session and image. */
+#ifndef TW_SESSION_DEFINITIONS_H
+#define TW_SESSION_DEFINITIONS_H
+
+#include "session/session.h"
+
+int tw_define(struct tw_session *session, uint32_t type, const void *payload, size_t bytes);
+/* Defines the module, so that a reader can resolve addresses in it. */
+int tw_define_module(struct tw_session *session, const struct tw_module *module);
+/* Defines place, function and modules, as far as not yet defined. */
+int tw_define_place(struct tw_session *session, struct tw_permit *permit, const struct tw_place *place);
+/* The same for all places that the session has set: for an image without definitions. */
+int tw_define_places(struct tw_session *session, struct tw_permit *permit);
+int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee);
+int tw_define_image(struct tw_session *session);
+void tw_definitions_fini(struct tw_session *session);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* native.h - functions of loaded objects: found, and offered to sessions that set more than is known yet. */
+#ifndef TW_SESSION_NATIVE_H
+#define TW_SESSION_NATIVE_H
+
+#include "session/session.h"
+
+/* ---- module.c ---- */
+
+struct tw_sym_object;
+/* The module that a loaded object is: found or added.  TW_ENOMEM. */
+int tw_native_module(struct tw_permit *permit, const struct tw_sym_object *object, struct tw_module **out);
+
+/* ---- native.c ---- */
+
+/* Makes the functions of loaded objects of that name known, unless this was tried since the last load.  Calls the loader. */
+void tw_native_look_for(const char *module);
+
+/* ---- offer.c ---- */
+
+/* Stages the settings of on_load and of patterns on a new place. */
+int tw_sessions_offer(struct tw_permit *permit, struct tw_place *place);
+/* Stages the settings of one session's patterns on a declared function; @arg is not used. */
+int tw_session_stage_pattern(struct tw_session *session, struct tw_permit *permit, struct tw_place *place,
+			     const void *arg);
+
+#endif
