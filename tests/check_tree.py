@@ -18,7 +18,7 @@ SEAMS = {
     "pipeline": {"format": set(), "hit": {"format", "thread"}, "thread": {"format", "hit"}, "live": {"format"}, "block": {"format"},
                  "reader": {"format", "block"}, "recorder": {"format", "block", "reader"}},
     "symbols": {"debug": set()},
-    "tools": {"common": set(), "record": {"common"}, "report": {"common"}, "print": {"common"}, "stress": set()},
+    "tools": {"common": set(), "record": {"common"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "stress": set()},
 }
 OUTSIDE = ["tools", "examples", "erlang"]
 # What breaks steps of the rooms on purpose, in the command alone (stress --break).

@@ -22,7 +22,7 @@ TEXT
 echo '```'
 "$tw" --help
 echo '```'
-for command in $("$tw" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+for command in $("$tw" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
 	printf '\n## tracewheel %s\n\n```\n' "$command"
 	"$tw" "$command" --help
 	echo '```'

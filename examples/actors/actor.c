@@ -62,6 +62,7 @@ struct runtime *runtime_start(const struct runtime_options *options)
 	pthread_cond_init(&runtime->idle, NULL);
 	pthread_cond_init(&runtime->all_ended, NULL);
 	module_load((struct function *const[]){&run_loop}, 1);
+	trace_mailboxes();
 	if (!poller_start(runtime))
 		goto free;
 	if (schedulers_start(runtime))

@@ -58,14 +58,20 @@ static struct value take_message(struct actor *self, struct signal **at)
 	return open_signal(self, signal);
 }
 
-/* The first wanted message from *at on, which moves over the others; takes signals when it comes to the end.
+/*
+ * The first wanted message from *at on, which moves over the others and counts them; takes signals when it comes to the
+ * end.
  */
-static struct value look_for(struct actor *self, struct signal ***at, wanted *wanted, struct value context)
+static struct value look_for(struct actor *self, struct signal ***at, uint64_t *skipped, wanted *wanted,
+			     struct value context)
 {
 	for (;;) {
-		for (; **at; *at = &(**at)->next) {
-			if (!wanted || wanted((**at)->value, context))
+		for (; **at; *at = &(**at)->next, ++*skipped) {
+			if (!wanted || wanted((**at)->value, context)) {
+				if (!self->is_outside)
+					trace_take(*skipped);
 				return take_message(self, *at);
+			}
 		}
 		if (!mailbox_has_news(&self->mailbox))
 			return NONE;
@@ -90,12 +96,13 @@ static void stop_timeout(struct actor *self)
 struct value receive_match(struct actor *self, wanted *wanted, struct value context, int64_t timeout_ms)
 {
 	struct signal **at = &self->mailbox.inner.first;
+	uint64_t skipped = 0;
 	KEEP(self, context);
 	spend(self, 1);
 	if (heap_is_full(&self->heap))
 		collect(self, false);
 	for (;;) {
-		struct value message = look_for(self, &at, wanted, context);
+		struct value message = look_for(self, &at, &skipped, wanted, context);
 		if (!is_none(message)) {
 			stop_timeout(self);
 			return message;
@@ -104,7 +111,9 @@ struct value receive_match(struct actor *self, wanted *wanted, struct value cont
 			break;
 		if (timeout_ms > 0 && !self->timeout)
 			start_timeout(self, timeout_ms);
-		leave(self, LEAVE_WAIT);
+		trace_wait();
+		if (!mailbox_has_news(&self->mailbox))
+			leave(self, LEAVE_WAIT);
 	}
 	self->has_timed_out = false;
 	self->timeout = 0;
@@ -173,11 +182,12 @@ static struct value receive_outside(struct actor *self, wanted *wanted, struct v
 {
 	struct timespec until = in_so_long(timeout_ms > 0 ? timeout_ms : 0);
 	struct signal **at = &self->mailbox.inner.first;
+	uint64_t skipped = 0;
 	KEEP(self, context);
 	if (heap_is_full(&self->heap))
 		collect(self, false);
 	for (;;) {
-		struct value message = look_for(self, &at, wanted, context);
+		struct value message = look_for(self, &at, &skipped, wanted, context);
 		if (!is_none(message))
 			return message;
 		if (timeout_ms == 0 || !wait_outside(self, timeout_ms < 0 ? NULL : &until))

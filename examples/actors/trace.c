@@ -81,6 +81,15 @@ void trace_signal_slow(struct actor *actor, struct signal *signal)
 	}
 }
 
+struct tw_declared_function trace_mailbox_take = TW_DECLARED_FUNCTION("mailbox", "take", 1);
+struct tw_declared_function trace_mailbox_wait = TW_DECLARED_FUNCTION("mailbox", "wait", 0);
+
+void trace_mailboxes(void)
+{
+	tw_function_declare(&trace_mailbox_take);
+	tw_function_declare(&trace_mailbox_wait);
+}
+
 /* ---- calls ---- */
 
 /*

@@ -41,6 +41,9 @@
 #define trace_send(self, to, pid, message)			   ((void)0)
 #define trace_signal(actor, signal)				   ((void)0)
 #define trace_timeout(self)					   ((void)0)
+#define trace_take(skipped)					   ((void)(skipped))
+#define trace_wait()						   ((void)0)
+#define trace_mailboxes()					   ((void)0)
 #define trace_enter(self, frame, kind)				   ((void)(kind))
 #define trace_tail(self, frame, kind)				   ((void)0)
 #define trace_leave(self, frame, result)			   ((void)0)
@@ -133,6 +136,22 @@ static inline void trace_signal(struct actor *actor, struct signal *signal)
 static inline void trace_timeout(struct actor *self)
 {
 	tw_process_receive_timeout(self->process);
+}
+
+/* mailbox:take/1 and mailbox:wait/0, by which `tracewheel why-late` knows what is in a queue. */
+extern struct tw_declared_function trace_mailbox_take, trace_mailbox_wait;
+void trace_mailboxes(void);
+
+/* The actor takes the message that `skipped` others stand before. */
+static inline void trace_take(uint64_t skipped)
+{
+	tw_call1(&trace_mailbox_take, skipped);
+}
+
+/* It looked at all messages and wants none: it is about to wait. */
+static inline void trace_wait(void)
+{
+	tw_call0(&trace_mailbox_wait);
 }
 
 /* ---- scheduling ---- */

@@ -90,7 +90,7 @@ expect 0 "$tw" info --json app.tw
 share=$to/share
 completions="$share/bash-completion/completions/tracewheel $share/zsh/site-functions/_tracewheel \
 	$share/fish/vendor_completions.d/tracewheel.fish"
-for command in $("$tw" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+for command in $("$tw" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
 	page=$share/man/man1/tracewheel-$command.1
 	grep -q "tracewheel.*-$command" "$share/man/man1/tracewheel.1" || fail "tracewheel.1 does not name $command"
 	for option in $("$tw" "$command" --help | sed -n 's/^  \(-[A-Za-z],\|   \) --\([a-z-]*\).*/\2/p'); do

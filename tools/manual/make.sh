@@ -13,7 +13,7 @@ mkdir -p "$to/man1"
 # All the help as one text, a line with a form feed before each command's.
 {
 	"$command" --help
-	for name in $("$command" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+	for name in $("$command" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
 		printf '\f%s\n' "$name"
 		"$command" "$name" --help
 	done

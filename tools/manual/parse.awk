@@ -74,14 +74,14 @@ function brief(name, i,	text) {
 name == "" && /^Usage: / { top_usage = substr($0, 8) }
 name == "" && /^Commands:/ { part = "commands"; next }
 name == "" && /^$/ && part == "commands" { part = "" }
-name == "" && part == "commands" { word = $1; sub(/^ +[a-z]+ +/, ""); summary[word] = $0 }
+name == "" && part == "commands" { word = $1; sub(/^ +[a-z-]+ +/, ""); summary[word] = $0 }
 name == "" && /^Exit codes:/ { part = "tail" }
 name == "" && part == "tail" { top_tail = top_tail $0 "\n" }
 name == "" { next }
 
 part == "" && /^Usage: / {
 	usage[name] = $0
-	sub(/^Usage: tracewheel [a-z]+ ?/, "", usage[name])
+	sub(/^Usage: tracewheel [a-z-]+ ?/, "", usage[name])
 	part = "about"
 	next
 }

@@ -14,7 +14,7 @@
 #ifndef TW_TOOLS_ACTIVITY_H
 #define TW_TOOLS_ACTIVITY_H
 
-#include "tools/report/histogram.h"
+#include "tools/common/histogram.h"
 #include "tools/common/stacks.h"
 
 #define TW_ACTIVITY_PAIRS_MAX (UINT32_C(1) << 20)

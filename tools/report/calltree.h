@@ -17,7 +17,7 @@
 #define TW_TOOLS_CALLTREE_H
 
 #include "tools/common/frames.h"
-#include "tools/report/histogram.h"
+#include "tools/common/histogram.h"
 #include "tools/common/stacks.h"
 
 #define TW_CALLTREE_NODES_MAX (UINT32_C(1) << 20)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* histogram.c - quantiles of durations. */
-#include "tools/report/histogram.h"
+#include "tools/common/histogram.h"
 
 #include <math.h>
 

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Goal: why-late explains the slowest messages of a run-time: its times add up, agree with the report, and stand in a page that a browser
+# shows without network. It says what a capture does not tell.
+# Method: a play whose waits were counted by hand (tools_whylate_test), and actors that queue and crash.
+build=$1
+. "$(dirname "$0")/lib.sh"
+"$build/tests/tools_whylate_test" captures "$work" || fail "no captures"
+actors=$build/bin/actors
+
+expect 0 "$tw" record -q --on-full block -o bank.tw -p send,receive,procs,running -t 'mailbox:_' -- "$actors" bank --actors 4 --messages 4000
+expect 0 "$tw" why-late --json --top 50 bank.tw
+is "$(json 'd["taken"], d["lost"], d["unsure"], d["knows_takes"], d["knows_waits"], d["notes"]')" '4000 0 0 True True []'
+python3 - <<'EOT' || fail "the times of a wait do not add up"
+import json
+d = json.load(open("out"))
+rows = d["late"]
+assert len(rows) == 50 and rows == sorted(rows, key=lambda r: -r["waited"]) and rows[0]["waited"] == d["longest_wait"]
+for row in rows:
+    assert row["message"] and row["sender"] and row["receiver"] and row["is_sure"], row
+    assert row["chain"][0]["process"] == row["receiver"] and abs(row["chain"][0]["seconds"] - row["waited"]) < 2e-9, row
+    for step in row["chain"]:
+        assert abs(sum(step[k] for k in ("ran", "ready", "blocked", "unknown")) - step["seconds"]) < 5e-9, step
+        assert step["unknown"] == 0, step
+EOT
+# 4,000 messages between supervisors and accounts; the collector outside gets 4 more and does not tell of its mailbox.
+is "$(json 'd["messages"]')" 4004
+expect 0 "$tw" why-late --top 1 bank.tw
+shows '4,000 messages were taken; in the queue: median '
+expect 0 "$tw" why-late --process nobody bank.tw
+says "no process 'nobody' took a message"
+
+# What is not in a capture is said.
+expect 0 "$tw" record -q --on-full block -o less.tw -p send,receive -- "$actors" bank --actors 4 --messages 400
+expect 0 "$tw" why-late less.tw
+shows 'When messages were taken is not in this capture'
+shows 'No schedules were recorded'
+expect 0 "$tw" record -q -o none.tw -t libc:malloc -- ls /
+expect 0 "$tw" why-late none.tw
+shows 'No messages were recorded'
+expect 2 "$tw" why-late --top 0 chain.tw
+says 'number from 1'
+expect 2 "$tw" why-late --html --json chain.tw
+says 'one of them'
+
+# The page.
+expect 0 "$tw" why-late --html chain.tw
+mv out late.html
+is "$(grep -c '</script>' late.html)" 2 "ends of scripts"
+! grep -qE 'src=["'\'']|@import|<link' late.html || fail "the page wants the network"
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || browser=
+# A busy machine or a small /dev/shm ends a browser now and then: three tries, each with a profile of its own.
+look() {
+	for try in 1 2 3; do
+		! timeout 100 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$work/profile$try" \
+			--window-size=1200,900 --dump-dom "$1" >dom 2>browser-says || return 0
+		rm -rf "$work/profile$try"
+	done
+	return 1
+}
+echo '<p id=x></p><script>x.textContent = 6 * 7</script>' >try.html
+if [ -z "$browser" ] || ! look "file://$work/try.html" || ! grep -q '>42<' dom; then
+	echo "Chromium does not run here: the page was not looked at." >&2
+	exit 77
+fi
+look "file://$work/late.html" || fail "the browser"
+is "$(grep -o '<article>' dom | wc -l)" 3 "messages"
+grep -q '1\. 8\.00 µs to &lt;0.45.0&gt; p2' dom || fail "no title of the slowest"
+grep -q 'aria-label="&lt;0.45.0&gt; p2: ran 2.00 µs, ready 1.09 µs, blocked 4.91 µs"\|aria-label="<0.45.0> p2: ran 2.00 µs, ready 1.09 µs, blocked 4.91 µs"' dom ||
+	fail "no lane of the receiver"
+# It ran, was ready, ran, was blocked, was ready and ran: six pieces; the one that blocked it was ready and ran.
+is "$(grep -o '<article>.*' dom | head -n 1 | sed 's/<\/article>.*//' | grep -o '<rect class="d[1-3]"' | wc -l)" 8 "pieces of the timeline"
+exit 0

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal: why-late says the truth: how long each message was in its receiver's queue, what the receiver did meanwhile, who blocked
+ * it, and what that process did; with gaps it says what is not sure.
+ *
+ * Method: a play whose waits were counted by hand; random plays of processes that run, yield, wait, send and take out of order,
+ * of which the player notes what each process does, compared with every message that was taken; the same with a history so
+ * short that it is written over many times.
+ */
+#include "views_help.h"
+
+#include "tools/late/late.h"
+#include "tools/report/report.h"
+
+#define PROCESSES     6
+#define SCHEDULERS    2
+#define STRETCHES_MAX 200000
+#define MESSAGES_MAX  60000
+
+enum { TAKE = 0, WAIT = 1 };
+
+/* ---- the player ---- */
+
+struct truth_stretch {
+	uint64_t from, to;
+	unsigned doing;
+	uint32_t by;
+};
+
+struct truth_message {
+	uint64_t arrived, taken; /* taken 0: never */
+	uint32_t sender, receiver;
+};
+
+struct player {
+	struct maker *maker;
+	uint64_t now, run[PROCESSES + 1];
+	struct {
+		uint32_t tracee;
+		uint64_t run;
+	} streams[SCHEDULERS];
+	struct {
+		unsigned doing; /* TW_DOING_UNKNOWN: not yet */
+		uint32_t stream;
+		uint64_t since, woken;
+		uint32_t woken_by, queue[4096], count;
+		struct truth_stretch *stretches;
+		uint32_t stretch_count;
+	} at[PROCESSES + 1];
+	struct truth_message *messages; /* from 1 on */
+	uint32_t message_count;
+};
+
+static struct player player;
+
+static void begin_play(void)
+{
+	const struct tw_def_image image = {.process_id = 1001, .program_bytes = 8, .command_bytes = 6, .host_bytes = 4};
+	const struct tw_def_module module = {.module_id = 1, .is_declared = 1, .name_bytes = 7};
+	static const char *const names[] = {"take", "wait"};
+	static uint8_t bytes[1 << 16];
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i <= PROCESSES; i++)
+		free(player.at[i].stretches);
+	free(player.messages);
+	memset(&player, 0, sizeof player);
+	player.maker = begin_maker();
+	player.messages = calloc(MESSAGES_MAX + 1, sizeof *player.messages);
+	player.now = 5000;
+	memset(bytes, 0, sizeof bytes);
+	view_definition(bytes, &at, TW_DEF_IMAGE, &image, sizeof image, "/bin/appapp -xhost");
+	view_definition(bytes, &at, TW_DEF_MODULE, &module, sizeof module, "mailbox");
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct tw_def_function function = {.function_id = i,
+							 .module_id = 1,
+							 .arity = 1 - i,
+							 .name_bytes = 4};
+		const struct tw_def_place place = {.place_id = i, .function_id = i, .kind = TW_PLACE_DECLARED};
+
+		view_definition(bytes, &at, TW_DEF_FUNCTION, &function, sizeof function, names[i]);
+		view_definition(bytes, &at, TW_DEF_PLACE, &place, sizeof place, "");
+	}
+	for (uint32_t i = 1; i <= PROCESSES; i++) {
+		char name[16];
+		const struct tw_def_tracee tracee = {.tracee_id = i,
+						     .pid_number = 43 + i,
+						     .name_bytes = (uint16_t)snprintf(name, sizeof name, "p%u", i)};
+
+		view_definition(bytes, &at, TW_DEF_TRACEE, &tracee, sizeof tracee, name);
+		player.at[i].stretches = calloc(STRETCHES_MAX, sizeof *player.at[i].stretches);
+	}
+	maker_definitions(player.maker, bytes, at, 0);
+}
+
+/* The next event on this stream is of this process. */
+static void become(uint32_t stream, uint32_t process)
+{
+	if (player.streams[stream].tracee == process && player.streams[stream].run == player.run[process])
+		return;
+	player.streams[stream].tracee = process;
+	player.streams[stream].run = ++player.run[process];
+	view_switch(player.maker, stream, player.now, process, player.run[process]);
+}
+
+static void end(uint32_t process, uint64_t to, unsigned doing, uint32_t by)
+{
+	struct truth_stretch *stretch = &player.at[process].stretches[player.at[process].stretch_count++];
+
+	assert_true(player.at[process].stretch_count < STRETCHES_MAX);
+	*stretch = (struct truth_stretch){player.at[process].since, to, doing, by};
+	player.at[process].since = to;
+}
+
+static void play_in(uint32_t process, uint32_t stream)
+{
+	become(stream, process);
+	view_term(player.maker, stream, player.now, TW_CAPTURE_IN, "0");
+	if (player.at[process].doing == TW_DOING_BLOCKED && player.at[process].woken)
+		end(process, player.at[process].woken, TW_DOING_BLOCKED, player.at[process].woken_by);
+	if (player.at[process].since)
+		end(process, player.now, TW_DOING_READY, 0);
+	player.at[process].doing = TW_DOING_RUN;
+	player.at[process].stream = stream;
+	player.at[process].since = player.now;
+}
+
+static void play_out(uint32_t process, bool waits)
+{
+	uint32_t stream = player.at[process].stream;
+
+	become(stream, process);
+	if (waits)
+		view_put(player.maker, &(struct view_event){stream, player.now, TW_EVENT_CALL, 0, WAIT}, NULL, 0);
+	view_term(player.maker, stream, player.now, TW_CAPTURE_OUT, "0");
+	end(process, player.now, TW_DOING_RUN, 0);
+	player.at[process].doing = waits ? TW_DOING_BLOCKED : TW_DOING_READY;
+	player.at[process].woken = 0;
+}
+
+/* It arrives 10 ns after it was sent. */
+static void play_send(uint32_t from, uint32_t to)
+{
+	uint32_t stream = player.at[from].stream, number = ++player.message_count;
+	char message[32], pid[32];
+	const char *const terms[] = {message, pid};
+
+	assert_true(number <= MESSAGES_MAX && player.at[to].count < TW_COUNT_OF(player.at[to].queue));
+	snprintf(message, sizeof message, "{m,%u}", number);
+	snprintf(pid, sizeof pid, "<0.%u.0>", 43 + to);
+	become(stream, from);
+	view_terms(player.maker, &(struct view_event){stream, player.now, TW_CAPTURE_SEND, 0, 0}, terms, 2);
+	player.now += 10;
+	become(stream, to);
+	view_term(player.maker, stream, player.now, TW_CAPTURE_RECEIVE, message);
+	player.messages[number] = (struct truth_message){player.now, 0, from, to};
+	player.at[to].queue[player.at[to].count++] = number;
+	if (player.at[to].doing == TW_DOING_BLOCKED && !player.at[to].woken) {
+		player.at[to].woken = player.now;
+		player.at[to].woken_by = from;
+	}
+}
+
+static void play_take(uint32_t process, uint64_t position)
+{
+	become(player.at[process].stream, process);
+	view_put(player.maker, &(struct view_event){player.at[process].stream, player.now, TW_EVENT_CALL, 0, TAKE},
+		 &position, 1);
+	player.messages[player.at[process].queue[position]].taken = player.now;
+	memmove(&player.at[process].queue[position], &player.at[process].queue[position + 1],
+		(--player.at[process].count - position) * sizeof(uint32_t));
+}
+
+static uint64_t random_below(uint64_t *seed, uint64_t below)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return (*seed >> 11) % below;
+}
+
+/* The last one that can go on does not wait. */
+static bool may_wait(uint32_t process)
+{
+	for (uint32_t i = 1; i <= PROCESSES; i++)
+		if (i != process && (player.at[i].doing != TW_DOING_BLOCKED || player.at[i].woken))
+			return true;
+	return false;
+}
+
+/* One step of a play: whatever a scheduler or a process may do now. */
+static void play_step(uint64_t *seed)
+{
+	uint32_t process = 1 + (uint32_t)random_below(seed, PROCESSES),
+		 stream = (uint32_t)random_below(seed, SCHEDULERS);
+	bool is_busy = false;
+
+	player.now += 1 + random_below(seed, random_below(seed, 50) ? 300 : 40000);
+	for (uint32_t i = 1; i <= PROCESSES; i++)
+		is_busy |= player.at[i].doing == TW_DOING_RUN && player.at[i].stream == stream;
+	if (player.at[process].doing != TW_DOING_RUN) {
+		if (!is_busy && (player.at[process].doing != TW_DOING_BLOCKED || player.at[process].woken))
+			play_in(process, stream);
+		return;
+	}
+	switch (random_below(seed, 8)) {
+	case 0: play_out(process, false); break;
+	case 1: play_out(process, may_wait(process)); break;
+	case 2:
+	case 3:
+	case 4:
+		if (player.message_count < MESSAGES_MAX - 1)
+			play_send(process, 1 + (uint32_t)random_below(seed, PROCESSES));
+		break;
+	default:
+		if (player.at[process].count)
+			play_take(process, random_below(seed, 4) ? 0 : random_below(seed, player.at[process].count));
+	}
+}
+
+static void random_play(uint64_t seed, unsigned steps)
+{
+	begin_play();
+	while (steps--)
+		play_step(&seed);
+	end_maker(player.maker, true);
+}
+
+/* ---- what is said ---- */
+
+static struct tw_capture *capture;
+
+static void answer(struct tw_lates *lates, size_t room)
+{
+	assert_int_equal(tw_capture_open(capture_path, NULL, &capture), 0);
+	assert_int_equal(tw_lates_make(lates, capture, room), 0);
+}
+
+static void end_answer(struct tw_lates *lates)
+{
+	tw_lates_free(lates);
+	tw_capture_close(capture);
+}
+
+static uint32_t number_of(const struct tw_lates *lates, uint32_t process)
+{
+	return process < lates->mailboxes.count ? lates->mailboxes.processes[process]->pid_number - 43 : 0;
+}
+
+/* A step by the player's notes: slowly, all stretches of the process. */
+static void compare_step(const struct tw_lates *lates, const struct tw_late_step *step, uint64_t zero)
+{
+	uint32_t process = number_of(lates, step->process);
+	uint64_t ns[TW_DOINGS] = {0}, by_ns[PROCESSES + 1] = {0}, most = 0, from = step->from_ns - zero,
+		 to = step->to_ns - zero;
+
+	for (uint32_t i = 0; i < player.at[process].stretch_count; i++) {
+		const struct truth_stretch *stretch = &player.at[process].stretches[i];
+		uint64_t left = stretch->from > from ? stretch->from : from,
+			 right = stretch->to < to ? stretch->to : to;
+
+		if (right <= left)
+			continue;
+		ns[stretch->doing] += right - left;
+		if (stretch->doing == TW_DOING_BLOCKED)
+			by_ns[stretch->by] += right - left;
+	}
+	if (player.at[process].doing == TW_DOING_RUN && player.at[process].since < to)
+		ns[TW_DOING_RUN] += to - (player.at[process].since > from ? player.at[process].since : from);
+	for (unsigned doing = TW_DOING_RUN; doing < TW_DOINGS; doing++)
+		assert_int_equal(step->ns[doing], ns[doing]);
+	for (uint32_t i = 1; i <= PROCESSES; i++)
+		most = by_ns[i] > most ? by_ns[i] : most;
+	assert_int_equal(step->by_ns, most);
+	if (most)
+		assert_int_equal(by_ns[number_of(lates, step->by)], most);
+}
+
+/* The clock of made captures begins anywhere: what its zero is. */
+static uint64_t zero_of(const struct tw_late *late)
+{
+	unsigned number;
+
+	assert_int_equal(sscanf(late->text, "{m,%u}", &number), 1);
+	return late->arrived_ns - player.messages[number].arrived;
+}
+
+static void compare_rows(const struct tw_lates *lates)
+{
+	uint64_t zero = lates->count ? zero_of(&lates->rows[0]) : 0;
+
+	for (size_t i = 0; i < lates->count; i++) {
+		const struct tw_late *late = &lates->rows[i];
+		unsigned number;
+
+		assert_int_equal(sscanf(late->text, "{m,%u}", &number), 1);
+		assert_int_equal(late->arrived_ns - zero, player.messages[number].arrived);
+		assert_int_equal(late->taken_ns - zero, player.messages[number].taken);
+		assert_int_equal(number_of(lates, late->sender), player.messages[number].sender);
+		assert_int_equal(number_of(lates, late->receiver), player.messages[number].receiver);
+		assert_true(late->is_sure);
+		if (i)
+			assert_true(tw_late_wait(late) <= tw_late_wait(&lates->rows[i - 1]));
+		assert_true(late->step_count >= (tw_late_wait(late) > 0));
+		for (uint32_t k = 0; k < late->step_count; k++)
+			compare_step(lates, &late->steps[k], zero);
+		/* Each step is the longest wait for the message of the next. */
+		for (uint32_t k = 1; k < late->step_count; k++) {
+			assert_int_equal(late->steps[k].process, late->steps[k - 1].by);
+			assert_true(late->steps[k].from_ns >= late->steps[k - 1].from_ns);
+			assert_true(late->steps[k].to_ns <= late->steps[k - 1].to_ns);
+		}
+	}
+}
+
+/* ---- plays ---- */
+
+static void at(uint64_t now)
+{
+	assert_true(now >= player.now);
+	player.now = now;
+}
+
+/*
+ *	1  sends to 2 at 11990, arrives at 12000
+ *	2  runs .. 13000, is ready .. 13500, runs .. 14000 and asks 3 at 13900, is blocked .. 18910, ready .. 19500, takes the answer
+ *	   at 19510 and the message at 20000
+ *	3  blocked since 11500, ready from 13910 on, runs 15000 .., answers at 18900
+ */
+static void make_chain(void)
+{
+	begin_play();
+	at(11000), play_in(3, 1);
+	at(11500), play_out(3, true);
+	at(11600), play_in(2, 1);
+	at(11700), play_in(1, 0);
+	at(11990), play_send(1, 2);
+	at(12500), play_out(1, true);
+	at(13000), play_out(2, false);
+	at(13500), play_in(2, 0);
+	at(13900), play_send(2, 3);
+	at(14000), play_out(2, true);
+	at(15000), play_in(3, 1);
+	at(15010), play_take(3, 0);
+	at(18900), play_send(3, 2);
+	at(19000), play_out(3, true);
+	at(19500), play_in(2, 0);
+	at(19510), play_take(2, 1);
+	at(20000), play_take(2, 0);
+	at(20500), play_out(2, true);
+	end_maker(player.maker, true);
+}
+
+static void test_chain(void **state)
+{
+	struct tw_lates lates = {0};
+
+	make_chain();
+	answer(&lates, 10);
+	assert_int_equal(lates.count, 3);
+	compare_rows(&lates);
+	const struct tw_late *late = &lates.rows[0];
+	assert_string_equal(late->text, "{m,1}");
+	assert_int_equal(tw_late_wait(late), 8000);
+	assert_int_equal(late->others, 1);
+	assert_int_equal(late->step_count, 2);
+	const struct tw_late_step *first = &late->steps[0], *second = &late->steps[1];
+	assert_int_equal(first->ns[TW_DOING_RUN], 1000 + 500 + 500);
+	assert_int_equal(first->ns[TW_DOING_READY], 500 + 590);
+	assert_int_equal(first->ns[TW_DOING_BLOCKED], 4910);
+	assert_int_equal(number_of(&lates, first->by), 3);
+	assert_int_equal(number_of(&lates, second->process), 3);
+	assert_int_equal(second->ns[TW_DOING_READY], 1000);
+	assert_int_equal(second->ns[TW_DOING_RUN], 3900);
+	assert_int_equal(first->ns[TW_DOING_UNKNOWN] + second->ns[TW_DOING_UNKNOWN], 0);
+	end_answer(&lates);
+}
+
+static void test_views(void **state)
+{
+	char *text;
+
+	make_chain();
+	setenv("COLUMNS", "80", 1);
+	text = view_answer(tw_tool_why_late, "", 0);
+	view_golden("why-late-chain.txt", text);
+	free(text);
+	text = view_answer(tw_tool_why_late, "--json --top 1", 0);
+	assert_non_null(strstr(text, "\"waited\": 8e-06"));
+	assert_non_null(strstr(text, "\"blocked_by\": \"<0.46.0>\""));
+	free(text);
+	text = view_answer(tw_tool_why_late, "--process p3", 0);
+	assert_null(strstr(text, "{m,1}"));
+	assert_non_null(strstr(text, "{m,2}"));
+	free(text);
+}
+
+static void test_random(void **state)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		struct tw_lates lates = {0};
+		uint64_t taken = 0;
+
+		random_play(seed * 7919, 3000);
+		for (uint32_t i = 1; i <= player.message_count; i++)
+			taken += player.messages[i].taken != 0;
+		answer(&lates, MESSAGES_MAX);
+		assert_int_equal(lates.count, taken);
+		assert_int_equal(lates.waits.count, taken);
+		assert_int_equal(lates.waiting, player.message_count - taken);
+		assert_true(taken > 20 || player.message_count < 40);
+		compare_rows(&lates);
+		end_answer(&lates);
+	}
+}
+
+/* 8,192 stretches are kept of many more. */
+static void test_short_history(void **state)
+{
+	struct tw_lates lates = {.history = 8192};
+
+	random_play(4711, 200000);
+	answer(&lates, 20);
+	assert_true(lates.mailboxes.stretch_count > 3 * 8192);
+	assert_int_equal(lates.count, 20);
+	compare_rows(&lates);
+	end_answer(&lates);
+}
+
+/* A gap: what was in queues is not followed, and what comes next is not sure until its process waits. */
+static void test_gap(void **state)
+{
+	const uint64_t lost[6] = {14000, 5, 0, 0, 0, 0};
+	struct tw_lates lates = {0};
+
+	begin_play();
+	at(11000), play_in(1, 0);
+	at(11000), play_in(2, 1);
+	at(12000), play_send(1, 2);
+	at(13000), play_send(1, 2);
+	at(13500), play_take(2, 0);
+	at(13900), become(0, 1);
+	at(15000), view_put(player.maker, &(struct view_event){0, player.now, TW_EVENT_LOSS, 0, 0}, lost, 6);
+	at(16000), play_send(1, 2);
+	at(17000), become(1, 2),
+		view_put(player.maker, &(struct view_event){1, player.now, TW_EVENT_CALL, 0, TAKE}, &(uint64_t){0}, 1);
+	at(17500), play_out(2, true);
+	at(18000), play_send(1, 2);
+	at(18500), play_in(2, 1);
+	at(19000), become(1, 2),
+		view_put(player.maker, &(struct view_event){1, player.now, TW_EVENT_CALL, 0, TAKE}, &(uint64_t){0}, 1);
+	end_maker(player.maker, true);
+	answer(&lates, 10);
+	assert_int_equal(lates.count, 3);
+	assert_int_equal(lates.mailboxes.lost, 5);
+	assert_int_equal(lates.mailboxes.unfollowed, 1);
+	assert_int_equal(lates.unsure, 1);
+	for (size_t i = 0; i < lates.count; i++)
+		assert_int_equal(lates.rows[i].is_sure, strcmp(lates.rows[i].text, "{m,3}") != 0);
+	end_answer(&lates);
+	char *text = view_answer(tw_tool_why_late, "", 0);
+	assert_non_null(strstr(text, "5 events were lost"));
+	assert_non_null(strstr(text, " ?  to <0.45.0> p2"));
+	free(text);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_chain),	      cmocka_unit_test(test_views), cmocka_unit_test(test_random),
+		cmocka_unit_test(test_short_history), cmocka_unit_test(test_gap),
+	};
+
+	/* For the tests of other commands: the capture itself. */
+	if (argc == 3 && strcmp(argv[1], "captures") == 0) {
+		snprintf(capture_path, sizeof capture_path, "%s/chain.tw", argv[2]);
+		make_chain();
+		return 0;
+	}
+	if (argc == 3)
+		view_golden_directory = argv[2];
+	begin_directory();
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	end_directory();
+	return failed;
+}

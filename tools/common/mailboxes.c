@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mailboxes.c - processes by their events: queues, and what each process does. */
+#include "tools/common/mailboxes.h"
+#include "tools/common/mailboxes_sends.h"
+#include "tools/tool.h"
+
+#include "tracewheel/error.h"
+
+#include <stdlib.h>
+
+enum { PLACE_OTHER, PLACE_TAKE, PLACE_WAIT };
+
+/* ---- places ---- */
+
+static unsigned place_says(const struct tw_capture_place *place)
+{
+	const struct tw_capture_function *function = place->function;
+	if (place->kind != TW_CAPTURE_DECLARED || !function || !function->module ||
+	    strcmp(function->module->name, "mailbox") != 0)
+		return PLACE_OTHER;
+	if (function->arity == 1 && strcmp(function->name, "take") == 0)
+		return PLACE_TAKE;
+	return function->arity == 0 && strcmp(function->name, "wait") == 0 ? PLACE_WAIT : PLACE_OTHER;
+}
+
+bool tw_mailboxes_wants_place(const struct tw_capture_place *place)
+{
+	return place_says(place) != PLACE_OTHER;
+}
+
+static bool find_places(struct tw_mailboxes *mailboxes, uint32_t number)
+{
+	struct tw_mailbox_image *image = &mailboxes->images[number];
+	const struct tw_capture_place *place;
+	uint32_t at = 0, count = 0;
+	while ((place = tw_capture_place_next(mailboxes->capture, number, &at)))
+		count = place->place_id >= count ? place->place_id + 1 : count;
+	image->places = calloc(count + (size_t)1, 1);
+	if (!image->places)
+		return false;
+	image->place_count = count;
+	for (at = 0; (place = tw_capture_place_next(mailboxes->capture, number, &at));) {
+		unsigned says = place_says(place);
+		image->places[place->place_id] = (uint8_t)says;
+		image->has_takes |= says == PLACE_TAKE;
+		image->has_waits |= says == PLACE_WAIT;
+	}
+	mailboxes->has_takes |= image->has_takes;
+	mailboxes->has_waits |= image->has_waits;
+	return true;
+}
+
+uint64_t tw_mailboxes_kinds(void)
+{
+	uint64_t kinds = UINT64_C(1) << TW_CAPTURE_CALL;
+	for (unsigned kind = TW_CAPTURE_SEND; kind <= TW_CAPTURE_EXIT; kind++)
+		kinds |= UINT64_C(1) << kind;
+	for (unsigned kind = TW_CAPTURE_IN; kind <= TW_CAPTURE_OUT_EXITED; kind++)
+		kinds |= UINT64_C(1) << kind;
+	return kinds;
+}
+
+/* ---- processes ---- */
+
+static uint32_t spread(uint64_t key)
+{
+	return (uint32_t)(key * 0x9e3779b97f4a7c15 >> 32);
+}
+
+static uint32_t pid_slot(const struct tw_mailboxes *mailboxes, uint32_t image, uint32_t number, uint32_t serial)
+{
+	uint32_t at = spread(((uint64_t)serial << 40) ^ ((uint64_t)number << 8) ^ image) & mailboxes->pid_mask;
+	for (; mailboxes->by_pid[at]; at = (at + 1) & mailboxes->pid_mask) {
+		const struct tw_mailbox_process *process = mailboxes->processes[mailboxes->by_pid[at] - 1];
+		if (process->pid_number == number && process->pid_serial == serial && process->image == image)
+			break;
+	}
+	return at;
+}
+
+static bool grow_processes(struct tw_mailboxes *mailboxes)
+{
+	uint32_t room = mailboxes->room ? mailboxes->room * 2 : 128;
+	struct tw_mailbox_process **processes = realloc(mailboxes->processes, room * sizeof *processes);
+	if (processes)
+		mailboxes->processes = processes;
+	uint32_t *slots = calloc((size_t)room * 2, sizeof *slots);
+	if (!processes || !slots) {
+		free(slots);
+		return false;
+	}
+	free(mailboxes->by_pid);
+	mailboxes->by_pid = slots;
+	mailboxes->pid_mask = room * 2 - 1;
+	mailboxes->room = room;
+	for (uint32_t i = 0; i < mailboxes->count; i++)
+		slots[pid_slot(mailboxes, processes[i]->image, processes[i]->pid_number, processes[i]->pid_serial)] =
+			i + 1;
+	return true;
+}
+
+static struct tw_mailbox_process *process_of_pid(struct tw_mailboxes *mailboxes, uint32_t image, uint32_t tracee_id,
+						 uint32_t number, uint32_t serial)
+{
+	uint32_t at = pid_slot(mailboxes, image, number, serial);
+	if (mailboxes->by_pid[at])
+		return mailboxes->processes[mailboxes->by_pid[at] - 1];
+	if (mailboxes->count == mailboxes->room) {
+		if (!grow_processes(mailboxes))
+			return NULL;
+		at = pid_slot(mailboxes, image, number, serial);
+	}
+	struct tw_mailbox_process *process = calloc(1, sizeof *process);
+	if (!process)
+		return NULL;
+	process->image = image;
+	process->tracee_id = tracee_id;
+	process->pid_number = number;
+	process->pid_serial = serial;
+	process->number = mailboxes->count;
+	process->losses = image < mailboxes->image_count ? mailboxes->images[image].losses : 0;
+	mailboxes->processes[mailboxes->count++] = process;
+	mailboxes->by_pid[at] = mailboxes->count;
+	return process;
+}
+
+static uint32_t tracee_slot(const struct tw_mailboxes *mailboxes, uint64_t key)
+{
+	uint32_t at = spread(key) & mailboxes->tracee_mask;
+	while (mailboxes->by_tracee[at] && mailboxes->tracee_keys[at] != key)
+		at = (at + 1) & mailboxes->tracee_mask;
+	return at;
+}
+
+static bool grow_tracees(struct tw_mailboxes *mailboxes)
+{
+	uint32_t old = mailboxes->tracee_keys ? mailboxes->tracee_mask + 1 : 0, room = old ? old * 2 : 256;
+	uint32_t *values = mailboxes->by_tracee;
+	uint64_t *keys = mailboxes->tracee_keys;
+	mailboxes->by_tracee = calloc(room, sizeof *values);
+	mailboxes->tracee_keys = calloc(room, sizeof *keys);
+	if (!mailboxes->by_tracee || !mailboxes->tracee_keys) {
+		free(mailboxes->by_tracee);
+		free(mailboxes->tracee_keys);
+		mailboxes->by_tracee = values;
+		mailboxes->tracee_keys = keys;
+		return false;
+	}
+	mailboxes->tracee_mask = room - 1;
+	for (uint32_t i = 0; i < old; i++) {
+		if (!values[i])
+			continue;
+		uint32_t at = tracee_slot(mailboxes, keys[i]);
+		mailboxes->by_tracee[at] = values[i];
+		mailboxes->tracee_keys[at] = keys[i];
+	}
+	free(values);
+	free(keys);
+	return true;
+}
+
+struct tw_mailbox_process *tw_mailboxes_process(struct tw_mailboxes *mailboxes, uint32_t image, uint32_t tracee_id)
+{
+	uint64_t key = (uint64_t)image << 32 | tracee_id;
+	uint32_t at = tracee_slot(mailboxes, key);
+	if (mailboxes->by_tracee[at])
+		return mailboxes->processes[mailboxes->by_tracee[at] - 1];
+	if (mailboxes->tracee_count * 2 > mailboxes->tracee_mask) {
+		if (!grow_tracees(mailboxes))
+			return NULL;
+		at = tracee_slot(mailboxes, key);
+	}
+	const struct tw_capture_tracee *tracee = tw_capture_tracee(mailboxes->capture, image, tracee_id);
+	struct tw_mailbox_process *process =
+		process_of_pid(mailboxes, image, tracee_id, tracee ? tracee->pid_number : tracee_id,
+			       tracee ? tracee->pid_serial : 0);
+	if (process) {
+		process->tracee_id = tracee_id;
+		mailboxes->by_tracee[at] = process->number + 1;
+		mailboxes->tracee_keys[at] = key;
+		mailboxes->tracee_count++;
+	}
+	return process;
+}
+
+/* ---- queues ---- */
+
+static struct tw_message *message_at(struct tw_mailbox_process *process, uint32_t position)
+{
+	return &process->messages[(process->first + position) & (process->room - 1)];
+}
+
+static bool push(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, const struct tw_message *message)
+{
+	if (mailboxes->held >= TW_MAILBOX_MESSAGES_MAX) {
+		/* The newest is left out: its taking will be one that matches nothing. */
+		mailboxes->left_out++;
+		process->is_unsure = true;
+		return true;
+	}
+	if (process->count == process->room) {
+		uint32_t room = process->room ? process->room * 2 : 4;
+		struct tw_message *grown = malloc(room * sizeof *grown);
+		if (!grown)
+			return false;
+		for (uint32_t i = 0; i < process->count; i++)
+			grown[i] = *message_at(process, i);
+		free(process->messages);
+		process->messages = grown;
+		process->first = 0;
+		process->room = room;
+	}
+	*message_at(process, process->count++) = *message;
+	mailboxes->held++;
+	return true;
+}
+
+/* The shorter side moves up. */
+static struct tw_message pull(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, uint32_t position)
+{
+	struct tw_message message = *message_at(process, position);
+	if (position < process->count / 2) {
+		for (uint32_t i = position; i > 0; i--)
+			*message_at(process, i) = *message_at(process, i - 1);
+		process->first = (process->first + 1) & (process->room - 1);
+	} else {
+		for (uint32_t i = position + 1; i < process->count; i++)
+			*message_at(process, i - 1) = *message_at(process, i);
+	}
+	process->count--;
+	mailboxes->held--;
+	return message;
+}
+
+static void empty(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, uint64_t now_ns)
+{
+	mailboxes->held -= process->count;
+	process->count = process->first = 0;
+	if (mailboxes->calls.length)
+		mailboxes->calls.length(mailboxes->calls.context, process, now_ns);
+}
+
+static void take(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, uint64_t position, uint64_t now_ns)
+{
+	process->taken++;
+	process->run_takes++;
+	mailboxes->taken++;
+	if (position >= process->count) {
+		mailboxes->unmatched++;
+		return;
+	}
+	struct tw_message message = pull(mailboxes, process, (uint32_t)position);
+	uint64_t wait_ns = now_ns > message.arrived_ns ? now_ns - message.arrived_ns : 0;
+	process->wait_ns += wait_ns;
+	process->wait_max_ns = wait_ns > process->wait_max_ns ? wait_ns : process->wait_max_ns;
+	if (mailboxes->calls.length)
+		mailboxes->calls.length(mailboxes->calls.context, process, now_ns);
+	if (mailboxes->calls.taken)
+		mailboxes->calls.taken(mailboxes->calls.context, process, &message, now_ns, !process->is_unsure);
+}
+
+/* ---- stretches ---- */
+
+static void end_stretch(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, struct tw_stretch stretch)
+{
+	if (!stretch.from_ns || stretch.to_ns <= stretch.from_ns)
+		return;
+	stretch.process = process->number;
+	process->doing_ns[stretch.doing] += stretch.to_ns - stretch.from_ns;
+	if (mailboxes->stretches) {
+		uint64_t number = ++mailboxes->stretch_count;
+		uint64_t page = number / TW_MAILBOX_PAGE;
+		if (number % TW_MAILBOX_PAGE == 0) {
+			/* The page that is written over next. */
+			uint64_t pages = (mailboxes->stretch_mask + 1) / TW_MAILBOX_PAGE;
+			if (page >= pages && mailboxes->calls.forgets)
+				mailboxes->calls.forgets(mailboxes->calls.context,
+							 mailboxes->page_ns[(page + 2) % pages]);
+			mailboxes->page_ns[page % pages] = mailboxes->last_ns;
+		}
+		stretch.before = process->last;
+		mailboxes->stretches[number & mailboxes->stretch_mask] = stretch;
+		process->last = number;
+	}
+	if (mailboxes->calls.stretch)
+		mailboxes->calls.stretch(mailboxes->calls.context, process, &stretch);
+}
+
+/* It was out until now. */
+static void end_out(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, uint64_t now_ns)
+{
+	struct tw_stretch stretch = {.from_ns = process->since_ns,
+				     .to_ns = now_ns,
+				     .by = TW_MAILBOX_NOBODY,
+				     .doing = TW_DOING_READY};
+	bool has_waits = mailboxes->images[process->image].has_waits;
+	bool waited = !process->is_new && (has_waits ? process->waits : process->woken_ns != 0);
+	if (waited && process->woken_ns) {
+		uint64_t woken_ns = process->woken_ns > stretch.from_ns ? process->woken_ns : stretch.from_ns;
+		end_stretch(mailboxes, process,
+			    (struct tw_stretch){.from_ns = stretch.from_ns,
+						.to_ns = woken_ns,
+						.by = process->woken_by,
+						.sent_ns = process->woken_sent_ns,
+						.doing = TW_DOING_BLOCKED});
+		stretch.from_ns = stretch.from_ns ? woken_ns : 0;
+	} else if (waited) {
+		stretch.doing = TW_DOING_BLOCKED;
+	}
+	end_stretch(mailboxes, process, stretch);
+}
+
+static void on_in(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, uint64_t now_ns)
+{
+	if (process->is_out)
+		end_out(mailboxes, process, now_ns);
+	else if (process->doing == TW_DOING_RUN)
+		end_stretch(mailboxes, process, (struct tw_stretch){.from_ns = process->since_ns, .to_ns = now_ns});
+	mailboxes->runs++;
+	process->doing = TW_DOING_RUN;
+	process->is_out = process->is_new = process->waits = false;
+	process->since_ns = now_ns;
+	process->woken_ns = 0;
+	process->run_takes = 0;
+	while (!mailboxes->images[process->image].has_takes && process->count)
+		take(mailboxes, process, 0, now_ns);
+}
+
+static void on_out(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, uint64_t now_ns)
+{
+	/* Twice out: what lies between was lost. */
+	end_stretch(mailboxes, process,
+		    (struct tw_stretch){.from_ns = process->since_ns,
+					.to_ns = now_ns,
+					.takes = process->run_takes,
+					.doing = process->is_out ? TW_DOING_UNKNOWN : process->doing});
+	process->doing = TW_DOING_UNKNOWN;
+	process->is_out = true;
+	process->since_ns = now_ns;
+	if (!mailboxes->images[process->image].has_waits)
+		process->woken_ns = 0;
+}
+
+static void on_end(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, uint64_t now_ns)
+{
+	if (process->is_ended)
+		return;
+	process->is_ended = true;
+	process->ended_ns = now_ns;
+	/* One that never took any is none that tells of it. */
+	mailboxes->dropped += process->taken || process->has_waited ? process->count : 0;
+	if (process->count)
+		empty(mailboxes, process, now_ns);
+}
+
+/* ---- events ---- */
+
+static bool on_receive(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process,
+		       const struct tw_capture_event *event)
+{
+	struct tw_mailbox_send send;
+	struct tw_message message = {.arrived_ns = event->time_ns, .sender = TW_MAILBOX_NOBODY};
+	if (tw_mailbox_sends_match(mailboxes->sends, event, process, &send)) {
+		message.sender = send.sender;
+		message.sent_ns = send.sent_ns;
+	} else if (tw_mailbox_is_timeout(event)) {
+		struct tw_stretch *last = mailboxes->stretches && process->last
+						  ? &mailboxes->stretches[process->last & mailboxes->stretch_mask]
+						  : NULL;
+		mailboxes->timeouts++;
+		if (last && last->process == process->number && last->doing == TW_DOING_BLOCKED &&
+		    last->by == TW_MAILBOX_NOBODY && last->to_ns == process->since_ns)
+			last->by = TW_MAILBOX_TIMER;
+		return true;
+	}
+	if (!process->woken_ns && (mailboxes->images[process->image].has_waits ? process->waits : process->is_out)) {
+		process->woken_ns = event->time_ns;
+		process->woken_by = message.sender;
+		process->woken_sent_ns = message.sent_ns;
+	}
+	process->received++;
+	message.number = ++mailboxes->messages;
+	message.length = process->count + 1;
+	message.taken_before = process->taken;
+	if (process->is_ended)
+		return true;
+	if (!push(mailboxes, process, &message))
+		return false;
+	if (mailboxes->calls.length)
+		mailboxes->calls.length(mailboxes->calls.context, process, event->time_ns);
+	if (!mailboxes->images[process->image].has_takes && process->doing == TW_DOING_RUN)
+		take(mailboxes, process, 0, event->time_ns);
+	return true;
+}
+
+/* What came before a gap is not known of any process of the image. */
+static void on_loss(struct tw_mailboxes *mailboxes, const struct tw_capture_event *event)
+{
+	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		mailboxes->lost += loss->lost[cause];
+	mailboxes->images[event->image].losses++;
+}
+
+static void see_loss(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, uint64_t now_ns)
+{
+	process->losses = mailboxes->images[process->image].losses;
+	process->is_unsure = true;
+	mailboxes->unfollowed += process->count;
+	if (process->count)
+		empty(mailboxes, process, now_ns);
+}
+
+static void on_call(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process,
+		    const struct tw_capture_event *event)
+{
+	const struct tw_mailbox_image *image = &mailboxes->images[event->image];
+	unsigned says = event->id < image->place_count ? image->places[event->id] : PLACE_OTHER;
+	unsigned strict = (event->flags & TW_CAPTURE_STAMP_MASK) == 2;
+	if (says == PLACE_TAKE && event->payload_words > strict &&
+	    !(event->flags & (TW_CAPTURE_FLAG_TERMS | TW_CAPTURE_FLAG_EXTRA))) {
+		process->waits = false;
+		take(mailboxes, process, event->payload[strict], event->time_ns);
+	} else if (says == PLACE_WAIT) {
+		process->waits = process->has_waited = true;
+		process->is_unsure = false;
+		process->woken_ns = 0;
+	}
+}
+
+bool tw_mailboxes_event(struct tw_mailboxes *mailboxes, const struct tw_capture_event *event)
+{
+	if (event->image >= mailboxes->image_count)
+		return true;
+	mailboxes->last_ns = event->time_ns > mailboxes->last_ns ? event->time_ns : mailboxes->last_ns;
+	if (event->kind == TW_CAPTURE_LOSS) {
+		on_loss(mailboxes, event);
+		return true;
+	}
+	if (event->kind > TW_CAPTURE_OUT_EXITED || !(tw_mailboxes_kinds() >> event->kind & 1) ||
+	    (event->kind == TW_CAPTURE_CALL && (event->id >= mailboxes->images[event->image].place_count ||
+						!mailboxes->images[event->image].places[event->id])))
+		return true;
+	struct tw_mailbox_process *process = tw_mailboxes_process(mailboxes, event->image, event->tracee_id);
+	if (!process)
+		return false;
+	if (process->losses != mailboxes->images[event->image].losses)
+		see_loss(mailboxes, process, event->time_ns);
+	switch (event->kind) {
+	case TW_CAPTURE_CALL: on_call(mailboxes, process, event); break;
+	case TW_CAPTURE_SEND:
+		process->sent++;
+		tw_mailbox_sends_add(mailboxes->sends, event, process);
+		break;
+	case TW_CAPTURE_RECEIVE: return on_receive(mailboxes, process, event);
+	case TW_CAPTURE_SPAWNED:
+		/* Its first turn will come. */
+		process->born_ns = process->since_ns = event->time_ns;
+		process->is_out = process->is_new = true;
+		break;
+	case TW_CAPTURE_EXIT: on_end(mailboxes, process, event->time_ns); break;
+	case TW_CAPTURE_IN:
+	case TW_CAPTURE_IN_EXITING: on_in(mailboxes, process, event->time_ns); break;
+	case TW_CAPTURE_OUT:
+	case TW_CAPTURE_OUT_EXITING: on_out(mailboxes, process, event->time_ns); break;
+	case TW_CAPTURE_OUT_EXITED:
+		on_out(mailboxes, process, event->time_ns);
+		on_end(mailboxes, process, event->time_ns);
+		process->since_ns = 0;
+		break;
+	default: break;
+	}
+	return true;
+}
+
+void tw_mailboxes_finish(struct tw_mailboxes *mailboxes)
+{
+	for (uint32_t i = 0; i < mailboxes->count; i++) {
+		struct tw_mailbox_process *process = mailboxes->processes[i];
+		if (process->is_out)
+			end_out(mailboxes, process, mailboxes->last_ns);
+		else
+			end_stretch(mailboxes, process,
+				    (struct tw_stretch){.from_ns = process->since_ns,
+							.to_ns = mailboxes->last_ns,
+							.takes = process->run_takes,
+							.doing = process->doing});
+		process->since_ns = 0;
+		process->is_out = false;
+	}
+}
+
+/* ---- life ---- */
+
+int tw_mailboxes_init(struct tw_mailboxes *mailboxes, const struct tw_capture *capture, uint64_t history)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	*mailboxes = (struct tw_mailboxes){.capture = capture, .image_count = info.images};
+	mailboxes->images = calloc(info.images + (size_t)1, sizeof *mailboxes->images);
+	mailboxes->sends = tw_mailbox_sends_create();
+	bool is_done = mailboxes->images && mailboxes->sends && grow_processes(mailboxes) && grow_tracees(mailboxes);
+	for (uint32_t i = 0; is_done && i < info.images; i++)
+		is_done = find_places(mailboxes, i);
+	if (is_done && history) {
+		history = history < 2 * TW_MAILBOX_PAGE ? 2 * TW_MAILBOX_PAGE : history;
+		mailboxes->stretches = calloc(history, sizeof *mailboxes->stretches);
+		mailboxes->page_ns = calloc(history / TW_MAILBOX_PAGE, sizeof *mailboxes->page_ns);
+		mailboxes->stretch_mask = history - 1;
+		is_done = mailboxes->stretches && mailboxes->page_ns;
+	}
+	return is_done ? 0 : TW_ENOMEM;
+}
+
+void tw_mailboxes_free(struct tw_mailboxes *mailboxes)
+{
+	for (uint32_t i = 0; i < mailboxes->count; i++) {
+		free(mailboxes->processes[i]->messages);
+		free(mailboxes->processes[i]);
+	}
+	for (uint32_t i = 0; mailboxes->images && i < mailboxes->image_count; i++)
+		free(mailboxes->images[i].places);
+	tw_mailbox_sends_destroy(mailboxes->sends);
+	free(mailboxes->images);
+	free(mailboxes->processes);
+	free(mailboxes->by_tracee);
+	free(mailboxes->tracee_keys);
+	free(mailboxes->by_pid);
+	free(mailboxes->stretches);
+	free(mailboxes->page_ns);
+	*mailboxes = (struct tw_mailboxes){0};
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * late_page.c - the slowest messages as one page: late.html, which stands in the program, with the data as JSON in which nothing can end
+ * the element that holds it.
+ */
+#include "tools/late/late.h"
+#include "tools/common/names.h"
+#include "tools/common/threads.h"
+
+#include <stdlib.h>
+
+/* The page, cut where the data goes. */
+__asm__(".pushsection .rodata, \"a\", @progbits\n"
+	".globl tw_late_page_text\n"
+	"tw_late_page_text:\n"
+	".incbin \"" TW_LATE_PAGE "\"\n"
+	".byte 0\n"
+	".popsection\n");
+extern const char tw_late_page_text[] __attribute__((visibility("hidden")));
+
+/* A string in which no browser sees markup, whatever it holds. */
+static void put_text(struct tw_out *out, const char *text)
+{
+	static struct tw_out scratch;
+	tw_out_init(&scratch, -1);
+	tw_json_quote(&scratch, text, strlen(text));
+	for (size_t i = 0; i < scratch.used; i++) {
+		char c = scratch.data[i];
+		if (c == '<' || c == '>' || c == '&')
+			tw_out_format(out, "\\u%04x", c);
+		else
+			tw_out_bytes(out, &c, 1);
+	}
+}
+
+static void put_process(struct tw_out *out, const struct tw_lates *lates, uint32_t process)
+{
+	char text[TW_THREAD_TEXT_BYTES];
+	tw_mailboxes_name(&lates->mailboxes, process, text);
+	put_text(out, text);
+}
+
+/* Columns of one kind together: kind, first, count. */
+static void put_lane(struct tw_out *out, const struct tw_late_step *step)
+{
+	tw_out_text(out, ",\"lane\":[");
+	for (unsigned i = 0, end; i < TW_LATE_COLUMNS; i = end) {
+		for (end = i + 1; end < TW_LATE_COLUMNS && step->lane[end] == step->lane[i]; end++)
+			;
+		tw_out_format(out, "%s%u,%u,%u", i ? "," : "", step->lane[i], i, end - i);
+	}
+	tw_out_text(out, "]");
+}
+
+static void put_step(struct tw_out *out, const struct tw_lates *lates, const struct tw_late *late,
+		     const struct tw_late_step *step)
+{
+	tw_out_text(out, "{\"process\":");
+	put_process(out, lates, step->process);
+	tw_out_format(
+		out,
+		",\"from\":%llu,\"to\":%llu,\"ns\":[%llu,%llu,%llu,%llu],\"times\":[%llu,%llu,%llu,%llu],\"takes\":%llu",
+		(unsigned long long)(step->from_ns > late->arrived_ns ? step->from_ns - late->arrived_ns : 0),
+		(unsigned long long)(step->to_ns - late->arrived_ns), (unsigned long long)step->ns[0],
+		(unsigned long long)step->ns[1], (unsigned long long)step->ns[2], (unsigned long long)step->ns[3],
+		(unsigned long long)step->times[0], (unsigned long long)step->times[1],
+		(unsigned long long)step->times[2], (unsigned long long)step->times[3],
+		(unsigned long long)step->takes);
+	if (step->ns[TW_DOING_BLOCKED]) {
+		tw_out_text(out, ",\"by\":");
+		put_process(out, lates, step->by);
+		tw_out_format(out, ",\"byNs\":%llu", (unsigned long long)step->by_ns);
+	}
+	put_lane(out, step);
+	tw_out_text(out, "}");
+}
+
+static void put_late(struct tw_out *out, const struct tw_lates *lates, const struct tw_late *late)
+{
+	tw_out_format(out, "{\"wait\":%llu,\"at\":%llu,\"queue\":%u,\"isSure\":%s,\"message\":",
+		      (unsigned long long)tw_late_wait(late),
+		      (unsigned long long)(late->arrived_ns > lates->zero_ns ? late->arrived_ns - lates->zero_ns : 0),
+		      late->length, late->is_sure ? "true" : "false");
+	put_text(out, late->text);
+	tw_out_text(out, ",\"sender\":");
+	put_process(out, lates, late->sender);
+	tw_out_text(out, ",\"receiver\":");
+	put_process(out, lates, late->receiver);
+	tw_out_text(out, ",\"steps\":[");
+	for (uint32_t i = 0; i < late->step_count; i++) {
+		tw_out_text(out, i ? "," : "");
+		put_step(out, lates, late, &late->steps[i]);
+	}
+	tw_out_text(out, "]}");
+}
+
+bool tw_late_page(struct tw_out *out, const struct tw_lates *lates, const struct tw_capture *capture, const char *path)
+{
+	static const char mark[] = "@DATA@";
+	const char *data = strstr(tw_late_page_text, mark);
+	char note[TW_LATE_NOTE];
+	bool warns, is_next = false;
+	if (!data)
+		return false;
+	tw_out_bytes(out, tw_late_page_text, (size_t)(data - tw_late_page_text));
+	tw_out_text(out, "{\"title\":");
+	put_text(out, path);
+	tw_out_format(out, ",\"columns\":%d,\"taken\":%llu,\"median\":%llu,\"p99\":%llu,\"longest\":%llu,\"notes\":[",
+		      TW_LATE_COLUMNS, (unsigned long long)lates->waits.count,
+		      (unsigned long long)tw_histogram_quantile(&lates->waits, 0.5),
+		      (unsigned long long)tw_histogram_quantile(&lates->waits, 0.99),
+		      (unsigned long long)lates->waits.max);
+	for (unsigned i = 0; tw_late_note(lates, capture, i, note, &warns); i++) {
+		if (!*note)
+			continue;
+		tw_out_text(out, is_next ? ",{\"text\":" : "{\"text\":");
+		put_text(out, note);
+		tw_out_format(out, ",\"warns\":%s}", warns ? "true" : "false");
+		is_next = true;
+	}
+	tw_out_text(out, "],\"late\":[");
+	for (size_t i = 0; i < lates->count; i++) {
+		tw_out_text(out, i ? "," : "");
+		put_late(out, lates, &lates->rows[i]);
+	}
+	tw_out_text(out, "]}");
+	tw_out_text(out, data + strlen(mark));
+	return true;
+}
