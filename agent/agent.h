@@ -232,12 +232,12 @@ void tw_known_after_fork(void);
 void tw_agent_arm_init(struct tw_agent_config *config);
 
 /*
- * tw_agent_look - arm objects loaded since the last scan, and forget unloaded ones.
+ * tw_agent_update - arm objects loaded since the last scan, and forget unloaded ones.
  *
  * Preserves errno and the thread's dlerror() of a successful dlopen(); calls of traced functions made here are not
  * recorded.  Without permit and outside of hits; nested calls do nothing.
  */
-void tw_agent_look(void);
+void tw_agent_update(void);
 
 /* Closes a handle for the program with the given dlclose, and forgets what that unloads. */
 int tw_agent_close(int (*close)(void *), void *handle);
@@ -248,7 +248,7 @@ void tw_agent_arm_after_fork(void);
 /* Called at program end: writes a note if slots were overwritten since they were armed. */
 void tw_agent_bind_again(void);
 
-/* True while the calling thread is inside tw_agent_look(): its calls of the loader are then ours. */
+/* True while the calling thread is inside tw_agent_update(): its calls of the loader are then ours. */
 bool tw_agent_is_looking(void);
 
 /* ---- returns.c ---- */
@@ -256,7 +256,7 @@ bool tw_agent_is_looking(void);
 /* Removes from the configuration what this process does not allow, and writes a note about it. */
 void tw_agent_returns_init(struct tw_agent_config *config);
 /* Called after loading: an object may bring an unwinder that is not supported. */
-void tw_agent_returns_look(void);
+void tw_agent_returns_check(void);
 /* Called with the objects: one of them may copy stacks. */
 void tw_agent_returns_see(const struct tw_sym_set *set);
 /* Are exceptions and longjmp recorded? */

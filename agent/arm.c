@@ -430,7 +430,7 @@ static void await_closings(void)
 }
 
 /* Returns false when nothing is left to do. */
-static bool look_once(void)
+static bool update_once(void)
 {
 	struct tw_plan *plan;
 	bool was_applied;
@@ -447,14 +447,14 @@ static bool look_once(void)
  * Unpinning may close an object's last handle and unload it; slots then stay suspended until the next round has found
  * out what was unloaded.  Destructors may open and close more objects; the number of rounds is limited.
  */
-static void look(void)
+static void update_all(void)
 {
 	unsigned rounds = 0;
 
-	while (rounds++ < 8 && look_once())
+	while (rounds++ < 8 && update_once())
 		;
 	bind_again(__libc_single_threaded ? 0 : BINDING_NAPS);
-	tw_agent_returns_look();
+	tw_agent_returns_check();
 	for (; closings > 1; closings--)
 		tw_patch_resume(NULL);
 	if (closings) {
@@ -486,13 +486,13 @@ int tw_agent_close(int (*close)(void *), void *handle)
 	/* Under a seccomp filter this thread cannot find out what was unloaded: nothing is written any more. */
 	if (!tw_thread_may_call_system())
 		return result;
-	tw_agent_look();
+	tw_agent_update();
 	own_closings--;
 	resume_slots();
 	return result;
 }
 
-void tw_agent_look(void)
+void tw_agent_update(void)
 {
 	int saved_errno = errno, cancel_state;
 
@@ -504,7 +504,7 @@ void tw_agent_look(void)
 	own_work = __builtin_frame_address(0);
 	if (!tw_thread_join() || !tw_thread_begin_own_work(own_work))
 		own_work = NULL;
-	look();
+	update_all();
 	tw_thread_end_own_work(own_work != NULL);
 	pthread_setcancelstate(cancel_state, NULL);
 	is_looking = false;
@@ -518,6 +518,6 @@ void tw_agent_look(void)
 void tw_agent_arm_after_fork(void)
 {
 	tw_patch_after_fork_in_child(closings + own_closings + 1);
-	tw_agent_look();
+	tw_agent_update();
 	resume_slots();
 }

@@ -177,7 +177,7 @@ bool tw_known_update(struct tw_permit *permit, const struct tw_plan *plan)
 
 	tw_lock_seize(&lock);
 	if (applied.unloaded != plan->set->unloaded_count)
-		tw_bp_modules_look(permit);
+		tw_bp_modules_check(permit);
 	applied = counts_of(plan->set);
 	forget_gone(permit, plan->set);
 	for (size_t i = 0; i < plan->set->count; i++)

@@ -173,7 +173,7 @@ static const char *find(const struct tw_agent_layouts *layouts, const struct tw_
 	return text;
 }
 
-static bool was_looked_at(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object)
+static bool was_examined(const struct tw_agent_layouts *layouts, const struct tw_sym_object *object)
 {
 	for (; layouts; layouts = layouts->next)
 		for (size_t i = 0; i < layouts->module_count; i++)
@@ -260,8 +260,8 @@ static const struct tw_sym_object *unknown_object(const struct tw_agent_config *
 {
 	const struct tw_sym_object *object = &plan->set->objects[index];
 
-	return plan->is_new[index] && !was_looked_at(config->layouts, object) && is_of_interest(config, object) ? object
-														: NULL;
+	return plan->is_new[index] && !was_examined(config->layouts, object) && is_of_interest(config, object) ? object
+													       : NULL;
 }
 
 const struct tw_sym_object *tw_agent_layouts_missing(const struct tw_agent_config *config, const struct tw_plan *plan)

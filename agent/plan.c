@@ -281,7 +281,7 @@ static bool has_wanted_sleds(const struct tw_agent_config *config, const struct 
 	return !config->is_global && is_caller(config, object);
 }
 
-static int look_at(struct tw_plan *plan, const struct tw_agent_config *config, size_t index, bool is_pinning)
+static int plan_object(struct tw_plan *plan, const struct tw_agent_config *config, size_t index, bool is_pinning)
 {
 	const struct tw_sym_object *object = &plan->set->objects[index];
 	int error = 0;
@@ -315,7 +315,7 @@ int tw_plan_make(const struct tw_agent_config *config, tw_plan_is_known_fn is_kn
 	for (size_t i = 0; !error && i < plan->set->count; i++) {
 		plan->was_known[i] = is_known && is_known(&plan->set->objects[i], arg);
 		if (!plan->was_known[i])
-			error = look_at(plan, config, i, is_known != NULL);
+			error = plan_object(plan, config, i, is_known != NULL);
 	}
 	if (error) {
 		tw_plan_destroy(plan);

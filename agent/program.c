@@ -71,7 +71,7 @@ static bool take_interpreter(char *line, char *path)
 }
 
 /* True: *program is the answer; false: path holds an interpreter to examine next. */
-static bool look_at(int fd, enum tw_agent_program *program, char *path)
+static bool classify(int fd, enum tw_agent_program *program, char *path)
 {
 	union {
 		Elf64_Ehdr elf;
@@ -88,13 +88,13 @@ static bool look_at(int fd, enum tw_agent_program *program, char *path)
 	return true;
 }
 
-static enum tw_agent_program look_from(int fd, bool is_ours)
+static enum tw_agent_program classify_at(int fd, bool is_ours)
 {
 	enum tw_agent_program program = TW_PROGRAM_UNKNOWN;
 	char path[LINE_BYTES];
 
 	for (unsigned depth = 0; fd >= 0 && depth < SCRIPTS_MAX; depth++) {
-		bool is_known = look_at(fd, &program, path);
+		bool is_known = classify(fd, &program, path);
 
 		if (is_ours)
 			tw_sys_close(fd);
@@ -110,12 +110,12 @@ static enum tw_agent_program look_from(int fd, bool is_ours)
 
 enum tw_agent_program tw_agent_program_of(int fd)
 {
-	return look_from(fd, false);
+	return classify_at(fd, false);
 }
 
 enum tw_agent_program tw_agent_program_at(int folder, const char *name)
 {
-	return look_from(tw_sys_open_at(folder, name), true);
+	return classify_at(tw_sys_open_at(folder, name), true);
 }
 
 enum tw_agent_program tw_agent_program_in(const char *list, const char *name)

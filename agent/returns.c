@@ -51,7 +51,7 @@ bool tw_agent_has_exceptions(void)
 	return is_asked_for && tw_agent_is_active();
 }
 
-void tw_agent_returns_look(void)
+void tw_agent_returns_check(void)
 {
 	const char *reason;
 

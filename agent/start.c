@@ -198,7 +198,7 @@ static void start(const char *path)
 		tw_agent_config_fini(&config);
 		goto detach;
 	}
-	tw_agent_look();
+	tw_agent_update();
 	tw_trace_process(tw_agent_session, TW_PID_ALL, true, flags | (config.has_return_to ? TW_FLAG_RETURN_TO : 0));
 	tw_agent_set_active();
 	return;

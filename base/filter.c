@@ -11,12 +11,12 @@
 
 enum { NOT_ASKED, FREE, FILTERED };
 
-static const _Atomic uint32_t nobody_looks;
+static const _Atomic uint32_t never_seen;
 
 static __thread uint8_t own;
 static _Atomic uint32_t set_by_threads; /* number of filters of all threads: later threads may have inherited them */
 static _Atomic uint32_t set_everywhere;
-static const _Atomic uint32_t *_Atomic seen = &nobody_looks;
+static const _Atomic uint32_t *_Atomic seen = &never_seen;
 
 __attribute__((target("general-regs-only"))) bool tw_thread_may_call_system(void)
 {

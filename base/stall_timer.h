@@ -25,9 +25,9 @@
 
 /* All 0: no look yet. */
 struct tw_stall_timer {
-	_Atomic uint64_t sign;	    /* of life, the last that was seen */
-	_Atomic uint64_t looked_ns; /* the last look; 0: none */
-	_Atomic uint64_t spent_ns;  /* since the sign */
+	_Atomic uint64_t sign;	     /* of life, the last that was seen */
+	_Atomic uint64_t checked_ns; /* the last look; 0: none */
+	_Atomic uint64_t spent_ns;   /* since the sign */
 };
 
 /*
@@ -44,23 +44,23 @@ static inline uint64_t tw_stall_timer_check(struct tw_stall_timer *stall_timer, 
 					    uint64_t slice_ns)
 {
 	/* RELAXED stall_timer.looked: a single time; a thread that reads another thread's look spends less. */
-	uint64_t looked_ns = tw_load_relaxed(&stall_timer->looked_ns), since_ns;
+	uint64_t checked_ns = tw_load_relaxed(&stall_timer->checked_ns), since_ns;
 
 	/* PAIR stall_timer.sign: acquire; release below.  Time spent on the previous sign is not added to this one. */
-	if (!looked_ns || tw_load_acquire(&stall_timer->sign) != sign) {
+	if (!checked_ns || tw_load_acquire(&stall_timer->sign) != sign) {
 		/* RELAXED stall_timer.looked: as above. */
-		tw_store_relaxed(&stall_timer->looked_ns, now_ns);
+		tw_store_relaxed(&stall_timer->checked_ns, now_ns);
 		/* RELAXED stall_timer.spent: a concurrent look may still add its slice. */
 		tw_store_relaxed(&stall_timer->spent_ns, 0);
 		/* PAIR stall_timer.sign: release; acquire above. */
 		tw_store_release(&stall_timer->sign, sign);
 		return 0;
 	}
-	since_ns = now_ns > looked_ns ? now_ns - looked_ns : 0;
+	since_ns = now_ns > checked_ns ? now_ns - checked_ns : 0;
 	if (since_ns > slice_ns)
 		since_ns = slice_ns;
 	/* RELAXED stall_timer.looked: the second thread spends nothing, because its time is spent already. */
-	if (!since_ns || !tw_cas_relaxed(&stall_timer->looked_ns, &looked_ns, now_ns))
+	if (!since_ns || !tw_cas_relaxed(&stall_timer->checked_ns, &checked_ns, now_ns))
 		since_ns = 0;
 	/* RELAXED stall_timer.spent: a sum that only grows, except at a new sign. */
 	return tw_fetch_add_relaxed(&stall_timer->spent_ns, since_ns) + since_ns;

@@ -213,7 +213,7 @@ extern tw_bp_hit_fn tw_bp_trampoline_hit;
 struct tw_module {
 	uint32_t module_id;
 	bool is_declared;
-	bool is_replaced; /* see tw_bp_modules_look() */
+	bool is_replaced; /* see tw_bp_modules_check() */
 	const char *name;
 	const char *path;
 	const char *whole_path; /* absolute form of a relative path; NULL: path is absolute, or not known */
@@ -291,12 +291,12 @@ struct tw_module *tw_bp_modules(struct tw_permit *permit);
 void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *module);
 
 /*
- * tw_bp_modules_look - has another object taken a module's place in memory, perhaps the same file loaded again?
+ * tw_bp_modules_check - has another object taken a module's place in memory, perhaps the same file loaded again?
  *
  * Sets is_replaced if the module has installed places and none of them holds the bytes written there.  Unmapped
  * memory does no harm.  Where the system refuses such reads, nothing is set.
  */
-void tw_bp_modules_look(struct tw_permit *permit);
+void tw_bp_modules_check(struct tw_permit *permit);
 
 /* ---- staging and commit: the recipe's steps 2 to 12, in commit.c ---- */
 

@@ -383,9 +383,9 @@ static int holds_its_own(const struct tw_place *place)
 }
 
 /* The state of a module, by its number: found present or replaced. */
-enum { NOT_LOOKED_AT, IS_THERE, IS_OTHER };
+enum { UNCHECKED, IS_THERE, IS_OTHER };
 
-void tw_bp_modules_look(struct tw_permit *permit)
+void tw_bp_modules_check(struct tw_permit *permit)
 {
 	uint8_t *states = calloc(permit->next_module_id + 1, 1);
 

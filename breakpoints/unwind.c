@@ -92,7 +92,7 @@ struct search {
 	uintptr_t frame_address, found;
 };
 
-static _Unwind_Reason_Code look_at(struct _Unwind_Context *context, void *arg)
+static _Unwind_Reason_Code visit_frame(struct _Unwind_Context *context, void *arg)
 {
 	struct search *search = arg;
 
@@ -109,7 +109,7 @@ uintptr_t tw_unwind_address_at(uintptr_t frame_address)
 	struct search search = {frame_address, 0};
 
 	if (frame_address && tw_unwind_is_known())
-		libgcc.backtrace(look_at, &search);
+		libgcc.backtrace(visit_frame, &search);
 	return tw_returns_is_stub(search.found) ? 0 : search.found;
 }
 

@@ -20,9 +20,9 @@
 #include "tracewheel/progress.h"
 
 /* A section takes about ten nanoseconds, unless its thread is not running. */
-#define LOOKS_BEFORE_SLEEP 100
+#define POLLS_BEFORE_SLEEP 100
 /* A reader that must not make system calls does not wake the waiter, so it polls. */
-#define LOOK_NS UINT64_C(2000000)
+#define POLL_NS UINT64_C(2000000)
 
 /* Readers execute their own barriers until tw_progress_init() has found membarrier(). */
 struct tw_progress_global tw_progress_global = {.epoch = TW_PROGRESS_STEP | TW_PROGRESS_FENCED,
@@ -127,7 +127,7 @@ static void sleep_until_over(uint64_t epoch)
 		tw_progress_barrier_everywhere(); /* 4 */
 		if (!is_anybody_behind(epoch))	  /* 5 */
 			break;
-		tw_sys_futex_wait(&tw_progress_global.notes, notes, LOOK_NS);
+		tw_sys_futex_wait(&tw_progress_global.notes, notes, POLL_NS);
 	}
 	/* RELAXED progress.notes: a reader that still sees the note makes a system call for nothing. */
 	tw_fetch_and_relaxed(&tw_progress_global.notes, ~TW_PROGRESS_HAS_WAITER);
@@ -142,8 +142,8 @@ static void wait_for_readers(void)
 	uint64_t epoch = tw_fetch_add_acq_rel(&tw_progress_global.epoch, TW_PROGRESS_STEP) + TW_PROGRESS_STEP; /* 1 */
 
 	tw_progress_barrier_everywhere();			    /* 2 */
-	for (unsigned look = 0; is_anybody_behind(epoch); look++) { /* 3 */
-		if (look == LOOKS_BEFORE_SLEEP) {
+	for (unsigned poll = 0; is_anybody_behind(epoch); poll++) { /* 3 */
+		if (poll == POLLS_BEFORE_SLEEP) {
 			sleep_until_over(epoch);
 			return;
 		}

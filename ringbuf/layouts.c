@@ -168,7 +168,7 @@ bool tw_rs_layouts_are_awaited(const struct tw_rs *rs)
 	return !is_answered(answered, tw_load_relaxed(&rs->control->layouts_wanted));
 }
 
-bool tw_rs_layouts_look(const struct tw_rs *rs, uint32_t *number)
+bool tw_rs_layouts_poll(const struct tw_rs *rs, uint32_t *number)
 {
 	/* PAIR rs.layouts_wanted: acquire; the requester is among the images. */
 	*number = tw_load_acquire(&rs->control->layouts_wanted);

@@ -228,7 +228,7 @@ static void look_at_slot(struct tw_rs *rs, uint32_t index)
 	look_at_table(rs, index);
 }
 
-uint32_t tw_rs_look(struct tw_rs *rs)
+uint32_t tw_rs_scan(struct tw_rs *rs)
 {
 	/* RELAXED rs.slot_count: a slot missed now is found by the next scan. */
 	uint32_t count = tw_load_relaxed(&rs->control->slot_count);

@@ -490,12 +490,12 @@ int tw_rs_defs_append(struct tw_rs *rs, uint32_t type, const void *payload, size
 /* ---- owner, and recovery ---- */
 
 /*
- * tw_rs_look - find new images, new rings of images, and images that ended.
+ * tw_rs_scan - find new images, new rings of images, and images that ended.
  *
  * Returns the number of ring entries; tw_rs_image_count() returns that of images.  An entry keeps its index until its
  * image is recycled.  Between scans tw_rs_ring(), _state() and the rest may be called for any entry.
  */
-uint32_t tw_rs_look(struct tw_rs *rs);
+uint32_t tw_rs_scan(struct tw_rs *rs);
 
 /* As of the last scan. */
 static inline uint32_t tw_rs_image_count(const struct tw_rs *rs)
@@ -578,12 +578,12 @@ uint64_t tw_rs_images_refused(const struct tw_rs *rs);
 void tw_rs_count_refused(struct tw_rs *rs, enum tw_rs_refusal why);
 
 /* Gives the newest request if it is unanswered, else returns false.  The owner calls this before it scans the rings. */
-bool tw_rs_delivery_look(const struct tw_rs *rs, uint32_t *number);
-/* Answers a request: everything committed before tw_rs_delivery_look() has been taken. */
+bool tw_rs_delivery_poll(const struct tw_rs *rs, uint32_t *number);
+/* Answers a request: everything committed before tw_rs_delivery_poll() has been taken. */
 void tw_rs_delivery_done(struct tw_rs *rs, uint32_t number);
 
 /* Gives the newest layouts request if it is unanswered, else returns false. */
-bool tw_rs_layouts_look(const struct tw_rs *rs, uint32_t *number);
+bool tw_rs_layouts_poll(const struct tw_rs *rs, uint32_t *number);
 /* Answers a request: the layouts have been appended. */
 void tw_rs_layouts_done(struct tw_rs *rs, uint32_t number);
 

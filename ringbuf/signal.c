@@ -98,7 +98,7 @@ bool tw_rs_delivery_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 	return is_answered(tw_load_acquire(&rs->control->delivered), number);
 }
 
-bool tw_rs_delivery_look(const struct tw_rs *rs, uint32_t *number)
+bool tw_rs_delivery_poll(const struct tw_rs *rs, uint32_t *number)
 {
 	/* PAIR rs.delivery: acquire; the scan that follows sees everything committed before the request. */
 	*number = tw_load_acquire(&rs->control->delivery_wanted);

@@ -120,7 +120,7 @@ int tw_change_end(struct tw_permit *permit, int result)
 	return result;
 }
 
-void tw_change_look_end(struct tw_permit *permit)
+void tw_change_end_read(struct tw_permit *permit)
 {
 	if (permit != transaction)
 		tw_permit_drop(permit);

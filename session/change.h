@@ -12,7 +12,7 @@ int tw_change_assign_slot(struct tw_session *session);
 /* Commits and drops the permit, or leaves both to the transaction. */
 int tw_change_end(struct tw_permit *permit, int result);
 /* Ends a read-only operation: nothing is committed. */
-void tw_change_look_end(struct tw_permit *permit);
+void tw_change_end_read(struct tw_permit *permit);
 /* To be called before a change writes to these: aborting restores their present state. */
 void tw_change_touch(struct tw_session *session, struct tw_session_place *set);
 void tw_change_touch_on_load(struct tw_session *session);

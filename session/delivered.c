@@ -72,7 +72,7 @@ TW_API int tw_delivered(struct tw_session *session, tw_pid pid, uint64_t *refere
 	return error;
 }
 
-static int look(struct tw_session *session, uint32_t number, uint64_t timeout_ns)
+static int wait_once(struct tw_session *session, uint32_t number, uint64_t timeout_ns)
 {
 	bool is_there;
 
@@ -100,7 +100,7 @@ TW_API int tw_delivered_wait(struct tw_session *session, uint64_t reference, uin
 
 		error = enter(session);
 		if (!error)
-			error = look(session, (uint32_t)reference, left < SLICE_NS ? left : SLICE_NS);
+			error = wait_once(session, (uint32_t)reference, left < SLICE_NS ? left : SLICE_NS);
 		leave(session);
 		now = tw_clock_monotonic_ns();
 	} while (error == TW_ETIMEDOUT && now < until);

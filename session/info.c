@@ -320,7 +320,7 @@ static int info_function(struct tw_session *session, struct tw_term what, struct
 		result = give(pair(arena, item, tw_atom(TW_ATOM_UNDEFINED)), out);
 	else if (result > 0)
 		result = give(answer(session, &state, (enum function_item)asked, all, ITEMS), out);
-	tw_change_look_end(permit);
+	tw_change_end_read(permit);
 	return result;
 }
 
@@ -347,7 +347,7 @@ static int info_on_load(struct tw_session *session, struct tw_term item, struct 
 		result = give(pair(arena, item, yes), out);
 	else
 		result = give(answer(session, &state, (enum function_item)asked, all, TW_COUNT_OF(all)), out);
-	tw_change_look_end(permit);
+	tw_change_end_read(permit);
 	return result;
 }
 
@@ -419,7 +419,7 @@ TW_API int tw_trace_call_count(struct tw_session *session, const char *module, c
 	if (result)
 		return result;
 	result = tw_session_is_alive(session) ? tw_for_each_place(session, permit, &wanted, add_count, &to) : TW_EDEAD;
-	tw_change_look_end(permit);
+	tw_change_end_read(permit);
 	if (result <= 0)
 		return result ? result : TW_EBADARG;
 	if (!(state.actions & TW_ACTION_COUNT))

@@ -26,7 +26,7 @@
 #include <string.h>
 
 /* The result of a look-up. */
-struct look {
+struct lookup {
 	struct tw_sym_set *set;
 	const struct tw_sym_object *definer;
 	struct tw_sym_sleds sleds;
@@ -47,7 +47,7 @@ static bool defines(const char *function, void *arg)
 }
 
 /* A new place gets the settings of on_load; a place that cannot be set is left alone. */
-static int add_place(struct tw_permit *permit, struct look *look, const char *name, uint64_t address,
+static int add_place(struct tw_permit *permit, struct lookup *lookup, const char *name, uint64_t address,
 		     const struct tw_place_options *options)
 {
 	struct tw_function *function;
@@ -56,7 +56,7 @@ static int add_place(struct tw_permit *permit, struct look *look, const char *na
 
 	if (tw_bp_place_at(permit, options->where))
 		return 0;
-	error = tw_bp_function_add(permit, look->module, name, UINT32_MAX, address, &function);
+	error = tw_bp_function_add(permit, lookup->module, name, UINT32_MAX, address, &function);
 	if (!error)
 		error = tw_bp_place_add(permit, function, options, &place);
 	if (error)
@@ -66,13 +66,13 @@ static int add_place(struct tw_permit *permit, struct look *look, const char *na
 }
 
 /* The first of a function's names is used. */
-static int add_sleds(struct tw_permit *permit, struct look *look)
+static int add_sleds(struct tw_permit *permit, struct lookup *lookup)
 {
 	uintptr_t last = 0;
 	int error = 0;
 
-	for (size_t i = 0; i < look->sleds.count && !error; i++) {
-		const struct tw_sym_sled *sled = &look->sleds.entries[i];
+	for (size_t i = 0; i < lookup->sleds.count && !error; i++) {
+		const struct tw_sym_sled *sled = &lookup->sleds.entries[i];
 		const struct tw_place_options options = {.kind = TW_BP_SLED,
 							 .where = (void *)sled->where,
 							 .sled_bytes = (uint8_t)sled->bytes};
@@ -80,16 +80,16 @@ static int add_sleds(struct tw_permit *permit, struct look *look)
 		if (sled->where == last || sled->refusal)
 			continue;
 		last = sled->where;
-		error = add_place(permit, look, sled->function, sled->entry, &options);
+		error = add_place(permit, lookup, sled->function, sled->entry, &options);
 		if (!error)
 			tw_bp_place_at(permit, options.where)->function->bytes = sled->function_bytes;
 	}
-	if (look->sleds.count)
+	if (lookup->sleds.count)
 		tw_callers_update(permit);
 	return error;
 }
 
-static int add_slots(struct tw_permit *permit, struct look *look, const struct tw_sym_object *caller,
+static int add_slots(struct tw_permit *permit, struct lookup *lookup, const struct tw_sym_object *caller,
 		     const struct tw_sym_slot *slots, size_t count)
 {
 	struct tw_module *module;
@@ -100,58 +100,58 @@ static int add_slots(struct tw_permit *permit, struct look *look, const struct t
 						   .where = slots[i].where,
 						   .target = slots[i].target};
 
-		if (slots[i].refusal || slots[i].definer != look->definer)
+		if (slots[i].refusal || slots[i].definer != lookup->definer)
 			continue;
 		options.caller_module_id = module->module_id;
-		error = add_place(permit, look, slots[i].function, (uint64_t)(uintptr_t)slots[i].target, &options);
+		error = add_place(permit, lookup, slots[i].function, (uint64_t)(uintptr_t)slots[i].target, &options);
 	}
 	return error;
 }
 
 /* Adds one object's calls of the definer's functions: step 1 for its slots, then step 2. */
-static int look_at_caller(struct look *look, const struct tw_sym_object *caller)
+static int add_caller(struct lookup *lookup, const struct tw_sym_object *caller)
 {
-	const struct tw_sym_wish wish = {.wants = defines, .arg = (void *)(uintptr_t)look->definer};
+	const struct tw_sym_wish wish = {.wants = defines, .arg = (void *)(uintptr_t)lookup->definer};
 	struct tw_sym_slot *slots;
 	struct tw_permit *permit;
 	void *pin;
 	size_t count;
 	int error;
 
-	if ((caller->role != TW_SYM_ORDINARY && caller->role != TW_SYM_PROGRAM) || caller == look->definer ||
+	if ((caller->role != TW_SYM_ORDINARY && caller->role != TW_SYM_PROGRAM) || caller == lookup->definer ||
 	    strstr(caller->path, "/gconv/") || (caller->role != TW_SYM_PROGRAM && !tw_sym_pin(caller, &pin)))
 		return 0;
-	error = tw_sym_slots(look->set, caller, &wish, &slots, &count);
+	error = tw_sym_slots(lookup->set, caller, &wish, &slots, &count);
 	if (error)
 		return error;
 	error = tw_change_begin(&permit);
 	if (!error)
-		error = tw_change_end(permit, add_slots(permit, look, caller, slots, count));
+		error = tw_change_end(permit, add_slots(permit, lookup, caller, slots, count));
 	free(slots);
 	return error;
 }
 
-static int look_at(struct tw_sym_set *set, const struct tw_sym_object *definer)
+static int add_object(struct tw_sym_set *set, const struct tw_sym_object *definer)
 {
-	struct look look = {.set = set, .definer = definer};
+	struct lookup lookup = {.set = set, .definer = definer};
 	struct tw_permit *permit;
 	void *pin;
 	int error;
 
 	if (definer->role != TW_SYM_PROGRAM && !tw_sym_pin(definer, &pin))
 		return 0;
-	error = tw_sym_sleds(definer, &look.sleds);
+	error = tw_sym_sleds(definer, &lookup.sleds);
 	if (error)
 		return error;
 	error = tw_change_begin(&permit);
 	if (!error) {
-		error = tw_native_module(permit, definer, &look.module);
+		error = tw_native_module(permit, definer, &lookup.module);
 		tw_watched_loaded();
-		error = tw_change_end(permit, error ? error : add_sleds(permit, &look));
+		error = tw_change_end(permit, error ? error : add_sleds(permit, &lookup));
 	}
 	for (size_t i = 0; i < set->count && !error; i++)
-		error = look_at_caller(&look, &set->objects[i]);
-	tw_sym_sleds_fini(&look.sleds);
+		error = add_caller(&lookup, &set->objects[i]);
+	tw_sym_sleds_fini(&lookup.sleds);
 	return error;
 }
 
@@ -176,7 +176,7 @@ TW_API int tw_module_load(const char *name)
 			tw_native_stop_watching();
 		if (!is_called(&set->objects[i], name))
 			continue;
-		error = look_at(set, &set->objects[i]);
+		error = add_object(set, &set->objects[i]);
 		found++;
 	}
 	tw_sym_unload(set);
@@ -196,7 +196,7 @@ static uint64_t loaded_then, unloaded_then;
 static size_t name_count;
 
 /* Was the name looked up since the last load or unload?  If not, it is remembered now. */
-static bool was_looked_for(const char *name)
+static bool was_searched(const char *name)
 {
 	uint64_t loaded, unloaded;
 	bool is_found = false;
@@ -219,9 +219,9 @@ static bool was_looked_for(const char *name)
 	return is_found;
 }
 
-void tw_native_look_for(const char *module)
+void tw_native_find(const char *module)
 {
-	if (tw_hit_is_under_way() || tw_permit_is_mine() || was_looked_for(module))
+	if (tw_hit_is_under_way() || tw_permit_is_mine() || was_searched(module))
 		return;
 	tw_module_load(module);
 }

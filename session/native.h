@@ -14,7 +14,7 @@ int tw_native_module(struct tw_permit *permit, const struct tw_sym_object *objec
 /* ---- native.c ---- */
 
 /* Makes the functions of loaded objects of that name known, unless this was tried since the last load.  Calls the loader. */
-void tw_native_look_for(const char *module);
+void tw_native_find(const char *module);
 
 /* ---- offer.c ---- */
 

@@ -145,7 +145,7 @@ static int start_tracer(const struct tw_tracer *tracer, struct tw_session *sessi
 }
 
 /* Marks a tracer that does not exist as gone from the beginning. */
-static void look_for_tracer(struct tw_session *session)
+static void check_tracer(struct tw_session *session)
 {
 	tw_registry_lock();
 	if (session->is_tracer_fixed && !tw_tracee_find(session->tracer_pid))
@@ -174,7 +174,7 @@ TW_API int tw_session_create(const char *name, const struct tw_tracer *tracer, s
 	if (error)
 		goto free_session;
 	tw_registry_add(session);
-	look_for_tracer(session);
+	check_tracer(session);
 	error = tw_define_image(session);
 	if (error) {
 		tw_registry_remove(session);

@@ -104,7 +104,7 @@ static int give_sessions(const struct search *search, struct tw_arena *arena, st
 }
 
 /* Returns 1 if @what exists, after dropping the sessions that do not affect it; 0 if it does not exist; or an error. */
-static int look(struct search *search, struct tw_term what)
+static int find_affecting(struct search *search, struct tw_term what)
 {
 	struct function function;
 	tw_pid pid = TW_PID_NEW;
@@ -128,7 +128,7 @@ static int look(struct search *search, struct tw_term what)
 	if (!result && function.wanted.arity == TW_ARITY_UNKNOWN)
 		result = TW_EBADARG;
 	keep(search, is_on_load ? has_on_load : has_set, &function);
-	tw_change_look_end(function.permit);
+	tw_change_end_read(function.permit);
 	return result;
 }
 
@@ -145,7 +145,7 @@ TW_API int tw_session_info(struct tw_term what, struct tw_arena *arena, struct t
 	result = get_all(&search);
 	if (result)
 		return result;
-	result = look(&search, what);
+	result = find_affecting(&search, what);
 	if (result > 0)
 		result = give_sessions(&search, arena, out);
 	else if (result == 0)

@@ -49,7 +49,7 @@ static int stage_part(struct tw_session *session, struct tw_permit *permit, stru
 
 	/* The removed part may have been the last that counts memory. */
 	if (place->kind != TW_BP_DECLARED && set && (set->memories.now || set->memories.before))
-		tw_watched_look_again();
+		tw_watched_mark_due();
 	return part->actions ? tw_session_stage(session, permit, place, part)
 			     : tw_bp_stage_clear(permit, place, session->slot);
 }
@@ -116,7 +116,7 @@ int tw_setting_set(struct tw_session *session, struct tw_permit *permit, struct 
 		return TW_ENOMEM;
 	tw_bp_staged_part(permit, place, session->slot, &part);
 	if (place->kind != TW_BP_DECLARED && ((added | part.actions) & TW_ACTION_MEMORY))
-		tw_watched_look_again();
+		tw_watched_mark_due();
 	if (added & TW_ACTION_GLOBAL) {
 		error = (part.actions | set->paused) & COUNTERS ? renew_counters(session, set, COUNTERS, false) : 0;
 		if (error)
@@ -204,7 +204,7 @@ static int end_place(struct tw_session *session, struct tw_permit *permit, struc
 	if (!set)
 		return 0;
 	if (set->memories.now && place->kind != TW_BP_DECLARED)
-		tw_watched_look_again();
+		tw_watched_mark_due();
 	tw_bp_stage_clear(permit, place, session->slot);
 	return renew_counters(session, set, COUNTERS, false);
 }

@@ -73,7 +73,7 @@ static int trace_functions(struct tw_session *session, const struct tw_wanted *w
 	int result;
 
 	if (wanted->module)
-		tw_native_look_for(wanted->module);
+		tw_native_find(wanted->module);
 	result = begin(&permit);
 	if (result)
 		return result;

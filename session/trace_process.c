@@ -65,7 +65,7 @@ TW_API int tw_trace_process(struct tw_session *session, tw_pid pid, bool how, ui
 	if (result >= 0 && pid != TW_PID_NEW && !how && flags)
 		tw_progress_wait();
 	if (result >= 0 && (flags & (TW_FLAG_SET_ON_SPAWN | TW_FLAG_SET_ON_FIRST_SPAWN))) {
-		tw_watched_look_again();
+		tw_watched_mark_due();
 		tw_watched_follow();
 	}
 	return result;

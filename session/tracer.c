@@ -116,7 +116,7 @@ static void free_writer(struct tw_writer *writer)
 }
 
 /* A stream ends with the first write that fails: its reader is gone, and so is the tracer. */
-static void look_for_reader(struct tw_writer *writer)
+static void check_reader(struct tw_writer *writer)
 {
 	struct tw_recorder_stats stats;
 
@@ -141,7 +141,7 @@ static void *run_writer(void *arg)
 	while (tw_load_acquire(&writer->stop) == WRITER_RUNS) {
 		calls.poll(writer->recorder, UINT64_C(10000000));
 		if (writer->is_stream)
-			look_for_reader(writer);
+			check_reader(writer);
 		/* Clears its own session only: two writers that cleared each other's would deadlock. */
 		tw_session_clear_if_dropped(writer->session);
 	}

@@ -28,7 +28,7 @@ static _Atomic bool is_due;
 static unsigned armed;
 enum { ALLOCATORS = 1, SPAWNERS = 2 };
 
-void tw_watched_look_again(void)
+void tw_watched_mark_due(void)
 {
 	/* PAIR watched.due: release; acquire in tw_watched_follow(). */
 	tw_store_release(&is_due, true);
@@ -174,7 +174,7 @@ void tw_watched_end(struct tw_permit *permit)
 void tw_watched_loaded(void)
 {
 	if (armed)
-		tw_watched_look_again();
+		tw_watched_mark_due();
 }
 
 void tw_watched_follow(void)
@@ -185,7 +185,7 @@ void tw_watched_follow(void)
 	/* RELAXED watched.due: a check before the exchange, which decides. */
 	if (!tw_load_relaxed(&is_due) || tw_permit_is_mine() || tw_progress_is_reading() || tw_hit_is_under_way())
 		return;
-	/* PAIR watched.due: acquire; release in tw_watched_look_again(). */
+	/* PAIR watched.due: acquire; release in tw_watched_mark_due(). */
 	if (!tw_exchange_acq_rel(&is_due, false) || tw_permit_seize(&permit))
 		return;
 	kinds = wanted_kinds(permit);

@@ -6,7 +6,7 @@
 #include "breakpoints/breakpoints.h"
 
 /* To be called when a setting may have changed whether native memory is counted or flags pass to new threads. */
-void tw_watched_look_again(void);
+void tw_watched_mark_due(void);
 /*
  * Arms such slots while some session needs them, and restores them when none does.  Called after each change, without
  * the permit; does nothing if nothing has changed, or where the loader must not be called (then the next call does

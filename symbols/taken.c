@@ -30,7 +30,7 @@ static bool is_call_or_jump(const unsigned char *displacement)
 	return displacement[-2] == 0xff && (displacement[-1] == 0x15 || displacement[-1] == 0x25);
 }
 
-static void look(const struct search *search, const unsigned char *at, uint32_t offset)
+static void check_reference(const struct search *search, const unsigned char *at, uint32_t offset)
 {
 	int32_t index;
 
@@ -51,7 +51,7 @@ static void scan_bytes(const struct search *search, const unsigned char *at, con
 
 		memcpy(&displacement, at, sizeof displacement);
 		if (displacement + lead < search->bytes)
-			look(search, at, displacement + lead);
+			check_reference(search, at, displacement + lead);
 	}
 }
 

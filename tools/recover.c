@@ -30,7 +30,7 @@ static void put_set(const char *path, uint64_t bytes, void *arg)
 }
 
 /* Ring sets of recordings whose capture is gone, or was complete before its rings were removed. */
-static int look_after_sets(bool is_clean, bool is_quiet)
+static int list_or_clean_sets(bool is_clean, bool is_quiet)
 {
 	unsigned count = is_clean ? tw_recover_clean(put_set, NULL) : tw_recover_list(put_set, NULL);
 	if (!is_quiet)
@@ -54,7 +54,7 @@ int tw_tool_recover(int argc, char **argv)
 	if (key < 0)
 		return tw_options_exit(key);
 	if (is_list || is_clean)
-		return look_after_sets(is_clean, is_quiet);
+		return list_or_clean_sets(is_clean, is_quiet);
 	/* The command changes its argument, so it guesses none. */
 	if (options.index >= argc)
 		return tw_usage(&command, "which capture? Give the name of a folder such as sqlite3.tw.");

@@ -48,7 +48,7 @@ static __attribute__((noinline)) void *open_and_look(open_fn real, const char *n
 	void *handle = tw_loader_open(&calls, name, flags, caller);
 
 	if (handle && tw_agent_is_active())
-		tw_agent_look();
+		tw_agent_update();
 	return handle;
 }
 

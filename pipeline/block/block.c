@@ -228,7 +228,7 @@ static int survey_any(struct survey *survey, struct tw_block_header *header, str
 	return 0;
 }
 
-static int look(struct survey *survey, struct tw_block_header *header, struct tw_block_tracee *tracee)
+static int survey_records(struct survey *survey, struct tw_block_header *header, struct tw_block_tracee *tracee)
 {
 	int error;
 
@@ -311,7 +311,7 @@ int tw_block_encode_events(struct tw_block_encoder *encoder, struct tw_block_hea
 
 	TW_ASSERT(raw_bytes <= TW_BLOCK_RAW_BYTES_MAX);
 	memcpy(encoder->copy, raw, raw_bytes);
-	error = look(&survey, header, &encoder->tracee);
+	error = survey_records(&survey, header, &encoder->tracee);
 	if (error)
 		return error;
 	header->type = TW_BLOCK_EVENTS;

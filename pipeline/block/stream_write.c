@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LOOK_MS	    50
-#define LOOK_NS	    UINT64_C(50000000)
+#define POLL_MS	    50
+#define POLL_NS	    UINT64_C(50000000)
 #define PATIENCE_NS UINT64_C(1000000000)
 
 int tw_stream_out_open(struct tw_stream_out *out, int fd)
@@ -53,7 +53,7 @@ static int wait_for_room(struct tw_stream_out *out)
 
 	for (;;) {
 		struct pollfd wanted = {out->fd, POLLOUT, 0};
-		int found = poll(&wanted, 1, LOOK_MS);
+		int found = poll(&wanted, 1, POLL_MS);
 
 		if (found > 0 && (wanted.revents & (POLLERR | POLLNVAL)))
 			return TW_EPIPE;
@@ -64,7 +64,7 @@ static int wait_for_room(struct tw_stream_out *out)
 		/* RELAXED stream.hurry: as above. */
 		if (!tw_load_relaxed(&out->is_in_a_hurry))
 			continue;
-		if (tw_stall_timer_check(&stall_timer, 0, tw_clock_monotonic_ns(), LOOK_NS) >= PATIENCE_NS)
+		if (tw_stall_timer_check(&stall_timer, 0, tw_clock_monotonic_ns(), POLL_NS) >= PATIENCE_NS)
 			return TW_EPIPE;
 	}
 }

@@ -115,7 +115,7 @@ _Static_assert(sizeof(struct tw_further_accounts) <= TW_BLOCK_WORDS * 8, "they f
 
 /* The process' account of this session and kind, found or made; NULL: there is no memory. */
 struct tw_account *tw_account_find(struct tw_tracee *tracee, uint8_t key);
-struct tw_account *tw_account_look_further(struct tw_tracee *tracee, uint8_t key);
+struct tw_account *tw_account_lookup_further(struct tw_tracee *tracee, uint8_t key);
 
 static inline struct tw_account *tw_account_of(struct tw_tracee *tracee, uint8_t key)
 {
@@ -123,12 +123,12 @@ static inline struct tw_account *tw_account_of(struct tw_tracee *tracee, uint8_t
 }
 
 /* The same without making one; NULL: there is none. */
-static inline struct tw_account *tw_account_look(struct tw_tracee *tracee, uint8_t key)
+static inline struct tw_account *tw_account_lookup(struct tw_tracee *tracee, uint8_t key)
 {
 	for (unsigned i = 0; i < TW_ACCOUNTS; i++)
 		if (tw_likely(tracee->accounts[i].key == key))
 			return &tracee->accounts[i];
-	return tw_account_look_further(tracee, key);
+	return tw_account_lookup_further(tracee, key);
 }
 
 /* Session and kind: the lowest bit is 1 for time. */

@@ -282,7 +282,7 @@ static struct tw_further_accounts *further_of(struct tw_block *block)
 	return (struct tw_further_accounts *)block->words;
 }
 
-struct tw_account *tw_account_look_further(struct tw_tracee *tracee, uint8_t key)
+struct tw_account *tw_account_lookup_further(struct tw_tracee *tracee, uint8_t key)
 {
 	for (struct tw_block *block = tracee->further_accounts; block; block = further_of(block)->next)
 		for (unsigned i = 0; i < TW_FURTHER_ACCOUNTS; i++)
@@ -294,7 +294,7 @@ struct tw_account *tw_account_look_further(struct tw_tracee *tracee, uint8_t key
 /* Finds an unused account: in place, or in a block. */
 static struct tw_account *free_account(struct tw_tracee *tracee)
 {
-	struct tw_account *found = tw_account_look_further(tracee, 0);
+	struct tw_account *found = tw_account_lookup_further(tracee, 0);
 	struct tw_block *block;
 
 	for (unsigned i = 0; i < TW_ACCOUNTS; i++)
@@ -314,7 +314,7 @@ static struct tw_account *free_account(struct tw_tracee *tracee)
 
 struct tw_account *tw_account_find(struct tw_tracee *tracee, uint8_t key)
 {
-	struct tw_account *account = tw_account_look(tracee, key);
+	struct tw_account *account = tw_account_lookup(tracee, key);
 
 	if (account)
 		return account;
@@ -444,7 +444,7 @@ void tw_counts_resume(struct tw_hit_tls *t, const struct tw_frame_wants *frame)
 		return;
 	for (struct tw_block *block = block_of(t->tracee, frame); block; block = pairs_of(block)->next)
 		for (uint64_t i = 0; i < pairs_of(block)->count; i++)
-			resume(t, rings, tw_account_look_further(t->tracee, (uint8_t)pairs_of(block)->pairs[i].key),
+			resume(t, rings, tw_account_lookup_further(t->tracee, (uint8_t)pairs_of(block)->pairs[i].key),
 			       newer, pairs_of(block)->pairs[i].before);
 	give_pairs(t->tracee, frame);
 }

@@ -87,7 +87,7 @@ const char *tw_counted_call(struct tw_place *place, const uint64_t *words, uint6
 /* Gives an account back to its previous owner. */
 static INLINE void resume(const struct tw_hit_tls *t, struct tw_thread_counts *rings, uint8_t key, uint64_t before)
 {
-	struct tw_account *account = tw_account_look(t->tracee, key);
+	struct tw_account *account = tw_account_lookup(t->tracee, key);
 
 	if (tw_likely(account))
 		tw_account_resume(t->thread, rings, t->tracee, account, key, before);

@@ -17,7 +17,7 @@ enum tw_thread_state tw_hit_make_ready(struct tw_hit_tls *t, const void *frame)
 	} else if (t->state == TW_THREAD_ENDED || t->state == TW_THREAD_NO_CLOCK) {
 		return (enum tw_thread_state)t->state;
 	} else if (t->state == TW_THREAD_BUSY) {
-		return tw_thread_look_who_calls(t, frame);
+		return tw_thread_classify_call(t, frame);
 	} else if (t->state == TW_THREAD_JOINING) {
 		/* A call of our own. */
 		return TW_THREAD_JOINING;

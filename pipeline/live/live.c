@@ -93,22 +93,21 @@ static bool load(const struct tw_live *live, struct tw_live_cursor *cursor)
 	const struct tw_rb_shared *shared = ring_of(live, cursor);
 
 	cursor->at = cursor->end = NULL;
-	while (cursor->pos < cursor->second_look) {
+	while (cursor->pos < cursor->known_pos) {
 		uint64_t end_pos;
 		const uint8_t *out;
 		int64_t bytes = tw_rb_peek(shared, cursor->pos, shared->data_bytes, &out, &end_pos);
-		uint64_t left = cursor->second_look - cursor->pos;
+		uint64_t left = cursor->known_pos - cursor->pos;
 
 		if (bytes <= 0) {
 			/* Padding; or bytes that no producer writes, which are skipped. */
 			cursor->pos =
-				end_pos > cursor->pos && end_pos < cursor->second_look ? end_pos : cursor->second_look;
+				end_pos > cursor->pos && end_pos < cursor->known_pos ? end_pos : cursor->known_pos;
 			continue;
 		}
 		cursor->at = out;
 		cursor->end = out + ((uint64_t)bytes < left ? (uint64_t)bytes : left);
-		cursor->next_pos =
-			(uint64_t)bytes < left && end_pos < cursor->second_look ? end_pos : cursor->second_look;
+		cursor->next_pos = (uint64_t)bytes < left && end_pos < cursor->known_pos ? end_pos : cursor->known_pos;
 		return true;
 	}
 	return false;
@@ -144,8 +143,8 @@ static int find_runs_of(struct tw_live *live, const struct tw_live_cursor *from)
 	const struct tw_rb_shared *shared = tw_rs_ring(live->rs, index);
 	int error = from->needs_check ? tw_round_add(&live->runs, 0, from->tracee_id, from->run_seq) : 0;
 
-	while (!error && cursor.pos < cursor.second_look) {
-		uint64_t end_pos, left = cursor.second_look - cursor.pos;
+	while (!error && cursor.pos < cursor.known_pos) {
+		uint64_t end_pos, left = cursor.known_pos - cursor.pos;
 		const uint8_t *at;
 		int64_t bytes = tw_rb_peek(shared, cursor.pos, shared->data_bytes, &at, &end_pos);
 
@@ -189,7 +188,7 @@ static int grow(struct tw_live *live, uint32_t count)
 }
 
 /* Reads whether a ring is in use, and by which thread. */
-static void look_at(struct tw_live *live, uint32_t index, bool is_first)
+static void read_position(struct tw_live *live, uint32_t index, bool is_first)
 {
 	struct tw_live_cursor *cursor = &live->cursors[index];
 	const struct tw_rb_shared *shared = tw_rs_ring(live->rs, index);
@@ -208,12 +207,12 @@ static void look_at(struct tw_live *live, uint32_t index, bool is_first)
 							  .tracee_id = shared->tracee_id,
 							  .is_seen = true,
 							  .is_ended = cursor->is_ended};
-		cursor->first_look = cursor->second_look = cursor->pos;
+		cursor->due_pos = cursor->known_pos = cursor->pos;
 	}
 	committed = tw_rb_committed(shared);
 	if (is_first)
-		cursor->first_look = committed;
-	cursor->second_look = committed;
+		cursor->due_pos = committed;
+	cursor->known_pos = committed;
 }
 
 static int load_all(struct tw_live *live)
@@ -231,7 +230,7 @@ static int load_all(struct tw_live *live)
 		if (!cursor->is_seen || !load(live, cursor))
 			continue;
 		pending++;
-		live->unfinished += cursor->pos < cursor->first_look;
+		live->unfinished += cursor->pos < cursor->due_pos;
 		cursor->needs_check = cursor->run_seq && !is_switch(cursor->at);
 	}
 	for (uint32_t i = 0; pending > 1 && !error && i < live->count; i++)
@@ -247,11 +246,11 @@ int tw_live_begin(struct tw_live *live)
 
 	if (live->is_under_way)
 		return 1;
-	error = grow(live, tw_rs_look(live->rs));
+	error = grow(live, tw_rs_scan(live->rs));
 	for (uint32_t i = 0; !error && i < live->count; i++)
-		look_at(live, i, true);
+		read_position(live, i, true);
 	for (uint32_t i = 0; !error && i < live->count; i++)
-		look_at(live, i, false);
+		read_position(live, i, false);
 	if (!error)
 		error = take_definitions(live);
 	if (!error)
@@ -300,7 +299,7 @@ static void give(const struct tw_live *live, struct tw_live_cursor *cursor)
 static void advance(struct tw_live *live, struct tw_live_cursor *cursor)
 {
 	uint32_t bytes = TW_RB_HEAD_BYTES(head_of(cursor->at));
-	bool was_unfinished = cursor->pos < cursor->first_look;
+	bool was_unfinished = cursor->pos < cursor->due_pos;
 
 	cursor->is_forced = cursor->needs_check = false;
 	cursor->at += bytes;
@@ -311,7 +310,7 @@ static void advance(struct tw_live *live, struct tw_live_cursor *cursor)
 	}
 	if (!cursor->at || is_switch(cursor->at))
 		finish_run(live, cursor);
-	if (was_unfinished && cursor->pos >= cursor->first_look)
+	if (was_unfinished && cursor->pos >= cursor->due_pos)
 		live->unfinished--;
 	if (cursor->pos - cursor->given_pos >= ring_of(live, cursor)->data_bytes / GIVE_PART)
 		give(live, cursor);
@@ -394,7 +393,7 @@ static bool tell_no_ring(struct tw_live *live)
 /* Reports losses of a ring that no record of it reports; then the ring may pass to another thread. */
 static bool tell_ring(struct tw_live *live, struct tw_live_cursor *cursor)
 {
-	bool is_drained = cursor->is_seen && cursor->pos >= cursor->second_look, any;
+	bool is_drained = cursor->is_seen && cursor->pos >= cursor->known_pos, any;
 
 	if (!cursor->is_seen)
 		return false;

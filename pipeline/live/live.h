@@ -29,12 +29,12 @@
 #include "ringbuf/ringset.h"
 
 struct tw_live_cursor {
-	uint64_t lease;			  /* 0: no ring is known */
-	uint64_t pos;			  /* of the record at `at`: everything before it is handed out */
-	uint64_t first_look, second_look; /* p1, p2 */
-	uint64_t given_pos;		  /* up to here the ring was given back to the producer */
-	const uint8_t *at, *end;	  /* the loaded stretch; NULL: none */
-	uint64_t next_pos;		  /* after that stretch */
+	uint64_t lease;		     /* 0: no ring is known */
+	uint64_t pos;		     /* of the record at `at`: everything before it is handed out */
+	uint64_t due_pos, known_pos; /* p1, p2 */
+	uint64_t given_pos;	     /* up to here the ring was given back to the producer */
+	const uint8_t *at, *end;     /* the loaded stretch; NULL: none */
+	uint64_t next_pos;	     /* after that stretch */
 	uint64_t run_seq;
 	uint32_t tracee_id;
 	bool is_seen, is_ended, is_waiting, is_forced, needs_check;

@@ -164,7 +164,7 @@ static void retire(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 }
 
 /* Begins to decode the block that this cursor needs next. */
-static void look_ahead(struct tw_merge *merge, struct tw_merge_cursor *cursor)
+static void decode_ahead(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 {
 	const struct tw_source_block *block = wanted_block(merge, cursor);
 
@@ -225,7 +225,7 @@ static int load(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 			continue;
 		}
 		cursor->job = job;
-		look_ahead(merge, cursor);
+		decode_ahead(merge, cursor);
 		if (enter_block(merge, cursor))
 			return 1;
 		retire(merge, cursor);

@@ -184,7 +184,7 @@ static void other_holes(struct tw_capture *capture, uint32_t explained)
 		add(capture, TW_MISSING_SEGMENTS, 0, absent - explained, true);
 }
 
-static void look_at_segments(struct tw_capture *capture)
+static void account_segments(struct tw_capture *capture)
 {
 	const struct tw_source_file **files = malloc((capture->file_count + (size_t)1) * sizeof *files);
 	uint32_t count = 0, explained = 0;
@@ -230,7 +230,7 @@ static bool is_uncounted(const struct tw_capture *capture)
 	return false;
 }
 
-static void look_at_streams(struct tw_capture *capture)
+static void account_streams(struct tw_capture *capture)
 {
 	struct tw_capture_account *account = &capture->account;
 	uint64_t before = 0, holes = 0;
@@ -271,8 +271,8 @@ void tw_source_account(struct tw_capture *capture)
 
 	*account = (struct tw_capture_account){0};
 	if (!is_stream)
-		look_at_segments(capture);
-	look_at_streams(capture);
+		account_segments(capture);
+	account_streams(capture);
 	for (uint32_t i = 0; i < capture->image_count; i++) {
 		account->missing[TW_MISSING_NO_RING].events += capture->images[i]->info.no_ring_lost;
 		capture->images[i]->lost_through[TW_LOST_NO_RING] += capture->images[i]->no_ring_told;

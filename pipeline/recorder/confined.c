@@ -21,7 +21,7 @@
 #define ACTIVE_SHARE 100
 #define ALL_NS	     UINT64_C(1000000000)
 /* The most threads of a process that are checked in one pass over all. */
-#define THREADS_A_LOOK 32
+#define THREADS_A_PASS 32
 
 static bool has_more_filters(int32_t process_id, int own_count, uint32_t first)
 {
@@ -33,7 +33,7 @@ static bool has_more_filters(int32_t process_id, int own_count, uint32_t first)
 
 	snprintf(path, sizeof path, "/proc/%d/task", process_id);
 	tasks = opendir(path);
-	while (tasks && !found && number < first + THREADS_A_LOOK && (entry = readdir(tasks)) != NULL) {
+	while (tasks && !found && number < first + THREADS_A_PASS && (entry = readdir(tasks)) != NULL) {
 		if (entry->d_name[0] == '.' || number++ < first)
 			continue;
 		snprintf(path, sizeof path, "%d/task/%.20s", process_id, entry->d_name);
@@ -58,7 +58,7 @@ static bool is_to_be_watched(const struct tw_rs *rs, uint32_t image)
 	       !tw_load_relaxed(seen_of(rs, image));
 }
 
-static void look_at_all(struct tw_rs *rs, const struct tw_confined *confined)
+static void check_all(struct tw_rs *rs, const struct tw_confined *confined)
 {
 	for (uint32_t i = 0; i < tw_rs_image_count(rs); i++) {
 		int32_t process_id = rs->images[i].process_id;
@@ -66,7 +66,7 @@ static void look_at_all(struct tw_rs *rs, const struct tw_confined *confined)
 		/* The first threads each time, and others in turn. */
 		if (is_to_be_watched(rs, i) &&
 		    (has_more_filters(process_id, confined->own_count, 0) ||
-		     has_more_filters(process_id, confined->own_count, confined->turn % 64 * THREADS_A_LOOK))) {
+		     has_more_filters(process_id, confined->own_count, confined->turn % 64 * THREADS_A_PASS))) {
 			/* RELAXED filter.seen: as above. */
 			tw_store_relaxed(seen_of(rs, i), 1);
 		}
@@ -74,7 +74,7 @@ static void look_at_all(struct tw_rs *rs, const struct tw_confined *confined)
 }
 
 /* Only threads that make traced calls make our system calls: checks those whose rings have advanced. */
-static void look_at_active(struct tw_rs *rs, const struct tw_confined *confined)
+static void check_active(struct tw_rs *rs, const struct tw_confined *confined)
 {
 	char path[64];
 
@@ -105,7 +105,7 @@ static uint64_t own_cpu_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-void tw_confined_look(struct tw_rs *rs, struct tw_confined *confined, uint64_t now_ns)
+void tw_confined_check(struct tw_rs *rs, struct tw_confined *confined, uint64_t now_ns)
 {
 	uint64_t before, pause_ns;
 
@@ -118,12 +118,12 @@ void tw_confined_look(struct tw_rs *rs, struct tw_confined *confined, uint64_t n
 		return;
 	}
 	before = own_cpu_ns();
-	look_at_active(rs, confined);
+	check_active(rs, confined);
 	pause_ns = (own_cpu_ns() - before) * ACTIVE_SHARE;
 	confined->active_ns = now_ns + (pause_ns > ACTIVE_NS ? pause_ns : ACTIVE_NS);
 	if (now_ns < confined->all_ns)
 		return;
 	confined->all_ns = now_ns + ALL_NS;
-	look_at_all(rs, confined);
+	check_all(rs, confined);
 	confined->turn++;
 }

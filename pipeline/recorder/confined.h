@@ -13,11 +13,11 @@ struct tw_confined {
 };
 
 /*
- * tw_confined_look - if a pass is due, check living images, and set filter_seen in the slots of those with filters.
+ * tw_confined_check - if a pass is due, check living images, and set filter_seen in the slots of those with filters.
  *
  * Threads that have written since the last pass: every 10 ms, or less often so that it takes a hundredth of the
  * recorder's processor. All threads, some at a time: every second.
  */
-void tw_confined_look(struct tw_rs *rs, struct tw_confined *confined, uint64_t now_ns);
+void tw_confined_check(struct tw_rs *rs, struct tw_confined *confined, uint64_t now_ns);
 
 #endif

@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int tw_folder_look(int directory_fd, uint32_t *next_number, bool *has_others)
+int tw_folder_check(int directory_fd, uint32_t *next_number, bool *has_others)
 {
 	int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
@@ -82,7 +82,7 @@ int tw_store_remove(const char *path)
 
 	if (fd < 0)
 		return fd;
-	error = tw_folder_look(fd, &number, &has_others);
+	error = tw_folder_check(fd, &number, &has_others);
 	if (!error && has_others)
 		error = TW_EEXIST;
 	if (!error)
@@ -99,7 +99,7 @@ static int move_away(const char *path)
 	char old[PATH_MAX];
 	uint32_t number;
 	bool has_others;
-	int fd = tw_folder_open(path), error = fd < 0 ? TW_EEXIST : tw_folder_look(fd, &number, &has_others);
+	int fd = tw_folder_open(path), error = fd < 0 ? TW_EEXIST : tw_folder_check(fd, &number, &has_others);
 
 	if (fd >= 0)
 		close(fd);

@@ -25,6 +25,6 @@ int tw_folder_make(const struct tw_recorder_options *options);
 int tw_folder_open(const char *path);
 
 /* Does every file in it belong to a capture? Returns the first number that no segment has. 0 or TW_EIO. */
-int tw_folder_look(int directory_fd, uint32_t *next_number, bool *has_others);
+int tw_folder_check(int directory_fd, uint32_t *next_number, bool *has_others);
 
 #endif

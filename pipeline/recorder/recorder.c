@@ -261,7 +261,7 @@ static int end_images(struct tw_recorder *recorder)
 static void reap(struct tw_recorder *recorder, bool asks_for_all)
 {
 	struct tw_rs *rs = &recorder->writer.rs;
-	uint32_t count = tw_rs_look(rs), images = tw_rs_image_count(rs), from = recorder->reaped_image;
+	uint32_t count = tw_rs_scan(rs), images = tw_rs_image_count(rs), from = recorder->reaped_image;
 
 	for (uint32_t i = 0; i < images; i++) {
 		uint32_t distance = (i + images - from) % images;
@@ -319,7 +319,7 @@ static int drain_round(struct tw_recorder *recorder, uint64_t now_ns, bool wants
 
 	if (any < 0)
 		return any;
-	count = tw_writer_look(writer);
+	count = tw_writer_scan(writer);
 	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++)
 		tw_rs_populate_ahead(&writer->rs, i);
 	for (uint32_t i = 0; i < count; i++) {
@@ -354,7 +354,7 @@ static void make_ring_free(struct tw_recorder *recorder)
 		tw_writer_recycle_ring(writer, oldest);
 }
 
-static void look_after(struct tw_recorder *recorder, uint64_t now_ns)
+static void reap_and_check(struct tw_recorder *recorder, uint64_t now_ns)
 {
 	struct tw_writer *writer = &recorder->writer;
 	/* RELAXED rs.wanted: a hint: the number of threads that found no ring. */
@@ -382,13 +382,13 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 	struct tw_writer *writer = &recorder->writer;
 	uint64_t now_ns = tw_clock_monotonic_ns();
 	uint32_t request;
-	bool is_asked = tw_rs_delivery_look(&writer->rs, &request);
+	bool is_asked = tw_rs_delivery_poll(&writer->rs, &request);
 	int stored = 0;
 
 	if (now_ns >= recorder->retry_ns) {
 		/* After a long sleep, records that came during it have waited long enough. */
-		stored = any_round(recorder, now_ns, is_asked || now_ns - recorder->looked_ns >= TW_PACE_TAKE_NS);
-		recorder->looked_ns = now_ns;
+		stored = any_round(recorder, now_ns, is_asked || now_ns - recorder->round_ns >= TW_PACE_TAKE_NS);
+		recorder->round_ns = now_ns;
 		if (is_asked && stored >= 0)
 			stored = settle(recorder, stored);
 		if (is_asked && stored >= 0)
@@ -402,8 +402,8 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 		recorder->retry_ns = now_ns + TW_PACE_RETRY_NS;
 	else if (now_ns >= recorder->retry_ns && !tw_writer_is_writing(writer))
 		tw_rs_heartbeat(&writer->rs);
-	tw_confined_look(&writer->rs, &recorder->confined, now_ns);
-	look_after(recorder, now_ns);
+	tw_confined_check(&writer->rs, &recorder->confined, now_ns);
+	reap_and_check(recorder, now_ns);
 	/* Also of images that write nothing more. */
 	for (uint32_t i = 0; writer->store.segment_ns && i < tw_rs_image_count(&writer->rs); i++)
 		tw_writer_rotate(writer, i);
@@ -440,7 +440,7 @@ static int snapshot_all(struct tw_recorder *recorder)
 	struct tw_writer *writer = &recorder->writer;
 	uint32_t count;
 
-	count = tw_writer_look(writer);
+	count = tw_writer_scan(writer);
 	for (uint32_t i = 0; i < count; i++) {
 		int error = writer->rings[i].is_seen ? tw_writer_snapshot_ring(writer, i) : 0;
 
@@ -472,10 +472,10 @@ TW_API bool tw_recorder_question(struct tw_recorder *recorder, struct tw_recorde
 	struct tw_rs *rs = &recorder->writer.rs;
 
 	out->process_count = 0;
-	if (!tw_rs_layouts_look(rs, &out->number))
+	if (!tw_rs_layouts_poll(rs, &out->number))
 		return false;
 	/* The process that asks may have appeared after the last round. */
-	tw_rs_look(rs);
+	tw_rs_scan(rs);
 	for (uint32_t i = 0; i < tw_rs_image_count(rs); i++)
 		if (tw_rs_image_state(rs, i) == TW_RS_IMAGE_LIVE)
 			out->process_ids[out->process_count++] = tw_rs_image(rs, i)->process_id;

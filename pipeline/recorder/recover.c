@@ -162,8 +162,7 @@ static int close_cut_segments(struct recovery *recovery)
 /* ---- 3, 4: the rings ---- */
 
 /* Reads the state after the last block of a stream: the current tracee, and the last record. */
-static int look_at_last_block(struct recovery *recovery, const struct tw_source_block *block,
-			      struct tw_writer_ring *ring)
+static int read_last_block(struct recovery *recovery, const struct tw_source_block *block, struct tw_writer_ring *ring)
 {
 	struct tw_block_decoder *decoder = tw_block_decoder_create();
 	uint8_t *raw = malloc(TW_BLOCK_RAW_BYTES_MAX + TW_COLUMN_SLACK_BYTES);
@@ -201,13 +200,13 @@ static int continue_stream(struct recovery *recovery, const struct tw_source_str
 	ring->at.stored_events = 0;
 	for (uint32_t i = 0; i < stream->block_count; i++)
 		ring->at.stored_events += blocks[i].header.event_count;
-	return look_at_last_block(recovery, last, ring);
+	return read_last_block(recovery, last, ring);
 }
 
 static int continue_rings(struct recovery *recovery)
 {
 	struct tw_writer *writer = &recovery->writer;
-	uint32_t count = tw_writer_look(writer);
+	uint32_t count = tw_writer_scan(writer);
 	int error = 0;
 
 	for (uint32_t i = 0; !error && i < count; i++) {
@@ -380,7 +379,7 @@ static int find_rings(struct recovery *recovery)
 		error = tw_rs_open_dead(&recovery->writer.rs, recovery->ring_set);
 	recovery->has_rings = error == 0;
 	if (recovery->has_rings)
-		tw_writer_look(&recovery->writer);
+		tw_writer_scan(&recovery->writer);
 	/* After a restart of the machine there is none. */
 	return error == TW_ENOENT ? 0 : error;
 }

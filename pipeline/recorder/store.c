@@ -113,7 +113,7 @@ int tw_store_create(struct tw_store *store, const struct tw_recorder_options *op
 	store->directory_fd = tw_folder_open(options->path);
 	if (store->directory_fd < 0)
 		return store->directory_fd;
-	error = tw_folder_look(store->directory_fd, &store->next_number, &has_others);
+	error = tw_folder_check(store->directory_fd, &store->next_number, &has_others);
 	store->encoder = tw_block_encoder_create();
 	if (!error && !store->encoder)
 		error = TW_ENOMEM;
@@ -128,7 +128,7 @@ int tw_store_renumber(struct tw_store *store)
 {
 	bool has_others;
 
-	return tw_folder_look(store->directory_fd, &store->next_number, &has_others);
+	return tw_folder_check(store->directory_fd, &store->next_number, &has_others);
 }
 
 void tw_store_destroy(struct tw_store *store)
@@ -253,7 +253,7 @@ static int open_in_stream(struct tw_store *store, struct tw_store_image *image)
 }
 
 /* Records the duration of a write by this thread, which began at begun_ns. */
-static void look_at_pace(struct tw_store *store, uint64_t begun_ns)
+static void note_duration(struct tw_store *store, uint64_t begun_ns)
 {
 	uint64_t now_ns = tw_clock_monotonic_ns();
 
@@ -290,7 +290,7 @@ int tw_store_open_segment(struct tw_store *store, struct tw_store_image *image)
 	image->segment.io = store->io;
 	begun_ns = tw_clock_monotonic_ns();
 	error = tw_segment_create(&image->segment, &header);
-	look_at_pace(store, begun_ns);
+	note_duration(store, begun_ns);
 	if (error == TW_EEXIST)
 		store->next_number++;
 	if (error)
@@ -454,7 +454,7 @@ int tw_store_append(struct tw_store *store, struct tw_store_image *image, const 
 
 	TW_ASSERT(!image->segment.queued_bytes);
 	error = tw_segment_append(&image->segment, header, stored);
-	look_at_pace(store, begun_ns);
+	note_duration(store, begun_ns);
 	if (error)
 		note_failed(store, image, error);
 	else

@@ -44,7 +44,7 @@ void tw_writer_fini(struct tw_writer *writer)
 
 /* ---- images and rings in use ---- */
 
-static enum tw_rs_image_state look_at_image(struct tw_writer *writer, uint32_t index)
+static enum tw_rs_image_state scan_image(struct tw_writer *writer, uint32_t index)
 {
 	const struct tw_rs_seen_image *from = tw_rs_image(&writer->rs, index);
 	struct tw_writer_image *image = &writer->images[index];
@@ -77,7 +77,7 @@ static bool is_sound(const struct tw_writer *writer, uint32_t index, const struc
 	       shared->lease & UINT32_MAX && shared->first_pos % TW_RB_ALIGN_BYTES == 0;
 }
 
-static enum tw_rb_state look_at_ring(struct tw_writer *writer, uint32_t index);
+static enum tw_rb_state scan_ring(struct tw_writer *writer, uint32_t index);
 
 /* The stream begins in another ring of the image, which must be drained before this one. */
 static bool is_behind_another(struct tw_writer *writer, uint32_t index, uint32_t number)
@@ -89,7 +89,7 @@ static bool is_behind_another(struct tw_writer *writer, uint32_t index, uint32_t
 		return false;
 	before = &writer->rings[other];
 	if (!before->lease)
-		look_at_ring(writer, other);
+		scan_ring(writer, other);
 	if (before->lease != ring->lease || before->is_bad || before->is_moved)
 		return false;
 	before->successor = index + 1;
@@ -125,7 +125,7 @@ static void see_lease(struct tw_writer *writer, uint32_t index)
 	writer->store.stats.streams += !copy.grown_from;
 }
 
-static enum tw_rb_state look_at_ring(struct tw_writer *writer, uint32_t index)
+static enum tw_rb_state scan_ring(struct tw_writer *writer, uint32_t index)
 {
 	struct tw_writer_ring *ring = &writer->rings[index];
 	enum tw_rb_state state = tw_rs_ring_state(&writer->rs, index);
@@ -134,24 +134,24 @@ static enum tw_rb_state look_at_ring(struct tw_writer *writer, uint32_t index)
 		see_lease(writer, index);
 	ring->is_seen = ring->lease && !ring->is_held && !ring->is_moved && !ring->is_bad;
 	if (ring->is_seen)
-		tw_writer_look_at_name(ring, tw_rs_ring(&writer->rs, index));
+		tw_writer_read_name(ring, tw_rs_ring(&writer->rs, index));
 	if (ring->is_moved && state == TW_RB_ENDED && !ring->queued)
 		tw_writer_recycle_ring(writer, index);
 	return state;
 }
 
-uint32_t tw_writer_look(struct tw_writer *writer)
+uint32_t tw_writer_scan(struct tw_writer *writer)
 {
 	struct tw_recorder_stats *stats = &writer->store.stats;
-	uint32_t count = tw_rs_look(&writer->rs);
+	uint32_t count = tw_rs_scan(&writer->rs);
 
 	stats->streams_alive = stats->images_alive = 0;
 	/* Rings first: the image of a ring exists before the ring does. */
 	for (uint32_t i = 0; i < count; i++)
-		stats->streams_alive += look_at_ring(writer, i) == TW_RB_LIVE;
+		stats->streams_alive += scan_ring(writer, i) == TW_RB_LIVE;
 	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++)
-		stats->images_alive += look_at_image(writer, i) == TW_RS_IMAGE_LIVE;
-	tw_writer_look_at_names(writer, count);
+		stats->images_alive += scan_image(writer, i) == TW_RS_IMAGE_LIVE;
+	tw_writer_read_names(writer, count);
 	return count;
 }
 
@@ -391,10 +391,10 @@ static struct tw_writer_ring *find_successor(struct tw_writer *writer, uint32_t 
 
 	if (!ring->successor && number) {
 		/* The larger ring was LIVE before this one ended: it is in the table, if perhaps not in ours. */
-		tw_rs_look(&writer->rs);
+		tw_rs_scan(&writer->rs);
 		other = tw_rs_ring_sibling(&writer->rs, index, number - 1);
 		if (other != UINT32_MAX && other != index)
-			look_at_ring(writer, other);
+			scan_ring(writer, other);
 	}
 	return ring->successor ? &writer->rings[ring->successor - 1] : NULL;
 }

@@ -96,14 +96,14 @@ struct tw_writer {
 };
 
 /* Reads the names of living threads when it is due; the second takes over the name in a ring. */
-void tw_writer_look_at_names(struct tw_writer *writer, uint32_t count);
-void tw_writer_look_at_name(struct tw_writer_ring *ring, const struct tw_rb_shared *shared);
+void tw_writer_read_names(struct tw_writer *writer, uint32_t count);
+void tw_writer_read_name(struct tw_writer_ring *ring, const struct tw_rb_shared *shared);
 
 /* Is this the last program of a process? 0: of none. */
 bool tw_writer_is_last_of(const struct tw_writer *writer, uint32_t index, int32_t process_id);
 
 /* Finds new images and leases. Called before anything is drained. Returns the number of rings. */
-uint32_t tw_writer_look(struct tw_writer *writer);
+uint32_t tw_writer_scan(struct tw_writer *writer);
 
 /*
  * tw_writer_end_ring - a ring is drained: write its last losses, or continue with the ring in which the stream goes

@@ -12,7 +12,7 @@
 #define NAMES_PAUSE_FIRST_NS UINT64_C(10000000)
 #define NAMES_PAUSE_NS	     UINT64_C(250000000)
 
-void tw_writer_look_at_names(struct tw_writer *writer, uint32_t count)
+void tw_writer_read_names(struct tw_writer *writer, uint32_t count)
 {
 	uint64_t now_ns = tw_clock_monotonic_ns();
 
@@ -30,7 +30,7 @@ void tw_writer_look_at_names(struct tw_writer *writer, uint32_t count)
 	}
 }
 
-void tw_writer_look_at_name(struct tw_writer_ring *ring, const struct tw_rb_shared *shared)
+void tw_writer_read_name(struct tw_writer_ring *ring, const struct tw_rb_shared *shared)
 {
 	char name[16];
 

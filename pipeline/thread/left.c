@@ -135,7 +135,7 @@ NO_VECTORS __attribute__((no_sanitize("address"))) static bool has_signal_frame(
  * A handler either runs on a stack of its own, or has its signal blocked, or is recognised by the words that the
  * kernel pushed.
  */
-NO_VECTORS enum tw_thread_state tw_thread_look_who_calls(struct tw_hit_tls *t, const void *frame)
+NO_VECTORS enum tw_thread_state tw_thread_classify_call(struct tw_hit_tls *t, const void *frame)
 {
 	struct tw_thread *thread = t->thread;
 	uintptr_t now = (uintptr_t)frame;

@@ -107,7 +107,7 @@ bool tw_hit_was_abandoned(const struct tw_hit_tls *t, const void *frame);
  * The same for a thread that does our own work. JOINING: the call is our own; NEW: a signal handler made it, or the
  * work was left by a jump. For a handler's call the thread is ready until tw_hit_go_back().
  */
-enum tw_thread_state tw_thread_look_who_calls(struct tw_hit_tls *t, const void *frame);
+enum tw_thread_state tw_thread_classify_call(struct tw_hit_tls *t, const void *frame);
 /* Ends the abandoned hit: its read section, its wait. Changes only our own state. */
 void tw_hit_leave_abandoned(struct tw_hit_tls *t);
 /* False in a child that shares this process' memory (vfork). */

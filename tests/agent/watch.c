@@ -83,7 +83,7 @@ static void drain_ring(uint32_t index, enum tw_rb_state state)
 static void drain(void)
 {
 	tw_rs_heartbeat(&rs);
-	for (uint32_t i = 0; i < tw_rs_look(&rs); i++) {
+	for (uint32_t i = 0; i < tw_rs_scan(&rs); i++) {
 		enum tw_rb_state state;
 
 		tw_rs_ring_reap(&rs, i);
@@ -210,7 +210,7 @@ int main(int argc, char **argv)
 		drain();
 		tw_rs_wait(&rs, 200000);
 	}
-	tw_rs_look(&rs);
+	tw_rs_scan(&rs);
 	for (uint32_t i = 0; i < tw_rs_image_count(&rs); i++)
 		tw_rs_image_reap(&rs, i);
 	drain();

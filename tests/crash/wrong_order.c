@@ -30,7 +30,7 @@ __attribute__((constructor)) static void enlist(void)
 int __wrap_tw_segment_append(struct tw_segment *segment, const struct tw_block_header *header, const uint8_t *stored)
 {
 	/* Recovery and the definitions have no ring to give back to. */
-	for (uint32_t i = 0; rs && header->type == TW_BLOCK_EVENTS && i < tw_rs_look(rs); i++) {
+	for (uint32_t i = 0; rs && header->type == TW_BLOCK_EVENTS && i < tw_rs_scan(rs); i++) {
 		if (tw_rs_ring(rs, i)->lease != header->ring_lease)
 			continue;
 		tw_rb_consume(tw_rs_ring(rs, i), header->end_pos);

@@ -91,7 +91,7 @@ static void make_set(void)
 	TW_ASSERT(tw_rs_defs_append(&set, TW_DEF_ATOM, definition, sizeof(definition)) == 0);
 	for (int i = 0; i < RINGS; i++)
 		fill_ring();
-	TW_ASSERT(tw_rs_look(&set) == RINGS);
+	TW_ASSERT(tw_rs_scan(&set) == RINGS);
 	image_file = set.images[image].memory;
 	/* Its owner is somebody who is dead. */
 	config_before = set.config;
@@ -154,7 +154,7 @@ static void change(const uint8_t *data, size_t bytes)
 
 static void drain(struct tw_writer *writer, bool is_snapshot)
 {
-	uint32_t count = tw_writer_look(writer);
+	uint32_t count = tw_writer_scan(writer);
 
 	for (uint32_t i = 0; i < count; i++) {
 		if (!writer->rings[i].is_seen)

@@ -225,7 +225,7 @@ static int check(void)
 	uint64_t counted = rs.own.head->no_ring_lost, all = handled_count + called_count;
 	unsigned events = 0;
 
-	for (uint32_t i = 0; i < tw_rs_look(&rs); i++) {
+	for (uint32_t i = 0; i < tw_rs_scan(&rs); i++) {
 		struct tw_rb_shared *ring = tw_rs_ring(&rs, i);
 		const uint8_t *at;
 		uint64_t pos = 0, end = 0;

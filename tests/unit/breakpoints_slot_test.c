@@ -447,7 +447,7 @@ static bool is_replaced(struct tw_module *module)
 	struct tw_permit *permit;
 
 	assert_int_equal(tw_permit_seize(&permit), 0);
-	tw_bp_modules_look(permit);
+	tw_bp_modules_check(permit);
 	tw_permit_drop(permit);
 	return module->is_replaced;
 }

@@ -219,7 +219,7 @@ static void a_set_that_is_gone_leaves_no_memory(void **state)
 	assert_int_equal(tw_rs_attach(&member, path), 0);
 	assert_int_equal(tw_rs_image_claim(&member, &image), 0);
 	assert_true(tw_rs_ring_claim(&member, &who, &producer));
-	tw_rs_look(&set);
+	tw_rs_scan(&set);
 	assert_true(mapped(path) > 3);
 	tw_rs_detach(&member);
 	tw_rs_destroy(&set);
@@ -246,7 +246,7 @@ static void nothing_of_it_is_mapped_in_children(void **state)
 	assert_int_equal(tw_rs_attach(&member, set.path), 0);
 	assert_int_equal(tw_rs_image_claim(&member, &image), 0);
 	assert_true(tw_rs_ring_claim(&member, &who, &producer));
-	tw_rs_look(&set);
+	tw_rs_scan(&set);
 	assert_true(mapped("/image-") > 0);
 	child = (pid_t)syscall(SYS_fork);
 	if (child == 0)
@@ -275,11 +275,11 @@ static void memory_without_a_name_stays_until_the_end(void **state)
 		assert_int_equal(tw_rb_reserve(&producer, 16, 1, (void **)&record), TW_RB_OK);
 		*record = (struct tw_rb_record){1, TW_RB_HEAD(3, 0, 16, 0)};
 		tw_rb_commit(&producer, 16);
-		assert_int_equal(tw_rs_look(&set), 1);
+		assert_int_equal(tw_rs_scan(&set), 1);
 		assert_int_equal(tw_rb_committed(tw_rs_ring(&set, 0)), 16);
 		tw_rs_ring_end(&set, &producer);
 		tw_rs_image_end(&set, image);
-		tw_rs_look(&set);
+		tw_rs_scan(&set);
 		tw_rs_ring_recycle(&set, 0);
 		tw_rs_image_recycle(&set, image);
 	}

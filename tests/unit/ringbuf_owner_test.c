@@ -71,7 +71,7 @@ static void rings_are_taken_back_from_the_dead_only(void **state)
 		assert_int_equal(read(told[0], said, sizeof said), sizeof said);
 		close(told[0]);
 		image[i] = said[0];
-		tw_rs_look(&rs);
+		tw_rs_scan(&rs);
 		ring[i] = tw_rs_image(&rs, said[0])->first_ring;
 		assert_int_not_equal(image[i], own);
 		seen |= 1u << image[i];
@@ -139,11 +139,11 @@ static void a_place_that_comes_again_begins_with_nothing(void **state)
 	tw_rs_count_no_ring(&rs, 5);
 	atomic_store(&rs.own.head->defs_refused, 3);
 	tw_rs_image_end(&rs, index);
-	tw_rs_look(&rs);
+	tw_rs_scan(&rs);
 	tw_rs_image_recycle(&rs, index);
 	assert_int_equal(tw_rs_image_claim(&rs, &again), 0);
 	assert_int_equal(again, index);
-	tw_rs_look(&rs);
+	tw_rs_scan(&rs);
 	image = tw_rs_head(&rs, again);
 	assert_int_equal(atomic_load(&image->defs_refused), 0);
 	assert_int_equal(atomic_load(&image->no_ring_lost), 0);
@@ -167,7 +167,7 @@ static void a_ring_grows_or_stays(void **state)
 	assert_true(tw_rs_ring_claim(&rs, &who, &producer));
 	assert_int_equal(producer.mask + 1, TW_RS_FIRST_RING_BYTES);
 	assert_false(tw_rs_ring_grow(&rs, &producer));
-	assert_int_equal(tw_rs_look(&rs), 1);
+	assert_int_equal(tw_rs_scan(&rs), 1);
 	assert_int_equal(atomic_load(&rs.control->used_bytes), TW_RS_FIRST_RING_BYTES + TW_PAGE_BYTES);
 	tw_rs_destroy(&rs);
 }
@@ -228,12 +228,12 @@ static void who_cannot_wake_the_owner_is_known_while_it_lives(void **state)
 	assert_int_equal(tw_rs_create(&rs, &options), 0);
 	assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
 	assert_true(tw_rs_ring_claim(&rs, &who, &producer));
-	tw_rs_look(&rs);
+	tw_rs_scan(&rs);
 	assert_false(tw_rs_is_unwakeable(&rs));
 	tw_store_relaxed(producer.owner_unwakeable, 1);
 	assert_true(tw_rs_is_unwakeable(&rs));
 	tw_rs_image_end(&rs, image);
-	tw_rs_look(&rs);
+	tw_rs_scan(&rs);
 	assert_false(tw_rs_is_unwakeable(&rs));
 	tw_rs_destroy(&rs);
 }

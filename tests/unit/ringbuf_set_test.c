@@ -108,7 +108,7 @@ static void each_ring_has_one_owner_and_runs_out(void **state)
 			assert_ptr_not_equal(producers[i].shared, producers[j].shared);
 	tw_rs_count_no_ring(&rs, 7);
 	tw_rs_count_no_ring(&rs, 9);
-	tw_rs_look(&rs);
+	tw_rs_scan(&rs);
 	assert_int_equal(tw_rs_head(&rs, image)->no_ring_lost, 2);
 	assert_int_equal(tw_rs_head(&rs, image)->no_ring_first_ticks, 7);
 	assert_int_equal(tw_rs_head(&rs, image)->no_ring_last_ticks, 9);
@@ -186,7 +186,7 @@ static void a_full_ring_gives_way_to_a_larger_one(void **state)
 	assert_int_equal(grown, 2);
 	assert_int_equal(made, ((1 << 16) + (1 << 18) + (1 << 20)) / 16);
 	assert_false(tw_rs_ring_grow(&rs, &producer));
-	assert_int_equal(tw_rs_look(&rs), 3);
+	assert_int_equal(tw_rs_scan(&rs), 3);
 	for (unsigned i = 0; i <= grown; i++) {
 		const struct tw_rb_shared *shared;
 
@@ -298,7 +298,7 @@ static void no_call_is_needed_where_the_owner_or_the_process_came_before(void **
 		assert_true(tw_rs_ring_claim(&rs, &who, &producer));
 		assert_int_equal(fill_ring(&rs, &producer, 2048, 32, false), 0);
 		assert_true(producer.pos <= 12 << 10);
-		tw_rs_look(&rs);
+		tw_rs_scan(&rs);
 		if (by_owner)
 			tw_rs_populate_for(&rs, image);
 		else
@@ -405,7 +405,7 @@ static void a_child_reaches_nothing_of_its_parent(void **state)
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	tw_rs_look(&rs);
+	tw_rs_scan(&rs);
 	committed = tw_rb_committed(tw_rs_ring(&rs, 0));
 	defined = atomic_load(&tw_rs_head(&rs, image)->defs_committed_bytes);
 	assert_int_equal(committed, 16);
@@ -452,7 +452,7 @@ static void a_thousand_images_and_the_dead_give_way(void **state)
 	}
 	for (unsigned i = 0; i < IMAGES; i++)
 		assert_int_equal(read(said[0], &byte, 1), 1);
-	assert_int_equal(tw_rs_look(&rs), IMAGES);
+	assert_int_equal(tw_rs_scan(&rs), IMAGES);
 	assert_int_equal(tw_rs_image_count(&rs), IMAGES);
 	assert_int_equal(tw_rs_images_refused(&rs), 0);
 	close(hold[1]);
@@ -486,7 +486,7 @@ static void a_slot_whose_claimant_died_is_free_again(void **state)
 	/* As it stands when a member is killed between its first step and its last. */
 	atomic_store(&rs.control->slots[0].state, TW_RS_IMAGE_CLAIMED | (uint64_t)child << 32);
 	atomic_store(&rs.control->slot_count, 1);
-	tw_rs_look(&rs);
+	tw_rs_scan(&rs);
 	assert_false(tw_rs_image_reap(&rs, 0));
 	assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
 	assert_int_equal(image, 0);
@@ -515,7 +515,7 @@ static void who_ends_a_ring_late_ends_its_own_lease_only(void **state)
 	assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
 	pthread_create(&thread, NULL, claim_and_end, arg);
 	pthread_join(thread, NULL);
-	tw_rs_look(&rs);
+	tw_rs_scan(&rs);
 	while (!tw_rs_ring_reap(&rs, first.ring_index))
 		usleep(1000);
 	tw_rs_ring_recycle(&rs, first.ring_index);
@@ -560,7 +560,7 @@ static void what_a_killed_member_committed_is_there(void **state)
 		raise(SIGKILL);
 	}
 	/* Until it is waited for it is a zombie: dead for us all the same. */
-	while (!tw_rs_look(&rs) || tw_rs_image_state(&rs, 0) != TW_RS_IMAGE_LIVE || !tw_rs_image_reap(&rs, 0))
+	while (!tw_rs_scan(&rs) || tw_rs_image_state(&rs, 0) != TW_RS_IMAGE_LIVE || !tw_rs_image_reap(&rs, 0))
 		usleep(1000);
 	waitpid(child, &status, 0);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
@@ -571,7 +571,7 @@ static void what_a_killed_member_committed_is_there(void **state)
 	assert_int_equal(tw_rs_open_dead(&dead, rs.path), TW_EEXIST);
 	damage(&rs, "config", offsetof(struct tw_rs_config, owner_start_time), rs.config.owner_start_time + 1);
 	assert_int_equal(tw_rs_open_dead(&dead, rs.path), 0);
-	assert_int_equal(tw_rs_look(&dead), 1);
+	assert_int_equal(tw_rs_scan(&dead), 1);
 	{
 		uint64_t at = 0;
 		const void *payload;
@@ -606,7 +606,7 @@ static void a_thread_that_died_without_a_word_is_reaped(void **state)
 	create(&rs, 1 << 22, 1 << 17);
 	assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
 	assert_true(tw_rs_ring_claim(&rs, &who, &producer));
-	tw_rs_look(&rs);
+	tw_rs_scan(&rs);
 	assert_false(tw_rs_ring_reap(&rs, 0));
 	producer.shared->thread_id = 0x3ffffff;
 	assert_true(tw_rs_ring_reap(&rs, 0));
@@ -625,7 +625,7 @@ static void nobody_is_dead_who_cannot_be_asked(void **state)
 	create(&rs, 1 << 22, 1 << 17);
 	assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
 	assert_true(tw_rs_ring_claim(&rs, &who, &producer));
-	tw_rs_look(&rs);
+	tw_rs_scan(&rs);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	none = (struct rlimit){0, before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
@@ -646,7 +646,7 @@ static void exec_ends_the_image_before(void **state)
 	create(&rs, 1 << 22, 1 << 17);
 	assert_int_equal(tw_rs_image_claim(&rs, &first), 0);
 	assert_int_equal(tw_rs_image_claim(&rs, &second), 0);
-	tw_rs_look(&rs);
+	tw_rs_scan(&rs);
 	assert_int_equal(tw_rs_image_state(&rs, first), TW_RS_IMAGE_ENDED);
 	assert_int_equal(tw_rs_image_state(&rs, second), TW_RS_IMAGE_LIVE);
 	assert_true(tw_rs_image(&rs, first)->lease != tw_rs_image(&rs, second)->lease);
@@ -681,10 +681,10 @@ static void foreign_and_damaged_sets_are_refused(void **state)
 		assert_true(tw_rs_ring_claim(&rs, &who, &producer));
 		atomic_store(i ? &rs.own.head->rings[0].data_pages : &rs.own.head->rings[0].offset_pages,
 			     i ? 17 : UINT32_MAX);
-		rings = tw_rs_look(&rs);
+		rings = tw_rs_scan(&rs);
 		assert_int_equal(rings, 0);
 		assert_int_equal(rs.damaged_tables, before + 1);
-		assert_int_equal(tw_rs_look(&rs), 0);
+		assert_int_equal(tw_rs_scan(&rs), 0);
 		assert_int_equal(rs.damaged_tables, before + 1);
 	}
 	damage(&rs, "config", 0, 0);
@@ -707,7 +707,7 @@ static void a_full_log_refuses_whole_records(void **state)
 	while (tw_rs_defs_append(&rs, 9, big, sizeof big - 64 * (size_t)appended) == 0)
 		appended++;
 	assert_int_equal(appended, TW_RS_DEFS_BYTES / sizeof big);
-	tw_rs_look(&rs);
+	tw_rs_scan(&rs);
 	assert_int_equal(tw_rs_head(&rs, image)->defs_refused, 1);
 	while (tw_rs_defs_next(&rs, image, &at, &type, &payload, &bytes) == 1)
 		read++;
@@ -732,10 +732,10 @@ static void layouts_grow_and_are_asked_for(void **state)
 	assert_int_equal(tw_rs_layouts_read(&member, &at, &text, &bytes), 0);
 	assert_string_equal(text, "m - /a\n");
 	free(text);
-	assert_false(tw_rs_layouts_look(&rs, &number));
+	assert_false(tw_rs_layouts_poll(&rs, &number));
 	assert_int_equal(tw_rs_layouts_want(&member), 1);
 	assert_true(tw_rs_layouts_are_awaited(&member));
-	assert_true(tw_rs_layouts_look(&rs, &number));
+	assert_true(tw_rs_layouts_poll(&rs, &number));
 	begun_ns = tw_clock_monotonic_ns();
 	assert_false(tw_rs_layouts_wait(&member, number, 30000000));
 	assert_true(tw_clock_monotonic_ns() - begun_ns >= 30000000);

@@ -28,7 +28,7 @@ static void a_stray_write_to_the_image_changes_no_address_of_the_member(void **s
 		assert_true(tw_rs_ring_claim(&rs, &who, &first));
 		ring = first.shared;
 		tw_rs_ring_end(&rs, &first);
-		tw_rs_look(&rs);
+		tw_rs_scan(&rs);
 		tw_rs_ring_recycle(&rs, 0);
 		ring->data_bytes = values[i];
 		ring->ring_index = (uint32_t)values[i];
@@ -47,7 +47,7 @@ static void a_stray_write_to_the_image_changes_no_address_of_the_member(void **s
 		assert_ptr_not_equal(second.shared, first.shared);
 		tw_rs_ring_end(&rs, &first);
 		tw_rs_ring_end(&rs, &second);
-		tw_rs_look(&rs);
+		tw_rs_scan(&rs);
 		for (uint32_t ring_index = 0; ring_index < rs.own.ring_count; ring_index++)
 			tw_rs_ring_recycle(&rs, ring_index);
 	}

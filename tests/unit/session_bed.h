@@ -58,7 +58,7 @@ static inline unsigned take(struct bed *bed, struct tw_rb_record **out, unsigned
 {
 	unsigned count = 0;
 
-	for (uint32_t i = 0; i < tw_rs_look(&bed->rs); i++) {
+	for (uint32_t i = 0; i < tw_rs_scan(&bed->rs); i++) {
 		const uint8_t *at;
 		uint64_t end;
 		int64_t bytes;
@@ -82,7 +82,7 @@ static inline unsigned count_events(struct bed *bed)
 {
 	unsigned count = 0;
 
-	for (uint32_t i = 0; i < tw_rs_look(&bed->rs); i++) {
+	for (uint32_t i = 0; i < tw_rs_scan(&bed->rs); i++) {
 		struct tw_rb_shared *ring = tw_rs_ring(&bed->rs, i);
 		const uint8_t *at;
 		uint64_t end = bed->pos[i];
@@ -111,7 +111,7 @@ static inline uint64_t count_lost(struct bed *bed)
 {
 	uint64_t lost = 0;
 
-	for (uint32_t i = 0; i < tw_rs_look(&bed->rs); i++)
+	for (uint32_t i = 0; i < tw_rs_scan(&bed->rs); i++)
 		for (int cause = 0; cause < TW_RB_CAUSES; cause++)
 			lost += tw_rs_ring(&bed->rs, i)->lost[cause];
 	return lost;

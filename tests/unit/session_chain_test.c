@@ -71,7 +71,7 @@ static long read_ends(struct bed *bed, enum tw_event_kind kind, const int *expec
 {
 	long count = 0;
 
-	for (uint32_t i = 0; i < tw_rs_look(&bed->rs); i++) {
+	for (uint32_t i = 0; i < tw_rs_scan(&bed->rs); i++) {
 		const uint8_t *at;
 		uint64_t end;
 		int64_t bytes;
@@ -101,7 +101,7 @@ static uint64_t lost(struct bed *bed, enum tw_rb_cause cause)
 {
 	uint64_t count = 0;
 
-	for (uint32_t i = 0; i < tw_rs_look(&bed->rs); i++)
+	for (uint32_t i = 0; i < tw_rs_scan(&bed->rs); i++)
 		count += tw_rs_ring(&bed->rs, i)->lost[cause];
 	return count;
 }

@@ -141,7 +141,7 @@ static inline struct lines *read_lines(struct bed *bed)
 
 	lines.count = 0;
 	lines.bed = bed;
-	for (uint32_t i = 0; i < tw_rs_look(&bed->rs); i++) {
+	for (uint32_t i = 0; i < tw_rs_scan(&bed->rs); i++) {
 		struct tw_rb_shared *ring = tw_rs_ring(&bed->rs, i);
 		const uint8_t *at;
 		uint64_t end;
@@ -170,7 +170,7 @@ static inline uint64_t count_records(struct bed *bed)
 {
 	uint64_t count = 0;
 
-	for (uint32_t i = 0; i < tw_rs_look(&bed->rs); i++) {
+	for (uint32_t i = 0; i < tw_rs_scan(&bed->rs); i++) {
 		const uint8_t *at;
 		uint64_t end;
 		int64_t bytes;

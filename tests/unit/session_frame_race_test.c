@@ -79,7 +79,7 @@ static unsigned check(struct bed *bed)
 {
 	unsigned ends = 0;
 
-	for (uint32_t i = 0; i < tw_rs_look(&bed->rs); i++) {
+	for (uint32_t i = 0; i < tw_rs_scan(&bed->rs); i++) {
 		const uint8_t *at;
 		uint64_t end;
 		int64_t bytes = tw_rb_peek(tw_rs_ring(&bed->rs, i), 0, TW_BLOCK_RAW_BYTES_MAX, &at, &end);

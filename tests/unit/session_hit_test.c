@@ -282,7 +282,7 @@ static void threads_come_and_go(void **state)
 		for (int i = 0; i < 3; i++)
 			pthread_join(t[i], NULL);
 		seen += count_events(&bed);
-		for (uint32_t i = 0; i < tw_rs_look(&bed.rs); i++) {
+		for (uint32_t i = 0; i < tw_rs_scan(&bed.rs); i++) {
 			if (tw_rs_ring_state(&bed.rs, i) != TW_RB_ENDED)
 				continue;
 			tw_rs_ring_recycle(&bed.rs, i);

@@ -358,7 +358,7 @@ static void a_consumer_without_progress_is_not_waited_for(void **state)
 		tw_call0(&f);
 	/* A second for each would be 200. */
 	assert_true(tw_clock_monotonic_ns() - before < UINT64_C(100000000000));
-	tw_rs_look(&rs);
+	tw_rs_scan(&rs);
 	assert_true(tw_rs_ring(&rs, 0)->lost[TW_RB_LOST_FULL] > 100);
 	tw_session_destroy(session);
 	tw_session_put(session);
@@ -399,7 +399,7 @@ static void *drain_late(void *arg)
 {
 	struct tw_rb_shared *ring;
 
-	tw_rs_look(&block_set);
+	tw_rs_scan(&block_set);
 	ring = tw_rs_ring(&block_set, 0);
 	while (!atomic_load(&is_drained)) {
 		if (atomic_load(&ring->waiting)) {
@@ -464,7 +464,7 @@ static void a_ring_that_comes_late_comes(void **state)
 	usleep(500000);
 	atomic_store(&may_end, true);
 	pthread_join(holder, NULL);
-	tw_rs_look(&block_set);
+	tw_rs_scan(&block_set);
 	assert_int_equal(tw_rs_ring_state(&block_set, 0), TW_RB_ENDED);
 	tw_rs_ring_recycle(&block_set, 0);
 	tw_rs_heartbeat(&block_set);

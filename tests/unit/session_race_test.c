@@ -147,7 +147,7 @@ static void drain(struct account *a, bool recycles)
 	struct tw_rs *rs = &a->bed.rs;
 
 	tw_rs_heartbeat(rs);
-	for (uint32_t i = 0; i < tw_rs_look(rs); i++) {
+	for (uint32_t i = 0; i < tw_rs_scan(rs); i++) {
 		struct tw_rb_loss_record untold;
 		enum tw_rb_state state = tw_rs_ring_state(rs, i);
 
@@ -252,7 +252,7 @@ static void check_silence(struct bed *bed)
 	uint64_t before = 0, after = 0;
 
 	for (int pass = 0; pass < 2; pass++) {
-		for (uint32_t i = 0; i < tw_rs_look(&bed->rs); i++) {
+		for (uint32_t i = 0; i < tw_rs_scan(&bed->rs); i++) {
 			CHECK(tw_rs_ring_state(&bed->rs, i) != TW_RB_LIVE &&
 			      tw_rs_ring_state(&bed->rs, i) != TW_RB_CLAIMED);
 			*(pass ? &after : &before) += tw_rb_committed(tw_rs_ring(&bed->rs, i));

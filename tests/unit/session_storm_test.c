@@ -86,7 +86,7 @@ static uint64_t positions(struct bed *bed)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t i = 0; i < tw_rs_look(&bed->rs); i++)
+	for (uint32_t i = 0; i < tw_rs_scan(&bed->rs); i++)
 		sum += tw_rb_committed(tw_rs_ring(&bed->rs, i));
 	return sum;
 }

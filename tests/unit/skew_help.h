@@ -13,7 +13,7 @@ static void skew_rings(struct tw_rs *rs)
 	uint64_t skew = tw_clock_ticks_per_second() / 20000;
 
 	/* @rs: the owner's. */
-	for (uint32_t i = 0; i < tw_rs_look(rs); i++) {
+	for (uint32_t i = 0; i < tw_rs_scan(rs); i++) {
 		struct tw_rb_shared *ring = tw_rs_ring(rs, i);
 		uint64_t pos = tw_load_relaxed(&ring->tail_pos), end;
 		const uint8_t *at;

@@ -37,7 +37,7 @@ static struct tw_debug *debug_of(const struct tw_capture_module *module)
 	return modules[module_count++].debug;
 }
 
-static void look_up(const struct tw_capture *capture, uint32_t image, uint64_t address, struct tw_line *out)
+static void resolve(const struct tw_capture *capture, uint32_t image, uint64_t address, struct tw_line *out)
 {
 	struct tw_debug_location at;
 	*out = (struct tw_line){.is_return = true};
@@ -59,7 +59,7 @@ void tw_line_of_return(const struct tw_capture *capture, uint32_t image, uint64_
 {
 	unsigned slot = (unsigned)((address * UINT64_C(0x9e3779b97f4a7c15)) >> 52) % CACHE_ENTRIES;
 	if (cache[slot].address != address || cache[slot].image != image) {
-		look_up(capture, image, address, &cache[slot].line);
+		resolve(capture, image, address, &cache[slot].line);
 		cache[slot].address = address;
 		cache[slot].image = image;
 	}

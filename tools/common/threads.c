@@ -60,7 +60,7 @@ void tw_threads_forget(void)
 }
 
 /* Built again for a stream that has grown. */
-static void look(const struct tw_capture *capture)
+static void update_table(const struct tw_capture *capture)
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
@@ -88,7 +88,7 @@ static void look(const struct tw_capture *capture)
 static const struct tw_capture_stream *last_stream(const struct tw_capture *capture, const struct part *thread)
 {
 	size_t low = 0, high = part_count;
-	look(capture);
+	update_table(capture);
 	high = part_count;
 	while (low < high) {
 		size_t middle = (low + high) / 2;
@@ -158,7 +158,7 @@ size_t tw_process_text(const struct tw_capture *capture, uint32_t image, uint32_
 
 bool tw_processes_are_declared(const struct tw_capture *capture)
 {
-	look(capture);
+	update_table(capture);
 	return has_declared;
 }
 

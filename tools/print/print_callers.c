@@ -52,7 +52,7 @@ static bool is_any(struct tw_term term)
 	return name && !strcmp(name, "_");
 }
 
-static void look_up(const struct naming *naming, struct tw_term module, uint64_t offset, struct tw_line *out)
+static void resolve(const struct naming *naming, struct tw_term module, uint64_t offset, struct tw_line *out)
 {
 	const char *name = tw_term_atom_name(module, NULL);
 	const struct tw_capture_module *at, *found = NULL;
@@ -100,7 +100,7 @@ static bool name_caller(const struct naming *naming, struct tw_term *parts, size
 	}
 	if (!read_offset(parts[count == 4 ? 3 : 1], &offset))
 		return false;
-	look_up(naming, parts[0], offset, &line);
+	resolve(naming, parts[0], offset, &line);
 	if (is_known || line.function) {
 		parts[1] = name_term(naming, is_known ? tw_term_atom_name(parts[1], NULL) : line.function);
 	} else {

@@ -23,7 +23,7 @@
 /* A process that has not attached within this time, even on a busy machine, will not. */
 #define AGE_MAX_S 5
 /* The number of passes that must find nothing on a machine that creates processes all the time. */
-#define LOOKS_MAX 8
+#define PASSES_MAX 8
 
 /* The beginning of a file in /proc/PID; "" if it cannot be read. */
 static size_t read_file(const char *pid, const char *name, char *out, size_t room)
@@ -106,7 +106,7 @@ bool tw_children_are_left(struct tw_recorder *recorder)
 {
 	struct tw_recorder_stats stats;
 	bool is_sure = false;
-	for (int tries = 0; tries < LOOKS_MAX && !is_sure; tries++) {
+	for (int tries = 0; tries < PASSES_MAX && !is_sure; tries++) {
 		tw_recorder_drain(recorder);
 		tw_recorder_stats(recorder, &stats);
 		if (stats.images_alive || are_coming(tw_recorder_ring_set_path(recorder), &is_sure))

@@ -79,7 +79,7 @@ static bool remember(struct tw_late *late, char *key)
 	return grown != NULL;
 }
 
-static void look_at(struct tw_late *late, const char *path)
+static void read_file_of(struct tw_late *late, const char *path)
 {
 	const struct tw_arguments *arguments = late->arguments;
 	bool has_layouts = arguments->string_bytes || arguments->has_arities;
@@ -95,7 +95,7 @@ static void look_at(struct tw_late *late, const char *path)
 	tw_layouts_free(&found);
 }
 
-static void look_at_process(struct tw_late *late, int process_id)
+static void read_process(struct tw_late *late, int process_id)
 {
 	char name[64], *line = NULL;
 	size_t room = 0;
@@ -111,7 +111,7 @@ static void look_at_process(struct tw_late *late, int process_id)
 		char *known = path && inode ? strdup(inode) : NULL;
 		free(key);
 		if (known && !is_seen(late, known) && remember(late, known))
-			look_at(late, path);
+			read_file_of(late, path);
 		else
 			free(known);
 	}
@@ -124,7 +124,7 @@ static void *answer(void *arg)
 {
 	struct tw_late *late = arg;
 	for (uint32_t i = 0; i < late->question.process_count; i++)
-		look_at_process(late, late->question.process_ids[i]);
+		read_process(late, late->question.process_ids[i]);
 	__atomic_store_n(&late->is_done, 1, __ATOMIC_RELEASE);
 	tw_recorder_wake(late->recorder);
 	return NULL;
@@ -158,7 +158,7 @@ static bool start(struct tw_late *late)
 	return late->is_running;
 }
 
-void tw_late_look(struct tw_late *late)
+void tw_late_poll(struct tw_late *late)
 {
 	if (!late)
 		return;

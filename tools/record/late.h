@@ -19,7 +19,7 @@ struct tw_recorder;
 struct tw_late *tw_late_begin(const struct tw_arguments *arguments, const char *config, struct tw_recorder *recorder);
 
 /* Accepts a question, or delivers an answer that is ready. Never waits. */
-void tw_late_look(struct tw_late *late);
+void tw_late_poll(struct tw_late *late);
 
 /* Reports, unless @is_quiet, what could not be found. Called before the recorder ends. NULL is allowed. */
 void tw_late_end(struct tw_late *late, bool is_quiet);

@@ -65,7 +65,7 @@ int tw_watch_signal(void)
 /* ---- until the end ---- */
 
 /* Has the program ended? If so, sets *status. Passes on signals that it has not received. */
-static bool look_at_child(pid_t child, int *status)
+static bool poll_child(pid_t child, int *status)
 {
 	pid_t ended = waitpid(child, status, WNOHANG);
 	if (ended == child || (ended < 0 && errno == ECHILD))
@@ -88,7 +88,7 @@ static void drain_the_others(const struct tw_watch *watch)
 			       "the recording.");
 		has_said = true;
 		tw_recorder_poll(watch->recorder, OTHERS_POLL_NS);
-		tw_late_look(watch->late);
+		tw_late_poll(watch->late);
 		if (watch->is_stream)
 			tw_recorder_stats(watch->recorder, &stats);
 	}
@@ -103,13 +103,13 @@ bool tw_watch(const struct tw_watch *watch, int *status)
 		signal_to_pass_on = stop_signal;
 	for (;;) {
 		tw_recorder_poll(watch->recorder, POLL_NS);
-		tw_late_look(watch->late);
+		tw_late_poll(watch->late);
 		/* The reader of the stream is gone: the program continues untraced. */
 		if (watch->is_stream)
 			tw_recorder_stats(watch->recorder, &stats);
 		if (stats.last_error)
 			tw_recorder_close(watch->recorder);
-		if (look_at_child(watch->child, status)) {
+		if (poll_child(watch->child, status)) {
 			if (watch->waits_for_all && !stats.last_error)
 				drain_the_others(watch);
 			return true;

@@ -193,16 +193,16 @@ static void lose_first(uint8_t *records)
 int64_t __wrap_tw_rb_take(const struct tw_rb_shared *shared, uint64_t data_bytes, uint64_t from_pos, size_t max_bytes,
 			  uint8_t *out, uint64_t *end_pos)
 {
-	static unsigned looks;
+	static unsigned calls;
 	int64_t bytes;
 
-	if (broken == TW_BREAK_LOST_RECORD && ++looks % 8 == 0 &&
+	if (broken == TW_BREAK_LOST_RECORD && ++calls % 8 == 0 &&
 	    __real_tw_rb_take(shared, data_bytes, from_pos, max_bytes, out, end_pos) > 0)
 		lose_first(tw_rb_data(shared) + (from_pos & (data_bytes - 1)));
 	bytes = __real_tw_rb_take(shared, data_bytes, from_pos, max_bytes, out, end_pos);
 	if (bytes <= 0 || broken < TW_BREAK_HALF_WRITTEN)
 		return bytes;
-	if (broken == TW_BREAK_HALF_WRITTEN && ++looks % 4 == 0)
+	if (broken == TW_BREAK_HALF_WRITTEN && ++calls % 4 == 0)
 		spoil_last(out, bytes);
 	if (broken == TW_BREAK_STAMP_ORDER)
 		swap_stamps(out, bytes);
