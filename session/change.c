@@ -30,7 +30,7 @@ void tw_change_touch_on_load(struct tw_session *session)
 }
 
 /* Frees the counts that are no longer needed.  No hit uses them: they were never active, or a commit has waited since. */
-static void settle_counts(struct tw_session_counts *counts, bool is_forgotten)
+static void finish_counts(struct tw_session_counts *counts, bool is_forgotten)
 {
 	if (!counts->is_new)
 		return;
@@ -41,7 +41,7 @@ static void settle_counts(struct tw_session_counts *counts, bool is_forgotten)
 	counts->is_new = false;
 }
 
-static void settle_session(struct tw_session *session, bool is_forgotten)
+static void finish_session(struct tw_session *session, bool is_forgotten)
 {
 	while (session->touched) {
 		struct tw_session_place *set = &session->set_places[session->touched - 1];
@@ -50,8 +50,8 @@ static void settle_session(struct tw_session *session, bool is_forgotten)
 			set->paused = set->was_paused;
 		if (is_forgotten && set->taken)
 			tw_counter_add(set->counter, set->taken);
-		settle_counts(&set->times, is_forgotten);
-		settle_counts(&set->memories, is_forgotten);
+		finish_counts(&set->times, is_forgotten);
+		finish_counts(&set->memories, is_forgotten);
 		set->is_touched = false;
 		session->touched = set->next_touched;
 	}
@@ -61,11 +61,11 @@ static void settle_session(struct tw_session *session, bool is_forgotten)
 }
 
 /* Under the permit, so no changed session can have ended. */
-static void settle(bool is_forgotten)
+static void finish(bool is_forgotten)
 {
 	tw_registry_lock();
 	for (struct tw_session *session = tw_sessions(); session; session = session->next)
-		settle_session(session, is_forgotten);
+		finish_session(session, is_forgotten);
 	tw_registry_unlock();
 }
 
@@ -78,7 +78,7 @@ static __thread int transaction_error;	      /* error of a change in it that fai
 void tw_changes_after_fork_in_child(void)
 {
 	transaction = NULL;
-	settle(true);
+	finish(true);
 }
 
 int tw_change_begin(struct tw_permit **permit)
@@ -115,7 +115,7 @@ int tw_change_end(struct tw_permit *permit, int result)
 		tw_bp_abort(permit);
 	else
 		tw_bp_commit(permit);
-	settle(result < 0);
+	finish(result < 0);
 	tw_permit_drop(permit);
 	return result;
 }
@@ -156,7 +156,7 @@ int tw_transaction_commit(void)
 	}
 	transaction = NULL;
 	changed = tw_bp_commit(permit);
-	settle(false);
+	finish(false);
 	tw_permit_drop(permit);
 	return (int)changed;
 }
@@ -169,7 +169,7 @@ int tw_transaction_abort(void)
 		return TW_EBADARG;
 	transaction = NULL;
 	tw_bp_abort(permit);
-	settle(true);
+	finish(true);
 	tw_permit_drop(permit);
 	return 0;
 }

@@ -89,7 +89,7 @@ static inline uint64_t tw_account_reading(const struct tw_tracee *tracee, uint8_
 }
 
 /* Adds what was spent since the last reading to the current account. */
-static inline __attribute__((always_inline)) void tw_account_settle(struct tw_thread *thread,
+static inline __attribute__((always_inline)) void tw_account_charge(struct tw_thread *thread,
 								    struct tw_thread_counts *rings,
 								    const struct tw_tracee *tracee,
 								    struct tw_account *account, uint64_t now)
@@ -170,7 +170,7 @@ static inline __attribute__((always_inline)) struct tw_account *tw_account_enter
 		return NULL;
 	}
 	tracee->has_accounts = true;
-	tw_account_settle(thread, rings, tracee, account, tw_account_reading(tracee, account_key));
+	tw_account_charge(thread, rings, tracee, account, tw_account_reading(tracee, account_key));
 	*before = account->on;
 	account->on = (uint64_t)(row - rings->rows) << 32 | id;
 	return account;
@@ -183,7 +183,7 @@ static inline __attribute__((always_inline)) void tw_account_resume(struct tw_th
 								    struct tw_account *account, uint8_t account_key,
 								    uint64_t before)
 {
-	tw_account_settle(thread, rings, tracee, account, tw_account_reading(tracee, account_key));
+	tw_account_charge(thread, rings, tracee, account, tw_account_reading(tracee, account_key));
 	account->on = before;
 }
 

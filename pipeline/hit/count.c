@@ -492,11 +492,11 @@ void tw_counts_keep(struct tw_frame_wants *frame, const struct tw_frame_wants *k
 
 /* ---- a process stops and goes on ---- */
 
-static void settle(struct tw_thread *thread, struct tw_thread_counts *rings, struct tw_tracee *tracee,
+static void charge(struct tw_thread *thread, struct tw_thread_counts *rings, struct tw_tracee *tracee,
 		   struct tw_account *account)
 {
 	if ((uint32_t)account->on)
-		tw_account_settle(thread, rings, tracee, account, tw_account_reading(tracee, account->key));
+		tw_account_charge(thread, rings, tracee, account, tw_account_reading(tracee, account->key));
 }
 
 void tw_counts_out(struct tw_thread *thread, struct tw_tracee *tracee)
@@ -506,10 +506,10 @@ void tw_counts_out(struct tw_thread *thread, struct tw_tracee *tracee)
 	if (!rings)
 		return;
 	for (unsigned i = 0; i < TW_ACCOUNTS; i++)
-		settle(thread, rings, tracee, &tracee->accounts[i]);
+		charge(thread, rings, tracee, &tracee->accounts[i]);
 	for (struct tw_block *block = tracee->further_accounts; block; block = further_of(block)->next)
 		for (unsigned i = 0; i < TW_FURTHER_ACCOUNTS; i++)
-			settle(thread, rings, tracee, &further_of(block)->accounts[i]);
+			charge(thread, rings, tracee, &further_of(block)->accounts[i]);
 }
 
 static void go_on(struct tw_tracee *tracee, struct tw_account *account)

@@ -59,7 +59,7 @@ static int tell_last_losses(struct tw_recorder *recorder)
 static int end_all_images(struct tw_recorder *recorder)
 {
 	struct tw_writer *writer = &recorder->writer;
-	int first_error = 0, settle_error;
+	int first_error = 0, wait_error;
 
 	for (uint32_t i = 0; i < tw_rs_image_count(&writer->rs); i++) {
 		enum tw_rs_image_state state = tw_rs_image_state(&writer->rs, i);
@@ -76,8 +76,8 @@ static int end_all_images(struct tw_recorder *recorder)
 	}
 	if (!first_error && writer->store.is_stream)
 		first_error = tw_store_mark_stream(&writer->store, UINT64_MAX);
-	settle_error = tw_store_settle(&writer->store);
-	return first_error ? first_error : settle_error;
+	wait_error = tw_store_await_synced(&writer->store);
+	return first_error ? first_error : wait_error;
 }
 
 static void destroy(struct tw_recorder *recorder)
@@ -161,7 +161,7 @@ TW_API void tw_recorder_abort(struct tw_recorder *recorder)
 		return;
 	tw_rs_close(&recorder->writer.rs);
 	tw_rs_end_waits(&recorder->writer.rs);
-	tw_writer_settle(&recorder->writer);
+	tw_writer_drain_queue(&recorder->writer);
 	tw_store_stop_queue(&recorder->writer.store);
 	for (uint32_t i = 0; i < tw_rs_image_count(&recorder->writer.rs); i++) {
 		if (recorder->writer.images[i].store.is_open)

@@ -162,9 +162,9 @@ static uint64_t take_bytes(const struct tw_recorder *recorder, uint32_t index)
  * Waits until all that was taken is in the files. @stored: the result so far, which is returned unless there is an
  * error.
  */
-static int settle(struct tw_recorder *recorder, int stored)
+static int await_written(struct tw_recorder *recorder, int stored)
 {
-	int error = stored < 0 ? stored : tw_writer_settle(&recorder->writer);
+	int error = stored < 0 ? stored : tw_writer_drain_queue(&recorder->writer);
 
 	return error ? error : stored;
 }
@@ -180,7 +180,7 @@ static int drain_ended(struct tw_recorder *recorder, uint32_t index)
 	int told;
 
 	if (stored >= 0 && recorder->is_finishing)
-		stored = settle(recorder, stored);
+		stored = await_written(recorder, stored);
 	if (stored < 0)
 		return stored;
 	/* A very large ring continues in the next round. */
@@ -390,7 +390,7 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 		stored = any_round(recorder, now_ns, is_asked || now_ns - recorder->round_ns >= TW_PACE_TAKE_NS);
 		recorder->round_ns = now_ns;
 		if (is_asked && stored >= 0)
-			stored = settle(recorder, stored);
+			stored = await_written(recorder, stored);
 		if (is_asked && stored >= 0)
 			tw_rs_delivery_done(&writer->rs, request);
 	}
@@ -429,7 +429,7 @@ TW_API int tw_recorder_drain(struct tw_recorder *recorder)
 	int stored;
 
 	reap(recorder, true);
-	stored = settle(recorder, any_round(recorder, tw_clock_monotonic_ns(), true));
+	stored = await_written(recorder, any_round(recorder, tw_clock_monotonic_ns(), true));
 	if (stored >= 0)
 		tw_rs_heartbeat(&recorder->writer.rs);
 	return stored < 0 ? stored : 0;

@@ -368,10 +368,10 @@ static int close_file(struct tw_store *store, struct tw_segment *segment)
 	return error;
 }
 
-int tw_store_settle(struct tw_store *store)
+int tw_store_await_synced(struct tw_store *store)
 {
 	uint64_t count = 0;
-	int error = store->syncer ? tw_syncer_settle(store->syncer, &count) : 0;
+	int error = store->syncer ? tw_syncer_await_all(store->syncer, &count) : 0;
 
 	store->stats.write_errors += count;
 	if (error)

@@ -139,7 +139,7 @@ bool tw_store_wants_rotation(const struct tw_store *store, const struct tw_store
 int tw_store_close_segment(struct tw_store *store, struct tw_store_image *image, unsigned ending);
 
 /* Waits until all closed segments are on disk. Returns 0, or the first error. */
-int tw_store_settle(struct tw_store *store);
+int tw_store_await_synced(struct tw_store *store);
 
 /* Writes an empty segment if none has been written: a capture without events is a capture too. */
 int tw_store_leave_something(struct tw_store *store);

@@ -204,7 +204,7 @@ void tw_syncer_await(struct tw_syncer *syncer, uint32_t number)
 	pthread_mutex_unlock(&syncer->mutex);
 }
 
-int tw_syncer_settle(struct tw_syncer *syncer, uint64_t *count)
+int tw_syncer_await_all(struct tw_syncer *syncer, uint64_t *count)
 {
 	int error;
 

@@ -44,6 +44,6 @@ void tw_syncer_await(struct tw_syncer *syncer, uint32_t number);
  * Waits for all jobs. Returns 0, or the first error of a publication since the last call; @count: the number of
  * errors.
  */
-int tw_syncer_settle(struct tw_syncer *syncer, uint64_t *count);
+int tw_syncer_await_all(struct tw_syncer *syncer, uint64_t *count);
 
 #endif

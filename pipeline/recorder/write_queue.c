@@ -28,7 +28,7 @@ struct tw_write_queue {
 	/* Protected by the mutex from here on: */
 	struct list waiting, finished;
 	bool is_writing, is_ending;
-	int error; /* of the first write that failed since the last tw_write_queue_settle() */
+	int error; /* of the first write that failed since the last tw_write_queue_drain() */
 	uint64_t slow_ns;
 };
 
@@ -227,7 +227,7 @@ struct tw_write *tw_write_queue_collect(struct tw_write_queue *queue, bool waits
 	return give(queue, first);
 }
 
-struct tw_write *tw_write_queue_settle(struct tw_write_queue *queue)
+struct tw_write *tw_write_queue_drain(struct tw_write_queue *queue)
 {
 	struct tw_write *first;
 

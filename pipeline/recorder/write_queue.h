@@ -8,7 +8,7 @@
  * Used only while writes take long: then the ring is freed for reading while the disk works, and the blocks that come
  * together in that time are one write. To a fast disk the recorder writes directly, without the copy and the wake.
  *
- * After a failed write nothing is written until tw_write_queue_settle() has given everything back: a file never has a
+ * After a failed write nothing is written until tw_write_queue_drain() has given everything back: a file never has a
  * gap, and ends after its last whole block.
  *
  * Threads    all calls: one, the recorder's.  The thread of the queue has all signals blocked.
@@ -70,6 +70,6 @@ void tw_write_queue_add(struct tw_write_queue *queue, struct tw_write *write);
 struct tw_write *tw_write_queue_collect(struct tw_write_queue *queue, bool waits);
 
 /* Waits for all writes and gives back the rest. Clears a failure. */
-struct tw_write *tw_write_queue_settle(struct tw_write_queue *queue);
+struct tw_write *tw_write_queue_drain(struct tw_write_queue *queue);
 
 #endif

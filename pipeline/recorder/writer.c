@@ -181,7 +181,7 @@ void tw_writer_make_room(struct tw_writer *writer, const struct tw_writer_image 
 
 		if (!other->store.is_open)
 			continue;
-		if (!tw_writer_settle(writer))
+		if (!tw_writer_drain_queue(writer))
 			tw_store_close_segment(&writer->store, &other->store, 0);
 		return;
 	}
@@ -279,7 +279,7 @@ int tw_writer_rotate(struct tw_writer *writer, uint32_t index)
 
 	if (!tw_store_wants_rotation(&writer->store, image))
 		return 0;
-	error = tw_writer_settle(writer);
+	error = tw_writer_drain_queue(writer);
 	/* The data is written: if the index could not be, the statistics say so. */
 	if (!error)
 		tw_store_close_segment(&writer->store, image, 0);
@@ -292,7 +292,7 @@ void tw_writer_sync(struct tw_writer *writer, uint32_t index, uint64_t now_ns)
 
 	if (tw_store_has_sync_failed(&writer->store, image)) {
 		/* Data that could not be written is taken again. */
-		tw_writer_settle(writer);
+		tw_writer_drain_queue(writer);
 		tw_store_give_up_segment(image);
 	}
 	tw_store_sync(&writer->store, image, now_ns);
@@ -436,7 +436,7 @@ int tw_writer_end_image(struct tw_writer *writer, uint32_t index, bool is_final)
 	struct tw_writer_image *image = &writer->images[index];
 	/* RELAXED rs.refused: a count for the summary. */
 	uint64_t refused = tw_load_relaxed(&tw_rs_head(&writer->rs, index)->defs_refused);
-	int error = tw_writer_settle(writer);
+	int error = tw_writer_drain_queue(writer);
 
 	if (!error)
 		error = tw_writer_definitions(writer, index);

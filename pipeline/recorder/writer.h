@@ -165,7 +165,7 @@ void tw_writer_give_back(struct tw_writer *writer, uint32_t index, uint64_t pos)
 int tw_writer_collect(struct tw_writer *writer, bool waits);
 
 /* Waits until all blocks have come back. Returns 0 or the error. */
-int tw_writer_settle(struct tw_writer *writer);
+int tw_writer_drain_queue(struct tw_writer *writer);
 
 /* Are blocks in the queue? */
 bool tw_writer_is_writing(const struct tw_writer *writer);

@@ -105,7 +105,7 @@ int tw_writer_collect(struct tw_writer *writer, bool waits)
 	if (!error)
 		return 1;
 	/* The remaining blocks are not written. */
-	take_note(writer, tw_write_queue_settle(queue));
+	take_note(writer, tw_write_queue_drain(queue));
 	for (uint32_t i = 0; i < writer->rs.ring_count; i++) {
 		if (writer->rings[i].has_failed)
 			take_back(writer, &writer->rings[i]);
@@ -113,7 +113,7 @@ int tw_writer_collect(struct tw_writer *writer, bool waits)
 	return error;
 }
 
-int tw_writer_settle(struct tw_writer *writer)
+int tw_writer_drain_queue(struct tw_writer *writer)
 {
 	int error = 0;
 

@@ -186,7 +186,7 @@ static int write_definitions(struct tw_writer *writer, struct tw_writer_image *i
 {
 	struct tw_block_header header = {.type = TW_BLOCK_DEFINITIONS, .first_pos = first_pos, .end_pos = end_pos};
 	const uint8_t *stored;
-	int error = tw_writer_settle(writer);
+	int error = tw_writer_drain_queue(writer);
 
 	if (error)
 		return error;

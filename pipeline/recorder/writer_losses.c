@@ -105,7 +105,7 @@ int tw_writer_tell_no_ring(struct tw_writer *writer, uint32_t index)
 	}
 	if (lost == image->no_ring_told)
 		return 0;
-	error = tw_writer_settle(writer);
+	error = tw_writer_drain_queue(writer);
 	if (!error)
 		error = tw_writer_definitions(writer, index);
 	if (error)
