@@ -245,7 +245,8 @@ uintptr_t tw_returns_lost_address(const uint64_t *slot)
 
 /* ---- calls that are not simple ---- */
 
-bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching, const char **way)
+bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
+			 const char **resume_at)
 {
 	struct tw_return_entry *entry = tw_returns_entry(slot);
 	const uint64_t *other = (const uint64_t *)((uintptr_t)slot ^ 8);
@@ -275,7 +276,7 @@ bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_lo
 	if (is_open && tw_load_relaxed(&stacks_are_copied)) {
 		if (!share(entry, slot, words, is_long, stub))
 			return false;
-		*way = enter;
+		*resume_at = enter;
 		return true;
 	}
 	/* The call that was open here was left by a jump. */
@@ -288,6 +289,6 @@ bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_lo
 	entry->state |= TW_RETURN_OPEN;
 	tw_compiler_barrier();
 	*slot = (uintptr_t)stub;
-	*way = enter;
+	*resume_at = enter;
 	return true;
 }

@@ -149,7 +149,8 @@ static inline uintptr_t tw_returns_half(const uint64_t *slot)
 /* Maps the chunk; false: failed, and counted. */
 bool tw_returns_map(const uint64_t *slot);
 /* tw_returns_open() for calls that are not simple. */
-bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching, const char **way);
+bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
+			 const char **resume_at);
 
 /* Is the shadow mapped, the slot the caller's own, and the entry unused? */
 static inline bool tw_returns_is_simple(const uint64_t *slot)
@@ -185,13 +186,13 @@ static inline const char *tw_returns_open_simple(uint64_t *slot, const tw_return
  * Returns false when the call cannot be watched: counted in tw_returns_lost.
  */
 static inline bool tw_returns_open(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
-				   const char **way)
+				   const char **resume_at)
 {
 	if (tw_unlikely(!tw_returns_has_shadow(slot)) && !tw_returns_map(slot))
 		return false;
 	if (tw_unlikely(is_long || !tw_returns_is_simple(slot)))
-		return tw_returns_open_odd(slot, words, is_long, is_catching, way);
-	*way = tw_returns_open_simple(slot, words, is_catching);
+		return tw_returns_open_odd(slot, words, is_long, is_catching, resume_at);
+	*resume_at = tw_returns_open_simple(slot, words, is_catching);
 	return true;
 }
 

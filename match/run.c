@@ -6,7 +6,7 @@
  * Arguments of continue_run(): the small loops use no vector registers (this file is compiled without them); the
  * interpreter may.
  */
-struct way_on {
+struct rest_of_run {
 	struct tw_match_machine *machine;
 	const struct tw_match_insn *insn;
 	enum tw_match_verdict verdict;
@@ -14,20 +14,20 @@ struct way_on {
 
 static void go_on_there(void *arg)
 {
-	struct way_on *way = arg;
+	struct rest_of_run *rest = arg;
 
-	way->verdict = tw_match_go_on(way->machine, way->insn);
+	rest->verdict = tw_match_go_on(rest->machine, rest->insn);
 }
 
 static __attribute__((noinline)) enum tw_match_verdict go_on(struct tw_match_machine *m,
 							     const struct tw_match_insn *insn)
 {
-	struct way_on way = {m, insn, TW_MATCH_NO};
+	struct rest_of_run rest = {m, insn, TW_MATCH_NO};
 
 	if (!m->run->keep_vectors)
 		return tw_match_go_on(m, insn);
-	m->run->keep_vectors(go_on_there, &way);
-	return way.verdict;
+	m->run->keep_vectors(go_on_there, &rest);
+	return rest.verdict;
 }
 
 /* A machine word is always an integer. */

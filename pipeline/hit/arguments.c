@@ -21,7 +21,7 @@ static uint8_t gives_of(const struct tw_layout_value *result)
 	static const struct {
 		int8_t first, second;
 		uint8_t gives;
-	} ways[] = {
+	} results[] = {
 		{XMM0, -1, TW_BP_GIVES_VECTOR},	      {RAX, RDX, TW_BP_GIVES_WORDS},
 		{XMM0, XMM1, TW_BP_GIVES_VECTORS},    {RAX, XMM0, TW_BP_GIVES_WORD_VECTOR},
 		{XMM0, RAX, TW_BP_GIVES_VECTOR_WORD},
@@ -29,9 +29,9 @@ static uint8_t gives_of(const struct tw_layout_value *result)
 
 	if (result->type == 'f' && result->bytes == TW_LAYOUT_X87_BYTES && result->registers[0] < 0)
 		return TW_BP_GIVES_X87;
-	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-		if (ways[i].first == result->registers[0] && ways[i].second == result->registers[1])
-			return ways[i].gives;
+	for (size_t i = 0; i < sizeof results / sizeof *results; i++)
+		if (results[i].first == result->registers[0] && results[i].second == result->registers[1])
+			return results[i].gives;
 	return TW_BP_GIVES_WORD;
 }
 

@@ -135,12 +135,12 @@ uintptr_t tw_counted_return(struct tw_return_entry *entry, const uint64_t *slot)
 /* Watches the return or, where that is not possible, ends the call here. */
 static __attribute__((noinline)) const char *open_odd(struct tw_counted_frame frame, uint64_t *slot)
 {
-	const char *way = NULL;
+	const char *resume_at = NULL;
 
 	if (frame.place->is_unwatched || !tw_native_is_watching() ||
-	    !tw_returns_open(slot, (const tw_return_word *)&frame, false, tw_unwind_is_known(), &way))
+	    !tw_returns_open(slot, (const tw_return_word *)&frame, false, tw_unwind_is_known(), &resume_at))
 		tw_counted_end(&frame, FRAME(slot));
-	return way;
+	return resume_at;
 }
 
 static INLINE const char *open(struct tw_counted_frame frame, uint64_t *slot)

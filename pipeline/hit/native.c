@@ -73,7 +73,8 @@ static __attribute__((noinline)) void make_thread(const uint64_t *words)
  * was done, and the general case must do it. Called in the hit's read section.
  */
 static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls *t, struct tw_place *place,
-							       const uint64_t *words, uint64_t *slot, const char **way)
+							       const uint64_t *words, uint64_t *slot,
+							       const char **resume_at)
 {
 	/* PAIR bp.active: acquire; as in hit_inside(). */
 	uint32_t active = tw_load_acquire(&tw_bp_gate.active);
@@ -112,7 +113,7 @@ static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls
 			[WORD(epoch)] = tw_load_acquire(&tw_hit_epoch),
 		};
 
-		*way = tw_returns_open_simple(slot, wants, exceptions && tw_unwind_is_known());
+		*resume_at = tw_returns_open_simple(slot, wants, exceptions && tw_unwind_is_known());
 	}
 	return true;
 }
@@ -121,15 +122,15 @@ static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls
 static const char *watch(struct tw_place *place, uint64_t *slot, const struct tw_frame_wants *wants)
 {
 	bool is_catching = (wants->exceptions | wants->return_tos | wants->more) && tw_unwind_is_known();
-	const char *way = NULL;
+	const char *resume_at = NULL;
 
 	if (tw_unlikely(place->is_unwatched | !tw_native_is_watching())) {
 		tw_frame_forget(wants);
-	} else if (!tw_returns_open(slot, (const tw_return_word *)wants, wants->more != 0, is_catching, &way)) {
+	} else if (!tw_returns_open(slot, (const tw_return_word *)wants, wants->more != 0, is_catching, &resume_at)) {
 		tw_frame_forget(wants);
 		tw_frame_lose(wants, FRAME(slot));
 	}
-	return way;
+	return resume_at;
 }
 
 static __attribute__((noinline)) const char *hit_generally(struct tw_place *place, const uint64_t *words,
@@ -146,7 +147,7 @@ static inline __attribute__((always_inline)) const char *hit(struct tw_place *pl
 							     uint64_t *slot)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
-	const char *way = NULL;
+	const char *resume_at = NULL;
 
 	if (tw_unlikely(t->state != TW_THREAD_READY))
 		return hit_generally(place, words, slot, false);
@@ -156,11 +157,11 @@ static inline __attribute__((always_inline)) const char *hit(struct tw_place *pl
 	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
 		return hit_generally(place, words, slot, false);
 	tw_progress_enter(&t->thread->reader);
-	if (tw_unlikely(!call_plainly(t, place, words, slot, &way)))
+	if (tw_unlikely(!call_plainly(t, place, words, slot, &resume_at)))
 		return hit_generally(place, words, slot, true);
 	tw_progress_exit(&t->thread->reader);
 	tw_hit_end(t);
-	return way;
+	return resume_at;
 }
 
 const char *tw_native_hit_whole(struct tw_place *place, const uint64_t *words, uint64_t *slot)
