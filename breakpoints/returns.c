@@ -245,8 +245,8 @@ uintptr_t tw_returns_lost_address(const uint64_t *slot)
 
 /* ---- calls that are not simple ---- */
 
-bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
-			 const char **resume_at)
+bool tw_returns_open_slow(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
+			  const char **resume_at)
 {
 	struct tw_return_entry *entry = tw_returns_entry(slot);
 	const uint64_t *other = (const uint64_t *)((uintptr_t)slot ^ 8);
@@ -258,7 +258,7 @@ bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_lo
 	if (tw_returns_is_stub(*slot)) {
 		/* A tail call. */
 		if (!is_open || !is_same || (entry->state & TW_RETURN_TOLD)) {
-			count(&tw_returns_lost.odd);
+			count(&tw_returns_lost.unusable);
 			return false;
 		}
 		if (!push(entry, words, is_long))
@@ -269,7 +269,7 @@ bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_lo
 	}
 	/* The caller's frame is only its return address, so it calls with a misaligned stack. */
 	if (is_open && !is_same && tw_returns_is_stub(*other)) {
-		count(&tw_returns_lost.odd);
+		count(&tw_returns_lost.unusable);
 		return false;
 	}
 	/* RELAXED returns.copied: as above. */

@@ -89,7 +89,8 @@ extern const char tw_return_enter[], tw_return_enter_catching[];
 struct tw_returns_lost {
 	_Atomic uint64_t no_memory; /* the system gave no shadow, or its addresses are in use */
 	_Atomic uint64_t chain;	    /* a chain of tail calls beyond the limit, or no block for it */
-	_Atomic uint64_t odd; /* two slots in 16 bytes; a stub's address as return address that was not stored by us */
+	_Atomic uint64_t
+		unusable; /* two slots in 16 bytes; a stub's address as return address that was not stored by us */
 	_Atomic uint64_t copied; /* the slot belongs to a frame that was copied away */
 };
 extern struct tw_returns_lost tw_returns_lost;
@@ -149,18 +150,18 @@ static inline uintptr_t tw_returns_half(const uint64_t *slot)
 /* Maps the chunk; false: failed, and counted. */
 bool tw_returns_map(const uint64_t *slot);
 /* tw_returns_open() for calls that are not simple. */
-bool tw_returns_open_odd(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
-			 const char **resume_at);
+bool tw_returns_open_slow(uint64_t *slot, const tw_return_word *words, bool is_long, bool is_catching,
+			  const char **resume_at);
 
 /* Is the shadow mapped, the slot the caller's own, and the entry unused? */
-static inline bool tw_returns_is_simple(const uint64_t *slot)
+static inline bool tw_returns_is_fast(const uint64_t *slot)
 {
 	return tw_returns_has_shadow(slot) && !tw_returns_is_stub(*slot) &&
 	       !(tw_returns_entry(slot)->state & TW_RETURN_OPEN);
 }
 
 /* tw_returns_open() for simple calls; returns the way. */
-static inline const char *tw_returns_open_simple(uint64_t *slot, const tw_return_word *words, bool is_catching)
+static inline const char *tw_returns_open_fast(uint64_t *slot, const tw_return_word *words, bool is_catching)
 {
 	struct tw_return_entry *entry = tw_returns_entry(slot);
 
@@ -190,9 +191,9 @@ static inline bool tw_returns_open(uint64_t *slot, const tw_return_word *words, 
 {
 	if (tw_unlikely(!tw_returns_has_shadow(slot)) && !tw_returns_map(slot))
 		return false;
-	if (tw_unlikely(is_long || !tw_returns_is_simple(slot)))
-		return tw_returns_open_odd(slot, words, is_long, is_catching, resume_at);
-	*resume_at = tw_returns_open_simple(slot, words, is_catching);
+	if (tw_unlikely(is_long || !tw_returns_is_fast(slot)))
+		return tw_returns_open_slow(slot, words, is_long, is_catching, resume_at);
+	*resume_at = tw_returns_open_fast(slot, words, is_catching);
 	return true;
 }
 

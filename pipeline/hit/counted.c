@@ -133,7 +133,7 @@ uintptr_t tw_counted_return(struct tw_return_entry *entry, const uint64_t *slot)
 /* ---- their beginnings ---- */
 
 /* Watches the return or, where that is not possible, ends the call here. */
-static __attribute__((noinline)) const char *open_odd(struct tw_counted_frame frame, uint64_t *slot)
+static __attribute__((noinline)) const char *open_slow(struct tw_counted_frame frame, uint64_t *slot)
 {
 	const char *resume_at = NULL;
 
@@ -145,9 +145,9 @@ static __attribute__((noinline)) const char *open_odd(struct tw_counted_frame fr
 
 static INLINE const char *open(struct tw_counted_frame frame, uint64_t *slot)
 {
-	if (tw_unlikely(frame.place->is_unwatched || !tw_native_is_watching() || !tw_returns_is_simple(slot)))
-		return open_odd(frame, slot);
-	return tw_returns_open_simple(slot, (const tw_return_word *)&frame, tw_unwind_is_known());
+	if (tw_unlikely(frame.place->is_unwatched || !tw_native_is_watching() || !tw_returns_is_fast(slot)))
+		return open_slow(frame, slot);
+	return tw_returns_open_fast(slot, (const tw_return_word *)&frame, tw_unwind_is_known());
 }
 
 static INLINE void enter(struct tw_hit_tls *t, struct tw_thread_counts *rings, const struct tw_bp_part *part,

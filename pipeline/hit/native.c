@@ -100,7 +100,7 @@ static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls
 	}
 	exceptions = todo & generation->exceptions;
 	returns = exceptions | (todo & generation->returns);
-	if (returns && (place->is_unwatched || !tw_native_is_watching() || !tw_returns_is_simple(slot)))
+	if (returns && (place->is_unwatched || !tw_native_is_watching() || !tw_returns_is_fast(slot)))
 		return false;
 	if (!tw_record_at_once(t, TW_EVENT_CALL, place, (unsigned)__builtin_ctzll(todo), false, 0))
 		return false;
@@ -113,7 +113,7 @@ static inline __attribute__((always_inline)) bool call_plainly(struct tw_hit_tls
 			[WORD(epoch)] = tw_load_acquire(&tw_hit_epoch),
 		};
 
-		*resume_at = tw_returns_open_simple(slot, wants, exceptions && tw_unwind_is_known());
+		*resume_at = tw_returns_open_fast(slot, wants, exceptions && tw_unwind_is_known());
 	}
 	return true;
 }

@@ -254,7 +254,7 @@ static void find_list(Dwarf_Die *function, struct list *list)
 	}
 }
 
-static bool has_odd_convention(Dwarf_Die *function)
+static bool has_special_convention(Dwarf_Die *function)
 {
 	Dwarf_Attribute attr;
 	Dwarf_Word convention = DW_CC_normal;
@@ -277,7 +277,7 @@ static bool read_values(struct tw_debug *debug, struct tw_dwarf_entry *entry, st
 	const struct tw_dwarf_type *result = tw_dwarf_type_of(debug, &entry->die);
 	bool is_agreed = true;
 	struct supply supply = {.is_certain =
-					has_known_convention(entry->language) && !has_odd_convention(&entry->die)};
+					has_known_convention(entry->language) && !has_special_convention(&entry->die)};
 
 	if (!result)
 		return false;

@@ -65,7 +65,7 @@ struct seen {
 	const char *name; /* without template arguments */
 	size_t name_bytes;
 	unsigned copies, deleted; /* copy and move constructors */
-	bool has_move_assignment, has_odd_copy;
+	bool has_move_assignment, has_special_copy;
 	enum tw_dwarf_triviality triviality;
 };
 
@@ -123,7 +123,7 @@ static void see_function(struct seen *s, Dwarf_Die *function)
 		s->has_move_assignment |= tag == DW_TAG_rvalue_reference_type;
 	} else if (has_more) {
 		/* A copy constructor only where the others have values of their own, which is not said. */
-		s->has_odd_copy = true;
+		s->has_special_copy = true;
 	} else if (flag_of(function, DW_AT_deleted)) {
 		s->deleted++;
 	} else {
@@ -180,7 +180,7 @@ enum tw_dwarf_triviality tw_dwarf_triviality_of(Dwarf_Die *class, int depth)
 	} while (dwarf_siblingof(&child, &child) == 0);
 	if (s.deleted && !s.copies)
 		return TW_DWARF_NOT_TRIVIAL;
-	if (s.triviality == TW_DWARF_TRIVIAL && !s.copies && (s.has_move_assignment || s.has_odd_copy))
+	if (s.triviality == TW_DWARF_TRIVIAL && !s.copies && (s.has_move_assignment || s.has_special_copy))
 		return TW_DWARF_TRIVIALITY_UNKNOWN;
 	return s.triviality;
 }

@@ -33,7 +33,7 @@ struct stream {
 	uint64_t last_ns;     /* time of the event before */
 	uint32_t calls, ends; /* bits */
 	uint64_t values[CALLS];
-	bool is_odd; /* a call twice, or an end without a call */
+	bool is_malformed; /* a call twice, or an end without a call */
 };
 
 struct reading {
@@ -146,12 +146,12 @@ static void check_round(struct reading *r, struct stream *stream, uint64_t n, ui
 		result->excused++;
 		return;
 	}
-	if (stream->is_odd || (first == last ? stream->calls != (made & HALF(first & 1))
-					     : !is_one_moment(stream->calls, made, first & 1))) {
+	if (stream->is_malformed || (first == last ? stream->calls != (made & HALF(first & 1))
+						   : !is_one_moment(stream->calls, made, first & 1))) {
 		result->torn++;
 		tw_stress_tell(s, "round %llu has calls 0x%x, with %u switches before it and %u after it%s",
 			       (unsigned long long)n, stream->calls, first, last,
-			       stream->is_odd ? ", or a call twice" : "");
+			       stream->is_malformed ? ", or a call twice" : "");
 		return;
 	}
 	check_ends(s, stream, n, first, last);
@@ -189,13 +189,13 @@ static void take_event(struct reading *r, const struct tw_capture_event *event)
 		check_round(r, stream, n, (uint32_t)(event->payload[1] >> 32), (uint32_t)event->payload[1]);
 		*stream = (struct stream){.last = n > stream->last ? n : stream->last, .last_ns = event->time_ns};
 	} else if (role >= CALLS) {
-		stream->is_odd = true;
+		stream->is_malformed = true;
 	} else if (event->kind == TW_CAPTURE_CALL) {
-		stream->is_odd |= stream->calls >> role;
+		stream->is_malformed |= stream->calls >> role;
 		stream->calls |= 1u << role;
 	} else {
 		/* No call begins before the previous one has returned. */
-		stream->is_odd |= stream->calls >> role != 1 || stream->ends >> role || !event->payload_words;
+		stream->is_malformed |= stream->calls >> role != 1 || stream->ends >> role || !event->payload_words;
 		stream->ends |= 1u << role;
 		stream->values[role] = event->payload_words ? event->payload[0] : 0;
 	}
