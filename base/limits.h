@@ -11,6 +11,8 @@
 
 /* Sessions alive at once in one process: one bit each in the words that a hit reads. */
 #define TW_SESSIONS_MAX 64
+/* Ports open at once in one process, less one. */
+#define TW_PORTS_MAX (UINT32_C(1) << 20)
 
 /* ---- rings ---- */
 

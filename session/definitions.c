@@ -223,7 +223,8 @@ int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee)
 		char name[sizeof tracee->name];
 	} record = {.fixed = {.tracee_id = tracee->tracee_id,
 			      .thread_id = tracee->thread_id,
-			      .pid_number = tracee->pid_number}};
+			      .pid_number = tracee->pid_number,
+			      .kind = tracee->port_slot ? TW_TRACEE_PORT : TW_TRACEE_PROCESS}};
 	size_t bytes = strnlen(tracee->name, sizeof tracee->name);
 	int error;
 

@@ -36,6 +36,8 @@ static bool read_process(struct tw_term who, uint64_t *pid)
 	if (tw_is_atom(who)) {
 		tw_registry_lock();
 		tracee = tw_tracee_named(who);
+		if (tracee && tracee->port_slot)
+			tracee = NULL;
 		*pid = tracee ? tracee->pid_number : 0;
 		tw_registry_unlock();
 		return tracee;
@@ -44,7 +46,7 @@ static bool read_process(struct tw_term who, uint64_t *pid)
 	    !tw_term_is_none(parts.node))
 		return false;
 	*pid = parts.words[0];
-	return true;
+	return tw_tracee_is_there(*pid);
 }
 
 int tw_effect_trace(unsigned session, struct tw_term who, struct tw_term off, struct tw_term on)

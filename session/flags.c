@@ -13,8 +13,8 @@
 
 TW_API uint32_t tw_runtime_wanted;
 
-/* For each bit of tw_runtime_wanted, the number of processes that need it. */
-static uint32_t wanted_counts[8];
+/* For each bit of tw_runtime_wanted, the number of processes and ports that need it. */
+static uint32_t wanted_counts[16];
 
 static const char *const names[] = {"call",
 				    "arity",
@@ -45,6 +45,19 @@ static const uint32_t flags_of_want[TW_WANT_KINDS] = {
 	[TW_WANT_SEND] = TW_FLAG_SEND,	     [TW_WANT_RECEIVE] = TW_FLAG_RECEIVE,
 	[TW_WANT_PROCS] = TW_FLAG_PROCS,     [TW_WANT_RUNNING] = TW_FLAG_RUNNING | TW_FLAG_RUNNING_PROCS,
 	[TW_WANT_EXITING] = TW_FLAG_EXITING, [TW_WANT_GARBAGE_COLLECTION] = TW_FLAG_GARBAGE_COLLECTION,
+};
+/* The same of ports, and the bits of tw_runtime_wanted. */
+static const uint32_t flags_of_port_want[TW_WANT_KINDS] = {
+	[TW_WANT_SEND] = TW_FLAG_SEND,
+	[TW_WANT_RECEIVE] = TW_FLAG_RECEIVE,
+	[TW_WANT_PORTS] = TW_FLAG_PORTS,
+	[TW_WANT_RUNNING_PORTS] = TW_FLAG_RUNNING_PORTS,
+};
+static const uint32_t wanted_of_port_want[TW_WANT_KINDS] = {
+	[TW_WANT_SEND] = TW_WANTS_SEND,
+	[TW_WANT_RECEIVE] = TW_WANTS_RECEIVE,
+	[TW_WANT_PORTS] = TW_WANTS_PORTS,
+	[TW_WANT_RUNNING_PORTS] = TW_WANTS_RUNNING_PORTS,
 };
 _Static_assert(TW_WANTS_SEND == 1 << TW_WANT_SEND && TW_WANTS_RECEIVE == 1 << TW_WANT_RECEIVE &&
 		       TW_WANTS_PROCS == 1 << TW_WANT_PROCS && TW_WANTS_RUNNING == 1 << TW_WANT_RUNNING &&
@@ -92,11 +105,25 @@ static void set_bit(_Atomic uint64_t *word, uint64_t bit, bool is_on)
 		tw_fetch_and_seq_cst(word, ~bit);
 }
 
-/* The bits of tw_runtime_wanted that this process needs. */
+static uint32_t wanted_of_port(const struct tw_tracee *port)
+{
+	uint32_t wanted = 0;
+
+	for (unsigned want = 0; want < TW_WANT_KINDS; want++) {
+		/* RELAXED tracee.words: under the registry's lock. */
+		if (tw_load_relaxed(&port->wants[want]))
+			wanted |= wanted_of_port_want[want];
+	}
+	return wanted;
+}
+
+/* The bits of tw_runtime_wanted that this process or port needs. */
 static uint32_t wanted_of(const struct tw_tracee *tracee)
 {
 	uint32_t wanted = 0;
 
+	if (tracee->port_slot)
+		return wanted_of_port(tracee);
 	/* RELAXED tracee.flags: under the registry's lock. */
 	if (tw_load_relaxed(&tracee->all_flags) & (TW_FLAG_SET_ON_LINK | TW_FLAG_SET_ON_FIRST_LINK))
 		wanted = TW_WANTS_LINKS;
@@ -111,7 +138,7 @@ static uint32_t wanted_of(const struct tw_tracee *tracee)
 }
 
 /* @counted has the bits counted until now. */
-static void count_wanted(uint8_t *counted, uint32_t now)
+static void count_wanted(uint16_t *counted, uint32_t now)
 {
 	uint32_t changed = *counted ^ now, all = 0;
 
@@ -122,7 +149,7 @@ static void count_wanted(uint8_t *counted, uint32_t now)
 			wanted_counts[i] += now >> i & 1 ? 1 : UINT32_MAX;
 		all |= (uint32_t)(wanted_counts[i] != 0) << i;
 	}
-	*counted = (uint8_t)now;
+	*counted = (uint16_t)now;
 	/* RELAXED runtime.wanted: publishes nothing; a thread that sees it late makes its event as if before the change. */
 	tw_store_plain_release(&tw_runtime_wanted, all);
 }
@@ -131,6 +158,16 @@ static void count_wanted(uint8_t *counted, uint32_t now)
 static bool is_tracer_of(const struct tw_tracee *tracee, const struct tw_session *session)
 {
 	return session && session->tracer_pid == tracee->pid_number;
+}
+
+/* Sets the words of one session of a port. */
+static void set_port_words(struct tw_tracee *port, unsigned slot, uint32_t flags)
+{
+	uint64_t bit = UINT64_C(1) << slot;
+	uint32_t heard = tw_hit_sessions[slot].rs ? flags : 0;
+
+	for (unsigned want = 0; want < TW_WANT_KINDS; want++)
+		set_bit(&port->wants[want], bit, heard & flags_of_port_want[want]);
 }
 
 /* Sets the words of one session.  A session without tracer makes no events. */
@@ -148,6 +185,10 @@ static void set_words(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
 			 (uint8_t)(stamp_of(flags) | (flags & TW_FLAG_ARITY ? TW_EVENT_FLAG_ARITY : 0) |
 				   (flags & TW_FLAG_SCHEDULER_ID ? TW_EVENT_FLAG_SCHEDULER_ID : 0)));
 	set_bit(&tracee->silent, bit, flags & TW_FLAG_SILENT);
+	if (tracee->port_slot) {
+		set_port_words(tracee, slot, flags);
+		return;
+	}
 	set_bit(&tracee->others_make, bit, others_make);
 	set_bit(&tracee->special_alone, bit, is_special);
 	set_bit(&tracee->special, bit, is_special || others_make);
@@ -208,9 +249,12 @@ void tw_flags_stamp_cpu_time(struct tw_tracee *tracees, unsigned slot, bool how)
 
 void tw_flags_apply_new(struct tw_tracee *tracee)
 {
-	for (struct tw_session *session = tw_sessions(); session; session = session->next)
-		if (session->new_flags && tw_session_is_alive(session))
-			tw_flags_apply(tracee, session->slot, session->new_flags);
+	for (struct tw_session *session = tw_sessions(); session; session = session->next) {
+		uint32_t flags = tracee->port_slot ? session->new_port_flags : session->new_flags;
+
+		if (flags && tw_session_is_alive(session))
+			tw_flags_apply(tracee, session->slot, flags);
+	}
 }
 
 void tw_flags_begin(struct tw_tracee *tracee, const struct tw_session *session)
@@ -221,7 +265,7 @@ void tw_flags_begin(struct tw_tracee *tracee, const struct tw_session *session)
 
 void tw_flags_new_changed(void)
 {
-	static uint8_t counted;
+	static uint16_t counted;
 	uint32_t flags = 0;
 
 	for (struct tw_session *session = tw_sessions(); session; session = session->next)

@@ -7,11 +7,14 @@
 #include "session/change.h"
 #include "session/info.h"
 #include "session/places.h"
+#include "session/port_table.h"
 #include "session/send_receive.h"
+#include "session/tracee.h"
 #include "base/limits.h"
 #include "match/match.h"
 #include "term/term.h"
 #include "tracewheel/info.h"
+#include "tracewheel/port.h"
 
 #include <string.h>
 
@@ -43,7 +46,7 @@ static struct tw_term copied(struct tw_arena *arena, struct tw_term term)
 	return tw_term_copy(arena, term, SIZE_MAX, &copy) == 0 ? copy : (struct tw_term){0};
 }
 
-/* ---- processes ---- */
+/* ---- processes and ports ---- */
 
 /* Lists the flags in OTP's order. */
 static struct tw_term flag_list(struct tw_arena *arena, uint32_t flags)
@@ -115,16 +118,14 @@ static struct tw_term tracer_of(const struct tw_session *session, struct tw_aren
 	return is_tracer_gone(session) ? tw_term_nil() : last_tracer_of(session, arena);
 }
 
-static int info_process(struct tw_session *session, tw_pid pid, struct tw_term item, struct tw_arena *arena,
-			struct tw_term *out)
+/* @error, @flags: what tw_trace_process_flags() or tw_trace_port_flags() returned. */
+static int info_flags(struct tw_session *session, int error, uint32_t flags, struct tw_term item,
+		      struct tw_arena *arena, struct tw_term *out)
 {
 	bool is_flags = tw_info_is(item, "flags");
-	uint32_t flags;
-	int error;
 
 	if (!is_flags && !tw_info_is(item, "tracer"))
 		return TW_EBADARG;
-	error = tw_trace_process_flags(session, pid, &flags);
 	if (error == TW_EBADARG)
 		return give(tw_atom(TW_ATOM_UNDEFINED), out);
 	if (error)
@@ -132,6 +133,24 @@ static int info_process(struct tw_session *session, tw_pid pid, struct tw_term i
 	if (is_flags)
 		return give(pair(arena, item, flag_list(arena, flags)), out);
 	return give(pair(arena, item, flags ? tracer_of(session, arena) : tw_term_nil()), out);
+}
+
+static int info_process(struct tw_session *session, tw_pid pid, struct tw_term item, struct tw_arena *arena,
+			struct tw_term *out)
+{
+	uint32_t flags = 0;
+	int error = tw_trace_process_flags(session, pid, &flags);
+
+	return info_flags(session, error, flags, item, arena, out);
+}
+
+static int info_port(struct tw_session *session, tw_port port, struct tw_term item, struct tw_arena *arena,
+		     struct tw_term *out)
+{
+	uint32_t flags = 0;
+	int error = tw_trace_port_flags(session, port, &flags);
+
+	return info_flags(session, error, flags, item, arena, out);
 }
 
 /* ---- functions ---- */
@@ -377,9 +396,26 @@ bool tw_info_read_pid(struct tw_term what, tw_pid *out)
 	return true;
 }
 
+bool tw_info_read_port(struct tw_term what, uint64_t *out)
+{
+	struct tw_identifier parts;
+	const struct tw_tracee *port = NULL;
+
+	if (tw_term_type(what) != TW_TYPE_PORT || tw_term_get_identifier(what, &parts) ||
+	    !tw_term_is_none(parts.node) || parts.channel)
+		return false;
+	tw_registry_lock();
+	if (!parts.words[1])
+		port = tw_tracee_find_port(parts.words[0]);
+	*out = port && tw_port_is_open(tw_port_id(port)) ? tw_port_id(port) : 0;
+	tw_registry_unlock();
+	return true;
+}
+
 TW_API int tw_trace_info(struct tw_session *session, struct tw_term what, struct tw_term item, struct tw_arena *arena,
 			 struct tw_term *out)
 {
+	tw_port port;
 	tw_pid pid;
 
 	if (!session || !arena || !out)
@@ -388,6 +424,10 @@ TW_API int tw_trace_info(struct tw_session *session, struct tw_term what, struct
 		return TW_EDEADLK;
 	if (!tw_session_is_alive(session))
 		return TW_EDEAD;
+	if (tw_info_read_port(what, &port))
+		return info_port(session, port, item, arena, out);
+	if (tw_info_is(what, "new_ports"))
+		return info_port(session, TW_PORT_NEW, item, arena, out);
 	if (tw_info_read_pid(what, &pid))
 		return info_process(session, pid, item, arena, out);
 	if (tw_info_is(what, "new") || tw_info_is(what, "new_processes"))

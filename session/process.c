@@ -83,6 +83,33 @@ static struct tw_term mfa(struct tw_arena *arena, const struct tw_declared_funct
 	return tw_term_tuple(arena, parts, 3);
 }
 
+/* The sessions with running_procs, of those that want a process' schedules. */
+static uint64_t running_procs_of(const struct tw_tracee *tracee)
+{
+	/* RELAXED hit.wants: a change takes effect at this event or the next. */
+	uint64_t sessions = 0, left = tw_load_relaxed(&tracee->wants[TW_WANT_RUNNING]);
+
+	for (; left; left &= left - 1) {
+		unsigned slot = (unsigned)__builtin_ctzll(left);
+
+		/* RELAXED tracee.flags: as above. */
+		if (tw_load_relaxed(&tracee->flags[slot]) & TW_FLAG_RUNNING_PROCS)
+			sessions |= UINT64_C(1) << slot;
+	}
+	return sessions;
+}
+
+static void tell_schedule_of(struct tw_tracee *tracee, enum tw_event_kind kind, struct tw_term where, uint64_t except)
+{
+	struct tw_runtime_event runtime_event = {.kind = (uint8_t)kind,
+						 .want = TW_WANT_RUNNING,
+						 .term_count = 1,
+						 .except = except,
+						 .terms = {where}};
+
+	tw_runtime_event(tracee, &runtime_event);
+}
+
 static void tell_schedule(struct tw_tracee *tracee, bool is_in, const struct tw_declared_function *function)
 {
 	enum tw_want want = tracee->is_exiting ? TW_WANT_EXITING : TW_WANT_RUNNING;
@@ -97,6 +124,12 @@ static void tell_schedule(struct tw_tracee *tracee, bool is_in, const struct tw_
 	if (tracee->is_exiting)
 		kind = is_in ? TW_EVENT_IN_EXITING : TW_EVENT_OUT_EXITING;
 	tw_arena_init_fixed(&arena, room, sizeof room);
+	if (tw_unlikely(tracee->is_inside_port) && !tracee->is_exiting) {
+		/* Sessions with running_procs have had its out. */
+		tracee->is_inside_port = false;
+		tell_schedule_of(tracee, kind, mfa(&arena, function), running_procs_of(tracee));
+		return;
+	}
 	tw_process_tell(tracee, kind, want, mfa(&arena, function), (struct tw_term){0});
 }
 
@@ -104,6 +137,18 @@ static void tell_schedule(struct tw_tracee *tracee, bool is_in, const struct tw_
 static struct tw_tracee *declared_here(const struct tw_hit_tls *t)
 {
 	return t->tracee && t->tracee->is_in ? t->tracee : NULL;
+}
+
+void tw_process_inside_port(bool is_inside)
+{
+	struct tw_tracee *tracee = declared_here(&tw_hit_tls);
+
+	if (!tracee || tracee->is_exiting || tracee->is_inside_port == is_inside)
+		return;
+	if (!running_procs_of(tracee) && is_inside)
+		return;
+	tracee->is_inside_port = is_inside;
+	tell_schedule_of(tracee, is_inside ? TW_EVENT_OUT : TW_EVENT_IN, tw_small(0), ~running_procs_of(tracee));
 }
 
 TW_API void tw_process_in_at(struct tw_process *process, const struct tw_declared_function *function)

@@ -215,6 +215,7 @@ static int build(const struct tw_queue *queue, const struct tw_live_event *event
 	struct tw_message_event from = {.event = &event->event,
 					.pid_number = tracee ? tracee->pid_number : event->event.tracee_id,
 					.pid_serial = tracee ? tracee->pid_serial : 0,
+					.is_port = tracee && tracee->is_port,
 					.scheduler_id = event->scheduler_id,
 					.wall_ns = tw_live_wall_ns(live, event->event.time_ns)};
 

@@ -100,7 +100,7 @@ struct tw_session {
 	char *tracer_path;		 /* path of the capture; NULL: not known */
 
 	/* Under the registry's lock. */
-	uint32_t new_flags;
+	uint32_t new_flags, new_port_flags;
 	uint32_t tracer_pid;	  /* a process without events in this session; 0: none */
 	uint32_t last_tracer_pid; /* the same, kept after it is gone: info(meta) shows it until a call has noticed */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_info.c - finds the sessions that affect a process, a function or future ones. */
+/* session_info.c - finds the sessions that affect a process, a port, a function or future ones. */
 #include "session/change.h"
 #include "session/places.h"
 #include "session/session.h"
@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #include "term/term.h"
 #include "tracewheel/info.h"
+#include "tracewheel/port.h"
 
 #include <stdlib.h>
 
@@ -55,6 +56,13 @@ static bool has_flags(struct tw_session *session, const void *pid)
 	uint32_t flags = 0;
 
 	return tw_trace_process_flags(session, *(const tw_pid *)pid, &flags) == 0 && flags != 0;
+}
+
+static bool has_port_flags(struct tw_session *session, const void *port)
+{
+	uint32_t flags = 0;
+
+	return tw_trace_port_flags(session, *(const tw_port *)port, &flags) == 0 && flags != 0;
 }
 
 /* ---- under the permit ---- */
@@ -108,6 +116,7 @@ static int find_affecting(struct search *search, struct tw_term what)
 {
 	struct function function;
 	tw_pid pid = TW_PID_NEW;
+	tw_port port = TW_PORT_NEW;
 	bool is_on_load = tw_info_is(what, "on_load");
 	int result;
 
@@ -118,6 +127,10 @@ static int find_affecting(struct search *search, struct tw_term what)
 			return 0;
 		keep(search, has_flags, &pid);
 		return 1;
+	}
+	if (tw_info_is(what, "new_ports") || tw_info_read_port(what, &port)) {
+		keep(search, has_port_flags, &port);
+		return port != 0;
 	}
 	if (!is_on_load && tw_info_read_function(what, &function.wanted))
 		return TW_EBADARG;

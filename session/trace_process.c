@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_process.c - sets and reads the flags of processes. */
+/* trace_process.c - sets and reads the flags of processes and ports. */
 #include "pipeline/thread/thread.h"
 #include "session/session.h"
+#include "session/port_table.h"
 #include "session/tracee.h"
 #include "session/watched.h"
 #include "base/sys.h"
 #include "progress/progress.h"
+#include "tracewheel/port.h"
 #include "tracewheel/process.h"
 
-/* Under the registry's lock, for a live session. */
-static int change_flags(struct tw_session *session, tw_pid pid, bool how, uint32_t flags)
+_Static_assert(TW_PORT_ALL == TW_PID_ALL && TW_PORT_EXISTING == TW_PID_EXISTING && TW_PORT_NEW == TW_PID_NEW,
+	       "the same code serves both");
+
+/* Under the registry's lock, for a live session.  @target: a pid or a port, or one of the three above. */
+static int change_flags(struct tw_session *session, bool is_of_ports, uint64_t target, bool how, uint32_t flags)
 {
-	bool is_of_processes = flags & TW_FLAG_ALL;
+	bool has_own_flags = flags & TW_FLAG_ALL;
+	uint32_t *new_flags = is_of_ports ? &session->new_port_flags : &session->new_flags;
 	struct tw_tracee *one = NULL;
 	int count = 0;
 
@@ -21,30 +27,32 @@ static int change_flags(struct tw_session *session, tw_pid pid, bool how, uint32
 	/* If the tracer is gone, flags are not set, but the processes are counted as usual. */
 	if (!tw_session_takes_flags(session))
 		flags = 0;
-	if (pid < TW_PID_NEW) {
-		one = tw_tracee_find(pid);
+	if (target < TW_PID_NEW) {
+		one = is_of_ports ? tw_port_of(target) : tw_tracee_find(target);
 		if (!one)
 			return TW_EBADARG;
 		tw_flags_change(one, session->slot, how, flags);
 		return 1;
 	}
-	if (pid != TW_PID_EXISTING)
-		session->new_flags = how ? session->new_flags | flags : session->new_flags & ~flags;
+	if (target != TW_PID_EXISTING)
+		*new_flags = how ? *new_flags | flags : *new_flags & ~flags;
 	tw_flags_new_changed();
-	/* OTP counts the processes that it visits. */
-	if (pid == TW_PID_NEW || !is_of_processes)
+	/* OTP counts those that it visits. */
+	if (target == TW_PID_NEW || !has_own_flags)
 		return 0;
 	for (struct tw_tracee *tracee = tw_tracees(); tracee; tracee = tracee->next) {
+		if (is_of_ports ? !tw_port_is_open(tw_port_id(tracee)) : tracee->port_slot != 0)
+			continue;
 		tw_flags_change(tracee, session->slot, how, flags);
 		count++;
 	}
 	return count;
 }
 
-TW_API int tw_trace_process(struct tw_session *session, tw_pid pid, bool how, uint32_t flags)
+static int trace(struct tw_session *session, bool is_of_ports, uint64_t target, bool how, uint32_t flags)
 {
-	/* CPU time belongs to the whole program: set for all processes or for none. */
-	uint32_t allowed = pid == TW_PID_ALL ? TW_FLAG_ALL | TW_FLAG_CPU_TIMESTAMP : TW_FLAG_ALL;
+	/* CPU time belongs to the whole program: set for all or for none. */
+	uint32_t allowed = target == TW_PID_ALL ? TW_FLAG_ALL | TW_FLAG_CPU_TIMESTAMP : TW_FLAG_ALL;
 	int result;
 
 	if (!session || (flags & ~allowed))
@@ -59,11 +67,18 @@ TW_API int tw_trace_process(struct tw_session *session, tw_pid pid, bool how, ui
 	tw_registry_lock();
 	result = tw_session_assign_slot_locked(session);
 	if (!result)
-		result = change_flags(session, pid, how, flags);
+		result = change_flags(session, is_of_ports, target, how, flags);
 	tw_registry_unlock();
 	/* After return no event is made because of a removed flag. */
-	if (result >= 0 && pid != TW_PID_NEW && !how && flags)
+	if (result >= 0 && target != TW_PID_NEW && !how && flags)
 		tw_progress_wait();
+	return result;
+}
+
+TW_API int tw_trace_process(struct tw_session *session, tw_pid pid, bool how, uint32_t flags)
+{
+	int result = trace(session, false, pid, how, flags);
+
 	if (result >= 0 && (flags & (TW_FLAG_SET_ON_SPAWN | TW_FLAG_SET_ON_FIRST_SPAWN))) {
 		tw_watched_mark_due();
 		tw_watched_follow();
@@ -71,19 +86,25 @@ TW_API int tw_trace_process(struct tw_session *session, tw_pid pid, bool how, ui
 	return result;
 }
 
-TW_API int tw_trace_process_flags(struct tw_session *session, tw_pid pid, uint32_t *flags)
+TW_API int tw_trace_port(struct tw_session *session, tw_port port, bool how, uint32_t flags)
 {
-	struct tw_tracee *tracee;
+	return trace(session, true, port, how, flags);
+}
+
+static int get_flags(struct tw_session *session, bool is_of_ports, uint64_t target, uint32_t *flags)
+{
+	struct tw_tracee *tracee = NULL;
 	int error = 0;
 
-	if (!session || !flags || pid == TW_PID_ALL || pid == TW_PID_EXISTING)
+	if (!session || !flags || target == TW_PID_ALL || target == TW_PID_EXISTING)
 		return TW_EBADARG;
 	tw_registry_lock();
-	tracee = pid == TW_PID_NEW ? NULL : tw_tracee_find(pid);
+	if (target != TW_PID_NEW)
+		tracee = is_of_ports ? tw_port_of(target) : tw_tracee_find(target);
 	if (!tw_session_is_alive(session))
 		error = TW_EDEAD;
-	else if (pid == TW_PID_NEW)
-		*flags = session->new_flags;
+	else if (target == TW_PID_NEW)
+		*flags = is_of_ports ? session->new_port_flags : session->new_flags;
 	else if (!tracee)
 		error = TW_EBADARG;
 	else {
@@ -92,4 +113,14 @@ TW_API int tw_trace_process_flags(struct tw_session *session, tw_pid pid, uint32
 	}
 	tw_registry_unlock();
 	return error;
+}
+
+TW_API int tw_trace_process_flags(struct tw_session *session, tw_pid pid, uint32_t *flags)
+{
+	return get_flags(session, false, pid, flags);
+}
+
+TW_API int tw_trace_port_flags(struct tw_session *session, tw_port port, uint32_t *flags)
+{
+	return get_flags(session, true, port, flags);
 }

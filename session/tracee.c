@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tracee.c - the list of processes.
+ * tracee.c - the list of processes and ports.
  *
  * The list of tracees and the flags of new ones are under the registry's lock; the words that hits
  * read are changed by read-modify-write only, because match programs change them too.
  */
 #include "base/filter.h"
 #include "session/definitions.h"
+#include "session/port_table.h"
 #include "session/session.h"
 #include "session/tracee.h"
 #include "base/sys.h"
@@ -48,6 +49,14 @@ static struct tw_tracee *take_fresh(void)
  */
 #define RUNS_A_ROUND (UINT64_C(1) << 40)
 
+static struct tw_tracee *find_any(uint64_t number)
+{
+	for (struct tw_tracee *tracee = tracees; tracee; tracee = tracee->next)
+		if (tracee->pid_number == number)
+			return tracee;
+	return NULL;
+}
+
 static uint32_t take_id(void)
 {
 	uint32_t id;
@@ -55,7 +64,7 @@ static uint32_t take_id(void)
 	do {
 		id = next_tracee_id++;
 		id_rounds += !next_tracee_id;
-	} while (!id || (id_rounds && tw_tracee_find(id)));
+	} while (!id || (id_rounds && find_any(id)));
 	return id;
 }
 
@@ -93,12 +102,13 @@ static struct tw_tracee *take(void)
 
 /* ---- adding and removing ---- */
 
-struct tw_tracee *tw_tracee_make(int thread_id, const char *name)
+static struct tw_tracee *make(int thread_id, uint32_t port_slot, const char *name)
 {
 	struct tw_tracee *tracee = take();
 
 	if (tracee) {
 		tracee->thread_id = thread_id;
+		tracee->port_slot = port_slot;
 		if (name)
 			strncpy(tracee->name, name, sizeof tracee->name - 1);
 		tw_flags_apply_new(tracee);
@@ -106,9 +116,21 @@ struct tw_tracee *tw_tracee_make(int thread_id, const char *name)
 	return tracee;
 }
 
+struct tw_tracee *tw_tracee_make(int thread_id, const char *name)
+{
+	return make(thread_id, 0, name);
+}
+
+struct tw_tracee *tw_tracee_make_port(uint32_t port_slot, const char *name)
+{
+	return make(0, port_slot, name);
+}
+
 void tw_tracee_forget(struct tw_tracee *tracee)
 {
 	tw_flags_forget(tracee);
+	if (tracee->port_slot)
+		tw_port_table_free(tracee->port_slot);
 	tw_process_memory_fini(&tracee->memory);
 	*tracee->link = tracee->next;
 	if (tracee->next)
@@ -191,7 +213,7 @@ void tw_tracees_forget(unsigned slot)
 
 	tw_registry_lock();
 	if (tw_session_at(slot))
-		tw_session_at(slot)->new_flags = 0;
+		tw_session_at(slot)->new_flags = tw_session_at(slot)->new_port_flags = 0;
 	tw_flags_new_changed();
 	tw_tracees_clear_flags(slot);
 	tw_flags_stamp_cpu_time(tracees, slot, false);
@@ -206,10 +228,16 @@ void tw_tracees_forget(unsigned slot)
 
 struct tw_tracee *tw_tracee_find(tw_pid pid)
 {
-	for (struct tw_tracee *tracee = tracees; tracee; tracee = tracee->next)
-		if (tracee->pid_number == pid)
-			return tracee;
-	return NULL;
+	struct tw_tracee *tracee = find_any(pid);
+
+	return tracee && !tracee->port_slot ? tracee : NULL;
+}
+
+struct tw_tracee *tw_tracee_find_port(uint64_t number)
+{
+	struct tw_tracee *tracee = find_any(number);
+
+	return tracee && tracee->port_slot ? tracee : NULL;
 }
 
 struct tw_tracee *tw_tracee_named(struct tw_term name)
@@ -240,13 +268,13 @@ bool tw_tracee_is_there(uint64_t pid)
 	return is_there;
 }
 
-int tw_tracee_change(uint64_t pid, unsigned slot, uint32_t removed, uint32_t added)
+int tw_tracee_change(uint64_t number, unsigned slot, uint32_t removed, uint32_t added)
 {
 	struct tw_tracee *tracee;
 	int changed = -1;
 
 	tw_registry_lock();
-	tracee = tw_tracee_find(pid);
+	tracee = find_any(number);
 	if (tracee) {
 		/* RELAXED tracee.flags: under the registry's lock. */
 		uint32_t old = tw_load_relaxed(&tracee->flags[slot]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tracee.h - processes in this room: the list, their flags and inheritance.
+ * tracee.h - processes and ports in this room: the list, their flags and inheritance.
  *
  * All functions are called under the registry's lock, except those that are said to take it.
  */
@@ -14,12 +14,17 @@
 
 /* Makes a process with the flags of new ones; NULL: no memory. */
 struct tw_tracee *tw_tracee_make(int thread_id, const char *name);
+/* Makes a port with the flags of new ones; NULL: no memory.  @port_slot: its entry in the table of ports, not 0. */
+struct tw_tracee *tw_tracee_make_port(uint32_t port_slot, const char *name);
+/* Only processes. */
 struct tw_tracee *tw_tracee_find(tw_pid pid);
+/* Only ports, by the number that is printed. */
+struct tw_tracee *tw_tracee_find_port(uint64_t number);
 /* The next process gets this id, if no living one has it: for tests of the wrap after 2^32 processes. */
 void tw_tracee_ids_go_on_at(uint32_t id);
-/* Finds a process by its registered name. */
+/* Finds a process or port by its registered name. */
 struct tw_tracee *tw_tracee_named(struct tw_term name);
-/* The first process; follow `next`. */
+/* The first process or port; follow `next`. */
 struct tw_tracee *tw_tracees(void);
 /*
  * No thread runs the process any more, and control finds tracees under the lock only, so the memory is reused at once.
@@ -29,12 +34,12 @@ void tw_tracee_forget(struct tw_tracee *tracee);
 void tw_tracees_forget_all(void);
 
 /*
- * tw_tracee_change - removes flags of a process and adds others, in one session.
+ * tw_tracee_change - removes flags of a process or port and adds others, in one session.
  *
- * Returns 1 when its flags have changed, 0 when not, -1 when there is no such process.  Threads: any, also in a hit.
+ * Returns 1 when its flags have changed, 0 when not, -1 when there is none of that number.  Threads: any, also in a hit.
  * Takes the registry's lock.
  */
-int tw_tracee_change(uint64_t pid, unsigned session, uint32_t removed, uint32_t added);
+int tw_tracee_change(uint64_t number, unsigned session, uint32_t removed, uint32_t added);
 
 /* ---- tracee.c, for the rest of the room: these take the lock, but for those that are said to be under it ---- */
 
@@ -105,6 +110,8 @@ static inline struct tw_tracee *tw_tracee_of(const struct tw_process *process)
 /* Makes an event of a process, without the lock; at most two terms, `none` for absent ones. */
 void tw_process_tell(struct tw_tracee *tracee, enum tw_event_kind kind, enum tw_want want, struct tw_term a,
 		     struct tw_term b);
+/* The process that this thread runs begins, or ends, to run a port: its events for sessions with running_procs. */
+void tw_process_inside_port(bool is_inside);
 /* Makes an event with a pid, and optionally another term. */
 void tw_process_tell_pid(struct tw_tracee *tracee, enum tw_event_kind kind, uint64_t pid, struct tw_term more);
 /* The initial call of a process: `entry`, or {undefined,undefined,[]} if it is not known. */

@@ -16,7 +16,7 @@ void tw_tracer_lost_locked(struct tw_session *session)
 	/* PAIR session.tracer_gone: release, as part of the exchange; acquire where a thread receives or sets flags. */
 	if (tw_exchange_acq_rel(&session->is_tracer_gone, true))
 		return;
-	session->new_flags = 0;
+	session->new_flags = session->new_port_flags = 0;
 	tw_flags_new_changed();
 	session->tracer_pid = 0;
 	if (session->slot != TW_SESSION_NO_SLOT) {

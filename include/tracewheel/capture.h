@@ -335,6 +335,7 @@ struct tw_capture_tracee {
 	uint32_t pid_number; /* printed <0.number.serial> */
 	uint32_t pid_serial;
 	const char *name;
+	bool is_port; /* printed #Port<0.number> */
 };
 
 struct tw_capture_session {

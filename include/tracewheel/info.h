@@ -3,7 +3,7 @@
  * info.h - the settings of sessions, as Erlang terms.
  *
  * The answers are those of Erlang's trace:info/3 and trace:session_info/1, so existing code can show and compare
- * them.  Processes are pids, functions {Module,Function,Arity}, sessions {Name,Id}, where Id is the session's weak
+ * them.  Processes are pids, ports ports, functions {Module,Function,Arity}, sessions {Name,Id}, where Id is the session's weak
  * id.
  *
  * Threads  any, outside of hits.  Inside a transaction of the calling thread the answers are those after its commit.
@@ -23,11 +23,11 @@ extern "C" {
 /*
  * tw_trace_info - the settings of one session.
  *
- * @what	a pid, new, new_processes (items flags, tracer); {M,F,A} without wildcards (traced, match_spec, meta,
+ * @what	a pid, new, new_processes, a port, new_ports (items flags, tracer); {M,F,A} without wildcards (traced, match_spec, meta,
  *		meta_match_spec, call_count, call_time, call_memory, all); on_load (the same); send, 'receive'
  *		(match_spec).
  * @item	an atom.
- * @out		{Item,Value}; undefined for a process that does not exist.
+ * @out		{Item,Value}; undefined for a process or port that does not exist.
  *
  * Values of functions: false where nothing is set, undefined where there is no such function.
  *
@@ -47,8 +47,9 @@ int tw_trace_info(struct tw_session *session, struct tw_term what, struct tw_ter
 /*
  * tw_session_info - which sessions affect something.
  *
- * @what	all; a pid; {M,F,A} without wildcards; new, new_processes; on_load; send, 'receive'.
- * @out		[{Name,Id}], newest first; undefined for a process or function that does not exist.
+ * @what	all; a pid; a port; {M,F,A} without wildcards; new, new_processes; new_ports; on_load; send, 'receive'.
+ * @out		[{Name,Id}], newest first; undefined for a process, port or function that does not
+ *		exist.
  *
  * all, send and 'receive' give every session: each has a pattern of messages, which lets all pass at first.
  * Errors: TW_EBADARG, TW_EDEADLK in a hit, TW_ENOMEM (the arena is full).

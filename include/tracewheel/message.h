@@ -9,7 +9,7 @@
  * From a capture by tw_capture_event_message(); a queue (queue.h) gives finished messages.  Elements are in OTP's
  * order: the tag's own, X of {message,X}, the scheduler's number, the time.
  *
- * Values	Modules and functions are atoms, pids are <0.N.S>.  Arguments recorded as words are integers; where
+ * Values	Modules and functions are atoms, pids are <0.N.S>, ports #Port<0.N>.  Arguments recorded as words are integers; where
  *		none were recorded, or arity was requested, the arity takes their place, '_' where it is not known.
  * Time		monotonic: an integer in ns; strict: {ns, UniqueInteger}; timestamp: {MegaSecs,Secs,MicroSecs},
  *		the time of day, or CPU time where the session has cpu_timestamp.
@@ -34,6 +34,7 @@ struct tw_message_event {
 	const struct tw_capture_event *event; /* borrows; kind, flags, id, payload, payload_words, the times are used */
 	uint32_t pid_number;
 	uint32_t pid_serial;
+	bool is_port;				/* the event is a port's: #Port<0.N> */
 	const struct tw_capture_place *place;	/* place of a call, return or exception; NULL: not known */
 	const struct tw_capture_module *module; /* module of a native return_to; NULL: not known */
 	uint32_t scheduler_id;
@@ -74,6 +75,7 @@ static inline int tw_capture_event_message(const struct tw_capture *capture, con
 	from.event = event;
 	from.pid_number = tracee ? tracee->pid_number : event->tracee_id;
 	from.pid_serial = tracee ? tracee->pid_serial : 0;
+	from.is_port = tracee && tracee->is_port;
 	if (event->kind >= TW_CAPTURE_CALL && event->kind <= TW_CAPTURE_STACK)
 		from.place = tw_capture_place(capture, event->image, event->id);
 	from.scheduler_id = stream ? stream->scheduler_id : 0;

@@ -46,8 +46,10 @@ enum {
 	TW_WANTS_RUNNING = 8,
 	TW_WANTS_EXITING = 16,
 	TW_WANTS_GARBAGE_COLLECTION = 32,
-	TW_WANTS_LINKS = 64,   /* links, for flags inherited through them */
-	TW_WANTS_MAILBOX = 128 /* lengths of mailboxes */
+	TW_WANTS_LINKS = 64,	/* links, for flags inherited through them */
+	TW_WANTS_MAILBOX = 128, /* lengths of mailboxes */
+	TW_WANTS_PORTS = 256,	/* life and links of ports: port.h */
+	TW_WANTS_RUNNING_PORTS = 512
 };
 
 /* The OR of the kinds wanted of all processes.  Written by the library only. */

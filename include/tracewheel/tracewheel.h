@@ -11,6 +11,7 @@
 #include "tracewheel/function.h"
 #include "tracewheel/info.h"
 #include "tracewheel/message.h"
+#include "tracewheel/port.h"
 #include "tracewheel/process.h"
 #include "tracewheel/progress.h"
 #include "tracewheel/queue.h"

@@ -215,6 +215,7 @@ static int add_tracee(struct tw_catalog *catalog, struct input *input)
 	tracee->thread_id = def.thread_id;
 	tracee->pid_number = def.pid_number;
 	tracee->pid_serial = def.pid_serial;
+	tracee->is_port = def.kind == TW_TRACEE_PORT;
 	error = take_text(input, def.name_bytes, (char **)&tracee->name);
 	if (!error)
 		error = add(&catalog->tracees, def.tracee_id, tracee);

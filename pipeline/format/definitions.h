@@ -84,14 +84,17 @@ struct tw_def_atom {
 	uint16_t reserved;
 };
 
-/* A process in OTP's sense: by default a thread. */
+enum tw_tracee_kind { TW_TRACEE_PROCESS = 0, TW_TRACEE_PORT = 1 };
+
+/* A process in OTP's sense, by default a thread; or a port. */
 struct tw_def_tracee {
 	uint32_t tracee_id;
 	int32_t thread_id;   /* the kernel's; 0 for a process that a run-time declares */
-	uint32_t pid_number; /* printed <0.number.serial> */
+	uint32_t pid_number; /* printed <0.number.serial>, or #Port<0.number> */
 	uint32_t pid_serial;
 	uint16_t name_bytes;
-	uint16_t reserved[3];
+	uint16_t kind; /* enum tw_tracee_kind */
+	uint16_t reserved[2];
 };
 
 struct tw_def_session {

@@ -32,7 +32,10 @@ enum tw_want {
 	TW_WANT_RUNNING,
 	TW_WANT_EXITING,
 	TW_WANT_GARBAGE_COLLECTION,
-	TW_WANT_KINDS
+	TW_WANT_KINDS,
+	/* Of a port, which has none of the events whose words these are. */
+	TW_WANT_PORTS = TW_WANT_PROCS,
+	TW_WANT_RUNNING_PORTS = TW_WANT_RUNNING
 };
 
 /* Where a process' time, or words, are counted for one session: see count.h. */
@@ -45,7 +48,8 @@ struct tw_account {
 
 /*
  * A process in OTP's sense. By default each thread is one; a run-time declares its own. A tracee's memory is freed
- * after a grace period in which no thread ran it.
+ * after a grace period in which no thread ran it. Or a port, which no thread runs: its events are made by the threads
+ * that use it.
  */
 struct tw_tracee {
 	/* Read by every hit; written by control and by match programs, by read-modify-write only. */
@@ -75,11 +79,13 @@ struct tw_tracee {
 	_Atomic uint64_t described; /* sessions whose definitions name it */
 	struct tw_tracee *next, **link;
 	struct tw_term registered_name; /* none, or an atom */
-	uint8_t counted;		/* its contribution to tw_runtime_wanted */
+	uint32_t port_slot;		/* of a port: its entry in the table of ports; 0: a process */
+	uint16_t counted;		/* its contribution to tw_runtime_wanted */
 	bool is_sensitive;
 	/* Written by the thread that runs or ends it. */
 	bool is_exiting;
-	bool is_in; /* scheduled in, and not out since */
+	bool is_in;	     /* scheduled in, and not out since */
+	bool is_inside_port; /* a process that runs a port: scheduled out for sessions with running_procs */
 	char name[32];
 	/* Written by the thread that runs it only. */
 	bool has_accounts;

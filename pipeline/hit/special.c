@@ -17,7 +17,10 @@
 
 static struct tw_term self_of(struct tw_match_run *run)
 {
-	return tw_term_pid(tw_match_arena(run), tw_hit_tls.tracee->pid_number, 0);
+	const struct tw_tracee *tracee = tw_hit_tls.tracee;
+
+	return tracee->port_slot ? tw_term_port(tw_match_arena(run), tracee->pid_number)
+				 : tw_term_pid(tw_match_arena(run), tracee->pid_number, 0);
 }
 
 static struct tw_term node_of(struct tw_match_run *run)

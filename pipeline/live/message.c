@@ -360,6 +360,14 @@ static int finish(struct building *b, struct tw_term *out)
 	return 0;
 }
 
+static struct tw_term tracee_of(const struct building *b)
+{
+	const struct tw_message_event *from = b->from;
+
+	return from->is_port ? tw_term_port(b->arena, from->pid_number)
+			     : tw_term_pid(b->arena, from->pid_number, from->pid_serial);
+}
+
 static int build_loss(struct building *b, struct tw_term *out)
 {
 	static const char *const causes[] = {"full", "too_big", "nested", "no_ring"};
@@ -375,7 +383,7 @@ static int build_loss(struct building *b, struct tw_term *out)
 						 tw_term_unsigned(b->arena, words[1 + cause])),
 					    list);
 	put(b, tw_atom(TW_ATOM_TRACE_TS));
-	put(b, tw_term_pid(b->arena, b->from->pid_number, b->from->pid_serial));
+	put(b, tracee_of(b));
 	put(b, tw_term_atom_z("lost"));
 	put(b, list);
 	put(b, tw_term_unsigned(b->arena, b->event->time_ns));
@@ -396,7 +404,7 @@ TW_API int tw_message_build(const struct tw_message_event *from, struct tw_arena
 	if (b.error)
 		return b.error;
 	put(&b, tw_atom(stamp == TW_STAMP_NONE ? TW_ATOM_TRACE : TW_ATOM_TRACE_TS));
-	put(&b, tw_term_pid(arena, from->pid_number, from->pid_serial));
+	put(&b, tracee_of(&b));
 	put(&b, tag);
 	put_own(&b);
 	if (b.payload.has_extra && !b.error)

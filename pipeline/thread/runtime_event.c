@@ -244,7 +244,7 @@ static void event_inside(struct tw_hit_tls *t, struct tw_tracee *tracee, const s
 	 * PAIR runtime_event.wants: acquire; release in set_bit() of flags.c. A session whose bit is seen has rings.
 	 * A thread that clears a bit waits for this read section to end.
 	 */
-	uint64_t todo = tw_load_acquire(&tracee->wants[runtime_event->want]);
+	uint64_t todo = tw_load_acquire(&tracee->wants[runtime_event->want]) & ~runtime_event->except;
 	struct event_writer event_writer = {.t = t,
 					    .runtime_event = runtime_event,
 					    .recheck = {.wants = &tracee->wants[runtime_event->want]},
@@ -275,11 +275,12 @@ static __attribute__((noinline, cold)) bool make_ready(struct tw_hit_tls *t, str
 		uint64_t entered = tw_progress_enter_nested(&t->thread->reader);
 
 		/* PAIR runtime_event.wants: acquire; as in event_inside(). */
-		tw_hit_count_nested(t, tw_load_acquire(&tracee->wants[runtime_event->want]));
+		tw_hit_count_nested(t, tw_load_acquire(&tracee->wants[runtime_event->want]) & ~runtime_event->except);
 		tw_progress_exit_nested(&t->thread->reader, entered);
 	} else if (state != TW_THREAD_JOINING) {
 		/* RELAXED hit.wants: only for a session that is never destroyed. */
-		tw_hit_count_pinned(tw_load_relaxed(&tracee->wants[runtime_event->want]), state);
+		tw_hit_count_pinned(tw_load_relaxed(&tracee->wants[runtime_event->want]) & ~runtime_event->except,
+				    state);
 	}
 	return false;
 }

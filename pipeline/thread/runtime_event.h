@@ -23,6 +23,7 @@ struct tw_runtime_event {
 	uint8_t term_count; /* 0: the payload is `words` */
 	uint8_t word_count;
 	bool is_timeout;	 /* a receive that timed out: it has no sender */
+	uint64_t except;	 /* sessions that get no event */
 	struct tw_term terms[3]; /* of a message, the first is the message itself */
 	struct tw_term peer;	 /* messages: the receiver as the program named it, or the sender; none: not
 				  * known */

@@ -9,6 +9,7 @@
 
 #include "session_bed.h"
 #include "tracewheel/match.h"
+#include "tracewheel/port.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,11 @@ static unsigned named_count;
 static inline void name_process(const struct tw_process *process, const char *name)
 {
 	named[named_count++] = (struct named_process){tw_process_pid(process), name};
+}
+
+static inline void name_port(tw_port port, const char *name)
+{
+	named[named_count++] = (struct named_process){tw_port_number(port), name};
 }
 
 static inline void forget_names(void)
@@ -53,7 +59,9 @@ static const char *const event_tags[] = {[TW_EVENT_SEND] = "send",
 					 [TW_EVENT_GC_MINOR_END] = "gc_minor_end",
 					 [TW_EVENT_GC_MAJOR_START] = "gc_major_start",
 					 [TW_EVENT_GC_MAJOR_END] = "gc_major_end",
-					 [TW_EVENT_GC_MAX_HEAP_SIZE] = "gc_max_heap_size"};
+					 [TW_EVENT_GC_MAX_HEAP_SIZE] = "gc_max_heap_size",
+					 [TW_EVENT_OPEN] = "open",
+					 [TW_EVENT_CLOSED] = "closed"};
 
 /* Events of one session, oldest first over all rings of the test's only thread, or of several. */
 struct lines {
@@ -78,7 +86,8 @@ static inline size_t put_term(struct tw_term term, char *out, size_t room)
 	struct tw_identifier parts;
 	char pid[24];
 
-	if (tw_term_type(term) == TW_TYPE_PID && tw_term_get_identifier(term, &parts) == 0 && !parts.channel)
+	if ((tw_term_type(term) == TW_TYPE_PID || tw_term_type(term) == TW_TYPE_PORT) &&
+	    tw_term_get_identifier(term, &parts) == 0 && !parts.channel)
 		return (size_t)snprintf(out, room, "%s", name_of(parts.words[0], pid));
 	return tw_term_format(term, TW_PRINT_WRITE, out, room);
 }
