@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal    The text in the control page becomes a configuration, and that a list of slots: the right callers,
- *         the right functions, nothing that must be left alone.
+ * Goal    The text of the control page becomes a configuration, and that becomes a list of slots: the requested callers
+ *         and functions, and nothing that must not be traced.
  * Method  Configurations as the command writes them, applied to this process itself.
  */
 #include "agent/agent.h"
@@ -107,12 +107,12 @@ static void patterns_choose(void **state)
 	assert_int_equal(plan->count, 0);
 	assert_true(plan->has_definer);
 	tw_plan_destroy(plan);
-	/* Nothing is looked at where no object can be meant; the objects are known all the same. */
+	/* No slot is examined if no object can define the function; the objects are known all the same. */
 	plan = plan_of("pattern libnowhere:_\n");
 	assert_false(plan->has_definer);
 	assert_true(plan->count == 0 && plan->is_new[0]);
 	tw_plan_destroy(plan);
-	/* How many arguments a function takes is looked up when it is armed. */
+	/* The number of a function's arguments is looked up when it is armed. */
 	plan = plan_of("pattern libc:srandom/1\n");
 	assert_int_equal(plan->count, 1);
 	tw_plan_destroy(plan);
@@ -164,7 +164,7 @@ static void new_objects_are_pinned(void **state)
 	assert_true(plan->count > 20);
 	assert_int_equal(count_of(plan, "libsqlite3", NULL, NULL), plan->count);
 	dlclose(handle);
-	/* Still there. */
+	/* Unchanged. */
 	value = *plan->slots[0].where;
 	assert_non_null(value);
 	tw_plan_destroy(plan);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A table of addresses finds what was put, after growing, replacing and removing.
- * Method	A hundred thousand keys as addresses look (multiples of 8); every third one removed again.
+ * Goal	A table of addresses finds its entries, after growing, replacing and removing.
+ * Method	A hundred thousand keys that resemble addresses (multiples of 8); every third one removed again.
  */
 #include "base/ck_table.h"
 

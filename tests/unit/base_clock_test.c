@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A clock is taken over from another process, or chosen, once; pauses are told in ticks without waiting; the rate is
- *	measured. Words of this process are read where they can be, and are 0 where they cannot. What the processor says of its
- *	vector registers is taken over, and nothing else.
- * Method	Each choice in a child of its own, which has chosen nothing yet. Pages with holes between them.
+ * Goal	A clock is taken over from another process, or chosen, once; pauses are converted to ticks without waiting; the
+ *	rate is measured.  Words of this process are read if readable, and are 0 if not.  The processor's description of
+ *	its vector registers is accepted if sound, and nothing else.
+ * Method	Each choice in a child process that has not chosen yet.  Pages with holes between them.
  */
 #include "base/cacheline.h"
 #include "base/clock.h"
@@ -57,7 +57,7 @@ static void a_source_is_chosen_once(void **state)
 	assert_true(in_a_child(chooses));
 }
 
-/* Rough is within a factor of two, however early: on a machine whose ticks are no nanoseconds, once 10 us have gone by. */
+/* The rough rate is within a factor of two, however early; where ticks are no nanoseconds, after 10 us. */
 static void pauses_are_told_roughly(void **state)
 {
 	uint64_t begun, rate, told;
@@ -84,13 +84,13 @@ static void words_are_read_where_they_can_be(void **state)
 		pages[i] = i + 1;
 	munmap(pages + page_words, TW_PAGE_BYTES);
 	mprotect(pages + 3 * page_words, TW_PAGE_BYTES, PROT_NONE);
-	/* From a page to the next, and on: readable, hole, readable, forbidden. */
+	/* Across page borders: readable, hole, readable, forbidden. */
 	for (size_t i = 0; i < TW_SYS_WORDS_MAX; i++)
 		addresses[i] = (uintptr_t)(pages + i % 4 * page_words + i);
 	tw_sys_read_own_words(addresses, TW_SYS_WORDS_MAX, values);
 	for (size_t i = 0; i < TW_SYS_WORDS_MAX; i++)
 		assert_int_equal(values[i], i % 2 ? 0 : i % 4 * page_words + i + 1);
-	/* A hole in front, and nothing else. */
+	/* A hole in front, and no other page. */
 	tw_sys_read_own_words(addresses + 1, 2, values);
 	assert_true(values[0] == 0 && values[1] == 2 * page_words + 3);
 	tw_sys_read_own_words(addresses + 1, 1, values);
@@ -105,7 +105,7 @@ static void sizes_of_vector_registers_are_sound(void **state)
 	struct tw_vectors measured;
 
 	tw_vectors_measure(&measured);
-	/* None without XSAVE. */
+	/* No vector registers without XSAVE. */
 	assert_true(!measured.bytes || tw_vectors_are_sound(&measured));
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		assert_false(tw_vectors_are_sound(&wrong[i]));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Every error of the closed list has a sentence of its own that says what to do.
- * Method	Ask for each; compare with the sentence for unknown numbers; map errno values in.
+ * Goal	Every error of the closed list has its own sentence, which says what to do.
+ * Method	Ask for each; compare with the sentence for unknown numbers; convert errno values.
  */
 #include "base/assert.h"
 #include "base/error.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Who may make system calls is known without one: threads that were asked before a filter go on, those that may have
- *	inherited it do not, a filter for all threads holds for all, one that was refused for nobody; and what is seen
- *	from outside holds at once.
- * Method	Filters are said to be set, and one is set in a child, whose filters are counted from outside.
+ * Goal	A thread knows without a system call whether it may make system calls: threads checked before a filter may,
+ *	those that may have inherited one may not, a filter for all threads applies to all, a refused one to none; and a
+ *	filter seen from outside applies at once.
+ * Method	Filters are announced, and one is set in a child, whose filters are counted from outside.
  */
 #include "base/atomic.h"
 #include "base/filter.h"
@@ -35,7 +35,7 @@ static bool may_new_thread(void)
 	return answer != NULL;
 }
 
-/* A thread that was asked before; it is asked again when the other has set its filter. */
+/* A thread checked before the filter; it checks again after the other thread has set its filter. */
 static _Atomic int step;
 
 static void *ask_twice(void *unused)
@@ -65,7 +65,7 @@ static void a_filter_holds_for_its_thread_and_later_ones(void **state)
 	tw_store_release(&step, 2);
 	pthread_join(thread, &answer);
 	assert_non_null(answer);
-	/* The system has refused it. */
+	/* The system refused the filter. */
 	tw_filter_end(change, false);
 	assert_true(tw_thread_may_call_system() && may_new_thread());
 }

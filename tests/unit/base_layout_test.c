@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: a layout's text says which words a call records, and nothing wrong or hostile passes for one.
- * Method: texts good and bad; payloads whole, short and lying.
+ * Goal: a layout's text determines the words that a call records, and wrong or hostile text is refused.  Method: good
+ * and bad texts; payloads that are whole, too short, or inconsistent.
  */
 #include "tracewheel/error.h"
 #include "tracewheel/layout.h"
@@ -86,7 +86,7 @@ static void payloads_are_not_trusted(void **state)
 		assert_true(tw_layout_next(&reader, &item));
 	assert_int_equal(item.word_count, 0);
 	assert_false(tw_layout_next(&reader, &item));
-	/* Too few words; a string that is longer than what is there. */
+	/* Too few words; a string longer than the payload. */
 	reader = (struct tw_layout_reader){.layout = layout, .words = words, .word_count = 5};
 	assert_false(tw_layout_next(&reader, &item));
 	words[6] = UINT32_MAX;
@@ -121,7 +121,7 @@ static void fields_are_bits_of_words(void **state)
 	tw_layout_destroy(layout);
 }
 
-/* Captures of before have one word of two; of a long double they have rax, which is nothing of it. */
+/* Older captures have one word of two; for a long double they have rax, which is no part of it. */
 static void results_have_as_many_words_as_were_recorded(void **state)
 {
 	static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Patience is spent by waiting: not by a clock that goes on while nobody runs, and not twice by two threads.
- * Method	Clocks of the test's own: looks in time, looks after a standstill, looks of several threads beside each other.
+ * Goal	Only waiting counts: not a clock that advances while no thread runs, and not the same time for two threads.
+ * Method	Clocks of the test's own: checks in time, checks after a standstill, checks by several threads at once.
  */
 #include "base/stall_timer.h"
 
@@ -25,7 +25,7 @@ static void looks_in_time_spend_the_time(void **state)
 	assert_int_equal(tw_stall_timer_check(&stall_timer, 1, now, SLICE), 0);
 	for (uint64_t i = 1; i <= 100; i++)
 		assert_int_equal(tw_stall_timer_check(&stall_timer, 1, now += 20 * MS, SLICE), i * 20 * MS);
-	/* At the same time again, and at a time before, as another processor's clock may say. */
+	/* At the same time again, and at an earlier time, as another processor's clock may show. */
 	assert_int_equal(tw_stall_timer_check(&stall_timer, 1, now, SLICE), 2 * SECOND);
 	assert_int_equal(tw_stall_timer_check(&stall_timer, 1, now - MS, SLICE), 2 * SECOND);
 }
@@ -50,7 +50,7 @@ static void a_sign_of_life_begins_anew(void **state)
 	assert_int_equal(tw_stall_timer_check(&stall_timer, 5, now += SLICE, SLICE), SLICE);
 	assert_int_equal(tw_stall_timer_check(&stall_timer, 6, now += SLICE, SLICE), 0);
 	assert_int_equal(tw_stall_timer_check(&stall_timer, 6, now += SLICE, SLICE), SLICE);
-	/* Without another one the verdict stays what it is, also for who comes much later. */
+	/* Without a new sign of life the verdict stays, also for a thread that arrives much later. */
 	for (int i = 0; i < 30; i++)
 		tw_stall_timer_check(&stall_timer, 6, now += SLICE, SLICE);
 	assert_true(tw_stall_timer_check(&stall_timer, 6, now += 1000 * SECOND, SLICE) > SECOND);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A thread knows where the stack lies that it began with, whatever it runs on, without asking anybody.
- * Method	Against pthread_getattr_np(): the first thread, threads of several sizes, one on memory of the program's own, one that
- *	runs on another stack meanwhile, and the only thread of a child that such a thread forked.
+ * Goal	A thread finds the stack on which it was started, whatever stack it runs on, without a system call.
+ * Method	Compared with pthread_getattr_np(): the first thread, threads of several sizes, one on memory of the
+ *	program's own, one that runs on another stack, and the only thread of a child forked by such a thread.
  */
 #include "base/sys.h"
 
@@ -20,7 +20,7 @@
 static ucontext_t here, there;
 static int found_there;
 
-/* 0: as it should be. */
+/* 0: correct. */
 static int compare(void)
 {
 	uintptr_t low, high, at = (uintptr_t)__builtin_frame_address(0);
@@ -35,10 +35,10 @@ static int compare(void)
 	pthread_attr_destroy(&attributes);
 	if (at < (uintptr_t)stack || at >= (uintptr_t)stack + bytes)
 		return 3;
-	/* The first one may grow beyond what is asked for now, and libc leaves out its last page. */
+	/* The first stack may grow beyond its current limit, and libc leaves out its last page. */
 	if (getpid() == tw_sys_thread_id() && low < (uintptr_t)stack)
 		return high <= (uintptr_t)stack + bytes && at >= low && at < high ? 0 : 4;
-	/* With the pages that guard it, or without. */
+	/* With or without its guard pages. */
 	return high == (uintptr_t)stack + bytes && low <= (uintptr_t)stack && (uintptr_t)stack - low <= 65536 ? 0 : 5;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal    A program that copies pieces of its stacks away and back, as greenlets do, goes on as if nobody watched its
- *         returns: each call comes back to its own caller, though another call had its slot meanwhile; what cannot be
- *         watched is counted, and no end of a call is told twice.
- * Method  Coroutines share the addresses of one stack, which is copied at each switch, at random; each computes
- *         something that its way through the calls decides.  The same without that care, in a child, must go wrong.
+ * Goal    A program that copies pieces of its stacks away and back, as greenlets do, behaves as if its returns were not
+ *         watched: each call returns to its own caller although another call used its slot meanwhile; calls that cannot
+ *         be watched are counted, and no end is reported twice.
+ * Method  Coroutines share the addresses of one stack, which is copied at each switch, at random; the result of each
+ *         depends on its path through the calls.  A child without the precaution must fail.
  */
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
@@ -100,7 +100,7 @@ static uint64_t next(uint64_t seed)
 	return seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 }
 
-/* Calls from different lines with the same slot; nobody yields where `which` is no coroutine. */
+/* Calls from different lines with the same slot; nothing yields if `which` is no coroutine. */
 TRACED static uint64_t step(unsigned which, unsigned depth, uint64_t seed)
 {
 	uint64_t value;
@@ -127,7 +127,7 @@ static void run(int which)
 	setcontext(&scheduler);
 }
 
-/* Who has the stack gives it up, and another one gets it as it left it. */
+/* The coroutine on the stack saves it, and another one restores its own. */
 static void switch_to(int from, int to)
 {
 	if (from >= 0 && from != to)
@@ -225,7 +225,7 @@ static void every_call_comes_back_to_its_caller(void **state)
 		for (int which = 0; which < COUNT; which++)
 			assert_int_equal(coroutines[which].result, right[which]);
 	}
-	/* Most are seen, none twice, and what was not seen was counted: as not watched, or as not told. */
+	/* Most ends are seen, none twice, and the rest are counted: as not watched, or as not reported. */
 	print_message("%llu calls, %llu watched, %llu told\n", (unsigned long long)hits, (unsigned long long)opened,
 		      (unsigned long long)told);
 	assert_true(told < hits && told > hits / 8);

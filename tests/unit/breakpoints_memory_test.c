@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A session ends also where there is no memory: nothing of it is counted or touched afterwards.  Functions are added
- *	and found also where the table of them cannot grow.
- * Method	calloc() fails while one of two sessions that count the same function is destroyed; then a third
- *	takes its place.
+ * Goal	A session also ends when memory is short: nothing of it is counted or touched afterwards.  Functions are added
+ *	and found even if their table cannot grow.
+ * Method	calloc() fails while one of two sessions that count the same function is destroyed; then a third takes
+ *	its slot.
  */
 #include "sanitized_help.h"
 #include "session/session.h"
@@ -20,7 +20,7 @@ static struct tw_declared_function f = TW_DECLARED_FUNCTION("memory", "f", 0);
 
 #if !IS_SANITIZED
 static int is_out_of_memory;
-static size_t large = SIZE_MAX; /* so many at once there are not, of small things */
+static size_t large = SIZE_MAX; /* more small objects than exist at once */
 static unsigned refused;
 
 extern void *__libc_calloc(size_t count, size_t bytes);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal    Calls through sleds and slots are seen to return, once each, whatever their conventions and whatever
- *         becomes of their frames; and the program notices nothing: values, registers, errno, backtraces, jumps,
- *         coroutines, small stacks, signal stacks, ends of threads.
- * Method  Functions with real sleds are armed; a hit opens a frame for each call, and what returns is noted by number.
+ * Goal    Each call through a sled or slot is seen to return once, for all calling conventions and whatever happens to
+ *         its frame; and the program is not affected: values, registers, errno, backtraces, jumps, coroutines, small
+ *         stacks, signal stacks, ends of threads.
+ * Method  Functions with real sleds are armed; a hit opens a frame for each call, and each return is noted by number.
  */
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
@@ -30,16 +30,16 @@
 #include <unistd.h>
 
 #define SESSION 3
-#define NOTED	256 /* the last ones */
+#define NOTED	256 /* the last notes */
 
-/* ---- what is seen ---- */
+/* ---- observations ---- */
 
 enum { RETURNED = 0, THROWN = 1 };
 static __thread struct {
 	uint64_t place_id, value;
 	int how;
 } noted[NOTED];
-/* The compiler knows what the functions below change, and that this is not among it. */
+/* The compiler knows which variables the functions below change, and that this is not one of them. */
 static __thread volatile unsigned note_count, open_count;
 static __thread bool must_be_long, must_catch = true;
 static __thread char thrown_name[256];
@@ -80,7 +80,7 @@ REGULAR static uintptr_t returned(uint64_t *slot, uint64_t value)
 	for (unsigned i = tw_returns_count(entry); i-- > 0;)
 		note(tw_returns_frame(entry, i), value, RETURNED);
 	tw_returns_close(entry);
-	/* Garbage in everything that a function may change. */
+	/* Garbage in every register that a function may change. */
 	__asm__ volatile("mov $-1, %%rax; mov %%rax, %%rcx; mov %%rax, %%rdx; mov %%rax, %%rsi; mov %%rax, %%rdi;"
 			 "mov %%rax, %%r8; mov %%rax, %%r9; mov %%rax, %%r10; mov %%rax, %%r11" ::
 				 : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
@@ -133,7 +133,7 @@ static void begin(void)
 	must_be_long = false;
 }
 
-/* That many returned, the last of them this place. */
+/* Expects `count` returns, the last of them from this place. */
 static void expect(unsigned count, const struct tw_place *last, int how)
 {
 	assert_int_equal(note_count, count);
@@ -194,7 +194,7 @@ TRACED static long fib(long n)
 
 	if (n < 2)
 		return n;
-	/* The compiler must not make a loop of it. */
+	/* Keeps the compiler from making a loop of it. */
 	a = fib(n - 1);
 	__asm__ volatile("" : "+r"(a));
 	b = fib(n - 2);
@@ -240,7 +240,7 @@ static void test_recursion(void **state)
 	assert_int_equal(noted[1972 % NOTED].value, 610);
 }
 
-/* All registers that a function may change, and does not: who relies on -fipa-ra sees them again. */
+/* No register is changed, so a caller that relies on -fipa-ra finds all its values. */
 TRACED static void nothing(void)
 {
 	__asm__ volatile("" ::: "memory");
@@ -271,7 +271,7 @@ TRACED static long third(long n)
 	__asm__ volatile("" : "+r"(n)::"memory");
 	return n + 1;
 }
-/* In assembly, whatever the optimization. */
+/* In assembly, to be independent of the optimization level. */
 TRACED static long second(long n);
 TRACED static long first(long n);
 #define JUMPS(name, to)                                        \
@@ -312,7 +312,7 @@ static void test_endless_chain(void **state)
 	assert_int_equal(endless(100000), 7);
 	expect(1 + TW_RETURNS_CHAIN_MAX, place, RETURNED);
 	assert_int_equal(tw_returns_lost.chain - lost, 100000 - 1 - TW_RETURNS_CHAIN_MAX);
-	/* The blocks of these places on the stack are used again. */
+	/* The entries of these stack slots are reused. */
 	begin();
 	assert_int_equal(endless(3), 7);
 	expect(3, place, RETURNED);
@@ -366,7 +366,7 @@ TRACED static int look(void)
 	return count;
 }
 
-/* `function`'s name tells nothing here: whose code is it, within 64 bytes of the call? */
+/* The name in `function` is not enough: does the backtrace contain an address within 64 bytes of the call? */
 static bool is_in_backtrace(uintptr_t function)
 {
 	for (int i = 0; i < frame_count; i++)
@@ -383,18 +383,18 @@ static void test_backtrace(void **state)
 	ARM(look_inside);
 	ARM(look);
 	begin();
-	/* Two frames more: the stubs. */
+	/* Two frames more: those of the stubs. */
 	assert_int_equal(look(), untraced + 2);
 	assert_true(is_in_backtrace((uintptr_t)look) && is_in_backtrace((uintptr_t)test_backtrace));
 	assert_int_equal(note_count, 2);
 }
 
-/* ---- from each instruction on the way ---- */
+/* ---- from each instruction on the path ---- */
 
 static volatile unsigned step_count, stub_step_count, blind_count;
 static int step_over(void);
 
-/* But those of the stub near the sled, of which unwinders know nothing: they lie in no object. */
+/* Except those of the sled's stub, for which unwinders have no information: it belongs to no object. */
 static void unwind_here(int number, siginfo_t *info, void *context)
 {
 	uintptr_t at = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
@@ -416,7 +416,7 @@ TRACED static int stepped(int a)
 	return a + 1;
 }
 
-/* With the trap flag on. */
+/* Runs with the trap flag set. */
 static __attribute__((noinline)) int step_over(void)
 {
 	int result;
@@ -549,7 +549,7 @@ static void test_coroutines(void **state)
 		swapcontext(&main_context, &contexts[i % 2]);
 	assert_int_equal(steps, 100);
 	before = note_count;
-	/* 100 steps were begun and 98 of them ended. */
+	/* 100 steps began, and 98 of them ended. */
 	assert_int_equal(before, 100 + 98 + 98);
 	assert_int_equal(third(0), 1);
 }
@@ -611,7 +611,7 @@ static void test_stack_overflow(void **state)
 	assert_int_equal(count, 1 + 2);
 }
 
-/* A caller without a frame, whose call leaves the stack at another half of the same 16 bytes. */
+/* A caller without a frame, whose call uses the other half of the same 16 bytes of stack. */
 TRACED __attribute__((naked)) static long without_frame(long n)
 {
 	__asm__("call third; ret");
@@ -625,7 +625,7 @@ static void test_two_slots_in_16_bytes(void **state)
 	ARM(third);
 	begin();
 	assert_int_equal(without_frame(4), 5);
-	/* One of them is seen, the other is counted; both return to where they should. */
+	/* One of them is seen, the other is counted; both return correctly. */
 	expect(1, outer, RETURNED);
 	assert_int_equal(tw_returns_lost.unusable - lost, 1);
 }
@@ -656,11 +656,11 @@ static void test_fork(void **state)
 	assert_int_equal(note_count, 1);
 }
 
-/* ---- what is in the way ---- */
+/* ---- obstacles ---- */
 
 static void test_foreign_memory(void **state)
 {
-	/* A stack where the shadow of its chunk is somebody else's. */
+	/* A stack whose shadow chunk is mapped by other code. */
 	uintptr_t at = UINT64_C(0x123450000000);
 	uintptr_t shadow = ((at & TW_SHADOW_SLOT_MASK) << TW_SHADOW_SHIFT) + TW_SHADOW_BASE;
 	tw_return_word words[TW_RETURNS_LONG_WORDS] = {1};
@@ -680,7 +680,7 @@ static void test_foreign_memory(void **state)
 	assert_int_equal(errno, 5);
 	assert_int_equal(*slot, 77);
 	assert_int_equal(tw_returns_lost.no_memory - lost, 2);
-	/* Another chunk whose shadow would be the same: whose is mapped first has it. */
+	/* Another chunk with the same shadow: the first to map it owns it. */
 	munmap(slot, 4096);
 	munmap(other, 4096);
 }

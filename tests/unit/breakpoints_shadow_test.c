@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	What is kept of a watched call lies in its own entry and in no other, and tail calls add to it; the shadow of a stack is there for every
- *	thread that asks at the same time for the first time.
- * Method	Slots next to each other in memory that is no stack, opened in each way, with the neighbours' entries
- *	compared word by word; threads (pthread_create) that ask for the shadow of one fresh chunk after another at once.
+ * Goal	The data of a watched call lies in its own entry and in no other, and tail calls add to it; the shadow of a
+ *	stack exists for every thread that requests it for the first time at the same moment.
+ * Method	Adjacent slots in memory that is no stack, opened in each way, with the neighbours' entries compared
+ *	word by word; threads (pthread_create) that request the shadow of one fresh chunk after another at once.
  */
 #include "breakpoints/returns.h"
 #include "base/atomic.h"
@@ -29,7 +29,7 @@ static void fill(tw_return_word *words, uint64_t tag)
 		words[i] = tag + i;
 }
 
-/* How a call is opened on a slot. */
+/* The way in which a call is opened on a slot. */
 enum way { SIMPLE, LONG, TAIL_CALL, AFTER_JUMP, AFTER_JUMP_LONG, OTHER_HALF, COPIED, WAYS };
 
 static void open_slot(uint64_t *slot, enum way way, uint64_t tag)
@@ -40,18 +40,20 @@ static void open_slot(uint64_t *slot, enum way way, uint64_t tag)
 
 	fill(words, tag);
 	if (way >= TAIL_CALL) {
-		/* A call was here before. */
+		/* An earlier call used this slot. */
 		*slot = 0x1234;
 		assert_true(tw_returns_open(slot, words, false, false, &stub));
 	}
 	if (way == AFTER_JUMP || way == AFTER_JUMP_LONG)
 		*slot = 0x5678;
 	if (way == OTHER_HALF) {
-		/* A jump left it, and the next call's slot is the other half of the same 16 bytes. */
+		/*
+		 * The earlier call was left by a jump, and the next call's slot is the other half of the same 16 bytes.
+		 */
 		*slot = 0x5678;
 		slot++;
 	}
-	/* From COPIED on, for good: a frame that was copied away is there again, with its call open. */
+	/* From COPIED on, permanently: a frame that was copied away is back, with its call open. */
 	if (way == COPIED)
 		tw_returns_stacks_are_copied();
 	if (way < TAIL_CALL || way == OTHER_HALF || way == COPIED)
@@ -70,7 +72,7 @@ static void an_entry_is_written_by_its_own_slot_only(void **state)
 		for (unsigned at = 0; at < SLOTS; at++) {
 			uint64_t *slots = memory + way * CHUNK_BYTES / 8 / WAYS;
 
-			/* Each 16 bytes have an entry; all but one of them hold an open call. */
+			/* Each 16 bytes have an entry; all but one hold an open call. */
 			for (unsigned i = 0; i < SLOTS; i++) {
 				slots[2 * i] = 0x1000 + i;
 				slots[2 * i + 1] = 0x2000 + i;
@@ -90,7 +92,7 @@ static void an_entry_is_written_by_its_own_slot_only(void **state)
 	}
 }
 
-/* Of calls that end together one may want to hear of exceptions: then the stub is the one that unwinders stop at. */
+/* If calls end together and one requests exceptions, the stub is the one at which unwinders stop. */
 static void a_tail_call_that_hears_of_exceptions_is_heard(void **state)
 {
 	uint64_t *slot = memory + CHUNK_BYTES / 16;
@@ -132,7 +134,7 @@ static void *ask(void *arg)
 		const uint64_t *slot = memory + i * CHUNK_BYTES / 8 + 8 * number;
 
 		meet(i - 1);
-		/* As tw_returns_open() asks. */
+		/* The same check as in tw_returns_open(). */
 		if (!tw_returns_has_shadow(slot) && !tw_returns_map(slot))
 			missing[number]++;
 	}

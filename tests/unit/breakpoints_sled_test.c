@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal    A sled that is armed tells the hit and changes nothing else: registers, stack, results, bytes
- *         outside of the sled, page protections; from wherever a thread may be in it; and it is refused, with
- *         nothing changed, where that cannot be promised.
- * Method  Small functions are written into pages of our own: every alignment, every form of NOPs that
- *         compilers emit.  They are entered at each instruction of the sled, in each state.  Wrong orders of
- * writing are tried the same way in child processes, and must crash.
+ * Goal    An armed sled reports the hit and changes nothing else: registers, stack, results, bytes outside the sled,
+ *         page protections; wherever a thread may be in it.  If that cannot be guaranteed, it is refused and nothing is
+ *         changed.
+ * Method  Small functions are written into pages of the test: every alignment, every form of NOPs that compilers emit.
+ *         They are entered at each instruction of the sled, in each state.  Wrong orders of writing are tried the same
+ *         way in child processes, and must crash.
  */
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
@@ -42,7 +42,7 @@ static unsigned hits;
 static struct tw_place *last_place;
 static uint64_t last_words[6];
 
-/* Leaves garbage in everything that a function may change, but vector registers. */
+/* Fills every register that a function may change with garbage, except vector registers. */
 __attribute__((target("general-regs-only"), no_sanitize("alignment"))) static const char *counting_hit(
 	struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
@@ -75,7 +75,7 @@ static const struct form forms[] = {
 
 static uint8_t *text, *text_end;
 
-/* mov $ANSWER, %eax; ret, behind a sled, with bytes around it that no processor may run. */
+/* mov $ANSWER, %eax; ret, after a sled, surrounded by bytes that are no valid instructions. */
 static uint8_t *make_function(const struct form *form, unsigned alignment)
 {
 	uint8_t *at;
@@ -220,7 +220,7 @@ static void every_layout_is_armed_and_disarmed(void **state)
 	}
 }
 
-/* Bytes behind the sled's own may be NOPs of the body: a jump may lead to the first of them. */
+/* Bytes after the sled may be NOPs of the body: a jump may lead to the first of them. */
 static void nops_of_the_body_are_left_alone(void **state)
 {
 	for (unsigned alignment = 0; alignment < 16; alignment++) {
@@ -237,7 +237,7 @@ static void nops_of_the_body_are_left_alone(void **state)
 	}
 }
 
-/* ---- wherever a thread is ---- */
+/* ---- threads at any instruction ---- */
 
 /* Runs in a child: may crash.  Returns the signal, or 0. */
 static int signal_of_child(void (*run)(void *), void *arg)
@@ -268,7 +268,7 @@ static bool passes(uint8_t *at)
 	return signal_of_child(call_there, at) == 0;
 }
 
-/* A thread that stands before, at or behind the window goes on rightly, whatever was written since. */
+/* A thread before, at or after the window continues correctly, whatever was written since. */
 static void threads_go_on_from_every_instruction(void **state)
 {
 	for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
@@ -289,7 +289,7 @@ static void threads_go_on_from_every_instruction(void **state)
 	}
 }
 
-/* Controls: what happens without the care that is taken. */
+/* Controls: the effect of leaving out each precaution. */
 static void wrong_orders_crash(void **state)
 {
 	const struct form *gcc = &forms[1];
@@ -297,11 +297,11 @@ static void wrong_orders_crash(void **state)
 	struct tw_place *place = arm(at, gcc->bytes);
 	unsigned crashes = 0;
 
-	/* A thread between two one-byte NOPs, when the jump is written over them: it goes on inside of it. */
+	/* A thread between two one-byte NOPs when the jump is written over them: it continues inside the jump. */
 	for (unsigned i = 1; i < 5; i++)
 		crashes += !passes(at + i);
 	assert_true(crashes >= 3);
-	/* The opcode first, the displacement later: whoever comes between jumps into nowhere. */
+	/* The opcode first, the displacement later: a thread that arrives in between jumps to a wrong address. */
 	disarm(place);
 	mprotect(text, TEXT_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC);
 	at[0] = JUMP_OPCODE;
@@ -311,7 +311,7 @@ static void wrong_orders_crash(void **state)
 	mprotect(text, TEXT_BYTES, PROT_READ | PROT_EXEC);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static void not_to_be_armed(uint8_t *at, unsigned bytes, int error)
 {
@@ -339,13 +339,13 @@ static _Atomic bool must_end;
 
 static void *idle(void *arg)
 {
-	/* RELAXED test.end: only that it ends. */
+	/* RELAXED test.end: a flag that ends the loop. */
 	while (!tw_load_relaxed(&must_end))
 		usleep(1000);
 	return NULL;
 }
 
-/* A thread may stand between two of them, or a handler go back there, so not a byte is written. */
+/* A thread may be between two of them, or a handler return there, so not a byte is written. */
 static void left_alone_while_threads_run(const struct form *form, unsigned alignment)
 {
 	uint8_t *at = make_function(form, alignment), before[ROOM_BYTES];
@@ -370,12 +370,12 @@ static void one_byte_nops_are_left_alone_while_threads_run(void **state)
 
 		left_alone_while_threads_run(&forms[0], alignment);
 		left_alone_while_threads_run(&forms[1], alignment);
-		/* One instruction in one aligned word: nobody can be inside of it. */
+		/* One instruction in one aligned word: no thread can be inside it. */
 		at = make_function(&forms[3], alignment);
 		assert_int_equal(try_arm(at, 5, &place), alignment <= 3 ? 0 : TW_ENOTSUP);
 		calls_pass(at, alignment <= 3, place);
 	}
-	/* Long NOPs, where compilers let functions begin: one store makes the window. */
+	/* Long NOPs at the alignment that compilers give functions: one store makes the window. */
 	for (size_t f = 4; f < sizeof forms / sizeof *forms; f++) {
 		uint8_t *at = make_function(&forms[f], 0);
 		struct tw_place *place = arm(at, forms[f].bytes);
@@ -389,7 +389,7 @@ static void one_byte_nops_are_left_alone_while_threads_run(void **state)
 	pthread_join(thread, NULL);
 }
 
-/* From now on nothing may be made executable that is not. */
+/* Forbids making memory executable from now on. */
 static void forbid_executable_memory(void)
 {
 	struct sock_filter filter[] = {
@@ -428,7 +428,7 @@ static void a_system_that_forbids_it_is_obeyed(void **state)
 	assert_int_equal(protection_of(at), 'x');
 }
 
-/* The library is unloaded: its stub goes to the next who needs one, and its memory is not touched. */
+/* The library is unloaded: its stub is given to the next sled, and its memory is not touched. */
 static void stubs_are_used_again(void **state)
 {
 	uint8_t *at = make_function(&forms[0], 0);
@@ -444,13 +444,13 @@ static void stubs_are_used_again(void **state)
 	assert_true(place->is_gone);
 	at = make_function(&forms[3], 0);
 	next = arm(at, 5);
-	/* All places of the library have given theirs back, this one's was the last ever made. */
+	/* All places of the library have returned their stubs, and this stub was the last one made. */
 	assert_true((uintptr_t)next->stub <= (uintptr_t)stub);
 	calls_pass(at, true, next);
 	disarm(next);
 }
 
-/* Nothing is written while objects are being unloaded; it is made up for afterwards. */
+/* Nothing is written while objects are being unloaded; it is written afterwards. */
 static void suspended_writes_are_made_up_for(void **state)
 {
 	uint8_t *at = make_function(&forms[0], 0);
@@ -481,7 +481,7 @@ uint64_t sled_stack, sled_called_with;
 
 extern uint8_t sled_probe[];
 void sled_call_probe(uint64_t misalign);
-/* The probe saves all it finds into sled_seen. */
+/* The probe saves all registers into sled_seen. */
 __asm__(".text\n"
 	".p2align 4\n"
 	"sled_probe:\n"
@@ -497,7 +497,7 @@ __asm__(".text\n"
 	"	.endr\n"
 	"	movq %rsp, sled_stack(%rip)\n"
 	"	ret\n"
-	/* Loads all registers from sled_given and calls it, with the stack moved by `misalign`. */
+	/* Loads all registers from sled_given and calls the probe, with the stack shifted by `misalign`. */
 	"sled_call_probe:\n"
 	"	pushq %rbx; pushq %rbp; pushq %r12; pushq %r13; pushq %r14; pushq %r15\n"
 	"	movq %rsp, %rax\n"
@@ -597,7 +597,7 @@ static void a_hit_can_be_unwound(void **state)
 	disarm(place);
 }
 
-/* Their texts are made writable one after another, and all of them are put back. */
+/* Their code is made writable one object after another, and all protections are restored. */
 static void sleds_of_several_objects_change_at_once(void **state)
 {
 	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = SESSION};
@@ -630,7 +630,7 @@ static void sleds_of_several_objects_change_at_once(void **state)
 	}
 }
 
-/* Whatever of a stub a thread is in, an unwinder that is told of the stubs goes on to the function and its callers. */
+/* At any instruction of a stub, an unwinder that knows the stubs continues to the function and its callers. */
 static const struct tw_place *stepped_place;
 static unsigned steps_in_stub, steps_in_the_dark;
 
@@ -656,7 +656,7 @@ static void set_stepping(bool is_on)
 		__asm__ volatile("pushfq; andl $~0x100, (%%rsp); popfq" ::: "memory", "cc");
 }
 
-/* libgcc's, for code made at run time. */
+/* libgcc's, for code generated at run time. */
 void __register_frame(const void *frames);
 void __deregister_frame(const void *frames);
 
@@ -674,7 +674,7 @@ static void a_stub_can_be_unwound(void **state)
 	assert_false(tw_unwind_find_code((uintptr_t)at, &code));
 	assert_true(tw_unwind_find_code((uintptr_t)stepped_place->stub, &code));
 	assert_true((uintptr_t)stepped_place->stub + TW_SLED_STUB_BYTES <= (uintptr_t)code.end);
-	/* .eh_frame_hdr: four bytes of forms, then where the entries begin. */
+	/* .eh_frame_hdr: four bytes of encodings, then the start of the entries. */
 	memcpy(&distance, (const uint8_t *)code.header + 4, sizeof distance);
 	entries = (const uint8_t *)code.header + 4 + distance;
 	__register_frame(entries);

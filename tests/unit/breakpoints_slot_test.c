@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal    A slot that is armed tells the hit and changes nothing else: registers, flags, stack, return
- *         values, page protections, slots that the program changed meanwhile.
- * Method  Words in pages of our own stand for GOT slots, read-only where RELRO would make them so; calls go
- *         through them with unusual conventions, and a counting hit fills every register that it may.
+ * Goal    An armed slot reports the hit and changes nothing else: registers, flags, stack, return values, page
+ *         protections, slots that the program changed meanwhile.
+ * Method  Words in pages of the test serve as GOT slots, read-only as with RELRO; calls go through them with unusual
+ *         conventions, and a counting hit overwrites every register that it may.
  */
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
@@ -29,7 +29,7 @@ static unsigned hits;
 static struct tw_place *last_place;
 static uint64_t last_words[6];
 
-/* Leaves garbage in everything that a function may change, but vector registers. */
+/* Fills every register that a function may change with garbage, except vector registers. */
 __attribute__((target("general-regs-only"))) static const char *counting_hit(struct tw_place *place,
 									     const uint64_t *words, uint64_t *slot)
 {
@@ -45,7 +45,7 @@ __attribute__((target("general-regs-only"))) static const char *counting_hit(str
 
 /* ---- arming ---- */
 
-/* Never unmapped: a place lives for ever, and would be found again at the same address. */
+/* Never unmapped: a place lives forever, and would be found again at the same address. */
 static void *slot_page(bool is_read_only)
 {
 	void **page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -192,17 +192,17 @@ static void conventions_come_through(void **state)
 /* ---- every register ---- */
 
 struct registers {
-	uint64_t general[15]; /* rax rbx rcx rdx rsi rdi r8 .. r15, rbp; r11 is not kept */
+	uint64_t general[15]; /* rax rbx rcx rdx rsi rdi r8 .. r15, rbp; r11 is not preserved */
 	uint64_t flags;
 	uint8_t xmm[16][16];
 };
-/* What the called function saw, and what the caller had back. */
+/* The registers seen by the called function, and those returned to the caller. */
 struct registers seen, back, given;
 uint64_t seen_stack;
 void *register_slot;
 
 void save_registers(void);
-/* Saves all it finds into `seen` and returns with everything unchanged. */
+/* Saves all registers into `seen` and returns with them unchanged. */
 __asm__(".text\n"
 	"save_registers:\n"
 	"	movq %rax, seen(%rip)\n"
@@ -220,8 +220,10 @@ __asm__(".text\n"
 	"	ret\n");
 
 uint64_t call_with_registers(uint64_t misalign);
-/* Loads all registers from `given`, calls the slot with the stack moved by `misalign`, returns the stack it
- * called with. */
+/*
+ * Loads all registers from `given`, calls the slot with the stack shifted by `misalign`, returns the stack it called
+ * with.
+ */
 __asm__("call_with_registers:\n"
 	"	pushq %rbx; pushq %rbp; pushq %r12; pushq %r13; pushq %r14; pushq %r15\n"
 	"	movq %rsp, %rax\n"
@@ -281,7 +283,7 @@ static void every_register_reaches_the_function(void **state)
 	disarm(place);
 }
 
-/* ---- vectors across what libc does ---- */
+/* ---- vector registers across libc calls ---- */
 
 __attribute__((target("avx"))) static void spoil_vectors(void *argument)
 {
@@ -319,7 +321,7 @@ static void vectors_are_kept(void **state)
 
 	if (!__builtin_cpu_supports("avx"))
 		skip();
-	/* The first prepare measures what there is to keep. */
+	/* The first prepare measures the registers to be preserved. */
 	put(page, save_registers);
 	disarm(arm(page, save_registers));
 	for (size_t i = 0; i < sizeof in.ymm; i++)
@@ -359,7 +361,7 @@ static void what_the_program_put_there_stays(void **state)
 	put(page, wide);
 	disarm(place);
 	assert_ptr_equal(*page, wide);
-	/* Armed again, the calls go on to what is there now. */
+	/* Armed again; calls go to the slot's present target. */
 	arm(page, make_big);
 	hits = 0;
 	assert_int_equal((long)(CALL(page, __int128(long), 9) >> 64), 9);
@@ -379,13 +381,13 @@ static unsigned bind_again(void)
 	return found;
 }
 
-/* As ld.so binds: a thread that was at it when the slot was armed writes the target over the stub. */
+/* As in lazy binding: a thread that was binding when the slot was armed writes the target over the stub. */
 static void a_slot_that_is_being_bound_is_armed_again(void **state)
 {
 	void **page = slot_page(true);
 	struct tw_place *place;
 
-	put(page, make_big); /* stands for the way into ld.so */
+	put(page, make_big); /* stands for ld.so's resolver */
 	place = arm(page, wide);
 	assert_int_equal(bind_again(), 0);
 	put(page, wide);
@@ -394,7 +396,7 @@ static void a_slot_that_is_being_bound_is_armed_again(void **state)
 	assert_int_equal((long)(CALL(page, __int128(long), 9) >> 64), 9);
 	assert_int_equal(hits, 1);
 	assert_int_equal(protection_of(page), 'r');
-	/* What somebody else has put there is theirs. */
+	/* A value that other code has stored is left alone. */
 	put(page, conventions_come_through);
 	assert_int_equal(bind_again(), 0);
 	assert_ptr_equal(*page, conventions_come_through);
@@ -408,7 +410,10 @@ static void slots_that_cannot_be_are_refused(void **state)
 {
 	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = 3};
 	char *page = (char *)slot_page(false);
-	/* Below what a program may map: a hole made by munmap() would be the next slot_page(), with this place in it. */
+	/*
+	 * An address below what a program may map: a hole made by munmap() could be the next slot_page(), with this
+	 * place in it.
+	 */
 	void *nowhere = (void *)4096;
 	struct tw_permit *permit;
 
@@ -452,7 +457,7 @@ static bool is_replaced(struct tw_module *module)
 	return module->is_replaced;
 }
 
-/* One slot that the program has written itself is no proof; nor is one that is still to be written. */
+/* One slot that the program has written itself proves nothing; neither does one that is still to be written. */
 static void an_object_in_the_place_of_another_is_known_by_its_slots(void **state)
 {
 	void **page = slot_page(false);
@@ -546,7 +551,7 @@ static void *call_all(void *arg)
 
 	while (!atomic_load(&stop))
 		for (size_t i = 0; i < SLOTS_PER_PAGE; i++, calls++) {
-			/* As a PLT does by its plain load, which thread sanitizers do not see. */
+			/* A PLT uses a plain load, which thread sanitizers do not see. */
 			long (*function)(long) = atomic_load_explicit(&slots[i], memory_order_acquire);
 
 			sum = function(sum);

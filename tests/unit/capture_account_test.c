@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: everything that was made and is not in a capture has a cause, and a number wherever one is known.
+ * Goal: every event that was made and is not in a capture has a cause, and a number if one is known.
  *
- * Method: captures of several segments made by hand lose a segment at each end and in the middle, bytes, a header, an end; the
- * account of each is compared with what was taken away.  A real recorder removes segments and passes over a damaged ring.
+ * Method: handmade captures of several segments lose a segment at each end and in the middle, bytes, a header, an end;
+ * the account of each is compared with what was removed.  A real recorder removes segments and skips a damaged ring.
  */
 #include "capture_help.h"
 
 enum { SEGMENTS = 5, EACH = 1000 };
 
-/* Two threads, the second of which loses two events in each segment, none of them with a ring of their own. */
+/* Two threads; the second loses two events in each segment.  None of them has a ring of its own. */
 static void make_segments(void)
 {
 	struct maker *maker = begin_maker();
@@ -111,14 +111,14 @@ static void a_hole_has_a_number(void **state)
 	expect(&account, TW_MISSING_SEGMENTS, 2 * EACH, 2, false);
 	expect(&account, TW_MISSING_DAMAGED, 0, 0, false);
 	assert_false(account.is_complete);
-	/* The first as well: nobody asked for it to be removed. */
+	/* The first one too: its removal was not requested. */
 	remove_segment(1);
 	account_of(&account);
 	expect(&account, TW_MISSING_SEGMENTS, 3 * EACH, 3, false);
 	expect(&account, TW_MISSING_REMOVED, 0, 0, false);
 }
 
-/* Of an image nothing is left: no other one knows how many events it had. */
+/* Nothing of an image is left: no other image knows how many events it had. */
 static void an_image_that_is_gone_leaves_its_numbers(void **state)
 {
 	struct maker *maker = begin_maker();
@@ -170,7 +170,7 @@ static void damage_has_the_number_that_the_next_segment_tells(void **state)
 	uint64_t read;
 	char path[400];
 
-	/* Cut in the first block of events: one stream's are gone, or both's. */
+	/* Cut in the first block of events: the events of one stream are gone, or of both. */
 	make_segments();
 	path_of(2, path, sizeof path);
 	assert_int_equal(truncate(path, sizeof(struct tw_segment_header) + sizeof(struct tw_block_header) + 100), 0);
@@ -179,7 +179,7 @@ static void damage_has_the_number_that_the_next_segment_tells(void **state)
 	assert_false(account.missing[TW_MISSING_DAMAGED].has_more);
 	assert_true(account.missing[TW_MISSING_DAMAGED].places > 0);
 	assert_false(account.is_complete);
-	/* A header that makes no sense: nobody can read the segment. */
+	/* An invalid header: the segment cannot be read. */
 	make_segments();
 	write_at(2, 20, 0x55);
 	assert_int_equal(account_of(&account), (SEGMENTS - 1) * EACH);
@@ -296,7 +296,7 @@ static void what_keep_removed_is_exact(void **state)
 	while (!begin_thread(&program, &producer, 1))
 		tw_recorder_poll(recorder, 1000000);
 	for (uint32_t i = 0; i < MADE; i++) {
-		/* Switches are records and no events; every drain is late enough for losses. */
+		/* Switches are records but no events; draining is late enough for losses. */
 		if (i % 7 == 0)
 			emit_switch(&producer, 1, run++);
 		lost += !emit_call(&producer, i % 4, i * UINT64_C(0x9e3779b97f4a7c15), i);
@@ -311,7 +311,7 @@ static void what_keep_removed_is_exact(void **state)
 	assert_int_equal(account.segments_kept, 2);
 	assert_int_equal(account.missing[TW_MISSING_REMOVED].places, stats.segments_removed);
 	assert_int_equal(account.missing[TW_MISSING_REMOVED].events + account.events, stats.events);
-	/* A switch that finds no room is lost as well. */
+	/* A switch that does not fit is lost as well. */
 	assert_int_equal(account.removed_lost + account.missing[TW_MISSING_FULL].events, stats.lost[TW_LOST_FULL]);
 	assert_true(account.missing[TW_MISSING_FULL].events < stats.lost[TW_LOST_FULL]);
 	assert_int_equal(stats.events + lost, made);

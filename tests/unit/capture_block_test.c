@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: whatever stands in a ring comes back out of a block bit by bit (but for filling), by the codec
- * that suits it; damage is found.
+ * Goal: a ring's records come back out of a block bit by bit (except padding), by the best codec; damage is detected.
  *
  * Method: blocks of made-up programs and of random records, encoded, decoded and compared; all widths
  * of columns; each byte of a block changed in turn.  The seed is printed; an argument sets it.
@@ -109,7 +108,7 @@ static void values_come_back_small(void **state)
 	assert_int_equal(header.last_ticks, ticks);
 }
 
-/* A program: functions that call each other in a fixed way, now and then with something odd between. */
+/* A program: functions that call each other in a fixed way, with irregular calls now and then. */
 static void run_program(uint32_t function, unsigned depth, uint64_t *ticks, bool is_odd)
 {
 	uint64_t *payload =
@@ -145,7 +144,7 @@ static void calls_come_back_small(void **state)
 	}
 }
 
-/* What calls return: mostly what they returned before, or something near; a word for each return, none for calls. */
+/* Return values: mostly equal or close to the previous one; a word for each return, none for calls. */
 static void returns_come_back_small(void **state)
 {
 	struct tw_block_header header;
@@ -185,7 +184,7 @@ static void random_records_come_back(void **state)
 			uint32_t words = (uint32_t)(number() % words_limit);
 			uint64_t *payload;
 
-			/* CPU time beside a kind that has none, or without a word, is unsound. */
+			/* CPU time beside a kind that has none, or without a word, is invalid. */
 			if (kind >= TW_EVENT_CPU_TIME)
 				kind |= TW_EVENT_CALL, words += !words;
 			if (raw_bytes + 16 + words * 8 + 8 > sizeof raw)
@@ -294,7 +293,7 @@ static void every_changed_byte_is_found(void **state)
 	assert_int_equal(tw_block_decode_events(decoder, &header, back), 0);
 }
 
-/* The checksum keeps accidents out; what somebody makes on purpose must be survived too. */
+/* The checksum detects accidents; deliberate damage must be survived too. */
 static void damage_behind_the_checksum_is_survived(void **state)
 {
 	struct tw_block_header header;
@@ -326,7 +325,7 @@ static void damage_behind_the_checksum_is_survived(void **state)
 	tw_calls_tables_destroy(tables);
 }
 
-/* Who asks whether anything in a capture returns need not unpack what has no end in it. */
+/* A reader that only needs to know whether a capture contains returns need not unpack blocks without any. */
 static void ends_are_told_by_the_header(void **state)
 {
 	static const struct {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A recorder soon sees that a traced thread has set a seccomp filter behind libc's back, and says so in the word that the
- *	thread's process reads; and says nothing of one that has none.
- * Method	A child with a ring sets a filter that allows everything, by the bare system call, and goes on writing.  "Soon" is
- *	counted in rounds of the recorder with a pause of a millisecond, of which there are many more in a second.
+ * Goal	A recorder soon sees that a traced thread has set a seccomp filter without libc, and says so in the word that
+ *	the thread's process reads; for a thread without a filter it says nothing.
+ * Method	A child with a ring sets a filter that allows everything, by the bare system call, and goes on writing.
+ *	"Soon" is counted in rounds of the recorder with a pause of a millisecond, of which there are many more in a
+ *	second.
  */
 #include "capture_help.h"
 
@@ -43,7 +44,7 @@ static void write_record(struct tw_rb_producer *producer)
 	tw_rb_commit(producer, 32);
 }
 
-/* Writes, and sets its filter when it is told to. */
+/* Writes, and sets its filter on request. */
 static void live(const char *path)
 {
 	struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};

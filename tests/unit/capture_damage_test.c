@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: whatever happens to the files: no event that was not recorded, none twice; what is undamaged is
- * read, what is missing is named or counted, and nothing crashes.
+ * Goal: whatever happens to the files, no event is returned that was not recorded, and none twice; undamaged data is
+ * read, missing data is named or counted, and nothing crashes.
  *
- * Method: a small capture made by hand; each of its bytes changed, the file cut at each length, pieces
- * put in, taken out and doubled; things in the directory that are no segments.
+ * Method: a small handmade capture; each of its bytes changed, the file cut at each length, pieces inserted, removed
+ * and doubled; other things than segments in the directory.
  */
 #include "capture_help.h"
 
@@ -12,7 +12,7 @@
 
 enum { EVENTS = 240, STREAMS = 3 };
 
-/* Thread sanitizers clear shadow memory for each buffer: there, every so-manieth place will do. */
+/* Thread sanitizers clear shadow memory for each buffer: with them, only a sample of positions is tested. */
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
@@ -129,7 +129,7 @@ static void check_event(struct seen *seen, const struct tw_capture_event *event)
 	seen->events++;
 }
 
-/* Everything that can be asked of a capture, if it can be opened. */
+/* Calls every query on a capture, if it can be opened. */
 static int examine(struct seen *seen)
 {
 	const struct tw_capture_options options = {.no_workers = true};
@@ -178,7 +178,7 @@ static void every_changed_byte_is_survived_and_told(void **state)
 		whole[i] ^= 1u << i % 8;
 		error = examine(&seen);
 		assert_true(error == 0 || error == TW_EFORMAT || error == TW_EVERSION);
-		/* Filling between blocks belongs to nobody; everything else is missed. */
+		/* Padding between blocks holds no data; a change anywhere else is noticed. */
 		if (!error && seen.events < EVENTS) {
 			assert_true(seen.info.damages > 0);
 			assert_false(seen.info.is_complete);
@@ -211,7 +211,7 @@ static void every_cut_is_survived(void **state)
 	remove_capture(capture_path);
 }
 
-/* Where the blocks are in `whole`. */
+/* The positions of the blocks in `whole`. */
 static size_t find_blocks(size_t offsets[], size_t most)
 {
 	size_t count = 0, at = sizeof(struct tw_segment_header);
@@ -249,7 +249,7 @@ static void garbage_between_blocks_is_passed_over(void **state)
 	at = put_piece(changed, 0, 0, offsets[0]);
 	for (size_t i = 0; i < count; i++) {
 		at = put_piece(changed, at, offsets[i], offsets[i + 1]);
-		/* Also something that begins like a block. */
+		/* Also data that begins like a block. */
 		memset(changed + at, 0x5a, 104);
 		tw_put64(changed + at + 16, TW_BLOCK_MAGIC);
 		at += 104;
@@ -272,7 +272,7 @@ static void a_missing_block_is_counted(void **state)
 	make_capture(false);
 	segment_path(path, ".part");
 	find_blocks(offsets, 39);
-	/* The first block of events: forty of its stream, which goes on behind them. */
+	/* The first block of events: forty events of its stream, which continues after them. */
 	at = put_piece(changed, 0, 0, offsets[1]);
 	at = put_piece(changed, at, offsets[2], whole_bytes);
 	write_file(path, changed, at);
@@ -304,7 +304,7 @@ static void doubled_blocks_come_once(void **state)
 	remove_capture(capture_path);
 }
 
-/* After a crash a stretch may be stored again from an earlier position on, and be longer. */
+/* After a crash a stretch may be stored again from an earlier position, and be longer. */
 static void overlapping_blocks_come_once(void **state)
 {
 	struct maker *maker = begin_maker();
@@ -343,7 +343,7 @@ static void what_is_no_capture_is_refused(void **state)
 	header.version = TW_FORMAT_VERSION + 1;
 	write_file(path, (const uint8_t *)&header, sizeof header);
 	assert_int_equal(examine(&seen), TW_EVERSION);
-	/* Several, all of that version; and where that does not explain all of it. */
+	/* Several segments of another version; and a second kind of damage. */
 	for (int is_other = 0; is_other < 2; is_other++) {
 		snprintf(second, sizeof second, "%s/segment-000002.tws", capture_path);
 		if (is_other)
@@ -353,7 +353,7 @@ static void what_is_no_capture_is_refused(void **state)
 		assert_int_equal(examine(&seen), is_other ? TW_EFORMAT : TW_EVERSION);
 		assert_int_equal(unlink(second), 0);
 	}
-	/* A pipe would block for ever, a link leads elsewhere. */
+	/* A pipe would block forever, a link leads elsewhere. */
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(examine(&seen), TW_EFORMAT);
@@ -379,7 +379,7 @@ static void another_segment_helps_out(void **state)
 	assert_int_equal(seen.events, EVENTS);
 	assert_true(seen.info.duplicate_blocks > 0);
 	assert_int_equal(seen.info.functions, 1);
-	/* What one of them does not define any more, the other does. */
+	/* A definition missing in one segment is found in the other. */
 	memset(whole + 200, 0, 2000);
 	write_file(path, whole, whole_bytes);
 	assert_int_equal(examine(&seen), 0);

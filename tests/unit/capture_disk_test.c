@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: a disk that is full, slow, interrupted or broken loses nothing that is not counted, and stops
- * nobody.
+ * Goal: a disk that is full, slow, interrupted or broken loses no event uncounted, and stops no thread.
  *
- * Method: a recorder whose writes go through a function that fails when the test says so, and threads
- * (pthread_create) that go on; then everything is counted.
+ * Method: a recorder whose writes pass through a function that fails on request, and threads (pthread_create) that
+ * continue; then everything is counted.
  */
 #include "capture_producers.h"
 
-static uint64_t disk_room; /* bytes that it still takes */
+static uint64_t disk_room; /* bytes that the disk still accepts */
 static unsigned disk_errno;
 static unsigned write_calls;
 
@@ -25,7 +24,7 @@ static ssize_t write_to_small_disk(int fd, const struct iovec *pieces, int count
 		errno = (int)disk_errno;
 		return -1;
 	}
-	/* Bit by bit, as disks may. */
+	/* In small pieces, as a disk may do. */
 	if (write_calls % 3 == 0 && first.iov_len > 100)
 		first.iov_len = 100;
 	if (first.iov_len > disk_room)
@@ -44,7 +43,7 @@ static int sync_fails(int fd)
 }
 
 static const struct tw_segment_io small_disk = {write_to_small_disk, fdatasync};
-/* Syncs have a thread of their own, which is asked between two writes: a write gives it time while none has failed. */
+/* Syncs have a thread of their own, which is asked between two writes: a write gives it time until one has failed. */
 static ssize_t write_slowly_at_first(int fd, const struct iovec *pieces, int count, off_t offset)
 {
 	for (unsigned i = 0; i < 200 && !failed_syncs; i++)
@@ -79,7 +78,7 @@ static void a_full_disk_loses_nothing_unsaid(void **state)
 			assert_true(stats.is_stalled);
 			assert_int_equal(stats.last_error, TW_ENOSPC);
 			assert_true(stats.write_errors > 0);
-			/* Somebody makes room. */
+			/* Space is freed. */
 			disk_room = 1 << 30;
 			usleep(25000);
 		}
@@ -156,7 +155,7 @@ static const struct tw_rs *watched;
 static uint64_t last_beat_ns;
 static unsigned beats;
 
-/* Says how often the recorder showed life between two writes. */
+/* Counts the recorder's heartbeats between two writes. */
 static ssize_t write_and_watch(int fd, const struct iovec *pieces, int count, off_t offset)
 {
 	/* RELAXED test.heartbeat: of this thread. */
@@ -169,7 +168,7 @@ static ssize_t write_and_watch(int fd, const struct iovec *pieces, int count, of
 
 static const struct tw_segment_io watched_disk = {write_and_watch, fdatasync};
 
-/* Who waits for room waits as long as there is progress: that a round is not over does not mean that there is none. */
+/* A thread that waits for space waits as long as there is progress, even within a round that is not over. */
 static void each_block_is_progress(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 20, .policy = TW_RECORDER_BLOCK};

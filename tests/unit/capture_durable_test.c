@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal    durable_ns means that: so often a file is synced, not more. A sync that takes long holds nothing up, whatever is
- *	   written, rotated or given up meanwhile; what it could not bring to disk is told.
- * Method  A recorder whose syncs are counted, are held up until the test lets them go, or fail. Nothing hangs on the clock
- *	   but the count.
+ * Goal    A file is synced as often as durable_ns says, and not more often.  A slow sync does not delay writing,
+ *	   rotation or removal; data that could not be synced is reported.
+ * Method  A recorder whose syncs are counted, held until the test releases them, or fail.  Only the count depends on
+ *	   the clock.
  */
 #include "capture_producers.h"
 
@@ -24,7 +24,7 @@ static int counted_sync(int fd)
 	fails = failing_after && syncs > failing_after;
 	pthread_mutex_unlock(&mutex);
 	clock_gettime(CLOCK_REALTIME, &end);
-	/* A recorder that waits for this would never open the gate. */
+	/* A recorder that waited for this sync would never open the gate. */
 	end.tv_sec += 30;
 	while (is_gated && sem_timedwait(&gate, &end) && errno == EINTR)
 		;
@@ -72,7 +72,7 @@ static unsigned files_that_end_in(const char *end)
 	return count;
 }
 
-/* Looks as often as it can, with something new each time: for 200 ms. */
+/* Polls as often as it can for 200 ms, with new data each time. */
 static void so_often_and_not_more(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 18, .durable_ns = 20000000};
@@ -85,7 +85,7 @@ static void so_often_and_not_more(void **state)
 	begin_program(&program, tw_recorder_ring_set(recorder), 10);
 	assert_true(begin_thread(&program, &producer, 1));
 	while (tw_clock_monotonic_ns() - begun_ns < 200000000) {
-		/* So much that the round itself stores it, after it has looked at the clock. */
+		/* Enough that the round itself stores it after reading the clock. */
 		for (int i = 0; i < 1200; i++)
 			emitted += emit_call(&producer, 1, emitted, 0);
 		tw_recorder_poll(recorder, 0);
@@ -97,7 +97,7 @@ static void so_often_and_not_more(void **state)
 	remove_capture(capture_path);
 }
 
-/* Records so many calls, and takes them as they come; returns how many found room. */
+/* Records calls as they come; returns how many were stored in the ring. */
 static uint64_t record_calls(struct tw_recorder *recorder, uint64_t calls)
 {
 	struct tw_rb_producer producer;
@@ -116,7 +116,7 @@ static uint64_t record_calls(struct tw_recorder *recorder, uint64_t calls)
 	return emitted;
 }
 
-/* The disk does not answer: rings are emptied all the same, segments end, the oldest go. */
+/* The disk does not respond: rings are emptied all the same, segments end, the oldest are removed. */
 static void a_slow_sync_holds_nothing_up(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 16, .durable_ns = 1, .segment_bytes = 1 << 16};
@@ -125,7 +125,7 @@ static void a_slow_sync_holds_nothing_up(void **state)
 	struct tw_recorder_stats stats;
 	struct tw_capture *capture;
 
-	/* Many times what the ring holds. */
+	/* Many times the capacity of the ring. */
 	assert_int_equal(record_calls(recorder, 60000), 60000);
 	assert_in_range(count_syncs(), 0, 1);
 	tw_recorder_stats(recorder, &stats);
@@ -161,7 +161,7 @@ static void old_segments_go_when_they_have_their_name(void **state)
 	remove_capture(capture_path);
 }
 
-/* The kernel says once that it could not write: the file that it said it of does not become whole later. */
+/* The kernel reports a failed write once: the file it was reported for does not become complete later. */
 static void what_could_not_be_synced_is_told(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 16, .durable_ns = 1, .segment_bytes = 1 << 16};

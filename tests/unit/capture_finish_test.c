@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	The end of a recording takes what a thread wrote into each of the rings that it grew through, in whatever order the
- *	recorder's entries for them lie.
- * Method	Two images of one process, as exec() leaves them.  The recorder gives the first one's entries of rings back after it has seen
- *	the second one's first ring, so those that this one grows into come before it.  Then all ends at once.
+ * Goal	The end of a recording takes a thread's records from each of the rings that it grew through, in whatever order
+ *	the recorder's entries for them are.
+ * Method	Two images of one process, as exec() leaves them.  The recorder frees the first one's entries of rings
+ *	after it has seen the second one's first ring, so the larger rings get earlier entries.  Then everything ends at
+ *	once.
  */
 #include "capture_help.h"
 
@@ -56,7 +57,7 @@ static void rings_that_grew_in_any_order(void **unused)
 	assert_int_equal(tw_rs_attach(&second, tw_recorder_ring_set_path(recorder)), 0);
 	assert_int_equal(tw_rs_image_claim(&second, &image), 0);
 	assert_true(tw_rs_ring_claim(&second, &who, &producer));
-	/* Sees both, and is done with the first. */
+	/* Sees both images, and finishes the first. */
 	for (unsigned i = 0; i < 4; i++)
 		tw_recorder_poll(recorder, 0);
 	fill(&second, &producer);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: captures of every version of the format, valid and broken, are read as ever.
+ * Goal: captures of every version of the format, valid and broken, are read with the same result as before.
  *
  * Method: tests/golden/NAME.tw is read and compared with tests/golden/NAME.txt, line by line.
  * `capture_golden_test make DIRECTORY` writes captures and texts there; a new version adds cases, and
@@ -60,7 +60,7 @@ static void put_definitions(struct maker *maker)
 	put_definition(bytes, &at, TW_DEF_TRACEE, &tracee, sizeof(tracee), "actor");
 	put_definition(bytes, &at, TW_DEF_SESSION, &session, sizeof(session), "default");
 	put_definition(bytes, &at, TW_DEF_NOTE, &note, sizeof(note), "hello");
-	/* A type that this version does not know. */
+	/* A type unknown to this version. */
 	put_definition(bytes, &at, 77, &note, sizeof(note), "later");
 	maker_definitions(maker, bytes, at, 0);
 }
@@ -111,7 +111,7 @@ static void make_mixed(void)
 	maker_record(maker, 0, 2110, TW_EVENT_TERM_FIRST, 5, term, 40);
 	maker_record(maker, 0, 2200, TW_EVENT_LOSS, 0, lost, 6);
 	maker_record(maker, 0, 2210, 99, 5, term, 3);
-	/* The same tracee elsewhere, whose clock is behind. */
+	/* The same tracee on another thread, whose clock is behind. */
 	maker_record(maker, 1, 2190, TW_EVENT_SWITCH, 1, &next, 1);
 	maker_record(maker, 1, 2195, TW_EVENT_RETURN_TO, 2, NULL, 0);
 	end_maker(maker, true);
@@ -176,7 +176,7 @@ static void make_torn(void)
 	assert_int_equal(truncate(path, st.st_size - 50), 0);
 }
 
-/* Two images, the second of which lost events for want of rings, and a stretch that is there twice. */
+/* Two images, the second of which lost events for lack of rings, and a stretch that is stored twice. */
 static void make_two_images(void)
 {
 	struct maker *maker = begin_maker();
@@ -224,7 +224,7 @@ static void make_own(void)
 	end_maker(maker, true);
 }
 
-/* The last two of four segments, the third of which counts what came before; and what the recorder could not do. */
+/* The last two of four segments; the third counts the earlier ones; and events that the recorder could not store. */
 static void make_kept(void)
 {
 	struct maker *maker = begin_maker();
@@ -313,7 +313,7 @@ static void print_events(struct tw_capture *capture, FILE *out)
 	tw_capture_events_destroy(events);
 }
 
-/* From version 2 on: what is missing, and whose time was the tracer's. */
+/* From version 2 on: missing events, and threads with time spent by the tracer. */
 static void print_account(const struct tw_capture *capture, FILE *out)
 {
 	struct tw_capture_account account;
@@ -447,7 +447,7 @@ int main(int argc, char **argv)
 		return cmocka_run_group_tests(tests, NULL, NULL);
 	begin_directory();
 	for (size_t i = 0; i < TW_COUNT_OF(goldens); i++) {
-		/* Those of an older version were written when it was the newest. */
+		/* Files of an older version were written when it was current. */
 		if (strcmp(argv[1], "seeds") == 0 || !is_of_version_1(&goldens[i]))
 			write_golden(&goldens[i], argv[2], strcmp(argv[1], "seeds") == 0);
 	}

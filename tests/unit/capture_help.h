@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* capture_help.h - what the tests of captures share: made-up programs, directories, reading back. */
+/* capture_help.h - shared by the tests of captures: made-up programs, directories, reading back. */
 #ifndef CAPTURE_HELP_H
 #define CAPTURE_HELP_H
 
@@ -101,13 +101,13 @@ static inline bool begin_thread(struct program *program, struct tw_rb_producer *
 
 	if (!tw_rs_ring_claim(program->rs, &who, producer))
 		return false;
-	/* As large as was asked for: by the way that a busy thread goes. */
+	/* Grown to the configured size, as a busy thread does. */
 	while (tw_rs_ring_grow(program->rs, producer) || tw_rs_ring_populate(program->rs, producer, true))
 		;
 	return true;
 }
 
-/* Writes one record; waits where the ring says so. */
+/* Writes one record; waits if the ring requires it. */
 static inline bool emit(struct tw_rb_producer *producer, unsigned kind, uint32_t id, const uint64_t *words,
 			uint32_t count)
 {
@@ -140,7 +140,7 @@ static inline bool emit_call(struct tw_rb_producer *producer, uint32_t place, ui
 
 static inline bool emit_switch(struct tw_rb_producer *producer, uint32_t tracee, uint64_t run)
 {
-	/* No event, as the library's own are none. */
+	/* A record that is no event, like the library's own. */
 	bool result = emit(producer, TW_EVENT_SWITCH, tracee, &run, 1);
 
 	producer->records--;
@@ -155,7 +155,7 @@ static inline bool emit_setup(struct tw_rb_producer *producer, uint64_t ticks)
 	return result;
 }
 
-/* ---- captures made by hand: every tick and every byte as the test wants it ---- */
+/* ---- handmade captures: the test chooses every tick and every byte ---- */
 
 enum { MAKER_STREAMS = 16 };
 
@@ -167,7 +167,7 @@ struct maker {
 		uint64_t sequence;
 		struct tw_block_tracee tracee;
 		uint64_t lost[TW_FORMAT_CAUSES];
-		int32_t thread_id; /* 0: one of its own */
+		int32_t thread_id; /* 0: a number of its own */
 		uint64_t thread_start;
 		uint8_t raw[TW_BLOCK_RAW_BYTES_MAX];
 		uint32_t bytes;
@@ -215,7 +215,7 @@ static inline void maker_header(const struct maker_stream *stream, uint32_t numb
 	memcpy(header->lost, stream->lost, sizeof header->lost);
 }
 
-/* Writes the records of a stream that wait; returns the block's header as it was written. */
+/* Writes a stream's pending records; returns the block's header as written. */
 static inline struct tw_block_header maker_flush(struct maker *maker, uint32_t number)
 {
 	struct maker_stream *stream = &maker->streams[number];
@@ -288,7 +288,7 @@ static inline void end_maker(struct maker *maker, bool is_closed)
 
 static inline struct tw_capture *open_capture(void)
 {
-	/* More workers than most machines have processors: more ways to go wrong. */
+	/* More workers than most machines have processors, which tests more interleavings. */
 	const struct tw_capture_options options = {.workers = 4};
 	struct tw_capture *capture = NULL;
 

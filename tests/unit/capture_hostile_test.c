@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A recorder lives through everything that a program can write into the memory that it shares with it.
- * Method	A member with rings and definitions; random words, and words that nearly make sense, are put into control, the image's
- *	head, its table of rings, ring headers, records and definitions, between the rounds of a recorder and during them.  What
- *	it reads or writes elsewhere ends the test, under the address sanitizer also where nothing breaks.  Arguments: the seed, and
- *	for how many seconds it goes on with other ones.
+ * Goal	A recorder survives everything that a program can write into the memory that it shares with it.
+ * Method	A member with rings and definitions; random words, and nearly valid ones, are written into control, the
+ *	image's head, its table of rings, ring headers, records and definitions, between the rounds of a recorder and
+ *	during them.  Any access outside ends the test, with the address sanitizer also a harmless one.  Arguments: the
+ *	seed, and for how many seconds to continue with other seeds.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -38,7 +38,7 @@ static uint64_t random64(void)
 	return state;
 }
 
-/* Numbers that get further than most. */
+/* Numbers that pass more checks than most. */
 static uint64_t word(void)
 {
 	switch (random64() % 8) {
@@ -141,7 +141,7 @@ static void record_once(const char *directory, unsigned number, enum tw_recorder
 		fill(&producers[i], 1000 * (i + 1) * (i + 1));
 	}
 	tw_recorder_poll(recorder, 0);
-	/* From here on nobody writes as producers do: what these would make of the memory is the program's own affair. */
+	/* From here on no producer writes: its behaviour on such memory is the program's own problem. */
 	atomic_store(&is_over, false);
 	pthread_create(&thread, NULL, scribble_on, NULL);
 	for (unsigned round = 0; round < ROUNDS; round++) {
@@ -151,7 +151,7 @@ static void record_once(const char *directory, unsigned number, enum tw_recorder
 		if (round % 20 == 19)
 			tw_recorder_drain(recorder);
 	}
-	/* The questions of agents, which the command answers. */
+	/* Questions of agents, which the command answers. */
 	if (tw_recorder_question(recorder, &question))
 		tw_recorder_answer(recorder, question.number, number % 2 ? "text" : NULL);
 	tw_recorder_finish(recorder, NULL);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: events of many streams come in one order: each stream's own, then the runs of each tracee, then
- * time.
+ * Goal: events of many streams are given in one order: each stream's own, then the runs of each tracee, then time.
  *
- * Method: captures made by hand, of threads whose clocks disagree and tracees that move between them,
- * compared with the order in which it all happened.  Negative control: by time alone the same capture
- * comes out wrong.
+ * Method: handmade captures of threads whose clocks disagree and tracees that move between them, compared with the true
+ * order.  Negative control: sorted by time alone the same capture is in a wrong order.
  */
 #include "capture_help.h"
 
@@ -88,7 +86,7 @@ static void streams_merge_by_time_then_scheduler(void **state)
 struct mover {
 	uint64_t run;
 	uint64_t events;
-	uint32_t thread; /* that it runs on, THREADS: none */
+	uint32_t thread; /* the thread that runs it, THREADS: none */
 };
 
 struct world {
@@ -101,7 +99,7 @@ struct world {
 	uint64_t lost;
 	uint64_t written;
 	bool loses;
-	uint64_t ticks_per_second; /* 0: a thousand million */
+	uint64_t ticks_per_second; /* 0: 10^9 */
 };
 
 static uint64_t clock_of(struct world *world, uint32_t thread)
@@ -123,7 +121,7 @@ static void switch_to(struct world *world, uint32_t thread, uint32_t tracee)
 	if (tracee < TRACEES)
 		world->movers[tracee].thread = thread;
 	if (world->loses && number() % 20 == 0) {
-		/* The switch did not fit, nor did what came after it: the ring says so later. */
+		/* The switch did not fit, nor did the events after it: the ring reports that later. */
 		const uint64_t lost[6] = {world->now, 1};
 
 		maker_record(world->maker, thread, clock_of(world, thread), TW_EVENT_LOSS, 0, lost, 6);
@@ -141,7 +139,7 @@ static void live(struct world *world)
 {
 	world->maker = begin_maker();
 	if (world->ticks_per_second) {
-		/* The image's first segment says it. */
+		/* The image's first segment contains it. */
 		tw_segment_abandon(&world->maker->image.segment);
 		remove_capture(capture_path);
 		assert_int_equal(mkdir(capture_path, 0700), 0);
@@ -185,7 +183,7 @@ struct by_run {
 	uint64_t backwards;
 	uint64_t calls;
 	uint64_t latest;
-	uint64_t worst; /* how far from the order of time */
+	uint64_t worst; /* greatest deviation from the order of time */
 };
 
 static void check_runs(void *context, const struct tw_capture_event *event)
@@ -218,14 +216,14 @@ static void tracees_keep_their_order_across_threads(void **state)
 	assert_int_equal(seen.calls, world.written);
 	assert_int_equal(seen.wrong, 0);
 	assert_int_equal(seen.backwards, 0);
-	/* Bent no further than the clocks disagree, a few times over. */
+	/* Deviates no more than a few times the difference of the clocks. */
 	assert_in_range(seen.worst, 1, 1000);
 	for_each(&by_time, check_runs, &control);
 	assert_int_equal(control.calls, world.written);
 	assert_true(control.backwards > 100);
 }
 
-/* Runs are looked for a tenth of a second ahead: here that is 200 ticks, of tens of thousands. */
+/* Runs are looked ahead by a tenth of a second: here 200 ticks, of tens of thousands. */
 static void runs_are_found_as_they_are_needed(void **state)
 {
 	struct world world = {.ticks_per_second = 2000};
@@ -243,7 +241,7 @@ static void runs_are_found_as_they_are_needed(void **state)
 	assert_int_equal(seen.calls, world.written);
 	assert_int_equal(seen.wrong, 0);
 	assert_int_equal(seen.backwards, 0);
-	/* A block far behind is damaged: the first events come without a look at it. */
+	/* A much later block is damaged: the first events are given without reading it. */
 	capture = open_capture();
 	snprintf(path, sizeof path, "%s/segment-000001.tws", capture_path);
 	fd = open(path, O_RDWR);
@@ -293,7 +291,7 @@ static void count_only(void *context, const struct tw_capture_event *event)
 	++*(uint64_t *)context;
 }
 
-/* No recorder writes this: two streams that each want the other's later run first. */
+/* No recorder writes this: two streams that each wait for the other's later run. */
 static void a_ring_of_waits_ends(void **state)
 {
 	struct maker *maker = begin_maker();
@@ -318,7 +316,7 @@ static void a_ring_of_waits_ends(void **state)
 	assert_int_equal(calls, 5);
 }
 
-/* A thread that goes idle without saying so must not keep the tracee that left it. */
+/* A thread that becomes idle without a record must not hold the tracee that left it. */
 static void an_idle_thread_holds_nobody_up(void **state)
 {
 	struct maker *maker = begin_maker();

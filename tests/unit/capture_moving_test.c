@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: a capture may change under its reader: grow, be cut, be replaced by other things.  Reading ends, and
- * what comes is always a sound record.
+ * Goal: a capture may change while it is read: grow, be cut, be replaced by other files.  Reading ends, and every
+ * record it gives is sound.
  *
  * Method: one thread cuts, lengthens and overwrites the segment at random while another reads it again and
  * again; then a folder, a device and files of absurd sizes in place of segments.
@@ -45,7 +45,7 @@ static void segment_path(char path[400])
 	snprintf(path, 400, "%s/segment-000001.tws", capture_path);
 }
 
-/* Reads all there is; every event that comes must be sound and later than the one before. */
+/* Reads everything; each event must be sound and later than the previous one. */
 static int read_all(uint64_t *count)
 {
 	const struct tw_capture_event *batch;
@@ -96,7 +96,7 @@ static void *change_the_file(void *unused)
 	segment_path(path);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	bytes = pread(fd, whole, sizeof whole, 0);
-	/* RELAXED test.over: only that it comes to an end. */
+	/* RELAXED test.over: a flag that ends the loop. */
 	while (bytes > 0 && !tw_load_relaxed(&is_over)) {
 		uint64_t at = random_number() % (uint64_t)bytes;
 		int failed = ftruncate(fd, (off_t)at);
@@ -144,7 +144,7 @@ static void other_things_in_place_of_segments(void **state)
 	assert_int_equal(read_all(&count), 0);
 	assert_int_equal(count, EVENTS);
 	assert_int_equal(rmdir(path), 0);
-	/* Zeros without end, and without being read. */
+	/* Zeros without end, which are never read. */
 	snprintf(path, sizeof path, "%s/segment-000003.tws", capture_path);
 	if (mknod(path, S_IFCHR | 0600, makedev(1, 5)) == 0) {
 		assert_int_equal(read_all(&count), 0);

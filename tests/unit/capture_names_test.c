@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal    A segment after the first holds the definitions of the functions that its events use, and of no others: it is
- *	   small where the program has many functions, and is read alone all the same. The capture as a whole knows all.
- * Method  Thousands of functions, of which a few are called, others in each part of the recording; some come later. Each
- *	   segment is opened alone: every call has its name, and no other function is there. Segments that were removed, a
- *	   slow disk, and a recorder that died, with what rings still held.
+ * Goal    A segment after the first holds the definitions of the functions that its events use, and no others: it is
+ *	   small even if the program has many functions, and can be read alone.  The capture as a whole knows all.
+ * Method  Thousands of functions, of which different ones are called in each part of the recording; some are defined
+ *	   late.  Each segment is opened alone: every call has its name, and no other function is defined.  Segments
+ *	   that were removed, a slow disk, and a recorder that died with events in the rings.
  */
 #include "capture_producers.h"
 
@@ -12,7 +12,7 @@
 
 enum { FUNCTIONS = 5000, USED = 7, PART = 4000, PARTS = 12, LATE = FUNCTIONS + 100 };
 
-/* Of part n functions n * 20 and the USED - 1 after it, and in each part that which comes late, when it is there. */
+/* In part n: functions n * 20 and the USED - 1 after it, and the late one once it is defined. */
 static uint32_t place_of(uint64_t i)
 {
 	uint32_t part = (uint32_t)(i / PART);
@@ -102,7 +102,7 @@ static uint64_t check_alone(const char *path, bool is_first)
 	return calls;
 }
 
-/* Each segment by itself.  Returns how many calls there are in all. */
+/* Checks each segment alone.  Returns the number of all calls. */
 static uint64_t check_each(uint32_t *segments)
 {
 	DIR *opened = opendir(capture_path);
@@ -121,7 +121,7 @@ static uint64_t check_each(uint32_t *segments)
 		calls += check_alone(path, strstr(entry->d_name, "000001"));
 		(*segments)++;
 		assert_int_equal(stat(path, &st), 0);
-		/* The first has 5,000 definitions in it. */
+		/* The first holds 5,000 definitions. */
 		if (!strstr(entry->d_name, "000001"))
 			assert_in_range(st.st_size, 0, 100000);
 	}
@@ -153,7 +153,7 @@ static void a_segment_has_the_names_that_it_uses(void **state)
 	remove_capture(capture_path);
 }
 
-/* What was removed has taken its names with it; those of what is left are there. */
+/* A removed segment takes its definitions along; those of the remaining ones are complete. */
 static void removed_segments_take_no_names_along(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 16, .segment_bytes = 1 << 16, .segments_kept = 3};
@@ -175,7 +175,7 @@ static void removed_segments_take_no_names_along(void **state)
 
 static unsigned writes;
 
-/* Slow at first, then full for a while, in turns: definitions and blocks are refused, and come again. */
+/* Slow at first, then full in turns: definitions and blocks are refused and written again. */
 static ssize_t write_badly(int fd, const struct iovec *pieces, int count, off_t offset)
 {
 	if (__atomic_add_fetch(&writes, 1, __ATOMIC_RELAXED) % 7 == 0) {
@@ -209,7 +209,7 @@ static void names_that_were_refused_come_again(void **state)
 		usleep(300);
 	}
 	tw_recorder_set_io(recorder, &good_disk);
-	/* A segment whose index was refused is left open: names are looked at in it as well. */
+	/* A segment whose index was refused stays open: its definitions are checked as well. */
 	tw_recorder_finish(recorder, &stats);
 	assert_int_equal(stats.events, emitted);
 	assert_int_equal(check_each(&segments), emitted);
@@ -217,7 +217,7 @@ static void names_that_were_refused_come_again(void **state)
 	remove_capture(capture_path);
 }
 
-/* Dies with something in the rings that the segment under way does not name. */
+/* Dies with events in the rings whose functions the current segment does not define. */
 static void die_with_names_in_rings(void)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 20, .segment_bytes = 1 << 16};

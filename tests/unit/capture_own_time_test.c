@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: time that the tracer took for itself stands in a capture, and is no event of the program: neither among those that
- * are read nor among those that were lost.
+ * Goal: a capture holds the time that the tracer used for itself, and it is no event of the program: neither among the
+ * events read nor among the lost ones.
  *
- * Method: a capture made by hand is read with and without it; a ring that is written over has it between its events.
+ * Method: a handmade capture is read with and without it; an overwriting ring has it between its events.
  */
 #include "capture_help.h"
 #include "pipeline/hit/hit.h"
@@ -49,7 +49,7 @@ static void it_is_no_event(void **state)
 	tw_capture_close(capture);
 }
 
-/* Each event is kept or lost, and own time is neither. */
+/* Each event is kept or lost, and own time counts as neither. */
 static void it_is_not_lost_where_rings_are_written_over(void **state)
 {
 	const uint64_t none[TW_RB_CAUSES] = {0};

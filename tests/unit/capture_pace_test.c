@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal    While events come steadily, the recorder takes much at a time and looks seldom: less than 128 KiB is left in a large
- *	   ring until 20 ms have gone by, and is then one block; a pause is never so long that a fast thread fills a small ring;
- *	   where little comes, pauses grow up to the longest.
- * Method  The decision of the pause, for rounds at made-up times. A ring that a test fills by itself, and a recorder that is
- *	   asked to look twice: a verdict counts only when both looks lie within 20 ms.
+ * Goal    While events come steadily, the recorder takes large pieces and polls seldom: less than 128 KiB stays in a
+ *	   large ring until 20 ms have passed, and is then one block; a pause is never so long that a fast thread fills
+ *	   a small ring; if few events come, pauses grow up to the longest.
+ * Method  The decision of the pause, for rounds at made-up times.  A ring filled by the test, and a recorder polled
+ *	   twice: a verdict counts only if both polls lie within 20 ms.
  */
 #include "capture_help.h"
 #include "pipeline/recorder/pace.h"
@@ -19,7 +19,7 @@ static void pauses_follow_the_smallest_ring(void **state)
 		uint64_t ring_bytes;
 		uint64_t pause_ns;
 	} expected[] = {
-		{UINT64_C(64) << 10, 20 * US}, /* no sleep is shorter */
+		{UINT64_C(64) << 10, 20 * US}, /* the shortest sleep */
 		{UINT64_C(256) << 10, 65536},  /* a quarter of the ring at a byte a nanosecond */
 		{UINT64_C(1) << 20, 262144},
 		{UINT64_C(64) << 20, 500 * US},
@@ -31,7 +31,7 @@ static void pauses_follow_the_smallest_ring(void **state)
 	(void)state;
 	tw_pace_init(&pace);
 	for (unsigned i = 0; i < sizeof expected / sizeof expected[0]; i++) {
-		/* Twice at one time: nothing is known of how long a ring takes to fill. */
+		/* Twice at the same time: the time to fill a ring is unknown. */
 		pace.last_busy_ns = now_ns;
 		tw_pace_note_busy(&pace, expected[i].ring_bytes);
 		sleep = tw_pace_next(&pace, LONGEST, now_ns);
@@ -53,7 +53,7 @@ static void pauses_follow_the_rate(void **state)
 	tw_pace_init(&pace);
 	tw_pace_note_busy(&pace, UINT64_C(64) << 10);
 	tw_pace_next(&pace, LONGEST, now_ns);
-	/* The ring took 8 ms to fill: the next look is after 2 ms, and after 4 more; a wake ends these. */
+	/* The ring took 8 ms to fill: the next poll is after 2 ms, and after 4 more; a wake ends these. */
 	tw_pace_note_busy(&pace, UINT64_C(64) << 10);
 	sleep = tw_pace_next(&pace, LONGEST, now_ns += 8 * MS);
 	assert_int_equal(sleep.ns, 2 * MS);
@@ -64,7 +64,7 @@ static void pauses_follow_the_rate(void **state)
 	for (unsigned i = 0; i < 10; i++)
 		sleep = tw_pace_next(&pace, LONGEST, now_ns += MS);
 	assert_int_equal(sleep.ns, LONGEST);
-	/* Much after a long silence; what is due early is not slept over. */
+	/* Much after a long silence; the pause does not pass the next due time. */
 	tw_pace_note_busy(&pace, UINT64_C(64) << 10);
 	assert_int_equal(tw_pace_next(&pace, 3 * MS, now_ns + 60000 * MS).ns, 3 * MS);
 }
@@ -84,7 +84,7 @@ static void fill(struct tw_rb_producer *producer, uint64_t bytes)
 		assert_true(emit_call(producer, 1, at, at));
 }
 
-/* Returns whether both looks came early enough to tell. */
+/* Returns whether both polls were early enough to decide. */
 static bool leaves_little(struct tw_recorder *recorder, struct tw_rb_producer *producer)
 {
 	uint64_t begun_ns, before, after, blocks, blocks_after, filled;

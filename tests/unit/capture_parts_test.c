@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: the small parts of a reader do what they say: maps of ids, intervals of runs, ticks as time,
- * definitions.
+ * Goal: the small parts of a reader are correct: maps of ids, intervals of runs, ticks as time, definitions.
  *
- * Method: each beside the plainest thing that could do the same, with random input.
+ * Method: each compared with the simplest equivalent, on random input.
  */
 #include "capture_help.h"
 
@@ -28,7 +27,7 @@ static void ids_are_found_again(void **state)
 
 	assert_int_equal(tw_idmap_get(&map, 5), TW_IDMAP_NONE);
 	for (uint32_t i = 0; i < IDS; i++) {
-		/* Also those that differ in their highest bits only. */
+		/* Also keys that differ in their highest bits only. */
 		keys[i] = i % 3 ? (uint64_t)i << 52 | i : number();
 		assert_true(tw_idmap_put(&map, keys[i], i));
 	}
@@ -70,7 +69,7 @@ static void in_order_runs_are_one_interval(void **state)
 {
 	struct tw_runs runs = {0};
 
-	/* As they come from several threads: nearly in order. */
+	/* As from several threads: nearly in order. */
 	for (uint64_t run = 1; run <= 10000; run++)
 		assert_true(tw_runs_add(&runs, 0, 1, (run - 1) / 4 * 4 + 4 - (run - 1) % 4));
 	assert_int_equal(runs.intervals, 1);
@@ -127,7 +126,7 @@ static void time_is_exact_at_its_points(void **state)
 		assert_int_equal(tw_clockmap_wall_ns(&map, ns), clocks[i].realtime_ns);
 		assert_int_equal(tw_clockmap_boot_ns(&map, ns), clocks[i].boottime_ns);
 	}
-	/* Half way between, half the time. */
+	/* Half of the ticks, half of the time. */
 	assert_in_range(tw_clockmap_ns(&map, 6000000000, &hint), 1599999990, 1600000010);
 	tw_clockmap_fini(&map);
 }
@@ -142,7 +141,7 @@ static uint32_t put(uint8_t *to, uint32_t type, const void *fixed, size_t bytes,
 	return (uint32_t)(sizeof(head) + head.payload_bytes + 7) / 8 * 8;
 }
 
-/* The clock was set on by an hour, and back by two: each time that was on the wall is found, by the first moment of it. */
+/* The clock was set forward by an hour, and back by two: each wall-clock time is found, by its first moment. */
 static void a_time_on_the_wall_is_found_behind_steps(void **state)
 {
 	const uint64_t second = 1000000000, hour = 3600 * second, wall = 1000 * hour;
@@ -157,7 +156,7 @@ static void a_time_on_the_wall_is_found_behind_steps(void **state)
 	assert_int_equal(tw_clockmap_of_wall(&map, wall + second), 2 * second);
 	assert_int_equal(tw_clockmap_of_wall(&map, wall + hour + 3 * second), 4 * second);
 	assert_int_equal(tw_clockmap_of_wall(&map, wall - hour + 7 * second), 8 * second);
-	/* It never was on the wall: by the clock as it was first. */
+	/* A time that the wall clock skipped: by the clock before the step. */
 	assert_int_equal(tw_clockmap_of_wall(&map, wall - 2 * hour), 0);
 	tw_clockmap_fini(&map);
 }
@@ -173,7 +172,7 @@ static void the_first_definition_counts(void **state)
 
 	count = put(bytes, TW_DEF_FUNCTION, &function, sizeof(function), "one");
 	count += put(bytes + count, TW_DEF_FUNCTION, &function, sizeof(function), "two");
-	/* Its module comes behind it. */
+	/* Its module is defined after it. */
 	count += put(bytes + count, TW_DEF_MODULE, &module, sizeof(module), "m");
 	assert_int_equal(tw_catalog_add(&catalog, bytes, count), 0);
 	assert_int_equal(tw_catalog_add(&catalog, bytes, count), 0);
@@ -197,7 +196,7 @@ static void one_image_cannot_define_without_end(void **state)
 	int error = 0;
 	uint64_t taken = 0;
 
-	/* Records of a type that nobody knows, 8 bytes each. */
+	/* Records of an unknown type, 8 bytes each. */
 	for (size_t i = 0; i < sizeof(bytes); i += 8)
 		bytes[i] = 200;
 	while (!(error = tw_catalog_add(&catalog, bytes, sizeof(bytes))))

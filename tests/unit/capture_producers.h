@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* capture_producers.h - threads that write numbered calls, and the account of what came back of them. */
+/* capture_producers.h - threads that write numbered calls, and a check of those read back. */
 #ifndef CAPTURE_PRODUCERS_H
 #define CAPTURE_PRODUCERS_H
 
@@ -17,7 +17,7 @@ struct producer_task {
 	pthread_t thread;
 };
 
-/* The thread's number in the lowest byte, and what compresses badly above it. */
+/* The thread's number in the lowest byte, and bits that compress badly above it. */
 static inline uint64_t with_noise(uint64_t thread, uint64_t i)
 {
 	return thread | i * UINT64_C(0x9e3779b97f4a7c15) << 8;

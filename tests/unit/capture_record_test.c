@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: what threads commit is in the capture exactly once, in order, with its definitions and an exact
- * account of losses; through rotation, dead threads and processes.
+ * Goal: committed events are in the capture exactly once, in order, with their definitions and an exact account of
+ * losses; across rotation, dead threads and processes.
  *
  * Method: a recorder and made-up programs in one process, with threads (pthread_create), over a real
  * ring set.
@@ -93,7 +93,7 @@ static void losses_are_exact(void **state)
 		if (i % 7000 == 0)
 			tw_recorder_drain(recorder);
 	}
-	/* Lost at the very end: no record in the ring tells them. */
+	/* Lost at the very end: no record in the ring reports them. */
 	tw_rs_count_no_ring(program.rs, tw_clock_ticks());
 	assert_int_equal(tw_recorder_finish(recorder, &stats), 0);
 	assert_true(emitted < 50000);
@@ -112,7 +112,7 @@ static void losses_are_exact(void **state)
 	remove_capture(capture_path);
 }
 
-/* What is told at the very end may close a segment whose time is over: the capture is whole all the same. */
+/* A loss reported at the very end may close a segment whose time is over: the capture is complete all the same. */
 static void the_last_segment_says_so(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 16, .segment_ns = 10000000};
@@ -162,7 +162,7 @@ static void every_rotated_segment_decodes_alone(void **state)
 	check_events(capture, &account);
 	assert_int_equal(account.calls, 200000);
 	tw_capture_close(capture);
-	/* Without the first and the second the others are as good as before. */
+	/* Without the first and the second segment the others are complete. */
 	for (int i = 1; i <= 2; i++) {
 		snprintf(path, sizeof path, "%s/segment-%06d.tws", capture_path, i);
 		assert_int_equal(unlink(path), 0);
@@ -262,13 +262,13 @@ static void a_flight_recorder_keeps_the_newest(void **state)
 	begin_program(&program, tw_recorder_ring_set(recorder), 10);
 	assert_true(begin_thread(&program, &producer, 1));
 	for (uint64_t i = 0; i < 100000; i++) {
-		/* What is no event is overwritten, stored and given up beside the events, and counted nowhere. */
+		/* Records that are no events are overwritten, stored and given up like events, and counted nowhere. */
 		if (i % 100 == 0)
 			assert_true(emit_setup(&producer, 1));
 		assert_true(emit_call(&producer, 1, i, 0));
 		if (i % 1000 == 0)
 			tw_recorder_poll(recorder, 0);
-		/* Twice while little was written, once while everything was overwritten since. */
+		/* Twice while little was written, once after everything was overwritten. */
 		if (i == 50000 || i == 50100 || i == 80000)
 			assert_int_equal(tw_recorder_snapshot(recorder), 0);
 	}
@@ -296,7 +296,7 @@ static void a_flight_recorder_keeps_the_newest(void **state)
 					continue;
 				}
 				assert_int_equal(batch[i].payload[0], next);
-				/* What is no event has a number as well. */
+				/* Records that are no events have a number as well. */
 				assert_in_range(batch[i].sequence, next, next + 1000);
 				next++;
 				account.calls++;
@@ -310,8 +310,7 @@ static void a_flight_recorder_keeps_the_newest(void **state)
 	remove_capture(capture_path);
 }
 
-/* More threads than rings: those that ended give theirs up, the oldest first, and what was in them is
- * counted. */
+/* More threads than rings: rings of ended threads are reused, the oldest first, and their events are counted. */
 static void a_flight_recorder_gives_up_the_oldest_threads(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 16,
@@ -358,7 +357,7 @@ static void nothing_is_overwritten_by_mistake(void **state)
 	int fd;
 
 	assert_int_equal(tw_recorder_create(&options, &other), TW_EEXIST);
-	/* Not even by force while it is being recorded. */
+	/* Not even with force while it is being recorded. */
 	options.force = true;
 	assert_int_equal(tw_recorder_create(&options, &other), TW_EEXIST);
 	assert_int_equal(tw_recover(capture_path, NULL), TW_EEXIST);
@@ -397,7 +396,7 @@ static void a_living_recording_can_be_read(void **state)
 	assert_int_equal(info.events, 20000);
 	late = open_capture();
 	assert_int_equal(tw_recorder_finish(recorder, NULL), 0);
-	/* Its file has got another name since it was opened. */
+	/* Its file was renamed since it was opened. */
 	check_events(early, &account);
 	assert_int_equal(account.calls, 20000);
 	tw_capture_info(late, &info);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: whoever dies, and when: what was committed is in the recovered capture exactly once, and losses
+ * Goal: whichever process dies, and whenever: committed events are in the recovered capture exactly once, and losses
  * are exact.
  *
  * Method: recorders and programs in processes of their own, killed at random times; then tw_recover(),
@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-/* What the parent and its children see of each other. */
+/* Shared by the parent and its children. */
 struct shared {
 	_Atomic uint64_t attempted;
 	_Atomic uint64_t committed;
@@ -77,7 +77,7 @@ static void attach(struct tw_rs *rs)
 	assert_int_equal(tw_rs_attach(rs, shared->ring_set), 0);
 }
 
-/* Calls numbered from 0; a little rest now and then, so that all of it is not lost. */
+/* Calls numbered from 0, with short pauses so that not all of them are lost. */
 static void run_program(struct tw_rs *rs, uint64_t count, bool dies)
 {
 	struct tw_rb_producer producer;
@@ -88,7 +88,7 @@ static void run_program(struct tw_rs *rs, uint64_t count, bool dies)
 	while (!begin_thread(&program, &producer, 1))
 		usleep(100);
 	for (uint64_t i = 0; i < count || dies; i++) {
-		/* RELAXED test.counts: read after this process is dead, or by itself. */
+		/* RELAXED test.counts: read after this process has died, or by itself. */
 		tw_store_relaxed(&shared->attempted, ++attempted);
 		committed += emit_call(&producer, 1, committed, number());
 		/* RELAXED test.counts: as above. */
@@ -140,7 +140,7 @@ static void kill_and_wait(pid_t child)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-/* On a busy machine a program may be done before its recorder has written anything: that is no capture yet. */
+/* On a busy machine a program may finish before its recorder has written anything: that is no capture yet. */
 static void wait_until_begun(void)
 {
 	struct tw_capture *capture;
@@ -177,14 +177,14 @@ static void a_killed_recorder_loses_nothing(void **state)
 		assert_int_equal(account.calls, committed);
 		assert_int_equal(account.lost, attempted - committed);
 		assert_int_equal(access(shared->ring_set, F_OK), -1);
-		/* Once is as good as twice. */
+		/* Recovering twice changes nothing. */
 		assert_int_equal(tw_recover(capture_path, &stats), 0);
 		assert_int_equal(stats.events, 0);
 		account = read_back(true);
 		assert_int_equal(account.calls, committed);
 		tw_rs_detach(&rs);
 	}
-	/* The negative control: there was something to recover. */
+	/* The negative control: there were events to recover. */
 	assert_true(only_in_rings > 1000);
 	remove_capture(capture_path);
 }
@@ -197,7 +197,7 @@ static void both_may_die(void **state)
 		uint64_t attempted, committed;
 
 		remove_capture(capture_path);
-		/* RELAXED test.counts: the program of this round is not there yet. */
+		/* RELAXED test.counts: this round's program has not started. */
 		tw_store_relaxed(&shared->committed, 0);
 		recorder = start_recorder(round % 2);
 		program = fork();
@@ -222,14 +222,14 @@ static void both_may_die(void **state)
 		committed = tw_load_relaxed(&shared->committed);
 		assert_int_equal(tw_recover(capture_path, NULL), 0);
 		account = read_back(true);
-		/* The one in flight may or may not have been committed, and counted. */
+		/* The call in flight may or may not have been committed and counted. */
 		assert_in_range(account.calls, committed, committed + 1);
 		assert_in_range(account.calls + account.lost, attempted - 1, attempted);
 	}
 	remove_capture(capture_path);
 }
 
-/* Events that found no ring: the recorder has told of some of them, and died before it told of the rest. */
+/* Events without a ring: the recorder had reported some of them when it died. */
 static void what_was_told_before_is_not_told_again(void **state)
 {
 	struct tw_recorder_stats stats;
@@ -256,7 +256,7 @@ static void what_was_told_before_is_not_told_again(void **state)
 		tw_rs_count_no_ring(&rs, tw_clock_ticks());
 	kill_and_wait(recorder);
 	assert_int_equal(tw_recover(capture_path, &stats), 0);
-	/* Perhaps it was stopped a moment after the first of them. */
+	/* It may have been stopped a moment after the first of them. */
 	assert_in_range(stats.lost[TW_LOST_NO_RING], 1, 5);
 	capture = open_capture();
 	tw_capture_info(capture, &info);
@@ -279,10 +279,10 @@ static void a_recovery_that_fails_may_be_repeated(void **state)
 	attach(&rs);
 	run_program(&rs, 5000, false);
 	kill_and_wait(recorder);
-	/* No rings: after a restart of the machine, say. */
+	/* No rings, as after a restart of the machine. */
 	snprintf(path, sizeof path, "%s.away", shared->ring_set);
 	assert_int_equal(rename(shared->ring_set, path), 0);
-	/* While they are away, a copy of the mark is kept to come back to them. */
+	/* While they are missing, a copy of the mark is kept for a later recovery. */
 	assert_int_equal(tw_recover(capture_path, NULL), 0);
 	assert_true(read_back(true).calls <= 5000);
 	assert_int_equal(rename(path, shared->ring_set), 0);
@@ -295,7 +295,7 @@ static void a_recovery_that_fails_may_be_repeated(void **state)
 	/* RELAXED test.counts: this process's own. */
 	assert_int_equal(account.calls, tw_load_relaxed(&shared->committed));
 	tw_rs_detach(&rs);
-	/* Nobody was traced before it died. */
+	/* No process was traced before it died. */
 	remove_capture(capture_path);
 	recorder = start_recorder(false);
 	attach(&rs);

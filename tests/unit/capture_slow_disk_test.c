@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal    While a slow disk takes a block, the rings are taken all the same, and what has gathered is one write. Memory goes
- *	   back to the producers only when its events are in the file; a write that fails, anywhere in the queue, loses
- *	   nothing and stores nothing twice; a disk that does not answer is no progress.
+ * Goal    While a slow disk writes a block, the rings are still drained, and the gathered blocks become one write.
+ *	   Memory returns to the producers only when its events are in the file; a write that fails, anywhere in the
+ *	   queue, loses nothing and stores nothing twice; a disk that does not respond is no progress.
  * Method  A recorder whose first write takes a few milliseconds, and threads (pthread_create) that fill its rings; the
- *	   writes of its queue's thread stand at a gate until the test opens it, or fail. Nothing hangs on the clock but that
- *	   the first write is slow.
+ *	   writes of its queue's thread wait at a gate until the test opens it, or fail.  Only the slow first write
+ *	   depends on the clock.
  */
 #include "capture_producers.h"
 
@@ -43,7 +43,7 @@ static ssize_t slow_write(int fd, const struct iovec *pieces, int count, off_t o
 	pthread_mutex_unlock(&mutex);
 	if (!fails)
 		return pwritev(fd, pieces, count, offset);
-	/* Something of it is there. */
+	/* A part of it is written. */
 	if (pwrite(fd, pieces[0].iov_base, pieces[0].iov_len / 2, offset) < 0)
 		return -1;
 	errno = failing_errno;
@@ -65,7 +65,7 @@ static struct tw_recorder *begin(struct tw_recorder_options *options, struct pro
 	return recorder;
 }
 
-/* The thread of the queue stands at the gate: what comes now gathers behind it. */
+/* The queue's thread waits at the gate: further blocks gather behind it. */
 static void await_first_write(void)
 {
 	bool has_come = false;
@@ -84,7 +84,7 @@ static void open_gate(void)
 		sem_post(&gate);
 }
 
-/* So many that a round takes them out of a ring of any size, of the smallest: 32 bytes each. */
+/* Enough that a round takes them out of a ring of any size, or of the smallest: 32 bytes each. */
 enum { ROUND_EVENTS = 4200, SMALL_ROUND_EVENTS = 1100 };
 
 static void check_capture(uint64_t calls, uint64_t lost)
@@ -102,7 +102,7 @@ static void check_capture(uint64_t calls, uint64_t lost)
 	remove_capture(capture_path);
 }
 
-/* Tries so many, and says how many found room. */
+/* Tries `count` events; gives how many were stored in the ring. */
 static uint64_t emit_some(struct tw_rb_producer *producer, unsigned count, uint64_t *emitted)
 {
 	uint64_t before = *emitted;
@@ -129,12 +129,15 @@ static void what_gathers_is_one_write(void **state)
 	}
 	tw_recorder_stats(recorder, &stats);
 	assert_int_equal(stats.events, 0);
-	/* A round while the disk does not answer is no progress: who waits for room gives up after a second. */
+	/*
+	 * A round while the disk does not respond is no progress: a thread that waits for space gives up after a
+	 * second.
+	 */
 	beat_ns = tw_rs_beat(rs);
 	emit_some(&producer, ROUND_EVENTS, &emitted);
 	tw_recorder_poll(recorder, 0);
 	assert_int_equal(tw_rs_beat(rs), beat_ns);
-	/* Nothing was given back: the ring takes what it holds, and not one event more. */
+	/* Nothing was freed: the ring takes its capacity, and not one event more. */
 	emit_some(&producer, 200000, &emitted);
 	assert_true(emitted <= (4 << 20) / 32);
 	open_gate();
@@ -146,7 +149,7 @@ static void what_gathers_is_one_write(void **state)
 	check_capture(stats.events, stats.lost[TW_LOST_FULL]);
 }
 
-/* A queue of several blocks, of rings that one thread went through as it grew, and then the disk refuses one. */
+/* A queue of several blocks, from rings that one thread grew through; then the disk refuses one. */
 static void fail_with(int error, unsigned write)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 20};
@@ -161,7 +164,7 @@ static void fail_with(int error, unsigned write)
 	failing_errno = error;
 	assert_true(tw_rs_ring_claim(program.rs, &who, &producer));
 	do {
-		/* Up to the brim: beyond it the producer would wait. */
+		/* Up to its capacity: beyond it the producer would wait. */
 		while (tw_rs_ring_populate(program.rs, &producer, true))
 			;
 		while (producer.pos <= producer.shared->first_pos + producer.mask)
@@ -194,7 +197,7 @@ static void a_write_that_fails_is_taken_again(void **state)
 	fail_with(EIO, 2);
 }
 
-/* The thread is gone, its ring is not for another one yet. */
+/* The thread has ended, and its ring is not reused yet. */
 static void a_ring_that_ended_is_kept_until_it_is_written(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 16};
@@ -219,7 +222,7 @@ static void a_ring_that_ended_is_kept_until_it_is_written(void **state)
 	check_capture(emitted, 0);
 }
 
-/* Small segments, and threads that end while blocks of theirs are in the queue. */
+/* Small segments, and threads that end while their blocks are in the queue. */
 static void many_threads_and_segments(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 18,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Who reads a stream while it comes gets the events of a process in the order of its runs, whatever the clocks
- *	of its threads say, and wherever the marks cut its runs; and their times, however long the stream goes on.
- * Method	Streams made by hand: two threads whose clocks disagree, a process that moves between them, and marks in the
+ * Goal	A live reader of a stream gets the events of a process in the order of its runs, whatever the clocks of its
+ *	threads say, and wherever the marks cut its runs; and their times, however long the stream continues.
+ * Method	Handmade streams: two threads whose clocks disagree, a process that moves between them, and marks in the
  *	middle of its runs; a counter whose rate changes with each of a thousand snapshots.
  */
 #include "capture_help.h"
 
 enum { PROCESS = 7, FIRST = 0, SECOND = 1 };
 
-/* Its calls are numbered: this is the order in which it made them. */
+/* Calls are numbered in the order in which the process made them. */
 static uint64_t next_number;
 
 static void begin_run(struct maker *maker, uint32_t thread, uint64_t ticks, uint64_t run)
@@ -23,7 +23,7 @@ static void put_calls(struct maker *maker, uint32_t thread, uint64_t ticks, unsi
 		maker_call(maker, thread, ticks + i, next_number++, 0);
 }
 
-/* Everything up to these ticks has come. */
+/* All events up to these ticks are in the stream. */
 static void put_mark(struct maker *maker, uint64_t ticks)
 {
 	struct tw_block_header header = {.type = TW_BLOCK_MARK, .first_ticks = ticks, .last_ticks = ticks};
@@ -89,8 +89,8 @@ static void a_run_waits_for_one_that_goes_on_over_a_mark(void **state)
 }
 
 /*
- * The second thread's clock is ahead.  The rest of its run comes behind the mark, and so does the rest of the run after it,
- * whose beginning came before: there was nothing to wait for then.
+ * The second thread's clock is ahead.  The rest of its run comes after the mark, and so does the rest of the run after
+ * it, whose beginning came before: at that time there was nothing to wait for.
  */
 static void a_run_that_goes_on_waits_for_what_comes_late(void **state)
 {
@@ -109,7 +109,7 @@ static void a_run_that_goes_on_waits_for_what_comes_late(void **state)
 
 /* ---- time ---- */
 
-/* A second of the program's time each; a tick takes longer in each, and the second as many ticks less. */
+/* One second of the program's time each; each has fewer ticks than the one before. */
 static struct tw_format_clock clock_at(unsigned second)
 {
 	struct tw_format_clock clock = {1000, 1000, 1000, 1000};
@@ -121,7 +121,7 @@ static struct tw_format_clock clock_at(unsigned second)
 	return clock;
 }
 
-/* Of events like the marks, but of a kind that says nothing to who reads a stream. */
+/* Records like marks, of a kind that means nothing to a reader of streams. */
 static void put_snapshot(struct maker *maker, unsigned second)
 {
 	struct tw_block_header header = {.type = TW_BLOCK_ACCOUNT, .clock = clock_at(second)};
@@ -146,7 +146,7 @@ static void times_are_right_however_long_it_goes_on(void **state)
 		put_snapshot(maker, second);
 		if (second % BETWEEN_MARKS)
 			continue;
-		/* In the middle of the second before the last that is known. */
+		/* In the middle of the second before the last known one. */
 		maker_call(maker, FIRST, (clock_at(second - 1).ticks + clock_at(second - 2).ticks) / 2, second, 0);
 		put_mark(maker, clock_at(second).ticks);
 	}

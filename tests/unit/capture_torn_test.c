@@ -2,9 +2,8 @@
 /*
  * Goal: recovery completes whatever a dying recorder leaves, however little or torn it is.
  *
- * Method: a recorder in a child process, whose disk kills it at a chosen write; then tw_recover() and a
- * look at the result: complete, without damage, every committed event there.  tests/crash/ does the same
- * at random instants.
+ * Method: a recorder in a child process, whose disk kills it at a chosen write; then tw_recover().  The result must be
+ * complete, undamaged, and contain every committed event. tests/crash/ does the same at random instants.
  */
 #include "capture_help.h"
 
@@ -36,7 +35,7 @@ static ssize_t write_until_death(int fd, const struct iovec *pieces, int count, 
 		if (pwrite(fd, pieces[0].iov_base, 100, offset) == 100)
 			raise(SIGKILL);
 	}
-	/* The disk is full in the middle of events; the definitions that come next go over them. */
+	/* The disk is full in the middle of events; the next definitions overwrite them. */
 	if (type_of(pieces) == TW_BLOCK_EVENTS) {
 		some[1].iov_len -= some[1].iov_len / 10;
 		refusals += pwritev(fd, some, 2, offset) > 0;
@@ -116,7 +115,7 @@ static void die_and_recover(enum death how, uint64_t expected)
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(tw_recover(capture_path, &stats), 0);
 	assert_int_equal(stats.events, expected);
-	/* Once more changes nothing. */
+	/* A second recovery changes nothing. */
 	assert_int_equal(tw_recover(capture_path, &stats), 0);
 	assert_int_equal(stats.events, 0);
 	capture = open_capture();

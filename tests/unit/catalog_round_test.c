@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	In a round of reading, a stream waits exactly while a run of its tracee that came before is not over.
- * Method	Sets of runs by hand, in any order; and random ones against a plain search.
+ * Goal	In a round of reading, a stream waits exactly as long as an earlier run of its tracee is not over.
+ * Method	Handmade sets of runs, in any order; and random ones against a linear search.
  */
 #include "base/assert.h"
 #include "pipeline/format/round.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: what is no match specification is refused when it is set, with the place; the targets differ as they do
- * in OTP; conditions mean the specifications that they stand for; size and depth have bounds.
+ * Goal: an invalid match specification is refused when it is set, with the position; the targets differ as in OTP;
+ * conditions are equivalent to the specifications that they stand for; size and depth are limited.
  *
  * Method: texts with one flaw each; tables of functions by target; texts that are very large or deep.
  */
@@ -73,7 +73,7 @@ static void places(void **state)
 
 static void targets(void **state)
 {
-	/* A letter for each target that takes it: c s r t. */
+	/* One letter for each target that accepts it: c s r t. */
 	static const struct {
 		const char *call, *taken;
 	} cases[] = {
@@ -239,7 +239,7 @@ static double seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* prefix, so many times unit, middle, so many times close, suffix: compiled or refused, but soon. */
+/* prefix, count times unit, middle, count times close, suffix: compiled or refused, but quickly. */
 static int nested(const char *unit, const char *middle, const char *close, int levels)
 {
 	size_t bytes = (strlen(unit) + strlen(close)) * (size_t)levels + 200;
@@ -276,7 +276,7 @@ static void nesting(void **state)
 
 	for (i = 0; i < TW_COUNT_OF(forms); i++) {
 		assert_int_equal(nested(forms[i][0], forms[i][1], forms[i][2], 100), 0);
-		/* A limit is not a mistake, whichever of the two it is. */
+		/* Reaching either limit is reported as a limit, not as a mistake. */
 		assert_int_equal(nested(forms[i][0], forms[i][1], forms[i][2], 400), TW_ELIMIT);
 		assert_int_equal(nested(forms[i][0], forms[i][1], forms[i][2], (1 << 20) / 4), TW_ELIMIT);
 	}
@@ -297,7 +297,7 @@ static void nested_heads(void **state)
 	assert_int_equal(compile(text, TW_MATCH_CALL, NULL), 0);
 }
 
-/* 1 MiB of text that is one clause again and again. */
+/* 1 MiB of text that repeats one clause. */
 static int repeated(const char *unit, size_t bytes)
 {
 	char *text = malloc(bytes + strlen(unit) + 300);
@@ -338,7 +338,7 @@ static void large_texts(void **state)
 		memcpy(constant + i, ",1", 3);
 	strcpy(constant + i, "]}]}");
 	assert_int_equal(repeated(constant, 40), 0);
-	/* A head of more variables than anybody has arguments. */
+	/* A head with more variables than any call has arguments. */
 	at = stpcpy(constant, "{['$1'");
 	for (i = 2; at < constant + mebibyte - 100; i++)
 		at += sprintf(at, ",'$%zu'", i);
@@ -348,7 +348,7 @@ static void large_texts(void **state)
 	assert_int_equal(repeated("{['$1'],[],[x]}", ((size_t)4 << 20) + 1), TW_ELIMIT);
 }
 
-/* Elements that are no constants: a stack of them is too much, a list is built from its end. */
+/* Elements that are no constants: too many for the stack, but a list is built from its end. */
 static void many_elements(void **state)
 {
 	char *text = malloc(100000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: a specification that cannot be compiled for want of memory leaves nothing behind, wherever it ends;
- * and a run allocates nothing.
+ * Goal: a specification that cannot be compiled because memory is short leaks nothing, wherever it ends; and a run
+ * allocates nothing.
  *
  * Method: malloc(), calloc() and realloc() of this program fail from the n-th call on, for each n until the
  * compiler gets through; what is still allocated after each is counted.  For runs of every function, over

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal    Guards whose answer the types decide alone are refused with what to write instead; all others are taken.
- * Method  A table: expression, refused of terms or of words, a part of the sentence. What is refused is run as well, over
- *	   arguments of many types: it must have one answer for all of them.
+ * Goal    Guards whose result follows from types alone are refused with a suggestion; all others are accepted.
+ * Method  A table: expression, whether refused for terms or words, a part of the sentence.  Refused guards are also run
+ *	   over arguments of many types: they must have one result for all of them.
  */
 #include "tracewheel/match.h"
 
@@ -19,7 +19,7 @@ enum refused { NOBODY, WORDS, TERMS };
 
 static const struct {
 	const char *text;
-	enum refused refused; /* TERMS: of words as well */
+	enum refused refused; /* TERMS: refused for words as well */
 	const char *sentence;
 } guards[] = {
 	{"$1 > 4096", NOBODY, NULL},
@@ -99,7 +99,7 @@ static void guards_that_have_one_answer_are_refused(void **state)
 	}
 }
 
-/* As the run sees it: words are integers. */
+/* As in the run: words are integers. */
 static void what_is_refused_has_one_answer(void **state)
 {
 	static const char *const lists[] = {"[0,0,0,0,0,0]", "[1,1,1,1,1,1]", "[7,9,-3,5,6,2]", "[4096,1,2,3,4,5]"};

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: runs of programs on the hit path: raw arguments mean the same as terms, the fused test the same as
- * the program, host functions are called as the specification says, and memory that does not
- * suffice raises.
+ * Goal: runs of programs on the hit path: raw arguments are equivalent to terms, the fused test to the program, host
+ * functions are called as the specification says, and a lack of memory raises.
  *
- * Method: the same specifications over words and terms; a host that writes down what it was asked; scratch
- * memory of the least size.
+ * Method: the same specifications over words and terms; a host that records its calls; scratch memory of the minimum
+ * size.
  */
 #include "match/match.h"
 
@@ -126,7 +125,7 @@ static void words_are_integers(void **state)
 		check_words(others[i], false);
 }
 
-/* Does a guard over words say the same as in a form that only the interpreter runs? */
+/* Checks that a guard over words gives the same result as a form that only the interpreter runs. */
 static void check_guard(const char *guard, bool is_fused)
 {
 	struct tw_match_run run = fresh_run(NULL);
@@ -159,7 +158,7 @@ static void check_guard(const char *guard, bool is_fused)
 	tw_match_destroy(slow);
 }
 
-/* The lower bits of a word, with a sign or without, as debug information's types are written. */
+/* The lower bits of a word, with or without sign, as types from debug information are written. */
 static void casts_are_ranges(void **state)
 {
 	static const char *const operators[] = {"<", "=<", ">", ">=", "==", "/=", "=:=", "=/="};
@@ -203,7 +202,7 @@ static void casts_are_ranges(void **state)
 	check_guard("{'==',{'>',{'band','$1',255},0},{'>','$1',7}}", false);
 }
 
-/* Terms that are no small integers take the general way behind a range. */
+/* Terms that are no small integers take the general code after a range. */
 static void ranges_and_other_terms(void **state)
 {
 	static const struct {
@@ -277,7 +276,7 @@ static void keep(void (*function)(void *), void *arg)
 	function(arg);
 }
 
-/* What needs more than integer registers asks for the others to be kept, once. */
+/* A run that needs more than integer registers saves the others once. */
 static void vectors_are_kept(void **state)
 {
 	static const struct {
@@ -507,13 +506,13 @@ static void process_dump(void **state)
 
 static void what_does_not_fit_raises(void **state)
 {
-	/* 60,000 bits are 7,500 bytes: there is room for one. */
+	/* 60,000 bits are 7,500 bytes: there is space for one. */
 	expect(BODY("{message,[{'bsl',1,60000},{is_integer,{'bsl',1,60001}},{'+',1,2}]}"), NULL, 0, "['EXIT',true,3]",
 	       "", 0);
 	/* A guard that raises fails. */
 	expect("[{['$1'],[{'>',{'bsl',1,60000},{'bsl',1,50000}}],[{message,fits}]},{'_',[],[{message,no}]}]", NULL, 0,
 	       "no", "", 0);
-	/* Nothing is left after the big one, and the next run has all of it again. */
+	/* The large one's memory is freed, and the next run has all of it again. */
 	expect(BODY("{message,{size,{{{'bsl',1,200}}}}}"), NULL, 0, "1", "", 0);
 }
 
@@ -539,7 +538,9 @@ static void deep_terms(void **state)
 	tw_match_destroy(program);
 }
 
-/* In the small loop where there is somebody to ask; else, and of terms, in the interpreter: the same answers. */
+/*
+ * In the small loop if the host compares strings; otherwise, and for terms, in the interpreter: with the same results.
+ */
 static void strings_are_asked_for(void **state)
 {
 	static const struct {

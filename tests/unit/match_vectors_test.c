@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: specifications mean here what they mean to Erlang.
+ * Goal: specifications mean the same here as in Erlang.
  *
- * Method: 1,389 cases with the answers that erlang:match_spec_test/3 of a real system gave
- * (tests/vectors/match_spec): the same result, the same flags, an error where it had one.
+ * Method: 1,389 cases with the answers of erlang:match_spec_test/3 of a real system (tests/vectors/match_spec): the
+ * same result, the same flags, an error if it had one.
  */
 #include "tracewheel/match.h"
 

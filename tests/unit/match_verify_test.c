@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: code that is not safe to run never becomes a program, and for the right reason.
+ * Goal: unsafe code never becomes a program, and is refused for the right reason.
  *
- * Method: small pieces of hand-made code, each with one flaw; then the reason and the place are looked at.
- * One good piece of each kind shows that the judge does not refuse everything.
+ * Method: small pieces of handmade code, each with one flaw; the reason and the position are checked.  One good piece
+ * of each kind shows that the verifier does not refuse everything.
  */
 #include "match/match.h"
 #include "match/ops.h"
@@ -134,14 +134,14 @@ static void arguments_and_variables(void **state)
 	REFUSED("an argument that may not be there", 0, I(ARG, 0, 0, 1, 0), I(REJECT, 0, 0, 0, 0));
 	REFUSED("an argument that may not be there", 1, I(ARITY, 0, 1, 2, 0), I(ARG, 0, 1, 2, 0),
 		I(REJECT, 0, 0, 0, 0));
-	/* Where the test of the number failed, nothing is known of it. */
+	/* After a failed test of the number, nothing is known about it. */
 	REFUSED("an argument that may not be there", 2, I(ARITY, 0, 2, 2, 0), I(REJECT, 0, 0, 0, 0), I(ARG, 0, 0, 3, 0),
 		I(REJECT, 0, 0, 0, 0));
 	REFUSED("a variable that may not be bound", 0, I(VAR, 0, 0, 0, 0), I(HALT, 0, 0, 0, 0));
 	REFUSED("variables bound out of order", 1, I(CONST, 0, 0, 0, 0), I(BIND, 0, 1, 0, 0), I(HALT, 0, 0, 0, 0));
 	REFUSED("no such variable", 1, I(CONST, 0, 0, 0, 0), I(BIND, 0, TW_MATCH_VARIABLES_MAX, 0, 0),
 		I(HALT, 0, 0, 0, 0));
-	/* What one clause has bound is unknown to the next. */
+	/* A variable bound in one clause is unknown in the next. */
 	REFUSED("a variable that may not be bound", 5, I(CONST, 0, 0, 0, 0), I(BIND, 0, 0, 0, 0), I(CONST, 0, 0, 0, 0),
 		I(GUARD, 0, 0, 5, 0), I(HALT, 0, 0, 0, 0), I(VAR, 0, 0, 0, 0), I(HALT, 0, 0, 0, 0));
 }

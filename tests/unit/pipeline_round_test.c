@@ -18,7 +18,7 @@ static void nothing_waits_where_nothing_is_known(void **state)
 
 	assert_false(tw_round_must_wait(&round, 0, 1, 1));
 	tw_round_finish(&round, 0, 1, 1);
-	/* A thread that is its own process, and one whose runs nobody counts. */
+	/* A thread that is its own process, and one whose runs are not counted. */
 	assert_int_equal(tw_round_add(&round, 0, 0, 5), 0);
 	assert_int_equal(tw_round_add(&round, 0, 5, 0), 0);
 	tw_round_sort(&round);
@@ -34,7 +34,7 @@ static void a_run_waits_for_the_one_before_it(void **state)
 {
 	struct tw_round round = {0};
 
-	/* Two images, three tracees each; of the third no run but one is known. */
+	/* Two images, three tracees each; of the third only one run is known. */
 	for (uint64_t run = RUNS; run >= 1; run--)
 		for (uint32_t image = 0; image < 2; image++)
 			for (uint32_t tracee = 1; tracee <= 3; tracee++)
@@ -45,7 +45,7 @@ static void a_run_waits_for_the_one_before_it(void **state)
 		for (uint64_t run = 1; run <= RUNS + 1; run++) {
 			assert_int_equal(tw_round_must_wait(&round, image, 1, run), run > 1);
 			assert_int_equal(tw_round_must_wait(&round, image, 2, run), run > 1);
-			/* A number that is missing was before this round. */
+			/* A missing number belongs to an earlier round. */
 			assert_int_equal(tw_round_must_wait(&round, image, 3, run), run > 7);
 			assert_false(tw_round_must_wait(&round, image, 4, run));
 			assert_false(tw_round_must_wait(&round, 2, 1, run));
@@ -56,7 +56,7 @@ static void a_run_waits_for_the_one_before_it(void **state)
 		assert_true(tw_round_must_wait(&round, 1, 2, run + 1));
 		tw_round_finish(&round, 1, 2, run);
 		assert_false(tw_round_must_wait(&round, 1, 2, run + 1));
-		/* Nobody else's. */
+		/* No other tracee's. */
 		assert_true(tw_round_must_wait(&round, 0, 2, run + 1));
 		assert_true(tw_round_must_wait(&round, 1, 1, run + 1));
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Waiting until no thread runs instructions that it fetched before takes one barrier of the kernel that synchronises
- *	instruction fetch; where the kernel refuses it, the interrupt that takes its place.
- * Method	x86 shows nothing of a barrier that is left out, so the system calls are counted: a filter of seccomp lets
+ * Goal	Waiting until no thread runs instructions that it fetched before takes one kernel barrier that synchronises
+ *	instruction fetch; if the kernel refuses it, the interrupt that replaces it.
+ * Method	x86 does not reveal a missing barrier, so the system calls are counted: a seccomp filter makes
  *	membarrier() and mprotect() trap in a child, and the trap's handler answers for the kernel.
  */
 #include "progress/progress.h"
@@ -28,7 +28,7 @@ enum { CANNOT_TEST = 77, WAITS = 3 };
 
 static volatile int code_barriers, protects, is_refusing;
 
-/* The kernel's part: barriers are granted or refused, protection is as good as changed. */
+/* Plays the kernel: barriers are granted or refused, changes of protection are ignored. */
 static void on_sigsys(int number, siginfo_t *info, void *context)
 {
 	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
@@ -59,7 +59,7 @@ static bool filter(void)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-/* What the kernel itself says; a tracer of system calls may hide it. */
+/* The kernel's own answer; a tracer of system calls may hide it. */
 static bool kernel_has_code_barrier(void)
 {
 	long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
@@ -67,7 +67,7 @@ static bool kernel_has_code_barrier(void)
 	return commands > 0 && (commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE);
 }
 
-/* In a child: waits, and exits with what was counted wrong. */
+/* In a child: waits, and exits with the number of wrong counts. */
 static int run(bool is_refused)
 {
 	pid_t child = fork();

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A grace period is over when each read section that began before it has ended, and not sooner; a waiter that sleeps is
- *	woken; readers that come and go hold up nobody; all of that also on a kernel without membarrier().
- * Method	Threads read what a pointer leads to while another one replaces it, waits, and spoils the old one; under the
- *	thread sanitizer that is a check of the order too.  The kernel without membarrier() is a child with a filter.
+ * Goal	A grace period is over when each read section that began before it has ended, and not sooner; a sleeping waiter
+ *	is woken; readers that come and go delay no grace period; also on a kernel without membarrier().
+ * Method	Threads read the object that a pointer leads to while another one replaces it, waits, and spoils the old
+ *	one; under the thread sanitizer that checks the order too.  The kernel without membarrier() is a child with a
+ *	filter.
  */
 #include "progress/read_side.h"
 #include "progress_help.h"
@@ -31,7 +32,7 @@
 #define OBJECTS 2
 #define CHANGES 300
 
-/* Plain words: only the grace period keeps writers from readers. */
+/* Plain words: only the grace period separates writers from readers. */
 struct object {
 	uint64_t words[4];
 };
@@ -81,7 +82,7 @@ static unsigned replace_often(void)
 	tw_store_release(&current, &objects[0]);
 	for (unsigned i = 0; i < READERS; i++)
 		pthread_create(&threads[i], NULL, read_on, NULL);
-	/* As long as readers go on, however slowly. */
+	/* While readers run, however slowly. */
 	while (changes < CHANGES) {
 		struct object *old = &objects[changes % OBJECTS], *new = &objects[(changes + 1) % OBJECTS];
 
@@ -104,7 +105,7 @@ static void nothing_is_replaced_under_a_reader(void **state)
 	assert_int_equal(replace_often(), 0);
 }
 
-/* ---- a reader that takes its time ---- */
+/* ---- a slow reader ---- */
 
 static _Atomic unsigned step;
 
@@ -127,7 +128,7 @@ static void *wait_long(void *unused)
 {
 	tw_store_release(&step, 2);
 	tw_progress_wait();
-	/* The section has ended, and the reader said so before. */
+	/* The reader announced the end of its section before. */
 	if (tw_load_acquire(&step) != 4)
 		tw_fetch_add_relaxed(&wrong, 1);
 	return NULL;
@@ -142,7 +143,7 @@ static unsigned wait_for_one(void)
 	while (tw_load_acquire(&step) != 1)
 		sched_yield();
 	pthread_create(&waiter, NULL, wait_long, NULL);
-	/* Asleep, most likely; if not, the test is easier. */
+	/* Most likely asleep; if not, the test is easier. */
 	while (tw_load_acquire(&step) != 2)
 		sched_yield();
 	for (unsigned i = 0; i < 2000 && !(tw_load_relaxed(&tw_progress_global.notes) & TW_PROGRESS_HAS_WAITER); i++)
@@ -174,7 +175,7 @@ static void who_reads_is_told_apart(void **state)
 	assert_true(!inner && tw_progress_is_reading());
 	tw_progress_exit_nested(&reader, outer);
 	assert_false(tw_progress_is_reading());
-	/* A coroutine that was switched away from inside a nested section does not end the one that began since. */
+	/* A coroutine that was switched away from inside a nested section does not end the section that began since. */
 	outer = tw_progress_enter_nested(&reader);
 	tw_progress_enter(&reader);
 	tw_progress_exit_nested(&reader, outer);
@@ -186,7 +187,7 @@ static void who_reads_is_told_apart(void **state)
 
 /* ---- barriers of the readers' own ---- */
 
-/* Sections are single-stepped: how many full barriers (lock orl $0, (%rsp)) does their beginning pass? */
+/* Single-steps a section: how many full barriers (lock orl $0, (%rsp)) does its beginning execute? */
 static volatile unsigned barriers;
 
 static void on_step(int number, siginfo_t *info, void *context)
@@ -212,7 +213,7 @@ static __attribute__((noinline)) void enter_and_exit(struct tw_progress_reader *
 		tw_progress_exit(reader);
 }
 
-/* One where nobody else can make them; none where the waiter can. */
+/* One if only the reader can execute them; none if the waiter can. */
 static bool has_right_barriers(bool is_fenced)
 {
 	struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO}, before;
@@ -253,7 +254,7 @@ static int forbid_membarrier(void)
 
 enum { FINE = 0, WRONG, NOT_FENCED, NO_BARRIER, REFUSED };
 
-/* Before anything here has asked what the kernel can. */
+/* Before any code here has queried the kernel. */
 static int old_kernel(void)
 {
 	pid_t child = fork();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* progress_help.h - a thread joins and leaves thread progress as progress.h asks: with its signals blocked. */
+/* progress_help.h - a thread joins and leaves thread progress as progress.h requires: with its signals blocked. */
 #ifndef TW_TESTS_PROGRESS_HELP_H
 #define TW_TESTS_PROGRESS_HELP_H
 

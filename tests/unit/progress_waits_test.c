@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	What a program is told of its waits for thread progress is true: how many, how long in all and at most, and in
- *	which bucket each lies.
- * Method	Waits that a reader (pthread_create) holds up for a while, of many lengths; after each one the counts are compared
- *	with those before: one bucket grew, and it is the one whose bounds hold the time that was added.
+ * Goal	The reported waits for thread progress are true: their number, their total and longest time, and the bucket of
+ *	each.
+ * Method	Waits that a reader (pthread_create) delays, of many lengths; after each one the counts are compared
+ *	with those before: one bucket grew, and it is the one whose bounds hold the added time.
  */
 #include "base/atomic.h"
 #include "progress/read_side.h"
@@ -85,7 +85,7 @@ static void each_wait_is_told_once_in_its_bucket(void **state)
 	pthread_join(reader, NULL);
 }
 
-/* Without it the waiter would look again after a while all the same: nothing but its time would tell. */
+/* Without it the waiter would check again after a while: only its time would tell the difference. */
 static void a_reader_that_leaves_wakes_the_waiter(void **state)
 {
 	static struct tw_progress_reader reader;
@@ -139,7 +139,7 @@ static void *prepare_fork(void *unused)
 	return unused;
 }
 
-/* No grace period is half-way when memory is copied, or when its account is read. */
+/* No grace period is half done when memory is copied, or when its account is read. */
 static void others_wait_for_a_wait_that_is_under_way(void **state)
 {
 	pthread_t reader, waiter, asker, forker;
@@ -149,12 +149,12 @@ static void others_wait_for_a_wait_that_is_under_way(void **state)
 	while (atomic_load(&stage) < 1)
 		usleep(100);
 	assert_int_equal(pthread_create(&waiter, NULL, wait_for_it, NULL), 0);
-	/* The waiter says that it sleeps, and then it holds what the others want. */
+	/* The waiter announces its sleep, and then holds the lock that the others want. */
 	while (!(atomic_load(&tw_progress_global.notes) & TW_PROGRESS_HAS_WAITER))
 		usleep(100);
 	assert_int_equal(pthread_create(&asker, NULL, ask, NULL), 0);
 	assert_int_equal(pthread_create(&forker, NULL, prepare_fork, NULL), 0);
-	/* Long enough for one that does not wait; the others are right however long it is. */
+	/* Long enough for a thread that does not wait; the others are right however long it is. */
 	usleep(50000);
 	assert_int_equal(atomic_load(&asked_at), 0);
 	assert_int_equal(atomic_load(&forked_at), 0);

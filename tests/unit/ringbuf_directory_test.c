@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	The folders that sets of rings lie in are taken from their own user only, and what they say is read whole; sets
- *	that are being made are not taken for those of dead owners; a set that is destroyed or detached leaves no memory mapped.
- * Method	A folder of this test stands for /dev/shm (TRACEWHEEL_SHM): sets in it are made by hand, half or whole, and
- *	given to other users, where the test may do that.
+ * Goal	Directories with ring sets are accepted from their own user only, and their contents are read whole; sets being
+ *	created are not taken for those of dead owners; a destroyed or detached set leaves no memory mapped.
+ * Method	A directory of this test serves as /dev/shm (TRACEWHEEL_SHM): sets in it are made by hand, half or
+ *	whole, and given to other users if the test may do that.
  */
 #include "base/error.h"
 #include "ringbuf/backing.h"
@@ -32,7 +32,7 @@ static unsigned dead_count(void)
 	return tw_rs_list_dead(NULL, NULL);
 }
 
-/* As if nothing had been made in it for so long. */
+/* As if nothing had been created in it for that long. */
 static void set_age(const char *path, time_t seconds)
 {
 	const struct timespec then = {time(NULL) - seconds, 0}, times[2] = {then, then};
@@ -70,7 +70,7 @@ static void a_set_that_is_being_made_is_nobodys_yet(void **state)
 	assert_int_equal(dead_count(), 0);
 	set_age(path, 120);
 	assert_int_equal(dead_count(), 1);
-	/* Of another version nobody can tell. */
+	/* Another version cannot be judged. */
 	write_file(config, &other, sizeof other);
 	set_age(path, 120);
 	assert_int_equal(dead_count(), 0);
@@ -79,7 +79,7 @@ static void a_set_that_is_being_made_is_nobodys_yet(void **state)
 	assert_int_equal(dead_count(), 0);
 }
 
-/* ---- whose they are ---- */
+/* ---- owners ---- */
 
 static void what_others_own_or_may_write_is_refused(void **state)
 {
@@ -113,7 +113,7 @@ static void what_others_own_or_may_write_is_refused(void **state)
 	tw_rs_destroy(&set);
 }
 
-/* Of the names that the user's folder can have the first that is nobody else's. */
+/* The first of the possible directory names that belongs to no other user. */
 static void a_name_that_is_taken_is_left(void **state)
 {
 	struct tw_rs_options options = {.ring_bytes = 1 << 16};
@@ -135,7 +135,7 @@ static void a_name_that_is_taken_is_left(void **state)
 	assert_int_equal(rmdir(found), 0);
 }
 
-/* What the owner asks of its members, however long. */
+/* Everything the owner asks of its members, however long. */
 static void members_read_what_was_asked(void **state)
 {
 	static char text[3000];
@@ -154,7 +154,7 @@ static void members_read_what_was_asked(void **state)
 	}
 }
 
-/* Of an owner that runs as root, and has given its program other rights. */
+/* The owner runs as root and has given its program other permissions. */
 static void roots_and_ones_own_are_taken(void **state)
 {
 	char theirs[160];
@@ -231,7 +231,7 @@ static void a_set_that_is_gone_leaves_no_memory(void **state)
 	assert_int_equal(mapped(shared), before);
 }
 
-/* Also of a child that no handler of fork() has seen. */
+/* Also in a child without fork handlers. */
 static void nothing_of_it_is_mapped_in_children(void **state)
 {
 	struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 20};
@@ -257,7 +257,7 @@ static void nothing_of_it_is_mapped_in_children(void **state)
 	tw_rs_destroy(&set);
 }
 
-/* Without files there is one piece, which is the set's until its end: images come and go in it. */
+/* Without files there is one mapping, which belongs to the set until its end: images come and go in it. */
 static void memory_without_a_name_stays_until_the_end(void **state)
 {
 	struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 20, .is_anonymous = true};

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: a stream is in order of time also where handlers lost events inside a hit: the interrupted record first, then the loss.
+ * Goal: a stream is also in order of time if handlers lost events inside a hit: the interrupted record first, then the
+ * loss.
  *
- * Method: records are reserved with the time at which their hits began, and refusals counted between that and the reservation, as a
- * handler would; the ring is read back.  Losses of before and of during one hit in one record, a call and its stack, waiting.
+ * Method: records are reserved with the time at which their hits began, and refusals are counted between that and the
+ * reservation, as a handler would; the ring is read back.  Losses before and during one hit in one record, a call and
+ * its stack, waiting.
  */
 #include "base/sys.h"
 #include "ringbuf/ringbuf.h"
@@ -62,7 +64,7 @@ static void the_interrupted_record_comes_first(void **state)
 {
 	begin(TW_RB_DROP);
 	put(10);
-	/* A hit began at 20, and its handler's events at 30 and 40 were refused before it had its room. */
+	/* A hit began at 20, and its handler's events at 30 and 40 were refused before its own reservation. */
 	tw_rb_refuse(&producer, TW_RB_LOST_NESTED, 30);
 	tw_rb_refuse(&producer, TW_RB_LOST_NESTED, 40);
 	put(20);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Whose a ring is decides what becomes of it: the rings of a process are taken back when that process is dead and
- *	not before, whatever its place in the table of images; a claim says all that it was asked to say.  A damaged
- *	overwriting ring is refused.
+ * Goal	The rings of a process are taken back when that process is dead and not before, whatever its slot in the table
+ *	of images; a claim writes all its fields.  A damaged overwriting ring is refused.
  * Method	Several processes with images of one set, of which one is killed; headers read back; positions that no
  *	producer writes.
  */
@@ -21,7 +20,7 @@
 
 enum { MEMBERS = 3, RECORDS = 40 };
 
-/* A process of the set: writes, says so, and waits to be killed. */
+/* A process of the set: writes, reports that, and waits to be killed. */
 static void be_member(const char *path, int told)
 {
 	struct tw_rs rs;
@@ -31,7 +30,7 @@ static void be_member(const char *path, int told)
 	struct tw_rb_record *record;
 	uint32_t said[2];
 
-	/* A test that fails must not leave it behind. */
+	/* A failing test must not leave it behind. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (tw_rs_attach(&rs, path) || tw_rs_image_claim(&rs, &image) || !tw_rs_ring_claim(&rs, &who, &producer))
 		_exit(1);
@@ -57,7 +56,7 @@ static void rings_are_taken_back_from_the_dead_only(void **state)
 	struct tw_rs rs;
 
 	assert_int_equal(tw_rs_create(&rs, &options), 0);
-	/* The first place in the table is that of a process that lives through all of it. */
+	/* The first slot of the table belongs to a process that lives throughout. */
 	assert_int_equal(tw_rs_image_claim(&rs, &own), 0);
 	for (unsigned i = 0; i < MEMBERS; i++) {
 		uint32_t said[2];
@@ -89,7 +88,7 @@ static void rings_are_taken_back_from_the_dead_only(void **state)
 		kill(child[dead], SIGKILL);
 		waitpid(child[dead], NULL, 0);
 		assert_true(tw_rs_image_reap(&rs, image[dead]));
-		/* All of them have ended with it. */
+		/* All of them ended with it. */
 		assert_false(tw_rs_ring_reap(&rs, ring[dead]));
 		assert_int_equal(tw_rs_ring_state(&rs, ring[dead]), TW_RB_ENDED);
 		assert_int_equal(tw_rs_ring_image(&rs, ring[dead]), image[dead]);
@@ -153,7 +152,7 @@ static void a_place_that_comes_again_begins_with_nothing(void **state)
 	tw_rs_destroy(&rs);
 }
 
-/* Where there is room for one of its own size only, a ring stays what it is. */
+/* If there is only space for one of its own size, a ring stays as it is. */
 static void a_ring_grows_or_stays(void **state)
 {
 	const struct tw_rs_options options = {.ring_bytes = 1 << 17, .cap_bytes = 320 << 10};
@@ -177,7 +176,7 @@ static void a_ring_grows_or_stays(void **state)
 static void positions_that_no_producer_writes_are_refused(void **state)
 {
 	struct tw_rb_shared *shared = aligned_alloc(TW_PAGE_BYTES, TW_PAGE_BYTES + TW_RB_BYTES_MIN);
-	/* As large as the ring: what would be copied beyond it is noticed by the address sanitizer. */
+	/* Exactly as large as the ring: the address sanitizer notices a copy beyond it. */
 	uint8_t *out = malloc(TW_RB_BYTES_MIN);
 	struct tw_rb_producer producer;
 	uint64_t first, end, committed, oldest;
@@ -197,18 +196,18 @@ static void positions_that_no_producer_writes_are_refused(void **state)
 	assert_true(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end) > 0);
 	committed = atomic_load(&shared->committed_pos);
 	oldest = atomic_load(&shared->oldest_pos);
-	/* Too far apart, on a step. */
+	/* Too far apart, aligned. */
 	atomic_store(&shared->oldest_pos, committed - TW_RB_BYTES_MIN - TW_RB_ALIGN_BYTES);
 	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end), TW_EFORMAT);
 	atomic_store(&shared->oldest_pos, 0);
 	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end), TW_EFORMAT);
-	/* As near as they should be, between two steps. */
+	/* At the right distance, but misaligned. */
 	atomic_store(&shared->oldest_pos, oldest + 8);
 	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end), TW_EFORMAT);
 	atomic_store(&shared->oldest_pos, oldest);
 	atomic_store(&shared->committed_pos, committed - 8);
 	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end), TW_EFORMAT);
-	/* And as far apart as they may be. */
+	/* And at the largest valid distance. */
 	atomic_store(&shared->committed_pos, committed);
 	atomic_store(&shared->oldest_pos, committed - TW_RB_BYTES_MIN);
 	assert_int_equal(tw_rb_snapshot(shared, TW_RB_BYTES_MIN, out, &first, &end), TW_RB_BYTES_MIN);
@@ -216,7 +215,7 @@ static void positions_that_no_producer_writes_are_refused(void **state)
 	free(shared);
 }
 
-/* A process under a filter, which no other has to be looked at often for. */
+/* The owner polls for a process under a filter, and for no other. */
 static void who_cannot_wake_the_owner_is_known_while_it_lives(void **state)
 {
 	const struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 22};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A ring set is private, survives its writers, hands each ring to one thread at a time, gives rings memory before it is
- *	written, lets them grow without losing, doubling or moving a record, counts who got none, takes rings and images of the
- *	dead back, maps little, and refuses what is foreign or damaged.
+ * Goal	A ring set is private, survives its writers, gives each ring to one thread at a time, gives rings memory before
+ *	they are written, lets them grow without losing, doubling or moving a record, counts threads without a ring,
+ *	takes rings and images of the dead back, maps little, and refuses what is foreign or damaged.
  * Method	Sets on tmpfs under a name of this process; children that die by SIGKILL; files damaged on purpose.
  */
 #include "base/clock.h"
@@ -71,7 +71,7 @@ static void put(struct tw_rb_producer *producer, uint64_t number)
 	tw_rb_commit(producer, 16);
 }
 
-/* Changes a word of a file of the set. */
+/* Changes a word in a file of the set. */
 static void damage(const struct tw_rs *rs, const char *file, size_t offset, uint64_t value)
 {
 	char path[300];
@@ -84,8 +84,8 @@ static void damage(const struct tw_rs *rs, const char *file, size_t offset, uint
 }
 
 /*
- * Half full, all threads find a ring; then a thread that would wait for ever may have one in spite of the cap, and so may the
- * first thread of another process.
+ * Up to half of the cap all threads find a ring; then a thread that would wait forever may have one in spite of the
+ * cap, and so may the first thread of another process.
  */
 static void each_ring_has_one_owner_and_runs_out(void **state)
 {
@@ -100,7 +100,7 @@ static void each_ring_has_one_owner_and_runs_out(void **state)
 	while (got < 64 && tw_rs_ring_claim(&rs, &who, &producers[got]))
 		got++;
 	assert_int_equal(got, (1 << 20) / ((1 << 16) + TW_PAGE_BYTES));
-	/* Who got none has taken nothing. */
+	/* A failed claim has taken nothing. */
 	assert_int_equal(atomic_load(&rs.control->used_bytes), got * ((1 << 16) + TW_PAGE_BYTES));
 	assert_int_equal(atomic_load(&rs.control->wanted_count), 1);
 	for (unsigned i = 0; i < got; i++)
@@ -134,7 +134,7 @@ static void each_ring_has_one_owner_and_runs_out(void **state)
 
 /* ---- growth ---- */
 
-/* The records of a ring in order; returns how many. */
+/* Checks that a ring's records are in order; returns their number. */
 static uint64_t check_records(const struct tw_rs *rs, uint32_t index, uint64_t from_pos, uint64_t first)
 {
 	const uint8_t *out;
@@ -182,7 +182,7 @@ static void a_full_ring_gives_way_to_a_larger_one(void **state)
 		tw_rb_commit(&producer, 16);
 		made++;
 	}
-	/* 64 KiB, 256 KiB, 1 MiB: then it is as large as was asked for, and drops. */
+	/* 64 KiB, 256 KiB, 1 MiB: then it has the requested size, and drops. */
 	assert_int_equal(grown, 2);
 	assert_int_equal(made, ((1 << 16) + (1 << 18) + (1 << 20)) / 16);
 	assert_false(tw_rs_ring_grow(&rs, &producer));
@@ -202,16 +202,16 @@ static void a_full_ring_gives_way_to_a_larger_one(void **state)
 		found += check_records(&rs, index, first_pos[i], found);
 	}
 	assert_int_equal(found, made);
-	/* Losses of the stream stand in the ring that it has now. */
+	/* The stream's losses are in its present ring. */
 	assert_int_equal(tw_rs_ring(&rs, index)->lost[TW_RB_LOST_FULL], 1);
-	/* What was left behind is the next thread's. */
+	/* The old ring goes to the next thread. */
 	tw_rs_ring_recycle(&rs, tw_rs_ring_sibling(&rs, index, 1));
 	assert_true(tw_rs_ring_claim(&rs, &who, &producer));
 	assert_int_equal(producer.ring_index, 1);
 	tw_rs_destroy(&rs);
 }
 
-/* Rings have memory as their first round goes on. */
+/* Rings get memory during their first round. */
 
 static uint64_t file_pages(const char *directory)
 {
@@ -227,7 +227,7 @@ static uint64_t file_pages(const char *directory)
 	return kib / 4;
 }
 
-/* Fills a ring to its end; returns how often it asked for memory. */
+/* Fills a ring to its end; returns how often it requested memory. */
 static unsigned fill_ring(struct tw_rs *rs, struct tw_rb_producer *producer, uint64_t records, uint32_t bytes,
 			  bool may_call)
 {
@@ -268,14 +268,14 @@ static void memory_comes_as_a_ring_is_filled(void **state)
 		assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
 		before = file_pages(rs.path);
 		assert_true(tw_rs_ring_claim(&rs, &who, &producer));
-		/* A page of the table may have come with it. */
+		/* A page of the table may have been added. */
 		assert_in_range(file_pages(rs.path) - before, 4, 5);
-		/* No store where there is no memory, whatever the length. */
+		/* No store without memory, whatever the length. */
 		assert_int_equal(fill_ring(&rs, &producer, 100, 32, false), 0);
 		assert_int_equal(fill_ring(&rs, &producer, 10000, TW_RB_RECORD_BYTES_MAX, false), 0);
 		assert_in_range(file_pages(rs.path) - before, 4, 5);
 		assert_in_range(producer.pos, 3200, 12 << 10);
-		/* To the end: a round of the ring, in steps of 64 KiB. */
+		/* To the end: one round of the ring, in steps of 64 KiB. */
 		assert_int_equal(fill_ring(&rs, &producer, (options.ring_bytes - producer.pos) / 32, 32, true),
 				 options.ring_bytes >> 16);
 		assert_true(file_pages(rs.path) - before >= options.ring_bytes >> 12);
@@ -392,7 +392,7 @@ static void a_child_reaches_nothing_of_its_parent(void **state)
 
 		tw_rs_after_fork_in_child(&rs);
 		tw_rs_ring_after_fork_in_child(&rs, &producer);
-		/* What was interrupted goes on, for nobody. */
+		/* The interrupted code continues, without an effect. */
 		for (unsigned i = 1; i < 100; i++)
 			put(&producer, i);
 		tw_rs_count_no_ring(&rs, 3);
@@ -411,7 +411,7 @@ static void a_child_reaches_nothing_of_its_parent(void **state)
 	assert_int_equal(committed, 16);
 	assert_int_equal(defined, 24);
 	assert_int_equal(tw_rs_head(&rs, image)->no_ring_lost, 0);
-	/* And the child's own ring is its own image's. */
+	/* And the child's own ring belongs to its own image. */
 	assert_int_equal(tw_rs_image_count(&rs), 2);
 	assert_int_equal(tw_rs_ring_image(&rs, 1), 1);
 	assert_int_equal(tw_rb_committed(tw_rs_ring(&rs, 1)), 16);
@@ -483,7 +483,7 @@ static void a_slot_whose_claimant_died_is_free_again(void **state)
 	if (child == 0)
 		_exit(0);
 	waitpid(child, NULL, 0);
-	/* As it stands when a member is killed between its first step and its last. */
+	/* The state after a member was killed between its first and its last step. */
 	atomic_store(&rs.control->slots[0].state, TW_RS_IMAGE_CLAIMED | (uint64_t)child << 32);
 	atomic_store(&rs.control->slot_count, 1);
 	tw_rs_scan(&rs);
@@ -493,7 +493,7 @@ static void a_slot_whose_claimant_died_is_free_again(void **state)
 	tw_rs_destroy(&rs);
 }
 
-/* Stops without a word: as a thread does that ends by a bare system call. */
+/* Ends without notice: like a thread that ends by a bare system call. */
 static void *claim_and_end(void *arg)
 {
 	struct tw_rs_claim who = {0};
@@ -559,7 +559,7 @@ static void what_a_killed_member_committed_is_there(void **state)
 		}
 		raise(SIGKILL);
 	}
-	/* Until it is waited for it is a zombie: dead for us all the same. */
+	/* Until it is waited for it is a zombie: that counts as dead. */
 	while (!tw_rs_scan(&rs) || tw_rs_image_state(&rs, 0) != TW_RS_IMAGE_LIVE || !tw_rs_image_reap(&rs, 0))
 		usleep(1000);
 	waitpid(child, &status, 0);
@@ -613,7 +613,7 @@ static void a_thread_that_died_without_a_word_is_reaped(void **state)
 	tw_rs_destroy(&rs);
 }
 
-/* Without a file descriptor nobody's death can be seen: nothing may be taken from the living. */
+/* Without a file descriptor no death can be detected: nothing may be taken from the living. */
 static void nobody_is_dead_who_cannot_be_asked(void **state)
 {
 	struct tw_rb_producer producer;
@@ -672,7 +672,7 @@ static void foreign_and_damaged_sets_are_refused(void **state)
 	damage(&rs, "config", offsetof(struct tw_rs_config, ring_bytes), 1 << 17);
 	assert_int_equal(tw_rs_attach(&member, rs.path), 0);
 	tw_rs_detach(&member);
-	/* Entries of a table of rings that lie outside the file, or are no rings, are not looked at. */
+	/* Entries of a table of rings that lie outside the file, or are no rings, are ignored. */
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t before = rs.damaged_tables;
 		uint32_t rings;
@@ -717,7 +717,7 @@ static void a_full_log_refuses_whole_records(void **state)
 
 #define HOURS_NS UINT64_C(10000000000000)
 
-/* What the owner has not finished writing is not there; a piece that came later is read alone. */
+/* Text that the owner has not finished is invisible; later text is read alone. */
 static void layouts_grow_and_are_asked_for(void **state)
 {
 	struct tw_rs_options options = {.cap_bytes = 1 << 22, .ring_bytes = 1 << 17, .layouts = "m - /a\n"};
@@ -748,7 +748,7 @@ static void layouts_grow_and_are_asked_for(void **state)
 	assert_int_equal(tw_rs_layouts_read(&member, &at, &text, &bytes), 0);
 	assert_int_equal(bytes, 0);
 	free(text);
-	/* A file that is shorter than the owner says; an owner that does not come round, or that has closed. */
+	/* A file shorter than the owner says; an owner that does not answer, or that has closed. */
 	number = tw_rs_layouts_want(&member);
 	/* RELAXED: this test is alone. */
 	tw_store_relaxed(&rs.control->layouts_bytes, 4096);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A traced program that writes over shared memory of the ring set changes no address that the member writes to.
- * Method	The words of an image's head and of a ring that is free are overwritten with bad values; then rings are claimed and grown.
+ * Goal	A traced program that overwrites shared memory of the ring set changes no address that the member writes to.
+ * Method	The words of an image's head and of a free ring are overwritten with bad values; then rings are claimed
+ *	and grown.
  */
 #include "ringbuf/ringset.h"
 
@@ -24,7 +25,7 @@ static void a_stray_write_to_the_image_changes_no_address_of_the_member(void **s
 	assert_int_equal(tw_rs_create(&rs, &options), 0);
 	assert_int_equal(tw_rs_image_claim(&rs, &image), 0);
 	for (size_t i = 0; i < TW_COUNT_OF(values); i++) {
-		/* A ring that was used before, whose description was written over. */
+		/* A used ring whose header was overwritten. */
 		assert_true(tw_rs_ring_claim(&rs, &who, &first));
 		ring = first.shared;
 		tw_rs_ring_end(&rs, &first);
@@ -40,7 +41,7 @@ static void a_stray_write_to_the_image_changes_no_address_of_the_member(void **s
 		assert_int_equal(first.mask + 1, rs.own.ring_bytes[0]);
 		atomic_store(&rs.own.head->ring_count, (uint32_t)values[i]);
 		atomic_store(&rs.own.head->cut_bytes, values[i]);
-		/* Growing looks through all rings. */
+		/* Growing examines all rings. */
 		assert_true(tw_rs_ring_grow(&rs, &first));
 		assert_ptr_equal(first.shared, rs.own.rings[first.ring_index]);
 		assert_true(tw_rs_ring_claim(&rs, &who, &second));

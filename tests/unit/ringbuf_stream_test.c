@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	What a producer commits comes out whole, once and in order, whatever the sizes, the wraps and the
- *	policy; what is refused is counted exactly and told in the stream where it is missing.
- * Method	Rings of the smallest size in private memory.  Records carry a running number and a length made
- *	from it.  One thread first, so that each refusal is foreseen; then producer and consumer threads.
- *	Seeds are printed; give one as TW_SEED to repeat a run.
+ * Goal	Committed records come out whole, once and in order, whatever the sizes, the wraps and the policy; refused ones
+ *	are counted exactly and reported in the stream where they are missing.
+ * Method	Rings of the smallest size in private memory.  Records carry a running number and a length derived from
+ *	it.  One thread first, so that each refusal is predictable; then producer and consumer threads.  Seeds are
+ *	printed; give one as TW_SEED to repeat a run.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -69,7 +69,7 @@ static enum tw_rb_outcome put(struct tw_rb_producer *producer, uint64_t number)
 	return TW_RB_OK;
 }
 
-/* What came out: how many, and that every number missing is told by a loss record before the next. */
+/* The result: the number of records, and that a loss record before the next record reports every missing number. */
 struct reading {
 	uint64_t next;
 	uint64_t records;
@@ -100,7 +100,7 @@ static void read_record(struct reading *reading, const uint8_t *at)
 	reading->records++;
 }
 
-/* Reads what is there, in stretches of at most max_bytes; returns the bytes. */
+/* Reads the committed records, in stretches of at most max_bytes; returns the bytes. */
 static uint64_t drain(struct tw_rb_shared *shared, uint64_t *pos, size_t max_bytes, struct reading *reading)
 {
 	uint64_t total = 0;
@@ -155,7 +155,7 @@ static void a_full_ring_drops_the_newest_and_tells_it(void **state)
 		drain(shared, &pos, TW_BLOCK_RAW_BYTES_MAX, &reading);
 	}
 	assert_true(refused > 1000);
-	/* What was refused after the last record stands nowhere in the stream yet. */
+	/* Refusals after the last record are not in the stream yet. */
 	assert_true(tw_rb_untold_loss(shared, reading.lost, &rest));
 	assert_int_equal(rest.record.head, TW_RB_HEAD(TW_RB_KIND_LOSS, 0, sizeof rest, 0));
 	assert_int_equal(reading.lost[TW_RB_LOST_FULL] + rest.lost[TW_RB_LOST_FULL], refused);
@@ -222,7 +222,7 @@ static void an_overwriting_ring_keeps_the_newest(void **state)
 		bytes = tw_rb_snapshot(shared, shared->data_bytes, copy, &first, &end);
 		assert_true(bytes >= 0);
 		if (tw_rb_untold_loss(shared, none, &loss)) {
-			/* What was overwritten reaches up to the first record that is kept. */
+			/* The overwritten records end at the first one that is kept. */
 			reading.next = loss.lost[TW_RB_LOST_FULL];
 			assert_true(loss.first_ticks <= reading.next);
 			assert_int_equal(loss.record.ticks, reading.next);
@@ -236,7 +236,7 @@ static void an_overwriting_ring_keeps_the_newest(void **state)
 	free(shared);
 }
 
-/* A ring that was another thread's before: what that one left is neither counted nor gives its time to a loss. */
+/* A ring that another thread used before: its records are neither counted nor give their time to a loss. */
 static void a_second_lease_loses_its_own_records_only(void **state)
 {
 	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
@@ -258,7 +258,7 @@ static void a_second_lease_loses_its_own_records_only(void **state)
 		assert_false(tw_rb_untold_loss(shared, none, &loss));
 		for (number = begun, before = number; !tw_rb_untold_loss(shared, none, &loss); number++)
 			assert_int_equal(put(&producer, number), TW_RB_OK);
-		/* The first records of the lease: up to the first that is kept. */
+		/* From the lease's first record to the first one that is kept. */
 		assert_int_equal(loss.record.ticks, before + loss.lost[TW_RB_LOST_FULL]);
 		assert_int_equal(loss.first_ticks, begun);
 		while (random64(&seed) % 3000)
@@ -268,7 +268,7 @@ static void a_second_lease_loses_its_own_records_only(void **state)
 	free(shared);
 }
 
-/* A death between giving a chunk up and counting it: only the announcement stands. */
+/* A death between giving a chunk up and counting it: only the announcement exists. */
 static void a_chunk_given_up_is_counted_by_a_dead_producer(void **state)
 {
 	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
@@ -289,7 +289,7 @@ static void a_chunk_given_up_is_counted_by_a_dead_producer(void **state)
 		atomic_store(&shared->lost[TW_RB_LOST_FULL], before);
 		assert_true(tw_rb_untold_loss(shared, none, &loss));
 		assert_int_equal(loss.lost[TW_RB_LOST_FULL], after);
-		/* And a death before that: announced, and not given up. */
+		/* And a death before that: announced, but not given up. */
 		atomic_store(&shared->oldest_pos, atomic_load(&shared->oldest_pos) - TW_RB_ALIGN_BYTES);
 		assert_int_equal(tw_rb_untold_loss(shared, none, &loss), before != 0);
 		assert_int_equal(loss.lost[TW_RB_LOST_FULL], before);
@@ -388,7 +388,7 @@ static void a_blocked_producer_loses_nothing(void **state)
 	run_pair(TW_RB_BLOCK, 100000);
 }
 
-/* An owner that sleeps is woken once, when a quarter of the ring waits; what it has taken does not count. */
+/* A sleeping owner is woken once, when a quarter of the ring is waiting; records it has taken do not count. */
 static void a_quarter_wakes_the_owner(void **state)
 {
 	_Atomic uint32_t wake = 0, unwakeable = 0;
@@ -399,7 +399,7 @@ static void a_quarter_wakes_the_owner(void **state)
 	tw_rb_producer_init(&producer, shared, TW_RB_DROP);
 	producer.owner_wake = &wake;
 	producer.owner_unwakeable = &unwakeable;
-	/* Without a new limit: as after a claim. */
+	/* Without a new limit, as after a claim. */
 	producer.limit_pos = 0;
 	for (unsigned round = 0; round < 9; round++) {
 		uint64_t start = written;

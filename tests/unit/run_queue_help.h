@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run_queue_help.h - a run queue for each scheduler of a test, until so many messages were sent.
+ * run_queue_help.h - a run queue for each scheduler of a test, until MESSAGES messages were sent.
  *
- * Before it is included: ACTORS, SCHEDULERS, MESSAGES.
+ * Define before including it: ACTORS, SCHEDULERS, MESSAGES.
  */
 #ifndef TW_TESTS_RUN_QUEUE_HELP_H
 #define TW_TESTS_RUN_QUEUE_HELP_H
@@ -16,7 +16,7 @@ static int queue[SCHEDULERS][ACTORS + 1];
 static int queued[SCHEDULERS];
 static int messages; /* sent so far, under the lock */
 
-/* The next actor to run there; -1: there were enough messages. */
+/* The next actor to run there; -1: enough messages were sent. */
 static int next_actor(int scheduler)
 {
 	int actor = -1;

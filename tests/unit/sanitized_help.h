@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sanitized_help.h - is this a sanitizer's build?  They keep accounts of stacks themselves, their memory lies where shadows
- * do, and they bring an allocator of their own.
+ * sanitized_help.h - whether this is a sanitizer's build.  Sanitizers track stacks themselves, map memory where shadows
+ * lie, and bring an allocator of their own.
  */
 #ifndef TW_TESTS_SANITIZED_HELP_H
 #define TW_TESTS_SANITIZED_HELP_H

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * session_bed.h - sessions over rings of the test itself: what lies in a ring is what was recorded.
- */
+/* session_bed.h - sessions over rings of the test itself: the rings hold what was recorded. */
 #ifndef TW_TESTS_SESSION_BED_H
 #define TW_TESTS_SESSION_BED_H
 
@@ -68,7 +66,7 @@ static inline unsigned take(struct bed *bed, struct tw_rb_record **out, unsigned
 			for (int64_t b = 0; b < bytes && count < max;) {
 				out[count] = (struct tw_rb_record *)(at + b);
 				b += TW_RB_HEAD_BYTES(out[count]->head);
-				/* What the thread took to get its ring comes or does not. */
+				/* With or without the record of the thread's set-up time. */
 				count += TW_RB_HEAD_KIND(out[count]->head) != TW_EVENT_OWN_TIME;
 			}
 			bed->pos[i] = end;
@@ -77,7 +75,7 @@ static inline unsigned take(struct bed *bed, struct tw_rb_record **out, unsigned
 	return count;
 }
 
-/* Drains all rings; returns how many events there were, loss records left out. */
+/* Drains all rings; returns the number of events, without loss records. */
 static inline unsigned count_events(struct bed *bed)
 {
 	unsigned count = 0;

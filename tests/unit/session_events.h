@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session_events.h - what lies in the rings of a session, as OTP would write its trace messages.
+ * session_events.h - the contents of a session's rings, written like OTP's trace messages.
  *
- * A line is  PROCESS TAG TERM, TERM ...  where pids of processes that the test has named are shown by name.
+ * A line is  PROCESS TAG TERM, TERM ...; pids of processes that the test has named are shown by name.
  */
 #ifndef TW_TESTS_SESSION_EVENTS_H
 #define TW_TESTS_SESSION_EVENTS_H
@@ -174,7 +174,7 @@ static inline struct lines *read_lines(struct bed *bed)
 	return &lines;
 }
 
-/* How many events there are. */
+/* The number of events. */
 static inline uint64_t count_records(struct bed *bed)
 {
 	uint64_t count = 0;
@@ -199,7 +199,7 @@ static inline uint64_t count_records(struct bed *bed)
 	return count;
 }
 
-/* The events since the last look are these lines, in this order. */
+/* Checks that the events since the last check are these lines, in this order. */
 static inline void check_lines(struct bed *bed, const char *const *expected, unsigned count)
 {
 	struct lines *lines = read_lines(bed);

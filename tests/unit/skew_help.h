@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* skew_help.h - rings as a machine writes them whose processors' clocks do not agree. */
+/* skew_help.h - rings as on a machine whose processors' clocks disagree. */
 #ifndef TW_TESTS_SKEW_HELP_H
 #define TW_TESTS_SKEW_HELP_H
 
@@ -7,7 +7,7 @@
 #include "pipeline/block/block.h"
 #include "ringbuf/ringset.h"
 
-/* As if each processor's counter stood elsewhere: 40 us and more apart, the worst of them backwards. */
+/* As if each processor's counter had another offset: 40 us and more apart, the worst of them backwards. */
 static void skew_rings(struct tw_rs *rs)
 {
 	uint64_t skew = tw_clock_ticks_per_second() / 20000;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* views_help.h - captures of made-up programs with every kind of event, and what commands answer to them. */
+/* views_help.h - captures of made-up programs with every kind of event, and the output of commands for them. */
 #ifndef VIEWS_HELP_H
 #define VIEWS_HELP_H
 
@@ -9,7 +9,7 @@
 
 #include <fcntl.h>
 
-/* The places of every capture that is made here: their ids are their numbers. */
+/* The places of every capture made here: their ids are their numbers. */
 static const char *const view_functions[] = {
 	"main", "step", "bind", "alloc", "</script><img src=x onerror=alert(1)>", "it's", "_ZN3geo5Point4moveEv",
 	"loop",
@@ -139,7 +139,7 @@ static inline void view_term(struct maker *maker, uint32_t stream, uint64_t tick
 /*
  * view_answer - what a command writes to standard output; free().
  *
- * @arguments	behind the command's name, separated by blanks; the capture's path is added.
+ * @arguments	after the command's name, separated by blanks; the capture's path is appended.
  */
 static inline char *view_answer(int (*run)(int, char **), const char *arguments, int code)
 {
@@ -170,7 +170,7 @@ static inline char *view_answer(int (*run)(int, char **), const char *arguments,
 	return text;
 }
 
-/* Compares with tests/golden/NAME, or writes it anew where the test was called with `make DIRECTORY`. */
+/* Compares with tests/golden/NAME, or writes it if the test was called with `make DIRECTORY`. */
 static const char *view_golden_directory;
 
 static inline void view_golden(const char *name, const char *text)
