@@ -9,6 +9,7 @@
 #include "pipeline/block/block.h"
 #include "base/assert.h"
 #include "base/checksum.h"
+#include "pipeline/block/codec_definitions.h"
 #include "tracewheel/error.h"
 
 #include <stdlib.h>
@@ -33,6 +34,7 @@ struct tw_block_encoder {
 struct tw_block_decoder {
 	uint8_t input[TW_BLOCK_STORED_BYTES_MAX + TW_COLUMN_SLACK_BYTES];
 	uint8_t unpacked[TW_BLOCK_STORED_BYTES_MAX + TW_COLUMN_SLACK_BYTES];
+	uint8_t definitions[TW_BLOCK_RAW_BYTES_MAX + TW_COLUMN_SLACK_BYTES];
 	struct tw_calls_tables *calls;
 };
 
@@ -341,6 +343,23 @@ void tw_block_encode_bytes(struct tw_block_encoder *encoder, struct tw_block_hea
 	seal(header, *stored);
 }
 
+void tw_block_encode_definitions(struct tw_block_encoder *encoder, struct tw_block_header *header, const void *bytes,
+				 uint32_t count, const uint8_t **stored)
+{
+	size_t encoded =
+		count <= TW_BLOCK_RAW_BYTES_MAX ? tw_codec_definitions_encode(bytes, count, encoder->encoded) : 0;
+
+	TW_ASSERT(encoded <= TW_CODEC_ENCODED_BYTES_MAX);
+	if (!encoded || encoded >= count) {
+		tw_block_encode_bytes(encoder, header, bytes, count, stored);
+		return;
+	}
+	header->codec = TW_CODEC_DEFINITIONS;
+	header->raw_bytes = 0;
+	*stored = pack(encoder, header, encoder->encoded, (uint32_t)encoded);
+	seal(header, *stored);
+}
+
 /* ---- decoding ---- */
 
 uint64_t tw_block_header_checksum(const struct tw_block_header *header)
@@ -360,7 +379,10 @@ static bool are_sizes_sound(const struct tw_block_header *header)
 	    header->first_sequence > header->end_sequence)
 		return false;
 	if (header->type != TW_BLOCK_EVENTS)
-		return header->codec == TW_CODEC_NONE && !header->raw_bytes;
+		return (header->codec == TW_CODEC_NONE ||
+			(header->codec == TW_CODEC_DEFINITIONS && header->type == TW_BLOCK_DEFINITIONS &&
+			 header->version >= TW_FORMAT_VERSION_COLUMNS)) &&
+		       !header->raw_bytes;
 	return header->codec >= TW_CODEC_VERBATIM && header->codec <= TW_CODEC_RETURNS && header->record_count &&
 	       header->raw_bytes <= TW_BLOCK_RAW_BYTES_MAX && header->raw_bytes % TW_RB_ALIGN_BYTES == 0 &&
 	       (uint64_t)header->record_count * TW_CODEC_HEAD_BYTES <= header->raw_bytes &&
@@ -419,6 +441,19 @@ int tw_block_decode_bytes(struct tw_block_decoder *decoder, const struct tw_bloc
 		return TW_EFORMAT;
 	*bytes = decoder->unpacked;
 	return 0;
+}
+
+int tw_block_decode_definitions(struct tw_block_decoder *decoder, const struct tw_block_header *header,
+				const uint8_t **bytes, uint32_t *count)
+{
+	int error = tw_block_decode_bytes(decoder, header, bytes);
+
+	*count = header->encoded_bytes;
+	if (error || header->codec != TW_CODEC_DEFINITIONS)
+		return error;
+	*count = (uint32_t)tw_codec_definitions_decode(*bytes, header->encoded_bytes, decoder->definitions);
+	*bytes = decoder->definitions;
+	return *count ? 0 : TW_EFORMAT;
 }
 
 static bool decode_verbatim(const uint8_t *in, size_t bytes, const struct tw_codec_output *out)

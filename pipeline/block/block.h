@@ -41,6 +41,14 @@ int tw_block_encode_events(struct tw_block_encoder *encoder, struct tw_block_hea
 void tw_block_encode_bytes(struct tw_block_encoder *encoder, struct tw_block_header *header, const void *bytes,
 			   uint32_t count, const uint8_t **stored);
 
+/*
+ * tw_block_encode_definitions - the same for whole definition records with padding of zeros.
+ *
+ * At most TW_BLOCK_RAW_BYTES_MAX of them are stored in columns, more as they are.
+ */
+void tw_block_encode_definitions(struct tw_block_encoder *encoder, struct tw_block_header *header, const void *bytes,
+				 uint32_t count, const uint8_t **stored);
+
 /* The tracee and the run after the last block that this memory encoded. */
 struct tw_block_tracee {
 	uint32_t tracee_id;
@@ -74,9 +82,13 @@ uint8_t *tw_block_decoder_input(struct tw_block_decoder *decoder);
  */
 int tw_block_decode_events(struct tw_block_decoder *decoder, const struct tw_block_header *header, uint8_t *raw);
 
-/* The bytes of any other block: @bytes is lent until the next call, header->encoded_bytes of them. */
+/* The bytes of any other block but definitions: @bytes is lent until the next call, header->encoded_bytes of them. */
 int tw_block_decode_bytes(struct tw_block_decoder *decoder, const struct tw_block_header *header,
 			  const uint8_t **bytes);
+
+/* The records of a block of definitions: @bytes is lent until the next call, *@count of them. */
+int tw_block_decode_definitions(struct tw_block_decoder *decoder, const struct tw_block_header *header,
+				const uint8_t **bytes, uint32_t *count);
 
 /* ---- block_lz4.c ---- */
 

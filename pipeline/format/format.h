@@ -15,7 +15,9 @@
 #define TW_SEGMENT_MAGIC  UINT64_C(0x31544d4745535754) /* "TWSEGMT1" */
 #define TW_BLOCK_MAGIC	  UINT64_C(0x314b434f4c425754) /* "TWBLOCK1" */
 #define TW_TRAILER_MAGIC  UINT64_C(0x314c494152545754) /* "TWTRAIL1" */
-#define TW_FORMAT_VERSION 2
+#define TW_FORMAT_VERSION 3
+/* The first version with definitions in columns. */
+#define TW_FORMAT_VERSION_COLUMNS 3
 /* The oldest version that is read. */
 #define TW_FORMAT_VERSION_FIRST 1
 #define TW_FORMAT_CAUSES	4
@@ -72,7 +74,8 @@ enum tw_block_codec {
 	TW_CODEC_GENERIC = 2,
 	TW_CODEC_VALUES = 3,
 	TW_CODEC_CALLS = 4,
-	TW_CODEC_RETURNS = 5
+	TW_CODEC_RETURNS = 5,
+	TW_CODEC_DEFINITIONS = 6 /* from version 3 on: definitions in columns */
 };
 
 enum tw_block_packing { TW_PACKING_NONE = 0, TW_PACKING_LZ4 = 1 };

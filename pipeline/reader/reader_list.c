@@ -109,6 +109,7 @@ static int add_definitions(struct lister *lister, uint64_t offset, const struct 
 {
 	struct tw_catalog *catalog = &lister->image->catalog;
 	const uint8_t *bytes;
+	uint32_t count;
 	int error;
 
 	/* Each segment repeats earlier definitions. */
@@ -116,9 +117,9 @@ static int add_definitions(struct lister *lister, uint64_t offset, const struct 
 		return 0;
 	error = tw_segment_read(lister->segment, offset, header, lister->decoder);
 	if (!error)
-		error = tw_block_decode_bytes(lister->decoder, header, &bytes);
+		error = tw_block_decode_definitions(lister->decoder, header, &bytes, &count);
 	if (!error)
-		error = tw_catalog_add(catalog, bytes, header->encoded_bytes);
+		error = tw_catalog_add(catalog, bytes, count);
 	if (error == TW_ENOMEM)
 		return error;
 	if (error)

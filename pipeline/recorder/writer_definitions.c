@@ -191,7 +191,7 @@ static int write_definitions(struct tw_writer *writer, struct tw_writer_image *i
 	if (error)
 		return error;
 	tw_store_clock(&header.clock);
-	tw_block_encode_bytes(writer->store.encoder, &header, writer->definitions, bytes, &stored);
+	tw_block_encode_definitions(writer->store.encoder, &header, writer->definitions, bytes, &stored);
 	error = tw_segment_append(&image->store.segment, &header, stored);
 	if (error)
 		return error;

@@ -265,7 +265,7 @@ static inline void maker_definitions(struct maker *maker, const void *bytes, uin
 	const uint8_t *stored;
 
 	header.clock = maker->store.header.clock;
-	tw_block_encode_bytes(maker->store.encoder, &header, bytes, count, &stored);
+	tw_block_encode_definitions(maker->store.encoder, &header, bytes, count, &stored);
 	assert_int_equal(tw_store_append(&maker->store, &maker->image, &header, stored), 0);
 }
 
