@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Each of several sessions that trace one native function gets what it asked for of a call: arguments go to the session
- *	that wants them, and to no other.
+ * Goal	Each of several sessions that trace one native function gets the parts of a call that it requested: arguments go
+ *	to the session that wants them, and to no other.
  * Method	A slot of the test's own, and sessions that ask for none, two or four words; every pair of them, alone and
  *	together, in both orders.
  */
@@ -44,7 +44,7 @@ static struct tw_place *add_place(void)
 	return place;
 }
 
-/* words < 0: the session wants nothing of the function. */
+/* words < 0: the session does not trace the function. */
 static void want(struct tw_session *session, struct tw_place *place, int words)
 {
 	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .slot_words = (uint8_t)words};
@@ -58,7 +58,7 @@ static void want(struct tw_session *session, struct tw_place *place, int words)
 	tw_permit_drop(permit);
 }
 
-/* The calls of a session have so many words each, and these. */
+/* Each call of a session has this many words, with these values. */
 static void check(struct bed *bed, int words, unsigned calls)
 {
 	struct tw_rb_record *records[64];
@@ -113,7 +113,9 @@ static void each_session_gets_what_it_asked_for(void **state)
 			try(place, asked[i], asked[j]);
 }
 
-/* A filter may end the program for the system call that reads them: nothing is read then, and nothing else is wrong. */
+/*
+ * A filter may end the program for the system call that reads strings: they are not read then, and all else is correct.
+ */
 static void strings_are_not_read_under_a_filter(void **state)
 {
 	char text[16];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal	117, 123, 132: a chain of tail calls gives each of its calls its end however long it is, last first, and to each
- *	session what it would have alone.  What it takes belongs to the process: others have theirs beside it, and it comes
- *	back with the frame and with the process.  return_to alone takes nothing.  What finds no room is counted.
+ *	session what it would have alone.  Its memory belongs to the process: other processes have their own, and it is
+ *	freed with the frame and with the process. return_to alone needs none.  Ends that find no memory are counted.
  * Method	Chains of a million calls over rings that have room for all of their ends, read back one by one; blocks
  *	are counted.  Random calls, tail calls, returns and exceptions under random settings of two sessions, against a
  *	model of what one session sees.
@@ -66,7 +66,7 @@ static void make_chain(struct tw_frame *frame, long calls, bool do_alternate)
 		tail(frame, do_alternate && i % 2 ? G : F);
 }
 
-/* The events of a kind that the rings hold since the last look; each must be of the next of these functions, in turn. */
+/* The events of a kind in the rings since the last call; each must be of the next of these functions, in turn. */
 static long read_ends(struct bed *bed, enum tw_event_kind kind, const int *expected, int turns)
 {
 	long count = 0;
@@ -151,7 +151,7 @@ static void a_million_calls_have_a_million_ends(void **state)
 	assert_int_equal(ENDS(&a, TW_EVENT_EXCEPTION_FROM, G, F), CALLS / 4);
 	assert_int_equal(ENDS(&b, TW_EVENT_EXCEPTION_FROM, G), CALLS / 8);
 	assert_int_equal(count_lost(&a) + count_lost(&b), 0);
-	/* What the chains took is the program's again. */
+	/* The memory of the chains is freed. */
 	assert_in_range(tw_blocks_in_use(), blocks, blocks + SPARE);
 	end_process(process);
 	assert_int_equal(tw_blocks_in_use(), blocks);
@@ -173,7 +173,7 @@ static void a_loop_takes_nothing_from_others(void **state)
 	make_chain(&loop, CALLS, false);
 	/* A server loop, however long, is one entry. */
 	assert_in_range(tw_blocks_in_use(), blocks + 1, blocks + SPARE);
-	/* And one that goes back and forth takes what it takes of its own. */
+	/* And a chain that goes back and forth uses only its own memory. */
 	set(&a, G, returns);
 	make_chain(&inner, CALLS, true);
 	assert_true(tw_blocks_in_use() > blocks + CALLS / 32);
@@ -189,7 +189,7 @@ static void a_loop_takes_nothing_from_others(void **state)
 	assert_int_equal(ENDS(&b, TW_EVENT_RETURN_FROM, H, G, F), 3);
 	assert_int_equal(count_lost(&a) + count_lost(&b), 0);
 	end_process(process);
-	/* The looper is killed in its loop; its frames are told nowhere, or by somebody else: they find nothing. */
+	/* The looper is killed in its loop; its frames are left to no process, or to another one, and find nothing. */
 	tw_process_exit(looper);
 	assert_int_equal(tw_blocks_in_use(), blocks);
 	tw_leave_void(&inner);
@@ -218,7 +218,7 @@ static void return_to_alone_takes_nothing(void **state)
 	/* 123 */
 	assert_int_equal(ENDS(&a, TW_EVENT_RETURN_TO, F), 1);
 	assert_int_equal(ENDS(&b, TW_EVENT_RETURN_TO, F), 1);
-	/* Counters take nothing either, and go back to who ran before the chain. */
+	/* Counters need no memory either, and return to the function before the chain. */
 	assert_int_equal(tw_trace_function(a.session, "m", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_CALL_TIME),
 			 FUNCTIONS);
 	make_chain(&frame, CALLS / 4, true);
@@ -229,7 +229,7 @@ static void return_to_alone_takes_nothing(void **state)
 	close_bed(&b);
 }
 
-/* With return_from as well: where the one return_to stands. */
+/* With return_from as well: the position of the one return_to. */
 static void return_to_comes_behind_the_first_that_asked(void **state)
 {
 	static const enum tw_event_kind kinds[2][3] = {
@@ -299,7 +299,7 @@ static void what_finds_no_room_is_counted(void **state)
 	close_bed(&bed);
 }
 
-/* The ends that a thread without a ring sees, and those for which its chain has no room. */
+/* The ends that a thread without a ring sees, and those for which its chain has no memory. */
 static void *make_chain_without_ring(void *arg)
 {
 	struct bed *bed = arg;
@@ -349,7 +349,7 @@ static void what_a_session_left_is_given_back(void **state)
 	set(&b, F, returns);
 	set(&b, G, returns);
 	make_chain(&frame, CALLS, true);
-	/* b's part is the larger one; but the chain goes with the last of them. */
+	/* b's part is the larger one; but the chain is freed with the last of them. */
 	close_bed(&b);
 	tw_process_out();
 	tw_process_in(process);
@@ -377,7 +377,7 @@ static void what_a_session_left_is_given_back_by_the_next(void **state)
 	make_chain(&frame, CALLS, true);
 	blocks = tw_blocks_in_use();
 	close_bed(&a);
-	/* Another session has its bit now, and looks at the same loop. */
+	/* Another session has its bit now, and traces the same loop. */
 	open_wide(&b, "b");
 	trace_in(&b, process, TW_FLAG_CALL);
 	set(&b, F, returns);
@@ -392,7 +392,7 @@ static void what_a_session_left_is_given_back_by_the_next(void **state)
 	close_bed(&b);
 }
 
-/* ---- random chains, against a model of what one session sees ---- */
+/* ---- random chains, against a model of one session's events ---- */
 
 enum setting { NOTHING, PLAIN, SHOWN, HIDDEN, GLOBAL, RAISING, SETTINGS };
 
@@ -401,7 +401,7 @@ struct entry {
 	enum setting setting;
 };
 
-/* What one session has, and what it must see. */
+/* The settings of one session, and the events it must see. */
 struct viewer {
 	struct bed bed;
 	enum setting settings[FUNCTIONS];
@@ -435,7 +435,7 @@ static void model_call(struct viewer *v, int depth, int function)
 		expect(v, TW_EVENT_CALL, function);
 }
 
-/* The ends of a frame's calls.  Returns whether somebody asks where control goes, which for a return is told here. */
+/* The ends of a frame's calls.  Returns whether some call requests return_to, which for a return is reported here. */
 static bool model_end(struct viewer *v, int depth, bool is_exception)
 {
 	int first = -1;

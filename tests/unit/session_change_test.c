@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Changes, alone and in transactions, commit or are forgotten as a whole: what is traced and counted
- *	afterwards is what a simple model says, counters included.
+ * Goal	Changes, alone and in transactions, commit or are dropped as a whole: the functions traced and counted
+ *	afterwards agree with a simple model, including counters.
  * Method	Random changes of three sessions over six functions; a copy of the model is what a transaction works
  *	on, and is kept or dropped with it.  After each, every function is called once and all events and counts
  *	are compared.  The seed is printed, and taken from TW_CHANGE_SEED.
@@ -21,11 +21,11 @@ static struct tw_declared_function f[FUNCTIONS] = {
 	TW_DECLARED_FUNCTION("other", "f4", 1),	 TW_DECLARED_FUNCTION("other", "f5", 1),
 };
 
-/* What a session wants of a function. */
+/* A session's setting for a function. */
 struct setting {
 	bool is_traced;
 	bool is_counted;
-	bool is_paused; /* counted before, its count is kept */
+	bool is_paused; /* counted before, and the count is kept */
 	uint64_t count;
 };
 struct model {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Sessions that four threads make, use, drop and destroy at random while others run what they trace: no leak,
- *	no use after free, no event once destroy has returned, weak ids always harmless, bad arguments refused and
- *	nothing left behind at the end.
- * Method	Everything that a session can be set to, in and out of transactions, on functions that stay, on a module
- *	that is unloaded and declared anew all the time, and on processes that come and go.  Each session's rings are the
- *	test's, and unmapped right after destroy: a late event is a crash.  TW_RACE_SECONDS is the time (0.6 by
+ * Goal	Four threads create, use, drop and destroy sessions at random while others run traced code: no leak, no use
+ *	after free, no event once destroy has returned, weak ids always harmless, bad arguments refused and nothing left
+ *	at the end.
+ * Method	All settings of a session, in and out of transactions, on functions that stay, on a module that is
+ *	unloaded and declared again all the time, and on processes that come and go.  Each session's rings belong to the
+ *	test and are unmapped right after destroy: a late event is a crash.  TW_RACE_SECONDS is the time (0.6 by
  *	default); the seed is printed, and taken from TW_RACE_SEED.
  */
 #include "tests/unit/session_bed.h"
@@ -36,7 +36,7 @@ static struct tw_declared_function f[FUNCTIONS] = {
 	{.arity = 1, .module = "churn", .name = "f3", .flags = TW_DECLARED_LOCAL},
 };
 
-/* Of a module that comes and goes: each time another structure, so that a thread may call an old one. */
+/* Functions of a module that comes and goes: each time another structure, so that a thread may call an old one. */
 static struct tw_declared_function loaded[20000];
 static _Atomic unsigned loaded_now;
 
@@ -145,7 +145,7 @@ static void ask(struct tw_session *session, uint64_t *random)
 	item = tw_term_atom_z(items[draw(random, TW_COUNT_OF(items))]);
 	error = tw_trace_info(session, term, item, &arena, &out);
 	if (error == TW_ENOMEM) {
-		/* The times of hundreds of processes that came and went, on a busy machine: there is room for them here. */
+		/* The times of hundreds of processes that came and went, on a busy machine, fit here. */
 		tw_arena_init(&large, SIZE_MAX);
 		error = tw_trace_info(session, term, item, &large, &out);
 	}
@@ -167,7 +167,7 @@ static void misuse(struct tw_session *session, uint64_t *random)
 	CHECK(tw_trace_commit() == TW_EBADARG && tw_trace_abort() == TW_EBADARG);
 }
 
-/* By an id that may long be gone. */
+/* Uses an id whose session may have been destroyed long ago. */
 static void use_weak(uint64_t *random)
 {
 	tw_session_weak weak = weak_ids[draw(random, WEAK_IDS)];
@@ -230,7 +230,7 @@ static void live_one_life(uint64_t *random)
 	}
 	if (has_rings || draw(random, 2)) {
 		tw_session_destroy(session);
-		/* It is gone whoever destroyed it: with the rings goes the memory that a late event would need. */
+		/* Destroyed, by whichever thread: the rings' memory, which a late event would need, is unmapped. */
 		if (has_rings)
 			tw_rs_destroy(&rs);
 		CHECK(tw_trace_function(session, "churn", "f0", 1, TW_MATCH_TRUE, 0) == TW_EDEAD);

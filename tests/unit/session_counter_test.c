@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	call_count is exact whatever threads count and end; call_time and call_memory go to the function that
- *	a process is in, by process, and not while it is scheduled out, for as many sessions as there can be.
- * Method	Declared functions that spend a known number of words, or at least a known time; values as
- *	control reads them.
+ * Goal	call_count is exact whatever threads count and end; call_time and call_memory go to the function that a process
+ *	is in, by process, and not while it is scheduled out, for as many sessions as there can be.
+ * Method	Declared functions that spend a known number of words, or at least a known time; values as the control
+ *	path reads them.
  */
 #include "session/places.h"
 #include "tests/unit/session_bed.h"
@@ -61,7 +61,7 @@ static void every_thread_counts_and_none_is_forgotten(void **state)
 	set(a, OUTER, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT);
 	call_on_threads();
 	assert_int_equal(count_of(a, OUTER), THREADS * CALLS);
-	/* 157: another session has its own, and threads come again. */
+	/* 157: another session has its own count, and threads are created again. */
 	set(b, OUTER, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT);
 	call_on_threads();
 	assert_int_equal(count_of(a, OUTER), 2 * THREADS * CALLS);
@@ -81,7 +81,7 @@ static void every_thread_counts_and_none_is_forgotten(void **state)
 	tw_session_destroy(a);
 	tw_session_put(a);
 	tw_session_put(b);
-	/* The counters are used again, and begin at 0. */
+	/* The counters are reused, and begin at 0. */
 	tw_session_create("c", NULL, &a);
 	for (int i = 0; i < FUNCTIONS; i++) {
 		set(a, i, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT);
@@ -115,7 +115,7 @@ static struct row row_of(struct tw_session *session, int function, uint64_t pid,
 	return row;
 }
 
-/* outer, middle and inner, each with so many words of its own, before and after it calls the next. */
+/* outer, middle and inner, each with this many words of its own, before and after it calls the next. */
 static void spend_words(uint64_t words)
 {
 	struct tw_frame frame[FUNCTIONS];
@@ -128,7 +128,7 @@ static void spend_words(uint64_t words)
 		tw_process_allocated(1);
 		tw_leave(&frame[i], 0);
 	}
-	/* Nobody's. */
+	/* Belongs to no function. */
 	tw_process_allocated(1000);
 }
 
@@ -167,7 +167,7 @@ static void words_go_to_the_function_that_is_running(void **state)
 	tw_session_put(b);
 }
 
-/* 154, 157: one after the other, so that each session's words and time can be told from the others'. */
+/* 154, 157: one after the other, so that the sessions' words and times differ. */
 static void any_number_of_sessions_have_accounts(void **state)
 {
 	enum { SESSIONS = 60, DEPTH = 40 };
@@ -182,7 +182,7 @@ static void any_number_of_sessions_have_accounts(void **state)
 		tw_session_create("many", NULL, &sessions[i]);
 		tw_trace_process(sessions[i], pid, true, TW_FLAG_CALL);
 		set(sessions[i], OUTER, TW_MATCH_TRUE, TW_FUNCTION_CALL_TIME | TW_FUNCTION_CALL_MEMORY);
-		/* In half of them only, what is spent in the inner function is its own. */
+		/* In half of the sessions only, the inner function has words of its own. */
 		if (i % 2)
 			set(sessions[i], INNER, TW_MATCH_TRUE, TW_FUNCTION_CALL_TIME | TW_FUNCTION_CALL_MEMORY);
 	}
@@ -200,7 +200,7 @@ static void any_number_of_sessions_have_accounts(void **state)
 		tw_process_allocated(1);
 		tw_leave(&frame[i], 0);
 	}
-	/* Tail calls: the frame goes back to nobody, and each function has its own words until then. */
+	/* Tail calls: the frame returns to no traced function, and each function has its own words until then. */
 	tw_enter0(&functions[INNER], &tails);
 	tw_process_allocated(5);
 	tw_tail(&functions[OUTER], &tails, &(struct tw_frame_call){.count = 0});
@@ -249,7 +249,7 @@ static void *go_on(void *arg)
 	return NULL;
 }
 
-/* Of the last of so many sessions: the accounts of the first few lie in the process itself. */
+/* In the last of many sessions: the accounts of the first few are in the process itself. */
 static void measure_time(unsigned count)
 {
 	struct tw_frame outer, inner;
@@ -283,7 +283,7 @@ static void measure_time(unsigned count)
 	assert_int_equal(row.count, 1);
 	row = row_of(session, OUTER, tw_process_pid(process), true);
 	assert_in_range(row.value, 5000000, (us - 1000) * 1000 + 1000);
-	/* Out for 20 ms; it ends on another thread, whose time after the return is nobody's. */
+	/* Out for 20 ms; it ends on another thread, whose time after the return belongs to no function. */
 	spin(20000);
 	arg[0] = process;
 	arg[1] = &outer;

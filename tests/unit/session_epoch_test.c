@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	The end of a call is told to the sessions that there were when it was made, and to none that took the place of
- *	one meanwhile, whichever place that is.
- * Method	Sessions are made and destroyed in all places; after each step the sessions that are newer than each epoch before
- *	are compared with what the test has noted.
+ * Goal	The end of a call is reported to the sessions that existed when it was made, and to none that took the slot of
+ *	one meanwhile, whichever slot that is.
+ * Method	Sessions are created and destroyed in all slots; after each step the sessions newer than each epoch are
+ *	compared with the test's notes.
  */
 #include "session_bed.h"
 
@@ -28,7 +28,7 @@ static void newer_sessions_are_told_apart(void **state)
 			tw_session_put(sessions[which]);
 		}
 		assert_int_equal(tw_session_create("one", NULL, &sessions[which]), 0);
-		/* It has a place from the first thing that it sets. */
+		/* A session gets a slot with its first setting. */
 		assert_int_equal(tw_trace_function(sessions[which], "epoch", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_LOCAL),
 				 1);
 		made_at[sessions[which]->slot] = ++count;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Whatever of the library a program calls first works, and all that follows.
- * Method	Children of a process that has called nothing: each makes another first call, and then a session that
- *	traces what it made.
+ * Goal	Whichever function of the library a program calls first works, and so does all that follows.
+ * Method	Children of a process that has called nothing: each makes another first call, and then a session traces
+ *	it.
  */
 #include "tracewheel/error.h"
 #include "tracewheel/runtime.h"
@@ -17,7 +17,7 @@
 
 static struct tw_declared_function step = TW_DECLARED_FUNCTION("first", "step", 0);
 
-/* Each returns 0 where it did what it should. */
+/* Each returns 0 on success. */
 static int declare_a_scheduler(void)
 {
 	return tw_scheduler_declare();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Frames end rightly whatever control does meanwhile: no return without its call, none twice, counters exact at
- *	the end; nothing that a sanitizer minds.
- * Method	Threads call, tail call and throw without a pause, while the main thread makes sessions, sets and clears
- *	return_trace, meta, call_time and call_count, and destroys them; each ring is then read as a stack.
+ * Goal	Frames end correctly whatever the control path does meanwhile: no return without its call, none twice, counters
+ *	exact at the end; no report of a sanitizer.
+ * Method	Threads call, tail call and throw without a pause, while the main thread creates sessions, sets and
+ *	clears return_trace, meta, call_time and call_count, and destroys them; each ring is then read as a stack.
  */
 #include "tests/unit/session_bed.h"
 #include "tracewheel/match.h"
@@ -48,7 +48,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-/* Of one thread: each end belongs to a call that is open.  Behind a loss nothing is known. */
+/* Checks one thread: each end belongs to an open call.  After a loss nothing is known. */
 static unsigned check_stretch(const uint8_t *at, int64_t bytes)
 {
 	uint32_t stack[4096];
@@ -65,7 +65,7 @@ static unsigned check_stretch(const uint8_t *at, int64_t bytes)
 			stack[depth++] = TW_RB_HEAD_ID(head);
 		if (kind != TW_EVENT_RETURN_FROM && kind != TW_EVENT_EXCEPTION_FROM)
 			continue;
-		/* The others on top were left open by what is no longer traced. */
+		/* The calls above were left open when they were no longer traced. */
 		while (depth && stack[depth - 1] != TW_RB_HEAD_ID(head))
 			depth--;
 		assert_int_not_equal(depth, 0);

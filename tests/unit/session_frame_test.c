@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	The ends of calls are told as OTP tells them: return_from, exception_from, return_to; who gets what
+ * Goal	The ends of calls are reported as in OTP: return_from, exception_from, return_to; and which session gets them
  *	when functions, flags and sessions change while frames are open.  Meta events, callers, terms as arguments.
- * Method	A program of declared functions with a stack of its own plays calls, tail calls and exceptions;
- *	what lies in the rings is written as text.
+ * Method	A program of declared functions with a stack of its own plays calls, tail calls and exceptions; the
+ *	contents of the rings are written as text.
  */
 #include "tests/unit/session_bed.h"
 #include "tracewheel/match.h"
@@ -32,7 +32,7 @@ static unsigned walk(struct tw_stack_entry *out, unsigned room, void *arg)
 {
 	unsigned count = 0;
 
-	/* The function that is entered, or left, has its activation already, or still. */
+	/* A function being entered or left has its activation at that time. */
 	for (int i = depth - 2; i >= 0 && count < room; i--, count++) {
 		const struct tw_declared_function *f = &functions[stack[i].function];
 
@@ -79,7 +79,7 @@ static void throw_to(int catcher, enum tw_exception_class exception_class, const
 	tw_caught(&raise, &entry);
 }
 
-/* ---- what was recorded, as text ---- */
+/* ---- recorded events as text ---- */
 
 static const char *name_of_place(uint32_t id)
 {
@@ -135,7 +135,7 @@ static void expect(struct bed *bed, int line, const char *const *wanted)
 		if (TW_RB_HEAD_KIND(r[k]->head) < TW_EVENT_CALL)
 			continue;
 		write_event(r[k], text, sizeof text);
-		/* A star stands for the rest. */
+		/* A star matches the rest. */
 		if (wanted[i] && strchr(wanted[i], '*') && strlen(text) > strcspn(wanted[i], "*"))
 			text[strcspn(wanted[i], "*")] = '\0';
 		if (!wanted[i] || strncmp(text, wanted[i], strcspn(wanted[i], "*")) != 0 ||
@@ -201,7 +201,7 @@ static void returns_come_innermost_first(void **state)
 	tail(F, 4);
 	leave(7);
 	EXPECT(&bed, "call f 1", "call g 2", "call f 4", "return_from f 7", "return_from g 7", "return_from f 7");
-	/* A function that is not traced calls one that is, in its place. */
+	/* A function that is not traced tail calls one that is. */
 	enter(H, 1);
 	tail(G, 2);
 	leave(8);
@@ -223,7 +223,7 @@ static void exceptions_close_every_frame(void **state)
 	set(&bed, F, exceptions);
 	set(&bed, G, returns);
 	set(&bed, H, exceptions);
-	/* 118, 119, 124, 128: f catches what h throws through g. */
+	/* 118, 119, 124, 128: f catches the exception that h throws through g. */
 	enter(F, 1);
 	enter(G, 2);
 	enter(H, 3);
@@ -266,7 +266,7 @@ static void return_to_names_who_goes_on(void **state)
 	enter(G, 1);
 	leave(3);
 	EXPECT(&bed, "return_from g 3");
-	/* 131: nobody is behind the first function of all. */
+	/* 131: the first function has no caller. */
 	set(&bed, G, returns);
 	depth = 0;
 	enter(G, 1);
@@ -302,7 +302,7 @@ static void changes_while_a_frame_is_open(void **state)
 	leave(4);
 	EXPECT(&bed, "call f 3");
 	tw_trace_process(bed.session, tw_process_self(), true, TW_FLAG_CALL);
-	/* and the session, whose place another one takes. */
+	/* and the session, whose slot another one takes. */
 	enter(F, 5);
 	close_bed(&bed);
 	open_bed(&next, "next");
@@ -326,13 +326,13 @@ static void silent_calls_open_no_frame(void **state)
 
 	open_traced(&bed, 0);
 	set(&bed, F, program);
-	/* 111: f(1) is silent; f(2) inside of it is heard, and ends. */
+	/* 111: f(1) is silent; f(2) inside it is recorded, and ends. */
 	enter(F, 1);
 	enter(F, 2);
 	leave(20);
 	leave(10);
 	EXPECT(&bed, "call f 2", "return_from f 20");
-	/* 108: it is the call that is heard or not; what was heard has its end. */
+	/* 108: calls are recorded or not; a recorded call has its end. */
 	enter(F, 3);
 	enter(F, 1);
 	leave(0);
@@ -439,7 +439,7 @@ static void meta_sees_every_process(void **state)
 	enter(F, 1);
 	leave(10);
 	EXPECT(&bed, "call f 1", "ts call f 1", "ts return_from f 10");
-	/* What ended last began first. */
+	/* The last to end began first. */
 	tw_trace_function_match(bed.session, "m", "f", 1, meta, TW_FUNCTION_LOCAL);
 	enter(F, 1);
 	leave(10);

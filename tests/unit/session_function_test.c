@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	tw_trace_function() does what trace:function/4 does: which functions match, which kinds exclude which, what
- *	is removed by what, counters that pause and begin anew, functions that come and go.
+ * Goal	tw_trace_function() behaves as trace:function/4: which functions match, which kinds exclude which, which are
+ *	removed by which, counters that pause and restart, functions that come and go.
  * Method	Declared functions of two modules, one of them not exported, called with and without the module's name.
- *	Each case is named by its line in docs/semantics.md, and played alone and beside a session that wants
- *	everything and must notice nothing.
+ *	Each case is named by its line in docs/semantics.md, and played alone and beside a session that traces
+ *	everything and must not be affected.
  */
 #include "tests/unit/session_bed.h"
 #include "term/term.h"
@@ -25,7 +25,7 @@ static int set(const char *function, int arity, enum tw_match match, uint32_t fl
 	return tw_trace_function(s, "tro", function, arity, match, flags);
 }
 
-/* What f1 is set to, as text; undefined functions by other names. */
+/* The settings of f1 as text; undefined functions by other names. */
 static const char *info_of(const char *what_text, const char *item)
 {
 	static char text[512];
@@ -83,7 +83,7 @@ static void play(void (*one)(void))
 	assert_int_equal(f1.armed | loc.armed | loc2.armed | other.armed, 0);
 }
 
-/* Events of a call that names the module, and of one that does not. */
+/* Events of a qualified call, and of a local one. */
 static unsigned qualified(void)
 {
 	tw_call1(&f1, 1);
@@ -96,7 +96,7 @@ static unsigned local(void)
 	return count_events(&bed);
 }
 
-/* ---- 86 to 91: which functions match, what is refused ---- */
+/* ---- 86 to 91: which functions match, refusals ---- */
 
 static void counts(void)
 {
@@ -107,7 +107,7 @@ static void counts(void)
 	assert_int_equal(set("f1", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
 	assert_int_equal(set("loc", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 2);
 	assert_int_equal(set("_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 3);
-	/* 98: as often as one likes. */
+	/* 98: any number of times. */
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(tw_trace_function(s, "_", "_", TW_ARITY_ANY, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 4);
 	assert_int_equal(qualified(), 1);
@@ -248,7 +248,7 @@ static void exclusive(void)
 		set("f1", 1, TW_MATCH_TRUE, locals[i]);
 		assert_string_equal(f1_is("traced"), i ? "{traced,false}" : "{traced,local}");
 	}
-	/* A counter that rests goes, too. */
+	/* A paused counter is removed, too. */
 	set("f1", 1, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT);
 	set("f1", 1, TW_MATCH_PAUSE, TW_FUNCTION_CALL_COUNT);
 	set("f1", 1, TW_MATCH_TRUE, 0);
@@ -310,7 +310,7 @@ static void specs(void)
 	set("f1", 1, TW_MATCH_TRUE, TW_FUNCTION_LOCAL);
 	assert_string_equal(f1_is("match_spec"), "{match_spec,[]}");
 	assert_int_equal(qualified(), 1);
-	/* Of a global one likewise, and its specification is not the local one's. */
+	/* The same for a global one, and its specification is not the local one's. */
 	assert_int_equal(tw_trace_function_match(s, "tro", "f1", 1, one, 0), 1);
 	assert_string_equal(f1_is("match_spec"), "{match_spec,[{[1],[],[]}]}");
 	assert_int_equal(qualified(), 1);
@@ -368,7 +368,7 @@ static void on_load(void)
 	assert_int_equal(count_events(&bed), 1);
 	assert_string_equal(info_of("{tro_dummy,hello,1}", "traced"), "{traced,local}");
 	assert_string_equal(info_of("{tro_dummy,hello,1}", "match_spec"), "{match_spec,[{'_',[],[]}]}");
-	/* What was there before is left alone, and declaring twice is nothing new. */
+	/* Existing functions are left alone, and declaring twice changes nothing. */
 	assert_string_equal(f1_is("all"), "{all,false}");
 	tw_trace_function(s, "tro_dummy", "_", TW_ARITY_ANY, TW_MATCH_FALSE, TW_FUNCTION_LOCAL);
 	assert_int_equal(tw_function_declare(&hello), 0);
@@ -551,14 +551,14 @@ static void by_process(void)
 		qualified();
 		rows(kinds[i].item, &count);
 		assert_int_equal(count, 1);
-		/* What a transaction began anew and then forgot is as it was. */
+		/* A counter that a dropped transaction restarted has its old value. */
 		assert_int_equal(tw_trace_begin(), 0);
 		set("f1", 1, TW_MATCH_RESTART, kinds[i].flag);
 		assert_int_equal(rows(kinds[i].item, &count), 0);
 		assert_int_equal(tw_trace_abort(), 0);
 		rows(kinds[i].item, &count);
 		assert_int_equal(count, 1);
-		/* Without the flag nobody is counted. */
+		/* Without the flag no process is counted. */
 		tw_trace_process(s, TW_PID_ALL, false, TW_FLAG_CALL);
 		qualified();
 		rows(kinds[i].item, &count);
@@ -574,7 +574,7 @@ static void line_152_153_counters_by_process(void **state)
 	play(by_process);
 }
 
-/* Transactions: kinds, counters by process and on_load come back when they are forgotten. */
+/* Transactions: kinds, counters by process and on_load are restored when they are dropped. */
 static void forgotten(void)
 {
 	char before[512];

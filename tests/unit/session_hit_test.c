@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A call of a declared function gives one event to each session that wants it of this process, and
- *	none to others; changes are atomic; destroyed sessions leave nothing behind; weak ids are harmless.
- * Method	Sessions over ring sets of this process, drained by the test itself: what lies in a ring is what
- *	was recorded, word by word.
+ * Goal	A call of a declared function gives one event to each session that wants it of this process, and none to others;
+ *	changes are atomic; destroyed sessions leave nothing behind; weak ids are harmless.
+ * Method	Sessions over ring sets of this process, drained by the test itself: the contents of a ring are compared
+ *	word by word.
  */
 #include "tests/unit/session_bed.h"
 
@@ -396,7 +396,7 @@ static void handlers_record_or_are_counted(void **state)
 	setitimer(ITIMER_REAL, &off, NULL);
 	while (count_events(&bed))
 		;
-	/* The thread is not stuck inside a hit that was left by a jump. */
+	/* The thread does not stay inside a hit that was left by a jump. */
 	tw_call0(&f0);
 	tw_call0(&f0);
 	assert_true(count_events(&bed) >= 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Sessions are made and end as OTP's do, and what they are set to is told in OTP's terms.
+ * Goal	Sessions are created and end as OTP's do, and their settings are reported in OTP's terms.
  * Method	Sessions over rings of the test; answers compared as text.  Each case is named by its lines in
  *	docs/semantics.md.
  */
@@ -67,7 +67,7 @@ static const char *session_info_pid(tw_pid pid)
 	return session_info(text);
 }
 
-/* Is the session in the list of those that affect it? */
+/* Is the session in the list of sessions that affect it? */
 static bool is_member(struct tw_session *s, const char *answer)
 {
 	char weak[300];
@@ -154,7 +154,7 @@ static void line_9_10_11_12_destroy_once(void **state)
 	assert_int_equal(tw_session_lock(0, &s), TW_EDEAD);
 }
 
-/* Everything that a session can be set to, and that each is told to be gone. */
+/* All settings of a session, and checks that each is reported as removed. */
 static void set_everything(struct tw_session *s, tw_pid pid)
 {
 	static const char spec[] = "[{['_',x],[],[]}]";
@@ -211,12 +211,12 @@ static void line_14_15_16_17_the_last_handle(void **state)
 	set_everything(s, tw_process_self());
 	assert_int_equal(tw_session_lock(weak, &again), 0);
 	assert_ptr_equal(again, s);
-	/* A strong handle elsewhere keeps it. */
+	/* A strong handle elsewhere keeps it alive. */
 	tw_session_put(s);
 	assert_int_equal(tw_progress(), 0);
 	assert_true(is_member(again, session_info("all")));
 	assert_int_equal(tw_trace_process(again, tw_process_self(), true, TW_FLAG_CALL), 1);
-	/* The weak one does not. */
+	/* A weak one does not. */
 	tw_session_put(again);
 	assert_int_equal(tw_session_lock(weak, &again), TW_EDEAD);
 	assert_int_equal(tw_progress(), 1);
@@ -247,7 +247,7 @@ static void line_18_19_24_what_destroy_takes_away(void **state)
 	assert_string_equal(session_info("new"), weak);
 	assert_string_equal(session_info("send"), weak);
 	assert_string_equal(session_info_pid(tw_process_self()), weak);
-	/* The other's settings are as they were, and its events go on; what the first had, it has. */
+	/* The other session's settings are unchanged, and its events continue; the first keeps its events. */
 	assert_string_equal(info(second.session, "{tro,f1,1}", "match_spec"), before);
 	assert_string_equal(info(second.session, "send", "match_spec"), "{match_spec,[{['_',x],[],[]}]}");
 	assert_string_equal(info(second.session, "'receive'", "match_spec"), "{match_spec,false}");
@@ -365,7 +365,7 @@ static void line_26_to_30_session_info(void **state)
 	assert_string_equal(session_info_pid(dead_pid()), "undefined");
 	for (size_t i = 0; i < TW_COUNT_OF(bad); i++)
 		assert_string_equal(session_info(bad[i]), "badarg");
-	/* A counter that rests is something that is set. */
+	/* A paused counter is a setting. */
 	tw_trace_function(bed.session, "tro", "f1", 1, TW_MATCH_FALSE, 59);
 	assert_false(is_member(bed.session, session_info("{tro,f1,1}")));
 	tw_trace_function(bed.session, "tro", "f1", 1, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT);
@@ -460,7 +460,7 @@ static void line_136_137_140_175_a_tracer_that_goes(void **state)
 	assert_int_equal(tw_session_create("queue", &tracer, &s), 0);
 	set_everything(s, self);
 	tw_arena_init_fixed(&arena, memory, sizeof memory);
-	/* Who receives is the tracer. */
+	/* The receiving process is the tracer. */
 	tw_queue_receive(s, 0, &arena, &message);
 	snprintf(mine, sizeof mine, "{tracer,<0.%llu.0>}", (unsigned long long)self);
 	assert_string_equal(info_pid(s, self, "tracer"), mine);
@@ -474,7 +474,7 @@ static void line_136_137_140_175_a_tracer_that_goes(void **state)
 	tw_call1(&f1, 1);
 	assert_string_equal(info(s, "{tro,f1,1}", "meta"), "{meta,[]}");
 	assert_string_equal(info(s, "{tro,f1,1}", "meta_match_spec"), "{meta_match_spec,[]}");
-	/* Set again, it is as new. */
+	/* Set again, it starts from the beginning. */
 	assert_int_equal(tw_trace_function(s, "tro", "f1", 1, TW_MATCH_TRUE, TW_FUNCTION_META), 1);
 	assert_string_equal(info(s, "{tro,f1,1}", "meta"), mine);
 	assert_true(is_member(s, session_info("all")));

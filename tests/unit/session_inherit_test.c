@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Flags are set, counted, refused and inherited as OTP does it: each session by itself.
- * Method	Processes that spawn and link; what tw_trace_process_flags() says of each in two sessions.
+ * Goal	Flags are set, counted, refused and inherited as in OTP: each session by itself.
+ * Method	Processes that spawn and link; their flags from tw_trace_process_flags() in two sessions.
  */
 #include "session_events.h"
 
@@ -52,7 +52,7 @@ static void g69_set_on_spawn_is_for_all_children(void **state)
 	assert_int_equal(flags_of(&one, c2), SEND_CALL | TW_FLAG_SET_ON_SPAWN);
 	assert_int_equal(flags_of(&one, grandchild), SEND_CALL | TW_FLAG_SET_ON_SPAWN);
 	assert_int_equal(flags_of(&two, grandchild), TW_FLAG_RECEIVE | TW_FLAG_SET_ON_SPAWN);
-	/* The parent's are taken away: children keep theirs; the other session goes on. */
+	/* The parent's are removed: children keep theirs; the other session is not affected. */
 	assert_int_equal(change(&one, p, false, TW_FLAG_ALL), 1);
 	later = spawn(p, "later", false);
 	assert_int_equal(flags_of(&one, c1), SEND_CALL | TW_FLAG_SET_ON_SPAWN);
@@ -106,7 +106,7 @@ static void g72_links_pass_flags_in_one_direction(void **state)
 		change(&one, b, false, TW_FLAG_ALL);
 		change(&one, p, false, TW_FLAG_ALL);
 		change(&one, p, true, TW_FLAG_SEND | cases[i].flags);
-		/* To the traced one: nothing. */
+		/* To the traced one: no effect. */
 		tw_process_link(a, p);
 		assert_int_equal(flags_of(&one, a), 0);
 		tw_process_link(p, a);
@@ -182,7 +182,7 @@ static void d31_counts_and_errors(void **state)
 	assert_int_equal(tw_trace_process(one.session, TW_PID_ALL, true, TW_FLAG_CPU_TIMESTAMP), 0);
 	assert_int_equal(tw_trace_process(one.session, TW_PID_ALL, false, TW_FLAG_CPU_TIMESTAMP), 0);
 	assert_int_equal(flags_of(&one, p), TW_FLAG_SEND);
-	/* Flags that are not set are no error; only what is listed goes. */
+	/* Flags that are not set are no error; only listed ones are removed. */
 	assert_int_equal(change(&one, p, false, TW_FLAG_CALL | TW_FLAG_RECEIVE), 1);
 	assert_int_equal(flags_of(&one, p), TW_FLAG_SEND);
 	assert_int_equal(change(&one, p, true, TW_FLAG_ALL), 1);
@@ -193,7 +193,7 @@ static void d31_counts_and_errors(void **state)
 	assert_int_equal(flags_of(&one, p), 0);
 }
 
-/* 44: complete when the call returns, though the process does not run; and gone as soon as that is said. */
+/* 44: complete when the call returns, though the process does not run; and removed at once. */
 static void d44_the_effect_is_complete(void **state)
 {
 	change(&one, p, true, TW_FLAG_RECEIVE);

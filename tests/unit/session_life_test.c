@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A session ends once, for all who ask, whoever asks first: destroyers that come together, last handles
- *	that are put while others clear, writers that find their own session dropped, children of fork().
- * Method	Captures without disk: a recorder of our own in place of libtracewheel-capture's, whose steps the
- *	test holds up where two threads must meet.  An alarm ends what would wait for ever.
+ * Goal	A session ends once, for all callers, whichever comes first: concurrent destroyers, last handles dropped while
+ *	others clear, writers whose own session is dropped, children of fork().
+ * Method	Captures without disk: a recorder of the test in place of libtracewheel-capture's, whose steps the test
+ *	holds where two threads must meet.  An alarm ends a test that would wait forever.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -32,7 +32,7 @@ static _Atomic int polls_held; /* polls do not return while this is not 0 */
 static _Atomic int polling;    /* threads inside a poll */
 static _Atomic int finish_held;
 static _Atomic int finished;
-static _Atomic int woken_late; /* recorders that were finished while somebody woke them */
+static _Atomic int woken_late; /* recorders that were finished while a thread woke them */
 
 static void nap(void)
 {
@@ -123,7 +123,7 @@ static void two_writers_do_not_wait_for_each_other(void **state)
 		nap();
 	assert_int_equal(tw_session_lock(weak_a, &a), TW_EDEAD);
 	assert_int_equal(tw_session_lock(weak_b, &b), TW_EDEAD);
-	/* The writers that cleared themselves take their memory with them. */
+	/* The writers that cleared themselves free their memory. */
 	usleep(20000);
 	alarm(0);
 }
@@ -192,7 +192,7 @@ static void a_holder_of_the_permit_is_told(void **state)
 	tw_session_put(session);
 }
 
-/* Handles of several sessions are put while others clear: whoever is dropped last is cleared too. */
+/* Handles of several sessions are dropped while others clear: the last one dropped is cleared too. */
 static void *create_and_put(void *arg)
 {
 	for (int i = 0; i < 300; i++) {
@@ -238,7 +238,7 @@ static void a_session_without_tracer_makes_no_events(void **state)
 	tw_session_put(session);
 }
 
-/* What a child does with handles that it inherited stays in the child. */
+/* Operations of a child on inherited handles stay in the child. */
 static void a_child_does_not_disturb_its_parents_capture(void **state)
 {
 	struct tw_session *session = create_capture("inherited");
@@ -282,7 +282,7 @@ static void *hold_a_transaction(void *session)
 	return NULL;
 }
 
-/* Exit code 0: nothing of the parent's change is there, and the child can make one of its own. */
+/* Exit code 0: the parent's change has left nothing, and the child can make one of its own. */
 static void change_in_child(struct tw_session *session)
 {
 	uint64_t count;
@@ -319,7 +319,7 @@ static void a_child_forgets_changes_that_were_under_way(void **state)
 	pthread_join(other, NULL);
 	assert_int_equal(tw_trace_call_count(session, "life", "f", 0, &count), 1);
 	assert_int_equal(tw_trace_function(session, "life", "f", 0, TW_MATCH_FALSE, TW_FUNCTION_CALL_COUNT), 1);
-	/* The same in the middle of the forking thread's own. */
+	/* The same within a transaction of the forking thread. */
 	assert_int_equal(tw_trace_begin(), 0);
 	assert_int_equal(tw_trace_function(session, "life", "f", 0, TW_MATCH_TRUE, TW_FUNCTION_CALL_COUNT), 1);
 	child = fork();
@@ -332,7 +332,7 @@ static void a_child_forgets_changes_that_were_under_way(void **state)
 	tw_session_put(session);
 }
 
-/* `block` turns into `drop` when the consumer is stuck: a program is not slowed to a crawl by it. */
+/* `block` turns into `drop` when the consumer is stuck: it does not slow the program to a crawl. */
 static void a_consumer_without_progress_is_not_waited_for(void **state)
 {
 	const struct tw_rs_options options = {.ring_bytes = 1 << 16,
@@ -356,7 +356,7 @@ static void a_consumer_without_progress_is_not_waited_for(void **state)
 	before = tw_clock_monotonic_ns();
 	for (int i = 0; i < 200; i++)
 		tw_call0(&f);
-	/* A second for each would be 200. */
+	/* One second for each would be 200. */
 	assert_true(tw_clock_monotonic_ns() - before < UINT64_C(100000000000));
 	tw_rs_scan(&rs);
 	assert_true(tw_rs_ring(&rs, 0)->lost[TW_RB_LOST_FULL] > 100);
@@ -394,7 +394,7 @@ static void end_block_session(struct tw_session *session)
 	tw_rs_destroy(&block_set);
 }
 
-/* Takes everything once a thread has slept for room; its signs of life are an hour old. */
+/* Takes everything once a thread sleeps for space; its last heartbeat is an hour old. */
 static void *drain_late(void *arg)
 {
 	struct tw_rb_shared *ring;
@@ -412,13 +412,13 @@ static void *drain_late(void *arg)
 	return NULL;
 }
 
-/* The machine stood still, or the program: the last sign of life is old, and that says nothing. */
+/* The machine or the program stood still: the last heartbeat is old, which proves nothing. */
 static void a_standstill_is_not_a_stall(void **state)
 {
 	struct tw_session *session = block_session(1 << 18);
 	pthread_t drainer;
 
-	/* Its ring has come before it is called an hour old. */
+	/* Its ring comes before the wait is counted as an hour. */
 	tw_call0(&f);
 	tw_store_relaxed(&block_set.control->heartbeat_ns, tw_clock_monotonic_ns() - UINT64_C(3600000000000));
 	atomic_store(&is_drained, false);
@@ -447,7 +447,7 @@ static void *call_f_and_stay(void *arg)
 	return NULL;
 }
 
-/* Who finds no ring waits until one is given back, however late that is. */
+/* A thread that finds no ring waits until one is given back, however late. */
 static void a_ring_that_comes_late_comes(void **state)
 {
 	struct tw_session *session = block_session((1 << 16) + TW_PAGE_BYTES);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Processes that move to another thread at every message, while others send to them, have their events in
- *	the capture in the order of their own logs: those they make and those that are made for them, in each session.
+ * Goal	Processes that move to another thread at every message, while others send to them, have their events in the
+ *	capture in the order of their own logs: those they make and those that are made for them, in each session.
  * Method	Actors with mailboxes on three schedulers pass messages at random.  Every event of an actor carries the
- *	next number of its log, taken under the lock that orders them.  The time stamps in the rings are then moved by
- *	a different skew for each thread.  Negative control: by the skewed times alone the order is wrong.
+ *	next number of its log, taken under the lock that orders them.  The time stamps in the rings are then shifted by
+ *	a different skew for each thread.  Negative control: by the shifted times alone the order is wrong.
  */
 #include "pipeline/recorder/writer.h"
 #include "session_bed.h"
@@ -33,7 +33,7 @@ struct actor {
 	struct tw_process *process;
 	tw_pid pid;
 	pthread_mutex_t lock; /* orders its log; holds the mailbox */
-	uint64_t log;	      /* how many events it has */
+	uint64_t log;	      /* number of its events */
 	unsigned mailbox;
 	bool is_scheduled;
 };
@@ -148,7 +148,7 @@ struct answer {
 	unsigned events, wrong, gaps;
 };
 
-/* Events that come before one that their actor's log has earlier, and numbers that are missing. */
+/* The events that come before an earlier one of their actor's log, and missing numbers. */
 static struct answer read_all(const char *path, bool by_time_only)
 {
 	struct tw_capture_filter filter = {.by_time_only = by_time_only};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A match specification decides inside the hit which calls are recorded, and what is added to them.
- * Method	Calls with known words against specs that are fused, run by byte code, or match nothing.
+ * Goal	A match specification decides inside the hit which calls are recorded, and with which additions.
+ * Method	Calls with known words against specifications that are fused, run by byte code, or match nothing.
  */
 #include "tests/unit/session_bed.h"
 #include "tracewheel/match.h"
@@ -22,7 +22,7 @@ static void a_match_spec_decides_which_calls_are_seen(void **state)
 {
 	static const struct {
 		const char *spec;
-		uint64_t low, high; /* which calls f2(i, 2 * i) of 0 .. 99 are seen */
+		uint64_t low, high; /* the calls f2(i, 2 * i) of 0 .. 99 that are recorded */
 	} cases[] = {
 		{"[{['$1','_'],[{'>','$1',89}],[]}]", 90, 100},
 		{"[{['$1','_'],[{'<','$1',5}],[]}]", 0, 5},
@@ -84,7 +84,7 @@ static void a_match_spec_adds_an_element(void **state)
 	tw_match_destroy(program);
 }
 
-/* Calls f2(I, 0) for each of the numbers; returns the sum of the first words of what was recorded. */
+/* Calls f2(I, 0) for each of the numbers; returns the sum of the first recorded words. */
 static uint64_t sum_of_calls(struct bed *bed, const uint64_t *numbers, size_t count)
 {
 	struct tw_rb_record *r[64];
@@ -111,7 +111,7 @@ static void a_match_spec_silences_and_changes_flags(void **state)
 	open_bed(&bed, "effects");
 	tw_trace_process(bed.session, tw_process_self(), true, TW_FLAG_CALL);
 	tw_trace_function_match(bed.session, "m", "f2", 2, silent, TW_FUNCTION_LOCAL);
-	/* 10 makes itself and 2 silent, 20 is heard again. */
+	/* 10 silences itself and 2 as well, 20 ends that. */
 	assert_int_equal(sum_of_calls(&bed, numbers, 5), 1 + 20 + 4);
 	tw_trace_function_match(bed.session, "m", "f2", 2, arity, TW_FUNCTION_LOCAL);
 	assert_int_equal(sum_of_calls(&bed, numbers, 2), 1 + 10);
@@ -120,7 +120,7 @@ static void a_match_spec_silences_and_changes_flags(void **state)
 	assert_int_equal(sum_of_calls(&bed, numbers + 2, 3), 2 + 4);
 	tw_trace_process_flags(bed.session, tw_process_self(), &flags);
 	assert_int_equal(flags, TW_FLAG_CALL);
-	/* The call that switches itself off is still seen. */
+	/* The call that disables itself is still recorded. */
 	tw_trace_function_match(bed.session, "m", "f2", 2, once, TW_FUNCTION_LOCAL);
 	assert_int_equal(sum_of_calls(&bed, numbers, 5), 1 + 10 + 2);
 	tw_trace_process_flags(bed.session, tw_process_self(), &flags);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Messages are told as OTP tells them: send, receive, timeouts, and what patterns make of them.
+ * Goal	Messages are reported as in OTP: send, receive, timeouts, and the effect of patterns on them.
  * Method	Processes that the test itself plays, with one session and with two; the rings hold what is expected.
  *		The numbers are those of the list of behaviours that docs/embedding.md speaks of.
  */
@@ -53,7 +53,7 @@ static void f52_send_names_the_receiver_as_it_was_written(void **state)
 	EXPECT(&two, "p receive me");
 }
 
-/* 54, 55, 58: made by whoever puts the message there; the receiver need not run. */
+/* 54, 55, 58: reported by the thread that delivers the message; the receiver need not run. */
 static void f54_receive_is_when_the_message_enters_the_mailbox(void **state)
 {
 	trace_in(&one, q, TW_FLAG_RECEIVE);
@@ -75,7 +75,7 @@ static const char any_true[] = "[{'_',[],[]}]";
 static void o162_patterns_of_send(void **state)
 {
 	static const struct {
-		const char *spec, *a, *b; /* what two messages, to q and to a name, become */
+		const char *spec, *a, *b; /* the effect on two messages, to q and to a name */
 	} cases[] = {
 		{any_true, "p send a, q", "p send b, qname"},
 		{"[]", "p send a, q", "p send b, qname"},
@@ -167,7 +167,7 @@ static void o162_patterns_of_receive(void **state)
 	tw_process_out();
 }
 
-/* 161, 165, 166: what is refused changes nothing. */
+/* 161, 165, 166: refused settings change nothing. */
 static void o165_what_patterns_refuse(void **state)
 {
 	static const struct {
@@ -218,7 +218,7 @@ static void o165_what_patterns_refuse(void **state)
 	assert_true(tw_term_is_equal(spec, tw_term_bool(1)));
 }
 
-/* 112: silent hides messages only where a specification is set. */
+/* 112: silent hides messages only if a specification is set. */
 static void j112_silent_and_patterns(void **state)
 {
 	struct tw_match_error error;
@@ -239,7 +239,7 @@ static void j112_silent_and_patterns(void **state)
 	tw_process_out();
 }
 
-/* A message that no record can hold is cut, and says where. */
+/* A message too large for a record is cut, and the cut is marked. */
 static void large_messages_are_cut(void **state)
 {
 	struct tw_arena arena;
@@ -260,14 +260,14 @@ static void large_messages_are_cut(void **state)
 	lines = read_lines(&one);
 	assert_int_equal(lines->count, 3);
 	assert_int_equal(strncmp(lines->text[0], "p send [1000,2000,3000,", 23), 0);
-	/* As many as a record has room for, not as many as a copy would have. */
+	/* As many elements as fit the record, not as many as a copy would have. */
 	assert_true(TW_RB_HEAD_BYTES(lines->record[0]->head) > 4500);
 	assert_int_equal(strncmp(lines->text[1], "p send [[[[[[[", 14), 0);
 	assert_int_equal(strncmp(lines->text[2], "p send {'...',<<", 16), 0);
 	tw_arena_fini(&arena);
 }
 
-/* {M,F,Args} of a declared function needs no term of the caller's. */
+/* {M,F,Args} of a declared function needs no term from the caller. */
 static void a_spawn_tells_its_function(void **state)
 {
 	static struct tw_declared_function begins = TW_DECLARED_FUNCTION("module", "begins", 2);
@@ -288,7 +288,7 @@ static void a_spawn_tells_its_function(void **state)
 	EXPECT(&one, "p spawn d, {module,begins,[x,7]}");
 }
 
-/* What finds no room is counted once, with the switch that would have come before it. */
+/* An event that does not fit is counted once, together with the switch that would have come before it. */
 static void messages_that_find_no_room_are_counted(void **state)
 {
 	const uint64_t sent = 5000;
@@ -311,7 +311,7 @@ static void messages_that_find_no_room_are_counted(void **state)
 	assert_int_equal(read + count_lost(&one), 2 * sent);
 }
 
-/* The address of a frame that is gone: below every frame that comes. */
+/* The address of a frame that has ended: below every later frame. */
 static __attribute__((noinline)) uintptr_t deep_frame(void)
 {
 	char room[16384];
@@ -322,7 +322,10 @@ static __attribute__((noinline)) uintptr_t deep_frame(void)
 	return address;
 }
 
-/* A handler inside of a hit: counted.  One that jumped out of a hit for another process: whose it is, is put right. */
+/*
+ * A handler inside a hit: counted.  A handler that jumped out of a hit for another process: the current process is
+ * corrected.
+ */
 static void messages_inside_of_a_hit(void **state)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
@@ -340,7 +343,7 @@ static void messages_inside_of_a_hit(void **state)
 	t->thread->saved_tracee = t->tracee;
 	t->tracee = (struct tw_tracee *)q;
 	tw_process_send(p, parse("later"), parse("b"));
-	/* A loss record tells of the one that was counted. */
+	/* A loss record reports the counted one. */
 	EXPECT(&one, "p kind 1", "p send later, b");
 	assert_ptr_equal(t->tracee, p);
 	assert_null(t->thread->saved_tracee);

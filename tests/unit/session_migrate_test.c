@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Processes that move to another thread at every message have their events in their own order in the
- *	capture, whatever the clocks of the processors say; two processes that a message joins as well.
+ * Goal	Processes that move to another thread at every message have their events in their own order in the capture,
+ *	whatever the processors' clocks say; so do two processes connected by a message.
  * Method	Actors pass tokens over three scheduler threads; each keeps a number that its calls carry.  Before the
- *	rings are drained the time stamps in them are moved by a different skew for each thread.  The reader's
- *	order must be each actor's own.  Negative control: by the skewed times alone it is not.
+ *	rings are drained the time stamps in them are shifted by a different skew for each thread.  The reader's order
+ *	must be each actor's own.  Negative control: by the shifted times alone it is not.
  */
 #include "pipeline/recorder/writer.h"
 #include "session_bed.h"
@@ -27,7 +27,7 @@ static struct tw_declared_function step = TW_DECLARED_FUNCTION("actor", "step", 
 struct actor {
 	struct tw_process *process;
 	tw_pid pid;
-	uint64_t steps; /* its own log: how many it made, in its order */
+	uint64_t steps; /* its own log: the number of its steps, in order */
 };
 
 static struct actor actors[ACTORS];
@@ -99,7 +99,7 @@ static unsigned read_all(const char *path, struct seen *seen, unsigned room)
 	return count;
 }
 
-/* How many events come before one that their actor made earlier. */
+/* The number of events that come before an earlier one of their actor. */
 static unsigned count_wrong(const struct seen *seen, unsigned count)
 {
 	uint64_t next[ACTORS] = {0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	tw_trace_process() sets and clears flags as trace:process/4 does: what it counts, refuses, and leaves alone.
+ * Goal	tw_trace_process() sets and clears flags as trace:process/4 does: its return value, its refusals, and the
+ *	processes it leaves alone.
  * Method	Processes that the test declares, beside its own thread; flags as they are told afterwards.  Each case is
  *	named by its lines in docs/semantics.md.
  */
@@ -129,7 +130,7 @@ static void line_39_45_only_the_flags_named_and_only_in_this_session(void **stat
 static _Atomic int step;
 static tw_pid worker_pid;
 
-/* Runs in a loop that calls; says when it has seen a step. */
+/* Runs in a loop that makes calls; reports when it has seen a step. */
 static void *work(void *unused)
 {
 	worker_pid = tw_process_self();
@@ -170,8 +171,8 @@ static void line_44_the_effect_is_there_when_the_call_returns(void **state)
 	close_bed(&bed);
 }
 
-/* Behind 2^32 processes ids begin anew, beside those that live, and their runs go on. */
-/* A scheduler's child runs nobody until it is told, and not the parent's process. */
+/* After 2^32 processes ids start again, beside living ones, and their runs continue. */
+/* A scheduler's child runs no process until it is told to, and not the parent's. */
 static void *fork_inside_of_a_process(void *arg)
 {
 	struct tw_process *process = arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Life, links, names, scheduling and collections of processes are told as OTP tells them, in its order.
+ * Goal	Life, links, names, scheduling and collections of processes are reported as in OTP, in its order.
  * Method	Processes that the test itself plays, with one session and with two; the rings hold what is expected.
  */
 #include "session_events.h"
@@ -44,7 +44,7 @@ static void f59_spawn_link_gives_the_child_its_first_events(void **state)
 	tw_process_out();
 	EXPECT(&one, "p spawn c, {m,f,[x]}", "p link c", "c spawned p, {m,f,[x]}", "c getting_linked p");
 	EXPECT(&two, "p spawn c, {m,f,[x]}", "p link c");
-	/* The child is known, whatever it does next. */
+	/* The child exists, whatever it does next. */
 	tw_process_in(c);
 	tw_process_send(c, parse("a"), pid_of(p));
 	tw_process_out();
@@ -185,7 +185,7 @@ static void f68_a_sensitive_process_makes_no_events(void **state)
 	tw_process_out();
 }
 
-/* 43 of the first half: no flag, no word; the last process that is wanted takes the word with it. */
+/* 43, first half: no flag, no word; the last process that is wanted clears the word. */
 static void the_word_is_zero_when_nobody_wants_anything(void **state)
 {
 	struct tw_process *c = new_process("c");
@@ -303,7 +303,7 @@ static void *be_a_scheduler(void *unused)
 	return NULL;
 }
 
-/* Threads that nobody declared are processes from the moment they are seen; schedulers are none. */
+/* Threads that are not declared are processes from their first event; schedulers are none. */
 static void f_threads_are_spawned_and_exit(void **state)
 {
 	pthread_t thread;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A queue keeps the order of every process and of what happened before what, while actors move at every
- *		message and threads come and go; marks come soon; receivers, destroyers, forks and the end of the tracer
- *		race without harm.  Threads that begin at once all find a ring; who waits for a slow receiver loses nothing.
- * Method	The message of an actor's call is the number that a lock counts: the order in which the calls happened.
+ * Goal	A queue keeps the order of every process and of causally related events, while actors move at every message and
+ *		threads come and go; marks come soon; receivers, destroyers, forks and the end of the tracer race
+ *		without harm.  Threads that start at once all find a ring; a thread that waits for a slow receiver loses
+ *		nothing.
+ * Method	The message of an actor's call is a number that a lock counts: the order in which the calls happened.
  *		Marks are timed with threads that stop after one event.
  */
 #include "tracewheel/consumer.h"
@@ -164,7 +165,7 @@ static unsigned actor_of(struct tw_term message)
 	return 0;
 }
 
-/* ---- a receiver that takes its time ---- */
+/* ---- a slow receiver ---- */
 
 static void *call_often(void *arg)
 {
@@ -173,7 +174,7 @@ static void *call_often(void *arg)
 	return NULL;
 }
 
-/* One look at the rings gives more than a second's work. */
+/* One poll of the rings gives more than a second's work. */
 static void who_waits_for_a_slow_receiver_loses_nothing(void **state)
 {
 	enum { CALLS = 6000, SLOW = 1000 };
@@ -266,7 +267,7 @@ static int compare(const void *a, const void *b)
 
 #define MARKS 51
 
-/* Rounds, of which one must be good: a machine that stands still makes many a mark late, and a defect all of them. */
+/* Rounds, of which one must be good: a machine that stands still delays some marks, a defect delays all. */
 #define ROUNDS_AT_MOST 20
 
 static bool are_soon(uint64_t times[MARKS])
@@ -289,7 +290,7 @@ static void expect_soon(void (*make)(uint64_t times[MARKS]))
 	fail_msg("marks come late in every round");
 }
 
-/* 181: the event of a thread that is gone comes before its mark. */
+/* 181: the event of a thread that has ended comes before its mark. */
 static void make_marks(uint64_t times[MARKS])
 {
 	open_queue(TW_ON_FULL_DROP);
@@ -389,7 +390,7 @@ static void *receive_on(void *arg)
 	return (void *)(intptr_t)result;
 }
 
-/* In turn: the receiver ends, the session is destroyed, closed, dropped, a child is forked, marks are asked for. */
+/* In turn: the receiver ends, the session is destroyed, closed, dropped, a child is forked, marks are requested. */
 static void receivers_and_destroyers_race(void **state)
 {
 	pthread_t caller, receiver;

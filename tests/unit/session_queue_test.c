@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A queue gives the events of a session as OTP's messages, in order; its tracer makes none, and when it goes
- *		the flags go with it; what is lost is told; marks come behind everything.
+ * Goal	A queue gives the events of a session as OTP's messages, in order; its tracer makes none, and when it ends its
+ *		flags are removed; losses are reported; marks come after everything.
  * Method	A thread that calls declared functions and plays processes, while the test's own thread receives; the
  *		numbers in the names are those of docs/semantics.md.
  */
@@ -28,7 +28,7 @@ static struct tw_declared_function step = TW_DECLARED_FUNCTION("vm", "step", 1),
 static struct tw_arena arena;
 static struct tw_session *session;
 
-/* ---- a thread that does what it is told ---- */
+/* ---- a thread that follows instructions ---- */
 
 struct worker {
 	pthread_t thread;
@@ -218,7 +218,7 @@ static void f47_stamps_are_the_programs_own_clocks(void **state)
 	finish(&worker);
 }
 
-/* 43: flags are kept and counted, events are not made; another thread that receives is the tracer then. */
+/* 43: flags are kept and counted, but no events are made; another thread that receives becomes the tracer. */
 static void f43_the_tracer_makes_no_events(void **state)
 {
 	uint32_t flags;
@@ -237,7 +237,7 @@ static void f43_the_tracer_makes_no_events(void **state)
 	assert_string_equal(next(&worker), "{trace,<P>,call,{vm,step,[1]}}");
 	assert_int_equal(tw_queue_stats(session, &stats), 0);
 	assert_int_equal(stats.received, 1);
-	/* 146: meta events as well, which ask for no flags. */
+	/* 146: meta events as well, which need no flags. */
 	tw_trace_function(session, "vm", "step", 1, TW_MATCH_TRUE, TW_FUNCTION_META);
 	call_steps((void *)1);
 	expect_nothing();
@@ -253,7 +253,7 @@ static struct tw_session *session_of_tracer(tw_pid pid)
 	return own;
 }
 
-/* 146: a tracer that nobody gave flags makes no meta events; and once its session is gone, others' are made of it. */
+/* 146: a tracer without flags makes no meta events; once its session has ended, other sessions trace it. */
 static void f146_tracers_of_before_and_of_now(void **state)
 {
 	struct worker worker;
@@ -271,7 +271,7 @@ static void f146_tracers_of_before_and_of_now(void **state)
 		assert_int_equal(tw_session_destroy(own), 1);
 		tw_session_put(own);
 	}
-	/* It has the slot that the other one had. */
+	/* It has the slot of the previous one. */
 	assert_int_equal(tw_trace_function(session, "vm", "step", 1, TW_MATCH_TRUE, TW_FUNCTION_META), 1);
 	have(&worker, call_steps, (void *)1);
 	assert_non_null(strstr(next(&worker), "{trace_ts,<P>,call,{vm,step,[1]},"));
@@ -385,7 +385,7 @@ static void f4_a_run_times_process_is_the_tracer(void **state)
 	finish(&worker);
 }
 
-/* What found no room is told where it is missing, and the sum is exact. */
+/* Lost events are reported where they are missing, and the sum is exact. */
 static void losses_are_told(void **state)
 {
 	enum { COUNT = 20000 };
@@ -420,7 +420,7 @@ static void losses_are_told(void **state)
 	finish(&worker);
 }
 
-/* 19: what was made before a destroy is received after it. */
+/* 19: events made before a destroy are received after it. */
 static void f19_messages_outlive_the_session(void **state)
 {
 	struct worker worker;
@@ -466,7 +466,7 @@ static void f181_the_mark_comes_behind_everything(void **state)
 	assert_string_equal(text_of(message), expected);
 	assert_int_equal(tw_delivered_wait(session, all, 0), 0);
 	finish(&worker);
-	/* A process that has exited is answered; one that never was is an error. */
+	/* A process that has exited is answered; one that never existed is an error. */
 	assert_int_equal(tw_delivered(session, worker.pid, &reference), 0);
 	snprintf(expected, sizeof expected, "{trace_delivered,<P>,%s}", text_of(tw_delivered_term(&arena, reference)));
 	assert_string_equal(next(&worker), expected);
@@ -494,7 +494,7 @@ static void bad_arguments_change_nothing(void **state)
 	assert_int_equal(tw_queue_receive(NULL, 0, &arena, &message), TW_EBADARG);
 }
 
-/* The child is silent, and its tracer gone; the parent goes on. */
+/* The child is silent, and its tracer gone; the parent continues. */
 static void a_forked_child_is_silent(void **state)
 {
 	struct worker worker;

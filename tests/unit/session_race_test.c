@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Sessions that come, change and go at random under traced calls: no leak, no use after free, no event
- *	once destroy has returned; weak ids are harmless; the permit is fair; threads that end, are cancelled,
- *	fork or are showered with signals leave streams in which every call is an event or counted.
- * Method	Threads at random over rings of this process, whose owner is the test: it drains, recycles, and unmaps
- *	the rings of a destroyed session at once, so that a late access is a crash.  TW_RACE_SECONDS is the
- *	time for each test (0.6 by default); the seed is printed, and taken from TW_RACE_SEED.
+ * Goal	Sessions that come, change and go at random under traced calls: no leak, no use after free, no event once
+ *	destroy has returned; weak ids are harmless; the permit is fair; threads that end, are cancelled, fork or
+ *	receive many signals leave streams in which every call is an event or counted.
+ * Method	Random operations over rings of this process, whose owner is the test: it drains, recycles, and unmaps
+ *	the rings of a destroyed session at once, so that a late access is a crash.  TW_RACE_SECONDS is the time for
+ *	each test (0.6 by default); the seed is printed, and taken from TW_RACE_SEED.
  */
 #include "session_bed.h"
 
@@ -43,7 +43,7 @@ static struct tw_declared_function f[FUNCTIONS] = {
 	TW_DECLARED_FUNCTION("race", "f6", 2), TW_DECLARED_FUNCTION("race", "f7", 2),
 };
 
-/* Sanitizers take part in how threads end and fork, and when they hear signals. */
+/* Sanitizers change how threads end and fork, and when they receive signals. */
 #define SKIP_IF(is_sanitized)     \
 	do {                      \
 		if (is_sanitized) \
@@ -141,7 +141,7 @@ static void drain_ring(struct account *a, uint32_t i)
 	} while (bytes);
 }
 
-/* One round of a recorder: drains all, ends rings of the dead, gives drained ones back. */
+/* One round of a recorder: drains all, ends rings of dead threads, recycles drained ones. */
 static void drain(struct account *a, bool recycles)
 {
 	struct tw_rs *rs = &a->bed.rs;
@@ -180,7 +180,7 @@ static struct account *open_account(enum tw_rb_policy policy, uint64_t ring_byte
 	return a;
 }
 
-/* Ends the session; then the account must be even. */
+/* Ends the session; then the account must balance. */
 static void close_account(struct account *a, uint64_t calls)
 {
 	tw_session_destroy(a->bed.session);
@@ -246,7 +246,7 @@ static void change_at_random(struct tw_session *session, uint64_t *random)
 				 TW_FLAG_CALL | (draw(random) % 4 == 0 ? TW_FLAG_STRICT_MONOTONIC_TIMESTAMP : 0));
 }
 
-/* No thread writes to it any more: nothing is committed, nobody holds a ring. */
+/* No thread writes to it any more: nothing is committed, no thread holds a ring. */
 static void check_silence(struct bed *bed)
 {
 	uint64_t before = 0, after = 0;
@@ -320,7 +320,7 @@ static void sessions_come_change_and_go(void **state)
 	tw_progress();
 	for (int i = 0; i < FUNCTIONS; i++)
 		assert_int_equal(f[i].armed, 0);
-	/* Every place for a session is free again. */
+	/* Every session slot is free again. */
 	for (int i = 0; i < TW_SESSIONS_MAX; i++)
 		assert_int_equal(tw_session_create("free", NULL, &all[i]), 0);
 	for (int i = 0; i < TW_SESSIONS_MAX; i++)
@@ -338,7 +338,7 @@ static pthread_barrier_t all_are_there;
 static _Atomic unsigned had_enough;
 static uint64_t all_turns; /* guarded by the permit */
 
-/* Goes on until all had enough. */
+/* Continues until all threads had their turns. */
 static void *take_and_give(void *unused)
 {
 	pthread_barrier_wait(&all_are_there);
@@ -352,7 +352,7 @@ static void *take_and_give(void *unused)
 	return NULL;
 }
 
-/* How many turns there were until each thread had its own. */
+/* The number of turns until each thread had its own. */
 static uint64_t take_turns(void)
 {
 	pthread_t threads[TAKERS];
@@ -369,9 +369,9 @@ static uint64_t take_turns(void)
 }
 
 /*
- * Who waits is overtaken by nobody: nobody has many turns until all had theirs.  But a thread that has no processor
- * does not wait for the permit, and misses thousands, on a busy machine in most rounds.  A lock that is not fair
- * gives one thread nearly all turns in every round.
+ * The permit is granted in order of arrival: no thread has many turns before all had theirs.  But a thread that is not
+ * scheduled does not wait for the permit, and misses thousands, on a busy machine in most rounds.  An unfair lock gives
+ * one thread nearly all turns in every round.
  */
 static void the_permit_is_handed_out_in_turn(void **state)
 {
@@ -382,7 +382,7 @@ static void the_permit_is_handed_out_in_turn(void **state)
 	assert_true(turns <= TAKERS * TURNS * 3 / 2);
 }
 
-/* ---- waiting for room ---- */
+/* ---- waiting for space ---- */
 
 static void *call_for_ever(void *arg)
 {
@@ -423,7 +423,7 @@ static void a_sleeping_producer_lets_its_session_go(void **state)
 
 /* ---- threads that end ---- */
 
-/* Destructors make calls in every round that there is; in the last ones the thread sanitizer has gone already. */
+/* Destructors make calls in every round of destructors; in the last ones the thread sanitizer has already shut down. */
 #define ROUNDS (UNDER_TSAN ? 2 : PTHREAD_DESTRUCTOR_ITERATIONS)
 static pthread_key_t key;
 
@@ -469,7 +469,7 @@ static void short_threads_lose_nothing_unseen(void **state)
 	close_account(a, calls);
 }
 
-/* Ended by bare system calls, inside or outside of hits: nothing of theirs is anybody's later. */
+/* Ended by bare system calls, inside or outside hits: no later thread gets anything of theirs. */
 static void *end_barely(void *arg)
 {
 	*(_Atomic pid_t *)arg = (pid_t)syscall(SYS_gettid);
@@ -530,7 +530,7 @@ static void cancelled_threads_leave_whole_streams(void **state)
 
 		for (int i = 0; i < 3; i++)
 			pthread_create(&t[i], NULL, call_until_cancelled, NULL);
-		/* Every second time as they join and claim their rings. */
+		/* Every second time while they join and claim their rings. */
 		usleep((unsigned)(draw(&random) % (draw(&random) % 2 ? 100 : 1500)));
 		for (int i = 0; i < 3; i++)
 			pthread_cancel(t[i]);

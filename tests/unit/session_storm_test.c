@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal	Sessions come, change their flags and patterns and go, while processes live and die, send, link and are
- *	scheduled on other threads: nothing is used after it was freed, and no event is made once a session is destroyed.
- * Method	Two threads play a run-time without rest; the main thread makes sessions over rings of its own, with random
- *	flags and patterns.  After each end the rings must not move.  Meant for the sanitizers.
+ *	scheduled on other threads: nothing is used after it was freed, and no event is made once a session is
+ *	destroyed.
+ * Method	Two threads play a run-time without a pause; the main thread creates sessions over rings of its own,
+ *	with random flags and patterns.  After each end the rings must not change.  Meant for the sanitizers.
  */
 #include "session_bed.h"
 
@@ -19,7 +20,7 @@
 #define SHARED 4
 
 static _Atomic int is_stopping;
-static struct tw_process *shared[SHARED]; /* live all the time: anybody makes events of them */
+static struct tw_process *shared[SHARED]; /* live all the time: every thread makes events of them */
 static struct tw_declared_function step = TW_DECLARED_FUNCTION("actor", "step", 2);
 
 static void live_once(unsigned *seed)
@@ -91,7 +92,7 @@ static uint64_t positions(struct bed *bed)
 	return sum;
 }
 
-/* On a busy machine the other threads may not run at all in a round. */
+/* On a busy machine the other threads may not be scheduled at all in a round. */
 static void wait_for_events(struct bed *bed)
 {
 	for (int i = 0; i < 20000 && !positions(bed); i++)

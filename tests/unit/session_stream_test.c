@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A stream is read while it is written, in order and soon; a reader that goes is a tracer that is gone, one that
- *		stops holds up nobody; whatever the bytes are, a reader survives them.
+ * Goal	A stream is read while it is written, in order and soon; the tracer ends with its reader; a reader that stops
+ *		blocks no thread; whatever the bytes are, a reader survives them.
  * Method	A thread that calls, a session that writes to pipes, sockets and files, and readers in the same program.
  */
 #include "tracewheel/capture.h"
@@ -24,7 +24,7 @@
 
 #define SECOND UINT64_C(1000000000)
 #define MS     UINT64_C(1000000)
-/* Longer than anything takes that ends, on the slowest machine. */
+/* Longer than any operation takes on the slowest machine. */
 #define HANG_NS (120 * SECOND)
 
 static struct tw_declared_function step = TW_DECLARED_FUNCTION("stream", "step", 1);
@@ -112,7 +112,7 @@ static int count_records(void *context, const struct tw_capture_batch *batch)
 	return 0;
 }
 
-/* The same of a stream that lies in a file: twice over its events, and by blocks. */
+/* The same for a stream in a file: twice by events, and by blocks. */
 static bool read_file(int fd, struct reader *reader)
 {
 	struct reader again = {0};
@@ -158,7 +158,7 @@ static void live(int writing, int reading)
 		shortest_ns = reader.longest_ns < shortest_ns ? (uint64_t)reader.longest_ns : shortest_ns;
 		reader.longest_ns = 0;
 	}
-	/* Nothing else makes it come: it comes by itself.  How soon a busy machine lets it, is not ours to say. */
+	/* Nothing else triggers it: it comes by itself.  A busy machine decides how soon. */
 	printf("an event was read %.1f ms after it happened\n", (double)shortest_ns / 1e6);
 	assert_true(shortest_ns < 1000 * MS);
 	for (unsigned i = 0; i < 50000; i++)
@@ -199,7 +199,7 @@ static void a_reader_that_goes_is_a_tracer_that_is_gone(void **state)
 	uint64_t until = now_ns() + HANG_NS, reference;
 
 	assert_int_equal(pipe(ends), 0);
-	/* It would end the program. */
+	/* Otherwise it would end the program. */
 	signal(SIGPIPE, SIG_DFL);
 	open_stream(ends[1], TW_ON_FULL_BLOCK);
 	close(ends[1]);
@@ -218,7 +218,7 @@ static void a_reader_that_goes_is_a_tracer_that_is_gone(void **state)
 	close_stream();
 }
 
-/* block waits a second at most for a consumer without progress; destroying gives up a reader soon. */
+/* block waits at most a second for a consumer without progress; destroying gives up on a reader soon. */
 static void a_reader_that_stops_holds_up_nobody(void **state)
 {
 	int ends[2];
@@ -242,7 +242,7 @@ static void a_reader_that_stops_holds_up_nobody(void **state)
 	close(ends[1]);
 }
 
-/* What a slow reader loses is told in the stream: the sum is exact. */
+/* Losses through a slow reader are reported in the stream: the sum is exact. */
 static void losses_stand_in_the_stream(void **state)
 {
 	struct reader reader = {0};
@@ -305,7 +305,7 @@ static void a_reader_survives_any_bytes(void **state)
 		assert_true(read_file(fd, &of_file) == (round % 4 == 0) || round % 4 > 1);
 		if (round % 4 == 0)
 			assert_int_equal(reader.count, 2999);
-		/* What a stream has at its beginning is read by both; a file is read on behind a block that is damaged. */
+		/* Both read the beginning of a stream; a file is also read after a damaged block. */
 		assert_true(of_file.count >= reader.count);
 		close(fd);
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	The stamps of events are the program's own time: an event between two readings of tw_monotonic_time_ns() has a
- *	stamp between them, but for the error of converting ticks, which is below two microseconds; the integers of strict
+ * Goal	Stamps of events are the program's own time: an event between two readings of tw_monotonic_time_ns() has a stamp
+ *	between them, except for the error of converting ticks, which is below two microseconds; the integers of strict
  *	stamps lie strictly between two of the program's, and CPU time between two readings of that clock.
- * Method	Events in brackets for half a second, to a capture; what a reader makes of their stamps is compared.  Of CPU
- *	time also records of every way that leads to one, in rings.
+ * Method	Bracketed events for half a second, to a capture; the reader's stamps are compared.  For CPU time also
+ *	records of every code path that makes one, in rings.
  */
 #include "session_bed.h"
 #include "tracewheel/capture.h"
@@ -161,7 +161,7 @@ static int count_cpu_calls(void *context, const struct tw_capture_batch *batch)
 
 #define CPU_EVENTS 300
 
-/* Thirds: calls of two words, calls of none, messages.  All else that an event has is as without. */
+/* Thirds: calls of two words, calls of none, messages.  All other data of an event is unchanged. */
 static void captures_hold_cpu_time(void **state)
 {
 	static int64_t before[CPU_EVENTS], after[CPU_EVENTS];
@@ -214,7 +214,7 @@ static void captures_hold_cpu_time(void **state)
 	remove_recording(&r);
 }
 
-/* The one record that is there, with CPU time, and that in the bracket, or without; its kind. */
+/* Expects one record, with CPU time within the bracket, or without; returns its kind. */
 static unsigned expect_one(struct bed *bed, int64_t from, bool has_cpu_time)
 {
 	struct tw_rb_record *records[4], *last = NULL;
@@ -230,7 +230,7 @@ static unsigned expect_one(struct bed *bed, int64_t from, bool has_cpu_time)
 	return TW_RB_HEAD_KIND(last->head) & (TW_EVENT_CPU_TIME - 1);
 }
 
-/* A session's own: of two that see the same, one has it; and the next that gets its bit has not. */
+/* A session's own setting: of two with the same events, one has it; the next session with its bit does not. */
 static void cpu_time_is_one_sessions(void **state)
 {
 	struct bed one, two;

@@ -2,9 +2,10 @@
 /*
  * symbols_classes_test.c
  * Goal    Arguments of C++ functions are found where the compilers put them: which classes are passed by value and
- *         which by address, what has no register at all, and what a local function is no longer given.
- * Method  The same source by g++ and clang++, DWARF 4 and 5, with sleds at the entries; the registers of every
- *         parameter stand in a table that follows from the Itanium C++ ABI. clang says itself how a class is passed, g++ does not.
+ *         which by address, which parameters have no register, and which ones a local function no longer receives.
+ * Method  The same source by g++ and clang++, DWARF 4 and 5, with sleds at the entries; a table derived from the
+ *         Itanium C++ ABI has the registers of every parameter. clang's debug information says how a class is passed,
+ *         g++'s does not.
  */
 #include "tracewheel/debug.h"
 
@@ -84,7 +85,7 @@ static const char source[] =
 #define NO     TW_DEBUG_NOWHERE
 #define XMM(n) (TW_DEBUG_XMM0 + (n))
 
-/* Where the first parameter is, where the second, and the result. */
+/* The locations of the first parameter, the second, and the result. */
 static const struct expected {
 	const char *name;
 	int8_t first[2];
@@ -106,13 +107,13 @@ static const struct expected {
 	{"_Z9take_pair4pairIlEi", {0, 1}, 2},
 	{"_Z14take_referenceR9destroyedi", {0, NO}, 1},
 	{"_Z10give_plaini", {0, NO}, NO},
-	{"_Z12give_by_handi", {1, NO}, NO}, /* behind the address of the result */
+	{"_Z12give_by_handi", {1, NO}, NO}, /* after the address of the result */
 	{"_Z9give_pairi", {0, NO}, NO},
 	{"_ZN4baseC1Ei", {0, NO}, 1}, /* no word of virtual bases */
 	{"_ZN4baseD1Ev", {0, NO}, NO},
 };
 
-/* Passed by address: what is shown is where it lies. */
+/* Passed by address: the address is shown. */
 static const char *const by_address[] = {
 	"_Z12take_by_hand7by_handi",   "_Z14take_destroyed9destroyedi", "_Z10take_never5neveri",
 	"_Z13take_virtuals8virtualsi", "_Z11take_holder6holderi",	"_Z9take_heir4heiri",
@@ -149,7 +150,7 @@ static int find(const char *name, uint64_t value, void *arg)
 	return 0;
 }
 
-/* NULL: the compiler has made something else of it. */
+/* NULL: the compiler has removed or changed the function. */
 static const struct tw_debug_function *function_of(struct tw_debug *debug, const char *name)
 {
 	const struct tw_debug_function *function = NULL;
@@ -198,7 +199,7 @@ static void every_class_is_where_the_abi_says(void **state)
 	for (unsigned i = 0; i < 8; i++) {
 		struct tw_debug *debug;
 
-		/* clang has a word for it in DWARF 5 only; at -O0 it says of nothing that it is in a register. */
+		/* clang has a word for it in DWARF 5 only; at -O0 it describes no parameter as in a register. */
 		if (!run("command -v %s >/dev/null", compilers[i & 1]))
 			continue;
 		debug = build(compilers[i & 1], levels[i >> 1 & 1], i & 4 ? 5 : 4);
@@ -208,7 +209,7 @@ static void every_class_is_where_the_abi_says(void **state)
 	}
 }
 
-/* clang tells of registers behind the sled only, and of what nobody passes any more it knows the value. */
+/* clang gives registers after the sled only; for parameters that are no longer passed it gives the value. */
 static void local_functions_of_clang_have_arguments(void **state)
 {
 	const struct tw_debug_function *f;
@@ -231,7 +232,7 @@ static void local_functions_of_clang_have_arguments(void **state)
 	tw_debug_close(debug);
 }
 
-/* Each compiler says in its own way that a lambda returns nothing. */
+/* Each compiler describes a lambda without a result in its own way. */
 static void lambdas_that_return_nothing_return_nothing(void **state)
 {
 	static const char *const compilers[] = {"g++", "clang++"};
@@ -253,7 +254,7 @@ static void lambdas_that_return_nothing_return_nothing(void **state)
 	}
 }
 
-/* Newer compilers write the year of the language's standard, which no older one does. */
+/* Newer compilers write the year of the language standard. */
 static void languages_of_today_are_known(void **state)
 {
 	static const char *const numbers[] = {"0x1a", "0x2a", "0x2b", "0x3a"}; /* C++11, 17, 20, 23 */

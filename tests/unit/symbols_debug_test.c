@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: debug information names parameters, types, registers and lines as they are, for both compilers, with
- * and without optimisation; what is wrong, missing or not certain is left unsaid, with one sentence.
- * Method: programs compiled here; values of functions from their symbols.
+ * Goal: debug information gives parameters, types, registers and lines correctly, for both compilers, with and without
+ * optimisation; wrong, missing or uncertain parts are left out, with one sentence.  Method: programs compiled here;
+ * values of functions from their symbols.
  */
 #include "tracewheel/debug.h"
 #include "tracewheel/error.h"
@@ -185,7 +185,7 @@ static void check_values(struct tw_debug *debug)
 	assert_true(f->is_variadic);
 }
 
-/* Optimisers drop what a local function does not use: whatever is said of it must be true. */
+/* Optimisers drop unused parameters of a local function: everything reported about it must be true. */
 static void check_local(struct tw_debug *debug)
 {
 	struct wanted wanted = {"local_sum", 0};
@@ -250,7 +250,9 @@ static void methods_have_this(void **state)
 		f = function_of(debug, "_ZN7Counter4textENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE7Trivial");
 		assert_non_null(f);
 		assert_string_equal(f->parameters[0].name, "this");
-		/* The address of the result comes first, the string is passed by address: where that is said. */
+		/*
+		 * The address of the result comes first, and the string is passed by address, if locations are given.
+		 */
 		if (f->parameters[0].registers[0] >= 0) {
 			is_parameter(f, 0, "this", TW_DEBUG_POINTER, 8, 1, -1);
 			is_parameter(f, 1, "s", TW_DEBUG_POINTER, 8, 2, -1);
@@ -271,7 +273,7 @@ static void debug_files_are_found(void **state)
 	check_typed(debug);
 	check_lines(debug);
 	tw_debug_close(debug);
-	/* Without a build-id the checksum decides. */
+	/* Without a build-id the checksum is compared. */
 	assert_true(run("gcc -w -O2 -g -Wl,--build-id=none -o program program.c && objcopy --only-keep-debug program "
 			"program.debug && strip program && objcopy --add-gnu-debuglink=program.debug program"));
 	debug = open_it("program");

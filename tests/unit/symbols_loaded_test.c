@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal    The loaded objects of this process are found with their names, and every slot of them leads
- *         where ld.so would lead it, or is refused for a reason that holds.
- * Method  Looks at itself: cmocka and libc are loaded, so known functions must be found; every slot that is
- *         not refused is compared with dladdr().
+ * Goal    The loaded objects of this process are found with their names, and every slot has the target that ld.so would
+ *         give it, or is refused for a correct reason.
+ * Method  Examines itself: cmocka and libc are loaded, so known functions must be found; every slot that is not refused
+ *         is compared with dladdr().
  */
 #include "symbols/symbols.h"
 
@@ -144,7 +144,7 @@ static void one_function_is_found_by_name(void **state)
 	tw_sym_unload(set);
 }
 
-/* That code uses a slot as a value is found out only when its definer suits. */
+/* Code that uses a slot as a value is detected only if its definer is requested. */
 static size_t skip_taken(const struct tw_sym_slot *slots, size_t at, size_t count)
 {
 	while (at < count && slots[at].refusal == TW_SYM_ADDRESS_TAKEN)
@@ -152,7 +152,7 @@ static size_t skip_taken(const struct tw_sym_slot *slots, size_t at, size_t coun
 	return at;
 }
 
-/* Those that suit are the same as without a wish, in the same order, and there are no others. */
+/* The slots that match are the same as without a filter, in the same order, and there are no others. */
 static void slots_are_chosen_by_their_definer(void **state)
 {
 	const struct tw_sym_wish wish = {.suits = suits};
@@ -205,7 +205,7 @@ static void a_pin_holds_and_lets_go(void **state)
 	assert_null(object_named(after, "libsqlite3"));
 	assert_true(after->unloaded_count > set->unloaded_count);
 	assert_false(tw_sym_pin(object_named(set, "libsqlite3"), &pin));
-	/* What names it outlives it: looks at other objects read it without a pin. */
+	/* The names outlive it: examining other objects reads it without a pin. */
 	assert_string_equal(object_named(set, "libsqlite3")->elf.soname, "libsqlite3.so.0");
 	assert_int_equal(object_named(set, "libsqlite3")->elf.build_id_bytes, 20);
 	for (unsigned i = 0; i < 20; i++)

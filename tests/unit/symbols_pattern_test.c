@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal    Patterns mean what a person expects, and bad ones are refused with a sentence.
+ * Goal    Patterns have their documented meaning, and bad ones are refused with a sentence.
  * Method  Tables: pattern, subject, does it match; and texts that must not parse.
  */
 #include "tracewheel/error.h"
@@ -64,7 +64,7 @@ static const struct match_case cases[] = {
 	{"geo::F::operator()", CXX("_ZN3geo1FclEi", "geo::F::operator()(int)"), true},
 	{"(anonymous namespace)::f", CXX("_ZN12_GLOBAL__N_11fEi", "(anonymous namespace)::f(int)"), true},
 	{"std::less<(E)1>::f", CXX("_Z", "std::less<(E)1>::f(int)"), true},
-	/* What views print. */
+	/* Names as views print them. */
 	{"libgeo:app::S::add(int) const [clone .isra.0]/_",
 	 CXX("_ZNK3app1S3addEi.isra.0", "app::S::add(int) const [clone .isra.0]"), true},
 	{"libgeo:app::S::add(int)", CXX("_ZNK3app1S3addEi.isra.0", "app::S::add(int) const [clone .isra.0]"), true},
@@ -154,7 +154,7 @@ static void questions_about_a_pattern(void **state)
 	assert_string_equal(tw_pattern_alternative(pattern, 3), "libm:cos");
 	assert_null(tw_pattern_alternative(pattern, 4));
 	tw_pattern_destroy(pattern);
-	/* 2 ** 9 names, and as much nesting as there is room for. */
+	/* 2 ** 9 names, and the deepest nesting allowed. */
 	assert_int_equal(tw_pattern_parse("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}", &pattern, NULL), TW_EBADARG);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal    A program's file tells what could be traced in it, with its libraries, sleds and refusals; a
- *         damaged file gives an error and nothing else.
+ * Goal    The file of a program gives all that could be traced in it, with its libraries, sleds and refusals; a damaged
+ *         file gives an error and nothing else.
  * Method  Reads its own executable, which has a function with an entry sled; then damaged copies of it: cut
  *         off at many lengths, and with bytes changed at random places of its headers and tables.
  */
@@ -130,7 +130,7 @@ static int count_places(const struct tw_symbols_place *place, void *arg)
 	return 0;
 }
 
-/* Whatever it answers, it must come back. */
+/* Any answer is accepted, but it must return. */
 static void try_damaged(const char *path, const char *data, size_t bytes)
 {
 	FILE *file = fopen(path, "wb");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal    A slot counts as taken when code refers to it otherwise than by call and jmp, wherever that code lies.
- * Method  A page of our own stands for code, the next for slots; one instruction at every offset in turn.
+ * Goal    A slot counts as taken if code refers to it other than by call and jmp, wherever that code lies.
+ * Method  One page serves as code, the next as slots; one instruction at every offset in turn.
  */
 #include "symbols/symbols.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define CODE_BYTES 173 /* no multiple of what is looked at in one step */
+#define CODE_BYTES 173 /* no multiple of the bytes examined in one step */
 #define SLOTS	   5
 
 static void every_offset_is_seen(void **state)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal    Names of thrown classes are those that people write; what is not understood stays as it is; nothing is read or
- *         written beyond its end.
- * Method  Names as g++ 12 puts them into type_info, and every shortened form of them, into rooms of every size.
+ * Goal    Names of thrown classes are shown as in the source; unknown forms are left unchanged; nothing is read or
+ *         written out of bounds.
+ * Method  Names as g++ 12 puts them into type_info, and every shortened form of them, into buffers of every size.
  */
 #include "symbols/symbols.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	One name is one atom whoever asks, from any number of threads while others add; known names have their
+ * Goal	One name is one atom for every caller, from any number of threads while others add; known names have their
  *	index; a fork does not leave the table locked.
- * Method	Threads intern the same names in different order, and
- *	look up what others handed them; what each got is compared.  A child of a busy process interns a new name.
+ * Method	Threads intern the same names in different orders, and look up names that others passed to them; the
+ *	results are compared.  A child of a busy process interns a new name.
  */
 #include "term/term.h"
 

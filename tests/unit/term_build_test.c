@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Builders make what accessors read back, answer none for what is no term, and stay in their arena.
+ * Goal	Builders make what accessors read back, return none for invalid input, and stay in their arena.
  * Method	Each type with its borders; none as an argument; arenas of every alignment, with caps, reset
  *	and used again; maps of every size in every kind of order.
  */
@@ -117,7 +117,7 @@ static void identifiers(void **state)
 	tw_arena_fini(&arena);
 }
 
-/* Keys 0 .. count - 1 in an order that the seed chooses, some of them twice with an older value. */
+/* Keys 0 .. count - 1 in an order derived from the seed, some of them twice with an older value. */
 static void check_map(struct tw_arena *arena, size_t count, unsigned int seed)
 {
 	struct tw_term_pair pairs[300] = {0};

@@ -2,9 +2,8 @@
 /*
  * Goal	Term order is Erlang's, total, and safe at any depth; equal terms have equal hashes, and the hash is
  *	the same in every process.
- * Method	A sorted list of terms of every kind: each pair is compared both ways,
- *	with == and =:=.  Numbers around the limits of doubles and smalls.  Terms 100,000 levels deep.  Hashes
- *	against recorded ones.
+ * Method	A sorted list of terms of every kind: each pair is compared both ways, with == and =:=. Numbers around
+ *	the limits of doubles and smalls.  Terms 100,000 levels deep.  Hashes against recorded ones.
  */
 #include "term/term.h"
 
@@ -99,7 +98,7 @@ static void numbers_compare_exactly(void **state)
 	tw_arena_fini(&arena);
 }
 
-/* So many levels of tuples, lists and maps round a leaf; the way down is not the last part. */
+/* `levels` levels of tuples, lists and maps around a leaf; the path down is never the last part. */
 static struct tw_term deep(int levels, struct tw_term leaf)
 {
 	while (levels-- > 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A copy is equal and stands alone; one that must be cut is a good term, says that it was cut, shows
- *	where, and never takes more than it may.
+ * Goal	A copy is equal and independent; one that must be cut is a valid term, is marked as cut, shows where, and never
+ *	exceeds its limit.
  * Method	Terms of every type copied under every limit from 0 up, into growing and fixed arenas; the
  *	original is overwritten; deep terms into fixed arenas.
  */
@@ -62,7 +62,7 @@ static void check_limits(const char *text, bool is_fixed)
 		assert_in_range(result, 0, 1);
 		assert_true((size_t)(arena.at - start) <= limit + (is_fixed ? 0 : 16));
 		assert_int_equal(tw_term_is_equal(term, copy), result == 0);
-		/* More room never makes it worse. */
+		/* More memory never gives a worse copy. */
 		assert_true(!was_whole || result == 0);
 		was_whole = result == 0;
 		tw_arena_fini(&source);
@@ -116,7 +116,7 @@ static void cuts_look_as_documented(void **state)
 	}
 }
 
-/* Tuples and maps round a term; in a map it is the first of two keys or values, so that frames stay. */
+/* Tuples and maps around a term; in a map it is the first of two keys or values, so that frames stay. */
 static struct tw_term deep_round(struct tw_term term, int levels, bool is_key)
 {
 	while (levels-- > 0) {
@@ -135,7 +135,7 @@ static struct tw_term deep(int levels, bool is_key)
 	return deep_round(tw_small(1), levels, is_key);
 }
 
-/* Two keys that would be the same if what is deep in them were cut. */
+/* Two keys that would be equal if their deep parts were cut. */
 static void keys_stay_different(void **state)
 {
 	static _Alignas(16) char memory[100000];

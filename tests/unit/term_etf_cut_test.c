@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A term that does not fit a buffer fills it: what is written is a good external term, shows where it was cut,
- *		and never exceeds its room; a long list keeps as many elements as there is room for.
+ * Goal	A term that does not fit a buffer fills it: the output is a valid external term, shows where it was cut, and
+ *		never exceeds the buffer; a long list keeps as many elements as fit.
  * Method	Terms of every type under every limit are decoded again and compared; long lists are counted; maps whose
  *		keys are deep keep all keys or none.
  */
@@ -56,7 +56,7 @@ static void every_limit_is_kept(void **state)
 				read = decode(room, bytes);
 				tw_term_format(read, TW_PRINT_PRETTY, text, sizeof text);
 				assert_int_equal(tw_term_is_equal(read, term), strstr(text, "'...'") == NULL);
-				/* More room never makes it worse. */
+				/* More space never gives a worse result. */
 				assert_true(!was_whole || tw_term_is_equal(read, term));
 				was_whole = tw_term_is_equal(read, term);
 			}
@@ -92,7 +92,7 @@ static void lists_fill_their_room(void **state)
 	assert_in_range(elements_kept(20000, -40, 6000), 1340, 1360);
 }
 
-/* Two keys that would be the same if what is deep in them were cut. */
+/* Two keys that would be equal if their deep parts were cut. */
 static void keys_stay_different(void **state)
 {
 	static uint8_t room[2000];

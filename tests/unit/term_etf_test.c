@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	What any OTP writes is read, old forms included; damaged bytes are refused with the documented error,
- *	in bounded memory.  (term_oracle compares both ways with Erlang.)
- * Method	A table of encodings by hand and what they print as; bad ones and their error; good ones cut at
- *	every byte and with every byte changed; heads that declare more than there is.
+ * Goal	The output of any OTP is decoded, old forms included; damaged bytes are refused with the documented error, in
+ *	bounded memory.  (term_oracle compares both directions with Erlang.)
+ * Method	A table of handmade encodings and their printed form; bad ones and their error; good ones cut at every
+ *	byte and with every byte changed; heads that declare more than there is.
  */
 #include "term/etf.h"
 #include "term/term.h"
@@ -83,7 +83,7 @@ static void by_hand(void **state)
 	}
 }
 
-/* A block of memory of just that size, so that a sanitizer sees each byte read behind it. */
+/* A block of memory of exactly that size, so that a sanitizer sees each byte read past it. */
 static void decode_alone(const char *bytes, size_t count, bool must_fail)
 {
 	struct tw_arena arena;
@@ -134,7 +134,7 @@ static void heads_cannot_take_memory(void **state)
 	static char bytes[1 << 20];
 	size_t held, at = 1;
 
-	/* 900 lists in each other, each of which declares nearly all that follows. */
+	/* 900 nested lists, each of which declares nearly all that follows. */
 	memset(bytes, 'j', sizeof(bytes));
 	bytes[0] = (char)131;
 	for (int i = 0; i < 900; i++) {
@@ -166,7 +166,7 @@ static void heads_cannot_take_memory(void **state)
 	assert_int_equal(decode_with("\x83h\3a\1a\2a\3", 9, 16, &held), TW_ENOMEM);
 }
 
-/* A fun whose variable is a tuple, before 99 others: what the list still needs is behind the fun. */
+/* A fun whose variable is a tuple, before 99 others: the bytes that the list still needs come after the fun. */
 static void funs_stand_among_others(void **state)
 {
 	static const char fun[] = "p\0\0\0\x44\1"
@@ -207,7 +207,7 @@ static void options_count(void **state)
 	assert_int_equal(tw_etf_encode(term, options.node, &sink), 0);
 	assert_memory_equal(encoded, pid, 15);
 	assert_int_equal(tw_etf_encode(term, tw_small(1), &sink), TW_EBADARG);
-	/* Another node's. */
+	/* Another node's pid. */
 	assert_int_equal(tw_etf_decode(&arena, pid, sizeof(pid) - 1, NULL, NULL, &term), 0);
 	assert_int_equal(tw_term_get_identifier(term, &parts), 0);
 	assert_string_equal(tw_term_atom_name(parts.node, NULL), "a@b");
@@ -229,7 +229,7 @@ static void options_count(void **state)
 	tw_arena_fini(&arena);
 }
 
-/* ---- the short way of hits ---- */
+/* ---- the short path of hits ---- */
 
 static uint64_t random_state = 88172645463325252u;
 
@@ -294,7 +294,10 @@ static struct tw_term random_term(struct tw_arena *arena, unsigned depth)
 	}
 }
 
-/* What hits encode is byte for byte the same, in any room: whole, or nothing at all, and nothing behind the room. */
+/*
+ * The encoding in hits is identical byte for byte, in any buffer: whole, or nothing at all, and nothing past the
+ * buffer.
+ */
 static void the_short_way_writes_the_same_bytes(void **state)
 {
 	static uint8_t whole[1 << 16], tried[(1 << 16) + 8];

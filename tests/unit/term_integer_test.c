@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Arithmetic on integers is right at the borders of smalls, limbs and the limit, takes nothing but the
- *	arena's memory, and gives back its scratch.  (term_oracle compares random sums with Erlang's.)
- * Method	Identities that hold for all integers, over all pairs of border values; GMP's allocation functions abort;
- *	the arena is looked at before and after; limits from both sides.
+ * Goal	Arithmetic on integers is right at the limits of smalls, limbs and size, uses only the arena's memory, and
+ *	returns its scratch.  (term_oracle compares random sums with Erlang's.)
+ * Method	Identities that hold for all integers, over all pairs of border values; GMP's allocation functions
+ *	abort; the arena is compared before and after; limits from both sides.
  */
 #include "term/integer.h"
 
@@ -72,7 +72,7 @@ static void assert_same(struct tw_term a, struct tw_term b)
 {
 	assert_int_equal(tw_integer_compare(a, b), 0);
 	assert_true(tw_term_is_equal(a, b));
-	/* One value has one form. */
+	/* Each value has one representation. */
 	assert_int_equal(tw_is_small(a), tw_is_small(b));
 }
 
@@ -134,7 +134,7 @@ static void one_operand(void **state)
 
 			assert_same(op(&arena, TW_INTEGER_BSR, left, by), a);
 			assert_same(op(&arena, TW_INTEGER_BSL, left, tw_small(-shift)), a);
-			/* Right is the division that rounds down. */
+			/* The shift right must equal the division that rounds down. */
 			again = op(&arena, TW_INTEGER_BSL, op(&arena, TW_INTEGER_BSR, a, by), by);
 			assert_true(tw_integer_compare(again, a) <= 0);
 			assert_true(tw_integer_compare(op(&arena, TW_INTEGER_SUB, a, again),
@@ -181,7 +181,7 @@ static void scratch_is_given_back(void **state)
 			out = op(&arena, (enum tw_integer_op)code, a, b);
 			needed = tw_is_small(out) ? 0 : (8 + tw_block_size(out) * 8 + 15) / 16 * 16;
 			assert_int_equal(arena.at - memory, needed);
-			/* Too small an arena is an error, and stays as it was. */
+			/* Too small an arena is an error, and is unchanged. */
 			tw_arena_init_fixed(&arena, memory, needed ? needed - 16 : 0);
 			if (needed) {
 				assert_int_equal(tw_integer_binary(&arena, (enum tw_integer_op)code, a, b, &out),

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	The parser reads what io:read/1 of Erlang reads, to the same term, and refuses the rest with a message
- *	and a place that point at the mistake.
- * Method	Tables: a text and how the term prints (taken from OTP 25); a text and where its error is.
- *	Then several terms in one text, limits of depth and size, and an arena that is full at every size.
+ * Goal	The parser reads what Erlang's io:read/1 reads, to the same term, and refuses the rest with a message and a
+ *	position that point at the mistake.
+ * Method	Tables: a text and the printed form of its term (taken from OTP 25); a text and the position of its
+ *	error.  Then several terms in one text, limits of depth and size, and an arena that is full at every size.
  */
 #include "term/term.h"
 
@@ -154,7 +154,7 @@ static void a_text_holds_several_terms(void **state)
 	tw_arena_fini(&arena);
 }
 
-/* A text of @count times @opening, @middle and as often @closing. */
+/* @opening @count times, @middle, and @closing as often. */
 static char *nested(size_t count, const char *opening, const char *middle, const char *closing)
 {
 	char *text = malloc(count * (strlen(opening) + strlen(closing)) + strlen(middle) + 1), *p = text;

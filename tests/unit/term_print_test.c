@@ -51,7 +51,7 @@ static struct tw_term read_term(const char *text)
 	return term;
 }
 
-/* What drained so far. */
+/* Text drained so far. */
 static char gathered[1000];
 static size_t gathered_bytes;
 
@@ -163,7 +163,7 @@ static void check_shortest(double value)
 		fail_msg("%.17g prints as %s", value, text);
 	for (const char *p = text; *p && *p != 'e'; p++)
 		digits += *p >= '0' && *p <= '9' && (digits || *p != '0');
-	/* Zeros at the end are no digits: 1.0, 1200.0. */
+	/* Trailing zeros are no digits: 1.0, 1200.0. */
 	for (const char *p = strchr(text, 'e') ? strchr(text, 'e') : text + bytes;
 	     p > text && (p[-1] == '0' || p[-1] == '.'); p--)
 		digits -= p[-1] == '0' && digits > 0;

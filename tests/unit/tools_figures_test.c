@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: figures, sizes, durations, JSON strings, Erlang atoms and lines of /proc/PID/maps are written and read right.
- * Method: tables of values at the edges; what is written is compared as text.
+ * Goal: figures, sizes, durations, JSON strings, Erlang atoms and lines of /proc/PID/maps are written and read
+ * correctly.  Method: tables of values at the limits; output is compared as text.
  */
 #include "tools/record/late.h"
 #include "tools/common/names.h"
@@ -80,7 +80,7 @@ static void test_digits(void **state)
 	assert_string_equal(written(), "000001234");
 }
 
-/* At every distance from a full buffer: what was cancelled is not in the file, and the rest is, once. */
+/* At every distance from a full buffer: cancelled text is not in the file, and the rest is, once. */
 static void test_cancel(void **state)
 {
 	for (size_t left = 0; left < 40; left += 3) {
@@ -103,7 +103,7 @@ static void test_cancel(void **state)
 		assert_int_equal(ftell(file), bytes);
 		fclose(file);
 	}
-	/* What can no longer be taken back stays. */
+	/* Text that can no longer be taken back stays. */
 	tw_out_init(&out, -1);
 	uint64_t mark = tw_out_mark(&out);
 	for (size_t i = 0; i < 2 * TW_OUT_BYTES; i += 8)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: every kind and flag of an event is printed right as text, as Erlang's trace message and as JSON; what
- * lies in its lengths or is no term is shown as damage.
+ * Goal: every kind and flag of an event is printed correctly as text, as Erlang's trace message and as JSON;
+ * inconsistent lengths and invalid terms are shown as damage.
  *
- * Method: a capture made by hand is printed and compared with tests/golden/print-*; every line of the Erlang
- * form must be a term.  Then payloads are changed at random, and printed.  `tools_print_test make DIRECTORY`
- * writes the texts.
+ * Method: a handmade capture is printed and compared with tests/golden/print-*; every line of the Erlang form must be a
+ * term.  Then payloads are changed at random, and printed.  `tools_print_test make DIRECTORY` writes the texts.
  */
 #include "tracewheel/message.h"
 #include "views_help.h"
@@ -80,7 +79,7 @@ static void put_collections(struct maker *maker)
 		view_put(maker, &(struct view_event){0, 5000 + kind, kind, 0, 0}, sizes, 12);
 }
 
-/* Lengths that lie, terms that are none, and a term too few. */
+/* Inconsistent lengths, invalid terms, and a missing term. */
 static void put_damage(struct maker *maker)
 {
 	const uint64_t one = 1, broken[] = {(uint64_t)8 << 32 | 1, 0xffffffffffffff83},
@@ -113,8 +112,8 @@ static void make_everything(bool has_threads)
 }
 
 /*
- * Messages as terms are the very lines of --format erlang --bare-pids, but for C++ names, which only the command can show
- * as people write them; where a line shows something that could not be read there is no message.
+ * Messages as terms are the same lines as --format erlang --bare-pids, except C++ names, which only the command can
+ * demangle; if a line shows something that could not be read there is no message.
  */
 static void check_messages(unsigned least)
 {
@@ -134,7 +133,7 @@ static void check_messages(unsigned least)
 	assert_int_equal(tw_capture_events_create(capture, &filter, &events), 0);
 	while ((count = tw_capture_events_next(events, &batch)) > 0) {
 		for (int64_t i = 0; i < count; i++) {
-			/* No line is printed of a set-up. */
+			/* A set-up record prints no line. */
 			if (batch[i].kind == TW_CAPTURE_OWN_TIME && batch[i].id == TW_CAPTURE_OWN_SETUP)
 				continue;
 			int error = tw_capture_event_message(capture, &batch[i], &arena, &term);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: times of functions are right: total, self, recursion, exceptions, open calls, losses, processes that
- * are scheduled out or move; messages and schedules say who waits for whom.
+ * Goal: times of functions are right: total, self, recursion, exceptions, open calls, losses, processes that are
+ * scheduled out or move; messages and schedules give which process waits for which.
  *
- * Method: captures made by hand, whose sums were counted by hand, are compared with tests/golden/report-*;
- * random calls of several processes are summed up by a model that knows every interval, and compared with the
- * call tree.
+ * Method: reports of handmade captures, with sums counted by hand, are compared with tests/golden/report-*; random
+ * calls of several processes are summed up by a model that knows every interval, and compared with the call tree.
  */
 #include "views_help.h"
 
 #include "tools/report/calltree.h"
 
-/* One thread: everything that can happen to a call. */
+/* One thread, with every possible course of a call. */
 static void make_calls(void)
 {
 	const uint64_t lost[6] = {21000, 7, 0, 0, 0, 0};
@@ -19,7 +18,7 @@ static void make_calls(void)
 	struct maker *maker = begin_view(1, true);
 
 	view_switch(maker, 0, 1000, 1, 1);
-	view_return(maker, 0, 1500, QUOTED); /* of a call before the recording */
+	view_return(maker, 0, 1500, QUOTED); /* returns from a call before the recording */
 	view_call(maker, 0, 2000, MAIN);
 	for (uint64_t i = 0; i < 5; i++) {
 		view_call(maker, 0, 3000 + i * 1000, STEP);
@@ -37,13 +36,13 @@ static void make_calls(void)
 		view_call(maker, 0, 10000 + i * 100, LOOP);
 	for (uint64_t i = 0; i < 10; i++)
 		view_return(maker, 0, 11000 + i * 100, LOOP);
-	/* The return of the inner one is not there: it is cut. */
+	/* The return of the inner one is missing: it is cut. */
 	view_call(maker, 0, 13000, STEP);
 	view_call(maker, 0, 13100, MOVE);
 	view_return(maker, 0, 13600, STEP);
 	view_call(maker, 0, 14000, MOVE);
 	view_return(maker, 0, 14250, MOVE);
-	/* A loss inside step, and step is called again behind it. */
+	/* A loss inside step, and step is called again after it. */
 	view_call(maker, 0, 20000, STEP);
 	view_put(maker, &(struct view_event){0, 30000, TW_EVENT_LOSS, 0, 0}, lost, 6);
 	view_call(maker, 0, 31000, STEP);
@@ -75,7 +74,7 @@ static void make_actors(void)
 		view_switch(maker, at, t + 250, 2 + (uint32_t)i % 2, ++runs[2 + i % 2]);
 		view_term(maker, at, t + 250, TW_CAPTURE_RECEIVE, to[i % 2][0]);
 		view_switch(maker, at, t + 260, 1, ++runs[1]);
-		/* It is scheduled out within its call, and goes on elsewhere. */
+		/* It is scheduled out within its call, and continues elsewhere. */
 		view_term(maker, at, t + 300, TW_CAPTURE_OUT, "{app,step,1}");
 		view_switch(maker, other, t + 1250 + i * 100, 2 + (uint32_t)i % 2, ++runs[2 + i % 2]);
 		view_term(maker, other, t + 1250 + i * 100, TW_CAPTURE_IN, "{app,loop,0}");
@@ -102,7 +101,7 @@ static void compare(const char *arguments, const char *name)
 {
 	char *text = view_answer(tw_tool_report, arguments, 0);
 	char *disk = strstr(text, " on disk");
-	/* How well it packs is not the question. */
+	/* Compression is not tested here. */
 	if (disk)
 		for (char *c = disk; c > text && c[-1] != ','; c--)
 			c[-1] = c[-1] == '\n' ? '\n' : '.';
@@ -243,7 +242,7 @@ static void compare_model(const struct model *model, bool is_by_process)
 		assert_int_equal(sums->took.min, model[f].least);
 		assert_int_equal(sums->took.max, model[f].most);
 	}
-	/* The edges and the nodes are the same calls. */
+	/* The edges and the nodes cover the same calls. */
 	size_t count;
 	uint64_t calls = 0, of_edges = 0;
 	struct tw_call_edge *edges = tw_calltree_edges(&tree, &count);
@@ -311,7 +310,7 @@ static void test_quantiles(void **state)
 		uint64_t value = tw_histogram_quantile(&histogram, share);
 		uint64_t below = 0, near = 0;
 
-		/* Within 1 %: no more lie below 99 % of it, no fewer below 101 %. */
+		/* Within 1 %: no more values lie below 99 % of it, no fewer below 101 %. */
 		for (unsigned i = 0; i < 100000; i++) {
 			below += (double)values[i] < (double)value * 0.991;
 			near += (double)values[i] <= (double)value * 1.009;

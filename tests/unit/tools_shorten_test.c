@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: names of functions that do not fit still say which function it is, C++ ones as well; none is longer than asked.
- * Method: names as demanglers write them, at several widths.
+ * Goal: names of functions that do not fit still identify the function, C++ ones as well; none is longer than
+ * requested.  Method: names as demanglers write them, at several widths.
  */
 #include "tools/report/report.h"
 
@@ -79,7 +79,7 @@ static void types_that_stand_for_themselves_stay(void **state)
 			    "..<alloc::vec::Vec<...:drop::Drop>::drop");
 }
 
-/* Brackets that do not match, and more of them than anybody writes. */
+/* Brackets that do not match, and very many of them. */
 static void nonsense_is_cut_in_the_middle(void **state)
 {
 	char deep[9000] = "m:f";

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	`tracewheel stress` passes with each kind of place and everything that it does to threads, and would not if
- *	changes were several moments instead of one.
- * Method	The run behind the command for a moment each: as it is, and torn on purpose.  The command breaks more: --self-test.
+ * Goal	`tracewheel stress` passes with each kind of place and all its operations on threads, and would fail if a change
+ *	took several steps to become visible.
+ * Method	The command's run for a moment each: normal, and broken on purpose.  The command breaks more:
+ *	--self-test.
  */
 #include "tools/stress/stress.h"
 
@@ -13,7 +14,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-/* Sanitizers keep an account of each thread's calls: none may return to another place. */
+/* Sanitizers track each thread's calls: none may return to another address. */
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
@@ -113,7 +114,7 @@ static void torn_changes_do_not_pass(void **state)
 		run(TW_STRESS_DECLARED, true, &result);
 	assert_false(tw_stress_has_passed(&result));
 	assert_true(result.pairs > result.counted + result.tolerated);
-	/* Functions that are recorded, not counted: rounds over all kinds see it. */
+	/* Functions that are recorded, not counted: rounds over all kinds see them. */
 	for (int i = 0; i < 10 && !result.torn; i++)
 		run(TW_STRESS_SLEDS | TW_STRESS_SLOTS, true, &result);
 	assert_false(tw_stress_has_passed(&result));
