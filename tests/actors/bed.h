@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bed.h - a run-time, and an outside that speaks to its actors. */
+/* bed.h - a run-time, and a test thread outside it that exchanges messages with its actors. */
 #ifndef ACTORS_TEST_BED_H
 #define ACTORS_TEST_BED_H
 
@@ -43,7 +43,7 @@ static inline int bed_teardown(void **state)
 	return 0;
 }
 
-/* What the outside is sent next. */
+/* The next message sent to the outside. */
 static inline struct value next_message(void)
 {
 	struct value message = NONE;

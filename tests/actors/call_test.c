@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal	Calls of the run-time's functions give call, return_from, exception_from and return_to as Erlang's do: through
- *	calls, tail calls and exceptions, and to who catches them; the caller is who is returned to.
+ *	calls, tail calls and exceptions; the caller is the function that control returns to.
  * Method	The functions of the recorded scenarios, played on the run-time; the lines are those of the recordings.
  */
 #include "capture.h"
@@ -230,7 +230,7 @@ static void test_caller(void **state)
 	EXPECT(p, "p call bot/1 [x] {tro,mid,1}", "p call t3/1 [x] {tro,ttop,1}");
 }
 
-/* A module that is loaded again is another one: what was traced of the old is not of the new, unless by on_load. */
+/* A reloaded module is a new one: the settings of the old functions do not apply to the new, except by on_load. */
 static struct value hello(struct actor *self, const struct value *arguments)
 {
 	return arguments[0];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * capture.h - what a session recorded of the run-time, as lines like OTP's trace messages: PROCESS TAG TERM TERM ...
+ * capture.h - the events that a session recorded of the run-time, as lines like OTP's trace messages: PROCESS TAG TERM
+ * TERM ...
  */
 #ifndef ACTORS_TEST_CAPTURE_H
 #define ACTORS_TEST_CAPTURE_H
@@ -18,7 +19,7 @@
 struct recorded {
 	unsigned kind;
 	uint32_t process; /* the number in its pid */
-	uint64_t word;	  /* of a call: its first argument */
+	uint64_t word;	  /* of a call: the first argument */
 	char text[LINE_BYTES];
 };
 
@@ -141,8 +142,8 @@ static inline void remove_capture(const char *path)
 }
 
 /*
- * `block` waits a second for a writer that has no processor, and a moment for a ring: what a very busy machine lost
- * then is told, and all is done anew, a few times; what is lost every time is lost by us.
+ * `block` waits a second for a writer that is not scheduled, and a moment for a ring.  A very busy machine may lose
+ * events then: the losses are printed and everything is repeated, a few times; events lost every time are a defect.
  */
 static inline void try_again(const char *path, const uint64_t lost[TW_LOST_CAUSES])
 {
@@ -200,7 +201,7 @@ static inline void start_recording(void)
 	assert_int_equal(tw_session_create("test", &tracer, &session), 0);
 }
 
-/* Ends the session, and reads what it has. */
+/* Ends the session, and reads its events. */
 static inline void stop_recording(void)
 {
 	assert_int_equal(tw_session_destroy(session), 1);
@@ -209,7 +210,7 @@ static inline void stop_recording(void)
 	remove_capture(capture_path);
 }
 
-/* The lines of one process (NONE: of all) are these, in this order. */
+/* Checks that the lines of one process (NONE: of all) are these, in this order. */
 static inline void check_recorded(struct value pid, const char *const *expected, size_t count)
 {
 	size_t at = 0;

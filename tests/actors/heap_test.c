@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Collections keep what is reachable, equal to what it was, and give the rest back; an actor that grows beyond its
- *	limit is killed.
- * Method	An actor changes a table of random values, most of which share parts, and compares each with a second copy
- *	that is built of the same numbers, over hundreds of collections.  The seed is printed, and taken as an argument.
+ * Goal	Collections keep reachable terms unchanged and free the rest; an actor that grows beyond its limit is killed.
+ * Method	An actor changes a table of random values, most of which share parts, and compares each with a second
+ *	copy built from the same numbers, over hundreds of collections.  The seed is printed, and taken as an argument.
  */
 #include "bed.h"
 

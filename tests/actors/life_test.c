@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Exits reach those who are linked or watch, with the right reason, and nobody else; exceptions reach their catch;
- *	tail calls need no stack.
- * Method	Runners execute functions of this file; the outside traps exits and watches.
+ * Goal	Exits reach linked and watching actors, with the right reason, and no others; exceptions reach their catch; tail
+ *	calls need no stack.
+ * Method	Runners execute functions of this file; the test thread traps exits and watches.
  */
 #include "bed.h"
 
@@ -126,7 +126,7 @@ static struct value unlink_it(struct actor *self, struct value pid)
 	return ATOM(OK);
 }
 
-/* A chain a - b - c: when a fails all do, but who took the link away. */
+/* A chain a - b - c: when a fails all fail, except an actor that removed its link. */
 static void test_links(void **state)
 {
 	struct value a = spawn(me, &run_loop), b = spawn(me, &run_loop), c = spawn(me, &run_loop);
@@ -182,7 +182,7 @@ static void test_calls(void **state)
 	assert_text(run(spawn(me, &run_loop), go_down, integer(1000000)), "{bottom,100}");
 }
 
-/* An exception passes calls, and what they kept is forgotten: a collection behind it finds the right roots. */
+/* An exception passes calls and drops their frames: a later collection finds the right roots. */
 static struct value fail_deep(struct actor *self, const struct value *arguments)
 {
 	struct value kept = TUPLE(heap_of(self), arguments[0]);

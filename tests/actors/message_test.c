@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Messages arrive once, whole and in the order of each sender; receive takes what is wanted, when it comes or is
- *	there, and gives up in time; timers send, and do not when they were cancelled; names lead to who has them.
+ * Goal	Messages arrive once, whole and in the order of each sender; receive takes a matching message, present or
+ *	future, and times out in time; timers send, unless cancelled; names lead to their owners.
  * Method	Runners on two schedulers execute functions of this file.
  */
 #include "bed.h"
@@ -66,7 +66,7 @@ static void test_selective(void **state)
 	assert_text(run(spawn(me, &run_loop), receive_odd_first, NIL), "[2,4,5,3,1]");
 }
 
-/* What is not wanted stays, also when the receive times out beside it, and what is wanted comes last. */
+/* Other messages stay in the mailbox, even if the receive times out, and the matching one comes last. */
 static struct value wait_for_late(struct actor *self, struct value environment)
 {
 	send_to(self, self_pid(self), atom("early"));
@@ -109,7 +109,7 @@ static struct value use_timers(struct actor *self, struct value environment)
 		     second, is_none(third) ? atom("none") : third);
 }
 
-/* An actor without a processor for so long is late for what it does between the timers: then once more. */
+/* If an actor is not scheduled for that long, its steps between the timers are late: then the test is repeated. */
 #define TRIES 50
 
 static void test_timers(void **state)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Each actor's events in a capture are in the order of its own log, while actors move to another thread whenever
- *	they have waited, and messages come from everywhere.
- * Method	Actors pass numbered messages at random, and write down which they took and sent.  In the capture an actor's
- *	receive events are in the order in which it took the messages, each before the call that was made with it, each
- *	send after that call; its in and out alternate, and everything but receive lies between them.
+ * Goal	Each actor's events in a capture are in the order of its own log, while actors move to another thread after
+ *	every wait, and messages come from all sides.
+ * Method	Actors pass numbered messages at random, and log those received and sent.  In the capture an actor's
+ *	receive events are in the order in which it took the messages, each before the call made for it, each send after
+ *	that call; its in and out alternate, and everything but receive lies between them.
  */
 #include "capture.h"
 
@@ -65,7 +65,7 @@ static uint64_t first_number(const char *text)
 	return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
-/* What the capture says of one actor. */
+/* The capture's events of one actor. */
 static void check_actor(int index)
 {
 	struct log *log = &logs[index];
@@ -119,7 +119,7 @@ static void test_order(void **state)
 	bed_teardown(NULL);
 	size_t steps = 0;
 	for (int i = 0; i < ACTORS; i++) {
-		/* What an actor sent last to the test is no number. */
+		/* The last message of an actor to the test is no number. */
 		for (size_t at = 0; at < logs[i].count; at++)
 			steps++;
 		check_actor(i);

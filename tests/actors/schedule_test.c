@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Actors move to threads that have nothing to do; a busy actor lets others run; who has nothing to do sleeps; a
- *	run-time stops whatever its actors do, and gives everything back (leaks: the address sanitizer).
- * Method	Figures of the run-time, the processor time of the program, and runs that would not end otherwise.
+ * Goal	Actors move to idle threads; a busy actor lets others run; an idle thread sleeps; a run-time stops whatever its
+ *	actors do, and frees everything (leaks: the address sanitizer).
+ * Method	Statistics of the run-time, the processor time of the program, and runs that would not end otherwise.
  */
 #include "bed.h"
 
@@ -21,7 +21,7 @@ static struct value spin(struct actor *self, const struct value *arguments)
 }
 static struct function spin_function = FUNCTION("test", "spin", 1, spin);
 
-/* Busy actors, all spawned by one of them on one thread, are run by two; and the outside is served beside them. */
+/* Busy actors, all spawned by one of them on one thread, are run by two; and the test thread is served meanwhile. */
 static struct value spawn_some(struct actor *self, struct value environment)
 {
 	for (int i = 0; i < 10; i++)
@@ -60,7 +60,7 @@ static void test_sleeping(void **state)
 {
 	struct value pid = spawn(me, &run_loop);
 	double least = 1;
-	/* Where a processor stands still, what runs on it may seem to work all the time: then once more. */
+	/* If a processor stands still, its thread may seem to work all the time: then the test is repeated. */
 	for (int i = 0; i < 50 && least >= 0.1; i++) {
 		double before = processor_seconds();
 		run(pid, wait_a_little, NIL);
@@ -98,7 +98,7 @@ static void test_stop_with_everybody_there(void **state)
 	bed_start(&(struct runtime_options){.schedulers = 2});
 }
 
-/* Slots are used again, and an old pid does not lead to who lives there now. */
+/* Slots are reused, and an old pid does not lead to the actor that has its slot now. */
 static struct value end_at_once(struct actor *self, const struct value *arguments)
 {
 	return NIL;

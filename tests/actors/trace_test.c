@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	The run-time tells of every event of processes at the right place: what docs/semantics.md says of messages,
- *	life, links, names, scheduling and collections holds for its actors.
+ * Goal	The run-time reports every event of processes at the right point: the rules of docs/semantics.md for messages,
+ *	life, links, names, scheduling and collections hold for its actors.
  * Method	A runner executes functions of this file under a session with a capture; its lines are compared.
  */
 #include "capture.h"
@@ -30,7 +30,7 @@ static void finish(void)
 {
 	bed_teardown(NULL);
 	stop_recording();
-	/* The runner's own messages are not what is looked at. */
+	/* The runner's own messages are left out. */
 	size_t count = 0;
 	for (size_t i = 0; i < recorded_count; i++) {
 		const char *text = recorded[i].text;
@@ -73,7 +73,7 @@ static void test_messages(void **state)
 	       "p receive timeout", "p send x unregistered_name");
 }
 
-/* Match specifications see the whole of what a record cannot hold. */
+/* Match specifications see the whole of a message too large for a record. */
 static struct value send_lists(struct actor *self, struct value other)
 {
 	for (int64_t count = 2999; count <= 3001; count++) {
@@ -319,7 +319,7 @@ static void assert_words(struct tw_session *of, const char *name, int64_t words)
 	tw_arena_fini(&arena);
 }
 
-/* 153, 155: collections neither give nor take; what is nobody's function is nobody's. */
+/* 153, 155: collections neither add nor remove words; words of no function are counted for none. */
 static void test_words(void **state)
 {
 	struct tw_session *other;

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * watch - run a program with the agent preloaded, drain its rings, say what was called.
+ * watch - run a program with the agent preloaded, drain its rings, print the calls.
  *
  *	watch AGENT OUTPUT CONFIG [-f] [-p PRELOAD] -- PROGRAM [ARGUMENT...]
  *
- * CONFIG is the text of the control page, with ';' for new lines; -f follows forked children.  OUTPUT gets,
- * sorted by nothing, one line a place that was called, one a note, and the losses:
+ * CONFIG is the text of the control page, with ';' for newlines; -f follows forked children.  OUTPUT gets, unsorted,
+ * one line for each called place, one for each note, and the losses:
  *
  *	call IMAGE CALLER MODULE:FUNCTION COUNT
  *	note IMAGE TEXT
  *	lost FULL NESTED NO_RING
  *	image NUMBER PID
  *
- * The exit status is the program's.  The smallest consumer there can be, for tests.
+ * The exit status is the program's.  The smallest possible consumer, for tests.
  */
 #include "pipeline/format/definitions.h"
 #include "pipeline/format/event.h"
@@ -154,7 +154,7 @@ static void report(const char *path)
 			if (calls[image] && calls[image][i])
 				fprintf(out, "call %u %s %lu\n", image, names->places[i] ? names->places[i] : "? ?",
 					calls[image][i]);
-		/* RELAXED rs.no_ring: everybody is dead. */
+		/* RELAXED rs.no_ring: all writers are dead. */
 		lost[TW_RB_LOST_NO_RING] += tw_load_relaxed(&tw_rs_head(&rs, image)->no_ring_lost);
 		free(names);
 	}

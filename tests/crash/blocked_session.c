@@ -3,9 +3,8 @@
  * Goal: a session is destroyed, and a library opened, while a thread of the program sleeps over its full
  * ring.
  *
- * Method: a program that records itself, whose disk takes nothing for a while: the writer's pwritev() is
- * this file's.  The thread sleeps; dlopen() returns meanwhile; destroying ends the wait; the next session
- * works.
+ * Method: a program that records itself, whose disk accepts nothing for a while: the writer's pwritev() is defined in
+ * this file.  The thread sleeps; dlopen() returns meanwhile; destroying ends the wait; the next session works.
  */
 #include <tracewheel/tracewheel.h>
 
@@ -22,7 +21,7 @@ TW_DEFINE_FUNCTION(step, "crash", "step", 2);
 static _Atomic int is_stuck, stops;
 static _Atomic uint64_t made;
 
-/* Before libc's for every library of the program. */
+/* Found before libc's by every library of the program. */
 __attribute__((visibility("default"))) ssize_t pwritev(int fd, const struct iovec *pieces, int count, off_t offset)
 {
 	ssize_t all = 0;
@@ -79,7 +78,7 @@ static void *free_disk_soon(void *unused)
 	return NULL;
 }
 
-/* Whether dlopen() returned while the thread slept: it wakes by itself after a second. */
+/* True if dlopen() returned while the thread slept, which wakes by itself after a second. */
 static int destroy_while_blocked(const char *path)
 {
 	struct tw_session *session = begin(path);
@@ -98,7 +97,7 @@ static int destroy_while_blocked(const char *path)
 	pthread_create(&helper, NULL, free_disk_soon, NULL);
 	check(tw_session_destroy(session) == 1, "destroyed");
 	pthread_join(helper, NULL);
-	/* The thread goes on, or the alarm ends us. */
+	/* The thread continues, or the alarm ends the test. */
 	while (atomic_load(&made) <= before)
 		usleep(1000);
 	tw_session_put(session);
@@ -114,7 +113,7 @@ int main(void)
 	alarm(300);
 	check(mkdtemp(folder) != NULL, "a folder");
 	pthread_create(&thread, NULL, call, NULL);
-	/* More often only where a busy machine kept us from the processor until the thread had slept enough. */
+	/* More often only if the thread had slept enough before a busy machine scheduled this one. */
 	for (int i = 0; i < 5 || (!slept && i < 25); i++) {
 		snprintf(path, sizeof path, "%s/%d.tw", folder, i);
 		slept += destroy_while_blocked(path);

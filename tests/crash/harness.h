@@ -2,9 +2,9 @@
 /*
  * harness.h - one round of the kill test: record, kill, recover, compare with the witness.
  *
- *	kill.c		who is started, who is killed and when
- *	recorder.c	the recorder's process, with a disk as bad as the variant wants it
- *	verify.c	what the capture holds, against what the witness says
+ *	kill.c		starts the processes, and kills them
+ *	recorder.c	the recorder's process, with a disk as bad as the variant requires
+ *	verify.c	compares the capture with the witness
  */
 #ifndef CRASH_HARNESS_H
 #define CRASH_HARNESS_H
@@ -31,8 +31,7 @@ struct variant {
 	uint32_t longest_us; /* of life after the start */
 };
 
-/* The child's whole life: creates the recorder, tells the ring set's path, records until it is told to stop.
- */
+/* The child's whole life: creates the recorder, reports the ring set's path, records until told to stop. */
 _Noreturn void record_in_child(const struct variant *variant, struct witness *witness, const char *capture,
 			       unsigned seed, int path_fd);
 
@@ -44,15 +43,15 @@ struct totals {
 };
 
 /*
- * verify_capture - is everything that was committed there, once, unchanged and in order?
+ * verify_capture - are all committed events there, once, unchanged and in order?
  *
  * @recorder_finished	the recorder ended in an orderly way; its account must agree with the file.
- * Returns NULL, or what is wrong (lends: until the next call).
+ * Returns NULL, or a sentence about the error (lends until the next call).
  */
 const char *verify_capture(const char *path, const struct witness *witness, bool recorder_finished,
 			   struct totals *totals);
 
-/* What a capture that was cut off shows before its recovery: less, but nothing wrong. */
+/* Checks a truncated capture before its recovery: it may show less, but nothing wrong. */
 const char *verify_before_recovery(const char *path, const struct witness *witness, struct totals *totals);
 
 #endif

@@ -4,11 +4,11 @@
  *
  *	kill VARIANT [--kills N] [--seconds N] [--expect-loss]
  *
- * One round: start a recorder and a program, let them live for a random while, kill, recover where the
- * recorder died (one recovery in four is killed as well), and compare the capture with the witness (verify.c).
- * One victim in four gets SIGSTOP first.  TW_CRASH_KILLS and TW_SEED stand for the options of a ctest run.
+ * One round: start a recorder and a program, let them run for a random time, kill, recover if the recorder died (one
+ * recovery in four is killed as well), and compare the capture with the witness (verify.c).  One victim in four gets
+ * SIGSTOP first.  TW_CRASH_KILLS and TW_SEED replace the options in a ctest run.
  *
- * --expect-loss: the recorder is built wrongly (wrong_order.c), and the test is that this is noticed.
+ * --expect-loss: the recorder is built wrongly (wrong_order.c), and the test must notice.
  */
 #include "tests/crash/harness.h"
 
@@ -91,7 +91,7 @@ struct round {
 	const struct variant *variant;
 	struct witness *witness;
 	char folder[200], witness_path[240], capture[240];
-	const char *bin; /* folder of the programs built */
+	const char *bin; /* folder of the test programs */
 	pid_t recorder, program;
 	unsigned victim;
 };
@@ -202,7 +202,7 @@ static void let_live(struct round *round)
 	const struct variant *variant = round->variant;
 	bool at_start = below(4) == 0;
 
-	/* A command that was killed too early has no capture, and its program no name. */
+	/* A command killed too early leaves no capture, and its program no name. */
 	for (int i = 0; i < 240000 && !atomic_load(&round->witness->running) &&
 			!(at_start && atomic_load(&round->witness->process_id));
 	     i++)
@@ -266,7 +266,7 @@ static const char *kill_victims(struct round *round)
 	totals.of_both += round->victim == OF_BOTH;
 	kill_one(round->recorder);
 	wait_for(round->recorder);
-	/* The program goes on alone for a while, and is then told to end, or killed. */
+	/* The program continues alone for a while, and is then told to end, or killed. */
 	if (round->victim == OF_RECORDER) {
 		nap(below(4000));
 		atomic_store(&witness->program_stops, round->variant->policy != TW_RECORDER_BLOCK);
@@ -279,7 +279,7 @@ static const char *kill_victims(struct round *round)
 
 /* ---- afterwards ---- */
 
-/* A recovery that is killed as well: the next one goes on. */
+/* A recovery that is killed as well: the next one continues. */
 static void recover_and_die(const struct round *round)
 {
 	pid_t child = fork();
@@ -424,7 +424,7 @@ static int run(struct round *round, unsigned kills, double seconds, bool expects
 			       wrong);
 		if (wrong && !expects_loss && getenv("TW_CRASH_KEEP"))
 			break;
-		/* What is wrong may still have its rings. */
+		/* A failing round may still have its rings. */
 		if (wrong)
 			tw_recover(round->capture, NULL);
 		remove_folder(round->capture);

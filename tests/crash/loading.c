@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loading.c - a traced program that opens libraries at awkward moments.
+ * loading.c - a traced program that opens libraries at critical moments.
  *
- *	loading nested OUTER	one whose constructor opens another
- *	loading beside OUTER	while another thread sleeps over a full ring: its recorder, our parent, is stopped
+ *	loading nested OUTER	a library whose constructor opens another
+ *	loading beside OUTER	while another thread sleeps on a full ring: its recorder, our parent, is stopped
  */
 #include "tests/crash/work.h"
 

@@ -4,7 +4,7 @@
  *
  *	program WITNESS-FILE [CAPTURE]
  *
- * Its threads call two declared functions, or one of a library, and say so in the witness.  With CAPTURE it
+ * Its threads call two declared functions, or one of a library, and count the calls in the witness.  With CAPTURE it
  * records itself, by a writer thread of the library.
  */
 #include "tests/crash/witness.h"
@@ -46,7 +46,7 @@ static void *work(void *arg)
 	for (uint64_t number = 1; !atomic_load_explicit(&witness->program_stops, memory_order_relaxed); number++) {
 		uint64_t word = witness_word(index, number);
 
-		/* Released in order, and so visible in order to whoever looks after our death. */
+		/* Released in order, and so seen in order by the process that reads them after our death. */
 		atomic_store_explicit(&own->attempted, number, memory_order_release);
 		call(word, witness_mix(word));
 		atomic_store_explicit(&own->committed, number, memory_order_release);

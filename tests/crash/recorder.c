@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* recorder.c - the recorder as a process of its own, with a disk that cuts writes or is full now and then. */
+/* recorder.c - the recorder as a process of its own, with a disk that cuts writes or is full at times. */
 #include "tests/crash/harness.h"
 #include "pipeline/recorder/writer.h"
 
@@ -10,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Filled in by wrong_order.c, where the harness is linked with it. */
+/* Set by wrong_order.c if the harness is linked with it. */
 extern void (*wrong_order_begin)(struct tw_rs *rs, struct witness *witness);
 void (*wrong_order_begin)(struct tw_rs *rs, struct witness *witness);
 
 static unsigned disk_seed;
-static bool is_mended; /* somebody made room, at the end */
+static bool is_mended; /* space was freed, at the end */
 static unsigned writes_until_full, writes_until_room;
 
 static ssize_t write_first_bytes(int fd, const struct iovec *pieces, off_t offset, size_t most)
@@ -27,8 +27,7 @@ static ssize_t write_first_bytes(int fd, const struct iovec *pieces, off_t offse
 	return pwritev(fd, &first, 1, offset);
 }
 
-/* A slow one now and then, so that a kill falls between two writes, or between the last and what follows it.
- */
+/* A slow one at times, so that a kill falls between two writes, or between the last one and the next step. */
 static ssize_t write_slowly(int fd, const struct iovec *pieces, off_t offset, size_t most)
 {
 	ssize_t written = write_first_bytes(fd, pieces, offset, most);
@@ -61,7 +60,7 @@ static ssize_t full_write(int fd, const struct iovec *pieces, int count, off_t o
 	return -1;
 }
 
-/* So slow that a thread of the recorder's writes what has gathered; then it is full now and then, but never for an index. */
+/* So slow that the recorder's queue thread writes the gathered blocks; full at times, but never for an index. */
 static ssize_t slow_write(int fd, const struct iovec *pieces, int count, off_t offset)
 {
 	static _Thread_local unsigned seed;
@@ -91,7 +90,7 @@ static struct tw_recorder *create(const struct variant *variant, const char *cap
 		.cap_bytes = variant->cap_bytes,
 		.policy = variant->policy,
 		.segment_bytes = variant->segment_bytes,
-		/* The program is started by the harness, and no child of this process. */
+		/* The program is started by the harness, and is no child of this process. */
 		.follow_fork = true,
 		.config = variant->is_slots ? "pattern libcrash_work:_\ncallers main\narguments 2\n"
 					    : "pattern crash:_\n",

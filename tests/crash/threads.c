@@ -3,14 +3,14 @@
  * threads.c - a traced program whose threads come, go and die in every way.
  *
  *	threads short N		N threads, eight at a time, 25 calls each
- *	threads cancel N	N threads, cancelled asynchronously wherever they are
- *	threads raw N		N threads that leave by the system call, behind libc's back
- *	threads fill FILE N	a few calls; FILE takes all room of its file system; 3000 calls; N threads
+ *	threads cancel N	N threads, cancelled asynchronously at any instruction
+ *	threads raw N		N threads that end by the bare system call, unknown to libc
+ *	threads fill FILE N	a few calls; FILE fills its file system; 3000 calls; N threads
  *	threads calls N [CODE]	N calls from one thread
- *	threads beat SECONDS	calls until it has worked for so long; says how long it waited between two, and how often
+ *	threads beat SECONDS	calls until it has worked for that long; prints the longest pause and the waits
  *
- * Says how many calls it made for certain and how many it began: "made=N begun=M".  At the end the
- * loader is used once more: nobody who died may keep it waiting.
+ * Prints how many calls certainly finished and how many began: "made=N begun=M".  At the end the loader is used once
+ * more: no dead thread may hold its locks.
  */
 #include "tests/crash/work.h"
 
@@ -40,7 +40,7 @@ struct worker {
 	pthread_t thread;
 };
 
-static uint64_t begun, made; /* of workers that are gone */
+static uint64_t begun, made; /* of ended workers */
 
 static void call_once(struct worker *worker, uint64_t number)
 {
@@ -120,7 +120,7 @@ static void run_cancelled(unsigned threads)
 	}
 }
 
-/* Their stacks stay: libc does not know that they are gone. */
+/* Their stacks stay: libc does not know that the threads have ended. */
 static void run_raw(unsigned threads)
 {
 	struct worker *workers = calloc(threads, sizeof *workers);
@@ -142,7 +142,7 @@ static void *call_and_stay(void *arg)
 	return NULL;
 }
 
-/* All alive at one time: nobody gets the ring of one who is gone. */
+/* All alive at one time: no thread gets the ring of an ended one. */
 static void run_many(unsigned threads)
 {
 	struct worker *workers = calloc(threads, sizeof *workers);
@@ -199,7 +199,7 @@ static uint64_t worked_ns(void)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* How often this thread gave up its processor; being sent away from it does not count. */
+/* The number of times this thread gave up its processor voluntarily. */
 static long waits(void)
 {
 	struct rusage usage;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unchecked.c - a negative control: with a checksum that is always the same, a test of damage must fail.
+ * unchecked.c - a negative control: with a constant checksum, a test of damage must fail.
  *
  * Linked into tests/unit/capture_damage_test.c with --wrap=tw_checksum64.
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify.c - the capture against the witness.
+ * verify.c - compares the capture with the witness.
  *
- *	each stream	numbers go up by one, or by one more than the losses told in between
- *	each thread	the last number, and what was lost behind it, is `committed` or `attempted`
- *	all of it	returned + lost is between the sums of both: at most one call of a thread was under way
+ *	each stream	numbers increase by one, or by one more than the losses reported in between
+ *	each thread	the last number, plus later losses, is `committed` or `attempted`
+ *	all of it	returned + lost is between the sums of both: at most one call per thread was under way
  */
 #include "tests/crash/harness.h"
 #include "tracewheel/capture.h"
@@ -85,7 +85,7 @@ static const char *take_call(struct reading *reading, const struct tw_capture_ev
 	if (stream->last && number != stream->last + stream->behind + 1)
 		return say("thread %u: %llu lost, but from %llu to %llu", thread, (unsigned long long)stream->behind,
 			   (unsigned long long)stream->last, (unsigned long long)number);
-	/* Before its first event a thread may have been without a ring. */
+	/* Before its first event a thread may have had no ring. */
 	if (number < stream->behind + 1)
 		return say("thread %u: %llu lost before number %llu", thread, (unsigned long long)stream->behind,
 			   (unsigned long long)number);
@@ -228,7 +228,7 @@ const char *verify_before_recovery(const char *path, const struct witness *witne
 {
 	const char *wrong = begin_reading(path, witness);
 
-	/* Not even the header of its segment may be there yet. */
+	/* The header of its segment may be missing. */
 	if (wrong)
 		return NULL;
 	wrong = read_events(&reading);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * witness.h - what a traced program says of itself, in memory that survives it.
+ * witness.h - a traced program's own account, in memory that survives it.
  *
- * Before a call a thread writes its number into `attempted`, after it into `committed`.  Whatever kills
- * the program, the call under way is the one between the two.  A call carries two words: who and which,
- * and a function of that, so that a changed word shows.
+ * Before a call a thread writes its number into `attempted`, after it into `committed`.  However the program dies, the
+ * call under way is the one between the two.  A call carries two words: thread and number, and a function of these, so
+ * that a changed word is noticed.
  */
 #ifndef CRASH_WITNESS_H
 #define CRASH_WITNESS_H
@@ -16,7 +16,7 @@
 struct witness_thread {
 	_Alignas(64) _Atomic uint64_t attempted;
 	_Atomic uint64_t committed;
-	_Atomic int32_t thread_id; /* the kernel's */
+	_Atomic int32_t thread_id; /* the kernel's number */
 };
 
 struct witness {
@@ -31,11 +31,11 @@ struct witness {
 	_Atomic uint32_t running; /* threads that made their first call */
 	_Atomic int32_t process_id;
 	struct witness_thread thread[WITNESS_THREADS];
-	/* Written by the recorder: its last words. */
+	/* Written by the recorder as its last action. */
 	_Atomic uint32_t is_finished;
 	int32_t finish_error;
 	uint64_t events, lost, unstored;
-	uint64_t negative_hits; /* how often the wrong order was taken, where the recorder takes it */
+	uint64_t negative_hits; /* how often the wrong order was used, in a recorder built so */
 };
 
 #define WITNESS_NUMBER_BITS 40

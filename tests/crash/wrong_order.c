@@ -2,8 +2,8 @@
 /*
  * wrong_order.c - a recorder that is built wrongly on purpose: the negative control of the kill test.
  *
- * Linked with --wrap=tw_segment_append.  The memory of a ring is given back before its block is
- * written, so that a recorder that dies in between has lost what it took.
+ * Linked with --wrap=tw_segment_append.  Returns a ring's memory before its block is written, so that a recorder that
+ * dies in between has lost these events.
  */
 #include "pipeline/block/segment.h"
 #include "pipeline/recorder/writer.h"
@@ -29,7 +29,7 @@ __attribute__((constructor)) static void enlist(void)
 
 int __wrap_tw_segment_append(struct tw_segment *segment, const struct tw_block_header *header, const uint8_t *stored)
 {
-	/* Recovery and the definitions have no ring to give back to. */
+	/* Recovery and the definitions have no ring to return memory to. */
 	for (uint32_t i = 0; rs && header->type == TW_BLOCK_EVENTS && i < tw_rs_scan(rs); i++) {
 		if (tw_rs_ring(rs, i)->lease != header->ring_lease)
 			continue;

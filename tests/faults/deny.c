@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deny.c - runs a command where no memory can be made writable and executable at once.
+ * deny.c - runs a command that may not make memory writable and executable at once.
  *
  *	deny COMMAND [ARGUMENT...]
  */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hard.c - programs that are hard on a tracer: each mode does something rude among traced calls, checks its own
+ * hard.c - programs that are hard to trace: each mode does something unusual among traced calls, checks its own
  * results, and ends with an exit code of its own.
  *
- *	hard MODE	says "MODE: as it should be" and ends with 0; anything else is a fault
+ *	hard MODE	prints "MODE: as it should be" and ends with 0; anything else is a failure
  */
 #include <elf.h>
 #include <errno.h>
@@ -220,12 +220,12 @@ static void forks(void)
 	}
 }
 
-/* ---- systems that say no ---- */
+/* ---- system calls that fail ---- */
 
 #define REFUSE(call) \
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM)
 
-/* Everything that a tracer might want, once the program runs. */
+/* Refuses everything that a tracer might need once the program runs. */
 static void refuse_calls(void)
 {
 	struct sock_filter filter[] = {
@@ -268,9 +268,9 @@ static void strict(void)
 	syscall(SYS_exit, 0);
 }
 
-/* ---- programs that look at their own code ---- */
+/* ---- programs that read their own code ---- */
 
-/* The addresses of all sleds, by the linker. */
+/* The addresses of all sleds, collected by the linker. */
 extern void *const __start___patchable_function_entries[], *const __stop___patchable_function_entries[];
 
 static int is_in_a_sled(uintptr_t address)
@@ -316,7 +316,7 @@ static void own_bytes(void)
 		work(i);
 		dl_iterate_phdr(own_code, &changed);
 	}
-	/* Whoever calls this checks that local tracing was seen at all. */
+	/* The caller uses it to check that local tracing had an effect. */
 	fprintf(stderr, "hard: %s bytes of sleds were changed\n", changed ? "some" : "no");
 }
 

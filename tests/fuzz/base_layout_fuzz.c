@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal:   any text is a layout or is refused; any payload can be read by any layout.
- * Method: the text up to a zero byte, the rest as words.
+ * Goal:   any text is a layout or is refused; any payload can be read by any layout.  Method: the text up to a zero
+ * byte, the rest as words.
  */
 #include "base/assert.h"
 #include "pipeline/hit/arguments.h"

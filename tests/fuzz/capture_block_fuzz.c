@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: whatever an unpacked block holds, decoding gives sound records or refuses; and what a ring
- * holds comes back bit by bit.
+ * Goal: whatever an unpacked block holds, decoding gives sound records or refuses; and a ring's contents come back bit
+ * by bit.
  *
- * Method: the first byte picks a decoder, the next six say how much there is; or the bytes are records
- * to encode.
+ * Method: the first byte selects a decoder, the next six give the sizes; or the bytes are records to encode.
  */
 #include "base/assert.h"
 #include "pipeline/block/block.h"
@@ -18,7 +17,7 @@ enum { SPEC_BYTES = 7 };
 static uint8_t raw[TW_BLOCK_RAW_BYTES_MAX + TW_COLUMN_SLACK_BYTES];
 static uint8_t again[TW_BLOCK_RAW_BYTES_MAX + TW_COLUMN_SLACK_BYTES];
 
-/* As an index or a merge walks over them. */
+/* Walks over them as an index or a merge does. */
 static void check_records(const struct tw_codec_output *out)
 {
 	uint32_t at = 0, records = 0;
@@ -83,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	out.records = (uint32_t)data[5] << 8 | data[6];
 	if (!out.records || (uint64_t)out.records * 16 > out.raw_bytes)
 		return 0;
-	/* Exactly as much as may be read. */
+	/* Exactly the bytes that may be read. */
 	in = malloc(bytes - SPEC_BYTES + TW_COLUMN_SLACK_BYTES);
 	TW_ASSERT(in);
 	memcpy(in, data + SPEC_BYTES, bytes - SPEC_BYTES);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal:   whatever a definitions block holds, the catalog takes what is sound and stays whole.
- * Method: the bytes are two blocks, cut where the first byte says; everything that was taken in is looked at.
+ * Goal:   whatever a definitions block holds, the catalog accepts sound ones and stays consistent.  Method: the bytes
+ * are two blocks, divided at the first byte; everything that was accepted is checked.
  */
 #include "base/assert.h"
 #include "pipeline/format/catalog.h"

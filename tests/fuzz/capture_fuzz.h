@@ -57,7 +57,7 @@ static inline int fuzz_look_at_batch(void *context, const struct tw_capture_batc
 	return 0;
 }
 
-/* Everything that can be asked of the capture. */
+/* Calls every query on the capture. */
 static inline void fuzz_read(void)
 {
 	const struct tw_capture_options options = {.no_workers = true};
@@ -95,7 +95,7 @@ static inline void fuzz_read(void)
 	__asm__ volatile("" : : "r"(sum));
 }
 
-/* Makes the checksums of a block header and its payload right, as far as they lie inside. */
+/* Corrects the checksums of a block header and its payload, as far as they lie inside. */
 static inline void fuzz_seal_block(uint8_t *at, size_t room)
 {
 	struct tw_block_header header;

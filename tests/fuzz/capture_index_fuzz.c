@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: whatever an index says, also under right checksums, nothing outside the segment is read, and no
- * event comes that is not in it.
+ * Goal: whatever an index contains, even with correct checksums, nothing outside the segment is read, and no event is
+ * given that is not in it.
  *
- * Method: the bytes are the payload of an index behind one true block; headers of entries get right
- * checksums where the first byte says so.
+ * Method: the bytes are the payload of an index after one real block; the first byte selects entries whose headers get
+ * correct checksums.
  */
 #include "capture_fuzz.h"
 #include "pipeline/format/event.h"

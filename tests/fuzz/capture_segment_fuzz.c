@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: whatever a segment holds, also under right checksums, it is read or refused, in bounded time
- * and memory.
+ * Goal: whatever a segment holds, even with correct checksums, it is read or refused, in bounded time and memory.
  *
- * Method: the bytes are a segment; the first byte says how much of it gets right checksums: nothing, the
- * header, the blocks one behind the other.  Then everything is read: by scan, merged, by time, in part.
+ * Method: the bytes are a segment; the first byte selects what gets correct checksums: nothing, the header, or
+ * consecutive blocks.  Then everything is read: by scan, merged, by time, in part.
  */
 #include "capture_fuzz.h"
 

@@ -46,7 +46,7 @@ static void begin(void)
 	atexit(clean_up);
 }
 
-/* The records of one thread from the bytes; answers how many bytes of records. */
+/* Makes one thread's records from the bytes; returns their size. */
 static uint32_t make_records(const uint8_t **data, const uint8_t *end, uint8_t *raw)
 {
 	static const uint64_t starts[] = {0x6c83, 0x6d83, 0x6883, 0x7483, 0x6e83, 0x6b83, 0x7783, 0};
@@ -64,7 +64,7 @@ static uint32_t make_records(const uint8_t **data, const uint8_t *end, uint8_t *
 		record[0] = ticks;
 		record[1] =
 			TW_RB_HEAD(d[0] % 44 + 1, (d[1] & 0xfb) | (words % 2 ? TW_EVENT_FLAG_HALF : 0), size, d[2] % 8);
-		/* Losses have a shape of their own, which the writer makes. */
+		/* Loss records have a format of their own, and are made by the writer. */
 		if (TW_RB_HEAD_KIND(record[1]) == TW_EVENT_LOSS || TW_RB_HEAD_KIND(record[1]) == TW_EVENT_SWITCH) {
 			words = TW_RB_HEAD_KIND(record[1]) == TW_EVENT_LOSS ? 6 : 1;
 			size = 16 + (words + 1) / 2 * 16;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal:   no text breaks the compiler; what it makes is always verified; and a program means the same over
+ * Goal:   no text breaks the compiler; its output always passes the verifier; and a program has the same result over
  *	   machine words, over terms and fused.
  * Method: the first byte picks the target, or a condition for 4; the rest is the text.  What compiles is shown
  *	   and run over a few arguments.

@@ -21,7 +21,7 @@ static const char *const specs[] = {
 	"[{['$1'|'_'],[{'==',{string_at,'$1'},<<97,98>>},{'>',{'band','$1',255},4}],[]}]",
 };
 
-/* Reads every byte that it is given, and no more. */
+/* Reads every byte of the given string, and no more. */
 static bool is_string(struct tw_match_run *run, uint64_t address, const void *text, size_t bytes)
 {
 	const unsigned char *at = text;
@@ -52,7 +52,7 @@ static struct tw_match_code *base_code(uint8_t which, bool is_table)
 	return code;
 }
 
-/* Room for some more instructions than the compiler made. */
+/* Space for some more instructions than the compiler made. */
 static void overlay(struct tw_match_code *code, const uint8_t *data, size_t bytes)
 {
 	uint32_t room = code->insn_count + 32;
@@ -83,7 +83,7 @@ static void run_exactly(const struct tw_match_program *program, unsigned int cou
 	run.scratch = malloc(TW_MATCH_SCRATCH_BYTES_MIN);
 	if (!terms || !words || !run.scratch)
 		abort();
-	/* One more word is allocated than there are arguments: none of it may be taken for one. */
+	/* One more word is allocated than there are arguments: it must not be used as one. */
 	for (i = 0; i <= count; i++) {
 		terms[i] = i < count ? program->constants[i % program->code->constant_count] : tw_word(0x22);
 		words[i] = i * UINT64_C(0x123456789abcdef1);

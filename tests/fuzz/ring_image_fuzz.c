@@ -2,8 +2,8 @@
 /*
  * Goal: whatever a dead process left in the memory of a ring set, recovery reads it or refuses.
  *
- * Method: a ring set with two rings, an image and definitions; the bytes are changes to it: {where,
- * offset, count, the new bytes}.  Then everything that recovery does with it is done, but for the disk.
+ * Method: a ring set with two rings, an image and definitions; the bytes are changes to it: {where, offset, count, the
+ * new bytes}. Then recovery runs, except for the disk.
  */
 #include "base/assert.h"
 #include "base/error.h"
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 enum { RINGS = 2, RING_BYTES = 1 << 16, KEPT_DEFINITIONS = 4096 };
 
-/* The set as it was, and what of it may be changed. */
+/* The original set, and the parts that may be changed. */
 static struct tw_rs set;
 static struct tw_rs_config config_before;
 static struct tw_rs_control *control_before;
@@ -93,7 +93,7 @@ static void make_set(void)
 		fill_ring();
 	TW_ASSERT(tw_rs_scan(&set) == RINGS);
 	image_file = set.images[image].memory;
-	/* Its owner is somebody who is dead. */
+	/* Its owner is a dead process. */
 	config_before = set.config;
 	config_before.owner_start_time = 1;
 	snprintf(config_path, sizeof(config_path), "%s/config", set.path);

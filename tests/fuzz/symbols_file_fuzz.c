@@ -47,7 +47,7 @@ static void ask_slots(const struct tw_elf *elf)
 	for (size_t i = 0; i < elf->relocation_count && count < 64; i++) {
 		uintptr_t where = elf->base + elf->relocations[i].r_offset;
 
-		/* Ascending, as tw_sym_taken() asks for. */
+		/* Ascending, as tw_sym_taken() requires. */
 		if (tw_elf_is_slot(&elf->relocations[i]) && where % 8 == 0 && tw_elf_holds(elf, where, 8) &&
 		    (!count || where > wheres[count - 1]))
 			wheres[count++] = where;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal:   any text is a pattern or is refused with a sentence; any pattern can be held against any names.
- * Method: three texts, each behind a zero byte: the pattern, a module, a function; the function is demangled
- * too.
+ * Goal:   any text is a pattern or is refused with a sentence; any pattern can be matched against any names.  Method:
+ * three texts, each after a zero byte: the pattern, a module, a function; the function is demangled too.
  */
 #include "base/assert.h"
 #include "tracewheel/error.h"
@@ -21,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	struct tw_pattern *pattern;
 	int error;
 
-	/* fnmatch is exponential in the stars of hostile globs; a person's patterns are short. */
+	/* fnmatch is exponential in the stars of hostile globs; real patterns are short. */
 	if (!text || bytes > 200)
 		goto free_text;
 	memcpy(text, data, bytes);

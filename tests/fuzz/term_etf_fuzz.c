@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal:   no bytes break the decoder, its memory stays within the promise, and what it reads can be
- *	   encoded and decoded again as the same term.
+ * Goal:   no bytes break the decoder, its memory stays within the promise, and every decoded term can be encoded and
+ *	   decoded again as the same term.
  * Method: the input is an encoded term.
  */
 #include "term/term.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal:   no text breaks the parser, and what it reads prints as a text that reads as the same term.
- * Method: the input is a text of several terms; each is printed in both forms, read again and compared.
+ * Goal:   no text breaks the parser, and a parsed term prints as a text that parses as the same term.  Method: the
+ * input is a text of several terms; each is printed in both forms, read again and compared.
  *	   A part is also copied under a tight limit, encoded and decoded.
  */
 #include "term/term.h"

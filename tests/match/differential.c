@@ -8,7 +8,7 @@
  *
  * match_differential ORACLE COUNT [SEED]
  *
- * Exit status: 0 all the same, 1 not, 77 skipped because there is no escript.
+ * Exit status: 0 all equal, 1 a difference, 77 skipped because escript is missing.
  */
 #include "differential.h"
 
@@ -175,7 +175,7 @@ static int is_same_answer(struct tw_term here, struct tw_term there)
 /* ---- reports ---- */
 
 /*
- * Asks the oracle about some cases; answers the first that differs, with both answers, or -1.
+ * Asks the oracle about some cases; returns the first that differs, with both answers, or -1.
  *
  * @wrong	counts those that differ.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* differential.h - what the parts of the differential test share. */
+/* differential.h - shared by the parts of the differential test. */
 #ifndef TW_TESTS_MATCH_DIFFERENTIAL_H
 #define TW_TESTS_MATCH_DIFFERENTIAL_H
 
@@ -13,7 +13,7 @@
 struct random {
 	uint64_t state;
 	struct tw_arena *arena;
-	uint32_t bound; /* a bit for each variable of the head at hand */
+	uint32_t bound; /* a bit for each variable of the present head */
 };
 
 /* A number below @bound. */
@@ -25,10 +25,10 @@ struct tw_term random_case(struct random *r);
 /* ---- shrink.c ---- */
 
 /*
- * Cases that are smaller than @c in one place: a part replaced by one of its own parts or by an atom, or
- * left out of its list.
+ * Gives cases that are smaller than @c in one position: a part replaced by one of its own parts or by an atom, or left
+ * out of its list.
  *
- * Returns how many were stored, at most @room.
+ * Returns the number stored, at most @room.
  */
 uint32_t smaller_cases(struct tw_arena *arena, struct tw_term c, struct tw_term *out, uint32_t room);
 

@@ -2,9 +2,9 @@
 /*
  * generate.c - random values, patterns that often match them, guards, bodies.
  *
- * Only what OTP 25 has too: no is_boolean, is_bitstring, tuple_size, floor, ceil, max and min, no [... | '_'] as a
- * head.  No pids in results, and no float zeros, whose sign matters since OTP 27.  One argument at
- * least: OTP 25 answers a term that crashes it for '$_' of none.
+ * Only features of OTP 25: no is_boolean, is_bitstring, tuple_size, floor, ceil, max and min, no [... | '_'] as a
+ * head.  No pids in results, and no float zeros, whose sign matters since OTP 27.  At least one argument: OTP 25
+ * answers '$_' of none with a term that crashes it.
  */
 #include "differential.h"
 
@@ -34,7 +34,7 @@ static const char *const floats[] = {"1.5", "2.5", "-2.0", "0.5", "1.0e20", "1.0
 static const char *const atoms[] = {"a", "b", "true", "false", "foo", "'EXIT'", "undefined"};
 static const char *const binaries[] = {"<<>>", "<<1>>", "<<1,2>>", "<<\"bin\">>", "<<1:3>>", "<<1,2:2>>"};
 
-/* Functions by the number of arguments; those that yield booleans first. */
+/* Functions by their number of arguments; those that yield booleans first. */
 static const char *const tests[] = {
 	"is_atom", "is_float",	   "is_integer", "is_list", "is_number", "is_pid",
 	"is_port", "is_reference", "is_tuple",	 "is_map",  "is_binary", "is_function",
@@ -145,7 +145,7 @@ static struct tw_term variable(struct random *r)
 	return tw_term_atom_z(name);
 }
 
-/* A variable that the head binds; now and then one that it does not. */
+/* A variable that the head binds; at times one that it does not. */
 static struct tw_term bound_variable(struct random *r)
 {
 	uint32_t index = random_below(r, 4) + 1;
@@ -349,7 +349,7 @@ static struct tw_term spec(struct random *r, struct tw_term target, int is_table
 
 	while (count-- > 0)
 		list = tw_term_cons(r->arena, clause(r, target, is_table), list);
-	/* Now and then something that is no specification. */
+	/* At times something that is no specification. */
 	return random_below(r, 100) ? list : tw_term_cons(r->arena, value(r, 2), list);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shrink.c - cases that are a little smaller: the way from a random failure to one that can be read. */
+/* shrink.c - makes cases smaller: from a random failure to a readable one. */
 #include "differential.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* One change: the part number @at, in the order of a walk, becomes @by; or goes out of its list. */
+/* One change: part number @at, in the order of a walk, becomes @by, or is removed from its list. */
 struct change {
 	struct tw_arena *arena;
 	uint32_t at;
@@ -57,7 +57,7 @@ static struct tw_term rewrite(struct change *c, struct tw_term t)
 	}
 }
 
-/* What may stand for a part: its own parts, and the simplest values. */
+/* Possible replacements of a part: its own parts, and the simplest values. */
 static struct tw_term substitute(struct tw_term part, uint32_t which)
 {
 	static const char *const simple[] = {"a", "true"};

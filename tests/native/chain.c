@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	117 of native code: of a chain of tail calls the first are seen to return, and the returns of the others are told as
- *	lost; another session beside it has its own.
- * Method	Two functions of a library that call each other in their place, 10 and 1,000 times.
+ * Goal	117 for native code: in a chain of tail calls the first are seen to return, and the returns of the others are
+ *	reported as lost; another session beside it has its own.
+ * Method	Two functions of a library that tail call each other, 10 and 1,000 times.
  */
 #include "tests/unit/session_bed.h"
 #include "tracewheel/match.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chain_work.c - functions with entry sleds that call each other in their own place. */
+/* chain_work.c - functions with entry sleds that tail call each other. */
 int chain_ping(int a);
 int chain_pong(int a);
 int chain_alone(int a);

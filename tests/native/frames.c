@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	What happens to a session, or to code, while watched native calls are under way does them no harm, and what ends
- *	afterwards is told to nobody who did not ask for it.
- * Method	Functions of a library with sleds call back; there the session is destroyed, and another takes its place, on
- *	the same thread and on others; the library's code is unmapped while it is armed.
+ * Goal	Changes of a session or of code during watched native calls do no harm, and later ends are reported only to
+ *	sessions that requested them.
+ * Method	Functions of a library with sleds call back; there the session is destroyed, and another takes its slot,
+ *	on the same thread and on others; the library's code is unmapped while it is armed.
  */
 #include "tests/unit/session_bed.h"
 
@@ -23,7 +23,7 @@ static struct bed bed;
 /* [{'_',[],[{return_trace}]}] */
 static struct tw_match_program *program;
 
-/* All functions of a library, with what they return. */
+/* Traces all functions of a library, with their results. */
 static void trace_returns(const char *library)
 {
 	open_bed(&bed, "frames");
@@ -38,7 +38,7 @@ static int nothing(void *arg)
 	return 0;
 }
 
-/* What a call in the midst of others makes: itself and its return. */
+/* The events of a call among others: itself and its return. */
 static void expect_one_pair(void)
 {
 	count_events(&bed);
@@ -74,7 +74,7 @@ static void another_session_hears_nothing_of_them(void **state)
 	for (int i = 0; i < 100; i++) {
 		assert_int_equal(frames_call_deep(DEPTH, replace_session, NULL), 1 + 10 * (DEPTH + 1));
 		assert_int_equal(count_events(&bed), 0);
-		/* And whose own they are hears of them as ever. */
+		/* And their own session gets them as always. */
 		assert_int_equal(frames_call_deep(DEPTH, nothing, NULL), 1 + 10 * (DEPTH + 1));
 		assert_int_equal(count_events(&bed), 2 * (DEPTH + 2));
 	}
@@ -139,7 +139,7 @@ static int unmap_code(struct dl_phdr_info *object, size_t bytes, void *arg)
 	return -1;
 }
 
-/* A program that takes its own code away calls none of it any more; that it was armed must not end it. */
+/* A program that unmaps its own code calls none of it any more; the fact that it was armed must not end the program. */
 static void code_is_unmapped_while_it_is_armed(void **state)
 {
 	int (*call)(int (*)(void *), void *);
@@ -152,7 +152,7 @@ static void code_is_unmapped_while_it_is_armed(void **state)
 	assert_int_equal(count_events(&bed), 2);
 	assert_int_equal(dl_iterate_phdr(unmap_code, NULL), 1);
 	close_bed(&bed);
-	/* Others go on. */
+	/* Others continue. */
 	trace_returns("libnativeframes");
 	expect_one_pair();
 	close_bed(&bed);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	One call leaves the same record, whichever way through the hit path it takes; docs/hit-path.md says which way that is.
- * Method	A slot, a sled and a declared function, called with the same words once for each setting. The functions that tell the
- *	ways apart are wrapped and note that they were passed: the ways of the document's table are taken, and no other.
- *	The records are compared with the call's words and with each other.
+ * Goal	One call leaves the same record on every path through the hit path; docs/hit-path.md has the table of paths.
+ * Method	A slot, a sled and a declared function, called with the same words once for each setting.  The functions
+ *	that distinguish the paths are wrapped and note that they were called: each call takes the path of the
+ *	document's table, and no other.  The records are compared with the call's words and with each other.
  */
 #include "session/places.h"
 #include "session/setting.h"
@@ -17,13 +17,13 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-/* What a call passed. */
+/* The functions that a call passed. */
 enum {
 	GENERAL = 1, /* hit.c, of a native call */
 	UNREADY = 2, /* the thread joined */
 	STAMPED = 4,
 	PROGRAM = 8,  /* a match program was run */
-	DECIDED = 16, /* and wanted more than a plain event */
+	DECIDED = 16, /* and requested more than a plain event */
 	SPECIAL = 32,
 	COUNTER = 64,
 	ACCOUNT = 128
@@ -32,7 +32,7 @@ static unsigned passed;
 
 /* Trampolines keep the integer registers only. */
 #define IN_HIT __attribute__((target("general-regs-only")))
-/* The linker sends the hit path's calls of NAME here, and NAME's own body is __real_NAME. */
+/* The linker redirects the hit path's calls of NAME here; NAME's own body is __real_NAME. */
 #define WRAP(bit, type, name, parameters, arguments) \
 	type __real_##name parameters;               \
 	type __wrap_##name parameters;               \
@@ -123,7 +123,7 @@ static void call_on_new_thread(void)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* Of a library with entry sleds. */
+/* In a library with entry sleds. */
 int work_alone(int a);
 
 static void call_sled(void)
@@ -133,17 +133,17 @@ static void call_sled(void)
 
 /* ---- settings ---- */
 
-/* A way: how the place is set, the call, and what should come of it. */
+/* A path: the place's setting, the call, and its expected result. */
 struct way {
 	const char *name;
 	void (*call)(void);
-	struct tw_bp_part part; /* of the native place */
+	struct tw_bp_part part; /* the native place's setting */
 	const char *spec;	/* a match specification, NULL: none */
-	uint32_t flags;		/* of the process, beside call */
-	uint32_t counts;	/* TW_FUNCTION_CALL_*, of the sled, and nothing else */
-	unsigned sessions;	/* that want the same; 0: one */
+	uint32_t flags;		/* of the process, in addition to call */
+	uint32_t counts;	/* TW_FUNCTION_CALL_*, for the sled, and nothing else */
+	unsigned sessions;	/* with the same setting; 0: one */
 	unsigned passes;
-	unsigned words; /* in the record, of A and B */
+	unsigned words; /* words of A and B in the record */
 	bool is_silent; /* no record */
 };
 
@@ -244,7 +244,7 @@ static void set(const struct way *way, struct bed *bed, const struct tw_match_pr
 	tw_permit_drop(permit);
 }
 
-/* The one call that the session has: kind, place, stamp and words. */
+/* Checks the session's one call: kind, place, stamp and words. */
 static void check(const struct way *way, struct bed *bed)
 {
 	const struct tw_place *place = way->part.actions ? native : declared.place;
@@ -281,7 +281,7 @@ static void take_way(const struct way *way)
 	struct tw_match_program *program = compile(way->spec);
 	struct bed beds[2];
 
-	/* This thread joins, and each session's first record has its switch record before it. */
+	/* This thread joins, and each session's first record is preceded by its switch record. */
 	for (unsigned i = 0; i < sessions; i++) {
 		open_bed(&beds[i], i ? "second" : "first");
 		set(way, &beds[i], program);

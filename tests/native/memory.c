@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	call_memory of native functions is what they ask the C library's allocators for, in words, by thread; nobody
- *	is looked at while nobody counts.  call_count and call_time of sleds, by thread.
- * Method	A library whose functions ask for known numbers of bytes in several ways; rows as info/3 tells them.
+ * Goal	call_memory of native functions is their requests to the C library's allocators, in words, by thread; allocators
+ *	are not watched while no session counts. call_count and call_time of sleds, by thread.
+ * Method	A library whose functions request known numbers of bytes in several ways; rows as info/3 returns them.
  */
 #include "breakpoints/unwind.h"
 #include "tests/unit/session_bed.h"
@@ -38,7 +38,7 @@ static const char *info(struct tw_session *session, const char *function, const 
 	return text;
 }
 
-/* Are so many calls and words this process' row? */
+/* Is this the process' row: this number of calls and words? */
 static bool has_row(struct tw_session *session, const char *function, tw_pid pid, unsigned calls, unsigned words)
 {
 	char row[64];
@@ -67,7 +67,7 @@ static int close_sessions(void **state)
 	return 0;
 }
 
-/* What this thread is known to have asked for. */
+/* The number of words that this thread has requested. */
 static uint64_t words_spent(void)
 {
 	uint64_t before = tw_hit_tls.tracee->allocated_words;
@@ -137,7 +137,7 @@ static void by_thread(void **state)
 	assert_int_equal(tw_counts_refused(), 0);
 }
 
-/* Who else wants something of the function that is running, or nobody any more. */
+/* Another setting of the running function, or none any more. */
 static void others_come(void)
 {
 	assert_int_equal(set(b, "around", TW_MATCH_TRUE, TW_FUNCTION_CALL_MEMORY), 1);
@@ -157,7 +157,7 @@ static void starts_anew(void)
 	outer();
 }
 
-/* The words of one more call, which are its own only if the one before has ended. */
+/* The words of one more call, which are its own only if the previous one has ended. */
 static unsigned words_of_next(const char *function, tw_pid pid)
 {
 	unsigned before[3] = {0}, after[3] = {0};
@@ -172,7 +172,7 @@ static unsigned words_of_next(const char *function, tw_pid pid)
 	return after[2] - before[2];
 }
 
-/* A call that nothing but counters wanted ends as any, whatever is wanted of the function by then. */
+/* A call traced only by counters ends correctly, whatever the function's settings are by then. */
 static void settings_change_under_a_call(void **state)
 {
 	tw_pid self = tw_process_self();
@@ -235,13 +235,13 @@ static void nothing_is_looked_at_without_need(void **state)
 	assert_int_equal(words_spent(), 9);
 	assert_int_equal(tw_session_destroy(b), 1);
 	assert_int_equal(words_spent(), 0);
-	/* In a transaction the loader is asked when it is over. */
+	/* In a transaction the loader is asked at its end. */
 	assert_int_equal(tw_trace_begin(), 0);
 	assert_int_equal(set(a, "inner", TW_MATCH_TRUE, TW_FUNCTION_CALL_MEMORY), 1);
 	assert_int_equal(words_spent(), 0);
 	assert_true(tw_trace_commit() >= 1);
 	assert_int_equal(words_spent(), 9);
-	/* Who traces the calls themselves keeps them. */
+	/* A session that traces the calls themselves keeps them. */
 	assert_true(tw_trace_function(a, "libc", "malloc", TW_ARITY_ANY, TW_MATCH_TRUE, 0) >= 1);
 	assert_int_equal(set(a, "inner", TW_MATCH_FALSE, TW_FUNCTION_CALL_MEMORY), 1);
 	assert_int_equal(words_spent(), 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_work.c - functions with entry sleds that ask for known numbers of bytes. */
+/* memory_work.c - functions with entry sleds that request known numbers of bytes. */
 #include <stdlib.h>
 
 void outer(void);
@@ -8,7 +8,7 @@ void inner(void);
 void grow(void);
 void around(void (*function)(void));
 
-/* Three words each, asked for in three ways. */
+/* Three words each, requested in three ways. */
 static void use(void *memory)
 {
 	__asm__ volatile("" : "+r"(memory));

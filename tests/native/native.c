@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Functions of loaded objects are set by name as declared ones are: global by the slots of those who call
- *	them, local and counters by their entry sleds, on_load when an object was opened later.
- * Method	A library with sleds that the test is linked with, and the same as a plugin; calls from outside and from
- *	inside of it, and the events and counts that they make.
+ * Goal	Functions of loaded objects are set by name like declared ones: global by their callers' slots, local and
+ *	counters by their entry sleds, on_load when an object was opened later.
+ * Method	A library with sleds that the test is linked with, and the same as a plugin; calls from outside and
+ *	inside it, with their events and counts.
  */
 #include "tests/unit/session_bed.h"
 
@@ -55,7 +55,7 @@ static int close_session(void **state)
 	return 0;
 }
 
-/* Events of a call from outside, which calls another of the library inside. */
+/* Events of a call from outside, which calls another function of the library. */
 static unsigned events(void)
 {
 	assert_int_equal(work_two(1), 7);
@@ -71,7 +71,7 @@ static void global_by_slots(void **state)
 	assert_int_equal(work_one(1), 4);
 	assert_true(count_events(&bed) >= 1);
 	assert_string_equal(info("{libnativework,work_one,'_'}", "traced"), "{traced,global}");
-	/* Nobody calls these through a slot. */
+	/* These have no caller with a slot. */
 	assert_int_equal(set("hidden", TW_MATCH_TRUE, 0), 0);
 	assert_int_equal(set("work_alone", TW_MATCH_TRUE, 0), 0);
 	assert_int_equal(set("_", TW_MATCH_TRUE, TW_FUNCTION_GLOBAL), 2);
@@ -149,7 +149,7 @@ static void an_object_that_is_opened_later(void **state)
 	count_events(&bed);
 	assert_int_equal(two(1), 7);
 	assert_int_equal(count_events(&bed), 3);
-	/* Known already: what was set since stays. */
+	/* Known already: later settings stay. */
 	tw_trace_function(s, "libnativeplugin", "work_one", TW_ARITY_ANY, TW_MATCH_FALSE, TW_FUNCTION_LOCAL);
 	assert_int_equal(tw_module_load("libnativeplugin"), 1);
 	assert_int_equal(two(1), 7);
@@ -173,7 +173,7 @@ static void *idle(void *unused)
 	return NULL;
 }
 
-/* gcc's NOPs are several instructions: another thread may stand between them, or go back there from a handler. */
+/* gcc's NOPs are several instructions: another thread may be between them, or return there from a handler. */
 static void sleds_are_left_alone_beside_other_threads(void **state)
 {
 	void *handle = dlopen(LATE, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
@@ -195,7 +195,7 @@ static void sleds_are_left_alone_beside_other_threads(void **state)
 	assert_int_equal(count_events(&bed), 3);
 }
 
-/* Sets a specification whose events are those calls for which this is true. */
+/* Sets a specification that selects the calls for which `condition` is true. */
 static void only_if(const char *function, const char *test, struct tw_match_program **program)
 {
 	struct tw_match_error error;
@@ -220,7 +220,7 @@ static void callers_are_functions_that_are_known(void **state)
 	/* Counters beside it change nothing. */
 	assert_int_equal(set("work_one", TW_MATCH_TRUE, TW_FUNCTION_CALL_TIME), 1);
 	assert_int_equal(events(), 2);
-	/* The test itself has no sleds, but its object was named: the distance in it. */
+	/* The test itself has no sleds, but its object was named: the offset in it. */
 	only_if("work_two", "{is_binary,{element,2,{caller}}}", &programs[2]);
 	assert_int_equal(events(), 3);
 	assert_int_equal(work_one(1), 4);
@@ -240,7 +240,7 @@ static void *call_twice(void *unused)
 	return NULL;
 }
 
-/* This program carries the library in itself, so what the library asks of libc passes slots that are traced. */
+/* This program contains the library, so the library's calls of libc pass traced slots. */
 static void our_own_calls_are_no_first_hits(void **state)
 {
 	pthread_t thread;

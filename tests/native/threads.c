@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	69 to 71, 75, 76 of plain threads: what a thread makes by pthread_create inherits its flags, in each session by
- *	itself, before its first function begins; it runs what it was to run; nobody is left over.
- * Method	A library makes the threads, which say whom they found themselves to be; two sessions.
+ * Goal	69 to 71, 75, 76 for plain threads: a thread made by pthread_create inherits its creator's flags, in each
+ *	session separately, before its first function begins; it runs its function; no thread is left.
+ * Method	A library makes the threads, which report their own identity; two sessions.
  */
 #include "tests/unit/session_bed.h"
 
@@ -67,7 +67,7 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	/* Nobody but this thread. */
+	/* Only this thread. */
 	assert_int_equal(tw_trace_process(a, TW_PID_EXISTING, false, TW_FLAG_ALL), 1);
 	tw_session_destroy(a);
 	tw_session_destroy(b);
@@ -89,7 +89,7 @@ static void line_69_75_76_all_children_inherit(void **state)
 	assert_int_equal(grandchild.of_a, flags);
 	assert_int_equal(child.of_b | grandchild.of_b, 0);
 	assert_true(grandchild.pid > child.pid && child.pid > tw_process_self());
-	/* The other session has its own. */
+	/* The other session has its own flags. */
 	assert_int_equal(change(b, true, TW_FLAG_SEND | TW_FLAG_SET_ON_SPAWN), 1);
 	assert_int_equal(change(a, false, TW_FLAG_SET_ON_SPAWN), 1);
 	child = spawn((struct born){0});

@@ -23,7 +23,7 @@ int work_two(int a)
 	return b + 3;
 }
 
-/* Nobody has a slot for it. */
+/* No object has a slot for it. */
 int work_alone(int a)
 {
 	return a;

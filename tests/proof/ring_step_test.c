@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A signal handler that jumps out of a ring's producer at any instruction, and a death there, leave a ring that
- *	can be read, and whose account is exact: each call is an event or is counted, but for the ones that were left.
- * Method	The test single-steps itself (the trap flag) through one call of tw_rb_reserve() and tw_rb_commit() that takes
- *	a certain way.  Before each instruction the trap's handler does what a handler that jumps would lead to: it
- *	leaves the call where it is and goes on, for none (a death), one, some, or more than a whole ring of calls;
- *	then everything that the ring is made of is put back, and the call goes on to its next instruction.
- *	Where a chunk is given up, handlers also jump out of two calls that follow each other.  A record that is no call (a
- *	switch, the tracer's own time) is left like that as well: no call is missing then.
+ * Goal	A signal handler that jumps out of a ring's producer at any instruction, and a death there, leave a readable
+ *	ring with an exact account: each call is an event or is counted, except those that were left.
+ * Method	The test single-steps itself (the trap flag) through one call of tw_rb_reserve() and tw_rb_commit() on a
+ *	certain path.  Before each instruction the trap's handler plays the consequences of a jump: it leaves the call
+ *	where it is and continues with no call (a death), one, some, or more than a whole ring of calls; then the ring's
+ *	memory is restored, and the call continues with its next instruction.  Where a chunk is given up, handlers also
+ *	jump out of two consecutive calls.  A record that is no call (a switch, the tracer's own time) is left like that
+ *	as well: then no call is missing.
  */
 #include "ringbuf/ringbuf.h"
 
@@ -27,10 +27,10 @@ struct way {
 	const char *what;
 	enum tw_rb_policy policy;
 	uint32_t bytes;	  /* of each record */
-	uint64_t before;  /* calls before the one that is stepped */
-	bool is_consumed; /* the consumer passes everything just before it, and now and then afterwards */
+	uint64_t before;  /* calls before the stepped one */
+	bool is_consumed; /* the consumer reads everything just before it, and at times afterwards */
 	bool is_twice;	  /* two calls are left */
-	bool is_no_call;  /* what is stepped */
+	bool is_no_call;  /* the stepped record is no call */
 };
 
 static const struct way ways[] = {
@@ -61,7 +61,7 @@ static uint8_t *copy;
 static uint8_t *saved;
 static sigjmp_buf out;
 static volatile sig_atomic_t is_stepping;
-static volatile long steps, jump_at; /* jump_at: -1 while each instruction is looked at without a jump */
+static volatile long steps, jump_at; /* jump_at: -1 while each instruction is tried without a jump */
 static unsigned wrong;
 
 #define STEP_ON()  __asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "cc", "memory")
@@ -93,7 +93,7 @@ static __attribute__((noinline)) void put_no_call(uint64_t number, uint32_t byte
 	tw_rb_commit_uncounted(&producer, bytes);
 }
 
-/* What the consumer has seen so far. */
+/* The records that the consumer has read so far. */
 struct seen {
 	uint64_t pos, last, events, lost, told[TW_RB_CAUSES];
 	bool is_bad;
@@ -152,7 +152,7 @@ static void drain(void)
 	} while (true);
 }
 
-/* Goes on for so many calls, and looks whether the account is right. */
+/* Continues with this many calls, and checks the account. */
 static void go_on(uint64_t after)
 {
 	struct tw_rb_loss_record rest;
@@ -184,7 +184,7 @@ static void go_on(uint64_t after)
 	       seen.is_bad ? ", the ring cannot be read" : "");
 }
 
-/* Leaves the call that is under way as it stands, in every continuation, and then lets it go on. */
+/* Leaves the call under way as it stands, in every continuation, and then lets it continue. */
 static void try_all(void)
 {
 	const struct tw_rb_producer producer_then = producer;

@@ -45,7 +45,7 @@ static volatile int may_jump;
 static unsigned char seen_call[CALLS + 2], seen_hit[MAX], seen_return[CALLS + 2 + MAX];
 static unsigned return_count;
 
-/* Every register arrives where the call goes, and those that calls keep come back. */
+/* Every register arrives at the callee, and those that calls preserve come back. */
 static void call_slot(uint64_t a)
 {
 	struct step_registers in, out;
@@ -65,7 +65,7 @@ static void call_slot(uint64_t a)
 
 static void on_signal(int number)
 {
-	/* One instruction: a handler of the handler draws another number. */
+	/* One instruction: a handler that interrupts the handler gets another number. */
 	unsigned n = __atomic_fetch_add(&handled_count, 1, __ATOMIC_SEQ_CST);
 	int saved_errno = errno;
 
@@ -99,7 +99,7 @@ static void *stepped(void *unused)
 	errno = 77;
 	MARK();
 	for (volatile uint64_t i = 0; i < CALLS; i++) {
-		/* A call that a jump leaves is not repeated; it is recorded or not. */
+		/* A call left by a jump is not repeated; it is recorded or not. */
 		if (sigsetjmp(back, 1) == 0) {
 			may_jump = 1;
 			called_count++;
@@ -110,7 +110,7 @@ static void *stepped(void *unused)
 		errno = 77;
 	}
 	MARK();
-	/* Not stepped any more: the thread hears well. */
+	/* No longer stepped: calls of the thread are recorded. */
 	call(CALLS);
 	call(CALLS + 1);
 	called_count += 2;
@@ -176,7 +176,7 @@ static void set_up(void)
 
 /* ---- checking ---- */
 
-/* A call that returned gives back what was in %rax. */
+/* A returned call gives back the value in %rax. */
 static int look_at_return(const struct tw_rb_record *record)
 {
 	uint64_t word = *tw_event_payload(record) - 6 * UINT64_C(0x0101010101010101), n = word & 0xffffffffffff;
@@ -199,7 +199,7 @@ static int look_at(const struct tw_rb_record *record, unsigned *events)
 	unsigned char *seen;
 	uint64_t n;
 
-	/* A thread that left its first call by a jump says at the second who it is. */
+	/* A thread that left its first call by a jump identifies itself at the second. */
 	if (TW_RB_HEAD_KIND(head) == TW_EVENT_LOSS || TW_RB_HEAD_KIND(head) == TW_EVENT_OWN_TIME ||
 	    (TW_RB_HEAD_KIND(head) == TW_EVENT_SWITCH && handler_kind == STEP_JUMPS))
 		return 0;
@@ -250,7 +250,7 @@ static int check(void)
 	if (place_kind == STEP_RETURN) {
 		if (!seen_return[CALLS] || !seen_return[CALLS + 1])
 			return STEP_DEAF;
-		/* A return is recorded, or counted, or the call was: twice the calls at the most. */
+		/* A return is recorded or counted, or its call was counted: at most twice the calls. */
 		return events + return_count + counted <= 2 * all &&
 				       (handler_kind == STEP_JUMPS || events + counted >= all)
 			       ? 0
@@ -258,7 +258,7 @@ static int check(void)
 	}
 	if (handler_kind == STEP_RETURNS)
 		return events + counted == all ? 0 : STEP_NOT_ACCOUNTED;
-	/* A call that was left by a jump is in flight for ever: at most one for each jump. */
+	/* A call left by a jump is in flight forever: at most one for each jump. */
 	return events + counted <= all && events + counted + handled_count >= all ? 0 : STEP_NOT_ACCOUNTED;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A signal at any instruction of a hit, or of a return that is watched, the first of its thread or a later one, does no harm: registers
- *	and errno are kept, what is recorded was called, once, and every call is recorded or counted; also
- *	when the handler leaves the hit by a jump.
- * Method	A parent single-steps a thread of a child from before its first call until after its third, and sends
- *	it a signal at one instruction, at several in one run, or also inside the handler.  In the short form the
- *	instructions are a random choice; TW_STEP_ALL=1 takes every one (many minutes).
+ * Goal	A signal at any instruction of a hit, or of a watched return, the thread's first or a later one, does no harm:
+ *	registers and errno are preserved, recorded calls were made, once, and every call is recorded or counted; also
+ *	if the handler leaves the hit by a jump.
+ * Method	A parent single-steps a thread of a child from before its first call until after its third, and sends it
+ *	a signal at one instruction, at several in one run, or also inside the handler.  The short form chooses
+ *	instructions at random; TW_STEP_ALL=1 takes every one (many minutes).
  *
  *	step_test [SEED]
  */
@@ -27,13 +27,13 @@
 
 #define NEVER (~0ul)
 
-/* One run: at which steps of the thread signals are sent. */
+/* One run: the steps of the thread at which signals are sent. */
 struct plan {
 	enum step_place place;
 	enum step_handler handler;
-	unsigned long first;  /* the step before which the first is sent */
-	unsigned long stride; /* and then each so many; 0: no more */
-	unsigned long inside; /* after so many steps of the first handler another one; NEVER: none */
+	unsigned long first;  /* the step before which the first signal is sent */
+	unsigned long stride; /* and the distance of further ones; 0: none */
+	unsigned long inside; /* after this many steps of the first handler another signal; NEVER: none */
 };
 
 static unsigned long seed;
@@ -61,8 +61,8 @@ static int wait_stop(pid_t tid, int *code)
 #define IS_MARK(signal, code) ((signal) == SIGTRAP && (code) == SI_KERNEL)
 
 /*
- * Lets a handler run that is about to be entered, until its mark, and then until it is back.
- * Returns 0 when the thread is back at `from` (or jumped), else -1.
+ * Runs a handler that is about to be entered until its mark, and then until it returns.  Returns 0 when the thread is
+ * back at `from` (or jumped), else -1.
  */
 static int run_handler(pid_t child, pid_t tid, const struct plan *plan, bool is_first)
 {
@@ -116,7 +116,7 @@ marked:
 	return 0;
 }
 
-/* A repeated string instruction is one step for each repetition: the rest of them are run at once. */
+/* A repeated string instruction is one step per repetition: the rest of them is run at once. */
 static bool pass_repeated(pid_t tid, unsigned long at)
 {
 	const unsigned long word = (unsigned long)ptrace(PTRACE_PEEKTEXT, tid, at, 0);
@@ -135,7 +135,7 @@ static bool pass_repeated(pid_t tid, unsigned long at)
 	return got == SIGTRAP;
 }
 
-/* Steps from the first mark to the last.  Returns how many steps that took, or -1. */
+/* Steps from the first mark to the last.  Returns the number of steps, or -1. */
 static long step_thread(pid_t child, pid_t tid, const struct plan *plan)
 {
 	unsigned long next = plan->first, at = 0;
@@ -152,7 +152,7 @@ static long step_thread(pid_t child, pid_t tid, const struct plan *plan)
 			continue;
 		if ((unsigned long)steps == next) {
 			syscall(SYS_tgkill, child, tid, SIGUSR1);
-			/* A handler that jumps each time would never let the thread come to its end. */
+			/* A handler that jumps every time would never let the thread finish. */
 			next = plan->stride && sent++ < (plan->handler == STEP_JUMPS ? 5 : 10000) ? next + plan->stride
 												  : NEVER;
 		}
@@ -174,7 +174,7 @@ static long step_thread(pid_t child, pid_t tid, const struct plan *plan)
 	}
 }
 
-/* Returns the steps, or -1 with what was wrong in *result (a status of waitpid). */
+/* Returns the number of steps, or -1 with the failure in *result (a status of waitpid). */
 static long run(const struct plan *plan, int *result)
 {
 	pid_t child = fork(), tid;
@@ -185,7 +185,7 @@ static long run(const struct plan *plan, int *result)
 		alarm(300);
 		step_child(plan->place, plan->handler);
 	}
-	/* The thread that asked to be traced stops at its first mark. */
+	/* The traced thread stops at its first mark. */
 	do
 		tid = waitpid(-1, &status, __WALL);
 	while (tid < 0 && errno == EINTR);
@@ -216,7 +216,7 @@ static int check(const struct plan *plan)
 	return 1;
 }
 
-/* All of one kind; in the short form `runs` of them by chance. */
+/* All runs of one kind; in the short form `runs` random ones. */
 static int check_kind(enum step_place place, enum step_handler handler, bool all, unsigned runs)
 {
 	struct plan plan = {place, handler, NEVER, 0, NEVER};
@@ -231,12 +231,15 @@ static int check_kind(enum step_place place, enum step_handler handler, bool all
 		plan = (struct plan){place, handler, all ? i : next_random((unsigned long)steps), 0, NEVER};
 		failures += check(&plan);
 	}
-	/* Signals at each instruction of the later hits, and at each second, third ...: two in one hit at any distance. */
+	/*
+	 * Signals at each instruction of the later hits, and at every second, third ...: two in one hit at any
+	 * distance.
+	 */
 	for (unsigned long stride = 1; stride <= 8; stride++) {
 		plan = (struct plan){place, handler, steps > 700 ? (unsigned long)steps - 700 : 0, stride, NEVER};
 		failures += check(&plan);
 	}
-	/* Later hits are short and the first is long: half of the others go to the end. */
+	/* Later hits are short and the first is long: half of the others are taken from the end. */
 	for (unsigned i = 0; i < (all ? 2000 : runs); i++) {
 		unsigned long tail = (unsigned long)steps < 400 ? (unsigned long)steps : 400;
 

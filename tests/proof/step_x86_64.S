@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * step_x86_64.S - a call through a slot with a pattern in every register, and what arrived.
+ * step_x86_64.S - makes a call through a slot with a pattern in every register, and saves the registers that arrived.
  *
  * struct step_registers: 16 vectors of 16 bytes; rdi rsi rdx rcx r8 r9 rax r10 rbx r12 r13 r14 r15; the first
  * eight again after the call.
@@ -19,7 +19,7 @@ step_call:
 	push	%r14
 	push	%r15
 	sub	$24, %rsp
-	mov	%rsi, (%rsp)		/* where step_target finds it: behind its return address */
+	mov	%rsi, (%rsp)		/* where step_target finds it: after its return address */
 	mov	%rdx, 8(%rsp)
 	.irp	n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
 	movups	16 * \n(%rdi), %xmm\n

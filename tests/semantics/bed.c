@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Ends what hangs, no more. */
+/* Ends tests that hang; nothing else depends on it. */
 #define WAIT_NS UINT64_C(60000000000)
 #define BATCH	256
 
@@ -27,7 +27,7 @@ static void nap(unsigned ms)
 	nanosleep(&time, NULL);
 }
 
-/* Who waits for a processor does not sleep: R in its line of /proc. */
+/* A thread that waits for a processor does not sleep: R in its line of /proc. */
 static bool is_at_work(const char *task)
 {
 	char path[300], line[512] = "";
@@ -80,7 +80,7 @@ struct value tracee(struct bed *b, const char *name)
 	return pid;
 }
 
-/* Collects what is sent to it, in order; {get,From} asks. */
+/* Collects messages sent to it, in order; {get,From} asks for them. */
 static struct value collect_messages(struct actor *self, const struct value *arguments)
 {
 	struct value list = NIL, message, reversed;
@@ -175,7 +175,7 @@ static struct tw_term kind_of_time(struct tw_term time)
 	switch (tw_term_tuple_count(time)) {
 	case 3:
 		want(!tw_term_get_int64(tw_term_element(time, 0), &mega), "a stamp of something else", 0);
-		/* By day it is more since 2001. */
+		/* As a date it is later than 2001. */
 		return tw_term_atom_z(mega < 1000 ? "cpu_ts" : "ts");
 	case 2: return tw_term_atom_z("strict_mono");
 	default: return tw_term_type(time) == TW_TYPE_INTEGER ? tw_term_atom_z("mono") : time;
@@ -288,7 +288,7 @@ struct tw_term destroy(struct bed *b, struct sess *s)
 
 /* ---- flags, functions, messages ---- */
 
-/* One by one: names separated by commas. */
+/* One by one: comma-separated names. */
 static bool next_name(const char **text, char *name, size_t bytes)
 {
 	size_t length = strcspn(*text, ",");
@@ -320,7 +320,7 @@ int64_t trace_process(struct sess *s, tw_pid who, bool how, const char *flags)
 	uint32_t bits;
 	int result;
 
-	/* What is no flag has no number: an unknown one stands for it. */
+	/* Invalid flags have no number: an unknown one is passed instead. */
 	if (!flags || !flags_of(flags, &bits))
 		bits = UINT32_C(1) << 31;
 	result = tw_trace_process(s->session, who, how, bits);
@@ -484,7 +484,7 @@ int64_t recv_pattern_term(struct sess *s, struct tw_term spec)
 	return tw_trace_recv_spec(s->session, spec, NULL);
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 struct tw_term info(struct bed *b, struct sess *s, struct tw_term what, const char *item)
 {
@@ -531,7 +531,7 @@ struct tw_term session_info(struct bed *b, struct sess *s, struct tw_term what)
 	return lit(b, "{member,%t}", boolean(is_member));
 }
 
-/* ---- what the tracer got ---- */
+/* ---- the tracer's events ---- */
 
 struct events {
 	struct tw_term terms[4096];
@@ -544,7 +544,7 @@ static bool is_mark(struct tw_term term, struct tw_term mark)
 	       tw_term_is_equal(tw_term_element(term, 2), mark);
 }
 
-/* Up to the mark; or, where there can be none (the tracer or the session is gone), all there is. */
+/* Up to the mark; if there can be none (the tracer or the session is gone), everything. */
 static void drain(struct bed *b, struct tw_session *session, struct events *events)
 {
 	uint64_t reference;
@@ -563,7 +563,7 @@ static void drain(struct bed *b, struct tw_session *session, struct events *even
 	want(!has_mark || error == TW_EPIPE, "the mark does not come", error);
 }
 
-/* What was simply sent to the tracer, as to any process. */
+/* Messages sent to the tracer as to any process. */
 static void ask_collector(struct bed *b, struct value tracer, struct events *events)
 {
 	struct value message;

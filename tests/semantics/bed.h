@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bed.h - what scenarios are played on: actors, tracers, sessions, and OTP's calls in OTP's terms.
+ * bed.h - the bed on which scenarios are played: actors, tracers, sessions, and OTP's calls in OTP's terms.
  *
- * A scenario is a function that answers a term; the term that a real Erlang system answered stands in oracle/.  Calls
- * of OTP's trace module are here under their names with two words less of text: sizes of answers and errors are terms
- * as there: an integer, true, {error,badarg}.
+ * A scenario is a function that returns a term; oracle/ has the term that a real Erlang system returned.  Calls of
+ * OTP's trace module have their names here in a shorter form: results and errors are terms as there: an integer, true,
+ * {error,badarg}.
  *
  * Each scenario is played twice: alone, and with a twin of every session, which has the same name, a tracer of its own
- * and the same settings, and must have received the very same messages whenever the first is asked.
+ * and the same settings, and must have received exactly the same messages whenever the first is queried.
  *
  * Threads  the main thread, which is the process `me`.
  */
@@ -37,7 +37,7 @@ struct bed {
 	struct actor *me;
 	struct tw_arena arena;
 	bool has_twins;
-	bool makes_twins; /* set to false by scenarios that are about sessions themselves */
+	bool makes_twins; /* set to false by scenarios that test sessions themselves */
 	struct {
 		uint64_t pid;
 		const char *name;
@@ -54,7 +54,7 @@ typedef struct tw_term scenario_fn(struct bed *b);
 struct scenario {
 	const char *name;
 	scenario_fn *play;
-	const char *differs; /* why the answer is another one than Erlang's; NULL: it is the same */
+	const char *differs; /* why the answer differs from Erlang's; NULL: it is the same */
 };
 #define SCENARIO(name)            \
 	{                         \
@@ -72,11 +72,11 @@ extern const struct scenario session_scenarios[], process_scenarios[], function_
 
 /* ---- processes ---- */
 
-/* A process that collects: the owner of a queue. */
+/* A collecting process: the owner of a queue. */
 struct value tracer_as(struct bed *b, const char *name);
-/* A process that runs what it is sent. */
+/* A process that runs the code sent to it. */
 struct value tracee(struct bed *b, const char *name);
-/* One that has ended; its pid has no name unless one is given. */
+/* One that has ended; its pid has a name only if one is given. */
 struct value dead(struct bed *b, const char *name);
 void name_it(struct bed *b, struct value pid, const char *name);
 void kill_it(struct bed *b, struct value pid);
@@ -90,7 +90,7 @@ struct value run_with(struct bed *b, struct value pid, fun_code *code, struct va
 struct tw_term shown(struct bed *b, struct value value);
 /* The pid itself. */
 struct tw_term pid_term(struct bed *b, struct value pid);
-/* Waits so long, and then until every other thread of this process sleeps: who had something to do has done it. */
+/* Waits, and then until every other thread of this process sleeps, so that its work is done. */
 void pause_ms(unsigned ms);
 
 /* ---- terms ---- */
@@ -104,7 +104,7 @@ struct tw_term list_of(struct bed *b, const struct tw_term *terms, size_t count)
 struct tw_term sorted(struct bed *b, struct tw_term list);
 /* Element n of each tuple, from 1. */
 struct tw_term elements(struct bed *b, size_t n, struct tw_term list);
-/* An answer of the interface: a count, or {error,badarg}. */
+/* A result of the interface: a count, or {error,badarg}. */
 struct tw_term answer(struct bed *b, int64_t result);
 struct tw_term boolean(bool is_true);
 
@@ -112,7 +112,7 @@ struct tw_term boolean(bool is_true);
 
 struct sess *s_as(struct bed *b, struct value tracer, const char *name);
 #define s(b, tracer) s_as((b), (tracer), "sess")
-/* As text: "call,send"; NULL in place of what cannot be written in C. */
+/* As text: "call,send"; NULL for an argument that cannot be written in C. */
 int64_t trace_process(struct sess *s, tw_pid who, bool how, const char *flags);
 int64_t process(struct bed *b, struct sess *s, struct value pid, bool how, const char *flags);
 /* spec: true, false, restart, pause, or a list; options "local,meta". */
@@ -126,15 +126,15 @@ int64_t function_term(struct bed *b, struct sess *s, const char *mfa, struct tw_
 struct tw_term info(struct bed *b, struct sess *s, struct tw_term what, const char *item);
 struct tw_term info_pid(struct bed *b, struct sess *s, struct value pid, const char *item);
 struct tw_term info_mfa(struct bed *b, struct sess *s, const char *mfa, const char *item);
-/* Is the session among those that affect it?  undefined and {error,badarg} as they are. */
+/* Is the session among those that affect it? undefined and {error,badarg} unchanged. */
 struct tw_term session_info(struct bed *b, struct sess *s, struct tw_term what);
 struct tw_term destroy(struct bed *b, struct sess *s);
 
-/* What the tracer has received since it was asked last. */
+/* The tracer's messages since the last query. */
 struct tw_term ev(struct bed *b, struct sess *s);
-/* The same, without a pause for what is still under way. */
+/* The same, without a pause for messages under way. */
 struct tw_term ev_now(struct bed *b, struct sess *s);
-/* Without what run() itself makes. */
+/* Without the events that run() itself makes. */
 struct tw_term ev_own(struct bed *b, struct sess *s);
 
 /* A tracer t, a session, and a tracee p with these flags. */

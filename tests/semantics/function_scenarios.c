@@ -31,7 +31,7 @@ static struct tw_term s_function_counts(struct bed *b)
 	return list_of(b, results, 8);
 }
 
-/* NULL: what cannot be said in C at all, and so is refused by the compiler. */
+/* NULL: arguments that cannot be written in C, and so are refused by the compiler. */
 static struct tw_term s_function_badarg(struct bed *b)
 {
 	static const struct {
@@ -85,7 +85,7 @@ static struct tw_term s_call_untraced_process(struct bed *b)
 	return ev(b, s);
 }
 
-/* The only row's element n; none where there is not one row. */
+/* The only row's element n; none if there is not exactly one row. */
 static struct tw_term of_row(struct tw_term counts, size_t n)
 {
 	struct tw_term rows = tw_term_element(counts, 1);

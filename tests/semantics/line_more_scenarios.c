@@ -20,7 +20,7 @@ static struct tw_term count_of(struct bed *b, struct tw_term list)
 	return tw_term_integer(&b->arena, (int64_t)lit_count(list));
 }
 
-/* ---- B, D: what stays, who is meant ---- */
+/* ---- B, D: lasting effects, the processes meant ---- */
 
 static struct tw_term s_line_19_sent_is_sent(struct bed *b)
 {
@@ -106,7 +106,7 @@ static struct tw_term s_line_65_heap_limit(struct bed *b)
 	return lit(b, "{%t,%d}", boolean(!is_alive(b->me, x.p)), limits);
 }
 
-/* ---- I: kinds, repeating, and when a change is seen ---- */
+/* ---- I: kinds, repetition, and when a change takes effect ---- */
 
 static struct tw_term s_line_96_kinds_go_one_by_one(struct bed *b)
 {
@@ -141,7 +141,7 @@ static struct tw_term s_line_98_repeating_is_harmless(struct bed *b)
 static atomic_llong calls_begun, calls_end;
 static atomic_bool is_over;
 
-/* Calls with the next number each time, on one scheduler and the other; so many that a round's events have room. */
+/* Calls with the next number each time, on both schedulers in turn; few enough that a round's events fit. */
 static struct value calls_all_the_time(struct actor *self, const struct value *a)
 {
 	(void)a;
@@ -167,7 +167,7 @@ static int64_t number_of_call(struct tw_term event)
 	return number;
 }
 
-/* A call that begins when the setting has returned has an event, one that begins when the clearing has has none. */
+/* A call that begins after the setting returned has an event, one that begins after the clearing returned has none. */
 static struct tw_term s_line_104_all_threads_see_it(struct bed *b)
 {
 	struct sess *s;
@@ -179,7 +179,7 @@ static struct tw_term s_line_104_all_threads_see_it(struct bed *b)
 	atomic_store(&is_over, false);
 	trace_process(s, TW_PID_NEW, true, "call");
 	p = spawn(b->me, &calling);
-	/* On a busy machine a thread's first events may come before it has a ring; then all is done once more. */
+	/* On a busy machine a thread's first events may come before it has a ring; then all is repeated. */
 	for (unsigned i = 0; i < 10 || (i < 50 && (i % 10 || without + unseen > 0)); i++) {
 		int64_t set, cleared;
 		struct tw_term events;
@@ -241,7 +241,7 @@ static struct tw_term s_line_179_no_wildcards(struct bed *b)
 		    info(b, s, lit(b, "{'_','_','_'}"), "traced"));
 }
 
-/* Erlang answers for a session that is gone; here nobody would. */
+/* Erlang answers for a destroyed session; here there is no process to answer. */
 static struct tw_term s_line_183_delivered_of_no_session(struct bed *b)
 {
 	struct st x = st(b, "call");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* line_scenarios.c - lines of the checklist that no other scenario shows, named by their numbers. */
+/* line_scenarios.c - lines of the checklist that no other scenario covers, named by their numbers. */
 #include "bed.h"
 
 #define CALLS(name, function, argument)                     \
@@ -28,7 +28,7 @@ CODE(f1_go)
 	return call(self, &tro_f1, atom("go"));
 }
 
-/* A message is told before the call that it causes, and what is sent because of it after. */
+/* A message is reported before the call that it causes, and messages sent because of it after that call. */
 static struct tw_term s_line_57_receive_before_its_calls(struct bed *b)
 {
 	struct st x = st(b, "receive,call,send");
@@ -65,7 +65,7 @@ static struct tw_term s_line_76_flags_stay_with_each(struct bed *b)
 	return LIST(b, flags_sorted(b, x.s, x.p), flags_sorted(b, x.s, first), flags_sorted(b, x.s, second));
 }
 
-/* Of a tracer that is dead nothing is inherited. */
+/* Nothing is inherited from a dead tracer. */
 static struct tw_term s_line_78_no_flags_of_a_dead_tracer(struct bed *b)
 {
 	struct st x = st(b, "send,set_on_spawn");
@@ -81,7 +81,7 @@ CODE(spawns_linked)
 	return spawn_link(self, &run_loop);
 }
 
-/* What the child tells first. */
+/* The child's first events. */
 static struct tw_term s_line_79_first_events_of_a_linked_child(struct bed *b)
 {
 	struct st x = st(b, "procs,set_on_link");
@@ -115,7 +115,7 @@ static struct tw_term s_line_110_silent_and_no_boolean(struct bed *b)
 	return LIST(b, loud, silent, flags_sorted(b, x.s, x.p));
 }
 
-/* A silent call's specification does what it says; and what is heard again is heard at once. */
+/* A silent call's specification takes effect; and after unsilencing, calls are recorded at once. */
 static struct tw_term s_line_108_115_silent_and_not(struct bed *b)
 {
 	struct st x = st(b, "call,silent");
@@ -151,7 +151,7 @@ CODE(calls_ttop_x)
 
 #define LOOPS 20000
 
-/* serve(N, Pid): a server loop, which says when it has gone round so often, and then waits for ever. */
+/* serve(N, Pid): a server loop that reports after a number of rounds, and then waits forever. */
 static struct function serve_function;
 static struct value serve(struct actor *self, const struct value *a)
 {
@@ -163,7 +163,7 @@ static struct value serve(struct actor *self, const struct value *a)
 }
 static struct function serve_function = FUNCTION("tro_loop", "serve", 2, serve);
 
-/* The returns of a chain beside another process' loop, which another session traces: while it lives, killed, untraced. */
+/* The returns of a chain beside another process' loop, which another session traces: alive, killed, untraced. */
 static struct tw_term s_line_132_beside_a_loop(struct bed *b)
 {
 	static const char *const names[] = {"tro:ttop/1", "tro:t1/1", "tro:t2/1", "tro:t3/1"};
@@ -193,7 +193,7 @@ static struct tw_term s_line_132_beside_a_loop(struct bed *b)
 	return list_of(b, events, 3);
 }
 
-/* Every pair of different sets of three functions: what each session is told alone, and beside the other. */
+/* Every pair of different settings of three functions: the events of each session alone, and beside the other. */
 static struct tw_term s_line_132_each_as_if_alone(struct bed *b)
 {
 	struct value p = tracee(b, "p");
@@ -204,7 +204,7 @@ static struct tw_term s_line_132_each_as_if_alone(struct bed *b)
 	for (unsigned i = 0; i < 8; i++) {
 		struct sess *s = returns_of(b, p, i);
 
-		b->name_count--; /* each tracer is a t: few names are enough */
+		b->name_count--; /* each tracer is a t: few names suffice */
 		run(b, p, rt_x);
 		alone[i] = ev(b, s);
 		destroy(b, s);
@@ -213,7 +213,7 @@ static struct tw_term s_line_132_each_as_if_alone(struct bed *b)
 		struct sess *first, *second;
 
 		if (i / 8 >= i % 8)
-			continue; /* the same twice is what twins are */
+			continue; /* twins already have equal settings */
 		first = returns_of(b, p, i / 8);
 		second = returns_of(b, p, i % 8);
 		b->name_count -= 2;
@@ -238,7 +238,7 @@ static struct tw_term s_line_133_caller_is_who_is_returned_to(struct bed *b)
 
 /* ---- L, M, N ---- */
 
-/* Processes of before and after; not the tracer, which here runs code as they do. */
+/* Old and new processes; without the tracer, which here runs code like them. */
 static struct tw_term s_line_146_meta_and_the_tracer(struct bed *b)
 {
 	struct value p = tracee(b, "p"), t = tracee(b, "t"), later;
@@ -343,7 +343,7 @@ static struct tw_term s_line_196_guards(struct bed *b)
 			 "[{['$1'],[{is_integer,'$1'},{'<','$1',3}],[]}]");
 }
 
-/* What raises in a body is 'EXIT', and the rest is done. */
+/* A failing call in a body gives 'EXIT', and the rest is executed. */
 static struct tw_term s_line_197_bodies(struct bed *b)
 {
 	return TOLD_EACH(b, "[{[1],[],[{'+',a,1},{message,done}]},{[2],[],[{message,{'+',a,1}}]},"
@@ -361,7 +361,7 @@ static struct tw_term s_line_199_no_token_no_event(struct bed *b)
 	return TOLD_EACH(b, "[{'_',[],[{message,{is_seq_trace}}]}]");
 }
 
-/* Nobody traces p: a meta event's specification gives it flags, and the session's tracer. */
+/* p is not traced: a meta event's specification gives it flags, and the session's tracer. */
 static struct tw_term s_line_206_meta_enables(struct bed *b)
 {
 	struct sess *s = s(b, tracer_as(b, "t"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* match_scenarios.c - docs/semantics.md S: what match specifications do in real traces. */
+/* match_scenarios.c - docs/semantics.md S: match specifications in real traces. */
 #include "bed.h"
 
 #include <string.h>
@@ -28,7 +28,7 @@ CODE(f1_twice)
 	return ATOM(OK);
 }
 
-/* The word is the program's, as in OTP: other scenarios see it too, so it is put back. */
+/* The control word belongs to the program, as in OTP: other scenarios see it too, so it is restored. */
 static struct tw_term s_two_sessions_tcw(struct bed *b)
 {
 	struct sess *s1, *s2;
@@ -41,7 +41,7 @@ static struct tw_term s_two_sessions_tcw(struct bed *b)
 	s2 = s(b, tracer_as(b, "t2"));
 	process(b, s1, p, true, "call");
 	process(b, s2, p, true, "call");
-	/* Sessions are asked in no particular order: who asks first sees 0. */
+	/* Sessions are queried in no particular order: the first query sees 0. */
 	function(b, s1, "tro:f1/1", SPEC_OF("{message,{set_tcw,7}}"), "local");
 	function(b, s2, "tro:f1/1", SPEC_OF("{message,{get_tcw}}"), "local");
 	run(b, p, f1_twice);
@@ -53,7 +53,7 @@ static struct tw_term s_two_sessions_tcw(struct bed *b)
 	return lit(b, "{%d,%t,%t}", (int)word, first, second);
 }
 
-/* What {process_dump} shows is the run-time's to say. */
+/* The run-time decides what {process_dump} shows. */
 static size_t dump_process(void *context, struct tw_term pid, char *buffer, size_t bytes)
 {
 	static const char text[] = "=proc:\nState: Running\nSpawned as: runner:loop/0\nHeap: 233 words\n";
@@ -64,7 +64,7 @@ static size_t dump_process(void *context, struct tw_term pid, char *buffer, size
 	return count;
 }
 
-/* Of a call in C nobody says its line: the answer has undefined or [] there, for Erlang's file and line. */
+/* A call in C has no known line: the answer has undefined or [] there, for Erlang's file and line. */
 static struct tw_term give_lines(struct tw_arena *arena, struct tw_term term, void *context)
 {
 	(void)context;
@@ -112,7 +112,7 @@ static struct tw_term s_ms_body(struct bed *b)
 	return list_of(b, rows, 15);
 }
 
-/* 'EXIT' and what else is no boolean; bool for an event without one. */
+/* 'EXIT' and other non-booleans; bool for an event without one. */
 static struct tw_term extras(struct bed *b, struct tw_term events)
 {
 	struct tw_term all[16];

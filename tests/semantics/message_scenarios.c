@@ -108,7 +108,7 @@ CODE(receives_a_and_waits)
 	return ATOM(OK);
 }
 
-/* The name of this node is asked of a match specification: node() has no call in C. */
+/* The name of this node is read by a match specification: node() has no call in C. */
 static struct tw_term s_recv_patterns(struct bed *b)
 {
 	struct st x = st(b, "receive");

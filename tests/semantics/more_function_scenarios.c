@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* more_function_scenarios.c - what is described and not recorded: functions, returns, counters (docs/semantics.md I to N, S). */
+/*
+ * more_function_scenarios.c - documented, but not recorded: functions, returns, counters (docs/semantics.md I to N, S).
+ */
 #include "bed.h"
 
 #define RETURN_TRACE	"[{'_',[],[{return_trace}]}]"
@@ -66,7 +68,7 @@ static struct tw_term s_exclusive_global_local(struct bed *b)
 	return list_of(b, rows, 3);
 }
 
-/* Off needs the name of the kind. */
+/* Clearing needs the name of the kind. */
 static struct tw_term s_kinds_by_name(struct bed *b)
 {
 	static const struct {
@@ -105,7 +107,7 @@ CODE(sends_to_itself)
 	return call(self, &tro_calls_loc, integer(1));
 }
 
-/* A head of another length than the event has is accepted, and never matches. */
+/* A head of another length than the event's is accepted, and never matches. */
 static struct tw_term s_head_wrong_length(struct bed *b)
 {
 	static const char *const flags[] = {"call", "send", "receive"};
@@ -408,7 +410,7 @@ static struct tw_term s_untrace_process_pending_return(struct bed *b)
 	return lit(b, "{%t,%t}", is_none(message) ? lit(b, "no_answer") : shown(b, message), ev(b, s));
 }
 
-/* {trace,[call],[]}: that call is still told, no later one. */
+/* {trace,[call],[]}: that call is still reported, no later one. */
 static struct tw_term s_trace_call_off_itself(struct bed *b)
 {
 	struct st x = st(b, "call");

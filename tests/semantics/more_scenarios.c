@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* more_scenarios.c - what is described and not recorded: sessions, flags, life (docs/semantics.md B to G). */
+/* more_scenarios.c - documented, but not recorded: sessions, flags, life (docs/semantics.md B to G). */
 #include "bed.h"
 
 #define CALLS(name, function, argument)                     \
@@ -158,7 +158,7 @@ CODE(waits_a_little)
 	return ATOM(OK);
 }
 
-/* in, out, in, out ... whatever happens; it may be running already when it gets the flag. */
+/* in, out, in, out ... in any case; it may be running already when it gets the flag. */
 static struct tw_term s_running_alternates(struct bed *b)
 {
 	struct st x = st(b, "running");

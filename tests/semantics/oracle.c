@@ -3,12 +3,12 @@
  * oracle.c - plays the scenarios, and compares each answer with that of a real Erlang system.
  *
  *	oracle FOLDER			all of them, alone and with twins
- *	oracle FOLDER SCENARIO...	these, and shows the answers
- *	oracle FOLDER --list		names, and what differs from Erlang and why
+ *	oracle FOLDER SCENARIO...	these, and prints the answers
+ *	oracle FOLDER --list		names, and the differences from Erlang with reasons
  *
- * Goal    What OTP's trace module does with sessions, processes, functions and messages is what happens here.
- * Method  tro.term holds lines {Scenario, Answer} recorded on OTP 29, more.term lines that follow from what is
- *	   documented; pids are names in them, times are kinds.
+ * Goal    OTP's trace module and this library behave alike for sessions, processes, functions and messages.
+ * Method  tro.term holds lines {Scenario, Answer} recorded on OTP 29, more.term lines that follow from the
+ *	   documentation; pids are names in them, times are kinds.
  */
 #include "bed.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * play.c - plays scenarios that are written as terms, and compares each answer with what a real Erlang system gave.
+ * play.c - plays scenarios written as terms, and compares each answer with that of a real Erlang system.
  *
  *	semantics_play FILE		all of them, alone and with a twin of the session
- *	semantics_play FILE NAME...	these, and shows the answers
+ *	semantics_play FILE NAME...	these, and prints the answers
  *
  * Goal    A line {Name,Steps,Answer} was played on OTP by oracle/player.erl; the same steps give the same answer here.
  * Method  The first thing of each scenario is a session (of OTP 25: the only one) with a tracer t.  What the tester does:
@@ -32,7 +32,7 @@
 #define ANSWERS_MAX 256
 #define STEPS_MAX   4
 
-/* The scenario that is played; processes name those that they spawn while the tester waits for them. */
+/* The scenario being played; processes name those that they spawn while the tester waits for them. */
 static struct bed *now;
 static struct {
 	struct value pid;
@@ -109,7 +109,7 @@ static struct tw_term with_pids(struct tw_arena *arena, struct tw_term term, voi
 	return (struct tw_term){0};
 }
 
-/* ---- what processes do ---- */
+/* ---- operations of processes ---- */
 
 static struct value act(struct actor *self, struct value op);
 static struct value body(struct actor *self, const struct value *arguments);
@@ -168,7 +168,7 @@ static struct value die(struct actor *self, struct value class, struct value rea
 	raise_exception(self, number, reason);
 }
 
-/* What two processes have with one another. */
+/* Operations between two processes. */
 static struct value relate(struct actor *self, struct value op)
 {
 	struct value pid = element(op, 1);
@@ -289,7 +289,7 @@ static bool is_gc(struct tw_term tag)
 	return !strncmp(name_of(tag), "gc_", 3);
 }
 
-/* Bodies, lines of sources and sizes are left out; who runs operations is outside. */
+/* Bodies, source lines and sizes are left out; the process that runs operations is outside. */
 static struct tw_term plain(struct tw_arena *arena, struct tw_term term, void *context)
 {
 	struct bed *b = context;
@@ -323,7 +323,7 @@ static bool is_run(struct tw_term event)
 	       (lit_is(first, "run") || lit_is(first, "ran"));
 }
 
-/* By process, without what running makes. */
+/* By process, without events of scheduling. */
 static struct tw_term events_of(struct bed *b, struct sess *s)
 {
 	struct tw_term own[512], rest;
@@ -380,9 +380,9 @@ static struct tw_term all_info(struct bed *b, struct sess *s)
 	return list_of(b, rows, 3);
 }
 
-/* ---- what the tester does ---- */
+/* ---- operations of the tester ---- */
 
-/* ["a", "b"] as "a,b"; NULL: it holds something else, or is no list. */
+/* ["a", "b"] as "a,b"; NULL: no list, or a list with other elements. */
 static const char *names_in(struct tw_term list, char *text, size_t bytes)
 {
 	*text = '\0';
@@ -444,7 +444,7 @@ static struct tw_term play_run(struct bed *b, const char *name, struct tw_term o
 						  60000)));
 }
 
-/* Until the library has forgotten it: its last event is made. */
+/* Waits until the library has forgotten it: its last event is made. */
 static void wait_gone(struct bed *b, struct value pid)
 {
 	struct tw_term list;
@@ -458,7 +458,7 @@ static void wait_gone(struct bed *b, struct value pid)
 	wrong("it lives", pid_term(b, pid));
 }
 
-/* Everybody has taken what was sent to them. */
+/* Waits until all processes have taken their messages. */
 static void sync_all(struct bed *b)
 {
 	for (size_t i = 0; i < pid_count; i++)
@@ -466,7 +466,7 @@ static void sync_all(struct bed *b)
 			outside_run(b->me, pids[i].pid, operations, NIL, 60000);
 }
 
-/* What sets something; the answer is told where it is not 1. */
+/* Operations that set something; the result is in the answer if it is not 1. */
 static bool play_setting(struct bed *b, struct sess *s, struct tw_term step, int64_t *result)
 {
 	const char *verb = name_of(tw_term_element(step, 0));
@@ -583,7 +583,7 @@ static void end(struct bed *b)
 	tw_arena_fini(&b->arena);
 }
 
-/* The control word is the program's: a twin would see what the other sets. */
+/* The control word belongs to the program: a twin would see the other's. */
 static bool mentions_tcw(struct tw_term term)
 {
 	size_t count = tw_term_tuple_count(term);
@@ -597,7 +597,7 @@ static bool mentions_tcw(struct tw_term term)
 	return lit_is(term, "set_tcw");
 }
 
-/* The first place in which two lists are not the same, as deep as it goes. */
+/* The first position in which two lists differ, as deep as possible. */
 static void show_difference(struct tw_term a, struct tw_term b)
 {
 	while (tw_term_type(a) == TW_TYPE_CONS && tw_term_type(b) == TW_TYPE_CONS) {

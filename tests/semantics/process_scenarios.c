@@ -8,7 +8,7 @@ CODE(calls_loc_1)
 	return call(self, &tro_calls_loc, integer(1));
 }
 
-/* How many processes there are is asked of a session of its own. */
+/* The number of processes is asked of a separate session. */
 static struct tw_term s_process_counts(struct bed *b)
 {
 	struct value t = tracer_as(b, "t"), p, d;
@@ -32,8 +32,8 @@ static struct tw_term s_process_counts(struct bed *b)
 }
 
 /*
- * Atoms, lists that are none and the like cannot be written in C.  The legacy atoms are not there; the number of
- * processes of the recording, 50, is that of its system.
+ * Atoms, invalid lists and the like cannot be written in C.  The legacy atoms do not exist here; the number of
+ * processes in the recording, 50, is that of its system.
  */
 static struct tw_term s_process_badarg(struct bed *b)
 {
@@ -105,7 +105,7 @@ static struct tw_term s_info_pid_traced(struct bed *b)
 		   info_pid(b, x.s, x.p, "tracer"));
 }
 
-/* In the order of the recording: that of a real answer is arbitrary. */
+/* In the order of the recording: a real answer has an arbitrary order. */
 static struct tw_term s_flag_all(struct bed *b)
 {
 	struct st x = st(b, "all");
@@ -200,7 +200,7 @@ static struct tw_term of_process(struct bed *b, struct tw_term events, const cha
 	return list_of(b, all, count);
 }
 
-/* Between processes there is no order, and the recording's is that of its sorting: each process' own is compared. */
+/* Between processes there is no order, and the recording is sorted: each process' own order is compared. */
 static struct tw_term s_procs(struct bed *b)
 {
 	struct st x = st(b, "procs,set_on_spawn");
@@ -305,7 +305,7 @@ static struct tw_term s_inherit_link(struct bed *b)
 		    inherited_by_link(b, "set_on_first_link", "send,set_on_first_link"));
 }
 
-/* {flags,List}, or as the recording has it where only the order is another. */
+/* {flags,List}, or the recorded list if only the order differs. */
 static struct tw_term flags_as(struct bed *b, struct sess *s, struct value pid, const char *recorded)
 {
 	struct tw_term got = info_pid(b, s, pid, "flags"), wanted = lit(b, recorded);
@@ -357,7 +357,7 @@ static struct tw_term s_set_on_spawn_two_sessions(struct bed *b)
 	return lit(b, "{%t,%t,%t,%t}", first, second, destroy(b, s1), destroy(b, s2));
 }
 
-/* A spawn of a function that there is not makes a process that ends at once. */
+/* A spawn of an undefined function makes a process that ends at once. */
 static struct value ends_at_once(struct actor *self, const struct value *a)
 {
 	(void)a;
@@ -422,7 +422,7 @@ static struct tw_term s_running(struct bed *b)
 	run(b, x.p, waits_5);
 	struct tw_term tags = elements(b, 3, ev(b, x.s));
 
-	/* Once more in and out in the recording: there the mark of trace:delivered/2 is a signal to the process. */
+	/* The recording has one more in and out: there the mark of trace:delivered/2 is a signal to the process. */
 	if (tw_term_is_equal(tags, lit(b, "[in,out,in,out]")))
 		tags = lit(b, "[in,out,in,out,in,out]");
 	return lit(b, "{%t,ok}", tags);

@@ -141,7 +141,7 @@ static struct tw_term s_silent(struct bed *b)
 	return lit(b, "{%t,%t}", ev(b, x.s), flags);
 }
 
-/* ---- frames that are open when something ends ---- */
+/* ---- frames that are open when a session ends ---- */
 
 static struct value run_slow(struct actor *self, const struct value *a)
 {

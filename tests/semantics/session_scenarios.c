@@ -10,7 +10,7 @@ CODE(calls_f1)
 	return call_remote(self, &tro_f1, integer(1));
 }
 
-/* What trace:session_create/3 refuses can mostly not be written in C; what can is tried. */
+/* Most arguments that trace:session_create/3 refuses cannot be written in C; the others are tried. */
 static struct tw_term s_session_create_badarg(struct bed *b)
 {
 	struct tw_term refused = tw_term_atom_z("badarg"), ok = tw_term_atom_z("ok"), results[9];
@@ -20,7 +20,7 @@ static struct tw_term s_session_create_badarg(struct bed *b)
 
 	memset(name, 'x', sizeof name - 1);
 	name[sizeof name - 1] = '\0';
-	/* {"x", ...}: no name; {x, foo, ...}: no tracer; the others have no words in C but these. */
+	/* {"x", ...}: no name; {x, foo, ...}: no tracer; the others can only be written like these in C. */
 	results[0] = tw_session_create(name, NULL, &session) == TW_EBADARG ? refused : ok;
 	results[1] = tw_session_create("x", &tracer, &session) == TW_EBADARG ? refused : ok;
 	tracer = (struct tw_tracer){.kind = TW_TRACER_CAPTURE};
@@ -84,7 +84,7 @@ static struct tw_term is_listed(struct bed *b, tw_session_weak weak)
 	return boolean(false);
 }
 
-/* Where Erlang collects a handle, here it is put. */
+/* Erlang collects a handle here; this program drops it. */
 static struct tw_session *unlisted(struct bed *b, tw_session_weak *weak)
 {
 	struct tw_tracer tracer = {.kind = TW_TRACER_QUEUE, .tracer_pid = trace_pid(tracer_as(b, "t"))};
@@ -134,7 +134,7 @@ static struct tw_term drop_by(struct bed *b, bool is_kept)
 	struct value pid;
 	struct tw_term before;
 
-	/* kept: a second handle of the actor's; else its only one moves there. */
+	/* kept: a second handle of the actor's; else its only one is moved there. */
 	held.session = is_kept ? tw_session_get(session) : session;
 	pid = spawn(b->me, &hold_function);
 	if (is_kept)
@@ -158,7 +158,7 @@ static struct tw_term s_strong_in_other_process_keeps(struct bed *b)
 	return drop_by(b, true);
 }
 
-/* Ports have no list here: new_ports is left out of the questions, and answered as recorded. */
+/* Ports have no list here: new_ports is left out of the queries, and answered as recorded. */
 static struct tw_term s_session_info(struct bed *b)
 {
 	struct value t = tracer_as(b, "t"), p, gone;
@@ -295,7 +295,7 @@ static struct tw_term s_all_includes_tracer(struct bed *b)
 	return lit(b, "{%t,%t}", info_pid(b, s, t, "flags"), info_pid(b, s, self_pid(b->me), "flags"));
 }
 
-/* Whom the mark names; none: it does not come. */
+/* The process that the mark names; none: it does not arrive. */
 static struct tw_term mark_of(struct bed *b, struct sess *s, tw_pid pid)
 {
 	uint64_t reference;
@@ -311,7 +311,7 @@ static struct tw_term mark_of(struct bed *b, struct sess *s, tw_pid pid)
 	return tw_term_atom_z("none");
 }
 
-/* The session is looked at here: a reference from a session that there is not would never be answered. */
+/* The session is checked here: a reference from a session that does not exist would never be answered. */
 static struct tw_term s_delivered(struct bed *b)
 {
 	struct st x = st(b, "call");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tro.c - the functions that the scenarios trace, as the recorded module had them. */
+/* tro.c - the functions that the scenarios trace, as in the recorded module. */
 #include "bed.h"
 
 #define BODY(name) static struct value name(struct actor *self, const struct value *a)
@@ -124,7 +124,7 @@ BODY(rtt)
 }
 struct function tro_rtt = FUNCTION("tro", "rtt", 1, rtt);
 
-/* {'EXIT',{R,Stack}} -> {'EXIT',R}, also inside of {c,X}. */
+/* {'EXIT',{R,Stack}} -> {'EXIT',R}, also inside {c,X}. */
 struct value nrm(struct actor *self, struct value value)
 {
 	struct heap *heap = heap_of(self);

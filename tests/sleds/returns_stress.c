@@ -5,10 +5,10 @@
  *
  *	returns_stress [SECONDS [SEED]]
  *
- * Method  Three threads run functions that return, jump into another, throw, catch, rethrow and longjmp
- *	   (returns_work.cc), and check each answer.  A fourth arms and disarms their sleds at random, and what a
- *	   hit does: nothing, watch, watch with the personality routine, keep long frames.  What ends must be
- *	   what was kept, and once each.
+ * Method  Three threads run functions that return, tail call another, throw, catch, rethrow and longjmp
+ *	   (returns_work.cc), and check each answer.  A fourth arms and disarms their sleds at random, and changes the
+ *	   action of a hit: nothing, watch, watch with the personality routine, keep long frames.  Ends must belong to
+ *	   kept calls, once each.
  */
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
@@ -46,7 +46,7 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* ---- what a hit does ---- */
+/* ---- actions of a hit ---- */
 
 REGULAR static const char *hit(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
@@ -102,7 +102,7 @@ static void *work(void *arg)
 	struct worker *worker = arg;
 
 	random_state = (uintptr_t)worker;
-	/* RELAXED stress.end: only that it ends. */
+	/* RELAXED stress.end: a flag that ends the loop. */
 	for (uint64_t n = 0; !tw_load_relaxed(&must_end); n++) {
 		worker->wrong += work_round(n);
 		worker->rounds++;

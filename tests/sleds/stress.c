@@ -4,11 +4,10 @@
  *
  *	stress [SECONDS [SEED [late]]]
  *
- * Method  Three threads call 64 functions of the program and of a library in a loop and check each answer; a
- *	   fourth arms and disarms some or all of them at random, by the whole recipe and then by its stores
- *	   alone.  `late`: the threads are in the functions before anything is done to the sleds, which are of one
- *	   long NOP.  In the end all are armed, and a known number of calls must make as many hits; then none, and
- *	   no call may.
+ * Method  Three threads call 64 functions of the program and of a library in a loop and check each answer; a fourth
+ *	   arms and disarms some or all of them at random, by the whole recipe and then by its stores alone.  `late`:
+ *	   the threads run the functions before the first change of a sled, and each sled is one long NOP.  In the end
+ *	   all are armed, and a known number of calls must make as many hits; then none, and no call may.
  */
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
@@ -65,7 +64,7 @@ static void *work(void *arg)
 {
 	struct worker *worker = arg;
 
-	/* RELAXED stress.end: only that it ends. */
+	/* RELAXED stress.end: a flag that ends the loop. */
 	for (uint64_t round = 0; !tw_load_relaxed(&must_end); round++)
 		call_all(worker, round);
 	worker->hits = hits;
@@ -123,7 +122,7 @@ static void find_places(void)
 		die("not all sleds were found");
 }
 
-/* Arms or disarms those from `from` on; in one transaction. */
+/* Arms or disarms the sleds from `from` on, in one transaction. */
 static void set(unsigned from, unsigned count_, bool armed)
 {
 	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = SESSION};
@@ -157,7 +156,7 @@ static uint64_t change_some(void)
 	return 1;
 }
 
-/* The stores alone, as fast as they can be: all stubs were seen by everybody long ago. */
+/* The stores alone, as fast as possible: all threads saw all stubs long ago. */
 static uint64_t store_some(void)
 {
 	struct tw_permit *permit;

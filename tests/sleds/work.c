@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * work.c - many small functions that know their answers; compiled by each compiler with each sled.
+ * work.c - many small functions with known results; compiled by each compiler with each sled.
  *
- * PREFIX tells the program's from the library's.  Some are static and reached by their address only, some
- * are cold, some begin with a loop, whose alignment puts NOPs behind the sled.
+ * PREFIX distinguishes the program's from the library's.  Some are static and reached by their address only, some are
+ * cold, some begin with a loop, whose alignment puts NOPs after the sled.
  */
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oracle_driver.c - the C side of oracle.escript, which says what is in the files.
+ * oracle_driver.c - the C side of oracle.escript, which documents the files.
  *
  * Ends with 1 and a line about the first term that differs.
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * runtime.c - a run-time that plays random calls, tail calls, returns and exceptions in processes that move between
- * threads, and keeps its own account of them: runtime.py compares it with what views show.
+ * threads, and keeps its own account of them: runtime.py compares it with the views.
  *
  *	runtime SEED PROCESSES THREADS STEPS ACCOUNT
  *
- * Each process has random numbers of its own, so its account is the same however it is scheduled.  A line of the account is
- * PID KIND FUNCTION NUMBER; of return_to the function that goes on.
+ * Each process has random numbers of its own, so its account does not depend on scheduling.  A line of the account is
+ * PID KIND FUNCTION NUMBER; for return_to the function that continues.
  */
 #include <tracewheel/runtime.h>
 #include <tracewheel/term.h>
@@ -33,7 +33,7 @@ static struct tw_declared_function functions[FUNCTIONS] = {
 
 struct activation {
 	struct tw_frame frame;
-	unsigned char *calls; /* functions, the first called first */
+	unsigned char *calls; /* functions, in the order of their calls */
 	size_t count, room;
 };
 
@@ -67,7 +67,7 @@ static void note(struct process *p, const char *kind, int function, unsigned num
 		function < 0 ? "undefined" : functions[function].name, number);
 }
 
-/* The function that runs in an activation; -1: there is none. */
+/* The function that runs in an activation; -1: none. */
 static int function_at(const struct process *p, int depth)
 {
 	return depth < 0 ? -1 : p->stack[depth].calls[p->stack[depth].count - 1];
@@ -98,7 +98,7 @@ static void add(struct process *p, struct activation *a, int function, unsigned 
 	note(p, "call", function, number);
 }
 
-/* Enters, or goes over to, a function. */
+/* Calls or tail calls a function. */
 static void call(struct process *p, bool is_tail, int function)
 {
 	unsigned number = pick(p, 1000);

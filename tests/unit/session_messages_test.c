@@ -2,7 +2,7 @@
 /*
  * Goal	Messages are reported as in OTP: send, receive, timeouts, and the effect of patterns on them.
  * Method	Processes that the test itself plays, with one session and with two; the rings hold what is expected.
- *		The numbers are those of the list of behaviours that docs/embedding.md speaks of.
+ *		The numbers are lines of docs/semantics.md.
  */
 #include "session/send_receive.h"
 #include "session_events.h"

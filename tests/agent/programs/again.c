@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* again.c - calls that return many times, out of one copy of the stack; meanwhile others take their places on it. */
+/* again.c - calls that return many times, from one copy of the stack; meanwhile other calls use their stack slots. */
 #include "continuation.h"
 #include "oddlib.h"
 
@@ -20,7 +20,7 @@ static int deep(int x)
 
 static int pad;
 
-/* The same depth with other return addresses, at all places. */
+/* The same depth with other return addresses in all slots. */
 static int other(int x)
 {
 	volatile char *room = alloca((size_t)pad + 1);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * confined.c - a program that is ended for a system call that it does not make itself; says how many traced calls it made.
+ * confined.c - a program that is killed for any system call that it does not make itself; prints how many traced calls
+ * it made.
  *
  *	confined HOW FILTER [late|few]
  *
- * HOW is `prctl`, `seccomp` (by syscall(), for this thread) or `all` (for all threads, one of which makes traced calls all the
- * time).  FILTER is `strict`: all calls but those that the program makes from there on end it; `refused`: the kernel refuses to set
- * it, and nothing changes.  `late`: a thread that is made after the filter makes calls, and ends.  `few`: only so many come before
- * the filter that the thread's ring is used for the first time when it is there.
+ * HOW is `prctl`, `seccomp` (by syscall(), for this thread) or `all` (for all threads, one of which makes traced calls
+ * all the time).  FILTER is `strict`: from then on, all calls but those of the program end it; `refused`: the kernel
+ * refuses to set it, and nothing changes.  `late`: a thread created after the filter makes calls, and ends.  `few`: so
+ * few calls come before the filter that the thread's ring is first used under it.
  *
- * `confined before PROGRAM ARGUMENT...` executes a program under a filter that ends it for membarrier(); `confined allowed ...`
- * under one that forbids nothing.
+ * `confined before PROGRAM ARGUMENT...` executes a program under a filter that ends it for membarrier(); `confined
+ * allowed ...` under one that forbids nothing.
  *
- * Calls are made before, in a signal handler that interrupts the later ones, and until a ring of 64 KiB is full many times.
+ * Calls are made before, in a signal handler that interrupts the later ones, and until a ring of 64 KiB has been filled
+ * many times.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -43,7 +45,7 @@ static struct sock_filter code[] = {
 	ALLOW(SYS_exit_group),
 	ALLOW(SYS_rt_sigreturn),
 	ALLOW(SYS_setitimer),
-	/* What libc needs to make a thread and to end one; none of them is used otherwise. */
+	/* The system calls that libc needs to start and end a thread; none of them is used otherwise. */
 	ALLOW(SYS_clone),
 	ALLOW(SYS_clone3),
 	ALLOW(SYS_set_robust_list),
@@ -80,7 +82,7 @@ static void *call_on(void *unused)
 	while (!is_over)
 		call(1000);
 	others--;
-	/* Its end would take a system call more. */
+	/* Ending it would take another system call. */
 	for (;;)
 		__builtin_ia32_pause();
 	return NULL;
@@ -152,7 +154,7 @@ int main(int argc, char **argv)
 	sigaction(SIGALRM, &action, NULL);
 	pthread_attr_init(&detached);
 	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	/* The first thread takes system calls that later ones do not. */
+	/* The first thread makes system calls that later ones do not. */
 	pthread_create(&thread, NULL, do_nothing, NULL);
 	pthread_join(thread, NULL);
 	if (is_all) {
@@ -162,7 +164,7 @@ int main(int argc, char **argv)
 	}
 	call(is_few ? 20 : CALLS);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	/* libseccomp's question whether there is such a system call: its flags must be refused, not the whole mode set. */
+	/* libseccomp's test for the system call: its invalid flags must be refused, not the whole mode set. */
 	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 1, NULL) != -1)
 		return 76;
 	if ((set_filter(argv[1], is_refused) != 0) != is_refused)

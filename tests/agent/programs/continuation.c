@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * continuation.c - goes back to a copy of the stack as often as one likes, as Scheme's call/cc does.
+ * continuation.c - returns to a copy of the stack any number of times, as Scheme's call/cc does.
  *
- * The library's file has the name by which such programs are known.
+ * The library's file name is one by which such programs are recognised.
  */
 #include "continuation.h"
 
@@ -20,7 +20,7 @@ int continuation_take(char *base)
 {
 	if (setjmp(registers))
 		return 1;
-	/* With all that setjmp's caller has below its frame. */
+	/* With everything below the frame of setjmp's caller. */
 	low = (char *)__builtin_frame_address(0) - 1024;
 	bytes = (size_t)(base - low);
 	copy = realloc(copy, bytes);
@@ -28,7 +28,7 @@ int continuation_take(char *base)
 	return 0;
 }
 
-/* With a frame of its own below everything that is about to be written. */
+/* With a frame of its own below everything that is about to be overwritten. */
 static __attribute__((noinline, noreturn)) void write_back(volatile char *room)
 {
 	room[0] = 0;

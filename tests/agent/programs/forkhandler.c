@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * forkhandler.c - a timer's handler makes children, by fork, _Fork, syscall() or an instruction of its own, in the middle of
- * traced calls.
+ * forkhandler.c - a timer's handler creates children, by fork, _Fork, syscall() or a system call instruction, in the
+ * middle of traced calls.
  *
- * Usage: forkhandler fork|_Fork|clone|instruction CHILDREN.  A child goes on where its parent was, makes some calls, and ends.  Prints how many
- * calls the parent made; fails if a child dies of a signal.
+ * Usage: forkhandler fork|_Fork|clone|instruction CHILDREN.  A child continues where its parent was, makes some calls,
+ * and ends.
+ * Prints the parent's number of calls; fails if a child dies of a signal.
  */
 #include "oddlib.h"
 
@@ -22,7 +23,7 @@ static int wanted;
 static char way;
 static volatile int sum;
 
-/* No function is called: nobody can notice. */
+/* No function is called, so no wrapper can notice. */
 static long make_child(void)
 {
 	register long stack __asm__("r10") = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * guard.c - preloaded behind the agent: ends the program with status 99 when a hook allocates, frees or asks the
- * loader for anything.  With GUARD_COUNTS set it says at exit how often the program allocated.  Its names have no
- * version: ld.so prefers them to libc's.
+ * guard.c - preloaded after the agent: ends the program with status 99 if a hook allocates, frees or calls the loader.
+ * With GUARD_COUNTS set it prints at exit how often the program allocated.  Its names have no version: ld.so prefers
+ * them to libc's.
  */
 #include <dlfcn.h>
 #include <stddef.h>
@@ -67,7 +67,7 @@ SHOWN void free(void *memory)
 	__libc_free(memory);
 }
 
-/* The real ones are found without dlsym, which is one of them. */
+/* Finds the real ones without dlsym, which is one of them. */
 #define REAL(name) dlvsym(RTLD_NEXT, name, "GLIBC_2.34")
 
 SHOWN void *dlopen(const char *name, int flags)

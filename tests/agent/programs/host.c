@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host.c - opens plugins in every way that depends on who calls, uses and closes them.
+ * host.c - opens plugins in every way that depends on the caller, uses and closes them.
  *
  * Each argument is opened, its name printed, its work called five times, and closed again; "-N NAME" does
  * so N times; "-t NAME" on four threads, a hundred times each.

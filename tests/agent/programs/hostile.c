@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hostile.c - a recorded program that writes into the memory that its recorder reads; where it is root's, as another user.
+ * hostile.c - a recorded program that writes into the memory that its recorder reads; as another user if started by
+ * root.
  *
  *	hostile HOW SEED MILLISECONDS
  *
- * random	random words, and words that nearly make sense, everywhere
- * words	the same into the first words of control: wishes, counts, wake words
+ * random	random words, and nearly valid words, everywhere
+ * words	the same into the first words of control: requests, counts, wake words
  * slots	into the table of images
  * head		into the head of its image, and its table of rings
  * headers	into the headers of its rings
  * definitions	into the log of definitions
  * records	lengths of records, positions ahead of them
  * positions	a position that no ring can have
- * log		a definition that is none
- * table	a ring that lies outside of the file
- * holes	takes the pages of all files away (MADV_REMOVE)
- * cut		cuts the file of its image short, before it drops its rights
+ * log		an invalid definition
+ * table	a ring that lies outside the file
+ * holes	removes the pages of all files (MADV_REMOVE)
+ * cut		truncates the file of its image, before it drops its rights
  * nothing	does not write
  *
- * First three threads make calls of strtol(), and it prints how many.  While it writes it calls nothing that is traced: what
- * becomes of its own half is its own affair.
+ * First three threads make calls of strtol(), and it prints their number.  While it writes it makes no traced call: the
+ * damage to its own half is not tested.
  */
 #include "ringbuf/ringset.h"
 
@@ -79,7 +80,7 @@ static uint64_t word(uint64_t before)
 	}
 }
 
-/* Of the image's file the head comes first, then a part of the definitions, then rings, and a page that is no ring yet. */
+/* The image's file has the head first, then part of the definitions, then rings, and a page that is no ring yet. */
 static int find_memory(void)
 {
 	char line[512];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* odd.c - calls with unusual conventions and unusual control flow, all through the GOT; says what went wrong. */
+/* odd.c - calls with unusual conventions and unusual control flow, all through the GOT; prints what went wrong. */
 #include "oddlib.h"
 
 #include <complex.h>
@@ -193,7 +193,7 @@ static void set_timer(long ns)
 	timer_settime(timer, 0, &spec, NULL);
 }
 
-/* Handlers interrupt hits, and call what is hooked; some never come back. */
+/* Handlers interrupt hits, and make traced calls; some never return. */
 static void signals(void)
 {
 	struct sigaction action = {.sa_handler = on_tick, .sa_flags = SA_RESTART};
@@ -211,7 +211,7 @@ static void signals(void)
 	while (ticks < 1000) {
 		if (sigsetjmp(signal_jump, 1))
 			continue;
-		/* Only now: a handler must find the way back that it is to jump. */
+		/* Only now: the buffer that a handler jumps to must be filled. */
 		sigaction(SIGALRM, &action, NULL);
 		set_timer(20000);
 		for (;;)

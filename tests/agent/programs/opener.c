@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * opener.c - opens and closes a plugin while a timer's handler makes traced calls; says how many.
+ * opener.c - opens and closes a plugin while a timer's handler makes traced calls; prints their number.
  *
  *	opener HOW FILE
  *
- * HOW is `plain`, `again` (the handler may interrupt itself: nothing is blocked while it runs) or `stack` (it has one of its own).
+ * HOW is `plain`, `again` (the handler may interrupt itself: nothing is blocked while it runs) or `stack` (it has a
+ * stack of its own).
  */
 #include <dlfcn.h>
 #include <signal.h>
@@ -44,7 +45,7 @@ int main(int argc, char **argv)
 		action.sa_flags |= SA_ONSTACK;
 	sigaltstack(&set, NULL);
 	sigaction(SIGALRM, &action, NULL);
-	/* The thread has a ring before. */
+	/* The thread already has a ring. */
 	on_alarm(0);
 	setitimer(ITIMER_REAL, &often, NULL);
 	while (handled < TIMES) {

@@ -2,9 +2,10 @@
 /*
  * peek.c - can a child that has dropped its rights see what was recorded of its parent?
  *
- * The parent makes 2,000 calls of strtol() with a secret number as the base, which is recorded (--args=raw), and forks.  The child
- * drops its rights, where it has them, looks for the number in all memory that it shares with anybody, and tries to reach the rings
- * by their files, below $TRACEWHEEL_SHM.  Prints what each found; 0: the parent finds it, the child does not, in memory, nor in files.
+ * The parent makes 2,000 calls of strtol() with a secret number as the base, which is recorded (--args=raw), and
+ * forks.  The child drops its rights, if it has any, searches all shared memory for the number, and tries to open the
+ * files of the rings below $TRACEWHEEL_SHM.  Prints what each found; 0: the parent finds it, the child does not,
+ * neither in memory nor in files.
  */
 #include <fcntl.h>
 #include <glob.h>
@@ -20,7 +21,7 @@
 enum { NOBODY = 65534, PIECES_MAX = 256 };
 
 static const char *volatile text = "7";
-/* Nowhere as it is. */
+/* Nowhere stored in plain form. */
 static uint32_t hidden, mask;
 
 static unsigned count_in(const char *from, const char *to)
@@ -32,7 +33,7 @@ static unsigned count_in(const char *from, const char *to)
 	return found;
 }
 
-/* In mappings that are shared, or of files of a recording. */
+/* In shared mappings, and in those of a recording's files. */
 static unsigned look(void)
 {
 	static struct {
@@ -120,6 +121,6 @@ int main(void)
 		_exit(found || opened ? 4 : 0);
 	}
 	waitpid(child, &status, 0);
-	/* The parent's ring may have been drained, but what was in it is not wiped. */
+	/* The parent's ring may have been drained, but its contents are not wiped. */
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 && own && reached > 2 ? 0 : 1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugin.c - a library that is opened at run time: its constructor, its functions and its destructor call libc. */
+/* plugin.c - a library opened at run time: its constructor, its functions and its destructor call libc. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ __attribute__((destructor)) static void end(void)
 
 __attribute__((visibility("default"))) int plugin_work(int n)
 {
-	static const char *volatile seven = "7"; /* a compiler may know what strtol answers */
+	static const char *volatile seven = "7"; /* volatile: a compiler may evaluate strtol itself */
 	int sum = 0;
 
 	while (n--)
@@ -26,5 +26,5 @@ __attribute__((visibility("default"))) int plugin_work(int n)
 	return sum;
 }
 
-/* So that every plugin can be told from the others. */
+/* Distinguishes the plugins. */
 __attribute__((visibility("default"))) const char plugin_name[] = PLUGIN_NAME;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stacks.c - signal handlers that make traced calls, on stacks of every kind; says how many calls were made in all.
+ * stacks.c - signal handlers that make traced calls, on stacks of every kind; prints the number of all calls.
  *
  *	stacks signal			on an alternate stack that lies above the thread's own
  *	stacks disarmed			the same, disarmed while a handler runs (SS_AUTODISARM)
@@ -8,7 +8,8 @@
  *	stacks coroutines		the handler switches between two coroutines in the midst of their calls
  *	stacks jump			the handler jumps out of calls, and then comes a call from deeper than that (strtoul)
  *
- * The handler comes each so many of the program's own calls at most, and a number of times: not for so long.
+ * The handler runs at most once per a number of the program's own calls, a number of times: the end does not depend on
+ * time.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -41,7 +42,7 @@ static __attribute__((noinline)) void call(void)
 	calls++;
 }
 
-/* Each handler's calls are counted for themselves: it may come between load and store of the other count. */
+/* The handlers' calls have a counter of their own: a handler may run between load and store of the other. */
 static volatile long handler_calls;
 
 static void on_signal(int number)
@@ -104,7 +105,7 @@ static void *above_thread(void *flags)
 	return NULL;
 }
 
-/* The thread's stack is mapped below what was mapped before. */
+/* The thread's stack is mapped below earlier mappings. */
 static int on_stack_above(unsigned flags)
 {
 	pthread_t thread;
@@ -147,7 +148,7 @@ static void switch_over(int number)
 	swapcontext(&contexts[from], &contexts[running]);
 }
 
-/* A switch is not disturbed: its signal is blocked in every context that is switched to. */
+/* A switch is not interrupted: its signal is blocked in every context that is switched to. */
 static void work(int self)
 {
 	set_mask(SIG_UNBLOCK);
@@ -156,7 +157,7 @@ static void work(int self)
 			abort();
 		calls_of[self]++;
 	}
-	/* The last one goes home; the other one is switched away from for good. */
+	/* The last one returns to main(); the other one is switched away from for good. */
 	while (calls_of[1 - self] < CALLS_OF_EACH)
 		pause();
 	set_mask(SIG_BLOCK);
@@ -211,7 +212,7 @@ static __attribute__((noinline)) void call_deeper(int depth, int is_after_jump)
 	(void)room[0];
 }
 
-/* What is counted are the calls that come after each jump, undisturbed, from deeper than those that are left. */
+/* Counts the calls after each jump, undisturbed, from deeper than those that were left. */
 static int jump_out(void)
 {
 	volatile int depth = 0;

@@ -2,7 +2,7 @@
 /*
  * vforker.c - the first traced call of a thread is made by its vfork() child; then the thread and others call.
  *
- * Usage: vforker ROUNDS.  Each round is a new thread that lets its child make one call, and makes 1,000 itself.
+ * Usage: vforker ROUNDS.  Each round is a new thread whose child makes one call, and which makes 1,000 itself.
  */
 #include "oddlib.h"
 
@@ -28,7 +28,7 @@ static void *work(void *arg)
 	waitpid(child, &status, 0);
 	for (int i = 0; i < CALLS; i++) {
 		sum = odd_add(i, 1);
-		/* Time for the recorder to ask who lives. */
+		/* Time for the recorder to check which threads live. */
 		if (i % 100 == 0)
 			usleep(2000);
 	}

@@ -20,7 +20,7 @@ int main(void)
 {
 	struct itimerval every = {{0, 500}, {0, 500}};
 	struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_ONSTACK};
-	/* Mapped first of all that main() maps; the main thread's stack is above, so a thread's would be below. */
+	/* The first mapping of main(); the main thread's stack is above it, a thread's would be below. */
 	stack_t stack = {.ss_sp = malloc(1 << 16), .ss_size = 1 << 16, .ss_flags = (int)SS_AUTODISARM};
 
 	sigaltstack(&stack, NULL);

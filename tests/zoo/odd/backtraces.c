@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gcc: -pthread */
-/* Signals of two clocks at a high rate, each handler takes a backtrace and allocates nothing; threads call beside. */
+/*
+ * Signals of two clocks at a high rate, each handler takes a backtrace and allocates nothing; threads make calls
+ * meanwhile.
+ */
 #include "odd.h"
 #include <execinfo.h>
 #include <pthread.h>

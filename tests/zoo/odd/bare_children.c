@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Children by fork, _Fork, clone without handlers, and clone with shared memory: all make calls beside their parent.
- * Those of _Fork and of a bare clone are not traced (no handler of the library's runs in them), and not counted here.
+ * Children of _Fork and of a bare clone are not traced (no handler of the library runs in them), and not counted here.
  */
 #include "odd.h"
 #include <sched.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gcc: -pthread -ldl */
-/* A thread with a cancellation pending calls dlopen(), which is no point of cancellation: it comes out, and so does the next one. */
+/*
+ * A thread with a pending cancellation calls dlopen(), which is no cancellation point: it returns, and so does the next
+ * call.
+ */
 #include "odd.h"
 #include <dlfcn.h>
 #include <pthread.h>

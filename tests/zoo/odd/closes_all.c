@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closes every file that it did not open, as daemons do, has few of them, and goes on. */
+/* Closes every file that it did not open, as daemons do, has few descriptors, and continues. */
 #include "odd.h"
 #include <sys/resource.h>
 #include <sys/syscall.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first process ends at once; its grandchild works on, and says so. */
+/* The first process ends at once; its grandchild continues, and reports it. */
 #include "odd.h"
 #include <sys/wait.h>
 #include <unistd.h>

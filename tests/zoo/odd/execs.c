@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gcc: -pthread */
-/* Becomes itself again and again, from the main thread and from another one, with calls between. */
+/* Executes itself again and again, from the main thread and from another one, with calls in between. */
 #include "odd.h"
 #include <pthread.h>
 #include <unistd.h>

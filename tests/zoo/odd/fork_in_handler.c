@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A timer's handler forks wherever the program is, inside a hit too; each child makes calls and ends well. */
+/* A timer's handler forks wherever the program is, also inside a hit; each child makes calls and ends normally. */
 #include "odd.h"
 #include <signal.h>
 #include <sys/time.h>
@@ -8,7 +8,7 @@
 
 static volatile int forks, bad;
 
-/* Once: a timer that comes again while a handler runs would leave the program no time between two of them. */
+/* Once: a timer that fires again while a handler runs would leave the program no time in between. */
 static void set_alarm(void)
 {
 	const struct itimerval once = {{0, 0}, {0, 2000}};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A timer's handler jumps out of whatever it interrupted, thousands of times. */
+/* A timer's handler jumps out of the interrupted code, thousands of times. */
 #include "odd.h"
 #include <setjmp.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A limit of 1 GiB of address space, and most of it wanted; then all memory locked, and little of it. */
+/* A limit of 1 GiB of address space, most of it requested; then all memory locked, and little of it used. */
 #include "odd.h"
 #include <string.h>
 #include <sys/resource.h>
@@ -32,7 +32,7 @@ int main(void)
 	free(most);
 	is_right &= mlockall(MCL_CURRENT) == 0;
 	odd_calls(1000);
-	/* A ring or two, and what the program maps itself. */
+	/* A ring or two, and the program's own mappings. */
 	if (locked_kib() > 64 << 10) {
 		printf("locked too much\n");
 		is_right = 0;

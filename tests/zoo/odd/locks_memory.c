@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Locks all its memory, now and later, as time servers and audio programs do: without rights, below the usual limit of 8 MiB; is
- * refused below a limit that is too small for it; and locks no more than it has itself.
+ * Locks all its memory, now and later, as time servers and audio programs do: without privileges, below the usual limit
+ * of 8 MiB; is refused below a limit that is too small for it; and locks no more than its own memory.
  */
 #include "odd.h"
 #include <errno.h>
@@ -64,7 +64,7 @@ int main(void)
 		is_right &= check(!pthread_create(&threads[i], &attributes, calls, NULL), "no thread");
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
-	/* What it maps now is locked as well, and there is room for it. */
+	/* A mapping made now is locked as well, and fits the limit. */
 	more = mmap(NULL, 2 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	is_right &= check(more != MAP_FAILED, "no room");
 	is_right &= check(locked_kib() > 4 << 10 && locked_kib() < 6 << 10, "not what it has itself");

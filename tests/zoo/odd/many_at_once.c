@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hundred and fifty processes at once, each with calls of its own. */
+/* A hundred and fifty processes at once, each with its own calls. */
 #include "odd.h"
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@ int main(void)
 		if (child == 0) {
 			odd_calls(50);
 			close(gate[1]);
-			/* Until all are there. */
+			/* Waits until all have started. */
 			if (read(gate[0], &byte, 1) != 0)
 				_exit(1);
 			odd_calls(50);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* musl-gcc: */
-/* A program of another C library. */
+/* A program linked with another C library. */
 #include <stdio.h>
 
 int main(void)

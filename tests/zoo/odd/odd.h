@@ -36,7 +36,7 @@ __attribute__((unused)) static void odd_calls(long count)
 		odd_call(i);
 }
 
-/* Says whether it went well, by a word that is the same in every run. */
+/* Prints the result, as a word that is the same in every run. */
 __attribute__((unused)) static int odd_end(int is_right)
 {
 	const char *path = getenv("ODD_CALLS");

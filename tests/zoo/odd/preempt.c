@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A timer's handler switches to the other coroutine, wherever the first one is; later it goes on there. */
+/* A timer's handler switches to the other coroutine at any instruction; later the first one continues there. */
 #include "odd.h"
 #include <signal.h>
 #include <sys/time.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gcc: -pthread -lurcu-memb */
-/* Uses liburcu itself: sections of its own survive what the tracer repairs and what it waits for. */
+/* Uses liburcu itself: its own read sections survive the tracer's repairs and waits. */
 #include "odd.h"
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gives its rights up and sees another root of the file system, as servers do; where it may. */
+/* Drops its privileges and changes its root directory, as servers do, if permitted. */
 #include "odd.h"
 #include <grp.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The filter is there before the first call, and kills for every call of the kernel but write and exit. */
+/* The filter is set before the first call, and kills for every system call but write and exit. */
 #include "odd.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls, then a filter, then signals (an interval timer that runs already) and calls again. */
+/* Calls, then a filter, then signals (an interval timer that is already running) and calls again. */
 #include "odd.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gcc: -pthread */
-/* Threads whose first call is made by a vfork() child, which then ends or becomes another program. */
+/* Threads whose first call is made by a vfork() child, which then ends or executes another program. */
 #include "odd.h"
 #include <pthread.h>
 #include <sys/wait.h>

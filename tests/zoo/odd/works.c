@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gcc: -pthread */
-/* Nothing odd but the compiler's options: threads, memory, strings, a child; built with sanitizers as well. */
+/* Only the compiler's options are unusual: threads, memory, strings, a child; built with sanitizers as well. */
 #include "odd.h"
 #include <pthread.h>
 #include <string.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gcc: -pthread -ldl */
-/* A profiler of locks: pthread_mutex_lock() and unlock() are the program's own, and call what is traced while they hold them. */
+/*
+ * A lock profiler: pthread_mutex_lock() and unlock() are the program's own, and make traced calls while they hold the
+ * locks.
+ */
 #include "odd.h"
 #include <dlfcn.h>
 #include <pthread.h>
