@@ -70,6 +70,12 @@ static inline uint32_t tw_rs_ring_word(enum tw_rb_state state, uint64_t lease)
 	return (uint32_t)state | (uint32_t)(lease & 0xffff) << 16;
 }
 
+/* Has the request of that number been answered?  Numbers wrap around. */
+static inline bool tw_rs_is_answered(uint32_t answered, uint32_t number)
+{
+	return (int32_t)(answered - number) >= 0;
+}
+
 /* The head that a member without an image writes to: memory of this process that is never read. */
 extern struct tw_rs_image_head tw_rs_nowhere;
 void tw_rs_own_init(struct tw_rs *rs);

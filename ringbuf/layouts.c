@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/sys.h"
-#include "ringbuf/ringset.h"
+#include "ringbuf/inside.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -118,12 +118,6 @@ int tw_rs_layouts_read(const struct tw_rs *rs, uint64_t *at_bytes, char **text, 
 
 /* ---- requests ---- */
 
-/* Request numbers wrap around. */
-static bool is_answered(uint32_t answered, uint32_t number)
-{
-	return (int32_t)(answered - number) >= 0;
-}
-
 uint32_t tw_rs_layouts_want(struct tw_rs *rs)
 {
 	/* PAIR rs.layouts_wanted: release as part of an addition; the requester's image is in the table. */
@@ -148,7 +142,7 @@ bool tw_rs_layouts_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 		/* PAIR rs.layouts_answered: acquire; release in tw_rs_layouts_done().  The answer has been appended. */
 		uint32_t answered = tw_load_acquire(&rs->control->layouts_answered);
 
-		if (is_answered(answered, number))
+		if (tw_rs_is_answered(answered, number))
 			return true;
 		spent_ns = tw_stall_timer_check(&stall_timer, 0, tw_clock_monotonic_ns(), TW_RS_SLICE_NS);
 		if (spent_ns >= timeout_ns || !may_answer(rs))
@@ -165,14 +159,14 @@ bool tw_rs_layouts_are_awaited(const struct tw_rs *rs)
 	uint32_t answered = tw_load_relaxed(&rs->control->layouts_answered);
 
 	/* RELAXED rs.layouts_awaited: as above. */
-	return !is_answered(answered, tw_load_relaxed(&rs->control->layouts_wanted));
+	return !tw_rs_is_answered(answered, tw_load_relaxed(&rs->control->layouts_wanted));
 }
 
 bool tw_rs_layouts_poll(const struct tw_rs *rs, uint32_t *number)
 {
 	/* PAIR rs.layouts_wanted: acquire; the requester is among the images. */
 	*number = tw_load_acquire(&rs->control->layouts_wanted);
-	return !is_answered(rs->layouts_answered, *number);
+	return !tw_rs_is_answered(rs->layouts_answered, *number);
 }
 
 void tw_rs_layouts_done(struct tw_rs *rs, uint32_t number)

@@ -80,29 +80,23 @@ uint32_t tw_rs_delivery_want(struct tw_rs *rs)
 	return number;
 }
 
-/* Numbers run in a circle. */
-static bool is_answered(uint32_t answered, uint32_t number)
-{
-	return (int32_t)(answered - number) >= 0;
-}
-
 bool tw_rs_delivery_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 {
 	/* PAIR rs.delivered: acquire; release in tw_rs_delivery_done().  The events have been taken. */
 	uint32_t answered = tw_load_acquire(&rs->control->delivered);
 
-	if (is_answered(answered, number) || !timeout_ns)
-		return is_answered(answered, number);
+	if (tw_rs_is_answered(answered, number) || !timeout_ns)
+		return tw_rs_is_answered(answered, number);
 	tw_sys_futex_wait(&rs->control->delivered, answered, timeout_ns);
 	/* PAIR rs.delivered: acquire; as above. */
-	return is_answered(tw_load_acquire(&rs->control->delivered), number);
+	return tw_rs_is_answered(tw_load_acquire(&rs->control->delivered), number);
 }
 
 bool tw_rs_delivery_poll(const struct tw_rs *rs, uint32_t *number)
 {
 	/* PAIR rs.delivery: acquire; the scan that follows sees everything committed before the request. */
 	*number = tw_load_acquire(&rs->control->delivery_wanted);
-	return !is_answered(rs->delivered, *number);
+	return !tw_rs_is_answered(rs->delivered, *number);
 }
 
 void tw_rs_delivery_done(struct tw_rs *rs, uint32_t number)

@@ -44,11 +44,11 @@ static INLINE struct tw_words words_copy(struct tw_words w)
 }
 
 /*
- * Returns the part of the one special session if it has a match program and nothing else, the common case of a guard;
- * else NULL.
+ * Returns the part of the one special session if that either has a match program, the common case of a guard, or
+ * records arguments, and does nothing else; else NULL.
  */
 static inline const struct tw_bp_part *only_part(const struct tw_bp_generation *generation, uint64_t special,
-						 uint64_t tracee_special)
+						 uint64_t tracee_special, bool has_program)
 {
 	const uint32_t plain = TW_ACTION_GLOBAL | TW_ACTION_RETURN | TW_ACTION_EXCEPTION;
 	const struct tw_bp_part *part;
@@ -56,26 +56,10 @@ static inline const struct tw_bp_part *only_part(const struct tw_bp_generation *
 	if ((special & (special - 1)) || (special & (tracee_special | generation->counting)))
 		return NULL;
 	part = tw_bp_part_of(generation, special);
-	return (part->actions & ~plain) == TW_ACTION_CALL && part->program && !part->slot_words && !part->stack_depth
-		       ? part
-		       : NULL;
-}
-
-/* Returns the part of the one special session if it records arguments and does nothing else; else NULL. */
-static inline const struct tw_bp_part *only_arguments(const struct tw_place *place,
-						      const struct tw_bp_generation *generation, uint64_t special,
-						      uint64_t tracee_special)
-{
-	const uint32_t plain = TW_ACTION_GLOBAL | TW_ACTION_RETURN | TW_ACTION_EXCEPTION;
-	const struct tw_bp_part *part;
-
-	if ((special & (special - 1)) || (special & (tracee_special | generation->counting)) ||
-	    place->kind == TW_BP_DECLARED)
+	if ((part->actions & ~plain) != TW_ACTION_CALL || !part->program == has_program ||
+	    !part->slot_words != has_program || part->stack_depth)
 		return NULL;
-	part = tw_bp_part_of(generation, special);
-	return (part->actions & ~plain) == TW_ACTION_CALL && !part->program && part->slot_words && !part->stack_depth
-		       ? part
-		       : NULL;
+	return part;
 }
 
 static inline void take_arguments(struct tw_hit_tls *t, const struct tw_place *place, const struct tw_bp_part *part,
@@ -164,14 +148,15 @@ static INLINE uint64_t hit_special(struct tw_hit_tls *t, struct tw_place *place,
 		return todo & ~special & tw_record_stamped(t, place, special, words, w.count);
 	if (special) {
 		struct tw_hit_call call = {words, count, w.count, NULL, 0, w.is_local, out};
-		const struct tw_bp_part *part =
-			todo == special ? only_arguments(place, generation, special, tracee_special) : NULL;
+		const struct tw_bp_part *part = todo == special && place->kind != TW_BP_DECLARED
+							? only_part(generation, special, tracee_special, false)
+							: NULL;
 
 		if (part) {
 			take_arguments(t, place, part, wp);
 			return todo;
 		}
-		part = only_part(generation, special, tracee_special);
+		part = only_part(generation, special, tracee_special, true);
 		if (!part)
 			return todo & ~special & tw_hit_special(t, place, special, &call);
 		switch (tw_hit_run(t, part, &call)) {

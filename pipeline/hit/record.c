@@ -10,12 +10,6 @@
 #include "breakpoints/patch.h"
 #include "term/etf.h"
 
-static void copy_words(uint64_t *to, const uint64_t *from, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		to[i] = from[i];
-}
-
 /* The last bytes are copied one by one: memory behind the last byte need not be readable. */
 static void copy_encoded(uint64_t *to, const uint8_t *from, size_t bytes)
 {
@@ -57,14 +51,8 @@ bool tw_record_put(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsig
 	uint64_t ticks = content->ticks ? content->ticks : tw_clock_ticks();
 	struct tw_rb_record *r;
 	uint64_t *payload;
-	enum tw_rb_outcome outcome;
 
-	if (ring->run_stamp != t->run_stamp && !tw_thread_ring_catch_up(t, recheck, session, ticks, todo))
-		return false;
-	outcome = tw_rb_reserve(&ring->producer, bytes, ticks, (void **)&r);
-	if (outcome == TW_RB_WAIT && tw_thread_ring_wait(t, recheck, session, bytes, ticks, todo))
-		outcome = tw_rb_reserve(&ring->producer, bytes, ticks, (void **)&r);
-	if (outcome != TW_RB_OK)
+	if (!tw_thread_ring_reserve(t, recheck, session, bytes, ticks, todo, &r))
 		return false;
 	payload = (uint64_t *)(r + 1);
 	r->ticks = ticks;
@@ -75,7 +63,7 @@ bool tw_record_put(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsig
 	if (has_counts)
 		*payload++ = (content->flags & TW_EVENT_FLAG_TERMS ? content->term_count : content->word_count) |
 			     (uint64_t)content->encoded_bytes << 32;
-	copy_words(payload, content->words, content->word_count);
+	tw_record_copy(payload, content->words, content->word_count);
 	copy_encoded(payload + content->word_count, content->encoded, content->encoded_bytes);
 	tw_rb_commit(&ring->producer, bytes);
 	return true;

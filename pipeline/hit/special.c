@@ -188,21 +188,6 @@ static void open_frame(const struct tw_bp_part *part, uint64_t bit, uint8_t acti
 /* RELAXED hit.silent: this tracee's own, or a change seen by this call or by the next. */
 #define IS_SILENT(t, bit) ((tw_load_relaxed(&(t)->tracee->silent) & (bit)) != 0)
 
-/* Selects the words to record of a call through a trampoline. */
-static void take_arguments(struct tw_hit_tls *t, const struct tw_place *place, const struct tw_bp_part *part,
-			   struct decision *d)
-{
-	const struct tw_arg_plan *plan = place->function->arguments;
-
-	if (part->slot_words != TW_SLOT_WORDS_TYPED) {
-		d->recorded_count = part->slot_words;
-	} else if (plan) {
-		d->recorded_count = tw_arg_capture(plan, d->words, t->thread->arguments);
-		d->words = t->thread->arguments;
-		d->flags = TW_EVENT_FLAG_ARGS;
-	}
-}
-
 /* Handles a call that is accepted, with the result of its match program (NULL: it has none). */
 static uint64_t do_call(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
 			const struct tw_hit_call *call, const struct tw_match_result *result)
@@ -220,7 +205,7 @@ static uint64_t do_call(struct tw_hit_tls *t, struct tw_place *place, const stru
 	if (call->frame && !(part->actions & TW_ACTION_GLOBAL) && place->kind != TW_BP_SLOT)
 		call->frame->return_tos |= bit & tw_load_relaxed(&t->tracee->wants_return_to);
 	if (part->slot_words && place->kind != TW_BP_DECLARED)
-		take_arguments(t, place, part, &d);
+		tw_hit_take_arguments(t, place, part, &d.words, &d.recorded_count, &d.flags);
 	if (result && result->verdict == TW_MATCH_EXTRA)
 		d.extra = result->message;
 	if (part->stack_depth && place->kind != TW_BP_DECLARED) {

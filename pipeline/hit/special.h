@@ -23,6 +23,27 @@ struct tw_hit_call {
  */
 uint64_t tw_hit_special(struct tw_hit_tls *t, struct tw_place *place, uint64_t todo, const struct tw_hit_call *call);
 
+/*
+ * Selects the words to record of a call through a trampoline: of @words as many as the part wants, or what the
+ * function's layout makes of them.
+ */
+static inline __attribute__((always_inline)) void tw_hit_take_arguments(struct tw_hit_tls *t,
+									const struct tw_place *place,
+									const struct tw_bp_part *part,
+									const uint64_t **words, unsigned *count,
+									uint8_t *flags)
+{
+	const struct tw_arg_plan *plan = place->function->arguments;
+
+	if (part->slot_words != TW_SLOT_WORDS_TYPED) {
+		*count = part->slot_words;
+	} else if (plan) {
+		*count = tw_arg_capture(plan, *words, t->thread->arguments);
+		*words = t->thread->arguments;
+		*flags = TW_EVENT_FLAG_ARGS;
+	}
+}
+
 /* The verdict of a match program on a call. */
 enum tw_hit_verdict {
 	TW_HIT_UNWANTED, /* no clause matched */

@@ -100,8 +100,6 @@ static __attribute__((noinline)) bool is_wanted_message(struct event_writer *eve
 
 /* ---- the record ---- */
 
-#define SWITCH_BYTES ((uint32_t)sizeof(struct tw_rb_record) + 16)
-
 /*
  * Claims space for a switch record and a record after it, in one piece. WAIT: the slow path must provide a ring, a
  * definition or space; losses are counted here.
@@ -117,16 +115,13 @@ static enum tw_rb_outcome reserve_with_switch(struct event_writer *event_writer,
 	/* RELAXED tracee.described: set once in a session's life; if it is not seen, the slow path checks again. */
 	if (!ring->producer.shared || !(tw_load_relaxed(&t->tracee->described) >> session & 1))
 		return TW_RB_WAIT;
-	outcome = tw_rb_reserve(&ring->producer, SWITCH_BYTES + *bytes, event_writer->ticks, (void **)&record);
+	outcome = tw_rb_reserve(&ring->producer, TW_SWITCH_BYTES + *bytes, event_writer->ticks, (void **)&record);
 	if (outcome != TW_RB_OK)
 		return outcome;
-	tw_thread_number_run(t);
-	record->ticks = event_writer->ticks;
-	record->head = TW_RB_HEAD(TW_EVENT_SWITCH, TW_EVENT_FLAG_HALF, SWITCH_BYTES, t->tracee->tracee_id);
-	*(uint64_t *)(record + 1) = t->run_seq;
+	tw_thread_fill_switch(t, record, event_writer->ticks);
 	ring->run_stamp = t->run_stamp;
-	*bytes += SWITCH_BYTES;
-	*out = (struct tw_rb_record *)((uint8_t *)record + SWITCH_BYTES);
+	*bytes += TW_SWITCH_BYTES;
+	*out = (struct tw_rb_record *)((uint8_t *)record + TW_SWITCH_BYTES);
 	return TW_RB_OK;
 }
 
@@ -134,29 +129,18 @@ static enum tw_rb_outcome reserve_with_switch(struct event_writer *event_writer,
 static inline struct tw_rb_record *reserve(struct event_writer *event_writer, unsigned session, uint32_t *bytes)
 {
 	struct tw_hit_tls *t = event_writer->t;
-	struct tw_thread_ring *ring = &t->thread->rings[session];
 	struct tw_rb_record *record;
 	enum tw_rb_outcome outcome;
 
-	if (tw_unlikely(ring->run_stamp != t->run_stamp)) {
+	if (tw_unlikely(t->thread->rings[session].run_stamp != t->run_stamp)) {
 		outcome = reserve_with_switch(event_writer, session, bytes, &record);
 		if (outcome != TW_RB_WAIT)
 			return outcome == TW_RB_OK ? record : NULL;
-		if (!tw_thread_ring_catch_up(t, &event_writer->recheck, session, event_writer->ticks,
-					     &event_writer->todo))
-			return NULL;
 	}
-	outcome = tw_rb_reserve(&ring->producer, *bytes, event_writer->ticks, (void **)&record);
-	if (tw_unlikely(outcome == TW_RB_WAIT) &&
-	    tw_thread_ring_wait(t, &event_writer->recheck, session, *bytes, event_writer->ticks, &event_writer->todo))
-		outcome = tw_rb_reserve(&ring->producer, *bytes, event_writer->ticks, (void **)&record);
-	return outcome == TW_RB_OK ? record : NULL;
-}
-
-static inline void copy_words(uint64_t *to, const uint64_t *from, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		to[i] = from[i];
+	return tw_thread_ring_reserve(t, &event_writer->recheck, session, *bytes, event_writer->ticks,
+				      &event_writer->todo, &record)
+		       ? record
+		       : NULL;
 }
 
 /* [stamp] [terms' head] terms [extra element], or [stamp] words: a unique integer or CPU time. */
@@ -196,9 +180,9 @@ static void record(struct event_writer *event_writer, unsigned session, struct t
 		*payload++ = tw_record_stamp_word(stamp);
 	if (has_terms) {
 		*payload++ = (runtime_event->term_count + has_extra) | (uint64_t)term_bytes << 32;
-		copy_words(payload, (const uint64_t *)thread->terms, (term_bytes + 7) / 8);
+		tw_record_copy(payload, (const uint64_t *)thread->terms, (term_bytes + 7) / 8);
 	} else {
-		copy_words(payload, runtime_event->words, runtime_event->word_count);
+		tw_record_copy(payload, runtime_event->words, runtime_event->word_count);
 	}
 	tw_rb_commit(&thread->rings[session].producer, committed);
 }

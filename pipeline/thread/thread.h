@@ -47,6 +47,20 @@ bool tw_thread_ring_catch_up(struct tw_hit_tls *t, const struct tw_recheck *rech
 			     uint64_t *todo);
 bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes,
 			 uint64_t ticks, uint64_t *todo);
+/* Claims space for a record: catches up first where that is due, and waits and claims again where there is none. */
+static inline bool tw_thread_ring_reserve(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
+					  uint32_t bytes, uint64_t ticks, uint64_t *todo, struct tw_rb_record **record)
+{
+	struct tw_thread_ring *ring = &t->thread->rings[session];
+	enum tw_rb_outcome outcome;
+
+	if (tw_unlikely(ring->run_stamp != t->run_stamp) && !tw_thread_ring_catch_up(t, recheck, session, ticks, todo))
+		return false;
+	outcome = tw_rb_reserve(&ring->producer, bytes, ticks, (void **)record);
+	if (tw_unlikely(outcome == TW_RB_WAIT) && tw_thread_ring_wait(t, recheck, session, bytes, ticks, todo))
+		outcome = tw_rb_reserve(&ring->producer, bytes, ticks, (void **)record);
+	return outcome == TW_RB_OK;
+}
 /* Takes the rings of a session from all threads, when no hit can use them any more. */
 void tw_threads_end_rings(unsigned session);
 /* Switches this thread to another tracee; NULL: none. */
@@ -68,6 +82,15 @@ static inline void tw_thread_number_run(struct tw_hit_tls *t)
 		 */
 		t->run_seq = tw_fetch_add_acq_rel(&t->tracee->run_seq, 1) + 1;
 	}
+}
+/* A switch record says which tracee the next records belong to. Numbers the run; the caller commits. */
+#define TW_SWITCH_BYTES ((uint32_t)sizeof(struct tw_rb_record) + 16)
+static inline void tw_thread_fill_switch(struct tw_hit_tls *t, struct tw_rb_record *record, uint64_t ticks)
+{
+	tw_thread_number_run(t);
+	record->ticks = ticks;
+	record->head = TW_RB_HEAD(TW_EVENT_SWITCH, TW_EVENT_FLAG_HALF, TW_SWITCH_BYTES, t->tracee->tracee_id);
+	*(uint64_t *)(record + 1) = t->run_seq;
 }
 static inline void tw_thread_follow_runs(struct tw_hit_tls *t)
 {

@@ -18,8 +18,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define SWITCH_BYTES ((uint32_t)sizeof(struct tw_rb_record) + 16)
-
 static bool try_claim_ring(struct tw_hit_tls *t, unsigned session, bool may_pass_cap)
 {
 	const struct tw_hit_session *s = &tw_hit_sessions[session];
@@ -73,17 +71,14 @@ static bool claim_ring(struct tw_hit_tls *t, const struct tw_recheck *recheck, u
 static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_thread_ring *ring, uint64_t ticks)
 {
 	struct tw_rb_record *record;
-	enum tw_rb_outcome outcome = tw_rb_reserve(&ring->producer, SWITCH_BYTES, ticks, (void **)&record);
+	enum tw_rb_outcome outcome = tw_rb_reserve(&ring->producer, TW_SWITCH_BYTES, ticks, (void **)&record);
 
 	tw_thread_number_run(t);
-
 	if (outcome != TW_RB_OK)
 		return outcome;
-	record->ticks = ticks;
-	record->head = TW_RB_HEAD(TW_EVENT_SWITCH, TW_EVENT_FLAG_HALF, SWITCH_BYTES, t->tracee->tracee_id);
-	*(uint64_t *)(record + 1) = t->run_seq;
+	tw_thread_fill_switch(t, record, ticks);
 	/* No event: if a ring overwrites it, no event is missing. */
-	tw_rb_commit_uncounted(&ring->producer, SWITCH_BYTES);
+	tw_rb_commit_uncounted(&ring->producer, TW_SWITCH_BYTES);
 	return TW_RB_OK;
 }
 
@@ -120,7 +115,7 @@ static bool catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, uns
 			tw_hit_host.describe(t->tracee, session);
 		outcome = put_switch(t, ring, ticks);
 		if (outcome == TW_RB_WAIT)
-			room = tw_wait_for_room(t, recheck, session, SWITCH_BYTES, ticks, todo);
+			room = tw_wait_for_room(t, recheck, session, TW_SWITCH_BYTES, ticks, todo);
 		if (room != TW_ROOM_NONE)
 			outcome = put_switch(t, ring, ticks);
 	}
