@@ -59,7 +59,8 @@ enum {
 	KEY_RETURN_TO,
 	KEY_STACK,
 	KEY_ALLOW_NOTHING,
-	KEY_UNTIL_FIRST
+	KEY_UNTIL_FIRST,
+	KEY_LOCKS
 };
 
 static const struct tw_option options_table[] = {
@@ -101,6 +102,9 @@ static const struct tw_option options_table[] = {
 	{KEY_STACK, "stack", "N",
 	 "record who called, who called that, ...: N of them, 1 to 64. All but\n"
 	 "the first want -fno-omit-frame-pointer (docs/instrumenting.md)"},
+	{KEY_LOCKS, "locks", NULL,
+	 "record what `report --locks` needs: all calls of pthread_mutex_*, pthread_rwlock_* and pthread_cond_*, with arguments, returns "
+	 "and callers"},
 	{KEY_CALLERS, "callers", "main|all",
 	 "whose calls: the program's own, or those of its libraries as\n"
 	 "well (with -t: all)"},
@@ -353,6 +357,10 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_RETURNS: return add_config(request, "returns", "1");
 	case KEY_EXCEPTIONS: return add_config(request, "exceptions", "1");
 	case KEY_RETURN_TO: return add_config(request, "return_to", "1");
+	case KEY_LOCKS:
+		return add_pattern(request, false, "_:pthread_{mutex,rwlock,cond}_*") &&
+		       add_config(request, "returns", "1") && add_config(request, "stack", "1") &&
+		       tw_arguments_set(&request->arguments, &command, "raw");
 	case KEY_CALLERS:
 		request->callers = value;
 		if (strcmp(value, "main") == 0 || strcmp(value, "all") == 0)

@@ -8,6 +8,7 @@
 #include "tools/common/lines.h"
 #include "tools/common/missing.h"
 #include "tools/common/names.h"
+#include "tools/report/locks.h"
 #include "tools/report/report.h"
 #include "tools/report/totals.h"
 
@@ -25,19 +26,22 @@
 #define IMAGES_MAX   1000
 #define NOTES_SHOWN  3
 
-enum { KEY_JSON = 256, KEY_SORT, KEY_CALLERS, KEY_TREE };
+enum { KEY_JSON = 256, KEY_SORT, KEY_CALLERS, KEY_TREE, KEY_LOCKS };
 
-static const struct tw_option options_table[] =
-	{{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
-	 {KEY_SORT, "sort", "KEY",
-	  "total (default, where returns were recorded), self,\n"
-	  "calls, name, min, median, p99 or max"},
-	 {KEY_CALLERS, "callers", NULL,
-	  "who called each function, with times; or with numbers of\nevents, of the stacks of `record --stack`"},
-	 {KEY_TREE, "tree", NULL, "the tree of calls, likewise"},
-	 {'n', "top", "N", "so many functions (20); 0 is all"},
-	 TW_SELECTION_OPTIONS,
-	 {0}};
+static const struct tw_option options_table[] = {
+	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
+	{KEY_SORT, "sort", "KEY",
+	 "total (default, where returns were recorded), self,\n"
+	 "calls, name, min, median, p99 or max"},
+	{KEY_CALLERS, "callers", NULL,
+	 "who called each function, with times; or with numbers of\nevents, of the stacks of `record --stack`"},
+	{KEY_TREE, "tree", NULL, "the tree of calls, likewise"},
+	{KEY_LOCKS, "locks", NULL,
+	 "instead: which mutexes, rwlocks and condition variables threads waited for, how long, and which thread held them "
+	 "meanwhile; of a capture of `record --locks`"},
+	{'n', "top", "N", "so many functions (20); 0 is all"},
+	TW_SELECTION_OPTIONS,
+	{0}};
 
 static const struct tw_command command = {
 	.name = "report",
@@ -55,6 +59,7 @@ static const struct tw_command command = {
 		    "  tracewheel report --sort self --callers sqlite3.tw\n"
 		    "  tracewheel report -t 'libc:mem*' --from 0.5 sqlite3.tw\n"
 		    "  tracewheel record -q -o - -- ls | tracewheel report -\n"
+		    "  tracewheel record --locks -- ./server; tracewheel report --locks server.tw\n"
 		    "  tracewheel report --json sqlite3.tw | jq '.by_function[0]'\n",
 };
 
@@ -65,6 +70,7 @@ struct request {
 	bool is_json;
 	bool has_callers;
 	bool has_tree;
+	bool has_locks;
 };
 
 /* All sums of a report. */
@@ -405,6 +411,8 @@ static bool take_option(void *context, int key, const char *value)
 		request->has_callers = true;
 	} else if (key == KEY_TREE) {
 		request->has_tree = true;
+	} else if (key == KEY_LOCKS) {
+		request->has_locks = true;
 	} else if (key == KEY_SORT) {
 		return take_sort(request, value);
 	} else if (key == 'n') {
@@ -510,6 +518,44 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 	return tw_names_end(capture, path, tw_out_finish(&out));
 }
 
+/* --locks, of an open capture; returns the exit code. */
+static int report_locks(struct request *request, struct tw_capture *capture, const char *path)
+{
+	struct tw_capture_filter filter;
+	struct tw_capture_info info;
+	struct tw_capture_account account;
+	struct tw_locks locks = {0};
+	if (!tw_selection_filter(&request->selection, capture, &command, &filter))
+		return TW_EXIT_USAGE;
+	int error = tw_locks_make(&locks, capture, &filter), code;
+	tw_capture_info(capture, &info);
+	tw_out_init(&out, STDOUT_FILENO);
+	if (error) {
+		code = tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
+	} else if (request->is_json) {
+		struct tw_json json = {.out = &out, .is_spread = true};
+		tw_json_open(&json, NULL, '{');
+		tw_report_locks_json(&json, &locks, info.zero_ns, request->top);
+		tw_capture_account(capture, &account);
+		tw_missing_json(&json, &account);
+		tw_json_close(&json, '}');
+		code = tw_out_finish(&out);
+	} else {
+		struct tw_screen screen = {.out = &out,
+					   .columns = tw_terminal_columns(STDOUT_FILENO),
+					   .is_utf8 = tw_screen_is_utf8(),
+					   .cuts_names = tw_width_is_wanted(STDOUT_FILENO),
+					   .is_coloured = tw_colour_is_wanted(STDOUT_FILENO)};
+		put_head(&screen, capture, &info);
+		tw_report_locks(&screen, &locks, request->top);
+		code = tw_out_finish(&out);
+	}
+	tw_locks_free(&locks);
+	tw_lock_names_forget();
+	tw_lines_forget();
+	return tw_names_end(capture, path, code);
+}
+
 int tw_tool_report(int argc, char **argv)
 {
 	struct tw_options options = {.command = &command, .argc = argc, .argv = argv};
@@ -521,7 +567,7 @@ int tw_tool_report(int argc, char **argv)
 	struct tw_capture *capture = tw_names_open(path);
 	code = TW_EXIT_FAILURE;
 	if (capture) {
-		code = report(&request, capture, path);
+		code = request.has_locks ? report_locks(&request, capture, path) : report(&request, capture, path);
 		tw_capture_close(capture);
 	}
 free_selection:

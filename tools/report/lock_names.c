@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lock_names.c - what a lock is called: the variable that it lies in, or where it was made.
+ *
+ * Variables are found in the symbol tables of the module's file, which must be the recorded one by its build-id.
+ */
+#include "tools/common/lines.h"
+#include "tools/common/names.h"
+#include "tools/report/locks.h"
+#include "tools/tool.h"
+
+#include <elfutils/libdwelf.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- variables of a module ---- */
+
+struct variable {
+	uint64_t value, bytes;
+	char *name;
+};
+
+struct variables {
+	const struct tw_capture_module *module;
+	struct variable *at;
+	size_t count, room;
+};
+
+static struct variables *tables;
+static size_t table_count;
+
+static int by_value(const void *a, const void *b)
+{
+	const struct variable *x = a, *y = b;
+	return (x->value > y->value) - (x->value < y->value);
+}
+
+static void read_table(struct variables *variables, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	size_t count = data && header->sh_entsize ? header->sh_size / header->sh_entsize : 0;
+	for (size_t i = 0; i < count; i++) {
+		GElf_Sym symbol;
+		const char *name;
+		if (!gelf_getsym(data, (int)i, &symbol) || GELF_ST_TYPE(symbol.st_info) != STT_OBJECT ||
+		    !symbol.st_size || symbol.st_shndx == SHN_UNDEF ||
+		    !(name = elf_strptr(elf, header->sh_link, symbol.st_name)) || !*name)
+			continue;
+		if (variables->count == variables->room) {
+			size_t room = variables->room ? variables->room * 2 : 256;
+			struct variable *grown = realloc(variables->at, room * sizeof *grown);
+			if (!grown)
+				return;
+			variables->at = grown;
+			variables->room = room;
+		}
+		char *copy = strdup(name);
+		if (copy)
+			variables->at[variables->count++] = (struct variable){symbol.st_value, symbol.st_size, copy};
+	}
+}
+
+static bool is_recorded_file(Elf *elf, const struct tw_capture_module *module)
+{
+	const void *id;
+	ssize_t bytes = dwelf_elf_gnu_build_id(elf, &id);
+	return !module->build_id_bytes ||
+	       ((size_t)bytes == module->build_id_bytes && memcmp(id, module->build_id, (size_t)bytes) == 0);
+}
+
+static void read_variables(struct variables *variables)
+{
+	int fd = open(variables->module->path, O_RDONLY | O_CLOEXEC);
+	elf_version(EV_CURRENT);
+	Elf *elf = fd >= 0 ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
+	if (elf && elf_kind(elf) == ELF_K_ELF && is_recorded_file(elf, variables->module)) {
+		Elf_Scn *section = NULL;
+		GElf_Shdr header;
+		while ((section = elf_nextscn(elf, section))) {
+			if (gelf_getshdr(section, &header) &&
+			    (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
+				read_table(variables, elf, section, &header);
+		}
+		qsort(variables->at, variables->count, sizeof *variables->at, by_value);
+	}
+	elf_end(elf);
+	if (fd >= 0)
+		close(fd);
+}
+
+static const struct variables *variables_of(const struct tw_capture_module *module)
+{
+	for (size_t i = 0; i < table_count; i++) {
+		if (tables[i].module == module)
+			return &tables[i];
+	}
+	struct variables *grown = realloc(tables, (table_count + 1) * sizeof *grown);
+	if (!grown)
+		return NULL;
+	tables = grown;
+	tables[table_count] = (struct variables){.module = module};
+	read_variables(&tables[table_count]);
+	return &tables[table_count++];
+}
+
+void tw_lock_names_forget(void)
+{
+	for (size_t i = 0; i < table_count; i++) {
+		for (size_t k = 0; k < tables[i].count; k++)
+			free(tables[i].at[k].name);
+		free(tables[i].at);
+	}
+	free(tables);
+	tables = NULL;
+	table_count = 0;
+}
+
+/* The variable that holds an address. */
+static const struct variable *find_variable(const struct variables *variables, uint64_t value)
+{
+	size_t low = 0, high = variables->count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (variables->at[middle].value <= value)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (size_t i = low; i > 0 && low - i < 8; i--) {
+		const struct variable *variable = &variables->at[i - 1];
+		if (value - variable->value < variable->bytes)
+			return variable;
+	}
+	return NULL;
+}
+
+/* ---- names ---- */
+
+size_t tw_lock_symbol(const struct tw_locks *locks, const struct tw_lock_row *lock, char *text)
+{
+	uint64_t offset;
+	const struct tw_capture_module *module = tw_name_address(locks->capture, lock->image, lock->address, &offset);
+	const struct variables *variables = module ? variables_of(module) : NULL;
+	*text = 0;
+	if (!variables)
+		return 0;
+	uint64_t value = lock->address - module->base_address;
+	const struct variable *variable = find_variable(variables, value);
+	size_t bytes = tw_clean(module->name, strlen(module->name), text, TW_LOCK_NAME_BYTES / 4);
+	if (!variable)
+		return bytes + (size_t)snprintf(text + bytes, TW_LOCK_NAME_BYTES - bytes, "+0x%llx",
+						(unsigned long long)offset);
+	char *demangled = tw_name_demangled(variable->name);
+	const char *name = demangled ? demangled : variable->name;
+	text[bytes++] = ':';
+	bytes += tw_clean(name, strlen(name), text + bytes, TW_LOCK_NAME_BYTES / 4);
+	text[bytes] = 0;
+	if (value > variable->value)
+		bytes += (size_t)snprintf(text + bytes, TW_LOCK_NAME_BYTES - bytes, "+%llu",
+					  (unsigned long long)(value - variable->value));
+	free(demangled);
+	return bytes;
+}
+
+size_t tw_lock_site(const struct tw_locks *locks, const struct tw_lock_row *lock, char *text)
+{
+	struct tw_line line;
+	size_t bytes = 0;
+	*text = 0;
+	if (!lock->site)
+		return 0;
+	tw_line_of_return(locks->capture, lock->image, lock->site, &line);
+	if (!line.module)
+		return (size_t)snprintf(text, TW_LOCK_NAME_BYTES, "0x%llx", (unsigned long long)lock->site);
+	bytes = tw_clean(line.module->name, strlen(line.module->name), text, TW_LOCK_NAME_BYTES / 4);
+	if (line.function) {
+		char *demangled = tw_name_demangled(line.function);
+		const char *name = demangled ? demangled : line.function;
+		text[bytes++] = ':';
+		bytes += tw_clean(name, strlen(name), text + bytes, TW_LOCK_NAME_BYTES / 4);
+		free(demangled);
+	} else {
+		bytes += (size_t)snprintf(text + bytes, TW_LOCK_NAME_BYTES - bytes, "+0x%llx",
+					  (unsigned long long)line.offset);
+	}
+	text[bytes] = 0;
+	if (line.file) {
+		const char *slash = strrchr(line.file, '/');
+		const char *file = slash ? slash + 1 : line.file;
+		text[bytes++] = ' ';
+		bytes += tw_clean(file, strlen(file), text + bytes, TW_LOCK_NAME_BYTES / 8);
+		bytes += (size_t)snprintf(text + bytes, TW_LOCK_NAME_BYTES - bytes, ":%u", line.line);
+	}
+	return bytes;
+}
+
+size_t tw_lock_name(const struct tw_locks *locks, const struct tw_lock_row *lock, char *text)
+{
+	char site[TW_LOCK_NAME_BYTES];
+	size_t bytes = tw_lock_symbol(locks, lock, text);
+	if (bytes)
+		return bytes;
+	bytes = (size_t)snprintf(text, TW_LOCK_NAME_BYTES, "0x%llx", (unsigned long long)lock->address);
+	if (tw_lock_site(locks, lock, site))
+		bytes += (size_t)snprintf(text + bytes, TW_LOCK_NAME_BYTES - bytes, " %s %.*s",
+					  lock->is_made_there ? "made in" : "used in", TW_LOCK_NAME_BYTES - 40, site);
+	return bytes;
+}

@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* locks.c - who waited for which lock while who held it: one pass over the calls, in order of time. */
+#include "tools/report/locks.h"
+#include "tools/tool.h"
+
+#include "tracewheel/error.h"
+
+#include <stdlib.h>
+
+/* ---- what a call does ---- */
+
+enum {
+	DOES_NOTHING,
+	DOES_LOCK,
+	DOES_TRY,
+	DOES_READ,
+	DOES_TRY_READ,
+	DOES_UNLOCK,
+	DOES_WAIT,
+	DOES_SIGNAL,
+	DOES_INIT,
+	DOES_DESTROY
+};
+#define KIND_SHIFT 4
+
+static const struct {
+	const char *name;
+	uint8_t kind, does;
+} functions[] = {
+	{"pthread_mutex_lock", TW_LOCK_MUTEX, DOES_LOCK},
+	{"pthread_mutex_trylock", TW_LOCK_MUTEX, DOES_TRY},
+	{"pthread_mutex_timedlock", TW_LOCK_MUTEX, DOES_LOCK},
+	{"pthread_mutex_clocklock", TW_LOCK_MUTEX, DOES_LOCK},
+	{"pthread_mutex_unlock", TW_LOCK_MUTEX, DOES_UNLOCK},
+	{"pthread_mutex_init", TW_LOCK_MUTEX, DOES_INIT},
+	{"pthread_mutex_destroy", TW_LOCK_MUTEX, DOES_DESTROY},
+	{"pthread_rwlock_wrlock", TW_LOCK_RWLOCK, DOES_LOCK},
+	{"pthread_rwlock_trywrlock", TW_LOCK_RWLOCK, DOES_TRY},
+	{"pthread_rwlock_timedwrlock", TW_LOCK_RWLOCK, DOES_LOCK},
+	{"pthread_rwlock_clockwrlock", TW_LOCK_RWLOCK, DOES_LOCK},
+	{"pthread_rwlock_rdlock", TW_LOCK_RWLOCK, DOES_READ},
+	{"pthread_rwlock_tryrdlock", TW_LOCK_RWLOCK, DOES_TRY_READ},
+	{"pthread_rwlock_timedrdlock", TW_LOCK_RWLOCK, DOES_READ},
+	{"pthread_rwlock_clockrdlock", TW_LOCK_RWLOCK, DOES_READ},
+	{"pthread_rwlock_unlock", TW_LOCK_RWLOCK, DOES_UNLOCK},
+	{"pthread_rwlock_init", TW_LOCK_RWLOCK, DOES_INIT},
+	{"pthread_rwlock_destroy", TW_LOCK_RWLOCK, DOES_DESTROY},
+	{"pthread_cond_wait", TW_LOCK_CONDITION, DOES_WAIT},
+	{"pthread_cond_timedwait", TW_LOCK_CONDITION, DOES_WAIT},
+	{"pthread_cond_clockwait", TW_LOCK_CONDITION, DOES_WAIT},
+	{"pthread_cond_signal", TW_LOCK_CONDITION, DOES_SIGNAL},
+	{"pthread_cond_broadcast", TW_LOCK_CONDITION, DOES_SIGNAL},
+	{"pthread_cond_init", TW_LOCK_CONDITION, DOES_INIT},
+	{"pthread_cond_destroy", TW_LOCK_CONDITION, DOES_DESTROY},
+};
+
+static uint8_t place_does(const struct tw_capture_place *place)
+{
+	for (size_t i = 0; place->function && place->function->name && i < sizeof functions / sizeof *functions; i++) {
+		if (strcmp(place->function->name, functions[i].name) == 0)
+			return (uint8_t)(functions[i].kind << KIND_SHIFT | functions[i].does);
+	}
+	return DOES_NOTHING;
+}
+
+static bool wants_place(void *context, uint32_t image, const struct tw_capture_place *place)
+{
+	(void)context;
+	(void)image;
+	return place_does(place) != DOES_NOTHING;
+}
+
+/* ---- locks and threads ---- */
+
+struct tw_lock_wait {
+	uint64_t begin_ns, own_ns;
+	uint64_t since_ns;   /* up to here its time has an owner */
+	uint64_t blocked_ns; /* somebody held the lock */
+	uint64_t number;
+	uint32_t lock;
+	uint8_t does;
+	struct tw_lock_wait *next, *before; /* on the same lock */
+};
+
+/* A call inside another (of a signal handler) is not counted. */
+struct tw_lock_thread {
+	struct tw_lock_wait wait;
+	uint32_t mutex; /* of a wait on a condition */
+	uint32_t place; /* the call in progress */
+	uint32_t image;
+	bool is_open, is_counted; /* a call is open; it is one whose return matters */
+	uint32_t last;		  /* the lock of the last call: a stack that follows is its site's */
+	bool wants_site;
+	uint64_t own_from_ns, own_to_ns;
+};
+
+static uint32_t slot_of(const struct tw_locks *locks, uint32_t image, uint64_t address, unsigned kind)
+{
+	uint32_t at = (uint32_t)((address ^ (uint64_t)image << 48) * 0x9e3779b97f4a7c15 >> 32) & locks->mask;
+	for (; locks->slots[at]; at = (at + 1) & locks->mask) {
+		const struct tw_lock_row *lock = &locks->locks[locks->slots[at] - 1];
+		if (lock->address == address && lock->image == image && lock->kind == kind)
+			break;
+	}
+	return at;
+}
+
+static bool grow(struct tw_locks *locks)
+{
+	uint32_t room = locks->room ? locks->room * 2 : 256;
+	struct tw_lock_row *grown = realloc(locks->locks, room * sizeof *grown);
+	if (grown)
+		locks->locks = grown;
+	uint32_t *slots = calloc((size_t)room * 2, sizeof *slots);
+	if (!grown || !slots) {
+		free(slots);
+		locks->has_no_memory = true;
+		return false;
+	}
+	free(locks->slots);
+	locks->slots = slots;
+	locks->mask = room * 2 - 1;
+	locks->room = room;
+	/* Of several at one address the last stays. */
+	for (uint32_t i = 0; i < locks->count; i++)
+		slots[slot_of(locks, grown[i].image, grown[i].address, grown[i].kind)] = i + 1;
+	return true;
+}
+
+/* The lock at an address; NULL where there are too many. */
+static struct tw_lock_row *find_lock(struct tw_locks *locks, uint32_t image, uint64_t address, unsigned kind)
+{
+	uint32_t at = slot_of(locks, image, address, kind);
+	struct tw_lock_row *lock = locks->slots[at] ? &locks->locks[locks->slots[at] - 1] : NULL;
+	if (lock && !lock->is_ended)
+		return lock;
+	if (lock && !lock->waits && !lock->waiting) {
+		/* Nobody ever waited for the one that was here: it need not be kept. */
+		*lock = (struct tw_lock_row){.number = lock->number};
+	} else {
+		if (locks->count >= TW_LOCKS_MAX) {
+			locks->are_full = true;
+			return NULL;
+		}
+		if (locks->count == locks->room) {
+			if (!grow(locks))
+				return NULL;
+			at = slot_of(locks, image, address, kind);
+		}
+		lock = &locks->locks[locks->count];
+		*lock = (struct tw_lock_row){.number = locks->count++};
+		locks->slots[at] = locks->count;
+	}
+	lock->address = address;
+	lock->image = image;
+	lock->kind = (uint8_t)kind;
+	lock->writer = lock->signaller = TW_LOCK_NONE;
+	return lock;
+}
+
+/* ---- pairs ---- */
+
+static void add_pair(struct tw_locks *locks, struct tw_lock_row *lock, uint32_t waiter, uint32_t holder, uint64_t wait,
+		     uint64_t ns)
+{
+	uint32_t at = lock->pairs;
+	while (at && (locks->pairs[at - 1].waiter != waiter || locks->pairs[at - 1].holder != holder))
+		at = locks->pairs[at - 1].next;
+	if (!at) {
+		if (locks->pair_count == locks->pair_room) {
+			uint32_t room = locks->pair_room ? locks->pair_room * 2 : 256;
+			struct tw_lock_pair *grown =
+				room <= TW_LOCK_PAIRS_MAX ? realloc(locks->pairs, room * sizeof *grown) : NULL;
+			if (!grown) {
+				locks->are_full = true;
+				return;
+			}
+			locks->pairs = grown;
+			locks->pair_room = room;
+		}
+		locks->pairs[locks->pair_count] = (struct tw_lock_pair){.lock = lock->number,
+									.waiter = waiter,
+									.holder = holder,
+									.next = lock->pairs};
+		at = lock->pairs = ++locks->pair_count;
+	}
+	struct tw_lock_pair *pair = &locks->pairs[at - 1];
+	pair->times += pair->last != wait;
+	pair->last = wait;
+	pair->ns += ns;
+	pair->max_ns = ns > pair->max_ns ? ns : pair->max_ns;
+}
+
+/* ---- who holds ---- */
+
+static uint32_t holder_of(const struct tw_lock_row *lock)
+{
+	return lock->writer != TW_LOCK_NONE ? lock->writer : lock->reader_count ? lock->readers[0] : TW_LOCK_NONE;
+}
+
+/* Until now the lock was held as it is: time of those who wait. */
+static void settle(struct tw_locks *locks, struct tw_lock_row *lock, uint64_t now_ns)
+{
+	uint32_t holder = holder_of(lock);
+	for (struct tw_lock_wait *wait = lock->waiting; wait; wait = wait->next) {
+		uint32_t waiter = (uint32_t)((struct tw_lock_thread *)(void *)wait - locks->threads);
+		if (holder != TW_LOCK_NONE && holder != waiter && now_ns > wait->since_ns) {
+			wait->blocked_ns += now_ns - wait->since_ns;
+			add_pair(locks, lock, waiter, holder, wait->number, now_ns - wait->since_ns);
+		}
+		wait->since_ns = now_ns;
+	}
+}
+
+static void acquire(struct tw_locks *locks, struct tw_lock_row *lock, uint32_t thread, bool is_reader, uint64_t now_ns)
+{
+	settle(locks, lock, now_ns);
+	lock->taken++;
+	if (is_reader) {
+		if (lock->reader_count == 0 && lock->writer == TW_LOCK_NONE)
+			lock->since_ns = now_ns;
+		if (lock->reader_count < TW_LOCK_READERS)
+			lock->readers[lock->reader_count] = thread;
+		lock->reader_count++;
+		return;
+	}
+	if (lock->writer == thread) {
+		lock->depth++;
+		return;
+	}
+	lock->writer = thread;
+	lock->depth = 1;
+	lock->reader_count = 0;
+	lock->since_ns = now_ns;
+}
+
+static void end_hold(struct tw_lock_row *lock, uint64_t now_ns)
+{
+	uint64_t ns = now_ns > lock->since_ns ? now_ns - lock->since_ns : 0;
+	lock->held_ns += ns;
+	lock->held_max_ns = ns > lock->held_max_ns ? ns : lock->held_max_ns;
+}
+
+/* is_whole: however often it was taken; a wait on a condition gives up a recursive mutex as a whole. */
+static uint32_t let_go(struct tw_locks *locks, struct tw_lock_row *lock, uint32_t thread, bool is_whole,
+		       uint64_t now_ns)
+{
+	uint32_t depth = lock->depth, i = 0;
+	if (lock->writer != TW_LOCK_NONE) {
+		/* By another thread too: a mutex that is used as a signal. */
+		if (lock->writer == thread && lock->depth > 1 && !is_whole) {
+			lock->depth--;
+			return depth;
+		}
+		settle(locks, lock, now_ns);
+		end_hold(lock, now_ns);
+		lock->writer = TW_LOCK_NONE;
+		lock->depth = 0;
+		return depth;
+	}
+	if (!lock->reader_count)
+		return 1;
+	settle(locks, lock, now_ns);
+	uint32_t known = lock->reader_count < TW_LOCK_READERS ? lock->reader_count : TW_LOCK_READERS;
+	while (i < known && lock->readers[i] != thread)
+		i++;
+	for (; i + 1 < known; i++)
+		lock->readers[i] = lock->readers[i + 1];
+	if (--lock->reader_count == 0)
+		end_hold(lock, now_ns);
+	return 1;
+}
+
+/* ---- calls ---- */
+
+static uint32_t thread_of(const struct tw_locks *locks, const struct tw_capture_event *event)
+{
+	const struct tw_capture_stream *stream = tw_capture_stream(locks->capture, event->stream);
+	return stream && stream->thread < locks->thread_count ? stream->thread : TW_LOCK_NONE;
+}
+
+static void begin_wait(struct tw_locks *locks, struct tw_lock_row *lock, struct tw_lock_thread *thread, uint8_t does,
+		       uint64_t now_ns)
+{
+	struct tw_lock_wait *wait = &thread->wait;
+	if (does != DOES_WAIT)
+		settle(locks, lock, now_ns);
+	*wait = (struct tw_lock_wait){.begin_ns = now_ns,
+				      .since_ns = now_ns,
+				      .number = ++locks->wait_count,
+				      .lock = lock->number,
+				      .does = does,
+				      .next = does == DOES_WAIT ? NULL : lock->waiting};
+	if (does != DOES_WAIT) {
+		if (lock->waiting)
+			lock->waiting->before = wait;
+		lock->waiting = wait;
+	}
+	thread->is_counted = true;
+}
+
+static void leave_waiting(struct tw_lock_row *lock, struct tw_lock_wait *wait)
+{
+	if (wait->does == DOES_WAIT)
+		return;
+	if (wait->before)
+		wait->before->next = wait->next;
+	else
+		lock->waiting = wait->next;
+	if (wait->next)
+		wait->next->before = wait->before;
+}
+
+static void drop_open(struct tw_locks *locks, struct tw_lock_thread *thread)
+{
+	if (thread->is_counted) {
+		leave_waiting(&locks->locks[thread->wait.lock], &thread->wait);
+		locks->dropped++;
+	}
+	thread->is_counted = thread->is_open = false;
+}
+
+static void on_call(struct tw_locks *locks, const struct tw_capture_event *event, uint8_t what)
+{
+	uint32_t number = thread_of(locks, event);
+	unsigned kind = what >> KIND_SHIFT;
+	uint8_t does = what & ((1u << KIND_SHIFT) - 1);
+	struct tw_lock_thread *thread;
+	if (number == TW_LOCK_NONE)
+		return;
+	thread = &locks->threads[number];
+	thread->wants_site = false;
+	locks->calls++;
+	if (event->payload_words < 1 || (event->flags & TW_CAPTURE_FLAG_TERMS) ||
+	    (does == DOES_WAIT && event->payload_words < 2)) {
+		locks->wordless++;
+		return;
+	}
+	/* What did not return has been left by an exception, or its return was lost. */
+	drop_open(locks, thread);
+	struct tw_lock_row *lock = find_lock(locks, event->image, event->payload[0], kind), *mutex;
+	if (!lock)
+		return;
+	if (does == DOES_INIT && (lock->taken || lock->site)) {
+		lock->is_ended = true;
+		lock = find_lock(locks, event->image, event->payload[0], kind);
+		if (!lock)
+			return;
+	}
+	thread->last = lock->number;
+	thread->wants_site = !lock->site;
+	lock->is_made_there |= does == DOES_INIT;
+	thread->is_open = true;
+	thread->place = event->id;
+	thread->image = event->image;
+	switch (does) {
+	case DOES_LOCK:
+	case DOES_READ:
+	case DOES_TRY:
+	case DOES_TRY_READ: begin_wait(locks, lock, thread, does, event->time_ns); break;
+	case DOES_UNLOCK: let_go(locks, lock, number, false, event->time_ns); break;
+	case DOES_SIGNAL:
+		lock->signals++;
+		lock->signaller = number;
+		lock->signalled_ns = event->time_ns;
+		break;
+	case DOES_DESTROY: lock->is_ended = true; break;
+	case DOES_WAIT:
+		begin_wait(locks, lock, thread, does, event->time_ns);
+		mutex = find_lock(locks, event->image, event->payload[1], TW_LOCK_MUTEX);
+		thread->mutex = mutex ? mutex->number : TW_LOCK_NONE;
+		if (mutex)
+			let_go(locks, mutex, number, true, event->time_ns);
+		break;
+	default: break;
+	}
+}
+
+static void add_wait(struct tw_lock_row *lock, uint64_t ns, uint64_t at_ns)
+{
+	lock->waits++;
+	lock->wait_ns += ns;
+	if (ns > lock->wait_max_ns) {
+		lock->wait_max_ns = ns;
+		lock->wait_max_at_ns = at_ns;
+	}
+}
+
+/* What the tracer itself took in a call is in no wait. */
+static uint64_t without_own(const struct tw_lock_thread *thread, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t from = thread->own_from_ns > from_ns ? thread->own_from_ns : from_ns;
+	uint64_t to = thread->own_to_ns < to_ns ? thread->own_to_ns : to_ns;
+	return to_ns - from_ns - (to > from ? to - from : 0);
+}
+
+static void end_condition(struct tw_locks *locks, struct tw_lock_row *lock, struct tw_lock_thread *thread,
+			  uint32_t number, uint64_t value, uint64_t now_ns)
+{
+	const struct tw_lock_wait *wait = &thread->wait;
+	uint64_t ns = without_own(thread, wait->begin_ns, now_ns);
+	add_wait(lock, ns, wait->begin_ns);
+	lock->timeouts += (uint32_t)value == 110;
+	uint32_t by = (uint32_t)value != 110 && lock->signaller != TW_LOCK_NONE && lock->signalled_ns >= wait->begin_ns
+			      ? lock->signaller
+			      : TW_LOCK_NONE;
+	add_pair(locks, lock, number, by, wait->number, ns);
+	if (thread->mutex != TW_LOCK_NONE)
+		acquire(locks, &locks->locks[thread->mutex], number, false, now_ns);
+}
+
+static void on_return(struct tw_locks *locks, const struct tw_capture_event *event, bool is_exception)
+{
+	uint32_t number = thread_of(locks, event);
+	struct tw_lock_thread *thread = number == TW_LOCK_NONE ? NULL : &locks->threads[number];
+	if (!thread || !thread->is_open || thread->place != event->id || thread->image != event->image)
+		return;
+	thread->is_open = false;
+	if (!thread->is_counted)
+		return;
+	thread->is_counted = false;
+	struct tw_lock_wait *wait = &thread->wait;
+	struct tw_lock_row *lock = &locks->locks[wait->lock];
+	bool has_value = event->payload_words && !is_exception;
+	uint64_t value = has_value ? event->payload[0] : 0, ns;
+	locks->wordless += !has_value && !is_exception;
+	if (wait->does == DOES_WAIT) {
+		end_condition(locks, lock, thread, number, value, event->time_ns);
+		return;
+	}
+	settle(locks, lock, event->time_ns);
+	leave_waiting(lock, wait);
+	ns = event->time_ns > wait->begin_ns ? without_own(thread, wait->begin_ns, event->time_ns) : 0;
+	bool is_try = wait->does == DOES_TRY || wait->does == DOES_TRY_READ;
+	/* EOWNERDEAD: it is got all the same. */
+	bool is_got = !is_exception && ((uint32_t)value == 0 || (uint32_t)value == 130);
+	if (wait->blocked_ns && !is_try) {
+		add_wait(lock, ns, wait->begin_ns);
+	} else if (ns >= TW_LOCK_LONG_NS) {
+		lock->slow++;
+		lock->slow_ns += ns;
+	}
+	if (!is_got)
+		lock->busy++;
+	else
+		acquire(locks, lock, number, wait->does == DOES_READ || wait->does == DOES_TRY_READ, event->time_ns);
+}
+
+static void on_loss(struct tw_locks *locks, const struct tw_capture_event *event)
+{
+	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
+	locks->gaps++;
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		locks->lost += loss->lost[cause];
+	for (uint32_t i = 0; i < locks->thread_count; i++) {
+		if (locks->threads[i].is_open && locks->threads[i].image == event->image)
+			drop_open(locks, &locks->threads[i]);
+	}
+	for (uint32_t i = 0; i < locks->count; i++) {
+		struct tw_lock_row *lock = &locks->locks[i];
+		if (lock->image != event->image)
+			continue;
+		lock->writer = lock->signaller = TW_LOCK_NONE;
+		lock->depth = lock->reader_count = 0;
+	}
+}
+
+static void on_event(struct tw_locks *locks, const struct tw_capture_event *event)
+{
+	uint8_t what = event->image < locks->image_count && event->id < locks->place_counts[event->image]
+			       ? locks->places[event->image][event->id]
+			       : DOES_NOTHING;
+	uint32_t number;
+	switch (event->kind) {
+	case TW_CAPTURE_LOSS: on_loss(locks, event); break;
+	case TW_CAPTURE_CALL:
+		if (what)
+			on_call(locks, event, what);
+		break;
+	case TW_CAPTURE_STACK:
+		number = thread_of(locks, event);
+		if (what && number != TW_LOCK_NONE && locks->threads[number].wants_site && event->payload_words) {
+			locks->locks[locks->threads[number].last].site = event->payload[0];
+			locks->threads[number].wants_site = false;
+		}
+		break;
+	case TW_CAPTURE_RETURN_FROM:
+	case TW_CAPTURE_EXCEPTION_FROM:
+		if (what)
+			on_return(locks, event, event->kind == TW_CAPTURE_EXCEPTION_FROM);
+		break;
+	case TW_CAPTURE_OWN_TIME:
+		number = thread_of(locks, event);
+		if (number != TW_LOCK_NONE) {
+			locks->threads[number].own_from_ns = event->time_ns;
+			locks->threads[number].own_to_ns = event->time_ns + tw_capture_own_ns(locks->capture, event);
+		}
+		break;
+	default: break;
+	}
+}
+
+/* ---- the pass ---- */
+
+static bool find_places(struct tw_locks *locks, uint32_t image)
+{
+	const struct tw_capture_place *place;
+	uint32_t at = 0, count = 0;
+	while ((place = tw_capture_place_next(locks->capture, image, &at)))
+		count = place->place_id >= count ? place->place_id + 1 : count;
+	locks->places[image] = calloc(count + (size_t)1, 1);
+	locks->place_counts[image] = locks->places[image] ? count : 0;
+	for (at = 0; locks->places[image] && (place = tw_capture_place_next(locks->capture, image, &at));)
+		locks->places[image][place->place_id] = place_does(place);
+	return locks->places[image] != NULL;
+}
+
+static bool init(struct tw_locks *locks, struct tw_capture *capture)
+{
+	struct tw_capture_info info;
+	tw_capture_info(capture, &info);
+	*locks = (struct tw_locks){.capture = capture, .image_count = info.images};
+	for (uint32_t i = 0; i < info.streams; i++) {
+		const struct tw_capture_stream *stream = tw_capture_stream(capture, i);
+		locks->thread_count = stream->thread >= locks->thread_count ? stream->thread + 1 : locks->thread_count;
+	}
+	locks->threads = calloc(locks->thread_count + (size_t)1, sizeof *locks->threads);
+	locks->places = calloc(info.images + (size_t)1, sizeof *locks->places);
+	locks->place_counts = calloc(info.images + (size_t)1, sizeof *locks->place_counts);
+	bool is_done = locks->threads && locks->places && locks->place_counts && grow(locks);
+	for (uint32_t i = 0; is_done && i < info.images; i++)
+		is_done = find_places(locks, i);
+	return is_done;
+}
+
+int tw_locks_make(struct tw_locks *locks, struct tw_capture *capture, const struct tw_capture_filter *selected)
+{
+	struct tw_capture_filter filter = *selected;
+	struct tw_capture_events *events;
+	const struct tw_capture_event *batch;
+	int64_t count;
+	if (!init(locks, capture))
+		return TW_ENOMEM;
+	filter.wants_place = wants_place;
+	filter.kinds = UINT64_C(1) << TW_CAPTURE_CALL | UINT64_C(1) << TW_CAPTURE_RETURN_FROM |
+		       UINT64_C(1) << TW_CAPTURE_EXCEPTION_FROM | UINT64_C(1) << TW_CAPTURE_STACK;
+	filter.wants_own_time = true;
+	int error = tw_capture_events_create(capture, &filter, &events);
+	if (error)
+		return error;
+	while ((count = tw_capture_events_next(events, &batch)) > 0 && !locks->has_no_memory) {
+		for (int64_t i = 0; i < count; i++)
+			on_event(locks, &batch[i]);
+	}
+	tw_capture_events_destroy(events);
+	for (uint32_t i = 0; i < locks->thread_count; i++)
+		locks->dropped += locks->threads[i].is_counted;
+	return locks->has_no_memory ? TW_ENOMEM : (int)count;
+}
+
+void tw_locks_free(struct tw_locks *locks)
+{
+	for (uint32_t i = 0; locks->places && i < locks->image_count; i++)
+		free(locks->places[i]);
+	free(locks->places);
+	free(locks->place_counts);
+	free(locks->threads);
+	free(locks->locks);
+	free(locks->slots);
+	free(locks->pairs);
+	*locks = (struct tw_locks){0};
+}
+
+const char *tw_lock_kind_name(unsigned kind)
+{
+	static const char *const names[TW_LOCK_KINDS] = {"mutex", "rwlock", "condition"};
+	return kind < TW_LOCK_KINDS ? names[kind] : "lock";
+}
