@@ -232,6 +232,8 @@ struct tw_function {
 	const char *name;
 	uint64_t address; /* 0 when declared */
 	uint32_t bytes;	  /* length of its code; 0: not known */
+	/* Both names as terms, for tracer modules; set once before the first place that such a session sets; 0: not needed. */
+	uint64_t module_atom, name_atom;
 	struct tw_module *module;
 	struct tw_function *next_of_module;
 	struct tw_function *next_of_chain; /* next function of the same hash chain */

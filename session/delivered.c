@@ -44,6 +44,11 @@ static int ask(struct tw_session *session, tw_pid pid, uint32_t *number)
 {
 	*number = 0;
 	/* Without a tracer all events have been delivered. */
+	if (session->module && !session->rs) {
+		/* The callbacks of all events made before are over when every hit is. */
+		tw_progress_wait();
+		return 0;
+	}
 	if (!session->rs)
 		return 0;
 	if (is_consumer_gone(session))

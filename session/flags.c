@@ -164,7 +164,7 @@ static bool is_tracer_of(const struct tw_tracee *tracee, const struct tw_session
 static void set_port_words(struct tw_tracee *port, unsigned slot, uint32_t flags)
 {
 	uint64_t bit = UINT64_C(1) << slot;
-	uint32_t heard = tw_hit_sessions[slot].rs ? flags : 0;
+	uint32_t heard = tw_hit_sessions[slot].rs || tw_hit_sessions[slot].module ? flags : 0;
 
 	for (unsigned want = 0; want < TW_WANT_KINDS; want++)
 		set_bit(&port->wants[want], bit, heard & flags_of_port_want[want]);
@@ -175,10 +175,13 @@ static void set_words(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
 {
 	uint64_t bit = UINT64_C(1) << slot;
 	bool is_tracer = is_tracer_of(tracee, tw_session_at(slot));
-	uint32_t heard = tracee->is_sensitive || is_tracer || !tw_hit_sessions[slot].rs ? 0 : flags;
+	bool has_module = tw_hit_sessions[slot].module != NULL;
+	bool has_tracer = has_module || tw_hit_sessions[slot].rs;
+	uint32_t heard = tracee->is_sensitive || is_tracer || !has_tracer ? 0 : flags;
 	bool has_stamp_word = tw_record_stamp_of(stamp_of(flags), slot) != TW_RECORD_NO_STAMP;
-	bool is_special = has_stamp_word || (flags & TW_FLAG_SILENT);
-	bool others_make = heard & (TW_FLAG_RECEIVE | TW_FLAG_PROCS);
+	bool is_special = has_stamp_word || (flags & TW_FLAG_SILENT) || has_module;
+	/* A module hears of each event when it is made: there is no order to be restored. */
+	bool others_make = !has_module && (heard & (TW_FLAG_RECEIVE | TW_FLAG_PROCS));
 
 	/* RELAXED hit.record_flags: one byte; calls in progress use the old or the new stamp. */
 	tw_store_relaxed(&tracee->record_flags[slot],
@@ -191,6 +194,7 @@ static void set_words(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
 	}
 	set_bit(&tracee->others_make, bit, others_make);
 	set_bit(&tracee->special_alone, bit, is_special);
+	set_bit(&tracee->has_modules, bit, has_module && flags);
 	set_bit(&tracee->special, bit, is_special || others_make);
 	set_bit(&tracee->wants_call, bit, heard & TW_FLAG_CALL);
 	set_bit(&tracee->counts_call, bit, !tracee->is_sensitive && (flags & TW_FLAG_CALL));

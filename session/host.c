@@ -9,6 +9,7 @@
 #include "session/effects.h"
 #include "session/session.h"
 #include "session/tracee.h"
+#include "session/tracer_module.h"
 #include "pipeline/hit/native.h"
 #include "pipeline/hit/special.h"
 #include "pipeline/thread/thread.h"
@@ -51,6 +52,18 @@ static void let_go_of_queue(struct tw_session *session)
 	session->tracer_pid = session->last_tracer_pid = 0;
 }
 
+/* The callbacks were given for the parent's processes, and may use its files and locks. */
+static void let_go_of_module(struct tw_session *session)
+{
+	/* RELAXED session.tracer_is_gone: the child has one thread. */
+	tw_store_relaxed(&session->is_tracer_gone, true);
+	if (session->slot == TW_SESSION_NO_SLOT)
+		return;
+	tw_hit_sessions[session->slot].module = NULL;
+	/* PROGRESS hit.alive: the child has one thread. */
+	tw_fetch_and_seq_cst(&tw_hit_alive, ~(UINT64_C(1) << session->slot));
+}
+
 static void after_fork_in_child(void)
 {
 	unlock_definitions();
@@ -58,10 +71,12 @@ static void after_fork_in_child(void)
 	tw_process_memory_after_fork();
 	/* Writers are threads of the parent, so their ring sets belong to it alone. */
 	for (struct tw_session *session = tw_sessions_all(); session; session = session->next_of_all) {
-		if (!session->writer && !session->queue)
+		if (!session->writer && !session->queue && !session->module)
 			continue;
 		if (session->queue)
 			let_go_of_queue(session);
+		if (session->module)
+			let_go_of_module(session);
 		session->writer = NULL;
 		session->rs = NULL;
 		if (session->slot != TW_SESSION_NO_SLOT)
@@ -86,6 +101,7 @@ static void init(void)
 	tw_hit_host.makes_thread = tw_tracee_makes_thread;
 	tw_hit_host.trace = tw_effect_trace;
 	tw_hit_host.silence = tw_effect_silence;
+	tw_hit_host.remove_tracer = tw_tracer_module_remove;
 	tw_native_init();
 	tw_node_init();
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

@@ -10,6 +10,7 @@
 #include "session/port_table.h"
 #include "session/send_receive.h"
 #include "session/tracee.h"
+#include "session/tracer_module.h"
 #include "base/limits.h"
 #include "match/match.h"
 #include "term/term.h"
@@ -89,11 +90,13 @@ static bool is_tracer_gone(const struct tw_session *session)
 	return tw_load_relaxed(&session->is_tracer_gone);
 }
 
-/* The destination of the session's events: {capture,Path}, as a tracer module and its state; a pid; [] is none. */
+/* The destination of the session's events: {Module,State}; {capture,Path}, in the same form; a pid; [] is none. */
 static struct tw_term last_tracer_of(const struct tw_session *session, struct tw_arena *arena)
 {
 	const char *path = session->tracer_path ? session->tracer_path : "";
 
+	if (session->module)
+		return pair(arena, tw_term_atom_z(session->module->name), copied(arena, session->module->hit.state));
 	if (!session->rs)
 		return tw_term_nil();
 	/* A queue is shown as a pid after the first receive. */

@@ -3,6 +3,7 @@
 #include "session/definitions.h"
 #include "session/places.h"
 #include "session/session.h"
+#include "session/tracer_module.h"
 #include "base/limits.h"
 
 #include <stdlib.h>
@@ -57,6 +58,8 @@ int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struc
 
 	if (error)
 		return error;
+	if (session->module)
+		tw_tracer_module_name(place->function);
 	set = tw_session_remember(session, place);
 	if (!set)
 		return TW_ENOMEM;

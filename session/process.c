@@ -7,6 +7,7 @@
  */
 #include "session/session.h"
 #include "session/tracee.h"
+#include "session/tracer_module.h"
 #include "base/clock.h"
 #include "pipeline/thread/runtime_event.h"
 #include "pipeline/thread/thread.h"
@@ -158,6 +159,9 @@ TW_API void tw_process_in_at(struct tw_process *process, const struct tw_declare
 	if (before && before != tracee)
 		tell_schedule(before, false, NULL);
 	tw_thread_run(tracee);
+	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
+	if (tracee && tw_unlikely(tw_load_relaxed(&tracee->has_modules)))
+		tw_tracer_modules_scheduled_in(tracee);
 	if (tracee && !tracee->is_in && tw_hit_tls.thread && tracee != tw_hit_tls.thread->own_tracee)
 		tell_schedule(tracee, true, function);
 }

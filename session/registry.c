@@ -2,6 +2,7 @@
 /* registry.c - see registry.h. */
 #include "session/registry.h"
 #include "session/session.h"
+#include "session/tracer_module.h"
 
 static struct tw_quiet_lock registry = TW_QUIET_LOCK_INIT;
 static struct tw_session *sessions;  /* all that are not dead */
@@ -82,9 +83,13 @@ void tw_registry_remove(struct tw_session *session)
 		}
 	}
 	if (session->slot != TW_SESSION_NO_SLOT) {
+		tw_tracer_module_keep_counts(session);
 		by_slot[session->slot] = NULL;
 		/* No hit reads it any more, but a forked child visits all slots. */
 		tw_hit_sessions[session->slot].rs = NULL;
+		tw_hit_sessions[session->slot].module = NULL;
+		/* RELAXED hit.modules: no hit knows the session any more. */
+		tw_fetch_and_relaxed(&tw_hit_modules, ~(UINT64_C(1) << session->slot));
 	}
 	tw_registry_unlock();
 }

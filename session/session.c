@@ -15,6 +15,7 @@
 #include "session/tracer_gone.h"
 #include "session/watched.h"
 #include "session/writer.h"
+#include "session/tracer_module.h"
 #include "progress/progress.h"
 
 #include <stdlib.h>
@@ -45,6 +46,7 @@ static void free_session(struct tw_session *session)
 	}
 	free(session->set_places);
 	tw_queue_destroy(session->queue);
+	tw_tracer_module_destroy(session->module);
 	free(session->tracer_path);
 	free(session);
 }
@@ -130,6 +132,7 @@ static bool is_tracer_sound(const struct tw_tracer *tracer)
 	case TW_TRACER_QUEUE: return true;
 	case TW_TRACER_STREAM: return tracer->stream_fd >= 0;
 	case TW_TRACER_CAPTURE: return tracer->capture_path;
+	case TW_TRACER_MODULE: return tracer->module || tracer->module_path;
 	default: return false;
 	}
 }
@@ -140,6 +143,8 @@ static int start_tracer(const struct tw_tracer *tracer, struct tw_session *sessi
 		return tw_queue_start(tracer, session);
 	if (tracer->kind == TW_TRACER_STREAM)
 		return tw_writer_start(tracer, session);
+	if (tracer->kind == TW_TRACER_MODULE)
+		return tw_tracer_module_start(tracer, session);
 	session->tracer_path = strdup(tracer->capture_path);
 	return session->tracer_path ? tw_writer_start(tracer, session) : TW_ENOMEM;
 }
@@ -175,7 +180,7 @@ TW_API int tw_session_create(const char *name, const struct tw_tracer *tracer, s
 		goto free_session;
 	tw_registry_add(session);
 	check_tracer(session);
-	error = tw_define_image(session);
+	error = session->rs ? tw_define_image(session) : 0;
 	if (error) {
 		tw_registry_remove(session);
 		goto stop_writer;
@@ -266,7 +271,7 @@ void tw_session_clear(struct tw_session *session)
 		tw_bp_commit(permit);
 		tw_tracees_forget(session->slot);
 	}
-	if (has_bit && session->rs)
+	if (has_bit && (session->rs || session->module))
 		tw_progress_wait();
 	if (session->rs)
 		tw_rs_close(session->rs);

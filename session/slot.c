@@ -6,6 +6,7 @@
  */
 #include "session/session.h"
 #include "session/tracee.h"
+#include "session/tracer_module.h"
 
 /* Frames opened for an earlier session in this slot do not belong to this one.  Under the registry's lock. */
 static void begin_epoch(struct tw_session *session)
@@ -18,7 +19,7 @@ static void begin_epoch(struct tw_session *session)
 	/* PAIR hit.epoch: release; as above. */
 	tw_store_release(&tw_hit_epoch, epoch);
 	/* RELAXED session.tracer_is_gone: set under the registry's lock. */
-	if (session->rs && !tw_load_relaxed(&session->is_tracer_gone)) {
+	if ((session->rs || session->module) && !tw_load_relaxed(&session->is_tracer_gone)) {
 		/* PAIR hit.epoch: release; as above. */
 		tw_fetch_or_seq_cst(&tw_hit_alive, UINT64_C(1) << session->slot);
 	}
@@ -28,6 +29,15 @@ static void assign_slot(struct tw_session *session, unsigned slot)
 {
 	tw_registry_assign_slot(session, slot);
 	tw_hit_sessions[slot].rs = session->rs;
+	tw_hit_sessions[slot].module = session->module ? &session->module->hit : NULL;
+	for (unsigned i = 0; i < TW_MODULE_COUNTS; i++) {
+		/* RELAXED hit.module_counts: no thread has the session's bit yet. */
+		tw_store_relaxed(&tw_hit_sessions[slot].module_counts[i], 0);
+	}
+	if (session->module) {
+		/* RELAXED hit.modules: set before any tracee has the session's bit. */
+		tw_fetch_or_relaxed(&tw_hit_modules, UINT64_C(1) << slot);
+	}
 	tw_hit_sessions[slot].session_index = (uint32_t)session->id;
 	for (unsigned i = 0; i < TW_COUNT_OF(tw_hit_sessions[slot].patterns); i++) {
 		/* PAIR hit.pattern: release; no thread has the session's bit yet. */

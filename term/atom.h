@@ -76,7 +76,13 @@
 	/* words in events */                                                                                \
 	X(TIMEOUT, "timeout") X(CLOCK_SERVICE, "clock_service") X(NORMAL, "normal")                          \
 	/* match specifications: types of machine words */                                                   \
-	X(STRING_AT, "string_at") X(VECTOR_FLOAT, "vector_float") X(VECTOR_DOUBLE, "vector_double")
+	X(STRING_AT, "string_at") X(VECTOR_FLOAT, "vector_float") X(VECTOR_DOUBLE, "vector_double")          \
+	/* sizes of collections */                                                                          \
+	X(HEAP_SIZE, "heap_size") X(HEAP_BLOCK_SIZE, "heap_block_size") X(OLD_HEAP_SIZE, "old_heap_size")    \
+	X(OLD_HEAP_BLOCK_SIZE, "old_heap_block_size") X(STACK_SIZE, "stack_size")                            \
+	X(RECENT_SIZE, "recent_size") X(MBUF_SIZE, "mbuf_size") X(BIN_VHEAP_SIZE, "bin_vheap_size")          \
+	X(BIN_VHEAP_BLOCK_SIZE, "bin_vheap_block_size") X(BIN_OLD_VHEAP_SIZE, "bin_old_vheap_size")          \
+	X(BIN_OLD_VHEAP_BLOCK_SIZE, "bin_old_vheap_block_size") X(WORDSIZE, "wordsize")
 /* clang-format on */
 
 enum tw_atom_index {

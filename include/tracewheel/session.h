@@ -38,6 +38,7 @@ extern "C" {
 #endif
 
 struct tw_session;
+struct tw_tracer_module;
 
 /* Identifies a session without keeping it alive; 0 is none.  Never reused in a process. */
 typedef uint64_t tw_session_weak;
@@ -53,7 +54,8 @@ enum tw_tracer_kind {
 	 * 20 ms late.  When the reader goes away, the tracer is gone, as in queue.h; there is no SIGPIPE.  A reader that stops
 	 * delays that thread, and the program only as on_full allows.  OTP: a port.
 	 */
-	TW_TRACER_STREAM
+	TW_TRACER_STREAM,
+	TW_TRACER_MODULE /* callbacks, called by the thread that makes the event: tracer.h.  OTP: {Module,State} */
 };
 
 /* Policy of a thread whose ring is full. */
@@ -73,6 +75,13 @@ struct tw_tracer {
 	 */
 	tw_pid tracer_pid;
 	int stream_fd; /* TW_TRACER_STREAM: borrows: duplicated */
+	/*
+	 * TW_TRACER_MODULE: borrows, copied; or the path of a shared object that exports one (with a slash, or searched for
+	 * by dlopen()), which stays loaded.  The state is copied; none: the empty list.
+	 */
+	const struct tw_tracer_module *module;
+	const char *module_path;
+	struct tw_term state;
 };
 
 /*
@@ -86,6 +95,8 @@ struct tw_tracer {
  *
  * Errors: TW_EBADARG, TW_ENOMEM, and those of making a capture
  * (TW_EEXIST, TW_ENOENT, TW_EPERM, TW_ENOSPC, TW_EIO); TW_ENOTSUP when libtracewheel-capture is not found.
+ * Of a tracer module: TW_EBADARG where a mandatory callback or the exported structure is missing, TW_ENOENT where the
+ * shared object cannot be loaded.
  * Source: trace:session_create/3.
  */
 int tw_session_create(const char *name, const struct tw_tracer *tracer, struct tw_session **out);

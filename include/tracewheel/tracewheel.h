@@ -17,5 +17,6 @@
 #include "tracewheel/queue.h"
 #include "tracewheel/runtime.h"
 #include "tracewheel/session.h"
+#include "tracewheel/tracer.h"
 
 #endif

@@ -12,10 +12,12 @@
  *	otherwise		terms, strict and CPU stamps, meta: one session after the other
  */
 #include "pipeline/hit/count.h"
+#include "pipeline/hit/module.h"
 #include "pipeline/hit/record.h"
 #include "pipeline/thread/thread.h"
 #include "breakpoints/patch.h"
 #include "progress/read_side.h"
+#include "term/term.h"
 
 /* How a frame ended. */
 struct ending {
@@ -92,7 +94,64 @@ static inline unsigned count_of(const struct tw_frame_value *value)
 	return value->kind == TW_FRAME_WORD ? 1 : value->kind == TW_FRAME_WORDS ? 2 : 0;
 }
 
-/* Writes one record for each session in todo. */
+static struct tw_term atom_or_text(struct tw_arena *arena, const char *name)
+{
+	size_t bytes = __builtin_strlen(name);
+	struct tw_term atom = tw_term_atom_existing(name, bytes);
+
+	return tw_term_is_none(atom) ? tw_term_binary(arena, name, bytes < 255 ? bytes : 255) : atom;
+}
+
+/* The value of a return, or {Class,Value} of an exception. */
+static struct tw_term value_in(struct tw_arena *arena, const struct ending *e)
+{
+	if (e->kind == TW_EVENT_EXCEPTION_FROM) {
+		struct tw_term pair[2] = {atom_or_text(arena, name_of(e->exception_class)), e->value->term};
+
+		if (tw_term_is_none(pair[1]))
+			pair[1] = atom_or_text(arena, e->name);
+		return tw_term_tuple(arena, pair, 2);
+	}
+	if (e->value->kind == TW_FRAME_TERM)
+		return e->value->term;
+	return count_of(e->value) ? tw_term_unsigned(arena, e->value->words[0]) : tw_atom(TW_ATOM_ANY);
+}
+
+struct told {
+	struct tw_hit_tls *t;
+	const struct ending *e;
+	unsigned session;
+	bool is_meta;
+};
+
+static void tell_there(void *arg)
+{
+	const struct told *told = arg;
+	const struct ending *e = told->e;
+	/* Two integers at most, or a pair and a name. */
+	_Alignas(16) char room[512];
+	struct tw_arena arena;
+	struct tw_module_event event = {.kind = e->kind, .is_meta = told->is_meta, .place = e->wants->place};
+
+	tw_arena_init_fixed(&arena, room, sizeof room);
+	event.extra = value_in(&arena, e);
+	tw_module_tell(told->t, told->session, &event, false);
+}
+
+static void tell(struct tw_hit_tls *t, const struct ending *e, unsigned session, bool is_meta)
+{
+	struct told told = {t, e, session, is_meta};
+	bool keeps_vectors = e->wants->place->kind != TW_BP_DECLARED;
+
+	if (!tw_module_wants(t, session, e->kind, keeps_vectors))
+		return;
+	if (keeps_vectors)
+		tw_patch_call_keeping_vectors(tell_there, &told);
+	else
+		tell_there(&told);
+}
+
+/* Writes one record for each session in todo, or calls its tracer module. */
 static void record_each(struct tw_hit_tls *t, const struct ending *e, uint64_t todo, bool is_meta)
 {
 	struct tw_record_terms terms = {t->thread, 0, 0, e->wants->place->kind != TW_BP_DECLARED};
@@ -118,7 +177,10 @@ static void record_each(struct tw_hit_tls *t, const struct ending *e, uint64_t t
 		unsigned session = (unsigned)__builtin_ctzll(todo);
 
 		todo &= todo - 1;
-		tw_record_put(t, &recheck, session, &content, &todo);
+		if (tw_module_of(session))
+			tell(t, e, session, is_meta);
+		else
+			tw_record_put(t, &recheck, session, &content, &todo);
 	}
 }
 
@@ -228,7 +290,10 @@ void tw_frame_count_lost(uint64_t sessions, uint64_t count)
 		unsigned session = (unsigned)__builtin_ctzll(todo);
 		struct tw_thread_ring *ring = &t->thread->rings[session];
 
-		if (ring->producer.shared)
+		if (tw_hit_sessions[session].module)
+			/* RELAXED hit.module_counts: numbers for people; nothing depends on them. */
+			tw_fetch_add_relaxed(&tw_hit_sessions[session].module_counts[TW_MODULE_NESTED], count);
+		else if (ring->producer.shared)
 			tw_rb_refuse_several(&ring->producer, TW_RB_LOST_FULL, count, ticks);
 		else if (tw_hit_sessions[session].rs)
 			for (uint64_t i = 0; i < count; i++)
@@ -264,6 +329,28 @@ void tw_frame_end(void)
 
 /* ---- return_to ---- */
 
+/* As message.c shows it; a code address without a name is an integer. */
+static void tell_return_to(struct tw_hit_tls *t, unsigned session, const struct tw_frame_where *where)
+{
+	_Alignas(16) struct tw_term mfa[4] = {{tw_header(TW_BLOCK_TUPLE, 0, 3)}};
+	struct tw_term term = tw_atom(TW_ATOM_UNDEFINED);
+	struct tw_module_event event = {.kind = TW_EVENT_RETURN_TO, .terms = &term, .term_count = 1};
+
+	if (where->module) {
+		mfa[1] = tw_term_atom_existing(where->module, __builtin_strlen(where->module));
+		mfa[2] = tw_term_atom_existing(where->function, __builtin_strlen(where->function));
+		mfa[3] = where->arity > TW_ARITY_MAX ? tw_atom(TW_ATOM_ANY) : tw_small(where->arity);
+		if (!tw_term_is_none(mfa[1]) && !tw_term_is_none(mfa[2]))
+			term = tw_term_of_block(mfa);
+	} else if (where->address) {
+		event.term_count = 0;
+		event.words = &where->address;
+		event.word_count = 1;
+	}
+	if (tw_module_wants(t, session, TW_EVENT_RETURN_TO, true))
+		tw_module_tell(t, session, &event, true);
+}
+
 static void record_return_to(struct tw_hit_tls *t, uint64_t todo, const struct tw_frame_where *where)
 {
 	struct tw_record_terms terms = {t->thread, 0, 0, false};
@@ -285,7 +372,10 @@ static void record_return_to(struct tw_hit_tls *t, uint64_t todo, const struct t
 		unsigned session = (unsigned)__builtin_ctzll(todo);
 
 		todo &= todo - 1;
-		tw_record_put(t, &recheck, session, &content, &todo);
+		if (tw_module_of(session))
+			tell_return_to(t, session, where);
+		else
+			tw_record_put(t, &recheck, session, &content, &todo);
 	}
 }
 

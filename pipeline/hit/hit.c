@@ -16,6 +16,7 @@
  * vector registers: trampolines save the integer registers only.
  */
 #include "pipeline/hit/count.h"
+#include "pipeline/hit/module.h"
 #include "pipeline/hit/record.h"
 #include "pipeline/hit/special.h"
 #include "pipeline/thread/thread.h"
@@ -104,14 +105,31 @@ static INLINE uint64_t special_by_tracee(struct tw_hit_tls *t)
 }
 
 /*
- * True if these sessions are special only for the stamp of their records. A silent tracee can still emit events
+ * True if these sessions are special only for the stamp of their records, and have records. A silent tracee can still emit events
  * through its match program.
  */
 static INLINE bool are_only_stamped(const struct tw_hit_tls *t, const struct tw_bp_generation *generation,
 				    uint64_t special)
 {
 	/* RELAXED hit.silent: this tracee's own, or a change seen by this call or by the next. */
-	return !(special & (generation->special | tw_load_relaxed(&t->tracee->silent)) || generation->counting);
+	/* RELAXED hit.modules: set before any tracee has the session's bit, and cleared behind the last hit that knows it. */
+	uint64_t others = generation->special | tw_load_relaxed(&t->tracee->silent) | tw_load_relaxed(&tw_hit_modules);
+
+	return !(special & others || generation->counting);
+}
+
+/* One session whose tracer is a module, and nothing but the call: its end, a match program, vector registers. */
+static INLINE bool is_plain_of_module(const struct tw_hit_tls *t, const struct tw_place *place,
+				      const struct tw_bp_generation *generation, uint64_t todo,
+				      const struct tw_frame_wants *out)
+{
+	/* RELAXED hit.silent, hit.return_to: a change is seen by this call or by the next. */
+	uint64_t more = generation->special | tw_load_relaxed(&t->tracee->silent);
+	uint64_t ends = generation->returns | generation->exceptions | tw_load_relaxed(&t->tracee->wants_return_to);
+
+	/* RELAXED hit.modules: set before any tracee has the session's bit. */
+	return (todo & tw_load_relaxed(&tw_hit_modules)) && !(todo & (todo - 1)) && place->kind == TW_BP_DECLARED &&
+	       !generation->counting && !(todo & (out ? more | ends : more));
 }
 
 /*
@@ -229,6 +247,13 @@ static INLINE uint32_t hit_inside(struct tw_hit_tls *t, struct tw_place *place, 
 				out = NULL;
 			else
 				begin_frame(out, place);
+		}
+		/* Special by the tracee: a tracer module, or a stamp. */
+		if (tw_unlikely((special & ~generation->special) &&
+				is_plain_of_module(t, place, generation, todo, out))) {
+			tw_module_plain_call(t, place, (unsigned)__builtin_ctzll(todo),
+					     w.more ? w.more : (uint64_t[2]){w.a, w.b}, w.count);
+			return active;
 		}
 		if (tw_unlikely(special)) {
 			struct tw_words changed = words_copy(w);

@@ -75,6 +75,8 @@ struct tw_tracee {
 	/* Sessions for which other threads make events of it: its own thread checks run_seq before each record. */
 	_Atomic uint64_t others_make;
 	_Atomic uint64_t special_alone; /* sessions in `special` for another reason than others_make */
+	/* Sessions whose tracer is a module, and that have flags of it: asked for their status when it is scheduled in. */
+	_Atomic uint64_t has_modules;
 	/* Control: under the lock of session/tracee.c. */
 	_Atomic uint64_t described; /* sessions whose definitions name it */
 	struct tw_tracee *next, **link;
@@ -95,16 +97,29 @@ struct tw_tracee {
 	struct tw_process_memory memory;
 };
 
+/* Events of a tracer module that were not made, and processes that it has removed itself from. */
+enum tw_module_count {
+	TW_MODULE_NESTED,
+	TW_MODULE_NO_THREAD,
+	TW_MODULE_WRONG_ANSWER,
+	TW_MODULE_REMOVED,
+	TW_MODULE_COUNTS
+};
+
+struct tw_hit_module;
+
 /*
  * The properties of a session that a hit needs; one entry for each bit. Written while no place and no tracee has the
  * bit.
  */
 struct tw_hit_session {
 	struct tw_rs *rs;
-	uint32_t session_index; /* the session's number in definitions: never reused in the image */
+	const struct tw_hit_module *module; /* callbacks in place of records: module.h; NULL: none */
+	uint32_t session_index;		    /* the session's number in definitions: never reused in the image */
 	/* Which messages: TW_WANT_SEND, TW_WANT_RECEIVE. NULL: all; &tw_hit_no_message: none. PAIR hit.pattern. */
 	const struct tw_match_program *_Atomic patterns[2];
 	_Atomic uint64_t epoch; /* tw_hit_epoch when the session was made */
+	_Atomic uint64_t module_counts[TW_MODULE_COUNTS];
 };
 #pragma GCC visibility push(hidden)
 extern struct tw_hit_session tw_hit_sessions[TW_SESSIONS_MAX];
@@ -116,7 +131,11 @@ extern _Atomic uint64_t tw_hit_epoch;
  * tracee so stamped.
  */
 extern _Atomic uint64_t tw_hit_cpu_stamped;
-/* Sessions that are alive and have rings; a bit is cleared before a wait for thread progress. */
+/*
+ * Sessions whose tracer is a module; special to every tracee that they trace. A bit stays until its slot is given up.
+ */
+extern _Atomic uint64_t tw_hit_modules;
+/* Sessions that are alive and have rings or callbacks; a bit is cleared before a wait for thread progress. */
 extern _Atomic uint64_t tw_hit_alive;
 #pragma GCC visibility pop
 
@@ -138,6 +157,7 @@ struct tw_thread {
 	uint32_t scheduler_id;		/* from 1; reused after the thread has left */
 	uint32_t is_scheduler;		/* declared as a scheduler: has no tracee of its own */
 	uint64_t start_ticks;		/* when it joined: tells it from other threads with the same number */
+	int *errno_at;			/* its errno, without a call of libc */
 	/* 1 + the session whose ring this thread waits for outside of a read section; 0: none. PAIR hit.waiting. */
 	_Atomic uint32_t waiting_session;
 	struct tw_tracee *own_tracee;		     /* the thread as a process; NULL for schedulers */
@@ -253,6 +273,8 @@ struct tw_hit_host {
 	/* The effects of match programs on processes: session/effects.c. Vector registers may be used. */
 	int (*trace)(unsigned session, struct tw_term who, struct tw_term off, struct tw_term on);
 	void (*silence)(unsigned session, bool is_silent);
+	/* A tracer module is gone: the process loses its flags in this session. Called in a hit. */
+	void (*remove_tracer)(unsigned session, uint64_t pid);
 	/* A ring set that is never unmapped, and its session's bit: threads that have left count their losses there. */
 	struct tw_rs *pinned_rs;
 	uint32_t pinned_session;

@@ -39,7 +39,10 @@ void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions)
 		unsigned session = (unsigned)__builtin_ctzll(todo);
 		struct tw_thread_ring *ring = &t->thread->rings[session];
 
-		if (ring->producer.shared)
+		if (tw_hit_sessions[session].module)
+			/* RELAXED hit.module_counts: numbers for people; nothing depends on them. */
+			tw_fetch_add_relaxed(&tw_hit_sessions[session].module_counts[TW_MODULE_NESTED], 1);
+		else if (ring->producer.shared)
 			tw_rb_refuse(&ring->producer, TW_RB_LOST_NESTED, ticks);
 		else if (tw_hit_sessions[session].rs)
 			tw_rs_count_no_ring(tw_hit_sessions[session].rs, ticks);
@@ -55,6 +58,13 @@ void tw_hit_count_pinned(uint64_t sessions, enum tw_thread_state state)
 	/* RELAXED hit.no_clock: a single time, nearly right. */
 	uint64_t ticks = state == TW_THREAD_NO_CLOCK ? tw_load_relaxed(&tw_hit_no_clock_ticks) : tw_clock_ticks();
 
+	/* RELAXED hit.modules: a change that is under way may be seen half. */
+	for (uint64_t todo = sessions & tw_load_relaxed(&tw_hit_modules); todo; todo &= todo - 1) {
+		struct tw_hit_session *session = &tw_hit_sessions[__builtin_ctzll(todo)];
+
+		/* RELAXED hit.module_counts: numbers for people; nothing depends on them. */
+		tw_fetch_add_relaxed(&session->module_counts[TW_MODULE_NO_THREAD], 1);
+	}
 	if (tw_hit_host.pinned_rs && (sessions >> tw_hit_host.pinned_session & 1))
 		tw_rs_count_no_ring(tw_hit_host.pinned_rs, ticks);
 }

@@ -9,6 +9,7 @@
 #include "breakpoints/patch.h"
 #include "pipeline/hit/arguments.h"
 #include "pipeline/hit/count.h"
+#include "pipeline/hit/module.h"
 #include "pipeline/hit/special.h"
 #include "pipeline/thread/stack.h"
 #include "pipeline/thread/thread.h"
@@ -112,11 +113,34 @@ struct decision {
 	struct tw_term extra;	 /* none, or X of {message,X} */
 };
 
+/* Did the hit come through a trampoline, so that vector registers are the program's? */
+static bool keeps_vectors_of(const struct tw_place *place)
+{
+	return place->kind != TW_BP_DECLARED;
+}
+
+/* The call, told to the session's tracer module.  Arguments by layout are not: their words are not what a call passes. */
+static void tell(struct tw_hit_tls *t, const struct tw_place *place, const struct decision *d,
+		 const struct tw_hit_call *call)
+{
+	const struct tw_module_event event = {.kind = TW_EVENT_CALL,
+					      .is_meta = d->is_meta,
+					      .place = place,
+					      .has_arguments = call->terms != NULL,
+					      .terms = call->terms,
+					      .term_count = call->term_count,
+					      .words = d->words,
+					      .word_count = d->recorded_count,
+					      .result = d->extra};
+
+	tw_module_tell(t, d->session, &event, keeps_vectors_of(place));
+}
+
 /* Writes one call record and updates *wanted for the other sessions. Returns whether it was written. */
 static bool record(struct tw_hit_tls *t, struct tw_place *place, const struct decision *d,
 		   const struct tw_hit_call *call, uint64_t *wanted)
 {
-	struct tw_record_terms terms = {t->thread, 0, 0, place->kind != TW_BP_DECLARED};
+	struct tw_record_terms terms = {t->thread, 0, 0, keeps_vectors_of(place)};
 	struct tw_recheck recheck = {place, d->is_meta ? NULL : &t->tracee->wants_call};
 	struct tw_record_content content = {.kind = TW_EVENT_CALL,
 					    .id = place->place_id,
@@ -204,10 +228,16 @@ static uint64_t do_call(struct tw_hit_tls *t, struct tw_place *place, const stru
 	/* RELAXED hit.return_to: a change is seen by this call or by the next. */
 	if (call->frame && !(part->actions & TW_ACTION_GLOBAL) && place->kind != TW_BP_SLOT)
 		call->frame->return_tos |= bit & tw_load_relaxed(&t->tracee->wants_return_to);
-	if (part->slot_words && place->kind != TW_BP_DECLARED)
-		tw_hit_take_arguments(t, place, part, &d.words, &d.recorded_count, &d.flags);
 	if (result && result->verdict == TW_MATCH_EXTRA)
 		d.extra = result->message;
+	if (tw_unlikely(tw_module_of(part->session) != NULL)) {
+		if (part->slot_words != TW_SLOT_WORDS_TYPED && place->kind != TW_BP_DECLARED)
+			d.recorded_count = part->slot_words;
+		tell(t, place, &d, call);
+		return wanted;
+	}
+	if (part->slot_words && place->kind != TW_BP_DECLARED)
+		tw_hit_take_arguments(t, place, part, &d.words, &d.recorded_count, &d.flags);
 	if (part->stack_depth && place->kind != TW_BP_DECLARED) {
 		d.stack_depth = part->stack_depth;
 		d.ticks = tw_clock_ticks();
@@ -257,6 +287,22 @@ static enum tw_match_verdict run_program(struct tw_hit_tls *t, const struct tw_m
 
 /* ---- meta: every process, whatever its flags ---- */
 
+static void note_without_tracer(struct tw_place *place, uint64_t bit)
+{
+	/* RELAXED hit.without_tracer: only read by info. */
+	if (!(tw_load_relaxed(&place->without_tracer) & bit))
+		tw_fetch_or_relaxed(&place->without_tracer, bit);
+}
+
+static bool wants_meta(struct tw_hit_tls *t, struct tw_place *place, unsigned session)
+{
+	enum tw_tracer_answer answer = tw_module_ask(t, session, TW_EVENT_CALL, keeps_vectors_of(place));
+
+	if (answer == TW_TRACER_REMOVE)
+		note_without_tracer(place, UINT64_C(1) << session);
+	return answer == TW_TRACER_TRACE;
+}
+
 static void do_meta(struct tw_hit_tls *t, struct tw_place *place, const struct tw_bp_part *part,
 		    const struct tw_hit_call *call, uint64_t *wanted)
 {
@@ -269,13 +315,13 @@ static void do_meta(struct tw_hit_tls *t, struct tw_place *place, const struct t
 
 	/* RELAXED hit.meta_alive: a thread that sees the bit late makes an event that is never received. */
 	if (tw_unlikely(!(tw_load_relaxed(&tw_hit_alive) & bit))) {
-		/* RELAXED hit.without_tracer: only read by info. */
-		if (!(tw_load_relaxed(&place->without_tracer) & bit))
-			tw_fetch_or_relaxed(&place->without_tracer, bit);
+		note_without_tracer(place, bit);
 		return;
 	}
 	/* RELAXED hit.tracer_of: a session's tracer is set before its breakpoints. */
 	if (tw_load_relaxed(&t->tracee->tracer_of) & bit)
+		return;
+	if (tw_unlikely(tw_module_of(part->session) != NULL) && !wants_meta(t, place, part->session))
 		return;
 	if (part->meta_program) {
 		if (run_program(t, part->meta_program, part->session, call) == TW_MATCH_NO)
@@ -293,7 +339,10 @@ static void do_meta(struct tw_hit_tls *t, struct tw_place *place, const struct t
 		return;
 	if (result.verdict == TW_MATCH_EXTRA)
 		d.extra = result.message;
-	record(t, place, &d, call, wanted);
+	if (tw_unlikely(tw_module_of(part->session) != NULL))
+		tell(t, place, &d, call);
+	else
+		record(t, place, &d, call, wanted);
 }
 
 /* ---- a session's part ---- */
@@ -304,6 +353,9 @@ static void do_local(struct tw_hit_tls *t, struct tw_place *place, const struct 
 {
 	int quick = 1;
 
+	if (tw_unlikely(tw_module_of(part->session) != NULL) &&
+	    !tw_module_wants(t, part->session, TW_EVENT_CALL, keeps_vectors_of(place)))
+		return;
 	if (part->program)
 		quick = call->terms ? -1 : tw_bp_quick_test(&part->quick, call->words, call->count);
 	if (quick < 0 && run_program(t, part->program, part->session, call) != TW_MATCH_NO)

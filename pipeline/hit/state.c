@@ -6,7 +6,7 @@
 __thread struct tw_hit_tls tw_hit_tls;
 struct tw_tracee tw_hit_nobody;
 struct tw_hit_session tw_hit_sessions[TW_SESSIONS_MAX];
-_Atomic uint64_t tw_hit_epoch, tw_hit_alive, tw_hit_cpu_stamped;
+_Atomic uint64_t tw_hit_epoch, tw_hit_alive, tw_hit_cpu_stamped, tw_hit_modules;
 struct tw_hit_host tw_hit_host;
 _Atomic uint64_t tw_hit_no_clock_ticks;
 __thread struct tw_sys_signal_stack tw_thread_signal_stack;

@@ -13,6 +13,7 @@
  */
 #include "pipeline/thread/runtime_event.h"
 #include "pipeline/thread/thread.h"
+#include "pipeline/hit/module.h"
 #include "pipeline/hit/record.h"
 #include "progress/read_side.h"
 #include "term/etf.h"
@@ -187,6 +188,20 @@ static void record(struct event_writer *event_writer, unsigned session, struct t
 	tw_rb_commit(&thread->rings[session].producer, committed);
 }
 
+/* The same event, by the callbacks of a tracer module. */
+static void tell_module(struct event_writer *event_writer, unsigned session, struct tw_term extra)
+{
+	const struct tw_runtime_event *runtime_event = event_writer->runtime_event;
+	const struct tw_module_event event = {.kind = (enum tw_event_kind)runtime_event->kind,
+					      .terms = runtime_event->terms,
+					      .term_count = runtime_event->term_count,
+					      .words = runtime_event->words,
+					      .word_count = runtime_event->word_count,
+					      .result = extra};
+
+	tw_module_tell(event_writer->t, session, &event, false);
+}
+
 static void tell(struct event_writer *event_writer)
 {
 	bool is_message = event_writer->runtime_event->want <= TW_WANT_RECEIVE;
@@ -195,8 +210,13 @@ static void tell(struct event_writer *event_writer)
 		unsigned session = (unsigned)__builtin_ctzll(event_writer->todo);
 		const struct tw_match_program *program = NULL;
 		struct tw_term extra = {0};
+		bool has_module = tw_module_of(session) != NULL;
 
 		event_writer->todo &= event_writer->todo - 1;
+		if (tw_unlikely(has_module) &&
+		    !tw_module_wants(event_writer->t, session, (enum tw_event_kind)event_writer->runtime_event->kind,
+				     false))
+			continue;
 		if (is_message) {
 			/* PAIR hit.pattern: acquire; release in set(), which frees it after thread progress. */
 			program =
@@ -205,6 +225,10 @@ static void tell(struct event_writer *event_writer)
 		if (program == &tw_hit_no_message ||
 		    (program && !is_wanted_message(event_writer, session, program, &extra)))
 			continue;
+		if (tw_unlikely(has_module)) {
+			tell_module(event_writer, session, extra);
+			continue;
+		}
 		if (!event_writer->bytes)
 			encode_terms(event_writer);
 		record(event_writer, session, extra);

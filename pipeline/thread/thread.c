@@ -230,6 +230,7 @@ static bool join(struct tw_hit_tls *t)
 	find_stacks(thread);
 	tw_progress_join(&thread->reader);
 	thread->start_ticks = tw_clock_ticks();
+	thread->errno_at = &errno;
 	t->thread = thread;
 	t->run_stamp = 1;
 	t->tracee = &tw_hit_nobody;

@@ -117,6 +117,7 @@ void kill_it(struct bed *b, struct value pid)
 	for (unsigned i = 0; i < 60000 && is_alive(b->me, pid); i++)
 		pause_ms(1);
 	want(!is_alive(b->me, pid), "a process does not die", 0);
+	listener_tracer_died(trace_pid(pid));
 	pause_ms(20);
 }
 
@@ -202,6 +203,9 @@ static struct tw_term name_change(struct tw_arena *arena, struct tw_term term, v
 				return tw_term_atom_z(b->names[i].name);
 		return tw_term_atom_z("a_pid");
 	case TW_TYPE_TUPLE:
+		/* {listener,{Tracer,Number}} stands for the tracer. */
+		if (count == 2 && lit_is(tw_term_element(term, 0), "listener"))
+			return lit_map(arena, tw_term_element(tw_term_element(term, 1), 0), name_change, context);
 		if (count < 5 || count > 7 || !lit_is(tw_term_element(term, 0), "trace_ts"))
 			return (struct tw_term){0};
 		for (size_t i = 0; i < count; i++)
@@ -253,9 +257,22 @@ static struct sess *make(struct bed *b, struct value tracer, const char *name)
 
 	want(b->session_count <= SESSIONS_MAX, "too many sessions", (int64_t)b->session_count);
 	*s = (struct sess){.tracer = tracer};
-	error = tw_session_create(name, &options, &s->session);
+	if (b->has_modules)
+		error = listener_open(name, options.tracer_pid, !is_alive(b->me, tracer), &s->session, &s->listener);
+	else
+		error = tw_session_create(name, &options, &s->session);
 	want(!error, "no session", error);
 	return s;
+}
+
+void close_sessions(struct bed *b)
+{
+	for (size_t i = 0; i < b->session_count; i++) {
+		tw_session_destroy(b->sessions[i].session);
+		tw_session_put(b->sessions[i].session);
+		if (b->sessions[i].listener)
+			listener_close(b->sessions[i].listener);
+	}
 }
 
 struct sess *s_as(struct bed *b, struct value tracer, const char *name)
@@ -545,13 +562,22 @@ static bool is_mark(struct tw_term term, struct tw_term mark)
 }
 
 /* Up to the mark; if there can be none (the tracer or the session is gone), everything. */
-static void drain(struct bed *b, struct tw_session *session, struct events *events)
+static void drain(struct bed *b, const struct sess *s, struct events *events)
 {
+	struct tw_session *session = s->session;
 	uint64_t reference;
 	bool has_mark = tw_delivered(session, TW_PID_ALL, &reference) == 0;
 	struct tw_term message, mark = tw_delivered_term(&b->arena, reference);
 	int error;
 
+	if (s->listener) {
+		size_t room = sizeof events->terms / sizeof *events->terms - events->count;
+		size_t count = listener_take(s->listener, &b->arena, events->terms + events->count, room);
+
+		for (; count > 0; count--, events->count++)
+			events->terms[events->count] = named(b, events->terms[events->count]);
+		return;
+	}
 	while (!(error = tw_queue_receive(session, has_mark ? WAIT_NS : 0, &b->arena, &message))) {
 		if (has_mark && is_mark(message, mark))
 			return;
@@ -593,10 +619,10 @@ struct tw_term ev_now(struct bed *b, struct sess *s)
 	ask_collector(b, s->tracer, events);
 	twins->count = events->count;
 	memcpy(twins->terms, events->terms, sizeof *events->terms * events->count);
-	drain(b, s->session, events);
+	drain(b, s, events);
 	list = list_of(b, events->terms, events->count);
 	if (s->twin) {
-		drain(b, s->twin->session, twins);
+		drain(b, s->twin, twins);
 		other = list_of(b, twins->terms, twins->count);
 		if (!tw_term_is_equal(list, other)) {
 			fprintf(stderr, "bed: the twin received\n  %s\nand not\n  %s\n", lit_text(other),

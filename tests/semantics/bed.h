@@ -16,6 +16,7 @@
 
 #include "lit.h"
 #include "actors.h"
+#include "listener.h"
 #include "term.h"
 #include "trace.h"
 
@@ -28,7 +29,8 @@
 
 struct sess {
 	struct tw_session *session;
-	struct sess *twin; /* NULL: alone */
+	struct sess *twin;	   /* NULL: alone */
+	struct listener *listener; /* its tracer module; NULL: a queue */
 	struct value tracer;
 };
 
@@ -37,6 +39,7 @@ struct bed {
 	struct actor *me;
 	struct tw_arena arena;
 	bool has_twins;
+	bool has_modules; /* tracer modules in place of queues */
 	bool makes_twins; /* set to false by scenarios that test sessions themselves */
 	struct {
 		uint64_t pid;
@@ -69,6 +72,9 @@ struct scenario {
 extern const struct scenario session_scenarios[], process_scenarios[], function_scenarios[], return_scenarios[],
 	message_scenarios[], match_scenarios[], more_scenarios[], more_function_scenarios[], line_scenarios[],
 	line_more_scenarios[];
+
+/* The tracers of a bed, gone with its sessions. */
+void close_sessions(struct bed *b);
 
 /* ---- processes ---- */
 

@@ -4,6 +4,7 @@
  *
  *	oracle FOLDER			all of them, alone and with twins
  *	oracle FOLDER SCENARIO...	these, and prints the answers
+ *	oracle FOLDER --module ...	the same, with tracer modules in place of queues
  *	oracle FOLDER --list		names, and the differences from Erlang with reasons
  *
  * Goal    OTP's trace module and this library behave alike for sessions, processes, functions and messages.
@@ -20,6 +21,9 @@ static const struct scenario *const parts[] = {session_scenarios,  process_scena
 					       return_scenarios,   message_scenarios,	    match_scenarios,
 					       more_scenarios,	   more_function_scenarios, line_scenarios,
 					       line_more_scenarios};
+
+/* What they receive from is the queue itself. */
+static const char *const of_queues[] = {"s_delivered", "s_delivered_order", "s_line_146_meta_and_the_tracer"};
 
 struct oracle {
 	char *texts[2];
@@ -58,7 +62,8 @@ static struct tw_term recorded(const struct oracle *oracle, const char *name)
 	return (struct tw_term){0};
 }
 
-static bool play(const struct oracle *oracle, const struct scenario *scenario, bool has_twins, bool is_shown)
+static bool play(const struct oracle *oracle, const struct scenario *scenario, bool has_twins, bool is_shown,
+		 bool has_modules)
 {
 	struct bed *b = calloc(1, sizeof *b);
 	struct tw_term result, expected = recorded(oracle, scenario->name);
@@ -66,6 +71,7 @@ static bool play(const struct oracle *oracle, const struct scenario *scenario, b
 
 	tw_arena_init(&b->arena, SIZE_MAX);
 	b->has_twins = has_twins;
+	b->has_modules = has_modules;
 	b->makes_twins = true;
 	b->runtime = runtime_start(&(struct runtime_options){.schedulers = 2});
 	b->me = outside_create(b->runtime);
@@ -77,10 +83,7 @@ static bool play(const struct oracle *oracle, const struct scenario *scenario, b
 		printf("%s%s:\n  %s\n", scenario->name, has_twins ? ", with twins" : "", lit_text(result));
 	if (!is_same)
 		printf("recorded:\n  %s\n", tw_term_is_none(expected) ? "nothing" : lit_text(expected));
-	for (size_t i = 0; i < b->session_count; i++) {
-		tw_session_destroy(b->sessions[i].session);
-		tw_session_put(b->sessions[i].session);
-	}
+	close_sessions(b);
 	for (size_t i = 0; i < b->program_count; i++)
 		tw_match_destroy(b->programs[i]);
 	outside_destroy(b->me);
@@ -98,6 +101,14 @@ static bool is_asked(int count, char **names, const char *name)
 	return count == 0;
 }
 
+static bool is_of_queues(const char *name)
+{
+	for (size_t i = 0; i < sizeof of_queues / sizeof *of_queues; i++)
+		if (!strcmp(name, of_queues[i]))
+			return true;
+	return false;
+}
+
 static int list(void)
 {
 	for (size_t part = 0; part < sizeof parts / sizeof *parts; part++)
@@ -110,9 +121,16 @@ int main(int argc, char **argv)
 {
 	static struct oracle oracle;
 	unsigned played = 0, failed = 0;
+	bool has_modules = false;
 
 	if (argc < 2)
 		return 2;
+	if (argc > 2 && !strcmp(argv[2], "--module")) {
+		has_modules = true;
+		argv[2] = argv[1];
+		argv++;
+		argc--;
+	}
 	if (argc == 3 && !strcmp(argv[2], "--list"))
 		return list();
 	tw_arena_init(&oracle.arena, SIZE_MAX);
@@ -121,8 +139,10 @@ int main(int argc, char **argv)
 	for (size_t part = 0; part < sizeof parts / sizeof *parts; part++)
 		for (const struct scenario *scenario = parts[part]; scenario->name; scenario++)
 			for (unsigned twins = 0; twins < 2 && is_asked(argc - 2, argv + 2, scenario->name); twins++) {
+				if (has_modules && is_of_queues(scenario->name))
+					continue;
 				played++;
-				failed += !play(&oracle, scenario, twins, argc > 2);
+				failed += !play(&oracle, scenario, twins, argc > 2, has_modules);
 			}
 	printf("%u plays of %zu recorded scenarios, %u answered otherwise\n", played, oracle.count, failed);
 	tw_arena_fini(&oracle.arena);

@@ -4,6 +4,7 @@
  *
  *	semantics_play FILE		all of them, alone and with a twin of the session
  *	semantics_play FILE NAME...	these, and prints the answers
+ *	semantics_play FILE --module ...	the same, with tracer modules in place of queues
  *
  * Goal    A line {Name,Steps,Answer} was played on OTP by oracle/player.erl; the same steps give the same answer here.
  * Method  The first thing of each scenario is a session (of OTP 25: the only one) with a tracer t.  What the tester does:
@@ -555,13 +556,14 @@ static struct tw_term play_steps(struct bed *b, struct tw_term steps)
 	return list_of(b, told, count);
 }
 
-static void begin(struct bed *b, bool has_twins)
+static void begin(struct bed *b, bool has_twins, bool has_modules)
 {
 	static struct function *const all[] = {&functions[0], &functions[1], &functions[2], &functions[3]};
 
 	now = b;
 	tw_arena_init(&b->arena, SIZE_MAX);
 	b->has_twins = has_twins;
+	b->has_modules = has_modules;
 	b->makes_twins = true;
 	b->runtime = runtime_start(&(struct runtime_options){.schedulers = 2});
 	b->me = outside_create(b->runtime);
@@ -572,10 +574,7 @@ static void begin(struct bed *b, bool has_twins)
 
 static void end(struct bed *b)
 {
-	for (size_t i = 0; i < b->session_count; i++) {
-		tw_session_destroy(b->sessions[i].session);
-		tw_session_put(b->sessions[i].session);
-	}
+	close_sessions(b);
 	for (size_t i = 0; i < b->program_count; i++)
 		tw_match_destroy(b->programs[i]);
 	outside_destroy(b->me);
@@ -615,13 +614,13 @@ static void show_difference(struct tw_term a, struct tw_term b)
 	printf("from here on:\n  %s\nrecorded:\n  %s\n", lit_text(a), lit_text(b));
 }
 
-static bool play(struct tw_term line, bool has_twins, bool is_shown)
+static bool play(struct tw_term line, bool has_twins, bool is_shown, bool has_modules)
 {
 	struct bed *b = calloc(1, sizeof *b);
 	struct tw_term result, expected = tw_term_element(line, 2);
 	bool is_same;
 
-	begin(b, has_twins);
+	begin(b, has_twins, has_modules);
 	result = play_steps(b, tw_term_element(line, 1));
 	is_same = !tw_term_is_none(expected) && tw_term_is_equal(result, expected);
 	if (is_shown || !is_same)
@@ -667,10 +666,17 @@ int main(int argc, char **argv)
 	struct tw_parser parser = {0};
 	struct tw_term line;
 	unsigned played = 0, failed = 0;
+	bool has_modules = false;
 	int error;
 
 	if (argc < 2)
 		return 2;
+	if (argc > 2 && !strcmp(argv[2], "--module")) {
+		has_modules = true;
+		argv[2] = argv[1];
+		argv++;
+		argc--;
+	}
 	tw_arena_init(&arena, SIZE_MAX);
 	parser.text = read_all(argv[1], &parser.bytes);
 	while (!(error = tw_parse_next(&parser, &arena, &line)))
@@ -678,7 +684,7 @@ int main(int argc, char **argv)
 			if (twins && mentions_tcw(line))
 				continue;
 			played++;
-			failed += !play(line, twins, argc > 2);
+			failed += !play(line, twins, argc > 2, has_modules);
 		}
 	printf("%u plays, %u answered otherwise\n", played, failed);
 	tw_arena_fini(&arena);

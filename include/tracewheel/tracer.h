@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tracer.h - tracer modules: C functions that are called for each event, in place of a queue or a capture.
+ *
+ *	static enum tw_tracer_answer enabled(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee)
+ *	{
+ *		return tag == TW_TRACER_TAG_SEND || tag == TW_TRACER_TAG_STATUS ? TW_TRACER_TRACE : TW_TRACER_DISCARD;
+ *	}
+ *	static void trace(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee, struct tw_term term,
+ *			  const struct tw_tracer_options *options)
+ *	{
+ *		...				tracee sent `term` to options->extra
+ *	}
+ *	const struct tw_tracer_module mine = {
+ *		.bytes = sizeof mine, .name = "mine", .enabled = enabled, .trace = trace };
+ *
+ *	struct tw_tracer tracer = { .kind = TW_TRACER_MODULE, .module = &mine, .state = pid };
+ *
+ * An event asks an `enabled` callback first, before its match specification runs and before its terms are built, and
+ * when that answers TW_TRACER_TRACE and the match specification accepts the event, the `trace` callback is called once.
+ * docs/tracer-modules.md is the guide.
+ *
+ * Threads	Callbacks are called on the thread that makes the event, in the middle of the traced call: several at once,
+ *		in signal handlers where the program traces calls of those, and on the sender's thread for `receive`.
+ * Callbacks	may use memory, locks and files of their own.  They must return: no longjmp, exception or end of the thread.
+ *		A callback that calls traced functions or reports messages makes no events: what there would have been is
+ *		counted (struct tw_tracer_stats).  Calls that change sessions return TW_EDEADLK.  The program waits while a
+ *		callback runs, and so does every change of a session that removes something.  errno is kept for it.
+ * Terms	are lent until the callback returns; the state lives as long as the session.
+ * Source	OTP: erl_tracer(3).
+ */
+#ifndef TRACEWHEEL_TRACER_H
+#define TRACEWHEEL_TRACER_H
+
+#include "tracewheel/session.h"
+#include "tracewheel/term.h"
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the callback is called for.  OTP: trace tags.  Events have the numbers of enum tw_capture_kind. */
+enum tw_tracer_tag {
+	/*
+	 * Not an event: is the tracer still to be active?  Only of `enabled`, which answers TW_TRACER_REMOVE or anything
+	 * else.  Asked when flags are set and inspected, before each call, and when a traced process is scheduled in.
+	 */
+	TW_TRACER_TAG_STATUS = 1,
+	/* Sequential tracing, always by `enabled` and `trace`; not made yet. */
+	TW_TRACER_TAG_SEQ_TRACE = 2,
+	/* enabled_call, trace_call */
+	TW_TRACER_TAG_CALL = 3,
+	TW_TRACER_TAG_RETURN_FROM,
+	TW_TRACER_TAG_EXCEPTION_FROM,
+	TW_TRACER_TAG_RETURN_TO,
+	/* enabled_send, trace_send */
+	TW_TRACER_TAG_SEND = 16,
+	TW_TRACER_TAG_SEND_TO_NON_EXISTING_PROCESS,
+	/* enabled_receive, trace_receive */
+	TW_TRACER_TAG_RECEIVE,
+	/* enabled_procs, trace_procs; link to getting_unlinked of ports: enabled_ports, trace_ports */
+	TW_TRACER_TAG_SPAWN,
+	TW_TRACER_TAG_SPAWNED,
+	TW_TRACER_TAG_EXIT,
+	TW_TRACER_TAG_REGISTER,
+	TW_TRACER_TAG_UNREGISTER,
+	TW_TRACER_TAG_LINK,
+	TW_TRACER_TAG_UNLINK,
+	TW_TRACER_TAG_GETTING_LINKED,
+	TW_TRACER_TAG_GETTING_UNLINKED,
+	/* enabled_running_procs, trace_running_procs; of ports: enabled_running_ports, trace_running_ports */
+	TW_TRACER_TAG_IN,
+	TW_TRACER_TAG_OUT,
+	TW_TRACER_TAG_IN_EXITING,
+	TW_TRACER_TAG_OUT_EXITING,
+	TW_TRACER_TAG_OUT_EXITED,
+	/* enabled_garbage_collection, trace_garbage_collection */
+	TW_TRACER_TAG_GC_MINOR_START,
+	TW_TRACER_TAG_GC_MINOR_END,
+	TW_TRACER_TAG_GC_MAJOR_START,
+	TW_TRACER_TAG_GC_MAJOR_END,
+	TW_TRACER_TAG_GC_MAX_HEAP_SIZE,
+	/* enabled_ports, trace_ports */
+	TW_TRACER_TAG_OPEN,
+	TW_TRACER_TAG_CLOSED
+};
+
+/* What `enabled` answers; any other number discards the event and is counted. */
+enum tw_tracer_answer {
+	TW_TRACER_TRACE = 1,
+	TW_TRACER_DISCARD,
+	/*
+	 * The tracer is gone: the tracee loses all its flags in this session, and the event is not made.  Where the event is
+	 * of another process than the one that the thread runs, it is only not made, and the next one asks again.
+	 */
+	TW_TRACER_REMOVE
+};
+
+/* The kind of time stamp that was asked for; the callback reads the clock itself. */
+enum tw_tracer_stamp {
+	TW_TRACER_STAMP_NONE = 0,
+	TW_TRACER_STAMP_MONOTONIC,	  /* tw_monotonic_time_ns() */
+	TW_TRACER_STAMP_STRICT_MONOTONIC, /* the same and tw_unique_integer_monotonic() */
+	TW_TRACER_STAMP_TIMESTAMP,	  /* the time of day */
+	TW_TRACER_STAMP_CPU_TIMESTAMP	  /* the processor time of the program */
+};
+
+/* What applies to an event; what is none or 0 does not.  OTP: the keys of trace_opts(). */
+struct tw_tracer_options {
+	enum tw_tracer_stamp timestamp;
+	uint32_t scheduler_id;		  /* 0: not asked for */
+	struct tw_term extra;		  /* the fifth element of OTP's tuple: Value, To, the other process' {M,F,A} */
+	struct tw_term match_spec_result; /* X of {message,X} */
+};
+
+/*
+ * @state	tracer.state: a copy that never changes.
+ * @tracee	a pid, or a port; undefined where the status of new processes is asked for.
+ */
+typedef enum tw_tracer_answer tw_tracer_enabled_fn(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee);
+/*
+ * @term	the fourth element of OTP's tuple: {M,F,Args} or {M,F,Arity}, a message, a pid, [{heap_size,N},...].
+ * @options	lends.
+ */
+typedef void tw_tracer_trace_fn(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee,
+				struct tw_term term, const struct tw_tracer_options *options);
+
+/*
+ * The callbacks.  Read once, when the session is made; the object that holds a callback stays loaded from then on.  A
+ * missing enabled_X or trace_X (NULL) means `enabled` or `trace`, each of them by itself.
+ */
+struct tw_tracer_module {
+	uint32_t bytes;		       /* sizeof(struct tw_tracer_module) */
+	uint32_t reserved;	       /* 0 */
+	const char *name;	       /* borrows: how info shows it, an atom */
+	tw_tracer_enabled_fn *enabled; /* mandatory */
+	tw_tracer_trace_fn *trace;     /* mandatory */
+	tw_tracer_enabled_fn *enabled_call;
+	tw_tracer_trace_fn *trace_call;
+	tw_tracer_enabled_fn *enabled_garbage_collection;
+	tw_tracer_trace_fn *trace_garbage_collection;
+	tw_tracer_enabled_fn *enabled_ports;
+	tw_tracer_trace_fn *trace_ports;
+	tw_tracer_enabled_fn *enabled_procs;
+	tw_tracer_trace_fn *trace_procs;
+	tw_tracer_enabled_fn *enabled_receive;
+	tw_tracer_trace_fn *trace_receive;
+	tw_tracer_enabled_fn *enabled_running_ports;
+	tw_tracer_trace_fn *trace_running_ports;
+	tw_tracer_enabled_fn *enabled_running_procs;
+	tw_tracer_trace_fn *trace_running_procs;
+	tw_tracer_enabled_fn *enabled_send;
+	tw_tracer_trace_fn *trace_send;
+};
+
+/* What a shared object defines, for tracer.module_path and `tracewheel record --tracer`. */
+extern __attribute__((visibility("default"))) const struct tw_tracer_module tracewheel_tracer;
+#define TW_TRACER_MODULE_SYMBOL "tracewheel_tracer"
+
+/* Of one session, since it was made. */
+struct tw_tracer_stats {
+	uint64_t nested; /* events inside a callback, or inside another hit of the thread: not made */
+	uint64_t
+		no_thread; /* events of threads that were ending, or that may make no system calls to begin: not made */
+	uint64_t wrong_answer; /* events discarded because `enabled` answered something else */
+	uint64_t removed;      /* processes that lost their flags because `enabled` answered TW_TRACER_REMOVE */
+};
+
+/* Threads: any.  Errors: TW_EBADARG: not a session with a tracer module. */
+int tw_tracer_module_stats(struct tw_session *session, struct tw_tracer_stats *out);
+
+/* A tag as OTP writes it; NULL: none. */
+const char *tw_tracer_tag_name(enum tw_tracer_tag tag);
+
+/*
+ * tw_tracer_message - what a queue would have received: {trace,Pid,call,{M,F,Args}} and so on.
+ *
+ * For tests and for tracers that write messages.  Takes the time stamp that options ask for now.
+ * Returns none when the arena is full.  Threads: the arena's; in callbacks with an arena that does not allocate.
+ */
+struct tw_term tw_tracer_message(struct tw_arena *arena, enum tw_tracer_tag tag, struct tw_term tracee,
+				 struct tw_term term, const struct tw_tracer_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

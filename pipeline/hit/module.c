@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * module.c - calls of the callbacks of tracer modules: the terms of an event are built on the stack, then lent.
+ *
+ * Compiled without vector registers, as hit.c; callbacks that a trampoline led to are wrapped.
+ */
+#include "pipeline/hit/module.h"
+#include "base/filter.h"
+#include "breakpoints/patch.h"
+#include "pipeline/hit/record.h"
+#include "term/term.h"
+
+#include <errno.h>
+
+#define INLINE inline __attribute__((always_inline))
+
+/* Arguments, sizes of a collection: the most words that an event shows. */
+#define WORDS_MAX 12
+_Static_assert(WORDS_MAX >= TW_ARGS_MAX, "room for the words of a call");
+
+/* ---- terms on the stack ---- */
+
+struct pid_block {
+	_Alignas(16) uint64_t header;
+	struct tw_term node;
+	uint32_t creation, channel;
+	uint32_t words[2];
+};
+
+struct tuple_block {
+	_Alignas(16) uint64_t header;
+	struct tw_term elements[3];
+};
+
+struct big_block {
+	_Alignas(16) uint64_t header;
+	uint64_t limb;
+};
+
+/* Everything that the terms of one event may need, except what the event brings. */
+struct room {
+	struct tw_cell *cells; /* WORDS_MAX, or as many as there are arguments */
+	struct big_block bigs[WORDS_MAX];
+	struct tuple_block tuple, pairs[WORDS_MAX];
+	struct pid_block pid;
+	unsigned big_count;
+};
+
+static INLINE struct tw_term pid_in(struct pid_block *block, uint32_t number, bool is_port)
+{
+	block->header = tw_header(is_port ? TW_BLOCK_PORT : TW_BLOCK_PID, 0, 2);
+	block->node = (struct tw_term){0};
+	block->creation = block->channel = 0;
+	block->words[0] = number;
+	block->words[1] = 0;
+	return tw_term_of_block(block);
+}
+
+static INLINE struct tw_term word_in(struct room *room, uint64_t word)
+{
+	struct big_block *big = &room->bigs[room->big_count];
+
+	if (tw_likely(word <= (uint64_t)TW_SMALL_MAX))
+		return tw_small((int64_t)word);
+	room->big_count++;
+	big->header = tw_header(TW_BLOCK_BIG, 0, 1);
+	big->limb = word;
+	return tw_term_of_block(big);
+}
+
+static INLINE struct tw_term tuple_in(struct tuple_block *block, unsigned count, struct tw_term a, struct tw_term b,
+				      struct tw_term c)
+{
+	block->header = tw_header(TW_BLOCK_TUPLE, 0, count);
+	block->elements[0] = a;
+	block->elements[1] = b;
+	block->elements[2] = c;
+	return tw_term_of_block(block);
+}
+
+static INLINE struct tw_term cell_in(struct tw_cell *cell, struct tw_term head, struct tw_term tail)
+{
+	*cell = (struct tw_cell){head, tail};
+	return tw_term_of_cell(cell);
+}
+
+static INLINE struct tw_term words_in(struct room *room, const uint64_t *words, unsigned count)
+{
+	struct tw_term list = tw_word(TW_TAG_NIL);
+
+	for (unsigned i = count < WORDS_MAX ? count : WORDS_MAX; i-- > 0;)
+		list = cell_in(&room->cells[i], word_in(room, words[i]), list);
+	return list;
+}
+
+static struct tw_term terms_in(struct room *room, const struct tw_term *terms, unsigned count)
+{
+	struct tw_term list = tw_word(TW_TAG_NIL);
+
+	for (unsigned i = count; i-- > 0;)
+		list = cell_in(&room->cells[i], terms[i], list);
+	return list;
+}
+
+static INLINE struct tw_term arity_of(const struct tw_place *place)
+{
+	return place->function->arity > TW_ARITY_MAX ? tw_atom(TW_ATOM_ANY) : tw_small(place->function->arity);
+}
+
+/* As message.c shows a call that was recorded. */
+static struct tw_term mfa_in(struct room *room, const struct tw_module_event *event, unsigned flags)
+{
+	const struct tw_place *place = event->place;
+	struct tw_term last = arity_of(place);
+
+	if (event->kind == TW_EVENT_CALL && !(flags & TW_EVENT_FLAG_ARITY)) {
+		if (event->has_arguments)
+			last = terms_in(room, event->terms, event->term_count);
+		else if (event->word_count || !place->function->arity)
+			last = words_in(room, event->words, event->word_count);
+	}
+	return tuple_in(&room->tuple, 3, tw_word(place->function->module_atom), tw_word(place->function->name_atom),
+			last);
+}
+
+static struct tw_term sizes_in(struct room *room, const uint64_t *words)
+{
+	static const enum tw_atom_index keys[WORDS_MAX] = {TW_ATOM_HEAP_SIZE,
+							   TW_ATOM_HEAP_BLOCK_SIZE,
+							   TW_ATOM_OLD_HEAP_SIZE,
+							   TW_ATOM_OLD_HEAP_BLOCK_SIZE,
+							   TW_ATOM_STACK_SIZE,
+							   TW_ATOM_RECENT_SIZE,
+							   TW_ATOM_MBUF_SIZE,
+							   TW_ATOM_BIN_VHEAP_SIZE,
+							   TW_ATOM_BIN_VHEAP_BLOCK_SIZE,
+							   TW_ATOM_BIN_OLD_VHEAP_SIZE,
+							   TW_ATOM_BIN_OLD_VHEAP_BLOCK_SIZE,
+							   TW_ATOM_WORDSIZE};
+	struct tw_term list = tw_word(TW_TAG_NIL);
+
+	for (unsigned i = WORDS_MAX; i-- > 0;)
+		list = cell_in(&room->cells[i],
+			       tuple_in(&room->pairs[i], 2, tw_atom(keys[i]), word_in(room, words[i]),
+					(struct tw_term){0}),
+			       list);
+	return list;
+}
+
+/* ---- which callbacks ---- */
+
+static INLINE enum tw_module_pair pair_of(enum tw_event_kind kind, bool is_port)
+{
+	if (kind <= TW_EVENT_RETURN_TO)
+		return TW_MODULE_CALL;
+	if (kind <= TW_EVENT_SEND_TO_NON_EXISTING_PROCESS)
+		return TW_MODULE_SEND;
+	if (kind == TW_EVENT_RECEIVE)
+		return TW_MODULE_RECEIVE;
+	if (kind <= TW_EVENT_GETTING_UNLINKED)
+		return is_port ? TW_MODULE_PORTS : TW_MODULE_PROCS;
+	if (kind <= TW_EVENT_OUT_EXITED)
+		return is_port ? TW_MODULE_RUNNING_PORTS : TW_MODULE_RUNNING_PROCS;
+	return kind <= TW_EVENT_GC_MAX_HEAP_SIZE ? TW_MODULE_GARBAGE_COLLECTION : TW_MODULE_PORTS;
+}
+_Static_assert((int)TW_TRACER_TAG_CALL == (int)TW_EVENT_CALL &&
+		       (int)TW_TRACER_TAG_RETURN_TO == (int)TW_EVENT_RETURN_TO &&
+		       (int)TW_TRACER_TAG_SEND == (int)TW_EVENT_SEND &&
+		       (int)TW_TRACER_TAG_RECEIVE == (int)TW_EVENT_RECEIVE &&
+		       (int)TW_TRACER_TAG_GETTING_UNLINKED == (int)TW_EVENT_GETTING_UNLINKED &&
+		       (int)TW_TRACER_TAG_OUT_EXITED == (int)TW_EVENT_OUT_EXITED &&
+		       (int)TW_TRACER_TAG_GC_MAX_HEAP_SIZE == (int)TW_EVENT_GC_MAX_HEAP_SIZE &&
+		       (int)TW_TRACER_TAG_CLOSED == (int)TW_EVENT_CLOSED,
+	       "tags have the numbers of kinds");
+
+/* ---- enabled ---- */
+
+struct question {
+	const struct tw_hit_module *module;
+	enum tw_event_kind kind;
+	uint32_t number;
+	bool is_port;
+	struct tw_hit_session *counted;
+	enum tw_tracer_answer answer;
+};
+
+static void count(struct tw_hit_session *session, enum tw_module_count what)
+{
+	/* RELAXED hit.module_counts: numbers for people; nothing depends on them. */
+	tw_fetch_add_relaxed(&session->module_counts[what], 1);
+}
+
+/* TRACE unless it is REMOVE. */
+static INLINE bool is_removed(const struct tw_hit_module *module, struct tw_term tracee)
+{
+	return module->pairs[TW_MODULE_GENERAL].enabled(TW_TRACER_TAG_STATUS, module->state, tracee) ==
+	       TW_TRACER_REMOVE;
+}
+
+/* Anything that is no answer is DISCARD. */
+static INLINE enum tw_tracer_answer ask(const struct tw_hit_module *module, enum tw_event_kind kind, bool is_port,
+					struct tw_term tracee, struct tw_hit_session *counted)
+{
+	enum tw_tracer_answer answer;
+
+	if (kind == TW_EVENT_CALL && tw_unlikely(is_removed(module, tracee)))
+		return TW_TRACER_REMOVE;
+	answer = module->pairs[pair_of(kind, is_port)].enabled((enum tw_tracer_tag)kind, module->state, tracee);
+	if (tw_likely(answer - 1u <= TW_TRACER_REMOVE - 1u))
+		return answer;
+	count(counted, TW_MODULE_WRONG_ANSWER);
+	return TW_TRACER_DISCARD;
+}
+
+static void ask_there(void *arg)
+{
+	struct question *q = arg;
+	struct pid_block block;
+	int *error = &errno, saved_errno = *error;
+
+	q->answer = ask(q->module, q->kind, q->is_port, pid_in(&block, q->number, q->is_port), q->counted);
+	*error = saved_errno;
+}
+
+bool tw_module_is_active(const struct tw_hit_module *module, uint32_t number, bool is_port)
+{
+	struct pid_block block;
+	struct tw_term tracee = number ? pid_in(&block, number, is_port) : tw_atom(TW_ATOM_UNDEFINED);
+	int saved_errno = errno;
+	bool is_active = !is_removed(module, tracee);
+
+	errno = saved_errno;
+	return is_active;
+}
+
+struct removal {
+	struct tw_tracee *tracee;
+	unsigned session;
+};
+
+static void remove_there(void *arg)
+{
+	const struct removal *removal = arg;
+
+	tw_hit_host.remove_tracer(removal->session, removal->tracee->pid_number);
+}
+
+/* Only of a port, or the process that this thread runs: another's next event asks again, on its own thread. */
+static __attribute__((noinline, cold)) void remove_tracer(struct tw_hit_tls *t, unsigned session, bool keeps_vectors)
+{
+	struct removal removal = {t->tracee, session};
+
+	if ((t->thread->saved_tracee && !t->tracee->port_slot) || !tw_thread_may_call_system())
+		return;
+	if (keeps_vectors)
+		tw_patch_call_keeping_vectors(remove_there, &removal);
+	else
+		remove_there(&removal);
+}
+
+enum tw_tracer_answer tw_module_ask(struct tw_hit_tls *t, unsigned session, enum tw_event_kind kind, bool keeps_vectors)
+{
+	struct tw_hit_session *s = &tw_hit_sessions[session];
+	struct question q = {.module = s->module,
+			     .kind = kind,
+			     .number = t->tracee->pid_number,
+			     .is_port = t->tracee->port_slot != 0,
+			     .counted = s};
+
+	if (keeps_vectors)
+		tw_patch_call_keeping_vectors(ask_there, &q);
+	else
+		ask_there(&q);
+	if (tw_unlikely(q.answer == TW_TRACER_REMOVE))
+		remove_tracer(t, session, keeps_vectors);
+	return q.answer;
+}
+
+/* ---- trace ---- */
+
+struct telling {
+	const struct tw_module_event *event;
+	const struct tw_hit_module *module;
+	const struct tw_hit_tls *t;
+	unsigned session, flags;
+};
+
+static INLINE enum tw_tracer_stamp stamp_of(unsigned flags, unsigned session)
+{
+	static const enum tw_tracer_stamp stamps[] = {
+		[TW_STAMP_NONE] = TW_TRACER_STAMP_NONE,
+		[TW_STAMP_MONOTONIC] = TW_TRACER_STAMP_MONOTONIC,
+		[TW_STAMP_STRICT_MONOTONIC] = TW_TRACER_STAMP_STRICT_MONOTONIC,
+		[TW_STAMP_TIMESTAMP] = TW_TRACER_STAMP_TIMESTAMP,
+	};
+
+	if (tw_record_stamp_of(flags, session) == TW_RECORD_CPU_TIME)
+		return TW_TRACER_STAMP_CPU_TIMESTAMP;
+	return stamps[flags & TW_EVENT_FLAG_STAMP_MASK];
+}
+
+static inline void tell(const struct telling *telling, struct tw_cell *cells)
+{
+	const struct tw_module_event *event = telling->event;
+	const struct tw_hit_module *module = telling->module;
+	struct tw_tracer_options options = {.timestamp = stamp_of(telling->flags, telling->session),
+					    .extra = event->extra,
+					    .match_spec_result = event->result};
+	struct tw_term term, tracee;
+	struct room room;
+	bool is_port = telling->t->tracee->port_slot != 0;
+	int *error = &errno, saved_errno = *error;
+
+	room.cells = cells;
+	room.big_count = 0;
+	if (telling->flags & TW_EVENT_FLAG_SCHEDULER_ID)
+		options.scheduler_id = telling->t->thread->scheduler_id;
+	tracee = pid_in(&room.pid, telling->t->tracee->pid_number, is_port);
+	if (event->place) {
+		term = mfa_in(&room, event, telling->flags);
+	} else if (event->term_count) {
+		term = event->terms[0];
+		if (event->term_count > 1)
+			options.extra = event->terms[1];
+	} else if (event->word_count == WORDS_MAX) {
+		term = sizes_in(&room, event->words);
+	} else {
+		term = event->word_count ? word_in(&room, event->words[0]) : tw_atom(TW_ATOM_UNDEFINED);
+	}
+	module->pairs[pair_of(event->kind, is_port)].trace((enum tw_tracer_tag)event->kind, module->state, tracee, term,
+							   &options);
+	*error = saved_errno;
+}
+
+static __attribute__((noinline)) void tell_long(const struct telling *telling)
+{
+	_Alignas(16) struct tw_cell cells[TW_ARITY_MAX];
+
+	tell(telling, cells);
+}
+
+static void tell_there(void *arg)
+{
+	const struct telling *telling = arg;
+	_Alignas(16) struct tw_cell cells[WORDS_MAX];
+
+	if (tw_unlikely(telling->event->has_arguments && telling->event->term_count > WORDS_MAX))
+		tell_long(telling);
+	else
+		tell(telling, cells);
+}
+
+void tw_module_tell(struct tw_hit_tls *t, unsigned session, const struct tw_module_event *event, bool keeps_vectors)
+{
+	struct telling telling =
+		{event, tw_hit_sessions[session].module, t, session,
+		 /* RELAXED hit.record_flags: one byte; a change is seen by this event or by the next. */
+		 event->is_meta ? TW_STAMP_TIMESTAMP : tw_load_relaxed(&t->tracee->record_flags[session])};
+
+	if (keeps_vectors)
+		tw_patch_call_keeping_vectors(tell_there, &telling);
+	else
+		tell_there(&telling);
+}
+
+/* ---- the case that most calls are ---- */
+
+static INLINE void tell_plainly(struct tw_hit_tls *t, const struct tw_place *place, unsigned session,
+				struct tw_term tracee, const uint64_t *words, unsigned count)
+{
+	const struct tw_hit_module *module = tw_hit_sessions[session].module;
+	const struct tw_function *function = place->function;
+	/* RELAXED hit.record_flags: one byte; a change is seen by this call or by the next. */
+	unsigned flags = tw_load_relaxed(&t->tracee->record_flags[session]);
+	_Alignas(16) struct tw_cell cells[WORDS_MAX];
+	struct tw_tracer_options options;
+	struct tw_term last;
+	struct room room;
+
+	room.cells = cells;
+	room.big_count = 0;
+	if ((flags & TW_EVENT_FLAG_ARITY) || (!count && function->arity))
+		last = arity_of(place);
+	else
+		last = words_in(&room, words, count);
+	options.timestamp = stamp_of(flags, session);
+	options.scheduler_id = flags & TW_EVENT_FLAG_SCHEDULER_ID ? t->thread->scheduler_id : 0;
+	options.extra.word = options.match_spec_result.word = 0;
+	module->pairs[TW_MODULE_CALL].trace(TW_TRACER_TAG_CALL, module->state, tracee,
+					    tuple_in(&room.tuple, 3, tw_word(function->module_atom),
+						     tw_word(function->name_atom), last),
+					    &options);
+}
+
+void tw_module_plain_call(struct tw_hit_tls *t, const struct tw_place *place, unsigned session, const uint64_t *words,
+			  unsigned count)
+{
+	struct tw_hit_session *s = &tw_hit_sessions[session];
+	struct pid_block block;
+	struct tw_term tracee = pid_in(&block, t->tracee->pid_number, false);
+	int *error = t->thread->errno_at, saved_errno = *error;
+	enum tw_tracer_answer answer = ask(s->module, TW_EVENT_CALL, false, tracee, s);
+
+	if (answer == TW_TRACER_TRACE)
+		tell_plainly(t, place, session, tracee, words, count);
+	else if (tw_unlikely(answer == TW_TRACER_REMOVE))
+		remove_tracer(t, session, false);
+	*error = saved_errno;
+}

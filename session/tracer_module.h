@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracer_module.h - the callbacks of a session whose tracer is a module: tracewheel/tracer.h. */
+#ifndef TW_SESSION_TRACER_MODULE_H
+#define TW_SESSION_TRACER_MODULE_H
+
+#include "pipeline/hit/module.h"
+#include "session/session.h"
+
+struct tw_session_module {
+	struct tw_hit_module hit;
+	struct tw_arena arena;		   /* of the state */
+	uint64_t counts[TW_MODULE_COUNTS]; /* once the session has given up its slot */
+	char name[256];
+};
+
+/*
+ * Looks the callbacks up, copies the state and keeps the objects of the callbacks loaded for good.  Calls the loader.
+ * Errors: TW_EBADARG, TW_ENOENT, TW_ENOMEM.
+ */
+int tw_tracer_module_start(const struct tw_tracer *tracer, struct tw_session *session);
+/* NULL is allowed.  No hit can use it any more. */
+void tw_tracer_module_destroy(struct tw_session_module *module);
+/* Makes the atoms of a function's names, before a session with a module sets a place of it.  Under the permit. */
+void tw_tracer_module_name(struct tw_function *function);
+
+/*
+ * Asks for the status of a process or port by its number (0: of new ones), outside of all locks of this room; true where the session has no module, or where the
+ * calling thread cannot be in a hit.
+ */
+bool tw_tracer_module_is_active(const struct tw_session *session, uint32_t number, bool is_port);
+/* The process or port loses its flags in the session, which is counted.  Takes the registry's lock; also in a hit. */
+void tw_tracer_module_remove(unsigned slot, uint64_t number);
+/* Asks all modules that have flags of the process that this thread runs from now on. */
+void tw_tracer_modules_scheduled_in(struct tw_tracee *tracee);
+/* Keeps the counts of a session that gives up its slot.  Under the registry's lock. */
+void tw_tracer_module_keep_counts(struct tw_session *session);
+
+#endif

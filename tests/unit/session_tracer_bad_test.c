@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal	What a callback of a tracer module must not do stays its own: recursion, messages to the tracee and control calls
+ *		end in the first call, what they make impossible is counted, and changes wait for a callback that sleeps.
+ * Method	Callbacks that do it, on processes that this thread runs; with one session and with two.
+ */
+#include "session_ears.h"
+
+static void call_again(struct ear *ear)
+{
+	tw_call1(&step, 8);
+	tw_call0(&inner);
+}
+
+static void line_224_recursion_ends_in_the_first_call(void **state)
+{
+	hear_calls(&general);
+	ears[0].inside = call_again;
+	call_step();
+	expect("enabled call;trace call {vm,step,[7]};");
+	for (unsigned i = 0; i < session_count; i++)
+		assert_int_equal(stats_of(i).nested, 1);
+	call_step();
+	expect("enabled call;trace call {vm,step,[7]};");
+	close_sessions();
+}
+
+static void send_to_the_tracee(struct ear *ear)
+{
+	tw_process_receive(p, tw_term_atom_z("from the callback"), (struct tw_term){0});
+}
+
+static void messages_to_the_tracee_make_no_events(void **state)
+{
+	hear_calls(&general);
+	set_flags(tw_process_pid(p), TW_FLAG_RECEIVE);
+	ears[0].inside = send_to_the_tracee;
+	forget();
+	call_step();
+	expect("enabled call;trace call {vm,step,[7]};");
+	for (unsigned i = 0; i < session_count; i++)
+		assert_int_equal(stats_of(i).nested, 1);
+	close_sessions();
+}
+
+static void call_control(struct ear *ear)
+{
+	struct tw_tracer tracer = {.kind = TW_TRACER_MODULE, .module = &general};
+	struct tw_session *session;
+	uint64_t reference;
+	uint32_t flags;
+
+	ear->result =
+		tw_session_destroy(sessions[0]) == TW_EDEADLK &&
+		tw_trace_process(sessions[0], tw_process_pid(p), false, TW_FLAG_CALL) == TW_EDEADLK &&
+		tw_trace_function(sessions[0], "vm", "step", 1, TW_MATCH_FALSE, TW_FUNCTION_LOCAL) == TW_EDEADLK &&
+		tw_session_create("x", &tracer, &session) == TW_EDEADLK && tw_trace_begin() == TW_EDEADLK &&
+		tw_trace_send(sessions[0], TW_MATCH_FALSE) == TW_EDEADLK &&
+		tw_delivered(sessions[0], TW_PID_ALL, &reference) == TW_EDEADLK &&
+		tw_trace_process_flags(sessions[0], tw_process_pid(p), &flags) == 0;
+	errno = EBADF;
+}
+
+static void control_calls_are_refused_and_errno_is_kept(void **state)
+{
+	hear_calls(&general);
+	ears[0].inside = call_control;
+	errno = ENOENT;
+	call_step();
+	assert_int_equal(errno, ENOENT);
+	assert_true(ears[0].result);
+	assert_int_equal(flags_of(0, tw_process_pid(p)), TW_FLAG_CALL);
+	close_sessions();
+}
+
+static atomic_int sleeper;
+
+static void sleep_inside(struct ear *ear)
+{
+	atomic_store(&sleeper, 1);
+	while (atomic_load(&sleeper) == 1)
+		usleep(1000);
+	atomic_store(&sleeper, 3);
+}
+
+static void *call_on_thread(void *arg)
+{
+	call_step();
+	return NULL;
+}
+
+static void *wake_it(void *arg)
+{
+	usleep(20000);
+	atomic_store(&sleeper, 2);
+	return NULL;
+}
+
+/* Destroying waits for the callback: when it returns none is running. */
+static void destroying_waits_for_a_callback_that_sleeps(void **state)
+{
+	pthread_t caller, waker;
+
+	hear_calls(&general);
+	atomic_store(&sleeper, 0);
+	ears[0].inside = sleep_inside;
+	pthread_create(&caller, NULL, call_on_thread, NULL);
+	while (atomic_load(&sleeper) != 1)
+		usleep(1000);
+	pthread_create(&waker, NULL, wake_it, NULL);
+	assert_int_equal(tw_session_destroy(sessions[0]), 1);
+	assert_int_equal(atomic_load(&sleeper), 3);
+	pthread_join(caller, NULL);
+	pthread_join(waker, NULL);
+	/* What it has counted stays. */
+	assert_int_equal(stats_of(0).nested, 0);
+	close_sessions();
+}
+
+static void delivered_means_that_callbacks_are_over(void **state)
+{
+	uint64_t reference;
+
+	hear_calls(&general);
+	call_step();
+	for (unsigned i = 0; i < session_count; i++) {
+		assert_int_equal(tw_delivered(sessions[i], tw_process_pid(p), &reference), 0);
+		assert_int_equal(tw_delivered_wait(sessions[i], reference, 0), 0);
+	}
+	close_sessions();
+}
+
+static void a_forked_child_is_silent(void **state)
+{
+	int status;
+	pid_t child;
+
+	hear_calls(&general);
+	child = fork();
+	if (!child) {
+		tw_call1(&step, 1);
+		_exit(ears[0].used || tw_session_destroy(sessions[0]) != 1);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	call_step();
+	expect("enabled call;trace call {vm,step,[7]};");
+	close_sessions();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		BOTH(line_224_recursion_ends_in_the_first_call),   BOTH(messages_to_the_tracee_make_no_events),
+		BOTH(control_calls_are_refused_and_errno_is_kept), BOTH(destroying_waits_for_a_callback_that_sleeps),
+		BOTH(delivered_means_that_callbacks_are_over),	   BOTH(a_forked_child_is_silent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
