@@ -16,6 +16,7 @@
  */
 #include "agent/agent.h"
 
+#include "base/grow.h"
 #include "base/lock.h"
 #include "breakpoints/breakpoints.h"
 
@@ -121,15 +122,7 @@ void tw_known_add(const struct tw_sym_object *object)
 	char *path = strdup(object->path);
 
 	tw_lock_seize(&lock);
-	if (path && known_count == known_room) {
-		struct known *more = realloc(known, (known_room * 2 + 32) * sizeof *more);
-
-		if (more) {
-			known = more;
-			known_room = known_room * 2 + 32;
-		}
-	}
-	if (path && known_count < known_room && !is_known(object)) {
+	if (path && !is_known(object) && tw_grow(known, known_count, known_room)) {
 		known[known_count++] = (struct known){object->elf.base, path};
 		path = NULL;
 	}

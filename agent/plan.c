@@ -8,6 +8,7 @@
 #include "agent/agent.h"
 
 #include "base/assert.h"
+#include "base/grow.h"
 #include "tracewheel/error.h"
 
 #include <dlfcn.h>
@@ -107,15 +108,8 @@ static bool is_named(const struct tw_agent_config *config, const char *function)
 
 static int add_slot(struct tw_plan *plan, const struct tw_plan_slot *slot)
 {
-	if (plan->count == plan->room) {
-		size_t room = plan->room ? plan->room * 2 : 256;
-		struct tw_plan_slot *slots = realloc(plan->slots, room * sizeof *slots);
-
-		if (!slots)
-			return TW_ENOMEM;
-		plan->slots = slots;
-		plan->room = room;
-	}
+	if (!tw_grow(plan->slots, plan->count, plan->room))
+		return TW_ENOMEM;
 	plan->slots[plan->count++] = *slot;
 	return 0;
 }
@@ -139,15 +133,8 @@ static void add_note(struct tw_plan *plan, const char *function, const char *rel
 
 static int add_sled(struct tw_plan *plan, size_t object, const struct tw_sym_sled *sled)
 {
-	if (plan->sled_count == plan->sled_room) {
-		size_t room = plan->sled_room ? plan->sled_room * 2 : 256;
-		struct tw_plan_sled *sleds = realloc(plan->sleds, room * sizeof *sleds);
-
-		if (!sleds)
-			return TW_ENOMEM;
-		plan->sleds = sleds;
-		plan->sled_room = room;
-	}
+	if (!tw_grow(plan->sleds, plan->sled_count, plan->sled_room))
+		return TW_ENOMEM;
 	plan->sleds[plan->sled_count++] = (struct tw_plan_sled){object, *sled};
 	return 0;
 }

@@ -2,6 +2,7 @@
 /* maps.c - /proc/self/maps. */
 #include "breakpoints/maps.h"
 
+#include "base/grow.h"
 #include "base/sys.h"
 
 #include <stdbool.h>
@@ -28,14 +29,8 @@ static bool add_line(struct tw_mappings *mappings, const char *line)
 	if (*end != ' ')
 		return true;
 	mapping.protection = parse_protection(end + 1);
-	if (mappings->count == mappings->room) {
-		struct tw_mapping *more = realloc(mappings->list, (mappings->room * 2 + 64) * sizeof *more);
-
-		if (!more)
-			return false;
-		mappings->list = more;
-		mappings->room = mappings->room * 2 + 64;
-	}
+	if (!tw_grow(mappings->list, mappings->count, mappings->room))
+		return false;
 	mappings->list[mappings->count++] = mapping;
 	return true;
 }

@@ -10,6 +10,7 @@
 
 #include "base/atomic.h"
 #include "base/filter.h"
+#include "base/grow.h"
 #include "base/limits.h"
 #include "breakpoints/patch.h"
 #include "tracewheel/error.h"
@@ -96,14 +97,8 @@ int tw_run_open_text(struct tw_patch_run *run, uintptr_t address)
 	mapping = tw_mapping_at(&run->mappings, address);
 	if (!mapping || !(mapping->protection & PROT_EXEC))
 		return TW_EPERM;
-	if (run->text_count == run->text_room) {
-		struct tw_open_text *more = realloc(run->texts, (run->text_room * 2 + 8) * sizeof *more);
-
-		if (!more)
-			return TW_ENOMEM;
-		run->texts = more;
-		run->text_room = run->text_room * 2 + 8;
-	}
+	if (!tw_grow(run->texts, run->text_count, run->text_room))
+		return TW_ENOMEM;
 	if (!(mapping->protection & PROT_WRITE) &&
 	    mprotect((void *)mapping->low, mapping->high - mapping->low, mapping->protection | PROT_WRITE))
 		return errno == ENOMEM ? TW_ENOMEM : TW_EPERM;

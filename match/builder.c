@@ -1,25 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* builder.c - instructions, constants, variables, and errors with their position. */
 #include "match/builder.h"
+#include "base/grow.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-int tw_match_grow(void **array, uint32_t count, uint32_t *room, size_t element_bytes)
-{
-	uint32_t more = *room ? *room * 2 : 16;
-	void *bigger;
-
-	if (count < *room)
-		return 0;
-	bigger = realloc(*array, more * element_bytes);
-	if (!bigger)
-		return TW_ENOMEM;
-	*array = bigger;
-	*room = more;
-	return 0;
-}
 
 /* "clause 2, guard 1: " */
 static int print_place(const struct tw_match_builder *b, char *text, size_t bytes)
@@ -97,14 +83,12 @@ void tw_match_leave(struct tw_match_builder *b)
 int tw_match_emit(struct tw_match_builder *b, enum tw_match_op op, unsigned int a, unsigned int operand)
 {
 	struct tw_match_code *code = b->code;
-	int error;
 
 	if (code->insn_count >= TW_MATCH_INSNS_MAX - 1)
 		return tw_match_refuse(b, TW_ELIMIT, "the program would have more than %d instructions",
 				       TW_MATCH_INSNS_MAX - 1);
-	error = tw_match_grow((void **)&code->insns, code->insn_count, &b->insn_room, sizeof(*code->insns));
-	if (error)
-		return error;
+	if (!tw_grow(code->insns, code->insn_count, b->insn_room))
+		return TW_ENOMEM;
 	TW_ASSERT(a <= UINT8_MAX && operand <= UINT16_MAX);
 	code->insns[code->insn_count++] =
 		(struct tw_match_insn){.op = (uint8_t)op, .a = (uint8_t)a, .b = (uint16_t)operand};
@@ -117,9 +101,8 @@ int tw_match_emit_failing(struct tw_match_builder *b, enum tw_match_op op, unsig
 
 	if (error || b->in_body)
 		return error;
-	error = tw_match_grow((void **)&b->fails, b->fail_count, &b->fail_room, sizeof(*b->fails));
-	if (error)
-		return error;
+	if (!tw_grow(b->fails, b->fail_count, b->fail_room))
+		return TW_ENOMEM;
 	b->fails[b->fail_count++] = b->code->insn_count - 1;
 	return 0;
 }
@@ -145,7 +128,6 @@ int tw_match_constant(struct tw_match_builder *b, struct tw_term term, uint32_t 
 	struct tw_match_code *code = b->code;
 	uint32_t first = code->constant_count > 64 ? code->constant_count - 64 : 0;
 	uint32_t i;
-	int error;
 
 	/* Searches back only a little, to stay cheap: a duplicate constant does no harm. */
 	for (i = first; i < code->constant_count; i++) {
@@ -156,10 +138,8 @@ int tw_match_constant(struct tw_match_builder *b, struct tw_term term, uint32_t 
 	}
 	if (code->constant_count >= UINT16_MAX)
 		return tw_match_refuse(b, TW_ELIMIT, "more than %d constants", UINT16_MAX);
-	error = tw_match_grow((void **)&code->constants, code->constant_count, &b->constant_room,
-			      sizeof(*code->constants));
-	if (error)
-		return error;
+	if (!tw_grow(code->constants, code->constant_count, b->constant_room))
+		return TW_ENOMEM;
 	*index = code->constant_count;
 	code->constants[code->constant_count++] = term;
 	return 0;
@@ -168,10 +148,9 @@ int tw_match_constant(struct tw_match_builder *b, struct tw_term term, uint32_t 
 int tw_match_add_range(struct tw_match_builder *b, struct tw_match_range range, uint32_t *index)
 {
 	struct tw_match_code *code = b->code;
-	int error = tw_match_grow((void **)&code->ranges, code->range_count, &b->range_room, sizeof(*code->ranges));
 
-	if (error)
-		return error;
+	if (!tw_grow(code->ranges, code->range_count, b->range_room))
+		return TW_ENOMEM;
 	if (code->range_count >= UINT16_MAX)
 		return tw_match_refuse(b, TW_ELIMIT, "more than %d ranges", UINT16_MAX);
 	*index = code->range_count;
@@ -210,16 +189,14 @@ const struct tw_match_variable *tw_match_find(const struct tw_match_builder *b, 
 
 int tw_match_bind(struct tw_match_builder *b, uint32_t number, enum tw_variable_home home, uint32_t index)
 {
-	int error;
 
 	if (home == TW_HOME_REGISTER && index >= TW_MATCH_VARIABLES_MAX)
 		return tw_match_refuse(b, TW_ELIMIT, "more than %d variables inside of arguments",
 				       TW_MATCH_VARIABLES_MAX);
 	if (b->variable_count >= TW_MATCH_NAMES_MAX)
 		return tw_match_refuse(b, TW_ELIMIT, "more than %d variables in a head", TW_MATCH_NAMES_MAX);
-	error = tw_match_grow((void **)&b->variables, b->variable_count, &b->variable_room, sizeof(*b->variables));
-	if (error)
-		return error;
+	if (!tw_grow(b->variables, b->variable_count, b->variable_room))
+		return TW_ENOMEM;
 	b->variables[b->variable_count++] =
 		(struct tw_match_variable){.number = number, .index = (uint16_t)index, .home = (uint8_t)home};
 	return 0;

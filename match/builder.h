@@ -61,9 +61,6 @@ struct tw_match_builder {
 
 /* ---- builder.c ---- */
 
-/* Grows an array for one more element; TW_ENOMEM. */
-int tw_match_grow(void **array, uint32_t count, uint32_t *room, size_t element_bytes);
-
 /* Reports at the current position why the specification is refused; returns @error. */
 int tw_match_refuse(struct tw_match_builder *b, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

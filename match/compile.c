@@ -13,6 +13,7 @@
  * So clauses that differ in one comparison cost one instruction each.  After the last clause comes reject.
  */
 #include "match/builder.h"
+#include "base/grow.h"
 
 #include <stdlib.h>
 
@@ -51,10 +52,9 @@ static int begin_clause(struct tw_match_builder *b, struct tw_match_arity before
 		b->fail_count = 0;
 		return 0;
 	}
-	error = tw_match_grow((void **)&b->arity_fails, b->arity_fail_count, &b->arity_fail_room,
-			      sizeof(*b->arity_fails));
-	if (!error)
-		error = tw_match_emit(b, TW_OP_ARITY, b->arity.is_prefix, b->arity.count);
+	if (!tw_grow(b->arity_fails, b->arity_fail_count, b->arity_fail_room))
+		return TW_ENOMEM;
+	error = tw_match_emit(b, TW_OP_ARITY, b->arity.is_prefix, b->arity.count);
 	if (error)
 		return error;
 	b->arity_fails[b->arity_fail_count++] = place;
@@ -102,12 +102,8 @@ static bool is_conjunction(struct tw_term t)
 
 static int add_guard(struct guards *g, struct tw_term term, const struct guard_path *path)
 {
-	int error = tw_match_grow((void **)&g->terms, g->count, &g->term_room, sizeof(*g->terms));
-
-	if (!error)
-		error = tw_match_grow((void **)&g->paths, g->count, &g->path_room, sizeof(*g->paths));
-	if (error)
-		return error;
+	if (!tw_grow(g->terms, g->count, g->term_room) || !tw_grow(g->paths, g->count, g->path_room))
+		return TW_ENOMEM;
 	g->terms[g->count] = term;
 	g->paths[g->count++] = *path;
 	return 0;

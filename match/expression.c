@@ -6,6 +6,7 @@
  * OTP; only body functions with effects make that visible.
  */
 #include "match/builder.h"
+#include "base/grow.h"
 
 #include <stdlib.h>
 
@@ -275,8 +276,9 @@ static int list(struct tw_match_builder *b, struct tw_term term)
 	int error = 0;
 
 	for (tail = term; !error && tw_is_cons(tail); tail = tw_cell(tail)->tail) {
-		error = tw_match_grow((void **)&elements, count, &room, sizeof(*elements));
-		if (!error)
+		if (!tw_grow(elements, count, room))
+			error = TW_ENOMEM;
+		else
 			elements[count++] = tw_cell(tail)->head;
 	}
 	if (!error && b->in_body && has_effect(term, 0))

@@ -9,6 +9,7 @@
  * Literals are cut out of the text and parsed by the parser of terms.
  */
 #include "match/parse.h"
+#include "base/grow.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -263,15 +264,8 @@ static bool add(struct reader *r, struct elements *e, struct tw_term term)
 {
 	if (tw_term_is_none(term))
 		return false;
-	if (e->count == e->room) {
-		size_t room = e->room ? e->room * 2 : 8;
-		struct tw_term *bigger = realloc(e->terms, room * sizeof(*bigger));
-
-		if (!bigger)
-			return false;
-		e->terms = bigger;
-		e->room = room;
-	}
+	if (!tw_grow(e->terms, e->count, e->room))
+		return false;
 	e->terms[e->count++] = term;
 	return true;
 }

@@ -2,6 +2,7 @@
 /* loaded.c - the objects that ld.so has loaded into this process. */
 #include "symbols/symbols.h"
 
+#include "base/grow.h"
 #include "base/limits.h"
 #include "tracewheel/error.h"
 
@@ -70,16 +71,9 @@ static int gather(struct dl_phdr_info *info, size_t bytes, void *arg)
 	struct gathering *gathering = arg;
 	struct tw_sym_set *set = gathering->set;
 
-	if (set->count == gathering->room) {
-		size_t room = gathering->room ? gathering->room * 2 : 32;
-		struct tw_sym_object *objects = realloc(set->objects, room * sizeof *objects);
-
-		if (!objects) {
-			gathering->error = TW_ENOMEM;
-			return 1;
-		}
-		set->objects = objects;
-		gathering->room = room;
+	if (!tw_grow(set->objects, set->count, gathering->room)) {
+		gathering->error = TW_ENOMEM;
+		return 1;
 	}
 	set->loaded_count = info->dlpi_adds;
 	set->unloaded_count = info->dlpi_subs;

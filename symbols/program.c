@@ -3,6 +3,7 @@
 #include "tracewheel/symbols.h"
 
 #include "base/export.h"
+#include "base/grow.h"
 #include "symbols/file.h"
 #include "symbols/sections.h"
 #include "symbols/symbols.h"
@@ -36,15 +37,8 @@ static int add_object(struct tw_symbols *symbols, struct tw_elf_file *file)
 	char name[256];
 	struct object *object;
 
-	if (symbols->count == symbols->room) {
-		size_t room = symbols->room ? symbols->room * 2 : 16;
-		struct object *objects = realloc(symbols->objects, room * sizeof *objects);
-
-		if (!objects)
-			return TW_ENOMEM;
-		symbols->objects = objects;
-		symbols->room = room;
-	}
+	if (!tw_grow(symbols->objects, symbols->count, symbols->room))
+		return TW_ENOMEM;
 	tw_sym_module_name(file->path, name, sizeof name);
 	object = &symbols->objects[symbols->count];
 	*object = (struct object){.file = file, .name = strdup(name)};

@@ -18,6 +18,7 @@
 #include "symbols/symbols.h"
 
 #include "base/atomic.h"
+#include "base/grow.h"
 #include "tracewheel/error.h"
 
 #include <dlfcn.h>
@@ -207,15 +208,8 @@ static int add(struct scan *scan, const ElfW(Rela) *relocation)
 		return 0;
 	if (!slot.version)
 		slot.version = tw_elf_version(elf, index);
-	if (scan->count == scan->room) {
-		size_t room = scan->room ? scan->room * 2 : 256;
-		struct tw_sym_slot *slots = realloc(scan->slots, room * sizeof *slots);
-
-		if (!slots)
-			return TW_ENOMEM;
-		scan->slots = slots;
-		scan->room = room;
-	}
+	if (!tw_grow(scan->slots, scan->count, scan->room))
+		return TW_ENOMEM;
 	scan->slots[scan->count++] = slot;
 	return 0;
 }

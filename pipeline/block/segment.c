@@ -4,6 +4,7 @@
 #include "pipeline/block/segment.h"
 #include "base/checksum.h"
 #include "base/error.h"
+#include "base/grow.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -118,16 +119,9 @@ void tw_segment_note(struct tw_segment *segment, uint64_t offset, const struct t
 	/* A stream may have no end, and has no index. */
 	if (segment->stream)
 		return;
-	if (segment->entry_count == segment->entry_room) {
-		size_t room = segment->entry_room ? segment->entry_room * 2 : 64;
-		void *more = realloc(segment->entries, room * sizeof *segment->entries);
-
-		if (!more) {
-			segment->has_lost_entries = true;
-			return;
-		}
-		segment->entries = more;
-		segment->entry_room = room;
+	if (!tw_grow(segment->entries, segment->entry_count, segment->entry_room)) {
+		segment->has_lost_entries = true;
+		return;
 	}
 	segment->entries[segment->entry_count].offset = offset;
 	segment->entries[segment->entry_count++].header = *header;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* catalog.c - parses definitions. Their lengths are not trusted. */
 #include "pipeline/format/catalog.h"
+#include "base/grow.h"
 #include "base/limits.h"
 #include "base/error.h"
 #include "pipeline/format/definitions.h"
@@ -61,15 +62,8 @@ static int add(struct tw_catalog_table *table, uint64_t id, void *item)
 {
 	if (tw_idmap_get(&table->by_id, id) != TW_IDMAP_NONE)
 		return 0;
-	if (table->count == table->room) {
-		uint32_t room = table->room ? table->room * 2 : 16;
-		void *more = realloc(table->items, room * sizeof *table->items);
-
-		if (!more)
-			return TW_ENOMEM;
-		table->items = more;
-		table->room = room;
-	}
+	if (!tw_grow(table->items, table->count, table->room))
+		return TW_ENOMEM;
 	if (!tw_idmap_put(&table->by_id, id, table->count))
 		return TW_ENOMEM;
 	table->items[table->count++] = item;

@@ -2,6 +2,7 @@
 /* round.c - sorted runs. */
 #include "pipeline/format/round.h"
 #include "base/error.h"
+#include "base/grow.h"
 
 #include <stdlib.h>
 
@@ -15,15 +16,8 @@ int tw_round_add(struct tw_round *round, uint32_t image, uint32_t tracee_id, uin
 {
 	if (!tracee_id || !run)
 		return 0;
-	if (round->count == round->room) {
-		size_t room = round->room ? round->room * 2 : 256;
-		void *more = realloc(round->runs, room * sizeof *round->runs);
-
-		if (!more)
-			return TW_ENOMEM;
-		round->runs = more;
-		round->room = room;
-	}
+	if (!tw_grow(round->runs, round->count, round->room))
+		return TW_ENOMEM;
 	round->runs[round->count++] = (struct tw_round_run){run, image, tracee_id, false};
 	return 0;
 }

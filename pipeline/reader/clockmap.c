@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clockmap.c - thins clock snapshots and connects them by straight lines. */
 #include "pipeline/reader/clockmap.h"
+#include "base/grow.h"
 
 #include <stdlib.h>
 
@@ -39,15 +40,8 @@ bool tw_clockmap_add(struct tw_clockmap *map, const struct tw_format_clock *cloc
 		if (clock->ticks >= last->ticks && clock->monotonic_ns >= last->monotonic_ns && !is_needed(last, clock))
 			return true;
 	}
-	if (map->count == map->room) {
-		size_t room = map->room ? map->room * 2 : 64;
-		void *more = realloc(map->points, room * sizeof *map->points);
-
-		if (!more)
-			return false;
-		map->points = more;
-		map->room = room;
-	}
+	if (!tw_grow(map->points, map->count, map->room))
+		return false;
 	map->points[map->count++].clock = *clock;
 	return true;
 }

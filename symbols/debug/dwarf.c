@@ -3,6 +3,7 @@
 #include "symbols/debug/dwarf.h"
 
 #include "base/export.h"
+#include "base/grow.h"
 #include "symbols/clone.h"
 #include "tracewheel/error.h"
 
@@ -52,22 +53,6 @@ char *tw_dwarf_text(struct tw_debug *debug, const char *text)
 	return copy ? strcpy(copy, text) : NULL;
 }
 
-/* Room for one more item of a growing array. */
-static bool grow(void *array, size_t count, size_t *room, size_t bytes)
-{
-	size_t more = *room ? *room * 2 : 256;
-	void *bigger;
-
-	if (count < *room)
-		return true;
-	bigger = realloc(*(void **)array, more * bytes);
-	if (!bigger)
-		return false;
-	*(void **)array = bigger;
-	*room = more;
-	return true;
-}
-
 /* ---- symbols ---- */
 
 static int by_symbol(const void *a, const void *b)
@@ -98,7 +83,7 @@ static int add_symbols(struct tw_debug *debug, Elf *elf, Elf_Scn *section, size_
 		name = elf_strptr(elf, header.sh_link, symbol.st_name);
 		if (!name || !*name)
 			continue;
-		if (!grow(&debug->symbols, debug->symbol_count, room, sizeof *debug->symbols))
+		if (!tw_grow(debug->symbols, debug->symbol_count, *room))
 			return TW_ENOMEM;
 		debug->symbols[debug->symbol_count++] =
 			(struct tw_dwarf_symbol){symbol.st_value, symbol.st_size, name,
@@ -174,7 +159,7 @@ static int add_entry(struct tw_debug *debug, Dwarf_Die *die, const struct unit *
 	/* The first part of a split function is its entry, or else no symbol matches. */
 	if (dwarf_entrypc(die, &value) != 0 && dwarf_ranges(die, 0, &base, &value, &end) <= 0)
 		return 0;
-	if (!grow(&debug->entries, debug->entry_count, &debug->entry_room, sizeof *debug->entries))
+	if (!tw_grow(debug->entries, debug->entry_count, debug->entry_room))
 		return TW_ENOMEM;
 	debug->entries[debug->entry_count++] = (struct tw_dwarf_entry){.value = value,
 								       .die = *die,
@@ -216,7 +201,7 @@ static int add_ranges(struct tw_debug *debug, Dwarf_Die *die)
 	ptrdiff_t at = 0;
 
 	while ((at = dwarf_ranges(die, at, &base, &low, &high)) > 0) {
-		if (!grow(&debug->ranges, debug->range_count, &debug->range_room, sizeof *debug->ranges))
+		if (!tw_grow(debug->ranges, debug->range_count, debug->range_room))
 			return TW_ENOMEM;
 		debug->ranges[debug->range_count++] = (struct tw_dwarf_range){low, high, *die};
 	}

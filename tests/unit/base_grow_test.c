@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Goal: an array keeps its items while it grows; without memory neither it nor its capacity changes. Method: append
+ * far more items than the first capacity and compare all; ask for more than an address space holds.
+ */
+#include "base/grow.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void keeps_items(void **state)
+{
+	uint32_t *items = NULL, count = 0, capacity = 0;
+
+	for (uint32_t i = 0; i < 1000; i++) {
+		assert_true(tw_grow(items, count, capacity));
+		assert_true(capacity > count);
+		items[count++] = i * 3;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		assert_int_equal(items[i], i * 3);
+	free(items);
+}
+
+static void changes_nothing_without_memory(void **state)
+{
+	char(*items)[4096] = NULL;
+	size_t capacity = SIZE_MAX / 8192 + 1;
+
+	assert_false(tw_grow(items, capacity, capacity));
+	assert_null(items);
+	assert_int_equal(capacity, SIZE_MAX / 8192 + 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keeps_items),
+		cmocka_unit_test(changes_nothing_without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
