@@ -285,7 +285,7 @@ static int define_session(struct tw_session *session)
 static int define_note(struct tw_session *session)
 {
 	static const char text[] = "the rings were in memory without a name, because tmpfs was refused: "
-				   "what they held at a crash is lost";
+				   "their contents are lost in a crash";
 	struct record record;
 	struct tw_def_note fixed = {0};
 

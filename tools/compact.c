@@ -14,9 +14,9 @@ static const struct tw_command command = {
 	.name = "compact",
 	.arguments = "[--quiet] FILE...",
 	.summary =
-		"Makes a program or library that was compiled with -fpatchable-function-entry run faster while nobody\n"
-		"traces it: the NOPs of one byte that gcc leaves at each function become one instruction. To be done\n"
-		"once, after linking and before stripping. The file is replaced; a program that runs keeps the old one.",
+		"Makes a program or library that was compiled with -fpatchable-function-entry run faster while it is not\n"
+		"traced: the one-byte NOPs that gcc leaves at each function become one instruction. Run it once, after\n"
+		"linking and before stripping. The file is replaced; running programs keep the old one.",
 	.options = options_table,
 	.examples = "  gcc -O2 -fpatchable-function-entry=9 -o app app.c && tracewheel compact app\n",
 };
@@ -26,7 +26,7 @@ static int compact(const char *path, bool is_quiet)
 	uint64_t sleds, changed;
 	char figure[TW_FIGURE_BYTES];
 	if (strcmp(path, "-") == 0)
-		return tw_fail("standard input cannot be rewritten in its place: name the file.");
+		return tw_fail("standard input cannot be rewritten in place: name the file.");
 	int error = tw_symbols_compact(path, &sleds, &changed);
 
 	if (error == TW_ENOENT)

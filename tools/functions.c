@@ -28,7 +28,7 @@ enum { KEY_JSON = 256, KEY_REFUSED };
 static const struct tw_option options_table[] = {
 	{'t', "trace", "PATTERN", "these functions only; may be given often"},
 	TW_EXCLUDE_OPTION,
-	{KEY_REFUSED, "refused", NULL, "those that cannot be traced, one by one, with the reason"},
+	{KEY_REFUSED, "refused", NULL, "list what cannot be traced, with the reason"},
 	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
 	{0},
 };
@@ -36,10 +36,10 @@ static const struct tw_option options_table[] = {
 static const struct tw_command command = {
 	.name = "functions",
 	.arguments = "[OPTION]... PROGRAM",
-	.summary = "What could be traced in a program or library and those it needs, without running it:\n"
+	.summary = "Lists what can be traced in a program or library and the libraries it needs, without running it:\n"
 		   "  slot  calls from another object, through the global offset table (any program)\n"
 		   "  sled  every call, at the function's entry (compiled with -fpatchable-function-entry)\n"
-		   "Functions that a run-time system declares show only when it runs.",
+		   "Functions that a run-time system declares appear only when it runs.",
 	.options = options_table,
 	.examples = "  tracewheel functions sqlite3\n"
 		    "  tracewheel functions -t 'libc:mem*' /usr/bin/git\n"
@@ -263,7 +263,7 @@ static void put_summary(const struct list *list, const struct tw_symbols *symbol
 	for (size_t i = 0; (missing = tw_symbols_missing(symbols, i)); i++) {
 		tw_out_text(&out, "The library ");
 		tw_out_name(&out, missing);
-		tw_out_text(&out, " was not found: what calls it is not shown.\n");
+		tw_out_text(&out, " was not found: calls to it are not shown.\n");
 	}
 }
 
@@ -373,7 +373,7 @@ static int show(const struct request *request, const char *path)
 	if (error == TW_ENOTSUP)
 		return tw_fail("'%s' is not made for 64-bit x86 processors; only those can be traced.", path);
 	if (error)
-		return tw_fail("'%s' cannot be looked at: %s", path, tw_strerror(error));
+		return tw_fail("'%s' cannot be read: %s", path, tw_strerror(error));
 	struct list list = {.request = request, .symbols = symbols};
 	error = tw_symbols_each_place(symbols, take_place, &list);
 	if (!error && request->wants_refused)
@@ -430,7 +430,7 @@ int tw_tool_functions(int argc, char **argv)
 	if (key < 0) {
 		code = tw_options_exit(key);
 	} else if (argc - options.index != 1) {
-		code = tw_usage(&command, "which program? One name, behind the options.");
+		code = tw_usage(&command, "which program? Give one name, after the options.");
 	} else if (strcmp(argv[options.index], "-") == 0) {
 		code = tw_fail("a program is looked up by its name or path, not on standard input.");
 	} else {

@@ -18,7 +18,7 @@ static const struct tw_option options_table[] = {
 static const struct tw_command command = {
 	.name = "info",
 	.arguments = "[--json] [NAME.tw | FILE | -]",
-	.summary = "What a capture holds: events, losses by cause, bytes, time, damage.\n" TW_STREAM_HELP,
+	.summary = "Summarises a capture: events, losses by cause, bytes, time, damage.\n" TW_STREAM_HELP,
 	.options = options_table,
 	.examples = "  tracewheel info sqlite3.tw\n"
 		    "  tracewheel info --json sqlite3.tw | jq .lost\n"
@@ -55,7 +55,7 @@ static void put_lost(const struct tw_capture_info *info)
 	if (!is_any)
 		tw_out_text(&out, info->is_complete ? "nothing"
 				  : info->is_live   ? "nothing so far"
-						    : "nothing that it tells, but parts of it are missing");
+						    : "nothing is reported, but parts of it are missing");
 	tw_out_text(&out, "\n");
 }
 

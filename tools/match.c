@@ -23,7 +23,7 @@ static const struct tw_option known[] = {
 	 "argument N"},
 	{'s', "show", NULL,
 	 "print the byte code, and how a hit tests it; without\n"
-	 "--args this is what is done"},
+	 "--args this is the default"},
 	{'t', "target", "TARGET",
 	 "call (the default), send: [To, Message],\n"
 	 "receive: [Node, From, Message], or table: any one term"},

@@ -9,8 +9,8 @@
 
 static const struct tw_option options_table[] = {
 	{'q', "quiet", NULL, "say nothing when all went well"},
-	{'l', "list", NULL, "list what recordings that were cut off left in /dev/shm: paths and bytes"},
-	{'c', "clean", NULL, "remove all of that; captures that are to be completed are completed first"},
+	{'l', "list", NULL, "list what interrupted recordings left in /dev/shm: paths and bytes"},
+	{'c', "clean", NULL, "remove all of that; captures that can be completed are completed first"},
 	{0},
 };
 
@@ -62,7 +62,7 @@ int tw_tool_recover(int argc, char **argv)
 	if (!path)
 		return TW_EXIT_USAGE;
 	if (strcmp(path, "-") == 0)
-		return tw_fail("a stream cannot be completed: `tracewheel report` shows what came of it.");
+		return tw_fail("a stream cannot be completed: `tracewheel report` shows as much as arrived.");
 	struct tw_recorder_stats stats = {0};
 	int error = tw_recover(path, &stats);
 	if (error == TW_ENOENT)

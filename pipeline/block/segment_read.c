@@ -325,7 +325,7 @@ static bool is_trailer_at(const struct tw_segment_file *file, uint64_t offset)
 static void tell_damage(const struct tw_segment_visitor *visitor, uint64_t offset, uint64_t next, uint64_t end,
 			int error)
 {
-	const char *reason = "these bytes are no sound block; the next one was looked for";
+	const char *reason = "these bytes are not a valid block; reading continued at the next one";
 
 	if (error == TW_EVERSION)
 		reason = "a block of another version of the format";

@@ -19,7 +19,7 @@
 #include "progress/read_side.h"
 #include "tracewheel/session.h"
 
-_Static_assert(sizeof(struct tw_counted_frame) == TW_RETURNS_WORDS * sizeof(uint64_t), "what an entry has room for");
+_Static_assert(sizeof(struct tw_counted_frame) == TW_RETURNS_WORDS * sizeof(uint64_t), "fits an entry");
 _Static_assert(offsetof(struct tw_counted_frame, place) == offsetof(struct tw_frame_wants, place), "as any frame");
 _Static_assert(offsetof(struct tw_counted_frame, more) == offsetof(struct tw_frame_wants, more), "as any frame");
 

@@ -14,8 +14,8 @@
 #include "progress/read_side.h"
 #include "tracewheel/session.h"
 
-_Static_assert(TW_FRAME_WANTS_BYTES == TW_RETURNS_WORDS * sizeof(uint64_t), "what an entry has room for");
-_Static_assert(sizeof(struct tw_frame_wants) <= TW_RETURNS_LONG_WORDS * sizeof(uint64_t), "what a block has room for");
+_Static_assert(TW_FRAME_WANTS_BYTES == TW_RETURNS_WORDS * sizeof(uint64_t), "fits an entry");
+_Static_assert(sizeof(struct tw_frame_wants) <= TW_RETURNS_LONG_WORDS * sizeof(uint64_t), "fits a block");
 _Static_assert(offsetof(struct tw_frame_wants, place) == 0, "an entry without a place has no frame");
 
 /* Identifies a call during its hits: the address where a function would save its caller's frame pointer. */

@@ -18,7 +18,7 @@ _Static_assert(GENERATION_MASK <= UINT16_MAX, "a block counts as many");
 #define TAKEN_AT_ONCE 8
 #define SPARE_MAX     64
 
-_Static_assert(sizeof(struct tw_block) == 256, "as the limits are told");
+_Static_assert(sizeof(struct tw_block) == 256, "the documented limits assume it");
 _Static_assert(TW_BLOCKS_MAX == 1u << TW_BLOCK_NUMBER_BITS, "a number fits a reference");
 
 static struct tw_quiet_lock lock = TW_QUIET_LOCK_INIT;

@@ -141,7 +141,7 @@ static int add_account(struct lister *lister, uint64_t offset, const struct tw_b
 		error = tw_block_decode_bytes(lister->decoder, header, &bytes);
 	if (error) {
 		tw_source_note_damage(lister->capture, lister->file, offset, tw_block_file_bytes(header), error,
-				      "this account of what is missing is damaged");
+				      "this account of missing data is damaged");
 		return 0;
 	}
 	entries = (const struct tw_format_account *)(const void *)bytes;

@@ -22,7 +22,7 @@
 
 /* Holds the blocks of two rings of the usual size that cannot be packed. */
 #define TW_WRITE_QUEUE_BYTES (UINT64_C(8) << 20)
-_Static_assert(TW_WRITE_QUEUE_BYTES >= 4 * TW_BLOCK_STORED_BYTES_MAX, "some of the largest blocks find room");
+_Static_assert(TW_WRITE_QUEUE_BYTES >= 4 * TW_BLOCK_STORED_BYTES_MAX, "it holds several of the largest blocks");
 
 /* A write that takes this long means that the disk is slow. */
 #define TW_WRITE_SLOW_NS UINT64_C(2000000)

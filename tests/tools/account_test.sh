@@ -82,7 +82,7 @@ if [ "$lost" -gt 0 ]; then
 	expect 0 "$tw" report --json --from "${last}ns" burst.tw
 	is "$(json 'd["lost"]["full"], d["events"]')" "0 $(json 'd["events"]')"
 	expect 0 "$tw" report --from "${last}ns" burst.tw
-	shows 'Nothing was lost in what is shown'
+	shows 'Nothing was lost in this part'
 	expect 0 "$tw" report --json --to "${last}ns" burst.tw
 	is "$(json 'd["lost"]["full"]')" "$lost"
 fi

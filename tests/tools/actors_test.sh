@@ -19,7 +19,7 @@ is "$(count ' send {<0.[0-9]*.0>,[0-9]*} to ')" 396 "200 requests, 196 answers"
 is "$(count ' receive {'"'EXIT'"',')" 4 "supervisors trap exits"
 is "$(count ' link <0')" 6 "spawned by two supervisors, twice again each"
 expect 0 "$tw" report bank.tw
-shows 'who waits for whom'
+shows 'waits by sender'
 
 # Four begin, one becomes a member, 40 steps of the token are two calls each, of which one is a tail call; then all return.
 for options in "--returns 85 0" "--return-to 0 44" "--returns --return-to 85 44"; do

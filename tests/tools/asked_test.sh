@@ -33,16 +33,16 @@ refused ./leaf 'leaf:leaf()' "did you mean 'leaf'"
 refused ./leaf 'leaf:leaf,leaf:middle' 'need -t each, or braces'
 refused ./leaf 'leaf:^mid.*' 'not regular expressions'
 refused ./leaf 'leaf:leaf/3' 'it has 2 parameters, not 3: write /2'
-refused ./leaf 'libc:qsort' 'qsort is there, but has no sled, and no other object calls it'
-refused ./leaf 'libc:strlen' 'strlen is there' # chosen at run time
-refused ./plain 'plain:leaf' 'leaf is there, but has no sled.*-fpatchable-function-entry=9.*docs/instrumenting.md'
+refused ./leaf 'libc:qsort' 'qsort exists, but has no sled, and no other object calls it'
+refused ./leaf 'libc:strlen' 'strlen exists' # chosen at run time
+refused ./plain 'plain:leaf' 'leaf exists, but has no sled.*-fpatchable-function-entry=9.*docs/instrumenting.md'
 refused ./plain 'plain:_' 'no sled'
 expect 2 "$tw" record -o never.tw -t 'leaf:{leaf,mud}' -t 'leaf:{x,y}' -- ./leaf
 says "'leaf:mud' can match nothing"
 says "'leaf:x' can match nothing"
 says "'leaf:y' can match nothing"
 expect 2 "$tw" record -o never.tw -t 'leaf:leaf' -N 'leaf:_' -- ./leaf
-says 'what it names is excluded'
+says 'its functions are excluded'
 expect 2 "$tw" record -o never.tw -q -t 'nosuchmodule:_' -- ./leaf
 says 'can match nothing'
 expect 2 "$tw" record -o never.tw -t '!leaf:_' -- ./leaf
@@ -101,7 +101,7 @@ gcc -w -O2 -g -fPIC -shared -fpatchable-function-entry=9 -o libplugin.so plugin.
 	gcc -w -O2 -o becomer becomer.c || fail "gcc"
 mkdir elsewhere && mv libplugin.so elsewhere || exit 1
 expect 0 "$tw" record --force -o later.tw -t 'libplugin:plugged' -- ./opener elsewhere/libplugin.so
-says "-t 'libplugin:plugged' matches nothing yet: .*no module 'libplugin'.*later is traced"
+says "-t 'libplugin:plugged' matches nothing yet: .*no module 'libplugin'.*loads later.* are traced"
 expect 0 "$tw" info --json later.tw
 is "$(json 'd["events"]')" 1
 expect 0 "$tw" record --force -o later.tw -t 'libplugin:plugged/1' -- ./opener elsewhere/libplugin.so
@@ -133,7 +133,7 @@ refused ./opener 'libc:nosuchfunction' 'libc has no function'
 
 # Without a pattern: what there is to say.
 expect 0 "$tw" record --force -o none.tw -p send -- ./leaf
-says 'nothing in the program tells of its processes'
+says 'nothing in the program reports its processes'
 
 # `functions` says the same, and lists what has no sled.
 expect 0 "$tw" functions -t 'leaf:midle' ./leaf

@@ -71,7 +71,7 @@ if ${CXX:-c++} -O2 -g -fpatchable-function-entry=9 app.cc -o app 2>/dev/null; th
 	expect 0 "$tw" print --tree a.tw
 	shows 'app:take(std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> > const&) = 1$'
 	expect 0 "$tw" print --tree --limit 3 a.tw
-	tail -n 1 out | grep -q '}  app:main  (went on behind --limit)$' || fail "a call that went on behind the limit"
+	tail -n 1 out | grep -q '}  app:main  (continued after --limit)$' || fail "a call that continued after the limit"
 	expect 0 "$tw" print --tree --limit 6 a.tw
 	! grep -q limit out || fail "nothing is behind the limit"
 	view='print --tree' terminal 60

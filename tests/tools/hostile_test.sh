@@ -33,7 +33,7 @@ for how in positions records table; do
 done
 attack log
 is "$(json 'd["events"] + sum(d["lost"].values()) >= 60000')" True
-grep -q '1 names found no room' account || fail "record does not tell of a definition that is none"
+grep -q '1 names did not fit' account || fail "record does not tell of a definition that is none"
 
 # Its pages are gone, and with them what the recorder had not read.
 attack cut

@@ -100,11 +100,11 @@ assert f["main"]["total"] + own < whole * 1.1 + 0.02
 assert f["leaf"]["max"] < parse
 EOT
 expect 0 "$tw" info waits.tw
-shows '^waits  *waited [0-9,]* times*, .* in all, for room in the rings'
+shows '^waits  *waited [0-9,]* times*, .* in all, for space in the rings'
 expect 0 "$tw" report waits.tw
-shows 'The program waited [0-9,]* times*, .*: that is in no time of a call'
+shows 'The program waited [0-9,]* times*, .*: this is not in the times of calls'
 expect 0 "$tw" print -t phases:rest waits.tw
-shows 'tracer: the thread waited for room'
+shows 'tracer: the thread waited for space'
 expect 0 "$tw" print -t phases:rest --format json waits.tw
 shows '"kind":"own_time","why":"wait","own_ns":[1-9]'
 expect 0 "$tw" print --tree -t phases:rest waits.tw

@@ -59,10 +59,10 @@ shows 'more$'
 # A capture that is there: one that is named is left alone; COMMAND.tw becomes COMMAND.tw.old, and --force replaces it.
 before=$(cat sqlite3.tw/* | cksum)
 expect 125 "$tw" record -o sqlite3.tw -- sqlite3 -version
-says "there already"
+says "exists; --force"
 is "$(cat sqlite3.tw/* | cksum)" "$before" "the capture was touched"
 expect 0 "$tw" record -- sqlite3 -version
-says "sqlite3.tw of before is sqlite3.tw.old now"
+says "previous capture sqlite3.tw is now sqlite3.tw.old"
 is "$(cat sqlite3.tw.old/* | cksum)" "$before" "the old capture was touched"
 expect 0 "$tw" report sqlite3.tw.old
 before=$(cat sqlite3.tw/* | cksum)

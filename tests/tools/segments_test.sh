@@ -40,7 +40,7 @@ for i in $(seq 120); do [ -e time.tw/segment-000001.tws ] && break; sleep 0.02; 
 kill -0 $recorder || fail "the recording is over"
 wait $recorder
 expect 2 "$tw" record --segment-time 1ms -- true
-says 'segment-time is a time from 10ms on'
+says 'segment-time is a time of at least 10ms'
 
 # In many pieces, with losses.
 for policy in drop block; do

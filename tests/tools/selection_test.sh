@@ -56,7 +56,7 @@ done
 expect 0 "$tw" report --thread 1 p.tw
 shows 'No thread of the capture is --thread 1: there are .* helper'
 expect 0 "$tw" print --from 1000 p.tw
-says 'from 1000 is behind the last event of the capture, at '
+says 'from 1000 is after the last event of the capture, at '
 expect 0 "$tw" print -t part:work p.tw
 [ ! -s err ] || fail "something is in it"
 expect 2 "$tw" print --thread '' p.tw

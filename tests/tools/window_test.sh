@@ -135,7 +135,7 @@ def look(*part):
     text = view("report", *part)
     assert "no call in the capture" not in text, text
     count = report["unmatched"]["before"]
-    assert ("open where this part begins" in text) == (count > 0), text
+    assert ("open at the beginning of this part" in text) == (count > 0), text
     assert sum(row["before"] for row in rows.values()) == count
     # Flame: the sums of own time.
     own = collections.Counter()
@@ -176,5 +176,5 @@ assert {n: (r["calls"], r["before"]) for n, r in rows.items()} == {n: (0, 1) for
 assert all(abs(r["total"] - 0.002) < 1e-6 for r in rows.values()), rows
 look("--tail", "3")
 page = view("flame", "--from", "%dns" % (inside - 1000000), "--to", "%dns" % (inside + 1000000))
-assert "0 events in 2 ms, a part of the capture" in page and "open where this part begins: 4." in page, page[page.index('"notes"'):]
+assert "0 events in 2 ms, a part of the capture" in page and "open at the beginning of this part: 4." in page, page[page.index('"notes"'):]
 EOT

@@ -41,7 +41,7 @@ static void removed_clause(const struct tw_capture_account *account, char *text)
 	char events[100], a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES];
 	events_of(missing, events, sizeof events);
 	if (!missing->places) {
-		snprintf(text, TW_MISSING_ROOM, "%s before these are not here", events);
+		snprintf(text, TW_MISSING_ROOM, "%s before these are missing", events);
 		return;
 	}
 	int used =
@@ -54,7 +54,7 @@ static void removed_clause(const struct tw_capture_account *account, char *text)
 
 static void processes_clause(const struct tw_capture_account *account, char *text)
 {
-	static const char *const words[TW_UNTRACED_CAUSES] = {"more at once than there are places for",
+	static const char *const words[TW_UNTRACED_CAUSES] = {"more at once than the table holds",
 							      "without rights or memory for rings", "statically linked",
 							      "of another C library", "set-uid or with capabilities"};
 	char places[100], figure[TW_FIGURE_BYTES];
@@ -81,7 +81,7 @@ const char *tw_missing_clause(const struct tw_capture_account *account, unsigned
 	events_of(missing, events, sizeof events);
 	switch (cause) {
 	case TW_MISSING_OVERWRITTEN:
-		snprintf(text, TW_MISSING_ROOM, "%s gave way to newer ones (--on-full overwrite)", events);
+		snprintf(text, TW_MISSING_ROOM, "%s replaced by newer ones (--on-full overwrite)", events);
 		break;
 	case TW_MISSING_REMOVED: removed_clause(account, text); break;
 	case TW_MISSING_SEGMENTS:
@@ -97,11 +97,11 @@ const char *tw_missing_clause(const struct tw_capture_account *account, unsigned
 			 tw_figure_count(places, missing->places), events);
 		break;
 	case TW_MISSING_CUT: snprintf(text, TW_MISSING_ROOM, "it was cut off, with %s", events); break;
-	case TW_MISSING_UNSTORED: snprintf(text, TW_MISSING_ROOM, "%s found no room on the disk", events); break;
+	case TW_MISSING_UNSTORED: snprintf(text, TW_MISSING_ROOM, "%s did not fit on the disk", events); break;
 	case TW_MISSING_PROCESSES: processes_clause(account, text); break;
 	case TW_MISSING_NAMES:
-		snprintf(text, TW_MISSING_ROOM, "%s no room and stand as numbers",
-			 places_of(missing->places, "name", "found", "found", places, sizeof places));
+		snprintf(text, TW_MISSING_ROOM, "%s not fit and are shown as numbers",
+			 places_of(missing->places, "name", "did", "did", places, sizeof places));
 		break;
 	case TW_MISSING_WENT_ON:
 		snprintf(text, TW_MISSING_ROOM, "%s when the recording ended",
@@ -132,7 +132,7 @@ static const char *own_clause(const struct tw_capture_own *own, const char *form
 
 const char *tw_missing_waits(const struct tw_capture_account *account, char *text)
 {
-	return own_clause(&account->waits, "waited %s time%s, %s in all, for room in the rings (--on-full block)",
+	return own_clause(&account->waits, "waited %s time%s, %s in all, for space in the rings (--on-full block)",
 			  text);
 }
 

@@ -436,7 +436,7 @@ int tw_names_end(const struct tw_capture *capture, const char *path, int code)
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
 	if (info.damages > 5)
-		tw_say("... and at %u more places; `tracewheel info %s` lists them.", info.damages - 5, path);
+		tw_say("... and %u more; `tracewheel info %s` lists them.", info.damages - 5, path);
 	if (info.is_live)
 		tw_say("%s has no end yet: %s.", path, tw_names_unfinished());
 	else

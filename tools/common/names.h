@@ -82,9 +82,9 @@ bool tw_name_ending(const struct tw_capture *capture, char *text, bool *is_well)
 void tw_json_ending(struct tw_json *json, const struct tw_capture *capture);
 
 /* For the summary of a command that opens its capture by tw_names_open(). */
-#define TW_STREAM_HELP                                                                                                                                                                              \
-	"\nWithout a name: the newest capture of this folder. Instead of a capture's folder, - is a stream on standard input, of `tracewheel record -o -` or of a program that traces itself, and " \
-	"waited for to its end; FILE is such a stream in a file. One that was cut off is shown up to there, with exit code 1."
+#define TW_STREAM_HELP                                                                                                                                                                                  \
+	"\nWithout a name: the newest capture of this folder. Instead of a capture's folder, - is a stream on standard input, from `tracewheel record -o -` or a program that traces itself, which is " \
+	"read to its end; FILE is a file with such a stream. A stream that was cut off is shown as far as it goes, with exit code 1."
 
 /* The capture in the current folder with the latest write: NAME.tw. False: there is none. */
 bool tw_names_newest(char *name, size_t room);

@@ -356,14 +356,14 @@ bool tw_selection_explain(const struct tw_selection *selection, const struct tw_
 	} else if (filter->from_ns > info.end_ns) {
 		add(&sentence, "--from ");
 		add_name(&sentence, selection->from);
-		add(&sentence, " is behind the last event of the capture, at %s", tw_figure_seconds(figure, seconds));
+		add(&sentence, " is after the last event of the capture, at %s", tw_figure_seconds(figure, seconds));
 	} else if (filter->to_ns && filter->to_ns <= info.start_ns) {
 		add(&sentence, "--to ");
 		add_name(&sentence, selection->to);
 		add(&sentence, " is before the first event of the capture");
 	} else {
 		char begin[TW_FIGURE_BYTES];
-		add(&sentence, "no event of the capture, which goes from %s to %s, is in all that was asked for",
+		add(&sentence, "no event of the capture, which goes from %s to %s, matches the whole selection",
 		    info.start_ns > info.zero_ns
 			    ? tw_figure_seconds(begin, (double)(info.start_ns - info.zero_ns) / 1e9)
 			    : "0",

@@ -18,13 +18,13 @@ static const struct tw_option options_table[] = {
 	 "object a line (docs/json.md), or a timeline for Perfetto\n"
 	 "(ui.perfetto.dev), chrome://tracing and speedscope"},
 	{KEY_TREE, "tree", NULL,
-	 "text: calls indented by depth, with durations; ? where its end was not seen or a loss lies in it, > where it began before --from"},
-	{KEY_SETUPS, "setups", NULL, "list the set-up of threads and rings too, which is taken off times"},
+	 "text: calls indented by depth, with durations; ? marks a duration whose end was not seen or that contains a loss, > one that began before --from"},
+	{KEY_SETUPS, "setups", NULL, "also list the set-up of threads and rings, which is subtracted from times"},
 	{KEY_TIMESTAMPS, "timestamps", "none|monotonic|wall",
 	 "in Erlang terms: none, nanoseconds, or {MegaSecs,Secs,MicroSecs};\n"
-	 "as the session asked, if not given"},
+	 "by default as the session requested"},
 	{KEY_BARE_PIDS, "bare-pids", NULL,
-	 "in Erlang terms: <0.1.0> for eyes, not '<0.1.0>', which\nfile:consult/1 reads; ports, references, funs alike"},
+	 "in Erlang terms: <0.1.0> for people, instead of '<0.1.0>' for\nfile:consult/1; also ports, references and funs"},
 	TW_SELECTION_OPTIONS,
 	{'n', "limit", "N", "the first N events only; 0 is all"},
 	{0}};
@@ -33,10 +33,10 @@ static const struct tw_command command = {
 	.name = "print",
 	.arguments = "[OPTION]... [NAME.tw | FILE | -]",
 	.summary =
-		"Every event in order of time, over all threads. Losses stand where they happened.\n"
-		"\nWithout a name: the newest capture of this folder. Instead of a capture's folder, - is a stream on standard input, of `tracewheel record -o -` or of a program\n"
-		"that traces itself, and shown while it comes; FILE is such a stream in a file. For --tree and chrome\n"
-		"it is waited for to its end. Of a stream that was cut off, all that came is shown, with exit code 1.",
+		"Prints every event of all threads in order of time. Losses appear where they happened.\n"
+		"\nWithout a name: the newest capture of this folder. Instead of a capture's folder, - is a stream on standard input, from `tracewheel record -o -` or a program\n"
+		"that traces itself, shown as it arrives; FILE is a file with such a stream. --tree and chrome read it\n"
+		"to its end first. A stream that was cut off is shown as far as it goes, with exit code 1.",
 	.options = options_table,
 	.has_colour = true,
 	.examples = "  tracewheel print --limit 20 sqlite3.tw\n"

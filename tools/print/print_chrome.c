@@ -240,7 +240,7 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 	const struct tw_name *name = &chrome->quoted[frame->function];
 	const char *const ends[] = {[TW_FRAME_EXCEPTION] = "exception",
 				    [TW_FRAME_CUT] = "no return seen",
-				    [TW_FRAME_OPEN] = chrome->is_limited ? "behind --limit" : "still open",
+				    [TW_FRAME_OPEN] = chrome->is_limited ? "after --limit" : "still open",
 				    [TW_FRAME_LOST] = "lost"};
 	const struct track *track = track_of(chrome, stack);
 	if (!track)

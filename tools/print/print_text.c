@@ -247,7 +247,7 @@ static void put_own_time(struct tw_printer *printer, const struct tw_capture_eve
 	tw_out_room(printer->out);
 	put_head(printer, event);
 	tw_out_format(printer->out, "(tracer: %s for %s)\n",
-		      event->id == TW_CAPTURE_OWN_WAIT	  ? "the thread waited for room in its ring"
+		      event->id == TW_CAPTURE_OWN_WAIT	  ? "the thread waited for space in its ring"
 		      : event->id == TW_CAPTURE_OWN_SETUP ? "the thread or its ring was set up"
 							  : "time of its own",
 		      tw_figure_seconds(figure, (double)tw_capture_own_ns(printer->capture, event) / 1e9));

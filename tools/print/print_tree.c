@@ -211,9 +211,9 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 		tw_out_text(tree->out, "}  ");
 		put_name(tree, frame->function, stack->depth - 1);
 	}
-	tw_out_text(tree->out, is_limited	      ? "  (went on behind --limit)\n"
+	tw_out_text(tree->out, is_limited	      ? "  (continued after --limit)\n"
 			       : how == TW_FRAME_OPEN ? "  (still open)\n"
-			       : how == TW_FRAME_LOST ? "  (ended in the loss, or nobody knows when)\n"
+			       : how == TW_FRAME_LOST ? "  (ended in the loss, or at an unknown time)\n"
 						      : "  (no return seen)\n");
 }
 

@@ -16,15 +16,15 @@ void tw_account_not_created(int error, const char *path, bool may_replace)
 	struct stat status;
 	char figure[TW_FIGURE_BYTES];
 	if (error == TW_EEXIST && !may_replace)
-		tw_say("'%s' is there already; --force replaces it, -o names another.", path);
+		tw_say("'%s' exists; --force replaces it, -o names another.", path);
 	else if (error == TW_EEXIST)
-		tw_say("'%s' is not replaced: it is no capture, or is being recorded at this moment; -o "
+		tw_say("'%s' is not replaced: it is no capture, or is being recorded now; -o "
 		       "names another.",
 		       path);
 	else if (error == TW_ENOENT && lstat(path, &status) == 0 && S_ISLNK(status.st_mode))
 		tw_say("'%s' is not replaced: it is a symbolic link; -o names another.", path);
 	else if (error == TW_ENOENT && access("/dev/shm", F_OK) < 0)
-		tw_say("'%s' cannot be made: there is no /dev/shm, where the rings lie.", path);
+		tw_say("'%s' cannot be made: there is no /dev/shm, which holds the rings.", path);
 	else if (error == TW_ENOENT)
 		tw_say("'%s' cannot be made: its folder does not exist.", path);
 	else if ((error == TW_EPERM || error == TW_ENOSPC) && getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
@@ -32,11 +32,11 @@ void tw_account_not_created(int error, const char *path, bool may_replace)
 		tw_say("'%s' cannot be made: files may have %s at most here (ulimit -f), and the rings need more.",
 		       path, tw_figure_bytes(figure, limit.rlim_max));
 	else if (error == TW_EPERM)
-		tw_say("'%s' cannot be made: its folder, or /dev/shm, may not be written by you; -o names "
-		       "another place.",
+		tw_say("'%s' cannot be made: you may not write to its folder, or to /dev/shm; -o names "
+		       "another path.",
 		       path);
 	else if (error == TW_ENOSPC)
-		tw_say("'%s' cannot be made: no room on its disk, or in /dev/shm for the rings; --ring 64K "
+		tw_say("'%s' cannot be made: no space on its disk, or in /dev/shm for the rings; --ring 64K "
 		       "needs less.",
 		       path);
 	else if (error == TW_EBADARG)
@@ -64,17 +64,17 @@ static const char *advice(const struct tw_recorder_stats *stats, enum tw_recorde
 		if (stats->lost[cause] > stats->lost[worst])
 			worst = cause;
 	if (stats->unstored)
-		return ", but for the last of them: there was no room to write that down";
+		return ", except the last of them: there was no space to record that";
 	if (stats->write_errors)
 		return "";
 	if (worst == TW_LOST_NO_RING)
-		return "; a larger --ring-cap avoids it, where threads found all of it in use";
+		return "; a larger --ring-cap avoids it if all of it was in use";
 	if (worst == TW_LOST_NESTED)
 		return "; nested are calls of signal handlers that interrupted the recording of another call: no option avoids it";
 	if (worst != TW_LOST_FULL)
 		return "";
 	return policy == TW_RECORDER_BLOCK
-		       ? "; with block that is lost behind a seccomp filter, or while the recorder has no processor"
+		       ? "; with block, events are lost under a seccomp filter, or while the recorder gets no processor time"
 		       : "; --ring 64M or --on-full block avoids it";
 }
 
@@ -84,7 +84,7 @@ void tw_account_losses(const struct tw_recorder_stats *stats, const char *path, 
 	uint64_t lost = 0;
 	int used = 0;
 	if (policy == TW_RECORDER_OVERWRITE && stats->lost[TW_LOST_FULL])
-		tw_say("%s older events gave way to newer ones, as --on-full overwrite asks.",
+		tw_say("%s older events were replaced by newer ones, as --on-full overwrite requests.",
 		       tw_figure_count(figure, stats->lost[TW_LOST_FULL]));
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++) {
 		if (cause == TW_LOST_FULL && policy == TW_RECORDER_OVERWRITE)
@@ -114,15 +114,15 @@ void tw_account_troubles(const struct tw_recorder_stats *stats, const char *path
 	else if (error)
 		tw_say("'%s' could not be completed: %s", path, tw_strerror(error));
 	if (stats->unstored)
-		tw_say("%s events found no place in the file.", tw_figure_count(figure, stats->unstored));
+		tw_say("%s events did not fit into the file.", tw_figure_count(figure, stats->unstored));
 	if (stats->damaged_rings)
-		tw_say("the program overwrote %u of the rings it was recorded in; what they held is skipped.",
+		tw_say("the program overwrote %u of the rings it was recorded in; their contents are skipped.",
 		       stats->damaged_rings);
 	if (stats->images_refused)
 		tw_say("%s process%s not traced; `tracewheel info` says why.",
 		       tw_figure_count(figure, stats->images_refused), stats->images_refused == 1 ? " was" : "es were");
 	if (stats->definitions_refused)
-		tw_say("%s names found no room and are shown as numbers.",
+		tw_say("%s names did not fit and are shown as numbers.",
 		       tw_figure_count(figure, stats->definitions_refused));
 }
 

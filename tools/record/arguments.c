@@ -66,7 +66,7 @@ static bool may_come_later(const struct tw_arguments *arguments, const struct tw
 	if (!layouts->has_others || !tw_when_check(arguments->guard, left->reason))
 		return false;
 	if (!is_quiet)
-		tw_say("nothing that patterns name is there yet; --when is looked up in libraries that are opened later.");
+		tw_say("nothing loaded at the start matches the patterns; --when is looked up in libraries that are opened later.");
 	return true;
 }
 

@@ -342,7 +342,7 @@ static void explain_place(const struct tw_check *check, struct asked *asked, con
 	const struct refused *refused = asked->refused_count && is_exact(asked->function) ? &asked->refused[0] : NULL;
 	if (asked->excluded_count && !asked->is_excluding)
 		snprintf(asked->reason, sizeof asked->reason,
-			 "what it names is excluded, by -N or by --local, --global or --callers");
+			 "its functions are excluded, by -N or by --local, --global or --callers");
 	else if (refused && refused->caller == object->name && !is_exported)
 		snprintf(asked->reason, sizeof asked->reason, "%.200s of %.200s cannot be traced: %s",
 			 refused->function, object->name, refused->reason);
@@ -354,7 +354,7 @@ static void explain_place(const struct tw_check *check, struct asked *asked, con
 			asked->reason, sizeof asked->reason,
 			"%.200s %s, but %s no sled%s: compile with -fpatchable-function-entry=9, see docs/instrumenting.md",
 			is_exact(asked->function) ? name : object->name,
-			is_exact(asked->function) ? "is there" : "has such functions",
+			is_exact(asked->function) ? "exists" : "has such functions",
 			is_exact(asked->function) ? "has" : "they have",
 			check->options.is_local	    ? " (--local)"
 			: is_exact(asked->function) ? ", and no other object calls it"
@@ -409,8 +409,8 @@ static void explain_arity(struct tw_check *check, struct asked *asked, const cha
 			 layouts.other_arity);
 	else if (layouts.function_count == 0)
 		snprintf(asked->reason, sizeof asked->reason, "%s; leave out /%u",
-			 layouts.other_count ? "no function that it names has so many parameters"
-					     : "how many arguments it takes is not known without debug information",
+			 layouts.other_count ? "no function that it matches has that many parameters"
+					     : "the number of its arguments is not known without debug information",
 			 arity);
 	asked->may_come = check->may_declare || check->options.may_become_another;
 	tw_layouts_free(&layouts);
@@ -448,7 +448,9 @@ static bool say(const struct tw_check *check, const struct asked *asked)
 		tw_say("-N '%s' excludes nothing: %s.", asked->text, asked->reason);
 	else
 		tw_say("-t '%s' matches nothing yet: %s%s.", asked->text, asked->reason,
-		       asked->may_come ? "; what the program opens or becomes later is traced" : "");
+		       asked->may_come
+			       ? "; modules that the program loads later, and programs that it executes, are traced"
+			       : "");
 	return is_right;
 }
 
@@ -474,7 +476,7 @@ bool tw_check_say(const struct tw_check *check)
 	for (size_t i = 0; check && i < check->count; i++)
 		is_right &= say(check, &check->asked[i]);
 	if (!is_right)
-		tw_say("nothing was started; `tracewheel functions` shows what could be traced, --allow-nothing records all the same.");
+		tw_say("nothing was started; `tracewheel functions` shows what can be traced, --allow-nothing records anyway.");
 	return is_right;
 }
 
@@ -534,8 +536,8 @@ static void say_end(const struct tw_check *check, const struct asked *asked, siz
 		tw_say("-t '%s' matched nothing: %s%s.", asked->text, asked->reason,
 		       asked->may_come ? ", and nothing that was opened later has it" : "");
 	else if (!traced)
-		tw_say("-t '%s' matched nothing in the program that ran, though its files have what it names; `tracewheel info` shows "
-		       "what the program's side noted.",
+		tw_say("-t '%s' matched nothing in the program that ran, though its files have such functions; `tracewheel info` shows "
+		       "the notes of the program's agent.",
 		       asked->text);
 }
 

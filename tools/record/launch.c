@@ -92,7 +92,7 @@ static int check_trust(struct tw_launch *launch, int fd)
 {
 	struct stat st;
 	if (fstat(fd, &st) != 0)
-		return refuse(launch, TW_EXIT_NOT_STARTED, "'%s' cannot be looked at: %s.", launch->program,
+		return refuse(launch, TW_EXIT_NOT_STARTED, "'%s' cannot be read: %s.", launch->program,
 			      strerror(errno));
 	if (((st.st_mode & S_ISUID) && st.st_uid != getuid()) || ((st.st_mode & S_ISGID) && st.st_gid != getgid()))
 		return refuse(launch, TW_EXIT_NOT_STARTED,
@@ -208,7 +208,7 @@ bool tw_launch_agent(char path[PATH_MAX], char reason[TW_LAUNCH_REASON_BYTES])
 			strcpy(path, real);
 		else
 			snprintf(reason, TW_LAUNCH_REASON_BYTES,
-				 "the tracing library lies in a folder with a blank or a colon in its name "
+				 "the tracing library is in a folder with a blank or a colon in its name "
 				 "(%s), which the loader "
 				 "cannot preload; move it.",
 				 real);

@@ -69,45 +69,45 @@ static const struct tw_option options_table[] = {
 	 "for `tracewheel print -`, `report -`, `info -` or `flame -`: the\n"
 	 "program's own output then goes to standard error"},
 	{'t', "trace", "PATTERN",
-	 "trace these functions: MODULE:FUNCTION/ARITY with globs, {a,b}, _\n"
-	 "is anything; so is each name that a view prints; may be given\n"
-	 "often. Without it: every call from the program itself into\n"
-	 "shared libraries, and of its own functions where they have\n"
-	 "entry sleds"},
+	 "trace these functions: MODULE:FUNCTION/ARITY with globs, {a,b};\n"
+	 "_ is anything; names printed by views are patterns; may be given\n"
+	 "often. By default: every call from the program itself into\n"
+	 "shared libraries, and of its own functions that have entry\n"
+	 "sleds"},
 	TW_EXCLUDE_OPTION,
 	{KEY_ALLOW_NOTHING, "allow-nothing", NULL,
-	 "record also where a pattern can match nothing; without it such\n"
+	 "record even if a pattern can match nothing; by default such\n"
 	 "a pattern is refused before the program starts"},
 	{'p', "processes", "FLAG[,FLAG]...",
-	 "what the processes of the program do, as far as its run-time\n"
-	 "tells (docs/embedding.md): send, receive, procs, running, exiting,\n"
-	 "garbage_collection; all but silent with `all`. cpu_timestamp:\n"
-	 "Erlang's stamps (print --format erlang) are processor time of the\n"
-	 "program. Threads that are no schedulers are processes. Functions\n"
-	 "then only with -t, or with the flag call"},
+	 "record events of the program's processes, as far as its run-time\n"
+	 "reports them (docs/embedding.md): send, receive, procs, running,\n"
+	 "exiting, garbage_collection; `all`: all but silent.\n"
+	 "cpu_timestamp: Erlang's stamps (print --format erlang) are the\n"
+	 "program's CPU time. Threads that are no schedulers are processes.\n"
+	 "With -p, functions are traced only with -t, or with the flag call"},
 	{KEY_WHEN, "when", "EXPR",
-	 "only calls whose arguments fulfil this: by names of debug\n"
+	 "only calls whose arguments satisfy this: by names from debug\n"
 	 "information 'size > 4096 and name == \"users\"', or '$1 > 4096':\n"
-	 "the integer registers, $1 to $6, or what declared functions say"},
+	 "the integer registers $1 to $6, or arguments of declared functions"},
 	{KEY_MATCH, "match", "SPEC", "the same as a whole match specification (docs/match.md)"},
 	{KEY_ARGS, "args", "[=raw|BYTES]",
-	 "record arguments: by name and type where there is debug\n"
-	 "information, strings up to BYTES (64); raw, or where there is\n"
-	 "none: the six integer argument registers (docs/arguments.md)"},
-	{KEY_RETURNS, "returns", NULL, "record what calls return, and when"},
+	 "record arguments: by name and type if there is debug\n"
+	 "information, strings up to BYTES (64); raw, or without debug\n"
+	 "information: the six integer registers (docs/arguments.md)"},
+	{KEY_RETURNS, "returns", NULL, "record the values that calls return, and when"},
 	{KEY_EXCEPTIONS, "exceptions", NULL,
-	 "the same, and which exceptions leave calls: C++ classes, thread\n"
+	 "the same, and exceptions that leave calls: C++ classes, thread\n"
 	 "exit, longjmp, Rust panics"},
-	{KEY_RETURN_TO, "return-to", NULL, "record where a recorded call comes back to"},
+	{KEY_RETURN_TO, "return-to", NULL, "record where a recorded call returns to"},
 	{KEY_STACK, "stack", "N",
-	 "record who called, who called that, ...: N of them, 1 to 64. All but\n"
-	 "the first want -fno-omit-frame-pointer (docs/instrumenting.md)"},
+	 "record N callers of each call, 1 to 64. All but the first need\n"
+	 "-fno-omit-frame-pointer (docs/instrumenting.md)"},
 	{KEY_LOCKS, "locks", NULL,
-	 "record what `report --locks` needs: all calls of pthread_mutex_*, pthread_rwlock_* and pthread_cond_*, with arguments, returns "
-	 "and callers"},
+	 "record the calls that `report --locks` uses: all calls of pthread_mutex_*, pthread_rwlock_* and pthread_cond_*, with "
+	 "arguments, returns and callers"},
 	{KEY_CALLERS, "callers", "main|all",
-	 "whose calls: the program's own, or those of its libraries as\n"
-	 "well (with -t: all)"},
+	 "record only calls made by the program itself, or also those of its\n"
+	 "libraries (with -t: all)"},
 	{KEY_LOCAL, "local", NULL,
 	 "only through entry sleds (-fpatchable-function-entry): every\n"
 	 "call, within an object as well"},
@@ -121,38 +121,39 @@ static const struct tw_option options_table[] = {
 	{KEY_ON_FULL, "on-full", "drop|block|overwrite",
 	 "when events come faster than they are written: lose the newest\n"
 	 "(counted; the default), make the program wait, or keep the\n"
-	 "newest only. What a signal handler calls while it interrupts the\n"
-	 "recording of another call is counted as nested, with each of them"},
+	 "newest only. In each case, calls of a signal handler that interrupts\n"
+	 "the recording of another call are counted as nested"},
 	{KEY_RING, "ring", "SIZE", "memory for one thread's events: 64K to 1G, a power of two (4M)"},
 	{KEY_CAP, "ring-cap", "SIZE",
 	 "memory for all threads together (256M); each process has its first,\n"
 	 "small ring in any case"},
-	{KEY_ROTATE, "rotate", "SIZE", "begin a new segment after so many bytes (256M)"},
-	{KEY_SEGMENT_TIME, "segment-time", "TIME", "or after so much time: 10s, 500ms"},
+	{KEY_ROTATE, "rotate", "SIZE", "begin a new segment after this many bytes (256M)"},
+	{KEY_SEGMENT_TIME, "segment-time", "TIME", "or after this time: 10s, 500ms"},
 	{KEY_KEEP, "keep", "N", "keep the newest N closed segments only"},
-	{KEY_DURABLE, "durable", "MS", "on the disk itself: synced after so many milliseconds at most"},
+	{KEY_DURABLE, "durable", "MS", "sync to the disk after at most this many milliseconds"},
 	{KEY_FORCE, "force", NULL,
-	 "replace a capture of that name; without it one that has the name COMMAND.tw becomes COMMAND.tw.old, and one that -o names "
+	 "replace an existing capture; by default an old COMMAND.tw becomes COMMAND.tw.old, and a capture that -o names "
 	 "is left alone"},
-	{'q', "quiet", NULL, "no account at the end; errors are still said"},
+	{'q', "quiet", NULL, "no summary at the end; errors are still reported"},
 	{0}};
 
 static const struct tw_command command =
 	{.name = "record",
 	 .arguments = "[OPTION]... [--] COMMAND [ARGUMENT]...",
-	 .summary = "Runs COMMAND and records its calls. Its exit code is passed on; 1 where it was 0 and the capture\n"
+	 .summary = "Runs COMMAND and records its calls. Its exit code is passed on; 1 if it was 0 and the capture\n"
 		    "could not be completed.",
 	 .has_command = true,
 	 .options = options_table,
-	 .examples = "  tracewheel record -- ls -l\n"
-		     "  tracewheel record -t 'libsqlite3:_' -o app.tw -- sqlite3 app.db < work.sql\n"
-		     "  tracewheel record -t 'libc:{malloc,free}' --on-full block -- python3 app.py\n"
-		     "  tracewheel record -t libc:malloc --when '$1 > 65536' --args -- python3 app.py\n"
-		     "  tracewheel record -p send,receive,procs -- ./actors\n"
-		     "  tracewheel record -qo - -t libc:open -- python3 app.py | tracewheel print -\n"
-		     "  tracewheel record --follow-fork --rotate 256M --keep 4 -- make\n"
-		     "Ctrl-C goes to the program too; the capture is whole when it has ended. Ctrl-C once more stops\n"
-		     "recording at once.\n"};
+	 .examples =
+		 "  tracewheel record -- ls -l\n"
+		 "  tracewheel record -t 'libsqlite3:_' -o app.tw -- sqlite3 app.db < work.sql\n"
+		 "  tracewheel record -t 'libc:{malloc,free}' --on-full block -- python3 app.py\n"
+		 "  tracewheel record -t libc:malloc --when '$1 > 65536' --args -- python3 app.py\n"
+		 "  tracewheel record -p send,receive,procs -- ./actors\n"
+		 "  tracewheel record -qo - -t libc:open -- python3 app.py | tracewheel print -\n"
+		 "  tracewheel record --follow-fork --rotate 256M --keep 4 -- make\n"
+		 "Ctrl-C reaches the program too; the capture is complete when it has ended. A second Ctrl-C stops\n"
+		 "recording at once.\n"};
 
 struct request {
 	struct tw_recorder_options recorder;
@@ -319,7 +320,7 @@ static bool set_figure(struct request *request, int key, const char *value)
 	if (!is_right)
 		tw_usage(&command,
 			 key == KEY_RING	   ? "--ring is a power of two from 64K to 1G, not '%s'."
-			 : key == KEY_SEGMENT_TIME ? "--segment-time is a time from 10ms on, such as 10s, not '%s'."
+			 : key == KEY_SEGMENT_TIME ? "--segment-time is a time of at least 10ms, such as 10s, not '%s'."
 			 : key == KEY_DURABLE	   ? "--durable is a number of milliseconds, not '%s'."
 			 : key == KEY_STACK	   ? "--stack is a number of callers, from 1 to 64; not '%s'."
 			 : key == KEY_KEEP	   ? "--keep is a number from 1 on, not '%s'."
@@ -462,9 +463,9 @@ static void say_what_is_missing(const struct request *request, const struct tw_r
 	if (stats->events || (request->check && path))
 		return;
 	if (request->flags && !request->has_patterns)
-		tw_say("nothing in the program tells of its processes: a run-time does so by libtracewheel, see docs/embedding.md.");
+		tw_say("nothing in the program reports its processes: a run-time does so by libtracewheel, see docs/embedding.md.");
 	else
-		tw_say("nothing that was asked for was called in a way that can be seen; `tracewheel functions` shows what could be "
+		tw_say("no selected function was called where calls can be seen; `tracewheel functions` shows what can be "
 		       "traced in a program.");
 }
 
@@ -495,7 +496,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 		return TW_EXIT_NOT_STARTED;
 	}
 	if (makes_old && !request->is_quiet)
-		tw_say("the capture %s of before is %s.old now.", request->path, request->path);
+		tw_say("the previous capture %s is now %s.old.", request->path, request->path);
 	tw_watch_recorder(recorder);
 	launch->is_output_ours = request->recorder.is_stream;
 	pid_t child;
@@ -526,16 +527,16 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	/* The reader of a stream may close it at any time. */
 	bool is_left = request->recorder.is_stream && error == TW_EPIPE;
 	if (is_left && !request->is_quiet)
-		tw_say("the reader of the stream has gone; the program went on, untraced.");
+		tw_say("the reader of the stream has gone; the program continued untraced.");
 	error = is_left ? 0 : error;
 	if (!is_left)
 		tw_account_troubles(&stats, request->path, error);
 	if (!request->is_quiet) {
 		tw_account_events(&stats, request->path, request->recorder.segments_kept);
 		if (has_ended && stats.images_alive && request->recorder.follow_fork)
-			tw_say("%u of its processes still run, and are traced no longer.", stats.images_alive);
+			tw_say("%u of its processes still run, and are no longer traced.", stats.images_alive);
 		if (!has_ended)
-			tw_say("the program (process %d) goes on, and is traced no longer.", (int)child);
+			tw_say("the program (process %d) continues, and is no longer traced.", (int)child);
 	}
 	if (!request->is_quiet)
 		say_what_is_missing(request, &stats);

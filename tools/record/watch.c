@@ -117,7 +117,7 @@ bool tw_watch(const struct tw_watch *watch, int *status)
 		if (stops_asked > 1)
 			return false;
 		if (stops_asked != seen && !watch->is_quiet && isatty(STDERR_FILENO))
-			tw_say("the program has been told; Ctrl-C once more stops recording at once.");
+			tw_say("the program has received the signal; a second Ctrl-C stops recording at once.");
 		seen = stops_asked;
 	}
 }

@@ -111,9 +111,8 @@ static bool put_parameter(const struct tw_layout_value *value, char *text, size_
 {
 	unsigned number = (unsigned)value->registers[0] + 1, bits = value->bytes * 8;
 	uint64_t mask = bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX, sign = mask / 2 + 1;
-	const char *why = value->registers[0] < 0
-				  ? "is optimized out or lies on the stack: it is in no register that is known"
-			  : value->type == 'f' && value->registers[0] < 8 ? "lies in no vector register"
+	const char *why = value->registers[0] < 0 ? "is optimized out or on the stack: it is in no known register"
+			  : value->type == 'f' && value->registers[0] < 8 ? "is in no vector register"
 			  : strchr("iubenpsf", value->type) == NULL	  ? "is no number"
 									  : NULL;
 	if (why) {

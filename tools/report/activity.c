@@ -305,7 +305,7 @@ size_t tw_activity_name(const struct tw_activity *activity, uint32_t process, ch
 {
 	int bytes;
 	if (process >= activity->process_count) {
-		bytes = snprintf(text, room, "(nobody that was seen)");
+		bytes = snprintf(text, room, "(no known sender)");
 	} else {
 		const struct tw_activity_process *at = activity->processes[process];
 		bytes = snprintf(text, room, "<0.%u.%u>%s%s", at->pid_number, at->pid_serial, at->name ? " " : "",

@@ -30,17 +30,17 @@ static const struct tw_option options_table[] =
 	  "calls"},
 	 {KEY_BY_PROCESS, "by-process", NULL, "a tree for each process, not one of all"},
 	 {KEY_LEAST, "least", "PERCENT",
-	  "what takes less of the whole is drawn together with its\nneighbours (0.01); 0 keeps all"},
+	  "draw frames with a smaller share of the whole together with\ntheir neighbours (0.01); 0 keeps all"},
 	 TW_SELECTION_OPTIONS,
 	 {0}};
 
 static const struct tw_command command = {
 	.name = "flame",
 	.arguments = "[OPTION]... [NAME.tw | FILE | -] > NAME.html",
-	.summary = "A flame graph: one page without network, to be opened in a browser. Frames are\n"
-		   "functions below their callers, as wide as their share of the time. Where no\n"
-		   "returns were recorded: of the calls, by the call stacks of `record --stack`, if\n"
-		   "there are any.\n" TW_STREAM_HELP,
+	.summary = "Makes a flame graph: one page for a browser, without network. Frames are\n"
+		   "functions below their callers, as wide as their share of the time; if no\n"
+		   "returns were recorded, as their share of the calls, by the call stacks of\n"
+		   "`record --stack` if there are any.\n" TW_STREAM_HELP,
 	.options = options_table,
 	.examples = "  tracewheel flame sqlite3.tw > sqlite3.html\n"
 		    "  tracewheel flame --by-process --from 1.5 --to 2 app.tw > app.html\n"
@@ -234,7 +234,7 @@ static void put_notes(const struct request *request, const struct tw_calltree *t
 		put_note(
 			false,
 			"No returns were recorded: widths are numbers of events, by the call stacks that were recorded "
-			"with them. A stack begins where it was as deep as was asked for, or could not be followed.");
+			"with them. A stack ends at the requested depth, or where it could not be followed.");
 	else if (!has_times)
 		put_note(true, "No returns were recorded: widths are calls, and nothing is known of calls "
 			       "within calls.");
@@ -253,20 +253,21 @@ static void put_notes(const struct request *request, const struct tw_calltree *t
 	if (info.is_live)
 		put_note(true, "The capture is not complete: %s.", tw_names_unfinished());
 	if (*tw_missing_waits(&account, clause))
-		put_note(false, "The program %s: that is in no time of a call.", clause);
+		put_note(false, "The program %s: this is not in the times of calls.", clause);
 	if (*tw_missing_setups(&account, clause))
-		put_note(false, "%c%s: that is in no time of a call.", toupper((unsigned char)*clause), clause + 1);
+		put_note(false, "%c%s: this is not in the times of calls.", toupper((unsigned char)*clause),
+			 clause + 1);
 	if (tree->stacks.open)
 		put_note(false, "Calls that were open at the end, and count up to it: %s.",
 			 tw_figure_count(a, tree->stacks.open));
 	if (tree->stacks.before)
-		put_note(false, "Calls that were open where this part begins: %s. Their time counts from there.",
+		put_note(false, "Calls that were open at the beginning of this part: %s. Their time counts from there.",
 			 tw_figure_count(a, tree->stacks.before));
 	if (tree->stacks.cut || tree->stacks.unmatched)
 		put_note(false, "Calls without a return: %s; returns without a call: %s. They have no time.",
 			 tw_figure_count(b, tree->stacks.cut), tw_figure_count(c, tree->stacks.unmatched));
 	if (tree->is_full)
-		put_note(true, "The tree has more nodes than are kept: some calls are missing in it.");
+		put_note(true, "The tree has too many nodes: some calls are missing in it.");
 }
 
 static void put_title(const struct tw_calltree *tree, const char *path)

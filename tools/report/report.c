@@ -31,27 +31,27 @@ enum { KEY_JSON = 256, KEY_SORT, KEY_CALLERS, KEY_TREE, KEY_LOCKS };
 static const struct tw_option options_table[] = {
 	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
 	{KEY_SORT, "sort", "KEY",
-	 "total (default, where returns were recorded), self,\n"
+	 "total (default, if returns were recorded), self,\n"
 	 "calls, name, min, median, p99 or max"},
 	{KEY_CALLERS, "callers", NULL,
-	 "who called each function, with times; or with numbers of\nevents, of the stacks of `record --stack`"},
+	 "the callers of each function, with times; or with numbers of\nevents, from the stacks of `record --stack`"},
 	{KEY_TREE, "tree", NULL, "the tree of calls, likewise"},
 	{KEY_LOCKS, "locks", NULL,
-	 "instead: which mutexes, rwlocks and condition variables threads waited for, how long, and which thread held them "
-	 "meanwhile; of a capture of `record --locks`"},
-	{'n', "top", "N", "so many functions (20); 0 is all"},
+	 "instead: the mutexes, rwlocks and condition variables that threads waited for, for how long, and the threads that held "
+	 "them meanwhile; for captures of `record --locks`"},
+	{'n', "top", "N", "the first N functions (20); 0 is all"},
 	TW_SELECTION_OPTIONS,
 	{0}};
 
 static const struct tw_command command = {
 	.name = "report",
 	.arguments = "[OPTION]... [NAME.tw | FILE | -]",
-	.summary = "Calls by function, caller and thread; times, where returns were recorded;\n"
+	.summary = "Shows calls by function, caller and thread; times, if returns were recorded;\n"
 		   "messages and schedules; rates; losses.\n" TW_STREAM_HELP "\n\n"
-		   "total is the time of a function with all that it called, of a recursive one\n"
-		   "of the outermost call alone; self is without calls that are in the capture,\n"
-		   "and without the time that its process was scheduled out. min to max are of\n"
-		   "single calls, right to 1 %.",
+		   "total: time in the function and everything it called; recursive calls count\n"
+		   "once, at the outermost. self: without calls that are in the capture, and\n"
+		   "without time in which the process was scheduled out. min to max: of single\n"
+		   "calls, exact to 1 %.",
 	.options = options_table,
 	.has_colour = true,
 	.examples = "  tracewheel report sqlite3.tw\n"
@@ -114,10 +114,10 @@ static void put_losses(const struct tw_screen *screen, const struct tw_totals *t
 		lost += totals->lost[cause];
 	if (!lost) {
 		/* Without the end of a capture its account is not known. */
-		tw_out_text(screen->out, is_part       ? "Nothing was lost in what is shown.\n"
+		tw_out_text(screen->out, is_part       ? "Nothing was lost in this part.\n"
 					 : is_complete ? "Nothing was lost.\n"
 					 : is_live     ? "Nothing was lost so far.\n"
-						       : "It tells of no losses, but parts of it are missing.\n");
+						       : "It reports no losses, but parts of it are missing.\n");
 		return;
 	}
 	/* The functions of lost events are not known: the share is of all events of that time and of those threads. */
@@ -149,17 +149,17 @@ static void put_account(const struct tw_screen *screen, const struct tw_capture 
 		tw_out_format(screen->out, "%s%s%c%s%s.%s\n", is_failure ? tw_screen_red(screen) : "",
 			      is_failure ? "This capture is not complete: " : "",
 			      is_failure ? *clause : toupper((unsigned char)*clause), clause + 1,
-			      is_failure ? "; what can be read is shown" : "",
+			      is_failure ? "; the readable part is shown" : "",
 			      is_failure ? tw_screen_plain(screen) : "");
 	}
 	if (info->is_live)
 		tw_out_format(screen->out, "%sThis capture is not complete: %s.%s\n", tw_screen_red(screen),
 			      tw_names_unfinished(), tw_screen_plain(screen));
 	if (*tw_missing_waits(&account, clause))
-		tw_out_format(screen->out, "The program %s: that is in no time of a call.\n", clause);
+		tw_out_format(screen->out, "The program %s: this is not in the times of calls.\n", clause);
 	if (has_times && *tw_missing_setups(&account, clause))
-		tw_out_format(screen->out, "%c%s: that is in no time of a call.\n", toupper((unsigned char)*clause),
-			      clause + 1);
+		tw_out_format(screen->out, "%c%s: this is not in the times of calls.\n",
+			      toupper((unsigned char)*clause), clause + 1);
 }
 
 static void put_sums(const struct tw_screen *screen, const struct sums *sums, const struct tw_capture *capture,

@@ -126,7 +126,7 @@ static void put_waits(const struct tw_screen *screen, const struct tw_activity *
 	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES];
 	struct tw_activity_pair *pairs = sorted_pairs(activity);
 	tw_out_format(screen->out,
-		      "\n%swho waits for whom%s: from a message's arrival until its process runs; median %s, "
+		      "\n%swaits by sender%s: from a message's arrival until its process runs; median %s, "
 		      "p99 %s\n",
 		      tw_screen_bold(screen), tw_screen_plain(screen),
 		      tw_figure_duration(a, tw_histogram_quantile(&activity->waits, 0.5)),

@@ -329,7 +329,7 @@ void tw_report_tree(const struct tw_screen *screen, const struct tw_calltree *tr
 				       .least_ns =
 					       (uint64_t)((double)tree->nodes[TW_CALLTREE_ROOT].total_ns * TREE_SHARE)};
 	put_columns(screen, tree, tree->is_by_stack ? "call stacks" : "call tree");
-	tw_out_format(screen->out, "%s%s\n", top ? ": what takes 0.5 % or more of all" : "", tw_screen_plain(screen));
+	tw_out_format(screen->out, "%s%s\n", top ? ": nodes with 0.5 % or more of all" : "", tw_screen_plain(screen));
 	put_node(&view, TW_CALLTREE_ROOT, -1);
 }
 
@@ -386,8 +386,8 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 	if (tree->is_by_stack)
 		tw_out_text(
 			out,
-			"No returns were recorded: what is known of calls within calls are the call stacks, as deep "
-			"as they were recorded.\n");
+			"No returns were recorded: calls within calls are known only from the call stacks, to the depth "
+			"that was recorded.\n");
 	if (tree->stackless)
 		tw_out_format(out, "%s call%s no stack in the capture.\n", tw_figure_count(figure, tree->stackless),
 			      tree->stackless == 1 ? " has" : "s have");
@@ -395,12 +395,13 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 		tw_out_format(
 			out,
 			stacks->ends_early
-				? "%s call%s still open where this part ends: counted up to there.\n"
+				? "%s call%s still open at the end of this part: counted up to there.\n"
 				: "%s call%s still open at the end: counted up to the last event of the process.\n",
 			tw_figure_count(figure, stacks->open), stacks->open == 1 ? " was" : "s were");
 	if (stacks->before)
 		tw_out_format(
-			out, "%s call%s open where this part begins: %s time counts from there, and %s not in calls.\n",
+			out,
+			"%s call%s open at the beginning of this part: %s time counts from there, and %s not in calls.\n",
 			tw_figure_count(figure, stacks->before), stacks->before == 1 ? " was" : "s were",
 			stacks->before == 1 ? "its" : "their", stacks->before == 1 ? "it is" : "they are");
 	if (stacks->cut)
@@ -412,7 +413,7 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 			stacks->cut == 1 ? "it" : "them",
 			stacks->losses || tree->places.kinds[TW_CAPTURE_EXCEPTION_FROM]
 				? ""
-				: " `record --exceptions` tells of calls that exceptions and longjmp leave.");
+				: " `record --exceptions` records calls that exceptions and longjmp leave.");
 	if (stacks->unmatched)
 		tw_out_format(out, "%s return%s no call in the capture, and %s no time.\n",
 			      tw_figure_count(figure, stacks->unmatched), stacks->unmatched == 1 ? " has" : "s have",
@@ -430,7 +431,7 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 			      stacks->lost == 1 ? "s" : "");
 	put_cost(screen, tree);
 	if (tree->is_full)
-		tw_out_format(out, "The call tree has more than %s nodes: what lies beyond is in no total.\n",
+		tw_out_format(out, "The call tree has more than %s nodes: the rest is in no total.\n",
 			      tw_figure_count(figure, TW_CALLTREE_NODES_MAX));
 	if (stacks->too_deep)
 		tw_out_format(out, "%s calls were nested deeper than %u, and are not counted.\n",

@@ -14,19 +14,19 @@
 static const struct tw_option known[] = {
 	{'s', "seconds", "N", "how long (10); 0: until interrupted"},
 	{'w', "what", "LIST",
-	 "of declared, sleds, slots: the places that are called and changed;\n"
+	 "declared, sleds, slots: the places that are called and changed;\n"
 	 "returns: calls are watched to their ends (return, longjmp, thread\n"
-	 "end); threads: some come and go, some idle; signals: handlers hold\n"
-	 "threads up wherever they are. With commas (all)"},
+	 "end); threads: some come and go, some idle; signals: handlers stop\n"
+	 "threads wherever they are. Separated by commas (all)"},
 	{'t', "threads", "N", "threads that call (2)"},
 	{'c', "changers", "N",
 	 "threads that change sessions of their own, beside the one that\n"
 	 "switches everything (1)"},
 	{'p', "pause", "TIME", "the longest pause between two changes (1ms); half of them have none"},
 	{'f', "functions", "N", "declared functions that are called (256)"},
-	{'r', "seed", "N", "what is drawn at random begins here (the time)"},
+	{'r', "seed", "N", "the seed of random numbers (the time)"},
 	{'b', "break", "KIND",
-	 "do one step wrong, and fail: no-wait, free-early, switch-first, one-by-one,\n"
+	 "do one step wrong, which must fail: no-wait, free-early, switch-first, one-by-one,\n"
 	 "forgotten-place, torn-sled, torn-slot, half-written, lost-record,\n"
 	 "stamp-order (docs/proofs.md). Ends when it is noticed"},
 	{'T', "self-test", NULL,
@@ -41,11 +41,11 @@ static const struct tw_command command = {
 	.arguments = "[OPTION]...",
 	.summary = "Proves changes and thread progress under load on this machine. Threads call declared\n"
 		   "functions, functions with entry sleds and, through GOT slots, functions of libc at full speed\n"
-		   "and check every answer, while others switch what is counted and recorded, all of it at a\n"
-		   "time, and create, change and destroy sessions. Exit code 0: every change was one moment for\n"
-		   "all threads and all kinds of places, what returned was everywhere, counters add up, every\n"
-		   "answer and register was right, and no event was lost that is not counted. Interrupted, it\n"
-		   "ends with the report of what it has seen.",
+		   "and check every result, while others switch what is counted and recorded, all at once, and\n"
+		   "create, change and destroy sessions. Exit code 0: every change was one moment for all threads\n"
+		   "and all kinds of places, and in effect everywhere when its call returned; counters add up,\n"
+		   "every result and register was right, and every lost event was counted. When interrupted, it\n"
+		   "reports on the run so far.",
 	.options = known,
 	.examples = "  tracewheel stress --seconds 60 --threads 4\n"
 		    "  tracewheel stress --what sleds,returns --pause 0 --seed 7\n"
@@ -117,13 +117,13 @@ static void put_text(const struct tw_stress_options *options, const struct tw_st
 	put_times("a wait", "", r->wait_ns);
 	printf("one moment   %s of %s pairs of calls were not counted once; %s can be\n",
 	       tw_figure_count(a, deviation(r)), tw_figure_count(b, r->pairs), tw_figure_count(c, r->tolerated));
-	printf("             %s rounds over all places show another set than any moment had\n",
+	printf("             %s rounds over all places show a set that was active at no moment\n",
 	       tw_figure_count(a, r->torn));
-	printf("stood still  %s counters moved after they were stopped\n", tw_figure_count(a, r->moved));
-	printf("recorded     %s of %s rounds, %s with a switch inside; %s of the others not told as lost\n",
+	printf("final        %s counters moved after they were stopped\n", tw_figure_count(a, r->moved));
+	printf("recorded     %s of %s rounds, %s with a switch inside; %s of the others not reported as lost\n",
 	       tw_figure_count(a, r->stored), tw_figure_count(b, r->numbered), tw_figure_count(c, r->within),
 	       tw_figure_count(d, r->unaccounted));
-	printf("lost         %s events, told; %s rounds not looked at\n", tw_figure_count(a, r->lost),
+	printf("lost         %s events, reported; %s rounds not checked\n", tw_figure_count(a, r->lost),
 	       tw_figure_count(b, r->excused));
 	printf("ends         %s of calls, %s of them wrong\n", tw_figure_count(a, r->ends),
 	       tw_figure_count(b, r->bad_ends));

@@ -54,7 +54,7 @@ static void record(struct tw_stress *s, const char *module, const char *function
 		result = tw_trace_function(s->capturing, module, function, TW_ARITY_ANY,
 					   is_set ? TW_MATCH_TRUE : TW_MATCH_FALSE, flags);
 	if (tw_stress_check(s, "tw_trace_function", result) == 0)
-		tw_stress_tell(s, "%s:%s is no place that can be traced", module, function);
+		tw_stress_tell(s, "%s:%s cannot be traced", module, function);
 }
 
 static void record_half(struct tw_stress *s, int half, const struct tw_match_program *program, bool is_set)

@@ -32,8 +32,9 @@
 const struct tw_stress_break_kind tw_stress_breaks[TW_BREAKS] = {
 	[TW_BREAK_NOTHING] = {"nothing", "every step is as it should be"},
 	[TW_BREAK_NO_WAIT] = {"no-wait", "a change does not wait for thread progress"},
-	[TW_BREAK_FREE_EARLY] = {"free-early", "what a change replaces is freed before the wait for thread progress"},
-	[TW_BREAK_SWITCH_FIRST] = {"switch-first", "the switch comes before new places are installed"},
+	[TW_BREAK_FREE_EARLY] = {"free-early",
+				 "parts that a change replaces are freed before the wait for thread progress"},
+	[TW_BREAK_SWITCH_FIRST] = {"switch-first", "the switch precedes the installation of new places"},
 	[TW_BREAK_ONE_BY_ONE] = {"one-by-one", "a transaction is several changes"},
 	[TW_BREAK_FORGOTTEN_PLACE] = {"forgotten-place", "one place in sixteen is not installed"},
 	[TW_BREAK_TORN_SLED] = {"torn-sled", "a sled becomes a call in two stores"},
@@ -89,8 +90,8 @@ static double now(void)
 static const char *by_counts(const struct tw_stress_result *r)
 {
 	return r->moved		? "counters moved after they were stopped"
-	       : r->torn	? "rounds show another set than any moment had"
-	       : r->unaccounted ? "events are neither recorded nor told as lost"
+	       : r->torn	? "rounds show a set that was active at no moment"
+	       : r->unaccounted ? "events are neither recorded nor reported as lost"
 	       : r->disordered	? "rounds come in the wrong order"
 	       : r->bad_ends	? "ends of calls are wrong"
 				: "calls were not counted once each";

@@ -108,8 +108,8 @@ static void check_ends(struct tw_stress *s, const struct stream *stream, uint64_
 	s->result->ends += (unsigned)__builtin_popcount(stream->ends);
 	if (stream->ends != wanted) {
 		s->result->bad_ends++;
-		tw_stress_tell(s, "round %llu told the ends of calls 0x%x where it had to be 0x%x",
-			       (unsigned long long)n, stream->ends, wanted);
+		tw_stress_tell(s, "round %llu has the ends of calls 0x%x instead of 0x%x", (unsigned long long)n,
+			       stream->ends, wanted);
 	}
 	for (unsigned i = 0; i < CALLS; i++) {
 		uint64_t value = tw_stress_numbered_answer((enum tw_stress_place)(i % TW_STRESS_PLACES),
@@ -177,7 +177,7 @@ static void take_event(struct reading *r, const struct tw_capture_event *event)
 	if (event->time_ns + CLOCK_STEP_NS < stream->last_ns) {
 		r->stress->result->disordered++;
 		tw_stress_tell(r->stress,
-			       "an event has a time %llu ns before that of the event before it, behind round %llu",
+			       "an event has a time %llu ns before that of the previous event, after round %llu",
 			       (unsigned long long)(stream->last_ns - event->time_ns),
 			       (unsigned long long)stream->last);
 	}
@@ -219,7 +219,7 @@ static void check_the_rest(struct reading *r)
 	if (r->missing <= r->lost_nowhere)
 		return;
 	result->unaccounted = r->missing - r->lost_nowhere;
-	tw_stress_tell(r->stress, "%llu rounds are neither in the capture nor told as lost",
+	tw_stress_tell(r->stress, "%llu rounds are neither in the capture nor reported as lost",
 		       (unsigned long long)result->unaccounted);
 }
 
