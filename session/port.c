@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * port.c - the run-time's interface: ports and the events that the run-time reports of them.
+ * port.c - the run-time's interface: ports and the events that the run-time reports about them.
  *
- * A port is a tracee that no thread runs.  Open, close and names take the registry's lock briefly; the events are runtime
- * events (pipeline/thread/runtime_event.c), made while the port is held, without it.
+ * A port is a tracee that no thread runs. Open, close and names take the registry's lock briefly; the events are
+ * runtime events (pipeline/thread/runtime_event.c), made without the lock while the port is held.
  */
 #include "session/port_table.h"
 #include "session/session.h"
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-/* Room for a message of a port with two identifiers; its data are borrowed. */
+/* Space for a message of a port with two identifiers; its data is borrowed. */
 #define MESSAGE_BYTES 512
 
 static const char *const commands[] =
@@ -33,7 +33,7 @@ static void drop(struct tw_tracee *port)
 	tw_registry_unlock();
 }
 
-/* The open port of that number, until drop(); NULL: none. */
+/* The open port with that number, held until drop(); NULL: none. */
 static struct tw_tracee *hold(tw_port id)
 {
 	struct tw_tracee *port = tw_port_table_hold(id);
@@ -310,7 +310,7 @@ TW_API int tw_runtime_port_receive(tw_port id, struct tw_term message, struct tw
 	return 0;
 }
 
-/* {Tag,Data}, or Tag where there are no data. */
+/* {Tag,Data}, or Tag without data. */
 static struct tw_term tagged(struct tw_arena *arena, const char *tag, struct tw_term data)
 {
 	struct tw_term parts[2] = {tw_term_atom_z(tag), data};

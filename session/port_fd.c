@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* port_fd.c - file descriptors that a program declares as ports: what they are, and which port has which. */
+/* port_fd.c - file descriptors that a program declares as ports: their descriptions, and the port of each. */
 #include "session/session.h"
 #include "session/port_table.h"
 #include "tracewheel/port.h"
@@ -18,7 +18,7 @@
 #define CHUNKS	   1024
 #define NAME_BYTES 32
 
-/* The port of each descriptor that was declared, perhaps closed since.  Chunks are never given back. */
+/* The port of each declared descriptor, which may be closed by now. Chunks are never freed. */
 static _Atomic uint64_t *_Atomic chunks[CHUNKS];
 
 struct description {
@@ -64,9 +64,9 @@ TW_API tw_port tw_port_of_fd(int fd)
 	return tw_port_is_open(port) ? port : 0;
 }
 
-/* ---- what a descriptor is ---- */
+/* ---- describing a descriptor ---- */
 
-/* Keeps the end of a long name, which tells more than its beginning. */
+/* Keeps the end of a long name, which is more specific than its beginning. */
 static void set_name(struct description *out, const char *name)
 {
 	size_t bytes = strlen(name);
@@ -127,7 +127,7 @@ static void describe_socket(int fd, struct description *out)
 		name_address(&address, out);
 }
 
-/* anon_inode:[timerfd] and the like. */
+/* anon_inode:[timerfd] and similar. */
 static void describe_other(const char *path, struct description *out)
 {
 	const char *from = strchr(path, '['), *to = from ? strchr(from, ']') : NULL;
@@ -186,7 +186,7 @@ TW_API int tw_port_declare_fd(int fd, struct tw_process *opener, tw_port *out)
 	at = make_port_of(fd);
 	if (!at)
 		return TW_ENOMEM;
-	/* The number was used again: the port that had it is closed before the new one is opened. */
+	/* The descriptor number was reused: its old port is closed before the new one is opened. */
 	before = tw_port_of_fd(fd);
 	if (before)
 		tw_port_close(before, tw_term_atom_z("reused"));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* port_table.c - the table of ports: chunks of entries that are never given back, found by index. */
+/* port_table.c - the table of ports: chunks of entries that are never freed, found by index. */
 #include "session/port_table.h"
 #include "base/limits.h"
 
@@ -10,7 +10,7 @@
 
 struct entry {
 	_Atomic uint64_t port;	/* 0: not open */
-	_Atomic uint32_t users; /* one for an open port, and one for each event under way; 0: free */
+	_Atomic uint32_t users; /* one for an open port, and one for each event in progress; 0: free */
 	uint32_t next_free;
 	struct tw_tracee *tracee; /* while there are users */
 };
@@ -68,7 +68,7 @@ void tw_port_table_open(struct tw_tracee *port)
 
 void tw_port_table_close(const struct tw_tracee *port)
 {
-	/* RELAXED port.open: an event beside it is made or not; the entry keeps the tracee while it is held. */
+	/* RELAXED port.open: a concurrent event is made or not; the entry keeps the tracee while it is held. */
 	tw_store_relaxed(&entry_at(port->port_slot)->port, 0);
 }
 
@@ -76,9 +76,9 @@ void tw_port_table_free(uint32_t index)
 {
 	struct entry *entry = entry_at(index);
 
-	/* RELAXED port.open: as above; in a forked child others may have held it. */
+	/* RELAXED port.open: as above; in a forked child other threads may have held it. */
 	tw_store_relaxed(&entry->port, 0);
-	/* RELAXED port.users: it is 0 already, but in a forked child. */
+	/* RELAXED port.users: it is 0 already, except in a forked child. */
 	tw_store_relaxed(&entry->users, 0);
 	entry->next_free = first_free;
 	first_free = index;
@@ -116,6 +116,9 @@ struct tw_tracee *tw_port_table_hold(uint64_t port)
 
 bool tw_port_table_drop(const struct tw_tracee *port)
 {
-	/* PAIR port.users: release: what this thread made of it comes before it is forgotten; acquire: the last sees that. */
+	/*
+	 * PAIR port.users: release: this thread's use of the tracee comes before it is freed; acquire: the last user
+	 * sees that.
+	 */
 	return tw_fetch_sub_acq_rel(&entry_at(port->port_slot)->users, 1) == 1;
 }

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * port_table.h - which tracee is which port, and who uses it.
+ * port_table.h - maps ports to tracees, and counts their users.
  *
- * A port's number is (entry << 32 | number of the tracee).  An event looks it up without a lock, and holds the tracee while
- * it is made: the memory of a port that is closed meanwhile is given back by the last that drops it.
+ * A port's number is (entry << 32 | number of the tracee). An event looks it up without a lock, and holds the tracee
+ * while it is made: if the port is closed meanwhile, the last user to drop it frees its memory.
  *
- * Under the registry's lock, except where said.
+ * Called under the registry's lock, except where said.
  */
 #ifndef TW_SESSION_PORT_TABLE_H
 #define TW_SESSION_PORT_TABLE_H
 
 #include "pipeline/hit/hit.h"
 
-/* A free entry, to be opened or freed; 0: TW_PORTS_MAX are open, or no memory (*is_full tells). */
+/* Takes a free entry, to be opened or freed; 0: TW_PORTS_MAX are open (*is_full), or no memory. */
 uint32_t tw_port_table_take(bool *is_full);
-/* The entry is that of this port, which is open and held once. */
+/* Assigns the entry to this port, which is then open and held once. */
 void tw_port_table_open(struct tw_tracee *port);
-/* It is not open any more. */
+/* The port is no longer open. */
 void tw_port_table_close(const struct tw_tracee *port);
-/* Nobody holds it. */
+/* The entry has no users. */
 void tw_port_table_free(uint32_t entry);
 
 /* The number of a port. */
@@ -29,13 +29,14 @@ static inline uint64_t tw_port_id(const struct tw_tracee *port)
 
 /* With or without the lock. */
 bool tw_port_is_open(uint64_t port);
-/* The open port of that number; NULL: none. */
+/* The open port with that number; NULL: none. */
 struct tw_tracee *tw_port_of(uint64_t port);
 
 /*
- * tw_port_table_hold - hold what the entry of this number has now: perhaps another port.  NULL: none.
+ * tw_port_table_hold - hold the tracee that the entry of this number has now: perhaps another port. NULL: none.
  *
- * Without the lock.  tw_port_table_drop() once; true: it was the last, and the caller forgets the tracee.
+ * Called without the lock. tw_port_table_drop() is called once for it; true: that was the last user, and the caller
+ * frees the tracee.
  */
 struct tw_tracee *tw_port_table_hold(uint64_t port);
 bool tw_port_table_drop(const struct tw_tracee *port);

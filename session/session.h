@@ -46,7 +46,7 @@ struct tw_id_set {
  */
 typedef bool (*tw_session_wants_fn)(const struct tw_function *function, void *arg);
 
-/* What the agent traces of the functions that its patterns name. */
+/* How the agent traces the functions that its patterns name. */
 struct tw_session_wish {
 	const struct tw_match_program *program; /* NULL: all calls */
 	uint32_t actions;			/* TW_ACTION_RETURN, TW_ACTION_EXCEPTION; 0: calls only */

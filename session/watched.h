@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watched.h - slots of the allocators and of pthread_create, which the room itself needs. */
+/* watched.h - slots of the allocators and of pthread_create that this library itself needs. */
 #ifndef TW_SESSION_WATCHED_H
 #define TW_SESSION_WATCHED_H
 

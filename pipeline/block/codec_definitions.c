@@ -88,7 +88,7 @@ static bool next_record(const uint8_t *in, size_t bytes, size_t *at, struct reco
 
 /* The state of one pass: each stream is written by a pass of its own. */
 struct pass {
-	const uint8_t *name; /* of the function before */
+	const uint8_t *name; /* of the previous function */
 	size_t name_bytes;
 };
 
@@ -221,7 +221,7 @@ struct input {
 	struct cursor streams[STREAMS];
 	bool is_damaged;
 	uint8_t *to, *to_end;
-	const uint8_t *name; /* of the function before, in the output */
+	const uint8_t *name; /* of the previous function, in the output */
 	uint64_t name_bytes;
 };
 
@@ -247,7 +247,7 @@ static uint32_t take32(struct input *input, enum stream stream)
 	return (uint32_t)value;
 }
 
-/* The place of a record of so many bytes in the output, with its padding; NULL: there is none. */
+/* Reserves space in the output for a record, with its padding; NULL: it does not fit. */
 static uint8_t *begin_record(struct input *input, uint32_t type, uint32_t payload_bytes)
 {
 	const struct tw_definition_head head = {type, payload_bytes};
@@ -333,7 +333,7 @@ static void take_other(struct input *input)
 	others->at += whole_bytes(head.payload_bytes);
 }
 
-/* Where the streams lie, and how many numbers each column has; false: that does not fit. */
+/* Finds the streams, and the number of values in each column; false: the input is not valid. */
 static bool find_streams(struct input *input, const uint8_t *in, size_t bytes, uint32_t records)
 {
 	const uint8_t *at = in + HEADER_BYTES, *end = in + bytes;
@@ -359,7 +359,7 @@ static bool find_streams(struct input *input, const uint8_t *in, size_t bytes, u
 	return true;
 }
 
-/* Nothing is left over in any stream. */
+/* Has every stream been read to its end? */
 static bool is_used_up(const struct input *input)
 {
 	for (unsigned i = FUNCTION_ID; i < STREAMS; i++) {

@@ -239,7 +239,7 @@ static inline __attribute__((always_inline)) void end(struct tw_hit_tls *t, cons
 
 static inline bool is_wanted(const struct tw_hit_tls *t, const struct tw_frame_wants *wants)
 {
-	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
+	/* RELAXED hit.wants: an early test; the decisive one is inside the read section. */
 	return tw_likely(t->state == TW_THREAD_READY)
 		       ? tw_load_relaxed(&t->tracee->wants_call) | wants->more | wants->return_tos
 		       : true;

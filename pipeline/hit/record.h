@@ -186,7 +186,7 @@ static inline __attribute__((always_inline)) bool tw_record_at_once(struct tw_hi
 uint64_t tw_record_stamped(struct tw_hit_tls *t, const struct tw_place *place, uint64_t todo, const uint64_t *words,
 			   unsigned count);
 
-/* What a record holds.  Zeroed fields mean none. */
+/* The contents of a record. Zeroed fields mean none. */
 struct tw_record_content {
 	enum tw_event_kind kind;
 	uint32_t id;

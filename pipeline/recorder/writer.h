@@ -25,7 +25,7 @@ struct tw_writer_progress {
 };
 
 /*
- * What the files hold of one lease of a ring; if several rings share the lease, of the current one (ringset.h:
+ * The progress in the files of one lease of a ring; if several rings share the lease, of the current one (ringset.h:
  * growth).
  */
 struct tw_writer_ring {
@@ -63,7 +63,7 @@ static inline bool tw_writer_is_event(uint64_t head)
 	return kind != TW_EVENT_LOSS && kind != TW_EVENT_SWITCH && kind != TW_EVENT_OWN_TIME;
 }
 
-/* What the files hold of one image. */
+/* The progress in the files of one image. */
 struct tw_writer_image {
 	struct tw_store_image store;
 	uint64_t defs_at; /* of the log, in the current segment */

@@ -2,7 +2,7 @@
 /*
  * thread.h - threads of the program: joining, leaving, the rings they write, and the runs of tracees on them.
  *
- * What hits and the rest of the library ask of them; wait.h and chain.h are for this folder and hit/ alone.
+ * For hits and the rest of the library; wait.h and chain.h are for this folder and hit/ only.
  */
 #ifndef TW_PIPELINE_THREAD_H
 #define TW_PIPELINE_THREAD_H
@@ -77,8 +77,10 @@ static inline void tw_thread_number_run(struct tw_hit_tls *t)
 	if (t->run_seq == TW_RUN_DUE) {
 		/*
 		 * PAIR tracee.run_seq: release: what this thread made of the tracee comes before its next run, on any
-		 * thread. PAIR tracee.run_seq: acquire: what others made of it, and ended by this same line, comes
-		 * before this run.
+		 * thread.
+		 *
+		 * PAIR tracee.run_seq: acquire: what others made of it, and ended by this same line, comes before
+		 * this run.
 		 */
 		t->run_seq = tw_fetch_add_acq_rel(&t->tracee->run_seq, 1) + 1;
 	}

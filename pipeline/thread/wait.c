@@ -91,7 +91,7 @@ static uint64_t rounds_ns(const struct tw_rs *rs, uint64_t *beat)
 	return *beat - before < RING_ROUND_NS ? *beat - before : RING_ROUND_NS;
 }
 
-/* What a slice of waiting for a ring counts: a slice ends early only if a ring is available. */
+/* The time that a slice of waiting for a ring counts as: a slice ends early only if a ring is available. */
 #define RING_SLICE_NS UINT64_C(5000000)
 
 /*

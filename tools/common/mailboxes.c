@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mailboxes.c - processes by their events: queues, and what each process does. */
+/* mailboxes.c - follows the queue and the state of each process by its events. */
 #include "tools/common/mailboxes.h"
 #include "tools/common/mailboxes_sends.h"
 #include "tools/tool.h"
@@ -193,7 +193,7 @@ static struct tw_message *message_at(struct tw_mailbox_process *process, uint32_
 static bool push(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, const struct tw_message *message)
 {
 	if (mailboxes->held >= TW_MAILBOX_MESSAGES_MAX) {
-		/* The newest is left out: its taking will be one that matches nothing. */
+		/* The newest message is left out: when it is taken, it will match none. */
 		mailboxes->left_out++;
 		process->is_unsure = true;
 		return true;
@@ -215,7 +215,7 @@ static bool push(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *proc
 	return true;
 }
 
-/* The shorter side moves up. */
+/* Moves the shorter side of the ring. */
 static struct tw_message pull(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, uint32_t position)
 {
 	struct tw_message message = *message_at(process, position);
@@ -271,7 +271,7 @@ static void end_stretch(struct tw_mailboxes *mailboxes, struct tw_mailbox_proces
 		uint64_t number = ++mailboxes->stretch_count;
 		uint64_t page = number / TW_MAILBOX_PAGE;
 		if (number % TW_MAILBOX_PAGE == 0) {
-			/* The page that is written over next. */
+			/* The page that is overwritten next. */
 			uint64_t pages = (mailboxes->stretch_mask + 1) / TW_MAILBOX_PAGE;
 			if (page >= pages && mailboxes->calls.forgets)
 				mailboxes->calls.forgets(mailboxes->calls.context,
@@ -286,7 +286,7 @@ static void end_stretch(struct tw_mailboxes *mailboxes, struct tw_mailbox_proces
 		mailboxes->calls.stretch(mailboxes->calls.context, process, &stretch);
 }
 
-/* It was out until now. */
+/* The process was out until now. */
 static void end_out(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, uint64_t now_ns)
 {
 	struct tw_stretch stretch = {.from_ns = process->since_ns,
@@ -328,7 +328,7 @@ static void on_in(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *pro
 
 static void on_out(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, uint64_t now_ns)
 {
-	/* Twice out: what lies between was lost. */
+	/* Out twice in a row: the events in between were lost. */
 	end_stretch(mailboxes, process,
 		    (struct tw_stretch){.from_ns = process->since_ns,
 					.to_ns = now_ns,
@@ -347,7 +347,7 @@ static void on_end(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *pr
 		return;
 	process->is_ended = true;
 	process->ended_ns = now_ns;
-	/* One that never took any is none that tells of it. */
+	/* A process that never took any message does not report takes. */
 	mailboxes->dropped += process->taken || process->has_waited ? process->count : 0;
 	if (process->count)
 		empty(mailboxes, process, now_ns);
@@ -393,7 +393,7 @@ static bool on_receive(struct tw_mailboxes *mailboxes, struct tw_mailbox_process
 	return true;
 }
 
-/* What came before a gap is not known of any process of the image. */
+/* After a gap the queues and states of an image's processes are not known. */
 static void on_loss(struct tw_mailboxes *mailboxes, const struct tw_capture_event *event)
 {
 	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
@@ -454,7 +454,7 @@ bool tw_mailboxes_event(struct tw_mailboxes *mailboxes, const struct tw_capture_
 		break;
 	case TW_CAPTURE_RECEIVE: return on_receive(mailboxes, process, event);
 	case TW_CAPTURE_SPAWNED:
-		/* Its first turn will come. */
+		/* It will be scheduled in later. */
 		process->born_ns = process->since_ns = event->time_ns;
 		process->is_out = process->is_new = true;
 		break;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mailboxes_history.c - the stretches of a process' life that are kept, found by time; names of processes. */
+/* mailboxes_history.c - finds kept stretches of processes by time; names of processes. */
 #include "tools/common/mailboxes.h"
 #include "tools/common/threads.h"
 
 #include <stdio.h>
 
-/* The number of the first of its stretches that ends at or after a moment; 0: none. */
+/* The number of the first of its stretches that ends at or after this time; 0: none. */
 static uint64_t first_from(const struct tw_mailboxes *mailboxes, uint32_t process, uint64_t ns)
 {
 	uint64_t pages = (mailboxes->stretch_mask + 1) / TW_MAILBOX_PAGE,
@@ -30,7 +30,7 @@ static uint64_t first_from(const struct tw_mailboxes *mailboxes, uint32_t proces
 	return 0;
 }
 
-/* What it does just now, where that overlaps the time. */
+/* The present state, if it overlaps the time. */
 static bool put_open(const struct tw_mailbox_process *process, uint64_t from_ns, uint64_t to_ns, struct tw_stretch *out)
 {
 	if (!process->since_ns || process->since_ns >= to_ns)
@@ -71,7 +71,7 @@ bool tw_mailboxes_back(const struct tw_mailboxes *mailboxes, uint32_t number, ui
 		if (stretch->to_ns <= from_ns)
 			break;
 		*out = *stretch;
-		/* How many of them lie in the part is not known. */
+		/* The number of takes in the part is not known. */
 		if (out->from_ns < from_ns || out->to_ns > to_ns)
 			out->takes = 0;
 		out->from_ns = out->from_ns > from_ns ? out->from_ns : from_ns;

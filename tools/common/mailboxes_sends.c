@@ -2,7 +2,7 @@
 /*
  * mailboxes_sends.c - a ring of the newest sends, each in the list of its slot, the oldest first.
  *
- * The send that is written over is the oldest of all, and so the first of its slot, or was received.
+ * The send that is overwritten is the oldest of all, and so the first in its slot, unless it was received.
  */
 #include "tools/common/mailboxes_sends.h"
 #include "tools/common/payload.h"
@@ -11,7 +11,7 @@
 
 struct tw_mailbox_sends {
 	struct tw_mailbox_send at[TW_MAILBOX_SENDS];
-	uint32_t first[TW_MAILBOX_SENDS], last[TW_MAILBOX_SENDS]; /* by slot: place + 1 */
+	uint32_t first[TW_MAILBOX_SENDS], last[TW_MAILBOX_SENDS]; /* by slot: index + 1 */
 	uint32_t next;
 };
 
@@ -48,7 +48,7 @@ static uint64_t with_receiver(uint64_t hash, uint32_t number, uint32_t serial)
 	return mix(hash, (uint64_t)serial << 32 | (number ^ 0x80000000u));
 }
 
-/* The bytes of the first term, which is the message.  False: it cannot be read. */
+/* Hashes the first term, which is the message. False: it cannot be decoded. */
 static bool hash_message(const struct tw_capture_event *event, bool is_alone, uint64_t *out)
 {
 	struct tw_print_payload payload;
@@ -58,7 +58,7 @@ static bool hash_message(const struct tw_capture_event *event, bool is_alone, ui
 	size_t bytes = payload.term_bytes;
 	if (!payload.has_terms || payload.is_damaged || !payload.term_count)
 		return false;
-	/* What stands alone need not be taken apart. */
+	/* A single term need not be decoded. */
 	if (!is_alone || payload.term_count != 1 || payload.has_extra) {
 		if (!tw_print_next_term(&payload, &term))
 			return false;
@@ -68,7 +68,7 @@ static bool hash_message(const struct tw_capture_event *event, bool is_alone, ui
 	return true;
 }
 
-/* A pid of the program itself has always the same bytes before its numbers, and stands at the end: then nothing is decoded. */
+/* A pid of the program itself always has the same bytes before its numbers, and comes last: then nothing is decoded. */
 static bool hash_send(const struct tw_capture_event *event, uint64_t *out)
 {
 	static const char own[] = "\203Xw\015nonode@nohost";

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * late.h - the messages that waited longest in their receivers' queues, and what was done meanwhile.
+ * late.h - the messages that waited longest in their receivers' queues, and the causes of their waits.
  *
  *	 step 0, the receiver	|--- runs ---|-- blocked by B --|- ready -|--- runs --|	 from the arrival until the message is taken
  *	 step 1, B		             |- ready -|- runs -|			 while it blocked, until it sent
  *
- * A step's longest blocked stretch leads to the next: whose message ended it, and what that process did until it sent it.
+ * The longest blocked stretch of a step leads to the next: the process whose message ended it, and what it did until
+ * it sent it.
  */
 #ifndef TW_TOOLS_LATE_H
 #define TW_TOOLS_LATE_H
@@ -15,7 +16,7 @@
 #include "tools/tool.h"
 
 #define TW_LATE_STEPS	8
-#define TW_LATE_COLUMNS 800 /* of a lane: each has what took most of its time */
+#define TW_LATE_COLUMNS 800 /* columns of a step's time line: each shows the state that took most of its time */
 #define TW_LATE_TEXT	200
 
 struct tw_late_step {
@@ -24,7 +25,7 @@ struct tw_late_step {
 	uint64_t ns[TW_DOINGS];
 	uint64_t times[TW_DOINGS];
 	uint64_t takes;
-	/* Of the blocked stretches: who blocked it longest in all, and the longest of that. */
+	/* Of the blocked stretches: the process that caused most of them by time, and the longest of those. */
 	uint32_t by;
 	uint64_t by_ns, by_times;
 	struct tw_stretch longest;
@@ -36,7 +37,7 @@ struct tw_late {
 	uint64_t arrived_ns, sent_ns, taken_ns;
 	uint32_t sender, receiver;
 	uint32_t length;
-	uint64_t others; /* that the receiver took meanwhile */
+	uint64_t others; /* messages that the receiver took meanwhile */
 	uint64_t own_ns; /* the tracer's own time meanwhile, summed over threads */
 	bool is_sure;
 	bool is_traced; /* its steps were made */
@@ -51,12 +52,12 @@ struct tw_lates {
 	struct tw_late *rows; /* the slowest first */
 	size_t count, room;
 	uint64_t from_ns, to_ns; /* taken in this time; to_ns 0: no end */
-	uint64_t history;	 /* so many stretches are kept, a power of two; 0: 2 Mi */
-	const char *process;	 /* messages to this one only: its pid or its name; NULL: all */
+	uint64_t history;	 /* the number of stretches kept, a power of two; 0: 2 Mi */
+	const char *process;	 /* only messages to this process: its pid or its name; NULL: all */
 	uint64_t unsure;	 /* messages taken whose wait may be wrong */
 	uint64_t waiting;	 /* messages that were still in queues at the end */
 	uint64_t zero_ns;
-	/* The tracer's own time: a ring of the newest. */
+	/* The tracer's own time: a ring buffer of the newest. */
 	struct tw_late_own {
 		uint64_t from_ns, to_ns;
 	} * own;
@@ -64,7 +65,9 @@ struct tw_lates {
 	bool has_no_memory;
 };
 
-/* @room: rows at most.  Answers 0 or an error; tw_lates_free() in both cases. */
+/*
+ * @room: the most rows. Returns 0 or an error; tw_lates_free() in both cases.
+ */
 int tw_lates_make(struct tw_lates *lates, struct tw_capture *capture, size_t room);
 void tw_lates_free(struct tw_lates *lates);
 
@@ -73,14 +76,14 @@ static inline uint64_t tw_late_wait(const struct tw_late *late)
 	return late->taken_ns > late->arrived_ns ? late->taken_ns - late->arrived_ns : 0;
 }
 
-/* Sentences about what the capture does not tell, one by one: false past the last. */
+/* Notes about the limits of the capture, one by one: false after the last. */
 #define TW_LATE_NOTE 300
 bool tw_late_note(const struct tw_lates *lates, const struct tw_capture *capture, unsigned number, char *text,
 		  bool *warns);
 
 void tw_late_text(struct tw_out *out, const struct tw_lates *lates, const struct tw_capture *capture);
 void tw_late_json(struct tw_out *out, const struct tw_lates *lates, const struct tw_capture *capture);
-/* Answers false where the page is broken. */
+/* Returns false if the page is broken. */
 bool tw_late_page(struct tw_out *out, const struct tw_lates *lates, const struct tw_capture *capture, const char *path);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * late_page.c - the slowest messages as one page: late.html, which stands in the program, with the data as JSON in which nothing can end
- * the element that holds it.
+ * late_page.c - the slowest messages as one page: late.html, which is built into the program, with the data as JSON,
+ * escaped so that it cannot end its element.
  */
 #include "tools/late/late.h"
 #include "tools/common/names.h"
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* The page, cut where the data goes. */
+/* The page, split where the data is inserted. */
 __asm__(".pushsection .rodata, \"a\", @progbits\n"
 	".globl tw_late_page_text\n"
 	"tw_late_page_text:\n"
@@ -18,7 +18,7 @@ __asm__(".pushsection .rodata, \"a\", @progbits\n"
 	".popsection\n");
 extern const char tw_late_page_text[] __attribute__((visibility("hidden")));
 
-/* A string in which no browser sees markup, whatever it holds. */
+/* Writes a string that no browser takes for markup, whatever its contents. */
 static void put_text(struct tw_out *out, const char *text)
 {
 	static struct tw_out scratch;
@@ -40,7 +40,7 @@ static void put_process(struct tw_out *out, const struct tw_lates *lates, uint32
 	put_text(out, text);
 }
 
-/* Columns of one kind together: kind, first, count. */
+/* Writes runs of equal columns: kind, first, count. */
 static void put_lane(struct tw_out *out, const struct tw_late_step *step)
 {
 	tw_out_text(out, ",\"lane\":[");

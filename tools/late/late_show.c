@@ -14,10 +14,10 @@ struct screen {
 	struct tw_out *out;
 	const struct tw_lates *lates;
 	const char *bold, *red, *plain;
-	int columns; /* 0: names are whole */
+	int columns; /* 0: names are not cut */
 };
 
-/* A text of at most so many columns. */
+/* Writes a text, cut to the rest of the line. */
 static void put_cut(const struct screen *screen, const char *text, int used)
 {
 	size_t bytes = strlen(text), room = screen->columns > used + 8 ? (size_t)(screen->columns - used) : 8;
@@ -127,7 +127,7 @@ static void put_late(const struct screen *screen, size_t number, const struct tw
 	}
 }
 
-/* Wrapped at blanks to the screen's width. */
+/* Writes a text, wrapped at blanks to the screen's width. */
 static void put_wrapped(const struct screen *screen, const char *text)
 {
 	int width = screen->columns ? screen->columns : 1 << 20, used = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lates.c - one pass over the events; the steps of a message are made at the end, or before what they need is forgotten.
+ * lates.c - one pass over the events; the steps of a message are made at the end, or before the history they need is
+ * overwritten.
  */
 #include "tools/late/late.h"
 #include "tools/common/payload.h"
@@ -14,7 +15,7 @@
 /* 48 bytes each. */
 #define HISTORY	  (UINT64_C(1) << 21)
 #define OWN_TIMES (UINT64_C(1) << 14)
-/* Processes by which one was blocked that are summed up; others are in the sum of all. */
+/* The most processes that are summed up separately as causes of one step; others count in the total only. */
 #define BLOCKERS_MAX 64
 
 /* ---- steps ---- */
@@ -41,7 +42,7 @@ static void add_blocker(struct blocker *blockers, unsigned *count, const struct 
 		blockers[i].longest = *stretch;
 }
 
-/* The time of a stretch goes to the columns that it lies in. */
+/* Adds the time of a stretch to the columns that it covers. */
 static void add_to_lane(uint64_t (*columns)[TW_DOINGS], const struct tw_late_step *step,
 			const struct tw_stretch *stretch)
 {
@@ -96,7 +97,7 @@ static void make_step(const struct tw_lates *lates, struct tw_late_step *step)
 	}
 }
 
-/* What is less than a twentieth of the wait explains nothing. */
+/* Stretches below a twentieth of the wait are not followed. */
 static void make_steps(struct tw_lates *lates, struct tw_late *late)
 {
 	uint64_t from_ns = late->arrived_ns, to_ns = late->taken_ns, least_ns = tw_late_wait(late) / 20;
@@ -283,7 +284,7 @@ void tw_lates_free(struct tw_lates *lates)
 	tw_mailboxes_free(&lates->mailboxes);
 }
 
-/* ---- what it does not tell ---- */
+/* ---- limits of the capture ---- */
 
 bool tw_late_note(const struct tw_lates *lates, const struct tw_capture *capture, unsigned number, char *text,
 		  bool *warns)

@@ -5,8 +5,9 @@
  *
  * Each process has a track with its calls as slices; each scheduler has one with its runs, if they were recorded; all
  * other events are moments on the track of their process. Times are microseconds since the first event. A slice has
- * its arguments and its result; an arrow leads from the send of a message to its receive. Source: "Trace Event
- * Format" of the Chromium project.
+ * its arguments and its result; an arrow leads from the send of a message to its receive.
+ *
+ * Source: "Trace Event Format" of the Chromium project.
  */
 #include "tools/common/missing.h"
 #include "tools/print/print.h"
