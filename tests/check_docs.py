@@ -16,7 +16,7 @@ import sys
 root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
 SOURCES = (".c", ".h", ".S", ".cc", ".py", ".sh", ".cmake", ".pml", ".md", ".awk", ".erl", ".txt")
 SKIPPED = ("build/", ".git/", "tests/golden/", "tests/fuzz/corpus/")
-# What a program makes, a user has, or an example invents.
+# Names that a program creates, a user owns, or an example invents.
 NOT_OURS = re.compile(r"^(/|~|\.\.?$|_|app|build/|bin/|lib/|share/|urcu/)|NAME|WHAT|ROOM|\bwhat_|[*{}<>$ ,:]|\.\.\.")
 PATH = re.compile(r"^[\w./+-]+\.(?:c|h|S|cc|py|sh|cmake|pml|md|awk|erl|ini|map|html|term)$|^[\w.-]+(?:/[\w.-]+)*/$")
 

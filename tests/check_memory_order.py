@@ -48,7 +48,7 @@ class Side:
 
 
 class File:
-    """What one file says: its sides, the labels it mentions, the functions' bodies, and what is wrong already here."""
+    """The contents of one file: its sides, the labels it mentions, the functions' bodies, and problems found so far."""
 
     def __init__(self, name, text):
         self.name, self.sides, self.mentions, self.problems = name, [], {}, []
@@ -95,7 +95,7 @@ def has_label(bodies, label):
 
 
 def problems_of_row(files, bodies, label, row):
-    """What a row names must be there, and have the label."""
+    """The names in a row must exist, and have the label."""
     number, *columns = row
     for function in PARTNER.findall(" ".join(columns)):
         if not has_label(bodies[function], label):

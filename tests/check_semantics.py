@@ -105,7 +105,7 @@ class Check:
                 self.problem(f"line {line}: no row")
 
     def cases(self):
-        """What is named after a line stands in its row."""
+        """Each test named after a line is in that line's row."""
         found = [(name, lines_of_case(name)) for name in sorted(self.played)]
         for test, source in sorted(self.tests.items()):
             for case in re.findall(r"^static void (line_[a-z_0-9]+)\(", source, re.M):

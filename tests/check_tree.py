@@ -13,7 +13,7 @@ import sys
 
 ROOMS = ["base", "term", "progress", "ringbuf", "match", "symbols", "breakpoints", "pipeline", "session", "agent"]
 STRANGERS = [{"progress", "ringbuf"}, {"progress", "match"}, {"ringbuf", "match"}]
-# Folders of a room: what each may include of its neighbours.  A file in the room's own folder may include all.
+# The neighbours that each folder of a room may include. A file in the room's own folder may include all.
 SEAMS = {
     "pipeline": {"format": set(), "hit": {"format", "thread"}, "thread": {"format", "hit"}, "live": {"format"}, "block": {"format"},
                  "reader": {"format", "block"}, "recorder": {"format", "block", "reader"}},

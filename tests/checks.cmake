@@ -7,7 +7,7 @@ if(Python3_FOUND AND NOT TW_SANITIZE)
                                          ${CMAKE_SOURCE_DIR})
     set_tests_properties(check_${check} PROPERTIES LABELS check TIMEOUT 1800 SKIP_RETURN_CODE 77)
   endforeach()
-  # Each labelled atomic weakened in turn: the check must say so.
+  # Each labelled atomic weakened in turn: the check must report it.
   add_test(NAME check_memory_order_self_test
            COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/check_memory_order.py --self-test ${CMAKE_SOURCE_DIR})
   set_tests_properties(check_memory_order_self_test PROPERTIES LABELS check TIMEOUT 600)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Objects that are opened at run time are found as without us, traced while they are there, and gone after.
+# Goal    Objects opened at run time are found as without the agent, traced while loaded, and forgotten after.
 # Method  Hosts with RUNPATH and RPATH open plugins by every kind of name, often, and on several threads.
 . "$(dirname "$0")/lib.sh"
 
@@ -20,11 +20,11 @@ for how in runpath rpath; do
 	expect 1000 "libagent_plugin_one libc:strtol"
 	same "pattern _:_" "$host" -t libagent_plugin_one.so
 	expect_some "libagent_plugin_one libc:strtol"
-	# A loaded machine may have no ring ready for a thread; then it says so.
+	# On a loaded machine a thread may find no ring; then the report says so.
 	grep -q "^lost 0 0 0" "$folder/report" && expect 400 "agent_host_$how libc:dlopen"
 done
 
-# Between RPATH and RUNPATH lies LD_LIBRARY_PATH.
+# LD_LIBRARY_PATH comes between RPATH and RUNPATH.
 mkdir "$folder/first"
 cp "$programs/elsewhere/libagent_plugin_two.so" "$folder/first/libagent_plugin_one.so"
 export LD_LIBRARY_PATH="$folder/first"
@@ -34,11 +34,11 @@ same "$strtol" "$programs/agent_host_rpath" libagent_plugin_one.so
 grep -q ": one" "$folder/out" || fail "LD_LIBRARY_PATH comes before RPATH"
 unset LD_LIBRARY_PATH
 
-# The program's calls only: a plugin's are not asked for.
+# The program's calls only: a plugin's are not requested.
 same "" "$programs/agent_host_runpath" libagent_plugin_one.so
 expect 0 "libagent_plugin_one libc:"
 expect_some "agent_host_runpath libc:dlsym"
-# Signal handlers that come while objects are opened and closed are the program, not us.
+# Signal handlers that run while objects are opened and closed belong to the program, not to the agent.
 for how in plain again stack; do
 	traced "pattern libc:strtol" -- "$programs/agent_opener" $how "$programs/plugins/libagent_plugin_one.so"
 	[ $status = 0 ] || fail "opener $how: status $status"

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Goal    A child that is made by a signal handler in the middle of a hit ends well, and writes nothing of its parent's: each of the
-#         parent's calls is recorded once, and nothing else.
-# Method  programs/forkhandler.c: a hundred children of each way to make one, children not followed; with fork() also followed.
-#         Each way by which nobody is told (`instruction`) also where calls wait, are watched to their ends, or are overwritten.
+# Goal    A child created by a signal handler in the middle of a hit ends normally, and writes nothing of its parent's:
+#         each of the parent's calls is recorded once, and nothing else.
+# Method  programs/forkhandler.c: a hundred children for each way of creating one, children not followed; with fork()
+#         also followed. The way that no wrapper sees (`instruction`) also where calls wait, are watched to their ends,
+#         or are overwritten.
 . "$(dirname "$0")/lib.sh"
 
 for way in fork _Fork clone instruction; do
@@ -14,7 +15,7 @@ done
 traced "pattern libagent_oddlib:odd_add" -f -- "$programs/agent_forkhandler" fork 100
 [ $status = 0 ] || fail "followed: status $status: a child died"
 [ "$(calls odd_add)" -ge "$(cat "$folder/out")" ] || fail "followed: calls are missing"
-# What a waiting or a watched call interrupted goes on as well.
+# A waiting or watched call that was interrupted continues as well.
 for way in clone instruction; do
 	for option in "" "--on-full block --ring 64K" "--on-full overwrite" --returns; do
 		# shellcheck disable=SC2086

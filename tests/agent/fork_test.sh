@@ -22,7 +22,7 @@ traced "pattern _:_" -- "$programs/agent_forker" -t
 traced "pattern _:_" -f -- "$programs/agent_forker" -t
 [ $status = 0 ] || fail "from threads, followed: status $status"
 
-# Through a shell: the shell is the root, and what it starts is not traced unless children are followed.
+# Through a shell: the shell is the root, and its children are not traced unless children are followed.
 traced "$add" -- sh -c "$programs/agent_forker 0; exit 3"
 [ $status = 3 ] || fail "through a shell: status $status"
 expect 0 odd_add

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Where it must not trace, the library is as if it were not there.
+# Goal    Where it must not trace, the library has no effect.
 # Method  No environment, a wrong one, a static program, a process that is not the root, and a program that
 #         the kernel runs with other rights than its caller (as root only).
 . "$(dirname "$0")/lib.sh"

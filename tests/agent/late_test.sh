@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Goal    The preloaded library can be loaded anywhere, also late, by dlopen: its thread-local memory is small and finds room in
-#         what libc keeps for such libraries, and it needs no library that brings more of it.
-# Method  Its own headers; a python3 that opens it when it runs, on its first thread and on another one, and beside libraries
-#         that have used up some of that room.
+# Goal    The preloaded library can be loaded anywhere, also late, by dlopen: its thread-local memory is small and fits the
+#         reserve that libc keeps for such libraries, and it needs no library that adds more of it.
+# Method  Its own headers; a python3 that opens it at run time, on its first thread and on another one, and beside
+#         libraries that have used up some of that reserve.
 . "$(dirname "$0")/lib.sh"
 agent=$(realpath "$agent")
 

@@ -13,7 +13,7 @@ fail() {
 	failures=$((failures + 1))
 }
 
-# traced CONFIG [WATCH-OPTION...] -- PROGRAM [ARGUMENT...]: sets status; output, errors and report lie in $folder
+# traced CONFIG [WATCH-OPTION...] -- PROGRAM [ARGUMENT...]: sets status; output, errors and report are in $folder
 traced() {
 	config=$1
 	shift
@@ -21,7 +21,7 @@ traced() {
 	status=$?
 }
 
-# same CONFIG PROGRAM [ARGUMENT...]: traced it must say, and answer, what it does untraced
+# same CONFIG PROGRAM [ARGUMENT...]: its traced output and exit code must equal the untraced ones
 same() {
 	config=$1
 	shift
@@ -33,7 +33,7 @@ same() {
 	cmp -s "$folder/err" "$folder/err2" || fail "$* ($config): other errors: $(head -3 "$folder/err")"
 }
 
-# calls PATTERN: how many calls the report's lines that match have, in all
+# calls PATTERN: the sum of the calls on matching lines of the report
 calls() {
 	awk -v pattern="$1" '$1 == "call" && $0 ~ pattern { sum += $NF } END { print sum + 0 }' "$folder/report"
 }
@@ -48,7 +48,7 @@ expect_some() {
 	[ "$(calls "$1")" -gt 0 ] || fail "$1: nothing recorded"
 }
 
-# expect_exact WHAT: the calls that the program says it made ("calls N") are recorded or counted as lost, each once
+# expect_exact WHAT: the calls that the program printed ("calls N") are recorded or counted as lost, each once
 expect_exact() {
 	made=$(sed -n 's/^calls //p' "$folder/out")
 	found=$(awk '$1 == "call" { sum += $NF } $1 == "lost" { sum += $2 + $3 + $4 } END { print sum + 0 }' "$folder/report")

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Calls with unusual conventions and control flow come through armed slots, however the program was linked,
-#         and with everything hooked; hooks allocate nothing, and another preloaded allocator stays in place.
+# Goal    Calls with unusual conventions and control flow pass armed slots unchanged, however the program was linked, and
+#         with everything hooked; hooks allocate nothing, and another preloaded allocator stays in place.
 # Method  programs/odd.c checks itself; programs/guard.c ends the program when a hook allocates.
 . "$(dirname "$0")/lib.sh"
 
@@ -27,7 +27,7 @@ expect_some "agent_throw libagent_oddlib:odd_call_back"
 same "" "$programs/agent_rcu"
 same "pattern _:_" "$programs/agent_rcu"
 expect 4004 "agent_rcu libc:malloc"
-# Its read sections are its own, whatever becomes of our hits.
+# Its read sections are its own, whatever happens to the agent's hits.
 same "pattern libc:strtol" "$programs/agent_rcu" jump
 expect_some "agent_rcu libc:strtol"
 same "pattern libc:strtol" "$programs/agent_rcu" open "$programs/plugins/libagent_plugin_one.so"

@@ -1,10 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Calls with unusual conventions and control flow return to where they should while their returns and
-#         exceptions are recorded, however the program was linked; hooks allocate nothing; other people's programs
-#         answer as they do untraced.
-# Method  programs/odd.c checks itself; programs/guard.c ends the program when a hook allocates; what a program says is
-#         compared with what it says untraced.
+# Goal    Calls with unusual conventions and control flow return correctly while their returns and exceptions are recorded,
+#         however the program was linked; hooks allocate nothing; common programs answer as they do untraced.
+# Method  programs/odd.c checks itself; programs/guard.c ends the program when a hook allocates; a program's output is
+#         compared with its untraced output.
 . "$(dirname "$0")/lib.sh"
 
 for how in lazy now noplt nopie; do
@@ -21,7 +20,7 @@ traced "pattern _:_;exceptions 1" -p "$programs/libagent_guard.so" -- "$programs
 [ $status = 0 ] || fail "with the guard: status $status: $(cat "$folder/err")"
 unset GUARD_COUNTS
 
-# Other people's programs.
+# Common programs.
 if command -v sqlite3 >/dev/null; then
 	same "pattern _:_;exceptions 1" sqlite3 :memory: "create table t(a,b); with recursive c(i) as
 		(select 1 union all select i+1 from c where i<500) insert into t select i, hex(i) from c;
@@ -45,7 +44,7 @@ if /usr/bin/python3 -c 'import greenlet' 2>/dev/null; then
 else
 	echo "skipped: greenlets (Debian's package python3-greenlet is not installed)"
 fi
-# One copy is gone back to many times.
+# One copy is returned to many times.
 same "pattern _:_;returns 1" "$programs/agent_again" "$programs/continuation.so"
 expect_some "agent_again libagent_oddlib:odd_call_back"
 same "pattern _:_;exceptions 1;return_to 1" "$programs/agent_again" "$programs/continuation.so"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Programs that people use do and say the same with everything hooked.
+# Goal    Common programs behave and answer the same with everything hooked.
 # Method  Those that are installed, with work for threads, plugins, children and temporary files.
 . "$(dirname "$0")/lib.sh"
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Goal    A hit is taken for left by a jump only where it was: handlers on stacks of every kind, and coroutines that a handler
-#         switches between in the midst of hits, make calls that are each recorded or counted; after a jump the thread is
-#         heard again at once.
+# Goal    A hit counts as left by a jump only if it was: handlers on stacks of every kind, and coroutines that a handler
+#         switches in the middle of hits, make calls that are each recorded or counted; after a jump the thread's calls
+#         are recorded again at once.
 # Method  programs/stacks.c counts its own calls.
 . "$(dirname "$0")/lib.sh"
 

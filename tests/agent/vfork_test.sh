@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Goal    A child of vfork() runs in its parent's memory: it takes no ring that is its parent's thread's, its calls are recorded
+# Goal    A child of vfork() runs in its parent's memory: it takes no ring of its parent's thread, its calls are recorded
 #         or counted, and every call of the parent is recorded.
-# Method  programs/vforker.c: the first traced call of each of 16 threads is made by a vfork() child, which then ends; the
-#         recorder asks meanwhile who lives, more than once.
+# Method  programs/vforker.c: the first traced call of each of 16 threads is made by a vfork() child, which then ends;
+#         meanwhile the recorder checks for dead threads, more than once.
 . "$(dirname "$0")/lib.sh"
 
 traced "pattern libagent_oddlib:odd_add" -- "$programs/agent_vforker" 16

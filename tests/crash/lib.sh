@@ -10,7 +10,7 @@ said() {
 	grep -o "$1=[0-9]*" program.out | cut -d= -f2
 }
 
-# accounts CAPTURE: events and losses, told apart, are what the program made, and perhaps what it had begun.
+# accounts CAPTURE: events plus losses are the calls that the program made, or at most those it had begun.
 accounts() {
 	local all
 	expect 0 "$tw" info --json "$1"
@@ -19,7 +19,7 @@ accounts() {
 		fail "$all events and losses, but $(said made) calls made and $(said begun) begun"
 }
 
-# find_program: the pid of what $recorder runs is $program, in vain after some minutes.
+# find_program: waits for the pid of the process that $recorder runs and sets $program; fails after some minutes.
 find_program() {
 	program=
 	for _ in {1..6000}; do
@@ -28,12 +28,12 @@ find_program() {
 	done
 }
 
-# worked PID: how long it had a processor, in hundredths of a second; while it waits, no longer.
+# worked PID: its processor time in hundredths of a second, without waits.
 worked() {
 	awk '{ sub(/.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"
 }
 
-# works PID TICKS: until it has worked for so long; in vain after some minutes.
+# works PID TICKS: waits until it has used that much processor time; fails after some minutes.
 works() {
 	for _ in {1..6000}; do
 		[ "$(worked "$1")" -lt "$2" ] || return 0

@@ -14,11 +14,11 @@ record() {
 record nested.tw -- "$folder/crash_loading" nested "$folder/libcrash_outer.so"
 is "$(said made)" 31 "calls of main and two constructors"
 expect 0 "$tw" info --json nested.tw
-# What a constructor calls before its object has been looked at is not seen; what it calls after that is.
+# Calls of a constructor before its object has been examined are not seen; later ones are.
 [ "$(json 'd["events"]')" -ge 11 ] || fail "the constructor of the outer library was not seen"
 is "$(json 'd["complete"], sum(d["lost"].values())')" "True 0"
-# The other thread waits a second; if dlopen waited for it, there would always be calls of its meanwhile. A busy machine
-# may keep dlopen from the processor for so long: then once more.
+# The other thread waits a second; if dlopen waited for it, it would always make calls meanwhile. A busy machine may
+# delay dlopen that long: then the test is repeated.
 for _ in {1..10}; do
 	record beside.tw --force --on-full block --ring 64K -- "$folder/crash_loading" beside "$folder/libcrash_outer.so"
 	expect 0 "$tw" info --json beside.tw

@@ -28,7 +28,7 @@ is "$code" 7 "the program's own exit code on a full disk"
 says "LOST"
 says "small/a.tw"
 is "$(said made)" 500000
-# Some of the losses stand in the file, the last ones only in what the command says.
+# Some of the losses are in the file, the last ones only in the command's message.
 lost=$(grep -o 'LOST [0-9,]*' err | tr -d 'LOST ,')
 expect 1 "$tw" info --json full.tw
 is "$((lost + $(json 'd["events"]')))" 500000 "events in the file, and losses told"

@@ -13,7 +13,7 @@ skip() {
 }
 [ "$(id -u)" = 0 ] || skip "only root may mount and shut down file systems"
 command -v mkfs.ext4 >/dev/null || skip "there is no mkfs.ext4"
-# Where nobody else sees the mounts: a copy in another test's name space would keep the dead file system alive.
+# In a mount name space of its own: a copy in another test's name space would keep the dead file system alive.
 if [ "${2:-}" != privately ]; then
 	unshare -m true 2>/dev/null || skip "no mount name space may be made"
 	cd /
@@ -30,8 +30,9 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# sync_for_a_while PID: ten small writes in a row, each synced as the recorder's are: half a second, or what such a disk
-# and machine take; and until the recorder has rested so often, for a millisecond at most, that it has had the time too.
+# sync_for_a_while PID: ten small writes in a row, each synced like the recorder's: half a second, or as long as this
+# disk and machine take; and until the recorder has slept as many times, at most a millisecond each, so that it had that
+# time too.
 sync_for_a_while() {
 	python3 -c 'import os, sys, time
 def rests():
@@ -45,7 +46,7 @@ for i in range(3000):
         break' "$1"
 }
 
-# numbers WITNESS: what each of the two threads has committed (witness.h).
+# numbers WITNESS: the numbers that both threads have committed (witness.h).
 numbers() {
 	python3 -c 'import struct, sys; d = open(sys.argv[1], "rb").read()
 print(*(struct.unpack_from("<Q", d, 64 + 64 * i + 8)[0] for i in range(2)))' "$1"
@@ -55,7 +56,7 @@ for round in $(seq "${TW_CRASH_POWER_CUTS:-3}"); do
 	truncate -s 64M image
 	mkfs.ext4 -q -F image && mount -o loop image disk 2>mount.err || skip "no loop device may be mounted"
 	mount -t tmpfs -o size=64m,mode=700 none shm || skip "no tmpfs may be mounted"
-	# Two threads, ten calls, then 500 us of rest; declared functions.
+	# Two threads, ten calls, then 500 us of sleep; declared functions.
 	python3 -c 'import struct; open("witness", "wb").write(struct.pack("<IIII", 2, 10, 500, 0) + bytes(16384))'
 	"$tw" record -q -t 'crash:_' --on-full block --durable 20 -o disk/a.tw -- \
 		"$build/tests/crash/crash_program" "$PWD/witness" >out 2>err </dev/null &
@@ -73,7 +74,7 @@ for round in $(seq "${TW_CRASH_POWER_CUTS:-3}"); do
 fcntl.ioctl(os.open("disk", os.O_RDONLY), 0x8004587d, struct.pack("I", 2))' || skip "ext4 does not shut down"
 	kill -KILL "$recorder" "$program"
 	wait "$recorder" 2>/dev/null
-	# Nobody may be there who collects it.
+	# There may be no parent to collect it.
 	while kill -0 "$program" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$program/status"; do sleep 0.02; done
 	recorder=
 	umount disk && umount shm && mount -o loop image disk || fail "the file system is not to be had again"

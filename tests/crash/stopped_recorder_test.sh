@@ -9,8 +9,8 @@ resident() {
 	awk '/^VmRSS/ { print $2 }' "/proc/$1/status"
 }
 
-# stopped NAME OPTION...: the program calls until it has worked for three seconds; the recorder sleeps for two at least,
-# and until the program has worked for half a second meanwhile.
+# stopped NAME OPTION...: the program makes calls until it has worked for three seconds; the recorder is stopped for at
+# least two, and until the program has worked for half a second meanwhile.
 stopped() {
 	local name=$1 recorder program before after start
 	shift
@@ -37,6 +37,6 @@ is "$(said long_waits)" 0 "pauses in which the program with drop gave up its pro
 stopped block.tw --on-full block
 pause=$(said longest_wait_ms)
 [ "$pause" -ge 800 ] || fail "with block the program waited $pause ms"
-# Once a stop, and where the machine itself stood still; not for each of the calls that found no room.
+# Once for each stop, and for each standstill of the machine; not for each call that found no space.
 [ "$(said long_waits)" -lt "$(($(json 'd["lost"]["full"]') / 100))" ] ||
 	fail "with block the program waited $(said long_waits) times"

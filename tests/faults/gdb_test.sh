@@ -28,7 +28,7 @@ int main(void)
 }
 C
 
-# gdb_on WAY COMMAND...: the debugger itself is not traced, what it starts is
+# gdb_on WAY COMMAND...: the debugger itself is not traced, its program is
 gdb_on() {
 	local way=$1 commands=()
 	shift
@@ -56,7 +56,7 @@ for way in "${ways[@]}"; do
 	[ "$(json "sum(f['calls'] for f in d['by_function'] if f['name'].startswith('app:inner/'))")" = 10 ] ||
 		fail "$way: not all ten calls under the debugger were recorded"
 
-	# On the sled itself, where gdb puts one for a function's name, there is no room for two.
+	# On the sled itself, where gdb puts one for a function's name, both do not fit.
 	gcc -O1 -g -fpatchable-function-entry=9 -o app app.c
 	gdb_on "$way" 'break inner' run bt delete continue
 	shows '^140'

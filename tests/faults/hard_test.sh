@@ -8,7 +8,7 @@
 for mode in small_stacks ended_threads overflow forks filtered strict own_bytes many_threads; do
 	expect 0 "$hard" "$mode"
 	for way in "${ways[@]}"; do
-		# The longest: two ways will do.
+		# The slowest mode: two ways suffice.
 		case "$mode $way" in
 		"many_threads --global"* | "many_threads --local --exceptions") continue ;;
 		esac

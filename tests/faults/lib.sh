@@ -6,7 +6,7 @@ build=$1
 programs=$build/tests/faults
 hard=$programs/faults_hard
 
-# Every way of tracing that there is; each is a line of options.
+# All ways of tracing; each is a line of options.
 ways=("--local" "--global")
 if "$tw" record --help | grep -q -- '--returns'; then
 	ways+=("--local --returns" "--global --returns")

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * block.pml - a producer that waits for room, and the consumer that wakes it.
+ * block.pml - a producer that waits for space, and the consumer that wakes it.
  *
  * Code	    ringbuf/produce.c tw_rb_wait_room(), has_room(); consume.c tw_rb_consume().
- * Memory   tail_pos and waiting are sequentially consistent, as in the code.  With RELAXED_TAIL the consumer's
- *	    store of the tail waits in its store buffer while it looks at the flag.
- * Claim    No wake-up is lost: a producer never sleeps for good while there is room.  (Deadlock is the error.
- *	    The code also wakes by itself each 50 ms, for dead consumers; that is left out, so that a wake-up
- *	    which is lost shows.)
+ * Memory   tail_pos and waiting are sequentially consistent, as in the code.  With RELAXED_TAIL the consumer's store of
+ *	    the tail stays in its store buffer while it loads the flag.
+ * Claim    No wake-up is lost: a producer never sleeps forever while there is space.  (Deadlock is the error.  The code
+ *	    also wakes by itself each 50 ms, for dead consumers; that is left out, so that a lost wake-up shows.)
  * Left out Closing (blocked.pml), time-outs.
  *
- * Broken   CHECK_BEFORE_FLAG: room is looked for first, then the flag is set.  RELAXED_TAIL: see above.
+ * Broken   CHECK_BEFORE_FLAG: the producer checks for space first, then sets the flag.  RELAXED_TAIL: see above.
  */
 #define ROUNDS 4
 
@@ -18,7 +17,7 @@ byte produced, tail; /* a ring of one record */
 bool waiting;
 bool asleep;	     /* in the kernel's queue of the futex */
 
-/* futex(WAIT, 1): looks and sleeps in one step. */
+/* futex(WAIT, 1): compares and sleeps in one step. */
 inline futex_wait()
 {
 	atomic {

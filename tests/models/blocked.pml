@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * blocked.pml - a producer that sleeps for room while its session is destroyed.
- * cc: -DSAFETY -DCOLLAPSE
+ * blocked.pml - a producer that sleeps for space while its session is destroyed. cc: -DSAFETY -DCOLLAPSE
  *
  * Code	    pipeline/thread/thread.c wait_for_room(), wait_outside(), tw_threads_end_rings(), is_anybody_waiting();
  *	    session/session.c tw_session_clear(); ringbuf/pool.c tw_rs_close().
- * Who	    A thread makes calls; the consumer makes room once, so most calls wait.  The destroyer takes the
- *	    session's bit, waits for read sections, closes, waits for who sleeps, waits again, frees the ring.
- *	    Then another session gets the same bit and a ring of its own.
+ * Threads  A thread makes calls; the consumer frees space once, so most calls wait.  The destroyer takes the session's
+ *	    bit, waits for read sections, closes, waits for sleepers, waits again, frees the ring.  Then another session
+ *	    gets the same bit and a ring of its own.
  * Memory   waiting_session, the bit and read sections are sequentially consistent (grace periods are).
- * Claims   1 A ring is not touched after it was freed.  2 A call that finds its session gone after its wait
- *	    writes nothing, and never through the old thread_ring into the new session.  3 Nobody waits for ever.
- * Left out Handlers that leave a wait by longjmp and never come back: the destroyer waits for them (docs/proofs.md).
+ * Claims   1 A ring is not touched after it was freed. 2 A call that finds its session gone after its wait writes
+ *	    nothing, and never through the old thread_ring into the new session. 3 No thread waits forever.
+ * Left out Handlers that leave a wait by longjmp and never return: the destroyer waits for them (docs/proofs.md).
  *
- * Broken   NO_LOOK_FOR_WAITERS: who sleeps is not waited for.  NO_RECHECK: who wakes up does not look whether its
- *	    session is still wanted.  NO_CLOSE: who sleeps is not told.
+ * Broken   NO_LOOK_FOR_WAITERS: sleepers are not waited for.  NO_RECHECK: a woken thread does not check whether its
+ *	    session is still wanted.  NO_CLOSE: sleepers are not told.
  */
 #define CALLS 3
 
 bool wanted = true;	/* the generation and the tracee want the session */
-byte session = 1;	/* which one has the bit */
-byte ring = 1;		/* whose ring there is; 0: freed */
-byte thread_ring;		/* which session's ring the thread's thread_ring names; 0: none */
+byte session = 1;	/* the session that has the bit */
+byte ring = 1;		/* the session whose ring exists; 0: freed */
+byte thread_ring;		/* the session whose ring the thread's thread_ring names; 0: none */
 bool closed;		/* of the old set; the new one is never full here */
 bool waiting;
 bool reading;
 byte section;
 bool first_wait_over;
-byte room = 1;		/* the consumer makes room once, at any time */
+byte room = 1;		/* the consumer frees space once, at any time */
 
 inline wait_for_readers()
 {
@@ -63,12 +62,12 @@ proctype producer()
 			TOUCH(mine);
 			if
 			:: mine == 1 ->
-				/* wait_for_room(): the old session's ring is full for ever */
+				/* wait_for_room(): the old session's ring stays full */
 				waiting = true;
 				reading = false;
 				do
 				:: true ->
-					TOUCH(mine);	/* the futex lies in it */
+					TOUCH(mine);	/* the futex lies in the ring */
 					if
 					:: closed ->
 						has_room = false;

@@ -8,10 +8,10 @@
  *	    under way at its beginning has ended.
  * Memory   The writer's stores reach memory in order (x86) where it publishes by release; stores while
  *	    staging are seen at any time before the switch, since nothing in the model orders readers by them.
- * Claims   1 Nothing that a hit holds is freed or written.  2 All changes of a transaction are seen at one
- *	    moment: who has seen the new setting of one place never sees the old one of the other.
- *	    3 When a change has returned, no hit works with the old setting.
- * Left out Sessions (one), other readers (they share nothing with this one), text patching (a place is one
+ * Claims   1 Nothing that a hit holds is freed or written. 2 All changes of a transaction are seen at one moment: a hit
+ *	    that has seen the new setting of one place never sees the old one of the other.
+ *	    3 When a change has returned, no hit works with the old setting.  Left out Sessions (one), other readers
+ * (they share nothing with this one), text patching (a place is one
  *	    armed word), memory that runs out.
  *
  * Broken   NO_WAIT: step 7 is left out.  FREE_FIRST: parts are freed before it.  SWITCH_FIRST: the switch comes
@@ -23,7 +23,7 @@
 #define PARTS	6 /* 0: none; parts are not reused, so that a use after free shows */
 
 bool armed[PLACES];
-/* gen[index * PLACES + place]: which part, 0 when the session does not want calls here. */
+/* gen[index * PLACES + place]: the part; 0 if the session does not want calls here. */
 byte gen[4];
 byte current;
 #ifdef ONE_BY_ONE
@@ -121,7 +121,7 @@ proctype writer()
 	od
 }
 
-/* One call of a place: `saw` is the version of what it found, CHANGES when it found nothing after the clear. */
+/* One call of a place: `saw` is the version it found, CHANGES if it found nothing after the clear. */
 inline call(place)
 {
 	if
@@ -162,7 +162,7 @@ proctype reader()
 		:: else
 		fi;
 		call(1);
-		/* 2: what the second call finds is at least as new; nothing at all only after the clear. */
+		/* 2: the second call finds something at least as new; nothing only after the clear. */
 		if
 		:: first && part -> assert(saw >= first)
 		:: first && !part -> assert(is_cleared)

@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * growth.pml - images that end while their rings are looked at, and threads that die while their rings grow.
- * cc: -DSAFETY -DCOLLAPSE
+ * growth.pml - images that end while their rings are scanned, and threads that die while their rings grow. cc: -DSAFETY
+ * -DCOLLAPSE
  *
  * Code	    ringbuf/image.c tw_rs_image_claim(), end_predecessor(); ringbuf/pool.c cut(), tw_rs_ring_grow(); ringbuf/owner.c
  *	    look_at_slot(), look_at_table(), tw_rs_image_reap(), tw_rs_ring_reap(), tw_rs_image_recycle();
  *	    pipeline/recorder/writer.c see_lease(), is_behind_another(), tw_writer_end_ring(), tw_writer_has_rings_in_use();
  *	    pipeline/recorder/recorder.c drain_round(), end_images(); finish.c drain_for_good().
- * Who	    A process of two images: the second is what exec() makes of it.  The thread of the first cuts a small ring, writes, grows
- *	    into a larger one, writes, and ends its ring; that of the second cuts a ring, writes, and ends it.  Each may die before
- *	    any of these steps, alone, with exec(), or with the process.
- *	    The recorder goes round: it looks at images and their tables, drains rings, follows a stream from ring to ring, gives
- *	    images up that have ended; in between it asks who has died.  When the process is gone it comes to its end.
+ * Threads  A process of two images: exec() makes the second.  The thread of the first cuts a small ring, writes, grows
+ *	    into a larger one, writes, and ends its ring; that of the second cuts a ring, writes, and ends it.  Each may
+ *	    die before any of these steps, alone, with exec(), or with the process.  The recorder runs rounds: it scans
+ *	    images and their tables, drains rings, follows a stream from ring to ring, gives up images that have ended;
+ *	    in between it checks for deaths.  When the process is gone it finishes.
  * Memory   Every arrow is acquire or release, so steps are taken as they stand.  The recorder's loads of an image's state, its
  *	    count of rings, a ring's state and its position are steps of their own.
  * Entries  The recorder's entries of rings are given out in any order: those of an image that was given up come again.
- * Claims   1 Each record is stored once, in the order of its stream.  2 An image is given up when all that its threads have
- *	    committed is stored.  3 So it is at the end.
- * Left out Several threads of an image and rings that are used again (lifetime.pml), losses, what hostile programs write.
+ * Claims   1 Each record is stored once, in the order of its stream. 2 An image is given up only when all that its
+ *	    threads committed is stored. 3 The same holds at the end.
+ * Left out Several threads of an image and reused rings (lifetime.pml), losses, writes of hostile programs.
  *
- * Broken   TABLE_FIRST: the count of rings is read before the state of the image: a ring cut in between is given up unseen.
- *	    END_UNSEEN: an image whose process is found dead is given up without another look at its table.
- *	    POSITION_FIRST: a ring's position is read before its state.  NO_HOLD: a larger ring is drained beside the smaller one.
- *	    ONE_ROUND: the end of a recording is one round (once in the code: a larger ring whose entry came before that
- *	    of the smaller one was never drained).
+ * Broken   TABLE_FIRST: the count of rings is read before the state of the image: a ring cut in between is given up
+ *	    unseen.  END_UNSEEN: an image whose process is found dead is given up without another scan of its table.
+ *	    POSITION_FIRST: a ring's position is read before its state.  NO_HOLD: a larger ring is drained beside the
+ *	    smaller one.  ONE_ROUND: the end of a recording is one round (once in the code: a larger ring whose entry
+ *	    came before that of the smaller one was never drained).
  */
 #define IMAGES 2
-#define RINGS  3 /* 0, 1, into which it grows: of image 0; 2: of image 1 */
+#define RINGS  3 /* 0, 1 (into which it grows): image 0; 2: image 1 */
 #define NONE   RINGS
 
 #define IMAGE(r) ((r) / 2)
@@ -40,7 +40,7 @@ mtype ring[RINGS] = FREE;
 byte committed[RINGS], first_pos; /* of ring 1 */
 bool has_grown_from, has_grown_to;
 
-/* What the kernel knows. */
+/* The kernel's knowledge. */
 bool process_lives = true, thread_lives[IMAGES] = true;
 
 byte emitted[IMAGES], stored[IMAGES];

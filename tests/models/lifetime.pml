@@ -6,23 +6,23 @@
  * Code	    ringbuf/pool.c try_claim(), tw_rs_ring_claim(), tw_rs_ring_end(), tw_rs_ring_reap(),
  *	    tw_rs_ring_recycle(); pipeline/thread/thread.c join(), leave(), tw_threads_end_rings(),
  *	    tw_threads_after_fork_in_child().
- * Who	    Threads claim the one ring, write, and then leave (ending the ring), or die without a word: their
- *	    thread_ring stays, and the clearer ends it later.  The owner reaps rings of dead threads, drains, recycles.
- *	    Thread 1 calls vfork() before its ring or with it: the child runs with the thread's memory, and so its thread_ring,
- *	    under a number of its own that is soon dead; the thread stands still meanwhile.  Thread 2 forks in the
- *	    middle of a record: the child goes on with a copy of the thread_ring, and the ring's memory is the same.
- * Memory   Every arrow is acquire or release, so steps are taken as they stand.  The owner's look at the state,
- *	    at the thread, and its compare-and-swap are three steps.
- * Claims   1 A ring has at most one living writer, and none while it is READY.  2 What was committed is
- *	    drained before the ring is given away.  3 Nobody but its thread, or who finds it dead, ends a lease.
+ * Threads  Threads claim the one ring, write, and then leave (ending the ring), or die without notice: their thread_ring
+ *	    stays, and the clearer ends it later.  The owner reaps rings of dead threads, drains, recycles.  Thread 1
+ *	    calls vfork() before its ring or with it: the child runs with the thread's memory, and so its thread_ring,
+ *	    under a number of its own that is soon dead; the thread is stopped meanwhile.  Thread 2 forks in the middle
+ *	    of a record: the child continues with a copy of the thread_ring, and the ring's memory is the same.
+ * Memory   Every arrow is acquire or release, so steps are executed in order.  The owner's load of the state, its check
+ *	    of the thread, and its compare-and-swap are three steps.
+ * Claims   1 A ring has at most one living writer, and none while it is READY. 2 Committed records are drained before
+ *	    the ring is given away. 3 Only its thread, or a process that finds it dead, ends a lease.
  *	    4 Nothing is committed twice, and no position goes back.
  * Left out Images and their death, and rings that grow (growth.pml), the 65,536 leases after which half of the number comes
  *	    again, the touching of pages.
  *
  * Broken   END_WITHOUT_LEASE: the end is a plain store (as it was once: a late end of a dead thread's thread_ring ended
- *	    the next thread's ring).  RECYCLE_EARLY: recycled before it is drained.  REAP_WITHOUT_LOOK: reaped
- *	    without asking whether the thread lives.  CHILD_CLAIMS: a vfork() child claims a ring for the thread whose
- *	    memory it has, under its own number (once in the code): the dead owner's ring is written by the living thread.
+ *	    the next thread's ring).  RECYCLE_EARLY: recycled before it is drained.  REAP_WITHOUT_LOOK: reaped without
+ *	    checking that the thread is dead.  CHILD_CLAIMS: a vfork() child claims a ring for the thread whose memory
+ *	    it has, under its own number (once in the code): the dead owner's ring is written by the living thread.
  *	    CHILD_COMMITS: a forked child ends the record that its parent was writing (once in the code).
  */
 #define THREADS 3
@@ -31,14 +31,14 @@
 mtype = { READY, CLAIMED, LIVE, ENDED };
 
 mtype state = READY;
-byte lease;		/* of the state word, while LIVE */
+byte lease;		/* in the state word, while LIVE */
 byte next_lease;
-byte header_thread;	/* whose it is, in the ring's header */
+byte header_thread;	/* the thread in the ring's header */
 byte committed, tail;
 bool alive[THREADS + 2] = true;
 bool writing[THREADS + 1];
-byte lane_lease[THREADS + 1]; /* 0: no ring */
-byte lane_pos[THREADS + 1];   /* of the producer: what it commits next */
+byte thread_ring_lease[THREADS + 1]; /* 0: no ring */
+byte thread_ring_pos[THREADS + 1];   /* the producer's next position */
 bool vforked, forked;
 byte emitted, drained;
 byte gone;
@@ -50,40 +50,40 @@ inline ring_end(id)
 #else
 	atomic {
 		if
-		:: state == LIVE && lease == lane_lease[id] -> state = ENDED
+		:: state == LIVE && lease == thread_ring_lease[id] -> state = ENDED
 		:: else
 		fi
 	};
 #endif
-	lane_lease[id] = 0
+	thread_ring_lease[id] = 0
 }
 
-/* One record, of whoever runs with this thread_ring: one store publishes it. */
+/* One record, written with this thread_ring: one store publishes it. */
 inline write_record(w)
 {
 	atomic {
 		/* Claims 1, 3 and 4 */
-		assert(state == LIVE && lease == lane_lease[w]);
-		assert(committed == lane_pos[w]);
-		lane_pos[w]++;
-		committed = lane_pos[w];
+		assert(state == LIVE && lease == thread_ring_lease[w]);
+		assert(committed == thread_ring_pos[w]);
+		thread_ring_pos[w]++;
+		committed = thread_ring_pos[w];
 		emitted++
 	}
 }
 
-/* tw_rs_ring_claim() for the thread_ring of a thread, by the thread or, where that is a mistake, by its child. */
+/* tw_rs_ring_claim() for the thread_ring of a thread, by the thread or, as a mistake, by its child. */
 inline claim(thread_ring, whose)
 {
 	/* The header and the producer are this thread's. */
 	header_thread = whose;
 	assert(committed == tail);
 	next_lease++;
-	lane_lease[thread_ring] = next_lease;
-	lane_pos[thread_ring] = committed;
+	thread_ring_lease[thread_ring] = next_lease;
+	thread_ring_pos[thread_ring] = committed;
 	atomic {
 		assert(state == CLAIMED);
 		state = LIVE;
-		lease = lane_lease[thread_ring];
+		lease = thread_ring_lease[thread_ring];
 		writing[thread_ring] = true
 	}
 }
@@ -93,11 +93,11 @@ inline vfork_child(parent)
 {
 	vforked = true;
 	if
-	:: lane_lease[parent] ->
-		/* The thread_ring is as if the thread itself called. */
+	:: thread_ring_lease[parent] ->
+		/* With the thread's thread_ring. */
 		write_record(parent)
 #ifdef CHILD_CLAIMS
-	:: !lane_lease[parent] && state == READY ->
+	:: !thread_ring_lease[parent] && state == READY ->
 		atomic { state == READY -> state = CLAIMED };
 		claim(parent, VFORKED);
 		write_record(parent)
@@ -107,7 +107,7 @@ inline vfork_child(parent)
 	alive[VFORKED] = false
 }
 
-/* The copy of a thread that was writing a record goes on with it, in the same shared memory. */
+/* The copy of a thread that was writing a record continues it, in the same shared memory. */
 proctype forked_child(byte pos)
 {
 #ifdef CHILD_COMMITS
@@ -116,7 +116,7 @@ proctype forked_child(byte pos)
 		emitted++
 	}
 #else
-	/* Its lanes were wiped: it writes nowhere. */
+	/* Its thread rings were cleared: it writes nowhere. */
 	skip
 #endif
 }
@@ -128,15 +128,15 @@ proctype thread(byte id)
 	:: skip
 	fi;
 	if
-	:: lane_lease[id] -> skip /* claimed by the child, where that is a mistake */
-	:: atomic { !lane_lease[id] && state == READY -> state = CLAIMED }; claim(id, id)
-	:: !lane_lease[id] -> goto over /* no ring in the pool */
+	:: thread_ring_lease[id] -> skip /* claimed by the child, as a mistake */
+	:: atomic { !thread_ring_lease[id] && state == READY -> state = CLAIMED }; claim(id, id)
+	:: !thread_ring_lease[id] -> goto over /* no ring in the pool */
 	fi;
 	if
 	:: id == 2 ->
 		atomic {
 			forked = true;
-			run forked_child(lane_pos[id])
+			run forked_child(thread_ring_pos[id])
 		}
 	:: skip
 	fi;
@@ -160,14 +160,16 @@ over:
 	}
 }
 
-/* tw_threads_end_rings(): ends what the lanes of dead threads still name; living ones have left already. */
+/*
+ * tw_threads_end_rings(): ends the rings that dead threads' thread rings still name; living threads have left already.
+ */
 proctype clearer()
 {
 	byte id;
 
 	for (id : 1 .. THREADS) {
 		if
-		:: !alive[id] && lane_lease[id] -> ring_end(id)
+		:: !alive[id] && thread_ring_lease[id] -> ring_end(id)
 		:: else
 		fi
 	}

@@ -4,11 +4,11 @@
  * cc: -DSAFETY -DCOLLAPSE
  *
  * Code	    breakpoints/permit.c tw_permit_seize(), tw_permit_drop().
- * Claims   1 One holder at a time.  2 In the order of the tickets.  3 No waiter sleeps for ever: a wake-up is not
- *	    lost between the look and the sleep.  (Deadlock is the error.)
+ * Claims   1 One holder at a time. 2 In the order of the tickets. 3 No waiter sleeps forever: a wake-up is not lost
+ *	    between the check and the sleep.  (Deadlock is the error.)
  * Left out fork().
  *
- * Broken   WAKE_ONE: the drop wakes one sleeper, who may not be the next.  SLEEP_WITHOUT_LOOK: the futex does not
+ * Broken   WAKE_ONE: the drop wakes one sleeper, which may not be the next.  SLEEP_WITHOUT_LOOK: the futex does not
  *	    compare.
  */
 #define THREADS 3

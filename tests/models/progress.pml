@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * progress.pml - grace periods: a waiter, and readers whose barriers the waiter makes.
- * cc: -DSAFETY -DCOLLAPSE
+ * progress.pml - grace periods: a waiter, and readers whose barriers the waiter executes. cc: -DSAFETY -DCOLLAPSE
  *
  * Code	    progress/read_side.h tw_progress_enter(), tw_progress_exit(); progress/grace.c tw_progress_wait(),
  *	    sleep_until_over(), tw_progress_wake_waiter().  Numbers of steps as there.
- * Memory   Each reader has a store buffer: what it stores reaches memory in order but at any later time, so its loads overtake
- *	    its stores.  Loads are in program order (acquire).  membarrier() empties the buffer of every reader.
- * Claims   1 What a reader has found is not freed while it reads.  2 A waiter that sleeps is woken (deadlock is the error).
- * Left out Joining and leaving; readers that are not allowed to wake; the time-out of the sleep, which would hide 2.
+ * Memory   Each reader has a store buffer: its stores reach memory in order but at any later time, so its loads
+ *	    overtake its stores.  Loads are in program order (acquire). membarrier() empties the buffer of every reader.
+ * Claims   1 An object found by a reader is not freed while it reads. 2 A sleeping waiter is woken (deadlock is the
+ * error).  Left out Joining and leaving; readers that are not allowed to wake; the time-out of the sleep, which would
+ * hide 2.
  *
- * Broken   NO_BARRIER: without step 2.  NO_SECOND_BARRIER: without that of step 4.  NO_SECOND_LOOK: the sleep comes without
- *	    step 5.  ONE_BIT: epochs are 1 and 2 by turns, and one round is waited for.  EARLY_END: the section ends before
- *	    the last read.
+ * Broken   NO_BARRIER: without step 2.  NO_SECOND_BARRIER: without that of step 4.  NO_SECOND_LOOK: the sleep comes
+ *	    without step 5.  ONE_BIT: epochs alternate between 1 and 2, and one round is waited for.  EARLY_END: the
+ *	    section ends before the last read.
  */
 #define READERS	 2
-#define SECTIONS 2 /* of the first reader; of the second one less */
+#define SECTIONS 2 /* of the first reader; the second has one less */
 #define CHANGES	 2
 
 byte epoch = 1;
 byte section[READERS];	  /* in memory */
 chan buffer[READERS] = [2] of { byte };
-byte current;		  /* which object readers find */
+byte current;		  /* the object that readers find */
 bool is_freed[CHANGES + 1];
 bool has_waiter, is_asleep;
 

@@ -7,11 +7,11 @@
  *	    tw_rb_reserve_slow(); consume.c tw_rb_peek(), tw_rb_consume(); the writer's rule that a block is
  *	    stored before the tail moves (docs/architecture.md).
  * Memory   The producer's stores wait in a buffer and reach memory in any order; only the release store of
- *	    committed_pos waits for all before it (weaker than x86, as weak as C11's relaxed stores).  Stores
- *	    behind a release may pass it.  The consumer's loads follow its acquire load of committed_pos.
- * Claims   1 A record is seen whole.  2 In order, each once, and what is missing is told at its place by
- *	    exactly as much.  3 No byte is written before the consumer has passed it.  4 If everybody dies at any
- *	    step, what was committed is in the file or between tail and committed_pos.
+ *	    committed_pos waits for all before it (weaker than x86, as weak as C11's relaxed stores).  Stores after a
+ *	    release may overtake it.  The consumer's loads follow its acquire load of committed_pos.
+ * Claims   1 A record is seen whole. 2 In order, each once, and missing ones are reported at their position with the
+ *	    exact number. 3 No byte is written before the consumer has passed it. 4 If all processes die at any step,
+ *	    everything committed is in the file or between tail and committed_pos.
  * Left out Overwriting (ring_overwrite.pml), waiting (block.pml), hostile content, time stamps, several sizes
  *	    of ring: 4 cells, records of 1 or 2, RECORDS of them.
  *
@@ -29,17 +29,17 @@
 #define BODY2	5
 #define NOTHING 0
 
-/* Memory.  A cell is {kind, value}; value: the record's number, or how many are lost. */
+/* Memory.  A cell is {kind, value}; value: the record's number, or the number lost. */
 byte kind[CELLS];
 byte value[CELLS];
 byte committed_pos, tail_pos;
 
-/* The producer's store buffer: place 0 .. CELLS-1 is a cell, CELLS is committed_pos. */
+/* The producer's store buffer: entry 0 .. CELLS-1 is a cell, CELLS is committed_pos. */
 #define BUFFER 6
 byte b_place[BUFFER], b_kind[BUFFER], b_value[BUFFER];
 byte b_count;
 
-/* The file: what it holds, or tells as lost, and up to which position.  One step: a block has a checksum. */
+/* The file: the last record stored or reported as lost, and up to which position.  One step: a block has a checksum. */
 byte stored, stored_pos;
 bool producer_done;
 
@@ -54,7 +54,9 @@ inline buffer_store(p, k, v)
 	}
 }
 
-/* May store number i reach memory now?  None to the same place before it; a release only as the first. */
+/*
+ * May store number i reach memory now?  Not before an earlier store to the same location; a release only as the first.
+ */
 inline flush_one()
 {
 	atomic {
@@ -111,10 +113,10 @@ inline flush_one()
 	}
 }
 
-/* As the file's reader does: the next record, or what is told as lost. */
+/* As the file's reader does: the next record, or those reported as lost. */
 #define EXPECT(number) assert(number == seen + 1)
 
-/* find_room(): may a record of `need` cells go to pos, behind a pad?  Looks at the tail if the cached one is too old. */
+/* find_room(): may a record of `need` cells go to pos, after a pad?  Loads the tail if the cached one is too old. */
 inline find_room(need)
 {
 	d_step {
@@ -140,7 +142,7 @@ inline find_room(need)
 
 inline write_and_commit(cells, k, v)
 {
-	/* Claim 3, against the tail that the consumer really has. */
+	/* Claim 3, against the consumer's actual tail. */
 	assert(pos + cells <= tail_pos + CELLS);
 #ifdef BYTES_AFTER_COMMIT
 	buffer_store(CELLS, 0, pos + cells);
@@ -191,12 +193,12 @@ proctype producer()
 		fi
 	:: else -> break
 	od;
-	/* What is not told at the end stands in the header: tw_rb_untold_loss(). */
+	/* Losses not reported at the end are in the header: tw_rb_untold_loss(). */
 	b_count == 0;
 	producer_done = true
 }
 
-/* The producer's processor: stores leave the buffer whenever they like. */
+/* The producer's processor: stores leave the buffer at any time. */
 proctype memory()
 {
 	byte i, j;
@@ -256,7 +258,7 @@ proctype consumer()
 	od
 }
 
-/* Everybody dies at any step; recovery reads the file, then the ring from where the file ends. */
+/* All processes die at any step; recovery reads the file, then the ring from where the file ends. */
 proctype death()
 {
 	byte at, seen, k, v;

@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ring_overwrite.pml - a snapshot of an overwriting ring, taken while the producer goes on.
- * cc: -DSAFETY -DCOLLAPSE
+ * ring_overwrite.pml - a snapshot of an overwriting ring, taken while the producer runs. cc: -DSAFETY -DCOLLAPSE
  *
  * Code	    ringbuf/produce.c give_up(); overwrite.c tw_rb_snapshot().
- * Stores   The producer's stores reach memory in any order, but: a release store comes after all stores before it
- *	    (and not before those that follow it: that is what the release fence is for); two stores to one place
- *	    keep their order.
- * Loads    The reader's loads are done in any order, but: what follows an acquire load comes after it, what follows
- *	    the acquire fence after all loads before it.
- * Claims   1 What tw_rb_snapshot() returns are the records of its stretch, whole and in order.  2 The stretch is
- *	    never longer than the ring.
+ * Stores   The producer's stores reach memory in any order, but: a release store comes after all stores before it (and
+ *	    not before those that follow it: the release fence is for that); two stores to one location keep their
+ *	    order.
+ * Loads    The reader's loads are done in any order, but: loads after an acquire load come after it, loads after the
+ *	    acquire fence come after all loads before it.
+ * Claims   1 tw_rb_snapshot() returns the records of its stretch, whole and in order. 2 The stretch is never longer
+ *	    than the ring.
  * Left out Pads, records of several cells, counts of what was forgotten.  4 cells in 2 chunks.
  *
- * Broken   NO_RELEASE_FENCE: new bytes may pass the position that gives their place up (once in the code).
- *	    NO_ACQUIRE_FENCE: the second look may pass the copy (once in the code).
- *	    NO_SECOND_LOOK: the snapshot does not look again at what was given up meanwhile.
- *	    COMMIT_RELAXED: the copy and the first look may pass the load of committed_pos.
+ * Broken   NO_RELEASE_FENCE: new bytes may overtake the position that gives up their location (once in the code).
+ *	    NO_ACQUIRE_FENCE: the second load of the position may overtake the copy (once in the code).  NO_SECOND_LOOK:
+ *	    the snapshot does not check what was given up meanwhile.  COMMIT_RELAXED: the copy and the first load of the
+ *	    position may overtake the load of committed_pos.
  */
 #define CELLS	4
 #define CHUNK	2
 #define RECORDS 9
-#define COMMIT	4 /* places of the store buffer: the cells, then these */
+#define COMMIT	4 /* entries of the store buffer: the cells, then these */
 #define OLDEST	5
 #define BUFFER	4
 #define NONE	99
 
-/* When a cell may be copied, and when the second look may be done. */
+/* When a cell may be copied, and when the second load may be done. */
 #ifdef COMMIT_RELAXED
 #define AFTER_COMMIT true
 #else
@@ -38,10 +37,10 @@
 #define AFTER_COPY (left == 0)
 #endif
 
-byte cell[CELLS]; /* the number of the record that stands there */
+byte cell[CELLS]; /* the number of the record stored there */
 byte committed_pos, oldest_pos;
 byte b_place[BUFFER], b_value[BUFFER];
-bool b_fenced[BUFFER]; /* a release fence stands before this store */
+bool b_fenced[BUFFER]; /* a release fence precedes this store */
 byte b_count;
 
 inline buffer_store(p, v, behind_fence)
@@ -78,7 +77,7 @@ proctype producer()
 	od
 }
 
-/* May the store at i of the buffer reach memory before those in front of it? */
+/* May the store at i of the buffer reach memory before earlier ones? */
 inline look_at_buffer()
 {
 	ok = true;
@@ -87,7 +86,7 @@ inline look_at_buffer()
 	:: j < i ->
 		if
 		:: b_place[j] == b_place[i] || b_place[i] >= COMMIT || b_fenced[i] -> ok = false
-		/* A fence orders all that follows it behind all that came before it. */
+		/* A fence orders everything after it behind everything before it. */
 		:: else ->
 			k = j + 1;
 			do
@@ -153,10 +152,10 @@ proctype snapshot()
 {
 	byte end_pos = NONE, oldest = NONE, still_there = NONE, at, left;
 	byte copy[CELLS];
-	bool copied[CELLS]; /* by place: a load may be done before it is known whether it is wanted */
+	bool copied[CELLS]; /* by location: a load may be done before it is known to be needed */
 
 	left = CELLS;
-	/* Loads in any order that the acquires and the fence leave open. */
+	/* Loads in any order that the acquires and the fence allow. */
 	do
 	:: end_pos == NONE -> end_pos = committed_pos
 	:: oldest == NONE && AFTER_COMMIT -> oldest = oldest_pos

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session.pml - the life of sessions: handles, weak ids, destroy, and the last put that nobody waits for.
- * cc: -DSAFETY -DCOLLAPSE
+ * session.pml - the life of sessions: handles, weak ids, destroy, and a last put that no thread waits for. cc: -DSAFETY
+ * -DCOLLAPSE
  *
  * Code	    session/session.c tw_session_put(); session/registry.c try_get(), tw_session_lock(); session/session.c, tw_session_destroy(), win(),
  *	    win_dropped(), tw_sessions_clear_dropped(), tw_session_clear(), delist(), drop_reference().
- * Who	    Three sessions; the owners of two put their handles, that of the third when all else is quiet; a
- *	    stranger has the weak id of the first, locks it and puts, or destroys and puts; a thread clears what was
- *	    dropped, twice, and once more at the end.
+ * Threads  Three sessions; the owners of two put their handles, that of the third when all else is quiet; a stranger has
+ *	    the weak id of the first, locks it and puts, or destroys and puts; a thread clears dropped sessions, twice,
+ *	    and once more at the end.
  * Memory   Each atomic is one step; the registry's lock is a lock.
- * Claims   1 Freed once, and never used after.  2 Cleared once, and a dropped session only while nobody has a
- *	    handle.  3 When all is quiet and somebody calls tw_progress(), no dropped session is left.
+ * Claims   1 Freed once, and never used after. 2 Cleared once, and a dropped session only while it has no handle. 3
+ *	    When all is quiet and some thread calls tw_progress(), no dropped session is left.
  *	    4 When the last handle is put, no weak id gives a new one.
  * Left out What clearing does (blocked.pml, generation.pml), the permit, writers.
  *
- * Broken   WEAK_WITHOUT_CHECK: a weak id is upgraded without looking whether the handles are 0.
- *	    COUNT_DROPPED: the flag is a count, as it was once.  FLAG_BEFORE_HANDLES: put says "look" before it takes
- *	    the handle away.  NO_REGISTRY_REFERENCE: the registry keeps no reference of its own.
+ * Broken   WEAK_WITHOUT_CHECK: a weak id is upgraded without checking whether the handles are 0.  COUNT_DROPPED: the
+ *	    flag is a count, as it was once.  FLAG_BEFORE_HANDLES: put sets the flag before it takes the handle away.
+ *	    NO_REGISTRY_REFERENCE: the registry keeps no reference of its own.
  */
 #define SESSIONS 3
 

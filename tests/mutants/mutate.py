@@ -60,7 +60,7 @@ class Mutant:
 
 
 def changes(line):
-    """All lines that this one can become; what a comment says is left alone."""
+    """All lines that this one can become; comments are left alone."""
     comment_at = line.find("/*")
     if comment_at >= 0:
         return [after + line[comment_at:] for after in changes(line[:comment_at].rstrip())]
@@ -85,7 +85,7 @@ def changes(line):
 
 
 def draw(random_source, only):
-    """Every mutant there is of the tree, in an order by chance: rooms by turns, so that each is seen."""
+    """Every possible mutant of the tree, in random order: rooms in turn, so that each is covered."""
     rooms = {room: [] for room in ROOMS}
     for room, mutants in rooms.items():
         for path in sorted((COPY / room).rglob("*.[ch]")):
@@ -108,7 +108,7 @@ def draw(random_source, only):
 
 
 def run(command, seconds=None, cwd=COPY):
-    """Exit code and output; None when it does not end. What a mutant leaves running is ended with it."""
+    """Exit code and output; None if it does not end. Processes that a mutant leaves running are killed with it."""
     process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
     try:
         told, _ = process.communicate(timeout=seconds)
@@ -124,13 +124,13 @@ def natives():
 
 
 def tests_of(pattern):
-    """Targets of the unit tests whose name matches, those on native libraries among them, and what steps through a ring."""
+    """Targets of the unit tests whose name matches, with those on native libraries and the stepping test of rings."""
     names = [path.name[:-len("_test.c")] for path in sorted((COPY / "tests" / "unit").glob("*_test.c"))]
     return [f"{name}_test" for name in [*names, *natives(), "ring_step"] if re.match(pattern, name)]
 
 
 def run_test(name):
-    """What a program says of a mutant: None, nothing is wrong; nor if the program without it does not end either."""
+    """A program's verdict on a mutant: None if nothing is wrong, or if the program without it does not end either."""
     folder = "build/release/tests/native" if name[:-len("_test")] in natives() else "build/release/tests"
     code, _ = run([f"{folder}/{name}"], TEST_SECONDS)
     if code is None and run([str(SOUND / name)], TEST_SECONDS)[0] is None:
@@ -158,7 +158,7 @@ def stages(mutant):
 
 
 def judge(mutant):
-    """What noticed it; None: nothing did; "": it cannot be compiled."""
+    """The test that noticed it; None: none did; "": it does not compile."""
     code, _ = run([sys.executable, "tests/check_memory_order.py", "."])
     if code:
         return "check_memory_order"
@@ -178,7 +178,7 @@ def judge(mutant):
 
 
 def read_lines(path):
-    """Lines `file :: before :: after :: reason`; without the numbers of lines, which change."""
+    """Lines `file :: before :: after :: reason`; without line numbers, which change."""
     out = {}
     for line in path.read_text().split("\n"):
         parts = [part.strip() for part in line.split(" :: ")]
@@ -188,7 +188,7 @@ def read_lines(path):
 
 
 def find(listed):
-    """The mutants that are named, wherever their lines are now."""
+    """The listed mutants, wherever their lines are now."""
     for name, before, after in listed:
         lines = (COPY / name).read_text().split("\n")
         numbers = [number for number, line in enumerate(lines, 1) if line.strip() == before]
@@ -200,7 +200,7 @@ def find(listed):
 
 
 def copy_tree():
-    """Only what differs is written, so that the next build is a short one; what is gone goes."""
+    """Writes only files that differ, so that the next build is short; removes files that are gone."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode().split("\0")
     names = {name for name in listed if name and (ROOT / name).is_file()}
     for name in names:

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal    After `tracewheel compact`, every sled can be armed while threads run the functions, wherever it lies.
-# Method  late_test.sh FOLDER VARIANT TRACEWHEEL: copies of sled_stress_VARIANT and its library, made compact; without that
-#         the same program must say that a sled cannot be armed.
+# Method  late_test.sh FOLDER VARIANT TRACEWHEEL: copies of sled_stress_VARIANT and its library, made compact; without
+#         that the same program must report that a sled cannot be armed.
 set -eu
 folder=$1 name=$2 tracewheel=$3
 copies=$(mktemp -d)

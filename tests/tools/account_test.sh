@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal: what was recorded and is not in a capture is said by every view, with its number, and by the exit code.
 #
-# Method: a program that counts its own calls is recorded with --keep; a segment is taken out of another capture; losses at the
-# beginning of a third are not told of its end.
+# Method: a program that counts its own calls is recorded with --keep; a segment is removed from another capture; losses
+# at the beginning of a third do not count for its end.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -27,7 +27,7 @@ EOT
 ${CC:-cc} -O2 -g -fpatchable-function-entry=9 burst.c -o burst || fail "no program"
 account='d["account"]["missing"]'
 
-# --keep: the sum is exact, and no exit code says that something went wrong.
+# --keep: the sum is exact, and the exit code reports no failure.
 expect 0 "$tw" record -t burst:tick --on-full block --rotate 64K --keep 2 -o keep.tw -- ./burst 1000000
 says 'kept: the last [0-9,]* events; [0-9,]* before them were removed by --keep 2; [0-9.]* KiB on disk'
 kept=$(sed -n 's/.*the last \([0-9,]*\) events.*/\1/p' err | tr -d ,)
@@ -54,7 +54,7 @@ is "$(json 'd["otherData"]["account"]["missing"]["removed"]["events"]')" "$remov
 expect 0 "$tw" flame keep.tw
 shows "$comma events before these were removed"
 
-# A segment that somebody took away.
+# A segment that was removed by hand.
 expect 0 "$tw" record -q -t burst:tick --on-full block --rotate 64K -o hole.tw -- ./burst 1000000
 expect 0 "$tw" info --json hole.tw
 is "$(json 'd["events"], d["complete"], d["account"]["whole"]')" "1000020 True True"
@@ -70,7 +70,7 @@ expect 1 "$tw" print --limit 1 hole.tw
 expect 1 "$tw" flame hole.tw
 shows '2 segments are missing'
 
-# Losses belong to the time in which they were.
+# Losses belong to the time in which they happened.
 expect 0 "$tw" record -q -t burst:tick --ring 64K -o burst.tw -- ./burst 4000000
 expect 0 "$tw" report --json burst.tw
 lost=$(json 'd["lost"]["full"]')
@@ -86,7 +86,7 @@ if [ "$lost" -gt 0 ]; then
 	expect 0 "$tw" report --json --to "${last}ns" burst.tw
 	is "$(json 'd["lost"]["full"]')" "$lost"
 fi
-# --rotate and --keep together with losses: those of removed segments are not held against the events that stayed.
+# --rotate and --keep together with losses: those of removed segments do not count against the remaining events.
 expect 0 "$tw" record -q -t burst:tick --ring 64K --rotate 64K --keep 1 -o both.tw -- ./burst 4000000
 expect 0 "$tw" info --json both.tw
 is "$(json 'd["events"] + sum(d["lost"].values()) + '"$account"'["removed"]["events"] + '"$account"'["removed"]["lost"]')" 4000020

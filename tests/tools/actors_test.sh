@@ -36,7 +36,7 @@ expect 0 "$tw" print crash.tw
 is "$(count ' exception_from bank:withdraw/2 -> error insufficient_funds')" 4
 is "$(count ' return_from bank:withdraw/2')" 196
 
-# What cannot be had of functions that a program declares is said, once.
+# Requests that declared functions do not support are reported, once.
 expect 0 "$tw" record -o stacks.tw --stack 4 -t 'bank:_' -- "$actors" bank --actors 2 --messages 400
 expect 0 "$tw" info stacks.tw
 is "$(count 'who called functions that the program declares is not recorded')" 1

@@ -85,8 +85,8 @@ if command -v clang >/dev/null; then
 	check clang -O0 -gdwarf-4
 fi
 
-# A parameter that clang does not pass, because the function in the same file does not use it, is not shown, and no guard is
-# decided by what its register holds.
+# A parameter that clang does not pass, because the function in the same file does not use it, is not shown, and no
+# guard uses its register.
 if command -v clang >/dev/null; then
 	cat >unused.c <<'C'
 __attribute__((noinline)) int scale(int used, int unused, const char *name) { __asm__ volatile(""); return used * 3; }
@@ -105,7 +105,7 @@ C
 	is "$(grep -c ' call ' out)" 1
 fi
 
-# Other forms, of the last one.
+# Other formats, for the last one.
 expect 0 "$tw" print --format erlang --bare-pids app.tw
 shows '{app,read_row,\[21760,<<"users\\n\\"">>,4096,5,0.5\]}'
 shows "{app,moved,\[{-1,2},-3,200,true,1.5,'_',7\]}"
@@ -125,7 +125,7 @@ shown read_row | grep -q '^0x5500, 0x[0-9a-f]*, 0x1000, 0x5, ' || fail "--args=r
 expect 2 "$tw" record --args=7 -o never.tw -- ./app
 says "from 8 to 256"
 
-# Debug information beside the program, by build-id or link; a wrong one is said and not used.
+# Separate debug information, by build-id or link; a wrong one is reported and not used.
 gcc -w -O2 -g -fpatchable-function-entry=9 -o app app.c && objcopy --only-keep-debug app app.debug &&
 	objcopy --strip-debug --add-gnu-debuglink=app.debug app || fail "objcopy"
 expect 3 "$tw" record --force -o app.tw -t 'app:read_row' --args -- ./app
@@ -162,14 +162,14 @@ if grep -q 'liblib:chosen' out; then
 	grep -q 'chosen/1 from app (a = 3)' out || grep -q 'chosen/_ from app (0x3' out || fail "a function that is chosen at run time"
 fi
 
-# What functions return, by its type.
+# Results of functions, by type.
 gcc -w -g -O2 -fpatchable-function-entry=9 -o app app.c || fail "gcc"
 expect 3 "$tw" record --force -o app.tw -t 'app:moved' -t 'app:read_row' --args --returns -- ./app
 expect 0 "$tw" print app.tw
 shows 'return_from app:read_row/5 -> 8197$'
 shows 'return_from app:moved/7 -> 206$'
 
-# Floating-point ones too, also where a tail call gives them; and they come through.
+# Floating-point ones too, also if a tail call gives them; and they reach the caller.
 cat >float.c <<'C'
 #include <stdio.h>
 #define NOIPA __attribute__((noipa))
@@ -223,7 +223,7 @@ shows 'float:narrow(x = 1\.5) = -1\.5$'
 shows 'float:one(a = -5) = -5$'
 shows 'float:longest(x = 7\.5) = 7\.5$'
 
-# --when by the names of parameters: their types decide what a register holds.
+# --when by the names of parameters: their types define how a register is interpreted.
 cat >when.c <<'C'
 enum mode { READ = 1, WRITE = 2 };
 __attribute__((noinline)) int take(const char *s, int n, unsigned u, unsigned long wide, enum mode mode, double d)
@@ -241,7 +241,7 @@ int main(void)
 }
 C
 gcc -w -g -O2 -fpatchable-function-entry=9 -o when when.c || fail "gcc"
-# taken GUARD: how many calls of take() it leaves
+# taken GUARD: the number of calls of take() that pass it
 taken() {
 	expect 0 "$tw" record --force -o when.tw -t 'when:take' --when "$1" --args -- ./when
 	expect 0 "$tw" print when.tw
@@ -263,7 +263,7 @@ refuses() {
 }
 refuses when:take 'size > 1' "no parameter 'size': its parameters are s, n, u, wide, mode, d"
 refuses when:take "s == \"$(printf 'x%.0s' {1..256})\"" "a string in it has more than 255 bytes"
-# Each function has its own registers; what has no such parameter is not traced, which is said.
+# Each function has its own registers; functions without such a parameter are not traced, which is reported.
 expect 0 "$tw" record --force -o when.tw -t 'when:_' --when 'n > 1' -- ./when
 says "1 function that patterns name is not traced: .*no parameter 'n'"
 expect 0 "$tw" print when.tw
@@ -304,7 +304,7 @@ int main(void)
 }
 C
 gcc -w -g -O2 -fpatchable-function-entry=9 -o text text.c && ./text >expected || fail "gcc"
-# asked GUARD: how many calls of ask() it leaves, of 12
+# asked GUARD: the number of calls of ask() that pass it, of 12
 asked() {
 	expect 0 "$tw" record --force -o text.tw -t 'text:ask' --when "$1" -- ./text
 	cmp -s out expected || echo "another answer;"
@@ -332,7 +332,7 @@ expect 0 "$tw" record --force -o text.tw -t 'text:ask' \
 expect 0 "$tw" print text.tw
 is "$(grep -c ' call .*2\.5$' out)" 1
 
-# Debug information is the command's business: nothing that is preloaded or linked into programs brings its library.
+# Only the command uses debug information: nothing that is preloaded or linked into programs loads its library.
 for library in tracewheel tracewheel-agent tracewheel-capture; do
 	! readelf -d "$build/lib/lib$library.so" | grep -E 'NEEDED.*lib(dw|elf)\.' || fail "$library links libdw"
 done

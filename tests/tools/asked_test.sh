@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Before the program starts, a pattern that can match nothing is refused with the reason and what may have been meant;
-#         one that may match later is told of, and never refused; at the end the reason of each that matched nothing is said.
+# Goal    Before the program starts, a pattern that can match nothing is refused with the reason and a suggestion; one that
+#         may match later is reported, and never refused; at the end the reason is given for each pattern that matched
+#         nothing.
 # Method  Small programs with and without sleds, that open libraries, become other programs, declare functions.
 build=$1
 . "$(dirname "$0")/lib.sh"
@@ -52,7 +53,7 @@ refused ./bare 'bare:leaf' "bare has no function 'leaf'"
 gcc -w -O2 -fpatchable-function-entry=9 -o dark leaf.c || fail "gcc"
 refused ./dark 'dark:leaf/2' 'not known without debug information; leave out /2'
 
-# For scripts; and then the reason comes at the end.
+# For scripts; the reason comes at the end.
 expect 0 "$tw" record --allow-nothing -o allowed.tw -t 'leaf:midle' -- ./leaf
 says "allowed.tw holds no events"
 says "-t 'leaf:midle' matched nothing: leaf has no function 'midle'"
@@ -66,7 +67,7 @@ says "-t 'leaf:midle' matched nothing: leaf has no function 'midle'"
 expect 0 "$tw" record -o quiet.tw -q --allow-nothing -t 'leaf:midle' -- ./leaf
 is "$(cat err)" ''
 
-# Some calls cannot be seen: said at once, and remembered at the end.
+# Some calls cannot be seen: reported at once, and repeated at the end.
 cat >taken.c <<'C'
 #include <stdlib.h>
 void *(*volatile allocate)(size_t) = malloc;
@@ -78,7 +79,8 @@ if "$tw" functions --refused -t malloc ./taken | grep -q 'libc:malloc.* from .*t
 	says 'the calls of malloc by taken cannot be seen: the code takes'
 fi
 
-# What may come later is not refused: by dlopen, exec, a child, a library that is installed, a declared function.
+# Patterns that may match later are not refused: through dlopen, exec, a child, an installed library, a declared
+# function.
 cat >plugin.c <<'C'
 __attribute__((noipa)) int plugged(int a) { return a + 1; }
 int run(void) { return plugged(1) - 2; }
@@ -128,14 +130,14 @@ expect 0 "$tw" info --json later.tw
 [ "$(json 'd["events"]')" -gt 0 ] || fail "declared functions"
 expect 0 "$tw" record --force -o later.tw -t 'numbers:_' -- "$build/examples/example-count_calls"
 grep -q 'numbers' err && fail "a remark on functions that the program declares"
-# But a misspelled function of a library that is there is one.
+# But a misspelled function of a loaded library is refused.
 refused ./opener 'libc:nosuchfunction' 'libc has no function'
 
-# Without a pattern: what there is to say.
+# Without a pattern: a general message.
 expect 0 "$tw" record --force -o none.tw -p send -- ./leaf
 says 'nothing in the program reports its processes'
 
-# `functions` says the same, and lists what has no sled.
+# `functions` gives the same reason, and lists functions without a sled.
 expect 0 "$tw" functions -t 'leaf:midle' ./leaf
 says "-t 'leaf:midle' names nothing that can be traced: leaf has no function 'midle' (did you mean 'middle'?)"
 expect 0 "$tw" functions --refused -t 'plain:_' ./plain

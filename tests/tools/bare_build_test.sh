@@ -8,7 +8,7 @@ here=$(realpath "$(dirname "$0")")
 top=$(realpath "$here/../..")
 . "$here/lib.sh"
 
-# An empty answer stands for a search that found nothing: CMake does not search again.
+# An empty result stands for a search that found nothing: CMake does not search again.
 none="-DTW_CMOCKA_LIBRARY= -DTW_BENCHMARK_LIBRARY= -DCMAKE_DISABLE_FIND_PACKAGE_Python3=ON"
 # shellcheck disable=SC2086
 expect 0 cmake -S "$top" -B made -G Ninja $none
@@ -18,7 +18,7 @@ ninja -C made -t targets all >targets
 grep -q '^product: phony' targets || fail "no target product"
 grep -E '_test|cmocka|tracewheel-bench' targets && fail "tests or benchmarks would be built"
 expect 0 ninja -C made -n product
-# What it would build is all that is installed.
+# The build consists of the installed files.
 sed -n 's/^ *file(INSTALL .*FILES "\(.*\)".*/\1/p' made/cmake_install.cmake made/*/cmake_install.cmake | sed 's/" "/\n/g' |
 	sed -n "s|^$work/made/||p" >installed
 ninja -C made -t inputs product >inputs 2>/dev/null || ninja -C made -n -v product >inputs

@@ -43,7 +43,7 @@ int main(void)
 }
 C
 
-# say HOW-IT-IS-COMPILED: prints what was noted of bar's first call.
+# say HOW-IT-IS-COMPILED: prints the noted callers of bar's first call.
 say() {
 	gcc -g -fno-ipa-cp -fno-ipa-icf -fpatchable-function-entry=9 "$@" -o foo foo.c || fail "gcc $*"
 	expect 0 "$tw" record -q --force --local --return-to --match "$spec" -t foo:bar -t foo:main -o foo.tw -- ./foo
@@ -62,7 +62,7 @@ for pie in -pie -no-pie; do
 	say -O2 -fno-optimize-sibling-calls -fno-optimize-strlen -fno-tree-tail-merge "$pie"
 	grep -q "call foo:bar/_  {{foo,indirections,'_'},{foo,indirections,'_',{\".*foo.c\",10}}}$" text ||
 		fail "$pie, no tail calls: $(cat text)"
-	# Nobody named libc; its symbols and lines may not be there.
+	# libc was not traced; its symbols and lines may be missing.
 	grep -q "call foo:main/_  {{libc," text || fail "$pie: who called main: $(cat text)"
 	grep -q 'return_to libc[:+]' text || fail "$pie: where main returns to: $(cat text)"
 done
@@ -73,11 +73,11 @@ calls = [e for e in map(json.loads, open('lines')) if e.get('function') == 'bar'
 assert "{foo,indirections,'_'}" in calls[0]['extra'] and 'foo.c",10}' in calls[0]['extra'], calls[0]
 P
 
-# What a function knows by its sled and what is found afterwards are the same.
+# A function's name is the same by its sled and by a later lookup.
 say -O1 -fno-optimize-sibling-calls -fno-inline
 grep -q "call foo:bar/_  {{foo,bar,'_'},{foo,bar,'_',{\".*foo.c\",6}}}$" text || fail "bar by bar: $(cat text)"
 
-# Without symbols there is the distance.
+# Without symbols the offset is shown.
 cat >slot.c <<'C'
 #include <stdlib.h>
 static __attribute__((noinline)) int number(const char *text) { int n = (int)strtol(text, NULL, 10); __asm__ volatile("" : "+r"(n)); return n; }
@@ -92,7 +92,7 @@ expect 0 "$tw" record -q --force --match "$spec" -t 'libc:*strtol*' -o slot.tw -
 expect 0 "$tw" print slot.tw
 shows "{{slot,'+0x[0-9a-f]*','_'},{slot,'+0x[0-9a-f]*','_',undefined}}"
 
-# C++: as people write it; to a machine its linkage name.
+# C++: demangled for people; the linkage name for machines.
 cat >name.cc <<'C'
 #include <cstdlib>
 namespace app {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    A thread that is cancelled comes out of dlopen(), which is no cancellation point, traced as untraced, and nothing of
-#         ours is held for ever: others open libraries afterwards.  The same in a child that is forked beside dlclose().
-# Method  A cancellation is pending when the thread opens a library (with a run path, so that files are looked at); another
-#         comes at some moment of many openings.  A destructor that waits while another thread forks.
+# Goal    A cancelled thread returns from dlopen(), which is no cancellation point, traced as untraced, and no lock of the
+#         agent stays held: others open libraries afterwards. The same in a child forked beside dlclose().
+# Method  A cancellation is pending when the thread opens a library (with a run path, so that files are searched);
+#         another comes at some moment of many openings. A destructor waits while another thread forks.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -114,7 +114,8 @@ for options in "-t libc:strlen" "-t work:_ -t libwork:_ --returns" "-t _:_"; do
 	expect 3 timeout 120 "$tw" record -q --force $options -o c.tw -- ./app
 	is "$(tr '\n' ' ' <out)" "2 2 1 " "$options"
 done
-# What the child opens is armed, though the thread that was inside dlclose() is not there to resume it.
+# Libraries opened by the child are armed, though the thread that was inside dlclose() does not exist there to resume
+# writes.
 expect 0 timeout 120 "$tw" record -q --force --follow-fork --on-full block -t libc:strlen -t work:_ -o f.tw -- ./app fork
 expect 0 "$tw" report --json --top 0 f.tw
 is "$(json 'sum(f["calls"] for f in d["by_function"] if f["name"].startswith("libc:strlen/"))')" 100 "calls of the child"

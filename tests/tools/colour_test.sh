@@ -5,7 +5,7 @@ build=$1
 . "$(dirname "$0")/lib.sh"
 
 expect 0 "$tw" record -q -t 'libc:_' -o a.tw -- ls -l /usr/lib
-# terminal COLUMNS [OPTION]: the report as a terminal of that width gets it, in the file shown.
+# terminal COLUMNS [OPTION]: writes the report as on a terminal of that width to the file shown.
 terminal() {
 	# shellcheck disable=SC2086
 	python3 - "$1" "$tw" ${view:-report} "${@:2}" a.tw <<-'EOT' >shown || fail "the report failed on a terminal"
@@ -42,7 +42,7 @@ unset NO_COLOR
 expect 0 "$tw" report a.tw
 ! grep -q $'\033\\[' out || fail "colour in a pipe"
 
-# --color says it once for all: in a pipe, in spite of NO_COLOR, and not on a terminal.
+# --color overrides everything: in a pipe, in spite of NO_COLOR, and off on a terminal.
 NO_COLOR=1 expect 0 "$tw" report --color=always a.tw
 grep -q $'\033\\[' out || fail "no colour with --color=always"
 sed 's/\x1b\[[0-9;]*m//g' out >bare
@@ -51,7 +51,7 @@ cmp -s out bare || fail "--color=always changes more than colours"
 terminal 80 --color=never
 ! grep -q $'\033\\[' shown || fail "colour with --color=never"
 
-# The tree: names fit the terminal, and are whole in a pipe; behind a limit calls are not said to be open.
+# The tree: names fit the terminal, and are whole in a pipe; after a limit, calls are not shown as open.
 cat >app.cc <<'EOT'
 #include <string>
 __attribute__((noinline)) int take(const std::string &text)
@@ -79,7 +79,7 @@ if ${CXX:-c++} -O2 -g -fpatchable-function-entry=9 app.cc -o app 2>/dev/null; th
 	grep -q 'app:take(.*) = 2' shown || fail "a name that was cut"
 fi
 
-# Pids stay whole, however narrow it is; what is cut of a line is the name behind them.
+# Pids stay whole on any width; the names after them are cut.
 expect 0 "$tw" record --force -q -p send,receive,running -o a.tw -- "$build/bin/actors" chat -m 300
 for columns in 44 60 66; do
 	COLUMNS=$columns expect 0 "$tw" report --top 0 a.tw

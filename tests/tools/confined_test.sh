@@ -16,7 +16,7 @@ expect_confined() { # CODE ARGUMENT...
 	made=$(sed -n 's/^calls //p' out)
 	expect 0 "$tw" info --json a.tw
 	is "$(json 'd["events"] + sum(d["lost"].values())')" "$made" "events and losses of $*"
-	# A ring's memory comes before the filter does, or the rest of the ring could not be used.
+	# A ring's memory is allocated before the filter is set, or the rest of the ring could not be used.
 	[ "$made" -lt 10000 ] || [ "$(json 'd["events"]')" -gt 1500 ] || fail "of $made calls there are $(json 'd["events"]') events"
 }
 
@@ -33,7 +33,7 @@ for how in prctl seccomp all; do
 		fail "a loss that no option avoids is not explained: $(cat lost)"
 done
 
-# What was in force when the command itself began is no news; more of it than that is not tried.
+# Filters in force when the command itself started are ignored; with more of them, no program is traced.
 expect 0 "$tw" record -q --force -o a.tw -t libc:strtol -- "$program" before "$program" prctl refused
 shows "^calls 40"
 expect 0 "$program" allowed "$tw" record -q --force -o a.tw -t libc:strtol -- "$program" prctl refused

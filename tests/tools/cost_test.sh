@@ -23,7 +23,7 @@ expect 0 "$tw" report --json a.tw
 cost=$(json 'd["tracer_per_call"]')
 is "$(json 'all(r["min"] >= d["tracer_per_call"] for r in d["by_function"] if r["calls"] >= 1000)')" True
 expect 0 "$tw" report a.tw
-# A machine that reads its clock in more than 150 ns tells nothing, and says nothing.
+# A machine that takes more than 150 ns to read its clock proves nothing, and prints nothing.
 if [ "$cost" = 0.0 ] || [ "$cost" = 0 ]; then
 	! grep -q "are the tracer's" out || fail "a cost that is not known"
 else

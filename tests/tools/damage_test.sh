@@ -26,7 +26,7 @@ some=$(json 'd["events"]')
 expect 1 "$tw" report cut.tw
 shows "not complete"
 
-# Every byte is hostile: many mutations, no crash, no hang.
+# Any byte may be hostile: many mutations, no crash, no hang.
 python3 - good.tw bad.tw "$tw" <<'EOT' || fail "a mutated capture was too much"
 import os, random, shutil, subprocess, sys
 good, bad, tw = sys.argv[1:]

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Calls whose return cannot be watched (they return twice, or look where they return to) swallow nothing of what
-#         follows, in any view; those of dlopen() and dlclose() are watched, and still know their caller.
-#         Calls that go on somewhere else (longjmp, __cxa_throw) swallow nothing either; those that they leave are not seen to
-#         end with --returns alone, and then sums and advice say so.
-# Method  A program calls each of them once and then a function that takes its time; the library lies in the run path of the
-#         caller alone.  Another one throws and jumps, once each, out of two calls.
+# Goal    Calls whose return cannot be watched (they return twice, or examine their return address) do not enclose later
+#         calls in any view; those of dlopen() and dlclose() are watched, and still know their caller. Calls that
+#         continue elsewhere (longjmp, __cxa_throw) do not enclose later calls either; the calls that they leave are not
+#         seen to end with --returns alone, and sums and advice then say so.
+# Method  A program calls each of them once and then a slow function; the library is found by the caller's run path only.
+#         Another one throws and jumps, once each, out of two calls.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -51,7 +51,7 @@ for name in dlsym dlvsym getcontext execv vfork _exit; do
 	shows " libc:$name()\$"
 done
 shows ' libc:_*sigsetjmp()$'
-# Each in main, as deep as the first.
+# All in main, at the depth of the first.
 [ "$(grep -E ' (libc|app):(dlopen|after|dlsym|dlvsym|_*sigsetjmp|getcontext|execv|vfork|_exit|wait|dlclose)\(\)' out | sed 's/.*|\( *\).*/\1/' | sort -u | wc -l)" = 1 ] ||
 	fail "calls lie in others"
 expect 0 "$tw" flame --folded e.tw

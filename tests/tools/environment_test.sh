@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    What a traced program starts is as it would be untraced, unless it was asked for: the environment has nothing of
-#         ours and all of the user's, programs that our library does not suit start, and the program itself is traced on
-#         across exec, whatever environment it makes.
-# Method  env, as a child and in place of a shell; every call that executes something; libraries that the user preloads; a
-#         program of another C library, a static one, scripts of both.
+# Goal    Programs started by a traced program run as if it were untraced, unless tracing was requested: the environment
+#         has no variable of ours and all of the user's, programs that cannot load our library start, and the program
+#         itself stays traced across exec, whatever environment it makes.
+# Method  env, as a child and in place of a shell; every call that executes a program; libraries that the user preloads;
+#         a program of another C library, a static one, scripts of both.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -71,13 +71,13 @@ C
 gcc -O1 -fpatchable-function-entry=9 -o child child.c && gcc -w -O1 -o exec exec.c && gcc -O1 -static -o fixed child.c || fail gcc
 export PATH=$PWD:$PATH
 
-# calls FUNCTION: how often, in the capture e.tw
+# calls FUNCTION: the number of its calls in the capture e.tw
 calls() {
 	expect 0 "$tw" report --json --top 0 e.tw
 	json "sum(f['calls'] for f in d['by_function'] if f['name'].startswith('$1'))"
 }
 
-# Children that nobody asked for, by every way: as untraced.  Those that were: traced, once.
+# Children that are not followed, by every call: as untraced. Children that are: traced, once.
 for how in 0 1 2 3 4 5 6 7 8 9 10 11 12; do
 	for kind in fork vfork; do
 		case $kind$how in vfork[06] | fork*) ;; *) continue ;; esac
@@ -90,18 +90,18 @@ for how in 0 1 2 3 4 5 6 7 8 9 10 11 12; do
 		is "$(calls child:child)" 1 "$how $kind, followed"
 	done
 	case $how in [02689]) ;; *) continue ;; esac
-	# The program itself, as another one.
+	# The program itself executes another one.
 	expect 4 "$tw" record -q --force -t _:_ --on-full block -o e.tw -- ./exec $how exec ./child
 	grep -q "child, 3 words, X=.*, ours: - -" out || fail "exec $how: $(cat out)"
 	is "$(calls child:child)" 1 "exec $how"
 done
 expect 0 "$tw" record -q --force -t _:_ --on-full block -o e.tw -- ./exec 1 fork ./child
-# Of a forked child that is not followed nothing is recorded.
+# Nothing of a forked child that is not followed is recorded.
 is "$(calls libc:execv)" 0
 expect 4 "$tw" record -q --force -t _:_ --on-full block -o e.tw -- ./exec 1 exec ./child
 is "$(calls libc:execv)" 1 "the call that goes through ours"
 
-# The user's own libraries stay, in their order, and no variable is there that was not.
+# The user's own libraries stay, in their order, and no variable is added.
 printf 'int mark_%s;\n' one | gcc -shared -fPIC -x c -o one.so - && printf 'int mark_two;\n' | gcc -shared -fPIC -x c -o two.so - || fail gcc
 for preload in "" "$PWD/one.so" "$PWD/one.so:$PWD/two.so" "$PWD/two.so $PWD/one.so"; do
 	if [ -n "$preload" ]; then export LD_PRELOAD=$preload; else unset LD_PRELOAD; fi
@@ -111,7 +111,7 @@ for preload in "" "$PWD/one.so" "$PWD/one.so:$PWD/two.so" "$PWD/two.so $PWD/one.
 done
 unset LD_PRELOAD
 
-# What our library does not suit starts, and its children are traced again.
+# A program that cannot load our library starts, and its children are traced again.
 cp fixed strange
 if command -v musl-gcc >/dev/null && musl-gcc -O1 -o musl child.c 2>/dev/null; then
 	programs="fixed musl"
@@ -131,7 +131,7 @@ for program in $programs; do
 	done
 done
 
-# Each of them is counted, by the reason.
+# Each of them is counted, by reason.
 for program in $programs; do
 	expect 0 "$tw" record --force --follow-fork -t _:_ -o e.tw -- sh -c "./$program a; ./$program a; ./script.$program; true"
 	says '3 processes were not traced'

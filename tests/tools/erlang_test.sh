@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Erlang reads what `print --format erlang` writes: every event is one term of file:consult/1, pids, ports, references
-#         and odd names included; a C++ function has one name in all views, with the linker's beside it in JSON.
+# Goal    Erlang reads the output of `print --format erlang`: every event is one term of file:consult/1, pids, ports,
+#         references and unusual names included; a C++ function has one name in all views, with its linkage name beside
+#         it in JSON.
 # Method  Captures of actors, of a C++ program and of every kind of event are read by erl, counted and compared.
 build=$1
 . "$(dirname "$0")/lib.sh"
@@ -50,7 +51,7 @@ erl -noshell -pa . -s consult main -extra ./*.term >read || fail "erl: $(cat rea
 for file in ./*.term; do
 	is "$(grep "^$file " read)" "$file $(wc -l <"$file")" "terms that Erlang reads"
 done
-# For eyes: no quotes.
+# For people: without quotes.
 expect 0 "$tw" print --format erlang --bare-pids office.tw
 shows "'receive',{job,1}"
 shows '^{trace,<0\.'

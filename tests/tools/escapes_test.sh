@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Nothing that a traced program calls its functions, objects, threads, files, types or itself reaches a terminal as a
-#         control character, in any view; no name makes a line of its own; JSON and Erlang terms stay what they are.
+# Goal    No name of a function, object, thread, file, type or program reaches a terminal with a control character, in any
+#         view; no name starts a line of its own; JSON and Erlang terms stay valid.
 # Method  A program and a library whose names hold escape sequences, line feeds, bells, eight-bit controls and marks of
 #         writing's direction. All views are searched for such bytes; their lines are counted; JSON is parsed.
 build=$1
@@ -33,7 +33,8 @@ int main(void)
 }
 C
 gcc -O1 -g -fPIC -fpatchable-function-entry=9 -c library.c && gcc -O1 -c main.c || fail "the compiler"
-# \x9b alone is the eight-bit form of ESC [; U+009B in UTF-8 the same; U+202E turns the order of what follows round.
+# \x9b alone is the eight-bit form of ESC [; U+009B in UTF-8 is the same; U+202E reverses the direction of the following
+# text.
 forged=$'forger\n   0.000000000     FORGED call\x9b31m \xc2\x9b \xe2\x80\xae\x7f'
 objcopy --redefine-sym evil="evil$bad" --redefine-sym forger="$forged" library.o || fail "objcopy"
 objcopy --redefine-sym forger="$forged" main.o || fail "objcopy"
@@ -42,7 +43,7 @@ gcc -shared -o "$library" library.o && gcc -o $'app\e[7m' main.o "./$library" -l
 expect 0 "$tw" record --returns --args --stack 4 -t 'lib*:_' -t 'libc:pthread*' -o e.tw -- ./$'app\e[7m' $'argument\e[3m\nFORGED'
 cp err said
 
-# clean WHAT: neither the answer nor the messages hold such bytes, nor lines that begin with what a name holds.
+# clean WHAT: neither output nor messages contain such bytes, nor lines that begin with the contents of a name.
 clean() {
 	! LC_ALL=C grep -aqP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80\xae|^[^!]*\x9b(?![\x80-\xbf])' out err ||
 		{ LC_ALL=C grep -anP '[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80\xae|\x9b' out err | cat -v | head -5 >&2; fail "$1 shows control characters"; }
@@ -72,12 +73,12 @@ clean "functions"
 expect 0 "$tw" functions --json ./$'app\e[7m'
 clean "functions --json"
 python3 -c 'import json; json.load(open("out"))' || fail "JSON of functions"
-# Messages repeat what was given.
+# Messages repeat the arguments.
 expect 1 "$tw" report $'no\e[2J\nFORGED.tw'
 clean "a message"
 expect 2 "$tw" report --sort $'no\e[2J\nFORGED' e.tw
 clean "a message on options"
-# What was cleaned still tells names apart.
+# Cleaned names are still distinct.
 expect 0 "$tw" print e.tw
 shows 'evil\\x1b\]0;owned\\x07\\x1b\[2J'
 shows 'forger\\n   0.000000000     FORGED call\\x9b31m \\x9b \\u202e\\x7f'

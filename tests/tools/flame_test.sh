@@ -15,7 +15,7 @@ is "$(json 'round(sum(f["self"] for f in d["by_function"]) * 1e9)')" "$sum" "sel
 expect 0 "$tw" flame --folded --by-process actors.tw
 grep -q '^<0.44.0> worker1;app:step/1 2400$' out || fail "scheduled out is somebody's own time"
 
-# The page: nothing in the data ends the element that holds it.
+# The page: no data ends the element that contains it.
 expect 0 "$tw" flame calls.tw
 mv out calls.html
 is "$(grep -c '</script>' calls.html)" 2 "ends of scripts"
@@ -42,7 +42,7 @@ mv out plain.html
 
 # A browser draws it.
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || browser=
-# A busy machine or a small /dev/shm ends a browser now and then: three tries, each with a profile of its own.
+# A busy machine or a small /dev/shm ends a browser at times: three tries, each with a profile of its own.
 look() {
 	for try in 1 2 3; do
 		! timeout 100 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$work/profile$try" \

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    With --follow-fork a recording ends with the last of the program's processes: daemons, double forks and what
-#         they execute are whole.  --until-first ends it with the first, a signal ends it at once, and then the capture
-#         says how many processes went on.
-# Method  A daemon that works on when its first process has ended, and tells by a file how many calls it has made; one that
-#         waits in a pipe until the test has looked.  Progress decides, no time.
+# Goal    With --follow-fork a recording ends with the last of the program's processes: daemons, double forks and programs
+#         that they execute are recorded whole. --until-first ends it with the first, a signal ends it at once, and then
+#         the capture gives the number of processes that continued.
+# Method  A daemon that works on after its first process has ended, and writes its number of calls to a file; one that
+#         waits at a pipe until the test has checked. Progress decides, no time.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -70,7 +70,7 @@ expect 0 "$tw" info --json f.tw
 is "$(json 'd["account"]["missing"]["went_on"]["places"]')" 0 "processes that went on"
 is "$(json 'd["account"]["whole"]')" True
 
-# The daemon waits: it is there, and is recorded no longer.
+# The daemon waits: it is alive, and no longer recorded.
 mkfifo here go
 "$tw" record --force --follow-fork --until-first --on-full block -t daemon:work -o f.tw -- ./daemon wait 2>err >out
 is $? 7 "the first process's exit code"
@@ -95,7 +95,7 @@ is "$(calls)" 1001
 echo x >go
 until [ -e done ]; do sleep 0.02; done
 
-# A program that does not come to an end: one signal to the recorder ends both.
+# A program that does not end: one signal to the recorder ends both.
 "$tw" record -q --force --follow-fork -t daemon:work -o f.tw -- ./daemon hang &
 recorder=$!
 until [ -n "$(pgrep -P $recorder)" ] && grep -q pause "/proc/$(pgrep -P $recorder)/wchan" 2>/dev/null || grep -q '^34 ' "/proc/$(pgrep -P $recorder)/syscall" 2>/dev/null; do sleep 0.05; done

@@ -25,12 +25,12 @@ says "small/a.tw"
 says "LOST"
 expect 1 "$tw" info --json kept.tw
 [ "$(json 'd["events"]')" -gt 0 ] || fail "nothing can be read"
-# What found no room may not be in the file; then nobody may read there that all is well.
+# Losses may be missing from the file; then no view may report success.
 expect 1 "$tw" info kept.tw
 ! grep -qE '^lost +nothing$' out || fail "a full disk, and nothing lost?"
 expect 1 "$tw" report kept.tw
 ! grep -q '^Nothing was lost' out || fail "a full disk, and nothing lost?"
-# Recovery cannot bring back what found no room, and does not say that it has.
+# Recovery cannot restore events that did not fit, and does not claim to.
 expect 0 "$tw" recover kept.tw
 expect 1 "$tw" info --json kept.tw
 [ "$(json 'd["complete"]')" = False ] || [ "$(json 'sum(d["lost"].values())')" -gt 0 ] || fail "complete after all?"

@@ -10,7 +10,7 @@ seed=${2:-$$}
 program=$build/tests/agent/agent_hostile
 echo "seed $seed"
 
-# attack HOW OPTION...: leaves what `info --json` says in out.
+# attack HOW OPTION...: leaves the output of `info --json` in out.
 attack() {
 	local how=$1 got=0
 	shift
@@ -35,7 +35,7 @@ attack log
 is "$(json 'd["events"] + sum(d["lost"].values()) >= 60000')" True
 grep -q '1 names did not fit' account || fail "record does not tell of a definition that is none"
 
-# Its pages are gone, and with them what the recorder had not read.
+# Its pages are gone, and with them the events that the recorder had not read.
 attack cut
 is "$(json 'd["complete"], d["account"]["missing"]["rings"]["places"] > 0')" "False True" "what 'cut' damages"
 attack cut --on-full overwrite

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    A recorder that has nothing to do sleeps: a few looks a second, events on disk all the same while the program runs;
-#         when much comes after a silence, nothing waits for the next look, and nothing is lost with --on-full block.
-# Method  A program with three events a second; the switches of the recorder's thread are counted while it runs, and set
-#         against the time that has passed, however long that is. Then bursts after silences, counted.
+# Goal    A recorder without work sleeps: a few polls a second, events on disk all the same while the program runs; when
+#         many events come after a silence, none waits for the next poll, and none is lost with --on-full block.
+# Method  A program with three events a second; the switches of the recorder's thread are counted while it runs, and
+#         compared with the elapsed time, however long. Then bursts after silences, counted.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -27,12 +27,12 @@ expect 0 "$tw" info --json a.tw
 ln -s "$tw" wheel
 expect 0 ./wheel record -q -o b.tw -- ls
 PATH=$to/bin:$PATH expect 0 tracewheel record -q -o c.tw -- ls
-# Without its agent it says which file it misses.
+# Without its agent it names the missing file.
 mkdir -p alone/bin && cp "$tw" alone/bin
 expect 125 alone/bin/tracewheel record -q -o d.tw -- ls
 says "/libtracewheel-agent.so is missing"
 
-# Every name that a public library shows has a version; programs that were linked ask for it.
+# Every name that a public library exports has a version; linked programs require it.
 for name in tracewheel tracewheel-capture tracewheel-debug; do
 	objdump -p "$lib/lib$name.so" | grep -q "SONAME *lib$name.so.0$" || fail "SONAME of $name"
 	nm -D --defined-only --with-symbol-versions "$lib/lib$name.so" | grep -v ' A ' | grep -v '@@TRACEWHEEL_' >bare &&
@@ -54,7 +54,7 @@ objdump -T count | grep -q 'TRACEWHEEL_0[.]1.* tw_hit' || fail "the program does
 # shellcheck disable=SC2046
 expect 0 gcc -o read "$top/examples/read_capture.c" $(flags --cflags --libs tracewheel-capture)
 expect 0 ./read a.tw
-# Recorded from outside, the agent stands in for the library.
+# When recorded, the agent replaces the library.
 expect 0 "$tw" record -q -t '_:_' -o e.tw -- ./count
 unset LD_LIBRARY_PATH
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    No function of the program runs inside of us, whatever names of libc the program defines itself.
-# Method  A program that wraps what profilers wrap (pthread_mutex_lock, malloc, clock_gettime, mmap, ...).  Each wrapper calls
-#         functions that are traced, and counts its calls: they must be as many as untraced.  The same wrappers preloaded
-#         before the command, and MemorySanitizer, which wraps everything.  What the library imports from libc must not
-#         allocate by the program's malloc.
+# Goal    No function of the program runs inside the agent, whatever names of libc the program defines itself.
+# Method  A program that wraps the functions that profilers wrap (pthread_mutex_lock, malloc, clock_gettime, mmap, ...).
+#         Each wrapper calls traced functions, and counts its calls: their number must equal the untraced one. The same
+#         wrappers preloaded before the command, and MemorySanitizer, which wraps everything. Functions that the library
+#         imports from libc must not use the program's malloc.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -179,7 +179,8 @@ then
 	shows well
 fi
 
-# What libc would allocate for us would be the program's; what runs the program's functions we do not call at all.
+# libc functions that allocate would use the program's malloc; functions that run the program's code are not called at
+# all.
 if nm -D --undefined-only "$build/lib/libtracewheel-agent.so" |
 	grep -wE 'strdup|strndup|v?asprintf|fopen|fdopen|scandir|getline|getdelim|open_memstream|getcwd|qsort|tsearch|system|popen' >out; then
 	fail "the preloaded library calls what allocates by the program's malloc"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    What a program opens while it runs has typed arguments, returns and guards as if it had been there at first; a
-#         command that does not answer holds nobody up, and is told of.
+# Goal    Libraries opened while the program runs have typed arguments, returns and guards as if they had been loaded at
+#         the start; a command that does not answer delays no thread, and is reported.
 # Method  A host that opens plugins; a shell that executes it; a recorder that is stopped, or killed.
 build=$1
 . "$(dirname "$0")/lib.sh"
@@ -38,7 +38,7 @@ plugin() {
 plugin -o libplug.so
 gcc -w -o host host.c || fail "gcc"
 
-# recorded COMMAND...: and what print shows of it is in the file out.
+# recorded COMMAND...: records it and writes the output of print to the file out.
 recorded() {
 	"$tw" record --force -o p.tw "${options[@]}" -- "$@" >got 2>said
 	is $? 4 "$*"
@@ -55,7 +55,7 @@ is "$(grep -c ' return_from libplug:plug_take/4 -> -1\.5$' out)" 2
 is "$(grep -c ' call libplug:plug_run/1 (n = 6)$' out)" 2
 is "$(grep -c 'raw words' said)" 0
 
-# Built anew and opened again it is another library.
+# Rebuilt and opened again it is another library.
 sed -i 's/int n, unsigned long size/short n, unsigned long bytes/' plug.c
 cat >again.sh <<'S'
 ./host ./libplug.so && false
@@ -66,7 +66,7 @@ options=(-t 'libplug:_' --args --follow-fork)
 recorded sh again.sh
 is "$(grep -c " call libplug:$typed" out) $(grep -c 'n = -3, bytes = 3000, mode' out)" '1 1'
 
-# By path where there is no build-id; also the program that a shell becomes is looked at when it is there.
+# By path if there is no build-id; the program that a shell executes is examined once it is loaded.
 plugin -Wl,--build-id=none -o libplug.so
 options=(-t 'libplug:_' --args)
 recorded ./host ./libplug.so
@@ -79,7 +79,7 @@ options=(-t 'app:app_take' --args)
 recorded sh -c 'exec ./app'
 shows 'call app:app_take/2 (first = 4, second = "exec")$'
 
-# --when: names are looked up when the library is there; what is no guard is refused at once.
+# --when: names are looked up once the library is loaded; an invalid guard is refused at once.
 options=(-t 'libplug:_' --args --when 'bytes > 2000 and name == "odd"')
 recorded ./host ./libplug.so
 is "$(grep -c ' call ' out) $(grep -c 'name = "odd", n = -[35], bytes' out)" '2 2'
@@ -89,7 +89,7 @@ expect 2 "$tw" record -o never.tw -t 'libplug:_' --when 'bytes > ' -- ./host
 expect 2 "$tw" record -o never.tw -t 'host:_' --when 'bytes > 1' -- ./host
 says "'host:_' can match nothing: .*no sled"
 
-# Without debug information: words, and a sentence; guards trace nothing.
+# Without debug information: words, and a sentence; with guards nothing is traced.
 strip -g libplug.so
 options=(-t 'libplug:_' --args)
 recorded ./host ./libplug.so
@@ -100,7 +100,7 @@ recorded ./host ./libplug.so
 is "$(grep -c ' call ' out)" 0
 grep -q 'its functions were not traced' said || fail "not said"
 
-# A recorder that is stopped, or dead, is waited for only as long as a moment; the program is none the worse.
+# Threads wait only briefly for a recorder that is stopped or dead; the program is not affected.
 plugin -o libplug.so
 cat >slow.c <<'C'
 #include <dlfcn.h>

@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2034
 # lib.sh - what the shell tests of the commands share. A test starts with
 #	build=$1; . "$(dirname "$0")/lib.sh"
-# and then stands in an empty folder of its own, which is removed at the end.
+# and then runs in an empty folder of its own, which is removed at the end.
 set -u
 build=$(realpath "$build")
 tw=$build/bin/tracewheel
@@ -44,7 +44,7 @@ is() {
 	[ "$1" = "$2" ] || fail "'$1' is not '$2'${3:+: $3}"
 }
 
-# privately COMMAND...: where file systems may be mounted that nobody else sees; 99 where that is not allowed.
+# privately COMMAND...: runs it where private file systems may be mounted; 99 if that is not allowed.
 privately() {
 	if unshare -rm true 2>/dev/null; then
 		unshare -rm "$@"
@@ -55,7 +55,7 @@ privately() {
 	fi
 }
 
-# needs_strings: skips the test where containers refuse what strings of arguments are read with.
+# needs_strings: skips the test in containers that forbid reading strings of arguments.
 needs_strings() {
 	python3 - <<-'EOT' || { echo "process_vm_readv is refused here: not tested" && exit 77; }
 		import ctypes, os

@@ -19,7 +19,7 @@ __attribute__((noinline)) int foo(int n)
 int main(void) { return foo(10) - 10; }
 C
 
-# to FLAGS...: where bar() came back to
+# to FLAGS...: where bar() returned to
 to() {
 	gcc -w "$@" -fpatchable-function-entry=9 -o app app.c || fail "gcc $*"
 	expect 0 "$tw" record --force -o app.tw --local -t 'app:bar' --return-to -- ./app
@@ -41,7 +41,7 @@ e = [e for e in map(json.loads, sys.stdin) if e["kind"] == "return_to"][0]
 assert (e["module"], e["function"], e["line"]) == ("app", "indirections", 2), e
 assert e["file"].endswith("app.c"), e' || fail "JSON"
 
-# Symbols alone; then the file that was recorded is another one, and gone.
+# Symbols alone; then the recorded file is replaced, and removed.
 is "$(to -O2)" 'app:foo' "without debug information"
 gcc -w -g -O2 -o app app.c
 where | grep -q '^app+0x' || fail "another build gave names"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal: a second terminal reads a capture while it is recorded, and is told whether it still is; nobody can replace or recover it then.
 #
-# Method: a program that waits for a file is recorded, and looked at in the meantime; then the recorder is killed.
+# Method: a program that waits for a file is recorded, and read in the meantime; then the recorder is killed.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -23,7 +23,7 @@ int main(void)
 EOT
 ${CC:-cc} -O2 -g -fpatchable-function-entry=9 wait.c -o wait || fail "no program"
 
-# events: as far as they are on disk.
+# events: the number of events on disk.
 events() {
 	"$tw" info --json a.tw 2>/dev/null | python3 -c 'import json, sys; print(json.load(sys.stdin)["events"])' 2>/dev/null || echo 0
 }

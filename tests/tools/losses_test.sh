@@ -3,7 +3,7 @@
 # Goal: after a loss calls nest in what went on, sums with losses in them say so, and time that a thread waited for the recorder
 # is in no call.
 #
-# Method: a program tells how long its parts took by its own clock. It is recorded with rings that are too small, and with a
+# Method: a program measures its parts by its own clock. It is recorded with rings that are too small, and with a
 # recorder that stands still for a while.
 build=$1
 . "$(dirname "$0")/lib.sh"
@@ -49,7 +49,7 @@ f = {r["name"].split(":")[1].split("/")[0]: r for r in d["by_function"]}
 lost = sum(d["lost"].values())
 print("lost", lost, {n: (r["calls"], r["total"], r["in_losses"], r["lossy"]) for n, r in f.items()})
 assert d["events"] + lost == 2 * (300000 + 5 + 3), d["events"]
-# What was not lost is there, where it was; nothing takes longer than it did but for what is said to be a loss.
+# Events that were not lost are at their position; no time is longer than measured, except where a loss is shown.
 assert f["leaf"]["total"] - f["leaf"]["in_losses"] <= parse * 1.05 + 0.001
 for name in f:
     assert f[name]["total"] <= whole * 1.05 + 0.001, name
@@ -75,7 +75,7 @@ EOT
 done
 [ "$lossy" = 1 ] || echo "nothing was lost here: only half is tested"
 
-# A recorder that stands still: the program waits, and no call of it took that time.
+# A recorder that stands still: the program waits, and no call of it includes that time.
 "$tw" record -q --force --returns -t phases:_ --on-full block --ring 64K -o waits.tw -- ./phases 1000000 >said &
 recorder=$!
 for i in $(seq 100); do [ -e waits.tw/segment-000001.tws.part ] && break; sleep 0.02; done
@@ -112,7 +112,7 @@ shows '(tracer: wait)'
 expect 0 "$tw" print --format chrome -t phases:rest waits.tw
 shows '"name":"(tracer: wait)"'
 
-# Handlers inside hits: what they lose stands behind the event that they interrupted, in the order of time of all threads.
+# Handlers inside hits: their losses come after the event that they interrupted, in the order of time of all threads.
 cat >handlers.c <<'EOT'
 #include <pthread.h>
 #include <signal.h>

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Hundreds of processes that are alive at the same time are recorded whole, also where the cap is enough for a few of
-#         them, and where each has executed another program.
-# Method  Children that make a known number of calls, tell that they have, and wait until the last one has; 400 of them, and 60
-#         rings' worth of memory. Every call must be in the capture, under the right number of processes.
+# Goal    Hundreds of processes that are alive at the same time are recorded whole, even if the cap suffices for few of
+#         them, and if each has executed another program.
+# Method  Children that make a known number of calls, report that, and wait until the last one has; 400 of them, and
+#         memory for 60 rings. Every call must be in the capture, under the right number of processes.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -28,13 +28,13 @@ shows 'call libc:malloc/_ from .*  {large,[0-9]*}$'
 import json, sys
 assert any(json.loads(line).get("extra", "").startswith("{large,") for line in sys.stdin)' || fail "no extra in JSON"
 
-# Declared functions, in a program that records nothing by itself.
+# Declared functions, in a program that does not record itself.
 expect 0 "$tw" record -o declared.tw -t 'numbers:_' --when '$1 > 9000' -- "$build/examples/example-count_calls"
 expect 0 "$tw" print --format erlang --bare-pids declared.tw
 shows "{trace,<0.1.0>,call,{numbers,collatz,\[9232\]}}\."
 [ "$(wc -l <out)" -ge 1 ] || fail "nothing"
 
-# What has one answer for all calls is refused, with what to write; declared functions take any terms.
+# Guards with one answer for all calls are refused, with a suggestion; declared functions take any terms.
 # refuses GUARD SENTENCE
 refuses() {
 	expect 2 "$tw" record -o wrong.tw -t 'libc:malloc' --when "$1" -- sqlite3 :memory: 'select 1'

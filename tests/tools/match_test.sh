@@ -6,7 +6,7 @@ here=$(realpath "$(dirname "$0")")
 . "$here/lib.sh"
 vectors=$here/../vectors/match_spec
 
-# The recorded cases: our own words for errors; one map is printed in another order of its keys.
+# The recorded cases: errors have our own words; one map is printed in another order of its keys.
 expect 0 "$tw" match --file "$vectors/cases.term"
 sed 's/^{error,.*/{error}/' out >ours
 sed 's/^{error,.*/{error}/; s/#{b => \[x\],a => {a}}/#{a => {a},b => [x]}/' "$vectors/expected.term" >theirs

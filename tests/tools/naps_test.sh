@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Nobody sleeps for a fixed time when a recording begins or ends: neither the recorder nor the program, also not in
-#         each process of many.
-# Method  A filter ends whoever calls nanosleep() or clock_nanosleep(). The programs themselves wait by poll(), so that a
-#         recorder on a fast machine has time enough to see how fast its clock is. That the filter works is tried first.
+# Goal    No process sleeps for a fixed time when a recording begins or ends: neither the recorder nor the program, also
+#         not in each process of many.
+# Method  A filter ends every process that calls nanosleep() or clock_nanosleep(). The programs themselves wait by
+#         poll(), so that a recorder on a fast machine has time to measure its clock. First the filter itself is tested.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    What a view prints is a pattern: in `record`, in the views, in `functions`. -N leaves functions out.
-# Method  Each name that `report` prints of a program in C and one in C++ selects just that function again.
+# Goal    The names that a view prints are patterns: in `record`, in the views, in `functions`. -N leaves functions out.
+# Method  Each name that `report` prints of a program in C and one in C++ selects exactly that function again.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -76,8 +76,8 @@ grep -q '^leaf:leaf/2 2$' all || fail "no arity with --args: $(cat all)"
 each_name ./app app --args
 grep -q '^app:app::S::add(int) const/2 1$' all || fail "C++ with --args: $(cat all)"
 
-# Linkage names, sonames, the name that was typed, a path; qualifiers and results left out; several.
-# selects PATTERN N OPTION... PROGRAM: so many functions
+# Linkage names, sonames, the name as typed, a path; without qualifiers and results; several.
+# selects PATTERN N OPTION... PROGRAM: expects N functions
 selects() {
 	local pattern=$1 count=$2
 	shift 2
@@ -119,7 +119,7 @@ is "$(json 'len(d["by_function"])')" 2
 expect 0 "$tw" functions -t 'typed:leaf' ./typed
 shows 'leaf:leaf/_'
 
-# -N in the views; alone it leaves out of everything.
+# -N in the views; alone it excludes from everything.
 expect 0 "$tw" report --json -N 'leaf:middle' typed.tw
 is "$(json 'sorted(row["name"] for row in d["by_function"])')" "['leaf:leaf/_', 'leaf:main/_']"
 expect 0 "$tw" print -t 'leaf:_' -N 'leaf:m*' typed.tw

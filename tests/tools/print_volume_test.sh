@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Every format of `print`, and the folded stacks, show each event once, also when there is more of it than an output
-#         buffer of 256 KiB holds; JSON stays JSON.
+# Goal    Every format of `print`, and the folded stacks, show each event once, also if the output exceeds a buffer of 256
+#         KiB; JSON stays valid.
 # Method  A program calls functions without a result so often that each format is more than a megabyte. Lines, events and
-#         arguments are counted and compared with what the program did.
+#         arguments are counted and compared with the program's own numbers.
 build=$1
 . "$(dirname "$0")/lib.sh"
 calls=20000

@@ -43,7 +43,7 @@ expect 0 "$tw" print every.tw
 shows 'call office:work/1'
 shows 'out_exited'
 
-# CPU time is what the stamps show, and only when nobody asks for another.
+# CPU time is shown in the stamps, and only if no other stamp is requested.
 expect 0 "$tw" record -o cpu.tw -p send,cpu_timestamp -t 'office:_' -- "$office"
 expect 0 "$tw" print --format erlang --bare-pids cpu.tw
 [ "$(grep -c '^{trace_ts,.*,{0,[0-9]*,[0-9]*}}\.$' out)" = "$(wc -l <out)" ] || fail "stamps that are not CPU time"
@@ -57,7 +57,7 @@ expect 0 "$tw" report --json cpu.tw
 python3 -c "import json; r = json.load(open('out')); assert sum(f['calls'] for f in r['by_function']) == $calls, r" ||
 	fail "the report counts other calls"
 
-# Native calls and what they return as well.
+# Native calls and their results as well.
 expect 0 "$tw" record -o native.tw --returns -p call,cpu_timestamp -t 'libc:_' -- ls
 expect 0 "$tw" print --format json native.tw
 [ "$(grep -c '"cpu_ns":[1-9]' out)" = "$(wc -l <out)" ] || fail "native events without CPU time"

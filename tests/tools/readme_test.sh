@@ -27,7 +27,7 @@ grep -q '<html' sqlite3.html || fail "no page"
 expect 0 "$tw" info --json large.tw
 [ "$(json 'd["events"]')" -ge 1 ] || fail "the condition of README let nothing pass"
 
-# The first command behind the demo, on a capture made as `./run demo` makes its own.
+# The first command after the demo, on a capture made as by `./run demo`.
 line=$(sed -n 's/^\$ \(build\/release\/bin\/tracewheel .*\)/\1/p' "$top/README.md" | head -n 1)
 capture=$(grep -o 'build/demo/[a-z0-9]*\.tw' <<<"$line") || fail "README shows no command behind the demo"
 grep -q 'dir=build/demo$' "$top/run" && grep -q -- "-o \"\$dir/${capture##*/}\"" "$top/run" || fail "./run demo does not make $capture"

@@ -56,7 +56,7 @@ shows 'libsqlite3:sqlite3_step'
 expect 0 "$tw" report --sort name --top 3 sqlite3.tw
 shows 'more$'
 
-# A capture that is there: one that is named is left alone; COMMAND.tw becomes COMMAND.tw.old, and --force replaces it.
+# An existing capture: one that was named is left alone; COMMAND.tw becomes COMMAND.tw.old, and --force replaces it.
 before=$(cat sqlite3.tw/* | cksum)
 expect 125 "$tw" record -o sqlite3.tw -- sqlite3 -version
 says "exists; --force"
@@ -82,7 +82,7 @@ expect 0 "$tw" record --force -q -- sqlite3 -version
 [ ! -s err ] || fail "--quiet is not"
 [ "$(cat sqlite3.tw/* | cksum)" != "$before" ] || fail "--force did not replace it"
 
-# A limit on files is named, not rights that are there.
+# The message names the limit on files, not permissions.
 code=0
 (ulimit -f 100 && "$tw" record -o limited.tw -- true) >out 2>err || code=$?
 is "$code" 125 "with ulimit -f"

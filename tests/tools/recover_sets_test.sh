@@ -18,7 +18,7 @@ kill -9 "$dead"
 wait "$dead" 2>/dev/null
 kill "$program"
 rm -rf dead.tw
-# The next recording says so; nobody else would.
+# The next recording reports it; nothing else would.
 expect 0 "$tw" record -o next.tw -- true
 says '1 ring set of recordings that were cut off takes memory in /dev/shm; `tracewheel recover --list` shows it, --clean'
 expect 0 "$tw" record -q -o quiet.tw -- true
@@ -36,12 +36,12 @@ wait "$alive"
 expect 0 "$tw" info alive.tw
 is "$(find shm -type f | wc -l)" 0 "files left"
 
-# Another user has taken the name: another one is used.
+# Another user has taken the name: another name is used.
 rmdir shm/tracewheel-*
 ln -s /nowhere "shm/tracewheel-$(id -u)"
 expect 0 "$tw" record -q -o again.tw -- true
 [ -d "shm/tracewheel-$(id -u)-1" ] || fail "no other folder was used"
-# So have they all names that can be guessed, as far as they can be; what lies in the others is found all the same.
+# Other users have taken all predictable names that they can; sets in the other directories are found all the same.
 rm -rf "shm/tracewheel-$(id -u)-1"
 for number in 1 2 3 4 5 6 7 8 9; do ln -s /nowhere "shm/tracewheel-$(id -u)-$number"; done
 "$tw" record -q -o guessed.tw -- sleep 60 &

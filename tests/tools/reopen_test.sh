@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    A program that opens and closes libraries for ever is traced at the same cost and in the same memory: a library that
-#         comes back is the one that it was, and another one at its place is another.
-# Method  Rounds of dlopen, a call through sleds and slots, dlclose; 2,000 of one library, 600 of two by turns, and of a file that
-#         is replaced half-way.  The program tells its memory after 200 rounds and at the end; the capture its names.
+# Goal    A program that keeps opening and closing libraries is traced at constant cost and memory: a library that is
+#         loaded again keeps its identity, and another one at its address is another.
+# Method  Rounds of dlopen, a call through sleds and slots, dlclose; 2,000 of one library, 600 of two in turn, and of a
+#         file that is replaced half-way. The program prints its memory after 200 rounds and at the end; the capture has
+#         the names.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -62,7 +63,7 @@ record() {
 	[ "$grown" -lt 300 ] || fail "$*: the program has grown by $grown kB"
 	expect 0 "$tw" report --json --top 0 r.tw
 }
-# calls FUNCTION: how often
+# calls FUNCTION: the number of its calls
 calls() {
 	json "sum(f['calls'] for f in d['by_function'] if f['name'].startswith('$1/'))"
 }

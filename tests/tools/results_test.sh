@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    What two registers or an x87 register bring is shown as the source has it, as an argument and as a result: structs
-#         field by field, __int128, complex numbers, long double. What is not known is not claimed, and every value arrives.
-# Method  Functions of both compilers and languages, each optimisation and DWARF; the program compares what it gets.
+# Goal    Values in two registers or an x87 register are shown as in the source, as arguments and results: structs field by
+#         field, __int128, complex numbers, long double. Unknown values are not shown, and every value reaches its
+#         receiver.
+# Method  Functions of both compilers and languages, each optimisation and DWARF; the program checks the values it
+# receives.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -99,7 +101,7 @@ int main(void)
 C
 printf '#include "values.h"\n#include "values_main.h"\n' | tee values.c >values.cc
 
-# has KIND FUNCTION TEXT: there is such a line, with nothing behind it
+# has KIND FUNCTION TEXT: there is such a line, with nothing after it
 has() {
 	grep -F " $1 values:$2/" out | grep -qF -- "$3" || fail "$what: $2: no '$3' but: $(grep " $1 values:$2/" out)"
 }
@@ -133,7 +135,7 @@ check() {
 	has call give_big '(b = _, n = 4)'
 	has return_from give_big '-> _'
 	has return_from give_wrapped '-> _'
-	# Of these two clang says no location, although they are passed.
+	# clang gives no location for these two, although they are passed.
 	case $what in
 	clang*-O[1-9]*) ! grep -qE ' call values:give_(wide|narrow_complex)/1 \(. = [^_]' out || fail "$what: arguments that nothing is known of" ;;
 	*)
@@ -165,7 +167,7 @@ done
 check g++ values.cc -O2 -gdwarf-5
 [ ${#compilers[@]} = 1 ] || check clang++ values.cc -O1 -gdwarf-5
 
-# Other forms, of the last one.
+# Other formats, for the last one.
 "$tw" print --format json values.tw >out
 python3 - <<'P' || fail "JSON"
 import json
@@ -189,7 +191,7 @@ shows '{values,give_nested,\[{7,-8,9,10,5,17,true}\]}'
 expect 0 "$tw" print --tree values.tw
 shows 'give_point(p = point{x = 1, y = -2}) = point{x = 0, y = -2}$'
 
-# Classes: what declares how it is copied or destroyed, or has something in it that does, is not in registers.
+# Classes: one that declares how it is copied or destroyed, or has a member that does, is not passed in registers.
 cat >classes.cc <<'C'
 #include <string>
 #ifdef __clang__
@@ -233,7 +235,7 @@ for compiler in "${compilers[@]/%gcc/g++}"; do
 		grep -qF ' call values:plain(Plain, int)/2 (p = Plain{b = 1, n = 2}, last = 3)' out || fail "$what $options: a plain class"
 		grep -qF ' return_from values:plain(Plain, int)/2 -> Plain{b = 1, n = 5}' out || fail "$what $options: a plain class"
 		grep -qF ' call values:both(Pair<int>, int)/2 (p = Pair<int>{a = 1, b = 2}, last = 3)' out || fail "$what $options: a template"
-		# By address, or not known: never the number 1 as what it is not.
+		# By address, or unknown: never the number 1 as something else.
 		for name in copied holder with_virtual kept; do
 			grep ' call values:\| return_from values:' out | grep " values:$name(" | grep -q '[{] *[n01]' && fail "$what $options: $name"
 			grep " return_from values:$name(" out | grep -q -- '-> _$' || fail "$what $options: $name returns in memory"

@@ -93,7 +93,7 @@ int main(int argc, char **)
 }
 CC
 
-# many KIND [FUNCTION [REST]]: so many such lines.
+# many KIND [FUNCTION [REST]]: the number of such lines.
 many() {
 	local found
 	found=$(awk -v kind="$2" -v name="${3:-}" -v rest="${4:-}" \
@@ -134,7 +134,7 @@ for how in '-O2' '-O0' '-O2 -foptimize-sibling-calls -fomit-frame-pointer -fcf-p
 	many 4 exception_from leaves "exit pthread_exit"
 	many 400 return_from twice "0x2a"
 	many 400 return_from tail "0x2a"
-	# Every call ends once; but libc leaves a thread's first function, when the thread ends inside, without a word.
+	# Every call ends once; but libc leaves a thread's first function without a return when the thread ends inside.
 	calls=$(grep ' call app:' text | grep -vc 'app:ends(void') ends=$(grep -cE ' (return|exception)_from app:' text)
 	[ "$calls" = "$ends" ] || fail "$how: $calls calls, $ends ends"
 done
@@ -158,7 +158,7 @@ how='an exception that nobody catches'
 expect 134 "$tw" record -q --force --local --exceptions -t 'app:_' -o app.tw -- ./app x
 says 'app::Bad'
 
-# Through the GOT, of a program that was never told.
+# Through the GOT, of an unprepared program.
 how='slots'
 cat >plain.c <<'C'
 #include <math.h>

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Programs of all sanitizers, of gcc and of clang, run under record as alone: they end as they do, and find what they find.
-# Method  One program with threads, allocations and a library; with --returns of everything, and without.  It commits the fault
-#         that its sanitizer is for when it is asked to.  Calls of a function that is not the sanitizer's are counted.
+# Goal    Programs of all sanitizers, of gcc and of clang, run under record as alone: with the same exit code and the same
+# reports.
+# Method  One program with threads, allocations and a library; with --returns of everything, and without. On request it
+#         commits the fault that its sanitizer detects. Calls of a function that is not the sanitizer's are counted.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -63,7 +64,7 @@ for cc in gcc clang; do
 		[ $cc$sanitizer != gccmemory ] || continue
 		$cc -w -O1 -g -fsanitize=$sanitizer -fno-sanitize-recover=undefined -o app app.c -L. -llib -pthread "-Wl,-rpath,$PWD" 2>/dev/null || continue
 		tried=$((tried + 1))
-		# Addresses may be laid out in a way that a sanitizer does not take: then nothing is said of us.
+		# A random address layout may be unsuitable for a sanitizer: such a run proves nothing.
 		timeout 60 ./app >expected 2>/dev/null || [ $? = 3 ] || continue
 		timeout 60 ./app $fault >/dev/null 2>alone
 		code=$?

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal: a closed segment is a capture of its own, and any of them together are one: sums are right either way.
 #
-# Method: a program with calls that are open for long, and losses, is recorded in many segments; they are read one by one, under other
-# names, and behind one another in a pipe.
+# Method: a program with calls that are open for long, and losses, is recorded in many segments; they are read one by
+# one, under other names, and concatenated in a pipe.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -52,7 +52,7 @@ for policy in drop block; do
 	for segment in all.tw/*.tws; do
 		number=$((number + 1))
 		cp "$segment" "alone/$number.tws"
-		# In another order, and by names that say nothing.
+		# In another order, and by arbitrary names.
 		cp "$segment" "renamed.tw/$((1000 - number))-KEY.tws"
 		expect 0 "$tw" info --json "alone/$number.tws"
 		[ ! -s err ] || fail "a closed segment by itself is not well: $(cat err)"
@@ -86,13 +86,13 @@ for other in (renamed, joined):
     assert other["events"] == whole["events"]
 EOT
 	if [ $policy = block ]; then
-		# Calls that are open over the borders have their whole time.
+		# Calls that are open across segments have their whole time.
 		mv whole out
 		is "$(json '[(f["calls"], f["returned"]) for f in d["by_function"] if ":step/" in f["name"]]')" "[(6, 6)]"
 	fi
 done
 
-# Threads that had one number in turn are as many as there were.
+# Threads that had one number in turn are counted separately.
 expect 0 "$tw" record -q --force --on-full block -t steps:shortly -o threads.tw -- ./steps 1 300 0
 expect 0 "$tw" info --json threads.tw
 is "$(json 'd["threads"], d["events"]')" "300 300"

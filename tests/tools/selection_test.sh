@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    What a person asks a part of a capture for is answered: names are whole in pipes, the column that is sorted by is
-#         shown, a selection that holds nothing says why, threads are found by name, 0 means all everywhere, and a window
-#         within a long call begins and ends with the calls that are open.
+# Goal    Queries for a part of a capture work: names are whole in pipes, the sorting column is shown, an empty selection
+#         gives the reason, threads are found by name, 0 means all everywhere, and a window within a long call begins
+#         and ends with the open calls.
 # Method  A program with a long call of a known shape and names longer than a screen.
 build=$1
 . "$(dirname "$0")/lib.sh"
@@ -44,7 +44,7 @@ for key in min p99; do
 	! grep -q '^.\{81\}' out || fail "a line wider than 80 columns"
 done
 
-# Nothing is in it: each view says which part of the request is the reason.
+# An empty part: each view names the part of the request that is the reason.
 expect 0 "$tw" report -t nosuch:_ p.tw
 shows 'Nothing in the capture matches -t nosuch:_: functions of part'
 ! grep -q 'Nothing was lost' out || fail "losses of nothing"

@@ -17,7 +17,7 @@ while True:
     os.stat("/")
 EOT
 
-# until_it COMMAND...: waits until the command says yes, some minutes at most.
+# until_it COMMAND...: waits until the command succeeds, some minutes at most.
 until_it() {
 	for _ in {1..6000}; do
 		! "$@" || return 0
@@ -26,8 +26,8 @@ until_it() {
 	return 1
 }
 
-# start NAME ARGUMENT...: records the loop in the background, and waits until it has made some thousand calls.
-# Who runs this test may ignore SIGINT, as nohup and shells do for what is in the background.
+# start NAME ARGUMENT...: records the loop in the background, and waits until it has made some thousand calls. The
+# caller of this test may ignore SIGINT, as nohup and shells do for background jobs.
 start() {
 	rm -f pid
 	env --default-signal=INT,TERM "$tw" record -t 'libc:_' -o "$@" >out 2>err </dev/null &
@@ -35,7 +35,7 @@ start() {
 	until_it test -s pid || fail "the program did not start"
 }
 
-# ends CODE: the recorder does so.
+# ends CODE: expects that the recorder ends with it.
 ends() {
 	local code=0
 	timeout 60 tail --pid="$recorder" -f /dev/null || fail "the recorder goes on"

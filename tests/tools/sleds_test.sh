@@ -60,12 +60,12 @@ int main(void)
 	return 3;
 }
 C
-# calls FUNCTION: how often, by the report in the file out
+# calls FUNCTION: the number of its calls, by the report in the file out
 calls() {
 	json "sum(f['calls'] for f in d['by_function'] if f['name'].startswith('$1/'))"
 }
 
-# record OPTIONS...: until nothing was lost: on a busy machine a thread may end before there is a ring for it
+# record OPTIONS...: repeated until nothing was lost: on a busy machine a thread may end before it gets a ring
 record() {
 	local lost
 	for _ in 1 2 3 4 5; do
@@ -121,7 +121,7 @@ if command -v clang >/dev/null; then
 	check plain -Os -fpatchable-function-entry=5 -fcf-protection=full
 fi
 
-# One event a call, whichever way was asked for.
+# One event per call, whichever way was requested.
 cc=gcc
 check plain -O2 -fpatchable-function-entry=9
 record --global --callers main -t 'liblib:_'
@@ -139,7 +139,7 @@ is "$(calls liblib:lib_add)" 1000 "and its calls of libraries"
 expect 2 "$tw" record --local --global -- ./app
 says "exclude each other"
 
-# What is refused says so.
+# Refusals are reported.
 gcc -w -fPIC -shared -O2 -fpatchable-function-entry=3 -o liblib.so lib.c || fail "gcc"
 expect 0 "$tw" functions --refused -t 'liblib:_' ./app
 shows 'sled  liblib:lib_add.*too short'
@@ -199,7 +199,8 @@ for flags in "-O2" "-Os -fcf-protection=full"; do
 	is "$(calls plugin:plugin_run)" 3
 done
 
-# A debugger's breakpoint in a sled, at its beginning or within: that function is left alone and named, all others are traced.
+# A debugger's breakpoint in a sled, at its beginning or within: that function is not traced and named, all others are
+# traced.
 cat >trap.c <<'C'
 __attribute__((noinline)) int held(int n) { __asm__ volatile("" : "+r"(n)); return n + 1; }
 __attribute__((noinline)) int traced(int n) { __asm__ volatile("" : "+r"(n)); return n + 2; }

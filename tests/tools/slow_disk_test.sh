@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    On a disk that takes 40 ms for each write, however large, a recording loses nothing with --on-full block, counts to
-#         the event what it loses with drop, and writes many blocks at once; the same with syncs that take as long.
-# Method  A library preloaded into the command delays its writes and syncs, and tells how many blocks the largest write had; a
-#         program that knows how often it has called. Sums and blocks, no times.
+# Goal    On a disk that takes 40 ms for each write of any size, a recording loses nothing with --on-full block, counts its
+#         losses with drop exactly, and writes many blocks at once; the same with equally slow syncs.
+# Method  A library preloaded into the command delays its writes and syncs, and reports how many blocks the largest write
+#         had; a program that counts its calls. Sums and blocks, no times.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -75,7 +75,7 @@ for how in "block 16M" "drop 16M" "block 1M --durable 50" "drop 1M --durable 50"
 	is "$(json 'd["events"] + sum(d["lost"].values()), d["complete"]')" "1200000 True" "$how"
 	if [ "$1" = block ]; then
 		is "$(json 'sum(d["lost"].values())')" 0 "$how"
-		# Header and payload are two pieces, and fillings; blocks that have gathered are one each.
+		# Header and payload are two pieces, plus padding; gathered blocks are one each.
 		[ "$largest" -ge 6 ] || fail "the largest of $how had $largest pieces"
 	fi
 	expect 0 "$tw" report --json a.tw

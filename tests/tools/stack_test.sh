@@ -58,7 +58,7 @@ record() {
 	sort -s -k2,2 out >text
 }
 
-# stacks COUNT FUNCTION TEXT: so many stacks of it begin so.
+# stacks COUNT FUNCTION TEXT: expects that many stacks of it that begin so.
 stacks() {
 	is "$(grep -c "stack app:$2/_: $3" text)" "$1" "$how: stacks of $2: $3"
 }
@@ -96,7 +96,7 @@ expect 0 "$tw" report --tree --top 0 app.tw
 shows '^ *events *calls  call stacks$'
 shows '^       500         0  app:one/_$'
 shows '^       500       500          app:five/_$'
-# Of a function that called itself each event counts once.
+# For a function that called itself, each event counts once.
 shows '^         1         0  app:deep/_$'
 expect 0 "$tw" report --callers app.tw
 shows '^       502       502  app:five/_$'
@@ -114,7 +114,7 @@ shows ';app:three/_;app:four/1 500$'
 
 how='beside returns'
 record --stack 5 --returns -t 'app:_'
-# Every return address above is one of our stubs just then.
+# Every return address above is one of our stubs at that time.
 stacks 500 five 'app:four at app.c:7 <- app:three at app.c:8 <- app:two at app.c:9 <- app:one at app.c:10 <- app:work at'
 stacks 500 two 'app:one at app.c:10 <- app:work at'
 stacks 1 five 'app:main at '
@@ -134,13 +134,13 @@ how='one'
 record --stack 1 -t app:five
 stacks 500 five 'app:four at app.c:7$'
 
-# The direct caller is right, what follows is anything.
+# The direct caller is right; further frames may be anything.
 make -fomit-frame-pointer
 record --stack 64 -t app:five
 stacks 500 five 'app:four at app.c:7'
 is "$(grep -c ' call app:five' text)" 502 "$how"
 
-# Through the GOT of a program that was never told.
+# Through the GOT of an unprepared program.
 how='slots'
 cat >plain.c <<'C'
 #include <stdlib.h>
@@ -153,7 +153,8 @@ expect 0 "$tw" record -q --force --global --stack 3 -t libc:strtol -o plain.tw -
 expect 0 "$tw" print plain.tw
 shows 'stack libc:strtol/_.*: plain:inner at plain.c:2 <- plain:outer at plain.c:3 <- plain:main at plain.c:4$'
 
-# Anything in %rbp: nowhere, odd, below, itself, round in a circle, just below and at the end of the stack, on other stacks.
+# Any value in %rbp: null, misaligned, below, itself, in a circle, just below and at the end of the stack, on other
+# stacks.
 how='odd frame pointers'
 cat >odd.c <<'C'
 #include <pthread.h>
@@ -229,7 +230,7 @@ for more in '' --returns; do
 	cmp out untraced || fail "$how: another answer"
 	expect 0 "$tw" print odd.tw
 	is "$(grep -c 'stack odd:leaf/_: odd:call_with at' out)" "$(cat untraced)" "$how: the direct caller"
-	# Every word that is shown is one that a call returns to; where another one lay, the stack says that it ends.
+	# Every word shown is a return address; at any other word, the stack shows that it ends.
 	grep -q ' <- ?$' out || fail "$how: no stack ends by a chance word"
 	"$tw" print --format json odd.tw >lines || fail "print --format json"
 	python3 - <<'P' || fail "$how: a word that no call returns to"

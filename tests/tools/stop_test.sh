@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Nobody waits until the memory of large rings is free: when a program has ended, the capture is made whole, `record` says
-#         what it has to say and passes the exit code on, and only then the memory goes; with it goes the process that frees it.
-# Method  Rings of 64 MiB are filled; strace tells in which order the command calls the kernel. No times.
+# Goal    Nothing waits until the memory of large rings is freed: when a program has ended, the capture is completed,
+#         `record` prints its summary and passes the exit code on, and only then the memory is freed; the process that
+#         frees it ends last.
+# Method  Rings of 64 MiB are filled; strace gives the order of the command's system calls. No times.
 build=$1
 . "$(dirname "$0")/lib.sh"
 command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null || { echo "no strace here: not tested"; exit 77; }
@@ -24,7 +25,7 @@ int main(int argc, char **argv)
 C
 gcc -w -O2 -fpatchable-function-entry=9 -o fill fill.c || fail "gcc"
 for calls in 6000000 1000; do
-	# The recorder is stopped while the program runs, so that its rings grow to what they may be.
+	# The recorder is stopped while the program runs, so that its rings grow to their full size.
 	expect 7 strace -f -o calls -s 200 -e trace=munmap,unlink,unlinkat,renameat,rename,clone,clone3,exit_group,write,exit \
 		"$tw" record --force --ring 64M -o a.tw -t fill:tick -- ./fill $calls
 	says "events of"

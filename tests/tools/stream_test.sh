@@ -17,7 +17,7 @@ echo to-the-program
 for i in 1 2 3; do read -r line < /dev/null || true; done
 END
 
-# The stream is standard output's alone: what the program writes goes to standard error.
+# Standard output belongs to the stream: the program's output goes to standard error.
 $tool record -q -o - -t 'libc:read' -- sh prog.sh > a.tws 2> err || fail "record -o - failed: $(cat err)"
 grep -q '^to-the-program$' err || fail "the program's output is not on standard error"
 $tool print a.tws > a.txt
@@ -28,11 +28,11 @@ $tool print --format erlang --bare-pids a.tws | grep -q "^{trace,<0.1.0>,call,{l
 test "$($tool print --limit 1 a.tws | wc -l)" = 1 || fail "--limit is not obeyed"
 test "$($tool print -t 'libc:no_such' a.tws | wc -l)" = 0 || fail "-t is not obeyed"
 
-# As many events as a capture holds.
+# The same number of events as in a capture.
 $tool record -q -o c.tw -t 'libc:read' -- sh prog.sh > out 2>&1
 test "$($tool print c.tw | wc -l)" = "$(wc -l < a.txt)" || fail "the stream holds other events than a capture"
 
-# What comes is shown before the program ends: the reader sees a line, and lets the program go on.
+# Events are shown before the program ends: the reader sees a line, and lets the program continue.
 mkfifo go
 cat > wait.sh <<'END'
 read -r line < /dev/null || true
@@ -46,7 +46,7 @@ $tool record -q -o - -t 'libc:read' -- sh wait.sh 2> err | $tool print - | {
 }
 grep -q 'call libc:read/' first || fail "nothing came while the program ran"
 
-# Other views read it to its end, and then as they read a capture: a pipe, a file and all that wants two passes.
+# Other views read it to its end, and then as they read a capture: a pipe, a file, and views that need two passes.
 $tool record -q -o - --returns --follow-fork -t 'libc:_' -- sh -c 'sh prog.sh; ls / > /dev/null; true' > d.tws 2> err || fail "$(cat err)"
 for view in 'info' 'info --json' 'report' 'report --json' 'report --top 0 --callers' 'report --tree' 'flame --folded' 'flame' \
 	'print --tree' 'print --format chrome'; do
@@ -63,7 +63,7 @@ $tool info --json - < d.tws | grep -q "\"events\": $events,*$" || fail "info cou
 $tool report --json - < d.tws | grep -q "\"events\": $events,*$" || fail "report counts other events than print shows: $events"
 $tool info - < d.tws | grep -q '^complete *yes' || fail "a whole stream is not complete"
 $tool report - < d.tws | grep -q '^Nothing was lost' || fail "nothing was lost, and report does not say so"
-# Not from its beginning on.
+# Not from its beginning.
 { dd bs=1 count=3 > /dev/null 2>&1; $tool report -; } < d.tws > /dev/null 2> err && fail "the middle of a file was taken for a stream"
 for command in recover compact functions; do
 	code=0
@@ -71,7 +71,7 @@ for command in recover compact functions; do
 	test "$code-$(wc -l < err)" = 1-1 || fail "$command -: exit code $code: $(cat err)"
 done
 
-# What is lost is shown: the program stops its recorder, and fills its ring.
+# Losses are shown: the program stops its recorder, and fills its ring.
 # shellcheck disable=SC2016
 $tool record -q -o - --ring 64K --on-full drop -t 'libc:read' -- sh -c 'kill -STOP $PPID
 i=0; while [ $i -lt 10000 ]; do i=$((i+1)); read -r l < /dev/null; done
@@ -83,7 +83,7 @@ info = json.load(sys.stdin)
 lost = sum(info["lost"].values())
 assert lost > 1000 and lost + info["events"] == 10000 and info["complete"], info' || fail "not all is there or counted"
 
-# Ctrl-C goes to all of a pipeline: who reads waits for the end of the stream. Once more, and it goes.
+# Ctrl-C goes to the whole pipeline: the reader waits for the end of the stream. A second one ends it.
 python3 - "$tool" d.tws << 'END' || fail "SIGINT while a stream comes"
 import signal, subprocess, sys, time
 tool, path = sys.argv[1:]
@@ -109,14 +109,14 @@ for again in (False, True):
     assert report.returncode == 0 and b'Nothing was lost' in text, (report.returncode, text)
 END
 
-# A reader that goes does no harm to the program.
+# A reader that ends does not affect the program.
 $tool record -o - -- sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo done; exit 3' 2> err > /dev/full && fail "the exit code was lost"
 { $tool record -o - --callers all -- sh -c 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); read -r l < /dev/null; done; echo done; exit 3' 2> err || echo $? > code; } |
 	head -c 100 > /dev/null
 grep -q '^done$' err || fail "the program did not end as it should: $(tail -3 err)"
 test "$(cat code)" = 3 || fail "the exit code is not the program's: $(cat code)"
 
-# Cut anywhere behind its beginning: what came is shown, it is said, and the exit code tells.
+# Cut anywhere after its beginning: the received part is shown, the cut is reported, and the exit code says so.
 bytes=$(wc -c < a.tws)
 for at in 192 200 300 $((bytes / 2)) $((bytes - 8)); do
 	for view in print info report 'flame --folded' 'print --tree'; do

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Goal: `tracewheel stress` as a user meets it: each kind of place alone, all at once, an end by Ctrl-C with the report,
-#	a command without symbols, the JSON, wrong options; that it notices each step that is broken on purpose, and
-#	that nothing of these is in the library or in the agent.
+# 	a command without symbols, the JSON, wrong options; it notices each step that is broken on purpose, and none of
+# 	these breaks is in the library or in the agent.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -17,11 +17,11 @@ for what in declared sleds slots; do
 	is "$(json "d['wait_median'] <= d['wait_90'] <= d['wait_99'] <= d['wait_longest']")" True
 done
 
-# Ended by Ctrl-C, it has a report all the same.
+# Ended by Ctrl-C, it prints its report all the same.
 "$tw" stress --seconds 0 >out 2>err &
 stress=$!
 sleep 1.5
-# On a busy machine it may not be there yet, and what a shell runs beside it ignores the first.
+# On a busy machine it may not have started yet, and background jobs of a shell ignore the first one.
 while kill -INT $stress 2>/dev/null; do sleep 1; done
 wait $stress || fail "exit code $? after Ctrl-C"
 shows '^PASS$'
@@ -41,7 +41,7 @@ expect 0 "$tw" stress --self-test --seed 11
 shows '^nothing  *no '
 shows '^torn-slot  *in run [0-9]* .*the run died: '
 shows '^PASS$'
-# One of them alone is a run that fails, and says of what.
+# One of them alone makes the run fail, with its name.
 expect 1 "$tw" stress --break one-by-one --seconds 20
 shows '^broken  *one-by-one: a transaction is several changes$'
 shows '^noticed  *[^ ]'

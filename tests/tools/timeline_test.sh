@@ -111,7 +111,7 @@ assert find["arguments"]["$2"] == 30 and find["arguments"]["$4"].startswith("0x7
 assert sorted((a["arguments"]["$1"], a["result"]) for a in slices["down"]) == [(0, 0), (1, 1), (2, 3), (3, 6)], slices["down"]
 EOT
 
-# Messages: every one that was received has an arrow from the process that sent it, by itself or by a name.
+# Messages: every received one has an arrow from its sender, found by pid or name.
 expect 0 "$tw" record -q -p send,receive,running,procs,call -t 'chat:_' --returns --on-full block -o chat.tw -- "$build/bin/actors" chat -m 10000
 expect 0 "$tw" print --format chrome chat.tw
 "$tw" report --json chat.tw >report || fail "report"
@@ -124,7 +124,7 @@ last = None
 sent, received = {}, {}
 for event in events:
     if event["ph"] in "sf":
-        # The moment stands before it: same track, same time.
+        # The moment comes before it: same track, same time.
         assert last["ph"] == "i" and (last["tid"], last["ts"]) == (event["tid"], event["ts"]), (last, event)
         side = sent if event["ph"] == "s" else received
         assert event["id"] not in side

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Libraries come and go under threads that are traced, others at the same addresses, and the same ones again, by
-#         two threads at once: every call of theirs is recorded, and no end of a call is told of another's function.
-# Method  Threads call what lies in two shelves, with frames of the program open all the while; what they call comes back,
-#         throws, is thrown through, or is left by longjmp. Two more threads take a library out of its shelf, close it and
-#         put another one there after each 30 calls. Each function returns its own name, and each thread counts its calls.
+# Goal    Libraries are loaded and unloaded under traced threads, others at the same addresses, and the same ones again, by
+#         two threads at once: every call of theirs is recorded, and no end of a call is reported for another function.
+# Method  Threads call functions of two shelves of libraries, with frames of the program open all the while; the calls
+#         return, throw, are thrown through, or are left by longjmp. Two more threads take a library out of its shelf,
+#         close it and put another one there after each 30 calls. Each function returns its own name, and each thread
+#         counts its calls.
 build=$1
 . "$(dirname "$0")/lib.sh"
 rounds=${2:-60}
@@ -244,11 +245,11 @@ for order in 0 1 2 0 1; do
 	number=$((number + 1))
 	g++ -O2 -w -fPIC -shared -fpatchable-function-entry=9 -DLIB=$number -DPAD=$((16 * number)) -DORDER=$order \
 		-o lib$number.so lib.cc || fail "g++"
-	# One store arms each sled then, whatever other threads do.
+	# Then one store arms each sled, whatever other threads do.
 	expect 0 "$tw" compact lib$number.so
 done
 
-# changing MODE LIBRARIES PATTERN...: the calls that the mode is about are all there, each with its own end
+# changing MODE LIBRARIES PATTERN...: expects all calls of the mode, each with its own end
 changing() {
 	local mode=$1 libraries=$2 got=0
 	shift 2
@@ -259,7 +260,7 @@ changing() {
 	expect 0 "$tw" info --json host.tw
 	is "$(json 'sum(d["lost"].values())')" 0 "$mode"
 	"$tw" print --format json host.tw | python3 check.py "$mode" >out || got=$?
-	# Where another thread was held up inside dlclose() for longer than anybody waits, it is said.
+	# If another thread was inside dlclose() for longer than threads wait, the capture says so.
 	if [ $got = 2 ] && "$tw" info host.tw | grep -q 'another thread closed one were not traced'; then
 		echo "a machine without time: $(cat out)"
 	elif [ $got != 0 ]; then
@@ -273,7 +274,7 @@ changing sleds 'lib?.so' 'lib[0-9]:_' 'host:host_*'
 # The libraries' own slots, through which they call the program.
 g++ -O2 -w -rdynamic -o host host.cc -pthread || fail "g++"
 changing slots 'lib?.so' 'host:host_back'
-# The same file, closed by one thread and opened by the other before the first has looked what went.
+# The same file, closed by one thread and opened by the other before the first has found out what was unloaded.
 if (needs_strings); then
 	rounds=$((4 * rounds))
 	changing again lib1.so 'lib[0-9]:_'

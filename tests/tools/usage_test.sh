@@ -31,13 +31,13 @@ for command in record report print flame info functions recover; do
 	says "tracewheel $command --help"
 	expect 2 "$tw" "$command"
 done
-# Whatever help says fits 80 columns.
+# All help fits 80 columns.
 for command in '' $commands; do
 	# shellcheck disable=SC2086
 	wide=$("$tw" $command --help | awk 'length > 80')
 	[ -z "$wide" ] || fail "--help of '$command' is wider than 80 columns: $wide"
 done
-# On a narrow terminal it is narrower, but for lines that are to be copied.
+# On a narrow terminal it is narrower, except for lines to be copied.
 python3 - "$tw" >out <<'EOT' || fail "--help on a terminal"
 import fcntl, os, pty, struct, sys, termios
 pid, fd = pty.fork()
@@ -56,7 +56,7 @@ assert all(len(line) <= 60 for line in text.splitlines()[1:]), [l for l in text.
 assert any(len(line) > 50 for line in text.splitlines()[1:])
 EOT
 
-# What cannot be written is said.
+# A failure to write is reported.
 for arguments in '--help' '--version' 'report --help'; do
 	code=0
 	# shellcheck disable=SC2086
@@ -65,7 +65,7 @@ for arguments in '--help' '--version' 'report --help'; do
 	says 'writing the answer failed: No space left'
 done
 
-# An option that is nearly one, that may be several, that takes no value.
+# A misspelled option, an ambiguous one, one that takes no value.
 expect 2 "$tw" record --retruns -- true
 says 'there is no option --retruns; did you mean --returns?'
 expect 2 "$tw" report --by-calls a.tw
@@ -81,7 +81,7 @@ says '--color is auto, always or never'
 expect 2 "$tw" record --ring 512M -- true
 says 'one ring of 512 MiB does not fit into --ring-cap, which is 256 MiB'
 
-# Without a name: the newest capture of the folder; nothing is guessed for what changes captures.
+# Without a name: the newest capture of the folder; commands that change captures do not guess.
 expect 0 "$tw" record -q -t 'libc:_' -o first.tw -- ls
 expect 0 "$tw" record -q -t 'libc:_' -o second.tw -- ls
 mkdir third

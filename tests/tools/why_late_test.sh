@@ -30,7 +30,7 @@ shows '4,000 messages were taken; in the queue: median '
 expect 0 "$tw" why-late --process nobody bank.tw
 says "no process 'nobody' took a message"
 
-# What is not in a capture is said.
+# Missing parts of a capture are reported.
 expect 0 "$tw" record -q --on-full block -o less.tw -p send,receive -- "$actors" bank --actors 4 --messages 400
 expect 0 "$tw" why-late less.tw
 shows 'When messages were taken is not in this capture'
@@ -49,7 +49,7 @@ mv out late.html
 is "$(grep -c '</script>' late.html)" 2 "ends of scripts"
 ! grep -qE 'src=["'\'']|@import|<link' late.html || fail "the page wants the network"
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || browser=
-# A busy machine or a small /dev/shm ends a browser now and then: three tries, each with a profile of its own.
+# A busy machine or a small /dev/shm ends a browser at times: three tries, each with a profile of its own.
 look() {
 	for try in 1 2 3; do
 		! timeout 100 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --user-data-dir="$work/profile$try" \

@@ -3,7 +3,7 @@
 # Goal: a part of a capture is named from its end as well, a time means the same moment whatever was removed before it, and what is
 # open where a part begins is in every view of it from there on.
 #
-# Method: each part is compared with the lines of the whole; segments are taken from a copy as --keep takes them.
+# Method: each part is compared with the lines of the whole; segments are removed from a copy as by --keep.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -28,7 +28,7 @@ int main(int argc, char **argv)
 }
 EOT
 ${CC:-cc} -O2 -g -fpatchable-function-entry=9 ticks.c -o ticks || fail "no program"
-# Rings large enough that no wait for room stands among the events.
+# Rings large enough that no wait for space is among the events.
 expect 0 "$tw" record --on-full block --ring 16M --rotate 64K -t 'ticks:{tick,tock}' -o a.tw -- ./ticks 600000
 line=$(cat err)
 "$tw" print --format json a.tw >all 2>/dev/null || fail "print"
@@ -48,7 +48,7 @@ expect 2 "$tw" print --tail some a.tw
 "$tw" record -q -o - -t ticks:tick -- ./ticks 100 2>/dev/null | "$tw" print --format json --tail 4 - >part || fail "--tail of a stream"
 is "$(wc -l <part)" 4 "lines of a stream's end"
 
-# So long before the end.
+# That long before the end.
 expect 0 "$tw" report --json --from -105ms a.tw
 few=$(json 'd["events"]')
 "$tw" print --format json --from -105ms a.tw >part || fail "--from -105ms"
@@ -62,7 +62,7 @@ EOT
 expect 2 "$tw" print --from -x a.tw
 says 'such as 1.5, 200ms, -2s or 17:03:12'
 
-# Times do not move when the oldest segments go.
+# Times do not change when the oldest segments are removed.
 [ "$(find a.tw -name 'segment-*.tws' | wc -l)" -ge 4 ] || fail "too few segments to remove some"
 cp -r a.tw b.tw
 rm b.tw/segment-000001.tws b.tw/segment-000002.tws
@@ -90,7 +90,7 @@ a, b = (float(m.group(1)) * unit[m.group(2)] for m in (said, info))
 assert abs(a - b) <= 0.01 * b, (a, b)
 EOT
 
-# What is open where a part begins has its time from there on, and is no call of it; all views agree.
+# A call that is open where a part begins has its time from there on, and is not counted in it; all views agree.
 cat >long.c <<'EOC'
 #include <time.h>
 __attribute__((noinline)) static void nap(int ms)
@@ -153,7 +153,7 @@ def look(*part):
         assert len(mine) == row["calls"] + row["before"], (part, name, len(mine), row)
         took = sum(e["dur"] * 1e3 - e.get("args", {}).get("own_ns", 0) for e in mine)
         assert abs(took - row["total"] * 1e9) < 2 * len(mine) + 1, (part, name, took, row)
-    # The tree: as many that began before, and the same times as far as they are shown.
+    # The tree: the same number that began before, and the same times with the digits shown.
     tree = view("print", "--tree", *part)
     assert tree.count("(called ") == count and "no call seen" not in tree, tree
     shown = collections.Counter()
@@ -170,7 +170,7 @@ rows = look("--from", "%dns" % inside)
 assert rows["main"]["before"] == rows["outer"]["before"] == rows["work"]["before"] == 1 and rows["work"]["calls"] == 0, rows
 assert 0.025 < rows["work"]["total"] < whole["work"]["total"], rows["work"]
 assert rows["main"]["returned"] == 0 and rows["nap"]["calls"] == 5, rows
-# A part in which nothing happens at all lies within calls that do.
+# A part without any event lies within calls.
 rows = look("--from", "%dns" % (inside - 1000000), "--to", "%dns" % (inside + 1000000))
 assert {n: (r["calls"], r["before"]) for n, r in rows.items()} == {n: (0, 1) for n in ("main", "outer", "work", "nap")}, rows
 assert all(abs(r["total"] - 0.002) < 1e-6 for r in rows.values()), rows

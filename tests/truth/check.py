@@ -16,7 +16,7 @@ from views import Untrue
 OBJECTS = {"prog": "prog", "slots": "libslots", "plug": "libplug", "left": "libleft"}
 SLEDS = ("prog", "libplug", "libleft")
 KINDS = {"call": ENTER, "return_from": RETURN, "exception_from": LEFT}
-# Nothing lies inside of calls of these.
+# These are not watched, so no call lies inside them.
 UNWATCHED = ["libc:dlsym", "libc:_setjmp", "libc:longjmp", "libstdc++:__cxa_throw", "libgcc_s:_Unwind_Resume"]
 LOSSES = ("full", "too_big", "nested", "no_ring")
 # Clocks: the capture's is the processor's counter mapped by snapshots, the account's is the system's.
@@ -24,7 +24,7 @@ CLOCK_NS = 20000
 
 
 class Mode:
-    """How a run was recorded, as far as it decides what must be in the capture."""
+    """The options of a run that decide what must be in the capture."""
 
     def __init__(self, name, options, returns=True, lossless=True, modules=tuple(OBJECTS), when=None, newest=False,
                  patterns=None, words=(), more=(), pauses=0):
@@ -35,7 +35,7 @@ class Mode:
         self.words = {word: value for word, value in words}
         self.pauses = pauses
         self.exceptions = "--exceptions" in options
-        # Calls are left, and no end of theirs is recorded.
+        # Calls are left without a recorded end.
         self.unseen = returns and "TRUTH_LEAVE" in self.words and not self.exceptions
 
     def sees(self, function, argument, caller):
@@ -47,7 +47,7 @@ class Mode:
 
 
 class Item:
-    """A call or an end of one, as the program noted it."""
+    """A call or its end, as the program noted it."""
 
     def __init__(self, kind, function, ns, argument, caller):
         self.kind, self.function, self.ns, self.argument = kind, function, ns, argument
@@ -60,7 +60,7 @@ def title(function):
 
 
 def expected(mode, truth):
-    """{thread: [Item]} of what the mode must have recorded, and how many events that is."""
+    """{thread: [Item]} that the mode must have recorded, and their number."""
     threads = {}
     for thread, items in truth.items():
         wanted, open_calls = [], []
@@ -100,7 +100,7 @@ def name_of(event):
 
 
 def is_own(event):
-    """Of the program's own functions, not of libraries that it calls."""
+    """True for the program's own functions, not for those of libraries that it calls."""
     return event["module"] in OBJECTS.values()
 
 
@@ -113,7 +113,7 @@ def by_thread(events):
 
 
 def removed_of(info):
-    """Events in segments that --keep gave away."""
+    """Events in segments that --keep removed."""
     removed = info["account"]["missing"]["removed"]
     if removed["more"]:
         raise Untrue("info: more than %d events were removed, and not how many" % removed["events"])
@@ -132,8 +132,8 @@ def check_account(mode, events, truth, handled, info):
     causes = {cause: sum(e.get(cause, 0) for e in events if e["kind"] == "lost") for cause in LOSSES}
     lost, removed = sum(causes.values()), removed_of(info)
     count = sum(map(len, seen.values())) + sum(map(len, seen_handled.values()))
-    # What a handler calls while it interrupts the recording of another call is lost in any case, and counted.
-    # Likewise, without a stream, inside a thread's first, which sets up its ring.
+    # Calls of a handler that interrupts the recording of another call are lost in any case, and counted. The same
+    # holds, without a stream, inside a thread's first call, which sets up its ring.
     in_hits = causes["nested"] + causes["no_ring"] if total_handled else 0
     if causes["no_ring"] > in_hits:
         raise Untrue("%d events found no ring" % causes["no_ring"])
@@ -172,7 +172,7 @@ def check_thread(mode, thread, items, have, start_ns, is_whole):
 
 
 def check_values(item, event):
-    """What debug information says of arguments and results, of the functions in C."""
+    """Arguments and results by debug information, for the functions in C."""
     shape, a = item.function.shape, item.argument
     if item.kind == ENTER:
         more = {"int": [7], "double": [0.5], "text": ['a text with "quotes" and \\'], "pair": [{"first": 1, "second": 2}]}
@@ -185,7 +185,7 @@ def check_values(item, event):
 
 
 def check_callers(tw, capture, mode, events, wanted):
-    """--stack tells from where a call was made, --return-to where it comes back to."""
+    """--stack gives the callers of a call, --return-to where it returns to."""
     if "--stack" in mode.options:
         check_report_stacks(tw, capture, wanted)
         stacks = collections.defaultdict(list)
@@ -204,11 +204,11 @@ def check_callers(tw, capture, mode, events, wanted):
                 have[event["thread"]].append(name_of(event))
         for thread, items in wanted.items():
             for n, item in enumerate(items):
-                # Of several calls that are left at once the last comes back.
+                # Of several calls left at once the last one returns.
                 ends = item.kind == RETURN or item.kind == LEFT and items[n + 1].kind != LEFT
                 if ends and item.key[1].split(":")[0] in SLEDS:
                     want[thread].append(item.caller)
-            # The functions that nobody called are called by main() and by others that are not traced.
+            # The root functions are called by main() and by other functions that are not traced.
             shown = [a if b else None for a, b in zip(have[thread], want[thread])]
             compare_lists("return_to of thread %d" % thread, shown, want[thread])
 
@@ -222,7 +222,7 @@ def check_order(events):
 
 
 class Call:
-    """One call: its times, what of it was the tracer's own, and the calls within."""
+    """One call: its times, the tracer's share of them, and the calls within."""
 
     def __init__(self, name, thread, path, start):
         self.name, self.thread, self.path, self.start = name, thread, path, start
@@ -233,7 +233,7 @@ class Call:
 
 
 def nest(events):
-    """All calls with their ends, from the JSON alone; of a lossless capture."""
+    """All calls with their ends, from the JSON alone, for a lossless capture."""
     done, threads, own = [], collections.defaultdict(list), collections.defaultdict(list)
     for event in events:
         if event["kind"] == "own_time":
@@ -367,7 +367,7 @@ def check_sums(tw, capture, mode, events, wanted, lost, info):
 
 
 def check_report_stacks(tw, capture, wanted):
-    """Who called whom, by the stacks alone."""
+    """The calls between functions, by the stacks alone."""
     report = json.loads(views.output(tw, "report", "--json", "--top", "0", capture))
     want = collections.Counter((i.key[1], i.caller) for items in wanted.values() for i in items if i.caller)
     have = collections.Counter()
@@ -380,7 +380,7 @@ def check_report_stacks(tw, capture, wanted):
 
 
 def check_parts(tw, capture, events):
-    """A part that is asked for is that part: by time, thread and pattern, in print and in report."""
+    """A requested part contains the right events: by time, thread and pattern, in print and in report."""
     calls = calls_of(events)
     if not calls:
         return
@@ -396,7 +396,7 @@ def check_parts(tw, capture, events):
     ]
     for options, is_wanted in parts:
         wanted = [(e["ns"], e["thread"], e["kind"], name_of(e)) for e in calls if is_wanted(e)]
-        # An empty part is said to be empty, with exit code 1.
+        # An empty part is reported as empty, with exit code 1.
         codes = (0,) if wanted else (0, 1)
         have = views.print_json(views.output(tw, "print", "--format", "json", *options, capture, codes=codes))
         compare_lists("print " + " ".join(options), [(e["ns"], e["thread"], e["kind"], name_of(e)) for e in calls_of(have)], wanted)
@@ -442,7 +442,7 @@ def check_segments(tw, capture, events):
 
 
 def check_times(tw, capture, truth):
-    """No unmarked sum is above what the program itself measured, by more than a hit's cost a call."""
+    """No unmarked sum exceeds the program's own measurement by more than a hit's cost per call."""
     report = json.loads(views.output(tw, "report", "--json", "--top", "0", capture))
     true_total, true_calls, rooms = collections.Counter(), collections.Counter(), collections.defaultdict(list)
     for thread, items in truth:
@@ -457,7 +457,7 @@ def check_times(tw, capture, truth):
                     true_total[name] += ns - start
     for row in report["by_function"]:
         name = views.plain(row["name"])
-        # Each call within may have cost what a hit costs, and a thread may have been held up between two stamps.
+        # Each call within may have cost a hit's time, and a thread may have been descheduled between two stamps.
         allowed = true_total[name] * 1.5 + 20e6 + 2000 * sum(true_calls.values())
         if row["total"] * 1e9 > allowed and not row.get("lossy") and not row.get("cut"):
             raise Untrue("report: total of %s is %.6f s without a mark; the program measured %.6f s" % (
@@ -465,7 +465,7 @@ def check_times(tw, capture, truth):
 
 
 def check_unseen(tw, capture, truth):
-    """Calls whose end was not recorded are told for each function, and nothing else is."""
+    """Calls whose end was not recorded are reported for each function, and no others."""
     report = json.loads(views.output(tw, "report", "--json", "--top", "0", capture))
     left = collections.Counter(title(function) for items in truth.values() for kind, function, _, _ in items if kind == LEFT)
     cut = collections.Counter({views.plain(row["name"]): row["cut"] + row["open"] for row in report["by_function"]})

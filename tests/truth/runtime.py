@@ -21,7 +21,7 @@ import views
 from views import Untrue
 
 BLOCK = ["--on-full", "block"]
-# What is recorded, and whether all of it.
+# The recorded events, and whether all of them are.
 MODES = {
     "calls": (["call"], BLOCK),
     "returns": (["call", "return_from"], ["--returns", *BLOCK]),
@@ -64,7 +64,7 @@ def is_subsequence(part, whole):
 
 
 def compare(events, account, is_lossless):
-    """Each process' events in their order.  Returns how many were shown and lost."""
+    """Each process' events in their order.  Returns the numbers shown and lost."""
     seen = collections.defaultdict(list)
     lost = 0
     for event in events:

@@ -78,14 +78,14 @@ def one(tw, seed, folder, modes, calls):
 
 
 def guarded(program):
-    """A guard on the first argument; functions without one are left out: their register holds anything."""
+    """A guard on the first argument; functions without one are left out: their register holds arbitrary values."""
     shaped = [f for f in program.functions if f.shape != "bare" and f not in program.chain and f not in program.handlers]
     names = {f.number for f in shaped}
     return Mode("guarded", ["--returns", "--when", "$1 > 2", *BLOCK], when=lambda f, a: f.number in names and a > 2,
                 patterns=["%s:%s" % (check.OBJECTS[f.module], f.name) for f in shaped])
 
 
-# What a defect would have changed in a view's output: each must be noticed.
+# The effects of defects on a view's output: each must be noticed.
 def twice(text):
     lines = text.splitlines(True)
     at = next(n for n in range(len(lines) // 2, len(lines)) if "own_time" not in lines[n])

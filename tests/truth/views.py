@@ -10,7 +10,7 @@ import subprocess
 
 
 class Untrue(Exception):
-    """A view says something else than the account, or cannot be read."""
+    """A view contradicts the account, or cannot be parsed."""
 
 
 def output(tw, *arguments, codes=(0,)):
@@ -66,7 +66,7 @@ def print_erlang(text):
     return events
 
 
-# Calls deeper than a line has room for say their depth: [11] f()
+# Calls too deep for a line show their depth: [11] f()
 TREE = re.compile(r"^(.*?)\|( *)(?:\[(\d+)\] )?(.*)$")
 
 
