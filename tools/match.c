@@ -169,15 +169,15 @@ static int try_args(const struct tw_match_program *program, const char *text)
 	tw_arena_init(&arena, SIZE_MAX);
 	error = tw_term_parse(&arena, text, strlen(text), &args, &parse_error);
 	if (error) {
-		struct tw_match_error place = {.line = parse_error.line,
-					       .column = parse_error.column,
-					       .offset = parse_error.offset};
+		struct tw_match_error position = {.line = parse_error.line,
+						  .column = parse_error.column,
+						  .offset = parse_error.offset};
 
-		snprintf(place.text, sizeof(place.text), "%s", parse_error.message ? parse_error.message : "");
+		snprintf(position.text, sizeof(position.text), "%s", parse_error.message ? parse_error.message : "");
 		/* The column of a parse error counts characters; the mark is placed by bytes. */
-		while (place.offset > place.column - 1 && text[place.offset - place.column] != '\n')
-			place.column++;
-		error = complain("--args", text, &place, error);
+		while (position.offset > position.column - 1 && text[position.offset - position.column] != '\n')
+			position.column++;
+		error = complain("--args", text, &position, error);
 	} else {
 		error = tw_match_test(program, args, &arena, &answer);
 		if (!error)

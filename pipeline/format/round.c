@@ -40,7 +40,7 @@ void tw_round_sort(struct tw_round *round)
 }
 
 /* The index of the first run that is not before this one. */
-static size_t place_of(const struct tw_round *round, const struct tw_round_run *wanted)
+static size_t index_of(const struct tw_round *round, const struct tw_round_run *wanted)
 {
 	size_t low = 0, high = round->count;
 
@@ -59,12 +59,12 @@ bool tw_round_must_wait(const struct tw_round *round, uint32_t image, uint32_t t
 {
 	struct tw_round_run wanted = {run, image, tracee_id, false};
 	const struct tw_round_run *before;
-	size_t place;
+	size_t index;
 
 	if (!round->count || !tracee_id || !run)
 		return false;
-	place = place_of(round, &wanted);
-	before = place ? &round->runs[place - 1] : NULL;
+	index = index_of(round, &wanted);
+	before = index ? &round->runs[index - 1] : NULL;
 	return before && before->image == image && before->tracee_id == tracee_id && !before->is_over;
 }
 
@@ -74,6 +74,6 @@ void tw_round_finish(struct tw_round *round, uint32_t image, uint32_t tracee_id,
 
 	if (!round->count || !tracee_id || !run)
 		return;
-	for (size_t i = place_of(round, &wanted); i < round->count && compare(&round->runs[i], &wanted) == 0; i++)
+	for (size_t i = index_of(round, &wanted); i < round->count && compare(&round->runs[i], &wanted) == 0; i++)
 		round->runs[i].is_over = true;
 }

@@ -20,60 +20,60 @@ static bool is_before(const struct tw_merge_cursor *a, const struct tw_merge_cur
 	return a->lease < b->lease;
 }
 
-static struct tw_merge_cursor *at_place(const struct tw_merge *merge, uint32_t place)
+static struct tw_merge_cursor *at_index(const struct tw_merge *merge, uint32_t index)
 {
-	return &merge->cursors[merge->heap[place]];
+	return &merge->cursors[merge->heap[index]];
 }
 
-static void put_at(struct tw_merge *merge, uint32_t place, struct tw_merge_cursor *cursor)
+static void put_at(struct tw_merge *merge, uint32_t index, struct tw_merge_cursor *cursor)
 {
-	merge->heap[place] = cursor->number;
-	cursor->heap_place = place;
+	merge->heap[index] = cursor->number;
+	cursor->heap_index = index;
 }
 
 static void sift_up(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 {
-	uint32_t place = cursor->heap_place;
+	uint32_t index = cursor->heap_index;
 
-	while (place && is_before(cursor, at_place(merge, (place - 1) / 2))) {
-		put_at(merge, place, at_place(merge, (place - 1) / 2));
-		place = (place - 1) / 2;
+	while (index && is_before(cursor, at_index(merge, (index - 1) / 2))) {
+		put_at(merge, index, at_index(merge, (index - 1) / 2));
+		index = (index - 1) / 2;
 	}
-	put_at(merge, place, cursor);
+	put_at(merge, index, cursor);
 }
 
 static void sift_down(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 {
-	uint32_t place = cursor->heap_place;
+	uint32_t index = cursor->heap_index;
 
 	for (;;) {
-		uint32_t child = place * 2 + 1;
+		uint32_t child = index * 2 + 1;
 
 		if (child >= merge->heap_count)
 			break;
-		if (child + 1 < merge->heap_count && is_before(at_place(merge, child + 1), at_place(merge, child)))
+		if (child + 1 < merge->heap_count && is_before(at_index(merge, child + 1), at_index(merge, child)))
 			child++;
-		if (!is_before(at_place(merge, child), cursor))
+		if (!is_before(at_index(merge, child), cursor))
 			break;
-		put_at(merge, place, at_place(merge, child));
-		place = child;
+		put_at(merge, index, at_index(merge, child));
+		index = child;
 	}
-	put_at(merge, place, cursor);
+	put_at(merge, index, cursor);
 }
 
 static void push(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 {
-	cursor->heap_place = merge->heap_count++;
+	cursor->heap_index = merge->heap_count++;
 	sift_up(merge, cursor);
 }
 
 static void remove_from_heap(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 {
-	struct tw_merge_cursor *last = at_place(merge, --merge->heap_count);
+	struct tw_merge_cursor *last = at_index(merge, --merge->heap_count);
 
 	if (last == cursor)
 		return;
-	put_at(merge, cursor->heap_place, last);
+	put_at(merge, cursor->heap_index, last);
 	sift_up(merge, last);
 	sift_down(merge, last);
 }
@@ -82,7 +82,7 @@ static void remove_from_heap(struct tw_merge *merge, struct tw_merge_cursor *cur
 static bool is_first(const struct tw_merge *merge, const struct tw_merge_cursor *cursor)
 {
 	for (uint32_t child = 1; child <= 2 && child < merge->heap_count; child++) {
-		if (is_before(at_place(merge, child), cursor))
+		if (is_before(at_index(merge, child), cursor))
 			return false;
 	}
 	return true;
@@ -353,7 +353,7 @@ int tw_merge_next(struct tw_merge *merge, struct tw_merge_cursor **out)
 			force_one(merge);
 		if (!merge->heap_count)
 			return 0;
-		cursor = at_place(merge, 0);
+		cursor = at_index(merge, 0);
 		if (tw_unlikely(cursor->ticks > merge->runs_through)) {
 			result = tw_merge_find_runs_until(merge, cursor->ticks);
 			if (result)
@@ -369,7 +369,7 @@ int tw_merge_next(struct tw_merge *merge, struct tw_merge_cursor **out)
 		if (result < 0)
 			return result;
 		/* Loading another block may have changed which cursor is first. */
-		if (result && at_place(merge, 0) == cursor) {
+		if (result && at_index(merge, 0) == cursor) {
 			merge->is_changed = false;
 			*out = cursor;
 			return 0;

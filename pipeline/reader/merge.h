@@ -41,7 +41,7 @@ struct tw_merge_cursor {
 	uint32_t tracee_id;
 	uint32_t next_block; /* the next one to load */
 	uint32_t end_block;
-	uint32_t heap_place;
+	uint32_t heap_index;
 	uint32_t next_waiter;
 	uint32_t waits_for; /* a tracee */
 	struct tw_decode_job *job;
