@@ -188,7 +188,7 @@ static void emit(struct tw_rb_producer *producer, uint64_t a, uint64_t b)
 	void *room;
 
 	while (tw_rb_reserve(producer, 32, ticks, &room) != TW_RB_OK)
-		tw_rb_wait_room(producer, 32, 1000000000);
+		tw_rb_wait_space(producer, 32, 1000000000);
 	record = room;
 	record[0] = ticks;
 	record[1] = TW_RB_HEAD(TW_EVENT_CALL, 1, 32, 7);

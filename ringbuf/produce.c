@@ -429,7 +429,7 @@ static bool has_room(struct tw_rb_producer *producer, uint32_t bytes)
 	return producer->pos + room_for(bytes) <= tail + producer->mask + 1;
 }
 
-bool tw_rb_wait_room(struct tw_rb_producer *producer, uint32_t bytes, uint64_t timeout_ns)
+bool tw_rb_wait_space(struct tw_rb_producer *producer, uint32_t bytes, uint64_t timeout_ns)
 {
 	struct tw_rb_shared *shared = producer->shared;
 	uint64_t until = tw_clock_monotonic_ns() + timeout_ns;

@@ -30,7 +30,7 @@
  *	commit		no	yes	yes	calls tw_rb_count_nested() only
  *	peek			no	no	consumer: one thread at a time
  *
- * Progress  Everything is wait-free except tw_rb_wait_room(), which sleeps.
+ * Progress  Everything is wait-free except tw_rb_wait_space(), which sleeps.
  * Units     *_bytes are bytes; *_pos are positions; *_ticks are those of base/clock.h.
  */
 #ifndef TW_RINGBUF_RINGBUF_H
@@ -273,11 +273,11 @@ void tw_rb_refuse(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint6
 void tw_rb_refuse_several(struct tw_rb_producer *producer, enum tw_rb_cause cause, uint64_t count, uint64_t ticks);
 
 /*
- * tw_rb_wait_room - sleep until the consumer has freed `bytes`, or until the timeout.
+ * tw_rb_wait_space - sleep until the consumer has freed `bytes`, or until the timeout.
  *
  * Outside read sections only.  Returns whether there is space.  Order: PAIR rb.waiting.
  */
-bool tw_rb_wait_room(struct tw_rb_producer *producer, uint32_t bytes, uint64_t timeout_ns);
+bool tw_rb_wait_space(struct tw_rb_producer *producer, uint32_t bytes, uint64_t timeout_ns);
 
 /* ---- the consumer ---- */
 

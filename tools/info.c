@@ -62,7 +62,7 @@ static void put_lost(const struct tw_capture_info *info)
 /* Shows data missing for other causes, and the tracer's own time. */
 static void put_missing(const struct tw_capture_account *account)
 {
-	char clause[TW_MISSING_ROOM];
+	char clause[TW_MISSING_TEXT_BYTES];
 	for (unsigned cause = TW_MISSING_OVERWRITTEN; cause < TW_MISSING_CAUSES; cause++) {
 		if (*tw_missing_clause(account, cause, clause))
 			tw_out_format(&out, "%-14s%s\n", tw_missing_cause_name(cause), clause);

@@ -152,7 +152,7 @@ bool tw_parse_count(const char *text, uint64_t *out);
 /* ---- output: standard output in large pieces ---- */
 
 #define TW_OUT_BYTES (256 << 10)
-/* The bytes that may be written after tw_out_room() without another check. */
+/* The bytes that may be written after tw_out_reserve() without another check. */
 #define TW_OUT_SLACK (16 << 10)
 
 struct tw_out {
@@ -183,7 +183,7 @@ bool tw_out_cancel(struct tw_out *out, uint64_t mark);
 int tw_out_finish(struct tw_out *out);
 
 /* Makes space for TW_OUT_SLACK bytes written by the functions below, which do not check. */
-static inline void tw_out_room(struct tw_out *out)
+static inline void tw_out_reserve(struct tw_out *out)
 {
 	if (out->used > TW_OUT_BYTES)
 		tw_out_flush(out);

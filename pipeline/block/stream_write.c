@@ -47,7 +47,7 @@ void tw_stream_out_hurry(struct tw_stream_out *out)
 }
 
 /* Waits until a piece can be written without blocking. */
-static int wait_for_room(struct tw_stream_out *out)
+static int wait_for_space(struct tw_stream_out *out)
 {
 	struct tw_stall_timer stall_timer = {0};
 
@@ -99,7 +99,7 @@ static ssize_t write_some(struct tw_stream_out *out, const void *data, size_t by
 
 	if (!out->is_pipe && !out->is_socket)
 		return write_quietly(out->fd, data, bytes);
-	error = wait_for_room(out);
+	error = wait_for_space(out);
 	if (error) {
 		errno = -error;
 		return -1;

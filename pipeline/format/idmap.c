@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define FIRST_ROOM 64
+#define FIRST_CAPACITY 64
 
 void tw_idmap_fini(struct tw_idmap *map)
 {
@@ -26,7 +26,7 @@ static struct tw_idmap_slot *find(const struct tw_idmap *map, uint64_t key)
 
 static bool grow(struct tw_idmap *map)
 {
-	struct tw_idmap larger = {NULL, map->count, map->room ? map->room * 2 : FIRST_ROOM};
+	struct tw_idmap larger = {NULL, map->count, map->room ? map->room * 2 : FIRST_CAPACITY};
 
 	if (!larger.room)
 		return false;

@@ -130,7 +130,7 @@ static void put_term(struct tw_record_terms *terms, struct tw_term term, size_t 
 }
 
 /* The space for a term, such that `after` more, cut ones, still fit. */
-static size_t room_for(const struct tw_record_terms *terms, size_t after)
+static size_t space_for(const struct tw_record_terms *terms, size_t after)
 {
 	size_t kept = terms->bytes + after * CUT_BYTES + TAIL_BYTES;
 	size_t all = sizeof terms->thread->terms;
@@ -141,7 +141,7 @@ static size_t room_for(const struct tw_record_terms *terms, size_t after)
 /* Begins a term if one of `bytes` bytes fits; otherwise returns false and appends nothing. */
 static bool begin(struct tw_record_terms *terms, size_t bytes)
 {
-	if (room_for(terms, 1) < bytes)
+	if (space_for(terms, 1) < bytes)
 		return false;
 	put(terms, VERSION);
 	terms->count++;
@@ -151,7 +151,7 @@ static bool begin(struct tw_record_terms *terms, size_t bytes)
 void tw_record_term(struct tw_record_terms *terms, struct tw_term term)
 {
 	if (begin(terms, 1 + CUT_BYTES))
-		put_term(terms, term, room_for(terms, 1));
+		put_term(terms, term, space_for(terms, 1));
 }
 
 void tw_record_list(struct tw_record_terms *terms, const struct tw_term *elements, unsigned count)
@@ -164,7 +164,7 @@ void tw_record_list(struct tw_record_terms *terms, const struct tw_term *element
 			put(terms, (uint8_t)(count >> shift));
 	}
 	for (unsigned i = 0; i < count; i++)
-		put_term(terms, elements[i], room_for(terms, count - i));
+		put_term(terms, elements[i], space_for(terms, count - i));
 	put(terms, NIL);
 }
 
@@ -185,7 +185,7 @@ void tw_record_pair(struct tw_record_terms *terms, const char *first, struct tw_
 	put(terms, TUPLE);
 	put(terms, 2);
 	put_atom(terms, first);
-	put_term(terms, second, room_for(terms, 1));
+	put_term(terms, second, space_for(terms, 1));
 }
 
 void tw_record_mfa(struct tw_record_terms *terms, const char *module, const char *function, uint32_t arity)

@@ -182,7 +182,7 @@ int tw_source_list_files(struct tw_capture *capture)
 }
 
 /* Called with the lock: closes the file that was used least recently, unless all are in use. */
-static void make_room(struct tw_capture *capture)
+static void make_space(struct tw_capture *capture)
 {
 	struct tw_source_file *oldest = NULL;
 
@@ -209,7 +209,7 @@ struct tw_segment_file *tw_source_use_file(struct tw_capture *capture, uint32_t 
 	if (file->file.fd < 0) {
 		char closed_name[TW_SEGMENT_NAME_BYTES];
 
-		make_room(capture);
+		make_space(capture);
 		/* The recorder may have closed and renamed it since. */
 		tw_segment_name(file->number, false, closed_name);
 		error = tw_segment_open(capture->directory_fd, file->name, &file->file);

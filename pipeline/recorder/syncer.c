@@ -165,12 +165,12 @@ bool tw_syncer_sync(struct tw_syncer *syncer, const struct tw_segment *segment)
 	struct tw_segment_sealed file = {.number = segment->number,
 					 .directory_fd = segment->directory_fd,
 					 .io = segment->io};
-	bool has_room;
+	bool has_space;
 
 	pthread_mutex_lock(&syncer->mutex);
-	has_room = syncer->count < JOBS_MAX && !is_under_way(syncer, segment->number, false);
+	has_space = syncer->count < JOBS_MAX && !is_under_way(syncer, segment->number, false);
 	/* A descriptor of its own: the segment may be closed meanwhile. */
-	file.fd = has_room ? fcntl(segment->fd, F_DUPFD_CLOEXEC, 0) : -1;
+	file.fd = has_space ? fcntl(segment->fd, F_DUPFD_CLOEXEC, 0) : -1;
 	if (file.fd >= 0)
 		add(syncer, &file, false);
 	pthread_mutex_unlock(&syncer->mutex);

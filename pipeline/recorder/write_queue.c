@@ -179,7 +179,7 @@ void tw_write_queue_destroy(struct tw_write_queue *queue)
 	free(queue);
 }
 
-bool tw_write_queue_has_room(const struct tw_write_queue *queue, uint64_t bytes)
+bool tw_write_queue_has_space(const struct tw_write_queue *queue, uint64_t bytes)
 {
 	return queue->bytes + bytes <= TW_WRITE_QUEUE_BYTES;
 }

@@ -58,7 +58,7 @@ int tw_write_queue_create(struct tw_write_queue **out, void (*wake)(void *arg), 
 void tw_write_queue_destroy(struct tw_write_queue *queue);
 
 /* Is there space for that many bytes of the file? */
-bool tw_write_queue_has_room(const struct tw_write_queue *queue, uint64_t bytes);
+bool tw_write_queue_has_space(const struct tw_write_queue *queue, uint64_t bytes);
 /* Has every write been given back? */
 bool tw_write_queue_is_empty(const struct tw_write_queue *queue);
 /* CLOCK_MONOTONIC of the end of the last write that took TW_WRITE_SLOW_NS; 0: none did. */

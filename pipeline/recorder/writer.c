@@ -164,7 +164,7 @@ uint32_t tw_writer_scan(struct tw_writer *writer)
  * Each image that writes has a file open, and the limit of descriptors is lower than that of images: closes another
  * image's segment; a new one is begun when more data comes.
  */
-void tw_writer_make_room(struct tw_writer *writer, const struct tw_writer_image *image)
+void tw_writer_free_descriptor(struct tw_writer *writer, const struct tw_writer_image *image)
 {
 	uint32_t images = tw_rs_image_count(&writer->rs), open_count = 0;
 	struct rlimit limit;
@@ -231,7 +231,7 @@ static int queue_block(struct tw_writer *writer, uint32_t index, uint32_t image_
 	struct tw_writer_ring *ring = &writer->rings[index];
 	int error = 0;
 
-	while (!error && !tw_write_queue_has_room(writer->store.queue, tw_block_file_bytes(header)))
+	while (!error && !tw_write_queue_has_space(writer->store.queue, tw_block_file_bytes(header)))
 		error = tw_writer_collect(writer, true);
 	if (error < 0)
 		return error;

@@ -213,7 +213,7 @@ int tw_writer_define_used(struct tw_writer *writer, uint32_t image, const uint8_
 void tw_writer_forget_names(struct tw_writer_image *image);
 
 /* Makes sure that there is a descriptor for a segment of the image: closes another's if none would be left. */
-void tw_writer_make_room(struct tw_writer *writer, const struct tw_writer_image *image);
+void tw_writer_free_descriptor(struct tw_writer *writer, const struct tw_writer_image *image);
 
 /* Writes the losses of threads without a ring that are not in the files yet. */
 int tw_writer_tell_no_ring(struct tw_writer *writer, uint32_t image);

@@ -54,7 +54,7 @@ void tw_writer_forget_names(struct tw_writer_image *image)
 }
 
 /* Extends the table to hold the id, with zeros as new entries; NULL: no memory, and the table is unchanged. */
-static void *make_room(void *table, uint32_t *room, uint32_t id, size_t size)
+static void *make_space(void *table, uint32_t *room, uint32_t id, size_t size)
 {
 	uint32_t wanted = id < 1024 ? 1024 : id + id / 2;
 	uint8_t *more;
@@ -73,7 +73,7 @@ static void *make_room(void *table, uint32_t *room, uint32_t id, size_t size)
 
 static struct place *place_of(struct tw_writer_names *names, uint32_t id)
 {
-	struct place *table = make_room(names->places, &names->place_room, id, sizeof *names->places);
+	struct place *table = make_space(names->places, &names->place_room, id, sizeof *names->places);
 
 	if (!table)
 		return NULL;
@@ -83,7 +83,7 @@ static struct place *place_of(struct tw_writer_names *names, uint32_t id)
 
 static struct function *function_of(struct tw_writer_names *names, uint32_t id)
 {
-	struct function *table = make_room(names->functions, &names->function_room, id, sizeof *names->functions);
+	struct function *table = make_space(names->functions, &names->function_room, id, sizeof *names->functions);
 
 	if (!table)
 		return NULL;
@@ -217,7 +217,7 @@ int tw_writer_definitions(struct tw_writer *writer, uint32_t index)
 	struct tw_writer_image *image = &writer->images[index];
 	int opened;
 
-	tw_writer_make_room(writer, image);
+	tw_writer_free_descriptor(writer, image);
 	opened = tw_store_open_segment(&writer->store, &image->store);
 	if (opened < 0)
 		return opened;

@@ -93,7 +93,7 @@ static void forget_tracee(struct tw_writer_ring *ring, const uint8_t *raw, uint6
 	}
 }
 
-static bool make_snapshot_room(struct tw_writer *writer, uint64_t bytes)
+static bool grow_snapshot(struct tw_writer *writer, uint64_t bytes)
 {
 	uint8_t *more;
 
@@ -115,7 +115,7 @@ int tw_writer_snapshot_ring(struct tw_writer *writer, uint32_t index)
 	int64_t bytes;
 	int error;
 
-	if (!make_snapshot_room(writer, tw_rs_ring_bytes(&writer->rs, index)))
+	if (!grow_snapshot(writer, tw_rs_ring_bytes(&writer->rs, index)))
 		return TW_ENOMEM;
 	bytes = tw_rb_snapshot(shared, tw_rs_ring_bytes(&writer->rs, index), writer->snapshot, &first_pos, &end_pos);
 	if (bytes < 0) {
@@ -157,7 +157,7 @@ int tw_writer_give_up_ring(struct tw_writer *writer, uint32_t index)
 	int64_t bytes;
 	int told;
 
-	if (!make_snapshot_room(writer, tw_rs_ring_bytes(&writer->rs, index)))
+	if (!grow_snapshot(writer, tw_rs_ring_bytes(&writer->rs, index)))
 		return TW_ENOMEM;
 	bytes = tw_rb_snapshot(tw_rs_ring(&writer->rs, index), tw_rs_ring_bytes(&writer->rs, index), writer->snapshot,
 			       &first_pos, &end_pos);

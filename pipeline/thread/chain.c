@@ -200,7 +200,7 @@ static int64_t find_context(struct tw_process_memory *memory, struct head *head,
 /* ---- entries ---- */
 
 /* `words` consecutive words; NULL: no memory. */
-static uint64_t *make_room(struct tw_process_memory *memory, struct head *head, unsigned words)
+static uint64_t *make_space(struct tw_process_memory *memory, struct head *head, unsigned words)
 {
 	struct tw_block *block = head->segment;
 	struct segment *segment;
@@ -231,7 +231,7 @@ static bool put(struct tw_process_memory *memory, struct head *head, uint64_t wo
 		return true;
 	}
 	if (head->last) {
-		room = make_room(memory, head, head->repeats ? 2 : 1);
+		room = make_space(memory, head, head->repeats ? 2 : 1);
 		if (!room)
 			return false;
 		room[0] = head->last;

@@ -304,7 +304,7 @@ static bool is_anybody_waiting(unsigned session)
 
 	tw_quiet_lock(&threads_lock);
 	for (struct tw_thread *thread = threads; thread; thread = thread->next) {
-		/* PAIR hit.waiting: seq_cst; as in tw_wait_for_room(). */
+		/* PAIR hit.waiting: seq_cst; as in tw_wait_for_space(). */
 		found |= tw_load_seq_cst(&thread->waiting_session) == session + 1;
 	}
 	tw_quiet_unlock(&threads_lock);

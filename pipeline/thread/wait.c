@@ -24,7 +24,7 @@
  */
 #define GROWTH_PAUSE_US 10000
 
-#define TELL_ROOM_BYTES UINT64_C(256)
+#define TELL_SPACE_BYTES UINT64_C(256)
 
 /*
  * The sessions that still want this hit after a wait outside of the read section. `epoch` is the one before the wait.
@@ -72,7 +72,7 @@ static bool wait_outside(struct tw_thread_ring *ring, struct tw_rs *rs, uint32_t
 	for (;;) {
 		bool is_over = is_given_up(rs) || (timeout_ns && spent_ns >= timeout_ns);
 
-		if (tw_rb_wait_room(&ring->producer, bytes, is_over ? 0 : slice_ns))
+		if (tw_rb_wait_space(&ring->producer, bytes, is_over ? 0 : slice_ns))
 			return true;
 		if (is_over)
 			return false;
@@ -113,7 +113,7 @@ enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_recheck
 		ring->has_waited_for_ring = *spent_ns >= TW_RING_WAIT_NS;
 		return TW_RING_IN_VAIN;
 	}
-	/* PAIR hit.waiting: seq_cst; as in tw_wait_for_room(). */
+	/* PAIR hit.waiting: seq_cst; as in tw_wait_for_space(). */
 	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
 	tw_progress_exit(&t->thread->reader);
 	tw_rs_wait_ring(rs, seen, RING_SLICE_NS);
@@ -121,7 +121,7 @@ enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_recheck
 	tw_progress_enter(&t->thread->reader);
 	wanted = still_wanted(t, recheck, epoch);
 	*todo &= wanted;
-	/* PAIR hit.waiting: seq_cst; as in tw_wait_for_room(). */
+	/* PAIR hit.waiting: seq_cst; as in tw_wait_for_space(). */
 	tw_store_seq_cst(&t->thread->waiting_session, 0);
 	return wanted >> session & 1 ? TW_RING_MAY_BE_THERE : TW_RING_UNWANTED;
 }
@@ -136,7 +136,7 @@ void tw_wait_tell(struct tw_thread_ring *ring, enum tw_own_time why, uint64_t st
 	 * the loss record and for the padding before it.
 	 */
 	if (!producer->shared || (producer->policy == TW_RB_DROP &&
-				  producer->pos + TELL_ROOM_BYTES > producer->cached_tail_pos + producer->mask + 1))
+				  producer->pos + TELL_SPACE_BYTES > producer->cached_tail_pos + producer->mask + 1))
 		return;
 	if (tw_rb_reserve(producer, TW_OWN_TIME_BYTES, start_ticks, (void **)&record) != TW_RB_OK)
 		return;
@@ -182,40 +182,40 @@ static bool try_to_populate(struct tw_thread_ring *ring, struct tw_rs *rs, uint6
 	return false;
 }
 
-enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes,
-			      uint64_t ticks, uint64_t *todo)
+enum tw_space tw_wait_for_space(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
+				uint32_t bytes, uint64_t ticks, uint64_t *todo)
 {
 	struct tw_thread_ring *ring = &t->thread->rings[session];
 	struct tw_rs *rs = tw_hit_sessions[session].rs;
 	int saved_errno = errno;
 	uint64_t run_stamp = ring->run_stamp, epoch = epoch_now(), wanted;
-	bool has_room;
+	bool has_space;
 
 	/* Only memory is missing: in its first round a ring has space. */
 	if (tw_rb_lacks_memory(&ring->producer, bytes)) {
-		has_room = try_to_populate(ring, rs, ticks);
+		has_space = try_to_populate(ring, rs, ticks);
 		errno = saved_errno;
-		return has_room ? TW_ROOM_GROWN : TW_ROOM_NONE;
+		return has_space ? TW_SPACE_GROWN : TW_SPACE_NONE;
 	}
 	if (try_to_grow(ring, rs, ticks)) {
 		errno = saved_errno;
-		return TW_ROOM_GROWN;
+		return TW_SPACE_GROWN;
 	}
 	if (ring->producer.policy != TW_RB_BLOCK || !tw_thread_may_call_system()) {
 		tw_rb_refuse(&ring->producer, TW_RB_LOST_FULL, ticks);
 		errno = saved_errno;
-		return TW_ROOM_NONE;
+		return TW_SPACE_NONE;
 	}
 	/* PAIR hit.waiting: seq_cst; is_anybody_waiting() reads it after the session's bits are gone. */
 	tw_store_seq_cst(&t->thread->waiting_session, session + 1);
 	tw_progress_exit(&t->thread->reader);
-	has_room = wait_outside(ring, rs, bytes + TW_OWN_TIME_BYTES);
+	has_space = wait_outside(ring, rs, bytes + TW_OWN_TIME_BYTES);
 	tw_progress_enter(&t->thread->reader);
 	wanted = still_wanted(t, recheck, epoch);
 	*todo &= wanted;
 	if (!(wanted >> session & 1) || ring->run_stamp != run_stamp || !ring->producer.shared)
-		has_room = false;
-	else if (!has_room)
+		has_space = false;
+	else if (!has_space)
 		tw_rb_refuse(&ring->producer, TW_RB_LOST_FULL, ticks);
 	/*
 	 * PAIR hit.waiting: seq_cst; as above: from here on the thread ring is used only if the session still has its
@@ -223,5 +223,5 @@ enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_recheck *rec
 	 */
 	tw_store_seq_cst(&t->thread->waiting_session, 0);
 	errno = saved_errno;
-	return has_room ? TW_ROOM_WAITED : TW_ROOM_NONE;
+	return has_space ? TW_SPACE_WAITED : TW_SPACE_NONE;
 }

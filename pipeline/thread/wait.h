@@ -26,9 +26,9 @@ enum tw_ring_wait tw_wait_for_ring(struct tw_hit_tls *t, const struct tw_recheck
  * Space in the thread's ring, or in a larger one that replaces it: for the record, and for one that reports the wait
  * (tw_wait_tell()). NONE: there is no space, which is counted; or the record is unwanted, which is not.
  */
-enum tw_room { TW_ROOM_NONE, TW_ROOM_GROWN, TW_ROOM_WAITED };
-enum tw_room tw_wait_for_room(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes,
-			      uint64_t ticks, uint64_t *todo);
+enum tw_space { TW_SPACE_NONE, TW_SPACE_GROWN, TW_SPACE_WAITED };
+enum tw_space tw_wait_for_space(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session,
+				uint32_t bytes, uint64_t ticks, uint64_t *todo);
 
 /*
  * tw_wait_tell - write a record of the tracer's own time on this thread, in one session.

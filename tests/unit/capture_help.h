@@ -118,7 +118,7 @@ static inline bool emit(struct tw_rb_producer *producer, unsigned kind, uint32_t
 	uint64_t *record;
 
 	while ((outcome = tw_rb_reserve(producer, bytes, ticks, &room)) == TW_RB_WAIT)
-		tw_rb_wait_room(producer, bytes, 1000000000);
+		tw_rb_wait_space(producer, bytes, 1000000000);
 	if (outcome != TW_RB_OK)
 		return false;
 	record = room;

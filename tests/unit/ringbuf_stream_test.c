@@ -350,7 +350,7 @@ static void *produce(void *arg)
 		enum tw_rb_outcome outcome;
 
 		while ((outcome = put(&producer, i)) == TW_RB_WAIT)
-			tw_rb_wait_room(&producer, bytes_of(i), UINT64_C(10000000000));
+			tw_rb_wait_space(&producer, bytes_of(i), UINT64_C(10000000000));
 		pair->refused += outcome == TW_RB_FULL;
 	}
 	tw_store_release(&pair->is_done, 1);

@@ -16,7 +16,7 @@ static uint32_t first_slot(const struct tw_frames_table *table, uint64_t address
 }
 
 /* Makes space for one more; at most half of the slots are used. */
-static bool make_room(struct tw_frames_table *table)
+static bool make_space(struct tw_frames_table *table)
 {
 	if (table->slots && table->count < table->mask / 2)
 		return true;
@@ -81,18 +81,18 @@ static bool add_names(struct tw_frames *frames)
 {
 	for (; frames->named < frames->places->function_count; frames->named++) {
 		const char *name = frames->places->names[frames->named].text;
-		if (!make_room(&frames->names))
+		if (!make_space(&frames->names))
 			return false;
 		if (frames->named >= TW_PLACES_FIRST)
 			add(&frames->names, hash_text(name, stem_bytes(name)), 0, frames->named);
 	}
-	return make_room(&frames->names);
+	return make_space(&frames->names);
 }
 
 static uint32_t name_function(struct tw_frames *frames, uint32_t image, uint64_t address)
 {
 	struct tw_line line;
-	char text[TW_NAME_ROOM];
+	char text[TW_NAME_TEXT_BYTES];
 	tw_line_of_return(frames->capture, image, address, &line);
 	if (line.function) {
 		const struct tw_capture_function function = {.name = line.function,
@@ -114,7 +114,7 @@ static uint32_t name_function(struct tw_frames *frames, uint32_t image, uint64_t
 uint32_t tw_frames_function(struct tw_frames *frames, uint32_t image, uint64_t address)
 {
 	struct tw_frames_table *table = &frames->addresses;
-	if (!make_room(table))
+	if (!make_space(table))
 		return TW_PLACES_NONE;
 	for (uint32_t at = first_slot(table, address, image); table->slots[at].function; at = (at + 1) & table->mask) {
 		if (table->slots[at].address == address && table->slots[at].image == image)

@@ -41,14 +41,14 @@ static void removed_clause(const struct tw_capture_account *account, char *text)
 	char events[100], a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES];
 	events_of(missing, events, sizeof events);
 	if (!missing->places) {
-		snprintf(text, TW_MISSING_ROOM, "%s before these are missing", events);
+		snprintf(text, TW_MISSING_TEXT_BYTES, "%s before these are missing", events);
 		return;
 	}
-	int used =
-		snprintf(text, TW_MISSING_ROOM, "%s before these were removed with %s segment%s (--keep %u)", events,
-			 tw_figure_count(a, missing->places), missing->places == 1 ? "" : "s", account->segments_kept);
+	int used = snprintf(text, TW_MISSING_TEXT_BYTES, "%s before these were removed with %s segment%s (--keep %u)",
+			    events, tw_figure_count(a, missing->places), missing->places == 1 ? "" : "s",
+			    account->segments_kept);
 	if (account->removed_lost)
-		snprintf(text + used, TW_MISSING_ROOM - (size_t)used, "; %s more were lost in that time",
+		snprintf(text + used, TW_MISSING_TEXT_BYTES - (size_t)used, "; %s more were lost in that time",
 			 tw_figure_count(b, account->removed_lost));
 }
 
@@ -59,13 +59,13 @@ static void processes_clause(const struct tw_capture_account *account, char *tex
 							      "of another C library", "set-uid or with capabilities"};
 	char places[100], figure[TW_FIGURE_BYTES];
 	uint64_t all = account->missing[TW_MISSING_PROCESSES].places;
-	int used = snprintf(text, TW_MISSING_ROOM, "%s not traced",
+	int used = snprintf(text, TW_MISSING_TEXT_BYTES, "%s not traced",
 			    places_of(all, "process", "was", "were", places, sizeof places));
 	const char *between = ": ";
 	for (unsigned cause = 0; cause < TW_UNTRACED_CAUSES; cause++) {
-		if (!account->untraced[cause] || used >= TW_MISSING_ROOM)
+		if (!account->untraced[cause] || used >= TW_MISSING_TEXT_BYTES)
 			continue;
-		used += snprintf(text + used, TW_MISSING_ROOM - (size_t)used, "%s%s %s", between,
+		used += snprintf(text + used, TW_MISSING_TEXT_BYTES - (size_t)used, "%s%s %s", between,
 				 tw_figure_count(figure, account->untraced[cause]), words[cause]);
 		between = ", ";
 	}
@@ -81,30 +81,32 @@ const char *tw_missing_clause(const struct tw_capture_account *account, unsigned
 	events_of(missing, events, sizeof events);
 	switch (cause) {
 	case TW_MISSING_OVERWRITTEN:
-		snprintf(text, TW_MISSING_ROOM, "%s replaced by newer ones (--on-full overwrite)", events);
+		snprintf(text, TW_MISSING_TEXT_BYTES, "%s replaced by newer ones (--on-full overwrite)", events);
 		break;
 	case TW_MISSING_REMOVED: removed_clause(account, text); break;
 	case TW_MISSING_SEGMENTS:
 		if (missing->places)
-			snprintf(text, TW_MISSING_ROOM, "%s missing, with %s",
+			snprintf(text, TW_MISSING_TEXT_BYTES, "%s missing, with %s",
 				 places_of(missing->places, "segment", "is", "are", places, sizeof places), events);
 		else
-			snprintf(text, TW_MISSING_ROOM, "segments are missing, with %s", events);
+			snprintf(text, TW_MISSING_TEXT_BYTES, "segments are missing, with %s", events);
 		break;
-	case TW_MISSING_DAMAGED: snprintf(text, TW_MISSING_ROOM, "parts are damaged: %s cannot be read", events); break;
+	case TW_MISSING_DAMAGED:
+		snprintf(text, TW_MISSING_TEXT_BYTES, "parts are damaged: %s cannot be read", events);
+		break;
 	case TW_MISSING_RINGS:
-		snprintf(text, TW_MISSING_ROOM, "the program overwrote %s rings that it was recorded in, with %s",
+		snprintf(text, TW_MISSING_TEXT_BYTES, "the program overwrote %s rings that it was recorded in, with %s",
 			 tw_figure_count(places, missing->places), events);
 		break;
-	case TW_MISSING_CUT: snprintf(text, TW_MISSING_ROOM, "it was cut off, with %s", events); break;
-	case TW_MISSING_UNSTORED: snprintf(text, TW_MISSING_ROOM, "%s did not fit on the disk", events); break;
+	case TW_MISSING_CUT: snprintf(text, TW_MISSING_TEXT_BYTES, "it was cut off, with %s", events); break;
+	case TW_MISSING_UNSTORED: snprintf(text, TW_MISSING_TEXT_BYTES, "%s did not fit on the disk", events); break;
 	case TW_MISSING_PROCESSES: processes_clause(account, text); break;
 	case TW_MISSING_NAMES:
-		snprintf(text, TW_MISSING_ROOM, "%s not fit and are shown as numbers",
+		snprintf(text, TW_MISSING_TEXT_BYTES, "%s not fit and are shown as numbers",
 			 places_of(missing->places, "name", "did", "did", places, sizeof places));
 		break;
 	case TW_MISSING_WENT_ON:
-		snprintf(text, TW_MISSING_ROOM, "%s when the recording ended",
+		snprintf(text, TW_MISSING_TEXT_BYTES, "%s when the recording ended",
 			 places_of(missing->places, "process", "still ran", "still ran", places, sizeof places));
 		break;
 	default: break;
@@ -125,8 +127,8 @@ static const char *own_clause(const struct tw_capture_own *own, const char *form
 	char count[TW_FIGURE_BYTES], time[TW_FIGURE_BYTES];
 	*text = 0;
 	if (own->count)
-		snprintf(text, TW_MISSING_ROOM, format, tw_figure_count(count, own->count), own->count == 1 ? "" : "s",
-			 tw_figure_seconds(time, (double)own->ns / 1e9));
+		snprintf(text, TW_MISSING_TEXT_BYTES, format, tw_figure_count(count, own->count),
+			 own->count == 1 ? "" : "s", tw_figure_seconds(time, (double)own->ns / 1e9));
 	return text;
 }
 

@@ -7,7 +7,7 @@
 
 #include "tracewheel/capture.h"
 
-#define TW_MISSING_ROOM 256
+#define TW_MISSING_TEXT_BYTES 256
 
 /* Is anything missing for this cause? */
 bool tw_missing_any(const struct tw_capture_account *account, unsigned cause);
@@ -15,7 +15,7 @@ bool tw_missing_any(const struct tw_capture_account *account, unsigned cause);
 /*
  * tw_missing_clause - one cause as a clause without a period.
  *
- * @text	holds TW_MISSING_ROOM.
+ * @text	holds TW_MISSING_TEXT_BYTES.
  *
  * Returns text; "" if nothing is missing for this cause, and for counted losses, which every view shows itself.
  */

@@ -225,7 +225,7 @@ static bool set_name(struct tw_names *names, uint32_t id, const char *text, size
 bool tw_names_places(struct tw_names *names, const struct tw_capture *capture, uint32_t image, tw_names_make *make)
 {
 	const struct tw_capture_place *place;
-	char text[TW_NAME_ROOM];
+	char text[TW_NAME_TEXT_BYTES];
 	uint32_t at = 0;
 	*names = (struct tw_names){0};
 	while ((place = tw_capture_place_next(capture, image, &at))) {
@@ -413,7 +413,7 @@ static int exit_of(const struct tw_capture *capture, const struct tw_capture_inf
 static void say_missing(const struct tw_capture *capture, const char *path, bool failures_only)
 {
 	struct tw_capture_account account;
-	char clause[TW_MISSING_ROOM];
+	char clause[TW_MISSING_TEXT_BYTES];
 	tw_capture_account(capture, &account);
 	for (unsigned cause = failures_only ? TW_MISSING_SEGMENTS : TW_MISSING_REMOVED; cause <= TW_MISSING_UNSTORED;
 	     cause++) {

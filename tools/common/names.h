@@ -35,7 +35,7 @@ struct tw_names {
  *
  * Returns false without memory.
  */
-#define TW_NAME_ROOM 4096
+#define TW_NAME_TEXT_BYTES 4096
 typedef size_t tw_names_make(const struct tw_capture_place *place, char *text, size_t room);
 bool tw_names_places(struct tw_names *names, const struct tw_capture *capture, uint32_t image, tw_names_make *make);
 void tw_names_free(struct tw_names *names);

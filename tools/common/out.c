@@ -37,7 +37,7 @@ int tw_out_flush(struct tw_out *out)
 
 void tw_out_bytes(struct tw_out *out, const void *data, size_t bytes)
 {
-	tw_out_room(out);
+	tw_out_reserve(out);
 	if (bytes > TW_OUT_SLACK) {
 		tw_out_flush(out);
 		write_all(out, data, bytes);
@@ -57,7 +57,7 @@ void tw_out_format(struct tw_out *out, const char *format, ...)
 {
 	va_list list;
 	va_start(list, format);
-	tw_out_room(out);
+	tw_out_reserve(out);
 	int n = vsnprintf(out->data + out->used, TW_OUT_SLACK, format, list);
 	va_end(list);
 	if (n > 0)

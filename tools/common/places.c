@@ -107,7 +107,7 @@ static bool name_image(struct tw_places *places, struct table *table, const stru
 {
 	struct tw_places_image *to = &places->images[image];
 	const struct tw_capture_place *place;
-	char text[TW_NAME_ROOM];
+	char text[TW_NAME_TEXT_BYTES];
 	uint32_t at = 0;
 	while ((place = tw_capture_place_next(capture, image, &at))) {
 		if (place->place_id >= to->count)

@@ -138,7 +138,7 @@ static void put_enum(struct tw_out *out, enum tw_typed_form form, const struct t
 {
 	int64_t number = value->type == 'n' ? signed_of(value, word) : (int64_t)unsigned_of(value, word);
 	const char *name = enumerator_of(value, number);
-	char atom[TW_NAME_ROOM];
+	char atom[TW_NAME_TEXT_BYTES];
 	if (name && form == TW_TYPED_TEXT)
 		tw_out_name(out, name);
 	else if (name && form == TW_TYPED_JSON)
@@ -177,7 +177,7 @@ static void put_string(struct tw_out *out, enum tw_typed_form form, const struct
 	}
 	tw_out_text(out, form == TW_TYPED_ERLANG ? "<<\"" : "\"");
 	for (size_t i = 0; i < item->text_bytes; i++) {
-		tw_out_room(out);
+		tw_out_reserve(out);
 		put_char(out, form, (unsigned char)item->text[i]);
 	}
 	tw_out_text(out, form == TW_TYPED_ERLANG ? "\">>" : "\"");
@@ -270,7 +270,7 @@ static bool put_fields(struct tw_out *out, enum tw_typed_form form, const struct
 		}
 		tw_out_text(out, form == TW_TYPED_JSON ? ":" : "");
 		put_field(out, form, &field, item->words);
-		tw_out_room(out);
+		tw_out_reserve(out);
 	}
 	tw_out_text(out, "}");
 	return true;
@@ -336,7 +336,7 @@ void tw_typed_arguments(struct tw_out *out, enum tw_typed_form form, const struc
 			tw_out_text(out, " = ");
 		}
 		put_item(out, form, &item);
-		tw_out_room(out);
+		tw_out_reserve(out);
 	}
 	if (form == TW_TYPED_TEXT && layout->is_variadic)
 		tw_out_format(out, "%s...", between);
@@ -380,7 +380,7 @@ void tw_typed_members(struct tw_out *out, const struct tw_layout *layout, const 
 		tw_json_quote(out, name, strlen(name));
 		tw_out_text(out, ":");
 		put_shown(out, &item);
-		tw_out_room(out);
+		tw_out_reserve(out);
 	}
 }
 

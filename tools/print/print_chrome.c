@@ -76,7 +76,7 @@ static void open_event(struct chrome *chrome, char phase, uint32_t image, uint32
 {
 	uint64_t start = chrome->printer->start_ns, at = ns > start ? ns - start : 0;
 	struct tw_out *out = chrome->out;
-	tw_out_room(out);
+	tw_out_reserve(out);
 	tw_put(out, chrome->is_next ? ",\n" : "\n", chrome->is_next ? 2 : 1);
 	chrome->is_next = true;
 	tw_put(out, "{\"ph\":\"", 7);

@@ -189,7 +189,7 @@ static void put_stack(struct tw_printer *printer, const struct tw_capture_event 
 	if (count < payload->count)
 		tw_out_text(printer->out, ",'?'");
 	tw_out_text(printer->out, "]");
-	tw_out_room(printer->out);
+	tw_out_reserve(printer->out);
 }
 
 /* {M,F,A} or undefined. */
@@ -249,7 +249,7 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 	const struct tw_print_kind *kind = tw_print_kind(event->kind);
 	struct tw_print_payload payload;
 	tw_print_payload(event, &payload);
-	tw_out_room(out);
+	tw_out_reserve(out);
 	put_open(printer, event);
 	tw_put(out, kind ? kind->atom : "event", kind ? strlen(kind->atom) : 5);
 	if (event->kind == TW_CAPTURE_RETURN_TO) {
@@ -281,7 +281,7 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 		tw_put_u64(out, stream ? stream->scheduler_id : 0);
 	}
 	put_stamp(printer, event);
-	tw_out_room(out);
+	tw_out_reserve(out);
 	tw_put(out, "}.\n", 3);
 }
 
@@ -289,7 +289,7 @@ static void put_loss(struct tw_printer *printer, const struct tw_capture_event *
 {
 	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
 	struct tw_out *out = printer->out;
-	tw_out_room(out);
+	tw_out_reserve(out);
 	tw_put(out, "{trace_ts,", 10);
 	put_pid(printer, event);
 	tw_put(out, ",lost,[", 7);
@@ -309,7 +309,7 @@ static void put_loss(struct tw_printer *printer, const struct tw_capture_event *
 static void put_own_time(struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	struct tw_out *out = printer->out;
-	tw_out_room(out);
+	tw_out_reserve(out);
 	tw_put(out, "{trace_ts,", 10);
 	put_pid(printer, event);
 	tw_out_format(out, ",own_time,{%s,%llu},%llu}.\n", tw_capture_own_name(event->id),

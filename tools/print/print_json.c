@@ -227,7 +227,7 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 {
 	struct tw_out *out = printer->out;
 	const struct tw_print_kind *kind = tw_print_kind(event->kind);
-	tw_out_room(out);
+	tw_out_reserve(out);
 	put_head(printer, event);
 	if (kind)
 		tw_put(out, kind->word, strlen(kind->word));
@@ -243,7 +243,7 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 	}
 	if (event->payload_words || event->flags)
 		put_payload(printer, event);
-	tw_out_room(out);
+	tw_out_reserve(out);
 	tw_put(out, "}\n", 2);
 }
 
@@ -251,7 +251,7 @@ static void put_loss(struct tw_printer *printer, const struct tw_capture_event *
 {
 	const struct tw_capture_loss *loss = tw_capture_event_loss(event);
 	struct tw_out *out = printer->out;
-	tw_out_room(out);
+	tw_out_reserve(out);
 	put_head(printer, event);
 	tw_put(out, "lost\"", 5);
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
@@ -261,7 +261,7 @@ static void put_loss(struct tw_printer *printer, const struct tw_capture_event *
 
 static void put_own_time(struct tw_printer *printer, const struct tw_capture_event *event)
 {
-	tw_out_room(printer->out);
+	tw_out_reserve(printer->out);
 	put_head(printer, event);
 	tw_out_format(printer->out, "own_time\",\"why\":\"%s\",\"own_ns\":%llu}\n", tw_capture_own_name(event->id),
 		      (unsigned long long)tw_capture_own_ns(printer->capture, event));

@@ -123,7 +123,7 @@ static int drain(struct tw_sink *sink)
 	}
 	if (text->is_json) {
 		/* Erlang's printer has already escaped control characters. */
-		tw_out_room(text->out);
+		tw_out_reserve(text->out);
 		for (size_t i = 0; i < bytes; i++) {
 			if (sink->start[i] == '"' || sink->start[i] == '\\')
 				tw_put_char(text->out, '\\');

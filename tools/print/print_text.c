@@ -87,7 +87,7 @@ static void put_stack(struct tw_printer *printer, const struct tw_capture_event 
 	}
 	if (count < payload->count)
 		tw_out_text(printer->out, " <- ?");
-	tw_out_room(printer->out);
+	tw_out_reserve(printer->out);
 }
 
 static void put_damage(struct tw_out *out)
@@ -177,7 +177,7 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 {
 	struct tw_out *out = printer->out;
 	const struct tw_print_kind *kind = tw_print_kind(event->kind);
-	tw_out_room(out);
+	tw_out_reserve(out);
 	put_head(printer, event);
 	if (event->kind == TW_CAPTURE_CALL) {
 		tw_put(out, "call ", 5);
@@ -223,7 +223,7 @@ static void put_loss(struct tw_printer *printer, const struct tw_capture_event *
 	uint64_t lost = 0;
 	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
 		lost += loss->lost[cause];
-	tw_out_room(printer->out);
+	tw_out_reserve(printer->out);
 	put_head(printer, event);
 	tw_out_format(printer->out, "!! LOST %s event%s", tw_figure_count(figure, lost), lost == 1 ? "" : "s");
 	uint64_t first_ns = tw_capture_ns(printer->capture, loss->first_ticks);
@@ -244,7 +244,7 @@ static void put_loss(struct tw_printer *printer, const struct tw_capture_event *
 static void put_own_time(struct tw_printer *printer, const struct tw_capture_event *event)
 {
 	char figure[TW_FIGURE_BYTES];
-	tw_out_room(printer->out);
+	tw_out_reserve(printer->out);
 	put_head(printer, event);
 	tw_out_format(printer->out, "(tracer: %s for %s)\n",
 		      event->id == TW_CAPTURE_OWN_WAIT	  ? "the thread waited for space in its ring"

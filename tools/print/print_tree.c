@@ -88,7 +88,7 @@ static void put_red(struct tree *tree, bool is_on)
 }
 
 /* The width for a name at a depth, on a terminal. */
-static size_t name_room(const struct tree *tree, uint32_t depth)
+static size_t name_width(const struct tree *tree, uint32_t depth)
 {
 	if (!tree->name_width)
 		return SIZE_MAX;
@@ -118,11 +118,11 @@ static const char *name_of(const struct tree *tree, uint32_t function, uint32_t 
 	*bytes = slash ? (size_t)(slash - name->text) : name->bytes;
 	if (tree->name_width && drops_types)
 		*bytes = without_types(name->text, *bytes);
-	if (*bytes <= name_room(tree, depth))
+	if (*bytes <= name_width(tree, depth))
 		return name->text;
-	char whole[TW_NAME_ROOM + 1];
+	char whole[TW_NAME_TEXT_BYTES + 1];
 	snprintf(whole, sizeof whole, "%.*s", (int)*bytes, name->text);
-	tw_name_shorten(whole, name_room(tree, depth), text, sizeof text);
+	tw_name_shorten(whole, name_width(tree, depth), text, sizeof text);
 	*bytes = strlen(text);
 	return text;
 }

@@ -243,7 +243,7 @@ static void put_notes(const struct request *request, const struct tw_calltree *t
 	if (lost)
 		put_note(true, "%s events were lost: calls around them are cut or unseen.", tw_figure_count(a, lost));
 	struct tw_capture_account account;
-	char clause[TW_MISSING_ROOM];
+	char clause[TW_MISSING_TEXT_BYTES];
 	tw_capture_account(tree->capture, &account);
 	for (unsigned cause = TW_MISSING_OVERWRITTEN; cause < TW_MISSING_CAUSES; cause++) {
 		if (*tw_missing_clause(&account, cause, clause))

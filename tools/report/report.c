@@ -140,7 +140,7 @@ static void put_account(const struct tw_screen *screen, const struct tw_capture 
 			const struct tw_capture_info *info, bool has_times)
 {
 	struct tw_capture_account account;
-	char clause[TW_MISSING_ROOM];
+	char clause[TW_MISSING_TEXT_BYTES];
 	tw_capture_account(capture, &account);
 	for (unsigned cause = TW_MISSING_OVERWRITTEN; cause < TW_MISSING_CAUSES; cause++) {
 		bool is_failure = cause >= TW_MISSING_SEGMENTS && cause <= TW_MISSING_UNSTORED;

@@ -196,7 +196,7 @@ static bool name_image(struct tw_totals *totals, const struct scan *scan, uint32
 {
 	const struct image_counts *counts = &scan->images[image];
 	const struct tw_capture_place *place;
-	char text[TW_NAME_ROOM];
+	char text[TW_NAME_TEXT_BYTES];
 	uint32_t at = 0;
 	while ((place = tw_capture_place_next(scan->capture, image, &at))) {
 		uint64_t calls = place->place_id < counts->count ? counts->calls[place->place_id] : 0;
@@ -204,7 +204,7 @@ static bool name_image(struct tw_totals *totals, const struct scan *scan, uint32
 			continue;
 		/* A row is a function, wherever it was called from: declared functions and sleds have no caller. */
 		const char *caller = "(any: at the function's entry)";
-		char caller_name[TW_NAME_ROOM];
+		char caller_name[TW_NAME_TEXT_BYTES];
 		if (place->caller) {
 			caller_name[tw_clean(place->caller->name, strlen(place->caller->name), caller_name,
 					     sizeof caller_name - 1)] = 0;
