@@ -2,6 +2,7 @@
 /* mailboxes.c - follows the queue and the state of each process by its events. */
 #include "tools/common/mailboxes.h"
 #include "tools/common/mailboxes_sends.h"
+#include "tools/common/names.h"
 #include "tools/tool.h"
 
 #include "tracewheel/error.h"
@@ -173,7 +174,7 @@ struct tw_mailbox_process *tw_mailboxes_process(struct tw_mailboxes *mailboxes, 
 	const struct tw_capture_tracee *tracee = tw_capture_tracee(mailboxes->capture, image, tracee_id);
 	struct tw_mailbox_process *process =
 		process_of_pid(mailboxes, image, tracee_id, tracee ? tracee->pid_number : tracee_id,
-			       tracee ? tracee->pid_serial : 0);
+			       tracee ? tw_name_serial(tracee) : 0);
 	if (process) {
 		process->tracee_id = tracee_id;
 		mailboxes->by_tracee[at] = process->number + 1;
@@ -446,6 +447,9 @@ bool tw_mailboxes_event(struct tw_mailboxes *mailboxes, const struct tw_capture_
 		return false;
 	if (process->losses != mailboxes->images[event->image].losses)
 		see_loss(mailboxes, process, event->time_ns);
+	/* A port has no mailbox. */
+	if (process->pid_serial == TW_SERIAL_OF_PORT && event->kind != TW_CAPTURE_SEND)
+		return true;
 	switch (event->kind) {
 	case TW_CAPTURE_CALL: on_call(mailboxes, process, event); break;
 	case TW_CAPTURE_SEND:

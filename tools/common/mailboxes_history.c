@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mailboxes_history.c - finds kept stretches of processes by time; names of processes. */
 #include "tools/common/mailboxes.h"
+#include "tools/common/names.h"
 #include "tools/common/threads.h"
 
 #include <stdio.h>
@@ -91,8 +92,10 @@ size_t tw_mailboxes_name(const struct tw_mailboxes *mailboxes, uint32_t number, 
 	const struct tw_mailbox_process *process = mailboxes->processes[number];
 	char name[TW_THREAD_NAME_BYTES];
 	tw_process_name(mailboxes->capture, process->image, process->tracee_id, name);
-	return (size_t)snprintf(text, TW_THREAD_TEXT_BYTES, "<0.%u.%u>%s%s", process->pid_number, process->pid_serial,
-				*name ? " " : "", name);
+	char numbers[TW_NAME_NUMBERS_BYTES];
+	return (size_t)snprintf(text, TW_THREAD_TEXT_BYTES, "%s%s%s",
+				tw_name_numbers(process->pid_number, process->pid_serial, numbers), *name ? " " : "",
+				name);
 }
 
 const char *tw_doing_name(unsigned doing)

@@ -5,6 +5,7 @@
  * The send that is overwritten is the oldest of all, and so the first in its slot, unless it was received.
  */
 #include "tools/common/mailboxes_sends.h"
+#include "tools/common/names.h"
 #include "tools/common/payload.h"
 
 #include <stdlib.h>
@@ -76,6 +77,9 @@ static bool hash_send(const struct tw_capture_event *event, uint64_t *out)
 	struct tw_print_payload payload;
 	uint32_t number, serial;
 	bool has_receiver = tw_print_receiver(event, &number, &serial);
+	/* A port has no mailbox. */
+	if (has_receiver && serial == TW_SERIAL_OF_PORT)
+		return false;
 	tw_print_payload_take(event, &payload);
 	if (has_receiver && payload.has_terms && !payload.has_extra && payload.term_count == 2 &&
 	    payload.term_bytes > PID && memcmp((const char *)payload.terms + payload.term_bytes - PID, own, OWN) == 0)

@@ -139,12 +139,20 @@ size_t tw_name_mfa_open(const struct tw_capture_function *function, char *text, 
 	return add(text, used, room, ",");
 }
 
+const char *tw_name_numbers(uint32_t number, uint32_t serial, char text[TW_NAME_NUMBERS_BYTES])
+{
+	if (serial == TW_SERIAL_OF_PORT)
+		snprintf(text, TW_NAME_NUMBERS_BYTES, "#Port<0.%u>", number);
+	else
+		snprintf(text, TW_NAME_NUMBERS_BYTES, "<0.%u.%u>", number, serial);
+	return text;
+}
+
 size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text, size_t room)
 {
 	const struct tw_capture_tracee *tracee = tw_capture_tracee(capture, image, tracee_id);
-	char pid[64];
-	snprintf(pid, sizeof pid, "<0.%u.%u>", tracee ? tracee->pid_number : tracee_id,
-		 tracee ? tracee->pid_serial : 0);
+	char pid[TW_NAME_NUMBERS_BYTES];
+	tw_name_numbers(tracee ? tracee->pid_number : tracee_id, tracee ? tw_name_serial(tracee) : 0, pid);
 	return add(text, 0, room, pid);
 }
 

@@ -63,6 +63,20 @@ void tw_json_function(struct tw_json *json, const struct tw_capture_function *fu
 size_t tw_name_mfa_open(const struct tw_capture_function *function, char *text, size_t room);
 
 /* The pid of a tracee, <0.number.serial>; made from the id alone if it is not defined. */
+/* In place of the serial number of a pid: the number is a port's. */
+#define TW_SERIAL_OF_PORT UINT32_MAX
+
+/* The serial number of a process, or TW_SERIAL_OF_PORT. */
+static inline uint32_t tw_name_serial(const struct tw_capture_tracee *tracee)
+{
+	return tracee->is_port ? TW_SERIAL_OF_PORT : tracee->pid_serial;
+}
+
+/* <0.N.S>, or #Port<0.N>. */
+#define TW_NAME_NUMBERS_BYTES 32
+const char *tw_name_numbers(uint32_t number, uint32_t serial, char text[TW_NAME_NUMBERS_BYTES]);
+
+/* The same of a process or port of the capture. */
 size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text, size_t room);
 
 /* The module that contains a code address, and the offset in it; NULL: no module of the image contains it. */

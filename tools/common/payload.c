@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* payload.c - see payload.h. */
 #include "tools/common/payload.h"
+#include "tools/common/names.h"
 
 /* The terms of one event; overwritten by the next. */
 static struct tw_arena arena;
@@ -114,9 +115,10 @@ bool tw_print_receiver(const struct tw_capture_event *event, uint32_t *number, u
 	struct tw_identifier parts;
 	struct tw_term term;
 	if (!tw_print_next_term(&payload, &term) || !tw_print_next_term(&payload, &term) ||
-	    tw_term_type(term) != TW_TYPE_PID || tw_term_get_identifier(term, &parts))
+	    (tw_term_type(term) != TW_TYPE_PID && tw_term_type(term) != TW_TYPE_PORT) ||
+	    tw_term_get_identifier(term, &parts))
 		return false;
 	*number = parts.words[0];
-	*serial = parts.words[1];
+	*serial = tw_term_type(term) == TW_TYPE_PORT ? TW_SERIAL_OF_PORT : parts.words[1];
 	return true;
 }

@@ -49,7 +49,7 @@ void tw_print_payload_take(const struct tw_capture_event *event, struct tw_print
  */
 bool tw_print_next_term(struct tw_print_payload *payload, struct tw_term *out);
 
-/* The numbers of the pid that a message was sent to. False: it was a name, or cannot be decoded. */
+/* The numbers of the pid or port (TW_SERIAL_OF_PORT) that a message was sent to. False: it was a name, or cannot be decoded. */
 bool tw_print_receiver(const struct tw_capture_event *event, uint32_t *number, uint32_t *serial);
 
 #endif

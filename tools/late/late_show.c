@@ -190,8 +190,8 @@ static void put_pid(struct tw_json *json, const char *name, const struct tw_late
 {
 	char text[64] = "";
 	if (process < lates->mailboxes.count)
-		snprintf(text, sizeof text, "<0.%u.%u>", lates->mailboxes.processes[process]->pid_number,
-			 lates->mailboxes.processes[process]->pid_serial);
+		tw_name_numbers(lates->mailboxes.processes[process]->pid_number,
+				lates->mailboxes.processes[process]->pid_serial, text);
 	else if (process == TW_MAILBOX_TIMER)
 		snprintf(text, sizeof text, "timer");
 	tw_json_text(json, name, text, strlen(text));

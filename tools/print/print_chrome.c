@@ -278,8 +278,24 @@ static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how,
 }
 
 /* Writes a run on a scheduler's track. */
-static void put_run(struct chrome *chrome, struct tw_stack *stack, const struct track *track, uint64_t to_ns)
+/* The command that a port executed last: the term of its event out. */
+static void put_command(struct chrome *chrome, const struct tw_capture_event *event)
 {
+	struct tw_print_payload payload;
+	struct tw_term command;
+	tw_print_payload(event, &payload);
+	if (!payload.has_terms || !tw_print_next_term(&payload, &command))
+		return;
+	tw_out_text(chrome->out, ",\"args\":{\"command\":");
+	tw_print_put_json(chrome->out, command);
+	tw_out_text(chrome->out, "}");
+}
+
+static void put_run(struct chrome *chrome, struct tw_stack *stack, const struct track *track,
+		    const struct tw_capture_event *out)
+{
+	const struct tw_capture_tracee *tracee =
+		stack->has_tracee ? tw_capture_tracee(chrome->printer->capture, stack->image, stack->tracee_id) : NULL;
 	char name[200];
 	uint32_t number = SCHEDULER_TRACKS + track->scheduler_id;
 	size_t known = track->scheduler_id % (sizeof chrome->schedulers / sizeof *chrome->schedulers);
@@ -289,10 +305,12 @@ static void put_run(struct chrome *chrome, struct tw_stack *stack, const struct 
 			       (size_t)snprintf(name, sizeof name, "scheduler %u", track->scheduler_id));
 	}
 	open_event(chrome, 'X', stack->image, number, track->since_ns);
-	put_duration(chrome, to_ns > track->since_ns ? to_ns - track->since_ns : 0);
+	put_duration(chrome, out->time_ns > track->since_ns ? out->time_ns - track->since_ns : 0);
 	tw_put(chrome->out, ",\"name\":", 8);
 	const char *process = tw_stacks_name(&chrome->stacks, stack);
 	tw_json_quote(chrome->out, process, strlen(process));
+	if (tracee && tracee->is_port)
+		put_command(chrome, out);
 	tw_out_text(chrome->out, "}");
 }
 
@@ -391,7 +409,7 @@ static void put_event(struct chrome *chrome, const struct tw_capture_event *even
 		track->scheduler_id = stream ? stream->scheduler_id : 0;
 	} else if (event->kind >= TW_CAPTURE_OUT && event->kind <= TW_CAPTURE_OUT_EXITED) {
 		if (track->since_ns && chrome->has_begun)
-			put_run(chrome, step.stack, track, event->time_ns);
+			put_run(chrome, step.stack, track, event);
 		track->since_ns = 0;
 	} else if (chrome->has_begun) {
 		put_moment(chrome, event, &step, track);

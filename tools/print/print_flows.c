@@ -3,6 +3,7 @@
  * print_flows.c - messages that are sent and not yet received: a hash table, each slot in the order of their sends.
  */
 #include "tools/print/print_flows.h"
+#include "tools/common/names.h"
 
 #include <stdlib.h>
 
@@ -114,7 +115,7 @@ uint64_t tw_flows_receive(struct tw_flows *flows, const struct tw_capture_event 
 	for (uint32_t at = flows->first[slot]; at; before = at, at = flows->messages[at].next) {
 		struct message *message = &flows->messages[at];
 		if (message->hash != hash || (message->has_to && (message->to_number != tracee->pid_number ||
-								  message->to_serial != tracee->pid_serial)))
+								  message->to_serial != tw_name_serial(tracee))))
 			continue;
 		if (before)
 			flows->messages[before].next = message->next;

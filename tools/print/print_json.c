@@ -127,12 +127,19 @@ static void put_arguments(struct tw_out *out, struct tw_term list)
 }
 
 /* Writes the terms of a message: Erlang text in strings. */
-static void put_terms(struct tw_out *out, const struct tw_capture_event *event, struct tw_print_payload *payload)
+static void put_terms(struct tw_printer *printer, const struct tw_capture_event *event,
+		      struct tw_print_payload *payload)
 {
+	bool is_schedule = event->kind == TW_CAPTURE_IN || event->kind == TW_CAPTURE_OUT;
+	const struct tw_capture_tracee *tracee =
+		is_schedule ? tw_capture_tracee(printer->capture, event->image, event->tracee_id) : NULL;
+	struct tw_out *out = printer->out;
 	struct tw_term term;
 	bool has_others = false;
 	for (uint32_t i = 0; i < payload->term_count; i++) {
 		const char *name = term_name(event->kind, i);
+		if (name && tracee && tracee->is_port)
+			name = "command";
 		if (!tw_print_next_term(payload, &term))
 			break;
 		if (event->kind == TW_CAPTURE_CALL && i == 0) {
@@ -195,7 +202,7 @@ static void put_payload(struct tw_printer *printer, const struct tw_capture_even
 	struct tw_term extra;
 	tw_print_payload(event, &payload);
 	if (payload.has_terms) {
-		put_terms(out, event, &payload);
+		put_terms(printer, event, &payload);
 	} else if (tw_print_is_gc(event->kind)) {
 		for (uint32_t i = 0; i < TW_PRINT_GC_KEYS && i < payload.count; i++)
 			tw_out_format(out, ",\"%s\":%llu", tw_print_gc_keys[i], (unsigned long long)payload.words[i]);

@@ -4,6 +4,7 @@
 #include "tools/common/threads.h"
 #include "tools/tool.h"
 #include "tools/common/payload.h"
+#include "tools/common/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,7 +75,7 @@ static struct tw_activity_process *process_of(struct tw_activity *activity, stru
 		stack->has_tracee ? tw_capture_tracee(activity->capture, stack->image, stack->tracee_id) : NULL;
 	struct tw_activity_process *process =
 		find_process(activity, stack->image, tracee ? tracee->pid_number : stack->tracee_id,
-			     tracee ? tracee->pid_serial : 0);
+			     tracee ? tw_name_serial(tracee) : 0);
 	char name[TW_THREAD_NAME_BYTES];
 	if (process && !process->name && *tw_process_name(activity->capture, stack->image, stack->tracee_id, name))
 		process->name = strdup(name);
@@ -213,6 +214,9 @@ static bool on_out(struct tw_activity *activity, struct tw_activity_process *pro
 	process->run_ns += ns;
 	if (ns > process->run_max_ns)
 		process->run_max_ns = ns;
+	/* A port runs inside the turn of a process, or of none. */
+	if (process->pid_serial == TW_SERIAL_OF_PORT)
+		return true;
 	if (event->stream < activity->stream_count) {
 		struct tw_activity_scheduler *scheduler =
 			&activity->schedulers[activity->stream_schedulers[event->stream]];
@@ -308,8 +312,9 @@ size_t tw_activity_name(const struct tw_activity *activity, uint32_t process, ch
 		bytes = snprintf(text, room, "(no known sender)");
 	} else {
 		const struct tw_activity_process *at = activity->processes[process];
-		bytes = snprintf(text, room, "<0.%u.%u>%s%s", at->pid_number, at->pid_serial, at->name ? " " : "",
-				 at->name ? at->name : "");
+		char numbers[TW_NAME_NUMBERS_BYTES];
+		bytes = snprintf(text, room, "%s%s%s", tw_name_numbers(at->pid_number, at->pid_serial, numbers),
+				 at->name ? " " : "", at->name ? at->name : "");
 	}
 	return bytes < 0 ? 0 : (size_t)bytes < room ? (size_t)bytes : room - 1;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_activity.c - messages and schedules as tables: which process waits for which. */
 #include "tools/report/report.h"
+#include "tools/common/names.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,8 +213,8 @@ static void put_process(struct tw_json *json, const char *name, const struct tw_
 {
 	char text[64] = "";
 	if (process < activity->process_count)
-		snprintf(text, sizeof text, "<0.%u.%u>", activity->processes[process]->pid_number,
-			 activity->processes[process]->pid_serial);
+		tw_name_numbers(activity->processes[process]->pid_number, activity->processes[process]->pid_serial,
+				text);
 	tw_json_text(json, name, text, strlen(text));
 }
 
