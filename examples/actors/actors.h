@@ -143,6 +143,8 @@ struct value port_open(struct actor *self, int socket);
 /* Writes, now or as soon as there is room; false: no such port. */
 bool port_command(struct actor *self, struct value port, const void *bytes, size_t count);
 void port_close(struct actor *self, struct value port);
+/* The number by which tracewheel/port.h knows an open port; 0: none. */
+uint64_t port_traced(struct actor *self, struct value port);
 /* A listening socket on the loopback interface; sets the number.  -1: none. */
 int listen_on_loopback(uint16_t *number);
 int connect_to_loopback(uint16_t number);

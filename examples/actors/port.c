@@ -5,9 +5,10 @@
  * The poller's thread reads and accepts; who commands writes what the socket takes at once, and leaves the
  * rest to the poller.  Everything is done under the poller's lock, but for the messages to owners.
  *
- * For tracing, a port has events of its own: they belong at the places marked "Port event".
+ * For tracing, a port has events of its own: what trace.h calls trace_port_...
  */
 #include "poller.h"
+#include "trace.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,6 +28,7 @@ struct port {
 	int socket;
 	bool is_listening;
 	struct value owner;
+	uint64_t traced; /* the library's number of it */
 	char *unsent;
 	size_t unsent_bytes;
 };
@@ -50,21 +52,22 @@ static struct port **find(struct poller *poller, uint64_t number)
 }
 
 /* To the owner, {Port, Value} or {Port,{Tag,Value}}, from the poller's thread. */
-static void tell(struct poller *poller, struct value owner, struct value port, struct value tag, struct value value)
+static void tell(struct poller *poller, uint64_t traced, struct value owner, struct value port, struct value tag,
+		 struct value value)
 {
 	struct heap heap;
 	heap_init(&heap);
 	if (!is_none(value))
 		tag = TUPLE(&heap, tag, value);
-	/* Port event: send {Port, ...} to the owner. */
 	struct value message = TUPLE(&heap, port, tag);
+	trace_port_send(traced, owner, message);
 	signal_push(poller->runtime, NULL, owner, signal_make(NULL, SIGNAL_MESSAGE, port, message));
 	heap_fini(&heap);
 }
 
 /* ---- opening and closing ---- */
 
-static struct value open_port(struct poller *poller, int socket, struct value owner)
+static struct value open_port(struct poller *poller, struct actor *self, int socket, struct value owner)
 {
 	int is_listening = 0;
 	socklen_t bytes = sizeof is_listening;
@@ -74,7 +77,7 @@ static struct value open_port(struct poller *poller, int socket, struct value ow
 	fcntl(socket, F_SETFL, O_NONBLOCK);
 	setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
 	getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &bytes);
-	port->number = next_number(poller->runtime);
+	port->number = trace_port_open(poller->runtime, self, is_listening, &port->traced);
 	port->socket = socket;
 	port->is_listening = is_listening;
 	port->owner = owner;
@@ -83,15 +86,24 @@ static struct value open_port(struct poller *poller, int socket, struct value ow
 	pthread_mutex_lock(&poller->lock);
 	port->next = poller->ports;
 	poller->ports = port;
-	/* Port event: open. */
 	epoll_ctl(poller->epoll, EPOLL_CTL_ADD, socket, &event);
 	pthread_mutex_unlock(&poller->lock);
 	return value;
 }
 
+uint64_t port_traced(struct actor *self, struct value value)
+{
+	struct poller *poller = self->runtime->poller;
+	pthread_mutex_lock(&poller->lock);
+	struct port *port = tag_of(value) == TAG_PORT ? *find(poller, (uint64_t)number_of(value)) : NULL;
+	uint64_t traced = port ? port->traced : 0;
+	pthread_mutex_unlock(&poller->lock);
+	return traced;
+}
+
 struct value port_open(struct actor *self, int socket)
 {
-	return open_port(self->runtime->poller, socket, pid_of(self));
+	return open_port(self->runtime->poller, self, socket, pid_of(self));
 }
 
 /* Under the lock. */
@@ -99,7 +111,7 @@ static void remove_port(struct port **at)
 {
 	struct port *port = *at;
 	*at = port->next;
-	/* Port event: closed. */
+	trace_port_close(port->traced, "normal");
 	close(port->socket);
 	free(port->unsent);
 	free(port);
@@ -110,9 +122,13 @@ void port_close(struct actor *self, struct value port)
 	struct poller *poller = self->runtime->poller;
 	pthread_mutex_lock(&poller->lock);
 	struct port **at = find(poller, (uint64_t)number_of(port));
-	/* Port event: receive {Owner, close}. */
-	if (*at && tag_of(port) == TAG_PORT)
+	if (*at && tag_of(port) == TAG_PORT) {
+		uint64_t traced = (*at)->traced;
+		trace_port_in(traced, TW_PORT_CLOSE);
+		trace_port_close_asked(traced, pid_of(self));
+		trace_port_out(traced, TW_PORT_CLOSE);
 		remove_port(at);
+	}
 	pthread_mutex_unlock(&poller->lock);
 }
 
@@ -169,8 +185,13 @@ bool port_command(struct actor *self, struct value value, const void *bytes, siz
 	struct poller *poller = self->runtime->poller;
 	pthread_mutex_lock(&poller->lock);
 	struct port *port = tag_of(value) == TAG_PORT ? *find(poller, (uint64_t)number_of(value)) : NULL;
-	/* Port event: receive {Pid, {command, Bytes}}. */
-	bool is_taken = port && write_bytes(poller, port, bytes, count);
+	bool is_taken = false;
+	if (port) {
+		trace_port_in(port->traced, TW_PORT_COMMAND);
+		trace_port_command(port->traced, pid_of(self), bytes, count);
+		is_taken = write_bytes(poller, port, bytes, count);
+		trace_port_out(port->traced, TW_PORT_COMMAND);
+	}
 	pthread_mutex_unlock(&poller->lock);
 	return is_taken;
 }
@@ -191,36 +212,42 @@ static void write_rest(struct poller *poller, uint64_t number)
 
 /* ---- reading, on the poller's thread ---- */
 
-static void accept_one(struct poller *poller, uint64_t number, int listening, struct value owner)
+static void accept_one(struct poller *poller, uint64_t number, uint64_t traced, int listening, struct value owner)
 {
 	int socket = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (socket < 0)
 		return;
-	struct value accepted = open_port(poller, socket, owner);
+	struct value accepted = open_port(poller, NULL, socket, owner);
 	if (is_none(accepted))
 		close(socket);
 	else
-		tell(poller, owner, port_value(number), ATOM(ACCEPTED), accepted);
+		tell(poller, traced, owner, port_value(number), ATOM(ACCEPTED), accepted);
 }
 
-static void read_some(struct poller *poller, uint64_t number, int socket, struct value owner)
+static void read_some(struct poller *poller, uint64_t number, uint64_t traced, int socket, struct value owner)
 {
 	char bytes[READ_BYTES];
 	ssize_t count = read(socket, bytes, sizeof bytes);
 	if (count > 0) {
 		struct heap heap;
 		heap_init(&heap);
-		tell(poller, owner, port_value(number), ATOM(DATA), binary(&heap, bytes, (size_t)count));
+		tell(poller, traced, owner, port_value(number), ATOM(DATA), binary(&heap, bytes, (size_t)count));
 		heap_fini(&heap);
 	} else if (count == 0 || errno != EAGAIN) {
 		pthread_mutex_lock(&poller->lock);
 		struct port **at = find(poller, number);
 		bool is_open = *at != NULL;
-		if (is_open)
+		if (is_open) {
+			/* The last that the port says, before it is closed. */
+			struct heap heap;
+			heap_init(&heap);
+			trace_port_send(traced, owner, TUPLE(&heap, port_value(number), ATOM(CLOSED)));
+			heap_fini(&heap);
 			remove_port(at);
+		}
 		pthread_mutex_unlock(&poller->lock);
 		if (is_open)
-			tell(poller, owner, port_value(number), ATOM(CLOSED), NONE);
+			tell(poller, 0, owner, port_value(number), ATOM(CLOSED), NONE);
 	}
 }
 
@@ -231,6 +258,7 @@ void port_ready(struct poller *poller, uint64_t number, uint32_t events)
 	/* A descriptor of its own: the port may be closed by its owner meanwhile. */
 	int socket = port ? fcntl(port->socket, F_DUPFD_CLOEXEC, 0) : -1;
 	struct value owner = port ? port->owner : NONE;
+	uint64_t traced = port ? port->traced : 0;
 	bool is_listening = port && port->is_listening;
 	pthread_mutex_unlock(&poller->lock);
 	if (socket < 0)
@@ -238,9 +266,9 @@ void port_ready(struct poller *poller, uint64_t number, uint32_t events)
 	if (events & EPOLLOUT)
 		write_rest(poller, number);
 	if (is_listening)
-		accept_one(poller, number, socket, owner);
+		accept_one(poller, number, traced, socket, owner);
 	else if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-		read_some(poller, number, socket, owner);
+		read_some(poller, number, traced, socket, owner);
 	close(socket);
 }
 

@@ -81,6 +81,34 @@ void trace_signal_slow(struct actor *actor, struct signal *signal)
 	}
 }
 
+/* ---- ports ---- */
+
+uint64_t trace_port_open(struct runtime *runtime, struct actor *self, bool is_listening, tw_port *port)
+{
+	struct tw_port_options options = {.driver = "tcp_inet",
+					  .name = is_listening ? "tcp_inet, listening" : NULL,
+					  .opener = self ? self->process : NULL,
+					  .is_linked = true};
+	*port = 0;
+	return tw_port_open(&options, port) ? next_number(runtime) | 1ull << 34 : tw_port_number(*port);
+}
+
+void trace_port_command_slow(tw_port port, struct value from, const void *bytes, size_t count)
+{
+	struct terms terms;
+	terms_init(&terms);
+	tw_port_request(port, trace_pid(from), TW_PORT_COMMAND, tw_term_binary(&terms.arena, bytes, count));
+	terms_fini(&terms);
+}
+
+void trace_port_send_slow(tw_port port, struct value to, struct value message)
+{
+	struct terms terms;
+	terms_init(&terms);
+	tw_port_send(port, term_of(&terms.arena, message), term_of(&terms.arena, to));
+	terms_fini(&terms);
+}
+
 struct tw_declared_function trace_mailbox_take = TW_DECLARED_FUNCTION("mailbox", "take", 1);
 struct tw_declared_function trace_mailbox_wait = TW_DECLARED_FUNCTION("mailbox", "wait", 0);
 

@@ -12,6 +12,7 @@
  *	signal_push, under the lock	trace_signal				receive
  *	call_with			trace_enter, trace_tail, trace_leave	call, return_to
  *	raise_exception			trace_raise				exception_from
+ *	port.c				trace_port_open, trace_port_in, ...	ports, running_ports, send, receive
  *	collect				trace_gc_start, trace_gc_end		garbage_collection
  *	call_with, raise_exception	words of the heap, since the last	call_memory
  *
@@ -53,10 +54,18 @@
 #define trace_gc_max_heap_size(self)				   ((void)0)
 #define trace_declare(function)					   ((void)(function))
 #define trace_unload(module)					   ((void)0)
+#define trace_port_open(runtime, self, is_listening, port)	   ((void)(port), next_number(runtime))
+#define trace_port_close(port, reason)				   ((void)(port))
+#define trace_port_command(port, from, bytes, count)		   ((void)(port))
+#define trace_port_close_asked(port, from)			   ((void)(from))
+#define trace_port_send(port, to, message)			   ((void)(port))
+#define trace_port_in(port, command)				   ((void)(port))
+#define trace_port_out(port, command)				   ((void)(port))
 #define trace_spawn(parent, child, function, arguments, is_linked) next_number((child)->runtime)
 
 #else
 
+#include <tracewheel/port.h>
 #include <tracewheel/runtime.h>
 
 /* ---- the slow halves: somebody wants the event, perhaps ---- */
@@ -153,6 +162,39 @@ static inline void trace_wait(void)
 {
 	tw_call0(&trace_mailbox_wait);
 }
+
+/* ---- ports; an actor in the middle of one is not scheduled out ---- */
+
+/* Answers the number of the port.  self: who opens it; NULL: nobody. */
+uint64_t trace_port_open(struct runtime *runtime, struct actor *self, bool is_listening, tw_port *port);
+void trace_port_command_slow(tw_port port, struct value from, const void *bytes, size_t count);
+void trace_port_send_slow(tw_port port, struct value to, struct value message);
+
+static inline void trace_port_close(tw_port port, const char *reason)
+{
+	tw_port_close(port, tw_term_atom_z(reason));
+}
+
+/* {Pid,{command,Bytes}} */
+static inline void trace_port_command(tw_port port, struct value from, const void *bytes, size_t count)
+{
+	if (tw_port_wants(port, TW_WANTS_RECEIVE))
+		trace_port_command_slow(port, from, bytes, count);
+}
+
+static inline void trace_port_close_asked(tw_port port, struct value from)
+{
+	tw_port_request(port, trace_pid(from), TW_PORT_CLOSE, (struct tw_term){0});
+}
+
+static inline void trace_port_send(tw_port port, struct value to, struct value message)
+{
+	if (tw_port_wants(port, TW_WANTS_SEND))
+		trace_port_send_slow(port, to, message);
+}
+
+#define trace_port_in(port, command)  tw_port_in((port), (command))
+#define trace_port_out(port, command) tw_port_out((port), (command))
 
 /* ---- scheduling ---- */
 

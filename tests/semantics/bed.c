@@ -72,6 +72,13 @@ void name_it(struct bed *b, struct value pid, const char *name)
 	b->names[b->name_count++].name = name;
 }
 
+void name_port(struct bed *b, uint64_t port, const char *name)
+{
+	want(b->name_count < NAMES_MAX, "too many names", (int64_t)b->name_count);
+	b->names[b->name_count].pid = tw_port_number(port);
+	b->names[b->name_count++].name = name;
+}
+
 struct value tracee(struct bed *b, const char *name)
 {
 	struct value pid = spawn(b->me, &run_loop);
@@ -197,11 +204,12 @@ static struct tw_term name_change(struct tw_arena *arena, struct tw_term term, v
 	case TW_TYPE_BITSTRING:
 		return tw_term_get_bits(term, &bytes, &bits) == 0 && bits > 320 ? tw_term_atom_z("long_binary") : term;
 	case TW_TYPE_PID:
+	case TW_TYPE_PORT:
 		tw_term_get_identifier(term, &parts);
 		for (size_t i = 0; i < b->name_count; i++)
 			if (b->names[i].pid == parts.words[0])
 				return tw_term_atom_z(b->names[i].name);
-		return tw_term_atom_z("a_pid");
+		return tw_term_atom_z(tw_term_type(term) == TW_TYPE_PORT ? "a_port" : "a_pid");
 	case TW_TYPE_TUPLE:
 		/* {listener,{Tracer,Number}} stands for the tracer. */
 		if (count == 2 && lit_is(tw_term_element(term, 0), "listener"))
@@ -344,6 +352,19 @@ int64_t trace_process(struct sess *s, tw_pid who, bool how, const char *flags)
 	if (s->twin)
 		want(tw_trace_process(s->twin->session, who, how, bits) == result, "the twin answers otherwise",
 		     result);
+	return result;
+}
+
+int64_t trace_port(struct sess *s, uint64_t port, bool how, const char *flags)
+{
+	uint32_t bits;
+	int result;
+
+	if (!flags || !flags_of(flags, &bits))
+		bits = UINT32_C(1) << 31;
+	result = tw_trace_port(s->session, port, how, bits);
+	if (s->twin)
+		want(tw_trace_port(s->twin->session, port, how, bits) == result, "the twin answers otherwise", result);
 	return result;
 }
 

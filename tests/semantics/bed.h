@@ -71,7 +71,7 @@ struct scenario {
 /* Each ends with an entry without name. */
 extern const struct scenario session_scenarios[], process_scenarios[], function_scenarios[], return_scenarios[],
 	message_scenarios[], match_scenarios[], more_scenarios[], more_function_scenarios[], line_scenarios[],
-	line_more_scenarios[];
+	line_more_scenarios[], port_scenarios[];
 
 /* The tracers of a bed, gone with its sessions. */
 void close_sessions(struct bed *b);
@@ -85,6 +85,8 @@ struct value tracee(struct bed *b, const char *name);
 /* One that has ended; its pid has a name only if one is given. */
 struct value dead(struct bed *b, const char *name);
 void name_it(struct bed *b, struct value pid, const char *name);
+/* The same of a port, by its number in tracewheel/port.h. */
+void name_port(struct bed *b, uint64_t port, const char *name);
 void kill_it(struct bed *b, struct value pid);
 
 /* code(self, environment), called by an actor that runs code; the same as a term. */
@@ -120,6 +122,7 @@ struct sess *s_as(struct bed *b, struct value tracer, const char *name);
 #define s(b, tracer) s_as((b), (tracer), "sess")
 /* As text: "call,send"; NULL for an argument that cannot be written in C. */
 int64_t trace_process(struct sess *s, tw_pid who, bool how, const char *flags);
+int64_t trace_port(struct sess *s, uint64_t port, bool how, const char *flags);
 int64_t process(struct bed *b, struct sess *s, struct value pid, bool how, const char *flags);
 /* spec: true, false, restart, pause, or a list; options "local,meta". */
 int64_t function(struct bed *b, struct sess *s, const char *mfa, const char *spec, const char *options);

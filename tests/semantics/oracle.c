@@ -17,10 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct scenario *const parts[] = {session_scenarios,  process_scenarios,	    function_scenarios,
-					       return_scenarios,   message_scenarios,	    match_scenarios,
-					       more_scenarios,	   more_function_scenarios, line_scenarios,
-					       line_more_scenarios};
+static const struct scenario *const parts[] = {session_scenarios,   process_scenarios,	     function_scenarios,
+					       return_scenarios,    message_scenarios,	     match_scenarios,
+					       more_scenarios,	    more_function_scenarios, line_scenarios,
+					       line_more_scenarios, port_scenarios};
 
 /* What they receive from is the queue itself. */
 static const char *const of_queues[] = {"s_delivered", "s_delivered_order", "s_line_146_meta_and_the_tracer"};

@@ -73,11 +73,7 @@ static struct tw_term s_info_other(struct bed *b)
 		what[i] = tw_term_atom_z(names[i]);
 	for (unsigned i = 0; i < 5; i++)
 		for (unsigned j = 0; j < 3; j++)
-			/* Ports have an interface of their own. */
-			rows[count++] =
-				i == 3 && j < 2
-					? lit(b, j ? "{new_ports,tracer,{tracer,[]}}" : "{new_ports,flags,{flags,[]}}")
-					: lit(b, "{%a,%a,%t}", names[i], items[j], info(b, s, what[i], items[j]));
+			rows[count++] = lit(b, "{%a,%a,%t}", names[i], items[j], info(b, s, what[i], items[j]));
 	rows[count++] = lit(b, "{on_load,%t}", info(b, s, lit(b, "on_load"), "all"));
 	rows[count++] = lit(b, "{on_load,%t}", info(b, s, lit(b, "on_load"), "traced"));
 	rows[count++] = lit(b, "{send,%t}", info(b, s, lit(b, "send"), "match_spec"));

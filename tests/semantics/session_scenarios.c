@@ -184,16 +184,17 @@ static struct tw_term s_session_info(struct bed *b)
 	what[14] = lit(b, "{a,b}");
 	for (unsigned i = 0; i < 15; i++) {
 		texts[i] = named(b, what[i]);
-		before[i] = i == 4 ? lit(b, "{member,false}") : session_info(b, s, what[i]);
+		before[i] = session_info(b, s, what[i]);
 	}
 	process(b, s, p, true, "call");
 	trace_process(s, TW_PID_NEW, true, "call");
+	trace_port(s, TW_PORT_NEW, true, "send");
 	function(b, s, "tro:f1/1", "true", "");
 	function(b, s, "on_load", "true", "");
 	send_pattern(b, s, "[{['_',x],[],[]}]");
 	recv_pattern(b, s, "[{['_','_',x],[],[]}]");
 	for (unsigned i = 0; i < 15; i++) {
-		after[i] = i == 4 ? lit(b, "{member,true}") : session_info(b, s, what[i]);
+		after[i] = session_info(b, s, what[i]);
 		rows[i] = lit(b, "{%t,%t,%t}", texts[i], before[i], after[i]);
 	}
 	return list_of(b, rows, 15);
