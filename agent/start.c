@@ -20,6 +20,7 @@
 #include "pipeline/hit/native.h"
 #include "session/session.h"
 #include "tracewheel/error.h"
+#include "tracewheel/port.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -200,6 +201,8 @@ static void start(const char *path)
 	}
 	tw_agent_update();
 	tw_trace_process(tw_agent_session, TW_PID_ALL, true, flags | (config.has_return_to ? TW_FLAG_RETURN_TO : 0));
+	if (flags & (TW_FLAG_SEND | TW_FLAG_RECEIVE | TW_FLAG_PORTS | TW_FLAG_RUNNING_PORTS))
+		tw_trace_port(tw_agent_session, TW_PORT_ALL, true, flags & TW_FLAG_ALL);
 	tw_agent_set_active();
 	return;
 detach:

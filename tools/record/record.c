@@ -81,7 +81,8 @@ static const struct tw_option options_table[] = {
 	{'p', "processes", "FLAG[,FLAG]...",
 	 "record events of the program's processes, as far as its run-time\n"
 	 "reports them (docs/embedding.md): send, receive, procs, running,\n"
-	 "exiting, garbage_collection; `all`: all but silent.\n"
+	 "exiting, garbage_collection; and of its ports: send, receive,\n"
+	 "ports, running_ports; `all`: all but silent.\n"
 	 "cpu_timestamp: Erlang's stamps (print --format erlang) are the\n"
 	 "program's CPU time. Threads that are no schedulers are processes.\n"
 	 "With -p, functions are traced only with -t, or with the flag call"},
