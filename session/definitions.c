@@ -205,9 +205,9 @@ int tw_define_places(struct tw_session *session, struct tw_permit *permit)
 {
 	int error = 0;
 
-	for (uint32_t from = 0; session->rs && from < session->set_room && !error; from += PLACES_AT_ONCE) {
+	for (uint32_t from = 0; session->rs && from < session->set_capacity && !error; from += PLACES_AT_ONCE) {
 		tw_quiet_lock(&session->definitions);
-		for (uint32_t id = from; id < session->set_room && id - from < PLACES_AT_ONCE && !error; id++)
+		for (uint32_t id = from; id < session->set_capacity && id - from < PLACES_AT_ONCE && !error; id++)
 			if (session->set_places[id].place)
 				error = define_place(session, permit, session->set_places[id].place);
 		tw_quiet_unlock(&session->definitions);
@@ -238,13 +238,13 @@ int tw_define_tracee(struct tw_session *session, const struct tw_tracee *tracee)
 
 /* ---- the first records of a log ---- */
 
-static size_t read_file(const char *path, char *out, size_t room)
+static size_t read_file(const char *path, char *out, size_t capacity)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t bytes = 0;
 
 	if (fd >= 0) {
-		bytes = read(fd, out, room);
+		bytes = read(fd, out, capacity);
 		close(fd);
 	}
 	return bytes > 0 ? (size_t)bytes : 0;

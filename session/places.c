@@ -13,26 +13,26 @@
 
 struct tw_session_place *tw_session_find(struct tw_session *session, const struct tw_place *place)
 {
-	if (place->place_id >= session->set_room || !session->set_places[place->place_id].place)
+	if (place->place_id >= session->set_capacity || !session->set_places[place->place_id].place)
 		return NULL;
 	return &session->set_places[place->place_id];
 }
 
 struct tw_session_place *tw_session_remember(struct tw_session *session, struct tw_place *place)
 {
-	uint32_t id = place->place_id, room = session->set_room ? session->set_room : 256;
+	uint32_t id = place->place_id, capacity = session->set_capacity ? session->set_capacity : 256;
 
-	if (id >= session->set_room) {
+	if (id >= session->set_capacity) {
 		struct tw_session_place *more;
 
-		while (room <= id)
-			room *= 2;
-		more = realloc(session->set_places, room * sizeof *more);
+		while (capacity <= id)
+			capacity *= 2;
+		more = realloc(session->set_places, capacity * sizeof *more);
 		if (!more)
 			return NULL;
-		memset(more + session->set_room, 0, (room - session->set_room) * sizeof *more);
+		memset(more + session->set_capacity, 0, (capacity - session->set_capacity) * sizeof *more);
 		session->set_places = more;
-		session->set_room = room;
+		session->set_capacity = capacity;
 	}
 	session->set_places[id].place = place;
 	return &session->set_places[id];
@@ -78,7 +78,7 @@ int tw_session_stage(struct tw_session *session, struct tw_permit *permit, struc
 
 void tw_session_stage_clear_all(struct tw_session *session, struct tw_permit *permit)
 {
-	for (uint32_t id = 0; id < session->set_room; id++) {
+	for (uint32_t id = 0; id < session->set_capacity; id++) {
 		if (session->set_places[id].place)
 			tw_bp_stage_clear(permit, session->set_places[id].place, session->slot);
 	}

@@ -58,11 +58,11 @@ static struct tw_term pid_term(struct tw_arena *arena, tw_pid pid)
 
 static void tell_open(struct tw_tracee *port, struct tw_tracee *opener, struct tw_term driver, bool is_linked)
 {
-	char room[MESSAGE_BYTES];
+	char capacity[MESSAGE_BYTES];
 	struct tw_arena arena;
 	tw_pid pid = opener ? opener->pid_number : 0;
 
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, capacity, sizeof capacity);
 	tw_process_tell(port, TW_EVENT_OPEN, TW_WANT_PORTS, pid_term(&arena, pid), driver);
 	if (!opener || !is_linked)
 		return;
@@ -237,7 +237,7 @@ static enum tw_event_kind kind_of_link(unsigned what)
 TW_API int tw_runtime_port_linked(tw_port id, tw_pid other, unsigned what)
 {
 	struct tw_tracee *port;
-	char room[TW_PID_BYTES];
+	char capacity[TW_PID_BYTES];
 	struct tw_arena arena;
 
 	if (what != TW_GETTING_LINKED && what != TW_GETTING_UNLINKED)
@@ -245,7 +245,7 @@ TW_API int tw_runtime_port_linked(tw_port id, tw_pid other, unsigned what)
 	port = hold(id);
 	if (!port)
 		return TW_EBADARG;
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, capacity, sizeof capacity);
 	tw_process_tell(port, kind_of_link(what), TW_WANT_PORTS, pid_term(&arena, other), (struct tw_term){0});
 	drop(port);
 	return 0;
@@ -254,12 +254,12 @@ TW_API int tw_runtime_port_linked(tw_port id, tw_pid other, unsigned what)
 TW_API int tw_runtime_process_port_linked(struct tw_process *process, tw_port port, unsigned what)
 {
 	enum tw_event_kind kind = kind_of_link(what);
-	char room[TW_PID_BYTES];
+	char capacity[TW_PID_BYTES];
 	struct tw_arena arena;
 
 	if (!process || kind == TW_EVENT_PAD || !tw_port_number(port))
 		return TW_EBADARG;
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, capacity, sizeof capacity);
 	tw_process_tell(tw_tracee_of(process), kind, TW_WANT_PROCS, tw_port_term(&arena, port), (struct tw_term){0});
 	return 0;
 }
@@ -326,7 +326,7 @@ static bool has_data(unsigned command)
 TW_API int tw_runtime_port_request(tw_port id, tw_pid from, unsigned command, struct tw_term data)
 {
 	bool needs_data = has_data(command) || command == TW_PORT_CONNECT;
-	char room[MESSAGE_BYTES];
+	char capacity[MESSAGE_BYTES];
 	struct tw_arena arena;
 	struct tw_term parts[2];
 	struct tw_tracee *port;
@@ -336,7 +336,7 @@ TW_API int tw_runtime_port_request(tw_port id, tw_pid from, unsigned command, st
 	port = hold(id);
 	if (!port)
 		return TW_EBADARG;
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, capacity, sizeof capacity);
 	parts[0] = pid_term(&arena, from);
 	parts[1] = tagged(&arena, commands[command], data);
 	tell_receive(port, tw_term_tuple(&arena, parts, 2), from ? parts[0] : (struct tw_term){0});
@@ -347,7 +347,7 @@ TW_API int tw_runtime_port_request(tw_port id, tw_pid from, unsigned command, st
 TW_API int tw_runtime_port_reply(tw_port id, tw_pid to, unsigned command, struct tw_term data)
 {
 	bool needs_data = has_data(command), is_close = command == TW_PORT_CLOSE;
-	char room[MESSAGE_BYTES];
+	char capacity[MESSAGE_BYTES];
 	struct tw_arena arena;
 	struct tw_term parts[2];
 	struct tw_tracee *port;
@@ -357,7 +357,7 @@ TW_API int tw_runtime_port_reply(tw_port id, tw_pid to, unsigned command, struct
 	port = hold(id);
 	if (!port)
 		return TW_EBADARG;
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, capacity, sizeof capacity);
 	parts[0] = term_of(&arena, port);
 	if (command == TW_PORT_CONNECT)
 		parts[1] = tw_term_atom_z("connected");

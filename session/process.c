@@ -30,13 +30,13 @@ void tw_process_tell(struct tw_tracee *tracee, enum tw_event_kind kind, enum tw_
 /* Makes an event with a pid, and optionally another term. */
 void tw_process_tell_pid(struct tw_tracee *tracee, enum tw_event_kind kind, uint64_t pid, struct tw_term more)
 {
-	char room[TW_PID_BYTES];
+	char capacity[TW_PID_BYTES];
 	struct tw_arena arena;
 
 	/* RELAXED hit.wants: a first check, before the pid is built. */
 	if (!tw_load_relaxed(&tracee->wants[TW_WANT_PROCS]))
 		return;
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, capacity, sizeof capacity);
 	tw_process_tell(tracee, kind, TW_WANT_PROCS, tw_term_pid(&arena, (uint32_t)pid, 0), more);
 }
 
@@ -55,10 +55,10 @@ struct tw_term tw_process_entry(struct tw_arena *arena, struct tw_term entry)
 void tw_process_thread_began(struct tw_tracee *tracee)
 {
 	struct tw_term undefined = tw_atom(TW_ATOM_UNDEFINED);
-	char room[TW_PID_BYTES];
+	char capacity[TW_PID_BYTES];
 	struct tw_arena arena;
 
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, capacity, sizeof capacity);
 	tw_process_tell(tracee, TW_EVENT_SPAWNED, TW_WANT_PROCS, undefined,
 			tw_process_entry(&arena, (struct tw_term){0}));
 }
@@ -115,7 +115,7 @@ static void tell_schedule(struct tw_tracee *tracee, bool is_in, const struct tw_
 {
 	enum tw_want want = tracee->is_exiting ? TW_WANT_EXITING : TW_WANT_RUNNING;
 	enum tw_event_kind kind = is_in ? TW_EVENT_IN : TW_EVENT_OUT;
-	char room[TW_PID_BYTES];
+	char capacity[TW_PID_BYTES];
 	struct tw_arena arena;
 
 	tracee->is_in = is_in;
@@ -124,7 +124,7 @@ static void tell_schedule(struct tw_tracee *tracee, bool is_in, const struct tw_
 		return;
 	if (tracee->is_exiting)
 		kind = is_in ? TW_EVENT_IN_EXITING : TW_EVENT_OUT_EXITING;
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, capacity, sizeof capacity);
 	if (tw_unlikely(tracee->is_inside_port) && !tracee->is_exiting) {
 		/* Sessions with running_procs have had its out. */
 		tracee->is_inside_port = false;

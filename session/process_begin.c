@@ -43,13 +43,13 @@ static struct tw_term entry_of(struct tw_arena *arena, const struct tw_spawn *op
 
 static void tell_spawn(struct tw_tracee *parent, struct tw_tracee *child, const struct tw_spawn *options)
 {
-	char room[TW_PID_BYTES];
+	char capacity[TW_PID_BYTES];
 	struct tw_arena arena;
 	struct tw_term entry;
 
 	if (!tw_runtime_wants(TW_WANTS_PROCS))
 		return;
-	tw_arena_init_buffer(&arena, room, sizeof room, SIZE_MAX);
+	tw_arena_init_buffer(&arena, capacity, sizeof capacity, SIZE_MAX);
 	entry = options->entry;
 	if (tw_term_is_none(entry) && options->function)
 		entry = entry_of(&arena, options);

@@ -334,13 +334,13 @@ static int wait_for_one(struct tw_session *session, uint64_t timeout_ns, struct 
 }
 
 TW_API int64_t tw_queue_receive_batch(struct tw_session *session, uint64_t timeout_ns, struct tw_arena *arena,
-				      struct tw_term *messages, size_t room)
+				      struct tw_term *messages, size_t capacity)
 {
 	struct tw_queue *queue = session ? session->queue : NULL;
 	int64_t received = 0;
 	int found;
 
-	if (!queue || !arena || !messages || !room)
+	if (!queue || !arena || !messages || !capacity)
 		return TW_EBADARG;
 	if (tw_progress_is_reading())
 		return TW_EDEADLK;
@@ -354,7 +354,7 @@ TW_API int64_t tw_queue_receive_batch(struct tw_session *session, uint64_t timeo
 		/* A round may be long, and threads that wait for space must see progress. */
 		if (received % MESSAGES_A_BEAT == 0)
 			tw_rs_heartbeat(&queue->rs);
-		if (++received == (int64_t)room)
+		if (++received == (int64_t)capacity)
 			break;
 		found = next_message(session, arena, &messages[received]);
 	}

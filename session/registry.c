@@ -140,15 +140,15 @@ TW_API int tw_session_lock(tw_session_weak weak, struct tw_session **out)
 	return error;
 }
 
-size_t tw_sessions_get_alive(struct tw_session **out, size_t room)
+size_t tw_sessions_get_alive(struct tw_session **out, size_t capacity)
 {
 	size_t count = 0;
 
 	tw_registry_lock();
 	for (struct tw_session *session = sessions; session; session = session->next_of_all) {
-		if (!tw_session_is_alive(session) || (count < room && !try_get(session)))
+		if (!tw_session_is_alive(session) || (count < capacity && !try_get(session)))
 			continue;
-		if (count < room)
+		if (count < capacity)
 			out[count] = session;
 		count++;
 	}

@@ -33,7 +33,7 @@ void tw_registry_assign_slot(struct tw_session *session, unsigned slot);
 /* Removes the session from all lists and frees its bit.  Takes the lock. */
 void tw_registry_remove(struct tw_session *session);
 
-/* Takes the lock.  Gives a handle of each live session, newest first, up to room; returns their total number. */
-size_t tw_sessions_get_alive(struct tw_session **out, size_t room);
+/* Takes the lock.  Gives a handle of each live session, newest first, up to capacity; returns their total number. */
+size_t tw_sessions_get_alive(struct tw_session **out, size_t capacity);
 
 #endif

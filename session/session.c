@@ -39,7 +39,7 @@ static bool has_slot(struct tw_session *session)
 static void free_session(struct tw_session *session)
 {
 	tw_definitions_fini(session);
-	for (uint32_t id = 0; id < session->set_room; id++) {
+	for (uint32_t id = 0; id < session->set_capacity; id++) {
 		tw_counter_destroy(session->set_places[id].counter);
 		tw_counts_destroy(session->set_places[id].times.now);
 		tw_counts_destroy(session->set_places[id].memories.now);

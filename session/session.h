@@ -112,7 +112,7 @@ struct tw_session {
 
 	/* Under the permit. */
 	struct tw_session_place *set_places; /* by place id */
-	uint32_t set_room;
+	uint32_t set_capacity;
 	uint32_t touched; /* the first touched one, as next_touched */
 	tw_session_wants_fn wants;
 	void *wants_arg;

@@ -19,15 +19,15 @@ struct search {
 
 static int get_all(struct search *search)
 {
-	for (size_t room = 64;; room = search->count + 16) {
-		search->sessions = malloc(room * sizeof(struct tw_session *));
+	for (size_t capacity = 64;; capacity = search->count + 16) {
+		search->sessions = malloc(capacity * sizeof(struct tw_session *));
 		if (!search->sessions)
 			return TW_ENOMEM;
-		search->count = tw_sessions_get_alive(search->sessions, room);
-		if (search->count <= room)
+		search->count = tw_sessions_get_alive(search->sessions, capacity);
+		if (search->count <= capacity)
 			return 0;
 		/* More sessions exist than fit the array. */
-		for (size_t i = 0; i < room; i++)
+		for (size_t i = 0; i < capacity; i++)
 			tw_session_put(search->sessions[i]);
 		free(search->sessions);
 	}

@@ -27,7 +27,7 @@ static bool is_target(const struct tw_tracee *tracee, bool is_of_ports, uint64_t
 /* Numbers of processes or ports for which a tracer module has said that it is gone. */
 struct refusals {
 	uint32_t *numbers;
-	size_t count, room;
+	size_t count, capacity;
 };
 
 static bool is_refused(const struct refusals *refusals, uint32_t number)
@@ -47,7 +47,7 @@ static size_t note_targets(bool is_of_ports, uint64_t target, struct refusals *r
 	for (const struct tw_tracee *tracee = tw_tracees(); tracee; tracee = tracee->next) {
 		if (!is_target(tracee, is_of_ports, target))
 			continue;
-		if (count++ < refusals->room)
+		if (count++ < refusals->capacity)
 			refusals->numbers[refusals->count++] = tracee->pid_number;
 	}
 	tw_registry_unlock();
@@ -62,9 +62,9 @@ static int ask_module(const struct tw_session *session, bool is_of_ports, uint64
 {
 	size_t kept = 0;
 
-	refusals->room = note_targets(is_of_ports, target, refusals);
-	refusals->numbers = refusals->room ? malloc(refusals->room * sizeof *refusals->numbers) : NULL;
-	if (refusals->room && !refusals->numbers)
+	refusals->capacity = note_targets(is_of_ports, target, refusals);
+	refusals->numbers = refusals->capacity ? malloc(refusals->capacity * sizeof *refusals->numbers) : NULL;
+	if (refusals->capacity && !refusals->numbers)
 		return TW_ENOMEM;
 	note_targets(is_of_ports, target, refusals);
 	for (size_t i = 0; i < refusals->count; i++)

@@ -38,7 +38,7 @@ void tw_watched_mark_due(void)
 
 static bool counts_memory(struct tw_session *session, struct tw_permit *permit)
 {
-	for (uint32_t id = 0; id < session->set_room; id++) {
+	for (uint32_t id = 0; id < session->set_capacity; id++) {
 		const struct tw_place *place = session->set_places[id].place;
 		struct tw_bp_part part;
 

@@ -51,13 +51,13 @@ size_t tw_clean_piece(const char *text, size_t left, char *out, size_t *out_byte
 	return n ? n : 1;
 }
 
-size_t tw_clean(const char *text, size_t bytes, char *out, size_t room)
+size_t tw_clean(const char *text, size_t bytes, char *out, size_t capacity)
 {
 	size_t used = 0, piece_bytes;
 	char piece[TW_CLEAN_PIECE_BYTES];
 	for (size_t i = 0; i < bytes;) {
 		i += tw_clean_piece(text + i, bytes - i, piece, &piece_bytes);
-		if (piece_bytes > room - used)
+		if (piece_bytes > capacity - used)
 			break;
 		memcpy(out + used, piece, piece_bytes);
 		used += piece_bytes;
@@ -133,9 +133,9 @@ static void put_argument(struct command *to, const char *text, size_t bytes)
 		put_piece(to, "'", 1);
 }
 
-void tw_out_command(struct tw_out *out, const char *command, size_t bytes, size_t room)
+void tw_out_command(struct tw_out *out, const char *command, size_t bytes, size_t capacity)
 {
-	struct command to = {.out = out, .left = room};
+	struct command to = {.out = out, .left = capacity};
 	for (size_t i = 0; i < bytes;) {
 		size_t argument = strnlen(command + i, bytes - i);
 		if (i)

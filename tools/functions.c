@@ -67,7 +67,7 @@ struct list {
 	const struct tw_symbols_object *debug_module;
 	struct row *rows;
 	size_t count;
-	size_t room;
+	size_t capacity;
 };
 
 static struct tw_out out;
@@ -105,13 +105,13 @@ static int add_row(struct list *list, const struct tw_symbols_place *place)
 	subject.arity = arity_of(list, place);
 	if (!tw_patterns_match(&list->request->patterns, &subject))
 		return 0;
-	if (list->count == list->room) {
-		size_t room = list->room ? list->room * 2 : 1024;
-		struct row *grown = realloc(list->rows, room * sizeof *grown);
+	if (list->count == list->capacity) {
+		size_t capacity = list->capacity ? list->capacity * 2 : 1024;
+		struct row *grown = realloc(list->rows, capacity * sizeof *grown);
 		if (!grown)
 			return TW_ENOMEM;
 		list->rows = grown;
-		list->room = room;
+		list->capacity = capacity;
 	}
 	list->rows[list->count++] = (struct row){*place, place->module ? place->module->name : "?", subject.arity};
 	return 0;

@@ -282,21 +282,21 @@ static int run_file(const char *path)
 	FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
 	char *text = NULL;
 	size_t bytes = 0;
-	size_t room = 0;
+	size_t capacity = 0;
 	int result = TW_EXIT_FAILURE;
 
 	if (!file)
 		return tw_fail("%s: %s", path, strerror(errno));
 	while (!feof(file) && !ferror(file)) {
-		if (bytes == room) {
-			char *bigger = realloc(text, room ? room * 2 : 65536);
+		if (bytes == capacity) {
+			char *bigger = realloc(text, capacity ? capacity * 2 : 65536);
 
 			if (!bigger)
 				break;
 			text = bigger;
-			room = room ? room * 2 : 65536;
+			capacity = capacity ? capacity * 2 : 65536;
 		}
-		bytes += fread(text + bytes, 1, room - bytes, file);
+		bytes += fread(text + bytes, 1, capacity - bytes, file);
 	}
 	if (feof(file))
 		result = run_cases(path, text, bytes);

@@ -231,12 +231,12 @@ static inline size_t tw_utf8_part(const char *text, size_t bytes)
  * read.
  */
 size_t tw_clean_piece(const char *text, size_t left, char *out, size_t *out_bytes);
-/* Cleans a whole name: at most `room` bytes, whole characters only. */
-size_t tw_clean(const char *text, size_t bytes, char *out, size_t room);
+/* Cleans a whole name: at most `capacity` bytes, whole characters only. */
+size_t tw_clean(const char *text, size_t bytes, char *out, size_t capacity);
 void tw_out_clean(struct tw_out *out, const char *text, size_t bytes);
 void tw_out_name(struct tw_out *out, const char *name);
-/* Arguments separated by zero bytes, written as for a shell, in about `room` columns. */
-void tw_out_command(struct tw_out *out, const char *command, size_t bytes, size_t room);
+/* Arguments separated by zero bytes, written as for a shell, in about `capacity` columns. */
+void tw_out_command(struct tw_out *out, const char *command, size_t bytes, size_t capacity);
 
 /* ---- JSON: written as it is made ---- */
 

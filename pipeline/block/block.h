@@ -96,8 +96,8 @@ int tw_block_decode_definitions(struct tw_block_decoder *decoder, const struct t
 #define TW_LZ4_BOUND(bytes) ((bytes) + (bytes) / 255 + 16)
 
 size_t tw_lz4_state_bytes(void);
-/* Returns the packed bytes, or 0 if they do not fit into `room` bytes. */
-uint32_t tw_lz4_pack(void *state, const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t room);
+/* Returns the packed bytes, or 0 if they do not fit into `capacity` bytes. */
+uint32_t tw_lz4_pack(void *state, const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t capacity);
 /* Produces exactly `bytes`; false if the input is damaged. */
 bool tw_lz4_unpack(const uint8_t *from, uint32_t packed_bytes, uint8_t *to, uint32_t bytes);
 

@@ -12,10 +12,10 @@ size_t tw_lz4_state_bytes(void)
 	return (size_t)LZ4_sizeofState();
 }
 
-uint32_t tw_lz4_pack(void *state, const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t room)
+uint32_t tw_lz4_pack(void *state, const uint8_t *from, uint32_t bytes, uint8_t *to, uint32_t capacity)
 {
-	int packed =
-		LZ4_compress_fast_extState(state, (const char *)from, (char *)to, (int)bytes, (int)room, ACCELERATION);
+	int packed = LZ4_compress_fast_extState(state, (const char *)from, (char *)to, (int)bytes, (int)capacity,
+						ACCELERATION);
 
 	return packed > 0 ? (uint32_t)packed : 0;
 }

@@ -36,9 +36,9 @@ size_t tw_codec_generic_encode(const struct tw_codec_input *in, uint8_t *out)
 }
 
 /* Writes one record; returns its bytes, 0 if it is not valid or does not fit. */
-static uint32_t put_record(uint8_t *to, size_t room, uint64_t ticks, uint32_t shape, uint64_t id)
+static uint32_t put_record(uint8_t *to, size_t capacity, uint64_t ticks, uint32_t shape, uint64_t id)
 {
-	if (!tw_shape_is_sound(shape) || tw_shape_bytes(shape) > room || id > UINT32_MAX)
+	if (!tw_shape_is_sound(shape) || tw_shape_bytes(shape) > capacity || id > UINT32_MAX)
 		return 0;
 	tw_put64(to, ticks);
 	tw_put64(to + 8, id << 32 | shape);

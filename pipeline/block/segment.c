@@ -119,7 +119,7 @@ void tw_segment_note(struct tw_segment *segment, uint64_t offset, const struct t
 	/* A stream may have no end, and has no index. */
 	if (segment->stream)
 		return;
-	if (!tw_grow(segment->entries, segment->entry_count, segment->entry_room)) {
+	if (!tw_grow(segment->entries, segment->entry_count, segment->entry_capacity)) {
 		segment->has_lost_entries = true;
 		return;
 	}
@@ -174,8 +174,8 @@ int tw_segment_sync_file(const struct tw_segment_io *io, int fd)
 /* Writes the index in as many blocks as it needs, at least one. */
 static int write_index(struct tw_segment *segment, struct tw_block_encoder *encoder)
 {
-	size_t room = segment->entry_count < TW_INDEX_ENTRIES_MAX ? segment->entry_count : TW_INDEX_ENTRIES_MAX;
-	uint8_t *bytes = malloc(sizeof segment->totals + room * sizeof(struct tw_index_entry));
+	size_t capacity = segment->entry_count < TW_INDEX_ENTRIES_MAX ? segment->entry_count : TW_INDEX_ENTRIES_MAX;
+	uint8_t *bytes = malloc(sizeof segment->totals + capacity * sizeof(struct tw_index_entry));
 	size_t first = 0;
 	int error = 0;
 
@@ -245,7 +245,7 @@ static void forget_entries(struct tw_segment *segment)
 	segment->fd = -1;
 	free(segment->entries);
 	segment->entries = NULL;
-	segment->entry_count = segment->entry_room = 0;
+	segment->entry_count = segment->entry_capacity = 0;
 }
 
 int tw_segment_seal(struct tw_segment *segment, struct tw_block_encoder *encoder, struct tw_segment_sealed *out)

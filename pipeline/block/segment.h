@@ -51,7 +51,7 @@ struct tw_segment {
 	uint64_t queued_bytes;	      /* of blocks after that, in the write queue (write_queue.h) */
 	struct tw_index_entry *entries;
 	size_t entry_count;
-	size_t entry_room;
+	size_t entry_capacity;
 	bool has_lost_entries; /* no memory for the index: readers must scan */
 	struct tw_segment_totals totals;
 };

@@ -62,7 +62,7 @@ static int add(struct tw_catalog_table *table, uint64_t id, void *item)
 {
 	if (tw_idmap_get(&table->by_id, id) != TW_IDMAP_NONE)
 		return 0;
-	if (!tw_grow(table->items, table->count, table->room))
+	if (!tw_grow(table->items, table->count, table->capacity))
 		return TW_ENOMEM;
 	if (!tw_idmap_put(&table->by_id, id, table->count))
 		return TW_ENOMEM;

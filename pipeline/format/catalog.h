@@ -19,7 +19,7 @@ struct tw_catalog_table {
 	struct tw_idmap by_id;
 	void **items;
 	uint32_t count;
-	uint32_t room;
+	uint32_t capacity;
 };
 
 struct tw_catalog_text {

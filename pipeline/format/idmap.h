@@ -22,7 +22,7 @@ struct tw_idmap_slot {
 struct tw_idmap {
 	struct tw_idmap_slot *slots;
 	uint32_t count;
-	uint32_t room; /* a power of two, at least twice the count; or 0 */
+	uint32_t capacity; /* a power of two, at least twice the count; or 0 */
 };
 
 void tw_idmap_fini(struct tw_idmap *map);

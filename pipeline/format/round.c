@@ -16,7 +16,7 @@ int tw_round_add(struct tw_round *round, uint32_t image, uint32_t tracee_id, uin
 {
 	if (!tracee_id || !run)
 		return 0;
-	if (!tw_grow(round->runs, round->count, round->room))
+	if (!tw_grow(round->runs, round->count, round->capacity))
 		return TW_ENOMEM;
 	round->runs[round->count++] = (struct tw_round_run){run, image, tracee_id, false};
 	return 0;

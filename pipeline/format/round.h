@@ -24,7 +24,7 @@ struct tw_round_run {
 /* Zeroed: empty. */
 struct tw_round {
 	struct tw_round_run *runs;
-	size_t count, room;
+	size_t count, capacity;
 };
 
 void tw_round_fini(struct tw_round *round);

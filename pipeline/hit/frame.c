@@ -129,11 +129,11 @@ static void tell_there(void *arg)
 	const struct told *told = arg;
 	const struct ending *e = told->e;
 	/* Two integers at most, or a pair and a name. */
-	_Alignas(16) char room[512];
+	_Alignas(16) char capacity[512];
 	struct tw_arena arena;
 	struct tw_module_event event = {.kind = e->kind, .is_meta = told->is_meta, .place = e->wants->place};
 
-	tw_arena_init_fixed(&arena, room, sizeof room);
+	tw_arena_init_fixed(&arena, capacity, sizeof capacity);
 	event.extra = value_in(&arena, e);
 	tw_module_tell(told->t, told->session, &event, false);
 }

@@ -16,7 +16,7 @@
 
 /* Arguments, sizes of a collection: the most words that an event shows. */
 #define WORDS_MAX 12
-_Static_assert(WORDS_MAX >= TW_ARGS_MAX, "room for the words of a call");
+_Static_assert(WORDS_MAX >= TW_ARGS_MAX, "the words of a call fit");
 
 /* ---- terms on the stack ---- */
 
@@ -38,7 +38,7 @@ struct big_block {
 };
 
 /* Everything that the terms of one event may need, except what the event brings. */
-struct room {
+struct capacity {
 	struct tw_cell *cells; /* WORDS_MAX, or as many as there are arguments */
 	struct big_block bigs[WORDS_MAX];
 	struct tuple_block tuple, pairs[WORDS_MAX];
@@ -56,13 +56,13 @@ static INLINE struct tw_term pid_in(struct pid_block *block, uint32_t number, bo
 	return tw_term_of_block(block);
 }
 
-static INLINE struct tw_term word_in(struct room *room, uint64_t word)
+static INLINE struct tw_term word_in(struct capacity *capacity, uint64_t word)
 {
-	struct big_block *big = &room->bigs[room->big_count];
+	struct big_block *big = &capacity->bigs[capacity->big_count];
 
 	if (tw_likely(word <= (uint64_t)TW_SMALL_MAX))
 		return tw_small((int64_t)word);
-	room->big_count++;
+	capacity->big_count++;
 	big->header = tw_header(TW_BLOCK_BIG, 0, 1);
 	big->limb = word;
 	return tw_term_of_block(big);
@@ -84,21 +84,21 @@ static INLINE struct tw_term cell_in(struct tw_cell *cell, struct tw_term head, 
 	return tw_term_of_cell(cell);
 }
 
-static INLINE struct tw_term words_in(struct room *room, const uint64_t *words, unsigned count)
+static INLINE struct tw_term words_in(struct capacity *capacity, const uint64_t *words, unsigned count)
 {
 	struct tw_term list = tw_word(TW_TAG_NIL);
 
 	for (unsigned i = count < WORDS_MAX ? count : WORDS_MAX; i-- > 0;)
-		list = cell_in(&room->cells[i], word_in(room, words[i]), list);
+		list = cell_in(&capacity->cells[i], word_in(capacity, words[i]), list);
 	return list;
 }
 
-static struct tw_term terms_in(struct room *room, const struct tw_term *terms, unsigned count)
+static struct tw_term terms_in(struct capacity *capacity, const struct tw_term *terms, unsigned count)
 {
 	struct tw_term list = tw_word(TW_TAG_NIL);
 
 	for (unsigned i = count; i-- > 0;)
-		list = cell_in(&room->cells[i], terms[i], list);
+		list = cell_in(&capacity->cells[i], terms[i], list);
 	return list;
 }
 
@@ -108,22 +108,22 @@ static INLINE struct tw_term arity_of(const struct tw_place *place)
 }
 
 /* As message.c shows a call that was recorded. */
-static struct tw_term mfa_in(struct room *room, const struct tw_module_event *event, unsigned flags)
+static struct tw_term mfa_in(struct capacity *capacity, const struct tw_module_event *event, unsigned flags)
 {
 	const struct tw_place *place = event->place;
 	struct tw_term last = arity_of(place);
 
 	if (event->kind == TW_EVENT_CALL && !(flags & TW_EVENT_FLAG_ARITY)) {
 		if (event->has_arguments)
-			last = terms_in(room, event->terms, event->term_count);
+			last = terms_in(capacity, event->terms, event->term_count);
 		else if (event->word_count || !place->function->arity)
-			last = words_in(room, event->words, event->word_count);
+			last = words_in(capacity, event->words, event->word_count);
 	}
-	return tuple_in(&room->tuple, 3, tw_word(place->function->module_atom), tw_word(place->function->name_atom),
+	return tuple_in(&capacity->tuple, 3, tw_word(place->function->module_atom), tw_word(place->function->name_atom),
 			last);
 }
 
-static struct tw_term sizes_in(struct room *room, const uint64_t *words)
+static struct tw_term sizes_in(struct capacity *capacity, const uint64_t *words)
 {
 	static const enum tw_atom_index keys[WORDS_MAX] = {TW_ATOM_HEAP_SIZE,
 							   TW_ATOM_HEAP_BLOCK_SIZE,
@@ -140,8 +140,8 @@ static struct tw_term sizes_in(struct room *room, const uint64_t *words)
 	struct tw_term list = tw_word(TW_TAG_NIL);
 
 	for (unsigned i = WORDS_MAX; i-- > 0;)
-		list = cell_in(&room->cells[i],
-			       tuple_in(&room->pairs[i], 2, tw_atom(keys[i]), word_in(room, words[i]),
+		list = cell_in(&capacity->cells[i],
+			       tuple_in(&capacity->pairs[i], 2, tw_atom(keys[i]), word_in(capacity, words[i]),
 					(struct tw_term){0}),
 			       list);
 	return list;
@@ -307,25 +307,25 @@ static inline void tell(const struct telling *telling, struct tw_cell *cells)
 					    .extra = event->extra,
 					    .match_spec_result = event->result};
 	struct tw_term term, tracee;
-	struct room room;
+	struct capacity capacity;
 	bool is_port = telling->t->tracee->port_slot != 0;
 	int *error = &errno, saved_errno = *error;
 
-	room.cells = cells;
-	room.big_count = 0;
+	capacity.cells = cells;
+	capacity.big_count = 0;
 	if (telling->flags & TW_EVENT_FLAG_SCHEDULER_ID)
 		options.scheduler_id = telling->t->thread->scheduler_id;
-	tracee = pid_in(&room.pid, telling->t->tracee->pid_number, is_port);
+	tracee = pid_in(&capacity.pid, telling->t->tracee->pid_number, is_port);
 	if (event->place) {
-		term = mfa_in(&room, event, telling->flags);
+		term = mfa_in(&capacity, event, telling->flags);
 	} else if (event->term_count) {
 		term = event->terms[0];
 		if (event->term_count > 1)
 			options.extra = event->terms[1];
 	} else if (event->word_count == WORDS_MAX) {
-		term = sizes_in(&room, event->words);
+		term = sizes_in(&capacity, event->words);
 	} else {
-		term = event->word_count ? word_in(&room, event->words[0]) : tw_atom(TW_ATOM_UNDEFINED);
+		term = event->word_count ? word_in(&capacity, event->words[0]) : tw_atom(TW_ATOM_UNDEFINED);
 	}
 	module->pairs[pair_of(event->kind, is_port)].trace((enum tw_tracer_tag)event->kind, module->state, tracee, term,
 							   &options);
@@ -375,19 +375,19 @@ static INLINE void tell_plainly(struct tw_hit_tls *t, const struct tw_place *pla
 	_Alignas(16) struct tw_cell cells[WORDS_MAX];
 	struct tw_tracer_options options;
 	struct tw_term last;
-	struct room room;
+	struct capacity capacity;
 
-	room.cells = cells;
-	room.big_count = 0;
+	capacity.cells = cells;
+	capacity.big_count = 0;
 	if ((flags & TW_EVENT_FLAG_ARITY) || (!count && function->arity))
 		last = arity_of(place);
 	else
-		last = words_in(&room, words, count);
+		last = words_in(&capacity, words, count);
 	options.timestamp = stamp_of(flags, session);
 	options.scheduler_id = flags & TW_EVENT_FLAG_SCHEDULER_ID ? t->thread->scheduler_id : 0;
 	options.extra.word = options.match_spec_result.word = 0;
 	module->pairs[TW_MODULE_CALL].trace(TW_TRACER_TAG_CALL, module->state, tracee,
-					    tuple_in(&room.tuple, 3, tw_word(function->module_atom),
+					    tuple_in(&capacity.tuple, 3, tw_word(function->module_atom),
 						     tw_word(function->name_atom), last),
 					    &options);
 }

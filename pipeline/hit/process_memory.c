@@ -121,11 +121,11 @@ void tw_process_memory_after_fork(void)
  * does not point to it is left alone.
  */
 
-struct tw_block *tw_block_take(struct tw_process_memory *memory, uint32_t room)
+struct tw_block *tw_block_take(struct tw_process_memory *memory, uint32_t capacity)
 {
 	struct tw_block *block;
 
-	if (memory->used_count + room >= TW_PROCESS_BLOCKS_MAX)
+	if (memory->used_count + capacity >= TW_PROCESS_BLOCKS_MAX)
 		return NULL;
 	if (!memory->spare && tw_thread_may_call_system())
 		tw_patch_call_keeping_vectors(refill, memory);

@@ -45,12 +45,12 @@ struct tw_process_memory {
 /*
  * tw_block_take - a block for this process.
  *
- * @room	blocks of the process' limit that must stay free.
+ * @capacity	blocks of the process' limit that must stay free.
  *
  * NULL: the limit of the process or of the program is reached, there is no memory, or system calls are not allowed
  * (filter.h). Keeps vector registers.
  */
-struct tw_block *tw_block_take(struct tw_process_memory *memory, uint32_t room);
+struct tw_block *tw_block_take(struct tw_process_memory *memory, uint32_t capacity);
 void tw_block_give(struct tw_process_memory *memory, struct tw_block *block);
 
 /* The reference of a block, for a frame: never 0. */

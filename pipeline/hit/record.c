@@ -23,11 +23,11 @@ static void copy_encoded(uint64_t *to, const uint8_t *from, size_t bytes)
 		last[i] = from[bytes / 8 * 8 + i];
 }
 
-size_t tw_record_encode(struct tw_term term, uint8_t *at, size_t room)
+size_t tw_record_encode(struct tw_term term, uint8_t *at, size_t capacity)
 {
-	size_t bytes = tw_etf_try_encode(term, at, room);
+	size_t bytes = tw_etf_try_encode(term, at, capacity);
 
-	return tw_likely(bytes) ? bytes : tw_etf_encode_cut(term, at, room);
+	return tw_likely(bytes) ? bytes : tw_etf_encode_cut(term, at, capacity);
 }
 
 uint64_t tw_record_stamped(struct tw_hit_tls *t, const struct tw_place *place, uint64_t todo, const uint64_t *words,
@@ -81,14 +81,14 @@ enum { TUPLE = 104, NIL = 106, LIST = 108, SMALL_INTEGER = 97, SMALL_ATOM = 119,
 struct encoding {
 	struct tw_term term;
 	uint8_t *buffer;
-	size_t room, bytes;
+	size_t capacity, bytes;
 };
 
 static void encode_there(void *arg)
 {
 	struct encoding *e = arg;
 
-	e->bytes = tw_record_encode(e->term, e->buffer, e->room);
+	e->bytes = tw_record_encode(e->term, e->buffer, e->capacity);
 }
 
 static void put(struct tw_record_terms *terms, uint8_t byte)
@@ -111,11 +111,11 @@ static void put_atom(struct tw_record_terms *terms, const char *name)
 	terms->bytes = at + 1 + bytes;
 }
 
-/* Appends a term without its version byte, in at most `room` bytes. */
-static void put_term(struct tw_record_terms *terms, struct tw_term term, size_t room)
+/* Appends a term without its version byte, in at most `capacity` bytes. */
+static void put_term(struct tw_record_terms *terms, struct tw_term term, size_t capacity)
 {
 	uint8_t *before = &terms->thread->terms[terms->bytes - 1], kept = *before;
-	struct encoding e = {term, before, room + 1, 0};
+	struct encoding e = {term, before, capacity + 1, 0};
 
 	/* The version byte temporarily overwrites the preceding byte. */
 	if (terms->keeps_vectors)

@@ -229,9 +229,9 @@ void tw_record_pair(struct tw_record_terms *terms, const char *first, struct tw_
 void tw_record_mfa(struct tw_record_terms *terms, const char *module, const char *function, uint32_t arity);
 
 /*
- * Encodes the term, or as much of it as fits, cut as by tw_term_copy(); `room` is large enough for '...' at least.
+ * Encodes the term, or as much of it as fits, cut as by tw_term_copy(); `capacity` is large enough for '...' at least.
  * Called in a hit; may use any register. Returns the bytes.
  */
-size_t tw_record_encode(struct tw_term term, uint8_t *at, size_t room);
+size_t tw_record_encode(struct tw_term term, uint8_t *at, size_t capacity);
 
 #endif

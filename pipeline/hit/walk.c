@@ -37,17 +37,17 @@ static uint64_t return_address(const uint64_t *slot)
 
 /* Reads frames of uninstrumented code, where a sanitizer sees a gap between variables. */
 __attribute__((no_sanitize("address"))) unsigned tw_walk_callers(const struct tw_thread *thread, const uint64_t *slot,
-								 uintptr_t frame, uint64_t *out, unsigned room)
+								 uintptr_t frame, uint64_t *out, unsigned capacity)
 {
 	uintptr_t below = (uintptr_t)slot, end;
 	unsigned count = 0;
 
 	out[count] = return_address(slot);
 	count += out[count] != 0;
-	if (!count || room <= count)
+	if (!count || capacity <= count)
 		return count;
 	end = stack_end(thread, below);
-	while (count < room && frame > below && frame < end && end - frame >= 2 * sizeof *slot &&
+	while (count < capacity && frame > below && frame < end && end - frame >= 2 * sizeof *slot &&
 	       frame % sizeof *slot == 0) {
 		const uint64_t *words = (const uint64_t *)frame;
 

@@ -28,11 +28,11 @@ struct tw_thread;
  *
  * @slot	the address of the return address.
  * @frame	%rbp at the call; any value.
- * @out		an array of @room entries: 1 .. TW_STACK_DEPTH_MAX.
+ * @out		an array of @capacity entries: 1 .. TW_STACK_DEPTH_MAX.
  *
  * Return addresses that lead to stubs (returns.h) are replaced by the true ones. Returns their number.
  */
 unsigned tw_walk_callers(const struct tw_thread *thread, const uint64_t *slot, uintptr_t frame, uint64_t *out,
-			 unsigned room);
+			 unsigned capacity);
 
 #endif

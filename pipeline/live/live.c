@@ -173,15 +173,15 @@ static void finish_run(struct tw_live *live, const struct tw_live_cursor *cursor
 
 static int grow(struct tw_live *live, uint32_t count)
 {
-	if (count > live->room) {
-		uint32_t room = count * 2;
-		struct tw_live_cursor *more = realloc(live->cursors, room * sizeof *more);
+	if (count > live->capacity) {
+		uint32_t capacity = count * 2;
+		struct tw_live_cursor *more = realloc(live->cursors, capacity * sizeof *more);
 
 		if (!more)
 			return TW_ENOMEM;
-		memset(more + live->room, 0, (room - live->room) * sizeof *more);
+		memset(more + live->capacity, 0, (capacity - live->capacity) * sizeof *more);
 		live->cursors = more;
-		live->room = room;
+		live->capacity = capacity;
 	}
 	live->count = count;
 	return 0;

@@ -46,7 +46,7 @@ struct tw_live {
 	struct tw_rs *rs;
 	uint32_t image;
 	struct tw_live_cursor *cursors; /* indexed by ring */
-	uint32_t room, count;
+	uint32_t capacity, count;
 	uint32_t unfinished; /* cursors before p1 */
 	bool is_under_way;
 	bool is_writing_event; /* all records are handed out, losses follow */

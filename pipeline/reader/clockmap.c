@@ -40,7 +40,7 @@ bool tw_clockmap_add(struct tw_clockmap *map, const struct tw_format_clock *cloc
 		if (clock->ticks >= last->ticks && clock->monotonic_ns >= last->monotonic_ns && !is_needed(last, clock))
 			return true;
 	}
-	if (!tw_grow(map->points, map->count, map->room))
+	if (!tw_grow(map->points, map->count, map->capacity))
 		return false;
 	map->points[map->count++].clock = *clock;
 	return true;

@@ -25,7 +25,7 @@ struct tw_clockmap_point {
 struct tw_clockmap {
 	struct tw_clockmap_point *points;
 	size_t count;
-	size_t room;
+	size_t capacity;
 	uint64_t default_rate;
 };
 

@@ -131,10 +131,10 @@ uint32_t tw_decode_pool_depth(const struct tw_decode_pool *pool)
 /* Reuses an earlier job if its memory is large enough; small blocks get memory of their own size. */
 static struct tw_decode_job *get_job(struct tw_decode_pool *pool, uint64_t raw_bytes)
 {
-	uint64_t room = raw_bytes + TW_COLUMN_SLACK_BYTES;
+	uint64_t capacity = raw_bytes + TW_COLUMN_SLACK_BYTES;
 	struct tw_decode_job *job = pool->free_jobs;
 
-	if (job && job->raw_room >= room) {
+	if (job && job->raw_capacity >= capacity) {
 		pool->free_jobs = job->next_free;
 		pool->free_count--;
 		return job;
@@ -142,10 +142,10 @@ static struct tw_decode_job *get_job(struct tw_decode_pool *pool, uint64_t raw_b
 	job = malloc(sizeof *job);
 	if (!job)
 		return NULL;
-	if (room > TW_BLOCK_RAW_BYTES_MAX / 4)
-		room = TW_BLOCK_RAW_BYTES_MAX + TW_COLUMN_SLACK_BYTES;
-	job->raw_room = room;
-	job->raw = malloc(room);
+	if (capacity > TW_BLOCK_RAW_BYTES_MAX / 4)
+		capacity = TW_BLOCK_RAW_BYTES_MAX + TW_COLUMN_SLACK_BYTES;
+	job->raw_capacity = capacity;
+	job->raw = malloc(capacity);
 	if (!job->raw) {
 		free(job);
 		return NULL;
@@ -198,7 +198,7 @@ void tw_decode_put_back(struct tw_decode_pool *pool, struct tw_decode_job *job)
 		return;
 	if (job->is_given)
 		tw_decode_wait(pool, job);
-	if (pool->free_count >= FREE_JOBS_MAX || job->raw_room < TW_BLOCK_RAW_BYTES_MAX) {
+	if (pool->free_count >= FREE_JOBS_MAX || job->raw_capacity < TW_BLOCK_RAW_BYTES_MAX) {
 		free(job->raw);
 		free(job);
 		return;

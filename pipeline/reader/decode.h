@@ -23,7 +23,7 @@ struct tw_decode_job {
 	bool is_given;		  /* to a worker */
 	bool is_waited;		  /* the owner knows its result */
 	int error;
-	uint64_t raw_room;
+	uint64_t raw_capacity;
 	uint8_t *raw; /* block->header.raw_bytes of valid records if error is 0 */
 };
 

@@ -157,7 +157,7 @@ static void retire(struct tw_merge *merge, struct tw_merge_cursor *cursor)
 	if (cursor->job) {
 		cursor->job->next_free = merge->retired;
 		merge->retired = cursor->job;
-		merge->retired_bytes += cursor->job->raw_room;
+		merge->retired_bytes += cursor->job->raw_capacity;
 	}
 	cursor->job = NULL;
 	cursor->at = cursor->end = NULL;
@@ -471,7 +471,7 @@ static void add_losses(struct tw_merge *merge, const struct tw_source_image *ima
 
 int tw_merge_init(struct tw_merge *merge, struct tw_capture *capture, const struct tw_capture_filter *filter)
 {
-	size_t room = (size_t)capture->stream_count + capture->image_count + 1;
+	size_t capacity = (size_t)capture->stream_count + capture->image_count + 1;
 	int error;
 
 	memset(merge, 0, sizeof *merge);
@@ -482,8 +482,8 @@ int tw_merge_init(struct tw_merge *merge, struct tw_capture *capture, const stru
 	if (error)
 		return error;
 	merge->wants = tw_scan_wanted_streams(capture, filter);
-	merge->cursors = malloc(room * sizeof *merge->cursors);
-	merge->heap = malloc(room * sizeof *merge->heap);
+	merge->cursors = malloc(capacity * sizeof *merge->cursors);
+	merge->heap = malloc(capacity * sizeof *merge->heap);
 	if (!merge->wants || !merge->cursors || !merge->heap)
 		error = TW_ENOMEM;
 	else if (!filter || !filter->by_time_only)

@@ -62,14 +62,14 @@ static bool insert(struct tw_runs *runs, struct tw_runs_tracee *tracee, uint32_t
 {
 	if (runs->intervals >= TW_RUNS_INTERVALS_MAX || tracee->count >= TW_RUNS_TRACEE_MAX)
 		return true;
-	if (tracee->count == tracee->room) {
-		uint32_t room = tracee->room ? tracee->room * 2 : 2;
-		void *more = realloc(tracee->intervals, room * sizeof *tracee->intervals);
+	if (tracee->count == tracee->capacity) {
+		uint32_t capacity = tracee->capacity ? tracee->capacity * 2 : 2;
+		void *more = realloc(tracee->intervals, capacity * sizeof *tracee->intervals);
 
 		if (!more)
 			return false;
 		tracee->intervals = more;
-		tracee->room = room;
+		tracee->capacity = capacity;
 	}
 	memmove(tracee->intervals + at + 1, tracee->intervals + at, (tracee->count - at) * sizeof *tracee->intervals);
 	tracee->intervals[at] = (struct tw_runs_interval){run, run};

@@ -27,7 +27,7 @@ struct tw_runs_interval {
 struct tw_runs_tracee {
 	struct tw_runs_interval *intervals; /* sorted, with gaps between them */
 	uint32_t count;
-	uint32_t room;
+	uint32_t capacity;
 	uint32_t waiters; /* the first of a chain of the merge's cursors, or TW_RUNS_NOBODY */
 	uint32_t cursor;  /* the one inside active_run, or TW_RUNS_NOBODY */
 	uint64_t active_run;

@@ -40,7 +40,7 @@ struct function {
 struct tw_writer_names {
 	struct place *places;
 	struct function *functions;
-	uint32_t place_room, function_room;
+	uint32_t place_capacity, function_capacity;
 };
 
 void tw_writer_forget_names(struct tw_writer_image *image)
@@ -54,26 +54,26 @@ void tw_writer_forget_names(struct tw_writer_image *image)
 }
 
 /* Extends the table to hold the id, with zeros as new entries; NULL: no memory, and the table is unchanged. */
-static void *make_space(void *table, uint32_t *room, uint32_t id, size_t size)
+static void *make_space(void *table, uint32_t *capacity, uint32_t id, size_t size)
 {
 	uint32_t wanted = id < 1024 ? 1024 : id + id / 2;
 	uint8_t *more;
 
-	if (id < *room)
+	if (id < *capacity)
 		return table;
 	if (id >= IDS_MAX)
 		return NULL;
 	more = realloc(table, wanted * size);
 	if (!more)
 		return NULL;
-	memset(more + *room * size, 0, (wanted - *room) * size);
-	*room = wanted;
+	memset(more + *capacity * size, 0, (wanted - *capacity) * size);
+	*capacity = wanted;
 	return more;
 }
 
 static struct place *place_of(struct tw_writer_names *names, uint32_t id)
 {
-	struct place *table = make_space(names->places, &names->place_room, id, sizeof *names->places);
+	struct place *table = make_space(names->places, &names->place_capacity, id, sizeof *names->places);
 
 	if (!table)
 		return NULL;
@@ -83,7 +83,7 @@ static struct place *place_of(struct tw_writer_names *names, uint32_t id)
 
 static struct function *function_of(struct tw_writer_names *names, uint32_t id)
 {
-	struct function *table = make_space(names->functions, &names->function_room, id, sizeof *names->functions);
+	struct function *table = make_space(names->functions, &names->function_capacity, id, sizeof *names->functions);
 
 	if (!table)
 		return NULL;
@@ -286,7 +286,7 @@ static int add_place(struct gathering *gathering, struct place *place)
 	int error = add_record(gathering, place->at);
 
 	place->segment = segment;
-	if (!error && place->function_id < names->function_room &&
+	if (!error && place->function_id < names->function_capacity &&
 	    names->functions[place->function_id].segment != segment) {
 		struct function *function = &names->functions[place->function_id];
 
@@ -309,9 +309,9 @@ static bool names_place(uint64_t head)
 /* Unmarks definitions that were marked as written to a segment, but were not. */
 static void forget_segment(struct tw_writer_names *names, uint32_t segment)
 {
-	for (uint32_t id = 0; id < names->place_room; id++)
+	for (uint32_t id = 0; id < names->place_capacity; id++)
 		names->places[id].segment = names->places[id].segment == segment ? 0 : names->places[id].segment;
-	for (uint32_t id = 0; id < names->function_room; id++)
+	for (uint32_t id = 0; id < names->function_capacity; id++)
 		names->functions[id].segment =
 			names->functions[id].segment == segment ? 0 : names->functions[id].segment;
 }
@@ -336,7 +336,7 @@ int tw_writer_define_used(struct tw_writer *writer, uint32_t index, const uint8_
 		if (id == before || !names_place(head))
 			continue;
 		before = id;
-		if (id < names->place_room && names->places[id].segment != segment && names->places[id].at)
+		if (id < names->place_capacity && names->places[id].segment != segment && names->places[id].at)
 			error = add_place(&gathering, &names->places[id]);
 	}
 	if (!error)

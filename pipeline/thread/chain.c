@@ -224,19 +224,19 @@ static uint64_t *make_space(struct tw_process_memory *memory, struct head *head,
 
 static bool put(struct tw_process_memory *memory, struct head *head, uint64_t word)
 {
-	uint64_t *room;
+	uint64_t *capacity;
 
 	if (word == head->last) {
 		head->repeats++;
 		return true;
 	}
 	if (head->last) {
-		room = make_space(memory, head, head->repeats ? 2 : 1);
-		if (!room)
+		capacity = make_space(memory, head, head->repeats ? 2 : 1);
+		if (!capacity)
 			return false;
-		room[0] = head->last;
+		capacity[0] = head->last;
 		if (head->repeats)
-			room[1] = head->repeats | IS_COUNT;
+			capacity[1] = head->repeats | IS_COUNT;
 	}
 	head->last = word;
 	head->repeats = 0;

@@ -43,10 +43,10 @@ static void encode_terms(struct event_writer *event_writer)
 	unsigned count = event_writer->runtime_event->term_count;
 
 	for (unsigned i = 0; i < count; i++) {
-		size_t room = sizeof thread->terms - event_writer->bytes - LATER_TERM_BYTES * (count - i);
+		size_t capacity = sizeof thread->terms - event_writer->bytes - LATER_TERM_BYTES * (count - i);
 
 		event_writer->bytes += tw_record_encode(event_writer->runtime_event->terms[i],
-							thread->terms + event_writer->bytes, room);
+							thread->terms + event_writer->bytes, capacity);
 	}
 }
 

@@ -29,13 +29,13 @@ TW_API void tw_runtime_stack(tw_stack_fn stack, void *arg)
 	tw_store_release(&stack_fn, stack);
 }
 
-static unsigned ask(struct tw_stack_entry *out, unsigned room)
+static unsigned ask(struct tw_stack_entry *out, unsigned capacity)
 {
 	/* PAIR stack.walker: acquire; release in tw_runtime_stack(). */
 	tw_stack_fn stack = tw_load_acquire(&stack_fn);
-	unsigned count = stack ? stack(out, room, stack_arg) : 0;
+	unsigned count = stack ? stack(out, capacity, stack_arg) : 0;
 
-	return count < room ? count : room;
+	return count < capacity ? count : capacity;
 }
 
 /*

@@ -85,12 +85,12 @@ static enum tw_rb_outcome put_switch(struct tw_hit_tls *t, struct tw_thread_ring
 /* The least own time that is recorded; less is the cost of a hit. */
 #define SETUP_US 20
 
-static void tell_own_time(struct tw_thread_ring *ring, enum tw_space room, uint64_t ticks)
+static void tell_own_time(struct tw_thread_ring *ring, enum tw_space capacity, uint64_t ticks)
 {
-	if (room == TW_SPACE_GROWN && tw_clock_ticks() - ticks < tw_clock_ticks_of_us(SETUP_US))
+	if (capacity == TW_SPACE_GROWN && tw_clock_ticks() - ticks < tw_clock_ticks_of_us(SETUP_US))
 		return;
-	if (room != TW_SPACE_NONE)
-		tw_wait_tell(ring, room == TW_SPACE_GROWN ? TW_OWN_TIME_SETUP : TW_OWN_TIME_WAIT, ticks);
+	if (capacity != TW_SPACE_NONE)
+		tw_wait_tell(ring, capacity == TW_SPACE_GROWN ? TW_OWN_TIME_SETUP : TW_OWN_TIME_WAIT, ticks);
 }
 
 static bool catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint64_t ticks,
@@ -100,7 +100,7 @@ static bool catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, uns
 	int saved_errno = errno;
 	bool is_new, has_waited = false;
 	enum tw_rb_outcome outcome = TW_RB_OK;
-	enum tw_space room = TW_SPACE_NONE;
+	enum tw_space capacity = TW_SPACE_NONE;
 
 	if (ring->is_inherited)
 		memset(ring, 0, sizeof *ring);
@@ -115,15 +115,15 @@ static bool catch_up(struct tw_hit_tls *t, const struct tw_recheck *recheck, uns
 			tw_hit_host.describe(t->tracee, session);
 		outcome = put_switch(t, ring, ticks);
 		if (outcome == TW_RB_WAIT)
-			room = tw_wait_for_space(t, recheck, session, TW_SWITCH_BYTES, ticks, todo);
-		if (room != TW_SPACE_NONE)
+			capacity = tw_wait_for_space(t, recheck, session, TW_SWITCH_BYTES, ticks, todo);
+		if (capacity != TW_SPACE_NONE)
 			outcome = put_switch(t, ring, ticks);
 	}
 	if (is_new)
-		room = has_waited ? TW_SPACE_WAITED : TW_SPACE_GROWN;
+		capacity = has_waited ? TW_SPACE_WAITED : TW_SPACE_GROWN;
 	/* The tracee that the switch names has waited. */
 	if (outcome == TW_RB_OK)
-		tell_own_time(ring, room, ticks);
+		tell_own_time(ring, capacity, ticks);
 	if (outcome == TW_RB_OK)
 		ring->run_stamp = t->run_stamp;
 	errno = saved_errno;
@@ -170,10 +170,10 @@ static void wait_keeping_vectors(void *arg)
 {
 	struct catch_up *c = arg;
 
-	enum tw_space room = tw_wait_for_space(c->t, c->recheck, c->session, c->bytes, c->ticks, c->todo);
+	enum tw_space capacity = tw_wait_for_space(c->t, c->recheck, c->session, c->bytes, c->ticks, c->todo);
 
-	tell_own_time(&c->t->thread->rings[c->session], room, c->ticks);
-	c->result = room != TW_SPACE_NONE;
+	tell_own_time(&c->t->thread->rings[c->session], capacity, c->ticks);
+	c->result = capacity != TW_SPACE_NONE;
 }
 
 bool tw_thread_ring_wait(struct tw_hit_tls *t, const struct tw_recheck *recheck, unsigned session, uint32_t bytes,

@@ -81,19 +81,19 @@ static uint32_t pid_slot(const struct tw_mailboxes *mailboxes, uint32_t image, u
 
 static bool grow_processes(struct tw_mailboxes *mailboxes)
 {
-	uint32_t room = mailboxes->room ? mailboxes->room * 2 : 128;
-	struct tw_mailbox_process **processes = realloc(mailboxes->processes, room * sizeof *processes);
+	uint32_t capacity = mailboxes->capacity ? mailboxes->capacity * 2 : 128;
+	struct tw_mailbox_process **processes = realloc(mailboxes->processes, capacity * sizeof *processes);
 	if (processes)
 		mailboxes->processes = processes;
-	uint32_t *slots = calloc((size_t)room * 2, sizeof *slots);
+	uint32_t *slots = calloc((size_t)capacity * 2, sizeof *slots);
 	if (!processes || !slots) {
 		free(slots);
 		return false;
 	}
 	free(mailboxes->by_pid);
 	mailboxes->by_pid = slots;
-	mailboxes->pid_mask = room * 2 - 1;
-	mailboxes->room = room;
+	mailboxes->pid_mask = capacity * 2 - 1;
+	mailboxes->capacity = capacity;
 	for (uint32_t i = 0; i < mailboxes->count; i++)
 		slots[pid_slot(mailboxes, processes[i]->image, processes[i]->pid_number, processes[i]->pid_serial)] =
 			i + 1;
@@ -106,7 +106,7 @@ static struct tw_mailbox_process *process_of_pid(struct tw_mailboxes *mailboxes,
 	uint32_t at = pid_slot(mailboxes, image, number, serial);
 	if (mailboxes->by_pid[at])
 		return mailboxes->processes[mailboxes->by_pid[at] - 1];
-	if (mailboxes->count == mailboxes->room) {
+	if (mailboxes->count == mailboxes->capacity) {
 		if (!grow_processes(mailboxes))
 			return NULL;
 		at = pid_slot(mailboxes, image, number, serial);
@@ -135,11 +135,11 @@ static uint32_t tracee_slot(const struct tw_mailboxes *mailboxes, uint64_t key)
 
 static bool grow_tracees(struct tw_mailboxes *mailboxes)
 {
-	uint32_t old = mailboxes->tracee_keys ? mailboxes->tracee_mask + 1 : 0, room = old ? old * 2 : 256;
+	uint32_t old = mailboxes->tracee_keys ? mailboxes->tracee_mask + 1 : 0, capacity = old ? old * 2 : 256;
 	uint32_t *values = mailboxes->by_tracee;
 	uint64_t *keys = mailboxes->tracee_keys;
-	mailboxes->by_tracee = calloc(room, sizeof *values);
-	mailboxes->tracee_keys = calloc(room, sizeof *keys);
+	mailboxes->by_tracee = calloc(capacity, sizeof *values);
+	mailboxes->tracee_keys = calloc(capacity, sizeof *keys);
 	if (!mailboxes->by_tracee || !mailboxes->tracee_keys) {
 		free(mailboxes->by_tracee);
 		free(mailboxes->tracee_keys);
@@ -147,7 +147,7 @@ static bool grow_tracees(struct tw_mailboxes *mailboxes)
 		mailboxes->tracee_keys = keys;
 		return false;
 	}
-	mailboxes->tracee_mask = room - 1;
+	mailboxes->tracee_mask = capacity - 1;
 	for (uint32_t i = 0; i < old; i++) {
 		if (!values[i])
 			continue;
@@ -188,7 +188,7 @@ struct tw_mailbox_process *tw_mailboxes_process(struct tw_mailboxes *mailboxes, 
 
 static struct tw_message *message_at(struct tw_mailbox_process *process, uint32_t position)
 {
-	return &process->messages[(process->first + position) & (process->room - 1)];
+	return &process->messages[(process->first + position) & (process->capacity - 1)];
 }
 
 static bool push(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *process, const struct tw_message *message)
@@ -199,9 +199,9 @@ static bool push(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *proc
 		process->is_unsure = true;
 		return true;
 	}
-	if (process->count == process->room) {
-		uint32_t room = process->room ? process->room * 2 : 4;
-		struct tw_message *grown = malloc(room * sizeof *grown);
+	if (process->count == process->capacity) {
+		uint32_t capacity = process->capacity ? process->capacity * 2 : 4;
+		struct tw_message *grown = malloc(capacity * sizeof *grown);
 		if (!grown)
 			return false;
 		for (uint32_t i = 0; i < process->count; i++)
@@ -209,7 +209,7 @@ static bool push(struct tw_mailboxes *mailboxes, struct tw_mailbox_process *proc
 		free(process->messages);
 		process->messages = grown;
 		process->first = 0;
-		process->room = room;
+		process->capacity = capacity;
 	}
 	*message_at(process, process->count++) = *message;
 	mailboxes->held++;
@@ -223,7 +223,7 @@ static struct tw_message pull(struct tw_mailboxes *mailboxes, struct tw_mailbox_
 	if (position < process->count / 2) {
 		for (uint32_t i = position; i > 0; i--)
 			*message_at(process, i) = *message_at(process, i - 1);
-		process->first = (process->first + 1) & (process->room - 1);
+		process->first = (process->first + 1) & (process->capacity - 1);
 	} else {
 		for (uint32_t i = position + 1; i < process->count; i++)
 			*message_at(process, i - 1) = *message_at(process, i);

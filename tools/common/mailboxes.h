@@ -77,7 +77,7 @@ struct tw_mailbox_process {
 	uint64_t last; /* the number of its last stretch */
 	/* The queue: a ring buffer. */
 	struct tw_message *messages;
-	uint32_t first, count, room;
+	uint32_t first, count, capacity;
 	bool has_waited;
 	/* Sums. */
 	uint64_t sent, received, taken, wait_ns, wait_max_ns;
@@ -114,7 +114,7 @@ struct tw_mailboxes {
 	struct tw_mailbox_image *images;
 	uint32_t image_count;
 	struct tw_mailbox_process **processes; /* by number */
-	uint32_t count, room;
+	uint32_t count, capacity;
 	/* Numbers + 1 by tracee, and by pid. */
 	uint32_t *by_tracee, *by_pid;
 	uint32_t tracee_count, tracee_mask, pid_mask;

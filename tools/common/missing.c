@@ -11,23 +11,23 @@ bool tw_missing_any(const struct tw_capture_account *account, unsigned cause)
 }
 
 /* "1,000 events", "an unknown number of events", "1,000 events and an unknown number more". */
-static const char *events_of(const struct tw_capture_missing *missing, char *text, size_t room)
+static const char *events_of(const struct tw_capture_missing *missing, char *text, size_t capacity)
 {
 	char figure[TW_FIGURE_BYTES];
 	if (!missing->events)
-		snprintf(text, room, "%s events", missing->has_more ? "an unknown number of" : "no");
+		snprintf(text, capacity, "%s events", missing->has_more ? "an unknown number of" : "no");
 	else
-		snprintf(text, room, "%s event%s%s", tw_figure_count(figure, missing->events),
+		snprintf(text, capacity, "%s event%s%s", tw_figure_count(figure, missing->events),
 			 missing->events == 1 ? "" : "s", missing->has_more ? " and an unknown number more" : "");
 	return text;
 }
 
 /* "1 segment is", "2 segments are". */
 static const char *places_of(uint64_t places, const char *what, const char *is, const char *are, char *text,
-			     size_t room)
+			     size_t capacity)
 {
 	char figure[TW_FIGURE_BYTES];
-	snprintf(text, room, "%s %s%s %s", tw_figure_count(figure, places), what,
+	snprintf(text, capacity, "%s %s%s %s", tw_figure_count(figure, places), what,
 		 places == 1			 ? ""
 		 : what[strlen(what) - 1] == 's' ? "es"
 						 : "s",

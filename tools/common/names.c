@@ -17,41 +17,41 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Appends; never writes past `room`. */
-static size_t add(char *text, size_t used, size_t room, const char *more)
+/* Appends; never writes past `capacity`. */
+static size_t add(char *text, size_t used, size_t capacity, const char *more)
 {
 	size_t bytes = strlen(more);
-	if (bytes > room - used)
-		bytes = room - used;
+	if (bytes > capacity - used)
+		bytes = capacity - used;
 	memcpy(text + used, more, bytes);
 	return used + bytes;
 }
 
 /* Appends a name, cleaned for people. */
-static size_t add_name(char *text, size_t used, size_t room, const char *name)
+static size_t add_name(char *text, size_t used, size_t capacity, const char *name)
 {
-	return used + tw_clean(name, strlen(name), text + used, room - used);
+	return used + tw_clean(name, strlen(name), text + used, capacity - used);
 }
 
-size_t tw_name_arity(uint32_t arity, char *text, size_t room)
+size_t tw_name_arity(uint32_t arity, char *text, size_t capacity)
 {
 	char digits[16] = "_";
 	if (arity != TW_CAPTURE_ARITY_UNKNOWN)
 		snprintf(digits, sizeof digits, "%u", arity);
-	return add(text, 0, room, digits);
+	return add(text, 0, capacity, digits);
 }
 
-size_t tw_name_function(const struct tw_capture_function *function, char *text, size_t room)
+size_t tw_name_function(const struct tw_capture_function *function, char *text, size_t capacity)
 {
 	if (!function)
-		return add(text, 0, room, "?:?/_");
-	size_t used = add_name(text, 0, room, function->module ? function->module->name : "?");
-	used = add(text, used, room, ":");
+		return add(text, 0, capacity, "?:?/_");
+	size_t used = add_name(text, 0, capacity, function->module ? function->module->name : "?");
+	used = add(text, used, capacity, ":");
 	char *demangled = tw_name_demangled(function->name);
-	used = add_name(text, used, room, demangled ? demangled : function->name);
+	used = add_name(text, used, capacity, demangled ? demangled : function->name);
 	free(demangled);
-	used = add(text, used, room, "/");
-	return used + tw_name_arity(function->arity, text + used, room - used);
+	used = add(text, used, capacity, "/");
+	return used + tw_name_arity(function->arity, text + used, capacity - used);
 }
 
 static bool is_reserved(const char *name)
@@ -67,15 +67,15 @@ static bool is_reserved(const char *name)
 	return false;
 }
 
-size_t tw_name_atom(const char *name, char *text, size_t room)
+size_t tw_name_atom(const char *name, char *text, size_t capacity)
 {
 	bool is_plain = *name >= 'a' && *name <= 'z' && !is_reserved(name);
 	for (const char *c = name; *c && is_plain; c++)
 		is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') ||
 			   *c == '_' || *c == '@';
 	if (is_plain)
-		return add(text, 0, room, name);
-	size_t used = add(text, 0, room, "'");
+		return add(text, 0, capacity, name);
+	size_t used = add(text, 0, capacity, "'");
 	for (size_t left = strlen(name), n; left; name += n, left -= n) {
 		char piece[TW_CLEAN_PIECE_BYTES];
 		uint32_t code;
@@ -86,10 +86,10 @@ size_t tw_name_atom(const char *name, char *text, size_t room)
 			snprintf(piece, sizeof piece, "\\x{%x}", n ? code : (unsigned char)*name);
 		else
 			snprintf(piece, sizeof piece, "%.*s", (int)n, name);
-		used = add(text, used, room, piece);
+		used = add(text, used, capacity, piece);
 		n = n ? n : 1;
 	}
-	return add(text, used, room, "'");
+	return add(text, used, capacity, "'");
 }
 
 const char *tw_name_shown(const char *linkage)
@@ -101,7 +101,7 @@ const char *tw_name_shown(const char *linkage)
 }
 
 /* Erlang has no atoms of more than 255 characters. */
-size_t tw_name_function_atom(const char *linkage, char *text, size_t room)
+size_t tw_name_function_atom(const char *linkage, char *text, size_t capacity)
 {
 	char cut[256];
 	const char *name = tw_name_shown(linkage);
@@ -109,11 +109,11 @@ size_t tw_name_function_atom(const char *linkage, char *text, size_t room)
 	if (strlen(name) > 255 && strlen(linkage) <= 255)
 		name = linkage;
 	if (strlen(name) <= 255)
-		return tw_name_atom(name, text, room);
+		return tw_name_atom(name, text, capacity);
 	while (bytes && ((unsigned char)name[bytes] & 0xc0) == 0x80)
 		bytes--;
 	snprintf(cut, sizeof cut, "%.*s...", (int)bytes, name);
-	return tw_name_atom(cut, text, room);
+	return tw_name_atom(cut, text, capacity);
 }
 
 void tw_json_function(struct tw_json *json, const struct tw_capture_function *function)
@@ -130,13 +130,13 @@ void tw_json_function(struct tw_json *json, const struct tw_capture_function *fu
 		tw_json_u64(json, "arity", function->arity);
 }
 
-size_t tw_name_mfa_open(const struct tw_capture_function *function, char *text, size_t room)
+size_t tw_name_mfa_open(const struct tw_capture_function *function, char *text, size_t capacity)
 {
-	size_t used = add(text, 0, room, "{");
-	used += tw_name_atom(function && function->module ? function->module->name : "?", text + used, room - used);
-	used = add(text, used, room, ",");
-	used += tw_name_function_atom(function ? function->name : "?", text + used, room - used);
-	return add(text, used, room, ",");
+	size_t used = add(text, 0, capacity, "{");
+	used += tw_name_atom(function && function->module ? function->module->name : "?", text + used, capacity - used);
+	used = add(text, used, capacity, ",");
+	used += tw_name_function_atom(function ? function->name : "?", text + used, capacity - used);
+	return add(text, used, capacity, ",");
 }
 
 const char *tw_name_numbers(uint32_t number, uint32_t serial, char text[TW_NAME_NUMBERS_BYTES])
@@ -148,12 +148,12 @@ const char *tw_name_numbers(uint32_t number, uint32_t serial, char text[TW_NAME_
 	return text;
 }
 
-size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text, size_t room)
+size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text, size_t capacity)
 {
 	const struct tw_capture_tracee *tracee = tw_capture_tracee(capture, image, tracee_id);
 	char pid[TW_NAME_NUMBERS_BYTES];
 	tw_name_numbers(tracee ? tracee->pid_number : tracee_id, tracee ? tw_name_serial(tracee) : 0, pid);
-	return add(text, 0, room, pid);
+	return add(text, 0, capacity, pid);
 }
 
 /* A program linked to fixed addresses has base 0, and a module loaded later may overlap an earlier one. */
@@ -253,11 +253,11 @@ void tw_names_free(struct tw_names *names)
 	*names = (struct tw_names){0};
 }
 
-size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture_image **images, size_t room)
+size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture_image **images, size_t capacity)
 {
 	const struct tw_capture_image *image;
 	size_t count = 0;
-	for (uint32_t i = 0; (image = tw_capture_image(capture, i)) && count < room; i++) {
+	for (uint32_t i = 0; (image = tw_capture_image(capture, i)) && count < capacity; i++) {
 		if (!image->process_id)
 			continue;
 		size_t at = count++;
@@ -268,7 +268,7 @@ size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture
 	return count;
 }
 
-bool tw_names_newest(char *name, size_t room)
+bool tw_names_newest(char *name, size_t capacity)
 {
 	DIR *folder = opendir(".");
 	const struct dirent *entry;
@@ -277,7 +277,7 @@ bool tw_names_newest(char *name, size_t room)
 	while (folder && (entry = readdir(folder))) {
 		size_t bytes = strlen(entry->d_name);
 		struct stat status;
-		if (bytes < 4 || bytes >= room || strcmp(entry->d_name + bytes - 3, ".tw") != 0 ||
+		if (bytes < 4 || bytes >= capacity || strcmp(entry->d_name + bytes - 3, ".tw") != 0 ||
 		    stat(entry->d_name, &status) || !S_ISDIR(status.st_mode) ||
 		    (*name && (status.st_mtim.tv_sec < newest.tv_sec ||
 			       (status.st_mtim.tv_sec == newest.tv_sec && status.st_mtim.tv_nsec < newest.tv_nsec))))

@@ -31,12 +31,12 @@ struct tw_names {
 /*
  * tw_names_places - a text for each place of an image.
  *
- * @make	writes at most `room` bytes and returns the number written.
+ * @make	writes at most `capacity` bytes and returns the number written.
  *
  * Returns false without memory.
  */
 #define TW_NAME_TEXT_BYTES 4096
-typedef size_t tw_names_make(const struct tw_capture_place *place, char *text, size_t room);
+typedef size_t tw_names_make(const struct tw_capture_place *place, char *text, size_t capacity);
 bool tw_names_places(struct tw_names *names, const struct tw_capture *capture, uint32_t image, tw_names_make *make);
 void tw_names_free(struct tw_names *names);
 
@@ -46,21 +46,21 @@ char *tw_name_demangled(const char *name);
  * For people: demangled and cleaned. MODULE:FUNCTION/ARITY with _ for unknown parts; '?' if the capture does not
  * define it.
  */
-size_t tw_name_function(const struct tw_capture_function *function, char *text, size_t room);
+size_t tw_name_function(const struct tw_capture_function *function, char *text, size_t capacity);
 /* The arity as a string: a number or _. */
-size_t tw_name_arity(uint32_t arity, char *text, size_t room);
+size_t tw_name_arity(uint32_t arity, char *text, size_t capacity);
 /* A name as an Erlang atom, quoted if necessary. */
-size_t tw_name_atom(const char *name, char *text, size_t room);
+size_t tw_name_atom(const char *name, char *text, size_t capacity);
 /* The name of a function as all views show it: demangled. Lent until the next call. */
 const char *tw_name_shown(const char *linkage);
 /* The same as an Erlang atom of at most 255 characters. */
 #define TW_NAME_ATOM_BYTES 2048
-size_t tw_name_function_atom(const char *linkage, char *text, size_t room);
+size_t tw_name_function_atom(const char *linkage, char *text, size_t capacity);
 /* Members of an object: module, function, linkage if it is another name, arity if it is known. */
 struct tw_json;
 void tw_json_function(struct tw_json *json, const struct tw_capture_function *function);
 /* {'module',function,Arity} without the closing brace, and up to where the arity or the arguments follow. */
-size_t tw_name_mfa_open(const struct tw_capture_function *function, char *text, size_t room);
+size_t tw_name_mfa_open(const struct tw_capture_function *function, char *text, size_t capacity);
 
 /* The pid of a tracee, <0.number.serial>; made from the id alone if it is not defined. */
 /* In place of the serial number of a pid: the number is a port's. */
@@ -77,7 +77,7 @@ static inline uint32_t tw_name_serial(const struct tw_capture_tracee *tracee)
 const char *tw_name_numbers(uint32_t number, uint32_t serial, char text[TW_NAME_NUMBERS_BYTES]);
 
 /* The same of a process or port of the capture. */
-size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text, size_t room);
+size_t tw_name_pid(const struct tw_capture *capture, uint32_t image, uint32_t tracee_id, char *text, size_t capacity);
 
 /* The module that contains a code address, and the offset in it; NULL: no module of the image contains it. */
 const struct tw_capture_module *tw_name_address(const struct tw_capture *capture, uint32_t image, uint64_t address,
@@ -85,9 +85,9 @@ const struct tw_capture_module *tw_name_address(const struct tw_capture *capture
 
 /*
  * The process images of a capture in the order in which they began, without those that nothing is known of: at most
- * `room` of them. Returns their number.
+ * `capacity` of them. Returns their number.
  */
-size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture_image **images, size_t room);
+size_t tw_names_images(const struct tw_capture *capture, const struct tw_capture_image **images, size_t capacity);
 
 /* "exit code 3", "killed by signal 11 (SIGSEGV)" into text; false if it is not known. is_well: exit code 0. */
 #define TW_ENDING_BYTES 64
@@ -101,7 +101,7 @@ void tw_json_ending(struct tw_json *json, const struct tw_capture *capture);
 	"read to its end; FILE is a file with such a stream. A stream that was cut off is shown as far as it goes, with exit code 1."
 
 /* The capture in the current folder with the latest write: NAME.tw. False: there is none. */
-bool tw_names_newest(char *name, size_t room);
+bool tw_names_newest(char *name, size_t capacity);
 
 /*
  * tw_names_open - open a capture for a command; on an error reports it and returns NULL.

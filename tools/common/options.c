@@ -164,10 +164,10 @@ static void print_help(const struct tw_command *command)
 /* ---- unknown options ---- */
 
 /* An option's name as it was written, without its value. */
-static size_t written_name(const char *word, char *name, size_t room)
+static size_t written_name(const char *word, char *name, size_t capacity)
 {
 	size_t dashes = strspn(word, "-"), bytes = strcspn(word + dashes, "=");
-	snprintf(name, room, "%.*s", (int)bytes, word + dashes);
+	snprintf(name, capacity, "%.*s", (int)bytes, word + dashes);
 	return dashes;
 }
 

@@ -59,7 +59,7 @@ static int on_batch(void *context, const struct tw_capture_batch *batch)
 struct table {
 	uint32_t *slots; /* function numbers + 1 */
 	uint32_t mask;
-	uint32_t room;
+	uint32_t capacity;
 };
 
 static uint64_t hash_text(const char *text, size_t bytes)
@@ -73,12 +73,12 @@ static uint64_t hash_text(const char *text, size_t bytes)
 uint32_t tw_places_add(struct tw_places *places, const char *text, size_t bytes)
 {
 	if ((places->function_count & (places->function_count - 1)) == 0) {
-		size_t room = places->function_count ? places->function_count * 2 : 1;
-		struct tw_name *grown = realloc(places->names, room * sizeof *grown);
+		size_t capacity = places->function_count ? places->function_count * 2 : 1;
+		struct tw_name *grown = realloc(places->names, capacity * sizeof *grown);
 		if (!grown)
 			return TW_PLACES_NONE;
 		places->names = grown;
-		const struct tw_capture_function **functions = realloc(places->functions, room * sizeof *functions);
+		const struct tw_capture_function **functions = realloc(places->functions, capacity * sizeof *functions);
 		if (!functions)
 			return TW_PLACES_NONE;
 		places->functions = functions;

@@ -242,13 +242,13 @@ struct sentence {
 static void add(struct sentence *sentence, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void add(struct sentence *sentence, const char *format, ...)
 {
-	size_t room = TW_SELECTION_SENTENCE_BYTES - sentence->used;
+	size_t capacity = TW_SELECTION_SENTENCE_BYTES - sentence->used;
 	va_list list;
 	va_start(list, format);
-	int bytes = vsnprintf(sentence->text + sentence->used, room, format, list);
+	int bytes = vsnprintf(sentence->text + sentence->used, capacity, format, list);
 	va_end(list);
 	if (bytes > 0)
-		sentence->used += (size_t)bytes < room ? (size_t)bytes : room - 1;
+		sentence->used += (size_t)bytes < capacity ? (size_t)bytes : capacity - 1;
 }
 
 static void add_name(struct sentence *sentence, const char *name)

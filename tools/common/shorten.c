@@ -40,13 +40,13 @@ static const char *behind_operator(const char *start, const char *at)
 
 struct shortening {
 	char *out;
-	size_t room, bytes;
+	size_t capacity, bytes;
 	bool has_failed; /* no space, or unbalanced brackets */
 };
 
 static void put(struct shortening *s, const char *text, size_t bytes)
 {
-	if (s->bytes + bytes >= s->room) {
+	if (s->bytes + bytes >= s->capacity) {
 		s->has_failed = true;
 		return;
 	}
@@ -66,9 +66,9 @@ static bool opens(const char *name, const char *at)
 }
 
 /* Leaves out the contents of brackets nested deeper than `most`. */
-static bool without_brackets(const char *name, unsigned most, char *out, size_t room)
+static bool without_brackets(const char *name, unsigned most, char *out, size_t capacity)
 {
-	struct shortening s = {.out = out, .room = room};
+	struct shortening s = {.out = out, .capacity = capacity};
 	char open[64];
 	unsigned depth = 0;
 
@@ -146,19 +146,19 @@ static const char *behind_scope(const char *name)
 	return NULL;
 }
 
-static void cut_middle(const char *dots, const char *name, size_t bytes, size_t width, char *out, size_t room)
+static void cut_middle(const char *dots, const char *name, size_t bytes, size_t width, char *out, size_t capacity)
 {
 	int left = (int)width / 2 - 1, right = (int)width - (int)width / 2 - 1;
 
 	if (bytes <= width) {
-		snprintf(out, room, "%s%.*s", dots, (int)bytes, name);
+		snprintf(out, capacity, "%s%.*s", dots, (int)bytes, name);
 	} else {
 		/* Not inside a character. */
 		while (left > 0 && ((unsigned char)name[left] & 0xc0) == 0x80)
 			left--;
 		while (right > 0 && ((unsigned char)name[bytes - (size_t)right] & 0xc0) == 0x80)
 			right--;
-		snprintf(out, room, "%s%.*s..%.*s", dots, left, name, right, name + bytes - (size_t)right);
+		snprintf(out, capacity, "%s%.*s..%.*s", dots, left, name, right, name + bytes - (size_t)right);
 	}
 }
 
@@ -170,7 +170,7 @@ static size_t known_bytes(const char *name)
 	return bytes > 2 && strcmp(name + bytes - 2, "/_") == 0 ? bytes - 2 : bytes;
 }
 
-void tw_name_shorten(const char *name, size_t width, char *out, size_t room)
+void tw_name_shorten(const char *name, size_t width, char *out, size_t capacity)
 {
 	char within[SCOPE_MAX];
 	size_t bytes = strlen(name);
@@ -201,7 +201,7 @@ void tw_name_shorten(const char *name, size_t width, char *out, size_t room)
 			name = next;
 		bytes = (size_t)(end - name);
 	}
-	cut_middle(dots, name, bytes, width, out, room);
+	cut_middle(dots, name, bytes, width, out, capacity);
 }
 
 /* ---- several names ---- */
@@ -240,7 +240,7 @@ static size_t word_around(const char *name, size_t *at)
 }
 
 /* A part of the name with the difference: begins at the outermost scope from which that fits. */
-static void keep_word(const char *name, size_t differs_at, size_t width, char *out, size_t room)
+static void keep_word(const char *name, size_t differs_at, size_t width, char *out, size_t capacity)
 {
 	size_t at = differs_at, end = word_around(name, &at), bytes = known_bytes(name);
 	const char *colon = strchr(name, ':'), *from = name,
@@ -261,7 +261,7 @@ static void keep_word(const char *name, size_t differs_at, size_t width, char *o
 	size_t shown = is_cut ? width - dots - 2 : rest;
 	while (is_cut && shown && ((unsigned char)from[shown] & 0xc0) == 0x80)
 		shown--;
-	snprintf(out, room, "%s%.*s%s", dots ? ".." : "", (int)shown, from, is_cut ? ".." : "");
+	snprintf(out, capacity, "%s%.*s%s", dots ? ".." : "", (int)shown, from, is_cut ? ".." : "");
 }
 
 /* Entries that were shortened alike, sorted by name: different names get different texts. */

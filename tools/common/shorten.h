@@ -10,7 +10,7 @@
 #define TW_NAME_WIDTH_MIN   8
 
 /* MODULE:FUNCTION/ARITY, or another name, in at most `width` bytes. */
-void tw_name_shorten(const char *name, size_t width, char *out, size_t room);
+void tw_name_shorten(const char *name, size_t width, char *out, size_t capacity);
 /* The same for the names of one table: different names stay different. tw_names_shorten_free(); NULL: no memory. */
 char **tw_names_shorten(const char *const *names, size_t count, size_t width);
 void tw_names_shorten_free(char **texts, size_t count);

@@ -186,7 +186,7 @@ static void end_process(struct tw_stacks *stacks, struct tw_stack *stack)
 	}
 	free(stack->frames);
 	stack->frames = NULL;
-	stack->room = 0;
+	stack->capacity = 0;
 }
 
 static bool push(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t function, uint64_t ns)
@@ -197,13 +197,13 @@ static bool push(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t func
 		stacks->too_deep++;
 		return true;
 	}
-	if (stack->depth == stack->room) {
-		uint32_t room = stack->room ? stack->room * 2 : 8;
-		struct tw_frame *grown = realloc(stack->frames, room * sizeof *grown);
+	if (stack->depth == stack->capacity) {
+		uint32_t capacity = stack->capacity ? stack->capacity * 2 : 8;
+		struct tw_frame *grown = realloc(stack->frames, capacity * sizeof *grown);
 		if (!grown)
 			return false;
 		stack->frames = grown;
-		stack->room = room;
+		stack->capacity = capacity;
 	}
 	stack->frames[stack->depth++] = (struct tw_frame){.start_ns = ns,
 							  .function = function,

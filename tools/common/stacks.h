@@ -58,7 +58,7 @@ struct tw_stack {
 	bool is_bound;	 /* its process is a thread */
 	uint32_t number; /* from 0, in the order of appearance */
 	uint32_t depth;
-	uint32_t room;
+	uint32_t capacity;
 	uint32_t too_deep; /* open calls beyond the limit */
 	uint32_t loss_epoch;
 	uint32_t losses;      /* so far */

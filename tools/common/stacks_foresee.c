@@ -19,12 +19,12 @@
 
 static void *grow(void *list, uint32_t *count, uint32_t wanted, size_t item_bytes)
 {
-	uint32_t room = wanted + wanted / 2 + 16;
-	char *grown = realloc(list, room * item_bytes);
+	uint32_t capacity = wanted + wanted / 2 + 16;
+	char *grown = realloc(list, capacity * item_bytes);
 	if (!grown)
 		return NULL;
-	memset(grown + *count * item_bytes, 0, (room - *count) * item_bytes);
-	*count = room;
+	memset(grown + *count * item_bytes, 0, (capacity - *count) * item_bytes);
+	*count = capacity;
 	return grown;
 }
 

@@ -50,7 +50,7 @@ struct tw_lates {
 	struct tw_mailboxes mailboxes;
 	struct tw_histogram waits;
 	struct tw_late *rows; /* the slowest first */
-	size_t count, room;
+	size_t count, capacity;
 	uint64_t from_ns, to_ns; /* taken in this time; to_ns 0: no end */
 	uint64_t history;	 /* the number of stretches kept, a power of two; 0: 2 Mi */
 	const char *process;	 /* only messages to this process: its pid or its name; NULL: all */
@@ -66,9 +66,9 @@ struct tw_lates {
 };
 
 /*
- * @room: the most rows. Returns 0 or an error; tw_lates_free() in both cases.
+ * @capacity: the most rows. Returns 0 or an error; tw_lates_free() in both cases.
  */
-int tw_lates_make(struct tw_lates *lates, struct tw_capture *capture, size_t room);
+int tw_lates_make(struct tw_lates *lates, struct tw_capture *capture, size_t capacity);
 void tw_lates_free(struct tw_lates *lates);
 
 static inline uint64_t tw_late_wait(const struct tw_late *late)

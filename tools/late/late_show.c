@@ -20,11 +20,11 @@ struct screen {
 /* Writes a text, cut to the rest of the line. */
 static void put_cut(const struct screen *screen, const char *text, int used)
 {
-	size_t bytes = strlen(text), room = screen->columns > used + 8 ? (size_t)(screen->columns - used) : 8;
-	if (!screen->columns || bytes <= room)
+	size_t bytes = strlen(text), capacity = screen->columns > used + 8 ? (size_t)(screen->columns - used) : 8;
+	if (!screen->columns || bytes <= capacity)
 		tw_out_text(screen->out, text);
 	else
-		tw_out_format(screen->out, "%.*s..", (int)tw_utf8_part(text, room - 2), text);
+		tw_out_format(screen->out, "%.*s..", (int)tw_utf8_part(text, capacity - 2), text);
 }
 
 static void put_process(const struct screen *screen, uint32_t process, int used)

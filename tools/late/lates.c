@@ -156,9 +156,10 @@ static void on_taken(void *context, struct tw_mailbox_process *process, const st
 		return;
 	lates->unsure += !is_sure;
 	lates->has_no_memory |= !tw_histogram_add(&lates->waits, wait_ns);
-	if (!lates->room || (lates->count == lates->room && tw_late_wait(&lates->rows[lates->count - 1]) >= wait_ns))
+	if (!lates->capacity ||
+	    (lates->count == lates->capacity && tw_late_wait(&lates->rows[lates->count - 1]) >= wait_ns))
 		return;
-	size_t at = lates->count < lates->room ? lates->count++ : lates->count - 1;
+	size_t at = lates->count < lates->capacity ? lates->count++ : lates->count - 1;
 	late.steps = lates->rows[at].steps;
 	for (; at > 0 && tw_late_wait(&lates->rows[at - 1]) < wait_ns; at--)
 		lates->rows[at] = lates->rows[at - 1];
@@ -244,15 +245,15 @@ static int read_events(struct tw_lates *lates, struct tw_capture *capture)
 	return error ? error : count < 0 ? (int)count : lates->has_no_memory ? TW_ENOMEM : 0;
 }
 
-int tw_lates_make(struct tw_lates *lates, struct tw_capture *capture, size_t room)
+int tw_lates_make(struct tw_lates *lates, struct tw_capture *capture, size_t capacity)
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
 	lates->zero_ns = info.zero_ns;
-	lates->room = room;
-	lates->rows = calloc(room + 1, sizeof *lates->rows);
+	lates->capacity = capacity;
+	lates->rows = calloc(capacity + 1, sizeof *lates->rows);
 	int error = tw_mailboxes_init(&lates->mailboxes, capture, lates->history ? lates->history : HISTORY);
-	for (size_t i = 0; !error && lates->rows && i < room; i++) {
+	for (size_t i = 0; !error && lates->rows && i < capacity; i++) {
 		lates->rows[i].steps = calloc(TW_LATE_STEPS, sizeof *lates->rows[i].steps);
 		error = lates->rows[i].steps ? 0 : TW_ENOMEM;
 	}
@@ -276,7 +277,7 @@ int tw_lates_make(struct tw_lates *lates, struct tw_capture *capture, size_t roo
 
 void tw_lates_free(struct tw_lates *lates)
 {
-	for (size_t i = 0; lates->rows && i < lates->room; i++)
+	for (size_t i = 0; lates->rows && i < lates->capacity; i++)
 		free(lates->rows[i].steps);
 	free(lates->rows);
 	free(lates->own);
@@ -345,7 +346,7 @@ bool tw_late_note(const struct tw_lates *lates, const struct tw_capture *capture
 		*warns = true;
 		if (mailboxes->left_out)
 			snprintf(text, TW_LATE_NOTE,
-				 "%s messages found no room in memory while more than %s were in queues.",
+				 "%s messages did not fit in memory while more than %s were in queues.",
 				 tw_figure_count(a, mailboxes->left_out), tw_figure_count(b, TW_MAILBOX_MESSAGES_MAX));
 		return true;
 	default: return false;

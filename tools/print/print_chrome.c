@@ -30,7 +30,7 @@
 /* The arguments of an open call, as a member. */
 struct arguments {
 	char *text;
-	size_t bytes, room;
+	size_t bytes, capacity;
 };
 
 /*
@@ -52,7 +52,7 @@ struct chrome {
 	struct tw_places places;
 	struct tw_stacks stacks;
 	uint64_t *taken; /* process and number of each thread's track: a hash table */
-	size_t taken_count, taken_room;
+	size_t taken_count, taken_capacity;
 	struct tw_name *quoted; /* by function: its name as JSON */
 	struct tw_flows *flows;
 	const struct tw_capture_event *event; /* the one being processed */
@@ -113,25 +113,25 @@ static void put_track_name(struct chrome *chrome, uint32_t image, uint32_t track
 static bool take_number(struct chrome *chrome, uint32_t image, uint32_t number)
 {
 	uint64_t key = (uint64_t)process_id(chrome, image) << 32 | number;
-	if (chrome->taken_count * 2 >= chrome->taken_room) {
-		size_t room = chrome->taken_room ? chrome->taken_room * 2 : 64, count = 0;
-		uint64_t *grown = calloc(room, sizeof *grown);
+	if (chrome->taken_count * 2 >= chrome->taken_capacity) {
+		size_t capacity = chrome->taken_capacity ? chrome->taken_capacity * 2 : 64, count = 0;
+		uint64_t *grown = calloc(capacity, sizeof *grown);
 		if (!grown)
 			return false;
-		for (size_t i = 0; i < chrome->taken_room; i++) {
+		for (size_t i = 0; i < chrome->taken_capacity; i++) {
 			uint64_t old = chrome->taken[i];
-			size_t at = (size_t)(old * 0x9e3779b97f4a7c15 >> 32) & (room - 1);
+			size_t at = (size_t)(old * 0x9e3779b97f4a7c15 >> 32) & (capacity - 1);
 			while (old && grown[at])
-				at = (at + 1) & (room - 1);
+				at = (at + 1) & (capacity - 1);
 			if (old)
 				grown[at] = old, count++;
 		}
 		free(chrome->taken);
 		chrome->taken = grown;
-		chrome->taken_room = room;
+		chrome->taken_capacity = capacity;
 	}
-	size_t at = (size_t)(key * 0x9e3779b97f4a7c15 >> 32) & (chrome->taken_room - 1);
-	for (; chrome->taken[at]; at = (at + 1) & (chrome->taken_room - 1))
+	size_t at = (size_t)(key * 0x9e3779b97f4a7c15 >> 32) & (chrome->taken_capacity - 1);
+	for (; chrome->taken[at]; at = (at + 1) & (chrome->taken_capacity - 1))
 		if (chrome->taken[at] == key)
 			return false;
 	chrome->taken[at] = key;
@@ -201,14 +201,14 @@ static void keep_arguments(struct chrome *chrome, const struct tw_capture_event 
 	}
 	struct arguments *arguments = &track->arguments[depth];
 	arguments->bytes = 0;
-	if (arguments->room < scratch.used) {
+	if (arguments->capacity < scratch.used) {
 		char *grown = realloc(arguments->text, scratch.used * 2);
 		if (!grown) {
 			chrome->has_no_memory = true;
 			return;
 		}
 		arguments->text = grown;
-		arguments->room = scratch.used * 2;
+		arguments->capacity = scratch.used * 2;
 	}
 	if (has_any)
 		memcpy(arguments->text, scratch.data, scratch.used);

@@ -21,15 +21,15 @@
 #include "tools/common/typed.h"
 
 /* {module,function,Arity}: the arity of a call is cut off again if it has arguments. */
-static size_t make_place(const struct tw_capture_place *place, char *text, size_t room)
+static size_t make_place(const struct tw_capture_place *place, char *text, size_t capacity)
 {
-	size_t used = tw_name_mfa_open(place->function, text, room);
+	size_t used = tw_name_mfa_open(place->function, text, capacity);
 	uint32_t arity = place->function ? place->function->arity : TW_CAPTURE_ARITY_UNKNOWN;
-	if (arity == TW_CAPTURE_ARITY_UNKNOWN && room - used > 2) {
+	if (arity == TW_CAPTURE_ARITY_UNKNOWN && capacity - used > 2) {
 		memcpy(text + used, "'_'", 3);
 		return used + 3;
 	}
-	return used + tw_name_arity(arity, text + used, room - used);
+	return used + tw_name_arity(arity, text + used, capacity - used);
 }
 
 static void put_stamp(struct tw_printer *printer, const struct tw_capture_event *event)

@@ -22,7 +22,7 @@ struct message {
 struct tw_flows {
 	const struct tw_capture *capture;
 	struct message *messages; /* from 1 on */
-	uint32_t count, room;
+	uint32_t count, capacity;
 	uint32_t unused; /* the first free one; 0: none */
 	uint64_t numbers;
 	uint64_t left_out;
@@ -73,13 +73,14 @@ static uint32_t take_message(struct tw_flows *flows)
 		flows->unused = flows->messages[at].next;
 		return at;
 	}
-	if (flows->count + 1 >= flows->room) {
-		uint32_t room = flows->room ? flows->room * 2 : 256;
-		struct message *grown = room <= MESSAGES_MAX ? realloc(flows->messages, room * sizeof *grown) : NULL;
+	if (flows->count + 1 >= flows->capacity) {
+		uint32_t capacity = flows->capacity ? flows->capacity * 2 : 256;
+		struct message *grown =
+			capacity <= MESSAGES_MAX ? realloc(flows->messages, capacity * sizeof *grown) : NULL;
 		if (!grown)
 			return 0;
 		flows->messages = grown;
-		flows->room = room;
+		flows->capacity = capacity;
 	}
 	return ++flows->count;
 }

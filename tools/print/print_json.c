@@ -19,7 +19,7 @@ static void put_function(struct tw_out *out, const char *linkage)
 	}
 }
 
-static size_t make_place(const struct tw_capture_place *place, char *text, size_t room)
+static size_t make_place(const struct tw_capture_place *place, char *text, size_t capacity)
 {
 	const struct tw_capture_function *function = place->function;
 	const char *module = function && function->module ? function->module->name : "?";
@@ -35,7 +35,7 @@ static size_t make_place(const struct tw_capture_place *place, char *text, size_
 		tw_json_quote(&scratch, place->caller->name, strlen(place->caller->name));
 	}
 	/* Part of an object is not valid JSON: a name that does not fit is left out. */
-	if (scratch.used > room)
+	if (scratch.used > capacity)
 		return 0;
 	memcpy(text, scratch.data, scratch.used);
 	return scratch.used;

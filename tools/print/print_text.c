@@ -10,13 +10,13 @@
 #define PID_COLUMNS 18
 
 /* "libsqlite3:sqlite3_step/_ from sqlite3", shared by all kinds of event. */
-static size_t make_place(const struct tw_capture_place *place, char *text, size_t room)
+static size_t make_place(const struct tw_capture_place *place, char *text, size_t capacity)
 {
-	size_t used = tw_name_function(place->function, text, room);
-	if (place->caller && room - used > 6) {
+	size_t used = tw_name_function(place->function, text, capacity);
+	if (place->caller && capacity - used > 6) {
 		memcpy(text + used, " from ", 6);
 		used += 6;
-		used += tw_clean(place->caller->name, strlen(place->caller->name), text + used, room - used);
+		used += tw_clean(place->caller->name, strlen(place->caller->name), text + used, capacity - used);
 	}
 	return used;
 }

@@ -40,7 +40,7 @@ enum { IS_OPEN, IS_PENDING };
 /* The text of a call that is not printed yet; a stack's user data. */
 struct pending {
 	char *text;
-	size_t bytes, room;
+	size_t bytes, capacity;
 };
 
 struct tree {
@@ -167,14 +167,14 @@ static void keep_call(struct tree *tree, struct tw_stack *stack)
 	struct pending *pending = stack->user;
 	if (!pending)
 		pending = stack->user = calloc(1, sizeof *pending);
-	if (pending && pending->room < scratch.used) {
+	if (pending && pending->capacity < scratch.used) {
 		char *grown = realloc(pending->text, scratch.used * 2);
 		if (grown) {
 			pending->text = grown;
-			pending->room = scratch.used * 2;
+			pending->capacity = scratch.used * 2;
 		}
 	}
-	if (!pending || pending->room < scratch.used) {
+	if (!pending || pending->capacity < scratch.used) {
 		tree->has_no_memory = true;
 		return;
 	}

@@ -26,14 +26,14 @@
 #define PASSES_MAX 8
 
 /* The beginning of a file in /proc/PID; "" if it cannot be read. */
-static size_t read_file(const char *pid, const char *name, char *out, size_t room)
+static size_t read_file(const char *pid, const char *name, char *out, size_t capacity)
 {
 	char path[64];
 	size_t used = 0;
 	ssize_t got;
 	snprintf(path, sizeof path, "/proc/%.20s/%s", pid, name);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && used < room - 1 && (got = read(fd, out + used, room - 1 - used)) > 0)
+	while (fd >= 0 && used < capacity - 1 && (got = read(fd, out + used, capacity - 1 - used)) > 0)
 		used += (size_t)got;
 	if (fd >= 0)
 		close(fd);
@@ -72,12 +72,12 @@ static bool names_set(const char *pid, const char *ring_set)
 }
 
 /* The id of the last process or thread that was created, as text. */
-static void read_last(char *out, size_t room)
+static void read_last(char *out, size_t capacity)
 {
 	char text[256];
 	read_file("", "loadavg", text, sizeof text);
 	const char *last = strrchr(text, ' ');
-	snprintf(out, room, "%s", last ? last : "");
+	snprintf(out, capacity, "%s", last ? last : "");
 }
 
 static bool are_coming(const char *ring_set, bool *is_sure)

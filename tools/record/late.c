@@ -98,10 +98,10 @@ static void read_file_of(struct tw_late *late, const char *path)
 static void read_process(struct tw_late *late, int process_id)
 {
 	char name[64], *line = NULL;
-	size_t room = 0;
+	size_t capacity = 0;
 	snprintf(name, sizeof name, "/proc/%d/maps", process_id);
 	FILE *maps = fopen(name, "re");
-	while (maps && getline(&line, &room, maps) > 0 && !__atomic_load_n(&late->stop, __ATOMIC_RELAXED)) {
+	while (maps && getline(&line, &capacity, maps) > 0 && !__atomic_load_n(&late->stop, __ATOMIC_RELAXED)) {
 		char *key = strdup(line);
 		const char *path = tw_late_code_file(line);
 		/* From the inode on: the part that all mappings of a file share. */

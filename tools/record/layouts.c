@@ -144,13 +144,13 @@ static bool make_line(struct line *line, const struct tw_debug_function *functio
 
 bool tw_layouts_append(struct tw_layouts *layouts, const char *text, size_t bytes)
 {
-	if (layouts->room - layouts->bytes <= bytes) {
-		size_t room = 2 * layouts->room + bytes + 4096;
-		char *grown = realloc(layouts->text, room);
+	if (layouts->capacity - layouts->bytes <= bytes) {
+		size_t capacity = 2 * layouts->capacity + bytes + 4096;
+		char *grown = realloc(layouts->text, capacity);
 		if (!grown)
 			return false;
 		layouts->text = grown;
-		layouts->room = room;
+		layouts->capacity = capacity;
 	}
 	memcpy(layouts->text + layouts->bytes, text, bytes);
 	layouts->bytes += bytes;

@@ -15,7 +15,7 @@
 
 struct tw_layouts {
 	char *text; /* NULL: none */
-	size_t bytes, room;
+	size_t bytes, capacity;
 	size_t function_count;
 	/*
 	 * Functions that patterns name with another number of arguments: their count, and the number of arguments of

@@ -99,15 +99,15 @@ static bool is_name(const char *name, const char *at, size_t bytes)
 
 static const char no_parameter[] = "has no parameter";
 
-static void list_parameters(const struct tw_layout *layout, char *text, size_t room)
+static void list_parameters(const struct tw_layout *layout, char *text, size_t capacity)
 {
-	size_t used = (size_t)snprintf(text, room, layout->count ? "its parameters are" : "it has none");
-	for (uint32_t i = 0; i < layout->count && used < room; i++)
-		used += (size_t)snprintf(text + used, room - used, "%s %s", i ? "," : "", layout->values[i].name);
+	size_t used = (size_t)snprintf(text, capacity, layout->count ? "its parameters are" : "it has none");
+	for (uint32_t i = 0; i < layout->count && used < capacity; i++)
+		used += (size_t)snprintf(text + used, capacity - used, "%s %s", i ? "," : "", layout->values[i].name);
 }
 
 /* The value of a parameter as an expression. False: it cannot be compared. */
-static bool put_parameter(const struct tw_layout_value *value, char *text, size_t room, char reason[512])
+static bool put_parameter(const struct tw_layout_value *value, char *text, size_t capacity, char reason[512])
 {
 	unsigned number = (unsigned)value->registers[0] + 1, bits = value->bytes * 8;
 	uint64_t mask = bits < 64 ? (UINT64_C(1) << bits) - 1 : UINT64_MAX, sign = mask / 2 + 1;
@@ -120,32 +120,32 @@ static bool put_parameter(const struct tw_layout_value *value, char *text, size_
 		return false;
 	}
 	if (value->type == 's')
-		snprintf(text, room, "string_at($%u)", number);
+		snprintf(text, capacity, "string_at($%u)", number);
 	else if (value->type == 'f')
-		snprintf(text, room, "%s(%u)", value->bytes == 4 ? "vector_float" : "vector_double", number - 9);
+		snprintf(text, capacity, "%s(%u)", value->bytes == 4 ? "vector_float" : "vector_double", number - 9);
 	else if (value->type == 'b')
-		snprintf(text, room, "(($%u band 255) /= 0)", number);
+		snprintf(text, capacity, "(($%u band 255) /= 0)", number);
 	else if (strchr("in", value->type) && bits < 64)
-		snprintf(text, room, "((($%u band %" PRIu64 ") bxor %" PRIu64 ") - %" PRIu64 ")", number, mask, sign,
-			 sign);
+		snprintf(text, capacity, "((($%u band %" PRIu64 ") bxor %" PRIu64 ") - %" PRIu64 ")", number, mask,
+			 sign, sign);
 	else if (strchr("in", value->type))
-		snprintf(text, room, "$%u", number);
+		snprintf(text, capacity, "$%u", number);
 	else
-		snprintf(text, room, "($%u band %" PRIu64 ")", number, mask);
+		snprintf(text, capacity, "($%u band %" PRIu64 ")", number, mask);
 	return true;
 }
 
-static bool put_name(const struct tw_layout *layout, const char *name, size_t bytes, char *text, size_t room,
+static bool put_name(const struct tw_layout *layout, const char *name, size_t bytes, char *text, size_t capacity,
 		     char reason[512])
 {
 	char list[300];
 	for (uint32_t i = 0; i < layout->count; i++)
 		if (is_name(layout->values[i].name, name, bytes))
-			return put_parameter(&layout->values[i], text, room, reason);
+			return put_parameter(&layout->values[i], text, capacity, reason);
 	for (uint32_t i = 0; i < layout->count; i++)
 		for (uint32_t j = 0; j < layout->values[i].enumerator_count; j++)
 			if (is_name(layout->values[i].enumerators[j].name, name, bytes)) {
-				snprintf(text, room, "(%" PRId64 ")", layout->values[i].enumerators[j].value);
+				snprintf(text, capacity, "(%" PRId64 ")", layout->values[i].enumerators[j].value);
 				return true;
 			}
 	list_parameters(layout, list, sizeof list);

@@ -30,7 +30,7 @@ static bool grow_slots(struct tw_activity *activity)
 	free(activity->slots);
 	activity->slots = slots;
 	activity->mask = mask;
-	activity->process_room = mask + 1;
+	activity->process_capacity = mask + 1;
 	for (uint32_t i = 0; i < activity->process_count; i++) {
 		struct tw_activity_process *process = processes[i];
 		uint32_t at = slot_of(activity, process->image, process->pid_number);
@@ -49,7 +49,7 @@ static struct tw_activity_process *find_process(struct tw_activity *activity, ui
 		process = process->next;
 	if (process)
 		return process;
-	if (activity->process_count == activity->process_room && !grow_slots(activity))
+	if (activity->process_count == activity->process_capacity && !grow_slots(activity))
 		return NULL;
 	process = calloc(1, sizeof *process);
 	if (!process)
@@ -98,18 +98,18 @@ static uint32_t pair_slot(const struct tw_activity *activity, uint32_t sender, u
 
 static bool grow_pairs(struct tw_activity *activity)
 {
-	uint32_t room = activity->pair_count ? activity->pair_count * 2 : 256;
-	struct tw_activity_pair *pairs = realloc(activity->pairs, room * sizeof *pairs);
+	uint32_t capacity = activity->pair_count ? activity->pair_count * 2 : 256;
+	struct tw_activity_pair *pairs = realloc(activity->pairs, capacity * sizeof *pairs);
 	if (pairs)
 		activity->pairs = pairs;
-	uint32_t *slots = calloc((size_t)room * 2, sizeof *slots);
+	uint32_t *slots = calloc((size_t)capacity * 2, sizeof *slots);
 	if (!pairs || !slots) {
 		free(slots);
 		return false;
 	}
 	free(activity->pair_slots);
 	activity->pair_slots = slots;
-	activity->pair_mask = room * 2 - 1;
+	activity->pair_mask = capacity * 2 - 1;
 	for (uint32_t i = 0; i < activity->pair_count; i++)
 		slots[pair_slot(activity, pairs[i].sender, pairs[i].receiver)] = i + 1;
 	return true;
@@ -305,16 +305,16 @@ void tw_activity_free(struct tw_activity *activity)
 	*activity = (struct tw_activity){0};
 }
 
-size_t tw_activity_name(const struct tw_activity *activity, uint32_t process, char *text, size_t room)
+size_t tw_activity_name(const struct tw_activity *activity, uint32_t process, char *text, size_t capacity)
 {
 	int bytes;
 	if (process >= activity->process_count) {
-		bytes = snprintf(text, room, "(no known sender)");
+		bytes = snprintf(text, capacity, "(no known sender)");
 	} else {
 		const struct tw_activity_process *at = activity->processes[process];
 		char numbers[TW_NAME_NUMBERS_BYTES];
-		bytes = snprintf(text, room, "%s%s%s", tw_name_numbers(at->pid_number, at->pid_serial, numbers),
+		bytes = snprintf(text, capacity, "%s%s%s", tw_name_numbers(at->pid_number, at->pid_serial, numbers),
 				 at->name ? " " : "", at->name ? at->name : "");
 	}
-	return bytes < 0 ? 0 : (size_t)bytes < room ? (size_t)bytes : room - 1;
+	return bytes < 0 ? 0 : (size_t)bytes < capacity ? (size_t)bytes : capacity - 1;
 }

@@ -58,7 +58,7 @@ struct tw_activity_scheduler {
 struct tw_activity {
 	const struct tw_capture *capture;
 	struct tw_activity_process **slots, **processes; /* by hash; by number */
-	uint32_t mask, process_count, process_room;
+	uint32_t mask, process_count, process_capacity;
 	struct tw_activity_pair *pairs;
 	uint32_t *pair_slots; /* numbers + 1 */
 	uint32_t pair_count, pair_mask;
@@ -85,6 +85,6 @@ static inline bool tw_activity_has_messages(const struct tw_activity *activity)
 }
 
 /* "<0.44.0> worker1" */
-size_t tw_activity_name(const struct tw_activity *activity, uint32_t process, char *text, size_t room);
+size_t tw_activity_name(const struct tw_activity *activity, uint32_t process, char *text, size_t capacity);
 
 #endif

@@ -28,18 +28,18 @@ static void add_slot(struct tw_calltree *tree, uint32_t node)
 /* Doubles the nodes and their slots. */
 static bool grow(struct tw_calltree *tree)
 {
-	size_t room = tree->node_count ? (size_t)tree->node_count * 2 : 256;
-	struct tw_call_node *nodes = realloc(tree->nodes, room * sizeof *nodes);
+	size_t capacity = tree->node_count ? (size_t)tree->node_count * 2 : 256;
+	struct tw_call_node *nodes = realloc(tree->nodes, capacity * sizeof *nodes);
 	if (nodes)
 		tree->nodes = nodes;
-	uint32_t *slots = calloc(room * 2, sizeof *slots);
+	uint32_t *slots = calloc(capacity * 2, sizeof *slots);
 	if (!nodes || !slots) {
 		free(slots);
 		return false;
 	}
 	free(tree->slots);
 	tree->slots = slots;
-	tree->mask = (uint32_t)room * 2 - 1;
+	tree->mask = (uint32_t)capacity * 2 - 1;
 	for (uint32_t i = TW_CALLTREE_FIRST; i < tree->node_count; i++)
 		add_slot(tree, i);
 	return true;
@@ -113,16 +113,16 @@ static uint32_t process_node(struct tw_calltree *tree, const struct tw_stack *st
 {
 	if (!tree->is_by_process)
 		return TW_CALLTREE_ROOT;
-	if (stack->number >= tree->process_room) {
-		uint32_t room = stack->number * 2 + 64;
-		uint32_t *grown = realloc(tree->process_nodes, room * sizeof *grown);
+	if (stack->number >= tree->process_capacity) {
+		uint32_t capacity = stack->number * 2 + 64;
+		uint32_t *grown = realloc(tree->process_nodes, capacity * sizeof *grown);
 		if (!grown) {
 			tree->has_no_memory = true;
 			return TW_CALLTREE_ROOT;
 		}
-		memset(grown + tree->process_room, 0, (room - tree->process_room) * sizeof *grown);
+		memset(grown + tree->process_capacity, 0, (capacity - tree->process_capacity) * sizeof *grown);
 		tree->process_nodes = grown;
-		tree->process_room = room;
+		tree->process_capacity = capacity;
 	}
 	uint32_t *node = &tree->process_nodes[stack->number];
 	if (!*node) {

@@ -77,7 +77,7 @@ struct tw_calltree {
 	uint32_t stream_count;
 	uint64_t stackless;	 /* calls without a stack, if others have one */
 	uint32_t *process_nodes; /* by stack number; the root if processes are merged */
-	uint32_t process_room;
+	uint32_t process_capacity;
 	bool is_by_process;
 	bool is_full; /* nodes were refused */
 	bool has_no_memory;

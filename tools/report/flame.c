@@ -328,20 +328,20 @@ static int put_page(const struct request *request, const struct tw_calltree *tre
 
 struct chain {
 	char *text;
-	size_t bytes, room;
+	size_t bytes, capacity;
 };
 
 /* The separator is replaced in names. */
 static bool add_to_chain(struct chain *chain, const char *name)
 {
 	size_t bytes = strlen(name);
-	if (chain->bytes + bytes + 2 > chain->room) {
-		size_t room = (chain->bytes + bytes + 2) * 2;
-		char *grown = realloc(chain->text, room);
+	if (chain->bytes + bytes + 2 > chain->capacity) {
+		size_t capacity = (chain->bytes + bytes + 2) * 2;
+		char *grown = realloc(chain->text, capacity);
 		if (!grown)
 			return false;
 		chain->text = grown;
-		chain->room = room;
+		chain->capacity = capacity;
 	}
 	if (chain->bytes)
 		chain->text[chain->bytes++] = ';';

@@ -26,7 +26,7 @@ struct variable {
 struct variables {
 	const struct tw_capture_module *module;
 	struct variable *at;
-	size_t count, room;
+	size_t count, capacity;
 };
 
 static struct variables *tables;
@@ -49,13 +49,13 @@ static void read_table(struct variables *variables, Elf *elf, Elf_Scn *section, 
 		    !symbol.st_size || symbol.st_shndx == SHN_UNDEF ||
 		    !(name = elf_strptr(elf, header->sh_link, symbol.st_name)) || !*name)
 			continue;
-		if (variables->count == variables->room) {
-			size_t room = variables->room ? variables->room * 2 : 256;
-			struct variable *grown = realloc(variables->at, room * sizeof *grown);
+		if (variables->count == variables->capacity) {
+			size_t capacity = variables->capacity ? variables->capacity * 2 : 256;
+			struct variable *grown = realloc(variables->at, capacity * sizeof *grown);
 			if (!grown)
 				return;
 			variables->at = grown;
-			variables->room = room;
+			variables->capacity = capacity;
 		}
 		char *copy = strdup(name);
 		if (copy)

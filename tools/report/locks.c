@@ -107,11 +107,11 @@ static uint32_t slot_of(const struct tw_locks *locks, uint32_t image, uint64_t a
 
 static bool grow(struct tw_locks *locks)
 {
-	uint32_t room = locks->room ? locks->room * 2 : 256;
-	struct tw_lock_row *grown = realloc(locks->locks, room * sizeof *grown);
+	uint32_t capacity = locks->capacity ? locks->capacity * 2 : 256;
+	struct tw_lock_row *grown = realloc(locks->locks, capacity * sizeof *grown);
 	if (grown)
 		locks->locks = grown;
-	uint32_t *slots = calloc((size_t)room * 2, sizeof *slots);
+	uint32_t *slots = calloc((size_t)capacity * 2, sizeof *slots);
 	if (!grown || !slots) {
 		free(slots);
 		locks->has_no_memory = true;
@@ -119,8 +119,8 @@ static bool grow(struct tw_locks *locks)
 	}
 	free(locks->slots);
 	locks->slots = slots;
-	locks->mask = room * 2 - 1;
-	locks->room = room;
+	locks->mask = capacity * 2 - 1;
+	locks->capacity = capacity;
 	/* Of several at one address the last stays. */
 	for (uint32_t i = 0; i < locks->count; i++)
 		slots[slot_of(locks, grown[i].image, grown[i].address, grown[i].kind)] = i + 1;
@@ -142,7 +142,7 @@ static struct tw_lock_row *find_lock(struct tw_locks *locks, uint32_t image, uin
 			locks->are_full = true;
 			return NULL;
 		}
-		if (locks->count == locks->room) {
+		if (locks->count == locks->capacity) {
 			if (!grow(locks))
 				return NULL;
 			at = slot_of(locks, image, address, kind);
@@ -167,16 +167,16 @@ static void add_pair(struct tw_locks *locks, struct tw_lock_row *lock, uint32_t 
 	while (at && (locks->pairs[at - 1].waiter != waiter || locks->pairs[at - 1].holder != holder))
 		at = locks->pairs[at - 1].next;
 	if (!at) {
-		if (locks->pair_count == locks->pair_room) {
-			uint32_t room = locks->pair_room ? locks->pair_room * 2 : 256;
+		if (locks->pair_count == locks->pair_capacity) {
+			uint32_t capacity = locks->pair_capacity ? locks->pair_capacity * 2 : 256;
 			struct tw_lock_pair *grown =
-				room <= TW_LOCK_PAIRS_MAX ? realloc(locks->pairs, room * sizeof *grown) : NULL;
+				capacity <= TW_LOCK_PAIRS_MAX ? realloc(locks->pairs, capacity * sizeof *grown) : NULL;
 			if (!grown) {
 				locks->are_full = true;
 				return;
 			}
 			locks->pairs = grown;
-			locks->pair_room = room;
+			locks->pair_capacity = capacity;
 		}
 		locks->pairs[locks->pair_count] = (struct tw_lock_pair){.lock = lock->number,
 									.waiter = waiter,

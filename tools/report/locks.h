@@ -75,10 +75,10 @@ struct tw_lock_pair {
 struct tw_locks {
 	struct tw_capture *capture;
 	struct tw_lock_row *locks;
-	uint32_t count, room;
+	uint32_t count, capacity;
 	uint32_t *slots, mask; /* numbers + 1 by address */
 	struct tw_lock_pair *pairs;
-	uint32_t pair_count, pair_room;
+	uint32_t pair_count, pair_capacity;
 	struct tw_lock_thread *threads; /* by number of the capture's threads */
 	uint32_t thread_count;
 	uint8_t **places; /* by image and place: what a call does */

@@ -117,10 +117,10 @@ void tw_screen_name(const struct tw_screen *screen, const char *name, int width)
 
 struct tw_screen_names tw_screen_names(const struct tw_screen *screen, const char **names, size_t count, int width)
 {
-	size_t room = (size_t)(width > TW_NAME_WIDTH_MIN ? width : TW_NAME_WIDTH_MIN);
+	size_t capacity = (size_t)(width > TW_NAME_WIDTH_MIN ? width : TW_NAME_WIDTH_MIN);
 	return (struct tw_screen_names){.names = names,
 					.count = count,
-					.texts = names && screen->cuts_names ? tw_names_shorten(names, count, room)
+					.texts = names && screen->cuts_names ? tw_names_shorten(names, count, capacity)
 									     : NULL};
 }
 

@@ -293,12 +293,12 @@ static void put_node(const struct tree_view *view, uint32_t number, int depth)
 	uint64_t hidden_ns = 0, hidden_calls = 0;
 	uint32_t *children = tw_calltree_children(view->tree, number, &count);
 	if (depth >= 0) {
-		int indent = depth * 2, room = view->screen->columns - used - 16;
+		int indent = depth * 2, capacity = view->screen->columns - used - 16;
 		put_sums(view->screen, view->tree, node->total_ns, node->self_ns, !node->is_process, node->is_lossy,
 			 node->calls);
-		tw_out_format(view->screen->out, "  %*s", indent < room ? indent : room, "");
+		tw_out_format(view->screen->out, "  %*s", indent < capacity ? indent : capacity, "");
 		tw_screen_name(view->screen, tw_calltree_name(view->tree, number),
-			       view->screen->columns - used - (indent < room ? indent : room));
+			       view->screen->columns - used - (indent < capacity ? indent : capacity));
 	}
 	for (size_t i = 0; children && i < count; i++) {
 		const struct tw_call_node *child = &view->tree->nodes[children[i]];

@@ -142,8 +142,8 @@ static bool init_image(struct image_counts *counts, const struct tw_capture *cap
 static bool add_row(struct tw_totals_table *table, const char *name, size_t bytes, uint64_t calls)
 {
 	if ((table->count & (table->count - 1)) == 0) {
-		size_t room = table->count ? table->count * 2 : 1;
-		struct tw_totals_row *grown = realloc(table->rows, room * sizeof *grown);
+		size_t capacity = table->count ? table->count * 2 : 1;
+		struct tw_totals_row *grown = realloc(table->rows, capacity * sizeof *grown);
 		if (!grown)
 			return false;
 		table->rows = grown;

@@ -120,12 +120,12 @@ static void run_child(const struct tw_stress_options *options, enum tw_stress_br
 }
 
 /* Reads everything and returns it as text. */
-static void read_text(int in, char *text, size_t room)
+static void read_text(int in, char *text, size_t capacity)
 {
 	size_t used = 0;
 	ssize_t got;
 
-	while ((got = read(in, text + used, room - 1 - used)) > 0 || (got < 0 && errno == EINTR))
+	while ((got = read(in, text + used, capacity - 1 - used)) > 0 || (got < 0 && errno == EINTR))
 		used += got > 0 ? (size_t)got : 0;
 	text[used] = '\0';
 }
