@@ -110,9 +110,6 @@ static void put_late(const struct screen *screen, size_t number, const struct tw
 		tw_out_format(screen->out, " behind %s other%s", tw_figure_count(b, late->length - 1),
 			      late->length == 2 ? "" : "s");
 	tw_out_text(screen->out, "; until it was taken, its receiver\n");
-	if (late->own_ns)
-		tw_out_format(screen->out, "    (the tracer itself took %s then, summed over threads)\n",
-			      tw_figure_duration(a, late->own_ns));
 	for (uint32_t i = 0; i < late->step_count; i++) {
 		int indent = 4 + (int)i * 2;
 		if (i) {
@@ -125,6 +122,9 @@ static void put_late(const struct screen *screen, size_t number, const struct tw
 		}
 		put_step(screen, &late->steps[i], indent);
 	}
+	if (late->own_ns)
+		tw_out_format(screen->out, "    (of this time the tracer itself took %s, summed over threads)\n",
+			      tw_figure_duration(a, late->own_ns));
 }
 
 /* Writes a text, wrapped at blanks to the screen's width. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { KEY_TIMESTAMPS = 256, KEY_TREE, KEY_BARE_PIDS, KEY_SETUPS };
+enum { KEY_TIMESTAMPS = 256, KEY_TREE, KEY_BARE_PIDS, KEY_SETUPS, KEY_PROCESS };
 
 static const struct tw_option options_table[] = {
 	{'f', "format", "text|erlang|json|chrome",
@@ -25,6 +25,9 @@ static const struct tw_option options_table[] = {
 	 "by default as the session requested"},
 	{KEY_BARE_PIDS, "bare-pids", NULL,
 	 "in Erlang terms: <0.1.0> for people, instead of '<0.1.0>' for\nfile:consult/1; also ports, references and funs"},
+	{KEY_PROCESS, "process", "PID|NAME",
+	 "one process' life over all threads, from spawn to exit: '<0.45.0>' or its name; in text, behind an event, what it ended: "
+	 "a run, a time ready or blocked and by whom, a message's time in the queue, a call"},
 	TW_SELECTION_OPTIONS,
 	{'n', "limit", "N", "the first N events only; 0 is all"},
 	{0}};
@@ -42,6 +45,7 @@ static const struct tw_command command = {
 	.examples = "  tracewheel print --limit 20 sqlite3.tw\n"
 		    "  tracewheel print --tree --limit 1000 sqlite3.tw | less\n"
 		    "  tracewheel print --from 1.5 --to 1.6 -t 'libc:read' -t 'libc:write' sqlite3.tw\n"
+		    "  tracewheel print --process '<0.45.0>' actors.tw\n"
 		    "  tracewheel print --format erlang sqlite3.tw > sqlite3.term\n"
 		    "  tracewheel record -q -o - -- ls | tracewheel print -\n"
 		    "  tracewheel print -f json sqlite3.tw | jq 'select(.function == \"malloc\")'\n",
@@ -54,6 +58,7 @@ struct request {
 	bool has_limit;
 	bool is_tree;
 	bool has_setups;
+	const char *process;
 	bool is_chrome;
 	bool is_stream;
 	bool is_bare;
@@ -92,6 +97,10 @@ static bool take_option(struct request *request, int key, const char *value)
 	}
 	if (key == KEY_TREE) {
 		request->is_tree = true;
+		return true;
+	}
+	if (key == KEY_PROCESS) {
+		request->process = value;
 		return true;
 	}
 	if (key == KEY_SETUPS) {
@@ -274,12 +283,18 @@ int tw_tool_print(int argc, char **argv)
 			 request.is_chrome ? "chrome" : request.format->name);
 		goto free_request;
 	}
+	if (request.process && (request.is_tree || request.is_chrome || request.selection.thread)) {
+		tw_usage(
+			&command,
+			"--process is a list of events over all threads: not with --tree, --format chrome or --thread.");
+		goto free_request;
+	}
 	const char *path = tw_options_capture(&options);
 	if (!path)
 		goto free_request;
 	code = TW_EXIT_FAILURE;
 	/* These read the whole capture before they print. */
-	capture = request.is_tree || request.is_chrome || tw_selection_wants_end(&request.selection)
+	capture = request.is_tree || request.is_chrome || request.process || tw_selection_wants_end(&request.selection)
 			  ? tw_names_open(path)
 			  : tw_names_open_stream(path, &request.is_stream);
 	if (!capture)
@@ -293,12 +308,17 @@ int tw_tool_print(int argc, char **argv)
 	printer.is_bare = request.is_bare;
 	int error = TW_ENOMEM;
 	uint64_t limit = request.has_limit ? request.limit : UINT64_MAX;
+	const struct tw_print_life life = {request.process, filter.from_ns, request.format == &tw_print_text};
 	if (init_printer(&printer, capture, request.format))
 		error = request.is_tree	    ? tw_print_tree(&printer, &filter, limit)
 			: request.is_chrome ? tw_print_chrome(&printer, &filter, limit)
+			: request.process   ? tw_print_life(&printer, request.format, &filter, &life, limit)
 					    : print_events(&printer, &request, &filter);
 	code = tw_out_finish(&out);
-	if (!error && !printer.shown)
+	if (!error && !printer.shown && request.process)
+		tw_say("no process '%s' has events in what was asked for; `tracewheel report` lists processes.",
+		       request.process);
+	else if (!error && !printer.shown)
 		tw_selection_say_empty(&request.selection, capture, &filter);
 	if (error)
 		code = tw_fail("reading '%s' failed: %s", path, tw_strerror(error));

@@ -145,6 +145,15 @@ int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *fi
 /* Prints the same as a timeline, for Perfetto and similar viewers. */
 int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);
 
+/* --process: one process' events, and in text behind them what they end. Returns 0 or an error. */
+struct tw_print_life {
+	const char *process; /* its pid or its name */
+	uint64_t from_ns;    /* shown from there on */
+	bool has_notes;
+};
+int tw_print_life(struct tw_printer *printer, const struct tw_print_format *format,
+		  const struct tw_capture_filter *selected, const struct tw_print_life *request, uint64_t limit);
+
 /* The twelve words of the events of garbage collections. */
 #define TW_PRINT_GC_KEYS 12
 extern const char *const tw_print_gc_keys[TW_PRINT_GC_KEYS];

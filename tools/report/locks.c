@@ -198,6 +198,14 @@ static uint32_t holder_of(const struct tw_lock_row *lock)
 	return lock->writer != TW_LOCK_NONE ? lock->writer : lock->reader_count ? lock->readers[0] : TW_LOCK_NONE;
 }
 
+/* What the tracer itself took in a call is in no wait. */
+static uint64_t without_own(const struct tw_lock_thread *thread, uint64_t from_ns, uint64_t to_ns)
+{
+	uint64_t from = thread->own_from_ns > from_ns ? thread->own_from_ns : from_ns;
+	uint64_t to = thread->own_to_ns < to_ns ? thread->own_to_ns : to_ns;
+	return to_ns - from_ns - (to > from ? to - from : 0);
+}
+
 /* Until now the lock was held as it is: time of those who wait. */
 static void settle(struct tw_locks *locks, struct tw_lock_row *lock, uint64_t now_ns)
 {
@@ -205,8 +213,10 @@ static void settle(struct tw_locks *locks, struct tw_lock_row *lock, uint64_t no
 	for (struct tw_lock_wait *wait = lock->waiting; wait; wait = wait->next) {
 		uint32_t waiter = (uint32_t)((struct tw_lock_thread *)(void *)wait - locks->threads);
 		if (holder != TW_LOCK_NONE && holder != waiter && now_ns > wait->since_ns) {
-			wait->blocked_ns += now_ns - wait->since_ns;
-			add_pair(locks, lock, waiter, holder, wait->number, now_ns - wait->since_ns);
+			uint64_t ns = without_own(&locks->threads[waiter], wait->since_ns, now_ns);
+			wait->blocked_ns += ns;
+			if (ns)
+				add_pair(locks, lock, waiter, holder, wait->number, ns);
 		}
 		wait->since_ns = now_ns;
 	}
@@ -384,14 +394,6 @@ static void add_wait(struct tw_lock_row *lock, uint64_t ns, uint64_t at_ns)
 		lock->wait_max_ns = ns;
 		lock->wait_max_at_ns = at_ns;
 	}
-}
-
-/* What the tracer itself took in a call is in no wait. */
-static uint64_t without_own(const struct tw_lock_thread *thread, uint64_t from_ns, uint64_t to_ns)
-{
-	uint64_t from = thread->own_from_ns > from_ns ? thread->own_from_ns : from_ns;
-	uint64_t to = thread->own_to_ns < to_ns ? thread->own_to_ns : to_ns;
-	return to_ns - from_ns - (to > from ? to - from : 0);
 }
 
 static void end_condition(struct tw_locks *locks, struct tw_lock_row *lock, struct tw_lock_thread *thread,

@@ -78,6 +78,7 @@ struct sums {
 	struct tw_totals totals;
 	struct tw_calltree tree;
 	struct tw_activity activity;
+	struct tw_lengths lengths;
 	bool has_times;	   /* the tree is made of calls and returns */
 	bool has_stacks;   /* the tree is made of call stacks: nothing returned */
 	bool has_activity; /* there are messages or schedules */
@@ -320,8 +321,10 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 			  request->top);
 	if (!request->has_tree)
 		put_table(&screen, &totals->threads, "by thread", totals->calls, request->top ? TOP_THREADS : 0);
-	if (sums->has_activity)
+	if (sums->has_activity) {
 		tw_report_activity(&screen, &sums->activity, sums->start_ns, request->top);
+		tw_report_lengths(&screen, &sums->lengths, sums->start_ns, request->top > 10 ? 10 : request->top);
+	}
 }
 
 static void put_json_table(struct tw_json *json, const char *name, const struct tw_totals_table *table, uint64_t calls,
@@ -379,8 +382,10 @@ static void put_json(const struct request *request, const struct tw_capture *cap
 		put_json_table(&json, "by_function", &totals->functions, totals->calls, request->top);
 	put_json_table(&json, "by_caller", &totals->callers, totals->calls, request->top);
 	put_json_table(&json, "by_thread", &totals->threads, totals->calls, 0);
-	if (sums->has_activity)
+	if (sums->has_activity) {
 		tw_report_activity_json(&json, &sums->activity, sums->start_ns, request->top);
+		tw_report_lengths_json(&json, &sums->lengths, sums->start_ns, request->top);
+	}
 	tw_json_close(&json, '}');
 }
 
@@ -428,7 +433,8 @@ static bool take_option(void *context, int key, const char *value)
 
 static bool on_event(void *context, const struct tw_capture_event *event, const struct tw_step *step)
 {
-	return tw_activity_event(context, event, step);
+	struct sums *sums = context;
+	return tw_activity_event(&sums->activity, event, step) && tw_lengths_event(&sums->lengths, event);
 }
 
 /* Sets *out if anything returns, at any time. Returns 0 or an error. */
@@ -470,10 +476,19 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 	if (others) {
 		if (!tw_activity_init(&sums->activity, capture))
 			return TW_ENOMEM;
+		struct tw_capture_info info;
+		tw_capture_info(capture, &info);
+		if (!tw_lengths_init(&sums->lengths, capture, info.zero_ns,
+				     filter->to_ns ? filter->to_ns : info.end_ns))
+			return TW_ENOMEM;
+		/* What a mailbox held where a part begins is not known. */
+		sums->lengths.mailboxes.has_takes &= !filter->from_ns;
 		sums->tree.on_event = on_event;
-		sums->tree.context = &sums->activity;
+		sums->tree.context = sums;
 	}
-	return tw_calltree_make(&sums->tree, capture, filter);
+	error = tw_calltree_make(&sums->tree, capture, filter);
+	tw_lengths_finish(&sums->lengths);
+	return error;
 }
 
 static void free_sums(struct sums *sums)
@@ -481,6 +496,7 @@ static void free_sums(struct sums *sums)
 	tw_totals_free(&sums->totals);
 	tw_calltree_free(&sums->tree);
 	tw_activity_free(&sums->activity);
+	tw_lengths_free(&sums->lengths);
 }
 
 /* Makes the report of an open capture; returns the exit code. */

@@ -7,6 +7,7 @@
 
 #include "tools/report/activity.h"
 #include "tools/report/calltree.h"
+#include "tools/report/lengths.h"
 #include "tools/common/shorten.h"
 #include "tools/tool.h"
 
@@ -81,5 +82,9 @@ void tw_report_times_json(struct tw_json *json, const struct tw_calltree *tree, 
 void tw_report_activity(const struct tw_screen *screen, const struct tw_activity *activity, uint64_t start_ns,
 			size_t top);
 void tw_report_activity_json(struct tw_json *json, const struct tw_activity *activity, uint64_t start_ns, size_t top);
+
+/* Mailboxes over time; seconds: of the report. */
+void tw_report_lengths(const struct tw_screen *screen, const struct tw_lengths *lengths, uint64_t start_ns, size_t top);
+void tw_report_lengths_json(struct tw_json *json, const struct tw_lengths *lengths, uint64_t start_ns, size_t top);
 
 #endif
