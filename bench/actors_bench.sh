@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # actors_bench.sh BUILD [ROUNDS] - what the hooks of a run-time cost it: examples/actors with them and without.
 #
-# Question  How many ns does a message cost more because the run-time could be traced, while nobody traces?  And how many
+# Question  How many ns does a message cost more because the run-time could be traced, while no session traces? How many
 #           events a second reach a capture when everything is traced?
 # Method    The same loads by two programs, one of them compiled with ACTORS_NO_TRACE, in turns; medians of the paired
-#           differences.  self is the way of a message alone; ring adds a switch to each message; busy adds two calls,
-#           and a switch to every fourth message.  One scheduler, so that no cache line travels.
+#           differences. self measures the path of a message alone; ring adds a switch to each message; busy adds two
+#           calls, and a switch to every fourth message. One scheduler, so that no cache line moves.
 # Unit      ns a message; million events a second.  `chrt -f 10` beside other work.
 set -eu
 bin=$1/bin

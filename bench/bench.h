@@ -2,8 +2,8 @@
 /*
  * bench.h - benchmarks in C over Google Benchmark.
  *
- * A benchmark is a C function that prepares, takes the number of iterations, runs its own loop and
- * says that it is done; nothing but the loop stands between two iterations:
+ * A benchmark is a C function that prepares, gets the number of iterations, runs its own loop and reports the end;
+ * nothing but the loop runs between two iterations:
  *
  *	TW_BENCH(clock_ticks)
  *	{
@@ -16,12 +16,11 @@
  *
  *	TW_BENCH(ring_pass, .threads = 2, .is_cross_core = true, .values = { 64, 4096 })
  *
- * Every benchmark runs in repetitions (9 unless asked otherwise); the table shows the median and how
- * far the repetitions lie apart.  Those that cross cores show the one-way hop of a cache line before
- * and after, and run again when it was above TW_BENCH_HOP_FAIR_NS: that was the machine's weather.
+ * Every benchmark runs in repetitions (9 by default); the table shows their median and spread.  Those that cross cores
+ * show the one-way transfer time of a cache line before and after, and run again if it was above TW_BENCH_HOP_FAIR_NS:
+ * the machine was then disturbed.
  *
- * A file bench/WHAT_bench.c opens with its question, its unit and what it is compared with, and is
- * found by glob.
+ * A file bench/WHAT_bench.c opens with its question, its unit and its peers, and is found by glob.
  *
  * Threads  the function runs on `threads` threads at once; thread_index tells them apart.
  * Units    nanoseconds of wall clock for one iteration.
@@ -37,25 +36,25 @@
 extern "C" {
 #endif
 
-/* A hop above this is foul weather: figures between cores say nothing then. */
+/* Above this transfer time of a cache line, figures between cores are meaningless. */
 #define TW_BENCH_HOP_FAIR_NS 60.0
 #define TW_BENCH_VALUES_MAX  8
 
 /* One thread's view of one run. */
 struct tw_bench {
-	int64_t value; /* of options.values, 0 where there are none */
+	int64_t value; /* one of options.values; 0 if there are none */
 	int thread_index;
 	int thread_count;
-	void *state; /* Google Benchmark's */
+	void *state; /* Google Benchmark's state */
 };
 
-/* Zeroed fields mean the defaults. */
+/* Zeroed fields select the defaults. */
 struct tw_bench_options {
 	int threads;		/* 1 */
 	int repetitions;	/* 9 */
 	uint64_t iterations;	/* as many as take a quarter of a second */
-	bool is_cross_core;	/* threads talk to each other: look at the weather */
-	uint64_t per_iteration; /* operations in one iteration of the loop: the time is divided by it */
+	bool is_cross_core;	/* threads communicate: measure the transfer time of a cache line */
+	uint64_t per_iteration; /* operations per iteration of the loop, by which the time is divided */
 	int64_t values[TW_BENCH_VALUES_MAX + 1]; /* one run for each, up to the first 0 */
 };
 
@@ -78,27 +77,27 @@ void tw_bench_register(struct tw_bench_entry *entry);
 	}                                                                                  \
 	static void name_(struct tw_bench *bench)
 
-/* All threads have arrived; the clock runs.  Returns the iterations to run, the same on each thread. */
+/* All threads have arrived; starts the clock.  Returns the iterations to run, the same on each thread. */
 uint64_t tw_bench_start(struct tw_bench *bench);
-/* The clock stops when all threads are here.  Once for each tw_bench_start(), on every thread. */
+/* Stops the clock when all threads have arrived.  Once for each tw_bench_start(), on every thread. */
 void tw_bench_stop(struct tw_bench *bench);
 
-/* A further column: as given, and as given divided by the seconds between start and stop. */
+/* Adds a column: the value, or the value per second between start and stop. */
 void tw_bench_counter(struct tw_bench *bench, const char *name, double value);
 void tw_bench_rate(struct tw_bench *bench, const char *name, double count);
 
-/* Ends this benchmark with a sentence; call it before tw_bench_start(), which then answers 0. */
+/* Ends this benchmark with a sentence; call it before tw_bench_start(), which then returns 0. */
 void tw_bench_skip(struct tw_bench *bench, const char *why);
 
-/* Binds the calling thread to a processor, counted round those that the process may use. */
+/* Binds the calling thread to a processor, counted modulo those that the process may use. */
 void tw_bench_pin(int index);
-/* The calling thread may run where the process could at its start. */
+/* Lets the calling thread run on all processors that the process had at its start. */
 void tw_bench_unpin(void);
 
-/* One way of a cache line between processors 0 and 1, in nanoseconds; 0 where there is only one. */
+/* The one-way transfer time of a cache line between processors 0 and 1, in nanoseconds; 0 if there is only one. */
 double tw_bench_hop(void);
 
-/* The compiler must believe that somebody reads this. */
+/* Makes the compiler believe that this is read. */
 static inline void tw_bench_keep(const void *p)
 {
 	__asm__ volatile("" : : "g"(p) : "memory");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Question: how fast do events go from a ring to disk and back, and how small are they?
- * Unit: nanoseconds an event; bytes an event on disk; CPU nanoseconds an event over all threads.
- * Peers, to disk: NanoLog 56.9 M/s at 10 B, uncompressed; LTTng-UST 9.4 M/s at 22 B.  CPU: NanoLog 33 ns,
- * LTTng 94 to 107 ns.  Back: NanoLog 0.4 M/s, babeltrace2 4.0 M/s.
+ * Question: how fast do events go from a ring to disk and back, and how small are they?  Unit: nanoseconds an event;
+ * bytes an event on disk; CPU nanoseconds an event over all threads.  Peers, to disk: NanoLog 56.9 M/s at 10 B,
+ * uncompressed; LTTng-UST 9.4 M/s at 22 B.  CPU: NanoLog 33 ns, LTTng 94 to 107 ns.  Back: NanoLog 0.4 M/s, babeltrace2
+ * 4.0 M/s.
  *
  * Events are those of a declared function with two values, a counter and one uniform over 32 bits; or
  * calls and returns of a program with a hundred functions.
@@ -66,7 +66,7 @@ static void make_record(struct call_maker *maker, unsigned kind, uint32_t id)
 	maker->bytes += 16;
 }
 
-/* Functions call each other in ways that mostly repeat. */
+/* Functions call each other in mostly repeating patterns. */
 static void make_call(struct call_maker *maker, uint32_t function, unsigned depth)
 {
 	uint32_t calls = function % 4 + (next_random(&maker->seed) % 16 == 0);
@@ -153,7 +153,7 @@ TW_BENCH(capture_decode_calls, .per_iteration = BLOCK_BYTES / 16)
 	decode(bench, make_calls);
 }
 
-/* ---- the whole way ---- */
+/* ---- from ring to disk ---- */
 
 static char capture_path[300];
 static struct tw_recorder *recorder;
@@ -257,15 +257,15 @@ TW_BENCH(capture_record_to_disk, .threads = 2, .is_cross_core = true, .iteration
 {
 	static _Atomic uint32_t arrived;
 
-	/* The first thread makes the recorder, the other waits for it; and the other way round at the end. */
+	/* The first thread creates the recorder while the other waits; at the end the roles are reversed. */
 	if (bench->thread_index == 0) {
 		make_recorder();
-		/* PAIR bench.arrived: release; the recorder is there. */
+		/* PAIR bench.arrived: release; the recorder exists. */
 		tw_store_release(&arrived, 1);
 		consume(bench);
 		remove_capture();
 	} else {
-		/* PAIR bench.arrived: acquire and release; the recorder is there, for one run. */
+		/* PAIR bench.arrived: acquire and release; the recorder exists, for one run. */
 		while (!tw_exchange_acq_rel(&arrived, 0))
 			tw_cpu_relax();
 		produce(bench);

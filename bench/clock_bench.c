@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Question: what does the clock of an event cost, which is the floor of every recorded event?
- * Unit: one reading.  Beside it: the empty loop, and what clock_gettime() would cost instead.
+ * Question: what does the clock of an event cost, which is the lower bound of every recorded event?  Unit: one
+ * reading.  For comparison: the empty loop, and clock_gettime().
  */
 #include "bench/bench.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hit_bench.c - what does a traced call cost the thread that makes it?
+ * hit_bench.c - what does a traced call cost the calling thread?
  *
- * Unit	nanoseconds a call, the loop included; `hit_loop` is the loop alone, `hit_clock` the loop with a read
- *	of the clock, which is the floor of any event that carries a time.
+ * Unit	nanoseconds a call, the loop included; `hit_loop` is the loop alone, `hit_clock` the loop with a read of the
+ *	clock, the lower bound of any event with a time.
  * Peers	the clock itself (rdtsc); LTTng-UST 64 to 88 ns and NanoLog 9.7 ns for two values on a machine
  *	of that kind.
- * How	16 declared functions in turn with two 64-bit values, as a program calls them; rings overwritten by
- *	their producer, or drained by a consumer on the other core, as the recorder does.
+ * Method	16 declared functions in turn with two 64-bit values, as a program calls them; rings overwritten by their
+ *	producer, or drained by a consumer on the other core, as the recorder does.
  */
 #include "base/clock.h"
 #include "bench/bench.h"
@@ -40,7 +40,7 @@ static void declare_once(void)
 	}
 }
 
-/* Sessions over rings of this process, and a consumer for them if asked for. */
+/* Sessions over rings of this process, with a consumer for them on request. */
 struct bed {
 	struct tw_rs rs[4];
 	struct tw_session *session[4];
@@ -51,7 +51,7 @@ struct bed {
 	uint64_t taken;
 };
 
-/* As the recorder: takes 32 KiB or more, looks every 20 us, reads every line. */
+/* Like the recorder: takes 32 KiB or more, polls every 20 us, reads every line. */
 static void *consume(void *arg)
 {
 	struct bed *bed = arg;
@@ -214,7 +214,7 @@ TW_BENCH(hit_cpu_stamp)
 	close_bed(&bed, bench);
 }
 
-/* A guard on one integer argument, in all: 1 rejects, 2 accepts; fused, or by byte code. */
+/* A guard on one integer argument: 1 rejects, 2 accepts; fused, or by byte code. */
 static void run_guard(struct tw_bench *bench, const char *rejecting, const char *accepting)
 {
 	const char *text = bench->value == 1 ? rejecting : accepting;
@@ -235,7 +235,7 @@ TW_BENCH(hit_guard_fused, .values = {1, 2})
 	run_guard(bench, "[{['$1','_'],[{'>','$1',1000}],[]}]", "[{['$1','_'],[{'<','$1',1000}],[]}]");
 }
 
-/* The same question where it is no range, so that the interpreter must be asked. */
+/* The same condition where it is no range, so that the interpreter decides. */
 TW_BENCH(hit_guard_byte_code, .values = {1, 2})
 {
 	run_guard(bench, "[{['$1','_'],[{'=:=',{'band','$1',512},512}],[]}]",
@@ -255,7 +255,7 @@ TW_BENCH(hit_sixteen_clauses)
 	run_guard(bench, text, text);
 }
 
-/* Returns of every call, without a match program: as the agent sets them. */
+/* Returns of every call, without a match program: the setting of the agent. */
 static void set_returns(struct bed *bed)
 {
 	const struct tw_bp_part part = {.actions = TW_ACTION_CALL | TW_ACTION_RETURN};
@@ -279,7 +279,7 @@ static void run_frames(struct tw_bench *bench)
 	tw_bench_stop(bench);
 }
 
-/* Enter and leave while nobody traces. */
+/* Enter and leave while no session traces. */
 TW_BENCH(hit_frame_off)
 {
 	declare_once();
@@ -288,7 +288,7 @@ TW_BENCH(hit_frame_off)
 }
 
 /* A call with two words and its return with one: two reads of the clock. */
-/* 1: asked for plainly, 2: by {return_trace}. */
+/* 1: with the plain setting, 2: by {return_trace}. */
 TW_BENCH(hit_frame_recorded, .values = {1, 2})
 {
 	static const char text[] = "[{'_',[],[{return_trace}]}]";
@@ -337,7 +337,7 @@ TW_BENCH(hit_call_count)
 	tw_session_put(session);
 }
 
-/* ---- sessions that want nothing of this call: made and idle, or busy with another function ---- */
+/* ---- sessions that do not want this call: idle, or tracing another function ---- */
 
 static void run_beside(struct tw_bench *bench, bool is_busy_elsewhere)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hop.c - where benchmark threads run, and how far apart two processors are at this moment. */
+/* hop.c - placement of benchmark threads, and the present transfer time of a cache line between two processors. */
 #include "bench/bench.h"
 
 #include "base/atomic.h"
@@ -10,12 +10,12 @@
 #include <sched.h>
 
 #define BOUNCES 40000
-/* The first ones bring the other processor out of its sleep. */
+/* The first ones wake the other processor. */
 #define BOUNCES_WARM (BOUNCES / 10)
 
 static TW_CACHELINE_ALIGNED _Atomic uint64_t ball;
 
-/* What the process was given, before anybody was bound. */
+/* The processors of the process before any thread was bound. */
 static cpu_set_t allowed;
 
 __attribute__((constructor)) static void remember_processors(void)
@@ -78,7 +78,7 @@ double tw_bench_hop(void)
 {
 	if (CPU_COUNT(&allowed) < 2)
 		return 0;
-	/* RELAXED bench.ball_reset: no other thread is there yet. */
+	/* RELAXED bench.ball_reset: no other thread runs yet. */
 	tw_store_relaxed(&ball, 0);
 	pthread_t partner;
 	if (pthread_create(&partner, NULL, throw_back, NULL) != 0)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * message_bench.c - what does a message cost that a run-time tells of?
+ * message_bench.c - what does a message cost that a run-time reports?
  *
- * Unit	nanoseconds an iteration, the loop included: one message, told as sent, as received, or both.
- *	message_path is a message path of a run-time without a word to us: the difference of message_off to it is what
- *	tracing costs while nobody wants it.  values: sessions.
- * How	The message is a tuple of 4 words, {deposit,Number,Amount}; the receiver a pid.  Rings overwritten by their
- *	producer, so that no consumer is in the way.
+ * Unit	nanoseconds an iteration, the loop included: one message, reported as sent, as received, or both. message_path
+ *	is the message path of a run-time without hooks: the difference between message_off and it is the cost of hooks
+ *	without a session. values: sessions.
+ * Method	The message is a tuple of 4 words, {deposit,Number,Amount}; the receiver a pid.  Rings overwritten by their
+ *	producer, so that no consumer interferes.
  */
 #include "bench/bench.h"
 #include "ringbuf/ringset.h"
@@ -91,7 +91,7 @@ static void close_side(struct side *side)
 	tw_process_exit(side->receiver);
 }
 
-/* What the loop of a run-time does besides: a slot of a mailbox is written and read. */
+/* The other work of a run-time's loop: a slot of a mailbox is written and read. */
 static inline void pass(struct side *side, uint64_t i)
 {
 	side->mailbox[i & 63] = i;
@@ -126,7 +126,7 @@ TW_BENCH(message_off)
 	close_side(side);
 }
 
-/* Somebody else is traced. */
+/* Another process is traced. */
 TW_BENCH(message_not_traced)
 {
 	struct side *side = open_side(0);
@@ -207,7 +207,10 @@ TW_BENCH(message_both, .values = {1, 2})
 	close_sessions();
 }
 
-/* A call of a process: 1 of its calls only; 2 of one whose messages are traced too, so that others make events of it. */
+/*
+ * A call of a process: 1 with its calls traced only; 2 with its messages traced too, so that other threads make events
+ * for it.
+ */
 TW_BENCH(message_call, .values = {1, 2})
 {
 	static struct tw_declared_function step = TW_DECLARED_FUNCTION("message_bench", "step", 2);
@@ -230,7 +233,7 @@ static void run_threads(struct tw_bench *bench, uint32_t flags)
 
 	if (bench->thread_index == 0) {
 		open_sessions(1);
-		/* Every process, those of the other thread too. */
+		/* Every process, also those of the other thread. */
 		tw_trace_process(session[0], TW_PID_ALL, true, flags);
 	}
 	for (uint64_t i = 0, n = tw_bench_start(bench); i < n; i++) {
@@ -243,7 +246,7 @@ static void run_threads(struct tw_bench *bench, uint32_t flags)
 	close_side(side);
 }
 
-/* Two threads send at once; with strict stamps they take their numbers from one counter. */
+/* Two threads send at once; strict stamps take their numbers from one counter. */
 TW_BENCH(message_two_threads, .threads = THREADS, .is_cross_core = true)
 {
 	run_threads(bench, TW_FLAG_SEND);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session_bench.c - what does a change of what is traced cost who makes it, while others run what it changes?
+ * session_bench.c - what does a change of settings cost its caller, while other threads run the changed functions?
  *
  * Unit	nanoseconds a change, until it has returned and every thread sees it.
- * Peers	OTP: 1 us to make a session, 196 us to set one function on a busy system; 2.9 ms to set 30,000 again.
- * How	one or two threads call the functions all the time; on two processors, two leave none for the change.
+ * Peers	OTP: 1 us to create a session, 196 us to set one function on a busy system; 2.9 ms to set 30,000 again.
+ * Method	one or two threads call the functions all the time; on two processors, two leave none for the change.
  */
 #include "base/clock.h"
 #include "bench/bench.h"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sled_bench.c - what does a call of a function with an entry sled cost, and what a change of many of them?
+ * sled_bench.c - what does a call of a function with an entry sled cost, and a change of many of them?
  *
  * Unit	nanoseconds a call, loop and callee included; sled_off is the call with NOPs.  Of changes: nanoseconds
  *	for all functions of the row.
  * Peers	uftrace 87.5 ns and XRay 168 ns for entry and exit; uftrace arms 2,868 functions in 1.04 ms at
  *	start, XRay 2,325 in 0.73, and neither while threads run.  OTP sets 30,000 functions in 2.9 ms.
- * How	calls: a leaf function of two words.  Changes: functions made at run time, 64 bytes apart, which three
- *	threads call all the time; sled_store is the writing alone, with the text made writable and put back,
- *	sled_set all that a user waits for: staging, the recipe, its waits.  Each row sets or clears once
- *	an iteration.  sled_first is the first time, with stubs and private pages made, before threads run.
+ * Method	Calls: a leaf function of two words.  Changes: functions made at run time, 64 bytes apart, which three threads
+ *	call all the time; sled_store is the writing alone, with the text made writable and restored, sled_set all that
+ *	a user waits for: staging, the recipe, its waits.  Each row sets or clears once an iteration. sled_first is the
+ *	first time, with stubs and private pages made, before threads run.
  */
 #include "base/atomic.h"
 #include "bench/bench.h"
@@ -137,13 +137,13 @@ TW_BENCH(sled_recorded_two_words)
 	run_armed(bench, true, 0, 2);
 }
 
-/* A function's frame, as those with frame pointers have it. */
+/* A function's frame with a frame pointer. */
 struct frame {
 	const struct frame *above;
 	void *return_address;
 };
 
-/* As from the innermost of these frames. */
+/* Calls as from the innermost of these frames. */
 static uint64_t call_below(const struct frame *frame, uint64_t a, uint64_t b)
 {
 	__asm__ volatile("pushq %%rbp\n\tmovq %2, %%rbp\n\tcall *%3\n\tpopq %%rbp"
@@ -153,7 +153,7 @@ static uint64_t call_below(const struct frame *frame, uint64_t a, uint64_t b)
 	return a;
 }
 
-/* So many callers with each call: the one who calls, and the others by frame pointers. */
+/* With this many callers per call: the direct caller, and the others by frame pointers. */
 TW_BENCH(sled_stack, .values = {1, 8, 32})
 {
 	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .stack_depth = (uint8_t)bench->value};
@@ -212,7 +212,7 @@ TW_BENCH(sled_typed_float)
 	run_typed(bench, ":i8@6- a:i4@0- d:f8@8-", 0);
 }
 
-/* The address is small: the kernel says that nothing is there. */
+/* The address is small: the kernel reports that nothing is mapped there. */
 TW_BENCH(sled_typed_no_string)
 {
 	run_typed(bench, ":i8@6- s:s8@0-", 0);
@@ -224,8 +224,8 @@ TW_BENCH(sled_typed_two_and_return)
 }
 
 /*
- * Guards as --when makes them of names: an unsigned of four bytes, false and true; two of them, and one of a signed byte,
- * which take the small loop; a string in the program's data, equal and not; the interpreter.
+ * Guards as --when makes them from names: an unsigned of four bytes, false and true; two of them, and one of a signed
+ * byte, which take the small loop; a string in the program's data, equal and not; the interpreter.
  */
 static void run_guarded(struct tw_bench *bench, const char *guard, const char *text)
 {
@@ -315,13 +315,13 @@ TW_BENCH(sled_call_count)
 	run_counted(bench, TW_ACTION_COUNT);
 }
 
-/* The call and its end, which is watched. */
+/* The call and its watched return. */
 TW_BENCH(sled_call_time)
 {
 	run_counted(bench, TW_ACTION_TIME);
 }
 
-/* The same without a clock; what the process has allocated is one word of its own. */
+/* The same without a clock; the program's allocations are counted in one word. */
 TW_BENCH(sled_call_memory)
 {
 	run_counted(bench, TW_ACTION_MEMORY);
@@ -337,7 +337,7 @@ TW_BENCH(sled_call_and_end)
 	run_armed(bench, true, TW_ACTION_RETURN | TW_ACTION_EXCEPTION, 0);
 }
 
-/* Of what the two above take: a return that is watched, and nothing told. */
+/* The part of a watched return in both of the above: nothing is reported. */
 static const char *hit_nothing(struct tw_place *place, const uint64_t *words, uint64_t *slot)
 {
 	const tw_return_word kept[TW_RETURNS_WORDS] = {(uintptr_t)place};
@@ -402,7 +402,7 @@ static void *call_many(void *arg)
 {
 	struct many *many = arg;
 
-	/* RELAXED bench.end: only that it ends. */
+	/* RELAXED bench.end: a flag that ends the loop. */
 	while (!tw_load_relaxed(&many->must_end)) {
 		for (unsigned i = 0; i < many->count; i++) {
 			uint8_t *at = many->text + (size_t)i * FUNCTION_BYTES;
@@ -462,7 +462,7 @@ static struct many *open_many(struct bed *bed, unsigned count)
 	return many;
 }
 
-/* Text and places stay: a place lives for ever. */
+/* Text and places stay: a place lives forever. */
 static void close_many(struct bed *bed, struct many *many)
 {
 	/* RELAXED bench.end: as above. */

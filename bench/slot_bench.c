@@ -3,10 +3,10 @@
  * slot_bench.c - what does a call through a traced GOT slot cost above the plain call?
  *
  * Unit	nanoseconds a call, loop and callee included; `slot_plain` is the same call with nothing armed.
- * Peers	uftrace 71 to 96 ns and XRay 168 ns for entry and exit on a machine of that kind; nobody
- *	records a single GOT call by itself.
- * How	a word in a page of its own stands for the slot; calls are `call *slot`, as those of code without
- *	PLT; a leaf function of two words is called.
+ * Peers	uftrace 71 to 96 ns and XRay 168 ns for entry and exit on a similar machine; no other tracer records a
+ *	single GOT call.
+ * Method	a word in a page of its own serves as the slot; calls are `call *slot`, as in code without PLT; a leaf
+ *	function of two words is called.
  */
 #include "base/clock.h"
 #include "bench/bench.h"

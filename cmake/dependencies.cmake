@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What the build needs is looked for here, so that a missing package is one sentence and not an error of the linker.
 
-# tw_need(PACKAGE HEADER [LIBRARY]): HEADER and LIBRARY lie in Debian's PACKAGE; without them there is no build.
+# tw_need(PACKAGE HEADER [LIBRARY]): HEADER and LIBRARY are in Debian's PACKAGE; the build fails without them.
 function(tw_need package header)
   string(MAKE_C_IDENTIFIER ${header} id)
   find_path(TW_INCLUDE_${id} ${header})
@@ -31,8 +31,8 @@ tw_need(libgmp-dev gmp.h gmp)
 tw_need(libdw-dev elfutils/libdw.h dw)
 tw_need(libelf-dev gelf.h elf)
 
-# tw_optional(VARIABLE WHAT PACKAGE FOUND): AUTO means "if the package is there"; ON without it is an error.  The answer
-# is <VARIABLE>_WANTED.
+# tw_optional(VARIABLE WHAT PACKAGE FOUND): AUTO means "if the package is installed"; ON without it is an error. The
+# result is <VARIABLE>_WANTED.
 function(tw_optional variable what package found)
   set(${variable} AUTO CACHE STRING "${what}: ON, OFF, or AUTO (if ${package} is installed)")
   set_property(CACHE ${variable} PROPERTY STRINGS AUTO ON OFF)

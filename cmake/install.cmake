@@ -15,7 +15,7 @@ set_target_properties(tracewheel-debug PROPERTIES EXPORT_NAME debug)
 set_target_properties(tracewheel-command PROPERTIES EXPORT_NAME command)
 install(TARGETS ${public} tracewheel-command EXPORT tracewheel-targets
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# Preloaded by the command, linked by nobody.
+# Preloaded by the command; no program links it.
 install(TARGETS tracewheel-agent LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tracewheel)
 install(DIRECTORY include/tracewheel DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 

@@ -16,17 +16,17 @@ function(tw_library target)
   target_link_libraries(${target} PRIVATE -Wl,--whole-archive ${archives} -Wl,--no-whole-archive ${PART_LIBRARIES})
   target_include_directories(${target} INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
                                              $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  # Bound at load: no hook may run into the loader.  Never unloaded: threads have destructors in it.
+  # Bound at load: no hook may enter the loader. Never unloaded: threads have destructors in it.
   target_link_options(${target} PRIVATE -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete
                       -Wl,-Bsymbolic-functions -Wl,--exclude-libs,libck.a)
-  # A sanitizer's run time of clang lies in the executable only.
+  # With clang, a sanitizer's run time is in the executable only.
   if(NOT TW_SANITIZE)
     target_link_options(${target} PRIVATE -Wl,--no-undefined)
   endif()
 endfunction()
 
-# tw_public_library(TARGET ...): one that programs link.  cmake/TARGET.map lists what it shows, and since which version.
-# The number of the SONAME changes when something of that list is taken away or changed.
+# tw_public_library(TARGET ...): a library that programs link. cmake/TARGET.map lists its exports, with the version of
+# each. The number of the SONAME changes when an export is removed or changed.
 function(tw_public_library target)
   tw_library(${target} ${ARGN})
   set(map ${CMAKE_SOURCE_DIR}/cmake/${target}.map)
@@ -38,9 +38,9 @@ endfunction()
 # In every traced program: from a call to a ring.
 tw_public_library(tracewheel LIBRARIES libck.a gmp m pthread dl
            ROOMS session pipeline catalog breakpoints symbols match ringbuf progress term base)
-# Preloaded into programs that were never told.  It carries the rooms in itself, and what it shows goes before
-# libtracewheel's where a program has that as well.  Without a run path: ld.so would search it whenever the
-# program calls dlopen, which passes through here.  libm only where libc lacks something that the compiler left to be called.
+# Preloaded into unprepared programs. It contains the rooms itself, and its exports take precedence over libtracewheel's
+# in programs that have both. Without a run path: ld.so would search it whenever the program calls dlopen, which passes
+# through here. libm only if the compiler calls a function that libc lacks.
 tw_library(tracewheel-agent LIBRARIES libck.a gmp -Wl,--as-needed c m -Wl,--no-as-needed pthread dl
            ROOMS agent session pipeline catalog breakpoints symbols match ringbuf progress term base)
 target_sources(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR}/agent/preload/preload.c
@@ -49,8 +49,8 @@ target_sources(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR}/agent/preload/preloa
                ${CMAKE_SOURCE_DIR}/agent/preload/bind.c ${CMAKE_SOURCE_DIR}/agent/preload/exec.c ${CMAKE_SOURCE_DIR}/agent/preload/lock.c ${CMAKE_SOURCE_DIR}/agent/preload/libc.c)
 target_include_directories(tracewheel-agent PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
 set_target_properties(tracewheel-agent PROPERTIES SKIP_BUILD_RPATH ON)
-# In the command, and where a program writes captures itself: from rings to disk and back.
+# In the command, and in programs that write captures themselves: from rings to disk and back.
 tw_public_library(tracewheel-capture LIBRARIES libck.a lz4 gmp m pthread ROOMS capture catalog ringbuf term base)
-# It shows no terms, which are libtracewheel's: two tables of atoms would not know each other's.
-# For whoever wants to know arguments and lines: nothing that is traced links it.
+# It exports no terms, which are libtracewheel's: two tables of atoms would not know each other's. For programs that
+# want arguments and lines: no traced program links it.
 tw_public_library(tracewheel-debug LIBRARIES dw elf pthread ROOMS debug)

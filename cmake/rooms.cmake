@@ -17,7 +17,7 @@ function(tw_space name)
   endif()
   add_library(tw_${name} STATIC ${sources})
   target_include_directories(tw_${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include)
-  # Thread-local words are read on every hit: no call into the loader for them.
+  # Thread-local words are read on every hit: the access must not call the loader.
   target_compile_options(tw_${name} PRIVATE -ftls-model=initial-exec)
   foreach(below ${ROOM_UNPARSED_ARGUMENTS})
     if(TARGET tw_${below})

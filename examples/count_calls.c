@@ -2,8 +2,8 @@
 /*
  * count_calls.c - how often is a function of this program called?
  *
- * The function is declared; a session without a tracer counts its calls while the program runs, and
- * stops without stopping the program. Nothing is recorded, no file is written.
+ * The function is declared; a session without a tracer counts its calls while the program runs, and stops without
+ * stopping the program.  Nothing is recorded, no file is written.
  *
  *	cc count_calls.c -ltracewheel -o count_calls && ./count_calls
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * live_queue.c - a program that reads its own trace messages, while another thread of it works.
+ * live_queue.c - a program that reads its own trace messages, while another of its threads works.
  *
  *	$ build/release/examples/example-live_queue
  *	{trace_ts,<0.2.0>,call,{machine,step,[1]},5240918211}
@@ -17,7 +17,7 @@ TW_DEFINE_FUNCTION(step, "machine", "step", 1);
 static pthread_barrier_t barrier;
 static tw_pid worker_pid;
 
-/* The traced half: says who it is, waits until it is traced, and works. */
+/* The traced half: publishes its pid, waits until it is traced, and works. */
 static void *work(void *arg)
 {
 	worker_pid = tw_process_self();
@@ -39,7 +39,7 @@ static void show(struct tw_session *session)
 	while (tw_queue_receive(session, UINT64_C(2000000000), &arena, &message) == 0) {
 		tw_term_format(message, TW_PRINT_WRITE, text, sizeof text);
 		puts(text);
-		/* {trace_delivered,Pid,Ref}: everything that was asked about has come. */
+		/* {trace_delivered,Pid,Ref}: all requested events have come. */
 		if (tw_term_tuple_count(message) == 3)
 			break;
 		tw_arena_reset(&arena);

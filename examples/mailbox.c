@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mailbox.c - a run-time system that tells everything of its processes; docs/embedding.md walks through it.
+ * mailbox.c - a run-time system that reports all events of its processes; docs/embedding.md walks through it.
  *
- * A clerk spawns three workers, sends each a job and gets an answer. Two schedulers run whoever has a message.
- * It traces nothing by itself:
+ * A clerk spawns three workers, sends each a job and gets an answer.  Two schedulers run processes that have messages.
+ * It traces nothing itself:
  *
  *	cc mailbox.c -ltracewheel -lpthread -o mailbox
  *	tracewheel record -p send,receive,procs,running,garbage_collection -t 'office:_' -- ./mailbox
@@ -20,7 +20,7 @@
 TW_DEFINE_FUNCTION(work_function, "office", "work", 1);
 TW_DEFINE_FUNCTION(clerk_function, "office", "clerk", 0);
 
-/* {Tag, Number} from somebody. */
+/* {Tag, Number} from another process. */
 struct message {
 	struct message *next;
 	const char *tag;
@@ -29,7 +29,7 @@ struct message {
 };
 
 struct process {
-	struct tw_process *told; /* what Tracewheel knows it by */
+	struct tw_process *told; /* the library's handle for it */
 	void (*run)(struct process *self, const struct message *message);
 	const struct tw_declared_function *where;
 	struct message *first, **last; /* the mailbox; `office` guards it */
@@ -52,9 +52,9 @@ static void make_ready(struct process *process)
 	pthread_cond_signal(&is_ready);
 }
 
-/* ---- what is told ---- */
+/* ---- reported messages ---- */
 
-/* A message as a term; built only for somebody who wants it. */
+/* A message as a term; built only if a session wants it. */
 static struct tw_term message_term(struct tw_arena *arena, const struct message *m)
 {
 	struct tw_term parts[2] = {tw_term_atom_z(m->tag), tw_term_integer(arena, m->number)};
@@ -147,7 +147,7 @@ static void run_process(struct process *process)
 		make_ready(process);
 }
 
-/* One big lock keeps the example short; what is told needs none of its own. */
+/* One big lock keeps the example short; the hooks need none of their own. */
 static void *schedule(void *unused)
 {
 	tw_scheduler_declare();

@@ -18,7 +18,7 @@ struct count {
 	uint64_t calls;
 };
 
-static uint64_t others; /* calls of functions that found no room */
+static uint64_t others; /* calls of functions that do not fit the table */
 
 static void add(struct count *counts, const struct tw_capture_place *place)
 {
@@ -34,7 +34,7 @@ static void add(struct count *counts, const struct tw_capture_place *place)
 	others++;
 }
 
-/* Of a function without debug information the arity is not known. */
+/* The arity of a function without debug information is unknown. */
 static void print_count(const struct count *count)
 {
 	const struct tw_capture_function *function = count->function;

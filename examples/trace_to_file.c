@@ -2,8 +2,8 @@
 /*
  * trace_to_file.c - a program records its own calls, from two threads, into a capture.
  *
- * Only calls with a large second argument are wanted: a match specification decides that inside the
- * call, before anything is recorded.
+ * Only calls with a large second argument are recorded: a match specification decides that inside the call, before
+ * anything is recorded.
  *
  *	cc trace_to_file.c -ltracewheel -lpthread -o trace_to_file && ./trace_to_file mine.tw
  *	tracewheel report mine.tw

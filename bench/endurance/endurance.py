@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """endurance.py BUILD [--seconds N] [--rate EVENTS_PER_S] [--on-full POLICY] [--gigabytes N] [--folder DIR]
 
-Question  Does a recording that goes on for long stay as it is: nothing lost, no memory, the same CPU for each event? How
-          long does a large capture take to open, and a second of it to read?
-Method    1 A program of two threads makes so many calls a second for so long, recorded with --rotate 64M --keep 8. The recorder is
-            looked at each second through /proc. Growth is that of its anonymous memory from the end of the first quarter
-            to the end, by a line through all looks; CPU is user and system time of the recorder.
-          2 A program whose arguments cannot be compressed makes a capture of so many gigabytes; `info`, and `report` of one
+Question  Does a long recording stay as it is: nothing lost, constant memory, the same CPU for each event? How long does
+          a large capture take to open, and a second of it to read?
+Method    1 A program of two threads makes calls at a steady rate, recorded with --rotate 64M --keep 8. The recorder is
+            measured each second through /proc. Growth is that of its anonymous memory from the end of the first quarter
+            to the end, by a line through all measurements; CPU is user and system time of the recorder.
+          2 A program whose arguments cannot be compressed makes a capture of some gigabytes; `info`, and `report` of one
             second in its middle, five times each.
 Unit      kB a minute; ns of CPU an event; ms, median (least .. most).
 """
@@ -34,7 +34,7 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 def slope(points):
-    """Of a line through all points, per unit of x."""
+    """The slope of a line through all points, per unit of x."""
     if len(points) < 2:
         return 0.0
     x, y = [p[0] for p in points], [p[1] for p in points]

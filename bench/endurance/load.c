@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * load.c - calls at a steady rate, until the time is over or SIGTERM comes.
+ * load.c - calls at a steady rate, until the time is over or SIGTERM arrives.
  *
  *	load SECONDS EVENTS_PER_SECOND THREADS plain|noise
  *
- * The last line on standard output is how many calls were made.  noise: arguments that no compressor makes smaller.
+ * The last line on standard output is the number of calls. noise: arguments that no compressor makes smaller.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 
 #define SLED	    __attribute__((noipa, patchable_function_entry(9)))
 #define THREADS_MAX 64
-/* Calls between two looks at the clock, and of one outer_call(). */
+/* Calls between two readings of the clock, and of one outer_call(). */
 #define ROUND	    500
 #define OUTER_CALLS 5
 

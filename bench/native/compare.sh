@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# compare.sh - what tracing every call and return of a native program costs, beside uftrace in the same run.
+# compare.sh - the cost of tracing every call and return of a native program, beside uftrace in the same run.
 #
 #	./run bench native [ROUNDS]
 #
 # Question  How much slower is a whole command, and what does one call with its return cost, when every function
 #	    is traced to disk: by tracewheel (entry sleds, lossless) and by uftrace (the same functions)?
-# Method    Builds the same source plain, with sleds for tracewheel (9 bytes of NOPs) and with sleds for
-#	    uftrace (5 bytes).  Each round runs every variant once, one after the other, so that all of them see
-#	    the same weather.  The program's answer is compared in each run.
+# Method    Builds the same source plain, with sleds for tracewheel (9 bytes of NOPs) and with sleds for uftrace (5 bytes).
+#	    Each round runs every variant once, one after the other, so that all are measured under the same load. The
+#	    program's answer is compared in each run.
 # Unit	    seconds of a whole command, nanoseconds a call; medians (and min-max) over the rounds.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -41,7 +41,7 @@ echo "== building SQLite four times"
 build plain
 build loose -fpatchable-function-entry=9
 build sled -fpatchable-function-entry=9
-# uftrace 0.13 writes 16 bytes behind the last of the text segment: this layout gives it the room.
+# uftrace 0.13 writes 16 bytes past the end of the text segment: this layout leaves space for them.
 build sled5 -fpatchable-function-entry=5 -Wl,-z,max-page-size=0x10000
 
 {

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# first.sh - what a thread's first event costs above its second.
+# first.sh - the cost of a thread's first event above its second.
 #
 #	./run bench native first [ROUNDS]
 #
-# Question  How much later does a thread get on that makes its first traced call, one after another and 200 at once, at the
-#	    smallest, the default and a large ring, and where rings are overwritten?
+# Question  How much time does a thread's first traced call add, one thread after another and 200 at once, at the
+#	    smallest, the default and a large ring, and with overwritten rings?
 # Method    first_hit.c with entry sleds.  Each round runs every variant once.
 # Unit	    microseconds: the median over the threads and their 90th percentile, by the clock and by processor time; of each of
 #	    these the median over the rounds.

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * first_hit.c - what a tracer takes of a thread's first call, above its second.
+ * first_hit.c - the time that a tracer adds to a thread's first call, above its second.
  *
  *	first_hit turn|once THREADS [CALLS]
  *
- * Question  how much later does a thread get on that makes its first traced call?
- * Method    `turn`: threads one after another.  `once`: all are there before the first call of any; as many run then as there
- *	     are processors, and the wait for one is in the first two figures.  Each thread reads the processor's counter, and the
- *	     clock of its processor time, around its first call and around its second, and makes CALLS (2) in all.  Prints the median
- *	     and the 90th percentile of the difference, by the counter and by processor time.
+ * Question  how much time does a thread's first traced call add?
+ * Method    `turn`: threads one after another.  `once`: all exist before the first call of any; as many run then as
+ *	     there are processors, and the wait for one is in the first two figures.  Each thread reads the processor's
+ *	     counter, and the clock of its processor time, around its first call and around its second, and makes CALLS
+ *	     (2) in all.  Prints the median and the 90th percentile of the difference, by the counter and by processor
+ *	     time.
  * Unit	     microseconds.
  */
 #include <pthread.h>

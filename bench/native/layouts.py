@@ -26,7 +26,7 @@ BUILT = os.path.join(HERE, "../../build/bench-native")
 WORK = os.path.join(BUILT, "layouts")
 ORDERS = 6
 NOPS = {1: "0x90", 2: "0x66,0x90", 5: "0x0f,0x1f,0x44,0,0", 9: "0x66,0x0f,0x1f,0x84,0,0,0,0,0"}
-# name, what it is, bytes before the entry, NOPs behind it
+# name, description, bytes before the entry, NOPs after it
 FORMS = [
     ("none", "the option's own effects, no NOP", 0, []),
     ("loose", "=9 as gcc leaves it", 0, [1] * 9),
@@ -51,7 +51,7 @@ def assembly(name, *flags):
 
 
 def make_form(lines, prefix, nops):
-    """The sleds of gcc's assembly in another form; without their table, which is not looked at here."""
+    """The sleds of gcc's assembly in another form; without their table, which is not used here."""
     out, i = [], 0
     while i < len(lines):
         if "__patchable_function_entries" not in lines[i]:

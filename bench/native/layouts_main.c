@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* layouts_main.c - for layouts.py: each build of SQLite by turns, in random order; prints "ORDER TICKS TICKS ...". */
+/* layouts_main.c - for layouts.py: each build of SQLite in turn, in random order; prints "ORDER TICKS TICKS ...". */
 #include "table.h"
 
 #include <stdio.h>

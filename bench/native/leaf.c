@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * leaf.c - a function that does next to nothing, called in a loop: what a tracer adds to one call and its return.
+ * leaf.c - a function that does next to nothing, called in a loop: the cost of tracing one call and its return.
  *
  *	leaf [CALLS]		prints: CALLS, seconds of the loop, nanoseconds a call
  *
- * Question  what does one call (with its return, where that is traced) cost under a tracer?
+ * Question  what does one call (with its return, if traced) cost under a tracer?
  * Unit	     nanoseconds a call, the loop included; subtract the untraced figure of the same run.
  */
 #include <inttypes.h>

@@ -4,7 +4,7 @@
  *
  *	sqlite_work < work.sql
  *
- * One checksum a run, so that a tracer that disturbs the program is noticed.
+ * One checksum per run, so that a tracer that disturbs the program is noticed.
  */
 #include <sqlite3.h>
 

@@ -106,7 +106,7 @@ struct runtime_figures runtime_figures(struct runtime *runtime)
 	pthread_mutex_unlock(&runtime->slots_lock);
 	for (unsigned i = 0; i < runtime->options.schedulers; i++) {
 		struct scheduler *scheduler = runtime->schedulers[i];
-		/* RELAXED actors.figures: figures of a moment. */
+		/* RELAXED actors.figures: momentary figures. */
 		figures.switches += load_relaxed(&scheduler->switches);
 		figures.stolen += load_relaxed(&scheduler->stolen);
 		figures.sleeps += load_relaxed(&scheduler->sleeps);
@@ -137,7 +137,7 @@ static bool new_slots(struct runtime *runtime)
 	for (uint32_t i = CHUNK_SLOTS; i-- > 0;) {
 		struct actor *actor = &chunk[i];
 		mailbox_init(&actor->mailbox);
-		/* RELAXED actors.closed: nobody knows the slot yet. */
+		/* RELAXED actors.closed: no other thread knows the slot yet. */
 		store_relaxed(&actor->mailbox.is_closed, true);
 		actor->slot = first + i;
 		actor->runtime = runtime;
@@ -146,8 +146,7 @@ static bool new_slots(struct runtime *runtime)
 		actor->next = runtime->free_slots;
 		runtime->free_slots = actor;
 	}
-	/* PAIR actors.chunk: release; acquire in slot_of().  Without it a sender finds a mailbox that is not
-	 * made. */
+	/* PAIR actors.chunk: release; acquire in slot_of().  Without it a sender finds an uninitialised mailbox. */
 	store_release(&runtime->chunks[first / CHUNK_SLOTS], chunk);
 	runtime->slot_count = first + CHUNK_SLOTS;
 	return true;
@@ -185,7 +184,7 @@ static void give_slot(struct actor *actor)
 
 /* ---- birth ---- */
 
-/* What a new inhabitant of the slot finds. */
+/* Initialises a slot for a new actor. */
 static void clean(struct actor *actor)
 {
 	heap_init(&actor->heap);
@@ -203,7 +202,7 @@ static void clean(struct actor *actor)
 	actor->has_timed_out = false;
 }
 
-/* From here on others reach it by its pid. */
+/* From here on other actors reach it by its pid. */
 static void open_mailbox(struct actor *actor, uint64_t number)
 {
 	struct mailbox *mailbox = &actor->mailbox;
@@ -289,7 +288,7 @@ void outside_destroy(struct actor *self)
 	actor_bury(self);
 }
 
-/* ---- what an actor is asked about itself ---- */
+/* ---- queries of an actor about itself ---- */
 
 struct value self_pid(const struct actor *self)
 {
@@ -314,7 +313,7 @@ unsigned scheduler_of(struct actor *self)
 bool is_alive(struct actor *self, struct value pid)
 {
 	struct actor *actor = slot_of(self->runtime, pid);
-	/* RELAXED actors.closed: an answer of a moment; a message finds out under the lock. */
+	/* RELAXED actors.closed: a momentary answer; a message finds out under the lock. */
 	return actor && is_same(pid_of(actor), pid) && !load_relaxed(&actor->mailbox.is_closed);
 }
 

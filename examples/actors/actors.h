@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * actors.h - a small actor run-time: what its users write.
+ * actors.h - a small actor run-time: the interface for its users.
  *
  *	static struct value pong(struct actor *self, const struct value *arguments)
  *	{
@@ -19,14 +19,14 @@
  *	outside_destroy(me);
  *	runtime_stop(runtime);
  *
- * An actor is a process in Erlang's sense: a function on a stack of its own, with a heap and a mailbox that
- * nobody else touches; everything else is told to it by messages and signals, in order from each sender.
+ * An actor is a process in Erlang's sense: a function on a stack of its own, with a heap and a mailbox that no other
+ * actor touches; everything else reaches it by messages and signals, in order from each sender.
  *
  * Threads  A function that takes `self` is called by that actor, or by the thread of that outside.
  * Safe points  receive in all its forms and garbage_collect(): a value on the heap that a C variable holds over one must be
  *	kept, see KEEP; the arguments of calls are kept.
  * Source   Erlang Reference Manual,
- *"Processes"; module erlang for every function named as there.
+ * "Processes"; module erlang for every function named as there.
  */
 #ifndef ACTORS_H
 #define ACTORS_H
@@ -36,22 +36,22 @@
 
 struct runtime;
 
-/* Zero means the default. */
+/* Zero selects the default. */
 struct runtime_options {
 	unsigned schedulers; /* threads, 1 .. 64; default: one for each processor */
-	unsigned reductions; /* calls and messages until another one's turn; default: 2,000 */
+	unsigned reductions; /* calls and messages until another actor's turn; default: 2,000 */
 	size_t stack_bytes;  /* of each actor; default: 128 KiB */
-	bool is_restless;    /* actors go to another scheduler each time they wait: for tests */
+	bool is_restless;    /* actors move to another scheduler after each wait: for tests */
 };
 
 /* NULL: no memory or no threads. */
 struct runtime *runtime_start(const struct runtime_options *options);
-/* Kills every actor, waits for that, and gives everything back. */
+/* Kills every actor, waits for their ends, and frees everything. */
 void runtime_stop(struct runtime *runtime);
 
 struct runtime_figures {
 	uint64_t switches; /* an actor got its turn */
-	uint64_t stolen;   /* one that was queued elsewhere */
+	uint64_t stolen;   /* one that was queued on another scheduler */
 	uint64_t sleeps;
 	uint64_t collections; /* of actors that have ended */
 	uint64_t spawned, ended;
@@ -62,16 +62,16 @@ struct runtime_figures runtime_figures(struct runtime *runtime);
 
 struct actor *outside_create(struct runtime *runtime);
 void outside_destroy(struct actor *self);
-/* The next message; false after so many milliseconds (-1: never) without one. */
+/* The next message; false after that many milliseconds (-1: never) without one. */
 bool outside_receive(struct actor *self, int64_t timeout_ms, struct value *message);
 /*
- * Has the runner (an actor of run_loop below) call code(its self, environment), and waits for the answer;
- * NONE after so many milliseconds.  The messages are {run,Self,Fun} and {ran,Pid,Value}; what it throws is
- * {'EXIT',Reason} or the value thrown.
+ * Makes the runner (an actor of run_loop below) call code(its self, environment), and waits for the answer; NONE after
+ * that many milliseconds.  The messages are {run,Self,Fun} and {ran,Pid,Value}; an exception gives {'EXIT',Reason} or
+ * the value thrown.
  */
 struct value outside_run(struct actor *self, struct value pid, fun_code *code, struct value environment,
 			 int64_t timeout_ms);
-/* runner:loop/0: runs what it is sent, until the atom stop; other messages stay in its mailbox. */
+/* runner:loop/0: runs the funs it receives, until the atom stop; other messages stay in its mailbox. */
 extern struct function run_loop;
 
 /* ---- life ---- */
@@ -94,7 +94,7 @@ bool is_alive(struct actor *self, struct value pid);
 void exit_signal(struct actor *self, struct value pid, struct value reason);
 void link_to(struct actor *self, struct value pid);
 void unlink_from(struct actor *self, struct value pid);
-/* Answers a reference; {'DOWN',Ref,process,Pid,Reason} comes when it ends. */
+/* Returns a reference; {'DOWN',Ref,process,Pid,Reason} comes when it ends. */
 struct value monitor(struct actor *self, struct value pid);
 void demonitor(struct actor *self, struct value reference);
 
@@ -110,37 +110,39 @@ struct value whereis(struct actor *self, struct value name);
 
 /* ---- messages ---- */
 
-/* @to	a pid; or a registered name, and error badarg where nobody has it. */
+/*
+ * @to	a pid; or a registered name, with error badarg if it is not registered.
+ */
 void send_to(struct actor *self, struct value to, struct value message);
 
-/* A message that is wanted; the others stay. */
+/* True for messages to take; the others stay. */
 typedef bool wanted(struct value message, struct value context);
 
 #define FOREVER (-1)
 /* The first message. */
 struct value receive(struct actor *self);
-/* The first wanted one (NULL: any), or NONE when so many milliseconds have passed. */
+/* The first matching message (NULL: any), or NONE after that many milliseconds. */
 struct value receive_match(struct actor *self, wanted *wanted, struct value context, int64_t timeout_ms);
-/* The first that is this value. */
+/* The first message equal to this value. */
 struct value receive_value(struct actor *self, struct value value, int64_t timeout_ms);
 /* Gives others a turn. */
 void yield(struct actor *self);
 
 /* ---- timers ---- */
 
-/* A message from nobody after so long; answers a reference. */
+/* Sends a message without a sender after a time; returns a reference. */
 struct value send_after(struct actor *self, int64_t ms, struct value to, struct value message);
-/* False: it was sent, or cancelled. */
+/* False: it was sent already, or cancelled. */
 bool cancel_timer(struct actor *self, struct value reference);
 
 /* ---- ports on sockets ---- */
 
 /*
- * Takes a socket that is connected or listens; its owner gets {Port,{data,Binary}}, {Port,{accepted,NewPort}}
- * and at its end {Port,closed}.  The port goes with its owner.  NONE: no memory.
+ * Takes a connected or listening socket; its owner gets {Port,{data,Binary}}, {Port,{accepted,NewPort}} and at its end
+ * {Port,closed}. The port closes with its owner.  NONE: no memory.
  */
 struct value port_open(struct actor *self, int socket);
-/* Writes, now or as soon as there is room; false: no such port. */
+/* Writes, now or as soon as the socket accepts it; false: no such port. */
 bool port_command(struct actor *self, struct value port, const void *bytes, size_t count);
 void port_close(struct actor *self, struct value port);
 /* The number by which tracewheel/port.h knows an open port; 0: none. */
@@ -151,7 +153,7 @@ int connect_to_loopback(uint16_t number);
 
 /* ---- memory ---- */
 
-/* A variable that holds a value over safe points, until its block is left. */
+/* A variable that holds a value across safe points, until its block is left. */
 struct kept {
 	struct actor *self;
 	struct kept *next;
@@ -161,7 +163,7 @@ struct kept keep(struct actor *self, struct value *variable, struct kept *kept);
 void unkeep(struct kept *kept);
 #define KEEP(self, name) __attribute__((cleanup(unkeep))) struct kept kept_##name = keep((self), &(name), &kept_##name)
 
-/* A major collection, now. */
+/* Runs a major collection. */
 void garbage_collect(struct actor *self);
 uint64_t collections_of(struct actor *self);
 

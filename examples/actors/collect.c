@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* collect.c - when an actor collects, and where its collector begins to look. */
+/* collect.c - when an actor collects, and the roots of its collector. */
 #include "run.h"
 
 #include "trace.h"

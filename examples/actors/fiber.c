@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fiber.c - stacks, the switch, and what sanitizers want to know of it. */
+/* fiber.c - stacks, the switch, and what sanitizers must know about it. */
 #include "fiber.h"
 
 #include <pthread.h>
@@ -36,7 +36,7 @@
 
 #define GUARD_BYTES 4096
 
-/* Keeps what the callee must keep on the old stack, and takes the same from the new one. */
+/* Saves the callee-saved registers on the old stack, and restores them from the new one. */
 void fiber_switch_stacks(void **from, void *to);
 __asm__(".text\n.globl fiber_switch_stacks\n.type fiber_switch_stacks,@function\nfiber_switch_stacks:\n"
 	"push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
@@ -92,7 +92,9 @@ void fiber_prepare(struct fiber *fiber, void (*start)(void *context), void *cont
 	fiber->context = context;
 	THREADS(fiber->sanitizer = __tsan_create_fiber(0));
 	ADDRESSES(fiber->sanitizer = NULL);
-	/* As the switch leaves a stack: r15 r14 r13 r12 rbx rbp, the address to go to; then rsp % 16 is 8. */
+	/*
+	 * The layout in which a switch leaves a stack: r15 r14 r13 r12 rbx rbp, the return address; then rsp % 16 is 8.
+	 */
 	uint64_t *top = (uint64_t *)(void *)(fiber->stack + fiber->stack_bytes) - 8;
 	for (int i = 0; i < 8; i++)
 		top[i] = 0;
@@ -119,7 +121,7 @@ void fiber_leave(struct fiber *from, struct fiber *to)
 
 void fiber_ended(struct fiber *fiber)
 {
-	/* An outside has none. */
+	/* An outside has no stack. */
 	if (fiber->stack)
 		THREADS(__tsan_destroy_fiber(fiber->sanitizer));
 	fiber->sanitizer = NULL;

@@ -44,7 +44,7 @@ struct value call_with(struct actor *self, struct function *function, const stru
 		result = frame.function->body(self, frame.arguments);
 		if (!self->tail_function)
 			break;
-		/* The frame is handed on: what was traced of it ends with the last function of the chain. */
+		/* The frame is passed on: its traced call ends with the last function of the chain. */
 		enter(&frame, self->tail_function, self->tail_arguments);
 		self->tail_function = NULL;
 		trace_tail(self, &frame, self->tail_kind);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * function.h - functions of actors: named, called with values, and so traceable as Erlang's are.
+ * function.h - functions of actors: named, called with values, and so traceable like Erlang's.
  *
  *	static struct value loc(struct actor *self, const struct value *arguments)
  *	{
@@ -17,9 +17,9 @@
  *		return tail_call(self, &loc_function, arguments[0]);
  *	}
  *
- * call() returns when the function has; tail_call() leaves its caller at once, so that a loop of tail calls
- * needs no stack.  call_remote() and tail_call_remote() name the module, as mod:fun() does: what `global`
- * tracing sees.
+ * call() returns when the function has returned; tail_call() leaves its caller at once, so that a loop of tail calls
+ * needs no stack. call_remote() and tail_call_remote() name the module, as mod:fun() does: `global` tracing sees these
+ * only.
  *
  * Threads  the actor's.
  */
@@ -48,8 +48,8 @@ struct function {
 	}
 
 /*
- * Makes functions known to tracing; main() does it for those of the run-time and of its loads.  A module that
- * is loaded again is unloaded first: its functions are then others.
+ * Makes functions known to tracing; main() does it for those of the run-time and of its loads.  A module that is loaded
+ * again is unloaded first: its functions are then new ones.
  */
 void module_load(struct function *const *functions, size_t count);
 void module_unload(const char *module);
@@ -82,8 +82,8 @@ _Noreturn void raise_exception(struct actor *self, enum exception_class class, s
 #define raise_throw(self, value)  raise_exception((self), CLASS_THROW, (value))
 
 /*
- * try: calls code(self, environment) and catches.  What the calls between here and there keep in memory of
- * malloc is lost; so they keep nothing there.
+ * try: calls code(self, environment) and catches.  Memory from malloc held by the calls in between is lost, so they
+ * hold none.
  */
 struct value try_call(struct actor *self, fun_code *code, struct value environment, struct exception *caught);
 /* catch: the value, the value thrown, or {'EXIT',Reason}. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* heap.c - room for values, and collections. */
+/* heap.c - memory for values, and collections. */
 #include "heap.h"
 
 #include <stdio.h>
@@ -61,7 +61,7 @@ uint64_t *heap_take_slow(struct heap *heap, size_t words)
 
 void heap_adopt(struct heap *heap, struct fragment *fragment)
 {
-	/* Behind the first, which may have room yet. */
+	/* After the first, which may have free space. */
 	struct fragment **place = heap->fragments ? &heap->fragments->next : &heap->fragments;
 	fragment->next = *place;
 	*place = fragment;
@@ -71,8 +71,8 @@ void heap_adopt(struct heap *heap, struct fragment *fragment)
 /* ---- collections ---- */
 
 struct collection {
-	struct space from_old;			       /* of a minor collection: not moved */
-	const uint64_t *promoted_start, *promoted_end; /* what goes to old */
+	struct space from_old;			       /* during a minor collection: not moved */
+	const uint64_t *promoted_start, *promoted_end; /* the part that goes to old */
 	struct space *to_young, *to_old;
 };
 
@@ -81,7 +81,7 @@ static bool is_within(const uint64_t *at, const uint64_t *start, const uint64_t 
 	return at >= start && at < end;
 }
 
-/* Moves what the variable points to, unless that was done or need not be. */
+/* Moves the object that the variable points to, unless it was moved or need not be. */
 static void move(struct collection *collection, struct value *variable)
 {
 	if (tag_of(*variable) != TAG_BOXED)
@@ -101,7 +101,7 @@ static void move(struct collection *collection, struct value *variable)
 	variable->word = *from | TAG_BOXED;
 }
 
-/* Looks into the copies from at on; returns where they ended for now. */
+/* Scans the copies from at on; returns their present end. */
 static uint64_t *scan(struct collection *collection, uint64_t *at, const struct space *space)
 {
 	while (at < space->at) {
@@ -121,7 +121,7 @@ bool heap_needs_major(const struct heap *heap)
 	return heap->minors >= FULLSWEEP_AFTER || !has_room;
 }
 
-/* What is promoted first makes the old heap, of twice its size. */
+/* The first promotion creates the old heap, of twice the size. */
 static void grow_old(struct heap *heap)
 {
 	size_t need = (size_t)(heap->mark - heap->young.start);
@@ -161,7 +161,7 @@ size_t heap_collect(struct heap *heap, bool is_major, visit_roots *visit, void *
 		free(heap->old.start);
 		heap->old = (struct space){0};
 	}
-	/* Room for as much again as is alive; what was reserved beyond was never touched. */
+	/* Space for as much again as is alive; memory reserved beyond was never touched. */
 	size_t live = (size_t)(young.at - young.start);
 	size_t room = live * 2 > HEAP_WORDS_MIN ? live * 2 : HEAP_WORDS_MIN;
 	young.end = young.start + room;

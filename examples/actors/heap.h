@@ -5,13 +5,13 @@
  *	old:    [ survived two collections            |   free   ]
  *	young:  [ survived one | made since            |   free   ]
  *	                       ^mark                   ^at        ^end
- *	fragments: what found no room in young: big messages, and what was made while it was full
+ *	fragments: objects that did not fit young: big messages, and those made while it was full
  *
- * heap_take() never collects, so a value in a C variable stays where it is between two safe points.  Safe
- * points are receive() and garbage_collect(); what a function holds over one it says with KEEP (actors.h).
- * A minor collection copies what is reachable of young and of the fragments: the part below the mark goes
- * to old.  A major one copies everything to a new young heap.  Copying is Cheney's: the copies are the
- * queue of what is still to be looked at.
+ * heap_take() never collects, so a value in a C variable stays valid between two safe points.  Safe points are
+ * receive() and garbage_collect(); a function names the values that it holds across one with KEEP (actors.h).  A minor
+ * collection copies the reachable objects of young and of the fragments: those below the mark go to old.  A major one
+ * copies everything to a new young heap.  Copying is Cheney's: the copies form the queue of objects still to be
+ * scanned.
  *
  * Threads  the actor's.
  * Source   C. J. Cheney, "A nonrecursive list compacting algorithm", 1970; OTP's collector for the
@@ -28,7 +28,7 @@
 
 struct fragment {
 	struct fragment *next;
-	void *block; /* what free() takes */
+	void *block; /* the pointer for free() */
 	size_t used, capacity;
 	uint64_t data[];
 };
@@ -39,14 +39,14 @@ struct space {
 
 struct heap {
 	struct space young, old;
-	uint64_t *mark; /* of young: below is what survived a collection */
+	uint64_t *mark; /* in young: objects below it have survived a collection */
 	struct fragment *fragments;
 	size_t fragment_words;
 	size_t max_words; /* 0: no limit */
 	unsigned minors;
 	uint64_t collections;
-	uint64_t words_gone; /* by collections, of young and of fragments: see heap_taken() */
-	uint64_t words_told; /* to whoever counts them */
+	uint64_t words_gone; /* freed by collections, from young and fragments: see heap_taken() */
+	uint64_t words_told; /* reported so far */
 };
 
 /* Visits the variables that hold values: calls look for each. */
@@ -59,7 +59,7 @@ void heap_fini(struct heap *heap);
 
 uint64_t *heap_take_slow(struct heap *heap, size_t words);
 
-/* So many words, not cleared; never NULL: without memory the program ends. */
+/* Takes words, not cleared; never NULL: the program ends if memory is short. */
 static inline uint64_t *heap_take(struct heap *heap, size_t words)
 {
 	uint64_t *at = heap->young.at;
@@ -69,7 +69,7 @@ static inline uint64_t *heap_take(struct heap *heap, size_t words)
 	return at;
 }
 
-/* A fragment of values from elsewhere becomes the heap's own. */
+/* Makes a fragment from elsewhere the heap's own. */
 void heap_adopt(struct heap *heap, struct fragment *fragment);
 
 /* Did young overflow since the last collection? */
@@ -78,13 +78,13 @@ static inline bool heap_is_full(const struct heap *heap)
 	return heap->fragment_words != 0;
 }
 
-/* Would a minor collection not do? */
+/* Would a minor collection not suffice? */
 bool heap_needs_major(const struct heap *heap);
 
 /* Collects; returns the words that it reclaimed. */
 size_t heap_collect(struct heap *heap, bool is_major, visit_roots *visit, void *context);
 
-/* All words that were ever taken, and values that came from elsewhere. */
+/* All words ever taken, and values that came from elsewhere. */
 static inline uint64_t heap_taken(const struct heap *heap)
 {
 	return heap->words_gone + (uint64_t)(heap->young.at - heap->young.start) + heap->fragment_words;

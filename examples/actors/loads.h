@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * loads.h - what the command runs: each load checks its own result.
- */
+/* loads.h - the loads that the command runs: each checks its own result. */
 #ifndef ACTORS_LOADS_H
 #define ACTORS_LOADS_H
 
@@ -9,13 +7,13 @@
 
 struct load_options {
 	uint64_t actors, messages; /* 0: the load's own default */
-	double seconds;		   /* 0: by messages; else until so long has passed */
+	double seconds;		   /* 0: the end depends on messages; else on this time */
 };
 
 struct load_result {
 	bool is_right;
 	uint64_t messages, calls;
-	char text[160]; /* what came out, for people */
+	char text[160]; /* the result, for people */
 };
 
 struct load {
@@ -24,7 +22,7 @@ struct load {
 	uint64_t actors, messages; /* defaults */
 	/* Runs it with the options' figures, all set. */
 	struct load_result (*run)(struct actor *outside, const struct load_options *options);
-	/* Makes its functions known. */
+	/* Declares its functions. */
 	void (*declare)(void);
 };
 
@@ -32,10 +30,9 @@ extern const struct load ring_load, fan_load, chat_load, web_load, gc_load, bank
 
 /* Seconds of CLOCK_MONOTONIC. */
 double seconds_now(void);
-/* Waits for the atom done from so many actors, and sets what says that the time has passed; false: they do
- * not come. */
+/* Waits for the atom done from that many actors, and sets the flag that the time is over; false: they do not come. */
 bool wait_for_done(struct actor *outside, const struct load_options *options, uint64_t count, uint64_t *sum);
-/* Has it?  For the functions of loads. */
+/* Is the time over?  For the functions of loads. */
 bool is_time_over(void);
 
 #endif

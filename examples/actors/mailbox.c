@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Small signals are used again by the thread that freed them. */
+/* Small signals are reused by the thread that freed them. */
 #define SMALL_WORDS 16
 #define FREE_MAX    1024
 
@@ -32,7 +32,7 @@ void mailbox_init(struct mailbox *mailbox)
 	/* RELAXED actors.closed: under the lock, here and where it decides. */
 	store_relaxed(&mailbox->is_closed, false);
 	mailbox->taken = 0;
-	/* RELAXED actors.news: nobody else has the mailbox yet. */
+	/* RELAXED actors.news: no other thread has the mailbox yet. */
 	store_relaxed(&mailbox->pushed, 0);
 }
 
@@ -104,7 +104,7 @@ bool signal_push(struct runtime *runtime, struct scheduler *by, struct value to,
 	}
 	trace_signal(actor, signal);
 	queue_push(&mailbox->outer, signal);
-	/* RELAXED actors.news: a hint, as said there; under the lock here. */
+	/* RELAXED actors.news: a hint for readers; written under the lock. */
 	store_relaxed(&mailbox->pushed, load_relaxed(&mailbox->pushed) + 1);
 	bool is_waiting = mailbox->is_waiting;
 	mailbox->is_waiting = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - the command: runs a load on the run-time, checks its result and says how fast it was. */
+/* main.c - the command: runs a load on the run-time, checks its result and prints its speed. */
 #include "loads.h"
 
 #include <argp.h>
@@ -14,7 +14,7 @@ static const struct load *const loads[] = {&ring_load, &fan_load,  &chat_load, &
 					   &gc_load,   &bank_load, &busy_load, &self_load};
 #define LOADS (sizeof loads / sizeof *loads)
 
-/* ---- what loads share ---- */
+/* ---- shared by loads ---- */
 
 static atomic_bool is_over;
 
@@ -27,7 +27,7 @@ double seconds_now(void)
 
 bool is_time_over(void)
 {
-	/* RELAXED: nothing but the word itself is said by it. */
+	/* RELAXED: only the word itself matters. */
 	return atomic_load_explicit(&is_over, memory_order_relaxed);
 }
 

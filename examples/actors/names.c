@@ -44,8 +44,9 @@ struct value whereis(struct actor *self, struct value name)
 	return name_find(self->runtime, name);
 }
 
-/* Under the names' lock and then the mailbox's: who ends closes the mailbox first and forgets its names
- * after. */
+/*
+ * Under the names' lock and then the mailbox's: an ending actor closes the mailbox first and removes its names after.
+ */
 void register_name(struct actor *self, struct value name, struct value pid)
 {
 	struct runtime *runtime = self->runtime;
@@ -90,7 +91,7 @@ void unregister_name(struct actor *self, struct value name)
 		raise_error(self, ATOM(BADARG));
 }
 
-/* Silently: tracing tells of it with the exit. */
+/* Without an event: tracing reports it with the exit. */
 void names_forget(struct actor *self)
 {
 	struct runtime *runtime = self->runtime;

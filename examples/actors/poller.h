@@ -18,7 +18,7 @@ struct poller {
 	struct runtime *runtime;
 	pthread_t thread;
 	int epoll, wake;
-	pthread_mutex_t lock; /* for all below */
+	pthread_mutex_t lock; /* for all fields below */
 	bool is_stopping;
 	struct timer *timers; /* a heap: the first is the next */
 	size_t timer_count, timer_room;
@@ -26,7 +26,7 @@ struct poller {
 };
 
 int64_t now_ms(void);
-/* Sends what is due; answers the milliseconds until the next, -1: none. */
+/* Sends due timers; returns the milliseconds until the next, -1: none. */
 int timers_run(struct poller *poller);
 void timers_fini(struct poller *poller);
 

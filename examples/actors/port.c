@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * port.c - sockets that speak to actors by messages.
+ * port.c - sockets that exchange messages with actors.
  *
- * The poller's thread reads and accepts; who commands writes what the socket takes at once, and leaves the
- * rest to the poller.  Everything is done under the poller's lock, but for the messages to owners.
+ * The poller's thread reads and accepts; the commanding actor writes as much as the socket takes at once, and leaves
+ * the rest to the poller.  Everything happens under the poller's lock, except messages to owners.
  *
  * For tracing, a port has events of its own: what trace.h calls trace_port_...
  */
@@ -159,14 +159,14 @@ static void watch(struct poller *poller, struct port *port, uint32_t events)
 	epoll_ctl(poller->epoll, EPOLL_CTL_MOD, port->socket, &event);
 }
 
-/* Under the lock; what does not go now is kept. */
+/* Under the lock; data that the socket does not take now is kept. */
 static bool write_bytes(struct poller *poller, struct port *port, const char *bytes, size_t count)
 {
 	ssize_t sent = 0;
 	if (port->unsent_bytes == 0)
 		sent = send_bytes(port->socket, bytes, count);
 	if (sent < 0)
-		sent = errno == EAGAIN ? 0 : (ssize_t)count; /* the other side is gone: reading will tell */
+		sent = errno == EAGAIN ? 0 : (ssize_t)count; /* the other side has closed: reading will report it */
 	size_t rest = count - (size_t)sent;
 	if (rest == 0)
 		return true;

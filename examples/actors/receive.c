@@ -31,7 +31,7 @@ void send_to(struct actor *self, struct value to, struct value message)
 
 /* ---- receiving ---- */
 
-/* The message out of the signal: small ones move to the heap, big ones become part of it. */
+/* Takes the message out of the signal: small ones move to the heap, big ones become part of it. */
 static struct value open_signal(struct actor *self, struct signal *signal)
 {
 	struct value value = signal->value;
@@ -59,8 +59,8 @@ static struct value take_message(struct actor *self, struct signal **at)
 }
 
 /*
- * The first wanted message from *at on, which moves over the others and counts them; takes signals when it comes to the
- * end.
+ * The first matching message from *at on, which moves over the others and counts them; takes signals at the end of the
+ * queue.
  */
 static struct value look_for(struct actor *self, struct signal ***at, uint64_t *skipped, wanted *wanted,
 			     struct value context)
@@ -147,7 +147,7 @@ static bool is_waiting(struct mailbox *mailbox)
 	return is;
 }
 
-/* Until a signal comes; false: not until then. */
+/* Waits until a signal comes; false: the time is over. */
 static bool wait_outside(struct actor *self, const struct timespec *until)
 {
 	int error = 0;

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run.h - inside the run-time: what actors, mailboxes, schedulers are made of, and who may touch what.
+ * run.h - inside the run-time: the structures of actors, mailboxes and schedulers, and which thread may touch them.
  *
  *	sender --signal_push()--> mailbox.outer --take_signals()--> mailbox.inner --receive--> its function
  *	any thread, under the	  (the actor, under the lock)	   (the actor alone)
  *	mailbox's lock
  *
- * Everything that happens to an actor from elsewhere is a signal in its mailbox: messages, links, exits,
- * monitors, timeouts. So signals from one sender arrive in the order in which they were sent.
+ * Everything that reaches an actor from elsewhere is a signal in its mailbox: messages, links, exits, monitors,
+ * timeouts.  So signals from one sender arrive in the order in which they were sent.
  *
- * An actor is in one of three places: in one run queue, on one scheduler, or waiting (mailbox.is_waiting).
- * Who pushes a signal and finds it waiting takes that mark away, under the lock, and queues it.
+ * An actor is in one of three states: in one run queue, on one scheduler, or waiting (mailbox.is_waiting).  A sender
+ * that pushes a signal and finds it waiting clears that flag, under the lock, and queues it.
  *
- * Slots are never given back while the run-time lives: a pid carries its slot's number, and is alive while
- * slot->pid is the same.  That is looked at under the mailbox's lock, and so no sender reaches an actor that
- * is gone.
+ * Slots are never freed while the run-time lives: a pid carries its slot's number, and is alive while slot->pid is the
+ * same.  Senders compare it under the mailbox's lock, so none reaches an actor that has ended.
  */
 #ifndef ACTORS_RUN_H
 #define ACTORS_RUN_H
@@ -39,7 +38,7 @@ enum signal_kind {
 	SIGNAL_LINK,
 	SIGNAL_UNLINK,
 	SIGNAL_EXIT,	  /* exit/2 */
-	SIGNAL_LINK_EXIT, /* of who was linked */
+	SIGNAL_LINK_EXIT, /* from a linked actor */
 	SIGNAL_MONITOR,
 	SIGNAL_DEMONITOR,
 	SIGNAL_DOWN,
@@ -50,7 +49,7 @@ struct signal {
 	struct signal *next;
 	enum signal_kind kind;
 	struct value from;
-	struct value value; /* the message or reason; what is no immediate lies in words */
+	struct value value; /* the message or reason; a value that is no immediate lies in words */
 	uint64_t number;    /* of a monitor or timeout */
 	struct fragment words;
 };
@@ -60,7 +59,7 @@ struct queue {
 };
 
 struct mailbox {
-	/* Written under the lock, by anybody. */
+	/* Written under the lock, by any thread. */
 	_Alignas(64) struct lock lock;
 	bool is_waiting;
 	/* Read also without the lock, as a hint. */
@@ -97,7 +96,7 @@ struct catcher {
 	jmp_buf point;
 };
 
-/* Why a fiber gave its scheduler back. */
+/* Why a fiber returns to its scheduler. */
 enum leave { LEAVE_YIELD, LEAVE_WAIT, LEAVE_END };
 
 struct actor {
@@ -125,11 +124,11 @@ struct actor {
 	struct catcher *catcher;
 	struct kept *kept;
 	struct relation *relations;
-	struct signal *unheard; /* came behind the one that ended it */
+	struct signal *unheard; /* arrived after the one that ended it */
 	struct value name;
-	uint64_t timeout; /* the number of the one that counts */
+	uint64_t timeout; /* the number of the current one */
 	bool has_timed_out;
-	pthread_cond_t called; /* an outside waits for it, with outside_lock */
+	pthread_cond_t called; /* waited for by an outside, with outside_lock */
 	pthread_mutex_t outside_lock;
 };
 
@@ -147,7 +146,7 @@ struct scheduler {
 	struct fiber fiber;
 	struct actor *running;
 	_Atomic(uint64_t) switches, stolen, sleeps;
-	/* Signals that were used and may be used again: of this thread alone. */
+	/* Used signals that may be reused, by this thread alone. */
 	struct signal *free_signals;
 	unsigned free_count;
 };
@@ -159,16 +158,16 @@ struct runtime {
 	struct runtime_options options;
 	struct scheduler *schedulers[SCHEDULERS_MAX];
 
-	pthread_mutex_t idle_lock; /* for all in this group */
+	pthread_mutex_t idle_lock; /* for all fields of this group */
 	pthread_cond_t idle;
 	atomic_uint sleepers;
-	unsigned calls; /* of sleepers, not yet heard */
+	unsigned calls; /* wake-ups of sleepers that are not yet noticed */
 	bool is_stopping;
 	atomic_uint next_scheduler;
 
 	unsigned started; /* threads */
 
-	pthread_mutex_t slots_lock; /* for all in this group */
+	pthread_mutex_t slots_lock; /* for all fields of this group */
 	_Atomic(struct actor *) chunks[CHUNKS_MAX];
 	uint32_t slot_count;
 	struct actor *free_slots;
@@ -183,7 +182,7 @@ struct runtime {
 	} * names;
 	size_t name_count, name_room;
 
-	_Atomic(uint64_t) next_number; /* of pids without tracing, references, ports */
+	_Atomic(uint64_t) next_number; /* for pids without tracing, references, ports */
 	struct poller *poller;
 };
 
@@ -195,46 +194,46 @@ void mailbox_fini(struct mailbox *mailbox);
 /* A signal with a copy of the value; never NULL. */
 struct signal *signal_make(struct scheduler *scheduler, enum signal_kind kind, struct value from, struct value value);
 void signal_free(struct scheduler *scheduler, struct signal *signal);
-/* Takes the signal.  False: there is no such actor (any more). */
+/* Takes the signal.  False: the actor does not exist (any more). */
 bool signal_push(struct runtime *runtime, struct scheduler *by, struct value to, struct signal *signal);
-/* What came since the last time, in its order. */
+/* The signals since the last call, in their order. */
 struct signal *take_outer(struct mailbox *mailbox);
-/* The mark that it waits; false: something came. */
+/* Sets the flag that it waits; false: a signal came. */
 bool mailbox_wait(struct mailbox *mailbox);
 void queue_push(struct queue *queue, struct signal *signal);
 
 static inline bool mailbox_has_news(struct mailbox *mailbox)
 {
-	/* RELAXED actors.news: a hint; who waits looks again under the lock. */
+	/* RELAXED actors.news: a hint; a waiter checks again under the lock. */
 	return load_relaxed(&mailbox->pushed) != mailbox->taken;
 }
 
 /* ---- scheduler.c ---- */
 
-/* It can run: to the queue of the scheduler whose thread calls, or (NULL) any. */
+/* Queues an actor that can run: on the scheduler whose thread calls, or (NULL) on any. */
 void make_runnable(struct runtime *runtime, struct scheduler *by, struct actor *actor);
-/* The actor gives its scheduler back, until it is scheduled in again. */
+/* Returns to the scheduler, until the actor is scheduled in again. */
 void leave(struct actor *self, enum leave why);
 int schedulers_start(struct runtime *runtime);
 void schedulers_stop(struct runtime *runtime);
 
 /* ---- actor.c ---- */
 
-/* The slot of a pid, which may have ended; NULL: never was one. */
+/* The slot of a pid, whose actor may have ended; NULL: never existed. */
 struct actor *slot_of(struct runtime *runtime, struct value pid);
-/* After its last switch: the slot becomes free. */
+/* After its last switch: frees the slot. */
 void actor_bury(struct actor *actor);
-/* Ends the actor that calls: nobody reaches it any more, and those that are linked or watch are told. */
+/* Ends the calling actor: closes its mailbox, and notifies linked and watching actors. */
 _Noreturn void actor_end(struct actor *self, struct value reason);
 
 /* ---- signals.c ---- */
 
-/* Acts on everything that came; ends the actor where a signal says so. */
+/* Acts on all signals; ends the actor if one says so. */
 void take_signals(struct actor *self);
-/* Closes the mailbox, and tells who is linked or watches. */
+/* Closes the mailbox, and notifies linked and watching actors. */
 void say_goodbye(struct actor *self, struct value reason);
 void add_relation(struct actor *self, struct value pid, uint64_t number, bool is_link);
-/* Sends a signal about the actor; false: nobody there. */
+/* Sends a signal about the actor; false: no such actor. */
 bool signal_to(struct actor *self, struct value to, enum signal_kind kind, struct value value, uint64_t number);
 
 /* ---- names.c ---- */
@@ -253,18 +252,18 @@ void collect(struct actor *self, bool is_major);
 
 int poller_start(struct runtime *runtime);
 void poller_stop(struct runtime *runtime);
-/* A timeout signal in so long; answers its number. */
+/* Requests a timeout signal after a time; returns its number. */
 uint64_t timer_start(struct runtime *runtime, int64_t ms, struct value to, struct signal *signal);
 bool timer_cancel(struct runtime *runtime, uint64_t number);
 void ports_forget(struct actor *self);
 
 static inline uint64_t next_number(struct runtime *runtime)
 {
-	/* RELAXED actors.number: unique is all it must be. */
+	/* RELAXED actors.number: it only has to be unique. */
 	return add_relaxed(&runtime->next_number, 1) + 1;
 }
 
-/* A figure that its own thread writes and others read. */
+/* A counter that its own thread writes and others read. */
 static inline void count_up(_Atomic(uint64_t) *figure, uint64_t by)
 {
 	/* RELAXED actors.figures: figures of a moment. */

@@ -2,9 +2,9 @@
 /*
  * scheduler.c - threads that run actors.
  *
- * Each has a queue.  One that finds its own empty takes half of another's, and where all are empty it sleeps.
- * Nobody is lost: a sleeper counts itself and then looks at every queue under its lock, and who queues an
- * actor looks at the count after it had that lock; one of the two sees the other.
+ * Each has a queue.  One that finds its own empty takes half of another's, and if all are empty it sleeps.  No actor is
+ * missed: a sleeper counts itself and then checks every queue under its lock, and a thread that queues an actor checks
+ * the count after it had that lock; one of the two sees the other.
  */
 #include "run.h"
 
@@ -19,12 +19,12 @@ static void queue_actor(struct run_queue *queue, struct actor *first, struct act
 	lock_take(&queue->lock);
 	*queue->last = first;
 	queue->last = last;
-	/* RELAXED actors.queued: written under the lock; who reads it without one takes it for a hint. */
+	/* RELAXED actors.queued: written under the lock; without it, a hint. */
 	store_relaxed(&queue->count, load_relaxed(&queue->count) + count);
 	lock_give(&queue->lock);
 }
 
-/* Takes up to so many; answers how many. */
+/* Takes up to `most`; returns their number. */
 static unsigned unqueue(struct run_queue *queue, unsigned most, struct actor **first, struct actor ***last)
 {
 	unsigned count = 0;
@@ -79,8 +79,9 @@ void make_runnable(struct runtime *runtime, struct scheduler *by, struct actor *
 		to = runtime->schedulers[turn % runtime->options.schedulers];
 	}
 	queue_actor(&to->queue, actor, &actor->next, 1);
-	/* The next in a scheduler's own queue is run by itself when who runs now waits: others help from two
-	 * on. */
+	/*
+	 * The next actor in a scheduler's own queue runs when the present one waits: other schedulers help from two on.
+	 */
 	/* RELAXED actors.queued: a hint. */
 	if (to != by || load_relaxed(&to->queue.count) > 1)
 		call_sleeper(runtime);
@@ -113,7 +114,7 @@ static struct actor *own(struct scheduler *self)
 	return unqueue(&self->queue, 1, &actor, &last) ? actor : NULL;
 }
 
-/* With the idle lock held and counted as a sleeper: is there anything to run? */
+/* With the idle lock held and counted as a sleeper: is any actor queued? */
 static bool is_work_there(struct runtime *runtime)
 {
 	bool is_there = false;
@@ -134,7 +135,7 @@ static bool sleep_until_called(struct scheduler *self)
 	/* RELAXED actors.sleepers: under the lock, and see the top of this file. */
 	add_relaxed(&runtime->sleepers, 1);
 	if (is_work_there(runtime) || runtime->is_stopping) {
-		/* It was counted a moment ago, and nobody can have called it meanwhile. */
+		/* It was counted a moment ago, and cannot have been called meanwhile. */
 		add_relaxed(&runtime->sleepers, -1u);
 	} else {
 		count_up(&self->sleeps, 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * signals.c - what actors tell one another: links, exits, monitors.
+ * signals.c - signals between actors: links, exits, monitors.
  *
- * A link is known on both sides; each side changes its own list only, when it links itself or takes the
- * signal.  Who ends tells all in its list.
+ * Both sides of a link know it; each side changes its own list only, when it links itself or takes the signal.  An
+ * ending actor notifies all in its list.
  */
 #include "run.h"
 
@@ -57,7 +57,7 @@ void link_to(struct actor *self, struct value pid)
 		trace_link_to_nobody(self, pid);
 		return;
 	}
-	/* Linking twice is told twice, and changes nothing. */
+	/* Linking twice is reported twice, and changes nothing. */
 	if (!find_relation(self, pid, 0, true))
 		add_relation(self, pid, 0, true);
 	/* The number is the linker itself, for the event that is made when the signal arrives. */
@@ -107,7 +107,7 @@ void exit_signal(struct actor *self, struct value pid, struct value reason)
 
 /* ---- taking signals ---- */
 
-/* The run-time itself tells the actor something. */
+/* A message from the run-time itself. */
 static void message_to_self(struct actor *self, struct value message, struct value from)
 {
 	struct signal *signal = signal_make(self->scheduler, SIGNAL_MESSAGE, from, message);
@@ -124,8 +124,8 @@ static struct value own_copy(struct actor *self, struct value value)
 }
 
 /*
- * An exit signal: the reason for which the actor ends, or NONE when it lives.
- * kill of exit/2 ends everybody, normal nobody but oneself, and the rest is a message to who traps.
+ * Handles an exit signal: returns the reason for which the actor ends, or NONE if it lives. kill of exit/2 ends every
+ * actor, normal only the sender itself, and other reasons become a message if the actor traps exits.
  */
 static struct value take_exit(struct actor *self, struct signal *signal)
 {
@@ -144,7 +144,7 @@ static struct value take_exit(struct actor *self, struct signal *signal)
 	bool is_ignored = is_same(reason, ATOM(NORMAL)) && (is_link || !is_same(from, pid_of(self)));
 	if (!self->is_trapping && !is_ignored)
 		return reason;
-	/* Who dies of it tells of its exit only. */
+	/* An actor that dies of it reports its exit only. */
 	if (was_linked)
 		trace_getting_unlinked(self, from);
 	if (self->is_trapping)
@@ -161,7 +161,7 @@ static void take_down(struct actor *self, struct signal *signal)
 	message_to_self(self, TUPLE(&self->heap, ATOM(DOWN), reference, ATOM(PROCESS), pid, reason), pid);
 }
 
-/* Everything but messages.  Answers the reason to end, or NONE. */
+/* Handles everything but messages.  Returns the reason to end, or NONE. */
 static struct value take_signal(struct actor *self, struct signal *signal)
 {
 	switch (signal->kind) {
@@ -224,7 +224,7 @@ static void tell_end(struct actor *self, const struct relation *relation, struct
 	}
 }
 
-/* Who linked or wants to watch, and was not heard before the mailbox closed, is told as well. */
+/* Actors that linked or want to watch, and whose signals came too late, are notified as well. */
 static void hear_last(struct actor *self, struct signal *signal)
 {
 	while (signal) {

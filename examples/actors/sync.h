@@ -16,8 +16,8 @@
 #define add_relaxed(p, v)      atomic_fetch_add_explicit((p), (v), memory_order_relaxed)
 
 /*
- * A lock for a dozen instructions: mailboxes and run queues.  Taking it costs one locked instruction,
- * giving it back a store.  Who finds it taken looks a few times, then lets others run.
+ * A lock for a dozen instructions: mailboxes and run queues.  Taking it costs one locked instruction, giving it back a
+ * store.  A thread that finds it taken tries a few times, then yields.
  */
 struct lock {
 	atomic_int is_taken;

@@ -8,14 +8,14 @@
 
 #define ATOMS_MAX    65536
 #define NUMBER_SHIFT 24 /* of a pid: see run.h */
-#define ARRAY_COUNT  8	/* elements that need no room in the arena */
+#define ARRAY_COUNT  8	/* elements that need no memory of the arena */
 
 static _Atomic(uint64_t) atom_terms[ATOMS_MAX];
 
 static struct tw_term atom_term(struct value atom)
 {
 	_Atomic(uint64_t) *known = &atom_terms[number_of(atom)];
-	/* RELAXED actors.atom_term: the word is all there is, and each thread would find the same. */
+	/* RELAXED actors.atom_term: only the word itself matters, and each thread would find the same. */
 	struct tw_term term = {load_relaxed(known)};
 	if (tw_term_is_none(term)) {
 		term = number_of(atom) == NUMBER_NIL ? tw_term_nil() : tw_term_atom_z(atom_name(atom));

@@ -10,7 +10,7 @@
 #define TERMS_BYTES	4096
 #define TERMS_BYTES_MAX ((size_t)64 << 20)
 
-/* Room on the stack, where most terms fit, and beyond it from malloc: match specifications see whole terms. */
+/* Memory on the stack, where most terms fit, and beyond it from malloc: match specifications see whole terms. */
 struct terms {
 	struct tw_arena arena;
 	char room[TERMS_BYTES];
@@ -26,7 +26,7 @@ static inline void terms_fini(struct terms *terms)
 	tw_arena_fini(&terms->arena);
 }
 
-/* '...' where the arena is full, at TERMS_BYTES_MAX. */
+/* '...' when the arena is full, at TERMS_BYTES_MAX. */
 struct tw_term term_of(struct tw_arena *arena, struct value value);
 
 #endif

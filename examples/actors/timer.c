@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* timer.c - a binary heap of what is to be sent later, under the poller's lock. */
+/* timer.c - a binary heap of timers, under the poller's lock. */
 #include "poller.h"
 
 #include <limits.h>
@@ -75,7 +75,7 @@ uint64_t timer_start(struct runtime *runtime, int64_t ms, struct value to, struc
 	pthread_mutex_lock(&poller->lock);
 	make_room(poller);
 	size_t at = poller->timer_count++;
-	/* A millisecond has begun already: so long at least. */
+	/* A millisecond has begun already: at least this long. */
 	poller->timers[at] = (struct timer){now_ms() + ms + 1, number, to, signal};
 	sift_up(poller, at);
 	bool is_next = poller->timers[0].number == number;

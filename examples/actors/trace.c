@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace.c - values as terms, and the slow halves of trace.h. */
+/* trace.c - values as terms, and the slow paths of trace.h. */
 #include "trace.h"
 
 #ifndef ACTORS_NO_TRACE
 
 #include "term.h"
 
-#define WORDS_MAX 6 /* of a call that is told as words */
+#define WORDS_MAX 6 /* words of a call that is reported as words */
 
 /* ---- life ---- */
 
@@ -59,7 +59,7 @@ void trace_send_slow(struct actor *self, struct value to, struct value pid, stru
 		return;
 	terms_init(&terms);
 	struct tw_term term = term_of(&terms.arena, message), to_term = term_of(&terms.arena, to);
-	/* It may end between here and the message's arrival: then it was sent, and nobody received it. */
+	/* It may end between here and the message's arrival: then the message was sent, but not received. */
 	if (is_none(pid) || is_alive(self, pid))
 		tw_process_send(self->process, term, to_term);
 	else
@@ -121,8 +121,8 @@ void trace_mailboxes(void)
 /* ---- calls ---- */
 
 /*
- * What the actor has taken since it said so last.  At the ends of functions only: between them all is of one, and the
- * heap need not count.
+ * Reports the words that the actor has taken since the last report.  At the ends of functions only: between two ends
+ * all belong to one function, and the heap need not count.
  */
 static void tell_words(struct actor *self)
 {
@@ -133,7 +133,7 @@ static void tell_words(struct actor *self)
 	self->heap.words_told = taken;
 }
 
-/* Words cost less than terms, and say the same of numbers from 0 on. */
+/* Words cost less than terms, and are equivalent for numbers from 0 on. */
 static bool are_words(const struct call_frame *frame, uint64_t *words)
 {
 	unsigned arity = frame->function->traced.arity;
@@ -208,7 +208,7 @@ void trace_raise(struct actor *self, struct call_frame *to, enum exception_class
 	terms_fini(&terms);
 }
 
-/* ---- where an actor is ---- */
+/* ---- the actor's current function ---- */
 
 _Thread_local struct actor *trace_running;
 
@@ -224,7 +224,7 @@ static unsigned walk_stack(struct tw_stack_entry *out, unsigned room, void *unus
 	return count;
 }
 
-/* Before there are threads. */
+/* Before threads exist. */
 __attribute__((constructor)) static void tell_of_stack(void)
 {
 	tw_runtime_stack(walk_stack, NULL);
@@ -245,7 +245,7 @@ static size_t room(const struct space *space)
 void trace_gc_slow(struct actor *self, enum tw_gc_event event, size_t words)
 {
 	const struct heap *heap = &self->heap;
-	/* Binaries lie on the heap like everything else, so there is no virtual heap of theirs. */
+	/* Binaries are on the heap like everything else, so there is no virtual heap for them. */
 	struct tw_gc_sizes sizes = {.heap_size = used(&heap->young),
 				    .heap_block_size = room(&heap->young),
 				    .old_heap_size = used(&heap->old),

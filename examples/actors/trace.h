@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace.h - everything that the run-time tells Tracewheel, in one place.
+ * trace.h - everything that the run-time reports to Tracewheel, in one place.
  *
  *	where				what					trace flag
  *	run() in scheduler.c		trace_in, trace_out			running
@@ -16,9 +16,8 @@
  *	collect				trace_gc_start, trace_gc_end		garbage_collection
  *	call_with, raise_exception	words of the heap, since the last	call_memory
  *
- * Each is a look at one word while nobody traces.  The run-time has values of its own, so the slow halves in
- * trace.c make terms of them, only when somebody wants the event.  With ACTORS_NO_TRACE nothing is left, not
- * even the library.
+ * Each hook tests one word while no session traces.  The run-time has values of its own, so the slow paths in trace.c
+ * make terms of them, only if a session wants the event.  With ACTORS_NO_TRACE nothing remains, not even the library.
  */
 #ifndef ACTORS_TRACE_H
 #define ACTORS_TRACE_H
@@ -68,7 +67,7 @@
 #include <tracewheel/port.h>
 #include <tracewheel/runtime.h>
 
-/* ---- the slow halves: somebody wants the event, perhaps ---- */
+/* ---- the slow paths: a session may want the event ---- */
 
 void trace_send_slow(struct actor *self, struct value to, struct value pid, struct value message);
 void trace_signal_slow(struct actor *actor, struct signal *signal);
@@ -76,7 +75,7 @@ void trace_call_slow(struct call_frame *frame, enum call_kind kind, bool is_tail
 void trace_leave_slow(struct call_frame *frame, struct value result);
 void trace_gc_slow(struct actor *self, enum tw_gc_event event, size_t words);
 
-/* ---- life; answers the number of the pid ---- */
+/* ---- life; returns the number of the pid ---- */
 
 uint64_t trace_spawn(struct actor *parent, struct actor *child, struct function *function,
 		     const struct value *arguments, bool is_linked);
@@ -99,7 +98,7 @@ static inline void trace_unregister(struct actor *actor)
 	tw_process_unregister(actor->process);
 }
 
-/* ---- links: made by who links, in trace_signal(); the rest by who learns of it ---- */
+/* ---- links: reported by the linking actor, in trace_signal(); otherwise by the actor that learns of it ---- */
 
 static inline uint64_t trace_pid(struct value pid)
 {
@@ -147,17 +146,17 @@ static inline void trace_timeout(struct actor *self)
 	tw_process_receive_timeout(self->process);
 }
 
-/* mailbox:take/1 and mailbox:wait/0, by which `tracewheel why-late` knows what is in a queue. */
+/* mailbox:take/1 and mailbox:wait/0, by which `tracewheel why-late` knows the contents of a queue. */
 extern struct tw_declared_function trace_mailbox_take, trace_mailbox_wait;
 void trace_mailboxes(void);
 
-/* The actor takes the message that `skipped` others stand before. */
+/* The actor takes a message that comes after `skipped` others. */
 static inline void trace_take(uint64_t skipped)
 {
 	tw_call1(&trace_mailbox_take, skipped);
 }
 
-/* It looked at all messages and wants none: it is about to wait. */
+/* It has examined all messages without a match: it is about to wait. */
 static inline void trace_wait(void)
 {
 	tw_call0(&trace_mailbox_wait);
@@ -203,10 +202,10 @@ static inline void trace_scheduler(void)
 	tw_scheduler_declare();
 }
 
-/* Whom the thread runs: for those who ask where a call returns to. */
+/* The actor that the thread runs: for queries where a call returns to. */
 extern _Thread_local struct actor *trace_running;
 
-/* Where it goes on: the function that has not returned. */
+/* The function in which it continues: the innermost that has not returned. */
 static inline const struct tw_declared_function *trace_place(const struct actor *actor)
 {
 	const struct function *function = actor->frame ? actor->frame->function : actor->entry;
@@ -246,7 +245,7 @@ static inline void trace_leave(struct actor *self, struct call_frame *frame, str
 		trace_leave_slow(frame, result);
 }
 
-/* The exception leaves every frame up to that of the function that catches it; NULL: nobody does. */
+/* The exception leaves every frame up to that of the function that catches it; NULL: none. */
 void trace_raise(struct actor *self, struct call_frame *to, enum exception_class class, struct value value);
 
 static inline void trace_declare(struct function *function)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_function.h - what a function is for tracing; with ACTORS_NO_TRACE only its name. */
+/* trace_function.h - a function's data for tracing; with ACTORS_NO_TRACE only its name. */
 #ifndef ACTORS_TRACE_FUNCTION_H
 #define ACTORS_TRACE_FUNCTION_H
 
@@ -9,7 +9,7 @@ struct traced_function {
 	unsigned arity;
 	const char *module, *name;
 };
-/* What is kept of an open call. */
+/* The data of an open call. */
 struct traced_frame {
 	char nothing[1];
 };

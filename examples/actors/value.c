@@ -16,7 +16,10 @@
 
 #define ATOMS_MAX 65536
 
-/* Written under the lock, each entry once; who has an atom's number got it from who wrote the entry. */
+/*
+ * Written under the lock, each entry once; a thread that has an atom's number got it from the thread that wrote the
+ * entry.
+ */
 static struct {
 	pthread_mutex_t lock;
 	uint32_t count;
@@ -159,7 +162,7 @@ bool is_equal(struct value a, struct value b)
 	return true;
 }
 
-/* The first word that holds a value: of a binary none, of a fun the second. */
+/* The first word that holds a value: none in a binary, the second in a fun. */
 static size_t first_value(uint64_t header)
 {
 	switch ((header & 0xff) >> 1) {

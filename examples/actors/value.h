@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * value.h - what actors compute with and send: one word that is the value, or points to it on a heap.
+ * value.h - the values of actors: one word that is the value, or points to it on a heap.
  *
  *	...iiii001  integer, 61 bits		...nnnn011  pid: number << 24 | slot
  *	...nnnn010  atom			...nnnn100  reference	...nnnn110  port
  *	...pppp101  on a heap: a header word, then
  *		    tuple: elements   cons: head, tail   binary: bytes   fun: code, environment
  *
- * The word 0 is no value; the atom number 0 is the empty list.  Values never change once they are made,
- * so an old one never points to a younger one: that is what makes collections simple (heap.h).
+ * The word 0 is no value; the atom number 0 is the empty list.  Values never change once they are made, so an old one
+ * never points to a younger one, which makes collections simple (heap.h).
  *
  * Threads  A value on a heap belongs to the actor of that heap.  Atoms: any thread.
  */
@@ -29,10 +29,10 @@ struct value {
 enum tag { TAG_INTEGER = 1, TAG_ATOM, TAG_PID, TAG_REFERENCE, TAG_BOXED, TAG_PORT, TAG_MASK = 7 };
 enum box { BOX_TUPLE = 1, BOX_CONS, BOX_BINARY, BOX_FUN };
 
-/* The first word of what lies on a heap: never even, so that a collector can put an address in its place. */
+/* The first word of an object on a heap: never even, so that a collector can replace it by an address. */
 #define HEADER(box, words) ((uint64_t)(words) << 8 | (uint64_t)(box) << 1 | 1)
 
-/* Code that can be sent: run in the actor that receives it. */
+/* Code that can be sent: runs in the actor that receives it. */
 typedef struct value fun_code(struct actor *self, struct value environment);
 
 static inline struct value immediate(uint64_t number, enum tag tag)
@@ -73,7 +73,7 @@ static inline bool is_pid(struct value v)
 	return tag_of(v) == TAG_PID;
 }
 
-/* What an integer holds; of other immediates their number. */
+/* The value of an integer; for other immediates their number. */
 static inline int64_t number_of(struct value v)
 {
 	return (int64_t)v.word >> 3;
@@ -96,7 +96,7 @@ static inline size_t words_of_header(uint64_t header)
 
 /* ---- atoms: names that are numbers ---- */
 
-/* Those that the run-time says itself. */
+/* Atoms that the run-time itself uses. */
 /* clang-format off */
 #define KNOWN_ATOMS(X) \
 	X(NORMAL, "normal") \
@@ -122,7 +122,7 @@ static inline size_t words_of_header(uint64_t header)
 enum { NUMBER_NIL, KNOWN_ATOMS(KNOWN_ATOM_NUMBER) KNOWN_ATOMS_COUNT };
 #define ATOM(name) ((struct value){(uint64_t)NUMBER_##name << 3 | TAG_ATOM})
 
-/* The atom of a name, made when new; NONE when the table (65,536 atoms) is full. */
+/* The atom of a name, created if new; NONE if the table (65,536 atoms) is full. */
 struct value atom(const char *name);
 const char *atom_name(struct value atom);
 
@@ -137,15 +137,15 @@ struct value fun(struct heap *heap, fun_code *code, struct value environment);
 #define TUPLE(heap, ...) \
 	tuple((heap), (struct value[]){__VA_ARGS__}, sizeof(struct value[]){__VA_ARGS__} / sizeof(struct value))
 
-/* ---- looking into them ---- */
+/* ---- accessing them ---- */
 
-/* 0 for what is no tuple. */
+/* 0 if it is no tuple. */
 static inline size_t tuple_count(struct value v)
 {
 	return is_box(v, BOX_TUPLE) ? words_of_header(*box_of(v)) : 0;
 }
 
-/* Element index, from 0; NONE beyond the end or for what is no tuple. */
+/* Element index, from 0; NONE beyond the end or if it is no tuple. */
 static inline struct value element(struct value v, size_t index)
 {
 	return index < tuple_count(v) ? (struct value){box_of(v)[1 + index]} : NONE;
@@ -167,10 +167,10 @@ static inline struct value tail(struct value list)
 	return is_box(list, BOX_CONS) ? (struct value){box_of(list)[2]} : NONE;
 }
 
-/* Lends the bytes of a binary; NULL for what is none. */
+/* Lends the bytes of a binary; NULL if it is none. */
 const char *binary_bytes(struct value v, size_t *count);
 
-/* Calls a fun in this actor; NONE for what is no fun. */
+/* Calls a fun in this actor; NONE if it is no fun. */
 struct value fun_call(struct actor *self, struct value fun);
 
 /* Equal in all parts. */
@@ -180,7 +180,7 @@ bool is_equal(struct value a, struct value b);
 
 /* The words that a copy takes; 0 for an immediate. */
 size_t value_words(struct value v);
-/* Copies to *at, which is moved behind the copy. */
+/* Copies to *at, which is moved to the end of the copy. */
 struct value value_copy(struct value v, uint64_t **at);
 
 /* Text, as Erlang writes it; cut to fit.  Returns buffer. */

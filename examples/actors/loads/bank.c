@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * bank.c - accounts that crash, and a supervisor that is linked to them and starts them again.
- */
+/* bank.c - accounts that crash, and supervisors that are linked to them and restart them. */
 #include "../loads.h"
 
 #include <inttypes.h>
@@ -9,7 +7,7 @@
 
 #define CRASH_EVERY 50
 
-/* withdraw(Balance, Amount): more than there is is an error. */
+/* withdraw(Balance, Amount): an amount above the balance is an error. */
 static struct value withdraw(struct actor *self, const struct value *arguments)
 {
 	int64_t left = number_of(arguments[0]) - number_of(arguments[1]);
@@ -20,7 +18,7 @@ static struct value withdraw(struct actor *self, const struct value *arguments)
 static struct function withdraw_function = LOCAL_FUNCTION("bank", "withdraw", 2, withdraw);
 
 static struct function account_function;
-/* account(Balance): {Pid, Amount} is answered by the new balance. */
+/* account(Balance): answers {Pid, Amount} with the new balance. */
 static struct value account(struct actor *self, const struct value *arguments)
 {
 	struct value request = receive(self);
@@ -38,7 +36,7 @@ static bool is_of(struct value message, struct value pid)
 	       (is_tagged(message, ATOM(EXIT), 3) && is_same(element(message, 1), pid));
 }
 
-/* supervisor(Collector, Requests): one account; every CRASH_EVERY-th request is more than it has. */
+/* supervisor(Collector, Requests): one account; every CRASH_EVERY-th request exceeds its balance. */
 static struct value supervisor(struct actor *self, const struct value *arguments)
 {
 	int64_t requests = number_of(arguments[1]), made = 0, restarts = 0, wrong = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * busy.c - the load for millions of events: as many tokens as actors, each goes to somebody else at every
- * step, and each step is a message, two calls and now and then a switch.
+ * busy.c - the load for millions of events: as many tokens as actors, each goes to another actor at every step, and
+ * each step is a message, two calls and sometimes a switch.
  */
 #include "../loads.h"
 
@@ -13,7 +13,7 @@
 static struct value *pids;
 static uint64_t pid_count;
 
-/* work(N): something that depends on it. */
+/* work(N): a result that depends on N. */
 static struct value work(struct actor *self, const struct value *arguments)
 {
 	return integer((number_of(arguments[0]) * 31 + 7) & 0xffffff);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chat.c - a room with a registered name tells everybody what anybody says; texts are binaries. */
+/* chat.c - a room with a registered name sends every text to all members; texts are binaries. */
 #include "../loads.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ static bool is_mine(struct value message, struct value pid)
 	return tuple_count(message) == 3 && is_same(element(message, 1), pid);
 }
 
-/* member(Collector, Texts): says each, waits until it hears itself, then counts what it heard of others. */
+/* member(Collector, Texts): sends each, waits until it receives its own, then counts those of others. */
 static struct value member(struct actor *self, const struct value *arguments)
 {
 	int64_t texts = number_of(arguments[1]), said = 0, heard = 0;

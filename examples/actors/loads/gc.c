@@ -37,7 +37,7 @@ static struct value keeper(struct actor *self, const struct value *arguments)
 		return ATOM(OK);
 	}
 	send_to(self, self_pid(self), integer(left - 1));
-	/* Every now and then what is kept is new, and the old becomes garbage in the old heap. */
+	/* At times the kept list is replaced, and the old one becomes garbage in the old heap. */
 	struct value kept = left % 64 ? arguments[0] : build(heap_of(self), KEPT_COUNT, 7);
 	return tail_call(self, &keeper_function, kept, arguments[1]);
 }

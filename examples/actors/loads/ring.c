@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ring.c - one token goes round a ring of actors: what a message and a switch cost, with nothing at once. */
+/* ring.c - one token goes round a ring of actors: the cost of a message and a switch, without concurrency. */
 #include "../loads.h"
 
 #include <inttypes.h>
@@ -16,8 +16,8 @@ static struct function pass_function = FUNCTION("ring", "pass", 2, pass);
 static struct function member_function;
 
 /*
- * member(Next, Collector): passes the token on, one less, until there is none.  Then the end goes round, {Left,Pid} of
- * the one where it began: each passes it on and returns, and the last one tells.
+ * member(Next, Collector): passes the token on, decremented, until it is 0.  Then the end goes round, as {Left,Pid} of
+ * the actor where it began: each passes it on and returns, and the last one reports.
  */
 static struct value member(struct actor *self, const struct value *arguments)
 {
@@ -36,7 +36,7 @@ static struct value member(struct actor *self, const struct value *arguments)
 }
 static struct function member_function = FUNCTION("ring", "member", 2, member);
 
-/* first(Collector): learns whom it has to its left. */
+/* first(Collector): receives its left neighbour. */
 static struct value first(struct actor *self, const struct value *arguments)
 {
 	struct value next = receive(self);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* self.c - actors that send to themselves: the way of a message, without a switch and without a call. */
+/* self.c - actors that send to themselves: the path of a message, without a switch and without a call. */
 #include "../loads.h"
 
 #include <inttypes.h>

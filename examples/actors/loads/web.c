@@ -7,7 +7,7 @@
 #include <string.h>
 
 static struct function server_function;
-/* server(): what comes from a port goes back to it. */
+/* server(): returns the data of a port to it. */
 static struct value server(struct actor *self, const struct value *arguments)
 {
 	struct value message = receive(self);
@@ -21,7 +21,7 @@ static struct value server(struct actor *self, const struct value *arguments)
 }
 static struct function server_function = FUNCTION("web", "server", 0, server);
 
-/* start_server(Collector): opens the door, and says where it is. */
+/* start_server(Collector): opens the listening port, and reports its number. */
 static struct value start_server(struct actor *self, const struct value *arguments)
 {
 	uint16_t number = 0;
@@ -34,7 +34,7 @@ static struct value start_server(struct actor *self, const struct value *argumen
 }
 static struct function start_function = FUNCTION("web", "start_server", 1, start_server);
 
-/* Until as many bytes as were sent are back; a stream comes in pieces. */
+/* Waits until as many bytes as were sent are back; a stream comes in pieces. */
 static bool is_echoed(struct actor *self, const char *text, size_t bytes)
 {
 	size_t have = 0;
