@@ -17,7 +17,7 @@
  *	TW_BENCH(ring_pass, .threads = 2, .is_cross_core = true, .values = { 64, 4096 })
  *
  * Every benchmark runs in repetitions (9 by default); the table shows their median and spread.  Those that cross cores
- * show the one-way transfer time of a cache line before and after, and run again if it was above TW_BENCH_HOP_FAIR_NS:
+ * show the one-way transfer time of a cache line before and after, and run again if it was above TW_BENCH_TRANSFER_FAIR_NS:
  * the machine was then disturbed.
  *
  * A file bench/WHAT_bench.c opens with its question, its unit and its peers, and is found by glob.
@@ -37,8 +37,8 @@ extern "C" {
 #endif
 
 /* Above this transfer time of a cache line, figures between cores are meaningless. */
-#define TW_BENCH_HOP_FAIR_NS 60.0
-#define TW_BENCH_VALUES_MAX  8
+#define TW_BENCH_TRANSFER_FAIR_NS 60.0
+#define TW_BENCH_VALUES_MAX	  8
 
 /* One thread's view of one run. */
 struct tw_bench {
@@ -95,7 +95,7 @@ void tw_bench_pin(int index);
 void tw_bench_unpin(void);
 
 /* The one-way transfer time of a cache line between processors 0 and 1, in nanoseconds; 0 if there is only one. */
-double tw_bench_hop(void);
+double tw_bench_transfer_ns(void);
 
 /* Makes the compiler believe that this is read. */
 static inline void tw_bench_keep(const void *p)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_gbench.cc - the C binding of Google Benchmark: the only place that knows it.
+// bench_gbench.cc - the C binding of Google Benchmark, and the only file that includes it.
 //
-// Google Benchmark chooses the iterations, lines the threads up, repeats and keeps the counters. We
-// run the benchmarks one by one, look at the weather between cores around those that need it, and
-// print the medians with their spread.
+// Google Benchmark chooses the iterations, starts the threads together, repeats and keeps the counters. We run the benchmarks
+// one by one, measure cache-line transfers between cores before and after those that need it, and print medians with their
+// spread.
 #include "bench/bench.h"
 
 #include <benchmark/benchmark.h>
@@ -18,7 +18,7 @@
 namespace
 {
 
-constexpr int weather_tries = 5;
+constexpr int transfer_tries = 5;
 constexpr int repetitions_default = 9;
 
 tw_bench_entry *first_entry;
@@ -31,7 +31,7 @@ struct arguments {
 	int repetitions = 0;
 };
 
-// What the repetitions of one benchmark gave.
+// The results of one benchmark's repetitions.
 class Collector : public benchmark::BenchmarkReporter
 {
       public:
@@ -84,7 +84,7 @@ void run_entry(benchmark::State &state, const tw_bench_entry *entry, int64_t val
 	entry->run(&bench);
 }
 
-// Prints 12.3 M for 12300000, and small figures as they are.
+// Prints 12.3 M for 12300000, and small figures unchanged.
 void print_figure(double value)
 {
 	static const struct {
@@ -100,7 +100,7 @@ void print_figure(double value)
 	std::printf("%.4g", value);
 }
 
-void print_row(const std::string &name, Collector &result, double hop_before, double hop_after)
+void print_row(const std::string &name, Collector &result, double transfer_before, double transfer_after)
 {
 	if (!result.why_skipped.empty() || result.ns.empty()) {
 		std::printf("%-44s skipped: %s\n", name.c_str(),
@@ -112,9 +112,9 @@ void print_row(const std::string &name, Collector &result, double hop_before, do
 	double high = *std::max_element(result.ns.begin(), result.ns.end());
 	std::printf("%-44s %9.2f %9.2f %9.2f %5.0f%% %9.2f", name.c_str(), middle, low, high,
 		    middle > 0 ? (high - low) / middle * 100 : 0, median(result.cpu_ns));
-	if (hop_before > 0)
-		std::printf("  hop %3.0f/%3.0f%s", hop_before, hop_after,
-			    std::max(hop_before, hop_after) > TW_BENCH_HOP_FAIR_NS ? " FOUL" : "");
+	if (transfer_before > 0)
+		std::printf("  transfer %3.0f/%3.0f%s", transfer_before, transfer_after,
+			    std::max(transfer_before, transfer_after) > TW_BENCH_TRANSFER_FAIR_NS ? " SLOW" : "");
 	for (const auto &counter : result.counters) {
 		std::printf("  %s ", counter.first.c_str());
 		print_figure(median(counter.second));
@@ -123,7 +123,8 @@ void print_row(const std::string &name, Collector &result, double hop_before, do
 	std::fflush(stdout);
 }
 
-void print_json(const std::string &name, Collector &result, double hop_before, double hop_after, bool is_first)
+void print_json(const std::string &name, Collector &result, double transfer_before, double transfer_after,
+		bool is_first)
 {
 	if (result.ns.empty())
 		return;
@@ -132,8 +133,8 @@ void print_json(const std::string &name, Collector &result, double hop_before, d
 		    is_first ? "" : ",\n ", name.c_str(), median(result.ns),
 		    *std::min_element(result.ns.begin(), result.ns.end()),
 		    *std::max_element(result.ns.begin(), result.ns.end()), median(result.cpu_ns), result.ns.size());
-	if (hop_before > 0)
-		std::printf(",\"hop_before_ns\":%.1f,\"hop_after_ns\":%.1f", hop_before, hop_after);
+	if (transfer_before > 0)
+		std::printf(",\"transfer_before_ns\":%.1f,\"transfer_after_ns\":%.1f", transfer_before, transfer_after);
 	for (const auto &counter : result.counters)
 		std::printf(",\"%s\":%.6g", counter.first.c_str(), median(counter.second));
 	std::printf("}");
@@ -150,8 +151,8 @@ void run_one(const tw_bench_entry &entry, int64_t value, const arguments &args, 
 		std::printf("%s\n", name.c_str());
 		return;
 	}
-	double hop_before = 0, hop_after = 0;
-	for (int attempt = 0; attempt < weather_tries; attempt++) {
+	double transfer_before = 0, transfer_after = 0;
+	for (int attempt = 0; attempt < transfer_tries; attempt++) {
 		Collector result(entry);
 		benchmark::ClearRegisteredBenchmarks();
 		auto *registered = benchmark::RegisterBenchmark(name.c_str(), [&entry, value](benchmark::State &state) {
@@ -165,18 +166,18 @@ void run_one(const tw_bench_entry &entry, int64_t value, const arguments &args, 
 		else
 			registered->MinTime(args.seconds);
 		if (entry.options.is_cross_core)
-			hop_before = tw_bench_hop();
+			transfer_before = tw_bench_transfer_ns();
 		benchmark::RunSpecifiedBenchmarks(&result, std::string("."));
 		tw_bench_unpin();
 		if (entry.options.is_cross_core)
-			hop_after = tw_bench_hop();
-		bool is_fair = std::max(hop_before, hop_after) <= TW_BENCH_HOP_FAIR_NS;
-		if (!is_fair && attempt + 1 < weather_tries && result.why_skipped.empty())
+			transfer_after = tw_bench_transfer_ns();
+		bool is_fair = std::max(transfer_before, transfer_after) <= TW_BENCH_TRANSFER_FAIR_NS;
+		if (!is_fair && attempt + 1 < transfer_tries && result.why_skipped.empty())
 			continue;
 		if (args.json)
-			print_json(name, result, hop_before, hop_after, *shown == 0);
+			print_json(name, result, transfer_before, transfer_after, *shown == 0);
 		else
-			print_row(name, result, hop_before, hop_after);
+			print_row(name, result, transfer_before, transfer_after);
 		++*shown;
 		return;
 	}
@@ -206,7 +207,7 @@ bool parse(int argc, char **argv, arguments *out)
 
 extern "C" void tw_bench_register(struct tw_bench_entry *entry)
 {
-	// By name, whatever order the linker gave.
+	// By name, independent of the linker's order.
 	tw_bench_entry **place = &first_entry;
 	while (*place && std::strcmp((*place)->name, entry->name) < 0)
 		place = &(*place)->next;
@@ -223,7 +224,7 @@ extern "C" uint64_t tw_bench_start(struct tw_bench *bench)
 extern "C" void tw_bench_stop(struct tw_bench *bench)
 {
 	auto *state = static_cast<benchmark::State *>(bench->state);
-	// With as many iterations left as none, this ends the run and stops the clock.
+	// With no iterations left, this ends the run and stops the clock.
 	while (!state->error_occurred() && state->KeepRunningBatch(state->max_iterations))
 		;
 }

@@ -10,7 +10,7 @@ Question  How much slower is SQLite with sleds compiled in, averaged over orders
 Method	  One assembly without sleds, one with, of which forms are made: no NOP at all (what the option changes beside the
 	  NOPs), one long NOP (compact), other splits.  Each in six random orders of its functions, the same orders for
 	  all.  All of them are in one program, which runs the same SQL in each by turns, once to warm up and once
-	  timed: the machine's weather is that of all of them.
+	  timed: all of them are measured under the same load.
 Unit	  times the plain build of the same order in the same turn: median over the turns, mean over the orders and its
 	  standard error; lowest and highest order.
 """

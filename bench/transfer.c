@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hop.c - placement of benchmark threads, and the present transfer time of a cache line between two processors. */
+/* transfer.c - placement of benchmark threads, and the present transfer time of a cache line between two processors. */
 #include "bench/bench.h"
 
 #include "base/atomic.h"
@@ -74,7 +74,7 @@ static double throw_all(void)
 	return (double)(tw_clock_monotonic_ns() - from_ns) / (BOUNCES - BOUNCES_WARM) / 2;
 }
 
-double tw_bench_hop(void)
+double tw_bench_transfer_ns(void)
 {
 	if (CPU_COUNT(&allowed) < 2)
 		return 0;
