@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# tw_space(NAME [ROOM...] [FOLDERS FOLDER...] [LIBRARIES LIB...]): the C and assembly files of one or more folders (if none is
+# tw_room(NAME [ROOM...] [FOLDERS FOLDER...] [LIBRARIES LIB...]): the C and assembly files of one or more folders (if none is
 # given, of the one that is named as the room) as one static library tw_NAME, which sees the headers of the rooms below
 # through the project's root.
-function(tw_space name)
+function(tw_room name)
   cmake_parse_arguments(ROOM "" "" "FOLDERS;LIBRARIES" ${ARGN})
   if(NOT ROOM_FOLDERS)
     set(ROOM_FOLDERS ${name})
