@@ -188,7 +188,7 @@ static int drain_to_stdout(struct tw_sink *sink)
 static void test_display(struct tw_match_run *run, struct tw_term term)
 {
 	char buffer[1024];
-	struct tw_sink sink = {.start = buffer, .at = buffer, .end = buffer + sizeof(buffer), .drain = drain_to_stdout};
+	struct tw_sink sink = {.start = buffer, .at = buffer, .end = buffer + sizeof buffer, .drain = drain_to_stdout};
 
 	if (tw_term_print(term, TW_PRINT_PRETTY, &sink) == 0 && drain_to_stdout(&sink) == 0)
 		putchar('\n');
@@ -204,7 +204,7 @@ static const struct tw_match_host test_host = {
 
 /* The arguments as an array; TW_EBADARG if they cannot be those of a call. */
 static int read_arguments(const struct tw_match_program *program, struct tw_term target,
-			  struct tw_term arguments[TW_ARITY_MAX], unsigned int *count)
+			  struct tw_term arguments[TW_ARITY_MAX], unsigned *count)
 {
 	*count = 0;
 	if (program->code->target == TW_MATCH_TABLE) {
@@ -243,7 +243,7 @@ TW_API int tw_match_test(const struct tw_match_program *program, struct tw_term 
 {
 	struct tw_match_run run = {.host = &test_host, .scratch_bytes = TEST_SCRATCH_BYTES, .may_allocate = true};
 	struct tw_term arguments[TW_ARITY_MAX];
-	unsigned int count;
+	unsigned count;
 	enum tw_match_verdict verdict;
 	int error = read_arguments(program, target, arguments, &count);
 

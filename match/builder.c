@@ -48,10 +48,10 @@ int tw_match_refuse(struct tw_match_builder *b, int error, const char *format, .
 
 	if (!report)
 		return error;
-	memset(report, 0, sizeof(*report));
-	n = print_place(b, report->text, sizeof(report->text));
+	memset(report, 0, sizeof *report);
+	n = print_place(b, report->text, sizeof report->text);
 	va_start(list, format);
-	vsnprintf(report->text + n, sizeof(report->text) - (size_t)n, format, list);
+	vsnprintf(report->text + n, sizeof report->text - (size_t)n, format, list);
 	va_end(list);
 	if (b->text)
 		find_place(b, report);
@@ -62,7 +62,7 @@ int tw_match_refuse_term(struct tw_match_builder *b, const char *what, struct tw
 {
 	char printed[120];
 
-	tw_term_format(term, TW_PRINT_PRETTY, printed, sizeof(printed));
+	tw_term_format(term, TW_PRINT_PRETTY, printed, sizeof printed);
 	return tw_match_refuse(b, TW_EBADARG, "%s: %s", what, printed);
 }
 
@@ -80,7 +80,7 @@ void tw_match_leave(struct tw_match_builder *b)
 	b->depth--;
 }
 
-int tw_match_emit(struct tw_match_builder *b, enum tw_match_op op, unsigned int a, unsigned int operand)
+int tw_match_emit(struct tw_match_builder *b, enum tw_match_op op, unsigned a, unsigned operand)
 {
 	struct tw_match_code *code = b->code;
 
@@ -95,7 +95,7 @@ int tw_match_emit(struct tw_match_builder *b, enum tw_match_op op, unsigned int 
 	return 0;
 }
 
-int tw_match_emit_failing(struct tw_match_builder *b, enum tw_match_op op, unsigned int a, unsigned int operand)
+int tw_match_emit_failing(struct tw_match_builder *b, enum tw_match_op op, unsigned a, unsigned operand)
 {
 	int error = tw_match_emit(b, op, a, operand);
 
@@ -107,8 +107,7 @@ int tw_match_emit_failing(struct tw_match_builder *b, enum tw_match_op op, unsig
 	return 0;
 }
 
-int tw_match_emit_counted(struct tw_match_builder *b, enum tw_match_op op, unsigned int a, unsigned int operand,
-			  unsigned int pops)
+int tw_match_emit_counted(struct tw_match_builder *b, enum tw_match_op op, unsigned a, unsigned operand, unsigned pops)
 {
 	TW_ASSERT(b->stack >= pops);
 	b->stack -= pops;

@@ -73,14 +73,13 @@ int tw_match_enter(struct tw_match_builder *b, uint32_t child);
 void tw_match_leave(struct tw_match_builder *b);
 
 /* Appends an instruction. */
-int tw_match_emit(struct tw_match_builder *b, enum tw_match_op op, unsigned int a, unsigned int operand);
+int tw_match_emit(struct tw_match_builder *b, enum tw_match_op op, unsigned a, unsigned operand);
 
 /* Appends an instruction that may fail: in heads and guards to the next clause, in bodies with 'EXIT'. */
-int tw_match_emit_failing(struct tw_match_builder *b, enum tw_match_op op, unsigned int a, unsigned int operand);
+int tw_match_emit_failing(struct tw_match_builder *b, enum tw_match_op op, unsigned a, unsigned operand);
 
 /* Appends an instruction that pops @pops values, pushes @pushes and may fail. */
-int tw_match_emit_counted(struct tw_match_builder *b, enum tw_match_op op, unsigned int a, unsigned int operand,
-			  unsigned int pops);
+int tw_match_emit_counted(struct tw_match_builder *b, enum tw_match_op op, unsigned a, unsigned operand, unsigned pops);
 
 /* Counts values pushed on the stack. */
 int tw_match_push(struct tw_match_builder *b, uint32_t count);

@@ -138,7 +138,7 @@ static int collect_guards(struct tw_match_builder *b, struct tw_term list, struc
 	if (!error && !tw_is_nil(list))
 		return tw_match_refuse(b, TW_EBADARG, "guards stand in a proper list");
 	if (!error) {
-		g->is_done = calloc(g->count + 1, sizeof(*g->is_done));
+		g->is_done = calloc(g->count + 1, sizeof *g->is_done);
 		error = g->is_done ? 0 : TW_ENOMEM;
 	}
 	return error;
@@ -178,7 +178,7 @@ static int emit_guards(struct tw_match_builder *b, struct guards *g)
 /* The result of a body that is the same for each event. */
 struct constant_body {
 	struct tw_term message;
-	unsigned int actions;
+	unsigned actions;
 };
 
 static void add_silence(struct tw_term value, struct constant_body *body)
@@ -187,7 +187,7 @@ static void add_silence(struct tw_term value, struct constant_body *body)
 
 	if (!is_on && !tw_term_is_same(value, tw_atom(TW_ATOM_FALSE)))
 		return;
-	body->actions &= ~(unsigned int)(TW_MATCH_SILENCE | TW_MATCH_UNSILENCE);
+	body->actions &= ~(unsigned)(TW_MATCH_SILENCE | TW_MATCH_UNSILENCE);
 	body->actions |= is_on ? TW_MATCH_SILENCE : TW_MATCH_UNSILENCE;
 }
 
@@ -376,7 +376,7 @@ int tw_match_code_build_from(struct tw_term spec, const struct tw_match_options 
 			     size_t bytes, struct tw_match_code **out, struct tw_match_error *error)
 {
 	struct tw_match_builder b = {.report = error, .text = text, .text_bytes = bytes};
-	struct tw_match_code *code = calloc(1, sizeof(*code));
+	struct tw_match_code *code = calloc(1, sizeof *code);
 	int result;
 
 	if (!code)

@@ -86,8 +86,7 @@ static int child(struct tw_match_builder *b, struct tw_term term, uint32_t index
 }
 
 /* Emits an instruction that replaces @count values by one, or fails. */
-static int replace(struct tw_match_builder *b, enum tw_match_op op, unsigned int a, unsigned int operand,
-		   unsigned int pops)
+static int replace(struct tw_match_builder *b, enum tw_match_op op, unsigned a, unsigned operand, unsigned pops)
 {
 	int error = tw_match_emit_counted(b, op, a, operand, pops);
 
@@ -117,7 +116,7 @@ static bool is_literal(struct tw_term t, uint32_t depth)
 static bool fold_tuple(struct tw_match_builder *b, struct tw_term t, uint32_t depth, struct tw_term *constant)
 {
 	uint64_t count = tw_block_size(t);
-	struct tw_term *elements = malloc((count + 1) * sizeof(*elements));
+	struct tw_term *elements = malloc((count + 1) * sizeof *elements);
 	bool is_constant = elements != NULL;
 	uint64_t i;
 
@@ -199,7 +198,7 @@ static int bindings(struct tw_match_builder *b)
 	int error;
 
 	if (b->variable_count)
-		qsort(b->variables, b->variable_count, sizeof(*b->variables), by_number);
+		qsort(b->variables, b->variable_count, sizeof *b->variables, by_number);
 	error = push_constant(b, tw_term_nil());
 	while (!error && i-- > 0) {
 		error = push_bound(b, &b->variables[i]);
@@ -303,7 +302,7 @@ static int map(struct tw_match_builder *b, struct tw_term term)
 		error = child(b, tw_elements(term)[i - 1], (uint32_t)i - 1);
 	for (i = count; !error && i > 0; i--)
 		error = child(b, tw_elements(term)[i - 1], (uint32_t)i - 1);
-	return error ? error : replace(b, TW_OP_MAP, 0, (unsigned int)count, (unsigned int)count * 2);
+	return error ? error : replace(b, TW_OP_MAP, 0, (unsigned)count, (unsigned)count * 2);
 }
 
 static int tuple(struct tw_match_builder *b, struct tw_term term)
@@ -317,13 +316,13 @@ static int tuple(struct tw_match_builder *b, struct tw_term term)
 				       TW_MATCH_STACK_MAX);
 	for (i = count; !error && i > 0; i--)
 		error = child(b, tw_elements(term)[i - 1], (uint32_t)i - 1);
-	return error ? error : replace(b, TW_OP_TUPLE, 0, (unsigned int)count, (unsigned int)count);
+	return error ? error : replace(b, TW_OP_TUPLE, 0, (unsigned)count, (unsigned)count);
 }
 
 /* ---- functions ---- */
 
 /* Arguments from last to first, then the instruction, which replaces them by one value. */
-static int apply(struct tw_match_builder *b, struct tw_term call, enum tw_match_op op, unsigned int a)
+static int apply(struct tw_match_builder *b, struct tw_term call, enum tw_match_op op, unsigned a)
 {
 	uint32_t count = (uint32_t)tw_block_size(call) - 1;
 	uint32_t i;
@@ -345,7 +344,7 @@ static int apply(struct tw_match_builder *b, struct tw_term call, enum tw_match_
 static int strict_boolean(struct tw_match_builder *b, struct tw_term call, enum tw_match_op op)
 {
 	uint32_t i = (uint32_t)tw_block_size(call) - 1;
-	unsigned int operands = i > 1 ? 2 : 1;
+	unsigned operands = i > 1 ? 2 : 1;
 	int error = child(b, tw_elements(call)[i], i);
 
 	do {
@@ -362,7 +361,7 @@ static int strict_boolean(struct tw_match_builder *b, struct tw_term call, enum 
 static int lazy_boolean(struct tw_match_builder *b, struct tw_term call, enum tw_match_op op)
 {
 	uint32_t count = (uint32_t)tw_block_size(call) - 1;
-	uint32_t *jumps = malloc(count * sizeof(*jumps));
+	uint32_t *jumps = malloc(count * sizeof *jumps);
 	uint32_t i;
 	int error = jumps ? 0 : TW_ENOMEM;
 
@@ -380,7 +379,7 @@ static int lazy_boolean(struct tw_match_builder *b, struct tw_term call, enum tw
 	return error;
 }
 
-static int refuse_context(struct tw_match_builder *b, unsigned int where, struct tw_term name)
+static int refuse_context(struct tw_match_builder *b, unsigned where, struct tw_term name)
 {
 	if (b->target == TW_MATCH_TABLE && (where & TW_MATCH_NOT_IN_TABLE))
 		return tw_match_refuse_term(b, "a function that has a meaning in tracing only", name);
@@ -491,10 +490,10 @@ static int call(struct tw_match_builder *b, struct tw_term term)
 		return error;
 	which = tw_match_comparison_of(name);
 	if (which >= 0)
-		return arity == 2 ? apply(b, term, TW_OP_COMPARE, (unsigned int)which) : refuse_arity(b, term);
+		return arity == 2 ? apply(b, term, TW_OP_COMPARE, (unsigned)which) : refuse_arity(b, term);
 	which = tw_match_type_of(name);
 	if (which >= 0)
-		return arity == 1 ? apply(b, term, TW_OP_TEST, (unsigned int)which) : refuse_arity(b, term);
+		return arity == 1 ? apply(b, term, TW_OP_TEST, (unsigned)which) : refuse_arity(b, term);
 	if (is_atom(name, TW_ATOM_CONST))
 		return refuse_arity(b, term);
 	return function(b, term);

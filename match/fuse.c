@@ -339,7 +339,7 @@ static int fuse_type(struct tw_match_builder *b, struct tw_term guard, bool *is_
 	if (type < 0 || argument < 0)
 		return 0;
 	*is_done = true;
-	return tw_match_emit_failing(b, TW_OP_ARG_TYPE, (unsigned int)argument, (unsigned int)type);
+	return tw_match_emit_failing(b, TW_OP_ARG_TYPE, (unsigned)argument, (unsigned)type);
 }
 
 /* Reads {'==',{string_at,'$N'},Binary}, also swapped or with '/='; for words only, since no term has a string. */
@@ -384,7 +384,7 @@ static int fuse_string(struct tw_match_builder *b, struct tw_term guard, bool *i
 	error = tw_match_emit_failing(b,
 				      is_unequal((enum tw_match_comparison)op) ^ is_inverted ? TW_OP_STRING_NOT
 											     : TW_OP_STRING,
-				      (unsigned int)argument, constant);
+				      (unsigned)argument, constant);
 	if (!error)
 		error = emit_general(b, guard);
 	if (!error)

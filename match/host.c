@@ -286,7 +286,7 @@ FUNCTION(VECTOR_FLOAT, 1)
 
 	if (!vector(m, top[0], &bits))
 		return RAISE;
-	memcpy(&value, &bits, sizeof(value));
+	memcpy(&value, &bits, sizeof value);
 	return finite_float(m, (double)value);
 }
 
@@ -297,6 +297,6 @@ FUNCTION(VECTOR_DOUBLE, 1)
 
 	if (!vector(m, top[0], &bits))
 		return RAISE;
-	memcpy(&value, &bits, sizeof(value));
+	memcpy(&value, &bits, sizeof value);
 	return finite_float(m, value);
 }

@@ -7,7 +7,7 @@
  */
 #include "match/machine.h"
 
-static inline struct tw_term argument(const struct tw_match_machine *m, unsigned int index)
+static inline struct tw_term argument(const struct tw_match_machine *m, unsigned index)
 {
 	int64_t word;
 
@@ -18,7 +18,7 @@ static inline struct tw_term argument(const struct tw_match_machine *m, unsigned
 }
 
 /* The value of an argument; false if it is no small integer. */
-static inline bool integer_argument(const struct tw_match_machine *m, unsigned int index, uint64_t *word)
+static inline bool integer_argument(const struct tw_match_machine *m, unsigned index, uint64_t *word)
 {
 	struct tw_term x;
 
@@ -34,7 +34,7 @@ static inline bool integer_argument(const struct tw_match_machine *m, unsigned i
 static struct tw_term all_arguments(const struct tw_match_machine *m)
 {
 	struct tw_term list = tw_term_nil();
-	unsigned int i = m->count;
+	unsigned i = m->count;
 
 	while (i-- > 0)
 		list = tw_term_cons(&m->run->arena, argument(m, i), list);
@@ -90,10 +90,10 @@ static inline bool is_boolean(struct tw_term t)
 }
 
 /* Combines values, which must all be booleans; none otherwise. */
-static struct tw_term conclude(const struct tw_term *values, unsigned int count, bool is_and)
+static struct tw_term conclude(const struct tw_term *values, unsigned count, bool is_and)
 {
 	bool result = is_and;
-	unsigned int i;
+	unsigned i;
 
 	for (i = 0; i < count; i++) {
 		if (!is_boolean(values[i]))
@@ -105,21 +105,21 @@ static struct tw_term conclude(const struct tw_term *values, unsigned int count,
 }
 
 /* @top	the first element; the others lie below it. */
-static struct tw_term make_tuple(const struct tw_match_machine *m, const struct tw_term *top, unsigned int count)
+static struct tw_term make_tuple(const struct tw_match_machine *m, const struct tw_term *top, unsigned count)
 {
 	struct tw_term *elements;
 	struct tw_term tuple = tw_tuple_open(&m->run->arena, count, &elements);
-	unsigned int i;
+	unsigned i;
 
 	for (i = 0; i < count && !tw_term_is_none(tuple); i++)
 		elements[i] = top[-(ptrdiff_t)i];
 	return tuple;
 }
 
-static struct tw_term make_map(const struct tw_match_machine *m, const struct tw_term *top, unsigned int count)
+static struct tw_term make_map(const struct tw_match_machine *m, const struct tw_term *top, unsigned count)
 {
-	struct tw_term_pair *pairs = tw_arena_take(&m->run->arena, count * sizeof(*pairs));
-	unsigned int i;
+	struct tw_term_pair *pairs = tw_arena_take(&m->run->arena, count * sizeof *pairs);
+	unsigned i;
 
 	for (i = 0; i < count && pairs; i++) {
 		pairs[i].key = top[-(ptrdiff_t)i];
@@ -153,7 +153,7 @@ struct registers {
 enum step { NEXT, JUMP, FAIL, EXIT, STOP };
 
 /* Replaces @pops values by one; EXIT if it is none. */
-static INLINE enum step give(struct registers *r, unsigned int pops, struct tw_term value)
+static INLINE enum step give(struct registers *r, unsigned pops, struct tw_term value)
 {
 	r->sp -= pops;
 	if (tw_unlikely(tw_term_is_none(value)))
@@ -164,7 +164,7 @@ static INLINE enum step give(struct registers *r, unsigned int pops, struct tw_t
 
 static INLINE enum step op_ARITY(struct registers *r)
 {
-	unsigned int count = r->m->count;
+	unsigned count = r->m->count;
 
 	return (r->insn->a ? count < r->insn->b : count != r->insn->b) ? FAIL : NEXT;
 }

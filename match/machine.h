@@ -11,7 +11,7 @@
 struct tw_match_machine {
 	const struct tw_match_program *program;
 	const void *args; /* struct tw_term or uint64_t */
-	unsigned int count;
+	unsigned count;
 	bool is_raw;
 	uint8_t actions;
 	struct tw_term message;
@@ -22,8 +22,7 @@ struct tw_match_machine {
 enum tw_match_verdict tw_match_go_on(struct tw_match_machine *m, const struct tw_match_insn *insn);
 
 /* Stores the result of a matching clause. */
-static inline enum tw_match_verdict tw_match_accept(struct tw_match_run *run, struct tw_term message,
-						    unsigned int actions)
+static inline enum tw_match_verdict tw_match_accept(struct tw_match_run *run, struct tw_term message, unsigned actions)
 {
 	enum tw_match_verdict verdict = TW_MATCH_EXTRA;
 

@@ -246,8 +246,8 @@ static inline struct tw_arena *tw_match_arena(struct tw_match_run *run)
  * Threads: any.  Progress: bounded by the length of the program and the size of the terms.
  * Cost: about 1 ns for each clause that a comparison of an argument with an integer rejects.
  */
-enum tw_match_verdict tw_match_run(const struct tw_match_program *program, const struct tw_term *args,
-				   unsigned int count, struct tw_match_run *run);
+enum tw_match_verdict tw_match_run(const struct tw_match_program *program, const struct tw_term *args, unsigned count,
+				   struct tw_match_run *run);
 
 /*
  * The same over machine words, which are integers from -2^63 to 2^63 - 1.
@@ -255,7 +255,7 @@ enum tw_match_verdict tw_match_run(const struct tw_match_program *program, const
  * Vector and floating-point registers are not changed if comparisons and bits of arguments decide; otherwise
  * run->keep_vectors is used, if it is set.
  */
-enum tw_match_verdict tw_match_run_raw(const struct tw_match_program *program, const uint64_t *args, unsigned int count,
+enum tw_match_verdict tw_match_run_raw(const struct tw_match_program *program, const uint64_t *args, unsigned count,
 				       struct tw_match_run *run);
 
 /*
@@ -272,7 +272,7 @@ static inline bool tw_match_quick_test(const struct tw_match_quick *quick, const
 }
 
 /* True if quick is equivalent to the program for events with this many raw arguments. */
-static inline bool tw_match_quick_fits(const struct tw_match_quick *quick, unsigned int count)
+static inline bool tw_match_quick_fits(const struct tw_match_quick *quick, unsigned count)
 {
 	return quick->op != TW_MATCH_QUICK_NONE && (quick->is_prefix ? count >= quick->arity : count == quick->arity);
 }

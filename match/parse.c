@@ -10,8 +10,8 @@ int tw_match_parse_refuse(struct tw_match_error *error, const char *text, size_t
 
 	if (!error)
 		return TW_EBADARG;
-	memset(error, 0, sizeof(*error));
-	snprintf(error->text, sizeof(error->text), "%s", message);
+	memset(error, 0, sizeof *error);
+	snprintf(error->text, sizeof error->text, "%s", message);
 	error->offset = offset;
 	error->line = 1;
 	error->column = 1;

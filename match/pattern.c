@@ -84,7 +84,7 @@ static int match_tuple(struct tw_match_builder *b, struct tw_term pattern)
 
 	if (count > UINT16_MAX)
 		return tw_match_refuse(b, TW_ELIMIT, "a pattern of more than %d elements", UINT16_MAX);
-	error = tw_match_emit_failing(b, TW_OP_MATCH_TUPLE, 0, (unsigned int)count);
+	error = tw_match_emit_failing(b, TW_OP_MATCH_TUPLE, 0, (unsigned)count);
 	for (i = 0; !error && i < count; i++) {
 		if (is_any(tw_elements(pattern)[i]))
 			continue;

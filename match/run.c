@@ -41,7 +41,7 @@ static inline bool raw_is(uint64_t word, struct tw_term constant)
  * where the first one met a string.
  */
 static __attribute__((noinline)) enum tw_match_verdict run_strings(const struct tw_match_program *program,
-								   const uint64_t *args, unsigned int count,
+								   const uint64_t *args, unsigned count,
 								   struct tw_match_run *run,
 								   const struct tw_match_insn *first);
 
@@ -64,7 +64,7 @@ static __attribute__((noinline)) enum tw_match_verdict run_strings(const struct 
 
 #define FRONT_NAME                                                                                           \
 	enum tw_match_verdict tw_match_run_raw(const struct tw_match_program *program, const uint64_t *args, \
-					       unsigned int count, struct tw_match_run *run)
+					       unsigned count, struct tw_match_run *run)
 #define FRONT_FIRST insns
 #define FRONT_STRING(x)                                              \
 	({                                                           \
@@ -78,7 +78,7 @@ static __attribute__((noinline)) enum tw_match_verdict run_strings(const struct 
 
 #define FRONT_NAME                                                                                             \
 	static enum tw_match_verdict run_strings(const struct tw_match_program *program, const uint64_t *args, \
-						 unsigned int count, struct tw_match_run *run,                 \
+						 unsigned count, struct tw_match_run *run,                     \
 						 const struct tw_match_insn *first)
 #define FRONT_FIRST	first
 #define FRONT_STRING(x) ASK_STRING(x)
@@ -94,7 +94,7 @@ static __attribute__((noinline)) enum tw_match_verdict run_strings(const struct 
 
 #define FRONT_NAME                                                                                             \
 	enum tw_match_verdict tw_match_run(const struct tw_match_program *program, const struct tw_term *args, \
-					   unsigned int count, struct tw_match_run *run)
+					   unsigned count, struct tw_match_run *run)
 #define FRONT_FIRST insns
 /* A term is no address of a string: the general code evaluates string_at. */
 #define FRONT_STRING(x)                 \

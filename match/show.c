@@ -31,7 +31,7 @@ static const char *const comparisons[] = {"<", "=<", ">", ">=", "==", "/=", "=:=
 
 static const struct {
 	uint32_t atom;
-	unsigned int arity;
+	unsigned arity;
 } functions[] = {
 #define TW_MATCH_FUNCTION_NAME(atom, arity, where) {TW_ATOM_##atom, arity},
 	TW_MATCH_FUNCTIONS(TW_MATCH_FUNCTION_NAME)
@@ -74,12 +74,12 @@ static void add(struct line *line, const char *format, ...)
 	int n;
 
 	va_start(list, format);
-	n = vsnprintf(line->text + line->used, sizeof(line->text) - line->used, format, list);
+	n = vsnprintf(line->text + line->used, sizeof line->text - line->used, format, list);
 	va_end(list);
 	if (n > 0)
 		line->used += (size_t)n;
-	if (line->used >= sizeof(line->text))
-		line->used = sizeof(line->text) - 1;
+	if (line->used >= sizeof line->text)
+		line->used = sizeof line->text - 1;
 }
 
 static void add_range(struct line *line, const struct tw_match_range *range)
@@ -96,18 +96,18 @@ static void add_range(struct line *line, const struct tw_match_range *range)
 		add(line, "not %lld .. %lld", (long long)high + 1, (long long)low - 1);
 }
 
-static void add_function(struct line *line, unsigned int value)
+static void add_function(struct line *line, unsigned value)
 {
 	add(line, "%s/%u", tw_term_atom_name(tw_atom(functions[value].atom), NULL), functions[value].arity);
 }
 
 static void add_operand(struct line *line, const struct tw_match_code *code, enum tw_match_op op, const char *kind,
-			unsigned int value)
+			unsigned value)
 {
 	char printed[60];
 
 	if (strcmp(kind, "CONSTANT") == 0) {
-		tw_term_format(code->constants[value], TW_PRINT_PRETTY, printed, sizeof(printed));
+		tw_term_format(code->constants[value], TW_PRINT_PRETTY, printed, sizeof printed);
 		add(line, " %s", printed);
 	} else if (strcmp(kind, "RANGE") == 0) {
 		add(line, " ");

@@ -97,7 +97,7 @@ static bool is_immediate(struct tw_term t)
 	return tw_is_small(t) || tw_is_atom(t) || tw_is_nil(t);
 }
 
-static bool check_operand(struct verifier *v, unsigned int kind, unsigned int value, const struct place *state)
+static bool check_operand(struct verifier *v, unsigned kind, unsigned value, const struct place *state)
 {
 	const struct tw_match_code *code = v->code;
 
@@ -114,13 +114,13 @@ static bool check_operand(struct verifier *v, unsigned int kind, unsigned int va
 	case KIND_TYPE: return value < TW_MATCH_TYPE_COUNT || refuse(v, "no such type");
 	case KIND_COMPARISON: return value < TW_MATCH_COMPARISON_COUNT || refuse(v, "no such comparison");
 	case KIND_FUNCTION: return value < TW_FN_COUNT || refuse(v, "no such function");
-	case KIND_ACTIONS: return (value & ~(unsigned int)TW_MATCH_ACTIONS) == 0 || refuse(v, "unknown actions");
+	case KIND_ACTIONS: return (value & ~(unsigned)TW_MATCH_ACTIONS) == 0 || refuse(v, "unknown actions");
 	}
 	return refuse(v, "an operand of no kind");
 }
 
 /* Pops values off the stack and pushes others. */
-static bool count_stack(struct verifier *v, struct place *state, unsigned int pops, unsigned int pushes)
+static bool count_stack(struct verifier *v, struct place *state, unsigned pops, unsigned pushes)
 {
 	if (pops > state->stack)
 		return refuse(v, "more values taken than are on the stack");
@@ -201,7 +201,7 @@ static bool flow_on(struct verifier *v, const struct tw_match_insn *insn, const 
 		    struct place state)
 {
 	struct place failed = {.arguments = before->arguments};
-	unsigned int kind = ops[insn->op].c;
+	unsigned kind = ops[insn->op].c;
 	struct place skipped = state;
 
 	if (kind == KIND_NO && insn->c != 0)
@@ -240,7 +240,7 @@ static bool check_code(struct verifier *v)
 {
 	const struct tw_match_code *code = v->code;
 
-	if ((unsigned int)code->target > TW_MATCH_TABLE)
+	if ((unsigned)code->target > TW_MATCH_TABLE)
 		return refuse(v, "no such target");
 	v->places[0] = (struct place){.is_reached = true, .arguments = code->target == TW_MATCH_TABLE};
 	for (v->at = 0; v->at < code->insn_count; v->at++) {
@@ -318,8 +318,8 @@ int tw_match_verify(struct tw_match_code *code, struct tw_match_program **out, c
 			*place = 0;
 		return TW_EBADARG;
 	}
-	program = calloc(1, sizeof(*program));
-	v.places = calloc(code->insn_count, sizeof(*v.places));
+	program = calloc(1, sizeof *program);
+	v.places = calloc(code->insn_count, sizeof *v.places);
 	if (!program || !v.places) {
 		free(program);
 		free(v.places);

@@ -202,7 +202,7 @@ static struct tw_term number(struct reader *r, size_t start)
 		char *end;
 		unsigned long long value;
 
-		snprintf(hex, sizeof(hex), "%.*s", (int)(r->bytes - r->at < 39 ? r->bytes - r->at : 39),
+		snprintf(hex, sizeof hex, "%.*s", (int)(r->bytes - r->at < 39 ? r->bytes - r->at : 39),
 			 r->text + r->at);
 		errno = 0;
 		value = strtoull(hex, &end, 16);
@@ -235,7 +235,7 @@ static struct tw_term dollar(struct reader *r)
 
 	if (!is_digit(peek_behind(r, 0))) {
 		if (peek_behind(r, 0) == '_' || peek_behind(r, 0) == '$') {
-			snprintf(name, sizeof(name), "$%c", r->text[r->at++]);
+			snprintf(name, sizeof name, "$%c", r->text[r->at++]);
 			return tw_term_atom_z(name);
 		}
 		r->at += peek_behind(r, 0) == '\\' ? 2 : 1;
@@ -251,7 +251,7 @@ static struct tw_term dollar(struct reader *r)
 		r->at++;
 	if (index > r->argument_max)
 		r->argument_max = (uint32_t)index;
-	snprintf(name, sizeof(name), "$%lu", index);
+	snprintf(name, sizeof name, "$%lu", index);
 	return tw_term_atom_z(name);
 }
 
@@ -444,7 +444,7 @@ static struct tw_term spec_of(struct reader *r, struct tw_term guard)
 	uint32_t i;
 
 	for (i = r->argument_max; i > 0; i--) {
-		snprintf(variable, sizeof(variable), "$%u", i);
+		snprintf(variable, sizeof variable, "$%u", i);
 		head = tw_term_cons(r->arena, tw_term_atom_z(variable), head);
 	}
 	clause[0] = head;

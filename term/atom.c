@@ -118,7 +118,7 @@ static void put(struct table *table, uint32_t index, uint64_t hash)
 /* Makes a table of @slots with all present atoms the current one. */
 static bool install_table(uint32_t slots)
 {
-	struct table *table = calloc(1, sizeof(*table) + slots * sizeof(table->slots[0]));
+	struct table *table = calloc(1, sizeof *table + slots * sizeof table->slots[0]);
 	uint32_t i, count;
 
 	if (!table)
@@ -146,7 +146,7 @@ static struct tw_atom_entry *entry_for_next(uint32_t index)
 	/* RELAXED term.atom_chunk_own: written under the lock that the caller holds. */
 	chunk = tw_load_relaxed(&chunks[index / CHUNK_ENTRIES]);
 	if (!chunk) {
-		chunk = calloc(CHUNK_ENTRIES, sizeof(*chunk));
+		chunk = calloc(CHUNK_ENTRIES, sizeof *chunk);
 		if (!chunk)
 			return NULL;
 		/* PAIR term.atom_chunk: release; acquire in entry_at(). */

@@ -19,7 +19,7 @@ TW_API struct tw_term tw_term_float(struct tw_arena *arena, double value)
 	if (!block)
 		return none;
 	block[0] = tw_header(TW_BLOCK_FLOAT, 0, 1);
-	memcpy(block + 1, &value, sizeof(value));
+	memcpy(block + 1, &value, sizeof value);
 	return tw_term_of_block(block);
 }
 
@@ -71,7 +71,7 @@ TW_API struct tw_term tw_term_cons(struct tw_arena *arena, struct tw_term head, 
 
 	if (tw_term_is_none(head) || tw_term_is_none(tail))
 		return none;
-	cell = tw_arena_take(arena, sizeof(*cell));
+	cell = tw_arena_take(arena, sizeof *cell);
 	if (!cell)
 		return none;
 	cell->head = head;
@@ -170,7 +170,7 @@ TW_API struct tw_term tw_term_identifier(struct tw_arena *arena, enum tw_term_ty
 		return none;
 	if (!tw_term_is_none(parts->node) && !tw_is_atom(parts->node))
 		return none;
-	block = tw_arena_take(arena, sizeof(*block) + parts->word_count * sizeof(uint32_t));
+	block = tw_arena_take(arena, sizeof *block + parts->word_count * sizeof(uint32_t));
 	if (!block)
 		return none;
 	block->header = tw_header(kind_of_identifier(type), 0, parts->word_count);
@@ -228,7 +228,7 @@ struct tw_term tw_fun(struct tw_arena *arena, struct tw_term module, const uint3
 
 	if (bytes >= SIZE_MAX / 16)
 		return none;
-	block = tw_arena_take(arena, sizeof(*block) + bytes);
+	block = tw_arena_take(arena, sizeof *block + bytes);
 	if (!block)
 		return none;
 	block->header = tw_header(TW_BLOCK_FUN, 0, bytes);

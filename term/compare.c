@@ -46,8 +46,8 @@ static int compare_floats(double a, double b, bool is_exact)
 
 	if (a != b || !is_exact)
 		return (a > b) - (a < b);
-	memcpy(&a_bits, &a, sizeof(a_bits));
-	memcpy(&b_bits, &b, sizeof(b_bits));
+	memcpy(&a_bits, &a, sizeof a_bits);
+	memcpy(&b_bits, &b, sizeof b_bits);
 	return order_of(b_bits, a_bits);
 }
 

@@ -174,7 +174,7 @@ static struct tw_term copy_map(struct copying *c, struct tw_term t)
 
 static struct tw_term copy_cell(struct copying *c, struct tw_term t)
 {
-	struct tw_cell *cell = take(c, sizeof(*cell));
+	struct tw_cell *cell = take(c, sizeof *cell);
 
 	if (!cell || !push(c, &tw_cell(t)->head, &cell->head, 2))
 		return cut(c);

@@ -21,7 +21,7 @@ size_t tw_print_uint64(char *at, uint64_t value)
 				    "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
 				    "8081828384858687888990919293949596979899";
 	char digits[20];
-	char *p = digits + sizeof(digits);
+	char *p = digits + sizeof digits;
 	size_t count;
 
 	if (value < 10) {
@@ -38,7 +38,7 @@ size_t tw_print_uint64(char *at, uint64_t value)
 	} else {
 		*--p = (char)('0' + value);
 	}
-	count = (size_t)(digits + sizeof(digits) - p);
+	count = (size_t)(digits + sizeof digits - p);
 	memcpy(at, p, count);
 	return count;
 }
@@ -75,15 +75,15 @@ char *tw_integer_print(struct tw_term a, uint64_t *scratch, char *end)
 
 /* ---- reading ---- */
 
-static unsigned int digit_value(char c)
+static unsigned digit_value(char c)
 {
 	if (c >= '0' && c <= '9')
-		return (unsigned int)(c - '0');
-	return (unsigned int)((c | 0x20) - 'a' + 10);
+		return (unsigned)(c - '0');
+	return (unsigned)((c | 0x20) - 'a' + 10);
 }
 
 /* Reads from @at as many digits as fit a limb: their value, and the base raised to their number. */
-static const char *read_limb(const char *at, const char *end, unsigned int base, uint64_t value_power[2])
+static const char *read_limb(const char *at, const char *end, unsigned base, uint64_t value_power[2])
 {
 	uint64_t value = 0, power = 1;
 
@@ -98,7 +98,7 @@ static const char *read_limb(const char *at, const char *end, unsigned int base,
 	return at;
 }
 
-int tw_integer_parse(struct tw_arena *arena, const char *digits, size_t bytes, unsigned int base, bool is_negative,
+int tw_integer_parse(struct tw_arena *arena, const char *digits, size_t bytes, unsigned base, bool is_negative,
 		     struct tw_term *out)
 {
 	const char *at = digits, *end = digits + bytes;

@@ -23,7 +23,7 @@ struct encoding {
 	struct tw_walk walk;
 };
 
-static char *put_be(char *at, uint64_t value, unsigned int bytes)
+static char *put_be(char *at, uint64_t value, unsigned bytes)
 {
 	while (bytes-- > 0)
 		*at++ = (char)(value >> bytes * 8);
@@ -31,7 +31,7 @@ static char *put_be(char *at, uint64_t value, unsigned int bytes)
 }
 
 /* Writes a tag and a number. */
-static int put_head(struct tw_sink *sink, enum tw_etf_tag tag, uint64_t value, unsigned int bytes)
+static int put_head(struct tw_sink *sink, enum tw_etf_tag tag, uint64_t value, unsigned bytes)
 {
 	char head[9];
 
@@ -87,7 +87,7 @@ static int put_float(struct tw_sink *sink, struct tw_term t)
 
 static int put_bits(struct tw_sink *sink, struct tw_term t)
 {
-	unsigned int rest = tw_header_aux(*tw_block(t));
+	unsigned rest = tw_header_aux(*tw_block(t));
 	size_t bytes = tw_block_size(t);
 	int error = put_count(sink, rest ? TW_ETF_BIT_BINARY : TW_ETF_BINARY, bytes);
 

@@ -21,7 +21,7 @@ struct decoder {
 	struct tw_arena *arena;
 	struct tw_term node;
 	bool is_safe;
-	unsigned int depth;
+	unsigned depth;
 	uint64_t claimed; /* minimum bytes of the declared parts */
 	int error;
 };
@@ -51,7 +51,7 @@ static bool has(struct decoder *d, uint64_t bytes)
 }
 
 /* Reads a number of @bytes bytes, which are available. */
-static uint64_t take_be(struct decoder *d, unsigned int bytes)
+static uint64_t take_be(struct decoder *d, unsigned bytes)
 {
 	uint64_t value = 0;
 
@@ -60,7 +60,7 @@ static uint64_t take_be(struct decoder *d, unsigned int bytes)
 	return value;
 }
 
-static bool read_be(struct decoder *d, unsigned int bytes, uint64_t *value)
+static bool read_be(struct decoder *d, unsigned bytes, uint64_t *value)
 {
 	if (!has(d, bytes))
 		return false;
@@ -70,7 +70,7 @@ static bool read_be(struct decoder *d, unsigned int bytes, uint64_t *value)
 
 /* ---- numbers ---- */
 
-static struct tw_term decode_small(struct decoder *d, unsigned int bytes)
+static struct tw_term decode_small(struct decoder *d, unsigned bytes)
 {
 	uint64_t value;
 
@@ -79,7 +79,7 @@ static struct tw_term decode_small(struct decoder *d, unsigned int bytes)
 	return tw_small(bytes == 1 ? (int64_t)value : (int32_t)value);
 }
 
-static __attribute__((noinline)) struct tw_term decode_big(struct decoder *d, unsigned int count_bytes)
+static __attribute__((noinline)) struct tw_term decode_big(struct decoder *d, unsigned count_bytes)
 {
 	uint64_t limbs[TW_INTEGER_LIMBS_MAX], bytes;
 	struct tw_term term;
@@ -108,7 +108,7 @@ static struct tw_term decode_new_float(struct decoder *d)
 
 	if (!read_be(d, 8, &bits))
 		return tw_word(0);
-	memcpy(&value, &bits, sizeof(value));
+	memcpy(&value, &bits, sizeof value);
 	return isfinite(value) ? built(d, tw_term_float(d->arena, value)) : fail(d, TW_EFORMAT);
 }
 
@@ -157,7 +157,7 @@ static struct tw_term intern(struct decoder *d, const char *name, size_t bytes)
 	return tw_term_is_none(atom) ? fail(d, TW_ELIMIT) : atom;
 }
 
-static struct tw_term decode_atom_utf8(struct decoder *d, unsigned int count_bytes)
+static struct tw_term decode_atom_utf8(struct decoder *d, unsigned count_bytes)
 {
 	uint64_t bytes;
 	const char *name;
@@ -169,7 +169,7 @@ static struct tw_term decode_atom_utf8(struct decoder *d, unsigned int count_byt
 	return intern(d, name, bytes);
 }
 
-static struct tw_term decode_atom_latin1(struct decoder *d, unsigned int count_bytes)
+static struct tw_term decode_atom_latin1(struct decoder *d, unsigned count_bytes)
 {
 	char name[TW_ATOM_CHARACTERS_MAX * 2];
 	uint64_t count;
@@ -231,7 +231,7 @@ static struct tw_term decode_string(struct decoder *d)
 		return tw_word(0);
 	if (count == 0)
 		return tw_term_nil();
-	cells = tw_arena_take(d->arena, count * sizeof(*cells));
+	cells = tw_arena_take(d->arena, count * sizeof *cells);
 	if (!cells)
 		return fail(d, TW_ENOMEM);
 	for (i = 0; i < count; i++) {
@@ -246,8 +246,8 @@ static struct tw_term decode_string(struct decoder *d)
 /* Sizes in bytes of the fields after the node. */
 struct identifier_shape {
 	enum tw_term_type type;
-	unsigned int number_bytes;
-	unsigned int creation_bytes;
+	unsigned number_bytes;
+	unsigned creation_bytes;
 };
 
 static void set_node(struct decoder *d, struct tw_identifier *parts)
@@ -263,7 +263,7 @@ static void set_node(struct decoder *d, struct tw_identifier *parts)
 static struct tw_term decode_identifier(struct decoder *d, struct identifier_shape shape)
 {
 	struct tw_identifier parts = {.word_count = shape.type == TW_TYPE_REFERENCE ? 1 : 2};
-	unsigned int serial_bytes = shape.type == TW_TYPE_PID ? 4 : 0;
+	unsigned serial_bytes = shape.type == TW_TYPE_PID ? 4 : 0;
 	uint64_t number;
 
 	if (!decode_atom(d, &parts.node) || !has(d, shape.number_bytes + serial_bytes + shape.creation_bytes))
@@ -278,7 +278,7 @@ static struct tw_term decode_identifier(struct decoder *d, struct identifier_sha
 	return built(d, tw_term_identifier(d->arena, shape.type, &parts));
 }
 
-static struct tw_term decode_reference(struct decoder *d, unsigned int creation_bytes)
+static struct tw_term decode_reference(struct decoder *d, unsigned creation_bytes)
 {
 	struct tw_identifier parts = {0};
 	uint64_t count, i;
@@ -385,7 +385,7 @@ static struct tw_term decode_part(struct decoder *d)
 	return decode(d);
 }
 
-static struct tw_term decode_tuple(struct decoder *d, unsigned int count_bytes)
+static struct tw_term decode_tuple(struct decoder *d, unsigned count_bytes)
 {
 	struct tw_term *elements, tuple;
 	uint64_t count, i;
@@ -412,7 +412,7 @@ static struct tw_term decode_list(struct decoder *d)
 		return tw_word(0);
 	if (count == 0)
 		return decode_part(d);
-	cells = tw_arena_take(d->arena, count * sizeof(*cells));
+	cells = tw_arena_take(d->arena, count * sizeof *cells);
 	if (!cells)
 		return fail(d, TW_ENOMEM);
 	for (i = 0; i < count; i++) {
@@ -437,7 +437,7 @@ static struct tw_term decode_map(struct decoder *d)
 		return tw_word(0);
 	if (count == 0)
 		return built(d, tw_term_map(d->arena, NULL, 0));
-	pairs = tw_arena_take(d->arena, count * sizeof(*pairs));
+	pairs = tw_arena_take(d->arena, count * sizeof *pairs);
 	if (!pairs)
 		return fail(d, TW_ENOMEM);
 	for (i = 0; i < count; i++) {
@@ -456,7 +456,7 @@ static struct tw_term decode_map(struct decoder *d)
 
 /* ---- terms ---- */
 
-static struct tw_term decode_tagged(struct decoder *d, unsigned int tag)
+static struct tw_term decode_tagged(struct decoder *d, unsigned tag)
 {
 	switch (tag) {
 	case TW_ETF_SMALL_INTEGER: return decode_small(d, 1);

@@ -39,13 +39,13 @@ static size_t bits_of(const mp_limb_t *limbs, mp_size_t count)
 static struct power power_above(const mp_limb_t *five, mp_size_t count)
 {
 	mp_limb_t padded[FIVE_LIMBS + 3] = {0};
-	unsigned int zeros = (unsigned int)__builtin_clzll(five[count - 1]);
+	unsigned zeros = (unsigned)__builtin_clzll(five[count - 1]);
 	bool is_exact = true;
 	mp_size_t i;
 	struct power power;
 
 	/* Two zero limbs below, so that there are always two full limbs on top. */
-	memcpy(padded + 2, five, (size_t)count * sizeof(*five));
+	memcpy(padded + 2, five, (size_t)count * sizeof *five);
 	if (zeros)
 		mpn_lshift(padded, padded, count + 2, zeros);
 	for (i = 0; i < count; i++)
@@ -229,7 +229,7 @@ size_t tw_print_float(char *at, double value)
 	uint64_t bits;
 	int count, place;
 
-	memcpy(&bits, &value, sizeof(bits));
+	memcpy(&bits, &value, sizeof bits);
 	if (bits >> 63)
 		*p++ = '-';
 	bits &= ~(UINT64_C(1) << 63);

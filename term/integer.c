@@ -196,7 +196,7 @@ static size_t limbs_of_double(double value, uint64_t limbs[DOUBLE_LIMBS])
 	uint64_t mantissa = (uint64_t)ldexp(frexp(value, &exponent), 53);
 	int shift = exponent - 53;
 
-	memset(limbs, 0, DOUBLE_LIMBS * sizeof(limbs[0]));
+	memset(limbs, 0, DOUBLE_LIMBS * sizeof limbs[0]);
 	if (mantissa == 0)
 		return 0;
 	if (shift <= 0) {

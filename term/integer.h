@@ -102,7 +102,7 @@ char *tw_integer_print(struct tw_term a, uint64_t *scratch, char *end);
  * @digits	borrows; digits of the base only, '_' is skipped.
  * @base	2 .. 36.
  */
-int tw_integer_parse(struct tw_arena *arena, const char *digits, size_t bytes, unsigned int base, bool is_negative,
+int tw_integer_parse(struct tw_arena *arena, const char *digits, size_t bytes, unsigned base, bool is_negative,
 		     struct tw_term *out);
 
 #endif

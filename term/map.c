@@ -110,15 +110,15 @@ TW_API struct tw_term tw_term_map(struct tw_arena *arena, const struct tw_term_p
 		fill(words, pairs, count);
 		return map;
 	}
-	scratch = tw_arena_take(arena, 2 * count * sizeof(*scratch));
+	scratch = tw_arena_take(arena, 2 * count * sizeof *scratch);
 	if (!scratch)
 		return none;
-	memcpy(scratch, pairs, count * sizeof(*scratch));
+	memcpy(scratch, pairs, count * sizeof *scratch);
 	sorted = sort(scratch, scratch + count, count);
 	kept = drop_repeated(sorted, count);
 	*((uint64_t *)words - 1) = tw_header(TW_BLOCK_MAP, 0, kept);
 	fill(words, sorted, kept);
-	tw_arena_trim(arena, scratch, 2 * count * sizeof(*scratch), 0);
+	tw_arena_trim(arena, scratch, 2 * count * sizeof *scratch, 0);
 	return map;
 }
 

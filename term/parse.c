@@ -54,13 +54,13 @@ struct tw_term tw_reader_full(struct tw_reader *r)
 bool tw_reader_grow(struct tw_reader *r)
 {
 	size_t capacity = r->value_capacity * 2;
-	struct tw_term *values = malloc(capacity * sizeof(*values));
+	struct tw_term *values = malloc(capacity * sizeof *values);
 
 	if (!values) {
 		tw_reader_full(r);
 		return false;
 	}
-	memcpy(values, r->values, r->value_count * sizeof(*values));
+	memcpy(values, r->values, r->value_count * sizeof *values);
 	if (r->values != r->fixed)
 		free(r->values);
 	r->values = values;

@@ -15,7 +15,7 @@ struct tw_reader {
 	const char *at;
 	const char *end;
 	struct tw_arena *arena;
-	unsigned int depth;
+	unsigned depth;
 
 	/* After a failure: TW_EBADARG with a message and its position, or TW_ENOMEM. */
 	int error;
@@ -47,7 +47,7 @@ enum {
 
 extern const unsigned char tw_char_class[256];
 
-static inline bool tw_char_is(char c, unsigned int classes)
+static inline bool tw_char_is(char c, unsigned classes)
 {
 	return tw_char_class[(unsigned char)c] & classes;
 }

@@ -34,10 +34,10 @@ struct segment {
 /* ---- bits ---- */
 
 /* Appends the low @count bits of a byte, 1 to 8. */
-static bool put(struct tw_reader *r, struct bits *bits, unsigned int byte, unsigned int count)
+static bool put(struct tw_reader *r, struct bits *bits, unsigned byte, unsigned count)
 {
 	size_t at = bits->count / 8;
-	unsigned int used = bits->count % 8;
+	unsigned used = bits->count % 8;
 	unsigned char *data;
 
 	if (at + 2 > bits->capacity_bytes) {
@@ -78,10 +78,10 @@ static bool put_bytes(struct tw_reader *r, struct bits *bits, const unsigned cha
 struct complement {
 	mp_limb_t limbs[TW_INTEGER_LIMBS_MAX];
 	size_t count;
-	unsigned int fill;
+	unsigned fill;
 };
 
-static unsigned int byte_of(const struct complement *number, size_t index)
+static unsigned byte_of(const struct complement *number, size_t index)
 {
 	if (index / 8 >= number->count)
 		return number->fill;
@@ -96,7 +96,7 @@ static __attribute__((noinline)) bool put_integer(struct tw_reader *r, struct bi
 	const uint64_t *limbs;
 	bool is_negative;
 	size_t bytes = size / 8, i;
-	unsigned int rest = size % 8;
+	unsigned rest = size % 8;
 
 	limbs = tw_integer_limbs(value, &small, &number.count, &is_negative);
 	memcpy(number.limbs, limbs, number.count * 8);
@@ -184,7 +184,7 @@ static bool put_bit_string(struct tw_reader *r, struct bits *bits, struct tw_ter
 		if (!put(r, bits, data[i / 8], 8))
 			return false;
 	}
-	return want == i || put(r, bits, data[i / 8] >> (8 - (want - i)), (unsigned int)(want - i));
+	return want == i || put(r, bits, data[i / 8] >> (8 - (want - i)), (unsigned)(want - i));
 }
 
 static bool put_value(struct tw_reader *r, struct bits *bits, struct tw_term value, const struct segment *segment)
@@ -240,7 +240,7 @@ static bool set_word(struct segment *segment, const char *name)
 	static const struct {
 		const char *name;
 		enum segment_type type;
-		unsigned int unit;
+		unsigned unit;
 	} types[] = {
 		{"integer", INTEGER, 0}, {"float", FLOAT, 0},	 {"binary", BITS, 8},
 		{"bytes", BITS, 8},	 {"bitstring", BITS, 1}, {"bits", BITS, 1},
@@ -389,7 +389,7 @@ struct tw_term tw_read_binary(struct tw_reader *r)
 
 	bits.data = bits.fixed;
 	bits.count = 0;
-	bits.capacity_bytes = sizeof(bits.fixed);
+	bits.capacity_bytes = sizeof bits.fixed;
 	r->at += 2;
 	term = read_segments(r, &bits);
 	if (bits.data != bits.fixed)

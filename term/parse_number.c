@@ -14,17 +14,17 @@
 /* Every integer of this many digits fits 64 bits. */
 #define QUICK_DIGITS 18
 
-static unsigned int digit_of(char c)
+static unsigned digit_of(char c)
 {
 	if (tw_char_is(c, TW_CHAR_DIGIT))
-		return (unsigned int)(c - '0');
+		return (unsigned)(c - '0');
 	if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
-		return (unsigned int)((c | 0x20) - 'a' + 10);
+		return (unsigned)((c | 0x20) - 'a' + 10);
 	return 99;
 }
 
 /* The end of the digits of the base, with single '_' between them; @at if there are none. */
-static const char *behind_digits(const struct tw_reader *r, const char *at, unsigned int base)
+static const char *behind_digits(const struct tw_reader *r, const char *at, unsigned base)
 {
 	const char *p = at;
 
@@ -45,7 +45,7 @@ bool tw_read_uint(struct tw_reader *r, uint64_t max, uint64_t *value, const char
 	uint64_t v = 0;
 
 	for (; r->at < r->end && tw_char_is(*r->at, TW_CHAR_DIGIT); r->at++) {
-		unsigned int digit = digit_of(*r->at);
+		unsigned digit = digit_of(*r->at);
 
 		if (v > (max - digit) / 10) {
 			tw_reader_fail(r, start, "the number is too large here");
@@ -61,7 +61,7 @@ bool tw_read_uint(struct tw_reader *r, uint64_t max, uint64_t *value, const char
 	return true;
 }
 
-static struct tw_term read_integer(struct tw_reader *r, const char *start, unsigned int base, bool is_negative)
+static struct tw_term read_integer(struct tw_reader *r, const char *start, unsigned base, bool is_negative)
 {
 	size_t bytes = (size_t)(r->at - start);
 	struct tw_term term;
@@ -175,10 +175,10 @@ static struct tw_term read_based(struct tw_reader *r, const char *start, bool is
 	if (r->at != end || base < 2 || base > 36)
 		return tw_reader_fail(r, start, "the base must be 2 to 36");
 	start = ++r->at;
-	r->at = behind_digits(r, start, (unsigned int)base);
+	r->at = behind_digits(r, start, (unsigned)base);
 	if (r->at == start)
 		return tw_reader_fail(r, start, "expected a digit of the base");
-	return read_integer(r, start, (unsigned int)base, is_negative);
+	return read_integer(r, start, (unsigned)base, is_negative);
 }
 
 struct tw_term tw_read_number(struct tw_reader *r, bool is_negative)

@@ -24,7 +24,7 @@ struct printing {
 /* "#Fun<", a name of 255 characters that are all escaped, and two numbers. */
 #define TW_PRINTED_FUN_BYTES 4096
 
-#define put_literal(sink, text) tw_sink_put(sink, text, sizeof(text) - 1)
+#define put_literal(sink, text) tw_sink_put(sink, text, sizeof text - 1)
 
 /* ---- leaves ---- */
 
@@ -41,7 +41,7 @@ static int print_small(struct tw_sink *sink, int64_t value)
 {
 	char text[24];
 
-	if (tw_likely(tw_sink_has(sink, sizeof(text)))) {
+	if (tw_likely(tw_sink_has(sink, sizeof text))) {
 		sink->at += compose_small(sink->at, value);
 		return 0;
 	}
@@ -52,7 +52,7 @@ static __attribute__((noinline)) int print_big(struct tw_sink *sink, struct tw_t
 {
 	uint64_t scratch[TW_INTEGER_LIMBS_MAX];
 	char text[TW_INTEGER_PRINTED_BYTES_MAX];
-	char *end = text + sizeof(text), *start = tw_integer_print(t, scratch, end);
+	char *end = text + sizeof text, *start = tw_integer_print(t, scratch, end);
 
 	return tw_sink_put(sink, start, (size_t)(end - start));
 }
@@ -61,7 +61,7 @@ static int print_float(struct tw_sink *sink, struct tw_term t)
 {
 	char text[TW_FLOAT_PRINTED_BYTES_MAX];
 
-	if (tw_likely(tw_sink_has(sink, sizeof(text)))) {
+	if (tw_likely(tw_sink_has(sink, sizeof text))) {
 		sink->at += tw_print_float(sink->at, tw_float_value(t));
 		return 0;
 	}
@@ -119,7 +119,7 @@ static int print_identifier(struct tw_sink *sink, struct tw_term t)
 	const struct tw_block_identifier *block = (const struct tw_block_identifier *)tw_block(t);
 	char text[IDENTIFIER_BYTES_MAX];
 
-	if (tw_likely(tw_sink_has(sink, sizeof(text)))) {
+	if (tw_likely(tw_sink_has(sink, sizeof text))) {
 		sink->at += compose_identifier(sink->at, block);
 		return 0;
 	}
@@ -160,7 +160,7 @@ static int print_quoted(struct tw_sink *sink, uint32_t character)
 {
 	char text[4];
 
-	if (tw_likely(tw_sink_has(sink, sizeof(text)))) {
+	if (tw_likely(tw_sink_has(sink, sizeof text))) {
 		sink->at += tw_print_quoted(sink->at, character, '"');
 		return 0;
 	}
@@ -230,7 +230,7 @@ static int print_bits(struct printing *printing, struct tw_term t)
 	struct tw_sink *sink = printing->sink;
 	const unsigned char *data = tw_bits_data(t);
 	size_t bytes = tw_block_size(t), i;
-	unsigned int rest = tw_header_aux(*tw_block(t));
+	unsigned rest = tw_header_aux(*tw_block(t));
 	enum text_kind kind = printing->form == TW_PRINT_PRETTY ? text_kind_of(t) : NO_TEXT;
 	int error;
 

@@ -177,7 +177,7 @@ static inline struct tw_term tw_term_of_block(const void *block)
 	return tw_word((uint64_t)(uintptr_t)block + TW_TAG_BLOCK);
 }
 
-static inline uint64_t tw_header(enum tw_block_kind kind, unsigned int aux, uint64_t size)
+static inline uint64_t tw_header(enum tw_block_kind kind, unsigned aux, uint64_t size)
 {
 	return size << 16 | (uint64_t)aux << 8 | kind;
 }
@@ -187,7 +187,7 @@ static inline enum tw_block_kind tw_header_kind(uint64_t header)
 	return (enum tw_block_kind)(header & 255);
 }
 
-static inline unsigned int tw_header_aux(uint64_t header)
+static inline unsigned tw_header_aux(uint64_t header)
 {
 	return header >> 8 & 255;
 }
@@ -276,7 +276,7 @@ static inline double tw_float_value(struct tw_term t)
 {
 	double value;
 
-	memcpy(&value, tw_block(t) + 1, sizeof(value));
+	memcpy(&value, tw_block(t) + 1, sizeof value);
 	return value;
 }
 
@@ -288,7 +288,7 @@ static inline const unsigned char *tw_bits_data(struct tw_term t)
 
 static inline uint64_t tw_bits_count(struct tw_term t)
 {
-	unsigned int rest = tw_header_aux(*tw_block(t));
+	unsigned rest = tw_header_aux(*tw_block(t));
 
 	return tw_block_size(t) * 8 - (rest ? 8 - rest : 0);
 }

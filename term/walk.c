@@ -5,11 +5,11 @@
 bool tw_walk_grow(struct tw_walk *walk)
 {
 	size_t capacity = walk->capacity * 2;
-	struct tw_walk_frame *frames = malloc(capacity * sizeof(*frames));
+	struct tw_walk_frame *frames = malloc(capacity * sizeof *frames);
 
 	if (!frames)
 		return false;
-	memcpy(frames, walk->frames, walk->depth * sizeof(*frames));
+	memcpy(frames, walk->frames, walk->depth * sizeof *frames);
 	tw_walk_fini(walk);
 	walk->frames = frames;
 	walk->capacity = capacity;
