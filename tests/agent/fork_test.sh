@@ -4,15 +4,15 @@
 # Method  programs/forker.c forks five children of ten calls, then replaces itself.
 . "$(dirname "$0")/lib.sh"
 
-add="pattern libagent_oddlib:odd_add"
+add="pattern libagent_edgelib:edge_add"
 traced "$add" -- "$programs/agent_forker" 5
 [ $status = 0 ] || fail "status $status"
-expect 200 odd_add
+expect 200 edge_add
 [ "$(grep -c ^image "$folder/report")" = 2 ] || fail "not two images"
 
 traced "$add" -f -- "$programs/agent_forker" 5
 [ $status = 0 ] || fail "followed: status $status"
-expect 250 odd_add
+expect 250 edge_add
 [ "$(grep -c ^image "$folder/report")" = 7 ] || fail "not seven images"
 [ "$(awk '$1 == "call" && $NF == 10' "$folder/report" | wc -l)" = 5 ] || fail "not five children of ten calls"
 
@@ -25,7 +25,7 @@ traced "pattern _:_" -f -- "$programs/agent_forker" -t
 # Through a shell: the shell is the root, and its children are not traced unless children are followed.
 traced "$add" -- sh -c "$programs/agent_forker 0; exit 3"
 [ $status = 3 ] || fail "through a shell: status $status"
-expect 0 odd_add
+expect 0 edge_add
 traced "$add" -f -- sh -c "$programs/agent_forker 0; exit 3"
-expect 100 odd_add
+expect 100 edge_add
 finish

@@ -2,21 +2,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # Goal    Calls with unusual conventions and control flow return correctly while their returns and exceptions are recorded,
 #         however the program was linked; hooks allocate nothing; common programs answer as they do untraced.
-# Method  programs/odd.c checks itself; programs/guard.c ends the program when a hook allocates; a program's output is
+# Method  programs/edge.c checks itself; programs/guard.c ends the program when a hook allocates; a program's output is
 #         compared with its untraced output.
 . "$(dirname "$0")/lib.sh"
 
 for how in lazy now noplt nopie; do
-	same "pattern _:_;exceptions 1" "$programs/agent_odd_$how"
-	expect_some "agent_odd_$how libagent_oddlib:odd_sum"
-	same "returns 1;return_to 1" "$programs/agent_odd_$how"
+	same "pattern _:_;exceptions 1" "$programs/agent_edge_$how"
+	expect_some "agent_edge_$how libagent_edgelib:edge_sum"
+	same "returns 1;return_to 1" "$programs/agent_edge_$how"
 done
 same "pattern _:_;exceptions 1;return_to 1" "$programs/agent_throw"
-expect_some "agent_throw libagent_oddlib:odd_call_back"
+expect_some "agent_throw libagent_edgelib:edge_call_back"
 same "pattern _:_;exceptions 1" "$programs/agent_rcu"
 
 export GUARD_COUNTS=1
-traced "pattern _:_;exceptions 1" -p "$programs/libagent_guard.so" -- "$programs/agent_odd_lazy"
+traced "pattern _:_;exceptions 1" -p "$programs/libagent_guard.so" -- "$programs/agent_edge_lazy"
 [ $status = 0 ] || fail "with the guard: status $status: $(cat "$folder/err")"
 unset GUARD_COUNTS
 
@@ -46,7 +46,7 @@ else
 fi
 # One copy is returned to many times.
 same "pattern _:_;returns 1" "$programs/agent_again" "$programs/continuation.so"
-expect_some "agent_again libagent_oddlib:odd_call_back"
+expect_some "agent_again libagent_edgelib:edge_call_back"
 same "pattern _:_;exceptions 1;return_to 1" "$programs/agent_again" "$programs/continuation.so"
 if ruby -rcontinuation -e '' 2>/dev/null; then
 	same "pattern _:_;returns 1" ruby -rcontinuation "$(dirname "$0")/programs/callcc.rb"

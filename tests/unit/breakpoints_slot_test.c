@@ -67,7 +67,7 @@ static void put(void *slot, void *function)
 
 static struct tw_place *add_slot(struct tw_permit *permit, void *slot, void *target)
 {
-	struct tw_module_options options = {.name = "libodd", .is_declared = true};
+	struct tw_module_options options = {.name = "libedge", .is_declared = true};
 	struct tw_module *module;
 	struct tw_function *function;
 	struct tw_place_options place_options = {.kind = TW_BP_SLOT, .where = slot, .target = target};

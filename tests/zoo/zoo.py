@@ -29,7 +29,7 @@ LIMIT_SECONDS = 60
 LIMIT_FACTOR = 40
 # `trace` in a subshell (a pipe, a job) becomes the program, so that signals and exit codes are the program's.
 PRELUDE = r"""
-zoo=$ZOO_HERE odd=$ZOO_ODD; read -ra options <<<"$ZOO_OPTIONS"; prefix=()
+zoo=$ZOO_HERE edge=$ZOO_EDGE; read -ra options <<<"$ZOO_OPTIONS"; prefix=()
 record() { prefix=("$ZOO_TW" record -q -o "$ZOO_CAPTURES/$BASHPID.$RANDOM.tw" "${options[@]}" --); }
 as_is() { "$@"; }
 as_user() { if [ "$(id -u)" = 0 ]; then chmod 777 . "$ZOO_CAPTURES"; setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; else "$@"; fi; }
@@ -52,18 +52,18 @@ class Case:
         self.slack = int(section.get("slack", "0"))
         self.each = int(section.get("each", "0"))
         self.root = section.get("root") == "1"
-        self.build = section.get("build") or (name.split("/")[1] if name.startswith("odd/") else None)
-        self.command = section.get("command") or f"trace $odd/{name.split('/')[1]}"
+        self.build = section.get("build") or (name.split("/")[1] if name.startswith("edge/") else None)
+        self.command = section.get("command") or f"trace $edge/{name.split('/')[1]}"
         self.ways = section.get("modes", " ".join(ways)).split()
         if self.count:
             self.ways += list(COUNT_WAYS)
         self.ci = section.get("ci", "").split()
 
-    def missing(self, odd):
+    def missing(self, edge):
         gone = [need for need in self.needs if not shutil.which(need, path="/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")]
         if self.root and os.getuid() != 0:
             gone.append("root")
-        if self.build and not (odd / self.name.split("/")[1]).exists():
+        if self.build and not (edge / self.name.split("/")[1]).exists():
             gone.append("its program could not be built")
         return gone
 
@@ -80,11 +80,11 @@ def read_cases():
     return [Case(name, parser[name], ways) for name in parser.sections() if name != "ways"], ways
 
 
-def build_odd(cases, odd):
-    """Programs of odd/, with the options that their first comment `/* gcc: ... */` or the case says."""
-    odd.mkdir(parents=True, exist_ok=True)
-    own = HERE / "odd"
-    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", odd / "libodd.so", own / "libodd.c"], check=True)
+def build_edge(cases, edge):
+    """Programs of edge/, with the options that their first comment `/* gcc: ... */` or the case says."""
+    edge.mkdir(parents=True, exist_ok=True)
+    own = HERE / "edge"
+    subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", edge / "libedge.so", own / "libedge.c"], check=True)
     for case in cases:
         if not case.build:
             continue
@@ -94,11 +94,11 @@ def build_odd(cases, odd):
         if options and options[0] == "clang":
             compiler, options = "clang", options[1:]
         said = re.search(r"/\* gcc: (.*?) \*/", text)
-        links = [] if compiler == "musl-gcc" else ["-L", str(odd), "-lodd", f"-Wl,-rpath,{odd}"]
+        links = [] if compiler == "musl-gcc" else ["-L", str(edge), "-ledge", f"-Wl,-rpath,{edge}"]
         if compiler == "clang":
             links.append("-Wl,-rpath," + str(pathlib.Path(subprocess.run(["clang", "-print-resource-dir"], capture_output=True, text=True,
                          check=False).stdout.strip()) / "lib" / "linux"))
-        made = subprocess.run([compiler, "-D_GNU_SOURCE", "-O1", "-g", "-fno-builtin", "-w", "-o", odd / case.name.split("/")[1],
+        made = subprocess.run([compiler, "-D_GNU_SOURCE", "-O1", "-g", "-fno-builtin", "-w", "-o", edge / case.name.split("/")[1],
                                own / f"{source}.c", *options, *links, *(said[1].split() if said else [])], check=False,
                               capture_output=True, text=True) if shutil.which(compiler) else None
         if made and made.returncode:
@@ -117,8 +117,8 @@ class Run:
         work.mkdir()
         for folder in (self.folder, captures, work):
             folder.chmod(0o755)
-        environment = dict(os.environ, ZOO_HERE=str(HERE), ZOO_ODD=str(context.odd), ZOO_TW=str(context.tw), ZOO_OPTIONS=options,
-                           ZOO_CAPTURES=str(captures), ODD_CALLS=str(self.folder / "calls"), LC_ALL="C", HOME=str(work),
+        environment = dict(os.environ, ZOO_HERE=str(HERE), ZOO_EDGE=str(context.edge), ZOO_TW=str(context.tw), ZOO_OPTIONS=options,
+                           ZOO_CAPTURES=str(captures), EDGE_CALLS=str(self.folder / "calls"), LC_ALL="C", HOME=str(work),
                            PATH="/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
         limit = context.limit
         began = time.monotonic()
@@ -170,8 +170,8 @@ class Run:
 
 
 class Context:
-    def __init__(self, tw, odd, work):
-        self.tw, self.odd, self.work, self.limit = tw, odd, work, LIMIT_SECONDS
+    def __init__(self, tw, edge, work):
+        self.tw, self.edge, self.work, self.limit = tw, edge, work, LIMIT_SECONDS
 
 
 def play(case, ways, context, wanted):
@@ -186,7 +186,7 @@ def play(case, ways, context, wanted):
     held, wrong = 0, []
     for way in wanted:
         options = COUNT_WAYS[way].format(case.count) if way in COUNT_WAYS else ways[way]
-        own = Context(context.tw, context.odd, context.work)
+        own = Context(context.tw, context.edge, context.work)
         own.limit = LIMIT_SECONDS + LIMIT_FACTOR * max(alone.seconds, again.seconds)
         run = Run(case, options, own)
         problems = list(run.problems)
@@ -229,15 +229,15 @@ def main():
         return 2
     work = pathlib.Path(tempfile.mkdtemp(prefix="tracewheel-zoo."))
     work.chmod(0o755)
-    context = Context(tw, work / "odd", work)
+    context = Context(tw, work / "edge", work)
     context.build = asked.build
     held, wrong, left_out, began = 0, [], 0, time.monotonic()
     try:
-        build_odd(cases, context.odd)
+        build_edge(cases, context.edge)
         with ThreadPoolExecutor(max_workers=asked.jobs) as pool:
             jobs = []
             for case in cases:
-                missing = case.missing(context.odd)
+                missing = case.missing(context.edge)
                 wanted = [way for way in (case.ci if asked.ci else case.ways) if not asked.way or way in asked.way]
                 if missing:
                     left_out += 1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* again.c - calls that return many times, from one copy of the stack; meanwhile other calls use their stack slots. */
 #include "continuation.h"
-#include "oddlib.h"
+#include "edgelib.h"
 
 #include <alloca.h>
 #include <dlfcn.h>
@@ -15,7 +15,7 @@ static int returns, taken; /* not on the stack */
 
 static int deep(int x)
 {
-	return x ? odd_call_back(deep, x - 1) + x : take(base);
+	return x ? edge_call_back(deep, x - 1) + x : take(base);
 }
 
 static int pad;
@@ -24,12 +24,12 @@ static int pad;
 static int other(int x)
 {
 	volatile char *room = alloca((size_t)pad + 1);
-	int sum = (int)odd_add((uint64_t)x, 1);
+	int sum = (int)edge_add((uint64_t)x, 1);
 
 	room[0] = 1;
 	if (x)
-		sum += odd_call_back(other, x - 1);
-	return sum + (int)odd_number("3");
+		sum += edge_call_back(other, x - 1);
+	return sum + (int)edge_number("3");
 }
 
 static __attribute__((noinline)) void round_of(int x)
@@ -38,9 +38,9 @@ static __attribute__((noinline)) void round_of(int x)
 
 	base = here + sizeof here;
 	returns = 0;
-	taken += odd_call_back(deep, x);
+	taken += edge_call_back(deep, x);
 	for (pad = 0; pad < 128; pad += 16)
-		taken += odd_call_back(other, x + 3);
+		taken += edge_call_back(other, x + 3);
 	printf("%d %d\n", x, taken);
 	if (++returns < 10)
 		call();

@@ -3,7 +3,7 @@
  * forker.c - "forker N" forks N children that work and exit, execs itself once, and works itself;
  * "forker -t" forks from eight threads at once while all of them work.
  */
-#include "oddlib.h"
+#include "edgelib.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ static int work(uint64_t n)
 	uint64_t sum = 0;
 
 	for (uint64_t i = 0; i < n; i++)
-		sum = odd_add(sum, 1);
+		sum = edge_add(sum, 1);
 	return sum == n ? 0 : 1;
 }
 

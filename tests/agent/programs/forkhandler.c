@@ -7,7 +7,7 @@
  * and ends.
  * Prints the parent's number of calls; fails if a child dies of a signal.
  */
-#include "oddlib.h"
+#include "edgelib.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &timer, NULL);
 	while (made < wanted && !is_child) {
-		sum = odd_add(sum, 1);
+		sum = edge_add(sum, 1);
 		calls += !is_child;
 		if (calls % 1000 == 0)
 			while (waitpid(-1, &status, WNOHANG) > 0)
@@ -73,7 +73,7 @@ int main(int argc, char **argv)
 	}
 	if (is_child) {
 		for (int i = 0; i < 100; i++)
-			sum = odd_add(i, 1);
+			sum = edge_add(i, 1);
 		_exit(0);
 	}
 	while (waitpid(-1, &status, 0) > 0)

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <execinfo.h>
 
-extern "C" int odd_call_back(int (*function)(int), int x);
+extern "C" int edge_call_back(int (*function)(int), int x);
 
 static int depth;
 
@@ -18,7 +18,7 @@ static int throwing(int x)
 	if (x == 0)
 		throw std::runtime_error("thrown " + text.substr(0, 3));
 	depth++;
-	int result = odd_call_back(throwing, x - 1);
+	int result = edge_call_back(throwing, x - 1);
 	depth--;
 	return result;
 }
@@ -47,7 +47,7 @@ int main()
 			caught += e.what() == std::string("thrown xxx");
 		}
 		try {
-			odd_call_back(sorts_and_throws, 1);
+			edge_call_back(sorts_and_throws, 1);
 		} catch (int number) {
 			caught += number == 42;
 		}

@@ -4,7 +4,7 @@
  *
  * Usage: vforker ROUNDS.  Each round is a new thread whose child makes one call, and which makes 1,000 itself.
  */
-#include "oddlib.h"
+#include "edgelib.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -22,12 +22,12 @@ static void *work(void *arg)
 	int status = 1;
 
 	if (child == 0) {
-		sum = odd_add(1, 2);
+		sum = edge_add(1, 2);
 		_exit(0);
 	}
 	waitpid(child, &status, 0);
 	for (int i = 0; i < CALLS; i++) {
-		sum = odd_add(i, 1);
+		sum = edge_add(i, 1);
 		/* Time for the recorder to check which threads live. */
 		if (i % 100 == 0)
 			usleep(2000);
