@@ -220,7 +220,7 @@ void tw_agent_layouts_update(struct tw_agent_config *config, const struct tw_rs 
 	char *text;
 
 	if ((!config->string_bytes && !config->has_guards && !config->has_arities) ||
-	    tw_rs_layouts_read(rs, &config->layouts_at, &text, &bytes))
+	    tw_rs_answers_read(rs, &config->layouts_at, &text, &bytes))
 		return;
 	if (!bytes) {
 		free(text);
@@ -277,10 +277,10 @@ const struct tw_sym_object *tw_agent_layouts_missing(const struct tw_agent_confi
 
 void tw_agent_layouts_ask(const struct tw_agent_config *config, struct tw_rs *rs, const struct tw_sym_object *object)
 {
-	bool is_awaited = tw_rs_layouts_are_awaited(rs);
+	bool is_awaited = tw_rs_answers_are_awaited(rs);
 	char note[256];
 
-	if (tw_rs_layouts_wait(rs, tw_rs_layouts_want(rs), is_awaited ? 0 : config->ask_ns))
+	if (tw_rs_answers_wait(rs, tw_rs_answers_want(rs), is_awaited ? 0 : config->ask_ns))
 		return;
 	snprintf(note, sizeof note, "%s %.100s: it was opened later, and its debug information was not read in time",
 		 config->has_guards	? "no call is traced of functions of"

@@ -137,6 +137,6 @@ _Static_assert(TW_TAIL_BLOCKS_LEFT < TW_PROCESS_BLOCKS_MAX / 8, "most of a proce
 #define TW_ARG_STRING_BYTES_MAX	    256
 #define TW_ARG_STRING_BYTES_DEFAULT 64
 /* The file of layouts that a command hands to the agents. */
-#define TW_RS_LAYOUTS_BYTES_MAX (UINT64_C(256) << 20)
+#define TW_RS_ANSWERS_BYTES_MAX (UINT64_C(256) << 20)
 
 #endif

@@ -77,8 +77,8 @@ static int make_files(struct tw_rs *rs, const struct tw_rs_options *options)
 	error = tw_backing_create(rs->path, "control", TW_RS_CONTROL_BYTES, (void **)&rs->control);
 	if (!error && tw_sys_populate_write(rs->control, TW_RS_CONTROL_BYTES) == -EFAULT)
 		error = TW_ENOSPC;
-	if (!error && options->layouts)
-		error = tw_rs_layouts_append(rs, options->layouts);
+	if (!error && options->answers)
+		error = tw_rs_answers_append(rs, options->answers);
 	/* Written last: without it no member can attach. */
 	if (!error)
 		error = tw_backing_write(rs->path, "config", &rs->config, sizeof rs->config, rs->text,
@@ -175,7 +175,7 @@ void tw_rs_detach(struct tw_rs *rs)
 
 static bool is_our_file(const char *name)
 {
-	return strcmp(name, "control") == 0 || strcmp(name, "config") == 0 || strcmp(name, TW_RS_LAYOUTS_FILE) == 0 ||
+	return strcmp(name, "control") == 0 || strcmp(name, "config") == 0 || strcmp(name, TW_RS_ANSWERS_FILE) == 0 ||
 	       strncmp(name, "image-", 6) == 0;
 }
 

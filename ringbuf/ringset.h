@@ -7,7 +7,7 @@
  *	/dev/shm/tracewheel-UID/NAME/		0700, files 0600
  *	    config	struct tw_rs_config and a text: constant, never mapped
  *	    control	struct tw_rs_control: words by which owner and members signal each other, the table of images
- *	    layouts	text from the rooms above, possibly large: how arguments are passed in registers
+ *	    answers	text from the rooms above, possibly large: the owner answers what members ask
  *	    image-LEASE	one process image: struct tw_rs_image_head, its definitions, its rings; sparse
  *
  * If tmpfs cannot be used, control and one image are anonymous memory of one process (config.is_anonymous).
@@ -112,15 +112,15 @@ struct tw_rs_control {
 	TW_CACHELINE_ALIGNED _Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC of the owner's last progress */
 	_Atomic uint32_t is_closed;			    /* no more events are wanted */
 	_Atomic uint32_t delivered;			    /* the last request that is answered; a futex */
-	_Atomic uint32_t layouts_answered;		    /* the last request that is answered; a futex */
-	_Atomic uint64_t layouts_bytes;			    /* how much of the layouts file is complete */
+	_Atomic uint32_t answers_given;			    /* the last request that is answered; a futex */
+	_Atomic uint64_t answers_bytes;			    /* how much of the file of answers is complete */
 
 	/* Written by members. */
 	TW_CACHELINE_ALIGNED _Atomic uint32_t wanted_count; /* rings and slots refused since the owner's last scan */
 	_Atomic uint32_t wake;				    /* a futex: members raise it to make the owner scan now */
 	uint32_t reserved;
 	_Atomic uint32_t delivery_wanted; /* last request to take all records; PAIR rs.delivery */
-	_Atomic uint32_t layouts_wanted;  /* last request for layouts; PAIR rs.layouts_wanted */
+	_Atomic uint32_t answers_wanted;  /* last request; PAIR rs.answers_wanted */
 	_Atomic uint32_t slot_count;	  /* upper bound of the slots ever used */
 	_Atomic uint32_t next_lease;
 	_Atomic uint64_t used_bytes; /* rings of all images together; compared with the cap */
@@ -243,8 +243,8 @@ struct tw_rs {
 	uint32_t newest_lease;
 	uint64_t damaged_images; /* images that could not be opened */
 	uint64_t damaged_tables; /* images whose head or table of rings is invalid; their remaining rings are unknown */
-	uint64_t layouts_bytes;
-	uint32_t delivered, layouts_answered;
+	uint64_t answers_bytes;
+	uint32_t delivered, answers_given;
 	char path[256];	      /* the directory; "" if anonymous */
 	struct tw_rs_own own; /* the member's fields; last, because most of it is never touched */
 };
@@ -261,7 +261,7 @@ struct tw_rs_options {
 	bool is_anonymous;    /* do not try tmpfs: no other process will read it */
 	bool has_fixed_rings; /* no small first rings: every ring has ring_bytes */
 	const char *config;   /* borrows: a string */
-	const char *layouts;  /* borrows: a string too large for the config text; NULL: none */
+	const char *answers;  /* borrows: a string too large for the config text; NULL: none */
 };
 
 /*
@@ -311,37 +311,37 @@ int tw_rs_remove(const char *path);
  */
 unsigned tw_rs_list_dead(void (*fn)(const char *path, uint64_t bytes, void *arg), void *arg);
 
-/* ---- the layouts file: text of any size for the members, append-only ---- */
+/* ---- answers: text of any size for the members, append-only ---- */
 
-#define TW_RS_LAYOUTS_FILE "layouts"
+#define TW_RS_ANSWERS_FILE "answers"
 
 /*
- * tw_rs_layouts_append - append text, as the owner; members see it once it is complete.
+ * tw_rs_answers_append - append text, as the owner; members see it once it is complete.
  *
  * Errors: TW_ELIMIT, TW_ENOSPC, TW_EIO, TW_ENOTSUP (an anonymous set); the text is then unchanged.
  */
-int tw_rs_layouts_append(struct tw_rs *rs, const char *text);
+int tw_rs_answers_append(struct tw_rs *rs, const char *text);
 
 /*
- * tw_rs_layouts_read - read the text after @at_bytes, as a member of a set that tw_rs_attach() has accepted.
+ * tw_rs_answers_read - read the text after @at_bytes, as a member of a set that tw_rs_attach() has accepted.
  *
  * @at_bytes	in and out: 0 at first.
  * @text	gives, null-terminated; may be empty.
  * Errors: TW_ENOENT (no text), TW_EPERM (not the owner's file), TW_ELIMIT, TW_ENOMEM, TW_EIO.
  */
-int tw_rs_layouts_read(const struct tw_rs *rs, uint64_t *at_bytes, char **text, size_t *bytes);
+int tw_rs_answers_read(const struct tw_rs *rs, uint64_t *at_bytes, char **text, size_t *bytes);
 
 /*
- * tw_rs_layouts_want - ask the owner to examine the objects that this process has loaded.
+ * tw_rs_answers_want - ask the owner to examine the objects that this process has loaded.
  *
- * Returns the request's number. tw_rs_layouts_wait() sleeps until the request is answered and then returns true.  It
+ * Returns the request's number. tw_rs_answers_wait() sleeps until the request is answered and then returns true.  It
  * returns false after the timeout (counted as in tw_rs_is_stalled()), or if the owner has closed the set or made no
  * progress for a second.
  */
-uint32_t tw_rs_layouts_want(struct tw_rs *rs);
-bool tw_rs_layouts_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns);
+uint32_t tw_rs_answers_want(struct tw_rs *rs);
+bool tw_rs_answers_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns);
 /* True while an earlier request is unanswered; another would not be served sooner. */
-bool tw_rs_layouts_are_awaited(const struct tw_rs *rs);
+bool tw_rs_answers_are_awaited(const struct tw_rs *rs);
 
 /* ---- member: its image ---- */
 
@@ -582,10 +582,10 @@ bool tw_rs_delivery_poll(const struct tw_rs *rs, uint32_t *number);
 /* Answers a request: everything committed before tw_rs_delivery_poll() has been taken. */
 void tw_rs_delivery_done(struct tw_rs *rs, uint32_t number);
 
-/* Gives the newest layouts request if it is unanswered, else returns false. */
-bool tw_rs_layouts_poll(const struct tw_rs *rs, uint32_t *number);
-/* Answers a request: the layouts have been appended. */
-void tw_rs_layouts_done(struct tw_rs *rs, uint32_t number);
+/* Gives the newest request for answers if it is unanswered, else returns false. */
+bool tw_rs_answers_poll(const struct tw_rs *rs, uint32_t *number);
+/* Answers a request: the text has been appended. */
+void tw_rs_answers_done(struct tw_rs *rs, uint32_t number);
 
 /* Records the owner's progress for members that wait. */
 void tw_rs_heartbeat(struct tw_rs *rs);

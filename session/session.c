@@ -142,11 +142,11 @@ static int start_tracer(const struct tw_tracer *tracer, struct tw_session *sessi
 	if (tracer->kind == TW_TRACER_QUEUE)
 		return tw_queue_start(tracer, session);
 	if (tracer->kind == TW_TRACER_STREAM)
-		return tw_writer_start(tracer, session);
+		return tw_session_writer_start(tracer, session);
 	if (tracer->kind == TW_TRACER_MODULE)
 		return tw_tracer_module_start(tracer, session);
 	session->tracer_path = strdup(tracer->capture_path);
-	return session->tracer_path ? tw_writer_start(tracer, session) : TW_ENOMEM;
+	return session->tracer_path ? tw_session_writer_start(tracer, session) : TW_ENOMEM;
 }
 
 /* Marks a tracer that does not exist as gone from the beginning. */
@@ -189,7 +189,7 @@ TW_API int tw_session_create(const char *name, const struct tw_tracer *tracer, s
 	return 0;
 stop_writer:
 	if (session->writer)
-		tw_writer_stop(session->writer);
+		tw_session_writer_stop(session->writer);
 free_session:
 	free_session(session);
 	return error;
@@ -280,7 +280,7 @@ void tw_session_clear(struct tw_session *session)
 	tw_permit_drop(permit);
 	wait_for_delivery_users(session);
 	if (session->writer)
-		tw_writer_stop(session->writer);
+		tw_session_writer_stop(session->writer);
 	if (has_bit)
 		tw_session_forget_patterns(session);
 	tw_registry_remove(session);

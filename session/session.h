@@ -31,7 +31,7 @@
 
 enum tw_session_state { TW_SESSION_ALIVE, TW_SESSION_CLEARING, TW_SESSION_DEAD };
 
-struct tw_writer;
+struct tw_session_writer;
 struct tw_session_module;
 
 /* The ids that a session has already defined; grows by doubling. */
@@ -91,7 +91,7 @@ struct tw_session {
 	char name[256];
 
 	struct tw_rs *rs;		  /* the rings of its events; NULL: none */
-	struct tw_writer *writer;	  /* NULL: the rings are drained elsewhere */
+	struct tw_session_writer *writer; /* NULL: the rings are drained elsewhere */
 	struct tw_queue *queue;		  /* for a tracer in this program; NULL: another kind */
 	struct tw_session_module *module; /* for a tracer module; NULL: another kind */
 	/* In a forked child: the memory is shared, and threads of the parent may hold its locks. */

@@ -41,7 +41,7 @@ struct recorder_calls {
 /* The recorder certainly exists when it is woken: the writer finishes it after WOKEN only. */
 enum writer_stop { WRITER_RUNS, WRITER_STOPS, WRITER_WOKEN };
 
-struct tw_writer {
+struct tw_session_writer {
 	struct tw_recorder *recorder;
 	struct tw_session *session; /* kept until this thread has ended, or has cleared it itself */
 	struct tw_rs rs;	    /* the ring set as a member sees it */
@@ -54,7 +54,7 @@ struct tw_writer {
 
 static struct recorder_calls calls;
 static pthread_once_t calls_once = PTHREAD_ONCE_INIT;
-static __thread struct tw_writer *own_writer;
+static __thread struct tw_session_writer *own_writer;
 
 /* Searches the folder of this library first: the loader's search path may not contain it. */
 static void *open_capture_library(void)
@@ -102,21 +102,21 @@ static void find_calls(void)
 		calls.create = (__typeof__(calls.create))dlsym(library, "tw_recorder_create");
 }
 
-static void detach(struct tw_writer *writer)
+static void detach(struct tw_session_writer *writer)
 {
 	/* Anonymous memory belongs to the recorder, which unmaps it when it has finished. */
 	if (!writer->is_anonymous)
 		tw_rs_detach(&writer->rs);
 }
 
-static void free_writer(struct tw_writer *writer)
+static void free_writer(struct tw_session_writer *writer)
 {
 	detach(writer);
 	free(writer);
 }
 
 /* A stream ends with the first write that fails: its reader is gone, and so is the tracer. */
-static void check_reader(struct tw_writer *writer)
+static void check_reader(struct tw_session_writer *writer)
 {
 	struct tw_recorder_stats stats;
 
@@ -134,10 +134,10 @@ static void check_reader(struct tw_writer *writer)
 /* Signals stay blocked: the program's handlers must not run on a thread that it did not create. */
 static void *run_writer(void *arg)
 {
-	struct tw_writer *writer = arg;
+	struct tw_session_writer *writer = arg;
 
 	own_writer = writer;
-	/* PAIR writer.stopping: acquire; release in tw_writer_stop(). */
+	/* PAIR writer.stopping: acquire; release in tw_session_writer_stop(). */
 	while (tw_load_acquire(&writer->stop) == WRITER_RUNS) {
 		calls.poll(writer->recorder, UINT64_C(10000000));
 		if (writer->is_stream)
@@ -149,7 +149,7 @@ static void *run_writer(void *arg)
 	while (tw_load_acquire(&writer->stop) == WRITER_STOPS)
 		tw_sys_futex_wait(&writer->stop, WRITER_STOPS, UINT64_MAX);
 	calls.finish(writer->recorder, NULL);
-	/* PAIR writer.orphan: acquire; release in tw_writer_stop(), by this thread or before it stops. */
+	/* PAIR writer.orphan: acquire; release in tw_session_writer_stop(), by this thread or before it stops. */
 	if (tw_load_acquire(&writer->is_orphan)) {
 		pthread_detach(pthread_self());
 		free_writer(writer);
@@ -157,7 +157,7 @@ static void *run_writer(void *arg)
 	return NULL;
 }
 
-static int start_thread(struct tw_writer *writer)
+static int start_thread(struct tw_session_writer *writer)
 {
 	uint64_t signals;
 	int error;
@@ -169,7 +169,7 @@ static int start_thread(struct tw_writer *writer)
 }
 
 /* Attaches the recorder's memory: files, mapped a second time as by any member, or its anonymous memory. */
-static int attach(struct tw_writer *writer)
+static int attach(struct tw_session_writer *writer)
 {
 	const char *path = calls.ring_set_path(writer->recorder);
 	uint32_t image;
@@ -190,7 +190,7 @@ static int attach(struct tw_writer *writer)
 	return error;
 }
 
-int tw_writer_start(const struct tw_tracer *tracer, struct tw_session *session)
+int tw_session_writer_start(const struct tw_tracer *tracer, struct tw_session *session)
 {
 	struct tw_recorder_options options = {.path = tracer->capture_path,
 					      .force = tracer->force,
@@ -200,7 +200,7 @@ int tw_writer_start(const struct tw_tracer *tracer, struct tw_session *session)
 					      .is_stream = tracer->kind == TW_TRACER_STREAM,
 					      .stream_fd = tracer->stream_fd,
 					      .policy = (enum tw_recorder_policy)tracer->on_full};
-	struct tw_writer *writer;
+	struct tw_session_writer *writer;
 	int error;
 
 	if ((unsigned)tracer->on_full > TW_ON_FULL_OVERWRITE)
@@ -234,7 +234,7 @@ free_writer:
 	return error;
 }
 
-void tw_writer_stop(struct tw_writer *writer)
+void tw_session_writer_stop(struct tw_session_writer *writer)
 {
 	bool is_own = writer == own_writer;
 

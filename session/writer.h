@@ -6,8 +6,8 @@
 #include "session/session.h"
 
 /* Starts the writer of a capture and attaches the ring set that it owns. */
-int tw_writer_start(const struct tw_tracer *tracer, struct tw_session *session);
+int tw_session_writer_start(const struct tw_tracer *tracer, struct tw_session *session);
 /* Makes the writer drain everything and close the capture; waits unless called by the writer itself. */
-void tw_writer_stop(struct tw_writer *writer);
+void tw_session_writer_stop(struct tw_session_writer *writer);
 
 #endif

@@ -85,7 +85,7 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 		.follow_fork = options->follow_fork,
 		.allow_anonymous = options->allow_anonymous,
 		.config = options->config,
-		.layouts = options->layouts,
+		.answers = options->layouts,
 	};
 	int error;
 
@@ -472,7 +472,7 @@ TW_API bool tw_recorder_question(struct tw_recorder *recorder, struct tw_recorde
 	struct tw_rs *rs = &recorder->writer.rs;
 
 	out->process_count = 0;
-	if (!tw_rs_layouts_poll(rs, &out->number))
+	if (!tw_rs_answers_poll(rs, &out->number))
 		return false;
 	/* The process that asks may have appeared after the last round. */
 	tw_rs_scan(rs);
@@ -484,9 +484,9 @@ TW_API bool tw_recorder_question(struct tw_recorder *recorder, struct tw_recorde
 
 TW_API int tw_recorder_answer(struct tw_recorder *recorder, uint32_t number, const char *text)
 {
-	int error = text ? tw_rs_layouts_append(&recorder->writer.rs, text) : 0;
+	int error = text ? tw_rs_answers_append(&recorder->writer.rs, text) : 0;
 
-	tw_rs_layouts_done(&recorder->writer.rs, number);
+	tw_rs_answers_done(&recorder->writer.rs, number);
 	return error;
 }
 

@@ -720,7 +720,7 @@ static void a_full_log_refuses_whole_records(void **state)
 /* Text that the owner has not finished is invisible; later text is read alone. */
 static void layouts_grow_and_are_asked_for(void **state)
 {
-	struct tw_rs_options options = {.cap_bytes = 1 << 22, .ring_bytes = 1 << 17, .layouts = "m - /a\n"};
+	struct tw_rs_options options = {.cap_bytes = 1 << 22, .ring_bytes = 1 << 17, .answers = "m - /a\n"};
 	struct tw_rs rs, member;
 	uint64_t at = 0, begun_ns;
 	uint32_t number;
@@ -729,38 +729,38 @@ static void layouts_grow_and_are_asked_for(void **state)
 
 	assert_int_equal(tw_rs_create(&rs, &options), 0);
 	assert_int_equal(tw_rs_attach(&member, rs.path), 0);
-	assert_int_equal(tw_rs_layouts_read(&member, &at, &text, &bytes), 0);
+	assert_int_equal(tw_rs_answers_read(&member, &at, &text, &bytes), 0);
 	assert_string_equal(text, "m - /a\n");
 	free(text);
-	assert_false(tw_rs_layouts_poll(&rs, &number));
-	assert_int_equal(tw_rs_layouts_want(&member), 1);
-	assert_true(tw_rs_layouts_are_awaited(&member));
-	assert_true(tw_rs_layouts_poll(&rs, &number));
+	assert_false(tw_rs_answers_poll(&rs, &number));
+	assert_int_equal(tw_rs_answers_want(&member), 1);
+	assert_true(tw_rs_answers_are_awaited(&member));
+	assert_true(tw_rs_answers_poll(&rs, &number));
 	begun_ns = tw_clock_monotonic_ns();
-	assert_false(tw_rs_layouts_wait(&member, number, 30000000));
+	assert_false(tw_rs_answers_wait(&member, number, 30000000));
 	assert_true(tw_clock_monotonic_ns() - begun_ns >= 30000000);
-	assert_int_equal(tw_rs_layouts_append(&rs, "f 10 :v0@--\n"), 0);
-	tw_rs_layouts_done(&rs, number);
-	assert_true(tw_rs_layouts_wait(&member, number, 0));
-	assert_int_equal(tw_rs_layouts_read(&member, &at, &text, &bytes), 0);
+	assert_int_equal(tw_rs_answers_append(&rs, "f 10 :v0@--\n"), 0);
+	tw_rs_answers_done(&rs, number);
+	assert_true(tw_rs_answers_wait(&member, number, 0));
+	assert_int_equal(tw_rs_answers_read(&member, &at, &text, &bytes), 0);
 	assert_string_equal(text, "f 10 :v0@--\n");
 	free(text);
-	assert_int_equal(tw_rs_layouts_read(&member, &at, &text, &bytes), 0);
+	assert_int_equal(tw_rs_answers_read(&member, &at, &text, &bytes), 0);
 	assert_int_equal(bytes, 0);
 	free(text);
 	/* A file shorter than the owner says; an owner that does not answer, or that has closed. */
-	number = tw_rs_layouts_want(&member);
+	number = tw_rs_answers_want(&member);
 	/* RELAXED: this test is alone. */
-	tw_store_relaxed(&rs.control->layouts_bytes, 4096);
-	assert_int_equal(tw_rs_layouts_read(&member, &at, &text, &bytes), TW_EIO);
-	tw_store_relaxed(&rs.control->layouts_bytes, UINT64_MAX);
-	assert_int_equal(tw_rs_layouts_read(&member, &at, &text, &bytes), TW_ELIMIT);
-	assert_false(tw_rs_layouts_wait(&member, number, HOURS_NS));
+	tw_store_relaxed(&rs.control->answers_bytes, 4096);
+	assert_int_equal(tw_rs_answers_read(&member, &at, &text, &bytes), TW_EIO);
+	tw_store_relaxed(&rs.control->answers_bytes, UINT64_MAX);
+	assert_int_equal(tw_rs_answers_read(&member, &at, &text, &bytes), TW_ELIMIT);
+	assert_false(tw_rs_answers_wait(&member, number, HOURS_NS));
 	assert_true(tw_rs_is_stalled(&member));
 	tw_rs_heartbeat(&rs);
 	assert_false(tw_rs_is_stalled(&member));
 	tw_rs_close(&rs);
-	assert_false(tw_rs_layouts_wait(&member, number, HOURS_NS));
+	assert_false(tw_rs_answers_wait(&member, number, HOURS_NS));
 	tw_rs_detach(&member);
 	tw_rs_destroy(&rs);
 }

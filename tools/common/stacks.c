@@ -125,7 +125,8 @@ static uint64_t net(uint64_t from_ns, uint64_t to_ns, uint64_t own_ns)
 	return ns > own_ns ? ns - own_ns : 0;
 }
 
-static struct tw_frame_time frame_time(const struct tw_stack *stack, const struct tw_frame *frame, uint64_t end_ns)
+static struct tw_frame_time frame_time(const struct tw_stack *stack, const struct tw_stack_frame *frame,
+				       uint64_t end_ns)
 {
 	uint64_t own_ns = tw_stack_own_until(stack, end_ns) - frame->own_before_ns;
 	struct tw_frame_time time = {.total_ns = net(frame->start_ns, end_ns, own_ns),
@@ -170,7 +171,7 @@ static void end_frame(struct tw_stacks *stacks, struct tw_stack *stack, enum tw_
 static void cut_to(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t depth)
 {
 	while (stack->depth > depth) {
-		const struct tw_frame *frame = &stack->frames[stack->depth - 1];
+		const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
 		struct tw_frame_time time = frame_time(stack, frame, 0);
 		end_frame(stacks, stack, TW_FRAME_CUT, &time);
 	}
@@ -192,27 +193,27 @@ static void end_process(struct tw_stacks *stacks, struct tw_stack *stack)
 static bool push(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t function, uint64_t ns)
 {
 	stack->serials++;
-	if (stack->depth == TW_STACK_DEPTH_MAX) {
+	if (stack->depth == TW_STACK_FRAMES_MAX) {
 		stack->too_deep++;
 		stacks->too_deep++;
 		return true;
 	}
 	if (stack->depth == stack->capacity) {
 		uint32_t capacity = stack->capacity ? stack->capacity * 2 : 8;
-		struct tw_frame *grown = realloc(stack->frames, capacity * sizeof *grown);
+		struct tw_stack_frame *grown = realloc(stack->frames, capacity * sizeof *grown);
 		if (!grown)
 			return false;
 		stack->frames = grown;
 		stack->capacity = capacity;
 	}
-	stack->frames[stack->depth++] = (struct tw_frame){.start_ns = ns,
-							  .function = function,
-							  .own_before_ns = tw_stack_own_until(stack, ns),
-							  .lost_before_ns = stack->loss_ns,
-							  .losses_before = stack->losses,
-							  .serial = stack->serials,
-							  .sure_losses = stack->losses,
-							  .sure_lost = stack->lost_events};
+	stack->frames[stack->depth++] = (struct tw_stack_frame){.start_ns = ns,
+								.function = function,
+								.own_before_ns = tw_stack_own_until(stack, ns),
+								.lost_before_ns = stack->loss_ns,
+								.losses_before = stack->losses,
+								.serial = stack->serials,
+								.sure_losses = stack->losses,
+								.sure_lost = stack->lost_events};
 	if (stacks->calls.begin)
 		stacks->calls.begin(stacks->calls.context, stack);
 	return true;
@@ -230,7 +231,8 @@ static bool step_call(struct tw_stacks *stacks, struct tw_step *step, uint64_t n
  * Does this return belong to the given call, which was open before a loss? Not if another call of the function is
  * likely among the events lost since the call was known to be open: at least one return and one call.
  */
-static bool is_its_return(const struct tw_stacks *stacks, const struct tw_stack *stack, const struct tw_frame *frame)
+static bool is_its_return(const struct tw_stacks *stacks, const struct tw_stack *stack,
+			  const struct tw_stack_frame *frame)
 {
 	uint64_t lost = stack->lost_events - frame->sure_lost;
 	uint64_t calls = frame->function < stacks->places->calls_count ? stacks->places->calls[frame->function] : 0;
@@ -242,7 +244,7 @@ static bool is_its_return(const struct tw_stacks *stacks, const struct tw_stack 
 /* The call at this index returns now, so it and all calls outside it were open all the time. */
 static bool confirm(struct tw_stacks *stacks, struct tw_stack *stack, uint32_t place)
 {
-	const struct tw_frame *frame = &stack->frames[place];
+	const struct tw_stack_frame *frame = &stack->frames[place];
 	if (frame->sure_losses == stack->losses)
 		return true;
 	if (stacks->is_foreseeing && !tw_stacks_keep(stacks, stack, frame))
@@ -451,7 +453,7 @@ static void begin_frames(struct tw_stack *stack, uint64_t from_ns)
 	if (stack->depth && stack->last_ns < from_ns)
 		stack->last_ns = from_ns;
 	for (uint32_t i = 0; i < stack->depth; i++) {
-		struct tw_frame *frame = &stack->frames[i];
+		struct tw_stack_frame *frame = &stack->frames[i];
 		frame->before_ns = net(frame->start_ns, from_ns, 0);
 		frame->start_ns = from_ns;
 		frame->inner_ns = 0;

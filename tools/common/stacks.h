@@ -23,7 +23,7 @@
  * Time in which a process was scheduled out (out ... in), or that lies in a loss, counts as inside the innermost
  * call, but as no call's own time. The tracer's own time is subtracted from every call that was open meanwhile.
  *
- * Memory  a stack for each process that called anything; 48 bytes an open call, at most TW_STACK_DEPTH_MAX.
+ * Memory  a stack for each process that called anything; 48 bytes an open call, at most TW_STACK_FRAMES_MAX.
  */
 #ifndef TW_TOOLS_STACKS_H
 #define TW_TOOLS_STACKS_H
@@ -31,9 +31,9 @@
 #include "tools/common/places.h"
 
 /* Calls beyond this depth are counted and have no time. */
-#define TW_STACK_DEPTH_MAX (UINT32_C(1) << 20)
+#define TW_STACK_FRAMES_MAX (UINT32_C(1) << 20)
 
-struct tw_frame {
+struct tw_stack_frame {
 	uint64_t start_ns;
 	uint64_t before_ns;	 /* how long it was open before the selection; 0: it began in it */
 	uint64_t inner_ns;	 /* of the calls within it that have ended */
@@ -71,7 +71,7 @@ struct tw_stack {
 	uint64_t own_to_ns;
 	uint64_t last_ns;
 	uint64_t out_since_ns; /* 0: it is running */
-	struct tw_frame *frames;
+	struct tw_stack_frame *frames;
 	struct tw_stack *next; /* in its slot */
 	void *user;
 	char *name; /* made on demand */
@@ -114,11 +114,11 @@ struct tw_step {
 	enum tw_step_kind kind;
 	struct tw_stack *stack; /* NULL: no memory */
 	uint32_t function;
-	uint32_t depth;	       /* of the frame, from 0; other events: the number of open frames */
-	uint32_t cut_count;    /* frames that ended before it, without a return */
-	bool is_of_parent;     /* unmatched returns: fork() returns in the child as well, which did not call
+	uint32_t depth;		     /* of the frame, from 0; other events: the number of open frames */
+	uint32_t cut_count;	     /* frames that ended before it, without a return */
+	bool is_of_parent;	     /* unmatched returns: fork() returns in the child as well, which did not call
 			        * it */
-	struct tw_frame frame; /* returns only */
+	struct tw_stack_frame frame; /* returns only */
 	struct tw_frame_time time;
 };
 

@@ -28,7 +28,7 @@ static void *grow(void *list, uint32_t *count, uint32_t wanted, size_t item_byte
 	return grown;
 }
 
-bool tw_stacks_keep(struct tw_stacks *stacks, const struct tw_stack *stack, const struct tw_frame *frame)
+bool tw_stacks_keep(struct tw_stacks *stacks, const struct tw_stack *stack, const struct tw_stack_frame *frame)
 {
 	if (stack->number >= stacks->verdict_count) {
 		void *grown = grow(stacks->verdicts, &stacks->verdict_count, stack->number, sizeof *stacks->verdicts);
@@ -58,7 +58,7 @@ static bool keep_outermost(struct tw_stacks *stacks)
 {
 	for (uint32_t i = 0; i <= stacks->mask; i++) {
 		for (const struct tw_stack *stack = stacks->slots[i]; stack; stack = stack->next) {
-			const struct tw_frame *frame = stack->depth ? &stack->frames[0] : NULL;
+			const struct tw_stack_frame *frame = stack->depth ? &stack->frames[0] : NULL;
 			if (frame && frame->function < stacks->places->calls_count &&
 			    stacks->places->calls[frame->function] == 1 && !tw_stacks_keep(stacks, stack, frame))
 				return false;

@@ -6,6 +6,6 @@
 #include "tools/common/stacks.h"
 
 /* Notes that this call continued after every loss since it was last known to be open. False: no memory. */
-bool tw_stacks_keep(struct tw_stacks *stacks, const struct tw_stack *stack, const struct tw_frame *frame);
+bool tw_stacks_keep(struct tw_stacks *stacks, const struct tw_stack *stack, const struct tw_stack_frame *frame);
 
 #endif

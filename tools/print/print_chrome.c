@@ -237,7 +237,7 @@ static void put_result(struct chrome *chrome, const char **between)
 static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
 {
 	struct chrome *chrome = context;
-	const struct tw_frame *frame = &stack->frames[stack->depth - 1];
+	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
 	const struct tw_name *name = &chrome->quoted[frame->function];
 	const char *const ends[] = {[TW_FRAME_EXCEPTION] = "exception",
 				    [TW_FRAME_CUT] = "no return seen",

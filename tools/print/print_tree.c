@@ -198,7 +198,7 @@ static void open_call(struct tree *tree, struct tw_stack *stack, uint32_t depth)
 static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
 {
 	struct tree *tree = context;
-	const struct tw_frame *frame = &stack->frames[stack->depth - 1];
+	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
 	const struct pending *pending = stack->user;
 	if (how == TW_FRAME_RETURNED || how == TW_FRAME_EXCEPTION)
 		return;

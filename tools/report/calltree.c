@@ -141,7 +141,7 @@ static uint32_t node_above(struct tw_calltree *tree, const struct tw_stack *stac
 static void on_begin(void *context, struct tw_stack *stack)
 {
 	struct tw_calltree *tree = context;
-	struct tw_frame *frame = &stack->frames[stack->depth - 1];
+	struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
 	frame->node = find_child(tree, node_above(tree, stack, stack->depth - 1), frame->function);
 	tree->nodes[frame->node].calls++;
 	tree->functions[frame->function].calls++;
@@ -150,7 +150,7 @@ static void on_begin(void *context, struct tw_stack *stack)
 static void on_end(void *context, struct tw_stack *stack, enum tw_frame_end how, const struct tw_frame_time *time)
 {
 	struct tw_calltree *tree = context;
-	const struct tw_frame *frame = &stack->frames[stack->depth - 1];
+	const struct tw_stack_frame *frame = &stack->frames[stack->depth - 1];
 	struct tw_call_node *node = &tree->nodes[frame->node];
 	struct tw_call_function *function = &tree->functions[frame->function];
 	node->total_ns += time->total_ns;
@@ -259,7 +259,7 @@ static void begin_part(struct tw_calltree *tree, uint64_t from_ns)
 	for (uint32_t i = 0; i <= tree->stacks.mask; i++) {
 		for (struct tw_stack *stack = tree->stacks.slots[i]; stack; stack = stack->next) {
 			for (uint32_t depth = 0; depth < stack->depth; depth++) {
-				struct tw_frame *frame = &stack->frames[depth];
+				struct tw_stack_frame *frame = &stack->frames[depth];
 				frame->node = find_child(tree, node_above(tree, stack, depth), frame->function);
 				tree->functions[frame->function].before++;
 			}

@@ -435,7 +435,7 @@ void tw_report_honestly(const struct tw_screen *screen, const struct tw_calltree
 			      tw_figure_count(figure, TW_CALLTREE_NODES_MAX));
 	if (stacks->too_deep)
 		tw_out_format(out, "%s calls were nested deeper than %u, and are not counted.\n",
-			      tw_figure_count(figure, stacks->too_deep), TW_STACK_DEPTH_MAX);
+			      tw_figure_count(figure, stacks->too_deep), TW_STACK_FRAMES_MAX);
 }
 
 /* ---- JSON ---- */

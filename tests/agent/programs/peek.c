@@ -62,7 +62,7 @@ static unsigned look(void)
 
 static unsigned opens(const char *rings)
 {
-	static const char *const files[] = {"config", "control", "image-1", "image-2", "layouts"};
+	static const char *const files[] = {"config", "control", "image-1", "image-2", "answers"};
 	unsigned opened = 0;
 	char path[512];
 

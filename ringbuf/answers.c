@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layouts.c - text of any size beside the rings: the owner appends, members read and request more.
+ * answers.c - text of any size beside the rings: members ask, the owner appends its answers, members read them.
  *
- * Text is complete before members see it: they read up to layouts_bytes, wherever the file ends.
+ * Text is complete before members see it: they read up to answers_bytes, wherever the file ends.
  */
 #include "base/clock.h"
 #include "base/error.h"
@@ -20,7 +20,7 @@
 static int open_it(const char *path, int flags)
 {
 	char name[512];
-	int used = snprintf(name, sizeof name, "%s/%s", path, TW_RS_LAYOUTS_FILE), fd;
+	int used = snprintf(name, sizeof name, "%s/%s", path, TW_RS_ANSWERS_FILE), fd;
 
 	if (used < 0 || (size_t)used >= sizeof name)
 		return TW_EBADARG;
@@ -43,15 +43,15 @@ static int write_all(int fd, const char *text, size_t bytes, uint64_t at)
 	return 0;
 }
 
-int tw_rs_layouts_append(struct tw_rs *rs, const char *text)
+int tw_rs_answers_append(struct tw_rs *rs, const char *text)
 {
-	uint64_t at = rs->layouts_bytes;
+	uint64_t at = rs->answers_bytes;
 	size_t bytes = strlen(text);
 	int fd, error;
 
 	if (!rs->path[0])
 		return TW_ENOTSUP;
-	if (bytes > TW_RS_LAYOUTS_BYTES_MAX - at)
+	if (bytes > TW_RS_ANSWERS_BYTES_MAX - at)
 		return TW_ELIMIT;
 	fd = open_it(rs->path, O_WRONLY | O_CREAT);
 	if (fd < 0)
@@ -60,9 +60,9 @@ int tw_rs_layouts_append(struct tw_rs *rs, const char *text)
 	close(fd);
 	if (error)
 		return error;
-	rs->layouts_bytes = at + bytes;
-	/* PAIR rs.layouts: release; acquire in tw_rs_layouts_read().  The text is in the file. */
-	tw_store_release(&rs->control->layouts_bytes, at + bytes);
+	rs->answers_bytes = at + bytes;
+	/* PAIR rs.answers: release; acquire in tw_rs_answers_read().  The text is in the file. */
+	tw_store_release(&rs->control->answers_bytes, at + bytes);
 	return 0;
 }
 
@@ -97,13 +97,13 @@ static int read_some(int fd, uint64_t at, size_t bytes, char **text)
 	return 0;
 }
 
-int tw_rs_layouts_read(const struct tw_rs *rs, uint64_t *at_bytes, char **text, size_t *bytes)
+int tw_rs_answers_read(const struct tw_rs *rs, uint64_t *at_bytes, char **text, size_t *bytes)
 {
-	/* PAIR rs.layouts: acquire; release in tw_rs_layouts_append(). */
-	uint64_t end = tw_load_acquire(&rs->control->layouts_bytes);
+	/* PAIR rs.answers: acquire; release in tw_rs_answers_append(). */
+	uint64_t end = tw_load_acquire(&rs->control->answers_bytes);
 	int fd, error;
 
-	if (end > TW_RS_LAYOUTS_BYTES_MAX || end < *at_bytes)
+	if (end > TW_RS_ANSWERS_BYTES_MAX || end < *at_bytes)
 		return TW_ELIMIT;
 	fd = end ? open_it(rs->path, O_RDONLY | O_NONBLOCK) : TW_ENOENT;
 	if (fd < 0)
@@ -118,10 +118,10 @@ int tw_rs_layouts_read(const struct tw_rs *rs, uint64_t *at_bytes, char **text, 
 
 /* ---- requests ---- */
 
-uint32_t tw_rs_layouts_want(struct tw_rs *rs)
+uint32_t tw_rs_answers_want(struct tw_rs *rs)
 {
-	/* PAIR rs.layouts_wanted: release as part of an addition; the requester's image is in the table. */
-	uint32_t number = tw_fetch_add_acq_rel(&rs->control->layouts_wanted, 1) + 1;
+	/* PAIR rs.answers_wanted: release as part of an addition; the requester's image is in the table. */
+	uint32_t number = tw_fetch_add_acq_rel(&rs->control->answers_wanted, 1) + 1;
 
 	tw_rs_wake(rs);
 	return number;
@@ -133,14 +133,14 @@ static bool may_answer(struct tw_rs *rs)
 	return !tw_load_acquire(&rs->control->is_closed) && !tw_rs_is_stalled(rs);
 }
 
-bool tw_rs_layouts_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
+bool tw_rs_answers_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 {
 	struct tw_stall_timer stall_timer = {0};
 	uint64_t spent_ns, left_ns;
 
 	for (;;) {
-		/* PAIR rs.layouts_answered: acquire; release in tw_rs_layouts_done().  The answer has been appended. */
-		uint32_t answered = tw_load_acquire(&rs->control->layouts_answered);
+		/* PAIR rs.answers_given: acquire; release in tw_rs_answers_done().  The answer has been appended. */
+		uint32_t answered = tw_load_acquire(&rs->control->answers_given);
 
 		if (tw_rs_is_answered(answered, number))
 			return true;
@@ -148,31 +148,31 @@ bool tw_rs_layouts_wait(struct tw_rs *rs, uint32_t number, uint64_t timeout_ns)
 		if (spent_ns >= timeout_ns || !may_answer(rs))
 			return false;
 		left_ns = timeout_ns - spent_ns;
-		tw_sys_futex_wait(&rs->control->layouts_answered, answered,
+		tw_sys_futex_wait(&rs->control->answers_given, answered,
 				  left_ns < TW_RS_SLICE_NS ? left_ns : TW_RS_SLICE_NS);
 	}
 }
 
-bool tw_rs_layouts_are_awaited(const struct tw_rs *rs)
+bool tw_rs_answers_are_awaited(const struct tw_rs *rs)
 {
-	/* RELAXED rs.layouts_awaited: a hint, like the other word. */
-	uint32_t answered = tw_load_relaxed(&rs->control->layouts_answered);
+	/* RELAXED rs.answers_awaited: a hint, like the other word. */
+	uint32_t answered = tw_load_relaxed(&rs->control->answers_given);
 
-	/* RELAXED rs.layouts_awaited: as above. */
-	return !tw_rs_is_answered(answered, tw_load_relaxed(&rs->control->layouts_wanted));
+	/* RELAXED rs.answers_awaited: as above. */
+	return !tw_rs_is_answered(answered, tw_load_relaxed(&rs->control->answers_wanted));
 }
 
-bool tw_rs_layouts_poll(const struct tw_rs *rs, uint32_t *number)
+bool tw_rs_answers_poll(const struct tw_rs *rs, uint32_t *number)
 {
-	/* PAIR rs.layouts_wanted: acquire; the requester is among the images. */
-	*number = tw_load_acquire(&rs->control->layouts_wanted);
-	return !tw_rs_is_answered(rs->layouts_answered, *number);
+	/* PAIR rs.answers_wanted: acquire; the requester is among the images. */
+	*number = tw_load_acquire(&rs->control->answers_wanted);
+	return !tw_rs_is_answered(rs->answers_given, *number);
 }
 
-void tw_rs_layouts_done(struct tw_rs *rs, uint32_t number)
+void tw_rs_answers_done(struct tw_rs *rs, uint32_t number)
 {
-	rs->layouts_answered = number;
-	/* PAIR rs.layouts_answered: release; acquire in tw_rs_layouts_wait(). */
-	tw_store_release(&rs->control->layouts_answered, number);
-	tw_sys_futex_wake(&rs->control->layouts_answered, INT32_MAX);
+	rs->answers_given = number;
+	/* PAIR rs.answers_given: release; acquire in tw_rs_answers_wait(). */
+	tw_store_release(&rs->control->answers_given, number);
+	tw_sys_futex_wake(&rs->control->answers_given, INT32_MAX);
 }
