@@ -55,6 +55,8 @@ struct tw_agent_config {
 	int filters;			  /* seccomp filters on the command, known to be harmless; -1: unknown */
 	struct tw_vectors vectors;	  /* as measured by the command; zeros: not measured */
 	struct tw_match_program *program; /* the condition on calls; NULL: all calls */
+	char *tracer_path;		  /* a shared object with a tracer module, in place of the rings; NULL: none */
+	char *tracer_state;		  /* its state, as Erlang text; NULL: [] */
 	bool has_guards; /* each function has its own guard in layouts; functions without one are not traced */
 };
 
@@ -82,6 +84,8 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	functions 0|1			0: no functions, whatever the patterns; 1
  *	match SPEC			a match specification over the argument registers, on one line
  *	when EXPR			the same, written as one guard
+ *	tracer PATH			events go to the tracer module of that shared object, not into rings; none
+ *	tracer_state TERM		its state; []
  *	guards 0|1			layouts.c has a guard for each function, others are not traced; 0
  *
  * Skips lines with other keys, which belong to newer commands, and patterns that do not parse, which the command has

@@ -46,6 +46,13 @@ static int take_alias(struct tw_agent_config *config, char *value)
 	return config->alias && config->alias_path ? 0 : TW_ENOMEM;
 }
 
+static int take_text(char **out, const char *value)
+{
+	free(*out);
+	*out = strdup(value);
+	return *out ? 0 : TW_ENOMEM;
+}
+
 typedef int (*compile_fn)(const char *text, size_t bytes, const struct tw_match_options *options,
 			  struct tw_match_program **out, struct tw_match_error *error);
 
@@ -86,6 +93,10 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 		return add_pattern(config, &config->excluded, &config->excluded_count, value);
 	if (!strcmp(line, "alias"))
 		return take_alias(config, value);
+	if (!strcmp(line, "tracer"))
+		return take_text(&config->tracer_path, value);
+	if (!strcmp(line, "tracer_state"))
+		return take_text(&config->tracer_state, value);
 	if (!strcmp(line, "callers")) {
 		config->has_all_callers = !strcmp(value, "all");
 		*has_callers = true;
@@ -163,6 +174,8 @@ void tw_agent_config_fini(struct tw_agent_config *config)
 	free(config->excluded);
 	free(config->alias);
 	free(config->alias_path);
+	free(config->tracer_path);
+	free(config->tracer_state);
 	tw_match_destroy(config->program);
 	tw_agent_layouts_destroy(config->layouts);
 	*config = (struct tw_agent_config){.filters = -1};

@@ -19,11 +19,14 @@
 #include "pipeline/hit/hit.h"
 #include "pipeline/hit/native.h"
 #include "session/session.h"
+#include "session/tracer_module.h"
 #include "tracewheel/error.h"
 #include "tracewheel/port.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -143,6 +146,34 @@ static bool wants_declared(const struct tw_function *function, void *arg)
 	return !config->has_guards;
 }
 
+/*
+ * Loads the tracer module, before anything is traced: its own constructors run here, in the program's start, and none of the
+ * program's has.  A module that cannot be used leaves the program untraced, with a note.
+ */
+static int use_module(const struct tw_agent_config *config)
+{
+	struct tw_tracer tracer = {.kind = TW_TRACER_MODULE, .module_path = config->tracer_path};
+	struct tw_arena arena;
+	char text[PATH_MAX + 256];
+	int error = 0;
+
+	tw_arena_init(&arena, SIZE_MAX);
+	if (config->tracer_state)
+		error = tw_term_parse(&arena, config->tracer_state, strlen(config->tracer_state), &tracer.state, NULL);
+	if (!error)
+		error = tw_session_use_module(tw_agent_session, &tracer);
+	tw_arena_fini(&arena);
+	if (!error)
+		return 0;
+	snprintf(text, sizeof text, "nothing was traced: the tracer module %s %s", config->tracer_path,
+		 error == TW_ENOENT    ? "cannot be loaded into this program"
+		 : error == TW_EBADARG ? "lacks one of its mandatory callbacks, enabled and trace, or its name"
+				       : "found no memory");
+	tw_agent_tell(text);
+	tw_rs_count_refused(&tw_agent_ring_set, TW_RS_REFUSED_TRACER);
+	return error;
+}
+
 static int begin(struct tw_agent_config *config)
 {
 	static struct tw_agent_config kept;
@@ -159,6 +190,11 @@ static int begin(struct tw_agent_config *config)
 	if (error) {
 		tw_rs_image_end(&tw_agent_ring_set, image);
 		return error;
+	}
+	if (config->tracer_path && use_module(config)) {
+		/* The session has set nothing, and never will. */
+		tw_rs_image_end(&tw_agent_ring_set, image);
+		return TW_ENOTSUP;
 	}
 	tw_hit_host.pinned_rs = &tw_agent_ring_set;
 	tw_hit_host.pinned_session = tw_agent_session->slot;
@@ -197,6 +233,9 @@ static void start(const char *path)
 	tw_arg_init();
 	if (begin(&config)) {
 		tw_agent_config_fini(&config);
+		/* A session without its tracer module keeps its rings: it is listed, and sets nothing. */
+		if (tw_agent_session)
+			return;
 		goto detach;
 	}
 	tw_agent_update();

@@ -13,6 +13,8 @@
  *	tw_session_create("who", &tracer, &session);
  *	tw_trace_process(session, TW_PID_ALL, true, TW_FLAG_SEND);
  *
+ * An unmodified run-time system gets it with `tracewheel record --tracer ./who_sent.so -p send -- ./mailbox`.
+ *
  * It writes {trace,<0.5.0>,<0.4.0>} to the standard error for each message.  The state is a pid, the process that this is for:
  * what that one sends itself is left out.
  */

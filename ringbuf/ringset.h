@@ -95,15 +95,15 @@ struct tw_rs_slot {
 
 /* Why an image that should be traced is not. */
 enum tw_rs_refusal {
-	TW_RS_REFUSED_SLOT,   /* the table of images is full */
-	TW_RS_REFUSED_FILE,   /* its file cannot be created: permissions, chroot, no descriptor, file size limit */
-	TW_RS_REFUSED_MEMORY, /* out of memory or address space */
-	TW_RS_REFUSED_FORK,   /* a child forked inside a traced call or a change, or under a seccomp filter */
-	/* Programs that cannot be traced; detected before they are executed. */
-	TW_RS_REFUSED_STATIC,  /* statically linked */
+	TW_RS_REFUSED_SLOT,    /* the table of images is full */
+	TW_RS_REFUSED_FILE,    /* its file cannot be created: permissions, chroot, no descriptor, file size limit */
+	TW_RS_REFUSED_MEMORY,  /* out of memory or address space */
+	TW_RS_REFUSED_FORK,    /* a child forked inside a traced call or a change, or under a seccomp filter */
+	TW_RS_REFUSED_STATIC,  /* this and the next two, before they are executed: statically linked */
 	TW_RS_REFUSED_LIBRARY, /* another C library or machine */
 	TW_RS_REFUSED_RIGHTS,  /* set-uid, set-gid, file capabilities */
 	TW_RS_REFUSED_FILTER,  /* started under an unknown seccomp filter */
+	TW_RS_REFUSED_TRACER,  /* its tracer module cannot be used */
 	TW_RS_REFUSALS
 };
 

@@ -71,11 +71,11 @@ static void after_fork_in_child(void)
 	tw_process_memory_after_fork();
 	/* Writers are threads of the parent, so their ring sets belong to it alone. */
 	for (struct tw_session *session = tw_sessions_all(); session; session = session->next_of_all) {
-		if (!session->writer && !session->queue && !session->module)
+		if (!session->writer && !session->queue && (!session->module || session->rs))
 			continue;
 		if (session->queue)
 			let_go_of_queue(session);
-		if (session->module)
+		if (session->module && !session->rs)
 			let_go_of_module(session);
 		session->writer = NULL;
 		session->rs = NULL;

@@ -111,6 +111,20 @@ int tw_tracer_module_start(const struct tw_tracer *tracer, struct tw_session *se
 	return 0;
 }
 
+int tw_session_use_module(struct tw_session *session, const struct tw_tracer *tracer)
+{
+	int error = tw_tracer_module_start(tracer, session);
+
+	if (error)
+		return error;
+	tw_registry_lock();
+	tw_hit_sessions[session->slot].module = &session->module->hit;
+	/* RELAXED hit.modules: set before any tracee has the session's bit. */
+	tw_fetch_or_relaxed(&tw_hit_modules, UINT64_C(1) << session->slot);
+	tw_registry_unlock();
+	return 0;
+}
+
 void tw_tracer_module_destroy(struct tw_session_module *module)
 {
 	if (!module)

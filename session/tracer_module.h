@@ -18,6 +18,8 @@ struct tw_session_module {
  * Errors: TW_EBADARG, TW_ENOENT, TW_ENOMEM.
  */
 int tw_tracer_module_start(const struct tw_tracer *tracer, struct tw_session *session);
+/* The same for a session over foreign rings that has its slot and has set nothing yet: rings count what it is not told. */
+int tw_session_use_module(struct tw_session *session, const struct tw_tracer *tracer);
 /* NULL is allowed.  No hit can use it any more. */
 void tw_tracer_module_destroy(struct tw_session_module *module);
 /* Makes the atoms of a function's names, before a session with a module sets a place of it.  Under the permit. */

@@ -293,7 +293,7 @@ void tw_frame_count_lost(uint64_t sessions, uint64_t count)
 		if (tw_hit_sessions[session].module)
 			/* RELAXED hit.module_counts: numbers for people; nothing depends on them. */
 			tw_fetch_add_relaxed(&tw_hit_sessions[session].module_counts[TW_MODULE_NESTED], count);
-		else if (ring->producer.shared)
+		if (ring->producer.shared)
 			tw_rb_refuse_several(&ring->producer, TW_RB_LOST_FULL, count, ticks);
 		else if (tw_hit_sessions[session].rs)
 			for (uint64_t i = 0; i < count; i++)

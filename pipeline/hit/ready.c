@@ -42,7 +42,8 @@ void tw_hit_count_nested(struct tw_hit_tls *t, uint64_t sessions)
 		if (tw_hit_sessions[session].module)
 			/* RELAXED hit.module_counts: numbers for people; nothing depends on them. */
 			tw_fetch_add_relaxed(&tw_hit_sessions[session].module_counts[TW_MODULE_NESTED], 1);
-		else if (ring->producer.shared)
+		/* The rings of the agent's session count it as well: the recorder reads them. */
+		if (ring->producer.shared)
 			tw_rb_refuse(&ring->producer, TW_RB_LOST_NESTED, ticks);
 		else if (tw_hit_sessions[session].rs)
 			tw_rs_count_no_ring(tw_hit_sessions[session].rs, ticks);

@@ -149,3 +149,19 @@ void tw_account_events(const struct tw_recorder_stats *stats, const char *path, 
 		       tw_figure_count(rate, stats->events_removed), segments_kept,
 		       tw_figure_bytes(bytes, stats->file_bytes - stats->bytes_removed));
 }
+
+void tw_account_tracer(const struct tw_recorder_stats *stats, const char *module, const char *path)
+{
+	char figure[TW_FIGURE_BYTES];
+	uint64_t lost = 0;
+	for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+		lost += stats->lost[cause];
+	if (!stats->images)
+		tw_say("%s is empty: the program did not load the tracing library.", path);
+	else if (stats->images > stats->images_refused)
+		tw_say("the events went to the tracer module %s; `tracewheel info %s` shows notes.", module, path);
+	if (lost)
+		tw_say("%s events were NOT told to it: they were made inside of its callbacks, in signal handlers that interrupted the "
+		       "recording of another call, or by threads that were ending.",
+		       tw_figure_count(figure, lost));
+}

@@ -14,7 +14,9 @@
 #include "tools/record/check.h"
 #include "tools/record/late.h"
 #include "tools/record/launch.h"
+#include "tools/record/tracer.h"
 #include "tools/record/leave.h"
+#include "tools/record/rings.h"
 #include "tools/common/patterns.h"
 #include "tools/tool.h"
 #include "tools/record/watch.h"
@@ -34,10 +36,6 @@
 
 /* The index of a segment is kept in memory until the segment is closed. */
 #define SEGMENT_BYTES_DEFAULT (UINT64_C(256) << 20)
-/* The recorder's defaults (tracewheel/consumer.h). */
-#define RING_BYTES_DEFAULT (UINT64_C(4) << 20)
-#define CAP_BYTES_DEFAULT  (UINT64_C(256) << 20)
-
 enum {
 	KEY_RING = 256,
 	KEY_ON_FULL,
@@ -60,7 +58,8 @@ enum {
 	KEY_STACK,
 	KEY_ALLOW_NOTHING,
 	KEY_UNTIL_FIRST,
-	KEY_LOCKS
+	KEY_LOCKS,
+	KEY_TRACER
 };
 
 static const struct tw_option options_table[] = {
@@ -106,6 +105,10 @@ static const struct tw_option options_table[] = {
 	{KEY_LOCKS, "locks", NULL,
 	 "record the calls that `report --locks` uses: all calls of pthread_mutex_*, pthread_rwlock_* and pthread_cond_*, with "
 	 "arguments, returns and callers"},
+	{KEY_TRACER, "tracer", "FILE.so[:STATE]",
+	 "call the tracer module in that shared object for each event, inside\n"
+	 "the program, instead of recording the event (docs/tracer-modules.md);\n"
+	 "STATE is an Erlang term"},
 	{KEY_CALLERS, "callers", "main|all",
 	 "record only calls made by the program itself, or also those of its\n"
 	 "libraries (with -t: all)"},
@@ -167,6 +170,8 @@ struct request {
 	bool has_match;
 	const char *guard; /* of --when */
 	struct tw_arguments arguments;
+	struct tw_tracer_file tracer;
+	bool has_stack;
 	uint32_t flags; /* of processes */
 	bool is_local;
 	bool is_global;
@@ -282,19 +287,6 @@ static bool config_guard(struct request *request, const char *program)
 	return tw_arguments_find_guard(&request->arguments, &command, program, &request->config, request->is_quiet);
 }
 
-static bool set_policy(struct request *request, const char *word)
-{
-	static const char *const words[] = {"drop", "block", "overwrite"};
-	for (int i = 0; i < 3; i++) {
-		if (strcmp(word, words[i]) == 0) {
-			request->recorder.policy = (enum tw_recorder_policy)i;
-			return true;
-		}
-	}
-	tw_usage(&command, "--on-full is drop, block or overwrite, not '%s'.", word);
-	return false;
-}
-
 static bool set_figure(struct request *request, int key, const char *value)
 {
 	uint64_t number;
@@ -327,6 +319,7 @@ static bool set_figure(struct request *request, int key, const char *value)
 			 : key == KEY_KEEP	   ? "--keep is a number from 1 on, not '%s'."
 						   : "'%s' is not a size of at least 64K, such as 16M.",
 			 value);
+	request->has_stack |= key == KEY_STACK;
 	return is_right && (key != KEY_STACK || add_config(request, "stack", value));
 }
 
@@ -352,14 +345,16 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_FORCE: request->recorder.force = true; return true;
 	case KEY_FOLLOW: request->recorder.follow_fork = true; return true;
 	case KEY_UNTIL_FIRST: request->is_until_first = true; return true;
-	case KEY_ON_FULL: return set_policy(request, value);
+	case KEY_ON_FULL: return tw_rings_set_policy(&request->recorder, &command, value);
 	case KEY_MATCH: return add_match(request, "match", value);
 	case KEY_WHEN: return set_guard(request, value);
+	case KEY_TRACER: return tw_tracer_file_set(&request->tracer, &command, value, &request->config);
 	case KEY_ARGS: return tw_arguments_set(&request->arguments, &command, value);
 	case KEY_RETURNS: return add_config(request, "returns", "1");
 	case KEY_EXCEPTIONS: return add_config(request, "exceptions", "1");
 	case KEY_RETURN_TO: return add_config(request, "return_to", "1");
 	case KEY_LOCKS:
+		request->has_stack = true;
 		return add_pattern(request, false, "_:pthread_{mutex,rwlock,cond}_*") &&
 		       add_config(request, "returns", "1") && add_config(request, "stack", "1") &&
 		       tw_arguments_set(&request->arguments, &command, "raw");
@@ -373,19 +368,22 @@ static bool take_option(struct request *request, int key, const char *value)
 	}
 }
 
-/* Reports the error. */
-static bool are_rings_too_large(const struct tw_recorder_options *options)
+/* A tracer module is told what a call passes, and no more. */
+static bool is_tracer_alone(const struct request *request)
 {
-	char ring[TW_FIGURE_BYTES], cap[TW_FIGURE_BYTES];
-	uint64_t ring_bytes = options->ring_bytes ? options->ring_bytes : RING_BYTES_DEFAULT;
-	uint64_t cap_bytes = options->cap_bytes ? options->cap_bytes : CAP_BYTES_DEFAULT;
-	if (ring_bytes <= cap_bytes)
-		return false;
-	tw_usage(
-		&command,
-		"one ring of %s does not fit into --ring-cap, which is %s for all threads together; --ring makes it smaller.",
-		tw_figure_bytes(ring, ring_bytes), tw_figure_bytes(cap, cap_bytes));
-	return true;
+	if (!request->tracer.path[0])
+		return true;
+	if (request->has_stack)
+		tw_usage(&command,
+			 "--tracer and --stack exclude each other: events of a tracer module have no callers.");
+	else if (request->arguments.is_wanted && request->arguments.string_bytes)
+		tw_usage(&command,
+			 "--tracer and --args exclude each other, but for --args=raw: a tracer module gets words.");
+	else if (request->recorder.is_stream)
+		tw_usage(&command, "--tracer and -o - exclude each other: no event would be in the stream.");
+	else
+		return true;
+	return false;
 }
 
 static bool complete_request(struct request *request, const char *program)
@@ -458,7 +456,7 @@ static bool check_patterns(struct request *request, const struct tw_launch *laun
 static void say_what_is_missing(const struct request *request, const struct tw_recorder_stats *stats)
 {
 	const char *path = request->recorder.is_stream ? NULL : request->path;
-	if (!stats->images)
+	if (!stats->images || request->tracer.path[0])
 		return;
 	tw_check_end(request->check, path, stats->events, request->has_match || request->guard);
 	if (stats->events || (request->check && path))
@@ -533,7 +531,10 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	if (!is_left)
 		tw_account_troubles(&stats, request->path, error);
 	if (!request->is_quiet) {
-		tw_account_events(&stats, request->path, request->recorder.segments_kept);
+		if (request->tracer.path[0])
+			tw_account_tracer(&stats, request->tracer.path, request->path);
+		else
+			tw_account_events(&stats, request->path, request->recorder.segments_kept);
 		if (has_ended && stats.images_alive && request->recorder.follow_fork)
 			tw_say("%u of its processes still run, and are no longer traced.", stats.images_alive);
 		if (!has_ended)
@@ -541,7 +542,7 @@ static int record(struct request *request, struct tw_launch *launch, char **argv
 	}
 	if (!request->is_quiet)
 		say_what_is_missing(request, &stats);
-	if (!is_left)
+	if (!is_left && !request->tracer.path[0])
 		tw_account_losses(&stats, request->recorder.is_stream ? NULL : request->path, request->recorder.policy);
 	tw_leave_memory(stats.memory_left);
 	if (!has_ended)
@@ -563,7 +564,7 @@ int tw_tool_record(int argc, char **argv)
 		code = tw_options_exit(key);
 		goto free_config;
 	}
-	if (are_rings_too_large(&request.recorder))
+	if (tw_rings_are_too_large(&request.recorder, &command) || !is_tracer_alone(&request))
 		goto free_config;
 	if (request.is_local && request.is_global) {
 		code = tw_usage(&command, "--local and --global exclude each other.");

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rings.h - the options of rings. */
+#ifndef TW_TOOLS_RINGS_H
+#define TW_TOOLS_RINGS_H
+
+#include "tracewheel/consumer.h"
+
+struct tw_command;
+
+/* The value of --on-full. False: it is not valid, which has been reported. */
+bool tw_rings_set_policy(struct tw_recorder_options *options, const struct tw_command *command, const char *word);
+/* Is one ring larger than all may be together? Reports it. */
+bool tw_rings_are_too_large(const struct tw_recorder_options *options, const struct tw_command *command);
+
+#endif
