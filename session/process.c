@@ -115,19 +115,20 @@ static void tell_schedule(struct tw_tracee *tracee, bool is_in, const struct tw_
 {
 	enum tw_want want = tracee->is_exiting ? TW_WANT_EXITING : TW_WANT_RUNNING;
 	enum tw_event_kind kind = is_in ? TW_EVENT_IN : TW_EVENT_OUT;
+	bool was_inside_port = tracee->is_inside_port;
 	char capacity[TW_PID_BYTES];
 	struct tw_arena arena;
 
 	tracee->is_in = is_in;
+	tracee->is_inside_port = false;
 	/* RELAXED hit.wants: a first check, before the term is built. */
 	if (tw_likely(!tw_load_relaxed(&tracee->wants[want])))
 		return;
 	if (tracee->is_exiting)
 		kind = is_in ? TW_EVENT_IN_EXITING : TW_EVENT_OUT_EXITING;
 	tw_arena_init_fixed(&arena, capacity, sizeof capacity);
-	if (tw_unlikely(tracee->is_inside_port) && !tracee->is_exiting) {
+	if (tw_unlikely(was_inside_port) && !tracee->is_exiting) {
 		/* Sessions with running_procs have had its out. */
-		tracee->is_inside_port = false;
 		tell_schedule_of(tracee, kind, mfa(&arena, function), running_procs_of(tracee));
 		return;
 	}
@@ -144,9 +145,8 @@ void tw_process_inside_port(bool is_inside)
 {
 	struct tw_tracee *tracee = declared_here(&tw_hit_tls);
 
-	if (!tracee || tracee->is_exiting || tracee->is_inside_port == is_inside)
-		return;
-	if (!running_procs_of(tracee) && is_inside)
+	/* A port that is left in another turn of the process, or was entered unseen. */
+	if (!tracee || tracee->is_exiting || !(is_inside || tracee->is_inside_port))
 		return;
 	tracee->is_inside_port = is_inside;
 	tell_schedule_of(tracee, is_inside ? TW_EVENT_OUT : TW_EVENT_IN, tw_small(0), ~running_procs_of(tracee));

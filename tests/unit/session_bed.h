@@ -20,6 +20,7 @@ struct bed {
 	struct tw_rs rs;
 	struct tw_session *session;
 	uint64_t pos[TW_RS_RINGS_MAX];
+	uint32_t tracees[TW_RS_RINGS_MAX]; /* at those positions */
 };
 
 static inline void open_bed_with(struct bed *bed, const char *name, const struct tw_rs_options *options)

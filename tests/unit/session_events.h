@@ -146,7 +146,6 @@ static inline void add_line(struct lines *lines, uint32_t tracee, struct tw_rb_r
 static inline struct lines *read_lines(struct bed *bed)
 {
 	static struct lines lines;
-	static uint32_t tracees[TW_RS_RINGS_MAX];
 
 	lines.count = 0;
 	lines.bed = bed;
@@ -157,15 +156,15 @@ static inline struct lines *read_lines(struct bed *bed)
 		int64_t bytes;
 
 		if (bed->pos[i] == ring->first_pos)
-			tracees[i] = ring->tracee_id;
+			bed->tracees[i] = ring->tracee_id;
 		while ((bytes = tw_rb_peek(ring, bed->pos[i], TW_BLOCK_RAW_BYTES_MAX, &at, &end)) > 0) {
 			for (int64_t b = 0; b < bytes;) {
 				struct tw_rb_record *record = (struct tw_rb_record *)(uintptr_t)(at + b);
 
 				if (TW_RB_HEAD_KIND(record->head) == TW_EVENT_SWITCH)
-					tracees[i] = TW_RB_HEAD_ID(record->head);
+					bed->tracees[i] = TW_RB_HEAD_ID(record->head);
 				else if (TW_RB_HEAD_KIND(record->head) != TW_EVENT_OWN_TIME)
-					add_line(&lines, tracees[i], record);
+					add_line(&lines, bed->tracees[i], record);
 				b += TW_RB_HEAD_BYTES(record->head);
 			}
 			bed->pos[i] = end;
