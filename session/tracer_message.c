@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tracer_message.c - the trace message of an event as a tracer module is told of it. */
+/* tracer_message.c - the trace message of an event for a tracer module. */
 #include "base/clock.h"
 #include "base/export.h"
 #include "base/limits.h"

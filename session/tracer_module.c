@@ -2,8 +2,8 @@
 /*
  * tracer_module.c - tracer modules: found once, when the session is made, and asked from outside of hits.
  *
- * The structure of callbacks is copied.  An object that holds one of them is never unloaded again: a callback may be
- * running on any thread, and a module that destroys its own session would return into memory that is gone.
+ * The structure of callbacks is copied. An object that contains one of them is never unloaded again: a callback may
+ * be running on any thread, and a module that destroys its own session would return into unmapped memory.
  */
 #include "session/tracer_module.h"
 #include "session/tracee.h"
@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- looking it up ---- */
+/* ---- look-up ---- */
 
-/* A version of the structure that ends behind the mandatory callbacks is the shortest that there can be. */
+/* The shortest version of the structure ends after the mandatory callbacks. */
 #define BYTES_LEAST offsetof(struct tw_tracer_module, enabled_call)
 
-/* Of another version of the structure the members that both have. */
+/* For another version of the structure, copies the members that both have. */
 static int read_module(const struct tw_tracer_module *from, struct tw_tracer_module *out)
 {
 	size_t bytes = from->bytes;
@@ -43,7 +43,7 @@ static int load_module(const char *path, const struct tw_tracer_module **out)
 	return *out ? 0 : TW_EBADARG;
 }
 
-/* The object stays loaded; the program itself does so anyway, and has no name that the loader finds. */
+/* Keeps the object loaded; the program itself stays loaded anyway, and has no name that the loader finds. */
 static void keep_loaded(void *address)
 {
 	Dl_info info;
@@ -206,7 +206,7 @@ void tw_tracer_modules_scheduled_in(struct tw_tracee *tracee)
 	tw_frame_end();
 }
 
-/* ---- what it has counted ---- */
+/* ---- counts ---- */
 
 void tw_tracer_module_keep_counts(struct tw_session *session)
 {

@@ -14,23 +14,25 @@ struct tw_session_module {
 };
 
 /*
- * Looks the callbacks up, copies the state and keeps the objects of the callbacks loaded for good.  Calls the loader.
+ * Looks the callbacks up, copies the state and keeps the objects of the callbacks loaded for ever. Calls the loader.
  * Errors: TW_EBADARG, TW_ENOENT, TW_ENOMEM.
  */
 int tw_tracer_module_start(const struct tw_tracer *tracer, struct tw_session *session);
-/* The same for a session over foreign rings that has its slot and has set nothing yet: rings count what it is not told. */
+/* The same for a session over foreign rings that has its slot and has set nothing yet: the rings count lost events. */
 int tw_session_use_module(struct tw_session *session, const struct tw_tracer *tracer);
-/* NULL is allowed.  No hit can use it any more. */
+/* NULL is allowed. Called when no hit can use it any more. */
 void tw_tracer_module_destroy(struct tw_session_module *module);
-/* Makes the atoms of a function's names, before a session with a module sets a place of it.  Under the permit. */
+/* Interns a function's names before a session with a module sets a place of it. Under the permit. */
 void tw_tracer_module_name(struct tw_function *function);
 
 /*
- * Asks for the status of a process or port by its number (0: of new ones), outside of all locks of this room; true where the session has no module, or where the
- * calling thread cannot be in a hit.
+ * Asks for the status of a process or port by its number (0: of new ones), without holding a lock of this folder;
+ * true if the session has no module, or the calling thread cannot be in a hit.
  */
 bool tw_tracer_module_is_active(const struct tw_session *session, uint32_t number, bool is_port);
-/* The process or port loses its flags in the session, which is counted.  Takes the registry's lock; also in a hit. */
+/*
+ * Removes the flags of the process or port in the session, and counts that. Takes the registry's lock; also in a hit.
+ */
 void tw_tracer_module_remove(unsigned slot, uint64_t number);
 /* Asks all modules that have flags of the process that this thread runs from now on. */
 void tw_tracer_modules_scheduled_in(struct tw_tracee *tracee);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * module.c - calls of the callbacks of tracer modules: the terms of an event are built on the stack, then lent.
+ * module.c - calls the callbacks of tracer modules: the terms of an event are built on the stack and lent.
  *
- * Compiled without vector registers, as hit.c; callbacks that a trampoline led to are wrapped.
+ * Compiled without vector registers, as hit.c; callbacks reached through a trampoline are wrapped.
  */
 #include "pipeline/hit/module.h"
 #include "base/filter.h"
@@ -14,7 +14,7 @@
 
 #define INLINE inline __attribute__((always_inline))
 
-/* Arguments, sizes of a collection: the most words that an event shows. */
+/* The most words that an event shows: arguments, or sizes of a collection. */
 #define WORDS_MAX 12
 _Static_assert(WORDS_MAX >= TW_ARGS_MAX, "the words of a call fit");
 
@@ -37,9 +37,9 @@ struct big_block {
 	uint64_t limb;
 };
 
-/* Everything that the terms of one event may need, except what the event brings. */
+/* Memory for the terms of one event, except those that the event brings. */
 struct capacity {
-	struct tw_cell *cells; /* WORDS_MAX, or as many as there are arguments */
+	struct tw_cell *cells; /* WORDS_MAX, or the number of arguments */
 	struct big_block bigs[WORDS_MAX];
 	struct tuple_block tuple, pairs[WORDS_MAX];
 	struct pid_block pid;
@@ -107,7 +107,7 @@ static INLINE struct tw_term arity_of(const struct tw_place *place)
 	return place->function->arity > TW_ARITY_MAX ? tw_atom(TW_ATOM_ANY) : tw_small(place->function->arity);
 }
 
-/* As message.c shows a call that was recorded. */
+/* As message.c shows a recorded call. */
 static struct tw_term mfa_in(struct capacity *capacity, const struct tw_module_event *event, unsigned flags)
 {
 	const struct tw_place *place = event->place;
@@ -147,7 +147,7 @@ static struct tw_term sizes_in(struct capacity *capacity, const uint64_t *words)
 	return list;
 }
 
-/* ---- which callbacks ---- */
+/* ---- selecting callbacks ---- */
 
 static INLINE enum tw_module_pair pair_of(enum tw_event_kind kind, bool is_port)
 {
@@ -190,14 +190,14 @@ static void count(struct tw_hit_session *session, enum tw_module_count what)
 	tw_fetch_add_relaxed(&session->module_counts[what], 1);
 }
 
-/* TRACE unless it is REMOVE. */
+/* Any answer but REMOVE means TRACE. */
 static INLINE bool is_removed(const struct tw_hit_module *module, struct tw_term tracee)
 {
 	return module->pairs[TW_MODULE_GENERAL].enabled(TW_TRACER_TAG_STATUS, module->state, tracee) ==
 	       TW_TRACER_REMOVE;
 }
 
-/* Anything that is no answer is DISCARD. */
+/* An invalid answer means DISCARD. */
 static INLINE enum tw_tracer_answer ask(const struct tw_hit_module *module, enum tw_event_kind kind, bool is_port,
 					struct tw_term tracee, struct tw_hit_session *counted)
 {
@@ -245,7 +245,7 @@ static void remove_there(void *arg)
 	tw_hit_host.remove_tracer(removal->session, removal->tracee->pid_number);
 }
 
-/* Only of a port, or the process that this thread runs: another's next event asks again, on its own thread. */
+/* Only for a port, or the process that this thread runs: another process' next event asks again, on its own thread. */
 static __attribute__((noinline, cold)) void remove_tracer(struct tw_hit_tls *t, unsigned session, bool keeps_vectors)
 {
 	struct removal removal = {t->tracee, session};
@@ -363,7 +363,7 @@ void tw_module_tell(struct tw_hit_tls *t, unsigned session, const struct tw_modu
 		tell_there(&telling);
 }
 
-/* ---- the case that most calls are ---- */
+/* ---- the common case ---- */
 
 static INLINE void tell_plainly(struct tw_hit_tls *t, const struct tw_place *place, unsigned session,
 				struct tw_term tracee, const uint64_t *words, unsigned count)

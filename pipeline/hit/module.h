@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * module.h - sessions whose tracer is a module: hits call its callbacks in place of writing records.
+ * module.h - sessions whose tracer is a module: hits call its callbacks instead of writing records.
  *
  *	tw_module_ask()		`enabled`, before the match program runs and before terms are built
  *	tw_module_tell()	`trace`, with the terms on the stack
  *
- * Both are called in a hit, in a read section: what a callback calls is nested in that hit, so that it makes no events and
- * changes no session.  A callback may use vector registers; a hit that came through a trampoline keeps them.
+ * Both are called in a hit, in a read section: calls made by a callback are nested in that hit, so they make no
+ * events and change no session. A callback may use vector registers; a hit that came through a trampoline keeps them.
  *
- * A tracer module has no rings.  Its events that could not be made are counted beside the session's slot.
+ * A tracer module has no rings. Its events that could not be made are counted beside the session's slot.
  */
 #ifndef TW_PIPELINE_MODULE_H
 #define TW_PIPELINE_MODULE_H
@@ -16,7 +16,7 @@
 #include "pipeline/hit/hit.h"
 #include "tracewheel/tracer.h"
 
-/* Which pair of callbacks. */
+/* A pair of callbacks. */
 enum tw_module_pair {
 	TW_MODULE_GENERAL,
 	TW_MODULE_CALL,
@@ -30,7 +30,7 @@ enum tw_module_pair {
 	TW_MODULE_PAIRS
 };
 
-/* The callbacks of a session, with all that are missing replaced.  Never changes; lives as long as the session. */
+/* The callbacks of a session, with defaults for missing ones. Never changes; lives as long as the session. */
 struct tw_hit_module {
 	struct {
 		tw_tracer_enabled_fn *enabled;
@@ -39,13 +39,13 @@ struct tw_hit_module {
 	struct tw_term state;
 };
 
-/* An event on its way to a callback.  Terms and words borrow; zeroed fields mean none. */
+/* An event for a callback. Terms and words borrow; zeroed fields mean none. */
 struct tw_module_event {
 	enum tw_event_kind kind;
 	bool is_meta;		      /* stamped as meta events are, whatever the tracee's flags */
 	const struct tw_place *place; /* of calls and their ends: {M,F,..} */
 	bool has_arguments;	      /* a call: the terms are its arguments */
-	const struct tw_term *terms;  /* else the message's own, in order */
+	const struct tw_term *terms;  /* else the elements of the message, in order */
 	unsigned term_count;
 	const uint64_t *words; /* arguments, or the sizes of a collection */
 	unsigned word_count;
@@ -54,11 +54,11 @@ struct tw_module_event {
 };
 
 /*
- * tw_module_ask - asks `enabled` about an event of the tracee that the thread runs, or whose event it makes.
+ * tw_module_ask - ask `enabled` about an event of the tracee that the thread runs, or whose event it makes.
  *
  * @keeps_vectors	the hit came through a trampoline.
  *
- * A call is asked for twice, its status first.  TW_TRACER_REMOVE takes the tracee's flags away.  Keeps errno.
+ * For a call, the status is asked for first. TW_TRACER_REMOVE clears the tracee's flags. Keeps errno.
  */
 enum tw_tracer_answer tw_module_ask(struct tw_hit_tls *t, unsigned session, enum tw_event_kind kind,
 				    bool keeps_vectors);
@@ -71,16 +71,19 @@ static inline bool tw_module_wants(struct tw_hit_tls *t, unsigned session, enum 
 void tw_module_tell(struct tw_hit_tls *t, unsigned session, const struct tw_module_event *event, bool keeps_vectors);
 
 /*
- * tw_module_plain_call - both for a call with words that no match program, no other session and no trampoline has to do with,
- * and whose end nobody wants.
+ * tw_module_plain_call - both, for a call with words that involves no match program, no other session and no
+ * trampoline, and whose end is not wanted.
  */
 void tw_module_plain_call(struct tw_hit_tls *t, const struct tw_place *place, unsigned session, const uint64_t *words,
 			  unsigned count);
 
-/* Asks for the status of any tracee, or of new ones (0), in a read section: false is TW_TRACER_REMOVE.  Nothing is removed. */
+/*
+ * Asks for the status of any tracee, or of new ones (0), in a read section: false is TW_TRACER_REMOVE. Removes
+ * nothing.
+ */
 bool tw_module_is_active(const struct tw_hit_module *module, uint32_t number, bool is_port);
 
-/* The session's callbacks, in a read section; NULL: its tracer is none, or another kind. */
+/* The session's callbacks, in a read section; NULL: it has no tracer, or one of another kind. */
 static inline const struct tw_hit_module *tw_module_of(unsigned session)
 {
 	return tw_hit_sessions[session].module;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * print_life.c - `print --process`: one process' life, over all threads that ran it.
+ * print_life.c - `print --process`: the life of one process, over all threads that ran it.
  *
- * The events of the process, and behind them what they end: a run, a time in which it was ready or blocked, a message's
- * time in the queue, a call.  The events of all others are read as well, for who sent what.
+ * Prints the events of the process, and after each what it ends: a run, a time in which the process was ready or
+ * blocked, a message's time in the queue, a call. The events of all other processes are read as well, to find the
+ * senders of messages.
  */
 #include "tools/common/mailboxes.h"
 #include "tools/print/print.h"
@@ -15,16 +16,16 @@
 #include <unistd.h>
 
 #define NOTE_BYTES 600
-#define TEXTS	   1024 /* messages whose text is remembered */
+#define TEXTS	   1024 /* messages whose text is kept */
 #define TEXT_BYTES 80
 #define CALLS_MAX  1024 /* open calls that are followed */
-#define NAMED_MAX  4	/* processes of a pid or name that are introduced */
+#define NAMED_MAX  4	/* the most processes with the pid or name that are listed first */
 
 struct life {
 	struct tw_mailboxes mailboxes;
 	const char *wanted;
 	const struct tw_capture_filter *filter;
-	bool is_wanted_now; /* the event at hand is its */
+	bool is_wanted_now; /* the current event belongs to it */
 	char note[NOTE_BYTES];
 	size_t note_bytes;
 	struct {
@@ -38,7 +39,7 @@ struct life {
 	unsigned call_count;
 };
 
-/* ---- which process ---- */
+/* ---- selecting the process ---- */
 
 static bool is_wanted(const struct life *life, struct tw_mailbox_process *process)
 {
@@ -109,7 +110,10 @@ static void keep_text(struct life *life, const struct tw_capture_event *event)
 	tw_term_format(term, TW_PRINT_PRETTY, life->texts[number % TEXTS].text, TEXT_BYTES);
 }
 
-/* How long a call took: that of the innermost open call of this place, and what is open inside it ended without a return. */
+/*
+ * Finds the duration of a call: a return ends the innermost open call of its place, and calls open inside that one
+ * end without a return.
+ */
 static void follow_calls(struct life *life, const struct tw_capture_event *event)
 {
 	char figure[TW_FIGURE_BYTES];
@@ -146,7 +150,7 @@ static bool sums_place(void *context, uint32_t image, const struct tw_capture_pl
 	return tw_mailboxes_wants_place(place);
 }
 
-/* Answers 0 or an error; `each` returns false at the end. */
+/* Returns 0 or an error; `each` returns false to stop. */
 static int read_events(struct tw_capture *capture, const struct tw_capture_filter *filter,
 		       bool (*each)(void *, const struct tw_capture_event *), void *context)
 {

@@ -12,7 +12,7 @@ static uint32_t column_of(const struct tw_lengths *lengths, uint64_t ns)
 	return column < TW_LENGTHS_COLUMNS ? (uint32_t)column : TW_LENGTHS_COLUMNS - 1;
 }
 
-/* It was so long until now. */
+/* Adds the time with the present length. */
 static void settle(const struct tw_lengths *lengths, struct tw_length *row, uint64_t now_ns)
 {
 	if (row->since_ns && row->now) {
@@ -23,7 +23,7 @@ static void settle(const struct tw_lengths *lengths, struct tw_length *row, uint
 	row->since_ns = now_ns;
 }
 
-/* A process' row + 1 stands in its user. */
+/* The user data of a process is its row + 1. */
 static void on_length(void *context, struct tw_mailbox_process *process, uint64_t now_ns)
 {
 	struct tw_lengths *lengths = context;
@@ -78,7 +78,7 @@ void tw_lengths_finish(struct tw_lengths *lengths)
 {
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < lengths->count; i++) {
-		/* One that never took any does not tell of its mailbox. */
+		/* A process that never took a message does not report its mailbox. */
 		const struct tw_mailbox_process *process = lengths->mailboxes.processes[lengths->rows[i].process];
 		if (!process->taken && !process->has_waited)
 			continue;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lengths.h - how long the mailboxes of processes were, over the time of a report.
+ * lengths.h - the lengths of processes' mailboxes, over the time of a report.
  *
- * Only where the capture tells when messages were taken (mailbox:take/1, tools/common/mailboxes.h).
+ * Only if the capture reports when messages were taken (mailbox:take/1, tools/common/mailboxes.h).
  *
  * Memory  240 bytes for each process that received a message, TW_LENGTHS_MAX of them.
  */
@@ -19,7 +19,7 @@ struct tw_length {
 	uint32_t now, max;
 	uint64_t since_ns, max_at_ns;
 	double area;			      /* length x ns */
-	uint32_t columns[TW_LENGTHS_COLUMNS]; /* the longest in each part of the time */
+	uint32_t columns[TW_LENGTHS_COLUMNS]; /* the greatest length in each part of the time */
 };
 
 struct tw_lengths {
@@ -30,10 +30,10 @@ struct tw_lengths {
 	uint64_t left_out; /* processes */
 };
 
-/* The time of the report.  Answers false without memory. */
+/* Sets the time of the report. Returns false without memory. */
 bool tw_lengths_init(struct tw_lengths *lengths, const struct tw_capture *capture, uint64_t from_ns, uint64_t to_ns);
 bool tw_lengths_event(struct tw_lengths *lengths, const struct tw_capture_event *event);
-/* Behind the last event; sorts the rows, the longest first. */
+/* Called after the last event; sorts the rows, the greatest length first. */
 void tw_lengths_finish(struct tw_lengths *lengths);
 void tw_lengths_free(struct tw_lengths *lengths);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * lock_names.c - what a lock is called: the variable that it lies in, or where it was made.
+ * lock_names.c - names of locks: the variable that contains the lock, or where it was made.
  *
  * Variables are found in the symbol tables of the module's file, which must be the recorded one by its build-id.
  */
@@ -118,7 +118,7 @@ void tw_lock_names_forget(void)
 	table_count = 0;
 }
 
-/* The variable that holds an address. */
+/* The variable that contains an address. */
 static const struct variable *find_variable(const struct variables *variables, uint64_t value)
 {
 	size_t low = 0, high = variables->count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* locks.c - who waited for which lock while who held it: one pass over the calls, in order of time. */
+/* locks.c - waits for locks, and the threads that held them meanwhile: one pass over the calls, in order of time. */
 #include "tools/report/locks.h"
 #include "tools/tool.h"
 
@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* ---- what a call does ---- */
+/* ---- the effects of calls ---- */
 
 enum {
 	DOES_NOTHING,
@@ -74,8 +74,8 @@ static bool wants_place(void *context, uint32_t image, const struct tw_capture_p
 
 struct tw_lock_wait {
 	uint64_t begin_ns, own_ns;
-	uint64_t since_ns;   /* up to here its time has an owner */
-	uint64_t blocked_ns; /* somebody held the lock */
+	uint64_t since_ns;   /* up to here its time is attributed to holders */
+	uint64_t blocked_ns; /* time in which another thread held the lock */
 	uint64_t number;
 	uint32_t lock;
 	uint8_t does;
@@ -85,11 +85,11 @@ struct tw_lock_wait {
 /* A call inside another (of a signal handler) is not counted. */
 struct tw_lock_thread {
 	struct tw_lock_wait wait;
-	uint32_t mutex; /* of a wait on a condition */
+	uint32_t mutex; /* for a wait on a condition */
 	uint32_t place; /* the call in progress */
 	uint32_t image;
-	bool is_open, is_counted; /* a call is open; it is one whose return matters */
-	uint32_t last;		  /* the lock of the last call: a stack that follows is its site's */
+	bool is_open, is_counted; /* a call is open; its return matters */
+	uint32_t last;		  /* the lock of the last call: a stack that follows gives its site */
 	bool wants_site;
 	uint64_t own_from_ns, own_to_ns;
 };
@@ -121,13 +121,13 @@ static bool grow(struct tw_locks *locks)
 	locks->slots = slots;
 	locks->mask = capacity * 2 - 1;
 	locks->capacity = capacity;
-	/* Of several at one address the last stays. */
+	/* Of several locks at one address the last is found. */
 	for (uint32_t i = 0; i < locks->count; i++)
 		slots[slot_of(locks, grown[i].image, grown[i].address, grown[i].kind)] = i + 1;
 	return true;
 }
 
-/* The lock at an address; NULL where there are too many. */
+/* The lock at an address; NULL: there are too many. */
 static struct tw_lock_row *find_lock(struct tw_locks *locks, uint32_t image, uint64_t address, unsigned kind)
 {
 	uint32_t at = slot_of(locks, image, address, kind);
@@ -135,7 +135,7 @@ static struct tw_lock_row *find_lock(struct tw_locks *locks, uint32_t image, uin
 	if (lock && !lock->is_ended)
 		return lock;
 	if (lock && !lock->waits && !lock->waiting) {
-		/* Nobody ever waited for the one that was here: it need not be kept. */
+		/* No thread ever waited for the previous lock here: it need not be kept. */
 		*lock = (struct tw_lock_row){.number = lock->number};
 	} else {
 		if (locks->count >= TW_LOCKS_MAX) {
@@ -191,14 +191,14 @@ static void add_pair(struct tw_locks *locks, struct tw_lock_row *lock, uint32_t 
 	pair->max_ns = ns > pair->max_ns ? ns : pair->max_ns;
 }
 
-/* ---- who holds ---- */
+/* ---- holders ---- */
 
 static uint32_t holder_of(const struct tw_lock_row *lock)
 {
 	return lock->writer != TW_LOCK_NONE ? lock->writer : lock->reader_count ? lock->readers[0] : TW_LOCK_NONE;
 }
 
-/* What the tracer itself took in a call is in no wait. */
+/* Subtracts the tracer's own time in a call from its wait. */
 static uint64_t without_own(const struct tw_lock_thread *thread, uint64_t from_ns, uint64_t to_ns)
 {
 	uint64_t from = thread->own_from_ns > from_ns ? thread->own_from_ns : from_ns;
@@ -206,7 +206,7 @@ static uint64_t without_own(const struct tw_lock_thread *thread, uint64_t from_n
 	return to_ns - from_ns - (to > from ? to - from : 0);
 }
 
-/* Until now the lock was held as it is: time of those who wait. */
+/* Attributes the time up to now, during which the holder did not change, to the threads that wait. */
 static void settle(struct tw_locks *locks, struct tw_lock_row *lock, uint64_t now_ns)
 {
 	uint32_t holder = holder_of(lock);
@@ -251,13 +251,16 @@ static void end_hold(struct tw_lock_row *lock, uint64_t now_ns)
 	lock->held_max_ns = ns > lock->held_max_ns ? ns : lock->held_max_ns;
 }
 
-/* is_whole: however often it was taken; a wait on a condition gives up a recursive mutex as a whole. */
+/*
+ * is_whole: releases the lock however often it was taken; a wait on a condition gives up a recursive mutex as a
+ * whole.
+ */
 static uint32_t let_go(struct tw_locks *locks, struct tw_lock_row *lock, uint32_t thread, bool is_whole,
 		       uint64_t now_ns)
 {
 	uint32_t depth = lock->depth, i = 0;
 	if (lock->writer != TW_LOCK_NONE) {
-		/* By another thread too: a mutex that is used as a signal. */
+		/* Another thread may release it too: a mutex used as a signal. */
 		if (lock->writer == thread && lock->depth > 1 && !is_whole) {
 			lock->depth--;
 			return depth;
@@ -346,7 +349,7 @@ static void on_call(struct tw_locks *locks, const struct tw_capture_event *event
 		locks->wordless++;
 		return;
 	}
-	/* What did not return has been left by an exception, or its return was lost. */
+	/* A call that did not return was left by an exception, or its return was lost. */
 	drop_open(locks, thread);
 	struct tw_lock_row *lock = find_lock(locks, event->image, event->payload[0], kind), *mutex;
 	if (!lock)
@@ -434,7 +437,7 @@ static void on_return(struct tw_locks *locks, const struct tw_capture_event *eve
 	leave_waiting(lock, wait);
 	ns = event->time_ns > wait->begin_ns ? without_own(thread, wait->begin_ns, event->time_ns) : 0;
 	bool is_try = wait->does == DOES_TRY || wait->does == DOES_TRY_READ;
-	/* EOWNERDEAD: it is got all the same. */
+	/* EOWNERDEAD: the lock was taken nevertheless. */
 	bool is_got = !is_exception && ((uint32_t)value == 0 || (uint32_t)value == 130);
 	if (wait->blocked_ns && !is_try) {
 		add_wait(lock, ns, wait->begin_ns);

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * locks.h - which thread held a lock while which others waited for it: from calls of pthread_mutex_*, pthread_rwlock_* and
- * pthread_cond_* with arguments and returns (`record --locks`).
+ * locks.h - waits of threads for locks, and the threads that held them: from calls of pthread_mutex_*,
+ * pthread_rwlock_* and pthread_cond_* with arguments and returns (`record --locks`).
  *
  *	 thread A   lock()  return           unlock()
  *	            --|-------|---- holds -----|--
  *	 thread B              lock()                       return
  *	            ------------|---- waits, A holds --|--o--|---- holds
  *
- * A lock is held from the return of the call that took it until the call that gives it up, or waits on a condition with it: so no
- * two holders overlap.  A wait is a call to take a lock that another thread holds when it begins, or takes meanwhile; it lasts until the call
- * returns, and what another thread held the lock of that is time of this pair of threads.  A call that took longer than
- * TW_LOCK_LONG_NS though nobody was seen to hold the lock is slow and no wait: the thread did not run, or a holder was not recorded.
+ * A lock is held from the return of the call that took it until the call that releases it, or that waits on a
+ * condition with it: so no two holders overlap. A wait is a call to take a lock that another thread holds when the
+ * call begins, or takes meanwhile; it lasts until the call returns, and the part in which another thread held the
+ * lock is attributed to this pair of threads. A call that took longer than TW_LOCK_LONG_NS although no thread was
+ * seen to hold the lock is slow, not a wait: the thread did not run, or a holder was not recorded.
  *
- * In a gap all is forgotten but the sums: calls that are open there are not counted, and holders are known again from their next
- * call on.
+ * At a gap everything but the sums is forgotten: calls that are open there are not counted, and holders are known
+ * again from their next call on.
  *
- * Memory  about 200 bytes a lock, 48 for each pair of threads that met there; limits below, beyond which locks are counted only.
+ * Memory  about 200 bytes a lock, 48 for each pair of threads that met there; limits below, beyond which locks are only counted.
  */
 #ifndef TW_TOOLS_LOCKS_H
 #define TW_TOOLS_LOCKS_H
@@ -32,7 +33,7 @@
 #define TW_LOCKS_MAX	  (UINT32_C(1) << 20)
 #define TW_LOCK_PAIRS_MAX (UINT32_C(1) << 20)
 #define TW_LOCK_LONG_NS	  20000
-#define TW_LOCK_READERS	  16 /* of one lock that are known by name at a time */
+#define TW_LOCK_READERS	  16 /* the most readers of one lock that are known at a time */
 #define TW_LOCK_NONE	  UINT32_MAX
 
 enum tw_lock_kind { TW_LOCK_MUTEX, TW_LOCK_RWLOCK, TW_LOCK_CONDITION, TW_LOCK_KINDS };
@@ -41,22 +42,22 @@ struct tw_lock_wait; /* a call in progress */
 
 struct tw_lock_row {
 	uint64_t address;
-	uint64_t site; /* a return address: who made it, or used it first; 0: not recorded */
+	uint64_t site; /* a return address: the call that made it, or used it first; 0: not recorded */
 	uint32_t image;
 	uint32_t number;
 	uint8_t kind;
 	bool is_made_there; /* the site is that of its initialisation */
-	bool is_ended;	    /* destroyed: what comes to this address next is another one */
-	/* Who holds it. */
+	bool is_ended;	    /* destroyed: the next lock at this address is another one */
+	/* The holders. */
 	uint32_t writer, depth;
 	uint64_t since_ns;
-	uint32_t readers[TW_LOCK_READERS], reader_count; /* the oldest first; more than there is room for are counted */
+	uint32_t readers[TW_LOCK_READERS], reader_count; /* the oldest first; more than fit are only counted */
 	struct tw_lock_wait *waiting;
-	/* Of conditions. */
+	/* Conditions only. */
 	uint32_t signaller;
 	uint64_t signalled_ns;
 	/* Sums. */
-	uint64_t taken, busy; /* got; not got by a try or within a time */
+	uint64_t taken, busy; /* acquired; not acquired by a try or within a time */
 	uint64_t waits, wait_ns, wait_max_ns, wait_max_at_ns;
 	uint64_t held_ns, held_max_ns;
 	uint64_t signals, timeouts;
@@ -64,11 +65,11 @@ struct tw_lock_row {
 	uint32_t pairs;		/* the first of them + 1 */
 };
 
-/* One thread waited while another held the lock (of a condition: until another signalled). */
+/* One thread waited while another held the lock (for a condition: until another signalled). */
 struct tw_lock_pair {
-	uint32_t lock, waiter, holder; /* holder TW_LOCK_NONE: nobody was seen */
+	uint32_t lock, waiter, holder; /* holder TW_LOCK_NONE: none was seen */
 	uint64_t times, ns, max_ns;
-	uint64_t last; /* the wait that it counted last */
+	uint64_t last; /* the last wait that it counted */
 	uint32_t next; /* of the lock, + 1 */
 };
 
@@ -81,31 +82,31 @@ struct tw_locks {
 	uint32_t pair_count, pair_capacity;
 	struct tw_lock_thread *threads; /* by number of the capture's threads */
 	uint32_t thread_count;
-	uint8_t **places; /* by image and place: what a call does */
+	uint8_t **places; /* by image and place: the effect of a call */
 	uint32_t *place_counts;
 	uint32_t image_count;
 	uint64_t wait_count; /* numbers of waits */
-	/* Told by every view. */
+	/* Shown by every view. */
 	uint64_t calls, lost, gaps, dropped; /* dropped: calls that were open at a gap, or never returned */
 	uint64_t wordless;		     /* calls without arguments, or returns without a value */
 	bool are_full;
 	bool has_no_memory;
 };
 
-/* Reads what a filter wants of its times and streams.  Answers 0 or an error; tw_locks_free() in both cases. */
+/* Reads the times and streams that a filter selects. Returns 0 or an error; tw_locks_free() in both cases. */
 int tw_locks_make(struct tw_locks *locks, struct tw_capture *capture, const struct tw_capture_filter *filter);
 void tw_locks_free(struct tw_locks *locks);
 
 /* "mutex", "rwlock", "condition" */
 const char *tw_lock_kind_name(unsigned kind);
 
-/* "app:table_lock", or "0x7f00a0 made in app:open_table table.c:12" into text; answers the bytes. */
+/* Writes "app:table_lock", or "0x7f00a0 made in app:open_table table.c:12" into text; returns the bytes. */
 #define TW_LOCK_NAME_BYTES 400
 size_t tw_lock_name(const struct tw_locks *locks, const struct tw_lock_row *lock, char *text);
-/* The parts of that name: the symbol it lies in ("" where there is none), and its site likewise. */
+/* The parts of that name: the symbol that contains the lock ("" if there is none), and its site. */
 size_t tw_lock_symbol(const struct tw_locks *locks, const struct tw_lock_row *lock, char *text);
 size_t tw_lock_site(const struct tw_locks *locks, const struct tw_lock_row *lock, char *text);
-/* Before the capture is closed. */
+/* Called before the capture is closed. */
 void tw_lock_names_forget(void);
 
 struct tw_screen;

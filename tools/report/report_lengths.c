@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* The longest of the parts that a column stands for, on a scale of the row's own: eighths, or digits. */
+/* Prints the greatest length of the parts of each column, on a scale of the row's own: eighths, or digits. */
 static void put_bars(const struct tw_screen *screen, const struct tw_length *row, unsigned columns)
 {
 	static const char *const eighths[] = {" ",	"\u2581", "\u2582", "\u2583", "\u2584",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report_locks.c - locks as tables: which were waited for, and who held them meanwhile. */
+/* report_locks.c - locks as tables: waits, and the threads that held the locks meanwhile. */
 #include "tools/common/threads.h"
 #include "tools/report/locks.h"
 #include "tools/report/report.h"
@@ -25,7 +25,7 @@ static int by_time(const void *a, const void *b)
 	return x->ns < y->ns ? 1 : x->ns > y->ns ? -1 : 0;
 }
 
-/* Those of conditions, or the others, that were used; free(). */
+/* The conditions, or the other locks, that were used; to be freed. */
 static struct tw_lock_row **sorted_locks(const struct tw_locks *locks, bool are_conditions, size_t *count)
 {
 	struct tw_lock_row **sorted = malloc((locks->count + (size_t)1) * sizeof *sorted);
@@ -55,7 +55,7 @@ static struct tw_lock_pair **sorted_pairs(const struct tw_locks *locks, const st
 	return sorted;
 }
 
-/* A stream of a thread, for its name. */
+/* A stream of a thread, which has its name. */
 static const struct tw_capture_stream *stream_of(const struct tw_locks *locks, uint32_t thread)
 {
 	const struct tw_capture_stream *stream;
@@ -83,7 +83,7 @@ static void put_cut(const struct tw_screen *screen, const char *text, int used)
 		tw_out_format(screen->out, "%.*s..\n", (int)tw_utf8_part(text, width - 2), text);
 }
 
-/* Its variable, or its address and, on a line of its own, where it was made. */
+/* Prints its variable, or its address and, on a line of its own, where it was made. */
 static void put_name(const struct tw_screen *screen, const struct tw_locks *locks, const struct tw_lock_row *lock,
 		     int used)
 {
