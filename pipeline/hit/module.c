@@ -38,7 +38,7 @@ struct big_block {
 };
 
 /* Memory for the terms of one event, except those that the event brings. */
-struct capacity {
+struct memory {
 	struct tw_cell *cells; /* WORDS_MAX, or the number of arguments */
 	struct big_block bigs[WORDS_MAX];
 	struct tuple_block tuple, pairs[WORDS_MAX];
@@ -56,13 +56,13 @@ static INLINE struct tw_term pid_in(struct pid_block *block, uint32_t number, bo
 	return tw_term_of_block(block);
 }
 
-static INLINE struct tw_term word_in(struct capacity *capacity, uint64_t word)
+static INLINE struct tw_term word_in(struct memory *memory, uint64_t word)
 {
-	struct big_block *big = &capacity->bigs[capacity->big_count];
+	struct big_block *big = &memory->bigs[memory->big_count];
 
 	if (tw_likely(word <= (uint64_t)TW_SMALL_MAX))
 		return tw_small((int64_t)word);
-	capacity->big_count++;
+	memory->big_count++;
 	big->header = tw_header(TW_BLOCK_BIG, 0, 1);
 	big->limb = word;
 	return tw_term_of_block(big);
@@ -84,21 +84,21 @@ static INLINE struct tw_term cell_in(struct tw_cell *cell, struct tw_term head, 
 	return tw_term_of_cell(cell);
 }
 
-static INLINE struct tw_term words_in(struct capacity *capacity, const uint64_t *words, unsigned count)
+static INLINE struct tw_term words_in(struct memory *memory, const uint64_t *words, unsigned count)
 {
 	struct tw_term list = tw_word(TW_TAG_NIL);
 
 	for (unsigned i = count < WORDS_MAX ? count : WORDS_MAX; i-- > 0;)
-		list = cell_in(&capacity->cells[i], word_in(capacity, words[i]), list);
+		list = cell_in(&memory->cells[i], word_in(memory, words[i]), list);
 	return list;
 }
 
-static struct tw_term terms_in(struct capacity *capacity, const struct tw_term *terms, unsigned count)
+static struct tw_term terms_in(struct memory *memory, const struct tw_term *terms, unsigned count)
 {
 	struct tw_term list = tw_word(TW_TAG_NIL);
 
 	for (unsigned i = count; i-- > 0;)
-		list = cell_in(&capacity->cells[i], terms[i], list);
+		list = cell_in(&memory->cells[i], terms[i], list);
 	return list;
 }
 
@@ -108,22 +108,22 @@ static INLINE struct tw_term arity_of(const struct tw_place *place)
 }
 
 /* As message.c shows a recorded call. */
-static struct tw_term mfa_in(struct capacity *capacity, const struct tw_module_event *event, unsigned flags)
+static struct tw_term mfa_in(struct memory *memory, const struct tw_module_event *event, unsigned flags)
 {
 	const struct tw_place *place = event->place;
 	struct tw_term last = arity_of(place);
 
 	if (event->kind == TW_EVENT_CALL && !(flags & TW_EVENT_FLAG_ARITY)) {
 		if (event->has_arguments)
-			last = terms_in(capacity, event->terms, event->term_count);
+			last = terms_in(memory, event->terms, event->term_count);
 		else if (event->word_count || !place->function->arity)
-			last = words_in(capacity, event->words, event->word_count);
+			last = words_in(memory, event->words, event->word_count);
 	}
-	return tuple_in(&capacity->tuple, 3, tw_word(place->function->module_atom), tw_word(place->function->name_atom),
+	return tuple_in(&memory->tuple, 3, tw_word(place->function->module_atom), tw_word(place->function->name_atom),
 			last);
 }
 
-static struct tw_term sizes_in(struct capacity *capacity, const uint64_t *words)
+static struct tw_term sizes_in(struct memory *memory, const uint64_t *words)
 {
 	static const enum tw_atom_index keys[WORDS_MAX] = {TW_ATOM_HEAP_SIZE,
 							   TW_ATOM_HEAP_BLOCK_SIZE,
@@ -140,8 +140,8 @@ static struct tw_term sizes_in(struct capacity *capacity, const uint64_t *words)
 	struct tw_term list = tw_word(TW_TAG_NIL);
 
 	for (unsigned i = WORDS_MAX; i-- > 0;)
-		list = cell_in(&capacity->cells[i],
-			       tuple_in(&capacity->pairs[i], 2, tw_atom(keys[i]), word_in(capacity, words[i]),
+		list = cell_in(&memory->cells[i],
+			       tuple_in(&memory->pairs[i], 2, tw_atom(keys[i]), word_in(memory, words[i]),
 					(struct tw_term){0}),
 			       list);
 	return list;
@@ -278,7 +278,7 @@ enum tw_tracer_answer tw_module_ask(struct tw_hit_tls *t, unsigned session, enum
 
 /* ---- trace ---- */
 
-struct telling {
+struct delivery {
 	const struct tw_module_event *event;
 	const struct tw_hit_module *module;
 	const struct tw_hit_tls *t;
@@ -299,74 +299,74 @@ static INLINE enum tw_tracer_stamp stamp_of(unsigned flags, unsigned session)
 	return stamps[flags & TW_EVENT_FLAG_STAMP_MASK];
 }
 
-static inline void tell(const struct telling *telling, struct tw_cell *cells)
+static inline void deliver(const struct delivery *delivery, struct tw_cell *cells)
 {
-	const struct tw_module_event *event = telling->event;
-	const struct tw_hit_module *module = telling->module;
-	struct tw_tracer_options options = {.timestamp = stamp_of(telling->flags, telling->session),
+	const struct tw_module_event *event = delivery->event;
+	const struct tw_hit_module *module = delivery->module;
+	struct tw_tracer_options options = {.timestamp = stamp_of(delivery->flags, delivery->session),
 					    .extra = event->extra,
 					    .match_spec_result = event->result};
 	struct tw_term term, tracee;
-	struct capacity capacity;
-	bool is_port = telling->t->tracee->port_slot != 0;
+	struct memory memory;
+	bool is_port = delivery->t->tracee->port_slot != 0;
 	int *error = &errno, saved_errno = *error;
 
-	capacity.cells = cells;
-	capacity.big_count = 0;
-	if (telling->flags & TW_EVENT_FLAG_SCHEDULER_ID)
-		options.scheduler_id = telling->t->thread->scheduler_id;
-	tracee = pid_in(&capacity.pid, telling->t->tracee->pid_number, is_port);
+	memory.cells = cells;
+	memory.big_count = 0;
+	if (delivery->flags & TW_EVENT_FLAG_SCHEDULER_ID)
+		options.scheduler_id = delivery->t->thread->scheduler_id;
+	tracee = pid_in(&memory.pid, delivery->t->tracee->pid_number, is_port);
 	if (event->place) {
-		term = mfa_in(&capacity, event, telling->flags);
+		term = mfa_in(&memory, event, delivery->flags);
 	} else if (event->term_count) {
 		term = event->terms[0];
 		if (event->term_count > 1)
 			options.extra = event->terms[1];
 	} else if (event->word_count == WORDS_MAX) {
-		term = sizes_in(&capacity, event->words);
+		term = sizes_in(&memory, event->words);
 	} else {
-		term = event->word_count ? word_in(&capacity, event->words[0]) : tw_atom(TW_ATOM_UNDEFINED);
+		term = event->word_count ? word_in(&memory, event->words[0]) : tw_atom(TW_ATOM_UNDEFINED);
 	}
 	module->pairs[pair_of(event->kind, is_port)].trace((enum tw_tracer_tag)event->kind, module->state, tracee, term,
 							   &options);
 	*error = saved_errno;
 }
 
-static __attribute__((noinline)) void tell_long(const struct telling *telling)
+static __attribute__((noinline)) void deliver_long(const struct delivery *delivery)
 {
 	_Alignas(16) struct tw_cell cells[TW_ARITY_MAX];
 
-	tell(telling, cells);
+	deliver(delivery, cells);
 }
 
-static void tell_there(void *arg)
+static void deliver_there(void *arg)
 {
-	const struct telling *telling = arg;
+	const struct delivery *delivery = arg;
 	_Alignas(16) struct tw_cell cells[WORDS_MAX];
 
-	if (tw_unlikely(telling->event->has_arguments && telling->event->term_count > WORDS_MAX))
-		tell_long(telling);
+	if (tw_unlikely(delivery->event->has_arguments && delivery->event->term_count > WORDS_MAX))
+		deliver_long(delivery);
 	else
-		tell(telling, cells);
+		deliver(delivery, cells);
 }
 
 void tw_module_tell(struct tw_hit_tls *t, unsigned session, const struct tw_module_event *event, bool keeps_vectors)
 {
-	struct telling telling =
+	struct delivery delivery =
 		{event, tw_hit_sessions[session].module, t, session,
 		 /* RELAXED hit.record_flags: one byte; a change is seen by this event or by the next. */
 		 event->is_meta ? TW_STAMP_TIMESTAMP : tw_load_relaxed(&t->tracee->record_flags[session])};
 
 	if (keeps_vectors)
-		tw_patch_call_keeping_vectors(tell_there, &telling);
+		tw_patch_call_keeping_vectors(deliver_there, &delivery);
 	else
-		tell_there(&telling);
+		deliver_there(&delivery);
 }
 
 /* ---- the common case ---- */
 
-static INLINE void tell_plainly(struct tw_hit_tls *t, const struct tw_place *place, unsigned session,
-				struct tw_term tracee, const uint64_t *words, unsigned count)
+static INLINE void deliver_plain(struct tw_hit_tls *t, const struct tw_place *place, unsigned session,
+				 struct tw_term tracee, const uint64_t *words, unsigned count)
 {
 	const struct tw_hit_module *module = tw_hit_sessions[session].module;
 	const struct tw_function *function = place->function;
@@ -375,19 +375,19 @@ static INLINE void tell_plainly(struct tw_hit_tls *t, const struct tw_place *pla
 	_Alignas(16) struct tw_cell cells[WORDS_MAX];
 	struct tw_tracer_options options;
 	struct tw_term last;
-	struct capacity capacity;
+	struct memory memory;
 
-	capacity.cells = cells;
-	capacity.big_count = 0;
+	memory.cells = cells;
+	memory.big_count = 0;
 	if ((flags & TW_EVENT_FLAG_ARITY) || (!count && function->arity))
 		last = arity_of(place);
 	else
-		last = words_in(&capacity, words, count);
+		last = words_in(&memory, words, count);
 	options.timestamp = stamp_of(flags, session);
 	options.scheduler_id = flags & TW_EVENT_FLAG_SCHEDULER_ID ? t->thread->scheduler_id : 0;
 	options.extra.word = options.match_spec_result.word = 0;
 	module->pairs[TW_MODULE_CALL].trace(TW_TRACER_TAG_CALL, module->state, tracee,
-					    tuple_in(&capacity.tuple, 3, tw_word(function->module_atom),
+					    tuple_in(&memory.tuple, 3, tw_word(function->module_atom),
 						     tw_word(function->name_atom), last),
 					    &options);
 }
@@ -402,7 +402,7 @@ void tw_module_plain_call(struct tw_hit_tls *t, const struct tw_place *place, un
 	enum tw_tracer_answer answer = ask(s->module, TW_EVENT_CALL, false, tracee, s);
 
 	if (answer == TW_TRACER_TRACE)
-		tell_plainly(t, place, session, tracee, words, count);
+		deliver_plain(t, place, session, tracee, words, count);
 	else if (tw_unlikely(answer == TW_TRACER_REMOVE))
 		remove_tracer(t, session, false);
 	*error = saved_errno;

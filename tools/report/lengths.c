@@ -13,7 +13,7 @@ static uint32_t column_of(const struct tw_lengths *lengths, uint64_t ns)
 }
 
 /* Adds the time with the present length. */
-static void settle(const struct tw_lengths *lengths, struct tw_length *row, uint64_t now_ns)
+static void charge(const struct tw_lengths *lengths, struct tw_length *row, uint64_t now_ns)
 {
 	if (row->since_ns && row->now) {
 		row->area += (double)row->now * (double)(now_ns > row->since_ns ? now_ns - row->since_ns : 0);
@@ -43,7 +43,7 @@ static void on_length(void *context, struct tw_mailbox_process *process, uint64_
 		process->user = (void *)(uintptr_t)++lengths->count;
 	}
 	struct tw_length *row = &lengths->rows[(uintptr_t)process->user - 1];
-	settle(lengths, row, now_ns);
+	charge(lengths, row, now_ns);
 	row->now = process->count;
 	if (row->now > row->max) {
 		row->max = row->now;
@@ -82,7 +82,7 @@ void tw_lengths_finish(struct tw_lengths *lengths)
 		const struct tw_mailbox_process *process = lengths->mailboxes.processes[lengths->rows[i].process];
 		if (!process->taken && !process->has_waited)
 			continue;
-		settle(lengths, &lengths->rows[i], lengths->mailboxes.last_ns);
+		charge(lengths, &lengths->rows[i], lengths->mailboxes.last_ns);
 		lengths->rows[kept++] = lengths->rows[i];
 	}
 	lengths->count = kept;

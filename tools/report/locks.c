@@ -207,7 +207,7 @@ static uint64_t without_own(const struct tw_lock_thread *thread, uint64_t from_n
 }
 
 /* Attributes the time up to now, during which the holder did not change, to the threads that wait. */
-static void settle(struct tw_locks *locks, struct tw_lock_row *lock, uint64_t now_ns)
+static void charge_waits(struct tw_locks *locks, struct tw_lock_row *lock, uint64_t now_ns)
 {
 	uint32_t holder = holder_of(lock);
 	for (struct tw_lock_wait *wait = lock->waiting; wait; wait = wait->next) {
@@ -224,7 +224,7 @@ static void settle(struct tw_locks *locks, struct tw_lock_row *lock, uint64_t no
 
 static void acquire(struct tw_locks *locks, struct tw_lock_row *lock, uint32_t thread, bool is_reader, uint64_t now_ns)
 {
-	settle(locks, lock, now_ns);
+	charge_waits(locks, lock, now_ns);
 	lock->taken++;
 	if (is_reader) {
 		if (lock->reader_count == 0 && lock->writer == TW_LOCK_NONE)
@@ -265,7 +265,7 @@ static uint32_t let_go(struct tw_locks *locks, struct tw_lock_row *lock, uint32_
 			lock->depth--;
 			return depth;
 		}
-		settle(locks, lock, now_ns);
+		charge_waits(locks, lock, now_ns);
 		end_hold(lock, now_ns);
 		lock->writer = TW_LOCK_NONE;
 		lock->depth = 0;
@@ -273,7 +273,7 @@ static uint32_t let_go(struct tw_locks *locks, struct tw_lock_row *lock, uint32_
 	}
 	if (!lock->reader_count)
 		return 1;
-	settle(locks, lock, now_ns);
+	charge_waits(locks, lock, now_ns);
 	uint32_t known = lock->reader_count < TW_LOCK_READERS ? lock->reader_count : TW_LOCK_READERS;
 	while (i < known && lock->readers[i] != thread)
 		i++;
@@ -297,7 +297,7 @@ static void begin_wait(struct tw_locks *locks, struct tw_lock_row *lock, struct 
 {
 	struct tw_lock_wait *wait = &thread->wait;
 	if (does != DOES_WAIT)
-		settle(locks, lock, now_ns);
+		charge_waits(locks, lock, now_ns);
 	*wait = (struct tw_lock_wait){.begin_ns = now_ns,
 				      .since_ns = now_ns,
 				      .number = ++locks->wait_count,
@@ -433,7 +433,7 @@ static void on_return(struct tw_locks *locks, const struct tw_capture_event *eve
 		end_condition(locks, lock, thread, number, value, event->time_ns);
 		return;
 	}
-	settle(locks, lock, event->time_ns);
+	charge_waits(locks, lock, event->time_ns);
 	leave_waiting(lock, wait);
 	ns = event->time_ns > wait->begin_ns ? without_own(thread, wait->begin_ns, event->time_ns) : 0;
 	bool is_try = wait->does == DOES_TRY || wait->does == DOES_TRY_READ;
