@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """
-layouts.py - what entry sleds cost while nobody traces, apart from where the linker happens to put functions.
+layouts.py - the cost of entry sleds while no session traces, separated from the effect of the linker's placement of functions.
 
 	./run bench native layouts [SECONDS]
 

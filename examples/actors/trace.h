@@ -164,7 +164,7 @@ static inline void trace_wait(void)
 
 /* ---- ports; an actor in the middle of one is not scheduled out ---- */
 
-/* Answers the number of the port.  self: who opens it; NULL: nobody. */
+/* Returns the number of the port.  self: the actor that opens it; NULL: none. */
 uint64_t trace_port_open(struct runtime *runtime, struct actor *self, bool is_listening, tw_port *port);
 void trace_port_command_slow(tw_port port, struct value from, const void *bytes, size_t count);
 void trace_port_send_slow(tw_port port, struct value to, struct value message);

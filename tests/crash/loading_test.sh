@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: libraries are opened in constructors, and while another thread waits for a stopped recorder, without delay.
+# Goal    Libraries are opened in constructors, and while another thread waits for a stopped recorder, without delay.
 build=$1
 . "$(dirname "$0")/lib.sh"
 folder=$build/tests/crash

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: a child in another pid namespace, whose death the recorder could not see, is left untraced: nothing half recorded.
+# Goal    A child in another pid namespace, whose death the recorder could not see, is not traced: nothing is recorded
+#         in part.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

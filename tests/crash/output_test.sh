@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: an output that cannot be written: refused beforehand, or the program goes on, its code is passed on, all is counted.
+# Goal    With an output that cannot be written, the recording is refused at the start, or the program continues, its
+#         exit code is passed on, and all events are counted.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: with --durable MS a power cut costs no more than the last moments: what was committed half a second before is there.
-# Method: an ext4 file system in a file; at a random instant it is shut down without its journal being written, which is
-# as near as one comes without pulling a plug; rings and processes go too; then it is mounted again and recovered.
+# Goal    With --durable MS a power cut costs only the last moments: everything committed half a second before is
+#         stored.
+# Method  An ext4 file system in a file is shut down at a random instant without writing its journal, the closest to
+#         pulling a plug; rings and processes are removed too; then it is mounted again and recovered.
 build=$1
 self=$(realpath "$0")
 . "$(dirname "$0")/lib.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: a full tmpfs refuses a recording, or costs events, which are counted; it never kills the program.
+# Goal    A full tmpfs refuses a recording, or costs events, which are counted; it never kills the program.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: where nobody ran for more than a second, as on a machine whose processors are given to others, `block` loses nothing.
-# Method: recorder and program are stopped together in the midst of their work, and go on together, the program first.
+# Goal    If no process runs for more than a second, as on a machine whose processors are given to others, `block` loses
+#         nothing.
+# Method  Recorder and program are stopped together in the middle of their work, and continue together, the program
+#         first.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: a recorder that is stopped for seconds costs events, which are counted, and no memory; `block` waits for it a
-# second and no longer, and is itself again when it goes on.
+# Goal    A recorder stopped for seconds costs events, which are counted, and no memory; `block` waits for it a second
+#         and no longer, and blocks again when it continues.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: thousands of threads, cancelled threads and threads that leave without a word: each call is an event or a loss.
+# Goal    Thousands of threads, cancelled threads and threads that end by the bare system call: each call is an event or
+#         a loss.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: where text cannot be made writable, sleds are left alone, the capture says so, and the program runs on; slots,
-# which need no such thing, are traced all the same.
+# Goal    Where code cannot be made writable, sleds are left alone, the capture says so, and the program runs; slots do
+#         not need it and are traced.
 . "$(dirname "$0")/lib.sh"
 
 "$programs/faults_deny" true || { echo "no filters here: not tested"; exit 77; }
@@ -14,7 +14,7 @@ for way in "${ways[@]}"; do
 	events=$(json 'd["events"]')
 	case "$way" in
 	--local*)
-		[ "$events" = 0 ] || fail "$way: $events events out of text that nobody could change"
+		[ "$events" = 0 ] || fail "$way: $events events although code could not be changed"
 		expect 0 "$tw" info app.tw
 		shows 'refuses to make their code writable'
 		;;

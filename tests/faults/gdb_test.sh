@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: a debugger works on a traced program as on any other: it stops where it was told, shows the frames that are
-# there, steps out of functions and lets the program go on; a breakpoint of its own on the very bytes of a sled makes that
-# function's tracing refused and nothing worse.
+# Goal    A debugger works on a traced program as on any other: it stops at breakpoints, shows the frames, steps out of
+#         functions and continues; a breakpoint of its own on the bytes of a sled only makes tracing of that function
+#         refused.
 . "$(dirname "$0")/lib.sh"
 
 if ! gdb -q -batch -nx -ex 'set startup-with-shell off' -ex run /bin/true 2>&1 | grep -q 'exited normally'; then

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: whatever a program does among traced calls (small stacks, 10,000 threads, threads that end or are cancelled
-# there, overflowing stacks, forks, filters on system calls), it answers as it does untraced, however it is traced.
-# Method: hard.c checks its own results, errno among them; what is recorded is checked to be readable, and some.
+# Goal    Whatever a program does among traced calls (small stacks, 10,000 threads, threads that end or are cancelled
+#         there, overflowing stacks, forks, filters on system calls), it answers as untraced, however it is traced.
+# Method  hard.c checks its own results, errno included; the capture must be readable, and not empty.
 . "$(dirname "$0")/lib.sh"
 
 for mode in small_stacks ended_threads overflow forks filtered strict own_bytes many_threads; do

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: what was recorded and is not in a capture is said by every view, with its number, and by the exit code.
-#
-# Method: a program that counts its own calls is recorded with --keep; a segment is removed from another capture; losses
-# at the beginning of a third do not count for its end.
+# Goal    Recorded events that are not in a capture are reported by every view, with their number, and by the exit code.
+# Method  A program that counts its own calls is recorded with --keep; a segment is removed from another capture; losses
+#         at the beginning of a third do not count for its end.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

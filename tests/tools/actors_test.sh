@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: `record -p` shows what the actors of a run-time do: messages, life, turns and calls; the report says who waits for whom.
-# The ends of the functions that it declares are recorded where they are asked for, as those of native code are.
-# Method: loads of examples/actors whose events can be counted beforehand: two supervisors, 200 requests, 4 crashes;
-# four actors that pass a token 40 times, each a chain of tail calls that ends with the token.
+# Goal    `record -p` shows the actors of a run-time: messages, life, turns and calls; the report shows which process
+#         waits for which. The ends of its declared functions are recorded on request, like those of native code.
+# Method  Loads of examples/actors with a known number of events: two supervisors, 200 requests, 4 crashes; four actors
+#         that pass a token 40 times, each a chain of tail calls that ends with the token.
 build=$1
 . "$(dirname "$0")/lib.sh"
 actors=$build/bin/actors

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: arguments are shown as the source has them, for both compilers, with debug information in the program or
-# beside it; what cannot be known is not claimed, and no argument, however wrong, harms the program.
+# Goal    Arguments are shown as in the source, for both compilers, with debug information in the program or in a
+#         separate file; unknown ones are not shown, and no argument, however wrong, harms the program.
 build=$1
 . "$(dirname "$0")/lib.sh"
 needs_strings

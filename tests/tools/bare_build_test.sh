@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: who has none of the packages for tests and benchmarks can configure and build all that is installed; who asks for
-# tests without them, or lacks a package that is needed, is told which.
-# Method: the project is configured as if they were not there; its rules for the build are looked at, not run.
+# Goal    Without the packages for tests and benchmarks, everything that is installed can be configured and built; a
+#         request for tests without them, or a missing required package, is reported by name.
+# Method  The project is configured as if they were missing; its build rules are read, not run.
 build=$1
 here=$(realpath "$(dirname "$0")")
 top=$(realpath "$here/../..")

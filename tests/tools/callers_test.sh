@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: `{caller}` and `{caller_line}` of native calls, and `return_to`, are functions and lines, found after the fact: also of
-# functions without sleds, of objects that nobody named, behind tail calls, in programs at fixed addresses and
-# in C++; of a stripped program the distance in it.
+# Goal    `{caller}` and `{caller_line}` of native calls, and `return_to`, are functions and lines, looked up when the
+#         capture is read: also for functions without sleds, for objects that are not traced, behind tail calls, in
+#         programs at fixed addresses and in C++; in a stripped program as an offset.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: docs/cli.md says what --help says.
+# Goal    docs/cli.md equals the output of --help.
 build=$1
 here=$(realpath "$(dirname "$0")")
 . "$here/lib.sh"

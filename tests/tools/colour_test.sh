@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: colour on terminals only, and not where NO_COLOR is set, or as --color says; the report fits its terminal.
+# Goal    Colour on terminals only, and not if NO_COLOR is set, unless --color says so; the report fits its terminal.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

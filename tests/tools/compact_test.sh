@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: `tracewheel compact` changes nothing but the sleds' NOPs: the program answers as before, every call of it can
-# still be recorded, and a file that cannot be changed is as it was.
+# Goal    `tracewheel compact` changes only the sleds' NOPs: the program answers as before, every call of it can still
+#         be recorded, and a file that cannot be changed is left as it was.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

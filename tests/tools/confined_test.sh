@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: a program that sets a seccomp filter is never ended for a system call of ours, by whatever way it sets it, for one
-# thread or for all: in handlers, where its ring is full, in threads that come later and in those that end. Each call is
-# recorded or counted. A filter that the system refuses changes nothing. One that was there before the program leaves it alone.
-# Method: agent_confined may do nothing but what it does itself, and counts its calls; rings are small, and are waited for.
+# Goal    A program that sets a seccomp filter is never killed for a system call of ours, however it sets it, for one
+#         thread or for all: in handlers, with a full ring, in threads created later and in those that end. Each call is
+#         recorded or counted. A filter that the kernel refuses changes nothing. Under a filter set before the program
+#         started, nothing is traced.
+# Method  agent_confined may make only its own system calls, and counts its calls; rings are small, and are waited for.
 build=$1
 . "$(dirname "$0")/lib.sh"
 program=$build/tests/agent/agent_confined

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: where most of a function's time is what recording it costs, the report says so, and names no other function.
-# Method: a leaf of nothing, called 20,000 times, beside one that sleeps; the JSON's figure is below every call's time.
+# Goal    If recording takes most of a function's measured time, the report says so, and names no other function.
+# Method  A leaf that does nothing, called 20,000 times, beside one that sleeps; the JSON's cost is below every call's
+#         time.
 build=$1
 . "$(dirname "$0")/lib.sh"
 cat >app.c <<'C'

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: captures that are cut off, damaged or no captures at all get one clear sentence, and never a crash.
+# Goal    Captures that are cut off or damaged, and files that are no captures, get one clear sentence, and never a
+#         crash.
 build=$1
 . "$(dirname "$0")/lib.sh"
 make_work

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: every piece of C in docs/embedding.md stands, line by line, in an example, which is compiled and run; pieces that
-# show a call's form compile as they stand.
+# Goal    Every piece of C in docs/embedding.md is, line by line, in an example that is compiled and run; pieces that
+#         show the form of a call compile on their own.
 here=$(realpath "$(dirname "$0")/../..")
 python3 - "$here" <<'PY'
 import glob, re, sys

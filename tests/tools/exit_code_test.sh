@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: the traced program's exit code is passed on, and its death leaves a whole capture.
+# Goal    The traced program's exit code is passed on, and its death leaves a complete capture.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

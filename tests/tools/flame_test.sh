@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: the flame graph is one page without network that a browser shows, whatever functions are called; its frames,
-# its search and the folded stacks say what the report says.
+# Goal    The flame graph is one page without network that a browser shows, whatever functions are called; its frames,
+#         its search and the folded stacks agree with the report.
 build=$1
 . "$(dirname "$0")/lib.sh"
 "$build/tests/tools_report_test" captures "$work" || fail "no captures"
@@ -13,7 +13,7 @@ sum=$(awk '{ sum += $NF } END { print sum }' out)
 expect 0 "$tw" report --json --top 0 calls.tw
 is "$(json 'round(sum(f["self"] for f in d["by_function"]) * 1e9)')" "$sum" "self time of all functions"
 expect 0 "$tw" flame --folded --by-process actors.tw
-grep -q '^<0.44.0> worker1;app:step/1 2400$' out || fail "scheduled out is somebody's own time"
+grep -q '^<0.44.0> worker1;app:step/1 2400$' out || fail "time scheduled out counts as own time"
 
 # The page: no data ends the element that contains it.
 expect 0 "$tw" flame calls.tw

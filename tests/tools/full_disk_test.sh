@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: a full disk neither stops nor kills the program; it is said, and what was stored can be read.
+# Goal    A full disk neither stops nor kills the program; it is reported, and stored events can be read.
 build=$1
 . "$(dirname "$0")/lib.sh"
 make_work

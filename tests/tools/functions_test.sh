@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: `functions` tells what could be traced and why not, from the files alone.
+# Goal    `functions` lists what can be traced and why not, from the files alone.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

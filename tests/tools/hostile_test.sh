@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: whatever a recorded program writes into the memory that it shares with its recorder, the recorder goes on, ends, leaves a
-# capture that can be read, and says what it found damaged: in its account, in `info`, by the exit code.
-# Method: agent_hostile drops its rights where it is root's, and then writes random words, and chosen ones, into its rings, tables,
-# definitions and the control page, all the while its recorder drains them; in all policies. The seed may be given.
+# Goal    Whatever a recorded program writes into the memory that it shares with its recorder, the recorder continues,
+#         ends, leaves a readable capture, and reports the damage: in its account, in `info`, by the exit code.
+# Method  agent_hostile drops its rights if started by root, and then writes random words, and chosen ones, into its
+#         rings, tables, definitions and the control page, while its recorder drains them; in all policies. The seed may
+#         be given.
 build=$1
 seed=${2:-$$}
 . "$(dirname "$0")/lib.sh"

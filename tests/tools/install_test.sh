@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: what is installed works from where it lies: the command finds its agent, pkg-config and find_package tell a compiler
-# all, manual pages and completions know every option, and the libraries show versioned names.
-# Method: a package is made (DESTDIR, another prefix) and moved; examples are built against it where it lies then, and nothing
-# of it may name the folder of the build.
+# Goal    The installed tree works from any location: the command finds its agent, pkg-config and find_package give a
+#         compiler all flags, manual pages and completions know every option, and the libraries export versioned names.
+# Method  A package is made (DESTDIR, another prefix) and moved; examples are built against it there, and no installed
+#         file may name the folder of the build.
 build=$1
 here=$(realpath "$(dirname "$0")")
 top=$(realpath "$here/../..")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: where calls come back to is shown by function, file and line, found by build-id when the recording is read;
-# with tail calls that is the first caller whose frame is still there.
+# Goal    The locations that calls return to are shown by function, file and line, found by build-id when the capture is
+#         read; with tail calls that is the first caller whose frame still exists.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

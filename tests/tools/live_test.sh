@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: a second terminal reads a capture while it is recorded, and is told whether it still is; nobody can replace or recover it then.
-#
-# Method: a program that waits for a file is recorded, and read in the meantime; then the recorder is killed.
+# Goal    A second terminal reads a capture while it is recorded, and shows whether it still is; it cannot be replaced
+#         or recovered then.
+# Method  A program that waits for a file is recorded, and read in the meantime; then the recorder is killed.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: `record --locks` and `report --locks` say of an unmodified program which thread held which lock while which other one waited, and for how
-# long; locks have the names of their variables, or of where they were made.
-# Method: a program whose waits are known: the holder gives up a lock only after it has seen the waiter asleep in the kernel, so each wait lasts at
-# least from then on, and at most as long as the waiter measures around its call. The same with std::mutex.
+# Goal    `record --locks` and `report --locks` show for an unmodified program which thread held which lock while which
+#         other one waited, and for how long; locks have the names of their variables, or of the code that created them.
+# Method  A program with known waits: the holder gives up a lock only after it has seen the waiter asleep in the kernel,
+#         so each wait lasts at least from then on, and at most as long as the waiter measures around its call. The same
+#         with std::mutex.
 build=$1
 . "$(dirname "$0")/lib.sh"
 cat >contend.c <<'EOT'

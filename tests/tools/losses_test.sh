@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: after a loss calls nest in what went on, sums with losses in them say so, and time that a thread waited for the recorder
-# is in no call.
-#
-# Method: a program measures its parts by its own clock. It is recorded with rings that are too small, and with a
-# recorder that stands still for a while.
+# Goal    After a loss, calls nest in those still open, sums with losses in them are marked, and time that a thread
+#         waited for the recorder is in no call.
+# Method  A program measures its parts by its own clock. It is recorded with rings that are too small, and with a
+#         recorder that stands still for a while.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: a specification given to record decides which calls are seen and what is added to them, for GOT slots and
-# for declared functions; a wrong one is refused before the program starts; options may follow the capture's name.
+# Goal    A specification given to record decides which calls are recorded and what is added to them, for GOT slots and
+#         for declared functions; an invalid one is refused before the program starts; options may follow the capture's
+#         name.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: `tracewheel match' answers as erlang:match_spec_test/3, and points at what is wrong.
+# Goal    `tracewheel match' answers like erlang:match_spec_test/3, and points at errors.
 build=$1
 here=$(realpath "$(dirname "$0")")
 . "$here/lib.sh"

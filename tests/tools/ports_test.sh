@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: record -p shows ports in every view as ports: text, Erlang, JSON, tree, timeline, report; what a program without a run-time
-# declares, and the sockets of actors.
-# Method: a pipe that a program declares; a web server of actors whose 8 clients ask twice each, over a port each time.
+# Goal    record -p shows ports in every view: text, Erlang, JSON, tree, timeline, report; those that a program without
+#         a run-time declares, and the sockets of actors.
+# Method  A pipe that a program declares; a web server of actors whose 8 clients ask twice each, over a port each time.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

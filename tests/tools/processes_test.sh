@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: record -p shows what a program's own run-time tells of its processes, without functions unless they are asked
-# for; each process' events are in order; wrong flags are refused; a program without a run-time has threads.
+# Goal    record -p shows the events that a program's own run-time reports about its processes, without functions unless
+#         they are requested; each process' events are in order; wrong flags are refused; a program without a run-time
+#         has threads.
 build=$1
 . "$(dirname "$0")/lib.sh"
 office=$build/examples/example-mailbox

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: the commands that README shows work as they stand there: the one behind `./run demo`, and the five.
-# Method: they are taken from README and run by a shell, where the files that they name lie; `run` must make the capture that
-# README reads.
+# Goal    The commands in README work as printed: the one after `./run demo`, and the five.
+# Method  They are taken from README and run by a shell, in the folder of the files that they name; `run` must make the
+#         capture that README reads.
 build=$1
 here=$(realpath "$(dirname "$0")")
 top=$(realpath "$here/../..")

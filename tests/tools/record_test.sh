@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: an unmodified program is recorded; info, report and print agree with each other; nothing is replaced unasked.
+# Goal    An unmodified program is recorded; info, report and print agree with each other; no file is replaced without a
+#         request.
 build=$1
 . "$(dirname "$0")/lib.sh"
 make_work

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: what a recording left in /dev/shm whose capture is gone is told of, found, and removed; what is alive is left alone. Nobody
-# keeps another from recording by taking names there.
-# Method: a recorder is killed, its capture removed; another one is alive meanwhile. All in a tmpfs folder of the test.
+# Goal    Remains of a recording in /dev/shm whose capture is gone are reported, found, and removed; those of live
+#         recordings are left alone. No user can prevent another from recording by taking names there.
+# Method  A recorder is killed, its capture removed; another one is alive meanwhile. All in a tmpfs folder of the test.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: returns, exceptions, longjmp and the ends of threads are recorded, each once and in order, and the program goes
-# on as it does untraced: thrown through many watched calls, rethrown, nested, from four threads, uncaught.
+# Goal    Returns, exceptions, longjmp and the ends of threads are recorded, each once and in order, and the program
+#         runs as untraced: exceptions thrown through many watched calls, rethrown, nested, from four threads, uncaught.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: a process that has dropped its rights sees nothing of what was recorded of others, and is recorded all the same.
-# Method: agent_peek calls a function with a secret number, and finds it in its ring; its child drops its rights, where it has them,
-# and looks for the number in all memory that it shares, and for the files of the rings and the parent's memory.
+# Goal    A process that has dropped its rights sees nothing of other processes' records, and is recorded all the same.
+# Method  agent_peek calls a function with a secret number, and finds it in its ring; its child drops its rights, if it
+#         has any, and searches all shared memory for the number, and for the files of the rings and the parent's
+#         memory.
 build=$1
 . "$(dirname "$0")/lib.sh"
 peek=$build/tests/agent/agent_peek

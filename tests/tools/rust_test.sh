@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: a Rust program whose panics pass watched C functions, and are caught and thrown again, answers as it does untraced,
-# and each call that a panic left ends by {error, rust_panic}.
-# Skipped without a Rust compiler.
+# Goal    A Rust program whose panics pass watched C functions, and are caught and thrown again, answers as untraced,
+#         and each call that a panic left ends by {error, rust_panic}. Skipped without a Rust compiler.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: a closed segment is a capture of its own, and any of them together are one: sums are right either way.
-#
-# Method: a program with calls that are open for long, and losses, is recorded in many segments; they are read one by
-# one, under other names, and concatenated in a pipe.
+# Goal    A closed segment is a capture of its own, and any set of them is one: sums are right either way.
+# Method  A program with calls that are open for long, and losses, is recorded in many segments; they are read one by
+#         one, under other names, and concatenated in a pipe.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: Ctrl-C and kill stop a recording with a whole capture; a dead recorder's capture can be recovered.
+# Goal    Ctrl-C and kill stop a recording with a complete capture; a dead recorder's capture can be recovered.
 build=$1
 . "$(dirname "$0")/lib.sh"
 set -m # jobs of their own process groups, with SIGINT as at a terminal

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: programs compiled with entry sleds, whatever the compiler and its flags, answer as they do untraced, and
-# every call of every function is there, once.
+# Goal    Programs compiled with entry sleds, with any compiler and flags, answer as untraced, and every call of every
+#         function is recorded once.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

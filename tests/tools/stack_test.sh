@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: `record --stack N` tells who called, by frame pointers, on every thread and beside watched returns; report and flame
-# make a tree of it where no returns tell more; and whatever lies in %rbp, the program goes on as it does untraced and the direct caller is right.
+# Goal    `record --stack N` records the callers, by frame pointers, on every thread and beside watched returns; report
+#         and flame make a tree of them if no returns tell more; whatever is in %rbp, the program runs as untraced and
+#         the direct caller is right.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
@@ -155,7 +156,7 @@ shows 'stack libc:strtol/_.*: plain:inner at plain.c:2 <- plain:outer at plain.c
 
 # Any value in %rbp: null, misaligned, below, itself, in a circle, just below and at the end of the stack, on other
 # stacks.
-how='odd frame pointers'
+how='bad frame pointers'
 cat >odd.c <<'C'
 #include <pthread.h>
 #include <signal.h>

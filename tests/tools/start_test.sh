@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: what cannot be started or traced is refused before anything is made, with the reason and the codes of env(1).
+# Goal    Programs that cannot be started or traced are refused before any file is created, with the reason and the
+#         codes of env(1).
 build=$1
 . "$(dirname "$0")/lib.sh"
 

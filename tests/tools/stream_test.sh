@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Goal: a recording as a stream is read while it comes, holds what a capture holds, and its reader may go.
-# Method: a program whose calls are known, recorded to pipes and files; a reader that leaves, and cut streams.
+# Goal    A recording as a stream is read live, contains the same as a capture, and its reader may end.
+# Method  A program with known calls, recorded to pipes and files; a reader that ends, and cut streams.
 set -eu
 bin=$1/bin
 tool=$bin/tracewheel

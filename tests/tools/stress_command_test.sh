@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: `tracewheel stress` as a user meets it: each kind of place alone, all at once, an end by Ctrl-C with the report,
-# 	a command without symbols, the JSON, wrong options; it notices each step that is broken on purpose, and none of
-# 	these breaks is in the library or in the agent.
+# Goal    `tracewheel stress` as a user runs it: each kind of place alone, all at once, an end by Ctrl-C with the
+#         report, a command without symbols, the JSON, wrong options; it notices each step that is broken on purpose,
+#         and none of these breaks is in the library or in the agent.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

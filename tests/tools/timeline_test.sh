@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: the timeline for Perfetto is JSON, its slices nest and have the times of the report, whoever's tracks they are; they have the
-# arguments and results of the calls, and arrows lead from where a message was sent to where it was received.
+# Goal    The timeline for Perfetto is valid JSON, its slices nest and have the times of the report, on all tracks; they
+#         have the arguments and results of the calls, and arrows lead from the sending of a message to its receipt.
 build=$1
 . "$(dirname "$0")/lib.sh"
 "$build/tests/tools_report_test" captures "$work" || fail "no captures"

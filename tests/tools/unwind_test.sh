@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: whatever instruction of a traced call a signal interrupts, the handler's backtrace is whole: in the sled, in its stub,
-# in the trampoline, in the hit, in the stub that the call returns to.
-# Method: a program that steps itself through traced calls, and unwinds at every instruction.
+# Goal    Whatever instruction of a traced call a signal interrupts, the handler's backtrace is complete: in the sled,
+#         in its stub, in the trampoline, in the hit, in the stub that the call returns to.
+# Method  A program steps itself through traced calls, and unwinds at every instruction.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: help, version and every wrong command line get an answer of the right kind.
+# Goal    Help, version and every wrong command line get the right kind of answer.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

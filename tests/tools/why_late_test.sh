@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: why-late explains the slowest messages of a run-time: its times add up, agree with the report, and stand in a page that a browser
-# shows without network. It says what a capture does not tell.
-# Method: a play whose waits were counted by hand (tools_whylate_test), and actors that queue and crash.
+# Goal    why-late explains the slowest messages of a run-time: its times add up, agree with the report, and are on a
+#         page that a browser shows without network. It reports what a capture lacks.
+# Method  A play with waits counted by hand (tools_whylate_test), and actors that queue and crash.
 build=$1
 . "$(dirname "$0")/lib.sh"
 "$build/tests/tools_whylate_test" captures "$work" || fail "no captures"

@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: a part of a capture is named from its end as well, a time means the same moment whatever was removed before it, and what is
-# open where a part begins is in every view of it from there on.
-#
-# Method: each part is compared with the lines of the whole; segments are removed from a copy as by --keep.
+# Goal    A part of a capture can be given from its end as well, a time means the same moment whatever was removed
+#         before it, and calls open where a part begins are in every view of it from there on.
+# Method  Each part is compared with the lines of the whole; segments are removed from a copy as by --keep.
 build=$1
 . "$(dirname "$0")/lib.sh"
 

@@ -3,7 +3,7 @@
 
 `print --format json` is compared with the account: which calls, in which order within each thread, how nested, each recorded
 interval around the one that the program noted.  The other views are compared with what follows from the JSON, exactly.
-Own time (the tracer's) is taken off by the same rule as views do: it lies in nobody's self, total or extremes.
+Own time (the tracer's) is taken off by the same rule as views do: it is in no function's self, total or extremes.
 """
 import collections
 import json

@@ -210,7 +210,7 @@ class Program:
             sizes[number] *= function.recursion + 1
             if rng.random() < 0.08 and sizes[number] < 50:
                 function.sleep_us = rng.choice([50, 200, 1000])
-        # Both stand behind the others, and are called by nobody else.
+        # Both come after the others, which do not call them.
         roots = [f for f in self.functions if f.module == "prog"]
         self.chain = [Function(count + n, "left", rng) for n in range(CHAIN + 1)]
         self.handlers = [Function(count + CHAIN + 1 + n, "prog", rng) for n in range(HANDLERS)]

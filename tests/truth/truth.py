@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """truth.py BUILD [--seconds N] [--self-test] [SEED...] - is every number that a view shows true?
 
-Goal: for programs nobody wrote, every view of every way of recording says what the program itself knows.
+Goal: for random programs, every view of every way of recording agrees with the program's own account.
 Method: random programs (program.py) note each call of theirs; each is recorded in every mode below; every view is parsed back
 (views.py) and compared with the notes (check.py): counts, order and nesting exactly, times by enclosure, sums to the nanosecond
 between views.  --self-test is the negative control: outputs are changed as the defects that this found would change them, and

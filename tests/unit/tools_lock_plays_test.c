@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Goal: report --locks says the truth: how often and how long each lock was waited for, which thread held it meanwhile, and how
- * long it was held; after a gap nobody is blamed who is not seen.
+ * long it was held; after a gap no unseen holder is blamed.
  *
  * Method: random plays of threads that take, try, read, give up and wait on conditions, played by the rules of pthreads; the player
  * notes for each moment who held what, and adds up by looking at every moment of every wait.
@@ -151,7 +151,7 @@ static void take(uint32_t thread, uint32_t place)
 	play.truth[lock].taken++;
 }
 
-/* Holding no other lock, and while somebody else can signal. */
+/* Holding no other lock, and while another thread can signal. */
 static bool may_wait(uint32_t thread)
 {
 	bool is_signaller_there = false;
@@ -212,7 +212,7 @@ static void step(uint32_t thread, uint64_t draw)
 		play.truth[lock].busy += !is;
 		return;
 	}
-	/* Always in this order: nobody waits for ever. */
+	/* Always in this order: no thread waits forever. */
 	for (int other = lock; other < LOCKS; other++)
 		if (play.at[thread].holds[other])
 			return;
@@ -322,7 +322,7 @@ static void test_random(void **state)
 	}
 }
 
-/* The holder's return was lost: it is not blamed, and nobody is. */
+/* The holder's return was lost: no thread is blamed. */
 static void test_gap(void **state)
 {
 	const uint64_t lost[6] = {5150, 3, 0, 0, 0, 0};

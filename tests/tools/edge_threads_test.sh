@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal: of threads of odd kinds each call, and each end where ends are recorded, is an event or counted: hundreds at once and in
-# turn, detached ones that outlive the first, destructors that run after our own, the smallest stacks, coroutines that go from
-# thread to thread; dropped, waited for, and overwritten, also where the rings of threads that ended are given up.
-# Method: the program counts its calls; events and losses of the capture must be as many, or twice as many with --returns.
+# Goal    For unusual threads, each call is an event or counted, and each end if ends are recorded: hundreds at once and
+#         in turn, detached ones that outlive the first, destructors that run after our own, the smallest stacks,
+#         coroutines that move between threads; dropped, waited for, and overwritten, also if the rings of ended threads
+#         are given up.
+# Method  The program counts its calls; events and losses of the capture must be as many, or twice as many with
+#         --returns.
 build=$1
 . "$(dirname "$0")/lib.sh"
 
