@@ -78,7 +78,7 @@ fcntl.ioctl(os.open("disk", os.O_RDONLY), 0x8004587d, struct.pack("I", 2))' || s
 	# There may be no parent to collect it.
 	while kill -0 "$program" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$program/status"; do sleep 0.02; done
 	recorder=
-	umount disk && umount shm && mount -o loop image disk || fail "the file system is not to be had again"
+	umount disk && umount shm && mount -o loop image disk || fail "the file system cannot be mounted again"
 	expect 0 "$tw" recover -q disk/a.tw
 	expect 0 "$tw" info --json disk/a.tw
 	is "$(json 'd["complete"], d["damaged_records"]')" "True 0" "round $round"

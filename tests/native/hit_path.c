@@ -306,7 +306,7 @@ static void take_way(const struct way *way)
 		tw_match_destroy(program);
 }
 
-static void one_call_by_every_way(void **state)
+static void one_call_on_every_path(void **state)
 {
 	for (unsigned i = 0; i < TW_COUNT_OF(ways); i++)
 		take_way(&ways[i]);
@@ -315,7 +315,7 @@ static void one_call_by_every_way(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_call_by_every_way),
+		cmocka_unit_test(one_call_on_every_path),
 	};
 
 	add_native();

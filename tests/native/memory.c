@@ -219,7 +219,7 @@ static void threads_end_inside(void **state)
 	assert_true(has_row(a, "around", pid, 1, 3));
 }
 
-static void nothing_is_looked_at_without_need(void **state)
+static void nothing_is_read_without_need(void **state)
 {
 	/* Other counters need none of it. */
 	assert_int_equal(set(a, "outer", TW_MATCH_TRUE, TW_FUNCTION_CALL_TIME), 1);
@@ -257,7 +257,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(by_thread, open_sessions, close_sessions),
 		cmocka_unit_test_setup_teardown(settings_change_under_a_call, open_sessions, close_sessions),
 		cmocka_unit_test_setup_teardown(threads_end_inside, open_sessions, close_sessions),
-		cmocka_unit_test_setup_teardown(nothing_is_looked_at_without_need, open_sessions, close_sessions),
+		cmocka_unit_test_setup_teardown(nothing_is_read_without_need, open_sessions, close_sessions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,7 +113,7 @@ static void local_by_sleds(void **state)
 	assert_int_equal(events(), 3);
 }
 
-static void what_is_not_there(void **state)
+static void missing_objects(void **state)
 {
 	assert_int_equal(tw_trace_function(s, "libnothing", "_", TW_ARITY_ANY, TW_MATCH_TRUE, 0), 0);
 	assert_int_equal(set("nothing", TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 0);
@@ -131,7 +131,7 @@ static void what_is_not_there(void **state)
 	assert_int_equal(events(), 1);
 }
 
-static void an_object_that_is_opened_later(void **state)
+static void an_object_opened_later(void **state)
 {
 	int (*one)(int), (*two)(int);
 	void *handle;
@@ -260,10 +260,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(global_by_slots, open_session, close_session),
 		cmocka_unit_test_setup_teardown(local_by_sleds, open_session, close_session),
 		cmocka_unit_test_setup_teardown(callers_are_functions_that_are_known, open_session, close_session),
-		cmocka_unit_test_setup_teardown(what_is_not_there, open_session, close_session),
+		cmocka_unit_test_setup_teardown(missing_objects, open_session, close_session),
 		cmocka_unit_test_setup_teardown(sleds_are_left_alone_beside_other_threads, open_session, close_session),
 		cmocka_unit_test_setup_teardown(our_own_calls_are_no_first_hits, open_session, close_session),
-		cmocka_unit_test_setup_teardown(an_object_that_is_opened_later, open_session, close_session),
+		cmocka_unit_test_setup_teardown(an_object_opened_later, open_session, close_session),
 	};
 
 	if (argc > 1)

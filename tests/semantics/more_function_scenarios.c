@@ -25,7 +25,7 @@ CALLS(top_die, tro_top, atom("die"))
 
 /* ---- I: kinds ---- */
 
-static struct tw_term called_both_ways(struct bed *b, const char *options)
+static struct tw_term called_locally_and_remotely(struct bed *b, const char *options)
 {
 	struct st x = st(b, "call");
 	struct tw_term local;
@@ -39,12 +39,12 @@ static struct tw_term called_both_ways(struct bed *b, const char *options)
 
 static struct tw_term s_call_global_only_external(struct bed *b)
 {
-	return called_both_ways(b, "global");
+	return called_locally_and_remotely(b, "global");
 }
 
 static struct tw_term s_call_local_both(struct bed *b)
 {
-	return called_both_ways(b, "local");
+	return called_locally_and_remotely(b, "local");
 }
 
 static struct tw_term three_kinds(struct bed *b, struct sess *s)

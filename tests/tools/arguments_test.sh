@@ -208,7 +208,7 @@ for shown in 'longest/1 -> 7\.5' 'both/1 -> two{x = 4\.5, y = 4\.5}' 'wrapped/1 
 	grep -q " return_from float:$shown\$" out || fail "no '$shown'"
 done
 "$tw" print --format json float.tw >out
-python3 - <<'PY' || fail "JSON of what is returned"
+python3 - <<'PY' || fail "JSON of results"
 import json
 returned = {e["function"]: e for e in map(json.loads, open("out")) if e["kind"] == "return_from"}
 assert returned["both"]["value"] == {"x": 4.5, "y": 4.5}, returned["both"]

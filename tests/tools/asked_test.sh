@@ -63,7 +63,7 @@ expect 0 "$tw" record -o unfulfilled.tw -t 'leaf:leaf' --when '$1 > 1000' -- ./l
 says 'no call fulfilled --when'
 expect 0 "$tw" record -o some.tw --allow-nothing -t 'leaf:leaf' -t 'leaf:midle' -- ./leaf
 says "-t 'leaf:midle' matched nothing: leaf has no function 'midle'"
-! grep -q "'leaf:leaf'" err || fail "a pattern that matched is told of"
+! grep -q "'leaf:leaf'" err || fail "a pattern that matched is reported"
 expect 0 "$tw" record -o quiet.tw -q --allow-nothing -t 'leaf:midle' -- ./leaf
 is "$(cat err)" ''
 

@@ -33,7 +33,7 @@ loose() {
 
 for flags in "-O2" "-O2 -fcf-protection=full" "-Os -fno-pie -no-pie" "-O0"; do
 	gcc $flags -g -fpatchable-function-entry=9 -o app app.c
-	[ "$(loose app)" = 3 ] || fail "$flags: the compiler did not leave what this test is about: $(loose app)"
+	[ "$(loose app)" = 3 ] || fail "$flags: the compiler did not emit the sleds that this test needs: $(loose app)"
 	cp app before
 	ln -sf app link
 	expect 0 "$tw" compact link

@@ -20,7 +20,7 @@ expect 0 "$tw" flame calls.tw
 mv out calls.html
 is "$(grep -c '</script>' calls.html)" 2 "ends of scripts"
 ! grep -q '<img' calls.html || fail "a function's name became markup"
-! grep -qE 'https?://|src=["'\'']|@import' calls.html || fail "the page wants the network"
+! grep -qE 'https?://|src=["'\'']|@import' calls.html || fail "the page needs the network"
 python3 - <<'EOT' || fail "the data is not what it should be"
 import json, re
 page = open("calls.html").read()
@@ -32,7 +32,7 @@ step = [n for n in nodes if n[1] >= 0 and data["names"][n[1]] == "app:step/1"]
 assert step == [[2, step[0][1], 8, 4600, 3600]], step
 EOT
 expect 0 "$tw" flame --least 20 calls.tw
-grep -q '"nodes":\[1,3,1,39500,22250,2,4,8,4600,3600,3,-2,11,1000,0,2,-3,13,3650,0\]' out || fail "what is small is not drawn together"
+grep -q '"nodes":\[1,3,1,39500,22250,2,4,8,4600,3600,3,-2,11,1000,0,2,-3,13,3650,0\]' out || fail "small frames are not merged"
 expect 2 "$tw" flame --least many calls.tw
 says "percentage"
 expect 0 "$tw" record -q -t 'libc:_' -o plain.tw -- ls /
@@ -63,7 +63,7 @@ grep -qE '>(deep::)?step_of_it<' dom || fail "a name of C++ that does not fit"
 sed 's/"app:step\/1"/"app:first_of_all_of_it_and_the_very_last_one\/1"/' calls.html >long.html
 look "file://$work/long.html" || fail "the browser"
 grep -q '>first[a-z_]*…[a-z_]*one<' dom || fail "not both ends of a long name"
-! grep -q '>…<' dom || fail "a frame that says nothing"
+! grep -q '>…<' dom || fail "an empty frame"
 look "file://$work/calls.html#find=bind" || fail "the browser"
 grep -q 'aria-label="app:step/1, 8 calls, total 4.60 µs, self 3.60 µs, with losses or missing returns in them"' dom || fail "no frame of step"
 is "$(grep -o 'class="f[^"]*hit[^"]*"' dom | wc -l)" 1 "frames found"

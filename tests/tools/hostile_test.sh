@@ -30,11 +30,11 @@ is "$(json 'd["events"] + sum(d["lost"].values()), d["complete"]')" "60000 True"
 for how in positions records table; do
 	attack $how
 	is "$(json 'd["complete"], d["account"]["missing"]["rings"]["places"] > 0')" "False True" "what '$how' damages"
-	grep -q 'the program overwrote [0-9]* of the rings' account || fail "record does not tell of '$how'"
+	grep -q 'the program overwrote [0-9]* of the rings' account || fail "record does not report '$how'"
 done
 attack log
 is "$(json 'd["events"] + sum(d["lost"].values()) >= 60000')" True
-grep -q '1 names did not fit' account || fail "record does not tell of a definition that is none"
+grep -q '1 names did not fit' account || fail "record does not report an invalid definition"
 
 # Its pages are gone, and with them the events that the recorder had not read.
 attack cut

@@ -131,7 +131,7 @@ ${CC:-cc} -O2 -g -pthread contend.c -o contend || fail "no program"
 expect 0 "$tw" record -q --locks --on-full block -o contend.tw -- ./contend
 mv out truth
 expect 0 "$tw" report --locks --json contend.tw
-python3 - <<'EOT' || fail "not what the program knows"
+python3 - <<'EOT' || fail "not the program's own numbers"
 import json
 d = json.load(open("out"))
 holder, waiter, *bounds = open("truth").read().split()

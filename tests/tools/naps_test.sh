@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 C
 gcc -w -O1 -o awake awake.c && gcc -w -O1 -o app app.c || fail gcc
 ./awake true || { echo "filters are refused here: not tested" && exit 77; }
-./awake sleep 0.001 2>/dev/null && fail "the filter lets sleepers live"
+./awake sleep 0.001 2>/dev/null && fail "the filter does not end sleepers"
 
 expect 3 ./awake "$tw" record -q -o a.tw -t libc:getppid -- ./app
 expect 0 "$tw" info --json a.tw

@@ -62,7 +62,7 @@ events=$($tool print --format json d.tws | wc -l)
 $tool info --json - < d.tws | grep -q "\"events\": $events,*$" || fail "info counts other events than print shows: $events"
 $tool report --json - < d.tws | grep -q "\"events\": $events,*$" || fail "report counts other events than print shows: $events"
 $tool info - < d.tws | grep -q '^complete *yes' || fail "a whole stream is not complete"
-$tool report - < d.tws | grep -q '^Nothing was lost' || fail "nothing was lost, and report does not say so"
+$tool report - < d.tws | grep -q '^Nothing was lost' || fail "report does not say that nothing was lost"
 # Not from its beginning.
 { dd bs=1 count=3 > /dev/null 2>&1; $tool report -; } < d.tws > /dev/null 2> err && fail "the middle of a file was taken for a stream"
 for command in recover compact functions; do
@@ -81,7 +81,7 @@ grep -q '^LOST ' lost.txt || fail "report - does not show what was lost: $(cat l
 $tool info --json - < lost.tws | python3 -c 'import json, sys
 info = json.load(sys.stdin)
 lost = sum(info["lost"].values())
-assert lost > 1000 and lost + info["events"] == 10000 and info["complete"], info' || fail "not all is there or counted"
+assert lost > 1000 and lost + info["events"] == 10000 and info["complete"], info' || fail "not all calls are recorded or counted"
 
 # Ctrl-C goes to the whole pipeline: the reader waits for the end of the stream. A second one ends it.
 python3 - "$tool" d.tws << 'END' || fail "SIGINT while a stream comes"

@@ -51,7 +51,7 @@ is "$(json "d['broken'], d['noticed'], d['runs'] >= 1, d['by'] != ''")" "no-wait
 expect 2 "$tw" stress --break everything
 says 'one of no-wait'
 for object in "$build"/lib/libtracewheel*.so; do
-	if nm -a "$object" | grep -q 'stress_break\|__wrap_tw_'; then fail "$object holds what breaks steps"; fi
+	if nm -a "$object" | grep -q 'stress_break\|__wrap_tw_'; then fail "$object contains the breaks of --self-test"; fi
 done
 
 expect 2 "$tw" stress --what returns

@@ -77,7 +77,7 @@ done <told
 expect 0 "$tw" info n.tw
 shows '^ended         exit code 0$'
 expect 0 "$tw" report n.tw
-! grep -q 'program ended' out || fail "a good end is no news"
+! grep -q 'program ended' out || fail "a normal end is reported"
 expect 3 "$tw" record -q --force -t names:work -o n.tw -- ./names 3
 expect 0 "$tw" info --json n.tw
 is "$(json 'd["ending"]')" "{'exit_code': 3}" "info of exit code 3"

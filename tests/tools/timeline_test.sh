@@ -32,7 +32,7 @@ assert names == {"worker%d" % i for i in range(1, 5)}, names
 assert set(tracks) == {100, 101, 102, 103}, "not the numbers of the threads"
 EOT
 expect 0 "$tw" print --format chrome actors.tw
-python3 - <<'EOT' || fail "not what the schedulers ran"
+python3 - <<'EOT' || fail "not the runs of the schedulers"
 import json
 events = json.load(open("out"))["traceEvents"]
 runs = [e for e in events if e["ph"] == "X" and e["tid"] >= 1000000000]
@@ -47,7 +47,7 @@ events = json.load(open("out"))["traceEvents"]
 assert {e["args"]["end"] for e in events if e["ph"] == "X" and "args" in e} == {"exception", "no return seen", "still open", "lost"}
 assert {e["name"] for e in events if e["ph"] == "X" and e.get("args", {}).get("lossy")} == {"app:main/0", "app:step/1"}
 assert [e["args"]["what"] for e in events if e["name"] == "LOST"] == ["7 events"]
-' || fail "losses and ends are not told"
+' || fail "losses and ends are not reported"
 
 # Arguments and results: by type, as words, as terms.
 cat >types.c <<'EOT'

@@ -92,7 +92,7 @@ for command in report print info 'flame --folded'; do
 	cp out named
 	# shellcheck disable=SC2086
 	expect 0 "$tw" $command second.tw
-	[ ! -s err ] || fail "something is said of a capture that was named"
+	[ ! -s err ] || fail "a message about a capture that was named"
 	cmp -s out named || fail "$command without a name is another"
 	# shellcheck disable=SC2086
 	expect 0 "$tw" $command second

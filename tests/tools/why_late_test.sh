@@ -47,7 +47,7 @@ says 'one of them'
 expect 0 "$tw" why-late --html chain.tw
 mv out late.html
 is "$(grep -c '</script>' late.html)" 2 "ends of scripts"
-! grep -qE 'src=["'\'']|@import|<link' late.html || fail "the page wants the network"
+! grep -qE 'src=["'\'']|@import|<link' late.html || fail "the page needs the network"
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || browser=
 # A busy machine or a small /dev/shm ends a browser at times: three tries, each with a profile of its own.
 look() {

@@ -133,7 +133,7 @@ static void patterns_choose(void **state)
 	tw_plan_destroy(plan);
 }
 
-static void what_was_named_and_refused_gets_a_note(void **state)
+static void a_named_and_refused_function_gets_a_note(void **state)
 {
 	struct tw_plan *plan = plan_of("pattern __cxa_finalize\n");
 
@@ -178,7 +178,7 @@ int main(void)
 		cmocka_unit_test(lines_become_a_configuration),
 		cmocka_unit_test(without_patterns_the_program_calls),
 		cmocka_unit_test(patterns_choose),
-		cmocka_unit_test(what_was_named_and_refused_gets_a_note),
+		cmocka_unit_test(a_named_and_refused_function_gets_a_note),
 		cmocka_unit_test(new_objects_are_pinned),
 	};
 

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-static void what_is_put_is_found(void **state)
+static void entries_are_found(void **state)
 {
 	static char values[4];
 	struct tw_ck_table table = {0};
@@ -34,7 +34,7 @@ static void what_is_put_is_found(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_put_is_found),
+		cmocka_unit_test(entries_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

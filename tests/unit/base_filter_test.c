@@ -88,7 +88,7 @@ static void a_filter_for_all_holds_for_all(void **state)
 	assert_true(tw_thread_may_call_system());
 }
 
-static void what_is_seen_from_outside_holds(void **state)
+static void a_filter_seen_from_outside_holds(void **state)
 {
 	static _Atomic uint32_t seen;
 
@@ -127,7 +127,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_filter_holds_for_its_thread_and_later_ones),
 		cmocka_unit_test(a_filter_for_all_holds_for_all),
-		cmocka_unit_test(what_is_seen_from_outside_holds),
+		cmocka_unit_test(a_filter_seen_from_outside_holds),
 		cmocka_unit_test(filters_are_counted),
 	};
 

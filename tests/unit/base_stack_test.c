@@ -126,7 +126,7 @@ static void *fork_and_look(void *unused)
 	return (void *)(intptr_t)status;
 }
 
-static void a_forked_childs_thread_is_where_it_was(void **state)
+static void a_forked_childs_thread_has_the_same_stack(void **state)
 {
 	assert_int_equal(on_thread(fork_and_look, NULL), 0);
 }
@@ -138,7 +138,7 @@ int main(void)
 		cmocka_unit_test(threads_of_all_sizes),
 		cmocka_unit_test(a_stack_of_the_programs_own),
 		cmocka_unit_test(a_coroutine_runs_on_another),
-		cmocka_unit_test(a_forked_childs_thread_is_where_it_was),
+		cmocka_unit_test(a_forked_childs_thread_has_the_same_stack),
 	};
 
 	tw_sys_own_stack_init();

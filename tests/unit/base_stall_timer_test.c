@@ -41,7 +41,7 @@ static void a_standstill_costs_a_slice(void **state)
 	assert_int_equal(tw_stall_timer_check(&stall_timer, 0, now += SLICE, SLICE), SECOND);
 }
 
-static void a_sign_of_life_begins_anew(void **state)
+static void a_sign_of_life_restarts_the_count(void **state)
 {
 	struct tw_stall_timer stall_timer = {0};
 	uint64_t now = SECOND;
@@ -91,7 +91,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(checks_in_time_spend_the_time),
 		cmocka_unit_test(a_standstill_costs_a_slice),
-		cmocka_unit_test(a_sign_of_life_begins_anew),
+		cmocka_unit_test(a_sign_of_life_restarts_the_count),
 		cmocka_unit_test(threads_spend_a_time_once),
 	};
 

@@ -187,7 +187,7 @@ static int tear_down(void **state)
 
 /* ---- cases ---- */
 
-static void a_program_that_nobody_knows_goes_wrong(void **state)
+static void an_unknown_copying_program_goes_wrong(void **state)
 {
 	pid_t child = fork();
 	int status;
@@ -235,7 +235,7 @@ static void every_call_comes_back_to_its_caller(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_program_that_nobody_knows_goes_wrong),
+		cmocka_unit_test(an_unknown_copying_program_goes_wrong),
 		cmocka_unit_test(every_call_comes_back_to_its_caller),
 	};
 

@@ -93,7 +93,7 @@ static void an_entry_is_written_by_its_own_slot_only(void **state)
 }
 
 /* If calls end together and one requests exceptions, the stub is the one at which unwinders stop. */
-static void a_tail_call_that_hears_of_exceptions_is_heard(void **state)
+static void a_tail_call_that_requests_exceptions_gets_them(void **state)
 {
 	uint64_t *slot = memory + CHUNK_BYTES / 16;
 	tw_return_word words[TW_RETURNS_LONG_WORDS];
@@ -141,7 +141,7 @@ static void *ask(void *arg)
 	return NULL;
 }
 
-static void the_shadow_is_there_for_all_who_ask_first(void **state)
+static void all_first_users_of_a_shadow_find_it(void **state)
 {
 	pthread_t thread[THREADS];
 	const char *reason;
@@ -160,9 +160,9 @@ static void the_shadow_is_there_for_all_who_ask_first(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_tail_call_that_hears_of_exceptions_is_heard),
+		cmocka_unit_test(a_tail_call_that_requests_exceptions_gets_them),
 		cmocka_unit_test(an_entry_is_written_by_its_own_slot_only),
-		cmocka_unit_test(the_shadow_is_there_for_all_who_ask_first),
+		cmocka_unit_test(all_first_users_of_a_shadow_find_it),
 	};
 	char *at = mmap(NULL, (CHUNKS + 3) * CHUNK_BYTES, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -324,7 +324,7 @@ static void not_to_be_armed(uint8_t *at, unsigned bytes, int error)
 	assert_int_equal(protection_of(at), 'x');
 }
 
-static void what_is_no_sled_is_refused(void **state)
+static void other_code_is_no_sled(void **state)
 {
 	const struct form too_short = {"\x90\x90\x90\x90", 4, false};
 	const struct form other = {"\x90\x90\x55\x90\x90\x90\x90\x90\x90", 9, false};
@@ -697,7 +697,7 @@ int main(void)
 		cmocka_unit_test(nops_of_the_body_are_left_alone),
 		cmocka_unit_test(threads_go_on_from_every_instruction),
 		cmocka_unit_test(wrong_orders_crash),
-		cmocka_unit_test(what_is_no_sled_is_refused),
+		cmocka_unit_test(other_code_is_no_sled),
 		cmocka_unit_test(a_system_that_forbids_it_is_obeyed),
 		cmocka_unit_test(stubs_are_used_again),
 		cmocka_unit_test(suspended_writes_are_made_up_for),

@@ -351,7 +351,7 @@ static void pages_keep_their_protection(void **state)
 	assert_int_equal(protection_of(writable), 'w');
 }
 
-static void what_the_program_put_there_stays(void **state)
+static void values_stored_by_the_program_stay(void **state)
 {
 	void **page = slot_page(true);
 	struct tw_place *place;
@@ -458,7 +458,7 @@ static bool is_replaced(struct tw_module *module)
 }
 
 /* One slot that the program has written itself proves nothing; neither does one that is still to be written. */
-static void an_object_in_the_place_of_another_is_known_by_its_slots(void **state)
+static void a_replaced_object_is_known_by_its_slots(void **state)
 {
 	void **page = slot_page(false);
 	struct tw_module_options options = {.name = "libagain", .is_declared = true};
@@ -625,11 +625,11 @@ int main(void)
 		cmocka_unit_test(every_register_reaches_the_function),
 		cmocka_unit_test(vectors_are_kept),
 		cmocka_unit_test(pages_keep_their_protection),
-		cmocka_unit_test(what_the_program_put_there_stays),
+		cmocka_unit_test(values_stored_by_the_program_stay),
 		cmocka_unit_test(a_slot_that_is_being_bound_is_armed_again),
 		cmocka_unit_test(slots_that_cannot_be_are_refused),
 		cmocka_unit_test(slots_of_an_unloaded_object_are_left_alone),
-		cmocka_unit_test(an_object_in_the_place_of_another_is_known_by_its_slots),
+		cmocka_unit_test(a_replaced_object_is_known_by_its_slots),
 		cmocka_unit_test(nothing_is_written_while_objects_are_unloaded),
 		cmocka_unit_test(threads_call_while_slots_come_and_go),
 		cmocka_unit_test(frames_can_be_left),

@@ -119,7 +119,7 @@ static void a_hole_has_a_number(void **state)
 }
 
 /* Nothing of an image is left: no other image knows how many events it had. */
-static void an_image_that_is_gone_leaves_its_numbers(void **state)
+static void a_removed_image_has_no_number(void **state)
 {
 	struct maker *maker = begin_maker();
 	struct tw_capture_account account;
@@ -276,7 +276,7 @@ static void segments_and_threads_are_told_apart(void **state)
 
 enum { MADE = 200000 };
 
-static void what_keep_removed_is_exact(void **state)
+static void events_removed_by_keep_are_exact(void **state)
 {
 	const struct tw_recorder_options options = {.path = capture_path,
 						    .ring_bytes = UINT64_C(64) << 10,
@@ -320,7 +320,7 @@ static void what_keep_removed_is_exact(void **state)
 	assert_false(account.is_complete);
 }
 
-static void a_damaged_ring_is_told_in_the_capture(void **state)
+static void a_damaged_ring_is_reported_in_the_capture(void **state)
 {
 	const struct tw_recorder_options options = {.path = capture_path, .ring_bytes = UINT64_C(64) << 10};
 	struct tw_recorder *recorder;
@@ -356,14 +356,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(losses_do_not_make_it_incomplete),
 		cmocka_unit_test(a_hole_has_a_number),
-		cmocka_unit_test(an_image_that_is_gone_leaves_its_numbers),
+		cmocka_unit_test(a_removed_image_has_no_number),
 		cmocka_unit_test(a_missing_end_has_none),
 		cmocka_unit_test(damage_has_the_number_that_the_next_segment_tells),
 		cmocka_unit_test(a_cut_end_has_none),
 		cmocka_unit_test(the_recorder_s_account_is_read),
 		cmocka_unit_test(segments_and_threads_are_told_apart),
-		cmocka_unit_test(what_keep_removed_is_exact),
-		cmocka_unit_test(a_damaged_ring_is_told_in_the_capture),
+		cmocka_unit_test(events_removed_by_keep_are_exact),
+		cmocka_unit_test(a_damaged_ring_is_reported_in_the_capture),
 	};
 
 	begin_directory();

@@ -326,7 +326,7 @@ static void overlapping_blocks_come_once(void **state)
 	remove_capture(capture_path);
 }
 
-static void what_is_no_capture_is_refused(void **state)
+static void other_files_are_no_captures(void **state)
 {
 	struct tw_segment_header header = {0};
 	struct seen seen;
@@ -404,7 +404,7 @@ int main(void)
 		cmocka_unit_test(a_missing_block_is_counted),
 		cmocka_unit_test(doubled_blocks_come_once),
 		cmocka_unit_test(overlapping_blocks_come_once),
-		cmocka_unit_test(what_is_no_capture_is_refused),
+		cmocka_unit_test(other_files_are_no_captures),
 		cmocka_unit_test(another_segment_helps_out),
 	};
 

@@ -113,7 +113,7 @@ static void any_records_come_back(void **state)
 }
 
 /* One of more than a block of columns holds, none, and what is no record. */
-static void what_has_no_columns_is_stored_as_it_is(void **state)
+static void records_without_columns_are_stored_unchanged(void **state)
 {
 	struct tw_def_note note = {0};
 	uint32_t bytes = 0;
@@ -213,7 +213,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(functions_take_little),
 		cmocka_unit_test(any_records_come_back),
-		cmocka_unit_test(what_has_no_columns_is_stored_as_it_is),
+		cmocka_unit_test(records_without_columns_are_stored_unchanged),
 		cmocka_unit_test(damage_gives_whole_records_or_none),
 		cmocka_unit_test(older_versions_have_no_columns),
 	};

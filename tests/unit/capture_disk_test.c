@@ -53,7 +53,7 @@ static ssize_t write_slowly_at_first(int fd, const struct iovec *pieces, int cou
 
 static const struct tw_segment_io lying_disk = {write_slowly_at_first, sync_fails};
 
-static void a_full_disk_loses_nothing_unsaid(void **state)
+static void a_full_disk_loses_nothing_uncounted(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 18};
 	struct tw_recorder *recorder = begin_recording(&options);
@@ -96,7 +96,7 @@ static void a_full_disk_loses_nothing_unsaid(void **state)
 	remove_capture(capture_path);
 }
 
-static void a_disk_that_stays_full_is_told(void **state)
+static void a_disk_that_stays_full_is_reported(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 18};
 	struct tw_recorder *recorder = begin_recording(&options);
@@ -196,8 +196,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_block_is_progress),
-		cmocka_unit_test(a_full_disk_loses_nothing_unsaid),
-		cmocka_unit_test(a_disk_that_stays_full_is_told),
+		cmocka_unit_test(a_full_disk_loses_nothing_uncounted),
+		cmocka_unit_test(a_disk_that_stays_full_is_reported),
 		cmocka_unit_test(a_disk_that_cannot_sync_gets_a_new_file),
 	};
 	int failed;

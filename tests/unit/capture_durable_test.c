@@ -73,7 +73,7 @@ static unsigned files_that_end_in(const char *end)
 }
 
 /* Polls as often as it can for 200 ms, with new data each time. */
-static void so_often_and_not_more(void **state)
+static void a_file_is_synced_as_often_as_asked(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 18, .durable_ns = 20000000};
 	struct tw_recorder *recorder = begin(&options, false, 0);
@@ -117,7 +117,7 @@ static uint64_t record_calls(struct tw_recorder *recorder, uint64_t calls)
 }
 
 /* The disk does not respond: rings are emptied all the same, segments end, the oldest are removed. */
-static void a_slow_sync_holds_nothing_up(void **state)
+static void a_slow_sync_delays_nothing(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 16, .durable_ns = 1, .segment_bytes = 1 << 16};
 	struct tw_recorder *recorder = begin(&options, true, 0);
@@ -162,7 +162,7 @@ static void old_segments_go_when_they_have_their_name(void **state)
 }
 
 /* The kernel reports a failed write once: the file it was reported for does not become complete later. */
-static void what_could_not_be_synced_is_told(void **state)
+static void unsynced_data_is_reported(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 16, .durable_ns = 1, .segment_bytes = 1 << 16};
 	struct tw_recorder *recorder = begin(&options, false, 1);
@@ -179,10 +179,10 @@ static void what_could_not_be_synced_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(so_often_and_not_more),
-		cmocka_unit_test(a_slow_sync_holds_nothing_up),
+		cmocka_unit_test(a_file_is_synced_as_often_as_asked),
+		cmocka_unit_test(a_slow_sync_delays_nothing),
 		cmocka_unit_test(old_segments_go_when_they_have_their_name),
-		cmocka_unit_test(what_could_not_be_synced_is_told),
+		cmocka_unit_test(unsynced_data_is_reported),
 	};
 	int failed;
 

@@ -317,7 +317,7 @@ static void a_ring_of_waits_ends(void **state)
 }
 
 /* A thread that becomes idle without a record must not hold the tracee that left it. */
-static void an_idle_thread_holds_nobody_up(void **state)
+static void an_idle_thread_delays_no_stream(void **state)
 {
 	struct maker *maker = begin_maker();
 	const uint64_t runs[] = {1, 2};
@@ -420,7 +420,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(lost_runs_are_not_waited_for),
 		cmocka_unit_test(a_part_of_the_time_keeps_the_order_too),
 		cmocka_unit_test(a_ring_of_waits_ends),
-		cmocka_unit_test(an_idle_thread_holds_nobody_up),
+		cmocka_unit_test(an_idle_thread_delays_no_stream),
 		cmocka_unit_test(filters_leave_out_what_is_not_wanted),
 	};
 

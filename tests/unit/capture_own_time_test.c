@@ -9,7 +9,7 @@
 #include "pipeline/hit/hit.h"
 #include "pipeline/thread/wait.h"
 
-static void it_is_no_event(void **state)
+static void own_time_is_no_event(void **state)
 {
 	struct maker *maker = begin_maker();
 	const struct tw_capture_filter with = {.wants_own_time = true};
@@ -50,7 +50,7 @@ static void it_is_no_event(void **state)
 }
 
 /* Each event is kept or lost, and own time counts as neither. */
-static void it_is_not_lost_where_rings_are_written_over(void **state)
+static void own_time_is_not_lost_in_overwritten_rings(void **state)
 {
 	const uint64_t none[TW_RB_CAUSES] = {0};
 	struct tw_rb_shared *shared = aligned_alloc(4096, 4096 + TW_RB_BYTES_MIN);
@@ -90,8 +90,8 @@ static void it_is_not_lost_where_rings_are_written_over(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_is_no_event),
-		cmocka_unit_test(it_is_not_lost_where_rings_are_written_over),
+		cmocka_unit_test(own_time_is_no_event),
+		cmocka_unit_test(own_time_is_not_lost_in_overwritten_rings),
 	};
 	int failed;
 

@@ -142,7 +142,7 @@ static uint32_t put(uint8_t *to, uint32_t type, const void *fixed, size_t bytes,
 }
 
 /* The clock was set forward by an hour, and back by two: each wall-clock time is found, by its first moment. */
-static void a_time_on_the_wall_is_found_behind_steps(void **state)
+static void a_wall_clock_time_is_found_across_steps(void **state)
 {
 	const uint64_t second = 1000000000, hour = 3600 * second, wall = 1000 * hour;
 	const struct tw_format_clock clocks[] = {{1 * second, 1 * second, wall, 0},
@@ -214,7 +214,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(in_order_runs_are_one_interval),
 		cmocka_unit_test(time_never_goes_backwards),
 		cmocka_unit_test(time_is_exact_at_its_points),
-		cmocka_unit_test(a_time_on_the_wall_is_found_behind_steps),
+		cmocka_unit_test(a_wall_clock_time_is_found_across_steps),
 		cmocka_unit_test(the_first_definition_counts),
 		cmocka_unit_test(one_image_cannot_define_without_end),
 	};

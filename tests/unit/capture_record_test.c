@@ -113,7 +113,7 @@ static void losses_are_exact(void **state)
 }
 
 /* A loss reported at the very end may close a segment whose time is over: the capture is complete all the same. */
-static void the_last_segment_says_so(void **state)
+static void the_last_segment_is_marked(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 16, .segment_ns = 10000000};
 	struct tw_recorder *recorder = begin_recording(&options);
@@ -435,7 +435,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_come_back_exactly_once),
 		cmocka_unit_test(losses_are_exact),
-		cmocka_unit_test(the_last_segment_says_so),
+		cmocka_unit_test(the_last_segment_is_marked),
 		cmocka_unit_test(every_rotated_segment_decodes_alone),
 		cmocka_unit_test(old_segments_go),
 		cmocka_unit_test(a_killed_process_is_drained_to_the_end),

@@ -230,7 +230,7 @@ static void both_may_die(void **state)
 }
 
 /* Events without a ring: the recorder had reported some of them when it died. */
-static void what_was_told_before_is_not_told_again(void **state)
+static void reported_losses_are_not_repeated(void **state)
 {
 	struct tw_recorder_stats stats;
 	struct tw_capture_info info = {0};
@@ -321,7 +321,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_killed_recorder_loses_nothing),
 		cmocka_unit_test(both_may_die),
-		cmocka_unit_test(what_was_told_before_is_not_told_again),
+		cmocka_unit_test(reported_losses_are_not_repeated),
 		cmocka_unit_test(a_recovery_that_fails_may_be_repeated),
 	};
 

@@ -112,7 +112,7 @@ static uint64_t emit_some(struct tw_rb_producer *producer, unsigned count, uint6
 	return *emitted - before;
 }
 
-static void what_gathers_is_one_write(void **state)
+static void gathered_blocks_are_one_write(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 4 << 20};
 	struct tw_recorder_stats stats;
@@ -189,7 +189,7 @@ static void fail_with(int error, unsigned write)
 	check_capture(emitted, stats.lost[TW_LOST_FULL]);
 }
 
-static void a_write_that_fails_is_taken_again(void **state)
+static void a_failed_write_is_repeated(void **state)
 {
 	fail_with(ENOSPC, 1);
 	fail_with(ENOSPC, 2);
@@ -198,7 +198,7 @@ static void a_write_that_fails_is_taken_again(void **state)
 }
 
 /* The thread has ended, and its ring is not reused yet. */
-static void a_ring_that_ended_is_kept_until_it_is_written(void **state)
+static void an_ended_ring_is_kept_until_it_is_written(void **state)
 {
 	struct tw_recorder_options options = {.ring_bytes = 1 << 16};
 	struct tw_recorder_stats stats;
@@ -246,9 +246,9 @@ static void many_threads_and_segments(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_gathers_is_one_write),
-		cmocka_unit_test(a_write_that_fails_is_taken_again),
-		cmocka_unit_test(a_ring_that_ended_is_kept_until_it_is_written),
+		cmocka_unit_test(gathered_blocks_are_one_write),
+		cmocka_unit_test(a_failed_write_is_repeated),
+		cmocka_unit_test(an_ended_ring_is_kept_until_it_is_written),
 		cmocka_unit_test(many_threads_and_segments),
 	};
 	int failed;

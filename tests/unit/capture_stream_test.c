@@ -73,7 +73,7 @@ static void comes_in_order(struct maker *maker, uint64_t count)
 }
 
 /* The second thread's clock is behind: its run seems to begin before the rest of the first one's was made. */
-static void a_run_waits_for_one_that_goes_on_over_a_mark(void **state)
+static void a_run_waits_for_one_that_continues_past_a_mark(void **state)
 {
 	struct maker *maker = begin_maker();
 
@@ -92,7 +92,7 @@ static void a_run_waits_for_one_that_goes_on_over_a_mark(void **state)
  * The second thread's clock is ahead.  The rest of its run comes after the mark, and so does the rest of the run after
  * it, whose beginning came before: at that time there was nothing to wait for.
  */
-static void a_run_that_goes_on_waits_for_what_comes_late(void **state)
+static void a_continued_run_waits_for_late_records(void **state)
 {
 	struct maker *maker = begin_maker();
 
@@ -171,8 +171,8 @@ static void times_are_right_however_long_it_goes_on(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_run_waits_for_one_that_goes_on_over_a_mark),
-		cmocka_unit_test(a_run_that_goes_on_waits_for_what_comes_late),
+		cmocka_unit_test(a_run_waits_for_one_that_continues_past_a_mark),
+		cmocka_unit_test(a_continued_run_waits_for_late_records),
 		cmocka_unit_test(times_are_right_however_long_it_goes_on),
 	};
 	int failed;

@@ -100,7 +100,7 @@ static void guards_that_have_one_answer_are_refused(void **state)
 }
 
 /* As in the run: words are integers. */
-static void what_is_refused_has_one_answer(void **state)
+static void a_refused_guard_has_one_answer(void **state)
 {
 	static const char *const lists[] = {"[0,0,0,0,0,0]", "[1,1,1,1,1,1]", "[7,9,-3,5,6,2]", "[4096,1,2,3,4,5]"};
 
@@ -133,7 +133,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(guards_that_have_one_answer_are_refused),
-		cmocka_unit_test(what_is_refused_has_one_answer),
+		cmocka_unit_test(a_refused_guard_has_one_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

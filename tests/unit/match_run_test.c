@@ -504,7 +504,7 @@ static void process_dump(void **state)
 
 /* ---- memory ---- */
 
-static void what_does_not_fit_raises(void **state)
+static void a_lack_of_memory_raises(void **state)
 {
 	/* 60,000 bits are 7,500 bytes: there is space for one. */
 	expect(BODY("{message,[{'bsl',1,60000},{is_integer,{'bsl',1,60001}},{'+',1,2}]}"), NULL, 0, "['EXIT',true,3]",
@@ -605,7 +605,7 @@ int main(void)
 		cmocka_unit_test(control_word),
 		cmocka_unit_test(process_dump),
 		cmocka_unit_test(deep_terms),
-		cmocka_unit_test(what_does_not_fit_raises),
+		cmocka_unit_test(a_lack_of_memory_raises),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@
 
 enum { RUNS = 700 };
 
-static void nothing_waits_where_nothing_is_known(void **state)
+static void nothing_waits_for_unknown_runs(void **state)
 {
 	struct tw_round round = {0};
 
@@ -85,7 +85,7 @@ static void a_run_in_two_rings_is_over_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_waits_where_nothing_is_known),
+		cmocka_unit_test(nothing_waits_for_unknown_runs),
 		cmocka_unit_test(a_run_waits_for_the_one_before_it),
 		cmocka_unit_test(a_run_in_two_rings_is_over_once),
 	};

@@ -160,7 +160,7 @@ static void a_waiter_sleeps_until_the_section_is_over(void **state)
 	assert_false(tw_load_relaxed(&tw_progress_global.notes) & TW_PROGRESS_HAS_WAITER);
 }
 
-static void who_reads_is_told_apart(void **state)
+static void readers_are_distinguished(void **state)
 {
 	static struct tw_progress_reader reader;
 	uint64_t outer, inner;
@@ -275,7 +275,7 @@ static int old_kernel(void)
 
 static int status_of_old_kernel;
 
-static void a_kernel_without_membarrier_is_enough(void **state)
+static void grace_periods_work_without_membarrier(void **state)
 {
 	if (WIFEXITED(status_of_old_kernel) && WEXITSTATUS(status_of_old_kernel) == REFUSED)
 		skip();
@@ -287,9 +287,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_is_replaced_under_a_reader),
 		cmocka_unit_test(a_waiter_sleeps_until_the_section_is_over),
-		cmocka_unit_test(who_reads_is_told_apart),
+		cmocka_unit_test(readers_are_distinguished),
 		cmocka_unit_test(readers_pass_no_barrier_of_their_own),
-		cmocka_unit_test(a_kernel_without_membarrier_is_enough),
+		cmocka_unit_test(grace_periods_work_without_membarrier),
 	};
 
 	status_of_old_kernel = old_kernel();

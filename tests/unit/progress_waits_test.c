@@ -140,7 +140,7 @@ static void *prepare_fork(void *unused)
 }
 
 /* No grace period is half done when memory is copied, or when its account is read. */
-static void others_wait_for_a_wait_that_is_under_way(void **state)
+static void others_wait_for_a_wait_in_progress(void **state)
 {
 	pthread_t reader, waiter, asker, forker;
 
@@ -172,7 +172,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_wait_is_told_once_in_its_bucket),
 		cmocka_unit_test(a_reader_that_leaves_wakes_the_waiter),
-		cmocka_unit_test(others_wait_for_a_wait_that_is_under_way),
+		cmocka_unit_test(others_wait_for_a_wait_in_progress),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

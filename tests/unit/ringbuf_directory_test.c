@@ -48,7 +48,7 @@ static void write_file(const char *path, const void *bytes, size_t count)
 	close(fd);
 }
 
-static void a_set_that_is_being_made_is_nobodys_yet(void **state)
+static void a_set_being_created_is_not_dead(void **state)
 {
 	struct tw_rs_config other = {.magic = TW_RS_MAGIC, .version = TW_RS_VERSION + 1};
 	struct tw_rs_options options = {.ring_bytes = 1 << 16};
@@ -81,7 +81,7 @@ static void a_set_that_is_being_made_is_nobodys_yet(void **state)
 
 /* ---- owners ---- */
 
-static void what_others_own_or_may_write_is_refused(void **state)
+static void files_that_others_can_write_are_refused(void **state)
 {
 	struct tw_rs_options options = {.ring_bytes = 1 << 16};
 	struct tw_rs set, member;
@@ -114,7 +114,7 @@ static void what_others_own_or_may_write_is_refused(void **state)
 }
 
 /* The first of the possible directory names that belongs to no other user. */
-static void a_name_that_is_taken_is_left(void **state)
+static void a_taken_name_is_skipped(void **state)
 {
 	struct tw_rs_options options = {.ring_bytes = 1 << 16};
 	char taken[2][160], found[200];
@@ -202,7 +202,7 @@ static unsigned mapped(const char *name)
 	return count;
 }
 
-static void a_set_that_is_gone_leaves_no_memory(void **state)
+static void a_destroyed_set_leaves_no_memory(void **state)
 {
 	struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 20};
 	struct tw_rs_claim who = {0};
@@ -232,7 +232,7 @@ static void a_set_that_is_gone_leaves_no_memory(void **state)
 }
 
 /* Also in a child without fork handlers. */
-static void nothing_of_it_is_mapped_in_children(void **state)
+static void children_map_nothing_of_it(void **state)
 {
 	struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 20};
 	struct tw_rs_claim who = {0};
@@ -309,13 +309,13 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_set_that_is_being_made_is_nobodys_yet),
-		cmocka_unit_test(what_others_own_or_may_write_is_refused),
+		cmocka_unit_test(a_set_being_created_is_not_dead),
+		cmocka_unit_test(files_that_others_can_write_are_refused),
 		cmocka_unit_test(roots_and_ones_own_are_taken),
-		cmocka_unit_test(a_name_that_is_taken_is_left),
+		cmocka_unit_test(a_taken_name_is_skipped),
 		cmocka_unit_test(members_read_what_was_asked),
-		cmocka_unit_test(a_set_that_is_gone_leaves_no_memory),
-		cmocka_unit_test(nothing_of_it_is_mapped_in_children),
+		cmocka_unit_test(a_destroyed_set_leaves_no_memory),
+		cmocka_unit_test(children_map_nothing_of_it),
 		cmocka_unit_test(memory_without_a_name_stays_until_the_end),
 	};
 

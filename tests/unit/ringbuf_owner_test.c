@@ -99,7 +99,7 @@ static void rings_are_taken_back_from_the_dead_only(void **state)
 	tw_rs_destroy(&rs);
 }
 
-static void a_claim_says_all_that_it_was_asked_to(void **state)
+static void a_claim_writes_all_its_fields(void **state)
 {
 	const struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 22, .has_fixed_rings = true};
 	struct tw_rs_claim who = {.session_index = 3, .scheduler_id = 5, .tracee_id = 9};
@@ -122,7 +122,7 @@ static void a_claim_says_all_that_it_was_asked_to(void **state)
 	tw_rs_destroy(&rs);
 }
 
-static void a_place_that_comes_again_begins_with_nothing(void **state)
+static void a_place_added_again_has_no_settings(void **state)
 {
 	const struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 22};
 	const struct tw_rs_image_head *image;
@@ -216,7 +216,7 @@ static void positions_that_no_producer_writes_are_refused(void **state)
 }
 
 /* The owner polls for a process under a filter, and for no other. */
-static void who_cannot_wake_the_owner_is_known_while_it_lives(void **state)
+static void an_unwakeable_image_is_known_while_it_lives(void **state)
 {
 	const struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = 1 << 22};
 	struct tw_rs rs;
@@ -241,11 +241,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rings_are_taken_back_from_the_dead_only),
-		cmocka_unit_test(a_claim_says_all_that_it_was_asked_to),
-		cmocka_unit_test(a_place_that_comes_again_begins_with_nothing),
+		cmocka_unit_test(a_claim_writes_all_its_fields),
+		cmocka_unit_test(a_place_added_again_has_no_settings),
 		cmocka_unit_test(a_ring_grows_or_stays),
 		cmocka_unit_test(positions_that_no_producer_writes_are_refused),
-		cmocka_unit_test(who_cannot_wake_the_owner_is_known_while_it_lives),
+		cmocka_unit_test(an_unwakeable_image_is_known_while_it_lives),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

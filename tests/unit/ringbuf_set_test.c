@@ -32,7 +32,7 @@ static void create(struct tw_rs *rs, uint64_t cap_bytes, uint64_t ring_bytes)
 	assert_int_equal(tw_rs_create(rs, &options), 0);
 }
 
-static void the_directory_is_private_and_goes_with_the_owner(void **state)
+static void the_directory_is_private_and_removed_by_the_owner(void **state)
 {
 	struct tw_rs rs;
 	struct stat st;
@@ -149,7 +149,7 @@ static uint64_t check_records(const struct tw_rs *rs, uint32_t index, uint64_t f
 	return number - first;
 }
 
-static void a_full_ring_gives_way_to_a_larger_one(void **state)
+static void a_full_ring_is_replaced_by_a_larger_one(void **state)
 {
 	struct tw_rs rs;
 	struct tw_rs_claim who = {.scheduler_id = 4, .tracee_id = 5, .thread_start_ticks = 6};
@@ -284,7 +284,7 @@ static void memory_comes_as_a_ring_is_filled(void **state)
 	}
 }
 
-static void no_call_is_needed_where_the_owner_or_the_process_came_before(void **state)
+static void no_call_is_needed_for_memory_made_present_before(void **state)
 {
 	struct tw_rs_claim who = {0};
 
@@ -420,7 +420,7 @@ static void a_child_reaches_nothing_of_its_parent(void **state)
 
 /* ---- many images ---- */
 
-static void a_thousand_images_and_the_dead_give_way(void **state)
+static void slots_of_dead_images_are_reused(void **state)
 {
 	enum { IMAGES = 1000 };
 	struct tw_rs_options options = {.cap_bytes = 1 << 28, .ring_bytes = 1 << 16, .follow_fork = true};
@@ -502,7 +502,7 @@ static void *claim_and_end(void *arg)
 	return NULL;
 }
 
-static void who_ends_a_ring_late_ends_its_own_lease_only(void **state)
+static void a_late_end_ends_its_own_lease_only(void **state)
 {
 	struct tw_rb_producer first, second;
 	struct tw_rs_claim who = {0};
@@ -528,7 +528,7 @@ static void who_ends_a_ring_late_ends_its_own_lease_only(void **state)
 	tw_rs_destroy(&rs);
 }
 
-static void what_a_killed_member_committed_is_there(void **state)
+static void records_of_a_killed_member_are_kept(void **state)
 {
 	struct tw_rs rs, dead;
 	const uint8_t *out;
@@ -614,7 +614,7 @@ static void a_thread_that_died_without_a_word_is_reaped(void **state)
 }
 
 /* Without a file descriptor no death can be detected: nothing may be taken from the living. */
-static void nobody_is_dead_who_cannot_be_asked(void **state)
+static void an_unreadable_process_is_not_dead(void **state)
 {
 	struct tw_rb_producer producer;
 	uint32_t image;
@@ -768,21 +768,21 @@ static void layouts_grow_and_are_asked_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_directory_is_private_and_goes_with_the_owner),
+		cmocka_unit_test(the_directory_is_private_and_removed_by_the_owner),
 		cmocka_unit_test(bad_options_are_refused),
 		cmocka_unit_test(each_ring_has_one_owner_and_runs_out),
-		cmocka_unit_test(a_full_ring_gives_way_to_a_larger_one),
+		cmocka_unit_test(a_full_ring_is_replaced_by_a_larger_one),
 		cmocka_unit_test(memory_comes_as_a_ring_is_filled),
-		cmocka_unit_test(no_call_is_needed_where_the_owner_or_the_process_came_before),
+		cmocka_unit_test(no_call_is_needed_for_memory_made_present_before),
 		cmocka_unit_test(the_last_quarter_is_for_first_rings),
 		cmocka_unit_test(a_member_maps_what_it_uses),
 		cmocka_unit_test(a_child_reaches_nothing_of_its_parent),
-		cmocka_unit_test(a_thousand_images_and_the_dead_give_way),
+		cmocka_unit_test(slots_of_dead_images_are_reused),
 		cmocka_unit_test(a_slot_whose_claimant_died_is_free_again),
-		cmocka_unit_test(who_ends_a_ring_late_ends_its_own_lease_only),
-		cmocka_unit_test(what_a_killed_member_committed_is_there),
+		cmocka_unit_test(a_late_end_ends_its_own_lease_only),
+		cmocka_unit_test(records_of_a_killed_member_are_kept),
 		cmocka_unit_test(a_thread_that_died_without_a_word_is_reaped),
-		cmocka_unit_test(nobody_is_dead_who_cannot_be_asked),
+		cmocka_unit_test(an_unreadable_process_is_not_dead),
 		cmocka_unit_test(exec_ends_the_image_before),
 		cmocka_unit_test(foreign_and_damaged_sets_are_refused),
 		cmocka_unit_test(a_full_log_refuses_whole_records),

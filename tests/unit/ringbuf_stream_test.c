@@ -140,7 +140,7 @@ static void records_of_all_sizes_wrap(void **state)
 	free(shared);
 }
 
-static void a_full_ring_drops_the_newest_and_tells_it(void **state)
+static void a_full_ring_drops_the_newest_and_reports_it(void **state)
 {
 	struct tw_rb_shared *shared = make_ring(TW_RB_BYTES_MIN);
 	struct tw_rb_producer producer;
@@ -430,7 +430,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_quarter_wakes_the_owner),
 		cmocka_unit_test(records_of_all_sizes_wrap),
-		cmocka_unit_test(a_full_ring_drops_the_newest_and_tells_it),
+		cmocka_unit_test(a_full_ring_drops_the_newest_and_reports_it),
 		cmocka_unit_test(too_big_and_nested_are_told_apart),
 		cmocka_unit_test(a_reservation_without_commit_leaves_nothing),
 		cmocka_unit_test(an_overwriting_ring_keeps_the_newest),

@@ -270,7 +270,7 @@ static void return_to_comes_behind_the_first_that_asked(void **state)
 	end_process(process);
 }
 
-static void what_finds_no_room_is_counted(void **state)
+static void events_without_space_are_counted(void **state)
 {
 	const long calls = 2100000;
 	uint32_t blocks = tw_blocks_in_use();
@@ -313,7 +313,7 @@ static void *make_chain_without_ring(void *arg)
 	return NULL;
 }
 
-static void what_finds_no_ring_is_counted(void **state)
+static void events_without_a_ring_are_counted(void **state)
 {
 	struct tw_rs_options options = {.ring_bytes = 1 << 16, .cap_bytes = (1 << 16) + 4096, .has_fixed_rings = true};
 	struct tw_process *process = new_process();
@@ -337,7 +337,7 @@ static void what_finds_no_ring_is_counted(void **state)
 	close_bed(&bed);
 }
 
-static void what_a_session_left_is_given_back(void **state)
+static void memory_of_a_session_is_freed(void **state)
 {
 	uint32_t blocks = tw_blocks_in_use();
 	struct tw_process *process = new_process();
@@ -363,7 +363,7 @@ static void what_a_session_left_is_given_back(void **state)
 	assert_int_equal(tw_blocks_in_use(), blocks);
 }
 
-static void what_a_session_left_is_given_back_by_the_next(void **state)
+static void memory_of_a_session_is_freed_by_the_next(void **state)
 {
 	struct tw_process *process = new_process();
 	uint32_t blocks;
@@ -590,10 +590,10 @@ int main(void)
 		cmocka_unit_test(return_to_alone_takes_nothing),
 		cmocka_unit_test(return_to_comes_behind_the_first_that_asked),
 		cmocka_unit_test(each_session_sees_what_it_would_alone),
-		cmocka_unit_test(what_finds_no_room_is_counted),
-		cmocka_unit_test(what_finds_no_ring_is_counted),
-		cmocka_unit_test(what_a_session_left_is_given_back),
-		cmocka_unit_test(what_a_session_left_is_given_back_by_the_next),
+		cmocka_unit_test(events_without_space_are_counted),
+		cmocka_unit_test(events_without_a_ring_are_counted),
+		cmocka_unit_test(memory_of_a_session_is_freed),
+		cmocka_unit_test(memory_of_a_session_is_freed_by_the_next),
 	};
 
 	for (int i = 0; i < FUNCTIONS; i++)

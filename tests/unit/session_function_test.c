@@ -596,7 +596,7 @@ static void forgotten(void)
 	assert_string_equal(info_of("on_load", "traced"), "{traced,false}");
 }
 
-static void what_a_transaction_forgets_was_never_there(void **state)
+static void a_dropped_transaction_leaves_nothing(void **state)
 {
 	play(forgotten);
 }
@@ -619,7 +619,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(line_149_150_158_159_call_count),
 		cmocka_unit_test(line_152_153_counters_by_process),
 		cmocka_unit_test(line_157_counters_of_two_sessions_are_their_own),
-		cmocka_unit_test(what_a_transaction_forgets_was_never_there),
+		cmocka_unit_test(a_dropped_transaction_leaves_nothing),
 	};
 
 	if (argc > 1)

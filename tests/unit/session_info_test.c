@@ -483,7 +483,7 @@ static void line_136_137_140_175_a_tracer_that_goes(void **state)
 	tw_session_put(s);
 }
 
-static void an_arena_that_is_full_is_an_error(void **state)
+static void a_full_arena_gives_an_error(void **state)
 {
 	struct tw_session *s;
 
@@ -523,7 +523,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(line_171_172_174_functions),
 		cmocka_unit_test(line_40_170_175_176_processes_and_events),
 		cmocka_unit_test(line_136_137_140_175_a_tracer_that_goes),
-		cmocka_unit_test(an_arena_that_is_full_is_an_error),
+		cmocka_unit_test(a_full_arena_gives_an_error),
 	};
 
 	if (argc > 1)

@@ -128,7 +128,7 @@ static void two_writers_do_not_wait_for_each_other(void **state)
 	alarm(0);
 }
 
-static void a_recorder_is_woken_while_it_is_there(void **state)
+static void a_recorder_is_woken_while_it_exists(void **state)
 {
 	struct tw_session *session = create_capture("woken");
 
@@ -150,7 +150,7 @@ static void *let_finish(void *unused)
 	return NULL;
 }
 
-static void who_comes_second_finds_it_gone_as_well(void **state)
+static void the_second_destroyer_waits_for_the_end(void **state)
 {
 	struct tw_session *session;
 	pthread_t first, helper;
@@ -172,7 +172,7 @@ static void who_comes_second_finds_it_gone_as_well(void **state)
 	alarm(0);
 }
 
-static void a_holder_of_the_permit_is_told(void **state)
+static void a_holder_of_the_permit_is_refused(void **state)
 {
 	struct tw_session *session, *dropped;
 	tw_session_weak weak;
@@ -297,7 +297,7 @@ static void change_in_child(struct tw_session *session)
 	_exit(0);
 }
 
-static void a_child_forgets_changes_that_were_under_way(void **state)
+static void a_child_drops_changes_in_progress(void **state)
 {
 	struct tw_session *session;
 	pthread_t other;
@@ -448,7 +448,7 @@ static void *call_f_and_stay(void *arg)
 }
 
 /* A thread that finds no ring waits until one is given back, however late. */
-static void a_ring_that_comes_late_comes(void **state)
+static void a_late_ring_is_waited_for(void **state)
 {
 	struct tw_session *session = block_session((1 << 16) + TW_PAGE_BYTES);
 	pthread_t holder, thread;
@@ -478,16 +478,16 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_writers_do_not_wait_for_each_other),
-		cmocka_unit_test(a_recorder_is_woken_while_it_is_there),
-		cmocka_unit_test(who_comes_second_finds_it_gone_as_well),
-		cmocka_unit_test(a_holder_of_the_permit_is_told),
+		cmocka_unit_test(a_recorder_is_woken_while_it_exists),
+		cmocka_unit_test(the_second_destroyer_waits_for_the_end),
+		cmocka_unit_test(a_holder_of_the_permit_is_refused),
 		cmocka_unit_test(no_dropped_session_is_forgotten),
 		cmocka_unit_test(a_session_without_tracer_makes_no_events),
 		cmocka_unit_test(a_child_does_not_disturb_its_parents_capture),
-		cmocka_unit_test(a_child_forgets_changes_that_were_under_way),
+		cmocka_unit_test(a_child_drops_changes_in_progress),
 		cmocka_unit_test(a_consumer_without_progress_is_not_waited_for),
 		cmocka_unit_test(a_standstill_is_not_a_stall),
-		cmocka_unit_test(a_ring_that_comes_late_comes),
+		cmocka_unit_test(a_late_ring_is_waited_for),
 	};
 
 	if (argc > 1)

@@ -399,7 +399,7 @@ static void line_13_18_27_28_173_176_sessions(void **state)
 }
 
 /* 18: what a destroyed session wanted is asked of no port any more. */
-static void nothing_is_wanted_when_nobody_traces(void **state)
+static void nothing_is_wanted_without_a_session(void **state)
 {
 	assert_int_equal(tw_runtime_wanted, 0);
 	trace_port_in(&one, a, ALL_KINDS);
@@ -466,7 +466,7 @@ static void ports_that_are_none(void **state)
 }
 
 /* The tracer is gone: ports are counted, and get no flags. */
-static void a_session_whose_tracer_is_gone(void **state)
+static void a_session_without_its_tracer(void **state)
 {
 	struct tw_tracer queue = {.kind = TW_TRACER_QUEUE};
 	struct tw_session *session;
@@ -685,9 +685,9 @@ int main(void)
 		CASE(line_85_running_ports),
 		CASE(line_42_a_process_inside_a_port),
 		CASE(line_13_18_27_28_173_176_sessions),
-		CASE(nothing_is_wanted_when_nobody_traces),
+		CASE(nothing_is_wanted_without_a_session),
 		CASE(ports_that_are_none),
-		CASE(a_session_whose_tracer_is_gone),
+		CASE(a_session_without_its_tracer),
 		CASE(messages_of_a_queue),
 		CASE(line_82_descriptors_are_ports),
 		CASE(ports_after_fork),

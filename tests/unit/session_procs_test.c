@@ -186,7 +186,7 @@ static void f68_a_sensitive_process_makes_no_events(void **state)
 }
 
 /* 43, first half: no flag, no word; the last process that is wanted clears the word. */
-static void the_word_is_zero_when_nobody_wants_anything(void **state)
+static void the_word_is_zero_without_wanted_events(void **state)
 {
 	struct tw_process *c = new_process("c");
 
@@ -342,7 +342,7 @@ int main(void)
 		CASE(f67_exiting),
 		CASE(f64_collections_have_twelve_sizes),
 		CASE(f68_a_sensitive_process_makes_no_events),
-		CASE(the_word_is_zero_when_nobody_wants_anything),
+		CASE(the_word_is_zero_without_wanted_events),
 		CASE(q_names_serve_in_match_specs),
 		CASE(e48_stamps_and_their_precedence),
 		CASE(e_strict_stamps_are_the_programs_own_integers),

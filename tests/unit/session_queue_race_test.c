@@ -175,7 +175,7 @@ static void *call_often(void *arg)
 }
 
 /* One poll of the rings gives more than a second's work. */
-static void who_waits_for_a_slow_receiver_loses_nothing(void **state)
+static void waiting_for_a_slow_receiver_loses_nothing(void **state)
 {
 	enum { CALLS = 6000, SLOW = 1000 };
 	struct tw_queue_stats stats;
@@ -439,7 +439,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_that_begin_at_once_all_find_a_ring),
 		cmocka_unit_test(order_is_kept_while_actors_move),
-		cmocka_unit_test(who_waits_for_a_slow_receiver_loses_nothing),
+		cmocka_unit_test(waiting_for_a_slow_receiver_loses_nothing),
 		cmocka_unit_test(marks_come_soon),
 		cmocka_unit_test(captures_answer_soon),
 		cmocka_unit_test(receivers_and_destroyers_race),

@@ -373,7 +373,7 @@ static uint64_t take_turns(void)
  * scheduled does not wait for the permit, and misses thousands, on a busy machine in most rounds.  An unfair lock gives
  * one thread nearly all turns in every round.
  */
-static void the_permit_is_handed_out_in_turn(void **state)
+static void the_permit_is_granted_in_order(void **state)
 {
 	uint64_t turns = UINT64_MAX;
 
@@ -642,7 +642,7 @@ static void *call_in_a_storm(void *arg)
 	return NULL;
 }
 
-static void a_storm_of_signals_is_accounted_for(void **state)
+static void many_signals_are_accounted_for(void **state)
 {
 	const struct sigaction action = {.sa_handler = on_timer};
 	struct account *a;
@@ -667,13 +667,13 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sessions_come_change_and_go),
-		cmocka_unit_test(the_permit_is_handed_out_in_turn),
+		cmocka_unit_test(the_permit_is_granted_in_order),
 		cmocka_unit_test(a_sleeping_producer_lets_its_session_go),
 		cmocka_unit_test(short_threads_lose_nothing_unseen),
 		cmocka_unit_test(threads_without_a_farewell_are_found),
 		cmocka_unit_test(cancelled_threads_leave_whole_streams),
 		cmocka_unit_test(children_are_silent_under_load),
-		cmocka_unit_test(a_storm_of_signals_is_accounted_for),
+		cmocka_unit_test(many_signals_are_accounted_for),
 	};
 
 	seed = getenv("TW_RACE_SEED") ? strtoull(getenv("TW_RACE_SEED"), NULL, 0) : tw_clock_monotonic_ns();

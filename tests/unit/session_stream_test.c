@@ -192,7 +192,7 @@ static void a_socket_is_read_live(void **state)
 
 /* ---- readers that go, and that stop ---- */
 
-static void a_reader_that_goes_is_a_tracer_that_is_gone(void **state)
+static void a_tracer_ends_with_its_reader(void **state)
 {
 	int ends[2];
 	uint32_t flags = 1;
@@ -219,7 +219,7 @@ static void a_reader_that_goes_is_a_tracer_that_is_gone(void **state)
 }
 
 /* block waits at most a second for a consumer without progress; destroying gives up on a reader soon. */
-static void a_reader_that_stops_holds_up_nobody(void **state)
+static void a_reader_that_stops_blocks_no_thread(void **state)
 {
 	int ends[2];
 	uint64_t before, waits = 0;
@@ -336,12 +336,9 @@ static void bad_descriptors_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_pipe_is_read_live),
-		cmocka_unit_test(a_socket_is_read_live),
-		cmocka_unit_test(a_reader_that_goes_is_a_tracer_that_is_gone),
-		cmocka_unit_test(a_reader_that_stops_holds_up_nobody),
-		cmocka_unit_test(losses_stand_in_the_stream),
-		cmocka_unit_test(a_reader_survives_any_bytes),
+		cmocka_unit_test(a_pipe_is_read_live),		 cmocka_unit_test(a_socket_is_read_live),
+		cmocka_unit_test(a_tracer_ends_with_its_reader), cmocka_unit_test(a_reader_that_stops_blocks_no_thread),
+		cmocka_unit_test(losses_stand_in_the_stream),	 cmocka_unit_test(a_reader_survives_any_bytes),
 		cmocka_unit_test(bad_descriptors_are_refused),
 	};
 

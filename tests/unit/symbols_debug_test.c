@@ -285,7 +285,7 @@ static void debug_files_are_found(void **state)
 	tw_debug_close(debug);
 }
 
-static void what_is_missing_is_said(void **state)
+static void missing_parts_are_reported(void **state)
 {
 	static const uint8_t other[20] = {1};
 	const struct tw_debug_function *function;
@@ -342,7 +342,7 @@ int main(void)
 		cmocka_unit_test(compilers_agree),
 		cmocka_unit_test(methods_have_this),
 		cmocka_unit_test(debug_files_are_found),
-		cmocka_unit_test(what_is_missing_is_said),
+		cmocka_unit_test(missing_parts_are_reported),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

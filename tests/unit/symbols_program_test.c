@@ -97,7 +97,7 @@ static void reads_itself(void **state)
 	tw_symbols_close(symbols);
 }
 
-static void what_is_no_program_is_refused(void **state)
+static void other_files_are_no_programs(void **state)
 {
 	struct tw_symbols *symbols;
 
@@ -184,7 +184,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_itself),
-		cmocka_unit_test(what_is_no_program_is_refused),
+		cmocka_unit_test(other_files_are_no_programs),
 		cmocka_unit_test(damaged_files_do_no_harm),
 	};
 

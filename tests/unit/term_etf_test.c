@@ -298,7 +298,7 @@ static struct tw_term random_term(struct tw_arena *arena, unsigned depth)
  * The encoding in hits is identical byte for byte, in any buffer: whole, or nothing at all, and nothing past the
  * buffer.
  */
-static void the_short_way_writes_the_same_bytes(void **state)
+static void the_short_path_writes_the_same_bytes(void **state)
 {
 	static uint8_t whole[1 << 16], tried[(1 << 16) + 8];
 	struct tw_arena arena;
@@ -333,7 +333,7 @@ int main(void)
 		cmocka_unit_test(heads_cannot_take_memory),
 		cmocka_unit_test(funs_stand_among_others),
 		cmocka_unit_test(options_count),
-		cmocka_unit_test(the_short_way_writes_the_same_bytes),
+		cmocka_unit_test(the_short_path_writes_the_same_bytes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
