@@ -9,7 +9,7 @@
  *	layouts.c	how arguments lie in registers, as the command has found out
  *	plan.c		what to arm: objects, slots and sleds, found while no lock of ours is held
  *	arm.c		the plan becomes places, under the permit; what was unloaded is forgotten
- *	known.c		which objects were looked at, and whether they are still the same
+ *	known.c		which objects were examined, and whether they are unchanged
  *	returns.c	can the ends of calls be seen, and which were not
  *	loader.c	which file a program's dlopen means
  *
@@ -160,9 +160,9 @@ struct tw_plan {
 	struct tw_sym_set *set;
 	struct tw_sym_sleds *sleds_of; /* by object */
 	struct tw_plan_sled *sleds;
-	size_t sled_count, sled_room;
+	size_t sled_count, sled_capacity;
 	struct tw_plan_slot *slots;
-	size_t count, room;
+	size_t count, capacity;
 	void **pins;	  /* by object; NULL: not pinned */
 	bool *is_new;	  /* by object: examined for the first time */
 	bool *was_known;  /* by object: skipped as known */

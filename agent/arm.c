@@ -221,13 +221,13 @@ static int arm_slot(struct tw_permit *permit, const struct tw_plan *plan, const 
 struct refusals {
 	unsigned slots, sleds, late_sleds;
 	const struct tw_sym_object *late; /* the object of the last of late_sleds */
-	bool has_no_room;
+	bool lacks_memory;
 };
 
 static void count_refusal(struct refusals *refusals, int error, bool is_sled)
 {
 	if (error == TW_ENOMEM || error == TW_ENOSPC)
-		refusals->has_no_room = true;
+		refusals->lacks_memory = true;
 	else if (error && is_sled && error == TW_ENOTSUP)
 		refusals->late_sleds++;
 	else if (error && is_sled)
@@ -251,8 +251,8 @@ static void tell_late(const struct refusals *refusals)
 
 static void tell_refusals(const struct refusals *refusals)
 {
-	if (refusals->has_no_room)
-		tw_agent_tell("not all functions that were asked for are traced: there was no room for more");
+	if (refusals->lacks_memory)
+		tw_agent_tell("not all functions that were asked for are traced: there was no memory for more");
 	if (refusals->slots)
 		tw_agent_tell("some functions are not traced: the system refuses to make their GOT writable");
 	if (refusals->sleds)
@@ -265,7 +265,7 @@ static void arm_sleds(struct tw_permit *permit, const struct tw_plan *plan, stru
 		      struct refusals *refusals)
 {
 	tw_patch_begin(permit);
-	for (size_t i = 0; i < plan->sled_count && !refusals->has_no_room; i++) {
+	for (size_t i = 0; i < plan->sled_count && !refusals->lacks_memory; i++) {
 		const struct tw_sym_object *object = &plan->set->objects[plan->sleds[i].object];
 
 		/* One note per object. */
@@ -301,7 +301,7 @@ static void arm(struct tw_permit *permit, const struct tw_plan *plan)
 		return;
 	arm_sleds(permit, plan, modules, &refusals);
 	tw_patch_begin(permit);
-	for (size_t i = 0; i < plan->count && !refusals.has_no_room; i++)
+	for (size_t i = 0; i < plan->count && !refusals.lacks_memory; i++)
 		count_refusal(&refusals, arm_slot(permit, plan, &plan->slots[i], modules), false);
 	tw_patch_end(permit);
 	add_all_modules(permit, plan, modules);

@@ -35,7 +35,7 @@ struct counts {
 /* Protects everything here; held only briefly. */
 static struct tw_lock lock = TW_LOCK_INIT;
 static struct known *known;
-static size_t known_count, known_room;
+static size_t known_count, known_capacity;
 static struct counts seen, applied;
 
 void tw_known_before_fork(void)
@@ -122,7 +122,7 @@ void tw_known_add(const struct tw_sym_object *object)
 	char *path = strdup(object->path);
 
 	tw_lock_seize(&lock);
-	if (path && !is_known(object) && tw_grow(known, known_count, known_room)) {
+	if (path && !is_known(object) && tw_grow(known, known_count, known_capacity)) {
 		known[known_count++] = (struct known){object->elf.base, path};
 		path = NULL;
 	}

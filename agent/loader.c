@@ -34,9 +34,9 @@ static bool has_run_path(const struct link_map *map)
 	return false;
 }
 
-static bool append(char *path, size_t room, size_t *length, const char *text, size_t bytes)
+static bool append(char *path, size_t capacity, size_t *length, const char *text, size_t bytes)
 {
-	if (bytes >= room - *length)
+	if (bytes >= capacity - *length)
 		return false;
 	memcpy(path + *length, text, bytes);
 	*length += bytes;
@@ -48,17 +48,17 @@ static bool append(char *path, size_t room, size_t *length, const char *text, si
  * The directory that $ORIGIN stands for.  RTLD_DI_ORIGIN cannot be used: glibc 2.36 copies from a null pointer if ld.so
  * has not needed the origin yet.
  */
-static bool find_origin(const struct link_map *map, char *origin, size_t room)
+static bool find_origin(const struct link_map *map, char *origin, size_t capacity)
 {
 	ssize_t bytes = (ssize_t)strlen(map->l_name);
 	char *slash;
 
 	if (bytes == 0) {
-		bytes = readlink("/proc/self/exe", origin, room - 1);
+		bytes = readlink("/proc/self/exe", origin, capacity - 1);
 		if (bytes <= 0)
 			return false;
 	} else {
-		if ((size_t)bytes >= room)
+		if ((size_t)bytes >= capacity)
 			return false;
 		memcpy(origin, map->l_name, (size_t)bytes);
 	}
@@ -70,7 +70,7 @@ static bool find_origin(const struct link_map *map, char *origin, size_t room)
 }
 
 /* Expands $ORIGIN only. $LIB and $PLATFORM do not depend on the caller. */
-static bool expand_origin(const char *name, struct link_map *map, char *path, size_t room)
+static bool expand_origin(const char *name, struct link_map *map, char *path, size_t capacity)
 {
 	char origin[TW_PATH_BYTES_MAX + 1];
 	size_t length = 0;
@@ -81,17 +81,17 @@ static bool expand_origin(const char *name, struct link_map *map, char *path, si
 	while (*name) {
 		size_t bytes = strcspn(name, "$");
 
-		if (!append(path, room, &length, name, bytes))
+		if (!append(path, capacity, &length, name, bytes))
 			return false;
 		name += bytes;
 		bytes = !strncmp(name, "$ORIGIN", 7) ? 7 : !strncmp(name, "${ORIGIN}", 9) ? 9 : 0;
 		if (bytes) {
 			has_origin = true;
-			if (!append(path, room, &length, origin, strlen(origin)))
+			if (!append(path, capacity, &length, origin, strlen(origin)))
 				return false;
 			name += bytes;
 		} else if (*name) {
-			if (!append(path, room, &length, name++, 1))
+			if (!append(path, capacity, &length, name++, 1))
 				return false;
 		}
 	}
@@ -113,7 +113,7 @@ static bool is_candidate(const char *path)
 	       (header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_machine == EM_X86_64);
 }
 
-static bool search(const char *name, struct link_map *map, char *path, size_t room)
+static bool search(const char *name, struct link_map *map, char *path, size_t capacity)
 {
 	Dl_serinfo size, *list;
 	bool is_found = false;
@@ -132,9 +132,9 @@ static bool search(const char *name, struct link_map *map, char *path, size_t ro
 			/* Here ld.so would consult its cache: leave the rest to it. */
 			if (directory->dls_flags & LA_SER_DEFAULT)
 				break;
-			is_found = append(path, room, &length, directory->dls_name, strlen(directory->dls_name)) &&
-				   append(path, room, &length, "/", 1) &&
-				   append(path, room, &length, name, strlen(name)) && is_candidate(path);
+			is_found = append(path, capacity, &length, directory->dls_name, strlen(directory->dls_name)) &&
+				   append(path, capacity, &length, "/", 1) &&
+				   append(path, capacity, &length, name, strlen(name)) && is_candidate(path);
 		}
 	}
 	free(list);
@@ -142,13 +142,13 @@ static bool search(const char *name, struct link_map *map, char *path, size_t ro
 }
 
 /* Searches for the caller where the result may differ from ours. dlopen() is no cancellation point. */
-static bool find(const char *name, struct link_map *map, char *path, size_t room)
+static bool find(const char *name, struct link_map *map, char *path, size_t capacity)
 {
 	int cancel_state;
 	bool is_found;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	is_found = strchr(name, '$') ? expand_origin(name, map, path, room) : search(name, map, path, room);
+	is_found = strchr(name, '$') ? expand_origin(name, map, path, capacity) : search(name, map, path, capacity);
 	pthread_setcancelstate(cancel_state, NULL);
 	return is_found;
 }

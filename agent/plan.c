@@ -108,7 +108,7 @@ static bool is_named(const struct tw_agent_config *config, const char *function)
 
 static int add_slot(struct tw_plan *plan, const struct tw_plan_slot *slot)
 {
-	if (!tw_grow(plan->slots, plan->count, plan->room))
+	if (!tw_grow(plan->slots, plan->count, plan->capacity))
 		return TW_ENOMEM;
 	plan->slots[plan->count++] = *slot;
 	return 0;
@@ -133,7 +133,7 @@ static void add_note(struct tw_plan *plan, const char *function, const char *rel
 
 static int add_sled(struct tw_plan *plan, size_t object, const struct tw_sym_sled *sled)
 {
-	if (!tw_grow(plan->sleds, plan->sled_count, plan->sled_room))
+	if (!tw_grow(plan->sleds, plan->sled_count, plan->sled_capacity))
 		return TW_ENOMEM;
 	plan->sleds[plan->sled_count++] = (struct tw_plan_sled){object, *sled};
 	return 0;

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-static size_t append(char *line, size_t used, size_t room, const char *text)
+static size_t append(char *line, size_t used, size_t capacity, const char *text)
 {
 	size_t bytes = strlen(text);
 
-	if (bytes > room - used)
-		bytes = room - used;
+	if (bytes > capacity - used)
+		bytes = capacity - used;
 	memcpy(line + used, text, bytes);
 	return used + bytes;
 }

@@ -231,21 +231,21 @@ struct tw_place *tw_bp_place_at(struct tw_permit *permit, void *where)
  * Memory for places, which live for ever: pieces of a few KiB at first, of a huge page for thousands, so that a change
  * of all places walks over contiguous memory.
  */
-static struct tw_place *take_room(struct tw_permit *permit)
+static struct tw_place *take_place(struct tw_permit *permit)
 {
 	if (!permit->free_count) {
 		bool is_huge = permit->made_count * sizeof(struct tw_place) >= HUGE_BYTES / 2;
 		size_t bytes = is_huge ? HUGE_BYTES : PIECE_BYTES;
-		struct tw_place *room = aligned_alloc(is_huge ? HUGE_BYTES : TW_CACHELINE_BYTES, bytes);
+		struct tw_place *block = aligned_alloc(is_huge ? HUGE_BYTES : TW_CACHELINE_BYTES, bytes);
 
-		if (!room)
+		if (!block)
 			return NULL;
 #ifdef MADV_HUGEPAGE
 		if (is_huge)
-			madvise(room, bytes, MADV_HUGEPAGE);
+			madvise(block, bytes, MADV_HUGEPAGE);
 #endif
-		permit->free_places = room;
-		permit->free_count = bytes / sizeof *room;
+		permit->free_places = block;
+		permit->free_count = bytes / sizeof *block;
 		permit->made_count += permit->free_count;
 	}
 	return permit->free_places;
@@ -280,7 +280,7 @@ static struct tw_place *take_gone_place(struct tw_permit *permit, struct tw_func
 static struct tw_place *make_place(struct tw_permit *permit, struct tw_function *function,
 				   const struct tw_place_options *options)
 {
-	struct tw_place *place = take_room(permit);
+	struct tw_place *place = take_place(permit);
 
 	if (!place)
 		return NULL;

@@ -29,7 +29,7 @@ static bool add_line(struct tw_mappings *mappings, const char *line)
 	if (*end != ' ')
 		return true;
 	mapping.protection = parse_protection(end + 1);
-	if (!tw_grow(mappings->list, mappings->count, mappings->room))
+	if (!tw_grow(mappings->list, mappings->count, mappings->capacity))
 		return false;
 	mappings->list[mappings->count++] = mapping;
 	return true;

@@ -14,7 +14,7 @@ struct tw_mapping {
 /* Zeros: not read. */
 struct tw_mappings {
 	struct tw_mapping *list;
-	size_t count, room;
+	size_t count, capacity;
 };
 
 /*

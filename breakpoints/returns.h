@@ -74,7 +74,7 @@ struct tw_return_block {
 
 _Static_assert(sizeof(struct tw_return_entry) == 64, "one line of the cache");
 _Static_assert(sizeof(struct tw_return_block) == (TW_RETURN_BLOCK_MASK & -TW_RETURN_BLOCK_MASK),
-	       "blocks leave room for the state");
+	       "blocks leave space for the state");
 _Static_assert(TW_RETURNS_CHAIN_MAX <= TW_RETURN_COUNT_MASK >> TW_RETURN_COUNT_SHIFT, "counts fit the state");
 
 /* By chunk: 1 + the upper bits of the addresses whose shadow is mapped there; 0: none. */

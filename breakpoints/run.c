@@ -97,7 +97,7 @@ int tw_run_open_text(struct tw_patch_run *run, uintptr_t address)
 	mapping = tw_mapping_at(&run->mappings, address);
 	if (!mapping || !(mapping->protection & PROT_EXEC))
 		return TW_EPERM;
-	if (!tw_grow(run->texts, run->text_count, run->text_room))
+	if (!tw_grow(run->texts, run->text_count, run->text_capacity))
 		return TW_ENOMEM;
 	if (!(mapping->protection & PROT_WRITE) &&
 	    mprotect((void *)mapping->low, mapping->high - mapping->low, mapping->protection | PROT_WRITE))

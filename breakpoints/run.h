@@ -22,7 +22,7 @@ struct tw_patch_run {
 	struct tw_mappings mappings;
 	/* Text: whole mappings. */
 	struct tw_open_text *texts;
-	size_t text_count, text_room;
+	size_t text_count, text_capacity;
 	/* Slots: one page.  Neighbouring slots come one after another; 0: none is open. */
 	uintptr_t open_page;
 	int open_protection;

@@ -39,8 +39,7 @@
 /* Range of a jump, minus the size of the area and the sled themselves. */
 #define REACH_BYTES (INT64_C(0x80000000) - 0x100000)
 
-_Static_assert(STUB_BYTES == TW_SLED_STUB_BYTES && sizeof(char *) + TW_SLED_FRAMES_BYTES <= TAIL_BYTES,
-	       "there is room");
+_Static_assert(STUB_BYTES == TW_SLED_STUB_BYTES && sizeof(char *) + TW_SLED_FRAMES_BYTES <= TAIL_BYTES, "both fit");
 _Static_assert(CODE_BYTES % TW_PAGE_BYTES == 0 && TABLE_BYTES % TW_PAGE_BYTES == 0, "whole pages");
 /* The data of a stub. */
 struct row {
@@ -139,7 +138,7 @@ static uintptr_t step(uintptr_t distance)
 }
 
 /* Tries addresses in growing steps: some hundred tries at most; mostly the first succeeds. */
-static void *find_room(uintptr_t from)
+static void *find_space(uintptr_t from)
 {
 	uintptr_t page = from & ~(uintptr_t)(TW_PAGE_BYTES - 1);
 	void *at = NULL;
@@ -157,7 +156,7 @@ static int make_area(uintptr_t from, struct area **out)
 
 	if (!area)
 		return TW_ENOMEM;
-	area->code = find_room(from);
+	area->code = find_space(from);
 	if (!area->code)
 		goto free_area;
 	write_code(area);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the build needs is looked for here, so that a missing package is one sentence and not an error of the linker.
+# Finds the build's dependencies here, so that a missing package gives one sentence and not an error of the linker.
 
 # tw_need(PACKAGE HEADER [LIBRARY]): HEADER and LIBRARY are in Debian's PACKAGE; the build fails without them.
 function(tw_need package header)

@@ -87,7 +87,7 @@ int tw_match_emit(struct tw_match_builder *b, enum tw_match_op op, unsigned a, u
 	if (code->insn_count >= TW_MATCH_INSNS_MAX - 1)
 		return tw_match_refuse(b, TW_ELIMIT, "the program would have more than %d instructions",
 				       TW_MATCH_INSNS_MAX - 1);
-	if (!tw_grow(code->insns, code->insn_count, b->insn_room))
+	if (!tw_grow(code->insns, code->insn_count, b->insn_capacity))
 		return TW_ENOMEM;
 	TW_ASSERT(a <= UINT8_MAX && operand <= UINT16_MAX);
 	code->insns[code->insn_count++] =
@@ -101,7 +101,7 @@ int tw_match_emit_failing(struct tw_match_builder *b, enum tw_match_op op, unsig
 
 	if (error || b->in_body)
 		return error;
-	if (!tw_grow(b->fails, b->fail_count, b->fail_room))
+	if (!tw_grow(b->fails, b->fail_count, b->fail_capacity))
 		return TW_ENOMEM;
 	b->fails[b->fail_count++] = b->code->insn_count - 1;
 	return 0;
@@ -137,7 +137,7 @@ int tw_match_constant(struct tw_match_builder *b, struct tw_term term, uint32_t 
 	}
 	if (code->constant_count >= UINT16_MAX)
 		return tw_match_refuse(b, TW_ELIMIT, "more than %d constants", UINT16_MAX);
-	if (!tw_grow(code->constants, code->constant_count, b->constant_room))
+	if (!tw_grow(code->constants, code->constant_count, b->constant_capacity))
 		return TW_ENOMEM;
 	*index = code->constant_count;
 	code->constants[code->constant_count++] = term;
@@ -148,7 +148,7 @@ int tw_match_add_range(struct tw_match_builder *b, struct tw_match_range range, 
 {
 	struct tw_match_code *code = b->code;
 
-	if (!tw_grow(code->ranges, code->range_count, b->range_room))
+	if (!tw_grow(code->ranges, code->range_count, b->range_capacity))
 		return TW_ENOMEM;
 	if (code->range_count >= UINT16_MAX)
 		return tw_match_refuse(b, TW_ELIMIT, "more than %d ranges", UINT16_MAX);
@@ -194,7 +194,7 @@ int tw_match_bind(struct tw_match_builder *b, uint32_t number, enum tw_variable_
 				       TW_MATCH_VARIABLES_MAX);
 	if (b->variable_count >= TW_MATCH_NAMES_MAX)
 		return tw_match_refuse(b, TW_ELIMIT, "more than %d variables in a head", TW_MATCH_NAMES_MAX);
-	if (!tw_grow(b->variables, b->variable_count, b->variable_room))
+	if (!tw_grow(b->variables, b->variable_count, b->variable_capacity))
 		return TW_ENOMEM;
 	b->variables[b->variable_count++] =
 		(struct tw_match_variable){.number = number, .index = (uint16_t)index, .home = (uint8_t)home};

@@ -38,7 +38,7 @@ struct tw_match_arity {
 struct tw_match_builder {
 	enum tw_match_target target;
 	struct tw_match_code *code;
-	uint32_t insn_room, constant_room, range_room;
+	uint32_t insn_capacity, constant_capacity, range_capacity;
 	/* For errors. */
 	struct tw_match_error *report;
 	const char *text;
@@ -47,16 +47,16 @@ struct tw_match_builder {
 	uint32_t depth;
 	/* The current clause. */
 	struct tw_match_variable *variables;
-	uint32_t variable_count, variable_room;
+	uint32_t variable_count, variable_capacity;
 	uint32_t register_count;
 	uint32_t stack; /* values on the stack at this point */
 	bool in_body;
 	struct tw_match_arity arity;
 	/* Instructions whose c is not known yet: to the next clause, or to the next of another arity. */
 	uint32_t *fails;
-	uint32_t fail_count, fail_room;
+	uint32_t fail_count, fail_capacity;
 	uint32_t *arity_fails;
-	uint32_t arity_fail_count, arity_fail_room;
+	uint32_t arity_fail_count, arity_fail_capacity;
 };
 
 /* ---- builder.c ---- */

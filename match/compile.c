@@ -52,7 +52,7 @@ static int begin_clause(struct tw_match_builder *b, struct tw_match_arity before
 		b->fail_count = 0;
 		return 0;
 	}
-	if (!tw_grow(b->arity_fails, b->arity_fail_count, b->arity_fail_room))
+	if (!tw_grow(b->arity_fails, b->arity_fail_count, b->arity_fail_capacity))
 		return TW_ENOMEM;
 	error = tw_match_emit(b, TW_OP_ARITY, b->arity.is_prefix, b->arity.count);
 	if (error)
@@ -86,7 +86,7 @@ struct guards {
 	struct tw_term *terms;
 	struct guard_path *paths;
 	bool *is_done;
-	uint32_t count, term_room, path_room;
+	uint32_t count, term_capacity, path_capacity;
 };
 
 /* {'and',A,B} and {'andalso',A,B} as a whole guard are equivalent to the guards A and B. */
@@ -102,7 +102,7 @@ static bool is_conjunction(struct tw_term t)
 
 static int add_guard(struct guards *g, struct tw_term term, const struct guard_path *path)
 {
-	if (!tw_grow(g->terms, g->count, g->term_room) || !tw_grow(g->paths, g->count, g->path_room))
+	if (!tw_grow(g->terms, g->count, g->term_capacity) || !tw_grow(g->paths, g->count, g->path_capacity))
 		return TW_ENOMEM;
 	g->terms[g->count] = term;
 	g->paths[g->count++] = *path;

@@ -270,12 +270,12 @@ static int list(struct tw_match_builder *b, struct tw_term term)
 {
 	struct tw_term *elements = NULL;
 	uint32_t count = 0;
-	uint32_t room = 0;
+	uint32_t capacity = 0;
 	struct tw_term tail;
 	int error = 0;
 
 	for (tail = term; !error && tw_is_cons(tail); tail = tw_cell(tail)->tail) {
-		if (!tw_grow(elements, count, room))
+		if (!tw_grow(elements, count, capacity))
 			error = TW_ENOMEM;
 		else
 			elements[count++] = tw_cell(tail)->head;

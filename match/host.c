@@ -136,7 +136,7 @@ FUNCTION(PROCESS_DUMP, 0)
 {
 	struct tw_arena *arena = &m->run->arena;
 	struct tw_term self = tw_match_fn_SELF_0(m, top);
-	size_t room = (size_t)(arena->end - arena->at) / 2;
+	size_t capacity = (size_t)(arena->end - arena->at) / 2;
 	char *buffer;
 
 	if (HOST_HAS(m, process_dump))
@@ -144,8 +144,8 @@ FUNCTION(PROCESS_DUMP, 0)
 	if (tw_term_is_none(self))
 		self = tw_atom(TW_ATOM_UNDEFINED);
 	/* Half of the space for the text, the other half for the binary. */
-	buffer = room > 64 ? tw_arena_take(arena, room - 32) : NULL;
-	return buffer ? tw_term_binary(arena, buffer, dump(m, self, buffer, room - 64)) : RAISE;
+	buffer = capacity > 64 ? tw_arena_take(arena, capacity - 32) : NULL;
+	return buffer ? tw_term_binary(arena, buffer, dump(m, self, buffer, capacity - 64)) : RAISE;
 }
 
 /* ---- tokens and flags ---- */

@@ -43,8 +43,8 @@ static int put(struct tw_sink *sink, const char *text, size_t bytes)
 	int error;
 
 	while (bytes > 0) {
-		size_t room = (size_t)(sink->end - sink->at);
-		size_t part = bytes < room ? bytes : room;
+		size_t capacity = (size_t)(sink->end - sink->at);
+		size_t part = bytes < capacity ? bytes : capacity;
 
 		memcpy(sink->at, text, part);
 		sink->at += part;

@@ -257,14 +257,14 @@ static struct tw_term dollar(struct reader *r)
 
 struct elements {
 	struct tw_term *terms;
-	size_t count, room;
+	size_t count, capacity;
 };
 
 static bool add(struct reader *r, struct elements *e, struct tw_term term)
 {
 	if (tw_term_is_none(term))
 		return false;
-	if (!tw_grow(e->terms, e->count, e->room))
+	if (!tw_grow(e->terms, e->count, e->capacity))
 		return false;
 	e->terms[e->count++] = term;
 	return true;

@@ -12,14 +12,14 @@
 #include <string.h>
 
 /* The length of the record at `data`, or 0 if no producer writes such a record into that much space. */
-static uint32_t record_bytes(const uint8_t *data, uint64_t room)
+static uint32_t record_bytes(const uint8_t *data, uint64_t capacity)
 {
 	uint64_t head;
 	uint32_t bytes;
 
 	memcpy(&head, data + offsetof(struct tw_rb_record, head), sizeof head);
 	bytes = TW_RB_HEAD_BYTES(head);
-	if (bytes < TW_RB_ALIGN_BYTES || bytes % TW_RB_ALIGN_BYTES || bytes > room)
+	if (bytes < TW_RB_ALIGN_BYTES || bytes % TW_RB_ALIGN_BYTES || bytes > capacity)
 		return 0;
 	if (TW_RB_HEAD_KIND(head) == TW_RB_KIND_LOSS && bytes != sizeof(struct tw_rb_loss_record))
 		return 0;
@@ -104,7 +104,7 @@ void tw_rb_consume(struct tw_rb_shared *shared, uint64_t pos)
 	 * PAIR rb.consume: release (as part of seq_cst); acquire in the producer's slow path.
 	 * Everything before pos has been read.  Without it the producer could overwrite records that are still being
 	 * read.
-	 * PAIR rb.waiting: seq_cst; has_room() reads the tail after it has set `waiting`.
+	 * PAIR rb.waiting: seq_cst; has_space() reads the tail after it has set `waiting`.
 	 */
 	tw_store_seq_cst(&shared->tail_pos, pos);
 	/* PAIR rb.waiting: seq_cst; as above. */

@@ -89,7 +89,7 @@ static bool take_slot(struct tw_rs *rs, int32_t process_id, uint32_t *out)
 		struct tw_rs_slot *slot = &rs->control->slots[i];
 		uint64_t free_word = tw_rs_slot_word(TW_RS_IMAGE_FREE, 0);
 
-		/* RELAXED rs.look: the compare-and-swap below decides. */
+		/* RELAXED rs.scan: the compare-and-swap below decides. */
 		if (tw_load_relaxed(&slot->state) != free_word)
 			continue;
 		/* PAIR rs.image: acquire and release; the owner has finished with the slot's previous image. */

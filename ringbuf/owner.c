@@ -256,7 +256,7 @@ bool tw_rs_is_unwakeable(const struct tw_rs *rs)
 bool tw_rs_is_anybody_there(const struct tw_rs *rs)
 {
 	for (uint32_t i = 0; i < rs->image_count; i++) {
-		/* RELAXED rs.look: a process that arrives later finds the set closed. */
+		/* RELAXED rs.scan: a process that arrives later finds the set closed. */
 		enum tw_rs_image_state state =
 			(enum tw_rs_image_state)(tw_load_relaxed(&rs->control->slots[i].state) & 0xff);
 

@@ -218,7 +218,7 @@ static uint32_t take(struct tw_rs *rs, uint64_t data_bytes, enum need need, uint
 		index = cut(rs, data_bytes, need);
 		is_new = true;
 	} else {
-		/* RELAXED rs.look: under the lock, and the owner has released the ring. */
+		/* RELAXED rs.scan: under the lock, and the owner has released the ring. */
 		is_new = (tw_load_relaxed(&rs->own.head->rings[index].state) & 0xff) == TW_RB_ABSENT;
 	}
 	if (index != TW_RS_NONE)

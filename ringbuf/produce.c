@@ -42,7 +42,7 @@ static void wake_owner(struct tw_rb_producer *producer, uint32_t bytes)
 {
 	if (!producer->owner_wake || producer->pos + bytes <= wake_pos(producer))
 		return;
-	/* PAIR rb.consume: acquire; as in find_room(). */
+	/* PAIR rb.consume: acquire; as in find_space(). */
 	producer->cached_tail_pos = tw_load_acquire(&producer->shared->tail_pos);
 	/* RELAXED rs.wake: a word already raised needs no wake; the addition below orders. */
 	if (producer->pos + bytes <= wake_pos(producer) || tw_load_relaxed(producer->owner_wake))
@@ -245,7 +245,7 @@ static void put_pad(struct tw_rb_producer *producer, uint64_t bytes, uint64_t ti
 }
 
 /* Finds contiguous space for `bytes`, after a pad if necessary.  Changes nothing if there is none. */
-static bool find_room(struct tw_rb_producer *producer, uint64_t bytes, uint64_t ticks)
+static bool find_space(struct tw_rb_producer *producer, uint64_t bytes, uint64_t ticks)
 {
 	uint64_t end = piece_end(producer, producer->pos);
 	uint64_t pad = producer->pos + bytes > end ? end - producer->pos : 0;
@@ -336,7 +336,7 @@ static void enter_chunk(struct tw_rb_producer *producer)
 }
 
 /* Makes space in an overwriting ring: there always is some in the next chunk. */
-static void make_room(struct tw_rb_producer *producer, uint64_t bytes, uint64_t ticks)
+static void make_space(struct tw_rb_producer *producer, uint64_t bytes, uint64_t ticks)
 {
 	if (producer->pos + bytes <= producer->chunk_end_pos)
 		return;
@@ -396,15 +396,15 @@ enum tw_rb_outcome tw_rb_reserve_slow(struct tw_rb_producer *producer, uint32_t 
 		return TW_RB_WAIT;
 	/* An overwriting ring reports its losses at the start of a snapshot, not before the next record. */
 	if (!is_overwriting && is_loss_due(producer, ticks)) {
-		if (!find_room(producer, sizeof(struct tw_rb_loss_record), ticks))
+		if (!find_space(producer, sizeof(struct tw_rb_loss_record), ticks))
 			goto refuse;
 		tell_loss(producer, ticks);
 	}
 	if (!is_overwriting)
 		wake_owner(producer, bytes);
 	if (is_overwriting)
-		make_room(producer, bytes, ticks);
-	else if (!find_room(producer, bytes, ticks))
+		make_space(producer, bytes, ticks);
+	else if (!find_space(producer, bytes, ticks))
 		goto refuse;
 	/* Unreported losses keep limit_pos at 0, so that the next record reports them. */
 	if (is_overwriting || !has_untold(producer))
@@ -418,7 +418,7 @@ refuse:
 	return TW_RB_FULL;
 }
 
-static bool has_room(struct tw_rb_producer *producer, uint32_t bytes)
+static bool has_space(struct tw_rb_producer *producer, uint32_t bytes)
 {
 	/*
 	 * PAIR rb.waiting: seq_cst; the exchange in tw_rb_consume().  Either this load sees the new
@@ -437,9 +437,9 @@ bool tw_rb_wait_space(struct tw_rb_producer *producer, uint32_t bytes, uint64_t 
 	for (;;) {
 		uint64_t now;
 
-		/* PAIR rb.waiting: seq_cst; see has_room(). */
+		/* PAIR rb.waiting: seq_cst; see has_space(). */
 		tw_store_seq_cst(&shared->waiting, 1);
-		if (has_room(producer, bytes))
+		if (has_space(producer, bytes))
 			break;
 		now = tw_clock_monotonic_ns();
 		if (now >= until) {

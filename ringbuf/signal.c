@@ -51,7 +51,7 @@ void tw_rs_end_waits(struct tw_rs *rs)
 	for (uint32_t i = 0; i < rs->image_count; i++) {
 		struct tw_rs_image_head *head = (struct tw_rs_image_head *)(void *)rs->images[i].memory;
 
-		/* RELAXED rs.waiters: a hint; who is missed looks again after a slice. */
+		/* RELAXED rs.waiters: a hint; a waiter that is missed checks again after a slice. */
 		if (head && tw_load_relaxed(&head->ring_waiters))
 			tw_sys_futex_wake(&head->recycled, INT32_MAX);
 	}

@@ -164,13 +164,13 @@ static int fill(const struct tw_elf_file *file, int from, int to)
 
 static int replace(const struct tw_elf_file *file, const char *path)
 {
-	size_t room = strlen(path) + sizeof ".XXXXXX";
-	char *name = malloc(room);
+	size_t capacity = strlen(path) + sizeof ".XXXXXX";
+	char *name = malloc(capacity);
 	int from = -1, to = -1, error = name ? 0 : TW_ENOMEM;
 
 	if (error)
 		return error;
-	snprintf(name, room, "%s.XXXXXX", path);
+	snprintf(name, capacity, "%s.XXXXXX", path);
 	from = open(path, O_RDONLY | O_CLOEXEC);
 	to = from < 0 ? -1 : mkostemp(name, O_CLOEXEC);
 	error = to < 0 ? tw_error_from_errno(errno) : fill(file, from, to);

@@ -14,7 +14,7 @@
 
 struct gathering {
 	struct tw_sym_set *set;
-	size_t room;
+	size_t capacity;
 	int error;
 };
 
@@ -71,7 +71,7 @@ static int gather(struct dl_phdr_info *info, size_t bytes, void *arg)
 	struct gathering *gathering = arg;
 	struct tw_sym_set *set = gathering->set;
 
-	if (!tw_grow(set->objects, set->count, gathering->room)) {
+	if (!tw_grow(set->objects, set->count, gathering->capacity)) {
 		gathering->error = TW_ENOMEM;
 		return 1;
 	}

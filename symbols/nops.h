@@ -18,16 +18,16 @@ static inline bool tw_is_endbr(const uint8_t *at)
 }
 
 /* 90 with any number of 66 before it; 0f 1f /0 with its operand and prefixes 66, 2e. */
-static inline unsigned tw_nop_bytes(const uint8_t *at, size_t room)
+static inline unsigned tw_nop_bytes(const uint8_t *at, size_t capacity)
 {
 	size_t n = 0;
 	unsigned mod, rm;
 
-	while (n < room && n < TW_INSTRUCTION_BYTES_MAX && (at[n] == 0x66 || at[n] == 0x2e))
+	while (n < capacity && n < TW_INSTRUCTION_BYTES_MAX && (at[n] == 0x66 || at[n] == 0x2e))
 		n++;
-	if (n < room && at[n] == 0x90)
+	if (n < capacity && at[n] == 0x90)
 		return (unsigned)n + 1;
-	if (n + 3 > room || at[n] != 0x0f || at[n + 1] != 0x1f || (at[n + 2] & 0x38))
+	if (n + 3 > capacity || at[n] != 0x0f || at[n + 1] != 0x1f || (at[n + 2] & 0x38))
 		return 0;
 	mod = at[n + 2] >> 6;
 	rm = at[n + 2] & 7;
@@ -38,7 +38,7 @@ static inline unsigned tw_nop_bytes(const uint8_t *at, size_t room)
 		n += 1;
 	else if (mod == 2 || (mod == 0 && rm == 5))
 		n += 4;
-	return n <= room && n <= TW_INSTRUCTION_BYTES_MAX ? (unsigned)n : 0;
+	return n <= capacity && n <= TW_INSTRUCTION_BYTES_MAX ? (unsigned)n : 0;
 }
 
 #endif

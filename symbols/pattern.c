@@ -295,13 +295,13 @@ static bool glob(const char *pattern, const char *text)
 }
 
 /* The same, for the first bytes of a text.  @room has TW_NAME_BYTES_MAX + 1. */
-static bool glob_start(const char *pattern, const char *text, size_t bytes, char *room)
+static bool glob_start(const char *pattern, const char *text, size_t bytes, char *capacity)
 {
 	if (bytes > TW_NAME_BYTES_MAX)
 		return false;
-	memcpy(room, text, bytes);
-	room[bytes] = '\0';
-	return glob(pattern, room);
+	memcpy(capacity, text, bytes);
+	capacity[bytes] = '\0';
+	return glob(pattern, capacity);
 }
 
 static bool is_module(const struct part *part, const char *module, const char *file)
@@ -384,28 +384,28 @@ static size_t bare_bytes(const char *demangled, size_t bytes)
 
 static bool is_demangled(const char *pattern, const char *demangled)
 {
-	char room[TW_NAME_BYTES_MAX + 1];
+	char capacity[TW_NAME_BYTES_MAX + 1];
 	size_t whole = whole_bytes(demangled), ends[] = {whole, bare_bytes(demangled, whole), name_bytes(demangled)};
 	size_t result = (size_t)(skip_result(demangled, ends[2]) - demangled);
 
 	if (glob(pattern, demangled))
 		return true;
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-		if (glob_start(pattern, demangled, ends[i], room) ||
-		    (result && ends[i] > result && glob_start(pattern, demangled + result, ends[i] - result, room)))
+		if (glob_start(pattern, demangled, ends[i], capacity) ||
+		    (result && ends[i] > result && glob_start(pattern, demangled + result, ends[i] - result, capacity)))
 			return true;
 	return false;
 }
 
 static bool is_function(const struct part *part, const char *function, const char *demangled)
 {
-	char room[TW_NAME_BYTES_MAX + 1];
+	char capacity[TW_NAME_BYTES_MAX + 1];
 	const char *suffix;
 
 	if (!part->function || glob(part->function, function))
 		return true;
 	suffix = function ? tw_sym_clone_suffix(function) : NULL;
-	if (suffix && glob_start(part->function, function, (size_t)(suffix - function), room))
+	if (suffix && glob_start(part->function, function, (size_t)(suffix - function), capacity))
 		return true;
 	return demangled && is_demangled(part->function, demangled);
 }

@@ -27,7 +27,7 @@ struct object {
 
 struct tw_symbols {
 	struct object *objects;
-	size_t count, room;
+	size_t count, capacity;
 	char **missing; /* closed by NULL */
 	size_t missing_count;
 };
@@ -37,7 +37,7 @@ static int add_object(struct tw_symbols *symbols, struct tw_elf_file *file)
 	char name[256];
 	struct object *object;
 
-	if (!tw_grow(symbols->objects, symbols->count, symbols->room))
+	if (!tw_grow(symbols->objects, symbols->count, symbols->capacity))
 		return TW_ENOMEM;
 	tw_sym_module_name(file->path, name, sizeof name);
 	object = &symbols->objects[symbols->count];

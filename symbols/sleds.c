@@ -27,14 +27,14 @@ struct reading {
 	bool is_loaded;
 	struct tw_elf_sections sections;
 	struct tw_sym_sleds *out;
-	size_t room;
+	size_t capacity;
 	uint8_t *prefixes;		    /* M of each entry of out */
 	uint8_t shortest[PREFIX_BYTES_MAX]; /* by M: 1 + bytes of the shortest sled; 0: there is none */
 };
 
-unsigned tw_sym_nop_bytes(const uint8_t *at, size_t room)
+unsigned tw_sym_nop_bytes(const uint8_t *at, size_t capacity)
 {
-	return tw_nop_bytes(at, room);
+	return tw_nop_bytes(at, capacity);
 }
 
 static bool is_endbr(const struct tw_elf *elf, uintptr_t at)
@@ -87,27 +87,27 @@ static size_t find_owner(const struct reading *reading, uint64_t value)
 	return sections->function_count;
 }
 
-static int make_room(struct reading *reading)
+static int make_space(struct reading *reading)
 {
 	struct tw_sym_sleds *out = reading->out;
-	size_t room = reading->room ? reading->room * 2 : 256;
+	size_t capacity = reading->capacity ? reading->capacity * 2 : 256;
 	struct tw_sym_sled *entries;
 	uint8_t *prefixes;
 
 	/* A name has one sled; a file with more is damaged. */
 	if (out->count >= reading->sections.function_count)
 		return TW_EFORMAT;
-	if (out->count < reading->room)
+	if (out->count < reading->capacity)
 		return 0;
-	entries = realloc(out->entries, room * sizeof *entries);
+	entries = realloc(out->entries, capacity * sizeof *entries);
 	if (!entries)
 		return TW_ENOMEM;
 	out->entries = entries;
-	prefixes = realloc(reading->prefixes, room * sizeof *prefixes);
+	prefixes = realloc(reading->prefixes, capacity * sizeof *prefixes);
 	if (!prefixes)
 		return TW_ENOMEM;
 	reading->prefixes = prefixes;
-	reading->room = room;
+	reading->capacity = capacity;
 	return 0;
 }
 
@@ -136,7 +136,7 @@ static int add_sled(struct reading *reading, uint64_t value)
 	if (bytes && (bytes + 1 < reading->shortest[prefix] || !reading->shortest[prefix]))
 		reading->shortest[prefix] = (uint8_t)(bytes + 1);
 	for (size_t i = owner; i < sections->function_count && sections->functions[i].value == function; i++) {
-		int error = make_room(reading);
+		int error = make_space(reading);
 
 		if (error)
 			return error;

@@ -30,7 +30,7 @@ struct scan {
 	const struct tw_sym_object *caller;
 	struct tw_sym_wish wish;
 	struct tw_sym_slot *slots;
-	size_t count, room;
+	size_t count, capacity;
 	const struct tw_sym_object *last_definer; /* most neighbours lead to the same object */
 	const struct tw_sym_object *pinned;	  /* searched by its own handle; most results come from libc */
 	void *pin;
@@ -208,7 +208,7 @@ static int add(struct scan *scan, const ElfW(Rela) *relocation)
 		return 0;
 	if (!slot.version)
 		slot.version = tw_elf_version(elf, index);
-	if (!tw_grow(scan->slots, scan->count, scan->room))
+	if (!tw_grow(scan->slots, scan->count, scan->capacity))
 		return TW_ENOMEM;
 	scan->slots[scan->count++] = slot;
 	return 0;

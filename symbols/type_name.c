@@ -16,20 +16,20 @@
 struct text {
 	const char *at;
 	char *out;
-	size_t room; /* with the terminator */
+	size_t capacity; /* with the terminator */
 	unsigned depth;
 	bool is_cut;
 };
 
 static void put(struct text *t, const char *text, size_t bytes)
 {
-	if (bytes >= t->room) {
+	if (bytes >= t->capacity) {
 		t->is_cut = true;
 		return;
 	}
 	memcpy(t->out, text, bytes);
 	t->out += bytes;
-	t->room -= bytes;
+	t->capacity -= bytes;
 }
 
 static bool say(struct text *t, const char *text)
@@ -176,7 +176,7 @@ static bool type(struct text *t)
 
 void tw_sym_type_name(const char *mangled, char *out, size_t bytes)
 {
-	struct text t = {.out = out, .room = bytes};
+	struct text t = {.out = out, .capacity = bytes};
 	size_t length;
 
 	/* A star: compare addresses, not names. */

@@ -52,18 +52,18 @@ static void use_chunk(struct tw_arena *arena, struct tw_arena_chunk *chunk)
 static bool grow(struct tw_arena *arena, size_t bytes)
 {
 	size_t needed = bytes + sizeof(struct tw_arena_chunk);
-	size_t room = arena->cap_bytes - arena->held_bytes;
+	size_t capacity = arena->cap_bytes - arena->held_bytes;
 	size_t wanted = arena->chunks ? arena->chunks->bytes * 2 : CHUNK_BYTES_FIRST;
 	struct tw_arena_chunk *chunk;
 
-	if (needed < bytes || needed > room)
+	if (needed < bytes || needed > capacity)
 		return false;
 	if (wanted > CHUNK_BYTES_MAX)
 		wanted = CHUNK_BYTES_MAX;
 	if (wanted < needed)
 		wanted = needed;
-	if (wanted > room)
-		wanted = needed + ((room - needed) & ~(size_t)15);
+	if (wanted > capacity)
+		wanted = needed + ((capacity - needed) & ~(size_t)15);
 	chunk = malloc(wanted);
 	if (!chunk)
 		return false;

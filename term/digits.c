@@ -103,16 +103,16 @@ int tw_integer_parse(struct tw_arena *arena, const char *digits, size_t bytes, u
 {
 	const char *at = digits, *end = digits + bytes;
 	uint64_t value_power[2], *limbs;
-	size_t room, count = 0;
+	size_t capacity, count = 0;
 
 	at = read_limb(at, end, base, value_power);
 	if (at == end)
 		return tw_integer_from_limbs(arena, is_negative, value_power, 1, out);
 	/* A limb holds at least 12 digits, those of base 36. */
-	room = bytes / 12 + 2;
-	if (room > TW_INTEGER_LIMBS_MAX + 1)
-		room = TW_INTEGER_LIMBS_MAX + 1;
-	limbs = tw_limbs_open(arena, room);
+	capacity = bytes / 12 + 2;
+	if (capacity > TW_INTEGER_LIMBS_MAX + 1)
+		capacity = TW_INTEGER_LIMBS_MAX + 1;
+	limbs = tw_limbs_open(arena, capacity);
 	if (!limbs)
 		return TW_ENOMEM;
 	limbs[count++] = value_power[0];
@@ -124,11 +124,11 @@ int tw_integer_parse(struct tw_arena *arena, const char *digits, size_t bytes, u
 		carry += mpn_add_1((mp_limb_t *)limbs, (mp_limb_t *)limbs, (mp_size_t)count, value_power[0]);
 		if (carry == 0)
 			continue;
-		if (count == room) {
-			tw_arena_trim(arena, limbs - 1, 8 + room * 8, 0);
+		if (count == capacity) {
+			tw_arena_trim(arena, limbs - 1, 8 + capacity * 8, 0);
 			return TW_ELIMIT;
 		}
 		limbs[count++] = carry;
 	}
-	return tw_limbs_close(arena, limbs, count, (struct tw_limbs_shape){room, is_negative}, out);
+	return tw_limbs_close(arena, limbs, count, (struct tw_limbs_shape){capacity, is_negative}, out);
 }

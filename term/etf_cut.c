@@ -32,7 +32,7 @@ struct cutting {
 	struct cut_frame frames[TW_TERM_DEPTH_FIXED];
 };
 
-static size_t room(const struct cutting *c)
+static size_t capacity(const struct cutting *c)
 {
 	return (size_t)(c->end - c->at) - c->reserved;
 }
@@ -73,7 +73,7 @@ static bool begin_tuple(struct cutting *c, struct tw_term t)
 {
 	size_t count = tw_block_size(t), head = count <= 255 ? 2 : 5;
 
-	if (!count || count > UINT16_MAX || room(c) < head + count * MARK_BYTES)
+	if (!count || count > UINT16_MAX || capacity(c) < head + count * MARK_BYTES)
 		return false;
 	put_head(c, count <= 255 ? TW_ETF_SMALL_TUPLE : TW_ETF_LARGE_TUPLE, count, (unsigned)head - 1);
 	c->reserved += count * MARK_BYTES;
@@ -84,7 +84,7 @@ static bool begin_tuple(struct cutting *c, struct tw_term t)
 /* Begins a list of at least one element; an empty one is its tail. */
 static bool begin_list(struct cutting *c, struct tw_term t)
 {
-	if (room(c) < 5 + 2 * MARK_BYTES)
+	if (capacity(c) < 5 + 2 * MARK_BYTES)
 		return false;
 	put_head(c, TW_ETF_LIST, 0, 4);
 	c->reserved += MARK_BYTES;
@@ -94,7 +94,7 @@ static bool begin_list(struct cutting *c, struct tw_term t)
 
 static bool begin_map(struct cutting *c, struct tw_term t)
 {
-	size_t count = tw_block_size(t), bytes = 5, left = room(c);
+	size_t count = tw_block_size(t), bytes = 5, left = capacity(c);
 	const struct tw_term *keys = tw_elements(t);
 
 	for (size_t i = 0; i < count; i++) {
@@ -116,9 +116,9 @@ static bool put_bits(struct cutting *c, struct tw_term t)
 	/* Two heads, the mark, and a size of any length. */
 	size_t others = 2 + MARK_BYTES + 5 + 11, bytes;
 
-	if (room(c) <= others)
+	if (capacity(c) <= others)
 		return false;
-	bytes = room(c) - others;
+	bytes = capacity(c) - others;
 	put_head(c, TW_ETF_SMALL_TUPLE, 3, 1);
 	put_mark(c);
 	put_head(c, TW_ETF_BINARY, bytes, 4);
@@ -130,7 +130,7 @@ static bool put_bits(struct cutting *c, struct tw_term t)
 
 static void put(struct cutting *c, struct tw_term t)
 {
-	size_t whole = try_whole(c, t, room(c));
+	size_t whole = try_whole(c, t, capacity(c));
 	bool is_begun = false;
 
 	if (whole) {
@@ -157,7 +157,7 @@ static void put_next(struct cutting *c)
 	switch (frame->kind) {
 	case CUT_LIST:
 		part = frame->list;
-		if (tw_is_cons(part) && room(c) >= MARK_BYTES) {
+		if (tw_is_cons(part) && capacity(c) >= MARK_BYTES) {
 			frame->list = tw_cell(part)->tail;
 			put_number(frame->count_at, ++frame->count, 4);
 			part = tw_cell(part)->head;

@@ -7,8 +7,8 @@ int tw_sink_put_slowly(struct tw_sink *sink, const void *bytes, size_t count)
 	const char *from = bytes;
 
 	for (;;) {
-		size_t room = (size_t)(sink->end - sink->at);
-		size_t step = count < room ? count : room;
+		size_t capacity = (size_t)(sink->end - sink->at);
+		size_t step = count < capacity ? count : capacity;
 		int error;
 
 		if (step)

@@ -49,11 +49,11 @@ def long_recording(tracewheel, load, folder, a):
     recorder = subprocess.Popen([tracewheel, "record", "-q", "-o", capture, "-t", "load:*_call", "--rotate", "64M", "--keep", "8",
                                  "--on-full", a.on_full, "--", load, str(a.seconds), str(a.rate), "2", "plain"],
                                 stdout=subprocess.PIPE, text=True)
-    begun, looks, cpu = time.monotonic(), [], 0
+    begun, samples, cpu = time.monotonic(), [], 0
     while recorder.poll() is None:
         time.sleep(1)
         try:
-            looks.append((time.monotonic() - begun, status(recorder.pid, "RssAnon")))
+            samples.append((time.monotonic() - begun, status(recorder.pid, "RssAnon")))
             cpu = cpu_seconds(recorder.pid)
         except (OSError, IndexError):
             break
@@ -61,13 +61,13 @@ def long_recording(tracewheel, load, folder, a):
     d = info(tracewheel, capture)
     gone = d["account"]["missing"]["removed"]
     lost, removed = sum(d["lost"].values()) + gone["lost"], gone["events"]
-    late = [p for p in looks[:-1] if p[0] > a.seconds / 4]
+    late = [p for p in samples[:-1] if p[0] > a.seconds / 4]
     growth = slope(late) * 60
     print(f"recorded      {calls:,} calls in {a.seconds:.0f} s ({calls / a.seconds / 1e6:.2f} M/s); lost {lost:,}; "
           f"in the capture {d['events']:,}, before them {removed:,} removed by --keep")
     if calls != d["events"] + lost + removed:
         print(f"WRONG         {calls - d['events'] - lost - removed:,} calls are nowhere")
-    print(f"memory        {looks[0][1]:,} kB at first, {max(p[1] for p in looks):,} kB at most; growth {growth:+.1f} kB a minute "
+    print(f"memory        {samples[0][1]:,} kB at first, {max(p[1] for p in samples):,} kB at most; growth {growth:+.1f} kB a minute "
           f"(goal: at most 20)")
     print(f"CPU           {cpu / max(calls, 1) * 1e9:.1f} ns of the recorder an event (goal: at most 36)")
     shutil.rmtree(capture)
@@ -91,7 +91,7 @@ def large_capture(tracewheel, load, folder, a):
     free = shutil.disk_usage(folder).free
     if free < wanted * 1.2:
         wanted = free / 2
-        print(f"there is room for {wanted / 1e9:.1f} GB only")
+        print(f"the disk holds {wanted / 1e9:.1f} GB only")
     recorder = subprocess.Popen([tracewheel, "record", "-q", "-o", capture, "-t", "load:noise_call", "--args=raw", "--on-full", "block",
                                  "--", load, "1000", str(a.rate), "2", "noise"], stdout=subprocess.PIPE, text=True)
     while recorder.poll() is None and (not os.path.isdir(capture) or size(capture) < wanted):

@@ -117,8 +117,8 @@ static uint64_t *scan(struct collection *collection, uint64_t *at, const struct 
 
 bool heap_needs_major(const struct heap *heap)
 {
-	bool has_room = !heap->old.start || heap->mark - heap->young.start <= heap->old.end - heap->old.at;
-	return heap->minors >= FULLSWEEP_AFTER || !has_room;
+	bool has_space = !heap->old.start || heap->mark - heap->young.start <= heap->old.end - heap->old.at;
+	return heap->minors >= FULLSWEEP_AFTER || !has_space;
 }
 
 /* The first promotion creates the old heap, of twice the size. */

@@ -21,7 +21,7 @@ struct poller {
 	pthread_mutex_t lock; /* for all fields below */
 	bool is_stopping;
 	struct timer *timers; /* a heap: the first is the next */
-	size_t timer_count, timer_room;
+	size_t timer_count, timer_capacity;
 	struct port *ports;
 };
 

@@ -180,7 +180,7 @@ struct runtime {
 	struct name {
 		struct value name, pid;
 	} * names;
-	size_t name_count, name_room;
+	size_t name_count, name_capacity;
 
 	_Atomic(uint64_t) next_number; /* for pids without tracing, references, ports */
 	struct poller *poller;

@@ -55,12 +55,12 @@ static struct timer take_timer(struct poller *poller, size_t at)
 	return timer;
 }
 
-static void make_room(struct poller *poller)
+static void make_space(struct poller *poller)
 {
-	if (poller->timer_count < poller->timer_room)
+	if (poller->timer_count < poller->timer_capacity)
 		return;
-	poller->timer_room = poller->timer_room ? poller->timer_room * 2 : 64;
-	poller->timers = realloc(poller->timers, poller->timer_room * sizeof *poller->timers);
+	poller->timer_capacity = poller->timer_capacity ? poller->timer_capacity * 2 : 64;
+	poller->timers = realloc(poller->timers, poller->timer_capacity * sizeof *poller->timers);
 	if (!poller->timers) {
 		fputs("actors: no memory for a timer\n", stderr);
 		abort();
@@ -73,7 +73,7 @@ uint64_t timer_start(struct runtime *runtime, int64_t ms, struct value to, struc
 	uint64_t number = next_number(runtime);
 	signal->number = number;
 	pthread_mutex_lock(&poller->lock);
-	make_room(poller);
+	make_space(poller);
 	size_t at = poller->timer_count++;
 	/* A millisecond has begun already: at least this long. */
 	poller->timers[at] = (struct timer){now_ms() + ms + 1, number, to, signal};

@@ -21,7 +21,7 @@
 
 struct tw_dwarf_chunk {
 	struct tw_dwarf_chunk *next;
-	size_t used, room;
+	size_t used, capacity;
 	_Alignas(16) char bytes[];
 };
 
@@ -31,13 +31,13 @@ void *tw_dwarf_new(struct tw_debug *debug, size_t bytes)
 	void *memory;
 
 	bytes = (bytes + 15) & ~(size_t)15;
-	if (!chunk || chunk->room - chunk->used < bytes) {
-		size_t room = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
+	if (!chunk || chunk->capacity - chunk->used < bytes) {
+		size_t capacity = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
 
-		chunk = calloc(1, sizeof *chunk + room);
+		chunk = calloc(1, sizeof *chunk + capacity);
 		if (!chunk)
 			return NULL;
-		chunk->room = room;
+		chunk->capacity = capacity;
 		chunk->next = debug->chunks;
 		debug->chunks = chunk;
 	}
@@ -66,7 +66,7 @@ static int by_symbol(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-static int add_symbols(struct tw_debug *debug, Elf *elf, Elf_Scn *section, size_t *room)
+static int add_symbols(struct tw_debug *debug, Elf *elf, Elf_Scn *section, size_t *capacity)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
 	GElf_Shdr header;
@@ -83,7 +83,7 @@ static int add_symbols(struct tw_debug *debug, Elf *elf, Elf_Scn *section, size_
 		name = elf_strptr(elf, header.sh_link, symbol.st_name);
 		if (!name || !*name)
 			continue;
-		if (!tw_grow(debug->symbols, debug->symbol_count, *room))
+		if (!tw_grow(debug->symbols, debug->symbol_count, *capacity))
 			return TW_ENOMEM;
 		debug->symbols[debug->symbol_count++] =
 			(struct tw_dwarf_symbol){symbol.st_value, symbol.st_size, name,
@@ -92,7 +92,7 @@ static int add_symbols(struct tw_debug *debug, Elf *elf, Elf_Scn *section, size_
 	return 0;
 }
 
-static int read_symbols(struct tw_debug *debug, Elf *elf, size_t *room)
+static int read_symbols(struct tw_debug *debug, Elf *elf, size_t *capacity)
 {
 	Elf_Scn *section = NULL;
 	int error = 0;
@@ -101,7 +101,7 @@ static int read_symbols(struct tw_debug *debug, Elf *elf, size_t *room)
 		GElf_Shdr header;
 
 		if (gelf_getshdr(section, &header) && (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
-			error = add_symbols(debug, elf, section, room);
+			error = add_symbols(debug, elf, section, capacity);
 	}
 	return error;
 }
@@ -159,7 +159,7 @@ static int add_entry(struct tw_debug *debug, Dwarf_Die *die, const struct unit *
 	/* The first part of a split function is its entry, or else no symbol matches. */
 	if (dwarf_entrypc(die, &value) != 0 && dwarf_ranges(die, 0, &base, &value, &end) <= 0)
 		return 0;
-	if (!tw_grow(debug->entries, debug->entry_count, debug->entry_room))
+	if (!tw_grow(debug->entries, debug->entry_count, debug->entry_capacity))
 		return TW_ENOMEM;
 	debug->entries[debug->entry_count++] = (struct tw_dwarf_entry){.value = value,
 								       .die = *die,
@@ -201,7 +201,7 @@ static int add_ranges(struct tw_debug *debug, Dwarf_Die *die)
 	ptrdiff_t at = 0;
 
 	while ((at = dwarf_ranges(die, at, &base, &low, &high)) > 0) {
-		if (!tw_grow(debug->ranges, debug->range_count, debug->range_room))
+		if (!tw_grow(debug->ranges, debug->range_count, debug->range_capacity))
 			return TW_ENOMEM;
 		debug->ranges[debug->range_count++] = (struct tw_dwarf_range){low, high, *die};
 	}
@@ -255,14 +255,14 @@ static int read_units(struct tw_debug *debug)
 /* Done at the first use, because a large file takes long. */
 static int index_all(struct tw_debug *debug)
 {
-	size_t room = 0;
+	size_t capacity = 0;
 	int error;
 
 	if (debug->is_indexed)
 		return 0;
-	error = read_symbols(debug, debug->file.elf, &room);
+	error = read_symbols(debug, debug->file.elf, &capacity);
 	if (!error)
-		error = read_symbols(debug, debug->separate.elf, &room);
+		error = read_symbols(debug, debug->separate.elf, &capacity);
 	sort_symbols(debug);
 	if (!error)
 		error = read_units(debug);

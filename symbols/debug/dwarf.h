@@ -56,9 +56,9 @@ struct tw_debug {
 	struct tw_dwarf_symbol *symbols; /* by value, then global before local */
 	size_t symbol_count;
 	struct tw_dwarf_entry *entries; /* by value */
-	size_t entry_count, entry_room;
+	size_t entry_count, entry_capacity;
 	struct tw_dwarf_range *ranges; /* by low */
-	size_t range_count, range_room;
+	size_t range_count, range_capacity;
 	void *types; /* tsearch() tree of struct tw_dwarf_type */
 	struct tw_dwarf_chunk *chunks;
 };

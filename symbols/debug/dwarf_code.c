@@ -67,7 +67,7 @@ uint64_t tw_dwarf_behind_nops(struct tw_debug *debug, uint64_t value)
 }
 
 /* The length of `ff /2`, a call through a register or memory, which begins there; 0: it is none. */
-static size_t indirect_call_bytes(const uint8_t *at, size_t room)
+static size_t indirect_call_bytes(const uint8_t *at, size_t capacity)
 {
 	unsigned mod = at[1] >> 6, rm = at[1] & 7;
 	size_t bytes = 2;
@@ -75,7 +75,7 @@ static size_t indirect_call_bytes(const uint8_t *at, size_t room)
 	if (at[0] != 0xff || (at[1] >> 3 & 7) != 2)
 		return 0;
 	if (mod != 3 && rm == 4) {
-		if (room < 3)
+		if (capacity < 3)
 			return 0;
 		bytes++;
 		if (mod == 0 && (at[2] & 7) == 5)

@@ -2,7 +2,7 @@
 /*
  * block.pml - a producer that waits for space, and the consumer that wakes it.
  *
- * Code	    ringbuf/produce.c tw_rb_wait_space(), has_room(); consume.c tw_rb_consume().
+ * Code	    ringbuf/produce.c tw_rb_wait_space(), has_space(); consume.c tw_rb_consume().
  * Memory   tail_pos and waiting are sequentially consistent, as in the code.  With RELAXED_TAIL the consumer's store of
  *	    the tail stays in its store buffer while it loads the flag.
  * Claim    No wake-up is lost: a producer never sleeps forever while there is space.  (Deadlock is the error.  The code

@@ -42,7 +42,7 @@ inline wait_for_readers()
 proctype producer()
 {
 	byte calls, mine;
-	bool still, has_room;
+	bool still, has_space;
 
 	do
 	:: calls < CALLS ->
@@ -70,10 +70,10 @@ proctype producer()
 					TOUCH(mine);	/* the futex lies in the ring */
 					if
 					:: closed ->
-						has_room = false;
+						has_space = false;
 						break
 					:: room > 0 ->
-						atomic { room--; has_room = true };
+						atomic { room--; has_space = true };
 						break
 					fi
 				od;

@@ -3,7 +3,7 @@
  * ring.pml - one ring: reserve, commit, peek, consume; pads, refusals, loss records; death at any step.
  * cc: -DSAFETY -DCOLLAPSE
  *
- * Code	    ringbuf/ringbuf.h tw_rb_reserve(), tw_rb_commit(); produce.c find_room(), put_pad(), tell_loss(),
+ * Code	    ringbuf/ringbuf.h tw_rb_reserve(), tw_rb_commit(); produce.c find_space(), put_pad(), tell_loss(),
  *	    tw_rb_reserve_slow(); consume.c tw_rb_peek(), tw_rb_consume(); the writer's rule that a block is
  *	    stored before the tail moves (docs/architecture.md).
  * Memory   The producer's stores wait in a buffer and reach memory in any order; only the release store of
@@ -116,8 +116,8 @@ inline flush_one()
 /* As the file's reader does: the next record, or those reported as lost. */
 #define EXPECT(number) assert(number == seen + 1)
 
-/* find_room(): may a record of `need` cells go to pos, after a pad?  Loads the tail if the cached one is too old. */
-inline find_room(need)
+/* find_space(): may a record of `need` cells go to pos, after a pad?  Loads the tail if the cached one is too old. */
+inline find_space(need)
 {
 	d_step {
 		pad = 0;
@@ -173,7 +173,7 @@ proctype producer()
 		room = true;
 		if
 		:: lost != told ->
-			find_room(1);
+			find_space(1);
 			if
 			:: room ->
 				write_and_commit(1, LOSS, lost - told);
@@ -183,7 +183,7 @@ proctype producer()
 		:: else
 		fi;
 		if
-		:: room -> find_room(cells)
+		:: room -> find_space(cells)
 		:: else
 		fi;
 		if

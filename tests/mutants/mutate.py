@@ -6,7 +6,7 @@ mutate.py --try FILE - of these mistakes, one a line: file :: line :: changed li
 Goal    Each random small mistake in ringbuf, progress, breakpoints, pipeline and session is noticed by the quick tests.
 Method  In a copy of the tree under build/mutate one line at a time is changed: an operator, a constant, a memory order, a
         condition turned round, a statement left out. The copy is built, and the unit tests of that room run, with
-        a limit of time; check_memory_order.py looks at it as well. A mutant that is noticed, or does not end where the sound
+        a limit of time; check_memory_order.py checks it as well. A mutant that is noticed, or does not end where the sound
         program does, is killed. Survivors are printed with file, line and change. What equivalent.txt explains is not tried.
 
 Ends with 1 when there are survivors. The same seed draws the same mutants of the same tree.
@@ -47,7 +47,7 @@ ORDER = re.compile(r"\btw_\w+?_(acquire|release|acq_rel|seq_cst)\(")
 WORD = re.compile(r"\b(true|false)\b")
 CONDITION = re.compile(r"\b(if|while) \((?!.*[{(]\s*$)(.+)\)( \{)?$")
 STATEMENT = re.compile(r"^\t+(?:[a-z_][\w.>\[\]-]*(?:\([^;]*\)|\s*[-+|&]?=[^=][^;]*|\+\+|--));$")
-FREE = re.compile(r"^\t+free\(")  # a leak: for the address sanitizer, which looks at the end of each test
+FREE = re.compile(r"^\t+free\(")  # a leak: for the address sanitizer, which checks at the end of each test
 SKIPPED = re.compile(r"^\s*(#|\*|/\*|//)|TW_ASSERT|_Static_assert|__attribute__|__asm__|^\s*return;|case |default:|[\"']|TW_TSAN|for \(;;\)")
 
 

@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "hang"))
 		for (;;)
 			pause();
-	/* Twice, as daemons do; the parents go without a look. */
+	/* Twice, as daemons do; the parents exit at once. */
 	for (int i = 0; i < 2; i++) {
 		if (fork())
 			_exit(7);

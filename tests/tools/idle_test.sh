@@ -45,7 +45,7 @@ after=$(switches) ended=$(date +%s%N)
 looks=$((after - before)) most=$(((ended - begun) * 6 / 1000000000 + 8))
 kill "$recorder"
 wait "$recorder"
-[ $looks -le $most ] || fail "$looks looks in $(((ended - begun) / 1000000)) ms"
+[ $looks -le $most ] || fail "$looks polls in $(((ended - begun) / 1000000)) ms"
 
 expect 0 "$tw" record -q -o burst.tw --ring 256K --on-full block -t idle:tick -- ./idle 400000 200000 4
 expect 0 "$tw" info --json burst.tw

@@ -142,7 +142,7 @@ int main(int argc, char **argv)
 		return 1;
 	dlclose(handle);
 #ifdef WITH_MALLOC
-	/* ld.so allocates for each look at an object, outside of our locks. */
+	/* ld.so allocates for each examination of an object, outside of our locks. */
 	counts[0] = counts[1] = 0;
 #endif
 	printf("%d: %ld %ld %ld %ld\n", kept, counts[0], counts[1], counts[2], counts[3]);

@@ -60,7 +60,7 @@ look() {
 }
 echo '<p id=x></p><script>x.textContent = 6 * 7</script>' >try.html
 if [ -z "$browser" ] || ! look "file://$work/try.html" || ! grep -q '>42<' dom; then
-	echo "Chromium does not run here: the page was not looked at." >&2
+	echo "Chromium does not run here: the page was not tested." >&2
 	exit 77
 fi
 look "file://$work/late.html" || fail "the browser"
