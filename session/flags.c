@@ -7,6 +7,7 @@
 #include "session/session.h"
 #include "session/tracee.h"
 #include "pipeline/hit/record.h"
+#include "pipeline/thread/monitor.h"
 #include "tracewheel/runtime.h"
 
 #include <string.h>
@@ -137,21 +138,37 @@ static uint32_t wanted_of(const struct tw_tracee *tracee)
 	return wanted;
 }
 
+/* Of monitors, which concern all processes. */
+static uint32_t monitored;
+
+static void publish_wanted(void)
+{
+	uint32_t all = monitored;
+
+	for (unsigned i = 0; i < TW_COUNT_OF(wanted_counts); i++)
+		all |= (uint32_t)(wanted_counts[i] != 0) << i;
+	/* RELAXED runtime.wanted: publishes nothing; a thread that sees it late makes its event as if before the change. */
+	tw_store_plain_release(&tw_runtime_wanted, all);
+}
+
+void tw_flags_monitored(uint32_t wanted)
+{
+	monitored = wanted;
+	publish_wanted();
+}
+
 /* @counted has the bits counted until now. */
 static void count_wanted(uint16_t *counted, uint32_t now)
 {
-	uint32_t changed = *counted ^ now, all = 0;
+	uint32_t changed = *counted ^ now;
 
 	if (!changed)
 		return;
-	for (unsigned i = 0; i < TW_COUNT_OF(wanted_counts); i++) {
+	for (unsigned i = 0; i < TW_COUNT_OF(wanted_counts); i++)
 		if (changed >> i & 1)
 			wanted_counts[i] += now >> i & 1 ? 1 : UINT32_MAX;
-		all |= (uint32_t)(wanted_counts[i] != 0) << i;
-	}
 	*counted = (uint16_t)now;
-	/* RELAXED runtime.wanted: publishes nothing; a thread that sees it late makes its event as if before the change. */
-	tw_store_plain_release(&tw_runtime_wanted, all);
+	publish_wanted();
 }
 
 /* The tracer of a session may have flags, but makes no events. */
@@ -180,8 +197,10 @@ static void set_words(struct tw_tracee *tracee, unsigned slot, uint32_t flags)
 	uint32_t heard = tracee->is_sensitive || is_tracer || !has_tracer ? 0 : flags;
 	bool has_stamp_word = tw_record_stamp_of(stamp_of(flags), slot) != TW_RECORD_NO_STAMP;
 	bool is_special = has_stamp_word || (flags & TW_FLAG_SILENT) || has_module;
+	/* RELAXED monitor.wants: under the registry's lock; set anew when a monitor of queues comes or goes. */
+	bool has_queue_monitor = tw_load_relaxed(&tw_monitors.wants[TW_MONITOR_LONG_MESSAGE_QUEUE]) & bit;
 	/* A module hears of each event when it is made: there is no order to be restored. */
-	bool others_make = !has_module && (heard & (TW_FLAG_RECEIVE | TW_FLAG_PROCS));
+	bool others_make = !has_module && heard && ((heard & (TW_FLAG_RECEIVE | TW_FLAG_PROCS)) || has_queue_monitor);
 
 	/* RELAXED hit.record_flags: one byte; calls in progress use the old or the new stamp. */
 	tw_store_relaxed(&tracee->record_flags[slot],

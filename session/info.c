@@ -11,6 +11,7 @@
 #include "session/send_receive.h"
 #include "session/tracee.h"
 #include "session/tracer_module.h"
+#include "session/monitor.h"
 #include "base/limits.h"
 #include "match/match.h"
 #include "term/term.h"
@@ -439,6 +440,9 @@ TW_API int tw_trace_info(struct tw_session *session, struct tw_term what, struct
 		return info_on_load(session, item, arena, out);
 	if (tw_info_is(what, "send") || tw_info_is(what, "receive"))
 		return info_event(session, tw_info_is(what, "send"), item, arena, out);
+	if (tw_info_is(what, "system"))
+		return tw_info_is(item, "all") ? give(pair(arena, what, tw_monitors_of(session, arena)), out)
+					       : TW_EBADARG;
 	return info_function(session, what, item, arena, out);
 }
 

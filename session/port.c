@@ -8,7 +8,7 @@
 #include "session/port_table.h"
 #include "session/session.h"
 #include "session/tracee.h"
-#include "pipeline/thread/runtime_event.h"
+#include "pipeline/thread/monitor.h"
 #include "tracewheel/port.h"
 
 #include <string.h>
@@ -387,6 +387,10 @@ TW_API int tw_runtime_port_schedule(tw_port id, unsigned command, bool is_in)
 	port->is_in = is_in;
 	if (is_in)
 		tw_process_inside_port(true);
+	if (is_in)
+		tw_monitor_in(port, NULL);
+	else if (was_in)
+		tw_monitor_port_out(port, commands[command] ? word : (struct tw_term){0});
 	if (is_in || was_in)
 		tw_process_tell(port, is_in ? TW_EVENT_IN : TW_EVENT_OUT, TW_WANT_RUNNING_PORTS, word,
 				(struct tw_term){0});

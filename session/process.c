@@ -9,7 +9,7 @@
 #include "session/tracee.h"
 #include "session/tracer_module.h"
 #include "base/clock.h"
-#include "pipeline/thread/runtime_event.h"
+#include "pipeline/thread/monitor.h"
 #include "pipeline/thread/thread.h"
 #include "tracewheel/runtime.h"
 
@@ -72,16 +72,9 @@ void tw_process_thread_ends(struct tw_tracee *tracee)
 /* {M,F,A} of a declared function, or 0.  Its atoms were created when it was declared. */
 static struct tw_term mfa(struct tw_arena *arena, const struct tw_declared_function *function)
 {
-	struct tw_term parts[3];
+	struct tw_term term = tw_monitor_function(arena, function);
 
-	if (!function)
-		return tw_small(0);
-	parts[0] = tw_term_atom_existing(function->module, strlen(function->module));
-	parts[1] = tw_term_atom_existing(function->name, strlen(function->name));
-	parts[2] = tw_small(function->arity);
-	if (tw_term_is_none(parts[0]) || tw_term_is_none(parts[1]))
-		return tw_small(0);
-	return tw_term_tuple(arena, parts, 3);
+	return tw_term_is_none(term) ? tw_small(0) : term;
 }
 
 /* The sessions with running_procs, of those that want a process' schedules. */
@@ -121,6 +114,10 @@ static void tell_schedule(struct tw_tracee *tracee, bool is_in, const struct tw_
 
 	tracee->is_in = is_in;
 	tracee->is_inside_port = false;
+	if (is_in)
+		tw_monitor_in(tracee, function);
+	else
+		tw_monitor_out(tracee, function);
 	/* RELAXED hit.wants: a first check, before the term is built. */
 	if (tw_likely(!tw_load_relaxed(&tracee->wants[want])))
 		return;
@@ -198,6 +195,8 @@ TW_API void tw_process_exiting(struct tw_process *process, struct tw_term reason
 	tw_process_tell(tracee, TW_EVENT_EXIT, TW_WANT_PROCS,
 			tw_term_is_none(reason) ? tw_atom(TW_ATOM_NORMAL) : reason, (struct tw_term){0});
 	tracee->is_exiting = true;
+	/* RELAXED monitor.long_queue: no message tells that the queue of an exiting process is short again. */
+	tw_store_relaxed(&tracee->long_queue, 0);
 	tw_process_unregister(process);
 }
 
@@ -329,11 +328,19 @@ TW_API void tw_runtime_timeout(struct tw_process *receiver)
 		tw_runtime_event(tw_tracee_of(receiver), &runtime_event);
 }
 
-/* Not used yet: no bit of tw_runtime_wanted leads here. */
 TW_API void tw_runtime_mailbox(struct tw_process *process, uint64_t length)
 {
-	(void)process;
-	(void)length;
+	struct tw_tracee *tracee = tw_tracee_of(process);
+
+	if (tracee && tw_unlikely(tw_monitor_may_change_queue(tracee, length)))
+		tw_monitor_queue(tracee, length);
+}
+
+TW_API void tw_runtime_busy(struct tw_process *process, struct tw_term port, bool is_dist)
+{
+	if (process)
+		tw_monitor_busy(tw_tracee_of(process), is_dist ? TW_MONITOR_BUSY_DIST_PORT : TW_MONITOR_BUSY_PORT,
+				port);
 }
 
 /* ---- collections ---- */
@@ -345,8 +352,10 @@ TW_API void tw_runtime_gc(struct tw_process *process, enum tw_gc_event event, co
 						 .word_count = sizeof *sizes / sizeof(uint64_t),
 						 .words = (const uint64_t *)sizes};
 
-	if (process && event >= TW_GC_MINOR_START && event <= TW_GC_MAX_HEAP_SIZE)
-		tw_runtime_event(tw_tracee_of(process), &runtime_event);
+	if (!process || event < TW_GC_MINOR_START || event > TW_GC_MAX_HEAP_SIZE)
+		return;
+	tw_runtime_event(tw_tracee_of(process), &runtime_event);
+	tw_monitor_gc(tw_tracee_of(process), event, sizes);
 }
 _Static_assert((int)TW_GC_MINOR_START == (int)TW_EVENT_GC_MINOR_START &&
 		       (int)TW_GC_MAX_HEAP_SIZE == (int)TW_EVENT_GC_MAX_HEAP_SIZE,
@@ -360,6 +369,8 @@ TW_API bool tw_process_wants_any(const struct tw_process *process, uint32_t kind
 
 	if (!tracee)
 		return false;
+	if (tw_runtime_wants(kinds & TW_WANTS_OF_MONITORS))
+		return true;
 	for (unsigned want = 0; want < TW_WANT_KINDS; want++) {
 		/* RELAXED hit.wants: a first check; the runtime event makes the final one. */
 		if ((kinds >> want & 1) && tw_load_relaxed(&tracee->wants[want]))

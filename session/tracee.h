@@ -9,6 +9,7 @@
 
 #include "pipeline/hit/hit.h"
 #include "tracewheel/process.h"
+#include "tracewheel/runtime.h"
 
 /* ---- tracee.c ---- */
 
@@ -88,6 +89,11 @@ void tw_flags_new_changed(void);
 void tw_flags_begin(struct tw_tracee *tracee, const struct tw_session *session);
 /* Called when the process exits: no event of it is wanted any more. */
 void tw_flags_forget(struct tw_tracee *tracee);
+/* The bits of tw_runtime_wanted that concern all processes. */
+#define TW_WANTS_OF_MONITORS \
+	((uint32_t)(TW_WANTS_MAILBOX | TW_WANTS_PORT_SCHEDULES | TW_WANTS_COLLECTIONS | TW_WANTS_BUSY))
+/* What monitors of the system need of run-times (TW_WANTS_*), whatever the flags of processes. */
+void tw_flags_monitored(uint32_t wanted);
 /* While a process is sensitive its flags have no effect. */
 void tw_flags_set_sensitive(struct tw_tracee *tracee, bool is_sensitive);
 

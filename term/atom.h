@@ -75,6 +75,9 @@
 	X(SCHEDULER_ID, "scheduler_id")                                                                      \
 	/* words in events */                                                                                \
 	X(TIMEOUT, "timeout") X(CLOCK_SERVICE, "clock_service") X(NORMAL, "normal")                          \
+	X(MONITOR, "monitor") X(LONG_GC, "long_gc") X(LONG_SCHEDULE, "long_schedule")                        \
+	X(LARGE_HEAP, "large_heap") X(LONG_MESSAGE_QUEUE, "long_message_queue") X(BUSY_PORT, "busy_port")    \
+	X(BUSY_DIST_PORT, "busy_dist_port") X(PORT_OP, "port_op")                                            \
 	/* match specifications: types of machine words */                                                   \
 	X(STRING_AT, "string_at") X(VECTOR_FLOAT, "vector_float") X(VECTOR_DOUBLE, "vector_double")          \
 	/* sizes of collections */                                                                          \

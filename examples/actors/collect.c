@@ -45,11 +45,12 @@ void collect(struct actor *self, bool is_major)
 	is_major |= heap_needs_major(heap);
 	trace_gc_start(self, is_major);
 	size_t reclaimed = heap_collect(heap, is_major, visit, self);
-	trace_gc_end(self, is_major, reclaimed);
-	if (heap->max_words && heap_words(heap) > heap->max_words) {
+	bool is_over_limit = heap->max_words && heap_words(heap) > heap->max_words;
+	if (is_over_limit)
 		trace_gc_max_heap_size(self);
+	trace_gc_end(self, is_major, reclaimed);
+	if (is_over_limit)
 		actor_end(self, ATOM(KILLED));
-	}
 }
 
 void garbage_collect(struct actor *self)

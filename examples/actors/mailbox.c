@@ -32,6 +32,7 @@ void mailbox_init(struct mailbox *mailbox)
 	/* RELAXED actors.closed: under the lock, here and where it decides. */
 	store_relaxed(&mailbox->is_closed, false);
 	mailbox->taken = 0;
+	mailbox->inner_count = 0;
 	/* RELAXED actors.news: no other thread has the mailbox yet. */
 	store_relaxed(&mailbox->pushed, 0);
 }

@@ -55,6 +55,7 @@ static struct value take_message(struct actor *self, struct signal **at)
 	*at = signal->next;
 	if (!*at)
 		inner->last = at;
+	trace_mailbox(self, --self->mailbox.inner_count);
 	return open_signal(self, signal);
 }
 

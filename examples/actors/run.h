@@ -70,6 +70,7 @@ struct mailbox {
 	/* The actor's own. */
 	_Alignas(64) struct queue inner;
 	uint64_t taken;
+	uint64_t inner_count; /* of messages */
 };
 
 /* A link or monitor. */

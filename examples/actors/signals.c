@@ -107,12 +107,19 @@ void exit_signal(struct actor *self, struct value pid, struct value reason)
 
 /* ---- taking signals ---- */
 
+/* The message is where the actor finds it. */
+static void fetch_message(struct actor *self, struct signal *signal)
+{
+	queue_push(&self->mailbox.inner, signal);
+	trace_mailbox(self, ++self->mailbox.inner_count);
+}
+
 /* A message from the run-time itself. */
 static void message_to_self(struct actor *self, struct value message, struct value from)
 {
 	struct signal *signal = signal_make(self->scheduler, SIGNAL_MESSAGE, from, message);
 	trace_signal(self, signal);
-	queue_push(&self->mailbox.inner, signal);
+	fetch_message(self, signal);
 }
 
 /* The value of a signal on the actor's own heap, where it outlives the signal. */
@@ -198,7 +205,7 @@ void take_signals(struct actor *self)
 	for (; signal; signal = next) {
 		next = signal->next;
 		if (signal->kind == SIGNAL_MESSAGE) {
-			queue_push(&self->mailbox.inner, signal);
+			fetch_message(self, signal);
 			continue;
 		}
 		struct value reason = take_signal(self, signal);

@@ -10,6 +10,7 @@
  *	register_name			trace_register, trace_unregister	procs
  *	send_to				trace_send				send
  *	signal_push, under the lock	trace_signal				receive
+ *	take_signals, take_message	trace_mailbox				monitors: long_message_queue
  *	call_with			trace_enter, trace_tail, trace_leave	call, return_to
  *	raise_exception			trace_raise				exception_from
  *	port.c				trace_port_open, trace_port_in, ...	ports, running_ports, send, receive
@@ -40,6 +41,7 @@
 #define trace_getting_unlinked(self, pid)			   ((void)0)
 #define trace_send(self, to, pid, message)			   ((void)0)
 #define trace_signal(actor, signal)				   ((void)0)
+#define trace_mailbox(self, length)				   ((void)(length))
 #define trace_timeout(self)					   ((void)0)
 #define trace_take(skipped)					   ((void)(skipped))
 #define trace_wait()						   ((void)0)
@@ -139,6 +141,12 @@ static inline void trace_signal(struct actor *actor, struct signal *signal)
 {
 	if (tw_runtime_wants(TW_WANTS_RECEIVE | TW_WANTS_PROCS | TW_WANTS_LINKS))
 		trace_signal_slow(actor, signal);
+}
+
+/* The messages that the actor has fetched and not taken: reported by itself only, as in Erlang. */
+static inline void trace_mailbox(struct actor *self, uint64_t length)
+{
+	tw_process_mailbox(self->process, length);
 }
 
 static inline void trace_timeout(struct actor *self)
@@ -262,19 +270,19 @@ static inline void trace_unload(const char *module)
 
 static inline void trace_gc_start(struct actor *self, bool is_major)
 {
-	if (tw_runtime_wants(TW_WANTS_GARBAGE_COLLECTION))
+	if (tw_runtime_wants(TW_WANTS_GARBAGE_COLLECTION | TW_WANTS_COLLECTIONS))
 		trace_gc_slow(self, is_major ? TW_GC_MAJOR_START : TW_GC_MINOR_START, 0);
 }
 
 static inline void trace_gc_end(struct actor *self, bool is_major, size_t reclaimed)
 {
-	if (tw_runtime_wants(TW_WANTS_GARBAGE_COLLECTION))
+	if (tw_runtime_wants(TW_WANTS_GARBAGE_COLLECTION | TW_WANTS_COLLECTIONS))
 		trace_gc_slow(self, is_major ? TW_GC_MAJOR_END : TW_GC_MINOR_END, reclaimed);
 }
 
 static inline void trace_gc_max_heap_size(struct actor *self)
 {
-	if (tw_runtime_wants(TW_WANTS_GARBAGE_COLLECTION))
+	if (tw_runtime_wants(TW_WANTS_GARBAGE_COLLECTION | TW_WANTS_COLLECTIONS))
 		trace_gc_slow(self, TW_GC_MAX_HEAP_SIZE, 0);
 }
 

@@ -79,7 +79,8 @@ enum tw_capture_kind {
 	TW_CAPTURE_GC_MAJOR_END = 36,
 	TW_CAPTURE_GC_MAX_HEAP_SIZE = 37,
 	TW_CAPTURE_OPEN = 38,
-	TW_CAPTURE_CLOSED = 39
+	TW_CAPTURE_CLOSED = 39,
+	TW_CAPTURE_MONITOR = 48 /* a system event: its name and what it says */
 };
 
 /* No place, tracee, stream or image. */

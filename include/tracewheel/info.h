@@ -25,7 +25,7 @@ extern "C" {
  *
  * @what	a pid, new, new_processes, a port, new_ports (items flags, tracer); {M,F,A} without wildcards (traced, match_spec, meta,
  *		meta_match_spec, call_count, call_time, call_memory, all); on_load (the same); send, 'receive'
- *		(match_spec).
+ *		(match_spec); system (all).
  * @item	an atom.
  * @out		{Item,Value}; undefined for a process or port that does not exist.
  *
@@ -37,7 +37,7 @@ extern "C" {
  *	call_count		an integer; on_load: true; likewise
  *	call_time		[{Pid,Count,Seconds,Microseconds}]
  *	call_memory		[{Pid,Count,Words}]; for both, tw_counts_refused() counts calls that found no space
- *	all			[{Item,Value}] of all of them
+ *	all			[{Item,Value}] of all of them; of system: {system,[busy_port,{long_gc,1},...]}
  *
  * Errors: TW_EBADARG (other things, other items), TW_EDEAD, TW_EDEADLK in a hit, TW_ENOMEM (the arena is full).
  */

@@ -5,6 +5,7 @@
  *	{trace,Pid,call,{M,F,Args}}			{trace,Pid,send,Msg,To}
  *	{trace_ts,Pid,return_from,{M,F,Arity},Value,Ts}	{trace,Pid,gc_minor_start,[{heap_size,N},...]}
  *	{trace,Pid,call,{M,F,Args},Extra}		{trace,Pid,in,{M,F,Arity},SchedulerId}
+ *	{monitor,Pid,long_message_queue,true}		{monitor,Pid,long_schedule,[{timeout,Ms},{in,_},{out,_}]}
  *
  * From a capture by tw_capture_event_message(); a queue (queue.h) gives finished messages.  Elements are in OTP's
  * order: the tag's own, X of {message,X}, the scheduler's number, the time.

@@ -229,17 +229,18 @@ static inline int tw_port_reply(tw_port port, tw_pid to, enum tw_port_command co
  * A port runs on one thread at a time; an out without an in before makes no event.  The process that the thread runs, if any,
  * is not scheduled out, but makes out and in for sessions with TW_FLAG_RUNNING_PROCS.
  *
- * @command	in: the first that it will execute; out: the last that it has executed.
+ * @command	in: the first that it will execute; out: the last that it has executed, which is the port_op of a
+ *		monitor of long schedules (tw_trace_system()).
  */
 static inline int tw_port_in(tw_port port, enum tw_port_command command)
 {
-	return tw_runtime_wants(TW_WANTS_RUNNING_PORTS | TW_WANTS_RUNNING)
+	return tw_runtime_wants(TW_WANTS_RUNNING_PORTS | TW_WANTS_RUNNING | TW_WANTS_PORT_SCHEDULES)
 		       ? tw_runtime_port_schedule(port, command, true)
 		       : 0;
 }
 static inline int tw_port_out(tw_port port, enum tw_port_command command)
 {
-	return tw_runtime_wants(TW_WANTS_RUNNING_PORTS | TW_WANTS_RUNNING)
+	return tw_runtime_wants(TW_WANTS_RUNNING_PORTS | TW_WANTS_RUNNING | TW_WANTS_PORT_SCHEDULES)
 		       ? tw_runtime_port_schedule(port, command, false)
 		       : 0;
 }

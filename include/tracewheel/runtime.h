@@ -49,7 +49,11 @@ enum {
 	TW_WANTS_LINKS = 64,	/* links, for flags inherited through them */
 	TW_WANTS_MAILBOX = 128, /* lengths of mailboxes */
 	TW_WANTS_PORTS = 256,	/* life and links of ports: port.h */
-	TW_WANTS_RUNNING_PORTS = 512
+	TW_WANTS_RUNNING_PORTS = 512,
+	/* Of all processes, for system monitors: */
+	TW_WANTS_PORT_SCHEDULES = 1 << 13,
+	TW_WANTS_COLLECTIONS = 1 << 14, /* collections and their sizes */
+	TW_WANTS_BUSY = 1 << 15		/* processes that wait for a busy port */
 };
 
 /* The OR of the kinds wanted of all processes.  Written by the library only. */
@@ -224,7 +228,12 @@ static inline void tw_process_receive_timeout(struct tw_process *receiver)
 /*
  * tw_process_mailbox - the number of waiting messages, called when it has changed.
  *
- * For system monitors of long message queues; not wanted while no monitor is set.
+ * @length	includes messages that the process has not looked at yet.
+ *
+ * Event: long_message_queue true when the length reaches the Enable of a session's monitor, false when it falls to its
+ * Disable; not wanted while no monitor is set.  Either the process itself calls this, when it fetches messages and when it
+ * takes one out (Erlang's way); or every thread does that changes the mailbox, under its lock: then the events have the
+ * order of the lengths.  Not after tw_process_exiting().  Source: trace:system/3, long_message_queue.
  */
 void tw_runtime_mailbox(struct tw_process *process, uint64_t length);
 static inline void tw_process_mailbox(struct tw_process *process, uint64_t length)
@@ -243,6 +252,30 @@ static inline void tw_process_mailbox(struct tw_process *process, uint64_t lengt
 void tw_process_in_at(struct tw_process *process, const struct tw_declared_function *function);
 /* As tw_process_out(), with the function where it stopped.  Event: out or out_exiting; none if no process is in. */
 void tw_process_out_at(const struct tw_declared_function *function);
+
+/* ---- busy ports ---- */
+
+void tw_runtime_busy(struct tw_process *process, struct tw_term port, bool is_dist);
+
+/*
+ * tw_process_busy_port - the process begins to wait because it sends to a port that takes no more at present.
+ *
+ * @port	a port, as a term; none: undefined.
+ *
+ * Event: busy_port of every session that monitors it.  Source: trace:system/3, busy_port.
+ */
+static inline void tw_process_busy_port(struct tw_process *process, struct tw_term port)
+{
+	if (tw_runtime_wants(TW_WANTS_BUSY))
+		tw_runtime_busy(process, port, false);
+}
+
+/* The same of a port that leads to another node, for a message to a process there.  Event: busy_dist_port. */
+static inline void tw_process_busy_dist_port(struct tw_process *process, struct tw_term port)
+{
+	if (tw_runtime_wants(TW_WANTS_BUSY))
+		tw_runtime_busy(process, port, true);
+}
 
 /* ---- garbage collections ---- */
 
@@ -272,10 +305,18 @@ enum tw_gc_event {
 
 void tw_runtime_gc(struct tw_process *process, enum tw_gc_event event, const struct tw_gc_sizes *sizes);
 
-/* A collection of this process begins or ends.  @sizes borrows. */
+/*
+ * tw_process_gc - a collection of this process begins or ends, or the process is killed by its limit in one.
+ *
+ * @sizes	borrows.
+ *
+ * System monitors measure the time from the start to the end, and look at the blocks at the end: long_gc, large_heap.  A
+ * collection between whose start and end TW_GC_MAX_HEAP_SIZE is reported makes neither.  A run-time that takes time to find out
+ * the sizes asks first: tw_runtime_wants(TW_WANTS_GARBAGE_COLLECTION | TW_WANTS_COLLECTIONS).
+ */
 static inline void tw_process_gc(struct tw_process *process, enum tw_gc_event event, const struct tw_gc_sizes *sizes)
 {
-	if (tw_runtime_wants(TW_WANTS_GARBAGE_COLLECTION))
+	if (tw_runtime_wants(TW_WANTS_GARBAGE_COLLECTION | TW_WANTS_COLLECTIONS))
 		tw_runtime_gc(process, event, sizes);
 }
 

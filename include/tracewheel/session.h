@@ -315,6 +315,31 @@ int tw_trace_recv_text(struct tw_session *session, const char *text, size_t byte
 int tw_trace_send_spec(struct tw_session *session, struct tw_term spec, struct tw_match_error *error);
 int tw_trace_recv_spec(struct tw_session *session, struct tw_term spec, struct tw_match_error *error);
 
+/* ---- the system ---- */
+
+/*
+ * tw_trace_system - monitor a system event of all processes, or no longer.
+ *
+ * @event	an atom, and its @value: false ends the monitor; otherwise
+ *
+ *	long_gc			milliseconds that a collection takes at least; 0 means 1
+ *	long_schedule		milliseconds for which a process, or a port, runs without pause; 0 means 1
+ *	large_heap		words of all blocks of a heap after a collection; less than 16384 means 16384
+ *	long_message_queue	{Disable,Enable}, 0 <= Disable < Enable: messages that wait
+ *	busy_port		true: a process waits because it sends to a busy port
+ *	busy_dist_port		true: the same of a port to another node
+ *
+ * The session's queue receives {monitor,PidOrPort,Event,Info}, never with a time, whatever flags the process has; none about
+ * the tracer itself.  A run-time reports what is monitored (tracewheel/runtime.h); of threads that are processes nothing is
+ * known here (`tracewheel record --long-schedule` samples those).  A later value replaces an earlier one, and each queue is
+ * then taken for short until a report.  What began before the first session set a monitor is not measured.
+ *
+ * Returns 0, also when the tracer is gone (then nothing is set).  TW_EBADARG: the session's tracer is no queue; an unknown event;
+ * another value, also a limit that exceeds 2^64-1; TW_EDEAD, TW_EDEADLK, TW_ELIMIT.
+ * Inside a transaction the change takes effect at once.  Source: trace:system/3.
+ */
+int tw_trace_system(struct tw_session *session, struct tw_term event, struct tw_term value);
+
 /* ---- several changes, one switch ---- */
 
 /*

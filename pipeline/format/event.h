@@ -72,7 +72,9 @@ enum tw_event_kind {
 	TW_EVENT_GC_MAJOR_END = 36,
 	TW_EVENT_GC_MAX_HEAP_SIZE = 37,
 	TW_EVENT_OPEN = 38,
-	TW_EVENT_CLOSED = 39
+	TW_EVENT_CLOSED = 39,
+	/* Two terms: the system event and its Info.  Never stamped.  OTP: {monitor,Pid,Event,Info}. */
+	TW_EVENT_MONITOR = 48
 	/* Kinds are less than TW_EVENT_CPU_TIME. */
 };
 /*

@@ -35,7 +35,9 @@ enum tw_want {
 	TW_WANT_KINDS,
 	/* Of a port, which has none of the events whose words these are. */
 	TW_WANT_PORTS = TW_WANT_PROCS,
-	TW_WANT_RUNNING_PORTS = TW_WANT_RUNNING
+	TW_WANT_RUNNING_PORTS = TW_WANT_RUNNING,
+	/* Not of a tracee: a monitor of the system, see monitor.h. */
+	TW_WANT_MONITOR = TW_WANT_KINDS
 };
 
 /* Where a process' time, or words, are counted for one session: see count.h. */
@@ -74,6 +76,8 @@ struct tw_tracee {
 	TW_CACHELINE_ALIGNED _Atomic uint64_t wants[TW_WANT_KINDS];
 	/* Sessions for which other threads make events of it: its own thread checks run_seq before each record. */
 	_Atomic uint64_t others_make;
+	/* Sessions that have been told that its message queue is long. */
+	_Atomic uint64_t long_queue;
 	_Atomic uint64_t special_alone; /* sessions in `special` for another reason than others_make */
 	/* Sessions whose tracer is a module, and that have flags of it: asked for their status when it is scheduled in. */
 	_Atomic uint64_t has_modules;
@@ -88,6 +92,10 @@ struct tw_tracee {
 	bool is_exiting;
 	bool is_in;	     /* scheduled in, and not out since */
 	bool is_inside_port; /* a process that runs a port: scheduled out for sessions with running_procs */
+	/* The same, for monitor.c: when it was scheduled in and when the collection began, in ticks; 0: not known. */
+	bool is_over_heap_limit;
+	uint64_t in_since, gc_since;
+	const struct tw_declared_function *in_function;
 	char name[32];
 	/* Written by the thread that runs it only. */
 	bool has_accounts;

@@ -316,6 +316,7 @@ static const enum tw_atom_index tags[] = {
 	[TW_EVENT_GC_MAJOR_END] = TW_ATOM_GC_MAJOR_END,
 	[TW_EVENT_OPEN] = TW_ATOM_OPEN,
 	[TW_EVENT_CLOSED] = TW_ATOM_CLOSED,
+	[TW_EVENT_MONITOR] = TW_ATOM_MONITOR,
 };
 
 static bool is_gc(unsigned kind)
@@ -403,9 +404,14 @@ TW_API int tw_message_build(const struct tw_message_event *from, struct tw_arena
 	b.error = take_payload(from->event, &b.payload);
 	if (b.error)
 		return b.error;
-	put(&b, tw_atom(stamp == TW_STAMP_NONE ? TW_ATOM_TRACE : TW_ATOM_TRACE_TS));
-	put(&b, tracee_of(&b));
-	put(&b, tag);
+	if (from->event->kind == TW_EVENT_MONITOR) {
+		put(&b, tag);
+		put(&b, tracee_of(&b));
+	} else {
+		put(&b, tw_atom(stamp == TW_STAMP_NONE ? TW_ATOM_TRACE : TW_ATOM_TRACE_TS));
+		put(&b, tracee_of(&b));
+		put(&b, tag);
+	}
 	put_own(&b);
 	if (b.payload.has_extra && !b.error)
 		put(&b, next_term(&b));

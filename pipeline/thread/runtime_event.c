@@ -15,6 +15,7 @@
 #include "pipeline/thread/thread.h"
 #include "pipeline/hit/module.h"
 #include "pipeline/hit/record.h"
+#include "pipeline/thread/monitor.h"
 #include "progress/read_side.h"
 #include "term/etf.h"
 
@@ -31,8 +32,9 @@ struct event_writer {
 	const struct tw_runtime_event *runtime_event;
 	struct tw_recheck recheck;
 	uint64_t ticks;
-	size_t bytes;  /* of the encoded terms; 0: not encoded yet */
-	uint64_t todo; /* sessions that are still to come */
+	unsigned flags_mask; /* the record's flags that come from the tracee */
+	size_t bytes;	     /* of the encoded terms; 0: not encoded yet */
+	uint64_t todo;	     /* sessions that are still to come */
 };
 
 /* ---- terms ---- */
@@ -151,7 +153,7 @@ static void record(struct event_writer *event_writer, unsigned session, struct t
 	struct tw_thread *thread = event_writer->t->thread;
 	/* RELAXED hit.record_flags: one byte; a change is seen by this event or by the next. */
 	unsigned flags = tw_load_relaxed(&event_writer->t->tracee->record_flags[session]) &
-			 (TW_EVENT_FLAG_STAMP_MASK | TW_EVENT_FLAG_SCHEDULER_ID);
+			 (TW_EVENT_FLAG_STAMP_MASK | TW_EVENT_FLAG_SCHEDULER_ID) & event_writer->flags_mask;
 	enum tw_record_stamp stamp = tw_record_stamp_of(flags, session);
 	bool has_terms = runtime_event->term_count, has_extra = !tw_term_is_none(extra);
 	size_t term_bytes = event_writer->bytes, words;
@@ -246,17 +248,37 @@ static void borrow(struct tw_hit_tls *t, struct tw_tracee *tracee)
 	tw_thread_open_run(t);
 }
 
-static void event_inside(struct tw_hit_tls *t, struct tw_tracee *tracee, const struct tw_runtime_event *runtime_event)
+static bool is_monitor(const struct tw_runtime_event *runtime_event)
 {
+	return runtime_event->want == TW_WANT_MONITOR;
+}
+
+/* The word of the sessions that want the event. */
+static const _Atomic uint64_t *wants_of(const struct tw_tracee *tracee, const struct tw_runtime_event *runtime_event)
+{
+	return is_monitor(runtime_event) ? &tw_monitors.wants[runtime_event->monitor]
+					 : &tracee->wants[runtime_event->want];
+}
+
+/* The sessions that want the event and have it made now.  In a read section. */
+static uint64_t sessions_of(struct tw_tracee *tracee, const struct tw_runtime_event *runtime_event)
+{
+	if (tw_unlikely(is_monitor(runtime_event)))
+		return tw_monitor_sessions(tracee, runtime_event);
 	/*
 	 * PAIR runtime_event.wants: acquire; release in set_bit() of flags.c. A session whose bit is seen has rings.
 	 * A thread that clears a bit waits for this read section to end.
 	 */
-	uint64_t todo = tw_load_acquire(&tracee->wants[runtime_event->want]) & ~runtime_event->except;
+	return tw_load_acquire(&tracee->wants[runtime_event->want]) & ~runtime_event->except;
+}
+
+static void event_inside(struct tw_hit_tls *t, struct tw_tracee *tracee, const struct tw_runtime_event *runtime_event)
+{
 	struct event_writer event_writer = {.t = t,
 					    .runtime_event = runtime_event,
-					    .recheck = {.wants = &tracee->wants[runtime_event->want]},
-					    .todo = todo};
+					    .recheck = {.wants = wants_of(tracee, runtime_event)},
+					    .flags_mask = is_monitor(runtime_event) ? 0 : ~0u,
+					    .todo = sessions_of(tracee, runtime_event)};
 	bool is_foreign = t->tracee != tracee;
 
 	if (!event_writer.todo)
@@ -282,13 +304,11 @@ static __attribute__((noinline, cold)) bool make_ready(struct tw_hit_tls *t, str
 	if (state == TW_THREAD_IN_HIT) {
 		uint64_t entered = tw_progress_enter_nested(&t->thread->reader);
 
-		/* PAIR runtime_event.wants: acquire; as in event_inside(). */
-		tw_hit_count_nested(t, tw_load_acquire(&tracee->wants[runtime_event->want]) & ~runtime_event->except);
+		tw_hit_count_nested(t, sessions_of(tracee, runtime_event));
 		tw_progress_exit_nested(&t->thread->reader, entered);
 	} else if (state != TW_THREAD_JOINING) {
 		/* RELAXED hit.wants: only for a session that is never destroyed. */
-		tw_hit_count_pinned(tw_load_relaxed(&tracee->wants[runtime_event->want]) & ~runtime_event->except,
-				    state);
+		tw_hit_count_pinned(tw_load_relaxed(wants_of(tracee, runtime_event)) & ~runtime_event->except, state);
 	}
 	return false;
 }
@@ -298,7 +318,7 @@ void tw_runtime_event(struct tw_tracee *tracee, const struct tw_runtime_event *r
 	struct tw_hit_tls *t = &tw_hit_tls;
 
 	/* RELAXED hit.wants: an early test; the decisive one is inside the read section. */
-	if (!tw_load_relaxed(&tracee->wants[runtime_event->want]))
+	if (!tw_load_relaxed(wants_of(tracee, runtime_event)))
 		return;
 	while (tw_unlikely(!tw_hit_begin(t, __builtin_frame_address(0))))
 		if (!make_ready(t, tracee, runtime_event, __builtin_frame_address(0)))

@@ -23,6 +23,9 @@ struct tw_runtime_event {
 	uint8_t term_count; /* 0: the payload is `words` */
 	uint8_t word_count;
 	bool is_timeout;	 /* a receive that timed out: it has no sender */
+	bool is_short;		 /* TW_WANT_MONITOR: the message queue is no longer long */
+	uint8_t monitor;	 /* the same: enum tw_monitor */
+	uint64_t value;		 /* the same: what is compared with the limits */
 	uint64_t except;	 /* sessions that get no event */
 	struct tw_term terms[3]; /* of a message, the first is the message itself */
 	struct tw_term peer;	 /* messages: the receiver as the program named it, or the sender; none: not

@@ -20,10 +20,17 @@
 static const struct scenario *const parts[] = {session_scenarios,   process_scenarios,	     function_scenarios,
 					       return_scenarios,    message_scenarios,	     match_scenarios,
 					       more_scenarios,	    more_function_scenarios, line_scenarios,
-					       line_more_scenarios, port_scenarios};
+					       line_more_scenarios, port_scenarios,	     system_scenarios};
 
-/* What they receive from is the queue itself. */
-static const char *const of_queues[] = {"s_delivered", "s_delivered_order", "s_line_146_meta_and_the_tracer"};
+/* Their answers are about queues: what they receive from is the queue itself, or a monitor of the system. */
+static const char *const of_queues[] = {"s_delivered",
+					"s_delivered_order",
+					"s_line_146_meta_and_the_tracer",
+					"s_system_basic",
+					"s_lmq_two_sessions",
+					"s_line_188_queue_of_an_actor",
+					"s_line_190_exit_of_a_long_queue",
+					"s_line_192_collections_of_an_actor"};
 
 struct oracle {
 	char *texts[2];

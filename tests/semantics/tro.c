@@ -150,6 +150,25 @@ BODY(slow)
 }
 struct function tro_slow = FUNCTION("tro", "slow", 1, slow);
 
+static bool is_take(struct value message, struct value context)
+{
+	return is_tagged(message, atom("take"), 3);
+}
+
+/* lmq() -> receive {take, N, P} -> [receive x -> ok end || _ <- lists:seq(1, N)], P ! taken, lmq() end. */
+BODY(lmq)
+{
+	struct value message = receive_match(self, is_take, NONE, FOREVER);
+
+	(void)a;
+	KEEP(self, message);
+	for (int64_t i = 0; i < number_of(element(message, 1)); i++)
+		receive_value(self, atom("x"), FOREVER);
+	send_to(self, element(message, 2), atom("taken"));
+	return tail_call(self, &tro_lmq);
+}
+struct function tro_lmq = FUNCTION("tro", "lmq", 0, lmq);
+
 /* lists:seq/2 and /3: two functions of one name. */
 BODY(seq)
 {
@@ -171,7 +190,7 @@ void tro_load(void)
 	static struct function *const functions[] = {
 		&tro_f0,      &tro_f1,	 &tro_loc, &tro_calls_loc, &tro_calls_ext, &tro_top,	&tro_mid,
 		&tro_bot,     &tro_ttop, &tro_t1,  &tro_t2,	   &tro_t3,	   &tro_caught, &tro_down,
-		&tro_nontail, &tro_rt,	 &tro_rtt, &tro_rc,	   &tro_slow,
+		&tro_nontail, &tro_rt,	 &tro_rtt, &tro_rc,	   &tro_slow,	   &tro_lmq,
 	};
 	static struct function *const lists[] = {&seq2, &seq3};
 
