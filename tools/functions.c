@@ -381,7 +381,7 @@ static int show(const struct request *request, const char *path)
 	tw_debug_close(list.debug);
 	int code;
 	if (error) {
-		code = tw_fail("'%s' cannot be looked at: %s", path, tw_strerror(error));
+		code = tw_fail("'%s' cannot be read: %s", path, tw_strerror(error));
 	} else {
 		if (list.count)
 			qsort(list.rows, list.count, sizeof *list.rows, compare_rows);

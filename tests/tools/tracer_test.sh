@@ -62,7 +62,7 @@ is "$(grep -c '^log: ' err)" 2
 # It is its own caller's: what it calls itself is not traced, even where that is asked for.
 expect 0 "$tw" record --tracer "$log" --allow-nothing -t 'libfew:_' -t libc:write -- ./main
 is "$(grep -c '^log: call \[\] {libfew' err)" 2
-! grep -q 'NOT told' err || fail "its own calls were counted"
+! grep -q 'NOT reported' err || fail "its own calls were counted"
 
 # No answer is no event; a crash is the program's own.
 expect 0 "$tw" record --tracer "$log:no_answer" -t 'libfew:_' -- ./main

@@ -57,7 +57,7 @@ static void put_blocked(const struct screen *screen, const struct tw_late_step *
 	put_share(screen, step, TW_DOING_BLOCKED, indent);
 	tw_out_format(screen->out, "was blocked, %s", times(step->times[TW_DOING_BLOCKED], a));
 	if (step->by == TW_MAILBOX_NOBODY) {
-		tw_out_text(screen->out, "; by whom was not seen\n");
+		tw_out_text(screen->out, "; the cause is not known\n");
 		return;
 	}
 	bool is_all = step->by_ns == step->ns[TW_DOING_BLOCKED];
@@ -107,7 +107,7 @@ static void put_late(const struct screen *screen, size_t number, const struct tw
 	tw_out_format(screen->out, "\n    it arrived at %llu.%09llu s", (unsigned long long)(at_ns / 1000000000),
 		      (unsigned long long)(at_ns % 1000000000));
 	if (late->length > 1)
-		tw_out_format(screen->out, " behind %s other%s", tw_figure_count(b, late->length - 1),
+		tw_out_format(screen->out, " after %s other%s", tw_figure_count(b, late->length - 1),
 			      late->length == 2 ? "" : "s");
 	tw_out_text(screen->out, "; until it was taken, its receiver\n");
 	for (uint32_t i = 0; i < late->step_count; i++) {
@@ -166,7 +166,7 @@ void tw_late_text(struct tw_out *out, const struct tw_lates *lates, const struct
 			 tw_figure_duration(d, lates->waits.max));
 		put_wrapped(&screen, line);
 	} else if (lates->mailboxes.messages) {
-		put_wrapped(&screen, "No message was taken in what was asked for.");
+		put_wrapped(&screen, "No message was taken in the selection.");
 	}
 	for (unsigned i = 0; tw_late_note(lates, capture, i, note, &warns); i++) {
 		if (!*note)

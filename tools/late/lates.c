@@ -305,19 +305,20 @@ bool tw_late_note(const struct tw_lates *lates, const struct tw_capture *capture
 		if (mailboxes->messages && !mailboxes->has_takes)
 			snprintf(
 				text, TW_LATE_NOTE,
-				"When messages were taken is not in this capture (-t 'mailbox:_', docs/embedding.md): each is held to be taken "
+				"When messages were taken is not in this capture (-t 'mailbox:_', docs/embedding.md): each counts as taken "
 				"when its receiver next ran; it may have waited longer.");
 		return true;
 	case 2:
 		if (mailboxes->messages && !mailboxes->runs)
-			snprintf(text, TW_LATE_NOTE,
-				 "No schedules were recorded (-p running): what processes did meanwhile is not known.");
+			snprintf(
+				text, TW_LATE_NOTE,
+				"No schedules were recorded (-p running): the states of processes meanwhile are not known.");
 		return true;
 	case 3:
 		if (mailboxes->messages && mailboxes->runs && !mailboxes->has_waits)
 			snprintf(
 				text, TW_LATE_NOTE,
-				"When processes waited is not in this capture (-t 'mailbox:_'): one that is out is held to be blocked until a "
+				"When processes waited is not in this capture (-t 'mailbox:_'): one that is out counts as blocked until a "
 				"message comes.");
 		return true;
 	case 4:
@@ -327,7 +328,7 @@ bool tw_late_note(const struct tw_lates *lates, const struct tw_capture *capture
 				text, TW_LATE_NOTE,
 				"%s events were lost: %s messages were in queues then and are not in this list; waits marked ? may be wrong (%s).",
 				tw_figure_count(a, mailboxes->lost), tw_figure_count(b, mailboxes->unfollowed),
-				lates->unsure ? "of messages taken behind a gap" : "there are none");
+				lates->unsure ? "of messages taken after a gap" : "there are none");
 		return true;
 	case 5:
 		*warns = true;

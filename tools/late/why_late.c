@@ -15,7 +15,7 @@
 enum { KEY_JSON = 256, KEY_HTML, KEY_PROCESS };
 
 static const struct tw_option options_table[] = {
-	{'n', "top", "N", "so many messages (10)"},
+	{'n', "top", "N", "the first N messages (10)"},
 	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
 	{KEY_HTML, "html", NULL, "one page with a timeline of each, without network, for a browser"},
 	{KEY_PROCESS, "process", "PID|NAME", "messages to this process only: '<0.45.0>' or its name"},
@@ -28,11 +28,11 @@ static const struct tw_command command = {
 	.name = "why-late",
 	.arguments = "[OPTION]... [NAME.tw | FILE | -]",
 	.summary =
-		"Why messages were late: of those that waited longest in the queue of their receiver, how long that ran, was ready and not "
-		"scheduled, or was blocked, and by whom; then what the process that blocked it did until it sent its message, and so on along "
-		"the chain back.\n"
-		"\nRecord with -p send,receive,procs,running -t 'mailbox:_': with mailbox:take/1 and mailbox:wait/0 a run-time tells when a process takes "
-		"a message, and when it finds none that it wants (docs/embedding.md). Without them the answer says what is only known in part.\n" TW_STREAM_HELP,
+		"Explains why messages were late: for those that waited longest in the queue of their receiver, how long the receiver ran, "
+		"was ready but not scheduled, or was blocked, and by which process; then what that process did until it sent its message, and "
+		"so on back along the chain.\n"
+		"\nRecord with -p send,receive,procs,running -t 'mailbox:_': with mailbox:take/1 and mailbox:wait/0 a run-time reports when a process "
+		"takes a message, and when it finds none that it wants (docs/embedding.md). Without them the output says what is known only in part.\n" TW_STREAM_HELP,
 	.options = options_table,
 	.has_colour = true,
 	.examples = "  tracewheel record -p send,receive,procs,running -t 'mailbox:_' -- ./actors\n"
@@ -93,7 +93,7 @@ static int why_late(struct request *request, struct tw_capture *capture, const c
 	if (!error)
 		code = tw_out_finish(&out);
 	if (!error && request->process && !lates.waits.count && lates.mailboxes.taken)
-		tw_say("no process '%s' took a message in what was asked for.", request->process);
+		tw_say("no process '%s' took a message in the selection.", request->process);
 	tw_lates_free(&lates);
 	tw_threads_forget();
 	return tw_names_end(capture, path, code);

@@ -26,8 +26,8 @@ static const struct tw_option options_table[] = {
 	{KEY_BARE_PIDS, "bare-pids", NULL,
 	 "in Erlang terms: <0.1.0> for people, instead of '<0.1.0>' for\nfile:consult/1; also ports, references and funs"},
 	{KEY_PROCESS, "process", "PID|NAME",
-	 "one process' life over all threads, from spawn to exit: '<0.45.0>' or its name; in text, behind an event, what it ended: "
-	 "a run, a time ready or blocked and by whom, a message's time in the queue, a call"},
+	 "one process' life over all threads, from spawn to exit: '<0.45.0>' or its name; in text, an event is followed by what it ends: "
+	 "a run, a time ready or blocked and the cause, a message's time in the queue, a call"},
 	TW_SELECTION_OPTIONS,
 	{'n', "limit", "N", "the first N events only; 0 is all"},
 	{0}};
@@ -316,7 +316,7 @@ int tw_tool_print(int argc, char **argv)
 					    : print_events(&printer, &request, &filter);
 	code = tw_out_finish(&out);
 	if (!error && !printer.shown && request.process)
-		tw_say("no process '%s' has events in what was asked for; `tracewheel report` lists processes.",
+		tw_say("no process '%s' has events in the selection; `tracewheel report` lists processes.",
 		       request.process);
 	else if (!error && !printer.shown)
 		tw_selection_say_empty(&request.selection, capture, &filter);

@@ -161,7 +161,7 @@ void tw_account_tracer(const struct tw_recorder_stats *stats, const char *module
 	else if (stats->images > stats->images_refused)
 		tw_say("the events went to the tracer module %s; `tracewheel info %s` shows notes.", module, path);
 	if (lost)
-		tw_say("%s events were NOT told to it: they were made inside of its callbacks, in signal handlers that interrupted the "
+		tw_say("%s events were NOT reported to it: they were made inside its callbacks, in signal handlers that interrupted the "
 		       "recording of another call, or by threads that were ending.",
 		       tw_figure_count(figure, lost));
 }

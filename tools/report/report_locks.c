@@ -70,7 +70,7 @@ static const char *thread_text(const struct tw_locks *locks, uint32_t thread, ch
 {
 	const struct tw_capture_stream *stream = thread == TW_LOCK_NONE ? NULL : stream_of(locks, thread);
 	if (!stream || !tw_thread_text(locks->capture, stream, text))
-		snprintf(text, TW_THREAD_TEXT_BYTES, "nobody that was seen");
+		snprintf(text, TW_THREAD_TEXT_BYTES, "no known thread");
 	return text;
 }
 
@@ -130,7 +130,7 @@ static void put_pairs(const struct tw_screen *screen, const struct tw_locks *loc
 	if (shown < count)
 		tw_out_format(screen->out, "%29s  and %zu more pairs of threads\n", "", count - shown);
 	if (lock->slow)
-		tw_out_format(screen->out, "%18s%11s  slow calls, and nobody was seen holding it\n",
+		tw_out_format(screen->out, "%18s%11s  slow calls without a known holder\n",
 			      tw_figure_duration(a, lock->slow_ns), tw_figure_count(b, lock->slow));
 	free(pairs);
 }
@@ -213,14 +213,14 @@ static void put_notes(const struct tw_screen *screen, const struct tw_locks *loc
 			tw_screen_red(screen), tw_figure_count(a, locks->gaps), locks->gaps == 1 ? "" : "s",
 			tw_figure_count(b, locks->lost), tw_screen_plain(screen));
 	if (locks->dropped)
-		tw_out_format(&text, "%s call%s did not return in what was read, and %s in no wait.\n",
+		tw_out_format(&text, "%s call%s did not return in the selection, and %s in no wait.\n",
 			      tw_figure_count(a, locks->dropped), locks->dropped == 1 ? "" : "s",
 			      locks->dropped == 1 ? "is" : "are");
 	if (locks->wordless)
 		tw_out_format(&text, "%s calls have no arguments or results: record with --locks.\n",
 			      tw_figure_count(a, locks->wordless));
 	if (locks->are_full)
-		tw_out_text(&text, "There are more locks, or pairs of threads, than are kept: some are missing.\n");
+		tw_out_text(&text, "There are too many locks, or pairs of threads: some are missing.\n");
 	tw_screen_wrapped(screen, text.data, text.used);
 }
 
