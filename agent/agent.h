@@ -43,6 +43,7 @@ struct tw_agent_config {
 	bool is_global;			  /* only calls between objects, no sleds */
 	bool has_no_functions;		  /* only events that run-time systems report */
 	uint32_t process_flags;		  /* TW_FLAG_* of all processes, in addition to call */
+	bool has_ports;			  /* trace calls of libc that use descriptors, with returns */
 	bool has_returns;		  /* record return_from for each recorded call */
 	bool has_exceptions;		  /* record exception_from */
 	bool has_return_to;		  /* record return_to */
@@ -80,6 +81,7 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  *	stack N				return addresses recorded with each call, 0 .. 64; 0
  *	typed BYTES			typed arguments, if layouts.c has the types, with BYTES of each string
  *	ask MS				how long to wait for the command to examine objects opened later; 0
+ *	ports 0|1			calls of libc that use descriptors, with their returns (ports.c); 0
  *	processes FLAG[,FLAG]...	flags of all processes; none
  *	functions 0|1			0: no functions, whatever the patterns; 1
  *	match SPEC			a match specification over the argument registers, on one line
@@ -94,6 +96,19 @@ uint32_t tw_agent_end_actions(const struct tw_agent_config *config);
  */
 int tw_agent_config_parse(const char *text, size_t bytes, struct tw_agent_config *config);
 void tw_agent_config_fini(struct tw_agent_config *config);
+
+/* ---- ports.c ---- */
+
+#define TW_PORT_LAYOUT_BYTES 256
+
+/* Before the others; any number of times, by one thread. */
+void tw_agent_ports_init(void);
+/* Does the configuration ask for a function of libc with this name, or for libc, because they use descriptors? */
+bool tw_agent_is_port_function(const struct tw_agent_config *config, const char *name);
+bool tw_agent_is_port_module(const struct tw_agent_config *config, const char *soname);
+/* The layout of such a function of such a module; NULL: it is none.  Lends from @text, or a constant. */
+const char *tw_agent_port_layout(const struct tw_agent_config *config, const char *soname, const char *name,
+				 char text[TW_PORT_LAYOUT_BYTES]);
 
 /* ---- layouts.c ---- */
 

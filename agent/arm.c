@@ -72,6 +72,9 @@ static int add_module(struct tw_permit *permit, const struct tw_sym_object *obje
 	return *module ? 0 : tw_native_module(permit, object, module);
 }
 
+/* The most of a path, without typed arguments. */
+#define PORT_PATH_BYTES 256
+
 /* Sets the types of its arguments once, for hits and readers.  If memory is short they remain words. */
 static void set_layout(struct tw_function *function, const char *text)
 {
@@ -79,12 +82,11 @@ static void set_layout(struct tw_function *function, const char *text)
 	struct tw_layout *layout;
 
 	/* Events recorded without the layout may be in flight. */
-	if (!text || !config.string_bytes || function->layout || function->places ||
-	    tw_layout_parse(text, strlen(text), &layout))
+	if (!text || function->layout || function->places || tw_layout_parse(text, strlen(text), &layout))
 		return;
 	arguments = malloc(sizeof *arguments);
 	if (arguments) {
-		tw_arg_plan_make(arguments, layout, config.string_bytes);
+		tw_arg_plan_make(arguments, layout, config.string_bytes ? config.string_bytes : PORT_PATH_BYTES);
 		function->layout = strdup(text);
 	}
 	if (arguments && function->layout)
@@ -109,10 +111,15 @@ static uint32_t arity_of(const char *text)
 static int add_function(struct tw_permit *permit, const struct tw_sym_object *object, struct tw_module *module,
 			const char *name, uint64_t address, struct tw_function **out)
 {
-	const char *text = tw_agent_layouts_find(config.layouts, object, address - object->elf.base);
+	const char *text = tw_agent_layouts_find(config.layouts, object, address - object->elf.base), *port = NULL;
+	char layout[TW_PORT_LAYOUT_BYTES];
 	int error = tw_bp_function_add(permit, module, name, arity_of(text), address, out);
 
-	if (!error)
+	if (config.has_ports)
+		port = tw_agent_port_layout(&config, object->elf.soname, name, layout);
+	if (!error && port)
+		set_layout(*out, port);
+	else if (!error && config.string_bytes)
 		set_layout(*out, text);
 	return error;
 }
@@ -144,6 +151,9 @@ static int arm_place(struct tw_permit *permit, struct tw_function *function, con
 	struct tw_place *place;
 	int error = tw_bp_place_add(permit, function, options, &place);
 
+	if (tw_agent_is_port_module(&config, function->module->soname) &&
+	    tw_agent_is_port_function(&config, function->name))
+		part.actions |= TW_ACTION_RETURN;
 	if (function->arguments) {
 		part.slot_words = TW_SLOT_WORDS_TYPED;
 		if (!error)

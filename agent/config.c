@@ -89,6 +89,11 @@ static int take_line(struct tw_agent_config *config, char *line, bool *has_calle
 	*value++ = '\0';
 	if (!strcmp(line, "pattern"))
 		return add_pattern(config, &config->patterns, &config->pattern_count, value);
+	if (!strcmp(line, "ports")) {
+		config->has_ports = strcmp(value, "0") != 0;
+		tw_agent_ports_init();
+		return 0;
+	}
 	if (!strcmp(line, "exclude"))
 		return add_pattern(config, &config->excluded, &config->excluded_count, value);
 	if (!strcmp(line, "alias"))
@@ -158,7 +163,7 @@ int tw_agent_config_parse(const char *text, size_t bytes, struct tw_agent_config
 		error = take_line(config, line, &has_callers);
 	free(copy);
 	if (!error && !has_callers)
-		config->has_all_callers = config->pattern_count > 0;
+		config->has_all_callers = config->pattern_count > 0 || config->has_ports;
 	if (error)
 		tw_agent_config_fini(config);
 	return error;

@@ -20,10 +20,16 @@
 
 /* ---- patterns ---- */
 
+/* Without patterns everything is asked for, unless only descriptors are. */
+static bool wants_all(const struct tw_agent_config *config)
+{
+	return !config->pattern_count && !config->has_ports;
+}
+
 static bool wants_function(const char *function, const struct tw_agent_config *config)
 {
 	char *demangled = NULL;
-	bool is_wanted = config->pattern_count == 0;
+	bool is_wanted = wants_all(config) || tw_agent_is_port_function(config, function);
 
 	for (size_t i = 0; i < config->pattern_count && !is_wanted; i++) {
 		const struct tw_pattern *pattern = config->patterns[i];
@@ -56,7 +62,7 @@ static bool matches(const struct tw_agent_config *config, const struct tw_patter
 static bool is_module_wanted(const struct tw_agent_config *config, const struct tw_sym_object *definer)
 {
 	bool has_alias = config->alias && definer->role == TW_SYM_PROGRAM && !strcmp(definer->path, config->alias_path);
-	bool is_wanted = config->pattern_count == 0;
+	bool is_wanted = wants_all(config) || tw_agent_is_port_module(config, definer->elf.soname);
 
 	for (size_t i = 0; i < config->pattern_count && !is_wanted; i++) {
 		const struct tw_pattern *pattern = config->patterns[i];
@@ -74,7 +80,8 @@ bool tw_plan_wants(const struct tw_agent_config *config, const struct tw_sym_obj
 {
 	struct tw_pattern_subject subject = {.function = function, .arity = arity};
 	char *demangled = NULL;
-	bool is_wanted = config->pattern_count == 0;
+	bool is_wanted = wants_all(config) || (tw_agent_is_port_module(config, definer->elf.soname) &&
+					       tw_agent_is_port_function(config, function));
 
 	for (size_t i = 0; i < config->pattern_count && !is_wanted; i++) {
 		if (!demangled && tw_pattern_wants_demangled(config->patterns[i]))

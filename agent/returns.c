@@ -26,14 +26,14 @@ void tw_agent_returns_init(struct tw_agent_config *config)
 {
 	const char *reason;
 
-	if (!config->has_returns && !config->has_return_to)
+	if (!config->has_returns && !config->has_return_to && !config->has_ports)
 		return;
 	/* MemorySanitizer is about to map its memory at these addresses, and would end the program if it could not. */
 	reason = dlsym(RTLD_DEFAULT, "__msan_init") ? "MemorySanitizer's memory lies where return addresses are kept"
 						    : NULL;
 	if (reason || tw_returns_init(&reason)) {
 		refuse(config->has_exceptions ? "returns and exceptions" : "returns", reason);
-		config->has_returns = config->has_exceptions = config->has_return_to = false;
+		config->has_returns = config->has_exceptions = config->has_return_to = config->has_ports = false;
 		return;
 	}
 	are_recorded = true;

@@ -57,7 +57,7 @@ static bool take_type(char *text, struct tw_layout_value *value, struct tw_layou
 {
 	char *brace = strchr(text, '{'), *slash, *end;
 
-	if (!*text || !strchr("iubenpsfSv_", *text))
+	if (!*text || !strchr("iubenpsfSvd_", *text))
 		return false;
 	value->type = *text++;
 	value->bytes = 8;
@@ -240,6 +240,36 @@ TW_API bool tw_layout_next(struct tw_layout_reader *r, struct tw_layout_item *ou
 	for (int i = 0; i < 2 && value->registers[i] >= 0; i++)
 		out->words[out->word_count++] = r->words[r->word_at++];
 	return value->type != 's' || !out->word_count || take_string(r, out);
+}
+
+TW_API bool tw_layout_next_description(const uint64_t *words, uint32_t word_count, uint32_t *at,
+				       struct tw_layout_description *out)
+{
+	uint32_t local, peer, path, next = *at + 3;
+	const uint64_t *head = words + *at;
+
+	if (*at >= word_count || word_count - *at < 3)
+		return false;
+	local = head[2] & 0xffff;
+	peer = head[2] >> 16 & 0xffff;
+	path = (uint32_t)(head[2] >> 32);
+	if (local > TW_LAYOUT_ADDRESS_BYTES_MAX || peer > TW_LAYOUT_ADDRESS_BYTES_MAX ||
+	    path > TW_LAYOUT_PATH_BYTES_MAX || word_count - next < (local + 7) / 8 + (peer + 7) / 8 + (path + 7) / 8)
+		return false;
+	*out = (struct tw_layout_description){
+		.fd = (int32_t)head[0],
+		.mode = head[0] >> 32 & 0xffff,
+		.socket_type = (uint32_t)(head[0] >> 48),
+		.inode = head[1],
+		.local = words + next,
+		.local_bytes = local,
+		.peer = words + next + (local + 7) / 8,
+		.peer_bytes = peer,
+		.path = (const char *)(words + next + (local + 7) / 8 + (peer + 7) / 8),
+		.path_bytes = path,
+	};
+	*at = next + (local + 7) / 8 + (peer + 7) / 8 + (path + 7) / 8;
+	return true;
 }
 
 TW_API bool tw_layout_result(const struct tw_layout *layout, const uint64_t *words, uint32_t word_count,

@@ -126,7 +126,8 @@ enum tw_bp_gives {
 	TW_BP_GIVES_VECTORS,	 /* xmm0, xmm1 */
 	TW_BP_GIVES_WORD_VECTOR, /* rax, xmm0 */
 	TW_BP_GIVES_VECTOR_WORD, /* xmm0, rax */
-	TW_BP_GIVES_X87		 /* st(0), in two words */
+	TW_BP_GIVES_X87,	 /* st(0), in two words */
+	TW_BP_GIVES_DESCRIPTION	 /* rax, and what descriptors are that the call has made */
 };
 
 /*

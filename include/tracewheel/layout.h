@@ -11,7 +11,8 @@
  *	type      = letter [bytes] ["/" name of the type] ["{" enumerator *("," enumerator) "}"]
  *	enumerator= name "=" number; for a struct its fields: name "." letter bits "=" first bit
  *	letter    = i signed, u unsigned, b bool, e enum, n signed enum, p pointer, s string, f float,
- *		    S struct in one or two words, v void, _ unknown; of fields: i, u, b, p, f
+ *		    S struct in one or two words, v void, _ unknown; of fields: i, u, b, p, f;
+ *		    d, of results: a descriptor that is described, its number is of enum tw_layout_descriptor
  *	register  = "0" to "5" rdi rsi rdx rcx r8 r9, "6" rax, "7" rdx, "8" to "f" xmm0 to xmm7, "-" none
  *
  * Names hold no blanks and none of : @ / { } , = .  A value without a register is not recorded, except one that a
@@ -34,6 +35,22 @@ extern "C" {
 #define TW_LAYOUT_TEXT_BYTES_MAX 8000
 /* Words passed in registers: six integer and eight vector registers. */
 #define TW_LAYOUT_WORDS_MAX 14
+
+/* How the return of a call leads to descriptors: the bytes of a result of type 'd'. */
+enum tw_layout_descriptor {
+	TW_LAYOUT_DESCRIPTOR_RESULT = 1,  /* the result is one: open, socket, dup */
+	TW_LAYOUT_DESCRIPTOR_STREAM,	  /* the result is a FILE of libc: fopen */
+	TW_LAYOUT_DESCRIPTOR_PAIR_FIRST,  /* two of them, where the first argument points: pipe */
+	TW_LAYOUT_DESCRIPTOR_PAIR_FOURTH, /* the fourth: socketpair */
+	TW_LAYOUT_DESCRIPTOR_CONNECTED,	  /* the first argument is one; the others are an address: connect */
+	TW_LAYOUT_DESCRIPTOR_BOUND,	  /* the first argument is one: bind, listen */
+	TW_LAYOUT_DESCRIPTOR_FCNTL,	  /* the result, where the second argument asks for a duplicate */
+	TW_LAYOUT_DESCRIPTOR_ACCEPTED	  /* the result is a socket that its peer connected to: accept */
+};
+
+#define TW_LAYOUT_ADDRESS_BYTES_MAX    112
+#define TW_LAYOUT_PATH_BYTES_MAX       256
+#define TW_LAYOUT_DESCRIPTOR_WORDS_MAX 63
 
 /* A long double; only its first ten bytes are significant. */
 #define TW_LAYOUT_X87_BYTES 16
@@ -105,6 +122,26 @@ struct tw_layout_reader {
 	uint32_t word_count;
 	uint32_t at, word_at, string_at;
 };
+
+/*
+ * A description, behind the result in the payload of a return: one word with the descriptor, its S_IFMT above 32 bits and
+ * its socket type above 48; its inode; the bytes of the local address, of the peer's above 16 bits, of the path above
+ * 32; then these three, each padded with zeros to a word.
+ */
+struct tw_layout_description {
+	int32_t fd;
+	uint32_t mode; /* S_IFSOCK, S_IFIFO, S_IFREG, ...; 0 for kinds of the kernel without one: eventfd, epoll */
+	uint32_t socket_type; /* SOCK_STREAM, ...; 0: none */
+	uint64_t inode;
+	const void *local, *peer;	  /* struct sockaddr, perhaps cut; lend from the payload, aligned to a word */
+	uint32_t local_bytes, peer_bytes; /* 0: none */
+	const char *path;		  /* what /proc/PID/fd says; lends, not terminated */
+	uint32_t path_bytes;		  /* 0: none */
+};
+
+/* The next description of a return's payload; *at is 1 at first.  False: no more, or the payload is damaged. */
+bool tw_layout_next_description(const uint64_t *words, uint32_t word_count, uint32_t *at,
+				struct tw_layout_description *out);
 
 /* A field of a struct: bits of its words. */
 struct tw_layout_field {

@@ -41,6 +41,10 @@ void tw_arg_plan_make(struct tw_arg_plan *plan, const struct tw_layout *layout, 
 		.string_bytes =
 			(uint16_t)(string_bytes < TW_ARG_STRING_BYTES_MAX ? string_bytes : TW_ARG_STRING_BYTES_MAX)};
 	plan->gives = gives_of(&layout->result);
+	if (layout->result.type == 'd') {
+		plan->gives = TW_BP_GIVES_DESCRIPTION;
+		plan->describes = (uint8_t)layout->result.bytes;
+	}
 	for (uint32_t i = 0; i < layout->count; i++) {
 		const struct tw_layout_value *value = &layout->values[i];
 
@@ -51,7 +55,7 @@ void tw_arg_plan_make(struct tw_arg_plan *plan, const struct tw_layout *layout, 
 			plan->registers[plan->count++] = (uint8_t)value->registers[j];
 		}
 	}
-	plan->is_pair = plan->count <= 2 && !plan->has_vectors && !plan->string_count;
+	plan->is_pair = plan->count <= 2 && !plan->has_vectors && !plan->string_count && !plan->describes;
 }
 
 void tw_arg_read_vectors(uint64_t out[8])

@@ -24,6 +24,7 @@ struct tw_arg_plan {
 	uint8_t has_vectors; /* at least one comes from a vector register */
 	uint8_t is_pair;     /* at most two words, from integer registers, and no string */
 	uint8_t gives;	     /* enum tw_bp_gives */
+	uint8_t describes;   /* enum tw_layout_descriptor: what its return describes; 0: nothing */
 	uint8_t string_count;
 	uint8_t registers[TW_LAYOUT_WORDS_MAX]; /* of the words; numbers as in tracewheel/layout.h */
 	uint8_t strings[TW_ARGS_MAX];		/* indexes of the words that are addresses of strings */

@@ -165,6 +165,9 @@ static void record_each(struct tw_hit_tls *t, const struct ending *e, uint64_t t
 			tw_record_pair(&terms, name_of(e->exception_class), e->value->term);
 	} else if (e->value->kind == TW_FRAME_TERM) {
 		tw_record_term(&terms, e->value->term);
+	} else if (e->value->kind == TW_FRAME_MANY) {
+		content.words = e->value->many.words;
+		content.word_count = (uint32_t)e->value->many.count;
 	} else {
 		content.words = e->value->words;
 		content.word_count = count_of(e->value);
@@ -228,7 +231,7 @@ static inline __attribute__((always_inline)) void end(struct tw_hit_tls *t, cons
 		gather(back, wants->return_tos & still_followed(t, wants->epoch), wants->epoch);
 	/* RELAXED hit.special: a change is seen by this call or by the next. */
 	if (tw_unlikely(is_exception || (wants->more & 1) || e->value->kind == TW_FRAME_TERM ||
-			(todo & tw_load_relaxed(&t->tracee->special))))
+			e->value->kind == TW_FRAME_MANY || (todo & tw_load_relaxed(&t->tracee->special))))
 		end_special(t, e, todo);
 	else if (todo)
 		tw_record_plain(t, TW_EVENT_RETURN_FROM, wants->place, NULL, todo,

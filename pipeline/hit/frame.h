@@ -53,7 +53,7 @@ struct tw_frame_back {
 	const void *frame; /* of the call that ends, as its hit had it; NULL: that of the called function */
 };
 
-enum tw_frame_value_kind { TW_FRAME_NO_VALUE = 0, TW_FRAME_WORD, TW_FRAME_TERM, TW_FRAME_WORDS };
+enum tw_frame_value_kind { TW_FRAME_NO_VALUE = 0, TW_FRAME_WORD, TW_FRAME_TERM, TW_FRAME_WORDS, TW_FRAME_MANY };
 
 /* The value that a call returned, as it is recorded. */
 struct tw_frame_value {
@@ -61,6 +61,10 @@ struct tw_frame_value {
 	union {
 		uint64_t word;
 		uint64_t words[2]; /* TW_FRAME_WORDS */
+		struct {
+			const uint64_t *words; /* borrowed */
+			uint64_t count;
+		} many; /* TW_FRAME_MANY */
 	};
 	struct tw_term term;
 };

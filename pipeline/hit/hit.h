@@ -16,6 +16,7 @@
 #include "base/sys.h"
 #include "breakpoints/breakpoints.h"
 #include "pipeline/hit/arguments.h"
+#include "pipeline/hit/described.h"
 #include "match/match.h"
 #include "pipeline/format/event.h"
 #include "pipeline/hit/frame.h"
@@ -191,6 +192,7 @@ struct tw_thread {
 	_Alignas(16) uint8_t terms[TW_RB_RECORD_BYTES_MAX - 256];
 	uint64_t arguments[TW_ARG_WORDS_MAX]; /* of the current call, where they are typed */
 	uint64_t callers[TW_STACK_DEPTH_MAX]; /* of the current call, where they are recorded */
+	struct tw_described_call described;   /* the last call whose return describes descriptors */
 	struct tw_thread_ring rings[TW_SESSIONS_MAX];
 };
 

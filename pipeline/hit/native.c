@@ -220,6 +220,22 @@ static inline void end_counted(const struct tw_frame_wants *wants, const void *h
 	tw_counted_end((const struct tw_counted_frame *)wants, hit_frame);
 }
 
+/* The result, and what the descriptors are that the call has made. */
+static __attribute__((noinline)) void return_described(const struct tw_frame_wants *wants, const uint64_t *slot,
+						       uint64_t value, struct tw_frame_back *back)
+{
+	const struct tw_arg_plan *plan = wants->place->function->arguments;
+	struct tw_thread *thread = tw_hit_tls.thread;
+	uint64_t words[TW_DESCRIBED_WORDS_MAX];
+	struct tw_frame_value given = {.kind = TW_FRAME_MANY, .many = {.words = words, .count = 1}};
+
+	words[0] = value;
+	if (thread && plan)
+		given.many.count =
+			tw_described_return(plan->describes, value, &thread->described, (uintptr_t)FRAME(slot), words);
+	tw_frame_return(wants, &given, back);
+}
+
 /* The value is in rax, unless debug information said otherwise. */
 static inline void return_one(const struct tw_frame_wants *wants, const uint64_t *slot, uint64_t value,
 			      struct tw_frame_back *back)
@@ -227,6 +243,10 @@ static inline void return_one(const struct tw_frame_wants *wants, const uint64_t
 	static const enum tw_frame_value_kind kinds[] = {TW_FRAME_NO_VALUE, TW_FRAME_WORD, TW_FRAME_WORDS};
 	struct tw_frame_value given = {.kind = TW_FRAME_WORD, .word = value};
 
+	if (tw_unlikely(wants->place->gives == TW_BP_GIVES_DESCRIPTION)) {
+		return_described(wants, slot, value, back);
+		return;
+	}
 	if (tw_unlikely(wants->place->gives))
 		given.kind =
 			kinds[tw_arg_read_result(wants->place->gives, value, tw_returns_second(slot), given.words)];

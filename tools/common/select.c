@@ -385,3 +385,9 @@ void tw_selection_free(struct tw_selection *selection)
 	tw_threads_forget();
 	tw_patterns_free(&selection->patterns);
 }
+
+bool tw_selection_is_of_events(const struct tw_selection *selection)
+{
+	return selection->tail || selection->thread || selection->patterns.wanted_count ||
+	       selection->patterns.excluded_count;
+}

@@ -64,6 +64,8 @@ bool tw_selection_explain(const struct tw_selection *selection, const struct tw_
 /* The same, printed on standard error. */
 void tw_selection_say_empty(const struct tw_selection *selection, const struct tw_capture *capture,
 			    const struct tw_capture_filter *filter);
+/* Does it select by more than time? */
+bool tw_selection_is_of_events(const struct tw_selection *selection);
 void tw_selection_free(struct tw_selection *selection);
 
 #endif

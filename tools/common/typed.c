@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* typed.c - prints words and strings of a payload in the form of the source. */
 #include "tools/common/typed.h"
+#include "tools/common/descriptors.h"
 #include "tools/common/names.h"
 
 #include "tracewheel/layout.h"
@@ -345,12 +346,52 @@ void tw_typed_arguments(struct tw_out *out, enum tw_typed_form form, const struc
 		put_names(out, layout);
 }
 
+/* The result of a call that makes descriptors, and what they are: 5 (file /etc/passwd). */
+static void put_described(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout,
+			  const uint64_t *words, uint32_t count)
+{
+	struct tw_layout_description what;
+	char text[TW_DESCRIPTOR_TEXT_BYTES];
+	bool is_accepted = layout->result.bytes == TW_LAYOUT_DESCRIPTOR_ACCEPTED;
+	const char *between = "";
+	uint32_t at = 1;
+	tw_out_text(out, form == TW_TYPED_TEXT ? "" : form == TW_TYPED_ERLANG ? "{" : "{\"result\":");
+	if (layout->result.bytes == TW_LAYOUT_DESCRIPTOR_STREAM)
+		put_address(out, form, words[0]);
+	else
+		put_signed(out, (int32_t)words[0]);
+	if (form != TW_TYPED_TEXT)
+		tw_out_text(out, form == TW_TYPED_ERLANG ? ",[" : ",\"descriptors\":[");
+	while (tw_layout_next_description(words, count, &at, &what)) {
+		size_t bytes = tw_descriptor_text(&what, TW_DESCRIPTOR_WHOLE, is_accepted, text);
+		tw_out_text(out, form == TW_TYPED_TEXT && !*between ? " (" : between);
+		between = form == TW_TYPED_TEXT ? "; " : ",";
+		if (form == TW_TYPED_TEXT) {
+			tw_out_format(out, what.fd == (int32_t)words[0] ? "" : "%d: ", what.fd);
+			tw_out_clean(out, text, bytes);
+		} else {
+			tw_out_format(out, form == TW_TYPED_ERLANG ? "{%d," : "{\"fd\":%d,\"port\":", what.fd);
+			put_string(out, form, &(struct tw_layout_item){.text = text, .text_bytes = bytes});
+			tw_out_text(out, "}");
+		}
+		tw_out_reserve(out);
+	}
+	if (form != TW_TYPED_TEXT)
+		tw_out_text(out, "]}");
+	else if (*between)
+		tw_out_text(out, ")");
+}
+
 bool tw_typed_result(struct tw_out *out, enum tw_typed_form form, const struct tw_layout *layout, const uint64_t *words,
 		     uint32_t count)
 {
 	struct tw_layout_item item;
 	if (layout->result.type == 'v')
 		return false;
+	if (layout->result.type == 'd' && count) {
+		put_described(out, form, layout, words, count);
+		return true;
+	}
 	/* If nothing is known, the member is left out. */
 	if (!tw_layout_result(layout, words, count, &item) && form == TW_TYPED_JSON)
 		return false;
@@ -387,6 +428,10 @@ void tw_typed_members(struct tw_out *out, const struct tw_layout *layout, const 
 bool tw_typed_shown_result(struct tw_out *out, const struct tw_layout *layout, const uint64_t *words, uint32_t count)
 {
 	struct tw_layout_item item;
+	if (layout->result.type == 'd' && count) {
+		put_described(out, TW_TYPED_JSON, layout, words, count);
+		return true;
+	}
 	if (layout->result.type == 'v' || !tw_layout_result(layout, words, count, &item))
 		return false;
 	put_shown(out, &item);

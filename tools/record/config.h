@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct tw_config {
 	char *text; /* NULL: nothing yet */
@@ -13,5 +14,7 @@ struct tw_config {
 
 /* False: no memory, which has been reported. */
 bool tw_config_add(struct tw_config *config, const char *key, const char *value);
+/* The names of flags of processes (TW_FLAG_*), with commas between them. */
+bool tw_config_add_flags(struct tw_config *config, const char *key, uint32_t flags);
 
 #endif

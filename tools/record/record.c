@@ -59,7 +59,8 @@ enum {
 	KEY_ALLOW_NOTHING,
 	KEY_UNTIL_FIRST,
 	KEY_LOCKS,
-	KEY_TRACER
+	KEY_TRACER,
+	KEY_PORTS
 };
 
 static const struct tw_option options_table[] = {
@@ -85,6 +86,9 @@ static const struct tw_option options_table[] = {
 	 "cpu_timestamp: Erlang's stamps (print --format erlang) are the\n"
 	 "program's CPU time. Threads that are no schedulers are processes.\n"
 	 "With -p, functions are traced only with -t, or with the flag call"},
+	{KEY_PORTS, "ports", NULL,
+	 "record for `report --ports` how files, sockets, pipes and timers are used: libc's calls with descriptors and streams, and "
+	 "what they return. Functions then only with -t"},
 	{KEY_WHEN, "when", "EXPR",
 	 "only calls whose arguments satisfy this: by names from debug\n"
 	 "information 'size > 4096 and name == \"users\"', or '$1 > 4096':\n"
@@ -221,19 +225,11 @@ static bool add_flags(struct request *request, const char *text)
 
 static bool config_flags(struct request *request)
 {
-	char names[512] = "";
-	for (uint32_t bit = 1; bit <= TW_FLAG_CPU_TIMESTAMP; bit <<= 1) {
-		if (!(request->flags & bit))
-			continue;
-		if (names[0])
-			strcat(names, ",");
-		strcat(names, tw_process_flag_name(bit));
-	}
 	if (!request->flags)
 		return true;
 	if (!request->has_patterns && !(request->flags & TW_FLAG_CALL) && !add_config(request, "functions", "0"))
 		return false;
-	return add_config(request, "processes", names);
+	return tw_config_add_flags(&request->config, "processes", request->flags);
 }
 
 /* Checked here, where the user sees the error; the agent compiles it again. */
@@ -351,6 +347,10 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_TRACER: return tw_tracer_file_set(&request->tracer, &command, value, &request->config);
 	case KEY_ARGS: return tw_arguments_set(&request->arguments, &command, value);
 	case KEY_RETURNS: return add_config(request, "returns", "1");
+	case KEY_PORTS:
+		/* The agent knows the patterns. */
+		request->has_patterns = true;
+		return add_config(request, "ports", "1");
 	case KEY_EXCEPTIONS: return add_config(request, "exceptions", "1");
 	case KEY_RETURN_TO: return add_config(request, "return_to", "1");
 	case KEY_LOCKS:

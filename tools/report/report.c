@@ -9,6 +9,7 @@
 #include "tools/common/missing.h"
 #include "tools/common/names.h"
 #include "tools/report/locks.h"
+#include "tools/report/native_ports.h"
 #include "tools/report/report.h"
 #include "tools/report/totals.h"
 
@@ -21,24 +22,23 @@
 
 #define TOP_DEFAULT 20
 #define TOP_THREADS 10
-/* Columns before the bar: count, share, and the blanks between. */
-#define HEAD_COLUMNS 25
-#define IMAGES_MAX   1000
-#define NOTES_SHOWN  3
+#define IMAGES_MAX  1000
+#define NOTES_SHOWN 3
 
-enum { KEY_JSON = 256, KEY_SORT, KEY_CALLERS, KEY_TREE, KEY_LOCKS };
+enum { KEY_JSON = 256, KEY_SORT, KEY_CALLERS, KEY_TREE, KEY_LOCKS, KEY_PORTS };
 
 static const struct tw_option options_table[] = {
 	{KEY_JSON, "json", NULL, "as JSON (docs/json.md)"},
 	{KEY_SORT, "sort", "KEY",
-	 "total (default, if returns were recorded), self,\n"
-	 "calls, name, min, median, p99 or max"},
+	 "total (default, if returns were recorded), self, calls, name, min, median, p99 or max"},
 	{KEY_CALLERS, "callers", NULL,
 	 "the callers of each function, with times; or with numbers of\nevents, from the stacks of `record --stack`"},
 	{KEY_TREE, "tree", NULL, "the tree of calls, likewise"},
 	{KEY_LOCKS, "locks", NULL,
 	 "instead: the mutexes, rwlocks and condition variables that threads waited for, for how long, and the threads that held "
 	 "them meanwhile; for captures of `record --locks`"},
+	{KEY_PORTS, "ports", "[=each]",
+	 "instead: files, sockets, pipes and timers, and their use; with =each one row each; for captures of `record --ports`"},
 	{'n', "top", "N", "the first N functions (20); 0 is all"},
 	TW_SELECTION_OPTIONS,
 	{0}};
@@ -71,6 +71,7 @@ struct request {
 	bool has_callers;
 	bool has_tree;
 	bool has_locks;
+	bool has_ports, has_each_port;
 };
 
 /* All sums of a report. */
@@ -79,6 +80,7 @@ struct sums {
 	struct tw_calltree tree;
 	struct tw_activity activity;
 	struct tw_lengths lengths;
+	struct tw_native_ports ports;
 	bool has_times;	   /* the tree is made of calls and returns */
 	bool has_stacks;   /* the tree is made of call stacks: nothing returned */
 	bool has_activity; /* there are messages or schedules */
@@ -214,51 +216,9 @@ static void put_notes(const struct tw_screen *screen, const struct tw_capture *c
 		tw_out_format(screen->out, "%zu further notes: tracewheel info.\n", others);
 }
 
-static void put_table(const struct tw_screen *screen, const struct tw_totals_table *table, const char *title,
-		      uint64_t calls, size_t top)
-{
-	char figure[TW_FIGURE_BYTES];
-	int bar = screen->columns >= 110  ? 24
-		  : screen->columns >= 60 ? 10
-					  : 0,
-	    name = screen->columns - HEAD_COLUMNS - bar - 1;
-	size_t shown = top && top < table->count ? top : table->count;
-	double largest = 0;
-	const char **list = malloc((shown + 1) * sizeof *list);
-	for (size_t i = 0; list && i < shown; i++)
-		list[i] = table->rows[i].name;
-	struct tw_screen_names names = tw_screen_names(screen, list, shown, name);
-	for (size_t i = 0; i < table->count; i++)
-		largest = table->rows[i].calls > largest ? (double)table->rows[i].calls : largest;
-	tw_out_format(screen->out, "\n%s%14s  %7s  %s%s\n", tw_screen_bold(screen), "calls", "share", title,
-		      tw_screen_plain(screen));
-	for (size_t i = 0; i < shown; i++) {
-		const struct tw_totals_row *row = &table->rows[i];
-		double share = calls ? (double)row->calls / (double)calls : 0;
-		tw_out_format(screen->out, "%14s  %5.1f %%  ", tw_figure_count(figure, row->calls), share * 100);
-		tw_screen_bar(screen, largest > 0 ? (double)row->calls / largest : 0, bar);
-		tw_out_format(screen->out, " %s\n", tw_screen_names_at(&names, i));
-		uint64_t lost = 0;
-		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-			lost += row->lost[cause];
-		if (lost)
-			tw_out_format(screen->out, "%s%14s  lost on this thread%s\n", tw_screen_red(screen),
-				      tw_figure_count(figure, lost), tw_screen_plain(screen));
-	}
-	if (shown < table->count) {
-		uint64_t rest = 0;
-		for (size_t i = shown; i < table->count; i++)
-			rest += table->rows[i].calls;
-		tw_out_format(screen->out, "%14s  %5.1f %%  in %zu more\n", tw_figure_count(figure, rest),
-			      calls ? 100.0 * (double)rest / (double)calls : 0, table->count - shown);
-	}
-	tw_screen_names_free(&names);
-}
-
 static bool is_part(const struct tw_selection *selection)
 {
-	return selection->from || selection->to || selection->tail || selection->thread ||
-	       (selection->patterns.wanted_count || selection->patterns.excluded_count);
+	return selection->from || selection->to || tw_selection_is_of_events(selection);
 }
 
 /* Prints the lines above the tables; `empty`: only those. */
@@ -303,6 +263,10 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 	put_sentences(&screen, request, capture, info, sums, is_empty ? empty : NULL, has_tree);
 	if (is_empty)
 		return;
+	if (request->has_ports) {
+		tw_native_ports_screen(&screen, &sums->ports, request->top);
+		return;
+	}
 	snprintf(title, sizeof title, screen.columns >= 60 ? "by function (%zu were called)" : "by function",
 		 totals->functions.count);
 	if (has_tree && request->has_tree)
@@ -310,48 +274,21 @@ static void put_screen(const struct request *request, const struct tw_capture *c
 	else if (sums->has_times)
 		tw_report_functions(&screen, &sums->tree, request->sort, request->top);
 	else if (totals->functions.count)
-		put_table(&screen, &totals->functions, title, totals->calls, request->top);
+		tw_report_table(&screen, &totals->functions, title, totals->calls, request->top);
 	if (has_tree && request->has_callers)
 		tw_report_callers(&screen, &sums->tree, request->sort, request->top);
 	/* With times, a table of unknown callers is of no use. */
 	bool has_callers = totals->callers.count > 1 ||
 			   (totals->callers.count && (!sums->has_times || *totals->callers.rows->name != '('));
 	if (has_callers && !request->has_tree)
-		put_table(&screen, &totals->callers, sums->has_times ? "through a slot of" : "by caller", totals->calls,
-			  request->top);
+		tw_report_table(&screen, &totals->callers, sums->has_times ? "through a slot of" : "by caller",
+				totals->calls, request->top);
 	if (!request->has_tree)
-		put_table(&screen, &totals->threads, "by thread", totals->calls, request->top ? TOP_THREADS : 0);
+		tw_report_table(&screen, &totals->threads, "by thread", totals->calls, request->top ? TOP_THREADS : 0);
 	if (sums->has_activity) {
 		tw_report_activity(&screen, &sums->activity, sums->start_ns, request->top);
 		tw_report_lengths(&screen, &sums->lengths, sums->start_ns, request->top > 10 ? 10 : request->top);
 	}
-}
-
-static void put_json_table(struct tw_json *json, const char *name, const struct tw_totals_table *table, uint64_t calls,
-			   size_t top)
-{
-	size_t shown = top && top < table->count ? top : table->count;
-	tw_json_open(json, name, '[');
-	for (size_t i = 0; i < shown; i++) {
-		const struct tw_totals_row *row = &table->rows[i];
-		tw_json_open(json, NULL, '{');
-		tw_json_text(json, "name", row->name, strlen(row->name));
-		tw_json_function(json, row->function);
-		tw_json_u64(json, "calls", row->calls);
-		tw_json_double(json, "share", calls ? (double)row->calls / (double)calls : 0);
-		if (strcmp(name, "by_thread") == 0) {
-			tw_json_u64(json, "thread", row->thread_id);
-			tw_json_text(json, "thread_name", row->thread_name, strlen(row->thread_name));
-			tw_json_u64(json, "events", row->events);
-			tw_json_double(json, "seconds", row->seconds);
-			tw_json_open(json, "lost", '{');
-			for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
-				tw_json_u64(json, tw_lost_cause_name(cause), row->lost[cause]);
-			tw_json_close(json, '}');
-		}
-		tw_json_close(json, '}');
-	}
-	tw_json_close(json, ']');
 }
 
 static void put_json(const struct request *request, const struct tw_capture *capture,
@@ -376,12 +313,14 @@ static void put_json(const struct request *request, const struct tw_capture *cap
 	tw_capture_account(capture, &account);
 	tw_missing_json(&json, &account);
 	tw_json_u64(&json, "functions", totals->functions.count);
-	if (sums->has_times || sums->has_stacks)
+	if (request->has_ports)
+		tw_native_ports_json(&json, &sums->ports, request->top);
+	else if (sums->has_times || sums->has_stacks)
 		tw_report_times_json(&json, &sums->tree, request->sort, request->top);
 	else
-		put_json_table(&json, "by_function", &totals->functions, totals->calls, request->top);
-	put_json_table(&json, "by_caller", &totals->callers, totals->calls, request->top);
-	put_json_table(&json, "by_thread", &totals->threads, totals->calls, 0);
+		tw_report_table_json(&json, "by_function", &totals->functions, totals->calls, request->top);
+	tw_report_table_json(&json, "by_caller", &totals->callers, totals->calls, request->top);
+	tw_report_table_json(&json, "by_thread", &totals->threads, totals->calls, 0);
 	if (sums->has_activity) {
 		tw_report_activity_json(&json, &sums->activity, sums->start_ns, request->top);
 		tw_report_lengths_json(&json, &sums->lengths, sums->start_ns, request->top);
@@ -418,6 +357,11 @@ static bool take_option(void *context, int key, const char *value)
 		request->has_tree = true;
 	} else if (key == KEY_LOCKS) {
 		request->has_locks = true;
+	} else if (key == KEY_PORTS) {
+		request->has_ports = true;
+		request->has_each_port = value && !strcmp(value, "each");
+		if (value && !request->has_each_port)
+			return tw_usage(&command, "--ports takes =each or nothing, not '%s'.", value), false;
 	} else if (key == KEY_SORT) {
 		return take_sort(request, value);
 	} else if (key == 'n') {
@@ -497,6 +441,7 @@ static void free_sums(struct sums *sums)
 	tw_calltree_free(&sums->tree);
 	tw_activity_free(&sums->activity);
 	tw_lengths_free(&sums->lengths);
+	tw_native_ports_free(&sums->ports);
 }
 
 /* Makes the report of an open capture; returns the exit code. */
@@ -509,6 +454,8 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 	if (!tw_selection_filter(&request->selection, capture, &command, &filter))
 		return TW_EXIT_USAGE;
 	int error = make_sums(&sums, request, capture, &filter);
+	if (!error && request->has_ports)
+		error = tw_native_ports_make(&sums.ports, capture, &filter, request->has_each_port);
 	if (error) {
 		free_sums(&sums);
 		return tw_fail("reading '%s' failed: %s", path, tw_strerror(error));
@@ -580,6 +527,12 @@ int tw_tool_report(int argc, char **argv)
 	const char *path = tw_options_take(&options, take_option, &request, &code);
 	if (!path)
 		goto free_selection;
+	if (request.has_ports && tw_selection_is_of_events(&request.selection)) {
+		code = tw_usage(
+			&command,
+			"--ports follows all calls of whole processes: only --from and --to select a part of it.");
+		goto free_selection;
+	}
 	struct tw_capture *capture = tw_names_open(path);
 	code = TW_EXIT_FAILURE;
 	if (capture) {

@@ -8,6 +8,7 @@
 #ifndef TW_TOOLS_TOTALS_H
 #define TW_TOOLS_TOTALS_H
 
+#include "tools/report/report.h"
 #include "tools/common/select.h"
 
 /* One row of a table: a function, a caller or a thread. */
@@ -47,5 +48,11 @@ void tw_totals_free(struct tw_totals *totals);
 
 /* Most calls first, or by name. */
 void tw_totals_sort(struct tw_totals_table *table, bool by_name);
+
+/* A table on the screen, and as an array of JSON; top: so many rows, 0: all.  @calls: the whole that shares are of. */
+void tw_report_table(const struct tw_screen *screen, const struct tw_totals_table *table, const char *title,
+		     uint64_t calls, size_t top);
+void tw_report_table_json(struct tw_json *json, const char *name, const struct tw_totals_table *table, uint64_t calls,
+			  size_t top);
 
 #endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * native_ports.h - the descriptors that a program used, from its calls of libc (`record --ports`).
+ *
+ * A table of descriptors is kept for each process, from the returns that describe new ones (tracewheel/layout.h) and the
+ * calls that close them. A forked child begins with its parent's, a new program of a process with the old one's. A call
+ * counts for the port that its descriptor had when it began. Closed ports are summed by what they are, so that memory
+ * grows with the number of different ports, not with that of connections.
+ *
+ * What is not seen is said, never guessed: calls that libc makes inside itself, io_uring, bare system calls, and sizes that a
+ * call does not return (fputs, fgets, recvmmsg, sendmmsg, fscanf).
+ *
+ * Threads  one.
+ */
+#ifndef TW_TOOLS_NATIVE_PORTS_H
+#define TW_TOOLS_NATIVE_PORTS_H
+
+#include "tools/report/report.h"
+
+#include "tracewheel/capture.h"
+
+/* Ports of one description, opened in one way. */
+struct tw_native_port {
+	char *what;	    /* as tw_descriptor_text(); cleaned when it is shown */
+	const char *kind;   /* a constant */
+	const char *opener; /* function of libc, borrowed from the capture; NULL: not seen */
+	const char *caller; /* module that called it, borrowed; NULL: not known */
+	uint64_t opened;    /* times; inherited ones are counted where they were opened */
+	uint64_t open;	    /* of them, at the end */
+	uint64_t calls;
+	uint64_t in_bytes, out_bytes;
+	uint64_t call_ns; /* time in these calls */
+	uint64_t failed;  /* calls that returned an error */
+	bool is_partial;  /* sizes of some of the calls are not known */
+};
+
+struct tw_native_ports {
+	struct tw_native_port *rows;
+	size_t count;
+	uint64_t in_bytes, out_bytes, calls, call_ns; /* of all */
+	uint64_t unknown;			      /* calls with a descriptor that was not seen to be opened */
+	bool is_recorded;			      /* the capture holds such calls at all */
+	bool is_each;
+};
+
+/*
+ * tw_native_ports_make - the ports of a capture, those with the most bytes first.
+ *
+ * @filter	borrows: only its times count; everything before them is read, for what is open then.
+ * @is_each	one row for each port that was opened, not one for each description.
+ *
+ * Returns 0 or an error; tw_native_ports_free() in both cases.
+ */
+int tw_native_ports_make(struct tw_native_ports *ports, struct tw_capture *capture,
+			 const struct tw_capture_filter *filter, bool is_each);
+void tw_native_ports_free(struct tw_native_ports *ports);
+
+/* top: so many rows; 0: all. */
+void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_native_ports *ports, size_t top);
+void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *ports, size_t top);
+
+#endif

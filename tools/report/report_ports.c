@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report_ports.c - the table of ports, for people and as JSON. */
+#include "tools/common/descriptors.h"
+#include "tools/report/native_ports.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void put_row(const struct tw_screen *screen, const struct tw_native_port *row)
+{
+	char in[TW_FIGURE_BYTES], out[TW_FIGURE_BYTES], time[TW_FIGURE_BYTES], calls[TW_FIGURE_BYTES];
+	const char *more = row->is_partial ? "+" : " ";
+	char name[TW_DESCRIPTOR_TEXT_BYTES + 400];
+	snprintf(name, sizeof name,
+		 row->opener && row->caller ? "%s (%s by %s)"
+		 : row->opener		    ? "%s (%s)"
+					    : "%s",
+		 row->what, row->opener, row->caller);
+	tw_out_format(screen->out, "%7llu %5llu %9s %10s%s %10s%s %8s  ", (unsigned long long)row->opened,
+		      (unsigned long long)row->open, tw_figure_count(calls, row->calls),
+		      row->in_bytes ? tw_figure_bytes(in, row->in_bytes) : "-", row->in_bytes ? more : " ",
+		      row->out_bytes ? tw_figure_bytes(out, row->out_bytes) : "-",
+		      row->out_bytes || !row->in_bytes ? more : " ", tw_figure_duration(time, row->call_ns));
+	tw_out_clean(screen->out, name, strlen(name));
+	tw_out_text(screen->out, "\n");
+}
+
+void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_native_ports *ports, size_t top)
+{
+	size_t shown = top && top < ports->count ? top : ports->count;
+	bool is_partial = false;
+	if (!ports->is_recorded) {
+		tw_out_text(screen->out,
+			    "\nNo calls with descriptors were recorded: `tracewheel record --ports` does.\n");
+		return;
+	}
+	tw_out_format(screen->out, "\n%sports%s\n%7s %5s %9s %11s %11s %9s  %s\n", tw_screen_bold(screen),
+		      tw_screen_plain(screen), "opened", "open", "calls", "in ", "out ", "in calls",
+		      "what (opened how)");
+	for (size_t i = 0; i < shown; i++) {
+		put_row(screen, &ports->rows[i]);
+		is_partial |= ports->rows[i].is_partial;
+	}
+	if (shown < ports->count)
+		tw_out_format(screen->out, "        and %zu more (--top 0 shows all)\n", ports->count - shown);
+	tw_out_text(screen->out,
+		    "open: never closed by a call that was seen. Calls that libc makes inside itself, io_uring and\n"
+		    "bare system calls are not all seen.\n");
+	if (is_partial)
+		tw_out_text(screen->out,
+			    "+: and more; fputs, fgets, scanf, recvmmsg and sendmmsg do not return sizes.\n");
+	if (ports->unknown)
+		tw_out_format(screen->out, "%llu calls used descriptors that were not seen to be opened.\n",
+			      (unsigned long long)ports->unknown);
+}
+
+void tw_native_ports_json(struct tw_json *json, const struct tw_native_ports *ports, size_t top)
+{
+	size_t shown = top && top < ports->count ? top : ports->count;
+	tw_json_u64(json, "port_count", ports->count);
+	tw_json_u64(json, "calls_of_unseen_descriptors", ports->unknown);
+	tw_json_open(json, "ports", '[');
+	for (size_t i = 0; i < shown; i++) {
+		const struct tw_native_port *row = &ports->rows[i];
+		tw_json_open(json, NULL, '{');
+		tw_json_text(json, "kind", row->kind, strlen(row->kind));
+		tw_json_text(json, "what", row->what, strlen(row->what));
+		if (row->opener)
+			tw_json_text(json, "opener", row->opener, strlen(row->opener));
+		if (row->caller)
+			tw_json_text(json, "caller", row->caller, strlen(row->caller));
+		tw_json_u64(json, "opened", row->opened);
+		tw_json_u64(json, "open", row->open);
+		tw_json_u64(json, "calls", row->calls);
+		tw_json_u64(json, "failed", row->failed);
+		tw_json_u64(json, "in_bytes", row->in_bytes);
+		tw_json_u64(json, "out_bytes", row->out_bytes);
+		tw_json_double(json, "call_seconds", (double)row->call_ns / 1e9);
+		tw_json_bool(json, "partial", row->is_partial);
+		tw_json_close(json, '}');
+	}
+	tw_json_close(json, ']');
+}

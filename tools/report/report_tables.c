@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report_tables.c - calls by function, by caller or by thread: a table without times. */
+#include "tools/report/totals.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Columns before the bar: count, share, and the blanks between. */
+#define HEAD_COLUMNS 25
+
+void tw_report_table(const struct tw_screen *screen, const struct tw_totals_table *table, const char *title,
+		     uint64_t calls, size_t top)
+{
+	char figure[TW_FIGURE_BYTES];
+	int bar = screen->columns >= 110  ? 24
+		  : screen->columns >= 60 ? 10
+					  : 0,
+	    name = screen->columns - HEAD_COLUMNS - bar - 1;
+	size_t shown = top && top < table->count ? top : table->count;
+	double largest = 0;
+	const char **list = malloc((shown + 1) * sizeof *list);
+	for (size_t i = 0; list && i < shown; i++)
+		list[i] = table->rows[i].name;
+	struct tw_screen_names names = tw_screen_names(screen, list, shown, name);
+	for (size_t i = 0; i < table->count; i++)
+		largest = table->rows[i].calls > largest ? (double)table->rows[i].calls : largest;
+	tw_out_format(screen->out, "\n%s%14s  %7s  %s%s\n", tw_screen_bold(screen), "calls", "share", title,
+		      tw_screen_plain(screen));
+	for (size_t i = 0; i < shown; i++) {
+		const struct tw_totals_row *row = &table->rows[i];
+		double share = calls ? (double)row->calls / (double)calls : 0;
+		tw_out_format(screen->out, "%14s  %5.1f %%  ", tw_figure_count(figure, row->calls), share * 100);
+		tw_screen_bar(screen, largest > 0 ? (double)row->calls / largest : 0, bar);
+		tw_out_format(screen->out, " %s\n", tw_screen_names_at(&names, i));
+		uint64_t lost = 0;
+		for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+			lost += row->lost[cause];
+		if (lost)
+			tw_out_format(screen->out, "%s%14s  lost on this thread%s\n", tw_screen_red(screen),
+				      tw_figure_count(figure, lost), tw_screen_plain(screen));
+	}
+	if (shown < table->count) {
+		uint64_t rest = 0;
+		for (size_t i = shown; i < table->count; i++)
+			rest += table->rows[i].calls;
+		tw_out_format(screen->out, "%14s  %5.1f %%  in %zu more\n", tw_figure_count(figure, rest),
+			      calls ? 100.0 * (double)rest / (double)calls : 0, table->count - shown);
+	}
+	tw_screen_names_free(&names);
+}
+
+void tw_report_table_json(struct tw_json *json, const char *name, const struct tw_totals_table *table, uint64_t calls,
+			  size_t top)
+{
+	size_t shown = top && top < table->count ? top : table->count;
+	tw_json_open(json, name, '[');
+	for (size_t i = 0; i < shown; i++) {
+		const struct tw_totals_row *row = &table->rows[i];
+		tw_json_open(json, NULL, '{');
+		tw_json_text(json, "name", row->name, strlen(row->name));
+		tw_json_function(json, row->function);
+		tw_json_u64(json, "calls", row->calls);
+		tw_json_double(json, "share", calls ? (double)row->calls / (double)calls : 0);
+		if (strcmp(name, "by_thread") == 0) {
+			tw_json_u64(json, "thread", row->thread_id);
+			tw_json_text(json, "thread_name", row->thread_name, strlen(row->thread_name));
+			tw_json_u64(json, "events", row->events);
+			tw_json_double(json, "seconds", row->seconds);
+			tw_json_open(json, "lost", '{');
+			for (unsigned cause = 0; cause < TW_LOST_CAUSES; cause++)
+				tw_json_u64(json, tw_lost_cause_name(cause), row->lost[cause]);
+			tw_json_close(json, '}');
+		}
+		tw_json_close(json, '}');
+	}
+	tw_json_close(json, ']');
+}
