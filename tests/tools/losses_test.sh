@@ -77,7 +77,7 @@ done
 # A recorder that stands still: the program waits, and no call of it includes that time.
 "$tw" record -q --force --returns -t phases:_ --on-full block --ring 64K -o waits.tw -- ./phases 1000000 >said &
 recorder=$!
-for i in $(seq 100); do [ -e waits.tw/segment-000001.tws.part ] && break; sleep 0.02; done
+until [ -e waits.tw/segment-000001.tws.part ] || ! kill -0 $recorder; do sleep 0.02; done
 kill -STOP $recorder
 sleep 0.5
 kill -CONT $recorder
