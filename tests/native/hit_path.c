@@ -8,6 +8,7 @@
 #include "session/places.h"
 #include "session/setting.h"
 #include "tests/unit/session_bed.h"
+#include "tests/unit/slot_help.h"
 
 #include "pipeline/hit/counted.h"
 #include "pipeline/hit/record.h"
@@ -76,25 +77,6 @@ static void **slot;
 __attribute__((noinline)) static uint64_t target(uint64_t a, uint64_t b)
 {
 	return a ^ b;
-}
-
-static void add_native(void)
-{
-	struct tw_module_options module_options = {.name = "hit_path_slot", .is_declared = true};
-	struct tw_place_options place_options = {.kind = TW_BP_SLOT, .target = (void *)target};
-	struct tw_module *module;
-	struct tw_function *function;
-	struct tw_permit *permit;
-
-	slot = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	assert_ptr_not_equal(slot, MAP_FAILED);
-	*slot = (void *)target;
-	place_options.where = slot;
-	assert_int_equal(tw_permit_seize(&permit), 0);
-	assert_int_equal(tw_bp_module_add(permit, &module_options, &module), 0);
-	assert_int_equal(tw_bp_function_add(permit, module, "target", UINT32_MAX, 0, &function), 0);
-	assert_int_equal(tw_bp_place_add(permit, function, &place_options, &native), 0);
-	tw_permit_drop(permit);
 }
 
 static void call_native(void)
@@ -318,7 +300,7 @@ int main(void)
 		cmocka_unit_test(one_call_on_every_path),
 	};
 
-	add_native();
+	native = add_slot_place("hit_path_slot", (void *)target, &slot);
 	assert_int_equal(tw_function_declare(&declared), 0);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

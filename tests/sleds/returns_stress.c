@@ -12,6 +12,7 @@
  */
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
+#include "tests/sleds/sled_places.h"
 #include "breakpoints/returns.h"
 #include "breakpoints/unwind.h"
 #include "symbols/symbols.h"
@@ -39,12 +40,6 @@ struct worker {
 	pthread_t thread;
 	uint64_t rounds, wrong, opened, returned, thrown, bad;
 };
-
-static void die(const char *what)
-{
-	fprintf(stderr, "returns_stress: %s\n", what);
-	exit(1);
-}
 
 /* ---- actions of a hit ---- */
 
@@ -116,41 +111,14 @@ static void *work(void *arg)
 
 /* ---- places ---- */
 
-static void add_sleds(struct tw_permit *permit, const struct tw_sym_object *object)
+static bool is_work(const struct tw_sym_sled *sled)
 {
-	const struct tw_module_options options = {.name = object->name, .base_address = object->elf.base};
-	struct tw_sym_sleds sleds;
-	struct tw_module *module;
-
-	if (tw_sym_sleds(object, &sleds) || tw_bp_module_add(permit, &options, &module))
-		die("no memory");
-	for (size_t i = 0; i < sleds.count && place_count < PLACES_MAX; i++) {
-		const struct tw_sym_sled *sled = &sleds.entries[i];
-		const struct tw_place_options place_options = {.kind = TW_BP_SLED,
-							       .where = (void *)sled->where,
-							       .sled_bytes = (uint8_t)sled->bytes};
-		struct tw_function *function;
-
-		if (sled->refusal || strncmp(sled->function, "work_", 5) || !strcmp(sled->function, "work_round"))
-			continue;
-		if (tw_bp_function_add(permit, module, sled->function, UINT32_MAX, sled->entry, &function) ||
-		    tw_bp_place_add(permit, function, &place_options, &places[place_count++]))
-			die("no memory");
-	}
-	tw_sym_sleds_fini(&sleds);
+	return !sled->refusal && !strncmp(sled->function, "work_", 5) && strcmp(sled->function, "work_round") != 0;
 }
 
 static void find_places(void)
 {
-	struct tw_permit *permit;
-	struct tw_sym_set *set;
-
-	if (tw_sym_load(&set) || tw_permit_seize(&permit))
-		die("no memory");
-	for (size_t i = 0; i < set->count; i++)
-		add_sleds(permit, &set->objects[i]);
-	tw_permit_drop(permit);
-	tw_sym_unload(set);
+	place_count = add_all_sleds(is_work, places, PLACES_MAX);
 	if (place_count < 9)
 		die("not all sleds were found");
 }

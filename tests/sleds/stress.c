@@ -11,6 +11,7 @@
  */
 #include "breakpoints/breakpoints.h"
 #include "breakpoints/patch.h"
+#include "tests/sleds/sled_places.h"
 #include "symbols/symbols.h"
 #include "tracewheel/error.h"
 
@@ -71,53 +72,24 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void die(const char *what)
-{
-	fprintf(stderr, "stress: %s\n", what);
-	exit(1);
-}
-
 /* ---- places ---- */
 
-static void add_sleds(struct tw_permit *permit, const struct tw_sym_object *object)
+/* A sled is given once for each name of its function. */
+static bool is_next(const struct tw_sym_sled *sled)
 {
-	const struct tw_module_options options = {.name = object->name, .base_address = object->elf.base};
-	struct tw_sym_sleds sleds;
-	struct tw_module *module;
-	uintptr_t last = 0;
+	static uintptr_t last;
 
-	if (tw_sym_sleds(object, &sleds) || tw_bp_module_add(permit, &options, &module))
-		die("no memory");
-	for (size_t i = 0; i < sleds.count; i++) {
-		const struct tw_sym_sled *sled = &sleds.entries[i];
-		const struct tw_place_options place_options = {.kind = TW_BP_SLED,
-							       .where = (void *)sled->where,
-							       .sled_bytes = (uint8_t)sled->bytes};
-		struct tw_function *function;
-
-		if (sled->where == last)
-			continue;
-		last = sled->where;
-		if (sled->refusal || place_count == PLACES)
-			die("a sled that should not be, or cannot be used");
-		if (tw_bp_function_add(permit, module, sled->function, UINT32_MAX, sled->entry, &function) ||
-		    tw_bp_place_add(permit, function, &place_options, &places[place_count++]))
-			die("no memory");
-	}
-	tw_sym_sleds_fini(&sleds);
+	if (sled->where == last)
+		return false;
+	last = sled->where;
+	if (sled->refusal)
+		die("a sled that cannot be used");
+	return true;
 }
 
 static void find_places(void)
 {
-	struct tw_permit *permit;
-	struct tw_sym_set *set;
-
-	if (tw_sym_load(&set) || tw_permit_seize(&permit))
-		die("no memory");
-	for (size_t i = 0; i < set->count; i++)
-		add_sleds(permit, &set->objects[i]);
-	tw_permit_drop(permit);
-	tw_sym_unload(set);
+	place_count = add_all_sleds(is_next, places, PLACES);
 	if (place_count != PLACES)
 		die("not all sleds were found");
 }

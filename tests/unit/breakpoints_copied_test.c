@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include "traced_help.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -24,7 +25,6 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define SESSION	    3
 #define COUNT	    8
 #define STACK_BYTES 65536
 #define DEPTH	    12
@@ -55,28 +55,6 @@ REGULAR static uintptr_t returned(uint64_t *slot, uint64_t value)
 	told += tw_returns_count(entry);
 	tw_returns_close(entry);
 	return back;
-}
-
-static void arm(uintptr_t function)
-{
-	const struct tw_module_options options = {.name = "libcopied", .is_declared = true};
-	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = SESSION};
-	uint8_t *at = (uint8_t *)function;
-	struct tw_place_options place_options = {.kind = TW_BP_SLED,
-						 .where = memcmp(at, "\xf3\x0f\x1e\xfa", 4) ? at : at + 4,
-						 .sled_bytes = 9};
-	struct tw_permit *permit;
-	struct tw_module *module;
-	struct tw_function *named;
-	struct tw_place *place;
-
-	assert_int_equal(tw_permit_seize(&permit), 0);
-	assert_int_equal(tw_bp_module_add(permit, &options, &module), 0);
-	assert_int_equal(tw_bp_function_add(permit, module, "traced", UINT32_MAX, function, &named), 0);
-	assert_int_equal(tw_bp_place_add(permit, named, &place_options, &place), 0);
-	assert_int_equal(tw_bp_stage_set(permit, place, &part), 0);
-	tw_bp_commit(permit);
-	tw_permit_drop(permit);
 }
 
 /* ---- coroutines on one stack ---- */

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include "traced_help.h"
 #include <alloca.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,8 +30,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define SESSION 3
-#define NOTED	256 /* the last notes */
+#define NOTED 256 /* the last notes */
 
 /* ---- observations ---- */
 
@@ -96,36 +96,6 @@ static void thrown(uint64_t *slot, const struct tw_unwind *unwind)
 	strncpy(thrown_name, unwind->name, sizeof thrown_name - 1);
 	tw_returns_close(entry);
 }
-
-/* ---- arming ---- */
-
-static uint8_t *sled_of(uintptr_t function)
-{
-	uint8_t *at = (uint8_t *)function;
-
-	return memcmp(at, "\xf3\x0f\x1e\xfa", 4) ? at : at + 4;
-}
-
-static struct tw_place *arm(uintptr_t function)
-{
-	const struct tw_module_options options = {.name = "libreturns", .is_declared = true};
-	const struct tw_bp_part part = {.actions = TW_ACTION_CALL, .session = SESSION};
-	struct tw_place_options place_options = {.kind = TW_BP_SLED, .where = sled_of(function), .sled_bytes = 9};
-	struct tw_permit *permit;
-	struct tw_module *module;
-	struct tw_function *named;
-	struct tw_place *place;
-
-	assert_int_equal(tw_permit_seize(&permit), 0);
-	assert_int_equal(tw_bp_module_add(permit, &options, &module), 0);
-	assert_int_equal(tw_bp_function_add(permit, module, "traced", UINT32_MAX, function, &named), 0);
-	assert_int_equal(tw_bp_place_add(permit, named, &place_options, &place), 0);
-	assert_int_equal(tw_bp_stage_set(permit, place, &part), 0);
-	tw_bp_commit(permit);
-	tw_permit_drop(permit);
-	return place;
-}
-#define ARM(function) arm((uintptr_t)(function))
 
 static void begin(void)
 {

@@ -9,6 +9,7 @@
 #include "pipeline/hit/arguments.h"
 #include "session/places.h"
 #include "session_bed.h"
+#include "slot_help.h"
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -21,27 +22,6 @@ __attribute__((noinline)) static uint64_t target(uint64_t a, uint64_t b, uint64_
 {
 	reached++;
 	return a ^ b ^ c ^ d;
-}
-
-static struct tw_place *add_place(void)
-{
-	struct tw_module_options module_options = {.name = "arguments_slot", .is_declared = true};
-	struct tw_place_options place_options = {.kind = TW_BP_SLOT, .target = (void *)target};
-	struct tw_module *module;
-	struct tw_function *function;
-	struct tw_place *place;
-	struct tw_permit *permit;
-
-	slot = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	assert_ptr_not_equal(slot, MAP_FAILED);
-	*slot = (void *)target;
-	place_options.where = slot;
-	assert_int_equal(tw_permit_seize(&permit), 0);
-	assert_int_equal(tw_bp_module_add(permit, &module_options, &module), 0);
-	assert_int_equal(tw_bp_function_add(permit, module, "target", UINT32_MAX, 0, &function), 0);
-	assert_int_equal(tw_bp_place_add(permit, function, &place_options, &place), 0);
-	tw_permit_drop(permit);
-	return place;
 }
 
 /* words < 0: the session does not trace the function. */
@@ -106,7 +86,7 @@ static void try(struct tw_place *place, int first, int second)
 static void each_session_gets_what_it_asked_for(void **state)
 {
 	static const int asked[] = {-1, 0, 2, 4};
-	struct tw_place *place = add_place();
+	struct tw_place *place = add_slot_place("arguments_slot", (void *)target, &slot);
 
 	for (unsigned i = 0; i < TW_COUNT_OF(asked); i++)
 		for (unsigned j = 0; j < TW_COUNT_OF(asked); j++)

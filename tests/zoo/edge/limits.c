@@ -1,22 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A limit of 1 GiB of address space, most of it requested; then all memory locked, and little of it used. */
 #include "edge.h"
+#include "locked.h"
 #include <string.h>
 #include <sys/resource.h>
-
-static long locked_kib(void)
-{
-	FILE *status = fopen("/proc/self/status", "r");
-	char line[256];
-	long kib = -1;
-
-	while (status && fgets(line, sizeof line, status))
-		if (!strncmp(line, "VmLck:", 6))
-			kib = atol(line + 6);
-	if (status)
-		fclose(status);
-	return kib;
-}
 
 int main(void)
 {

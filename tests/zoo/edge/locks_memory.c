@@ -4,6 +4,7 @@
  * of 8 MiB; is refused below a limit that is too small for it; and locks no more than its own memory.
  */
 #include "edge.h"
+#include "locked.h"
 #include <errno.h>
 #include <grp.h>
 #include <pthread.h>
@@ -11,20 +12,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-static long locked_kib(void)
-{
-	FILE *status = fopen("/proc/self/status", "r");
-	char line[256];
-	long kib = -1;
-
-	while (status && fgets(line, sizeof line, status))
-		if (!strncmp(line, "VmLck:", 6))
-			kib = atol(line + 6);
-	if (status)
-		fclose(status);
-	return kib;
-}
 
 static void *calls(void *unused)
 {
