@@ -36,6 +36,7 @@ struct ear {
 	size_t used;
 	struct tw_tracer_options options; /* of the last event */
 	pthread_t thread;
+	enum tw_term_type tracee_type;
 	int answers[40];		 /* by tag; 0: TW_TRACER_TRACE */
 	void (*inside)(struct ear *ear); /* called in `trace` */
 	struct tw_process *process;
@@ -74,14 +75,15 @@ static inline enum tw_tracer_answer answer(const char *callback, enum tw_tracer_
 	return ear->answers[tag] ? (enum tw_tracer_answer)ear->answers[tag] : TW_TRACER_TRACE;
 }
 
-static inline void tell(const char *callback, enum tw_tracer_tag tag, struct tw_term state, struct tw_term term,
-			const struct tw_tracer_options *options)
+static inline void tell(const char *callback, enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee,
+			struct tw_term term, const struct tw_tracer_options *options)
 {
 	struct ear *ear = ear_of(state);
 	char text[256];
 
 	tw_term_format(term, TW_PRINT_WRITE, text, sizeof text);
 	hear(ear, callback, tag, text);
+	ear->tracee_type = tw_term_type(tracee);
 	ear->options = *options;
 	if (ear->inside)
 		ear->inside(ear);
@@ -96,7 +98,7 @@ static inline void tell(const char *callback, enum tw_tracer_tag tag, struct tw_
 	static void name(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee, struct tw_term term, \
 			 const struct tw_tracer_options *options)                                                  \
 	{                                                                                                          \
-		tell(#name, tag, state, term, options);                                                            \
+		tell(#name, tag, state, tracee, term, options);                                                    \
 	}
 ENABLED(enabled)
 TRACE(trace)

@@ -25,6 +25,63 @@ static void line_224_recursion_ends_in_the_first_call(void **state)
 	close_sessions();
 }
 
+/* Nothing is lost uncounted: a queue beside it counts the calls that the callback made. */
+static void other_sessions_count_what_a_callback_calls(void **state)
+{
+	struct tw_tracer tracer = {.kind = TW_TRACER_QUEUE, .tracer_pid = tw_process_self()};
+	struct tw_session *queue;
+	struct tw_queue_stats stats;
+	struct tw_arena arena;
+	struct tw_term message;
+	unsigned calls = 0;
+
+	hear_calls(&general);
+	tw_arena_init(&arena, SIZE_MAX);
+	assert_int_equal(tw_session_create("queue", &tracer, &queue), 0);
+	assert_int_equal(tw_trace_function(queue, "vm", "step", 1, TW_MATCH_TRUE, TW_FUNCTION_LOCAL), 1);
+	assert_int_equal(tw_trace_process(queue, tw_process_pid(p), true, TW_FLAG_CALL), 1);
+	/* The first call takes a ring. */
+	call_step();
+	ears[0].inside = call_again;
+	call_step();
+	while (!tw_queue_receive(queue, 0, &arena, &message)) {
+		char text[256];
+
+		tw_term_format(message, TW_PRINT_WRITE, text, sizeof text);
+		calls += strstr(text, "{vm,step,[7]}") != NULL;
+	}
+	assert_int_equal(calls, 2);
+	assert_int_equal(tw_queue_stats(queue, &stats), 0);
+	assert_int_equal(stats.lost[TW_LOST_NESTED], 1);
+	tw_session_destroy(queue);
+	tw_session_put(queue);
+	tw_arena_fini(&arena);
+	close_sessions();
+}
+
+static jmp_buf out_of_it;
+
+static void jump_out(struct ear *ear)
+{
+	longjmp(out_of_it, 1);
+}
+
+/* Not allowed, and yet: the next call of the thread gives the hit up, and is heard; changes end. */
+static void a_hit_that_a_callback_jumped_out_of_is_given_up(void **state)
+{
+	hear_calls(&general);
+	ears[0].inside = jump_out;
+	tw_process_in(p);
+	if (!setjmp(out_of_it))
+		tw_call1(&step, 7);
+	ears[0].inside = NULL;
+	forget();
+	tw_call1(&step, 8);
+	expect("enabled call;trace call {vm,step,[8]};");
+	tw_process_out();
+	close_sessions();
+}
+
 static void send_to_the_tracee(struct ear *ear)
 {
 	tw_process_receive(p, tw_term_atom_z("from the callback"), (struct tw_term){0});
@@ -151,9 +208,14 @@ static void a_forked_child_is_silent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		BOTH(line_224_recursion_ends_in_the_first_call),   BOTH(messages_to_the_tracee_make_no_events),
-		BOTH(control_calls_are_refused_and_errno_is_kept), BOTH(destroying_waits_for_a_callback_that_sleeps),
-		BOTH(delivered_means_that_callbacks_are_over),	   BOTH(a_forked_child_is_silent),
+		BOTH(line_224_recursion_ends_in_the_first_call),
+		BOTH(other_sessions_count_what_a_callback_calls),
+		BOTH(a_hit_that_a_callback_jumped_out_of_is_given_up),
+		BOTH(messages_to_the_tracee_make_no_events),
+		BOTH(control_calls_are_refused_and_errno_is_kept),
+		BOTH(destroying_waits_for_a_callback_that_sleeps),
+		BOTH(delivered_means_that_callbacks_are_over),
+		BOTH(a_forked_child_is_silent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -154,6 +154,45 @@ static void line_215_each_callback_falls_back_by_itself(void **state)
 	}
 }
 
+/* Ports have their own callbacks for life, links and schedules; the tracee is the port. */
+static void line_215_226_ports(void **state)
+{
+	static const struct tw_tracer_module with_pairs = {MANDATORY, .enabled_ports = enabled_ports,
+							   .trace_ports = trace_ports,
+							   .enabled_running_ports = enabled_running_procs,
+							   .trace_running_ports = trace_running_procs};
+	static const struct tw_port_options options = {.driver = "pipe"};
+	uint32_t flags;
+	tw_port port;
+
+	open_sessions(&with_pairs);
+	for (unsigned i = 0; i < session_count; i++)
+		assert_int_equal(tw_trace_port(sessions[i], TW_PORT_NEW, true,
+					       TW_FLAG_PORTS | TW_FLAG_RUNNING_PORTS | TW_FLAG_SEND | TW_FLAG_RECEIVE),
+				 0);
+	be_quiet();
+	forget();
+	assert_int_equal(tw_port_open(&options, &port), 0);
+	for (unsigned i = 0; i < session_count; i++)
+		assert_int_equal(ears[i].tracee_type, TW_TYPE_PORT);
+	tw_port_in(port, TW_PORT_COMMAND);
+	tw_port_out(port, TW_PORT_COMMAND);
+	assert_int_equal(tw_port_close(port, (struct tw_term){0}), 0);
+	expect("enabled_ports open;trace_ports open undefined;enabled_running_procs in;trace_running_procs in command;"
+	       "enabled_running_procs out;trace_running_procs out command;enabled_ports closed;trace_ports closed normal;");
+	/* A port has no thread of its own: `remove` takes effect at once. */
+	assert_int_equal(tw_port_open(&options, &port), 0);
+	set_answer(TW_TRACER_TAG_IN, TW_TRACER_REMOVE);
+	tw_port_in(port, TW_PORT_COMMAND);
+	tw_port_out(port, TW_PORT_COMMAND);
+	for (unsigned i = 0; i < session_count; i++) {
+		assert_int_equal(tw_trace_port_flags(sessions[i], port, &flags), 0);
+		assert_int_equal(flags, 0);
+	}
+	tw_port_close(port, (struct tw_term){0});
+	close_sessions();
+}
+
 static void line_216_a_status_is_remove_or_anything_else(void **state)
 {
 	hear_calls(&general);
@@ -437,6 +476,7 @@ int main(void)
 		BOTH(line_6_225_is_loaded_and_stays),
 		BOTH(line_214_a_call_is_asked_for_twice),
 		BOTH(line_215_each_callback_falls_back_by_itself),
+		BOTH(line_215_226_ports),
 		BOTH(line_216_a_status_is_remove_or_anything_else),
 		BOTH(line_217_discard_and_what_is_no_answer),
 		BOTH(line_218_only_the_process_itself_removes),
