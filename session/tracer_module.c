@@ -195,8 +195,11 @@ void tw_tracer_modules_scheduled_in(struct tw_tracee *tracee)
 
 	if (!tw_frame_begin(__builtin_frame_address(0), 0))
 		return;
-	/* PROGRESS hit.wants: the thread that clears a bit waits for this read section to end. */
-	todo = tw_load_relaxed(&tracee->has_modules);
+	/*
+	 * PAIR runtime_event.wants: acquire; release in set_bit() of flags.c.  The session of each bit is seen with its callbacks.
+	 * The thread that clears a bit waits for this read section to end.
+	 */
+	todo = tw_load_acquire(&tracee->has_modules);
 	for (; todo; todo &= todo - 1) {
 		unsigned slot = (unsigned)__builtin_ctzll(todo);
 

@@ -250,16 +250,17 @@ static INLINE uint32_t hit_inside(struct tw_hit_tls *t, struct tw_place *place, 
 			else
 				begin_frame(out, place);
 		}
-		/* Special by the tracee: a tracer module, or a stamp. */
-		if (tw_unlikely((special & ~generation->special) &&
-				is_plain_of_module(t, place, generation, todo, out))) {
-			tw_module_plain_call(t, place, (unsigned)__builtin_ctzll(todo),
-					     w.more ? w.more : (uint64_t[2]){w.a, w.b}, w.count);
-			return active;
-		}
 		if (tw_unlikely(special)) {
-			struct tw_words changed = words_copy(w);
+			struct tw_words changed;
 
+			/* Special by the tracee: a tracer module, or a stamp. */
+			if (tw_unlikely((special & ~generation->special) &&
+					is_plain_of_module(t, place, generation, todo, out))) {
+				tw_module_plain_call(t, place, (unsigned)__builtin_ctzll(todo),
+						     w.more ? w.more : (uint64_t[2]){w.a, w.b}, w.count);
+				return active;
+			}
+			changed = words_copy(w);
 			todo = hit_special(t, place, generation, todo, &changed, out);
 			if (out)
 				open_frame(out, t, place, generation, todo);
