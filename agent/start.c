@@ -127,11 +127,10 @@ static void tell_of_declared(const struct tw_agent_config *config)
 		return;
 	was_told = true;
 	if (config->has_guards)
-		tw_agent_tell("functions that the program declares are not recorded: nobody knows the names "
-			      "of their arguments; "
-			      "--when takes $1, $2, ... of them");
+		tw_agent_tell("functions that the program declares are not recorded: the names of their "
+			      "arguments are unknown; --when takes $1, $2, ... for them");
 	else if (config->stack_depth)
-		tw_agent_tell("who called functions that the program declares is not recorded: they have no "
+		tw_agent_tell("callers of functions that the program declares are not recorded: they have no "
 			      "return addresses");
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* state.c - what every file of this room may ask: is the process traced, in which session, and where do its
- * events go. */
+/*
+ * state.c - state that every file of this room reads: whether the process is traced, in which session, and where its
+ * events go.
+ */
 #include "agent/agent.h"
 
 #include "base/atomic.h"
@@ -24,7 +26,7 @@ void tw_agent_set_active(void)
 
 bool tw_agent_is_active(void)
 {
-	/* PAIR agent.active: acquire; release in tw_agent_set_active().  What was set up before is seen. */
+	/* PAIR agent.active: acquire; release in tw_agent_set_active().  Everything set up before is visible. */
 	return tw_load_acquire(&is_active) &&
 	       /* RELAXED agent.gate: 0 only in a forked child, which has one thread. */
 	       tw_load_relaxed(&tw_bp_gate.active) != 0;

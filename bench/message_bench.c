@@ -23,7 +23,7 @@ static struct tw_rs rs[2];
 static struct tw_session *session[2];
 static unsigned session_count;
 
-/* Of each thread. */
+/* State of each thread. */
 struct side {
 	struct tw_process *sender, *receiver;
 	struct tw_term message, to, from;

@@ -2,7 +2,7 @@
 /*
  * sled_bench.c - what does a call of a function with an entry sled cost, and a change of many of them?
  *
- * Unit	nanoseconds a call, loop and callee included; sled_off is the call with NOPs.  Of changes: nanoseconds
+ * Unit	nanoseconds a call, loop and callee included; sled_off is the call with NOPs.  For changes: nanoseconds
  *	for all functions of the row.
  * Peers	uftrace 87.5 ns and XRay 168 ns for entry and exit; uftrace arms 2,868 functions in 1.04 ms at
  *	start, XRay 2,325 in 0.73, and neither while threads run.  OTP sets 30,000 functions in 2.9 ms.

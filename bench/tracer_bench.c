@@ -4,8 +4,8 @@
  *
  * Unit	nanoseconds a call with two 64-bit values, the loop included.  `tracer_armed` is the armed place alone: the
  *	function is traced, the calling process is not.
- * How	16 declared functions in turn, as hit_bench.c.  The callbacks do nothing, so that only the way to them is measured;
- *	they are not inlined.  A discarded call asks for the status and for the call.
+ * Method 16 declared functions in turn, as in hit_bench.c.  The callbacks do nothing, so that only the path to them is
+ *	measured; they are not inlined.  A discarded call asks for the status and for the call.
  */
 #include "bench/bench.h"
 #include "session/session.h"

@@ -131,8 +131,8 @@ enum tw_bp_gives {
 };
 
 /*
- * What the library itself traces of a function: the number of bytes to allocate (first word, second word, or their
- * product), or the creation of a thread.
+ * A property of a function that the library itself traces: the number of bytes to allocate (first word, second word, or
+ * their product), or the creation of a thread.
  */
 enum tw_bp_allocator {
 	TW_BP_ALLOCATES_NOTHING,
@@ -297,7 +297,7 @@ void tw_bp_module_gone(struct tw_permit *permit, struct tw_module *module);
  * tw_bp_modules_check - has another object taken a module's place in memory, perhaps the same file loaded again?
  *
  * Sets is_replaced if the module has installed places and none of them holds the bytes written there.  Unmapped
- * memory does no harm.  Where the system refuses such reads, nothing is set.
+ * memory does no harm.  If the system refuses such reads, nothing is set.
  */
 void tw_bp_modules_check(struct tw_permit *permit);
 

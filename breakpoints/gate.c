@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gate.c - what every hit reads first: the gate, and which function trampolines call. */
+/* gate.c - the words that every hit reads first: the gate, and the function that trampolines call. */
 #include "breakpoints/breakpoints.h"
 
 #include <sys/mman.h>

@@ -18,7 +18,7 @@
  */
 int tw_patch_prepare(struct tw_permit *permit, struct tw_place *place);
 
-/* What another process on this machine has measured, before the first place is prepared; what is not sound is passed over. */
+/* Takes another process' measurements of this machine, before the first place is prepared; unsound ones are ignored. */
 void tw_patch_use_vectors(const struct tw_vectors *vectors);
 /* Measures them, unless that was done. */
 void tw_patch_measure_vectors(void);

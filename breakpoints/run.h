@@ -17,7 +17,7 @@ struct tw_open_text;
 
 struct tw_patch_run {
 	bool is_begun;
-	bool may_write;	       /* it was begun while nothing was suspended; else what is to be written is due */
+	bool may_write;	       /* it began while no thread had suspended writing; else the writes are due */
 	unsigned thread_count; /* read once per run; 0: not read */
 	struct tw_mappings mappings;
 	/* Text: whole mappings. */
@@ -26,7 +26,7 @@ struct tw_patch_run {
 	/* Slots: one page.  Neighbouring slots come one after another; 0: none is open. */
 	uintptr_t open_page;
 	int open_protection;
-	/* Beyond the run: something is to be written when nothing is suspended any more. */
+	/* Kept beyond the run: writes are due once writing is no longer suspended. */
 	bool is_slot_due, is_sled_due;
 };
 
@@ -44,7 +44,7 @@ int tw_run_open_text(struct tw_patch_run *run, uintptr_t address);
 /* Makes a page with that protection writable, until the run ends or opens another page; false: the system refuses. */
 bool tw_run_open_page(struct tw_patch_run *run, uintptr_t page, int protection);
 
-/* Has the process one thread only?  Read once per run. */
+/* True if the process has only one thread.  Read once per run. */
 bool tw_run_has_one_thread(struct tw_patch_run *run);
 
 /* In a forked child: a run of a thread that does not exist here is over. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vectors.c - how much of the processor's vector state trampolines keep. */
+/* vectors.c - how much of the processor's vector state trampolines save. */
 #include "breakpoints/patch.h"
 #include "breakpoints/trampoline.h"
 

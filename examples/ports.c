@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ports.c - a program that declares a descriptor as a port, and what is recorded of it.
+ * ports.c - a program that declares a descriptor as a port, and the recorded events of it.
  *
  *	$ tracewheel record -o ports.tw -p send,receive,ports,running_ports -- build/release/examples/example-ports
  *	$ tracewheel print --format erlang --bare-pids ports.tw
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A descriptor of the program, and the port that it is. */
+/* A descriptor of the program, and its port. */
 struct channel {
 	int fd;
 	tw_port port;
@@ -44,7 +44,7 @@ static void channel_write(struct channel *channel, const void *bytes, size_t cou
 
 static void channel_close(struct channel *channel)
 {
-	/* Before the descriptor is free for others. */
+	/* Before other threads can reuse the descriptor. */
 	tw_port_close(channel->port, tw_term_atom_z("normal"));
 	close(channel->fd);
 }

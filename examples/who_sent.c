@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * who_sent.c - a tracer module that tells who sent a message to whom, and nothing else.
+ * who_sent.c - a tracer module that prints the sender and the receiver of each message, and nothing else.
  *
  * The example of Erlang's erl_tracer(3): only `send` is traced, and only the sender and the receiver are shown.  Built as a
  * shared object:
  *
  *	cc -shared -fPIC who_sent.c -o who_sent.so
  *
- * A program that embeds libtracewheel loads it, with what it has as state:
+ * A program that embeds libtracewheel loads it, with a state:
  *
  *	struct tw_tracer tracer = { .kind = TW_TRACER_MODULE, .module_path = "./who_sent.so", .state = collector };
  *	tw_session_create("who", &tracer, &session);
@@ -15,8 +15,8 @@
  *
  * An unmodified run-time system gets it with `tracewheel record --tracer ./who_sent.so -p send -- ./mailbox`.
  *
- * It writes {trace,<0.5.0>,<0.4.0>} to the standard error for each message.  The state is a pid, the process that this is for:
- * what that one sends itself is left out.
+ * It writes {trace,<0.5.0>,<0.4.0>} to the standard error for each message.  The state is the pid of the process that
+ * reads the output: messages that it sends itself are left out.
  */
 #include <tracewheel/tracer.h>
 
@@ -32,16 +32,16 @@ static unsigned number_of(struct tw_term pid)
 
 static enum tw_tracer_answer enabled(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee)
 {
-	/* Anything but TW_TRACER_REMOVE says that this tracer is there. */
+	/* Any answer but TW_TRACER_REMOVE keeps this tracer. */
 	if (tag == TW_TRACER_TAG_STATUS)
 		return TW_TRACER_TRACE;
-	/* Only of others, or it would hear of what it does itself. */
+	/* Only messages of others: it would be called for its own. */
 	if (tag != TW_TRACER_TAG_SEND || number_of(tracee) == number_of(state))
 		return TW_TRACER_DISCARD;
 	return TW_TRACER_TRACE;
 }
 
-/* In the middle of the sending: one line by one system call, so that lines of threads do not mix. */
+/* Runs in the middle of the sending: one line by one system call, so that lines of threads do not mix. */
 static void trace(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee, struct tw_term term,
 		  const struct tw_tracer_options *options)
 {

@@ -149,7 +149,7 @@ struct registers {
 	struct tw_term *sp; /* the next free entry */
 };
 
-/* Where to continue: at the next instruction, d, c, 'EXIT' (c in guards), or not at all. */
+/* The next step: continue at the next instruction, d, c, 'EXIT' (c in guards), or not at all. */
 enum step { NEXT, JUMP, FAIL, EXIT, STOP };
 
 /* Replaces @pops values by one; EXIT if it is none. */

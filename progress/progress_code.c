@@ -3,7 +3,7 @@
  * progress_code.c - barriers that a thread makes all others execute: of memory, and of instructions (no thread runs
  * instructions that it fetched before).
  *
- * Uses membarrier().  Where the kernel lacks it, it changes the protection of a page that every processor may have in
+ * Uses membarrier().  If the kernel lacks it, it changes the protection of a page that every processor may have in
  * its translation buffer: the kernel interrupts each processor that runs this process, and the return from an
  * interrupt serialises.
  */

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A function symbol.  Of several at one address the global ones come first. */
+/* A function symbol.  If several share an address, global ones come first. */
 struct tw_elf_function {
 	uint64_t value;
 	uint32_t name;	/* in strings */

@@ -225,7 +225,7 @@ struct tw_term tw_read_plain_atom(struct tw_reader *r)
 	atom = intern(r, start, start, bytes);
 	if (tw_term_is_none(atom))
 		return atom;
-	/* Of the names accepted here, only reserved words, present or future, need quotes. */
+	/* Among the names accepted here, only reserved words, present or future, need quotes. */
 	if (tw_unlikely(tw_atom_entry(tw_atom_index(atom))->printed_bytes != bytes) &&
 	    tw_is_reserved_word(start, bytes))
 		return tw_reader_fail(r, start, "this is a reserved word; put quotes around it to make it an atom");

@@ -4,7 +4,7 @@
 
 A row is `| lines | OTP | here | tests |`: lines are numbers (`119, 120` or `185-194`); *here* begins with same, different, not
 applicable, or later; tests are names of ctests or of scenarios (tests/semantics), with `:case` for one case of a file, or
-`none: why`. What is same or different needs one. The other way round, each scenario, and each case that is named after lines
+`none: why`. Rows with same or different need one. The other way round, each scenario, and each case that is named after lines
 (line_94_what, s_line_110_what), stands in the rows of its lines. A scenario o_94_what of oracle/plays.term is of line 94, whose
 row names semantics_play.
 """

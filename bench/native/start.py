@@ -7,7 +7,7 @@
 Question  How much longer does /bin/true take when it is recorded? How much does each short process of a tree cost with
           --follow-fork: forked, forked and executed, and 4,000 that are alive at the same time?
 Method    In turns, so that all are measured under the same load; uftrace beside it if installed. Each capture has a name that no
-          capture had before: ext4 takes long to make files where many were removed in the last minute. Of the 4,000 the events
+          capture had before: ext4 takes long to make files where many were removed in the last minute. The events of the 4,000
           are counted: all of them must be there.
 Unit      Milliseconds of the clock, and of processor time of the whole tree with the recorder: medians over the rounds, a process.
 """

@@ -14,10 +14,10 @@
  *
  * A program without a run-time of its own declares a descriptor: tw_port_declare_fd().  docs/embedding.md is the guide.
  *
- * Port	 A number that is never reused in a program.  A call with one that is closed, or never was open, returns TW_EBADARG
- *	 and does nothing else.  In a forked child the parent's ports are not there.
+ * Port A number that is never reused in a program.  A call with one that is closed, or never was open, returns
+ *	 TW_EBADARG and does nothing else.  A forked child has none of its parent's ports.
  * Events  Each call that makes one is a load and a branch as long as no session wants that kind of event of any port or
- *	 process; it then returns 0 for any number.  Build terms only where tw_port_wants() says so.
+ *	 process; it then returns 0 for any number.  Build terms only if tw_port_wants() returns true.
  * Threads any, also several at once for one port.  The events of a port have the order of the calls, as far as the program
  *	 orders those.  A call beside tw_port_close() makes its event or returns TW_EBADARG.  Keeps errno.  In a signal
  *	 handler inside of a hit the event is counted as lost.  open, close, register, unregister and declare_fd take a short
@@ -67,16 +67,16 @@ int tw_trace_port_flags(struct tw_session *session, tw_port port, uint32_t *flag
 
 /* ---- life ---- */
 
-/* Zeroed fields mean: nothing. */
+/* Zeroed fields mean none. */
 struct tw_port_options {
 	const char *driver;	   /* borrows: an atom, 1 .. 255 bytes of UTF-8: the Driver of event open */
 	const char *name;	   /* borrows: shown beside the port, cut at 31 bytes; NULL: the driver */
-	struct tw_process *opener; /* NULL: not known, the event has undefined */
+	struct tw_process *opener; /* NULL: unknown, the event has undefined */
 	bool is_linked;		   /* to its opener, as by open_port/2 */
 };
 
 /*
- * tw_port_open - a port is opened.
+ * tw_port_open - open a port.
  *
  * Events: open (and getting_linked) of the port, then link of the opener.  It has the flags of new ports of every session.
  *
@@ -87,7 +87,7 @@ struct tw_port_options {
 int tw_port_open(const struct tw_port_options *options, tw_port *out);
 
 /*
- * tw_port_close - the port is closed.  Events: closed, then unregister if it is registered.
+ * tw_port_close - close the port.  Events: closed, then unregister if it is registered.
  *
  * Processes linked to it report with tw_process_port_linked(..., TW_GETTING_UNLINKED).
  *
@@ -101,7 +101,7 @@ int tw_port_register(tw_port port, struct tw_term name);
 /* Removes the name.  TW_EBADARG (it has none), TW_EDEADLK in a hit. */
 int tw_port_unregister(tw_port port);
 
-/* The port as a term, #Port<0.N>; none for one that never was, or where the arena is full. */
+/* The port as a term, #Port<0.N>; none for a number that was never a port, or if the arena is full. */
 struct tw_term tw_port_term(struct tw_arena *arena, tw_port port);
 /* The N of that; 0: none.  Not reused before the program has made 2^32 processes and ports. */
 uint32_t tw_port_number(tw_port port);
@@ -111,10 +111,10 @@ uint32_t tw_port_number(tw_port port);
 /*
  * tw_port_declare_fd - open a port for a file descriptor.
  *
- * The driver is what the descriptor is: tcp_inet, udp_inet, unix, socket, file, directory, pipe, tty, device, timerfd,
- * eventfd, eventpoll, inotify, signalfd, pidfd, fd.  The name is its path or the address of its peer.  Where that
- * descriptor was declared before and its port is still open (the program has closed it and reused the number), that one is
- * closed first, with reason reused.
+ * The driver is the kind of the descriptor: tcp_inet, udp_inet, unix, socket, file, directory, pipe, tty, device,
+ * timerfd, eventfd, eventpoll, inotify, signalfd, pidfd, fd.  The name is its path or the address of its peer.  If that
+ * descriptor was declared before and its port is still open (the program has closed it and reused the number), that
+ * port is closed first, with reason reused.
  *
  * @fd		is not used after the call.
  * @opener	as in struct tw_port_options; the port is linked to it.
@@ -135,7 +135,7 @@ static inline bool tw_port_wants(tw_port port, uint32_t kinds)
 	return tw_runtime_wants(kinds) && tw_port_wants_any(port, kinds);
 }
 
-/* The out-of-line halves; call those below. */
+/* The out-of-line paths; call the functions below. */
 int tw_runtime_port_linked(tw_port port, tw_pid other, unsigned what);
 int tw_runtime_port_send(tw_port port, struct tw_term message, struct tw_term to, bool is_to_nobody);
 int tw_runtime_port_receive(tw_port port, struct tw_term message, struct tw_term sender);
@@ -177,7 +177,7 @@ static inline int tw_port_receive(tw_port port, struct tw_term message, struct t
 	return tw_runtime_wants(TW_WANTS_RECEIVE) ? tw_runtime_port_receive(port, message, sender) : 0;
 }
 
-/* What a port is asked for, and runs.  OTP's words in small letters; not known: 0. */
+/* The commands that a port is asked to run.  OTP's words in small letters; 0: unknown. */
 enum tw_port_command {
 	TW_PORT_NOT_KNOWN = 0,
 	TW_PORT_CALL,
@@ -209,7 +209,7 @@ static inline int tw_port_request(tw_port port, tw_pid from, enum tw_port_comman
 }
 
 /*
- * tw_port_reply - the port sends an answer, or what it has read, in OTP's form.
+ * tw_port_reply - the port sends an answer, or the data it has read, in OTP's form.
  *
  *	TW_PORT_COMMAND	{Port,{data,Data}}		TW_PORT_CLOSE	closed; no data
  *	TW_PORT_CONTROL	{Port,{control,Data}}		TW_PORT_CONNECT	{Port,connected}; no data

@@ -16,12 +16,12 @@
  *
  *	struct tw_tracer tracer = { .kind = TW_TRACER_MODULE, .module = &mine, .state = pid };
  *
- * An event asks an `enabled` callback first, before its match specification runs and before its terms are built, and
- * when that answers TW_TRACER_TRACE and the match specification accepts the event, the `trace` callback is called once.
- * docs/tracer-modules.md is the guide.
+ * For each event the `enabled` callback is asked first, before the match specification runs and before terms are
+ * built.  If it answers TW_TRACER_TRACE and the match specification accepts the event, the `trace` callback is called
+ * once. docs/tracer-modules.md is the guide.
  *
- * Threads	Callbacks are called on the thread that makes the event, in the middle of the traced call: several at once,
- *		in signal handlers where the program traces calls of those, and on the sender's thread for `receive`.
+ * Threads	Callbacks are called on the thread that makes the event, in the middle of the traced call: several at
+ *		once, in signal handlers if calls of those are traced, and on the sender's thread for `receive`.
  * Callbacks	may use memory, locks and files of their own.  They must return: no longjmp, exception or end of the thread.
  *		A callback that calls traced functions or reports messages makes no events: what there would have been is
  *		counted (struct tw_tracer_stats).  Calls that change sessions return TW_EDEADLK.  The program waits while a
@@ -41,7 +41,7 @@
 extern "C" {
 #endif
 
-/* What the callback is called for.  OTP: trace tags.  Events have the numbers of enum tw_capture_kind. */
+/* The reason for the call of a callback.  OTP: trace tags.  Events have the numbers of enum tw_capture_kind. */
 enum tw_tracer_tag {
 	/*
 	 * Not an event: is the tracer still to be active?  Only of `enabled`, which answers TW_TRACER_REMOVE or anything
@@ -87,18 +87,18 @@ enum tw_tracer_tag {
 	TW_TRACER_TAG_CLOSED
 };
 
-/* What `enabled` answers; any other number discards the event and is counted. */
+/* The answers of `enabled`; any other number discards the event and is counted. */
 enum tw_tracer_answer {
 	TW_TRACER_TRACE = 1,
 	TW_TRACER_DISCARD,
 	/*
-	 * The tracer is gone: the tracee loses all its flags in this session, and the event is not made.  Where the event is
-	 * of another process than the one that the thread runs, it is only not made, and the next one asks again.
+	 * The tracer is gone: the tracee loses all its flags in this session, and the event is not made.  If the event
+	 * belongs to another process than the thread runs, it is only not made, and the next one asks again.
 	 */
 	TW_TRACER_REMOVE
 };
 
-/* The kind of time stamp that was asked for; the callback reads the clock itself. */
+/* The requested kind of time stamp; the callback reads the clock itself. */
 enum tw_tracer_stamp {
 	TW_TRACER_STAMP_NONE = 0,
 	TW_TRACER_STAMP_MONOTONIC,	  /* tw_monotonic_time_ns() */
@@ -107,10 +107,10 @@ enum tw_tracer_stamp {
 	TW_TRACER_STAMP_CPU_TIMESTAMP	  /* the processor time of the program */
 };
 
-/* What applies to an event; what is none or 0 does not.  OTP: the keys of trace_opts(). */
+/* The options of an event; none or 0: absent.  OTP: the keys of trace_opts(). */
 struct tw_tracer_options {
 	enum tw_tracer_stamp timestamp;
-	uint32_t scheduler_id;		  /* 0: not asked for */
+	uint32_t scheduler_id;		  /* 0: not requested */
 	struct tw_term extra;		  /* the fifth element of OTP's tuple: Value, To, the other process' {M,F,A} */
 	struct tw_term match_spec_result; /* X of {message,X} */
 };
@@ -175,7 +175,7 @@ int tw_tracer_module_stats(struct tw_session *session, struct tw_tracer_stats *o
 const char *tw_tracer_tag_name(enum tw_tracer_tag tag);
 
 /*
- * tw_tracer_message - what a queue would have received: {trace,Pid,call,{M,F,Args}} and so on.
+ * tw_tracer_message - the message that a queue would have received: {trace,Pid,call,{M,F,Args}} and so on.
  *
  * For tests and for tracers that write messages.  Takes the time stamp that options ask for now.
  * Returns none when the arena is full.  Threads: the arena's; in callbacks with an arena that does not allocate.

@@ -49,7 +49,7 @@ static bool add(struct walk *walk, const struct spot *spot, enum tw_debug_kind k
 	walk->has_memory &= name != NULL;
 	if (!name || walk->count == FIELDS_MAX || !bits || spot->bit + bits > 8 * BYTES_MAX)
 		return false;
-	/* What is read is one word's, but for __int128. */
+	/* A field lies within one word, except for __int128. */
 	if (bits != 128 && (bits > 64 || spot->bit / 64 != (spot->bit + bits - 1) / 64))
 		return false;
 	walk->fields[walk->count++] = (struct tw_debug_field){name, kind, (uint32_t)spot->bit, (uint32_t)bits};
@@ -108,7 +108,7 @@ static bool take_array(struct walk *walk, Dwarf_Die *type, const struct spot *sp
 	return each != 0;
 }
 
-/* Where a member begins, and its bits: those of its type, unless it is a bit-field. */
+/* The offset of a member, and its bits: those of its type, unless it is a bit-field. */
 static bool place_of(Dwarf_Die *member, Dwarf_Die *type, uint64_t *bit, uint64_t *bits)
 {
 	uint64_t byte = 0, from_high, storage;

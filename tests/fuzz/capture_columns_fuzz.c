@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal:   whatever stands in place of definitions in columns, decoding gives whole records or refuses; and whole records
- *         come back byte by byte.
+ * Goal:   whatever is stored as definitions in columns, decoding gives whole records or refuses; and whole records come
+ *         back byte by byte.
  * Method: the first byte picks the direction.
  */
 #include "base/assert.h"
@@ -18,7 +18,7 @@ static uint8_t encoded[TW_CODEC_ENCODED_BYTES_MAX + TW_COLUMN_SLACK_BYTES];
 
 static void decode(const uint8_t *data, size_t bytes)
 {
-	/* Exactly as much as may be read. */
+	/* Exactly the bytes that may be read. */
 	uint8_t *in = malloc(bytes + TW_COLUMN_SLACK_BYTES);
 	size_t count;
 

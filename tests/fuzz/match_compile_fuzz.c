@@ -2,7 +2,7 @@
 /*
  * Goal:   no text breaks the compiler; its output always passes the verifier; and a program has the same result over
  *	   machine words, over terms and fused.
- * Method: the first byte picks the target, or a condition for 4; the rest is the text.  What compiles is shown
+ * Method: the first byte picks the target, or a condition for 4; the rest is the text.  Programs that compile are shown
  *	   and run over a few arguments.
  */
 #include "match/match.h"

@@ -2,7 +2,7 @@
 /*
  * Goal:   byte code with any flaw is refused, or runs in bounds.
  * Method: the first byte picks good code to begin with; every nine bytes that follow replace one instruction
- *	   (or append one).  What the verifier lets pass runs over arguments and scratch memory of exactly the
+ *	   (or append one).  Code that the verifier accepts runs over arguments and scratch memory of exactly the
  *	   size that they are said to have, under the address sanitizer.
  */
 #include "match/match.h"

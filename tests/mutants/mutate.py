@@ -7,7 +7,7 @@ Goal    Each random small mistake in ringbuf, progress, breakpoints, pipeline an
 Method  In a copy of the tree under build/mutate one line at a time is changed: an operator, a constant, a memory order, a
         condition turned round, a statement left out. The copy is built, and the unit tests of that room run, with
         a limit of time; check_memory_order.py checks it as well. A mutant that is noticed, or does not end where the sound
-        program does, is killed. Survivors are printed with file, line and change. What equivalent.txt explains is not tried.
+        program does, is killed. Survivors are printed with file, line and change. Mutants listed in equivalent.txt are not tried.
 
 Ends with 1 when there are survivors. The same seed draws the same mutants of the same tree.
 """

@@ -5,7 +5,7 @@
  * Method	The test single-steps itself (the trap flag) through one call of tw_rb_reserve() and tw_rb_commit() on a
  *	certain path.  Before each instruction the trap's handler plays the consequences of a jump: it leaves the call
  *	where it is and continues with no call (a death), one, some, or more than a whole ring of calls; then the ring's
- *	memory is restored, and the call continues with its next instruction.  Where a chunk is given up, handlers also
+ *	memory is restored, and the call continues with its next instruction.  If a chunk is given up, handlers also
  *	jump out of two consecutive calls.  A record that is no call (a switch, the tracer's own time) is left like that
  *	as well: then no call is missing.
  */

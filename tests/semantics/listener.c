@@ -56,7 +56,7 @@ static void trace(enum tw_tracer_tag tag, struct tw_term state, struct tw_term t
 	tw_arena_init_fixed(&arena, room, sizeof room);
 	message = tw_tracer_message(&arena, tag, tracee, term, options);
 	pthread_mutex_lock(&listener->lock);
-	/* Scenarios that make more than this look at none, or at the first only. */
+	/* Scenarios that make more events than this check none, or the first only. */
 	if (listener->count < MESSAGES_MAX) {
 		if (tw_term_copy(&listener->arena, message, SIZE_MAX, &copy))
 			abort();

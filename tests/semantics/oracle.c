@@ -22,7 +22,7 @@ static const struct scenario *const parts[] = {session_scenarios,   process_scen
 					       more_scenarios,	    more_function_scenarios, line_scenarios,
 					       line_more_scenarios, port_scenarios,	     system_scenarios};
 
-/* Their answers are about queues: what they receive from is the queue itself, or a monitor of the system. */
+/* Their answers are about queues: they receive from the queue itself, or from a monitor of the system. */
 static const char *const of_queues[] = {"s_delivered",
 					"s_delivered_order",
 					"s_line_146_meta_and_the_tracer",

@@ -7,14 +7,14 @@
  *	semantics_play FILE --module ...	the same, with tracer modules in place of queues
  *
  * Goal    A line {Name,Steps,Answer} was played on OTP by oracle/player.erl; the same steps give the same answer here.
- * Method  The first thing of each scenario is a session (of OTP 25: the only one) with a tracer t.  What the tester does:
+ * Method  The first thing of each scenario is a session (of OTP 25: the only one) with a tracer t.  Steps of the tester:
  *
  *	{tracee,P}  {process,Who,How,Flags}  {function,MFA,Spec,Options}  {send_pattern,Spec}  {recv_pattern,Spec}
  *	{run,P,[Op]}  {value,P,[Op]}  {do,Op}  {tell,P,Message}  {kill,P}  {gone,P}  {wait,Ms}
  *	{info,What,Item}  all_info  {tcw,N}  get_tcw  ev  ev_now  tags
  *
  * '@p' is the pid of p.  The answer is a list: what info, ev and value say, and of the other calls all that is not 1.  ev:
- * the events, those of each process in their order.  What processes do (Op), alone or inside of calls:
+ * the events, those of each process in their order.  Operations of processes (Op), alone or inside calls:
  *
  *	{send,To,M} {recv,M} {recv,M,Ms} {spawn,P} {spawn_link,P} {link,P} {unlink,P} {register,N,P} {unregister,N}
  *	{exit,P,R} {die,Class,R} {trap,B} {sensitive,B} {monitor,P} gc {sleep,Ms}

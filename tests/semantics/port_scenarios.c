@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* port_scenarios.c - docs/semantics.md H: flags of ports, and what they tell. */
+/* port_scenarios.c - docs/semantics.md H: flags of ports, and their events. */
 #include "bed.h"
 
 #include <unistd.h>

@@ -39,10 +39,10 @@ is "$(count ' return_from bank:withdraw/2')" 196
 # Requests that declared functions do not support are reported, once.
 expect 0 "$tw" record -o stacks.tw --stack 4 -t 'bank:_' -- "$actors" bank --actors 2 --messages 400
 expect 0 "$tw" info stacks.tw
-is "$(count 'who called functions that the program declares is not recorded')" 1
+is "$(count 'callers of functions that the program declares are not recorded')" 1
 expect 0 "$tw" record -o named.tw --when 'balance > 3' -t 'bank:_' -- "$actors" bank --actors 2 --messages 400
 expect 0 "$tw" info named.tw
-is "$(count 'functions that the program declares are not recorded: nobody knows the names')" 1
+is "$(count 'functions that the program declares are not recorded: the names of their')" 1
 
 for load in ring fan chat web gc busy self; do
 	expect 0 "$actors" "$load" --messages 2000 --schedulers 2

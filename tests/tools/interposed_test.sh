@@ -23,7 +23,7 @@ static long counts[8];
 static struct timespec last;
 static char path[64];
 
-/* What a wrapper does in between passes slots that are traced; so does what libc does for it. */
+/* A wrapper's own calls pass traced slots; so do those that libc makes for it. */
 static void note(int which)
 {
 	clock_gettime(CLOCK_MONOTONIC, &last);

@@ -38,7 +38,7 @@ ACCOUNT_H = r"""
 #define FUNCTION __attribute__((noinline, noipa))
 struct account_item { uint32_t what; int32_t argument; uint64_t ns; };
 struct account { uint64_t count; struct account_item items[1 << 20]; };
-/* What the thread's functions did, and what those of its handlers did. */
+/* The logs of the thread's functions, and of its handlers. */
 #ifdef __cplusplus
 extern "C" {
 #endif

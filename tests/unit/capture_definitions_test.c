@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal    Definitions in columns come back byte by byte, take a fraction of their size, and whatever stands in place of
- *	   them is refused or gives whole records; a reader takes such blocks from version 3 on only.
+ * Goal    Definitions in columns come back byte by byte and take a fraction of their size; anything else in their place
+ *	   is refused or gives whole records; a reader accepts such blocks from version 3 on only.
  * Method  Records of all kinds, by a generator with a fixed seed: in order, in disorder, cut, with long names and none;
  *	   every byte of an encoding is changed, and every length of it is tried.
  */
@@ -49,7 +49,7 @@ static uint32_t put_function(uint32_t at, uint32_t i, bool is_wild)
 		function.function_id = random_below(UINT32_MAX);
 		function.module_id = random_below(3) ? 1 : UINT32_MAX;
 		function.arity = random_below(2) ? TW_DEF_ARITY_UNKNOWN : random_below(9);
-		/* Not what a writer of today sets: such a record has no columns. */
+		/* A value that no present writer sets: such a record has no columns. */
 		function.reserved = random_below(20) == 0;
 		place.caller_module_id = random_below(UINT32_MAX);
 		place.address = UINT64_MAX - random_below(1000);
@@ -63,7 +63,7 @@ static uint32_t put_function(uint32_t at, uint32_t i, bool is_wild)
 	return at;
 }
 
-/* @codec: what the block must have; -1: any. */
+/* @codec the block's codec; -1: any. */
 static uint32_t round_trip(uint32_t bytes, int codec)
 {
 	struct tw_block_encoder *encoder = tw_block_encoder_create();
@@ -112,7 +112,7 @@ static void any_records_come_back(void **state)
 	}
 }
 
-/* One of more than a block of columns holds, none, and what is no record. */
+/* More than a block of columns holds, none, and an invalid record. */
 static void records_without_columns_are_stored_unchanged(void **state)
 {
 	struct tw_def_note note = {0};
@@ -144,7 +144,7 @@ static void check_whole(const uint8_t *bytes, size_t count)
 
 static void try_decode(const uint8_t *in, size_t bytes, uint8_t *out)
 {
-	/* Exactly as much as may be read: what lies behind is another's. */
+	/* Exactly the bytes that may be read: memory after them belongs to others. */
 	uint8_t *copy = malloc(bytes + TW_COLUMN_SLACK_BYTES);
 	size_t count;
 

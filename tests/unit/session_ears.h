@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * session_ears.h - sessions whose tracer is a module that writes down each callback.
+ * session_ears.h - sessions whose tracer is a module that logs each callback.
  *
- * Every case is played with one session and with two, which must have heard the same.
+ * Every case is played with one session and with two, whose logs must be equal.
  */
 #ifndef TW_TESTS_SESSION_EARS_H
 #define TW_TESTS_SESSION_EARS_H
@@ -29,7 +29,7 @@
 static struct tw_declared_function step = TW_DECLARED_FUNCTION("vm", "step", 1),
 				   inner = TW_DECLARED_FUNCTION("vm", "inner", 0);
 
-/* ---- a module that writes down what it hears ---- */
+/* ---- a module that logs its callbacks ---- */
 
 struct ear {
 	char text[8192];
@@ -41,7 +41,7 @@ struct ear {
 	void (*inside)(struct ear *ear); /* called in `trace` */
 	struct tw_process *process;
 	int result;
-	bool is_quiet; /* the status is not written down */
+	bool is_quiet; /* the status is not logged */
 };
 
 static struct ear ears[2];
@@ -128,7 +128,7 @@ static inline void open_sessions(const struct tw_tracer_module *module)
 			tw_term_tuple(&arena, (struct tw_term[]){tw_term_atom_z("state"), tw_term_integer(&arena, i)},
 				      2);
 		assert_int_equal(tw_session_create("heard", &tracer, &sessions[i]), 0);
-		/* The library has its own. */
+		/* The library has its own copy. */
 		memset(room, 0x55, sizeof room);
 	}
 }
@@ -176,7 +176,7 @@ static inline void be_quiet(void)
 		ears[i].is_quiet = true;
 }
 
-/* What every session has heard since. */
+/* Checks the log of every session since the last call. */
 static inline void expect(const char *text)
 {
 	for (unsigned i = 0; i < session_count; i++)
@@ -208,7 +208,7 @@ static inline void call_step(void)
 	tw_process_out();
 }
 
-/* A session that hears calls of p. */
+/* A session that traces calls of p. */
 static inline void hear_calls(const struct tw_tracer_module *module)
 {
 	open_sessions(module);

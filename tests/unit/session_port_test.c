@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	Ports have flags of their own in each session, and what a run-time reports of them is told as OTP tells it.
+ * Goal	Ports have flags of their own in each session, and events reported by a run-time are given as in OTP.
  * Method	Ports and processes that the test itself plays, with one session and with two; the rings hold what is expected.
  */
 #include "session_events.h"
@@ -88,7 +88,7 @@ static struct tw_term port_term(tw_port port)
 	return tw_port_term(&terms, port);
 }
 
-/* A line where %p stands for the process' pid and %a for the port, inside of terms. */
+/* A line in which %p is replaced by the process' pid and %a by the port. */
 static const char *numbered(const char *line)
 {
 	static char lines[16][128];
@@ -126,7 +126,7 @@ static int affects(struct bed *bed, struct tw_term what)
 	return 0;
 }
 
-/* 80: a port, all, existing, new; what is none. */
+/* 80: a port, all, existing, new; invalid arguments. */
 static void line_80_counts(void **state)
 {
 	tw_port b = open_port("b", p, false), never = (UINT64_C(1) << 60) | 7;
@@ -152,13 +152,13 @@ static void line_80_counts(void **state)
 	assert_int_equal(tw_trace_port(one.session, a, true, 1u << 30), TW_EBADARG);
 	assert_int_equal(tw_trace_port(one.session, a, true, TW_FLAG_CPU_TIMESTAMP), TW_EBADARG);
 	assert_int_equal(tw_trace_port(NULL, a, true, TW_FLAG_SEND), TW_EBADARG);
-	/* A closed one is none, nor is it counted. */
+	/* A closed one is invalid, and not counted. */
 	assert_int_equal(tw_port_close(b, (struct tw_term){0}), 0);
 	assert_int_equal(tw_trace_port(one.session, b, true, TW_FLAG_SEND), TW_EBADARG);
 	assert_int_equal(tw_trace_port(one.session, TW_PORT_ALL, true, TW_FLAG_SEND), 1);
 }
 
-/* 81: flags of processes are kept and do nothing. */
+/* 81: flags of processes are kept without effect. */
 static void line_81_flags_of_processes(void **state)
 {
 	const uint32_t flags = TW_FLAG_CALL | TW_FLAG_PROCS | TW_FLAG_RUNNING | TW_FLAG_EXITING |
@@ -209,7 +209,7 @@ static void line_82_life(void **state)
 	assert_int_equal(tw_process_register(p, parse("name")), 0);
 	assert_int_equal(tw_process_unregister(p), 0);
 	EXPECT(&two, "p register name", "p unregister name");
-	/* Without an opener; closed for no reason that is known. */
+	/* Without an opener; closed for an unknown reason. */
 	trace_port_in(&two, a, TW_FLAG_PORTS);
 	assert_int_equal(tw_port_open(&nobody, &c), 0);
 	name_port(c, "c");
@@ -221,7 +221,7 @@ static void line_82_life(void **state)
 	EXPECT_NOTHING(&one);
 }
 
-/* 83: what ports receive and send. */
+/* 83: messages that ports receive and send. */
 static void line_83_messages(void **state)
 {
 	tw_pid pid = tw_process_pid(p);
@@ -250,7 +250,7 @@ static void line_83_messages(void **state)
 		EXPECT(i ? &two : &one, N("a send {%a,{data,<<97,98>>}}, p"), N("a send {%a,{control,<<>>}}, p"),
 		       N("a send {%a,{call,r}}, p"), N("a send {%a,connected}, p"), "a send closed, p",
 		       "a send anything, name", "a send_to_non_existing_process late, p");
-	/* Data that must be there, or must not; what is no message. */
+	/* Required or forbidden data; invalid messages. */
 	assert_int_equal(tw_port_request(a, pid, TW_PORT_COMMAND, none), TW_EBADARG);
 	assert_int_equal(tw_port_request(a, pid, TW_PORT_CLOSE, parse("x")), TW_EBADARG);
 	assert_int_equal(tw_port_request(a, pid, TW_PORT_FLUSH, none), TW_EBADARG);
@@ -347,7 +347,7 @@ static void line_42_a_process_inside_a_port(void **state)
 	EXPECT(&two, "a in command", "a out command");
 }
 
-/* 13, 18, 27, 28, 173, 176: destroyed sessions, which sessions affect a port, what they say of it. */
+/* 13, 18, 27, 28, 173, 176: destroyed sessions, sessions that affect a port, and info about a port. */
 static void line_13_18_27_28_173_176_sessions(void **state)
 {
 	struct tw_term new_ports = tw_term_atom_z("new_ports"), flags = tw_term_atom_z("flags"), answer;
@@ -383,7 +383,7 @@ static void line_13_18_27_28_173_176_sessions(void **state)
 							    .word_count = 2,
 							    .node = tw_term_atom_z("other@host")});
 	assert_string_equal(info(&one, answer, "flags"), tw_strerror(TW_EBADARG));
-	/* Destroyed: nothing is left of it, and the other session goes on. */
+	/* Destroyed: nothing is left of it, and the other session continues. */
 	trace_port_in(&two, a, TW_FLAG_PORTS);
 	assert_int_equal(tw_session_destroy(one.session), 1);
 	assert_int_equal(affects(&one, port_term(a)), 0);
@@ -398,7 +398,7 @@ static void line_13_18_27_28_173_176_sessions(void **state)
 	EXPECT(&two, "a closed normal");
 }
 
-/* 18: what a destroyed session wanted is asked of no port any more. */
+/* 18: events wanted by a destroyed session are no longer requested of any port. */
 static void nothing_is_wanted_without_a_session(void **state)
 {
 	assert_int_equal(tw_runtime_wanted, 0);
@@ -457,7 +457,7 @@ static void ports_that_are_none(void **state)
 	bad.driver = "x";
 	assert_int_equal(tw_port_open(&bad, NULL), TW_EBADARG);
 	EXPECT_NOTHING(&one);
-	/* A number is not used again, though its entry is. */
+	/* A number is not reused, although its entry is. */
 	c = open_port("c", p, false);
 	assert_int_equal(c >> 32, b >> 32);
 	assert_true(c != b);
@@ -557,7 +557,7 @@ static void line_82_descriptors_are_ports(void **state)
 	assert_int_equal(tw_port_close(again, parse("done")), 0);
 	assert_int_equal(tw_port_close(port[5], parse("done")), TW_EBADARG);
 	assert_int_equal(tw_port_of_fd(file), 0);
-	/* What is no descriptor. */
+	/* An invalid descriptor. */
 	assert_int_equal(tw_port_declare_fd(-1, NULL, &again), TW_EBADARG);
 	assert_int_equal(tw_port_declare_fd(1 << 20, NULL, &again), TW_EBADARG);
 	assert_int_equal(tw_port_declare_fd(1000000, NULL, &again), TW_EBADARG);
@@ -615,7 +615,10 @@ static void *use(void *arg)
 	return arg;
 }
 
-/* Ports closed beside calls of other threads: each call makes its event or is refused, and no event is another port's. */
+/*
+ * Ports closed beside calls of other threads: each call makes its event or is refused, and no event belongs to another
+ * port.
+ */
 static void ports_closed_beside_calls(void **state)
 {
 	struct tw_port_options options = {.driver = "x"};
@@ -637,7 +640,7 @@ static void ports_closed_beside_calls(void **state)
 		__atomic_store_n(&shared[i % 16], next, __ATOMIC_RELAXED);
 		if (before)
 			assert_int_equal(tw_port_close(before, (struct tw_term){0}), 0);
-		/* The memory of the port may be a process' now. */
+		/* The port's memory may belong to a process now. */
 		assert_int_equal(tw_process_create("other", &other), 0);
 		tw_process_exit(other);
 	}

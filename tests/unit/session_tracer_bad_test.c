@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	What a callback of a tracer module must not do stays its own: recursion, messages to the tracee and control calls
- *		end in the first call, what they make impossible is counted, and changes wait for a callback that sleeps.
- * Method	Callbacks that do it, on processes that this thread runs; with one session and with two.
+ * Goal	Forbidden actions of a callback have no effect outside it: recursion, messages to the tracee and control calls
+ *		end in the first call, prevented events are counted, and changes wait for a callback that sleeps.
+ * Method	Callbacks that do these things, on processes that this thread runs; with one session and with two.
  */
 #include "session_ears.h"
 
@@ -169,7 +169,7 @@ static void destroying_waits_for_a_callback_that_sleeps(void **state)
 	assert_int_equal(atomic_load(&sleeper), 3);
 	pthread_join(caller, NULL);
 	pthread_join(waker, NULL);
-	/* What it has counted stays. */
+	/* Its counts stay. */
 	assert_int_equal(stats_of(0).nested, 0);
 	close_sessions();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal	A tracer module is asked and told as OTP's erl_tracer documents it.
- * Method	Processes that this thread runs, and a module that writes down each callback; every case with one session
- *		and with two, which must have heard the same.  The numbers in the names are those of docs/semantics.md.
+ * Goal	A tracer module is called as OTP's erl_tracer documents it.
+ * Method	Processes that this thread runs, and a module that logs each callback; every case with one session and
+ *		with two, whose logs must be equal.  The numbers in the names are those of docs/semantics.md.
  */
 #include "session_ears.h"
 
@@ -225,7 +225,7 @@ static void line_217_discard_and_what_is_no_answer(void **state)
 	expect("enabled call;enabled call;");
 	for (unsigned i = 0; i < session_count; i++)
 		assert_int_equal(stats_of(i).wrong_answer, 2);
-	/* Of an event as well it means what it says. */
+	/* REMOVE as the answer for an event has the same meaning. */
 	set_answer(TW_TRACER_TAG_CALL, TW_TRACER_REMOVE);
 	call_step();
 	expect("enabled call;");
@@ -234,7 +234,7 @@ static void line_217_discard_and_what_is_no_answer(void **state)
 	close_sessions();
 }
 
-/* Another process' thread makes the event: it is not made, and the next one asks again. */
+/* Another process' thread reports the event: it is not made, and the next one asks again. */
 static void line_218_only_the_process_itself_removes(void **state)
 {
 	struct tw_process *other;
@@ -348,7 +348,7 @@ static void line_50_222_options_only_where_they_apply(void **state)
 			assert_true(tw_term_is_none(ears[s].options.match_spec_result));
 		}
 	}
-	/* The stamps are the module's own to make: no number was taken for one. */
+	/* The module makes the stamps itself: the library took no number for one. */
 	assert_int_equal(tw_unique_integer_monotonic(), number + 1);
 	set_flags(tw_process_pid(p), TW_FLAG_SCHEDULER_ID);
 	set_function("[{'_',[],[{message,5},{return_trace}]}]", TW_FUNCTION_LOCAL);
@@ -420,7 +420,7 @@ static void line_226_on_the_thread_that_makes_the_event(void **state)
 	tw_process_exit(other);
 }
 
-/* OTP's defect, which asks trace_call/5 in place of enabled/3, is not copied. */
+/* OTP's defect of calling trace_call/5 in place of enabled/3 is not copied. */
 static void line_227_meta_of_a_module_with_trace_call(void **state)
 {
 	static const struct tw_tracer_module with_pair = {MANDATORY, .trace_call = trace_call};
@@ -458,7 +458,7 @@ static void line_228_the_tag_of_sequential_tracing(void **state)
 	assert_null(tw_tracer_tag_name((enum tw_tracer_tag)1000));
 }
 
-/* A module that is about its own process hears of it: only it can know. */
+/* A module whose own process is traced is called for it: only the module can exclude it. */
 static void line_229_the_tracers_own_activity(void **state)
 {
 	hear_calls(&general);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: report --locks says the truth: how often and how long each lock was waited for, which thread held it meanwhile, and how
- * long it was held; after a gap no unseen holder is blamed.
+ * Goal: report --locks is correct: how often and how long each lock was waited for, which thread held it meanwhile, and
+ * how long it was held; after a gap no unseen holder is blamed.
  *
- * Method: random plays of threads that take, try, read, give up and wait on conditions, played by the rules of pthreads; the player
- * notes for each moment who held what, and adds up by looking at every moment of every wait.
+ * Method: random plays of threads that take, try, read, give up and wait on conditions, by the rules of pthreads; the
+ * player notes the holders of each lock at each moment, and sums up over every moment of every wait.
  */
 #include "views_help.h"
 
@@ -29,12 +29,12 @@ static struct {
 	struct maker *maker;
 	uint64_t now;
 	struct {
-		int lock; /* it wants; -1: none */
+		int lock; /* the wanted lock; -1: none */
 		bool is_read, is_wanting, waits_for_signal, is_signalled;
 		uint64_t since;
 		unsigned holds[LOCKS]; /* 1: alone, 2: reads */
 	} at[THREADS];
-	/* Who held each lock at each moment: a bit for each thread. */
+	/* The holders of each lock at each moment: a bit for each thread. */
 	uint8_t held[LOCKS][MOMENTS];
 	struct truth truth[LOCKS];
 } play;
@@ -99,7 +99,7 @@ static bool is_free(int lock, bool is_read)
 	return true;
 }
 
-/* By looking at each moment of it: who held the lock then, the one that holds it longest where several read. */
+/* Sums over each moment of a wait: the holder at that time, or the longest holder if several read. */
 static void note_wait(uint32_t thread, int lock, const uint32_t *first)
 {
 	struct truth *truth = &play.truth[lock];
@@ -130,7 +130,7 @@ static void pass(void)
 
 		for (uint32_t i = 0; i < THREADS; i++)
 			held |= (uint8_t)((play.at[i].holds[lock] != 0) << i);
-		/* The oldest of those that hold it. */
+		/* The oldest of its holders. */
 		if (!(held >> first & 1) && held)
 			first = (uint32_t)__builtin_ctz(held);
 		play.held[lock][play.now] = held;
@@ -161,13 +161,13 @@ static bool may_wait(uint32_t thread)
 	return is_signaller_there && !play.at[thread].holds[1] && !play.at[thread].holds[2];
 }
 
-/* What a thread does next; each takes a moment at least. */
+/* A thread's next step; each takes at least a moment. */
 static void step(uint32_t thread, uint64_t draw)
 {
 	int lock = (int)(draw % LOCKS);
 
 	if (play.at[thread].waits_for_signal) {
-		/* It returns with the mutex, when it was signalled and that is free. */
+		/* It returns with the mutex, when it was signalled and the mutex is free. */
 		if (play.at[thread].is_signalled && is_free(0, false)) {
 			play.at[thread].waits_for_signal = play.at[thread].is_signalled = false;
 			returns(thread, WAIT, 0);
@@ -289,7 +289,7 @@ static void compare(int number, const struct tw_locks *locks)
 	for (uint32_t i = 0; i < THREADS; i++)
 		for (uint32_t k = 0; k < THREADS; k++)
 			expected_ns += truth->pair_ns[i][k];
-	/* Those that wait at the end have their pairs and are no waits yet. */
+	/* Threads that wait at the end have their pairs, but no finished waits yet. */
 	assert_true(ns >= expected_ns);
 	bool is_waiting = false;
 	for (uint32_t i = 0; i < THREADS; i++)

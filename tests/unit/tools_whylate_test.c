@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Goal: why-late says the truth: how long each message was in its receiver's queue, what the receiver did meanwhile, who blocked
- * it, and what that process did; with gaps it says what is not sure.
+ * Goal: why-late is correct: how long each message was in its receiver's queue, what the receiver did meanwhile, which
+ * process blocked it, and what that process did; with gaps, uncertain parts are marked.
  *
- * Method: a play whose waits were counted by hand; random plays of processes that run, yield, wait, send and take out of order,
- * of which the player notes what each process does, compared with every message that was taken; the same with a history so
- * short that it is written over many times.
+ * Method: a play with waits counted by hand; random plays of processes that run, yield, wait, send and take out of
+ * order, in which the player notes each process' activity, compared with every message taken; the same with a history
+ * so short that it is overwritten many times.
  */
 #include "views_help.h"
 
@@ -189,7 +189,7 @@ static bool may_wait(uint32_t process)
 	return false;
 }
 
-/* One step of a play: whatever a scheduler or a process may do now. */
+/* One step of a play: any step that a scheduler or a process can take. */
 static void play_step(uint64_t *seed)
 {
 	uint32_t process = 1 + (uint32_t)random_below(seed, PROCESSES),
@@ -227,7 +227,7 @@ static void random_play(uint64_t seed, unsigned steps)
 	end_maker(player.maker, true);
 }
 
-/* ---- what is said ---- */
+/* ---- reports ---- */
 
 static struct tw_capture *capture;
 
@@ -277,7 +277,7 @@ static void compare_step(const struct tw_lates *lates, const struct tw_late_step
 		assert_int_equal(by_ns[number_of(lates, step->by)], most);
 }
 
-/* The clock of made captures begins anywhere: what its zero is. */
+/* The clock of made captures begins at any value: its zero. */
 static uint64_t zero_of(const struct tw_late *late)
 {
 	unsigned number;
@@ -396,7 +396,7 @@ static void test_views(void **state)
 	free(text);
 }
 
-/* One process' life: each event with what it ended, as the play says it. */
+/* One process' life: each event with the state that it ended, as the play has it. */
 static void test_life(void **state)
 {
 	static const char *const lines[] = {
@@ -452,13 +452,13 @@ static void test_lengths(void **state)
 	assert_non_null(at);
 	assert_non_null(strstr(at, "        2    0.905    0.000008  "));
 	free(text);
-	/* What a mailbox held before a part is not known: nothing is said of it. */
+	/* The contents of a mailbox before a part are unknown: none are reported. */
 	text = view_answer(tw_tool_report, "--from 0.000003", 0);
 	assert_null(strstr(text, "lengths of mailboxes"));
 	free(text);
 }
 
-/* Every mailbox against the player's messages: looked through for each moment at which one arrived. */
+/* Every mailbox against the player's messages: searched for each moment at which one arrived. */
 static void compare_lengths(void)
 {
 	struct tw_lengths lengths;
@@ -533,7 +533,7 @@ static void test_short_history(void **state)
 	end_answer(&lates);
 }
 
-/* A gap: what was in queues is not followed, and what comes next is not sure until its process waits. */
+/* A gap: messages in queues are not followed, and later ones are uncertain until their process waits. */
 static void test_gap(void **state)
 {
 	const uint64_t lost[6] = {14000, 5, 0, 0, 0, 0};
