@@ -251,18 +251,18 @@ static void set_growth(const struct tw_rs *rs, struct tw_rb_producer *producer)
 	producer->growth_after_ticks = 0;
 }
 
-static void write_claim(struct tw_rs *rs, struct tw_rb_shared *shared, const struct tw_rs_claim *who)
+static void write_claim(struct tw_rs *rs, struct tw_rb_shared *shared, const struct tw_rs_claim *claim)
 {
 	/* RELAXED rs.lease: only its being different matters. */
 	uint32_t number = tw_fetch_add_relaxed(&rs->own.next_ring_lease, 1) + 1;
 
 	shared->lease = rs->own.lease << 32 | number;
 	shared->first_ticks = tw_clock_ticks();
-	shared->thread_start_ticks = who->thread_start_ticks;
+	shared->thread_start_ticks = claim->thread_start_ticks;
 	shared->thread_id = tw_sys_thread_id();
-	shared->session_index = who->session_index;
-	shared->scheduler_id = who->scheduler_id;
-	shared->tracee_id = who->tracee_id;
+	shared->session_index = claim->session_index;
+	shared->scheduler_id = claim->scheduler_id;
+	shared->tracee_id = claim->tracee_id;
 	tw_sys_thread_name(shared->thread_name);
 }
 
@@ -287,7 +287,7 @@ static uint32_t take_first(struct tw_rs *rs, bool may_pass_cap)
 	return index;
 }
 
-bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw_rb_producer *producer)
+bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *claim, struct tw_rb_producer *producer)
 {
 	struct tw_rb_shared *shared;
 	uint32_t index;
@@ -295,7 +295,7 @@ bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw
 	if (!tw_rs_is_own_process(rs))
 		return false;
 	do {
-		index = take_first(rs, who->may_pass_cap);
+		index = take_first(rs, claim->may_pass_cap);
 		if (index == TW_RS_NONE) {
 			tw_rs_want(rs);
 			return false;
@@ -304,7 +304,7 @@ bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw
 		/* A ring damaged by a stray write stays CLAIMED and is not used again. */
 	} while (!tw_rb_producer_init(producer, shared, (enum tw_rb_policy)rs->config.policy));
 	tw_rb_producer_set_present(producer, present_bytes(rs, index));
-	write_claim(rs, shared, who);
+	write_claim(rs, shared, claim);
 	producer->owner_wake = &rs->control->wake;
 	producer->owner_unwakeable = &rs->own.head->unwakeable;
 	set_growth(rs, producer);

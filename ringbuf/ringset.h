@@ -391,7 +391,7 @@ bool tw_rs_is_own_process(const struct tw_rs *rs);
  * Threads: any, with signals blocked.  System calls: getpid, gettid, prctl(PR_GET_NAME), mremap, madvise, munmap,
  * futex.
  */
-bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *who, struct tw_rb_producer *producer);
+bool tw_rs_ring_claim(struct tw_rs *rs, const struct tw_rs_claim *claim, struct tw_rb_producer *producer);
 
 /* True if a larger ring may replace this producer's ring when it is full. */
 static inline bool tw_rs_may_grow(const struct tw_rb_producer *producer)

@@ -313,7 +313,7 @@ static int run_file(const char *path)
 static int read_target(const char *name, enum tw_match_target *target)
 {
 	static const char *const names[] = {"call", "send", "receive", "table"};
-	unsigned int i;
+	unsigned i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (strcmp(name, names[i]) == 0) {

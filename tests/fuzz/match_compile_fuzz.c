@@ -15,7 +15,7 @@ static void run_words(const struct tw_match_program *program, struct tw_match_ru
 {
 	static const int64_t values[] = {0, 1, -1, 7, 4096, INT64_C(1) << 40, TW_SMALL_MAX, TW_SMALL_MIN};
 	uint32_t i;
-	unsigned int count;
+	unsigned count;
 
 	for (i = 0; i < TW_COUNT_OF(values); i++) {
 		uint64_t words[3] = {(uint64_t)values[i], 2, (uint64_t)values[TW_COUNT_OF(values) - 1 - i]};
@@ -41,7 +41,7 @@ static void run_terms(const struct tw_match_program *program, struct tw_match_ru
 	struct tw_term args[5];
 	struct tw_term list;
 	struct tw_arena arena;
-	unsigned int count = 0;
+	unsigned count = 0;
 
 	tw_arena_init_fixed(&arena, memory, sizeof(memory));
 	if (tw_term_parse(&arena, text, sizeof(text) - 1, &list, NULL) != 0)

@@ -73,12 +73,12 @@ static void overlay(struct tw_match_code *code, const uint8_t *data, size_t byte
 	}
 }
 
-static void run_exactly(const struct tw_match_program *program, unsigned int count)
+static void run_exactly(const struct tw_match_program *program, unsigned count)
 {
 	struct tw_match_run run = {.scratch_bytes = TW_MATCH_SCRATCH_BYTES_MIN, .host = count % 2 ? &host : NULL};
 	struct tw_term *terms = malloc((count + 1) * sizeof(*terms));
 	uint64_t *words = malloc((count + 1) * sizeof(*words));
-	unsigned int i;
+	unsigned i;
 
 	run.scratch = malloc(TW_MATCH_SCRATCH_BYTES_MIN);
 	if (!terms || !words || !run.scratch)
@@ -100,7 +100,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
 	struct tw_match_program *program;
 	struct tw_match_code *code;
-	unsigned int count;
+	unsigned count;
 	bool is_table;
 
 	if (bytes == 0)

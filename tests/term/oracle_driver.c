@@ -53,7 +53,7 @@ static struct bytes load(const char *directory, const char *name)
 	return file;
 }
 
-static unsigned int take_byte(struct bytes *from)
+static unsigned take_byte(struct bytes *from)
 {
 	if (from->count < 1)
 		exit(2);
@@ -116,7 +116,7 @@ static int sign(int order)
 	return (order > 0) - (order < 0);
 }
 
-static void check_order(size_t index, struct tw_term a, struct tw_term b, const unsigned int expected[2])
+static void check_order(size_t index, struct tw_term a, struct tw_term b, const unsigned expected[2])
 {
 	int exact = sign(tw_term_compare_exact(a, b));
 
@@ -171,7 +171,7 @@ static size_t check_terms(const char *directory)
 	for (index = 0; rest.count > 0; index++) {
 		struct tw_arena *arena = &arenas[index % 2];
 		bool is_readable = take_byte(&rest);
-		unsigned int order[2] = {take_byte(&rest), take_byte(&rest)};
+		unsigned order[2] = {take_byte(&rest), take_byte(&rest)};
 		struct bytes etf = take_sized(&rest), written = take_sized(&rest), pretty = take_sized(&rest);
 		struct tw_term term = tw_word(0);
 		int result;

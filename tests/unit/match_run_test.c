@@ -164,11 +164,11 @@ static void casts_are_ranges(void **state)
 	static const char *const operators[] = {"<", "=<", ">", ">=", "==", "/=", "=:=", "=/="};
 	static const int64_t constants[] = {INT64_MIN, -32769, -129, -128, -1,	  0,	     1,	       5,
 					    127,       128,    255,  256,  65535, INT32_MAX, INT64_MAX};
-	static const unsigned int widths[] = {1, 8, 16, 32, 63, 64};
+	static const unsigned widths[] = {1, 8, 16, 32, 63, 64};
 	uint32_t i, j, k;
 
 	for (i = 0; i < TW_COUNT_OF(widths) * 2; i++) {
-		unsigned int bits = widths[i / 2];
+		unsigned bits = widths[i / 2];
 		unsigned long long mask = ~0ULL >> (64 - bits), sign = mask / 2 + 1;
 		char operand[128], guard[256];
 
@@ -268,7 +268,7 @@ static void quick_programs(void **state)
 	tw_match_destroy(prefix);
 }
 
-static unsigned int kept;
+static unsigned kept;
 
 static void keep(void (*function)(void *), void *arg)
 {
@@ -388,7 +388,7 @@ static bool host_vector(struct tw_match_run *run, uint64_t number, uint64_t *bit
 	return number != 6;
 }
 
-static unsigned int strings_asked;
+static unsigned strings_asked;
 
 /* As string_at has it: "ab" from 5 on. */
 static bool host_is_string(struct tw_match_run *run, uint64_t address, const void *text, size_t bytes)
@@ -411,7 +411,7 @@ static const struct tw_match_host host = {
 
 /* Runs over the word 5; answers the message as text. */
 static void expect(const char *spec, const struct tw_match_host *with, int trace_answer, const char *message,
-		   const char *asked_for, unsigned int actions)
+		   const char *asked_for, unsigned actions)
 {
 	struct tw_match_program *program = compiled(spec);
 	struct asked asked = {.answer = trace_answer};
@@ -546,7 +546,7 @@ static void strings_are_asked_for(void **state)
 	static const struct {
 		const char *guards;
 		bool matches[2]; /* of the words 4, 5 */
-		unsigned int asked;
+		unsigned asked;
 	} cases[] = {
 		{"{'==',{string_at,'$1'},<<97,98>>}", {false, true}, 2},
 		{"{'=:=',<<97,98>>,{string_at,'$1'}}", {false, true}, 2},

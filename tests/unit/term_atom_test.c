@@ -108,7 +108,7 @@ static void *keep_adding(void *argument)
 {
 	char name[40];
 
-	for (unsigned int i = 0; !is_stopping; i++) {
+	for (unsigned i = 0; !is_stopping; i++) {
 		snprintf(name, sizeof(name), "busy %u", i % 200000);
 		tw_term_atom_z(name);
 	}

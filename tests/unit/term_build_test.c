@@ -118,7 +118,7 @@ static void identifiers(void **state)
 }
 
 /* Keys 0 .. count - 1 in an order derived from the seed, some of them twice with an older value. */
-static void check_map(struct tw_arena *arena, size_t count, unsigned int seed)
+static void check_map(struct tw_arena *arena, size_t count, unsigned seed)
 {
 	struct tw_term_pair pairs[300] = {0};
 	size_t n = 0;
@@ -151,7 +151,7 @@ static void maps_sort_their_keys(void **state)
 
 	tw_arena_init(&arena, SIZE_MAX);
 	for (size_t count = 0; count < 140; count++) {
-		for (unsigned int seed = 0; seed < 6; seed++)
+		for (unsigned seed = 0; seed < 6; seed++)
 			check_map(&arena, count, seed);
 		tw_arena_reset(&arena);
 	}

@@ -59,7 +59,7 @@ static const struct {
 /* clang-format off */
 static const struct {
 	const char *text;
-	unsigned int line, column;
+	unsigned line, column;
 	const char *message;
 } bad[] = {
 	{"", 1, 1, "no term"}, {"% x", 1, 4, "no term"}, {"X", 1, 1, "variable"}, {"{a,_}", 1, 4, "variable"},
