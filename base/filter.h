@@ -36,7 +36,7 @@ struct tw_filter_change {
 struct tw_filter_change tw_filter_begin(enum tw_filter_scope scope);
 void tw_filter_end(struct tw_filter_change change, bool was_set);
 
-/* Sets the word in which the recorder reports a filter: 0 until then.  Shares for ever. */
+/* Sets the word in which the recorder reports a filter: 0 until then.  Shares forever. */
 void tw_filter_watch(const _Atomic uint32_t *word);
 
 /* The number of filters of a process (of its first thread); "self" or a pid.  -1: not known.  Makes system calls. */

@@ -18,7 +18,7 @@ int tw_sys_process_id(void);
 int tw_sys_parent_process_id(void);
 
 /*
- * Sleeps while *word == expected, at most timeout_ns (UINT64_MAX: for ever).  Returns 0 when woken
+ * Sleeps while *word == expected, at most timeout_ns (UINT64_MAX: forever).  Returns 0 when woken
  * or when the word differs, -ETIMEDOUT, or -EINTR.  The word may be shared between processes.
  */
 int tw_sys_futex_wait(const _Atomic uint32_t *word, uint32_t expected, uint64_t timeout_ns);

@@ -21,7 +21,7 @@
  *    used as a hint, a slot one word that leads to a permanent stub; a thread that sees it early or late finds the
  *    same generation.
  *  - 7 always, when anything is staged: it guarantees that all threads see the change when the call returns.
- *  - 11 never: places live for ever, and the old parts were reachable through the old generation only, which no
+ *  - 11 never: places live forever, and the old parts were reachable through the old generation only, which no
  *    thread uses after 7.
  *
  * Cost: proportional to the staged places, independent of other settings.  The data of tens of thousands of places is

@@ -228,7 +228,7 @@ struct tw_place *tw_bp_place_at(struct tw_permit *permit, void *where)
 }
 
 /*
- * Memory for places, which live for ever: pieces of a few KiB at first, of a huge page for thousands, so that a change
+ * Memory for places, which live forever: pieces of a few KiB at first, of a huge page for thousands, so that a change
  * of all places walks over contiguous memory.
  */
 static struct tw_place *take_place(struct tw_permit *permit)

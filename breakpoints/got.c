@@ -11,7 +11,7 @@
  * addition, and afterwards exactly its old permissions; once per page, not per slot, inside a run of
  * writes (run.c).  It is never made executable.
  *
- * Stubs are used for ever: a thread may be on its way through one at any time.  When all are used, those of unloaded
+ * Stubs are used forever: a thread may be on its way through one at any time.  When all are used, those of unloaded
  * objects are reused, the oldest first.
  *
  * Everything here runs under the permit; slots are also read by any calling thread, and bound by ld.so.

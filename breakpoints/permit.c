@@ -16,7 +16,7 @@ static struct tw_permit the_permit = {.next_module_id = 1, .next_function_id = 1
 static _Atomic uint32_t next_ticket;
 static _Atomic uint32_t serving;
 static __thread bool is_holder;
-/* The holder's earlier state: changes read files, and a thread cancelled there would keep the permit for ever. */
+/* The holder's earlier state: changes read files, and a thread cancelled there would keep the permit forever. */
 static __thread uint8_t cancel_state;
 
 bool tw_permit_is_held(const struct tw_permit *permit)

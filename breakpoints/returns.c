@@ -207,7 +207,7 @@ static bool share(struct tw_return_entry *entry, uint64_t *slot, const tw_return
 		count(&tw_returns_lost.copied);
 		return false;
 	}
-	/* At the maximum count the entry is kept for ever. */
+	/* At the maximum count the entry is kept forever. */
 	if (shares < TW_RETURN_SHARE_MASK)
 		shares += TW_RETURN_SHARE;
 	for (int i = 0; i < TW_RETURNS_WORDS; i++)

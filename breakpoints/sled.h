@@ -31,7 +31,7 @@ void tw_sled_make_up(struct tw_patch_run *run);
 /*
  * tw_sled_take_stub - take a stub for this place that a jump just before `resume` can reach; the stub continues at `resume`.
  *
- * @out		lends: for ever, or until the place is gone.
+ * @out		lends: forever, or until the place is gone.
  *
  * Errors: TW_ENOMEM (also: no address space in reach), TW_EPERM (the system refuses executable memory).
  */

@@ -185,7 +185,7 @@ struct tw_process_dumper {
 
 /*
  * Sets the dumper of this program's processes; NULL for the built-in one, which writes the pid.
- * @dumper is borrowed for ever: it must stay valid until the end of the program.
+ * @dumper is borrowed forever: it must stay valid until the end of the program.
  *
  * Threads: any.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream_write.c - writes a stream; a reader that stops reading cannot block the writer for ever. */
+/* stream_write.c - writes a stream; a reader that stops reading cannot block the writer forever. */
 #include "pipeline/block/stream_write.h"
 #include "base/clock.h"
 #include "base/error.h"

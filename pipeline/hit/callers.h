@@ -24,7 +24,7 @@ struct tw_caller {
 	uint64_t offset;		    /* of the return address, in the object */
 };
 
-/* In a hit: the call that returns to this address. Valid in the read section; the names are valid for ever. */
+/* In a hit: the call that returns to this address. Valid in the read section; the names are valid forever. */
 struct tw_caller tw_callers_find(uintptr_t return_address);
 
 #endif

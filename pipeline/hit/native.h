@@ -42,7 +42,7 @@ const char *tw_native_hit_whole(struct tw_place *place, const uint64_t *words, u
 extern _Atomic bool tw_native_can_watch;
 
 /*
- * tw_native_stop_watching - watch no call from here on, for ever: for programs that return any number of times to one
+ * tw_native_stop_watching - watch no call from here on, forever: for programs that return any number of times to one
  * copy of a stack.
  *
  * Calls already watched keep returning correctly, however often: their entries are never reused. Any thread; before

@@ -117,7 +117,7 @@ void tw_process_memory_after_fork(void)
  * ---- blocks of a process ----
  *
  * A signal handler may jump out of a hit between any two steps here. In this order that costs at most a block, which
- * stays used until the process exits or for ever, and never puts a block into two lists: a block whose predecessor
+ * stays used until the process exits or forever, and never puts a block into two lists: a block whose predecessor
  * does not point to it is left alone.
  */
 

@@ -305,7 +305,7 @@ int tw_store_open_segment(struct tw_store *store, struct tw_store_image *image)
 	return 1;
 }
 
-/* Removes old segments, so that a limited number is kept: a recorder may run for ever on a small disk. */
+/* Removes old segments, so that a limited number is kept: a recorder may run forever on a small disk. */
 static void forget_oldest(struct tw_store *store, struct tw_store_image *image)
 {
 	const struct tw_segment *closed = &image->segment;

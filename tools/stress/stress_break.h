@@ -34,7 +34,7 @@ struct tw_stress_break_kind {
 extern const struct tw_stress_break_kind tw_stress_breaks[TW_BREAKS];
 
 /*
- * Breaks that step in this process from here on, for ever. Called before other threads are started. A weak symbol:
+ * Breaks that step in this process from here on, forever. Called before other threads are started. A weak symbol:
  * only the command has it, NULL elsewhere.
  */
 void tw_stress_break(enum tw_stress_break kind) __attribute__((weak));
