@@ -255,7 +255,8 @@ bool tw_tracee_has_been(uint64_t pid)
 	bool has_been;
 
 	tw_registry_lock();
-	has_been = pid && (pid < next_tracee_id || (id_rounds && pid <= UINT32_MAX));
+	/* A port takes its number from the same sequence. */
+	has_been = pid && !tw_tracee_find_port(pid) && (pid < next_tracee_id || (id_rounds && pid <= UINT32_MAX));
 	tw_registry_unlock();
 	return has_been;
 }

@@ -5,6 +5,7 @@
  */
 #include "session_events.h"
 #include "session/tracee.h"
+#include "tracewheel/tracer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -130,6 +131,7 @@ static int affects(struct bed *bed, struct tw_term what)
 static void line_80_counts(void **state)
 {
 	tw_port b = open_port("b", p, false), never = (UINT64_C(1) << 60) | 7;
+	uint64_t reference;
 
 	assert_int_equal(tw_trace_port(one.session, a, true, TW_FLAG_SEND), 1);
 	assert_int_equal(tw_trace_port(one.session, a, true, TW_FLAG_SEND), 1);
@@ -152,6 +154,7 @@ static void line_80_counts(void **state)
 	assert_int_equal(tw_trace_port(one.session, a, true, 1u << 30), TW_EBADARG);
 	assert_int_equal(tw_trace_port(one.session, a, true, TW_FLAG_CPU_TIMESTAMP), TW_EBADARG);
 	assert_int_equal(tw_trace_port(NULL, a, true, TW_FLAG_SEND), TW_EBADARG);
+	assert_int_equal(tw_delivered(one.session, tw_port_number(a), &reference), TW_EBADARG);
 	/* A closed one is invalid, and not counted. */
 	assert_int_equal(tw_port_close(b, (struct tw_term){0}), 0);
 	assert_int_equal(tw_trace_port(one.session, b, true, TW_FLAG_SEND), TW_EBADARG);
@@ -514,6 +517,79 @@ static void messages_of_a_queue(void **state)
 	tw_session_put(session);
 }
 
+/* ---- a tracer module ---- */
+
+static char heard[16][128];
+static unsigned heard_count;
+static enum tw_tracer_answer module_answer;
+
+static enum tw_tracer_answer enabled(enum tw_tracer_tag tag, struct tw_term module_state, struct tw_term tracee)
+{
+	return tw_term_type(tracee) == TW_TYPE_PORT && tag != TW_TRACER_TAG_STATUS ? module_answer : TW_TRACER_TRACE;
+}
+
+static void trace(enum tw_tracer_tag tag, struct tw_term module_state, struct tw_term tracee, struct tw_term term,
+		  const struct tw_tracer_options *options)
+{
+	static char arena_memory[4096];
+	struct tw_arena arena;
+
+	tw_arena_init_fixed(&arena, arena_memory, sizeof arena_memory);
+	tw_term_format(tw_tracer_message(&arena, tag, tracee, term, options), TW_PRINT_WRITE,
+		       heard[heard_count++ % TW_COUNT_OF(heard)], sizeof heard[0]);
+}
+
+static const struct tw_tracer_module module = {.bytes = sizeof module,
+					       .name = "ports",
+					       .enabled = enabled,
+					       .trace = trace};
+
+/* 82, 83, 85: a module hears of ports what a queue receives. */
+static void what_a_tracer_module_hears(void **state)
+{
+	struct tw_tracer tracers[2] = {{.kind = TW_TRACER_MODULE, .module = &module}, {.kind = TW_TRACER_QUEUE}};
+	struct tw_session *both[2];
+	struct tw_term messages[16], none = {0};
+	char line[128];
+	tw_port b;
+
+	heard_count = 0;
+	module_answer = TW_TRACER_TRACE;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(tw_session_create("both", &tracers[i], &both[i]), 0);
+		assert_int_equal(tw_trace_port(both[i], TW_PORT_NEW, true, ALL_KINDS), 0);
+	}
+	b = open_port("b", p, true);
+	tw_port_in(b, TW_PORT_CONTROL);
+	tw_port_request(b, tw_process_pid(p), TW_PORT_CONTROL, parse("{1,x}"));
+	tw_port_reply(b, tw_process_pid(p), TW_PORT_CONTROL, parse("y"));
+	tw_port_out(b, TW_PORT_CONTROL);
+	assert_int_equal(tw_port_register(b, parse("name")), 0);
+	tw_port_close(b, none);
+	assert_int_equal(heard_count, 9);
+	assert_int_equal(tw_queue_receive_batch(both[1], UINT64_C(10000000000), &terms, messages, 16), 9);
+	for (unsigned i = 0; i < 9; i++) {
+		tw_term_format(messages[i], TW_PRINT_WRITE, line, sizeof line);
+		assert_string_equal(heard[i], line);
+	}
+	/* Discarded by the module, which does not concern the queue. */
+	module_answer = TW_TRACER_DISCARD;
+	b = open_port("c", NULL, false);
+	assert_int_equal(heard_count, 9);
+	assert_int_equal(tw_queue_receive_batch(both[1], UINT64_C(10000000000), &terms, messages, 16), 1);
+	/* The module is gone: the port loses its flags in that session. */
+	module_answer = TW_TRACER_REMOVE;
+	tw_port_in(b, TW_PORT_CALL);
+	module_answer = TW_TRACER_TRACE;
+	tw_port_out(b, TW_PORT_CALL);
+	assert_int_equal(heard_count, 9);
+	assert_int_equal(tw_queue_receive_batch(both[1], UINT64_C(10000000000), &terms, messages, 16), 2);
+	for (unsigned i = 0; i < 2; i++) {
+		tw_session_destroy(both[i]);
+		tw_session_put(both[i]);
+	}
+}
+
 /* ---- descriptors ---- */
 
 static void line_82_descriptors_are_ports(void **state)
@@ -692,6 +768,7 @@ int main(void)
 		CASE(ports_that_are_none),
 		CASE(a_session_without_its_tracer),
 		CASE(messages_of_a_queue),
+		CASE(what_a_tracer_module_hears),
 		CASE(line_82_descriptors_are_ports),
 		CASE(ports_after_fork),
 		CASE(ports_closed_beside_calls),
