@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * delivered.c - marks behind events.
+ * delivered.c - marks that follow events.
  *
  * A reference is the session's number in the high half and the number of the request in the low one.  The
  * consumer of a capture or a stream answers a request by draining every ring once: request and answer stand in

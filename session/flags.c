@@ -138,7 +138,7 @@ static uint32_t wanted_of(const struct tw_tracee *tracee)
 	return wanted;
 }
 
-/* Of monitors, which concern all processes. */
+/* Bits for monitors, which concern all processes. */
 static uint32_t monitored;
 
 static void publish_wanted(void)

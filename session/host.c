@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host.c - callbacks of hits into this room, and the state in a forked child.
+ * host.c - callbacks of hits into this folder, and the state in a forked child.
  *
  * In the child the gate is closed (fork() wiped its page), so nothing is traced; sessions remain in name only.  To
  * trace the child (with follow-fork), the agent opens the gate again with rings of its own.

@@ -2,8 +2,8 @@
 /*
  * monitor.c - a session's monitors of the system: OTP's trace:system/3.
  *
- * One change at a time, under the permit.  The session's bit is taken away and thread progress awaited before its limits
- * change, so that a report in progress has either the earlier limits or the new ones.
+ * Settings change one at a time, under the permit. The session's bit is cleared and thread progress awaited before
+ * its limits change, so that a report in progress uses either the old limits or the new ones.
  */
 #include "session/change.h"
 #include "session/monitor.h"
@@ -43,7 +43,7 @@ static bool has_bit(enum tw_monitor kind, unsigned slot)
 	return tw_load_relaxed(&tw_monitors.wants[kind]) >> slot & 1;
 }
 
-/* What follows from all settings: the shortest long queue, and what run-times are asked to report. */
+/* Recomputes what depends on all settings: the shortest long queue, and the reports wanted of run-times. */
 static void settings_changed(void)
 {
 	uint64_t least = UINT64_MAX;
@@ -61,12 +61,12 @@ static void settings_changed(void)
 		if (has_bit(TW_MONITOR_LONG_MESSAGE_QUEUE, slot) && enable < least)
 			least = enable;
 	}
-	/* RELAXED monitor.limits: a report sees the change now or is as one before it. */
+	/* RELAXED monitor.limits: a report sees the change, or counts as made before it. */
 	tw_store_relaxed(&tw_monitors.least_enable, least);
 	tw_flags_monitored(wanted);
 }
 
-/* Reports of a process by others: its own thread looks for them, where the session has flags on it. */
+/* Other threads report about a process: its own thread must check for their events if the session has flags on it. */
 static void queue_monitor_changed(unsigned slot)
 {
 	for (struct tw_tracee *tracee = tw_tracees(); tracee; tracee = tracee->next) {
@@ -82,7 +82,10 @@ static void clear_bit(enum tw_monitor kind, unsigned slot)
 {
 	if (!has_bit(kind, slot))
 		return;
-	/* PROGRESS monitor.wants: who takes the bit away waits for thread progress before the limits or the slot are used again. */
+	/*
+	 * PROGRESS monitor.wants: the thread that clears the bit waits for thread progress before the limits or the
+	 * slot are used again.
+	 */
 	tw_fetch_and_seq_cst(&tw_monitors.wants[kind], ~(UINT64_C(1) << slot));
 	if (kind == TW_MONITOR_LONG_MESSAGE_QUEUE)
 		queue_monitor_changed(slot);
@@ -107,7 +110,7 @@ static void set_bit(enum tw_monitor kind, unsigned slot, const struct setting *s
 		queue_monitor_changed(slot);
 }
 
-/* A setting begins anew: no queue is long yet. */
+/* A new setting begins with no long queue. */
 static void forget_long_queues(unsigned slot)
 {
 	for (struct tw_tracee *tracee = tw_tracees(); tracee; tracee = tracee->next) {
@@ -159,7 +162,7 @@ static int read_value(enum tw_monitor kind, struct tw_term value, struct setting
 	return 0;
 }
 
-/* Under the permit: the first half ends the earlier setting, the second one begins the new one. */
+/* Under the permit: the first half ends the old setting, the second one begins the new one. */
 static int change(struct tw_session *session, enum tw_monitor kind, const struct setting *setting)
 {
 	bool was_on;

@@ -2,7 +2,7 @@
 /*
  * session.h - a session: its structure, its life, its bit.
  *
- * The other headers of this room are named after the file that they declare.  The agent uses this one, change.h,
+ * The other headers of this folder are named after the file that they declare.  The agent uses this one, change.h,
  * definitions.h, places.h, setting.h and native.h.
  *
  *	alive --destroy, or the last put--> clearing --cleared--> dead

@@ -38,7 +38,7 @@ static bool is_refused(const struct refusals *refusals, uint32_t number)
 	return false;
 }
 
-/* Takes the registry's lock. Returns how many there are; notes as many as there is room for. */
+/* Takes the registry's lock. Returns their number; stores as many as fit. */
 static size_t note_targets(bool is_of_ports, uint64_t target, struct refusals *refusals)
 {
 	size_t count = 0;

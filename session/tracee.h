@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tracee.h - processes and ports in this room: the list, their flags and inheritance.
+ * tracee.h - processes and ports in this folder: the list, their flags and inheritance.
  *
  * All functions are called under the registry's lock, except those that are said to take it.
  */
@@ -42,7 +42,7 @@ void tw_tracees_forget_all(void);
  */
 int tw_tracee_change(uint64_t number, unsigned session, uint32_t removed, uint32_t added);
 
-/* ---- tracee.c, for the rest of the room: these take the lock, but for those that are said to be under it ---- */
+/* ---- tracee.c, for other files of this folder: these take the lock, except where said ---- */
 
 void tw_tracee_describe(struct tw_tracee *tracee, unsigned slot);
 /* Does a process of that number exist? */
@@ -92,7 +92,7 @@ void tw_flags_forget(struct tw_tracee *tracee);
 /* The bits of tw_runtime_wanted that concern all processes. */
 #define TW_WANTS_OF_MONITORS \
 	((uint32_t)(TW_WANTS_MAILBOX | TW_WANTS_PORT_SCHEDULES | TW_WANTS_COLLECTIONS | TW_WANTS_BUSY))
-/* What monitors of the system need of run-times (TW_WANTS_*), whatever the flags of processes. */
+/* The TW_WANTS_* that monitors of the system need from run-times, whatever the flags of processes. */
 void tw_flags_monitored(uint32_t wanted);
 /* While a process is sensitive its flags have no effect. */
 void tw_flags_set_sensitive(struct tw_tracee *tracee, bool is_sensitive);

@@ -50,7 +50,7 @@ enum {
 	TW_WANTS_MAILBOX = 128, /* lengths of mailboxes */
 	TW_WANTS_PORTS = 256,	/* life and links of ports: port.h */
 	TW_WANTS_RUNNING_PORTS = 512,
-	/* Of all processes, for system monitors: */
+	/* For system monitors, about all processes: */
 	TW_WANTS_PORT_SCHEDULES = 1 << 13,
 	TW_WANTS_COLLECTIONS = 1 << 14, /* collections and their sizes */
 	TW_WANTS_BUSY = 1 << 15		/* processes that wait for a busy port */

@@ -44,8 +44,9 @@ extern "C" {
 /* The reason for the call of a callback.  OTP: trace tags.  Events have the numbers of enum tw_capture_kind. */
 enum tw_tracer_tag {
 	/*
-	 * Not an event: is the tracer still to be active?  Only of `enabled`, which answers TW_TRACER_REMOVE or anything
-	 * else.  Asked when flags are set and inspected, before each call, and when a traced process is scheduled in.
+	 * Not an event: is the tracer still to be active? Passed to `enabled` only, which answers TW_TRACER_REMOVE or
+	 * anything else. Asked when flags are set and inspected, before each call, and when a traced process is
+	 * scheduled in.
 	 */
 	TW_TRACER_TAG_STATUS = 1,
 	/* Sequential tracing, always by `enabled` and `trace`; not made yet. */
@@ -104,7 +105,7 @@ enum tw_tracer_stamp {
 	TW_TRACER_STAMP_MONOTONIC,	  /* tw_monotonic_time_ns() */
 	TW_TRACER_STAMP_STRICT_MONOTONIC, /* the same and tw_unique_integer_monotonic() */
 	TW_TRACER_STAMP_TIMESTAMP,	  /* the time of day */
-	TW_TRACER_STAMP_CPU_TIMESTAMP	  /* the processor time of the program */
+	TW_TRACER_STAMP_CPU_TIMESTAMP	  /* the CPU time of the program */
 };
 
 /* The options of an event; none or 0: absent.  OTP: the keys of trace_opts(). */
@@ -117,7 +118,7 @@ struct tw_tracer_options {
 
 /*
  * @state	tracer.state: a copy that never changes.
- * @tracee	a pid, or a port; undefined where the status of new processes is asked for.
+ * @tracee	a pid, or a port; undefined if the status of new processes is asked for.
  */
 typedef enum tw_tracer_answer tw_tracer_enabled_fn(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee);
 /*
@@ -128,13 +129,13 @@ typedef void tw_tracer_trace_fn(enum tw_tracer_tag tag, struct tw_term state, st
 				struct tw_term term, const struct tw_tracer_options *options);
 
 /*
- * The callbacks.  Read once, when the session is made; the object that holds a callback stays loaded from then on.  A
- * missing enabled_X or trace_X (NULL) means `enabled` or `trace`, each of them by itself.
+ * The callbacks. Read once, when the session is made; the object that contains a callback stays loaded from then on.
+ * A missing enabled_X or trace_X (NULL) means `enabled` or `trace`, independently.
  */
 struct tw_tracer_module {
 	uint32_t bytes;		       /* sizeof(struct tw_tracer_module) */
 	uint32_t reserved;	       /* 0 */
-	const char *name;	       /* borrows: how info shows it, an atom */
+	const char *name;	       /* borrows: the name shown by info, an atom */
 	tw_tracer_enabled_fn *enabled; /* mandatory */
 	tw_tracer_trace_fn *trace;     /* mandatory */
 	tw_tracer_enabled_fn *enabled_call;
@@ -155,11 +156,11 @@ struct tw_tracer_module {
 	tw_tracer_trace_fn *trace_send;
 };
 
-/* What a shared object defines, for tracer.module_path and `tracewheel record --tracer`. */
+/* The symbol that a shared object defines, for tracer.module_path and `tracewheel record --tracer`. */
 extern __attribute__((visibility("default"))) const struct tw_tracer_module tracewheel_tracer;
 #define TW_TRACER_MODULE_SYMBOL "tracewheel_tracer"
 
-/* Of one session, since it was made. */
+/* Counts of one session, since it was made. */
 struct tw_tracer_stats {
 	uint64_t nested; /* events inside a callback, or inside another hit of the thread: not made */
 	uint64_t

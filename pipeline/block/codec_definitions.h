@@ -5,7 +5,7 @@
  * The ids and addresses of functions and places follow one another closely, and so do names; in columns they take a
  * fraction of what whole records take after packing.
  *
- * Encoders trust their input, decoders nothing, as in codec.h. TW_COLUMN_SLACK_BYTES behind each buffer may be
+ * Encoders trust their input, decoders nothing, as in codec.h. TW_COLUMN_SLACK_BYTES after each buffer may be
  * accessed.
  */
 #ifndef TW_PIPELINE_CODEC_DEFINITIONS_H

@@ -490,7 +490,7 @@ void tw_counts_keep(struct tw_frame_wants *frame, const struct tw_frame_wants *k
 		frame->resume[i] = kept->resume[i];
 }
 
-/* ---- a process stops and goes on ---- */
+/* ---- a process is scheduled out and in ---- */
 
 static void charge(struct tw_thread *thread, struct tw_thread_counts *rings, struct tw_tracee *tracee,
 		   struct tw_account *account)

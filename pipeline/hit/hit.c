@@ -114,7 +114,10 @@ static INLINE bool are_only_stamped(const struct tw_hit_tls *t, const struct tw_
 				    uint64_t special)
 {
 	/* RELAXED hit.silent: this tracee's own, or a change seen by this call or by the next. */
-	/* RELAXED hit.modules: set before any tracee has the session's bit, and cleared behind the last hit that knows it. */
+	/*
+	 * RELAXED hit.modules: set before any tracee has the session's bit, and cleared after the last hit that knows
+	 * it.
+	 */
 	uint64_t others = generation->special | tw_load_relaxed(&t->tracee->silent) | tw_load_relaxed(&tw_hit_modules);
 
 	return !(special & others || generation->counting);

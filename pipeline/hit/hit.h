@@ -34,7 +34,7 @@ enum tw_want {
 	TW_WANT_EXITING,
 	TW_WANT_GARBAGE_COLLECTION,
 	TW_WANT_KINDS,
-	/* Of a port, which has none of the events whose words these are. */
+	/* For ports only, which have none of the events that use these. */
 	TW_WANT_PORTS = TW_WANT_PROCS,
 	TW_WANT_RUNNING_PORTS = TW_WANT_RUNNING,
 	/* Not of a tracee: a monitor of the system, see monitor.h. */
@@ -77,7 +77,7 @@ struct tw_tracee {
 	TW_CACHELINE_ALIGNED _Atomic uint64_t wants[TW_WANT_KINDS];
 	/* Sessions for which other threads make events of it: its own thread checks run_seq before each record. */
 	_Atomic uint64_t others_make;
-	/* Sessions that have been told that its message queue is long. */
+	/* Sessions that have reported its message queue as long. */
 	_Atomic uint64_t long_queue;
 	_Atomic uint64_t special_alone; /* sessions in `special` for another reason than others_make */
 	/* Sessions whose tracer is a module, and that have flags of it: asked for their status when it is scheduled in. */

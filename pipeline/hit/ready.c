@@ -59,7 +59,7 @@ void tw_hit_count_pinned(uint64_t sessions, enum tw_thread_state state)
 	/* RELAXED hit.no_clock: a single time, nearly right. */
 	uint64_t ticks = state == TW_THREAD_NO_CLOCK ? tw_load_relaxed(&tw_hit_no_clock_ticks) : tw_clock_ticks();
 
-	/* RELAXED hit.modules: a change that is under way may be seen half. */
+	/* RELAXED hit.modules: a change in progress may be seen half. */
 	for (uint64_t todo = sessions & tw_load_relaxed(&tw_hit_modules); todo; todo &= todo - 1) {
 		struct tw_hit_session *session = &tw_hit_sessions[__builtin_ctzll(todo)];
 

@@ -119,7 +119,10 @@ static bool keeps_vectors_of(const struct tw_place *place)
 	return place->kind != TW_BP_DECLARED;
 }
 
-/* The call, told to the session's tracer module.  Arguments by layout are not: their words are not what a call passes. */
+/*
+ * Passes the call to the session's tracer module. Arguments by layout are not passed: their words are not the call's
+ * arguments.
+ */
 static void tell(struct tw_hit_tls *t, const struct tw_place *place, const struct decision *d,
 		 const struct tw_hit_call *call)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * monitor.c - monitor.h: compares what a run-time reports with the limits of sessions.
+ * monitor.c - monitor.h: compares the reports of run-times with the limits of sessions.
  *
- * A report that stays below all limits ends after a few loads.  Otherwise the limits are compared again inside the read
- * section in which the event is made (tw_monitor_sessions()): a session changes its limits only between two such sections.
+ * A report below all limits ends after a few loads. Otherwise the limits are compared again inside the read section
+ * in which the event is made (tw_monitor_sessions()): a session changes its limits only between two such sections.
  */
 #include "pipeline/thread/monitor.h"
 #include "base/clock.h"
@@ -23,7 +23,7 @@ static const enum tw_atom_index names[TW_MONITOR_KINDS] = {
 
 static bool is_set(enum tw_monitor monitor)
 {
-	/* RELAXED monitor.wants: a first look; the one that counts is in the read section. */
+	/* RELAXED monitor.wants: an early test; the decisive one is in the read section. */
 	return tw_load_relaxed(&tw_monitors.wants[monitor]) != 0;
 }
 
@@ -80,18 +80,18 @@ static struct tw_term pair(struct tw_arena *arena, enum tw_atom_index key, struc
 	return tw_term_tuple(arena, (struct tw_term[]){tw_atom(key), value}, 2);
 }
 
-/* A thread that may not read the clock measures nothing. */
+/* 0: the thread may not read the clock, and measures nothing. */
 static uint64_t ticks_now(void)
 {
 	return tw_hit_tls.state == TW_THREAD_NO_CLOCK ? 0 : tw_clock_ticks();
 }
 
-/* Milliseconds since @since; 0: it began while nothing measured it. */
+/* Milliseconds since @since; 0: it began before anything was measured. */
 static uint64_t elapsed_ms(enum tw_monitor monitor, uint64_t since)
 {
 	uint64_t now = ticks_now(), ticks_per_ms = tw_clock_ticks_per_second() / 1000;
 
-	/* RELAXED monitor.since: a monitor that is set meanwhile may miss what began before. */
+	/* RELAXED monitor.since: a monitor set meanwhile may miss what began before. */
 	if (!since || now < since || since < tw_load_relaxed(&tw_monitors.since[monitor]))
 		return 0;
 	return (now - since) / ticks_per_ms;
@@ -128,7 +128,7 @@ void tw_monitor_in(struct tw_tracee *tracee, const struct tw_declared_function *
 	tracee->in_function = function;
 }
 
-/* 0: less than that, or not known. */
+/* 0: less than a millisecond, or not known. */
 static uint64_t ran_for_ms(struct tw_tracee *tracee)
 {
 	uint64_t since = tracee->in_since;
@@ -195,7 +195,7 @@ static struct tw_term heap_info(struct tw_arena *arena, uint64_t timeout, const 
 
 static void collected(struct tw_tracee *tracee, const struct tw_gc_sizes *sizes)
 {
-	/* Saturates: whatever a program says is large, if it says so much. */
+	/* Saturates on overflow. */
 	uint64_t words, ms = is_set(TW_MONITOR_LONG_GC) ? elapsed_ms(TW_MONITOR_LONG_GC, tracee->gc_since) : 0;
 	char room[INFO_BYTES];
 	struct tw_arena arena;
@@ -238,10 +238,10 @@ void tw_monitor_busy(struct tw_tracee *tracee, enum tw_monitor monitor, struct t
 
 /* ---- queues ---- */
 
-/* Is there a session for which this length changes the state?  A look without the read section, and without the change. */
+/* Does this length change the state for any session? An early test, outside of the read section, without the change. */
 static bool may_change(const struct tw_tracee *tracee, const struct tw_runtime_event *event)
 {
-	/* RELAXED monitor.wants, monitor.long_queue: looks that tw_monitor_sessions() repeats. */
+	/* RELAXED monitor.wants, monitor.long_queue: tests that tw_monitor_sessions() repeats. */
 	uint64_t wants = tw_load_relaxed(&tw_monitors.wants[TW_MONITOR_LONG_MESSAGE_QUEUE]);
 	/* RELAXED monitor.long_queue: as above. */
 	uint64_t is_long = tw_load_relaxed(&tracee->long_queue);

@@ -2,11 +2,11 @@
 /*
  * monitor.h - system events: {monitor,Pid,Event,Info} of any process that exceeds a session's limit.
  *
- * A monitor belongs to a session and concerns all processes, whatever their flags.  session/monitor.c sets the limits; the
- * functions below are called by the run-time's reports and make the events (runtime_event.h).
+ * A monitor belongs to a session and concerns all processes, whatever their flags. session/monitor.c sets the limits;
+ * the functions below are called by the run-time's reports and make the events (runtime_event.h).
  *
- * Threads	any, outside of read sections, several at once also for one process.  No locks, no system calls but to wait for
- *		room.  Without any monitor: not called, or one load.
+ * Threads	any, outside of read sections, several at once also for one process.  No locks, no system calls except to wait for
+ *		space.  Without any monitor: not called, or one load.
  * Source	OTP: trace:system/3.
  */
 #ifndef TW_PIPELINE_MONITOR_H
@@ -32,32 +32,32 @@ enum tw_monitor {
 struct tw_monitors {
 	TW_CACHELINE_ALIGNED _Atomic uint64_t least_enable; /* shortest queue that any session calls long */
 	_Atomic uint64_t wants[TW_MONITOR_KINDS];	    /* sessions that have set it */
-	_Atomic uint64_t
-		since[TW_MONITOR_KINDS]; /* ticks when the first of them did: what began before is not measured */
+	_Atomic uint64_t since[TW_MONITOR_KINDS]; /* ticks when the first of them set it: activities that began before
+					  * are not measured */
 	_Atomic uint64_t limits[TW_MONITOR_KINDS][TW_SESSIONS_MAX];
-	_Atomic uint64_t disable[TW_SESSIONS_MAX]; /* a long queue of at most this length is long no more */
+	_Atomic uint64_t disable[TW_SESSIONS_MAX]; /* a long queue of at most this length is no longer long */
 };
 extern struct tw_monitors tw_monitors __attribute__((visibility("hidden")));
 
-/* The sessions for which this event of a monitor is due.  In a read section; a queue's state changes for them. */
+/* The sessions for which this event of a monitor is due. In a read section; changes the state of a queue for them. */
 uint64_t tw_monitor_sessions(struct tw_tracee *tracee, const struct tw_runtime_event *event);
 
-/* The process is scheduled in or out, by the thread that runs it.  @function: where; NULL: not known. */
+/* The process is scheduled in or out, by the thread that runs it. @function: its current function; NULL: not known. */
 void tw_monitor_in(struct tw_tracee *tracee, const struct tw_declared_function *function);
 void tw_monitor_out(struct tw_tracee *tracee, const struct tw_declared_function *function);
-/* The same of a port.  @op: the atom of what it executed last; none: not known. */
+/* The same for a port. @op: the atom of its last operation; none: not known. */
 void tw_monitor_port_out(struct tw_tracee *port, struct tw_term op);
-/* A collection begins or ends, or the process is killed by its limit in one. */
+/* A collection begins or ends, or the process is killed by its heap limit in one. */
 void tw_monitor_gc(struct tw_tracee *tracee, enum tw_gc_event event, const struct tw_gc_sizes *sizes);
 /* The process waits because @port is busy. */
 void tw_monitor_busy(struct tw_tracee *tracee, enum tw_monitor monitor, struct tw_term port);
-/* The process has so many messages, where that may be too many, or few enough again. */
+/* The length of the process' message queue may have crossed a limit. */
 void tw_monitor_queue(struct tw_tracee *tracee, uint64_t length);
 
 /* Does this length need tw_monitor_queue()?  Two loads. */
 static inline bool tw_monitor_may_change_queue(const struct tw_tracee *tracee, uint64_t length)
 {
-	/* RELAXED monitor.limits: a first look; tw_monitor_sessions() decides, of this length. */
+	/* RELAXED monitor.limits: an early test; tw_monitor_sessions() decides, with this length. */
 	return length >= tw_load_relaxed(&tw_monitors.least_enable) || tw_load_relaxed(&tracee->long_queue);
 }
 

@@ -145,7 +145,7 @@ int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *fi
 /* Prints the same as a timeline, for Perfetto and similar viewers. */
 int tw_print_chrome(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);
 
-/* --process: one process' events, and in text behind them what they end. Returns 0 or an error. */
+/* --process: one process' events, each followed in text by what it ends. Returns 0 or an error. */
 struct tw_print_life {
 	const char *process; /* its pid or its name */
 	uint64_t from_ns;    /* shown from there on */

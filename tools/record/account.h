@@ -6,7 +6,7 @@
 #include "tracewheel/consumer.h"
 
 /* Says how much was recorded, how fast, and what --keep has left of it. */
-/* Where the events of --tracer went, and what was not told to it. */
+/* Reports where the events of --tracer went, and those that were not passed to it. */
 void tw_account_tracer(const struct tw_recorder_stats *stats, const char *module, const char *path);
 void tw_account_events(const struct tw_recorder_stats *stats, const char *path, uint32_t segments_kept);
 /* At the start: reports memory in /dev/shm that cut-off recordings have left and that is not in use. */

@@ -368,7 +368,7 @@ static bool take_option(struct request *request, int key, const char *value)
 	}
 }
 
-/* A tracer module is told what a call passes, and no more. */
+/* A tracer module gets only the arguments that a call passes. */
 static bool is_tracer_alone(const struct request *request)
 {
 	if (!request->tracer.path[0])

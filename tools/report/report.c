@@ -425,7 +425,7 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 		if (!tw_lengths_init(&sums->lengths, capture, info.zero_ns,
 				     filter->to_ns ? filter->to_ns : info.end_ns))
 			return TW_ENOMEM;
-		/* What a mailbox held where a part begins is not known. */
+		/* The contents of mailboxes at the beginning of a part are not known. */
 		sums->lengths.mailboxes.has_takes &= !filter->from_ns;
 		sums->tree.on_event = on_event;
 		sums->tree.context = sums;
