@@ -360,22 +360,6 @@ size_t tw_elf_symbol_count(const struct tw_elf *elf)
 	return 0;
 }
 
-const ElfW(Sym) *tw_elf_symbol_at(const struct tw_elf *elf, uintptr_t address)
-{
-	size_t count = tw_elf_symbol_count(elf);
-
-	for (size_t i = 1; i < count; i++) {
-		const ElfW(Sym) *symbol = tw_elf_symbol(elf, i);
-
-		if (!symbol)
-			break;
-		if (symbol->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(symbol->st_info) != STT_TLS &&
-		    address - (elf->base + symbol->st_value) < (symbol->st_size ? symbol->st_size : 1))
-			return symbol;
-	}
-	return NULL;
-}
-
 const char *tw_elf_needed(const struct tw_elf *elf, size_t n)
 {
 	for (size_t i = 0; i < elf->dynamic_count && elf->dynamic[i].d_tag != DT_NULL; i++)

@@ -75,9 +75,6 @@ const char *tw_elf_version(const struct tw_elf *elf, size_t index);
  */
 const ElfW(Sym) *tw_elf_lookup(const struct tw_elf *elf, const char *name, uintptr_t address);
 
-/* The function or object symbol that covers an address; NULL: none.  Linear: for rare cases. */
-const ElfW(Sym) *tw_elf_symbol_at(const struct tw_elf *elf, uintptr_t address);
-
 /* The number of symbols reachable by its hash table. */
 size_t tw_elf_symbol_count(const struct tw_elf *elf);
 

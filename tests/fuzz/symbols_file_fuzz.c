@@ -35,7 +35,6 @@ static void ask_symbols(const struct tw_elf *elf)
 			sum += tw_elf_lookup(elf, name, i % 2 ? elf->base + symbol->st_value : 0) != NULL;
 	}
 	sum += tw_elf_lookup(elf, "malloc", 0) != NULL;
-	sum += tw_elf_symbol_at(elf, elf->image.low + 0x1000) != NULL;
 }
 
 static void ask_slots(const struct tw_elf *elf)

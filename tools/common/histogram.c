@@ -38,24 +38,6 @@ uint64_t tw_histogram_quantile(const struct tw_histogram *histogram, double shar
 	return histogram->max;
 }
 
-bool tw_histogram_merge(struct tw_histogram *to, const struct tw_histogram *from)
-{
-	for (unsigned power = 0; power < POWERS; power++) {
-		if (!from->parts[power])
-			continue;
-		if (!to->parts[power] && !(to->parts[power] = calloc(TW_HISTOGRAM_PARTS, sizeof(uint64_t))))
-			return false;
-		for (unsigned part = 0; part < TW_HISTOGRAM_PARTS; part++)
-			to->parts[power][part] += from->parts[power][part];
-	}
-	if (from->count && (!to->count || from->min < to->min))
-		to->min = from->min;
-	if (from->max > to->max)
-		to->max = from->max;
-	to->count += from->count;
-	return true;
-}
-
 void tw_histogram_free(struct tw_histogram *histogram)
 {
 	for (unsigned power = 0; power < POWERS; power++)

@@ -42,8 +42,6 @@ static inline bool tw_histogram_add(struct tw_histogram *histogram, uint64_t val
 
 /* The value below which this share of all values lies: 0.5 is the median. 0 if there are none. */
 uint64_t tw_histogram_quantile(const struct tw_histogram *histogram, double share);
-/* Adds all values of another one. Returns false without memory. */
-bool tw_histogram_merge(struct tw_histogram *to, const struct tw_histogram *from);
 void tw_histogram_free(struct tw_histogram *histogram);
 
 #endif

@@ -167,7 +167,4 @@ bool tw_mailboxes_back(const struct tw_mailboxes *mailboxes, uint32_t process, u
 /* Writes "<0.44.0> worker1" into TW_THREAD_TEXT_BYTES; returns the bytes. */
 size_t tw_mailboxes_name(const struct tw_mailboxes *mailboxes, uint32_t process, char *text);
 
-/* "run", "ready", "blocked", "unknown" */
-const char *tw_doing_name(unsigned doing);
-
 #endif

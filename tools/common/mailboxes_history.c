@@ -97,9 +97,3 @@ size_t tw_mailboxes_name(const struct tw_mailboxes *mailboxes, uint32_t number, 
 				tw_name_numbers(process->pid_number, process->pid_serial, numbers), *name ? " " : "",
 				name);
 }
-
-const char *tw_doing_name(unsigned doing)
-{
-	static const char *const names[] = {"unknown", "run", "ready", "blocked"};
-	return doing < TW_DOINGS ? names[doing] : names[0];
-}

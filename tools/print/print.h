@@ -137,7 +137,6 @@ void tw_print_put_json(struct tw_out *out, struct tw_term term);
 void tw_print_put_text(struct tw_out *out, struct tw_term term);
 /* A list as (1, 2). */
 void tw_print_put_arguments(struct tw_out *out, struct tw_term list);
-bool tw_print_is_mfa(struct tw_term term);
 
 /* Prints calls indented by depth, with durations: at most `limit` events. Returns 0 or an error. */
 int tw_print_tree(struct tw_printer *printer, const struct tw_capture_filter *filter, uint64_t limit);

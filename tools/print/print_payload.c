@@ -161,7 +161,7 @@ void tw_print_put_json(struct tw_out *out, struct tw_term term)
 	tw_out_bytes(out, "\"", 1);
 }
 
-bool tw_print_is_mfa(struct tw_term term)
+static bool is_mfa(struct tw_term term)
 {
 	return tw_term_tuple_count(term) == 3 && tw_term_type(tw_term_element(term, 0)) == TW_TYPE_ATOM &&
 	       tw_term_type(tw_term_element(term, 1)) == TW_TYPE_ATOM;
@@ -171,7 +171,7 @@ void tw_print_put_text(struct tw_out *out, struct tw_term term)
 {
 	struct text_sink text = {.out = out, .left = TW_PRINT_TEXT_BYTES};
 	struct tw_term last = tw_term_element(term, 2);
-	if (!tw_print_is_mfa(term)) {
+	if (!is_mfa(term)) {
 		put_term(&text, term, TW_PRINT_PRETTY);
 		return;
 	}

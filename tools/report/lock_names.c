@@ -196,16 +196,3 @@ size_t tw_lock_site(const struct tw_locks *locks, const struct tw_lock_row *lock
 	}
 	return bytes;
 }
-
-size_t tw_lock_name(const struct tw_locks *locks, const struct tw_lock_row *lock, char *text)
-{
-	char site[TW_LOCK_NAME_BYTES];
-	size_t bytes = tw_lock_symbol(locks, lock, text);
-	if (bytes)
-		return bytes;
-	bytes = (size_t)snprintf(text, TW_LOCK_NAME_BYTES, "0x%llx", (unsigned long long)lock->address);
-	if (tw_lock_site(locks, lock, site))
-		bytes += (size_t)snprintf(text + bytes, TW_LOCK_NAME_BYTES - bytes, " %s %.*s",
-					  lock->is_made_there ? "made in" : "used in", TW_LOCK_NAME_BYTES - 40, site);
-	return bytes;
-}

@@ -100,10 +100,11 @@ void tw_locks_free(struct tw_locks *locks);
 /* "mutex", "rwlock", "condition" */
 const char *tw_lock_kind_name(unsigned kind);
 
-/* Writes "app:table_lock", or "0x7f00a0 made in app:open_table table.c:12" into text; returns the bytes. */
+/*
+ * The parts of a lock's name, "app:table_lock" or "0x7f00a0 made in app:open_table table.c:12": the symbol that contains
+ * it ("" if there is none), and its site.
+ */
 #define TW_LOCK_NAME_BYTES 400
-size_t tw_lock_name(const struct tw_locks *locks, const struct tw_lock_row *lock, char *text);
-/* The parts of that name: the symbol that contains the lock ("" if there is none), and its site. */
 size_t tw_lock_symbol(const struct tw_locks *locks, const struct tw_lock_row *lock, char *text);
 size_t tw_lock_site(const struct tw_locks *locks, const struct tw_lock_row *lock, char *text);
 /* Called before the capture is closed. */
