@@ -66,6 +66,14 @@ struct tw_recorder_options {
 	/* Longest delay before fdatasync() begins, on a thread of its own; 0: left to the kernel. */
 	uint64_t durable_ns;
 	/*
+	 * Samples how long each thread that makes events, and is no scheduler, was ready to run without a processor
+	 * (/proc/PID/task/TID/schedstat).  Between two samples so much or more of it is one event TW_CAPTURE_MONITOR of the
+	 * thread, at the time of the sample: long_schedule, [{timeout,Ms},{run_delay,Ns},{waits,N},{sampled,Ns}].  A wait
+	 * counts when it is over.  Samples are half of this apart, between 5 and 100 ms, and more with very many threads.  0:
+	 * none; not with TW_RECORDER_OVERWRITE (TW_EBADARG).
+	 */
+	uint64_t run_delay_ns;
+	/*
 	 * Writes a stream to this file descriptor (a pipe, a socket, a file) in place of a capture; path is ignored.
 	 * The descriptor is duplicated and never seeked.  Every event is written at most 20 ms after it happened.  A
 	 * write that fails ends the stream (stats.last_error, TW_EPIPE where the reader is gone); no signal is

@@ -89,7 +89,8 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 	};
 	int error;
 
-	if (options->policy > TW_RECORDER_OVERWRITE)
+	if (options->policy > TW_RECORDER_OVERWRITE ||
+	    (options->policy == TW_RECORDER_OVERWRITE && options->run_delay_ns))
 		return TW_EBADARG;
 	recorder = calloc(1, sizeof *recorder);
 	if (!recorder)
@@ -109,6 +110,7 @@ TW_API int tw_recorder_create(const struct tw_recorder_options *options, struct 
 		goto destroy_rings;
 	recorder->writer.rs.leaves_memory = options->leaves_memory;
 	recorder->policy = options->policy;
+	recorder->run_delay.limit_ns = options->run_delay_ns;
 	/* A stream waits for its reader only; an overwriting ring is copied as a whole, and stored at once. */
 	if (!options->is_stream && options->policy != TW_RECORDER_OVERWRITE) {
 		recorder->writer.store.wake = wake_from_queue;
@@ -403,6 +405,8 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 	else if (now_ns >= recorder->retry_ns && !tw_writer_is_writing(writer))
 		tw_rs_heartbeat(&writer->rs);
 	tw_confined_check(&writer->rs, &recorder->confined, now_ns);
+	if (stored >= 0)
+		tw_run_delay_sample(writer, &recorder->run_delay, now_ns);
 	reap_and_check(recorder, now_ns);
 	/* Also of images that write nothing more. */
 	for (uint32_t i = 0; writer->store.segment_ns && i < tw_rs_image_count(&writer->rs); i++)
@@ -410,7 +414,7 @@ TW_API int tw_recorder_poll(struct tw_recorder *recorder, uint64_t timeout_ns)
 	for (uint32_t i = 0; writer->store.durable_ns && i < tw_rs_image_count(&writer->rs); i++)
 		tw_writer_sync(writer, i, now_ns);
 	tw_pace_rest(&recorder->pace, &writer->rs, tw_pace_longest_ns(writer, now_ns < recorder->retry_ns, now_ns),
-		     timeout_ns);
+		     tw_run_delay_rest_ns(&recorder->run_delay, now_ns, timeout_ns));
 	return stored > 0;
 }
 

@@ -9,6 +9,7 @@
 
 #include "pipeline/recorder/confined.h"
 #include "pipeline/recorder/pace.h"
+#include "pipeline/recorder/run_delay.h"
 #include "pipeline/recorder/writer.h"
 
 struct tw_recorder {
@@ -16,6 +17,7 @@ struct tw_recorder {
 	uint64_t started_ns;
 	uint64_t reaped_ns;
 	struct tw_confined confined;
+	struct tw_run_delay run_delay;
 	uint32_t reaped_image; /* the next to check for death */
 	uint64_t retry_ns;     /* no write before this, after one that failed */
 	struct tw_pace pace;

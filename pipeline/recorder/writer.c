@@ -113,6 +113,7 @@ static void see_lease(struct tw_writer *writer, uint32_t index)
 		.thread_id = copy.thread_id,
 		.session_index = copy.session_index,
 		.scheduler_id = copy.scheduler_id,
+		.own_tracee_id = copy.tracee_id,
 	};
 	memcpy(ring->thread_name, copy.thread_name, sizeof ring->thread_name);
 	memcpy(ring->ring_name, copy.thread_name, sizeof ring->ring_name);

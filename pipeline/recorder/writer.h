@@ -24,6 +24,12 @@ struct tw_writer_progress {
 	uint32_t tracee_id;
 };
 
+/* What the kernel counted of a thread at the last sample: run_delay.c. */
+struct tw_writer_run_delay {
+	uint64_t delay_ns, turns;
+	uint64_t sampled_ns; /* 0: no sample yet */
+};
+
 /*
  * The progress in the files of one lease of a ring; if several rings share the lease, of the current one (ringset.h:
  * growth).
@@ -37,6 +43,8 @@ struct tw_writer_ring {
 	uint32_t session_index;
 	uint32_t scheduler_id;
 	char thread_name[16];
+	uint32_t own_tracee_id; /* of the thread itself; 0: it runs processes of a run-time */
+	struct tw_writer_run_delay run_delay;
 	uint32_t successor;  /* 1 + the ring in which the stream continues; 0: none known */
 	bool is_held;	     /* its stream begins in another ring, which is not drained yet */
 	bool is_moved;	     /* its stream continues in another ring, and this one is drained */

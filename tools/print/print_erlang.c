@@ -73,7 +73,9 @@ static void put_pid(struct tw_printer *printer, const struct tw_capture_event *e
 
 static void put_open(struct tw_printer *printer, const struct tw_capture_event *event)
 {
-	if (tw_print_shown_stamp(printer, event) == TW_PRINT_STAMP_NONE)
+	if (event->kind == TW_CAPTURE_MONITOR)
+		tw_put(printer->out, "{monitor,", 9);
+	else if (tw_print_shown_stamp(printer, event) == TW_PRINT_STAMP_NONE)
 		tw_put(printer->out, "{trace,", 7);
 	else
 		tw_put(printer->out, "{trace_ts,", 10);
@@ -251,7 +253,11 @@ static void put_event(struct tw_printer *printer, const struct tw_capture_event 
 	tw_print_payload(event, &payload);
 	tw_out_reserve(out);
 	put_open(printer, event);
-	tw_put(out, kind ? kind->atom : "event", kind ? strlen(kind->atom) : 5);
+	/* {monitor,Pid,Event,Info}: its tag comes first, and its event follows the pid. */
+	if (event->kind == TW_CAPTURE_MONITOR)
+		out->used--;
+	else
+		tw_put(out, kind ? kind->atom : "event", kind ? strlen(kind->atom) : 5);
 	if (event->kind == TW_CAPTURE_RETURN_TO) {
 		tw_put_char(out, ',');
 		put_return_to(printer, event, &payload);

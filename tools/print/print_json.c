@@ -110,6 +110,7 @@ static const char *term_name(unsigned kind, uint32_t number)
 		[TW_CAPTURE_OUT_EXITED] = {"mfa", NULL},
 		[TW_CAPTURE_OPEN] = {"other", "driver"},
 		[TW_CAPTURE_CLOSED] = {"reason", NULL},
+		[TW_CAPTURE_MONITOR] = {"event", "info"},
 	};
 	return kind < sizeof names / sizeof *names && number < 2 ? names[kind][number] : NULL;
 }
@@ -124,6 +125,31 @@ static void put_arguments(struct tw_out *out, struct tw_term list)
 		between = ",";
 	}
 	tw_out_text(out, *between == '[' ? "[]" : "]");
+}
+
+/* [{timeout,12},...] as an object, as far as it is that. */
+static void put_info(struct tw_out *out, struct tw_term list)
+{
+	const char *between = "";
+	tw_out_text(out, ",\"info\":{");
+	for (; tw_term_type(list) == TW_TYPE_CONS; list = tw_term_tail(list)) {
+		struct tw_term key = tw_term_element(tw_term_head(list), 0),
+			       value = tw_term_element(tw_term_head(list), 1);
+		size_t bytes;
+		const char *name = tw_term_is_none(key) ? NULL : tw_term_atom_name(key, &bytes);
+		if (!name || tw_term_is_none(value))
+			continue;
+		tw_out_text(out, between);
+		tw_json_quote(out, name, bytes);
+		tw_out_text(out, ":");
+		uint64_t number;
+		if (tw_term_get_uint64(value, &number) == 0)
+			tw_put_u64(out, number);
+		else
+			tw_print_put_json(out, value);
+		between = ",";
+	}
+	tw_out_text(out, "}");
 }
 
 /* Writes the terms of a message: Erlang text in strings. */
@@ -144,6 +170,8 @@ static void put_terms(struct tw_printer *printer, const struct tw_capture_event 
 			break;
 		if (event->kind == TW_CAPTURE_CALL && i == 0) {
 			put_arguments(out, term);
+		} else if (event->kind == TW_CAPTURE_MONITOR && i == 1 && tw_term_type(term) == TW_TYPE_CONS) {
+			put_info(out, term);
 		} else if (event->kind == TW_CAPTURE_EXCEPTION_FROM && tw_term_tuple_count(term) == 2) {
 			tw_out_text(out, ",\"class\":");
 			tw_print_put_json(out, tw_term_element(term, 0));

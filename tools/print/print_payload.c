@@ -39,6 +39,7 @@ static const struct tw_print_kind kinds[] = {
 	[TW_CAPTURE_GC_MAX_HEAP_SIZE] = {"gc_max_heap_size", "gc_max_heap_size", 0},
 	[TW_CAPTURE_OPEN] = {"open", "open", 2},
 	[TW_CAPTURE_CLOSED] = {"closed", "closed", 1},
+	[TW_CAPTURE_MONITOR] = {"monitor", "monitor", 2},
 };
 
 const struct tw_print_kind *tw_print_kind(unsigned kind)

@@ -16,6 +16,7 @@
 #include "tools/record/launch.h"
 #include "tools/record/tracer.h"
 #include "tools/record/leave.h"
+#include "tools/record/sizes.h"
 #include "tools/record/rings.h"
 #include "tools/common/patterns.h"
 #include "tools/tool.h"
@@ -42,6 +43,7 @@ enum {
 	KEY_FOLLOW,
 	KEY_FORCE,
 	KEY_DURABLE,
+	KEY_LONG_SCHEDULE,
 	KEY_ROTATE,
 	KEY_SEGMENT_TIME,
 	KEY_KEEP,
@@ -139,6 +141,12 @@ static const struct tw_option options_table[] = {
 	{KEY_SEGMENT_TIME, "segment-time", "TIME", "or after this time: 10s, 500ms"},
 	{KEY_KEEP, "keep", "N", "keep the newest N closed segments only"},
 	{KEY_DURABLE, "durable", "MS", "sync to the disk after at most this many milliseconds"},
+	{KEY_LONG_SCHEDULE, "long-schedule", "MS",
+	 "record also that a thread was ready to run and got no processor, if\n"
+	 "for so many milliseconds between two samples of what the kernel\n"
+	 "counts (half of MS apart, between 5 and 100 ms); of threads that make\n"
+	 "events, and without the waits that still go on. An event monitor\n"
+	 "long_schedule; `report` sums up"},
 	{KEY_FORCE, "force", NULL,
 	 "replace an existing capture; by default an old COMMAND.tw becomes COMMAND.tw.old, and a capture that -o names "
 	 "is left alone"},
@@ -283,40 +291,14 @@ static bool config_guard(struct request *request, const char *program)
 	return tw_arguments_find_guard(&request->arguments, &command, program, &request->config, request->is_quiet);
 }
 
-static bool set_figure(struct request *request, int key, const char *value)
+static bool set_stack(struct request *request, const char *value)
 {
 	uint64_t number;
-	bool is_right = true;
-	if (key == KEY_RING)
-		is_right = tw_parse_bytes(value, &request->recorder.ring_bytes) &&
-			   request->recorder.ring_bytes >= 65536 && request->recorder.ring_bytes <= UINT64_C(1) << 30 &&
-			   (request->recorder.ring_bytes & (request->recorder.ring_bytes - 1)) == 0;
-	else if (key == KEY_CAP)
-		is_right = tw_parse_bytes(value, &request->recorder.cap_bytes) && request->recorder.cap_bytes >= 65536;
-	else if (key == KEY_SEGMENT_TIME)
-		is_right = tw_parse_duration(value, &request->recorder.segment_ns) &&
-			   request->recorder.segment_ns >= 10000000;
-	else if (key == KEY_ROTATE)
-		is_right = tw_parse_bytes(value, &request->recorder.segment_bytes) &&
-			   request->recorder.segment_bytes >= 65536;
-	else if (key == KEY_DURABLE)
-		is_right =
-			tw_parse_milliseconds(value, &request->recorder.durable_ns) && request->recorder.durable_ns > 0;
-	else if (key == KEY_STACK)
-		is_right = tw_parse_count(value, &number) && number >= 1 && number <= 64;
-	else if ((is_right = tw_parse_count(value, &number) && number >= 1 && number <= UINT32_MAX))
-		request->recorder.segments_kept = (uint32_t)number;
-	if (!is_right)
-		tw_usage(&command,
-			 key == KEY_RING	   ? "--ring is a power of two from 64K to 1G, not '%s'."
-			 : key == KEY_SEGMENT_TIME ? "--segment-time is a time of at least 10ms, such as 10s, not '%s'."
-			 : key == KEY_DURABLE	   ? "--durable is a number of milliseconds, not '%s'."
-			 : key == KEY_STACK	   ? "--stack is a number of callers, from 1 to 64; not '%s'."
-			 : key == KEY_KEEP	   ? "--keep is a number from 1 on, not '%s'."
-						   : "'%s' is not a size of at least 64K, such as 16M.",
-			 value);
-	request->has_stack |= key == KEY_STACK;
-	return is_right && (key != KEY_STACK || add_config(request, "stack", value));
+	request->has_stack = true;
+	if (tw_parse_count(value, &number) && number >= 1 && number <= 64)
+		return add_config(request, "stack", value);
+	tw_usage(&command, "--stack is a number of callers, from 1 to 64; not '%s'.", value);
+	return false;
 }
 
 static bool take_option(struct request *request, int key, const char *value)
@@ -364,7 +346,14 @@ static bool take_option(struct request *request, int key, const char *value)
 			return true;
 		tw_usage(&command, "--callers is main or all, not '%s'.", value);
 		return false;
-	default: return set_figure(request, key, value);
+	case KEY_STACK: return set_stack(request, value);
+	case KEY_RING: return tw_sizes_set(&request->recorder, &command, "ring", value);
+	case KEY_CAP: return tw_sizes_set(&request->recorder, &command, "ring-cap", value);
+	case KEY_ROTATE: return tw_sizes_set(&request->recorder, &command, "rotate", value);
+	case KEY_SEGMENT_TIME: return tw_sizes_set(&request->recorder, &command, "segment-time", value);
+	case KEY_DURABLE: return tw_sizes_set(&request->recorder, &command, "durable", value);
+	case KEY_LONG_SCHEDULE: return tw_sizes_set(&request->recorder, &command, "long-schedule", value);
+	default: return tw_sizes_set(&request->recorder, &command, "keep", value);
 	}
 }
 
@@ -565,6 +554,8 @@ int tw_tool_record(int argc, char **argv)
 		goto free_config;
 	}
 	if (tw_rings_are_too_large(&request.recorder, &command) || !is_tracer_alone(&request))
+		goto free_config;
+	if (!tw_sizes_check_run_delay(&request.recorder, &command))
 		goto free_config;
 	if (request.is_local && request.is_global) {
 		code = tw_usage(&command, "--local and --global exclude each other.");

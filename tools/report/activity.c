@@ -226,9 +226,33 @@ static bool on_out(struct tw_activity *activity, struct tw_activity_process *pro
 	return tw_histogram_add(&activity->runs, ns);
 }
 
+/* long_schedule of a thread: [...,{run_delay,Ns},...]. */
+static void on_monitor(struct tw_activity *activity, const struct tw_capture_event *event,
+		       struct tw_activity_process *process)
+{
+	struct tw_print_payload payload;
+	struct tw_term name, list;
+	uint64_t ns = 0;
+	tw_print_payload_take(event, &payload);
+	if (payload.term_count < 2 || !tw_print_next_term(&payload, &name) || !tw_print_next_term(&payload, &list))
+		return;
+	for (; tw_term_type(list) == TW_TYPE_CONS; list = tw_term_tail(list)) {
+		struct tw_term key = tw_term_element(tw_term_head(list), 0);
+		if (!tw_term_is_none(key) && key.word == tw_term_atom_z("run_delay").word)
+			tw_term_get_uint64(tw_term_element(tw_term_head(list), 1), &ns);
+	}
+	if (!ns)
+		return;
+	activity->delays++;
+	process->delays++;
+	process->delay_ns += ns;
+	if (ns > process->delay_max_ns)
+		process->delay_max_ns = ns;
+}
+
 bool tw_activity_event(struct tw_activity *activity, const struct tw_capture_event *event, const struct tw_step *step)
 {
-	if (event->kind < TW_CAPTURE_SEND || event->kind > TW_CAPTURE_OUT_EXITED)
+	if ((event->kind < TW_CAPTURE_SEND || event->kind > TW_CAPTURE_OUT_EXITED) && event->kind != TW_CAPTURE_MONITOR)
 		return true;
 	struct tw_activity_process *process = process_of(activity, step->stack);
 	if (!process)
@@ -245,6 +269,7 @@ bool tw_activity_event(struct tw_activity *activity, const struct tw_capture_eve
 		if (!process->is_running && !process->waiting_ns)
 			process->waiting_ns = event->time_ns;
 		return true;
+	case TW_CAPTURE_MONITOR: on_monitor(activity, event, process); return true;
 	case TW_CAPTURE_SPAWN: activity->spawned++; return true;
 	case TW_CAPTURE_EXIT: activity->exited++; return true;
 	case TW_CAPTURE_IN:

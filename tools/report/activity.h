@@ -35,6 +35,7 @@ struct tw_activity_process {
 	uint64_t sent, received;
 	uint64_t waits, wait_ns, wait_max_ns;
 	uint64_t runs, run_ns, run_max_ns;
+	uint64_t delays, delay_ns, delay_max_ns; /* ready to run without a processor */
 };
 
 struct tw_activity_pair {
@@ -69,7 +70,7 @@ struct tw_activity {
 	struct tw_histogram waits, runs;
 	struct tw_activity_wait longest[TW_ACTIVITY_LONGEST]; /* longest first */
 	uint32_t longest_count;
-	uint64_t sent, received, to_nobody, spawned, exited;
+	uint64_t sent, received, to_nobody, spawned, exited, delays;
 	bool are_pairs_full;
 };
 

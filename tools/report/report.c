@@ -405,7 +405,9 @@ static int make_sums(struct sums *sums, struct request *request, struct tw_captu
 		bool is_stretch = kind == TW_CAPTURE_RETURN_FROM || kind == TW_CAPTURE_EXCEPTION_FROM ||
 				  (kind >= TW_CAPTURE_GC_MINOR_START && kind <= TW_CAPTURE_GC_MAJOR_END);
 		returns += is_stretch ? sums->totals.kinds[kind] : 0;
-		others += kind >= TW_CAPTURE_SEND && kind <= TW_CAPTURE_OUT_EXITED ? sums->totals.kinds[kind] : 0;
+		bool is_activity =
+			(kind >= TW_CAPTURE_SEND && kind <= TW_CAPTURE_OUT_EXITED) || kind == TW_CAPTURE_MONITOR;
+		others += is_activity ? sums->totals.kinds[kind] : 0;
 	}
 	/* A selection without returns may lie within calls that return. */
 	if (!error && !returns && (filter->from_ns || filter->to_ns))

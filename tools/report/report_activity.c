@@ -190,6 +190,32 @@ static void put_schedules(const struct tw_screen *screen, const struct tw_activi
 	free(rows);
 }
 
+static int by_delay(const void *a, const void *b)
+{
+	const struct tw_activity_process *x = *(struct tw_activity_process *const *)a;
+	const struct tw_activity_process *y = *(struct tw_activity_process *const *)b;
+	if (x->delay_ns != y->delay_ns)
+		return x->delay_ns < y->delay_ns ? 1 : -1;
+	return by_traffic(a, b);
+}
+
+static void put_delays(const struct tw_screen *screen, const struct tw_activity *activity, size_t top)
+{
+	char a[TW_FIGURE_BYTES], b[TW_FIGURE_BYTES], c[TW_FIGURE_BYTES];
+	struct tw_activity_process **rows = sorted_processes(activity, by_delay);
+	tw_out_format(screen->out, "\n%sready without a processor: %s times%s (long_schedule)\n",
+		      tw_screen_bold(screen), tw_figure_count(a, activity->delays), tw_screen_plain(screen));
+	tw_out_format(screen->out, "%s%9s%9s%13s  process%s\n", tw_screen_bold(screen), "waited", "longest", "times",
+		      tw_screen_plain(screen));
+	size_t shown = rows ? rows_shown(activity->process_count, top) : 0;
+	for (size_t i = 0; i < shown && rows[i]->delays; i++) {
+		tw_out_format(screen->out, "%9s%9s%13s  ", tw_figure_duration(a, rows[i]->delay_ns),
+			      tw_figure_duration(b, rows[i]->delay_max_ns), tw_figure_count(c, rows[i]->delays));
+		put_name(screen, activity, rows[i]->number, 33);
+	}
+	free(rows);
+}
+
 void tw_report_activity(const struct tw_screen *screen, const struct tw_activity *activity, uint64_t start_ns,
 			size_t top)
 {
@@ -200,6 +226,8 @@ void tw_report_activity(const struct tw_screen *screen, const struct tw_activity
 		put_waits(screen, activity, start_ns, rows);
 	if (activity->runs.count)
 		put_schedules(screen, activity, rows);
+	if (activity->delays)
+		put_delays(screen, activity, rows);
 }
 
 /* ---- JSON ---- */
@@ -270,6 +298,24 @@ static void put_waits_json(struct tw_json *json, const struct tw_activity *activ
 	tw_json_close(json, ']');
 }
 
+static void put_delays_json(struct tw_json *json, const struct tw_activity *activity, size_t top)
+{
+	struct tw_activity_process **rows = sorted_processes(activity, by_delay);
+	tw_json_open(json, "run_delays", '[');
+	for (size_t i = 0; rows && i < rows_shown(activity->process_count, top) && rows[i]->delays; i++) {
+		tw_json_open(json, NULL, '{');
+		put_process(json, "pid", activity, rows[i]->number);
+		tw_json_text(json, "name", rows[i]->name ? rows[i]->name : "",
+			     rows[i]->name ? strlen(rows[i]->name) : 0);
+		tw_json_u64(json, "times", rows[i]->delays);
+		put_seconds(json, "waited", rows[i]->delay_ns);
+		put_seconds(json, "longest", rows[i]->delay_max_ns);
+		tw_json_close(json, '}');
+	}
+	tw_json_close(json, ']');
+	free(rows);
+}
+
 void tw_report_activity_json(struct tw_json *json, const struct tw_activity *activity, uint64_t start_ns, size_t top)
 {
 	tw_json_open(json, "messages", '{');
@@ -283,6 +329,8 @@ void tw_report_activity_json(struct tw_json *json, const struct tw_activity *act
 	put_waits_json(json, activity, start_ns, top);
 	tw_json_close(json, '}');
 	put_processes_json(json, activity, top);
+	if (activity->delays)
+		put_delays_json(json, activity, top);
 	tw_json_open(json, "schedulers", '[');
 	for (uint32_t i = 0; i < activity->scheduler_count; i++) {
 		if (!activity->schedulers[i].runs)
