@@ -266,7 +266,7 @@ static bool is_caller(const struct tw_agent_config *config, const struct tw_sym_
 {
 	if (object->role == TW_SYM_PROGRAM)
 		return true;
-	/* What a tracer module calls is no event: it would be nested in one. */
+	/* Calls made by a tracer module are not events: each of them would be nested in an event. */
 	if (config->tracer_path && !strcmp(object->path, config->tracer_path))
 		return false;
 	return config->has_all_callers && object->role == TW_SYM_ORDINARY && !strstr(object->path, "/gconv/");

@@ -58,7 +58,7 @@
 /* Configuration text that the command hands to the agents. */
 #define TW_RS_CONFIG_BYTES (UINT64_C(64) << 10)
 
-_Static_assert(TW_RS_STALLED_NS >= 10 * TW_RS_SLICE_NS, "a machine that stands still now and then stalls nobody");
+_Static_assert(TW_RS_STALLED_NS >= 10 * TW_RS_SLICE_NS, "a machine that pauses now and then stalls no thread");
 _Static_assert(TW_RB_RECORD_BYTES_MAX < (1 << 16), "a record's length fits its head");
 _Static_assert(TW_RB_RECORD_BYTES_MAX % TW_RB_ALIGN_BYTES == 0, "the largest record ends on a step");
 _Static_assert(TW_RB_RECORD_BYTES_MAX * 2 <= TW_RB_BYTES_MIN / 2,

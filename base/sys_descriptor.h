@@ -51,7 +51,7 @@ static inline long tw_sys_socket_address(int fd, int is_peer, void *out, uint32_
 	return error < 0 ? error : bytes < bytes_max ? bytes : bytes_max;
 }
 
-/* What /proc/self/fd says of it; returns its bytes, at most so many, without a zero behind them. */
+/* Reads the link in /proc/self/fd. Returns its length, at most bytes_max; the text is not terminated by a zero. */
 static inline long tw_sys_descriptor_path(int fd, char *out, size_t bytes_max)
 {
 	char path[32] = "/proc/self/fd/", digits[12];

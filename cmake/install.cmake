@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` puts where, by GNUInstallDirs. Nothing installed holds an absolute path: the whole may be moved.
+# Rules of `cmake --install`, by GNUInstallDirs. No installed file holds an absolute path: the installation can be moved.
 include(CMakePackageConfigHelpers)
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tracewheel)
 set(public tracewheel tracewheel-capture tracewheel-debug)

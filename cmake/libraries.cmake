@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What is installed: the rooms as shared libraries, showing only what is marked TW_API.
+# The installed shared libraries. They are made of rooms and export only symbols marked TW_API.
 
 # tw_library(TARGET LIBRARIES LIB... ROOMS ROOM...): a shared library made of whole rooms.
 function(tw_library target)

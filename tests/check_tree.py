@@ -21,7 +21,7 @@ SEAMS = {
     "tools": {"common": set(), "record": {"common"}, "report": {"common"}, "print": {"common"}, "late": {"common"}, "stress": set()},
 }
 OUTSIDE = ["tools", "examples", "erlang"]
-# What breaks steps of the rooms on purpose, in the command alone (stress --break).
+# Breaks steps of the rooms on purpose; linked into the command only (stress --break).
 LOOKS_INSIDE = {"tools/stress/stress_break.c"}
 LIBRARIES = {"urcu": {"progress"}, "lz4": {"pipeline"}, "ck_": {"base"}, "xxhash": {"base"},
              "gmp": {"term", "match"}, "elfutils": {"symbols", "tools"}, "gelf": {"symbols", "tools"}}

@@ -14,7 +14,7 @@ set -- $(readelf -lW "$agent" | awk '$1 == "TLS" { print $6, $NF }')
 
 readelf -dW "$agent" | grep NEEDED | grep -vE 'libc\.so|libm\.so|libgmp\.so|ld-linux' && fail "the library needs others"
 
-command -v python3 >/dev/null || { echo "no python3: opened by nobody" && finish; }
+command -v python3 >/dev/null || { echo "no python3: the library is not opened late" && finish; }
 cat >"$folder/late.py" <<'EOT'
 import ctypes, sys, threading
 def load():

@@ -185,7 +185,7 @@ if ${CXX:-c++} -O2 -std=c++17 -pthread standard.cc -o standard 2>/dev/null; then
 		"[('standard:the_bank', 'mutex', 10), ('standard:the_bank+40', 'rwlock', 5)]"
 fi
 
-# What a capture does not hold is said.
+# The report says that a capture holds no calls of locks.
 expect 0 "$tw" record -q -o none.tw -t libc:malloc -- ls /
 expect 0 "$tw" report --locks none.tw
 shows 'No calls of locks were recorded'

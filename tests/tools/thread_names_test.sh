@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goal    Every view gives a thread its system number and its last name, whoever set it and when, and however briefly the
-#         thread lives; and gives the end of the program: an exit code or a signal.
+# Goal    Every view shows a thread's system number and its last name, whichever thread set it and when, and however briefly
+#         the thread lives; and shows the end of the program: an exit code or a signal.
 # Method  Threads that get names after their first events, by pthread_setname_np(), by prctl() and from their parent. All views
 #         are searched for these names; the numbers are those that the program printed itself.
 build=$1

@@ -81,7 +81,7 @@ for other in --stack=3 --args --locks -o-; do
 	says 'exclude each other'
 done
 
-# What only the loader can find out: the program runs, untraced, and the capture says why.
+# Faults of a module that only the loader finds: the program runs untraced, and the capture says why.
 cat >bad.c <<'EOT2'
 #include <tracewheel/tracer.h>
 static void trace(enum tw_tracer_tag tag, struct tw_term state, struct tw_term tracee, struct tw_term term,

@@ -47,7 +47,7 @@ expect 2 "$tw" print --tail some a.tw
 "$tw" record -q -o - -t ticks:tick -- ./ticks 100 2>/dev/null | "$tw" print --format json --tail 4 - >part || fail "--tail of a stream"
 is "$(wc -l <part)" 4 "lines of a stream's end"
 
-# That long before the end.
+# A negative --from counts back from the end.
 expect 0 "$tw" report --json --from -105ms a.tw
 few=$(json 'd["events"]')
 "$tw" print --format json --from -105ms a.tw >part || fail "--from -105ms"

@@ -204,7 +204,7 @@ def check_callers(tw, capture, mode, events, wanted):
                 have[event["thread"]].append(name_of(event))
         for thread, items in wanted.items():
             for n, item in enumerate(items):
-                # Of several calls left at once the last one returns.
+                # If several calls are left at once, only the last one returns.
                 ends = item.kind == RETURN or item.kind == LEFT and items[n + 1].kind != LEFT
                 if ends and item.key[1].split(":")[0] in SLEDS:
                     want[thread].append(item.caller)

@@ -109,7 +109,7 @@ static void trace_ports(const struct step *step)
 			ports[i].flags[s] = changed(ports[i].flags[s], how, flags);
 }
 
-/* What is refused changes nothing. */
+/* A refused call changes nothing. */
 static void refused(const struct step *step)
 {
 	struct session *session = a_session(step->a);
@@ -640,7 +640,7 @@ static void compare_settings(unsigned s)
 	}
 }
 
-/* What exited or closed in a step is named in its last events: names are taken before and after. */
+/* A step's last events name processes and ports that end in it: names are taken before and after the step. */
 static void play_step(const struct step *step)
 {
 	name_all();

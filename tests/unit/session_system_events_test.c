@@ -98,7 +98,7 @@ static void line_192_long_schedule_of_a_port(void **state)
 	assert_int_equal(tw_port_close(port, (struct tw_term){0}), 0);
 }
 
-/* What began before the monitor was set is not measured: not a stretch, and not one of an earlier setting. */
+/* A stretch that began before the monitor was set is not measured, nor one that began under an earlier setting. */
 static void *set_while_in(void *arg)
 {
 	tw_scheduler_declare();

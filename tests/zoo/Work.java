@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What java does in the zoo: compiled code, threads, garbage, faults that become exceptions, a child.
+// The java program of the zoo: compiled code, threads, garbage, faults that become exceptions, a child.
 import java.util.*;
 
 public class Work {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What node does in the zoo: compiled code, worker threads, children, timers, files.
+// The node program of the zoo: compiled code, worker threads, children, timers, files.
 const { Worker, isMainThread, parentPort, workerData } = require('worker_threads');
 if (isMainThread) {
   const fib = (n) => (n < 2 ? n : fib(n - 1) + fib(n - 2));

@@ -115,7 +115,7 @@ static void sockets(void)
 		close(fd);
 	}
 	close(listener);
-	/* Nobody listens there any more: the port has its name all the same. */
+	/* No process listens there any more; the port is named nevertheless. */
 	check(connect(refused, (struct sockaddr *)&address, sizeof address), "connect");
 	close(refused);
 }
