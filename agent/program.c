@@ -32,7 +32,7 @@ static bool has_other_rights(int fd)
 	       (getuid() != 0 && tw_sys_has_capabilities(fd));
 }
 
-static enum tw_agent_program look_at_elf(int fd, const Elf64_Ehdr *head)
+static enum tw_agent_program classify_elf(int fd, const Elf64_Ehdr *head)
 {
 	Elf64_Phdr table[PROGRAM_HEADERS_MAX];
 	unsigned count = head->e_phnum < PROGRAM_HEADERS_MAX ? head->e_phnum : PROGRAM_HEADERS_MAX;
@@ -80,7 +80,7 @@ static bool classify(int fd, enum tw_agent_program *program, char *path)
 	long bytes = tw_sys_read_at(fd, head.text, sizeof head.text - 1, 0);
 
 	if (bytes >= (long)sizeof head.elf && !memcmp(head.text, ELFMAG, SELFMAG))
-		*program = look_at_elf(fd, &head.elf);
+		*program = classify_elf(fd, &head.elf);
 	else if (bytes > 0 && take_interpreter(head.text, path))
 		return false;
 	else

@@ -223,7 +223,7 @@ static void read_slots(const uint32_t *numbers, size_t count, uint64_t *values)
 }
 
 /* Returns whether the thread that was binding the slot has overwritten the stub. */
-static bool look_at_unbound(struct tw_patch_run *run, uint32_t number, void *value, uint64_t now_ns)
+static bool poll_unbound(struct tw_patch_run *run, uint32_t number, void *value, uint64_t now_ns)
 {
 	/* RELAXED got.table: as in take_stub(). */
 	struct tw_place *place = tw_load_relaxed(&tw_got_table[number]);
@@ -252,7 +252,7 @@ unsigned tw_got_bind_again(struct tw_permit *permit, unsigned *late_count)
 	while ((count = find_unbound(&next, numbers)) != 0) {
 		read_slots(numbers, count, values);
 		for (size_t i = 0; i < count; i++) {
-			if (!look_at_unbound(&permit->run, numbers[i], (void *)(uintptr_t)values[i], now_ns))
+			if (!poll_unbound(&permit->run, numbers[i], (void *)(uintptr_t)values[i], now_ns))
 				continue;
 			found++;
 			*late_count += now_ns - details[numbers[i]].armed_ns > LATE_NS;

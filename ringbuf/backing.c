@@ -142,7 +142,7 @@ struct each_base {
 	void *arg;
 };
 
-static void look_at_base(int directory, const char *name, void *arg)
+static void visit_base(int directory, const char *name, void *arg)
 {
 	const struct each_base *each = arg;
 	size_t bytes = strlen(each->name);
@@ -161,7 +161,7 @@ void tw_backing_each_directory(void (*fn)(const char *path, void *arg), void *ar
 	struct each_base each = {.fn = fn, .arg = arg};
 
 	snprintf(each.name, sizeof each.name, "tracewheel-%u", (unsigned)geteuid());
-	each_entry(tmpfs_root(), look_at_base, &each);
+	each_entry(tmpfs_root(), visit_base, &each);
 }
 
 static int file_path(const char *directory, const char *file, char *out, size_t bytes)

@@ -202,7 +202,7 @@ static void end_predecessor(struct tw_rs *rs, uint32_t own_slot, int32_t process
 
 static void end_slot(struct tw_rs *rs, uint32_t index, enum tw_rs_image_state state, int32_t process_id)
 {
-	/* PAIR rs.image: release; acquire in look_at_slot().  Everything the member wrote before is visible. */
+	/* PAIR rs.image: release; acquire in scan_slot().  Everything the member wrote before is visible. */
 	tw_store_release(&rs->control->slots[index].state,
 			 tw_rs_slot_word(state, state == TW_RS_IMAGE_FREE ? 0 : process_id));
 }

@@ -62,7 +62,7 @@ static bool is_sound(const struct tw_rs *rs, const struct tw_rs_seen_image *imag
 	       offset >= image->rings_end && offset <= end && data_bytes + TW_PAGE_BYTES <= end - offset;
 }
 
-static void look_at_table(struct tw_rs *rs, uint32_t slot)
+static void scan_table(struct tw_rs *rs, uint32_t slot)
 {
 	struct tw_rs_seen_image *image = &rs->images[slot];
 	struct tw_rs_image_head *head = (struct tw_rs_image_head *)(void *)image->memory;
@@ -210,7 +210,7 @@ static void see_image(struct tw_rs *rs, uint32_t index, const struct tw_rs_slot 
 	*image = seen;
 }
 
-static void look_at_slot(struct tw_rs *rs, uint32_t index)
+static void scan_slot(struct tw_rs *rs, uint32_t index)
 {
 	const struct tw_rs_slot *slot = &rs->control->slots[index];
 	struct tw_rs_seen_image *image = &rs->images[index];
@@ -225,7 +225,7 @@ static void look_at_slot(struct tw_rs *rs, uint32_t index)
 	/* Any word but the member's own ends the image, including words that no member writes. */
 	if (image->state == TW_RS_IMAGE_LIVE && word != tw_rs_slot_word(TW_RS_IMAGE_LIVE, image->process_id))
 		image->state = TW_RS_IMAGE_ENDED;
-	look_at_table(rs, index);
+	scan_table(rs, index);
 }
 
 uint32_t tw_rs_scan(struct tw_rs *rs)
@@ -239,7 +239,7 @@ uint32_t tw_rs_scan(struct tw_rs *rs)
 		count = rs->image_count;
 	rs->image_count = count;
 	for (uint32_t i = 0; i < count; i++)
-		look_at_slot(rs, i);
+		scan_slot(rs, i);
 	return rs->ring_count;
 }
 

@@ -148,7 +148,7 @@ static uint32_t cut(struct tw_rs *rs, uint64_t data_bytes, enum need need)
 	tw_store_relaxed(&own->head->cut_bytes, at + bytes);
 	/* PAIR rs.ring_count: release; acquire in tw_rs_populate_own(). */
 	tw_store_release(&own->ring_count, index + 1);
-	/* PAIR rs.ring_count: release; acquire in look_at_table(). */
+	/* PAIR rs.ring_count: release; acquire in scan_table(). */
 	tw_store_release(&own->head->ring_count, index + 1);
 	return index;
 }

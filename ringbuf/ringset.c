@@ -281,7 +281,7 @@ struct dead_sets {
 	unsigned count;
 };
 
-static void look_at_set(const char *path, void *arg)
+static void visit_set(const char *path, void *arg)
 {
 	struct dead_sets *sets = arg;
 	struct tw_rs rs;
@@ -309,6 +309,6 @@ unsigned tw_rs_list_dead(void (*fn)(const char *path, uint64_t bytes, void *arg)
 {
 	struct dead_sets sets = {fn, arg, 0};
 
-	tw_backing_each_directory(look_at_set, &sets);
+	tw_backing_each_directory(visit_set, &sets);
 	return sets.count;
 }

@@ -156,7 +156,7 @@ TW_API void tw_process_in_at(struct tw_process *process, const struct tw_declare
 	if (before && before != tracee)
 		tell_schedule(before, false, NULL);
 	tw_thread_run(tracee);
-	/* RELAXED hit.wants: a first look; the one that counts is inside the read section. */
+	/* RELAXED hit.wants: an early test; the decisive one is inside the read section. */
 	if (tracee && tw_unlikely(tw_load_relaxed(&tracee->has_modules)))
 		tw_tracer_modules_scheduled_in(tracee);
 	if (tracee && !tracee->is_in && tw_hit_tls.thread && tracee != tw_hit_tls.thread->own_tracee)

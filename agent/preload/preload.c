@@ -42,7 +42,7 @@ TW_API int tw_agent_is_in_hit(void)
 	return tw_hit_is_under_way() || tw_hit_tls.state == TW_THREAD_JOINING;
 }
 
-static __attribute__((noinline)) void *open_and_look(open_fn real, const char *name, int flags, const void *caller)
+static __attribute__((noinline)) void *open_and_check(open_fn real, const char *name, int flags, const void *caller)
 {
 	const struct tw_loader_calls calls = {real, dlclose};
 	void *handle = tw_loader_open(&calls, name, flags, caller);
@@ -71,7 +71,7 @@ TW_API TAIL_CALLING void *dlopen(const char *name, int flags)
 		TAIL_CALL real(name, flags);
 	if (is_plain)
 		return real(name, flags);
-	return open_and_look(real, name, flags, caller_of(slot));
+	return open_and_check(real, name, flags, caller_of(slot));
 }
 
 TW_API int dlclose(void *handle)

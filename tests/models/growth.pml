@@ -4,7 +4,7 @@
  * -DCOLLAPSE
  *
  * Code	    ringbuf/image.c tw_rs_image_claim(), end_predecessor(); ringbuf/pool.c cut(), tw_rs_ring_grow(); ringbuf/owner.c
- *	    look_at_slot(), look_at_table(), tw_rs_image_reap(), tw_rs_ring_reap(), tw_rs_image_recycle();
+ *	    scan_slot(), scan_table(), tw_rs_image_reap(), tw_rs_ring_reap(), tw_rs_image_recycle();
  *	    pipeline/recorder/writer.c see_lease(), is_behind_another(), tw_writer_end_ring(), tw_writer_has_rings_in_use();
  *	    pipeline/recorder/recorder.c drain_round(), end_images(); finish.c drain_for_good().
  * Threads  A process of two images: exec() makes the second.  The thread of the first cuts a small ring, writes, grows
@@ -161,7 +161,7 @@ inline look_at_state(i)
 	}
 }
 
-inline look_at_table(i)
+inline scan_table(i)
 {
 	atomic {
 		do
@@ -194,11 +194,11 @@ inline look_at_image(i)
 		:: else
 		fi
 	};
-	look_at_table(i);
+	scan_table(i);
 	look_at_state(i)
 #else
 	look_at_state(i);
-	look_at_table(i)
+	scan_table(i)
 #endif
 }
 

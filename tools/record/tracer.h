@@ -16,7 +16,7 @@ struct tw_tracer_file {
 };
 
 /*
- * Adds the module and its state to the configuration.  The file is looked at, and not loaded: its code runs in the traced
+ * Adds the module and its state to the configuration.  The file is read, not loaded: its code runs in the traced
  * program only.  False: it is refused, which has been reported.
  */
 bool tw_tracer_file_set(struct tw_tracer_file *tracer, const struct tw_command *command, const char *value,

@@ -59,7 +59,7 @@ static void count_loss(struct scan *scan, const struct tw_capture_batch *batch, 
 		scan->stream_lost[batch->stream][cause] += loss->lost[cause];
 }
 
-/* Is all of the batch within the times asked for?  Then none of its records is looked at for that. */
+/* Does the whole batch lie within the selected times? Then its records need no check. */
 static bool is_all_in_time(const struct scan *scan, const struct tw_capture_batch *batch)
 {
 	return tw_capture_ns(scan->capture, batch->start_ticks) >= scan->filter->from_ns &&
@@ -68,7 +68,7 @@ static bool is_all_in_time(const struct scan *scan, const struct tw_capture_batc
 
 static void count_batch(struct scan *scan, const struct tw_capture_batch *batch, bool is_part)
 {
-	bool looks_at_time = is_part && !is_all_in_time(scan, batch);
+	bool checks_time = is_part && !is_all_in_time(scan, batch);
 	struct image_counts *image = &scan->images[batch->image];
 	uint64_t calls = 0, events = 0;
 	for (const struct tw_capture_record *record = batch->first; record < batch->end;
@@ -77,7 +77,7 @@ static void count_batch(struct scan *scan, const struct tw_capture_batch *batch,
 		if (kind == TW_CAPTURE_LOSS && is_part)
 			count_loss(scan, batch, record);
 		if (kind <= TW_CAPTURE_SWITCH || kind == TW_CAPTURE_OWN_TIME ||
-		    (looks_at_time && !is_in_time(scan, record)))
+		    (checks_time && !is_in_time(scan, record)))
 			continue;
 		uint32_t id = tw_capture_record_id(record);
 		bool is_placed = kind <= TW_CAPTURE_STACK;
