@@ -192,4 +192,12 @@ shows 'No calls of locks were recorded'
 expect 0 "$tw" record -q -t 'libc:pthread_mutex_*' -o words.tw -- ./contend
 expect 0 "$tw" report --locks words.tw
 shows 'have no arguments or results'
+# A program that uses one kind of lock, or none, is recorded as well.
+echo '#include <pthread.h>
+int main(void) { pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; return pthread_mutex_lock(&lock) || pthread_mutex_unlock(&lock); }' >one.c
+${CC:-cc} -O2 -pthread one.c -o one || fail "no program"
+expect 0 "$tw" record -q --locks -o one.tw -- ./one
+expect 0 "$tw" report --locks --json one.tw
+is "$(json '[(l["taken"], l["waits"]) for l in d["locks"]]')" "[(1, 0)]"
+expect 0 "$tw" record -q --locks -o true.tw -- true
 exit 0

@@ -336,7 +336,7 @@ static bool take_option(struct request *request, int key, const char *value)
 	case KEY_EXCEPTIONS: return add_config(request, "exceptions", "1");
 	case KEY_RETURN_TO: return add_config(request, "return_to", "1");
 	case KEY_LOCKS:
-		request->has_stack = true;
+		request->has_stack = request->allows_nothing = true;
 		return add_pattern(request, false, "_:pthread_{mutex,rwlock,cond}_*") &&
 		       add_config(request, "returns", "1") && add_config(request, "stack", "1") &&
 		       tw_arguments_set(&request->arguments, &command, "raw");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* report_lengths.c - mailboxes over time, each as a row of bars. */
+#include "tools/common/names.h"
 #include "tools/common/threads.h"
 #include "tools/report/report.h"
 
@@ -66,9 +67,10 @@ void tw_report_lengths_json(struct tw_json *json, const struct tw_lengths *lengt
 		const struct tw_length *row = &lengths->rows[i];
 		const struct tw_mailbox_process *process = lengths->mailboxes.processes[row->process];
 		char text[TW_THREAD_NAME_BYTES];
-		int bytes = snprintf(text, sizeof text, "<0.%u.%u>", process->pid_number, process->pid_serial);
+		size_t bytes =
+			tw_name_pid(lengths->mailboxes.capture, process->image, process->tracee_id, text, sizeof text);
 		tw_json_open(json, NULL, '{');
-		tw_json_text(json, "pid", text, (size_t)bytes);
+		tw_json_text(json, "pid", text, bytes);
 		tw_process_name(lengths->mailboxes.capture, process->image, process->tracee_id, text);
 		tw_json_text(json, "name", text, strlen(text));
 		tw_json_u64(json, "longest", row->max);
