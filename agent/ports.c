@@ -75,7 +75,7 @@ static const struct {
 	{"shutdown", DONE FD " how:i4@1-"},
 	{"close", DONE FD},
 	{"close_range", DONE " first:u4@0- last:u4@1-" FLAGS(2)},
-	{"fork _Fork vfork posix_spawn posix_spawnp", DONE},
+	{"fork _Fork vfork posix_spawn posix_spawnp wait waitpid wait3 wait4", DONE},
 	{"closefrom", ":v@-- first:u4@0-"},
 	{"fclose pclose", DONE STREAM(0)},
 	{"fread fwrite fread_unlocked fwrite_unlocked", ITEMS(1) " count:u8@2-" STREAM(3)},

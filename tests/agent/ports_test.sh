@@ -55,11 +55,15 @@ expect(f"tcp 127.0.0.1:{port} <- 127.0.0.1", "accept", opened=3, open=0, in_byte
 expect("eventfd", "eventfd", opened=1, open=0, in_bytes=8, out_bytes=8)
 expect("timer", "timerfd_create", opened=1, open=0, in_bytes=8)
 expect("epoll", "epoll_create1", opened=1, open=0, failed=0)
+expect("process", "fork", opened=1, open=0, calls=1)
 if [p["what"] for p in each].count(file("thread2")) != 201:
     print("=each does not show each")
     bad = 1
 sys.exit(bad)
 PYTHON
+
+"$tracewheel" report --ports='*/files/copy' "$folder/a.tw" | grep -A3 '^ports' >"$folder/text"
+{ grep -q /copy "$folder/text" && ! grep -q /whole "$folder/text"; } || fail "a glob selects something else: $(cat "$folder/text")"
 
 # A descriptor that the program did not open, and one of the standard ones.
 # shellcheck disable=SC2016

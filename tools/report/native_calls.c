@@ -39,6 +39,8 @@ static enum tw_native_op op_of(const char *name, const struct tw_layout *layout)
 	if (!strcmp(name, "fork") || !strcmp(name, "Fork") || !strcmp(name, "vfork") ||
 	    !strncmp(name, "posix_spawn", 11))
 		return TW_NATIVE_OP_FORK;
+	if (!strncmp(name, "wait", 4))
+		return TW_NATIVE_OP_WAIT;
 	if (!strcmp(name, "close_range") || !strcmp(name, "closefrom"))
 		return TW_NATIVE_OP_CLOSE_RANGE;
 	if (!strcmp(name, "close") || !strcmp(name, "fclose") || !strcmp(name, "pclose"))

@@ -16,7 +16,8 @@ enum tw_native_op {
 	TW_NATIVE_OP_BOTH,
 	TW_NATIVE_OP_CLOSE,
 	TW_NATIVE_OP_CLOSE_RANGE,
-	TW_NATIVE_OP_FORK
+	TW_NATIVE_OP_FORK,
+	TW_NATIVE_OP_WAIT
 };
 
 /* How the bytes follow from the result. */

@@ -5,6 +5,7 @@
 
 #include "tracewheel/error.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,11 @@ static struct tw_native_instance *hold_fd(struct tw_native_replay *r, struct tw_
 	return instance;
 }
 
+static bool is_counted(const struct tw_native_replay *r, uint64_t time_ns)
+{
+	return time_ns >= r->filter->from_ns && (!r->filter->to_ns || time_ns < r->filter->to_ns);
+}
+
 static void begin_call(struct tw_native_replay *r, const struct tw_capture_event *event,
 		       const struct tw_native_function *function)
 {
@@ -91,6 +97,9 @@ static void begin_call(struct tw_native_replay *r, const struct tw_capture_event
 		call->fd = tw_native_stream_fd(process, function, call->stream);
 	else if (function->standard)
 		call->fd = function->standard - 1;
+	/* The return of vfork() is not watched. */
+	if (!strcmp(function->name, "vfork"))
+		tw_native_add_child(r, process, function, 0, is_counted(r, event->time_ns));
 	if (function->op == TW_NATIVE_OP_FORK)
 		call->snapshot = tw_native_take_snapshot(r, process);
 	if (function->op == TW_NATIVE_OP_BOTH) {
@@ -112,11 +121,6 @@ static void begin_call(struct tw_native_replay *r, const struct tw_capture_event
 	if (function->op == TW_NATIVE_OP_CLOSE_RANGE)
 		for (uint64_t fd = call->first; fd <= call->last && fd < process->entry_count; fd++)
 			tw_native_close_fd(process, (int)fd);
-}
-
-static bool is_counted(const struct tw_native_replay *r, uint64_t time_ns)
-{
-	return time_ns >= r->filter->from_ns && (!r->filter->to_ns || time_ns < r->filter->to_ns);
 }
 
 static void count_side(struct tw_native_replay *r, struct tw_native_instance *instance,
@@ -182,6 +186,25 @@ static void describe(struct tw_native_replay *r, struct tw_native_process *proce
 	tw_native_set_entry(r, entry, instance);
 }
 
+/* A child was made, or waited for. */
+static void end_of_child(struct tw_native_replay *r, struct tw_native_process *process,
+			 const struct tw_native_call *call, uint64_t time_ns, int64_t result)
+{
+	bool is_spawned = strstr(call->function->name, "spawn") != NULL;
+	if (call->function->op == TW_NATIVE_OP_FORK) {
+		if (is_spawned ? result == 0 : result > 0)
+			tw_native_add_child(r, process, call->function, is_spawned ? 0 : (int32_t)result,
+					    is_counted(r, time_ns));
+		return;
+	}
+	struct tw_native_instance *child = result > 0 ? tw_native_take_child(process, (int32_t)result) : NULL;
+	if (!child)
+		return;
+	count_side(r, child, call, time_ns, result, 0, true);
+	child->is_closed = true;
+	tw_native_release(r, child);
+}
+
 static void end_call(struct tw_native_replay *r, const struct tw_capture_event *event, struct tw_native_call *call,
 		     bool has_returned)
 {
@@ -200,6 +223,8 @@ static void end_call(struct tw_native_replay *r, const struct tw_capture_event *
 	/* In the child it returns 0, and there it was not called. */
 	if (call->snapshot && result > 0 && process->snapshot_count - call->snapshot < SNAPSHOTS_MAX)
 		process->snapshots[(call->snapshot - 1) % SNAPSHOTS_MAX].process_id = (int32_t)result;
+	if (call->function->op == TW_NATIVE_OP_FORK || call->function->op == TW_NATIVE_OP_WAIT)
+		end_of_child(r, process, call, event->time_ns, result);
 	struct tw_layout_description what;
 	uint32_t at = 1;
 	if (call->function->layout->result.type != 'd' || !has_returned)
@@ -279,6 +304,9 @@ static void end_all(struct tw_native_replay *r)
 			tw_native_release(r, r->processes[i].entries[fd].instance);
 		for (unsigned j = 0; j < SNAPSHOTS_MAX; j++)
 			tw_native_free_snapshot(r, &r->processes[i].snapshots[j]);
+		for (size_t j = 0; j < r->processes[i].child_count; j++)
+			tw_native_release(r, r->processes[i].children[j].instance);
+		free(r->processes[i].children);
 		free(r->processes[i].entries);
 		free(r->processes[i].streams);
 		for (size_t j = 0; j < r->processes[i].function_count; j++)
@@ -307,7 +335,7 @@ static int replay_events(struct tw_native_replay *r)
 }
 
 int tw_native_ports_make(struct tw_native_ports *ports, struct tw_capture *capture,
-			 const struct tw_capture_filter *filter, bool is_each)
+			 const struct tw_capture_filter *filter, bool is_each, const char *glob)
 {
 	struct tw_capture_info info;
 	tw_capture_info(capture, &info);
@@ -325,6 +353,14 @@ int tw_native_ports_make(struct tw_native_ports *ports, struct tw_capture *captu
 	end_all(&r);
 	if (!error)
 		error = r.error;
+	size_t kept = 0;
+	for (size_t i = 0; i < ports->count; i++) {
+		if (glob && fnmatch(glob, ports->rows[i].what, 0) != 0)
+			free(ports->rows[i].what);
+		else
+			ports->rows[kept++] = ports->rows[i];
+	}
+	ports->count = kept;
 	for (size_t i = 0; i < ports->count; i++) {
 		ports->in_bytes += ports->rows[i].in_bytes;
 		ports->out_bytes += ports->rows[i].out_bytes;

@@ -48,11 +48,12 @@ struct tw_native_ports {
  *
  * @filter	borrows: only its times count; everything before them is read, for what is open then.
  * @is_each	one row for each port that was opened, not one for each description.
+ * @glob	only ports whose description matches it, as fnmatch(); NULL: all.
  *
  * Returns 0 or an error; tw_native_ports_free() in both cases.
  */
 int tw_native_ports_make(struct tw_native_ports *ports, struct tw_capture *capture,
-			 const struct tw_capture_filter *filter, bool is_each);
+			 const struct tw_capture_filter *filter, bool is_each, const char *glob);
 void tw_native_ports_free(struct tw_native_ports *ports);
 
 /* top: so many rows; 0: all. */

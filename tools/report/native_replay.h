@@ -46,6 +46,12 @@ struct tw_native_stream {
 	int fd;
 };
 
+/* A child that was not waited for yet. */
+struct tw_native_child {
+	int32_t process_id; /* 0: not known */
+	struct tw_native_instance *instance;
+};
+
 struct tw_native_process {
 	struct tw_native_entry *entries;
 	size_t entry_count;
@@ -55,6 +61,8 @@ struct tw_native_process {
 	size_t function_count;
 	struct tw_native_snapshot snapshots[SNAPSHOTS_MAX];
 	unsigned snapshot_count; /* made so far; the newest stay */
+	struct tw_native_child *children;
+	size_t child_count, child_space;
 	bool has_begun;
 };
 
@@ -114,6 +122,11 @@ int tw_native_stream_fd(const struct tw_native_process *process, const struct tw
 			uint64_t stream);
 void tw_native_set_stream(struct tw_native_replay *r, struct tw_native_process *process, uint64_t address, int fd);
 void tw_native_forget_stream(struct tw_native_process *process, uint64_t address);
+/* A child was made: a port until it is waited for.  @process_id: 0 is unknown. */
+void tw_native_add_child(struct tw_native_replay *r, struct tw_native_process *process,
+			 const struct tw_native_function *function, int32_t process_id, bool is_counted);
+/* The child that was waited for, no longer among the children; the caller has its reference.  NULL: none. */
+struct tw_native_instance *tw_native_take_child(struct tw_native_process *process, int32_t process_id);
 /* What a child that is forked now inherits.  Returns 1 + its number; 0: no memory. */
 unsigned tw_native_take_snapshot(struct tw_native_replay *r, struct tw_native_process *process);
 void tw_native_free_snapshot(struct tw_native_replay *r, struct tw_native_snapshot *snapshot);

@@ -194,3 +194,44 @@ void tw_native_forget_stream(struct tw_native_process *process, uint64_t address
 		if (process->streams[i].address == address)
 			process->streams[i] = process->streams[--process->stream_count];
 }
+
+void tw_native_add_child(struct tw_native_replay *r, struct tw_native_process *process,
+			 const struct tw_native_function *function, int32_t process_id, bool is_counted)
+{
+	char text[32];
+	snprintf(text, sizeof text, r->ports->is_each && process_id ? "process %d" : "process", process_id);
+	struct tw_native_child *grown =
+		tw_native_grow(process->children, &process->child_space, process->child_count + 1, sizeof *grown);
+	struct tw_native_instance *instance = tw_native_instance_create(r, "process", text);
+	if (grown)
+		process->children = grown;
+	else
+		r->error = TW_ENOMEM;
+	if (!instance)
+		return;
+	instance->sums.opener = function->name;
+	instance->sums.caller = function->caller;
+	instance->sums.opened = is_counted;
+	tw_native_hold(instance);
+	if (grown)
+		grown[process->child_count++] = (struct tw_native_child){process_id, instance};
+	else
+		tw_native_release(r, instance);
+}
+
+struct tw_native_instance *tw_native_take_child(struct tw_native_process *process, int32_t process_id)
+{
+	size_t at = process->child_count;
+	for (size_t i = 0; i < process->child_count; i++) {
+		bool is_this = process->children[i].process_id == process_id;
+		if (is_this || (at == process->child_count && !process->children[i].process_id))
+			at = i;
+		if (is_this)
+			break;
+	}
+	if (at == process->child_count)
+		return NULL;
+	struct tw_native_instance *instance = process->children[at].instance;
+	process->children[at] = process->children[--process->child_count];
+	return instance;
+}

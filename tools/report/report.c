@@ -37,8 +37,8 @@ static const struct tw_option options_table[] = {
 	{KEY_LOCKS, "locks", NULL,
 	 "instead: the mutexes, rwlocks and condition variables that threads waited for, for how long, and the threads that held "
 	 "them meanwhile; for captures of `record --locks`"},
-	{KEY_PORTS, "ports", "[=each]",
-	 "instead: files, sockets, pipes and timers, and their use; with =each one row each; for captures of `record --ports`"},
+	{KEY_PORTS, "ports", "[=each|GLOB]",
+	 "instead: files, sockets, pipes and timers, and their use; with =each one row each, with a glob only those that it describes: '*/var/*'; for captures of `record --ports`"},
 	{'n', "top", "N", "the first N functions (20); 0 is all"},
 	TW_SELECTION_OPTIONS,
 	{0}};
@@ -72,6 +72,7 @@ struct request {
 	bool has_tree;
 	bool has_locks;
 	bool has_ports, has_each_port;
+	const char *port_glob;
 };
 
 /* All sums of a report. */
@@ -360,8 +361,7 @@ static bool take_option(void *context, int key, const char *value)
 	} else if (key == KEY_PORTS) {
 		request->has_ports = true;
 		request->has_each_port = value && !strcmp(value, "each");
-		if (value && !request->has_each_port)
-			return tw_usage(&command, "--ports takes =each or nothing, not '%s'.", value), false;
+		request->port_glob = request->has_each_port ? NULL : value;
 	} else if (key == KEY_SORT) {
 		return take_sort(request, value);
 	} else if (key == 'n') {
@@ -457,7 +457,7 @@ static int report(struct request *request, struct tw_capture *capture, const cha
 		return TW_EXIT_USAGE;
 	int error = make_sums(&sums, request, capture, &filter);
 	if (!error && request->has_ports)
-		error = tw_native_ports_make(&sums.ports, capture, &filter, request->has_each_port);
+		error = tw_native_ports_make(&sums.ports, capture, &filter, request->has_each_port, request->port_glob);
 	if (error) {
 		free_sums(&sums);
 		return tw_fail("reading '%s' failed: %s", path, tw_strerror(error));

@@ -9,7 +9,7 @@
 static void put_row(const struct tw_screen *screen, const struct tw_native_port *row)
 {
 	char in[TW_FIGURE_BYTES], out[TW_FIGURE_BYTES], time[TW_FIGURE_BYTES], calls[TW_FIGURE_BYTES];
-	const char *more = row->is_partial ? "+" : " ";
+	const char *more = row->is_partial ? "+" : " ", *none = row->is_partial ? "?" : "-";
 	char name[TW_DESCRIPTOR_TEXT_BYTES + 400];
 	snprintf(name, sizeof name,
 		 row->opener && row->caller ? "%s (%s by %s)"
@@ -18,9 +18,9 @@ static void put_row(const struct tw_screen *screen, const struct tw_native_port 
 		 row->what, row->opener, row->caller);
 	tw_out_format(screen->out, "%7llu %5llu %9s %10s%s %10s%s %8s  ", (unsigned long long)row->opened,
 		      (unsigned long long)row->open, tw_figure_count(calls, row->calls),
-		      row->in_bytes ? tw_figure_bytes(in, row->in_bytes) : "-", row->in_bytes ? more : " ",
-		      row->out_bytes ? tw_figure_bytes(out, row->out_bytes) : "-",
-		      row->out_bytes || !row->in_bytes ? more : " ", tw_figure_duration(time, row->call_ns));
+		      row->in_bytes ? tw_figure_bytes(in, row->in_bytes) : none, row->in_bytes ? more : " ",
+		      row->out_bytes ? tw_figure_bytes(out, row->out_bytes) : none, row->out_bytes ? more : " ",
+		      tw_figure_duration(time, row->call_ns));
 	tw_out_clean(screen->out, name, strlen(name));
 	tw_out_text(screen->out, "\n");
 }
@@ -47,8 +47,9 @@ void tw_native_ports_screen(const struct tw_screen *screen, const struct tw_nati
 		    "open: never closed by a call that was seen. Calls that libc makes inside itself, io_uring and\n"
 		    "bare system calls are not all seen.\n");
 	if (is_partial)
-		tw_out_text(screen->out,
-			    "+: and more; fputs, fgets, scanf, recvmmsg and sendmmsg do not return sizes.\n");
+		tw_out_text(
+			screen->out,
+			"+ and ?: at least, and unknown; fputs, fgets, scanf, recvmmsg and sendmmsg do not return sizes.\n");
 	if (ports->unknown)
 		tw_out_format(screen->out, "%llu calls used descriptors that were not seen to be opened.\n",
 			      (unsigned long long)ports->unknown);
