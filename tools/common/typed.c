@@ -367,7 +367,8 @@ static void put_described(struct tw_out *out, enum tw_typed_form form, const str
 		tw_out_text(out, form == TW_TYPED_TEXT && !*between ? " (" : between);
 		between = form == TW_TYPED_TEXT ? "; " : ",";
 		if (form == TW_TYPED_TEXT) {
-			tw_out_format(out, what.fd == (int32_t)words[0] ? "" : "%d: ", what.fd);
+			if (what.fd != (int32_t)words[0])
+				tw_out_format(out, "%d: ", what.fd);
 			tw_out_clean(out, text, bytes);
 		} else {
 			tw_out_format(out, form == TW_TYPED_ERLANG ? "{%d," : "{\"fd\":%d,\"port\":", what.fd);
