@@ -174,6 +174,26 @@ static void *collect_and_die(void *arg)
 #define SIZES \
 	"{old_heap_block_size,%s},{heap_block_size,8000},{mbuf_size,7},{stack_size,5},{old_heap_size,3},{heap_size,1}]}\n"
 
+/* The end of one collection, and the beginning of the next, while nothing monitors. */
+static void *set_in_collections(void *arg)
+{
+	assert_int_equal(set(one, "long_gc", "1"), 0);
+	tw_process_gc(p, TW_GC_MINOR_START, &small);
+	assert_int_equal(set(one, "long_gc", "false"), 0);
+	tw_process_gc(p, TW_GC_MINOR_END, &small);
+	sleep_ms(3);
+	tw_process_gc(p, TW_GC_MINOR_START, &small);
+	assert_int_equal(set(one, "long_gc", "1"), 0);
+	tw_process_gc(p, TW_GC_MINOR_END, &small);
+	return NULL;
+}
+
+static void line_192_only_collections_seen_from_their_beginning(void **state)
+{
+	on_thread(set_in_collections, NULL);
+	assert_string_equal(received(one), "");
+}
+
 static void line_192_collections(void **state)
 {
 	unsigned ms = 20;
@@ -347,6 +367,7 @@ int main(int argc, char **argv)
 		CASE(line_192_long_schedule),
 		CASE(line_192_long_schedule_of_a_port),
 		CASE(line_192_only_what_was_seen_from_its_beginning),
+		CASE(line_192_only_collections_seen_from_their_beginning),
 		CASE(line_192_collections),
 		CASE(line_185_busy_ports),
 		CASE(line_193_never_a_time),
