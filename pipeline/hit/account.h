@@ -69,9 +69,9 @@ struct tw_thread_counts *tw_counts_map(struct tw_thread *thread);
 static inline struct tw_thread_counts *tw_counts_of_thread(struct tw_thread *thread)
 {
 	/* RELAXED count.thread_own: written by this thread. */
-	struct tw_thread_counts *rings = tw_load_relaxed(&thread->own_counts);
+	struct tw_thread_counts *own = tw_load_relaxed(&thread->own_counts);
 
-	return tw_likely(rings) ? rings : tw_counts_map(thread);
+	return tw_likely(own) ? own : tw_counts_map(thread);
 }
 
 /* Finds or makes the row of a key on this thread, if it is not at its first position; NULL: refused, and counted. */
@@ -90,11 +90,11 @@ static inline uint64_t tw_account_reading(const struct tw_tracee *tracee, uint8_
 
 /* Adds what was spent since the last reading to the current account. */
 static inline __attribute__((always_inline)) void tw_account_charge(struct tw_thread *thread,
-								    struct tw_thread_counts *rings,
+								    struct tw_thread_counts *own,
 								    const struct tw_tracee *tracee,
 								    struct tw_account *account, uint64_t now)
 {
-	struct tw_count_row *row = &rings->rows[account->on >> 32];
+	struct tw_count_row *row = &own->rows[account->on >> 32];
 	uint64_t key = tw_count_key((uint32_t)account->on, tracee->pid_number);
 
 	/* RELAXED counts.row: this thread's own. */
@@ -147,7 +147,7 @@ static inline unsigned tw_account_session(uint8_t key)
  * call is only counted, or refused. *before is the account to resume when the call ends.
  */
 static inline __attribute__((always_inline)) struct tw_account *tw_account_enter(struct tw_thread *thread,
-										 struct tw_thread_counts *rings,
+										 struct tw_thread_counts *own,
 										 struct tw_tracee *tracee,
 										 const struct tw_counts *counts,
 										 uint8_t account_key, uint64_t *before)
@@ -155,7 +155,7 @@ static inline __attribute__((always_inline)) struct tw_account *tw_account_enter
 	/* RELAXED counts.id: of a part that is active. */
 	uint32_t id = tw_load_relaxed(&counts->id);
 	uint64_t key = tw_count_key(id, tracee->pid_number);
-	struct tw_count_row *row = &rings->rows[tw_count_row_number(key)];
+	struct tw_count_row *row = &own->rows[tw_count_row_number(key)];
 	struct tw_account *account = tw_account_of(tracee, account_key);
 
 	/* RELAXED counts.row: this thread's own. */
@@ -170,20 +170,20 @@ static inline __attribute__((always_inline)) struct tw_account *tw_account_enter
 		return NULL;
 	}
 	tracee->has_accounts = true;
-	tw_account_charge(thread, rings, tracee, account, tw_account_reading(tracee, account_key));
+	tw_account_charge(thread, own, tracee, account, tw_account_reading(tracee, account_key));
 	*before = account->on;
-	account->on = (uint64_t)(row - rings->rows) << 32 | id;
+	account->on = (uint64_t)(row - own->rows) << 32 | id;
 	return account;
 }
 
 /* The call ends: charges its account and resumes the one before. */
 static inline __attribute__((always_inline)) void tw_account_resume(struct tw_thread *thread,
-								    struct tw_thread_counts *rings,
+								    struct tw_thread_counts *own,
 								    struct tw_tracee *tracee,
 								    struct tw_account *account, uint8_t account_key,
 								    uint64_t before)
 {
-	tw_account_charge(thread, rings, tracee, account, tw_account_reading(tracee, account_key));
+	tw_account_charge(thread, own, tracee, account, tw_account_reading(tracee, account_key));
 	account->on = before;
 }
 

@@ -26,15 +26,15 @@ static void map_counts(void *arg)
 	struct tw_thread *thread = arg;
 	int saved_errno = errno;
 	uint64_t signals;
-	void *rings;
+	void *own;
 
 	tw_sys_block_signals(&signals);
-	rings = mmap(NULL, sizeof(struct tw_thread_counts), PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	thread->has_no_counts = rings == MAP_FAILED;
+	own = mmap(NULL, sizeof(struct tw_thread_counts), PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	thread->has_no_counts = own == MAP_FAILED;
 	if (!thread->has_no_counts) {
 		/* PAIR count.thread: release; acquire in add_ring(), add_rows(). */
-		tw_store_release(&thread->own_counts, rings);
+		tw_store_release(&thread->own_counts, own);
 	}
 	tw_sys_restore_signals(&signals);
 	errno = saved_errno;
@@ -79,11 +79,11 @@ static void add_ring(struct tw_thread *thread, void *arg)
 {
 	struct sum *sum = arg;
 	/* PAIR count.thread: acquire; release in map_counts(). */
-	struct tw_thread_counts *rings = tw_load_acquire(&thread->own_counts);
+	struct tw_thread_counts *own = tw_load_acquire(&thread->own_counts);
 
-	if (rings) {
+	if (own) {
 		/* RELAXED count.add: calls in progress may or may not be counted. */
-		sum->value += tw_load_relaxed(&rings->counters[sum->index]);
+		sum->value += tw_load_relaxed(&own->counters[sum->index]);
 	}
 }
 
@@ -112,10 +112,10 @@ uint64_t tw_counter_take(struct tw_counter *counter)
 
 void tw_counter_count(struct tw_hit_tls *t, struct tw_counter *counter)
 {
-	struct tw_thread_counts *rings = tw_counts_of_thread(t->thread);
+	struct tw_thread_counts *own = tw_counts_of_thread(t->thread);
 
-	if (tw_likely(rings))
-		tw_count_add(&rings->counters[counter - tw_counters], 1);
+	if (tw_likely(own))
+		tw_count_add(&own->counters[counter - tw_counters], 1);
 	else
 		tw_counter_add(counter, 1);
 }
@@ -168,11 +168,11 @@ TW_API uint64_t tw_counts_refused(void)
 
 static struct tw_count_row *row_of(struct tw_thread *thread, uint64_t key)
 {
-	struct tw_thread_counts *rings = tw_counts_of_thread(thread);
+	struct tw_thread_counts *own = tw_counts_of_thread(thread);
 	struct tw_count_row *free_row = NULL;
 
-	for (unsigned i = 0; rings && i < PROBES; i++) {
-		struct tw_count_row *row = &rings->rows[(tw_count_row_number(key) + i) % TW_COUNT_ROWS];
+	for (unsigned i = 0; own && i < PROBES; i++) {
+		struct tw_count_row *row = &own->rows[(tw_count_row_number(key) + i) % TW_COUNT_ROWS];
 		/* RELAXED counts.row: this thread's own. */
 		uint64_t found = tw_load_relaxed(&row->key);
 
@@ -228,10 +228,10 @@ static void add_rows(struct tw_thread *thread, void *arg)
 {
 	struct reading *reading = arg;
 	/* PAIR count.thread: acquire; release in map_counts(). */
-	struct tw_thread_counts *rings = tw_load_acquire(&thread->own_counts);
+	struct tw_thread_counts *own = tw_load_acquire(&thread->own_counts);
 
-	for (size_t i = 0; rings && i < TW_COUNT_ROWS; i++) {
-		struct tw_count_row *row = &rings->rows[i];
+	for (size_t i = 0; own && i < TW_COUNT_ROWS; i++) {
+		struct tw_count_row *row = &own->rows[i];
 		/* PAIR counts.row: acquire; release in row_of(). */
 		uint64_t key = tw_load_acquire(&row->key), count, value;
 
@@ -385,11 +385,11 @@ static void give_pairs(struct tw_tracee *tracee, const struct tw_frame_wants *fr
 	}
 }
 
-static void enter(struct tw_hit_tls *t, struct tw_thread_counts *rings, const struct tw_counts *counts, uint8_t key,
+static void enter(struct tw_hit_tls *t, struct tw_thread_counts *own, const struct tw_counts *counts, uint8_t key,
 		  struct tw_frame_wants *frame)
 {
 	uint64_t before;
-	struct tw_account *account = tw_account_enter(t->thread, rings, t->tracee, counts, key, &before);
+	struct tw_account *account = tw_account_enter(t->thread, own, t->tracee, counts, key, &before);
 	size_t index = account ? (size_t)(account - t->tracee->accounts) : 0;
 
 	if (!account || !frame)
@@ -406,45 +406,45 @@ static void enter(struct tw_hit_tls *t, struct tw_thread_counts *rings, const st
 
 void tw_counts_enter(struct tw_hit_tls *t, const struct tw_bp_part *part, struct tw_frame_wants *frame)
 {
-	struct tw_thread_counts *rings;
+	struct tw_thread_counts *own;
 
 	/* RELAXED tracee.words: a change is seen by this call or by the next. */
 	if (t->tracee == &tw_hit_nobody || !(tw_load_relaxed(&t->tracee->counts_call) >> part->session & 1))
 		return;
-	rings = tw_counts_of_thread(t->thread);
-	if (!rings) {
+	own = tw_counts_of_thread(t->thread);
+	if (!own) {
 		tw_counts_refuse();
 		return;
 	}
 	if ((part->actions & TW_ACTION_TIME) && part->times)
-		enter(t, rings, part->times, tw_account_key(part->session, true), frame);
+		enter(t, own, part->times, tw_account_key(part->session, true), frame);
 	if ((part->actions & TW_ACTION_MEMORY) && part->memories)
-		enter(t, rings, part->memories, tw_account_key(part->session, false), frame);
+		enter(t, own, part->memories, tw_account_key(part->session, false), frame);
 }
 
 /* Gives an account back to its previous owner, unless its slot has another session by now. */
-static void resume(struct tw_hit_tls *t, struct tw_thread_counts *rings, struct tw_account *account, uint64_t newer,
+static void resume(struct tw_hit_tls *t, struct tw_thread_counts *own, struct tw_account *account, uint64_t newer,
 		   uint32_t before)
 {
 	if (account && account->key && !(newer >> tw_account_session(account->key) & 1))
-		tw_account_resume(t->thread, rings, t->tracee, account, account->key, before);
+		tw_account_resume(t->thread, own, t->tracee, account, account->key, before);
 }
 
 void tw_counts_resume(struct tw_hit_tls *t, const struct tw_frame_wants *frame)
 {
-	struct tw_thread_counts *rings = tw_counts_of_thread(t->thread);
+	struct tw_thread_counts *own = tw_counts_of_thread(t->thread);
 	uint64_t newer = tw_hit_newer_than(frame->epoch);
 
-	if (!rings)
+	if (!own)
 		return;
 	for (unsigned i = 0; i < TW_ACCOUNTS; i++)
 		if (frame->more >> (TW_COUNTS_SHIFT + i) & 1)
-			resume(t, rings, &t->tracee->accounts[i], newer, frame->resume[i]);
+			resume(t, own, &t->tracee->accounts[i], newer, frame->resume[i]);
 	if (tw_likely(!(frame->more >> TW_COUNTS_BLOCK_SHIFT)))
 		return;
 	for (struct tw_block *block = block_of(t->tracee, frame); block; block = pairs_of(block)->next)
 		for (uint64_t i = 0; i < pairs_of(block)->count; i++)
-			resume(t, rings, tw_account_lookup_further(t->tracee, (uint8_t)pairs_of(block)->pairs[i].key),
+			resume(t, own, tw_account_lookup_further(t->tracee, (uint8_t)pairs_of(block)->pairs[i].key),
 			       newer, pairs_of(block)->pairs[i].before);
 	give_pairs(t->tracee, frame);
 }
@@ -492,24 +492,24 @@ void tw_counts_keep(struct tw_frame_wants *frame, const struct tw_frame_wants *k
 
 /* ---- a process is scheduled out and in ---- */
 
-static void charge(struct tw_thread *thread, struct tw_thread_counts *rings, struct tw_tracee *tracee,
+static void charge(struct tw_thread *thread, struct tw_thread_counts *own, struct tw_tracee *tracee,
 		   struct tw_account *account)
 {
 	if ((uint32_t)account->on)
-		tw_account_charge(thread, rings, tracee, account, tw_account_reading(tracee, account->key));
+		tw_account_charge(thread, own, tracee, account, tw_account_reading(tracee, account->key));
 }
 
 void tw_counts_out(struct tw_thread *thread, struct tw_tracee *tracee)
 {
-	struct tw_thread_counts *rings = tw_counts_of_thread(thread);
+	struct tw_thread_counts *own = tw_counts_of_thread(thread);
 
-	if (!rings)
+	if (!own)
 		return;
 	for (unsigned i = 0; i < TW_ACCOUNTS; i++)
-		charge(thread, rings, tracee, &tracee->accounts[i]);
+		charge(thread, own, tracee, &tracee->accounts[i]);
 	for (struct tw_block *block = tracee->further_accounts; block; block = further_of(block)->next)
 		for (unsigned i = 0; i < TW_FURTHER_ACCOUNTS; i++)
-			charge(thread, rings, tracee, &further_of(block)->accounts[i]);
+			charge(thread, own, tracee, &further_of(block)->accounts[i]);
 }
 
 static void go_on(struct tw_tracee *tracee, struct tw_account *account)

@@ -67,7 +67,7 @@ const char *tw_counted_call(struct tw_place *place, const uint64_t *words, uint6
 	struct tw_hit_tls *t = &tw_hit_tls;
 	const struct tw_bp_generation *generation;
 	const struct tw_counter *counter;
-	struct tw_thread_counts *rings;
+	struct tw_thread_counts *own;
 
 	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
 		return tw_native_hit_whole(place, words, slot);
@@ -75,44 +75,44 @@ const char *tw_counted_call(struct tw_place *place, const uint64_t *words, uint6
 	generation = active_of(place);
 	counter = generation ? generation->only_counter : NULL;
 	/* RELAXED count.thread_own: written by this thread. */
-	rings = tw_load_relaxed(&t->thread->own_counts);
-	if (tw_unlikely(!counter || !rings))
+	own = tw_load_relaxed(&t->thread->own_counts);
+	if (tw_unlikely(!counter || !own))
 		return leave_undone(place, words, slot);
-	tw_count_add(&rings->counters[counter - tw_counters], 1);
+	tw_count_add(&own->counters[counter - tw_counters], 1);
 	return leave(t) ? wake() : NULL;
 }
 
 /* ---- the ends of call_time and call_memory ---- */
 
 /* Gives an account back to its previous owner. */
-static INLINE void resume(const struct tw_hit_tls *t, struct tw_thread_counts *rings, uint8_t key, uint64_t before)
+static INLINE void resume(const struct tw_hit_tls *t, struct tw_thread_counts *own, uint8_t key, uint64_t before)
 {
 	struct tw_account *account = tw_account_lookup(t->tracee, key);
 
 	if (tw_likely(account))
-		tw_account_resume(t->thread, rings, t->tracee, account, key, before);
+		tw_account_resume(t->thread, own, t->tracee, account, key, before);
 }
 
-static __attribute__((noinline)) void resume_words(const struct tw_hit_tls *t, struct tw_thread_counts *rings,
+static __attribute__((noinline)) void resume_words(const struct tw_hit_tls *t, struct tw_thread_counts *own,
 						   const struct tw_counted_frame *frame)
 {
-	resume(t, rings, tw_account_key(frame->session, false), frame->words_before);
+	resume(t, own, tw_account_key(frame->session, false), frame->words_before);
 }
 
 static INLINE void end_frame(const struct tw_counted_frame *frame, const void *hit_frame)
 {
 	struct tw_hit_tls *t = &tw_hit_tls;
-	struct tw_thread_counts *rings;
+	struct tw_thread_counts *own;
 
 	while (tw_unlikely(!tw_hit_begin(t, hit_frame)))
 		if (tw_hit_make_ready(t, hit_frame) != TW_THREAD_NEW)
 			return;
-	rings = tw_counts_of_thread(t->thread);
-	if (tw_likely(rings)) {
+	own = tw_counts_of_thread(t->thread);
+	if (tw_likely(own)) {
 		if (tw_likely(frame->more & TW_COUNTED_TIME))
-			resume(t, rings, tw_account_key(frame->session, true), frame->time_before);
+			resume(t, own, tw_account_key(frame->session, true), frame->time_before);
 		if (tw_unlikely(frame->more & TW_COUNTED_MEMORY))
-			resume_words(t, rings, frame);
+			resume_words(t, own, frame);
 	}
 	tw_hit_end(t);
 	tw_hit_go_back(t);
@@ -150,17 +150,17 @@ static INLINE const char *open(struct tw_counted_frame frame, uint64_t *slot)
 	return tw_returns_open_fast(slot, (const tw_return_word *)&frame, tw_unwind_is_known());
 }
 
-static INLINE void enter(struct tw_hit_tls *t, struct tw_thread_counts *rings, const struct tw_bp_part *part,
+static INLINE void enter(struct tw_hit_tls *t, struct tw_thread_counts *own, const struct tw_bp_part *part,
 			 struct tw_counted_frame *frame)
 {
 	/* RELAXED tracee.words: a change is seen by this call or by the next. */
 	if (t->tracee == &tw_hit_nobody || !(tw_load_relaxed(&t->tracee->counts_call) >> part->session & 1))
 		return;
 	frame->session = part->session;
-	if (tw_likely(part->times) && tw_account_enter(t->thread, rings, t->tracee, part->times,
+	if (tw_likely(part->times) && tw_account_enter(t->thread, own, t->tracee, part->times,
 						       tw_account_key(part->session, true), &frame->time_before))
 		frame->more |= TW_COUNTED_TIME;
-	if (tw_unlikely(part->memories) && tw_account_enter(t->thread, rings, t->tracee, part->memories,
+	if (tw_unlikely(part->memories) && tw_account_enter(t->thread, own, t->tracee, part->memories,
 							    tw_account_key(part->session, false), &frame->words_before))
 		frame->more |= TW_COUNTED_MEMORY;
 }
@@ -171,7 +171,7 @@ const char *tw_counted_enter(struct tw_place *place, const uint64_t *words, uint
 	struct tw_counted_frame frame = {.place = place};
 	const struct tw_bp_generation *generation;
 	const struct tw_bp_part *part;
-	struct tw_thread_counts *rings;
+	struct tw_thread_counts *own;
 
 	if (tw_unlikely(!tw_hit_begin(t, FRAME(slot))))
 		return tw_native_hit_whole(place, words, slot);
@@ -179,12 +179,12 @@ const char *tw_counted_enter(struct tw_place *place, const uint64_t *words, uint
 	generation = active_of(place);
 	part = generation ? generation->only_accounts : NULL;
 	/* RELAXED count.thread_own: written by this thread. */
-	rings = tw_load_relaxed(&t->thread->own_counts);
-	if (tw_unlikely(!part || !rings))
+	own = tw_load_relaxed(&t->thread->own_counts);
+	if (tw_unlikely(!part || !own))
 		return leave_undone(place, words, slot);
 	if (part->actions & TW_ACTION_COUNT)
-		tw_count_add(&rings->counters[part->counter - tw_counters], 1);
-	enter(t, rings, part, &frame);
+		tw_count_add(&own->counters[part->counter - tw_counters], 1);
+	enter(t, own, part, &frame);
 	if (leave(t))
 		wake();
 	return tw_likely(frame.more) ? open(frame, slot) : NULL;
